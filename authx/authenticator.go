@@ -1,0 +1,23 @@
+package authx
+
+import (
+	"context"
+	"net/http"
+)
+
+// Authenticated is a successful answer.
+type Authenticated struct {
+	Identity  *Identity
+	Audiences []string // audiences the credential is valid for, where it names any
+}
+
+// Authenticator looks at a request. mine is false where it carries no credential
+// of this mechanism; an error means a credential of this mechanism that is bad.
+type Authenticator interface {
+	Authenticate(r *http.Request) (who *Authenticated, mine bool, err error)
+}
+
+// TokenAuthenticator judges a bearer token, with the same meaning of mine and err.
+type TokenAuthenticator interface {
+	AuthenticateToken(ctx context.Context, token string, audiences []string) (who *Authenticated, mine bool, err error)
+}

@@ -1,0 +1,52 @@
+package authx
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// Attributes is what an authorizer decides on.
+type Attributes struct {
+	User            *Identity
+	Verb            string // "get", "list" ...; the lower-case HTTP method for paths
+	Namespace       string
+	APIGroup        string
+	APIVersion      string
+	Resource        string
+	Subresource     string
+	Name            string
+	ResourceRequest bool
+	Path            string // of non-resource requests
+
+	// Selectors of list, watch and deletecollection; the Err is why one did not parse.
+	FieldRequirements fields.Requirements
+	FieldErr          error
+	LabelRequirements labels.Requirements
+	LabelErr          error
+}
+
+// Decision is an authorizer's answer. The zero value is no opinion,
+// and a request on which nobody has an opinion is denied.
+type Decision uint8
+
+const (
+	NoOpinion Decision = iota
+	Allow
+	Deny
+)
+
+// Authorizer decides. reason may be shown to the client; err may come with any decision.
+type Authorizer interface {
+	Authorize(ctx context.Context, a *Attributes) (d Decision, reason string, err error)
+}
+
+// RuleResolver lists what a user may do in a namespace, for SelfSubjectRulesReview.
+type RuleResolver interface {
+	RulesFor(ctx context.Context, user *Identity, namespace string) (resource []ResourceRule, nonResource []NonResourceRule, incomplete bool, err error)
+}
+
+// ResourceRule and NonResourceRule are as in authorization.k8s.io/v1.
+type ResourceRule struct{ Verbs, APIGroups, Resources, ResourceNames []string }
+type NonResourceRule struct{ Verbs, NonResourceURLs []string }

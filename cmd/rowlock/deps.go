@@ -1,0 +1,36 @@
+package main
+
+import (
+	_ "github.com/coreos/go-oidc/v3/oidc"
+	_ "github.com/fxamacker/cbor/v2"
+	_ "github.com/go-json-experiment/json"
+	_ "github.com/golang-migrate/migrate/v4"
+	_ "github.com/google/cel-go/cel"
+	_ "github.com/google/go-cmp/cmp"
+	_ "github.com/google/uuid"
+	_ "github.com/jackc/pgx/v5/pgxpool"
+	_ "github.com/klauspost/compress/gzip"
+	_ "github.com/prometheus/client_golang/prometheus"
+	_ "github.com/spf13/cobra"
+	_ "github.com/tidwall/btree"
+	_ "go.uber.org/goleak"
+	_ "golang.org/x/net/http2"
+	_ "golang.org/x/sync/errgroup"
+	_ "google.golang.org/protobuf/proto"
+	_ "gopkg.in/evanphx/json-patch.v4"
+	_ "gopkg.in/natefinch/lumberjack.v2"
+	_ "k8s.io/api/core/v1"
+	_ "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	_ "k8s.io/apimachinery/pkg/util/managedfields"
+	_ "k8s.io/apiserver/pkg/cel/library"
+	_ "k8s.io/client-go/kubernetes"
+	_ "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	_ "k8s.io/kube-openapi/pkg/validation/spec"
+	_ "modernc.org/sqlite"
+	_ "sigs.k8s.io/structured-merge-diff/v4/typed"
+	_ "sigs.k8s.io/yaml"
+	_ "github.com/anishathalye/porcupine"
+	_ "github.com/go-jose/go-jose/v4"
+)
+
+func main() {}

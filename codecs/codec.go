@@ -1,0 +1,43 @@
+// Package codecs holds the contract of the wire forms and the negotiation between
+// them; each form is a package below it.
+//
+// It promises: encoding is deterministic; decoding foreign bytes never panics and
+// is bounded in depth and size.
+package codecs
+
+import "k8s.io/apimachinery/pkg/runtime"
+
+// Media types. What clients compare is byte-equal to a stock server's.
+const (
+	JSON        = "application/json"
+	YAML        = "application/yaml"
+	Protobuf    = "application/vnd.kubernetes.protobuf"
+	CBOR        = "application/cbor"
+	CBORSeq     = "application/cbor-seq"
+	StreamParam = "stream" // application/vnd.kubernetes.protobuf;stream=watch
+
+	PatchJSON      = "application/json-patch+json"
+	PatchMerge     = "application/merge-patch+json"
+	PatchStrategic = "application/strategic-merge-patch+json"
+	PatchApplyYAML = "application/apply-patch+yaml"
+	PatchApplyCBOR = "application/apply-patch+cbor"
+)
+
+// Strictness says what decoding does with unknown and duplicate fields.
+type Strictness uint8
+
+const (
+	Ignore Strictness = iota // drop them
+	Warn                     // drop them, report them as warnings
+	Strict                   // report them; the caller refuses the request
+)
+
+// Codec is one wire form.
+type Codec interface {
+	MediaType() string
+	// Decode reads data into obj. problems are the unknown and duplicate fields, in
+	// the words of a stock server ("unknown field \"spec.foo\""), unless s is Ignore.
+	Decode(data []byte, obj runtime.Object, s Strictness) (problems []string, err error)
+	// Encode appends the whole object, with its kind and apiVersion as set in it.
+	Encode(dst []byte, obj runtime.Object) ([]byte, error)
+}

@@ -1,0 +1,77 @@
+package kinds
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Catalogue finds resources. Look-ups are lock-free; Set swaps the whole table,
+// as custom resources come and go.
+type Catalogue struct {
+	mu    sync.Mutex
+	table atomic.Pointer[table]
+}
+
+type table struct {
+	all      []*Resource // in discovery order
+	byGVR    map[schema.GroupVersionResource]*Resource
+	byGVK    map[schema.GroupVersionKind]*Resource
+	versions map[string][]string // group -> versions, preferred first
+	storages map[string]*Resource
+}
+
+// NewCatalogue makes a catalogue of resources, in discovery order: the first
+// version met of a group is its preferred one.
+func NewCatalogue(resources []*Resource) *Catalogue {
+	c := &Catalogue{}
+	c.Set(resources)
+	return c
+}
+
+// Set replaces the table.
+func (c *Catalogue) Set(resources []*Resource) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := &table{
+		all:      resources,
+		byGVR:    make(map[schema.GroupVersionResource]*Resource, len(resources)),
+		byGVK:    make(map[schema.GroupVersionKind]*Resource, len(resources)),
+		versions: make(map[string][]string),
+		storages: make(map[string]*Resource),
+	}
+	seen := make(map[schema.GroupVersion]bool)
+	for _, r := range resources {
+		t.byGVR[r.GVR()] = r
+		t.byGVK[r.GVK()] = r
+		gv := schema.GroupVersion{Group: r.Group, Version: r.Version}
+		if !seen[gv] {
+			seen[gv] = true
+			t.versions[r.Group] = append(t.versions[r.Group], r.Version)
+		}
+		if r.Storage != nil && (t.storages[r.Storage.Key] == nil || r.GVK() == r.Storage.GVK) {
+			t.storages[r.Storage.Key] = r
+		}
+	}
+	c.table.Store(t)
+}
+
+// Lookup finds a resource by group, version and plural name, or nil.
+func (c *Catalogue) Lookup(group, version, plural string) *Resource {
+	return c.table.Load().byGVR[schema.GroupVersionResource{Group: group, Version: version, Resource: plural}]
+}
+
+// LookupKind finds a resource by kind, or nil.
+func (c *Catalogue) LookupKind(gvk schema.GroupVersionKind) *Resource {
+	return c.table.Load().byGVK[gvk]
+}
+
+// ByStorage finds the resource that serves a storage key in its stored version, or nil.
+func (c *Catalogue) ByStorage(key string) *Resource { return c.table.Load().storages[key] }
+
+// All lists every resource in discovery order. The slice must not be changed.
+func (c *Catalogue) All() []*Resource { return c.table.Load().all }
+
+// Versions lists a group's versions, preferred first; nil for an unknown group.
+func (c *Catalogue) Versions(group string) []string { return c.table.Load().versions[group] }

@@ -1,0 +1,192 @@
+// Package kinds is the catalogue of resources: names, scope, versions,
+// subresources, columns, and how each is defaulted, prepared and validated.
+//
+// A kind is a value, not a framework. Built-in kinds use the Go types of
+// k8s.io/api, one file per API group; custom resources join at run time with
+// unstructured objects. Callers never ask which of the two they hold.
+package kinds
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Object is what every stored kind is: a typed object of k8s.io/api or an
+// *unstructured.Unstructured.
+type Object interface {
+	runtime.Object
+	metav1.Object
+}
+
+// Resource is one resource as one group version serves it. Values are
+// immutable once they are in a Catalogue.
+type Resource struct {
+	Group      string // "" for core
+	Version    string
+	Plural     string // "pods"
+	Singular   string
+	Kind       string
+	ListKind   string
+	ShortNames []string
+	Categories []string
+	Namespaced bool
+	Verbs      []string // as discovery lists them
+
+	New     func() Object         // nil for virtual resources whose body is not an Object
+	NewList func() runtime.Object // typed list; used by schema, protobuf and tests, not by the read path
+
+	// Storage is shared by all versions of a resource and by resources that are
+	// one storage under two names (events). Nil for virtual resources.
+	Storage *Storage
+	// ToStorage and FromStorage convert between this version and the stored one.
+	// Nil where they are the same. They may reuse the argument.
+	ToStorage   func(Object) (Object, error)
+	FromStorage func(Object) (Object, error)
+
+	Subresources []Subresource
+	Columns      Columns
+
+	Custom bool // served from a schema at run time: no protobuf, no strategic merge
+}
+
+// Storage is one stored collection.
+type Storage struct {
+	Key     string // the resource column of the table: "pods", "deployments.apps"
+	GVK     schema.GroupVersionKind
+	Fields  []SelectableField // besides metadata.name and metadata.namespace
+	Indexed []string          // labels of Fields that the cache indexes, "spec.nodeName"
+	TTL     func(Object) time.Duration
+	Strategy
+}
+
+// SelectableField is one field selector label. Path leads to the value in the
+// encoded object ("spec", "nodeName"); a missing or empty value reads as Default.
+// Func, where set, computes the value from the encoded object instead.
+type SelectableField struct {
+	Label   string
+	Path    []string
+	Default string
+	Func    func(encoded []byte) string
+}
+
+// Strategy says how objects of a storage behave on their way in. Nil functions
+// do nothing. Functions get objects in the stored version and must not keep them.
+// The verbs, not the strategies, handle name, namespace, UID, timestamps,
+// finalizers, managedFields and object-metadata validation.
+type Strategy struct {
+	ValidateName func(name string, prefix bool) []string
+
+	Default          func(obj Object)
+	PrepareForCreate func(ctx context.Context, obj Object)
+	PrepareForUpdate func(ctx context.Context, obj, old Object) // also counts generation
+	Validate         func(ctx context.Context, obj Object) field.ErrorList
+	ValidateUpdate   func(ctx context.Context, obj, old Object) field.ErrorList
+	Canonicalize     func(obj Object)
+	Warnings         func(ctx context.Context, obj, old Object) []string // old is nil on create
+
+	CreateOnUpdate        bool // PUT creates an absent object
+	UnconditionalUpdate   bool // PUT without a resourceVersion is allowed
+	ReturnDeletedObject   bool // DELETE answers the object, not a Status
+	OrphanByDefault       bool // propagation where the client names none
+	OrphanWarning         string
+	ForbidFinalizeOrphans bool // the garbage collector never handles this kind (events)
+
+	// Graceful decides a delete's grace period: zero deletes at once. Nil: at once.
+	// It may change opts.
+	Graceful func(ctx context.Context, obj Object, opts *metav1.DeleteOptions) (seconds int64, graceful bool)
+
+	// ResetFields are the field paths ("status") that a write through this
+	// endpoint cannot own.
+	ResetFields []string
+
+	// Allocate reserves what must be unique in the cluster (service addresses,
+	// node ports). Nil for most kinds.
+	Allocate Allocator
+}
+
+// Allocator makes the extra writes that commit together with an object.
+type Allocator interface {
+	// Plan fills what obj asks to have allocated (obj, old may be nil for delete
+	// and create) and names the claims to take and to give back. A claim that is
+	// taken meanwhile makes the verb call Plan again.
+	Plan(ctx context.Context, obj, old Object, claims Claims, dryRun bool) (take, release []Claim, err error)
+}
+
+// Claim is one unique thing: Pool "serviceips", Name "10.96.0.10". Claims are
+// rows of the store beside the objects, invisible to the API.
+type Claim struct {
+	Pool, Name string
+	Owner      string // "namespace/name" of the object
+}
+
+// Claims tells an Allocator what is taken.
+type Claims interface {
+	Taken(pool, name string) bool
+	Count(pool string) int
+}
+
+// Subresource is one path below an object.
+type Subresource struct {
+	Name    string // "status", "scale", "binding", "log"
+	Group   string // of the body's kind, where it differs from the resource's
+	Version string
+	Kind    string // "Deployment" for status, "Scale", "Eviction"
+	Verbs   []string
+
+	// Update makes the subresource another way to write the parent (status,
+	// ephemeralcontainers, resize, approval, finalize). Its PrepareForUpdate copies from old what
+	// the endpoint may not change.
+	Update *Strategy
+	// Scale maps autoscaling/v1 Scale to the parent.
+	Scale *ScaleMapping
+	// Everything else (binding, eviction, token, log, exec, proxy ...) is a handler that package
+	// verbs knows by "resource/subresource".
+}
+
+// ScaleMapping reads and writes replicas.
+type ScaleMapping struct {
+	Replicas     func(Object) (spec, status int32)
+	SetReplicas  func(Object, int32)
+	Selector     func(Object) string
+	ReplicasPath []string // "spec", "replicas": for field ownership
+}
+
+// Columns describe the Table form.
+type Columns struct {
+	Definitions []metav1.TableColumnDefinition
+	// Cells returns one value a column. now resolves ages.
+	Cells func(obj Object, now time.Time) []any
+}
+
+// GVK, GVR and GroupResource name the resource.
+func (r *Resource) GVK() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}
+}
+
+func (r *Resource) GVR() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: r.Group, Version: r.Version, Resource: r.Plural}
+}
+
+func (r *Resource) GroupResource() schema.GroupResource {
+	return schema.GroupResource{Group: r.Group, Resource: r.Plural}
+}
+
+// APIVersion is "v1" or "apps/v1".
+func (r *Resource) APIVersion() string {
+	return schema.GroupVersion{Group: r.Group, Version: r.Version}.String()
+}
+
+// Sub finds a subresource by name, or nil.
+func (r *Resource) Sub(name string) *Subresource {
+	for i := range r.Subresources {
+		if r.Subresources[i].Name == name {
+			return &r.Subresources[i]
+		}
+	}
+	return nil
+}

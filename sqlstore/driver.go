@@ -1,0 +1,91 @@
+package sqlstore
+
+import (
+	"context"
+	"time"
+)
+
+// Driver is what a database must do. Drivers hold SQL and nothing that two of
+// them would share. Every method may be called concurrently, except Apply,
+// which has one caller at a time. Returned bytes belong to the caller.
+//
+// Any method may fail with ErrUnavailable, ErrBusy or ErrClosed (wrapped).
+type Driver interface {
+	// Bounds reads floor and head in one statement. It sees every commit that
+	// was acknowledged by any process before the call.
+	Bounds(ctx context.Context) (Bounds, error)
+
+	// Apply runs batch as one transaction and returns one Outcome for each Txn.
+	// Txns see the effects of those before them. now is the written_at of all rows.
+	// An error means that nothing was committed, except ErrUncertain: then the
+	// caller must call Resolve. A cancelled ctx before commit leaves nothing behind.
+	Apply(ctx context.Context, batch []Txn, now time.Time) ([]Outcome, error)
+
+	// Resolve finds out what became of the last batch whose Apply ended with
+	// ErrUncertain. The Outcomes are as Apply would have returned them; committed
+	// is false if nothing of it is in the table and, from now on, never will be.
+	Resolve(ctx context.Context) (out []Outcome, committed bool, err error)
+
+	// Scan reads one page. Errors: CompactedError, FutureError.
+	Scan(ctx context.Context, req ScanRequest) ([]Row, error)
+
+	// Read returns the row of one key, live (revision 0) or as of a revision.
+	// Errors: NotFoundError, CompactedError, FutureError.
+	Read(ctx context.Context, key Key, revision int64) (Row, error)
+
+	// Changes returns up to limit entries after a revision, ascending, without
+	// gaps, with previous values if asked. Errors: CompactedError if after < floor.
+	Changes(ctx context.Context, after int64, limit int, previous bool) ([]Change, error)
+
+	// Trim raises the floor to to, durably and first, then deletes up to limit
+	// rows that ended at or below the floor. It returns how many; fewer than
+	// limit means that none is left. A floor is never lowered.
+	Trim(ctx context.Context, to int64, limit int) (deleted int, err error)
+
+	// RevisionAt returns the newest revision written at or before t (0: none),
+	// for retention.
+	RevisionAt(ctx context.Context, t time.Time) (int64, error)
+
+	// Expired returns up to limit live rows whose ExpiresAt is at or before now.
+	Expired(ctx context.Context, now time.Time, limit int) ([]Row, error)
+
+	// Hints delivers "look again" after a commit of any process. Hints may be
+	// lost or merged and carry no data. The channel closes with ctx.
+	Hints(ctx context.Context) <-chan struct{}
+
+	// Exclusive says that no other process can write to the database, so that
+	// Bounds need not be asked for a most-recent read.
+	Exclusive() bool
+
+	// Lead tries to become the one holder of name. It does not wait: ok is false
+	// while another process holds it. A holder that dies loses it within seconds;
+	// held is closed when it is lost; release gives it up.
+	Lead(ctx context.Context, name string) (held <-chan struct{}, release func(), ok bool, err error)
+
+	// Stats describes the stored data for operators; it may take seconds.
+	Stats(ctx context.Context) (Stats, error)
+
+	// Close waits for everything the driver started.
+	Close() error
+}
+
+// Stats is what an operator asks of a database.
+type Stats struct {
+	Driver          string // "sqlite", "postgres"
+	ServerVersion   string
+	SchemaVersion   uint
+	ClusterID       string
+	Bounds          Bounds
+	LiveRows        int64
+	HistoryRows     int64
+	Bytes           int64 // size of the database on disk
+	OldestWrittenAt time.Time
+	Resources       []ResourceStats
+}
+
+// ResourceStats counts the live objects of one resource.
+type ResourceStats struct {
+	Resource string
+	Objects  int64
+	Bytes    int64
+}

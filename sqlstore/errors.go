@@ -1,0 +1,79 @@
+package sqlstore
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Errors without data. Match with errors.Is.
+var (
+	ErrUnavailable = errors.New("store unavailable")                // network, pool, failover: may be retried
+	ErrBusy        = errors.New("store busy")                       // lock or pool timeout: may be retried
+	ErrUncertain   = errors.New("outcome of the commit is unknown") // even after looking
+	ErrClosed      = errors.New("store closed")
+	ErrFull        = errors.New("store full")      // disk or quota: writes refused, reads go on
+	ErrReadOnly    = errors.New("store read-only") // a standby, or a read-only file
+	ErrTooLarge    = errors.New("value too large")
+)
+
+// NotFoundError: no live row, or none at the revision asked for.
+type NotFoundError struct{ Key Key }
+
+// ExistsError: a Create met a live row.
+type ExistsError struct {
+	Key     Key
+	Current Row
+}
+
+// ConflictError: an Update or Delete expected another revision. Current is the live row.
+type ConflictError struct {
+	Key     Key
+	Expect  int64
+	Current Row
+}
+
+// CompactedError: the history asked for is gone. Floor is the highest compacted revision.
+type CompactedError struct{ Revision, Floor int64 }
+
+// FutureError: the revision asked for lies beyond Head.
+type FutureError struct{ Revision, Head int64 }
+
+// CorruptError: a stored value cannot be what was written.
+type CorruptError struct {
+	Key      Key
+	Revision int64
+	Reason   string
+}
+
+// SchemaError: the database's schema does not suit this binary.
+type SchemaError struct {
+	Found, Known uint
+	Reason       string
+}
+
+func (k Key) String() string {
+	if k.Namespace == "" {
+		return k.Resource + "/" + k.Name
+	}
+	return k.Resource + "/" + k.Namespace + "/" + k.Name
+}
+
+func (e *NotFoundError) Error() string { return fmt.Sprintf("%s: not found", e.Key) }
+func (e *ExistsError) Error() string {
+	return fmt.Sprintf("%s: exists at revision %d", e.Key, e.Current.Revision)
+}
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("%s: expected revision %d, newest is %d", e.Key, e.Expect, e.Current.Revision)
+}
+func (e *CompactedError) Error() string {
+	return fmt.Sprintf("revision %d is compacted (floor %d)", e.Revision, e.Floor)
+}
+func (e *FutureError) Error() string {
+	return fmt.Sprintf("revision %d is in the future (head %d)", e.Revision, e.Head)
+}
+func (e *CorruptError) Error() string {
+	return fmt.Sprintf("%s at revision %d: corrupt: %s", e.Key, e.Revision, e.Reason)
+}
+func (e *SchemaError) Error() string {
+	return fmt.Sprintf("database schema %d, this binary knows up to %d: %s", e.Found, e.Known, e.Reason)
+}

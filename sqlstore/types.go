@@ -1,0 +1,90 @@
+// Package sqlstore keeps every object of a cluster as rows of one versioned
+// table in a SQL database.
+//
+// It promises, whatever the driver: revisions are contiguous and rise in commit
+// order; an acknowledged write is durable; writes are compare-and-swap; the feed
+// brings each revision to each server exactly once and in order; an unknown
+// outcome is never guessed. Package storetest holds these promises as tests.
+//
+// Goroutines: those of Store are started by Store.Run, which waits for them.
+package sqlstore
+
+import "time"
+
+// Key names one object. Keys order bytewise by (Resource, Namespace, Name).
+type Key struct {
+	Resource  string // "pods", "deployments.apps"; never empty
+	Namespace string // "" for cluster scope
+	Name      string
+}
+
+// Row is one version of one object: the state that held from Revision until
+// Superseded.
+type Row struct {
+	Key        Key
+	Revision   int64     // the write that made this row
+	Created    int64     // revision of the create that this row descends from
+	Superseded int64     // revision that ended it; 0 while it is live
+	Deleted    bool      // the row records a delete; Value is the last state
+	Value      []byte    // encoded object without its resourceVersion; read-only once returned
+	ExpiresAt  time.Time // zero: never
+	WrittenAt  time.Time
+}
+
+// Change is one entry of the log: the row a revision wrote, and what it replaced.
+type Change struct {
+	Row
+	PrevRevision int64  // 0 for a create
+	PrevValue    []byte // nil for a create, or where previous values were not asked for
+	Aux          any    // what the writer attached to its Op; nil for writes of other processes
+}
+
+// Verb says what an Op does to its key.
+type Verb uint8
+
+const (
+	Create Verb = iota + 1 // the key must be absent
+	Update                 // the live row must be at Expect
+	Delete                 // the live row must be at Expect
+)
+
+// Op is one compare-and-swap. For Delete, Value is the object's last state.
+type Op struct {
+	Verb      Verb
+	Key       Key
+	Expect    int64
+	Value     []byte
+	ExpiresAt time.Time
+	Aux       any // handed through to the feed of this process, never stored
+}
+
+// Txn is a list of Ops that commit together or not at all. A Txn that fails
+// consumes no revision and spares the other Txns of its batch.
+type Txn struct {
+	Ops []Op
+}
+
+// Outcome is the fate of one Txn: a revision for each of its Ops, in order, or Err.
+// Created holds for each Op the created revision of the row it wrote.
+type Outcome struct {
+	Revisions []int64
+	Created   []int64
+	WrittenAt time.Time
+	Err       error
+}
+
+// Bounds are the floor (highest compacted revision) and the head (newest
+// revision) of the log, as one read saw them.
+type Bounds struct {
+	Floor int64
+	Head  int64
+}
+
+// ScanRequest asks for one page of rows in key order.
+type ScanRequest struct {
+	Resource  string // "": all resources
+	Namespace string // "": all namespaces
+	After     Key    // the zero Key starts at the beginning; exclusive
+	Limit     int    // must be positive
+	Revision  int64  // 0: live rows; otherwise the snapshot at that revision
+}
