@@ -1,8 +1,10 @@
 package main
 
 import (
+	_ "github.com/anishathalye/porcupine"
 	_ "github.com/coreos/go-oidc/v3/oidc"
 	_ "github.com/fxamacker/cbor/v2"
+	_ "github.com/go-jose/go-jose/v4"
 	_ "github.com/go-json-experiment/json"
 	_ "github.com/golang-migrate/migrate/v4"
 	_ "github.com/google/cel-go/cel"
@@ -29,8 +31,6 @@ import (
 	_ "modernc.org/sqlite"
 	_ "sigs.k8s.io/structured-merge-diff/v4/typed"
 	_ "sigs.k8s.io/yaml"
-	_ "github.com/anishathalye/porcupine"
-	_ "github.com/go-jose/go-jose/v4"
 )
 
 func main() {}
