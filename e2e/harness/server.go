@@ -1,0 +1,194 @@
+package harness
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Options say how a server is started.
+type Options struct {
+	DataDir string   // default: a new folder under Dir
+	Dir     string   // where new folders go
+	Port    int      // default: a free one
+	Store   string   // --store; default: SQLite in the data folder
+	Args    []string // more flags
+	Env     []string
+}
+
+// AdminToken is the bearer token of user admin in group system:masters.
+const AdminToken = "admintoken"
+
+// Server is one running process.
+type Server struct {
+	URL        string
+	DataDir    string
+	Kubeconfig string
+	Port       int
+	opts       Options
+	cmd        *exec.Cmd
+	done       chan struct{}
+	waitErr    error
+	log        *syncBuffer
+}
+
+type syncBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// Start starts a server and waits until it is ready.
+func Start(ctx context.Context, o Options) (*Server, error) {
+	bin, err := Binary()
+	if err != nil {
+		return nil, err
+	}
+	if o.DataDir == "" {
+		dir, err := os.MkdirTemp(o.Dir, "data-")
+		if err != nil {
+			return nil, err
+		}
+		o.DataDir = filepath.Join(dir, "rowlock-data")
+	}
+	if o.Port == 0 {
+		if o.Port, err = FreePort(); err != nil {
+			return nil, err
+		}
+	}
+	tokens := filepath.Join(filepath.Dir(o.DataDir), "tokens.csv")
+	if err := os.WriteFile(tokens, []byte(AdminToken+`,admin,admin-uid,"system:masters"`+"\n"), 0o600); err != nil {
+		return nil, err
+	}
+	args := []string{"serve", "--data-dir", o.DataDir, "--bind-address", "127.0.0.1",
+		"--secure-port", strconv.Itoa(o.Port), "--token-auth-file", tokens}
+	if o.Store != "" {
+		args = append(args, "--store", o.Store)
+	}
+	s := &Server{
+		URL: fmt.Sprintf("https://127.0.0.1:%d", o.Port), DataDir: o.DataDir, Port: o.Port, opts: o,
+		Kubeconfig: filepath.Join(o.DataDir, "admin.kubeconfig"),
+		cmd:        exec.Command(bin, append(args, o.Args...)...),
+		done:       make(chan struct{}), log: &syncBuffer{},
+	}
+	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
+	s.cmd.Env = append(os.Environ(), o.Env...)
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		s.waitErr = s.cmd.Wait()
+		close(s.done)
+	}()
+	if err := s.waitReady(ctx); err != nil {
+		s.Kill()
+		return nil, fmt.Errorf("%w\n%s", err, s.log)
+	}
+	return s, nil
+}
+
+// Again starts a server on the same folder, port and flags.
+func (s *Server) Again(ctx context.Context) (*Server, error) {
+	o := s.opts
+	o.DataDir, o.Port = s.DataDir, s.Port
+	return Start(ctx, o)
+}
+
+func (s *Server) waitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 60*time.Second)
+	defer cancel()
+	var client *http.Client
+	for {
+		if client == nil {
+			client, _ = s.Client() // the CA appears while the server starts
+		}
+		if client != nil {
+			req, _ := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/readyz", nil)
+			req.Header.Set("Authorization", "Bearer "+AdminToken)
+			if resp, err := client.Do(req); err == nil {
+				resp.Body.Close()
+				if resp.StatusCode == http.StatusOK {
+					return nil
+				}
+			}
+		}
+		select {
+		case <-s.done:
+			return fmt.Errorf("server ended before it was ready: %v", s.waitErr)
+		case <-ctx.Done():
+			return errors.New("server did not get ready in time")
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// CA is the certificate pool that the server's certificate verifies with.
+func (s *Server) CA() (*x509.CertPool, error) {
+	pem, err := os.ReadFile(filepath.Join(s.DataDir, "ca.crt"))
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, errors.New("no certificate in ca.crt")
+	}
+	return pool, nil
+}
+
+// Client makes an HTTP client that trusts the server and adds no credentials.
+func (s *Server) Client() (*http.Client, error) {
+	pool, err := s.CA()
+	if err != nil {
+		return nil, err
+	}
+	return &http.Client{Transport: &http.Transport{
+		TLSClientConfig:     &tls.Config{RootCAs: pool},
+		MaxIdleConnsPerHost: 256, DisableCompression: true, ForceAttemptHTTP2: true,
+	}}, nil
+}
+
+// Pid is the process id.
+func (s *Server) Pid() int { return s.cmd.Process.Pid }
+
+// Log is what the server printed so far.
+func (s *Server) Log() string { return s.log.String() }
+
+// Stop asks the server to end (SIGTERM) and waits for it.
+func (s *Server) Stop() error {
+	_ = s.cmd.Process.Signal(syscall.SIGTERM) // it may have ended by itself
+	select {
+	case <-s.done:
+		return s.waitErr
+	case <-time.After(60 * time.Second):
+		s.Kill()
+		return errors.New("server did not end within 60 s of SIGTERM")
+	}
+}
+
+// Kill ends the server at once (SIGKILL) and waits for it.
+func (s *Server) Kill() {
+	_ = s.cmd.Process.Kill() // it may have ended by itself
+	<-s.done
+}

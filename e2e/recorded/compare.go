@@ -1,0 +1,369 @@
+package recorded
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"regexp"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// compare holds an answer against what a step wants, and lists the differences.
+func compare(step *Step, got *answer, vars map[string]string) []string {
+	want := &step.Want
+	var diff []string
+	if got.status != want.Status {
+		diff = append(diff, fmt.Sprintf("status: want %d, got %d (%s)", want.Status, got.status, brief(got.body)))
+	}
+	if want.Type != "" && got.header.Get("Content-Type") != want.Type {
+		diff = append(diff, fmt.Sprintf("type: want %q, got %q", want.Type, got.header.Get("Content-Type")))
+	}
+	if !listed(step.Ignore, "warnings") {
+		warnings := append([]string{}, got.header.Values("Warning")...)
+		for i := range warnings {
+			warnings[i] = normal(warnings[i], vars)
+		}
+		if len(warnings)+len(want.Warnings) > 0 && !reflect.DeepEqual(warnings, want.Warnings) {
+			diff = append(diff, fmt.Sprintf("warnings: want %q, got %q", want.Warnings, warnings))
+		}
+	}
+	for name, w := range map[string]string{"Retry-After": want.RetryAfter, "Allow": want.Allow, "WWW-Authenticate": want.WWWAuthenticate} {
+		if w != "" && !listed(step.Ignore, strings.ToLower(name)) && got.header.Get(name) != w {
+			diff = append(diff, fmt.Sprintf("%s: want %q, got %q", name, w, got.header.Get(name)))
+		}
+	}
+	if !want.HasBody || listed(step.Ignore, "body") || len(diff) > 0 && got.status != want.Status {
+		return diff
+	}
+	w, g := deepCopy(want.Body), deepCopy(got.body)
+	w, g = tidy(w, vars), tidy(g, vars)
+	for _, path := range step.Sort {
+		sortAt(w, path)
+		sortAt(g, path)
+	}
+	if len(step.Only) > 0 {
+		for _, path := range step.Only {
+			a, b := values(w, path), values(g, path)
+			differ(path, a, b, vars, &diff)
+		}
+		return diff
+	}
+	for _, path := range step.Ignore {
+		remove(w, strings.Split(path, "."))
+		remove(g, strings.Split(path, "."))
+	}
+	differ("", w, g, vars, &diff)
+	return diff
+}
+
+func listed(list []string, s string) bool {
+	for _, l := range list {
+		if l == s {
+			return true
+		}
+	}
+	return false
+}
+
+func brief(v any) string {
+	b, _ := json.Marshal(v)
+	if len(b) > 300 {
+		b = b[:300]
+	}
+	return string(b)
+}
+
+func deepCopy(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		m := make(map[string]any, len(v))
+		for k, e := range v {
+			m[k] = deepCopy(e)
+		}
+		return m
+	case []any:
+		l := make([]any, len(v))
+		for i, e := range v {
+			l[i] = deepCopy(e)
+		}
+		return l
+	}
+	return v
+}
+
+var uuidRE = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+
+// normal replaces what differs from run to run inside a string.
+func normal(s string, vars map[string]string) string {
+	names := make([]string, 0, len(vars))
+	for k := range vars {
+		names = append(names, k)
+	}
+	// Longer values first, so that one is not cut out of another.
+	sort.Slice(names, func(i, j int) bool {
+		if len(vars[names[i]]) != len(vars[names[j]]) {
+			return len(vars[names[i]]) > len(vars[names[j]])
+		}
+		return names[i] < names[j]
+	})
+	for _, k := range names {
+		if k != "ns" && len(vars[k]) > 3 {
+			s = strings.ReplaceAll(s, vars[k], "<"+k+">")
+		}
+	}
+	return uuidRE.ReplaceAllString(s, "<uid>")
+}
+
+var timeFields = map[string]bool{
+	"creationTimestamp": true, "deletionTimestamp": true, "time": true, "lastTransitionTime": true,
+	"lastProbeTime": true, "lastUpdateTime": true, "lastHeartbeatTime": true, "firstTimestamp": true,
+	"lastTimestamp": true, "expirationTimestamp": true, "timeAdded": true, "startTime": true,
+}
+
+// tidy brings a body into the normal form. It changes v.
+func tidy(v any, vars map[string]string) any {
+	switch v := v.(type) {
+	case map[string]any:
+		generate, _ := v["generateName"].(string)
+		for k, e := range v {
+			switch s, isString := e.(string); {
+			case k == "resourceVersion" && isString && s != "" && s != "0":
+				v[k] = "<rv>"
+			case k == "continue" && isString && s != "":
+				v[k] = "<continue>"
+			case timeFields[k] && isString && s != "":
+				v[k] = "<time>"
+			case k == "clusterIP" && isString && s != "" && s != "None":
+				v[k] = "<ip>"
+			case k == "clusterIPs":
+				if l, ok := e.([]any); ok {
+					for i := range l {
+						if l[i] != "None" {
+							l[i] = "<ip>"
+						}
+					}
+				}
+			case k == "nodePort" || k == "healthCheckNodePort":
+				v[k] = "<port>"
+			case k == "name" && generate != "" && isString && strings.HasPrefix(s, generate) && s != generate:
+				v[k] = generate + "<random>"
+			case k == "managedFields":
+				if l, ok := e.([]any); ok {
+					v[k] = sorted(tidy(l, vars).([]any), managerKey)
+				}
+			case k == "causes":
+				if l, ok := e.([]any); ok {
+					v[k] = sorted(tidy(l, vars).([]any), brief)
+				}
+			default:
+				v[k] = tidy(e, vars)
+			}
+		}
+		return v
+	case []any:
+		for i := range v {
+			v[i] = tidy(v[i], vars)
+		}
+		return v
+	case string:
+		return normal(v, vars)
+	}
+	return v
+}
+
+func managerKey(v any) string {
+	m, _ := v.(map[string]any)
+	return fmt.Sprint(m["manager"], "|", m["operation"], "|", m["apiVersion"], "|", m["subresource"])
+}
+
+func sorted(l []any, key func(any) string) []any {
+	sort.SliceStable(l, func(i, j int) bool { return key(l[i]) < key(l[j]) })
+	return l
+}
+
+func sortAt(v any, path string) {
+	for _, m := range at(v, path) {
+		if l, ok := m.value.([]any); ok {
+			full := func(v any) string { b, _ := json.Marshal(v); return string(b) }
+			sorted(l, full)
+		}
+	}
+}
+
+type match struct{ value any }
+
+// at finds the values at a dotted path; "*" stands for every item. Keys that
+// hold dots are found by trying longer keys.
+func at(v any, path string) []match {
+	if path == "" {
+		return []match{{v}}
+	}
+	var out []match
+	walk(v, strings.Split(path, "."), func(v any) { out = append(out, match{v}) })
+	return out
+}
+
+func walk(v any, path []string, fn func(any)) {
+	if len(path) == 0 {
+		fn(v)
+		return
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		if path[0] == "*" {
+			for _, e := range v {
+				walk(e, path[1:], fn)
+			}
+			return
+		}
+		for n := 1; n <= len(path); n++ {
+			if e, ok := v[strings.Join(path[:n], ".")]; ok {
+				walk(e, path[n:], fn)
+				return
+			}
+		}
+	case []any:
+		if path[0] == "*" {
+			for _, e := range v {
+				walk(e, path[1:], fn)
+			}
+		} else if i, err := strconv.Atoi(path[0]); err == nil && i >= 0 && i < len(v) {
+			walk(v[i], path[1:], fn)
+		}
+	}
+}
+
+func values(v any, path string) any {
+	var out []any
+	for _, m := range at(v, path) {
+		out = append(out, m.value)
+	}
+	if len(out) == 1 {
+		return out[0]
+	}
+	if out == nil {
+		return nil
+	}
+	return out
+}
+
+func remove(v any, path []string) {
+	switch v := v.(type) {
+	case map[string]any:
+		if path[0] == "*" {
+			for k, e := range v {
+				if len(path) == 1 {
+					delete(v, k)
+				} else {
+					remove(e, path[1:])
+				}
+			}
+			return
+		}
+		for n := 1; n <= len(path); n++ {
+			key := strings.Join(path[:n], ".")
+			if e, ok := v[key]; ok {
+				if n == len(path) {
+					delete(v, key)
+				} else {
+					remove(e, path[n:])
+				}
+				return
+			}
+		}
+	case []any:
+		if path[0] == "*" {
+			for i := range v {
+				if len(path) == 1 {
+					v[i] = nil
+				} else {
+					remove(v[i], path[1:])
+				}
+			}
+		} else if i, err := strconv.Atoi(path[0]); err == nil && i >= 0 && i < len(v) {
+			if len(path) == 1 {
+				v[i] = nil
+			} else {
+				remove(v[i], path[1:])
+			}
+		}
+	}
+}
+
+const mostDiffs = 12
+
+func differ(path string, want, got any, vars map[string]string, out *[]string) {
+	if len(*out) >= mostDiffs {
+		return
+	}
+	switch w := want.(type) {
+	case map[string]any:
+		g, ok := got.(map[string]any)
+		if !ok {
+			*out = append(*out, fmt.Sprintf("%s: want %s, got %s", path, brief(want), brief(got)))
+			return
+		}
+		keys := map[string]bool{}
+		for k := range w {
+			keys[k] = true
+		}
+		for k := range g {
+			keys[k] = true
+		}
+		list := make([]string, 0, len(keys))
+		for k := range keys {
+			list = append(list, k)
+		}
+		sort.Strings(list)
+		for _, k := range list {
+			wv, inW := w[k]
+			gv, inG := g[k]
+			switch {
+			case !inG:
+				*out = append(*out, fmt.Sprintf("%s.%s: missing, want %s", path, k, brief(wv)))
+			case !inW:
+				*out = append(*out, fmt.Sprintf("%s.%s: unwanted %s", path, k, brief(gv)))
+			default:
+				differ(path+"."+k, wv, gv, vars, out)
+			}
+		}
+	case []any:
+		g, ok := got.([]any)
+		if !ok || len(g) != len(w) {
+			*out = append(*out, fmt.Sprintf("%s: want %s, got %s", path, brief(want), brief(got)))
+			return
+		}
+		for i := range w {
+			differ(fmt.Sprintf("%s.%d", path, i), w[i], g[i], vars, out)
+		}
+	default:
+		if !reflect.DeepEqual(want, got) && !fits(want, got, vars) {
+			*out = append(*out, fmt.Sprintf("%s: want %s, got %s", path, brief(want), brief(got)))
+		}
+	}
+}
+
+var holeRE = regexp.MustCompile(`<(uid|rv|time|continue|ip|port|random)>`)
+
+// fits lets a wanted string with normalised parts match text in which the parts
+// could not be known (a time inside a message, say).
+func fits(want, got any, vars map[string]string) bool {
+	w, ok1 := want.(string)
+	g, ok2 := got.(string)
+	if !ok1 || !ok2 || !holeRE.MatchString(w) {
+		return false
+	}
+	var re strings.Builder
+	re.WriteString("^(?s)")
+	last := 0
+	for _, loc := range holeRE.FindAllStringIndex(w, -1) {
+		re.WriteString(regexp.QuoteMeta(w[last:loc[0]]))
+		re.WriteString(".+?")
+		last = loc[1]
+	}
+	re.WriteString(regexp.QuoteMeta(w[last:]) + "$")
+	m, err := regexp.MatchString(re.String(), g)
+	return err == nil && m
+}

@@ -1,0 +1,240 @@
+package recorded
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"sort"
+	"strings"
+	"time"
+)
+
+// Server is what scenarios are replayed against.
+type Server struct {
+	URL    string       // "https://127.0.0.1:6443"
+	Client *http.Client // trusts the server; must not add credentials
+	Token  string       // of user admin in group system:masters
+}
+
+// Result is the outcome of one step; Diff is empty when it is equal.
+type Result struct {
+	Index int
+	Do    string
+	Diff  []string
+}
+
+// Equal says whether the step came back as recorded.
+func (r *Result) Equal() bool { return len(r.Diff) == 0 }
+
+type answer struct {
+	status int
+	header http.Header
+	body   any
+	raw    []byte
+}
+
+// Replay runs all steps of a scenario in order.
+func Replay(ctx context.Context, srv Server, s *Scenario) []Result {
+	vars := map[string]string{"ns": s.NamespaceName()}
+	if !s.Bare {
+		prepare(ctx, srv, vars["ns"])
+	}
+	out := make([]Result, 0, len(s.Steps))
+	for i := range s.Steps {
+		step := &s.Steps[i]
+		res := Result{Index: i, Do: step.Do}
+		got, err := send(ctx, srv, step, vars)
+		if err != nil {
+			res.Diff = []string{"request failed: " + err.Error()}
+		} else {
+			res.Diff = compare(step, got, vars)
+			save(step, got, vars)
+		}
+		out = append(out, res)
+	}
+	return out
+}
+
+func prepare(ctx context.Context, srv Server, ns string) {
+	for path, body := range map[string]string{
+		"/api/v1/namespaces": `{"metadata":{"name":"` + ns + `"}}`,
+	} {
+		step := &Step{Do: "POST " + path, Body: json.RawMessage(body)}
+		_, _ = send(ctx, srv, step, nil) // the answer is ignored: it may exist
+	}
+	step := &Step{Do: "POST /api/v1/namespaces/" + ns + "/serviceaccounts", Body: json.RawMessage(`{"metadata":{"name":"default"}}`)}
+	_, _ = send(ctx, srv, step, nil)
+}
+
+func send(ctx context.Context, srv Server, step *Step, vars map[string]string) (*answer, error) {
+	if step.Sleep > 0 {
+		time.Sleep(time.Duration(step.Sleep * float64(time.Second)))
+	}
+	method, path, _ := strings.Cut(fill(step.Do, vars), " ")
+	watch := method == "WATCH"
+	limit := 60 * time.Second
+	if watch {
+		method = http.MethodGet
+		limit = 3 * time.Second
+		if step.Seconds > 0 {
+			limit = time.Duration(step.Seconds * float64(time.Second))
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	body, err := bodyOf(step, vars)
+	if err != nil {
+		return nil, err
+	}
+	var reader io.Reader
+	if body != nil {
+		reader = bytes.NewReader(body)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, srv.URL+path, reader)
+	if err != nil {
+		return nil, err
+	}
+	setHeaders(req, srv, step, body != nil, vars)
+	resp, err := srv.Client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	a := &answer{status: resp.StatusCode, header: resp.Header}
+	if watch && resp.StatusCode == http.StatusOK {
+		a.body = readEvents(resp.Body, max(step.Events, 1))
+		return a, nil
+	}
+	a.raw, err = io.ReadAll(resp.Body)
+	if err != nil && ctx.Err() == nil {
+		return nil, err
+	}
+	a.body = parse(a.raw, resp.Header.Get("Content-Type"))
+	return a, nil
+}
+
+func setHeaders(req *http.Request, srv Server, step *Step, hasBody bool, vars map[string]string) {
+	h := req.Header
+	if step.Accept == nil {
+		h.Set("Accept", "application/json")
+	} else {
+		h["Accept"] = []string{*step.Accept}
+		if *step.Accept == "" {
+			delete(h, "Accept")
+		}
+	}
+	h.Set("User-Agent", "parity/1")
+	if step.Agent != "" {
+		h.Set("User-Agent", step.Agent)
+	}
+	if hasBody {
+		h.Set("Content-Type", "application/json")
+		if step.Type != "" {
+			h.Set("Content-Type", step.Type)
+		}
+	}
+	if step.As != "none" {
+		h.Set("Authorization", "Bearer "+srv.Token)
+	}
+	if step.As != "" && step.As != "none" && step.As != "admin" {
+		h.Set("Impersonate-User", fill(step.As, vars))
+	}
+	for k, v := range step.Headers {
+		h[http.CanonicalHeaderKey(k)] = []string{fill(v, vars)}
+	}
+}
+
+func bodyOf(step *Step, vars map[string]string) ([]byte, error) {
+	if len(step.Body) == 0 || string(step.Body) == "null" {
+		return nil, nil
+	}
+	if step.Body[0] == '"' {
+		var s string
+		if err := json.Unmarshal(step.Body, &s); err != nil {
+			return nil, err
+		}
+		if step.Base64 {
+			return base64.StdEncoding.DecodeString(s)
+		}
+		return []byte(fill(s, vars)), nil
+	}
+	return []byte(fill(string(step.Body), vars)), nil
+}
+
+func readEvents(r io.Reader, n int) any {
+	events := []any{}
+	br := bufio.NewReaderSize(r, 1<<20)
+	for len(events) < n {
+		line, err := br.ReadString('\n')
+		if strings.TrimSpace(line) != "" {
+			var v any
+			if json.Unmarshal([]byte(line), &v) != nil {
+				v = line
+			}
+			events = append(events, v)
+		}
+		if err != nil {
+			break
+		}
+	}
+	return events
+}
+
+func parse(raw []byte, contentType string) any {
+	if len(raw) == 0 {
+		return nil
+	}
+	ct, _, _ := strings.Cut(contentType, ";")
+	switch {
+	case strings.Contains(ct, "protobuf"), strings.Contains(ct, "cbor"):
+		return map[string]any{"base64bytes": true, "prefix": fmt.Sprintf("%x", raw[:min(4, len(raw))])}
+	case strings.Contains(ct, "json"):
+		var v any
+		if json.Unmarshal(raw, &v) == nil {
+			return v
+		}
+	}
+	// A body of another type is compared as JSON where it is an object.
+	if raw[0] == '{' {
+		var v any
+		if json.Unmarshal(raw, &v) == nil {
+			return v
+		}
+	}
+	return string(raw)
+}
+
+func save(step *Step, got *answer, vars map[string]string) {
+	for name, path := range step.Save {
+		for _, v := range at(got.body, path) {
+			switch v := v.value.(type) {
+			case string:
+				vars[name] = v
+			case float64:
+				vars[name] = strings.TrimSuffix(fmt.Sprintf("%.0f", v), ".0")
+			case bool:
+				vars[name] = fmt.Sprint(v)
+			}
+		}
+	}
+}
+
+func fill(s string, vars map[string]string) string {
+	if !strings.Contains(s, "${") {
+		return s
+	}
+	names := make([]string, 0, len(vars))
+	for k := range vars {
+		names = append(names, k)
+	}
+	sort.Strings(names)
+	for _, k := range names {
+		s = strings.ReplaceAll(s, "${"+k+"}", vars[k])
+	}
+	return s
+}

@@ -1,0 +1,103 @@
+// Package recorded replays recorded answers of a stock server against a running
+// one and says which steps come back the same.
+//
+// It promises: a step counts as equal only if status, content type, warnings and
+// every part of the body that the scenario does not exempt are equal after the
+// normalisation that testdata/parity/README.md describes.
+package recorded
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Scenario is one file: requests and the answers wanted.
+type Scenario struct {
+	Name      string `json:"name"`
+	About     string `json:"about"`
+	Namespace string `json:"namespace"`
+	Bare      bool   `json:"bare"`
+	Steps     []Step `json:"steps"`
+}
+
+// Step is one request.
+type Step struct {
+	Do      string            `json:"do"`
+	Body    json.RawMessage   `json:"body"`
+	Type    string            `json:"type"`
+	Base64  bool              `json:"base64"`
+	Accept  *string           `json:"accept"`
+	Headers map[string]string `json:"headers"`
+	Agent   string            `json:"agent"`
+	As      string            `json:"as"`
+	Save    map[string]string `json:"save"`
+	Sleep   float64           `json:"sleep"`
+	Sort    []string          `json:"sort"`
+	Only    []string          `json:"only"`
+	Ignore  []string          `json:"ignore"`
+	Events  int               `json:"events"`
+	Seconds float64           `json:"seconds"`
+	Want    Want              `json:"want"`
+}
+
+// Want is the recorded answer.
+type Want struct {
+	Status          int      `json:"status"`
+	Type            string   `json:"type"`
+	Warnings        []string `json:"warnings"`
+	RetryAfter      string   `json:"retry-after"`
+	Allow           string   `json:"allow"`
+	WWWAuthenticate string   `json:"www-authenticate"`
+	Body            any      `json:"body"`
+	HasBody         bool     `json:"-"`
+}
+
+// UnmarshalJSON keeps whether a body was recorded at all.
+func (w *Want) UnmarshalJSON(data []byte) error {
+	type plain Want
+	if err := json.Unmarshal(data, (*plain)(w)); err != nil {
+		return err
+	}
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(data, &keys); err != nil {
+		return err
+	}
+	_, w.HasBody = keys["body"]
+	return nil
+}
+
+// Load reads one file.
+func Load(path string) (*Scenario, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	s := &Scenario{}
+	if err := json.Unmarshal(data, s); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if s.Name == "" {
+		s.Name = strings.TrimSuffix(filepath.Base(path), ".json")
+	}
+	return s, nil
+}
+
+// NamespaceName is the namespace the scenario works in.
+func (s *Scenario) NamespaceName() string {
+	if s.Namespace != "" {
+		return s.Namespace
+	}
+	out := []byte(strings.ToLower(s.Name))
+	for i, c := range out {
+		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9') {
+			out[i] = '-'
+		}
+	}
+	if len(out) > 50 {
+		out = out[:50]
+	}
+	return string(out)
+}
