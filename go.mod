@@ -31,6 +31,7 @@ require (
 	k8s.io/kube-aggregator v0.32.13
 	k8s.io/kube-openapi v0.0.0-20241105132330-32ad38e42d3f
 	modernc.org/sqlite v1.55.0
+	sigs.k8s.io/json v0.0.0-20241010143419-9aa6b5e7a4b3
 	sigs.k8s.io/structured-merge-diff/v4 v4.4.2
 	sigs.k8s.io/yaml v1.4.0
 )
@@ -92,5 +93,4 @@ require (
 	modernc.org/libc v1.74.1 // indirect
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.11.0 // indirect
-	sigs.k8s.io/json v0.0.0-20241010143419-9aa6b5e7a4b3 // indirect
 )

@@ -5,7 +5,10 @@
 // is bounded in depth and size.
 package codecs
 
-import "k8s.io/apimachinery/pkg/runtime"
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
 
 // Media types. What clients compare is byte-equal to a stock server's.
 const (
@@ -32,12 +35,23 @@ const (
 	Strict                   // report them; the caller refuses the request
 )
 
-// Codec is one wire form.
+// Codec is one wire form. Implementations hold no state and may be shared.
 type Codec interface {
 	MediaType() string
+	// Kind reads only the kind and API version, in exactly the way and with exactly
+	// the errors a stock server does. Missing values are empty, not errors.
+	Kind(data []byte) (schema.GroupVersionKind, error)
 	// Decode reads data into obj. problems are the unknown and duplicate fields, in
 	// the words of a stock server ("unknown field \"spec.foo\""), unless s is Ignore.
+	// obj should be a new object; on an error its content is undefined.
 	Decode(data []byte, obj runtime.Object, s Strictness) (problems []string, err error)
-	// Encode appends the whole object, with its kind and apiVersion as set in it.
+	// Encode appends the whole object, with its kind and apiVersion as set in it and
+	// without a trailing newline.
 	Encode(dst []byte, obj runtime.Object) ([]byte, error)
+}
+
+// Peeker is a Codec that can guess the kind far cheaper than Kind reads it. When
+// sure is true and the data is well-formed, Kind gives the same answer.
+type Peeker interface {
+	Peek(data []byte) (gvk schema.GroupVersionKind, sure bool)
 }

@@ -1,0 +1,158 @@
+package codecs
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Expected describes the object that a request body must hold.
+type Expected struct {
+	GVK schema.GroupVersionKind // also fills in what the body leaves out
+	// Known tells whether the server has a Go type for a kind. It chooses between
+	// the two refusals of a body of another kind; nil knows none.
+	Known func(schema.GroupVersionKind) bool
+	// AnyKind takes a body of any kind of the expected version, but one must be
+	// stated: custom resources, whose kind is a matter of validation.
+	AnyKind bool
+}
+
+// ReadBody decodes a request body into obj, a new object of the expected kind, and
+// fills in a kind and API version that the body leaves out. It returns what the
+// body says it is. Errors are 400s in a stock server's words; with s Strict any
+// problem is such an error.
+func ReadBody(c Codec, data []byte, want Expected, obj runtime.Object, s Strictness) (schema.GroupVersionKind, []string, error) {
+	if p, ok := c.(Peeker); ok && !want.AnyKind {
+		if gvk, sure := p.Peek(data); sure && withDefaults(gvk, want.GVK) == want.GVK {
+			if problems, err := c.Decode(data, obj, s); err == nil {
+				return finish(want.GVK, problems, want, obj, s, data)
+			}
+			// Something is wrong: say it as the careful way does.
+		}
+	}
+	stated, err := c.Kind(data)
+	if err != nil {
+		return stated, nil, DecodeError(err, schema.GroupVersionKind{}, want.GVK.Kind, data)
+	}
+	gvk := withDefaults(stated, want.GVK)
+	if !want.AnyKind && gvk != want.GVK {
+		return gvk, nil, otherKind(gvk, want, data)
+	}
+	problems, err := c.Decode(data, obj, s)
+	if err != nil {
+		return gvk, nil, DecodeError(err, gvk, want.GVK.Kind, data)
+	}
+	if want.AnyKind {
+		if stated.Kind == "" {
+			return stated, nil, DecodeError(runtime.NewMissingKindErr(string(data)), stated, want.GVK.Kind, data)
+		}
+		if stated.GroupVersion() != want.GVK.GroupVersion() {
+			return stated, nil, otherVersion(stated, want)
+		}
+	}
+	return finish(gvk, problems, want, obj, s, data)
+}
+
+func finish(gvk schema.GroupVersionKind, problems []string, want Expected, obj runtime.Object, s Strictness, data []byte) (schema.GroupVersionKind, []string, error) {
+	if s == Strict && len(problems) > 0 {
+		return gvk, problems, DecodeError(StrictError(problems), gvk, want.GVK.Kind, data)
+	}
+	obj.GetObjectKind().SetGroupVersionKind(gvk)
+	return gvk, problems, nil
+}
+
+// withDefaults fills in what got leaves out. A version without a group is a
+// version of the core group, so it is kept.
+func withDefaults(got, def schema.GroupVersionKind) schema.GroupVersionKind {
+	if got.Kind == "" {
+		got.Kind = def.Kind
+	}
+	if got.Version == "" && (got.Group == "" || got.Group == def.Group) {
+		got.Group, got.Version = def.Group, def.Version
+	}
+	return got
+}
+
+// otherKind refuses a body of another kind or version.
+func otherKind(gvk schema.GroupVersionKind, want Expected, data []byte) error {
+	var err error
+	switch known := want.Known != nil && want.Known(gvk); {
+	case known && gvk.Kind == want.GVK.Kind:
+		return otherVersion(gvk, want)
+	case known:
+		err = fmt.Errorf("converting (%s.%s) to (%s.%s): unknown conversion",
+			gvk.Version, gvk.Kind, internalPackage(want.GVK.Group), want.GVK.Kind)
+	default:
+		err = fmt.Errorf("no kind %q is registered for version %q in scheme %q",
+			gvk.Kind, gvk.GroupVersion(), "pkg/api/legacyscheme/scheme.go:30")
+	}
+	return DecodeError(err, gvk, want.GVK.Kind, data)
+}
+
+func otherVersion(gvk schema.GroupVersionKind, want Expected) error {
+	return apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)",
+		gvk.GroupVersion(), want.GVK.GroupVersion()))
+}
+
+// internalPackage is the name by which a stock server's messages call a group.
+func internalPackage(group string) string {
+	switch group {
+	case "", "events.k8s.io":
+		return "core"
+	}
+	first, _, _ := strings.Cut(group, ".")
+	return first
+}
+
+// DecodeError is the answer to a body that cannot be decoded. found is the kind
+// the body states, or zero if that could not be told.
+func DecodeError(err error, found schema.GroupVersionKind, wantKind string, body []byte) error {
+	if found.Kind != "" {
+		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", found.Kind, found.Version, wantKind, err))
+	}
+	return apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v (%s)", wantKind, err, summary(body)))
+}
+
+// summary shows the start of a body: as text if it looks like a JSON object, else in hex.
+func summary(body []byte) string {
+	const limit = 30
+	switch {
+	case len(body) == 0:
+		return "<empty>"
+	case body[0] == '{':
+		if len(body) > limit {
+			return string(body[:limit]) + " ..."
+		}
+		return string(body)
+	case len(body) > limit:
+		return hex.EncodeToString(body[:limit]) + " ..."
+	}
+	return hex.EncodeToString(body)
+}
+
+// StrictError is the error that a strict decoding makes of problems.
+func StrictError(problems []string) error {
+	return fmt.Errorf("strict decoding error: %s", strings.Join(problems, ", "))
+}
+
+// Warnings are the texts of the Warning headers for problems. A YAML problem
+// holds one line for each duplicate key.
+func Warnings(problems []string) []string {
+	var out []string
+	for _, p := range problems {
+		rest := strings.TrimPrefix(p, "error converting YAML to JSON: ")
+		lines, isYAML := strings.CutPrefix(rest, "yaml: unmarshal errors:\n")
+		if !isYAML {
+			out = append(out, p)
+			continue
+		}
+		for line := range strings.SplitSeq(lines, "\n") {
+			out = append(out, strings.TrimSpace(line))
+		}
+	}
+	return out
+}

@@ -1,0 +1,104 @@
+// Package json is the JSON wire form.
+//
+// It promises: what it decodes, and every error and problem it reports, is what
+// sigs.k8s.io/json makes of the same bytes; what it encodes is byte-equal to
+// encoding/json. Clean input takes a faster way that is proven equal by fuzzing;
+// anything unclean is decoded again the exact way.
+package json
+
+import (
+	"bytes"
+	stdjson "encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	exact "sigs.k8s.io/json"
+
+	"github.com/rowlock/rowlock/codecs"
+)
+
+// Codec implements codecs.Codec for application/json.
+type Codec struct{}
+
+var (
+	_ codecs.Codec  = Codec{}
+	_ codecs.Peeker = Codec{}
+)
+
+// MediaType is application/json.
+func (Codec) MediaType() string { return codecs.JSON }
+
+// Kind reads kind and apiVersion. Unlike all other fields these two match in any case.
+func (Codec) Kind(data []byte) (schema.GroupVersionKind, error) {
+	// The shape of this struct is part of the error text.
+	findKind := struct {
+		APIVersion string `json:"apiVersion,omitempty"`
+		Kind       string `json:"kind,omitempty"`
+	}{}
+	if err := stdjson.Unmarshal(data, &findKind); err != nil {
+		return schema.GroupVersionKind{}, fmt.Errorf("couldn't get version/kind; json parse error: %v", err)
+	}
+	gv, err := schema.ParseGroupVersion(findKind.APIVersion)
+	if err != nil {
+		return schema.GroupVersionKind{}, err
+	}
+	return gv.WithKind(findKind.Kind), nil
+}
+
+// Decode reads data into a typed object or a runtime.Unstructured.
+func (Codec) Decode(data []byte, obj runtime.Object, s codecs.Strictness) ([]string, error) {
+	return decodeExact(data, obj, s)
+}
+
+// Unmarshal reads data into any value with the rules of Decode.
+func Unmarshal(data []byte, into any, s codecs.Strictness) ([]string, error) {
+	return decodeExact(data, into, s)
+}
+
+func decodeExact(data []byte, into any, s codecs.Strictness) ([]string, error) {
+	u, isUnstructured := into.(runtime.Unstructured)
+	if isUnstructured {
+		// Its own unmarshaler would hide the problems, and refuse an absent kind.
+		content := map[string]any{}
+		problems, err := decodeExact(data, &content, s)
+		u.SetUnstructuredContent(content)
+		return problems, err
+	}
+	if s == codecs.Ignore {
+		return nil, exact.UnmarshalCaseSensitivePreserveInts(data, into)
+	}
+	strict, err := exact.UnmarshalStrict(data, into)
+	if err != nil {
+		return nil, err
+	}
+	var problems []string
+	for _, e := range strict {
+		problems = append(problems, e.Error())
+	}
+	return problems, nil
+}
+
+// Encode appends obj as encoding/json writes it, with HTML characters escaped and
+// no trailing newline.
+func (Codec) Encode(dst []byte, obj runtime.Object) ([]byte, error) {
+	return Append(dst, obj)
+}
+
+// Append appends any value with the rules of Encode.
+func Append(dst []byte, v any) ([]byte, error) {
+	data, err := stdjson.Marshal(v)
+	if err != nil {
+		return dst, err
+	}
+	return append(dst, data...), nil
+}
+
+// Indent appends the pretty form of src: two spaces a level, a newline at the end.
+func Indent(dst, src []byte) ([]byte, error) {
+	buf := bytes.NewBuffer(dst)
+	if err := stdjson.Indent(buf, src, "", "  "); err != nil {
+		return dst, err
+	}
+	return buf.Bytes(), nil
+}
