@@ -1,0 +1,18 @@
+package builtin
+
+import (
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+func apiextensionsV1() []*kinds.Resource {
+	return rows("apiextensions.k8s.io", "v1",
+		&kinds.Resource{
+			Plural: "customresourcedefinitions", Kind: "CustomResourceDefinition", ShortNames: []string{"crd", "crds"}, Categories: []string{"api-extensions"},
+			New: object[apiextensionsv1.CustomResourceDefinition](), NewList: list[apiextensionsv1.CustomResourceDefinitionList](),
+			Storage:      &kinds.Storage{},
+			Subresources: []kinds.Subresource{status("CustomResourceDefinition", kinds.Strategy{})},
+		},
+	)
+}

@@ -1,0 +1,18 @@
+package builtin
+
+import (
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+func apiregistrationV1() []*kinds.Resource {
+	return rows("apiregistration.k8s.io", "v1",
+		&kinds.Resource{
+			Plural: "apiservices", Kind: "APIService", Categories: []string{"api-extensions"},
+			New: object[apiregistrationv1.APIService](), NewList: list[apiregistrationv1.APIServiceList](),
+			Storage:      &kinds.Storage{},
+			Subresources: []kinds.Subresource{status("APIService", kinds.Strategy{})},
+		},
+	)
+}

@@ -1,0 +1,28 @@
+package builtin
+
+import (
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+// autoscalingV2V1 serves one storage in two versions; v2 is preferred and stored.
+func autoscalingV2V1() []*kinds.Resource {
+	storage := &kinds.Storage{}
+	v2 := rows("autoscaling", "v2", &kinds.Resource{
+		Plural: "horizontalpodautoscalers", Kind: "HorizontalPodAutoscaler", Namespaced: true,
+		ShortNames: []string{"hpa"}, Categories: []string{"all"},
+		New: object[autoscalingv2.HorizontalPodAutoscaler](), NewList: list[autoscalingv2.HorizontalPodAutoscalerList](),
+		Storage:      storage,
+		Subresources: []kinds.Subresource{status("HorizontalPodAutoscaler", kinds.Strategy{})},
+	})
+	v1 := rows("autoscaling", "v1", &kinds.Resource{
+		Plural: "horizontalpodautoscalers", Kind: "HorizontalPodAutoscaler", Namespaced: true,
+		ShortNames: []string{"hpa"}, Categories: []string{"all"},
+		New: object[autoscalingv1.HorizontalPodAutoscaler](), NewList: list[autoscalingv1.HorizontalPodAutoscalerList](),
+		Storage:      storage,
+		Subresources: []kinds.Subresource{status("HorizontalPodAutoscaler", kinds.Strategy{})},
+	})
+	return append(v2, v1...)
+}

@@ -1,0 +1,17 @@
+package builtin
+
+import (
+	coordinationv1 "k8s.io/api/coordination/v1"
+
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+func coordinationV1() []*kinds.Resource {
+	return rows("coordination.k8s.io", "v1",
+		&kinds.Resource{
+			Plural: "leases", Kind: "Lease", Namespaced: true,
+			New: object[coordinationv1.Lease](), NewList: list[coordinationv1.LeaseList](),
+			Storage: &kinds.Storage{},
+		},
+	)
+}

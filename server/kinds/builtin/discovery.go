@@ -1,0 +1,17 @@
+package builtin
+
+import (
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+func discoveryV1() []*kinds.Resource {
+	return rows("discovery.k8s.io", "v1",
+		&kinds.Resource{
+			Plural: "endpointslices", Kind: "EndpointSlice", Namespaced: true,
+			New: object[discoveryv1.EndpointSlice](), NewList: list[discoveryv1.EndpointSliceList](),
+			Storage: &kinds.Storage{},
+		},
+	)
+}

@@ -1,0 +1,24 @@
+package builtin
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+// eventStorage is shared by the events of core/v1, which are what is stored, and
+// those of events.k8s.io/v1.
+func eventStorage() *kinds.Storage {
+	return &kinds.Storage{Key: "events", GVK: corev1.SchemeGroupVersion.WithKind("Event")}
+}
+
+func eventsV1(storage *kinds.Storage) []*kinds.Resource {
+	return rows("events.k8s.io", "v1",
+		&kinds.Resource{
+			Plural: "events", Kind: "Event", Namespaced: true, ShortNames: []string{"ev"},
+			New: object[eventsv1.Event](), NewList: list[eventsv1.EventList](),
+			Storage: storage,
+		},
+	)
+}

@@ -1,0 +1,24 @@
+package builtin
+
+import (
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+func flowcontrolV1() []*kinds.Resource {
+	return rows("flowcontrol.apiserver.k8s.io", "v1",
+		&kinds.Resource{
+			Plural: "flowschemas", Kind: "FlowSchema",
+			New: object[flowcontrolv1.FlowSchema](), NewList: list[flowcontrolv1.FlowSchemaList](),
+			Storage:      &kinds.Storage{},
+			Subresources: []kinds.Subresource{status("FlowSchema", kinds.Strategy{})},
+		},
+		&kinds.Resource{
+			Plural: "prioritylevelconfigurations", Kind: "PriorityLevelConfiguration",
+			New: object[flowcontrolv1.PriorityLevelConfiguration](), NewList: list[flowcontrolv1.PriorityLevelConfigurationList](),
+			Storage:      &kinds.Storage{},
+			Subresources: []kinds.Subresource{status("PriorityLevelConfiguration", kinds.Strategy{})},
+		},
+	)
+}

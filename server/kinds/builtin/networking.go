@@ -1,0 +1,28 @@
+package builtin
+
+import (
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+func networkingV1() []*kinds.Resource {
+	return rows("networking.k8s.io", "v1",
+		&kinds.Resource{
+			Plural: "ingressclasses", Kind: "IngressClass",
+			New: object[networkingv1.IngressClass](), NewList: list[networkingv1.IngressClassList](),
+			Storage: &kinds.Storage{},
+		},
+		&kinds.Resource{
+			Plural: "ingresses", Kind: "Ingress", Namespaced: true, ShortNames: []string{"ing"},
+			New: object[networkingv1.Ingress](), NewList: list[networkingv1.IngressList](),
+			Storage:      &kinds.Storage{},
+			Subresources: []kinds.Subresource{status("Ingress", kinds.Strategy{})},
+		},
+		&kinds.Resource{
+			Plural: "networkpolicies", Kind: "NetworkPolicy", Namespaced: true, ShortNames: []string{"netpol"},
+			New: object[networkingv1.NetworkPolicy](), NewList: list[networkingv1.NetworkPolicyList](),
+			Storage: &kinds.Storage{},
+		},
+	)
+}

@@ -1,0 +1,17 @@
+package builtin
+
+import (
+	nodev1 "k8s.io/api/node/v1"
+
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+func nodeV1() []*kinds.Resource {
+	return rows("node.k8s.io", "v1",
+		&kinds.Resource{
+			Plural: "runtimeclasses", Kind: "RuntimeClass",
+			New: object[nodev1.RuntimeClass](), NewList: list[nodev1.RuntimeClassList](),
+			Storage: &kinds.Storage{},
+		},
+	)
+}

@@ -1,0 +1,32 @@
+package builtin
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+func rbacV1() []*kinds.Resource {
+	return rows("rbac.authorization.k8s.io", "v1",
+		&kinds.Resource{
+			Plural: "clusterrolebindings", Kind: "ClusterRoleBinding",
+			New: object[rbacv1.ClusterRoleBinding](), NewList: list[rbacv1.ClusterRoleBindingList](),
+			Storage: &kinds.Storage{},
+		},
+		&kinds.Resource{
+			Plural: "clusterroles", Kind: "ClusterRole",
+			New: object[rbacv1.ClusterRole](), NewList: list[rbacv1.ClusterRoleList](),
+			Storage: &kinds.Storage{},
+		},
+		&kinds.Resource{
+			Plural: "rolebindings", Kind: "RoleBinding", Namespaced: true,
+			New: object[rbacv1.RoleBinding](), NewList: list[rbacv1.RoleBindingList](),
+			Storage: &kinds.Storage{},
+		},
+		&kinds.Resource{
+			Plural: "roles", Kind: "Role", Namespaced: true,
+			New: object[rbacv1.Role](), NewList: list[rbacv1.RoleList](),
+			Storage: &kinds.Storage{},
+		},
+	)
+}

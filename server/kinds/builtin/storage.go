@@ -1,0 +1,38 @@
+package builtin
+
+import (
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+func storageV1() []*kinds.Resource {
+	return rows("storage.k8s.io", "v1",
+		&kinds.Resource{
+			Plural: "csidrivers", Kind: "CSIDriver",
+			New: object[storagev1.CSIDriver](), NewList: list[storagev1.CSIDriverList](),
+			Storage: &kinds.Storage{},
+		},
+		&kinds.Resource{
+			Plural: "csinodes", Kind: "CSINode",
+			New: object[storagev1.CSINode](), NewList: list[storagev1.CSINodeList](),
+			Storage: &kinds.Storage{},
+		},
+		&kinds.Resource{
+			Plural: "csistoragecapacities", Kind: "CSIStorageCapacity", Namespaced: true,
+			New: object[storagev1.CSIStorageCapacity](), NewList: list[storagev1.CSIStorageCapacityList](),
+			Storage: &kinds.Storage{},
+		},
+		&kinds.Resource{
+			Plural: "storageclasses", Kind: "StorageClass", ShortNames: []string{"sc"},
+			New: object[storagev1.StorageClass](), NewList: list[storagev1.StorageClassList](),
+			Storage: &kinds.Storage{},
+		},
+		&kinds.Resource{
+			Plural: "volumeattachments", Kind: "VolumeAttachment",
+			New: object[storagev1.VolumeAttachment](), NewList: list[storagev1.VolumeAttachmentList](),
+			Storage:      &kinds.Storage{},
+			Subresources: []kinds.Subresource{status("VolumeAttachment", kinds.Strategy{})},
+		},
+	)
+}

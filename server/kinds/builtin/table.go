@@ -1,0 +1,99 @@
+// Package builtin is the table of every resource that is served from the start,
+// in discovery order, one file an API group.
+//
+// A row names a resource; how it behaves comes from the package of its group.
+package builtin
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+// Resources are all built-in resources with the default configuration.
+func Resources() []*kinds.Resource { return Config{}.Resources() }
+
+// Resources are all built-in resources. Each call makes new values.
+func (c Config) Resources() []*kinds.Resource {
+	events := eventStorage()
+	return slices.Concat(
+		c.coreV1(events),
+		apiregistrationV1(),
+		appsV1(),
+		eventsV1(events),
+		authenticationV1(),
+		authorizationV1(),
+		autoscalingV2V1(),
+		batchV1(),
+		certificatesV1(),
+		networkingV1(),
+		policyV1(),
+		rbacV1(),
+		storageV1(),
+		admissionregistrationV1(),
+		apiextensionsV1(),
+		schedulingV1(),
+		coordinationV1(),
+		nodeV1(),
+		discoveryV1(),
+		flowcontrolV1(),
+	)
+}
+
+// The verbs of most resources, of those that are only created, and of subresources
+// that are another way to write their parent, as discovery lists them.
+func allVerbs() []string {
+	return []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+}
+func createOnly() []string { return []string{"create"} }
+func partVerbs() []string  { return []string{"get", "patch", "update"} }
+func proxyVerbs() []string { return []string{"create", "delete", "get", "patch", "update"} }
+
+// rows fills in what follows from the group, the kind and the plural name: the
+// singular name, the list kind, the verbs, and where the objects are stored.
+func rows(group, version string, resources ...*kinds.Resource) []*kinds.Resource {
+	for _, r := range resources {
+		r.Group, r.Version = group, version
+		r.Singular = strings.ToLower(r.Kind)
+		r.ListKind = r.Kind + "List"
+		if r.Verbs == nil {
+			r.Verbs = allVerbs()
+		}
+		if s := r.Storage; s != nil && s.Key == "" {
+			s.Key = schema.GroupResource{Group: group, Resource: r.Plural}.String()
+			s.GVK = r.GVK()
+		}
+	}
+	return resources
+}
+
+// object and list make the functions that allocate a kind.
+func object[T any, P interface {
+	*T
+	kinds.Object
+}]() func() kinds.Object {
+	return func() kinds.Object { return P(new(T)) }
+}
+
+func list[T any, P interface {
+	*T
+	runtime.Object
+}]() func() runtime.Object {
+	return func() runtime.Object { return P(new(T)) }
+}
+
+// part is a subresource that writes its parent by a strategy of its own.
+func part(name, kind string, s kinds.Strategy) kinds.Subresource {
+	return kinds.Subresource{Name: name, Kind: kind, Verbs: partVerbs(), Update: &s}
+}
+
+func status(kind string, s kinds.Strategy) kinds.Subresource { return part("status", kind, s) }
+
+// scale is the autoscaling/v1 Scale of a workload.
+func scale(m *kinds.ScaleMapping) kinds.Subresource {
+	return kinds.Subresource{Name: "scale", Group: "autoscaling", Version: "v1", Kind: "Scale", Verbs: partVerbs(), Scale: m}
+}
