@@ -1,0 +1,271 @@
+package apply
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strings"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/mergepatch"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/rowlock/rowlock/codecs"
+)
+
+// maxOperations bounds the length of a JSON Patch.
+const maxOperations = 10000
+
+// Patch is one patch request of type JSON Patch, merge patch or strategic merge
+// patch. It may be applied to several versions of an object, as an update loop does.
+type Patch struct {
+	Type       string // a media type: codecs.PatchJSON, PatchMerge or PatchStrategic
+	Body       []byte
+	Strictness codecs.Strictness
+	JSON       codecs.Codec // reads the patched document
+}
+
+// Change makes the patched object, neither defaulted nor validated. kind is the
+// kind that current is an object of, encoded its JSON form in that version; nil
+// makes Change encode it. current is not changed. The warnings are unknown and
+// duplicate fields under codecs.Warn; under codecs.Strict they are an error.
+//
+// Errors: 400 for a body that is no patch, 413 for too many operations, 422 for a
+// patch that does not fit the object or makes it something else; plain errors for
+// bad strategic directives, which a stock server answers with 500.
+func (p *Patch) Change(kind schema.GroupVersionKind, current runtime.Object, encoded []byte) (runtime.Object, []string, error) {
+	if p.Type == codecs.PatchStrategic {
+		return p.strategic(kind, current)
+	}
+	if encoded == nil {
+		current.GetObjectKind().SetGroupVersionKind(kind)
+		var err error
+		if encoded, err = p.JSON.Encode(nil, current); err != nil {
+			return nil, nil, fmt.Errorf("encoding the object to patch: %w", err)
+		}
+	}
+	var document []byte
+	var problems []string
+	var err error
+	switch p.Type {
+	case codecs.PatchJSON:
+		document, problems, err = p.operations(encoded)
+	case codecs.PatchMerge:
+		document, problems, err = p.merge(encoded)
+	default:
+		err = fmt.Errorf("unknown patch type %q", p.Type)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	patched := newLike(current)
+	found, err := p.decode(kind, document, patched)
+	if err != nil {
+		return nil, nil, invalidPatch(string(document), err.Error())
+	}
+	return p.judge(patched, append(problems, found...), func() string { return string(document) })
+}
+
+// judge turns unknown and duplicate fields into what the client asked for.
+func (p *Patch) judge(patched runtime.Object, problems []string, value func() string) (runtime.Object, []string, error) {
+	if len(problems) == 0 {
+		return patched, nil, nil
+	}
+	switch p.Strictness {
+	case codecs.Warn:
+		return patched, problems, nil
+	case codecs.Strict:
+		return nil, nil, invalidPatch(value(), strictError(problems))
+	}
+	return patched, nil, nil
+}
+
+func strictError(problems []string) string {
+	return "strict decoding error: " + strings.Join(problems, ", ")
+}
+
+func invalidPatch(value, detail string) error {
+	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{
+		field.Invalid(field.NewPath("patch"), value, detail),
+	})
+}
+
+// operation is the form of a JSON Patch operation, for strict decoding.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	From  string `json:"from"`
+	Value any    `json:"value"`
+}
+
+func (p *Patch) operations(encoded []byte) (document []byte, problems []string, err error) {
+	if p.Strictness != codecs.Ignore {
+		var ops []operation
+		strict, err := kjson.UnmarshalStrict(p.Body, &ops)
+		if err != nil {
+			// Clients see the Go type in this message; a stock server's is named so.
+			text := strings.ReplaceAll(err.Error(), "apply.operation", "handlers.jsonPatchOp")
+			return nil, nil, apierrors.NewBadRequest("error decoding patch: " + text)
+		}
+		for _, e := range strict {
+			problems = append(problems, "json patch "+e.Error())
+		}
+	}
+	ops, err := jsonpatch.DecodePatch(p.Body)
+	if err != nil {
+		return nil, nil, apierrors.NewBadRequest(err.Error())
+	}
+	if len(ops) > maxOperations {
+		return nil, nil, apierrors.NewRequestEntityTooLargeError(
+			fmt.Sprintf("The allowed maximum operations in a JSON patch is %d, got %d", maxOperations, len(ops)))
+	}
+	document, err = ops.Apply(encoded)
+	if err != nil {
+		return nil, nil, unprocessable(err)
+	}
+	return document, problems, nil
+}
+
+func (p *Patch) merge(encoded []byte) (document []byte, problems []string, err error) {
+	if p.Strictness != codecs.Ignore {
+		var tree map[string]any
+		strict, err := kjson.UnmarshalStrict(p.Body, &tree)
+		if err != nil {
+			return nil, nil, apierrors.NewBadRequest("error decoding patch: " + err.Error())
+		}
+		problems = texts(strict)
+	}
+	document, err = jsonpatch.MergePatch(encoded, p.Body)
+	if errors.Is(err, jsonpatch.ErrBadJSONPatch) {
+		return nil, nil, apierrors.NewBadRequest(err.Error())
+	}
+	return document, problems, err
+}
+
+// decode reads a patched document. The patch may have touched its kind.
+func (p *Patch) decode(kind schema.GroupVersionKind, document []byte, into runtime.Object) ([]string, error) {
+	var meta metav1.TypeMeta
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(document, &meta); err != nil {
+		return nil, fmt.Errorf("couldn't get version/kind; json parse error: %w", err)
+	}
+	if _, custom := into.(*unstructured.Unstructured); custom {
+		return p.JSON.Decode(document, into, p.Strictness)
+	}
+	if meta.APIVersion == "" {
+		// Without a version nothing in the document has a meaning.
+		return p.undecodable(document)
+	}
+	if meta.Kind == "" {
+		meta.Kind = kind.Kind
+	}
+	if got := meta.GroupVersionKind(); got != kind {
+		if got.GroupVersion() == kind.GroupVersion() {
+			return nil, fmt.Errorf("unable to decode %v into %v", got, kind)
+		}
+		return nil, fmt.Errorf("no kind %q is registered for version %q in scheme %q",
+			got.Kind, got.GroupVersion(), "pkg/api/legacyscheme/scheme.go:30")
+	}
+	problems, err := p.JSON.Decode(document, into, p.Strictness)
+	into.GetObjectKind().SetGroupVersionKind(kind)
+	return problems, err
+}
+
+// undecodable reports every field of a document that has no version.
+func (p *Patch) undecodable(document []byte) ([]string, error) {
+	if p.Strictness == codecs.Ignore {
+		return nil, nil
+	}
+	var tree map[string]json.RawMessage
+	if err := json.Unmarshal(document, &tree); err != nil {
+		return nil, err
+	}
+	var problems []string
+	for _, name := range sortedKeys(tree) {
+		if name != "kind" && name != "apiVersion" {
+			problems = append(problems, fmt.Sprintf("unknown field %q", name))
+		}
+	}
+	return problems, nil
+}
+
+func (p *Patch) strategic(kind schema.GroupVersionKind, current runtime.Object) (runtime.Object, []string, error) {
+	if _, custom := current.(*unstructured.Unstructured); custom {
+		return nil, nil, unprocessable(errors.New("strategic merge patch is not supported for custom resources"))
+	}
+	current.GetObjectKind().SetGroupVersionKind(kind)
+	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(current)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the object to patch: %w", err)
+	}
+	patch := map[string]any{}
+	var problems []string
+	if p.Strictness == codecs.Ignore {
+		err = kjson.UnmarshalCaseSensitivePreserveInts(p.Body, &patch)
+	} else {
+		var strict []error
+		strict, err = kjson.UnmarshalStrict(p.Body, &patch)
+		problems = texts(strict)
+	}
+	if err != nil {
+		return nil, nil, apierrors.NewBadRequest(err.Error())
+	}
+	merged, err := strategicpatch.StrategicMergeMapPatch(tree, patch, current)
+	if err != nil {
+		return nil, nil, strategicError(err)
+	}
+	patched := newLike(current)
+	value := func() string { return fmt.Sprintf("%+v", patch) }
+	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(merged, patched, p.Strictness != codecs.Ignore)
+	if strict, ok := runtime.AsStrictDecodingError(err); ok {
+		problems = append(problems, texts(strict.Errors())...)
+	} else if err != nil {
+		return nil, nil, invalidPatch(value(), err.Error())
+	}
+	patched.GetObjectKind().SetGroupVersionKind(kind)
+	return p.judge(patched, problems, value)
+}
+
+func strategicError(err error) error {
+	switch {
+	case errors.Is(err, mergepatch.ErrBadJSONDoc),
+		errors.Is(err, mergepatch.ErrBadPatchFormatForPrimitiveList),
+		errors.Is(err, mergepatch.ErrBadPatchFormatForRetainKeys),
+		errors.Is(err, mergepatch.ErrBadPatchFormatForSetElementOrderList),
+		errors.Is(err, mergepatch.ErrUnsupportedStrategicMergePatchFormat):
+		return apierrors.NewBadRequest(err.Error())
+	case errors.Is(err, mergepatch.ErrNoListOfLists),
+		errors.Is(err, mergepatch.ErrPatchContentNotMatchRetainKeys):
+		return unprocessable(err)
+	}
+	return err
+}
+
+// unprocessable is how a stock server says that a patch does not fit the object:
+// without the reason, which it holds back.
+func unprocessable(err error) error {
+	return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+}
+
+func newLike(obj runtime.Object) runtime.Object {
+	if _, ok := obj.(*unstructured.Unstructured); ok {
+		return &unstructured.Unstructured{}
+	}
+	return reflect.New(reflect.TypeOf(obj).Elem()).Interface().(runtime.Object)
+}
+
+func texts(errs []error) []string {
+	var out []string
+	for _, e := range errs {
+		out = append(out, e.Error())
+	}
+	return out
+}
