@@ -1,0 +1,115 @@
+package authx
+
+import (
+	"context"
+	"errors"
+	"net/http"
+)
+
+// Chain tries authenticators in order: the first that succeeds decides, whatever
+// those before it said. If none does, the errors of those whose credential was
+// bad are joined; without any the request carries no credential.
+type Chain []Authenticator
+
+// Authenticate implements Authenticator.
+func (c Chain) Authenticate(r *http.Request) (*Authenticated, bool, error) {
+	var errs []error
+	for _, a := range c {
+		who, mine, err := a.Authenticate(r)
+		if mine && err == nil {
+			return withGroup(who), true, nil
+		}
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) > 0 {
+		return nil, true, errors.Join(errs...)
+	}
+	return nil, false, nil
+}
+
+// TokenChain tries token authenticators in order, like Chain.
+type TokenChain []TokenAuthenticator
+
+// AuthenticateToken implements TokenAuthenticator.
+func (c TokenChain) AuthenticateToken(ctx context.Context, token string, audiences []string) (*Authenticated, bool, error) {
+	var errs []error
+	for _, a := range c {
+		who, mine, err := a.AuthenticateToken(ctx, token, audiences)
+		if mine && err == nil {
+			return who, true, nil
+		}
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) > 0 {
+		return nil, true, errors.Join(errs...)
+	}
+	return nil, false, nil
+}
+
+// withGroup adds system:authenticated, unless the identity is anonymous or has it.
+func withGroup(who *Authenticated) *Authenticated {
+	id := who.Identity
+	if id.Name == Anonymous || id.InGroup(GroupAuthenticated) || id.InGroup(GroupUnauthenticated) {
+		return who
+	}
+	with := *id
+	with.Groups = append(append(make([]string, 0, len(id.Groups)+1), id.Groups...), GroupAuthenticated)
+	return &Authenticated{Identity: &with, Audiences: who.Audiences}
+}
+
+// anonymous is who a request without credentials is.
+var anonymous = &Authenticated{Identity: &Identity{Name: Anonymous, Groups: []string{GroupUnauthenticated}}}
+
+// AllowAnonymous takes requests without credentials as anonymous.
+type AllowAnonymous struct{ Next Authenticator }
+
+// Authenticate asks Next; a request without credentials is anonymous, one with
+// bad credentials stays refused.
+func (a AllowAnonymous) Authenticate(r *http.Request) (*Authenticated, bool, error) {
+	who, mine, err := a.Next.Authenticate(r)
+	if mine || err != nil {
+		return who, mine, err
+	}
+	return anonymous, true, nil
+}
+
+// Masters allows the group system:masters everything and has no opinion on others.
+type Masters struct{}
+
+// Authorize implements Authorizer.
+func (Masters) Authorize(_ context.Context, a *Attributes) (Decision, string, error) {
+	if a.User != nil && a.User.InGroup(GroupMasters) {
+		return Allow, "", nil
+	}
+	return NoOpinion, "", nil
+}
+
+// AuthorizerChain asks authorizers in order; the first that allows or denies decides.
+type AuthorizerChain []Authorizer
+
+// Authorize implements Authorizer. Errors of authorizers without an opinion are
+// joined and returned if nobody decides.
+func (c AuthorizerChain) Authorize(ctx context.Context, a *Attributes) (Decision, string, error) {
+	var errs []error
+	var reasons []byte
+	for _, next := range c {
+		d, reason, err := next.Authorize(ctx, a)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		if reason != "" {
+			if len(reasons) > 0 {
+				reasons = append(reasons, '\n')
+			}
+			reasons = append(reasons, reason...)
+		}
+		if d != NoOpinion {
+			return d, reason, err
+		}
+	}
+	return NoOpinion, string(reasons), errors.Join(errs...)
+}

@@ -1,0 +1,210 @@
+// Package datadir keeps the folder that a server owns: its certificate authority,
+// serving certificate, service-account signing key, administrator's certificate
+// and kubeconfig.
+//
+// It promises: what is missing is made at the first start, what is there is found
+// again; certificates are renewed before they end; the folder is 0700 and every
+// file 0600; a file appears whole or not at all.
+package datadir
+
+import (
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Dir is an opened data folder. The paths are of PEM files.
+type Dir struct {
+	Path            string
+	CACert, CAKey   string
+	ServingCert     string
+	ServingKey      string
+	ServiceAccount  string // private key for service-account tokens
+	AdminCert       string
+	AdminKey        string
+	AdminKubeconfig string
+	Database        string // where SQLite lives unless --store says otherwise
+}
+
+// Options are what the certificates and the kubeconfig must name.
+type Options struct {
+	Hosts     []string // more names of this machine
+	IPs       []net.IP // more addresses: --advertise-address, the first service IP
+	ServerURL string   // of the kubeconfig: "https://127.0.0.1:6443"
+	// ServerCA replaces the own CA in the kubeconfig when the operator brings a
+	// serving certificate; a PEM file, may be empty.
+	ServerCA string
+	Now      time.Time
+}
+
+// Open makes or finds everything.
+func Open(path string, o Options) (*Dir, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	if err := os.MkdirAll(abs, 0o700); err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	if err := os.Chmod(abs, 0o700); err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	in := func(name string) string { return filepath.Join(abs, name) }
+	d := &Dir{
+		Path: abs, CACert: in("ca.crt"), CAKey: in("ca.key"),
+		ServingCert: in("serving.crt"), ServingKey: in("serving.key"),
+		ServiceAccount: in("service-account.key"),
+		AdminCert:      in("admin.crt"), AdminKey: in("admin.key"),
+		AdminKubeconfig: in("admin.kubeconfig"), Database: in("rowlock.db"),
+	}
+	if err := d.fill(o); err != nil {
+		return nil, fmt.Errorf("data directory %s: %w", abs, err)
+	}
+	return d, nil
+}
+
+func (d *Dir) fill(o Options) error {
+	ca, err := d.authority(o.Now)
+	if err != nil {
+		return err
+	}
+	names, ips := o.names()
+	serving := &x509.Certificate{
+		Subject: pkix.Name{CommonName: "rowlock"}, DNSNames: names, IPAddresses: ips,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	if err := ensureLeaf(serving, ca, d.ServingCert, d.ServingKey, o.Now); err != nil {
+		return err
+	}
+	admin := &x509.Certificate{
+		Subject:     pkix.Name{CommonName: "admin", Organization: []string{"system:masters"}},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	if err := ensureLeaf(admin, ca, d.AdminCert, d.AdminKey, o.Now); err != nil {
+		return err
+	}
+	if _, err := os.Stat(d.ServiceAccount); errors.Is(err, fs.ErrNotExist) {
+		if err := createSigningKey(d.ServiceAccount); err != nil {
+			return err
+		}
+	} else if err != nil {
+		return err
+	}
+	return d.writeKubeconfig(o)
+}
+
+func (d *Dir) authority(now time.Time) (*pair, error) {
+	_, certErr := os.Stat(d.CACert)
+	_, keyErr := os.Stat(d.CAKey)
+	switch {
+	case errors.Is(certErr, fs.ErrNotExist):
+		// A key without certificate is what a first start that was cut short leaves.
+		return createCA(d.CACert, d.CAKey, now)
+	case certErr != nil:
+		return nil, certErr
+	case keyErr != nil:
+		return nil, fmt.Errorf("ca.crt is there but its key cannot be read: %w", keyErr)
+	}
+	return loadPair(d.CACert, d.CAKey)
+}
+
+// ensureLeaf keeps the certificate that is there while it is good: signed by the
+// CA, far from its end, and naming all hosts.
+func ensureLeaf(t *x509.Certificate, ca *pair, certPath, keyPath string, now time.Time) error {
+	have, err := loadPair(certPath, keyPath)
+	if err == nil && have.cert.CheckSignatureFrom(ca.cert) == nil &&
+		now.Before(have.cert.NotAfter.Add(-renewBefore)) && covers(have.cert, t.DNSNames, t.IPAddresses) {
+		return nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	_, err = createLeaf(t, ca, certPath, keyPath, now)
+	return err
+}
+
+func (o Options) names() ([]string, []net.IP) {
+	names := []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}
+	ips := []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
+	if h, err := os.Hostname(); err == nil && h != "" && h != "localhost" {
+		names = append(names, h)
+	}
+	names = append(names, o.Hosts...)
+	for _, ip := range o.IPs {
+		if ip != nil && !ip.IsUnspecified() {
+			ips = append(ips, ip)
+		}
+	}
+	return names, ips
+}
+
+func (d *Dir) writeKubeconfig(o Options) error {
+	caFile := d.CACert
+	if o.ServerCA != "" {
+		caFile = o.ServerCA
+	}
+	var parts [3]string
+	for i, path := range []string{caFile, d.AdminCert, d.AdminKey} {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		parts[i] = base64.StdEncoding.EncodeToString(data)
+	}
+	text := fmt.Sprintf(`apiVersion: v1
+kind: Config
+clusters:
+- name: rowlock
+  cluster:
+    server: %s
+    certificate-authority-data: %s
+users:
+- name: admin
+  user:
+    client-certificate-data: %s
+    client-key-data: %s
+contexts:
+- name: rowlock
+  context:
+    cluster: rowlock
+    user: admin
+current-context: rowlock
+`, o.ServerURL, parts[0], parts[1], parts[2])
+	if have, err := os.ReadFile(d.AdminKubeconfig); err == nil && string(have) == text {
+		return nil
+	}
+	return writeFile(d.AdminKubeconfig, []byte(text))
+}
+
+// writeFile puts a file in place by renaming, so that a reader or a crash meets
+// the old or the new one, never a part.
+func writeFile(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // fails once renamed, as it should
+	if err := f.Chmod(0o600); err != nil {
+		f.Close()
+		return err
+	}
+	if _, err := f.Write(data); err != nil {
+		f.Close()
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		f.Close()
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}

@@ -1,0 +1,166 @@
+package datadir
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"time"
+)
+
+const (
+	caLife   = 10 * 365 * 24 * time.Hour
+	leafLife = 365 * 24 * time.Hour
+	// A leaf that has less than this left is made anew at the next start.
+	renewBefore = 60 * 24 * time.Hour
+	// Clocks of clients may be behind ours.
+	backdate = 5 * time.Minute
+)
+
+type pair struct {
+	cert *x509.Certificate
+	key  crypto.Signer
+}
+
+func newSerial() (*big.Int, error) {
+	return rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+}
+
+// createCA makes a certificate authority and writes both files.
+func createCA(certPath, keyPath string, now time.Time) (*pair, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	serial, err := newSerial()
+	if err != nil {
+		return nil, err
+	}
+	t := &x509.Certificate{
+		SerialNumber: serial, Subject: pkix.Name{CommonName: "rowlock-ca"},
+		NotBefore: now.Add(-backdate), NotAfter: now.Add(caLife),
+		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign | x509.KeyUsageDigitalSignature,
+		BasicConstraintsValid: true, IsCA: true,
+	}
+	return write(t, &pair{t, key}, key, certPath, keyPath)
+}
+
+// createLeaf makes a certificate for key usage by signing t with the CA.
+func createLeaf(t *x509.Certificate, ca *pair, certPath, keyPath string, now time.Time) (*pair, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	if t.SerialNumber, err = newSerial(); err != nil {
+		return nil, err
+	}
+	t.NotBefore, t.NotAfter = now.Add(-backdate), now.Add(leafLife)
+	if t.NotAfter.After(ca.cert.NotAfter) {
+		t.NotAfter = ca.cert.NotAfter
+	}
+	t.KeyUsage = x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment
+	t.BasicConstraintsValid = true
+	return write(t, ca, key, certPath, keyPath)
+}
+
+func write(t *x509.Certificate, signer *pair, key *ecdsa.PrivateKey, certPath, keyPath string) (*pair, error) {
+	der, err := x509.CreateCertificate(rand.Reader, t, signer.cert, key.Public(), signer.key)
+	if err != nil {
+		return nil, err
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, err
+	}
+	keyDER, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return nil, err
+	}
+	// The key goes first: a certificate without its key would be taken for whole.
+	if err := writeFile(keyPath, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER})); err != nil {
+		return nil, err
+	}
+	if err := writeFile(certPath, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})); err != nil {
+		return nil, err
+	}
+	return &pair{cert, key}, nil
+}
+
+// createSigningKey makes the RSA key that signs service-account tokens.
+func createSigningKey(path string) error {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return err
+	}
+	return writeFile(path, pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}))
+}
+
+func loadPair(certPath, keyPath string) (*pair, error) {
+	certPEM, err := os.ReadFile(certPath)
+	if err != nil {
+		return nil, err
+	}
+	keyPEM, err := os.ReadFile(keyPath)
+	if err != nil {
+		return nil, err
+	}
+	block, _ := pem.Decode(certPEM)
+	if block == nil {
+		return nil, fmt.Errorf("%s: no PEM certificate", certPath)
+	}
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", certPath, err)
+	}
+	key, err := parseKey(keyPEM)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", keyPath, err)
+	}
+	return &pair{cert, key}, nil
+}
+
+func parseKey(data []byte) (crypto.Signer, error) {
+	block, _ := pem.Decode(data)
+	if block == nil {
+		return nil, errors.New("no PEM private key")
+	}
+	if k, err := x509.ParseECPrivateKey(block.Bytes); err == nil {
+		return k, nil
+	}
+	if k, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
+		return k, nil
+	}
+	k, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return nil, errors.New("not an EC, RSA or PKCS#8 private key")
+	}
+	signer, ok := k.(crypto.Signer)
+	if !ok {
+		return nil, errors.New("the private key cannot sign")
+	}
+	return signer, nil
+}
+
+// covers says whether a serving certificate still names all hosts.
+func covers(c *x509.Certificate, names []string, ips []net.IP) bool {
+	for _, n := range names {
+		if c.VerifyHostname(n) != nil {
+			return false
+		}
+	}
+	for _, ip := range ips {
+		if c.VerifyHostname(ip.String()) != nil {
+			return false
+		}
+	}
+	return true
+}
