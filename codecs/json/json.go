@@ -10,6 +10,7 @@ import (
 	"bytes"
 	stdjson "encoding/json"
 	"fmt"
+	"reflect"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -46,12 +47,22 @@ func (Codec) Kind(data []byte) (schema.GroupVersionKind, error) {
 	return gv.WithKind(findKind.Kind), nil
 }
 
-// Decode reads data into a typed object or a runtime.Unstructured.
+// Decode reads data into a typed object or a runtime.Unstructured, which must be
+// empty but for its kind and API version.
 func (Codec) Decode(data []byte, obj runtime.Object, s codecs.Strictness) ([]string, error) {
+	if _, ok := obj.(runtime.Unstructured); ok {
+		return decodeExact(data, obj, s)
+	}
+	gvk := obj.GetObjectKind().GroupVersionKind()
+	if decodeFast(data, obj) == nil {
+		return nil, nil
+	}
+	reflect.ValueOf(obj).Elem().SetZero()
+	obj.GetObjectKind().SetGroupVersionKind(gvk)
 	return decodeExact(data, obj, s)
 }
 
-// Unmarshal reads data into any value with the rules of Decode.
+// Unmarshal reads data into any value, empty or not, with the rules of Decode.
 func Unmarshal(data []byte, into any, s codecs.Strictness) ([]string, error) {
 	return decodeExact(data, into, s)
 }

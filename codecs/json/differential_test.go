@@ -1,0 +1,114 @@
+package json_test
+
+import (
+	stdjson "encoding/json"
+	"math/rand"
+	"reflect"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	exact "sigs.k8s.io/json"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/codecs/sample"
+)
+
+// sameDecode checks Decode against sigs.k8s.io/json for one input.
+func sameDecode(t *testing.T, data []byte, newObject func() runtime.Object) {
+	t.Helper()
+	for _, s := range []codecs.Strictness{codecs.Ignore, codecs.Warn} {
+		got := newObject()
+		gotProblems, gotErr := json.Codec{}.Decode(data, got, s)
+		want := newObject()
+		var wantProblems []string
+		var wantErr error
+		if s == codecs.Ignore {
+			wantErr = exact.UnmarshalCaseSensitivePreserveInts(data, want)
+		} else {
+			var strict []error
+			strict, wantErr = exact.UnmarshalStrict(data, want)
+			for _, e := range strict {
+				wantProblems = append(wantProblems, e.Error())
+			}
+		}
+		if diff := cmp.Diff(errText(wantErr), errText(gotErr)); diff != "" {
+			t.Fatalf("%q into %T: error (-want +got)\n%s", data, got, diff)
+		}
+		if diff := cmp.Diff(wantProblems, gotProblems); diff != "" {
+			t.Fatalf("%q into %T: problems (-want +got)\n%s", data, got, diff)
+		}
+		if wantErr == nil && !reflect.DeepEqual(want, got) {
+			a, _ := stdjson.Marshal(want)
+			b, _ := stdjson.Marshal(got)
+			t.Fatalf("%q into %T:\nwant %s\ngot  %s\n%#v\n%#v", data, got, a, b, want, got)
+		}
+	}
+}
+
+func errText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func TestDecodeEqualsExact(t *testing.T) {
+	scheme := sample.Scheme()
+	kinds := sample.Kinds(scheme)
+	r := rand.New(rand.NewSource(1))
+	for round := range 3 {
+		for _, gvk := range kinds {
+			newObject := func() runtime.Object {
+				obj, err := scheme.New(gvk)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return obj
+			}
+			obj := newObject()
+			sample.Fill(r, obj)
+			obj.GetObjectKind().SetGroupVersionKind(gvk)
+			data, err := stdjson.Marshal(obj)
+			if err != nil {
+				t.Fatalf("%v: %v", gvk, err)
+			}
+			sameDecode(t, data, newObject)
+			for range 2 + round {
+				data = sample.Damage(r, data)
+				sameDecode(t, data, newObject)
+			}
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	scheme := sample.Scheme()
+	kinds := sample.Kinds(scheme)
+	for i := range 20 {
+		f.Add(int64(i), []byte(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","creationTimestamp":null},"spec":{"containers":[{"name":"c"}]}}`))
+	}
+	f.Fuzz(func(t *testing.T, seed int64, data []byte) {
+		r := rand.New(rand.NewSource(seed))
+		gvk := kinds[r.Intn(len(kinds))]
+		newObject := func() runtime.Object {
+			obj, err := scheme.New(gvk)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return obj
+		}
+		sameDecode(t, data, newObject)
+		obj := newObject()
+		sample.Fill(r, obj)
+		damaged, err := stdjson.Marshal(obj)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 4 {
+			damaged = sample.Damage(r, damaged)
+			sameDecode(t, damaged, newObject)
+		}
+	})
+}
