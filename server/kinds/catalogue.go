@@ -15,6 +15,8 @@ type Catalogue struct {
 }
 
 type table struct {
+	generation uint64
+
 	all      []*Resource // in discovery order
 	byGVR    map[schema.GroupVersionResource]*Resource
 	byGVK    map[schema.GroupVersionKind]*Resource
@@ -22,8 +24,9 @@ type table struct {
 	storages map[string]*Resource
 }
 
-// NewCatalogue makes a catalogue of resources, in discovery order: the first
-// version met of a group is its preferred one.
+// NewCatalogue makes a catalogue of resources. Built-in resources stand in
+// discovery order, and the first version met of a group is its preferred one;
+// custom resources may come in any order.
 func NewCatalogue(resources []*Resource) *Catalogue {
 	c := &Catalogue{}
 	c.Set(resources)
@@ -34,12 +37,18 @@ func NewCatalogue(resources []*Resource) *Catalogue {
 func (c *Catalogue) Set(resources []*Resource) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	resources = inDiscoveryOrder(resources)
 	t := &table{
+		generation: 1,
+
 		all:      resources,
 		byGVR:    make(map[schema.GroupVersionResource]*Resource, len(resources)),
 		byGVK:    make(map[schema.GroupVersionKind]*Resource, len(resources)),
 		versions: make(map[string][]string),
 		storages: make(map[string]*Resource),
+	}
+	if last := c.table.Load(); last != nil {
+		t.generation = last.generation + 1
 	}
 	seen := make(map[schema.GroupVersion]bool)
 	for _, r := range resources {
@@ -75,3 +84,10 @@ func (c *Catalogue) All() []*Resource { return c.table.Load().all }
 
 // Versions lists a group's versions, preferred first; nil for an unknown group.
 func (c *Catalogue) Versions(group string) []string { return c.table.Load().versions[group] }
+
+// Snapshot is All with a number that rises whenever the catalogue changes, for
+// those who keep something computed from it.
+func (c *Catalogue) Snapshot() (resources []*Resource, generation uint64) {
+	t := c.table.Load()
+	return t.all, t.generation
+}
