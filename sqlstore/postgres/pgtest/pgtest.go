@@ -1,0 +1,242 @@
+// Package pgtest starts a PostgreSQL server of its own from the installed
+// binaries, for tests. PostgreSQL refuses to run as root, so root's tests run it
+// as the user "postgres".
+//
+// Whoever calls Start owns the process and must Stop it.
+package pgtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Options change how the server runs.
+type Options struct {
+	Settings map[string]string // of postgresql.conf
+	Port     int               // default: a free one
+}
+
+// Server is one PostgreSQL instance with its own data folder.
+type Server struct {
+	Port int
+	dir  string
+	bin  string
+	opts Options
+	cmd  *exec.Cmd
+	done chan struct{}
+}
+
+// Binaries finds the folder that holds initdb and postgres.
+func Binaries() (string, error) {
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
+	sort.Slice(found, func(i, j int) bool { return release(found[i]) > release(found[j]) })
+	for _, f := range found {
+		return filepath.Dir(f), nil
+	}
+	if p, err := exec.LookPath("initdb"); err == nil {
+		return filepath.Dir(p), nil
+	}
+	return "", errors.New("PostgreSQL's initdb is not installed (Debian: apt-get install postgresql)")
+}
+
+func release(path string) int {
+	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path))))
+	return n
+}
+
+// Start makes a data folder and starts a server on it.
+func Start(ctx context.Context, o Options) (*Server, error) {
+	bin, err := Binaries()
+	if err != nil {
+		return nil, err
+	}
+	// Not below the test's own folder: that is root's alone.
+	dir, err := os.MkdirTemp("", "rowlock-pg-")
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{dir: dir, bin: bin, opts: o, Port: o.Port}
+	if err := s.init(ctx); err != nil {
+		os.RemoveAll(dir)
+		return nil, err
+	}
+	if err := s.Run(ctx); err != nil {
+		os.RemoveAll(dir)
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Server) data() string { return filepath.Join(s.dir, "data") }
+
+func (s *Server) init(ctx context.Context) error {
+	attr, err := asUser(s.dir)
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, "initdb"), "-D", s.data(), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync", "--locale=C")
+	cmd.SysProcAttr = attr
+	cmd.Dir = s.dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("initdb: %w\n%s", err, out)
+	}
+	if s.Port == 0 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return err
+		}
+		s.Port = l.Addr().(*net.TCPAddr).Port
+		l.Close()
+	}
+	settings := map[string]string{
+		"listen_addresses": "'127.0.0.1'", "port": strconv.Itoa(s.Port), "unix_socket_directories": "'" + s.dir + "'",
+		"max_connections": "100", "shared_buffers": "'64MB'", "logging_collector": "off",
+	}
+	for k, v := range s.opts.Settings {
+		settings[k] = v
+	}
+	var conf strings.Builder
+	for k, v := range settings {
+		fmt.Fprintf(&conf, "%s = %s\n", k, v)
+	}
+	f, err := os.OpenFile(filepath.Join(s.data(), "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = f.WriteString(conf.String())
+	return err
+}
+
+// asUser makes dir belong to the user that PostgreSQL runs as.
+func asUser(dir string) (*syscall.SysProcAttr, error) {
+	// A test binary that is killed must not leave its server behind.
+	attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if os.Getuid() != 0 {
+		return attr, nil
+	}
+	u, err := user.Lookup("postgres")
+	if err != nil {
+		if u, err = user.Lookup("nobody"); err != nil {
+			return nil, err
+		}
+	}
+	uid, err := strconv.Atoi(u.Uid)
+	if err != nil {
+		return nil, err
+	}
+	gid, err := strconv.Atoi(u.Gid)
+	if err != nil {
+		return nil, err
+	}
+	attr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	return attr, os.Chown(dir, uid, gid)
+}
+
+// Run starts the process again after Kill or Shutdown and waits until it answers.
+func (s *Server) Run(ctx context.Context) error {
+	attr, err := asUser(s.dir)
+	if err != nil {
+		return err
+	}
+	logFile, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer logFile.Close()
+	cmd := exec.Command(filepath.Join(s.bin, "postgres"), "-D", s.data())
+	cmd.SysProcAttr, cmd.Dir = attr, s.dir
+	cmd.Stdout, cmd.Stderr = logFile, logFile
+	if err := startPinned(cmd); err != nil {
+		return fmt.Errorf("postgres: %w", err)
+	}
+	done := make(chan struct{})
+	s.cmd, s.done = cmd, done
+	go func() {
+		_ = cmd.Wait() // its log says why
+		close(done)
+	}()
+	ctx, cancel := context.WithTimeout(ctx, 60*time.Second)
+	defer cancel()
+	for {
+		conn, err := pgx.Connect(ctx, s.URL("postgres"))
+		if err == nil {
+			return conn.Close(ctx)
+		}
+		select {
+		case <-done:
+			return fmt.Errorf("postgres ended: %s", s.Log())
+		case <-ctx.Done():
+			return fmt.Errorf("postgres does not answer: %w", err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// startPinned starts cmd from a thread that lives as long as the process:
+// Pdeathsig fires when the thread that forked ends, not the process.
+func startPinned(cmd *exec.Cmd) error {
+	errs := make(chan error)
+	starter.do(func() { errs <- cmd.Start() })
+	return <-errs
+}
+
+// URL is the connection string of a database.
+func (s *Server) URL(db string) string {
+	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/%s?sslmode=disable", s.Port, db)
+}
+
+// CreateDB makes an empty database and returns its URL.
+func (s *Server) CreateDB(ctx context.Context, name string) (string, error) {
+	conn, err := pgx.Connect(ctx, s.URL("postgres"))
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.Exec(ctx, "create database "+pgx.Identifier{name}.Sanitize()); err != nil {
+		return "", err
+	}
+	return s.URL(name), nil
+}
+
+// Log is what the server printed.
+func (s *Server) Log() string {
+	b, _ := os.ReadFile(filepath.Join(s.dir, "log"))
+	return string(b)
+}
+
+// Kill ends all its processes at once, as a power cut would.
+func (s *Server) Kill() {
+	_ = s.cmd.Process.Signal(syscall.SIGQUIT) // immediate shutdown; it may have ended
+	select {
+	case <-s.done:
+	case <-time.After(10 * time.Second):
+		_ = s.cmd.Process.Kill()
+		<-s.done
+	}
+}
+
+// Shutdown ends it as an administrator would: sessions are cut, data is kept.
+func (s *Server) Shutdown() {
+	_ = s.cmd.Process.Signal(syscall.SIGINT) // it may have ended
+	<-s.done
+}
+
+// Stop ends it and removes its data.
+func (s *Server) Stop() {
+	s.Kill()
+	_ = os.RemoveAll(s.dir) // in the temporary folder a leftover does no harm
+}
