@@ -4,6 +4,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/apps"
 )
 
 func appsV1() []*kinds.Resource {
@@ -11,31 +12,31 @@ func appsV1() []*kinds.Resource {
 		&kinds.Resource{
 			Plural: "controllerrevisions", Kind: "ControllerRevision", Namespaced: true,
 			New: object[appsv1.ControllerRevision](), NewList: list[appsv1.ControllerRevisionList](),
-			Storage: &kinds.Storage{},
+			Storage: &kinds.Storage{Strategy: apps.ControllerRevision}, Columns: apps.ControllerRevisionColumns,
 		},
 		&kinds.Resource{
 			Plural: "daemonsets", Kind: "DaemonSet", Namespaced: true, ShortNames: []string{"ds"}, Categories: []string{"all"},
 			New: object[appsv1.DaemonSet](), NewList: list[appsv1.DaemonSetList](),
-			Storage:      &kinds.Storage{},
-			Subresources: []kinds.Subresource{status("DaemonSet", kinds.Strategy{})},
+			Storage: &kinds.Storage{Strategy: apps.DaemonSet}, Columns: apps.DaemonSetColumns,
+			Subresources: []kinds.Subresource{status("DaemonSet", apps.DaemonSetStatus)},
 		},
 		&kinds.Resource{
 			Plural: "deployments", Kind: "Deployment", Namespaced: true, ShortNames: []string{"deploy"}, Categories: []string{"all"},
 			New: object[appsv1.Deployment](), NewList: list[appsv1.DeploymentList](),
-			Storage:      &kinds.Storage{},
-			Subresources: []kinds.Subresource{scale(&kinds.ScaleMapping{}), status("Deployment", kinds.Strategy{})},
+			Storage: &kinds.Storage{Strategy: apps.Deployment}, Columns: apps.DeploymentColumns,
+			Subresources: []kinds.Subresource{scale(apps.DeploymentScale), status("Deployment", apps.DeploymentStatus)},
 		},
 		&kinds.Resource{
 			Plural: "replicasets", Kind: "ReplicaSet", Namespaced: true, ShortNames: []string{"rs"}, Categories: []string{"all"},
 			New: object[appsv1.ReplicaSet](), NewList: list[appsv1.ReplicaSetList](),
-			Storage:      &kinds.Storage{},
-			Subresources: []kinds.Subresource{scale(&kinds.ScaleMapping{}), status("ReplicaSet", kinds.Strategy{})},
+			Storage: &kinds.Storage{Strategy: apps.ReplicaSet}, Columns: apps.ReplicaSetColumns,
+			Subresources: []kinds.Subresource{scale(apps.ReplicaSetScale), status("ReplicaSet", apps.ReplicaSetStatus)},
 		},
 		&kinds.Resource{
 			Plural: "statefulsets", Kind: "StatefulSet", Namespaced: true, ShortNames: []string{"sts"}, Categories: []string{"all"},
 			New: object[appsv1.StatefulSet](), NewList: list[appsv1.StatefulSetList](),
-			Storage:      &kinds.Storage{},
-			Subresources: []kinds.Subresource{scale(&kinds.ScaleMapping{}), status("StatefulSet", kinds.Strategy{})},
+			Storage: &kinds.Storage{Strategy: apps.StatefulSet}, Columns: apps.StatefulSetColumns,
+			Subresources: []kinds.Subresource{scale(apps.StatefulSetScale), status("StatefulSet", apps.StatefulSetStatus)},
 		},
 	)
 }

@@ -1,0 +1,75 @@
+package apps
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/rules"
+)
+
+// ControllerRevision is how ControllerRevisions are written.
+var ControllerRevision = kinds.Strategy{
+	ValidateName:        apivalidation.NameIsDNSSubdomain,
+	Validate:            validateControllerRevision,
+	ValidateUpdate:      validateControllerRevisionUpdate,
+	UnconditionalUpdate: true,
+}
+
+// ControllerRevisionColumns is their Table form.
+var ControllerRevisionColumns = columns.Of(controllerRevisionCells,
+	columns.Name(),
+	columns.Text("Controller", "Controller of the object"),
+	columns.Text("Revision", appsv1.ControllerRevision{}.SwaggerDoc()["revision"]),
+	columns.Age(),
+)
+
+func controllerRevisionCells(r *appsv1.ControllerRevision, now time.Time) []any {
+	owner := "<none>"
+	if ref := metav1.GetControllerOf(r); ref != nil {
+		gk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
+		owner = strings.ToLower(gk.String()) + "/" + ref.Name
+	}
+	return []any{r.Name, owner, r.Revision, columns.Since(r.CreationTimestamp, now)}
+}
+
+func validateControllerRevision(_ context.Context, obj kinds.Object) field.ErrorList {
+	r := obj.(*appsv1.ControllerRevision)
+	path := field.NewPath("data")
+	var errs field.ErrorList
+	if raw := bytes.TrimSpace(r.Data.Raw); len(raw) == 0 {
+		errs = append(errs, field.Required(path, "data is mandatory"))
+	} else if raw[0] != '{' || !json.Valid(raw) {
+		errs = append(errs, field.Required(path, "data must be a valid JSON object"))
+	}
+	return append(errs, rules.NotNegative(r.Revision, field.NewPath("revision"))...)
+}
+
+func validateControllerRevisionUpdate(ctx context.Context, obj, before kinds.Object) field.ErrorList {
+	r, old := obj.(*appsv1.ControllerRevision), before.(*appsv1.ControllerRevision)
+	errs := validateControllerRevision(ctx, obj)
+	if !bytes.Equal(compact(r.Data), compact(old.Data)) {
+		errs = append(errs, field.Invalid(field.NewPath("data"), rules.Shown(r.Data), apivalidation.FieldImmutableErrorMsg))
+	}
+	return errs
+}
+
+// compact drops the spaces between tokens, which say nothing.
+func compact(e runtime.RawExtension) []byte {
+	var b bytes.Buffer
+	if json.Compact(&b, e.Raw) != nil {
+		return e.Raw
+	}
+	return b.Bytes()
+}

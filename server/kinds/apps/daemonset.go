@@ -1,0 +1,214 @@
+package apps
+
+import (
+	"context"
+	"maps"
+	"strconv"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/podspec"
+	"github.com/rowlock/rowlock/server/kinds/rules"
+)
+
+// DaemonSet is how DaemonSets are written.
+var DaemonSet = kinds.Strategy{
+	ValidateName:        apivalidation.NameIsDNSSubdomain,
+	Default:             defaultDaemonSet,
+	PrepareForCreate:    prepareDaemonSet,
+	PrepareForUpdate:    prepareDaemonSetUpdate,
+	Validate:            validateDaemonSet,
+	ValidateUpdate:      validateDaemonSetUpdate,
+	Warnings:            daemonSetWarnings,
+	UnconditionalUpdate: true,
+	ResetFields:         []string{"status"},
+}
+
+// DaemonSetStatus is how their status is written.
+var DaemonSetStatus = kinds.Strategy{
+	Default: DaemonSet.Default,
+	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
+		d, old := obj.(*appsv1.DaemonSet), before.(*appsv1.DaemonSet)
+		d.Spec = old.Spec
+		d.Generation = old.Generation
+		setTemplateGeneration(d, templateGeneration(old))
+	},
+	ValidateUpdate: validateDaemonSetStatus,
+	ResetFields:    []string{"spec"},
+}
+
+// DaemonSetColumns is their Table form.
+var DaemonSetColumns = columns.Of(daemonSetCells, append([]columns.Column{
+	columns.Name(),
+	columns.Number("Desired", appsv1.DaemonSetStatus{}.SwaggerDoc()["desiredNumberScheduled"]),
+	columns.Number("Current", appsv1.DaemonSetStatus{}.SwaggerDoc()["currentNumberScheduled"]),
+	columns.Number("Ready", appsv1.DaemonSetStatus{}.SwaggerDoc()["numberReady"]),
+	columns.Number("Up-to-date", appsv1.DaemonSetStatus{}.SwaggerDoc()["updatedNumberScheduled"]),
+	columns.Number("Available", appsv1.DaemonSetStatus{}.SwaggerDoc()["numberAvailable"]),
+	columns.Text("Node Selector", corev1.PodSpec{}.SwaggerDoc()["nodeSelector"]),
+	columns.Age(),
+}, append(columns.Containers(), columns.Wide(columns.Text("Selector", appsv1.DaemonSetSpec{}.SwaggerDoc()["selector"])))...)...)
+
+func daemonSetCells(d *appsv1.DaemonSet, now time.Time) []any {
+	names, images := columns.ContainerCells(d.Spec.Template.Spec.Containers)
+	return []any{
+		d.Name, int64(d.Status.DesiredNumberScheduled), int64(d.Status.CurrentNumberScheduled), int64(d.Status.NumberReady),
+		int64(d.Status.UpdatedNumberScheduled), int64(d.Status.NumberAvailable),
+		labels.FormatLabels(d.Spec.Template.Spec.NodeSelector), columns.Since(d.CreationTimestamp, now),
+		names, images, columns.LongSelector(d.Spec.Selector),
+	}
+}
+
+func defaultDaemonSet(obj kinds.Object) {
+	d := obj.(*appsv1.DaemonSet)
+	podspec.DefaultTemplate(&d.Spec.Template)
+	s := &d.Spec.UpdateStrategy
+	if s.Type == "" {
+		s.Type = appsv1.RollingUpdateDaemonSetStrategyType
+	}
+	if s.Type == appsv1.RollingUpdateDaemonSetStrategyType {
+		defaultTo(&s.RollingUpdate, appsv1.RollingUpdateDaemonSet{})
+		defaultTo(&s.RollingUpdate.MaxUnavailable, intstr.FromInt32(1))
+		defaultTo(&s.RollingUpdate.MaxSurge, intstr.FromInt32(0))
+	}
+	defaultTo(&d.Spec.RevisionHistoryLimit, 10)
+}
+
+// templateGeneration counts changes of the template; it lives in an annotation.
+func templateGeneration(d *appsv1.DaemonSet) int64 {
+	n, err := strconv.ParseInt(d.Annotations[appsv1.DeprecatedTemplateGeneration], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func setTemplateGeneration(d *appsv1.DaemonSet, n int64) {
+	annotations := maps.Clone(d.Annotations)
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[appsv1.DeprecatedTemplateGeneration] = strconv.FormatInt(n, 10)
+	d.Annotations = annotations
+}
+
+func prepareDaemonSet(_ context.Context, obj kinds.Object) {
+	d := obj.(*appsv1.DaemonSet)
+	d.Status = appsv1.DaemonSetStatus{}
+	d.Generation = 1
+	setTemplateGeneration(d, max(templateGeneration(d), 1))
+	podspec.DropDisabled(&d.Spec.Template.Spec, nil)
+}
+
+func prepareDaemonSetUpdate(_ context.Context, obj, before kinds.Object) {
+	d, old := obj.(*appsv1.DaemonSet), before.(*appsv1.DaemonSet)
+	d.Status = old.Status
+	d.Generation = old.Generation
+	podspec.DropDisabled(&d.Spec.Template.Spec, &old.Spec.Template.Spec)
+	n := templateGeneration(old)
+	if !rules.Same(d.Spec.Template, old.Spec.Template) {
+		n++
+	}
+	setTemplateGeneration(d, n)
+	if !rules.Same(d.Spec, old.Spec) {
+		d.Generation++
+	}
+}
+
+func validateDaemonSet(_ context.Context, obj kinds.Object) field.ErrorList {
+	d := obj.(*appsv1.DaemonSet)
+	return validateDaemonSetSpec(&d.Spec, false, podspec.TemplateOptions(&d.Spec.Template, nil))
+}
+
+func validateDaemonSetUpdate(_ context.Context, obj, before kinds.Object) field.ErrorList {
+	d, old := obj.(*appsv1.DaemonSet), before.(*appsv1.DaemonSet)
+	errs := validateDaemonSetSpec(&d.Spec, rules.SelectorInvalid(old.Spec.Selector),
+		podspec.TemplateOptions(&d.Spec.Template, &old.Spec.Template))
+	return append(errs, rules.Immutable(d.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))...)
+}
+
+func validateDaemonSetSpec(s *appsv1.DaemonSetSpec, keepInvalid bool, o podspec.Options) field.ErrorList {
+	errs := rules.LooseSelector(s.Selector, keepInvalid, specPath.Child("selector"))
+	selector, err := metav1.LabelSelectorAsSelector(s.Selector)
+	if err == nil && !selector.Matches(labels.Set(s.Template.Labels)) {
+		errs = append(errs, mismatch(&s.Template))
+	}
+	if rules.SelectorEmpty(s.Selector) {
+		errs = append(errs, field.Invalid(specPath.Child("selector"), s.Selector, "empty selector is invalid for daemonset"))
+	}
+	errs = append(errs, podspec.ValidateTemplate(&s.Template, templatePath, o)...)
+	errs = append(errs, validateForever(&s.Template.Spec, "DaemonSet")...)
+	errs = append(errs, rules.NotNegative(s.MinReadySeconds, specPath.Child("minReadySeconds"))...)
+	errs = append(errs, validateDaemonSetStrategy(&s.UpdateStrategy, specPath.Child("updateStrategy"))...)
+	return append(errs, rules.NotNegativePtr(s.RevisionHistoryLimit, specPath.Child("revisionHistoryLimit"))...)
+}
+
+func validateDaemonSetStrategy(s *appsv1.DaemonSetUpdateStrategy, path *field.Path) field.ErrorList {
+	switch s.Type {
+	case appsv1.OnDeleteDaemonSetStrategyType:
+		return nil
+	case appsv1.RollingUpdateDaemonSetStrategyType:
+		if s.RollingUpdate == nil {
+			return field.ErrorList{field.Required(path.Child("rollingUpdate"), "")}
+		}
+		return validateRollingDaemonSet(s.RollingUpdate, path.Child("rollingUpdate"))
+	default:
+		return field.ErrorList{field.NotSupported(path, rules.Shown(s),
+			[]appsv1.DaemonSetUpdateStrategyType{appsv1.RollingUpdateDaemonSetStrategyType, appsv1.OnDeleteDaemonSetStrategyType})}
+	}
+}
+
+// A rolling update either takes pods away or adds some, never both and never neither.
+func validateRollingDaemonSet(r *appsv1.RollingUpdateDaemonSet, path *field.Path) field.ErrorList {
+	var unavailable, surge intstr.IntOrString
+	if r.MaxUnavailable != nil {
+		unavailable = *r.MaxUnavailable
+	}
+	if r.MaxSurge != nil {
+		surge = *r.MaxSurge
+	}
+	errs := rules.IntOrPercent(unavailable, path.Child("maxUnavailable"))
+	errs = append(errs, rules.IntOrPercent(surge, path.Child("maxSurge"))...)
+	errs = append(errs, rules.AtMostAll(unavailable, path.Child("maxUnavailable"))...)
+	errs = append(errs, rules.AtMostAll(surge, path.Child("maxSurge"))...)
+	takes, adds := rules.Amount(unavailable) != 0, rules.Amount(surge) != 0
+	switch {
+	case takes && adds:
+		errs = append(errs, field.Invalid(path.Child("maxSurge"), rules.Shown(surge), "may not be set when maxUnavailable is non-zero"))
+	case !takes && !adds:
+		errs = append(errs, field.Required(path.Child("maxUnavailable"), "cannot be 0 when maxSurge is 0"))
+	}
+	return errs
+}
+
+func validateDaemonSetStatus(_ context.Context, obj, before kinds.Object) field.ErrorList {
+	s, old := &obj.(*appsv1.DaemonSet).Status, &before.(*appsv1.DaemonSet).Status
+	errs := rules.NotNegative(s.CurrentNumberScheduled, statusPath.Child("currentNumberScheduled"))
+	errs = append(errs, rules.NotNegative(s.NumberMisscheduled, statusPath.Child("numberMisscheduled"))...)
+	errs = append(errs, rules.NotNegative(s.DesiredNumberScheduled, statusPath.Child("desiredNumberScheduled"))...)
+	errs = append(errs, rules.NotNegative(s.NumberReady, statusPath.Child("numberReady"))...)
+	errs = append(errs, rules.NotNegative(s.ObservedGeneration, statusPath.Child("observedGeneration"))...)
+	errs = append(errs, rules.NotNegative(s.UpdatedNumberScheduled, statusPath.Child("updatedNumberScheduled"))...)
+	errs = append(errs, rules.NotNegative(s.NumberAvailable, statusPath.Child("numberAvailable"))...)
+	errs = append(errs, rules.NotNegative(s.NumberUnavailable, statusPath.Child("numberUnavailable"))...)
+	errs = append(errs, rules.NotNegativePtr(s.CollisionCount, statusPath.Child("collisionCount"))...)
+	return append(errs, rules.NotDecremented(s.CollisionCount, old.CollisionCount, statusPath.Child("collisionCount"))...)
+}
+
+func daemonSetWarnings(_ context.Context, obj, before kinds.Object) []string {
+	d := obj.(*appsv1.DaemonSet)
+	old, ok := before.(*appsv1.DaemonSet)
+	if !ok || old == nil {
+		return templateWarnings(&d.Spec.Template, nil, true)
+	}
+	return templateWarnings(&d.Spec.Template, &old.Spec.Template, templateGeneration(d) != templateGeneration(old))
+}

@@ -1,0 +1,208 @@
+package apps
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/podspec"
+	"github.com/rowlock/rowlock/server/kinds/rules"
+)
+
+// Deployment is how Deployments are written.
+var Deployment = kinds.Strategy{
+	ValidateName:        apivalidation.NameIsDNSSubdomain,
+	Default:             func(obj kinds.Object) { defaultDeployment(obj.(*appsv1.Deployment)) },
+	PrepareForCreate:    prepareDeployment,
+	PrepareForUpdate:    prepareDeploymentUpdate,
+	Validate:            validateDeployment,
+	ValidateUpdate:      validateDeploymentUpdate,
+	Warnings:            deploymentWarnings,
+	UnconditionalUpdate: true,
+	ResetFields:         []string{"status"},
+}
+
+// DeploymentStatus is how their status is written.
+var DeploymentStatus = kinds.Strategy{
+	Default:          Deployment.Default,
+	PrepareForUpdate: prepareDeploymentStatus,
+	ValidateUpdate:   validateDeploymentStatus,
+	ResetFields:      []string{"spec", "metadata.labels"},
+}
+
+// DeploymentScale is their scale.
+var DeploymentScale = &kinds.ScaleMapping{
+	Replicas: func(obj kinds.Object) (int32, int32) {
+		d := obj.(*appsv1.Deployment)
+		return replicas(d.Spec.Replicas), d.Status.Replicas
+	},
+	SetReplicas:  func(obj kinds.Object, n int32) { obj.(*appsv1.Deployment).Spec.Replicas = &n },
+	Selector:     func(obj kinds.Object) string { return columns.Selector(obj.(*appsv1.Deployment).Spec.Selector) },
+	ReplicasPath: []string{"spec", "replicas"},
+}
+
+// DeploymentColumns is their Table form.
+var DeploymentColumns = columns.Of(deploymentCells, append([]columns.Column{
+	columns.Name(),
+	columns.Text("Ready", "Number of the pod with ready state"),
+	columns.Text("Up-to-date", appsv1.DeploymentStatus{}.SwaggerDoc()["updatedReplicas"]),
+	columns.Text("Available", appsv1.DeploymentStatus{}.SwaggerDoc()["availableReplicas"]),
+	columns.Age(),
+}, append(columns.Containers(), columns.Wide(columns.Text("Selector", appsv1.DeploymentSpec{}.SwaggerDoc()["selector"])))...)...)
+
+func deploymentCells(d *appsv1.Deployment, now time.Time) []any {
+	names, images := columns.ContainerCells(d.Spec.Template.Spec.Containers)
+	return []any{
+		d.Name,
+		fmt.Sprintf("%d/%d", d.Status.ReadyReplicas, replicas(d.Spec.Replicas)),
+		int64(d.Status.UpdatedReplicas), int64(d.Status.AvailableReplicas),
+		columns.Since(d.CreationTimestamp, now),
+		names, images, columns.Selector(d.Spec.Selector),
+	}
+}
+
+func replicas(n *int32) int32 {
+	if n == nil {
+		return 0
+	}
+	return *n
+}
+
+func defaultDeployment(d *appsv1.Deployment) {
+	podspec.DefaultTemplate(&d.Spec.Template)
+	defaultTo(&d.Spec.Replicas, 1)
+	if d.Spec.Strategy.Type == "" {
+		d.Spec.Strategy.Type = appsv1.RollingUpdateDeploymentStrategyType
+	}
+	if d.Spec.Strategy.Type == appsv1.RollingUpdateDeploymentStrategyType {
+		defaultTo(&d.Spec.Strategy.RollingUpdate, appsv1.RollingUpdateDeployment{})
+		defaultTo(&d.Spec.Strategy.RollingUpdate.MaxUnavailable, intstr.FromString("25%"))
+		defaultTo(&d.Spec.Strategy.RollingUpdate.MaxSurge, intstr.FromString("25%"))
+	}
+	defaultTo(&d.Spec.RevisionHistoryLimit, 10)
+	defaultTo(&d.Spec.ProgressDeadlineSeconds, 600)
+}
+
+func prepareDeployment(_ context.Context, obj kinds.Object) {
+	d := obj.(*appsv1.Deployment)
+	d.Status = appsv1.DeploymentStatus{}
+	d.Generation = 1
+	podspec.DropDisabled(&d.Spec.Template.Spec, nil)
+}
+
+// A Deployment's generation counts annotation changes too.
+func prepareDeploymentUpdate(_ context.Context, obj, before kinds.Object) {
+	d, old := obj.(*appsv1.Deployment), before.(*appsv1.Deployment)
+	d.Status = old.Status
+	d.Generation = old.Generation
+	podspec.DropDisabled(&d.Spec.Template.Spec, &old.Spec.Template.Spec)
+	if !rules.Same(d.Spec, old.Spec) || !rules.Same(d.Annotations, old.Annotations) {
+		d.Generation++
+	}
+}
+
+func prepareDeploymentStatus(_ context.Context, obj, before kinds.Object) {
+	d, old := obj.(*appsv1.Deployment), before.(*appsv1.Deployment)
+	d.Spec = old.Spec
+	d.Labels = old.Labels
+	d.Generation = old.Generation
+}
+
+func validateDeployment(_ context.Context, obj kinds.Object) field.ErrorList {
+	d := obj.(*appsv1.Deployment)
+	return validateDeploymentSpec(&d.Spec, podspec.TemplateOptions(&d.Spec.Template, nil))
+}
+
+func validateDeploymentUpdate(_ context.Context, obj, before kinds.Object) field.ErrorList {
+	d, old := obj.(*appsv1.Deployment), before.(*appsv1.Deployment)
+	errs := validateDeploymentSpec(&d.Spec, podspec.TemplateOptions(&d.Spec.Template, &old.Spec.Template))
+	return append(errs, rules.Immutable(d.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))...)
+}
+
+func validateDeploymentSpec(s *appsv1.DeploymentSpec, o podspec.Options) field.ErrorList {
+	errs := rules.NotNegativePtr(s.Replicas, specPath.Child("replicas"))
+	selector, bad := validateSelector(s.Selector, "deployment", "invalid label selector")
+	errs = append(errs, bad...)
+	if selector != nil {
+		errs = append(errs, validateReplicaTemplate(&s.Template, selector, o)...)
+	}
+	errs = append(errs, validateDeploymentStrategy(&s.Strategy, specPath.Child("strategy"))...)
+	errs = append(errs, rules.NotNegative(s.MinReadySeconds, specPath.Child("minReadySeconds"))...)
+	errs = append(errs, rules.NotNegativePtr(s.RevisionHistoryLimit, specPath.Child("revisionHistoryLimit"))...)
+	if deadline := s.ProgressDeadlineSeconds; deadline != nil {
+		path := specPath.Child("progressDeadlineSeconds")
+		errs = append(errs, rules.NotNegative(*deadline, path)...)
+		if *deadline <= s.MinReadySeconds {
+			errs = append(errs, field.Invalid(path, *deadline, "must be greater than minReadySeconds"))
+		}
+	}
+	return errs
+}
+
+func validateDeploymentStrategy(s *appsv1.DeploymentStrategy, path *field.Path) field.ErrorList {
+	rolling := path.Child("rollingUpdate")
+	switch s.Type {
+	case appsv1.RecreateDeploymentStrategyType:
+		if s.RollingUpdate != nil {
+			return field.ErrorList{field.Forbidden(rolling, "may not be specified when strategy `type` is 'Recreate'")}
+		}
+		return nil
+	case appsv1.RollingUpdateDeploymentStrategyType:
+		if s.RollingUpdate == nil {
+			return field.ErrorList{field.Required(rolling, "this should be defaulted and never be nil")}
+		}
+		return validateRollingDeployment(s.RollingUpdate, rolling)
+	default:
+		return field.ErrorList{field.NotSupported(path, rules.Shown(s),
+			[]appsv1.DeploymentStrategyType{appsv1.RecreateDeploymentStrategyType, appsv1.RollingUpdateDeploymentStrategyType})}
+	}
+}
+
+func validateRollingDeployment(r *appsv1.RollingUpdateDeployment, path *field.Path) field.ErrorList {
+	var unavailable, surge intstr.IntOrString
+	if r.MaxUnavailable != nil {
+		unavailable = *r.MaxUnavailable
+	}
+	if r.MaxSurge != nil {
+		surge = *r.MaxSurge
+	}
+	errs := rules.IntOrPercent(unavailable, path.Child("maxUnavailable"))
+	errs = append(errs, rules.IntOrPercent(surge, path.Child("maxSurge"))...)
+	if rules.Amount(unavailable) == 0 && rules.Amount(surge) == 0 {
+		errs = append(errs, field.Invalid(path.Child("maxUnavailable"), rules.Shown(unavailable), "may not be 0 when `maxSurge` is 0"))
+	}
+	return append(errs, rules.AtMostAll(unavailable, path.Child("maxUnavailable"))...)
+}
+
+func validateDeploymentStatus(_ context.Context, obj, before kinds.Object) field.ErrorList {
+	s, old := &obj.(*appsv1.Deployment).Status, &before.(*appsv1.Deployment).Status
+	errs := rules.NotNegative(s.ObservedGeneration, statusPath.Child("observedGeneration"))
+	errs = append(errs, rules.NotNegative(s.Replicas, statusPath.Child("replicas"))...)
+	errs = append(errs, rules.NotNegative(s.UpdatedReplicas, statusPath.Child("updatedReplicas"))...)
+	errs = append(errs, rules.NotNegative(s.ReadyReplicas, statusPath.Child("readyReplicas"))...)
+	errs = append(errs, rules.NotNegative(s.AvailableReplicas, statusPath.Child("availableReplicas"))...)
+	errs = append(errs, rules.NotNegative(s.UnavailableReplicas, statusPath.Child("unavailableReplicas"))...)
+	errs = append(errs, rules.NotNegativePtr(s.CollisionCount, statusPath.Child("collisionCount"))...)
+	const all = "cannot be greater than status.replicas"
+	errs = append(errs, rules.AtMost(s.UpdatedReplicas, s.Replicas, statusPath.Child("updatedReplicas"), all)...)
+	errs = append(errs, rules.AtMost(s.ReadyReplicas, s.Replicas, statusPath.Child("readyReplicas"), all)...)
+	errs = append(errs, rules.AtMost(s.AvailableReplicas, s.Replicas, statusPath.Child("availableReplicas"), all)...)
+	errs = append(errs, rules.AtMost(s.AvailableReplicas, s.ReadyReplicas, statusPath.Child("availableReplicas"), "cannot be greater than readyReplicas")...)
+	return append(errs, rules.NotDecremented(s.CollisionCount, old.CollisionCount, statusPath.Child("collisionCount"))...)
+}
+
+func deploymentWarnings(_ context.Context, obj, before kinds.Object) []string {
+	d := obj.(*appsv1.Deployment)
+	old, ok := before.(*appsv1.Deployment)
+	if !ok || old == nil {
+		return append(nameWarning(d.Name), templateWarnings(&d.Spec.Template, nil, true)...)
+	}
+	return templateWarnings(&d.Spec.Template, &old.Spec.Template, d.Generation != old.Generation)
+}

@@ -1,0 +1,272 @@
+package apps
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/podspec"
+	"github.com/rowlock/rowlock/server/kinds/rules"
+)
+
+// StatefulSet is how StatefulSets are written.
+var StatefulSet = kinds.Strategy{
+	ValidateName:        apivalidation.NameIsDNSLabel,
+	Default:             defaultStatefulSet,
+	PrepareForCreate:    prepareStatefulSet,
+	PrepareForUpdate:    prepareStatefulSetUpdate,
+	Validate:            validateStatefulSet,
+	ValidateUpdate:      validateStatefulSetUpdate,
+	Warnings:            statefulSetWarnings,
+	UnconditionalUpdate: true,
+	ResetFields:         []string{"status"},
+}
+
+// StatefulSetStatus is how their status is written.
+var StatefulSetStatus = kinds.Strategy{
+	Default: StatefulSet.Default,
+	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
+		s, old := obj.(*appsv1.StatefulSet), before.(*appsv1.StatefulSet)
+		s.Spec = old.Spec
+		s.Generation = old.Generation
+	},
+	ValidateUpdate: validateStatefulSetStatus,
+	ResetFields:    []string{"spec"},
+}
+
+// StatefulSetScale is their scale.
+var StatefulSetScale = &kinds.ScaleMapping{
+	Replicas: func(obj kinds.Object) (int32, int32) {
+		s := obj.(*appsv1.StatefulSet)
+		return replicas(s.Spec.Replicas), s.Status.Replicas
+	},
+	SetReplicas:  func(obj kinds.Object, n int32) { obj.(*appsv1.StatefulSet).Spec.Replicas = &n },
+	Selector:     func(obj kinds.Object) string { return columns.Selector(obj.(*appsv1.StatefulSet).Spec.Selector) },
+	ReplicasPath: []string{"spec", "replicas"},
+}
+
+// StatefulSetColumns is their Table form.
+var StatefulSetColumns = columns.Of(statefulSetCells, append([]columns.Column{
+	columns.Name(),
+	columns.Text("Ready", "Number of the pod with ready state"),
+	columns.Age(),
+}, columns.Containers()...)...)
+
+func statefulSetCells(s *appsv1.StatefulSet, now time.Time) []any {
+	names, images := columns.ContainerCells(s.Spec.Template.Spec.Containers)
+	return []any{
+		s.Name, fmt.Sprintf("%d/%d", s.Status.ReadyReplicas, replicas(s.Spec.Replicas)),
+		columns.Since(s.CreationTimestamp, now), names, images,
+	}
+}
+
+func defaultStatefulSet(obj kinds.Object) {
+	s := &obj.(*appsv1.StatefulSet).Spec
+	podspec.DefaultTemplate(&s.Template)
+	if s.PodManagementPolicy == "" {
+		s.PodManagementPolicy = appsv1.OrderedReadyPodManagement
+	}
+	if s.UpdateStrategy.Type == "" {
+		s.UpdateStrategy.Type = appsv1.RollingUpdateStatefulSetStrategyType
+		defaultTo(&s.UpdateStrategy.RollingUpdate, appsv1.RollingUpdateStatefulSetStrategy{})
+	}
+	if r := s.UpdateStrategy.RollingUpdate; r != nil {
+		if s.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType || r.Partition == nil {
+			defaultTo(&r.Partition, 0)
+		}
+	}
+	defaultTo(&s.PersistentVolumeClaimRetentionPolicy, appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{})
+	retention := s.PersistentVolumeClaimRetentionPolicy
+	if retention.WhenDeleted == "" {
+		retention.WhenDeleted = appsv1.RetainPersistentVolumeClaimRetentionPolicyType
+	}
+	if retention.WhenScaled == "" {
+		retention.WhenScaled = appsv1.RetainPersistentVolumeClaimRetentionPolicyType
+	}
+	defaultTo(&s.Replicas, 1)
+	defaultTo(&s.RevisionHistoryLimit, 10)
+	for i := range s.VolumeClaimTemplates {
+		defaultClaim(&s.VolumeClaimTemplates[i])
+	}
+}
+
+// defaultClaim completes a claim template, which is a whole object of its kind.
+func defaultClaim(c *corev1.PersistentVolumeClaim) {
+	c.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"))
+	if c.Status.Phase == "" {
+		c.Status.Phase = corev1.ClaimPending
+	}
+	defaultTo(&c.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
+}
+
+func prepareStatefulSet(_ context.Context, obj kinds.Object) {
+	s := obj.(*appsv1.StatefulSet)
+	s.Status = appsv1.StatefulSetStatus{}
+	s.Generation = 1
+	dropStatefulSetFields(s, nil)
+	podspec.DropDisabled(&s.Spec.Template.Spec, nil)
+}
+
+func prepareStatefulSetUpdate(_ context.Context, obj, before kinds.Object) {
+	s, old := obj.(*appsv1.StatefulSet), before.(*appsv1.StatefulSet)
+	s.Status = old.Status
+	s.Generation = old.Generation
+	dropStatefulSetFields(s, old)
+	podspec.DropDisabled(&s.Spec.Template.Spec, &old.Spec.Template.Spec)
+	if !rules.Same(s.Spec, old.Spec) {
+		s.Generation++
+	}
+}
+
+// maxUnavailable is behind a gate that is off.
+func dropStatefulSetFields(s, old *appsv1.StatefulSet) {
+	if r := s.Spec.UpdateStrategy.RollingUpdate; r != nil {
+		if old == nil || old.Spec.UpdateStrategy.RollingUpdate == nil || old.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable == nil {
+			r.MaxUnavailable = nil
+		}
+	}
+}
+
+func validateStatefulSet(_ context.Context, obj kinds.Object) field.ErrorList {
+	return validateStatefulSetSpec(&obj.(*appsv1.StatefulSet).Spec)
+}
+
+func validateStatefulSetUpdate(_ context.Context, obj, before kinds.Object) field.ErrorList {
+	s, old := obj.(*appsv1.StatefulSet), before.(*appsv1.StatefulSet)
+	errs := validateStatefulSetSpec(&s.Spec)
+	rest := s.Spec
+	rest.Replicas = old.Spec.Replicas
+	rest.Template = old.Spec.Template
+	rest.UpdateStrategy = old.Spec.UpdateStrategy
+	rest.MinReadySeconds = old.Spec.MinReadySeconds
+	rest.Ordinals = old.Spec.Ordinals
+	rest.PersistentVolumeClaimRetentionPolicy = old.Spec.PersistentVolumeClaimRetentionPolicy
+	if !rules.Same(rest, old.Spec) {
+		errs = append(errs, field.Forbidden(specPath, "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"))
+	}
+	return errs
+}
+
+func validateStatefulSetSpec(s *appsv1.StatefulSetSpec) field.ErrorList {
+	var errs field.ErrorList
+	switch s.PodManagementPolicy {
+	case appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement:
+	case "":
+		errs = append(errs, field.Required(specPath.Child("podManagementPolicy"), ""))
+	default:
+		errs = append(errs, field.Invalid(specPath.Child("podManagementPolicy"), s.PodManagementPolicy, "must be 'OrderedReady' or 'Parallel'"))
+	}
+	errs = append(errs, validateStatefulSetStrategy(&s.UpdateStrategy, specPath.Child("updateStrategy"))...)
+	if p := s.PersistentVolumeClaimRetentionPolicy; p != nil {
+		path := specPath.Child("persistentVolumeClaimRetentionPolicy")
+		retain, remove := appsv1.RetainPersistentVolumeClaimRetentionPolicyType, appsv1.DeletePersistentVolumeClaimRetentionPolicyType
+		errs = append(errs, rules.OneOf(p.WhenDeleted, path.Child("whenDeleted"), retain, remove)...)
+		errs = append(errs, rules.OneOf(p.WhenScaled, path.Child("whenScaled"), retain, remove)...)
+	}
+	errs = append(errs, rules.NotNegativePtr(s.Replicas, specPath.Child("replicas"))...)
+	errs = append(errs, rules.NotNegative(s.MinReadySeconds, specPath.Child("minReadySeconds"))...)
+	if s.Ordinals != nil {
+		errs = append(errs, rules.NotNegative(s.Ordinals.Start, specPath.Child("ordinals.start"))...)
+	}
+	selector, bad := validateSelector(s.Selector, "statefulset", "")
+	errs = append(errs, bad...)
+	if selector != nil {
+		errs = append(errs, validateStatefulSetTemplate(&s.Template, selector)...)
+	}
+	return append(errs, validateForever(&s.Template.Spec, "StatefulSet")...)
+}
+
+// The pod spec of a StatefulSet is not validated: volumes of its claim templates
+// are missing from it.
+func validateStatefulSetTemplate(t *corev1.PodTemplateSpec, selector labels.Selector) field.ErrorList {
+	var errs field.ErrorList
+	if !selector.Empty() && !selector.Matches(labels.Set(t.Labels)) {
+		errs = append(errs, mismatch(t))
+	}
+	errs = append(errs, metavalidation.ValidateLabels(t.Labels, templatePath.Child("labels"))...)
+	return append(errs, apivalidation.ValidateAnnotations(t.Annotations, templatePath.Child("annotations"))...)
+}
+
+func validateStatefulSetStrategy(s *appsv1.StatefulSetUpdateStrategy, path *field.Path) field.ErrorList {
+	switch s.Type {
+	case "":
+		return field.ErrorList{field.Required(path, "")}
+	case appsv1.OnDeleteStatefulSetStrategyType:
+		if s.RollingUpdate != nil {
+			return field.ErrorList{field.Invalid(path.Child("rollingUpdate"), shownRolling(s.RollingUpdate), "only allowed for updateStrategy 'RollingUpdate'")}
+		}
+		return nil
+	case appsv1.RollingUpdateStatefulSetStrategyType:
+		if s.RollingUpdate == nil {
+			return nil
+		}
+		return validateRollingStatefulSet(s.RollingUpdate, path.Child("rollingUpdate"))
+	default:
+		return field.ErrorList{field.Invalid(path, rules.Shown(s), "must be 'RollingUpdate' or 'OnDelete'")}
+	}
+}
+
+// shownText is printed as it is where an error shows a value in Go syntax.
+type shownText string
+
+func (t shownText) GoString() string { return string(t) }
+
+// shownRolling spells out a rolling update as a stock server does, which has the
+// partition as a plain number.
+func shownRolling(r *appsv1.RollingUpdateStatefulSetStrategy) any {
+	unavailable := "(*intstr.IntOrString)(nil)"
+	if r.MaxUnavailable != nil {
+		unavailable = fmt.Sprintf("(*intstr.IntOrString)(%p)", r.MaxUnavailable)
+	}
+	return shownText(fmt.Sprintf("apps.RollingUpdateStatefulSetStrategy{Partition:%d, MaxUnavailable:%s}", replicas(r.Partition), unavailable))
+}
+
+func validateRollingStatefulSet(r *appsv1.RollingUpdateStatefulSetStrategy, path *field.Path) field.ErrorList {
+	errs := rules.NotNegativePtr(r.Partition, path.Child("partition"))
+	if r.MaxUnavailable == nil {
+		return errs
+	}
+	var v intstr.IntOrString = *r.MaxUnavailable
+	errs = append(errs, rules.IntOrPercent(v, path.Child("maxUnavailable"))...)
+	if rules.Amount(v) == 0 {
+		errs = append(errs, field.Invalid(path.Child("maxUnavailable"), rules.Shown(v), "cannot be 0"))
+	}
+	return append(errs, rules.AtMostAll(v, path.Child("maxUnavailable"))...)
+}
+
+func validateStatefulSetStatus(_ context.Context, obj, before kinds.Object) field.ErrorList {
+	s, old := &obj.(*appsv1.StatefulSet).Status, &before.(*appsv1.StatefulSet).Status
+	errs := rules.NotNegative(s.Replicas, statusPath.Child("replicas"))
+	errs = append(errs, rules.NotNegative(s.ReadyReplicas, statusPath.Child("readyReplicas"))...)
+	errs = append(errs, rules.NotNegative(s.CurrentReplicas, statusPath.Child("currentReplicas"))...)
+	errs = append(errs, rules.NotNegative(s.UpdatedReplicas, statusPath.Child("updatedReplicas"))...)
+	errs = append(errs, rules.NotNegative(s.AvailableReplicas, statusPath.Child("availableReplicas"))...)
+	errs = append(errs, rules.NotNegative(s.ObservedGeneration, statusPath.Child("observedGeneration"))...)
+	errs = append(errs, rules.NotNegativePtr(s.CollisionCount, statusPath.Child("collisionCount"))...)
+	const all = "cannot be greater than status.replicas"
+	errs = append(errs, rules.AtMost(s.ReadyReplicas, s.Replicas, statusPath.Child("readyReplicas"), all)...)
+	errs = append(errs, rules.AtMost(s.CurrentReplicas, s.Replicas, statusPath.Child("currentReplicas"), all)...)
+	errs = append(errs, rules.AtMost(s.UpdatedReplicas, s.Replicas, statusPath.Child("updatedReplicas"), all)...)
+	errs = append(errs, rules.AtMost(s.AvailableReplicas, s.Replicas, statusPath.Child("availableReplicas"), all)...)
+	errs = append(errs, rules.AtMost(s.AvailableReplicas, s.ReadyReplicas, statusPath.Child("availableReplicas"), "cannot be greater than status.readyReplicas")...)
+	return append(errs, rules.NotDecremented(s.CollisionCount, old.CollisionCount, statusPath.Child("collisionCount"))...)
+}
+
+func statefulSetWarnings(_ context.Context, obj, before kinds.Object) []string {
+	s := obj.(*appsv1.StatefulSet)
+	old, ok := before.(*appsv1.StatefulSet)
+	if !ok || old == nil {
+		return templateWarnings(&s.Spec.Template, nil, true)
+	}
+	return templateWarnings(&s.Spec.Template, &old.Spec.Template, s.Generation != old.Generation)
+}

@@ -1,0 +1,181 @@
+// Package rules holds the validation rules that kinds of several API groups
+// share: numbers, percentages, names, selectors and what may not change.
+//
+// It promises: no rule changes what it is given; errors have the paths and words
+// of release 1.32; an empty list means valid.
+package rules
+
+import (
+	"net"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Same reports whether two API values mean the same: empty and absent are equal,
+// quantities and times compare by value.
+func Same(a, b any) bool { return equality.Semantic.DeepEqual(a, b) }
+
+// Immutable checks that a value did not change.
+func Immutable(value, old any, path *field.Path) field.ErrorList {
+	if Same(old, value) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, Shown(value), apivalidation.FieldImmutableErrorMsg)}
+}
+
+// NotNegative checks that a number is at least zero.
+func NotNegative[T ~int32 | ~int64](v T, path *field.Path) field.ErrorList {
+	return apivalidation.ValidateNonnegativeField(int64(v), path)
+}
+
+// NotNegativePtr is NotNegative for a number that may be absent.
+func NotNegativePtr[T ~int32 | ~int64](v *T, path *field.Path) field.ErrorList {
+	if v == nil {
+		return nil
+	}
+	return NotNegative(*v, path)
+}
+
+// AtMost checks a count of a status against the one that bounds it.
+func AtMost(v, limit int32, path *field.Path, message string) field.ErrorList {
+	if v <= limit {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, v, message)}
+}
+
+// NotDecremented checks a counter that only rises; losing it counts as falling.
+func NotDecremented(v, old *int32, path *field.Path) field.ErrorList {
+	if old == nil || v != nil && *v >= *old {
+		return nil
+	}
+	var shown int32
+	if v != nil {
+		shown = *v
+	}
+	return field.ErrorList{field.Invalid(path, shown, "cannot be decremented")}
+}
+
+// OneOf checks an enumeration; supported is listed in the order given.
+func OneOf[T ~string](v T, path *field.Path, supported ...T) field.ErrorList {
+	for _, s := range supported {
+		if v == s {
+			return nil
+		}
+	}
+	return field.ErrorList{field.NotSupported(path, v, supported)}
+}
+
+// IntOrPercent checks a count that may be a percentage.
+func IntOrPercent(v intstr.IntOrString, path *field.Path) field.ErrorList {
+	switch v.Type {
+	case intstr.Int:
+		return NotNegative(v.IntVal, path)
+	case intstr.String:
+		return Messages(path, v, validation.IsValidPercent(v.StrVal))
+	default:
+		return field.ErrorList{field.Invalid(path, v, "must be an integer or percentage (e.g '5%%')")}
+	}
+}
+
+// AtMostAll checks that a percentage is not above 100%.
+func AtMostAll(v intstr.IntOrString, path *field.Path) field.ErrorList {
+	if n, ok := percent(v); ok && n > 100 {
+		return field.ErrorList{field.Invalid(path, v, "must not be greater than 100%")}
+	}
+	return nil
+}
+
+// Amount is the number in a count or percentage.
+func Amount(v intstr.IntOrString) int {
+	if n, ok := percent(v); ok {
+		return n
+	}
+	return v.IntValue()
+}
+
+func percent(v intstr.IntOrString) (int, bool) {
+	if v.Type != intstr.String || len(validation.IsValidPercent(v.StrVal)) > 0 {
+		return 0, false
+	}
+	n, err := strconv.Atoi(strings.TrimSuffix(v.StrVal, "%"))
+	return n, err == nil
+}
+
+// Selector checks a label selector, strictly; nil is valid.
+func Selector(s *metav1.LabelSelector, path *field.Path) field.ErrorList {
+	return metavalidation.ValidateLabelSelector(s, metavalidation.LabelSelectorValidationOptions{}, path)
+}
+
+// LooseSelector is Selector for one that may keep label values which an older
+// object already had, although they are not valid.
+func LooseSelector(s *metav1.LabelSelector, keepInvalid bool, path *field.Path) field.ErrorList {
+	o := metavalidation.LabelSelectorValidationOptions{AllowInvalidLabelValueInSelector: keepInvalid}
+	return metavalidation.ValidateLabelSelector(s, o, path)
+}
+
+// SelectorInvalid reports whether a selector has a label value that is not valid.
+func SelectorInvalid(s *metav1.LabelSelector) bool {
+	return s != nil && len(Selector(s, nil)) > 0
+}
+
+// SelectorEmpty reports whether a selector is there and selects everything.
+func SelectorEmpty(s *metav1.LabelSelector) bool {
+	return s != nil && len(s.MatchLabels)+len(s.MatchExpressions) == 0
+}
+
+// Messages turns what a library check says into errors about one value.
+func Messages(path *field.Path, value any, messages []string) field.ErrorList {
+	var errs field.ErrorList
+	for _, m := range messages {
+		errs = append(errs, field.Invalid(path, value, m))
+	}
+	return errs
+}
+
+// QualifiedName checks "example.com/name" or "name".
+func QualifiedName(v string, path *field.Path) field.ErrorList {
+	return Messages(path, v, validation.IsQualifiedName(v))
+}
+
+// Subdomain checks a name like "example.com".
+func Subdomain(v string, path *field.Path) field.ErrorList {
+	return Messages(path, v, validation.IsDNS1123Subdomain(v))
+}
+
+// Label checks a name like "my-name".
+func Label(v string, path *field.Path) field.ErrorList {
+	return Messages(path, v, validation.IsDNS1123Label(v))
+}
+
+// ServiceLabel checks a name that starts with a letter, as Services have.
+func ServiceLabel(v string, path *field.Path) field.ErrorList {
+	return Messages(path, v, validation.IsDNS1035Label(v))
+}
+
+// PathSegment checks a name that must be usable in a URL path.
+func PathSegment(name string, prefix bool) []string {
+	if prefix {
+		return apivalidation.NameIsDNSSubdomain(name, true)
+	}
+	return nil
+}
+
+// IP checks an address leniently, as fields that predate the strict rule do.
+func IP(v string, path *field.Path) field.ErrorList {
+	return validation.IsValidIP(path, v)
+}
+
+// CIDR reads a network; leading zeros and host bits are tolerated as before.
+func CIDR(v string) (*net.IPNet, error) {
+	_, n, err := net.ParseCIDR(v)
+	return n, err
+}
