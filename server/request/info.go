@@ -1,11 +1,13 @@
 // Package request turns a method and a URL into what the request means.
 package request
 
+import "net/url"
+
 // Info is what a request asks for. It is pure: nothing is looked up.
 type Info struct {
 	IsResource  bool
-	Path        string
-	Verb        string // get list watch create update patch delete deletecollection proxy; else the lower-case method
+	Path        string // as decoded by net/url; what rules for paths are matched against
+	Verb        string // get list watch create update patch delete deletecollection proxy; for paths the lower-case method; "" for a method that no resource knows
 	Prefix      string // "api" or "apis"
 	Group       string
 	Version     string
@@ -15,7 +17,14 @@ type Info struct {
 	Name        string
 	Parts       []string // resource and what follows it
 
-	// NameFromSelector: list or watch with fieldSelector=metadata.name=x; Name holds x.
-	FieldSelector string
+	// WatchPrefix: the path is of the old form /api/v1/watch/...
+	WatchPrefix bool
+	// NameFromSelector: a list or watch with fieldSelector=metadata.name=x; Name
+	// holds x for authorization, but the path names a collection.
+	NameFromSelector bool
+
+	FieldSelector string // as sent, unparsed
 	LabelSelector string
+
+	Query url.Values // nil without a query
 }

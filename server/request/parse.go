@@ -1,0 +1,169 @@
+package request
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+)
+
+// UnclearError is a path that starts like one of a resource and stops too early.
+type UnclearError struct{ Path string }
+
+func (e *UnclearError) Error() string {
+	return fmt.Sprintf("unable to determine kind and namespace from url, %s", e.Path)
+}
+
+// Parse reads a request. The path is taken segment by segment as it was sent: an
+// encoded slash stays inside its segment, and neither "//" nor ".." leads anywhere
+// else. The one error is *UnclearError.
+func Parse(method string, u *url.URL) (*Info, error) {
+	info := &Info{Path: u.Path, Verb: strings.ToLower(method)}
+	if u.RawQuery != "" {
+		info.Query = u.Query()
+	}
+	parts := segments(u)
+	if len(parts) < 3 {
+		return info, nil
+	}
+	switch parts[0] {
+	case "api":
+		info.Version, parts = parts[1], parts[2:]
+		info.Prefix = "api"
+	case "apis":
+		if len(parts) < 4 {
+			return info, nil
+		}
+		info.Prefix = "apis"
+		info.Group, info.Version, parts = parts[1], parts[2], parts[3:]
+	default:
+		return info, nil
+	}
+	info.IsResource = true
+	info.Verb = verbOf(method)
+
+	if parts[0] == "watch" || parts[0] == "proxy" {
+		if len(parts) < 2 {
+			return nil, &UnclearError{Path: u.Path}
+		}
+		info.Verb = parts[0]
+		info.WatchPrefix = parts[0] == "watch"
+		parts = parts[1:]
+	}
+	info.place(parts)
+	info.collection()
+	return info, nil
+}
+
+// place reads the namespace, resource, name and subresource.
+func (info *Info) place(parts []string) {
+	info.Parts = parts
+	for _, p := range parts {
+		if p == "" { // "//" names nothing
+			return
+		}
+	}
+	if parts[0] == "namespaces" && len(parts) > 1 {
+		info.Namespace = parts[1]
+		if len(parts) > 2 && parts[2] != "status" && parts[2] != "finalize" {
+			parts = parts[2:]
+			info.Parts = parts
+		}
+	}
+	info.Resource = parts[0]
+	if len(parts) > 1 {
+		info.Name = parts[1]
+	}
+	if len(parts) > 2 && info.Verb != "proxy" {
+		info.Subresource = parts[2]
+	}
+}
+
+// collection settles what a get or delete means that may be of many objects, and
+// whether a get is a watch.
+func (info *Info) collection() {
+	switch info.Verb {
+	case "delete":
+		if info.Name == "" {
+			info.Verb = "deletecollection"
+		}
+	case "get":
+		if info.Name == "" {
+			info.Verb = "list"
+		}
+		if info.Subresource == "" && flag(info.Query, "watch") {
+			info.Verb = "watch"
+		}
+	}
+	switch info.Verb {
+	case "list", "watch", "deletecollection":
+	default:
+		return
+	}
+	if info.Query == nil {
+		return
+	}
+	info.FieldSelector = info.Query.Get("fieldSelector")
+	info.LabelSelector = info.Query.Get("labelSelector")
+	if info.Name != "" || info.FieldSelector == "" || info.Verb == "deletecollection" {
+		return
+	}
+	sel, err := fields.ParseSelector(info.FieldSelector)
+	if err != nil {
+		return
+	}
+	name, ok := sel.RequiresExactMatch(metav1.ObjectNameField)
+	if ok && name != "" && len(path.IsValidPathSegmentName(name)) == 0 {
+		info.Name, info.NameFromSelector = name, true
+	}
+}
+
+// segments splits the path as sent, and decodes each segment by itself. One
+// trailing slash means nothing.
+func segments(u *url.URL) []string {
+	p := u.EscapedPath()
+	if len(p) < 2 || p[0] != '/' || p[1] == '/' {
+		return nil
+	}
+	p = strings.TrimSuffix(p[1:], "/")
+	parts := strings.Split(p, "/")
+	if strings.IndexByte(p, '%') < 0 {
+		return parts
+	}
+	for i, s := range parts {
+		if d, err := url.PathUnescape(s); err == nil {
+			parts[i] = d
+		}
+	}
+	return parts
+}
+
+func verbOf(method string) string {
+	switch method {
+	case http.MethodGet, http.MethodHead:
+		return "get"
+	case http.MethodPost:
+		return "create"
+	case http.MethodPut:
+		return "update"
+	case http.MethodPatch:
+		return "patch"
+	case http.MethodDelete:
+		return "delete"
+	}
+	return ""
+}
+
+// flag reads a boolean parameter as a stock server does: there without a value is
+// true, and so is every text but "false" and "0".
+func flag(q url.Values, name string) bool {
+	v, ok := q[name]
+	if !ok || len(v) == 0 {
+		return false
+	}
+	return v[0] != "0" && !strings.EqualFold(v[0], "false")
+}
