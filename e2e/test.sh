@@ -1,0 +1,42 @@
+#!/bin/sh
+# All checks and tests. Installs what they need (PostgreSQL's server, a C compiler
+# for the race detector) where apt-get can; exits non-zero on the first failure.
+set -eu
+cd "$(dirname "$0")/.."
+
+say() { printf '\n== %s\n' "$*"; }
+
+need=""
+ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null 2>&1 || need="$need postgresql"
+command -v gcc >/dev/null 2>&1 || need="$need gcc libc6-dev"
+if [ -n "$need" ]; then
+	say "installing$need"
+	if [ "$(id -u)" = 0 ]; then sudo=""; else sudo="sudo"; fi
+	$sudo apt-get update -q
+	# The packaged cluster is not wanted: tests start servers of their own.
+	DEBIAN_FRONTEND=noninteractive $sudo apt-get install -q -y --no-install-recommends $need
+fi
+
+say "gofmt"
+unformatted=$(gofmt -l $(git ls-files '*.go'))
+if [ -n "$unformatted" ]; then
+	echo "$unformatted"
+	exit 1
+fi
+
+say "go vet"
+go vet ./...
+
+say "staticcheck"
+go run honnef.co/go/tools/cmd/staticcheck@v0.8.1 ./...
+
+say "tests"
+go test -timeout 20m ./...
+
+say "the static binary"
+CGO_ENABLED=0 go build -trimpath -o /dev/null ./cmd/rowlock
+
+if command -v docker >/dev/null 2>&1 && docker compose version >/dev/null 2>&1; then
+	say "docker compose config"
+	docker compose config -q
+fi
