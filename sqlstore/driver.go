@@ -53,9 +53,10 @@ type Driver interface {
 	// lost or merged and carry no data. The channel closes with ctx.
 	Hints(ctx context.Context) <-chan struct{}
 
-	// Exclusive says that no other process can write to the database, so that
-	// Bounds need not be asked for a most-recent read.
-	Exclusive() bool
+	// Exclusive is 0 while other processes may write to the database. Otherwise it
+	// is a number that stays the same only as long as none could have written: who
+	// read the bounds under this number need not read them again.
+	Exclusive() uint64
 
 	// Lead tries to become the one holder of name. It does not wait: ok is false
 	// while another process holds it. A holder that dies loses it within seconds;

@@ -3,7 +3,10 @@ package sqlstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,50 +16,144 @@ type Config struct {
 	MaxBatch     int           // most Txns in one commit; default 512
 	MaxBatchSize int           // most value bytes in one commit; default 4 MiB
 	MaxValue     int           // largest value; default 3 MiB (the API's own limit is lower)
+	RetryFor     time.Duration // how long a busy or unreachable database is tried again before writes fail; default 5s
+	CompactEvery time.Duration // how often retention is enforced; default a tenth of Retention, 1s to 1m
+	ExpireEvery  time.Duration // how often expired rows are looked for; default 5s
+	Observer     Observer      // told what happens, for metrics; may be nil
 	Clock        func() time.Time
 	Log          *slog.Logger
 }
 
+func (c Config) withDefaults() Config {
+	setDefault(&c.Retention, 5*time.Minute)
+	setDefault(&c.MaxBatch, 512)
+	setDefault(&c.MaxBatchSize, 4<<20)
+	setDefault(&c.MaxValue, 3<<20)
+	setDefault(&c.RetryFor, 5*time.Second)
+	setDefault(&c.CompactEvery, min(max(c.Retention/10, time.Second), time.Minute))
+	setDefault(&c.ExpireEvery, 5*time.Second)
+	if c.Observer == nil {
+		c.Observer = silent{}
+	}
+	if c.Clock == nil {
+		c.Clock = time.Now
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+func setDefault[T int | time.Duration](v *T, d T) {
+	if *v <= 0 {
+		*v = d
+	}
+}
+
+// Observer learns what a Store does. Its methods are called on hot paths and
+// must return at once.
+type Observer interface {
+	// Committed: one Apply of txns Txns with ops Ops took d.
+	Committed(txns, ops int, d time.Duration, err error)
+	// Fed: the sink has revision applied, of a log whose newest known one is head.
+	// lag is the age of the newest change just applied.
+	Fed(applied, head int64, lag time.Duration)
+	// Trimmed: compaction has reached floor, deleting rows.
+	Trimmed(floor int64, rows int)
+	// Expired: rows were deleted because their time had come.
+	Expired(rows int)
+}
+
+type silent struct{}
+
+func (silent) Committed(int, int, time.Duration, error) {}
+func (silent) Fed(int64, int64, time.Duration)          {}
+func (silent) Trimmed(int64, int)                       {}
+func (silent) Expired(int)                              {}
+
 // Sink receives the log. The store calls it from one goroutine, in revision
 // order, without gaps, and acknowledges an own write only after the Sink has
-// returned from its revision. It must not block.
+// returned from its revision. It must not block, and must not keep the slice.
 type Sink interface {
 	Apply(batch []Change)
 }
 
 // Store is the face that a server uses. It is safe for concurrent use.
 type Store struct {
-	driver Driver
-	cfg    Config
+	driver  Driver
+	cfg     Config
+	running atomic.Bool
+	ended   atomic.Bool // Run has returned: nobody takes writes
+	applied atomic.Int64
+	head    atomic.Int64 // newest revision known here
+	floor   atomic.Int64
+	// exclusive is the driver's Exclusive under which head was read last: while it
+	// holds, head moves with own writes alone.
+	exclusive atomic.Uint64
+	queue     queue
+	heads     heads
+	own       chan []*write // committed batches, from committer to feed
 }
 
 // New makes a Store on a driver. Nothing runs until Run.
-func New(d Driver, cfg Config) *Store { return &Store{driver: d, cfg: cfg} }
-
-var errStub = errors.New("sqlstore: being built")
-
-// Run commits, tails and compacts until ctx ends, then waits for its goroutines.
-// The sink is first brought every change after from.
-func (s *Store) Run(ctx context.Context, from int64, sink Sink) error { return errStub }
-
-// Write commits ops together. It returns when they are durable and the sink has
-// them. Errors: ExistsError, ConflictError, NotFoundError, ErrTooLarge, ErrFull,
-// ErrUnavailable, ErrUncertain, ErrClosed.
-func (s *Store) Write(ctx context.Context, ops ...Op) (Outcome, error) {
-	return Outcome{}, errStub
+func New(d Driver, cfg Config) *Store {
+	s := &Store{driver: d, cfg: cfg.withDefaults(), own: make(chan []*write, 4)}
+	s.queue.wake = make(chan struct{}, 1)
+	s.heads.wake = make(chan struct{}, 1)
+	return s
 }
 
-// Head returns a revision no older than any write acknowledged, by any server,
-// before the call. Concurrent callers share one query; an exclusive driver needs none.
-func (s *Store) Head(ctx context.Context) (int64, error) { return 0, errStub }
+// Run commits, tails and compacts until ctx ends, then waits for its goroutines.
+// The sink is first brought every change after from. Writes that wait when ctx
+// ends fail with ErrClosed; a commit under way is finished.
+//
+// Run ends early only with CompactedError: the feed fell so far behind that the
+// changes it needs are gone. The sink must then be loaded anew, and Run may be
+// called again.
+func (s *Store) Run(ctx context.Context, from int64, sink Sink) error {
+	if !s.running.CompareAndSwap(false, true) {
+		return errors.New("sqlstore: Run is running already")
+	}
+	s.ended.Store(false)
+	defer s.running.Store(false)
+	s.applied.Store(from)
+	s.head.Store(max(from, s.head.Load()))
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var failed error
+	var loops sync.WaitGroup
+	feeding, stopFeed := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopFeed()
+	f := &feed{Store: s, sink: sink, hints: s.driver.Hints(feeding)}
+	loops.Go(func() {
+		defer stopFeed() // the feed outlives the committer, to acknowledge its last batch
+		s.commit(ctx)
+	})
+	loops.Go(func() {
+		failed = f.run(feeding, ctx, cancel)
+	})
+	loops.Go(func() { s.answerHeads(ctx) })
+	loops.Go(func() { s.Lead(ctx, "compactor", s.compact) })
+	loops.Go(func() { s.Lead(ctx, "expiry", s.expire) })
+	loops.Wait()
+	s.ended.Store(true) // before the queue is emptied: a later write empties it itself
+	s.queue.fail(ErrClosed)
+	if failed != nil {
+		return fmt.Errorf("feeding from revision %d: %w", s.applied.Load(), failed)
+	}
+	return nil
+}
 
 // Applied is the newest revision that the sink has.
-func (s *Store) Applied() int64 { return 0 }
+func (s *Store) Applied() int64 { return s.applied.Load() }
 
 // Floor is the highest compacted revision known here.
-func (s *Store) Floor() int64 { return 0 }
+func (s *Store) Floor() int64 { return s.floor.Load() }
 
-// Scan, Read and Changes read the table; see Driver.
+// Lag is how many revisions the sink is behind the newest one known here.
+func (s *Store) Lag() int64 { return max(0, s.head.Load()-s.applied.Load()) }
+
+// Scan, Read, Changes and Bounds read the table; see Driver.
 func (s *Store) Scan(ctx context.Context, req ScanRequest) ([]Row, error) {
 	return s.driver.Scan(ctx, req)
 }
@@ -69,9 +166,33 @@ func (s *Store) Changes(ctx context.Context, after int64, limit int, previous bo
 	return s.driver.Changes(ctx, after, limit, previous)
 }
 
-// Lead runs fn on one server at a time under name: it waits to become the
-// holder, calls fn with a context that ends when the lead is lost, and tries
-// again until ctx ends.
-func (s *Store) Lead(ctx context.Context, name string, fn func(context.Context)) error {
-	return errStub
+func (s *Store) Bounds(ctx context.Context) (Bounds, error) {
+	b, err := s.driver.Bounds(ctx)
+	if err == nil {
+		s.saw(b)
+	}
+	return b, err
+}
+
+// saw remembers the newest bounds.
+func (s *Store) saw(b Bounds) {
+	raise(&s.floor, b.Floor)
+	raise(&s.head, b.Head)
+}
+
+func raise(v *atomic.Int64, to int64) {
+	for old := v.Load(); to > old && !v.CompareAndSwap(old, to); old = v.Load() {
+	}
+}
+
+// sleep waits for d, or returns false when ctx ends first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }

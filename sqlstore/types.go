@@ -9,7 +9,11 @@
 // Goroutines: those of Store are started by Store.Run, which waits for them.
 package sqlstore
 
-import "time"
+import (
+	"cmp"
+	"fmt"
+	"time"
+)
 
 // Key names one object. Keys order bytewise by (Resource, Namespace, Name).
 type Key struct {
@@ -87,4 +91,46 @@ type ScanRequest struct {
 	After     Key    // the zero Key starts at the beginning; exclusive
 	Limit     int    // must be positive
 	Revision  int64  // 0: live rows; otherwise the snapshot at that revision
+}
+
+// Compare orders keys bytewise by resource, namespace and name.
+func (k Key) Compare(other Key) int {
+	return cmp.Or(cmp.Compare(k.Resource, other.Resource), cmp.Compare(k.Namespace, other.Namespace), cmp.Compare(k.Name, other.Name))
+}
+
+// Check says whether a snapshot at revision can be read: CompactedError,
+// FutureError or nil.
+func (b Bounds) Check(revision int64) error {
+	switch {
+	case revision < b.Floor:
+		return &CompactedError{Revision: revision, Floor: b.Floor}
+	case revision > b.Head:
+		return &FutureError{Revision: revision, Head: b.Head}
+	}
+	return nil
+}
+
+// Start is where a scan begins within what it asks for: After, moved into the
+// resource and namespace of the request. ok is false if nothing can follow After.
+func (r ScanRequest) Start() (after Key, ok bool, err error) {
+	if r.Limit <= 0 {
+		return Key{}, false, fmt.Errorf("scanning %q: limit %d is not positive", r.Resource, r.Limit)
+	}
+	if r.Resource == "" {
+		return r.After, true, nil
+	}
+	if c := cmp.Compare(r.After.Resource, r.Resource); c > 0 {
+		return Key{}, false, nil
+	} else if c < 0 {
+		return Key{Resource: r.Resource, Namespace: r.Namespace}, true, nil
+	}
+	if r.Namespace == "" {
+		return r.After, true, nil
+	}
+	if c := cmp.Compare(r.After.Namespace, r.Namespace); c > 0 {
+		return Key{}, false, nil
+	} else if c < 0 {
+		return Key{Resource: r.Resource, Namespace: r.Namespace}, true, nil
+	}
+	return r.After, true, nil
 }

@@ -1,0 +1,240 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// write is one Txn on its way. done is closed once out is set.
+type write struct {
+	txn  Txn
+	size int
+	out  Outcome
+	done chan struct{}
+}
+
+func (w *write) finish(out Outcome) {
+	w.out = out
+	close(w.done)
+}
+
+// queue holds the writes that wait for a commit, in order.
+type queue struct {
+	mu   sync.Mutex
+	list []*write
+	wake chan struct{}
+}
+
+func (q *queue) add(w *write) {
+	q.mu.Lock()
+	q.list = append(q.list, w)
+	q.mu.Unlock()
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take removes the first writes that fit into one batch.
+func (q *queue) take(most, size int) []*write {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n, sum := 0, 0
+	for n < len(q.list) && n < most {
+		sum += q.list[n].size
+		if n > 0 && sum > size {
+			break
+		}
+		n++
+	}
+	batch := q.list[:n:n]
+	if q.list = q.list[n:]; len(q.list) == 0 {
+		q.list = nil
+	}
+	return batch
+}
+
+// drop removes a write that nobody waits for any more; false if it is under way.
+func (q *queue) drop(w *write) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i := range q.list {
+		if q.list[i] == w {
+			rest := make([]*write, 0, len(q.list)-1) // the array may be shared with a batch
+			q.list = append(append(rest, q.list[:i]...), q.list[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+func (q *queue) fail(err error) {
+	for _, w := range q.take(1<<30, 1<<62) {
+		w.finish(Outcome{Err: err})
+	}
+}
+
+// Write commits ops together. It returns when they are durable and the sink has
+// them; before Run it waits. The keys of ops must differ. Errors: ExistsError, ConflictError,
+// NotFoundError, ErrTooLarge, ErrFull, ErrReadOnly, ErrUnavailable, ErrBusy,
+// ErrUncertain, ErrClosed. When ctx ends before the commit has begun, nothing is
+// written and its error is returned; when it ends later, the error is
+// ErrUncertain with ctx's, and the write may or may not be seen.
+func (s *Store) Write(ctx context.Context, ops ...Op) (Outcome, error) {
+	w := &write{txn: Txn{Ops: ops}, done: make(chan struct{})}
+	if err := s.admit(w); err != nil {
+		return Outcome{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return Outcome{}, err
+	}
+	s.queue.add(w)
+	if s.ended.Load() && s.queue.drop(w) {
+		return Outcome{}, ErrClosed
+	}
+	select {
+	case <-w.done:
+	case <-ctx.Done():
+		if s.queue.drop(w) {
+			return Outcome{}, ctx.Err()
+		}
+		select {
+		case <-w.done:
+		default:
+			return Outcome{}, fmt.Errorf("%w: %w", ErrUncertain, ctx.Err())
+		}
+	}
+	return w.out, w.out.Err
+}
+
+// admit refuses what no driver could write.
+func (s *Store) admit(w *write) error {
+	ops := w.txn.Ops
+	if len(ops) == 0 {
+		return errors.New("sqlstore: a write without operations")
+	}
+	for i, op := range ops {
+		if op.Verb < Create || op.Verb > Delete {
+			return fmt.Errorf("sqlstore: %s: unknown verb %d", op.Key, op.Verb)
+		}
+		if op.Key.Resource == "" || op.Key.Name == "" {
+			return fmt.Errorf("sqlstore: incomplete key %q", op.Key)
+		}
+		if len(op.Value) > s.cfg.MaxValue {
+			return fmt.Errorf("%s: %d bytes, of %d allowed: %w", op.Key, len(op.Value), s.cfg.MaxValue, ErrTooLarge)
+		}
+		w.size += len(op.Value)
+		for j := range i {
+			if ops[j].Key == op.Key {
+				return fmt.Errorf("sqlstore: %s occurs twice in one write", op.Key)
+			}
+		}
+	}
+	return nil
+}
+
+// commit is the loop that turns waiting writes into batches. While one batch is
+// on its way to disk the next gathers; nobody waits for a timer.
+func (s *Store) commit(ctx context.Context) {
+	for ctx.Err() == nil {
+		batch := s.queue.take(s.cfg.MaxBatch, s.cfg.MaxBatchSize)
+		if len(batch) == 0 {
+			select {
+			case <-s.queue.wake:
+			case <-ctx.Done():
+			}
+			continue
+		}
+		s.commitBatch(ctx, batch)
+	}
+}
+
+func (s *Store) commitBatch(ctx context.Context, batch []*write) {
+	out, err := s.apply(ctx, batch)
+	if err != nil && len(batch) > 1 && !isCommon(err) {
+		// Something in it the database will not take: only that shall fail.
+		for _, w := range batch {
+			s.commitBatch(ctx, []*write{w})
+		}
+		return
+	}
+	if err != nil {
+		for _, w := range batch {
+			w.finish(Outcome{Err: err})
+		}
+		return
+	}
+	wrote := false
+	for i, w := range batch {
+		if out[i].Err != nil {
+			w.finish(out[i])
+		} else {
+			w.out = out[i] // the feed finishes it
+			wrote = true
+		}
+	}
+	if wrote {
+		s.own <- batch
+	}
+}
+
+// isCommon says that an error is the database's and not that of one Txn.
+func isCommon(err error) bool {
+	for _, common := range []error{ErrUnavailable, ErrBusy, ErrUncertain, ErrClosed, ErrFull, ErrReadOnly, context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, common) {
+			return true
+		}
+	}
+	return false
+}
+
+// apply brings one batch into the database: again while it is busy or away, and
+// with the outcome found out where a commit was cut.
+func (s *Store) apply(ctx context.Context, batch []*write) ([]Outcome, error) {
+	txns, ops := make([]Txn, len(batch)), 0
+	for i, w := range batch {
+		txns[i] = w.txn
+		ops += len(w.txn.Ops)
+	}
+	began := time.Now()
+	for wait := 5 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		start := time.Now()
+		out, err := s.driver.Apply(context.WithoutCancel(ctx), txns, s.cfg.Clock())
+		s.cfg.Observer.Committed(len(txns), ops, time.Since(start), err)
+		if errors.Is(err, ErrUncertain) {
+			var committed bool
+			if out, committed, err = s.resolve(ctx, err); committed {
+				return out, nil
+			}
+		}
+		if err == nil && out != nil {
+			return out, nil
+		}
+		again := err == nil || errors.Is(err, ErrBusy) || errors.Is(err, ErrUnavailable)
+		if !again || time.Since(began)+wait > s.cfg.RetryFor || !sleep(ctx, wait) {
+			return nil, err
+		}
+	}
+}
+
+// resolve asks until the database tells what became of a batch. It returns no
+// error and committed false if nothing was written, so that it may be tried again.
+func (s *Store) resolve(ctx context.Context, cause error) (out []Outcome, committed bool, err error) {
+	began := time.Now()
+	for wait := 5 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		out, committed, err = s.driver.Resolve(context.WithoutCancel(ctx))
+		if err == nil {
+			s.cfg.Log.Warn("a commit was cut; its outcome was found", "committed", committed, "cause", cause)
+			return out, committed, nil
+		}
+		if time.Since(began)+wait > s.resolveFor() || !sleep(ctx, wait) {
+			return nil, false, fmt.Errorf("%w; looking for it: %w", cause, err)
+		}
+	}
+}
+
+// resolveFor is longer than a database takes to restart.
+func (s *Store) resolveFor() time.Duration { return max(30*time.Second, 2*s.cfg.RetryFor) }

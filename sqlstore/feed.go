@@ -1,0 +1,170 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// feed brings the log to the sink: own commits from memory where they are next,
+// everything else from the table. It is the only caller of the sink.
+type feed struct {
+	*Store
+	sink    Sink
+	hints   <-chan struct{}
+	changes []Change // reused
+}
+
+const pageOfChanges = 1000
+
+// run feeds until feeding ends, which is after the committer's end. Reads of the
+// table stop with ctx, so that an unreachable database does not delay the end.
+// When the feed cannot go on it stops the store.
+func (f *feed) run(feeding, ctx context.Context, stop func()) error {
+	err := f.look(ctx)
+	for err == nil {
+		select {
+		case batch := <-f.own:
+			err = f.take(ctx, batch)
+		case _, open := <-f.hints:
+			if !open {
+				f.hints = nil
+			}
+			err = f.look(ctx)
+		case <-feeding.Done():
+			f.drain(func(batch []*write) { f.take(ctx, batch) })
+			return nil
+		}
+	}
+	var compacted *CompactedError
+	if !errors.As(err, &compacted) { // ctx has ended
+		err = nil
+	}
+	stop()
+	// What is committed from here on is durable but can no longer be shown.
+	for {
+		select {
+		case batch := <-f.own:
+			settle(batch, ErrUncertain)
+		case <-feeding.Done():
+			f.drain(func(batch []*write) { settle(batch, ErrUncertain) })
+			return err
+		}
+	}
+}
+
+func (f *feed) drain(each func([]*write)) {
+	for {
+		select {
+		case batch := <-f.own:
+			each(batch)
+		default:
+			return
+		}
+	}
+}
+
+// settle finishes the writes of a batch that are not finished yet.
+func settle(batch []*write, err error) {
+	for _, w := range batch {
+		if w.out.Err == nil {
+			if err != nil {
+				w.out = Outcome{Err: err}
+			}
+			close(w.done)
+		}
+	}
+}
+
+// look reads the bounds and brings the sink to the head they show.
+func (f *feed) look(ctx context.Context) error {
+	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		b, err := f.driver.Bounds(ctx)
+		if err == nil {
+			f.saw(b)
+			return f.catchUp(ctx, b.Head)
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		f.cfg.Log.Warn("the feed cannot read the store", "error", err)
+		if len(f.own) > 0 || !sleep(ctx, wait) {
+			return nil // own writes tell the head as well; the next hint looks again
+		}
+	}
+}
+
+// catchUp reads the table until the sink has revision to.
+func (f *feed) catchUp(ctx context.Context, to int64) error {
+	wait := 10 * time.Millisecond
+	for f.applied.Load() < to {
+		after := f.applied.Load()
+		changes, err := f.driver.Changes(ctx, after, int(min(pageOfChanges, to-after)), true)
+		var compacted *CompactedError
+		switch {
+		case errors.As(err, &compacted):
+			return err
+		case err != nil:
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			f.cfg.Log.Warn("the feed cannot read the store", "after", after, "error", err)
+			fallthrough
+		case len(changes) == 0:
+			if !sleep(ctx, wait) {
+				return ctx.Err()
+			}
+			wait = min(2*wait, time.Second)
+		default:
+			f.deliver(changes)
+			wait = 10 * time.Millisecond
+		}
+	}
+	return nil
+}
+
+// take brings an own batch to the sink and acknowledges its writes.
+func (f *feed) take(ctx context.Context, batch []*write) error {
+	f.changes = f.changes[:0]
+	for _, w := range batch {
+		if w.out.Err == nil {
+			f.changes = appendChanges(f.changes, w)
+		}
+	}
+	if err := f.catchUp(ctx, f.changes[0].Revision-1); err != nil {
+		settle(batch, ErrUncertain)
+		return err
+	}
+	// What a look has read from the table already is not repeated.
+	if done := f.applied.Load() - f.changes[0].Revision + 1; done < int64(len(f.changes)) {
+		f.deliver(f.changes[done:])
+	}
+	clear(f.changes)
+	settle(batch, nil)
+	return nil
+}
+
+func (f *feed) deliver(changes []Change) {
+	f.sink.Apply(changes)
+	last := &changes[len(changes)-1]
+	f.applied.Store(last.Revision)
+	raise(&f.head, last.Revision)
+	f.cfg.Observer.Fed(last.Revision, f.head.Load(), f.cfg.Clock().Sub(last.WrittenAt))
+}
+
+// appendChanges makes the log entries of a committed write.
+func appendChanges(changes []Change, w *write) []Change {
+	for i := range w.txn.Ops {
+		op := &w.txn.Ops[i]
+		c := Change{Aux: op.Aux}
+		c.Row = Row{Key: op.Key, Revision: w.out.Revisions[i], Created: w.out.Created[i], Value: op.Value, ExpiresAt: op.ExpiresAt, WrittenAt: w.out.WrittenAt}
+		if op.Verb != Create {
+			c.PrevRevision = op.Expect
+		}
+		if op.Verb == Delete {
+			c.Deleted, c.Superseded, c.ExpiresAt = true, c.Revision, time.Time{}
+		}
+		changes = append(changes, c)
+	}
+	return changes
+}

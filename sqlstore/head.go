@@ -1,0 +1,94 @@
+package sqlstore
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// heads gathers the calls of Head that wait for the next question.
+type heads struct {
+	mu   sync.Mutex
+	next *headCall
+	wake chan struct{}
+}
+
+// headCall is one question to the database and all who wait for its answer.
+type headCall struct {
+	done     chan struct{}
+	revision int64
+	err      error
+}
+
+// Head returns a revision no older than any write acknowledged, by any server,
+// before the call. Concurrent callers share one query; an exclusive driver needs none.
+func (s *Store) Head(ctx context.Context) (int64, error) {
+	if !s.running.Load() {
+		b, err := s.Bounds(ctx)
+		return b.Head, err
+	}
+	if e := s.driver.Exclusive(); e != 0 && e == s.exclusive.Load() {
+		return s.head.Load(), nil
+	}
+	s.heads.mu.Lock()
+	call := s.heads.next
+	if call == nil {
+		call = &headCall{done: make(chan struct{})}
+		s.heads.next = call
+	}
+	s.heads.mu.Unlock()
+	select {
+	case s.heads.wake <- struct{}{}:
+	default:
+	}
+	select {
+	case <-call.done:
+		return call.revision, call.err
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+// answerHeads asks for all that wait at once. Who comes while a question is
+// under way waits for the next: the answer may be older than the call.
+func (s *Store) answerHeads(ctx context.Context) {
+	for {
+		select {
+		case <-s.heads.wake:
+		case <-ctx.Done():
+			s.answer(s.takeHeads(), Bounds{}, ErrClosed)
+			return
+		}
+		call := s.takeHeads()
+		if call == nil {
+			continue
+		}
+		asking, cancel := context.WithTimeout(ctx, 5*time.Second)
+		exclusive := s.driver.Exclusive() // before the read
+		b, err := s.driver.Bounds(asking)
+		cancel()
+		s.answer(call, b, err)
+		if err == nil {
+			s.exclusive.Store(exclusive)
+		}
+	}
+}
+
+func (s *Store) takeHeads() *headCall {
+	s.heads.mu.Lock()
+	defer s.heads.mu.Unlock()
+	call := s.heads.next
+	s.heads.next = nil
+	return call
+}
+
+func (s *Store) answer(call *headCall, b Bounds, err error) {
+	if call == nil {
+		return
+	}
+	if err == nil {
+		s.saw(b)
+	}
+	call.revision, call.err = b.Head, err
+	close(call.done)
+}

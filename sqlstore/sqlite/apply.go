@@ -1,0 +1,251 @@
+package sqlite
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql/driver"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// pendingBatch is a batch whose COMMIT failed in a way that says nothing.
+type pendingBatch struct {
+	marker string
+	out    []sqlstore.Outcome
+}
+
+func newNonce() string {
+	var b [8]byte
+	rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}
+
+// lockWriter takes the one writing connection; unlock gives it back.
+func (d *Driver) lockWriter() (w *conn, unlock func(), err error) {
+	d.mu.Lock()
+	if d.writer == nil {
+		d.mu.Unlock()
+		return nil, nil, sqlstore.ErrClosed
+	}
+	return d.writer, d.mu.Unlock, nil
+}
+
+// Apply implements sqlstore.Driver.
+func (d *Driver) Apply(ctx context.Context, batch []sqlstore.Txn, now time.Time) ([]sqlstore.Outcome, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	w, unlock, err := d.lockWriter()
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if d.pending != nil {
+		return nil, fmt.Errorf("an earlier batch is not resolved: %w", sqlstore.ErrUncertain)
+	}
+	if err := w.exec(qBegin); err != nil {
+		return nil, fmt.Errorf("beginning a batch: %w", err)
+	}
+	a := applier{w: w, at: now.UnixMicro()}
+	out, err := a.run(batch)
+	if err == nil && a.next > a.head {
+		d.seq++
+		marker := fmt.Sprintf("%s:%d", d.nonce, d.seq)
+		if err = w.exec(qSetBatch, a.next, marker); err == nil {
+			err = ctx.Err()
+		}
+		if err == nil {
+			return out, d.commit(w, marker, out)
+		}
+	}
+	if e := w.exec(qRollback); e != nil && !isIdle(e) {
+		err = errors.Join(err, e)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("writing a batch: %w", err)
+	}
+	return out, nil
+}
+
+func (d *Driver) commit(w *conn, marker string, out []sqlstore.Outcome) error {
+	err := w.exec(qCommit)
+	if err == nil {
+		return nil
+	}
+	if e := w.exec(qRollback); e != nil && !isIdle(e) {
+		err = errors.Join(err, e)
+	} else if !hasCode(err, sqlite3.SQLITE_IOERR) {
+		return fmt.Errorf("committing a batch: %w", err)
+	}
+	// A failed sync may leave a whole commit in the log, to be found by recovery.
+	d.pending = &pendingBatch{marker: marker, out: out}
+	return fmt.Errorf("committing a batch: %w: %w", sqlstore.ErrUncertain, err)
+}
+
+// Resolve implements sqlstore.Driver. Where the batch is not in the table it
+// commits a new marker, which takes the batch's place in the write-ahead log.
+func (d *Driver) Resolve(ctx context.Context) ([]sqlstore.Outcome, bool, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, false, err
+	}
+	w, unlock, err := d.lockWriter()
+	if err != nil {
+		return nil, false, err
+	}
+	defer unlock()
+	p := d.pending
+	if p == nil {
+		return nil, false, nil
+	}
+	if err := w.exec(qRollback); err != nil && !isIdle(err) {
+		return nil, false, fmt.Errorf("resolving a batch: %w", err)
+	}
+	var marker [1]driver.Value
+	if _, err := w.one(marker[:], qBatch); err != nil {
+		return nil, false, fmt.Errorf("resolving a batch: %w", err)
+	}
+	if marker[0] == p.marker {
+		d.pending = nil
+		return p.out, true, nil
+	}
+	d.seq++
+	if err := w.exec(qVoidBatch, fmt.Sprintf("%s:%d", d.nonce, d.seq)); err != nil {
+		return nil, false, fmt.Errorf("resolving a batch: %w", err)
+	}
+	d.pending = nil
+	return nil, false, nil
+}
+
+// applier runs one batch inside an open transaction.
+type applier struct {
+	w    *conn
+	head int64 // revision before the batch
+	next int64 // newest revision handed out
+	at   int64
+}
+
+func (a *applier) run(batch []sqlstore.Txn) ([]sqlstore.Outcome, error) {
+	head, err := a.w.number(qRevision)
+	if err != nil {
+		return nil, err
+	}
+	a.head, a.next = head, head
+	out := make([]sqlstore.Outcome, len(batch))
+	at := fromMicros(a.at)
+	for i := range batch {
+		ops := batch[i].Ops
+		revisions := make([]int64, 2*len(ops))
+		out[i] = sqlstore.Outcome{Revisions: revisions[:len(ops):len(ops)], Created: revisions[len(ops):], WrittenAt: at}
+		failed, err := a.txn(ops, &out[i])
+		if err != nil {
+			return nil, err
+		}
+		if failed != nil {
+			out[i] = sqlstore.Outcome{Err: failed}
+		}
+	}
+	return out, nil
+}
+
+// txn writes the Ops of one Txn. failed is what its writer is told; err ends the
+// batch. A single Op is its own condition: the statement that finds it broken
+// changes nothing. Several are looked at first, and written when all may be.
+func (a *applier) txn(ops []sqlstore.Op, out *sqlstore.Outcome) (failed, err error) {
+	if len(ops) > 1 {
+		for i := range ops {
+			if failed, err = a.check(&ops[i]); failed != nil || err != nil {
+				return failed, err
+			}
+		}
+	}
+	for i := range ops {
+		created, failed, err := a.write(&ops[i])
+		if err == nil && failed != nil && len(ops) > 1 {
+			err = fmt.Errorf("after its conditions held: %w", failed)
+		}
+		if failed != nil || err != nil {
+			return failed, err
+		}
+		out.Revisions[i], out.Created[i] = a.next, created
+	}
+	return nil, nil
+}
+
+func (a *applier) check(op *sqlstore.Op) (failed, err error) {
+	row, found, err := a.current(op.Key)
+	switch {
+	case err != nil:
+		return nil, err
+	case op.Verb == sqlstore.Create && found:
+		return &sqlstore.ExistsError{Key: op.Key, Current: row}, nil
+	case op.Verb == sqlstore.Create:
+		return nil, nil
+	case !found:
+		return &sqlstore.NotFoundError{Key: op.Key}, nil
+	case row.Revision != op.Expect:
+		return &sqlstore.ConflictError{Key: op.Key, Expect: op.Expect, Current: row}, nil
+	}
+	return nil, nil
+}
+
+func (a *applier) write(op *sqlstore.Op) (created int64, failed, err error) {
+	revision := a.next + 1
+	created = revision
+	var superseded, expires any
+	var deleted int64
+	if !op.ExpiresAt.IsZero() {
+		expires = op.ExpiresAt.UnixMicro()
+	}
+	if op.Verb != sqlstore.Create {
+		var v [1]driver.Value
+		found, err := a.w.one(v[:], qSupersede, revision, op.Expect, op.Key.Resource, op.Key.Namespace, op.Key.Name)
+		if err != nil {
+			return 0, nil, err
+		}
+		if !found {
+			return a.refused(op)
+		}
+		created, _ = v[0].(int64)
+	}
+	if op.Verb == sqlstore.Delete {
+		superseded, deleted, expires = revision, 1, nil
+	}
+	value := op.Value
+	if value == nil {
+		value = []byte{}
+	}
+	err = a.w.exec(qInsert, revision, op.Key.Resource, op.Key.Namespace, op.Key.Name, created, superseded, deleted, value, expires, a.at)
+	if op.Verb == sqlstore.Create && isUnique(err) {
+		return a.refused(op)
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	a.next = revision
+	return created, nil, nil
+}
+
+// refused finds out why a condition did not hold.
+func (a *applier) refused(op *sqlstore.Op) (int64, error, error) {
+	failed, err := a.check(op)
+	if err == nil && failed == nil {
+		err = fmt.Errorf("%s: a write was refused and its condition holds", op.Key)
+	}
+	return 0, failed, err
+}
+
+func (a *applier) current(key sqlstore.Key) (row sqlstore.Row, found bool, err error) {
+	var dec decoder
+	err = a.w.query(context.Background(), func(v []driver.Value) error {
+		row, err = dec.row(v)
+		found = true
+		return err
+	}, qLive, key.Resource, key.Namespace, key.Name)
+	return row, found, err
+}

@@ -1,0 +1,92 @@
+//go:build unix && !linux
+
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// lockFile locks names as files of their own where locks of open file
+// descriptions are not to be had. It never says that this process is alone.
+type lockFile struct {
+	path string
+
+	mu    sync.Mutex
+	names map[string]*os.File
+}
+
+func openLock(ctx context.Context, path string) (*lockFile, error) {
+	return &lockFile{path: path, names: make(map[string]*os.File)}, ctx.Err()
+}
+
+func (l *lockFile) refresh() {}
+
+func (l *lockFile) exclusive() uint64 { return 0 }
+
+// try takes a name without waiting.
+func (l *lockFile) try(name string) (bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.names == nil || l.names[name] != nil {
+		return false, nil
+	}
+	f, err := os.OpenFile(l.path+"."+name, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return false, fmt.Errorf("locking %q: %w", name, err)
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if err == nil {
+		l.names[name] = f
+		return true, nil
+	}
+	f.Close()
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return false, nil
+	}
+	return false, fmt.Errorf("locking %q: %w", name, err)
+}
+
+func (l *lockFile) release(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if f := l.names[name]; f != nil {
+		delete(l.names, name)
+		f.Close()
+	}
+}
+
+// exclusively runs fn under a name, waiting for it.
+func (l *lockFile) exclusively(ctx context.Context, name string, fn func() error) error {
+	for {
+		ok, err := l.try(name)
+		if err != nil {
+			return err
+		}
+		if ok {
+			defer l.release(name)
+			return fn()
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for the lock %q: %w", name, ctx.Err())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+func (l *lockFile) close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var errs []error
+	for _, f := range l.names {
+		errs = append(errs, f.Close())
+	}
+	l.names = nil
+	return errors.Join(errs...)
+}

@@ -1,0 +1,268 @@
+// Package sqlite is the store's driver for one SQLite file.
+//
+// It promises what sqlstore.Driver asks: WAL with synchronous=FULL, so that what
+// was acknowledged survives a crash of process or machine; one writer connection
+// with immediate transactions; readers that never wait for the writer. Several
+// processes on one machine may use a file together.
+//
+// Goroutines: one for each Hints call, ended by its context or Close.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	migratesqlite "github.com/golang-migrate/migrate/v4/database/sqlite"
+
+	"github.com/rowlock/rowlock/migrations"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// Config sets a driver up. Zero values take the defaults named.
+type Config struct {
+	Readers      int           // connections for reading; default 4
+	BusyTimeout  time.Duration // how long to wait for another process's write; default 5s
+	PollInterval time.Duration // how often to look for writes of other processes; default 50ms
+	MaxBytes     int64         // the file's largest size; 0: no limit but the disk
+	CacheBytes   int64         // page cache of each connection; default 16 MiB for the writer, 4 MiB for a reader
+	NoMigrate    bool          // fail with SchemaError instead of bringing an older schema up to date
+}
+
+func (c Config) withDefaults() Config {
+	if c.Readers <= 0 {
+		c.Readers = 4
+	}
+	if c.BusyTimeout <= 0 {
+		c.BusyTimeout = 5 * time.Second
+	}
+	if c.PollInterval <= 0 {
+		c.PollInterval = 50 * time.Millisecond
+	}
+	return c
+}
+
+// Driver is one open database file.
+type Driver struct {
+	path    string
+	cfg     Config
+	lock    *lockFile
+	readers chan *conn // idle reading connections
+	loops   sync.WaitGroup
+	closing chan struct{}
+	once    sync.Once
+	closed  error
+
+	mu      sync.Mutex // guards the writer
+	writer  *conn
+	version int64 // data_version of the writer when last seen
+	pending *pendingBatch
+	seq     uint64 // of batches, for their markers
+	nonce   string
+}
+
+// Open opens path, creating file and schema as needed. The folder must exist.
+// Errors: SchemaError, CorruptError, ErrBusy, ErrReadOnly, ErrUnavailable.
+func Open(ctx context.Context, path string, cfg Config) (*Driver, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("opening %s: %w", path, err)
+	}
+	d := &Driver{path: abs, cfg: cfg.withDefaults(), closing: make(chan struct{})}
+	if d.lock, err = openLock(ctx, abs+".lock"); err != nil {
+		return nil, fmt.Errorf("opening %s: %w", path, err)
+	}
+	if err := d.open(ctx); err != nil {
+		d.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+func (d *Driver) open(ctx context.Context) error {
+	if err := createPrivate(d.path); err != nil {
+		return fmt.Errorf("opening %s: %w", d.path, err)
+	}
+	err := d.lock.exclusively(ctx, "migrate", func() error {
+		w, err := connect(d.path, d.writerPragmas())
+		if err != nil {
+			return err
+		}
+		d.writer = w
+		return d.migrate()
+	})
+	if err != nil {
+		return err
+	}
+	d.readers = make(chan *conn, d.cfg.Readers)
+	for range d.cfg.Readers {
+		r, err := connect(d.path, d.readerPragmas())
+		if err != nil {
+			return err
+		}
+		d.readers <- r
+	}
+	d.nonce = newNonce()
+	d.version, err = d.writer.number("PRAGMA data_version")
+	return err
+}
+
+// createPrivate makes the file, so that its mode does not follow the umask:
+// it holds secrets.
+func createPrivate(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if errors.Is(err, os.ErrPermission) {
+		return nil // an existing file that may only be read: SQLite reports it better
+	}
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+func dsn(path string) string {
+	return (&url.URL{Scheme: "file", OmitHost: true, Path: path}).String()
+}
+
+func (d *Driver) commonPragmas() []string {
+	return []string{
+		fmt.Sprintf("busy_timeout(%d)", d.cfg.BusyTimeout.Milliseconds()),
+		"temp_store(MEMORY)",
+	}
+}
+
+func (d *Driver) writerPragmas() []string {
+	cache := d.cfg.CacheBytes
+	if cache <= 0 {
+		cache = 16 << 20
+	}
+	p := append(d.commonPragmas(),
+		"auto_vacuum(INCREMENTAL)", // before the first table; ignored later
+		"journal_mode(WAL)",
+		"synchronous(FULL)",
+		fmt.Sprintf("cache_size(-%d)", cache>>10),
+		"journal_size_limit(67108864)",
+	)
+	if d.cfg.MaxBytes > 0 {
+		p = append(p, fmt.Sprintf("max_page_count(%d)", max(1, d.cfg.MaxBytes/pageSize)))
+	}
+	return p
+}
+
+const pageSize = 4096 // SQLite's default, which the driver keeps
+
+func (d *Driver) readerPragmas() []string {
+	cache := d.cfg.CacheBytes
+	if cache <= 0 {
+		cache = 4 << 20
+	}
+	return append(d.commonPragmas(), "query_only(1)", fmt.Sprintf("cache_size(-%d)", cache>>10))
+}
+
+// migrate brings the schema up to date, or says why it cannot be used.
+func (d *Driver) migrate() error {
+	known, err := migrations.Newest("sqlite")
+	if err != nil {
+		return err
+	}
+	found, dirty, err := d.schema()
+	if err != nil {
+		return err
+	}
+	if found > known {
+		compatible, err := d.writer.number(`SELECT value FROM kv_meta WHERE key = 'schema_compatible'`)
+		if err != nil {
+			return fmt.Errorf("reading the schema's compatibility: %w", err)
+		}
+		if uint(compatible) > known {
+			return &sqlstore.SchemaError{Found: found, Known: known, Reason: "it was written by a newer version; use that version"}
+		}
+		return nil
+	}
+	if found == known && !dirty {
+		return nil
+	}
+	if d.cfg.NoMigrate {
+		return &sqlstore.SchemaError{Found: found, Known: known, Reason: "it must be migrated first"}
+	}
+	return d.migrateUp()
+}
+
+func (d *Driver) migrateUp() error {
+	db := sql.OpenDB(connector{path: d.path, pragmas: d.writerPragmas()})
+	defer db.Close()
+	drv, err := migratesqlite.WithInstance(db, &migratesqlite.Config{})
+	if err != nil {
+		return translate(err)
+	}
+	if err := migrations.Up("sqlite", drv); err != nil {
+		return translate(err)
+	}
+	return nil
+}
+
+// schema reads the version that golang-migrate recorded; 0 for an empty file.
+func (d *Driver) schema() (version uint, dirty bool, err error) {
+	n, err := d.writer.number(`SELECT count(*) FROM sqlite_master WHERE name = 'schema_migrations'`)
+	if err != nil || n == 0 {
+		return 0, false, err
+	}
+	var v [2]driver.Value
+	found, err := d.writer.one(v[:], `SELECT version, CAST(dirty AS INTEGER) FROM schema_migrations`)
+	if err != nil || !found {
+		return 0, false, err
+	}
+	number, _ := v[0].(int64)
+	flag, _ := v[1].(int64)
+	return uint(max(number, 0)), flag != 0, nil
+}
+
+// connector lets golang-migrate open connections the way the driver does.
+type connector struct {
+	path    string
+	pragmas []string
+}
+
+func (c connector) Connect(context.Context) (driver.Conn, error) {
+	conn, err := connect(c.path, c.pragmas)
+	if err != nil {
+		return nil, err
+	}
+	for query, s := range conn.stmts {
+		if err := s.Close(); err != nil {
+			return nil, errors.Join(err, conn.close())
+		}
+		delete(conn.stmts, query)
+	}
+	return conn.raw, nil
+}
+
+func (c connector) Driver() driver.Driver { return nil }
+
+// Close waits for everything the driver started, and for calls under way.
+func (d *Driver) Close() error {
+	d.once.Do(func() {
+		close(d.closing)
+		d.loops.Wait()
+		var errs []error
+		for range cap(d.readers) {
+			errs = append(errs, (<-d.readers).close())
+		}
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.writer != nil {
+			errs = append(errs, d.writer.close())
+			d.writer = nil
+		}
+		errs = append(errs, d.lock.close())
+		d.closed = errors.Join(errs...)
+	})
+	return d.closed
+}

@@ -1,0 +1,77 @@
+package sqlite
+
+// Every statement of the driver, with the index that it needs. Tests hold each
+// against EXPLAIN QUERY PLAN.
+const (
+	qBegin    = `BEGIN IMMEDIATE`
+	qBeginRO  = `BEGIN`
+	qCommit   = `COMMIT`
+	qRollback = `ROLLBACK`
+
+	columns = `revision, resource, namespace, name, created_revision, superseded_revision, deleted, value, expires_at, written_at`
+
+	// kv_meta by primary key.
+	qBounds     = `SELECT (SELECT value FROM kv_meta WHERE key = 'floor'), (SELECT value FROM kv_meta WHERE key = 'revision')`
+	qRevision   = `SELECT value FROM kv_meta WHERE key = 'revision'`
+	qSetBatch   = `UPDATE kv_meta SET value = CASE key WHEN 'revision' THEN ?1 ELSE ?2 END WHERE key IN ('revision', 'batch')`
+	qVoidBatch  = `UPDATE kv_meta SET value = ? WHERE key = 'batch'`
+	qBatch      = `SELECT value FROM kv_meta WHERE key = 'batch'`
+	qRaiseFloor = `UPDATE kv_meta SET value = ?1 WHERE key = 'floor' AND value < ?1`
+	qClusterID  = `SELECT value FROM kv_meta WHERE key = 'cluster_id'`
+
+	// kv by primary key; maintains all indexes.
+	qInsert = `INSERT INTO kv (` + columns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	// kv by primary key. The key columns are compared, not searched.
+	qSupersede = `UPDATE kv SET superseded_revision = ? WHERE revision = ? AND superseded_revision IS NULL` +
+		` AND resource = ? AND namespace = ? AND name = ? RETURNING created_revision`
+	// kv_live.
+	qLive = `SELECT ` + columns + ` FROM kv WHERE resource = ? AND namespace = ? AND name = ? AND superseded_revision IS NULL`
+)
+
+// Reading pages. Each shape of request has its own text, so that each uses its index fully.
+const (
+	live  = ` superseded_revision IS NULL`
+	ended = ` superseded_revision IS NOT NULL AND superseded_revision > ?1 AND revision <= ?1`
+
+	// The range that a page starts behind, by how much of the key is given.
+	inAll       = ` AND (resource, namespace, name) > (?2, ?3, ?4) AND (?5 = '' OR namespace = ?5)`
+	inResource  = ` AND resource = ?2 AND (namespace, name) > (?3, ?4)`
+	inNamespace = ` AND resource = ?2 AND namespace = ?3 AND name > ?4`
+
+	order = ` ORDER BY resource, namespace, name LIMIT ?6`
+
+	// kv_live, in its order. ?1 is the snapshot's revision, or the greatest integer.
+	qLiveAll       = `SELECT ` + columns + ` FROM kv WHERE` + live + ` AND revision <= ?1` + inAll + order
+	qLiveResource  = `SELECT ` + columns + ` FROM kv WHERE` + live + ` AND revision <= ?1` + inResource + order
+	qLiveNamespace = `SELECT ` + columns + ` FROM kv WHERE` + live + ` AND revision <= ?1` + inNamespace + order
+
+	// kv_ended, then sorted; reads what ended since the snapshot. Values are
+	// fetched for the page alone.
+	qEndedAll       = `SELECT revision, resource, namespace, name FROM kv INDEXED BY kv_ended WHERE` + ended + inAll + order
+	qEndedResource  = `SELECT revision, resource, namespace, name FROM kv INDEXED BY kv_ended WHERE` + ended + inResource + order
+	qEndedNamespace = `SELECT revision, resource, namespace, name FROM kv INDEXED BY kv_ended WHERE` + ended + inNamespace + order
+
+	// kv by primary key.
+	qRow = `SELECT ` + columns + ` FROM kv WHERE revision = ?`
+	// kv_ended: what ended after a revision.
+	qReadEnded = `SELECT ` + columns + ` FROM kv INDEXED BY kv_ended WHERE superseded_revision > ?1 AND revision <= ?1` +
+		` AND resource = ?2 AND namespace = ?3 AND name = ?4`
+
+	changeColumns = `k.revision, k.resource, k.namespace, k.name, k.created_revision, k.superseded_revision, k.deleted, k.value, k.expires_at, k.written_at, p.revision`
+	changeJoin    = ` FROM kv k LEFT JOIN kv p INDEXED BY kv_ended ON p.superseded_revision = k.revision AND p.revision < k.revision` +
+		` WHERE k.revision > ? ORDER BY k.revision LIMIT ?`
+	// kv by primary key, joined with kv_ended for what each revision replaced.
+	qChanges     = `SELECT ` + changeColumns + changeJoin
+	qChangesPrev = `SELECT ` + changeColumns + `, p.value` + changeJoin
+
+	// kv by primary key.
+	qWrittenAt = `SELECT written_at FROM kv WHERE revision = ?`
+	// kv_expiring.
+	qExpired = `SELECT ` + columns + ` FROM kv WHERE superseded_revision IS NULL AND expires_at IS NOT NULL AND expires_at <= ? ORDER BY expires_at LIMIT ?`
+	// kv_ended.
+	qTrim = `DELETE FROM kv WHERE revision IN (SELECT revision FROM kv INDEXED BY kv_ended WHERE superseded_revision <= ? ORDER BY superseded_revision LIMIT ?)`
+
+	// Whole-table reads for operators, never on a request's path.
+	qSizes  = `SELECT (SELECT count(*) FROM kv WHERE superseded_revision IS NULL), (SELECT count(*) FROM kv WHERE superseded_revision IS NOT NULL), (SELECT min(written_at) FROM kv)`
+	qCounts = `SELECT resource, count(*), sum(length(value)) FROM kv WHERE superseded_revision IS NULL GROUP BY resource ORDER BY resource`
+)

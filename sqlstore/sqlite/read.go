@@ -1,0 +1,366 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// reader lends a reading connection to fn.
+func (d *Driver) reader(ctx context.Context, fn func(*conn) error) error {
+	var c *conn
+	select {
+	case c = <-d.readers:
+	default:
+		select {
+		case c = <-d.readers:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-d.closing:
+			return sqlstore.ErrClosed
+		}
+	}
+	defer func() { d.readers <- c }()
+	select {
+	case <-d.closing:
+		return sqlstore.ErrClosed
+	default:
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return fn(c)
+}
+
+// snapshot lends a reading connection inside a transaction, with the bounds it sees.
+func (d *Driver) snapshot(ctx context.Context, fn func(*conn, sqlstore.Bounds) error) error {
+	return d.reader(ctx, func(c *conn) (err error) {
+		if err := c.exec(qBeginRO); err != nil {
+			return err
+		}
+		defer func() {
+			if e := c.exec(qRollback); e != nil && !isIdle(e) && err == nil {
+				err = e
+			}
+		}()
+		b, err := bounds(c)
+		if err != nil {
+			return err
+		}
+		return fn(c, b)
+	})
+}
+
+func bounds(c *conn) (sqlstore.Bounds, error) {
+	var v [2]driver.Value
+	if _, err := c.one(v[:], qBounds); err != nil {
+		return sqlstore.Bounds{}, err
+	}
+	floor, ok1 := v[0].(int64)
+	head, ok2 := v[1].(int64)
+	if !ok1 || !ok2 {
+		return sqlstore.Bounds{}, &sqlstore.CorruptError{Reason: "kv_meta lacks floor or revision"}
+	}
+	return sqlstore.Bounds{Floor: floor, Head: head}, nil
+}
+
+// Bounds implements sqlstore.Driver.
+func (d *Driver) Bounds(ctx context.Context) (b sqlstore.Bounds, err error) {
+	err = d.reader(ctx, func(c *conn) error {
+		b, err = bounds(c)
+		return err
+	})
+	if err != nil {
+		return sqlstore.Bounds{}, fmt.Errorf("reading bounds: %w", err)
+	}
+	return b, nil
+}
+
+// Scan implements sqlstore.Driver.
+func (d *Driver) Scan(ctx context.Context, req sqlstore.ScanRequest) (rows []sqlstore.Row, err error) {
+	after, ok, err := req.Start()
+	if err != nil || !ok {
+		return nil, err
+	}
+	req.After = after
+	if req.Revision == 0 {
+		err = d.reader(ctx, func(c *conn) error {
+			rows, err = scanLive(ctx, c, req)
+			return err
+		})
+	} else {
+		err = d.snapshot(ctx, func(c *conn, b sqlstore.Bounds) error {
+			if err := b.Check(req.Revision); err != nil {
+				return err
+			}
+			rows, err = scanSnapshot(ctx, c, req)
+			return err
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("scanning %q: %w", req.Resource, err)
+	}
+	return rows, nil
+}
+
+// shape picks the text for what a request gives of the key.
+func shape(req sqlstore.ScanRequest, all, resource, namespace string) string {
+	switch {
+	case req.Resource == "":
+		return all
+	case req.Namespace == "":
+		return resource
+	}
+	return namespace
+}
+
+func scanArgs(req sqlstore.ScanRequest, revision int64) []any {
+	resource, namespace := req.After.Resource, req.After.Namespace
+	if req.Resource != "" {
+		resource = req.Resource
+		if req.Namespace != "" {
+			namespace = req.Namespace
+		}
+	}
+	return []any{revision, resource, namespace, req.After.Name, req.Namespace, int64(req.Limit)}
+}
+
+func scanLive(ctx context.Context, c *conn, req sqlstore.ScanRequest) ([]sqlstore.Row, error) {
+	revision := req.Revision
+	if revision == 0 {
+		revision = math.MaxInt64
+	}
+	rows := make([]sqlstore.Row, 0, min(req.Limit, 512))
+	var dec decoder
+	err := c.query(ctx, func(v []driver.Value) error {
+		row, err := dec.row(v)
+		rows = append(rows, row)
+		return err
+	}, shape(req, qLiveAll, qLiveResource, qLiveNamespace), scanArgs(req, revision)...)
+	return rows, err
+}
+
+// scanSnapshot merges, in key order, the live rows that were there already with
+// those that have ended since.
+func scanSnapshot(ctx context.Context, c *conn, req sqlstore.ScanRequest) ([]sqlstore.Row, error) {
+	alive, err := scanLive(ctx, c, req)
+	if err != nil {
+		return nil, err
+	}
+	var gone []sqlstore.Row // keys and revisions only
+	err = c.query(ctx, func(v []driver.Value) error {
+		revision, _ := v[0].(int64)
+		gone = append(gone, sqlstore.Row{Revision: revision, Key: sqlstore.Key{Resource: text(v[1]), Namespace: text(v[2]), Name: text(v[3])}})
+		return nil
+	}, shape(req, qEndedAll, qEndedResource, qEndedNamespace), scanArgs(req, req.Revision)...)
+	if err != nil || len(gone) == 0 {
+		return alive, err
+	}
+	rows := make([]sqlstore.Row, 0, min(req.Limit, len(alive)+len(gone)))
+	for len(rows) < req.Limit && len(alive)+len(gone) > 0 {
+		if len(gone) == 0 || len(alive) > 0 && alive[0].Key.Compare(gone[0].Key) < 0 {
+			rows, alive = append(rows, alive[0]), alive[1:]
+			continue
+		}
+		row, found, err := readRow(ctx, c, qRow, gone[0].Revision)
+		if err != nil {
+			return nil, err
+		}
+		if !found {
+			return nil, fmt.Errorf("revision %d vanished inside a transaction", gone[0].Revision)
+		}
+		rows, gone = append(rows, row), gone[1:]
+	}
+	return rows, nil
+}
+
+func readRow(ctx context.Context, c *conn, query string, args ...any) (row sqlstore.Row, found bool, err error) {
+	var dec decoder
+	err = c.query(ctx, func(v []driver.Value) error {
+		row, err = dec.row(v)
+		found = true
+		return err
+	}, query, args...)
+	return row, found, err
+}
+
+// Read implements sqlstore.Driver.
+func (d *Driver) Read(ctx context.Context, key sqlstore.Key, revision int64) (row sqlstore.Row, err error) {
+	var found bool
+	read := func(c *conn) error {
+		row, found, err = readRow(context.Background(), c, qLive, key.Resource, key.Namespace, key.Name)
+		return err
+	}
+	if revision == 0 {
+		err = d.reader(ctx, read)
+	} else {
+		err = d.snapshot(ctx, func(c *conn, b sqlstore.Bounds) error {
+			if err := b.Check(revision); err != nil {
+				return err
+			}
+			if err := read(c); err != nil || found && row.Revision <= revision {
+				return err
+			}
+			row, found, err = readRow(ctx, c, qReadEnded, revision, key.Resource, key.Namespace, key.Name)
+			return err
+		})
+	}
+	if err == nil && !found {
+		err = &sqlstore.NotFoundError{Key: key}
+	}
+	if err != nil {
+		return sqlstore.Row{}, fmt.Errorf("reading %s: %w", key, err)
+	}
+	return row, nil
+}
+
+// Changes implements sqlstore.Driver.
+func (d *Driver) Changes(ctx context.Context, after int64, limit int, previous bool) (changes []sqlstore.Change, err error) {
+	err = d.snapshot(ctx, func(c *conn, b sqlstore.Bounds) error {
+		if after < b.Floor {
+			return &sqlstore.CompactedError{Revision: after, Floor: b.Floor}
+		}
+		limit = int(min(int64(limit), b.Head-after))
+		if limit <= 0 {
+			return nil
+		}
+		changes, err = readChanges(ctx, c, after, limit, previous)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading changes after %d: %w", after, err)
+	}
+	return changes, nil
+}
+
+func readChanges(ctx context.Context, c *conn, after int64, limit int, previous bool) ([]sqlstore.Change, error) {
+	query := qChanges
+	if previous {
+		query = qChangesPrev
+	}
+	changes := make([]sqlstore.Change, 0, limit)
+	var dec decoder
+	err := c.query(ctx, func(v []driver.Value) error {
+		row, err := dec.row(v)
+		if err != nil {
+			return err
+		}
+		if want := after + int64(len(changes)) + 1; row.Revision != want {
+			return &sqlstore.CorruptError{Key: row.Key, Revision: want, Reason: fmt.Sprintf("the log goes on with revision %d", row.Revision)}
+		}
+		change := sqlstore.Change{Row: row}
+		change.PrevRevision, _ = v[10].(int64)
+		if previous && change.PrevRevision != 0 {
+			change.PrevValue = blob(v[11])
+		}
+		changes = append(changes, change)
+		return nil
+	}, query, after, int64(limit))
+	if err == nil && len(changes) < limit {
+		err = &sqlstore.CorruptError{Revision: after + int64(len(changes)) + 1, Reason: "the log ends before its head"}
+	}
+	return changes, err
+}
+
+// Expired implements sqlstore.Driver.
+func (d *Driver) Expired(ctx context.Context, now time.Time, limit int) (rows []sqlstore.Row, err error) {
+	var dec decoder
+	err = d.reader(ctx, func(c *conn) error {
+		return c.query(ctx, func(v []driver.Value) error {
+			row, err := dec.row(v)
+			rows = append(rows, row)
+			return err
+		}, qExpired, now.UnixMicro(), int64(limit))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading expired rows: %w", err)
+	}
+	return rows, nil
+}
+
+// RevisionAt implements sqlstore.Driver by bisection: above the floor every
+// revision has its row.
+func (d *Driver) RevisionAt(ctx context.Context, t time.Time) (revision int64, err error) {
+	err = d.snapshot(ctx, func(c *conn, b sqlstore.Bounds) error {
+		low, high := b.Floor, b.Head
+		for low < high {
+			middle := high - (high-low)/2
+			at, err := c.number(qWrittenAt, middle)
+			if err != nil {
+				return err
+			}
+			if at <= t.UnixMicro() {
+				low = middle
+			} else {
+				high = middle - 1
+			}
+		}
+		revision = low
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("finding the revision at %s: %w", t, err)
+	}
+	return revision, nil
+}
+
+// decoder makes Rows from result columns. It shares the strings that rows in
+// key order repeat.
+type decoder struct{ resource, namespace string }
+
+func (d *decoder) row(v []driver.Value) (sqlstore.Row, error) {
+	var r sqlstore.Row
+	var ok1, ok2, ok3 bool
+	r.Revision, ok1 = v[0].(int64)
+	r.Created, ok2 = v[4].(int64)
+	r.Superseded, _ = v[5].(int64)
+	deleted, _ := v[6].(int64)
+	r.Deleted = deleted != 0
+	r.Value = blob(v[7])
+	if expires, ok := v[8].(int64); ok {
+		r.ExpiresAt = fromMicros(expires)
+	}
+	written, ok3 := v[9].(int64)
+	r.WrittenAt = fromMicros(written)
+	r.Key = sqlstore.Key{Resource: share(&d.resource, text(v[1])), Namespace: share(&d.namespace, text(v[2])), Name: text(v[3])}
+	if !ok1 || !ok2 || !ok3 {
+		return r, &sqlstore.CorruptError{Key: r.Key, Revision: r.Revision, Reason: "a column has another type"}
+	}
+	return r, nil
+}
+
+func share(last *string, s string) string {
+	if s != *last {
+		*last = s
+	}
+	return *last
+}
+
+func text(v driver.Value) string {
+	switch s := v.(type) {
+	case string:
+		return s
+	case []byte:
+		return string(s)
+	}
+	return ""
+}
+
+// blob takes text too: a value that somebody wrote by hand must stay readable.
+func blob(v driver.Value) []byte {
+	switch b := v.(type) {
+	case []byte:
+		return b
+	case string:
+		return []byte(b)
+	case nil:
+		return []byte{}
+	}
+	return fmt.Append(nil, v)
+}
+
+func fromMicros(us int64) time.Time { return time.UnixMicro(us).UTC() }

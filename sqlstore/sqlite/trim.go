@@ -1,0 +1,119 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// Trim implements sqlstore.Driver. The floor and the deletion are one
+// transaction: nobody sees rows go above the floor. Pages that become free are
+// given back to the file system a few at a time.
+func (d *Driver) Trim(ctx context.Context, to int64, limit int) (int, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	w, unlock, err := d.lockWriter()
+	if err != nil {
+		return 0, err
+	}
+	defer unlock()
+	if err := w.exec(qBegin); err != nil {
+		return 0, fmt.Errorf("trimming to %d: %w", to, err)
+	}
+	n, err := trim(w, to, limit)
+	if err == nil {
+		err = w.exec(qCommit)
+	}
+	if err != nil {
+		if e := w.exec(qRollback); e != nil && !isIdle(e) {
+			err = errors.Join(err, e)
+		}
+		return 0, fmt.Errorf("trimming to %d: %w", to, err)
+	}
+	return int(n), nil
+}
+
+func trim(w *conn, to int64, limit int) (int64, error) {
+	b, err := bounds(w)
+	if err != nil {
+		return 0, err
+	}
+	if to = min(to, b.Head); to > b.Floor {
+		if err := w.exec(qRaiseFloor, to); err != nil {
+			return 0, err
+		}
+		b.Floor = to
+	}
+	if limit <= 0 {
+		return 0, nil
+	}
+	return w.execCount(qTrim, b.Floor, int64(limit))
+}
+
+// Stats implements sqlstore.Driver.
+func (d *Driver) Stats(ctx context.Context) (s sqlstore.Stats, err error) {
+	s.Driver = "sqlite"
+	err = d.snapshot(ctx, func(c *conn, b sqlstore.Bounds) error {
+		s.Bounds = b
+		return readStats(ctx, c, &s)
+	})
+	if err != nil {
+		return s, fmt.Errorf("reading statistics: %w", err)
+	}
+	version, _, err := d.Schema()
+	if err != nil {
+		return s, fmt.Errorf("reading statistics: %w", err)
+	}
+	s.SchemaVersion = version
+	return s, nil
+}
+
+// Schema is the version of the schema that the file has; dirty says that a
+// migration was cut short.
+func (d *Driver) Schema() (version uint, dirty bool, err error) {
+	_, unlock, err := d.lockWriter()
+	if err != nil {
+		return 0, false, err
+	}
+	defer unlock()
+	return d.schema()
+}
+
+func readStats(ctx context.Context, c *conn, s *sqlstore.Stats) error {
+	var v [3]driver.Value
+	if _, err := c.one(v[:1], `SELECT sqlite_version()`); err != nil {
+		return err
+	}
+	s.ServerVersion = text(v[0])
+	if _, err := c.one(v[:1], qClusterID); err != nil {
+		return err
+	}
+	s.ClusterID = text(v[0])
+	if _, err := c.one(v[:], qSizes); err != nil {
+		return err
+	}
+	s.LiveRows, _ = v[0].(int64)
+	s.HistoryRows, _ = v[1].(int64)
+	if oldest, ok := v[2].(int64); ok {
+		s.OldestWrittenAt = fromMicros(oldest)
+	}
+	pages, err := c.number(`PRAGMA page_count`)
+	if err != nil {
+		return err
+	}
+	size, err := c.number(`PRAGMA page_size`)
+	if err != nil {
+		return err
+	}
+	s.Bytes = pages * size
+	return c.query(ctx, func(v []driver.Value) error {
+		objects, _ := v[1].(int64)
+		bytes, _ := v[2].(int64)
+		s.Resources = append(s.Resources, sqlstore.ResourceStats{Resource: text(v[0]), Objects: objects, Bytes: bytes})
+		return nil
+	}, qCounts)
+}
