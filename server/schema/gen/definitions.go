@@ -1,0 +1,251 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"strings"
+)
+
+// schemaOf is an OpenAPI 3 schema; encoding/json sorts its keys.
+type schemaOf map[string]any
+
+// special are types that encode themselves.
+var special = map[string]schemaOf{
+	"k8s.io/apimachinery/pkg/apis/meta/v1.Time":      {"type": "string", "format": "date-time"},
+	"k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime": {"type": "string", "format": "date-time"},
+	"k8s.io/apimachinery/pkg/apis/meta/v1.Duration":  {"type": "string"},
+	"k8s.io/apimachinery/pkg/apis/meta/v1.FieldsV1":  {"type": "object"},
+	"k8s.io/apimachinery/pkg/runtime.RawExtension":   {"type": "object"},
+	"k8s.io/apimachinery/pkg/api/resource.Quantity":  {"oneOf": []schemaOf{{"type": "string"}, {"type": "number"}}},
+	"k8s.io/apimachinery/pkg/util/intstr.IntOrString": {
+		"oneOf": []schemaOf{{"type": "integer"}, {"type": "string"}}, "format": "int-or-string"},
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSON":                         {},
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSONSchemaPropsOrArray":       {},
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSONSchemaPropsOrBool":        {},
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSONSchemaPropsOrStringArray": {},
+}
+
+var builtin = map[string]schemaOf{
+	"string":  {"type": "string"},
+	"bool":    {"type": "boolean"},
+	"int":     {"type": "integer", "format": "int32"},
+	"int32":   {"type": "integer", "format": "int32"},
+	"uint32":  {"type": "integer", "format": "int64"},
+	"int64":   {"type": "integer", "format": "int64"},
+	"uint16":  {"type": "integer", "format": "int32"},
+	"uint8":   {"type": "integer", "format": "byte"},
+	"byte":    {"type": "integer", "format": "byte"},
+	"float64": {"type": "number", "format": "double"},
+}
+
+var zeros = map[string]any{"string": "", "boolean": false, "integer": 0, "number": 0}
+
+// definitions writes one line a definition, sorted: a name, a tab, a JSON schema.
+func (s *source) definitions() ([]byte, error) {
+	var out bytes.Buffer
+	for _, name := range s.names {
+		t := s.types[name]
+		def, ok := special[name]
+		if st, isStruct := t.expr.(*structExpr); !ok && isStruct {
+			def = s.object(st)
+		} else if !ok {
+			continue
+		}
+		def = with(def, schemaOf{"description": t.doc})
+		if t.doc == "" {
+			delete(def, "description")
+		}
+		if atomicMarker(t.markers) {
+			def["x-kubernetes-map-type"] = "atomic"
+		}
+		line, err := json.Marshal(def)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		fmt.Fprintf(&out, "%s\t%s\n", definitionName(name), line)
+	}
+	return out.Bytes(), nil
+}
+
+// definitionName turns "k8s.io/api/core/v1.Pod" into "io.k8s.api.core.v1.Pod".
+func definitionName(full string) string {
+	domain, rest, _ := strings.Cut(full, "/")
+	parts := strings.Split(domain, ".")
+	for i, j := 0, len(parts)-1; i < j; i, j = i+1, j-1 {
+		parts[i], parts[j] = parts[j], parts[i]
+	}
+	return strings.Join(parts, ".") + "." + strings.ReplaceAll(rest, "/", ".")
+}
+
+func (s *source) object(st *structExpr) schemaOf {
+	properties := schemaOf{}
+	var required []string
+	for _, f := range s.fields(st) {
+		properties[f.name] = s.property(f)
+		optional := f.omitEmpty || f.markers.has("optional")
+		if !optional || f.markers.has("required") {
+			required = append(required, f.name)
+		}
+	}
+	def := schemaOf{"type": "object"}
+	if len(properties) > 0 {
+		def["properties"] = properties
+	}
+	if len(required) > 0 {
+		def["required"] = required
+	}
+	return def
+}
+
+func (s *source) property(f fieldDecl) schemaOf {
+	schema, enum := s.schema(f.expr, f.scope)
+	schema = with(schema, nil)
+	if f.doc != "" || len(enum) > 0 {
+		schema["description"] = f.doc + enumText(enum)
+	}
+	if v := s.fieldDefault(f); v != "" {
+		schema["default"] = json.RawMessage(v)
+	} else if zero, ok := s.zero(f.expr, f.scope, schema, f.omitEmpty); ok {
+		schema["default"] = zero
+	}
+	for key, value := range f.extensions() {
+		schema[key] = value
+	}
+	if ref, ok := schema["$ref"]; ok && len(schema) > 1 {
+		delete(schema, "$ref")
+		schema["allOf"] = []schemaOf{{"$ref": ref}}
+	}
+	return schema
+}
+
+// zero is the default of a value that is always encoded.
+func (s *source) zero(e ast.Expr, sc *scope, schema schemaOf, omitEmpty bool) (any, bool) {
+	if _, pointer := e.(*ast.StarExpr); pointer {
+		return nil, false
+	}
+	if _, ref := schema["$ref"]; ref {
+		t, ok := s.resolve(e, sc)
+		if !ok {
+			return nil, false
+		}
+		if sp, ok := special[t.pkg.path+"."+t.name]; ok && sp["type"] != "object" {
+			return nil, false
+		}
+		return schemaOf{}, true
+	}
+	typ, _ := schema["type"].(string)
+	zero, ok := zeros[typ]
+	return zero, ok && !omitEmpty && schema["format"] != "byte"
+}
+
+func enumText(enum []enumValue) string {
+	if len(enum) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("\n\nPossible enum values:")
+	for _, v := range enum {
+		fmt.Fprintf(&b, "\n - `%q`", v.value)
+		if v.doc != "" {
+			b.WriteString(" " + strings.Join(strings.Fields(v.doc), " "))
+		}
+	}
+	return b.String()
+}
+
+func (f fieldDecl) extensions() schemaOf {
+	out := schemaOf{}
+	if v := f.markers.get("listType"); v != "" {
+		out["x-kubernetes-list-type"] = v
+	}
+	if keys := f.markers["listMapKey"]; len(keys) > 0 {
+		out["x-kubernetes-list-map-keys"] = keys
+	}
+	for _, marker := range []string{"mapType", "structType"} {
+		if v := f.markers.get(marker); v != "" {
+			out["x-kubernetes-map-type"] = v
+		}
+	}
+	if v := f.tag.Get("patchStrategy"); v != "" {
+		out["x-kubernetes-patch-strategy"] = v
+	}
+	if v := f.tag.Get("patchMergeKey"); v != "" {
+		out["x-kubernetes-patch-merge-key"] = v
+	}
+	return out
+}
+
+// schema is the schema of a type expression where it is used, and the values of
+// its enumeration, if it has one.
+func (s *source) schema(e ast.Expr, sc *scope) (schemaOf, []enumValue) {
+	switch e := e.(type) {
+	case *ast.StarExpr:
+		return s.schema(e.X, sc)
+	case *ast.ArrayType:
+		if id, ok := e.Elt.(*ast.Ident); ok && (id.Name == "byte" || id.Name == "uint8") {
+			return schemaOf{"type": "string", "format": "byte"}, nil
+		}
+		return schemaOf{"type": "array", "items": s.element(e.Elt, sc)}, nil
+	case *ast.MapType:
+		return schemaOf{"type": "object", "additionalProperties": s.element(e.Value, sc)}, nil
+	case *ast.InterfaceType:
+		return schemaOf{"type": "object"}, nil
+	case *ast.Ident:
+		if b, ok := builtin[e.Name]; ok {
+			return b, nil
+		}
+	}
+	full := qualified(e, sc)
+	t, ok := s.types[full]
+	if !ok {
+		return schemaOf{"type": "object"}, nil
+	}
+	_, isSpecial := special[full]
+	switch inner := t.expr.(type) {
+	case *structExpr:
+		return schemaOf{"$ref": "#/components/schemas/" + definitionName(full)}, nil
+	case *scopedExpr:
+		if isSpecial {
+			return schemaOf{"$ref": "#/components/schemas/" + definitionName(full)}, nil
+		}
+		schema, _ := s.schema(inner.Expr, inner.scope)
+		if len(t.enum) > 0 {
+			values := make([]string, len(t.enum))
+			for i, v := range t.enum {
+				values[i] = v.value
+			}
+			schema = with(schema, schemaOf{"enum": values})
+		}
+		return schema, t.enum
+	}
+	return schemaOf{"type": "object"}, nil
+}
+
+// element is the schema of the items of a list or the values of a map.
+func (s *source) element(e ast.Expr, sc *scope) schemaOf {
+	schema, _ := s.schema(e, sc)
+	schema = with(schema, nil)
+	zero, ok := s.zero(e, sc, schema, false)
+	if !ok {
+		return schema
+	}
+	schema["default"] = zero
+	if ref, ok := schema["$ref"]; ok {
+		delete(schema, "$ref")
+		schema["allOf"] = []schemaOf{{"$ref": ref}}
+	}
+	return schema
+}
+
+func with(base, more schemaOf) schemaOf {
+	out := schemaOf{}
+	for k, v := range base {
+		out[k] = v
+	}
+	for k, v := range more {
+		out[k] = v
+	}
+	return out
+}

@@ -1,0 +1,104 @@
+// Command gen reads the Go sources of the API types and writes what the server
+// must know of them at run time: definitions.json.gz, the OpenAPI definitions
+// with their descriptions, and markers.txt, how lists, maps and structs merge.
+// Both are a function of the module versions in go.mod alone.
+//
+// Usage: gen [-check] directory. With -check it writes nothing and fails if a file
+// there is out of date.
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// packages hold the types of all served kinds and what they refer to.
+var packages = []string{
+	"k8s.io/api/admissionregistration/v1",
+	"k8s.io/api/apps/v1",
+	"k8s.io/api/authentication/v1",
+	"k8s.io/api/authorization/v1",
+	"k8s.io/api/autoscaling/v1",
+	"k8s.io/api/autoscaling/v2",
+	"k8s.io/api/batch/v1",
+	"k8s.io/api/certificates/v1",
+	"k8s.io/api/coordination/v1",
+	"k8s.io/api/core/v1",
+	"k8s.io/api/discovery/v1",
+	"k8s.io/api/events/v1",
+	"k8s.io/api/flowcontrol/v1",
+	"k8s.io/api/networking/v1",
+	"k8s.io/api/node/v1",
+	"k8s.io/api/policy/v1",
+	"k8s.io/api/rbac/v1",
+	"k8s.io/api/scheduling/v1",
+	"k8s.io/api/storage/v1",
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1",
+	"k8s.io/apimachinery/pkg/api/resource",
+	"k8s.io/apimachinery/pkg/apis/meta/v1",
+	"k8s.io/apimachinery/pkg/runtime",
+	"k8s.io/apimachinery/pkg/types",
+	"k8s.io/apimachinery/pkg/util/intstr",
+	"k8s.io/apimachinery/pkg/version",
+	"k8s.io/kube-aggregator/pkg/apis/apiregistration/v1",
+}
+
+func main() {
+	check := flag.Bool("check", false, "compare instead of writing")
+	flag.Parse()
+	if err := run(flag.Arg(0), *check); err != nil {
+		fmt.Fprintln(os.Stderr, "gen:", err)
+		os.Exit(1)
+	}
+}
+
+func run(dir string, check bool) error {
+	src, err := load(packages)
+	if err != nil {
+		return err
+	}
+	definitions, err := src.definitions()
+	if err != nil {
+		return err
+	}
+	packed, err := pack(definitions)
+	if err != nil {
+		return err
+	}
+	for name, data := range map[string][]byte{"definitions.json.gz": packed, "markers.txt": src.markers()} {
+		file := filepath.Join(dir, name)
+		if !check {
+			if err := os.WriteFile(file, data, 0o644); err != nil {
+				return err
+			}
+			continue
+		}
+		have, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(have, data) {
+			return fmt.Errorf("%s is out of date: run go generate", file)
+		}
+	}
+	return nil
+}
+
+func pack(data []byte) ([]byte, error) {
+	var buf bytes.Buffer
+	w, err := gzip.NewWriterLevel(&buf, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(data); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return buf.Bytes(), nil
+}

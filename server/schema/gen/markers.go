@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// markers writes one line a marker, sorted by type and field:
+//
+//	type k8s.io/api/core/v1.SecretKeySelector atomic
+//	field k8s.io/api/core/v1.PodSpec containers map name
+//	field k8s.io/api/core/v1.LabelSelector matchLabels atomic
+//	default k8s.io/api/core/v1.ContainerPort protocol "TCP"
+func (s *source) markers() []byte {
+	var out bytes.Buffer
+	for _, name := range s.names {
+		t := s.types[name]
+		if atomicMarker(t.markers) {
+			fmt.Fprintf(&out, "type %s atomic\n", name)
+		}
+		st, ok := t.expr.(*structExpr)
+		if !ok {
+			continue
+		}
+		for _, f := range s.fields(st) {
+			if rule := mergeRule(f); rule != "" {
+				fmt.Fprintf(&out, "field %s %s %s\n", name, f.name, rule)
+			}
+			if v := s.fieldDefault(f); v != "" {
+				fmt.Fprintf(&out, "default %s %s %s\n", name, f.name, v)
+			}
+		}
+	}
+	return out.Bytes()
+}
+
+func atomicMarker(m markers) bool {
+	return m.get("structType") == "atomic" || m.get("mapType") == "atomic" || m.get("listType") == "atomic"
+}
+
+// mergeRule is "atomic", "granular", "set" or "map key...". Lists without a list
+// type follow their patch strategy.
+func mergeRule(f fieldDecl) string {
+	switch f.markers.get("listType") {
+	case "atomic":
+		return "atomic"
+	case "set":
+		return "set"
+	case "map":
+		return "map " + strings.Join(f.markers["listMapKey"], " ")
+	}
+	if f.markers.get("mapType") == "atomic" || f.markers.get("structType") == "atomic" {
+		return "atomic"
+	}
+	if f.markers.get("mapType") == "granular" || f.markers.get("structType") == "granular" {
+		return "granular"
+	}
+	if strings.HasPrefix(f.tag.Get("patchStrategy"), "merge") {
+		if key := f.tag.Get("patchMergeKey"); key != "" {
+			return "map " + key
+		}
+		return "set"
+	}
+	return ""
+}
+
+// fieldDefault is the JSON of a field's +default, or "".
+func (s *source) fieldDefault(f fieldDecl) string {
+	v := f.markers.get("default")
+	if name, ok := strings.CutPrefix(v, "ref("); ok {
+		return fmt.Sprintf("%q", f.scope.pkg.consts[strings.TrimSuffix(name, ")")])
+	}
+	return v
+}

@@ -1,0 +1,288 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// source is the parsed packages.
+type source struct {
+	types map[string]*typeDecl // "k8s.io/api/core/v1.Pod"
+	names []string             // of types, sorted
+}
+
+type typeDecl struct {
+	pkg     *pkg
+	name    string
+	expr    ast.Expr
+	doc     string
+	markers markers
+	enum    []enumValue
+}
+
+type enumValue struct{ value, doc string }
+
+type pkg struct {
+	path   string
+	consts map[string]string // string constants by name, for defaults that refer to them
+}
+
+// scope resolves the identifiers of one file.
+type scope struct {
+	pkg     *pkg
+	imports map[string]string
+}
+
+// fieldDecl is one JSON field of a struct.
+type fieldDecl struct {
+	name      string
+	inline    bool
+	omitEmpty bool
+	expr      ast.Expr
+	scope     *scope
+	doc       string
+	markers   markers
+	tag       reflect.StructTag
+}
+
+// markers are the "+name=value" lines of a comment.
+type markers map[string][]string
+
+func (m markers) get(name string) string {
+	if v := m[name]; len(v) > 0 {
+		return v[0]
+	}
+	return ""
+}
+
+func (m markers) has(name string) bool { return len(m[name]) > 0 }
+
+type structDecl struct {
+	*ast.StructType
+	scope *scope
+}
+
+func load(paths []string) (*source, error) {
+	args := append([]string{"list", "-json=Dir,ImportPath,GoFiles"}, paths...)
+	out, err := exec.Command("go", args...).Output()
+	if err != nil {
+		return nil, fmt.Errorf("listing packages: %w", err)
+	}
+	s := &source{types: map[string]*typeDecl{}}
+	for dec := json.NewDecoder(strings.NewReader(string(out))); dec.More(); {
+		var listed struct {
+			Dir, ImportPath string
+			GoFiles         []string
+		}
+		if err := dec.Decode(&listed); err != nil {
+			return nil, err
+		}
+		if err := s.parse(listed.Dir, listed.ImportPath, listed.GoFiles); err != nil {
+			return nil, err
+		}
+	}
+	for name := range s.types {
+		s.names = append(s.names, name)
+	}
+	slices.Sort(s.names)
+	return s, nil
+}
+
+func (s *source) parse(dir, importPath string, files []string) error {
+	p := &pkg{path: importPath, consts: map[string]string{}}
+	enums := map[string][]enumValue{}
+	for _, name := range files {
+		if strings.HasPrefix(name, "zz_generated") || name == "generated.pb.go" || strings.HasSuffix(name, "swagger_doc_generated.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(dir, name), nil, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		sc := &scope{pkg: p, imports: map[string]string{}}
+		for _, im := range f.Imports {
+			target, _ := strconv.Unquote(im.Path.Value)
+			alias := path.Base(target)
+			if im.Name != nil {
+				alias = im.Name.Name
+			}
+			sc.imports[alias] = target
+		}
+		for _, d := range f.Decls {
+			if g, ok := d.(*ast.GenDecl); ok {
+				s.declare(sc, g, enums)
+			}
+		}
+	}
+	for typ, values := range enums {
+		if t := s.types[p.path+"."+typ]; t != nil && t.markers.has("enum") {
+			slices.SortFunc(values, func(a, b enumValue) int { return strings.Compare(a.value, b.value) })
+			t.enum = slices.CompactFunc(values, func(a, b enumValue) bool { return a.value == b.value })
+		}
+	}
+	return nil
+}
+
+func (s *source) declare(sc *scope, g *ast.GenDecl, enums map[string][]enumValue) {
+	for _, spec := range g.Specs {
+		switch spec := spec.(type) {
+		case *ast.TypeSpec:
+			if !spec.Name.IsExported() {
+				continue
+			}
+			group := spec.Doc
+			if group == nil {
+				group = g.Doc
+			}
+			t := &typeDecl{pkg: sc.pkg, name: spec.Name.Name, expr: spec.Type}
+			t.doc, t.markers = comment(group)
+			if st, ok := spec.Type.(*ast.StructType); ok {
+				t.expr = &structExpr{structDecl{st, sc}}
+			} else {
+				t.expr = &scopedExpr{spec.Type, sc}
+			}
+			s.types[sc.pkg.path+"."+t.name] = t
+		case *ast.ValueSpec:
+			if g.Tok != token.CONST || len(spec.Values) != 1 {
+				continue
+			}
+			lit, ok := spec.Values[0].(*ast.BasicLit)
+			if !ok || lit.Kind != token.STRING {
+				continue
+			}
+			value, _ := strconv.Unquote(lit.Value)
+			sc.pkg.consts[spec.Names[0].Name] = value
+			if typ, ok := spec.Type.(*ast.Ident); ok {
+				doc, _ := comment(spec.Doc)
+				enums[typ.Name] = append(enums[typ.Name], enumValue{value, doc})
+			}
+		}
+	}
+}
+
+// structExpr and scopedExpr carry the file's scope along with an expression.
+type structExpr struct{ structDecl }
+
+type scopedExpr struct {
+	ast.Expr
+	scope *scope
+}
+
+// fields lists the JSON fields of a struct, those of inlined structs in place.
+func (s *source) fields(t *structExpr) []fieldDecl {
+	var out []fieldDecl
+	for _, f := range t.Fields.List {
+		if f.Tag == nil {
+			continue
+		}
+		raw, _ := strconv.Unquote(f.Tag.Value)
+		tag := reflect.StructTag(raw)
+		name, options, _ := strings.Cut(tag.Get("json"), ",")
+		if name == "-" || (name == "" && options == "") {
+			continue
+		}
+		if len(f.Names) > 0 && !f.Names[0].IsExported() {
+			continue
+		}
+		d := fieldDecl{
+			name: name, expr: f.Type, scope: t.scope, tag: tag,
+			omitEmpty: strings.Contains(options, "omitempty"),
+			inline:    name == "" && len(f.Names) == 0,
+		}
+		d.doc, d.markers = comment(f.Doc)
+		if d.inline {
+			if inner, ok := s.resolve(d.expr, d.scope); ok {
+				if st, ok := inner.expr.(*structExpr); ok {
+					out = append(out, s.fields(st)...)
+				}
+			}
+			continue
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+// resolve finds the declaration that a type expression names.
+func (s *source) resolve(e ast.Expr, sc *scope) (*typeDecl, bool) {
+	full := qualified(e, sc)
+	t, ok := s.types[full]
+	return t, ok
+}
+
+func qualified(e ast.Expr, sc *scope) string {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return sc.pkg.path + "." + e.Name
+	case *ast.SelectorExpr:
+		if x, ok := e.X.(*ast.Ident); ok {
+			return sc.imports[x.Name] + "." + e.Sel.Name
+		}
+	}
+	return ""
+}
+
+// comment splits a comment into its text and its markers.
+func comment(g *ast.CommentGroup) (string, markers) {
+	m := markers{}
+	if g == nil {
+		return "", m
+	}
+	var text strings.Builder
+	for _, line := range strings.Split(rawText(g), "\n") {
+		line = strings.TrimRight(line, " \t")
+		bare := strings.TrimSpace(line)
+		if bare == "---" {
+			break
+		}
+		if mark, ok := strings.CutPrefix(bare, "+"); ok {
+			name, value, _ := strings.Cut(mark, "=")
+			m[name] = append(m[name], value)
+			continue
+		}
+		appendLine(&text, line, bare)
+	}
+	return strings.Trim(text.String(), " \n"), m
+}
+
+// appendLine joins the lines of a paragraph, and keeps empty lines and indented ones.
+func appendLine(text *strings.Builder, line, bare string) {
+	rest := strings.TrimSuffix(text.String(), " ")
+	switch {
+	case bare == "":
+		text.Reset()
+		text.WriteString(rest + "\n\n")
+	case strings.HasPrefix(bare, "TODO"):
+	case line != bare:
+		text.Reset()
+		text.WriteString(rest + "\n" + line + "\n")
+	default:
+		text.WriteString(line + " ")
+	}
+}
+
+// rawText is the comment without its slashes; ast's Text drops directive lines.
+func rawText(g *ast.CommentGroup) string {
+	var lines []string
+	for _, c := range g.List {
+		if text, ok := strings.CutPrefix(c.Text, "//"); ok {
+			lines = append(lines, strings.TrimPrefix(text, " "))
+			continue
+		}
+		text := strings.TrimSuffix(strings.TrimPrefix(c.Text, "/*"), "*/")
+		for _, line := range strings.Split(text, "\n") {
+			lines = append(lines, strings.TrimPrefix(line, " "))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
