@@ -239,18 +239,21 @@ func comment(g *ast.CommentGroup) (string, markers) {
 		return "", m
 	}
 	var text strings.Builder
+	hidden := false // what follows a "---" line is for developers
 	for _, line := range strings.Split(rawText(g), "\n") {
 		line = strings.TrimRight(line, " \t")
 		bare := strings.TrimSpace(line)
 		if bare == "---" {
-			break
+			hidden = true
 		}
 		if mark, ok := strings.CutPrefix(bare, "+"); ok {
 			name, value, _ := strings.Cut(mark, "=")
 			m[name] = append(m[name], value)
 			continue
 		}
-		appendLine(&text, line, bare)
+		if !hidden {
+			appendLine(&text, line, bare)
+		}
 	}
 	return strings.Trim(text.String(), " \n"), m
 }

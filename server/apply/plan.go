@@ -1,0 +1,4 @@
+package apply
+
+// plans holds the compiled plans by endpoint.
+type plans struct{}

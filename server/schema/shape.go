@@ -1,0 +1,243 @@
+package schema
+
+import (
+	"bufio"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Form says what a value is to a merge.
+type Form uint8
+
+const (
+	Scalar Form = iota
+	Struct
+	Map
+	List
+	Any // any JSON value, its maps merged key by key
+)
+
+// Shape is how the values of one Go type merge and who may own what in them.
+// Shapes are immutable and may be recursive.
+type Shape struct {
+	Form   Form
+	Atomic bool         // the value has one owner and is replaced whole
+	Type   reflect.Type // without pointers
+	Self   bool         // the type encodes itself, as metav1.Time does
+	Fields []Field      // of a Struct: sorted by name, inlined ones in place
+	Elem   *Shape       // of a Map or a List
+	Keys   []string     // of a List that is not Atomic: the key fields, sorted; none for a set
+	smd    string       // name among the structured-merge-diff types; "" for what is written in place
+}
+
+// Field is one JSON field of a Struct.
+type Field struct {
+	Name      string
+	Index     []int // see reflect.Value.FieldByIndex
+	OmitEmpty bool
+	Default   any // what an absent key field counts as; nil for none
+	Shape     *Shape
+}
+
+// Find finds a field by name, or nil.
+func (s *Shape) Find(name string) *Field {
+	i, ok := slices.BinarySearchFunc(s.Fields, name, func(f Field, name string) int { return strings.Compare(f.Name, name) })
+	if !ok {
+		return nil
+	}
+	return &s.Fields[i]
+}
+
+// selfEncoded are types whose JSON is not that of their Go fields.
+var selfEncoded = map[string]Shape{
+	"k8s.io/apimachinery/pkg/apis/meta/v1.Time":                                             {Form: Scalar},
+	"k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime":                                        {Form: Scalar},
+	"k8s.io/apimachinery/pkg/apis/meta/v1.Duration":                                         {Form: Scalar},
+	"k8s.io/apimachinery/pkg/apis/meta/v1.FieldsV1":                                         {Form: Any},
+	"k8s.io/apimachinery/pkg/api/resource.Quantity":                                         {Form: Scalar},
+	"k8s.io/apimachinery/pkg/util/intstr.IntOrString":                                       {Form: Scalar},
+	"k8s.io/apimachinery/pkg/runtime.RawExtension":                                          {Form: Any, Atomic: true},
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSON":                         {Form: Any},
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSONSchemaPropsOrArray":       {Form: Any},
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSONSchemaPropsOrBool":        {Form: Any},
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSONSchemaPropsOrStringArray": {Form: Any},
+}
+
+//go:embed data/markers.txt
+var markerText string
+
+// markerTable is the parsed markers, keyed by type and field.
+type markerTable struct {
+	atomic   map[string]bool     // types
+	rules    map[string][]string // "type field" -> {"map", "name"}
+	defaults map[string]any      // "type field"
+}
+
+func parseMarkers(text string) (*markerTable, error) {
+	t := &markerTable{atomic: map[string]bool{}, rules: map[string][]string{}, defaults: map[string]any{}}
+	for in := bufio.NewScanner(strings.NewReader(text)); in.Scan(); {
+		kind, rest, _ := strings.Cut(in.Text(), " ")
+		typ, rest, _ := strings.Cut(rest, " ")
+		if kind == "type" {
+			t.atomic[typ] = true
+			continue
+		}
+		field, rest, _ := strings.Cut(rest, " ")
+		switch kind {
+		case "field":
+			t.rules[typ+" "+field] = strings.Fields(rest)
+		case "default":
+			var v any
+			if err := json.Unmarshal([]byte(rest), &v); err != nil {
+				return nil, fmt.Errorf("default of %s.%s: %w", typ, field, err)
+			}
+			t.defaults[typ+" "+field] = v
+		default:
+			return nil, fmt.Errorf("unknown marker %q", kind)
+		}
+	}
+	return t, nil
+}
+
+// Shapes makes shapes on first use and keeps them. The zero value is ready.
+type Shapes struct {
+	mu      sync.Mutex
+	markers *markerTable
+	known   map[shapeKey]*Shape
+}
+
+type shapeKey struct {
+	typ  reflect.Type
+	rule string
+}
+
+// Of returns the shape of a type, with pointers looked through. It fails for types
+// that have no JSON form.
+func (s *Shapes) Of(t reflect.Type) (*Shape, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.markers == nil {
+		m, err := parseMarkers(markerText)
+		if err != nil {
+			return nil, err
+		}
+		s.markers, s.known = m, make(map[shapeKey]*Shape)
+	}
+	return s.shape(t, nil)
+}
+
+// shape makes the shape of a type under the rule of the field that holds it.
+func (s *Shapes) shape(t reflect.Type, rule []string) (*Shape, error) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	key := shapeKey{t, strings.Join(rule, " ")}
+	if known := s.known[key]; known != nil {
+		return known, nil
+	}
+	out := &Shape{Type: t}
+	s.known[key] = out
+	if err := s.fill(out, t, rule); err != nil {
+		delete(s.known, key)
+		return nil, err
+	}
+	return out, nil
+}
+
+func (s *Shapes) fill(out *Shape, t reflect.Type, rule []string) error {
+	name := t.PkgPath() + "." + t.Name()
+	if self, ok := selfEncoded[name]; ok {
+		out.Form, out.Atomic, out.Self = self.Form, self.Atomic, true
+		return nil
+	}
+	out.Atomic = s.markers.atomic[name]
+	if len(rule) > 0 {
+		out.Atomic = rule[0] == "atomic"
+	}
+	var err error
+	switch t.Kind() {
+	case reflect.String, reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Float32, reflect.Float64:
+		out.Form, out.Atomic = Scalar, false
+	case reflect.Map:
+		out.Form = Map
+		out.Elem, err = s.shape(t.Elem(), nil)
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Uint8 {
+			out.Form, out.Atomic = Scalar, false
+			return nil
+		}
+		out.Form = List
+		out.Atomic = len(rule) == 0 || rule[0] == "atomic"
+		if !out.Atomic && rule[0] == "map" {
+			out.Keys = slices.Sorted(slices.Values(rule[1:]))
+		}
+		out.Elem, err = s.shape(t.Elem(), nil)
+	case reflect.Struct:
+		out.Form = Struct
+		out.smd = name
+		if len(rule) > 0 {
+			out.smd += " " + rule[0]
+		}
+		if out.Fields, err = s.fields(t, name, nil); err == nil {
+			slices.SortFunc(out.Fields, func(a, b Field) int { return strings.Compare(a.Name, b.Name) })
+		}
+	default:
+		err = fmt.Errorf("type %v has no JSON shape", t)
+	}
+	return err
+}
+
+func (s *Shapes) fields(t reflect.Type, owner string, at []int) ([]Field, error) {
+	var out []Field
+	for i := range t.NumField() {
+		f := t.Field(i)
+		tag, ok := f.Tag.Lookup("json")
+		if !ok || !f.IsExported() {
+			continue
+		}
+		name, options, _ := strings.Cut(tag, ",")
+		index := append(slices.Clone(at), i)
+		if name == "-" {
+			continue
+		}
+		if name == "" && f.Anonymous {
+			inner, err := s.fields(f.Type, owner, index)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, inner...)
+			continue
+		}
+		field := Field{Name: name, Index: index, OmitEmpty: strings.Contains(options, "omitempty")}
+		var err error
+		if field.Shape, err = s.shape(f.Type, s.markers.rules[owner+" "+name]); err != nil {
+			return nil, fmt.Errorf("%v.%s: %w", t, f.Name, err)
+		}
+		if d, ok := s.markers.defaults[owner+" "+name]; ok {
+			field.Default = d
+		} else if !field.OmitEmpty {
+			field.Default = zeroDefault(f.Type)
+		}
+		out = append(out, field)
+	}
+	return out, nil
+}
+
+// zeroDefault is what an absent field of a plain type, not omitted when empty, means.
+func zeroDefault(t reflect.Type) any {
+	switch t.Kind() {
+	case reflect.String:
+		return ""
+	case reflect.Bool:
+		return false
+	case reflect.Int, reflect.Int32, reflect.Int64, reflect.Float64:
+		return float64(0)
+	}
+	return nil
+}
