@@ -1,0 +1,165 @@
+// Package admission is the last say on writes: plugins that may change an object
+// before it is prepared and validated, and plugins that may refuse it after.
+//
+// It promises: plugins run in the order of the chain; all that change come before
+// all that only look; the first refusal ends the request.
+package admission
+
+import (
+	"context"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+// Operation is what a request does, as plugins and webhooks see it.
+type Operation string
+
+const (
+	Create  Operation = "CREATE"
+	Update  Operation = "UPDATE"
+	Delete  Operation = "DELETE"
+	Connect Operation = "CONNECT"
+)
+
+// Attributes describe one write. Objects are in the stored version, except that
+// the body of a subresource that is a kind of its own (Scale, Binding, Eviction,
+// TokenRequest) and the options of a connect are what the client sent.
+type Attributes struct {
+	Operation   Operation
+	Resource    *kinds.Resource
+	Subresource string
+	Namespace   string
+	Name        string         // "" on a create whose name will be generated
+	Object      runtime.Object // nil on delete; plugins that mutate change it in place
+	Old         runtime.Object // nil on create; read-only
+	Options     runtime.Object // *metav1.CreateOptions and so on
+	DryRun      bool
+	User        *authx.Identity
+
+	// Warn sends a Warning header, Annotate adds to the audit event. Never nil.
+	Warn     func(text string)
+	Annotate func(key, value string)
+}
+
+// Meta is the metadata of Object, or nil where it has none.
+func (a *Attributes) Meta() metav1.Object {
+	m, _ := a.Object.(metav1.Object)
+	return m
+}
+
+// Is says whether the write is of a resource of a group, in any version; sub is
+// the subresource, "" the object itself.
+func (a *Attributes) Is(group, plural, sub string) bool {
+	return a.Resource.Plural == plural && a.Resource.Group == group && a.Subresource == sub
+}
+
+// Forbid is the usual refusal: 403 with the resource and name in front.
+func (a *Attributes) Forbid(err error) error {
+	name := a.Name
+	if m := a.Meta(); m != nil {
+		name = m.GetName()
+		if name == "" {
+			name = m.GetGenerateName()
+		}
+		if name == "" {
+			name = a.Name
+		}
+	}
+	if name == "" {
+		name = "Unknown"
+	}
+	return apierrors.NewForbidden(a.Resource.GroupResource(), name, err)
+}
+
+// Plugin is one rule set. It implements Mutator, Validator or both.
+type Plugin interface {
+	Name() string
+	// Handles says whether the plugin looks at an operation at all.
+	Handles(op Operation) bool
+}
+
+// Mutator may change Attributes.Object, or refuse.
+type Mutator interface {
+	Plugin
+	Admit(ctx context.Context, a *Attributes) error
+}
+
+// Validator may refuse.
+type Validator interface {
+	Plugin
+	Validate(ctx context.Context, a *Attributes) error
+}
+
+// Chain is an ordered list of plugins, split by what they do. The nil Chain lets
+// everything pass.
+type Chain struct {
+	mutators   []Mutator
+	validators []Validator
+}
+
+// NewChain makes a chain that runs plugins in the order given.
+func NewChain(plugins ...Plugin) *Chain {
+	c := &Chain{}
+	for _, p := range plugins {
+		if m, ok := p.(Mutator); ok {
+			c.mutators = append(c.mutators, m)
+		}
+		if v, ok := p.(Validator); ok {
+			c.validators = append(c.validators, v)
+		}
+	}
+	return c
+}
+
+// Admit runs the plugins that may change the object.
+func (c *Chain) Admit(ctx context.Context, a *Attributes) error {
+	if c == nil {
+		return nil
+	}
+	for _, p := range c.mutators {
+		if !p.Handles(a.Operation) {
+			continue
+		}
+		if err := p.Admit(ctx, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Validate runs the plugins that only look.
+func (c *Chain) Validate(ctx context.Context, a *Attributes) error {
+	if c == nil {
+		return nil
+	}
+	for _, p := range c.validators {
+		if !p.Handles(a.Operation) {
+			continue
+		}
+		if err := p.Validate(ctx, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Names lists the plugins of the chain, each once.
+func (c *Chain) Names() []string {
+	var names []string
+	for _, m := range c.mutators {
+		names = append(names, m.Name())
+	}
+	for _, v := range c.validators {
+		if !slices.Contains(names, v.Name()) {
+			names = append(names, v.Name())
+		}
+	}
+	return names
+}

@@ -1,0 +1,113 @@
+package request
+
+import (
+	"context"
+	"net/http"
+	"time"
+	"unicode/utf8"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	"github.com/rowlock/rowlock/authx"
+)
+
+// Scope is what the server knows of one request, filled in by the filters in
+// turn. It belongs to the request's goroutine.
+type Scope struct {
+	Info     *Info
+	ID       string // the Audit-Id
+	Received time.Time
+	User     *authx.Identity // who the request acts as; nil before authentication
+	Actor    *authx.Identity // who is really asking, where User is impersonated; else nil
+
+	Annotations map[string]string // of the audit event
+
+	header   http.Header
+	warnings []string
+	size     int
+	cut      bool
+}
+
+// A response carries this many characters of warnings before each is cut short.
+const (
+	maxWarnings = 4 * 1024
+	maxWarning  = 256
+)
+
+type scopeKey struct{}
+
+// NewScope starts a scope whose warnings go to header.
+func NewScope(header http.Header, received time.Time) *Scope {
+	return &Scope{header: header, Received: received}
+}
+
+// With returns a context that carries s.
+func With(ctx context.Context, s *Scope) context.Context {
+	return context.WithValue(ctx, scopeKey{}, s)
+}
+
+// From returns the scope of a request, or an empty one that leads nowhere.
+func From(ctx context.Context) *Scope {
+	if s, ok := ctx.Value(scopeKey{}).(*Scope); ok {
+		return s
+	}
+	return &Scope{}
+}
+
+// Annotate adds a fact to the audit event.
+func (s *Scope) Annotate(key, value string) {
+	if s.Annotations == nil {
+		s.Annotations = make(map[string]string)
+	}
+	s.Annotations[key] = value
+}
+
+// Warn adds a Warning header, once for each text. It has no effect once the
+// response has begun.
+func (s *Scope) Warn(text string) {
+	if text == "" || s.header == nil {
+		return
+	}
+	for _, w := range s.warnings {
+		if w == text {
+			return
+		}
+	}
+	n := utf8.RuneCountInString(text)
+	if s.cut && s.size >= maxWarnings {
+		return
+	}
+	s.warnings = append(s.warnings, text)
+	s.size += n
+	if !s.cut && s.size <= maxWarnings {
+		s.add(text)
+		return
+	}
+	s.cutShort()
+}
+
+// cutShort writes all warnings again, each shortened, as many as fit.
+func (s *Scope) cutShort() {
+	s.cut = true
+	s.header.Del("Warning")
+	s.size = 0
+	for i, w := range s.warnings {
+		if r := []rune(w); len(r) > maxWarning {
+			w = string(r[:maxWarning])
+		}
+		n := utf8.RuneCountInString(w)
+		if s.size+n > maxWarnings {
+			s.warnings = s.warnings[:i]
+			s.size = maxWarnings
+			return
+		}
+		s.size += n
+		s.add(w)
+	}
+}
+
+func (s *Scope) add(text string) {
+	if h, err := utilnet.NewWarningHeader(299, "-", text); err == nil {
+		s.header.Add("Warning", h)
+	}
+}

@@ -1,0 +1,157 @@
+// Package status is the one place where errors become the API's Status.
+//
+// It promises: an error that nobody foresaw answers 500 and keeps its text to
+// itself, so that nothing internal leaks; every foreseen one answers with the
+// code, reason, message and details of a stock server.
+package status
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// Modified is the text of a conflict between two writers.
+const Modified = "the object has been modified; please apply your changes to the latest version and try again"
+
+const notAllowed = "the server does not allow this method on the requested resource"
+
+// Of translates an error. resource names what was asked for, where the error
+// itself only knows a key of the store. unknown says that the answer does not hold
+// the error's text, which belongs in the log.
+func Of(err error, resource schema.GroupResource) (st *metav1.Status, unknown bool) {
+	var api apierrors.APIStatus
+	if errors.As(err, &api) {
+		s := api.Status()
+		return finish(&s), false
+	}
+	if e := fromStore(err, resource); e != nil {
+		s := e.Status()
+		return finish(&s), false
+	}
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return TooLarge(tooLarge.Limit), false
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		s := apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0).Status()
+		return finish(&s), false
+	}
+	s := apierrors.NewInternalError(errors.New("the error was written to the server's log")).Status()
+	s.Details = nil
+	return finish(&s), true
+}
+
+// fromStore maps the store's errors, or returns nil.
+func fromStore(err error, gr schema.GroupResource) *apierrors.StatusError {
+	var (
+		notFound  *sqlstore.NotFoundError
+		exists    *sqlstore.ExistsError
+		conflict  *sqlstore.ConflictError
+		compacted *sqlstore.CompactedError
+		future    *sqlstore.FutureError
+		corrupt   *sqlstore.CorruptError
+	)
+	switch {
+	case errors.As(err, &notFound):
+		return apierrors.NewNotFound(named(gr, notFound.Key), notFound.Key.Name)
+	case errors.As(err, &exists):
+		return apierrors.NewAlreadyExists(named(gr, exists.Key), exists.Key.Name)
+	case errors.As(err, &conflict):
+		return apierrors.NewConflict(named(gr, conflict.Key), conflict.Key.Name, errors.New(Modified))
+	case errors.As(err, &compacted):
+		return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", compacted.Revision, compacted.Floor))
+	case errors.As(err, &future):
+		return Future(future.Revision, future.Head)
+	case errors.As(err, &corrupt):
+		return apierrors.NewInternalError(fmt.Errorf("the stored object %s cannot be read", corrupt.Key))
+	case errors.Is(err, sqlstore.ErrTooLarge):
+		return apierrors.NewRequestEntityTooLargeError("the object is too large to be stored")
+	case errors.Is(err, sqlstore.ErrUncertain):
+		return apierrors.NewTimeoutError("the outcome of the write is unknown", 1)
+	case errors.Is(err, sqlstore.ErrFull):
+		return unavailable("the store is full")
+	case errors.Is(err, sqlstore.ErrReadOnly):
+		return unavailable("the store is read-only")
+	case errors.Is(err, sqlstore.ErrUnavailable), errors.Is(err, sqlstore.ErrBusy), errors.Is(err, sqlstore.ErrClosed):
+		return unavailable("the store is not available, please try again")
+	}
+	return nil
+}
+
+// named prefers the name by which the client asked.
+func named(gr schema.GroupResource, k sqlstore.Key) schema.GroupResource {
+	if gr.Resource != "" {
+		return gr
+	}
+	return schema.ParseGroupResource(k.Resource)
+}
+
+func unavailable(text string) *apierrors.StatusError {
+	e := apierrors.NewServiceUnavailable(text)
+	e.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
+	return e
+}
+
+// Future is the answer to a version that the server has not seen yet.
+func Future(asked, current int64) *apierrors.StatusError {
+	e := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", asked, current), 1)
+	e.ErrStatus.Details.Causes = []metav1.StatusCause{{
+		Type:    metav1.CauseTypeResourceVersionTooLarge,
+		Message: "Too large resource version",
+	}}
+	return e
+}
+
+// Plain is a 500 without a reason whose text is shown: what a stock server makes
+// of errors that clients have come to know by their text.
+func Plain(message string) *apierrors.StatusError {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: message,
+	}}
+}
+
+// NoResource is the 404 for a version, resource or subresource that is not served.
+func NoResource() *apierrors.StatusError {
+	return bare(http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource")
+}
+
+// NotAllowed is the 405 for a method that a resource does not have.
+func NotAllowed() *apierrors.StatusError {
+	return bare(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, notAllowed)
+}
+
+func bare(code int32, reason metav1.StatusReason, message string) *apierrors.StatusError {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message, Details: &metav1.StatusDetails{},
+	}}
+}
+
+// TooLarge is the 413 for a request body over limit bytes.
+func TooLarge(limit int64) *metav1.Status {
+	s := apierrors.NewRequestEntityTooLargeError("limit is " + strconv.FormatInt(limit, 10)).Status()
+	return finish(&s)
+}
+
+// finish fills in what every Status has.
+func finish(s *metav1.Status) *metav1.Status {
+	s.Kind, s.APIVersion = "Status", "v1"
+	if s.Status == "" {
+		s.Status = metav1.StatusFailure
+	}
+	if s.Code == 0 {
+		s.Code = http.StatusInternalServerError
+		if s.Status == metav1.StatusSuccess {
+			s.Code = http.StatusOK
+		}
+	}
+	return s
+}
