@@ -3,53 +3,43 @@ package cache
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
+// Config bounds what the cache keeps besides the live objects. Zero values take
+// the defaults named.
+type Config struct {
+	RingEvents int           // most recent events of a storage; default 8192
+	RingBytes  int           // their size; default 24 MiB
+	RingAge    time.Duration // default 5m
+	Clock      func() time.Time
+}
+
 // Cache is the memory of one server. It implements sqlstore.Sink.
 type Cache struct {
 	catalogue *kinds.Catalogue
+	cfg       Config
+
+	shelves  sync.Map // storage key -> *shelf
+	making   sync.Mutex
+	base     int64 // revision of Load
+	revision atomic.Int64
+
+	waiting atomic.Int64 // count of waiters
+	waitMu  sync.Mutex
+	waiters []waiter
 }
 
-// New makes an empty cache; selectable fields and indexes come from the catalogue.
-func New(catalogue *kinds.Catalogue) *Cache { return &Cache{catalogue: catalogue} }
-
-var errStub = errors.New("cache: being built")
-
-// Load fills the cache with all live rows and returns the revision they are of,
-// from which the feed goes on.
-func (c *Cache) Load(ctx context.Context, s *sqlstore.Store) (revision int64, err error) {
-	return 0, errStub
+type waiter struct {
+	revision int64
+	done     chan struct{}
 }
-
-// Apply takes the next changes of the log; see sqlstore.Sink.
-func (c *Cache) Apply(batch []sqlstore.Change) {}
-
-// Revision is the newest revision applied.
-func (c *Cache) Revision() int64 { return 0 }
-
-// WaitFor returns once revision is applied, or with ctx's error.
-func (c *Cache) WaitFor(ctx context.Context, revision int64) error { return errStub }
-
-// Get finds a live item by storage key, or nil. It does not wait for anything.
-func (c *Cache) Get(storage, namespace, name string) *Item { return nil }
-
-// Snapshot is one storage's live items at one revision. O(1), immutable.
-type Snapshot struct {
-	Revision int64
-}
-
-// Snapshot takes the newest snapshot of a storage.
-func (c *Cache) Snapshot(storage string) *Snapshot { return &Snapshot{} }
-
-// Len counts all items.
-func (s *Snapshot) Len() int { return 0 }
-
-// Ascend calls fn in key order, for one namespace or all (""), after a key
-// (exclusive; "" from the start), until fn returns false.
-func (s *Snapshot) Ascend(namespace, afterNamespace, afterName string, fn func(*Item) bool) {}
 
 // Pending travels as sqlstore.Op.Aux from a writer to Apply, which sets Item
 // before the write is acknowledged. So the writer answers with the very item that
@@ -57,4 +47,302 @@ func (s *Snapshot) Ascend(namespace, afterNamespace, afterName string, fn func(*
 type Pending struct {
 	Meta *Meta
 	Item *Item
+}
+
+// New makes an empty cache; selectable fields and indexes come from the catalogue.
+func New(catalogue *kinds.Catalogue) *Cache { return NewWith(catalogue, Config{}) }
+
+// NewWith makes an empty cache with other bounds.
+func NewWith(catalogue *kinds.Catalogue, cfg Config) *Cache {
+	if cfg.RingEvents == 0 {
+		cfg.RingEvents = 8192
+	}
+	if cfg.RingBytes == 0 {
+		cfg.RingBytes = 24 << 20
+	}
+	if cfg.RingAge == 0 {
+		cfg.RingAge = 5 * time.Minute
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = time.Now
+	}
+	return &Cache{catalogue: catalogue, cfg: cfg}
+}
+
+// shelf finds a storage's shelf, or makes it.
+func (c *Cache) shelf(key string) *shelf {
+	if s, ok := c.shelves.Load(key); ok {
+		return s.(*shelf)
+	}
+	c.making.Lock()
+	defer c.making.Unlock()
+	if s, ok := c.shelves.Load(key); ok {
+		return s.(*shelf)
+	}
+	s := newShelf(key, c.storageOf(key), c.base, ringBounds{
+		count: c.cfg.RingEvents, bytes: c.cfg.RingBytes, age: int64(c.cfg.RingAge / time.Second),
+	})
+	s.cache = c
+	c.shelves.Store(key, s)
+	return s
+}
+
+// fresh is shelf, in step with the catalogue.
+func (c *Cache) fresh(key string) *shelf {
+	s := c.shelf(key)
+	s.refresh(c.storageOf(key))
+	return s
+}
+
+func (c *Cache) storageOf(key string) *kinds.Storage {
+	if c.catalogue == nil || Internal(key) {
+		return nil
+	}
+	if r := c.catalogue.ByStorage(key); r != nil {
+		return r.Storage
+	}
+	return nil
+}
+
+func (s *shelf) cacheRevision() int64 { return s.cache.revision.Load() }
+func (s *shelf) now() time.Time       { return s.cache.cfg.Clock() }
+
+const loadPage = 1000
+
+// Scanner is what Load reads from; sqlstore.Store is one.
+type Scanner interface {
+	Head(ctx context.Context) (int64, error)
+	Scan(ctx context.Context, req sqlstore.ScanRequest) ([]sqlstore.Row, error)
+}
+
+// Load fills the cache with all live rows and returns the revision they are of,
+// from which the feed goes on. It must come before Apply, and is called once.
+func (c *Cache) Load(ctx context.Context, s Scanner) (revision int64, err error) {
+	for try := 0; ; try++ {
+		revision, err = s.Head(ctx)
+		if err != nil {
+			return 0, err
+		}
+		c.base = revision
+		err = c.load(ctx, s, revision)
+		var gone *sqlstore.CompactedError
+		if errors.As(err, &gone) && try < 5 {
+			c.shelves.Clear()
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		c.publish(revision)
+		return revision, nil
+	}
+}
+
+func (c *Cache) load(ctx context.Context, s Scanner, revision int64) error {
+	if revision == 0 {
+		return nil
+	}
+	req := sqlstore.ScanRequest{Limit: loadPage, Revision: revision}
+	var at *shelf
+	for {
+		rows, err := s.Scan(ctx, req)
+		if err != nil {
+			return err
+		}
+		for i := range rows {
+			row := &rows[i]
+			if at == nil || at.key != row.Key.Resource {
+				if at != nil {
+					at.loaded()
+				}
+				at = c.shelf(row.Key.Resource)
+			}
+			at.items.Load(newItem(row, &at.storage, !at.internal, true))
+			req.After = row.Key
+		}
+		if len(rows) < loadPage {
+			if at != nil {
+				at.loaded()
+			}
+			return nil
+		}
+	}
+}
+
+func (s *shelf) loaded() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reindex()
+}
+
+// Apply takes the next changes of the log; see sqlstore.Sink.
+func (c *Cache) Apply(batch []sqlstore.Change) {
+	seen := c.revision.Load()
+	for len(batch) > 0 && batch[0].Revision <= seen {
+		batch = batch[1:]
+	}
+	if len(batch) == 0 {
+		return
+	}
+	now := c.cfg.Clock().Unix()
+	if len(batch) == 1 {
+		one := [1]*sqlstore.Change{&batch[0]}
+		c.shelf(batch[0].Key.Resource).apply(one[:], now)
+	} else {
+		c.applyMany(batch, now)
+	}
+	c.publish(batch[len(batch)-1].Revision)
+}
+
+func (c *Cache) applyMany(batch []sqlstore.Change, now int64) {
+	parts := make([]*sqlstore.Change, len(batch))
+	for i := range batch {
+		parts[i] = &batch[i]
+	}
+	slices.SortStableFunc(parts, func(a, b *sqlstore.Change) int {
+		if a.Key.Resource < b.Key.Resource {
+			return -1
+		}
+		if a.Key.Resource > b.Key.Resource {
+			return 1
+		}
+		return 0
+	})
+	for len(parts) > 0 {
+		n := 1
+		for n < len(parts) && parts[n].Key.Resource == parts[0].Key.Resource {
+			n++
+		}
+		c.shelf(parts[0].Key.Resource).apply(parts[:n], now)
+		parts = parts[n:]
+	}
+}
+
+// publish makes a revision known, after everything up to it is in its place.
+func (c *Cache) publish(revision int64) {
+	c.revision.Store(revision)
+	if c.waiting.Load() == 0 {
+		return
+	}
+	c.waitMu.Lock()
+	defer c.waitMu.Unlock()
+	kept := c.waiters[:0]
+	for _, w := range c.waiters {
+		if w.revision <= revision {
+			close(w.done)
+		} else {
+			kept = append(kept, w)
+		}
+	}
+	clear(c.waiters[len(kept):])
+	c.waiters = kept
+}
+
+// Revision is the newest revision applied.
+func (c *Cache) Revision() int64 { return c.revision.Load() }
+
+// WaitFor returns once revision is applied, or with ctx's error.
+func (c *Cache) WaitFor(ctx context.Context, revision int64) error {
+	if c.revision.Load() >= revision {
+		return nil
+	}
+	c.waiting.Add(1)
+	defer c.waiting.Add(-1)
+	done := make(chan struct{})
+	c.waitMu.Lock()
+	if c.revision.Load() >= revision {
+		c.waitMu.Unlock()
+		return nil
+	}
+	c.waiters = append(c.waiters, waiter{revision, done})
+	c.waitMu.Unlock()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+	}
+	c.waitMu.Lock()
+	defer c.waitMu.Unlock()
+	c.waiters = slices.DeleteFunc(c.waiters, func(w waiter) bool { return w.done == done })
+	return ctx.Err()
+}
+
+// Get finds a live item by storage key, or nil. It does not wait for anything.
+func (c *Cache) Get(storage, namespace, name string) *Item {
+	return c.shelf(storage).published.Load().get(namespace, name)
+}
+
+// Snapshot takes the newest snapshot of a storage.
+func (c *Cache) Snapshot(storage string) *Snapshot { return c.snapshot(c.fresh(storage)) }
+
+func (c *Cache) snapshot(s *shelf) *Snapshot {
+	// The revision is read first: all changes up to it are then in what is loaded.
+	revision := c.revision.Load()
+	v := s.published.Load()
+	return &Snapshot{Revision: max(revision, v.changed), shelf: s, v: v}
+}
+
+// At finds the snapshot of a storage at a revision, if memory still has it, or nil.
+func (c *Cache) At(storage string, revision int64) *Snapshot {
+	s := c.fresh(storage)
+	applied := c.revision.Load()
+	v := s.published.Load()
+	if v.changed <= revision && revision <= applied {
+		return &Snapshot{Revision: revision, shelf: s, v: v}
+	}
+	if v := s.pins.find(revision); v != nil {
+		return &Snapshot{Revision: revision, shelf: s, v: v}
+	}
+	return nil
+}
+
+// Count is the number of live items of a storage.
+func (c *Cache) Count(storage string) int { return c.shelf(storage).published.Load().items.Len() }
+
+// Storages lists the storage keys that memory knows, in order.
+func (c *Cache) Storages() []string {
+	var keys []string
+	c.shelves.Range(func(k, _ any) bool {
+		keys = append(keys, k.(string))
+		return true
+	})
+	slices.Sort(keys)
+	return keys
+}
+
+// Watchers is the number of watchers of a storage.
+func (c *Cache) Watchers(storage string) int {
+	s := c.shelf(storage)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.watchers.count()
+}
+
+// Run forgets old events and pinned snapshots until ctx ends.
+func (c *Cache) Run(ctx context.Context) error {
+	tick := time.NewTicker(30 * time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			c.Forget()
+		}
+	}
+}
+
+// Forget drops events and pinned snapshots that are past their time.
+func (c *Cache) Forget() {
+	now := c.cfg.Clock()
+	c.shelves.Range(func(_, v any) bool {
+		s := v.(*shelf)
+		s.mu.Lock()
+		s.ring.trim(now.Unix())
+		s.mu.Unlock()
+		s.pins.mu.Lock()
+		s.pins.expire(now)
+		s.pins.mu.Unlock()
+		return true
+	})
 }

@@ -1,68 +1,170 @@
-// Package cache keeps the live objects and their recent changes in memory, as bytes.
-//
-// It promises: readers see each resource at a revision, in key order, without
-// decoding; a snapshot costs O(1) and never changes; an event is framed once for
-// each wire form and shared by all its watchers; a slow watcher is cut off, never
-// waited for. The store's feed is its only writer.
 package cache
 
 import (
+	"sync"
 	"sync/atomic"
 
-	"k8s.io/apimachinery/pkg/labels"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/sqlstore"
 )
 
 // Item is one version of one object. It is immutable, but for the wire forms and
-// the metadata that are made on first use, at most once, and kept.
+// the metadata that are made on first use and kept.
 type Item struct {
 	Namespace string
 	Name      string
 	Revision  int64
 	Created   int64
-	JSON      []byte // the whole object with its resourceVersion in place; "" if Corrupt
+	JSON      []byte // the whole object with its resourceVersion in place; the stored bytes if Corrupt
 	Corrupt   error  // why the stored value cannot be read
 
-	meta  atomic.Pointer[Meta]
-	forms [FormCount]atomic.Pointer[[]byte]
-}
-
-// Meta is what the read path needs to know of an object. It is scanned from the
-// bytes, not decoded.
-type Meta struct {
-	UID               string
-	Labels            labels.Set
-	Fields            []string // values of the storage's selectable fields, in their order
-	CreationTimestamp string   // as encoded
-	Deleting          bool     // metadata.deletionTimestamp is set
+	storage *atomic.Pointer[kinds.Storage]
+	head    int32
+	meta    atomic.Pointer[Meta]
+	forms   atomic.Pointer[form]
 }
 
 // Form names a kept wire form of an item.
 type Form uint8
 
 const (
-	FormProtobuf Form = iota // the object's raw protobuf message
-	FormCBOR
-	FormPartialJSON // PartialObjectMetadata as JSON
-	FormTableRow    // see codecs/table
-	FormCount
+	FormJSON        Form = iota // the object in another version than the stored one
+	FormProtobuf                // the object's raw protobuf message
+	FormCBOR                    // the object as one CBOR data item
+	FormPartialJSON             // PartialObjectMetadata as JSON
+	FormTableRow                // see codecs/table
+	FormOther                   // free for callers that tell their forms apart by For
 )
 
-// EventType is ADDED, MODIFIED or DELETED.
-type EventType uint8
-
-const (
-	Added EventType = iota
-	Modified
-	Deleted
-)
-
-// Event is one change of one object, shared by all watchers. For Deleted, Item is
-// the last state at the delete's revision.
-type Event struct {
-	Type Type
-	Item *Item
-	Prev *Item // nil for Added
+// FormKey tells the kept forms of an item apart. For is what the form depends on
+// besides the bytes: the *kinds.Resource of a served version, or nil.
+type FormKey struct {
+	Form Form
+	For  any
 }
 
-// Type is the event's type before any selector is looked at.
-type Type = EventType
+// form is a list: an item has none or very few. Whoever comes first makes the value.
+type form struct {
+	key   FormKey
+	once  sync.Once
+	value any
+	err   error
+	next  *form
+}
+
+// NewItem makes an item of a stored row. storage may be nil for rows that are no
+// API objects: those keep their bytes as they are.
+func NewItem(row *sqlstore.Row, storage *kinds.Storage) *Item {
+	ptr := new(atomic.Pointer[kinds.Storage])
+	ptr.Store(storage)
+	return newItem(row, ptr, !Internal(row.Key.Resource), true)
+}
+
+// Internal says that rows of this storage key are the server's own, not API objects.
+func Internal(storage string) bool { return len(storage) > 0 && storage[0] == '~' }
+
+func newItem(row *sqlstore.Row, storage *atomic.Pointer[kinds.Storage], object, foreign bool) *Item {
+	it := &Item{
+		Namespace: row.Key.Namespace,
+		Name:      row.Key.Name,
+		Revision:  row.Revision,
+		Created:   row.Created,
+		JSON:      row.Value,
+		storage:   storage,
+	}
+	if !object {
+		return it
+	}
+	if foreign {
+		if it.Corrupt = check(row.Value); it.Corrupt != nil {
+			return it
+		}
+	}
+	out, l, err := splice(row.Value, row.Revision)
+	if err != nil {
+		it.Corrupt = err
+		return it
+	}
+	it.JSON, it.head = out, int32(l.head)
+	return it
+}
+
+// at is the same state at another revision, as a watcher sees what left its
+// selection.
+func (it *Item) at(revision int64) *Item {
+	out := &Item{
+		Namespace: it.Namespace, Name: it.Name, Revision: revision, Created: it.Created,
+		JSON: it.JSON, Corrupt: it.Corrupt, storage: it.storage,
+	}
+	if it.Corrupt != nil || it.head == 0 {
+		return out
+	}
+	b, l, err := splice(it.JSON, revision)
+	if err != nil {
+		out.Corrupt = err
+		return out
+	}
+	out.JSON, out.head = b, int32(l.head)
+	return out
+}
+
+// Meta is scanned on first use. It is never nil; that of a corrupt item is empty.
+func (it *Item) Meta() *Meta {
+	st := it.storage.Load()
+	if m := it.meta.Load(); m != nil && (m.storage == st || m.storage == nil && st == nil) {
+		return m
+	}
+	m := &Meta{storage: st}
+	if it.Corrupt == nil {
+		if scanned, err := ScanMeta(it.JSON, st); err == nil {
+			m = scanned
+		}
+	}
+	if m.Fields == nil && st != nil {
+		m.Fields = make([]string, len(st.Fields))
+	}
+	it.meta.Store(m)
+	return m
+}
+
+// Body is the object's JSON after its opening brace, without kind and apiVersion
+// where it starts with them: what follows "{" in a list of built-in kinds.
+func (it *Item) Body() []byte { return it.JSON[it.head:] }
+
+// Form returns a kept form, or makes and keeps it. make is called once for a key;
+// others that ask meanwhile wait for it. It may ask for other forms.
+func (it *Item) Form(key FormKey, make func(*Item) (any, error)) (any, error) {
+	f := keep(&it.forms, key)
+	f.once.Do(func() { f.value, f.err = make(it) })
+	return f.value, f.err
+}
+
+// Bytes is Form for forms that are bytes.
+func (it *Item) Bytes(key FormKey, make func(*Item) ([]byte, error)) ([]byte, error) {
+	v, err := it.Form(key, func(it *Item) (any, error) { return make(it) })
+	if err != nil {
+		return nil, err
+	}
+	b, _ := v.([]byte)
+	return b, nil
+}
+
+// keep finds the entry of a key in a list that only grows at its head, or adds it.
+func keep(list *atomic.Pointer[form], key FormKey) *form {
+	var fresh *form
+	for {
+		head := list.Load()
+		for f := head; f != nil; f = f.next {
+			if f.key == key {
+				return f
+			}
+		}
+		if fresh == nil {
+			fresh = &form{key: key}
+		}
+		fresh.next = head
+		if list.CompareAndSwap(head, fresh) {
+			return fresh
+		}
+	}
+}

@@ -1,0 +1,212 @@
+package cache_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/sqlstore"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// podCatalogue knows one storage with an indexed field.
+func podCatalogue() *kinds.Catalogue {
+	return kinds.NewCatalogue([]*kinds.Resource{{
+		Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true,
+		Storage: &kinds.Storage{
+			Key:     "pods",
+			Indexed: []string{"spec.nodeName"},
+			Fields: []kinds.SelectableField{
+				{Label: "spec.nodeName", Path: []string{"spec", "nodeName"}},
+				{Label: "status.phase", Path: []string{"status", "phase"}},
+			},
+		},
+	}})
+}
+
+type state struct {
+	revision int64
+	value    string
+}
+
+// log makes changes as a store would, and can be read back.
+type log struct {
+	revision int64
+	floor    int64
+	live     map[sqlstore.Key]state
+	changes  []sqlstore.Change
+}
+
+func newLog() *log { return &log{live: map[sqlstore.Key]state{}} }
+
+func (l *log) write(namespace, name, value string) sqlstore.Change {
+	return l.change(sqlstore.Key{Resource: "pods", Namespace: namespace, Name: name}, value, false)
+}
+
+func (l *log) remove(namespace, name string) sqlstore.Change {
+	key := sqlstore.Key{Resource: "pods", Namespace: namespace, Name: name}
+	return l.change(key, l.live[key].value, true)
+}
+
+func (l *log) change(key sqlstore.Key, value string, deleted bool) sqlstore.Change {
+	l.revision++
+	ch := sqlstore.Change{Row: sqlstore.Row{Key: key, Revision: l.revision, Value: []byte(value), Deleted: deleted}}
+	if old, ok := l.live[key]; ok {
+		ch.PrevRevision, ch.PrevValue = old.revision, []byte(old.value)
+	}
+	if deleted {
+		delete(l.live, key)
+	} else {
+		l.live[key] = state{l.revision, value}
+	}
+	l.changes = append(l.changes, ch)
+	return ch
+}
+
+func (l *log) Floor() int64 { return l.floor }
+
+func (l *log) Changes(_ context.Context, after int64, limit int, _ bool) ([]sqlstore.Change, error) {
+	if after < l.floor {
+		return nil, &sqlstore.CompactedError{Revision: after, Floor: l.floor}
+	}
+	out := l.changes[after:]
+	return append([]sqlstore.Change(nil), out[:min(limit, len(out))]...), nil
+}
+
+func pod(name, node, labels string) string {
+	return fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"uid":"u-%s","labels":{%s}},"spec":{"nodeName":%q}}`,
+		name, name, labels, node)
+}
+
+func names(s *cache.Snapshot, f *cache.Filter, namespace, afterNS, afterName string) (out []string) {
+	s.Select(f, namespace, afterNS, afterName, func(it *cache.Item) bool {
+		out = append(out, it.Namespace+"/"+it.Name)
+		return true
+	})
+	return out
+}
+
+func selector(t testing.TB, s string) labels.Selector {
+	t.Helper()
+	sel, err := labels.Parse(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sel
+}
+
+func TestSnapshots(t *testing.T) {
+	c, l := cache.New(podCatalogue()), newLog()
+	c.Apply([]sqlstore.Change{
+		l.write("a", "p1", pod("p1", "n1", `"app":"x"`)),
+		l.write("a", "p2", pod("p2", "n2", `"app":"y"`)),
+		l.write("b", "p1", pod("p1", "n1", `"app":"x","tier":"1"`)),
+	})
+	before := c.Snapshot("pods")
+	before.Pin()
+	c.Apply([]sqlstore.Change{l.write("a", "p1", pod("p1", "n2", `"app":"y"`))})
+	c.Apply([]sqlstore.Change{l.remove("b", "p1")})
+	now := c.Snapshot("pods")
+	node := func(n string) *cache.Filter { return cache.NewFilter(nil, []cache.FieldTerm{{Index: 0, Value: n}}) }
+	app := func(s string) *cache.Filter { return cache.NewFilter(selector(t, s), nil) }
+	name := cache.NewFilter(nil, []cache.FieldTerm{{Index: cache.FieldName, Value: "p1"}})
+	for _, tc := range []struct {
+		about    string
+		snap     *cache.Snapshot
+		f        *cache.Filter
+		ns       string
+		from, at string
+		want     []string
+	}{
+		{"all", before, nil, "", "", "", []string{"a/p1", "a/p2", "b/p1"}},
+		{"namespace", before, nil, "a", "", "", []string{"a/p1", "a/p2"}},
+		{"after", before, nil, "", "a", "p1", []string{"a/p2", "b/p1"}},
+		{"after, of another namespace", before, nil, "b", "a", "p1", []string{"b/p1"}},
+		{"node", before, node("n1"), "", "", "", []string{"a/p1", "b/p1"}},
+		{"node after", before, node("n1"), "", "a", "p1", []string{"b/p1"}},
+		{"node in namespace", before, node("n1"), "b", "", "", []string{"b/p1"}},
+		{"label", before, app("app=x"), "", "", "", []string{"a/p1", "b/p1"}},
+		{"labels", before, app("app in (x),tier=1"), "", "", "", []string{"b/p1"}},
+		{"label set", before, app("app in (x,y),tier!=1"), "", "", "", []string{"a/p1", "a/p2"}},
+		{"name", before, name, "", "", "", []string{"a/p1", "b/p1"}},
+		{"name in namespace", before, name, "b", "", "", []string{"b/p1"}},
+		{"name, passed already", before, name, "b", "b", "p1", nil},
+		{"now", now, nil, "", "", "", []string{"a/p1", "a/p2"}},
+		{"node now", now, node("n2"), "", "", "", []string{"a/p1", "a/p2"}},
+		{"node now, gone", now, node("n1"), "", "", "", nil},
+		{"label now", now, app("app=y"), "", "", "", []string{"a/p1", "a/p2"}},
+		{"label now, gone", now, app("app=x"), "", "", "", nil},
+		{"pinned", c.At("pods", before.Revision), app("app=x"), "", "", "", []string{"a/p1", "b/p1"}},
+	} {
+		if got := names(tc.snap, tc.f, tc.ns, tc.from, tc.at); fmt.Sprint(got) != fmt.Sprint(tc.want) {
+			t.Errorf("%s: %v, want %v", tc.about, got, tc.want)
+		}
+	}
+	if got := before.Count("", "a", "p1"); got != 2 {
+		t.Errorf("count after a/p1: %d", got)
+	}
+	if got := before.Count("a", "", ""); got != 2 {
+		t.Errorf("count of a: %d", got)
+	}
+	if c.At("pods", 4) != nil {
+		t.Error("a snapshot that nobody pinned")
+	}
+	want := `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p1","uid":"u-p1","resourceVersion":"4","labels":{"app":"y"}},"spec":{"nodeName":"n2"}}`
+	it := c.Get("pods", "a", "p1")
+	if string(it.JSON) != want {
+		t.Errorf("item %s", it.JSON)
+	}
+	if body := string(it.Body()); body != want[len(`{"kind":"Pod","apiVersion":"v1",`):] {
+		t.Errorf("body %s", body)
+	}
+}
+
+func TestCorrupt(t *testing.T) {
+	c, l := cache.New(podCatalogue()), newLog()
+	for i, v := range []string{`{"metadata":{"name":"x"`, `nonsense`, ``, `{"kind":"Pod"}`} {
+		name := fmt.Sprint("p", i)
+		c.Apply([]sqlstore.Change{l.write("a", name, v)})
+		if it := c.Get("pods", "a", name); it == nil || it.Corrupt == nil {
+			t.Errorf("%q is taken for an object", v)
+		}
+	}
+	c.Apply([]sqlstore.Change{l.remove("a", "p1")})
+	if c.Get("pods", "a", "p1") != nil {
+		t.Error("a corrupt item cannot be deleted")
+	}
+}
+
+func TestWaitFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, l := cache.New(podCatalogue()), newLog()
+		go func() {
+			time.Sleep(time.Second)
+			c.Apply([]sqlstore.Change{l.write("a", "p", pod("p", "", ""))})
+		}()
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		start := time.Now()
+		if err := c.WaitFor(ctx, 1); err != nil || time.Since(start) != time.Second {
+			t.Errorf("waited %v: %v", time.Since(start), err)
+		}
+		if err := c.WaitFor(ctx, 2); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a revision that never comes: %v", err)
+		}
+	})
+}
+
+func TestPendingGetsTheItem(t *testing.T) {
+	c, l := cache.New(podCatalogue()), newLog()
+	ch := l.write("a", "p", pod("p", "", ""))
+	p := &cache.Pending{}
+	ch.Aux = p
+	c.Apply([]sqlstore.Change{ch})
+	if p.Item == nil || p.Item != c.Get("pods", "a", "p") {
+		t.Error("the writer does not see what readers see")
+	}
+}

@@ -1,0 +1,94 @@
+package cache
+
+import "sync/atomic"
+
+// EventType is ADDED, MODIFIED or DELETED.
+type EventType uint8
+
+const (
+	Added EventType = iota
+	Modified
+	Deleted
+)
+
+func (t EventType) String() string {
+	switch t {
+	case Added:
+		return "ADDED"
+	case Modified:
+		return "MODIFIED"
+	}
+	return "DELETED"
+}
+
+// Event is one change of one object, shared by all watchers. For Deleted, Item is
+// the last state at the delete's revision.
+type Event struct {
+	Type EventType // before any selector is looked at
+	Item *Item
+	Prev *Item // nil for Added
+
+	at     int64 // unix seconds of the change's arrival
+	gone   atomic.Pointer[Item]
+	frames atomic.Pointer[form]
+}
+
+// Delivery is an event as one watcher sees it.
+type Delivery struct {
+	Event *Event
+	Type  EventType // after the watcher's selector
+}
+
+// Revision is the event's place in the log.
+func (d Delivery) Revision() int64 { return d.Event.Item.Revision }
+
+// Item is the object that the watcher is shown: for one that left the selector, its
+// previous state at the new revision.
+func (d Delivery) Item() *Item {
+	e := d.Event
+	if d.Type != Deleted || e.Type == Deleted || e.Prev == nil {
+		return e.Item
+	}
+	if it := e.gone.Load(); it != nil {
+		return it
+	}
+	e.gone.CompareAndSwap(nil, e.Prev.at(e.Item.Revision))
+	return e.gone.Load()
+}
+
+// FrameKey tells the wire forms of an event apart. Format is any comparable value
+// of the caller's.
+type FrameKey struct {
+	Type   EventType
+	Format any
+}
+
+// Frame returns the kept frame of the delivery in a format, or makes and keeps it,
+// once for all watchers.
+func (d Delivery) Frame(format any, make func(EventType, *Item) ([]byte, error)) ([]byte, error) {
+	f := keep(&d.Event.frames, FormKey{For: FrameKey{d.Type, format}})
+	f.once.Do(func() { f.value, f.err = make(d.Type, d.Item()) })
+	b, _ := f.value.([]byte)
+	return b, f.err
+}
+
+// translate is what a watcher with a filter sees of an event; ok is false for nothing.
+func (f *Filter) translate(e *Event) (t EventType, ok bool) {
+	if f.Everything() {
+		return e.Type, true
+	}
+	was := e.Prev != nil && f.Match(e.Prev)
+	if e.Type == Deleted {
+		// The last state may differ from the one before it, but it was never shown.
+		return Deleted, was || e.Prev == nil && f.Match(e.Item)
+	}
+	switch is := f.Match(e.Item); {
+	case is && was:
+		return Modified, true
+	case is:
+		return Added, true
+	case was:
+		return Deleted, true
+	}
+	return 0, false
+}

@@ -1,0 +1,118 @@
+package cache
+
+import (
+	"math/bits"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// Meta is what the read path needs to know of an object. It is scanned from the
+// bytes, not decoded; its strings may be views of them.
+type Meta struct {
+	UID               string
+	Labels            labels.Set
+	Fields            []string // values of the storage's selectable fields, in their order
+	CreationTimestamp string   // as encoded
+	Deleting          bool     // metadata.deletionTimestamp is set
+
+	storage *kinds.Storage // whose fields these are
+}
+
+// ScanMeta reads the Meta of an encoded object of a storage (nil: no fields). The
+// bytes must not change afterwards.
+func ScanMeta(b []byte, st *kinds.Storage) (*Meta, error) {
+	m := &Meta{storage: st}
+	var fields []kinds.SelectableField
+	if st != nil {
+		fields = st.Fields
+	}
+	if len(fields) > 0 {
+		m.Fields = make([]string, len(fields))
+	}
+	var wanted uint64
+	for i := range fields {
+		if fields[i].Func == nil && len(fields[i].Path) > 0 && i < 64 {
+			wanted |= 1 << i
+		}
+	}
+	met := false
+	end := walkObject(b, skipSpace(b, 0), func(key []byte, _, at int) (end int, more bool) {
+		if string(key) == "metadata" {
+			met = true
+			end = m.metadata(b, at)
+		} else {
+			end = m.find(b, key, at, 0, wanted)
+		}
+		return end, !met || wanted != 0
+	})
+	if end < 0 {
+		return nil, errSyntax
+	}
+	for i := range fields {
+		if f := &fields[i]; f.Func != nil {
+			m.Fields[i] = f.Func(b)
+		}
+		if m.Fields[i] == "" {
+			m.Fields[i] = fields[i].Default
+		}
+	}
+	return m, nil
+}
+
+func (m *Meta) metadata(b []byte, at int) int {
+	if at < len(b) && b[at] != '{' {
+		return skipValue(b, at, 1)
+	}
+	return walkObject(b, at, func(key []byte, _, at int) (end int, more bool) {
+		switch string(key) {
+		case "uid":
+			m.UID, end = text(b, at)
+		case "creationTimestamp":
+			m.CreationTimestamp, end = text(b, at)
+		case "deletionTimestamp":
+			var s string
+			s, end = text(b, at)
+			m.Deleting = s != ""
+		case "labels":
+			end = m.labels(b, at)
+		default:
+			end = skipValue(b, at, 2)
+		}
+		return end, true
+	})
+}
+
+func (m *Meta) labels(b []byte, at int) int {
+	if at < len(b) && b[at] != '{' {
+		return skipValue(b, at, 2)
+	}
+	m.Labels = labels.Set{}
+	return walkObject(b, at, func(key []byte, _, at int) (int, bool) {
+		value, end := text(b, at)
+		m.Labels[view(key)] = value
+		return end, true
+	})
+}
+
+// find fills the wanted fields whose paths lead through key at a depth.
+func (m *Meta) find(b, key []byte, at, depth int, wanted uint64) int {
+	var below uint64
+	for left := wanted; left != 0; left &= left - 1 {
+		i := bits.TrailingZeros64(left)
+		path := m.storage.Fields[i].Path
+		switch {
+		case len(path) <= depth || path[depth] != string(key):
+		case len(path) > depth+1:
+			below |= 1 << i
+		case at < len(b) && b[at] != '{' && b[at] != '[':
+			m.Fields[i], _ = text(b, at)
+		}
+	}
+	if below == 0 || at >= len(b) || b[at] != '{' {
+		return skipValue(b, at, depth+1)
+	}
+	return walkObject(b, at, func(key []byte, _, at int) (int, bool) {
+		return m.find(b, key, at, depth+1, below), true
+	})
+}

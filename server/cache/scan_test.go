@@ -1,0 +1,136 @@
+package cache
+
+import (
+	"encoding/json"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+var scanSeeds = []string{
+	`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"b","uid":"u","creationTimestamp":"2026-01-01T00:00:00Z","labels":{"x":"y","q\"":"\u0041"}},"spec":{"nodeName":"n1","hostNetwork":true}}`,
+	`{"apiVersion":"v1","kind":"X","metadata":{}}`,
+	`{"metadata":{"resourceVersion":"3","uid":"u"},"kind":"X"}`,
+	`{"metadata":{"name":"x","uid":"u","resourceVersion":"3","z":1}}`,
+	`{"metadata":{"labels":{},"name":"x"}}`,
+	` { "metadata" : { "name" : "x" } } `,
+	`{"metadata":{"name":"x"`, `{"metadata":null}`, `[]`, `{}`, ``, `{"a":1e5,"b":-0.5,"c":[1,[],{}],"metadata":{"uid":""}}`,
+}
+
+func FuzzCheck(f *testing.F) {
+	for _, s := range scanSeeds {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var obj map[string]json.RawMessage
+		want := json.Unmarshal(b, &obj) == nil && obj != nil
+		if got := check(b) == nil; got != want {
+			t.Fatalf("check(%q) = %v, encoding/json says %v", b, got, want)
+		}
+	})
+}
+
+func FuzzSplice(f *testing.F) {
+	for _, s := range scanSeeds {
+		f.Add([]byte(s), int64(42))
+	}
+	f.Fuzz(func(t *testing.T, b []byte, revision int64) {
+		if check(b) != nil || repeats(b) {
+			return
+		}
+		out, l, err := splice(b, revision)
+		if err != nil {
+			return
+		}
+		var want, got map[string]any
+		if err := json.Unmarshal(b, &want); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(out, &got); err != nil {
+			t.Fatalf("%q -> %q: %v", b, out, err)
+		}
+		want["metadata"].(map[string]any)["resourceVersion"] = strconv.FormatInt(revision, 10)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("%q -> %q: %s", b, out, diff)
+		}
+		if l.head < 1 || l.head > len(out) {
+			t.Fatalf("head %d of %q", l.head, out)
+		}
+		if !json.Valid(append([]byte("{"), out[l.head:]...)) {
+			t.Fatalf("body %q", out[l.head:])
+		}
+	})
+}
+
+// repeats says that an object has a member twice, or one only equal when unescaped:
+// what wins then is nobody's promise.
+func repeats(b []byte) bool {
+	found := false
+	var walk func(i int) int
+	walk = func(i int) int {
+		seen := map[string]bool{}
+		return walkObject(b, i, func(key []byte, keyAt, at int) (int, bool) {
+			end, escaped := skipString(b, keyAt)
+			found = found || seen[string(key)] || escaped || end < 0
+			seen[string(key)] = true
+			if at < len(b) && b[at] == '{' {
+				return walk(at), true
+			}
+			return skipValue(b, at, 0), true
+		})
+	}
+	walk(skipSpace(b, 0))
+	return found
+}
+
+func FuzzMeta(f *testing.F) {
+	for _, s := range scanSeeds {
+		f.Add([]byte(s))
+	}
+	st := &kinds.Storage{Fields: []kinds.SelectableField{
+		{Label: "spec.nodeName", Path: []string{"spec", "nodeName"}},
+		{Label: "spec.hostNetwork", Path: []string{"spec", "hostNetwork"}, Default: "false"},
+		{Label: "type", Path: []string{"type"}},
+	}}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, err := ScanMeta(b, st)
+		if err == nil && len(m.Fields) != 3 {
+			t.Fatal("fields are missing")
+		}
+		if err != nil && check(b) == nil && json.Unmarshal(b, &struct {
+			Metadata struct {
+				Labels map[string]string `json:"labels"`
+			} `json:"metadata"`
+		}{}) == nil && !repeats(b) {
+			t.Fatalf("ScanMeta(%q): %v", b, err)
+		}
+	})
+}
+
+func TestScanMeta(t *testing.T) {
+	st := &kinds.Storage{Fields: []kinds.SelectableField{
+		{Label: "spec.nodeName", Path: []string{"spec", "nodeName"}},
+		{Label: "spec.hostNetwork", Path: []string{"spec", "hostNetwork"}, Default: "false"},
+		{Label: "spec.restartPolicy", Path: []string{"spec", "restartPolicy"}},
+		{Label: "type", Path: []string{"type"}},
+		{Label: "size", Func: func(b []byte) string { return strconv.Itoa(len(b)) }},
+	}}
+	b := []byte(`{"kind":"Pod","metadata":{"name":"a","uid":"u1","creationTimestamp":"c","deletionTimestamp":"d",` +
+		`"labels":{"x":"y","e":"\u0041b"},"managedFields":[{"fieldsV1":{"f:labels":{}}}]},` +
+		`"spec":{"containers":[{"nodeName":"no"}],"nodeName":"n1","restartPolicy":null},"type":"T"}`)
+	m, err := ScanMeta(b, st)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.UID != "u1" || m.CreationTimestamp != "c" || !m.Deleting {
+		t.Errorf("meta %+v", m)
+	}
+	if diff := cmp.Diff(map[string]string{"x": "y", "e": "Ab"}, map[string]string(m.Labels)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"n1", "false", "", "T", strconv.Itoa(len(b))}, m.Fields); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,259 @@
+package cache
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/tidwall/btree"
+)
+
+// shelf is one storage in memory: the live items, their index, the recent events,
+// and the watchers. Apply is its only writer; readers take what it has published.
+type shelf struct {
+	cache    *Cache
+	key      string
+	internal bool
+	storage  atomic.Pointer[kinds.Storage] // nil while the catalogue does not know the key
+	keys     atomic.Pointer[[]string]      // posting keys of its fields, "" where there is no index
+
+	published atomic.Pointer[version]
+	wantIndex atomic.Bool // a label selector was seen: index labels
+
+	mu       sync.Mutex // held while the shelf changes, and to watch from a known point
+	items    *btree.BTreeG[*Item]
+	index    *btree.BTreeG[posting]
+	labeled  bool
+	changed  int64 // newest revision in items
+	ring     ring
+	watchers watchers
+
+	pins pins
+}
+
+// version is a state of a shelf that never changes.
+type version struct {
+	changed int64 // the state is that of every revision from here to the next change
+	items   *btree.BTreeG[*Item]
+	index   *btree.BTreeG[posting]
+	labeled bool
+}
+
+// posting is an index entry: an item that has a label, or a field under "\x00" and
+// the field's name.
+type posting struct {
+	key, value string
+	item       *Item
+}
+
+func byKey(a, b *Item) bool {
+	if a.Namespace != b.Namespace {
+		return a.Namespace < b.Namespace
+	}
+	return a.Name < b.Name
+}
+
+func byPosting(a, b posting) bool {
+	if c := strings.Compare(a.key, b.key); c != 0 {
+		return c < 0
+	}
+	if c := strings.Compare(a.value, b.value); c != 0 {
+		return c < 0
+	}
+	return byKey(a.item, b.item)
+}
+
+func newShelf(key string, storage *kinds.Storage, base int64, bounds ringBounds) *shelf {
+	s := &shelf{
+		key:      key,
+		internal: Internal(key),
+		items:    btree.NewBTreeGOptions(byKey, btree.Options{NoLocks: true}),
+		index:    btree.NewBTreeGOptions(byPosting, btree.Options{NoLocks: true}),
+		changed:  base,
+		ring:     ring{floor: base, bounds: bounds},
+	}
+	s.setStorage(storage)
+	s.watchers.init()
+	s.publish()
+	return s
+}
+
+// publish lets readers see the items as they are now.
+func (s *shelf) publish() {
+	v := &version{changed: s.changed, items: s.items.Copy(), labeled: s.labeled}
+	if s.indexed() {
+		v.index = s.index.Copy()
+	}
+	s.published.Store(v)
+}
+
+func (s *shelf) indexed() bool {
+	return s.labeled || len(*s.keys.Load()) > 0
+}
+
+// indexKey is the posting key of a selectable field, "" if it has no index.
+func (s *shelf) indexKey(field int) string {
+	if keys := *s.keys.Load(); field >= 0 && field < len(keys) {
+		return keys[field]
+	}
+	return ""
+}
+
+// setStorage takes over what the catalogue says of the key.
+func (s *shelf) setStorage(st *kinds.Storage) {
+	var keys []string
+	if st != nil && len(st.Indexed) > 0 {
+		keys = make([]string, len(st.Fields))
+		for i, f := range st.Fields {
+			if slices.Contains(st.Indexed, f.Label) {
+				keys[i] = "\x00" + f.Label
+			}
+		}
+	}
+	s.keys.Store(&keys)
+	s.storage.Store(st)
+}
+
+// postings calls fn with every index entry of an item.
+func (s *shelf) postings(it *Item, fn func(posting)) {
+	if it == nil || it.Corrupt != nil || s.internal {
+		return
+	}
+	if keys := *s.keys.Load(); len(keys) > 0 {
+		m := it.Meta()
+		for i, key := range keys {
+			if key != "" && i < len(m.Fields) {
+				fn(posting{key, m.Fields[i], it})
+			}
+		}
+	}
+	if s.labeled {
+		for k, v := range it.Meta().Labels {
+			fn(posting{k, v, it})
+		}
+	}
+}
+
+// set puts an item in place of an older one, or removes that one (nil).
+func (s *shelf) set(it, old *Item) {
+	if it != nil {
+		s.items.Set(it)
+	} else if old != nil {
+		s.items.Delete(old)
+	}
+	if !s.indexed() {
+		return
+	}
+	s.postings(old, func(p posting) {
+		if it == nil || !s.has(it, p) {
+			s.index.Delete(p)
+		}
+	})
+	s.postings(it, func(p posting) { s.index.Set(p) })
+}
+
+// has says whether an item's entries hold one that sorts where p does.
+func (s *shelf) has(it *Item, p posting) (found bool) {
+	s.postings(it, func(q posting) { found = found || q.key == p.key && q.value == p.value })
+	return found
+}
+
+// reindex makes the index anew, after the storage's fields or s.labeled changed.
+func (s *shelf) reindex() {
+	s.index.Clear()
+	if s.indexed() {
+		s.items.Scan(func(it *Item) bool {
+			s.postings(it, func(p posting) { s.index.Set(p) })
+			return true
+		})
+	}
+	s.publish()
+}
+
+// refresh follows the catalogue: selectable fields of custom resources may change.
+func (s *shelf) refresh(st *kinds.Storage) {
+	old := s.storage.Load()
+	if old == st {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.setStorage(st)
+	if sameIndex(old, st) {
+		return
+	}
+	s.reindex()
+	s.watchers.each(func(w *Watcher) {
+		s.watchers.remove(w)
+		w.place = s.bucketFor(&w.scope)
+		s.watchers.add(w)
+	})
+}
+
+func sameIndex(a, b *kinds.Storage) bool {
+	if a == nil || b == nil {
+		return a == b || (a == nil || len(a.Indexed) == 0) && (b == nil || len(b.Indexed) == 0)
+	}
+	return slices.Equal(a.Indexed, b.Indexed) && slices.EqualFunc(a.Fields, b.Fields,
+		func(x, y kinds.SelectableField) bool {
+			return x.Label == y.Label && slices.Equal(x.Path, y.Path) && x.Default == y.Default
+		})
+}
+
+// indexLabels turns the label index on.
+func (s *shelf) indexLabels() {
+	if s.internal || s.wantIndex.Swap(true) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.labeled = true
+	s.reindex()
+}
+
+// apply takes the shelf's changes of one batch, in revision order.
+func (s *shelf) apply(changes []*sqlstore.Change, now int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	events := make([]*Event, 0, len(changes))
+	for _, ch := range changes {
+		events = append(events, s.take(ch, now))
+	}
+	s.publish()
+	if s.internal {
+		return
+	}
+	for _, e := range events {
+		s.ring.add(e)
+		s.dispatch(e)
+	}
+	s.watchers.wake()
+}
+
+func (s *shelf) take(ch *sqlstore.Change, now int64) *Event {
+	it := newItem(&ch.Row, &s.storage, !s.internal, ch.Aux == nil)
+	old, _ := s.items.Get(it)
+	e := &Event{Type: Modified, Item: it, Prev: old, at: now}
+	if pending, ok := ch.Aux.(*Pending); ok && pending != nil {
+		if pending.Meta != nil {
+			pending.Meta.storage = s.storage.Load()
+			it.meta.Store(pending.Meta)
+		}
+		pending.Item = it
+	}
+	switch {
+	case ch.Deleted:
+		e.Type = Deleted
+		s.set(nil, old)
+	case old == nil:
+		e.Type = Added
+		s.set(it, nil)
+	default:
+		s.set(it, old)
+	}
+	s.changed = ch.Revision
+	return e
+}

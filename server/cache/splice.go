@@ -1,0 +1,108 @@
+package cache
+
+import "strconv"
+
+const rvKey = `"resourceVersion":"`
+
+// layout says where in an encoded object the parts lie that the read path cuts at.
+type layout struct {
+	head  int // index after `{"kind":...,"apiVersion":...,`; 1 if the object does not start so
+	insAt int // where the resourceVersion belongs
+	insTo int // end of a resourceVersion that stands there already; else insAt
+	lead  bool
+	trail bool // a comma is needed before, after what is inserted
+}
+
+// measure finds the layout without looking further into b than it must.
+func measure(b []byte) (layout, error) {
+	l := layout{head: -1, insAt: -1}
+	start := skipSpace(b, 0)
+	seen := 0
+	end := walkObject(b, start, func(key []byte, _, at int) (int, bool) {
+		switch string(key) {
+		case "kind", "apiVersion":
+			seen++
+			end := skipValue(b, at, 1)
+			if seen == 2 && end > 0 && end < len(b) && b[end] == ',' {
+				l.head = end + 1
+			}
+			return end, true
+		case "metadata":
+			return measureMetadata(b, at, &l), false
+		}
+		seen += 2
+		return skipValue(b, at, 1), true
+	})
+	if end < 0 {
+		return l, errSyntax
+	}
+	if l.insAt < 0 {
+		return l, errShape
+	}
+	if l.head < 0 {
+		l.head = start + 1
+	}
+	return l, nil
+}
+
+// measureMetadata finds the place after the uid, or that of a resourceVersion that
+// comes before or right after it. It returns an index behind what it has looked at.
+func measureMetadata(b []byte, at int, l *layout) int {
+	last, uid, members := -1, false, 0
+	end := walkObject(b, at, func(key []byte, keyAt, at int) (int, bool) {
+		switch string(key) {
+		case "resourceVersion":
+			end := skipValue(b, at, 2)
+			if end < 0 {
+				return -1, false
+			}
+			l.insAt, l.insTo = keyAt, end
+			return end, false
+		case "name", "generateName", "namespace", "selfLink":
+			if uid {
+				return at, false
+			}
+			members++
+			last = skipValue(b, at, 2)
+			return last, true
+		case "uid":
+			members++
+			uid = true
+			last = skipValue(b, at, 2)
+			return last, true
+		}
+		if uid {
+			return at, false
+		}
+		members++
+		return skipValue(b, at, 2), true
+	})
+	switch {
+	case end < 0 || l.insAt >= 0:
+	case last >= 0:
+		l.insAt, l.insTo, l.lead = last, last, true
+	default:
+		l.insAt, l.insTo, l.trail = at+1, at+1, members > 0
+	}
+	return end
+}
+
+// splice returns b with a resourceVersion in its metadata, where the number stands
+// in it, and the layout of the result.
+func splice(b []byte, revision int64) (out []byte, l layout, err error) {
+	if l, err = measure(b); err != nil {
+		return nil, l, err
+	}
+	out = make([]byte, 0, len(b)-(l.insTo-l.insAt)+len(rvKey)+len("-9223372036854775808")+2)
+	out = append(out, b[:l.insAt]...)
+	if l.lead {
+		out = append(out, ',')
+	}
+	out = append(out, rvKey...)
+	out = strconv.AppendInt(out, revision, 10)
+	out = append(out, '"')
+	if l.trail {
+		out = append(out, ',')
+	}
+	return append(out, b[l.insTo:]...), l, nil
+}

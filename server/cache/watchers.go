@@ -1,0 +1,220 @@
+package cache
+
+import (
+	"errors"
+	"sync"
+)
+
+// ErrSlow ends a watch whose reader has fallen too far behind.
+var ErrSlow = errors.New("watcher is too slow")
+
+// maxQueue is how many deliveries may wait for one watcher.
+const maxQueue = 4096
+
+// Scope is what a watcher wants to see of a storage.
+type Scope struct {
+	Namespace string // "": all
+	Name      string // "": all
+	Filter    *Filter
+}
+
+// Watcher receives the changes of a scope in revision order. It belongs to one
+// goroutine, which must Stop it.
+type Watcher struct {
+	shelf *shelf
+	scope Scope
+	after int64
+	place bucketKey
+	index int // in its bucket
+
+	ready chan struct{}
+
+	mu    sync.Mutex
+	queue []Delivery
+	err   error
+	woken bool // is in the shelf's wake list
+
+	history *history // set while older changes are read from the log
+}
+
+// bucketKey is the most selective thing known of a watcher's scope.
+type bucketKey struct {
+	kind uint8
+	a, b string
+}
+
+const (
+	bucketAll       uint8 = iota
+	bucketNamespace       // a: namespace
+	bucketName            // a: namespace or "", b: name
+	bucketField           // a: index key, b: value
+)
+
+// watchers finds those that may want an event. Guarded by the shelf's mu.
+type watchers struct {
+	buckets map[bucketKey][]*Watcher
+	kinds   [bucketField + 1]int
+	hit     []*Watcher // woken at the end of a batch
+}
+
+func (ws *watchers) init() { ws.buckets = make(map[bucketKey][]*Watcher) }
+
+func (ws *watchers) add(w *Watcher) {
+	b := ws.buckets[w.place]
+	w.index = len(b)
+	ws.buckets[w.place] = append(b, w)
+	ws.kinds[w.place.kind]++
+}
+
+func (ws *watchers) remove(w *Watcher) {
+	b := ws.buckets[w.place]
+	if w.index >= len(b) || b[w.index] != w {
+		return
+	}
+	last := len(b) - 1
+	b[w.index] = b[last]
+	b[w.index].index = w.index
+	b[last] = nil
+	ws.kinds[w.place.kind]--
+	if last == 0 {
+		delete(ws.buckets, w.place)
+		return
+	}
+	ws.buckets[w.place] = b[:last]
+}
+
+func (ws *watchers) count() (n int) {
+	for _, k := range ws.kinds {
+		n += k
+	}
+	return n
+}
+
+// each calls fn with every watcher there was at the call.
+func (ws *watchers) each(fn func(*Watcher)) {
+	var all []*Watcher
+	for _, b := range ws.buckets {
+		all = append(all, b...)
+	}
+	for _, w := range all {
+		fn(w)
+	}
+}
+
+// wake tells every watcher that was given something.
+func (ws *watchers) wake() {
+	for i, w := range ws.hit {
+		w.woken = false
+		select {
+		case w.ready <- struct{}{}:
+		default:
+		}
+		ws.hit[i] = nil
+	}
+	ws.hit = ws.hit[:0]
+}
+
+// bucketFor places a watcher.
+func (s *shelf) bucketFor(sc *Scope) bucketKey {
+	name, namespace := sc.Name, sc.Namespace
+	if n, ok := sc.Filter.pinned(FieldName); ok && name == "" {
+		name = n
+	}
+	if n, ok := sc.Filter.pinned(FieldNamespace); ok && namespace == "" {
+		namespace = n
+	}
+	if name != "" {
+		return bucketKey{bucketName, namespace, name}
+	}
+	if sc.Filter != nil {
+		for _, t := range sc.Filter.Fields {
+			if key := s.indexKey(t.Index); key != "" && !t.Not {
+				return bucketKey{bucketField, key, t.Value}
+			}
+		}
+	}
+	if namespace != "" {
+		return bucketKey{bucketNamespace, namespace, ""}
+	}
+	return bucketKey{}
+}
+
+// dispatch gives an event to the watchers that want it.
+func (s *shelf) dispatch(e *Event) {
+	ws := &s.watchers
+	if len(ws.buckets) == 0 {
+		return
+	}
+	it := e.Item
+	s.offer(bucketKey{}, e)
+	if ws.kinds[bucketNamespace] > 0 {
+		s.offer(bucketKey{bucketNamespace, it.Namespace, ""}, e)
+	}
+	if ws.kinds[bucketName] > 0 {
+		s.offer(bucketKey{bucketName, it.Namespace, it.Name}, e)
+		if it.Namespace != "" {
+			s.offer(bucketKey{bucketName, "", it.Name}, e)
+		}
+	}
+	if ws.kinds[bucketField] > 0 {
+		s.offerFields(e)
+	}
+}
+
+// offerFields reaches the watchers of the field's value now and of that before.
+func (s *shelf) offerFields(e *Event) {
+	now := e.Item.Meta().Fields
+	var was []string
+	if e.Prev != nil {
+		was = e.Prev.Meta().Fields
+	}
+	for i, key := range *s.keys.Load() {
+		if key == "" || i >= len(now) {
+			continue
+		}
+		s.offer(bucketKey{bucketField, key, now[i]}, e)
+		if i < len(was) && was[i] != now[i] {
+			s.offer(bucketKey{bucketField, key, was[i]}, e)
+		}
+	}
+}
+
+func (s *shelf) offer(k bucketKey, e *Event) {
+	for _, w := range s.watchers.buckets[k] {
+		if d, ok := w.sees(e); ok {
+			w.push(d)
+			if !w.woken {
+				w.woken = true
+				s.watchers.hit = append(s.watchers.hit, w)
+			}
+		}
+	}
+}
+
+// sees translates an event for the watcher.
+func (w *Watcher) sees(e *Event) (Delivery, bool) {
+	it := e.Item
+	if it.Revision <= w.after ||
+		w.scope.Namespace != "" && w.scope.Namespace != it.Namespace ||
+		w.scope.Name != "" && w.scope.Name != it.Name {
+		return Delivery{}, false
+	}
+	t, ok := w.scope.Filter.translate(e)
+	return Delivery{Event: e, Type: t}, ok
+}
+
+func (w *Watcher) push(d Delivery) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return
+	}
+	if len(w.queue) >= maxQueue {
+		w.err, w.queue = ErrSlow, nil
+		return
+	}
+	w.queue = append(w.queue, d)
+}
+
+// Ready is signalled when Take may have something new.
+func (w *Watcher) Ready() <-chan struct{} { return w.ready }
