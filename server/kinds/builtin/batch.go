@@ -4,6 +4,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/batch"
 )
 
 func batchV1() []*kinds.Resource {
@@ -11,14 +12,14 @@ func batchV1() []*kinds.Resource {
 		&kinds.Resource{
 			Plural: "cronjobs", Kind: "CronJob", Namespaced: true, ShortNames: []string{"cj"}, Categories: []string{"all"},
 			New: object[batchv1.CronJob](), NewList: list[batchv1.CronJobList](),
-			Storage:      &kinds.Storage{},
-			Subresources: []kinds.Subresource{status("CronJob", kinds.Strategy{})},
+			Storage: &kinds.Storage{Strategy: batch.CronJob}, Columns: batch.CronJobColumns,
+			Subresources: []kinds.Subresource{status("CronJob", batch.CronJobStatus)},
 		},
 		&kinds.Resource{
 			Plural: "jobs", Kind: "Job", Namespaced: true, Categories: []string{"all"},
 			New: object[batchv1.Job](), NewList: list[batchv1.JobList](),
-			Storage:      &kinds.Storage{},
-			Subresources: []kinds.Subresource{status("Job", kinds.Strategy{})},
+			Storage: &kinds.Storage{Strategy: batch.Job, Fields: batch.JobFields}, Columns: batch.JobColumns,
+			Subresources: []kinds.Subresource{status("Job", batch.JobStatus)},
 		},
 	)
 }

@@ -61,7 +61,14 @@ func write(b *strings.Builder, v reflect.Value, depth int) {
 	case reflect.Struct:
 		writeStruct(b, v, depth)
 	case reflect.Pointer:
-		if v.IsNil() {
+		// As package fmt has it: a method of Go syntax on nil shows as <nil>.
+		if g, ok := goStringer(v); ok {
+			if v.IsNil() {
+				b.WriteString("<nil>")
+			} else {
+				b.WriteString(g.GoString())
+			}
+		} else if v.IsNil() {
 			fmt.Fprintf(b, "(%s)(nil)", typeName(v.Type()))
 		} else {
 			fmt.Fprintf(b, "(%s)(%#x)", typeName(v.Type()), v.Pointer())
@@ -95,6 +102,14 @@ func write(b *strings.Builder, v reflect.Value, depth int) {
 	default:
 		fmt.Fprintf(b, "%#v", v)
 	}
+}
+
+func goStringer(v reflect.Value) (fmt.GoStringer, bool) {
+	if !v.CanInterface() {
+		return nil, false
+	}
+	g, ok := v.Interface().(fmt.GoStringer)
+	return g, ok
 }
 
 func writeStruct(b *strings.Builder, v reflect.Value, depth int) {

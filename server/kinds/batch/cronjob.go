@@ -1,0 +1,218 @@
+package batch
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"time"
+	_ "time/tzdata" // time zones are known wherever the server runs
+
+	"github.com/robfig/cron/v3"
+	batchv1 "k8s.io/api/batch/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/podspec"
+	"github.com/rowlock/rowlock/server/kinds/rules"
+)
+
+// maxCronJobName leaves room for what is added to the names of its Jobs.
+const maxCronJobName = 52
+
+// CronJob is how CronJobs are written.
+var CronJob = kinds.Strategy{
+	ValidateName:        apivalidation.NameIsDNSSubdomain,
+	Default:             defaultCronJob,
+	PrepareForCreate:    prepareCronJob,
+	PrepareForUpdate:    prepareCronJobUpdate,
+	Validate:            validateCronJob,
+	ValidateUpdate:      validateCronJobUpdate,
+	Warnings:            cronJobWarnings,
+	UnconditionalUpdate: true,
+	ResetFields:         []string{"status"},
+}
+
+// CronJobStatus is how their status is written.
+var CronJobStatus = kinds.Strategy{
+	Default: CronJob.Default,
+	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
+		c, old := obj.(*batchv1.CronJob), before.(*batchv1.CronJob)
+		c.Spec = old.Spec
+		c.Generation = old.Generation
+	},
+	ResetFields: []string{"spec"},
+}
+
+// CronJobColumns is their Table form.
+var CronJobColumns = columns.Of(cronJobCells, append([]columns.Column{
+	columns.Name(),
+	columns.Text("Schedule", batchv1.CronJobSpec{}.SwaggerDoc()["schedule"]),
+	columns.Text("Timezone", batchv1.CronJobSpec{}.SwaggerDoc()["timeZone"]),
+	columns.Flag("Suspend", batchv1.CronJobSpec{}.SwaggerDoc()["suspend"]),
+	columns.Number("Active", batchv1.CronJobStatus{}.SwaggerDoc()["active"]),
+	columns.Text("Last Schedule", batchv1.CronJobStatus{}.SwaggerDoc()["lastScheduleTime"]),
+	columns.Age(),
+}, append(columns.Containers(), columns.Wide(columns.Text("Selector", batchv1.JobSpec{}.SwaggerDoc()["selector"])))...)...)
+
+func cronJobCells(c *batchv1.CronJob, now time.Time) []any {
+	last := "<none>"
+	if t := c.Status.LastScheduleTime; t != nil {
+		last = columns.Since(*t, now)
+	}
+	zone := "<none>"
+	if c.Spec.TimeZone != nil {
+		zone = *c.Spec.TimeZone
+	}
+	suspend := "<unset>"
+	if s := c.Spec.Suspend; s != nil {
+		suspend = "False"
+		if *s {
+			suspend = "True"
+		}
+	}
+	names, images := columns.ContainerCells(c.Spec.JobTemplate.Spec.Template.Spec.Containers)
+	return []any{
+		c.Name, c.Spec.Schedule, zone, suspend, int64(len(c.Status.Active)), last,
+		columns.Since(c.CreationTimestamp, now), names, images, columns.LongSelector(c.Spec.JobTemplate.Spec.Selector),
+	}
+}
+
+func defaultCronJob(obj kinds.Object) {
+	s := &obj.(*batchv1.CronJob).Spec
+	podspec.DefaultTemplate(&s.JobTemplate.Spec.Template)
+	defaultFailurePolicy(s.JobTemplate.Spec.PodFailurePolicy)
+	if s.ConcurrencyPolicy == "" {
+		s.ConcurrencyPolicy = batchv1.AllowConcurrent
+	}
+	defaultTo(&s.Suspend, false)
+	defaultTo(&s.SuccessfulJobsHistoryLimit, 3)
+	defaultTo(&s.FailedJobsHistoryLimit, 1)
+}
+
+func prepareCronJob(_ context.Context, obj kinds.Object) {
+	c := obj.(*batchv1.CronJob)
+	c.Status = batchv1.CronJobStatus{}
+	c.Generation = 1
+	podspec.DropDisabled(&c.Spec.JobTemplate.Spec.Template.Spec, nil)
+}
+
+func prepareCronJobUpdate(_ context.Context, obj, before kinds.Object) {
+	c, old := obj.(*batchv1.CronJob), before.(*batchv1.CronJob)
+	c.Status = old.Status
+	c.Generation = old.Generation
+	podspec.DropDisabled(&c.Spec.JobTemplate.Spec.Template.Spec, &old.Spec.JobTemplate.Spec.Template.Spec)
+	if !rules.Same(c.Spec, old.Spec) {
+		c.Generation++
+	}
+}
+
+func validateCronJob(_ context.Context, obj kinds.Object) field.ErrorList {
+	c := obj.(*batchv1.CronJob)
+	o := podspec.TemplateOptions(&c.Spec.JobTemplate.Spec.Template, nil)
+	errs := validateCronJobSpec(&c.Spec, nil, o)
+	if len(c.Name) > maxCronJobName {
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), c.Name, "must be no more than 52 characters"))
+	}
+	return errs
+}
+
+func validateCronJobUpdate(_ context.Context, obj, before kinds.Object) field.ErrorList {
+	c, old := obj.(*batchv1.CronJob), before.(*batchv1.CronJob)
+	o := podspec.TemplateOptions(&c.Spec.JobTemplate.Spec.Template, &old.Spec.JobTemplate.Spec.Template)
+	return validateCronJobSpec(&c.Spec, &old.Spec, o)
+}
+
+func validateCronJobSpec(s, old *batchv1.CronJobSpec, o podspec.Options) field.ErrorList {
+	path := field.NewPath("spec")
+	errs := validateSchedule(s, old, path.Child("schedule"))
+	errs = append(errs, rules.NotNegativePtr(s.StartingDeadlineSeconds, path.Child("startingDeadlineSeconds"))...)
+	if old == nil || !rules.Same(old.TimeZone, s.TimeZone) {
+		errs = append(errs, validateZone(s.TimeZone, path.Child("timeZone"))...)
+	}
+	if s.ConcurrencyPolicy == "" {
+		errs = append(errs, field.Required(path.Child("concurrencyPolicy"), ""))
+	} else {
+		errs = append(errs, rules.OneOf(s.ConcurrencyPolicy, path.Child("concurrencyPolicy"),
+			batchv1.AllowConcurrent, batchv1.ForbidConcurrent, batchv1.ReplaceConcurrent)...)
+	}
+	errs = append(errs, validateJobTemplate(&s.JobTemplate.Spec, path.Child("jobTemplate", "spec"), o)...)
+	errs = append(errs, rules.NotNegativePtr(s.SuccessfulJobsHistoryLimit, path.Child("successfulJobsHistoryLimit"))...)
+	return append(errs, rules.NotNegativePtr(s.FailedJobsHistoryLimit, path.Child("failedJobsHistoryLimit"))...)
+}
+
+// The selectors of a CronJob's Jobs are always generated.
+func validateJobTemplate(s *batchv1.JobSpec, path *field.Path, o podspec.Options) field.ErrorList {
+	errs := validateJobSpec(s, path, o)
+	if s.Selector != nil {
+		errs = append(errs, field.Invalid(path.Child("selector"), s.Selector, "`selector` will be auto-generated"))
+	}
+	if value(s.ManualSelector) {
+		errs = append(errs, field.NotSupported(path.Child("manualSelector"), s.ManualSelector, []string{"nil", "false"}))
+	}
+	return errs
+}
+
+func validateSchedule(s, old *batchv1.CronJobSpec, path *field.Path) field.ErrorList {
+	if s.Schedule == "" {
+		return field.ErrorList{field.Required(path, "")}
+	}
+	var errs field.ErrorList
+	if _, err := cron.ParseStandard(s.Schedule); err != nil {
+		errs = append(errs, field.Invalid(path, s.Schedule, err.Error()))
+	}
+	if !strings.Contains(s.Schedule, "TZ") {
+		return errs
+	}
+	switch kept := old != nil && strings.Contains(old.Schedule, "TZ"); {
+	case !kept:
+		errs = append(errs, field.Invalid(path, s.Schedule, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"))
+	case s.TimeZone != nil:
+		errs = append(errs, field.Invalid(path, s.Schedule, "cannot use both timeZone field and TZ or CRON_TZ in schedule"))
+	}
+	return errs
+}
+
+// zonePart is one part of a time zone's name, by the rules of the zone database;
+// digits and + are in some old names.
+var zonePart = regexp.MustCompile(`^[A-Za-z._0-9+][A-Za-z._0-9+-]{0,13}$`)
+
+func validateZone(zone *string, path *field.Path) field.ErrorList {
+	if zone == nil {
+		return nil
+	}
+	if *zone == "" {
+		return field.ErrorList{field.Invalid(path, zone, "timeZone must be nil or non-empty string")}
+	}
+	for _, part := range strings.Split(*zone, "/") {
+		if part == "." || part == ".." || !zonePart.MatchString(part) {
+			return field.ErrorList{field.Invalid(path, zone, "unknown time zone "+*zone)}
+		}
+	}
+	var errs field.ErrorList
+	if strings.EqualFold(*zone, "Local") {
+		errs = append(errs, field.Invalid(path, zone, "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"))
+	}
+	if _, err := time.LoadLocation(*zone); err != nil {
+		errs = append(errs, field.Invalid(path, zone, err.Error()))
+	}
+	return errs
+}
+
+func cronJobWarnings(_ context.Context, obj, before kinds.Object) []string {
+	c := obj.(*batchv1.CronJob)
+	path := field.NewPath("spec", "jobTemplate", "spec")
+	var out []string
+	old, ok := before.(*batchv1.CronJob)
+	switch {
+	case !ok || old == nil:
+		out = append(nameWarning(c.Name), specWarnings(path, &c.Spec.JobTemplate.Spec, nil)...)
+	case c.Generation != old.Generation:
+		out = specWarnings(path, &c.Spec.JobTemplate.Spec, &old.Spec.JobTemplate.Spec)
+	}
+	if strings.Contains(c.Spec.Schedule, "TZ") {
+		out = append(out, "spec.schedule: CRON_TZ or TZ used in schedule is not officially supported, see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details")
+	}
+	return out
+}

@@ -1,0 +1,256 @@
+// Package batch says how Jobs and CronJobs behave.
+package batch
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/podspec"
+	"github.com/rowlock/rowlock/server/kinds/rules"
+)
+
+// Labels that tie pods to their Job: those in use, and their older names.
+const (
+	legacyUIDLabel  = "controller-uid"
+	legacyNameLabel = "job-name"
+)
+
+// Job is how Jobs are written.
+var Job = kinds.Strategy{
+	ValidateName:        apivalidation.NameIsDNSSubdomain,
+	Default:             func(obj kinds.Object) { defaultJob(obj.(*batchv1.Job)) },
+	PrepareForCreate:    prepareJob,
+	PrepareForUpdate:    prepareJobUpdate,
+	Validate:            validateJob,
+	ValidateUpdate:      validateJobUpdate,
+	Warnings:            jobWarnings,
+	UnconditionalUpdate: true,
+	OrphanByDefault:     true,
+	OrphanWarning:       "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning",
+	ResetFields:         []string{"status"},
+}
+
+// JobStatus is how their status is written.
+var JobStatus = kinds.Strategy{
+	Default: Job.Default,
+	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
+		j, old := obj.(*batchv1.Job), before.(*batchv1.Job)
+		j.Spec = old.Spec
+		j.Generation = old.Generation
+	},
+	ValidateUpdate: validateJobStatus,
+	ResetFields:    []string{"spec"},
+}
+
+// JobFields are what Jobs can be selected by.
+var JobFields = []kinds.SelectableField{{Label: "status.successful", Path: []string{"status", "succeeded"}, Default: "0"}}
+
+// JobColumns is their Table form.
+var JobColumns = columns.Of(jobCells, append([]columns.Column{
+	columns.Name(),
+	columns.Text("Status", "Status of the job."),
+	columns.Text("Completions", batchv1.JobStatus{}.SwaggerDoc()["succeeded"]),
+	columns.Text("Duration", "Time required to complete the job."),
+	columns.Age(),
+}, append(columns.Containers(), columns.Wide(columns.Text("Selector", batchv1.JobSpec{}.SwaggerDoc()["selector"])))...)...)
+
+func jobCells(j *batchv1.Job, now time.Time) []any {
+	var done string
+	switch {
+	case j.Spec.Completions != nil:
+		done = fmt.Sprintf("%d/%d", j.Status.Succeeded, *j.Spec.Completions)
+	case j.Spec.Parallelism != nil && *j.Spec.Parallelism > 1:
+		done = fmt.Sprintf("%d/1 of %d", j.Status.Succeeded, *j.Spec.Parallelism)
+	default:
+		done = fmt.Sprintf("%d/1", j.Status.Succeeded)
+	}
+	var took string
+	if start, end := j.Status.StartTime, j.Status.CompletionTime; start != nil {
+		until := now
+		if end != nil {
+			until = end.Time
+		}
+		took = duration.HumanDuration(until.Sub(start.Time))
+	}
+	names, images := columns.ContainerCells(j.Spec.Template.Spec.Containers)
+	return []any{
+		j.Name, jobState(j), done, took, columns.Since(j.CreationTimestamp, now),
+		names, images, columns.LongSelector(j.Spec.Selector),
+	}
+}
+
+func jobState(j *batchv1.Job) string {
+	for _, t := range []batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed} {
+		if holds(j, t) {
+			return string(t)
+		}
+	}
+	if j.DeletionTimestamp != nil {
+		return "Terminating"
+	}
+	for _, t := range []batchv1.JobConditionType{batchv1.JobSuspended, batchv1.JobFailureTarget, batchv1.JobSuccessCriteriaMet} {
+		if holds(j, t) {
+			return string(t)
+		}
+	}
+	return "Running"
+}
+
+// holds reports whether a condition of a Job is true.
+func holds(j *batchv1.Job, t batchv1.JobConditionType) bool {
+	for i := range j.Status.Conditions {
+		if c := &j.Status.Conditions[i]; c.Type == t && c.Status == corev1.ConditionTrue {
+			return true
+		}
+	}
+	return false
+}
+
+func defaultTo[T any](p **T, v T) {
+	if *p == nil {
+		*p = &v
+	}
+}
+
+func value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
+func defaultJob(j *batchv1.Job) {
+	s := &j.Spec
+	podspec.DefaultTemplate(&s.Template)
+	if s.Completions == nil && s.Parallelism == nil {
+		defaultTo(&s.Completions, 1)
+	}
+	defaultTo(&s.Parallelism, 1)
+	if s.BackoffLimitPerIndex != nil {
+		defaultTo(&s.BackoffLimit, math.MaxInt32)
+	}
+	defaultTo(&s.BackoffLimit, 6)
+	labelJob(j)
+	defaultTo(&s.CompletionMode, batchv1.NonIndexedCompletion)
+	defaultTo(&s.Suspend, false)
+	defaultTo(&s.ManualSelector, false)
+	defaultFailurePolicy(s.PodFailurePolicy)
+	replace := batchv1.TerminatingOrFailed
+	if s.PodFailurePolicy != nil {
+		replace = batchv1.Failed
+	}
+	defaultTo(&s.PodReplacementPolicy, replace)
+}
+
+func defaultFailurePolicy(p *batchv1.PodFailurePolicy) {
+	if p == nil {
+		return
+	}
+	for i := range p.Rules {
+		for k := range p.Rules[i].OnPodConditions {
+			if c := &p.Rules[i].OnPodConditions[k]; c.Status == "" {
+				c.Status = corev1.ConditionTrue
+			}
+		}
+	}
+}
+
+// labelJob gives a Job without labels those of its pods.
+func labelJob(j *batchv1.Job) {
+	if len(j.Labels) == 0 && j.Spec.Template.Labels != nil {
+		j.Labels = maps.Clone(j.Spec.Template.Labels)
+	}
+}
+
+func prepareJob(_ context.Context, obj kinds.Object) {
+	j := obj.(*batchv1.Job)
+	j.Status = batchv1.JobStatus{}
+	j.Generation = 1
+	if !value(j.Spec.ManualSelector) {
+		generateSelector(j)
+		labelJob(j)
+	}
+	podspec.DropDisabled(&j.Spec.Template.Spec, nil)
+}
+
+// generateSelector makes a selector that matches the pods of this Job alone.
+// Labels that a client set already stay, and are judged later.
+func generateSelector(j *batchv1.Job) {
+	labels := maps.Clone(j.Spec.Template.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	setMissing(labels, legacyNameLabel, j.Name)
+	setMissing(labels, batchv1.JobNameLabel, j.Name)
+	setMissing(labels, legacyUIDLabel, string(j.UID))
+	setMissing(labels, batchv1.ControllerUidLabel, string(j.UID))
+	j.Spec.Template.Labels = labels
+	defaultTo(&j.Spec.Selector, metav1.LabelSelector{})
+	match := maps.Clone(j.Spec.Selector.MatchLabels)
+	if match == nil {
+		match = map[string]string{}
+	}
+	setMissing(match, batchv1.ControllerUidLabel, string(j.UID))
+	j.Spec.Selector.MatchLabels = match
+}
+
+func setMissing(m map[string]string, key, v string) {
+	if _, ok := m[key]; !ok {
+		m[key] = v
+	}
+}
+
+func prepareJobUpdate(_ context.Context, obj, before kinds.Object) {
+	j, old := obj.(*batchv1.Job), before.(*batchv1.Job)
+	j.Status = old.Status
+	j.Generation = old.Generation
+	podspec.DropDisabled(&j.Spec.Template.Spec, &old.Spec.Template.Spec)
+	if !rules.Same(j.Spec, old.Spec) {
+		j.Generation++
+	}
+}
+
+func jobWarnings(_ context.Context, obj, before kinds.Object) []string {
+	j := obj.(*batchv1.Job)
+	old, ok := before.(*batchv1.Job)
+	if !ok || old == nil {
+		return append(nameWarning(j.Name), specWarnings(field.NewPath("spec"), &j.Spec, nil)...)
+	}
+	if j.Generation == old.Generation {
+		return nil
+	}
+	return specWarnings(field.NewPath("spec"), &j.Spec, &old.Spec)
+}
+
+func specWarnings(path *field.Path, s, old *batchv1.JobSpec) []string {
+	var out []string
+	if value(s.CompletionMode) == batchv1.IndexedCompletion && value(s.Completions) > highCompletions && value(s.Parallelism) > highParallelism {
+		out = append(out, "In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, Kubernetes might not be able to track completedIndexes when a big number of indexes fail")
+	}
+	var template *corev1.PodTemplateSpec
+	if old != nil {
+		template = &old.Template
+	}
+	return append(out, podspec.Warnings(path.Child("template"), &s.Template, template)...)
+}
+
+func nameWarning(name string) []string {
+	if messages := validation.IsDNS1123Label(name); len(messages) > 0 {
+		return []string{fmt.Sprintf("metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended: %v", messages)}
+	}
+	return nil
+}

@@ -1,0 +1,283 @@
+package batch
+
+import (
+	"context"
+	"fmt"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/podspec"
+	"github.com/rowlock/rowlock/server/kinds/rules"
+)
+
+// Limits of Indexed Jobs. Above highCompletions, failures per index are tracked
+// only within the narrower bounds of highParallelism.
+const (
+	maxParallelism  = 100_000
+	maxFailed       = 100_000
+	highCompletions = 100_000
+	highParallelism = 10_000
+	maxManagedBy    = 63
+)
+
+// options says which rules of a Job are relaxed on an update.
+type options struct {
+	template      podspec.Options
+	keepSelector  bool // the old selector has values that are not valid
+	movable       bool // suspended and never started: where pods run may change
+	plainLabelsOK bool // the old template lacks the prefixed labels
+}
+
+func jobOptions(j, old *batchv1.Job) options {
+	if old == nil {
+		return options{template: podspec.TemplateOptions(&j.Spec.Template, nil)}
+	}
+	_, name := old.Spec.Template.Labels[batchv1.JobNameLabel]
+	_, uid := old.Spec.Template.Labels[batchv1.ControllerUidLabel]
+	return options{
+		template:      podspec.TemplateOptions(&j.Spec.Template, &old.Spec.Template),
+		keepSelector:  rules.SelectorInvalid(old.Spec.Selector),
+		movable:       value(old.Spec.Suspend) && old.Status.StartTime == nil,
+		plainLabelsOK: !name || !uid,
+	}
+}
+
+func validateJob(_ context.Context, obj kinds.Object) field.ErrorList {
+	j := obj.(*batchv1.Job)
+	return validateWholeJob(j, jobOptions(j, nil))
+}
+
+// A stock server checks the spec of a changed Job twice, and so lists some causes twice.
+func validateJobUpdate(_ context.Context, obj, before kinds.Object) field.ErrorList {
+	j, old := obj.(*batchv1.Job), before.(*batchv1.Job)
+	o := jobOptions(j, old)
+	path := field.NewPath("spec")
+	errs := validateWholeJob(j, o)
+	errs = append(errs, validateSelectedSpec(&j.Spec, path, o)...)
+	errs = append(errs, validateCompletionsUpdate(&j.Spec, &old.Spec, path.Child("completions"))...)
+	errs = append(errs, rules.Immutable(j.Spec.Selector, old.Spec.Selector, path.Child("selector"))...)
+	errs = append(errs, validateTemplateUpdate(&j.Spec.Template, &old.Spec.Template, path.Child("template"), o.movable)...)
+	errs = append(errs, rules.Immutable(j.Spec.CompletionMode, old.Spec.CompletionMode, path.Child("completionMode"))...)
+	errs = append(errs, rules.Immutable(j.Spec.PodFailurePolicy, old.Spec.PodFailurePolicy, path.Child("podFailurePolicy"))...)
+	errs = append(errs, rules.Immutable(j.Spec.BackoffLimitPerIndex, old.Spec.BackoffLimitPerIndex, path.Child("backoffLimitPerIndex"))...)
+	errs = append(errs, rules.Immutable(j.Spec.ManagedBy, old.Spec.ManagedBy, path.Child("managedBy"))...)
+	return append(errs, rules.Immutable(j.Spec.SuccessPolicy, old.Spec.SuccessPolicy, path.Child("successPolicy"))...)
+}
+
+// Completions of an Indexed Job may change together with its parallelism.
+func validateCompletionsUpdate(s, old *batchv1.JobSpec, path *field.Path) field.ErrorList {
+	if value(s.CompletionMode) != batchv1.IndexedCompletion {
+		return rules.Immutable(s.Completions, old.Completions, path)
+	}
+	if rules.Same(s.Completions, old.Completions) || s.Completions == nil || *s.Completions == value(s.Parallelism) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, s.Completions, fmt.Sprintf("can only be modified in tandem with %s", path.Root().Child("parallelism")))}
+}
+
+// validateTemplateUpdate lets a Job that never started be sent elsewhere.
+func validateTemplateUpdate(t, old *corev1.PodTemplateSpec, path *field.Path, movable bool) field.ErrorList {
+	if movable {
+		old = old.DeepCopy()
+		old.Spec.Affinity = withNodeAffinityOf(old.Spec.Affinity, t.Spec.Affinity)
+		old.Spec.NodeSelector = t.Spec.NodeSelector
+		old.Spec.Tolerations = t.Spec.Tolerations
+		old.Spec.SchedulingGates = t.Spec.SchedulingGates
+		old.Annotations = t.Annotations
+		old.Labels = t.Labels
+	}
+	return rules.Immutable(t, old, path)
+}
+
+func withNodeAffinityOf(old, next *corev1.Affinity) *corev1.Affinity {
+	switch {
+	case old == nil && next == nil:
+		return nil
+	case next == nil:
+		old.NodeAffinity = nil
+		if *old == (corev1.Affinity{}) {
+			return nil
+		}
+		return old
+	case old == nil:
+		return &corev1.Affinity{NodeAffinity: next.NodeAffinity}
+	default:
+		old.NodeAffinity = next.NodeAffinity
+		return old
+	}
+}
+
+func validateWholeJob(j *batchv1.Job, o options) field.ErrorList {
+	errs := validateGeneratedSelector(j, o)
+	errs = append(errs, validateSelectedSpec(&j.Spec, field.NewPath("spec"), o)...)
+	if value(j.Spec.CompletionMode) == batchv1.IndexedCompletion && value(j.Spec.Completions) > 0 {
+		// Pods of an Indexed Job carry their index in their host name.
+		longest := fmt.Sprintf("%s-%d", j.Name, *j.Spec.Completions-1)
+		if len(validation.IsDNS1123Label(longest)) > 0 {
+			errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), j.Name, "will not able to create pod with invalid DNS label: "+longest))
+		}
+	}
+	return errs
+}
+
+func validateGeneratedSelector(j *batchv1.Job, o options) field.ErrorList {
+	if value(j.Spec.ManualSelector) || j.Spec.Selector == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	if j.UID == "" {
+		errs = append(errs, field.Required(field.NewPath("metadata", "uid"), ""))
+	}
+	expected := labels.Set{legacyUIDLabel: string(j.UID), legacyNameLabel: j.Name}
+	order := []string{legacyUIDLabel, legacyNameLabel}
+	if !o.plainLabelsOK {
+		expected[batchv1.ControllerUidLabel], expected[batchv1.JobNameLabel] = string(j.UID), j.Name
+		order = append(order, batchv1.ControllerUidLabel, batchv1.JobNameLabel)
+	}
+	path := field.NewPath("spec", "template", "metadata", "labels")
+	for _, key := range order {
+		actual, ok := j.Spec.Template.Labels[key]
+		switch {
+		case !ok:
+			errs = append(errs, field.Required(path.Key(key), fmt.Sprintf("must be '%s'", expected[key])))
+		case actual != expected[key]:
+			errs = append(errs, field.Invalid(path.Key(key), j.Spec.Template.Labels, fmt.Sprintf("must be '%s'", expected[key])))
+		}
+	}
+	if selector, err := metav1.LabelSelectorAsSelector(j.Spec.Selector); err == nil && !selector.Matches(expected) {
+		errs = append(errs, field.Invalid(field.NewPath("spec", "selector"), j.Spec.Selector, "`selector` not auto-generated"))
+	}
+	return errs
+}
+
+func validateSelectedSpec(s *batchv1.JobSpec, path *field.Path, o options) field.ErrorList {
+	errs := validateJobSpec(s, path, o.template)
+	if s.Selector == nil {
+		errs = append(errs, field.Required(path.Child("selector"), ""))
+	} else {
+		errs = append(errs, rules.LooseSelector(s.Selector, o.keepSelector, path.Child("selector"))...)
+	}
+	if selector, err := metav1.LabelSelectorAsSelector(s.Selector); err == nil && !selector.Matches(labels.Set(s.Template.Labels)) {
+		errs = append(errs, field.Invalid(path.Child("template", "metadata", "labels"), s.Template.Labels, "`selector` does not match template `labels`"))
+	}
+	return errs
+}
+
+func validateJobSpec(s *batchv1.JobSpec, path *field.Path, o podspec.Options) field.ErrorList {
+	errs := rules.NotNegativePtr(s.Parallelism, path.Child("parallelism"))
+	errs = append(errs, rules.NotNegativePtr(s.Completions, path.Child("completions"))...)
+	errs = append(errs, rules.NotNegativePtr(s.ActiveDeadlineSeconds, path.Child("activeDeadlineSeconds"))...)
+	errs = append(errs, rules.NotNegativePtr(s.BackoffLimit, path.Child("backoffLimit"))...)
+	errs = append(errs, rules.NotNegativePtr(s.TTLSecondsAfterFinished, path.Child("ttlSecondsAfterFinished"))...)
+	errs = append(errs, rules.NotNegativePtr(s.BackoffLimitPerIndex, path.Child("backoffLimitPerIndex"))...)
+	if s.MaxFailedIndexes != nil {
+		errs = append(errs, rules.NotNegativePtr(s.MaxFailedIndexes, path.Child("maxFailedIndexes"))...)
+		if s.BackoffLimitPerIndex == nil {
+			errs = append(errs, field.Required(path.Child("backoffLimitPerIndex"), "when maxFailedIndexes is specified"))
+		}
+	}
+	if m := s.ManagedBy; m != nil {
+		errs = append(errs, validation.IsDomainPrefixedPath(path.Child("managedBy"), *m)...)
+		if len(*m) > maxManagedBy {
+			errs = append(errs, field.TooLong(path.Child("managedBy"), "", maxManagedBy))
+		}
+	}
+	errs = append(errs, validateCompletionMode(s, path)...)
+	if s.PodFailurePolicy != nil {
+		errs = append(errs, validateFailurePolicy(s, path.Child("podFailurePolicy"))...)
+	}
+	if p := s.SuccessPolicy; p != nil {
+		if value(s.CompletionMode) != batchv1.IndexedCompletion {
+			errs = append(errs, field.Invalid(path.Child("successPolicy"), rules.Shown(p), "requires indexed completion mode"))
+		} else {
+			errs = append(errs, validateSuccessPolicy(s, path.Child("successPolicy"))...)
+		}
+	}
+	errs = append(errs, validateReplacement(s, path.Child("podReplacementPolicy"))...)
+	errs = append(errs, podspec.ValidateTemplate(&s.Template, path.Child("template"), o)...)
+	return append(errs, validateRestart(s, path.Child("template", "spec", "restartPolicy"))...)
+}
+
+func validateCompletionMode(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if m := s.CompletionMode; m != nil {
+		errs = rules.OneOf(*m, path.Child("completionMode"), batchv1.NonIndexedCompletion, batchv1.IndexedCompletion)
+		if *m == batchv1.IndexedCompletion {
+			return append(errs, validateIndexed(s, path)...)
+		}
+		if *m != batchv1.NonIndexedCompletion {
+			return errs
+		}
+	}
+	const indexedOnly = "requires indexed completion mode"
+	if s.BackoffLimitPerIndex != nil {
+		errs = append(errs, field.Invalid(path.Child("backoffLimitPerIndex"), *s.BackoffLimitPerIndex, indexedOnly))
+	}
+	if s.MaxFailedIndexes != nil {
+		errs = append(errs, field.Invalid(path.Child("maxFailedIndexes"), *s.MaxFailedIndexes, indexedOnly))
+	}
+	return errs
+}
+
+func validateIndexed(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if s.Completions == nil {
+		errs = append(errs, field.Required(path.Child("completions"), "when completion mode is Indexed"))
+	}
+	if value(s.Parallelism) > maxParallelism {
+		errs = append(errs, field.Invalid(path.Child("parallelism"), *s.Parallelism, fmt.Sprintf("must be less than or equal to %d when completion mode is Indexed", maxParallelism)))
+	}
+	failed := path.Child("maxFailedIndexes")
+	if s.Completions != nil && s.MaxFailedIndexes != nil && *s.MaxFailedIndexes > *s.Completions {
+		errs = append(errs, field.Invalid(failed, *s.MaxFailedIndexes, "must be less than or equal to completions"))
+	}
+	if value(s.MaxFailedIndexes) > maxFailed {
+		errs = append(errs, field.Invalid(failed, *s.MaxFailedIndexes, fmt.Sprintf("must be less than or equal to %d", maxFailed)))
+	}
+	if value(s.Completions) <= highCompletions || s.BackoffLimitPerIndex == nil {
+		return errs
+	}
+	if s.MaxFailedIndexes == nil {
+		errs = append(errs, field.Required(failed, fmt.Sprintf("must be specified when completions is above %d", highCompletions)))
+	}
+	narrow := fmt.Sprintf("must be less than or equal to %d when completions are above %d and used with backoff limit per index", highParallelism, highCompletions)
+	if value(s.Parallelism) > highParallelism {
+		errs = append(errs, field.Invalid(path.Child("parallelism"), *s.Parallelism, narrow))
+	}
+	if value(s.MaxFailedIndexes) > highParallelism {
+		errs = append(errs, field.Invalid(failed, *s.MaxFailedIndexes, narrow))
+	}
+	return errs
+}
+
+func validateReplacement(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
+	switch {
+	case s.PodReplacementPolicy == nil:
+		return nil
+	case s.PodFailurePolicy != nil:
+		return rules.OneOf(*s.PodReplacementPolicy, path, batchv1.Failed)
+	default:
+		return rules.OneOf(*s.PodReplacementPolicy, path, batchv1.Failed, batchv1.TerminatingOrFailed)
+	}
+}
+
+// Pods of a Job end; a policy that starts them again without end is refused,
+// also where it is there by default.
+func validateRestart(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
+	switch p := s.Template.Spec.RestartPolicy; {
+	case p == "" || p == corev1.RestartPolicyAlways:
+		return field.ErrorList{field.Required(path, `valid values: "OnFailure", "Never"`)}
+	case p != corev1.RestartPolicyOnFailure && p != corev1.RestartPolicyNever:
+		return field.ErrorList{field.NotSupported(path, p, []corev1.RestartPolicy{corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever})}
+	case s.PodFailurePolicy != nil && p != corev1.RestartPolicyNever:
+		return field.ErrorList{field.Invalid(path, p, `only "Never" is supported when podFailurePolicy is specified`)}
+	default:
+		return nil
+	}
+}
