@@ -105,7 +105,8 @@ func Append(dst []byte, v any) ([]byte, error) {
 	return append(dst, data...), nil
 }
 
-// Indent appends the pretty form of src: two spaces a level, a newline at the end.
+// Indent appends the pretty form of src: two spaces a level. Unlike the plain
+// form of an answer, the pretty form ends without a newline.
 func Indent(dst, src []byte) ([]byte, error) {
 	buf := bytes.NewBuffer(dst)
 	if err := stdjson.Indent(buf, src, "", "  "); err != nil {

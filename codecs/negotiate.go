@@ -1,0 +1,329 @@
+package codecs
+
+import (
+	"fmt"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Form is what an answer looks like.
+type Form struct {
+	Type   string                  // JSON, YAML, Protobuf or CBOR
+	As     schema.GroupVersionKind // the asked-for transform; zero for the object itself
+	Pretty bool                    // indented; JSON only
+}
+
+// IsTable, IsPartial and IsPartialList tell the transforms of resources.
+func (f Form) IsTable() bool       { return f.As.Kind == "Table" }
+func (f Form) IsPartial() bool     { return f.As.Kind == "PartialObjectMetadata" }
+func (f Form) IsPartialList() bool { return f.As.Kind == "PartialObjectMetadataList" }
+
+// StreamType is the Content-Type of a watch in this form.
+func (f Form) StreamType() string {
+	switch f.Type {
+	case JSON:
+		return JSON
+	case CBOR:
+		return CBORSeq
+	}
+	return f.Type + ";stream=watch"
+}
+
+// Offer is what an endpoint can answer with.
+type Offer struct {
+	// Types are the media types in order of preference; the 406 answer names them.
+	Types []string
+	// Plain, where set, are those of Types that can carry the object itself, and
+	// not only a transform of it: custom resources have no Protobuf.
+	Plain []string
+	// Transforms decides which transforms a media type can carry; nil allows none.
+	Transforms func(mediaType string, as schema.GroupVersionKind) bool
+}
+
+// ResourceTransforms allows what every stored resource has: Table and
+// PartialObjectMetadata, of v1 and v1beta1.
+func ResourceTransforms(mediaType string, as schema.GroupVersionKind) bool {
+	if as.Kind == "Table" {
+		return metaVersion(as) && (mediaType == JSON || mediaType == YAML)
+	}
+	return PartialTransforms(mediaType, as)
+}
+
+// PartialTransforms allows PartialObjectMetadata alone: streaming lists.
+func PartialTransforms(_ string, as schema.GroupVersionKind) bool {
+	return metaVersion(as) && (as.Kind == "PartialObjectMetadata" || as.Kind == "PartialObjectMetadataList")
+}
+
+func metaVersion(gvk schema.GroupVersionKind) bool {
+	return gvk.Group == metav1.GroupName && (gvk.Version == "v1" || gvk.Version == "v1beta1")
+}
+
+// Types lists what built-in resources are served as, by the CBOR gate.
+func Types(cbor bool) []string {
+	if cbor {
+		return []string{JSON, YAML, Protobuf, CBOR}
+	}
+	return []string{JSON, YAML, Protobuf}
+}
+
+// CustomTypes lists what custom resources themselves are served as: Offer.Plain.
+func CustomTypes(cbor bool) []string {
+	if cbor {
+		return []string{JSON, YAML, CBOR}
+	}
+	return []string{JSON, YAML}
+}
+
+// ListTypes lists what the routes of collections that can be watched announce.
+func ListTypes(cbor bool) []string {
+	list := append(Types(cbor), JSON+";stream=watch", Protobuf+";stream=watch")
+	if cbor {
+		list = append(list, CBORSeq)
+	}
+	return list
+}
+
+// PatchTypes lists the patch types of a resource.
+func PatchTypes(custom, cbor bool) []string {
+	list := []string{PatchJSON, PatchMerge}
+	if !custom {
+		list = append(list, PatchStrategic)
+	}
+	list = append(list, PatchApplyYAML)
+	if cbor {
+		list = append(list, PatchApplyCBOR)
+	}
+	return list
+}
+
+// Negotiate finds the form that an Accept header asks for among what is offered,
+// or a 406.
+func Negotiate(r *http.Request, offer Offer) (Form, error) {
+	form, ok := negotiate(r.Header.Get("Accept"), offer)
+	if !ok {
+		return Form{}, notAcceptable(offer.Types)
+	}
+	form.Pretty = (form.Pretty || wantsPretty(r)) && form.Type == JSON
+	return form, nil
+}
+
+// NegotiateWatch is Negotiate for a watch, which cannot be YAML.
+func NegotiateWatch(r *http.Request, offer Offer) (Form, error) {
+	form, err := Negotiate(r, offer)
+	if err != nil {
+		return form, err
+	}
+	form.Pretty = false
+	if form.Type == YAML {
+		var stream []string
+		for _, t := range offer.Types {
+			if t != YAML {
+				stream = append(stream, Form{Type: t}.streamName())
+			}
+		}
+		return Form{}, notAcceptable(stream)
+	}
+	return form, nil
+}
+
+func (f Form) streamName() string {
+	if f.Type == CBOR {
+		return CBORSeq
+	}
+	return f.Type + ";stream=watch"
+}
+
+// NegotiateError finds the form of an error. It never fails: what cannot be
+// negotiated becomes indented JSON. Transforms do not apply to errors.
+func NegotiateError(r *http.Request, types []string) Form {
+	form, err := Negotiate(r, Offer{Types: types})
+	if err != nil {
+		return Form{Type: JSON, Pretty: true}
+	}
+	return form
+}
+
+func negotiate(header string, offer Offer) (Form, bool) {
+	if header == "" {
+		return Form{Type: offer.Types[0]}, offer.allows(offer.Types[0], schema.GroupVersionKind{}, false)
+	}
+	for _, c := range parseAccept(header) {
+		for _, t := range offer.Types {
+			main, sub, _ := strings.Cut(t, "/")
+			switch {
+			case c.main == main && (c.sub == sub || c.sub == "*"), c.main == "*" && c.sub == "*":
+				if form, ok := c.form(t, offer); ok {
+					return form, true
+				}
+			}
+		}
+	}
+	return Form{}, false
+}
+
+// form applies the parameters of a clause to a type, if they allow it.
+func (c *clause) form(mediaType string, offer Offer) (Form, bool) {
+	form := Form{Type: mediaType}
+	transform := false
+	for _, p := range c.params {
+		switch p.name {
+		case "as":
+			form.As.Kind, transform = p.value, true
+		case "g":
+			form.As.Group, transform = p.value, true
+		case "v":
+			form.As.Version, transform = p.value, true
+		case "stream":
+			if p.value != "" && (p.value != "watch" || mediaType == YAML) {
+				return Form{}, false
+			}
+		case "sv":
+			if p.value != "" && p.value != "v1" {
+				return Form{}, false
+			}
+		case "pretty":
+			form.Pretty = p.value == "1"
+		}
+	}
+	return form, offer.allows(mediaType, form.As, transform)
+}
+
+func (o Offer) allows(mediaType string, as schema.GroupVersionKind, transform bool) bool {
+	if transform {
+		return o.Transforms != nil && o.Transforms(mediaType, as)
+	}
+	return o.Plain == nil || slices.Contains(o.Plain, mediaType)
+}
+
+// wantsPretty looks at the pretty parameter, and without one at the user agent:
+// people read what curl, wget and browsers show.
+func wantsPretty(r *http.Request) bool {
+	if strings.Contains(r.URL.RawQuery, "pretty") {
+		query, _ := url.ParseQuery(r.URL.RawQuery)
+		if value := query.Get("pretty"); value != "" {
+			pretty, _ := strconv.ParseBool(value)
+			return pretty
+		}
+	}
+	agent := r.UserAgent()
+	return strings.HasPrefix(agent, "curl") || strings.HasPrefix(agent, "Wget") || strings.HasPrefix(agent, "Mozilla/5.0")
+}
+
+// Acceptable makes the check that routes of built-in resources make before
+// anything else: it looks at the names of the types alone. produces is what the
+// route announces.
+func Acceptable(r *http.Request, produces []string) error {
+	accept := r.Header.Get("Accept")
+	if accept == "" || matchesAny(accept, produces, true) {
+		return nil
+	}
+	list := "\n\nAvailable representations: " + strings.Join(produces, ", ")
+	if r.Header.Get("Content-Length") == "" && (r.Method == http.MethodPost || r.Method == http.MethodPut || r.Method == http.MethodPatch) {
+		return routeError(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, "415: Unsupported Media Type"+list)
+	}
+	return routeError(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable, "406: Not Acceptable"+list)
+}
+
+// Consumable checks the Content-Type of a request on a route that lists what it
+// takes (patches of built-in resources), before anything else is looked at.
+func Consumable(r *http.Request, consumes []string) error {
+	contentType := r.Header.Get("Content-Type")
+	if contentType != "" && matchesAny(contentType, consumes, false) {
+		return nil
+	}
+	if r.ContentLength > 0 {
+		return routeError(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, "415: Unsupported Media Type")
+	}
+	// Without a body the type is not to blame: nothing is left that could answer.
+	if r.Header.Get("Content-Length") != "" {
+		return routeError(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable, "406: Not Acceptable\n\nAvailable representations: ")
+	}
+	return routeError(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, "415: Unsupported Media Type\n\nAvailable representations: ")
+}
+
+// PatchType reads the Content-Type of a patch, or gives a 415.
+func PatchType(contentType string, supported []string) (string, error) {
+	if i := strings.IndexByte(contentType, ';'); i > 0 {
+		contentType = contentType[:i]
+	}
+	if slices.Contains(supported, contentType) {
+		return contentType, nil
+	}
+	return "", unsupported(supported)
+}
+
+// BodyType reads the Content-Type of a body, JSON where there is none, or gives a 415.
+func BodyType(contentType string, supported []string) (string, error) {
+	if contentType == "" {
+		return supported[0], nil
+	}
+	if parsed, _, err := mime.ParseMediaType(contentType); err == nil && slices.Contains(supported, parsed) {
+		return parsed, nil
+	}
+	return "", unsupported(supported)
+}
+
+// matchesAny tells whether a header names one of the types, parameters aside.
+func matchesAny(header string, types []string, wildcard bool) bool {
+	for part := range strings.SplitSeq(header, ",") {
+		name, _, _ := strings.Cut(part, ";")
+		name = strings.Trim(name, " ")
+		if wildcard && name == "*/*" || slices.Contains(types, name) {
+			return true
+		}
+	}
+	return false
+}
+
+func notAcceptable(types []string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable,
+		Message: "only the following media types are accepted: " + strings.Join(types, ", "),
+	}}
+}
+
+// NotAcceptableTransform refuses a transform that does not fit what was found:
+// goType is the name a stock server prints, "*core.SecretList".
+func NotAcceptableTransform(as schema.GroupVersionKind, isList bool, goType string) error {
+	verb := "is not a list"
+	if isList {
+		verb = "is a list"
+	}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable,
+		Message: fmt.Sprintf("you requested %s, but the requested object %s (%s)", as.Kind, verb, goType),
+	}}
+}
+
+// GoType names the type of a kind as a stock server prints it.
+func GoType(gvk schema.GroupVersionKind, custom, list bool) string {
+	suffix := ""
+	if list {
+		suffix = "List"
+	}
+	if custom {
+		return "*unstructured.Unstructured" + suffix
+	}
+	return "*" + internalPackage(gvk.Group) + "." + gvk.Kind + suffix
+}
+
+func unsupported(types []string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType, Reason: metav1.StatusReasonUnsupportedMediaType,
+		Message: "the body of the request was in an unknown format - accepted media types include: " + strings.Join(types, ", "),
+	}}
+}
+
+func routeError(code int32, reason metav1.StatusReason, message string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message, Details: &metav1.StatusDetails{},
+	}}
+}
