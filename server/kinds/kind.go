@@ -100,6 +100,17 @@ type Strategy struct {
 	// It may change opts.
 	Graceful func(ctx context.Context, obj Object, opts *metav1.DeleteOptions) (seconds int64, graceful bool)
 
+	// Terminate is told that obj was just marked for deletion, may change it (a
+	// namespace's phase), and says whether something of its own keeps it although
+	// metadata.finalizers is empty (spec.finalizers of a namespace). A kind that has
+	// it gets a deletionTimestamp without deletionGracePeriodSeconds. Asked again
+	// after each write of a terminating object: one that nothing keeps is removed.
+	Terminate func(obj Object) (held bool)
+
+	// DeleteAlso is the key of a storage whose object of the same namespace and
+	// name goes with this one ("endpoints", for services); absent is fine.
+	DeleteAlso string
+
 	// ResetFields are the field paths ("status") that a write through this
 	// endpoint cannot own.
 	ResetFields []string
@@ -111,9 +122,12 @@ type Strategy struct {
 
 // Allocator makes the extra writes that commit together with an object.
 type Allocator interface {
-	// Plan fills what obj asks to have allocated (obj, old may be nil for delete
-	// and create) and names the claims to take and to give back. A claim that is
-	// taken meanwhile makes the verb call Plan again.
+	// Plan fills what obj asks to have allocated (old is nil for create, obj for
+	// delete) and names the claims to take and to give back. The verbs call it
+	// after mutating admission and before PrepareForCreate or PrepareForUpdate; its
+	// errors are API statuses. A claim that is taken meanwhile makes the verb call
+	// Plan again, with an object as it was before the first call. With dryRun the
+	// claims are named all the same and the verb drops them.
 	Plan(ctx context.Context, obj, old Object, claims Claims, dryRun bool) (take, release []Claim, err error)
 }
 
@@ -161,6 +175,21 @@ type Columns struct {
 	Definitions []metav1.TableColumnDefinition
 	// Cells returns one value a column. now resolves ages.
 	Cells func(obj Object, now time.Time) []any
+}
+
+type requestedAs struct{}
+
+// WithRequested notes in ctx as which resource a client addressed the storage;
+// the verbs do so before they call a Strategy.
+func WithRequested(ctx context.Context, r *Resource) context.Context {
+	return context.WithValue(ctx, requestedAs{}, r)
+}
+
+// Requested is the resource that the client addressed, or nil. Few rules depend
+// on it: events are checked more strictly under their newer name.
+func Requested(ctx context.Context) *Resource {
+	r, _ := ctx.Value(requestedAs{}).(*Resource)
+	return r
 }
 
 // GVK, GVR and GroupResource name the resource.
