@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/core"
 	"github.com/rowlock/rowlock/server/kinds/pods"
 )
 
@@ -17,16 +18,17 @@ func (c Config) coreV1(events *kinds.Storage) []*kinds.Resource {
 			Plural: "componentstatuses", Kind: "ComponentStatus", ShortNames: []string{"cs"},
 			Verbs: []string{"get", "list"},
 			New:   object[corev1.ComponentStatus](), NewList: list[corev1.ComponentStatusList](),
+			Columns: core.ComponentStatusColumns,
 		},
 		&kinds.Resource{
 			Plural: "configmaps", Kind: "ConfigMap", Namespaced: true, ShortNames: []string{"cm"},
 			New: object[corev1.ConfigMap](), NewList: list[corev1.ConfigMapList](),
-			Storage: &kinds.Storage{},
+			Storage: &kinds.Storage{Strategy: core.ConfigMap}, Columns: core.ConfigMapColumns,
 		},
 		&kinds.Resource{
 			Plural: "endpoints", Kind: "Endpoints", Namespaced: true, ShortNames: []string{"ep"},
 			New: object[corev1.Endpoints](), NewList: list[corev1.EndpointsList](),
-			Storage: &kinds.Storage{},
+			Storage: &kinds.Storage{Strategy: core.Endpoints}, Columns: core.EndpointsColumns,
 		},
 		&kinds.Resource{
 			Plural: "events", Kind: "Event", Namespaced: true, ShortNames: []string{"ev"},
@@ -42,10 +44,10 @@ func (c Config) coreV1(events *kinds.Storage) []*kinds.Resource {
 			Plural: "namespaces", Kind: "Namespace", ShortNames: []string{"ns"},
 			Verbs: []string{"create", "delete", "get", "list", "patch", "update", "watch"},
 			New:   object[corev1.Namespace](), NewList: list[corev1.NamespaceList](),
-			Storage: &kinds.Storage{},
+			Storage: &kinds.Storage{Strategy: core.Namespace, Fields: core.NamespaceFields}, Columns: core.NamespaceColumns,
 			Subresources: []kinds.Subresource{
-				{Name: "finalize", Kind: "Namespace", Verbs: []string{"update"}, Update: &kinds.Strategy{}},
-				status("Namespace", kinds.Strategy{}),
+				{Name: "finalize", Kind: "Namespace", Verbs: []string{"update"}, Update: &core.NamespaceFinalize},
+				status("Namespace", core.NamespaceStatus),
 			},
 		},
 		&kinds.Resource{
@@ -73,7 +75,7 @@ func (c Config) coreV1(events *kinds.Storage) []*kinds.Resource {
 		&kinds.Resource{
 			Plural: "podtemplates", Kind: "PodTemplate", Namespaced: true,
 			New: object[corev1.PodTemplate](), NewList: list[corev1.PodTemplateList](),
-			Storage: &kinds.Storage{},
+			Storage: &kinds.Storage{Strategy: core.PodTemplate}, Columns: core.PodTemplateColumns,
 		},
 		&kinds.Resource{
 			Plural: "replicationcontrollers", Kind: "ReplicationController", Namespaced: true,
@@ -91,12 +93,12 @@ func (c Config) coreV1(events *kinds.Storage) []*kinds.Resource {
 		&kinds.Resource{
 			Plural: "secrets", Kind: "Secret", Namespaced: true,
 			New: object[corev1.Secret](), NewList: list[corev1.SecretList](),
-			Storage: &kinds.Storage{},
+			Storage: &kinds.Storage{Strategy: core.Secret, Fields: core.SecretFields}, Columns: core.SecretColumns,
 		},
 		&kinds.Resource{
 			Plural: "serviceaccounts", Kind: "ServiceAccount", Namespaced: true, ShortNames: []string{"sa"},
 			New: object[corev1.ServiceAccount](), NewList: list[corev1.ServiceAccountList](),
-			Storage: &kinds.Storage{},
+			Storage: &kinds.Storage{Strategy: core.ServiceAccount}, Columns: core.ServiceAccountColumns,
 			Subresources: []kinds.Subresource{
 				{Name: "token", Group: "authentication.k8s.io", Version: "v1", Kind: "TokenRequest", Verbs: createOnly()},
 			},

@@ -1,0 +1,150 @@
+package core
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	netutils "k8s.io/utils/net"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/rules"
+)
+
+// Endpoints is how Endpoints are written.
+var Endpoints = kinds.Strategy{
+	ValidateName:        apivalidation.NameIsDNSSubdomain,
+	Default:             defaults(defaultEndpoints),
+	Validate:            checks(validateEndpoints),
+	ValidateUpdate:      updateChecks(func(e, _ *corev1.Endpoints) field.ErrorList { return validateEndpoints(e) }),
+	CreateOnUpdate:      true,
+	UnconditionalUpdate: true,
+}
+
+// EndpointsColumns is their Table form.
+var EndpointsColumns = columns.Of(func(e *corev1.Endpoints, now time.Time) []any {
+	return []any{e.Name, endpointsCell(e), columns.Since(e.CreationTimestamp, now)}
+}, columns.Name(), columns.Text("Endpoints", corev1.Endpoints{}.SwaggerDoc()["subsets"]), columns.Age())
+
+// shownEndpoints bounds how many addresses the Table form lists.
+const shownEndpoints = 3
+
+func endpointsCell(e *corev1.Endpoints) string {
+	if len(e.Subsets) == 0 {
+		return "<none>"
+	}
+	var shown []string
+	count := 0
+	add := func(s string) {
+		if count++; count <= shownEndpoints {
+			shown = append(shown, s)
+		}
+	}
+	for i := range e.Subsets {
+		s := &e.Subsets[i]
+		if len(s.Ports) == 0 {
+			for _, a := range s.Addresses {
+				add(a.IP)
+			}
+		}
+		for _, p := range s.Ports {
+			for _, a := range s.Addresses {
+				add(net.JoinHostPort(a.IP, strconv.Itoa(int(p.Port))))
+			}
+		}
+	}
+	list := strings.Join(shown, ",")
+	if count > shownEndpoints {
+		return fmt.Sprintf("%s + %d more...", list, count-shownEndpoints)
+	}
+	return list
+}
+
+func defaultEndpoints(e *corev1.Endpoints) {
+	for i := range e.Subsets {
+		for j := range e.Subsets[i].Ports {
+			if p := &e.Subsets[i].Ports[j]; p.Protocol == "" {
+				p.Protocol = corev1.ProtocolTCP
+			}
+		}
+	}
+}
+
+func validateEndpoints(e *corev1.Endpoints) field.ErrorList {
+	var errs field.ErrorList
+	for i := range e.Subsets {
+		s, path := &e.Subsets[i], field.NewPath("subsets").Index(i)
+		if len(s.Addresses)+len(s.NotReadyAddresses) == 0 {
+			errs = append(errs, field.Required(path, "must specify `addresses` or `notReadyAddresses`"))
+		}
+		for j := range s.Addresses {
+			errs = append(errs, validateEndpointAddress(&s.Addresses[j], path.Child("addresses").Index(j))...)
+		}
+		for j := range s.NotReadyAddresses {
+			errs = append(errs, validateEndpointAddress(&s.NotReadyAddresses[j], path.Child("notReadyAddresses").Index(j))...)
+		}
+		for j := range s.Ports {
+			errs = append(errs, validateEndpointPort(&s.Ports[j], len(s.Ports) > 1, path.Child("ports").Index(j))...)
+		}
+	}
+	return errs
+}
+
+func validateEndpointAddress(a *corev1.EndpointAddress, path *field.Path) field.ErrorList {
+	errs := rules.IP(a.IP, path.Child("ip"))
+	if a.Hostname != "" {
+		errs = append(errs, rules.Label(a.Hostname, path.Child("hostname"))...)
+	}
+	if a.NodeName != nil {
+		errs = append(errs, rules.Subdomain(*a.NodeName, path.Child("nodeName"))...)
+	}
+	return append(errs, routableIP(a.IP, path.Child("ip"))...)
+}
+
+// routableIP checks that an address can be reached from elsewhere.
+func routableIP(address string, path *field.Path) field.ErrorList {
+	ip := netutils.ParseIPSloppy(address)
+	if ip == nil {
+		return field.ErrorList{field.Invalid(path, address, "must be a valid IP address")}
+	}
+	var errs field.ErrorList
+	refuse := func(is bool, message string) {
+		if is {
+			errs = append(errs, field.Invalid(path, address, message))
+		}
+	}
+	refuse(ip.IsUnspecified(), fmt.Sprintf("may not be unspecified (%v)", address))
+	refuse(ip.IsLoopback(), "may not be in the loopback range (127.0.0.0/8, ::1/128)")
+	refuse(ip.IsLinkLocalUnicast(), "may not be in the link-local range (169.254.0.0/16, fe80::/10)")
+	refuse(ip.IsLinkLocalMulticast(), "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")
+	return errs
+}
+
+func validateEndpointPort(p *corev1.EndpointPort, named bool, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if p.Name != "" {
+		errs = append(errs, rules.Label(p.Name, path.Child("name"))...)
+	} else if named {
+		errs = append(errs, field.Required(path.Child("name"), ""))
+	}
+	errs = append(errs, rules.Messages(path.Child("port"), p.Port, validation.IsValidPortNum(int(p.Port)))...)
+	errs = append(errs, validateProtocol(p.Protocol, path.Child("protocol"))...)
+	if p.AppProtocol != nil {
+		errs = append(errs, rules.QualifiedName(*p.AppProtocol, path.Child("appProtocol"))...)
+	}
+	return errs
+}
+
+func validateProtocol(p corev1.Protocol, path *field.Path) field.ErrorList {
+	if p == "" {
+		return field.ErrorList{field.Required(path, "")}
+	}
+	return rules.OneOf(p, path, corev1.ProtocolSCTP, corev1.ProtocolTCP, corev1.ProtocolUDP)
+}

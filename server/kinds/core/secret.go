@@ -1,0 +1,120 @@
+package core
+
+import (
+	"encoding/json"
+	"reflect"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/rules"
+)
+
+// Secret is how Secrets are written.
+var Secret = kinds.Strategy{
+	ValidateName:        apivalidation.NameIsDNSSubdomain,
+	Default:             defaults(defaultSecret),
+	Validate:            checks(validateSecret),
+	ValidateUpdate:      updateChecks(validateSecretUpdate),
+	UnconditionalUpdate: true,
+}
+
+// SecretFields are what Secrets are selected by.
+var SecretFields = []kinds.SelectableField{{Label: "type", Path: []string{"type"}}}
+
+// SecretColumns is their Table form.
+var SecretColumns = columns.Of(func(s *corev1.Secret, now time.Time) []any {
+	return []any{s.Name, string(s.Type), int64(len(s.Data)), columns.Since(s.CreationTimestamp, now)}
+}, columns.Name(), columns.Text("Type", corev1.Secret{}.SwaggerDoc()["type"]),
+	columns.Text("Data", corev1.Secret{}.SwaggerDoc()["data"]), columns.Age())
+
+// defaultSecret folds stringData, which is only ever written, into data.
+func defaultSecret(s *corev1.Secret) {
+	if len(s.StringData) > 0 && s.Data == nil {
+		s.Data = make(map[string][]byte, len(s.StringData))
+	}
+	for key, value := range s.StringData {
+		s.Data[key] = []byte(value)
+	}
+	s.StringData = nil
+	if s.Type == "" {
+		s.Type = corev1.SecretTypeOpaque
+	}
+}
+
+func validateSecret(s *corev1.Secret) field.ErrorList {
+	var errs field.ErrorList
+	path := field.NewPath("data")
+	size := 0
+	for _, key := range sorted(s.Data) {
+		errs = append(errs, dataKey(key, path)...)
+		size += len(s.Data[key])
+	}
+	if size > corev1.MaxSecretSize {
+		errs = append(errs, field.TooLong(path, "", corev1.MaxSecretSize))
+	}
+	return append(errs, validateSecretType(s, path)...)
+}
+
+// validateSecretType checks that a secret has what its type stands for.
+func validateSecretType(s *corev1.Secret, path *field.Path) field.ErrorList {
+	has := func(key string) bool {
+		_, ok := s.Data[key]
+		return ok
+	}
+	required := func(keys ...string) (errs field.ErrorList) {
+		for _, key := range keys {
+			if !has(key) {
+				errs = append(errs, field.Required(path.Key(key), ""))
+			}
+		}
+		return errs
+	}
+	switch s.Type {
+	case corev1.SecretTypeServiceAccountToken:
+		if s.Annotations[corev1.ServiceAccountNameKey] == "" {
+			return field.ErrorList{field.Required(metaPath.Child("annotations").Key(corev1.ServiceAccountNameKey), "")}
+		}
+	case corev1.SecretTypeDockercfg:
+		return append(required(corev1.DockerConfigKey), jsonContent(s, corev1.DockerConfigKey, path)...)
+	case corev1.SecretTypeDockerConfigJson:
+		return append(required(corev1.DockerConfigJsonKey), jsonContent(s, corev1.DockerConfigJsonKey, path)...)
+	case corev1.SecretTypeBasicAuth:
+		if !has(corev1.BasicAuthUsernameKey) && !has(corev1.BasicAuthPasswordKey) {
+			return required(corev1.BasicAuthUsernameKey, corev1.BasicAuthPasswordKey)
+		}
+	case corev1.SecretTypeSSHAuth:
+		if len(s.Data[corev1.SSHAuthPrivateKey]) == 0 {
+			return field.ErrorList{field.Required(path.Key(corev1.SSHAuthPrivateKey), "")}
+		}
+	case corev1.SecretTypeTLS:
+		return required(corev1.TLSCertKey, corev1.TLSPrivateKeyKey)
+	}
+	return nil
+}
+
+// jsonContent checks that a value, where there is one, is a JSON object. The error
+// does not show it.
+func jsonContent(s *corev1.Secret, key string, path *field.Path) field.ErrorList {
+	value, ok := s.Data[key]
+	if !ok {
+		return nil
+	}
+	if err := json.Unmarshal(value, &map[string]any{}); err != nil {
+		return field.ErrorList{field.Invalid(path.Key(key), "<secret contents redacted>", err.Error())}
+	}
+	return nil
+}
+
+func validateSecretUpdate(s, old *corev1.Secret) field.ErrorList {
+	errs := rules.Immutable(s.Type, old.Type, field.NewPath("type"))
+	if isTrue(old.Immutable) {
+		errs = append(errs, frozen("immutable", !isTrue(s.Immutable))...)
+		errs = append(errs, frozen("data", !reflect.DeepEqual(s.Data, old.Data))...)
+	}
+	return append(errs, validateSecret(s)...)
+}
