@@ -76,11 +76,11 @@ func defaultDaemonSet(obj kinds.Object) {
 		s.Type = appsv1.RollingUpdateDaemonSetStrategyType
 	}
 	if s.Type == appsv1.RollingUpdateDaemonSetStrategyType {
-		defaultTo(&s.RollingUpdate, appsv1.RollingUpdateDaemonSet{})
-		defaultTo(&s.RollingUpdate.MaxUnavailable, intstr.FromInt32(1))
-		defaultTo(&s.RollingUpdate.MaxSurge, intstr.FromInt32(0))
+		rules.DefaultTo(&s.RollingUpdate, appsv1.RollingUpdateDaemonSet{})
+		rules.DefaultTo(&s.RollingUpdate.MaxUnavailable, intstr.FromInt32(1))
+		rules.DefaultTo(&s.RollingUpdate.MaxSurge, intstr.FromInt32(0))
 	}
-	defaultTo(&d.Spec.RevisionHistoryLimit, 10)
+	rules.DefaultTo(&d.Spec.RevisionHistoryLimit, 10)
 }
 
 // templateGeneration counts changes of the template; it lives in an annotation.

@@ -77,17 +77,17 @@ func replicas(n *int32) int32 {
 
 func defaultDeployment(d *appsv1.Deployment) {
 	podspec.DefaultTemplate(&d.Spec.Template)
-	defaultTo(&d.Spec.Replicas, 1)
+	rules.DefaultTo(&d.Spec.Replicas, 1)
 	if d.Spec.Strategy.Type == "" {
 		d.Spec.Strategy.Type = appsv1.RollingUpdateDeploymentStrategyType
 	}
 	if d.Spec.Strategy.Type == appsv1.RollingUpdateDeploymentStrategyType {
-		defaultTo(&d.Spec.Strategy.RollingUpdate, appsv1.RollingUpdateDeployment{})
-		defaultTo(&d.Spec.Strategy.RollingUpdate.MaxUnavailable, intstr.FromString("25%"))
-		defaultTo(&d.Spec.Strategy.RollingUpdate.MaxSurge, intstr.FromString("25%"))
+		rules.DefaultTo(&d.Spec.Strategy.RollingUpdate, appsv1.RollingUpdateDeployment{})
+		rules.DefaultTo(&d.Spec.Strategy.RollingUpdate.MaxUnavailable, intstr.FromString("25%"))
+		rules.DefaultTo(&d.Spec.Strategy.RollingUpdate.MaxSurge, intstr.FromString("25%"))
 	}
-	defaultTo(&d.Spec.RevisionHistoryLimit, 10)
-	defaultTo(&d.Spec.ProgressDeadlineSeconds, 600)
+	rules.DefaultTo(&d.Spec.RevisionHistoryLimit, 10)
+	rules.DefaultTo(&d.Spec.ProgressDeadlineSeconds, 600)
 }
 
 func prepareDeployment(_ context.Context, obj kinds.Object) {

@@ -70,7 +70,7 @@ func replicaSetCells(r *appsv1.ReplicaSet, now time.Time) []any {
 func defaultReplicaSet(obj kinds.Object) {
 	r := obj.(*appsv1.ReplicaSet)
 	podspec.DefaultTemplate(&r.Spec.Template)
-	defaultTo(&r.Spec.Replicas, 1)
+	rules.DefaultTo(&r.Spec.Replicas, 1)
 }
 
 func prepareReplicaSet(_ context.Context, obj kinds.Object) {

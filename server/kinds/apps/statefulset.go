@@ -78,14 +78,14 @@ func defaultStatefulSet(obj kinds.Object) {
 	}
 	if s.UpdateStrategy.Type == "" {
 		s.UpdateStrategy.Type = appsv1.RollingUpdateStatefulSetStrategyType
-		defaultTo(&s.UpdateStrategy.RollingUpdate, appsv1.RollingUpdateStatefulSetStrategy{})
+		rules.DefaultTo(&s.UpdateStrategy.RollingUpdate, appsv1.RollingUpdateStatefulSetStrategy{})
 	}
 	if r := s.UpdateStrategy.RollingUpdate; r != nil {
 		if s.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType || r.Partition == nil {
-			defaultTo(&r.Partition, 0)
+			rules.DefaultTo(&r.Partition, 0)
 		}
 	}
-	defaultTo(&s.PersistentVolumeClaimRetentionPolicy, appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{})
+	rules.DefaultTo(&s.PersistentVolumeClaimRetentionPolicy, appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{})
 	retention := s.PersistentVolumeClaimRetentionPolicy
 	if retention.WhenDeleted == "" {
 		retention.WhenDeleted = appsv1.RetainPersistentVolumeClaimRetentionPolicyType
@@ -93,8 +93,8 @@ func defaultStatefulSet(obj kinds.Object) {
 	if retention.WhenScaled == "" {
 		retention.WhenScaled = appsv1.RetainPersistentVolumeClaimRetentionPolicyType
 	}
-	defaultTo(&s.Replicas, 1)
-	defaultTo(&s.RevisionHistoryLimit, 10)
+	rules.DefaultTo(&s.Replicas, 1)
+	rules.DefaultTo(&s.RevisionHistoryLimit, 10)
 	for i := range s.VolumeClaimTemplates {
 		defaultClaim(&s.VolumeClaimTemplates[i])
 	}
@@ -106,7 +106,7 @@ func defaultClaim(c *corev1.PersistentVolumeClaim) {
 	if c.Status.Phase == "" {
 		c.Status.Phase = corev1.ClaimPending
 	}
-	defaultTo(&c.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
+	rules.DefaultTo(&c.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
 }
 
 func prepareStatefulSet(_ context.Context, obj kinds.Object) {

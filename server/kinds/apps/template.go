@@ -82,9 +82,3 @@ func templateWarnings(t, old *corev1.PodTemplateSpec, changed bool) []string {
 	}
 	return podspec.Warnings(templatePath, t, old)
 }
-
-func defaultTo[T any](p **T, v T) {
-	if *p == nil {
-		*p = &v
-	}
-}

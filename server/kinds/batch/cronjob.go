@@ -86,9 +86,9 @@ func defaultCronJob(obj kinds.Object) {
 	if s.ConcurrencyPolicy == "" {
 		s.ConcurrencyPolicy = batchv1.AllowConcurrent
 	}
-	defaultTo(&s.Suspend, false)
-	defaultTo(&s.SuccessfulJobsHistoryLimit, 3)
-	defaultTo(&s.FailedJobsHistoryLimit, 1)
+	rules.DefaultTo(&s.Suspend, false)
+	rules.DefaultTo(&s.SuccessfulJobsHistoryLimit, 3)
+	rules.DefaultTo(&s.FailedJobsHistoryLimit, 1)
 }
 
 func prepareCronJob(_ context.Context, obj kinds.Object) {
@@ -148,7 +148,7 @@ func validateJobTemplate(s *batchv1.JobSpec, path *field.Path, o podspec.Options
 	if s.Selector != nil {
 		errs = append(errs, field.Invalid(path.Child("selector"), s.Selector, "`selector` will be auto-generated"))
 	}
-	if value(s.ManualSelector) {
+	if rules.Value(s.ManualSelector) {
 		errs = append(errs, field.NotSupported(path.Child("manualSelector"), s.ManualSelector, []string{"nil", "false"}))
 	}
 	return errs

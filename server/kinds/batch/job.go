@@ -120,40 +120,27 @@ func holds(j *batchv1.Job, t batchv1.JobConditionType) bool {
 	return false
 }
 
-func defaultTo[T any](p **T, v T) {
-	if *p == nil {
-		*p = &v
-	}
-}
-
-func value[T any](p *T) (v T) {
-	if p != nil {
-		v = *p
-	}
-	return v
-}
-
 func defaultJob(j *batchv1.Job) {
 	s := &j.Spec
 	podspec.DefaultTemplate(&s.Template)
 	if s.Completions == nil && s.Parallelism == nil {
-		defaultTo(&s.Completions, 1)
+		rules.DefaultTo(&s.Completions, 1)
 	}
-	defaultTo(&s.Parallelism, 1)
+	rules.DefaultTo(&s.Parallelism, 1)
 	if s.BackoffLimitPerIndex != nil {
-		defaultTo(&s.BackoffLimit, math.MaxInt32)
+		rules.DefaultTo(&s.BackoffLimit, math.MaxInt32)
 	}
-	defaultTo(&s.BackoffLimit, 6)
+	rules.DefaultTo(&s.BackoffLimit, 6)
 	labelJob(j)
-	defaultTo(&s.CompletionMode, batchv1.NonIndexedCompletion)
-	defaultTo(&s.Suspend, false)
-	defaultTo(&s.ManualSelector, false)
+	rules.DefaultTo(&s.CompletionMode, batchv1.NonIndexedCompletion)
+	rules.DefaultTo(&s.Suspend, false)
+	rules.DefaultTo(&s.ManualSelector, false)
 	defaultFailurePolicy(s.PodFailurePolicy)
 	replace := batchv1.TerminatingOrFailed
 	if s.PodFailurePolicy != nil {
 		replace = batchv1.Failed
 	}
-	defaultTo(&s.PodReplacementPolicy, replace)
+	rules.DefaultTo(&s.PodReplacementPolicy, replace)
 }
 
 func defaultFailurePolicy(p *batchv1.PodFailurePolicy) {
@@ -180,7 +167,7 @@ func prepareJob(_ context.Context, obj kinds.Object) {
 	j := obj.(*batchv1.Job)
 	j.Status = batchv1.JobStatus{}
 	j.Generation = 1
-	if !value(j.Spec.ManualSelector) {
+	if !rules.Value(j.Spec.ManualSelector) {
 		generateSelector(j)
 		labelJob(j)
 	}
@@ -199,7 +186,7 @@ func generateSelector(j *batchv1.Job) {
 	setMissing(labels, legacyUIDLabel, string(j.UID))
 	setMissing(labels, batchv1.ControllerUidLabel, string(j.UID))
 	j.Spec.Template.Labels = labels
-	defaultTo(&j.Spec.Selector, metav1.LabelSelector{})
+	rules.DefaultTo(&j.Spec.Selector, metav1.LabelSelector{})
 	match := maps.Clone(j.Spec.Selector.MatchLabels)
 	if match == nil {
 		match = map[string]string{}
@@ -238,7 +225,7 @@ func jobWarnings(_ context.Context, obj, before kinds.Object) []string {
 
 func specWarnings(path *field.Path, s, old *batchv1.JobSpec) []string {
 	var out []string
-	if value(s.CompletionMode) == batchv1.IndexedCompletion && value(s.Completions) > highCompletions && value(s.Parallelism) > highParallelism {
+	if rules.Value(s.CompletionMode) == batchv1.IndexedCompletion && rules.Value(s.Completions) > highCompletions && rules.Value(s.Parallelism) > highParallelism {
 		out = append(out, "In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, Kubernetes might not be able to track completedIndexes when a big number of indexes fail")
 	}
 	var template *corev1.PodTemplateSpec

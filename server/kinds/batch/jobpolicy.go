@@ -122,7 +122,7 @@ func validateSuccessPolicy(s *batchv1.JobSpec, path *field.Path) field.ErrorList
 		errs = append(errs, field.TooMany(list, n, maxPolicyRules))
 	}
 	for i := range s.SuccessPolicy.Rules {
-		errs = append(errs, validateSuccessRule(value(s.Completions), &s.SuccessPolicy.Rules[i], list.Index(i))...)
+		errs = append(errs, validateSuccessRule(rules.Value(s.Completions), &s.SuccessPolicy.Rules[i], list.Index(i))...)
 	}
 	return errs
 }

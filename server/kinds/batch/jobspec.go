@@ -43,7 +43,7 @@ func jobOptions(j, old *batchv1.Job) options {
 	return options{
 		template:      podspec.TemplateOptions(&j.Spec.Template, &old.Spec.Template),
 		keepSelector:  rules.SelectorInvalid(old.Spec.Selector),
-		movable:       value(old.Spec.Suspend) && old.Status.StartTime == nil,
+		movable:       rules.Value(old.Spec.Suspend) && old.Status.StartTime == nil,
 		plainLabelsOK: !name || !uid,
 	}
 }
@@ -72,10 +72,10 @@ func validateJobUpdate(_ context.Context, obj, before kinds.Object) field.ErrorL
 
 // Completions of an Indexed Job may change together with its parallelism.
 func validateCompletionsUpdate(s, old *batchv1.JobSpec, path *field.Path) field.ErrorList {
-	if value(s.CompletionMode) != batchv1.IndexedCompletion {
+	if rules.Value(s.CompletionMode) != batchv1.IndexedCompletion {
 		return rules.Immutable(s.Completions, old.Completions, path)
 	}
-	if rules.Same(s.Completions, old.Completions) || s.Completions == nil || *s.Completions == value(s.Parallelism) {
+	if rules.Same(s.Completions, old.Completions) || s.Completions == nil || *s.Completions == rules.Value(s.Parallelism) {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(path, s.Completions, fmt.Sprintf("can only be modified in tandem with %s", path.Root().Child("parallelism")))}
@@ -116,7 +116,7 @@ func withNodeAffinityOf(old, next *corev1.Affinity) *corev1.Affinity {
 func validateWholeJob(j *batchv1.Job, o options) field.ErrorList {
 	errs := validateGeneratedSelector(j, o)
 	errs = append(errs, validateSelectedSpec(&j.Spec, field.NewPath("spec"), o)...)
-	if value(j.Spec.CompletionMode) == batchv1.IndexedCompletion && value(j.Spec.Completions) > 0 {
+	if rules.Value(j.Spec.CompletionMode) == batchv1.IndexedCompletion && rules.Value(j.Spec.Completions) > 0 {
 		// Pods of an Indexed Job carry their index in their host name.
 		longest := fmt.Sprintf("%s-%d", j.Name, *j.Spec.Completions-1)
 		if len(validation.IsDNS1123Label(longest)) > 0 {
@@ -127,7 +127,7 @@ func validateWholeJob(j *batchv1.Job, o options) field.ErrorList {
 }
 
 func validateGeneratedSelector(j *batchv1.Job, o options) field.ErrorList {
-	if value(j.Spec.ManualSelector) || j.Spec.Selector == nil {
+	if rules.Value(j.Spec.ManualSelector) || j.Spec.Selector == nil {
 		return nil
 	}
 	var errs field.ErrorList
@@ -193,7 +193,7 @@ func validateJobSpec(s *batchv1.JobSpec, path *field.Path, o podspec.Options) fi
 		errs = append(errs, validateFailurePolicy(s, path.Child("podFailurePolicy"))...)
 	}
 	if p := s.SuccessPolicy; p != nil {
-		if value(s.CompletionMode) != batchv1.IndexedCompletion {
+		if rules.Value(s.CompletionMode) != batchv1.IndexedCompletion {
 			errs = append(errs, field.Invalid(path.Child("successPolicy"), rules.Shown(p), "requires indexed completion mode"))
 		} else {
 			errs = append(errs, validateSuccessPolicy(s, path.Child("successPolicy"))...)
@@ -230,27 +230,27 @@ func validateIndexed(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
 	if s.Completions == nil {
 		errs = append(errs, field.Required(path.Child("completions"), "when completion mode is Indexed"))
 	}
-	if value(s.Parallelism) > maxParallelism {
+	if rules.Value(s.Parallelism) > maxParallelism {
 		errs = append(errs, field.Invalid(path.Child("parallelism"), *s.Parallelism, fmt.Sprintf("must be less than or equal to %d when completion mode is Indexed", maxParallelism)))
 	}
 	failed := path.Child("maxFailedIndexes")
 	if s.Completions != nil && s.MaxFailedIndexes != nil && *s.MaxFailedIndexes > *s.Completions {
 		errs = append(errs, field.Invalid(failed, *s.MaxFailedIndexes, "must be less than or equal to completions"))
 	}
-	if value(s.MaxFailedIndexes) > maxFailed {
+	if rules.Value(s.MaxFailedIndexes) > maxFailed {
 		errs = append(errs, field.Invalid(failed, *s.MaxFailedIndexes, fmt.Sprintf("must be less than or equal to %d", maxFailed)))
 	}
-	if value(s.Completions) <= highCompletions || s.BackoffLimitPerIndex == nil {
+	if rules.Value(s.Completions) <= highCompletions || s.BackoffLimitPerIndex == nil {
 		return errs
 	}
 	if s.MaxFailedIndexes == nil {
 		errs = append(errs, field.Required(failed, fmt.Sprintf("must be specified when completions is above %d", highCompletions)))
 	}
 	narrow := fmt.Sprintf("must be less than or equal to %d when completions are above %d and used with backoff limit per index", highParallelism, highCompletions)
-	if value(s.Parallelism) > highParallelism {
+	if rules.Value(s.Parallelism) > highParallelism {
 		errs = append(errs, field.Invalid(path.Child("parallelism"), *s.Parallelism, narrow))
 	}
-	if value(s.MaxFailedIndexes) > highParallelism {
+	if rules.Value(s.MaxFailedIndexes) > highParallelism {
 		errs = append(errs, field.Invalid(failed, *s.MaxFailedIndexes, narrow))
 	}
 	return errs

@@ -169,7 +169,7 @@ func (c *statusChange) indexes() {
 			c.invalid("failedIndexes", *s.FailedIndexes, "error parsing failedIndexes: "+err.Error())
 		}
 	}
-	if completedChanged && s.CompletedIndexes != "" && value(spec.CompletionMode) != batchv1.IndexedCompletion {
+	if completedChanged && s.CompletedIndexes != "" && rules.Value(spec.CompletionMode) != batchv1.IndexedCompletion {
 		c.invalid("completedIndexes", s.CompletedIndexes, "cannot set non-empty completedIndexes when non-indexed completion mode")
 	}
 	if failedChanged && spec.BackoffLimitPerIndex == nil && s.FailedIndexes != nil {
@@ -184,7 +184,7 @@ func (c *statusChange) indexes() {
 
 func (c *statusChange) pods() {
 	s, old := &c.job.Status, &c.old.Status
-	if c.isFinished() && value(s.Terminating) > 0 && (c.finishedChanged() || !rules.Same(old.Terminating, s.Terminating)) {
+	if c.isFinished() && rules.Value(s.Terminating) > 0 && (c.finishedChanged() || !rules.Same(old.Terminating, s.Terminating)) {
 		c.invalid("terminating", *s.Terminating, "terminating>0 is invalid for finished job")
 	}
 	if s.Ready != nil && *s.Ready > s.Active && (!rules.Same(old.Ready, s.Ready) || old.Active != s.Active) {
@@ -217,14 +217,14 @@ func (c *statusChange) progress() {
 		c.invalid("failed", s.Failed, "cannot decrease the failed counter")
 	}
 	// An Indexed Job that is scaled down forgets successes.
-	elastic := value(spec.CompletionMode) == batchv1.IndexedCompletion && rules.Same(spec.Completions, spec.Parallelism)
+	elastic := rules.Value(spec.CompletionMode) == batchv1.IndexedCompletion && rules.Same(spec.Completions, spec.Parallelism)
 	if s.Succeeded < old.Succeeded && !elastic {
 		c.invalid("succeeded", s.Succeeded, "cannot decrease the succeeded counter")
 	}
 	if s.CompletionTime != nil && old.CompletionTime != nil && c.endChanged() {
 		c.invalid("completionTime", s.CompletionTime, "completionTime cannot be mutated")
 	}
-	if old.StartTime != nil && c.startChanged() && !value(spec.Suspend) {
+	if old.StartTime != nil && c.startChanged() && !rules.Value(spec.Suspend) {
 		c.required("startTime", "startTime cannot be removed for unsuspended job")
 	}
 	met, wasMet := c.is(batchv1.JobSuccessCriteriaMet), c.was(batchv1.JobSuccessCriteriaMet)

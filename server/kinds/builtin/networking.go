@@ -4,6 +4,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/networking"
 )
 
 func networkingV1() []*kinds.Resource {
@@ -11,18 +12,18 @@ func networkingV1() []*kinds.Resource {
 		&kinds.Resource{
 			Plural: "ingressclasses", Kind: "IngressClass",
 			New: object[networkingv1.IngressClass](), NewList: list[networkingv1.IngressClassList](),
-			Storage: &kinds.Storage{},
+			Storage: &kinds.Storage{Strategy: networking.IngressClass}, Columns: networking.IngressClassColumns,
 		},
 		&kinds.Resource{
 			Plural: "ingresses", Kind: "Ingress", Namespaced: true, ShortNames: []string{"ing"},
 			New: object[networkingv1.Ingress](), NewList: list[networkingv1.IngressList](),
-			Storage:      &kinds.Storage{},
-			Subresources: []kinds.Subresource{status("Ingress", kinds.Strategy{})},
+			Storage: &kinds.Storage{Strategy: networking.Ingress}, Columns: networking.IngressColumns,
+			Subresources: []kinds.Subresource{status("Ingress", networking.IngressStatus)},
 		},
 		&kinds.Resource{
 			Plural: "networkpolicies", Kind: "NetworkPolicy", Namespaced: true, ShortNames: []string{"netpol"},
 			New: object[networkingv1.NetworkPolicy](), NewList: list[networkingv1.NetworkPolicyList](),
-			Storage: &kinds.Storage{},
+			Storage: &kinds.Storage{Strategy: networking.NetworkPolicy}, Columns: networking.NetworkPolicyColumns,
 		},
 	)
 }

@@ -4,6 +4,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/policy"
 )
 
 func policyV1() []*kinds.Resource {
@@ -11,8 +12,8 @@ func policyV1() []*kinds.Resource {
 		&kinds.Resource{
 			Plural: "poddisruptionbudgets", Kind: "PodDisruptionBudget", Namespaced: true, ShortNames: []string{"pdb"},
 			New: object[policyv1.PodDisruptionBudget](), NewList: list[policyv1.PodDisruptionBudgetList](),
-			Storage:      &kinds.Storage{},
-			Subresources: []kinds.Subresource{status("PodDisruptionBudget", kinds.Strategy{})},
+			Storage: &kinds.Storage{Strategy: policy.PodDisruptionBudget}, Columns: policy.PodDisruptionBudgetColumns,
+			Subresources: []kinds.Subresource{status("PodDisruptionBudget", policy.PodDisruptionBudgetStatus)},
 		},
 	)
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	netutils "k8s.io/utils/net"
 )
 
 // Same reports whether two API values mean the same: empty and absent are equal,
@@ -169,13 +170,33 @@ func PathSegment(name string, prefix bool) []string {
 	return nil
 }
 
-// IP checks an address leniently, as fields that predate the strict rule do.
-func IP(v string, path *field.Path) field.ErrorList {
-	return validation.IsValidIP(path, v)
+// IP checks an address as strictly as new addresses are.
+func IP(v string, path *field.Path) field.ErrorList { return validation.IsValidIP(path, v) }
+
+// IsIP reports whether a text is an address, leading zeros tolerated.
+func IsIP(v string) bool { return netutils.ParseIPSloppy(v) != nil }
+
+// CIDR reads a network as leniently as fields that predate the strict rule do;
+// errs say why it is none.
+func CIDR(v string, path *field.Path) (network *net.IPNet, errs field.ErrorList) {
+	_, network, err := netutils.ParseCIDRSloppy(v)
+	if err != nil {
+		return nil, field.ErrorList{field.Invalid(path, v, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)")}
+	}
+	return network, nil
 }
 
-// CIDR reads a network; leading zeros and host bits are tolerated as before.
-func CIDR(v string) (*net.IPNet, error) {
-	_, n, err := net.ParseCIDR(v)
-	return n, err
+// DefaultTo sets what is absent.
+func DefaultTo[T any](p **T, v T) {
+	if *p == nil {
+		*p = &v
+	}
+}
+
+// Value is what a pointer points to, or the zero value.
+func Value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
 }

@@ -1,0 +1,328 @@
+// Package networking says how Ingresses, IngressClasses and NetworkPolicies behave.
+package networking
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/rules"
+)
+
+// classAnnotation is the older way to name the class of an Ingress.
+const classAnnotation = "kubernetes.io/ingress.class"
+
+// Ingress is how Ingresses are written.
+var Ingress = kinds.Strategy{
+	ValidateName:        apivalidation.NameIsDNSSubdomain,
+	PrepareForCreate:    prepareIngress,
+	PrepareForUpdate:    prepareIngressUpdate,
+	Validate:            validateIngress,
+	ValidateUpdate:      validateIngressUpdate,
+	Warnings:            ingressWarnings,
+	UnconditionalUpdate: true,
+	ResetFields:         []string{"status"},
+}
+
+// IngressStatus is how their status is written.
+var IngressStatus = kinds.Strategy{
+	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
+		i, old := obj.(*networkingv1.Ingress), before.(*networkingv1.Ingress)
+		i.Spec = old.Spec
+		i.Generation = old.Generation
+	},
+	ValidateUpdate: validateIngressStatus,
+	ResetFields:    []string{"spec"},
+}
+
+// IngressColumns is their Table form.
+var IngressColumns = columns.Of(ingressCells,
+	columns.Name(),
+	columns.Text("Class", "The name of the IngressClass resource that should be used for additional configuration"),
+	columns.Text("Hosts", "Hosts that incoming requests are matched against before the ingress rule"),
+	columns.Text("Address", "Address is a list containing ingress points for the load-balancer"),
+	columns.Text("Ports", "Ports of TLS configurations that open"),
+	columns.Age(),
+)
+
+func ingressCells(i *networkingv1.Ingress, now time.Time) []any {
+	class := "<none>"
+	if i.Spec.IngressClassName != nil {
+		class = *i.Spec.IngressClassName
+	}
+	ports := "80"
+	if len(i.Spec.TLS) > 0 {
+		ports = "80, 443"
+	}
+	var addresses []string
+	for _, a := range i.Status.LoadBalancer.Ingress {
+		if a.IP != "" {
+			addresses = append(addresses, a.IP)
+		} else if a.Hostname != "" {
+			addresses = append(addresses, a.Hostname)
+		}
+	}
+	slices.Sort(addresses)
+	return []any{
+		i.Name, class, hosts(i.Spec.Rules), strings.Join(slices.Compact(addresses), ","), ports,
+		columns.Since(i.CreationTimestamp, now),
+	}
+}
+
+// hosts lists the first three hosts of the rules.
+func hosts(list []networkingv1.IngressRule) string {
+	const most = 3
+	var shown []string
+	more := false
+	for i := range list {
+		if len(shown) == most {
+			more = true
+			break
+		}
+		if list[i].Host != "" {
+			shown = append(shown, list[i].Host)
+		}
+	}
+	switch {
+	case len(shown) == 0:
+		return "*"
+	case more:
+		return fmt.Sprintf("%s + %d more...", strings.Join(shown, ","), len(list)-most)
+	default:
+		return strings.Join(shown, ",")
+	}
+}
+
+func prepareIngress(_ context.Context, obj kinds.Object) {
+	i := obj.(*networkingv1.Ingress)
+	i.Status = networkingv1.IngressStatus{}
+	i.Generation = 1
+}
+
+func prepareIngressUpdate(_ context.Context, obj, before kinds.Object) {
+	i, old := obj.(*networkingv1.Ingress), before.(*networkingv1.Ingress)
+	i.Status = old.Status
+	i.Generation = old.Generation
+	if !rules.Same(i.Spec, old.Spec) {
+		i.Generation++
+	}
+}
+
+// leniency keeps old Ingresses writable that break rules made after them.
+type leniency struct {
+	secretName   bool // names of TLS secrets
+	wildcardRule bool // rules of wildcard hosts
+}
+
+func validateIngress(_ context.Context, obj kinds.Object) field.ErrorList {
+	i := obj.(*networkingv1.Ingress)
+	errs := validateIngressSpec(&i.Spec, leniency{})
+	if class, ok := i.Annotations[classAnnotation]; ok && i.Spec.IngressClassName != nil && class != *i.Spec.IngressClassName {
+		errs = append(errs, field.Invalid(field.NewPath("annotations").Child(classAnnotation), class, "must match `ingressClassName` when both are specified"))
+	}
+	return errs
+}
+
+func validateIngressUpdate(_ context.Context, obj, before kinds.Object) field.ErrorList {
+	old := before.(*networkingv1.Ingress)
+	var l leniency
+	for i := range old.Spec.TLS {
+		l.secretName = l.secretName || len(secretNameFaults(old.Spec.TLS[i].SecretName)) > 0
+	}
+	for i := range old.Spec.Rules {
+		r := &old.Spec.Rules[i]
+		l.wildcardRule = l.wildcardRule || strings.Contains(r.Host, "*") && len(validateHTTP(r.HTTP, nil)) > 0
+	}
+	return validateIngressSpec(&obj.(*networkingv1.Ingress).Spec, l)
+}
+
+func validateIngressSpec(s *networkingv1.IngressSpec, l leniency) field.ErrorList {
+	p := field.NewPath("spec")
+	var errs field.ErrorList
+	if len(s.Rules) == 0 && s.DefaultBackend == nil {
+		errs = append(errs, field.Invalid(p, rules.Shown(s.Rules), "either `defaultBackend` or `rules` must be specified"))
+	}
+	if s.DefaultBackend != nil {
+		errs = append(errs, validateBackend(s.DefaultBackend, p.Child("defaultBackend"))...)
+	}
+	for i := range s.Rules {
+		errs = append(errs, validateRule(&s.Rules[i], p.Child("rules").Index(i), l)...)
+	}
+	for i := range s.TLS {
+		errs = append(errs, validateTLS(&s.TLS[i], p.Child("tls").Index(i), l)...)
+	}
+	if class := s.IngressClassName; class != nil {
+		errs = append(errs, rules.Subdomain(*class, p.Child("ingressClassName"))...)
+	}
+	return errs
+}
+
+// validateHost checks a host name; the first label may be a wildcard.
+func validateHost(host string, p *field.Path) field.ErrorList {
+	if strings.Contains(host, "*") {
+		return rules.Messages(p, host, validation.IsWildcardDNS1123Subdomain(host))
+	}
+	return rules.Subdomain(host, p)
+}
+
+func validateTLS(t *networkingv1.IngressTLS, p *field.Path, l leniency) field.ErrorList {
+	var errs field.ErrorList
+	for i, host := range t.Hosts {
+		errs = append(errs, validateHost(host, p.Child("hosts").Index(i))...)
+	}
+	if !l.secretName {
+		errs = append(errs, rules.Messages(p.Child("secretName"), t.SecretName, secretNameFaults(t.SecretName))...)
+	}
+	return errs
+}
+
+func secretNameFaults(name string) []string {
+	if name == "" {
+		return nil
+	}
+	return apivalidation.NameIsDNSSubdomain(name, false)
+}
+
+func validateRule(r *networkingv1.IngressRule, p *field.Path, l leniency) field.ErrorList {
+	var errs field.ErrorList
+	if r.Host != "" {
+		if rules.IsIP(r.Host) {
+			errs = append(errs, field.Invalid(p.Child("host"), r.Host, "must be a DNS name, not an IP address"))
+		}
+		errs = append(errs, validateHost(r.Host, p.Child("host"))...)
+	}
+	if l.wildcardRule && strings.Contains(r.Host, "*") {
+		return errs
+	}
+	return append(errs, validateHTTP(r.HTTP, p.Child("http"))...)
+}
+
+func validateHTTP(h *networkingv1.HTTPIngressRuleValue, p *field.Path) field.ErrorList {
+	if h == nil {
+		return nil
+	}
+	p = p.Child("paths")
+	if len(h.Paths) == 0 {
+		return field.ErrorList{field.Required(p, "")}
+	}
+	var errs field.ErrorList
+	for i := range h.Paths {
+		errs = append(errs, validateHTTPPath(&h.Paths[i], p.Index(i))...)
+	}
+	return errs
+}
+
+func validateHTTPPath(h *networkingv1.HTTPIngressPath, p *field.Path) field.ErrorList {
+	if h.PathType == nil {
+		return field.ErrorList{field.Required(p.Child("pathType"), "pathType must be specified")}
+	}
+	var errs field.ErrorList
+	absolute := strings.HasPrefix(h.Path, "/")
+	switch *h.PathType {
+	case networkingv1.PathTypeExact, networkingv1.PathTypePrefix:
+		if !absolute {
+			errs = append(errs, field.Invalid(p.Child("path"), h.Path, "must be an absolute path"))
+		}
+		for _, part := range []string{"//", "/./", "/../", "%2f", "%2F"} {
+			if strings.Contains(h.Path, part) {
+				errs = append(errs, field.Invalid(p.Child("path"), h.Path, fmt.Sprintf("must not contain '%s'", part)))
+			}
+		}
+		for _, end := range []string{"/..", "/."} {
+			if strings.HasSuffix(h.Path, end) {
+				errs = append(errs, field.Invalid(p.Child("path"), h.Path, fmt.Sprintf("cannot end with '%s'", end)))
+			}
+		}
+	case networkingv1.PathTypeImplementationSpecific:
+		if h.Path != "" && !absolute {
+			errs = append(errs, field.Invalid(p.Child("path"), h.Path, "must be an absolute path"))
+		}
+	default:
+		errs = append(errs, field.NotSupported(p.Child("pathType"), *h.PathType,
+			[]networkingv1.PathType{networkingv1.PathTypeExact, networkingv1.PathTypeImplementationSpecific, networkingv1.PathTypePrefix}))
+	}
+	return append(errs, validateBackend(&h.Backend, p.Child("backend"))...)
+}
+
+func validateBackend(b *networkingv1.IngressBackend, p *field.Path) field.ErrorList {
+	switch {
+	case b.Resource != nil && b.Service != nil:
+		return field.ErrorList{field.Invalid(p, "", "cannot set both resource and service backends")}
+	case b.Resource != nil:
+		return validateReference(b.Resource, p.Child("resource"))
+	case b.Service == nil:
+		return field.ErrorList{field.Invalid(p, "", "resource or service backend is required")}
+	}
+	var errs field.ErrorList
+	service := p.Child("service")
+	if b.Service.Name == "" {
+		errs = append(errs, field.Required(service.Child("name"), ""))
+	} else {
+		errs = append(errs, rules.ServiceLabel(b.Service.Name, service.Child("name"))...)
+	}
+	switch port := b.Service.Port; {
+	case port.Name != "" && port.Number != 0:
+		errs = append(errs, field.Invalid(p, "", "cannot set both port name & port number"))
+	case port.Name != "":
+		errs = append(errs, rules.Messages(service.Child("port", "name"), port.Name, validation.IsValidPortName(port.Name))...)
+	case port.Number != 0:
+		errs = append(errs, rules.Messages(service.Child("port", "number"), port.Number, validation.IsValidPortNum(int(port.Number)))...)
+	default:
+		errs = append(errs, field.Required(p, "port name or number is required"))
+	}
+	return errs
+}
+
+func validateReference(r *corev1.TypedLocalObjectReference, p *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if r.APIGroup != nil {
+		errs = append(errs, rules.Subdomain(*r.APIGroup, p.Child("apiGroup"))...)
+	}
+	errs = append(errs, validateSegment(r.Kind, "kind", p)...)
+	return append(errs, validateSegment(r.Name, "name", p)...)
+}
+
+func validateSegment(v, name string, p *field.Path) field.ErrorList {
+	if v == "" {
+		return field.ErrorList{field.Required(p.Child(name), name+" is required")}
+	}
+	return rules.Messages(p.Child(name), v, path.IsValidPathSegmentName(v))
+}
+
+func validateIngressStatus(_ context.Context, obj, _ kinds.Object) field.ErrorList {
+	var errs field.ErrorList
+	p := field.NewPath("status", "loadBalancer", "ingress")
+	for i, a := range obj.(*networkingv1.Ingress).Status.LoadBalancer.Ingress {
+		if a.IP != "" && !rules.IsIP(a.IP) {
+			errs = append(errs, field.Invalid(p.Index(i).Child("ip"), a.IP, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"))
+		}
+		if a.Hostname == "" {
+			continue
+		}
+		name := p.Index(i).Child("hostname")
+		errs = append(errs, rules.Subdomain(a.Hostname, name)...)
+		if rules.IsIP(a.Hostname) {
+			errs = append(errs, field.Invalid(name, a.Hostname, "must be a DNS name, not an IP address"))
+		}
+	}
+	return errs
+}
+
+func ingressWarnings(_ context.Context, obj, before kinds.Object) []string {
+	i := obj.(*networkingv1.Ingress)
+	if _, ok := i.Annotations[classAnnotation]; !ok || before != nil || i.Spec.IngressClassName != nil {
+		return nil
+	}
+	return []string{fmt.Sprintf("annotation %q is deprecated, please use 'spec.ingressClassName' instead", classAnnotation)}
+}

@@ -1,0 +1,104 @@
+package networking
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/rules"
+)
+
+const (
+	maxController  = 250
+	scopeCluster   = networkingv1.IngressClassParametersReferenceScopeCluster
+	scopeNamespace = networkingv1.IngressClassParametersReferenceScopeNamespace
+)
+
+// IngressClass is how IngressClasses are written.
+var IngressClass = kinds.Strategy{
+	ValidateName: apivalidation.NameIsDNSSubdomain,
+	Default: func(obj kinds.Object) {
+		if p := obj.(*networkingv1.IngressClass).Spec.Parameters; p != nil {
+			rules.DefaultTo(&p.Scope, scopeCluster)
+		}
+	},
+	PrepareForCreate: func(_ context.Context, obj kinds.Object) { obj.SetGeneration(1) },
+	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
+		c, old := obj.(*networkingv1.IngressClass), before.(*networkingv1.IngressClass)
+		c.Generation = old.Generation
+		if !rules.Same(c.Spec, old.Spec) {
+			c.Generation++
+		}
+	},
+	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
+		return validateIngressClass(&obj.(*networkingv1.IngressClass).Spec)
+	},
+	ValidateUpdate: func(_ context.Context, obj, before kinds.Object) field.ErrorList {
+		c, old := obj.(*networkingv1.IngressClass), before.(*networkingv1.IngressClass)
+		errs := rules.Immutable(c.Spec.Controller, old.Spec.Controller, field.NewPath("spec", "controller"))
+		return append(errs, validateIngressClass(&c.Spec)...)
+	},
+	UnconditionalUpdate: true,
+}
+
+// IngressClassColumns is their Table form.
+var IngressClassColumns = columns.Of(ingressClassCells,
+	columns.Name(),
+	columns.Text("Controller", "Controller that is responsible for handling this class"),
+	columns.Text("Parameters", "A reference to a resource with additional parameters"),
+	columns.Age(),
+)
+
+func ingressClassCells(c *networkingv1.IngressClass, now time.Time) []any {
+	parameters := "<none>"
+	if p := c.Spec.Parameters; p != nil {
+		parameters = p.Kind
+		if p.APIGroup != nil {
+			parameters += "." + *p.APIGroup
+		}
+		parameters += "/" + p.Name
+	}
+	return []any{c.Name, c.Spec.Controller, parameters, columns.Since(c.CreationTimestamp, now)}
+}
+
+func validateIngressClass(s *networkingv1.IngressClassSpec) field.ErrorList {
+	p := field.NewPath("spec")
+	var errs field.ErrorList
+	if len(s.Controller) > maxController {
+		errs = append(errs, field.TooLong(p.Child("controller"), "", maxController))
+	}
+	errs = append(errs, validation.IsDomainPrefixedPath(p.Child("controller"), s.Controller)...)
+	if s.Parameters != nil {
+		errs = append(errs, validateParameters(s.Parameters, p.Child("parameters"))...)
+	}
+	return errs
+}
+
+func validateParameters(r *networkingv1.IngressClassParametersReference, p *field.Path) field.ErrorList {
+	errs := validateReference(&corev1.TypedLocalObjectReference{APIGroup: r.APIGroup, Kind: r.Kind, Name: r.Name}, p)
+	if r.Scope == nil {
+		return append(errs, field.Required(p.Child("scope"), ""))
+	}
+	namespace := p.Child("namespace")
+	switch *r.Scope {
+	case scopeNamespace:
+		if r.Namespace == nil {
+			return append(errs, field.Required(namespace, "`parameters.scope` is set to 'Namespace'"))
+		}
+		return append(errs, rules.Messages(namespace, *r.Namespace, apivalidation.ValidateNamespaceName(*r.Namespace, false))...)
+	case scopeCluster:
+		if r.Namespace != nil {
+			errs = append(errs, field.Forbidden(namespace, "`parameters.scope` is set to 'Cluster'"))
+		}
+		return errs
+	default:
+		return append(errs, field.NotSupported(p.Child("scope"), *r.Scope, []string{scopeCluster, scopeNamespace}))
+	}
+}

@@ -1,0 +1,107 @@
+// Package policy says how PodDisruptionBudgets behave.
+package policy
+
+import (
+	"context"
+	"time"
+
+	policyv1 "k8s.io/api/policy/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/rules"
+)
+
+// PodDisruptionBudget is how PodDisruptionBudgets are written.
+var PodDisruptionBudget = kinds.Strategy{
+	ValidateName: apivalidation.NameIsDNSSubdomain,
+	PrepareForCreate: func(_ context.Context, obj kinds.Object) {
+		b := obj.(*policyv1.PodDisruptionBudget)
+		b.Status = policyv1.PodDisruptionBudgetStatus{}
+		b.Generation = 1
+	},
+	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
+		b, old := obj.(*policyv1.PodDisruptionBudget), before.(*policyv1.PodDisruptionBudget)
+		b.Status = old.Status
+		b.Generation = old.Generation
+		if !rules.Same(b.Spec, old.Spec) {
+			b.Generation++
+		}
+	},
+	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
+		return validateBudget(&obj.(*policyv1.PodDisruptionBudget).Spec, false)
+	},
+	ValidateUpdate: func(_ context.Context, obj, before kinds.Object) field.ErrorList {
+		b, old := obj.(*policyv1.PodDisruptionBudget), before.(*policyv1.PodDisruptionBudget)
+		return validateBudget(&b.Spec, rules.SelectorInvalid(old.Spec.Selector))
+	},
+	ResetFields: []string{"status"},
+}
+
+// PodDisruptionBudgetStatus is how their status is written.
+var PodDisruptionBudgetStatus = kinds.Strategy{
+	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
+		b, old := obj.(*policyv1.PodDisruptionBudget), before.(*policyv1.PodDisruptionBudget)
+		b.Spec = old.Spec
+		b.Generation = old.Generation
+	},
+	ValidateUpdate: validateBudgetStatus,
+	ResetFields:    []string{"spec"},
+}
+
+// PodDisruptionBudgetColumns is their Table form.
+var PodDisruptionBudgetColumns = columns.Of(
+	func(b *policyv1.PodDisruptionBudget, now time.Time) []any {
+		return []any{
+			b.Name, bound(b.Spec.MinAvailable), bound(b.Spec.MaxUnavailable),
+			int64(b.Status.DisruptionsAllowed), columns.Since(b.CreationTimestamp, now),
+		}
+	},
+	columns.Name(),
+	columns.Text("Min Available", "The minimum number of pods that must be available."),
+	columns.Text("Max Unavailable", "The maximum number of pods that may be unavailable."),
+	columns.Number("Allowed Disruptions", "Calculated number of pods that may be disrupted at this time."),
+	columns.Age(),
+)
+
+func bound(v *intstr.IntOrString) string {
+	if v == nil {
+		return "N/A"
+	}
+	return v.String()
+}
+
+func validateBudget(s *policyv1.PodDisruptionBudgetSpec, keepInvalid bool) field.ErrorList {
+	p := field.NewPath("spec")
+	var errs field.ErrorList
+	if s.MinAvailable != nil && s.MaxUnavailable != nil {
+		errs = append(errs, field.Invalid(p, rules.Shown(s), "minAvailable and maxUnavailable cannot be both set"))
+	}
+	errs = append(errs, validateBound(s.MinAvailable, p.Child("minAvailable"))...)
+	errs = append(errs, validateBound(s.MaxUnavailable, p.Child("maxUnavailable"))...)
+	errs = append(errs, rules.LooseSelector(s.Selector, keepInvalid, p.Child("selector"))...)
+	if u := s.UnhealthyPodEvictionPolicy; u != nil {
+		errs = append(errs, rules.OneOf(*u, p.Child("unhealthyPodEvictionPolicy"), policyv1.AlwaysAllow, policyv1.IfHealthyBudget)...)
+	}
+	return errs
+}
+
+func validateBound(v *intstr.IntOrString, p *field.Path) field.ErrorList {
+	if v == nil {
+		return nil
+	}
+	return append(rules.IntOrPercent(*v, p), rules.AtMostAll(*v, p)...)
+}
+
+func validateBudgetStatus(_ context.Context, obj, _ kinds.Object) field.ErrorList {
+	s, p := &obj.(*policyv1.PodDisruptionBudget).Status, field.NewPath("status")
+	errs := metavalidation.ValidateConditions(s.Conditions, p.Child("conditions"))
+	errs = append(errs, rules.NotNegative(s.DisruptionsAllowed, p.Child("disruptionsAllowed"))...)
+	errs = append(errs, rules.NotNegative(s.CurrentHealthy, p.Child("currentHealthy"))...)
+	errs = append(errs, rules.NotNegative(s.DesiredHealthy, p.Child("desiredHealthy"))...)
+	return append(errs, rules.NotNegative(s.ExpectedPods, p.Child("expectedPods"))...)
+}
