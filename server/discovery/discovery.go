@@ -1,0 +1,223 @@
+// Package discovery tells clients what the server serves: groups, versions and
+// resources, one document each or all in one, and the release.
+//
+// It promises: documents follow the catalogue, are computed once a change of it,
+// and are served as bytes.
+package discovery
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
+
+	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+// Config is what discovery needs. All fields but Address are required.
+type Config struct {
+	Catalogue *kinds.Catalogue
+	// Codecs are the forms that documents are served in, the first one where a
+	// client asks for none.
+	Codecs []codecs.Codec
+	// Address is where clients reach the server, host:port.
+	Address string
+	// Version is the answer to /version.
+	Version version.Info
+	// Fail writes an error as the client asked for.
+	Fail func(w http.ResponseWriter, r *http.Request, err error)
+}
+
+// Handler serves /api, /apis and /version and the documents of groups and
+// versions below them. It does not know paths of resources.
+type Handler struct {
+	config  Config
+	types   []string
+	codecs  map[string]codecs.Codec
+	core    *document
+	version []byte
+
+	mu      sync.Mutex // held while documents are made
+	current *documents
+}
+
+// New makes a Handler.
+func New(c Config) (*Handler, error) {
+	h := &Handler{config: c, codecs: make(map[string]codecs.Codec, len(c.Codecs))}
+	for _, codec := range c.Codecs {
+		h.types = append(h.types, codec.MediaType())
+		h.codecs[codec.MediaType()] = codec
+	}
+	versions := &metav1.APIVersions{
+		TypeMeta: metav1.TypeMeta{Kind: "APIVersions"},
+		Versions: []string{"v1"},
+		ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{
+			{ClientCIDR: "0.0.0.0/0", ServerAddress: c.Address},
+		},
+	}
+	h.core = newDocument(versions)
+	var err error
+	if h.version, err = encodeVersion(c.Version); err != nil {
+		return nil, err
+	}
+	_, err = h.documents()
+	return h, err
+}
+
+// documents are those of the catalogue as it is now.
+func (h *Handler) documents() (*documents, error) {
+	resources, generation := h.config.Catalogue.Snapshot()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.current != nil && h.current.generation >= generation {
+		return h.current, nil
+	}
+	d, err := describe(resources)
+	if err != nil {
+		return nil, err
+	}
+	d.generation = generation
+	h.current = d
+	return d, nil
+}
+
+// Serves reports whether a path is one of discovery's: "/api" to "/api/v1",
+// "/apis" to "/apis/apps/v1", "/version", each with or without a slash at the end.
+func Serves(path string) bool {
+	parts := split(path)
+	switch parts[0] {
+	case "version":
+		return len(parts) == 1
+	case "api":
+		return len(parts) <= 2
+	case "apis":
+		return len(parts) <= 3
+	}
+	return false
+}
+
+// split cuts a path into its parts; there is always a first one.
+func split(path string) []string {
+	return strings.Split(strings.TrimSuffix(strings.TrimPrefix(path, "/"), "/"), "/")
+}
+
+// ServeHTTP answers a path that Serves knows.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	d, err := h.documents()
+	if err != nil {
+		h.config.Fail(w, r, err)
+		return
+	}
+	parts := split(r.URL.Path)
+	switch {
+	case !Serves(r.URL.Path):
+		http.NotFound(w, r)
+	case parts[0] == "version":
+		h.serveVersion(w, r)
+	case parts[0] == "api" && len(parts) == 1:
+		h.serveRoot(w, r, d.legacy, h.core, true)
+	case parts[0] == "api":
+		h.serveVersionDocument(w, r, d, schema.GroupVersion{Version: parts[1]})
+	case len(parts) == 1:
+		h.serveRoot(w, r, d.named, d.list, false)
+	case d.groups[parts[1]] == nil:
+		http.NotFound(w, r)
+	case len(parts) == 2:
+		h.serve(w, r, d.groups[parts[1]], false)
+	default:
+		h.serveVersionDocument(w, r, d, schema.GroupVersion{Group: parts[1], Version: parts[2]})
+	}
+}
+
+// serveVersionDocument lists the resources of a group version. Custom groups do
+// not look at the method, and have no Status for versions that are not there.
+func (h *Handler) serveVersionDocument(w http.ResponseWriter, r *http.Request, d *documents, gv schema.GroupVersion) {
+	custom := d.custom[gv.Group]
+	doc := d.versions[gv]
+	switch {
+	case doc == nil && custom:
+		http.NotFound(w, r)
+	case doc == nil:
+		h.config.Fail(w, r, bare(http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource"))
+	default:
+		h.serve(w, r, doc, !custom)
+	}
+}
+
+// serveRoot answers with all groups in one document where the client takes that.
+func (h *Handler) serveRoot(w http.ResponseWriter, r *http.Request, all *aggregated, plain *document, route bool) {
+	if route && r.Method != http.MethodGet {
+		h.notAllowed(w, r)
+		return
+	}
+	f, err := codecs.Negotiate(r, codecs.Offer{Types: h.types, Transforms: aggregatedForm})
+	if err != nil || f.As.Kind == "" {
+		h.serve(w, r, plain, route)
+		return
+	}
+	header := w.Header()
+	header.Set("ETag", all.etag)
+	header.Set("Vary", "Accept")
+	header.Set("Cache-Control", "public")
+	if r.Header.Get("If-None-Match") == all.etag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	doc := all.v2
+	if f.As.Version == "v2beta1" {
+		doc = all.v2beta1
+	}
+	h.write(w, r, doc, f, f.Type+";g="+f.As.Group+";v="+f.As.Version+";as="+f.As.Kind)
+}
+
+// aggregatedForm is the one transform that the roots know.
+func aggregatedForm(_ string, as schema.GroupVersionKind) bool {
+	return as.Group == groupName && as.Kind == listKind && (as.Version == "v2" || as.Version == "v2beta1")
+}
+
+// serve answers with one document. A route is strict about method and Accept.
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request, doc *document, route bool) {
+	if route {
+		if r.Method != http.MethodGet {
+			h.notAllowed(w, r)
+			return
+		}
+		if err := codecs.Acceptable(r, h.types); err != nil {
+			h.config.Fail(w, r, err)
+			return
+		}
+	}
+	f, err := codecs.Negotiate(r, codecs.Offer{Types: h.types})
+	if err != nil {
+		h.config.Fail(w, r, err)
+		return
+	}
+	h.write(w, r, doc, f, f.Type)
+}
+
+func (h *Handler) write(w http.ResponseWriter, r *http.Request, doc *document, f codecs.Form, contentType string) {
+	b, err := doc.bytes(h.codecs[f.Type], f.Pretty)
+	if err != nil {
+		h.config.Fail(w, r, err)
+		return
+	}
+	w.Header().Set("Content-Type", contentType)
+	_, _ = w.Write(b) // the client is gone; nobody is left to tell
+}
+
+func (h *Handler) notAllowed(w http.ResponseWriter, r *http.Request) {
+	h.config.Fail(w, r, bare(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed,
+		"the server does not allow this method on the requested resource"))
+}
+
+// bare is an error about a route rather than an object.
+func bare(code int32, reason metav1.StatusReason, message string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message, Details: &metav1.StatusDetails{},
+	}}
+}

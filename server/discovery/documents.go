@@ -1,0 +1,196 @@
+package discovery
+
+import (
+	"crypto/sha256"
+	"crypto/sha512"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+
+	discoveryv2 "k8s.io/api/apidiscovery/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+// documents are what one state of the catalogue looks like to a client.
+type documents struct {
+	generation uint64
+
+	groups   map[string]*document // "apps"
+	versions map[schema.GroupVersion]*document
+	list     *document // /apis
+	custom   map[string]bool
+
+	legacy, named *aggregated // the core group, and all others
+}
+
+// describe makes the documents of resources, which stand in discovery order.
+func describe(resources []*kinds.Resource) (*documents, error) {
+	d := &documents{
+		groups:   make(map[string]*document),
+		versions: make(map[schema.GroupVersion]*document),
+		custom:   make(map[string]bool),
+	}
+	var groups []metav1.APIGroup
+	var core, named []discoveryv2.APIGroupDiscovery
+	for _, g := range grouped(resources) {
+		item := discoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: g.name}}
+		group := metav1.APIGroup{Name: g.name}
+		for _, v := range g.versions {
+			gv := schema.GroupVersion{Group: g.name, Version: v.name}
+			group.Versions = append(group.Versions, metav1.GroupVersionForDiscovery{GroupVersion: gv.String(), Version: v.name})
+			d.versions[gv] = newDocument(resourceList(gv, v.resources))
+			item.Versions = append(item.Versions, discoveryv2.APIVersionDiscovery{
+				Version: v.name, Resources: entries(v.resources), Freshness: discoveryv2.DiscoveryFreshnessCurrent,
+			})
+			d.custom[g.name] = v.resources[0].Custom
+		}
+		if g.name == "" {
+			core = append(core, item)
+			continue
+		}
+		named = append(named, item)
+		group.PreferredVersion = group.Versions[0]
+		groups = append(groups, group)
+		group.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
+		d.groups[g.name] = newDocument(&group)
+	}
+	d.list = newDocument(&metav1.APIGroupList{
+		TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"},
+		Groups:   groups,
+	})
+	var err error
+	if d.legacy, err = newAggregated(core); err != nil {
+		return nil, err
+	}
+	d.named, err = newAggregated(named)
+	return d, err
+}
+
+type groupRows struct {
+	name     string
+	versions []versionRows
+}
+
+type versionRows struct {
+	name      string
+	resources []*kinds.Resource
+}
+
+// grouped sorts resources into groups and versions, each in the order of its
+// first resource.
+func grouped(resources []*kinds.Resource) []groupRows {
+	var groups []groupRows
+	groupAt := make(map[string]int)
+	versionAt := make(map[schema.GroupVersion]int)
+	for _, r := range resources {
+		gi, ok := groupAt[r.Group]
+		if !ok {
+			gi = len(groups)
+			groupAt[r.Group] = gi
+			groups = append(groups, groupRows{name: r.Group})
+		}
+		g := &groups[gi]
+		gv := schema.GroupVersion{Group: r.Group, Version: r.Version}
+		vi, ok := versionAt[gv]
+		if !ok {
+			vi = len(g.versions)
+			versionAt[gv] = vi
+			g.versions = append(g.versions, versionRows{name: r.Version})
+		}
+		g.versions[vi].resources = append(g.versions[vi].resources, r)
+	}
+	return groups
+}
+
+// resourceList is the document of one group version: each resource is followed by
+// its subresources.
+func resourceList(gv schema.GroupVersion, resources []*kinds.Resource) *metav1.APIResourceList {
+	list := &metav1.APIResourceList{
+		TypeMeta:     metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},
+		GroupVersion: gv.String(),
+		APIResources: []metav1.APIResource{},
+	}
+	for _, r := range resources {
+		list.APIResources = append(list.APIResources, metav1.APIResource{
+			Name: r.Plural, SingularName: r.Singular, Namespaced: r.Namespaced, Kind: r.Kind,
+			Verbs: r.Verbs, ShortNames: r.ShortNames, Categories: r.Categories,
+			StorageVersionHash: storageVersionHash(r.Storage),
+		})
+		for _, s := range r.Subresources {
+			list.APIResources = append(list.APIResources, metav1.APIResource{
+				Name: r.Plural + "/" + s.Name, Namespaced: r.Namespaced,
+				Group: s.Group, Version: s.Version, Kind: s.Kind, Verbs: s.Verbs,
+			})
+		}
+	}
+	return list
+}
+
+// storageVersionHash tells clients when a resource moves to another stored
+// version, without telling which version that is.
+func storageVersionHash(s *kinds.Storage) string {
+	if s == nil {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(s.GVK.Group + "/" + s.GVK.Version + "/" + s.GVK.Kind))
+	return base64.StdEncoding.EncodeToString(sum[:8])
+}
+
+// entries are the resources of one version as the aggregated document has them.
+func entries(resources []*kinds.Resource) []discoveryv2.APIResourceDiscovery {
+	list := make([]discoveryv2.APIResourceDiscovery, 0, len(resources))
+	for _, r := range resources {
+		e := discoveryv2.APIResourceDiscovery{
+			Resource:         r.Plural,
+			SingularResource: r.Singular,
+			ResponseKind:     responseKind(r, "", "", r.Kind),
+			Scope:            discoveryv2.ScopeCluster,
+			Verbs:            r.Verbs, ShortNames: r.ShortNames, Categories: r.Categories,
+		}
+		if r.Namespaced {
+			e.Scope = discoveryv2.ScopeNamespace
+		}
+		for _, s := range r.Subresources {
+			e.Subresources = append(e.Subresources, discoveryv2.APISubresourceDiscovery{
+				Subresource: s.Name, ResponseKind: responseKind(r, s.Group, s.Version, s.Kind), Verbs: s.Verbs,
+			})
+		}
+		list = append(list, e)
+	}
+	return list
+}
+
+// responseKind leaves group and version empty where they are those of the
+// document; custom resources spell them out.
+func responseKind(r *kinds.Resource, group, version, kind string) *metav1.GroupVersionKind {
+	if r.Custom && version == "" {
+		group, version = r.Group, r.Version
+	}
+	return &metav1.GroupVersionKind{Group: group, Version: version, Kind: kind}
+}
+
+// aggregated is all groups in one document, in each version of the form.
+type aggregated struct {
+	etag    string
+	v2      *document
+	v2beta1 *document
+}
+
+func newAggregated(items []discoveryv2.APIGroupDiscovery) (*aggregated, error) {
+	list := discoveryv2.APIGroupDiscoveryList{Items: items}
+	plain, err := json.Marshal(list)
+	if err != nil {
+		return nil, fmt.Errorf("hashing the discovery document: %w", err)
+	}
+	older := olderList(items)
+	older.TypeMeta = metav1.TypeMeta{Kind: listKind, APIVersion: groupName + "/v2beta1"}
+	list.TypeMeta = metav1.TypeMeta{Kind: listKind, APIVersion: groupName + "/v2"}
+	return &aggregated{
+		etag:    fmt.Sprintf("%q", fmt.Sprintf("%X", sha512.Sum512(plain))),
+		v2:      newDocument(&list),
+		v2beta1: newDocument(older),
+	}, nil
+}

@@ -1,0 +1,29 @@
+package discovery
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"k8s.io/apimachinery/pkg/version"
+
+	"github.com/rowlock/rowlock/codecs"
+)
+
+// encodeVersion is indented for whoever asks: people read it.
+func encodeVersion(v version.Info) ([]byte, error) {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("encoding the version: %w", err)
+	}
+	return b, nil
+}
+
+func (h *Handler) serveVersion(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet {
+		h.notAllowed(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", codecs.JSON)
+	_, _ = w.Write(h.version) // the client is gone; nobody is left to tell
+}
