@@ -1,0 +1,156 @@
+// Package protobuf is the Protobuf wire form: an envelope that names the kind,
+// around a message.
+//
+// It promises: the bytes are those a stock server writes, so that lists and watch
+// events can be put together from the messages of single objects, made once.
+package protobuf
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/codecs/json"
+)
+
+// Prefix starts every enveloped message.
+const Prefix = "k8s\x00"
+
+// Codec implements codecs.Codec for application/vnd.kubernetes.protobuf.
+type Codec struct{}
+
+var _ codecs.Codec = Codec{}
+
+// message is what the generated types of k8s.io/api can do.
+type message interface {
+	Size() int
+	MarshalToSizedBuffer(data []byte) (int, error)
+	Unmarshal(data []byte) error
+}
+
+// MediaType is application/vnd.kubernetes.protobuf.
+func (Codec) MediaType() string { return codecs.Protobuf }
+
+// Kind reads kind and API version from the envelope.
+func (Codec) Kind(data []byte) (schema.GroupVersionKind, error) {
+	env, err := open(data)
+	if err != nil {
+		return schema.GroupVersionKind{}, err
+	}
+	return schema.FromAPIVersionAndKind(env.apiVersion, env.kind), nil
+}
+
+// Decode reads an enveloped message into obj. Unknown fields are legal in Protobuf
+// and so never problems.
+func (Codec) Decode(data []byte, obj runtime.Object, _ codecs.Strictness) ([]string, error) {
+	env, err := open(data)
+	if err != nil {
+		return nil, err
+	}
+	m, ok := obj.(message)
+	if !ok {
+		return nil, notMarshalable(obj)
+	}
+	if recursive(obj) && tooDeep(env.raw) {
+		return nil, errors.New("exceeded max depth")
+	}
+	if err := m.Unmarshal(env.raw); err != nil {
+		return nil, err
+	}
+	obj.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(env.apiVersion, env.kind))
+	return nil, nil
+}
+
+// Encode appends obj in its envelope.
+func (Codec) Encode(dst []byte, obj runtime.Object) ([]byte, error) {
+	m, ok := obj.(message)
+	if !ok {
+		return dst, notMarshalable(obj)
+	}
+	apiVersion, kind := obj.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
+	size := m.Size()
+	dst = AppendHead(dst, apiVersion, kind, size)
+	dst, err := appendMessage(dst, m, size)
+	if err != nil {
+		return dst, err
+	}
+	return AppendTail(dst), nil
+}
+
+// Marshal is the message of an object without envelope.
+func Marshal(obj runtime.Object) ([]byte, error) {
+	m, ok := obj.(message)
+	if !ok {
+		return nil, notMarshalable(obj)
+	}
+	return appendMessage(nil, m, m.Size())
+}
+
+// FromJSON is the message of an object that is at hand as JSON. newObject makes an
+// empty object of its kind.
+func FromJSON(newObject func() runtime.Object, data []byte) ([]byte, error) {
+	obj := newObject()
+	if _, err := (json.Codec{}).Decode(data, obj, codecs.Ignore); err != nil {
+		return nil, err
+	}
+	return Marshal(obj)
+}
+
+// PartialFromJSON is the PartialObjectMetadata message of an object of any kind.
+func PartialFromJSON(data []byte) ([]byte, error) {
+	partial := &metav1.PartialObjectMetadata{}
+	if metadata := json.Lookup(data, "metadata"); metadata != nil {
+		if _, err := json.Unmarshal(metadata, &partial.ObjectMeta, codecs.Ignore); err != nil {
+			return nil, err
+		}
+	}
+	return Marshal(partial)
+}
+
+func appendMessage(dst []byte, m message, size int) ([]byte, error) {
+	start := len(dst)
+	dst = grow(dst, size)[:start+size]
+	n, err := m.MarshalToSizedBuffer(dst[start:])
+	if err == nil && n != size {
+		err = fmt.Errorf("protobuf message of %T has %d bytes, not %d", m, n, size)
+	}
+	return dst, err
+}
+
+type envelope struct {
+	apiVersion, kind string
+	raw              []byte
+}
+
+func open(data []byte) (envelope, error) {
+	switch {
+	case len(data) == 0:
+		return envelope{}, errors.New("empty data")
+	case !bytes.HasPrefix(data, []byte(Prefix)):
+		return envelope{}, fmt.Errorf("provided data does not appear to be a protobuf message, expected prefix %v", []byte(Prefix))
+	case len(data) == len(Prefix):
+		return envelope{}, errors.New("empty body")
+	}
+	var unknown runtime.Unknown
+	if err := unknown.Unmarshal(data[len(Prefix):]); err != nil {
+		return envelope{}, err
+	}
+	return envelope{unknown.APIVersion, unknown.Kind, unknown.Raw}, nil
+}
+
+func notMarshalable(obj any) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status:  metav1.StatusFailure,
+		Code:    http.StatusNotAcceptable,
+		Reason:  metav1.StatusReasonNotAcceptable,
+		Message: fmt.Sprintf("object %T does not implement the protobuf marshalling interface and cannot be encoded to a protobuf message", obj),
+	}}
+}

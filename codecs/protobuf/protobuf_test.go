@@ -1,0 +1,280 @@
+package protobuf_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/binary"
+	stdjson "encoding/json"
+	"errors"
+	"math/rand"
+	"reflect"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	stock "k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/apimachinery/pkg/util/framer"
+
+	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/codecs/protobuf"
+	"github.com/rowlock/rowlock/codecs/sample"
+)
+
+// TestEqualsStock holds every kind against the serializer of apimachinery, made
+// from the object and made from its JSON.
+func TestEqualsStock(t *testing.T) {
+	scheme := sample.Scheme()
+	reference := stock.NewSerializer(scheme, scheme)
+	r := rand.New(rand.NewSource(1))
+	covered := 0
+	for _, gvk := range sample.Kinds(scheme) {
+		newObject := func() runtime.Object {
+			obj, err := scheme.New(gvk)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return obj
+		}
+		obj := newObject()
+		sample.Fill(r, obj)
+		obj.GetObjectKind().SetGroupVersionKind(gvk)
+		var want bytes.Buffer
+		if err := reference.Encode(obj, &want); err != nil {
+			if _, err := (protobuf.Codec{}).Encode(nil, obj); err == nil {
+				t.Errorf("%v: encoded, but a stock serializer refuses it", gvk)
+			}
+			continue
+		}
+		covered++
+		got, err := protobuf.Codec{}.Encode([]byte("x"), obj)
+		if err != nil || !bytes.Equal(got[1:], want.Bytes()) {
+			t.Fatalf("%v: %v\n got %x\nwant %x", gvk, err, got[1:], want.Bytes())
+		}
+		text, err := stdjson.Marshal(obj)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := protobuf.FromJSON(newObject, text)
+		if err != nil {
+			t.Fatalf("%v: %v", gvk, err)
+		}
+		apiVersion, kind := gvk.ToAPIVersionAndKind()
+		enveloped := protobuf.AppendEnvelope(nil, apiVersion, kind, raw)
+		if len(enveloped) != protobuf.EnvelopeSize(apiVersion, kind, len(raw)) {
+			t.Fatalf("%v: size of the envelope", gvk)
+		}
+		// Only nil and empty are told apart differently by the two forms.
+		again, decoded := newObject(), newObject()
+		if _, err := (protobuf.Codec{}).Decode(enveloped, again, codecs.Strict); err != nil {
+			t.Fatalf("%v: %v", gvk, err)
+		}
+		if _, _, err := reference.Decode(enveloped, nil, decoded); err != nil || !reflect.DeepEqual(again, decoded) {
+			t.Fatalf("%v: %v\n got %v\nwant %v", gvk, err, again, decoded)
+		}
+		if found, err := (protobuf.Codec{}).Kind(enveloped); err != nil || found != gvk {
+			t.Fatalf("%v: %v, %v", gvk, found, err)
+		}
+	}
+	if covered < 200 {
+		t.Errorf("only %d kinds covered", covered)
+	}
+}
+
+func pods(n int) []corev1.Pod {
+	r := rand.New(rand.NewSource(2))
+	out := make([]corev1.Pod, n)
+	for i := range out {
+		sample.Fill(r, &out[i])
+		out[i].TypeMeta = metav1.TypeMeta{}
+	}
+	return out
+}
+
+func TestList(t *testing.T) {
+	scheme := sample.Scheme()
+	for _, n := range []int{0, 1, 3, 40} {
+		remaining := int64(7)
+		list := &corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"},
+			ListMeta: metav1.ListMeta{ResourceVersion: "12", Continue: "abc", RemainingItemCount: &remaining}, Items: pods(n)}
+		var want bytes.Buffer
+		if err := stock.NewSerializer(scheme, scheme).Encode(list, &want); err != nil {
+			t.Fatal(err)
+		}
+		var raws [][]byte
+		size := 0
+		for i := range list.Items {
+			raw, err := protobuf.Marshal(&list.Items[i])
+			if err != nil {
+				t.Fatal(err)
+			}
+			raws = append(raws, raw)
+			size += protobuf.ItemSize(len(raw))
+		}
+		got, err := protobuf.AppendListHead(nil, "v1", "PodList", &list.ListMeta, size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, raw := range raws {
+			got = protobuf.AppendItem(got, raw)
+		}
+		if got = protobuf.AppendTail(got); !bytes.Equal(got, want.Bytes()) {
+			t.Fatalf("%d items differ", n)
+		}
+	}
+}
+
+func TestEvent(t *testing.T) {
+	scheme := sample.Scheme()
+	for i, pod := range pods(5) {
+		pod.TypeMeta = metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"}
+		var object, event, want bytes.Buffer
+		if err := stock.NewSerializer(scheme, scheme).Encode(&pod, &object); err != nil {
+			t.Fatal(err)
+		}
+		watchEvent := &metav1.WatchEvent{Type: "MODIFIED", Object: runtime.RawExtension{Raw: object.Bytes()}}
+		if err := stock.NewRawSerializer(scheme, scheme).Encode(watchEvent, &event); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := framer.NewLengthDelimitedFrameWriter(&want).Write(event.Bytes()); err != nil {
+			t.Fatal(err)
+		}
+		raw, err := protobuf.Marshal(&pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := protobuf.AppendEvent(nil, "MODIFIED", "v1", "Pod", raw); !bytes.Equal(got, want.Bytes()) || cap(got) != len(got) {
+			t.Fatalf("%d: %x\nwant %x", i, got, want.Bytes())
+		}
+	}
+}
+
+func TestPartial(t *testing.T) {
+	for i, pod := range pods(20) {
+		want, err := protobuf.Marshal(&metav1.PartialObjectMetadata{ObjectMeta: pod.ObjectMeta})
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := protobuf.Marshal(&pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := protobuf.Partial(raw); !bytes.Equal(got, want) {
+			t.Fatalf("%d: %x\nwant %x", i, got, want)
+		}
+		text, err := stdjson.Marshal(&pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := protobuf.PartialFromJSON(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var a, b metav1.PartialObjectMetadata
+		if err := errors.Join(a.Unmarshal(got), b.Unmarshal(want)); err != nil {
+			t.Fatal(err)
+		}
+		x, errX := stdjson.Marshal(a)
+		y, errY := stdjson.Marshal(b)
+		if errX != nil || errY != nil || !bytes.Equal(x, y) {
+			t.Fatalf("%d: %s\nwant %s", i, x, y)
+		}
+	}
+	for _, bad := range []string{"", "\x0a", "\x0a\x05ab", "\x12\x00", "\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"} {
+		if got := protobuf.Partial([]byte(bad)); got != nil {
+			t.Errorf("%q: %q", bad, got)
+		}
+	}
+}
+
+func TestReadBody(t *testing.T) {
+	want := codecs.Expected{GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Known: func(schema.GroupVersionKind) bool { return true }}
+	unrecognized := "the object provided is unrecognized (must be of type ConfigMap): "
+	for _, tc := range []struct{ body, name, err string }{
+		{body: "azhzAAoPCgJ2MRIJQ29uZmlnTWFwEhUKCwoBcFoGCgFhEgFiEgYKAWsSAXY=", name: "p"},
+		{body: "azhzAAoECgASABIFCgMKAXI=", name: "r"},
+		{body: "azhzAAoPCgJ2MRIJQ29uZmlnTWFwEhUKAwoBdZoGDXVua25vd24gZmllbGQ=", name: "u"},
+		{body: "azhzAQoPCgJ2MRIJQ29uZmlnTWFwEgUKAwoBdA==", err: unrecognized + "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0] (6b3873010a0f0a0276311209436f6e6669674d617012050a030a0174)"},
+		{body: "", err: unrecognized + "empty data (<empty>)"},
+		{body: "azhzAA==", err: unrecognized + "empty body (6b387300)"},
+		{body: "azhzAAoPCgJ2MRIJQ29uZmlnTWFwEgMK/wE=", err: `ConfigMap in version "v1" cannot be handled as a ConfigMap: unexpected EOF`},
+		{body: "azhzAAoMCgJ2MRIGU2VjcmV0EgUKAwoBcQ==", err: `Secret in version "v1" cannot be handled as a ConfigMap: converting (v1.Secret) to (core.ConfigMap): unknown conversion`},
+	} {
+		data, err := base64.StdEncoding.DecodeString(tc.body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		obj := &corev1.ConfigMap{}
+		_, _, err = codecs.ReadBody(protobuf.Codec{}, data, want, obj, codecs.Strict)
+		got := ""
+		if err != nil {
+			got = err.Error()
+		}
+		if got != tc.err || obj.Name != tc.name {
+			t.Errorf("%s: %q, %v", tc.body, got, obj.Name)
+		}
+		if err == nil && obj.Kind != "ConfigMap" {
+			t.Errorf("%s: %v", tc.body, obj.TypeMeta)
+		}
+	}
+}
+
+// nested is a message whose innermost field lies depth levels down.
+func nested(depth int, number uint64) []byte {
+	var reversed []byte // built from the inside, so from the end
+	for range depth {
+		head := binary.AppendUvarint(nil, number<<3|2)
+		head = binary.AppendUvarint(head, uint64(len(reversed)))
+		slices.Reverse(head)
+		reversed = append(reversed, head...)
+	}
+	slices.Reverse(reversed)
+	return reversed
+}
+
+// A body of 3 MiB can nest half a million schemas; decoding them one in the other
+// would end the process.
+func TestDeepSchema(t *testing.T) {
+	schemaProps := nested(500_000, 30) // JSONSchemaProps.not
+	wrap := func(number byte, data []byte) []byte {
+		return append(binary.AppendUvarint([]byte{number<<3 | 2}, uint64(len(data))), data...)
+	}
+	validation := wrap(1, schemaProps)                                             // CustomResourceValidation.openAPIV3Schema
+	crd := wrap(2, wrap(7, append(wrap(1, []byte("v1")), wrap(4, validation)...))) // spec.versions[].schema
+	body := protobuf.AppendEnvelope(nil, "apiextensions.k8s.io/v1", "CustomResourceDefinition", crd)
+	if _, err := (protobuf.Codec{}).Decode(body, &apiextensionsv1.CustomResourceDefinition{}, codecs.Strict); err == nil || err.Error() != "exceeded max depth" {
+		t.Error(err)
+	}
+	crd = wrap(2, wrap(7, append(wrap(1, []byte("v1")), wrap(4, wrap(1, nested(5000, 30)))...)))
+	body = protobuf.AppendEnvelope(nil, "apiextensions.k8s.io/v1", "CustomResourceDefinition", crd)
+	if _, err := (protobuf.Codec{}).Decode(body, &apiextensionsv1.CustomResourceDefinition{}, codecs.Strict); err != nil {
+		t.Error(err)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	for _, pod := range pods(3) {
+		pod.TypeMeta = metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"}
+		data, err := protobuf.Codec{}.Encode(nil, &pod)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Add([]byte(protobuf.Prefix))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, obj := range []runtime.Object{&corev1.Pod{}, &apiextensionsv1.CustomResourceDefinition{}, &metav1.DeleteOptions{}} {
+			_, _, err := codecs.ReadBody(protobuf.Codec{}, data, codecs.Expected{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}}, obj, codecs.Strict)
+			if err != nil {
+				continue
+			}
+			if _, err := (protobuf.Codec{}).Encode(nil, obj); err != nil {
+				t.Fatal(err)
+			}
+		}
+		protobuf.Partial(data)
+	})
+}
