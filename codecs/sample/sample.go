@@ -116,8 +116,8 @@ func (f *filler) kind(v reflect.Value, depth int) {
 		v.SetString(f.text())
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
-		if name := v.Type().Elem().Name(); name == "Time" || name == "MicroTime" {
-			depth = -1 // a zero time comes back from JSON as nil
+		if name := v.Type().Elem().Name(); name == "Time" || name == "MicroTime" || name == "FieldsV1" {
+			depth = -1 // the zero value comes back from JSON as nil
 		}
 		f.value(v.Elem(), depth+1)
 	case reflect.Slice:
