@@ -1,0 +1,201 @@
+package podspec
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+const (
+	requiredTerms  = "requiredDuringSchedulingIgnoredDuringExecution"
+	preferredTerms = "preferredDuringSchedulingIgnoredDuringExecution"
+)
+
+func (c *checker) affinity(a *corev1.Affinity, p *field.Path) {
+	if n := a.NodeAffinity; n != nil {
+		c.nodeAffinity(n, p.Child("nodeAffinity"))
+	}
+	if a.PodAffinity != nil {
+		c.podAffinity(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
+			a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution, p.Child("podAffinity"))
+	}
+	if a.PodAntiAffinity != nil {
+		c.podAffinity(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
+			a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution, p.Child("podAntiAffinity"))
+	}
+}
+
+func (c *checker) nodeAffinity(n *corev1.NodeAffinity, p *field.Path) {
+	if n.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+		c.nodeSelector(n.RequiredDuringSchedulingIgnoredDuringExecution, c.o.AllowInvalidLabelValueInNodeAffinity, p.Child(requiredTerms))
+	}
+	for i := range n.PreferredDuringSchedulingIgnoredDuringExecution {
+		t, at := &n.PreferredDuringSchedulingIgnoredDuringExecution[i], p.Child(preferredTerms).Index(i)
+		c.weight(t.Weight, at)
+		// A preference that matches nothing does no harm.
+		c.nodeSelectorTerm(&t.Preference, true, at.Child("preference"))
+	}
+}
+
+func (c *checker) weight(w int32, p *field.Path) {
+	if w <= 0 || w > 100 {
+		c.invalid(p.Child("weight"), w, "must be in the range 1-100")
+	}
+}
+
+// ValidateNodeSelector checks a selector of nodes, of a pod or of a volume.
+func ValidateNodeSelector(s *corev1.NodeSelector, allowInvalidValues bool, p *field.Path) field.ErrorList {
+	var c checker
+	c.nodeSelector(s, allowInvalidValues, p)
+	return c.errs
+}
+
+func (c *checker) nodeSelector(s *corev1.NodeSelector, allowInvalidValues bool, p *field.Path) {
+	p = p.Child("nodeSelectorTerms")
+	if len(s.NodeSelectorTerms) == 0 {
+		c.required(p, "must have at least one node selector term")
+	}
+	for i := range s.NodeSelectorTerms {
+		c.nodeSelectorTerm(&s.NodeSelectorTerms[i], allowInvalidValues, p.Index(i))
+	}
+}
+
+func (c *checker) nodeSelectorTerm(t *corev1.NodeSelectorTerm, allowInvalidValues bool, p *field.Path) {
+	for i := range t.MatchExpressions {
+		c.nodeRequirement(&t.MatchExpressions[i], allowInvalidValues, p.Child("matchExpressions").Index(i))
+	}
+	for i := range t.MatchFields {
+		c.nodeFieldRequirement(&t.MatchFields[i], p.Child("matchFields").Index(i))
+	}
+}
+
+func (c *checker) nodeRequirement(r *corev1.NodeSelectorRequirement, allowInvalidValues bool, p *field.Path) {
+	switch r.Operator {
+	case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:
+		if len(r.Values) == 0 {
+			c.required(p.Child("values"), "must be specified when `operator` is 'In' or 'NotIn'")
+		}
+	case corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist:
+		if len(r.Values) > 0 {
+			c.forbidden(p.Child("values"), "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
+		}
+	case corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt:
+		if len(r.Values) != 1 {
+			c.required(p.Child("values"), "must be specified single value when `operator` is 'Lt' or 'Gt'")
+		}
+	default:
+		c.invalid(p.Child("operator"), r.Operator, "not a valid selector operator")
+	}
+	c.qualifiedName(p, "key", r.Key)
+	if allowInvalidValues {
+		return
+	}
+	for i, v := range r.Values {
+		if !okLabelValue(v) {
+			c.messages(p.Child("values").Index(i), v, utilvalidation.IsValidLabelValue(v))
+		}
+	}
+}
+
+func (c *checker) nodeFieldRequirement(r *corev1.NodeSelectorRequirement, p *field.Path) {
+	switch r.Operator {
+	case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:
+		if len(r.Values) != 1 {
+			c.required(p.Child("values"), "must be only one value when `operator` is 'In' or 'NotIn' for node field selector")
+		}
+	default:
+		c.invalid(p.Child("operator"), r.Operator, "not a valid selector operator")
+	}
+	if r.Key != "metadata.name" {
+		c.invalid(p.Child("key"), r.Key, "not a valid field selector key")
+		return
+	}
+	for i, v := range r.Values {
+		if !okSubdomain(v) {
+			c.objectName(p.Child("values").Index(i), "", v)
+		}
+	}
+}
+
+func (c *checker) podAffinity(required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm, p *field.Path) {
+	for i := range required {
+		c.affinityTerm(&required[i], p.Child(requiredTerms).Index(i))
+	}
+	for i := range preferred {
+		at := p.Child(preferredTerms).Index(i)
+		c.weight(preferred[i].Weight, at)
+		c.affinityTerm(&preferred[i].PodAffinityTerm, at.Child("podAffinityTerm"))
+	}
+}
+
+func (c *checker) affinityTermSelectors(t *corev1.PodAffinityTerm, p *field.Path) {
+	o := metav1validation.LabelSelectorValidationOptions{AllowInvalidLabelValueInSelector: c.o.AllowInvalidLabelValueInSelector}
+	c.add(metav1validation.ValidateLabelSelector(t.LabelSelector, o, p.Child("labelSelector"))...)
+	c.add(metav1validation.ValidateLabelSelector(t.NamespaceSelector, o, p.Child("namespaceSelector"))...)
+}
+
+func (c *checker) affinityTerm(t *corev1.PodAffinityTerm, p *field.Path) {
+	c.affinityTermSelectors(t, p)
+	for _, ns := range t.Namespaces {
+		if !okLabel(ns) {
+			c.messages(p.Child("namespace"), ns, validation.ValidateNamespaceName(ns, false))
+		}
+	}
+	c.labelKeys(t, p)
+	if t.TopologyKey == "" {
+		c.required(p.Child("topologyKey"), "can not be empty")
+	}
+	c.qualifiedName(p, "topologyKey", t.TopologyKey)
+}
+
+// labelKeys checks the keys whose values are taken from the pod itself. When a
+// Pod is checked, its selector holds them already: a key that it holds twice was
+// named in both places.
+func (c *checker) labelKeys(t *corev1.PodAffinityTerm, p *field.Path) {
+	c.labelKeyList(t.MatchLabelKeys, t, p, "matchLabelKeys")
+	c.labelKeyList(t.MismatchLabelKeys, t, p, "mismatchLabelKeys")
+	if t.LabelSelector != nil && len(t.MatchLabelKeys) > 0 {
+		inSelector := make(map[string]bool)
+		for k := range t.LabelSelector.MatchLabels {
+			inSelector[k] = true
+		}
+		for i := range t.LabelSelector.MatchExpressions {
+			key := t.LabelSelector.MatchExpressions[i].Key
+			if at := lastIndex(t.MatchLabelKeys, key); at >= 0 && inSelector[key] {
+				c.invalid(p.Index(at), key, "exists in both matchLabelKeys and labelSelector")
+			}
+			inSelector[key] = true
+		}
+	}
+	for i, k := range t.MatchLabelKeys {
+		if contains(t.MismatchLabelKeys, k) {
+			c.invalid(p.Child("matchLabelKeys").Index(i), k, "exists in both matchLabelKeys and mismatchLabelKeys")
+		}
+	}
+}
+
+func lastIndex(list []string, s string) int {
+	for i := len(list) - 1; i >= 0; i-- {
+		if list[i] == s {
+			return i
+		}
+	}
+	return -1
+}
+
+func (c *checker) labelKeyList(keys []string, t *corev1.PodAffinityTerm, p *field.Path, child string) {
+	if len(keys) == 0 {
+		return
+	}
+	if t.LabelSelector == nil {
+		c.forbidden(p.Child(child), "must not be specified when labelSelector is not set")
+		return
+	}
+	for i, k := range keys {
+		if !okQualifiedName(k) {
+			c.qualifiedName(p.Child(child).Index(i), "", k)
+		}
+	}
+}

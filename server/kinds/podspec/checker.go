@@ -1,0 +1,103 @@
+package podspec
+
+import (
+	"sort"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// checker collects what is wrong with a spec. Paths are built only where
+// something is wrong, or where a subtree has to know its place.
+type checker struct {
+	o    Options
+	errs field.ErrorList
+}
+
+func (c *checker) add(e ...*field.Error) { c.errs = append(c.errs, e...) }
+
+func (c *checker) required(p *field.Path, detail string) { c.add(field.Required(p, detail)) }
+
+func (c *checker) invalid(p *field.Path, value any, detail string) {
+	c.add(field.Invalid(p, value, detail))
+}
+
+func (c *checker) forbidden(p *field.Path, detail string) { c.add(field.Forbidden(p, detail)) }
+
+func (c *checker) duplicate(p *field.Path, value any) { c.add(field.Duplicate(p, value)) }
+
+// messages reports each message about one value.
+func (c *checker) messages(p *field.Path, value any, msgs []string) {
+	for _, m := range msgs {
+		c.invalid(p, value, m)
+	}
+}
+
+// oneOf reports a value that is not in allowed, whose order is that of the message.
+func oneOf[T ~string](c *checker, p *field.Path, child string, value T, allowed []T) bool {
+	for _, a := range allowed {
+		if a == value {
+			return true
+		}
+	}
+	if child != "" {
+		p = p.Child(child)
+	}
+	c.add(field.NotSupported(p, value, allowed))
+	return false
+}
+
+// sortedKeys lists a map's keys in order, so that messages are reproducible.
+func sortedKeys[K ~string, V any](m map[K]V) []K {
+	if len(m) == 0 {
+		return nil
+	}
+	keys := make([]K, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	if len(keys) > 1 {
+		sort.Slice(keys, func(i, j int) bool { return keys[i] < keys[j] })
+	}
+	return keys
+}
+
+// nameSet is a set that costs nothing for the few names most specs have.
+type nameSet struct {
+	few  [8]string
+	n    int
+	many map[string]struct{}
+}
+
+func (s *nameSet) has(name string) bool {
+	if s.many != nil {
+		_, ok := s.many[name]
+		return ok
+	}
+	for i := range s.n {
+		if s.few[i] == name {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *nameSet) add(name string) {
+	if s.many == nil && s.n < len(s.few) {
+		s.few[s.n] = name
+		s.n++
+		return
+	}
+	if s.many == nil {
+		s.many = make(map[string]struct{}, 2*len(s.few))
+		for _, f := range s.few {
+			s.many[f] = struct{}{}
+		}
+	}
+	s.many[name] = struct{}{}
+}
+
+// printed is a value that errors print as a stock server prints its internal
+// form: the same fields under another package name.
+type printed struct{ text string }
+
+func (p printed) String() string { return p.text }

@@ -1,0 +1,169 @@
+package podspec
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+var (
+	accessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOnce, corev1.ReadWriteOncePod}
+	volumeModes = []corev1.PersistentVolumeMode{corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem}
+)
+
+// ClaimOptions relax rules for claims that were stored before a rule existed.
+type ClaimOptions struct {
+	AllowInvalidLabelValueInSelector bool
+	AllowInvalidDataSourceGroup      bool
+}
+
+// ValidateClaimSpec checks the spec of a claim, or of the template of one.
+func ValidateClaimSpec(s *corev1.PersistentVolumeClaimSpec, p *field.Path, o ClaimOptions) field.ErrorList {
+	var c checker
+	if len(s.AccessModes) == 0 {
+		c.required(p.Child("accessModes"), "at least 1 access mode is required")
+	}
+	if s.Selector != nil {
+		c.add(metav1validation.ValidateLabelSelector(s.Selector,
+			metav1validation.LabelSelectorValidationOptions{AllowInvalidLabelValueInSelector: o.AllowInvalidLabelValueInSelector}, p.Child("selector"))...)
+	}
+	c.accessModes(s.AccessModes, p)
+	c.storageRequest(s, p.Child("resources").Key(string(corev1.ResourceStorage)))
+	if s.StorageClassName != nil && *s.StorageClassName != "" {
+		c.objectName(p, "storageClassName", *s.StorageClassName)
+	}
+	if s.VolumeMode != nil {
+		oneOf(&c, p, "volumeMode", *s.VolumeMode, volumeModes)
+	}
+	c.dataSources(s, p, o)
+	return c.errs
+}
+
+func (c *checker) accessModes(modes []corev1.PersistentVolumeAccessMode, p *field.Path) {
+	once, other := false, false
+	for _, m := range modes {
+		if !oneOf(c, p, "accessModes", m, accessModes) {
+			continue
+		}
+		once = once || m == corev1.ReadWriteOncePod
+		other = other || m != corev1.ReadWriteOncePod
+	}
+	if once && other {
+		c.forbidden(p.Child("accessModes"), "may not use ReadWriteOncePod with other access modes")
+	}
+}
+
+func (c *checker) storageRequest(s *corev1.PersistentVolumeClaimSpec, p *field.Path) {
+	q, ok := s.Resources.Requests[corev1.ResourceStorage]
+	if !ok {
+		c.required(p, "")
+	} else if q.Cmp(resource.Quantity{}) <= 0 {
+		c.invalid(p, q.String(), notPositive)
+	}
+}
+
+func (c *checker) dataSources(s *corev1.PersistentVolumeClaimSpec, p *field.Path, o ClaimOptions) {
+	if d := s.DataSource; d != nil {
+		c.dataSource(d.APIGroup, d.Kind, d.Name, p.Child("dataSource"), o)
+	}
+	ref := s.DataSourceRef
+	if ref == nil {
+		return
+	}
+	c.dataSource(ref.APIGroup, ref.Kind, ref.Name, p.Child("dataSourceRef"), o)
+	elsewhere := ref.Namespace != nil && *ref.Namespace != ""
+	if elsewhere {
+		c.messages(p.Child("dataSourceRef").Child("namespace"), *ref.Namespace, validation.ValidateNamespaceName(*ref.Namespace, false))
+	}
+	switch d := s.DataSource; {
+	case d == nil:
+	case elsewhere:
+		c.invalid(p, p.Child("dataSource").String(), "may not be specified when dataSourceRef.namespace is specified")
+	case d.Kind != ref.Kind || d.Name != ref.Name || !sameString(d.APIGroup, ref.APIGroup):
+		c.invalid(p, p.Child("dataSource").String(), "must match dataSourceRef")
+	}
+}
+
+func sameString(a, b *string) bool {
+	return a == nil && b == nil || a != nil && b != nil && *a == *b
+}
+
+func (c *checker) dataSource(group *string, kind, name string, p *field.Path, o ClaimOptions) {
+	if name == "" {
+		c.required(p.Child("name"), "")
+	}
+	if kind == "" {
+		c.required(p.Child("kind"), "")
+	}
+	switch {
+	case group == nil || *group == "":
+		if kind != "PersistentVolumeClaim" {
+			c.invalid(p, kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup")
+		}
+	case !o.AllowInvalidDataSourceGroup:
+		c.dnsSubdomain(p, "apiGroup", *group)
+	}
+}
+
+// ephemeralVolume checks a volume that a claim is made for. p is that of the volume.
+func (c *checker) ephemeralVolume(v *corev1.Volume, p *field.Path) {
+	t, at := v.Ephemeral.VolumeClaimTemplate, p.Child("ephemeral").Child("volumeClaimTemplate")
+	if t == nil {
+		c.required(at, "")
+	} else {
+		c.claimMeta(&t.ObjectMeta, at.Child("metadata"))
+		c.add(ValidateClaimSpec(&t.Spec, at.Child("spec"), ClaimOptions{})...)
+	}
+	if c.o.PodName == "" || v.Name == "" {
+		return
+	}
+	claim := c.o.PodName + "-" + v.Name
+	for _, m := range validation.NameIsDNSSubdomain(claim, false) {
+		c.invalid(p.Child("name"), v.Name, "PVC name \""+claim+"\": "+m)
+	}
+}
+
+// claimMeta allows labels and annotations: nothing else of the template is used.
+func (c *checker) claimMeta(m *metav1.ObjectMeta, p *field.Path) {
+	c.annotations(m.Annotations, p.Child("annotations"))
+	c.labels(p, "labels", m.Labels)
+	c.forbidSet(p, "cannot be set", []setField{
+		{m.Name != "", "name"}, {m.GenerateName != "", "generateName"}, {m.Namespace != "", "namespace"},
+		{m.SelfLink != "", "selfLink"}, {m.UID != "", "uID"}, {m.ResourceVersion != "", "resourceVersion"},
+		{m.Generation != 0, "generation"}, {m.CreationTimestamp != (metav1.Time{}), "creationTimestamp"},
+		{m.DeletionTimestamp != nil, "deletionTimestamp"}, {m.DeletionGracePeriodSeconds != nil, "deletionGracePeriodSeconds"},
+		{m.OwnerReferences != nil, "ownerReferences"}, {m.Finalizers != nil, "finalizers"}, {m.ManagedFields != nil, "managedFields"},
+	})
+}
+
+func (c *checker) podClaims(list []corev1.PodResourceClaim, p *field.Path) []string {
+	var names []string
+	for i := range list {
+		claim, at := &list[i], p.Index(i)
+		switch {
+		case claim.Name == "":
+			c.required(at.Child("name"), "")
+		case contains(names, claim.Name):
+			c.duplicate(at.Child("name"), claim.Name)
+		default:
+			c.dnsLabel(at, "name", claim.Name)
+			names = append(names, claim.Name)
+		}
+		if claim.ResourceClaimName != nil && claim.ResourceClaimTemplateName != nil {
+			c.invalid(at, printedCore(*claim), "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified")
+		}
+		if claim.ResourceClaimName == nil && claim.ResourceClaimTemplateName == nil {
+			c.invalid(at, printedCore(*claim), "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`")
+		}
+		if claim.ResourceClaimName != nil {
+			c.objectName(at, "resourceClaimName", *claim.ResourceClaimName)
+		}
+		if claim.ResourceClaimTemplateName != nil {
+			c.objectName(at, "resourceClaimTemplateName", *claim.ResourceClaimTemplateName)
+		}
+	}
+	return names
+}

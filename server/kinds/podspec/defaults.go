@@ -1,0 +1,158 @@
+package podspec
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// legacyInitAnnotations once carried init containers; they are dropped wherever
+// a pod or a template comes in.
+var legacyInitAnnotations = [...]string{
+	"pod.beta.kubernetes.io/init-containers",
+	"pod.alpha.kubernetes.io/init-containers",
+	"pod.beta.kubernetes.io/init-container-statuses",
+	"pod.alpha.kubernetes.io/init-container-statuses",
+}
+
+// DropLegacyAnnotations removes annotations that nobody may rely on any more.
+func DropLegacyAnnotations(annotations map[string]string) {
+	if len(annotations) == 0 {
+		return
+	}
+	for _, k := range legacyInitAnnotations {
+		delete(annotations, k)
+	}
+}
+
+// DefaultTemplate fills in a pod template.
+func DefaultTemplate(t *corev1.PodTemplateSpec) {
+	DropLegacyAnnotations(t.Annotations)
+	DefaultPodSpec(&t.Spec)
+}
+
+// DefaultPodSpec fills in a pod spec, as templates have it. Rules that hold for
+// Pods alone are in package pods.
+func DefaultPodSpec(s *corev1.PodSpec) {
+	if s.DNSPolicy == "" {
+		s.DNSPolicy = corev1.DNSClusterFirst
+	}
+	if s.RestartPolicy == "" {
+		s.RestartPolicy = corev1.RestartPolicyAlways
+	}
+	if s.SecurityContext == nil {
+		s.SecurityContext = &corev1.PodSecurityContext{}
+	}
+	setDefault(&s.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)
+	if s.SchedulerName == "" {
+		s.SchedulerName = corev1.DefaultSchedulerName
+	}
+	syncServiceAccount(s)
+	for i := range s.Volumes {
+		defaultVolume(&s.Volumes[i])
+	}
+	for i := range s.InitContainers {
+		defaultContainer(&s.InitContainers[i])
+	}
+	for i := range s.Containers {
+		defaultContainer(&s.Containers[i])
+	}
+	for i := range s.EphemeralContainers {
+		defaultContainer(asContainer(&s.EphemeralContainers[i]))
+	}
+	DefaultResources(s.Overhead)
+	if s.Resources != nil {
+		DefaultResources(s.Resources.Limits)
+		DefaultResources(s.Resources.Requests)
+	}
+}
+
+// setDefault fills a pointer that is nil.
+func setDefault[T any](p **T, v T) {
+	if *p == nil {
+		*p = &v
+	}
+}
+
+// DefaultResources rounds quantities up to a thousandth, the finest unit there is.
+func DefaultResources(list corev1.ResourceList) {
+	for name, q := range list {
+		if exact := q; !exact.RoundUp(resource.Milli) {
+			list[name] = exact
+		}
+	}
+}
+
+func defaultContainer(c *corev1.Container) {
+	if c.ImagePullPolicy == "" {
+		c.ImagePullPolicy = pullPolicyFor(c.Image)
+	}
+	if c.TerminationMessagePath == "" {
+		c.TerminationMessagePath = corev1.TerminationMessagePathDefault
+	}
+	if c.TerminationMessagePolicy == "" {
+		c.TerminationMessagePolicy = corev1.TerminationMessageReadFile
+	}
+	for i := range c.Ports {
+		if c.Ports[i].Protocol == "" {
+			c.Ports[i].Protocol = corev1.ProtocolTCP
+		}
+	}
+	for i := range c.Env {
+		if from := c.Env[i].ValueFrom; from != nil && from.FieldRef != nil {
+			defaultFieldRef(from.FieldRef)
+		}
+	}
+	DefaultResources(c.Resources.Limits)
+	DefaultResources(c.Resources.Requests)
+	defaultProbe(c.LivenessProbe)
+	defaultProbe(c.ReadinessProbe)
+	defaultProbe(c.StartupProbe)
+	if c.Lifecycle != nil {
+		if h := c.Lifecycle.PostStart; h != nil {
+			defaultHTTPGet(h.HTTPGet)
+		}
+		if h := c.Lifecycle.PreStop; h != nil {
+			defaultHTTPGet(h.HTTPGet)
+		}
+	}
+}
+
+func defaultFieldRef(r *corev1.ObjectFieldSelector) {
+	if r.APIVersion == "" {
+		r.APIVersion = "v1"
+	}
+}
+
+func defaultProbe(p *corev1.Probe) {
+	if p == nil {
+		return
+	}
+	if p.TimeoutSeconds == 0 {
+		p.TimeoutSeconds = 1
+	}
+	if p.PeriodSeconds == 0 {
+		p.PeriodSeconds = 10
+	}
+	if p.SuccessThreshold == 0 {
+		p.SuccessThreshold = 1
+	}
+	if p.FailureThreshold == 0 {
+		p.FailureThreshold = 3
+	}
+	defaultHTTPGet(p.HTTPGet)
+	if p.GRPC != nil {
+		setDefault(&p.GRPC.Service, "")
+	}
+}
+
+func defaultHTTPGet(a *corev1.HTTPGetAction) {
+	if a == nil {
+		return
+	}
+	if a.Path == "" {
+		a.Path = "/"
+	}
+	if a.Scheme == "" {
+		a.Scheme = corev1.URISchemeHTTP
+	}
+}

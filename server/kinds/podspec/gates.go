@@ -1,0 +1,139 @@
+package podspec
+
+import corev1 "k8s.io/api/core/v1"
+
+// DropDisabled removes fields behind gates that are off in this release, unless
+// old used them, and brings the two names of the service account in step. Call it
+// when an object is prepared for storage; old is nil on create.
+//
+// Off are UserNamespacesSupport, SupplementalGroupsPolicy, PodLevelResources,
+// ProcMountType, DynamicResourceAllocation, ClusterTrustBundleProjection,
+// InPlacePodVerticalScaling, ImageVolume and SELinuxChangePolicy.
+func DropDisabled(s, old *corev1.PodSpec) {
+	if old == nil {
+		old = &corev1.PodSpec{}
+	}
+	dropPodSecurity(s, old)
+	if old.Resources == nil || len(old.Resources.Requests)+len(old.Resources.Limits) == 0 {
+		s.Resources = nil
+	}
+	dropProcMount(s, old)
+	if len(old.ResourceClaims) == 0 {
+		s.ResourceClaims = nil
+		visitContainers(s, func(c *corev1.Container, _ where) { c.Resources.Claims = nil })
+	}
+	if !resizePolicyInUse(old) {
+		visitContainers(s, func(c *corev1.Container, _ where) { c.ResizePolicy = nil })
+	}
+	dropTrustBundles(s, old)
+	dropImageVolumes(s, old)
+	syncServiceAccount(s)
+}
+
+func dropPodSecurity(s, old *corev1.PodSpec) {
+	if old.HostUsers == nil {
+		s.HostUsers = nil
+	}
+	sc, oldSC := s.SecurityContext, old.SecurityContext
+	if sc == nil {
+		return
+	}
+	if oldSC == nil || oldSC.SupplementalGroupsPolicy == nil {
+		sc.SupplementalGroupsPolicy = nil
+	}
+	if oldSC == nil || oldSC.SELinuxChangePolicy == nil {
+		sc.SELinuxChangePolicy = nil
+	}
+}
+
+// dropProcMount turns other mounts into the default one. A nil mount stays nil:
+// objects of old servers hold either.
+func dropProcMount(s, old *corev1.PodSpec) {
+	used := false
+	visitContainers(old, func(c *corev1.Container, _ where) {
+		used = used || c.SecurityContext != nil && c.SecurityContext.ProcMount != nil && *c.SecurityContext.ProcMount != corev1.DefaultProcMount
+	})
+	if used {
+		return
+	}
+	visitContainers(s, func(c *corev1.Container, _ where) {
+		if c.SecurityContext != nil && c.SecurityContext.ProcMount != nil {
+			m := corev1.DefaultProcMount
+			c.SecurityContext.ProcMount = &m
+		}
+	})
+}
+
+func resizePolicyInUse(s *corev1.PodSpec) bool {
+	for i := range s.Containers {
+		if len(s.Containers[i].ResizePolicy) > 0 {
+			return true
+		}
+	}
+	for i := range s.InitContainers {
+		if len(s.InitContainers[i].ResizePolicy) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func dropTrustBundles(s, old *corev1.PodSpec) {
+	each := func(s *corev1.PodSpec, f func(*corev1.VolumeProjection)) {
+		for i := range s.Volumes {
+			if p := s.Volumes[i].Projected; p != nil {
+				for j := range p.Sources {
+					f(&p.Sources[j])
+				}
+			}
+		}
+	}
+	used := false
+	each(old, func(p *corev1.VolumeProjection) { used = used || p.ClusterTrustBundle != nil })
+	if !used {
+		each(s, func(p *corev1.VolumeProjection) { p.ClusterTrustBundle = nil })
+	}
+}
+
+// dropImageVolumes removes image volumes together with their mounts.
+func dropImageVolumes(s, old *corev1.PodSpec) {
+	for i := range old.Volumes {
+		if old.Volumes[i].Image != nil {
+			return
+		}
+	}
+	var dropped map[string]bool
+	kept := s.Volumes[:0:0]
+	for i := range s.Volumes {
+		if s.Volumes[i].Image != nil {
+			if dropped == nil {
+				dropped = make(map[string]bool)
+				kept = append(kept, s.Volumes[:i]...)
+			}
+			dropped[s.Volumes[i].Name] = true
+		} else if dropped != nil {
+			kept = append(kept, s.Volumes[i])
+		}
+	}
+	if dropped == nil {
+		return
+	}
+	s.Volumes = kept
+	visitContainers(s, func(c *corev1.Container, _ where) {
+		var mounts []corev1.VolumeMount
+		for _, m := range c.VolumeMounts {
+			if !dropped[m.Name] {
+				mounts = append(mounts, m)
+			}
+		}
+		c.VolumeMounts = mounts
+	})
+}
+
+// syncServiceAccount makes the deprecated name follow the current one.
+func syncServiceAccount(s *corev1.PodSpec) {
+	if s.ServiceAccountName == "" {
+		s.ServiceAccountName = s.DeprecatedServiceAccount
+	}
+	s.DeprecatedServiceAccount = s.ServiceAccountName
+}

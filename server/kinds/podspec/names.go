@@ -1,0 +1,131 @@
+package podspec
+
+import (
+	"k8s.io/apimachinery/pkg/api/validation"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// The ok functions accept only what is surely valid, without a regular
+// expression; what they refuse goes to the library, which words the problems.
+
+func lowerAlnum(b byte) bool { return b >= 'a' && b <= 'z' || b >= '0' && b <= '9' }
+
+func alnum(b byte) bool { return lowerAlnum(b) || b >= 'A' && b <= 'Z' }
+
+// okLabel matches a DNS-1123 label.
+func okLabel(s string) bool {
+	if len(s) == 0 || len(s) > 63 || !lowerAlnum(s[0]) || !lowerAlnum(s[len(s)-1]) {
+		return false
+	}
+	for i := 1; i < len(s)-1; i++ {
+		if !lowerAlnum(s[i]) && s[i] != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+// okSubdomain matches a DNS-1123 subdomain.
+func okSubdomain(s string) bool {
+	if len(s) == 0 || len(s) > 253 {
+		return false
+	}
+	start := true
+	for i := 0; i < len(s); i++ {
+		switch b := s[i]; {
+		case lowerAlnum(b):
+			start = false
+		case b == '-' && !start && i+1 < len(s) && s[i+1] != '.':
+		case b == '.' && !start && i+1 < len(s):
+			start = true
+		default:
+			return false
+		}
+	}
+	return !start
+}
+
+// okLabelValue matches the value of a label.
+func okLabelValue(s string) bool {
+	if s == "" {
+		return true
+	}
+	if len(s) > 63 || !alnum(s[0]) || !alnum(s[len(s)-1]) {
+		return false
+	}
+	for i := 1; i < len(s)-1; i++ {
+		if b := s[i]; !alnum(b) && b != '-' && b != '_' && b != '.' {
+			return false
+		}
+	}
+	return true
+}
+
+// okQualifiedName matches the key of a label or annotation.
+func okQualifiedName(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if s[i] == '/' {
+			return okSubdomain(s[:i]) && s[i+1:] != "" && okLabelValue(s[i+1:])
+		}
+	}
+	return s != "" && okLabelValue(s)
+}
+
+func (c *checker) dnsLabel(p *field.Path, child, value string) {
+	if !okLabel(value) {
+		c.messages(at(p, child), value, utilvalidation.IsDNS1123Label(value))
+	}
+}
+
+func (c *checker) dnsSubdomain(p *field.Path, child, value string) {
+	if !okSubdomain(value) {
+		c.messages(at(p, child), value, utilvalidation.IsDNS1123Subdomain(value))
+	}
+}
+
+// objectName checks the name of an object that must be a DNS subdomain.
+func (c *checker) objectName(p *field.Path, child, value string) {
+	if !okSubdomain(value) {
+		c.messages(at(p, child), value, validation.NameIsDNSSubdomain(value, false))
+	}
+}
+
+// objectNamePrefix is objectName for a value that may end in a dash.
+func (c *checker) objectNamePrefix(p *field.Path, child, value string) {
+	if !okSubdomain(value) {
+		c.messages(at(p, child), value, validation.NameIsDNSSubdomain(value, true))
+	}
+}
+
+func (c *checker) qualifiedName(p *field.Path, child, value string) {
+	if !okQualifiedName(value) {
+		c.messages(at(p, child), value, utilvalidation.IsQualifiedName(value))
+	}
+}
+
+// labels checks keys and values of a label map.
+func (c *checker) labels(p *field.Path, child string, labels map[string]string) {
+	ok := true
+	for k, v := range labels {
+		ok = ok && okQualifiedName(k) && okLabelValue(v)
+	}
+	if ok {
+		return
+	}
+	p = at(p, child)
+	for _, k := range sortedKeys(labels) {
+		c.qualifiedName(p, "", k)
+		if v := labels[k]; !okLabelValue(v) {
+			c.messages(p, v, utilvalidation.IsValidLabelValue(v))
+		}
+	}
+}
+
+// at is p.Child(child), or p where there is no child.
+func at(p *field.Path, child string) *field.Path {
+	if child == "" {
+		return p
+	}
+	return p.Child(child)
+}

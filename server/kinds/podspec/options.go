@@ -1,0 +1,164 @@
+package podspec
+
+import (
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+)
+
+// Options relax rules for data that was stored before a rule existed, and name
+// what the spec belongs to. Take them from TemplateOptions or PodOptions.
+type Options struct {
+	// Pod is true for the spec of a Pod, false for a template.
+	Pod bool
+	// PodName is the name of the Pod, empty for a template: claims of ephemeral
+	// volumes are named after it.
+	PodName string
+
+	AllowInvalidPodDeletionCost          bool
+	AllowIndivisibleHugePages            bool
+	AllowInvalidSpreadSelector           bool // topologySpreadConstraints[].labelSelector
+	AllowInvalidLabelValueInSelector     bool // label selectors of pod affinity
+	AllowInvalidLabelValueInNodeAffinity bool
+	AllowNamespacedSysctlsOnHost         bool // net.* with hostNetwork, kernel.* with hostIPC
+	AllowNonLocalProjectedTokenPath      bool
+	AllowZeroSleep                       bool // a sleep of no seconds in a lifecycle handler
+}
+
+// TemplateOptions computes the options for a template and the one it replaces;
+// old is nil on create.
+func TemplateOptions(t, old *corev1.PodTemplateSpec) Options {
+	if old == nil {
+		return Options{}
+	}
+	return relaxedFor(&old.Spec, old.Annotations)
+}
+
+// PodOptions computes the options for a Pod and the one it replaces; old is nil
+// on create.
+func PodOptions(p, old *corev1.Pod) Options {
+	var o Options
+	if old != nil {
+		o = relaxedFor(&old.Spec, old.Annotations)
+	}
+	o.Pod, o.PodName = true, p.Name
+	return o
+}
+
+// relaxedFor finds the rules that an existing spec breaks.
+func relaxedFor(old *corev1.PodSpec, annotations map[string]string) Options {
+	return Options{
+		AllowInvalidPodDeletionCost:          !validDeletionCost(annotations),
+		AllowIndivisibleHugePages:            hasIndivisibleHugePages(old),
+		AllowInvalidSpreadSelector:           hasInvalidSpreadSelector(old),
+		AllowInvalidLabelValueInSelector:     hasInvalidAffinitySelector(old),
+		AllowInvalidLabelValueInNodeAffinity: hasInvalidNodeAffinityValue(old),
+		AllowNamespacedSysctlsOnHost:         hasHostSysctl(old),
+		AllowNonLocalProjectedTokenPath:      hasNonLocalTokenPath(old),
+		AllowZeroSleep:                       hasZeroSleep(old),
+	}
+}
+
+// validDeletionCost tells whether the deletion cost, if there is one, is a
+// canonical 32 bit integer.
+func validDeletionCost(annotations map[string]string) bool {
+	v, ok := annotations[corev1.PodDeletionCost]
+	if !ok {
+		return true
+	}
+	// A leading plus or zero would be lost on the way through an integer.
+	if v == "" || v != "0" && v[0] != '-' && (v[0] < '1' || v[0] > '9') {
+		return false
+	}
+	_, err := strconv.ParseInt(v, 10, 32)
+	return err == nil
+}
+
+func hasIndivisibleHugePages(s *corev1.PodSpec) bool {
+	bad := func(list corev1.ResourceList) bool {
+		for name, q := range list {
+			if isHugePages(name) && !divisibleByPage(name, q) {
+				return true
+			}
+		}
+		return false
+	}
+	found := bad(s.Overhead)
+	visitContainers(s, func(c *corev1.Container, _ where) {
+		found = found || bad(c.Resources.Limits) || bad(c.Resources.Requests)
+	})
+	return found
+}
+
+func hasInvalidSpreadSelector(s *corev1.PodSpec) bool {
+	for i := range s.TopologySpreadConstraints {
+		sel := s.TopologySpreadConstraints[i].LabelSelector
+		if sel != nil && len(metav1validation.ValidateLabelSelector(sel, metav1validation.LabelSelectorValidationOptions{}, nil)) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func hasInvalidAffinitySelector(s *corev1.PodSpec) bool {
+	found := false
+	visitPodAffinityTerms(s, func(t *corev1.PodAffinityTerm) {
+		var c checker
+		c.affinityTermSelectors(t, nil)
+		found = found || len(c.errs) > 0
+	})
+	return found
+}
+
+func hasInvalidNodeAffinityValue(s *corev1.PodSpec) bool {
+	if s.Affinity == nil || s.Affinity.NodeAffinity == nil || s.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return false
+	}
+	for _, term := range s.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+		for i := range term.MatchExpressions {
+			for _, v := range term.MatchExpressions[i].Values {
+				if !okLabelValue(v) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+func hasHostSysctl(s *corev1.PodSpec) bool {
+	if s.SecurityContext == nil {
+		return false
+	}
+	for i := range s.SecurityContext.Sysctls {
+		if hostSysctl(s, s.SecurityContext.Sysctls[i].Name) != "" {
+			return true
+		}
+	}
+	return false
+}
+
+func hasNonLocalTokenPath(s *corev1.PodSpec) bool {
+	for i := range s.Volumes {
+		p := s.Volumes[i].Projected
+		if p == nil {
+			continue
+		}
+		for j := range p.Sources {
+			if t := p.Sources[j].ServiceAccountToken; t != nil && len(localPathProblems(t.Path)) > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func hasZeroSleep(s *corev1.PodSpec) bool {
+	zero := func(h *corev1.LifecycleHandler) bool { return h != nil && h.Sleep != nil && h.Sleep.Seconds == 0 }
+	found := false
+	visitContainers(s, func(c *corev1.Container, _ where) {
+		found = found || c.Lifecycle != nil && (zero(c.Lifecycle.PreStop) || zero(c.Lifecycle.PostStart))
+	})
+	return found
+}

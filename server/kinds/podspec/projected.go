@@ -1,0 +1,95 @@
+package podspec
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// downwardFile checks a file that shows a field of the pod. Its errors name the
+// volume, not the file.
+func (c *checker) downwardFile(f *corev1.DownwardAPIVolumeFile, p *field.Path) {
+	if f.Path == "" {
+		c.required(p.Child("path"), "")
+	}
+	c.localPath(p, "path", f.Path)
+	switch {
+	case f.FieldRef != nil:
+		c.fieldRef(f.FieldRef, fileFields, p.Child("fieldRef"))
+		if f.ResourceFieldRef != nil {
+			c.invalid(p, "resource", "fieldRef and resourceFieldRef can not be specified simultaneously")
+		}
+	case f.ResourceFieldRef != nil:
+		c.resourceFieldRef(f.ResourceFieldRef, true, p.Child("resourceFieldRef"))
+	default:
+		c.required(p, "one of fieldRef and resourceFieldRef is required")
+	}
+	c.fileMode(f.Mode, p, "", "mode")
+}
+
+// projected checks a volume of several sources, whose files must not collide.
+func (c *checker) projected(v *corev1.ProjectedVolumeSource, p *field.Path) {
+	c.fileMode(v.DefaultMode, p, "", "defaultMode")
+	var paths nameSet
+	taken := func(path string, value any) {
+		if path == "" {
+			return
+		}
+		if paths.has(path) {
+			c.invalid(p, value, "conflicting duplicate paths")
+		}
+		paths.add(path)
+	}
+	for i := range v.Sources {
+		src, at, n := &v.Sources[i], p.Child("sources").Index(i), 0
+		if src.Secret != nil {
+			n++
+			c.projectedKeys(src.Secret.Name, src.Secret.Items, at.Child("secret"), taken)
+		}
+		if src.ConfigMap != nil {
+			n++
+			c.projectedKeys(src.ConfigMap.Name, src.ConfigMap.Items, at.Child("configMap"), taken)
+		}
+		if src.DownwardAPI != nil {
+			n++
+			for j := range src.DownwardAPI.Items {
+				f := &src.DownwardAPI.Items[j]
+				c.downwardFile(f, at.Child("downwardAPI"))
+				taken(f.Path, f.Path)
+			}
+		}
+		if src.ServiceAccountToken != nil {
+			n++
+			c.projectedToken(src.ServiceAccountToken, p, at.Child("serviceAccountToken"))
+		}
+		if n > 1 {
+			c.forbidden(at, "may not specify more than 1 volume type per source")
+		}
+	}
+}
+
+func (c *checker) projectedKeys(name string, items []corev1.KeyToPath, p *field.Path, taken func(string, any)) {
+	if name == "" {
+		c.required(p.Child("name"), "")
+	}
+	for i := range items {
+		c.keyToPath(&items[i], p.Child("items").Index(i))
+		taken(items[i].Path, name)
+	}
+}
+
+// projectedToken reports a bad path at the volume, other mistakes at the source.
+func (c *checker) projectedToken(t *corev1.ServiceAccountTokenProjection, volume, p *field.Path) {
+	if s := t.ExpirationSeconds; s != nil {
+		if *s < 10*60 {
+			c.invalid(p.Child("expirationSeconds"), *s, "may not specify a duration less than 10 minutes")
+		}
+		if *s > 1<<32 {
+			c.invalid(p.Child("expirationSeconds"), *s, "may not specify a duration larger than 2^32 seconds")
+		}
+	}
+	if t.Path == "" {
+		c.required(volume.Child("path"), "")
+	} else if !c.o.AllowNonLocalProjectedTokenPath {
+		c.localPath(volume, "path", t.Path)
+	}
+}

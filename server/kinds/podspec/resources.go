@@ -1,0 +1,230 @@
+package podspec
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/api/validation"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// standardResources are the unprefixed names that the platform knows.
+var standardResources = map[corev1.ResourceName]bool{
+	"cpu": true, "memory": true, "ephemeral-storage": true,
+	"requests.cpu": true, "requests.memory": true, "requests.ephemeral-storage": true,
+	"limits.cpu": true, "limits.memory": true, "limits.ephemeral-storage": true,
+	"pods": true, "resourcequotas": true, "services": true, "replicationcontrollers": true, "secrets": true,
+	"configmaps": true, "persistentvolumeclaims": true, "storage": true, "requests.storage": true,
+	"services.nodeports": true, "services.loadbalancers": true,
+}
+
+// countedResources come in whole numbers.
+var countedResources = map[corev1.ResourceName]bool{
+	"pods": true, "resourcequotas": true, "services": true, "replicationcontrollers": true, "secrets": true,
+	"configmaps": true, "persistentvolumeclaims": true, "services.nodeports": true, "services.loadbalancers": true,
+}
+
+func isHugePages(n corev1.ResourceName) bool {
+	return strings.HasPrefix(string(n), corev1.ResourceHugePagesPrefix)
+}
+
+// IsStandardResource tells whether an unprefixed name is one the platform knows,
+// in a container or in a quota.
+func IsStandardResource(n corev1.ResourceName) bool {
+	return standardResources[n] || isHugePages(n) || strings.HasPrefix(string(n), corev1.ResourceRequestsHugePagesPrefix)
+}
+
+// IsContainerResource tells whether containers may ask for an unprefixed name.
+func IsContainerResource(n corev1.ResourceName) bool {
+	return n == corev1.ResourceCPU || n == corev1.ResourceMemory || n == corev1.ResourceEphemeralStorage || isHugePages(n)
+}
+
+// IsNativeResource tells whether a name belongs to the platform: it has no prefix,
+// or one below kubernetes.io.
+func IsNativeResource(n corev1.ResourceName) bool {
+	return !strings.Contains(string(n), "/") || strings.Contains(string(n), corev1.ResourceDefaultNamespacePrefix)
+}
+
+// IsExtendedResource tells whether a name belongs to somebody else and is fit for
+// a quota too.
+func IsExtendedResource(n corev1.ResourceName) bool {
+	if IsNativeResource(n) || strings.HasPrefix(string(n), corev1.DefaultResourceRequestsPrefix) {
+		return false
+	}
+	quota := corev1.DefaultResourceRequestsPrefix + string(n)
+	return okQualifiedName(quota) || len(utilvalidation.IsQualifiedName(quota)) == 0
+}
+
+// IsOvercommitAllowed tells whether requests may be lower than limits.
+func IsOvercommitAllowed(n corev1.ResourceName) bool { return IsNativeResource(n) && !isHugePages(n) }
+
+// IsIntegerResource tells whether a resource comes in whole numbers.
+func IsIntegerResource(n corev1.ResourceName) bool {
+	return countedResources[n] || IsExtendedResource(n)
+}
+
+// divisibleByPage tells whether q is a whole number of pages of the size in n. A
+// name without a size divides nothing.
+func divisibleByPage(n corev1.ResourceName, q resource.Quantity) bool {
+	size, err := resource.ParseQuantity(strings.TrimPrefix(string(n), corev1.ResourceHugePagesPrefix))
+	if err != nil || size.Sign() <= 0 || size.MilliValue()%1000 != 0 || size.Value() == 0 {
+		return false
+	}
+	return q.Value()%size.Value() == 0
+}
+
+// ValidateResourceName checks the name of a resource, wherever one is named.
+func ValidateResourceName(n corev1.ResourceName, p *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if !okQualifiedName(string(n)) {
+		for _, m := range utilvalidation.IsQualifiedName(string(n)) {
+			errs = append(errs, field.Invalid(p, n, m))
+		}
+	}
+	if len(errs) == 0 && !strings.Contains(string(n), "/") && !IsStandardResource(n) {
+		errs = append(errs, field.Invalid(p, n, "must be a standard resource type or fully qualified"))
+	}
+	return errs
+}
+
+// ValidateContainerResourceName checks the name of a resource that containers have.
+func ValidateContainerResourceName(n corev1.ResourceName, p *field.Path) field.ErrorList {
+	errs := ValidateResourceName(n, p)
+	if !strings.Contains(string(n), "/") {
+		if !IsContainerResource(n) {
+			errs = append(errs, field.Invalid(p, n, "must be a standard resource for containers"))
+		}
+	} else if !IsNativeResource(n) && !IsExtendedResource(n) {
+		errs = append(errs, field.Invalid(p, n, "doesn't follow extended resource name standard"))
+	}
+	return errs
+}
+
+// ValidateResourceQuantity checks that an amount is not negative, and whole where
+// it has to be.
+func ValidateResourceQuantity(n corev1.ResourceName, q resource.Quantity, p *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if q.Sign() < 0 {
+		errs = append(errs, field.Invalid(p, q.String(), validation.IsNegativeErrorMsg))
+	}
+	if IsIntegerResource(n) && q.MilliValue()%1000 != 0 {
+		errs = append(errs, field.Invalid(p, q, "must be an integer"))
+	}
+	return errs
+}
+
+// okAmount passes the usual resources without building a path.
+func okAmount(n corev1.ResourceName, q *resource.Quantity) bool {
+	return (n == corev1.ResourceCPU || n == corev1.ResourceMemory || n == corev1.ResourceEphemeralStorage) && q.Sign() >= 0
+}
+
+// resources checks requests and limits of a container.
+func (c *checker) resources(r *corev1.ResourceRequirements, claims []string, p *field.Path, child string) {
+	if len(r.Limits) == 0 && len(r.Requests) == 0 && len(r.Claims) == 0 {
+		return
+	}
+	compute, huge := false, false
+	note := func(n corev1.ResourceName) {
+		compute = compute || n == corev1.ResourceCPU || n == corev1.ResourceMemory
+		huge = huge || isHugePages(n)
+	}
+	for _, n := range sortedKeys(r.Limits) {
+		c.amount(n, r.Limits[n], p, child, "limits")
+		note(n)
+	}
+	for _, n := range sortedKeys(r.Requests) {
+		q := r.Requests[n]
+		c.amountButPages(n, q, p, child, "requests")
+		c.requestWithinLimit(n, q, r.Limits, p, child)
+		c.pages(n, q, p, child, "requests")
+		note(n)
+	}
+	if huge && !compute {
+		c.forbidden(at(p, child), "HugePages require cpu or memory")
+	}
+	if len(r.Claims) > 0 {
+		c.claimRefs(r.Claims, claims, at(p, child).Child("claims"))
+	}
+}
+
+func (c *checker) amount(n corev1.ResourceName, q resource.Quantity, p *field.Path, child, list string) {
+	c.amountButPages(n, q, p, child, list)
+	c.pages(n, q, p, child, list)
+}
+
+func (c *checker) amountButPages(n corev1.ResourceName, q resource.Quantity, p *field.Path, child, list string) {
+	if okAmount(n, &q) {
+		return
+	}
+	key := at(p, child).Child(list).Key(string(n))
+	c.add(ValidateContainerResourceName(n, key)...)
+	c.add(ValidateResourceQuantity(n, q, key)...)
+}
+
+func (c *checker) pages(n corev1.ResourceName, q resource.Quantity, p *field.Path, child, list string) {
+	if isHugePages(n) && !c.o.AllowIndivisibleHugePages && !divisibleByPage(n, q) {
+		c.invalid(at(p, child).Child(list).Key(string(n)), q.String(), fmt.Sprintf("%s is not positive integer multiple of %s", q.String(), n))
+	}
+}
+
+func (c *checker) requestWithinLimit(n corev1.ResourceName, q resource.Quantity, limits corev1.ResourceList, p *field.Path, child string) {
+	limit, ok := limits[n]
+	switch {
+	case !ok:
+		if !IsOvercommitAllowed(n) {
+			c.required(at(p, child).Child("limits"), "Limit must be set for non overcommitable resources")
+		}
+	case q.Cmp(limit) != 0 && !IsOvercommitAllowed(n):
+		c.invalid(at(p, child).Child("requests"), q.String(), fmt.Sprintf("must be equal to %s limit of %s", n, limit.String()))
+	case q.Cmp(limit) > 0:
+		c.invalid(at(p, child).Child("requests"), q.String(), fmt.Sprintf("must be less than or equal to %s limit of %s", n, limit.String()))
+	}
+}
+
+// claimRefs checks that what a container claims is declared by its pod, once.
+func (c *checker) claimRefs(refs []corev1.ResourceClaim, claims []string, p *field.Path) {
+	seen := make(map[string]bool)
+	for i, ref := range refs {
+		if ref.Name == "" {
+			c.required(p.Index(i), "")
+			continue
+		}
+		c.claimRefOnce(ref, seen, p.Index(i))
+		if !contains(claims, ref.Name) {
+			e := field.NotFound(p.Index(i), ref.Name)
+			e.Detail = "must be one of the names in pod.spec.resourceClaims"
+			if len(claims) == 0 {
+				e.Detail += " which is empty"
+			} else {
+				e.Detail += ": " + strings.Join(claims, ", ")
+			}
+			c.add(e)
+		}
+	}
+}
+
+// claimRefOnce refuses a claim, or a request of it, that overlaps an earlier one.
+func (c *checker) claimRefOnce(ref corev1.ResourceClaim, seen map[string]bool, p *field.Path) {
+	if seen[ref.Name] {
+		c.duplicate(p, ref.Name)
+		return
+	}
+	key := ref.Name
+	if ref.Request != "" {
+		c.dnsLabel(p, "request", ref.Request)
+		key += "/" + ref.Request
+	}
+	if seen[key] {
+		c.duplicate(p, key)
+	} else if ref.Request == "" {
+		for k := range seen {
+			if strings.HasPrefix(k, ref.Name+"/") {
+				c.duplicate(p, ref.Name)
+			}
+		}
+	}
+	seen[key] = true
+}

@@ -1,0 +1,80 @@
+package podspec
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+var (
+	unsatisfiable     = []corev1.UnsatisfiableConstraintAction{corev1.DoNotSchedule, corev1.ScheduleAnyway}
+	inclusionPolicies = []corev1.NodeInclusionPolicy{corev1.NodeInclusionPolicyHonor, corev1.NodeInclusionPolicyIgnore}
+)
+
+const notPositive = "must be greater than zero"
+
+// spread checks the constraints that spread pods over a topology.
+func (c *checker) spread(list []corev1.TopologySpreadConstraint, p *field.Path) {
+	for i := range list {
+		s, at := &list[i], p.Index(i)
+		if s.MaxSkew <= 0 {
+			c.invalid(at.Child("maxSkew"), s.MaxSkew, notPositive)
+		}
+		if s.TopologyKey == "" {
+			c.required(at.Child("topologyKey"), "can not be empty")
+		}
+		oneOf(c, at, "whenUnsatisfiable", s.WhenUnsatisfiable, unsatisfiable)
+		for j := i + 1; j < len(list); j++ {
+			if list[j].TopologyKey == s.TopologyKey && list[j].WhenUnsatisfiable == s.WhenUnsatisfiable {
+				c.duplicate(at.Child("{topologyKey, whenUnsatisfiable}"), fmt.Sprintf("{%v, %v}", s.TopologyKey, s.WhenUnsatisfiable))
+				break
+			}
+		}
+		if s.MinDomains != nil {
+			c.minDomains(s, at.Child("minDomains"))
+		}
+		if s.NodeAffinityPolicy != nil {
+			oneOf(c, at, "nodeAffinityPolicy", *s.NodeAffinityPolicy, inclusionPolicies)
+		}
+		if s.NodeTaintsPolicy != nil {
+			oneOf(c, at, "nodeTaintsPolicy", *s.NodeTaintsPolicy, inclusionPolicies)
+		}
+		if len(s.MatchLabelKeys) > 0 {
+			c.spreadLabelKeys(s, at.Child("matchLabelKeys"))
+		}
+		if !c.o.AllowInvalidSpreadSelector && s.LabelSelector != nil {
+			c.add(metav1validation.ValidateLabelSelector(s.LabelSelector, metav1validation.LabelSelectorValidationOptions{}, at.Child("labelSelector"))...)
+		}
+	}
+}
+
+func (c *checker) minDomains(s *corev1.TopologySpreadConstraint, p *field.Path) {
+	if *s.MinDomains <= 0 {
+		c.invalid(p, s.MinDomains, notPositive)
+	}
+	if s.WhenUnsatisfiable != corev1.DoNotSchedule {
+		c.invalid(p, s.MinDomains, fmt.Sprintf("can only use minDomains if whenUnsatisfiable=%s, not %s", corev1.DoNotSchedule, s.WhenUnsatisfiable))
+	}
+}
+
+func (c *checker) spreadLabelKeys(s *corev1.TopologySpreadConstraint, p *field.Path) {
+	inSelector := make(map[string]bool)
+	if s.LabelSelector == nil {
+		c.forbidden(p, "must not be specified when labelSelector is not set")
+	} else {
+		for k := range s.LabelSelector.MatchLabels {
+			inSelector[k] = true
+		}
+		for i := range s.LabelSelector.MatchExpressions {
+			inSelector[s.LabelSelector.MatchExpressions[i].Key] = true
+		}
+	}
+	for i, k := range s.MatchLabelKeys {
+		c.qualifiedName(p.Index(i), "", k)
+		if inSelector[k] {
+			c.invalid(p.Index(i), k, "exists in both matchLabelKeys and labelSelector")
+		}
+	}
+}

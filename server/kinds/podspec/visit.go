@@ -1,0 +1,66 @@
+package podspec
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// where is the place of a container in its spec.
+type where struct {
+	list  string // "initContainers", "containers", "ephemeralContainers"
+	index int
+}
+
+func (w where) path(spec *field.Path) *field.Path { return spec.Child(w.list).Index(w.index) }
+
+// visitContainers calls f for init, regular and ephemeral containers, in that order.
+func visitContainers(s *corev1.PodSpec, f func(*corev1.Container, where)) {
+	for i := range s.InitContainers {
+		f(&s.InitContainers[i], where{"initContainers", i})
+	}
+	for i := range s.Containers {
+		f(&s.Containers[i], where{"containers", i})
+	}
+	for i := range s.EphemeralContainers {
+		f(asContainer(&s.EphemeralContainers[i]), where{"ephemeralContainers", i})
+	}
+}
+
+// asContainer views the common part of an ephemeral container, which has the
+// fields of a container.
+func asContainer(e *corev1.EphemeralContainer) *corev1.Container {
+	return (*corev1.Container)(&e.EphemeralContainerCommon)
+}
+
+func hasContainer(s *corev1.PodSpec, name string) bool {
+	found := false
+	visitContainers(s, func(c *corev1.Container, _ where) { found = found || c.Name == name })
+	return found
+}
+
+// visitPodAffinityTerms calls f for every term of pod affinity and anti-affinity.
+func visitPodAffinityTerms(s *corev1.PodSpec, f func(*corev1.PodAffinityTerm)) {
+	if s.Affinity == nil {
+		return
+	}
+	if a := s.Affinity.PodAffinity; a != nil {
+		visitTerms(a.PreferredDuringSchedulingIgnoredDuringExecution, a.RequiredDuringSchedulingIgnoredDuringExecution, f)
+	}
+	if a := s.Affinity.PodAntiAffinity; a != nil {
+		visitTerms(a.PreferredDuringSchedulingIgnoredDuringExecution, a.RequiredDuringSchedulingIgnoredDuringExecution, f)
+	}
+}
+
+func visitTerms(preferred []corev1.WeightedPodAffinityTerm, required []corev1.PodAffinityTerm, f func(*corev1.PodAffinityTerm)) {
+	for i := range preferred {
+		f(&preferred[i].PodAffinityTerm)
+	}
+	for i := range required {
+		f(&required[i])
+	}
+}
+
+// Restartable tells whether an init container keeps running beside the regular ones.
+func Restartable(c *corev1.Container) bool {
+	return c != nil && c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+}
