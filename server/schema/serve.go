@@ -1,0 +1,130 @@
+package schema
+
+import (
+	"bytes"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/munnerz/goautoneg"
+)
+
+// The media types of the OpenAPI 2 document in protobuf. The first is what is
+// answered; clients ask for either.
+const (
+	swaggerProtobuf    = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+	swaggerProtobufOld = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+	jsonType           = "application/json"
+)
+
+// ServeV2 answers GET /openapi/v2 as JSON or protobuf.
+func (d *Documents) ServeV2(w http.ResponseWriter, r *http.Request) {
+	w.Header().Add("Vary", "Accept")
+	typ := accepted(r, jsonType, swaggerProtobufOld, swaggerProtobuf)
+	if typ == "" {
+		w.WriteHeader(http.StatusNotAcceptable)
+		return
+	}
+	doc, err := d.whole(typ != jsonType)
+	if err != nil {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	if typ != jsonType {
+		typ = swaggerProtobuf
+	}
+	w.Header().Set("Content-Type", typ)
+	doc.serve(w, r)
+}
+
+// ServeV3 answers GET /openapi/v3, the index, and what is below it.
+func (d *Documents) ServeV3(w http.ResponseWriter, r *http.Request) {
+	key := strings.Trim(strings.TrimPrefix(r.URL.Path, "/openapi/v3"), "/")
+	if key == "" {
+		d.serveIndex(w, r)
+		return
+	}
+	w.Header().Add("Vary", "Accept")
+	if accepted(r, jsonType) == "" {
+		w.WriteHeader(http.StatusNotAcceptable)
+		return
+	}
+	doc, err := d.group(key)
+	if err != nil {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	if doc == nil {
+		w.WriteHeader(http.StatusNotFound)
+		return
+	}
+	if hash := r.URL.Query().Get("hash"); hash != "" {
+		if hash != doc.etag {
+			http.Redirect(w, r, documentURL(key, doc.etag), http.StatusMovedPermanently)
+			return
+		}
+		w.Header().Set("Cache-Control", "public, immutable")
+		w.Header().Set("Expires", d.Now().UTC().AddDate(1, 0, 0).Format(http.TimeFormat))
+	}
+	w.Header().Set("Content-Type", jsonType)
+	doc.serve(w, r)
+}
+
+func (d *Documents) serveIndex(w http.ResponseWriter, r *http.Request) {
+	doc, err := d.index()
+	if err != nil {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	// A stock server leaves the type to be guessed, and JSON is guessed as text.
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	doc.serve(w, r)
+}
+
+// accepted picks the offer that the client prefers, or "".
+func accepted(r *http.Request, offers ...string) string {
+	accept := r.Header.Get("Accept")
+	if accept == "" {
+		return offers[0]
+	}
+	for _, clause := range goautoneg.ParseAccept(accept) {
+		for _, offer := range offers {
+			typ, sub, _ := strings.Cut(offer, "/")
+			if (clause.Type == typ || clause.Type == "*") && (clause.SubType == sub || clause.SubType == "*") {
+				return offer
+			}
+		}
+	}
+	return ""
+}
+
+// serve writes the document, compressed if the client can read that.
+func (doc *document) serve(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Etag", strconv.Quote(doc.etag))
+	h.Add("Vary", "Accept-Encoding")
+	body := doc.packed
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		h.Set("Content-Encoding", "gzip")
+	} else {
+		var err error
+		if body, err = unzip(doc.packed); err != nil {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+	}
+	http.ServeContent(w, r, "", doc.modified, bytes.NewReader(body))
+}
+
+func unzip(packed []byte) ([]byte, error) {
+	zr, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	if _, err := out.ReadFrom(zr); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
