@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"crypto/sha512"
 	"encoding/base64"
@@ -135,7 +136,8 @@ func storageVersionHash(s *kinds.Storage) string {
 	if s == nil {
 		return ""
 	}
-	sum := sha256.Sum256([]byte(s.GVK.Group + "/" + s.GVK.Version + "/" + s.GVK.Kind))
+	version := cmp.Or(s.HashedVersion, s.GVK.Version)
+	sum := sha256.Sum256([]byte(s.GVK.Group + "/" + version + "/" + s.GVK.Kind))
 	return base64.StdEncoding.EncodeToString(sum[:8])
 }
 

@@ -56,11 +56,14 @@ type Resource struct {
 
 // Storage is one stored collection.
 type Storage struct {
-	Key     string // the resource column of the table: "pods", "deployments.apps"
-	GVK     schema.GroupVersionKind
-	Fields  []SelectableField // besides metadata.name and metadata.namespace
-	Indexed []string          // labels of Fields that the cache indexes, "spec.nodeName"
-	TTL     func(Object) time.Duration
+	Key string // the resource column of the table: "pods", "deployments.apps"
+	GVK schema.GroupVersionKind
+	// HashedVersion is the version that discovery's storage hash stands for, where it
+	// is not that of GVK.
+	HashedVersion string
+	Fields        []SelectableField // besides metadata.name and metadata.namespace
+	Indexed       []string          // labels of Fields that the cache indexes, "spec.nodeName"
+	TTL           func(Object) time.Duration
 	Strategy
 }
 
