@@ -11,7 +11,7 @@ func apiextensionsV1() []*kinds.Resource {
 		&kinds.Resource{
 			Plural: "customresourcedefinitions", Kind: "CustomResourceDefinition", ShortNames: []string{"crd", "crds"}, Categories: []string{"api-extensions"},
 			New: object[apiextensionsv1.CustomResourceDefinition](), NewList: list[apiextensionsv1.CustomResourceDefinitionList](),
-			Storage:      &kinds.Storage{},
+			Storage:      &kinds.Storage{HashedVersion: "v1beta1"},
 			Subresources: []kinds.Subresource{status("CustomResourceDefinition", kinds.Strategy{})},
 		},
 	)
