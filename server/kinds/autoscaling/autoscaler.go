@@ -1,0 +1,234 @@
+// Package autoscaling says how HorizontalPodAutoscalers behave, which are stored
+// in v2 and served in v1 too.
+package autoscaling
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/rules"
+)
+
+// HorizontalPodAutoscaler is how HorizontalPodAutoscalers are written.
+var HorizontalPodAutoscaler = kinds.Strategy{
+	ValidateName: apivalidation.NameIsDNSSubdomain,
+	Default:      defaultAutoscaler,
+	PrepareForCreate: func(_ context.Context, obj kinds.Object) {
+		obj.(*autoscalingv2.HorizontalPodAutoscaler).Status = autoscalingv2.HorizontalPodAutoscalerStatus{}
+	},
+	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
+		obj.(*autoscalingv2.HorizontalPodAutoscaler).Status = before.(*autoscalingv2.HorizontalPodAutoscaler).Status
+	},
+	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
+		return validateAutoscaler(&obj.(*autoscalingv2.HorizontalPodAutoscaler).Spec, 1)
+	},
+	ValidateUpdate: func(_ context.Context, obj, before kinds.Object) field.ErrorList {
+		var least int32 = 1
+		if old := before.(*autoscalingv2.HorizontalPodAutoscaler).Spec.MinReplicas; old != nil && *old == 0 {
+			least = 0
+		}
+		return validateAutoscaler(&obj.(*autoscalingv2.HorizontalPodAutoscaler).Spec, least)
+	},
+	UnconditionalUpdate: true,
+	ResetFields:         []string{"status"},
+}
+
+// HorizontalPodAutoscalerStatus is how their status is written.
+var HorizontalPodAutoscalerStatus = kinds.Strategy{
+	Default: HorizontalPodAutoscaler.Default,
+	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
+		obj.(*autoscalingv2.HorizontalPodAutoscaler).Spec = before.(*autoscalingv2.HorizontalPodAutoscaler).Spec
+	},
+	ValidateUpdate: func(_ context.Context, obj, _ kinds.Object) field.ErrorList {
+		s := &obj.(*autoscalingv2.HorizontalPodAutoscaler).Status
+		errs := rules.NotNegative(s.CurrentReplicas, field.NewPath("status", "currentReplicas"))
+		return append(errs, rules.NotNegative(s.DesiredReplicas, field.NewPath("status", "desiredReplicas"))...)
+	},
+	ResetFields: []string{"spec"},
+}
+
+// HorizontalPodAutoscalerColumns is their Table form, of either version.
+var HorizontalPodAutoscalerColumns = kinds.Columns{
+	Definitions: []columns.Column{
+		columns.Name(),
+		columns.Text("Reference", autoscalingv2.HorizontalPodAutoscalerSpec{}.SwaggerDoc()["scaleTargetRef"]),
+		columns.Text("Targets", autoscalingv2.HorizontalPodAutoscalerSpec{}.SwaggerDoc()["metrics"]),
+		columns.Text("MinPods", autoscalingv2.HorizontalPodAutoscalerSpec{}.SwaggerDoc()["minReplicas"]),
+		columns.Text("MaxPods", autoscalingv2.HorizontalPodAutoscalerSpec{}.SwaggerDoc()["maxReplicas"]),
+		columns.Text("Replicas", autoscalingv2.HorizontalPodAutoscalerStatus{}.SwaggerDoc()["currentReplicas"]),
+		columns.Age(),
+	},
+	Cells: func(obj kinds.Object, now time.Time) []any {
+		if v1, ok := obj.(*autoscalingv1.HorizontalPodAutoscaler); ok {
+			converted, err := ToV2(v1)
+			if err != nil {
+				return nil
+			}
+			obj = converted
+		}
+		h, ok := obj.(*autoscalingv2.HorizontalPodAutoscaler)
+		if !ok {
+			return nil
+		}
+		least := "<unset>"
+		if h.Spec.MinReplicas != nil {
+			least = fmt.Sprint(*h.Spec.MinReplicas)
+		}
+		return []any{
+			h.Name, h.Spec.ScaleTargetRef.Kind + "/" + h.Spec.ScaleTargetRef.Name, targets(h), least,
+			int64(h.Spec.MaxReplicas), int64(h.Status.CurrentReplicas), columns.Since(h.CreationTimestamp, now),
+		}
+	},
+}
+
+// targets shows the first two metrics as current/target.
+func targets(h *autoscalingv2.HorizontalPodAutoscaler) string {
+	const most = 2
+	n := len(h.Spec.Metrics)
+	if n == 0 {
+		return "<none>"
+	}
+	var shown []string
+	for i := range min(n, most) {
+		var current autoscalingv2.MetricStatus
+		if i < len(h.Status.CurrentMetrics) {
+			current = h.Status.CurrentMetrics[i]
+		}
+		shown = append(shown, target(&h.Spec.Metrics[i], &current))
+	}
+	text := strings.Join(shown, ", ")
+	if n > most {
+		text += fmt.Sprintf(" + %d more...", n-most)
+	}
+	return text
+}
+
+func target(m *autoscalingv2.MetricSpec, s *autoscalingv2.MetricStatus) string {
+	switch {
+	case m.Type == autoscalingv2.ExternalMetricSourceType && m.External != nil:
+		var now *autoscalingv2.MetricValueStatus
+		if s.External != nil {
+			now = &s.External.Current
+		}
+		return valueOf(&m.External.Target, now)
+	case m.Type == autoscalingv2.ObjectMetricSourceType && m.Object != nil:
+		var now *autoscalingv2.MetricValueStatus
+		if s.Object != nil {
+			now = &s.Object.Current
+		}
+		return valueOf(&m.Object.Target, now)
+	case m.Type == autoscalingv2.PodsMetricSourceType && m.Pods != nil:
+		var now *resource.Quantity
+		if s.Pods != nil {
+			now = s.Pods.Current.AverageValue
+		}
+		return quantity(now) + "/" + quantity(m.Pods.Target.AverageValue)
+	case m.Type == autoscalingv2.ResourceMetricSourceType && m.Resource != nil:
+		var now *autoscalingv2.MetricValueStatus
+		if s.Resource != nil {
+			now = &s.Resource.Current
+		}
+		return resourceOf(m.Resource.Name, &m.Resource.Target, now)
+	case m.Type == autoscalingv2.ContainerResourceMetricSourceType && m.ContainerResource != nil:
+		var now *autoscalingv2.MetricValueStatus
+		if s.ContainerResource != nil {
+			now = &s.ContainerResource.Current
+		}
+		return resourceOf(m.ContainerResource.Name, &m.ContainerResource.Target, now)
+	default:
+		return "<unknown type>"
+	}
+}
+
+const unknown = "<unknown>"
+
+func quantity(q *resource.Quantity) string {
+	if q == nil {
+		return unknown
+	}
+	return q.String()
+}
+
+// valueOf shows a metric that is measured as a whole or per pod.
+func valueOf(t *autoscalingv2.MetricTarget, now *autoscalingv2.MetricValueStatus) string {
+	current := unknown
+	if t.AverageValue != nil {
+		if now != nil {
+			current = quantity(now.AverageValue)
+		}
+		return current + "/" + quantity(t.AverageValue) + " (avg)"
+	}
+	if now != nil {
+		current = quantity(now.Value)
+	}
+	return current + "/" + quantity(t.Value)
+}
+
+func resourceOf(name corev1.ResourceName, t *autoscalingv2.MetricTarget, now *autoscalingv2.MetricValueStatus) string {
+	current := unknown
+	if t.AverageValue != nil {
+		if now != nil {
+			current = quantity(now.AverageValue)
+		}
+		return fmt.Sprintf("%s: %s/%s", name, current, quantity(t.AverageValue))
+	}
+	if now != nil && now.AverageUtilization != nil {
+		current = fmt.Sprintf("%d%%", *now.AverageUtilization)
+	}
+	wanted := "<auto>"
+	if t.AverageUtilization != nil {
+		wanted = fmt.Sprintf("%d%%", *t.AverageUtilization)
+	}
+	return fmt.Sprintf("%s: %s/%s", name, current, wanted)
+}
+
+func defaultAutoscaler(obj kinds.Object) {
+	s := &obj.(*autoscalingv2.HorizontalPodAutoscaler).Spec
+	rules.DefaultTo(&s.MinReplicas, 1)
+	if len(s.Metrics) == 0 {
+		var utilization int32 = 80
+		s.Metrics = []autoscalingv2.MetricSpec{{
+			Type: autoscalingv2.ResourceMetricSourceType,
+			Resource: &autoscalingv2.ResourceMetricSource{
+				Name:   corev1.ResourceCPU,
+				Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: &utilization},
+			},
+		}}
+	}
+	if b := s.Behavior; b != nil {
+		b.ScaleUp = complete(b.ScaleUp, new(int32), []autoscalingv2.HPAScalingPolicy{
+			{Type: autoscalingv2.PodsScalingPolicy, Value: 4, PeriodSeconds: 15},
+			{Type: autoscalingv2.PercentScalingPolicy, Value: 100, PeriodSeconds: 15},
+		})
+		b.ScaleDown = complete(b.ScaleDown, nil, []autoscalingv2.HPAScalingPolicy{
+			{Type: autoscalingv2.PercentScalingPolicy, Value: 100, PeriodSeconds: 15},
+		})
+	}
+}
+
+// complete fills in rules of one direction. Policies that a client gave as an
+// empty list stay empty, and are refused later.
+func complete(r *autoscalingv2.HPAScalingRules, window *int32, policies []autoscalingv2.HPAScalingPolicy) *autoscalingv2.HPAScalingRules {
+	if r == nil {
+		r = &autoscalingv2.HPAScalingRules{}
+	}
+	if r.StabilizationWindowSeconds == nil {
+		r.StabilizationWindowSeconds = window
+	}
+	rules.DefaultTo(&r.SelectPolicy, autoscalingv2.MaxChangePolicySelect)
+	if r.Policies == nil {
+		r.Policies = policies
+	}
+	return r
+}

@@ -1,0 +1,224 @@
+package autoscaling
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+// Annotations in which v1 shows what it has no fields for.
+const (
+	metricsAnnotation    = "autoscaling.alpha.kubernetes.io/metrics"
+	statusesAnnotation   = "autoscaling.alpha.kubernetes.io/current-metrics"
+	conditionsAnnotation = "autoscaling.alpha.kubernetes.io/conditions"
+	behaviorAnnotation   = "autoscaling.alpha.kubernetes.io/behavior"
+)
+
+// behavior, scalingRules and scalingPolicy are the form of the annotation, whose
+// keys are Go names.
+type (
+	behavior struct {
+		ScaleUp   *scalingRules
+		ScaleDown *scalingRules
+	}
+	scalingRules struct {
+		StabilizationWindowSeconds *int32
+		SelectPolicy               *autoscalingv2.ScalingPolicySelect
+		Policies                   []scalingPolicy
+	}
+	scalingPolicy struct {
+		Type          autoscalingv2.HPAScalingPolicyType
+		Value         int32
+		PeriodSeconds int32
+	}
+)
+
+// ToV2 converts a v1 object to the stored version. An annotation that cannot be
+// read is dropped, as other servers do.
+func ToV2(obj kinds.Object) (kinds.Object, error) {
+	in, ok := obj.(*autoscalingv1.HorizontalPodAutoscaler)
+	if !ok {
+		return nil, fmt.Errorf("converting %T to autoscaling/v2", obj)
+	}
+	out := &autoscalingv2.HorizontalPodAutoscaler{
+		ObjectMeta: in.ObjectMeta,
+		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference(in.Spec.ScaleTargetRef),
+			MinReplicas:    in.Spec.MinReplicas,
+			MaxReplicas:    in.Spec.MaxReplicas,
+		},
+		Status: autoscalingv2.HorizontalPodAutoscalerStatus{
+			ObservedGeneration: in.Status.ObservedGeneration,
+			LastScaleTime:      in.Status.LastScaleTime,
+			CurrentReplicas:    in.Status.CurrentReplicas,
+			DesiredReplicas:    in.Status.DesiredReplicas,
+		},
+	}
+	out.SetGroupVersionKind(autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler"))
+	var metrics []autoscalingv1.MetricSpec
+	read(in.Annotations, metricsAnnotation, &metrics)
+	for i := range metrics {
+		out.Spec.Metrics = append(out.Spec.Metrics, specToV2(&metrics[i]))
+	}
+	if u := in.Spec.TargetCPUUtilizationPercentage; u != nil {
+		out.Spec.Metrics = append(out.Spec.Metrics, autoscalingv2.MetricSpec{
+			Type: autoscalingv2.ResourceMetricSourceType,
+			Resource: &autoscalingv2.ResourceMetricSource{
+				Name:   corev1.ResourceCPU,
+				Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: u},
+			},
+		})
+	}
+	statusToV2(in, out)
+	var b behavior
+	if read(in.Annotations, behaviorAnnotation, &b) && (b.ScaleUp != nil || b.ScaleDown != nil) {
+		out.Spec.Behavior = &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: b.ScaleUp.toV2(), ScaleDown: b.ScaleDown.toV2()}
+	}
+	out.Annotations = withoutOurs(in.Annotations)
+	return out, nil
+}
+
+func statusToV2(in *autoscalingv1.HorizontalPodAutoscaler, out *autoscalingv2.HorizontalPodAutoscaler) {
+	if u := in.Status.CurrentCPUUtilizationPercentage; u != nil {
+		out.Status.CurrentMetrics = []autoscalingv2.MetricStatus{{
+			Type: autoscalingv2.ResourceMetricSourceType,
+			Resource: &autoscalingv2.ResourceMetricStatus{
+				Name:    corev1.ResourceCPU,
+				Current: autoscalingv2.MetricValueStatus{AverageUtilization: u},
+			},
+		}}
+	}
+	var statuses []autoscalingv1.MetricStatus
+	if read(in.Annotations, statusesAnnotation, &statuses) {
+		out.Status.CurrentMetrics = nil
+		for i := range statuses {
+			out.Status.CurrentMetrics = append(out.Status.CurrentMetrics, statusMetricToV2(&statuses[i]))
+		}
+	}
+	var conditions []autoscalingv1.HorizontalPodAutoscalerCondition
+	if read(in.Annotations, conditionsAnnotation, &conditions) {
+		for _, c := range conditions {
+			out.Status.Conditions = append(out.Status.Conditions, autoscalingv2.HorizontalPodAutoscalerCondition{
+				Type: autoscalingv2.HorizontalPodAutoscalerConditionType(c.Type), Status: c.Status,
+				LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
+			})
+		}
+	}
+}
+
+// ToV1 converts a stored object to v1.
+func ToV1(obj kinds.Object) (kinds.Object, error) {
+	in, ok := obj.(*autoscalingv2.HorizontalPodAutoscaler)
+	if !ok {
+		return nil, fmt.Errorf("converting %T to autoscaling/v1", obj)
+	}
+	out := &autoscalingv1.HorizontalPodAutoscaler{
+		ObjectMeta: in.ObjectMeta,
+		Spec: autoscalingv1.HorizontalPodAutoscalerSpec{
+			ScaleTargetRef: autoscalingv1.CrossVersionObjectReference(in.Spec.ScaleTargetRef),
+			MinReplicas:    in.Spec.MinReplicas,
+			MaxReplicas:    in.Spec.MaxReplicas,
+		},
+		Status: autoscalingv1.HorizontalPodAutoscalerStatus{
+			ObservedGeneration: in.Status.ObservedGeneration,
+			LastScaleTime:      in.Status.LastScaleTime,
+			CurrentReplicas:    in.Status.CurrentReplicas,
+			DesiredReplicas:    in.Status.DesiredReplicas,
+		},
+	}
+	out.SetGroupVersionKind(autoscalingv1.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler"))
+	notes := withoutOurs(in.Annotations)
+	var err error
+	note := func(key string, v any) {
+		raw, e := json.Marshal(v)
+		if e != nil {
+			err = fmt.Errorf("writing annotation %s: %w", key, e)
+			return
+		}
+		if notes == nil {
+			notes = map[string]string{}
+		}
+		notes[key] = string(raw)
+	}
+	var others []autoscalingv1.MetricSpec
+	for i := range in.Spec.Metrics {
+		m := &in.Spec.Metrics[i]
+		if u := cpuUtilization(m); u == nil {
+			others = append(others, specToV1(m))
+		} else if out.Spec.TargetCPUUtilizationPercentage == nil {
+			out.Spec.TargetCPUUtilizationPercentage = u
+		}
+	}
+	if len(others) > 0 {
+		note(metricsAnnotation, others)
+	}
+	statuses := make([]autoscalingv1.MetricStatus, len(in.Status.CurrentMetrics))
+	for i := range in.Status.CurrentMetrics {
+		m := &in.Status.CurrentMetrics[i]
+		statuses[i] = statusMetricToV1(m)
+		if m.Resource != nil && m.Resource.Name == corev1.ResourceCPU && m.Resource.Current.AverageUtilization != nil {
+			out.Status.CurrentCPUUtilizationPercentage = m.Resource.Current.AverageUtilization
+		}
+	}
+	if len(statuses) > 0 {
+		note(statusesAnnotation, statuses)
+	}
+	if b := in.Spec.Behavior; b != nil {
+		note(behaviorAnnotation, behavior{ScaleUp: rulesFromV2(b.ScaleUp), ScaleDown: rulesFromV2(b.ScaleDown)})
+	}
+	if len(in.Status.Conditions) > 0 {
+		note(conditionsAnnotation, in.Status.Conditions)
+	}
+	out.Annotations = notes
+	return out, err
+}
+
+// cpuUtilization is the target that v1 has a field for, or nil for other metrics.
+func cpuUtilization(m *autoscalingv2.MetricSpec) *int32 {
+	if m.Type != autoscalingv2.ResourceMetricSourceType || m.Resource == nil || m.Resource.Name != corev1.ResourceCPU {
+		return nil
+	}
+	return m.Resource.Target.AverageUtilization
+}
+
+// read decodes an annotation and reports whether it was there and readable.
+func read(annotations map[string]string, key string, into any) bool {
+	text, ok := annotations[key]
+	return ok && json.Unmarshal([]byte(text), into) == nil
+}
+
+func withoutOurs(annotations map[string]string) map[string]string {
+	out := maps.Clone(annotations)
+	for _, key := range []string{metricsAnnotation, statusesAnnotation, conditionsAnnotation, behaviorAnnotation} {
+		delete(out, key)
+	}
+	return out
+}
+
+func (r *scalingRules) toV2() *autoscalingv2.HPAScalingRules {
+	if r == nil {
+		return nil
+	}
+	out := &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: r.StabilizationWindowSeconds, SelectPolicy: r.SelectPolicy}
+	for _, p := range r.Policies {
+		out.Policies = append(out.Policies, autoscalingv2.HPAScalingPolicy(p))
+	}
+	return out
+}
+
+func rulesFromV2(r *autoscalingv2.HPAScalingRules) *scalingRules {
+	if r == nil {
+		return nil
+	}
+	out := &scalingRules{StabilizationWindowSeconds: r.StabilizationWindowSeconds, SelectPolicy: r.SelectPolicy}
+	for _, p := range r.Policies {
+		out.Policies = append(out.Policies, scalingPolicy(p))
+	}
+	return out
+}

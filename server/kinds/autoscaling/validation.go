@@ -1,0 +1,273 @@
+package autoscaling
+
+import (
+	"fmt"
+	"strings"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds/rules"
+)
+
+const (
+	maxPeriod = 1800 // seconds
+	maxWindow = 3600 // seconds
+)
+
+func validateAutoscaler(s *autoscalingv2.HorizontalPodAutoscalerSpec, least int32) field.ErrorList {
+	p := field.NewPath("spec")
+	var errs field.ErrorList
+	if s.MinReplicas != nil && *s.MinReplicas < least {
+		errs = append(errs, field.Invalid(p.Child("minReplicas"), *s.MinReplicas, fmt.Sprintf("must be greater than or equal to %d", least)))
+	}
+	if s.MaxReplicas < 1 {
+		errs = append(errs, field.Invalid(p.Child("maxReplicas"), s.MaxReplicas, "must be greater than 0"))
+	}
+	if s.MinReplicas != nil && s.MaxReplicas < *s.MinReplicas {
+		errs = append(errs, field.Invalid(p.Child("maxReplicas"), s.MaxReplicas, "must be greater than or equal to `minReplicas`"))
+	}
+	errs = append(errs, validateReference(s.ScaleTargetRef, p.Child("scaleTargetRef"))...)
+	errs = append(errs, validateMetrics(s.Metrics, s.MinReplicas, p.Child("metrics"))...)
+	if b := s.Behavior; b != nil {
+		errs = append(errs, validateRules(b.ScaleUp, p.Child("behavior", "scaleUp"))...)
+		errs = append(errs, validateRules(b.ScaleDown, p.Child("behavior", "scaleDown"))...)
+	}
+	return errs
+}
+
+func validateReference(r autoscalingv2.CrossVersionObjectReference, p *field.Path) field.ErrorList {
+	errs := validateSegment(r.Kind, p.Child("kind"), "")
+	return append(errs, validateSegment(r.Name, p.Child("name"), "")...)
+}
+
+func validateSegment(v string, p *field.Path, missing string) field.ErrorList {
+	if v == "" {
+		return field.ErrorList{field.Required(p, missing)}
+	}
+	return rules.Messages(p, v, path.IsValidPathSegmentName(v))
+}
+
+func validateRules(r *autoscalingv2.HPAScalingRules, p *field.Path) field.ErrorList {
+	if r == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	if w := r.StabilizationWindowSeconds; w != nil {
+		switch at := p.Child("stabilizationWindowSeconds"); {
+		case *w < 0:
+			errs = append(errs, field.Invalid(at, *w, "must be greater than or equal to zero"))
+		case *w > maxWindow:
+			errs = append(errs, field.Invalid(at, *w, fmt.Sprintf("must be less than or equal to %d", maxWindow)))
+		}
+	}
+	if r.SelectPolicy != nil {
+		errs = append(errs, rules.OneOf(*r.SelectPolicy, p.Child("selectPolicy"),
+			autoscalingv2.DisabledPolicySelect, autoscalingv2.MaxChangePolicySelect, autoscalingv2.MinChangePolicySelect)...)
+	}
+	if len(r.Policies) == 0 {
+		errs = append(errs, field.Required(p.Child("policies"), "must specify at least one Policy"))
+	}
+	for i := range r.Policies {
+		errs = append(errs, validatePolicy(&r.Policies[i], p.Child("policies").Index(i))...)
+	}
+	return errs
+}
+
+func validatePolicy(s *autoscalingv2.HPAScalingPolicy, p *field.Path) field.ErrorList {
+	errs := rules.OneOf(s.Type, p.Child("type"), autoscalingv2.PercentScalingPolicy, autoscalingv2.PodsScalingPolicy)
+	if s.Value <= 0 {
+		errs = append(errs, field.Invalid(p.Child("value"), s.Value, "must be greater than zero"))
+	}
+	if s.PeriodSeconds <= 0 {
+		errs = append(errs, field.Invalid(p.Child("periodSeconds"), s.PeriodSeconds, "must be greater than zero"))
+	}
+	if s.PeriodSeconds > maxPeriod {
+		errs = append(errs, field.Invalid(p.Child("periodSeconds"), s.PeriodSeconds, fmt.Sprintf("must be less than or equal to %d", maxPeriod)))
+	}
+	return errs
+}
+
+func validateMetrics(metrics []autoscalingv2.MetricSpec, least *int32, p *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	outside := false // whether a metric can rise while no pod runs
+	for i := range metrics {
+		errs = append(errs, validateMetric(&metrics[i], p.Index(i))...)
+		t := metrics[i].Type
+		outside = outside || t == autoscalingv2.ObjectMetricSourceType || t == autoscalingv2.ExternalMetricSourceType
+	}
+	if least != nil && *least == 0 && !outside {
+		errs = append(errs, field.Forbidden(p, "must specify at least one Object or External metric to support scaling to zero replicas"))
+	}
+	return errs
+}
+
+// source is one of the ways to give a metric.
+type source struct {
+	kind     autoscalingv2.MetricSourceType
+	name     string
+	given    bool
+	validate func(*field.Path) field.ErrorList
+}
+
+func sources(m *autoscalingv2.MetricSpec) []source {
+	return []source{
+		{autoscalingv2.ObjectMetricSourceType, "object", m.Object != nil, func(p *field.Path) field.ErrorList { return validateObject(m.Object, p) }},
+		{autoscalingv2.ExternalMetricSourceType, "external", m.External != nil, func(p *field.Path) field.ErrorList { return validateExternal(m.External, p) }},
+		{autoscalingv2.PodsMetricSourceType, "pods", m.Pods != nil, func(p *field.Path) field.ErrorList { return validatePods(m.Pods, p) }},
+		{autoscalingv2.ResourceMetricSourceType, "resource", m.Resource != nil, func(p *field.Path) field.ErrorList { return validateResource(m.Resource, p) }},
+		{autoscalingv2.ContainerResourceMetricSourceType, "containerResource", m.ContainerResource != nil, func(p *field.Path) field.ErrorList { return validateContainer(m.ContainerResource, p) }},
+	}
+}
+
+var metricTypes = []autoscalingv2.MetricSourceType{
+	autoscalingv2.ContainerResourceMetricSourceType, autoscalingv2.ExternalMetricSourceType, autoscalingv2.ObjectMetricSourceType,
+	autoscalingv2.PodsMetricSourceType, autoscalingv2.ResourceMetricSourceType,
+}
+
+// validateMetric checks that the source a metric's type names is there, and alone.
+func validateMetric(m *autoscalingv2.MetricSpec, p *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if m.Type == "" {
+		errs = append(errs, field.Required(p.Child("type"), "must specify a metric source type"))
+	}
+	errs = append(errs, rules.OneOf(m.Type, p.Child("type"), metricTypes...)...)
+	list := sources(m)
+	present := 0
+	for _, s := range list {
+		if s.given {
+			if present++; present == 1 {
+				errs = append(errs, s.validate(p.Child(s.name))...)
+			}
+		}
+	}
+	known := false
+	for _, s := range list {
+		if s.kind == m.Type {
+			known = true
+			if !s.given {
+				errs = append(errs, field.Required(p.Child(s.name), "must populate information for the given metric source"))
+			}
+		}
+	}
+	if !known {
+		errs = append(errs, field.NotSupported(p.Child("type"), m.Type, metricTypes))
+	}
+	if present != 1 {
+		for _, s := range list {
+			if s.given && s.kind != m.Type {
+				errs = append(errs, field.Forbidden(p.Child(s.name), "must populate the given metric source only"))
+			}
+		}
+	}
+	return errs
+}
+
+func validateIdentifier(m autoscalingv2.MetricIdentifier, p *field.Path) field.ErrorList {
+	return validateSegment(m.Name, p.Child("metric", "name"), "must specify a metric name")
+}
+
+func validateTarget(t *autoscalingv2.MetricTarget, p *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if t.Type == "" {
+		errs = append(errs, field.Required(p.Child("type"), "must specify a metric target type"))
+	}
+	switch t.Type {
+	case autoscalingv2.UtilizationMetricType, autoscalingv2.ValueMetricType, autoscalingv2.AverageValueMetricType:
+	default:
+		errs = append(errs, field.Invalid(p.Child("type"), t.Type, "must be either Utilization, Value, or AverageValue"))
+	}
+	if t.Value != nil && t.Value.Sign() != 1 {
+		errs = append(errs, field.Invalid(p.Child("value"), rules.Shown(t.Value), "must be positive"))
+	}
+	if t.AverageValue != nil && t.AverageValue.Sign() != 1 {
+		errs = append(errs, field.Invalid(p.Child("averageValue"), rules.Shown(t.AverageValue), "must be positive"))
+	}
+	if t.AverageUtilization != nil && *t.AverageUtilization < 1 {
+		errs = append(errs, field.Invalid(p.Child("averageUtilization"), *t.AverageUtilization, "must be greater than 0"))
+	}
+	return errs
+}
+
+func validateObject(s *autoscalingv2.ObjectMetricSource, p *field.Path) field.ErrorList {
+	errs := validateReference(s.DescribedObject, p.Child("describedObject"))
+	errs = append(errs, validateIdentifier(s.Metric, p)...)
+	errs = append(errs, validateTarget(&s.Target, p.Child("target"))...)
+	if s.Target.Value == nil && s.Target.AverageValue == nil {
+		errs = append(errs, field.Required(p.Child("target", "averageValue"), "must set either a target value or averageValue"))
+	}
+	return errs
+}
+
+func validateExternal(s *autoscalingv2.ExternalMetricSource, p *field.Path) field.ErrorList {
+	errs := validateIdentifier(s.Metric, p)
+	errs = append(errs, validateTarget(&s.Target, p.Child("target"))...)
+	if s.Target.Value == nil && s.Target.AverageValue == nil {
+		errs = append(errs, field.Required(p.Child("target", "averageValue"), "must set either a target value for metric or a per-pod target"))
+	}
+	if s.Target.Value != nil && s.Target.AverageValue != nil {
+		errs = append(errs, field.Forbidden(p.Child("target", "value"), "may not set both a target value for metric and a per-pod target"))
+	}
+	return errs
+}
+
+func validatePods(s *autoscalingv2.PodsMetricSource, p *field.Path) field.ErrorList {
+	errs := validateIdentifier(s.Metric, p)
+	errs = append(errs, validateTarget(&s.Target, p.Child("target"))...)
+	if s.Target.AverageValue == nil {
+		errs = append(errs, field.Required(p.Child("target", "averageValue"), "must specify a positive target averageValue"))
+	}
+	return errs
+}
+
+func validateResource(s *autoscalingv2.ResourceMetricSource, p *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if s.Name == "" {
+		errs = append(errs, field.Required(p.Child("name"), "must specify a resource name"))
+	}
+	return append(errs, validateUsage(&s.Target, p.Child("target"))...)
+}
+
+func validateContainer(s *autoscalingv2.ContainerResourceMetricSource, p *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if s.Name == "" {
+		errs = append(errs, field.Required(p.Child("name"), "must specify a resource name"))
+	} else {
+		errs = append(errs, validateResourceName(s.Name, p.Child("name"))...)
+	}
+	if s.Container == "" {
+		errs = append(errs, field.Required(p.Child("container"), "must specify a container"))
+	} else {
+		errs = append(errs, rules.Label(s.Container, p.Child("container"))...)
+	}
+	return append(errs, validateUsage(&s.Target, p.Child("target"))...)
+}
+
+func validateUsage(t *autoscalingv2.MetricTarget, p *field.Path) field.ErrorList {
+	errs := validateTarget(t, p)
+	if t.AverageUtilization == nil && t.AverageValue == nil {
+		errs = append(errs, field.Required(p.Child("averageUtilization"), "must set either a target raw value or a target utilization"))
+	}
+	if t.AverageUtilization != nil && t.AverageValue != nil {
+		errs = append(errs, field.Forbidden(p.Child("averageValue"), "may not set both a target raw value and a target utilization"))
+	}
+	return errs
+}
+
+// validateResourceName checks a resource that containers can use.
+func validateResourceName(name corev1.ResourceName, p *field.Path) field.ErrorList {
+	errs := rules.Messages(p, name, validation.IsQualifiedName(string(name)))
+	if len(errs) > 0 || strings.Contains(string(name), "/") {
+		return errs
+	}
+	switch {
+	case name == corev1.ResourceCPU, name == corev1.ResourceMemory, name == corev1.ResourceEphemeralStorage,
+		strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix):
+		return nil
+	default:
+		return field.ErrorList{field.Invalid(p, name, "must be a standard resource for containers")}
+	}
+}
