@@ -153,6 +153,8 @@ func (s *Store) commit(ctx context.Context) {
 }
 
 func (s *Store) commitBatch(ctx context.Context, batch []*write) {
+	s.underway.Store(&batch)
+	defer s.underway.Store(nil)
 	out, err := s.apply(ctx, batch)
 	if err != nil && len(batch) > 1 && !isCommon(err) {
 		// Something in it the database will not take: only that shall fail.

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"time"
@@ -12,7 +13,8 @@ type feed struct {
 	*Store
 	sink    Sink
 	hints   <-chan struct{}
-	changes []Change // reused
+	changes []Change    // reused
+	again   *time.Timer // to look for what was left to a batch under way
 }
 
 const pageOfChanges = 1000
@@ -21,7 +23,9 @@ const pageOfChanges = 1000
 // table stop with ctx, so that an unreachable database does not delay the end.
 // When the feed cannot go on it stops the store.
 func (f *feed) run(feeding, ctx context.Context, stop func()) error {
-	err := f.look(ctx)
+	f.again = time.NewTimer(0) // the first look
+	defer f.again.Stop()
+	var err error
 	for err == nil {
 		select {
 		case batch := <-f.own:
@@ -30,7 +34,9 @@ func (f *feed) run(feeding, ctx context.Context, stop func()) error {
 			if !open {
 				f.hints = nil
 			}
-			err = f.look(ctx)
+			err = f.look(ctx, false)
+		case <-f.again.C:
+			err = f.look(ctx, true)
 		case <-feeding.Done():
 			f.drain(func(batch []*write) { f.take(ctx, batch) })
 			return nil
@@ -76,30 +82,45 @@ func settle(batch []*write, err error) {
 	}
 }
 
-// look reads the bounds and brings the sink to the head they show.
-func (f *feed) look(ctx context.Context) error {
-	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		b, err := f.driver.Bounds(ctx)
-		if err == nil {
-			f.saw(b)
-			return f.catchUp(ctx, b.Head)
+// stall is how long the feed leaves it to a batch under way to tell what came
+// before it. It is short for people and long for a commit.
+const stall = 20 * time.Millisecond
+
+// look reads the bounds and brings the sink to the head they show. What may be a
+// batch of this process, under way or waiting to be taken, is better had from
+// memory: then look does nothing, and comes back with late set if the batch does not.
+func (f *feed) look(ctx context.Context, late bool) error {
+	b, err := f.driver.Bounds(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			f.cfg.Log.Warn("the feed cannot read the store", "error", err)
+			f.again.Reset(time.Second)
 		}
-		if ctx.Err() != nil {
-			return nil
-		}
-		f.cfg.Log.Warn("the feed cannot read the store", "error", err)
-		if len(f.own) > 0 || !sleep(ctx, wait) {
-			return nil // own writes tell the head as well; the next hint looks again
-		}
+		return nil
 	}
+	f.saw(b)
+	if b.Head <= f.applied.Load() {
+		return nil
+	}
+	// In this order: a batch goes from underway to own.
+	batch := f.underway.Load()
+	if len(f.own) > 0 || batch != nil && !late {
+		f.again.Reset(stall)
+		return nil
+	}
+	if batch != nil {
+		return f.catchUp(ctx, b.Head, *batch...)
+	}
+	return f.catchUp(ctx, b.Head)
 }
 
-// catchUp reads the table until the sink has revision to.
-func (f *feed) catchUp(ctx context.Context, to int64) error {
+// catchUp reads the table until the sink has revision to. Among what it finds may
+// be writes of a batch under way, whose outcome is not told yet.
+func (f *feed) catchUp(ctx context.Context, to int64, underway ...*write) error {
 	wait := 10 * time.Millisecond
 	for f.applied.Load() < to {
 		after := f.applied.Load()
-		changes, err := f.driver.Changes(ctx, after, int(min(pageOfChanges, to-after)), true)
+		changes, err := f.driver.Changes(ctx, after, int(min(pageOfChanges, to-after)), false)
 		var compacted *CompactedError
 		switch {
 		case errors.As(err, &compacted):
@@ -116,6 +137,9 @@ func (f *feed) catchUp(ctx context.Context, to int64) error {
 			}
 			wait = min(2*wait, time.Second)
 		default:
+			if len(underway) > 0 {
+				attach(changes, underway)
+			}
 			f.deliver(changes)
 			wait = 10 * time.Millisecond
 		}
@@ -167,4 +191,27 @@ func appendChanges(changes []Change, w *write) []Change {
 		changes = append(changes, c)
 	}
 	return changes
+}
+
+// attach gives changes found in the table what their writers attached. Compare
+// and swap lets one write alone succeed on what it expects.
+func attach(changes []Change, writes []*write) {
+	ops := make(map[Key][]*Op)
+	for _, w := range writes {
+		for i := range w.txn.Ops {
+			ops[w.txn.Ops[i].Key] = append(ops[w.txn.Ops[i].Key], &w.txn.Ops[i])
+		}
+	}
+	for i := range changes {
+		c := &changes[i]
+		for _, op := range ops[c.Key] {
+			expect := op.Expect
+			if op.Verb == Create {
+				expect = 0
+			}
+			if expect == c.PrevRevision && (op.Verb == Delete) == c.Deleted && bytes.Equal(op.Value, c.Value) {
+				c.Aux = op.Aux
+			}
+		}
+	}
 }

@@ -74,6 +74,7 @@ func (silent) Expired(int)                              {}
 // Sink receives the log. The store calls it from one goroutine, in revision
 // order, without gaps, and acknowledges an own write only after the Sink has
 // returned from its revision. It must not block, and must not keep the slice.
+// Changes come without previous values, which a sink has itself.
 type Sink interface {
 	Apply(batch []Change)
 }
@@ -93,6 +94,8 @@ type Store struct {
 	queue     queue
 	heads     heads
 	own       chan []*write // committed batches, from committer to feed
+	// underway is the batch between the start of its commit and its place in own.
+	underway atomic.Pointer[[]*write]
 }
 
 // New makes a Store on a driver. Nothing runs until Run.

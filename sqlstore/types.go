@@ -40,7 +40,7 @@ type Change struct {
 	Row
 	PrevRevision int64  // 0 for a create
 	PrevValue    []byte // nil for a create, or where previous values were not asked for
-	Aux          any    // what the writer attached to its Op; nil for writes of other processes
+	Aux          any    // what the writer attached to its Op; set in Sink.Apply for every write of this Store, else nil
 }
 
 // Verb says what an Op does to its key.

@@ -1,56 +1,54 @@
 package sqlite_test
 
 import (
-	"context"
-	"fmt"
+	"database/sql"
 	"path/filepath"
-	"sync"
 	"testing"
+
+	"go.uber.org/goleak"
+	_ "modernc.org/sqlite"
 
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/sqlite"
+	"github.com/rowlock/rowlock/sqlstore/storetest"
 )
 
-type nullSink struct{}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func (nullSink) Apply([]sqlstore.Change) {}
+// file is a database in the test's own folder.
+type file struct {
+	path string
+	cfg  sqlite.Config
+}
 
-func BenchmarkWrite(b *testing.B) {
-	for _, writers := range []int{1, 32, 128} {
-		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {
-			d, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "x.db"), sqlite.Config{})
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer d.Close()
-			s := sqlstore.New(d, sqlstore.Config{})
-			ctx, cancel := context.WithCancel(b.Context())
-			done := make(chan error)
-			go func() { done <- s.Run(ctx, 0, nullSink{}) }()
-			value := make([]byte, 1000)
-			for i := range value {
-				value[i] = 'a'
-			}
-			b.ResetTimer()
-			var wg sync.WaitGroup
-			for w := range writers {
-				wg.Go(func() {
-					for i := w; i < b.N; i += writers {
-						_, err := s.Write(ctx, sqlstore.Op{Verb: sqlstore.Create, Key: sqlstore.Key{Resource: "configmaps", Namespace: "default", Name: fmt.Sprintf("cm-%d", i)}, Value: value})
-						if err != nil {
-							b.Error(err)
-							return
-						}
-					}
-				})
-			}
-			wg.Wait()
-			b.StopTimer()
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "writes/s")
-			cancel()
-			if err := <-done; err != nil {
-				b.Error(err)
-			}
-		})
+func fresh(t testing.TB) storetest.Database {
+	return file{path: filepath.Join(t.TempDir(), "test.db")}
+}
+
+func (f file) Open(t testing.TB) sqlstore.Driver {
+	t.Helper()
+	d, err := sqlite.Open(t.Context(), f.path, f.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return d
+}
+
+func (f file) Exec(t testing.TB, query string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", f.path+"?_pragma=busy_timeout(5000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(query); err != nil {
+		t.Fatalf("%s: %v", query, err)
 	}
 }
+
+func TestConformance(t *testing.T) { storetest.Run(t, fresh) }

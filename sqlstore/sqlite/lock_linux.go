@@ -162,5 +162,7 @@ func (l *lockFile) close() error {
 	defer l.mu.Unlock()
 	l.alone.Store(0)
 	l.memory = nil
-	return l.file.Close()
+	// The mapping keeps the description alive, and its locks with it.
+	all := syscall.Flock_t{Type: syscall.F_UNLCK}
+	return errors.Join(syscall.FcntlFlock(l.file.Fd(), ofdSet, &all), l.file.Close())
 }

@@ -55,6 +55,7 @@ type Driver struct {
 	cfg     Config
 	lock    *lockFile
 	readers chan *conn // idle reading connections
+	opened  int        // how many there are
 	loops   sync.WaitGroup
 	closing chan struct{}
 	once    sync.Once
@@ -108,6 +109,7 @@ func (d *Driver) open(ctx context.Context) error {
 			return err
 		}
 		d.readers <- r
+		d.opened++
 	}
 	d.nonce = newNonce()
 	d.version, err = d.writer.number("PRAGMA data_version")
@@ -252,7 +254,7 @@ func (d *Driver) Close() error {
 		close(d.closing)
 		d.loops.Wait()
 		var errs []error
-		for range cap(d.readers) {
+		for range d.opened {
 			errs = append(errs, (<-d.readers).close())
 		}
 		d.mu.Lock()

@@ -1,0 +1,346 @@
+package storetest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// Memory is the contract in its simplest form: the model that drivers are
+// compared with. It keeps every row in one slice and searches it from end to end.
+type Memory struct {
+	*state
+	closing chan struct{}
+	once    sync.Once
+	loops   sync.WaitGroup
+}
+
+// state is what the servers on one Memory share.
+type state struct {
+	mu     sync.Mutex
+	rows   []sqlstore.Row // by revision
+	bounds sqlstore.Bounds
+	hints  map[chan struct{}]struct{}
+	leads  map[string]*Memory
+}
+
+// NewMemory makes an empty model.
+func NewMemory() *Memory {
+	return &Memory{state: &state{hints: make(map[chan struct{}]struct{}), leads: make(map[string]*Memory)}, closing: make(chan struct{})}
+}
+
+// Again is another server's driver on the same memory.
+func (m *Memory) Again() *Memory { return &Memory{state: m.state, closing: make(chan struct{})} }
+
+func (m *Memory) enter(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case <-m.closing:
+		return sqlstore.ErrClosed
+	default:
+		m.mu.Lock()
+		return nil
+	}
+}
+
+func (m *Memory) Bounds(ctx context.Context) (sqlstore.Bounds, error) {
+	if err := m.enter(ctx); err != nil {
+		return sqlstore.Bounds{}, err
+	}
+	defer m.mu.Unlock()
+	return m.bounds, nil
+}
+
+func (m *Memory) current(k sqlstore.Key) *sqlstore.Row {
+	for i := range m.rows {
+		if m.rows[i].Key == k && m.rows[i].Superseded == 0 {
+			return &m.rows[i]
+		}
+	}
+	return nil
+}
+
+func (m *Memory) Apply(ctx context.Context, batch []sqlstore.Txn, now time.Time) ([]sqlstore.Outcome, error) {
+	if err := m.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
+	now = now.UTC().Truncate(time.Microsecond)
+	out := make([]sqlstore.Outcome, len(batch))
+	for i, txn := range batch {
+		for _, op := range txn.Ops {
+			if out[i].Err = m.check(op); out[i].Err != nil {
+				break
+			}
+		}
+		if out[i].Err != nil {
+			continue
+		}
+		out[i].WrittenAt = now
+		for _, op := range txn.Ops {
+			row := m.write(op, now)
+			out[i].Revisions = append(out[i].Revisions, row.Revision)
+			out[i].Created = append(out[i].Created, row.Created)
+		}
+	}
+	for hint := range m.hints {
+		select {
+		case hint <- struct{}{}:
+		default:
+		}
+	}
+	return out, nil
+}
+
+func (m *Memory) check(op sqlstore.Op) error {
+	row := m.current(op.Key)
+	switch {
+	case op.Verb == sqlstore.Create && row != nil:
+		return &sqlstore.ExistsError{Key: op.Key, Current: clone(*row)}
+	case op.Verb == sqlstore.Create:
+		return nil
+	case row == nil:
+		return &sqlstore.NotFoundError{Key: op.Key}
+	case row.Revision != op.Expect:
+		return &sqlstore.ConflictError{Key: op.Key, Expect: op.Expect, Current: clone(*row)}
+	}
+	return nil
+}
+
+func (m *Memory) write(op sqlstore.Op, now time.Time) sqlstore.Row {
+	m.bounds.Head++
+	row := sqlstore.Row{Key: op.Key, Revision: m.bounds.Head, Created: m.bounds.Head, Value: bytes.Clone(op.Value), WrittenAt: now}
+	if !op.ExpiresAt.IsZero() {
+		row.ExpiresAt = op.ExpiresAt.UTC().Truncate(time.Microsecond)
+	}
+	if old := m.current(op.Key); old != nil {
+		old.Superseded, row.Created = row.Revision, old.Created
+	}
+	if op.Verb == sqlstore.Delete {
+		row.Deleted, row.Superseded, row.ExpiresAt = true, row.Revision, time.Time{}
+	}
+	m.rows = append(m.rows, row)
+	return row
+}
+
+func clone(r sqlstore.Row) sqlstore.Row {
+	r.Value = bytes.Clone(r.Value)
+	return r
+}
+
+func (m *Memory) Resolve(context.Context) ([]sqlstore.Outcome, bool, error) { return nil, false, nil }
+
+// held says whether a row is part of the snapshot at a revision; 0 is now.
+func held(r sqlstore.Row, revision int64) bool {
+	if revision == 0 {
+		return r.Superseded == 0
+	}
+	return r.Revision <= revision && (r.Superseded == 0 || r.Superseded > revision)
+}
+
+func (m *Memory) Scan(ctx context.Context, req sqlstore.ScanRequest) ([]sqlstore.Row, error) {
+	if req.Limit <= 0 {
+		return nil, errors.New("the limit is not positive")
+	}
+	if err := m.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
+	if req.Revision != 0 {
+		if err := m.bounds.Check(req.Revision); err != nil {
+			return nil, err
+		}
+	}
+	var rows []sqlstore.Row
+	for _, r := range m.rows {
+		if held(r, req.Revision) && (req.Resource == "" || req.Resource == r.Key.Resource) && (req.Namespace == "" || req.Namespace == r.Key.Namespace) && r.Key.Compare(req.After) > 0 {
+			rows = append(rows, clone(r))
+		}
+	}
+	slices.SortFunc(rows, func(a, b sqlstore.Row) int { return a.Key.Compare(b.Key) })
+	return rows[:min(req.Limit, len(rows))], nil
+}
+
+func (m *Memory) Read(ctx context.Context, k sqlstore.Key, revision int64) (sqlstore.Row, error) {
+	if err := m.enter(ctx); err != nil {
+		return sqlstore.Row{}, err
+	}
+	defer m.mu.Unlock()
+	if revision != 0 {
+		if err := m.bounds.Check(revision); err != nil {
+			return sqlstore.Row{}, err
+		}
+	}
+	for _, r := range m.rows {
+		if r.Key == k && held(r, revision) {
+			return clone(r), nil
+		}
+	}
+	return sqlstore.Row{}, &sqlstore.NotFoundError{Key: k}
+}
+
+func (m *Memory) Changes(ctx context.Context, after int64, limit int, previous bool) ([]sqlstore.Change, error) {
+	if err := m.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
+	if after < m.bounds.Floor {
+		return nil, &sqlstore.CompactedError{Revision: after, Floor: m.bounds.Floor}
+	}
+	var log []sqlstore.Change
+	for _, r := range m.rows {
+		if r.Revision <= after || len(log) == limit {
+			continue
+		}
+		c := sqlstore.Change{Row: clone(r)}
+		for _, p := range m.rows {
+			if p.Superseded == r.Revision && p.Revision < r.Revision {
+				c.PrevRevision = p.Revision
+				if previous {
+					c.PrevValue = bytes.Clone(p.Value)
+				}
+			}
+		}
+		log = append(log, c)
+	}
+	return log, nil
+}
+
+func (m *Memory) Trim(ctx context.Context, to int64, limit int) (int, error) {
+	if err := m.enter(ctx); err != nil {
+		return 0, err
+	}
+	defer m.mu.Unlock()
+	m.bounds.Floor = max(m.bounds.Floor, min(to, m.bounds.Head))
+	deleted := 0
+	m.rows = slices.DeleteFunc(m.rows, func(r sqlstore.Row) bool {
+		if r.Superseded == 0 || r.Superseded > m.bounds.Floor || deleted >= limit {
+			return false
+		}
+		deleted++
+		return true
+	})
+	return deleted, nil
+}
+
+func (m *Memory) RevisionAt(ctx context.Context, at time.Time) (int64, error) {
+	if err := m.enter(ctx); err != nil {
+		return 0, err
+	}
+	defer m.mu.Unlock()
+	revision := m.bounds.Floor
+	for _, r := range m.rows {
+		if !r.WrittenAt.After(at) {
+			revision = max(revision, r.Revision)
+		}
+	}
+	return revision, nil
+}
+
+func (m *Memory) Expired(ctx context.Context, now time.Time, limit int) ([]sqlstore.Row, error) {
+	if err := m.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
+	var rows []sqlstore.Row
+	for _, r := range m.rows {
+		if r.Superseded == 0 && !r.ExpiresAt.IsZero() && !r.ExpiresAt.After(now) {
+			rows = append(rows, clone(r))
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b sqlstore.Row) int { return a.ExpiresAt.Compare(b.ExpiresAt) })
+	return rows[:min(limit, len(rows))], nil
+}
+
+func (m *Memory) Hints(ctx context.Context) <-chan struct{} {
+	hints := make(chan struct{}, 1)
+	m.mu.Lock()
+	m.hints[hints] = struct{}{}
+	m.mu.Unlock()
+	m.loops.Go(func() {
+		select {
+		case <-ctx.Done():
+		case <-m.closing:
+		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.hints, hints)
+		close(hints)
+	})
+	return hints
+}
+
+func (m *Memory) Exclusive() uint64 { return 0 }
+
+func (m *Memory) Lead(ctx context.Context, name string) (<-chan struct{}, func(), bool, error) {
+	if err := m.enter(ctx); err != nil {
+		return nil, nil, false, err
+	}
+	defer m.mu.Unlock()
+	if m.leads[name] != nil {
+		return nil, nil, false, nil
+	}
+	m.leads[name] = m
+	var once sync.Once
+	return m.closing, func() {
+		once.Do(func() {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			if m.leads[name] == m {
+				delete(m.leads, name)
+			}
+		})
+	}, true, nil
+}
+
+func (m *Memory) Stats(ctx context.Context) (sqlstore.Stats, error) {
+	if err := m.enter(ctx); err != nil {
+		return sqlstore.Stats{}, err
+	}
+	defer m.mu.Unlock()
+	s := sqlstore.Stats{Driver: "memory", SchemaVersion: 1, ClusterID: "memory", Bounds: m.bounds}
+	counts := make(map[string]*sqlstore.ResourceStats)
+	for i, r := range m.rows {
+		if i == 0 || r.WrittenAt.Before(s.OldestWrittenAt) {
+			s.OldestWrittenAt = r.WrittenAt
+		}
+		s.Bytes += int64(len(r.Value))
+		if r.Superseded != 0 {
+			s.HistoryRows++
+			continue
+		}
+		s.LiveRows++
+		c := counts[r.Key.Resource]
+		if c == nil {
+			c = &sqlstore.ResourceStats{Resource: r.Key.Resource}
+			counts[r.Key.Resource] = c
+		}
+		c.Objects++
+		c.Bytes += int64(len(r.Value))
+	}
+	for _, c := range counts {
+		s.Resources = append(s.Resources, *c)
+	}
+	slices.SortFunc(s.Resources, func(a, b sqlstore.ResourceStats) int { return cmp.Compare(a.Resource, b.Resource) })
+	return s, nil
+}
+
+func (m *Memory) Close() error {
+	m.once.Do(func() {
+		close(m.closing)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		maps.DeleteFunc(m.leads, func(_ string, holder *Memory) bool { return holder == m })
+	})
+	m.loops.Wait()
+	return nil
+}

@@ -1,0 +1,222 @@
+// Package storetest holds the promises of sqlstore as tests that every driver
+// passes: conformance, a model that random histories are compared with, watch
+// properties, crashes, and benchmarks. Only tests import it.
+package storetest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// Database is one fresh, empty database. Open may be called several times: each
+// call is another server on it. A driver is closed by the test's cleanup.
+type Database interface {
+	Open(t testing.TB) sqlstore.Driver
+	// Exec runs SQL behind the driver's back, to do damage.
+	Exec(t testing.TB, sql string)
+}
+
+// Run runs every test of the suite; fresh makes a database for each.
+func Run(t *testing.T, fresh func(t testing.TB) Database) {
+	groups := []struct {
+		name  string
+		tests map[string]func(*testing.T, Database)
+	}{
+		{"Apply", applyTests}, {"Read", readTests}, {"Trim", trimTests}, {"Several", severalTests}, {"Store", storeTests}, {"Faults", faultTests},
+	}
+	for _, g := range groups {
+		t.Run(g.name, func(t *testing.T) {
+			for name, test := range g.tests {
+				t.Run(name, func(t *testing.T) { test(t, fresh(t)) })
+			}
+		})
+	}
+	t.Run("Model", func(t *testing.T) { runModel(t, fresh) })
+}
+
+// start is the clock of most tests.
+var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func key(resource, namespace, name string) sqlstore.Key {
+	return sqlstore.Key{Resource: resource, Namespace: namespace, Name: name}
+}
+
+func pod(name string) sqlstore.Key { return key("pods", "default", name) }
+
+func create(k sqlstore.Key, value string) sqlstore.Txn { return one(sqlstore.Create, k, 0, value) }
+
+func update(k sqlstore.Key, expect int64, value string) sqlstore.Txn {
+	return one(sqlstore.Update, k, expect, value)
+}
+
+func remove(k sqlstore.Key, expect int64, value string) sqlstore.Txn {
+	return one(sqlstore.Delete, k, expect, value)
+}
+
+func one(verb sqlstore.Verb, k sqlstore.Key, expect int64, value string) sqlstore.Txn {
+	return sqlstore.Txn{Ops: []sqlstore.Op{{Verb: verb, Key: k, Expect: expect, Value: []byte(value)}}}
+}
+
+func join(txns ...sqlstore.Txn) sqlstore.Txn {
+	var all sqlstore.Txn
+	for _, t := range txns {
+		all.Ops = append(all.Ops, t.Ops...)
+	}
+	return all
+}
+
+// apply writes a batch and fails the test on an error of the batch.
+func apply(t testing.TB, d sqlstore.Driver, txns ...sqlstore.Txn) []sqlstore.Outcome {
+	t.Helper()
+	return applyAt(t, d, start, txns...)
+}
+
+func applyAt(t testing.TB, d sqlstore.Driver, now time.Time, txns ...sqlstore.Txn) []sqlstore.Outcome {
+	t.Helper()
+	out, err := d.Apply(t.Context(), txns, now)
+	if err != nil {
+		t.Fatalf("Apply: %v", err)
+	}
+	if len(out) != len(txns) {
+		t.Fatalf("Apply: %d outcomes for %d transactions", len(out), len(txns))
+	}
+	return out
+}
+
+// must writes one transaction that has to succeed, and returns its first revision.
+func must(t testing.TB, d sqlstore.Driver, txn sqlstore.Txn) int64 {
+	t.Helper()
+	out := apply(t, d, txn)[0]
+	if out.Err != nil {
+		t.Fatalf("%s: %v", txn.Ops[0].Key, out.Err)
+	}
+	if len(out.Revisions) != len(txn.Ops) || len(out.Created) != len(txn.Ops) {
+		t.Fatalf("%d revisions and %d created for %d operations", len(out.Revisions), len(out.Created), len(txn.Ops))
+	}
+	return out.Revisions[0]
+}
+
+func wantBounds(t testing.TB, d sqlstore.Driver, floor, head int64) {
+	t.Helper()
+	b, err := d.Bounds(t.Context())
+	if err != nil {
+		t.Fatalf("Bounds: %v", err)
+	}
+	if want := (sqlstore.Bounds{Floor: floor, Head: head}); b != want {
+		t.Fatalf("bounds are %+v, want %+v", b, want)
+	}
+}
+
+// scanAll reads all pages of a scan.
+func scanAll(t testing.TB, d sqlstore.Driver, req sqlstore.ScanRequest) []sqlstore.Row {
+	t.Helper()
+	var all []sqlstore.Row
+	for {
+		page, err := d.Scan(t.Context(), req)
+		if err != nil {
+			t.Fatalf("Scan(%+v): %v", req, err)
+		}
+		if len(page) > req.Limit {
+			t.Fatalf("Scan(%+v): %d rows", req, len(page))
+		}
+		all = append(all, page...)
+		if len(page) < req.Limit {
+			return all
+		}
+		req.After = page[len(page)-1].Key
+	}
+}
+
+// changes reads the log after a revision to its head.
+func changes(t testing.TB, d sqlstore.Driver, after int64) []sqlstore.Change {
+	t.Helper()
+	var all []sqlstore.Change
+	for {
+		page, err := d.Changes(t.Context(), after, 100, true)
+		if err != nil {
+			t.Fatalf("Changes(%d): %v", after, err)
+		}
+		if len(page) == 0 {
+			return all
+		}
+		all = append(all, page...)
+		after = page[len(page)-1].Revision
+	}
+}
+
+func sameRow(a, b sqlstore.Row) bool {
+	return a.Key == b.Key && a.Revision == b.Revision && a.Created == b.Created && a.Superseded == b.Superseded && a.Deleted == b.Deleted &&
+		bytes.Equal(a.Value, b.Value) && a.ExpiresAt.Equal(b.ExpiresAt) && a.WrittenAt.Equal(b.WrittenAt)
+}
+
+func wantRow(t testing.TB, got, want sqlstore.Row) {
+	t.Helper()
+	if !sameRow(got, want) {
+		t.Fatalf("row is\n%s, want\n%s", show(got), show(want))
+	}
+}
+
+func wantRows(t testing.TB, got, want []sqlstore.Row) {
+	t.Helper()
+	for i := range min(len(got), len(want)) {
+		if !sameRow(got[i], want[i]) {
+			t.Fatalf("row %d is\n%s, want\n%s", i, show(got[i]), show(want[i]))
+		}
+	}
+	if len(got) != len(want) {
+		t.Fatalf("%d rows %v, want %d %v", len(got), names(got), len(want), names(want))
+	}
+}
+
+func show(r sqlstore.Row) string {
+	value := string(r.Value)
+	if len(value) > 60 {
+		value = value[:60] + "..."
+	}
+	r.Value = nil
+	return fmt.Sprintf("%+v with %q", r, value)
+}
+
+func names(rows []sqlstore.Row) string {
+	var b strings.Builder
+	for _, r := range rows {
+		fmt.Fprintf(&b, "%s@%d ", r.Key, r.Revision)
+	}
+	return b.String()
+}
+
+// wantErr matches an error's type and, where want is a pointer to a struct, its
+// content; rows inside are compared as rows.
+func wantErr(t testing.TB, got, want error) {
+	t.Helper()
+	ok := false
+	switch w := want.(type) {
+	case *sqlstore.ExistsError:
+		var g *sqlstore.ExistsError
+		ok = errors.As(got, &g) && g.Key == w.Key && sameRow(g.Current, w.Current)
+	case *sqlstore.ConflictError:
+		var g *sqlstore.ConflictError
+		ok = errors.As(got, &g) && g.Key == w.Key && g.Expect == w.Expect && sameRow(g.Current, w.Current)
+	case *sqlstore.NotFoundError:
+		var g *sqlstore.NotFoundError
+		ok = errors.As(got, &g) && reflect.DeepEqual(g, w)
+	case *sqlstore.CompactedError:
+		var g *sqlstore.CompactedError
+		ok = errors.As(got, &g) && reflect.DeepEqual(g, w)
+	case *sqlstore.FutureError:
+		var g *sqlstore.FutureError
+		ok = errors.As(got, &g) && reflect.DeepEqual(g, w)
+	default:
+		ok = errors.Is(got, want)
+	}
+	if !ok {
+		t.Fatalf("error is %v (%T), want %v (%T)", got, got, want, want)
+	}
+}
