@@ -1,0 +1,125 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// wake asks the notifier to tell the other servers of a commit. Commits that come
+// while it is under way share the next notification.
+func (d *Driver) wake() {
+	select {
+	case d.notify <- struct{}{}:
+	default:
+	}
+}
+
+// Hints implements sqlstore.Driver: notifications on a connection of their own, a
+// look after each (re)connect, and a slow poll behind both.
+func (d *Driver) Hints(ctx context.Context) <-chan struct{} {
+	hints := make(chan struct{}, 1)
+	hint := func() {
+		select {
+		case hints <- struct{}{}:
+		default:
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	d.loops.Add(1)
+	go func() {
+		defer d.loops.Done()
+		defer close(hints)
+		defer cancel()
+		listening := make(chan struct{})
+		go func() {
+			defer close(listening)
+			if !d.cfg.Poll {
+				d.listen(ctx, hint)
+			}
+		}()
+		d.tick(ctx, hint)
+		cancel()
+		<-listening
+	}()
+	return hints
+}
+
+// tick polls, and notifies others of own commits.
+func (d *Driver) tick(ctx context.Context, hint func()) {
+	poll := time.NewTicker(d.cfg.PollInterval)
+	defer poll.Stop()
+	for {
+		select {
+		case <-poll.C:
+			hint()
+		case <-d.notify:
+			if d.cfg.Poll {
+				continue
+			}
+			if _, err := d.pool.Exec(ctx, qNotify); err != nil && ctx.Err() == nil {
+				d.cfg.Log.Debug("cannot notify other servers; they will poll", "error", err)
+			}
+		case <-ctx.Done():
+			return
+		case <-d.closing:
+			return
+		}
+	}
+}
+
+// listen waits for notifications until ctx ends, and connects again when the
+// connection breaks.
+func (d *Driver) listen(ctx context.Context, hint func()) {
+	const most = 2 * time.Second
+	for wait := 20 * time.Millisecond; ctx.Err() == nil; wait = min(2*wait, most) {
+		began := time.Now()
+		err := d.listenOnce(ctx, hint)
+		if ctx.Err() != nil {
+			return
+		}
+		if time.Since(began) > most {
+			wait = 20 * time.Millisecond
+		}
+		d.cfg.Log.Warn("the connection that listens for other servers' writes broke; connecting again", "error", redact(err))
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (d *Driver) listenOnce(ctx context.Context, hint func()) error {
+	conn, err := pgx.ConnectConfig(ctx, d.connect)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	if _, err := conn.Exec(ctx, qListen); err != nil {
+		return err
+	}
+	for {
+		// What was committed before LISTEN took hold, or while nobody listened, is
+		// found by this look.
+		hint()
+		// A connection that went silent without an end would wait for ever.
+		waiting, cancel := context.WithTimeout(ctx, 30*time.Second)
+		_, err := conn.WaitForNotification(waiting)
+		cancel()
+		if err != nil && (ctx.Err() != nil || waiting.Err() == nil) {
+			return err
+		}
+		if err != nil {
+			if err := ping(ctx, conn); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func ping(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	return conn.Ping(ctx)
+}

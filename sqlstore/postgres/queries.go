@@ -1,0 +1,130 @@
+package postgres
+
+// Every statement of the driver, with the index that it needs. Tests hold each
+// against EXPLAIN on a large table.
+const (
+	qBegin         = `BEGIN`
+	qBeginSnapshot = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`
+	qCommit        = `COMMIT`
+
+	columns = `revision, resource, namespace, name, created_revision, superseded_revision, deleted, value, expires_at, written_at`
+
+	// kv_meta by primary key.
+	qBounds = `SELECT (SELECT number FROM kv_meta WHERE key = 'floor'), (SELECT number FROM kv_meta WHERE key = 'revision')`
+	// The lock of all writers: first in every writing transaction, in a statement of
+	// its own, so that the statements after it look with newer snapshots.
+	qLock       = `SELECT number FROM kv_meta WHERE key = 'revision' FOR UPDATE`
+	qRaiseFloor = `UPDATE kv_meta SET number = $1 WHERE key = 'floor' AND number < $1`
+	// The marker: which batch it is, the counter before it, and behind that the
+	// counter after each wave.
+	qSetMarker = `UPDATE kv_meta SET word = $2, number = (SELECT number FROM kv_meta WHERE key = 'revision') WHERE key = $1`
+	// Ends the transaction (division by zero) unless the marker is still that of the
+	// batch before: a batch that was given up must not be done when it arrives late.
+	qFence      = `SELECT 1 / count(*) FROM kv_meta WHERE key = $1 AND split_part(word, ',', 1) = $2`
+	qAddMarker  = `UPDATE kv_meta SET word = word || ',' || (SELECT number FROM kv_meta WHERE key = 'revision')::text WHERE key = $1`
+	qMarker     = `SELECT word, number FROM kv_meta WHERE key = $1`
+	qNewMarker  = `INSERT INTO kv_meta (key, word) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET word = excluded.word`
+	qDropMarker = `DELETE FROM kv_meta WHERE key = $1`
+	// Markers of servers that are long gone; few rows, read once at start.
+	qOldMarkers = `DELETE FROM kv_meta WHERE key LIKE 'batch:%' AND number < (SELECT number FROM kv_meta WHERE key = 'floor')`
+)
+
+// A wave is the part of a batch whose keys all differ. Its arrays are ord, txn,
+// verb, resource, namespace, name, expect. An operation may go ahead if its key
+// is as it expects; a Txn if all its operations may. The condition reads the
+// same before and after qEnd, as a row that this wave ended is above the counter.
+const (
+	wave = `WITH op AS (
+  SELECT o.ord, o.txn, o.verb, o.resource, o.namespace, o.name, o.expect, k.created_revision,
+         CASE WHEN o.verb = 1
+           THEN NOT EXISTS (SELECT 1 FROM kv l WHERE l.resource = o.resource COLLATE "C" AND l.namespace = o.namespace COLLATE "C" AND l.name = o.name COLLATE "C" AND l.superseded_revision IS NULL)
+           ELSE k.revision IS NOT NULL END AS may
+  FROM unnest($1::int4[], $2::int4[], $3::int4[], $4::text[], $5::text[], $6::text[], $7::int8[]) AS o (ord, txn, verb, resource, namespace, name, expect)
+  LEFT JOIN kv k ON o.verb <> 1 AND k.revision = o.expect AND k.resource = o.resource COLLATE "C" AND k.namespace = o.namespace COLLATE "C" AND k.name = o.name COLLATE "C"
+    AND NOT k.deleted AND (k.superseded_revision IS NULL OR k.superseded_revision > (SELECT number FROM kv_meta WHERE key = 'revision'))
+), good AS (
+  SELECT op.*, (SELECT number FROM kv_meta WHERE key = 'revision') + row_number() OVER (ORDER BY ord) AS revision
+  FROM op WHERE txn NOT IN (SELECT txn FROM op WHERE NOT may)
+)`
+	// kv by primary key and kv_live, per operation: those that may not, with what
+	// stands in their way. It comes before the wave changes anything.
+	qRefused = wave + `
+SELECT op.ord, l.revision IS NOT NULL, coalesce(l.revision, 0), op.resource, op.namespace, op.name, coalesce(l.created_revision, 0),
+       l.superseded_revision, coalesce(l.deleted, false), l.value, l.expires_at, coalesce(l.written_at, 'epoch')
+FROM op LEFT JOIN kv l ON l.resource = op.resource COLLATE "C" AND l.namespace = op.namespace COLLATE "C" AND l.name = op.name COLLATE "C" AND l.superseded_revision IS NULL
+WHERE NOT op.may ORDER BY op.ord`
+	// kv by primary key and kv_live, per operation.
+	qEnd = wave + `
+UPDATE kv SET superseded_revision = good.revision FROM good WHERE good.verb <> 1 AND kv.revision = good.expect`
+	// The same look-ups; values come by their ord.
+	qInsert = wave + `
+INSERT INTO kv (` + columns + `)
+SELECT good.revision, good.resource, good.namespace, good.name, CASE WHEN good.verb = 1 THEN good.revision ELSE good.created_revision END,
+       CASE WHEN good.verb = 3 THEN good.revision END, good.verb = 3, ($8::bytea[])[good.ord], CASE WHEN good.verb <> 3 THEN ($9::timestamptz[])[good.ord] END, $10
+FROM good
+RETURNING revision, created_revision, resource, namespace, name`
+	// kv by primary key (its highest entries), kv_meta by primary key.
+	qCount = `UPDATE kv_meta SET number = (SELECT max(revision) FROM kv WHERE revision > kv_meta.number) WHERE key = 'revision' AND EXISTS (SELECT 1 FROM kv WHERE revision > kv_meta.number)`
+	// kv by primary key.
+	qWritten = `SELECT revision, created_revision, resource, namespace, name FROM kv WHERE revision > $1 AND revision <= $2 ORDER BY revision`
+)
+
+// Reading pages. Each shape of request has its own text, so that each uses its
+// index fully. $1 is the snapshot's revision, or the greatest integer.
+const (
+	inAll       = ` AND (resource, namespace, name) > ($2, $3, $4) AND ($5 = '' OR namespace = $5)`
+	inResource  = ` AND resource = $2 AND (namespace, name) > ($3, $4)`
+	inNamespace = ` AND resource = $2 AND namespace = $3 AND name > $4`
+
+	isLive   = ` FROM kv WHERE superseded_revision IS NULL AND revision <= $1`
+	keyOrder = ` ORDER BY resource, namespace, name LIMIT `
+
+	// kv_live, in its order.
+	qLiveAll       = `SELECT ` + columns + isLive + inAll + keyOrder + `$6`
+	qLiveResource  = `SELECT ` + columns + isLive + inResource + keyOrder + `$5`
+	qLiveNamespace = `SELECT ` + columns + isLive + inNamespace + keyOrder + `$5`
+
+	hasEnded = ` FROM kv WHERE superseded_revision IS NOT NULL AND superseded_revision > $1 AND revision <= $1`
+
+	// kv_ended, then sorted; reads what ended since the snapshot. Values are
+	// fetched for the page alone, by primary key.
+	qEndedAll       = `SELECT ` + columns + ` FROM kv WHERE revision IN (SELECT revision` + hasEnded + inAll + keyOrder + `$6)` + ` ORDER BY resource, namespace, name`
+	qEndedResource  = `SELECT ` + columns + ` FROM kv WHERE revision IN (SELECT revision` + hasEnded + inResource + keyOrder + `$5)` + ` ORDER BY resource, namespace, name`
+	qEndedNamespace = `SELECT ` + columns + ` FROM kv WHERE revision IN (SELECT revision` + hasEnded + inNamespace + keyOrder + `$5)` + ` ORDER BY resource, namespace, name`
+
+	// kv_live.
+	qLive = `SELECT ` + columns + ` FROM kv WHERE resource = $1 AND namespace = $2 AND name = $3 AND superseded_revision IS NULL`
+	// kv_ended: what ended after a revision.
+	qReadEnded = `SELECT ` + columns + ` FROM kv WHERE superseded_revision > $1 AND revision <= $1 AND resource = $2 AND namespace = $3 AND name = $4`
+
+	changeColumns = `k.revision, k.resource, k.namespace, k.name, k.created_revision, k.superseded_revision, k.deleted, k.value, k.expires_at, k.written_at, p.revision`
+	changeJoin    = ` FROM kv k LEFT JOIN kv p ON p.superseded_revision = k.revision AND p.revision < k.revision` +
+		` WHERE k.revision > $1 AND k.revision <= $2 ORDER BY k.revision`
+	// kv by primary key, joined with kv_ended for what each revision replaced.
+	qChanges     = `SELECT ` + changeColumns + `, NULL::bytea` + changeJoin
+	qChangesPrev = `SELECT ` + changeColumns + `, p.value` + changeJoin
+
+	// kv by primary key.
+	qWrittenAt = `SELECT written_at FROM kv WHERE revision = $1`
+	// kv_expiring.
+	qExpired = `SELECT ` + columns + ` FROM kv WHERE superseded_revision IS NULL AND expires_at IS NOT NULL AND expires_at <= $1 ORDER BY expires_at LIMIT $2`
+	// kv_ended, then kv by primary key.
+	qTrim = `DELETE FROM kv WHERE revision IN (SELECT revision FROM kv WHERE superseded_revision IS NOT NULL AND superseded_revision <= $1 ORDER BY superseded_revision LIMIT $2)`
+
+	// kv_lead by primary key.
+	qLead = `INSERT INTO kv_lead (name, holder, until) VALUES ($1, $2, now() + $3::interval)
+ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
+WHERE kv_lead.holder = excluded.holder OR kv_lead.until < now()`
+	qUnlead = `DELETE FROM kv_lead WHERE name = $1 AND holder = $2`
+
+	qNotify = `NOTIFY rowlock`
+	qListen = `LISTEN rowlock`
+
+	// Whole-table reads for operators, never on a request's path.
+	qSizes = `SELECT (SELECT count(*) FROM kv WHERE superseded_revision IS NULL), (SELECT count(*) FROM kv WHERE superseded_revision IS NOT NULL),
+  (SELECT written_at FROM kv ORDER BY revision LIMIT 1), pg_total_relation_size('kv') + pg_total_relation_size('kv_meta'), current_setting('server_version'),
+  (SELECT word FROM kv_meta WHERE key = 'cluster_id')`
+	qCounts = `SELECT resource, count(*), sum(length(value)) FROM kv WHERE superseded_revision IS NULL GROUP BY resource ORDER BY resource`
+	qSchema = `SELECT version, dirty FROM schema_migrations`
+	qTable  = `SELECT to_regclass('schema_migrations') IS NOT NULL`
+)

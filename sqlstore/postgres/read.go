@@ -1,0 +1,213 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// Bounds implements sqlstore.Driver.
+func (d *Driver) Bounds(ctx context.Context) (b sqlstore.Bounds, err error) {
+	if err := d.pool.QueryRow(ctx, qBounds).Scan(&b.Floor, &b.Head); err != nil {
+		return sqlstore.Bounds{}, fmt.Errorf("reading bounds: %w", translate(err))
+	}
+	return b, nil
+}
+
+// Scan implements sqlstore.Driver.
+func (d *Driver) Scan(ctx context.Context, req sqlstore.ScanRequest) (rows []sqlstore.Row, err error) {
+	after, ok, err := req.Start()
+	if err != nil || !ok {
+		return nil, err
+	}
+	req.After = after
+	if req.Revision == 0 {
+		sql, args := statement(req, math.MaxInt64, qLiveAll, qLiveResource, qLiveNamespace)
+		rows, err = queryRows(ctx, d.pool, sql, args...)
+		err = translate(err)
+	} else {
+		rows, err = d.scanSnapshot(ctx, req)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("scanning %q: %w", req.Resource, err)
+	}
+	return rows, nil
+}
+
+// statement picks the text for what a request gives of the key, and its arguments.
+func statement(req sqlstore.ScanRequest, revision int64, all, resource, namespace string) (string, []any) {
+	a := req.After
+	switch {
+	case req.Resource == "":
+		return all, []any{revision, a.Resource, a.Namespace, a.Name, req.Namespace, req.Limit}
+	case req.Namespace == "":
+		return resource, []any{revision, req.Resource, a.Namespace, a.Name, req.Limit}
+	}
+	return namespace, []any{revision, req.Resource, req.Namespace, a.Name, req.Limit}
+}
+
+// scanSnapshot merges, in key order, the live rows that were there already with
+// those that have ended since.
+func (d *Driver) scanSnapshot(ctx context.Context, req sqlstore.ScanRequest) ([]sqlstore.Row, error) {
+	var alive, gone []sqlstore.Row
+	b, err := d.snapshot(ctx, func(batch *pgx.Batch) {
+		sql, args := statement(req, req.Revision, qLiveAll, qLiveResource, qLiveNamespace)
+		batch.Queue(sql, args...).Query(into(&alive))
+		sql, args = statement(req, req.Revision, qEndedAll, qEndedResource, qEndedNamespace)
+		batch.Queue(sql, args...).Query(into(&gone))
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := b.Check(req.Revision); err != nil {
+		return nil, err
+	}
+	if len(gone) == 0 {
+		return alive, nil
+	}
+	rows := make([]sqlstore.Row, 0, min(req.Limit, len(alive)+len(gone)))
+	for len(rows) < req.Limit && len(alive)+len(gone) > 0 {
+		if len(gone) == 0 || len(alive) > 0 && alive[0].Key.Compare(gone[0].Key) < 0 {
+			rows, alive = append(rows, alive[0]), alive[1:]
+		} else {
+			rows, gone = append(rows, gone[0]), gone[1:]
+		}
+	}
+	return rows, nil
+}
+
+// Read implements sqlstore.Driver.
+func (d *Driver) Read(ctx context.Context, key sqlstore.Key, revision int64) (row sqlstore.Row, err error) {
+	if revision == 0 {
+		row, found, err := queryRow(ctx, d.pool, qLive, key.Resource, key.Namespace, key.Name)
+		if err == nil && !found {
+			err = &sqlstore.NotFoundError{Key: key}
+		}
+		if err != nil {
+			return sqlstore.Row{}, fmt.Errorf("reading %s: %w", key, translate(err))
+		}
+		return row, nil
+	}
+	var alive, gone []sqlstore.Row
+	b, err := d.snapshot(ctx, func(batch *pgx.Batch) {
+		batch.Queue(qLive, key.Resource, key.Namespace, key.Name).Query(into(&alive))
+		batch.Queue(qReadEnded, revision, key.Resource, key.Namespace, key.Name).Query(into(&gone))
+	})
+	if err == nil {
+		err = b.Check(revision)
+	}
+	switch {
+	case err != nil:
+	case len(alive) > 0 && alive[0].Revision <= revision:
+		return alive[0], nil
+	case len(gone) > 0:
+		return gone[0], nil
+	default:
+		err = &sqlstore.NotFoundError{Key: key}
+	}
+	return sqlstore.Row{}, fmt.Errorf("reading %s: %w", key, err)
+}
+
+// Changes implements sqlstore.Driver.
+func (d *Driver) Changes(ctx context.Context, after int64, limit int, previous bool) (changes []sqlstore.Change, err error) {
+	if limit <= 0 {
+		return nil, nil
+	}
+	query := qChanges
+	if previous {
+		query = qChangesPrev
+	}
+	b, err := d.snapshot(ctx, func(batch *pgx.Batch) {
+		batch.Queue(query, after, after+int64(limit)).Query(func(rows pgx.Rows) (err error) {
+			changes, err = collectChanges(rows)
+			return err
+		})
+	})
+	if err == nil && after < b.Floor {
+		err = &sqlstore.CompactedError{Revision: after, Floor: b.Floor}
+	}
+	if err == nil {
+		err = contiguous(changes, after, min(int64(limit), b.Head-after))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading changes after %d: %w", after, err)
+	}
+	return changes, nil
+}
+
+func collectChanges(rows pgx.Rows) ([]sqlstore.Change, error) {
+	defer rows.Close()
+	var out []sqlstore.Change
+	var s scanner
+	for rows.Next() {
+		var c sqlstore.Change
+		var prev *int64
+		row, err := s.row(rows, &prev, &c.PrevValue)
+		if err != nil {
+			return nil, err
+		}
+		c.Row = row
+		if prev != nil {
+			c.PrevRevision = *prev
+		}
+		out = append(out, c)
+	}
+	return out, rows.Err()
+}
+
+// contiguous checks that nothing is missing from the log.
+func contiguous(changes []sqlstore.Change, after, want int64) error {
+	for i := range changes {
+		if expect := after + int64(i) + 1; changes[i].Revision != expect {
+			return &sqlstore.CorruptError{Key: changes[i].Key, Revision: expect, Reason: fmt.Sprintf("the log goes on with revision %d", changes[i].Revision)}
+		}
+	}
+	if int64(len(changes)) < want {
+		return &sqlstore.CorruptError{Revision: after + int64(len(changes)) + 1, Reason: "the log ends before its head"}
+	}
+	return nil
+}
+
+// Expired implements sqlstore.Driver.
+func (d *Driver) Expired(ctx context.Context, now time.Time, limit int) ([]sqlstore.Row, error) {
+	rows, err := queryRows(ctx, d.pool, qExpired, now, limit)
+	if err != nil {
+		return nil, fmt.Errorf("reading expired rows: %w", translate(err))
+	}
+	return rows, nil
+}
+
+// RevisionAt implements sqlstore.Driver by bisection: above the floor every
+// revision has its row.
+func (d *Driver) RevisionAt(ctx context.Context, t time.Time) (revision int64, err error) {
+	txOptions := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err = pgx.BeginTxFunc(ctx, d.pool, txOptions, func(tx pgx.Tx) error {
+		var low, high int64
+		if err := tx.QueryRow(ctx, qBounds).Scan(&low, &high); err != nil {
+			return err
+		}
+		for low < high {
+			middle := high - (high-low)/2
+			var at time.Time
+			if err := tx.QueryRow(ctx, qWrittenAt, middle).Scan(&at); err != nil {
+				return err
+			}
+			if !at.After(t) {
+				low = middle
+			} else {
+				high = middle - 1
+			}
+		}
+		revision = low
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("finding the revision at %s: %w", t, translate(err))
+	}
+	return revision, nil
+}

@@ -1,0 +1,115 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// Resolve implements sqlstore.Driver. Taking the writers' lock waits for the end
+// of the broken connection's transaction; after that its marker is there or never
+// will be.
+func (d *Driver) Resolve(ctx context.Context) ([]sqlstore.Outcome, bool, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p := d.pending
+	if p == nil {
+		return nil, false, nil
+	}
+	var out []sqlstore.Outcome
+	committed := false
+	next := strconv.FormatInt(d.seq+2, 10) // d.seq+1 is the batch in question
+	err := pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
+		var head, base int64
+		var word string
+		if err := tx.QueryRow(ctx, qLock).Scan(&head); err != nil {
+			return err
+		}
+		if err := tx.QueryRow(ctx, qMarker, d.marker()).Scan(&word, &base); err != nil {
+			return err
+		}
+		marker, ends, _ := strings.Cut(word, ",")
+		if committed = marker == p.marker; !committed {
+			// The batch may still be on its way: a marker that it does not expect stops
+			// it when it arrives.
+			_, err := tx.Exec(ctx, qSetMarker, d.marker(), next)
+			return err
+		}
+		var err error
+		if out, err = p.recall(ctx, tx, base, ends); err != nil {
+			return err
+		}
+		return p.explain(ctx, tx, out)
+	})
+	if err != nil {
+		return nil, false, fmt.Errorf("resolving a batch: %w", translate(err))
+	}
+	if committed {
+		d.wake()
+	}
+	d.pending = nil
+	d.seq++
+	if !committed {
+		d.seq++
+	}
+	return out, committed, nil
+}
+
+// recall reads back which rows a committed batch wrote. Within a wave keys differ
+// and revisions follow the order of the operations, so each row belongs to the
+// next operation of its key.
+func (p *pendingBatch) recall(ctx context.Context, tx pgx.Tx, base int64, ends string) ([]sqlstore.Outcome, error) {
+	out := make([]sqlstore.Outcome, len(p.batch))
+	prepareOutcomes(p.batch, out, p.now)
+	list := strings.Split(ends, ",")
+	if len(list) != len(p.waves) {
+		return nil, fmt.Errorf("the marker tells of %d waves, the batch had %d", len(list), len(p.waves))
+	}
+	for i, w := range p.waves {
+		end, err := strconv.ParseInt(list[i], 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("the marker is damaged: %w", err)
+		}
+		rows, err := tx.Query(ctx, qWritten, base, end)
+		if err != nil {
+			return nil, err
+		}
+		if err := w.read(rows, out); err != nil {
+			return nil, err
+		}
+		base = end
+	}
+	return out, nil
+}
+
+// explain gives the Txns that did not go ahead an error. What they met then is
+// not known any more; what stands there now is newer, never wrong.
+func (p *pendingBatch) explain(ctx context.Context, tx pgx.Tx, out []sqlstore.Outcome) error {
+	for t := range p.batch {
+		if out[t].Revisions[0] != 0 {
+			continue
+		}
+		var failed error
+		for o := range p.batch[t].Ops {
+			op := &p.batch[t].Ops[o]
+			row, found, err := queryRow(ctx, tx, qLive, op.Key.Resource, op.Key.Namespace, op.Key.Name)
+			if err != nil {
+				return err
+			}
+			if op.Verb == sqlstore.Create && found || op.Verb != sqlstore.Create && row.Revision != op.Expect {
+				failed = refusal(op, row, found)
+				break
+			}
+		}
+		if failed == nil { // its obstacle has gone since
+			failed = refusal(&p.batch[t].Ops[0], sqlstore.Row{}, true)
+		}
+		out[t] = sqlstore.Outcome{Err: failed}
+	}
+	return nil
+}

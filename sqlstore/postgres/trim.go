@@ -1,0 +1,76 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// Trim implements sqlstore.Driver. The floor and the deletion are one transaction,
+// which does not take the writers' lock: ended rows belong to nobody else.
+func (d *Driver) Trim(ctx context.Context, to int64, limit int) (deleted int, err error) {
+	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
+		var b sqlstore.Bounds
+		if err := tx.QueryRow(ctx, qBounds).Scan(&b.Floor, &b.Head); err != nil {
+			return err
+		}
+		if to = min(to, b.Head); to > b.Floor {
+			if _, err := tx.Exec(ctx, qRaiseFloor, to); err != nil {
+				return err
+			}
+			b.Floor = to
+		}
+		if limit <= 0 {
+			return nil
+		}
+		tag, err := tx.Exec(ctx, qTrim, b.Floor, limit)
+		deleted = int(tag.RowsAffected())
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("trimming to %d: %w", to, translate(err))
+	}
+	return deleted, nil
+}
+
+// Stats implements sqlstore.Driver.
+func (d *Driver) Stats(ctx context.Context) (s sqlstore.Stats, err error) {
+	s.Driver = "postgres"
+	if s.SchemaVersion, _, err = d.schema(ctx); err != nil {
+		return s, fmt.Errorf("reading statistics: %w", err)
+	}
+	txOptions := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err = pgx.BeginTxFunc(ctx, d.pool, txOptions, func(tx pgx.Tx) error {
+		// Counting reads everything: that is no time to forbid sequential reads.
+		if _, err := tx.Exec(ctx, "SET LOCAL enable_seqscan = on; SET LOCAL statement_timeout = 0", pgx.QueryExecModeSimpleProtocol); err != nil {
+			return err
+		}
+		if err := tx.QueryRow(ctx, qBounds).Scan(&s.Bounds.Floor, &s.Bounds.Head); err != nil {
+			return err
+		}
+		var oldest *time.Time
+		if err := tx.QueryRow(ctx, qSizes).Scan(&s.LiveRows, &s.HistoryRows, &oldest, &s.Bytes, &s.ServerVersion, &s.ClusterID); err != nil {
+			return err
+		}
+		if oldest != nil {
+			s.OldestWrittenAt = oldest.UTC()
+		}
+		rows, err := tx.Query(ctx, qCounts)
+		if err != nil {
+			return err
+		}
+		s.Resources, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r sqlstore.ResourceStats, err error) {
+			err = row.Scan(&r.Resource, &r.Objects, &r.Bytes)
+			return r, err
+		})
+		return err
+	})
+	if err != nil {
+		return s, fmt.Errorf("reading statistics: %w", translate(err))
+	}
+	return s, nil
+}
