@@ -72,6 +72,9 @@ func (e *FutureError) Error() string {
 	return fmt.Sprintf("revision %d is in the future (head %d)", e.Revision, e.Head)
 }
 func (e *CorruptError) Error() string {
+	if e.Key == (Key{}) {
+		return fmt.Sprintf("store corrupt at revision %d: %s", e.Revision, e.Reason)
+	}
 	return fmt.Sprintf("%s at revision %d: corrupt: %s", e.Key, e.Revision, e.Reason)
 }
 func (e *SchemaError) Error() string {

@@ -1,6 +1,7 @@
 package sqlite_test
 
 import (
+	"context"
 	"database/sql"
 	"path/filepath"
 	"testing"
@@ -13,7 +14,12 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/storetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	storetest.CrashChild(func(ctx context.Context, path string) (sqlstore.Driver, error) {
+		return sqlite.Open(ctx, path, sqlite.Config{})
+	})
+	goleak.VerifyTestMain(m)
+}
 
 // file is a database in the test's own folder.
 type file struct {
@@ -52,3 +58,10 @@ func (f file) Exec(t testing.TB, query string) {
 }
 
 func TestConformance(t *testing.T) { storetest.Run(t, fresh) }
+
+func TestCrash(t *testing.T) {
+	db := file{path: filepath.Join(t.TempDir(), "test.db")}
+	storetest.Crash(t, db, db.path)
+}
+
+func Benchmark(b *testing.B) { storetest.Bench(b, fresh) }

@@ -1,0 +1,207 @@
+package storetest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+var crashes = flag.Int("storetest.crashes", 12, "how often the crash test kills its child")
+
+const (
+	crashEnv     = "ROWLOCK_STORETEST_CRASH"
+	crashWriters = 8
+)
+
+// CrashChild is called first in the TestMain of a driver. In the child of a
+// crash test it writes until it is killed, and reports each acknowledged write
+// on its standard output; else it returns at once. open takes what Crash was given.
+func CrashChild(open func(ctx context.Context, where string) (sqlstore.Driver, error)) {
+	where := os.Getenv(crashEnv)
+	if where == "" {
+		return
+	}
+	err := crashChild(context.Background(), where, open)
+	fmt.Fprintln(os.Stderr, "the child of the crash test ended:", err)
+	os.Exit(3)
+}
+
+func crashChild(ctx context.Context, where string, open func(context.Context, string) (sqlstore.Driver, error)) error {
+	d, err := open(ctx, where)
+	if err != nil {
+		return err
+	}
+	b, err := d.Bounds(ctx)
+	if err != nil {
+		return err
+	}
+	s := sqlstore.New(d, sqlstore.Config{})
+	failed := make(chan error, crashWriters+1)
+	go func() { failed <- s.Run(ctx, b.Head, NewRecorder(b.Head)) }()
+	for w := range crashWriters {
+		go func() { failed <- crashWriter(ctx, s, w, b.Head) }()
+	}
+	return <-failed
+}
+
+// crashWriter creates, updates and deletes a few objects in turn.
+func crashWriter(ctx context.Context, s *sqlstore.Store, w int, round int64) error {
+	for i := 0; ; i++ {
+		value := fmt.Sprintf("%d/%d/%d %s", round, w, i, strings.Repeat("x", i%3000))
+		k := pod(fmt.Sprintf("%d-%d", w, i%5))
+		op := sqlstore.Op{Verb: sqlstore.Create, Key: k, Value: []byte(value)}
+		row, err := s.Read(ctx, k, 0)
+		var gone *sqlstore.NotFoundError
+		switch {
+		case err == nil && i%7 == 0:
+			op.Verb, op.Expect = sqlstore.Delete, row.Revision
+		case err == nil:
+			op.Verb, op.Expect = sqlstore.Update, row.Revision
+		case !errors.As(err, &gone):
+			return err
+		}
+		out, err := s.Write(ctx, op)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("%d %s %d %s\n", out.Revisions[0], k.Name, op.Verb, strings.Fields(value)[0])
+	}
+}
+
+// Crash kills a writing child process in mid-write, many times, and looks each
+// time whether every acknowledged write is there, nothing else is, and the
+// revisions have no hole. where names the database to the child.
+func Crash(t *testing.T, db Database, where string) {
+	acknowledged := make(map[int64]string)
+	db.Open(t).Close() // makes the schema, and the first lines come soon
+	unseen := 0
+	for round := range *crashes {
+		n := crashOnce(t, where, acknowledged)
+		if n == 0 {
+			t.Fatal("the child acknowledged nothing")
+		}
+		unseen += crashWriters
+		d := db.Open(t)
+		checkAcknowledged(t, d, acknowledged, unseen)
+		CheckTable(t, d)
+		d.Close()
+		if t.Failed() {
+			t.Fatalf("after crash %d", round+1)
+		}
+	}
+	t.Logf("%d crashes, %d acknowledged writes", *crashes, len(acknowledged))
+}
+
+func crashOnce(t *testing.T, where string, acknowledged map[int64]string) (n int) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), crashEnv+"="+where)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	most := 1 + rand.IntN(1500)
+	var once sync.Once
+	for lines.Scan() {
+		var revision int64
+		var rest string
+		if number, text, ok := strings.Cut(lines.Text(), " "); ok {
+			if _, err := fmt.Sscan(number, &revision); err == nil && strings.Count(text, " ") == 2 {
+				rest = text
+			}
+		}
+		if rest == "" {
+			continue // the last line may be cut
+		}
+		acknowledged[revision] = rest
+		if n++; n == most {
+			once.Do(func() { cmd.Process.Kill() }) // SIGKILL; what it had printed is still read
+		}
+	}
+	cmd.Wait()
+	return n
+}
+
+func checkAcknowledged(t *testing.T, d sqlstore.Driver, acknowledged map[int64]string, unseen int) {
+	t.Helper()
+	log := changes(t, d, 0)
+	contiguous(t, log, 0)
+	found := 0
+	for _, c := range log {
+		verb := sqlstore.Update
+		if c.Deleted {
+			verb = sqlstore.Delete
+		} else if c.PrevRevision == 0 {
+			verb = sqlstore.Create
+		}
+		is := fmt.Sprintf("%s %d %s", c.Key.Name, verb, strings.Fields(string(c.Value))[0])
+		told, ok := acknowledged[c.Revision]
+		if ok && told != is {
+			t.Errorf("revision %d was acknowledged as %q and is %q", c.Revision, told, is)
+		}
+		if ok {
+			found++
+		}
+	}
+	if found != len(acknowledged) {
+		t.Errorf("%d writes were acknowledged, %d of them are there", len(acknowledged), found)
+	}
+	if extra := len(log) - found; extra > unseen {
+		t.Errorf("%d writes are there that nobody was told of; at most %d can be", extra, unseen)
+	}
+}
+
+// CheckTable checks on any data that the log above the floor has no hole, that
+// playing it leads to the live rows, and that each row says rightly what it replaced.
+func CheckTable(t testing.TB, d sqlstore.Driver) {
+	t.Helper()
+	b, err := d.Bounds(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := make(map[sqlstore.Key]sqlstore.Row)
+	if b.Floor > 0 {
+		for _, row := range scanAll(t, d, sqlstore.ScanRequest{Limit: 1000, Revision: b.Floor}) {
+			state[row.Key] = row
+		}
+	}
+	log := changes(t, d, b.Floor)
+	contiguous(t, log, b.Floor)
+	if len(log) != int(b.Head-b.Floor) {
+		t.Errorf("the log has %d entries between %d and %d", len(log), b.Floor, b.Head)
+	}
+	for _, c := range log {
+		old, had := state[c.Key]
+		if had != (c.PrevRevision != 0) || had && (c.PrevRevision != old.Revision || c.Created != old.Created || string(c.PrevValue) != string(old.Value)) || !had && c.Created != c.Revision {
+			t.Errorf("revision %d of %s (created %d, after %d) does not follow revision %d", c.Revision, c.Key, c.Created, c.PrevRevision, old.Revision)
+		}
+		state[c.Key] = c.Row
+		if c.Deleted {
+			delete(state, c.Key)
+		}
+	}
+	rows := scanAll(t, d, sqlstore.ScanRequest{Limit: 1000})
+	for _, row := range rows {
+		if want := state[row.Key]; want.Revision != row.Revision || string(want.Value) != string(row.Value) || row.Superseded != 0 {
+			t.Errorf("%s is live at revision %d, the log says %d", row.Key, row.Revision, want.Revision)
+		}
+	}
+	if len(rows) != len(state) {
+		t.Errorf("%d rows are live, the log says %d", len(rows), len(state))
+	}
+}
