@@ -1,0 +1,83 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/postgres"
+	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
+	"github.com/rowlock/rowlock/sqlstore/storetest"
+)
+
+// server is the one PostgreSQL of this package's tests; each test has a database of its own.
+var server *pgtest.Server
+
+func TestMain(m *testing.M) {
+	var err error
+	// What is tested is not whether the disk keeps its word.
+	server, err = pgtest.Start(context.Background(), pgtest.Options{Settings: map[string]string{"fsync": "off", "max_connections": "200"}})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	server.Stop()
+	os.Exit(code)
+}
+
+var databases atomic.Int64
+
+// database is a fresh database of the server.
+type database struct {
+	url string
+	cfg postgres.Config
+}
+
+func newDatabase(t testing.TB, cfg postgres.Config) database {
+	t.Helper()
+	url, err := server.CreateDB(context.Background(), fmt.Sprintf("t%d", databases.Add(1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return database{url, cfg}
+}
+
+func (d database) Open(t testing.TB) sqlstore.Driver {
+	t.Helper()
+	drv, err := postgres.Open(t.Context(), d.url, d.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := drv.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return drv
+}
+
+func (d database) Exec(t testing.TB, query string) {
+	t.Helper()
+	conn, err := pgx.Connect(context.Background(), d.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(context.Background(), query); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+}
+
+func TestConformance(t *testing.T) {
+	storetest.Run(t, func(t testing.TB) storetest.Database { return newDatabase(t, postgres.Config{}) })
+}
+
+func TestConformancePolling(t *testing.T) {
+	storetest.Run(t, func(t testing.TB) storetest.Database { return newDatabase(t, postgres.Config{Poll: true}) })
+}
