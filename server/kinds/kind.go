@@ -178,6 +178,8 @@ type Columns struct {
 	Definitions []metav1.TableColumnDefinition
 	// Cells returns one value a column. now resolves ages.
 	Cells func(obj Object, now time.Time) []any
+	// Conditions returns those of the row ("Completed"); nil for most kinds.
+	Conditions func(obj Object) []metav1.TableRowCondition
 }
 
 type requestedAs struct{}

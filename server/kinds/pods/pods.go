@@ -3,7 +3,11 @@
 package pods
 
 import (
+	"reflect"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/rowlock/rowlock/server/kinds"
@@ -11,12 +15,95 @@ import (
 
 // Resource describes pods as core/v1 serves them.
 func Resource() *kinds.Resource {
+	get, create, connect := []string{"get"}, []string{"create"}, []string{"create", "get"}
+	part := func() []string { return []string{"get", "patch", "update"} }
+	proxy := []string{"create", "delete", "get", "patch", "update"}
 	return &kinds.Resource{
 		Version: "v1", Plural: "pods", Singular: "pod", Kind: "Pod", ListKind: "PodList",
 		ShortNames: []string{"po"}, Categories: []string{"all"}, Namespaced: true,
 		Verbs:   []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"},
 		New:     func() kinds.Object { return &corev1.Pod{} },
 		NewList: func() runtime.Object { return &corev1.PodList{} },
-		Storage: &kinds.Storage{Key: "pods", GVK: corev1.SchemeGroupVersion.WithKind("Pod")},
+		Storage: &kinds.Storage{
+			Key:      "pods",
+			GVK:      corev1.SchemeGroupVersion.WithKind("Pod"),
+			Fields:   selectableFields(),
+			Indexed:  []string{"spec.nodeName"},
+			Strategy: strategy(),
+		},
+		Subresources: []kinds.Subresource{
+			{Name: "attach", Kind: "PodAttachOptions", Verbs: connect},
+			{Name: "binding", Kind: "Binding", Verbs: create},
+			{Name: "ephemeralcontainers", Kind: "Pod", Verbs: part(), Update: ephemeralStrategy()},
+			{Name: "eviction", Group: "policy", Version: "v1", Kind: "Eviction", Verbs: create},
+			{Name: "exec", Kind: "PodExecOptions", Verbs: connect},
+			{Name: "log", Kind: "Pod", Verbs: get},
+			{Name: "portforward", Kind: "PodPortForwardOptions", Verbs: connect},
+			{Name: "proxy", Kind: "PodProxyOptions", Verbs: proxy},
+			{Name: "status", Kind: "Pod", Verbs: part(), Update: statusStrategy()},
+		},
+		Columns: tableColumns(),
+	}
+}
+
+// strategy is that of the pod itself.
+func strategy() kinds.Strategy {
+	return kinds.Strategy{
+		ValidateName:        validation.NameIsDNSSubdomain,
+		Default:             setDefaults,
+		PrepareForCreate:    prepareForCreate,
+		PrepareForUpdate:    prepareForUpdate,
+		Validate:            validateCreate,
+		ValidateUpdate:      validateUpdate,
+		Warnings:            warnings,
+		UnconditionalUpdate: true,
+		ReturnDeletedObject: true,
+		Graceful:            graceful,
+		ResetFields:         []string{"status"},
+	}
+}
+
+func statusStrategy() *kinds.Strategy {
+	s := strategy()
+	s.PrepareForCreate, s.Validate, s.Warnings = nil, nil, nil
+	s.PrepareForUpdate, s.ValidateUpdate = prepareStatus, validateStatus
+	s.ResetFields = []string{"spec", "metadata.deletionTimestamp", "metadata.ownerReferences"}
+	return &s
+}
+
+func ephemeralStrategy() *kinds.Strategy {
+	s := strategy()
+	s.PrepareForCreate, s.Validate, s.Warnings = nil, nil, nil
+	s.PrepareForUpdate, s.ValidateUpdate = prepareEphemeral, validateEphemeral
+	s.ResetFields = append(specFieldsBut("ephemeralContainers"), "metadata", "status")
+	return &s
+}
+
+// specFieldsBut lists the paths of all fields of a spec but one.
+func specFieldsBut(name string) []string {
+	var paths []string
+	t := reflect.TypeOf(corev1.PodSpec{})
+	for i := range t.NumField() {
+		if json, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); json != name {
+			paths = append(paths, "spec."+json)
+		}
+	}
+	return paths
+}
+
+// selectableFields are the labels of field selectors. spec.host is the name that
+// spec.nodeName once had; status.podIPs is known and always empty.
+func selectableFields() []kinds.SelectableField {
+	at := func(path ...string) kinds.SelectableField {
+		return kinds.SelectableField{Label: strings.Join(path, "."), Path: path}
+	}
+	hostNetwork := at("spec", "hostNetwork")
+	hostNetwork.Default = "false"
+	host := at("spec", "nodeName")
+	host.Label = "spec.host"
+	return []kinds.SelectableField{
+		at("spec", "nodeName"), at("spec", "restartPolicy"), at("spec", "schedulerName"), at("spec", "serviceAccountName"),
+		hostNetwork, at("status", "phase"), at("status", "podIP"), at("status", "nominatedNodeName"), host,
+		{Label: "status.podIPs", Func: func([]byte) string { return "" }},
 	}
 }

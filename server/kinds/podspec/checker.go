@@ -95,9 +95,3 @@ func (s *nameSet) add(name string) {
 	}
 	s.many[name] = struct{}{}
 }
-
-// printed is a value that errors print as a stock server prints its internal
-// form: the same fields under another package name.
-type printed struct{ text string }
-
-func (p printed) String() string { return p.text }

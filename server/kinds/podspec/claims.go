@@ -7,6 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 var (
@@ -153,10 +155,10 @@ func (c *checker) podClaims(list []corev1.PodResourceClaim, p *field.Path) []str
 			names = append(names, claim.Name)
 		}
 		if claim.ResourceClaimName != nil && claim.ResourceClaimTemplateName != nil {
-			c.invalid(at, printedCore(*claim), "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified")
+			c.invalid(at, rules.Shown(*claim), "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified")
 		}
 		if claim.ResourceClaimName == nil && claim.ResourceClaimTemplateName == nil {
-			c.invalid(at, printedCore(*claim), "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`")
+			c.invalid(at, rules.Shown(*claim), "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`")
 		}
 		if claim.ResourceClaimName != nil {
 			c.objectName(at, "resourceClaimName", *claim.ResourceClaimName)

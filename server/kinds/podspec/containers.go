@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 var (
@@ -77,7 +79,7 @@ func (c *checker) initContainers(s *podScope, p *field.Path) {
 			c.noLifecycle(ctr, path)
 		}
 		if len(ctr.ResizePolicy) > 0 {
-			c.invalid(path.Child("resizePolicy"), printedCore(ctr.ResizePolicy), "must not be set for init containers")
+			c.invalid(path.Child("resizePolicy"), rules.Shown(ctr.ResizePolicy), "must not be set for init containers")
 		}
 	}
 }
@@ -234,7 +236,9 @@ func (c *checker) resizePolicy(list []corev1.ContainerResizePolicy, p *field.Pat
 
 // imageSpaces is for pods only: templates with padded images are as old as templates.
 func (c *checker) imageSpaces(ctr *corev1.Container, p *field.Path) {
-	if len(ctr.Image) != len(strings.TrimSpace(ctr.Image)) {
+	if padded(ctr.Image) {
 		c.invalid(p.Child("image"), ctr.Image, "must not have leading or trailing whitespace")
 	}
 }
+
+func padded(image string) bool { return len(image) != len(strings.TrimSpace(image)) }

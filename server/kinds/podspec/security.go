@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 var (
@@ -35,12 +37,12 @@ func (c *checker) securityContext(s *corev1.SecurityContext, p *field.Path, host
 	c.seccomp(s.SeccompProfile, p)
 	if s.AllowPrivilegeEscalation != nil && !*s.AllowPrivilegeEscalation {
 		if s.Privileged != nil && *s.Privileged {
-			c.invalid(p, printedCore(*s), "cannot set `allowPrivilegeEscalation` to false and `privileged` to true")
+			c.invalid(p, rules.Shown(*s), "cannot set `allowPrivilegeEscalation` to false and `privileged` to true")
 		}
 		if s.Capabilities != nil {
 			for _, capability := range s.Capabilities.Add {
 				if capability == "CAP_SYS_ADMIN" {
-					c.invalid(p, printedCore(*s), "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN")
+					c.invalid(p, rules.Shown(*s), "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN")
 				}
 			}
 		}
@@ -170,7 +172,7 @@ func (c *checker) seccomp(s *corev1.SeccompProfile, p *field.Path) {
 	switch {
 	case s.Type != corev1.SeccompProfileTypeLocalhost:
 		if s.LocalhostProfile != nil {
-			c.invalid(p.Child("localhostProfile"), printedCore(*s), "can only be set when seccomp type is Localhost")
+			c.invalid(p.Child("localhostProfile"), rules.Shown(*s), "can only be set when seccomp type is Localhost")
 		}
 	case s.LocalhostProfile == nil:
 		c.required(p.Child("localhostProfile"), "must be set when seccomp type is Localhost")

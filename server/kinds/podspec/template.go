@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 const tolerationsAnnotation = "scheduler.alpha.kubernetes.io/tolerations"
@@ -37,7 +39,7 @@ func ValidateTemplateUpdate(t, old *corev1.PodTemplateSpec, p *field.Path) field
 	if equality.Semantic.DeepEqual(t, old) {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(p, printedCore(*t), validation.FieldImmutableErrorMsg)}
+	return field.ErrorList{field.Invalid(p, rules.Shown(*t), validation.FieldImmutableErrorMsg)}
 }
 
 // annotations checks keys and size.

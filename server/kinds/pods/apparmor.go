@@ -1,0 +1,99 @@
+package pods
+
+import (
+	"context"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/podspec"
+)
+
+const appArmorKey = corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix
+
+// syncAppArmor writes a container's profile into the annotation of old and into
+// the field of today, whichever of the two is missing.
+func syncAppArmor(ctx context.Context, pod *corev1.Pod) {
+	s := &pod.Spec
+	if s.OS != nil && s.OS.Name == corev1.Windows {
+		return
+	}
+	for i := range s.InitContainers {
+		syncContainerAppArmor(ctx, pod, &s.InitContainers[i])
+	}
+	for i := range s.Containers {
+		syncContainerAppArmor(ctx, pod, &s.Containers[i])
+	}
+	for i := range s.EphemeralContainers {
+		syncContainerAppArmor(ctx, pod, (*corev1.Container)(&s.EphemeralContainers[i].EphemeralContainerCommon))
+	}
+}
+
+func syncContainerAppArmor(ctx context.Context, pod *corev1.Pod, c *corev1.Container) {
+	if c.SecurityContext == nil && len(pod.Annotations) == 0 && (pod.Spec.SecurityContext == nil || pod.Spec.SecurityContext.AppArmorProfile == nil) {
+		return
+	}
+	key := appArmorKey + c.Name
+	annotation, ok := pod.Annotations[key]
+	if !ok {
+		if text := appArmorText(podspec.EffectiveAppArmor(&pod.Spec, c)); text != "" {
+			if pod.Annotations == nil {
+				pod.Annotations = make(map[string]string)
+			}
+			pod.Annotations[key] = text
+		}
+		return
+	}
+	if c.SecurityContext != nil && c.SecurityContext.AppArmorProfile != nil {
+		return
+	}
+	profile := appArmorProfile(annotation)
+	if profile != nil && !podspec.ValidAppArmor(profile) {
+		profile = nil
+	}
+	if profile != nil && equality.Semantic.DeepEqual(profile, podspec.EffectiveAppArmor(&pod.Spec, c)) {
+		return
+	}
+	if profile != nil {
+		if c.SecurityContext == nil {
+			c.SecurityContext = &corev1.SecurityContext{}
+		}
+		c.SecurityContext.AppArmorProfile = profile
+	}
+	kinds.Warn(ctx, podspec.AppArmorWarning(key))
+}
+
+// appArmorText is the annotation for a profile, "" for one it cannot say.
+func appArmorText(a *corev1.AppArmorProfile) string {
+	if a == nil {
+		return ""
+	}
+	switch a.Type {
+	case corev1.AppArmorProfileTypeUnconfined:
+		return corev1.DeprecatedAppArmorBetaProfileNameUnconfined
+	case corev1.AppArmorProfileTypeRuntimeDefault:
+		return corev1.DeprecatedAppArmorBetaProfileRuntimeDefault
+	case corev1.AppArmorProfileTypeLocalhost:
+		if a.LocalhostProfile != nil {
+			return corev1.DeprecatedAppArmorBetaProfileNamePrefix + *a.LocalhostProfile
+		}
+	}
+	return ""
+}
+
+// appArmorProfile is the profile that an annotation says, or nil.
+func appArmorProfile(text string) *corev1.AppArmorProfile {
+	switch {
+	case text == corev1.DeprecatedAppArmorBetaProfileNameUnconfined:
+		return &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeUnconfined}
+	case text == corev1.DeprecatedAppArmorBetaProfileRuntimeDefault:
+		return &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeRuntimeDefault}
+	case strings.HasPrefix(text, corev1.DeprecatedAppArmorBetaProfileNamePrefix):
+		if name := strings.TrimPrefix(text, corev1.DeprecatedAppArmorBetaProfileNamePrefix); name != "" {
+			return &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeLocalhost, LocalhostProfile: &name}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,152 @@
+package pods
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/podspec"
+)
+
+// setDefaults fills in a pod. Rules that templates do not have come first: they
+// look at what the client said.
+func setDefaults(obj kinds.Object) {
+	pod := obj.(*corev1.Pod)
+	podspec.DropLegacyAnnotations(pod.Annotations)
+	s := &pod.Spec
+	if g := s.TerminationGracePeriodSeconds; g != nil && *g < 0 {
+		one := int64(1)
+		s.TerminationGracePeriodSeconds = &one
+	}
+	for i := range s.Containers {
+		requestLimits(&s.Containers[i].Resources)
+	}
+	for i := range s.InitContainers {
+		requestLimits(&s.InitContainers[i].Resources)
+	}
+	if s.EnableServiceLinks == nil {
+		links := corev1.DefaultEnableServiceLinks
+		s.EnableServiceLinks = &links
+	}
+	if s.HostNetwork {
+		exposePorts(s.Containers)
+		exposePorts(s.InitContainers)
+	}
+	podspec.DefaultPodSpec(s)
+	defaultStatus(&pod.Status)
+}
+
+// requestLimits asks for as much as the limit where no request is given.
+func requestLimits(r *corev1.ResourceRequirements) {
+	if r.Limits == nil {
+		return
+	}
+	if r.Requests == nil {
+		r.Requests = make(corev1.ResourceList, len(r.Limits))
+	}
+	for name, q := range r.Limits {
+		if _, ok := r.Requests[name]; !ok {
+			r.Requests[name] = q.DeepCopy()
+		}
+	}
+}
+
+// exposePorts gives ports on the node's network the same number there.
+func exposePorts(containers []corev1.Container) {
+	for i := range containers {
+		for j := range containers[i].Ports {
+			if p := &containers[i].Ports[j]; p.HostPort == 0 {
+				p.HostPort = p.ContainerPort
+			}
+		}
+	}
+}
+
+// defaultStatus brings the first address and the list of addresses in step. If
+// they differ, a client that knows only the one has written.
+func defaultStatus(s *corev1.PodStatus) {
+	switch {
+	case s.PodIP != "" && (len(s.PodIPs) == 0 || s.PodIPs[0].IP != s.PodIP):
+		s.PodIPs = []corev1.PodIP{{IP: s.PodIP}}
+	case s.PodIP == "" && len(s.PodIPs) > 0:
+		s.PodIP = s.PodIPs[0].IP
+	}
+	for _, list := range [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses} {
+		for i := range list {
+			podspec.DefaultResources(list[i].AllocatedResources)
+			if list[i].Resources != nil {
+				podspec.DefaultResources(list[i].Resources.Limits)
+				podspec.DefaultResources(list[i].Resources.Requests)
+			}
+		}
+	}
+}
+
+func prepareForCreate(ctx context.Context, obj kinds.Object) {
+	pod := obj.(*corev1.Pod)
+	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: qosOf(pod)}
+	podspec.DropDisabled(&pod.Spec, nil)
+	if len(pod.Spec.SchedulingGates) > 0 {
+		pod.Status.Conditions = []corev1.PodCondition{{
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+			LastTransitionTime: metav1.Now(),
+			Reason:             corev1.PodReasonSchedulingGated,
+			Message:            "Scheduling is blocked due to non-empty scheduling gates",
+		}}
+	}
+	podspec.MergeLabelKeys(&pod.Spec, pod.Labels)
+	syncAppArmor(ctx, pod)
+}
+
+func validateCreate(_ context.Context, obj kinds.Object) field.ErrorList {
+	pod := obj.(*corev1.Pod)
+	errs := podspec.ValidatePod(pod, podspec.PodOptions(pod, nil))
+	spec := field.NewPath("spec")
+	if len(pod.Spec.EphemeralContainers) > 0 {
+		errs = append(errs, field.Forbidden(spec.Child("ephemeralContainers"), "cannot be set on create"))
+	}
+	if pod.Spec.NodeName != "" && len(pod.Spec.SchedulingGates) != 0 {
+		errs = append(errs, field.Forbidden(spec.Child("nodeName"), "cannot be set until all schedulingGates have been cleared"))
+	}
+	return append(errs, podspec.ValidateProfilesMatch(&pod.ObjectMeta, &pod.Spec, spec)...)
+}
+
+// warnings are for whoever writes a manifest; updates come from controllers.
+func warnings(_ context.Context, obj, old kinds.Object) []string {
+	if old != nil {
+		return nil
+	}
+	pod := obj.(*corev1.Pod)
+	var out []string
+	if msgs := utilvalidation.IsDNS1123Label(pod.Name); len(msgs) > 0 {
+		out = append(out, fmt.Sprintf("metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended: %v", msgs))
+	}
+	return append(out, podspec.PodWarnings(pod)...)
+}
+
+// graceful is how long a pod may take to end: as long as the client allows, else
+// as the spec says; not at all if no node runs it or it has ended.
+func graceful(_ context.Context, obj kinds.Object, opts *metav1.DeleteOptions) (int64, bool) {
+	if opts == nil {
+		return 0, false
+	}
+	pod := obj.(*corev1.Pod)
+	var seconds int64
+	switch {
+	case pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded:
+	case opts.GracePeriodSeconds != nil:
+		seconds = *opts.GracePeriodSeconds
+	case pod.Spec.TerminationGracePeriodSeconds != nil:
+		seconds = *pod.Spec.TerminationGracePeriodSeconds
+	}
+	if seconds < 0 {
+		seconds = 1
+	}
+	opts.GracePeriodSeconds = &seconds
+	return seconds, true
+}

@@ -1,0 +1,51 @@
+package pods
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/podspec"
+)
+
+// prepareEphemeral takes the ephemeral containers of the new pod and nothing else.
+func prepareEphemeral(_ context.Context, obj, old kinds.Object) {
+	pod, was := obj.(*corev1.Pod), old.(*corev1.Pod)
+	added := pod.Spec.EphemeralContainers
+	pod.Spec, pod.Status = was.Spec, was.Status
+	pod.Spec.EphemeralContainers = added
+	metav1.ResetObjectMetaForStatus(&pod.ObjectMeta, &was.ObjectMeta)
+	podspec.DropDisabled(&pod.Spec, &was.Spec)
+}
+
+// validateEphemeral lets ephemeral containers be added, never changed or removed.
+func validateEphemeral(_ context.Context, obj, old kinds.Object) field.ErrorList {
+	pod, was := obj.(*corev1.Pod), old.(*corev1.Pod)
+	if _, mirror := was.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
+		return field.ErrorList{field.Forbidden(field.NewPath(""), "static pods do not support ephemeral containers")}
+	}
+	o := podspec.PodOptions(pod, was)
+	errs := podspec.ValidatePod(pod, o)
+	errs = append(errs, annotationUpdate(pod, was, o)...)
+
+	p := field.NewPath("spec").Child("ephemeralContainers")
+	byName := make(map[string]*corev1.EphemeralContainer, len(pod.Spec.EphemeralContainers))
+	for i := range pod.Spec.EphemeralContainers {
+		byName[pod.Spec.EphemeralContainers[i].Name] = &pod.Spec.EphemeralContainers[i]
+	}
+	for i := range was.Spec.EphemeralContainers {
+		before := &was.Spec.EphemeralContainers[i]
+		now, ok := byName[before.Name]
+		if !ok {
+			errs = append(errs, field.Forbidden(p, fmt.Sprintf("existing ephemeral containers %q may not be removed\n", before.Name)))
+		} else if !equality.Semantic.DeepEqual(before, now) {
+			errs = append(errs, field.Forbidden(p, fmt.Sprintf("existing ephemeral containers %q may not be changed\n%v", before.Name, changed(now, before, "ephemeralContainer"))))
+		}
+	}
+	return errs
+}

@@ -1,0 +1,60 @@
+package pods
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// qosOf is the quality of service a pod gets: Guaranteed if every container has
+// equal requests and limits of CPU and memory, BestEffort if none has any. A class
+// that the status names already stays.
+func qosOf(pod *corev1.Pod) corev1.PodQOSClass {
+	if pod.Status.QOSClass != "" {
+		return pod.Status.QOSClass
+	}
+	requests, limits := make(amounts, 2), make(amounts, 2)
+	guaranteed := true
+	for _, list := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		for i := range list {
+			r := &list[i].Resources
+			requests.add(r.Requests)
+			if limits.add(r.Limits) < 2 {
+				guaranteed = false
+			}
+		}
+	}
+	switch {
+	case len(requests) == 0 && len(limits) == 0:
+		return corev1.PodQOSBestEffort
+	case guaranteed && requests.equal(limits):
+		return corev1.PodQOSGuaranteed
+	}
+	return corev1.PodQOSBurstable
+}
+
+// amounts sums up CPU and memory.
+type amounts map[corev1.ResourceName]resource.Quantity
+
+// add counts what is above zero and says how many of the two there were.
+func (a amounts) add(list corev1.ResourceList) (found int) {
+	for _, name := range [...]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		q, ok := list[name]
+		if !ok || q.Sign() <= 0 {
+			continue
+		}
+		found++
+		sum := a[name].DeepCopy()
+		sum.Add(q)
+		a[name] = sum
+	}
+	return found
+}
+
+func (a amounts) equal(b amounts) bool {
+	for name, q := range a {
+		if other, ok := b[name]; !ok || other.Cmp(q) != 0 {
+			return false
+		}
+	}
+	return len(a) == len(b)
+}
