@@ -80,11 +80,9 @@ func jobCells(j *batchv1.Job, now time.Time) []any {
 	}
 	var took string
 	if start, end := j.Status.StartTime, j.Status.CompletionTime; start != nil {
-		until := now
-		if end != nil {
-			until = end.Time
+		if took = columns.Since(*start, now); end != nil {
+			took = duration.HumanDuration(end.Sub(start.Time))
 		}
-		took = duration.HumanDuration(until.Sub(start.Time))
 	}
 	names, images := columns.ContainerCells(j.Spec.Template.Spec.Containers)
 	return []any{

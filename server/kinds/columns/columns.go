@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/rowlock/rowlock/codecs/table"
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
@@ -68,9 +69,14 @@ func Containers() []Column {
 }
 
 // Since words a time as the age of something, "<unknown>" where it is not set.
+// Every text that depends on now must come from here: with a zero now it is a mark
+// that package table fills in for each request, so that cells can be kept.
 func Since(t metav1.Time, now time.Time) string {
-	if t.IsZero() {
+	switch {
+	case t.IsZero():
 		return "<unknown>"
+	case now.IsZero():
+		return table.Mark(t.Time)
 	}
 	return duration.HumanDuration(now.Sub(t.Time))
 }

@@ -1,0 +1,98 @@
+package cbor
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
+)
+
+// selfDescribed marks a data item as CBOR.
+var selfDescribed = []byte{0xd9, 0xd9, 0xf7}
+
+const (
+	byteString = 0x40 // strings go out as byte strings, which need no validation
+	array      = 0x80
+	object     = 0xa0
+)
+
+// AppendObject appends a whole answer for an object: what Marshal gave, marked, and
+// with its kind and API version unless these are empty.
+func AppendObject(dst []byte, apiVersion, kind string, raw []byte) []byte {
+	dst = append(dst, selfDescribed...)
+	return appendTyped(dst, apiVersion, kind, raw)
+}
+
+func appendTyped(dst []byte, apiVersion, kind string, raw []byte) []byte {
+	n, head := mapHead(raw)
+	if kind == "" || head == 0 {
+		return append(dst, raw...)
+	}
+	dst = appendHead(dst, object, n+2)
+	dst = appendString(dst, "kind")
+	dst = appendString(dst, kind)
+	dst = appendString(dst, "apiVersion")
+	dst = appendString(dst, apiVersion)
+	return append(dst, raw[head:]...)
+}
+
+// AppendListHead starts a list of n items, each of which is appended as it is.
+// Nothing follows them.
+func AppendListHead(dst []byte, apiVersion, kind string, meta *metav1.ListMeta, n int) ([]byte, error) {
+	encoded, err := direct.Marshal(meta)
+	if err != nil {
+		return dst, err
+	}
+	dst = append(dst, selfDescribed...)
+	dst = appendHead(dst, object, 4)
+	dst = appendString(dst, "kind")
+	dst = appendString(dst, kind)
+	dst = appendString(dst, "apiVersion")
+	dst = appendString(dst, apiVersion)
+	dst = appendString(dst, "metadata")
+	dst = append(dst, encoded...)
+	dst = appendString(dst, "items")
+	return appendHead(dst, array, uint64(n)), nil
+}
+
+// AppendEvent appends a watch event: one data item of a sequence.
+func AppendEvent(dst []byte, eventType, apiVersion, kind string, raw []byte) []byte {
+	dst = append(dst, selfDescribed...)
+	dst = appendHead(dst, object, 2)
+	dst = appendString(dst, "type")
+	dst = appendString(dst, eventType)
+	dst = appendString(dst, "object")
+	return AppendObject(dst, apiVersion, kind, raw)
+}
+
+func appendString(dst []byte, s string) []byte {
+	return append(appendHead(dst, byteString, uint64(len(s))), s...)
+}
+
+// appendHead appends the shortest head of a major type with its count.
+func appendHead(dst []byte, major byte, n uint64) []byte {
+	switch {
+	case n < 24:
+		return append(dst, major|byte(n))
+	case n <= 0xff:
+		return append(dst, major|24, byte(n))
+	case n <= 0xffff:
+		return append(dst, major|25, byte(n>>8), byte(n))
+	}
+	return append(dst, major|26, byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
+}
+
+// mapHead reads the head of a map: its pairs and the length of the head, 0 if raw
+// does not start with one that the encoder makes.
+func mapHead(raw []byte) (pairs uint64, size int) {
+	if len(raw) == 0 || raw[0]&0xe0 != object {
+		return 0, 0
+	}
+	switch n := raw[0] & 0x1f; {
+	case n < 24:
+		return uint64(n), 1
+	case n == 24 && len(raw) >= 2:
+		return uint64(raw[1]), 2
+	case n == 25 && len(raw) >= 3:
+		return uint64(raw[1])<<8 | uint64(raw[2]), 3
+	}
+	return 0, 0
+}

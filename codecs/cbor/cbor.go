@@ -1,0 +1,131 @@
+// Package cbor is the CBOR wire form, an alpha feature that the caller gates.
+//
+// It promises: the semantics of apimachinery's serializer, and that lists and
+// watch events can be put together from single objects, encoded once.
+package cbor
+
+import (
+	"bytes"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor"
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
+
+	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/codecs/json"
+)
+
+// Codec implements codecs.Codec for application/cbor.
+type Codec struct{}
+
+var _ codecs.Codec = Codec{}
+
+// MediaType is application/cbor.
+func (Codec) MediaType() string { return codecs.CBOR }
+
+// anyKind is what an absent kind reads as inside of this package.
+var anyKind = schema.GroupVersionKind{Version: "?", Kind: "?"}
+
+// single is the one object that a serializer decodes, whatever the data says it is.
+type single struct{ obj runtime.Object }
+
+func (s single) ObjectKinds(runtime.Object) ([]schema.GroupVersionKind, bool, error) {
+	return []schema.GroupVersionKind{anyKind}, false, nil
+}
+func (s single) Recognizes(schema.GroupVersionKind) bool             { return true }
+func (s single) New(schema.GroupVersionKind) (runtime.Object, error) { return s.obj, nil }
+
+func decode(data []byte, obj runtime.Object, strict bool) error {
+	s := single{obj}
+	_, _, err := cbor.NewSerializer(s, s, cbor.Strict(strict)).Decode(data, &anyKind, obj)
+	return err
+}
+
+// typeMeta is an object that consists of its kind and version.
+type typeMeta struct {
+	metav1.TypeMeta `json:",inline"`
+}
+
+func (t *typeMeta) DeepCopyObject() runtime.Object { c := *t; return &c }
+
+// Kind reads kind and API version.
+func (Codec) Kind(data []byte) (schema.GroupVersionKind, error) {
+	var t typeMeta
+	if err := decode(data, &t, false); err != nil {
+		return schema.GroupVersionKind{}, err
+	}
+	gv, err := schema.ParseGroupVersion(t.APIVersion)
+	return gv.WithKind(t.Kind), err
+}
+
+// Decode reads data into obj. Of unknown fields only the first is reported, by its
+// position; repeated keys are errors.
+func (Codec) Decode(data []byte, obj runtime.Object, s codecs.Strictness) ([]string, error) {
+	err := decode(data, obj, s != codecs.Ignore)
+	strict, ok := runtime.AsStrictDecodingError(err)
+	if !ok {
+		return nil, err
+	}
+	var problems []string
+	for _, e := range strict.Errors() {
+		problems = append(problems, e.Error())
+	}
+	return problems, nil
+}
+
+// Encode appends obj as one self-described data item.
+func (Codec) Encode(dst []byte, obj runtime.Object) ([]byte, error) {
+	raw, err := direct.Marshal(content(obj))
+	if err != nil {
+		return dst, err
+	}
+	return append(append(dst, selfDescribed...), raw...), nil
+}
+
+// content is what is encoded of an object.
+func content(obj runtime.Object) any {
+	if u, ok := obj.(runtime.Unstructured); ok {
+		return u.UnstructuredContent()
+	}
+	return obj
+}
+
+// Marshal is the map of a typed object without kind and API version, as items of a
+// typed list are, or of an unstructured object with them.
+func Marshal(obj runtime.Object) ([]byte, error) {
+	if _, ok := obj.(runtime.Unstructured); !ok {
+		kind := obj.GetObjectKind()
+		gvk := kind.GroupVersionKind()
+		kind.SetGroupVersionKind(schema.GroupVersionKind{})
+		defer kind.SetGroupVersionKind(gvk)
+	}
+	return direct.Marshal(content(obj))
+}
+
+// FromJSON is Marshal of an object that is at hand as JSON. newObject makes an empty
+// object of its kind; nil stands for unstructured ones.
+func FromJSON(newObject func() runtime.Object, data []byte) ([]byte, error) {
+	var obj runtime.Object = &unstructured.Unstructured{}
+	if newObject != nil {
+		obj = newObject()
+	}
+	if _, err := (json.Codec{}).Decode(data, obj, codecs.Ignore); err != nil {
+		return nil, err
+	}
+	return Marshal(obj)
+}
+
+// ToJSON converts any document to JSON: apply patches, which need not be whole objects.
+func ToJSON(data []byte) ([]byte, error) {
+	var v any
+	if err := direct.Unmarshal(data, &v); err != nil {
+		return nil, err
+	}
+	return json.Append(nil, v)
+}
+
+// IsCBOR tells whether data is marked as CBOR.
+func IsCBOR(data []byte) bool { return bytes.HasPrefix(data, selfDescribed) }

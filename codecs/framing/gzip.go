@@ -1,0 +1,134 @@
+package framing
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/klauspost/compress/gzip"
+)
+
+// CompressFrom is the size of a body from which on it is compressed.
+const CompressFrom = 128 * 1024
+
+// level is the cheapest: the others cost far more time than they save bytes.
+const level = gzip.BestSpeed
+
+// Pooled, because each holds about a megabyte of state.
+var writers = sync.Pool{New: func() any {
+	w, err := gzip.NewWriterLevel(io.Discard, level)
+	if err != nil {
+		panic(err) // the level is a constant
+	}
+	return w
+}}
+
+// AcceptsGzip tells whether a client takes gzip. Weights are not looked at, as
+// stock servers do not.
+func AcceptsGzip(r *http.Request) bool {
+	for token := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
+		if strings.TrimSpace(token) == "gzip" {
+			return true
+		}
+	}
+	return false
+}
+
+// Body writes one answer. It compresses if more than CompressFrom bytes come and
+// the client takes gzip; smaller bodies go out as they are. It is for one
+// goroutine; Close must be called.
+type Body struct {
+	w       http.ResponseWriter
+	status  int
+	gzip    bool
+	pending []byte
+	started bool
+	zip     *gzip.Writer
+}
+
+// NewBody makes a Body. compress is the gate of the server; headers but for the
+// encoding must be set before the first write.
+func NewBody(w http.ResponseWriter, r *http.Request, status int, compress bool) *Body {
+	return &Body{w: w, status: status, gzip: compress && AcceptsGzip(r)}
+}
+
+// Write takes a piece of the body.
+func (b *Body) Write(p []byte) (int, error) {
+	if b.started {
+		return b.out().Write(p)
+	}
+	if !b.gzip {
+		b.start(false)
+		return b.w.Write(p)
+	}
+	if len(b.pending)+len(p) <= CompressFrom {
+		b.pending = append(b.pending, p...)
+		return len(p), nil
+	}
+	b.start(true)
+	if len(b.pending) > 0 {
+		if _, err := b.zip.Write(b.pending); err != nil {
+			return 0, err
+		}
+		b.pending = nil
+	}
+	return b.zip.Write(p)
+}
+
+// Close sends what is left and gives the compressor back.
+func (b *Body) Close() error {
+	if b.zip != nil {
+		err := b.zip.Close()
+		b.zip.Reset(io.Discard)
+		writers.Put(b.zip)
+		b.zip, b.started = nil, true
+		return err
+	}
+	if b.started {
+		return nil
+	}
+	b.start(false)
+	if len(b.pending) == 0 {
+		return nil
+	}
+	_, err := b.w.Write(b.pending)
+	b.pending = nil
+	return err
+}
+
+func (b *Body) out() io.Writer {
+	if b.zip != nil {
+		return b.zip
+	}
+	return b.w
+}
+
+func (b *Body) start(compress bool) {
+	b.started = true
+	if compress {
+		header := b.w.Header()
+		header.Set("Content-Encoding", "gzip")
+		header.Add("Vary", "Accept-Encoding")
+		header.Del("Content-Length")
+		b.zip = writers.Get().(*gzip.Writer)
+		b.zip.Reset(b.w)
+	}
+	b.w.WriteHeader(b.status)
+}
+
+// Compress is data in gzip form, for bodies that are kept.
+func Compress(data []byte) ([]byte, error) {
+	var out bytes.Buffer
+	w := writers.Get().(*gzip.Writer)
+	defer writers.Put(w)
+	w.Reset(&out)
+	if _, err := w.Write(data); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
