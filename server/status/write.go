@@ -1,0 +1,42 @@
+package status
+
+import (
+	"net/http"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rowlock/rowlock/codecs"
+	jsoncodec "github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/codecs/yaml"
+)
+
+// Write answers a request with a Status, in the form it asks for among types.
+func Write(w http.ResponseWriter, r *http.Request, st *metav1.Status, types []string) {
+	form := codecs.NegotiateError(r, types)
+	data, err := codecOf(form.Type).Encode(nil, st)
+	if err == nil && form.Pretty {
+		data, err = jsoncodec.Indent(nil, data)
+	} else if err == nil && form.Type == codecs.JSON {
+		data = append(data, '\n')
+	}
+	if err != nil {
+		http.Error(w, "the error could not be encoded", http.StatusInternalServerError)
+		return
+	}
+	h := w.Header()
+	if st.Details != nil && st.Details.RetryAfterSeconds > 0 {
+		h.Set("Retry-After", strconv.Itoa(int(st.Details.RetryAfterSeconds)))
+	}
+	h.Set("Content-Type", form.Type)
+	h.Set("Content-Length", strconv.Itoa(len(data)))
+	w.WriteHeader(int(st.Code))
+	_, _ = w.Write(data)
+}
+
+func codecOf(mediaType string) codecs.Codec {
+	if mediaType == codecs.YAML {
+		return yaml.Codec{}
+	}
+	return jsoncodec.Codec{}
+}

@@ -1,0 +1,121 @@
+package verbs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// maxTries bounds how often a write is made anew after another one was faster.
+const maxTries = 32
+
+// claims lets an Allocator see what is taken.
+type claims struct{ cache *cache.Cache }
+
+func poolKey(pool string) string { return "~" + pool }
+
+func (c claims) Taken(pool, name string) bool { return c.cache.Get(poolKey(pool), "", name) != nil }
+func (c claims) Count(pool string) int        { return c.cache.Count(poolKey(pool)) }
+
+// errClaimed: something that was planned for an object is not as it was; plan again.
+var errClaimed = errors.New("a claim was taken meanwhile")
+
+// plan asks the allocator of a storage for the extra writes of a change. obj is
+// nil for a delete, old for a create.
+func (h *Handler) plan(ctx context.Context, st *kinds.Storage, obj, old kinds.Object, dry bool) ([]sqlstore.Op, error) {
+	if st.Allocate == nil {
+		return nil, nil
+	}
+	take, release, err := st.Allocate.Plan(ctx, obj, old, claims{h.Cache}, dry)
+	if err != nil || dry {
+		return nil, err
+	}
+	ops := make([]sqlstore.Op, 0, len(take)+len(release))
+	for _, cl := range release {
+		key := sqlstore.Key{Resource: poolKey(cl.Pool), Name: cl.Name}
+		item := h.Cache.Get(key.Resource, "", key.Name)
+		if item == nil {
+			continue // given back already
+		}
+		ops = append(ops, sqlstore.Op{Verb: sqlstore.Delete, Key: key, Expect: item.Revision, Value: item.JSON})
+	}
+	for _, cl := range take {
+		ops = append(ops, sqlstore.Op{
+			Verb:  sqlstore.Create,
+			Key:   sqlstore.Key{Resource: poolKey(cl.Pool), Name: cl.Name},
+			Value: fmt.Appendf(nil, "{\"owner\":%q}", cl.Owner),
+		})
+	}
+	return ops, nil
+}
+
+// commit writes an object and its claims together and returns the item that
+// readers now see. Errors are those of the store for the object itself; errClaimed
+// for a claim.
+func (h *Handler) commit(ctx context.Context, op sqlstore.Op, extra []sqlstore.Op) (*cache.Item, error) {
+	pending := &cache.Pending{}
+	op.Aux = pending
+	var err error
+	if len(extra) == 0 {
+		_, err = h.Store.Write(ctx, op)
+	} else {
+		_, err = h.Store.Write(ctx, append([]sqlstore.Op{op}, extra...)...)
+	}
+	if err != nil {
+		if k, ok := keyOf(err); ok && strings.HasPrefix(k.Resource, "~") {
+			if werr := h.catchUp(ctx); werr != nil {
+				return nil, werr
+			}
+			return nil, errClaimed
+		}
+		return nil, err
+	}
+	if pending.Item == nil {
+		return nil, fmt.Errorf("the feed did not bring the write of %s", op.Key)
+	}
+	return pending.Item, nil
+}
+
+// keyOf is the key that a failed condition is about.
+func keyOf(err error) (sqlstore.Key, bool) {
+	var (
+		exists   *sqlstore.ExistsError
+		conflict *sqlstore.ConflictError
+		gone     *sqlstore.NotFoundError
+	)
+	switch {
+	case errors.As(err, &exists):
+		return exists.Key, true
+	case errors.As(err, &conflict):
+		return conflict.Key, true
+	case errors.As(err, &gone):
+		return gone.Key, true
+	}
+	return sqlstore.Key{}, false
+}
+
+// outrun waits for the write that was faster, where err says that there was one.
+// It returns err itself if it says anything else.
+func (h *Handler) outrun(ctx context.Context, err error) error {
+	var (
+		conflict *sqlstore.ConflictError
+		exists   *sqlstore.ExistsError
+		gone     *sqlstore.NotFoundError
+	)
+	switch {
+	case errors.Is(err, errClaimed):
+		return nil
+	case errors.As(err, &conflict):
+		return h.Cache.WaitFor(ctx, conflict.Current.Revision)
+	case errors.As(err, &exists):
+		return h.Cache.WaitFor(ctx, exists.Current.Revision)
+	case errors.As(err, &gone):
+		return h.catchUp(ctx)
+	}
+	return err
+}

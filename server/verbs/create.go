@@ -1,0 +1,305 @@
+package verbs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	genericvalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/status"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// intent is what a write wants besides the object.
+type intent struct {
+	manager string // field manager
+	options runtime.Object
+	dry     bool
+}
+
+func (h *Handler) create(c *Call) error {
+	form, err := h.negotiate(c)
+	if err != nil {
+		return err
+	}
+	options, err := createOptions(c)
+	if err != nil {
+		return err
+	}
+	obj := c.Resource.New()
+	if err := h.Decode(c, c.Resource.GVK(), obj, options.FieldValidation); err != nil {
+		return err
+	}
+	if obj, err = h.incoming(c.Resource, obj); err != nil {
+		return err
+	}
+	in := intent{manager: managerOf(c, options.FieldManager), options: options, dry: len(options.DryRun) > 0}
+	own := func(obj kinds.Object) error { return h.ownCreated(c, obj, in.manager) }
+	item, obj, err := h.createObject(c, obj, in, own)
+	if err != nil {
+		return err
+	}
+	return h.answer(c, form, http.StatusCreated, item, obj)
+}
+
+// answer sends a stored item, or the object of a dry run.
+func (h *Handler) answer(c *Call, form form, code int, item *cache.Item, obj kinds.Object) error {
+	if item != nil {
+		return h.sendItem(c, form, code, item)
+	}
+	obj.GetObjectKind().SetGroupVersionKind(c.Resource.Storage.GVK)
+	out, err := fromStorage(c.Resource, obj)
+	if err != nil {
+		return err
+	}
+	return h.send(c, form, code, out)
+}
+
+// incoming converts an object that a client sent to the stored version, and
+// fills in what it left out.
+func (h *Handler) incoming(r *kinds.Resource, obj kinds.Object) (kinds.Object, error) {
+	obj, err := toStorage(r, obj)
+	if err != nil {
+		return nil, badRequest(err)
+	}
+	if r.Storage.Default != nil {
+		r.Storage.Default(obj)
+	}
+	return obj, nil
+}
+
+// ownCreated records the manager of a new object.
+func (h *Handler) ownCreated(c *Call, obj kinds.Object, manager string) error {
+	if h.Owner == nil {
+		obj.SetManagedFields(nil)
+		return nil
+	}
+	return h.inServed(c.Resource, obj, nil, func(obj, _ kinds.Object) error {
+		return h.Owner.AfterCreate(c.Resource, "", obj, manager, h.now())
+	})
+}
+
+// inServed calls fn with the objects in r's version, and brings the managed
+// fields back.
+func (h *Handler) inServed(r *kinds.Resource, obj, old kinds.Object, fn func(obj, old kinds.Object) error) error {
+	if r.FromStorage == nil {
+		return fn(obj, old)
+	}
+	v, err := fromStorage(r, copyOf(obj))
+	if err != nil {
+		return err
+	}
+	var o kinds.Object
+	if old != nil {
+		if o, err = fromStorage(r, copyOf(old)); err != nil {
+			return err
+		}
+	}
+	if err := fn(v, o); err != nil {
+		return err
+	}
+	obj.SetManagedFields(v.GetManagedFields())
+	return nil
+}
+
+// attributes describe a write to admission.
+func (h *Handler) attributes(c *Call, op admission.Operation, obj, old runtime.Object, in intent) *admission.Attributes {
+	a := &admission.Attributes{
+		Operation: op, Resource: c.Resource, Subresource: c.Info.Subresource,
+		Namespace: c.Info.Namespace, Name: c.Info.Name,
+		Object: obj, Old: old, Options: in.options, DryRun: in.dry, User: c.User,
+		Warn: c.Scope.Warn, Annotate: c.Scope.Annotate,
+	}
+	if !c.Resource.Namespaced {
+		a.Namespace = ""
+		if c.Resource.Storage != nil && c.Resource.Storage.Key == namespaces {
+			a.Namespace = a.Name
+		}
+	}
+	return a
+}
+
+// createObject makes a new object of the request's resource and stores it. obj is
+// in the stored version, with defaults; own records who owns its fields. For a dry
+// run the item is nil and the object is what would have been stored.
+func (h *Handler) createObject(c *Call, obj kinds.Object, in intent, own func(kinds.Object) error) (*cache.Item, kinds.Object, error) {
+	ctx, st := c.Context(), c.Resource.Storage
+	warnOwners(c, obj, false)
+	if err := own(obj); err != nil {
+		return nil, nil, err
+	}
+	a := h.attributes(c, admission.Create, obj, nil, in)
+	if a.Name == "" {
+		a.Name = obj.GetName()
+	}
+	if c.Resource.Storage.Key == namespaces {
+		a.Namespace = a.Name
+	}
+	if err := h.Admission.Admit(ctx, a); err != nil {
+		return nil, nil, err
+	}
+	warnOwners(c, obj, true)
+	if err := matchNamespace(c, obj); err != nil {
+		return nil, nil, err
+	}
+	generated := obj.GetName() == "" && obj.GetGenerateName() != ""
+	var pristine kinds.Object
+	if generated {
+		pristine = copyOf(obj)
+	}
+	for try := 1; ; try++ {
+		if generated {
+			obj.SetName(generate(obj.GetGenerateName()))
+		}
+		if err := h.prepareCreate(ctx, c, obj); err != nil {
+			return nil, nil, err
+		}
+		a.Object = obj
+		if err := h.Admission.Validate(ctx, a); err != nil {
+			return nil, nil, err
+		}
+		item, done, err := h.insert(ctx, c, st, obj, in.dry)
+		var exists *sqlstore.ExistsError
+		switch {
+		case err == nil:
+			return item, done, nil
+		case !errors.As(err, &exists):
+			return nil, nil, err
+		case generated && try < nameTries:
+			obj = copyOf(pristine)
+			continue
+		case generated:
+			return nil, nil, apierrors.NewGenerateNameConflict(c.Resource.GroupResource(), obj.GetName(), 1)
+		}
+		return nil, nil, h.existsError(ctx, c, obj, exists)
+	}
+}
+
+// existsError tells the client whether the object in its way is on its way out.
+func (h *Handler) existsError(ctx context.Context, c *Call, obj kinds.Object, exists *sqlstore.ExistsError) error {
+	err := apierrors.NewAlreadyExists(c.Resource.GroupResource(), obj.GetName())
+	if werr := h.outrun(ctx, exists); werr != nil {
+		return err
+	}
+	item := h.Cache.Get(exists.Key.Resource, exists.Key.Namespace, exists.Key.Name)
+	if item != nil && item.Meta().Deleting {
+		err.ErrStatus.Message = "object is being deleted: " + err.ErrStatus.Message
+	}
+	return err
+}
+
+// matchNamespace checks and fills in the namespace.
+func matchNamespace(c *Call, obj metav1.Object) error {
+	if !c.Resource.Namespaced {
+		obj.SetNamespace("")
+		return nil
+	}
+	switch obj.GetNamespace() {
+	case c.Info.Namespace:
+	case "":
+		obj.SetNamespace(c.Info.Namespace)
+	default:
+		return errNamespace()
+	}
+	return nil
+}
+
+// prepareCreate resets what a client may not choose, and validates.
+func (h *Handler) prepareCreate(ctx context.Context, c *Call, obj kinds.Object) error {
+	s := &c.Resource.Storage.Strategy
+	stamp(obj, h.now())
+	if s.PrepareForCreate != nil {
+		s.PrepareForCreate(ctx, obj)
+	}
+	if errs := h.validateCreate(ctx, c, s, obj); len(errs) > 0 {
+		return apierrors.NewInvalid(c.Resource.Storage.GVK.GroupKind(), obj.GetName(), errs)
+	}
+	if s.Warnings != nil {
+		for _, w := range s.Warnings(ctx, obj, nil) {
+			c.Scope.Warn(w)
+		}
+	}
+	if s.Canonicalize != nil {
+		s.Canonicalize(obj)
+	}
+	return nil
+}
+
+var metadataPath = field.NewPath("metadata")
+
+func (h *Handler) validateCreate(ctx context.Context, c *Call, s *kinds.Strategy, obj kinds.Object) field.ErrorList {
+	validName := genericvalidation.ValidateNameFunc(s.ValidateName)
+	if s.ValidateName == nil {
+		validName = genericvalidation.NameIsDNSSubdomain
+	}
+	errs := genericvalidation.ValidateObjectMetaAccessor(obj, c.Resource.Namespaced, validName, metadataPath)
+	if s.Validate != nil {
+		errs = append(errs, s.Validate(ctx, obj)...)
+	}
+	if len(errs) == 0 && obj.GetName() != "" {
+		for _, msg := range path.IsValidPathSegmentName(obj.GetName()) {
+			errs = append(errs, field.Invalid(metadataPath.Child("name"), obj.GetName(), msg))
+		}
+	}
+	return errs
+}
+
+// insert stores a new object, or for a dry run finds out whether it could be. It
+// returns the object with what was allocated for it.
+func (h *Handler) insert(ctx context.Context, c *Call, st *kinds.Storage, obj kinds.Object, dry bool) (*cache.Item, kinds.Object, error) {
+	if rv := obj.GetResourceVersion(); rv != "" && rv != "0" && c.Info.Verb == "create" {
+		return nil, nil, status.Plain("resourceVersion should not be set on objects to be created")
+	}
+	obj.SetResourceVersion("")
+	key := c.key(obj.GetName())
+	for try := 0; ; try++ {
+		out := obj
+		if st.Allocate != nil {
+			out = copyOf(obj) // what is allocated in vain must not be asked for again
+		}
+		extra, err := h.plan(ctx, st, out, nil, dry)
+		if err != nil {
+			return nil, nil, err
+		}
+		if dry {
+			item, err := h.live(ctx, key)
+			if err == nil && item != nil {
+				err = &sqlstore.ExistsError{Key: key, Current: sqlstore.Row{Revision: item.Revision}}
+			}
+			return nil, out, err
+		}
+		value, err := encode(c.Resource, out)
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := fits(value); err != nil {
+			return nil, nil, err
+		}
+		item, err := h.commit(ctx, sqlstore.Op{
+			Verb: sqlstore.Create, Key: key, Value: value, ExpiresAt: expiry(st, out, h.now()),
+		}, extra)
+		if !errors.Is(err, errClaimed) || try >= maxTries {
+			return item, out, err
+		}
+	}
+}
+
+// maxObject is the largest object that is stored.
+const maxObject = 3 << 19
+
+func fits(value []byte) error {
+	if len(value) <= maxObject {
+		return nil
+	}
+	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the object has %d bytes, the limit is %d", len(value), maxObject))
+}

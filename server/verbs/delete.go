@@ -1,0 +1,292 @@
+package verbs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/status"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+func (h *Handler) delete(c *Call) error {
+	form, err := h.negotiate(c)
+	if err != nil {
+		return err
+	}
+	options, err := h.deleteOptions(c)
+	if err != nil {
+		return err
+	}
+	if err := h.mayDeleteUnread(c, options); err != nil {
+		return err
+	}
+	out, err := h.remove(c, c.Info.Name, options)
+	if err != nil {
+		return err
+	}
+	code := http.StatusOK
+	if !out.gone && options.OrphanDependents != nil && !*options.OrphanDependents {
+		code = http.StatusAccepted
+	}
+	if out.gone && !c.Resource.Storage.ReturnDeletedObject {
+		return h.send(c, form, code, out.status(c))
+	}
+	return h.answer(c, form, code, out.item, out.obj)
+}
+
+// deleteOptions reads the options from the body, or without one from the query.
+func (h *Handler) deleteOptions(c *Call) (*metav1.DeleteOptions, error) {
+	body, err := h.Body(c)
+	if err != nil {
+		return nil, err
+	}
+	var o *metav1.DeleteOptions
+	if len(body) > 0 {
+		o, err = h.decodeDeleteOptions(c, body)
+	} else {
+		o, err = deleteQuery(c.Info.Query)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !h.Enabled(unsafeDelete) {
+		o.IgnoreStoreReadErrorWithClusterBreakingPotential = nil
+	}
+	o.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("DeleteOptions"))
+	return o, invalidOptions("DeleteOptions", validation.ValidateDeleteOptions(o))
+}
+
+func (h *Handler) decodeDeleteOptions(c *Call, body []byte) (*metav1.DeleteOptions, error) {
+	mediaType, err := codecs.BodyType(c.R.Header.Get("Content-Type"), codecs.Types(h.cbor()))
+	if err != nil {
+		return nil, err
+	}
+	from := codec(mediaType)
+	gvk, err := from.Kind(body)
+	if err != nil {
+		return nil, status.Plain(err.Error())
+	}
+	// Clients may send the options of any group they know.
+	if gvk.Kind != "" && gvk.Kind != "DeleteOptions" {
+		return nil, status.Plain(fmt.Sprintf("no kind %q is registered for version %q in scheme %q",
+			gvk.Kind, gvk.GroupVersion(), "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27"))
+	}
+	o := &metav1.DeleteOptions{}
+	if _, err := from.Decode(body, o, codecs.Ignore); err != nil {
+		return nil, status.Plain(err.Error())
+	}
+	return o, nil
+}
+
+const (
+	unsafeDelete     = "AllowUnsafeMalformedObjectDeletion"
+	unsafeDeleteVerb = "unsafe-delete-ignore-read-errors"
+)
+
+func ignoresReadErrors(o *metav1.DeleteOptions) bool {
+	v := o.IgnoreStoreReadErrorWithClusterBreakingPotential
+	return v != nil && *v
+}
+
+// mayDeleteUnread asks whether the user may delete what cannot be read.
+func (h *Handler) mayDeleteUnread(c *Call, o *metav1.DeleteOptions) error {
+	if !ignoresReadErrors(o) {
+		return nil
+	}
+	forbidden := func(reason string) error {
+		return apierrors.NewForbidden(c.Resource.GroupResource(), c.Info.Name, errors.New(reason))
+	}
+	if h.Authorizer == nil {
+		return forbidden("no authorizer configured")
+	}
+	decision, reason, err := h.Authorizer.Authorize(c.Context(), &authx.Attributes{
+		User: c.User, Verb: unsafeDeleteVerb, Namespace: c.Info.Namespace, APIGroup: c.Info.Group, APIVersion: c.Info.Version,
+		Resource: c.Info.Resource, Name: c.Info.Name, ResourceRequest: true,
+	})
+	if decision == authx.Allow {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("authorizing %s: %w", unsafeDeleteVerb, err)
+	}
+	if reason == "" {
+		reason = fmt.Sprintf("not permitted to do %q", unsafeDeleteVerb)
+	}
+	return forbidden(reason)
+}
+
+// removal is what became of a delete.
+type removal struct {
+	item *cache.Item  // the last state; nil for a dry run
+	obj  kinds.Object // the last state decoded
+	gone bool         // false: it waits for a grace period or finalizers
+}
+
+// status is the answer for kinds that do not return what was deleted.
+func (o *removal) status(c *Call) *metav1.Status {
+	return &metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status:   metav1.StatusSuccess,
+		Details: &metav1.StatusDetails{
+			Name: o.obj.GetName(), Group: c.Resource.Group, Kind: c.Resource.Plural, UID: o.obj.GetUID(),
+		},
+	}
+}
+
+// remove deletes an object of the request's resource, or marks it for deletion.
+func (h *Handler) remove(c *Call, name string, options *metav1.DeleteOptions) (*removal, error) {
+	ctx, key := c.Context(), c.key(name)
+	for try := 0; ; try++ {
+		item, err := h.live(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		if item == nil {
+			return nil, apierrors.NewNotFound(c.Resource.GroupResource(), name)
+		}
+		if item.Corrupt != nil && ignoresReadErrors(options) {
+			return h.removeCorrupt(ctx, c, key, item)
+		}
+		out, err := h.tryRemove(ctx, c, key, item, options.DeepCopy())
+		if err == nil {
+			return out, nil
+		}
+		if try >= maxTries {
+			return nil, err
+		}
+		if err := h.outrun(ctx, err); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (h *Handler) tryRemove(ctx context.Context, c *Call, key sqlstore.Key, item *cache.Item, o *metav1.DeleteOptions) (*removal, error) {
+	st := c.Resource.Storage
+	obj, err := h.stored(c.Resource, item)
+	if err != nil {
+		return nil, err
+	}
+	if err := deletePreconditions(st, obj, o); err != nil {
+		return nil, err
+	}
+	in := intent{options: o, dry: len(o.DryRun) > 0}
+	a := h.attributes(c, admission.Delete, nil, obj, in)
+	a.Name = key.Name
+	if err := h.Admission.Admit(ctx, a); err != nil {
+		return nil, err
+	}
+	if err := h.Admission.Validate(ctx, a); err != nil {
+		return nil, err
+	}
+	if st.OrphanByDefault && st.OrphanWarning != "" && o.PropagationPolicy == nil && o.OrphanDependents == nil {
+		c.Scope.Warn(st.OrphanWarning)
+	}
+	if st.Key == namespaces {
+		if out, err := h.terminateNamespace(ctx, c, key, item, obj, o, in); out != nil || err != nil {
+			return out, err
+		}
+	}
+	d := h.plannedDelete(ctx, st, obj, o)
+	if d.pending {
+		// A longer or no grace period changes nothing of a delete that is under way.
+		if in.dry {
+			return &removal{obj: obj, gone: !st.ReturnDeletedObject}, nil
+		}
+		return &removal{item: item, obj: obj, gone: !st.ReturnDeletedObject}, nil
+	}
+	if d.mark {
+		if item, err = h.mark(ctx, c, key, item, obj, in.dry); err != nil {
+			return nil, err
+		}
+		if d.wait {
+			return &removal{item: item, obj: obj}, nil
+		}
+	}
+	if in.dry {
+		return &removal{obj: obj, gone: true}, nil
+	}
+	return h.erase(ctx, c, key, item, obj)
+}
+
+// deletePreconditions checks what the client wants to be sure of.
+func deletePreconditions(st *kinds.Storage, obj kinds.Object, o *metav1.DeleteOptions) error {
+	p := o.Preconditions
+	if p == nil {
+		return nil
+	}
+	conflict := func(format string, args ...any) error {
+		gr := schema.GroupResource{Group: st.GVK.Group, Resource: st.GVK.Kind}
+		return apierrors.NewConflict(gr, obj.GetName(), fmt.Errorf(format, args...))
+	}
+	if p.UID != nil && *p.UID != obj.GetUID() {
+		return conflict("the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *p.UID, obj.GetUID())
+	}
+	if p.ResourceVersion != nil && *p.ResourceVersion != obj.GetResourceVersion() {
+		return conflict("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified", *p.ResourceVersion, obj.GetResourceVersion())
+	}
+	return nil
+}
+
+// mark stores the state in which an object waits for its end.
+func (h *Handler) mark(ctx context.Context, c *Call, key sqlstore.Key, item *cache.Item, obj kinds.Object, dry bool) (*cache.Item, error) {
+	if dry {
+		return nil, nil
+	}
+	rv := obj.GetResourceVersion()
+	value, err := encode(c.Resource, obj)
+	obj.SetResourceVersion(rv)
+	if err != nil || unchanged(item, value) {
+		return item, err
+	}
+	return h.commit(ctx, sqlstore.Op{
+		Verb: sqlstore.Update, Key: key, Expect: item.Revision, Value: value, ExpiresAt: expiry(c.Resource.Storage, obj, h.now()),
+	}, nil)
+}
+
+// erase deletes the row of an object and gives back its claims.
+func (h *Handler) erase(ctx context.Context, c *Call, key sqlstore.Key, item *cache.Item, obj kinds.Object) (*removal, error) {
+	extra, err := h.plan(ctx, c.Resource.Storage, nil, obj, false)
+	if err != nil {
+		return nil, err
+	}
+	last, err := h.commit(ctx, sqlstore.Op{Verb: sqlstore.Delete, Key: key, Expect: item.Revision, Value: item.JSON}, extra)
+	if err != nil {
+		return nil, err
+	}
+	return &removal{item: last, obj: obj, gone: true}, nil
+}
+
+// removeCorrupt deletes what cannot be read, whatever it may have waited for.
+func (h *Handler) removeCorrupt(ctx context.Context, c *Call, key sqlstore.Key, item *cache.Item) (*removal, error) {
+	_, err := h.Store.Write(ctx, sqlstore.Op{Verb: sqlstore.Delete, Key: key, Expect: item.Revision, Value: item.JSON})
+	if err != nil {
+		return nil, err
+	}
+	obj := &metav1.PartialObjectMetadata{}
+	obj.SetName(key.Name)
+	obj.SetNamespace(key.Namespace)
+	return &removal{obj: obj, gone: true}, nil
+}
+
+// noUnreadCollections refuses to delete unread objects by the dozen.
+func noUnreadCollections(o *metav1.DeleteOptions) error {
+	if !ignoresReadErrors(o) {
+		return nil
+	}
+	return invalidOptions("DeleteOptions", field.ErrorList{
+		field.Invalid(field.NewPath("ignoreStoreReadErrorWithClusterBreakingPotential"), true, "is not allowed with DELETECOLLECTION"),
+	})
+}

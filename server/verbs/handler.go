@@ -1,0 +1,242 @@
+// Package verbs holds what a request for a resource does: one file a verb.
+//
+// A verb is a method from a Call to an error; what went well has been written,
+// errors become a Status in package status alone.
+package verbs
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/request"
+	"github.com/rowlock/rowlock/server/status"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// Handler serves all resources of a catalogue. Its fields are set once, before
+// the first request. Requests carry a request.Scope in their context.
+type Handler struct {
+	Catalogue *kinds.Catalogue
+	Store     *sqlstore.Store
+	Cache     *cache.Cache
+
+	Owner      Owner              // nil: no field ownership is kept, and there is no apply
+	Admission  *admission.Chain   // nil: everything is admitted
+	Authorizer authx.Authorizer   // for questions that verbs ask on the way; nil: nothing more is allowed
+	Feature    func(string) bool  // whether a feature gate is on; nil: none
+	Special    map[string]Special // "pods/binding", "tokenreviews.authentication.k8s.io"
+	Clock      func() time.Time   // nil: time.Now
+	Log        *slog.Logger       // nil: slog.Default
+	MaxBody    int64              // bytes of a request body; 0: 3 MiB
+}
+
+// Special serves what is no ordinary object: virtual resources, known by
+// "plural.group", and subresources of their own kind, by "plural.group/name".
+// Whatever the method, the catalogue has been asked whether it is allowed.
+type Special func(h *Handler, c *Call) error
+
+// Owner keeps who owns which field; server/apply implements it. Objects are in
+// r's version. sub is "" or the subresource that was written through.
+type Owner interface {
+	AfterCreate(r *kinds.Resource, sub string, obj kinds.Object, manager string, now time.Time) error
+	AfterUpdate(r *kinds.Resource, sub string, old, obj kinds.Object, manager string, now time.Time) error
+	// Apply merges patch into live, which is an empty object where there is none.
+	Apply(r *kinds.Resource, sub string, live kinds.Object, patch []byte, manager string, force bool, now time.Time) (kinds.Object, error)
+}
+
+// Call is one request for a resource, after routing.
+type Call struct {
+	W        http.ResponseWriter
+	R        *http.Request
+	Info     *request.Info
+	Scope    *request.Scope
+	Resource *kinds.Resource
+	Sub      *kinds.Subresource // nil for the object itself
+	User     *authx.Identity
+}
+
+// Context is the request's context.
+func (c *Call) Context() context.Context { return c.R.Context() }
+
+// key is the store key of a name in the request's namespace.
+func (c *Call) key(name string) sqlstore.Key {
+	k := sqlstore.Key{Resource: c.Resource.Storage.Key, Name: name}
+	if c.Resource.Namespaced {
+		k.Namespace = c.Info.Namespace
+	}
+	return k
+}
+
+// errNoGroup: nothing of the kind is served, not even its group.
+var errNoGroup = errors.New("unknown API group")
+
+// ServeHTTP routes a request for a resource to its verb and writes the answer.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	scope := request.From(r.Context())
+	c := &Call{W: w, R: r, Info: scope.Info, Scope: scope, User: scope.User}
+	if err := h.serve(c); err != nil {
+		if errors.Is(err, errNoGroup) {
+			http.NotFound(w, r)
+			return
+		}
+		h.fail(c, err)
+	}
+}
+
+func (h *Handler) serve(c *Call) error {
+	i := c.Info
+	c.Resource = h.Catalogue.Lookup(i.Group, i.Version, i.Resource)
+	if c.Resource == nil {
+		if h.Catalogue.Versions(i.Group) == nil {
+			return errNoGroup
+		}
+		return status.NoResource()
+	}
+	verbs, err := h.place(c)
+	if err != nil {
+		return err
+	}
+	verb, err := methodVerb(c, verbs)
+	if err != nil {
+		return err
+	}
+	if c.Sub == nil || c.Sub.Update == nil && c.Sub.Scale == nil {
+		if f := h.Special[specialKey(c)]; f != nil {
+			return f(h, c)
+		}
+	}
+	if c.Resource.Storage == nil || c.Sub != nil && c.Sub.Update == nil && c.Sub.Scale == nil {
+		return status.NotAllowed()
+	}
+	return h.dispatch(c, verb)
+}
+
+func specialKey(c *Call) string {
+	k := c.Resource.GroupResource().String()
+	if c.Sub != nil {
+		k += "/" + c.Sub.Name
+	}
+	return k
+}
+
+// place checks that the path has the shape of the resource, finds the subresource
+// and returns the verbs that the path can have.
+func (h *Handler) place(c *Call) ([]string, error) {
+	i, r := c.Info, c.Resource
+	inNamespace := i.Namespace != "" && !(i.Resource == "namespaces" && i.Group == "")
+	named := i.Name != "" && !i.NameFromSelector
+	switch {
+	case inNamespace && !r.Namespaced:
+		return nil, status.NoResource()
+	case r.Namespaced && i.Namespace == "":
+		if named || !slices.Contains(r.Verbs, "list") {
+			return nil, status.NoResource()
+		}
+		return intersect(r.Verbs, "list", "watch"), nil
+	case i.Subresource != "":
+		if c.Sub = r.Sub(i.Subresource); c.Sub == nil || len(i.Parts) > 3 && i.Subresource != "proxy" {
+			return nil, status.NoResource()
+		}
+		return c.Sub.Verbs, nil
+	case named:
+		return intersect(r.Verbs, "get", "watch", "update", "patch", "delete"), nil
+	}
+	return intersect(r.Verbs, "list", "watch", "create", "deletecollection"), nil
+}
+
+func intersect(have []string, of ...string) []string {
+	n := 0
+	for _, v := range of {
+		if slices.Contains(have, v) {
+			of[n] = v
+			n++
+		}
+	}
+	return of[:n]
+}
+
+// methodVerb is the verb of a request, if it is among those allowed. A path
+// without any verb does not exist.
+func methodVerb(c *Call, allowed []string) (string, error) {
+	if len(allowed) == 0 {
+		return "", status.NoResource()
+	}
+	verb := c.Info.Verb
+	if c.R.Method == http.MethodHead || c.Info.WatchPrefix && c.R.Method != http.MethodGet {
+		return "", status.NotAllowed()
+	}
+	if c.Sub != nil && verb == "watch" {
+		verb = "get"
+	}
+	if verb == "watch" && !slices.Contains(c.Resource.Verbs, "watch") || !slices.Contains(allowed, verb) && verb != "watch" {
+		return "", status.NotAllowed()
+	}
+	return verb, nil
+}
+
+func (h *Handler) dispatch(c *Call, verb string) error {
+	if c.Sub != nil && c.Sub.Scale != nil {
+		return h.scale(c, verb)
+	}
+	switch verb {
+	case "get":
+		return h.get(c)
+	case "list":
+		return h.list(c)
+	case "watch":
+		return h.watch(c)
+	case "create":
+		return h.create(c)
+	case "update":
+		return h.update(c)
+	case "patch":
+		return h.patch(c)
+	case "delete":
+		return h.delete(c)
+	case "deletecollection":
+		return h.deleteCollection(c)
+	}
+	return status.NotAllowed()
+}
+
+func (h *Handler) now() time.Time {
+	if h.Clock == nil {
+		return time.Now()
+	}
+	return h.Clock()
+}
+
+func (h *Handler) log() *slog.Logger {
+	if h.Log == nil {
+		return slog.Default()
+	}
+	return h.Log
+}
+
+// Enabled says whether a feature gate is on.
+func (h *Handler) Enabled(gate string) bool { return h.Feature != nil && h.Feature(gate) }
+
+func (h *Handler) cbor() bool { return h.Enabled("CBORServingAndStorage") }
+
+// strictness reads fieldValidation, which has been validated.
+func strictness(v string) codecs.Strictness {
+	switch v {
+	case "Ignore":
+		return codecs.Ignore
+	case "Strict":
+		return codecs.Strict
+	}
+	return codecs.Warn
+}
+
+// has says whether a verb is among those of a resource.
+func has(r *kinds.Resource, verb string) bool { return slices.Contains(r.Verbs, verb) }

@@ -1,0 +1,61 @@
+package verbs
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// namespaces is the storage key of namespaces, which go in a way of their own: by
+// finalizers in their spec, after everything in them.
+const namespaces = "namespaces"
+
+// namespaceEmptied says whether a namespace has no finalizer left in its spec.
+func namespaceEmptied(obj kinds.Object) bool {
+	ns, ok := obj.(*corev1.Namespace)
+	return ok && len(ns.Spec.Finalizers) == 0
+}
+
+// terminateNamespace starts the end of a namespace, or leaves it alone while its
+// spec has finalizers. With neither to do it returns nil, and the namespace goes
+// as other objects do.
+func (h *Handler) terminateNamespace(ctx context.Context, c *Call, key sqlstore.Key, item *cache.Item, obj kinds.Object, o *metav1.DeleteOptions, in intent) (*removal, error) {
+	ns, ok := obj.(*corev1.Namespace)
+	if !ok {
+		return nil, nil
+	}
+	if ns.DeletionTimestamp == nil {
+		ns.DeletionTimestamp = &metav1.Time{Time: h.now().UTC().Truncate(time.Second)}
+		ns.Status.Phase = corev1.NamespaceTerminating
+		if finalizers := keepers(c.Resource.Storage, obj, o); !sameSet(finalizers, ns.Finalizers) {
+			ns.Finalizers = finalizers
+		}
+		item, err := h.mark(ctx, c, key, item, obj, in.dry)
+		if err != nil {
+			return nil, err
+		}
+		return &removal{item: item, obj: obj}, nil
+	}
+	if len(ns.Spec.Finalizers) > 0 {
+		if in.dry {
+			item = nil
+		}
+		return &removal{item: item, obj: obj}, nil
+	}
+	return nil, nil
+}
+
+// Namespace tells admission about a namespace; see admission.Namespaces.
+func (h *Handler) Namespace(ctx context.Context, name string) (exists, terminating bool, err error) {
+	item, err := h.live(ctx, sqlstore.Key{Resource: namespaces, Name: name})
+	if err != nil || item == nil {
+		return false, false, err
+	}
+	return true, item.Meta().Deleting, nil
+}

@@ -1,0 +1,152 @@
+package verbs
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/rowlock/rowlock/codecs"
+	jsoncodec "github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// home is the resource that serves a storage in its stored version.
+func (h *Handler) home(st *kinds.Storage) *kinds.Resource { return h.Catalogue.ByStorage(st.Key) }
+
+// stored decodes an item in its stored version.
+func (h *Handler) stored(r *kinds.Resource, item *cache.Item) (kinds.Object, error) {
+	if item.Corrupt != nil {
+		return nil, apierrors.NewInternalError(fmt.Errorf("the stored object %s cannot be read", item.Name))
+	}
+	obj := h.home(r.Storage).New()
+	if _, err := (jsoncodec.Codec{}).Decode(item.JSON, obj, codecs.Ignore); err != nil {
+		return nil, fmt.Errorf("decoding %s %s/%s: %w", r.Storage.Key, item.Namespace, item.Name, err)
+	}
+	return obj, nil
+}
+
+// served decodes an item in the version of r.
+func (h *Handler) served(r *kinds.Resource, item *cache.Item) (kinds.Object, error) {
+	obj, err := h.stored(r, item)
+	if err != nil || r.FromStorage == nil {
+		return obj, err
+	}
+	return convert(r.FromStorage, obj, r)
+}
+
+// toStorage converts an object of r's version to the stored one.
+func toStorage(r *kinds.Resource, obj kinds.Object) (kinds.Object, error) {
+	if r.ToStorage == nil {
+		return obj, nil
+	}
+	out, err := r.ToStorage(obj)
+	if err != nil {
+		return nil, err
+	}
+	out.GetObjectKind().SetGroupVersionKind(r.Storage.GVK)
+	return out, nil
+}
+
+func fromStorage(r *kinds.Resource, obj kinds.Object) (kinds.Object, error) {
+	if r.FromStorage == nil {
+		return obj, nil
+	}
+	return convert(r.FromStorage, obj, r)
+}
+
+func convert(f func(kinds.Object) (kinds.Object, error), obj kinds.Object, r *kinds.Resource) (kinds.Object, error) {
+	out, err := f(obj)
+	if err != nil {
+		return nil, fmt.Errorf("converting to %s: %w", r.GVK(), err)
+	}
+	out.GetObjectKind().SetGroupVersionKind(r.GVK())
+	return out, nil
+}
+
+func copyOf(obj kinds.Object) kinds.Object { return obj.DeepCopyObject().(kinds.Object) }
+
+// encode makes the bytes to store. obj loses its resourceVersion.
+func encode(r *kinds.Resource, obj kinds.Object) ([]byte, error) {
+	obj.SetResourceVersion("")
+	obj.SetSelfLink("")
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		if m, ok := u.Object["metadata"].(map[string]any); ok {
+			delete(m, "resourceVersion")
+			delete(m, "selfLink")
+		}
+	}
+	obj.GetObjectKind().SetGroupVersionKind(r.Storage.GVK)
+	data, err := jsoncodec.Append(make([]byte, 0, 1024), obj)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %s: %w", r.Storage.Key, err)
+	}
+	return data, nil
+}
+
+// unchanged says whether the bytes to store are those of the item, which has its
+// resourceVersion in them besides.
+func unchanged(item *cache.Item, data []byte) bool {
+	extra := len(item.JSON) - len(data)
+	if item.Corrupt != nil || extra <= 0 {
+		return false
+	}
+	same := 0
+	for same < len(data) && item.JSON[same] == data[same] {
+		same++
+	}
+	return string(item.JSON[same+extra:]) == string(data[same:])
+}
+
+// live finds the item of a key. Where the cache has none, it looks again with
+// everything that any server has written, so that a nil is an answer.
+func (h *Handler) live(ctx context.Context, k sqlstore.Key) (*cache.Item, error) {
+	if item := h.Cache.Get(k.Resource, k.Namespace, k.Name); item != nil {
+		return item, nil
+	}
+	if err := h.catchUp(ctx); err != nil {
+		return nil, err
+	}
+	return h.Cache.Get(k.Resource, k.Namespace, k.Name), nil
+}
+
+// catchUp waits until the cache has everything that was written before.
+func (h *Handler) catchUp(ctx context.Context) error {
+	head, err := h.Store.Head(ctx)
+	if err != nil {
+		return err
+	}
+	if h.Cache.Revision() >= head {
+		return nil
+	}
+	return h.Cache.WaitFor(ctx, head)
+}
+
+// Live finds a live object by the storage of r, decoded in its stored version. It
+// answers 404 where there is none.
+func (h *Handler) Live(ctx context.Context, r *kinds.Resource, namespace, name string) (kinds.Object, *cache.Item, error) {
+	item, err := h.live(ctx, sqlstore.Key{Resource: r.Storage.Key, Namespace: namespace, Name: name})
+	if err != nil {
+		return nil, nil, err
+	}
+	if item == nil {
+		return nil, nil, apierrors.NewNotFound(r.GroupResource(), name)
+	}
+	obj, err := h.stored(r, item)
+	return obj, item, err
+}
+
+// expiry is when an object dies by itself, or zero.
+func expiry(st *kinds.Storage, obj kinds.Object, now time.Time) time.Time {
+	if st.TTL == nil {
+		return time.Time{}
+	}
+	if ttl := st.TTL(obj); ttl > 0 {
+		return now.Add(ttl)
+	}
+	return time.Time{}
+}

@@ -1,0 +1,126 @@
+package verbs
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+func invalidOptions(kind string, errs field.ErrorList) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
+}
+
+// dryRun reads the parameter; without a value it asks for nothing.
+func dryRun(q url.Values) []string {
+	var out []string
+	for _, v := range q["dryRun"] {
+		if v != "" {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+func createOptions(c *Call) (*metav1.CreateOptions, error) {
+	q := c.Info.Query
+	o := &metav1.CreateOptions{DryRun: dryRun(q), FieldManager: q.Get("fieldManager"), FieldValidation: q.Get("fieldValidation")}
+	o.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("CreateOptions"))
+	return o, invalidOptions("CreateOptions", validation.ValidateCreateOptions(o))
+}
+
+func updateOptions(c *Call) (*metav1.UpdateOptions, error) {
+	q := c.Info.Query
+	o := &metav1.UpdateOptions{DryRun: dryRun(q), FieldManager: q.Get("fieldManager"), FieldValidation: q.Get("fieldValidation")}
+	o.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("UpdateOptions"))
+	return o, invalidOptions("UpdateOptions", validation.ValidateUpdateOptions(o))
+}
+
+func patchOptions(c *Call, patchType string) (*metav1.PatchOptions, error) {
+	q := c.Info.Query
+	o := &metav1.PatchOptions{
+		DryRun: dryRun(q), FieldManager: q.Get("fieldManager"), FieldValidation: q.Get("fieldValidation"),
+		Force: boolParam(q, "force"),
+	}
+	o.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("PatchOptions"))
+	return o, invalidOptions("PatchOptions", validation.ValidatePatchOptions(o, types.PatchType(patchType)))
+}
+
+// boolParam reads an optional boolean the way a stock server converts it: there
+// is true, unless it says "false" or "0".
+func boolParam(q url.Values, name string) *bool {
+	v, ok := q[name]
+	if !ok || len(v) == 0 {
+		return nil
+	}
+	b := v[0] != "0" && !strings.EqualFold(v[0], "false")
+	return &b
+}
+
+// deleteQuery reads the options of a delete without a body.
+func deleteQuery(q url.Values) (*metav1.DeleteOptions, error) {
+	o := &metav1.DeleteOptions{DryRun: dryRun(q)}
+	if v := q.Get("gracePeriodSeconds"); v != "" {
+		n, err := strconv.ParseInt(v, 10, 64)
+		if err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
+		}
+		o.GracePeriodSeconds = &n
+	}
+	o.OrphanDependents = boolParam(q, "orphanDependents")
+	o.IgnoreStoreReadErrorWithClusterBreakingPotential = boolParam(q, "ignoreStoreReadErrorWithClusterBreakingPotential")
+	if v := q.Get("propagationPolicy"); v != "" {
+		p := metav1.DeletionPropagation(v)
+		o.PropagationPolicy = &p
+	}
+	return o, nil
+}
+
+// managerOf names the field manager of a write: the one asked for, or what the
+// user agent starts with.
+func managerOf(c *Call, asked string) string {
+	if asked != "" {
+		return asked
+	}
+	agent, _, _ := strings.Cut(c.R.UserAgent(), "/")
+	clean := strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return -1
+	}, agent)
+	if len(clean) > validation.FieldManagerMaxLength {
+		clean = clean[:validation.FieldManagerMaxLength]
+	}
+	return clean
+}
+
+// nameError compares the name and namespace of an object with those of the path.
+func nameError(c *Call, obj metav1.Object) error {
+	name := obj.GetName()
+	if name == "" {
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: name must be provided", c.Info.Name))
+	}
+	if name != c.Info.Name {
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", name, c.Info.Name))
+	}
+	if ns := obj.GetNamespace(); c.Resource.Namespaced && ns != "" && ns != c.Info.Namespace {
+		return errNamespace()
+	}
+	return nil
+}
+
+func errNamespace() error {
+	return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+}

@@ -1,0 +1,127 @@
+package verbs
+
+import (
+	"errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rowlock/rowlock/codecs"
+	jsoncodec "github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/server/apply"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/status"
+)
+
+func (h *Handler) patch(c *Call) error {
+	patchType, options, form, body, err := h.readPatch(c)
+	if err != nil {
+		return err
+	}
+	in := intent{manager: managerOf(c, options.FieldManager), options: options, dry: len(options.DryRun) > 0}
+	var ch *change
+	if patchType == codecs.PatchApplyYAML || patchType == codecs.PatchApplyCBOR {
+		ch = h.applyChange(c, in, options, body)
+	} else {
+		ch = h.patchChange(c, in, &apply.Patch{
+			Type: patchType, Body: body, Strictness: strictness(options.FieldValidation), JSON: jsoncodec.Codec{},
+		})
+	}
+	out, err := h.change(c, ch)
+	if err != nil {
+		return err
+	}
+	return h.answer(c, form, out.code(), out.item, out.obj)
+}
+
+// readPatch checks and reads all that a PATCH request consists of.
+func (h *Handler) readPatch(c *Call) (patchType string, options *metav1.PatchOptions, form form, body []byte, err error) {
+	types := codecs.PatchTypes(c.Resource.Custom, h.cbor())
+	if !c.Resource.Custom {
+		if err = codecs.Consumable(c.R, types); err != nil {
+			return
+		}
+	}
+	if form, err = h.negotiate(c); err != nil {
+		return
+	}
+	if patchType, err = codecs.PatchType(c.R.Header.Get("Content-Type"), types); err != nil {
+		return
+	}
+	if body, err = h.Body(c); err != nil {
+		return
+	}
+	options, err = patchOptions(c, patchType)
+	return
+}
+
+// patchChange is a JSON, merge or strategic merge patch of an object that is there.
+func (h *Handler) patchChange(c *Call, in intent, p *apply.Patch) *change {
+	r := c.Resource
+	ch := &change{intent: in}
+	ch.compute = func(old kinds.Object, item *cache.Item) (kinds.Object, error) {
+		current, encoded, err := h.jsonOf(r, old, item)
+		if err != nil {
+			return nil, err
+		}
+		patched, warnings, err := p.Change(r.GVK(), current, encoded)
+		if err != nil {
+			return nil, shown(err)
+		}
+		h.warn(c, warnings)
+		obj, ok := patched.(kinds.Object)
+		if !ok {
+			return nil, apierrors.NewBadRequest("the patch makes it no object any more")
+		}
+		if err := nameError(c, obj); err != nil {
+			return nil, err
+		}
+		return h.incoming(r, obj)
+	}
+	return ch
+}
+
+// applyChange is a server-side apply.
+func (h *Handler) applyChange(c *Call, in intent, options *metav1.PatchOptions, body []byte) *change {
+	r, force := c.Resource, options.Force != nil && *options.Force
+	ch := &change{intent: in, create: c.Sub == nil && has(r, "create")}
+	ch.compute = func(old kinds.Object, _ *cache.Item) (kinds.Object, error) {
+		if h.Owner == nil {
+			return nil, status.NotAllowed()
+		}
+		var live kinds.Object
+		if old != nil {
+			var err error
+			if live, err = fromStorage(r, copyOf(old)); err != nil {
+				return nil, err
+			}
+		}
+		obj, err := h.Owner.Apply(r, c.Info.Subresource, live, body, in.manager, force, h.now())
+		if err != nil {
+			return nil, shown(err)
+		}
+		problems, err := apply.ApplyProblems(body, strictness(options.FieldValidation))
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range problems {
+			c.Scope.Warn(p)
+		}
+		if err := nameError(c, obj); err != nil {
+			return nil, err
+		}
+		return h.incoming(r, obj)
+	}
+	ch.own = func(obj, old kinds.Object) error { return nil } // apply has recorded it already
+	return ch
+}
+
+// shown lets clients read why a patch cannot be made sense of.
+func shown(err error) error {
+	var api apierrors.APIStatus
+	if errors.As(err, &api) {
+		return err
+	}
+	return status.Plain(err.Error())
+}

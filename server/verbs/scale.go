@@ -1,0 +1,234 @@
+package verbs
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	genericvalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	"github.com/rowlock/rowlock/codecs"
+	jsoncodec "github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/apply"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/status"
+)
+
+var scaleKind = autoscalingv1.SchemeGroupVersion.WithKind("Scale")
+
+// scale reads or writes the number of replicas through a Scale.
+func (h *Handler) scale(c *Call, verb string) error {
+	switch verb {
+	case "get":
+		return h.getScale(c)
+	case "update":
+		return h.updateScale(c)
+	case "patch":
+		return h.patchScale(c)
+	}
+	return status.NotAllowed()
+}
+
+// scaleOf shows an object, in the version of the request, as a Scale.
+func scaleOf(m *kinds.ScaleMapping, obj kinds.Object) *autoscalingv1.Scale {
+	spec, running := m.Replicas(obj)
+	s := &autoscalingv1.Scale{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: obj.GetName(), Namespace: obj.GetNamespace(), UID: obj.GetUID(),
+			ResourceVersion: obj.GetResourceVersion(), CreationTimestamp: obj.GetCreationTimestamp(),
+		},
+		Spec:   autoscalingv1.ScaleSpec{Replicas: spec},
+		Status: autoscalingv1.ScaleStatus{Replicas: running},
+	}
+	if m.Selector != nil {
+		s.Status.Selector = m.Selector(obj)
+	}
+	s.SetGroupVersionKind(scaleKind)
+	return s
+}
+
+func (h *Handler) getScale(c *Call) error {
+	form, err := h.negotiate(c)
+	if err != nil {
+		return err
+	}
+	obj, _, err := h.Live(c.Context(), c.Resource, c.key("").Namespace, c.Info.Name)
+	if err != nil {
+		return err
+	}
+	if obj, err = fromStorage(c.Resource, obj); err != nil {
+		return err
+	}
+	return h.send(c, form, http.StatusOK, scaleOf(c.Sub.Scale, obj))
+}
+
+func (h *Handler) updateScale(c *Call) error {
+	form, err := h.negotiate(c)
+	if err != nil {
+		return err
+	}
+	options, err := updateOptions(c)
+	if err != nil {
+		return err
+	}
+	sent := &autoscalingv1.Scale{}
+	if err := h.Decode(c, scaleKind, sent, options.FieldValidation); err != nil {
+		return err
+	}
+	if err := nameError(c, sent); err != nil {
+		return err
+	}
+	in := intent{manager: managerOf(c, options.FieldManager), options: options, dry: len(options.DryRun) > 0}
+	return h.changeScale(c, form, in, nil, func(*autoscalingv1.Scale, *cache.Item) (*autoscalingv1.Scale, error) {
+		return sent.DeepCopy(), nil
+	})
+}
+
+func (h *Handler) patchScale(c *Call) error {
+	patchType, options, form, body, err := h.readPatch(c)
+	if err != nil {
+		return err
+	}
+	in := intent{manager: managerOf(c, options.FieldManager), options: options, dry: len(options.DryRun) > 0}
+	if patchType == codecs.PatchApplyYAML || patchType == codecs.PatchApplyCBOR {
+		return h.applyScale(c, form, in, options, body)
+	}
+	p := &apply.Patch{Type: patchType, Body: body, Strictness: strictness(options.FieldValidation), JSON: jsoncodec.Codec{}}
+	return h.changeScale(c, form, in, nil, func(old *autoscalingv1.Scale, _ *cache.Item) (*autoscalingv1.Scale, error) {
+		patched, warnings, err := p.Change(scaleKind, old, nil)
+		if err != nil {
+			return nil, shown(err)
+		}
+		h.warn(c, warnings)
+		s, ok := patched.(*autoscalingv1.Scale)
+		if !ok {
+			return nil, apierrors.NewBadRequest("the patch makes it no Scale any more")
+		}
+		return s, nameError(c, s)
+	})
+}
+
+// applyScale applies the number of replicas, as if the object itself were applied
+// with nothing but that field.
+func (h *Handler) applyScale(c *Call, form form, in intent, options *metav1.PatchOptions, body []byte) error {
+	if h.Owner == nil {
+		return status.NotAllowed()
+	}
+	sent := &autoscalingv1.Scale{}
+	var raw map[string]any
+	if err := yaml.Unmarshal(body, &raw); err != nil {
+		return apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
+	}
+	data, err := jsoncodec.Append(nil, raw)
+	if err != nil {
+		return badRequest(err)
+	}
+	if err := h.decode(c, jsoncodec.Codec{}, data, scaleKind, false, sent, strictness(options.FieldValidation)); err != nil {
+		return err
+	}
+	if err := nameError(c, sent); err != nil {
+		return err
+	}
+	patch := map[string]any{
+		"apiVersion": c.Resource.APIVersion(), "kind": c.Resource.Kind,
+		"metadata": map[string]any{"name": sent.Name, "namespace": sent.Namespace},
+	}
+	if spec, ok := raw["spec"].(map[string]any); ok {
+		if n, ok := spec["replicas"]; ok {
+			var at any = n
+			for i := len(c.Sub.Scale.ReplicasPath) - 1; i > 0; i-- {
+				at = map[string]any{c.Sub.Scale.ReplicasPath[i]: at}
+			}
+			patch[c.Sub.Scale.ReplicasPath[0]] = at
+		}
+	}
+	encoded, err := jsoncodec.Append(nil, patch)
+	if err != nil {
+		return err
+	}
+	force := options.Force != nil && *options.Force
+	apply := func(obj, old kinds.Object) error {
+		merged, err := h.Owner.Apply(c.Resource, c.Sub.Name, copyOf(old), encoded, in.manager, force, h.now())
+		if err != nil {
+			return shown(err)
+		}
+		obj.SetManagedFields(merged.GetManagedFields())
+		return nil
+	}
+	return h.changeScale(c, form, in, apply, func(old *autoscalingv1.Scale, _ *cache.Item) (*autoscalingv1.Scale, error) {
+		next := old.DeepCopy()
+		next.Spec.Replicas, next.UID = sent.Spec.Replicas, sent.UID
+		if sent.ResourceVersion != "" {
+			next.ResourceVersion = sent.ResourceVersion
+		}
+		return next, nil
+	})
+}
+
+// changeScale runs the update of an object through its Scale. own, if set, takes
+// the place of the usual record of ownership.
+func (h *Handler) changeScale(c *Call, form form, in intent, own func(obj, old kinds.Object) error, edit func(*autoscalingv1.Scale, *cache.Item) (*autoscalingv1.Scale, error)) error {
+	m := c.Sub.Scale
+	ch := &change{intent: in, quiet: true}
+	if own != nil {
+		ch.own = func(obj, old kinds.Object) error { return h.inServed(c.Resource, obj, old, own) }
+	}
+	ch.compute = func(old kinds.Object, item *cache.Item) (kinds.Object, error) {
+		obj, err := fromStorage(c.Resource, copyOf(old))
+		if err != nil {
+			return nil, err
+		}
+		before := scaleOf(m, obj)
+		next, err := edit(before, item)
+		if err != nil {
+			return nil, err
+		}
+		a := h.attributes(c, admission.Update, next, before, in)
+		if err := h.Admission.Admit(c.Context(), a); err != nil {
+			return nil, err
+		}
+		if err := validScale(next); err != nil {
+			return nil, err
+		}
+		if err := h.Admission.Validate(c.Context(), a); err != nil {
+			return nil, err
+		}
+		if next.UID != "" && next.UID != obj.GetUID() {
+			return nil, apierrors.NewConflict(
+				schema.GroupResource{Group: c.Resource.Group, Resource: c.Resource.Plural + "/scale"}, obj.GetName(),
+				fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", next.UID, obj.GetUID()))
+		}
+		m.SetReplicas(obj, next.Spec.Replicas)
+		obj.SetResourceVersion(next.ResourceVersion)
+		return toStorage(c.Resource, obj)
+	}
+	out, err := h.change(c, ch)
+	if err != nil {
+		return err
+	}
+	obj, err := fromStorage(c.Resource, out.obj)
+	if err != nil {
+		return err
+	}
+	if out.item != nil {
+		obj.SetResourceVersion(strconv.FormatInt(out.item.Revision, 10))
+	}
+	return h.send(c, form, out.code(), scaleOf(m, obj))
+}
+
+func validScale(s *autoscalingv1.Scale) error {
+	errs := genericvalidation.ValidateObjectMeta(&s.ObjectMeta, true, genericvalidation.NameIsDNSSubdomain, metadataPath)
+	errs = append(errs, genericvalidation.ValidateNonnegativeField(int64(s.Spec.Replicas), field.NewPath("spec", "replicas"))...)
+	if len(errs) == 0 {
+		return nil
+	}
+	return apierrors.NewInvalid(scaleKind.GroupKind(), s.Name, errs)
+}

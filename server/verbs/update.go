@@ -1,0 +1,391 @@
+package verbs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	genericvalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/status"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+func (h *Handler) update(c *Call) error {
+	form, err := h.negotiate(c)
+	if err != nil {
+		return err
+	}
+	options, err := updateOptions(c)
+	if err != nil {
+		return err
+	}
+	obj := c.Resource.New()
+	if err := h.Decode(c, c.Resource.GVK(), obj, options.FieldValidation); err != nil {
+		return err
+	}
+	if err := nameError(c, obj); err != nil {
+		return err
+	}
+	if obj, err = h.incoming(c.Resource, obj); err != nil {
+		return err
+	}
+	ch := &change{
+		intent: intent{manager: managerOf(c, options.FieldManager), options: options, dry: len(options.DryRun) > 0},
+		create: c.Sub == nil && c.Resource.Storage.CreateOnUpdate,
+		uid:    obj.GetUID(),
+	}
+	var pristine kinds.Object
+	ch.compute = func(_ kinds.Object, _ *cache.Item) (kinds.Object, error) {
+		if pristine == nil {
+			pristine = obj
+			return copyOf(obj), nil
+		}
+		return copyOf(pristine), nil
+	}
+	out, err := h.change(c, ch)
+	if err != nil {
+		return err
+	}
+	return h.answer(c, form, out.code(), out.item, out.obj)
+}
+
+// change is one update of one object, as often as it has to be tried.
+type change struct {
+	intent
+	create bool      // make the object where there is none
+	uid    types.UID // the object must be this one, if set
+	force  bool      // create even where a PUT would not: apply
+
+	// compute makes the new object, in the stored version and with defaults, which
+	// the caller may change. old is nil where there is none, and must not be changed.
+	compute func(old kinds.Object, item *cache.Item) (kinds.Object, error)
+	// own records ownership; nil takes what differs for the manager.
+	own func(obj, old kinds.Object) error
+	// quiet is for writes that admission does not see.
+	quiet bool
+}
+
+// outcome is what became of a change.
+type outcome struct {
+	item    *cache.Item  // nil for a dry run
+	obj     kinds.Object // what was stored, or would have been
+	created bool
+}
+
+func (o *outcome) code() int {
+	if o.created {
+		return http.StatusCreated
+	}
+	return http.StatusOK
+}
+
+// change runs an update until it is stored, refused, or conflicts with a version
+// that the client asked for.
+func (h *Handler) change(c *Call, ch *change) (*outcome, error) {
+	ctx, key := c.Context(), c.key(c.Info.Name)
+	for try := 0; ; try++ {
+		item, err := h.live(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		out, err := h.tryChange(ctx, c, ch, key, item)
+		if err == nil {
+			return out, nil
+		}
+		var stale *staleError
+		if errors.As(err, &stale) {
+			// The version asked for may be newer than what has come here yet.
+			if stale.asked <= h.Cache.Revision() || try > 0 {
+				return nil, stale.Unwrap()
+			}
+			if err := h.catchUp(ctx); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if try >= maxTries {
+			return nil, err
+		}
+		var exists *sqlstore.ExistsError
+		if out != nil && errors.As(err, &exists) {
+			return nil, err
+		}
+		if err := h.outrun(ctx, err); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// staleError is a conflict with a version that the client named.
+type staleError struct {
+	asked int64
+	err   error
+}
+
+func (e *staleError) Error() string { return e.err.Error() }
+func (e *staleError) Unwrap() error { return e.err }
+
+func (h *Handler) tryChange(ctx context.Context, c *Call, ch *change, key sqlstore.Key, item *cache.Item) (*outcome, error) {
+	if item == nil {
+		return h.createByUpdate(ctx, c, ch, key)
+	}
+	old, err := h.stored(c.Resource, item)
+	if err != nil {
+		return nil, err
+	}
+	if err := uidError(c, ch.uid, old.GetUID(), key); err != nil {
+		return nil, err
+	}
+	obj, err := ch.compute(old, item)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.admitUpdate(ctx, c, ch, obj, old); err != nil {
+		return nil, err
+	}
+	if err := h.matchVersion(c, obj, item); err != nil {
+		return nil, err
+	}
+	if err := h.prepareUpdate(ctx, c, obj, old); err != nil {
+		return nil, err
+	}
+	if !ch.quiet {
+		a := h.attributes(c, admission.Update, obj, old, ch.intent)
+		if err := h.Admission.Validate(ctx, a); err != nil {
+			return nil, err
+		}
+	}
+	return h.store(ctx, c, ch, key, item, obj, old)
+}
+
+// createByUpdate is a PUT or an apply of an object that is not there.
+func (h *Handler) createByUpdate(ctx context.Context, c *Call, ch *change, key sqlstore.Key) (*outcome, error) {
+	if err := uidError(c, ch.uid, "", key); err != nil {
+		return nil, err
+	}
+	if !ch.create {
+		return nil, apierrors.NewNotFound(c.Resource.GroupResource(), key.Name)
+	}
+	obj, err := ch.compute(nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	own := func(obj kinds.Object) error { return h.ownCreated(c, obj, ch.manager) }
+	if ch.own != nil {
+		own = func(obj kinds.Object) error { return ch.own(obj, nil) }
+	}
+	in := ch.intent
+	in.options = asCreate(in)
+	item, obj, err := h.createObject(c, obj, in, own)
+	if apierrors.IsAlreadyExists(err) && !ch.dry {
+		// Somebody made it meanwhile: now it is an update.
+		return nil, &sqlstore.NotFoundError{Key: key}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &outcome{item: item, obj: obj, created: true}, nil
+}
+
+// asCreate turns the options of an update into those of the create it becomes.
+func asCreate(in intent) *metav1.CreateOptions {
+	o := &metav1.CreateOptions{}
+	o.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("CreateOptions"))
+	switch u := in.options.(type) {
+	case *metav1.UpdateOptions:
+		o.DryRun, o.FieldManager, o.FieldValidation = u.DryRun, u.FieldManager, u.FieldValidation
+	case *metav1.PatchOptions:
+		o.DryRun, o.FieldManager, o.FieldValidation = u.DryRun, u.FieldManager, u.FieldValidation
+	}
+	return o
+}
+
+func uidError(c *Call, want, have types.UID, key sqlstore.Key) error {
+	if want == "" || want == have {
+		return nil
+	}
+	return apierrors.NewConflict(c.Resource.GroupResource(), key.Name, fmt.Errorf(
+		"StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: %v, UID in object meta: %v",
+		registryKey(c.Resource, key), want, have))
+}
+
+// admitUpdate records ownership and lets admission change the object.
+func (h *Handler) admitUpdate(ctx context.Context, c *Call, ch *change, obj, old kinds.Object) error {
+	warnOwners(c, obj, false)
+	var err error
+	switch {
+	case ch.own != nil:
+		err = ch.own(obj, old)
+	case h.Owner == nil:
+		obj.SetManagedFields(nil)
+	default:
+		err = h.inServed(c.Resource, obj, old, func(obj, old kinds.Object) error {
+			return h.Owner.AfterUpdate(c.Resource, c.Info.Subresource, old, obj, ch.manager, h.now())
+		})
+	}
+	if err != nil {
+		return err
+	}
+	if !ch.quiet {
+		a := h.attributes(c, admission.Update, obj, old, ch.intent)
+		if err := h.Admission.Admit(ctx, a); err != nil {
+			return err
+		}
+		warnOwners(c, obj, true)
+	}
+	if fields := old.GetManagedFields(); onlyTimesDiffer(fields, obj.GetManagedFields()) {
+		obj.SetManagedFields(fields)
+	}
+	return nil
+}
+
+// matchVersion compares the version that the client sent with the stored one.
+func (h *Handler) matchVersion(c *Call, obj kinds.Object, item *cache.Item) error {
+	var asked int64
+	if rv := obj.GetResourceVersion(); rv != "" {
+		n, err := strconv.ParseUint(rv, 10, 63)
+		if err != nil {
+			return status.Plain((&strconv.NumError{Func: "ParseUint", Num: rv, Err: errors.Unwrap(err)}).Error())
+		}
+		asked = int64(n)
+	}
+	switch {
+	case asked == item.Revision:
+		return nil
+	case asked == 0 && h.unconditional(c):
+		return nil
+	case asked == 0:
+		kind := schema.GroupKind{Group: c.Resource.Group, Kind: c.Resource.Plural}
+		return apierrors.NewInvalid(kind, item.Name, field.ErrorList{
+			field.Invalid(metadataPath.Child("resourceVersion"), uint64(0), "must be specified for an update"),
+		})
+	}
+	return &staleError{asked: asked, err: apierrors.NewConflict(c.Resource.GroupResource(), item.Name, errors.New(status.Modified))}
+}
+
+func (h *Handler) unconditional(c *Call) bool {
+	if c.Sub != nil && c.Sub.Update != nil && c.Sub.Update.UnconditionalUpdate {
+		return true
+	}
+	return c.Resource.Storage.UnconditionalUpdate
+}
+
+// strategy is that of the subresource that is written through, or of the object.
+func (c *Call) strategy() *kinds.Strategy {
+	if c.Sub != nil && c.Sub.Update != nil {
+		return c.Sub.Update
+	}
+	return &c.Resource.Storage.Strategy
+}
+
+// prepareUpdate resets what a client may not change, and validates.
+func (h *Handler) prepareUpdate(ctx context.Context, c *Call, obj, old kinds.Object) error {
+	if err := matchNamespace(c, obj); err != nil {
+		return err
+	}
+	s := c.strategy()
+	obj.SetGeneration(old.GetGeneration())
+	if s.PrepareForUpdate != nil {
+		s.PrepareForUpdate(ctx, obj, old)
+	}
+	keepMeta(obj, old)
+	errs := genericvalidation.ValidateObjectMetaAccessorUpdate(obj, old, metadataPath)
+	errs = append(errs, errs...) // a stock server finds each of these twice, and clients are shown both
+	if s.ValidateUpdate != nil {
+		errs = append(errs, s.ValidateUpdate(ctx, obj, old)...)
+	}
+	if len(errs) > 0 {
+		return apierrors.NewInvalid(c.Resource.Storage.GVK.GroupKind(), obj.GetName(), errs)
+	}
+	if s.Warnings != nil {
+		for _, w := range s.Warnings(ctx, obj, old) {
+			c.Scope.Warn(w)
+		}
+	}
+	if s.Canonicalize != nil {
+		s.Canonicalize(obj)
+	}
+	return nil
+}
+
+// keepMeta copies from old what an update can neither change nor remove.
+func keepMeta(obj, old kinds.Object) {
+	if obj.GetUID() == "" {
+		obj.SetUID(old.GetUID())
+	}
+	obj.SetSelfLink("")
+	obj.SetCreationTimestamp(old.GetCreationTimestamp())
+	if old.GetDeletionTimestamp() != nil {
+		obj.SetDeletionTimestamp(old.GetDeletionTimestamp())
+	}
+	if grace := old.GetDeletionGracePeriodSeconds(); grace != nil && obj.GetDeletionGracePeriodSeconds() == nil {
+		obj.SetDeletionGracePeriodSeconds(grace)
+	}
+}
+
+// store commits an update; nothing is written that is there already, and an object
+// that only waited for its last finalizer goes.
+func (h *Handler) store(ctx context.Context, c *Call, ch *change, key sqlstore.Key, item *cache.Item, obj, old kinds.Object) (*outcome, error) {
+	st := c.Resource.Storage
+	gone := emptied(st, obj, old)
+	var extra []sqlstore.Op
+	var err error
+	if gone {
+		extra, err = h.plan(ctx, st, nil, obj, ch.dry)
+	} else {
+		extra, err = h.plan(ctx, st, obj, old, ch.dry)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if ch.dry {
+		obj.SetResourceVersion(strconv.FormatInt(item.Revision, 10))
+		return &outcome{obj: obj}, nil
+	}
+	value, err := encode(c.Resource, obj)
+	if err != nil {
+		return nil, err
+	}
+	op := sqlstore.Op{Verb: sqlstore.Update, Key: key, Expect: item.Revision, Value: value}
+	switch {
+	case gone:
+		op.Verb = sqlstore.Delete
+	case len(extra) == 0 && unchanged(item, value):
+		return &outcome{item: item, obj: obj}, nil
+	default:
+		op.ExpiresAt = expiry(st, obj, h.now())
+		if err := fits(value); err != nil {
+			return nil, err
+		}
+	}
+	next, err := h.commit(ctx, op, extra)
+	if err != nil {
+		return nil, err
+	}
+	return &outcome{item: next, obj: obj}, nil
+}
+
+// patchable keeps the object's encoded form at hand for patches.
+func (h *Handler) jsonOf(r *kinds.Resource, old kinds.Object, item *cache.Item) (kinds.Object, []byte, error) {
+	if r.FromStorage == nil {
+		return old, item.JSON, nil
+	}
+	obj, err := fromStorage(r, copyOf(old))
+	if err != nil {
+		return nil, nil, err
+	}
+	data, err := codec(codecs.JSON).Encode(nil, obj)
+	return obj, data, err
+}

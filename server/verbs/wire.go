@@ -1,0 +1,166 @@
+package verbs
+
+import (
+	"io"
+	"net/http"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/rowlock/rowlock/codecs"
+	jsoncodec "github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/codecs/yaml"
+	"github.com/rowlock/rowlock/server/status"
+)
+
+// codec finds the wire form of a media type.
+func codec(mediaType string) codecs.Codec {
+	switch mediaType {
+	case codecs.YAML:
+		return yaml.Codec{}
+	}
+	return jsoncodec.Codec{}
+}
+
+// offer is what the resource of a call can be answered as.
+func (h *Handler) offer(c *Call) codecs.Offer {
+	o := codecs.Offer{Types: codecs.Types(h.cbor()), Transforms: codecs.ResourceTransforms}
+	if c.Resource.Custom && c.Sub == nil {
+		o.Plain = codecs.CustomTypes(h.cbor())
+	}
+	return o
+}
+
+// negotiate finds the form of a call's answer.
+func (h *Handler) negotiate(c *Call) (codecs.Form, error) {
+	o := h.offer(c)
+	if !c.Resource.Custom {
+		if err := codecs.Acceptable(c.R, o.Types); err != nil {
+			return codecs.Form{}, err
+		}
+	}
+	return codecs.Negotiate(c.R, o)
+}
+
+// Body reads the whole body of a request, within its limit.
+func (h *Handler) Body(c *Call) ([]byte, error) {
+	limit := h.MaxBody
+	if limit == 0 {
+		limit = 3 << 20
+	}
+	if c.R.ContentLength > limit {
+		return nil, &http.MaxBytesError{Limit: limit}
+	}
+	body := http.MaxBytesReader(c.W, c.R.Body, limit)
+	if n := c.R.ContentLength; n > 0 {
+		buf := make([]byte, n)
+		_, err := io.ReadFull(body, buf)
+		return buf, err
+	}
+	return io.ReadAll(body)
+}
+
+// Decode reads a request body into obj, a new object of kind gvk, and warns of or
+// refuses what validation says of unknown and duplicate fields.
+func (h *Handler) Decode(c *Call, gvk schema.GroupVersionKind, obj runtime.Object, validation string) error {
+	types := codecs.Types(h.cbor())
+	anyKind := false
+	if c.Resource.Custom && c.Sub == nil {
+		types, anyKind = codecs.CustomTypes(h.cbor()), true
+	}
+	mediaType, err := codecs.BodyType(c.R.Header.Get("Content-Type"), types)
+	if err != nil {
+		return err
+	}
+	body, err := h.Body(c)
+	if err != nil {
+		return err
+	}
+	return h.decode(c, codec(mediaType), body, gvk, anyKind, obj, strictness(validation))
+}
+
+func (h *Handler) decode(c *Call, from codecs.Codec, body []byte, gvk schema.GroupVersionKind, anyKind bool, obj runtime.Object, s codecs.Strictness) error {
+	want := codecs.Expected{GVK: gvk, AnyKind: anyKind, Known: func(k schema.GroupVersionKind) bool {
+		return h.Catalogue.LookupKind(k) != nil
+	}}
+	_, problems, err := codecs.ReadBody(from, body, want, obj, s)
+	if err != nil {
+		return err
+	}
+	h.warn(c, problems)
+	return nil
+}
+
+// warn turns problems of decoding into Warning headers.
+func (h *Handler) warn(c *Call, problems []string) {
+	if len(problems) == 0 {
+		return
+	}
+	for _, w := range codecs.Warnings(problems) {
+		c.Scope.Warn(w)
+	}
+}
+
+// Send answers with an object that is no stored item.
+func (h *Handler) Send(c *Call, code int, obj runtime.Object) error {
+	form, err := h.negotiate(c)
+	if err != nil {
+		return err
+	}
+	return h.send(c, form, code, obj)
+}
+
+func (h *Handler) send(c *Call, form codecs.Form, code int, obj runtime.Object) error {
+	data, err := codec(form.Type).Encode(nil, obj)
+	if err != nil {
+		return err
+	}
+	return h.write(c, form, code, data)
+}
+
+// write puts the encoded answer on the wire.
+func (h *Handler) write(c *Call, form codecs.Form, code int, data []byte) error {
+	if form.Type == codecs.JSON && form.Pretty {
+		indented, err := jsoncodec.Indent(nil, data)
+		if err != nil {
+			return err
+		}
+		data = indented
+	}
+	header := c.W.Header()
+	header.Set("Content-Type", form.Type)
+	tail := 0
+	if form.Type == codecs.JSON && !form.Pretty {
+		tail = 1
+	}
+	header.Set("Content-Length", strconv.Itoa(len(data)+tail))
+	c.W.WriteHeader(code)
+	if _, err := c.W.Write(data); err != nil {
+		return nil // the client has gone; nothing can be said any more
+	}
+	if tail == 1 {
+		_, _ = io.WriteString(c.W, "\n")
+	}
+	return nil
+}
+
+// fail answers with an error.
+func (h *Handler) fail(c *Call, err error) {
+	gr := schema.GroupResource{}
+	if c.Resource != nil {
+		gr = c.Resource.GroupResource()
+	}
+	st, unknown := status.Of(err, gr)
+	if unknown {
+		h.log().Error("request failed", "method", c.R.Method, "path", c.R.URL.Path, "audit-id", c.Scope.ID, "error", err)
+	}
+	status.Write(c.W, c.R, st, codecs.Types(h.cbor()))
+}
+
+func badRequest(err error) error { return apierrors.NewBadRequest(err.Error()) }
+
+// form is short for the negotiated form of an answer.
+type form = codecs.Form
