@@ -4,6 +4,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/coordination"
 )
 
 func coordinationV1() []*kinds.Resource {
@@ -11,7 +12,7 @@ func coordinationV1() []*kinds.Resource {
 		&kinds.Resource{
 			Plural: "leases", Kind: "Lease", Namespaced: true,
 			New: object[coordinationv1.Lease](), NewList: list[coordinationv1.LeaseList](),
-			Storage: &kinds.Storage{},
+			Storage: &kinds.Storage{Strategy: coordination.Lease}, Columns: coordination.LeaseColumns,
 		},
 	)
 }

@@ -4,6 +4,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/endpointslice"
 )
 
 func discoveryV1() []*kinds.Resource {
@@ -11,7 +12,7 @@ func discoveryV1() []*kinds.Resource {
 		&kinds.Resource{
 			Plural: "endpointslices", Kind: "EndpointSlice", Namespaced: true,
 			New: object[discoveryv1.EndpointSlice](), NewList: list[discoveryv1.EndpointSliceList](),
-			Storage: &kinds.Storage{},
+			Storage: &kinds.Storage{Strategy: endpointslice.EndpointSlice}, Columns: endpointslice.EndpointSliceColumns,
 		},
 	)
 }

@@ -4,6 +4,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/storage"
 )
 
 func storageV1() []*kinds.Resource {
@@ -11,28 +12,28 @@ func storageV1() []*kinds.Resource {
 		&kinds.Resource{
 			Plural: "csidrivers", Kind: "CSIDriver",
 			New: object[storagev1.CSIDriver](), NewList: list[storagev1.CSIDriverList](),
-			Storage: &kinds.Storage{},
+			Storage: &kinds.Storage{Strategy: storage.CSIDriver}, Columns: storage.CSIDriverColumns,
 		},
 		&kinds.Resource{
 			Plural: "csinodes", Kind: "CSINode",
 			New: object[storagev1.CSINode](), NewList: list[storagev1.CSINodeList](),
-			Storage: &kinds.Storage{},
+			Storage: &kinds.Storage{Strategy: storage.CSINode}, Columns: storage.CSINodeColumns,
 		},
 		&kinds.Resource{
 			Plural: "csistoragecapacities", Kind: "CSIStorageCapacity", Namespaced: true,
 			New: object[storagev1.CSIStorageCapacity](), NewList: list[storagev1.CSIStorageCapacityList](),
-			Storage: &kinds.Storage{},
+			Storage: &kinds.Storage{Strategy: storage.CSIStorageCapacity}, Columns: storage.CSIStorageCapacityColumns,
 		},
 		&kinds.Resource{
 			Plural: "storageclasses", Kind: "StorageClass", ShortNames: []string{"sc"},
 			New: object[storagev1.StorageClass](), NewList: list[storagev1.StorageClassList](),
-			Storage: &kinds.Storage{},
+			Storage: &kinds.Storage{Strategy: storage.StorageClass}, Columns: storage.StorageClassColumns,
 		},
 		&kinds.Resource{
 			Plural: "volumeattachments", Kind: "VolumeAttachment",
 			New: object[storagev1.VolumeAttachment](), NewList: list[storagev1.VolumeAttachmentList](),
-			Storage:      &kinds.Storage{},
-			Subresources: []kinds.Subresource{status("VolumeAttachment", kinds.Strategy{})},
+			Storage: &kinds.Storage{Strategy: storage.VolumeAttachment}, Columns: storage.VolumeAttachmentColumns,
+			Subresources: []kinds.Subresource{status("VolumeAttachment", storage.VolumeAttachmentStatus)},
 		},
 	)
 }

@@ -1,0 +1,257 @@
+// Package endpointslice says how EndpointSlices behave.
+package endpointslice
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	netutils "k8s.io/utils/net"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/rules"
+)
+
+const (
+	maxEndpoints = 1000
+	maxAddresses = 100
+	maxTopology  = 16
+	maxPorts     = 20000
+	maxZoneHints = 8
+)
+
+// EndpointSlice is how EndpointSlices are written.
+var EndpointSlice = kinds.Strategy{
+	ValidateName: apivalidation.NameIsDNSSubdomain,
+	Default: func(obj kinds.Object) {
+		s := obj.(*discoveryv1.EndpointSlice)
+		for i := range s.Ports {
+			rules.DefaultTo(&s.Ports[i].Name, "")
+			rules.DefaultTo(&s.Ports[i].Protocol, corev1.ProtocolTCP)
+		}
+	},
+	PrepareForCreate: func(_ context.Context, obj kinds.Object) {
+		s := obj.(*discoveryv1.EndpointSlice)
+		s.Generation = 1
+		dropTopology(s)
+	},
+	PrepareForUpdate: prepareUpdate,
+	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
+		return validateSlice(obj.(*discoveryv1.EndpointSlice))
+	},
+	ValidateUpdate: func(_ context.Context, obj, before kinds.Object) field.ErrorList {
+		s, old := obj.(*discoveryv1.EndpointSlice), before.(*discoveryv1.EndpointSlice)
+		return append(validateSlice(s), rules.Immutable(s.AddressType, old.AddressType, field.NewPath("addressType"))...)
+	},
+	Warnings: func(_ context.Context, obj, before kinds.Object) []string {
+		if before == nil && obj.(*discoveryv1.EndpointSlice).AddressType == discoveryv1.AddressTypeFQDN {
+			return []string{"spec.addressType: FQDN endpoints are deprecated"}
+		}
+		return nil
+	},
+	UnconditionalUpdate: true,
+}
+
+// EndpointSliceColumns is their Table form.
+var EndpointSliceColumns = columns.Of(
+	func(s *discoveryv1.EndpointSlice, now time.Time) []any {
+		return []any{s.Name, string(s.AddressType), ports(s), addresses(s), columns.Since(s.CreationTimestamp, now)}
+	},
+	columns.Name(),
+	columns.Text("AddressType", discoveryv1.EndpointSlice{}.SwaggerDoc()["addressType"]),
+	columns.Text("Ports", discoveryv1.EndpointSlice{}.SwaggerDoc()["ports"]),
+	columns.Text("Endpoints", discoveryv1.EndpointSlice{}.SwaggerDoc()["endpoints"]),
+	columns.Age(),
+)
+
+// first shows the first three of a list.
+func first(list []string) string {
+	const most = 3
+	switch {
+	case len(list) == 0:
+		return "<unset>"
+	case len(list) > most:
+		return fmt.Sprintf("%s + %d more...", strings.Join(list[:most], ","), len(list)-most)
+	default:
+		return strings.Join(list, ",")
+	}
+}
+
+func ports(s *discoveryv1.EndpointSlice) string {
+	var list []string
+	for i := range s.Ports {
+		switch p := &s.Ports[i]; {
+		case p.Port != nil:
+			list = append(list, fmt.Sprint(*p.Port))
+		case p.Name != nil:
+			list = append(list, *p.Name)
+		default:
+			list = append(list, "*")
+		}
+	}
+	return first(list)
+}
+
+func addresses(s *discoveryv1.EndpointSlice) string {
+	var list []string
+	for i := range s.Endpoints {
+		list = append(list, s.Endpoints[i].Addresses...)
+	}
+	return first(list)
+}
+
+// The generation counts labels too, but no other metadata.
+func prepareUpdate(_ context.Context, obj, before kinds.Object) {
+	s, old := obj.(*discoveryv1.EndpointSlice), before.(*discoveryv1.EndpointSlice)
+	s.Generation = old.Generation
+	endpoints := rules.Same(s.Endpoints, old.Endpoints)
+	if !endpoints || s.AddressType != old.AddressType || !rules.Same(s.Ports, old.Ports) || !rules.Same(s.Labels, old.Labels) {
+		s.Generation++
+	}
+	if !endpoints {
+		dropTopology(s)
+	}
+}
+
+// dropTopology removes what only older versions could set.
+func dropTopology(s *discoveryv1.EndpointSlice) {
+	for i := range s.Endpoints {
+		s.Endpoints[i].DeprecatedTopology = nil
+	}
+}
+
+func validateSlice(s *discoveryv1.EndpointSlice) field.ErrorList {
+	var errs field.ErrorList
+	if p := field.NewPath("addressType"); s.AddressType == "" {
+		errs = append(errs, field.Required(p, ""))
+	} else {
+		errs = append(errs, rules.OneOf(s.AddressType, p, discoveryv1.AddressTypeFQDN, discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6)...)
+	}
+	errs = append(errs, validateEndpoints(s.Endpoints, s.AddressType, field.NewPath("endpoints"))...)
+	return append(errs, validatePorts(s.Ports, field.NewPath("ports"))...)
+}
+
+func validateEndpoints(list []discoveryv1.Endpoint, t discoveryv1.AddressType, p *field.Path) field.ErrorList {
+	if len(list) > maxEndpoints {
+		return field.ErrorList{field.TooMany(p, len(list), maxEndpoints)}
+	}
+	var errs field.ErrorList
+	for i := range list {
+		errs = append(errs, validateEndpoint(&list[i], t, p.Index(i))...)
+	}
+	return errs
+}
+
+func validateEndpoint(e *discoveryv1.Endpoint, t discoveryv1.AddressType, p *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	at := p.Child("addresses")
+	switch n := len(e.Addresses); {
+	case n == 0:
+		errs = append(errs, field.Required(at, "must contain at least 1 address"))
+	case n > maxAddresses:
+		errs = append(errs, field.TooMany(at, n, maxAddresses))
+	}
+	for i, a := range e.Addresses {
+		switch t {
+		case discoveryv1.AddressTypeIPv4:
+			errs = append(errs, validation.IsValidIPv4Address(at.Index(i), a)...)
+			errs = append(errs, validateEndpointIP(a, at.Index(i))...)
+		case discoveryv1.AddressTypeIPv6:
+			errs = append(errs, validation.IsValidIPv6Address(at.Index(i), a)...)
+			errs = append(errs, validateEndpointIP(a, at.Index(i))...)
+		case discoveryv1.AddressTypeFQDN:
+			errs = append(errs, validation.IsFullyQualifiedDomainName(at.Index(i), a)...)
+		}
+	}
+	if e.NodeName != nil {
+		errs = append(errs, rules.Subdomain(*e.NodeName, p.Child("nodeName"))...)
+	}
+	topology := p.Child("deprecatedTopology")
+	if n := len(e.DeprecatedTopology); n > maxTopology {
+		errs = append(errs, field.TooMany(topology, n, maxTopology))
+	}
+	errs = append(errs, metavalidation.ValidateLabels(e.DeprecatedTopology, topology)...)
+	if e.Hostname != nil {
+		errs = append(errs, rules.Label(*e.Hostname, p.Child("hostname"))...)
+	}
+	if e.Hints != nil {
+		errs = append(errs, validateHints(e.Hints, p.Child("hints", "forZones"))...)
+	}
+	return errs
+}
+
+// validateEndpointIP refuses addresses that say nothing about where to send.
+func validateEndpointIP(v string, p *field.Path) field.ErrorList {
+	ip := netutils.ParseIPSloppy(v)
+	if ip == nil {
+		return field.ErrorList{field.Invalid(p, v, "must be a valid IP address")}
+	}
+	var errs field.ErrorList
+	refuse := func(bad bool, message string) {
+		if bad {
+			errs = append(errs, field.Invalid(p, v, message))
+		}
+	}
+	refuse(ip.IsUnspecified(), fmt.Sprintf("may not be unspecified (%v)", v))
+	refuse(ip.IsLoopback(), "may not be in the loopback range (127.0.0.0/8, ::1/128)")
+	refuse(ip.IsLinkLocalUnicast(), "may not be in the link-local range (169.254.0.0/16, fe80::/10)")
+	refuse(ip.IsLinkLocalMulticast(), "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")
+	return errs
+}
+
+func validateHints(h *discoveryv1.EndpointHints, p *field.Path) field.ErrorList {
+	if n := len(h.ForZones); n > maxZoneHints {
+		return field.ErrorList{field.TooMany(p, n, maxZoneHints)}
+	}
+	var errs field.ErrorList
+	seen := map[string]bool{}
+	for i, z := range h.ForZones {
+		if seen[z.Name] {
+			errs = append(errs, field.Duplicate(p.Index(i).Child("name"), z.Name))
+		}
+		seen[z.Name] = true
+		errs = append(errs, rules.Messages(p.Index(i).Child("name"), z.Name, validation.IsValidLabelValue(z.Name))...)
+	}
+	return errs
+}
+
+var protocols = []corev1.Protocol{corev1.ProtocolSCTP, corev1.ProtocolTCP, corev1.ProtocolUDP}
+
+func validatePorts(list []discoveryv1.EndpointPort, p *field.Path) field.ErrorList {
+	if len(list) > maxPorts {
+		return field.ErrorList{field.TooMany(p, len(list), maxPorts)}
+	}
+	var errs field.ErrorList
+	seen := map[string]bool{}
+	for i := range list {
+		port, at := &list[i], p.Index(i)
+		name := rules.Value(port.Name)
+		if name != "" {
+			errs = append(errs, rules.Label(name, at.Child("name"))...)
+		}
+		if seen[name] {
+			errs = append(errs, field.Duplicate(at.Child("name"), name))
+		}
+		seen[name] = true
+		if port.Protocol == nil {
+			errs = append(errs, field.Required(at.Child("protocol"), ""))
+		} else {
+			errs = append(errs, rules.OneOf(*port.Protocol, at.Child("protocol"), protocols...)...)
+		}
+		if port.Port != nil {
+			errs = append(errs, rules.Messages(at.Child("port"), *port.Port, validation.IsValidPortNum(int(*port.Port)))...)
+		}
+		if port.AppProtocol != nil {
+			errs = append(errs, rules.QualifiedName(*port.AppProtocol, at.Child("appProtocol"))...)
+		}
+	}
+	return errs
+}

@@ -1,0 +1,125 @@
+package storage
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	storagev1 "k8s.io/api/storage/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/rules"
+)
+
+const (
+	maxMetadataSize = 256 * 1024
+	maxErrorMessage = 1024
+)
+
+// VolumeAttachment is how VolumeAttachments are written.
+var VolumeAttachment = kinds.Strategy{
+	ValidateName: apivalidation.NameIsDNSSubdomain,
+	PrepareForCreate: func(_ context.Context, obj kinds.Object) {
+		obj.(*storagev1.VolumeAttachment).Status = storagev1.VolumeAttachmentStatus{}
+	},
+	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
+		obj.(*storagev1.VolumeAttachment).Status = before.(*storagev1.VolumeAttachment).Status
+	},
+	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
+		a := obj.(*storagev1.VolumeAttachment)
+		// A stock server checks the attacher once more for this version.
+		return append(validateAttachment(a), validateDriverName(a.Spec.Attacher, field.NewPath("spec", "attacher"))...)
+	},
+	ValidateUpdate:      validateAttachmentUpdate,
+	ReturnDeletedObject: true,
+	ResetFields:         []string{"status"},
+}
+
+// VolumeAttachmentStatus is how their status is written.
+var VolumeAttachmentStatus = kinds.Strategy{
+	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
+		a, old := obj.(*storagev1.VolumeAttachment), before.(*storagev1.VolumeAttachment)
+		a.Spec = old.Spec
+		metav1.ResetObjectMetaForStatus(&a.ObjectMeta, &old.ObjectMeta)
+	},
+	ValidateUpdate: validateAttachmentUpdate,
+	ResetFields:    []string{"metadata", "spec"},
+}
+
+// VolumeAttachmentColumns is their Table form.
+var VolumeAttachmentColumns = columns.Of(
+	func(a *storagev1.VolumeAttachment, now time.Time) []any {
+		return []any{
+			a.Name, a.Spec.Attacher, rules.Value(a.Spec.Source.PersistentVolumeName), a.Spec.NodeName,
+			a.Status.Attached, columns.Since(a.CreationTimestamp, now),
+		}
+	},
+	columns.Name(),
+	columns.Column{Name: "Attacher", Type: "string", Format: "name", Description: storagev1.VolumeAttachmentSpec{}.SwaggerDoc()["attacher"]},
+	columns.Text("PV", storagev1.VolumeAttachmentSource{}.SwaggerDoc()["persistentVolumeName"]),
+	columns.Text("Node", storagev1.VolumeAttachmentSpec{}.SwaggerDoc()["nodeName"]),
+	columns.Flag("Attached", storagev1.VolumeAttachmentStatus{}.SwaggerDoc()["attached"]),
+	columns.Age(),
+)
+
+func validateAttachment(a *storagev1.VolumeAttachment) field.ErrorList {
+	p := field.NewPath("spec")
+	var errs field.ErrorList
+	if a.Spec.Attacher == "" {
+		errs = append(errs, field.Required(p.Child("attacher"), ""))
+	}
+	errs = append(errs, validateSource(&a.Spec.Source, p.Child("source"))...)
+	errs = append(errs, rules.Subdomain(a.Spec.NodeName, p.Child("nodeName"))...)
+	return append(errs, validateAttachmentStatus(&a.Status, field.NewPath("status"))...)
+}
+
+func validateSource(s *storagev1.VolumeAttachmentSource, p *field.Path) field.ErrorList {
+	const one = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
+	switch {
+	case s.InlineVolumeSpec == nil && s.PersistentVolumeName == nil:
+		return field.ErrorList{field.Required(p, one)}
+	case s.InlineVolumeSpec != nil && s.PersistentVolumeName != nil:
+		return field.ErrorList{field.Forbidden(p, one)}
+	case s.PersistentVolumeName == nil:
+		return nil
+	}
+	var errs field.ErrorList
+	name := p.Child("persistentVolumeName")
+	if *s.PersistentVolumeName == "" {
+		errs = append(errs, field.Required(name, "must specify non empty persistentVolumeName"))
+	}
+	return append(errs, rules.Subdomain(*s.PersistentVolumeName, name)...)
+}
+
+func validateAttachmentStatus(s *storagev1.VolumeAttachmentStatus, p *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	size := 0
+	for _, k := range slices.Sorted(maps.Keys(s.AttachmentMetadata)) {
+		if k == "" {
+			errs = append(errs, field.Required(p.Child("attachmentMetadata").Key(k), ""))
+		}
+		size += len(k) + len(s.AttachmentMetadata[k])
+	}
+	if size > maxMetadataSize {
+		errs = append(errs, field.TooLong(p.Child("attachmentMetadata"), "", maxMetadataSize))
+	}
+	errs = append(errs, validateVolumeError(s.AttachError, p.Child("attachError"))...)
+	return append(errs, validateVolumeError(s.DetachError, p.Child("detachError"))...)
+}
+
+func validateVolumeError(e *storagev1.VolumeError, p *field.Path) field.ErrorList {
+	if e == nil || len(e.Message) <= maxErrorMessage {
+		return nil
+	}
+	return field.ErrorList{field.TooLong(p.Child("message"), "", maxErrorMessage)}
+}
+
+func validateAttachmentUpdate(_ context.Context, obj, before kinds.Object) field.ErrorList {
+	a, old := obj.(*storagev1.VolumeAttachment), before.(*storagev1.VolumeAttachment)
+	return append(validateAttachment(a), rules.Immutable(a.Spec, old.Spec, field.NewPath("spec"))...)
+}

@@ -1,0 +1,58 @@
+package storage
+
+import (
+	"context"
+	"time"
+
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/rules"
+)
+
+// CSIStorageCapacity is how CSIStorageCapacities are written.
+var CSIStorageCapacity = kinds.Strategy{
+	ValidateName: apivalidation.NameIsDNSSubdomain,
+	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
+		return validateCapacity(obj.(*storagev1.CSIStorageCapacity), false)
+	},
+	ValidateUpdate: func(_ context.Context, obj, before kinds.Object) field.ErrorList {
+		c, old := obj.(*storagev1.CSIStorageCapacity), before.(*storagev1.CSIStorageCapacity)
+		errs := validateCapacity(c, rules.SelectorInvalid(old.NodeTopology))
+		errs = append(errs, rules.Immutable(c.NodeTopology, old.NodeTopology, field.NewPath("nodeTopology"))...)
+		return append(errs, rules.Immutable(c.StorageClassName, old.StorageClassName, field.NewPath("storageClassName"))...)
+	},
+	ReturnDeletedObject: true,
+}
+
+// CSIStorageCapacityColumns is their Table form.
+var CSIStorageCapacityColumns = columns.Of(
+	func(c *storagev1.CSIStorageCapacity, now time.Time) []any {
+		capacity := "<unset>"
+		if c.Capacity != nil {
+			capacity = c.Capacity.String()
+		}
+		return []any{c.Name, c.StorageClassName, capacity}
+	},
+	columns.Name(),
+	columns.Text("StorageClassName", storagev1.CSIStorageCapacity{}.SwaggerDoc()["storageClassName"]),
+	columns.Text("Capacity", storagev1.CSIStorageCapacity{}.SwaggerDoc()["capacity"]),
+)
+
+func validateCapacity(c *storagev1.CSIStorageCapacity, keepInvalid bool) field.ErrorList {
+	errs := rules.LooseSelector(c.NodeTopology, keepInvalid, field.NewPath("nodeTopology"))
+	errs = append(errs, rules.Messages(field.NewPath("storageClassName"), c.StorageClassName, apivalidation.NameIsDNSSubdomain(c.StorageClassName, false))...)
+	errs = append(errs, validateAmount(c.Capacity, field.NewPath("capacity"))...)
+	return append(errs, validateAmount(c.MaximumVolumeSize, field.NewPath("maximumVolumeSize"))...)
+}
+
+func validateAmount(q *resource.Quantity, p *field.Path) field.ErrorList {
+	if q == nil || q.Sign() >= 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(p, q.String(), "must be greater than or equal to 0")}
+}

@@ -1,0 +1,147 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	storagev1 "k8s.io/api/storage/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/rules"
+)
+
+const (
+	maxDriverName = 63
+	minToken      = 600     // seconds
+	maxToken      = 1 << 32 // seconds
+)
+
+// CSIDriver is how CSIDrivers are written.
+var CSIDriver = kinds.Strategy{
+	ValidateName: apivalidation.NameIsDNSSubdomain,
+	Default:      defaultDriver,
+	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
+		d, old := obj.(*storagev1.CSIDriver), before.(*storagev1.CSIDriver)
+		d.Generation = old.Generation
+		if !rules.Same(d.Spec, old.Spec) {
+			d.Generation++
+		}
+	},
+	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
+		d := obj.(*storagev1.CSIDriver)
+		return append(validateDriverName(d.Name, field.NewPath("name")), validateDriver(&d.Spec, field.NewPath("spec"))...)
+	},
+	ValidateUpdate:      validateDriverUpdate,
+	ReturnDeletedObject: true,
+}
+
+// CSIDriverColumns is their Table form.
+var CSIDriverColumns = columns.Of(driverCells,
+	columns.Name(),
+	columns.Flag("AttachRequired", storagev1.CSIDriverSpec{}.SwaggerDoc()["attachRequired"]),
+	columns.Flag("PodInfoOnMount", storagev1.CSIDriverSpec{}.SwaggerDoc()["podInfoOnMount"]),
+	columns.Flag("StorageCapacity", storagev1.CSIDriverSpec{}.SwaggerDoc()["storageCapacity"]),
+	columns.Text("TokenRequests", storagev1.CSIDriverSpec{}.SwaggerDoc()["tokenRequests"]),
+	columns.Flag("RequiresRepublish", storagev1.CSIDriverSpec{}.SwaggerDoc()["requiresRepublish"]),
+	columns.Text("Modes", storagev1.CSIDriverSpec{}.SwaggerDoc()["volumeLifecycleModes"]),
+	columns.Age(),
+)
+
+func driverCells(d *storagev1.CSIDriver, now time.Time) []any {
+	modes, tokens := "<none>", "<unset>"
+	if len(d.Spec.VolumeLifecycleModes) > 0 {
+		list := make([]string, len(d.Spec.VolumeLifecycleModes))
+		for i, m := range d.Spec.VolumeLifecycleModes {
+			list[i] = string(m)
+		}
+		modes = strings.Join(list, ",")
+	}
+	if len(d.Spec.TokenRequests) > 0 {
+		list := make([]string, len(d.Spec.TokenRequests))
+		for i := range d.Spec.TokenRequests {
+			list[i] = d.Spec.TokenRequests[i].Audience
+		}
+		tokens = strings.Join(list, ",")
+	}
+	return []any{
+		d.Name, isNilOrTrue(d.Spec.AttachRequired), rules.Value(d.Spec.PodInfoOnMount), rules.Value(d.Spec.StorageCapacity),
+		tokens, rules.Value(d.Spec.RequiresRepublish), modes, columns.Since(d.CreationTimestamp, now),
+	}
+}
+
+func isNilOrTrue(b *bool) bool { return b == nil || *b }
+
+func defaultDriver(obj kinds.Object) {
+	s := &obj.(*storagev1.CSIDriver).Spec
+	rules.DefaultTo(&s.AttachRequired, true)
+	rules.DefaultTo(&s.PodInfoOnMount, false)
+	rules.DefaultTo(&s.StorageCapacity, false)
+	rules.DefaultTo(&s.FSGroupPolicy, storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy)
+	if len(s.VolumeLifecycleModes) == 0 {
+		s.VolumeLifecycleModes = []storagev1.VolumeLifecycleMode{storagev1.VolumeLifecyclePersistent}
+	}
+	rules.DefaultTo(&s.RequiresRepublish, false)
+	rules.DefaultTo(&s.SELinuxMount, false)
+}
+
+// validateDriverName checks a name that plugins can have too.
+func validateDriverName(name string, p *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if name == "" {
+		errs = append(errs, field.Required(p, ""))
+	}
+	if len(name) > maxDriverName {
+		errs = append(errs, field.TooLong(p, "", maxDriverName))
+	}
+	return append(errs, rules.Messages(p, name, validation.IsDNS1123Subdomain(strings.ToLower(name)))...)
+}
+
+func validateDriver(s *storagev1.CSIDriverSpec, p *field.Path) field.ErrorList {
+	errs := validateDriverBasics(s, p)
+	for _, m := range s.VolumeLifecycleModes {
+		errs = append(errs, rules.OneOf(m, p.Child("volumeLifecycleModes"), storagev1.VolumeLifecyclePersistent, storagev1.VolumeLifecycleEphemeral)...)
+	}
+	return errs
+}
+
+// validateDriverBasics checks what may change later too.
+func validateDriverBasics(s *storagev1.CSIDriverSpec, p *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if s.FSGroupPolicy != nil {
+		errs = append(errs, rules.OneOf(*s.FSGroupPolicy, p.Child("fsGroupPolicy"),
+			storagev1.FileFSGroupPolicy, storagev1.NoneFSGroupPolicy, storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy)...)
+	}
+	seen := map[string]bool{}
+	for i := range s.TokenRequests {
+		r, at := &s.TokenRequests[i], p.Child("tokenRequests").Index(i)
+		if seen[r.Audience] {
+			errs = append(errs, field.Duplicate(at.Child("audience"), r.Audience))
+			continue
+		}
+		seen[r.Audience] = true
+		if r.ExpirationSeconds == nil {
+			continue
+		}
+		if *r.ExpirationSeconds < minToken {
+			errs = append(errs, field.Invalid(at.Child("expirationSeconds"), *r.ExpirationSeconds, "may not specify a duration less than 10 minutes"))
+		}
+		if *r.ExpirationSeconds > maxToken {
+			errs = append(errs, field.Invalid(at.Child("expirationSeconds"), *r.ExpirationSeconds, fmt.Sprintf("may not specify a duration larger than 2^%d seconds", 32)))
+		}
+	}
+	return errs
+}
+
+func validateDriverUpdate(_ context.Context, obj, before kinds.Object) field.ErrorList {
+	d, old := obj.(*storagev1.CSIDriver), before.(*storagev1.CSIDriver)
+	p := field.NewPath("spec")
+	errs := rules.Immutable(d.Spec.AttachRequired, old.Spec.AttachRequired, p.Child("attachedRequired"))
+	errs = append(errs, rules.Immutable(d.Spec.VolumeLifecycleModes, old.Spec.VolumeLifecycleModes, p.Child("volumeLifecycleModes"))...)
+	return append(errs, validateDriverBasics(&d.Spec, p)...)
+}

@@ -1,0 +1,91 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	storagev1 "k8s.io/api/storage/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/rules"
+)
+
+const maxNodeID = 256
+
+// CSINode is how CSINodes are written.
+var CSINode = kinds.Strategy{
+	ValidateName: apivalidation.NameIsDNSSubdomain,
+	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
+		return validateNode(&obj.(*storagev1.CSINode).Spec)
+	},
+	ValidateUpdate:      validateNodeUpdate,
+	ReturnDeletedObject: true,
+}
+
+// CSINodeColumns is their Table form.
+var CSINodeColumns = columns.Of(
+	func(n *storagev1.CSINode, now time.Time) []any {
+		return []any{n.Name, int64(len(n.Spec.Drivers)), columns.Since(n.CreationTimestamp, now)}
+	},
+	columns.Name(),
+	columns.Number("Drivers", "Drivers indicates the number of CSI drivers registered on the node"),
+	columns.Age(),
+)
+
+func validateNode(s *storagev1.CSINodeSpec) field.ErrorList {
+	var errs field.ErrorList
+	seen := map[string]bool{}
+	for i := range s.Drivers {
+		errs = append(errs, validateNodeDriver(&s.Drivers[i], seen, field.NewPath("spec", "drivers").Index(i))...)
+	}
+	return errs
+}
+
+func validateNodeDriver(d *storagev1.CSINodeDriver, seen map[string]bool, p *field.Path) field.ErrorList {
+	errs := validateDriverName(d.Name, p.Child("name"))
+	id := p.Child("nodeID")
+	if d.NodeID == "" {
+		errs = append(errs, field.Required(id, ""))
+	}
+	if len(d.NodeID) > maxNodeID {
+		errs = append(errs, field.Invalid(id, d.NodeID, fmt.Sprintf("must be %d characters or less", maxNodeID)))
+	}
+	if d.Allocatable != nil {
+		errs = append(errs, rules.NotNegativePtr(d.Allocatable.Count, p.Child("allocatable", "count"))...)
+	}
+	if seen[d.Name] {
+		errs = append(errs, field.Duplicate(p.Child("name"), d.Name))
+	}
+	seen[d.Name] = true
+	keys := map[string]bool{}
+	for _, key := range d.TopologyKeys {
+		if key == "" {
+			errs = append(errs, field.Required(p, ""))
+		}
+		if keys[key] {
+			errs = append(errs, field.Duplicate(p, key))
+		}
+		keys[key] = true
+		errs = append(errs, rules.Messages(p, key, validation.IsQualifiedName(key))...)
+	}
+	return errs
+}
+
+// Drivers of a node come and go, but do not change.
+func validateNodeUpdate(_ context.Context, obj, before kinds.Object) field.ErrorList {
+	s, old := &obj.(*storagev1.CSINode).Spec, &before.(*storagev1.CSINode).Spec
+	errs := validateNode(s)
+	for i := range old.Drivers {
+		for k := range s.Drivers {
+			if old.Drivers[i].Name == s.Drivers[k].Name && !rules.Same(old.Drivers[i], s.Drivers[k]) {
+				errs = append(errs, field.Invalid(field.NewPath("CSINodeDriver"), rules.Shown(s.Drivers[k]), apivalidation.FieldImmutableErrorMsg))
+			}
+		}
+	}
+	return errs
+}

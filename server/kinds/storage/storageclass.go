@@ -1,0 +1,171 @@
+// Package storage says how the kinds of the storage group behave: StorageClass,
+// CSIDriver, CSINode, CSIStorageCapacity and VolumeAttachment.
+package storage
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/rules"
+)
+
+const (
+	maxParameters     = 512
+	maxParametersSize = 256 * 1024
+)
+
+// StorageClass is how StorageClasses are written.
+var StorageClass = kinds.Strategy{
+	ValidateName: apivalidation.NameIsDNSSubdomain,
+	Default: func(obj kinds.Object) {
+		c := obj.(*storagev1.StorageClass)
+		rules.DefaultTo(&c.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete)
+		rules.DefaultTo(&c.VolumeBindingMode, storagev1.VolumeBindingImmediate)
+	},
+	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
+		return validateStorageClass(obj.(*storagev1.StorageClass))
+	},
+	ValidateUpdate:      validateStorageClassUpdate,
+	UnconditionalUpdate: true,
+	ReturnDeletedObject: true,
+}
+
+// StorageClassColumns is their Table form.
+var StorageClassColumns = columns.Of(
+	func(c *storagev1.StorageClass, now time.Time) []any {
+		name := c.Name
+		if IsDefault(c) {
+			name += " (default)"
+		}
+		reclaim, binding := corev1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingImmediate
+		if c.ReclaimPolicy != nil {
+			reclaim = *c.ReclaimPolicy
+		}
+		if c.VolumeBindingMode != nil {
+			binding = *c.VolumeBindingMode
+		}
+		return []any{
+			name, c.Provisioner, string(reclaim), string(binding),
+			rules.Value(c.AllowVolumeExpansion), columns.Since(c.CreationTimestamp, now),
+		}
+	},
+	columns.Name(),
+	columns.Text("Provisioner", storagev1.StorageClass{}.SwaggerDoc()["provisioner"]),
+	columns.Text("ReclaimPolicy", storagev1.StorageClass{}.SwaggerDoc()["reclaimPolicy"]),
+	columns.Text("VolumeBindingMode", storagev1.StorageClass{}.SwaggerDoc()["volumeBindingMode"]),
+	columns.Text("AllowVolumeExpansion", storagev1.StorageClass{}.SwaggerDoc()["allowVolumeExpansion"]),
+	columns.Age(),
+)
+
+// IsDefault reports whether claims without a class get this one.
+func IsDefault(c *storagev1.StorageClass) bool {
+	return c.Annotations["storageclass.kubernetes.io/is-default-class"] == "true" ||
+		c.Annotations["storageclass.beta.kubernetes.io/is-default-class"] == "true"
+}
+
+func validateStorageClass(c *storagev1.StorageClass) field.ErrorList {
+	errs := validateProvisioner(c.Provisioner, field.NewPath("provisioner"))
+	errs = append(errs, validateParameters(c.Parameters, field.NewPath("parameters"))...)
+	if c.ReclaimPolicy != nil && *c.ReclaimPolicy != "" {
+		errs = append(errs, rules.OneOf(*c.ReclaimPolicy, field.NewPath("reclaimPolicy"),
+			corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRetain)...)
+	}
+	if mode := field.NewPath("volumeBindingMode"); c.VolumeBindingMode == nil {
+		errs = append(errs, field.Required(mode, ""))
+	} else {
+		errs = append(errs, rules.OneOf(*c.VolumeBindingMode, mode, storagev1.VolumeBindingImmediate, storagev1.VolumeBindingWaitForFirstConsumer)...)
+	}
+	return append(errs, validateTopologies(c.AllowedTopologies, field.NewPath("allowedTopologies"))...)
+}
+
+func validateProvisioner(v string, p *field.Path) field.ErrorList {
+	if v == "" {
+		return field.ErrorList{field.Required(p, "")}
+	}
+	return rules.Messages(p, v, validation.IsQualifiedName(strings.ToLower(v)))
+}
+
+func validateParameters(m map[string]string, p *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if len(m) > maxParameters {
+		errs = append(errs, field.TooLong(p, "", maxParameters))
+	}
+	size := 0
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		if k == "" {
+			errs = append(errs, field.Invalid(p, k, "field can not be empty."))
+		}
+		size += len(k) + len(m[k])
+	}
+	if size > maxParametersSize {
+		errs = append(errs, field.TooLong(p, "", maxParametersSize))
+	}
+	return errs
+}
+
+func validateTopologies(terms []corev1.TopologySelectorTerm, p *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	var seen []map[string]map[string]bool
+	for i := range terms {
+		at := p.Index(i).Child("matchLabelExpressions")
+		values, bad := topologyValues(terms[i].MatchLabelExpressions, at)
+		errs = append(errs, bad...)
+		for _, other := range seen {
+			if rules.Same(other, values) {
+				errs = append(errs, field.Duplicate(at, ""))
+			}
+		}
+		seen = append(seen, values)
+	}
+	return errs
+}
+
+// topologyValues reads the expressions of a term as sets of values by key.
+func topologyValues(list []corev1.TopologySelectorLabelRequirement, p *field.Path) (map[string]map[string]bool, field.ErrorList) {
+	var errs field.ErrorList
+	keys := map[string]map[string]bool{}
+	for i, r := range list {
+		values := map[string]bool{}
+		if len(r.Values) == 0 {
+			errs = append(errs, field.Required(p.Index(i).Child("values"), ""))
+		}
+		for k, v := range r.Values {
+			if values[v] {
+				errs = append(errs, field.Duplicate(p.Index(i).Child("values").Index(k), v))
+			}
+			values[v] = true
+		}
+		errs = append(errs, metavalidation.ValidateLabelName(r.Key, p.Index(i).Child("key"))...)
+		if _, ok := keys[r.Key]; ok {
+			errs = append(errs, field.Duplicate(p.Index(i).Child("key"), r.Key))
+		}
+		keys[r.Key] = values
+	}
+	return keys, errs
+}
+
+func validateStorageClassUpdate(_ context.Context, obj, before kinds.Object) field.ErrorList {
+	c, old := obj.(*storagev1.StorageClass), before.(*storagev1.StorageClass)
+	errs := validateStorageClass(c)
+	forbid := func(name string, same bool) {
+		if !same {
+			errs = append(errs, field.Forbidden(field.NewPath(name), "updates to "+name+" are forbidden."))
+		}
+	}
+	forbid("parameters", maps.Equal(c.Parameters, old.Parameters))
+	forbid("provisioner", c.Provisioner == old.Provisioner)
+	forbid("reclaimPolicy", rules.Value(c.ReclaimPolicy) == rules.Value(old.ReclaimPolicy))
+	return append(errs, rules.Immutable(c.VolumeBindingMode, old.VolumeBindingMode, field.NewPath("volumeBindingMode"))...)
+}
