@@ -144,8 +144,20 @@ func setHeaders(req *http.Request, srv Server, step *Step, hasBody bool, vars ma
 	if step.As != "" && step.As != "none" && step.As != "admin" {
 		h.Set("Impersonate-User", fill(step.As, vars))
 	}
-	for k, v := range step.Headers {
-		h[http.CanonicalHeaderKey(k)] = []string{fill(v, vars)}
+	// A header that is to be sent twice stands twice, in different case; the order
+	// is that of the file, upper case first.
+	names := make([]string, 0, len(step.Headers))
+	for k := range step.Headers {
+		names = append(names, k)
+	}
+	sort.Strings(names)
+	set := map[string]bool{}
+	for _, k := range names {
+		if c := http.CanonicalHeaderKey(k); !set[c] {
+			set[c] = true
+			h.Del(c)
+		}
+		h.Add(k, fill(step.Headers[k], vars))
 	}
 }
 

@@ -1,0 +1,37 @@
+package filters
+
+import (
+	"log/slog"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/request"
+)
+
+// Authenticate finds out who is asking. A bad credential, or none where anonymous
+// requests are not welcome, answers 401. Credentials leave the request here.
+func Authenticate(a authx.Authenticator, log *slog.Logger, fail Fail) Filter {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			who, mine, err := a.Authenticate(r)
+			r.Header.Del("Authorization")
+			if err != nil || !mine {
+				if err != nil {
+					log.Debug("authentication failed", "error", err, "from", r.RemoteAddr)
+				}
+				fail(w, r, unauthorized())
+				return
+			}
+			request.From(r.Context()).User = who.Identity
+			next.ServeHTTP(w, r)
+		})
+	}
+}
+
+func unauthorized() error {
+	e := apierrors.NewUnauthorized("Unauthorized")
+	e.ErrStatus.Details = nil
+	return e
+}

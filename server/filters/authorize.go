@@ -1,0 +1,99 @@
+package filters
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/request"
+)
+
+// Attributes are what an authorizer decides on for a request.
+func Attributes(s *request.Scope) *authx.Attributes {
+	i := s.Info
+	a := &authx.Attributes{
+		User: s.User, Verb: i.Verb, Namespace: i.Namespace, APIGroup: i.Group, APIVersion: i.Version,
+		Resource: i.Resource, Subresource: i.Subresource, Name: i.Name, ResourceRequest: i.IsResource, Path: i.Path,
+	}
+	switch i.Verb {
+	case "list", "watch", "deletecollection":
+		if i.FieldSelector != "" {
+			if sel, err := fields.ParseSelector(i.FieldSelector); err != nil {
+				a.FieldErr = err
+			} else {
+				a.FieldRequirements = sel.Requirements()
+			}
+		}
+		if i.LabelSelector != "" {
+			if sel, err := labels.Parse(i.LabelSelector); err != nil {
+				a.LabelErr = err
+			} else {
+				a.LabelRequirements, _ = sel.Requirements()
+			}
+		}
+	}
+	return a
+}
+
+// Authorize lets a request through if somebody allows it. If nobody does and
+// somebody erred the answer is 500, else 403.
+func Authorize(z authx.Authorizer, log *slog.Logger, fail Fail) Filter {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s := request.From(r.Context())
+			a := Attributes(s)
+			d, reason, err := z.Authorize(r.Context(), a)
+			if d == authx.Allow {
+				s.Annotate("authorization.k8s.io/decision", "allow")
+				s.Annotate("authorization.k8s.io/reason", reason)
+				next.ServeHTTP(w, r)
+				return
+			}
+			if err != nil {
+				s.Annotate("authorization.k8s.io/reason", "internal error")
+				fail(w, r, fmt.Errorf("authorizing: %w", err))
+				return
+			}
+			s.Annotate("authorization.k8s.io/decision", "forbid")
+			s.Annotate("authorization.k8s.io/reason", reason)
+			log.Debug("forbidden", "user", a.User.Name, "verb", a.Verb, "path", a.Path, "reason", reason)
+			w.Header().Set("X-Content-Type-Options", "nosniff")
+			fail(w, r, Forbidden(a, reason))
+		})
+	}
+}
+
+// Forbidden is the 403 for attributes that nobody allowed.
+func Forbidden(a *authx.Attributes, reason string) error {
+	if !a.ResourceRequest {
+		text := fmt.Sprintf("forbidden: User %q cannot %s path %q", a.User.Name, a.Verb, a.Path)
+		if reason != "" {
+			text += ": " + reason
+		}
+		return &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
+			Details: &metav1.StatusDetails{}, Message: text,
+		}}
+	}
+	resource := a.Resource
+	if a.Subresource != "" {
+		resource += "/" + a.Subresource
+	}
+	text := fmt.Sprintf("User %q cannot %s resource %q in API group %q", a.User.Name, a.Verb, resource, a.APIGroup)
+	if a.Namespace != "" {
+		text += fmt.Sprintf(" in the namespace %q", a.Namespace)
+	} else {
+		text += " at the cluster scope"
+	}
+	if reason != "" {
+		text += ": " + reason
+	}
+	return apierrors.NewForbidden(schema.GroupResource{Group: a.APIGroup, Resource: a.Resource}, a.Name, fmt.Errorf("%s", text))
+}

@@ -1,0 +1,60 @@
+package filters
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/rowlock/rowlock/server/request"
+)
+
+// Fail answers a request with an error.
+type Fail func(w http.ResponseWriter, r *http.Request, err error)
+
+// LongRunning says whether a request may last: watches, and connections to pods,
+// nodes and services.
+func LongRunning(i *request.Info) bool {
+	if !i.IsResource {
+		return false
+	}
+	if i.Verb == "watch" || i.Verb == "proxy" {
+		return true
+	}
+	switch i.Subresource {
+	case "attach", "exec", "proxy", "portforward":
+		return true
+	case "log":
+		return i.Query.Get("follow") == "true" || i.Query.Get("follow") == "1"
+	}
+	return false
+}
+
+// Deadline bounds how long a request may take, as its timeout parameter asks for
+// but never longer than limit. Long-running requests have no deadline.
+func Deadline(limit time.Duration, fail Fail) Filter {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			info := request.From(r.Context()).Info
+			if LongRunning(info) {
+				next.ServeHTTP(w, r)
+				return
+			}
+			d := limit
+			if text := info.Query.Get("timeout"); text != "" {
+				asked, err := time.ParseDuration(text)
+				if err != nil {
+					fail(w, r, apierrors.NewBadRequest("invalid timeout specified in the request URL - "+err.Error()))
+					return
+				}
+				if asked > 0 && asked < d {
+					d = asked
+				}
+			}
+			ctx, cancel := context.WithTimeout(r.Context(), d)
+			defer cancel()
+			next.ServeHTTP(w, r.WithContext(ctx))
+		})
+	}
+}

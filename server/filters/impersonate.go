@@ -1,0 +1,168 @@
+package filters
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"sort"
+	"strings"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/request"
+)
+
+// The headers of impersonation.
+const (
+	impersonateUser  = "Impersonate-User"
+	impersonateGroup = "Impersonate-Group"
+	impersonateUID   = "Impersonate-Uid"
+	impersonateExtra = "Impersonate-Extra-"
+)
+
+const authenticationGroup = "authentication.k8s.io"
+
+// claim is one thing that a caller wants to be.
+type claim struct {
+	attributes authx.Attributes
+	text       string // as a stock server prints it in an error
+}
+
+// Impersonate lets a caller act as somebody else, if it may impersonate each part
+// of that identity. The headers leave the request here.
+func Impersonate(z authx.Authorizer, log *slog.Logger, fail Fail) Filter {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s := request.From(r.Context())
+			who, claims, err := wanted(r.Header)
+			if err != nil {
+				log.Debug("impersonation refused", "error", err)
+				http.Error(w, fmt.Sprintf("Internal Server Error: %q: %v", r.RequestURI, err), http.StatusInternalServerError)
+				return
+			}
+			if who == nil {
+				next.ServeHTTP(w, r)
+				return
+			}
+			for i := range claims {
+				a := &claims[i].attributes
+				a.User, a.Verb, a.ResourceRequest = s.User, "impersonate", true
+				d, reason, err := z.Authorize(r.Context(), a)
+				if d == authx.Allow {
+					continue
+				}
+				if err != nil {
+					log.Debug("impersonation refused", "error", err)
+				}
+				w.Header().Set("X-Content-Type-Options", "nosniff")
+				fail(w, r, Forbidden(a, reason))
+				return
+			}
+			s.Actor, s.User = s.User, who
+			for name := range r.Header {
+				if strings.HasPrefix(name, "Impersonate-") {
+					r.Header.Del(name)
+				}
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
+}
+
+// wanted reads the identity that the headers ask for, and what must be allowed for
+// it; nil without any.
+func wanted(h http.Header) (*authx.Identity, []claim, error) {
+	name := h.Get(impersonateUser)
+	groups, uid := h[impersonateGroup], h.Get(impersonateUID)
+	extra := extras(h)
+	claims := userClaims(name)
+	for _, g := range groups {
+		claims = append(claims, claim{authx.Attributes{Resource: "groups", Name: g, APIVersion: "v1"}, fmt.Sprintf("{Group  %s    }", g)})
+	}
+	keys := make([]string, 0, len(extra))
+	for k := range extra {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	for _, k := range keys {
+		for _, v := range extra[k] {
+			claims = append(claims, claim{
+				authx.Attributes{APIGroup: authenticationGroup, APIVersion: "v1", Resource: "userextras", Subresource: k, Name: v},
+				fmt.Sprintf("{UserExtra  %s  %s/v1  %s}", v, authenticationGroup, k),
+			})
+		}
+	}
+	if uid != "" {
+		claims = append(claims, claim{
+			authx.Attributes{APIGroup: authenticationGroup, APIVersion: "v1", Resource: "uids", Name: uid},
+			fmt.Sprintf("{UID  %s  %s/v1  }", uid, authenticationGroup),
+		})
+	}
+	if len(claims) == 0 {
+		return nil, nil, nil
+	}
+	if name == "" {
+		texts := make([]string, len(claims))
+		for i := range claims {
+			texts[i] = claims[i].text
+		}
+		return nil, nil, fmt.Errorf("requested [%s] without impersonating a user", strings.Join(texts, " "))
+	}
+	who := &authx.Identity{Name: name, UID: uid, Groups: allGroups(name, groups)}
+	if len(extra) > 0 {
+		who.Extra = extra
+	}
+	return who, claims, nil
+}
+
+func userClaims(name string) []claim {
+	if name == "" {
+		return nil
+	}
+	if ns, sa, ok := serviceAccount(name); ok {
+		return []claim{{authx.Attributes{Resource: "serviceaccounts", Namespace: ns, Name: sa, APIVersion: "v1"}, ""}}
+	}
+	return []claim{{authx.Attributes{Resource: "users", Name: name, APIVersion: "v1"}, ""}}
+}
+
+func serviceAccount(name string) (namespace, sa string, ok bool) {
+	rest, ok := strings.CutPrefix(name, authx.ServiceAccountPrefix)
+	if !ok {
+		return "", "", false
+	}
+	namespace, sa, ok = strings.Cut(rest, ":")
+	return namespace, sa, ok && namespace != "" && sa != "" && !strings.Contains(sa, ":")
+}
+
+// allGroups adds the groups that come with being authenticated, or not.
+func allGroups(name string, asked []string) []string {
+	groups := append([]string{}, asked...)
+	if ns, _, ok := serviceAccount(name); ok && len(asked) == 0 {
+		groups = append(groups, authx.GroupServiceAccounts, authx.GroupServiceAccounts+":"+ns)
+	}
+	add := authx.GroupAuthenticated
+	for _, g := range groups {
+		if g == authx.GroupAuthenticated || g == authx.GroupUnauthenticated {
+			return groups
+		}
+	}
+	if name == authx.Anonymous {
+		add = authx.GroupUnauthenticated
+	}
+	return append(groups, add)
+}
+
+func extras(h http.Header) map[string][]string {
+	out := map[string][]string{}
+	for name, values := range h {
+		if !strings.HasPrefix(name, impersonateExtra) {
+			continue
+		}
+		key := strings.ToLower(name[len(impersonateExtra):])
+		if plain, err := url.PathUnescape(key); err == nil {
+			key = plain
+		}
+		out[key] = append(out[key], values...)
+	}
+	return out
+}

@@ -1,0 +1,54 @@
+// Package filters holds what every request passes before it reaches a verb, one
+// filter a file. Their order stands in package server, chain.go.
+//
+// They promise: a panic costs one request; credentials are gone once they have
+// been looked at; what is not allowed goes no further.
+package filters
+
+import "net/http"
+
+// Filter wraps a handler.
+type Filter func(http.Handler) http.Handler
+
+// Recorder notes what was answered. Flush and Hijack reach the writer below through
+// http.ResponseController.
+type Recorder struct {
+	http.ResponseWriter
+	Code  int // 0 until the header is written
+	Bytes int64
+}
+
+// Unwrap serves http.ResponseController.
+func (r *Recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+// WriteHeader implements http.ResponseWriter.
+func (r *Recorder) WriteHeader(code int) {
+	if r.Code == 0 && code >= 200 || code == http.StatusSwitchingProtocols {
+		r.Code = code
+	}
+	r.ResponseWriter.WriteHeader(code)
+}
+
+// Write implements io.Writer.
+func (r *Recorder) Write(p []byte) (int, error) {
+	if r.Code == 0 {
+		r.Code = http.StatusOK
+	}
+	n, err := r.ResponseWriter.Write(p)
+	r.Bytes += int64(n)
+	return n, err
+}
+
+// recorderOf finds the recorder that Scope put around the writer.
+func recorderOf(w http.ResponseWriter) *Recorder {
+	for {
+		switch t := w.(type) {
+		case *Recorder:
+			return t
+		case interface{ Unwrap() http.ResponseWriter }:
+			w = t.Unwrap()
+		default:
+			return &Recorder{ResponseWriter: w}
+		}
+	}
+}

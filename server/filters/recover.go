@@ -1,0 +1,60 @@
+package filters
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+
+	"github.com/rowlock/rowlock/server/request"
+)
+
+// Recover turns a panic into a 500, where nothing was sent yet, and otherwise into
+// a broken connection, so that the client does not take a part for the whole.
+func Recover(log *slog.Logger, panicked func()) Filter {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			defer func() {
+				p := recover()
+				if p == nil {
+					return
+				}
+				if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+					panic(p) // somebody wants the connection cut
+				}
+				panicked()
+				log.Error("panic while serving a request", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+				rec := recorderOf(w)
+				if rec.Code != 0 {
+					panic(http.ErrAbortHandler)
+				}
+				http.Error(w, "This request caused apiserver to panic. Look in the logs for details.", http.StatusInternalServerError)
+			}()
+			next.ServeHTTP(w, r)
+		})
+	}
+}
+
+// AccessLog writes one line a request, at debug level unless it failed with a 5xx.
+func AccessLog(log *slog.Logger) Filter {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			next.ServeHTTP(w, r)
+			level := slog.LevelDebug
+			rec := recorderOf(w)
+			if rec.Code >= 500 && rec.Code != http.StatusGatewayTimeout {
+				level = slog.LevelWarn
+			}
+			if !log.Enabled(r.Context(), level) {
+				return
+			}
+			s := request.From(r.Context())
+			user := ""
+			if s.User != nil {
+				user = s.User.Name
+			}
+			log.Log(r.Context(), level, "request", "verb", s.Info.Verb, "uri", r.URL.RequestURI(), "code", rec.Code, "bytes", rec.Bytes,
+				"user", user, "agent", r.UserAgent(), "from", r.RemoteAddr, "audit_id", s.ID)
+		})
+	}
+}
