@@ -67,7 +67,7 @@ func appendMarked(row Row, text string) Row {
 }
 
 // appendText encodes text without its quotes.
-func appendText(row Row, text string) Row {
+func appendText(row []byte, text string) []byte {
 	encoded, _ := stdjson.Marshal(text) // strings always encode
 	return append(row, encoded[1:len(encoded)-1]...)
 }
@@ -81,7 +81,11 @@ func (r Row) AppendCells(dst []byte, now time.Time) []byte {
 		}
 		dst = append(dst, r[:hole]...)
 		since := time.Unix(0, int64(binary.BigEndian.Uint64(r[hole+1:])))
-		dst = AppendAge(dst, now.Sub(since))
+		if age := now.Sub(since); age < -time.Second {
+			dst = appendText(dst, string(AppendAge(nil, age))) // it needs escaping
+		} else {
+			dst = AppendAge(dst, age)
+		}
 		r = r[hole+holeSize:]
 	}
 }
