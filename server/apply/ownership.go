@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,16 +42,21 @@ func (o *Ownership) AfterUpdate(r *kinds.Resource, sub string, old, obj kinds.Ob
 	if manager == "" {
 		manager = "unknown"
 	}
-	wanted := obj.GetManagedFields()
-	if sub != "" || len(wanted) == 0 {
-		wanted = old.GetManagedFields()
+	wanted, known := obj.GetManagedFields(), false
+	if sub != "" || len(wanted) == 0 || sameEntries(wanted, old.GetManagedFields()) {
+		wanted, known = old.GetManagedFields(), true
 	} else if isReset(wanted) {
-		wanted = nil
+		wanted, known = nil, true
 	}
 	if len(wanted) == 0 && old.GetUID() != "" {
 		// Ownership of this object was given up; the next apply takes it up again.
 		obj.SetManagedFields(nil)
 		return nil
+	}
+	if known {
+		if done, err := o.fast(r, sub, old, obj, wanted, manager, now); done || err != nil {
+			return err
+		}
 	}
 	obj.SetManagedFields(wanted)
 	if err := o.exact.update(r, sub, old, obj, manager, now); err != nil {
@@ -94,6 +100,7 @@ func stamp(before, after []metav1.ManagedFieldsEntry, now time.Time) {
 			e.Time = timestamp(now)
 		}
 	}
+	slices.SortFunc(after, compareEntries)
 }
 
 // ancientManager collects the oldest entries of objects with too many updaters.

@@ -1,0 +1,528 @@
+package apply
+
+import (
+	"bytes"
+	"errors"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// branch is one path element of a set of paths, with what is below it. Elements are
+// spelled as in FieldsV1 and escaped for JSON: `f:spec`, `k:{\"name\":\"web\"}`.
+// Branches side by side are sorted by element.
+type branch struct {
+	element string
+	state   pathState
+	kids    []branch
+}
+
+type pathState uint8
+
+const (
+	pathNone pathState = iota // not in the set itself
+	pathGone                  // in a comparison: the new object lacks it
+	pathSet                   // a member; in a comparison: added or modified
+)
+
+// errOther says that only the merge library can handle a value: duplicates in
+// associative lists, missing keys, odd key characters, untyped trees.
+var errOther = errors.New("value needs the merge library")
+
+// comparer finds the paths in which two objects of a type differ.
+type comparer struct {
+	stack []branch
+	arena []branch
+	err   error
+}
+
+// presence is whether a JSON value is there.
+type presence uint8
+
+const (
+	absent presence = iota
+	null
+	present
+)
+
+// changes returns the paths in which b differs from a, both structs.
+func (c *comparer) changes(n *node, a, b reflect.Value) ([]branch, error) {
+	c.fields(n, a, present, b, present)
+	return c.stack, c.err
+}
+
+// take moves the branches pushed since mark to the arena.
+func (c *comparer) take(mark int) []branch {
+	if len(c.stack) == mark {
+		return nil
+	}
+	kids := c.stack[mark:]
+	if cap(c.arena)-len(c.arena) < len(kids) {
+		c.arena = make([]branch, 0, max(64, 2*len(kids)))
+	}
+	start := len(c.arena)
+	c.arena = append(c.arena, kids...)
+	c.stack = c.stack[:mark]
+	return c.arena[start:len(c.arena):len(c.arena)]
+}
+
+// resolve looks through pointers and tells whether a field's value is there.
+func resolve(n *node, v reflect.Value, omitEmpty bool) (reflect.Value, presence) {
+	for v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			return v, missing(omitEmpty)
+		}
+		// A pointer to an empty value is not omitted.
+		v, omitEmpty = v.Elem(), false
+	}
+	switch v.Kind() {
+	case reflect.Map, reflect.Slice:
+		if omitEmpty && v.Len() == 0 {
+			return v, absent
+		}
+		if v.IsNil() {
+			return v, null
+		}
+	case reflect.Struct:
+		if n.self != selfNone && encodesNull(n, v) {
+			return v, null
+		}
+	default:
+		if omitEmpty && v.IsZero() {
+			return v, absent
+		}
+	}
+	return v, present
+}
+
+func missing(omitEmpty bool) presence {
+	if omitEmpty {
+		return absent
+	}
+	return null
+}
+
+func encodesNull(n *node, v reflect.Value) bool {
+	switch n.self {
+	case selfTime:
+		return addressed[metav1.Time](v).IsZero()
+	case selfMicroTime:
+		return addressed[metav1.MicroTime](v).IsZero()
+	case selfRaw:
+		raw, ok := rawBytes(v)
+		return ok && len(raw) == 0
+	}
+	return false
+}
+
+// addressed is a pointer to v's value, to a copy if it cannot be taken.
+func addressed[T any](v reflect.Value) *T {
+	if v.CanAddr() {
+		return v.Addr().Interface().(*T)
+	}
+	t := v.Interface().(T)
+	return &t
+}
+
+func rawBytes(v reflect.Value) ([]byte, bool) {
+	if v.Type() == reflect.TypeFor[runtime.RawExtension]() {
+		r := addressed[runtime.RawExtension](v)
+		return r.Raw, r.Object == nil
+	}
+	return nil, false
+}
+
+// value compares one value and pushes what differs under element.
+func (c *comparer) value(n *node, element string, a reflect.Value, pa presence, b reflect.Value, pb presence) {
+	if pa == absent && pb == absent || c.err != nil {
+		return
+	}
+	if pa == present && pb == present && identical(a, b) {
+		return
+	}
+	mark := len(c.stack)
+	state := pathNone
+	switch {
+	case pa == absent:
+		state = pathSet
+	case pb == absent:
+		state = pathGone
+	}
+	switch n.form {
+	case formScalar, formAtomic:
+		if state == pathNone && (pa != pb || pa == present && !c.same(n, a, b)) {
+			state = pathSet
+		}
+	case formOther:
+		c.err = errOther
+		return
+	default:
+		if pa != present && pb != present {
+			if pa != pb && state == pathNone {
+				state = pathSet
+			}
+			break
+		}
+		c.children(n, a, pa, b, pb)
+		// An empty value and null differ, though nothing below them does.
+		if state == pathNone && pa != pb && len(c.stack) == mark {
+			state = pathSet
+		}
+	}
+	kids := c.take(mark)
+	if state != pathNone || kids != nil {
+		c.stack = append(c.stack, branch{element, state, kids})
+	}
+}
+
+func (c *comparer) children(n *node, a reflect.Value, pa presence, b reflect.Value, pb presence) {
+	switch n.form {
+	case formStruct:
+		c.fields(n, a, pa, b, pb)
+	case formMap:
+		c.entries(n, a, pa, b, pb)
+	case formSet, formKeyed:
+		c.items(n, a, pa, b, pb)
+	}
+}
+
+func (c *comparer) fields(n *node, a reflect.Value, pa presence, b reflect.Value, pb presence) {
+	for i := range n.fields {
+		f := &n.fields[i]
+		var fa, fb reflect.Value
+		var qa, qb presence
+		if pa == present {
+			fa, qa = resolve(f.node, at(a, f.index), f.omitEmpty)
+		}
+		if pb == present {
+			fb, qb = resolve(f.node, at(b, f.index), f.omitEmpty)
+		}
+		if qa != absent || qb != absent {
+			c.value(f.node, f.element, fa, qa, fb, qb)
+		}
+	}
+}
+
+// entries compares two maps.
+func (c *comparer) entries(n *node, a reflect.Value, pa presence, b reflect.Value, pb presence) {
+	if n.plain {
+		c.plainEntries(stringMap(a, pa), stringMap(b, pb))
+		return
+	}
+	mark := len(c.stack)
+	if pb == present {
+		for it := b.MapRange(); it.Next(); {
+			va, qa := lookup(n, a, pa, it.Key())
+			vb, qb := resolve(n.elem, it.Value(), false)
+			c.value(n.elem, fieldElement(it.Key().String()), va, qa, vb, qb)
+		}
+	}
+	if pa == present {
+		for it := a.MapRange(); it.Next(); {
+			if _, qb := lookup(n, b, pb, it.Key()); qb == absent {
+				va, qa := resolve(n.elem, it.Value(), false)
+				c.value(n.elem, fieldElement(it.Key().String()), va, qa, reflect.Value{}, absent)
+			}
+		}
+	}
+	sortBranches(c.stack[mark:])
+}
+
+func lookup(n *node, m reflect.Value, p presence, key reflect.Value) (reflect.Value, presence) {
+	if p != present {
+		return reflect.Value{}, absent
+	}
+	v := m.MapIndex(key)
+	if !v.IsValid() {
+		return v, absent
+	}
+	return resolve(n.elem, v, false)
+}
+
+// stringMap reads a map of any string types.
+func stringMap(v reflect.Value, p presence) map[string]string {
+	if p != present {
+		return nil
+	}
+	if v.CanAddr() {
+		return *(*map[string]string)(v.Addr().UnsafePointer())
+	}
+	out := make(map[string]string, v.Len())
+	for it := v.MapRange(); it.Next(); {
+		out[it.Key().String()] = it.Value().String()
+	}
+	return out
+}
+
+func (c *comparer) plainEntries(a, b map[string]string) {
+	mark := len(c.stack)
+	for k, vb := range b {
+		if va, ok := a[k]; !ok || va != vb {
+			c.stack = append(c.stack, branch{element: fieldElement(k), state: pathSet})
+		}
+	}
+	for k := range a {
+		if _, ok := b[k]; !ok {
+			c.stack = append(c.stack, branch{element: fieldElement(k), state: pathGone})
+		}
+	}
+	sortBranches(c.stack[mark:])
+}
+
+// items compares two associative lists, whatever their order.
+func (c *comparer) items(n *node, a reflect.Value, pa presence, b reflect.Value, pb presence) {
+	mark := len(c.stack)
+	ea, oka := c.elements(n, a, pa)
+	eb, okb := c.elements(n, b, pb)
+	if !oka || !okb {
+		c.err = errOther
+		return
+	}
+	for i, e := range eb {
+		vb, qb := resolve(n.elem, b.Index(i), false)
+		// Items seldom move.
+		j := i
+		if j >= len(ea) || ea[j] != e {
+			j = slices.Index(ea, e)
+		}
+		if j < 0 {
+			c.value(n.elem, e, reflect.Value{}, absent, vb, qb)
+			continue
+		}
+		va, qa := resolve(n.elem, a.Index(j), false)
+		c.value(n.elem, e, va, qa, vb, qb)
+	}
+	for i, e := range ea {
+		if (i >= len(eb) || eb[i] != e) && !slices.Contains(eb, e) {
+			va, qa := resolve(n.elem, a.Index(i), false)
+			c.value(n.elem, e, va, qa, reflect.Value{}, absent)
+		}
+	}
+	sortBranches(c.stack[mark:])
+}
+
+// elements spells the path elements of a list's items; ok is false if they are not
+// unique or cannot be spelled.
+func (c *comparer) elements(n *node, list reflect.Value, p presence) (out []string, ok bool) {
+	if p != present {
+		return nil, true
+	}
+	out = make([]string, list.Len())
+	for i := range out {
+		if out[i], ok = itemElement(n, list.Index(i)); !ok || slices.Contains(out[:i], out[i]) {
+			return nil, false
+		}
+	}
+	return out, true
+}
+
+func itemElement(n *node, item reflect.Value) (string, bool) {
+	for item.Kind() == reflect.Pointer {
+		if item.IsNil() {
+			return "", false
+		}
+		item = item.Elem()
+	}
+	var buf [96]byte
+	if n.form == formSet {
+		b, ok := appendScalar(append(buf[:0], "v:"...), item)
+		return string(b), ok
+	}
+	if len(n.keys) == 0 {
+		return "", false
+	}
+	b := append(buf[:0], "k:{"...)
+	for i := range n.keys {
+		k := &n.keys[i]
+		b = append(b, k.prefix...)
+		v := at(item, k.index)
+		for v.Kind() == reflect.Pointer && !v.IsNil() {
+			v = v.Elem()
+		}
+		if k.omit && v.IsZero() && v.Kind() != reflect.Struct {
+			if k.fallback == "" {
+				return "", false
+			}
+			b = append(b, k.fallback...)
+			continue
+		}
+		var ok bool
+		if b, ok = appendScalar(b, v); !ok {
+			return "", false
+		}
+	}
+	return string(append(b, '}')), true
+}
+
+// appendScalar appends a scalar as JSON, escaped once more for use inside a string.
+func appendScalar(b []byte, v reflect.Value) ([]byte, bool) {
+	switch v.Kind() {
+	case reflect.String:
+		s := v.String()
+		if !plainText(s) {
+			return b, false
+		}
+		b = append(b, `\"`...)
+		b = append(b, s...)
+		return append(b, `\"`...), true
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		return strconv.AppendInt(b, v.Int(), 10), true
+	case reflect.Bool:
+		return strconv.AppendBool(b, v.Bool()), true
+	}
+	return b, false
+}
+
+// plainText tells strings that JSON spells without escapes, however it is written.
+func plainText(s string) bool {
+	for i := range len(s) {
+		if b := s[i]; b < 0x20 || b >= 0x7f || b == '"' || b == '\\' || b == '<' || b == '>' || b == '&' {
+			return false
+		}
+	}
+	return true
+}
+
+// fieldElement spells the path element of a map key.
+func fieldElement(key string) string {
+	if plainText(key) {
+		return "f:" + key
+	}
+	quoted := appendQuoted(nil, "f:"+key)
+	return string(quoted[1 : len(quoted)-1])
+}
+
+func sortBranches(list []branch) {
+	if len(list) > 1 {
+		slices.SortFunc(list, func(x, y branch) int { return strings.Compare(x.element, y.element) })
+	}
+}
+
+// identical finds values that share their memory.
+func identical(a, b reflect.Value) bool {
+	switch a.Kind() {
+	case reflect.Slice:
+		return a.Len() == b.Len() && a.UnsafePointer() == b.UnsafePointer()
+	case reflect.Map:
+		return a.UnsafePointer() == b.UnsafePointer()
+	case reflect.Struct:
+		return a.CanAddr() && b.CanAddr() && unsafe.Pointer(a.UnsafeAddr()) == unsafe.Pointer(b.UnsafeAddr())
+	}
+	return false
+}
+
+// same tells whether two present values have the same JSON.
+func (c *comparer) same(n *node, a, b reflect.Value) bool {
+	if n.self != selfNone {
+		return c.sameSelf(n, a, b)
+	}
+	inner := n.form
+	if inner != formScalar {
+		inner = n.inner
+	}
+	switch inner {
+	case formScalar:
+		return sameScalar(a, b)
+	case formStruct:
+		for i := range n.fields {
+			f := &n.fields[i]
+			fa, qa := resolve(f.node, at(a, f.index), f.omitEmpty)
+			fb, qb := resolve(f.node, at(b, f.index), f.omitEmpty)
+			if qa != qb || qa == present && !identical(fa, fb) && !c.same(f.node, fa, fb) {
+				return false
+			}
+		}
+		return true
+	case formList:
+		if a.Len() != b.Len() {
+			return false
+		}
+		for i := range a.Len() {
+			va, qa := resolve(n.elem, a.Index(i), false)
+			vb, qb := resolve(n.elem, b.Index(i), false)
+			if qa != qb || qa == present && !c.same(n.elem, va, vb) {
+				return false
+			}
+		}
+		return true
+	case formMap:
+		return c.sameMap(n, a, b)
+	}
+	c.err = errOther
+	return true
+}
+
+func (c *comparer) sameMap(n *node, a, b reflect.Value) bool {
+	if a.Len() != b.Len() {
+		return false
+	}
+	for it := a.MapRange(); it.Next(); {
+		va, qa := resolve(n.elem, it.Value(), false)
+		vb, qb := lookup(n, b, present, it.Key())
+		if qa != qb || qa == present && !c.same(n.elem, va, vb) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameScalar(a, b reflect.Value) bool {
+	switch a.Kind() {
+	case reflect.String:
+		return a.String() == b.String()
+	case reflect.Bool:
+		return a.Bool() == b.Bool()
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return a.Int() == b.Int()
+	case reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return a.Uint() == b.Uint()
+	case reflect.Float32, reflect.Float64:
+		return a.Float() == b.Float()
+	case reflect.Slice:
+		return bytes.Equal(a.Bytes(), b.Bytes())
+	}
+	return false
+}
+
+func (c *comparer) sameSelf(n *node, a, b reflect.Value) bool {
+	switch n.self {
+	case selfTime:
+		return addressed[metav1.Time](a).Unix() == addressed[metav1.Time](b).Unix()
+	case selfMicroTime:
+		return addressed[metav1.MicroTime](a).UnixMicro() == addressed[metav1.MicroTime](b).UnixMicro()
+	case selfDuration:
+		return *addressed[metav1.Duration](a) == *addressed[metav1.Duration](b)
+	case selfQuantity:
+		return sameQuantity(*addressed[resource.Quantity](a), *addressed[resource.Quantity](b))
+	case selfIntOrString:
+		x, y := addressed[intstr.IntOrString](a), addressed[intstr.IntOrString](b)
+		if x.Type != y.Type {
+			return false
+		}
+		if x.Type == intstr.Int {
+			return x.IntVal == y.IntVal
+		}
+		return x.StrVal == y.StrVal
+	case selfRaw:
+		x, okx := rawBytes(a)
+		y, oky := rawBytes(b)
+		if okx && oky && bytes.Equal(x, y) || reflect.DeepEqual(a.Interface(), b.Interface()) {
+			return true
+		}
+	}
+	c.err = errOther
+	return true
+}
+
+// sameQuantity compares what is encoded, not the amounts. It works on copies, for
+// Quantity remembers its text.
+func sameQuantity(a, b resource.Quantity) bool {
+	return a == b || a.String() == b.String()
+}
