@@ -4,7 +4,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -29,13 +28,12 @@ func (c *checker) affinity(a *corev1.Affinity, p *field.Path) {
 
 func (c *checker) nodeAffinity(n *corev1.NodeAffinity, p *field.Path) {
 	if n.RequiredDuringSchedulingIgnoredDuringExecution != nil {
-		c.nodeSelector(n.RequiredDuringSchedulingIgnoredDuringExecution, c.o.AllowInvalidLabelValueInNodeAffinity, p.Child(requiredTerms))
+		c.nodeSelector(n.RequiredDuringSchedulingIgnoredDuringExecution, p.Child(requiredTerms))
 	}
 	for i := range n.PreferredDuringSchedulingIgnoredDuringExecution {
 		t, at := &n.PreferredDuringSchedulingIgnoredDuringExecution[i], p.Child(preferredTerms).Index(i)
 		c.weight(t.Weight, at)
-		// A preference that matches nothing does no harm.
-		c.nodeSelectorTerm(&t.Preference, true, at.Child("preference"))
+		c.nodeSelectorTerm(&t.Preference, at.Child("preference"))
 	}
 }
 
@@ -45,33 +43,34 @@ func (c *checker) weight(w int32, p *field.Path) {
 	}
 }
 
-// ValidateNodeSelector checks a selector of nodes, of a pod or of a volume.
-func ValidateNodeSelector(s *corev1.NodeSelector, allowInvalidValues bool, p *field.Path) field.ErrorList {
+// ValidateNodeSelector checks a selector of nodes, of a pod or of a volume. Values
+// that no label can have are accepted: they match nothing.
+func ValidateNodeSelector(s *corev1.NodeSelector, p *field.Path) field.ErrorList {
 	var c checker
-	c.nodeSelector(s, allowInvalidValues, p)
+	c.nodeSelector(s, p)
 	return c.errs
 }
 
-func (c *checker) nodeSelector(s *corev1.NodeSelector, allowInvalidValues bool, p *field.Path) {
+func (c *checker) nodeSelector(s *corev1.NodeSelector, p *field.Path) {
 	p = p.Child("nodeSelectorTerms")
 	if len(s.NodeSelectorTerms) == 0 {
 		c.required(p, "must have at least one node selector term")
 	}
 	for i := range s.NodeSelectorTerms {
-		c.nodeSelectorTerm(&s.NodeSelectorTerms[i], allowInvalidValues, p.Index(i))
+		c.nodeSelectorTerm(&s.NodeSelectorTerms[i], p.Index(i))
 	}
 }
 
-func (c *checker) nodeSelectorTerm(t *corev1.NodeSelectorTerm, allowInvalidValues bool, p *field.Path) {
+func (c *checker) nodeSelectorTerm(t *corev1.NodeSelectorTerm, p *field.Path) {
 	for i := range t.MatchExpressions {
-		c.nodeRequirement(&t.MatchExpressions[i], allowInvalidValues, p.Child("matchExpressions").Index(i))
+		c.nodeRequirement(&t.MatchExpressions[i], p.Child("matchExpressions").Index(i))
 	}
 	for i := range t.MatchFields {
 		c.nodeFieldRequirement(&t.MatchFields[i], p.Child("matchFields").Index(i))
 	}
 }
 
-func (c *checker) nodeRequirement(r *corev1.NodeSelectorRequirement, allowInvalidValues bool, p *field.Path) {
+func (c *checker) nodeRequirement(r *corev1.NodeSelectorRequirement, p *field.Path) {
 	switch r.Operator {
 	case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:
 		if len(r.Values) == 0 {
@@ -89,14 +88,6 @@ func (c *checker) nodeRequirement(r *corev1.NodeSelectorRequirement, allowInvali
 		c.invalid(p.Child("operator"), r.Operator, "not a valid selector operator")
 	}
 	c.qualifiedName(p, "key", r.Key)
-	if allowInvalidValues {
-		return
-	}
-	for i, v := range r.Values {
-		if !okLabelValue(v) {
-			c.messages(p.Child("values").Index(i), v, utilvalidation.IsValidLabelValue(v))
-		}
-	}
 }
 
 func (c *checker) nodeFieldRequirement(r *corev1.NodeSelectorRequirement, p *field.Path) {

@@ -16,14 +16,13 @@ type Options struct {
 	// volumes are named after it.
 	PodName string
 
-	AllowInvalidPodDeletionCost          bool
-	AllowIndivisibleHugePages            bool
-	AllowInvalidSpreadSelector           bool // topologySpreadConstraints[].labelSelector
-	AllowInvalidLabelValueInSelector     bool // label selectors of pod affinity
-	AllowInvalidLabelValueInNodeAffinity bool
-	AllowNamespacedSysctlsOnHost         bool // net.* with hostNetwork, kernel.* with hostIPC
-	AllowNonLocalProjectedTokenPath      bool
-	AllowZeroSleep                       bool // a sleep of no seconds in a lifecycle handler
+	AllowInvalidPodDeletionCost      bool
+	AllowIndivisibleHugePages        bool
+	AllowInvalidSpreadSelector       bool // topologySpreadConstraints[].labelSelector
+	AllowInvalidLabelValueInSelector bool // label selectors of pod affinity
+	AllowNamespacedSysctlsOnHost     bool // net.* with hostNetwork, kernel.* with hostIPC
+	AllowNonLocalProjectedTokenPath  bool
+	AllowZeroSleep                   bool // a sleep of no seconds in a lifecycle handler
 }
 
 // TemplateOptions computes the options for a template and the one it replaces;
@@ -49,14 +48,13 @@ func PodOptions(p, old *corev1.Pod) Options {
 // relaxedFor finds the rules that an existing spec breaks.
 func relaxedFor(old *corev1.PodSpec, annotations map[string]string) Options {
 	return Options{
-		AllowInvalidPodDeletionCost:          !validDeletionCost(annotations),
-		AllowIndivisibleHugePages:            hasIndivisibleHugePages(old),
-		AllowInvalidSpreadSelector:           hasInvalidSpreadSelector(old),
-		AllowInvalidLabelValueInSelector:     hasInvalidAffinitySelector(old),
-		AllowInvalidLabelValueInNodeAffinity: hasInvalidNodeAffinityValue(old),
-		AllowNamespacedSysctlsOnHost:         hasHostSysctl(old),
-		AllowNonLocalProjectedTokenPath:      hasNonLocalTokenPath(old),
-		AllowZeroSleep:                       hasZeroSleep(old),
+		AllowInvalidPodDeletionCost:      !validDeletionCost(annotations),
+		AllowIndivisibleHugePages:        hasIndivisibleHugePages(old),
+		AllowInvalidSpreadSelector:       hasInvalidSpreadSelector(old),
+		AllowInvalidLabelValueInSelector: hasInvalidAffinitySelector(old),
+		AllowNamespacedSysctlsOnHost:     hasHostSysctl(old),
+		AllowNonLocalProjectedTokenPath:  hasNonLocalTokenPath(old),
+		AllowZeroSleep:                   hasZeroSleep(old),
 	}
 }
 
@@ -109,22 +107,6 @@ func hasInvalidAffinitySelector(s *corev1.PodSpec) bool {
 		found = found || len(c.errs) > 0
 	})
 	return found
-}
-
-func hasInvalidNodeAffinityValue(s *corev1.PodSpec) bool {
-	if s.Affinity == nil || s.Affinity.NodeAffinity == nil || s.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
-		return false
-	}
-	for _, term := range s.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
-		for i := range term.MatchExpressions {
-			for _, v := range term.MatchExpressions[i].Values {
-				if !okLabelValue(v) {
-					return true
-				}
-			}
-		}
-	}
-	return false
 }
 
 func hasHostSysctl(s *corev1.PodSpec) bool {

@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -110,31 +109,18 @@ func (a *adviser) nodeLabels(s *corev1.PodSpec) {
 	n, p := s.Affinity.NodeAffinity, a.spec.Child("affinity", "nodeAffinity")
 	if r := n.RequiredDuringSchedulingIgnoredDuringExecution; r != nil {
 		for i := range r.NodeSelectorTerms {
-			a.nodeTerm(&r.NodeSelectorTerms[i], false, p.Child(requiredTerms, "nodeSelectorTerms").Index(i))
+			a.nodeTerm(&r.NodeSelectorTerms[i], p.Child(requiredTerms, "nodeSelectorTerms").Index(i))
 		}
 	}
 	for i := range n.PreferredDuringSchedulingIgnoredDuringExecution {
-		a.nodeTerm(&n.PreferredDuringSchedulingIgnoredDuringExecution[i].Preference, true, p.Child(preferredTerms).Index(i).Child("preference"))
+		a.nodeTerm(&n.PreferredDuringSchedulingIgnoredDuringExecution[i].Preference, p.Child(preferredTerms).Index(i).Child("preference"))
 	}
 }
 
-// nodeTerm warns of values that cannot match only where they are not refused.
-func (a *adviser) nodeTerm(t *corev1.NodeSelectorTerm, values bool, p *field.Path) {
+func (a *adviser) nodeTerm(t *corev1.NodeSelectorTerm, p *field.Path) {
 	for i := range t.MatchExpressions {
-		e := &t.MatchExpressions[i]
-		if msg := deprecatedLabels[e.Key]; msg != "" {
-			a.warnf(p.Child("matchExpressions").Index(i).Child("key"), "%s is %s", e.Key, msg)
-		}
-		if !values {
-			continue
-		}
-		for j, v := range e.Values {
-			if okLabelValue(v) {
-				continue
-			}
-			for _, msg := range utilvalidation.IsValidLabelValue(v) {
-				a.warnf(p.Child("matchExpressions").Index(i).Child("values").Index(j), "%s is invalid, %s", v, msg)
-			}
+		if msg := deprecatedLabels[t.MatchExpressions[i].Key]; msg != "" {
+			a.warnf(p.Child("matchExpressions").Index(i).Child("key"), "%s is %s", t.MatchExpressions[i].Key, msg)
 		}
 	}
 }
