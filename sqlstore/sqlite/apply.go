@@ -204,7 +204,7 @@ func (a *applier) write(op *sqlstore.Op) (created int64, failed, err error) {
 	}
 	if op.Verb != sqlstore.Create {
 		var v [1]driver.Value
-		found, err := a.w.one(v[:], qSupersede, revision, op.Expect, op.Key.Resource, op.Key.Namespace, op.Key.Name)
+		found, err := a.w.one(v[:], qExpected, op.Expect, op.Key.Resource, op.Key.Namespace, op.Key.Name)
 		if err != nil {
 			return 0, nil, err
 		}
@@ -212,6 +212,9 @@ func (a *applier) write(op *sqlstore.Op) (created int64, failed, err error) {
 			return a.refused(op)
 		}
 		created, _ = v[0].(int64)
+		if err := a.w.exec(qSupersede, revision, op.Expect); err != nil {
+			return 0, nil, err
+		}
 	}
 	if op.Verb == sqlstore.Delete {
 		superseded, deleted, expires = revision, 1, nil

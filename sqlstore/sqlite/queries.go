@@ -22,8 +22,10 @@ const (
 	// kv by primary key; maintains all indexes.
 	qInsert = `INSERT INTO kv (` + columns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	// kv by primary key. The key columns are compared, not searched.
-	qSupersede = `UPDATE kv SET superseded_revision = ? WHERE revision = ? AND superseded_revision IS NULL` +
-		` AND resource = ? AND namespace = ? AND name = ? RETURNING created_revision`
+	qExpected = `SELECT created_revision FROM kv WHERE revision = ? AND superseded_revision IS NULL AND resource = ? AND namespace = ? AND name = ?`
+	// kv by primary key. Not one statement with the above: RETURNING costs a
+	// temporary table and a statement journal, three times the update itself.
+	qSupersede = `UPDATE kv SET superseded_revision = ? WHERE revision = ?`
 	// kv_live.
 	qLive = `SELECT ` + columns + ` FROM kv WHERE resource = ? AND namespace = ? AND name = ? AND superseded_revision IS NULL`
 )

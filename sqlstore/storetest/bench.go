@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rowlock/rowlock/sqlstore"
 )
@@ -48,6 +50,7 @@ func benchWrites(b *testing.B, d sqlstore.Driver, writers, objects int, write fu
 	var wg sync.WaitGroup
 	b.ReportAllocs()
 	b.ResetTimer()
+	before := processor()
 	for w := range writers {
 		wg.Go(func() {
 			last := int64(w + 1)
@@ -64,6 +67,7 @@ func benchWrites(b *testing.B, d sqlstore.Driver, writers, objects int, write fu
 	wg.Wait()
 	b.StopTimer()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "writes/s")
+	b.ReportMetric(float64((processor()-before).Microseconds())/float64(b.N), "cpu-us/op")
 	cancel()
 	if err := <-done; err != nil {
 		b.Error(err)
@@ -116,4 +120,14 @@ func benchReads(b *testing.B, fresh func(testing.TB) Database, value []byte) {
 		log, err := d.Changes(ctx, int64(objects+i%30000), 500, true)
 		return len(log), err
 	})
+}
+
+// processor is the time that this process has used: steadier than a clock on a
+// machine that does other things as well.
+func processor() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

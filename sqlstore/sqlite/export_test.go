@@ -1,0 +1,57 @@
+package sqlite
+
+import (
+	"database/sql/driver"
+	"strings"
+)
+
+// Explain returns the plan of a statement as the driver's own connection makes it.
+func (d *Driver) Explain(query string) (string, error) {
+	w, unlock, err := d.lockWriter()
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	// The planner looks at the text alone, so any arguments do.
+	raw, err := w.raw.Prepare("EXPLAIN QUERY PLAN " + query)
+	if err != nil {
+		return "", err
+	}
+	defer raw.Close()
+	args := make([]driver.Value, 12)
+	for i := range args {
+		args[i] = int64(0)
+	}
+	rows, err := raw.Query(args)
+	if err != nil {
+		return "", err
+	}
+	defer rows.Close()
+	var plan []string
+	v := make([]driver.Value, len(rows.Columns()))
+	for rows.Next(v) == nil {
+		plan = append(plan, text(v[3]))
+	}
+	return strings.Join(plan, "; "), nil
+}
+
+// Begin holds the write lock as another process would.
+func (d *Driver) Begin() (end func() error, err error) {
+	c, err := connect(d.path, d.writerPragmas())
+	if err != nil {
+		return nil, err
+	}
+	if err := c.exec(qBegin); err != nil {
+		return nil, err
+	}
+	return c.close, nil
+}
+
+// Statements are all statements of queries.go by name.
+var Statements = map[string]string{
+	"qBounds": qBounds, "qRevision": qRevision, "qSetBatch": qSetBatch, "qVoidBatch": qVoidBatch, "qBatch": qBatch, "qRaiseFloor": qRaiseFloor, "qClusterID": qClusterID,
+	"qInsert": qInsert, "qExpected": qExpected, "qSupersede": qSupersede, "qLive": qLive,
+	"qLiveAll": qLiveAll, "qLiveResource": qLiveResource, "qLiveNamespace": qLiveNamespace,
+	"qEndedAll": qEndedAll, "qEndedResource": qEndedResource, "qEndedNamespace": qEndedNamespace,
+	"qRow": qRow, "qReadEnded": qReadEnded, "qChanges": qChanges, "qChangesPrev": qChangesPrev, "qWrittenAt": qWrittenAt, "qExpired": qExpired, "qTrim": qTrim,
+}

@@ -1,0 +1,92 @@
+package sqlite_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"strings"
+	"testing"
+
+	"github.com/rowlock/rowlock/sqlstore/sqlite"
+)
+
+// What each statement must be planned as; every step listed has to occur.
+var plans = map[string][]string{
+	"qBounds":         {"SEARCH kv_meta USING PRIMARY KEY (key=?)"},
+	"qRevision":       {"SEARCH kv_meta USING PRIMARY KEY (key=?)"},
+	"qSetBatch":       {"SEARCH kv_meta USING PRIMARY KEY (key=?)"},
+	"qVoidBatch":      {"SEARCH kv_meta USING PRIMARY KEY (key=?)"},
+	"qBatch":          {"SEARCH kv_meta USING PRIMARY KEY (key=?)"},
+	"qRaiseFloor":     {"SEARCH kv_meta USING PRIMARY KEY (key=?)"},
+	"qClusterID":      {"SEARCH kv_meta USING PRIMARY KEY (key=?)"},
+	"qInsert":         {},
+	"qExpected":       {"SEARCH kv USING INTEGER PRIMARY KEY (rowid=?)"},
+	"qSupersede":      {"SEARCH kv USING INTEGER PRIMARY KEY (rowid=?)"},
+	"qLive":           {"SEARCH kv USING INDEX kv_live (resource=? AND namespace=? AND name=?)"},
+	"qLiveAll":        {"SEARCH kv USING INDEX kv_live ((resource,namespace,name)>(?,?,?))"},
+	"qLiveResource":   {"SEARCH kv USING INDEX kv_live (resource=? AND (namespace,name)>(?,?))"},
+	"qLiveNamespace":  {"SEARCH kv USING INDEX kv_live (resource=? AND namespace=? AND name>?)"},
+	"qEndedAll":       {"SEARCH kv USING INDEX kv_ended (superseded_revision>?)"},
+	"qEndedResource":  {"SEARCH kv USING INDEX kv_ended (superseded_revision>?)"},
+	"qEndedNamespace": {"SEARCH kv USING INDEX kv_ended (superseded_revision>?)"},
+	"qRow":            {"SEARCH kv USING INTEGER PRIMARY KEY (rowid=?)"},
+	"qReadEnded":      {"SEARCH kv USING INDEX kv_ended (superseded_revision>?)"},
+	"qChanges":        {"SEARCH k USING INTEGER PRIMARY KEY (rowid>?)", "SEARCH p USING COVERING INDEX kv_ended (superseded_revision=? AND rowid<?)"},
+	"qChangesPrev":    {"SEARCH k USING INTEGER PRIMARY KEY (rowid>?)", "SEARCH p USING INDEX kv_ended (superseded_revision=? AND rowid<?)"},
+	"qWrittenAt":      {"SEARCH kv USING INTEGER PRIMARY KEY (rowid=?)"},
+	"qExpired":        {"SEARCH kv USING INDEX kv_expiring (expires_at>? AND expires_at<?)"},
+	"qTrim":           {"SEARCH kv USING INTEGER PRIMARY KEY (rowid=?)", "SEARCH kv USING COVERING INDEX kv_ended (superseded_revision<?)"},
+}
+
+// Statements that are no searches, or read whole tables for operators.
+var unplanned = map[string]bool{"qBegin": true, "qBeginRO": true, "qCommit": true, "qRollback": true, "qSizes": true, "qCounts": true}
+
+func TestPlans(t *testing.T) {
+	names := statementNames(t)
+	d := file{path: t.TempDir() + "/test.db"}.Open(t).(*sqlite.Driver)
+	for _, name := range names {
+		if unplanned[name] {
+			continue
+		}
+		query, known := sqlite.Statements[name]
+		want, planned := plans[name]
+		if !known || !planned {
+			t.Errorf("%s has no plan to compare with", name)
+			continue
+		}
+		plan, err := d.Explain(query)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for _, step := range want {
+			if !strings.Contains(plan, step) {
+				t.Errorf("%s is planned as %q, want %q", name, plan, step)
+			}
+		}
+		if strings.Contains(plan, "SCAN kv") && name != "qInsert" {
+			t.Errorf("%s reads a whole table: %q", name, plan)
+		}
+		if strings.HasPrefix(name, "qLive") && strings.Contains(plan, "TEMP B-TREE") {
+			t.Errorf("%s sorts: %q", name, plan)
+		}
+	}
+}
+
+// statementNames lists the constants of queries.go that are statements.
+func statementNames(t *testing.T) (names []string) {
+	f, err := parser.ParseFile(token.NewFileSet(), "queries.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		if spec, ok := n.(*ast.ValueSpec); ok && strings.HasPrefix(spec.Names[0].Name, "q") {
+			names = append(names, spec.Names[0].Name)
+		}
+		return true
+	})
+	if len(names) < 20 {
+		t.Fatalf("queries.go has only %v", names)
+	}
+	return names
+}
