@@ -1,6 +1,7 @@
 package status
 
 import (
+	"encoding/json"
 	"net/http"
 	"strconv"
 
@@ -39,4 +40,16 @@ func codecOf(mediaType string) codecs.Codec {
 		return yaml.Codec{}
 	}
 	return jsoncodec.Codec{}
+}
+
+// WriteJSON answers a path that has JSON alone.
+func WriteJSON(w http.ResponseWriter, r *http.Request, code int, obj any) {
+	data, err := json.MarshalIndent(obj, "", "  ")
+	if err != nil {
+		http.Error(w, "the answer could not be encoded", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", codecs.JSON)
+	w.WriteHeader(code)
+	_, _ = w.Write(data) // the client is gone; nobody is left to tell
 }

@@ -1,0 +1,121 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// apiserverAgent is the field manager of what the server writes for itself.
+const apiserverAgent = "kube-apiserver"
+
+const (
+	jsonType     = "application/json"
+	servicesPath = "/api/v1/namespaces/default/services"
+)
+
+// bootstrap writes what a cluster holds from its first moment: its namespaces and
+// the kubernetes Service with its endpoints.
+func (s *Server) bootstrap(ctx context.Context) error {
+	for _, ns := range []string{metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease, metav1.NamespaceDefault} {
+		if s.Cache.Get("namespaces", "", ns) != nil {
+			continue
+		}
+		if err := s.create(ctx, "/api/v1/namespaces", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}); err != nil {
+			return err
+		}
+	}
+	b := s.cfg.Bootstrap
+	if b.ServiceIP == nil {
+		return nil
+	}
+	labels := map[string]string{"component": "apiserver", "provider": "kubernetes"}
+	if s.Cache.Get("services", metav1.NamespaceDefault, "kubernetes") == nil {
+		single := corev1.IPFamilyPolicySingleStack
+		service := &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Name: "kubernetes", Labels: labels},
+			Spec: corev1.ServiceSpec{
+				ClusterIP: b.ServiceIP.String(), IPFamilyPolicy: &single, SessionAffinity: corev1.ServiceAffinityNone,
+				Ports: []corev1.ServicePort{{Name: "https", Port: 443, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(int32(b.AdvertisePort))}},
+			},
+		}
+		if err := s.create(ctx, servicesPath, service); err != nil {
+			return err
+		}
+	}
+	if b.AdvertiseIP == nil {
+		return nil
+	}
+	if err := s.advertise(ctx); err != nil {
+		return fmt.Errorf("endpoints of the kubernetes service: %w", err)
+	}
+	return nil
+}
+
+func (s *Server) create(ctx context.Context, path string, obj any) error {
+	err := s.Call(ctx, apiserverAgent, http.MethodPost, path, jsonType, obj, nil)
+	if isReason(err, metav1.StatusReasonAlreadyExists) {
+		return nil // another server, or an earlier start that was cut short
+	}
+	return err
+}
+
+// advertise makes sure that this server is among the endpoints of the kubernetes
+// Service.
+func (s *Server) advertise(ctx context.Context) error {
+	b := s.cfg.Bootstrap
+	ip := b.AdvertiseIP.String()
+	family := discoveryv1.AddressTypeIPv4
+	if strings.Contains(ip, ":") {
+		family = discoveryv1.AddressTypeIPv6
+	}
+	name, port, tcp, ready := "https", int32(b.AdvertisePort), corev1.ProtocolTCP, true
+	const endpointsPath = "/api/v1/namespaces/default/endpoints"
+	var endpoints corev1.Endpoints
+	err := s.Call(ctx, apiserverAgent, http.MethodGet, endpointsPath+"/kubernetes", "", nil, &endpoints)
+	if isReason(err, metav1.StatusReasonNotFound) {
+		endpoints = corev1.Endpoints{
+			ObjectMeta: metav1.ObjectMeta{Name: "kubernetes", Labels: map[string]string{discoveryv1.LabelSkipMirror: "true"}},
+			Subsets:    []corev1.EndpointSubset{{Ports: []corev1.EndpointPort{{Name: name, Port: port, Protocol: tcp}}}},
+		}
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	listed := len(endpoints.Subsets) == 1 && len(endpoints.Subsets[0].Ports) == 1 && endpoints.Subsets[0].Ports[0].Port == port &&
+		slices.ContainsFunc(endpoints.Subsets[0].Addresses, func(a corev1.EndpointAddress) bool { return a.IP == ip })
+	if !listed {
+		endpoints.Subsets = []corev1.EndpointSubset{{
+			Addresses: []corev1.EndpointAddress{{IP: ip}},
+			Ports:     []corev1.EndpointPort{{Name: name, Port: port, Protocol: tcp}},
+		}}
+		if err := s.Call(ctx, apiserverAgent, http.MethodPut, endpointsPath+"/kubernetes", jsonType, &endpoints, nil); err != nil {
+			return err
+		}
+	}
+	const slicesPath = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
+	slice := discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Name: "kubernetes", Labels: map[string]string{discoveryv1.LabelServiceName: "kubernetes"}},
+		AddressType: family,
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{ip}, Conditions: discoveryv1.EndpointConditions{Ready: &ready}}},
+		Ports:       []discoveryv1.EndpointPort{{Name: &name, Port: &port, Protocol: &tcp}},
+	}
+	var have discoveryv1.EndpointSlice
+	err = s.Call(ctx, apiserverAgent, http.MethodGet, slicesPath+"/kubernetes", "", nil, &have)
+	if isReason(err, metav1.StatusReasonNotFound) {
+		return s.create(ctx, slicesPath, &slice)
+	}
+	if err != nil || len(have.Endpoints) == 1 && slices.Contains(have.Endpoints[0].Addresses, ip) {
+		return err
+	}
+	slice.ObjectMeta = have.ObjectMeta
+	return s.Call(ctx, apiserverAgent, http.MethodPut, slicesPath+"/kubernetes", jsonType, &slice, nil)
+}

@@ -1,0 +1,123 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/server/discovery"
+	"github.com/rowlock/rowlock/server/filters"
+	"github.com/rowlock/rowlock/server/health"
+	"github.com/rowlock/rowlock/server/request"
+	"github.com/rowlock/rowlock/server/status"
+)
+
+// step is one filter and its name, for the test that pins the order.
+type step struct {
+	name   string
+	filter filters.Filter
+}
+
+// steps are all filters, in the order in which a request meets them.
+func (s *Server) steps() []step {
+	c := &s.cfg
+	inFlight := filters.NewInFlight(max(c.MaxInFlight, 0), max(c.MaxMutatingInFlight, 0))
+	return []step{
+		{"scope", filters.Scope(c.Clock)},
+		{"access log", filters.AccessLog(c.Log)},
+		{"recover", filters.Recover(c.Log, func() {})},
+		{"deadline", filters.Deadline(c.RequestTimeout, s.fail)},
+		{"authenticate", filters.Authenticate(c.Authenticator, c.Log, s.fail)},
+		{"impersonate", filters.Impersonate(c.Authorizer, c.Log, s.fail)},
+		{"in flight", inFlight.Filter},
+		{"authorize", filters.Authorize(c.Authorizer, c.Log, s.fail)},
+	}
+}
+
+func (s *Server) chain(last http.Handler) http.Handler {
+	h := last
+	for _, step := range slices.Backward(s.steps()) {
+		h = step.filter(h)
+	}
+	return h
+}
+
+// route finds who answers a request that has passed all filters.
+func (s *Server) route(w http.ResponseWriter, r *http.Request) {
+	path := r.URL.Path
+	switch {
+	case request.From(r.Context()).Info.IsResource:
+		s.Verbs.ServeHTTP(w, r)
+	case discovery.Serves(path):
+		s.discovery.ServeHTTP(w, r)
+	case health.Serves(path):
+		s.Health.ServeHTTP(w, r)
+	case path == "/openapi/v2":
+		s.openapi.ServeV2(w, r)
+	case path == "/openapi/v3" || strings.HasPrefix(path, "/openapi/v3/"):
+		s.openapi.ServeV3(w, r)
+	case path == "/":
+		s.index(w, r)
+	default:
+		if h := s.cfg.Paths[path]; h != nil {
+			h.ServeHTTP(w, r)
+			return
+		}
+		http.NotFound(w, r)
+	}
+}
+
+// index lists the paths that there are.
+func (s *Server) index(w http.ResponseWriter, r *http.Request) {
+	paths := []string{"/.well-known/openid-configuration", "/api", "/api/v1", "/apis", "/apis/", "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/openapi/v3/", "/openid/v1/jwks", "/readyz", "/version"}
+	seen := map[schema.GroupVersion]bool{}
+	for _, res := range s.cfg.Catalogue.All() {
+		gv := schema.GroupVersion{Group: res.Group, Version: res.Version}
+		if res.Group == "" || seen[gv] {
+			continue
+		}
+		if !seen[schema.GroupVersion{Group: res.Group}] {
+			seen[schema.GroupVersion{Group: res.Group}] = true
+			paths = append(paths, "/apis/"+res.Group)
+		}
+		seen[gv] = true
+		paths = append(paths, "/apis/"+gv.String())
+	}
+	slices.Sort(paths)
+	status.WriteJSON(w, r, http.StatusOK, &metav1.RootPaths{Paths: slices.Compact(paths)})
+}
+
+// fail answers with an error outside the verbs.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	info := request.From(r.Context()).Info
+	st, unknown := status.Of(err, schema.GroupResource{Group: info.Group, Resource: info.Resource})
+	if unknown {
+		s.cfg.Log.Error("request failed", "uri", r.URL.RequestURI(), "error", err)
+	}
+	status.Write(w, r, st, codecs.Types(s.cfg.Feature("CBORServingAndStorage")))
+}
+
+func (s *Server) probeStore(ctx context.Context) error {
+	_, err := s.cfg.Store.Head(ctx)
+	return err
+}
+
+func (s *Server) probeReady(context.Context) error {
+	if !s.ready.Load() {
+		return errors.New("the server is starting")
+	}
+	return nil
+}
+
+func (s *Server) probeFeed(context.Context) error {
+	if !s.feeding.Load() {
+		return errors.New("the feed does not run")
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+package server
+
+import (
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"k8s.io/apimachinery/pkg/version"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/health"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/verbs"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// Config is what a server is made of. Zero values take the defaults named; what has
+// none is required.
+type Config struct {
+	Store         *sqlstore.Store
+	Catalogue     *kinds.Catalogue
+	Authenticator authx.Authenticator
+	Authorizer    authx.Authorizer
+	TLS           *tls.Config
+	Listener      net.Listener // plain TCP; closed by Run
+
+	// Plugins go into the admission chain behind NamespaceLifecycle.
+	Plugins []admission.Plugin
+	// Special are handlers of virtual resources and subresources; see verbs.Handler.
+	Special map[string]verbs.Special
+	// Paths are further handlers of non-resource paths, by exact path.
+	Paths map[string]http.Handler
+	// Loops run while the server does, on every server; Leading on one server at a time.
+	Loops, Leading map[string]func(*Server) Loop
+	// Checks are more health checks.
+	Checks []health.Check
+	// Bootstrap says what the first start writes.
+	Bootstrap Bootstrap
+
+	Feature             func(gate string) bool // nil: every gate is off
+	Version             version.Info
+	Address             string        // where clients reach the server, host:port
+	RequestTimeout      time.Duration // default 60s
+	ShutdownDelay       time.Duration // how long to go on serving once readyz is red; default 0
+	ShutdownGrace       time.Duration // how long requests under way may take to finish; default 60s
+	MaxInFlight         int           // default 400; negative: no limit
+	MaxMutatingInFlight int           // default 200; negative: no limit
+	Log                 *slog.Logger
+	Clock               func() time.Time
+}
+
+// Bootstrap is what a cluster's own objects need to know.
+type Bootstrap struct {
+	ServiceIP     net.IP // of the kubernetes Service
+	AdvertiseIP   net.IP // of its endpoint
+	AdvertisePort int
+}
+
+func (c *Config) complete() error {
+	for name, missing := range map[string]bool{
+		"Store": c.Store == nil, "Catalogue": c.Catalogue == nil, "Authenticator": c.Authenticator == nil,
+		"Authorizer": c.Authorizer == nil, "TLS": c.TLS == nil, "Listener": c.Listener == nil,
+	} {
+		if missing {
+			return errors.New("server: Config." + name + " is missing")
+		}
+	}
+	if c.Feature == nil {
+		c.Feature = func(string) bool { return false }
+	}
+	if c.RequestTimeout <= 0 {
+		c.RequestTimeout = time.Minute
+	}
+	if c.ShutdownGrace <= 0 {
+		c.ShutdownGrace = time.Minute
+	}
+	if c.MaxInFlight == 0 {
+		c.MaxInFlight = 400
+	}
+	if c.MaxMutatingInFlight == 0 {
+		c.MaxMutatingInFlight = 200
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Clock == nil {
+		c.Clock = time.Now
+	}
+	return nil
+}

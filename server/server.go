@@ -1,0 +1,158 @@
+// Package server puts the API server together: the filters in their order, the
+// routes behind them, and every loop that runs while it serves.
+//
+// It promises: Run returns when everything that it started has ended. Its loops
+// are the store's (commit, feed, compaction, expiry), the cache's, those of
+// Config.Loops on every server, and those of Config.Leading on one server at a time.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/rowlock/rowlock/codecs"
+	jsoncodec "github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/codecs/yaml"
+	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/apply"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/discovery"
+	"github.com/rowlock/rowlock/server/health"
+	"github.com/rowlock/rowlock/server/schema"
+	"github.com/rowlock/rowlock/server/verbs"
+)
+
+// Loop is one of a server's loops; it returns when ctx ends.
+type Loop func(ctx context.Context) error
+
+// Server is one API server.
+type Server struct {
+	cfg     Config
+	Cache   *cache.Cache
+	Schemas *schema.Schemas
+	Verbs   *verbs.Handler
+	Health  *health.Checks
+
+	discovery *discovery.Handler
+	openapi   *schema.Documents
+	handler   http.Handler
+	ready     atomic.Bool
+	feeding   atomic.Bool
+}
+
+// New puts a server together. Nothing runs and nothing is read until Run.
+func New(cfg Config) (*Server, error) {
+	if err := cfg.complete(); err != nil {
+		return nil, err
+	}
+	s := &Server{cfg: cfg, Cache: cache.New(cfg.Catalogue), Schemas: schema.New(cfg.Catalogue)}
+	s.Verbs = &verbs.Handler{
+		Catalogue: cfg.Catalogue, Store: cfg.Store, Cache: s.Cache, Owner: apply.New(s.Schemas),
+		Authorizer: cfg.Authorizer, Feature: cfg.Feature, Special: cfg.Special, Clock: cfg.Clock, Log: cfg.Log,
+	}
+	plugins := append([]admission.Plugin{admission.NamespaceLifecycle{Namespaces: s.Verbs}}, cfg.Plugins...)
+	s.Verbs.Admission = admission.NewChain(plugins...)
+	s.Health = health.New(cfg.Log, append([]health.Check{{Name: "etcd", Probe: s.probeStore}}, cfg.Checks...),
+		[]health.Check{{Name: "informer-sync", Probe: s.probeReady}, {Name: "store", Probe: s.probeStore}, {Name: "feed", Probe: s.probeFeed}})
+	s.openapi = schema.NewDocuments(cfg.Catalogue, cfg.Version.GitVersion)
+	var err error
+	s.discovery, err = discovery.New(discovery.Config{
+		Catalogue: cfg.Catalogue, Codecs: []codecs.Codec{jsoncodec.Codec{}, yaml.Codec{}},
+		Address: cfg.Address, Version: cfg.Version, Fail: s.fail,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("discovery: %w", err)
+	}
+	s.handler = s.chain(http.HandlerFunc(s.route))
+	return s, nil
+}
+
+// Config is what the server was made of.
+func (s *Server) Config() *Config { return &s.cfg }
+
+// Handler serves everything; tests call it without a listener.
+func (s *Server) Handler() http.Handler { return s.handler }
+
+// Run loads the cache, serves, and drains once ctx ends. It closes the listener.
+func (s *Server) Run(ctx context.Context) error {
+	defer s.cfg.Listener.Close()
+	from, err := s.Cache.Load(ctx, s.cfg.Store)
+	if err != nil {
+		return fmt.Errorf("loading the stored objects: %w", err)
+	}
+	// Loops outlive ctx: requests under way still need them.
+	loops, stopLoops := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopLoops()
+	group, loops := errgroup.WithContext(loops)
+	group.Go(func() error {
+		s.feeding.Store(true)
+		defer s.feeding.Store(false)
+		return s.cfg.Store.Run(loops, from, s.Cache)
+	})
+	group.Go(func() error { return ignoreEnd(loops, s.Cache.Run(loops)) })
+	if err := s.bootstrap(ctx); err != nil {
+		stopLoops()
+		return errors.Join(fmt.Errorf("writing the cluster's own objects: %w", err), group.Wait())
+	}
+	s.startLoops(group, loops)
+	err = s.serve(ctx, loops)
+	stopLoops()
+	return errors.Join(err, group.Wait())
+}
+
+func (s *Server) startLoops(group *errgroup.Group, ctx context.Context) {
+	for _, build := range s.cfg.Loops {
+		loop := build(s)
+		group.Go(func() error { return ignoreEnd(ctx, loop(ctx)) })
+	}
+	for name, build := range s.cfg.Leading {
+		loop := build(s)
+		group.Go(func() error {
+			return ignoreEnd(ctx, s.cfg.Store.Lead(ctx, name, func(ctx context.Context) {
+				if err := loop(ctx); err != nil && ctx.Err() == nil {
+					s.cfg.Log.Warn("a controller ended and is started again", "name", name, "error", err)
+				}
+			}))
+		})
+	}
+}
+
+// ignoreEnd forgets the error that the end of ctx made.
+func ignoreEnd(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+func (s *Server) serve(ctx, loops context.Context) error {
+	hs := &http.Server{
+		Handler: s.handler, TLSConfig: s.cfg.TLS.Clone(),
+		ReadHeaderTimeout: 32 * time.Second, IdleTimeout: 3 * time.Minute, MaxHeaderBytes: 1 << 20,
+		ErrorLog: quietLog(s.cfg.Log),
+	}
+	h2 := &http2.Server{IdleTimeout: 3 * time.Minute, MaxConcurrentStreams: 100, MaxUploadBufferPerStream: 256 << 10, MaxUploadBufferPerConnection: 25 << 20}
+	if err := http2.ConfigureServer(hs, h2); err != nil {
+		return err
+	}
+	served := make(chan error, 1)
+	go func() { served <- hs.ServeTLS(s.cfg.Listener, "", "") }()
+	s.ready.Store(true)
+	select {
+	case err := <-served:
+		return fmt.Errorf("serving: %w", err)
+	case <-loops.Done():
+		hs.Close()
+		<-served
+		return nil
+	case <-ctx.Done():
+	}
+	return s.drain(hs, served)
+}
