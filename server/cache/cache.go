@@ -290,10 +290,14 @@ func (c *Cache) At(storage string, revision int64) *Snapshot {
 	if v.changed <= revision && revision <= applied {
 		return &Snapshot{Revision: revision, shelf: s, v: v}
 	}
-	if v := s.pins.find(revision); v != nil {
-		return &Snapshot{Revision: revision, shelf: s, v: v}
+	old := s.pins.find(revision)
+	if old == nil && revision <= applied {
+		old = s.rewind(revision)
 	}
-	return nil
+	if old == nil {
+		return nil
+	}
+	return &Snapshot{Revision: revision, shelf: s, v: old}
 }
 
 // Count is the number of live items of a storage.

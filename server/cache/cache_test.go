@@ -84,7 +84,11 @@ func pod(name, node, labels string) string {
 }
 
 func names(s *cache.Snapshot, f *cache.Filter, namespace, afterNS, afterName string) (out []string) {
-	s.Select(f, namespace, afterNS, afterName, func(it *cache.Item) bool {
+	from := cache.Position{Namespace: afterNS}
+	if afterName != "" {
+		from = cache.After(afterNS, afterName)
+	}
+	s.Select(f, namespace, from, func(it *cache.Item) bool {
 		out = append(out, it.Namespace+"/"+it.Name)
 		return true
 	})
@@ -147,14 +151,21 @@ func TestSnapshots(t *testing.T) {
 			t.Errorf("%s: %v, want %v", tc.about, got, tc.want)
 		}
 	}
-	if got := before.Count("", "a", "p1"); got != 2 {
+	if got := before.Count("", cache.After("a", "p1")); got != 2 {
 		t.Errorf("count after a/p1: %d", got)
 	}
-	if got := before.Count("a", "", ""); got != 2 {
+	if got := before.Count("a", cache.Position{}); got != 2 {
 		t.Errorf("count of a: %d", got)
 	}
-	if c.At("pods", 4) != nil {
-		t.Error("a snapshot that nobody pinned")
+	for revision, want := range map[int64]string{
+		1: "[a/p1]", 2: "[a/p1 a/p2]", 4: "[a/p1 a/p2 b/p1]", 5: "[a/p1 a/p2]",
+	} {
+		if got := fmt.Sprint(names(c.At("pods", revision), nil, "", "", "")); got != want {
+			t.Errorf("rewound to %d: %s, want %s", revision, got, want)
+		}
+	}
+	if c.At("pods", 6) != nil {
+		t.Error("a snapshot of the future")
 	}
 	want := `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p1","uid":"u-p1","resourceVersion":"4","labels":{"app":"y"}},"spec":{"nodeName":"n2"}}`
 	it := c.Get("pods", "a", "p1")

@@ -18,6 +18,7 @@ type Item struct {
 	JSON      []byte // the whole object with its resourceVersion in place; the stored bytes if Corrupt
 	Corrupt   error  // why the stored value cannot be read
 
+	line    []byte // JSON and a newline
 	storage *atomic.Pointer[kinds.Storage]
 	head    int32
 	meta    atomic.Pointer[Meta]
@@ -85,7 +86,7 @@ func newItem(row *sqlstore.Row, storage *atomic.Pointer[kinds.Storage], object, 
 		it.Corrupt = err
 		return it
 	}
-	it.JSON, it.head = out, int32(l.head)
+	it.setLine(out, l)
 	return it
 }
 
@@ -104,8 +105,32 @@ func (it *Item) at(revision int64) *Item {
 		out.Corrupt = err
 		return out
 	}
-	out.JSON, out.head = b, int32(l.head)
+	out.setLine(b, l)
 	return out
+}
+
+func (it *Item) setLine(line []byte, l layout) {
+	n := len(line) - 1
+	it.line, it.JSON, it.head = line, line[:n:n], int32(l.head)
+}
+
+// Line is the object's JSON with the newline that ends a response.
+func (it *Item) Line() []byte { return it.line }
+
+// Metadata is the object's metadata as JSON; nil for a corrupt item.
+func (it *Item) Metadata() (metadata []byte) {
+	if it.Corrupt != nil {
+		return nil
+	}
+	walkObject(it.JSON, skipSpace(it.JSON, 0), func(key []byte, _, at int) (int, bool) {
+		end := skipValue(it.JSON, at, 1)
+		if string(key) != "metadata" || end < 0 {
+			return end, true
+		}
+		metadata = it.JSON[at:end:end]
+		return end, false
+	})
+	return metadata
 }
 
 // Meta is scanned on first use. It is never nil; that of a corrupt item is empty.

@@ -53,44 +53,63 @@ func (v *version) get(namespace, name string) *Item {
 	return it
 }
 
+// Position is a place in key order: before the first key that is not less. The zero
+// Position is the beginning.
+type Position struct {
+	Namespace, Name string
+}
+
+// After is the position behind a key.
+func After(namespace, name string) Position { return Position{namespace, name + "\x00"} }
+
+// within moves a position to the beginning of a namespace, if it lies before.
+func (p Position) within(namespace string) Position {
+	if namespace != "" && p.Namespace < namespace {
+		return Position{Namespace: namespace}
+	}
+	return p
+}
+
+func (p Position) reached(it *Item) bool {
+	return it.Namespace > p.Namespace || it.Namespace == p.Namespace && it.Name >= p.Name
+}
+
 // Ascend calls fn in key order, for one namespace or all (""), after a key
 // (exclusive; "" from the start), until fn returns false.
 func (s *Snapshot) Ascend(namespace, afterNamespace, afterName string, fn func(*Item) bool) {
+	from := Position{afterNamespace, afterName}
+	if afterName != "" {
+		from = After(afterNamespace, afterName)
+	}
+	s.ascend(namespace, from, fn)
+}
+
+func (s *Snapshot) ascend(namespace string, from Position, fn func(*Item) bool) {
 	if s.v == nil {
 		return
 	}
-	if namespace != "" && afterNamespace < namespace {
-		afterNamespace, afterName = namespace, ""
-	}
-	p := pivot(afterNamespace, afterName)
+	from = from.within(namespace)
+	p := pivot(from.Namespace, from.Name)
 	defer release(p)
 	s.v.items.Ascend(p, func(it *Item) bool {
 		if namespace != "" && it.Namespace != namespace {
 			return false
 		}
-		if it.Name == afterName && it.Namespace == afterNamespace {
-			return true
-		}
 		return fn(it)
 	})
 }
 
-// Count says how many items of a namespace ("" for all) come after a key.
-func (s *Snapshot) Count(namespace, afterNamespace, afterName string) int {
+// Count says how many items of a namespace ("" for all) come at a position or behind it.
+func (s *Snapshot) Count(namespace string, from Position) int {
 	if s.v == nil {
 		return 0
 	}
-	if namespace != "" && afterNamespace < namespace {
-		afterNamespace, afterName = namespace, ""
-	}
+	from = from.within(namespace)
 	end := s.v.items.Len()
 	if namespace != "" {
 		end = rank(s.v.items, func(it *Item) bool { return it.Namespace > namespace })
 	}
-	start := rank(s.v.items, func(it *Item) bool {
-		return it.Namespace > afterNamespace || it.Namespace == afterNamespace && it.Name > afterName
-	})
-	return max(0, end-start)
+	return max(0, end-rank(s.v.items, from.reached))
 }
 
 // rank counts the entries before the first for which beyond holds.
@@ -102,27 +121,33 @@ func rank[T any](t *btree.BTreeG[T], beyond func(T) bool) int {
 }
 
 // Select calls fn in key order with the items that a filter selects, for one
-// namespace or all (""), after a key (exclusive), until fn returns false. It goes the
+// namespace or all (""), from a position, until fn returns false. It goes the
 // shortest way: by key, by index, or by looking at all.
-func (s *Snapshot) Select(f *Filter, namespace, afterNamespace, afterName string, fn func(*Item) bool) {
+func (s *Snapshot) Select(f *Filter, namespace string, from Position, fn func(*Item) bool) {
 	if s.v == nil {
 		return
 	}
 	if f.Everything() {
-		s.Ascend(namespace, afterNamespace, afterName, fn)
+		s.ascend(namespace, from, fn)
 		return
 	}
 	if ns, ok := f.pinned(FieldNamespace); ok && namespace == "" {
 		namespace = ns
 	}
 	if name, ok := f.pinned(FieldName); ok && namespace != "" {
-		if namespace < afterNamespace || namespace == afterNamespace && name <= afterName {
-			return
-		}
-		if it := s.v.get(namespace, name); it != nil && f.Match(it) {
+		if it := s.v.get(namespace, name); it != nil && from.reached(it) && f.Match(it) {
 			fn(it)
 		}
 		return
+	}
+	if name, ok := f.pinned(FieldName); ok {
+		// Only objects of cluster scope have no namespace.
+		if it := s.v.get("", name); it != nil {
+			if from.reached(it) && f.Match(it) {
+				fn(it)
+			}
+			return
+		}
 	}
 	if f.Labels != nil && !s.v.labeled {
 		s.shelf.indexLabels()
@@ -131,10 +156,10 @@ func (s *Snapshot) Select(f *Filter, namespace, afterNamespace, afterName string
 		}
 	}
 	if p, ok := s.best(f, namespace); ok {
-		s.ascendIndex(p, f, namespace, afterNamespace, afterName, fn)
+		s.ascendIndex(p, f, namespace, from, fn)
 		return
 	}
-	s.Ascend(namespace, afterNamespace, afterName, func(it *Item) bool {
+	s.ascend(namespace, from, func(it *Item) bool {
 		return !f.Match(it) || fn(it)
 	})
 }
@@ -150,7 +175,7 @@ func (s *Snapshot) best(f *Filter, namespace string) (best posting, ok bool) {
 	}
 	fewest := s.v.items.Len()
 	if namespace != "" {
-		fewest = s.Count(namespace, "", "")
+		fewest = s.Count(namespace, Position{})
 	}
 	for _, k := range keys {
 		from := rank(s.v.index, func(p posting) bool {
@@ -166,22 +191,16 @@ func (s *Snapshot) best(f *Filter, namespace string) (best posting, ok bool) {
 	return best, ok
 }
 
-func (s *Snapshot) ascendIndex(k posting, f *Filter, namespace, afterNamespace, afterName string, fn func(*Item) bool) {
-	if namespace != "" && afterNamespace < namespace {
-		afterNamespace, afterName = namespace, ""
-	}
-	p := pivot(afterNamespace, afterName)
+func (s *Snapshot) ascendIndex(k posting, f *Filter, namespace string, from Position, fn func(*Item) bool) {
+	from = from.within(namespace)
+	p := pivot(from.Namespace, from.Name)
 	defer release(p)
 	k.item = p
 	s.v.index.Ascend(k, func(e posting) bool {
 		if e.key != k.key || e.value != k.value || namespace != "" && e.item.Namespace != namespace {
 			return false
 		}
-		it := e.item
-		if it.Name == afterName && it.Namespace == afterNamespace || !f.Match(it) {
-			return true
-		}
-		return fn(it)
+		return !f.Match(e.item) || fn(e.item)
 	})
 }
 
@@ -243,4 +262,25 @@ func (ps *pins) find(revision int64) *version {
 		}
 	}
 	return nil
+}
+
+// rewind makes the state at an earlier revision by undoing recent events, or
+// returns nil if they do not reach back so far.
+func (s *shelf) rewind(revision int64) *version {
+	s.mu.Lock()
+	if revision < s.ring.floor {
+		s.mu.Unlock()
+		return nil
+	}
+	items := s.items.Copy()
+	undo := append([]*Event(nil), s.ring.after(revision)...)
+	s.mu.Unlock()
+	for i := len(undo) - 1; i >= 0; i-- {
+		if e := undo[i]; e.Prev != nil {
+			items.Set(e.Prev)
+		} else {
+			items.Delete(e.Item)
+		}
+	}
+	return &version{changed: revision, items: items}
 }

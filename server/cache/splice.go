@@ -87,13 +87,13 @@ func measureMetadata(b []byte, at int, l *layout) int {
 	return end
 }
 
-// splice returns b with a resourceVersion in its metadata, where the number stands
-// in it, and the layout of the result.
+// splice returns b with a resourceVersion in its metadata and a newline behind it,
+// and the layout of b.
 func splice(b []byte, revision int64) (out []byte, l layout, err error) {
 	if l, err = measure(b); err != nil {
 		return nil, l, err
 	}
-	out = make([]byte, 0, len(b)-(l.insTo-l.insAt)+len(rvKey)+len("-9223372036854775808")+2)
+	out = make([]byte, 0, len(b)-(l.insTo-l.insAt)+len(rvKey)+len("-9223372036854775808")+3)
 	out = append(out, b[:l.insAt]...)
 	if l.lead {
 		out = append(out, ',')
@@ -104,5 +104,6 @@ func splice(b []byte, revision int64) (out []byte, l layout, err error) {
 	if l.trail {
 		out = append(out, ',')
 	}
-	return append(out, b[l.insTo:]...), l, nil
+	out = append(out, b[l.insTo:]...)
+	return append(out, '\n'), l, nil
 }

@@ -48,6 +48,10 @@ type Resource struct {
 	ToStorage   func(Object) (Object, error)
 	FromStorage func(Object) (Object, error)
 
+	// FieldLabels are this version's field selector labels, and what Storage.Fields
+	// calls them. Nil where they are the same.
+	FieldLabels map[string]string
+
 	Subresources []Subresource
 	Columns      Columns
 

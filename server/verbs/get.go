@@ -1,0 +1,93 @@
+package verbs
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/status"
+)
+
+// get answers with one object.
+func (h *Handler) get(c *Call) error {
+	form, err := h.negotiate(c)
+	if err != nil {
+		return err
+	}
+	q := c.Info.Query
+	if err := noExport(q); err != nil {
+		return err
+	}
+	version := ""
+	if v := q["resourceVersion"]; len(v) > 0 {
+		version = v[0]
+	}
+	it, err := h.find(c, version)
+	if err != nil {
+		return err
+	}
+	return h.sendItem(c, form, http.StatusOK, it)
+}
+
+// find gets the object that a path names, at a version that may be asked for.
+func (h *Handler) find(c *Call, version string) (*cache.Item, error) {
+	revision, err := parseRevision(version)
+	switch {
+	case err != nil:
+		return nil, status.Plain(err.Error())
+	case version == "":
+		err = h.catchUp(c.R.Context())
+	case revision > 0:
+		err = h.reach(c.R.Context(), revision)
+	}
+	if err != nil {
+		return nil, err
+	}
+	k := c.key(c.Info.Name)
+	it := h.Cache.Get(k.Resource, k.Namespace, k.Name)
+	if it == nil {
+		return nil, apierrors.NewNotFound(c.Resource.GroupResource(), c.Info.Name)
+	}
+	return it, nil
+}
+
+// noExport refuses a parameter that is long gone, but was once relied upon.
+func noExport(q url.Values) error {
+	if b := boolParam(q, "export"); b != nil && *b {
+		return apierrors.NewBadRequest("the export parameter, deprecated since v1.14, is no longer supported")
+	}
+	return nil
+}
+
+// sendItem answers with a stored object.
+func (h *Handler) sendItem(c *Call, form codecs.Form, code int, it *cache.Item) error {
+	v := h.view(c.Resource, form)
+	if form.Type == codecs.JSON && form.As.Kind == "" && !form.Pretty && v.lead == nil && it.Corrupt == nil {
+		return h.writeBody(c, form.Type, code, it.Line())
+	}
+	if form.IsTable() {
+		return v.sendTable(c, code, &page{revision: it.Revision, items: []*cache.Item{it}, remaining: -1})
+	}
+	data, err := v.object(it)
+	if err != nil {
+		return err
+	}
+	if form.Type == codecs.JSON && !form.Pretty {
+		data = append(data[:len(data):len(data)], '\n')
+	}
+	return h.writeBody(c, form.Type, code, data)
+}
+
+// writeBody puts a whole body on the wire.
+func (h *Handler) writeBody(c *Call, mediaType string, code int, data []byte) error {
+	header := c.W.Header()
+	header.Set("Content-Type", mediaType)
+	header.Set("Content-Length", strconv.Itoa(len(data)))
+	c.W.WriteHeader(code)
+	_, _ = c.W.Write(data) // an error means that the client has gone
+	return nil
+}

@@ -1,0 +1,193 @@
+package verbs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/codecs/cbor"
+	jsoncodec "github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/codecs/protobuf"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+// view is how one request sees items: in a served version and a wire form.
+type view struct {
+	h    *Handler
+	r    *kinds.Resource
+	form codecs.Form
+	lead []byte // `{"kind":...,"apiVersion":...,` of a converted object
+	key  any    // a viewKey
+}
+
+// viewKey tells views apart that show items differently.
+type viewKey struct {
+	r    *kinds.Resource
+	form codecs.Form
+}
+
+func (h *Handler) view(r *kinds.Resource, form codecs.Form) *view {
+	v := &view{h: h, r: r, form: form, key: viewKey{r, form}}
+	if r.FromStorage != nil {
+		v.lead = fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,`, r.Kind, r.APIVersion())
+	}
+	return v
+}
+
+// partial says that only metadata is shown.
+func (v *view) partial() bool { return v.form.IsPartial() || v.form.IsPartialList() }
+
+// typeMeta is the API version and kind of what is shown of one object.
+func (v *view) typeMeta() (apiVersion, kind string) {
+	if v.partial() {
+		return v.form.As.GroupVersion().String(), "PartialObjectMetadata"
+	}
+	return v.r.APIVersion(), v.r.Kind
+}
+
+// json is an item as JSON in the served version. The bytes are shared.
+func (v *view) json(it *cache.Item) ([]byte, error) {
+	if it.Corrupt != nil {
+		return nil, v.corrupt(it)
+	}
+	if v.r.FromStorage == nil {
+		return it.JSON, nil
+	}
+	return it.Bytes(cache.FormKey{Form: cache.FormJSON, For: v.r}, func(it *cache.Item) ([]byte, error) {
+		obj, err := v.h.served(v.r, it)
+		if err != nil {
+			return nil, err
+		}
+		return jsoncodec.Append(nil, obj)
+	})
+}
+
+// message is an item as a Protobuf message without envelope. The bytes are shared.
+func (v *view) message(it *cache.Item) ([]byte, error) {
+	if it.Corrupt != nil {
+		return nil, v.corrupt(it)
+	}
+	if v.r.Custom {
+		return protobuf.PartialFromJSON(it.JSON)
+	}
+	raw, err := it.Bytes(cache.FormKey{Form: cache.FormProtobuf, For: v.r}, func(it *cache.Item) ([]byte, error) {
+		data, err := v.json(it)
+		if err != nil {
+			return nil, err
+		}
+		return protobuf.FromJSON(func() runtime.Object { return v.r.New() }, data)
+	})
+	if err == nil && v.partial() {
+		raw = protobuf.Partial(raw)
+	}
+	return raw, err
+}
+
+// appendJSON appends an item as a JSON value; in a list of built-in kinds its kind
+// and apiVersion are left out.
+func (v *view) appendJSON(dst []byte, it *cache.Item, inList bool) ([]byte, error) {
+	if v.partial() {
+		if it.Corrupt != nil {
+			return dst, v.corrupt(it)
+		}
+		dst = append(dst, `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/`...)
+		dst = append(dst, v.form.As.Version...)
+		dst = append(dst, `","metadata":`...)
+		dst = append(dst, it.Metadata()...)
+		return append(dst, '}'), nil
+	}
+	data, err := v.json(it)
+	switch {
+	case err != nil:
+		return dst, err
+	case !inList || v.r.Custom:
+		return append(dst, data...), nil
+	case v.lead == nil:
+		return append(append(dst, '{'), it.Body()...), nil
+	case bytes.HasPrefix(data, v.lead):
+		return append(append(dst, '{'), data[len(v.lead):]...), nil
+	}
+	return append(dst, data...), nil
+}
+
+// object is an item as the body of an answer, without a final newline.
+func (v *view) object(it *cache.Item) ([]byte, error) {
+	if v.form.IsPartialList() {
+		return nil, codecs.NotAcceptableTransform(v.form.As, false, codecs.GoType(v.r.GVK(), v.r.Custom, false))
+	}
+	if v.form.Type == codecs.Protobuf {
+		raw, err := v.message(it)
+		if err != nil {
+			return nil, err
+		}
+		apiVersion, kind := v.typeMeta()
+		return protobuf.AppendEnvelope(nil, apiVersion, kind, raw), nil
+	}
+	if v.form.Type == codecs.CBOR {
+		raw, err := v.cbor(it)
+		if err != nil {
+			return nil, err
+		}
+		apiVersion, kind := v.cborTypeMeta()
+		return cbor.AppendObject(nil, apiVersion, kind, raw), nil
+	}
+	if !v.partial() {
+		data, err := v.json(it)
+		return v.fromJSON(data, err)
+	}
+	return v.fromJSON(v.appendJSON(nil, it, false))
+}
+
+// corrupt is the refusal of an object that cannot be read.
+func (v *view) corrupt(it *cache.Item) error {
+	return apierrors.NewInternalError(fmt.Errorf("StorageError: corrupt object, Code: 1, Key: %s, ResourceVersion: %d, AdditionalErrorMsg: "+
+		"data from the storage is not decodable revision=%d: %w", itemKey(v.r, it), it.Revision, it.Revision, it.Corrupt))
+}
+
+// corruptList names every object of a list that cannot be read, or is nil.
+func (v *view) corruptList(items []*cache.Item) error {
+	const most = 100
+	var causes []metav1.StatusCause
+	for _, it := range items {
+		if it.Corrupt == nil {
+			continue
+		}
+		if len(causes) == 0 && !v.h.Enabled("AllowUnsafeMalformedObjectDeletion") {
+			return v.corrupt(it)
+		}
+		if len(causes) == most {
+			causes = append(causes, metav1.StatusCause{
+				Type: metav1.CauseTypeUnexpectedServerResponse, Message: "too many errors, the list is truncated",
+			})
+			break
+		}
+		causes = append(causes, metav1.StatusCause{
+			Type: metav1.CauseTypeUnexpectedServerResponse, Field: itemKey(v.r, it),
+			Message: errors.Unwrap(v.corrupt(it)).Error(),
+		})
+	}
+	if len(causes) == 0 {
+		return nil
+	}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonStoreReadError,
+		Message: fmt.Sprintf("failed to read one or more %s from the storage", v.r.GroupResource()),
+		Details: &metav1.StatusDetails{Group: v.r.Group, Kind: v.r.Plural, Causes: causes},
+	}}
+}
+
+// itemKey names an item as the store does.
+func itemKey(r *kinds.Resource, it *cache.Item) string {
+	key := "/registry/" + r.Storage.Key + "/"
+	if it.Namespace != "" {
+		key += it.Namespace + "/"
+	}
+	return key + it.Name
+}

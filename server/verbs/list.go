@@ -1,0 +1,119 @@
+package verbs
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+
+	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/codecs/framing"
+	jsoncodec "github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/codecs/yaml"
+)
+
+// list answers with a collection, or a page of it.
+func (h *Handler) list(c *Call) error {
+	if !c.Resource.Custom {
+		if err := codecs.Acceptable(c.R, codecs.ListTypes(h.cbor())); err != nil {
+			return err
+		}
+	}
+	o, err := parseList(c, false)
+	if err != nil {
+		return err
+	}
+	form, err := codecs.Negotiate(c.R, h.offer(c))
+	if err != nil {
+		return err
+	}
+	if err := o.selectors(c); err != nil {
+		return err
+	}
+	p, err := h.read(c, o)
+	if err != nil {
+		return err
+	}
+	return h.sendPage(c, form, p)
+}
+
+// sendPage answers with the items of a page.
+func (h *Handler) sendPage(c *Call, form codecs.Form, p *page) error {
+	v := h.view(c.Resource, form)
+	if err := v.corruptList(p.items); err != nil {
+		return err
+	}
+	switch {
+	case form.IsTable():
+		return v.sendTable(c, http.StatusOK, p)
+	case form.IsPartial():
+		return codecs.NotAcceptableTransform(form.As, true, codecs.GoType(c.Resource.GVK(), c.Resource.Custom, true))
+	case form.Type == codecs.Protobuf:
+		if err := v.messages(p); err != nil {
+			return err
+		}
+		return v.sendStream(c, http.StatusOK, func(w io.Writer) error { return v.streamProtobuf(w, p) })
+	case form.Type == codecs.CBOR:
+		return v.sendCBOR(c, p)
+	}
+	if v.lead != nil {
+		if err := v.converted(p); err != nil {
+			return err
+		}
+	}
+	return v.sendStream(c, http.StatusOK, func(w io.Writer) error { return v.streamJSON(w, p) })
+}
+
+// converted makes the served version of every item, so that nothing can fail once
+// the answer has begun.
+func (v *view) converted(p *page) error {
+	for _, it := range p.items {
+		if _, err := v.json(it); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// messages makes the Protobuf messages of a page, for the same reason.
+func (v *view) messages(p *page) error {
+	for _, it := range p.items {
+		if _, err := v.message(it); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sendStream answers with what stream writes. Indented JSON and YAML are made of
+// the whole.
+func (v *view) sendStream(c *Call, code int, stream func(io.Writer) error) error {
+	compress := v.h.Enabled("APIResponseCompression")
+	if v.form.Type == codecs.YAML || v.form.Pretty {
+		data, err := whole(stream)
+		if err == nil {
+			data, err = v.fromJSON(bytes.TrimSuffix(data, []byte{'\n'}), nil)
+		}
+		if err != nil {
+			return err
+		}
+		return v.h.writeBody(c, v.form.Type, code, data)
+	}
+	c.W.Header().Set("Content-Type", v.form.Type)
+	body := framing.NewBody(c.W, c.R, code, compress)
+	defer body.Close()
+	_ = stream(body) // an error means that the client has gone
+	return nil
+}
+
+// fromJSON turns JSON into the form asked for: as it is, indented, or YAML.
+func (v *view) fromJSON(data []byte, err error) ([]byte, error) {
+	switch {
+	case err != nil:
+		return nil, err
+	case v.form.Type == codecs.YAML:
+		return yaml.FromJSON(nil, data)
+	case v.form.Pretty:
+		return jsoncodec.Indent(nil, data)
+	}
+	return data, nil
+}

@@ -1,0 +1,219 @@
+package verbs
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/status"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// A reader that names a version the server has not reached waits this long for it.
+const futureWait = 3 * time.Second
+
+const (
+	listExpired = "The resourceVersion for the provided list is too old."
+
+	pageExpired = "The provided continue parameter is too old to display a consistent list result. You can start a new list without " +
+		"the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with " +
+		"the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the " +
+		"first chunk was returned and now may show up in the list."
+)
+
+// page is what a list found.
+type page struct {
+	revision  int64
+	items     []*cache.Item
+	next      string // continue token
+	remaining int64  // -1 where it is not told
+}
+
+// reach waits until memory has a revision, for a while.
+func (h *Handler) reach(ctx context.Context, revision int64) error {
+	if h.Cache.Revision() >= revision {
+		return nil
+	}
+	short, cancel := context.WithTimeout(ctx, futureWait)
+	defer cancel()
+	err := h.Cache.WaitFor(short, revision)
+	if err != nil && ctx.Err() == nil && short.Err() != nil {
+		return status.Future(revision, h.Cache.Revision())
+	}
+	return err
+}
+
+// query is a list with its version and place resolved.
+type query struct {
+	storage   string
+	namespace string
+	filter    *cache.Filter
+	spans     bool // over namespaces
+	from      cache.Position
+	exact     int64 // revision to read at; 0: the newest
+	token     bool  // goes on from a token
+	limit     int   // 0: none
+	tell      bool  // what remains may be told
+}
+
+// read finds what a list asks for.
+func (h *Handler) read(c *Call, o *listOptions) (*page, error) {
+	q := query{
+		storage: c.Resource.Storage.Key, namespace: o.namespace, filter: o.filter,
+		spans: c.Resource.Namespaced && o.namespace == "",
+		tell:  o.filter.Everything(),
+	}
+	paged := o.paged(c.Resource)
+	if paged && o.Limit > 0 {
+		q.limit = int(o.Limit)
+	}
+	ctx := c.R.Context()
+	if paged && o.Continue != "" {
+		revision, from, err := decodeContinue(o.Continue, o.namespace, q.spans)
+		if err != nil {
+			return nil, err
+		}
+		if o.ResourceVersion != "" && o.ResourceVersion != "0" {
+			return nil, apierrors.NewBadRequest("specifying resource version is not allowed when using continue")
+		}
+		q.from, q.token = from, true
+		if revision > 0 {
+			q.exact = revision
+		}
+	} else if err := h.resolve(ctx, o, paged, &q); err != nil {
+		return nil, err
+	}
+	if q.exact > 0 {
+		return h.readAt(ctx, &q)
+	}
+	if q.token || o.ResourceVersion == "" {
+		if err := h.catchUp(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return q.take(h.Cache.Snapshot(q.storage)), nil
+}
+
+// resolve settles the version of a list that does not go on from a token.
+func (h *Handler) resolve(ctx context.Context, o *listOptions, paged bool, q *query) error {
+	exact := o.ResourceVersionMatch == metav1.ResourceVersionMatchExact
+	revision, err := o.version(exact || paged)
+	if err != nil {
+		return err
+	}
+	switch {
+	case o.ResourceVersion == "":
+	case o.ResourceVersion == "0":
+		q.limit = 0
+	case exact || paged && o.ResourceVersionMatch == "":
+		q.exact = revision
+	default:
+		return h.reach(ctx, revision)
+	}
+	return nil
+}
+
+// readAt reads at exactly q.exact, from memory if it reaches back so far.
+func (h *Handler) readAt(ctx context.Context, q *query) (*page, error) {
+	if err := h.reach(ctx, q.exact); err != nil {
+		return nil, err
+	}
+	if floor := h.Store.Floor(); q.exact < floor {
+		return nil, q.expired()
+	}
+	if snap := h.Cache.At(q.storage, q.exact); snap != nil {
+		return q.take(snap), nil
+	}
+	p, err := h.scan(ctx, q)
+	var gone *sqlstore.CompactedError
+	if errors.As(err, &gone) {
+		return nil, q.expired()
+	}
+	return p, err
+}
+
+// expired is the refusal of a version whose history is gone. Who comes with a
+// token gets one that goes on in the newest state.
+func (q *query) expired() error {
+	if !q.token {
+		return apierrors.NewResourceExpired(listExpired)
+	}
+	e := apierrors.NewResourceExpired(pageExpired)
+	e.ErrStatus.ListMeta.Continue = encodeContinue(newestState, q.spans, q.from)
+	return e
+}
+
+// take collects the selected items of a snapshot, at most limit.
+func (q *query) take(snap *cache.Snapshot) *page {
+	p := &page{revision: snap.Revision, remaining: -1}
+	more := false
+	if q.limit == 0 && q.tell {
+		p.items = make([]*cache.Item, 0, snap.Count(q.namespace, q.from))
+	}
+	snap.Select(q.filter, q.namespace, q.from, func(it *cache.Item) bool {
+		p.items = append(p.items, it)
+		more = q.limit > 0 && len(p.items) == q.limit
+		return !more
+	})
+	if !more {
+		return p
+	}
+	last := p.items[len(p.items)-1]
+	rest := snap.Count(q.namespace, cache.After(last.Namespace, last.Name))
+	if rest == 0 {
+		return p
+	}
+	snap.Pin()
+	q.cut(p, int64(rest))
+	return p
+}
+
+// cut says that a page is not the last.
+func (q *query) cut(p *page, rest int64) {
+	last := p.items[len(p.items)-1]
+	p.next = encodeContinue(p.revision, q.spans, cache.After(last.Namespace, last.Name))
+	if q.tell && rest > 0 {
+		p.remaining = rest
+	}
+}
+
+const scanPage = 500
+
+// scan reads at q.exact from the table. How much remains is not told: it would cost
+// as much as reading it.
+func (h *Handler) scan(ctx context.Context, q *query) (*page, error) {
+	p := &page{revision: q.exact, remaining: -1}
+	var storage *kinds.Storage
+	if r := h.Catalogue.ByStorage(q.storage); r != nil {
+		storage = r.Storage
+	}
+	req := sqlstore.ScanRequest{Resource: q.storage, Namespace: q.namespace, Limit: scanPage, Revision: q.exact}
+	if q.from != (cache.Position{}) {
+		req.After = sqlstore.Key{Resource: q.storage, Namespace: q.from.Namespace, Name: strings.TrimSuffix(q.from.Name, "\x00")}
+	}
+	for {
+		rows, err := h.Store.Scan(ctx, req)
+		if err != nil {
+			return nil, err
+		}
+		for i := range rows {
+			if q.limit > 0 && len(p.items) == q.limit {
+				q.cut(p, 0)
+				return p, nil
+			}
+			if it := cache.NewItem(&rows[i], storage); q.filter.Match(it) {
+				p.items = append(p.items, it)
+			}
+		}
+		if len(rows) < scanPage {
+			return p, nil
+		}
+		req.After = rows[len(rows)-1].Key
+	}
+}

@@ -1,0 +1,158 @@
+package verbs
+
+import (
+	"io"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/codecs/protobuf"
+)
+
+// chunk is how many bytes of a list are put together before they are written.
+const chunk = 64 << 10
+
+// meta is the list's metadata.
+func (p *page) meta() *metav1.ListMeta {
+	m := &metav1.ListMeta{ResourceVersion: strconv.FormatInt(p.revision, 10), Continue: p.next}
+	if p.remaining >= 0 {
+		m.RemainingItemCount = &p.remaining
+	}
+	return m
+}
+
+// listMeta is the API version and kind of a list of what is shown.
+func (v *view) listMeta() (apiVersion, kind string) {
+	if v.partial() {
+		return v.form.As.GroupVersion().String(), "PartialObjectMetadataList"
+	}
+	return v.r.APIVersion(), v.r.ListKind
+}
+
+// appendListHead starts a JSON list, in the order of members of a stock server.
+func (v *view) appendListHead(dst []byte, p *page) []byte {
+	apiVersion, kind := v.listMeta()
+	if v.r.Custom && !v.partial() {
+		dst = append(dst, `{"apiVersion":"`...)
+		dst = append(dst, apiVersion...)
+		return append(dst, `","items":[`...)
+	}
+	dst = append(dst, `{"kind":"`...)
+	dst = append(dst, kind...)
+	dst = append(dst, `","apiVersion":"`...)
+	dst = append(dst, apiVersion...)
+	dst = append(dst, `","metadata":{"resourceVersion":"`...)
+	dst = strconv.AppendInt(dst, p.revision, 10)
+	dst = append(dst, '"')
+	if p.next != "" {
+		dst = append(dst, `,"continue":"`...)
+		dst = append(dst, p.next...)
+		dst = append(dst, '"')
+	}
+	dst = p.appendRemaining(dst)
+	return append(dst, `},"items":[`...)
+}
+
+func (p *page) appendRemaining(dst []byte) []byte {
+	if p.remaining < 0 {
+		return dst
+	}
+	dst = append(dst, `,"remainingItemCount":`...)
+	return strconv.AppendInt(dst, p.remaining, 10)
+}
+
+// appendListTail ends a JSON list.
+func (v *view) appendListTail(dst []byte, p *page) []byte {
+	if !v.r.Custom || v.partial() {
+		return append(dst, ']', '}')
+	}
+	dst = append(dst, `],"kind":"`...)
+	dst = append(dst, v.r.ListKind...)
+	dst = append(dst, `","metadata":{"continue":"`...)
+	dst = append(dst, p.next...)
+	dst = append(dst, '"')
+	dst = p.appendRemaining(dst)
+	dst = append(dst, `,"resourceVersion":"`...)
+	dst = strconv.AppendInt(dst, p.revision, 10)
+	return append(dst, `"}}`...)
+}
+
+// streamJSON writes a list as JSON in bounded pieces.
+func (v *view) streamJSON(w io.Writer, p *page) error {
+	buf := getBuffer()
+	defer putBuffer(buf)
+	dst := v.appendListHead((*buf)[:0], p)
+	var err error
+	if v.partial() && len(p.items) == 0 {
+		// A stock server makes this list without allocating its items.
+		dst = append(dst[:len(dst)-1], "null}"...)
+		dst = append(dst, '\n')
+		_, err = w.Write(dst)
+		return err
+	}
+	for i, it := range p.items {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		if dst, err = v.appendJSON(dst, it, true); err != nil {
+			return err
+		}
+		if len(dst) >= chunk {
+			if _, err := w.Write(dst); err != nil {
+				return err
+			}
+			dst = dst[:0]
+		}
+	}
+	dst = v.appendListTail(dst, p)
+	if v.form.Type == codecs.JSON && !v.form.Pretty {
+		dst = append(dst, '\n')
+	}
+	_, err = w.Write(dst)
+	*buf = dst
+	return err
+}
+
+// streamProtobuf writes a list as one enveloped message in bounded pieces. The
+// sizes of all items come before them, so each is made first, and kept.
+func (v *view) streamProtobuf(w io.Writer, p *page) error {
+	size := 0
+	partials := make([][]byte, 0, len(p.items))
+	for _, it := range p.items {
+		raw, err := v.message(it)
+		if err != nil {
+			return err
+		}
+		if v.r.Custom {
+			partials = append(partials, raw)
+		}
+		size += protobuf.ItemSize(len(raw))
+	}
+	buf := getBuffer()
+	defer putBuffer(buf)
+	apiVersion, kind := v.listMeta()
+	dst, err := protobuf.AppendListHead((*buf)[:0], apiVersion, kind, p.meta(), size)
+	if err != nil {
+		return err
+	}
+	for i, it := range p.items {
+		var raw []byte
+		if v.r.Custom {
+			raw = partials[i]
+		} else if raw, err = v.message(it); err != nil {
+			return err
+		}
+		dst = protobuf.AppendItem(dst, raw)
+		if len(dst) >= chunk {
+			if _, err := w.Write(dst); err != nil {
+				return err
+			}
+			dst = dst[:0]
+		}
+	}
+	dst = protobuf.AppendTail(dst)
+	_, err = w.Write(dst)
+	*buf = dst
+	return err
+}

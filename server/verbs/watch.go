@@ -1,0 +1,146 @@
+package verbs
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/codecs/table"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/status"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+const (
+	// A watch without timeoutSeconds ends after one to two times this, so that
+	// watches spread over servers again.
+	watchFor = 30 * time.Minute
+
+	// Bookmarks come this often, and this long before the end.
+	bookmarkEvery  = time.Minute
+	bookmarkBefore = 2 * time.Second
+
+	// A client that takes nothing for this long is gone.
+	writeFor = 30 * time.Second
+)
+
+// watch streams the changes of a collection or of one object.
+func (h *Handler) watch(c *Call) error {
+	if !c.Resource.Custom {
+		if err := codecs.Acceptable(c.R, codecs.ListTypes(h.cbor())); err != nil {
+			return err
+		}
+	}
+	o, err := parseList(c, true)
+	if err != nil {
+		return err
+	}
+	offer := h.offer(c)
+	if o.initial() && o.AllowWatchBookmarks {
+		offer.Transforms = codecs.PartialTransforms
+	}
+	form, err := codecs.NegotiateWatch(c.R, offer)
+	if err != nil {
+		return err
+	}
+	if err := o.selectors(c); err != nil {
+		return err
+	}
+	s := &stream{h: h, c: c, o: o, v: h.view(c.Resource, form)}
+	s.make = s.frame
+	if form.IsTable() {
+		if s.include, err = table.ParseInclude(c.Info.Query.Get("includeObject")); err != nil {
+			return err
+		}
+	}
+	if err := s.open(c.R.Context()); err != nil {
+		return err
+	}
+	if s.watcher != nil {
+		defer s.watcher.Stop()
+	}
+	return s.serve()
+}
+
+// initial says that the watch begins with the objects that there are.
+func (o *listOptions) initial() bool { return o.SendInitialEvents != nil && *o.SendInitialEvents }
+
+// duration is how long the watch lasts.
+func (o *listOptions) duration() time.Duration {
+	if o.TimeoutSeconds != nil && *o.TimeoutSeconds > 0 {
+		return time.Duration(min(*o.TimeoutSeconds, 1<<31)) * time.Second
+	}
+	return time.Duration(float64(watchFor) * (1 + rand.Float64()))
+}
+
+// open finds where the watch begins.
+func (s *stream) open(ctx context.Context) error {
+	o, h := s.o, s.h
+	revision, err := o.version(false)
+	if err != nil {
+		return err
+	}
+	scope := cache.Scope{Namespace: o.namespace, Name: o.name, Filter: o.filter}
+	storage := s.c.Resource.Storage.Key
+	if revision > 0 && !o.initial() {
+		s.watcher, err = h.Cache.Watch(storage, scope, revision, h.Store)
+		var gone *sqlstore.CompactedError
+		if errors.As(err, &gone) {
+			// The request was good: the watch begins, and ends with an error.
+			s.failed, err = err, nil
+		}
+		return err
+	}
+	switch {
+	case revision > 0:
+		err = h.reach(ctx, revision)
+	case o.ResourceVersion == "":
+		err = h.catchUp(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	s.watcher, s.start = h.Cache.WatchNow(storage, scope)
+	return nil
+}
+
+// serve sends events until the watch ends. The answer has begun: errors become events.
+func (s *stream) serve() error {
+	if isWebSocket(s.c.R) {
+		return s.serveWebSocket()
+	}
+	w := s.c.W
+	w.Header().Set("Content-Type", s.v.form.StreamType())
+	w.WriteHeader(http.StatusOK)
+	out := &wire{w: w, control: http.NewResponseController(w)}
+	if out.flush() != nil {
+		return nil
+	}
+	s.run(s.c.R.Context(), out)
+	return nil
+}
+
+// run sends everything, and an ERROR event if the watch fails.
+func (s *stream) run(ctx context.Context, out sink) {
+	err := s.failed
+	if err == nil {
+		err = s.events(ctx, out)
+	}
+	if err == nil || errors.Is(err, errGone) || ctx.Err() != nil {
+		return
+	}
+	if errors.Is(err, cache.ErrSlow) {
+		s.h.log().Info("watch cut off: the client is too slow", "path", s.c.R.URL.Path, "audit-id", s.c.Scope.ID)
+		return
+	}
+	st, unknown := status.Of(err, s.c.Resource.GroupResource())
+	if unknown {
+		s.h.log().Error("watch failed", "path", s.c.R.URL.Path, "audit-id", s.c.Scope.ID, "error", err)
+	}
+	if frame, err := s.errorFrame(st); err == nil && out.send(frame) == nil {
+		_ = out.flush()
+	}
+}

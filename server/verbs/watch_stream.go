@@ -1,0 +1,188 @@
+package verbs
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/rowlock/rowlock/codecs/table"
+	"github.com/rowlock/rowlock/server/cache"
+)
+
+// errGone: the client took no more.
+var errGone = errors.New("client has gone")
+
+// sink takes whole frames. What was sent reaches the client with flush at the latest.
+type sink interface {
+	send(frame []byte) error
+	flush() error
+}
+
+// stream is one watch.
+type stream struct {
+	h       *Handler
+	c       *Call
+	o       *listOptions
+	v       *view
+	include table.Include
+
+	watcher *cache.Watcher
+	start   *cache.Snapshot                                    // what there is at the beginning; nil for a watch from a version
+	failed  error                                              // why there is nothing to watch
+	shown   bool                                               // a table has been sent
+	make    func(cache.EventType, *cache.Item) ([]byte, error) // s.frame
+}
+
+// events sends the initial events, then changes and bookmarks until the time is up.
+func (s *stream) events(ctx context.Context, out sink) error {
+	end := time.Now().Add(s.o.duration())
+	if s.start != nil && s.o.initial() {
+		if err := s.initial(out); err != nil {
+			return err
+		}
+	}
+	s.start = nil
+	var batch []cache.Delivery
+	var err error
+	timer := time.NewTimer(s.next(end))
+	defer timer.Stop()
+	for {
+		var mark int64
+		if batch, mark, err = s.watcher.Take(ctx, batch); err != nil {
+			return err
+		}
+		if len(batch) > 0 {
+			if err := s.deliver(out, batch); err != nil {
+				return err
+			}
+			continue
+		}
+		select {
+		case <-s.watcher.Ready():
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+			if !time.Now().Before(end) {
+				return nil
+			}
+			if s.o.AllowWatchBookmarks {
+				if err := s.bookmark(out, mark, false); err != nil {
+					return err
+				}
+			}
+			timer.Reset(s.next(end))
+		}
+	}
+}
+
+// next is the time until a bookmark is due, or the end.
+func (s *stream) next(end time.Time) time.Duration {
+	left := time.Until(end)
+	if !s.o.AllowWatchBookmarks || left <= bookmarkBefore {
+		return left
+	}
+	return min(bookmarkEvery, left-bookmarkBefore)
+}
+
+// initial sends what there is, and says where it ends.
+func (s *stream) initial(out sink) (err error) {
+	s.start.Select(s.o.filter, s.o.namespace, cache.Position{}, func(it *cache.Item) bool {
+		if s.o.name != "" && it.Name != s.o.name {
+			return true
+		}
+		var frame []byte
+		if frame, err = s.frame(cache.Added, it); err == nil {
+			err = out.send(frame)
+		}
+		return err == nil
+	})
+	if err != nil {
+		return err
+	}
+	if s.o.AllowWatchBookmarks {
+		return s.bookmark(out, s.start.Revision, true)
+	}
+	return out.flush()
+}
+
+// deliver sends a batch of changes.
+func (s *stream) deliver(out sink, batch []cache.Delivery) error {
+	for _, d := range batch {
+		var key any = s.v.key
+		if s.v.form.IsTable() {
+			key = tableKey{s.v.key, s.include, !s.shown}
+		}
+		frame, err := d.Frame(key, s.make)
+		if err != nil {
+			return err
+		}
+		s.shown = true
+		if err := out.send(frame); err != nil {
+			return err
+		}
+	}
+	return out.flush()
+}
+
+// tableKey tells the frames of tables apart.
+type tableKey struct {
+	view    any
+	include table.Include
+	first   bool
+}
+
+// wire is the body of an answer. Frames that come together go out together.
+type wire struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	buf     *[]byte
+	single  []byte // a frame that may be all there is
+}
+
+func (o *wire) send(frame []byte) error {
+	if o.single == nil && o.buf == nil {
+		o.single = frame
+		return nil
+	}
+	if o.buf == nil {
+		o.buf = getBuffer()
+		*o.buf = append((*o.buf)[:0], o.single...)
+		o.single = nil
+	}
+	*o.buf = append(*o.buf, frame...)
+	if len(*o.buf) < chunk {
+		return nil
+	}
+	return o.write(true)
+}
+
+func (o *wire) flush() error { return o.write(false) }
+
+// write puts what was collected on the wire. more says that the buffer is still needed.
+func (o *wire) write(more bool) error {
+	_ = o.control.SetWriteDeadline(time.Now().Add(writeFor)) // not every writer can
+	data := o.single
+	if o.buf != nil {
+		data = *o.buf
+	}
+	var err error
+	if len(data) > 0 {
+		_, err = o.w.Write(data)
+	}
+	if err == nil {
+		err = o.control.Flush()
+	}
+	o.single = nil
+	if o.buf != nil {
+		*o.buf = (*o.buf)[:0]
+		if !more || err != nil {
+			putBuffer(o.buf)
+			o.buf = nil
+		}
+	}
+	if err != nil {
+		return errGone
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package verbs
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"golang.org/x/net/websocket"
+
+	"github.com/rowlock/rowlock/codecs"
+)
+
+// isWebSocket says whether a client asks for a WebSocket.
+func isWebSocket(r *http.Request) bool {
+	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		return false
+	}
+	for token := range strings.SplitSeq(r.Header.Get("Connection"), ",") {
+		if strings.EqualFold(strings.TrimSpace(token), "upgrade") {
+			return true
+		}
+	}
+	return false
+}
+
+// serveWebSocket sends each event as one message: text for JSON, else binary.
+func (s *stream) serveWebSocket() error {
+	websocket.Handler(func(ws *websocket.Conn) {
+		ctx, cancel := context.WithCancel(s.c.R.Context())
+		done := make(chan struct{})
+		go func() { // ends with the connection, which is closed below
+			defer close(done)
+			defer cancel()
+			_, _ = io.Copy(io.Discard, ws)
+		}()
+		s.run(ctx, &messages{ws: ws, text: s.v.form.Type == codecs.JSON, framed: s.v.form.Type == codecs.Protobuf})
+		cancel()
+		_ = ws.Close()
+		<-done
+	}).ServeHTTP(hijacker{s.c.W}, s.c.R)
+	return nil
+}
+
+// messages is a sink of WebSocket messages.
+type messages struct {
+	ws     *websocket.Conn
+	text   bool
+	framed bool // frames carry their length, which a message has by itself
+}
+
+func (m *messages) send(frame []byte) error {
+	_ = m.ws.SetWriteDeadline(time.Now().Add(writeFor))
+	var err error
+	switch {
+	case m.text:
+		err = websocket.Message.Send(m.ws, string(frame))
+	case m.framed:
+		err = websocket.Message.Send(m.ws, frame[4:])
+	default:
+		err = websocket.Message.Send(m.ws, frame)
+	}
+	if err != nil {
+		return errGone
+	}
+	return nil
+}
+
+func (m *messages) flush() error { return nil }
+
+// hijacker finds the connection below the writers that filters put around it.
+type hijacker struct{ http.ResponseWriter }
+
+func (h hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return http.NewResponseController(h.ResponseWriter).Hijack()
+}
