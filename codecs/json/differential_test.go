@@ -112,3 +112,30 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// sameEncode checks Append against encoding/json.
+func sameEncode(t *testing.T, obj any) {
+	t.Helper()
+	want, wantErr := stdjson.Marshal(obj)
+	got, gotErr := json.Append([]byte("x"), obj)
+	if (wantErr == nil) != (gotErr == nil) || string(got) != "x"+string(want) {
+		t.Fatalf("%T: %v, want %v\n%s", obj, gotErr, wantErr, cmp.Diff(string(want), string(got[1:])))
+	}
+}
+
+func TestEncodeEqualsStandard(t *testing.T) {
+	scheme := sample.Scheme()
+	r := rand.New(rand.NewSource(7))
+	for range 4 {
+		for _, gvk := range sample.Kinds(scheme) {
+			obj, err := scheme.New(gvk)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sameEncode(t, obj)
+			sample.Fill(r, obj)
+			obj.GetObjectKind().SetGroupVersionKind(gvk)
+			sameEncode(t, obj)
+		}
+	}
+}

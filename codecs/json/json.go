@@ -98,11 +98,16 @@ func (Codec) Encode(dst []byte, obj runtime.Object) ([]byte, error) {
 
 // Append appends any value with the rules of Encode.
 func Append(dst []byte, v any) ([]byte, error) {
-	data, err := stdjson.Marshal(v)
-	if err != nil {
-		return dst, err
+	start := len(dst)
+	if p := reflect.ValueOf(v); p.Kind() == reflect.Pointer && !p.IsNil() && p.Type().Elem().Kind() == reflect.Struct && !custom(p.Type().Elem()) {
+		dst, err := appendStruct(dst, p)
+		if err != nil {
+			return dst[:start], err
+		}
+		return dst, nil
 	}
-	return append(dst, data...), nil
+	data, err := stdjson.Marshal(v)
+	return append(dst, data...), err
 }
 
 // Indent appends the pretty form of src: two spaces a level. Unlike the plain
