@@ -3,7 +3,6 @@ package podspec
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
-	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -122,9 +121,8 @@ func (c *checker) podAffinity(required []corev1.PodAffinityTerm, preferred []cor
 }
 
 func (c *checker) affinityTermSelectors(t *corev1.PodAffinityTerm, p *field.Path) {
-	o := metav1validation.LabelSelectorValidationOptions{AllowInvalidLabelValueInSelector: c.o.AllowInvalidLabelValueInSelector}
-	c.add(metav1validation.ValidateLabelSelector(t.LabelSelector, o, p.Child("labelSelector"))...)
-	c.add(metav1validation.ValidateLabelSelector(t.NamespaceSelector, o, p.Child("namespaceSelector"))...)
+	c.selector(t.LabelSelector, c.o.AllowInvalidLabelValueInSelector, p, "labelSelector")
+	c.selector(t.NamespaceSelector, c.o.AllowInvalidLabelValueInSelector, p, "namespaceSelector")
 }
 
 func (c *checker) affinityTerm(t *corev1.PodAffinityTerm, p *field.Path) {

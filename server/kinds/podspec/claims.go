@@ -5,7 +5,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/kinds/rules"
@@ -28,10 +27,7 @@ func ValidateClaimSpec(s *corev1.PersistentVolumeClaimSpec, p *field.Path, o Cla
 	if len(s.AccessModes) == 0 {
 		c.required(p.Child("accessModes"), "at least 1 access mode is required")
 	}
-	if s.Selector != nil {
-		c.add(metav1validation.ValidateLabelSelector(s.Selector,
-			metav1validation.LabelSelectorValidationOptions{AllowInvalidLabelValueInSelector: o.AllowInvalidLabelValueInSelector}, p.Child("selector"))...)
-	}
+	c.selector(s.Selector, o.AllowInvalidLabelValueInSelector, p, "selector")
 	c.accessModes(s.AccessModes, p)
 	c.storageRequest(s, p.Child("resources").Key(string(corev1.ResourceStorage)))
 	if s.StorageClassName != nil && *s.StorageClassName != "" {

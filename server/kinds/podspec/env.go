@@ -57,8 +57,8 @@ func (c *checker) keyRef(name, key string, p *field.Path) {
 		c.required(p.Child("key"), "")
 		return
 	}
-	if msgs := utilvalidation.IsConfigMapKey(key); len(msgs) > 0 {
-		c.messages(p.Child("key"), key, msgs)
+	if !okKey(key) {
+		c.messages(p.Child("key"), key, utilvalidation.IsConfigMapKey(key))
 	}
 }
 

@@ -2,6 +2,8 @@ package podspec
 
 import (
 	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -70,6 +72,53 @@ func okQualifiedName(s string) bool {
 		}
 	}
 	return s != "" && okLabelValue(s)
+}
+
+// okKey matches a key of a config map or secret.
+func okKey(s string) bool {
+	if s == "" || len(s) > 253 || s[0] == '.' {
+		return false
+	}
+	for i := range len(s) {
+		if b := s[i]; !alnum(b) && b != '-' && b != '_' && b != '.' {
+			return false
+		}
+	}
+	return true
+}
+
+// okSelector matches a label selector.
+func okSelector(s *metav1.LabelSelector) bool {
+	if s == nil {
+		return true
+	}
+	for k, v := range s.MatchLabels {
+		if !okQualifiedName(k) || !okLabelValue(v) {
+			return false
+		}
+	}
+	for i := range s.MatchExpressions {
+		e := &s.MatchExpressions[i]
+		values := e.Operator == metav1.LabelSelectorOpIn || e.Operator == metav1.LabelSelectorOpNotIn
+		exists := e.Operator == metav1.LabelSelectorOpExists || e.Operator == metav1.LabelSelectorOpDoesNotExist
+		if !okQualifiedName(e.Key) || !values && !exists || values != (len(e.Values) > 0) {
+			return false
+		}
+		for _, v := range e.Values {
+			if !okLabelValue(v) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// selector checks a label selector.
+func (c *checker) selector(s *metav1.LabelSelector, allowInvalidValues bool, p *field.Path, child string) {
+	if !okSelector(s) {
+		o := metav1validation.LabelSelectorValidationOptions{AllowInvalidLabelValueInSelector: allowInvalidValues}
+		c.add(metav1validation.ValidateLabelSelector(s, o, p.Child(child))...)
+	}
 }
 
 func (c *checker) dnsLabel(p *field.Path, child, value string) {

@@ -4,7 +4,6 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 )
 
 // Options relax rules for data that was stored before a rule existed, and name
@@ -91,8 +90,8 @@ func hasIndivisibleHugePages(s *corev1.PodSpec) bool {
 
 func hasInvalidSpreadSelector(s *corev1.PodSpec) bool {
 	for i := range s.TopologySpreadConstraints {
-		sel := s.TopologySpreadConstraints[i].LabelSelector
-		if sel != nil && len(metav1validation.ValidateLabelSelector(sel, metav1validation.LabelSelectorValidationOptions{}, nil)) > 0 {
+		var c checker
+		if c.selector(s.TopologySpreadConstraints[i].LabelSelector, false, nil, "labelSelector"); len(c.errs) > 0 {
 			return true
 		}
 	}

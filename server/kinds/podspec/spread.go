@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -44,8 +43,8 @@ func (c *checker) spread(list []corev1.TopologySpreadConstraint, p *field.Path) 
 		if len(s.MatchLabelKeys) > 0 {
 			c.spreadLabelKeys(s, at.Child("matchLabelKeys"))
 		}
-		if !c.o.AllowInvalidSpreadSelector && s.LabelSelector != nil {
-			c.add(metav1validation.ValidateLabelSelector(s.LabelSelector, metav1validation.LabelSelectorValidationOptions{}, at.Child("labelSelector"))...)
+		if !c.o.AllowInvalidSpreadSelector {
+			c.selector(s.LabelSelector, false, at, "labelSelector")
 		}
 	}
 }

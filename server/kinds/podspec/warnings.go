@@ -127,7 +127,11 @@ func (a *adviser) nodeTerm(t *corev1.NodeSelectorTerm, p *field.Path) {
 
 func (a *adviser) spread(s *corev1.PodSpec) {
 	for i := range s.TopologySpreadConstraints {
-		t, p := &s.TopologySpreadConstraints[i], a.spec.Child("topologySpreadConstraints").Index(i)
+		t := &s.TopologySpreadConstraints[i]
+		if t.LabelSelector != nil && deprecatedLabels[t.TopologyKey] == "" {
+			continue
+		}
+		p := a.spec.Child("topologySpreadConstraints").Index(i)
 		if msg := deprecatedLabels[t.TopologyKey]; msg != "" {
 			a.warnf(p.Child("topologyKey"), "%s is %s", t.TopologyKey, msg)
 		}
@@ -139,7 +143,11 @@ func (a *adviser) spread(s *corev1.PodSpec) {
 
 func (a *adviser) volumes(s *corev1.PodSpec) {
 	for i := range s.Volumes {
-		v, p := &s.Volumes[i], a.spec.Child("volumes").Index(i)
+		v := &s.Volumes[i]
+		if v.EmptyDir != nil || v.ConfigMap != nil || v.Secret != nil || v.Projected != nil || v.PersistentVolumeClaim != nil {
+			continue
+		}
+		p := a.spec.Child("volumes").Index(i)
 		for _, old := range [...]struct {
 			used          bool
 			name, message string
@@ -208,14 +216,29 @@ func (a *adviser) wholeBytes(list corev1.ResourceList, p *field.Path, child stri
 	}
 }
 
+func (a *adviser) containerBytes(r *corev1.ResourceRequirements, w where) {
+	for _, n := range [...]corev1.ResourceName{corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
+		if fractional(r.Limits, n) || fractional(r.Requests, n) {
+			p := w.path(a.spec).Child("resources")
+			a.wholeByte(r.Limits, n, p, "limits")
+			a.wholeByte(r.Requests, n, p, "requests")
+		}
+	}
+}
+
+func fractional(list corev1.ResourceList, n corev1.ResourceName) bool {
+	q, ok := list[n]
+	return ok && q.MilliValue()%1000 != 0
+}
+
 func (a *adviser) wholeByte(list corev1.ResourceList, n corev1.ResourceName, p *field.Path, child string) {
-	if q, ok := list[n]; ok && q.MilliValue()%1000 != 0 {
+	if q, ok := list[n]; ok && fractional(list, n) {
 		a.warnf(p.Child(child).Key(string(n)), "fractional byte value %q is invalid, must be an integer", q.String())
 	}
 }
 
 func (a *adviser) containers(s *corev1.PodSpec, m *metav1.ObjectMeta) {
-	if s.SecurityContext == nil || s.SecurityContext.SeccompProfile == nil {
+	if len(m.Annotations) > 0 && (s.SecurityContext == nil || s.SecurityContext.SeccompProfile == nil) {
 		a.annotation(m, corev1.SeccompPodAnnotationKey, seccompObsolete)
 	}
 	visitContainers(s, func(c *corev1.Container, w where) {
@@ -229,11 +252,7 @@ func (a *adviser) containers(s *corev1.PodSpec, m *metav1.ObjectMeta) {
 			}
 		}
 		if len(c.Resources.Limits) > 0 || len(c.Resources.Requests) > 0 {
-			p := w.path(a.spec).Child("resources")
-			for _, n := range [...]corev1.ResourceName{corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
-				a.wholeByte(c.Resources.Limits, n, p, "limits")
-				a.wholeByte(c.Resources.Requests, n, p, "requests")
-			}
+			a.containerBytes(&c.Resources, w)
 		}
 		a.env(c.Env, w)
 	})
@@ -268,8 +287,10 @@ func (a *adviser) env(vars []corev1.EnvVar, w where) {
 func (a *adviser) ports(s *corev1.PodSpec) {
 	type declared struct {
 		port *corev1.ContainerPort
-		path *field.Path
+		w    where
+		i    int
 	}
+	path := func(w where, i int) *field.Path { return w.path(a.spec).Child("ports").Index(i) }
 	type key struct {
 		number   int32
 		protocol corev1.Protocol
@@ -281,18 +302,17 @@ func (a *adviser) ports(s *corev1.PodSpec) {
 		}
 		for i := range c.Ports {
 			port := &c.Ports[i]
-			at := w.path(a.spec).Child("ports").Index(i)
 			if port.HostIP != "" && port.HostPort == 0 {
-				a.warnf(at, "hostIP set without hostPort: %+v", *port)
+				a.warnf(path(w, i), "hostIP set without hostPort: %+v", *port)
 			}
 			k := key{port.ContainerPort, port.Protocol}
 			for _, other := range all[k] {
 				if msg := portClash(port, other.port); msg != "" {
-					a.warnf(at, "%s port definition with %s", msg, other.path)
+					a.warnf(path(w, i), "%s port definition with %s", msg, path(other.w, other.i))
 				}
 			}
 			if len(all[k]) < mostCompared {
-				all[k] = append(all[k], declared{port, at})
+				all[k] = append(all[k], declared{port, w, i})
 			}
 		}
 	})
