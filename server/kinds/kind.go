@@ -180,8 +180,9 @@ type ScaleMapping struct {
 // Columns describe the Table form.
 type Columns struct {
 	Definitions []metav1.TableColumnDefinition
-	// Cells returns one value a column. now resolves ages; a zero now leaves marks
-	// in their place (columns.Since), for cells that are kept.
+	// Cells returns one value a column, for an object in the stored version. now
+	// resolves ages; a zero now leaves marks in their place (columns.Since), for
+	// cells that are kept.
 	Cells func(obj Object, now time.Time) []any
 	// Conditions returns those of the row ("Completed"); nil for most kinds.
 	Conditions func(obj Object) []metav1.TableRowCondition

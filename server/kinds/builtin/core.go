@@ -33,12 +33,12 @@ func (c Config) coreV1(events *kinds.Storage) []*kinds.Resource {
 		&kinds.Resource{
 			Plural: "events", Kind: "Event", Namespaced: true, ShortNames: []string{"ev"},
 			New: object[corev1.Event](), NewList: list[corev1.EventList](),
-			Storage: events,
+			Storage: events, Columns: core.EventColumns,
 		},
 		&kinds.Resource{
 			Plural: "limitranges", Kind: "LimitRange", Namespaced: true, ShortNames: []string{"limits"},
 			New: object[corev1.LimitRange](), NewList: list[corev1.LimitRangeList](),
-			Storage: &kinds.Storage{},
+			Storage: &kinds.Storage{Strategy: core.LimitRange},
 		},
 		&kinds.Resource{
 			Plural: "namespaces", Kind: "Namespace", ShortNames: []string{"ns"},
@@ -53,23 +53,23 @@ func (c Config) coreV1(events *kinds.Storage) []*kinds.Resource {
 		&kinds.Resource{
 			Plural: "nodes", Kind: "Node", ShortNames: []string{"no"},
 			New: object[corev1.Node](), NewList: list[corev1.NodeList](),
-			Storage: &kinds.Storage{},
+			Storage: &kinds.Storage{Strategy: core.Node, Fields: core.NodeFields}, Columns: core.NodeColumns,
 			Subresources: []kinds.Subresource{
 				{Name: "proxy", Kind: "NodeProxyOptions", Verbs: proxyVerbs()},
-				status("Node", kinds.Strategy{}),
+				status("Node", core.NodeStatus),
 			},
 		},
 		&kinds.Resource{
 			Plural: "persistentvolumeclaims", Kind: "PersistentVolumeClaim", Namespaced: true, ShortNames: []string{"pvc"},
 			New: object[corev1.PersistentVolumeClaim](), NewList: list[corev1.PersistentVolumeClaimList](),
-			Storage:      &kinds.Storage{},
-			Subresources: []kinds.Subresource{status("PersistentVolumeClaim", kinds.Strategy{})},
+			Storage: &kinds.Storage{Strategy: core.PersistentVolumeClaim}, Columns: core.PersistentVolumeClaimColumns,
+			Subresources: []kinds.Subresource{status("PersistentVolumeClaim", core.PersistentVolumeClaimStatus)},
 		},
 		&kinds.Resource{
 			Plural: "persistentvolumes", Kind: "PersistentVolume", ShortNames: []string{"pv"},
 			New: object[corev1.PersistentVolume](), NewList: list[corev1.PersistentVolumeList](),
-			Storage:      &kinds.Storage{},
-			Subresources: []kinds.Subresource{status("PersistentVolume", kinds.Strategy{})},
+			Storage: &kinds.Storage{Strategy: core.PersistentVolume}, Columns: core.PersistentVolumeColumns,
+			Subresources: []kinds.Subresource{status("PersistentVolume", core.PersistentVolumeStatus)},
 		},
 		pods.Resource(),
 		&kinds.Resource{
@@ -81,14 +81,14 @@ func (c Config) coreV1(events *kinds.Storage) []*kinds.Resource {
 			Plural: "replicationcontrollers", Kind: "ReplicationController", Namespaced: true,
 			ShortNames: []string{"rc"}, Categories: []string{"all"},
 			New: object[corev1.ReplicationController](), NewList: list[corev1.ReplicationControllerList](),
-			Storage:      &kinds.Storage{},
-			Subresources: []kinds.Subresource{scale(&kinds.ScaleMapping{}), status("ReplicationController", kinds.Strategy{})},
+			Storage: &kinds.Storage{Strategy: core.ReplicationController, Fields: core.ReplicationControllerFields}, Columns: core.ReplicationControllerColumns,
+			Subresources: []kinds.Subresource{scale(core.ReplicationControllerScale), status("ReplicationController", core.ReplicationControllerStatus)},
 		},
 		&kinds.Resource{
 			Plural: "resourcequotas", Kind: "ResourceQuota", Namespaced: true, ShortNames: []string{"quota"},
 			New: object[corev1.ResourceQuota](), NewList: list[corev1.ResourceQuotaList](),
-			Storage:      &kinds.Storage{},
-			Subresources: []kinds.Subresource{status("ResourceQuota", kinds.Strategy{})},
+			Storage: &kinds.Storage{Strategy: core.ResourceQuota}, Columns: core.ResourceQuotaColumns,
+			Subresources: []kinds.Subresource{status("ResourceQuota", core.ResourceQuotaStatus)},
 		},
 		&kinds.Resource{
 			Plural: "secrets", Kind: "Secret", Namespaced: true,

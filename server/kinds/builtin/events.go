@@ -5,12 +5,16 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/core"
 )
 
 // eventStorage is shared by the events of core/v1, which are what is stored, and
 // those of events.k8s.io/v1.
 func eventStorage() *kinds.Storage {
-	return &kinds.Storage{Key: "events", GVK: corev1.SchemeGroupVersion.WithKind("Event")}
+	return &kinds.Storage{
+		Key: "events", GVK: corev1.SchemeGroupVersion.WithKind("Event"),
+		Strategy: core.Event, Fields: core.EventFields, TTL: core.EventTTL,
+	}
 }
 
 func eventsV1(storage *kinds.Storage) []*kinds.Resource {
@@ -18,7 +22,7 @@ func eventsV1(storage *kinds.Storage) []*kinds.Resource {
 		&kinds.Resource{
 			Plural: "events", Kind: "Event", Namespaced: true, ShortNames: []string{"ev"},
 			New: object[eventsv1.Event](), NewList: list[eventsv1.EventList](),
-			Storage: storage,
+			Storage: storage, Columns: core.EventColumns,
 		},
 	)
 }

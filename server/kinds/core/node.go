@@ -1,0 +1,286 @@
+package core
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	netutils "k8s.io/utils/net"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/rules"
+)
+
+// Node is how Nodes are written. A new one keeps the status it comes with.
+var Node = kinds.Strategy{
+	ValidateName:     apivalidation.NameIsDNSSubdomain,
+	Default:          defaults(defaultNode),
+	PrepareForCreate: prepares(func(n *corev1.Node) { dropNodeConfig(n, nil) }),
+	PrepareForUpdate: preparesUpdate(func(n, old *corev1.Node) {
+		n.Status = old.Status
+		dropNodeConfig(n, old)
+	}),
+	Validate: checks(validateNode),
+	ValidateUpdate: updateChecks(func(n, old *corev1.Node) field.ErrorList {
+		return append(validateNode(n), validateNodeUpdate(n, old)...)
+	}),
+	UnconditionalUpdate: true,
+	ResetFields:         []string{"status"},
+}
+
+// NodeStatus is how their status is written.
+var NodeStatus = kinds.Strategy{
+	Default: Node.Default,
+	PrepareForUpdate: preparesUpdate(func(n, old *corev1.Node) {
+		n.Spec = old.Spec
+		dropNodeConfig(n, old)
+	}),
+	ValidateUpdate:      updateChecks(validateNodeUpdate),
+	UnconditionalUpdate: true,
+	ResetFields:         []string{"spec"},
+}
+
+// NodeFields are what Nodes are selected by.
+var NodeFields = []kinds.SelectableField{
+	{Label: "spec.unschedulable", Path: []string{"spec", "unschedulable"}, Default: "false"},
+}
+
+// NodeColumns is their Table form.
+var NodeColumns = columns.Of(nodeCells, columns.Name(),
+	columns.Text("Status", "The status of the node"),
+	columns.Text("Roles", "The roles of the node"),
+	columns.Age(),
+	columns.Text("Version", corev1.NodeSystemInfo{}.SwaggerDoc()["kubeletVersion"]),
+	columns.Wide(columns.Text("Internal-IP", corev1.NodeStatus{}.SwaggerDoc()["addresses"])),
+	columns.Wide(columns.Text("External-IP", corev1.NodeStatus{}.SwaggerDoc()["addresses"])),
+	columns.Wide(columns.Text("OS-Image", corev1.NodeSystemInfo{}.SwaggerDoc()["osImage"])),
+	columns.Wide(columns.Text("Kernel-Version", corev1.NodeSystemInfo{}.SwaggerDoc()["kernelVersion"])),
+	columns.Wide(columns.Text("Container-Runtime", corev1.NodeSystemInfo{}.SwaggerDoc()["containerRuntimeVersion"])))
+
+func nodeCells(n *corev1.Node, now time.Time) []any {
+	or := func(value, other string) string {
+		if value == "" {
+			return other
+		}
+		return value
+	}
+	info := &n.Status.NodeInfo
+	return []any{
+		n.Name, nodeReadiness(n), or(strings.Join(nodeRoles(n), ","), "<none>"), columns.Since(n.CreationTimestamp, now), info.KubeletVersion,
+		or(nodeAddress(n, corev1.NodeInternalIP), "<none>"), or(nodeAddress(n, corev1.NodeExternalIP), "<none>"),
+		or(info.OSImage, "<unknown>"), or(info.KernelVersion, "<unknown>"), or(info.ContainerRuntimeVersion, "<unknown>"),
+	}
+}
+
+func nodeReadiness(n *corev1.Node) string {
+	status := "Unknown"
+	for _, c := range n.Status.Conditions {
+		if c.Type != corev1.NodeReady {
+			continue
+		}
+		if status = "NotReady"; c.Status == corev1.ConditionTrue {
+			status = "Ready"
+		}
+	}
+	if n.Spec.Unschedulable {
+		status += ",SchedulingDisabled"
+	}
+	return status
+}
+
+// nodeRoles are told by labels: the role in the key, or under an older one as value.
+func nodeRoles(n *corev1.Node) []string {
+	roles := make(map[string]bool)
+	for key, value := range n.Labels {
+		if role, ok := strings.CutPrefix(key, "node-role.kubernetes.io/"); ok && role != "" {
+			roles[role] = true
+		} else if key == "kubernetes.io/role" && value != "" {
+			roles[value] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(roles))
+}
+
+func nodeAddress(n *corev1.Node, t corev1.NodeAddressType) string {
+	for _, a := range n.Status.Addresses {
+		if a.Type == t {
+			return a.Address
+		}
+	}
+	return ""
+}
+
+// defaultNode keeps podCIDR the first of podCIDRs, and what can be allocated what
+// there is, unless told otherwise.
+func defaultNode(n *corev1.Node) {
+	if len(n.Spec.PodCIDRs) == 0 && n.Spec.PodCIDR != "" {
+		n.Spec.PodCIDRs = []string{n.Spec.PodCIDR}
+	}
+	if len(n.Spec.PodCIDRs) > 0 && n.Spec.PodCIDR == "" {
+		n.Spec.PodCIDR = n.Spec.PodCIDRs[0]
+	}
+	roundUp(n.Status.Capacity, n.Status.Allocatable)
+	if n.Status.Allocatable == nil && n.Status.Capacity != nil {
+		n.Status.Allocatable = n.Status.Capacity.DeepCopy()
+	}
+}
+
+// dropNodeConfig removes what is not served any more, unless old has it.
+func dropNodeConfig(n, old *corev1.Node) {
+	if old == nil || old.Spec.ConfigSource == nil {
+		n.Spec.ConfigSource = nil
+	}
+	if old == nil || old.Status.Config == nil {
+		n.Status.Config = nil
+	}
+	if old == nil || old.Status.Features == nil {
+		n.Status.Features = nil
+	}
+}
+
+func validateNode(n *corev1.Node) field.ErrorList {
+	errs := validateNodeAnnotations(n.Annotations, metaPath.Child("annotations"))
+	errs = append(errs, validateTaints(n.Spec.Taints, metaPath.Child("taints"))...)
+	errs = append(errs, validateNodeResources(n)...)
+	return append(errs, validatePodCIDRs(n)...)
+}
+
+func validateNodeResources(n *corev1.Node) field.ErrorList {
+	var errs field.ErrorList
+	for _, name := range sorted(n.Status.Capacity) {
+		errs = append(errs, validateAmount(name, n.Status.Capacity[name], statusPath.Child("capacity", string(name)))...)
+	}
+	for _, name := range sorted(n.Status.Allocatable) {
+		errs = append(errs, validateAmount(name, n.Status.Allocatable[name], statusPath.Child("allocatable", string(name)))...)
+	}
+	return errs
+}
+
+func validatePodCIDRs(n *corev1.Node) field.ErrorList {
+	cidrs, path := n.Spec.PodCIDRs, specPath.Child("podCIDRs")
+	var errs field.ErrorList
+	if len(cidrs) > 0 && n.Spec.PodCIDR != cidrs[0] {
+		errs = append(errs, field.Invalid(specPath.Child("podCIDR"), n.Spec.PodCIDR, "must be the first of `podCIDRs`"))
+	}
+	for i, cidr := range cidrs {
+		errs = append(errs, validation.IsValidCIDR(path.Index(i), cidr)...)
+	}
+	if len(cidrs) < 2 {
+		return errs
+	}
+	dual, err := netutils.IsDualStackCIDRStrings(cidrs)
+	if err != nil {
+		errs = append(errs, field.InternalError(path, fmt.Errorf("invalid PodCIDRs. failed to check with dual stack with error:%v", err)))
+	}
+	if !dual || len(cidrs) > 2 {
+		errs = append(errs, field.Invalid(path, cidrs, "may specify no more than one CIDR for each IP family"))
+	}
+	for i, cidr := range cidrs {
+		if slices.Index(cidrs, cidr) < i {
+			errs = append(errs, field.Duplicate(path.Index(i), cidr))
+		}
+	}
+	return errs
+}
+
+// validateNodeUpdate checks what may change: addresses and identity are set once.
+func validateNodeUpdate(n, old *corev1.Node) field.ErrorList {
+	errs := validateNodeAnnotations(n.Annotations, metaPath.Child("annotations"))
+	errs = append(errs, validateNodeResources(n)...)
+	for i, a := range n.Status.Addresses {
+		if slices.Index(n.Status.Addresses, a) < i {
+			errs = append(errs, field.Duplicate(statusPath.Child("addresses").Index(i), rules.Shown(a)))
+		}
+	}
+	if len(old.Spec.PodCIDRs) > 0 && !slices.Equal(old.Spec.PodCIDRs, n.Spec.PodCIDRs) {
+		errs = append(errs, field.Forbidden(specPath.Child("podCIDRs"), "node updates may not change podCIDR except from \"\" to valid"))
+	}
+	if old.Spec.ProviderID != "" && old.Spec.ProviderID != n.Spec.ProviderID {
+		errs = append(errs, field.Forbidden(specPath.Child("providerID"), "node updates may not change providerID except from \"\" to valid"))
+	}
+	errs = append(errs, validateTaints(n.Spec.Taints, metaPath.Child("taints"))...)
+	if n.Spec.DoNotUseExternalID != old.Spec.DoNotUseExternalID {
+		errs = append(errs, field.Forbidden(specPath.Child("externalID"), "may not be updated"))
+	}
+	return errs
+}
+
+func validateTaints(taints []corev1.Taint, path *field.Path) field.ErrorList {
+	type identity struct {
+		key    string
+		effect corev1.TaintEffect
+	}
+	var errs field.ErrorList
+	seen := make(map[identity]bool)
+	for i, t := range taints {
+		p := path.Index(i)
+		errs = append(errs, metavalidation.ValidateLabelName(t.Key, p.Child("key"))...)
+		if messages := validation.IsValidLabelValue(t.Value); len(messages) > 0 {
+			errs = append(errs, field.Invalid(p.Child("value"), t.Value, strings.Join(messages, ";")))
+		}
+		if t.Effect == "" {
+			errs = append(errs, field.Required(p.Child("effect"), ""))
+		} else {
+			errs = append(errs, rules.OneOf(t.Effect, p.Child("effect"),
+				corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute)...)
+		}
+		id := identity{t.Key, t.Effect}
+		if seen[id] {
+			duplicate := field.Duplicate(p, rules.Shown(t))
+			duplicate.Detail = "taints must be unique by key and effect pair"
+			errs = append(errs, duplicate)
+		}
+		seen[id] = true
+	}
+	return errs
+}
+
+// Annotations that hold what became fields.
+const (
+	taintsAnnotation    = "scheduler.alpha.kubernetes.io/taints"
+	avoidPodsAnnotation = "scheduler.alpha.kubernetes.io/preferAvoidPods"
+)
+
+func validateNodeAnnotations(annotations map[string]string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if text := annotations[taintsAnnotation]; text != "" {
+		var taints []corev1.Taint
+		if err := json.Unmarshal([]byte(text), &taints); err != nil {
+			errs = append(errs, field.Invalid(path, taintsAnnotation, err.Error()))
+		} else {
+			errs = append(errs, validateTaints(taints, path.Child(taintsAnnotation))...)
+		}
+	}
+	if text := annotations[avoidPodsAnnotation]; text != "" {
+		errs = append(errs, validateAvoidPods(text, path)...)
+	}
+	return errs
+}
+
+func validateAvoidPods(text string, path *field.Path) field.ErrorList {
+	var avoid corev1.AvoidPods
+	if err := json.Unmarshal([]byte(text), &avoid); err != nil {
+		return field.ErrorList{field.Invalid(path.Child("AvoidPods"), avoidPodsAnnotation, err.Error())}
+	}
+	var errs field.ErrorList
+	for i, entry := range avoid.PreferAvoidPods {
+		p := path.Child(avoidPodsAnnotation).Index(i).Child("PodSignature")
+		controller := entry.PodSignature.PodController
+		switch {
+		case controller == nil:
+			errs = append(errs, field.Required(p, ""))
+		case !isTrue(controller.Controller):
+			errs = append(errs, field.Invalid(p.Child("PodController", "Controller"), isTrue(controller.Controller), "must point to a controller"))
+		}
+	}
+	return errs
+}

@@ -1,0 +1,280 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/rules"
+)
+
+// PersistentVolume is how PersistentVolumes are written.
+var PersistentVolume = kinds.Strategy{
+	ValidateName:        apivalidation.NameIsDNSSubdomain,
+	Default:             defaults(defaultVolume),
+	PrepareForCreate:    prepares(prepareVolume),
+	PrepareForUpdate:    preparesUpdate(prepareVolumeUpdate),
+	Validate:            checks(func(v *corev1.PersistentVolume) field.ErrorList { return validateVolume(v, nil) }),
+	ValidateUpdate:      updateChecks(validateVolumeUpdate),
+	Warnings:            volumeWarnings,
+	UnconditionalUpdate: true,
+	ReturnDeletedObject: true,
+	ResetFields:         []string{"status"},
+}
+
+// PersistentVolumeStatus is how their status is written.
+var PersistentVolumeStatus = kinds.Strategy{
+	Default:             PersistentVolume.Default,
+	PrepareForUpdate:    preparesUpdate(prepareVolumeStatus),
+	UnconditionalUpdate: true,
+	ResetFields:         []string{"spec"},
+}
+
+// PersistentVolumeColumns is their Table form.
+var PersistentVolumeColumns = columns.Of(volumeCells, columns.Name(),
+	columns.Text("Capacity", corev1.PersistentVolumeSpec{}.SwaggerDoc()["capacity"]),
+	columns.Text("Access Modes", corev1.PersistentVolumeSpec{}.SwaggerDoc()["accessModes"]),
+	columns.Text("Reclaim Policy", corev1.PersistentVolumeSpec{}.SwaggerDoc()["persistentVolumeReclaimPolicy"]),
+	columns.Text("Status", corev1.PersistentVolumeStatus{}.SwaggerDoc()["phase"]),
+	columns.Text("Claim", corev1.PersistentVolumeSpec{}.SwaggerDoc()["claimRef"]),
+	columns.Text("StorageClass", "StorageClass of the pv"),
+	columns.Text("VolumeAttributesClass", "VolumeAttributesClass of the pv"),
+	columns.Text("Reason", corev1.PersistentVolumeStatus{}.SwaggerDoc()["reason"]),
+	columns.Age(),
+	columns.Wide(columns.Text("VolumeMode", corev1.PersistentVolumeSpec{}.SwaggerDoc()["volumeMode"])))
+
+func volumeCells(v *corev1.PersistentVolume, now time.Time) []any {
+	claim := ""
+	if ref := v.Spec.ClaimRef; ref != nil {
+		claim = ref.Namespace + "/" + ref.Name
+	}
+	size := v.Spec.Capacity[corev1.ResourceStorage]
+	phase := string(v.Status.Phase)
+	if v.DeletionTimestamp != nil {
+		phase = "Terminating"
+	}
+	class, ok := v.Annotations[corev1.BetaStorageClassAnnotation]
+	if !ok {
+		class = v.Spec.StorageClassName
+	}
+	return []any{
+		v.Name, size.String(), accessModesCell(v.Spec.AccessModes), string(v.Spec.PersistentVolumeReclaimPolicy), phase, claim,
+		class, valueOr(v.Spec.VolumeAttributesClassName, "<unset>"), v.Status.Reason,
+		columns.Since(v.CreationTimestamp, now), string(valueOr(v.Spec.VolumeMode, "<unset>")),
+	}
+}
+
+func valueOr[T any](p *T, other T) T {
+	if p == nil {
+		return other
+	}
+	return *p
+}
+
+// accessModesCell abbreviates access modes, in an order of its own.
+func accessModesCell(modes []corev1.PersistentVolumeAccessMode) string {
+	var short []string
+	for _, known := range []struct {
+		mode  corev1.PersistentVolumeAccessMode
+		short string
+	}{
+		{corev1.ReadWriteOnce, "RWO"}, {corev1.ReadOnlyMany, "ROX"}, {corev1.ReadWriteMany, "RWX"}, {corev1.ReadWriteOncePod, "RWOP"},
+	} {
+		for _, m := range modes {
+			if m == known.mode {
+				short = append(short, known.short)
+				break
+			}
+		}
+	}
+	return strings.Join(short, ",")
+}
+
+func defaultVolume(v *corev1.PersistentVolume) {
+	s := &v.Spec
+	roundUp(s.Capacity)
+	if v.Status.Phase == "" {
+		v.Status.Phase = corev1.VolumePending
+	}
+	if s.PersistentVolumeReclaimPolicy == "" {
+		s.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+	}
+	defaultTo(&s.VolumeMode, corev1.PersistentVolumeFilesystem)
+	defaultVolumeSource(&s.PersistentVolumeSource)
+}
+
+func prepareVolume(v *corev1.PersistentVolume) {
+	now := metav1.Now().Rfc3339Copy()
+	v.Status = corev1.PersistentVolumeStatus{Phase: corev1.VolumePending, LastPhaseTransitionTime: &now}
+	v.Spec.VolumeAttributesClassName = nil
+}
+
+func prepareVolumeUpdate(v, old *corev1.PersistentVolume) {
+	v.Status = old.Status
+	if old.Spec.VolumeAttributesClassName == nil {
+		v.Spec.VolumeAttributesClassName = nil
+	}
+}
+
+// prepareVolumeStatus keeps the time of the last phase change right where the
+// client does not.
+func prepareVolumeStatus(v, old *corev1.PersistentVolume) {
+	v.Spec = old.Spec
+	last := v.Status.LastPhaseTransitionTime
+	switch {
+	case v.Status.Phase == old.Status.Phase && last == nil:
+		v.Status.LastPhaseTransitionTime = old.Status.LastPhaseTransitionTime
+	case v.Status.Phase != old.Status.Phase && (last == nil || last.Equal(old.Status.LastPhaseTransitionTime)):
+		now := metav1.Now().Rfc3339Copy()
+		v.Status.LastPhaseTransitionTime = &now
+	}
+}
+
+// validateVolume checks a volume that replaces old, which is nil on create.
+func validateVolume(v, old *corev1.PersistentVolume) field.ErrorList {
+	errs := validateVolumeSpec(v, old)
+	if _, ok := v.Annotations[corev1.MountOptionAnnotation]; ok && !takesMountOptions(&v.Spec.PersistentVolumeSource) {
+		errs = append(errs, field.Forbidden(metaPath.Child("annotations", corev1.MountOptionAnnotation), "may not specify mount options for this volume type"))
+	}
+	return errs
+}
+
+func validateVolumeSpec(v, old *corev1.PersistentVolume) field.ErrorList {
+	s := &v.Spec
+	var errs field.ErrorList
+	if len(s.AccessModes) == 0 {
+		errs = append(errs, field.Required(specPath.Child("accessModes"), ""))
+	}
+	errs = append(errs, validateAccessModes(s.AccessModes)...)
+	errs = append(errs, validateVolumeCapacity(s.Capacity, specPath.Child("capacity"))...)
+	if s.PersistentVolumeReclaimPolicy != "" {
+		errs = append(errs, rules.OneOf(s.PersistentVolumeReclaimPolicy, specPath.Child("persistentVolumeReclaimPolicy"),
+			corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRecycle, corev1.PersistentVolumeReclaimRetain)...)
+	}
+	affinity := s.NodeAffinity
+	if affinity != nil {
+		errs = append(errs, validateVolumeAffinity(affinity, old, specPath.Child("nodeAffinity"))...)
+	}
+	errs = append(errs, validateVolumeSource(s, v.Name)...)
+	if s.HostPath != nil && path.Clean(s.HostPath.Path) == "/" && s.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle {
+		errs = append(errs, field.Forbidden(specPath.Child("persistentVolumeReclaimPolicy"), "may not be 'recycle' for a hostPath mount of '/'"))
+	}
+	if s.StorageClassName != "" {
+		errs = append(errs, rules.Subdomain(s.StorageClassName, specPath.Child("storageClassName"))...)
+	}
+	if s.VolumeMode != nil {
+		errs = append(errs, validateVolumeMode(*s.VolumeMode)...)
+	}
+	return errs
+}
+
+func validateVolumeMode(m corev1.PersistentVolumeMode) field.ErrorList {
+	return rules.OneOf(m, specPath.Child("volumeMode"), corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem)
+}
+
+func validateAccessModes(modes []corev1.PersistentVolumeAccessMode) field.ErrorList {
+	var errs field.ErrorList
+	path := specPath.Child("accessModes")
+	single, shared := false, false
+	for _, m := range modes {
+		invalid := rules.OneOf(m, path, corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOnce, corev1.ReadWriteOncePod)
+		errs = append(errs, invalid...)
+		if m == corev1.ReadWriteOncePod {
+			single = true
+		} else if len(invalid) == 0 {
+			shared = true
+		}
+	}
+	if single && shared {
+		errs = append(errs, field.Forbidden(path, "may not use ReadWriteOncePod with other access modes"))
+	}
+	return errs
+}
+
+func validateVolumeCapacity(capacity corev1.ResourceList, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if len(capacity) == 0 {
+		errs = append(errs, field.Required(path, ""))
+	}
+	if _, ok := capacity[corev1.ResourceStorage]; !ok || len(capacity) > 1 {
+		errs = append(errs, field.NotSupported(path, rules.Shown(capacity), []corev1.ResourceName{corev1.ResourceStorage}))
+	}
+	for _, name := range sorted(capacity) {
+		amount, p := capacity[name], path.Key(string(name))
+		if amount.Value() < 0 {
+			errs = append(errs, field.Invalid(p, amount.Value(), "must be a valid resource quantity"))
+		}
+		errs = append(errs, validatePositive(amount, p)...)
+	}
+	return errs
+}
+
+func takesMountOptions(s *corev1.PersistentVolumeSource) bool {
+	return s.GCEPersistentDisk != nil || s.AWSElasticBlockStore != nil || s.Glusterfs != nil || s.NFS != nil || s.RBD != nil ||
+		s.Quobyte != nil || s.ISCSI != nil || s.Cinder != nil || s.CephFS != nil || s.AzureFile != nil || s.VsphereVolume != nil ||
+		s.AzureDisk != nil || s.PhotonPersistentDisk != nil
+}
+
+// validateVolumeUpdate checks everything twice, as clients see it.
+func validateVolumeUpdate(v, old *corev1.PersistentVolume) field.ErrorList {
+	errs := append(validateVolume(v, old), validateVolumeSpec(v, old)...)
+	source := v.Spec.PersistentVolumeSource
+	if csi := source.CSI; csi != nil && csi.ControllerExpandSecretRef != nil && old.Spec.CSI != nil && old.Spec.CSI.ControllerExpandSecretRef == nil {
+		// This secret may be added later.
+		source.CSI = csi.DeepCopy()
+		source.CSI.ControllerExpandSecretRef = nil
+	}
+	if !rules.Same(source, old.Spec.PersistentVolumeSource) {
+		errs = append(errs, field.Forbidden(specPath.Child("persistentvolumesource"),
+			"spec.persistentvolumesource is immutable after creation\n"+difference(old.Spec.PersistentVolumeSource, source)))
+	}
+	errs = append(errs, rules.Immutable(v.Spec.VolumeMode, old.Spec.VolumeMode, field.NewPath("volumeMode"))...)
+	if old.Spec.NodeAffinity != nil && !sameAffinity(v.Spec.NodeAffinity, old.Spec.NodeAffinity) {
+		errs = append(errs, field.Invalid(field.NewPath("nodeAffinity"), rules.Shown(v.Spec.NodeAffinity),
+			apivalidation.FieldImmutableErrorMsg+", except for updating from beta label to GA"))
+	}
+	if !rules.Same(v.Spec.VolumeAttributesClassName, old.Spec.VolumeAttributesClassName) {
+		errs = append(errs, field.Forbidden(specPath.Child("volumeAttributesClassName"), "update is forbidden when the VolumeAttributesClass feature gate is disabled"))
+	}
+	return errs
+}
+
+// difference shows what changed in a structure, for people to read.
+func difference(old, value any) string {
+	return strings.ReplaceAll(cmp.Diff(old, value), "v1.", "core.")
+}
+
+func volumeWarnings(_ context.Context, obj, before kinds.Object) []string {
+	v := obj.(*corev1.PersistentVolume)
+	var warnings []string
+	warn := func(when bool, format string, args ...any) {
+		if when {
+			warnings = append(warnings, fmt.Sprintf(format, args...))
+		}
+	}
+	has := func(annotation string) bool { _, ok := v.Annotations[annotation]; return ok }
+	if v.Spec.NodeAffinity != nil && v.Spec.NodeAffinity.Required != nil {
+		warnings = append(warnings, affinityWarnings(v.Spec.NodeAffinity.Required, specPath.Child("nodeAffinity", "required"))...)
+	}
+	warn(has(corev1.BetaStorageClassAnnotation), "metadata.annotations[%s]: deprecated since v1.8; use \"storageClassName\" attribute instead", corev1.BetaStorageClassAnnotation)
+	warn(has(corev1.MountOptionAnnotation), "metadata.annotations[%s]: deprecated since v1.31; use \"mountOptions\" attribute instead", corev1.MountOptionAnnotation)
+	warn(v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle,
+		"spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.")
+	warn(v.Spec.CephFS != nil, "spec.cephfs: deprecated in v1.28, non-functional in v1.31+")
+	warn(v.Spec.PhotonPersistentDisk != nil, "spec.photonPersistentDisk: deprecated in v1.11, non-functional in v1.16+")
+	warn(v.Spec.ScaleIO != nil, "spec.scaleIO: deprecated in v1.16, non-functional in v1.22+")
+	warn(v.Spec.StorageOS != nil, "spec.storageOS: deprecated in v1.22, non-functional in v1.25+")
+	warn(v.Spec.Glusterfs != nil, "spec.glusterfs: deprecated in v1.25, non-functional in v1.26+")
+	warn(v.Spec.RBD != nil, "spec.rbd: deprecated in v1.28, non-functional in v1.31+")
+	return warnings
+}

@@ -1,0 +1,316 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/rules"
+)
+
+// PersistentVolumeClaim is how PersistentVolumeClaims are written.
+var PersistentVolumeClaim = kinds.Strategy{
+	ValidateName:        apivalidation.NameIsDNSSubdomain,
+	Default:             defaults(defaultClaim),
+	PrepareForCreate:    prepares(prepareClaim),
+	PrepareForUpdate:    preparesUpdate(prepareClaimUpdate),
+	Validate:            checks(func(c *corev1.PersistentVolumeClaim) field.ErrorList { return validateClaim(c, nil) }),
+	ValidateUpdate:      updateChecks(validateClaimUpdate),
+	Warnings:            claimWarnings,
+	UnconditionalUpdate: true,
+	ReturnDeletedObject: true,
+	ResetFields:         []string{"status"},
+}
+
+// PersistentVolumeClaimStatus is how their status is written.
+var PersistentVolumeClaimStatus = kinds.Strategy{
+	Default: PersistentVolumeClaim.Default,
+	PrepareForUpdate: preparesUpdate(func(c, old *corev1.PersistentVolumeClaim) {
+		c.Spec = old.Spec
+		if old.Status.CurrentVolumeAttributesClassName == nil {
+			c.Status.CurrentVolumeAttributesClassName = nil
+		}
+		if old.Status.ModifyVolumeStatus == nil {
+			c.Status.ModifyVolumeStatus = nil
+		}
+	}),
+	ValidateUpdate:      updateChecks(validateClaimStatus),
+	UnconditionalUpdate: true,
+	ResetFields:         []string{"spec"},
+}
+
+// PersistentVolumeClaimColumns is their Table form.
+var PersistentVolumeClaimColumns = columns.Of(claimCells, columns.Name(),
+	columns.Text("Status", corev1.PersistentVolumeClaimStatus{}.SwaggerDoc()["phase"]),
+	columns.Text("Volume", corev1.PersistentVolumeClaimSpec{}.SwaggerDoc()["volumeName"]),
+	columns.Text("Capacity", corev1.PersistentVolumeClaimStatus{}.SwaggerDoc()["capacity"]),
+	columns.Text("Access Modes", corev1.PersistentVolumeClaimStatus{}.SwaggerDoc()["accessModes"]),
+	columns.Text("StorageClass", "StorageClass of the pvc"),
+	columns.Text("VolumeAttributesClass", "VolumeAttributesClass of the pvc"),
+	columns.Age(),
+	columns.Wide(columns.Text("VolumeMode", corev1.PersistentVolumeClaimSpec{}.SwaggerDoc()["volumeMode"])))
+
+func claimCells(c *corev1.PersistentVolumeClaim, now time.Time) []any {
+	phase := string(c.Status.Phase)
+	if c.DeletionTimestamp != nil {
+		phase = "Terminating"
+	}
+	capacity, modes := "", ""
+	if c.Spec.VolumeName != "" {
+		size := c.Status.Capacity[corev1.ResourceStorage]
+		capacity, modes = size.String(), accessModesCell(c.Status.AccessModes)
+	}
+	class, ok := c.Annotations[corev1.BetaStorageClassAnnotation]
+	if !ok {
+		class = valueOr(c.Spec.StorageClassName, "")
+	}
+	return []any{
+		c.Name, phase, c.Spec.VolumeName, capacity, modes, class, valueOr(c.Spec.VolumeAttributesClassName, "<unset>"),
+		columns.Since(c.CreationTimestamp, now), string(valueOr(c.Spec.VolumeMode, "<unset>")),
+	}
+}
+
+func defaultClaim(c *corev1.PersistentVolumeClaim) {
+	roundUp(c.Spec.Resources.Limits, c.Spec.Resources.Requests, c.Status.Capacity, c.Status.AllocatedResources)
+	if c.Status.Phase == "" {
+		c.Status.Phase = corev1.ClaimPending
+	}
+	defaultTo(&c.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
+}
+
+func prepareClaim(c *corev1.PersistentVolumeClaim) {
+	c.Status = corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending}
+	dropClaimFields(&c.Spec, nil)
+	normalizeSources(&c.Spec)
+}
+
+func prepareClaimUpdate(c, old *corev1.PersistentVolumeClaim) {
+	c.Status = old.Status
+	dropClaimFields(&c.Spec, &old.Spec)
+	normalizeSources(&c.Spec)
+}
+
+// dropClaimFields removes what is not served, unless old has it: attribute classes,
+// sources in other namespaces, and sources that the older field cannot name.
+func dropClaimFields(s, old *corev1.PersistentVolumeClaimSpec) {
+	if old == nil || old.VolumeAttributesClassName == nil {
+		s.VolumeAttributesClassName = nil
+	}
+	if s.DataSourceRef != nil && (old == nil || old.DataSourceRef == nil || old.DataSourceRef.Namespace == nil) {
+		s.DataSourceRef.Namespace = nil
+	}
+	inUse := old != nil && (old.DataSource != nil || old.DataSourceRef != nil)
+	if s.DataSource != nil && s.DataSourceRef == nil && !inUse && !isVolumeData(s.DataSource) {
+		s.DataSource = nil
+	}
+}
+
+func isVolumeData(s *corev1.TypedLocalObjectReference) bool {
+	switch group := valueOr(s.APIGroup, ""); group {
+	case "":
+		return s.Kind == "PersistentVolumeClaim"
+	case "snapshot.storage.k8s.io":
+		return s.Kind == "VolumeSnapshot"
+	}
+	return false
+}
+
+// normalizeSources keeps the older and the newer field for a source the same.
+func normalizeSources(s *corev1.PersistentVolumeClaimSpec) {
+	ref := s.DataSourceRef
+	switch {
+	case ref != nil && valueOr(ref.Namespace, "") != "":
+	case ref == nil && s.DataSource != nil:
+		s.DataSourceRef = &corev1.TypedObjectReference{APIGroup: s.DataSource.APIGroup, Kind: s.DataSource.Kind, Name: s.DataSource.Name}
+	case ref != nil && s.DataSource == nil:
+		s.DataSource = &corev1.TypedLocalObjectReference{APIGroup: ref.APIGroup, Kind: ref.Kind, Name: ref.Name}
+	}
+}
+
+// validateClaim checks a claim that replaces old, which is nil on create.
+func validateClaim(c, old *corev1.PersistentVolumeClaim) field.ErrorList {
+	s := &c.Spec
+	var errs field.ErrorList
+	if len(s.AccessModes) == 0 {
+		errs = append(errs, field.Required(specPath.Child("accessModes"), "at least 1 access mode is required"))
+	}
+	if s.Selector != nil {
+		keep := old != nil && rules.SelectorInvalid(old.Spec.Selector)
+		errs = append(errs, rules.LooseSelector(s.Selector, keep, specPath.Child("selector"))...)
+	}
+	errs = append(errs, validateAccessModes(s.AccessModes)...)
+	errs = append(errs, validateClaimSize(s.Resources.Requests, specPath.Child("resources").Key(string(corev1.ResourceStorage)))...)
+	if class := valueOr(s.StorageClassName, ""); class != "" {
+		errs = append(errs, rules.Subdomain(class, specPath.Child("storageClassName"))...)
+	}
+	if s.VolumeMode != nil {
+		errs = append(errs, validateVolumeMode(*s.VolumeMode)...)
+	}
+	return append(errs, validateSources(s, old)...)
+}
+
+func validateClaimSize(requests corev1.ResourceList, path *field.Path) field.ErrorList {
+	size, ok := requests[corev1.ResourceStorage]
+	if !ok {
+		return field.ErrorList{field.Required(path, "")}
+	}
+	return validatePositive(size, path)
+}
+
+func validateSources(s *corev1.PersistentVolumeClaimSpec, old *corev1.PersistentVolumeClaim) field.ErrorList {
+	keepGroup := old != nil && (old.Spec.DataSource != nil && old.Spec.DataSource.APIGroup != nil ||
+		old.Spec.DataSourceRef != nil && old.Spec.DataSourceRef.APIGroup != nil)
+	var errs field.ErrorList
+	if d := s.DataSource; d != nil {
+		errs = append(errs, validateSource(d.Name, d.Kind, valueOr(d.APIGroup, ""), keepGroup, specPath.Child("dataSource"))...)
+	}
+	ref := s.DataSourceRef
+	if ref == nil {
+		return errs
+	}
+	errs = append(errs, validateSource(ref.Name, ref.Kind, valueOr(ref.APIGroup, ""), keepGroup, specPath.Child("dataSourceRef"))...)
+	if ns := valueOr(ref.Namespace, ""); ns != "" {
+		errs = append(errs, rules.Label(ns, specPath.Child("dataSourceRef", "namespace"))...)
+		if s.DataSource != nil {
+			errs = append(errs, field.Invalid(specPath, specPath.Child("dataSource"), "may not be specified when dataSourceRef.namespace is specified"))
+		}
+		return errs
+	}
+	if d := s.DataSource; d != nil && (!rules.Same(d.APIGroup, ref.APIGroup) || d.Kind != ref.Kind || d.Name != ref.Name) {
+		errs = append(errs, field.Invalid(specPath, specPath.Child("dataSource"), "must match dataSourceRef"))
+	}
+	return errs
+}
+
+func validateSource(name, kind, group string, keepGroup bool, path *field.Path) field.ErrorList {
+	errs := append(need(name, path.Child("name")), need(kind, path.Child("kind"))...)
+	if group == "" && kind != "PersistentVolumeClaim" {
+		errs = append(errs, field.Invalid(path, kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup"))
+	}
+	if group != "" && !keepGroup {
+		errs = append(errs, rules.Subdomain(group, path.Child("apiGroup"))...)
+	}
+	return errs
+}
+
+// validateClaimUpdate checks everything twice, as clients see it, and what may
+// change: the name of the volume once, the size while bound.
+func validateClaimUpdate(c, old *corev1.PersistentVolumeClaim) field.ErrorList {
+	errs := append(validateClaim(c, old), validateClaim(c, old)...)
+	now, before := c.DeepCopy(), old.DeepCopy()
+	if before.Spec.VolumeName == "" {
+		before.Spec.VolumeName = now.Spec.VolumeName
+	}
+	errs = append(errs, adoptClass(now, before)...)
+	if c.Status.Phase == corev1.ClaimBound && now.Spec.Resources.Requests != nil {
+		now.Spec.Resources.Requests[corev1.ResourceStorage] = old.Spec.Resources.Requests[corev1.ResourceStorage]
+	}
+	if c.Status.Phase == corev1.ClaimBound && now.Spec.VolumeAttributesClassName != nil {
+		now.Spec.VolumeAttributesClassName = before.Spec.VolumeAttributesClassName
+	}
+	if !rules.Same(now.Spec, before.Spec) {
+		errs = append(errs, field.Forbidden(specPath,
+			"spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n"+difference(before.Spec, now.Spec)))
+	}
+	size, granted := c.Spec.Resources.Requests[corev1.ResourceStorage], old.Status.Capacity[corev1.ResourceStorage]
+	if size.Cmp(old.Spec.Resources.Requests[corev1.ResourceStorage]) < 0 && size.Cmp(granted) <= 0 {
+		errs = append(errs, field.Forbidden(specPath.Child("resources", "requests", "storage"), "field can not be less than status.capacity"))
+	}
+	errs = append(errs, rules.Immutable(c.Spec.VolumeMode, old.Spec.VolumeMode, field.NewPath("volumeMode"))...)
+	if !rules.Same(old.Spec.VolumeAttributesClassName, c.Spec.VolumeAttributesClassName) {
+		errs = append(errs, field.Forbidden(specPath.Child("volumeAttributesClassName"), "update is forbidden when the VolumeAttributesClass feature gate is disabled"))
+	}
+	return errs
+}
+
+// adoptClass lets a claim get its storage class where it had none, or move it from
+// the annotation that held it once. now and before are changed so that they do not
+// differ by what is allowed.
+func adoptClass(now, before *corev1.PersistentVolumeClaim) field.ErrorList {
+	const annotation = corev1.BetaStorageClassAnnotation
+	was, had := before.Annotations[annotation]
+	is, has := now.Annotations[annotation]
+	class := now.Spec.StorageClassName
+	unset := before.Spec.StorageClassName == nil && class != nil
+	if had && unset && *class == was && (!has || is == was) {
+		now.Spec.StorageClassName = nil
+		return nil
+	}
+	if unset && (!had || *class == was) {
+		now.Spec.StorageClassName = nil
+	}
+	if is != was {
+		return field.ErrorList{field.Invalid(metaPath.Child("annotations", annotation), is, apivalidation.FieldImmutableErrorMsg)}
+	}
+	return nil
+}
+
+var resizeStatuses = []corev1.ClaimResourceStatus{
+	corev1.PersistentVolumeClaimControllerResizeInProgress, corev1.PersistentVolumeClaimControllerResizeInfeasible,
+	corev1.PersistentVolumeClaimNodeResizePending, corev1.PersistentVolumeClaimNodeResizeInProgress, corev1.PersistentVolumeClaimNodeResizeInfeasible,
+}
+
+func validateClaimStatus(c, _ *corev1.PersistentVolumeClaim) field.ErrorList {
+	var errs field.ErrorList
+	if len(c.Spec.AccessModes) == 0 {
+		errs = append(errs, field.Required(field.NewPath("Spec", "accessModes"), ""))
+	}
+	for _, name := range sorted(c.Status.Capacity) {
+		errs = append(errs, validSize(c.Status.Capacity[name], statusPath.Child("capacity").Key(string(name)))...)
+	}
+	path := statusPath.Child("allocatedResourceStatus")
+	for _, name := range sorted(c.Status.AllocatedResourceStatuses) {
+		errs = append(errs, claimResource(name, path)...)
+		if !slices.Contains(resizeStatuses, c.Status.AllocatedResourceStatuses[name]) {
+			errs = append(errs, field.NotSupported(path, name, slices.Sorted(slices.Values(resizeStatuses))))
+		}
+	}
+	path = statusPath.Child("allocatedResources")
+	for _, name := range sorted(c.Status.AllocatedResources) {
+		if wrong := claimResource(name, path); len(wrong) > 0 {
+			errs = append(errs, wrong...)
+			continue
+		}
+		errs = append(errs, validSize(c.Status.AllocatedResources[name], path.Key(string(name)))...)
+	}
+	return errs
+}
+
+func validSize(amount resource.Quantity, path *field.Path) field.ErrorList {
+	if amount.Value() < 0 {
+		return field.ErrorList{field.Invalid(path, amount.Value(), "must be a valid resource quantity")}
+	}
+	return nil
+}
+
+func claimResource(name corev1.ResourceName, path *field.Path) field.ErrorList {
+	if messages := validation.IsQualifiedName(string(name)); len(messages) > 0 {
+		return rules.Messages(path, string(name), messages)
+	}
+	if isNative(name) && name != corev1.ResourceStorage {
+		return field.ErrorList{field.NotSupported(path, string(name), []corev1.ResourceName{corev1.ResourceStorage})}
+	}
+	return nil
+}
+
+func claimWarnings(_ context.Context, obj, _ kinds.Object) []string {
+	c := obj.(*corev1.PersistentVolumeClaim)
+	var warnings []string
+	if _, ok := c.Annotations[corev1.BetaStorageClassAnnotation]; ok {
+		warnings = append(warnings, fmt.Sprintf("metadata.annotations[%s]: deprecated since v1.8; use \"storageClassName\" attribute instead", corev1.BetaStorageClassAnnotation))
+	}
+	size, ok := c.Spec.Resources.Requests[corev1.ResourceStorage]
+	if ok && size.MilliValue()%1000 != 0 {
+		warnings = append(warnings, fmt.Sprintf("spec.resources.requests[storage]: fractional byte value %q is invalid, must be an integer", size.String()))
+	}
+	return warnings
+}

@@ -1,0 +1,206 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/podspec"
+	"github.com/rowlock/rowlock/server/kinds/rules"
+)
+
+// ReplicationController is how ReplicationControllers are written.
+var ReplicationController = kinds.Strategy{
+	ValidateName:        apivalidation.NameIsDNSSubdomain,
+	Default:             defaults(defaultController),
+	PrepareForCreate:    prepares(prepareController),
+	PrepareForUpdate:    preparesUpdate(prepareControllerUpdate),
+	Validate:            checks(func(c *corev1.ReplicationController) field.ErrorList { return validateController(c, nil) }),
+	ValidateUpdate:      updateChecks(validateControllerUpdate),
+	Warnings:            controllerWarnings,
+	UnconditionalUpdate: true,
+	OrphanByDefault:     true,
+	ResetFields:         []string{"status"},
+}
+
+// ReplicationControllerStatus is how their status is written.
+var ReplicationControllerStatus = kinds.Strategy{
+	Default: ReplicationController.Default,
+	PrepareForUpdate: preparesUpdate(func(c, old *corev1.ReplicationController) {
+		c.Spec = old.Spec
+	}),
+	ValidateUpdate:      updateChecks(validateControllerStatus),
+	UnconditionalUpdate: true,
+	ResetFields:         []string{"spec"},
+}
+
+// ReplicationControllerScale is their scale.
+var ReplicationControllerScale = &kinds.ScaleMapping{
+	Replicas: func(obj kinds.Object) (int32, int32) {
+		c := obj.(*corev1.ReplicationController)
+		return replicas(c), c.Status.Replicas
+	},
+	SetReplicas: func(obj kinds.Object, n int32) { obj.(*corev1.ReplicationController).Spec.Replicas = &n },
+	Selector: func(obj kinds.Object) string {
+		return labels.Set(obj.(*corev1.ReplicationController).Spec.Selector).String()
+	},
+	ReplicasPath: []string{"spec", "replicas"},
+}
+
+// ReplicationControllerFields are what they are selected by.
+var ReplicationControllerFields = []kinds.SelectableField{
+	{Label: "status.replicas", Path: []string{"status", "replicas"}, Default: "0"},
+}
+
+// ReplicationControllerColumns is their Table form.
+var ReplicationControllerColumns = columns.Of(controllerCells, append([]columns.Column{
+	columns.Name(),
+	columns.Number("Desired", corev1.ReplicationControllerSpec{}.SwaggerDoc()["replicas"]),
+	columns.Number("Current", corev1.ReplicationControllerStatus{}.SwaggerDoc()["replicas"]),
+	columns.Number("Ready", corev1.ReplicationControllerStatus{}.SwaggerDoc()["readyReplicas"]),
+	columns.Age(),
+}, append(columns.Containers(), columns.Wide(columns.Text("Selector", corev1.ReplicationControllerSpec{}.SwaggerDoc()["selector"])))...)...)
+
+func controllerCells(c *corev1.ReplicationController, now time.Time) []any {
+	var names, images string
+	if c.Spec.Template != nil {
+		names, images = columns.ContainerCells(c.Spec.Template.Spec.Containers)
+	}
+	return []any{
+		c.Name, int64(replicas(c)), int64(c.Status.Replicas), int64(c.Status.ReadyReplicas),
+		columns.Since(c.CreationTimestamp, now), names, images, labels.FormatLabels(c.Spec.Selector),
+	}
+}
+
+func replicas(c *corev1.ReplicationController) int32 {
+	if c.Spec.Replicas == nil {
+		return 0
+	}
+	return *c.Spec.Replicas
+}
+
+func defaultController(c *corev1.ReplicationController) {
+	if t := c.Spec.Template; t != nil {
+		if t.Labels != nil && len(c.Spec.Selector) == 0 {
+			c.Spec.Selector = maps.Clone(t.Labels)
+		}
+		if t.Labels != nil && len(c.Labels) == 0 {
+			c.Labels = maps.Clone(t.Labels)
+		}
+		podspec.DefaultTemplate(t)
+	}
+	defaultTo(&c.Spec.Replicas, 1)
+}
+
+func prepareController(c *corev1.ReplicationController) {
+	c.Status = corev1.ReplicationControllerStatus{}
+	c.Generation = 1
+	if c.Spec.Template != nil {
+		podspec.DropDisabled(&c.Spec.Template.Spec, nil)
+	}
+}
+
+func prepareControllerUpdate(c, old *corev1.ReplicationController) {
+	c.Status = old.Status
+	if c.Spec.Template != nil {
+		var before *corev1.PodSpec
+		if old.Spec.Template != nil {
+			before = &old.Spec.Template.Spec
+		}
+		podspec.DropDisabled(&c.Spec.Template.Spec, before)
+	}
+	c.Generation = old.Generation
+	if !rules.Same(c.Spec, old.Spec) {
+		c.Generation++
+	}
+}
+
+// validateController checks a controller that replaces old, which is nil on create.
+func validateController(c, old *corev1.ReplicationController) field.ErrorList {
+	errs := rules.NotNegative(c.Spec.MinReadySeconds, specPath.Child("minReadySeconds"))
+	if len(c.Spec.Selector) == 0 {
+		errs = append(errs, field.Required(specPath.Child("selector"), ""))
+	}
+	errs = append(errs, rules.NotNegativePtr(c.Spec.Replicas, specPath.Child("replicas"))...)
+	var before *corev1.PodTemplateSpec
+	if old != nil {
+		before = old.Spec.Template
+	}
+	return append(errs, validateControllerTemplate(c, before, specPath.Child("template"))...)
+}
+
+func validateControllerTemplate(c *corev1.ReplicationController, before *corev1.PodTemplateSpec, path *field.Path) field.ErrorList {
+	t := c.Spec.Template
+	if t == nil {
+		return field.ErrorList{field.Required(path, "")}
+	}
+	var errs field.ErrorList
+	if len(c.Spec.Selector) > 0 && !labels.SelectorFromSet(c.Spec.Selector).Matches(labels.Set(t.Labels)) {
+		errs = append(errs, field.Invalid(path.Child("metadata", "labels"), t.Labels, "`selector` does not match template `labels`"))
+	}
+	errs = append(errs, podspec.ValidateTemplate(t, path, podspec.TemplateOptions(t, before))...)
+	errs = append(errs, rules.OneOf(t.Spec.RestartPolicy, path.Child("spec", "restartPolicy"), corev1.RestartPolicyAlways)...)
+	if t.Spec.ActiveDeadlineSeconds != nil {
+		errs = append(errs, field.Forbidden(path.Child("spec", "activeDeadlineSeconds"), "activeDeadlineSeconds in ReplicationController is not Supported"))
+	}
+	return errs
+}
+
+// validateControllerUpdate checks everything twice: clients see each cause twice,
+// and the message names it once.
+func validateControllerUpdate(c, old *corev1.ReplicationController) field.ErrorList {
+	errs := validateController(c, old)
+	return append(errs, errs...)
+}
+
+func validateControllerStatus(c, _ *corev1.ReplicationController) field.ErrorList {
+	s := &c.Status
+	errs := rules.NotNegative(s.Replicas, statusPath.Child("replicas"))
+	errs = append(errs, rules.NotNegative(s.FullyLabeledReplicas, statusPath.Child("fullyLabeledReplicas"))...)
+	errs = append(errs, rules.NotNegative(s.ReadyReplicas, statusPath.Child("readyReplicas"))...)
+	errs = append(errs, rules.NotNegative(s.AvailableReplicas, statusPath.Child("availableReplicas"))...)
+	errs = append(errs, rules.NotNegative(s.ObservedGeneration, statusPath.Child("observedGeneration"))...)
+	const more = "cannot be greater than status.replicas"
+	errs = append(errs, rules.AtMost(s.FullyLabeledReplicas, s.Replicas, statusPath.Child("fullyLabeledReplicas"), more)...)
+	errs = append(errs, rules.AtMost(s.ReadyReplicas, s.Replicas, statusPath.Child("readyReplicas"), more)...)
+	errs = append(errs, rules.AtMost(s.AvailableReplicas, s.Replicas, statusPath.Child("availableReplicas"), more)...)
+	return append(errs, rules.AtMost(s.AvailableReplicas, s.ReadyReplicas, statusPath.Child("availableReplicas"), "cannot be greater than readyReplicas")...)
+}
+
+func controllerWarnings(_ context.Context, obj, before kinds.Object) []string {
+	c := obj.(*corev1.ReplicationController)
+	path := specPath.Child("template")
+	old, ok := before.(*corev1.ReplicationController)
+	if !ok || old == nil {
+		return append(hostNameWarning(c.Name), templateWarnings(path, c.Spec.Template, nil)...)
+	}
+	if c.Generation == old.Generation {
+		return nil
+	}
+	return templateWarnings(path, c.Spec.Template, old.Spec.Template)
+}
+
+func templateWarnings(path *field.Path, t, old *corev1.PodTemplateSpec) []string {
+	if t == nil {
+		return nil
+	}
+	return podspec.Warnings(path, t, old)
+}
+
+// hostNameWarning warns of a name that pods cannot have as host names.
+func hostNameWarning(name string) []string {
+	messages := validation.IsDNS1123Label(name)
+	if len(messages) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended: %v", messages)}
+}
