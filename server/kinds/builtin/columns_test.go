@@ -10,6 +10,7 @@ import (
 
 	"github.com/rowlock/rowlock/codecs/sample"
 	"github.com/rowlock/rowlock/codecs/table"
+	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
 )
 
@@ -18,12 +19,17 @@ import (
 func TestKeptCells(t *testing.T) {
 	r := rand.New(rand.NewSource(1))
 	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
-	for _, resource := range builtin.Resources() {
+	catalogue := kinds.NewCatalogue(builtin.Resources())
+	for _, resource := range catalogue.All() {
 		if resource.Columns.Cells == nil {
 			continue
 		}
+		newObject := resource.New
+		if resource.Storage != nil {
+			newObject = catalogue.ByStorage(resource.Storage.Key).New // cells are made of what is stored
+		}
 		for range 20 {
-			obj := resource.New()
+			obj := newObject()
 			sample.Fill(r, obj)
 			kept, err := table.Cells(resource.Columns.Cells(obj, time.Time{}))
 			if err != nil {
