@@ -8,7 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/codecs/cbor"
 	jsoncodec "github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/codecs/protobuf"
 	"github.com/rowlock/rowlock/codecs/yaml"
 )
 
@@ -36,8 +38,13 @@ func Write(w http.ResponseWriter, r *http.Request, st *metav1.Status, types []st
 }
 
 func codecOf(mediaType string) codecs.Codec {
-	if mediaType == codecs.YAML {
+	switch mediaType {
+	case codecs.YAML:
 		return yaml.Codec{}
+	case codecs.Protobuf:
+		return protobuf.Codec{}
+	case codecs.CBOR:
+		return cbor.Codec{}
 	}
 	return jsoncodec.Codec{}
 }

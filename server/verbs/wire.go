@@ -11,7 +11,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/codecs/cbor"
 	jsoncodec "github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/codecs/protobuf"
 	"github.com/rowlock/rowlock/codecs/yaml"
 	"github.com/rowlock/rowlock/server/status"
 )
@@ -21,6 +23,10 @@ func codec(mediaType string) codecs.Codec {
 	switch mediaType {
 	case codecs.YAML:
 		return yaml.Codec{}
+	case codecs.Protobuf:
+		return protobuf.Codec{}
+	case codecs.CBOR:
+		return cbor.Codec{}
 	}
 	return jsoncodec.Codec{}
 }
@@ -162,5 +168,3 @@ func (h *Handler) fail(c *Call, err error) {
 
 func badRequest(err error) error { return apierrors.NewBadRequest(err.Error()) }
 
-// form is short for the negotiated form of an answer.
-type form = codecs.Form

@@ -1,0 +1,47 @@
+package verbs
+
+import (
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/rowlock/rowlock/codecs"
+)
+
+// deleteCollection deletes what a list with the same parameters finds, one object
+// after the other, and answers with the list as it was.
+func (h *Handler) deleteCollection(c *Call) error {
+	form, err := h.negotiate(c)
+	if err != nil {
+		return err
+	}
+	o, err := parseList(c, false)
+	if err != nil {
+		return err
+	}
+	if err := o.selectors(c); err != nil {
+		return err
+	}
+	options, err := h.deleteOptions(c)
+	if err != nil {
+		return err
+	}
+	if err := noUnreadCollections(options); err != nil {
+		return err
+	}
+	p, err := h.read(c, o)
+	if err != nil {
+		return err
+	}
+	for _, item := range p.items {
+		if err := c.Context().Err(); err != nil {
+			return err
+		}
+		_, err := h.remove(c, item.Name, options)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return h.sendPage(c, form, p)
+}
+
+// form is short for the negotiated form of an answer.
+type form = codecs.Form
