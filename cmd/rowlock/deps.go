@@ -32,5 +32,3 @@ import (
 	_ "sigs.k8s.io/structured-merge-diff/v4/typed"
 	_ "sigs.k8s.io/yaml"
 )
-
-func main() {}

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	apiversion "k8s.io/apimachinery/pkg/version"
+	netutils "k8s.io/utils/net"
+
+	"github.com/rowlock/rowlock/server"
+	"github.com/rowlock/rowlock/server/datadir"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// serveOptions are the flags of serve, with the names that kube-apiserver has for them.
+type serveOptions struct {
+	dataDir, store                   string
+	bindAddress, advertiseAddress    string
+	securePort                       int
+	tlsCert, tlsKey                  string
+	auth                             authOptions
+	serviceRange, nodePortRange      string
+	retention                        time.Duration
+	requestTimeout                   time.Duration
+	shutdownDelay                    time.Duration
+	maxInFlight, maxMutatingInFlight int
+	featureGates                     []string
+	logFormat                        string
+	verbosity                        int
+}
+
+func serveCommand() *cobra.Command {
+	o := &serveOptions{}
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the API server",
+		Long: `Run the API server until it is told to stop (SIGINT, SIGTERM).
+
+The first start makes a certificate authority, certificates, keys and a
+kubeconfig in the data directory; later starts find them again.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return o.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.dataDir, "data-dir", "./rowlock-data", "folder of keys, certificates and the embedded database")
+	f.StringVar(&o.store, "store", "", "database: sqlite:FILE or postgres://USER@HOST/DATABASE (default sqlite:<data-dir>/rowlock.db)")
+	f.StringVar(&o.bindAddress, "bind-address", "0.0.0.0", "address to listen on")
+	f.IntVar(&o.securePort, "secure-port", 6443, "port to listen on")
+	f.StringVar(&o.advertiseAddress, "advertise-address", "", "address at which the cluster reaches this server (default: the bind address, or that of the default interface)")
+	f.StringVar(&o.tlsCert, "tls-cert-file", "", "serving certificate, with its chain (default: made by the own authority)")
+	f.StringVar(&o.tlsKey, "tls-private-key-file", "", "private key of --tls-cert-file")
+	f.StringVar(&o.auth.clientCA, "client-ca-file", "", "authorities whose client certificates are accepted beside those of the data directory's own")
+	f.StringVar(&o.auth.tokenFile, "token-auth-file", "", "CSV file of static bearer tokens: token, user name, user uid, \"group,group\"")
+	f.BoolVar(&o.auth.anonymous, "anonymous-auth", true, "let requests without credentials in as system:anonymous")
+	f.StringVar(&o.serviceRange, "service-cluster-ip-range", "10.96.0.0/12", "addresses of services")
+	f.StringVar(&o.nodePortRange, "service-node-port-range", "30000-32767", "ports of services that nodes expose")
+	f.DurationVar(&o.retention, "history-retention", 5*time.Minute, "how long past versions of objects are kept")
+	f.DurationVar(&o.requestTimeout, "request-timeout", time.Minute, "how long a request may take, watches aside")
+	f.DurationVar(&o.shutdownDelay, "shutdown-delay-duration", 0, "how long to go on serving after readyz has turned red")
+	f.IntVar(&o.maxInFlight, "max-requests-inflight", 400, "most reading requests at once; 0 is no limit")
+	f.IntVar(&o.maxMutatingInFlight, "max-mutating-requests-inflight", 200, "most writing requests at once; 0 is no limit")
+	f.StringSliceVar(&o.featureGates, "feature-gates", nil, "Gate=true|false pairs")
+	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
+	f.IntVarP(&o.verbosity, "v", "v", 0, "how much to log: 1 information, 4 every request")
+	return cmd
+}
+
+func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) error {
+	log, err := newLog(errOut, o.logFormat, o.verbosity)
+	if err != nil {
+		return err
+	}
+	n, err := o.network()
+	if err != nil {
+		return err
+	}
+	gates, err := parseGates(o.featureGates)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", net.JoinHostPort(o.bindAddress, strconv.Itoa(o.securePort)))
+	if err != nil {
+		return fmt.Errorf("--secure-port %d: %w", o.securePort, err)
+	}
+	defer listener.Close()
+	dir, err := datadir.Open(o.dataDir, datadir.Options{
+		IPs: []net.IP{n.advertise, n.serviceIP, net.ParseIP(o.bindAddress)}, ServerURL: "https://" + n.local, ServerCA: o.tlsCert, Now: time.Now(),
+	})
+	if err != nil {
+		return err
+	}
+	tlsConfig, err := o.tls(dir)
+	if err != nil {
+		return err
+	}
+	access, err := o.auth.build(dir)
+	if err != nil {
+		return err
+	}
+	url := o.store
+	if url == "" {
+		url = "sqlite:" + dir.Database
+	}
+	driver, err := openStore(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer driver.Close()
+	catalogue := kinds.NewCatalogue(builtin.Config{ServiceCIDR: o.serviceRange, FirstNodePort: n.firstPort, LastNodePort: n.lastPort}.Resources())
+	cfg := server.Config{
+		Store:     sqlstore.New(driver, sqlstore.Config{Retention: o.retention, Log: log}),
+		Catalogue: catalogue, Authenticator: access.authenticator, Authorizer: access.authorizer,
+		TLS: tlsConfig, Listener: listener, Feature: gates.Enabled, Version: versionInfo(), Address: net.JoinHostPort(n.advertise.String(), strconv.Itoa(o.securePort)),
+		RequestTimeout: o.requestTimeout, ShutdownDelay: o.shutdownDelay, MaxInFlight: orNone(o.maxInFlight), MaxMutatingInFlight: orNone(o.maxMutatingInFlight),
+		Bootstrap: server.Bootstrap{ServiceIP: n.serviceIP, AdvertiseIP: n.advertise, AdvertisePort: o.securePort}, Log: log,
+	}
+	s, err := server.New(cfg)
+	if err != nil {
+		return err
+	}
+	o.greet(out, n, dir, url)
+	return s.Run(ctx)
+}
+
+func orNone(limit int) int {
+	if limit <= 0 {
+		return -1
+	}
+	return limit
+}
+
+// greet prints what a person needs next.
+func (o *serveOptions) greet(out io.Writer, n *network, dir *datadir.Dir, url string) {
+	fmt.Fprintf(out, "rowlock %s (Kubernetes %s) listens on https://%s\n", version, release, n.local)
+	fmt.Fprintf(out, "store: %s\n", publicURL(url))
+	fmt.Fprintf(out, "export KUBECONFIG=%s\n", dir.AdminKubeconfig)
+}
+
+// tls loads the serving certificate. Client certificates are asked for, and judged
+// by the authenticators.
+func (o *serveOptions) tls(dir *datadir.Dir) (*tls.Config, error) {
+	certFile, keyFile := o.tlsCert, o.tlsKey
+	switch {
+	case certFile == "" && keyFile == "":
+		certFile, keyFile = dir.ServingCert, dir.ServingKey
+	case certFile == "":
+		return nil, errors.New("--tls-private-key-file needs --tls-cert-file")
+	case keyFile == "":
+		return nil, errors.New("--tls-cert-file needs --tls-private-key-file")
+	}
+	cert, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err != nil {
+		return nil, fmt.Errorf("--tls-cert-file %s: %w", certFile, err)
+	}
+	return &tls.Config{
+		Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, ClientAuth: tls.RequestClientCert,
+		NextProtos: []string{"h2", "http/1.1"},
+	}, nil
+}
+
+// network is what follows from the addresses in the flags.
+type network struct {
+	advertise, serviceIP net.IP
+	local                string // host:port for a kubeconfig on this machine
+	firstPort, lastPort  int
+}
+
+func (o *serveOptions) network() (*network, error) {
+	n := &network{}
+	if o.securePort < 1 || o.securePort > 65535 {
+		return nil, fmt.Errorf("--secure-port %d: not a port", o.securePort)
+	}
+	bind := net.ParseIP(o.bindAddress)
+	if bind == nil {
+		return nil, fmt.Errorf("--bind-address %q: not an IP address", o.bindAddress)
+	}
+	_, services, err := net.ParseCIDR(o.serviceRange)
+	if err != nil {
+		return nil, fmt.Errorf("--service-cluster-ip-range %q: %w", o.serviceRange, err)
+	}
+	if n.serviceIP, err = netutils.GetIndexedIP(services, 1); err != nil {
+		return nil, fmt.Errorf("--service-cluster-ip-range %q: %w", o.serviceRange, err)
+	}
+	if _, err := fmt.Sscanf(o.nodePortRange, "%d-%d", &n.firstPort, &n.lastPort); err != nil || n.firstPort < 1 || n.lastPort > 65535 || n.firstPort > n.lastPort {
+		return nil, fmt.Errorf("--service-node-port-range %q: want FIRST-LAST", o.nodePortRange)
+	}
+	host := o.bindAddress
+	if bind.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	n.local = net.JoinHostPort(host, strconv.Itoa(o.securePort))
+	if o.advertiseAddress != "" {
+		if n.advertise = net.ParseIP(o.advertiseAddress); n.advertise == nil {
+			return nil, fmt.Errorf("--advertise-address %q: not an IP address", o.advertiseAddress)
+		}
+		return n, nil
+	}
+	n.advertise = bind
+	if bind.IsUnspecified() {
+		n.advertise = outgoing()
+	}
+	return n, nil
+}
+
+// outgoing is the first address of this machine that others may reach; the
+// loopback address where it has none.
+func outgoing() net.IP {
+	addrs, err := net.InterfaceAddrs()
+	if err == nil {
+		for _, a := range addrs {
+			if ip, ok := a.(*net.IPNet); ok && ip.IP.IsGlobalUnicast() && ip.IP.To4() != nil {
+				return ip.IP
+			}
+		}
+	}
+	return net.IPv4(127, 0, 0, 1)
+}
+
+func versionInfo() apiversion.Info {
+	return apiversion.Info{
+		Major: "1", Minor: "32", GitVersion: "v1.32.13+rowlock." + version, GitTreeState: "clean", BuildDate: "1970-01-01T00:00:00Z",
+		GoVersion: runtime.Version(), Compiler: "gc", Platform: runtime.GOOS + "/" + runtime.GOARCH,
+	}
+}
