@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unsafe"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -36,11 +37,29 @@ const (
 // associative lists, missing keys, odd key characters, untyped trees.
 var errOther = errors.New("value needs the merge library")
 
-// comparer finds the paths in which two objects of a type differ.
-type comparer struct {
+// scratch is the memory that branches are built in. Branches live until it is
+// reused, so they must not leave the call that took it.
+type scratch struct {
 	stack []branch
 	arena []branch
-	err   error
+}
+
+var scratches = sync.Pool{New: func() any { return &scratch{} }}
+
+// release forgets all branches and gives the memory back.
+func (s *scratch) release() {
+	clear(s.stack[:cap(s.stack)])
+	clear(s.arena[:cap(s.arena)])
+	s.stack, s.arena = s.stack[:0], s.arena[:0]
+	if cap(s.arena) <= 1<<10 {
+		scratches.Put(s)
+	}
+}
+
+// comparer finds the paths in which two objects of a type differ.
+type comparer struct {
+	*scratch
+	err error
 }
 
 // presence is whether a JSON value is there.
@@ -55,22 +74,23 @@ const (
 // changes returns the paths in which b differs from a, both structs.
 func (c *comparer) changes(n *node, a, b reflect.Value) ([]branch, error) {
 	c.fields(n, a, present, b, present)
-	return c.stack, c.err
+	return c.take(0), c.err
 }
 
 // take moves the branches pushed since mark to the arena.
-func (c *comparer) take(mark int) []branch {
-	if len(c.stack) == mark {
+func (s *scratch) take(mark int) []branch {
+	if len(s.stack) == mark {
 		return nil
 	}
-	kids := c.stack[mark:]
-	if cap(c.arena)-len(c.arena) < len(kids) {
-		c.arena = make([]branch, 0, max(64, 2*len(kids)))
+	kids := s.stack[mark:]
+	if cap(s.arena)-len(s.arena) < len(kids) {
+		// Branches in the old arena keep it alive as long as they need it.
+		s.arena = make([]branch, 0, max(64, 2*cap(s.arena), 2*len(kids)))
 	}
-	start := len(c.arena)
-	c.arena = append(c.arena, kids...)
-	c.stack = c.stack[:mark]
-	return c.arena[start:len(c.arena):len(c.arena)]
+	start := len(s.arena)
+	s.arena = append(s.arena, kids...)
+	s.stack = s.stack[:mark]
+	return s.arena[start:len(s.arena):len(s.arena)]
 }
 
 // resolve looks through pointers and tells whether a field's value is there.
@@ -278,6 +298,9 @@ func (c *comparer) plainEntries(a, b map[string]string) {
 
 // items compares two associative lists, whatever their order.
 func (c *comparer) items(n *node, a reflect.Value, pa presence, b reflect.Value, pb presence) {
+	if pa == present && pb == present && c.sameItems(n, a, b) {
+		return
+	}
 	mark := len(c.stack)
 	ea, oka := c.elements(n, a, pa)
 	eb, okb := c.elements(n, b, pb)
@@ -306,6 +329,21 @@ func (c *comparer) items(n *node, a reflect.Value, pa presence, b reflect.Value,
 		}
 	}
 	sortBranches(c.stack[mark:])
+}
+
+// sameItems finds the lists that have not changed, without spelling their elements.
+func (c *comparer) sameItems(n *node, a, b reflect.Value) bool {
+	if a.Len() != b.Len() {
+		return false
+	}
+	for i := range a.Len() {
+		va, qa := resolve(n.elem, a.Index(i), false)
+		vb, qb := resolve(n.elem, b.Index(i), false)
+		if qa != present || qb != present || !c.same(n.elem, va, vb) {
+			return false
+		}
+	}
+	return true
 }
 
 // elements spells the path elements of a list's items; ok is false if they are not

@@ -30,7 +30,9 @@ func (o *Ownership) fast(r *kinds.Resource, sub string, old, obj kinds.Object, e
 	if plan.form != formStruct {
 		return false, nil
 	}
-	var c comparer
+	memory := scratches.Get().(*scratch)
+	defer memory.release()
+	c := comparer{scratch: memory}
 	changes, err := c.changes(plan, a.Elem(), b.Elem())
 	if err != nil {
 		return false, nil
@@ -39,7 +41,7 @@ func (o *Ownership) fast(r *kinds.Resource, sub string, old, obj kinds.Object, e
 		obj.SetManagedFields(entries)
 		return true, nil
 	}
-	out, ok := adjust(entries, changes, r.APIVersion(), sub, manager, now)
+	out, ok := adjust(entries, changes, r.APIVersion(), sub, manager, now, memory)
 	if ok {
 		obj.SetManagedFields(out)
 	}
@@ -59,7 +61,7 @@ func usual(entries []metav1.ManagedFieldsEntry, version string) bool {
 }
 
 // adjust takes changed paths from all entries and gives those that are set to manager.
-func adjust(entries []metav1.ManagedFieldsEntry, changes []branch, version, sub, manager string, now time.Time) ([]metav1.ManagedFieldsEntry, bool) {
+func adjust(entries []metav1.ManagedFieldsEntry, changes []branch, version, sub, manager string, now time.Time, memory *scratch) ([]metav1.ManagedFieldsEntry, bool) {
 	out := make([]metav1.ManagedFieldsEntry, 0, len(entries)+1)
 	gains := anyOwned(changes)
 	found, updaters := false, 0
@@ -73,7 +75,7 @@ func adjust(entries []metav1.ManagedFieldsEntry, changes []branch, version, sub,
 			out = append(out, e)
 			continue
 		}
-		set, err := parseFieldSet(e.FieldsV1.Raw)
+		set, err := parseFieldSet(e.FieldsV1.Raw, memory)
 		if err != nil {
 			return nil, false
 		}

@@ -229,7 +229,7 @@ func FuzzPlansEqualLibrary(f *testing.F) {
 func FuzzFieldSet(f *testing.F) {
 	f.Add([]byte(`{"f:spec":{".":{},"f:a":{},"k:{\"name\":\"x\"}":{".":{}}}}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		set, err := parseFieldSet(raw)
+		set, err := parseFieldSet(raw, &scratch{})
 		if err != nil {
 			return
 		}
@@ -305,6 +305,7 @@ func BenchmarkPodStatus(b *testing.B) {
 		b.Fatal(err)
 	}
 	third := next.DeepCopy()
+	third.Spec = next.Spec // as a status endpoint leaves it
 	third.Status.Conditions[0].Status = "False"
 	b.ReportAllocs()
 	for b.Loop() {

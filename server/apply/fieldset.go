@@ -9,8 +9,8 @@ var errFieldSet = errors.New("not a field set in its usual spelling")
 
 // parseFieldSet reads FieldsV1 as this package and the merge library write it:
 // without spaces and without unusual escapes. Anything else is errFieldSet.
-func parseFieldSet(raw []byte) ([]branch, error) {
-	p := fieldSetParser{text: string(raw)}
+func parseFieldSet(raw []byte, memory *scratch) ([]branch, error) {
+	p := fieldSetParser{text: string(raw), scratch: memory}
 	if strings.Contains(p.text, `\u`) {
 		return nil, errFieldSet
 	}
@@ -22,10 +22,9 @@ func parseFieldSet(raw []byte) ([]branch, error) {
 }
 
 type fieldSetParser struct {
-	text  string
-	at    int
-	stack []branch
-	arena []branch
+	*scratch
+	text string
+	at   int
 }
 
 // maxFieldDepth bounds how deeply field sets may nest.
@@ -76,13 +75,6 @@ func (p *fieldSetParser) object(depth int) (member bool, kids []branch, err erro
 		sortBranches(p.stack[mark:])
 	}
 	return member, p.take(mark), nil
-}
-
-func (p *fieldSetParser) take(mark int) []branch {
-	c := comparer{stack: p.stack, arena: p.arena}
-	kids := c.take(mark)
-	p.stack, p.arena = c.stack, c.arena
-	return kids
 }
 
 func (p *fieldSetParser) eat(b byte) bool {
