@@ -59,6 +59,21 @@ func (f file) Exec(t testing.TB, query string) {
 
 func TestConformance(t *testing.T) { storetest.Run(t, fresh) }
 
+// deep is a database whose snapshots are all read as those far back are.
+type deep struct{ file }
+
+func (f deep) Open(t testing.TB) sqlstore.Driver {
+	d := f.file.Open(t).(*sqlite.Driver)
+	d.SetFar(-1)
+	return d
+}
+
+func TestConformanceOfDeepSnapshots(t *testing.T) {
+	storetest.Run(t, func(t testing.TB) storetest.Database {
+		return deep{file{path: filepath.Join(t.TempDir(), "test.db")}}
+	})
+}
+
 func TestCrash(t *testing.T) {
 	db := file{path: filepath.Join(t.TempDir(), "test.db")}
 	storetest.Crash(t, db, db.path)

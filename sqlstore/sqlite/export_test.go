@@ -35,6 +35,9 @@ func (d *Driver) Explain(query string) (string, error) {
 	return strings.Join(plan, "; "), nil
 }
 
+// SetFar makes snapshots deeper than depth be read key by key.
+func (d *Driver) SetFar(depth int64) { d.far = depth }
+
 // Begin holds the write lock as another process would.
 func (d *Driver) Begin() (end func() error, err error) {
 	c, err := connect(d.path, d.writerPragmas())
@@ -53,5 +56,6 @@ var Statements = map[string]string{
 	"qInsert": qInsert, "qExpected": qExpected, "qSupersede": qSupersede, "qLive": qLive,
 	"qLiveAll": qLiveAll, "qLiveResource": qLiveResource, "qLiveNamespace": qLiveNamespace,
 	"qEndedAll": qEndedAll, "qEndedResource": qEndedResource, "qEndedNamespace": qEndedNamespace,
+	"qNextPastAll": qNextPastAll, "qNextPastResource": qNextPastResource, "qNextPastNamespace": qNextPastNamespace,
 	"qRow": qRow, "qReadEnded": qReadEnded, "qChanges": qChanges, "qChangesPrev": qChangesPrev, "qWrittenAt": qWrittenAt, "qExpired": qExpired, "qTrim": qTrim,
 }

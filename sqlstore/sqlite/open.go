@@ -56,6 +56,7 @@ type Driver struct {
 	lock    *lockFile
 	readers chan *conn // idle reading connections
 	opened  int        // how many there are
+	far     int64      // depth from which snapshots are read key by key
 	loops   sync.WaitGroup
 	closing chan struct{}
 	once    sync.Once
@@ -76,7 +77,7 @@ func Open(ctx context.Context, path string, cfg Config) (*Driver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", path, err)
 	}
-	d := &Driver{path: abs, cfg: cfg.withDefaults(), closing: make(chan struct{})}
+	d := &Driver{path: abs, cfg: cfg.withDefaults(), far: farBack, closing: make(chan struct{})}
 	if d.lock, err = openLock(ctx, abs+".lock"); err != nil {
 		return nil, fmt.Errorf("opening %s: %w", path, err)
 	}

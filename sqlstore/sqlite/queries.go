@@ -47,17 +47,27 @@ const (
 	qLiveResource  = `SELECT ` + columns + ` FROM kv WHERE` + live + ` AND revision <= ?1` + inResource + order
 	qLiveNamespace = `SELECT ` + columns + ` FROM kv WHERE` + live + ` AND revision <= ?1` + inNamespace + order
 
-	// kv_ended, then sorted; reads what ended since the snapshot. Values are
-	// fetched for the page alone.
+	// kv_ended, then sorted; reads what ended since the snapshot, so it is for
+	// snapshots a little way back. Values are fetched for the page alone.
 	qEndedAll       = `SELECT revision, resource, namespace, name FROM kv INDEXED BY kv_ended WHERE` + ended + inAll + order
 	qEndedResource  = `SELECT revision, resource, namespace, name FROM kv INDEXED BY kv_ended WHERE` + ended + inResource + order
 	qEndedNamespace = `SELECT revision, resource, namespace, name FROM kv INDEXED BY kv_ended WHERE` + ended + inNamespace + order
 
 	// kv by primary key.
 	qRow = `SELECT ` + columns + ` FROM kv WHERE revision = ?`
-	// kv_ended: what ended after a revision.
-	qReadEnded = `SELECT ` + columns + ` FROM kv INDEXED BY kv_ended WHERE superseded_revision > ?1 AND revision <= ?1` +
-		` AND resource = ?2 AND namespace = ?3 AND name = ?4`
+	// kv_past. A key's versions hold one after another, so the first that ended
+	// after a revision is the only one that can have held then.
+	past       = ` superseded_revision IS NOT NULL AND superseded_revision > ?1 AND resource = ?2 AND namespace = ?3 AND name = ?4 ORDER BY superseded_revision LIMIT 1`
+	qReadEnded = `SELECT * FROM (SELECT ` + columns + ` FROM kv INDEXED BY kv_past WHERE` + past + `) WHERE revision <= ?1`
+
+	// kv_past, twice: the next key that has ended rows, and its row at a revision.
+	nextPast = `SELECT k.resource, k.namespace, k.name, (SELECT revision FROM kv INDEXED BY kv_past WHERE superseded_revision IS NOT NULL AND superseded_revision > ?1` +
+		` AND resource = k.resource AND namespace = k.namespace AND name = k.name ORDER BY superseded_revision LIMIT 1)` +
+		` FROM kv k INDEXED BY kv_past WHERE k.superseded_revision IS NOT NULL`
+	nextOrder          = ` ORDER BY k.resource, k.namespace, k.name LIMIT 1`
+	qNextPastAll       = nextPast + ` AND (k.resource, k.namespace, k.name) > (?2, ?3, ?4) AND (?5 = '' OR k.namespace = ?5)` + nextOrder
+	qNextPastResource  = nextPast + ` AND k.resource = ?2 AND (k.namespace, k.name) > (?3, ?4)` + nextOrder
+	qNextPastNamespace = nextPast + ` AND k.resource = ?2 AND k.namespace = ?3 AND k.name > ?4` + nextOrder
 
 	changeColumns = `k.revision, k.resource, k.namespace, k.name, k.created_revision, k.superseded_revision, k.deleted, k.value, k.expires_at, k.written_at, p.revision`
 	changeJoin    = ` FROM kv k LEFT JOIN kv p INDEXED BY kv_ended ON p.superseded_revision = k.revision AND p.revision < k.revision` +

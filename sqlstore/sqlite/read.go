@@ -97,7 +97,7 @@ func (d *Driver) Scan(ctx context.Context, req sqlstore.ScanRequest) (rows []sql
 			if err := b.Check(req.Revision); err != nil {
 				return err
 			}
-			rows, err = scanSnapshot(ctx, c, req)
+			rows, err = scanSnapshot(ctx, c, req, b.Head-req.Revision > d.far)
 			return err
 		})
 	}
@@ -144,19 +144,27 @@ func scanLive(ctx context.Context, c *conn, req sqlstore.ScanRequest) ([]sqlstor
 	return rows, err
 }
 
+// farBack is how many revisions back a snapshot is worth a search for each key
+// instead of a look at all that ended since.
+const farBack = 1000
+
 // scanSnapshot merges, in key order, the live rows that were there already with
-// those that have ended since.
-func scanSnapshot(ctx context.Context, c *conn, req sqlstore.ScanRequest) ([]sqlstore.Row, error) {
+// those that have ended since, found in the way that suits the snapshot's depth.
+func scanSnapshot(ctx context.Context, c *conn, req sqlstore.ScanRequest, deep bool) ([]sqlstore.Row, error) {
 	alive, err := scanLive(ctx, c, req)
 	if err != nil {
 		return nil, err
 	}
 	var gone []sqlstore.Row // keys and revisions only
-	err = c.query(ctx, func(v []driver.Value) error {
-		revision, _ := v[0].(int64)
-		gone = append(gone, sqlstore.Row{Revision: revision, Key: sqlstore.Key{Resource: text(v[1]), Namespace: text(v[2]), Name: text(v[3])}})
-		return nil
-	}, shape(req, qEndedAll, qEndedResource, qEndedNamespace), scanArgs(req, req.Revision)...)
+	if deep {
+		var last *sqlstore.Key
+		if len(alive) == req.Limit {
+			last = &alive[len(alive)-1].Key
+		}
+		gone, err = scanPast(ctx, c, req, last)
+	} else {
+		gone, err = scanEnded(ctx, c, req)
+	}
 	if err != nil || len(gone) == 0 {
 		return alive, err
 	}
@@ -176,6 +184,39 @@ func scanSnapshot(ctx context.Context, c *conn, req sqlstore.ScanRequest) ([]sql
 		rows, gone = append(rows, row), gone[1:]
 	}
 	return rows, nil
+}
+
+// scanEnded finds the ended rows of a page among all that ended since its revision.
+func scanEnded(ctx context.Context, c *conn, req sqlstore.ScanRequest) (gone []sqlstore.Row, err error) {
+	err = c.query(ctx, func(v []driver.Value) error {
+		revision, _ := v[0].(int64)
+		gone = append(gone, sqlstore.Row{Revision: revision, Key: sqlstore.Key{Resource: text(v[1]), Namespace: text(v[2]), Name: text(v[3])}})
+		return nil
+	}, shape(req, qEndedAll, qEndedResource, qEndedNamespace), scanArgs(req, req.Revision)...)
+	return gone, err
+}
+
+// scanPast finds them key by key, up to last if that is given.
+func scanPast(ctx context.Context, c *conn, req sqlstore.ScanRequest, last *sqlstore.Key) (gone []sqlstore.Row, err error) {
+	query := shape(req, qNextPastAll, qNextPastResource, qNextPastNamespace)
+	var v [4]driver.Value
+	for len(gone) < req.Limit {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		found, err := c.one(v[:], query, scanArgs(req, req.Revision)[:5]...)
+		if err != nil || !found {
+			return gone, err
+		}
+		req.After = sqlstore.Key{Resource: text(v[0]), Namespace: text(v[1]), Name: text(v[2])}
+		if last != nil && req.After.Compare(*last) > 0 {
+			return gone, nil
+		}
+		if revision, ok := v[3].(int64); ok && revision <= req.Revision {
+			gone = append(gone, sqlstore.Row{Key: req.After, Revision: revision})
+		}
+	}
+	return gone, nil
 }
 
 func readRow(ctx context.Context, c *conn, query string, args ...any) (row sqlstore.Row, found bool, err error) {
