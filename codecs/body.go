@@ -3,6 +3,7 @@ package codecs
 import (
 	"encoding/hex"
 	"fmt"
+	"reflect"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,13 +27,14 @@ type Expected struct {
 // body says it is. Errors are 400s in a stock server's words; with s Strict any
 // problem is such an error.
 func ReadBody(c Codec, data []byte, want Expected, obj runtime.Object, s Strictness) (schema.GroupVersionKind, []string, error) {
-	if p, ok := c.(Peeker); ok && !want.AnyKind {
-		if gvk, sure := p.Peek(data); sure && withDefaults(gvk, want.GVK) == want.GVK {
-			if problems, err := c.Decode(data, obj, s); err == nil {
-				return finish(want.GVK, problems, want, obj, s, data)
-			}
-			// Something is wrong: say it as the careful way does.
+	if q, ok := c.(Quick); ok && !want.AnyKind {
+		obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+		if q.DecodeClean(data, obj) && withDefaults(obj.GetObjectKind().GroupVersionKind(), want.GVK) == want.GVK {
+			obj.GetObjectKind().SetGroupVersionKind(want.GVK)
+			return want.GVK, nil, nil
 		}
+		// Something is wrong: find out and say it the careful way.
+		reflect.ValueOf(obj).Elem().SetZero()
 	}
 	stated, err := c.Kind(data)
 	if err != nil {

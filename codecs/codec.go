@@ -50,8 +50,10 @@ type Codec interface {
 	Encode(dst []byte, obj runtime.Object) ([]byte, error)
 }
 
-// Peeker is a Codec that can guess the kind far cheaper than Kind reads it. When
-// sure is true and the data is well-formed, Kind gives the same answer.
-type Peeker interface {
-	Peek(data []byte) (gvk schema.GroupVersionKind, sure bool)
+// Quick is a Codec with a faster way for most input.
+type Quick interface {
+	// DecodeClean reads data into obj, an empty object without kind and version, if
+	// there is nothing to say about it: no error, and no problem. Kind would then
+	// give the kind and version that obj has. On false obj is half filled.
+	DecodeClean(data []byte, obj runtime.Object) bool
 }

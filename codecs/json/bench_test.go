@@ -78,11 +78,3 @@ func BenchmarkEncode(b *testing.B) {
 		})
 	}
 }
-
-func BenchmarkPeek(b *testing.B) {
-	for b.Loop() {
-		if _, sure := (json.Codec{}).Peek([]byte(pod)); !sure {
-			b.Fatal("not sure")
-		}
-	}
-}

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	exact "sigs.k8s.io/json"
 
@@ -18,6 +19,7 @@ import (
 // sameDecode checks Decode against sigs.k8s.io/json for one input.
 func sameDecode(t *testing.T, data []byte, newObject func() runtime.Object) {
 	t.Helper()
+	sameTree(t, data)
 	for _, s := range []codecs.Strictness{codecs.Ignore, codecs.Warn} {
 		got := newObject()
 		gotProblems, gotErr := json.Codec{}.Decode(data, got, s)
@@ -44,6 +46,22 @@ func sameDecode(t *testing.T, data []byte, newObject func() runtime.Object) {
 			b, _ := stdjson.Marshal(got)
 			t.Fatalf("%q into %T:\nwant %s\ngot  %s\n%#v\n%#v", data, got, a, b, want, got)
 		}
+	}
+}
+
+// sameTree checks decoding into an Unstructured against the decoding of a map.
+func sameTree(t *testing.T, data []byte) {
+	t.Helper()
+	got := &unstructured.Unstructured{}
+	gotProblems, gotErr := json.Codec{}.Decode(data, got, codecs.Strict)
+	want := map[string]any{}
+	strict, wantErr := exact.UnmarshalStrict(data, &want)
+	var wantProblems []string
+	for _, e := range strict {
+		wantProblems = append(wantProblems, e.Error())
+	}
+	if errText(wantErr) != errText(gotErr) || !reflect.DeepEqual(gotProblems, wantProblems) || wantErr == nil && !reflect.DeepEqual(got.Object, want) {
+		t.Fatalf("%q: %v %v, want %v %v\n%#v\n%#v", data, gotErr, gotProblems, wantErr, wantProblems, got.Object, want)
 	}
 }
 
@@ -102,6 +120,7 @@ func FuzzDecode(f *testing.F) {
 		sameDecode(t, data, newObject)
 		obj := newObject()
 		sample.Fill(r, obj)
+		sameEncode(t, obj)
 		damaged, err := stdjson.Marshal(obj)
 		if err != nil {
 			t.Fatal(err)
@@ -109,6 +128,9 @@ func FuzzDecode(f *testing.F) {
 		for range 4 {
 			damaged = sample.Damage(r, damaged)
 			sameDecode(t, damaged, newObject)
+			if again := newObject(); stdjson.Unmarshal(damaged, again) == nil {
+				sameEncode(t, again)
+			}
 		}
 	})
 }

@@ -11,7 +11,9 @@ import (
 	stdjson "encoding/json"
 	"fmt"
 	"reflect"
+	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	exact "sigs.k8s.io/json"
@@ -23,8 +25,8 @@ import (
 type Codec struct{}
 
 var (
-	_ codecs.Codec  = Codec{}
-	_ codecs.Peeker = Codec{}
+	_ codecs.Codec = Codec{}
+	_ codecs.Quick = Codec{}
 )
 
 // MediaType is application/json.
@@ -48,18 +50,36 @@ func (Codec) Kind(data []byte) (schema.GroupVersionKind, error) {
 }
 
 // Decode reads data into a typed object or a runtime.Unstructured, which must be
-// empty but for its kind and API version.
-func (Codec) Decode(data []byte, obj runtime.Object, s codecs.Strictness) ([]string, error) {
-	if _, ok := obj.(runtime.Unstructured); ok {
-		return decodeExact(data, obj, s)
-	}
+// empty but for its kind and API version. Strings of the object keep a copy of
+// data alive.
+func (c Codec) Decode(data []byte, obj runtime.Object, s codecs.Strictness) ([]string, error) {
 	gvk := obj.GetObjectKind().GroupVersionKind()
-	if decodeFast(data, obj) == nil {
+	if c.DecodeClean(data, obj) {
 		return nil, nil
 	}
-	reflect.ValueOf(obj).Elem().SetZero()
-	obj.GetObjectKind().SetGroupVersionKind(gvk)
+	if _, ok := obj.(runtime.Unstructured); !ok {
+		reflect.ValueOf(obj).Elem().SetZero()
+		obj.GetObjectKind().SetGroupVersionKind(gvk)
+	}
 	return decodeExact(data, obj, s)
+}
+
+// DecodeClean is Decode for input that has neither problems nor errors, and fails
+// for any other and for some that is rare. Then obj is half filled.
+func (Codec) DecodeClean(data []byte, obj runtime.Object) bool {
+	if u, ok := obj.(runtime.Unstructured); ok {
+		tree, ok := decodeTree(data)
+		if ok {
+			u.SetUnstructuredContent(tree)
+		}
+		return ok
+	}
+	v := reflect.ValueOf(obj)
+	if v.Kind() != reflect.Pointer || v.Type().Elem().Kind() != reflect.Struct || customDecoding(v.Type().Elem()) || !decodeClean(data, v) {
+		return false
+	}
+	named, ok := obj.GetObjectKind().(*metav1.TypeMeta)
+	return !ok || strings.Count(named.APIVersion, "/") < 2 // else it is no version
 }
 
 // Unmarshal reads data into any value, empty or not, with the rules of Decode.

@@ -1,0 +1,416 @@
+package json
+
+import (
+	"encoding/base64"
+	stdjson "encoding/json"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unsafe"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	exact "sigs.k8s.io/json"
+)
+
+// The decoder below reads clean JSON into empty API objects, made ready once for
+// each type. It gives up at anything that is not clean: errors, unknown and
+// duplicate fields, and all that is too rare to deserve a fast way. The exact way
+// then begins anew.
+
+// decoder reads the next value of s into p, and reports whether it could.
+type decoder func(s *source, p unsafe.Pointer) bool
+
+// source is the text being read. Decoded strings are parts of it.
+type source struct {
+	text  string
+	at    int
+	depth int
+}
+
+const decodeDepth = 200
+
+// decodeClean reads data into a pointer to an empty struct. On false the struct is
+// half filled.
+func decodeClean(data []byte, v reflect.Value) bool {
+	s := &source{text: string(data)}
+	return structDecoder(v.Type().Elem()).read(s, v.UnsafePointer()) && s.end()
+}
+
+// decodeTree reads data as a map of plain values.
+func decodeTree(data []byte) (map[string]any, bool) {
+	s := &source{text: string(data)}
+	v, ok := s.any()
+	tree, isMap := v.(map[string]any)
+	return tree, ok && isMap && s.end()
+}
+
+var decoders sync.Map // reflect.Type -> *lazyDecoder
+
+type lazyDecoder struct {
+	once sync.Once
+	t    reflect.Type
+	fn   decoder
+}
+
+func structDecoder(t reflect.Type) *lazyDecoder {
+	if d, ok := decoders.Load(t); ok {
+		return d.(*lazyDecoder)
+	}
+	d, _ := decoders.LoadOrStore(t, &lazyDecoder{t: t})
+	return d.(*lazyDecoder)
+}
+
+func (d *lazyDecoder) read(s *source, p unsafe.Pointer) bool {
+	d.once.Do(func() { d.fn = newStructDecoder(d.t) })
+	return d.fn(s, p)
+}
+
+var (
+	unmarshalerType     = reflect.TypeFor[stdjson.Unmarshaler]()
+	textUnmarshalerType = reflect.TypeFor[interface{ UnmarshalText([]byte) error }]()
+)
+
+func customDecoding(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	return p.Implements(unmarshalerType) || p.Implements(textUnmarshalerType)
+}
+
+func newDecoder(t reflect.Type) decoder {
+	switch t {
+	case reflect.TypeFor[metav1.Time]():
+		return readTime
+	case reflect.TypeFor[metav1.MicroTime]():
+		return readMicroTime
+	case reflect.TypeFor[resource.Quantity]():
+		return readQuantity
+	case reflect.TypeFor[intstr.IntOrString]():
+		return readIntOrString
+	case reflect.TypeFor[metav1.FieldsV1]():
+		return func(s *source, p unsafe.Pointer) bool { return s.raw(&(*metav1.FieldsV1)(p).Raw) }
+	case reflect.TypeFor[runtime.RawExtension]():
+		return func(s *source, p unsafe.Pointer) bool { return s.raw(&(*runtime.RawExtension)(p).Raw) }
+	}
+	if customDecoding(t) && t.Kind() != reflect.Pointer {
+		return otherDecoder(t)
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return readString
+	case reflect.Bool:
+		return readBool
+	case reflect.Int32:
+		return func(s *source, p unsafe.Pointer) bool {
+			n, ok := s.integer(32)
+			if ok {
+				*(*int32)(p) = int32(n)
+			}
+			return ok
+		}
+	case reflect.Int64:
+		return func(s *source, p unsafe.Pointer) bool {
+			n, ok := s.integer(64)
+			if ok {
+				*(*int64)(p) = n
+			}
+			return ok
+		}
+	case reflect.Struct:
+		return structDecoder(t).read
+	case reflect.Pointer:
+		elem := newDecoder(t.Elem())
+		return func(s *source, p unsafe.Pointer) bool {
+			if s.null() {
+				return true
+			}
+			target := reflect.New(t.Elem())
+			*(*unsafe.Pointer)(p) = target.UnsafePointer()
+			return elem(s, target.UnsafePointer())
+		}
+	case reflect.Slice:
+		return newSliceDecoder(t)
+	case reflect.Map:
+		return newMapDecoder(t)
+	}
+	return otherDecoder(t)
+}
+
+// otherDecoder hands the raw value to the exact decoder.
+func otherDecoder(t reflect.Type) decoder {
+	return func(s *source, p unsafe.Pointer) bool {
+		start := s.space()
+		if !s.skip() {
+			return false
+		}
+		problems, err := exact.UnmarshalStrict([]byte(s.text[start:s.at]), reflect.NewAt(t, p).Interface())
+		return err == nil && len(problems) == 0
+	}
+}
+
+func newSliceDecoder(t reflect.Type) decoder {
+	if t.Elem().Kind() == reflect.Uint8 {
+		if customDecoding(t.Elem()) {
+			return otherDecoder(t)
+		}
+		return func(s *source, p unsafe.Pointer) bool { return s.base64((*[]byte)(p)) }
+	}
+	elem, size := newDecoder(t.Elem()), t.Elem().Size()
+	return func(s *source, p unsafe.Pointer) bool {
+		if s.null() {
+			return true
+		}
+		if !s.take('[') {
+			return false
+		}
+		list, n := reflect.MakeSlice(t, 0, 0), 0
+		if !s.take(']') {
+			for {
+				if n == list.Cap() {
+					longer := reflect.MakeSlice(t, max(1, 2*n), max(1, 2*n))
+					reflect.Copy(longer, list)
+					list = longer
+				}
+				if !elem(s, unsafe.Add(list.UnsafePointer(), uintptr(n)*size)) {
+					return false
+				}
+				n++
+				if s.take(']') {
+					break
+				}
+				if !s.take(',') {
+					return false
+				}
+			}
+		}
+		reflect.NewAt(t, p).Elem().Set(list.Slice(0, n))
+		return true
+	}
+}
+
+func newMapDecoder(t reflect.Type) decoder {
+	if t.Key().Kind() != reflect.String || customDecoding(t.Key()) {
+		return otherDecoder(t)
+	}
+	switch elem := t.Elem(); {
+	case elem.Kind() == reflect.String && !customDecoding(elem):
+		return func(s *source, p unsafe.Pointer) bool {
+			return readMap(s, (*map[string]string)(p), func(v *string) bool { return readString(s, unsafe.Pointer(v)) })
+		}
+	case elem == reflect.TypeFor[resource.Quantity]():
+		return func(s *source, p unsafe.Pointer) bool {
+			return readMap(s, (*map[string]resource.Quantity)(p), func(v *resource.Quantity) bool { return readQuantity(s, unsafe.Pointer(v)) })
+		}
+	case elem.Kind() == reflect.Slice && elem.Elem().Kind() == reflect.Uint8 && !customDecoding(elem) && !customDecoding(elem.Elem()):
+		return func(s *source, p unsafe.Pointer) bool { return readMap(s, (*map[string][]byte)(p), s.base64) }
+	}
+	return otherDecoder(t)
+}
+
+func readMap[V any](s *source, p *map[string]V, value func(*V) bool) bool {
+	if s.null() {
+		return true
+	}
+	m := map[string]V{}
+	*p = m
+	return s.object(func(name string) bool {
+		var v V
+		if _, again := m[name]; again || !value(&v) {
+			return false
+		}
+		m[name] = v
+		return true
+	})
+}
+
+type fieldDecoder struct {
+	name   string
+	offset uintptr
+	value  decoder
+}
+
+func newStructDecoder(t reflect.Type) decoder {
+	fields, ok := decodedFields(t, 0)
+	if !ok || len(fields) > 128 {
+		return otherDecoder(t)
+	}
+	index := make(map[string]int, len(fields))
+	for i, f := range fields {
+		if _, again := index[f.name]; again {
+			return otherDecoder(t) // which one wins depends on depth and tags
+		}
+		index[f.name] = i
+	}
+	return func(s *source, p unsafe.Pointer) bool {
+		if s.null() {
+			return true
+		}
+		var seen [2]uint64
+		next := 0
+		return s.object(func(name string) bool {
+			// Encoders write fields in their order, leaving some out.
+			i := next
+			if i >= len(fields) || fields[i].name != name {
+				var known bool
+				if i, known = index[name]; !known {
+					return false
+				}
+			}
+			next = i + 1
+			if bit := uint64(1) << (i % 64); seen[i/64]&bit == 0 {
+				seen[i/64] |= bit
+				return fields[i].value(s, unsafe.Add(p, fields[i].offset))
+			}
+			return false
+		})
+	}
+}
+
+// decodedFields is structFields for decoding.
+func decodedFields(t reflect.Type, base uintptr) ([]fieldDecoder, bool) {
+	var out []fieldDecoder
+	for f := range fieldsOf(t) {
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case f.Tag.Get("json") == "-":
+			continue
+		case f.Anonymous && name == "":
+			if f.Type.Kind() != reflect.Struct || customDecoding(f.Type) {
+				return nil, false
+			}
+			inner, ok := decodedFields(f.Type, base+f.Offset)
+			if !ok {
+				return nil, false
+			}
+			out = append(out, inner...)
+			continue
+		case !f.IsExported():
+			continue
+		case slices.Contains(strings.Split(options, ","), "string") || !plain(name):
+			return nil, false
+		}
+		if name == "" {
+			name = f.Name
+		}
+		out = append(out, fieldDecoder{name, base + f.Offset, newDecoder(f.Type)})
+	}
+	return out, true
+}
+
+func readString(s *source, p unsafe.Pointer) bool {
+	if s.null() {
+		return true
+	}
+	text, ok := s.str()
+	if ok {
+		*(*string)(p) = text
+	}
+	return ok
+}
+
+func readBool(s *source, p unsafe.Pointer) bool {
+	switch {
+	case s.null():
+	case s.word("true"):
+		*(*bool)(p) = true
+	case s.word("false"):
+		*(*bool)(p) = false
+	default:
+		return false
+	}
+	return true
+}
+
+func readTime(s *source, p unsafe.Pointer) bool {
+	t, ok := s.time(time.RFC3339)
+	if ok {
+		(*metav1.Time)(p).Time = t
+	}
+	return ok
+}
+
+func readMicroTime(s *source, p unsafe.Pointer) bool {
+	t, ok := s.time(metav1.RFC3339Micro)
+	if ok {
+		(*metav1.MicroTime)(p).Time = t
+	}
+	return ok
+}
+
+func readQuantity(s *source, p unsafe.Pointer) bool {
+	start := s.space()
+	if !s.skip() {
+		return false
+	}
+	return (*resource.Quantity)(p).UnmarshalJSON([]byte(s.text[start:s.at])) == nil
+}
+
+func readIntOrString(s *source, p unsafe.Pointer) bool {
+	v := (*intstr.IntOrString)(p)
+	if s.peek() == '"' {
+		text, ok := s.str()
+		*v = intstr.IntOrString{Type: intstr.String, StrVal: text}
+		return ok
+	}
+	if s.peek() == 'n' {
+		return false
+	}
+	n, ok := s.integer(32)
+	*v = intstr.IntOrString{Type: intstr.Int, IntVal: int32(n)}
+	return ok
+}
+
+func (s *source) time(layout string) (time.Time, bool) {
+	if s.null() {
+		return time.Time{}, true
+	}
+	text, ok := s.str()
+	if !ok {
+		return time.Time{}, false
+	}
+	t, err := time.Parse(layout, text)
+	return t.Local(), err == nil
+}
+
+func (s *source) base64(p *[]byte) bool {
+	if s.null() {
+		return true
+	}
+	text, ok := s.str()
+	if !ok {
+		return false
+	}
+	data, err := base64.StdEncoding.DecodeString(text)
+	*p = data
+	return err == nil
+}
+
+// raw takes a value as it is written.
+func (s *source) raw(p *[]byte) bool {
+	if s.null() {
+		return true
+	}
+	start := s.space()
+	if !s.skip() {
+		return false
+	}
+	*p = []byte(s.text[start:s.at])
+	return true
+}
+
+// integer reads a whole number, or takes null for an unchanged zero.
+func (s *source) integer(bits int) (int64, bool) {
+	if s.null() {
+		return 0, true
+	}
+	start := s.space()
+	if !s.number() {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(s.text[start:s.at], 10, bits)
+	return n, err == nil
+}
