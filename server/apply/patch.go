@@ -202,6 +202,15 @@ func (p *Patch) strategic(kind schema.GroupVersionKind, current runtime.Object) 
 		return nil, nil, unprocessable(errors.New("strategic merge patch is not supported for custom resources"))
 	}
 	current.GetObjectKind().SetGroupVersionKind(kind)
+	if patched, ok := p.quick(current); ok {
+		patched.GetObjectKind().SetGroupVersionKind(kind)
+		return patched, nil, nil
+	}
+	return p.thorough(kind, current)
+}
+
+// thorough applies a strategic merge patch to the whole object as a tree.
+func (p *Patch) thorough(kind schema.GroupVersionKind, current runtime.Object) (runtime.Object, []string, error) {
 	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(current)
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading the object to patch: %w", err)
