@@ -134,6 +134,7 @@ func (h *Handler) attributes(c *Call, op admission.Operation, obj, old runtime.O
 // run the item is nil and the object is what would have been stored.
 func (h *Handler) createObject(c *Call, obj kinds.Object, in intent, own func(kinds.Object) error) (*cache.Item, kinds.Object, error) {
 	ctx, st := c.Context(), c.Resource.Storage
+	wipe(obj)
 	warnOwners(c, obj, false)
 	if err := own(obj); err != nil {
 		return nil, nil, err

@@ -15,13 +15,20 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// stamp fills in what the server alone decides of a new object.
-func stamp(obj metav1.Object, now time.Time) {
-	obj.SetCreationTimestamp(metav1.Time{Time: now.UTC().Truncate(time.Second)})
-	obj.SetUID(types.UID(uuid.NewString()))
+// wipe takes away what the server alone decides of a new object.
+func wipe(obj metav1.Object) {
+	obj.SetCreationTimestamp(metav1.Time{})
+	obj.SetUID("")
 	obj.SetSelfLink("")
 	obj.SetDeletionTimestamp(nil)
 	obj.SetDeletionGracePeriodSeconds(nil)
+}
+
+// stamp fills in what the server alone decides of a new object.
+func stamp(obj metav1.Object, now time.Time) {
+	wipe(obj)
+	obj.SetCreationTimestamp(metav1.Time{Time: now.UTC().Truncate(time.Second)})
+	obj.SetUID(types.UID(uuid.NewString()))
 }
 
 const (

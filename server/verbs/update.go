@@ -262,9 +262,8 @@ func (h *Handler) matchVersion(c *Call, obj kinds.Object, item *cache.Item) erro
 		asked = int64(n)
 	}
 	switch {
-	case asked == item.Revision:
-		return nil
-	case asked == 0 && h.unconditional(c):
+	case asked == item.Revision, asked == 0 && h.unconditional(c):
+		obj.SetResourceVersion(strconv.FormatInt(item.Revision, 10))
 		return nil
 	case asked == 0:
 		kind := schema.GroupKind{Group: c.Resource.Group, Kind: c.Resource.Plural}
