@@ -152,7 +152,7 @@ func (s *Snapshot) Select(f *Filter, namespace string, from Position, fn func(*I
 	if f.Labels != nil && !s.v.labeled {
 		s.shelf.indexLabels()
 		if v := s.shelf.published.Load(); v.changed == s.v.changed {
-			s.v = v
+			s = &Snapshot{Revision: s.Revision, shelf: s.shelf, v: v}
 		}
 	}
 	if p, ok := s.best(f, namespace); ok {

@@ -58,9 +58,10 @@ func (s *shelf) newWatcher(scope Scope, after int64) *Watcher {
 	return &Watcher{shelf: s, scope: scope, after: after, ready: make(chan struct{}, 1)}
 }
 
-// attach gives w what the ring holds after a revision, and all that comes.
-// s.mu is held.
+// attach gives w what the ring holds after a revision, and all that comes. The
+// revision may be ahead of memory: the log can be. s.mu is held.
 func (s *shelf) attach(w *Watcher, after int64) {
+	w.after = after
 	for _, e := range s.ring.after(after) {
 		if d, ok := w.sees(e); ok {
 			w.queue = append(w.queue, d)
@@ -95,6 +96,7 @@ func (w *Watcher) Take(ctx context.Context, buf []Delivery) ([]Delivery, int64, 
 	if w.err != nil {
 		return nil, 0, w.err
 	}
+	w.begun = true
 	out := w.queue
 	w.queue = buf[:0]
 	if cap(w.queue) > 64 {

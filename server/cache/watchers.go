@@ -8,8 +8,12 @@ import (
 // ErrSlow ends a watch whose reader has fallen too far behind.
 var ErrSlow = errors.New("watcher is too slow")
 
-// maxQueue is how many deliveries may wait for one watcher.
-const maxQueue = 4096
+// maxQueue is how many deliveries may wait for one watcher; maxFirst how many
+// before it has asked for any, while it is still sent what there is.
+const (
+	maxQueue = 4096
+	maxFirst = 16 * maxQueue
+)
 
 // Scope is what a watcher wants to see of a storage.
 type Scope struct {
@@ -32,7 +36,8 @@ type Watcher struct {
 	mu    sync.Mutex
 	queue []Delivery
 	err   error
-	woken bool // is in the shelf's wake list
+	begun bool // has asked for deliveries
+	woken bool // is in the shelf's wake list; guarded by the shelf's mu
 
 	history *history // set while older changes are read from the log
 }
@@ -209,7 +214,7 @@ func (w *Watcher) push(d Delivery) {
 	if w.err != nil {
 		return
 	}
-	if len(w.queue) >= maxQueue {
+	if len(w.queue) >= maxFirst || w.begun && len(w.queue) >= maxQueue {
 		w.err, w.queue = ErrSlow, nil
 		return
 	}

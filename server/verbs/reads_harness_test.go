@@ -1,0 +1,74 @@
+package verbs_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/apply"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/server/request"
+	"github.com/rowlock/rowlock/server/schema"
+	"github.com/rowlock/rowlock/server/verbs"
+	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/sqlite"
+)
+
+// site is a handler on a store of its own, without the filters of a server.
+type site struct {
+	*verbs.Handler
+	URL string
+}
+
+func newSite(t testing.TB) *site {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	driver, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "db"), sqlite.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := sqlstore.New(driver, sqlstore.Config{})
+	catalogue := kinds.NewCatalogue(builtin.Resources())
+	c := cache.New(catalogue)
+	from, err := c.Load(ctx, store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- store.Run(ctx, from, c) }()
+	h := &verbs.Handler{Catalogue: catalogue, Store: store, Cache: c, Owner: apply.New(schema.New(catalogue))}
+	srv := httptest.NewServer(scoped(h))
+	t.Cleanup(func() {
+		srv.CloseClientConnections()
+		srv.Close()
+		cancel()
+		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		if err := driver.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &site{Handler: h, URL: srv.URL}
+}
+
+// scoped does what the filters do before a request meets the handler.
+func scoped(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		info, err := request.Parse(r.Method, r.URL)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		scope := request.NewScope(w.Header(), time.Now())
+		scope.Info, scope.User = info, &authx.Identity{Name: "tester"}
+		next.ServeHTTP(w, r.WithContext(request.With(r.Context(), scope)))
+	})
+}
