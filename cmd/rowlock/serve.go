@@ -124,7 +124,7 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) error {
 		Catalogue: catalogue, Authenticator: access.authenticator, Authorizer: access.authorizer,
 		TLS: tlsConfig, Listener: listener, Feature: gates.Enabled, Version: versionInfo(), Address: net.JoinHostPort(n.advertise.String(), strconv.Itoa(o.securePort)),
 		RequestTimeout: o.requestTimeout, ShutdownDelay: o.shutdownDelay, MaxInFlight: orNone(o.maxInFlight), MaxMutatingInFlight: orNone(o.maxMutatingInFlight),
-		Bootstrap: server.Bootstrap{ServiceIP: n.serviceIP, AdvertiseIP: n.advertise, AdvertisePort: o.securePort}, Log: log,
+		Bootstrap: n.bootstrap(o.securePort), Log: log,
 	}
 	s, err := server.New(cfg)
 	if err != nil {
@@ -208,10 +208,20 @@ func (o *serveOptions) network() (*network, error) {
 		return n, nil
 	}
 	n.advertise = bind
-	if bind.IsUnspecified() {
+	if bind.IsUnspecified() || bind.IsLoopback() {
 		n.advertise = outgoing()
 	}
 	return n, nil
+}
+
+// bootstrap leaves the endpoint out where this machine has no address but loopback,
+// which no endpoint may have.
+func (n *network) bootstrap(port int) server.Bootstrap {
+	b := server.Bootstrap{ServiceIP: n.serviceIP, AdvertisePort: port}
+	if !n.advertise.IsLoopback() {
+		b.AdvertiseIP = n.advertise
+	}
+	return b
 }
 
 // outgoing is the first address of this machine that others may reach; the
