@@ -234,6 +234,9 @@ type fieldDecoder struct {
 }
 
 func newStructDecoder(t reflect.Type) decoder {
+	if customDecoding(t) {
+		return otherDecoder(t)
+	}
 	fields, ok := decodedFields(t, 0)
 	if !ok || len(fields) > 128 {
 		return otherDecoder(t)

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	exact "sigs.k8s.io/json"
@@ -62,6 +63,30 @@ func sameTree(t *testing.T, data []byte) {
 	}
 	if errText(wantErr) != errText(gotErr) || !reflect.DeepEqual(gotProblems, wantProblems) || wantErr == nil && !reflect.DeepEqual(got.Object, want) {
 		t.Fatalf("%q: %v %v, want %v %v\n%#v\n%#v", data, gotErr, gotProblems, wantErr, wantProblems, got.Object, want)
+	}
+}
+
+func TestUnmarshal(t *testing.T) {
+	var tree map[string]any
+	if _, err := json.Unmarshal([]byte(`{"a":1,"b":1e2}`), &tree, codecs.Strict); err != nil || !reflect.DeepEqual(tree, map[string]any{"a": int64(1), "b": 100.0}) {
+		t.Error(tree, err)
+	}
+	// What is there already stays, as encoding/json has it.
+	if _, err := json.Unmarshal([]byte(`{"c":null}`), &tree, codecs.Strict); err != nil || len(tree) != 3 {
+		t.Error(tree, err)
+	}
+	meta := metav1.ObjectMeta{Name: "x"}
+	if _, err := json.Unmarshal([]byte(`{"namespace":"y"}`), &meta, codecs.Strict); err != nil || meta.Name != "x" || meta.Namespace != "y" {
+		t.Error(meta, err)
+	}
+	meta = metav1.ObjectMeta{}
+	problems, err := json.Unmarshal([]byte(`{"name":"y","name":"z","nam":1}`), &meta, codecs.Strict)
+	if err != nil || meta.Name != "z" || !reflect.DeepEqual(problems, []string{`duplicate field "name"`, `unknown field "nam"`}) {
+		t.Error(meta, problems, err)
+	}
+	var list []any
+	if _, err := json.Unmarshal([]byte(`[1]`), &list, codecs.Strict); err != nil || len(list) != 1 {
+		t.Error(list, err)
 	}
 }
 

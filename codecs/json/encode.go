@@ -210,6 +210,9 @@ type fieldEncoder struct {
 }
 
 func newStructEncoder(t reflect.Type) encoder {
+	if custom(t) {
+		return stdEncoder(t)
+	}
 	fields, ok := structFields(t, 0)
 	if !ok {
 		return stdEncoder(t)

@@ -75,7 +75,7 @@ func (Codec) DecodeClean(data []byte, obj runtime.Object) bool {
 		return ok
 	}
 	v := reflect.ValueOf(obj)
-	if v.Kind() != reflect.Pointer || v.Type().Elem().Kind() != reflect.Struct || customDecoding(v.Type().Elem()) || !decodeClean(data, v) {
+	if v.Kind() != reflect.Pointer || v.Type().Elem().Kind() != reflect.Struct || !decodeClean(data, v) {
 		return false
 	}
 	named, ok := obj.GetObjectKind().(*metav1.TypeMeta)
@@ -84,6 +84,20 @@ func (Codec) DecodeClean(data []byte, obj runtime.Object) bool {
 
 // Unmarshal reads data into any value, empty or not, with the rules of Decode.
 func Unmarshal(data []byte, into any, s codecs.Strictness) ([]string, error) {
+	if tree, ok := into.(*map[string]any); ok && *tree == nil {
+		if m, ok := decodeTree(data); ok {
+			*tree = m
+			return nil, nil
+		}
+		return decodeExact(data, into, s)
+	}
+	v := reflect.ValueOf(into)
+	if v.Kind() == reflect.Pointer && v.Type().Elem().Kind() == reflect.Struct && v.Elem().IsZero() {
+		if decodeClean(data, v) {
+			return nil, nil
+		}
+		v.Elem().SetZero()
+	}
 	return decodeExact(data, into, s)
 }
 
@@ -119,7 +133,7 @@ func (Codec) Encode(dst []byte, obj runtime.Object) ([]byte, error) {
 // Append appends any value with the rules of Encode.
 func Append(dst []byte, v any) ([]byte, error) {
 	start := len(dst)
-	if p := reflect.ValueOf(v); p.Kind() == reflect.Pointer && !p.IsNil() && p.Type().Elem().Kind() == reflect.Struct && !custom(p.Type().Elem()) {
+	if p := reflect.ValueOf(v); p.Kind() == reflect.Pointer && !p.IsNil() && p.Type().Elem().Kind() == reflect.Struct {
 		dst, err := appendStruct(dst, p)
 		if err != nil {
 			return dst[:start], err
