@@ -29,6 +29,7 @@ type serveOptions struct {
 	securePort                       int
 	tlsCert, tlsKey                  string
 	auth                             authOptions
+	kubelet                          kubeletOptions
 	serviceRange, nodePortRange      string
 	retention                        time.Duration
 	requestTimeout                   time.Duration
@@ -74,6 +75,7 @@ kubeconfig in the data directory; later starts find them again.`,
 	f.StringSliceVar(&o.featureGates, "feature-gates", nil, "Gate=true|false pairs")
 	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
 	f.IntVarP(&o.verbosity, "v", "v", 0, "how much to log: 1 information, 4 every request")
+	o.kubelet.addTo(f)
 	return cmd
 }
 
@@ -119,9 +121,14 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) error {
 	}
 	defer driver.Close()
 	catalogue := kinds.NewCatalogue(builtin.Config{ServiceCIDR: o.serviceRange, FirstNodePort: n.firstPort, LastNodePort: n.lastPort}.Resources())
+	special, err := o.specials()
+	if err != nil {
+		return err
+	}
 	cfg := server.Config{
 		Store:     sqlstore.New(driver, sqlstore.Config{Retention: o.retention, Log: log}),
 		Catalogue: catalogue, Authenticator: access.authenticator, Authorizer: access.authorizer,
+		Special: special,
 		TLS: tlsConfig, Listener: listener, Feature: gates.Enabled, Version: versionInfo(), Address: net.JoinHostPort(n.advertise.String(), strconv.Itoa(o.securePort)),
 		RequestTimeout: o.requestTimeout, ShutdownDelay: o.shutdownDelay, MaxInFlight: orNone(o.maxInFlight), MaxMutatingInFlight: orNone(o.maxMutatingInFlight),
 		Bootstrap: n.bootstrap(o.securePort), Log: log,

@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
-	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/podspec"
+	"github.com/rowlock/rowlock/server/request"
 )
 
 const appArmorKey = corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix
@@ -62,7 +62,7 @@ func syncContainerAppArmor(ctx context.Context, pod *corev1.Pod, c *corev1.Conta
 		}
 		c.SecurityContext.AppArmorProfile = profile
 	}
-	kinds.Warn(ctx, podspec.AppArmorWarning(key))
+	request.From(ctx).Warn(podspec.AppArmorWarning(key))
 }
 
 // appArmorText is the annotation for a profile, "" for one it cannot say.

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"time"
+
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/rowlock/rowlock/server/verbs"
+	"github.com/rowlock/rowlock/server/verbs/podverbs"
+)
+
+// kubeletOptions are the flags that say how node agents are reached.
+type kubeletOptions struct {
+	cert, key, ca string
+	addressTypes  []string
+	timeout       time.Duration
+}
+
+func (o *kubeletOptions) addTo(f *pflag.FlagSet) {
+	f.StringVar(&o.cert, "kubelet-client-certificate", "", "client certificate shown to node agents")
+	f.StringVar(&o.key, "kubelet-client-key", "", "private key of --kubelet-client-certificate")
+	f.StringVar(&o.ca, "kubelet-certificate-authority", "", "authorities that certificates of node agents are checked against (default: they are not checked)")
+	f.StringSliceVar(&o.addressTypes, "kubelet-preferred-address-types", []string{"Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"}, "kinds of node address to reach its agent at, best first")
+	f.DurationVar(&o.timeout, "kubelet-timeout", 5*time.Second, "how long a connection to a node agent may take to stand")
+}
+
+func (o *kubeletOptions) config() (podverbs.Kubelet, error) {
+	k := podverbs.Kubelet{DialTimeout: o.timeout, TLS: &tls.Config{MinVersion: tls.VersionTLS12}}
+	for _, t := range o.addressTypes {
+		k.AddressTypes = append(k.AddressTypes, corev1.NodeAddressType(t))
+	}
+	if (o.cert == "") != (o.key == "") {
+		return k, errors.New("--kubelet-client-certificate and --kubelet-client-key go together")
+	}
+	if o.cert != "" {
+		pair, err := tls.LoadX509KeyPair(o.cert, o.key)
+		if err != nil {
+			return k, fmt.Errorf("--kubelet-client-certificate: %w", err)
+		}
+		k.TLS.Certificates = []tls.Certificate{pair}
+	}
+	if o.ca == "" {
+		return k, nil
+	}
+	pem, err := os.ReadFile(o.ca)
+	if err != nil {
+		return k, fmt.Errorf("--kubelet-certificate-authority: %w", err)
+	}
+	k.TLS.RootCAs = x509.NewCertPool()
+	if !k.TLS.RootCAs.AppendCertsFromPEM(pem) {
+		return k, fmt.Errorf("--kubelet-certificate-authority: no certificate in %s", o.ca)
+	}
+	return k, nil
+}
+
+// specials are the handlers of everything that is no ordinary object.
+func (o *serveOptions) specials() (map[string]verbs.Special, error) {
+	kubelet, err := o.kubelet.config()
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[string]verbs.Special)
+	maps.Copy(all, podverbs.Handlers(kubelet))
+	return all, nil
+}

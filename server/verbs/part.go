@@ -1,0 +1,123 @@
+package verbs
+
+import (
+	"context"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/request"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// What follows is for a Special that writes objects: a binding, an eviction.
+
+// CreateOptions reads and checks the options of a POST from its query.
+func CreateOptions(c *Call) (*metav1.CreateOptions, error) { return createOptions(c) }
+
+// MatchNamespace checks that an object sent with c is of the namespace of its
+// path, and fills the namespace in.
+func MatchNamespace(c *Call, obj metav1.Object) error { return matchNamespace(c, obj) }
+
+// AdmitPart asks admission about the body of a subresource or of a virtual
+// resource (op is Create), or about the options of a connection (Connect).
+func (h *Handler) AdmitPart(c *Call, op admission.Operation, obj, options runtime.Object, dry bool) error {
+	a := h.attributes(c, op, obj, nil, intent{options: options, dry: dry})
+	if m := a.Meta(); a.Name == "" && m != nil {
+		a.Name = m.GetName()
+	}
+	if err := h.Admission.Admit(c.Context(), a); err != nil {
+		return err
+	}
+	return h.Admission.Validate(c.Context(), a)
+}
+
+// Rewrite changes a stored object of r as fn says, as often as another write is
+// faster. Nothing is defaulted or validated, nobody owns what changes, and
+// admission is not asked. It answers 404 where there is no object. The object it
+// returns has been stored, unless dry, and has its version.
+func (h *Handler) Rewrite(ctx context.Context, r *kinds.Resource, namespace, name string, dry bool, fn func(obj kinds.Object) error) (kinds.Object, error) {
+	key := sqlstore.Key{Resource: r.Storage.Key, Namespace: namespace, Name: name}
+	for try := 0; ; try++ {
+		item, err := h.live(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		if item == nil {
+			return nil, apierrors.NewNotFound(r.GroupResource(), name)
+		}
+		obj, err := h.stored(r, item)
+		if err != nil {
+			return nil, err
+		}
+		if err := fn(obj); err != nil || dry {
+			return obj, err
+		}
+		if err = h.rewrite(ctx, r, key, item, obj); err == nil {
+			return obj, nil
+		}
+		if try >= maxTries {
+			return nil, err
+		}
+		if err := h.outrun(ctx, err); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (h *Handler) rewrite(ctx context.Context, r *kinds.Resource, key sqlstore.Key, item *cache.Item, obj kinds.Object) error {
+	value, err := encode(r, obj)
+	if err != nil {
+		return err
+	}
+	if err := fits(value); err != nil {
+		return err
+	}
+	if unchanged(item, value) {
+		obj.SetResourceVersion(strconv.FormatInt(item.Revision, 10))
+		return nil
+	}
+	next, err := h.commit(ctx, sqlstore.Op{
+		Verb: sqlstore.Update, Key: key, Expect: item.Revision, Value: value, ExpiresAt: expiry(r.Storage, obj, h.now()),
+	}, nil)
+	if err == nil {
+		obj.SetResourceVersion(strconv.FormatInt(next.Revision, 10))
+	}
+	return err
+}
+
+// Within makes the call for another object while c is answered, such as the budget
+// that an eviction draws on. sub is "" for the object itself.
+func (c *Call) Within(r *kinds.Resource, sub, namespace, name string) *Call {
+	info := *c.Info
+	info.Group, info.Version, info.Resource = r.Group, r.Version, r.Plural
+	info.Subresource, info.Namespace, info.Name = sub, namespace, name
+	return &Call{W: c.W, R: c.R, Info: &info, Scope: &request.Scope{Info: &info, User: c.User}, Resource: r, Sub: r.Sub(sub), User: c.User}
+}
+
+// Change updates the object of a call as a PUT by manager would, with validation
+// and field ownership, as often as another write is faster. Admission is not asked.
+func (h *Handler) Change(c *Call, manager string, dry bool, fn func(obj kinds.Object) error) error {
+	ch := &change{intent: intent{manager: manager, options: &metav1.UpdateOptions{FieldManager: manager}, dry: dry}, quiet: true}
+	ch.compute = func(old kinds.Object, _ *cache.Item) (kinds.Object, error) {
+		obj := copyOf(old)
+		return obj, fn(obj)
+	}
+	_, err := h.change(c, ch)
+	return err
+}
+
+// Remove deletes the object of a call as DELETE with these options would. Admission
+// is not asked.
+func (h *Handler) Remove(c *Call, options *metav1.DeleteOptions) error {
+	quiet := *h
+	quiet.Admission = nil
+	_, err := quiet.remove(c, c.Info.Name, options)
+	return err
+}

@@ -1,0 +1,104 @@
+package podverbs
+
+import (
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/pods"
+	"github.com/rowlock/rowlock/server/verbs"
+)
+
+// podBinding serves pods/NAME/binding.
+func podBinding(h *verbs.Handler, c *verbs.Call) error { return bind(h, c) }
+
+// legacyBinding serves bindings, where the body alone names the pod.
+func legacyBinding(h *verbs.Handler, c *verbs.Call) error { return bind(h, c) }
+
+// bind assigns a pod to a node.
+func bind(h *verbs.Handler, c *verbs.Call) error {
+	binding := &corev1.Binding{}
+	binding.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Binding"))
+	options, err := post(h, c, "Binding", binding)
+	if err != nil {
+		return err
+	}
+	dry := len(options.DryRun) > 0
+	if err := h.AdmitPart(c, admission.Create, binding, options, dry); err != nil {
+		return err
+	}
+	if errs := validateBinding(binding); len(errs) > 0 {
+		return plain(errs.ToAggregate())
+	}
+	if binding.Name == "" {
+		return apierrors.NewBadRequest("Name parameter required.")
+	}
+	now := metav1.Now()
+	if _, err := h.Rewrite(c.Context(), podResource(h), c.Info.Namespace, binding.Name, dry, func(obj kinds.Object) error {
+		return assign(obj.(*corev1.Pod), binding, now)
+	}); err != nil {
+		return err
+	}
+	return succeed(h, c)
+}
+
+func validateBinding(b *corev1.Binding) field.ErrorList {
+	var errs field.ErrorList
+	if k := b.Target.Kind; k != "" && k != "Node" {
+		errs = append(errs, field.NotSupported(field.NewPath("target", "kind"), k, []string{"Node", "<empty>"}))
+	}
+	if b.Target.Name == "" {
+		errs = append(errs, field.Required(field.NewPath("target", "name"), ""))
+	}
+	return errs
+}
+
+// assign binds the pod that the binding means, if that is possible.
+func assign(pod *corev1.Pod, b *corev1.Binding, now metav1.Time) error {
+	if err := isSame(pod, b); err != nil {
+		return err
+	}
+	refuse := func(format string, args ...any) error {
+		return apierrors.NewConflict(schema.GroupResource{Resource: "pods/binding"}, pod.Name, fmt.Errorf(format, args...))
+	}
+	switch {
+	case pod.DeletionTimestamp != nil:
+		return refuse("pod %s is being deleted, cannot be assigned to a host", pod.Name)
+	case pod.Spec.NodeName != "":
+		return refuse("pod %v is already assigned to node %q", pod.Name, pod.Spec.NodeName)
+	case len(pod.Spec.SchedulingGates) != 0:
+		return refuse("pod %v has non-empty .spec.schedulingGates", pod.Name)
+	}
+	pod.Spec.NodeName = b.Target.Name
+	if len(b.Annotations) > 0 && pod.Annotations == nil {
+		pod.Annotations = make(map[string]string, len(b.Annotations))
+	}
+	for k, v := range b.Annotations {
+		pod.Annotations[k] = v
+	}
+	pods.SetCondition(&pod.Status, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}, now)
+	return nil
+}
+
+// isSame checks uid and version, where the binding names them.
+func isSame(pod *corev1.Pod, b *corev1.Binding) error {
+	differs := ""
+	switch {
+	case b.UID != "" && b.UID != pod.UID:
+		differs = fmt.Sprintf("UID in precondition: %v, UID in object meta: %v", b.UID, pod.UID)
+	case b.ResourceVersion != "" && b.ResourceVersion != pod.ResourceVersion:
+		differs = fmt.Sprintf("ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", b.ResourceVersion, pod.ResourceVersion)
+	default:
+		return nil
+	}
+	return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, pod.Name, errors.New(
+		"StorageError: invalid object, Code: 4, Key: /registry/pods/"+pod.Namespace+"/"+pod.Name+
+			", ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: "+differs))
+}

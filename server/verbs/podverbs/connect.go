@@ -1,0 +1,174 @@
+package podverbs
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/verbs"
+)
+
+// exec runs a command in a container.
+func (d *dialer) exec(h *verbs.Handler, c *verbs.Call) error {
+	q := query{values: c.R.URL.Query()}
+	o := &corev1.PodExecOptions{
+		Stdin: q.flag("stdin"), Stdout: q.flag("stdout"), Stderr: q.flag("stderr"), TTY: q.flag("tty"),
+		Container: q.text("container"), Command: q.values["command"],
+	}
+	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodExecOptions"))
+	params := streams(o.Stdin, o.Stdout, o.Stderr, o.TTY)
+	params["command"] = o.Command
+	return d.inContainer(h, c, "exec", o, o.Container, params)
+}
+
+// attach joins what runs in a container.
+func (d *dialer) attach(h *verbs.Handler, c *verbs.Call) error {
+	q := query{values: c.R.URL.Query()}
+	o := &corev1.PodAttachOptions{
+		Stdin: q.flag("stdin"), Stdout: q.flag("stdout"), Stderr: q.flag("stderr"), TTY: q.flag("tty"), Container: q.text("container"),
+	}
+	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodAttachOptions"))
+	return d.inContainer(h, c, "attach", o, o.Container, streams(o.Stdin, o.Stdout, o.Stderr, o.TTY))
+}
+
+// streams are the parameters that node agents know the streams by.
+func streams(in, out, err, tty bool) url.Values {
+	q := url.Values{}
+	for name, on := range map[string]bool{"input": in, "output": out, "error": err, "tty": tty} {
+		if on {
+			q.Set(name, "1")
+		}
+	}
+	return q
+}
+
+// inContainer takes a connection to a container of a pod.
+func (d *dialer) inContainer(h *verbs.Handler, c *verbs.Call, what string, o runtime.Object, name string, params url.Values) error {
+	if err := h.AdmitPart(c, admission.Connect, o, nil, false); err != nil {
+		return err
+	}
+	pod, err := livePod(h, c, c.Info.Name)
+	if err != nil {
+		return err
+	}
+	if name, err = container(pod, name); err != nil {
+		return err
+	}
+	to, err := d.running(h, c, pod)
+	if err != nil {
+		return err
+	}
+	to.Path = fmt.Sprintf("/%s/%s/%s/%s", what, pod.Namespace, pod.Name, name)
+	to.RawQuery = params.Encode()
+	return d.takeOver(c, to)
+}
+
+// portForward connects to ports of a pod.
+func (d *dialer) portForward(h *verbs.Handler, c *verbs.Call) error {
+	o := &corev1.PodPortForwardOptions{}
+	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodPortForwardOptions"))
+	for _, v := range c.R.URL.Query()["ports"] {
+		n, err := strconv.ParseInt(v, 10, 32)
+		if err != nil {
+			return apierrors.NewBadRequest(err.Error())
+		}
+		o.Ports = append(o.Ports, int32(n))
+	}
+	if err := h.AdmitPart(c, admission.Connect, o, nil, false); err != nil {
+		return err
+	}
+	pod, err := livePod(h, c, c.Info.Name)
+	if err != nil {
+		return err
+	}
+	to, err := d.running(h, c, pod)
+	if err != nil {
+		return err
+	}
+	to.Path = fmt.Sprintf("/portForward/%s/%s", pod.Namespace, pod.Name)
+	if len(o.Ports) > 0 {
+		ports := make([]string, len(o.Ports))
+		for i, p := range o.Ports {
+			ports[i] = strconv.Itoa(int(p))
+		}
+		to.RawQuery = url.Values{"port": {strings.Join(ports, ",")}}.Encode()
+	}
+	return d.takeOver(c, to)
+}
+
+// running is the agent of the node that a pod runs on.
+func (d *dialer) running(h *verbs.Handler, c *verbs.Call, pod *corev1.Pod) (*url.URL, error) {
+	if pod.Spec.NodeName == "" {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("pod %s does not have a host assigned", pod.Name))
+	}
+	return d.agent(c.Context(), h, pod.Spec.NodeName)
+}
+
+// takeOver joins the client's connection to one of the agent's. Both speak SPDY or
+// WebSocket over it, which is none of our business.
+func (d *dialer) takeOver(c *verbs.Call, to *url.URL) error {
+	if !upgrades(c.R) {
+		return apierrors.NewBadRequest("Upgrade request required")
+	}
+	return forward(c, to, d.agents)
+}
+
+func upgrades(r *http.Request) bool {
+	for _, v := range r.Header.Values("Connection") {
+		if slices.ContainsFunc(strings.Split(v, ","), func(s string) bool { return strings.EqualFold(strings.TrimSpace(s), "upgrade") }) {
+			return true
+		}
+	}
+	return false
+}
+
+// forward hands the request on, without what the client proved itself with.
+func forward(c *verbs.Call, to *url.URL, transport http.RoundTripper) error {
+	var failed error
+	p := &httputil.ReverseProxy{
+		Transport: transport,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL, r.Out.Host = to, ""
+			r.SetXForwarded()
+			for name := range r.Out.Header {
+				if name == "Authorization" || strings.HasPrefix(name, "Impersonate-") || strings.HasPrefix(name, "X-Remote-") {
+					r.Out.Header.Del(name)
+				}
+			}
+			dropBearer(r.Out.Header)
+		},
+		FlushInterval: -1,
+		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) {
+			failed = apierrors.NewInternalError(fmt.Errorf("error dialing backend: %w", err))
+		},
+	}
+	p.ServeHTTP(c.W, c.R)
+	return failed
+}
+
+// dropBearer removes the token that browsers put among WebSocket protocols.
+func dropBearer(h http.Header) {
+	const name, prefix = "Sec-Websocket-Protocol", "base64url.bearer.authorization.k8s.io."
+	var kept []string
+	for _, line := range h.Values(name) {
+		for _, p := range strings.Split(line, ",") {
+			if p = strings.TrimSpace(p); p != "" && !strings.HasPrefix(p, prefix) {
+				kept = append(kept, p)
+			}
+		}
+	}
+	if len(kept) == 0 {
+		h.Del(name)
+		return
+	}
+	h.Set(name, strings.Join(kept, ", "))
+}

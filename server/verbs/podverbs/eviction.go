@@ -1,0 +1,292 @@
+package podverbs
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/rowlock/rowlock/codecs"
+	jsoncodec "github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/pods"
+	"github.com/rowlock/rowlock/server/status"
+	"github.com/rowlock/rowlock/server/verbs"
+)
+
+const (
+	// manager owns what an eviction writes into a budget.
+	manager = "kube-apiserver"
+	// maxDisrupted bounds the evictions that nobody has confirmed yet.
+	maxDisrupted = 2000
+	maxTries     = 20
+)
+
+// evict deletes a pod if its budget allows.
+func evict(h *verbs.Handler, c *verbs.Call) error {
+	eviction, options, err := readEviction(h, c)
+	if err != nil {
+		return err
+	}
+	if err := h.AdmitPart(c, admission.Create, eviction, options, len(options.DryRun) > 0); err != nil {
+		return err
+	}
+	e := &evicting{h: h, c: c, options: eviction.DeleteOptions}
+	if err := e.run(); err != nil {
+		return err
+	}
+	return succeed(h, c)
+}
+
+// readEviction reads the body, in either version, and brings the two places where
+// a dry run can be asked for together.
+func readEviction(h *verbs.Handler, c *verbs.Call) (*policyv1.Eviction, *metav1.CreateOptions, error) {
+	eviction := &policyv1.Eviction{}
+	body, err := h.Body(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	c.R.Body = io.NopCloser(bytes.NewReader(body))
+	gvk := policyv1.SchemeGroupVersion.WithKind("Eviction")
+	if stated, err := (jsoncodec.Codec{}).Kind(body); err == nil && stated.Group == gvk.Group && stated.Version == "v1beta1" {
+		gvk.Version = stated.Version
+	}
+	eviction.SetGroupVersionKind(gvk)
+	options, err := post(h, c, "Eviction", eviction)
+	if err != nil {
+		return nil, nil, err
+	}
+	switch o := eviction.DeleteOptions; {
+	case o == nil:
+		eviction.DeleteOptions = &metav1.DeleteOptions{DryRun: options.DryRun}
+	case len(o.DryRun) == 0:
+		o.DryRun = options.DryRun
+	case len(options.DryRun) > 0 && !slices.Equal(options.DryRun, o.DryRun):
+		return nil, nil, plain(fmt.Errorf("Non-matching dry-run options in request and content: %v and %v", options.DryRun, o.DryRun))
+	}
+	return eviction, options, nil
+}
+
+// evicting is one eviction.
+type evicting struct {
+	h       *verbs.Handler
+	c       *verbs.Call
+	options *metav1.DeleteOptions // as the client sent them
+}
+
+func (e *evicting) dry() bool { return len(e.options.DryRun) > 0 }
+
+// pinned tells whether the client named a version, which must then not change.
+func (e *evicting) pinned() bool {
+	return e.options.Preconditions != nil && e.options.Preconditions.ResourceVersion != nil
+}
+
+func (e *evicting) run() error {
+	for try := 1; ; try++ {
+		pod, err := e.pod()
+		if err != nil {
+			return err
+		}
+		if !needsBudget(pod) {
+			err = e.remove(pod, mayYetServe(pod))
+			if apierrors.IsConflict(err) && !e.pinned() && try < maxTries {
+				continue
+			}
+			return err
+		}
+		return e.withinBudget(pod)
+	}
+}
+
+func (e *evicting) pod() (*corev1.Pod, error) {
+	obj, _, err := e.h.Live(e.c.Context(), podResource(e.h), e.c.Info.Namespace, e.c.Info.Name)
+	if err != nil {
+		return nil, err
+	}
+	return obj.(*corev1.Pod), nil
+}
+
+// needsBudget tells whether a pod counts for its budget: it does not before it
+// runs, nor once it ends.
+func needsBudget(pod *corev1.Pod) bool {
+	return !ended(pod) && pod.Status.Phase != corev1.PodPending
+}
+
+func ended(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed || pod.DeletionTimestamp != nil
+}
+
+// mayYetServe tells whether a pod could come to count while it is being deleted.
+func mayYetServe(pod *corev1.Pod) bool { return !ended(pod) }
+
+// withinBudget takes the pod from the one budget that covers it.
+func (e *evicting) withinBudget(pod *corev1.Pod) error {
+	budgets, err := e.budgets(pod)
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(budgets) > 1:
+		return status.Plain("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.")
+	case len(budgets) == 0:
+		return e.remove(pod, false)
+	}
+	budget := budgets[0]
+	if !pods.Ready(pod) && unhealthyMayGo(budget) {
+		// It counts for nothing, as long as it does not become ready meanwhile.
+		err := e.remove(pod, true)
+		if apierrors.IsConflict(err) && !e.pinned() {
+			return stillProcessed(budget.Name)
+		}
+		return err
+	}
+	if err := e.draw(budget, pod.Name); err != nil {
+		return err
+	}
+	return e.remove(pod, false)
+}
+
+// unhealthyMayGo tells whether a budget lets pods go that are not ready.
+func unhealthyMayGo(b *policyv1.PodDisruptionBudget) bool {
+	if p := b.Spec.UnhealthyPodEvictionPolicy; p != nil && *p == policyv1.AlwaysAllow {
+		return true
+	}
+	return b.Status.CurrentHealthy >= b.Status.DesiredHealthy && b.Status.DesiredHealthy > 0
+}
+
+func (e *evicting) budgetResource() *kinds.Resource {
+	return e.h.Catalogue.Lookup("policy", "v1", "poddisruptionbudgets")
+}
+
+// budgets are those whose selector matches the pod; an empty one matches nothing.
+func (e *evicting) budgets(pod *corev1.Pod) ([]*policyv1.PodDisruptionBudget, error) {
+	var found []*policyv1.PodDisruptionBudget
+	snap := e.h.Cache.Snapshot(e.budgetResource().Storage.Key)
+	var err error
+	snap.Ascend(pod.Namespace, "", "", func(item *cache.Item) bool {
+		b := &policyv1.PodDisruptionBudget{}
+		if _, err = (jsoncodec.Codec{}).Decode(item.JSON, b, codecs.Ignore); err != nil {
+			return false
+		}
+		selector, problem := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+		if problem == nil && !selector.Empty() && selector.Matches(labels.Set(pod.Labels)) {
+			found = append(found, b)
+		}
+		return true
+	})
+	return found, err
+}
+
+// draw counts the eviction in the budget, as it is then.
+func (e *evicting) draw(b *policyv1.PodDisruptionBudget, podName string) error {
+	if e.dry() {
+		return drawFrom(b, podName, time.Now())
+	}
+	call := e.c.Within(e.budgetResource(), "status", b.Namespace, b.Name)
+	return e.h.Change(call, manager, false, func(obj kinds.Object) error {
+		return drawFrom(obj.(*policyv1.PodDisruptionBudget), podName, time.Now())
+	})
+}
+
+func drawFrom(b *policyv1.PodDisruptionBudget, podName string, now time.Time) error {
+	forbid := func(why string) error {
+		return apierrors.NewForbidden(schema.GroupResource{Group: "policy", Resource: "poddisruptionbudget"}, b.Name, fmt.Errorf("%s", why))
+	}
+	switch s := &b.Status; {
+	case s.ObservedGeneration < b.Generation:
+		return stillProcessed(b.Name)
+	case s.DisruptionsAllowed < 0:
+		return forbid("pdb disruptions allowed is negative")
+	case len(s.DisruptedPods) > maxDisrupted:
+		return forbid("DisruptedPods map too big - too many evictions not confirmed by PDB controller")
+	case s.DisruptionsAllowed == 0:
+		return tooMany(0, fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently", b.Name, s.DesiredHealthy, s.CurrentHealthy))
+	}
+	b.Status.DisruptionsAllowed--
+	if b.Status.DisruptionsAllowed == 0 {
+		meta.SetStatusCondition(&b.Status.Conditions, metav1.Condition{
+			Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse,
+			Reason: policyv1.InsufficientPodsReason, ObservedGeneration: b.Status.ObservedGeneration,
+			LastTransitionTime: metav1.NewTime(now),
+		})
+	}
+	if b.Status.DisruptedPods == nil {
+		b.Status.DisruptedPods = make(map[string]metav1.Time)
+	}
+	b.Status.DisruptedPods[podName] = metav1.NewTime(now)
+	return nil
+}
+
+// stillProcessed asks the client to come back once the budget has been counted.
+func stillProcessed(budget string) error {
+	return tooMany(10, fmt.Sprintf("The disruption budget %s is still being processed by the server.", budget))
+}
+
+func tooMany(retry int, cause string) error {
+	err := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", retry)
+	err.ErrStatus.Code = http.StatusTooManyRequests
+	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Type: policyv1.DisruptionBudgetCause, Message: cause})
+	return err
+}
+
+// remove notes in the pod why it ends, and deletes it. With asSeen it must not
+// have changed since it was read.
+func (e *evicting) remove(pod *corev1.Pod, asSeen bool) error {
+	o := e.options.DeepCopy()
+	if asSeen && !e.pinned() {
+		if o.Preconditions == nil {
+			o.Preconditions = &metav1.Preconditions{}
+		}
+		o.Preconditions.ResourceVersion = &pod.ResourceVersion
+	}
+	if !e.dry() {
+		marked, err := e.h.Rewrite(e.c.Context(), podResource(e.h), pod.Namespace, pod.Name, false, func(obj kinds.Object) error {
+			live := obj.(*corev1.Pod)
+			if err := asExpected(live, o.Preconditions); err != nil {
+				return err
+			}
+			pods.SetCondition(&live.Status, corev1.PodCondition{
+				Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
+				Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting",
+			}, metav1.Now())
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if o.Preconditions != nil && o.Preconditions.ResourceVersion != nil {
+			version := marked.GetResourceVersion()
+			o.Preconditions.ResourceVersion = &version
+		}
+	}
+	return e.h.Remove(e.c.Within(podResource(e.h), "", pod.Namespace, pod.Name), o)
+}
+
+// asExpected checks the preconditions of a delete.
+func asExpected(pod *corev1.Pod, p *metav1.Preconditions) error {
+	if p == nil {
+		return nil
+	}
+	conflict := func(format string, args ...any) error {
+		return apierrors.NewConflict(schema.GroupResource{Resource: "Pod"}, pod.Name, fmt.Errorf(format, args...))
+	}
+	if p.UID != nil && *p.UID != "" && *p.UID != pod.UID {
+		return conflict("the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *p.UID, pod.UID)
+	}
+	if p.ResourceVersion != nil && *p.ResourceVersion != "" && *p.ResourceVersion != pod.ResourceVersion {
+		return conflict("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified", *p.ResourceVersion, pod.ResourceVersion)
+	}
+	return nil
+}

@@ -1,0 +1,136 @@
+package podverbs
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/rowlock/rowlock/server/verbs"
+)
+
+// Kubelet says how the agents of nodes are reached. Zero values take the defaults
+// named.
+type Kubelet struct {
+	// TLS holds the client certificate, and the authorities that agents are checked
+	// against. Without RootCAs they are not checked: agents commonly sign their own
+	// certificates.
+	TLS *tls.Config
+	// AddressTypes are the kinds of node address to try, best first; default
+	// Hostname, InternalDNS, InternalIP, ExternalDNS, ExternalIP.
+	AddressTypes []corev1.NodeAddressType
+	Port         int           // where a node does not say; default 10250
+	DialTimeout  time.Duration // default 30s
+}
+
+// dialer connects to node agents and to pods.
+type dialer struct {
+	addressTypes []corev1.NodeAddressType
+	port         int
+	agents       *http.Transport
+	unchecked    *http.Transport // for clients that ask for it
+	pods         *http.Transport
+}
+
+func (k Kubelet) dialer() *dialer {
+	d := &dialer{addressTypes: k.AddressTypes, port: k.Port}
+	if len(d.addressTypes) == 0 {
+		d.addressTypes = []corev1.NodeAddressType{
+			corev1.NodeHostName, corev1.NodeInternalDNS, corev1.NodeInternalIP, corev1.NodeExternalDNS, corev1.NodeExternalIP,
+		}
+	}
+	if d.port == 0 {
+		d.port = 10250
+	}
+	if k.DialTimeout == 0 {
+		k.DialTimeout = 30 * time.Second
+	}
+	conf := k.TLS.Clone()
+	if conf == nil {
+		conf = &tls.Config{}
+	}
+	// Connections are taken over for streams, which HTTP/2 does not allow.
+	conf.NextProtos = []string{"http/1.1"}
+	unchecked := conf.Clone()
+	unchecked.InsecureSkipVerify = true
+	if conf.RootCAs == nil {
+		conf = unchecked
+	}
+	dial := (&net.Dialer{Timeout: k.DialTimeout, KeepAlive: 30 * time.Second}).DialContext
+	transport := func(c *tls.Config) *http.Transport {
+		return &http.Transport{
+			DialContext: dial, TLSClientConfig: c, TLSHandshakeTimeout: 10 * time.Second,
+			MaxIdleConnsPerHost: 4, IdleConnTimeout: 90 * time.Second, DisableCompression: true,
+		}
+	}
+	d.agents, d.unchecked = transport(conf), transport(unchecked)
+	// What a pod serves is its own affair; so is its certificate.
+	d.pods = transport(&tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}})
+	return d
+}
+
+// agent is the address of the agent that runs a pod.
+func (d *dialer) agent(ctx context.Context, h *verbs.Handler, node string) (*url.URL, error) {
+	obj, _, err := h.Live(ctx, h.Catalogue.Lookup("", "v1", "nodes"), "", node)
+	if err != nil {
+		return nil, err
+	}
+	n := obj.(*corev1.Node)
+	port := d.port
+	if p := n.Status.DaemonEndpoints.KubeletEndpoint.Port; p > 0 {
+		port = int(p)
+	}
+	for _, t := range d.addressTypes {
+		for _, a := range n.Status.Addresses {
+			if a.Type == t && a.Address != "" {
+				return &url.URL{Scheme: "https", Host: net.JoinHostPort(a.Address, strconv.Itoa(port))}, nil
+			}
+		}
+	}
+	return nil, apierrors.NewInternalError(fmt.Errorf("no preferred addresses found; known addresses: %v", n.Status.Addresses))
+}
+
+// container finds out which container of a pod is meant.
+func container(pod *corev1.Pod, name string) (string, error) {
+	var names []string
+	for i := range pod.Spec.InitContainers {
+		names = append(names, pod.Spec.InitContainers[i].Name)
+	}
+	for i := range pod.Spec.Containers {
+		names = append(names, pod.Spec.Containers[i].Name)
+	}
+	for i := range pod.Spec.EphemeralContainers {
+		names = append(names, pod.Spec.EphemeralContainers[i].Name)
+	}
+	if name != "" {
+		for _, n := range names {
+			if n == name {
+				return name, nil
+			}
+		}
+		return "", apierrors.NewBadRequest(fmt.Sprintf("container %s is not valid for pod %s", name, pod.Name))
+	}
+	switch len(pod.Spec.Containers) {
+	case 1:
+		return pod.Spec.Containers[0].Name, nil
+	case 0:
+		return "", apierrors.NewBadRequest(fmt.Sprintf("a container name must be specified for pod %s", pod.Name))
+	}
+	return "", apierrors.NewBadRequest(fmt.Sprintf("a container name must be specified for pod %s, choose one of: %s", pod.Name, names))
+}
+
+// livePod is the pod that a call names.
+func livePod(h *verbs.Handler, c *verbs.Call, name string) (*corev1.Pod, error) {
+	obj, _, err := h.Live(c.Context(), podResource(h), c.Info.Namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	return obj.(*corev1.Pod), nil
+}

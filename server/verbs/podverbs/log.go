@@ -1,0 +1,170 @@
+package podverbs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/verbs"
+)
+
+// log streams what a container wrote. A pod that no node has yet wrote nothing.
+func (d *dialer) log(h *verbs.Handler, c *verbs.Call) error {
+	o, err := logOptions(c.R.URL.Query())
+	if err != nil {
+		return err
+	}
+	if errs := validateLog(o); len(errs) > 0 {
+		return apierrors.NewInvalid(schema.GroupKind{Kind: "PodLogOptions"}, c.Info.Name, errs)
+	}
+	pod, err := livePod(h, c, c.Info.Name)
+	if err != nil {
+		return err
+	}
+	name, err := container(pod, o.Container)
+	if err != nil {
+		return err
+	}
+	if pod.Spec.NodeName == "" {
+		c.W.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	to, err := d.agent(c.Context(), h, pod.Spec.NodeName)
+	if err != nil {
+		return err
+	}
+	to.Path = fmt.Sprintf("/containerLogs/%s/%s/%s", pod.Namespace, pod.Name, name)
+	to.RawQuery = logQuery(o).Encode()
+	transport := d.agents
+	if o.InsecureSkipTLSVerifyBackend {
+		transport = d.unchecked
+	}
+	return stream(c, to, transport, o.Follow)
+}
+
+func logOptions(values url.Values) (*corev1.PodLogOptions, error) {
+	q := query{values: values}
+	o := &corev1.PodLogOptions{
+		Container: q.text("container"), Follow: q.flag("follow"), Previous: q.flag("previous"),
+		SinceSeconds: q.number("sinceSeconds"), SinceTime: q.time("sinceTime"), Timestamps: q.flag("timestamps"),
+		TailLines: q.number("tailLines"), LimitBytes: q.number("limitBytes"),
+		InsecureSkipTLSVerifyBackend: q.flag("insecureSkipTLSVerifyBackend"),
+	}
+	if s := q.text("stream"); s != "" {
+		o.Stream = &s
+	}
+	return o, q.err
+}
+
+func validateLog(o *corev1.PodLogOptions) field.ErrorList {
+	const positive = "must be greater than 0"
+	var errs field.ErrorList
+	if o.TailLines != nil && *o.TailLines < 0 {
+		errs = append(errs, field.Invalid(field.NewPath("tailLines"), *o.TailLines, validation.IsNegativeErrorMsg))
+	}
+	if o.LimitBytes != nil && *o.LimitBytes < 1 {
+		errs = append(errs, field.Invalid(field.NewPath("limitBytes"), *o.LimitBytes, positive))
+	}
+	if o.SinceSeconds != nil {
+		if o.SinceTime != nil {
+			errs = append(errs, field.Forbidden(field.NewPath(""), "at most one of `sinceTime` or `sinceSeconds` may be specified"))
+		} else if *o.SinceSeconds < 1 {
+			errs = append(errs, field.Invalid(field.NewPath("sinceSeconds"), *o.SinceSeconds, positive))
+		}
+	}
+	// Streams can be told apart behind PodLogsQuerySplitStreams only, which is off.
+	if o.Stream != nil {
+		errs = append(errs, field.Forbidden(field.NewPath("stream"), "may not be specified"))
+	}
+	return errs
+}
+
+// logQuery is what the agent is asked.
+func logQuery(o *corev1.PodLogOptions) url.Values {
+	q := url.Values{}
+	for name, on := range map[string]bool{"follow": o.Follow, "previous": o.Previous, "timestamps": o.Timestamps} {
+		if on {
+			q.Set(name, "true")
+		}
+	}
+	for name, n := range map[string]*int64{"sinceSeconds": o.SinceSeconds, "tailLines": o.TailLines, "limitBytes": o.LimitBytes} {
+		if n != nil {
+			q.Set(name, strconv.FormatInt(*n, 10))
+		}
+	}
+	if o.SinceTime != nil {
+		q.Set("sinceTime", o.SinceTime.Format(time.RFC3339))
+	}
+	return q
+}
+
+// maxRefusal bounds what is read of an agent's refusal.
+const maxRefusal = 10 * 1024
+
+// stream copies an agent's answer to the client, at once if it goes on and on.
+func stream(c *verbs.Call, from *url.URL, transport http.RoundTripper, flush bool) error {
+	req, err := http.NewRequestWithContext(c.Context(), http.MethodGet, from.String(), nil)
+	if err != nil {
+		return fmt.Errorf("asking the node agent: %w", err)
+	}
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return refused(c, resp)
+	}
+	c.W.Header().Set("Content-Type", "text/plain")
+	c.W.WriteHeader(http.StatusOK)
+	var w io.Writer = c.W
+	if flush {
+		w = flusher{c.W, http.NewResponseController(c.W)}
+		_ = http.NewResponseController(c.W).Flush() // the client may wait for the header alone
+	}
+	// The answer has begun: a client that leaves, or an agent, just ends it.
+	_, _ = io.Copy(w, resp.Body)
+	return nil
+}
+
+// refused tells the client what the agent said.
+func refused(c *verbs.Call, resp *http.Response) error {
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
+	if err != nil {
+		return apierrors.NewInternalError(fmt.Errorf("reading the node agent's answer: %w", err))
+	}
+	text := string(body)
+	switch {
+	case resp.StatusCode == http.StatusInternalServerError:
+		return apierrors.NewInternalError(errors.New(text))
+	case resp.StatusCode == http.StatusBadRequest:
+		return apierrors.NewBadRequest(text)
+	case resp.StatusCode >= http.StatusMultipleChoices && resp.StatusCode < http.StatusBadRequest:
+		return apierrors.NewGenericServerResponse(http.StatusBadGateway, "", schema.GroupResource{}, "", "the backend attempted to redirect this request, which is not permitted", 0, true)
+	}
+	return apierrors.NewGenericServerResponse(resp.StatusCode, c.R.Method, schema.GroupResource{Resource: "pods/log"}, c.Info.Name, text, 0, true)
+}
+
+// flusher sends what is written at once.
+type flusher struct {
+	w  io.Writer
+	to *http.ResponseController
+}
+
+func (f flusher) Write(p []byte) (int, error) {
+	n, err := f.w.Write(p)
+	if err != nil {
+		return n, err
+	}
+	return n, f.to.Flush()
+}

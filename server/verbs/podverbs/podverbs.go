@@ -1,0 +1,72 @@
+// Package podverbs serves the subresources of pods that are no part of the
+// object: binding, eviction, and the connections to what runs in a pod.
+//
+// It promises: a pod is bound once, and an eviction never takes more than the
+// pod's budget allows, whatever happens at the same time.
+package podverbs
+
+import (
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/status"
+	"github.com/rowlock/rowlock/server/verbs"
+)
+
+// Handlers are the specials for verbs.Handler.Special. k says how node agents are
+// reached.
+func Handlers(k Kubelet) map[string]verbs.Special {
+	d := k.dialer()
+	return map[string]verbs.Special{
+		"bindings":         legacyBinding,
+		"pods/binding":     podBinding,
+		"pods/eviction":    evict,
+		"pods/log":         d.log,
+		"pods/exec":        d.exec,
+		"pods/attach":      d.attach,
+		"pods/portforward": d.portForward,
+		"pods/proxy":       d.proxy,
+	}
+}
+
+// podResource is the resource that all of this is about.
+func podResource(h *verbs.Handler) *kinds.Resource { return h.Catalogue.Lookup("", "v1", "pods") }
+
+// succeed answers a POST that made nothing with a Status.
+func succeed(h *verbs.Handler, c *verbs.Call) error {
+	return h.Send(c, http.StatusCreated, &metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status:   metav1.StatusSuccess,
+		Code:     http.StatusCreated,
+	})
+}
+
+// post reads the body and the options of a POST. gvk is what the body has to be.
+func post(h *verbs.Handler, c *verbs.Call, kind string, obj kinds.Object) (*metav1.CreateOptions, error) {
+	options, err := verbs.CreateOptions(c)
+	if err != nil {
+		return nil, err
+	}
+	gvk := obj.GetObjectKind().GroupVersionKind()
+	if err := h.Decode(c, gvk, obj, options.FieldValidation); err != nil {
+		return nil, err
+	}
+	if err := verbs.MatchNamespace(c, obj); err != nil {
+		return nil, err
+	}
+	if c.Info.Name != "" && obj.GetName() != c.Info.Name {
+		return nil, apierrors.NewBadRequest("name in URL does not match name in " + kind + " object")
+	}
+	return options, nil
+}
+
+func plain(err error) error {
+	if err == nil {
+		return nil
+	}
+	return status.Plain(err.Error())
+}
