@@ -229,3 +229,40 @@ func TestFileMode(t *testing.T) {
 		}
 	}
 }
+
+// The file shrinks again when much of it has become free.
+func TestReclaim(t *testing.T) {
+	f := file{path: filepath.Join(t.TempDir(), "test.db"), cfg: sqlite.Config{PollInterval: time.Millisecond}}
+	d := f.Open(t)
+	value := strings.Repeat("x", 100_000)
+	k := sqlstore.Key{Resource: "pods", Namespace: "default", Name: "a"}
+	mustApply(t, d, put("a", value))
+	for revision := int64(1); revision < 400; revision++ {
+		mustApply(t, d, sqlstore.Txn{Ops: []sqlstore.Op{{Verb: sqlstore.Update, Key: k, Expect: revision, Value: []byte(value)}}})
+	}
+	before, err := d.Stats(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	hints := d.Hints(ctx)
+	if n, err := d.Trim(t.Context(), 400, 1000); n != 399 || err != nil {
+		t.Fatalf("Trim gave %d, %v", n, err)
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		after, err := d.Stats(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if after.Bytes < 18<<20 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d bytes before, %d after", before.Bytes, after.Bytes)
+		}
+	}
+	cancel()
+	for range hints {
+	}
+	storetest.CheckTable(t, d)
+}

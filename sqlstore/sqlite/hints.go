@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -26,6 +27,7 @@ func (d *Driver) Hints(ctx context.Context) <-chan struct{} {
 			case <-tick.C:
 			}
 			d.lock.refresh()
+			d.reclaim()
 			if d.changed() {
 				select {
 				case hints <- struct{}{}:
@@ -53,4 +55,37 @@ func (d *Driver) changed() bool {
 	}
 	d.version = version
 	return true
+}
+
+// Freed pages are used again by later writes, and steady load with steady
+// retention needs that. Beyond a quarter of the file, and 16 MiB, they are given
+// back to the file system: a slice at each look, while nobody writes.
+const (
+	reclaimAbove = 16 << 20
+	reclaimSlice = 64 // pages
+)
+
+func (d *Driver) reclaim() {
+	if !d.spare.Load() || !d.mu.TryLock() {
+		return
+	}
+	defer d.mu.Unlock()
+	if d.writer == nil {
+		return
+	}
+	free, err := d.writer.number("PRAGMA freelist_count")
+	if err != nil {
+		return // the next Trim asks again
+	}
+	pages, err := d.writer.number("PRAGMA page_count")
+	if err != nil {
+		return
+	}
+	if free*pageSize < reclaimAbove || free < pages/4 {
+		d.spare.Store(false)
+		return
+	}
+	if err := d.writer.exec(fmt.Sprintf("PRAGMA incremental_vacuum(%d)", reclaimSlice)); err != nil {
+		d.spare.Store(false) // best effort: the next Trim asks again
+	}
 }

@@ -18,6 +18,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	migratesqlite "github.com/golang-migrate/migrate/v4/database/sqlite"
@@ -61,6 +62,8 @@ type Driver struct {
 	closing chan struct{}
 	once    sync.Once
 	closed  error
+
+	spare atomic.Bool // there may be free pages to give back
 
 	mu      sync.Mutex // guards the writer
 	writer  *conn

@@ -10,8 +10,7 @@ import (
 )
 
 // Trim implements sqlstore.Driver. The floor and the deletion are one
-// transaction: nobody sees rows go above the floor. Pages that become free are
-// given back to the file system a few at a time.
+// transaction: nobody sees rows go above the floor.
 func (d *Driver) Trim(ctx context.Context, to int64, limit int) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -33,6 +32,9 @@ func (d *Driver) Trim(ctx context.Context, to int64, limit int) (int, error) {
 			err = errors.Join(err, e)
 		}
 		return 0, fmt.Errorf("trimming to %d: %w", to, err)
+	}
+	if n > 0 {
+		d.spare.Store(true)
 	}
 	return int(n), nil
 }
