@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// CompactorLead is the name under which one server compacts a store.
+const CompactorLead = "compactor"
+
 const leadEvery = 2 * time.Second // how soon a dead holder is followed
 
 // Lead runs fn on one server at a time under name: it waits to become the

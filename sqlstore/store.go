@@ -136,7 +136,7 @@ func (s *Store) Run(ctx context.Context, from int64, sink Sink) error {
 		failed = f.run(feeding, ctx, cancel)
 	})
 	loops.Go(func() { s.answerHeads(ctx) })
-	loops.Go(func() { s.Lead(ctx, "compactor", s.compact) })
+	loops.Go(func() { s.Lead(ctx, CompactorLead, s.compact) })
 	loops.Go(func() { s.Lead(ctx, "expiry", s.expire) })
 	loops.Wait()
 	s.ended.Store(true) // before the queue is emptied: a later write empties it itself

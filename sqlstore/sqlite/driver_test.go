@@ -80,3 +80,5 @@ func TestCrash(t *testing.T) {
 }
 
 func Benchmark(b *testing.B) { storetest.Bench(b, fresh) }
+
+func TestOperations(t *testing.T) { storetest.Operations(t, fresh, fresh) }

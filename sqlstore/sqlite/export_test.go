@@ -52,7 +52,7 @@ func (d *Driver) Begin() (end func() error, err error) {
 
 // Statements are all statements of queries.go by name.
 var Statements = map[string]string{
-	"qBounds": qBounds, "qRevision": qRevision, "qSetBatch": qSetBatch, "qVoidBatch": qVoidBatch, "qBatch": qBatch, "qRaiseFloor": qRaiseFloor, "qClusterID": qClusterID,
+	"qBounds": qBounds, "qRevision": qRevision, "qSetBatch": qSetBatch, "qVoidBatch": qVoidBatch, "qBatch": qBatch, "qRaiseFloor": qRaiseFloor, "qClusterID": qClusterID, "qSetClusterID": qSetClusterID,
 	"qInsert": qInsert, "qExpected": qExpected, "qSupersede": qSupersede, "qLive": qLive,
 	"qLiveAll": qLiveAll, "qLiveResource": qLiveResource, "qLiveNamespace": qLiveNamespace,
 	"qEndedAll": qEndedAll, "qEndedResource": qEndedResource, "qEndedNamespace": qEndedNamespace,

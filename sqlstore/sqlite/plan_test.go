@@ -20,6 +20,7 @@ var plans = map[string][]string{
 	"qVoidBatch":         {"SEARCH kv_meta USING PRIMARY KEY (key=?)"},
 	"qBatch":             {"SEARCH kv_meta USING PRIMARY KEY (key=?)"},
 	"qRaiseFloor":        {"SEARCH kv_meta USING PRIMARY KEY (key=?)"},
+	"qSetClusterID":      {"SEARCH kv_meta USING PRIMARY KEY (key=?)"},
 	"qClusterID":         {"SEARCH kv_meta USING PRIMARY KEY (key=?)"},
 	"qInsert":            {},
 	"qExpected":          {"SEARCH kv USING INTEGER PRIMARY KEY (rowid=?)"},

@@ -11,13 +11,14 @@ const (
 	columns = `revision, resource, namespace, name, created_revision, superseded_revision, deleted, value, expires_at, written_at`
 
 	// kv_meta by primary key.
-	qBounds     = `SELECT (SELECT value FROM kv_meta WHERE key = 'floor'), (SELECT value FROM kv_meta WHERE key = 'revision')`
-	qRevision   = `SELECT value FROM kv_meta WHERE key = 'revision'`
-	qSetBatch   = `UPDATE kv_meta SET value = CASE key WHEN 'revision' THEN ?1 ELSE ?2 END WHERE key IN ('revision', 'batch')`
-	qVoidBatch  = `UPDATE kv_meta SET value = ? WHERE key = 'batch'`
-	qBatch      = `SELECT value FROM kv_meta WHERE key = 'batch'`
-	qRaiseFloor = `UPDATE kv_meta SET value = ?1 WHERE key = 'floor' AND value < ?1`
-	qClusterID  = `SELECT value FROM kv_meta WHERE key = 'cluster_id'`
+	qBounds       = `SELECT (SELECT value FROM kv_meta WHERE key = 'floor'), (SELECT value FROM kv_meta WHERE key = 'revision')`
+	qRevision     = `SELECT value FROM kv_meta WHERE key = 'revision'`
+	qSetBatch     = `UPDATE kv_meta SET value = CASE key WHEN 'revision' THEN ?1 ELSE ?2 END WHERE key IN ('revision', 'batch')`
+	qVoidBatch    = `UPDATE kv_meta SET value = ? WHERE key = 'batch'`
+	qBatch        = `SELECT value FROM kv_meta WHERE key = 'batch'`
+	qRaiseFloor   = `UPDATE kv_meta SET value = ?1 WHERE key = 'floor' AND value < ?1`
+	qSetClusterID = `UPDATE kv_meta SET value = ? WHERE key = 'cluster_id'`
+	qClusterID    = `SELECT value FROM kv_meta WHERE key = 'cluster_id'`
 
 	// kv by primary key; maintains all indexes.
 	qInsert = `INSERT INTO kv (` + columns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`

@@ -1,0 +1,161 @@
+package archive
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+
+	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/upkeep"
+)
+
+// Options of a backup.
+type Options struct {
+	// History includes the writes that are still kept, so that watches can go on
+	// after a restore. Beside a running server it reaches back half as far as
+	// that keeps it: the rest may be compacted while it is read.
+	History  bool
+	Progress func(rows int64) // called now and then; may be nil
+}
+
+const page = 1000
+
+// BackupFile writes a backup to path. Until it is whole it is path with
+// ".partial" at its end, which an interruption leaves behind at worst.
+func BackupFile(ctx context.Context, d sqlstore.Driver, path string, opt Options) (h Header, t Trailer, err error) {
+	partial := path + ".partial"
+	f, err := os.OpenFile(partial, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return h, t, err
+	}
+	h, t, err = Backup(ctx, d, f, opt)
+	if err == nil {
+		err = f.Sync()
+	}
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = os.Rename(partial, path)
+	}
+	if err != nil {
+		os.Remove(partial)
+		return h, t, fmt.Errorf("backing up to %s: %w", path, err)
+	}
+	return h, t, syncFolder(filepath.Dir(path))
+}
+
+func syncFolder(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Sync()
+}
+
+// Backup writes everything as it is at one revision. Errors: those of the
+// driver; CompactedError if it took longer than history is kept.
+func Backup(ctx context.Context, d sqlstore.Driver, out io.Writer, opt Options) (Header, Trailer, error) {
+	window, release, err := upkeep.Hold(ctx, d)
+	if err != nil {
+		return Header{}, Trailer{}, fmt.Errorf("backing up: %w", err)
+	}
+	defer release()
+	stats, err := d.Stats(ctx)
+	if err != nil {
+		return Header{}, Trailer{}, fmt.Errorf("backing up: %w", err)
+	}
+	h := Header{
+		Format: formatName, Version: formatVersion, Driver: stats.Driver, ClusterID: stats.ClusterID,
+		Revision: window.Head, Floor: window.Head, Taken: time.Now().UTC().Truncate(time.Second),
+	}
+	if opt.History {
+		h.Floor = window.Floor
+	}
+	zip := gzip.NewWriter(out)
+	w := &writer{out: zip, sum: newSum(), progress: opt.Progress}
+	if err := w.all(ctx, d, h); err != nil {
+		return h, Trailer{}, fmt.Errorf("backing up: %w", err)
+	}
+	if err := zip.Close(); err != nil {
+		return h, Trailer{}, fmt.Errorf("backing up: %w", err)
+	}
+	return h, Trailer{Rows: w.rows, SHA256: w.total}, nil
+}
+
+type writer struct {
+	out      io.Writer
+	sum      hash.Hash
+	rows     int64
+	total    string
+	progress func(int64)
+}
+
+func (w *writer) line(v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return w.write(append(text, '\n'))
+}
+
+func (w *writer) write(text []byte) error {
+	w.sum.Write(text)
+	_, err := w.out.Write(text)
+	return err
+}
+
+// all writes what was live at the floor, and what came after it up to the head.
+func (w *writer) all(ctx context.Context, d sqlstore.Driver, h Header) error {
+	if err := w.line(h); err != nil {
+		return err
+	}
+	err := upkeep.Snapshot(ctx, d, h.Floor, func(rows []sqlstore.Row) error { return w.page(rows, h) })
+	if err != nil {
+		return err
+	}
+	for after := h.Floor; after < h.Revision; {
+		log, err := d.Changes(ctx, after, int(min(page, h.Revision-after)), false)
+		if err != nil {
+			return err
+		}
+		rows := make([]sqlstore.Row, len(log))
+		for i := range log {
+			rows[i] = log[i].Row
+		}
+		if err := w.page(rows, h); err != nil {
+			return err
+		}
+		after += int64(len(log))
+	}
+	w.total = sum(w.sum)
+	return w.line(Trailer{Rows: w.rows, SHA256: w.total})
+}
+
+func (w *writer) page(rows []sqlstore.Row, h Header) error {
+	for _, row := range rows {
+		if row.Superseded > h.Revision {
+			row.Superseded = 0 // it ended after the moment that the backup is of
+		}
+		text, err := encode(row)
+		if err != nil {
+			return err
+		}
+		if err := w.write(text); err != nil {
+			return err
+		}
+		w.rows++
+	}
+	if w.progress != nil {
+		w.progress(w.rows)
+	}
+	return nil
+}

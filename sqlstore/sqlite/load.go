@@ -1,0 +1,85 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+var _ sqlstore.Loader = (*Driver)(nil)
+
+// Load implements sqlstore.Loader.
+func (d *Driver) Load(ctx context.Context, content sqlstore.Content) error {
+	w, unlock, err := d.lockWriter()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := w.exec(qBegin); err != nil {
+		return fmt.Errorf("loading: %w", err)
+	}
+	if err = load(ctx, w, content); err == nil {
+		err = w.exec(qCommit)
+	}
+	if err != nil {
+		if e := w.exec(qRollback); e != nil && !isIdle(e) {
+			err = errors.Join(err, e)
+		}
+		return fmt.Errorf("loading: %w", err)
+	}
+	return nil
+}
+
+func load(ctx context.Context, w *conn, content sqlstore.Content) error {
+	if b, err := bounds(w); err != nil {
+		return err
+	} else if b.Head != 0 {
+		return sqlstore.ErrNotEmpty
+	}
+	for row, err := range content.Rows {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err == nil {
+			err = insert(w, row)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if content.ClusterID != "" {
+		if err := w.exec(qSetClusterID, content.ClusterID); err != nil {
+			return err
+		}
+	}
+	if err := w.exec(qRaiseFloor, content.Bounds.Floor); err != nil {
+		return err
+	}
+	return w.exec(qSetBatch, content.Bounds.Head, "loaded")
+}
+
+// insert writes a row as it is.
+func insert(w *conn, row sqlstore.Row) error {
+	var superseded, expires any
+	var deleted int64
+	if row.Superseded != 0 {
+		superseded = row.Superseded
+	}
+	if !row.ExpiresAt.IsZero() {
+		expires = row.ExpiresAt.UnixMicro()
+	}
+	if row.Deleted {
+		deleted = 1
+	}
+	value := row.Value
+	if value == nil {
+		value = []byte{}
+	}
+	err := w.exec(qInsert, row.Revision, row.Key.Resource, row.Key.Namespace, row.Key.Name, row.Created, superseded, deleted, value, expires, row.WrittenAt.UnixMicro())
+	if err != nil {
+		return fmt.Errorf("%s at revision %d: %w", row.Key, row.Revision, err)
+	}
+	return nil
+}

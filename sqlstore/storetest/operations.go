@@ -1,0 +1,269 @@
+package storetest
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/archive"
+	"github.com/rowlock/rowlock/sqlstore/upkeep"
+)
+
+// Operations tests what operators do: backups from one database into another
+// (fresh ones of from and to, which may be of different drivers), and upkeep.
+func Operations(t *testing.T, from, to func(testing.TB) Database) {
+	for name, test := range map[string]func(*testing.T, Database, Database){
+		"backup and restore":             backupAndRestore,
+		"backup while writing":           backupWhileWriting,
+		"damaged backups leave it empty": damagedBackups,
+		"restore wants an empty store":   restoreNotEmpty,
+		"verify":                         verify,
+		"compact and status":             compactAndStatus,
+		"export":                         export,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, from(t), to(t)) })
+	}
+}
+
+func backup(t testing.TB, d sqlstore.Driver, opt archive.Options) ([]byte, archive.Header) {
+	t.Helper()
+	var file bytes.Buffer
+	h, _, err := archive.Backup(t.Context(), d, &file, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ch, _, err := archive.Check(bytes.NewReader(file.Bytes())); err != nil || ch != h {
+		t.Fatalf("a fresh backup is %+v, %v; want %+v", ch, err, h)
+	}
+	return file.Bytes(), h
+}
+
+func clean(t testing.TB, d sqlstore.Driver) *upkeep.Report {
+	t.Helper()
+	report, err := upkeep.Verify(t.Context(), d, func(sqlstore.Row) error { return nil })
+	if err != nil || report.Count != 0 {
+		t.Fatalf("Verify found %+v, %v", report, err)
+	}
+	return report
+}
+
+func backupAndRestore(t *testing.T, from, to Database) {
+	src, dst := from.Open(t), to.Open(t)
+	history(t, 200, src)
+	apply(t, src, create(pod("binary"), "\x00\xff"), create(pod("empty"), ""), create(pod("spaced"), " {\"a\": 1.50, \"b\":\"<>&\"}\n"), create(pod("exact"), `{"a": 1.50, "b":"<>&"}`),
+		sqlstore.Txn{Ops: []sqlstore.Op{{Verb: sqlstore.Create, Key: pod("expiring"), Value: []byte("{}"), ExpiresAt: start.Add(time.Hour)}}})
+	if _, err := src.Trim(t.Context(), 50, 1000); err != nil {
+		t.Fatal(err)
+	}
+	file, h := backup(t, src, archive.Options{History: true})
+	if h.Floor != 50 || h.Revision != 205 {
+		t.Fatalf("the backup is of %+v", h)
+	}
+	if _, _, err := archive.Restore(t.Context(), dst, bytes.NewReader(file), nil); err != nil {
+		t.Fatal(err)
+	}
+	wantBounds(t, dst, 50, 205)
+	for _, revision := range []int64{0, 50, 51, 120, 204, 205} {
+		req := sqlstore.ScanRequest{Limit: 50, Revision: revision}
+		wantRows(t, scanAll(t, dst, req), scanAll(t, src, req))
+	}
+	got, want := changes(t, dst, 50), changes(t, src, 50)
+	for i := range want {
+		wantChange(t, got[i], want[i], true)
+	}
+	clean(t, dst)
+	a, _ := src.Stats(t.Context())
+	b, _ := dst.Stats(t.Context())
+	if a.ClusterID != b.ClusterID || a.LiveRows != b.LiveRows || a.HistoryRows != b.HistoryRows {
+		t.Fatalf("statistics are %+v, want %+v", b, a)
+	}
+	if r := must(t, dst, create(pod("next"), "x")); r != 206 {
+		t.Fatalf("the restored store goes on at %d", r)
+	}
+}
+
+func backupWhileWriting(t *testing.T, from, to Database) {
+	src, dst := from.Open(t), to.Open(t)
+	s := serve(t, src, sqlstore.Config{Retention: time.Hour})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := 0; ctx.Err() == nil; i++ {
+			k := pod(fmt.Sprint(i % 300))
+			row, err := src.Read(t.Context(), k, 0)
+			op := sqlstore.Op{Verb: sqlstore.Create, Key: k, Value: fmt.Appendf(nil, `{"i":%d}`, i)}
+			if err == nil {
+				op.Verb, op.Expect = sqlstore.Update, row.Revision
+			}
+			if _, err := s.Write(t.Context(), op); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	}()
+	waitFor(t, "some writes", func() bool { return s.Applied() > 500 })
+	path := filepath.Join(t.TempDir(), "backup")
+	h, _, err := archive.BackupFile(t.Context(), src, path, archive.Options{History: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	<-done
+	if _, _, err := archive.RestoreFile(t.Context(), dst, path, nil); err != nil {
+		t.Fatal(err)
+	}
+	wantBounds(t, dst, h.Floor, h.Revision)
+	report, err := upkeep.Verify(t.Context(), dst, nil)
+	if err != nil || report.Count != 0 {
+		t.Fatalf("Verify found %+v, %v", report, err)
+	}
+	got, want := scanAll(t, dst, sqlstore.ScanRequest{Limit: 100}), scanAll(t, src, sqlstore.ScanRequest{Limit: 100, Revision: h.Revision})
+	for i := range want {
+		want[i].Superseded = 0
+	}
+	wantRows(t, got, want)
+}
+
+func damagedBackups(t *testing.T, from, to Database) {
+	src, dst := from.Open(t), to.Open(t)
+	history(t, 100, src)
+	file, _ := backup(t, src, archive.Options{})
+	zip, err := gzip.NewReader(bytes.NewReader(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(zip)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pack := func(s string) []byte {
+		var b bytes.Buffer
+		w := gzip.NewWriter(&b)
+		io.WriteString(w, s)
+		w.Close()
+		return b.Bytes()
+	}
+	lines := strings.SplitAfter(string(text), "\n")
+	for name, bad := range map[string][]byte{
+		"nothing":        nil,
+		"no gzip":        []byte("hello"),
+		"no backup":      pack("{}\n"),
+		"cut":            file[:len(file)/2],
+		"cut at its end": file[:len(file)-4],
+		"a line is gone": pack(strings.Join(append(append([]string{}, lines[:2]...), lines[3:]...), "")),
+		"no trailer":     pack(strings.Join(lines[:len(lines)-2], "")),
+		"another value":  pack(strings.Replace(string(text), `"name":"a"`, `"name":"z"`, 1)),
+		"another bound":  pack(strings.Replace(string(text), `"revision":100`, `"revision":101`, 1)),
+		"more behind":    pack(string(text) + "x"),
+	} {
+		if bytes.Equal(bad, pack(string(text))) {
+			t.Fatalf("%s: nothing is damaged", name)
+		}
+		_, _, err := archive.Restore(t.Context(), dst, bytes.NewReader(bad), nil)
+		if !errors.Is(err, archive.ErrDamaged) {
+			t.Fatalf("%s: error is %v", name, err)
+		}
+		wantBounds(t, dst, 0, 0)
+		wantRows(t, scanAll(t, dst, sqlstore.ScanRequest{Limit: 1000}), nil)
+	}
+	if _, _, err := archive.Restore(t.Context(), dst, bytes.NewReader(file), nil); err != nil {
+		t.Fatalf("after failures a restore gave %v", err)
+	}
+	wantBounds(t, dst, 100, 100)
+	clean(t, dst)
+}
+
+func restoreNotEmpty(t *testing.T, from, to Database) {
+	src, dst := from.Open(t), to.Open(t)
+	file, _ := backup(t, src, archive.Options{}) // of an empty store
+	must(t, dst, create(pod("a"), "a"))
+	_, _, err := archive.Restore(t.Context(), dst, bytes.NewReader(file), nil)
+	wantErr(t, err, sqlstore.ErrNotEmpty)
+	must(t, dst, update(pod("a"), 1, "b"))
+}
+
+func verify(t *testing.T, from, _ Database) {
+	d := from.Open(t)
+	history(t, 100, d)
+	if r := clean(t, d); r.Changes != 100 || r.Objects == 0 || r.From != 0 || r.To != 100 {
+		t.Fatalf("the report is %+v", r)
+	}
+	report, err := upkeep.Verify(t.Context(), d, nil) // the values are no JSON
+	if err != nil || report.Count != 100 || len(report.Problems) != 100 || report.Problems[0].Revision != 1 {
+		t.Fatalf("the report is %+v, %v", report, err)
+	}
+	for _, damage := range []string{
+		`UPDATE kv SET created_revision = created_revision + 1 WHERE revision = 100`,
+		`UPDATE kv SET superseded_revision = 100 WHERE revision = (SELECT max(revision) FROM kv WHERE superseded_revision IS NULL AND revision < 99)`,
+		`DELETE FROM kv WHERE revision = 60`,
+	} {
+		from.Exec(t, damage)
+		report, err := upkeep.Verify(t.Context(), d, func(sqlstore.Row) error { return nil })
+		if err != nil || report.Count == 0 {
+			t.Fatalf("after %q the report is %+v, %v", damage, report, err)
+		}
+	}
+}
+
+func compactAndStatus(t *testing.T, from, _ Database) {
+	d := from.Open(t)
+	r := must(t, d, create(pod("a"), "0"))
+	for i := range 1500 {
+		r = apply(t, d, update(pod("a"), r, fmt.Sprint(i)))[0].Revisions[0]
+	}
+	s, err := upkeep.Look(t.Context(), d)
+	if err != nil || s.HistoryRows != 1500 || !s.OldestSnapshot.Equal(start) || s.Served {
+		t.Fatalf("the status is %+v, %v", s, err)
+	}
+	var told int64
+	floor, rows, err := upkeep.Compact(t.Context(), d, 1400, func(n int64) { told = n })
+	if err != nil || floor != 1400 || rows != 1399 || told != rows {
+		t.Fatalf("Compact gave %d, %d (told %d), %v", floor, rows, told, err)
+	}
+	wantBounds(t, d, 1400, 1501)
+	clean(t, d)
+	_, _, err = upkeep.Compact(t.Context(), d, 1502, nil)
+	wantErr(t, err, &sqlstore.FutureError{Revision: 1502, Head: 1501})
+	serve(t, d, sqlstore.Config{Retention: time.Hour})
+	waitFor(t, "the server to lead", func() bool {
+		s, err := upkeep.Look(t.Context(), d)
+		return err == nil && s.Served
+	})
+}
+
+func export(t *testing.T, from, _ Database) {
+	d := from.Open(t)
+	must(t, d, create(pod("a"), `{"metadata":{"name":"a'b"},"n":1}`))
+	must(t, d, create(pod("b"), `{"cut`))
+	must(t, d, update(pod("a"), 1, `{"metadata":{"name":"a"},"n":2}`))
+	for _, c := range []struct {
+		format   archive.Format
+		revision int64
+		want     []string
+	}{
+		{archive.SQL, 2, []string{"VALUES ('pods', 'default', 'a', 1, '{\"metadata\":{\"name\":\"a''b\"},\"n\":1}')", "'b', 2, NULL)", "COMMIT;"}},
+		{archive.YAML, 0, []string{"\"n\": 2\n", "resourceVersion: \"3\"", "# pods/default/b at revision 2 is damaged"}},
+	} {
+		var out strings.Builder
+		n, at, err := archive.Export(t.Context(), d, &out, c.format, c.revision)
+		if err != nil || n != 2 || at != max(c.revision, 2) && at != 3 {
+			t.Fatalf("Export gave %d, %d, %v", n, at, err)
+		}
+		for _, part := range c.want {
+			if !strings.Contains(out.String(), part) {
+				t.Fatalf("the export lacks %q:\n%s", part, out.String())
+			}
+		}
+	}
+	_, _, err := archive.Export(t.Context(), d, io.Discard, archive.SQL, 9)
+	wantErr(t, err, &sqlstore.FutureError{Revision: 9, Head: 3})
+}

@@ -1,0 +1,145 @@
+// Package upkeep is what an operator does to a store besides serving it: look at
+// it, compact it, check it. It knows the Driver contract and no dialect, and
+// works beside running servers.
+package upkeep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// Status is what an operator asks first.
+type Status struct {
+	sqlstore.Stats
+	OldestSnapshot time.Time `json:"oldestSnapshot"` // from when on the past can be read; zero: unknown
+	Served         bool      `json:"served"`         // a server does this store's compaction
+}
+
+// Look gathers the status.
+func Look(ctx context.Context, d sqlstore.Driver) (s Status, err error) {
+	if s.Stats, err = d.Stats(ctx); err != nil {
+		return s, err
+	}
+	if b := s.Bounds; b.Floor < b.Head {
+		log, err := d.Changes(ctx, b.Floor, 1, false)
+		var compacted *sqlstore.CompactedError
+		if err != nil && !errors.As(err, &compacted) {
+			return s, err
+		}
+		if len(log) > 0 {
+			s.OldestSnapshot = log[0].WrittenAt
+		}
+	}
+	_, release, ok, err := d.Lead(ctx, sqlstore.CompactorLead)
+	if err != nil {
+		return s, err
+	}
+	if ok {
+		release()
+	}
+	s.Served = !ok
+	return s, nil
+}
+
+// Hold finds what can be read for a while: the head, and a floor that will not
+// be overtaken soon. Where no server compacts, it keeps others from beginning
+// to, until release; else it stays half of the kept history away from the floor.
+func Hold(ctx context.Context, d sqlstore.Driver) (window sqlstore.Bounds, release func(), err error) {
+	_, release, ok, err := d.Lead(ctx, sqlstore.CompactorLead)
+	if err != nil {
+		return window, nil, err
+	}
+	if !ok {
+		release = func() {}
+	}
+	if window, err = d.Bounds(ctx); err == nil && !ok && window.Floor < window.Head {
+		window.Floor, err = middle(ctx, d, window)
+	}
+	if err != nil {
+		release()
+		return window, nil, err
+	}
+	return window, release, nil
+}
+
+// middle is the revision in the middle, by time, of what is kept.
+func middle(ctx context.Context, d sqlstore.Driver, b sqlstore.Bounds) (int64, error) {
+	first, err := d.Changes(ctx, b.Floor, 1, false)
+	var compacted *sqlstore.CompactedError
+	if errors.As(err, &compacted) { // just now
+		return compacted.Floor + (b.Head-compacted.Floor)/2, nil
+	}
+	if err != nil || len(first) == 0 {
+		return b.Floor, err
+	}
+	last, err := d.Changes(ctx, b.Head-1, 1, false)
+	if err != nil || len(last) == 0 {
+		return b.Floor, err
+	}
+	oldest := first[0].WrittenAt
+	at, err := d.RevisionAt(ctx, oldest.Add(last[0].WrittenAt.Sub(oldest)/2))
+	return min(max(at, b.Floor), b.Head), err
+}
+
+// Snapshot reads all objects as they were at a revision, in key order, page by page.
+func Snapshot(ctx context.Context, d sqlstore.Driver, revision int64, each func([]sqlstore.Row) error) error {
+	if revision == 0 {
+		return nil // before the first write there was nothing
+	}
+	req := sqlstore.ScanRequest{Limit: 1000, Revision: revision}
+	for {
+		rows, err := d.Scan(ctx, req)
+		if err != nil {
+			return err
+		}
+		if err := each(rows); err != nil {
+			return err
+		}
+		if len(rows) < req.Limit {
+			return nil
+		}
+		req.After = rows[len(rows)-1].Key
+	}
+}
+
+// Compact deletes the history up to a revision, in small transactions with rests
+// between, so that servers are not hurt. It may be interrupted and begun again.
+// progress may be nil.
+func Compact(ctx context.Context, d sqlstore.Driver, to int64, progress func(rows int64)) (floor, rows int64, err error) {
+	const step = 500
+	b, err := d.Bounds(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	if to > b.Head {
+		return b.Floor, 0, &sqlstore.FutureError{Revision: to, Head: b.Head}
+	}
+	for {
+		start := time.Now()
+		n, err := d.Trim(ctx, to, step)
+		if err != nil {
+			return max(to, b.Floor), rows, fmt.Errorf("compacting to %d: %w", to, err)
+		}
+		if rows += int64(n); progress != nil {
+			progress(rows)
+		}
+		if n < step {
+			return max(to, b.Floor), rows, nil
+		}
+		select {
+		case <-time.After(time.Since(start)):
+		case <-ctx.Done():
+			return max(to, b.Floor), rows, ctx.Err()
+		}
+	}
+}
+
+// CompactTo is the revision that keeping what was written since a time leaves
+// as the floor.
+func CompactTo(ctx context.Context, d sqlstore.Driver, since time.Time) (int64, error) {
+	return d.RevisionAt(ctx, since)
+}

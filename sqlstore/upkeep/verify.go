@@ -1,0 +1,150 @@
+package upkeep
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// Report is what Verify found.
+type Report struct {
+	From     int64     `json:"from"` // revisions looked at
+	To       int64     `json:"to"`
+	Objects  int64     `json:"objects"`
+	Changes  int64     `json:"changes"`
+	Problems []Problem `json:"problems"` // the first hundred
+	Count    int64     `json:"count"`    // of all problems
+}
+
+// Problem is one broken promise.
+type Problem struct {
+	Key      string `json:"key,omitempty"`
+	Revision int64  `json:"revision"`
+	Reason   string `json:"reason"`
+}
+
+func (r *Report) add(key sqlstore.Key, revision int64, format string, args ...any) {
+	if r.Count++; len(r.Problems) < 100 {
+		r.Problems = append(r.Problems, Problem{Key: key.String(), Revision: revision, Reason: fmt.Sprintf(format, args...)})
+	}
+}
+
+// known is what the log says of one live key.
+type known struct{ revision, created int64 }
+
+// Verify checks the promises of the table on live data: the log has no hole,
+// each change names rightly what it replaced, playing the log leads to the live
+// objects, and each value decodes. decode judges a value (nil: it must be a JSON
+// object). The error is one of reading; what is wrong with the data is in the Report.
+func Verify(ctx context.Context, d sqlstore.Driver, decode func(sqlstore.Row) error) (*Report, error) {
+	window, release, err := Hold(ctx, d)
+	if err != nil {
+		return nil, fmt.Errorf("verifying: %w", err)
+	}
+	defer release()
+	if decode == nil {
+		decode = decodeJSON
+	}
+	v := verifier{Report: Report{From: window.Floor, To: window.Head}, decode: decode, live: make(map[sqlstore.Key]known)}
+	if err := v.run(ctx, d); err != nil {
+		return nil, fmt.Errorf("verifying: %w", err)
+	}
+	return &v.Report, nil
+}
+
+type verifier struct {
+	Report
+	decode func(sqlstore.Row) error
+	live   map[sqlstore.Key]known
+}
+
+func (v *verifier) run(ctx context.Context, d sqlstore.Driver) error {
+	err := Snapshot(ctx, d, v.From, func(rows []sqlstore.Row) error {
+		for _, row := range rows {
+			v.row(row)
+			v.live[row.Key] = known{row.Revision, row.Created}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for after := v.From; after < v.To; {
+		log, err := d.Changes(ctx, after, int(min(1000, v.To-after)), false)
+		var corrupt *sqlstore.CorruptError
+		if errors.As(err, &corrupt) { // what follows cannot be judged
+			v.add(corrupt.Key, corrupt.Revision, "%s", corrupt.Reason)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if len(log) == 0 {
+			v.add(sqlstore.Key{}, after+1, "the log ends before its head")
+			return nil
+		}
+		for _, c := range log {
+			v.change(c, after+1)
+			after++
+		}
+	}
+	err = Snapshot(ctx, d, v.To, func(rows []sqlstore.Row) error {
+		for _, row := range rows {
+			v.Objects++
+			if k, ok := v.live[row.Key]; !ok || k.revision != row.Revision || k.created != row.Created {
+				v.add(row.Key, row.Revision, "the log leads to revision %d, created by %d", k.revision, k.created)
+			}
+			delete(v.live, row.Key)
+		}
+		return nil
+	})
+	for key, k := range v.live {
+		v.add(key, k.revision, "is missing among the objects")
+	}
+	return err
+}
+
+func (v *verifier) row(row sqlstore.Row) {
+	if row.Superseded != 0 && row.Superseded <= row.Revision && !row.Deleted {
+		v.add(row.Key, row.Revision, "ended by the older revision %d", row.Superseded)
+	}
+	if err := v.decode(row); err != nil {
+		v.add(row.Key, row.Revision, "%v", err)
+	}
+}
+
+func (v *verifier) change(c sqlstore.Change, want int64) {
+	v.Changes++
+	if c.Revision != want {
+		v.add(c.Key, c.Revision, "stands in the log where revision %d belongs", want)
+	}
+	v.row(c.Row)
+	before, had := v.live[c.Key]
+	switch {
+	case c.PrevRevision != before.revision:
+		v.add(c.Key, c.Revision, "replaces revision %d, the log says %d", c.PrevRevision, before.revision)
+	case had && c.Created != before.created:
+		v.add(c.Key, c.Revision, "created by %d, the row before by %d", c.Created, before.created)
+	case !had && (c.Created != c.Revision || c.Deleted):
+		v.add(c.Key, c.Revision, "follows nothing and is no create")
+	}
+	if c.Deleted {
+		if c.Superseded != c.Revision {
+			v.add(c.Key, c.Revision, "is a delete that did not end at once")
+		}
+		delete(v.live, c.Key)
+		return
+	}
+	v.live[c.Key] = known{c.Revision, c.Created}
+}
+
+func decodeJSON(row sqlstore.Row) error {
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(row.Value, &object); err != nil {
+		return fmt.Errorf("its value is no object: %w", err)
+	}
+	return nil
+}
