@@ -65,7 +65,7 @@ func (v *view) makeRow(it *cache.Item) (any, error) {
 		out.cells, err = table.Cells([]any{it.Name, it.Meta().CreationTimestamp})
 		return out, err
 	}
-	obj, err := v.h.served(v.r, it)
+	obj, err := v.h.stored(v.r, it)
 	if err != nil {
 		return nil, err
 	}

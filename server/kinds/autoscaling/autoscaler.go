@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -58,29 +57,9 @@ var HorizontalPodAutoscalerStatus = kinds.Strategy{
 	ResetFields: []string{"spec"},
 }
 
-// HorizontalPodAutoscalerColumns is their Table form, of either version.
-var HorizontalPodAutoscalerColumns = kinds.Columns{
-	Definitions: []columns.Column{
-		columns.Name(),
-		columns.Text("Reference", autoscalingv2.HorizontalPodAutoscalerSpec{}.SwaggerDoc()["scaleTargetRef"]),
-		columns.Text("Targets", autoscalingv2.HorizontalPodAutoscalerSpec{}.SwaggerDoc()["metrics"]),
-		columns.Text("MinPods", autoscalingv2.HorizontalPodAutoscalerSpec{}.SwaggerDoc()["minReplicas"]),
-		columns.Text("MaxPods", autoscalingv2.HorizontalPodAutoscalerSpec{}.SwaggerDoc()["maxReplicas"]),
-		columns.Text("Replicas", autoscalingv2.HorizontalPodAutoscalerStatus{}.SwaggerDoc()["currentReplicas"]),
-		columns.Age(),
-	},
-	Cells: func(obj kinds.Object, now time.Time) []any {
-		if v1, ok := obj.(*autoscalingv1.HorizontalPodAutoscaler); ok {
-			converted, err := ToV2(v1)
-			if err != nil {
-				return nil
-			}
-			obj = converted
-		}
-		h, ok := obj.(*autoscalingv2.HorizontalPodAutoscaler)
-		if !ok {
-			return nil
-		}
+// HorizontalPodAutoscalerColumns is their Table form.
+var HorizontalPodAutoscalerColumns = columns.Of(
+	func(h *autoscalingv2.HorizontalPodAutoscaler, now time.Time) []any {
 		least := "<unset>"
 		if h.Spec.MinReplicas != nil {
 			least = fmt.Sprint(*h.Spec.MinReplicas)
@@ -90,7 +69,14 @@ var HorizontalPodAutoscalerColumns = kinds.Columns{
 			int64(h.Spec.MaxReplicas), int64(h.Status.CurrentReplicas), columns.Since(h.CreationTimestamp, now),
 		}
 	},
-}
+	columns.Name(),
+	columns.Text("Reference", autoscalingv2.HorizontalPodAutoscalerSpec{}.SwaggerDoc()["scaleTargetRef"]),
+	columns.Text("Targets", autoscalingv2.HorizontalPodAutoscalerSpec{}.SwaggerDoc()["metrics"]),
+	columns.Text("MinPods", autoscalingv2.HorizontalPodAutoscalerSpec{}.SwaggerDoc()["minReplicas"]),
+	columns.Text("MaxPods", autoscalingv2.HorizontalPodAutoscalerSpec{}.SwaggerDoc()["maxReplicas"]),
+	columns.Text("Replicas", autoscalingv2.HorizontalPodAutoscalerStatus{}.SwaggerDoc()["currentReplicas"]),
+	columns.Age(),
+)
 
 // targets shows the first two metrics as current/target.
 func targets(h *autoscalingv2.HorizontalPodAutoscaler) string {

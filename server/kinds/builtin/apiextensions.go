@@ -4,6 +4,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/apiextensions"
 )
 
 func apiextensionsV1() []*kinds.Resource {
@@ -11,8 +12,8 @@ func apiextensionsV1() []*kinds.Resource {
 		&kinds.Resource{
 			Plural: "customresourcedefinitions", Kind: "CustomResourceDefinition", ShortNames: []string{"crd", "crds"}, Categories: []string{"api-extensions"},
 			New: object[apiextensionsv1.CustomResourceDefinition](), NewList: list[apiextensionsv1.CustomResourceDefinitionList](),
-			Storage:      &kinds.Storage{HashedVersion: "v1beta1"},
-			Subresources: []kinds.Subresource{status("CustomResourceDefinition", kinds.Strategy{})},
+			Storage:      &kinds.Storage{HashedVersion: "v1beta1", Strategy: apiextensions.CustomResourceDefinition},
+			Subresources: []kinds.Subresource{status("CustomResourceDefinition", apiextensions.CustomResourceDefinitionStatus)},
 		},
 	)
 }

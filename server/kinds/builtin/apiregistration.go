@@ -4,6 +4,7 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/apiregistration"
 )
 
 func apiregistrationV1() []*kinds.Resource {
@@ -11,8 +12,8 @@ func apiregistrationV1() []*kinds.Resource {
 		&kinds.Resource{
 			Plural: "apiservices", Kind: "APIService", Categories: []string{"api-extensions"},
 			New: object[apiregistrationv1.APIService](), NewList: list[apiregistrationv1.APIServiceList](),
-			Storage:      &kinds.Storage{},
-			Subresources: []kinds.Subresource{status("APIService", kinds.Strategy{})},
+			Storage: &kinds.Storage{Strategy: apiregistration.APIService}, Columns: apiregistration.APIServiceColumns,
+			Subresources: []kinds.Subresource{status("APIService", apiregistration.APIServiceStatus)},
 		},
 	)
 }

@@ -4,6 +4,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/certificates"
 )
 
 func certificatesV1() []*kinds.Resource {
@@ -11,8 +12,8 @@ func certificatesV1() []*kinds.Resource {
 		&kinds.Resource{
 			Plural: "certificatesigningrequests", Kind: "CertificateSigningRequest", ShortNames: []string{"csr"},
 			New: object[certificatesv1.CertificateSigningRequest](), NewList: list[certificatesv1.CertificateSigningRequestList](),
-			Storage:      &kinds.Storage{},
-			Subresources: []kinds.Subresource{part("approval", "CertificateSigningRequest", kinds.Strategy{}), status("CertificateSigningRequest", kinds.Strategy{})},
+			Storage: &kinds.Storage{Strategy: certificates.CertificateSigningRequest, Fields: certificates.CertificateSigningRequestFields}, Columns: certificates.CertificateSigningRequestColumns,
+			Subresources: []kinds.Subresource{part("approval", "CertificateSigningRequest", certificates.CertificateSigningRequestApproval), status("CertificateSigningRequest", certificates.CertificateSigningRequestStatus)},
 		},
 	)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/core"
+	"github.com/rowlock/rowlock/server/kinds/events"
 )
 
 // eventStorage is shared by the events of core/v1, which are what is stored, and
@@ -23,6 +24,7 @@ func eventsV1(storage *kinds.Storage) []*kinds.Resource {
 			Plural: "events", Kind: "Event", Namespaced: true, ShortNames: []string{"ev"},
 			New: object[eventsv1.Event](), NewList: list[eventsv1.EventList](),
 			Storage: storage, Columns: core.EventColumns,
+			ToStorage: events.ToCore, FromStorage: events.FromCore, FieldLabels: events.FieldLabels,
 		},
 	)
 }

@@ -4,6 +4,7 @@ import (
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/flowcontrol"
 )
 
 func flowcontrolV1() []*kinds.Resource {
@@ -11,14 +12,14 @@ func flowcontrolV1() []*kinds.Resource {
 		&kinds.Resource{
 			Plural: "flowschemas", Kind: "FlowSchema",
 			New: object[flowcontrolv1.FlowSchema](), NewList: list[flowcontrolv1.FlowSchemaList](),
-			Storage:      &kinds.Storage{},
-			Subresources: []kinds.Subresource{status("FlowSchema", kinds.Strategy{})},
+			Storage: &kinds.Storage{Strategy: flowcontrol.FlowSchema}, Columns: flowcontrol.FlowSchemaColumns,
+			Subresources: []kinds.Subresource{status("FlowSchema", flowcontrol.FlowSchemaStatus)},
 		},
 		&kinds.Resource{
 			Plural: "prioritylevelconfigurations", Kind: "PriorityLevelConfiguration",
 			New: object[flowcontrolv1.PriorityLevelConfiguration](), NewList: list[flowcontrolv1.PriorityLevelConfigurationList](),
-			Storage:      &kinds.Storage{},
-			Subresources: []kinds.Subresource{status("PriorityLevelConfiguration", kinds.Strategy{})},
+			Storage: &kinds.Storage{Strategy: flowcontrol.PriorityLevelConfiguration}, Columns: flowcontrol.PriorityLevelConfigurationColumns,
+			Subresources: []kinds.Subresource{status("PriorityLevelConfiguration", flowcontrol.PriorityLevelConfigurationStatus)},
 		},
 	)
 }

@@ -4,6 +4,7 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/node"
 )
 
 func nodeV1() []*kinds.Resource {
@@ -11,7 +12,7 @@ func nodeV1() []*kinds.Resource {
 		&kinds.Resource{
 			Plural: "runtimeclasses", Kind: "RuntimeClass",
 			New: object[nodev1.RuntimeClass](), NewList: list[nodev1.RuntimeClassList](),
-			Storage: &kinds.Storage{},
+			Storage: &kinds.Storage{Strategy: node.RuntimeClass}, Columns: node.RuntimeClassColumns,
 		},
 	)
 }

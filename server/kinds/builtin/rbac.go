@@ -4,6 +4,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/rbac"
 )
 
 func rbacV1() []*kinds.Resource {
@@ -11,22 +12,22 @@ func rbacV1() []*kinds.Resource {
 		&kinds.Resource{
 			Plural: "clusterrolebindings", Kind: "ClusterRoleBinding",
 			New: object[rbacv1.ClusterRoleBinding](), NewList: list[rbacv1.ClusterRoleBindingList](),
-			Storage: &kinds.Storage{},
+			Storage: &kinds.Storage{Strategy: rbac.ClusterRoleBinding}, Columns: rbac.ClusterRoleBindingColumns,
 		},
 		&kinds.Resource{
 			Plural: "clusterroles", Kind: "ClusterRole",
 			New: object[rbacv1.ClusterRole](), NewList: list[rbacv1.ClusterRoleList](),
-			Storage: &kinds.Storage{},
+			Storage: &kinds.Storage{Strategy: rbac.ClusterRole},
 		},
 		&kinds.Resource{
 			Plural: "rolebindings", Kind: "RoleBinding", Namespaced: true,
 			New: object[rbacv1.RoleBinding](), NewList: list[rbacv1.RoleBindingList](),
-			Storage: &kinds.Storage{},
+			Storage: &kinds.Storage{Strategy: rbac.RoleBinding}, Columns: rbac.RoleBindingColumns,
 		},
 		&kinds.Resource{
 			Plural: "roles", Kind: "Role", Namespaced: true,
 			New: object[rbacv1.Role](), NewList: list[rbacv1.RoleList](),
-			Storage: &kinds.Storage{},
+			Storage: &kinds.Storage{Strategy: rbac.Role},
 		},
 	)
 }

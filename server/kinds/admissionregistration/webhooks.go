@@ -1,0 +1,257 @@
+// Package admissionregistration says how webhook configurations and admission
+// policies behave as objects. What they do to requests is decided elsewhere.
+package admissionregistration
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/rules"
+)
+
+const defaultTimeout = int32(10) // seconds
+
+// hook is what validating and mutating webhooks have in common.
+type hook struct {
+	name       string
+	client     *admissionv1.WebhookClientConfig
+	rules      []admissionv1.RuleWithOperations
+	failure    **admissionv1.FailurePolicyType
+	match      **admissionv1.MatchPolicyType
+	namespaces **metav1.LabelSelector
+	objects    **metav1.LabelSelector
+	effects    *admissionv1.SideEffectClass
+	timeout    **int32
+	versions   []string
+	conditions []admissionv1.MatchCondition
+	reinvoke   **admissionv1.ReinvocationPolicyType // nil for validating webhooks
+}
+
+func validatingHooks(c *admissionv1.ValidatingWebhookConfiguration) []hook {
+	out := make([]hook, len(c.Webhooks))
+	for i := range c.Webhooks {
+		w := &c.Webhooks[i]
+		out[i] = hook{
+			name: w.Name, client: &w.ClientConfig, rules: w.Rules, failure: &w.FailurePolicy, match: &w.MatchPolicy,
+			namespaces: &w.NamespaceSelector, objects: &w.ObjectSelector, effects: w.SideEffects, timeout: &w.TimeoutSeconds,
+			versions: w.AdmissionReviewVersions, conditions: w.MatchConditions,
+		}
+	}
+	return out
+}
+
+func mutatingHooks(c *admissionv1.MutatingWebhookConfiguration) []hook {
+	out := make([]hook, len(c.Webhooks))
+	for i := range c.Webhooks {
+		w := &c.Webhooks[i]
+		out[i] = hook{
+			name: w.Name, client: &w.ClientConfig, rules: w.Rules, failure: &w.FailurePolicy, match: &w.MatchPolicy,
+			namespaces: &w.NamespaceSelector, objects: &w.ObjectSelector, effects: w.SideEffects, timeout: &w.TimeoutSeconds,
+			versions: w.AdmissionReviewVersions, conditions: w.MatchConditions, reinvoke: &w.ReinvocationPolicy,
+		}
+	}
+	return out
+}
+
+// ValidatingWebhookConfiguration is how ValidatingWebhookConfigurations are
+// written; check may be nil, and then expressions are not compiled.
+func ValidatingWebhookConfiguration(check Checker) kinds.Strategy {
+	list := func(obj kinds.Object) []hook {
+		return validatingHooks(obj.(*admissionv1.ValidatingWebhookConfiguration))
+	}
+	return webhooks(list, func(obj kinds.Object) any { return obj.(*admissionv1.ValidatingWebhookConfiguration).Webhooks }, check)
+}
+
+// MutatingWebhookConfiguration is how MutatingWebhookConfigurations are written.
+func MutatingWebhookConfiguration(check Checker) kinds.Strategy {
+	list := func(obj kinds.Object) []hook {
+		return mutatingHooks(obj.(*admissionv1.MutatingWebhookConfiguration))
+	}
+	return webhooks(list, func(obj kinds.Object) any { return obj.(*admissionv1.MutatingWebhookConfiguration).Webhooks }, check)
+}
+
+// ValidatingWebhookConfigurationColumns and MutatingWebhookConfigurationColumns
+// are the Table forms.
+var (
+	ValidatingWebhookConfigurationColumns = columns.Of(
+		func(c *admissionv1.ValidatingWebhookConfiguration, now time.Time) []any {
+			return []any{c.Name, int64(len(c.Webhooks)), columns.Since(c.CreationTimestamp, now)}
+		}, webhookColumns()...)
+	MutatingWebhookConfigurationColumns = columns.Of(
+		func(c *admissionv1.MutatingWebhookConfiguration, now time.Time) []any {
+			return []any{c.Name, int64(len(c.Webhooks)), columns.Since(c.CreationTimestamp, now)}
+		}, webhookColumns()...)
+)
+
+func webhookColumns() []columns.Column {
+	return []columns.Column{
+		columns.Name(),
+		columns.Number("Webhooks", "Webhooks indicates the number of webhooks registered in this configuration"),
+		columns.Age(),
+	}
+}
+
+func webhooks(list func(kinds.Object) []hook, content func(kinds.Object) any, check Checker) kinds.Strategy {
+	return kinds.Strategy{
+		ValidateName: apivalidation.NameIsDNSSubdomain,
+		Default: func(obj kinds.Object) {
+			for _, h := range list(obj) {
+				defaultHook(&h)
+			}
+		},
+		PrepareForCreate: func(_ context.Context, obj kinds.Object) { obj.SetGeneration(1) },
+		PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
+			obj.SetGeneration(before.GetGeneration())
+			if !reflect.DeepEqual(content(obj), content(before)) {
+				obj.SetGeneration(before.GetGeneration() + 1)
+			}
+		},
+		Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
+			return validateHooks(list(obj), tolerance{}, check)
+		},
+		ValidateUpdate: func(_ context.Context, obj, before kinds.Object) field.ErrorList {
+			return validateHooks(list(obj), toleranceOf(list(obj), list(before)), check)
+		},
+	}
+}
+
+func defaultHook(h *hook) {
+	rules.DefaultTo(h.failure, admissionv1.Fail)
+	rules.DefaultTo(h.match, admissionv1.Equivalent)
+	rules.DefaultTo(h.namespaces, metav1.LabelSelector{})
+	rules.DefaultTo(h.objects, metav1.LabelSelector{})
+	rules.DefaultTo(h.timeout, defaultTimeout)
+	if h.reinvoke != nil {
+		rules.DefaultTo(h.reinvoke, admissionv1.NeverReinvocationPolicy)
+	}
+	if s := h.client.Service; s != nil {
+		rules.DefaultTo(&s.Port, 443)
+	}
+	for i := range h.rules {
+		rules.DefaultTo(&h.rules[i].Scope, admissionv1.AllScopes)
+	}
+}
+
+// tolerance keeps configurations writable that break rules made after them.
+type tolerance struct {
+	sideEffects, versions, names, selectors bool
+	conditions                              bool // not changed: not compiled again
+}
+
+func toleranceOf(next, old []hook) tolerance {
+	t := tolerance{conditions: len(next) == len(old)}
+	for i, h := range old {
+		t.sideEffects = t.sideEffects || h.effects == nil || !slices.Contains(quiet, *h.effects)
+		t.versions = t.versions || len(h.versions) > 0 && !knowsVersion(h.versions)
+		t.selectors = t.selectors || rules.SelectorInvalid(*h.namespaces) || rules.SelectorInvalid(*h.objects)
+		for _, other := range old[:i] {
+			t.names = t.names || other.name == h.name
+		}
+		t.conditions = t.conditions && reflect.DeepEqual(next[i].conditions, h.conditions)
+	}
+	return t
+}
+
+var (
+	reviewVersions = []string{"v1", "v1beta1"}
+	quiet          = []admissionv1.SideEffectClass{admissionv1.SideEffectClassNone, admissionv1.SideEffectClassNoneOnDryRun}
+	loud           = []admissionv1.SideEffectClass{admissionv1.SideEffectClassNone, admissionv1.SideEffectClassNoneOnDryRun, admissionv1.SideEffectClassSome, admissionv1.SideEffectClassUnknown}
+)
+
+func knowsVersion(versions []string) bool {
+	return slices.ContainsFunc(versions, func(v string) bool { return slices.Contains(reviewVersions, v) })
+}
+
+func validateHooks(list []hook, t tolerance, check Checker) field.ErrorList {
+	var errs field.ErrorList
+	seen := map[string]bool{}
+	for i := range list {
+		h, p := &list[i], field.NewPath("webhooks").Index(i)
+		errs = append(errs, validateHook(h, t, check, p)...)
+		errs = append(errs, validateVersions(h.versions, t, p.Child("admissionReviewVersions"))...)
+		if h.name != "" && seen[h.name] && !t.names {
+			errs = append(errs, field.Duplicate(p.Child("name"), h.name))
+		}
+		seen[h.name] = true
+	}
+	return errs
+}
+
+func validateHook(h *hook, t tolerance, check Checker, p *field.Path) field.ErrorList {
+	errs := validation.IsFullyQualifiedName(p.Child("name"), h.name)
+	for i := range h.rules {
+		errs = append(errs, validateOperations(&h.rules[i], p.Child("rules").Index(i))...)
+	}
+	errs = append(errs, optional(*h.failure, p.Child("failurePolicy"), admissionv1.Fail, admissionv1.Ignore)...)
+	errs = append(errs, optional(*h.match, p.Child("matchPolicy"), admissionv1.Equivalent, admissionv1.Exact)...)
+	allowed := quiet
+	if t.sideEffects {
+		allowed = loud
+	}
+	if h.effects == nil {
+		errs = append(errs, field.Required(p.Child("sideEffects"), "must specify one of "+joined(allowed)))
+	} else {
+		errs = append(errs, rules.OneOf(*h.effects, p.Child("sideEffects"), allowed...)...)
+	}
+	if s := *h.timeout; s != nil && (*s < 1 || *s > 30) {
+		errs = append(errs, field.Invalid(p.Child("timeoutSeconds"), *s, "the timeout value must be between 1 and 30 seconds"))
+	}
+	errs = append(errs, rules.LooseSelector(*h.namespaces, t.selectors, p.Child("namespaceSelector"))...)
+	errs = append(errs, rules.LooseSelector(*h.objects, t.selectors, p.Child("objectSelector"))...)
+	if h.reinvoke != nil {
+		errs = append(errs, optional(*h.reinvoke, p.Child("reinvocationPolicy"), admissionv1.IfNeededReinvocationPolicy, admissionv1.NeverReinvocationPolicy)...)
+	}
+	errs = append(errs, validateClient(h.client, p.Child("clientConfig"))...)
+	if !t.conditions {
+		errs = append(errs, validateMatchConditions(h.conditions, check, false, p.Child("matchConditions"))...)
+	}
+	return errs
+}
+
+// optional checks an enumeration that may be absent.
+func optional[T ~string](v *T, p *field.Path, supported ...T) field.ErrorList {
+	if v == nil {
+		return nil
+	}
+	return rules.OneOf(*v, p, supported...)
+}
+
+func joined[T ~string](list []T) string {
+	out := ""
+	for i, v := range list {
+		if i > 0 {
+			out += ", "
+		}
+		out += string(v)
+	}
+	return out
+}
+
+func validateVersions(versions []string, t tolerance, p *field.Path) field.ErrorList {
+	if len(versions) == 0 {
+		return field.ErrorList{field.Required(p, "must specify one of "+joined(reviewVersions))}
+	}
+	var errs field.ErrorList
+	for i, v := range versions {
+		if slices.Contains(versions[:i], v) {
+			errs = append(errs, field.Invalid(p.Index(i), v, "duplicate version"))
+			continue
+		}
+		errs = append(errs, rules.ServiceLabel(v, p.Index(i))...)
+	}
+	if !t.versions && !knowsVersion(versions) {
+		errs = append(errs, field.Invalid(p, versions, fmt.Sprintf("must include at least one of %s", joined(reviewVersions))))
+	}
+	return errs
+}

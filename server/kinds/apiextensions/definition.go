@@ -1,0 +1,79 @@
+// Package apiextensions says how CustomResourceDefinitions behave as objects.
+package apiextensions
+
+import (
+	"context"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/rules"
+)
+
+// CustomResourceDefinition is how CustomResourceDefinitions are written.
+var CustomResourceDefinition = kinds.Strategy{
+	ValidateName: apivalidation.NameIsDNSSubdomain,
+	Default:      func(obj kinds.Object) { defaultDefinition(obj.(*apiextensionsv1.CustomResourceDefinition)) },
+	PrepareForCreate: func(_ context.Context, obj kinds.Object) {
+		d := obj.(*apiextensionsv1.CustomResourceDefinition)
+		d.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
+		d.Generation = 1
+		storeVersion(d)
+	},
+	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
+		d, old := obj.(*apiextensionsv1.CustomResourceDefinition), before.(*apiextensionsv1.CustomResourceDefinition)
+		d.Status = *old.Status.DeepCopy()
+		d.Generation = old.Generation
+		if !rules.Same(d.Spec, old.Spec) {
+			d.Generation++
+		}
+		storeVersion(d)
+	},
+	ResetFields: []string{"status"},
+}
+
+// CustomResourceDefinitionStatus is how their status is written.
+var CustomResourceDefinitionStatus = kinds.Strategy{
+	Default: CustomResourceDefinition.Default,
+	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
+		d, old := obj.(*apiextensionsv1.CustomResourceDefinition), before.(*apiextensionsv1.CustomResourceDefinition)
+		managed, version := d.ManagedFields, d.ResourceVersion
+		d.ObjectMeta = *old.ObjectMeta.DeepCopy()
+		d.ManagedFields, d.ResourceVersion = managed, version
+		d.Spec = old.Spec
+	},
+	ResetFields: []string{"metadata", "spec"},
+}
+
+func defaultDefinition(d *apiextensionsv1.CustomResourceDefinition) {
+	s := &d.Spec
+	if s.Names.Singular == "" {
+		s.Names.Singular = strings.ToLower(s.Names.Kind)
+	}
+	if s.Names.ListKind == "" && s.Names.Kind != "" {
+		s.Names.ListKind = s.Names.Kind + "List"
+	}
+	rules.DefaultTo(&s.Conversion, apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter})
+	if w := s.Conversion.Webhook; w != nil && w.ClientConfig != nil && w.ClientConfig.Service != nil {
+		rules.DefaultTo(&w.ClientConfig.Service.Port, 443)
+	}
+}
+
+// storeVersion adds the version that objects are stored in to those that exist
+// in the store.
+func storeVersion(d *apiextensionsv1.CustomResourceDefinition) {
+	for _, v := range d.Spec.Versions {
+		if !v.Storage {
+			continue
+		}
+		for _, stored := range d.Status.StoredVersions {
+			if stored == v.Name {
+				return
+			}
+		}
+		d.Status.StoredVersions = append(d.Status.StoredVersions, v.Name)
+		return
+	}
+}

@@ -1,0 +1,175 @@
+// Package apiregistration says how APIServices behave.
+package apiregistration
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/rules"
+)
+
+const (
+	maxGroupPriority   = 20000
+	maxVersionPriority = 1000
+	defaultPort        = int32(443)
+)
+
+// APIService is how APIServices are written.
+var APIService = kinds.Strategy{
+	ValidateName: path.ValidatePathSegmentName,
+	Default: func(obj kinds.Object) {
+		if s := obj.(*apiregistrationv1.APIService).Spec.Service; s != nil {
+			rules.DefaultTo(&s.Port, defaultPort)
+		}
+	},
+	PrepareForCreate: func(_ context.Context, obj kinds.Object) {
+		s := obj.(*apiregistrationv1.APIService)
+		s.Status = apiregistrationv1.APIServiceStatus{}
+		if s.Spec.Service == nil {
+			s.Status.Conditions = []apiregistrationv1.APIServiceCondition{LocalCondition(metav1.Now())}
+		}
+	},
+	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
+		obj.(*apiregistrationv1.APIService).Status = before.(*apiregistrationv1.APIService).Status
+	},
+	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
+		return validateAPIService(obj.(*apiregistrationv1.APIService))
+	},
+	ValidateUpdate: func(_ context.Context, obj, _ kinds.Object) field.ErrorList {
+		return validateAPIService(obj.(*apiregistrationv1.APIService))
+	},
+	ResetFields: []string{"status"},
+}
+
+// APIServiceStatus is how their status is written.
+var APIServiceStatus = kinds.Strategy{
+	Default: APIService.Default,
+	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
+		s, old := obj.(*apiregistrationv1.APIService), before.(*apiregistrationv1.APIService)
+		s.Spec = old.Spec
+		s.Labels = old.Labels
+		s.Annotations = old.Annotations
+		s.Finalizers = old.Finalizers
+		s.OwnerReferences = old.OwnerReferences
+	},
+	ValidateUpdate: func(_ context.Context, obj, _ kinds.Object) field.ErrorList {
+		return validateConditions(obj.(*apiregistrationv1.APIService).Status.Conditions, field.NewPath("status", "conditions"))
+	},
+	ResetFields: []string{"spec", "metadata"},
+}
+
+// LocalCondition says that a group version which this server itself serves is available.
+func LocalCondition(now metav1.Time) apiregistrationv1.APIServiceCondition {
+	return apiregistrationv1.APIServiceCondition{
+		Type: apiregistrationv1.Available, Status: apiregistrationv1.ConditionTrue, LastTransitionTime: now,
+		Reason: "Local", Message: "Local APIServices are always available",
+	}
+}
+
+// APIServiceColumns is their Table form.
+var APIServiceColumns = columns.Of(
+	func(s *apiregistrationv1.APIService, now time.Time) []any {
+		service := "Local"
+		if ref := s.Spec.Service; ref != nil {
+			service = ref.Namespace + "/" + ref.Name
+		}
+		return []any{s.Name, service, available(s), columns.Since(s.CreationTimestamp, now)}
+	},
+	columns.Name(),
+	columns.Text("Service", "The reference to the service that hosts this API endpoint."),
+	columns.Text("Available", "Whether this service is available."),
+	columns.Age(),
+)
+
+func available(s *apiregistrationv1.APIService) string {
+	for _, c := range s.Status.Conditions {
+		if c.Type != apiregistrationv1.Available {
+			continue
+		}
+		if c.Status == apiregistrationv1.ConditionTrue {
+			return string(c.Status)
+		}
+		return fmt.Sprintf("%s (%s)", c.Status, c.Reason)
+	}
+	return string(apiregistrationv1.ConditionUnknown)
+}
+
+func validateAPIService(s *apiregistrationv1.APIService) field.ErrorList {
+	p := field.NewPath("spec")
+	var errs field.ErrorList
+	if want := s.Spec.Version + "." + s.Spec.Group; s.Name != want {
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), s.Name, fmt.Sprintf("must be `spec.version+\".\"+spec.group`: %q", want)))
+	}
+	if s.Spec.Group == "" && s.Spec.Version != "v1" {
+		errs = append(errs, field.Required(p.Child("group"), "only v1 may have an empty group and it better be legacy kube"))
+	}
+	if s.Spec.Group != "" {
+		errs = append(errs, rules.Subdomain(s.Spec.Group, p.Child("group"))...)
+	}
+	errs = append(errs, rules.ServiceLabel(s.Spec.Version, p.Child("version"))...)
+	errs = append(errs, validatePriority(s.Spec.GroupPriorityMinimum, maxGroupPriority, p.Child("groupPriorityMinimum"))...)
+	errs = append(errs, validatePriority(s.Spec.VersionPriority, maxVersionPriority, p.Child("versionPriority"))...)
+	return append(errs, validateTarget(&s.Spec, p)...)
+}
+
+func validatePriority(v, limit int32, p *field.Path) field.ErrorList {
+	if v > 0 && v <= limit {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(p, v, fmt.Sprintf("must be positive and less than %d", limit))}
+}
+
+func validateTarget(s *apiregistrationv1.APIServiceSpec, p *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	insecure := p.Child("insecureSkipTLSVerify")
+	if s.Service == nil {
+		if len(s.CABundle) > 0 {
+			errs = append(errs, field.Invalid(p.Child("caBundle"), fmt.Sprintf("%d bytes", len(s.CABundle)), "local APIServices may not have a caBundle"))
+		}
+		if s.InsecureSkipTLSVerify {
+			errs = append(errs, field.Invalid(insecure, true, "local APIServices may not have insecureSkipTLSVerify"))
+		}
+		return errs
+	}
+	service := p.Child("service")
+	if s.Service.Namespace == "" {
+		errs = append(errs, field.Required(service.Child("namespace"), ""))
+	}
+	if s.Service.Name == "" {
+		errs = append(errs, field.Required(service.Child("name"), ""))
+	}
+	if port := rules.Value(s.Service.Port); len(validation.IsValidPortNum(int(port))) > 0 {
+		errs = append(errs, field.Invalid(service.Child("port"), port, "port is not valid: "+strings.Join(validation.IsValidPortNum(int(port)), ", ")))
+	}
+	if s.InsecureSkipTLSVerify && len(s.CABundle) > 0 {
+		errs = append(errs, field.Invalid(insecure, true, "may not be true if caBundle is present"))
+	}
+	return errs
+}
+
+func validateConditions(list []apiregistrationv1.APIServiceCondition, p *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, c := range list {
+		at := p.Index(i)
+		if c.Status != apiregistrationv1.ConditionTrue && c.Status != apiregistrationv1.ConditionFalse && c.Status != apiregistrationv1.ConditionUnknown {
+			errs = append(errs, field.NotSupported(at.Child("status"), c.Status,
+				[]apiregistrationv1.ConditionStatus{apiregistrationv1.ConditionTrue, apiregistrationv1.ConditionFalse, apiregistrationv1.ConditionUnknown}))
+		}
+		for k := range i {
+			if list[k].Type == c.Type {
+				errs = append(errs, field.Duplicate(at.Child("type"), c.Type))
+			}
+		}
+	}
+	return errs
+}

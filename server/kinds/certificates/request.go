@@ -1,0 +1,165 @@
+// Package certificates says how CertificateSigningRequests behave.
+package certificates
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/request"
+)
+
+// CertificateSigningRequest is how CertificateSigningRequests are written. What
+// is asked for never changes; only metadata does.
+var CertificateSigningRequest = kinds.Strategy{
+	ValidateName:     func(string, bool) []string { return nil },
+	PrepareForCreate: prepareRequest,
+	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
+		r, old := obj.(*certificatesv1.CertificateSigningRequest), before.(*certificatesv1.CertificateSigningRequest)
+		r.Spec = old.Spec
+		r.Status = old.Status
+	},
+	Validate:            validateRequest,
+	ValidateUpdate:      validateRequestUpdate(mayNothing),
+	UnconditionalUpdate: true,
+	ResetFields:         []string{"spec", "status"},
+}
+
+// CertificateSigningRequestStatus is how their status is written, by signers.
+var CertificateSigningRequestStatus = kinds.Strategy{
+	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
+		r, old := obj.(*certificatesv1.CertificateSigningRequest), before.(*certificatesv1.CertificateSigningRequest)
+		r.Spec = old.Spec
+		keepConditions(r, old, certificatesv1.CertificateApproved)
+		keepConditions(r, old, certificatesv1.CertificateDenied)
+		stamp(r, old)
+	},
+	ValidateUpdate: validateRequestUpdate(mayCertify),
+	ResetFields:    []string{"spec"},
+}
+
+// CertificateSigningRequestApproval is how they are approved and denied.
+var CertificateSigningRequestApproval = kinds.Strategy{
+	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
+		r, old := obj.(*certificatesv1.CertificateSigningRequest), before.(*certificatesv1.CertificateSigningRequest)
+		stamp(r, old)
+		conditions := r.Status.Conditions
+		r.Spec = old.Spec
+		r.Status = old.Status
+		r.Status.Conditions = conditions
+	},
+	ValidateUpdate: validateRequestUpdate(mayApprove),
+	ResetFields:    []string{"spec", "status.certificate"},
+}
+
+// CertificateSigningRequestFields are what they can be selected by.
+var CertificateSigningRequestFields = []kinds.SelectableField{{Label: "spec.signerName", Path: []string{"spec", "signerName"}}}
+
+// CertificateSigningRequestColumns is their Table form.
+var CertificateSigningRequestColumns = columns.Of(requestCells,
+	columns.Name(),
+	columns.Age(),
+	columns.Text("SignerName", certificatesv1.CertificateSigningRequestSpec{}.SwaggerDoc()["signerName"]),
+	columns.Text("Requestor", certificatesv1.CertificateSigningRequestSpec{}.SwaggerDoc()["request"]),
+	columns.Text("RequestedDuration", certificatesv1.CertificateSigningRequestSpec{}.SwaggerDoc()["expirationSeconds"]),
+	columns.Text("Condition", certificatesv1.CertificateSigningRequestStatus{}.SwaggerDoc()["conditions"]),
+)
+
+func requestCells(r *certificatesv1.CertificateSigningRequest, now time.Time) []any {
+	signer, wanted := "<none>", "<none>"
+	if r.Spec.SignerName != "" {
+		signer = r.Spec.SignerName
+	}
+	if s := r.Spec.ExpirationSeconds; s != nil {
+		wanted = duration.HumanDuration(time.Duration(*s) * time.Second)
+	}
+	return []any{r.Name, columns.Since(r.CreationTimestamp, now), signer, r.Spec.Username, wanted, state(r)}
+}
+
+func state(r *certificatesv1.CertificateSigningRequest) string {
+	has := map[certificatesv1.RequestConditionType]bool{}
+	for _, c := range r.Status.Conditions {
+		has[c.Type] = true
+	}
+	out := []string{"Pending"}
+	switch {
+	case has[certificatesv1.CertificateDenied]:
+		out[0] = "Denied"
+	case has[certificatesv1.CertificateApproved]:
+		out[0] = "Approved"
+	}
+	if has[certificatesv1.CertificateFailed] {
+		out = append(out, "Failed")
+	}
+	if len(r.Status.Certificate) > 0 {
+		out = append(out, "Issued")
+	}
+	return strings.Join(out, ",")
+}
+
+// prepareRequest notes who asks; what a client says about that does not count.
+func prepareRequest(ctx context.Context, obj kinds.Object) {
+	r := obj.(*certificatesv1.CertificateSigningRequest)
+	r.Spec.Username, r.Spec.UID, r.Spec.Groups, r.Spec.Extra = "", "", nil, nil
+	if user := request.From(ctx).User; user != nil {
+		r.Spec.Username, r.Spec.UID = user.Name, user.UID
+		r.Spec.Groups = append([]string(nil), user.Groups...)
+		for k, v := range user.Extra {
+			if r.Spec.Extra == nil {
+				r.Spec.Extra = map[string]certificatesv1.ExtraValue{}
+			}
+			r.Spec.Extra[k] = append(certificatesv1.ExtraValue(nil), v...)
+		}
+	}
+	r.Status = certificatesv1.CertificateSigningRequestStatus{}
+}
+
+func conditionIndexes(r *certificatesv1.CertificateSigningRequest, t certificatesv1.RequestConditionType) []int {
+	var out []int
+	for i := range r.Status.Conditions {
+		if r.Status.Conditions[i].Type == t {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// keepConditions restores conditions of a type that the caller may not change.
+// Where some were added or removed, validation refuses the write.
+func keepConditions(r, old *certificatesv1.CertificateSigningRequest, t certificatesv1.RequestConditionType) {
+	mine, theirs := conditionIndexes(r, t), conditionIndexes(old, t)
+	if len(mine) != len(theirs) {
+		return
+	}
+	for i := range mine {
+		r.Status.Conditions[mine[i]] = old.Status.Conditions[theirs[i]]
+	}
+}
+
+// stamp fills in times of conditions; a condition that held before keeps the
+// time since when.
+func stamp(r, old *certificatesv1.CertificateSigningRequest) {
+	now := metav1.Now()
+	for i := range r.Status.Conditions {
+		c := &r.Status.Conditions[i]
+		if c.LastUpdateTime.IsZero() {
+			c.LastUpdateTime = now
+		}
+		if !c.LastTransitionTime.IsZero() {
+			continue
+		}
+		c.LastTransitionTime = now
+		for k := range old.Status.Conditions {
+			if o := &old.Status.Conditions[k]; o.Type == c.Type && o.Status == c.Status {
+				c.LastTransitionTime = o.LastTransitionTime
+				break
+			}
+		}
+	}
+}

@@ -1,0 +1,285 @@
+package certificates
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/go-cmp/cmp"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/rules"
+)
+
+const (
+	legacySigner    = "kubernetes.io/legacy-unknown"
+	minExpiration   = 600 // seconds
+	maxSignerPath   = 571
+	maxSignerDomain = 253
+)
+
+var usages = []certificatesv1.KeyUsage{
+	certificatesv1.UsageAny, certificatesv1.UsageCertSign, certificatesv1.UsageClientAuth, certificatesv1.UsageCodeSigning,
+	certificatesv1.UsageContentCommitment, certificatesv1.UsageCRLSign, certificatesv1.UsageDataEncipherment,
+	certificatesv1.UsageDecipherOnly, certificatesv1.UsageDigitalSignature, certificatesv1.UsageEmailProtection,
+	certificatesv1.UsageEncipherOnly, certificatesv1.UsageIPsecEndSystem, certificatesv1.UsageIPsecTunnel,
+	certificatesv1.UsageIPsecUser, certificatesv1.UsageKeyAgreement, certificatesv1.UsageKeyEncipherment,
+	certificatesv1.UsageMicrosoftSGC, certificatesv1.UsageNetscapeSGC, certificatesv1.UsageOCSPSigning,
+	certificatesv1.UsageSMIME, certificatesv1.UsageServerAuth, certificatesv1.UsageSigning, certificatesv1.UsageTimestamping,
+}
+
+// permission is what an endpoint may change.
+type permission int
+
+const (
+	mayNothing permission = iota
+	mayApprove            // conditions Approved and Denied
+	mayCertify            // the certificate
+)
+
+// leniency tolerates faults that a stored request already has.
+type leniency struct {
+	bothDecisions, duplicateConditions, emptyConditions bool
+	legacySigner, anyUsage, duplicateUsages             bool
+	anyCertificate                                      bool
+}
+
+func validateRequest(_ context.Context, obj kinds.Object) field.ErrorList {
+	return validateWhole(obj.(*certificatesv1.CertificateSigningRequest), leniency{})
+}
+
+func validateRequestUpdate(may permission) func(context.Context, kinds.Object, kinds.Object) field.ErrorList {
+	return func(_ context.Context, obj, before kinds.Object) field.ErrorList {
+		r, old := obj.(*certificatesv1.CertificateSigningRequest), before.(*certificatesv1.CertificateSigningRequest)
+		errs := validateWhole(r, tolerated(r, old))
+		errs = append(errs, validateDecisions(r, old, may)...)
+		if bytes.Equal(r.Status.Certificate, old.Status.Certificate) {
+			return errs
+		}
+		p := field.NewPath("status", "certificate")
+		switch {
+		case may != mayCertify:
+			errs = append(errs, field.Forbidden(p, "updates may not set certificate content"))
+		case len(old.Status.Certificate) > 0:
+			errs = append(errs, field.Forbidden(p, "updates may not modify existing certificate content"))
+		}
+		return errs
+	}
+}
+
+func tolerated(r, old *certificatesv1.CertificateSigningRequest) leniency {
+	l := leniency{
+		bothDecisions: len(conditionIndexes(old, certificatesv1.CertificateApproved)) > 0 &&
+			len(conditionIndexes(old, certificatesv1.CertificateDenied)) > 0,
+		legacySigner:   old.Spec.SignerName == legacySigner,
+		anyCertificate: bytes.Equal(r.Status.Certificate, old.Status.Certificate) || certificateFault(old.Status.Certificate) != nil,
+	}
+	types := map[certificatesv1.RequestConditionType]bool{}
+	for _, c := range old.Status.Conditions {
+		l.duplicateConditions = l.duplicateConditions || types[c.Type]
+		l.emptyConditions = l.emptyConditions || c.Type == ""
+		types[c.Type] = true
+	}
+	seen := map[certificatesv1.KeyUsage]bool{}
+	for _, u := range old.Spec.Usages {
+		l.duplicateUsages = l.duplicateUsages || seen[u]
+		l.anyUsage = l.anyUsage || len(rules.OneOf(u, nil, usages...)) > 0
+		seen[u] = true
+	}
+	return l
+}
+
+// validateDecisions checks that decisions stay, and are made where they may be.
+func validateDecisions(r, old *certificatesv1.CertificateSigningRequest, may permission) field.ErrorList {
+	p := field.NewPath("status", "conditions")
+	var errs field.ErrorList
+	for _, t := range []certificatesv1.RequestConditionType{certificatesv1.CertificateApproved, certificatesv1.CertificateDenied, certificatesv1.CertificateFailed} {
+		if len(conditionIndexes(r, t)) < len(conditionIndexes(old, t)) {
+			errs = append(errs, field.Forbidden(p, fmt.Sprintf("updates may not remove a condition of type %q", t)))
+		}
+	}
+	if may == mayApprove {
+		return errs
+	}
+	for _, t := range []certificatesv1.RequestConditionType{certificatesv1.CertificateApproved, certificatesv1.CertificateDenied} {
+		mine, theirs := conditionsOf(r, t), conditionsOf(old, t)
+		switch {
+		case len(mine) > len(theirs):
+			errs = append(errs, field.Forbidden(p, fmt.Sprintf("updates may not add a condition of type %q", t)))
+		case len(mine) == len(theirs) && !rules.Same(mine, theirs):
+			errs = append(errs, field.Forbidden(p, fmt.Sprintf("updates may not modify a condition of type %q\n%v", t, cmp.Diff(theirs, mine))))
+		}
+	}
+	return errs
+}
+
+func conditionsOf(r *certificatesv1.CertificateSigningRequest, t certificatesv1.RequestConditionType) []certificatesv1.CertificateSigningRequestCondition {
+	var out []certificatesv1.CertificateSigningRequestCondition
+	for _, i := range conditionIndexes(r, t) {
+		out = append(out, r.Status.Conditions[i])
+	}
+	return out
+}
+
+func validateWhole(r *certificatesv1.CertificateSigningRequest, l leniency) field.ErrorList {
+	p := field.NewPath("spec")
+	var errs field.ErrorList
+	if err := requestFault(r.Spec.Request); err != nil {
+		errs = append(errs, field.Invalid(p.Child("request"), r.Spec.Request, err.Error()))
+	}
+	errs = append(errs, validateUsages(r.Spec.Usages, p.Child("usages"), l)...)
+	if r.Spec.SignerName == legacySigner && !l.legacySigner {
+		errs = append(errs, field.Invalid(p.Child("signerName"), r.Spec.SignerName, "the legacy signerName is not allowed via this API version"))
+	} else {
+		errs = append(errs, validateSigner(r.Spec.SignerName, p.Child("signerName"))...)
+	}
+	if s := r.Spec.ExpirationSeconds; s != nil && *s < minExpiration {
+		errs = append(errs, field.Invalid(p.Child("expirationSeconds"), *s, "may not specify a duration less than 600 seconds (10 minutes)"))
+	}
+	errs = append(errs, validateConditions(r.Status.Conditions, field.NewPath("status", "conditions"), l)...)
+	if !l.anyCertificate {
+		if err := certificateFault(r.Status.Certificate); err != nil {
+			errs = append(errs, field.Invalid(field.NewPath("status", "certificate"), "<certificate data>", err.Error()))
+		}
+	}
+	return errs
+}
+
+func validateUsages(list []certificatesv1.KeyUsage, p *field.Path, l leniency) field.ErrorList {
+	var errs field.ErrorList
+	if len(list) == 0 {
+		errs = append(errs, field.Required(p, ""))
+	}
+	if !l.anyUsage {
+		for i, u := range list {
+			errs = append(errs, rules.OneOf(u, p.Index(i), usages...)...)
+		}
+	}
+	seen := map[certificatesv1.KeyUsage]bool{}
+	for i, u := range list {
+		if seen[u] && !l.duplicateUsages {
+			errs = append(errs, field.Duplicate(p.Index(i), u))
+		}
+		seen[u] = true
+	}
+	return errs
+}
+
+func validateConditions(list []certificatesv1.CertificateSigningRequestCondition, p *field.Path, l leniency) field.ErrorList {
+	var errs field.ErrorList
+	seen := map[certificatesv1.RequestConditionType]bool{}
+	for i := range list {
+		c, at := &list[i], p.Index(i)
+		if c.Type == "" && !l.emptyConditions {
+			errs = append(errs, field.Required(at.Child("type"), ""))
+		}
+		if c.Status == "" {
+			errs = append(errs, field.Required(at.Child("status"), ""))
+		} else {
+			errs = append(errs, rules.OneOf(c.Status, at.Child("status"), statesOf(c.Type)...)...)
+		}
+		opposite := map[certificatesv1.RequestConditionType]certificatesv1.RequestConditionType{
+			certificatesv1.CertificateApproved: certificatesv1.CertificateDenied,
+			certificatesv1.CertificateDenied:   certificatesv1.CertificateApproved,
+		}[c.Type]
+		if opposite != "" && seen[opposite] && !l.bothDecisions {
+			errs = append(errs, field.Invalid(at.Child("type"), c.Type, "Approved and Denied conditions are mutually exclusive"))
+		}
+		if seen[c.Type] && !l.duplicateConditions {
+			errs = append(errs, field.Duplicate(at.Child("type"), c.Type))
+		}
+		seen[c.Type] = true
+	}
+	return errs
+}
+
+// statesOf lists what a condition can be; decisions can only be true.
+func statesOf(t certificatesv1.RequestConditionType) []corev1.ConditionStatus {
+	switch t {
+	case certificatesv1.CertificateApproved, certificatesv1.CertificateDenied, certificatesv1.CertificateFailed:
+		return []corev1.ConditionStatus{corev1.ConditionTrue}
+	default:
+		return []corev1.ConditionStatus{corev1.ConditionFalse, corev1.ConditionTrue, corev1.ConditionUnknown}
+	}
+}
+
+// requestFault says what is wrong with a PKCS#10 request in PEM.
+func requestFault(text []byte) error {
+	block, _ := pem.Decode(text)
+	if block == nil || block.Type != "CERTIFICATE REQUEST" {
+		return errors.New("PEM block type must be CERTIFICATE REQUEST")
+	}
+	r, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return err
+	}
+	return r.CheckSignature()
+}
+
+func certificateFault(text []byte) error {
+	if len(text) == 0 {
+		return nil
+	}
+	found := false
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			return fmt.Errorf("only CERTIFICATE PEM blocks are allowed, found %q", block.Type)
+		}
+		if len(block.Headers) != 0 {
+			return errors.New("no PEM block headers are permitted")
+		}
+		found = true
+		certs, err := x509.ParseCertificates(block.Bytes)
+		if err != nil {
+			return err
+		}
+		if len(certs) == 0 {
+			return errors.New("found CERTIFICATE PEM block containing 0 certificates")
+		}
+	}
+	if !found {
+		return errors.New("must contain at least one CERTIFICATE PEM block")
+	}
+	return nil
+}
+
+// validateSigner checks "example.com/path"; the domain is of at least two labels.
+func validateSigner(name string, p *field.Path) field.ErrorList {
+	if name == "" {
+		return field.ErrorList{field.Required(p, "")}
+	}
+	const form = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
+	segments := strings.Split(name, "/")
+	if len(segments) != 2 {
+		return field.ErrorList{field.Invalid(p, name, form)}
+	}
+	domain, path := segments[0], segments[1]
+	var errs field.ErrorList
+	labels := strings.Split(domain, ".")
+	for _, label := range labels {
+		for _, m := range validation.IsDNS1123Label(label) {
+			errs = append(errs, field.Invalid(p, domain, fmt.Sprintf("validating label %q: %s", label, m)))
+		}
+	}
+	if len(labels) < 2 {
+		errs = append(errs, field.Invalid(p, domain, "should be a domain with at least two segments separated by dots"))
+	}
+	for _, m := range validation.IsDNS1123Subdomain(path) {
+		errs = append(errs, field.Invalid(p, path, fmt.Sprintf("validating label %q: %s", path, m)))
+	}
+	if len(name) > maxSignerPath {
+		errs = append(errs, field.TooLong(p, "", maxSignerPath))
+	}
+	if len(domain) > maxSignerDomain {
+		errs = append(errs, field.TooLong(p, "", maxSignerDomain))
+	}
+	return errs
+}

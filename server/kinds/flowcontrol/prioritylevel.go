@@ -1,0 +1,240 @@
+package flowcontrol
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/rules"
+)
+
+const (
+	maxQueues  = 10_000_000
+	maxEntropy = 60 // bits of a hash that dealing a hand may use
+)
+
+// PriorityLevelConfiguration is how PriorityLevelConfigurations are written.
+var PriorityLevelConfiguration = kinds.Strategy{
+	ValidateName: apivalidation.NameIsDNSSubdomain,
+	Default:      func(obj kinds.Object) { defaultLevel(&obj.(*flowcontrolv1.PriorityLevelConfiguration).Spec) },
+	PrepareForCreate: func(_ context.Context, obj kinds.Object) {
+		l := obj.(*flowcontrolv1.PriorityLevelConfiguration)
+		l.Status = flowcontrolv1.PriorityLevelConfigurationStatus{}
+		l.Generation = 1
+	},
+	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
+		l, old := obj.(*flowcontrolv1.PriorityLevelConfiguration), before.(*flowcontrolv1.PriorityLevelConfiguration)
+		l.Status = old.Status
+		l.Generation = old.Generation
+		if !rules.Same(l.Spec, old.Spec) {
+			l.Generation++
+		}
+	},
+	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
+		return validateLevel(obj.(*flowcontrolv1.PriorityLevelConfiguration))
+	},
+	ValidateUpdate: func(_ context.Context, obj, _ kinds.Object) field.ErrorList {
+		return validateLevel(obj.(*flowcontrolv1.PriorityLevelConfiguration))
+	},
+	UnconditionalUpdate: true,
+	ResetFields:         []string{"status"},
+}
+
+// PriorityLevelConfigurationStatus is how their status is written.
+var PriorityLevelConfigurationStatus = kinds.Strategy{
+	Default: PriorityLevelConfiguration.Default,
+	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
+		l, old := obj.(*flowcontrolv1.PriorityLevelConfiguration), before.(*flowcontrolv1.PriorityLevelConfiguration)
+		managed := l.ManagedFields
+		l.ObjectMeta = *old.ObjectMeta.DeepCopy()
+		l.ManagedFields = managed
+		l.Spec = old.Spec
+	},
+	ValidateUpdate: func(_ context.Context, obj, _ kinds.Object) field.ErrorList {
+		return validateLevelConditions(obj.(*flowcontrolv1.PriorityLevelConfiguration).Status.Conditions)
+	},
+	ResetFields: []string{"spec", "metadata"},
+}
+
+// PriorityLevelConfigurationColumns is their Table form.
+var PriorityLevelConfigurationColumns = columns.Of(levelCells,
+	columns.Name(),
+	columns.Text("Type", flowcontrolv1.PriorityLevelConfigurationSpec{}.SwaggerDoc()["type"]),
+	columns.Text("NominalConcurrencyShares", flowcontrolv1.LimitedPriorityLevelConfiguration{}.SwaggerDoc()["nominalConcurrencyShares"]),
+	columns.Text("Queues", flowcontrolv1.QueuingConfiguration{}.SwaggerDoc()["queues"]),
+	columns.Text("HandSize", flowcontrolv1.QueuingConfiguration{}.SwaggerDoc()["handSize"]),
+	columns.Text("QueueLengthLimit", flowcontrolv1.QueuingConfiguration{}.SwaggerDoc()["queueLengthLimit"]),
+	columns.Age(),
+)
+
+func levelCells(l *flowcontrolv1.PriorityLevelConfiguration, now time.Time) []any {
+	var shares, queues, hand, length any = "<none>", "<none>", "<none>", "<none>"
+	if s := l.Spec.Limited; s != nil {
+		shares = rules.Value(s.NominalConcurrencyShares)
+		if q := s.LimitResponse.Queuing; q != nil {
+			queues, hand, length = q.Queues, q.HandSize, q.QueueLengthLimit
+		}
+	}
+	return []any{l.Name, string(l.Spec.Type), shares, queues, hand, length, columns.Since(l.CreationTimestamp, now)}
+}
+
+func defaultLevel(s *flowcontrolv1.PriorityLevelConfigurationSpec) {
+	if e := s.Exempt; e != nil {
+		rules.DefaultTo(&e.NominalConcurrencyShares, 0)
+		rules.DefaultTo(&e.LendablePercent, 0)
+	}
+	l := s.Limited
+	if l == nil {
+		return
+	}
+	rules.DefaultTo(&l.NominalConcurrencyShares, 30)
+	rules.DefaultTo(&l.LendablePercent, 0)
+	if q := l.LimitResponse.Queuing; q != nil {
+		if q.HandSize == 0 {
+			q.HandSize = 8
+		}
+		if q.Queues == 0 {
+			q.Queues = 64
+		}
+		if q.QueueLengthLimit == 0 {
+			q.QueueLengthLimit = 50
+		}
+	}
+}
+
+func validateLevel(l *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList {
+	p := field.NewPath("spec")
+	errs := validateLevelSpec(l.Name, &l.Spec, p)
+	for _, fixed := range MandatoryLevels() {
+		if fixed.Name != l.Name {
+			continue
+		}
+		// How much of its share the exempt level lends may be tuned.
+		spec := l.Spec.DeepCopy()
+		if spec.Exempt != nil && fixed.Spec.Exempt != nil {
+			spec.Exempt = fixed.Spec.Exempt
+		}
+		if !rules.Same(*spec, fixed.Spec) {
+			errs = append(errs, field.Invalid(p, rules.Shown(l.Spec), fmt.Sprintf("spec of '%s' except the 'spec.exempt' field must equal the fixed value", l.Name)))
+		}
+	}
+	return append(errs, validateLevelConditions(l.Status.Conditions)...)
+}
+
+func validateLevelConditions(list []flowcontrolv1.PriorityLevelConfigurationCondition) field.ErrorList {
+	names := make([]string, len(list))
+	for i := range list {
+		names[i] = string(list[i].Type)
+	}
+	return validateConditionTypes(names)
+}
+
+func validateLevelSpec(name string, s *flowcontrolv1.PriorityLevelConfigurationSpec, p *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	exempt := s.Type == flowcontrolv1.PriorityLevelEnablementExempt
+	if (name == flowcontrolv1.PriorityLevelConfigurationNameExempt) != exempt {
+		errs = append(errs, field.Invalid(p.Child("type"), s.Type, "type must be 'Exempt' if and only if name is 'exempt'"))
+	}
+	switch s.Type {
+	case flowcontrolv1.PriorityLevelEnablementExempt:
+		if s.Limited != nil {
+			errs = append(errs, field.Forbidden(p.Child("limited"), "must be nil if the type is not Limited"))
+		}
+		if s.Exempt != nil {
+			errs = append(errs, validateShare(s.Exempt.NominalConcurrencyShares, p.Child("exempt", "nominalConcurrencyShares"))...)
+			errs = append(errs, validateLending(s.Exempt.LendablePercent, p.Child("exempt", "lendablePercent"))...)
+		}
+	case flowcontrolv1.PriorityLevelEnablementLimited:
+		if s.Exempt != nil {
+			errs = append(errs, field.Forbidden(p.Child("exempt"), "must be nil if the type is Limited"))
+		}
+		if s.Limited == nil {
+			errs = append(errs, field.Required(p.Child("limited"), "must not be empty when type is Limited"))
+		} else {
+			errs = append(errs, validateLimited(s.Limited, p.Child("limited"))...)
+		}
+	default:
+		errs = append(errs, field.NotSupported(p.Child("type"), s.Type,
+			[]flowcontrolv1.PriorityLevelEnablement{flowcontrolv1.PriorityLevelEnablementExempt, flowcontrolv1.PriorityLevelEnablementLimited}))
+	}
+	return errs
+}
+
+func validateShare(v *int32, p *field.Path) field.ErrorList {
+	if v == nil || *v >= 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(p, *v, "must be a non-negative integer")}
+}
+
+func validateLending(v *int32, p *field.Path) field.ErrorList {
+	if v == nil || *v >= 0 && *v <= 100 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(p, *v, "must be between 0 and 100, inclusive")}
+}
+
+func validateLimited(l *flowcontrolv1.LimitedPriorityLevelConfiguration, p *field.Path) field.ErrorList {
+	errs := validateShare(l.NominalConcurrencyShares, p.Child("nominalConcurrencyShares"))
+	errs = append(errs, validateResponse(&l.LimitResponse, p.Child("limitResponse"))...)
+	errs = append(errs, validateLending(l.LendablePercent, p.Child("lendablePercent"))...)
+	if b := l.BorrowingLimitPercent; b != nil && *b < 0 {
+		errs = append(errs, field.Invalid(p.Child("borrowingLimitPercent"), *b, "if specified, must be a non-negative integer"))
+	}
+	return errs
+}
+
+func validateResponse(r *flowcontrolv1.LimitResponse, p *field.Path) field.ErrorList {
+	queuing := p.Child("queuing")
+	switch r.Type {
+	case flowcontrolv1.LimitResponseTypeReject:
+		if r.Queuing != nil {
+			return field.ErrorList{field.Forbidden(queuing, "must be nil if limited.limitResponse.type is not Limited")}
+		}
+		return nil
+	case flowcontrolv1.LimitResponseTypeQueue:
+		if r.Queuing == nil {
+			return field.ErrorList{field.Required(queuing, "must not be empty if limited.limitResponse.type is Limited")}
+		}
+		return validateQueuing(r.Queuing, queuing)
+	default:
+		return field.ErrorList{field.NotSupported(p.Child("type"), r.Type,
+			[]flowcontrolv1.LimitResponseType{flowcontrolv1.LimitResponseTypeQueue, flowcontrolv1.LimitResponseTypeReject})}
+	}
+}
+
+func validateQueuing(q *flowcontrolv1.QueuingConfiguration, p *field.Path) field.ErrorList {
+	const positive = "must be positive"
+	var errs field.ErrorList
+	if q.QueueLengthLimit <= 0 {
+		errs = append(errs, field.Invalid(p.Child("queueLengthLimit"), q.QueueLengthLimit, positive))
+	}
+	switch queues := p.Child("queues"); {
+	case q.Queues <= 0:
+		errs = append(errs, field.Invalid(queues, q.Queues, positive))
+	case q.Queues > maxQueues:
+		errs = append(errs, field.Invalid(queues, q.Queues, fmt.Sprintf("must not be greater than %d", maxQueues)))
+	}
+	switch hand := p.Child("handSize"); {
+	case q.HandSize <= 0:
+		errs = append(errs, field.Invalid(hand, q.HandSize, positive))
+	case q.HandSize > q.Queues:
+		errs = append(errs, field.Invalid(hand, q.HandSize, fmt.Sprintf("should not be greater than queues (%d)", q.Queues)))
+	case entropy(q.Queues, q.HandSize) > maxEntropy:
+		errs = append(errs, field.Invalid(hand, q.HandSize,
+			fmt.Sprintf("required entropy bits of deckSize %d and handSize %d should not be greater than %d", q.Queues, q.HandSize, maxEntropy)))
+	}
+	return errs
+}
+
+// entropy is how many bits of a hash dealing hand cards from a deck takes.
+func entropy(deck, hand int32) int {
+	return int(math.Ceil(math.Log2(float64(deck)) * float64(hand)))
+}

@@ -1,0 +1,62 @@
+// Package node says how RuntimeClasses behave.
+package node
+
+import (
+	"context"
+	"time"
+
+	nodev1 "k8s.io/api/node/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/podspec"
+	"github.com/rowlock/rowlock/server/kinds/rules"
+)
+
+// RuntimeClass is how RuntimeClasses are written.
+var RuntimeClass = kinds.Strategy{
+	ValidateName: apivalidation.NameIsDNSSubdomain,
+	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
+		return validateRuntimeClass(obj.(*nodev1.RuntimeClass))
+	},
+	ValidateUpdate: func(_ context.Context, obj, before kinds.Object) field.ErrorList {
+		c, old := obj.(*nodev1.RuntimeClass), before.(*nodev1.RuntimeClass)
+		return rules.Immutable(c.Handler, old.Handler, field.NewPath("handler"))
+	},
+}
+
+// RuntimeClassColumns is their Table form.
+var RuntimeClassColumns = columns.Of(
+	func(c *nodev1.RuntimeClass, now time.Time) []any {
+		return []any{c.Name, c.Handler, columns.Since(c.CreationTimestamp, now)}
+	},
+	columns.Name(),
+	columns.Text("Handler", metav1.ObjectMeta{}.SwaggerDoc()["handler"]),
+	columns.Age(),
+)
+
+func validateRuntimeClass(c *nodev1.RuntimeClass) field.ErrorList {
+	errs := rules.Label(c.Handler, field.NewPath("handler"))
+	if c.Overhead != nil {
+		errs = append(errs, podspec.ValidateOverhead(c.Overhead.PodFixed, field.NewPath("overhead"))...)
+	}
+	if s := c.Scheduling; s != nil {
+		p := field.NewPath("scheduling")
+		errs = append(errs, metavalidation.ValidateLabels(s.NodeSelector, p.Child("nodeSelector"))...)
+		tolerations := p.Child("tolerations")
+		errs = append(errs, podspec.ValidateTolerations(s.Tolerations, tolerations.Child("tolerations"))...)
+		for i := range s.Tolerations {
+			for k := range i {
+				if rules.Same(s.Tolerations[i], s.Tolerations[k]) {
+					errs = append(errs, field.Duplicate(tolerations.Index(i), rules.Shown(s.Tolerations[i])))
+					break
+				}
+			}
+		}
+	}
+	return errs
+}

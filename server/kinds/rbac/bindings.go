@@ -1,0 +1,163 @@
+package rbac
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/rules"
+)
+
+// RoleBinding is how RoleBindings are written.
+var RoleBinding = kinds.Strategy{
+	ValidateName: path.ValidatePathSegmentName,
+	Default: func(obj kinds.Object) {
+		b := obj.(*rbacv1.RoleBinding)
+		defaultBinding(&b.RoleRef, b.Subjects)
+	},
+	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
+		b := obj.(*rbacv1.RoleBinding)
+		return validateBinding(&b.RoleRef, b.Subjects, true)
+	},
+	ValidateUpdate: func(_ context.Context, obj, before kinds.Object) field.ErrorList {
+		b, old := obj.(*rbacv1.RoleBinding), before.(*rbacv1.RoleBinding)
+		return validateBindingUpdate(&b.RoleRef, &old.RoleRef, b.Subjects, true)
+	},
+	CreateOnUpdate:      true,
+	UnconditionalUpdate: true,
+}
+
+// ClusterRoleBinding is how ClusterRoleBindings are written.
+var ClusterRoleBinding = kinds.Strategy{
+	ValidateName: path.ValidatePathSegmentName,
+	Default: func(obj kinds.Object) {
+		b := obj.(*rbacv1.ClusterRoleBinding)
+		defaultBinding(&b.RoleRef, b.Subjects)
+	},
+	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
+		b := obj.(*rbacv1.ClusterRoleBinding)
+		return validateBinding(&b.RoleRef, b.Subjects, false)
+	},
+	ValidateUpdate: func(_ context.Context, obj, before kinds.Object) field.ErrorList {
+		b, old := obj.(*rbacv1.ClusterRoleBinding), before.(*rbacv1.ClusterRoleBinding)
+		return validateBindingUpdate(&b.RoleRef, &old.RoleRef, b.Subjects, false)
+	},
+	CreateOnUpdate:      true,
+	UnconditionalUpdate: true,
+}
+
+// RoleBindingColumns is the Table form of RoleBindings.
+var RoleBindingColumns = columns.Of(
+	func(b *rbacv1.RoleBinding, now time.Time) []any {
+		return bindingCells(&b.ObjectMeta, &b.RoleRef, b.Subjects, now)
+	},
+	bindingColumns("roleBinding", rbacv1.RoleBinding{}.SwaggerDoc()["roleRef"])...,
+)
+
+// ClusterRoleBindingColumns is the Table form of ClusterRoleBindings.
+var ClusterRoleBindingColumns = columns.Of(
+	func(b *rbacv1.ClusterRoleBinding, now time.Time) []any {
+		return bindingCells(&b.ObjectMeta, &b.RoleRef, b.Subjects, now)
+	},
+	bindingColumns("clusterRoleBinding", rbacv1.ClusterRoleBinding{}.SwaggerDoc()["roleRef"])...,
+)
+
+func bindingColumns(noun, role string) []columns.Column {
+	return []columns.Column{
+		columns.Name(),
+		columns.Text("Role", role),
+		columns.Age(),
+		columns.Wide(columns.Text("Users", "Users in the "+noun)),
+		columns.Wide(columns.Text("Groups", "Groups in the "+noun)),
+		columns.Wide(columns.Text("ServiceAccounts", "ServiceAccounts in the "+noun)),
+	}
+}
+
+func bindingCells(m *metav1.ObjectMeta, r *rbacv1.RoleRef, subjects []rbacv1.Subject, now time.Time) []any {
+	var users, groups, accounts []string
+	for i := range subjects {
+		switch s := &subjects[i]; s.Kind {
+		case rbacv1.ServiceAccountKind:
+			accounts = append(accounts, s.Namespace+"/"+s.Name)
+		case rbacv1.UserKind:
+			users = append(users, s.Name)
+		case rbacv1.GroupKind:
+			groups = append(groups, s.Name)
+		}
+	}
+	return []any{
+		m.Name, r.Kind + "/" + r.Name, columns.Since(m.CreationTimestamp, now),
+		strings.Join(users, ", "), strings.Join(groups, ", "), strings.Join(accounts, ", "),
+	}
+}
+
+func defaultBinding(r *rbacv1.RoleRef, subjects []rbacv1.Subject) {
+	if r.APIGroup == "" {
+		r.APIGroup = rbacv1.GroupName
+	}
+	for i := range subjects {
+		s := &subjects[i]
+		if s.APIGroup == "" && (s.Kind == rbacv1.UserKind || s.Kind == rbacv1.GroupKind) {
+			s.APIGroup = rbacv1.GroupName
+		}
+	}
+}
+
+func validateBindingUpdate(r, old *rbacv1.RoleRef, subjects []rbacv1.Subject, namespaced bool) field.ErrorList {
+	errs := validateBinding(r, subjects, namespaced)
+	errs = append(errs, validateBinding(r, subjects, namespaced)...)
+	if *r != *old {
+		errs = append(errs, field.Invalid(field.NewPath("roleRef"), rules.Shown(r), "cannot change roleRef"))
+	}
+	return errs
+}
+
+func validateBinding(r *rbacv1.RoleRef, subjects []rbacv1.Subject, namespaced bool) field.ErrorList {
+	p := field.NewPath("roleRef")
+	errs := rules.OneOf(r.APIGroup, p.Child("apiGroup"), rbacv1.GroupName)
+	if namespaced {
+		errs = append(errs, rules.OneOf(r.Kind, p.Child("kind"), "Role", "ClusterRole")...)
+	} else {
+		errs = append(errs, rules.OneOf(r.Kind, p.Child("kind"), "ClusterRole")...)
+	}
+	if r.Name == "" {
+		errs = append(errs, field.Required(p.Child("name"), ""))
+	} else {
+		errs = append(errs, rules.Messages(p.Child("name"), r.Name, path.ValidatePathSegmentName(r.Name, false))...)
+	}
+	for i := range subjects {
+		errs = append(errs, validateSubject(&subjects[i], namespaced, field.NewPath("subjects").Index(i))...)
+	}
+	return errs
+}
+
+func validateSubject(s *rbacv1.Subject, namespaced bool, p *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if s.Name == "" {
+		errs = append(errs, field.Required(p.Child("name"), ""))
+	}
+	switch s.Kind {
+	case rbacv1.ServiceAccountKind:
+		if s.Name != "" {
+			errs = append(errs, rules.Messages(p.Child("name"), s.Name, apivalidation.ValidateServiceAccountName(s.Name, false))...)
+		}
+		errs = append(errs, rules.OneOf(s.APIGroup, p.Child("apiGroup"), "")...)
+		if !namespaced && s.Namespace == "" {
+			errs = append(errs, field.Required(p.Child("namespace"), ""))
+		}
+	case rbacv1.UserKind, rbacv1.GroupKind:
+		errs = append(errs, rules.OneOf(s.APIGroup, p.Child("apiGroup"), rbacv1.GroupName)...)
+	default:
+		errs = append(errs, field.NotSupported(p.Child("kind"), s.Kind,
+			[]string{rbacv1.ServiceAccountKind, rbacv1.UserKind, rbacv1.GroupKind}))
+	}
+	return errs
+}

@@ -1,0 +1,101 @@
+// Package rbac says how the objects of role-based access control are written:
+// Role, ClusterRole and their bindings. What they grant is decided elsewhere.
+package rbac
+
+import (
+	"context"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/rules"
+)
+
+// Role is how Roles are written. As everywhere in this group, a stock server
+// checks a changed object twice, and lists its causes twice.
+var Role = kinds.Strategy{
+	ValidateName: path.ValidatePathSegmentName,
+	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
+		return validateRules(obj.(*rbacv1.Role).Rules, true)
+	},
+	ValidateUpdate: func(_ context.Context, obj, _ kinds.Object) field.ErrorList {
+		list := obj.(*rbacv1.Role).Rules
+		return append(validateRules(list, true), validateRules(list, true)...)
+	},
+	CreateOnUpdate:      true,
+	UnconditionalUpdate: true,
+}
+
+// ClusterRole is how ClusterRoles are written.
+var ClusterRole = kinds.Strategy{
+	ValidateName: path.ValidatePathSegmentName,
+	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
+		return validateClusterRole(obj.(*rbacv1.ClusterRole), false)
+	},
+	ValidateUpdate: func(_ context.Context, obj, before kinds.Object) field.ErrorList {
+		r, old := obj.(*rbacv1.ClusterRole), before.(*rbacv1.ClusterRole)
+		keep := false
+		if old.AggregationRule != nil {
+			for i := range old.AggregationRule.ClusterRoleSelectors {
+				keep = keep || rules.SelectorInvalid(&old.AggregationRule.ClusterRoleSelectors[i])
+			}
+		}
+		return append(validateClusterRole(r, keep), validateClusterRole(r, keep)...)
+	},
+	CreateOnUpdate:      true,
+	UnconditionalUpdate: true,
+}
+
+func validateClusterRole(r *rbacv1.ClusterRole, keepInvalid bool) field.ErrorList {
+	errs := validateRules(r.Rules, false)
+	if r.AggregationRule == nil {
+		return errs
+	}
+	p := field.NewPath("aggregationRule", "clusterRoleSelectors")
+	if len(r.AggregationRule.ClusterRoleSelectors) == 0 {
+		errs = append(errs, field.Required(p, "at least one clusterRoleSelector required if aggregationRule is non-nil"))
+	}
+	for i := range r.AggregationRule.ClusterRoleSelectors {
+		s := &r.AggregationRule.ClusterRoleSelectors[i]
+		errs = append(errs, rules.LooseSelector(s, keepInvalid, p.Index(i))...)
+		if _, err := metav1.LabelSelectorAsSelector(s); err != nil {
+			errs = append(errs, field.Invalid(p.Index(i), nil, "invalid label selector."))
+		}
+	}
+	return errs
+}
+
+func validateRules(list []rbacv1.PolicyRule, namespaced bool) field.ErrorList {
+	var errs field.ErrorList
+	for i := range list {
+		errs = append(errs, validateRule(&list[i], namespaced, field.NewPath("rules").Index(i))...)
+	}
+	return errs
+}
+
+func validateRule(r *rbacv1.PolicyRule, namespaced bool, p *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if len(r.Verbs) == 0 {
+		errs = append(errs, field.Required(p.Child("verbs"), "verbs must contain at least one value"))
+	}
+	if len(r.NonResourceURLs) > 0 {
+		urls := p.Child("nonResourceURLs")
+		if namespaced {
+			errs = append(errs, field.Invalid(urls, r.NonResourceURLs, "namespaced rules cannot apply to non-resource URLs"))
+		}
+		if len(r.APIGroups) > 0 || len(r.Resources) > 0 || len(r.ResourceNames) > 0 {
+			errs = append(errs, field.Invalid(urls, r.NonResourceURLs, "rules cannot apply to both regular resources and non-resource URLs"))
+		}
+		return errs
+	}
+	if len(r.APIGroups) == 0 {
+		errs = append(errs, field.Required(p.Child("apiGroups"), "resource rules must supply at least one api group"))
+	}
+	if len(r.Resources) == 0 {
+		errs = append(errs, field.Required(p.Child("resources"), "resource rules must supply at least one resource"))
+	}
+	return errs
+}
