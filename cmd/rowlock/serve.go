@@ -129,7 +129,7 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) error {
 		Store:     sqlstore.New(driver, sqlstore.Config{Retention: o.retention, Log: log}),
 		Catalogue: catalogue, Authenticator: access.authenticator, Authorizer: access.authorizer,
 		Special: special,
-		TLS: tlsConfig, Listener: listener, Feature: gates.Enabled, Version: versionInfo(), Address: net.JoinHostPort(n.advertise.String(), strconv.Itoa(o.securePort)),
+		TLS:     tlsConfig, Listener: listener, Feature: gates.Enabled, Version: versionInfo(), Address: net.JoinHostPort(n.advertise.String(), strconv.Itoa(o.securePort)),
 		RequestTimeout: o.requestTimeout, ShutdownDelay: o.shutdownDelay, MaxInFlight: orNone(o.maxInFlight), MaxMutatingInFlight: orNone(o.maxMutatingInFlight),
 		Bootstrap: n.bootstrap(o.securePort), Log: log,
 	}
