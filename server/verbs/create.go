@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	genericvalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/api/validation/path"
@@ -239,17 +241,40 @@ func (h *Handler) prepareCreate(ctx context.Context, c *Call, obj kinds.Object) 
 var metadataPath = field.NewPath("metadata")
 
 func (h *Handler) validateCreate(ctx context.Context, c *Call, s *kinds.Strategy, obj kinds.Object) field.ErrorList {
-	validName := genericvalidation.ValidateNameFunc(s.ValidateName)
-	if s.ValidateName == nil {
-		validName = genericvalidation.NameIsDNSSubdomain
+	errs := genericvalidation.ValidateObjectMetaAccessor(obj, c.Resource.Namespaced, nameRule(s), metadataPath)
+	if !c.Resource.Custom {
+		errs = append(errs, finalizerNames(obj)...)
 	}
-	errs := genericvalidation.ValidateObjectMetaAccessor(obj, c.Resource.Namespaced, validName, metadataPath)
 	if s.Validate != nil {
 		errs = append(errs, s.Validate(ctx, obj)...)
 	}
 	if len(errs) == 0 && obj.GetName() != "" {
 		for _, msg := range path.IsValidPathSegmentName(obj.GetName()) {
 			errs = append(errs, field.Invalid(metadataPath.Child("name"), obj.GetName(), msg))
+		}
+	}
+	return errs
+}
+
+// nameRule is how names of a kind are checked.
+func nameRule(s *kinds.Strategy) genericvalidation.ValidateNameFunc {
+	if s.ValidateName == nil {
+		return genericvalidation.NameIsDNSSubdomain
+	}
+	return genericvalidation.ValidateNameFunc(s.ValidateName)
+}
+
+// finalizerNames checks that finalizers of built-in kinds are qualified, or among
+// the few that need not be.
+func finalizerNames(obj metav1.Object) field.ErrorList {
+	var errs field.ErrorList
+	for i, f := range obj.GetFinalizers() {
+		switch f {
+		case string(corev1.FinalizerKubernetes), metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents:
+			continue
+		}
+		if !strings.Contains(f, "/") {
+			errs = append(errs, field.Invalid(metadataPath.Child("finalizers").Index(i), f, "name is neither a standard finalizer name nor is it fully qualified"))
 		}
 	}
 	return errs

@@ -105,9 +105,7 @@ func (h *Handler) applyChange(c *Call, in intent, options *metav1.PatchOptions, 
 		if err != nil {
 			return nil, err
 		}
-		for _, p := range problems {
-			c.Scope.Warn(p)
-		}
+		h.warn(c, problems)
 		if err := nameError(c, obj); err != nil {
 			return nil, err
 		}

@@ -1,9 +1,11 @@
 package verbs
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -158,7 +160,7 @@ func (h *Handler) applyScale(c *Call, form form, in intent, options *metav1.Patc
 	apply := func(obj, old kinds.Object) error {
 		merged, err := h.Owner.Apply(c.Resource, c.Sub.Name, copyOf(old), encoded, in.manager, force, h.now())
 		if err != nil {
-			return shown(err)
+			return shown(asScale(c, err))
 		}
 		obj.SetManagedFields(merged.GetManagedFields())
 		return nil
@@ -178,8 +180,17 @@ func (h *Handler) applyScale(c *Call, form form, in intent, options *metav1.Patc
 func (h *Handler) changeScale(c *Call, form form, in intent, own func(obj, old kinds.Object) error, edit func(*autoscalingv1.Scale, *cache.Item) (*autoscalingv1.Scale, error)) error {
 	m := c.Sub.Scale
 	ch := &change{intent: in, quiet: true}
+	if own == nil && h.Owner != nil {
+		own = func(obj, old kinds.Object) error {
+			return h.Owner.AfterUpdate(c.Resource, c.Sub.Name, old, obj, in.manager, h.now())
+		}
+	}
 	if own != nil {
-		ch.own = func(obj, old kinds.Object) error { return h.inServed(c.Resource, obj, old, own) }
+		ch.own = func(obj, old kinds.Object) error {
+			err := h.inServed(c.Resource, obj, old, own)
+			undate(obj, c.Sub.Name)
+			return err
+		}
 	}
 	ch.compute = func(old kinds.Object, item *cache.Item) (kinds.Object, error) {
 		obj, err := fromStorage(c.Resource, copyOf(old))
@@ -193,6 +204,9 @@ func (h *Handler) changeScale(c *Call, form form, in intent, own func(obj, old k
 		}
 		a := h.attributes(c, admission.Update, next, before, in)
 		if err := h.Admission.Admit(c.Context(), a); err != nil {
+			return nil, err
+		}
+		if err := matchNamespace(c, next); err != nil {
 			return nil, err
 		}
 		if err := validScale(next); err != nil {
@@ -231,4 +245,30 @@ func validScale(s *autoscalingv1.Scale) error {
 		return nil
 	}
 	return apierrors.NewInvalid(scaleKind.GroupKind(), s.Name, errs)
+}
+
+// undate drops the times of what is owned through a Scale: it has none.
+func undate(obj kinds.Object, sub string) {
+	entries := obj.GetManagedFields()
+	for i := range entries {
+		if entries[i].Subresource == sub {
+			entries[i].Time = nil
+		}
+	}
+	obj.SetManagedFields(entries)
+}
+
+// asScale words the conflict of an apply for a client that sees a Scale.
+func asScale(c *Call, err error) error {
+	var st *apierrors.StatusError
+	if !errors.As(err, &st) || !apierrors.IsConflict(err) || st.ErrStatus.Details == nil {
+		return err
+	}
+	out := st.ErrStatus.DeepCopy()
+	from, to := " using "+c.Resource.APIVersion(), " using "+autoscalingv1.SchemeGroupVersion.String()
+	out.Message = strings.ReplaceAll(out.Message, from, to)
+	for i := range out.Details.Causes {
+		out.Details.Causes[i].Message = strings.ReplaceAll(out.Details.Causes[i].Message, from, to)
+	}
+	return &apierrors.StatusError{ErrStatus: *out}
 }

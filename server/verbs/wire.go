@@ -167,4 +167,3 @@ func (h *Handler) fail(c *Call, err error) {
 }
 
 func badRequest(err error) error { return apierrors.NewBadRequest(err.Error()) }
-
