@@ -193,7 +193,7 @@ func differential(t *testing.T, o *Ownership, r *kinds.Resource, seed int64, ste
 
 func TestPlansEqualLibrary(t *testing.T) {
 	o := newOwnership()
-	rounds := 12
+	rounds := 5
 	if testing.Short() {
 		rounds = 2
 	}

@@ -53,12 +53,15 @@ func (o *Ownership) AfterUpdate(r *kinds.Resource, sub string, old, obj kinds.Ob
 		obj.SetManagedFields(nil)
 		return nil
 	}
-	if known {
+	if known && sub != "scale" {
 		if done, err := o.fast(r, sub, old, obj, wanted, manager, now); done || err != nil {
 			return err
 		}
 	}
 	obj.SetManagedFields(wanted)
+	if s := r.Sub(sub); s != nil && s.Scale != nil {
+		return o.scaleUpdate(r, s.Scale, old, obj, manager)
+	}
 	if err := o.exact.update(r, sub, old, obj, manager, now); err != nil {
 		obj.SetManagedFields(nil)
 		return err

@@ -46,7 +46,12 @@ func (s *Schemas) ObjectToTyped(obj runtime.Object, opts ...typed.ValidationOpti
 	if r.Custom {
 		return s.customConverter(gvk).ObjectToTyped(obj, opts...)
 	}
-	t, err := s.mergeType(reflect.TypeOf(r.New()).Elem())
+	return s.Typed(reflect.TypeOf(r.New()).Elem(), obj, opts...)
+}
+
+// Typed gives an object, typed or unstructured, the merge type of a Go struct.
+func (s *Schemas) Typed(as reflect.Type, obj runtime.Object, opts ...typed.ValidationOptions) (*typed.TypedValue, error) {
+	t, err := s.mergeType(as)
 	if err != nil {
 		return nil, err
 	}

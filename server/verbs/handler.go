@@ -51,6 +51,8 @@ type Owner interface {
 	AfterUpdate(r *kinds.Resource, sub string, old, obj kinds.Object, manager string, now time.Time) error
 	// Apply merges patch into live, which is an empty object where there is none.
 	Apply(r *kinds.Resource, sub string, live kinds.Object, patch []byte, manager string, force bool, now time.Time) (kinds.Object, error)
+	// ApplyScale merges a patch of a Scale into live through its scale subresource.
+	ApplyScale(r *kinds.Resource, sub string, live kinds.Object, patch []byte, manager string, force bool) (kinds.Object, error)
 }
 
 // Call is one request for a resource, after routing.

@@ -139,26 +139,9 @@ func (h *Handler) applyScale(c *Call, form form, in intent, options *metav1.Patc
 	if err := nameError(c, sent); err != nil {
 		return err
 	}
-	patch := map[string]any{
-		"apiVersion": c.Resource.APIVersion(), "kind": c.Resource.Kind,
-		"metadata": map[string]any{"name": sent.Name, "namespace": sent.Namespace},
-	}
-	if spec, ok := raw["spec"].(map[string]any); ok {
-		if n, ok := spec["replicas"]; ok {
-			var at any = n
-			for i := len(c.Sub.Scale.ReplicasPath) - 1; i > 0; i-- {
-				at = map[string]any{c.Sub.Scale.ReplicasPath[i]: at}
-			}
-			patch[c.Sub.Scale.ReplicasPath[0]] = at
-		}
-	}
-	encoded, err := jsoncodec.Append(nil, patch)
-	if err != nil {
-		return err
-	}
 	force := options.Force != nil && *options.Force
 	apply := func(obj, old kinds.Object) error {
-		merged, err := h.Owner.Apply(c.Resource, c.Sub.Name, copyOf(old), encoded, in.manager, force, h.now())
+		merged, err := h.Owner.ApplyScale(c.Resource, c.Sub.Name, copyOf(old), body, in.manager, force)
 		if err != nil {
 			return shown(asScale(c, err))
 		}
@@ -202,6 +185,7 @@ func (h *Handler) changeScale(c *Call, form form, in intent, own func(obj, old k
 		if err != nil {
 			return nil, err
 		}
+		next.Namespace = obj.GetNamespace()
 		a := h.attributes(c, admission.Update, next, before, in)
 		if err := h.Admission.Admit(c.Context(), a); err != nil {
 			return nil, err
