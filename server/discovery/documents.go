@@ -114,6 +114,9 @@ func resourceList(gv schema.GroupVersion, resources []*kinds.Resource) *metav1.A
 		GroupVersion: gv.String(),
 		APIResources: []metav1.APIResource{},
 	}
+	if gv.Group == "" {
+		list.APIVersion = "" // the oldest clients take a document with one for another kind
+	}
 	for _, r := range resources {
 		list.APIResources = append(list.APIResources, metav1.APIResource{
 			Name: r.Plural, SingularName: r.Singular, Namespaced: r.Namespaced, Kind: r.Kind,
