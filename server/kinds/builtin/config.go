@@ -1,11 +1,28 @@
 package builtin
 
+import (
+	"net/netip"
+
+	"github.com/rowlock/rowlock/server/kinds/core"
+)
+
 // Config is what of the built-in resources an operator can set. Its zero value
 // is the default.
 type Config struct {
-	// ServiceCIDR is the range of service addresses; empty is 10.96.0.0/12.
-	ServiceCIDR string
-	// NodePorts are the first and last port of services that nodes expose; zero
-	// is 30000-32767.
-	FirstNodePort, LastNodePort int
+	// ServiceCIDRs are the networks of service addresses, one a family, the default
+	// family first; none is 10.96.0.0/16.
+	ServiceCIDRs []netip.Prefix
+	// FirstNodePort and LastNodePort bound the ports that services have on nodes;
+	// zero is 30000-32767.
+	FirstNodePort, LastNodePort int32
+}
+
+func (c Config) services() *core.ServiceAllocator {
+	if len(c.ServiceCIDRs) == 0 {
+		c.ServiceCIDRs = []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 96, 0, 0}), 16)}
+	}
+	if c.FirstNodePort == 0 && c.LastNodePort == 0 {
+		c.FirstNodePort, c.LastNodePort = 30000, 32767
+	}
+	return core.NewServiceAllocator(c.ServiceCIDRs, c.FirstNodePort, c.LastNodePort)
 }

@@ -107,10 +107,10 @@ func (c Config) coreV1(events *kinds.Storage) []*kinds.Resource {
 			Plural: "services", Kind: "Service", Namespaced: true,
 			ShortNames: []string{"svc"}, Categories: []string{"all"},
 			New: object[corev1.Service](), NewList: list[corev1.ServiceList](),
-			Storage: &kinds.Storage{},
+			Storage: &kinds.Storage{Strategy: core.Service(c.services()), Fields: core.ServiceFields}, Columns: core.ServiceColumns,
 			Subresources: []kinds.Subresource{
 				{Name: "proxy", Kind: "ServiceProxyOptions", Verbs: proxyVerbs()},
-				status("Service", kinds.Strategy{}),
+				status("Service", core.ServiceStatus),
 			},
 		},
 	)

@@ -1,0 +1,292 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	netutils "k8s.io/utils/net"
+
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+// The pools of what services claim.
+const (
+	addressPool = "serviceips"
+	portPool    = "serviceports"
+)
+
+var (
+	errTaken     = errors.New("is already allocated")
+	errExhausted = errors.New("range is full")
+)
+
+// ServiceAllocator hands out the addresses and node ports of services.
+type ServiceAllocator struct {
+	families []corev1.IPFamily // the first one is the default
+	networks map[corev1.IPFamily]network
+	ports    portRange
+}
+
+// NewServiceAllocator makes an allocator over one network a family, the default
+// one first, and the ports from first to last.
+func NewServiceAllocator(networks []netip.Prefix, first, last int32) *ServiceAllocator {
+	a := &ServiceAllocator{networks: make(map[corev1.IPFamily]network), ports: portRange{first, last}}
+	for _, prefix := range networks {
+		f := corev1.IPv4Protocol
+		if prefix.Addr().Is6() {
+			f = corev1.IPv6Protocol
+		}
+		a.families = append(a.families, f)
+		a.networks[f] = network{prefix.Masked()}
+	}
+	return a
+}
+
+// Plan implements kinds.Allocator.
+func (a *ServiceAllocator) Plan(_ context.Context, obj, before kinds.Object, claims kinds.Claims, _ bool) (take, release []kinds.Claim, err error) {
+	s, _ := obj.(*corev1.Service)
+	old, _ := before.(*corev1.Service)
+	p := &allocation{a: a, claims: claims, taken: make(map[kinds.Claim]bool)}
+	switch {
+	case s == nil && old == nil:
+	case s == nil:
+		p.releaseAddresses(old.Spec.ClusterIPs...)
+		p.releasePorts(old)
+	case old == nil:
+		p.owner = s.Namespace + "/" + s.Name
+		err = p.create(s)
+	default:
+		p.owner = s.Namespace + "/" + s.Name
+		err = p.update(s, old)
+	}
+	return p.take, p.release, err
+}
+
+// allocation is what one write of a service takes and gives back.
+type allocation struct {
+	a             *ServiceAllocator
+	claims        kinds.Claims
+	owner         string
+	taken         map[kinds.Claim]bool // by this write, without owner
+	take, release []kinds.Claim
+}
+
+// claim takes one thing of a pool.
+func (p *allocation) claim(pool, name string) error {
+	id := kinds.Claim{Pool: pool, Name: name}
+	if p.taken[id] || p.claims.Taken(pool, name) {
+		return errTaken
+	}
+	p.taken[id] = true
+	p.take = append(p.take, kinds.Claim{Pool: pool, Name: name, Owner: p.owner})
+	return nil
+}
+
+func (p *allocation) giveBack(pool, name string) {
+	p.release = append(p.release, kinds.Claim{Pool: pool, Name: name, Owner: p.owner})
+}
+
+// any takes any of size things, by number: from the upper part first, so that those
+// who pick their own find the lower part free. It starts at random, so that writes
+// at the same time seldom want the same.
+func (p *allocation) any(pool string, size, lower int, name func(int) string) (int, error) {
+	if p.claims.Count(pool)+len(p.take) < size || size <= lower {
+		for _, part := range [][2]int{{lower, size}, {0, min(lower, size)}} {
+			n := part[1] - part[0]
+			if n <= 0 {
+				continue
+			}
+			start := rand.IntN(n)
+			for i := range n {
+				k := part[0] + (start+i)%n
+				if p.claim(pool, name(k)) == nil {
+					return k, nil
+				}
+			}
+		}
+	}
+	return 0, errExhausted
+}
+
+func (p *allocation) create(s *corev1.Service) error {
+	syncAddresses(s, nil)
+	if err := p.a.settleFamilies(s, nil); err != nil {
+		return err
+	}
+	if err := p.addresses(s); err != nil {
+		return err
+	}
+	if needsNodePorts(s) {
+		if err := p.firstPorts(s); err != nil {
+			return err
+		}
+	}
+	if needsHealthPort(s) {
+		return p.healthPort(s)
+	}
+	return nil
+}
+
+func (p *allocation) update(s, old *corev1.Service) error {
+	keepAllocated(s, old)
+	syncAddresses(s, old)
+	if err := p.a.settleFamilies(s, old); err != nil {
+		return err
+	}
+	if err := p.changeAddresses(s, old); err != nil {
+		return err
+	}
+	switch {
+	case needsNodePorts(s):
+		if err := p.changePorts(s, old); err != nil {
+			return err
+		}
+	case needsNodePorts(old):
+		for _, port := range unique(nodePorts(old)) {
+			p.giveBack(portPool, portName(port))
+		}
+	}
+	switch {
+	case needsHealthPort(s) && !needsHealthPort(old):
+		return p.healthPort(s)
+	case !needsHealthPort(s) && needsHealthPort(old):
+		p.giveBack(portPool, portName(old.Spec.HealthCheckNodePort))
+	}
+	return nil
+}
+
+func unique(ports []int32) []int32 {
+	var list []int32
+	seen := make(map[int32]bool)
+	for _, p := range ports {
+		if !seen[p] {
+			seen[p] = true
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+func (p *allocation) releaseAddresses(ips ...string) {
+	for _, ip := range ips {
+		if addr, ok := parseAddress(ip); ok {
+			p.giveBack(addressPool, addr.String())
+		}
+	}
+}
+
+// releasePorts gives back all ports of a service.
+func (p *allocation) releasePorts(s *corev1.Service) {
+	if !needsNodePorts(s) {
+		return
+	}
+	ports := nodePorts(s)
+	if needsHealthPort(s) && s.Spec.HealthCheckNodePort != 0 {
+		ports = append(ports, s.Spec.HealthCheckNodePort)
+	}
+	for _, port := range unique(ports) {
+		p.giveBack(portPool, portName(port))
+	}
+}
+
+func invalidService(s *corev1.Service, errs ...*field.Error) error {
+	return apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Service").GroupKind(), s.Name, errs)
+}
+
+// parseAddress reads an address, with leading zeros if need be.
+func parseAddress(text string) (netip.Addr, bool) {
+	ip := netutils.ParseIPSloppy(text)
+	addr, ok := netip.AddrFromSlice(ip)
+	return addr.Unmap(), ok
+}
+
+func portName(port int32) string { return strconv.Itoa(int(port)) }
+
+// network is the addresses that services of a family can have: all of a prefix but
+// the first one and, for IPv4, the last one.
+type network struct{ prefix netip.Prefix }
+
+// maxAddresses bounds how many addresses of a network are used unasked.
+const maxAddresses = 1 << 20
+
+func (n network) size() int {
+	bits := n.prefix.Addr().BitLen() - n.prefix.Bits()
+	if bits > 20 {
+		return maxAddresses
+	}
+	size := 1<<bits - 1
+	if n.prefix.Addr().Is4() {
+		size--
+	}
+	return max(size, 0)
+}
+
+// at is the i-th address that can be had.
+func (n network) at(i int) netip.Addr {
+	b := n.prefix.Addr().AsSlice()
+	carry := i + 1
+	for k := len(b) - 1; k >= 0 && carry > 0; k-- {
+		carry += int(b[k])
+		b[k] = byte(carry)
+		carry >>= 8
+	}
+	addr, _ := netip.AddrFromSlice(b)
+	return addr
+}
+
+func (n network) contains(addr netip.Addr) bool {
+	if !n.prefix.Contains(addr) || addr == n.prefix.Addr() {
+		return false
+	}
+	return !addr.Is4() || n.prefix.Contains(addr.Next())
+}
+
+func (p *allocation) address(f corev1.IPFamily, ip string) (string, error) {
+	n := p.a.networks[f]
+	if ip == "" {
+		size := n.size()
+		i, err := p.any(addressPool, size, min(max(16, size/16), 256), func(i int) string { return n.at(i).String() })
+		if err != nil {
+			return "", apierrors.NewInternalError(fmt.Errorf("failed to allocate a serviceIP: %w", err))
+		}
+		return n.at(i).String(), nil
+	}
+	addr, ok := parseAddress(ip)
+	if !ok || !n.contains(addr) {
+		return "", fmt.Errorf("the provided IP (%v) is not in the valid range. The range of valid IPs is %s", addr, n.prefix)
+	}
+	if err := p.claim(addressPool, addr.String()); err != nil {
+		return "", fmt.Errorf("provided IP %w", err)
+	}
+	return ip, nil
+}
+
+// portRange is the ports that services can have on nodes.
+type portRange struct{ first, last int32 }
+
+func (r portRange) String() string { return fmt.Sprintf("%d-%d", r.first, r.last) }
+
+// port takes the port asked for.
+func (p *allocation) port(port int32) error {
+	if r := p.a.ports; port < r.first || port > r.last {
+		return fmt.Errorf("provided port is not in the valid range. The range of valid ports is %s", r)
+	}
+	if err := p.claim(portPool, portName(port)); err != nil {
+		return fmt.Errorf("provided port %w", err)
+	}
+	return nil
+}
+
+func (p *allocation) anyPort() (int32, error) {
+	r := p.a.ports
+	size := int(r.last-r.first) + 1
+	i, err := p.any(portPool, size, min(max(16, size/32), 128), func(i int) string { return portName(r.first + int32(i)) })
+	return r.first + int32(i), err
+}

@@ -1,0 +1,138 @@
+package core
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// prepareServiceUpdate keeps the status, and drops what a service does not need
+// any more because its type changed, where the client left it as it was. What a
+// client changed stays, to be refused.
+func prepareServiceUpdate(s, old *corev1.Service) {
+	s.Status = old.Status
+	spec, was := &s.Spec, &old.Spec
+	if needsAddress(old) && !needsAddress(s) {
+		if sameAddresses(s, old) {
+			spec.ClusterIP, spec.ClusterIPs = "", nil
+		}
+		if slices.Equal(was.IPFamilies, spec.IPFamilies) {
+			spec.IPFamilies = nil
+		}
+		if same(was.IPFamilyPolicy, spec.IPFamilyPolicy) {
+			spec.IPFamilyPolicy = nil
+		}
+	}
+	if needsNodePorts(old) && !needsNodePorts(s) && noNewNodePorts(s, old) {
+		for i := range spec.Ports {
+			spec.Ports[i].NodePort = 0
+		}
+	}
+	if needsHealthPort(old) && !needsHealthPort(s) && was.HealthCheckNodePort == spec.HealthCheckNodePort {
+		spec.HealthCheckNodePort = 0
+	}
+	if isBalanced(old) && !isBalanced(s) {
+		if spec.AllocateLoadBalancerNodePorts != nil && same(was.AllocateLoadBalancerNodePorts, spec.AllocateLoadBalancerNodePorts) {
+			spec.AllocateLoadBalancerNodePorts = nil
+		}
+		if same(was.LoadBalancerClass, spec.LoadBalancerClass) {
+			spec.LoadBalancerClass = nil
+		}
+	}
+	if isExternal(old) && !isExternal(s) && was.ExternalTrafficPolicy == spec.ExternalTrafficPolicy {
+		spec.ExternalTrafficPolicy = ""
+	}
+	if !isBalanced(s) {
+		s.Status.LoadBalancer = corev1.LoadBalancerStatus{}
+	}
+}
+
+func same[T comparable](a, b *T) bool {
+	return a == nil && b == nil || a != nil && b != nil && *a == *b
+}
+
+func sameAddresses(s, old *corev1.Service) bool {
+	return s.Spec.ClusterIP == old.Spec.ClusterIP && slices.Equal(s.Spec.ClusterIPs, old.Spec.ClusterIPs)
+}
+
+// noNewNodePorts reports whether the client added no node port.
+func noNewNodePorts(s, old *corev1.Service) bool {
+	had := nodePorts(old)
+	for _, port := range nodePorts(s) {
+		if !slices.Contains(had, port) {
+			return false
+		}
+	}
+	return true
+}
+
+// nodePorts are the ports of a service on nodes, as often as they are named.
+func nodePorts(s *corev1.Service) []int32 {
+	var ports []int32
+	for i := range s.Spec.Ports {
+		if p := s.Spec.Ports[i].NodePort; p != 0 {
+			ports = append(ports, p)
+		}
+	}
+	return ports
+}
+
+// keepAllocated gives a service what was allocated for it, where the client did
+// not say: sending a manifest again must not move anything.
+func keepAllocated(s, old *corev1.Service) {
+	if needsAddress(old) && needsAddress(s) {
+		if s.Spec.ClusterIP == "" {
+			s.Spec.ClusterIP = old.Spec.ClusterIP
+		}
+		if len(s.Spec.ClusterIPs) == 0 && s.Spec.ClusterIP == old.Spec.ClusterIP {
+			s.Spec.ClusterIPs = slices.Clone(old.Spec.ClusterIPs)
+		}
+	}
+	if needsNodePorts(old) && needsNodePorts(s) {
+		keepNodePorts(s, old)
+	}
+	if needsHealthPort(old) && needsHealthPort(s) && s.Spec.HealthCheckNodePort == 0 {
+		s.Spec.HealthCheckNodePort = old.Spec.HealthCheckNodePort
+	}
+}
+
+// keepNodePorts finds ports again by their name, unless the client uses their node
+// port for another one.
+func keepNodePorts(s, old *corev1.Service) {
+	had, named := nodePorts(old), make(map[string]int32)
+	for i := range old.Spec.Ports {
+		named[old.Spec.Ports[i].Name] = old.Spec.Ports[i].NodePort
+	}
+	used := make(map[int32]bool)
+	for _, port := range nodePorts(s) {
+		used[port] = slices.Contains(had, port)
+	}
+	for i := range s.Spec.Ports {
+		p := &s.Spec.Ports[i]
+		if port := named[p.Name]; p.NodePort == 0 && !used[port] {
+			p.NodePort = port
+		}
+	}
+}
+
+// syncAddresses keeps the older field of one address and the newer one of several
+// in step, for clients that know one of them.
+func syncAddresses(s, old *corev1.Service) {
+	spec := &s.Spec
+	if old == nil {
+		if spec.ClusterIP != "" && len(spec.ClusterIPs) == 0 {
+			spec.ClusterIPs = []string{spec.ClusterIP}
+		}
+		return
+	}
+	if len(old.Spec.ClusterIPs) > 0 && len(spec.ClusterIPs) == 0 && old.Spec.ClusterIP == spec.ClusterIP {
+		spec.ClusterIPs = slices.Clone(old.Spec.ClusterIPs)
+	}
+	if old.Spec.ClusterIP == spec.ClusterIP || !slices.Equal(old.Spec.ClusterIPs, spec.ClusterIPs) {
+		return
+	}
+	spec.ClusterIPs = nil
+	if spec.ClusterIP != "" {
+		spec.ClusterIPs = []string{spec.ClusterIP}
+	}
+}

@@ -1,0 +1,309 @@
+package core
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	netutils "k8s.io/utils/net"
+
+	"github.com/rowlock/rowlock/server/kinds/rules"
+)
+
+const onlyBalanced = "may only be used when `type` is 'LoadBalancer'"
+
+func validateService(s *corev1.Service) field.ErrorList {
+	spec := &s.Spec
+	errs := validateTopologyMode(s)
+	errs = append(errs, validateServiceType(s)...)
+	errs = append(errs, validateServicePorts(s)...)
+	if spec.Selector != nil {
+		errs = append(errs, metavalidation.ValidateLabels(spec.Selector, specPath.Child("selector"))...)
+	}
+	errs = append(errs, validateAffinity(spec)...)
+	errs = append(errs, validateAddresses(s)...)
+	for i, ip := range spec.ExternalIPs {
+		path := specPath.Child("externalIPs").Index(i)
+		if invalid := rules.IP(ip, path); len(invalid) > 0 {
+			errs = append(errs, invalid...)
+		} else {
+			errs = append(errs, routableIP(ip, path)...)
+		}
+	}
+	if spec.Type == "" {
+		errs = append(errs, field.Required(specPath.Child("type"), ""))
+	} else {
+		errs = append(errs, rules.OneOf(spec.Type, specPath.Child("type"),
+			corev1.ServiceTypeClusterIP, corev1.ServiceTypeExternalName, corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort)...)
+	}
+	errs = append(errs, validatePortUse(s)...)
+	errs = append(errs, validateSourceRanges(s)...)
+	if spec.AllocateLoadBalancerNodePorts != nil && !isBalanced(s) {
+		errs = append(errs, field.Forbidden(specPath.Child("allocateLoadBalancerNodePorts"), onlyBalanced))
+	}
+	if spec.AllocateLoadBalancerNodePorts == nil && isBalanced(s) {
+		errs = append(errs, field.Required(field.NewPath("allocateLoadBalancerNodePorts"), ""))
+	}
+	errs = append(errs, validateBalancerClass(s)...)
+	errs = append(errs, validateTraffic(s)...)
+	return errs
+}
+
+func validateTopologyMode(s *corev1.Service) field.ErrorList {
+	hints, hinted := s.Annotations[corev1.DeprecatedAnnotationTopologyAwareHints]
+	mode, set := s.Annotations[corev1.AnnotationTopologyMode]
+	if !hinted || !set || mode == hints {
+		return nil
+	}
+	message := fmt.Sprintf("must match annotations[%s] when both are specified", corev1.DeprecatedAnnotationTopologyAwareHints)
+	return field.ErrorList{field.Invalid(metaPath.Child("annotations").Key(corev1.AnnotationTopologyMode), mode, message)}
+}
+
+// validateServiceType checks what a type demands and rules out.
+func validateServiceType(s *corev1.Service) field.ErrorList {
+	spec := &s.Spec
+	var errs field.ErrorList
+	if len(spec.Ports) == 0 && !isHeadless(s) && spec.Type != corev1.ServiceTypeExternalName {
+		errs = append(errs, field.Required(specPath.Child("ports"), ""))
+	}
+	if needsNodePorts(s) && isHeadless(s) {
+		errs = append(errs, field.Invalid(specPath.Child("clusterIPs").Index(0), spec.ClusterIPs[0],
+			fmt.Sprintf("may not be set to 'None' for %s services", spec.Type)))
+	}
+	if spec.Type != corev1.ServiceTypeExternalName {
+		return errs
+	}
+	forbid := func(set bool, name string) {
+		if set {
+			errs = append(errs, field.Forbidden(specPath.Child(name), "may not be set for ExternalName services"))
+		}
+	}
+	forbid(len(spec.ClusterIPs) > 0, "clusterIPs")
+	forbid(len(spec.IPFamilies) > 0, "ipFamilies")
+	forbid(spec.IPFamilyPolicy != nil, "ipFamilyPolicy")
+	name := strings.TrimSuffix(spec.ExternalName, ".") // fully qualified names may end with a dot
+	if name == "" {
+		return append(errs, field.Required(specPath.Child("externalName"), ""))
+	}
+	return append(errs, rules.Subdomain(name, specPath.Child("externalName"))...)
+}
+
+func validateServicePorts(s *corev1.Service) field.ErrorList {
+	var errs field.ErrorList
+	names := make(map[string]bool)
+	for i := range s.Spec.Ports {
+		p, path := &s.Spec.Ports[i], specPath.Child("ports").Index(i)
+		if p.Name == "" {
+			if len(s.Spec.Ports) > 1 {
+				errs = append(errs, field.Required(path.Child("name"), ""))
+			}
+		} else {
+			errs = append(errs, rules.Label(p.Name, path.Child("name"))...)
+			if names[p.Name] {
+				errs = append(errs, field.Duplicate(path.Child("name"), p.Name))
+			}
+			names[p.Name] = true
+		}
+		errs = append(errs, rules.Messages(path.Child("port"), p.Port, validation.IsValidPortNum(int(p.Port)))...)
+		errs = append(errs, validateProtocol(p.Protocol, path.Child("protocol"))...)
+		if p.TargetPort.Type == intstr.Int {
+			errs = append(errs, rules.Messages(path.Child("targetPort"), p.TargetPort.IntVal, validation.IsValidPortNum(p.TargetPort.IntValue()))...)
+		} else {
+			errs = append(errs, rules.Messages(path.Child("targetPort"), p.TargetPort.StrVal, validation.IsValidPortName(p.TargetPort.StrVal))...)
+		}
+		if p.AppProtocol != nil {
+			errs = append(errs, rules.QualifiedName(*p.AppProtocol, path.Child("appProtocol"))...)
+		}
+	}
+	return errs
+}
+
+// validatePortUse checks that no port is claimed twice, by protocol.
+func validatePortUse(s *corev1.Service) field.ErrorList {
+	var errs field.ErrorList
+	ports := s.Spec.Ports
+	at := specPath.Child("ports")
+	if s.Spec.Type == corev1.ServiceTypeClusterIP {
+		for i := range ports {
+			if ports[i].NodePort != 0 {
+				errs = append(errs, field.Forbidden(at.Index(i).Child("nodePort"), "may not be used when `type` is 'ClusterIP'"))
+			}
+		}
+	}
+	type use struct {
+		protocol corev1.Protocol
+		port     int32
+	}
+	onNodes, onService := make(map[use]bool), make(map[use]bool)
+	for i := range ports {
+		if ports[i].NodePort == 0 {
+			continue
+		}
+		u := use{ports[i].Protocol, ports[i].NodePort}
+		if onNodes[u] {
+			errs = append(errs, field.Duplicate(at.Index(i).Child("nodePort"), ports[i].NodePort))
+		}
+		onNodes[u] = true
+	}
+	for i := range ports {
+		u := use{ports[i].Protocol, ports[i].Port}
+		if onService[u] {
+			errs = append(errs, field.Duplicate(at.Index(i), rules.Shown(corev1.ServicePort{Protocol: u.protocol, Port: u.port})))
+		}
+		onService[u] = true
+	}
+	return errs
+}
+
+func validateAffinity(spec *corev1.ServiceSpec) field.ErrorList {
+	path := specPath.Child("sessionAffinityConfig")
+	var errs field.ErrorList
+	if spec.SessionAffinity == "" {
+		errs = append(errs, field.Required(specPath.Child("sessionAffinity"), ""))
+	} else {
+		errs = append(errs, rules.OneOf(spec.SessionAffinity, specPath.Child("sessionAffinity"), corev1.ServiceAffinityClientIP, corev1.ServiceAffinityNone)...)
+	}
+	config := spec.SessionAffinityConfig
+	switch spec.SessionAffinity {
+	case corev1.ServiceAffinityNone:
+		if config != nil {
+			errs = append(errs, field.Forbidden(path, fmt.Sprintf("must not be set when session affinity is %s", corev1.ServiceAffinityNone)))
+		}
+	case corev1.ServiceAffinityClientIP:
+		switch {
+		case config == nil:
+			errs = append(errs, field.Required(path, fmt.Sprintf("when session affinity type is %s", corev1.ServiceAffinityClientIP)))
+		case config.ClientIP == nil:
+			errs = append(errs, field.Required(path.Child("clientIP"), fmt.Sprintf("when session affinity type is %s", corev1.ServiceAffinityClientIP)))
+		case config.ClientIP.TimeoutSeconds == nil:
+			errs = append(errs, field.Required(path.Child("clientIP", "timeoutSeconds"), fmt.Sprintf("when session affinity type is %s", corev1.ServiceAffinityClientIP)))
+		default:
+			errs = append(errs, affinityTime(*config.ClientIP.TimeoutSeconds, path.Child("clientIP", "timeoutSeconds"))...)
+		}
+	}
+	return errs
+}
+
+func affinityTime(seconds int32, path *field.Path) field.ErrorList {
+	const most = 86400
+	if seconds <= 0 || seconds > most {
+		return field.ErrorList{field.Invalid(path, seconds, fmt.Sprintf("must be greater than 0 and less than %d", most))}
+	}
+	return nil
+}
+
+// validateSourceRanges checks who may use a load balancer: the field, or without
+// it the annotation that came before.
+func validateSourceRanges(s *corev1.Service) field.ErrorList {
+	var errs field.ErrorList
+	if ranges := s.Spec.LoadBalancerSourceRanges; len(ranges) > 0 {
+		path := specPath.Child("LoadBalancerSourceRanges")
+		if !isBalanced(s) {
+			errs = append(errs, field.Forbidden(path, onlyBalanced))
+		}
+		for i, cidr := range ranges {
+			errs = append(errs, validation.IsValidCIDR(path.Index(i), strings.TrimSpace(cidr))...)
+		}
+		return errs
+	}
+	text, ok := s.Annotations[corev1.AnnotationLoadBalancerSourceRangesKey]
+	if !ok {
+		return nil
+	}
+	path := metaPath.Child("annotations").Key(corev1.AnnotationLoadBalancerSourceRangesKey)
+	if !isBalanced(s) {
+		errs = append(errs, field.Forbidden(path, onlyBalanced))
+	}
+	if text = strings.TrimSpace(text); text == "" {
+		return errs
+	}
+	for cidr := range strings.SplitSeq(text, ",") {
+		errs = append(errs, validation.IsValidCIDR(path, strings.TrimSpace(cidr))...)
+	}
+	return errs
+}
+
+func validateBalancerClass(s *corev1.Service) field.ErrorList {
+	path := specPath.Child("loadBalancerClass")
+	switch class := s.Spec.LoadBalancerClass; {
+	case class == nil:
+		return nil
+	case !isBalanced(s):
+		return field.ErrorList{field.Forbidden(path, onlyBalanced)}
+	default:
+		return rules.QualifiedName(*class, path)
+	}
+}
+
+// validateTraffic checks the policies about where traffic goes.
+func validateTraffic(s *corev1.Service) field.ErrorList {
+	spec := &s.Spec
+	var errs field.ErrorList
+	external, health := specPath.Child("externalTrafficPolicy"), specPath.Child("healthCheckNodePort")
+	switch {
+	case !isExternal(s):
+		if spec.ExternalTrafficPolicy != "" {
+			errs = append(errs, field.Invalid(external, spec.ExternalTrafficPolicy, "may only be set for externally-accessible services"))
+		}
+	case spec.ExternalTrafficPolicy == "":
+		errs = append(errs, field.Required(external, ""))
+	default:
+		errs = append(errs, rules.OneOf(spec.ExternalTrafficPolicy, external, corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal)...)
+	}
+	switch port := spec.HealthCheckNodePort; {
+	case !needsHealthPort(s):
+		if port != 0 {
+			errs = append(errs, field.Invalid(health, port, "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"))
+		}
+	case port == 0:
+		errs = append(errs, field.Required(health, ""))
+	default:
+		errs = append(errs, rules.Messages(health, port, validation.IsValidPortNum(int(port)))...)
+	}
+	if spec.InternalTrafficPolicy != nil {
+		errs = append(errs, rules.OneOf(*spec.InternalTrafficPolicy, specPath.Child("internalTrafficPolicy"),
+			corev1.ServiceInternalTrafficPolicyCluster, corev1.ServiceInternalTrafficPolicyLocal)...)
+	} else if needsNodePorts(s) || spec.Type == corev1.ServiceTypeClusterIP {
+		errs = append(errs, field.Required(specPath.Child("internalTrafficPolicy"), ""))
+	}
+	if spec.TrafficDistribution != nil {
+		errs = append(errs, rules.OneOf(*spec.TrafficDistribution, specPath.Child("trafficDistribution"), corev1.ServiceTrafficDistributionPreferClose)...)
+	}
+	return errs
+}
+
+func validateServiceStatus(s, _ *corev1.Service) field.ErrorList {
+	path := statusPath.Child("loadBalancer", "ingress")
+	ingress := s.Status.LoadBalancer.Ingress
+	if !isBalanced(s) && len(ingress) > 0 {
+		return field.ErrorList{field.Forbidden(path, "may only be used when `spec.type` is 'LoadBalancer'")}
+	}
+	var errs field.ErrorList
+	for i, in := range ingress {
+		p := path.Index(i)
+		if in.IP != "" {
+			errs = append(errs, rules.IP(in.IP, p.Child("ip"))...)
+		}
+		switch {
+		case in.IPMode == nil:
+			if in.IP != "" {
+				errs = append(errs, field.Required(p.Child("ipMode"), "must be specified when `ip` is set"))
+			}
+		case in.IP == "":
+			errs = append(errs, field.Forbidden(p.Child("ipMode"), "may not be specified when `ip` is not set"))
+		default:
+			errs = append(errs, rules.OneOf(*in.IPMode, p.Child("ipMode"), corev1.LoadBalancerIPModeProxy, corev1.LoadBalancerIPModeVIP)...)
+		}
+		if in.Hostname != "" {
+			errs = append(errs, rules.Subdomain(in.Hostname, p.Child("hostname"))...)
+			if netutils.ParseIPSloppy(in.Hostname) != nil {
+				errs = append(errs, field.Invalid(p.Child("hostname"), in.Hostname, "must be a DNS name, not an IP address"))
+			}
+		}
+	}
+	return errs
+}
