@@ -7,13 +7,14 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"runtime"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	apiversion "k8s.io/apimachinery/pkg/version"
-	netutils "k8s.io/utils/net"
 
 	"github.com/rowlock/rowlock/server"
 	"github.com/rowlock/rowlock/server/datadir"
@@ -65,7 +66,7 @@ kubeconfig in the data directory; later starts find them again.`,
 	f.StringVar(&o.auth.clientCA, "client-ca-file", "", "authorities whose client certificates are accepted beside those of the data directory's own")
 	f.StringVar(&o.auth.tokenFile, "token-auth-file", "", "CSV file of static bearer tokens: token, user name, user uid, \"group,group\"")
 	f.BoolVar(&o.auth.anonymous, "anonymous-auth", true, "let requests without credentials in as system:anonymous")
-	f.StringVar(&o.serviceRange, "service-cluster-ip-range", "10.96.0.0/12", "addresses of services")
+	f.StringVar(&o.serviceRange, "service-cluster-ip-range", "10.96.0.0/16", "addresses of services; one network, or one of IPv4 and one of IPv6")
 	f.StringVar(&o.nodePortRange, "service-node-port-range", "30000-32767", "ports of services that nodes expose")
 	f.DurationVar(&o.retention, "history-retention", 5*time.Minute, "how long past versions of objects are kept")
 	f.DurationVar(&o.requestTimeout, "request-timeout", time.Minute, "how long a request may take, watches aside")
@@ -120,7 +121,7 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) error {
 		return err
 	}
 	defer driver.Close()
-	catalogue := kinds.NewCatalogue(builtin.Config{ServiceCIDR: o.serviceRange, FirstNodePort: n.firstPort, LastNodePort: n.lastPort}.Resources())
+	catalogue := kinds.NewCatalogue(builtin.Config{ServiceCIDRs: n.services, FirstNodePort: n.firstPort, LastNodePort: n.lastPort}.Resources())
 	special, err := o.specials()
 	if err != nil {
 		return err
@@ -181,7 +182,26 @@ func (o *serveOptions) tls(dir *datadir.Dir) (*tls.Config, error) {
 type network struct {
 	advertise, serviceIP net.IP
 	local                string // host:port for a kubeconfig on this machine
-	firstPort, lastPort  int
+	services             []netip.Prefix
+	firstPort, lastPort  int32
+}
+
+// serviceNetworks reads the networks of services, one a family.
+func serviceNetworks(text string) ([]netip.Prefix, error) {
+	var list []netip.Prefix
+	for part := range strings.SplitSeq(text, ",") {
+		prefix, err := netip.ParsePrefix(strings.TrimSpace(part))
+		switch {
+		case err != nil:
+			return nil, err
+		case prefix.Addr().BitLen()-prefix.Bits() < 3:
+			return nil, fmt.Errorf("%s is too small", prefix)
+		case len(list) == 2 || len(list) == 1 && list[0].Addr().Is4() == prefix.Addr().Is4():
+			return nil, errors.New("want one network, or one of each family")
+		}
+		list = append(list, prefix.Masked())
+	}
+	return list, nil
 }
 
 func (o *serveOptions) network() (*network, error) {
@@ -193,13 +213,11 @@ func (o *serveOptions) network() (*network, error) {
 	if bind == nil {
 		return nil, fmt.Errorf("--bind-address %q: not an IP address", o.bindAddress)
 	}
-	_, services, err := net.ParseCIDR(o.serviceRange)
-	if err != nil {
+	var err error
+	if n.services, err = serviceNetworks(o.serviceRange); err != nil {
 		return nil, fmt.Errorf("--service-cluster-ip-range %q: %w", o.serviceRange, err)
 	}
-	if n.serviceIP, err = netutils.GetIndexedIP(services, 1); err != nil {
-		return nil, fmt.Errorf("--service-cluster-ip-range %q: %w", o.serviceRange, err)
-	}
+	n.serviceIP = net.IP(n.services[0].Addr().Next().AsSlice())
 	if _, err := fmt.Sscanf(o.nodePortRange, "%d-%d", &n.firstPort, &n.lastPort); err != nil || n.firstPort < 1 || n.lastPort > 65535 || n.firstPort > n.lastPort {
 		return nil, fmt.Errorf("--service-node-port-range %q: want FIRST-LAST", o.nodePortRange)
 	}

@@ -107,13 +107,6 @@ type Strategy struct {
 	// It may change opts.
 	Graceful func(ctx context.Context, obj Object, opts *metav1.DeleteOptions) (seconds int64, graceful bool)
 
-	// Terminate is told that obj was just marked for deletion, may change it (a
-	// namespace's phase), and says whether something of its own keeps it although
-	// metadata.finalizers is empty (spec.finalizers of a namespace). A kind that has
-	// it gets a deletionTimestamp without deletionGracePeriodSeconds. Asked again
-	// after each write of a terminating object: one that nothing keeps is removed.
-	Terminate func(obj Object) (held bool)
-
 	// DeleteAlso is the key of a storage whose object of the same namespace and
 	// name goes with this one ("endpoints", for services); absent is fine.
 	DeleteAlso string

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
@@ -25,17 +24,23 @@ func (c claims) Count(pool string) int        { return c.cache.Count(poolKey(poo
 // errClaimed: something that was planned for an object is not as it was; plan again.
 var errClaimed = errors.New("a claim was taken meanwhile")
 
-// plan asks the allocator of a storage for the extra writes of a change. obj is
-// nil for a delete, old for a create.
+// plan lists the extra writes of a change: what an allocator takes and gives back,
+// and what goes with a deleted object. obj is nil for a delete, old for a create.
 func (h *Handler) plan(ctx context.Context, st *kinds.Storage, obj, old kinds.Object, dry bool) ([]sqlstore.Op, error) {
+	var ops []sqlstore.Op
+	if st.DeleteAlso != "" && obj == nil && !dry {
+		key := sqlstore.Key{Resource: st.DeleteAlso, Namespace: old.GetNamespace(), Name: old.GetName()}
+		if item := h.Cache.Get(key.Resource, key.Namespace, key.Name); item != nil {
+			ops = append(ops, sqlstore.Op{Verb: sqlstore.Delete, Key: key, Expect: item.Revision, Value: item.JSON})
+		}
+	}
 	if st.Allocate == nil {
-		return nil, nil
+		return ops, nil
 	}
 	take, release, err := st.Allocate.Plan(ctx, obj, old, claims{h.Cache}, dry)
 	if err != nil || dry {
 		return nil, err
 	}
-	ops := make([]sqlstore.Op, 0, len(take)+len(release))
 	for _, cl := range release {
 		key := sqlstore.Key{Resource: poolKey(cl.Pool), Name: cl.Name}
 		item := h.Cache.Get(key.Resource, "", key.Name)
@@ -56,7 +61,7 @@ func (h *Handler) plan(ctx context.Context, st *kinds.Storage, obj, old kinds.Ob
 
 // commit writes an object and its claims together and returns the item that
 // readers now see. Errors are those of the store for the object itself; errClaimed
-// for a claim.
+// for the rest.
 func (h *Handler) commit(ctx context.Context, op sqlstore.Op, extra []sqlstore.Op) (*cache.Item, error) {
 	pending := &cache.Pending{}
 	op.Aux = pending
@@ -67,7 +72,7 @@ func (h *Handler) commit(ctx context.Context, op sqlstore.Op, extra []sqlstore.O
 		_, err = h.Store.Write(ctx, append([]sqlstore.Op{op}, extra...)...)
 	}
 	if err != nil {
-		if k, ok := keyOf(err); ok && strings.HasPrefix(k.Resource, "~") {
+		if k, ok := keyOf(err); ok && k != op.Key {
 			if werr := h.catchUp(ctx); werr != nil {
 				return nil, werr
 			}

@@ -157,12 +157,16 @@ func (h *Handler) createObject(c *Call, obj kinds.Object, in intent, own func(ki
 	}
 	generated := obj.GetName() == "" && obj.GetGenerateName() != ""
 	var pristine kinds.Object
-	if generated {
-		pristine = copyOf(obj)
+	if generated || st.Allocate != nil {
+		pristine = copyOf(obj) // what is allocated in vain must not be asked for again
 	}
 	for try := 1; ; try++ {
 		if generated {
 			obj.SetName(generate(obj.GetGenerateName()))
+		}
+		extra, err := h.plan(ctx, st, obj, nil, in.dry)
+		if err != nil {
+			return nil, nil, err
 		}
 		if err := h.prepareCreate(ctx, c, obj); err != nil {
 			return nil, nil, err
@@ -171,11 +175,14 @@ func (h *Handler) createObject(c *Call, obj kinds.Object, in intent, own func(ki
 		if err := h.Admission.Validate(ctx, a); err != nil {
 			return nil, nil, err
 		}
-		item, done, err := h.insert(ctx, c, st, obj, in.dry)
+		item, err := h.insert(ctx, c, obj, extra, in.dry)
 		var exists *sqlstore.ExistsError
 		switch {
 		case err == nil:
-			return item, done, nil
+			return item, obj, nil
+		case errors.Is(err, errClaimed) && try < maxTries:
+			obj = copyOf(pristine)
+			continue
 		case !errors.As(err, &exists):
 			return nil, nil, err
 		case generated && try < nameTries:
@@ -220,6 +227,7 @@ func matchNamespace(c *Call, obj metav1.Object) error {
 // prepareCreate resets what a client may not choose, and validates.
 func (h *Handler) prepareCreate(ctx context.Context, c *Call, obj kinds.Object) error {
 	s := &c.Resource.Storage.Strategy
+	ctx = kinds.WithRequested(ctx, c.Resource)
 	stamp(obj, h.now())
 	if s.PrepareForCreate != nil {
 		s.PrepareForCreate(ctx, obj)
@@ -280,44 +288,31 @@ func finalizerNames(obj metav1.Object) field.ErrorList {
 	return errs
 }
 
-// insert stores a new object, or for a dry run finds out whether it could be. It
-// returns the object with what was allocated for it.
-func (h *Handler) insert(ctx context.Context, c *Call, st *kinds.Storage, obj kinds.Object, dry bool) (*cache.Item, kinds.Object, error) {
+// insert stores a new object with what was planned for it, or for a dry run finds
+// out whether it could be.
+func (h *Handler) insert(ctx context.Context, c *Call, obj kinds.Object, extra []sqlstore.Op, dry bool) (*cache.Item, error) {
 	if rv := obj.GetResourceVersion(); rv != "" && rv != "0" && c.Info.Verb == "create" {
-		return nil, nil, status.Plain("resourceVersion should not be set on objects to be created")
+		return nil, status.Plain("resourceVersion should not be set on objects to be created")
 	}
 	obj.SetResourceVersion("")
 	key := c.key(obj.GetName())
-	for try := 0; ; try++ {
-		out := obj
-		if st.Allocate != nil {
-			out = copyOf(obj) // what is allocated in vain must not be asked for again
+	if dry {
+		item, err := h.live(ctx, key)
+		if err == nil && item != nil {
+			err = &sqlstore.ExistsError{Key: key, Current: sqlstore.Row{Revision: item.Revision}}
 		}
-		extra, err := h.plan(ctx, st, out, nil, dry)
-		if err != nil {
-			return nil, nil, err
-		}
-		if dry {
-			item, err := h.live(ctx, key)
-			if err == nil && item != nil {
-				err = &sqlstore.ExistsError{Key: key, Current: sqlstore.Row{Revision: item.Revision}}
-			}
-			return nil, out, err
-		}
-		value, err := encode(c.Resource, out)
-		if err != nil {
-			return nil, nil, err
-		}
-		if err := fits(value); err != nil {
-			return nil, nil, err
-		}
-		item, err := h.commit(ctx, sqlstore.Op{
-			Verb: sqlstore.Create, Key: key, Value: value, ExpiresAt: expiry(st, out, h.now()),
-		}, extra)
-		if !errors.Is(err, errClaimed) || try >= maxTries {
-			return item, out, err
-		}
+		return nil, err
 	}
+	value, err := encode(c.Resource, obj)
+	if err != nil {
+		return nil, err
+	}
+	if err := fits(value); err != nil {
+		return nil, err
+	}
+	return h.commit(ctx, sqlstore.Op{
+		Verb: sqlstore.Create, Key: key, Value: value, ExpiresAt: expiry(c.Resource.Storage, obj, h.now()),
+	}, extra)
 }
 
 // maxObject is the largest object that is stored.

@@ -159,6 +159,12 @@ func (h *Handler) tryChange(ctx context.Context, c *Call, ch *change, key sqlsto
 	if err := h.matchVersion(c, obj, item); err != nil {
 		return nil, err
 	}
+	var extra []sqlstore.Op
+	if c.Sub == nil {
+		if extra, err = h.plan(ctx, c.Resource.Storage, obj, old, ch.dry); err != nil {
+			return nil, err
+		}
+	}
 	if err := h.prepareUpdate(ctx, c, obj, old); err != nil {
 		return nil, err
 	}
@@ -168,7 +174,7 @@ func (h *Handler) tryChange(ctx context.Context, c *Call, ch *change, key sqlsto
 			return nil, err
 		}
 	}
-	return h.store(ctx, c, ch, key, item, obj, old)
+	return h.store(ctx, c, ch, key, item, obj, old, extra)
 }
 
 // createByUpdate is a PUT or an apply of an object that is not there.
@@ -296,6 +302,7 @@ func (h *Handler) prepareUpdate(ctx context.Context, c *Call, obj, old kinds.Obj
 		return err
 	}
 	s := c.strategy()
+	ctx = kinds.WithRequested(ctx, c.Resource)
 	obj.SetGeneration(old.GetGeneration())
 	if s.PrepareForUpdate != nil {
 		s.PrepareForUpdate(ctx, obj, old)
@@ -367,20 +374,16 @@ func keepMeta(obj, old kinds.Object) {
 	}
 }
 
-// store commits an update; nothing is written that is there already, and an object
-// that only waited for its last finalizer goes.
-func (h *Handler) store(ctx context.Context, c *Call, ch *change, key sqlstore.Key, item *cache.Item, obj, old kinds.Object) (*outcome, error) {
+// store commits an update with what was planned for it; nothing is written that is
+// there already, and an object that only waited for its last finalizer goes.
+func (h *Handler) store(ctx context.Context, c *Call, ch *change, key sqlstore.Key, item *cache.Item, obj, old kinds.Object, extra []sqlstore.Op) (*outcome, error) {
 	st := c.Resource.Storage
 	gone := emptied(st, obj, old)
-	var extra []sqlstore.Op
-	var err error
 	if gone {
-		extra, err = h.plan(ctx, st, nil, obj, ch.dry)
-	} else {
-		extra, err = h.plan(ctx, st, obj, old, ch.dry)
-	}
-	if err != nil {
-		return nil, err
+		var err error
+		if extra, err = h.plan(ctx, st, nil, old, ch.dry); err != nil {
+			return nil, err
+		}
 	}
 	if ch.dry {
 		obj.SetResourceVersion(strconv.FormatInt(item.Revision, 10))

@@ -22,7 +22,6 @@ var Namespace = kinds.Strategy{
 	PrepareForUpdate:    preparesUpdate(prepareNamespaceUpdate),
 	Validate:            checks(validateNamespace),
 	UnconditionalUpdate: true,
-	Terminate:           terminateNamespace,
 	ReturnDeletedObject: true,
 	ResetFields:         []string{"status"},
 }
@@ -88,12 +87,6 @@ func prepareNamespace(n *corev1.Namespace) {
 func prepareNamespaceUpdate(n, old *corev1.Namespace) {
 	n.Spec.Finalizers = old.Spec.Finalizers
 	n.Status = old.Status
-}
-
-func terminateNamespace(obj kinds.Object) bool {
-	n := obj.(*corev1.Namespace)
-	n.Status.Phase = corev1.NamespaceTerminating
-	return len(n.Spec.Finalizers) > 0
 }
 
 func validateNamespace(n *corev1.Namespace) field.ErrorList {
