@@ -123,7 +123,7 @@ func (it *Item) Metadata() (metadata []byte) {
 		return nil
 	}
 	walkObject(it.JSON, skipSpace(it.JSON, 0), func(key []byte, _, at int) (int, bool) {
-		end := skipValue(it.JSON, at, 1)
+		end := hop(it.JSON, at)
 		if string(key) != "metadata" || end < 0 {
 			return end, true
 		}

@@ -20,7 +20,7 @@ type Meta struct {
 }
 
 // ScanMeta reads the Meta of an encoded object of a storage (nil: no fields). The
-// bytes must not change afterwards.
+// bytes must be valid JSON, and must not change afterwards.
 func ScanMeta(b []byte, st *kinds.Storage) (*Meta, error) {
 	m := &Meta{storage: st}
 	var fields []kinds.SelectableField
@@ -62,7 +62,7 @@ func ScanMeta(b []byte, st *kinds.Storage) (*Meta, error) {
 
 func (m *Meta) metadata(b []byte, at int) int {
 	if at < len(b) && b[at] != '{' {
-		return skipValue(b, at, 1)
+		return hop(b, at)
 	}
 	return walkObject(b, at, func(key []byte, _, at int) (end int, more bool) {
 		switch string(key) {
@@ -77,7 +77,7 @@ func (m *Meta) metadata(b []byte, at int) int {
 		case "labels":
 			end = m.labels(b, at)
 		default:
-			end = skipValue(b, at, 2)
+			end = hop(b, at)
 		}
 		return end, true
 	})
@@ -85,7 +85,7 @@ func (m *Meta) metadata(b []byte, at int) int {
 
 func (m *Meta) labels(b []byte, at int) int {
 	if at < len(b) && b[at] != '{' {
-		return skipValue(b, at, 2)
+		return hop(b, at)
 	}
 	m.Labels = labels.Set{}
 	return walkObject(b, at, func(key []byte, _, at int) (int, bool) {
@@ -110,7 +110,7 @@ func (m *Meta) find(b, key []byte, at, depth int, wanted uint64) int {
 		}
 	}
 	if below == 0 || at >= len(b) || b[at] != '{' {
-		return skipValue(b, at, depth+1)
+		return hop(b, at)
 	}
 	return walkObject(b, at, func(key []byte, _, at int) (int, bool) {
 		return m.find(b, key, at, depth+1, below), true

@@ -1,9 +1,11 @@
 package cache
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/bits"
 	"unsafe"
 )
 
@@ -39,9 +41,7 @@ func skipString(b []byte, i int) (end int, escaped bool) {
 		return -1, false
 	}
 	for i++; i < len(b); {
-		for i < len(b) && plain[b[i]] {
-			i++
-		}
+		i = skipPlain(b, i)
 		if i >= len(b) {
 			return -1, false
 		}
@@ -58,6 +58,68 @@ func skipString(b []byte, i int) (end int, escaped bool) {
 		}
 	}
 	return -1, false
+}
+
+const (
+	lowBits  = 0x0101010101010101
+	highBits = 0x8080808080808080
+)
+
+// skipPlain returns the index of the next byte of a string that needs attention,
+// looking at eight bytes at once.
+func skipPlain(b []byte, i int) int {
+	for ; i+8 <= len(b); i += 8 {
+		x := binary.LittleEndian.Uint64(b[i:])
+		quote, slash := x^(lowBits*'"'), x^(lowBits*'\\')
+		// The top bit of each byte that is below 0x20, a quote or a backslash. A
+		// borrow may set bits above the first such byte, but never below it.
+		hits := ((x - lowBits*0x20) & ^x) | ((quote - lowBits) & ^quote) | ((slash - lowBits) & ^slash)
+		if hits &= highBits; hits != 0 {
+			return i + bits.TrailingZeros64(hits)/8
+		}
+	}
+	for i < len(b) && plain[b[i]] {
+		i++
+	}
+	return i
+}
+
+// hop is skipValue for bytes that were checked before: it only looks for the end.
+func hop(b []byte, i int) int {
+	if i >= len(b) {
+		return -1
+	}
+	switch b[i] {
+	case '"':
+		end, _ := skipString(b, i)
+		return end
+	case '{', '[':
+		return hopNested(b, i)
+	}
+	for i < len(b) && b[i] != ',' && b[i] != '}' && b[i] != ']' && b[i] > ' ' {
+		i++
+	}
+	return i
+}
+
+func hopNested(b []byte, i int) int {
+	for depth := 0; i < len(b); {
+		switch b[i] {
+		case '"':
+			if i, _ = skipString(b, i); i < 0 {
+				return -1
+			}
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		}
+		i++
+	}
+	return -1
 }
 
 func skipEscape(b []byte, i int) int {
@@ -243,7 +305,7 @@ func text(b []byte, i int) (s string, end int) {
 		}
 		return view(b[i+1 : end-1]), end
 	}
-	if end = skipValue(b, i, 0); end < 0 {
+	if end = hop(b, i); end < 0 {
 		return "", -1
 	}
 	if b[i] == 'n' {
