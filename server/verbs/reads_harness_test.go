@@ -27,14 +27,16 @@ type site struct {
 	URL string
 }
 
-func newSite(t testing.TB) *site {
+func newSite(t testing.TB) *site { return newSiteWith(t, sqlstore.Config{}) }
+
+func newSiteWith(t testing.TB, cfg sqlstore.Config) *site {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	driver, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "db"), sqlite.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := sqlstore.New(driver, sqlstore.Config{})
+	store := sqlstore.New(driver, cfg)
 	catalogue := kinds.NewCatalogue(builtin.Resources())
 	c := cache.New(catalogue)
 	from, err := c.Load(ctx, store)
@@ -57,6 +59,26 @@ func newSite(t testing.TB) *site {
 		}
 	})
 	return &site{Handler: h, URL: srv.URL}
+}
+
+// forget gives the handler a cache that knows nothing of the past.
+func (s *site) forget(t testing.TB) {
+	t.Helper()
+	c := cache.New(s.Catalogue)
+	if _, err := c.Load(t.Context(), s.Store); err != nil {
+		t.Fatal(err)
+	}
+	s.Cache = c
+}
+
+// compacted waits until the floor has reached a revision.
+func (s *site) compacted(t testing.TB, revision int64) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); s.Store.Floor() < revision; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the floor stays at %d", s.Store.Floor())
+		}
+	}
 }
 
 // scoped does what the filters do before a request meets the handler.

@@ -47,6 +47,7 @@ func (s *stream) events(ctx context.Context, out sink) error {
 	var err error
 	timer := time.NewTimer(s.next(end))
 	defer timer.Stop()
+	due := false
 	for {
 		var mark int64
 		if batch, mark, err = s.watcher.Take(ctx, batch); err != nil {
@@ -58,6 +59,13 @@ func (s *stream) events(ctx context.Context, out sink) error {
 			}
 			continue
 		}
+		if due {
+			// The mark was taken after the time came, with nothing left to send before it.
+			if err := s.bookmark(out, mark, false); err != nil {
+				return err
+			}
+			due = false
+		}
 		select {
 		case <-s.watcher.Ready():
 		case <-ctx.Done():
@@ -66,11 +74,7 @@ func (s *stream) events(ctx context.Context, out sink) error {
 			if !time.Now().Before(end) {
 				return nil
 			}
-			if s.o.AllowWatchBookmarks {
-				if err := s.bookmark(out, mark, false); err != nil {
-					return err
-				}
-			}
+			due = s.o.AllowWatchBookmarks
 			timer.Reset(s.next(end))
 		}
 	}

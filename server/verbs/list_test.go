@@ -1,0 +1,274 @@
+package verbs_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// put writes an object past the verbs and returns its revision.
+func (s *site) put(t testing.TB, storage, namespace, name, value string) int64 {
+	t.Helper()
+	key := sqlstore.Key{Resource: storage, Namespace: namespace, Name: name}
+	op := sqlstore.Op{Verb: sqlstore.Create, Key: key, Value: []byte(value)}
+	if it := s.Cache.Get(storage, namespace, name); it != nil {
+		op.Verb, op.Expect = sqlstore.Update, it.Revision
+	}
+	out, err := s.Store.Write(context.Background(), op)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.Revisions[0]
+}
+
+func configMap(name, labels, data string) string {
+	return fmt.Sprintf(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":%q,"namespace":"ns","uid":"u-%s","labels":{%s}},"data":{"v":%q}}`,
+		name, name, labels, data)
+}
+
+// fetch gets a path and returns status and body.
+func (s *site) fetch(t testing.TB, path string, header ...string) (int, http.Header, []byte) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, resp.Header, b
+}
+
+// listed is what tests look at in a list or a refusal.
+type listed struct {
+	Metadata metav1.ListMeta     `json:"metadata"`
+	Message  string              `json:"message"`
+	Reason   metav1.StatusReason `json:"reason"`
+	Items    []struct {
+		Kind     string            `json:"kind"`
+		Metadata metav1.ObjectMeta `json:"metadata"`
+		Data     map[string]string `json:"data"`
+	} `json:"items"`
+}
+
+func (l *listed) names() string {
+	var out []string
+	for _, it := range l.Items {
+		out = append(out, it.Metadata.Name+"="+it.Data["v"])
+	}
+	return strings.Join(out, " ")
+}
+
+func (s *site) list(t testing.TB, query string) (int, *listed) {
+	t.Helper()
+	code, _, b := s.fetch(t, "/api/v1/namespaces/ns/configmaps?"+query)
+	l := &listed{}
+	if err := json.Unmarshal(b, l); err != nil {
+		t.Fatalf("%s: %v", b, err)
+	}
+	return code, l
+}
+
+// fill writes a to e, then changes b, removes nothing, and adds f.
+func fill(t testing.TB, s *site) (before int64) {
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		before = s.put(t, "configmaps", "ns", name, configMap(name, `"k":"x"`, "1"))
+	}
+	s.put(t, "configmaps", "ns", "b", configMap("b", `"k":"y"`, "2"))
+	s.put(t, "configmaps", "ns", "f", configMap("f", `"k":"x"`, "1"))
+	return before
+}
+
+// walk follows the tokens of a list.
+func walk(t testing.TB, s *site, query string) (pages []string, revisions []string) {
+	t.Helper()
+	next := ""
+	for {
+		q := query
+		if next != "" {
+			// A token carries the version: it must not be given again.
+			v, _ := url.ParseQuery(query)
+			v.Del("resourceVersion")
+			v.Del("resourceVersionMatch")
+			v.Set("continue", next)
+			q = v.Encode()
+		}
+		code, l := s.list(t, q)
+		if code != 200 {
+			t.Fatalf("%s: %d %s", q, code, l.Message)
+		}
+		pages = append(pages, l.names())
+		revisions = append(revisions, l.Metadata.ResourceVersion)
+		if next = l.Metadata.Continue; next == "" {
+			return pages, revisions
+		}
+	}
+}
+
+func TestPagesAtEveryVersion(t *testing.T) {
+	for _, memory := range []string{"memory", "table"} {
+		t.Run(memory, func(t *testing.T) {
+			s := newSite(t)
+			before := fill(t, s)
+			if memory == "table" {
+				s.forget(t)
+			}
+			now := s.Cache.Revision()
+			for _, tc := range []struct {
+				query string
+				at    int64
+				want  []string
+			}{
+				{"limit=2", now, []string{"a=1 b=2", "c=1 d=1", "e=1 f=1"}},
+				{"limit=5", now, []string{"a=1 b=2 c=1 d=1 e=1", "f=1"}},
+				{"limit=6", now, []string{"a=1 b=2 c=1 d=1 e=1 f=1"}},
+				{fmt.Sprint("limit=2&resourceVersion=", before), before, []string{"a=1 b=1", "c=1 d=1", "e=1"}},
+				{fmt.Sprint("resourceVersionMatch=Exact&resourceVersion=", before), before, []string{"a=1 b=1 c=1 d=1 e=1"}},
+				{fmt.Sprint("resourceVersionMatch=Exact&limit=4&resourceVersion=", before-1), before - 1, []string{"a=1 b=1 c=1 d=1"}},
+				{fmt.Sprint("limit=2&resourceVersionMatch=NotOlderThan&resourceVersion=", before), now, []string{"a=1 b=2", "c=1 d=1", "e=1 f=1"}},
+				{"limit=2&resourceVersion=0", now, []string{"a=1 b=2 c=1 d=1 e=1 f=1"}},
+				{"limit=1&labelSelector=k%3Dy", now, []string{"b=2", ""}},
+				{fmt.Sprint("limit=2&labelSelector=k%3Dx&resourceVersion=", before), before, []string{"a=1 b=1", "c=1 d=1", "e=1"}},
+				{"limit=1&fieldSelector=metadata.name%3Dc", now, []string{"c=1"}},
+			} {
+				pages, revisions := walk(t, s, tc.query)
+				if fmt.Sprint(pages) != fmt.Sprint(tc.want) {
+					t.Errorf("%s: %q, want %q", tc.query, pages, tc.want)
+				}
+				for _, r := range revisions {
+					if r != strconv.FormatInt(tc.at, 10) {
+						t.Errorf("%s: at %s, want %d", tc.query, r, tc.at)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestExpiredTokens(t *testing.T) {
+	s := newSiteWith(t, sqlstore.Config{Retention: 10 * time.Millisecond, CompactEvery: 10 * time.Millisecond})
+	fill(t, s)
+	_, first := s.list(t, "limit=2")
+	s.compacted(t, s.put(t, "configmaps", "ns", "c", configMap("c", "", "9")))
+	// Later pages of the inconsistent list could expire too: it is read in one.
+	code, l := s.list(t, "limit=2&continue="+first.Metadata.Continue)
+	if code != 410 || l.Reason != metav1.StatusReasonExpired || l.Metadata.Continue == "" {
+		t.Fatalf("%d %s %q", code, l.Reason, l.Metadata.Continue)
+	}
+	code, l = s.list(t, "continue="+l.Metadata.Continue)
+	if code != 200 || l.names() != "c=9 d=1 e=1 f=1" || l.Metadata.ResourceVersion != fmt.Sprint(s.Cache.Revision()) {
+		t.Fatalf("going on: %d %s at %s", code, l.names(), l.Metadata.ResourceVersion)
+	}
+	if code, l = s.list(t, "resourceVersionMatch=Exact&resourceVersion=2"); code != 410 || l.Metadata.Continue != "" {
+		t.Errorf("an old version: %d %s", code, l.Message)
+	}
+}
+
+func TestBadTokens(t *testing.T) {
+	s := newSite(t)
+	token := func(v string, rv int, start string) string {
+		b, err := json.Marshal(map[string]any{"v": v, "rv": rv, "start": start})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return base64.RawURLEncoding.EncodeToString(b)
+	}
+	const v1 = "meta.k8s.io/v1"
+	for token, want := range map[string]string{
+		"!!!":                  "illegal base64 data at input byte 0",
+		token("v2", 1, "a"):    "server does not recognize this encoded version v2",
+		token(v1, 0, "a"):      "incorrect encoded start resourceVersion (version meta.k8s.io/v1)",
+		token(v1, 1, ""):       "encoded start key empty (version meta.k8s.io/v1)",
+		token(v1, 1, "../a"):   "../a",
+		token(v1, 1, "a//b"):   "a//b",
+		token(v1, 1, "a/../b"): "a/../b",
+	} {
+		code, l := s.list(t, "limit=1&continue="+token)
+		if code != 400 || l.Message != "invalid continue token: continue key is not valid: "+want {
+			t.Errorf("%s: %d %s", token, code, l.Message)
+		}
+	}
+}
+
+func TestListAllNamespacesInPages(t *testing.T) {
+	s := newSite(t)
+	for _, ns := range []string{"a", "b", "c"} {
+		for _, name := range []string{"x", "y"} {
+			s.put(t, "configmaps", ns, name, fmt.Sprintf(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":%q,"namespace":%q,"uid":"u"}}`, name, ns))
+		}
+	}
+	var got []string
+	next := ""
+	for {
+		_, _, b := s.fetch(t, "/api/v1/configmaps?limit=3&continue="+next)
+		l := &listed{}
+		if err := json.Unmarshal(b, l); err != nil {
+			t.Fatal(err)
+		}
+		for _, it := range l.Items {
+			got = append(got, it.Metadata.Namespace+"/"+it.Metadata.Name)
+		}
+		if next = l.Metadata.Continue; next == "" {
+			break
+		}
+	}
+	if want := "[a/x a/y b/x b/y c/x c/y]"; fmt.Sprint(got) != want {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestCorruptObjects(t *testing.T) {
+	s := newSite(t)
+	fill(t, s)
+	s.put(t, "configmaps", "ns", "broken", `{"kind":"ConfigMap","metadata":{"name":"broken"`)
+	if code, l := s.list(t, ""); code != 500 || l.Reason != metav1.StatusReasonInternalError {
+		t.Errorf("list: %d %s", code, l.Reason)
+	}
+	code, _, b := s.fetch(t, "/api/v1/namespaces/ns/configmaps/broken")
+	if code != 500 || !strings.Contains(string(b), "corrupt object") {
+		t.Errorf("get: %d %s", code, b)
+	}
+	s.Feature = func(gate string) bool { return gate == "AllowUnsafeMalformedObjectDeletion" }
+	code, l := s.list(t, "")
+	if code != 500 || l.Reason != metav1.StatusReasonStoreReadError || l.Message != "failed to read one or more configmaps from the storage" {
+		t.Errorf("list with the gate: %d %s %s", code, l.Reason, l.Message)
+	}
+	if code, _, _ := s.fetch(t, "/api/v1/namespaces/ns/configmaps/a"); code != 200 {
+		t.Errorf("another object: %d", code)
+	}
+}
+
+func TestTooLargeVersionsAreWaitedFor(t *testing.T) {
+	s := newSite(t)
+	fill(t, s)
+	want := s.Cache.Revision() + 1
+	go func() {
+		time.Sleep(20 * time.Millisecond)
+		s.put(t, "configmaps", "ns", "late", configMap("late", "", "1"))
+	}()
+	code, l := s.list(t, fmt.Sprint("resourceVersionMatch=NotOlderThan&resourceVersion=", want))
+	if code != 200 || len(l.Items) != 7 {
+		t.Errorf("%d: %s", code, l.names())
+	}
+}
