@@ -30,8 +30,7 @@ func validateEphemeral(_ context.Context, obj, old kinds.Object) field.ErrorList
 		return field.ErrorList{field.Forbidden(field.NewPath(""), "static pods do not support ephemeral containers")}
 	}
 	o := podspec.PodOptions(pod, was)
-	errs := validateMeta(pod)
-	errs = append(errs, podspec.ValidatePod(pod, o)...)
+	errs := podspec.ValidatePod(pod, o)
 	errs = append(errs, annotationUpdate(pod, was, o)...)
 
 	p := field.NewPath("spec").Child("ephemeralContainers")

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/validation"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -28,8 +27,7 @@ func prepareForUpdate(_ context.Context, obj, old kinds.Object) {
 func validateUpdate(_ context.Context, obj, old kinds.Object) field.ErrorList {
 	pod, was := obj.(*corev1.Pod), old.(*corev1.Pod)
 	o := podspec.PodOptions(pod, was)
-	errs := validateMeta(pod)
-	errs = append(errs, podspec.ValidatePod(pod, o)...)
+	errs := podspec.ValidatePod(pod, o)
 	errs = append(errs, annotationUpdate(pod, was, o)...)
 	spec := field.NewPath("spec")
 	for _, list := range [...]struct {
@@ -53,12 +51,6 @@ func validateUpdate(_ context.Context, obj, old kinds.Object) field.ErrorList {
 	errs = append(errs, tolerationUpdate(pod.Spec.Tolerations, was.Spec.Tolerations, spec.Child("tolerations"))...)
 	errs = append(errs, gateUpdate(pod.Spec.SchedulingGates, was.Spec.SchedulingGates, spec.Child("schedulingGates"))...)
 	return append(errs, restUpdate(&pod.Spec, &was.Spec, spec)...)
-}
-
-// validateMeta checks the metadata as on create: that of a pod is looked at again
-// with each change of its spec.
-func validateMeta(pod *corev1.Pod) field.ErrorList {
-	return validation.ValidateObjectMetaAccessor(pod, true, validation.NameIsDNSSubdomain, field.NewPath("metadata"))
 }
 
 // annotationUpdate protects the annotations that say how a pod came to be.
