@@ -80,6 +80,9 @@ func encode(r *kinds.Resource, obj kinds.Object) ([]byte, error) {
 			delete(m, "selfLink")
 		}
 	}
+	if !r.Custom {
+		kinds.DropEmpty(obj)
+	}
 	obj.GetObjectKind().SetGroupVersionKind(r.Storage.GVK)
 	data, err := jsoncodec.Append(make([]byte, 0, 1024), obj)
 	if err != nil {
