@@ -64,10 +64,17 @@ type Call struct {
 	Resource *kinds.Resource
 	Sub      *kinds.Subresource // nil for the object itself
 	User     *authx.Identity
+
+	ctx context.Context // of strategies; made when first asked for
 }
 
-// Context is the request's context.
-func (c *Call) Context() context.Context { return c.R.Context() }
+// Context is the request's context, with what strategies may ask of it.
+func (c *Call) Context() context.Context {
+	if c.ctx == nil {
+		c.ctx = kinds.WithRequested(c.R.Context(), c.Resource)
+	}
+	return c.ctx
+}
 
 // key is the store key of a name in the request's namespace.
 func (c *Call) key(name string) sqlstore.Key {

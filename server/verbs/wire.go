@@ -15,6 +15,7 @@ import (
 	jsoncodec "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/codecs/protobuf"
 	"github.com/rowlock/rowlock/codecs/yaml"
+	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/status"
 )
 
@@ -90,7 +91,7 @@ func (h *Handler) Decode(c *Call, gvk schema.GroupVersionKind, obj runtime.Objec
 
 func (h *Handler) decode(c *Call, from codecs.Codec, body []byte, gvk schema.GroupVersionKind, anyKind bool, obj runtime.Object, s codecs.Strictness) error {
 	want := codecs.Expected{GVK: gvk, AnyKind: anyKind, Known: func(k schema.GroupVersionKind) bool {
-		return h.Catalogue.LookupKind(k) != nil
+		return h.Catalogue.LookupKind(k) != nil || kinds.Retired(k)
 	}}
 	_, problems, err := codecs.ReadBody(from, body, want, obj, s)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	appsv1beta1 "k8s.io/api/apps/v1beta1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -31,7 +32,7 @@ var ControllerRevision = kinds.Strategy{
 var ControllerRevisionColumns = columns.Of(controllerRevisionCells,
 	columns.Name(),
 	columns.Text("Controller", "Controller of the object"),
-	columns.Text("Revision", appsv1.ControllerRevision{}.SwaggerDoc()["revision"]),
+	columns.Text("Revision", appsv1beta1.ControllerRevision{}.SwaggerDoc()["revision"]),
 	columns.Age(),
 )
 

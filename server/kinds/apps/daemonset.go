@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	extensionsv1beta1 "k8s.io/api/extensions/v1beta1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -49,14 +50,14 @@ var DaemonSetStatus = kinds.Strategy{
 // DaemonSetColumns is their Table form.
 var DaemonSetColumns = columns.Of(daemonSetCells, append([]columns.Column{
 	columns.Name(),
-	columns.Number("Desired", appsv1.DaemonSetStatus{}.SwaggerDoc()["desiredNumberScheduled"]),
-	columns.Number("Current", appsv1.DaemonSetStatus{}.SwaggerDoc()["currentNumberScheduled"]),
-	columns.Number("Ready", appsv1.DaemonSetStatus{}.SwaggerDoc()["numberReady"]),
-	columns.Number("Up-to-date", appsv1.DaemonSetStatus{}.SwaggerDoc()["updatedNumberScheduled"]),
-	columns.Number("Available", appsv1.DaemonSetStatus{}.SwaggerDoc()["numberAvailable"]),
+	columns.Number("Desired", extensionsv1beta1.DaemonSetStatus{}.SwaggerDoc()["desiredNumberScheduled"]),
+	columns.Number("Current", extensionsv1beta1.DaemonSetStatus{}.SwaggerDoc()["currentNumberScheduled"]),
+	columns.Number("Ready", extensionsv1beta1.DaemonSetStatus{}.SwaggerDoc()["numberReady"]),
+	columns.Number("Up-to-date", extensionsv1beta1.DaemonSetStatus{}.SwaggerDoc()["updatedNumberScheduled"]),
+	columns.Number("Available", extensionsv1beta1.DaemonSetStatus{}.SwaggerDoc()["numberAvailable"]),
 	columns.Text("Node Selector", corev1.PodSpec{}.SwaggerDoc()["nodeSelector"]),
 	columns.Age(),
-}, append(columns.Containers(), columns.Wide(columns.Text("Selector", appsv1.DaemonSetSpec{}.SwaggerDoc()["selector"])))...)...)
+}, append(columns.Containers(), columns.Wide(columns.Text("Selector", extensionsv1beta1.DaemonSetSpec{}.SwaggerDoc()["selector"])))...)...)
 
 func daemonSetCells(d *appsv1.DaemonSet, now time.Time) []any {
 	names, images := columns.ContainerCells(d.Spec.Template.Spec.Containers)
@@ -81,6 +82,7 @@ func defaultDaemonSet(obj kinds.Object) {
 		rules.DefaultTo(&s.RollingUpdate.MaxSurge, intstr.FromInt32(0))
 	}
 	rules.DefaultTo(&d.Spec.RevisionHistoryLimit, 10)
+	setTemplateGeneration(d, templateGeneration(d))
 }
 
 // templateGeneration counts changes of the template; it lives in an annotation.
@@ -131,8 +133,12 @@ func validateDaemonSet(_ context.Context, obj kinds.Object) field.ErrorList {
 
 func validateDaemonSetUpdate(_ context.Context, obj, before kinds.Object) field.ErrorList {
 	d, old := obj.(*appsv1.DaemonSet), before.(*appsv1.DaemonSet)
-	errs := validateDaemonSetSpec(&d.Spec, rules.SelectorInvalid(old.Spec.Selector),
-		podspec.TemplateOptions(&d.Spec.Template, &old.Spec.Template))
+	// A stock server checks a changed spec twice, and lists its causes twice.
+	var errs field.ErrorList
+	for range 2 {
+		errs = append(errs, validateDaemonSetSpec(&d.Spec, rules.SelectorInvalid(old.Spec.Selector),
+			podspec.TemplateOptions(&d.Spec.Template, &old.Spec.Template))...)
+	}
 	return append(errs, rules.Immutable(d.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))...)
 }
 

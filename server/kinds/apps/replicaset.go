@@ -5,6 +5,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	extensionsv1beta1 "k8s.io/api/extensions/v1beta1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -53,11 +54,11 @@ var ReplicaSetScale = &kinds.ScaleMapping{
 // ReplicaSetColumns is their Table form.
 var ReplicaSetColumns = columns.Of(replicaSetCells, append([]columns.Column{
 	columns.Name(),
-	columns.Number("Desired", appsv1.ReplicaSetSpec{}.SwaggerDoc()["replicas"]),
-	columns.Number("Current", appsv1.ReplicaSetStatus{}.SwaggerDoc()["replicas"]),
-	columns.Number("Ready", appsv1.ReplicaSetStatus{}.SwaggerDoc()["readyReplicas"]),
+	columns.Number("Desired", extensionsv1beta1.ReplicaSetSpec{}.SwaggerDoc()["replicas"]),
+	columns.Number("Current", extensionsv1beta1.ReplicaSetStatus{}.SwaggerDoc()["replicas"]),
+	columns.Number("Ready", extensionsv1beta1.ReplicaSetStatus{}.SwaggerDoc()["readyReplicas"]),
 	columns.Age(),
-}, append(columns.Containers(), columns.Wide(columns.Text("Selector", appsv1.ReplicaSetSpec{}.SwaggerDoc()["selector"])))...)...)
+}, append(columns.Containers(), columns.Wide(columns.Text("Selector", extensionsv1beta1.ReplicaSetSpec{}.SwaggerDoc()["selector"])))...)...)
 
 func replicaSetCells(r *appsv1.ReplicaSet, now time.Time) []any {
 	names, images := columns.ContainerCells(r.Spec.Template.Spec.Containers)

@@ -106,7 +106,7 @@ func defaultClaim(c *corev1.PersistentVolumeClaim) {
 	if c.Status.Phase == "" {
 		c.Status.Phase = corev1.ClaimPending
 	}
-	rules.DefaultTo(&c.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
+	podspec.DefaultClaimSpec(&c.Spec)
 }
 
 func prepareStatefulSet(_ context.Context, obj kinds.Object) {
@@ -138,12 +138,13 @@ func dropStatefulSetFields(s, old *appsv1.StatefulSet) {
 }
 
 func validateStatefulSet(_ context.Context, obj kinds.Object) field.ErrorList {
-	return validateStatefulSetSpec(&obj.(*appsv1.StatefulSet).Spec)
+	s := obj.(*appsv1.StatefulSet)
+	return validateStatefulSetSpec(&s.Spec, podspec.TemplateOptions(&s.Spec.Template, nil))
 }
 
 func validateStatefulSetUpdate(_ context.Context, obj, before kinds.Object) field.ErrorList {
 	s, old := obj.(*appsv1.StatefulSet), before.(*appsv1.StatefulSet)
-	errs := validateStatefulSetSpec(&s.Spec)
+	errs := validateStatefulSetSpec(&s.Spec, podspec.TemplateOptions(&s.Spec.Template, &old.Spec.Template))
 	rest := s.Spec
 	rest.Replicas = old.Spec.Replicas
 	rest.Template = old.Spec.Template
@@ -157,7 +158,7 @@ func validateStatefulSetUpdate(_ context.Context, obj, before kinds.Object) fiel
 	return errs
 }
 
-func validateStatefulSetSpec(s *appsv1.StatefulSetSpec) field.ErrorList {
+func validateStatefulSetSpec(s *appsv1.StatefulSetSpec, o podspec.Options) field.ErrorList {
 	var errs field.ErrorList
 	switch s.PodManagementPolicy {
 	case appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement:
@@ -181,20 +182,21 @@ func validateStatefulSetSpec(s *appsv1.StatefulSetSpec) field.ErrorList {
 	selector, bad := validateSelector(s.Selector, "statefulset", "")
 	errs = append(errs, bad...)
 	if selector != nil {
-		errs = append(errs, validateStatefulSetTemplate(&s.Template, selector)...)
+		errs = append(errs, validateStatefulSetTemplate(&s.Template, selector, o)...)
 	}
 	return append(errs, validateForever(&s.Template.Spec, "StatefulSet")...)
 }
 
 // The pod spec of a StatefulSet is not validated: volumes of its claim templates
 // are missing from it.
-func validateStatefulSetTemplate(t *corev1.PodTemplateSpec, selector labels.Selector) field.ErrorList {
+func validateStatefulSetTemplate(t *corev1.PodTemplateSpec, selector labels.Selector, o podspec.Options) field.ErrorList {
 	var errs field.ErrorList
 	if !selector.Empty() && !selector.Matches(labels.Set(t.Labels)) {
 		errs = append(errs, mismatch(t))
 	}
 	errs = append(errs, metavalidation.ValidateLabels(t.Labels, templatePath.Child("labels"))...)
-	return append(errs, apivalidation.ValidateAnnotations(t.Annotations, templatePath.Child("annotations"))...)
+	errs = append(errs, apivalidation.ValidateAnnotations(t.Annotations, templatePath.Child("annotations"))...)
+	return append(errs, podspec.ValidatePodAnnotations(t.Annotations, &t.Spec, templatePath.Child("annotations"), o)...)
 }
 
 func validateStatefulSetStrategy(s *appsv1.StatefulSetUpdateStrategy, path *field.Path) field.ErrorList {
@@ -266,7 +268,11 @@ func statefulSetWarnings(_ context.Context, obj, before kinds.Object) []string {
 	s := obj.(*appsv1.StatefulSet)
 	old, ok := before.(*appsv1.StatefulSet)
 	if !ok || old == nil {
-		return templateWarnings(&s.Spec.Template, nil, true)
+		out := templateWarnings(&s.Spec.Template, nil, true)
+		for i := range s.Spec.VolumeClaimTemplates {
+			out = append(out, podspec.ClaimSpecWarnings(&s.Spec.VolumeClaimTemplates[i].Spec, specPath.Child("volumeClaimTemplates").Index(i).Child("Spec"))...)
+		}
+		return out
 	}
 	return templateWarnings(&s.Spec.Template, &old.Spec.Template, s.Generation != old.Generation)
 }

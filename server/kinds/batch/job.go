@@ -38,6 +38,7 @@ var Job = kinds.Strategy{
 	Validate:            validateJob,
 	ValidateUpdate:      validateJobUpdate,
 	Warnings:            jobWarnings,
+	Canonicalize:        func(obj kinds.Object) { labelJob(obj.(*batchv1.Job)) },
 	UnconditionalUpdate: true,
 	OrphanByDefault:     true,
 	OrphanWarning:       "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning",
@@ -167,7 +168,6 @@ func prepareJob(_ context.Context, obj kinds.Object) {
 	j.Generation = 1
 	if !rules.Value(j.Spec.ManualSelector) {
 		generateSelector(j)
-		labelJob(j)
 	}
 	podspec.DropDisabled(&j.Spec.Template.Spec, nil)
 }

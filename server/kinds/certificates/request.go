@@ -7,6 +7,7 @@ import (
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
@@ -65,10 +66,10 @@ var CertificateSigningRequestFields = []kinds.SelectableField{{Label: "spec.sign
 var CertificateSigningRequestColumns = columns.Of(requestCells,
 	columns.Name(),
 	columns.Age(),
-	columns.Text("SignerName", certificatesv1.CertificateSigningRequestSpec{}.SwaggerDoc()["signerName"]),
-	columns.Text("Requestor", certificatesv1.CertificateSigningRequestSpec{}.SwaggerDoc()["request"]),
-	columns.Text("RequestedDuration", certificatesv1.CertificateSigningRequestSpec{}.SwaggerDoc()["expirationSeconds"]),
-	columns.Text("Condition", certificatesv1.CertificateSigningRequestStatus{}.SwaggerDoc()["conditions"]),
+	columns.Text("SignerName", certificatesv1beta1.CertificateSigningRequestSpec{}.SwaggerDoc()["signerName"]),
+	columns.Text("Requestor", certificatesv1beta1.CertificateSigningRequestSpec{}.SwaggerDoc()["request"]),
+	columns.Text("RequestedDuration", certificatesv1beta1.CertificateSigningRequestSpec{}.SwaggerDoc()["expirationSeconds"]),
+	columns.Text("Condition", certificatesv1beta1.CertificateSigningRequestStatus{}.SwaggerDoc()["conditions"]),
 )
 
 func requestCells(r *certificatesv1.CertificateSigningRequest, now time.Time) []any {

@@ -34,8 +34,7 @@ var CSIDriver = kinds.Strategy{
 		}
 	},
 	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
-		d := obj.(*storagev1.CSIDriver)
-		return append(validateDriverName(d.Name, field.NewPath("name")), validateDriver(&d.Spec, field.NewPath("spec"))...)
+		return validateDriver(&obj.(*storagev1.CSIDriver).Spec, field.NewPath("spec"))
 	},
 	ValidateUpdate:      validateDriverUpdate,
 	ReturnDeletedObject: true,

@@ -1,0 +1,53 @@
+package kinds
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// retired are kinds in versions that release 1.32 can still read, but does not
+// serve: of the past, or of features that are off. A body of such a version is
+// told apart from one of a version that nobody knows.
+var retired = map[string][]string{
+	"admissionregistration.k8s.io/v1alpha1": {"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
+	"admissionregistration.k8s.io/v1beta1":  {"MutatingWebhookConfiguration", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration"},
+	"apps/v1beta1":                          {"ControllerRevision", "Deployment", "Scale", "StatefulSet"},
+	"apps/v1beta2":                          {"ControllerRevision", "DaemonSet", "Deployment", "ReplicaSet", "Scale", "StatefulSet"},
+	"authentication.k8s.io/v1alpha1":        {"SelfSubjectReview"},
+	"authentication.k8s.io/v1beta1":         {"SelfSubjectReview", "TokenReview"},
+	"authorization.k8s.io/v1beta1":          {"LocalSubjectAccessReview", "SelfSubjectAccessReview", "SelfSubjectRulesReview", "SubjectAccessReview"},
+	"autoscaling/v2beta1":                   {"HorizontalPodAutoscaler"},
+	"autoscaling/v2beta2":                   {"HorizontalPodAutoscaler"},
+	"batch/v1beta1":                         {"CronJob"},
+	"certificates.k8s.io/v1alpha1":          {"ClusterTrustBundle"},
+	"certificates.k8s.io/v1beta1":           {"CertificateSigningRequest"},
+	"coordination.k8s.io/v1alpha2":          {"LeaseCandidate"},
+	"coordination.k8s.io/v1beta1":           {"Lease"},
+	"discovery.k8s.io/v1beta1":              {"EndpointSlice"},
+	"events.k8s.io/v1beta1":                 {"Event"},
+	"extensions/v1beta1":                    {"DaemonSet", "Deployment", "Ingress", "NetworkPolicy", "ReplicaSet", "Scale"},
+	"flowcontrol.apiserver.k8s.io/v1beta1":  {"FlowSchema", "PriorityLevelConfiguration"},
+	"flowcontrol.apiserver.k8s.io/v1beta2":  {"FlowSchema", "PriorityLevelConfiguration"},
+	"flowcontrol.apiserver.k8s.io/v1beta3":  {"FlowSchema", "PriorityLevelConfiguration"},
+	"networking.k8s.io/v1alpha1":            {"IPAddress", "ServiceCIDR"},
+	"networking.k8s.io/v1beta1":             {"IPAddress", "Ingress", "IngressClass", "ServiceCIDR"},
+	"node.k8s.io/v1alpha1":                  {"RuntimeClass"},
+	"node.k8s.io/v1beta1":                   {"RuntimeClass"},
+	"policy/v1beta1":                        {"Eviction", "PodDisruptionBudget"},
+	"rbac.authorization.k8s.io/v1alpha1":    {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"},
+	"rbac.authorization.k8s.io/v1beta1":     {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"},
+	"resource.k8s.io/v1alpha3":              {"DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"},
+	"resource.k8s.io/v1beta1":               {"DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"},
+	"scheduling.k8s.io/v1alpha1":            {"PriorityClass"},
+	"scheduling.k8s.io/v1beta1":             {"PriorityClass"},
+	"storage.k8s.io/v1alpha1":               {"CSIStorageCapacity", "VolumeAttachment", "VolumeAttributesClass"},
+	"storage.k8s.io/v1beta1":                {"CSIDriver", "CSINode", "CSIStorageCapacity", "StorageClass", "VolumeAttachment", "VolumeAttributesClass"},
+	"storagemigration.k8s.io/v1alpha1":      {"StorageVersionMigration"},
+}
+
+// Retired reports whether a kind is known in a version that is not served.
+func Retired(k schema.GroupVersionKind) bool {
+	return slices.Contains(retired[k.GroupVersion().String()], strings.TrimSuffix(k.Kind, "List"))
+}
