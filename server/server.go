@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -23,6 +24,7 @@ import (
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/apply"
 	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/controllers"
 	"github.com/rowlock/rowlock/server/discovery"
 	"github.com/rowlock/rowlock/server/health"
 	"github.com/rowlock/rowlock/server/schema"
@@ -112,7 +114,7 @@ func (s *Server) startLoops(group *errgroup.Group, ctx context.Context) {
 		loop := build(s)
 		group.Go(func() error { return ignoreEnd(ctx, loop(ctx)) })
 	}
-	for name, build := range s.cfg.Leading {
+	for name, build := range s.leading() {
 		loop := build(s)
 		group.Go(func() error {
 			return ignoreEnd(ctx, s.cfg.Store.Lead(ctx, name, func(ctx context.Context) {
@@ -122,6 +124,18 @@ func (s *Server) startLoops(group *errgroup.Group, ctx context.Context) {
 			}))
 		})
 	}
+}
+
+// leading are the loops that run on one server at a time, the built-in ones included.
+func (s *Server) leading() map[string]func(*Server) Loop {
+	all := map[string]func(*Server) Loop{
+		"namespaces": func(s *Server) Loop {
+			n := &controllers.Namespaces{API: s, Cache: s.Cache, Catalogue: s.cfg.Catalogue, Log: s.cfg.Log, Clock: s.cfg.Clock}
+			return n.Run
+		},
+	}
+	maps.Copy(all, s.cfg.Leading)
+	return all
 }
 
 // ignoreEnd forgets the error that the end of ctx made.

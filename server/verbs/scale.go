@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/structured-merge-diff/v4/fieldpath"
 	"sigs.k8s.io/yaml"
 
 	"github.com/rowlock/rowlock/codecs"
@@ -164,9 +166,7 @@ func (h *Handler) changeScale(c *Call, form form, in intent, own func(obj, old k
 	m := c.Sub.Scale
 	ch := &change{intent: in, quiet: true}
 	if own == nil && h.Owner != nil {
-		own = func(obj, old kinds.Object) error {
-			return h.Owner.AfterUpdate(c.Resource, c.Sub.Name, old, obj, in.manager, h.now())
-		}
+		own = func(obj, old kinds.Object) error { return h.ownScale(c, obj, old, in.manager) }
 	}
 	if own != nil {
 		ch.own = func(obj, old kinds.Object) error {
@@ -229,6 +229,75 @@ func validScale(s *autoscalingv1.Scale) error {
 		return nil
 	}
 	return apierrors.NewInvalid(scaleKind.GroupKind(), s.Name, errs)
+}
+
+// ownScale records the manager of a number of replicas as a client of a Scale sees
+// it: there zero is no value, which nobody owns, and what nobody owns is not tracked.
+func (h *Handler) ownScale(c *Call, obj, old kinds.Object, manager string) error {
+	m := c.Sub.Scale
+	if !ownsPath(old, m.ReplicasPath) {
+		obj.SetManagedFields(old.GetManagedFields())
+		return nil
+	}
+	if err := h.Owner.AfterUpdate(c.Resource, c.Sub.Name, old, obj, manager, h.now()); err != nil {
+		return err
+	}
+	if n, _ := m.Replicas(obj); n == 0 {
+		return disown(obj, m.ReplicasPath)
+	}
+	return nil
+}
+
+func fieldPath(path []string) fieldpath.Path {
+	var out fieldpath.Path
+	for i := range path {
+		out = append(out, fieldpath.PathElement{FieldName: &path[i]})
+	}
+	return out
+}
+
+// ownsPath says whether anybody owns a field.
+func ownsPath(obj kinds.Object, path []string) bool {
+	for _, e := range obj.GetManagedFields() {
+		if set, err := fieldsOf(&e); err == nil && set.Has(fieldPath(path)) {
+			return true
+		}
+	}
+	return false
+}
+
+func fieldsOf(e *metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
+	set := fieldpath.NewSet()
+	if e.FieldsV1 == nil {
+		return set, nil
+	}
+	return set, set.FromJSON(bytes.NewReader(e.FieldsV1.Raw))
+}
+
+// disown takes a field away from everybody.
+func disown(obj kinds.Object, path []string) error {
+	entries := obj.GetManagedFields()
+	kept := entries[:0]
+	for _, e := range entries {
+		set, err := fieldsOf(&e)
+		if err != nil {
+			return err
+		}
+		if set.Has(fieldPath(path)) {
+			set = set.Difference(fieldpath.NewSet(fieldPath(path)))
+			if set.Empty() {
+				continue
+			}
+			raw, err := set.ToJSON()
+			if err != nil {
+				return err
+			}
+			e.FieldsV1 = &metav1.FieldsV1{Raw: raw}
+		}
+		kept = append(kept, e)
+	}
+	obj.SetManagedFields(kept)
+	return nil
 }
 
 // undate drops the times of what is owned through a Scale: it has none.

@@ -1,0 +1,230 @@
+// Package metrics counts what the server does, under the names that dashboards for
+// API servers already use.
+//
+// It promises: label values come from the catalogue and from small fixed sets,
+// never from what a stranger sends; a request that was seen before costs no
+// look-up by label.
+package metrics
+
+import (
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/rowlock/rowlock/server/filters"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/request"
+)
+
+// Metrics holds the server's metrics in a registry of their own.
+type Metrics struct {
+	Registry *prometheus.Registry
+
+	catalogue *kinds.Catalogue
+	clock     func() time.Time
+
+	requests    *prometheus.CounterVec
+	durations   *prometheus.HistogramVec
+	sizes       *prometheus.HistogramVec
+	inFlight    *prometheus.GaugeVec
+	longRunning *prometheus.GaugeVec
+	refused     *prometheus.CounterVec
+	panics      prometheus.Counter
+
+	known sync.Map // labels with code -> *handles
+	lasts sync.Map // labels -> prometheus.Gauge
+}
+
+// labels are what requests are told apart by.
+type labels struct {
+	verb, dryRun, group, version, resource, subresource, scope, component string
+}
+
+func (l labels) values(more ...string) []string {
+	return append([]string{l.verb, l.dryRun, l.group, l.version, l.resource, l.subresource, l.scope, l.component}, more...)
+}
+
+type seen struct {
+	labels
+	code int
+}
+
+type handles struct {
+	count prometheus.Counter
+	took  prometheus.Observer
+	size  prometheus.Observer // nil for verbs whose answers are not measured
+}
+
+var requestLabels = []string{"verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component"}
+
+// New makes the metrics.
+func New(catalogue *kinds.Catalogue, clock func() time.Time) *Metrics {
+	m := &Metrics{
+		Registry: prometheus.NewRegistry(), catalogue: catalogue, clock: clock,
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "apiserver_request_total",
+			Help: "Requests by verb, dry run value, resource, scope, component and HTTP code.",
+		}, append(requestLabels[:len(requestLabels):len(requestLabels)], "code")),
+		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "apiserver_request_duration_seconds",
+			Help: "Time from the arrival of a request to the end of its answer; watches are left out.",
+			Buckets: []float64{0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2, 3,
+				4, 5, 6, 8, 10, 15, 20, 30, 45, 60},
+		}, requestLabels),
+		sizes: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "apiserver_response_sizes",
+			Help:    "Bytes of the answers to reads.",
+			Buckets: prometheus.ExponentialBuckets(1000, 10, 7),
+		}, []string{"verb", "group", "version", "resource", "subresource", "scope", "component"}),
+		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "apiserver_current_inflight_requests",
+			Help: "Most requests of a kind that ran at once since the last one began or ended.",
+		}, []string{"request_kind"}),
+		longRunning: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "apiserver_longrunning_requests",
+			Help: "Watches and connections to pods, nodes and services that are open.",
+		}, []string{"verb", "group", "version", "resource", "subresource", "scope", "component"}),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "apiserver_dropped_requests_total",
+			Help: "Requests refused with 429 because too many ran.",
+		}, []string{"request_kind"}),
+		panics: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "apiserver_panics_total", Help: "Requests that ended in a panic.",
+		}),
+	}
+	m.Registry.MustRegister(m.requests, m.durations, m.sizes, m.inFlight, m.longRunning, m.refused, m.panics,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// Handler serves the metrics.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.Registry, promhttp.HandlerOpts{})
+}
+
+// Panicked counts a panic.
+func (m *Metrics) Panicked() { m.panics.Inc() }
+
+// InFlight notes how many requests of a sort ("readOnly", "mutating") run.
+func (m *Metrics) InFlight(sort string, n int) { m.inFlight.WithLabelValues(sort).Set(float64(n)) }
+
+// Refused counts a request that was one too many.
+func (m *Metrics) Refused(sort string) { m.refused.WithLabelValues(sort).Inc() }
+
+// Filter counts and measures requests. It stands right behind filters.Scope.
+func (m *Metrics) Filter(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		scope := request.From(r.Context())
+		l := m.labelsOf(scope.Info, r)
+		lasts := filters.LongRunning(scope.Info)
+		if lasts {
+			g := m.lasting(l)
+			g.Inc()
+			defer g.Dec()
+		}
+		defer func() {
+			code, bytes := http.StatusOK, int64(0)
+			if rec, ok := w.(*filters.Recorder); ok {
+				bytes = rec.Bytes
+				if rec.Code != 0 {
+					code = rec.Code
+				}
+			}
+			h := m.handlesOf(seen{l, code})
+			h.count.Inc()
+			if !lasts {
+				h.took.Observe(m.clock().Sub(scope.Received).Seconds())
+			}
+			if h.size != nil {
+				h.size.Observe(float64(bytes))
+			}
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// labelsOf tells a request apart. What the catalogue does not know has no names.
+func (m *Metrics) labelsOf(i *request.Info, r *http.Request) labels {
+	l := labels{component: "apiserver", verb: verbLabel(i, r.Method)}
+	if i.Query.Get("dryRun") == "All" {
+		l.dryRun = "All"
+	}
+	if !i.IsResource {
+		return l
+	}
+	res := m.catalogue.Lookup(i.Group, i.Version, i.Resource)
+	if res == nil {
+		return l
+	}
+	l.group, l.version, l.resource = res.Group, res.Version, res.Plural
+	if sub := res.Sub(i.Subresource); sub != nil {
+		l.subresource = sub.Name
+	}
+	switch {
+	case i.Name != "" && !i.NameFromSelector:
+		l.scope = "resource"
+	case i.Namespace != "":
+		l.scope = "namespace"
+	default:
+		l.scope = "cluster"
+	}
+	return l
+}
+
+// verbLabel is the verb in the spelling of dashboards.
+func verbLabel(i *request.Info, method string) string {
+	switch i.Verb {
+	case "list", "watch", "get", "proxy":
+		return upper(i.Verb)
+	case "deletecollection":
+		return "DELETECOLLECTION"
+	}
+	switch method {
+	case http.MethodPatch:
+		return "PATCH"
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodConnect, http.MethodOptions:
+		return method
+	}
+	return "other"
+}
+
+func upper(verb string) string {
+	switch verb {
+	case "list":
+		return "LIST"
+	case "watch":
+		return "WATCH"
+	case "proxy":
+		return "CONNECT"
+	}
+	return "GET"
+}
+
+func (m *Metrics) handlesOf(s seen) *handles {
+	if h, ok := m.known.Load(s); ok {
+		return h.(*handles)
+	}
+	h := &handles{
+		count: m.requests.WithLabelValues(s.values(strconv.Itoa(s.code))...),
+		took:  m.durations.WithLabelValues(s.values()...),
+	}
+	if s.verb == "GET" || s.verb == "LIST" {
+		h.size = m.sizes.WithLabelValues(s.verb, s.group, s.version, s.resource, s.subresource, s.labels.scope, s.component)
+	}
+	got, _ := m.known.LoadOrStore(s, h)
+	return got.(*handles)
+}
+
+func (m *Metrics) lasting(l labels) prometheus.Gauge {
+	if g, ok := m.lasts.Load(l); ok {
+		return g.(prometheus.Gauge)
+	}
+	g := m.longRunning.WithLabelValues(l.verb, l.group, l.version, l.resource, l.subresource, l.scope, l.component)
+	got, _ := m.lasts.LoadOrStore(l, g)
+	return got.(prometheus.Gauge)
+}

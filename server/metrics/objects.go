@@ -1,0 +1,48 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// State shows what the store and the cache hold, counted when it is asked for.
+type State struct {
+	Store *sqlstore.Store
+	Cache *cache.Cache
+}
+
+var (
+	objectsDesc = prometheus.NewDesc("apiserver_storage_objects",
+		"Live objects by resource.", []string{"resource"}, nil)
+	watchersDesc = prometheus.NewDesc("rowlock_watchers",
+		"Open watchers by resource.", []string{"resource"}, nil)
+	revisionDesc = prometheus.NewDesc("rowlock_store_revision",
+		"Newest revision that this server's memory has.", nil, nil)
+	lagDesc = prometheus.NewDesc("rowlock_store_lag_revisions",
+		"Revisions known to be in the database that memory does not have yet.", nil, nil)
+	floorDesc = prometheus.NewDesc("rowlock_store_compacted_revision",
+		"Highest revision whose history is gone.", nil, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (s State) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{objectsDesc, watchersDesc, revisionDesc, lagDesc, floorDesc} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (s State) Collect(ch chan<- prometheus.Metric) {
+	for _, key := range s.Cache.Storages() {
+		if cache.Internal(key) {
+			continue
+		}
+		ch <- prometheus.MustNewConstMetric(objectsDesc, prometheus.GaugeValue, float64(s.Cache.Count(key)), key)
+		ch <- prometheus.MustNewConstMetric(watchersDesc, prometheus.GaugeValue, float64(s.Cache.Watchers(key)), key)
+	}
+	ch <- prometheus.MustNewConstMetric(revisionDesc, prometheus.GaugeValue, float64(s.Cache.Revision()))
+	ch <- prometheus.MustNewConstMetric(lagDesc, prometheus.GaugeValue, float64(s.Store.Lag()))
+	ch <- prometheus.MustNewConstMetric(floorDesc, prometheus.GaugeValue, float64(s.Store.Floor()))
+}
