@@ -28,10 +28,12 @@ type step struct {
 func (s *Server) steps() []step {
 	c := &s.cfg
 	inFlight := filters.NewInFlight(max(c.MaxInFlight, 0), max(c.MaxMutatingInFlight, 0))
+	inFlight.Observe, inFlight.Refused = s.Metrics.InFlight, s.Metrics.Refused
 	return []step{
 		{"scope", filters.Scope(c.Clock)},
+		{"metrics", s.Metrics.Filter},
 		{"access log", filters.AccessLog(c.Log)},
-		{"recover", filters.Recover(c.Log, func() {})},
+		{"recover", filters.Recover(c.Log, s.Metrics.Panicked)},
 		{"deadline", filters.Deadline(c.RequestTimeout, s.fail)},
 		{"authenticate", filters.Authenticate(c.Authenticator, c.Log, s.fail)},
 		{"impersonate", filters.Impersonate(c.Authorizer, c.Log, s.fail)},
@@ -62,6 +64,8 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 		s.openapi.ServeV2(w, r)
 	case path == "/openapi/v3" || strings.HasPrefix(path, "/openapi/v3/"):
 		s.openapi.ServeV3(w, r)
+	case path == "/metrics":
+		s.Metrics.Handler().ServeHTTP(w, r)
 	case path == "/":
 		s.index(w, r)
 	default:

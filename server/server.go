@@ -27,6 +27,7 @@ import (
 	"github.com/rowlock/rowlock/server/controllers"
 	"github.com/rowlock/rowlock/server/discovery"
 	"github.com/rowlock/rowlock/server/health"
+	"github.com/rowlock/rowlock/server/metrics"
 	"github.com/rowlock/rowlock/server/schema"
 	"github.com/rowlock/rowlock/server/verbs"
 )
@@ -41,6 +42,7 @@ type Server struct {
 	Schemas *schema.Schemas
 	Verbs   *verbs.Handler
 	Health  *health.Checks
+	Metrics *metrics.Metrics
 
 	discovery *discovery.Handler
 	openapi   *schema.Documents
@@ -55,6 +57,8 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{cfg: cfg, Cache: cache.New(cfg.Catalogue), Schemas: schema.New(cfg.Catalogue)}
+	s.Metrics = metrics.New(cfg.Catalogue, cfg.Clock)
+	s.Metrics.Registry.MustRegister(metrics.State{Store: cfg.Store, Cache: s.Cache})
 	s.Verbs = &verbs.Handler{
 		Catalogue: cfg.Catalogue, Store: cfg.Store, Cache: s.Cache, Owner: apply.New(s.Schemas),
 		Authorizer: cfg.Authorizer, Feature: cfg.Feature, Special: cfg.Special, Clock: cfg.Clock, Log: cfg.Log,

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,7 +59,8 @@ func Authorize(z authx.Authorizer, log *slog.Logger, fail Fail) Filter {
 			}
 			if err != nil {
 				s.Annotate("authorization.k8s.io/reason", "internal error")
-				fail(w, r, fmt.Errorf("authorizing: %w", err))
+				log.Warn("authorization failed", "audit-id", s.ID, "error", err)
+				internal(w, r, err)
 				return
 			}
 			s.Annotate("authorization.k8s.io/decision", "forbid")
@@ -73,7 +75,7 @@ func Authorize(z authx.Authorizer, log *slog.Logger, fail Fail) Filter {
 // Forbidden is the 403 for attributes that nobody allowed.
 func Forbidden(a *authx.Attributes, reason string) error {
 	if !a.ResourceRequest {
-		text := fmt.Sprintf("forbidden: User %q cannot %s path %q", a.User.Name, a.Verb, a.Path)
+		text := "forbidden: " + escape.Replace(fmt.Sprintf("User %q cannot %s path %q", a.User.Name, a.Verb, a.Path))
 		if reason != "" {
 			text += ": " + reason
 		}
@@ -92,8 +94,17 @@ func Forbidden(a *authx.Attributes, reason string) error {
 	} else {
 		text += " at the cluster scope"
 	}
+	text = escape.Replace(text)
 	if reason != "" {
 		text += ": " + reason
 	}
 	return apierrors.NewForbidden(schema.GroupResource{Group: a.APIGroup, Resource: a.Resource}, a.Name, fmt.Errorf("%s", text))
+}
+
+// escape keeps browsers from taking a message for markup.
+var escape = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+
+// internal answers a request that nobody could decide on.
+func internal(w http.ResponseWriter, r *http.Request, err error) {
+	http.Error(w, escape.Replace(fmt.Sprintf("Internal Server Error: %q: %v", r.RequestURI, err)), http.StatusInternalServerError)
 }

@@ -2,6 +2,8 @@ package filters
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net/http"
 	"time"
 
@@ -54,7 +56,50 @@ func Deadline(limit time.Duration, fail Fail) Filter {
 			}
 			ctx, cancel := context.WithTimeout(r.Context(), d)
 			defer cancel()
-			next.ServeHTTP(w, r.WithContext(ctx))
+			next.ServeHTTP(&timely{ResponseWriter: w, ctx: ctx}, r.WithContext(ctx))
 		})
 	}
 }
+
+const tooLate = `{"metadata":{},"status":"Failure","message":"Timeout: request did not complete within the allotted timeout","reason":"Timeout","details":{},"code":504}` + "\n"
+
+// timely replaces an answer that begins after the deadline.
+type timely struct {
+	http.ResponseWriter
+	ctx         context.Context
+	begun, late bool
+}
+
+func (w *timely) begin() {
+	if w.begun {
+		return
+	}
+	w.begun = true
+	if !errors.Is(w.ctx.Err(), context.DeadlineExceeded) {
+		return
+	}
+	w.late = true
+	h := w.Header()
+	h.Del("Content-Length")
+	h.Set("Content-Type", "text/plain; charset=utf-8")
+	w.ResponseWriter.WriteHeader(http.StatusGatewayTimeout)
+	_, _ = io.WriteString(w.ResponseWriter, tooLate)
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *timely) WriteHeader(code int) {
+	if w.begin(); !w.late {
+		w.ResponseWriter.WriteHeader(code)
+	}
+}
+
+// Write implements io.Writer.
+func (w *timely) Write(b []byte) (int, error) {
+	if w.begin(); w.late {
+		return len(b), nil
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// Unwrap serves http.ResponseController.
+func (w *timely) Unwrap() http.ResponseWriter { return w.ResponseWriter }

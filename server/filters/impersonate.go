@@ -37,7 +37,7 @@ func Impersonate(z authx.Authorizer, log *slog.Logger, fail Fail) Filter {
 			who, claims, err := wanted(r.Header)
 			if err != nil {
 				log.Debug("impersonation refused", "error", err)
-				http.Error(w, fmt.Sprintf("Internal Server Error: %q: %v", r.RequestURI, err), http.StatusInternalServerError)
+				internal(w, r, err)
 				return
 			}
 			if who == nil {
