@@ -15,6 +15,9 @@ const (
 	// its own, so that the statements after it look with newer snapshots.
 	qLock       = `SELECT number FROM kv_meta WHERE key = 'revision' FOR UPDATE`
 	qRaiseFloor = `UPDATE kv_meta SET number = $1 WHERE key = 'floor' AND number < $1`
+	// Filling an empty database; kv_meta by primary key.
+	qSetRevision  = `UPDATE kv_meta SET number = $1 WHERE key = 'revision'`
+	qSetClusterID = `UPDATE kv_meta SET word = $1 WHERE key = 'cluster_id'`
 	// The marker: which batch it is, the counter before it, and behind that the
 	// counter after each wave.
 	qSetMarker = `UPDATE kv_meta SET word = $2, number = (SELECT number FROM kv_meta WHERE key = 'revision') WHERE key = $1`
