@@ -20,6 +20,7 @@ import (
 
 	"github.com/rowlock/rowlock/codecs"
 	jsoncodec "github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/codecs/protobuf"
 	"github.com/rowlock/rowlock/codecs/yaml"
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/apply"
@@ -70,7 +71,7 @@ func New(cfg Config) (*Server, error) {
 	s.openapi = schema.NewDocuments(cfg.Catalogue, cfg.Version.GitVersion)
 	var err error
 	s.discovery, err = discovery.New(discovery.Config{
-		Catalogue: cfg.Catalogue, Codecs: []codecs.Codec{jsoncodec.Codec{}, yaml.Codec{}},
+		Catalogue: cfg.Catalogue, Codecs: []codecs.Codec{jsoncodec.Codec{}, yaml.Codec{}, protobuf.Codec{}},
 		Address: cfg.Address, Version: cfg.Version, Fail: s.fail,
 	})
 	if err != nil {

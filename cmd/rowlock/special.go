@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/rowlock/rowlock/server/verbs"
+	"github.com/rowlock/rowlock/server/verbs/components"
 	"github.com/rowlock/rowlock/server/verbs/podverbs"
 )
 
@@ -68,5 +69,6 @@ func (o *serveOptions) specials() (map[string]verbs.Special, error) {
 	}
 	all := make(map[string]verbs.Special)
 	maps.Copy(all, podverbs.Handlers(kubelet))
+	all[components.Key] = components.Handler(components.Local("scheduler", 10259), components.Local("controller-manager", 10257))
 	return all, nil
 }

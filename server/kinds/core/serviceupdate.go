@@ -22,6 +22,9 @@ func prepareServiceUpdate(s, old *corev1.Service) {
 		if same(was.IPFamilyPolicy, spec.IPFamilyPolicy) {
 			spec.IPFamilyPolicy = nil
 		}
+		if same(was.InternalTrafficPolicy, spec.InternalTrafficPolicy) {
+			spec.InternalTrafficPolicy = nil
+		}
 	}
 	if needsNodePorts(old) && !needsNodePorts(s) && noNewNodePorts(s, old) {
 		for i := range spec.Ports {
@@ -128,7 +131,8 @@ func syncAddresses(s, old *corev1.Service) {
 	if len(old.Spec.ClusterIPs) > 0 && len(spec.ClusterIPs) == 0 && old.Spec.ClusterIP == spec.ClusterIP {
 		spec.ClusterIPs = slices.Clone(old.Spec.ClusterIPs)
 	}
-	if old.Spec.ClusterIP == spec.ClusterIP || !slices.Equal(old.Spec.ClusterIPs, spec.ClusterIPs) {
+	untouched := len(spec.ClusterIPs) == 0 || slices.Equal(old.Spec.ClusterIPs, spec.ClusterIPs)
+	if old.Spec.ClusterIP == spec.ClusterIP || !untouched {
 		return
 	}
 	spec.ClusterIPs = nil

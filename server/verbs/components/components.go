@@ -1,0 +1,207 @@
+// Package components answers how the parts of the control plane are: the
+// ComponentStatuses, which are asked for and never stored.
+//
+// It promises: every component is asked at the same time, and one that does not
+// answer in time is unhealthy.
+package components
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/server/status"
+	"github.com/rowlock/rowlock/server/verbs"
+)
+
+// Key is the resource that Handler serves.
+const Key = "componentstatuses"
+
+// deprecated is what a client is told each time.
+const deprecated = "v1 ComponentStatus is deprecated in v1.19+"
+
+// timeout bounds the answer of a component.
+const timeout = 5 * time.Second
+
+// Component is a part of the control plane that can be asked how it is.
+type Component struct {
+	Name string
+	// Probe says what the component answered; an error is the reason it is unhealthy.
+	Probe func(ctx context.Context) (message string, err error)
+}
+
+// Local asks a component on this machine by HTTPS at a port. Its certificate is
+// its own affair: nothing is told to it, and nothing it says is trusted.
+func Local(name string, port int) Component {
+	client := &http.Client{Transport: &http.Transport{
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // see above
+		DisableKeepAlives: true,
+	}}
+	url := fmt.Sprintf("https://127.0.0.1:%d/healthz", port)
+	return Component{Name: name, Probe: func(ctx context.Context) (string, error) {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return "", err
+		}
+		response, err := client.Do(request)
+		if err != nil {
+			return "", err
+		}
+		defer response.Body.Close()
+		body, err := io.ReadAll(io.LimitReader(response.Body, 4<<10))
+		if err != nil {
+			return "", err
+		}
+		if response.StatusCode != http.StatusOK {
+			return "", fmt.Errorf("unhealthy http status code: %d: %s", response.StatusCode, body)
+		}
+		return string(body), nil
+	}}
+}
+
+// Handler serves the statuses of components and, behind them, of the store under
+// the name that clients know.
+func Handler(others ...Component) verbs.Special {
+	return func(h *verbs.Handler, c *verbs.Call) error {
+		c.Scope.Warn(deprecated)
+		all := append(slices.Clone(others), Component{Name: "etcd-0", Probe: func(ctx context.Context) (string, error) {
+			_, err := h.Store.Head(ctx)
+			return "ok", err
+		}})
+		form, err := codecs.Negotiate(c.R, codecs.Offer{Types: codecs.Types(false), Transforms: codecs.ResourceTransforms})
+		if err != nil {
+			return err
+		}
+		if c.Info.Name != "" && !c.Info.NameFromSelector {
+			for _, component := range all {
+				if component.Name == c.Info.Name {
+					return h.Send(c, http.StatusOK, one(c, form, ask(c.Context(), component)))
+				}
+			}
+			return status.Plain("Component not found: " + c.Info.Name)
+		}
+		wanted, err := selected(c.R, all)
+		if err != nil {
+			return err
+		}
+		return h.Send(c, http.StatusOK, many(c, form, askAll(c.Context(), wanted)))
+	}
+}
+
+// selected are the components that a list is about. They have no labels.
+func selected(r *http.Request, all []Component) ([]Component, error) {
+	query := r.URL.Query()
+	byLabel, err := labels.Parse(query.Get("labelSelector"))
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	byField, err := fields.ParseSelector(query.Get("fieldSelector"))
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	for _, requirement := range byField.Requirements() {
+		if requirement.Field != metav1.ObjectNameField && requirement.Field != "metadata.namespace" {
+			return nil, apierrors.NewBadRequest("field label not supported: " + requirement.Field)
+		}
+	}
+	var wanted []Component
+	for _, component := range all {
+		if byLabel.Matches(labels.Set{}) && byField.Matches(fields.Set{metav1.ObjectNameField: component.Name, "metadata.namespace": ""}) {
+			wanted = append(wanted, component)
+		}
+	}
+	return wanted, nil
+}
+
+func askAll(ctx context.Context, components []Component) []corev1.ComponentStatus {
+	list := make([]corev1.ComponentStatus, len(components))
+	var group sync.WaitGroup
+	for i, component := range components {
+		group.Go(func() { list[i] = *ask(ctx, component) })
+	}
+	group.Wait()
+	return list
+}
+
+func ask(ctx context.Context, component Component) *corev1.ComponentStatus {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	message, err := component.Probe(ctx)
+	condition := corev1.ComponentCondition{Type: corev1.ComponentHealthy, Status: corev1.ConditionTrue, Message: message}
+	if err != nil {
+		condition.Status, condition.Message = corev1.ConditionFalse, err.Error()
+	}
+	return &corev1.ComponentStatus{
+		TypeMeta:   metav1.TypeMeta{Kind: "ComponentStatus", APIVersion: "v1"},
+		ObjectMeta: metav1.ObjectMeta{Name: component.Name},
+		Conditions: []corev1.ComponentCondition{condition},
+	}
+}
+
+// one is a status as the client wants to see it.
+func one(c *verbs.Call, form codecs.Form, s *corev1.ComponentStatus) runtime.Object {
+	switch {
+	case form.IsTable():
+		return table(c, form, []corev1.ComponentStatus{*s})
+	case form.IsPartial():
+		return partial(form, s)
+	}
+	return s
+}
+
+// many is a list of statuses as the client wants to see it.
+func many(c *verbs.Call, form codecs.Form, list []corev1.ComponentStatus) runtime.Object {
+	switch {
+	case form.IsTable():
+		return table(c, form, list)
+	case form.IsPartialList():
+		out := &metav1.PartialObjectMetadataList{Items: make([]metav1.PartialObjectMetadata, 0, len(list))}
+		out.SetGroupVersionKind(form.As)
+		for i := range list {
+			out.Items = append(out.Items, *partial(form, &list[i]))
+		}
+		return out
+	}
+	for i := range list {
+		list[i].TypeMeta = metav1.TypeMeta{}
+	}
+	return &corev1.ComponentStatusList{TypeMeta: metav1.TypeMeta{Kind: "ComponentStatusList", APIVersion: "v1"}, Items: list}
+}
+
+func partial(form codecs.Form, s *corev1.ComponentStatus) *metav1.PartialObjectMetadata {
+	out := &metav1.PartialObjectMetadata{ObjectMeta: s.ObjectMeta}
+	out.SetGroupVersionKind(form.As.GroupVersion().WithKind("PartialObjectMetadata"))
+	return out
+}
+
+func table(c *verbs.Call, form codecs.Form, list []corev1.ComponentStatus) *metav1.Table {
+	out := &metav1.Table{ColumnDefinitions: c.Resource.Columns.Definitions, Rows: make([]metav1.TableRow, 0, len(list))}
+	out.SetGroupVersionKind(form.As)
+	include := metav1.IncludeObjectPolicy(c.R.URL.Query().Get("includeObject"))
+	for i := range list {
+		s := &list[i]
+		row := metav1.TableRow{Cells: c.Resource.Columns.Cells(s, time.Time{})}
+		switch include {
+		case metav1.IncludeNone:
+		case metav1.IncludeObject:
+			row.Object = runtime.RawExtension{Object: s}
+		default:
+			row.Object = runtime.RawExtension{Object: partial(form, s)}
+		}
+		out.Rows = append(out.Rows, row)
+	}
+	return out
+}
