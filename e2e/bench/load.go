@@ -1,0 +1,143 @@
+package main
+
+import (
+	"bytes"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rowlock/rowlock/e2e/harness"
+)
+
+// client is one connection of its own (HTTP/1.1 over TLS), as one program has it.
+type client struct {
+	url string
+	c   *http.Client
+}
+
+func newClient(s *harness.Server) (*client, error) {
+	pool, err := s.CA()
+	if err != nil {
+		return nil, err
+	}
+	return &client{s.URL, &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: pool}, MaxIdleConnsPerHost: 1, DisableCompression: true,
+		TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{},
+	}}}, nil
+}
+
+// do sends one request and returns how many bytes came back.
+func (c *client) do(method, path, contentType, accept string, body []byte) (int64, error) {
+	req, err := http.NewRequest(method, c.url+path, bytes.NewReader(body))
+	if err != nil {
+		return 0, err
+	}
+	req.Header.Set("Authorization", "Bearer "+harness.AdminToken)
+	if body != nil {
+		req.Header.Set("Content-Type", contentType)
+	}
+	if accept != "" {
+		req.Header.Set("Accept", accept)
+	}
+	resp, err := c.c.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode >= 300 {
+		text, _ := io.ReadAll(resp.Body)
+		return 0, fmt.Errorf("%s %s: %d %s", method, path, resp.StatusCode, text)
+	}
+	return io.Copy(io.Discard, resp.Body)
+}
+
+// result is a rate with its latencies.
+type result struct {
+	rate     float64
+	p50, p99 time.Duration
+	bytes    float64 // a second
+}
+
+func (r result) String() string {
+	return fmt.Sprintf("%8.0f/s   p50 %v   p99 %v", r.rate, r.p50.Round(10*time.Microsecond), r.p99.Round(10*time.Microsecond))
+}
+
+// drive runs fn from n clients for d and counts.
+func drive(s *harness.Server, n int, d time.Duration, fn func(c *client, worker, i int) (int64, error)) (result, error) {
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var all []time.Duration
+	var bytes atomic.Int64
+	var failed atomic.Pointer[error]
+	end := time.Now().Add(d)
+	began := time.Now()
+	for w := range n {
+		c, err := newClient(s)
+		if err != nil {
+			return result{}, err
+		}
+		wg.Go(func() {
+			var own []time.Duration
+			for i := 0; time.Now().Before(end) && failed.Load() == nil; i++ {
+				t := time.Now()
+				got, err := fn(c, w, i)
+				if err != nil {
+					failed.Store(&err)
+					return
+				}
+				own = append(own, time.Since(t))
+				bytes.Add(got)
+			}
+			mu.Lock()
+			all = append(all, own...)
+			mu.Unlock()
+		})
+	}
+	wg.Wait()
+	took := time.Since(began)
+	if err := failed.Load(); err != nil {
+		return result{}, *err
+	}
+	slices.Sort(all)
+	r := result{rate: float64(len(all)) / took.Seconds(), bytes: float64(bytes.Load()) / took.Seconds()}
+	if len(all) > 0 {
+		r.p50, r.p99 = all[len(all)/2], all[len(all)*99/100]
+	}
+	return r, nil
+}
+
+// resident is the memory that a process holds, in MB.
+func resident(pid int) float64 {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	for _, line := range strings.Split(string(data), "\n") {
+		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			kb, _ := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+			return kb / 1024
+		}
+	}
+	return 0
+}
+
+func (e *env) start(args ...string) (*harness.Server, func(), error) {
+	dir, err := os.MkdirTemp("", "rowlock-bench-")
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := harness.Start(e.ctx, harness.Options{Dir: dir, Store: e.store, Args: args})
+	if err != nil {
+		os.RemoveAll(dir)
+		return nil, nil, err
+	}
+	return s, func() { s.Kill(); os.RemoveAll(dir) }, nil
+}
