@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
@@ -29,6 +30,14 @@ func (s *Server) bootstrap(ctx context.Context) error {
 			continue
 		}
 		if err := s.create(ctx, "/api/v1/namespaces", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}); err != nil {
+			return err
+		}
+	}
+	for _, class := range systemPriorities() {
+		if s.Cache.Get("priorityclasses.scheduling.k8s.io", "", class.Name) != nil {
+			continue
+		}
+		if err := s.create(ctx, "/apis/scheduling.k8s.io/v1/priorityclasses", class); err != nil {
 			return err
 		}
 	}
@@ -57,6 +66,17 @@ func (s *Server) bootstrap(ctx context.Context) error {
 		return fmt.Errorf("endpoints of the kubernetes service: %w", err)
 	}
 	return nil
+}
+
+// systemPriorities are the classes of what a cluster cannot live without.
+func systemPriorities() []*schedulingv1.PriorityClass {
+	class := func(name string, value int32, description string) *schedulingv1.PriorityClass {
+		return &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value, Description: description}
+	}
+	return []*schedulingv1.PriorityClass{
+		class("system-node-critical", 2000001000, "Used for system critical pods that must not be moved from their current node."),
+		class("system-cluster-critical", 2000000000, "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."),
+	}
 }
 
 func (s *Server) create(ctx context.Context, path string, obj any) error {

@@ -64,8 +64,7 @@ func New(cfg Config) (*Server, error) {
 		Catalogue: cfg.Catalogue, Store: cfg.Store, Cache: s.Cache, Owner: apply.New(s.Schemas),
 		Authorizer: cfg.Authorizer, Feature: cfg.Feature, Special: cfg.Special, Clock: cfg.Clock, Log: cfg.Log,
 	}
-	plugins := append([]admission.Plugin{admission.NamespaceLifecycle{Namespaces: s.Verbs}}, cfg.Plugins...)
-	s.Verbs.Admission = admission.NewChain(plugins...)
+	s.Verbs.Admission = admission.NewChain(append(s.plugins(), cfg.Plugins...)...)
 	s.Health = health.New(cfg.Log, append([]health.Check{{Name: "etcd", Probe: s.probeStore}}, cfg.Checks...),
 		[]health.Check{{Name: "informer-sync", Probe: s.probeReady}, {Name: "store", Probe: s.probeStore}, {Name: "feed", Probe: s.probeFeed}})
 	s.openapi = schema.NewDocuments(cfg.Catalogue, cfg.Version.GitVersion)

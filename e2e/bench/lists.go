@@ -21,7 +21,9 @@ func measureLists(e *env) error {
 	}
 	defer stop()
 	account(s)
-	err = fill(s, 5000, pods, func(i int) []byte { return pod(fmt.Sprintf("p%d", i), fmt.Sprintf("n%d", i%100), fmt.Sprintf("a%d", i%50)) })
+	err = fill(s, 5000, pods, func(i int) []byte {
+		return pod(fmt.Sprintf("p%d", i), fmt.Sprintf("n%d", i%100), fmt.Sprintf("a%d", i%50))
+	})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,52 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/rowlock/rowlock/codecs"
+	jsoncodec "github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+// objects implements admission.Objects on the cache.
+type objects struct{ s *Server }
+
+func (o objects) Get(ctx context.Context, storage, namespace, name string) (kinds.Object, error) {
+	r := o.s.cfg.Catalogue.ByStorage(storage)
+	if r == nil {
+		return nil, fmt.Errorf("no resource is stored as %s", storage)
+	}
+	obj, _, err := o.s.Verbs.Live(ctx, r, namespace, name)
+	var st *apierrors.StatusError
+	if errors.As(err, &st) && apierrors.IsNotFound(st) {
+		return nil, nil
+	}
+	return obj, err
+}
+
+func (o objects) List(_ context.Context, storage, namespace string) ([]kinds.Object, error) {
+	r := o.s.cfg.Catalogue.ByStorage(storage)
+	if r == nil {
+		return nil, fmt.Errorf("no resource is stored as %s", storage)
+	}
+	var out []kinds.Object
+	var err error
+	o.s.Cache.Snapshot(storage).Ascend(namespace, "", "", func(item *cache.Item) bool {
+		if item.Corrupt != nil {
+			return true // what cannot be read cannot be respected
+		}
+		obj := r.New()
+		if _, err = (jsoncodec.Codec{}).Decode(item.JSON, obj, codecs.Ignore); err != nil {
+			err = fmt.Errorf("%s %s/%s: %w", storage, item.Namespace, item.Name, err)
+			return false
+		}
+		out = append(out, obj)
+		return true
+	})
+	return out, err
+}
