@@ -80,7 +80,9 @@ func encode(r *kinds.Resource, obj kinds.Object) ([]byte, error) {
 			delete(m, "selfLink")
 		}
 	}
-	if !r.Custom {
+	switch r.Storage.GVK.Group {
+	case "apiextensions.k8s.io", "apiregistration.k8s.io": // a stock server stores these as JSON
+	default:
 		kinds.DropEmpty(obj)
 	}
 	obj.GetObjectKind().SetGroupVersionKind(r.Storage.GVK)
