@@ -1,0 +1,149 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"math"
+
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// Scan implements sqlstore.Driver.
+func (d *Driver) Scan(ctx context.Context, req sqlstore.ScanRequest) (rows []sqlstore.Row, err error) {
+	after, ok, err := req.Start()
+	if err != nil || !ok {
+		return nil, err
+	}
+	req.After = after
+	if req.Revision == 0 {
+		err = d.reader(ctx, func(c *conn) error {
+			rows, err = scanLive(ctx, c, req)
+			return err
+		})
+	} else {
+		err = d.snapshot(ctx, func(c *conn, b sqlstore.Bounds) error {
+			if err := b.Check(req.Revision); err != nil {
+				return err
+			}
+			rows, err = scanSnapshot(ctx, c, req, b.Head-req.Revision > d.far)
+			return err
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("scanning %q: %w", req.Resource, err)
+	}
+	return rows, nil
+}
+
+// shape picks the text for what a request gives of the key.
+func shape(req sqlstore.ScanRequest, all, resource, namespace string) string {
+	switch {
+	case req.Resource == "":
+		return all
+	case req.Namespace == "":
+		return resource
+	}
+	return namespace
+}
+
+func scanArgs(req sqlstore.ScanRequest, revision int64) []any {
+	resource, namespace := req.After.Resource, req.After.Namespace
+	if req.Resource != "" {
+		resource = req.Resource
+		if req.Namespace != "" {
+			namespace = req.Namespace
+		}
+	}
+	return []any{revision, resource, namespace, req.After.Name, req.Namespace, int64(req.Limit)}
+}
+
+func scanLive(ctx context.Context, c *conn, req sqlstore.ScanRequest) ([]sqlstore.Row, error) {
+	revision := req.Revision
+	if revision == 0 {
+		revision = math.MaxInt64
+	}
+	rows := make([]sqlstore.Row, 0, min(req.Limit, 512))
+	var dec decoder
+	err := c.query(ctx, func(v []driver.Value) error {
+		row, err := dec.row(v)
+		rows = append(rows, row)
+		return err
+	}, shape(req, qLiveAll, qLiveResource, qLiveNamespace), scanArgs(req, revision)...)
+	return rows, err
+}
+
+// farBack is how many revisions back a snapshot is worth a search for each key
+// instead of a look at all that ended since.
+const farBack = 1000
+
+// scanSnapshot merges, in key order, the live rows that were there already with
+// those that have ended since, found in the way that suits the snapshot's depth.
+func scanSnapshot(ctx context.Context, c *conn, req sqlstore.ScanRequest, deep bool) ([]sqlstore.Row, error) {
+	alive, err := scanLive(ctx, c, req)
+	if err != nil {
+		return nil, err
+	}
+	var gone []sqlstore.Row // keys and revisions only
+	if deep {
+		var last *sqlstore.Key
+		if len(alive) == req.Limit {
+			last = &alive[len(alive)-1].Key
+		}
+		gone, err = scanPast(ctx, c, req, last)
+	} else {
+		gone, err = scanEnded(ctx, c, req)
+	}
+	if err != nil || len(gone) == 0 {
+		return alive, err
+	}
+	rows := make([]sqlstore.Row, 0, min(req.Limit, len(alive)+len(gone)))
+	for len(rows) < req.Limit && len(alive)+len(gone) > 0 {
+		if len(gone) == 0 || len(alive) > 0 && alive[0].Key.Compare(gone[0].Key) < 0 {
+			rows, alive = append(rows, alive[0]), alive[1:]
+			continue
+		}
+		row, found, err := readRow(ctx, c, qRow, gone[0].Revision)
+		if err != nil {
+			return nil, err
+		}
+		if !found {
+			return nil, fmt.Errorf("revision %d vanished inside a transaction", gone[0].Revision)
+		}
+		rows, gone = append(rows, row), gone[1:]
+	}
+	return rows, nil
+}
+
+// scanEnded finds the ended rows of a page among all that ended since its revision.
+func scanEnded(ctx context.Context, c *conn, req sqlstore.ScanRequest) (gone []sqlstore.Row, err error) {
+	err = c.query(ctx, func(v []driver.Value) error {
+		revision, _ := v[0].(int64)
+		gone = append(gone, sqlstore.Row{Revision: revision, Key: sqlstore.Key{Resource: text(v[1]), Namespace: text(v[2]), Name: text(v[3])}})
+		return nil
+	}, shape(req, qEndedAll, qEndedResource, qEndedNamespace), scanArgs(req, req.Revision)...)
+	return gone, err
+}
+
+// scanPast finds them key by key, up to last if that is given.
+func scanPast(ctx context.Context, c *conn, req sqlstore.ScanRequest, last *sqlstore.Key) (gone []sqlstore.Row, err error) {
+	query := shape(req, qNextPastAll, qNextPastResource, qNextPastNamespace)
+	var v [4]driver.Value
+	for len(gone) < req.Limit {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		found, err := c.one(v[:], query, scanArgs(req, req.Revision)[:5]...)
+		if err != nil || !found {
+			return gone, err
+		}
+		req.After = sqlstore.Key{Resource: text(v[0]), Namespace: text(v[1]), Name: text(v[2])}
+		if last != nil && req.After.Compare(*last) > 0 {
+			return gone, nil
+		}
+		if revision, ok := v[3].(int64); ok && revision <= req.Revision {
+			gone = append(gone, sqlstore.Row{Key: req.After, Revision: revision})
+		}
+	}
+	return gone, nil
+}
