@@ -1,0 +1,26 @@
+package server
+
+import (
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/metrics"
+)
+
+// The order in which a request meets the filters is a decision, and stands here a
+// second time so that nobody changes it by accident.
+func TestOrderOfFilters(t *testing.T) {
+	s := &Server{cfg: Config{Log: slog.New(slog.DiscardHandler), Clock: time.Now}}
+	s.Metrics = metrics.New(kinds.NewCatalogue(nil), time.Now)
+	var got []string
+	for _, step := range s.steps() {
+		got = append(got, step.name)
+	}
+	want := []string{"scope", "metrics", "access log", "recover", "deadline", "authenticate", "impersonate", "in flight", "authorize"}
+	if !slices.Equal(got, want) {
+		t.Errorf("filters are %q, want %q", got, want)
+	}
+}
