@@ -18,9 +18,14 @@ CREATE TABLE IF NOT EXISTS kv (
 CREATE UNIQUE INDEX IF NOT EXISTS kv_live ON kv (resource, namespace, name)
     WHERE superseded_revision IS NULL;
 
--- Ended rows by the revision that ended them: compaction, old snapshots,
--- previous values.
+-- Ended rows by the revision that ended them: compaction, snapshots a little way
+-- back, previous values.
 CREATE INDEX IF NOT EXISTS kv_ended ON kv (superseded_revision)
+    WHERE superseded_revision IS NOT NULL;
+
+-- Ended rows by key: the state of one key, or of a page of keys, at a revision
+-- far back, at a cost that does not depend on how much was written since.
+CREATE INDEX IF NOT EXISTS kv_past ON kv (resource, namespace, name, superseded_revision)
     WHERE superseded_revision IS NOT NULL;
 
 -- Live rows that will expire.

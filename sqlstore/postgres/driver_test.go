@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"go.uber.org/goleak"
 
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/postgres"
@@ -19,6 +20,9 @@ import (
 var server *pgtest.Server
 
 func TestMain(m *testing.M) {
+	storetest.CrashChild(func(ctx context.Context, url string) (sqlstore.Driver, error) {
+		return postgres.Open(ctx, url, postgres.Config{})
+	})
 	var err error
 	// What is tested is not whether the disk keeps its word.
 	server, err = pgtest.Start(context.Background(), pgtest.Options{Settings: map[string]string{"fsync": "off", "max_connections": "200"}})
@@ -28,6 +32,11 @@ func TestMain(m *testing.M) {
 	}
 	code := m.Run()
 	server.Stop()
+	// The thread that forks servers lives as long as the process.
+	if err := goleak.Find(goleak.IgnoreAnyFunction("github.com/rowlock/rowlock/sqlstore/postgres/pgtest.(*forkThread).do.func1.1")); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
 	os.Exit(code)
 }
 
@@ -80,4 +89,13 @@ func TestConformance(t *testing.T) {
 
 func TestConformancePolling(t *testing.T) {
 	storetest.Run(t, func(t testing.TB) storetest.Database { return newDatabase(t, postgres.Config{Poll: true}) })
+}
+
+func TestCrash(t *testing.T) {
+	db := newDatabase(t, postgres.Config{})
+	storetest.Crash(t, db, db.url)
+}
+
+func Benchmark(b *testing.B) {
+	storetest.Bench(b, func(t testing.TB) storetest.Database { return newDatabase(t, postgres.Config{}) })
 }
