@@ -23,7 +23,10 @@ func AppendEnvelope(dst []byte, apiVersion, kind string, raw []byte) []byte {
 
 // AppendHead appends what precedes a message of rawSize bytes in its envelope.
 func AppendHead(dst []byte, apiVersion, kind string, rawSize int) []byte {
-	dst = grow(dst, EnvelopeSize(apiVersion, kind, rawSize))
+	return appendHead(grow(dst, EnvelopeSize(apiVersion, kind, rawSize)), apiVersion, kind, rawSize)
+}
+
+func appendHead(dst []byte, apiVersion, kind string, rawSize int) []byte {
 	dst = append(dst, Prefix...)
 	dst = append(dst, field1)
 	dst = binary.AppendUvarint(dst, uint64(fieldSize(len(apiVersion))+fieldSize(len(kind))))
@@ -50,7 +53,8 @@ func ItemSize(rawSize int) int { return fieldSize(rawSize) }
 // (the sum of their ItemSize). AppendItem for each and AppendTail must follow.
 func AppendListHead(dst []byte, apiVersion, kind string, meta *metav1.ListMeta, itemsSize int) ([]byte, error) {
 	size := meta.Size()
-	dst = AppendHead(dst, apiVersion, kind, fieldSize(size)+itemsSize)
+	// No room is made for the items: lists are written in pieces.
+	dst = appendHead(dst, apiVersion, kind, fieldSize(size)+itemsSize)
 	dst = append(dst, field1)
 	dst = binary.AppendUvarint(dst, uint64(size))
 	return appendMessage(dst, meta, size)

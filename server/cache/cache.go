@@ -43,9 +43,8 @@ type waiter struct {
 
 // Pending travels as sqlstore.Op.Aux from a writer to Apply, which sets Item
 // before the write is acknowledged. So the writer answers with the very item that
-// readers see. Meta may be nil.
+// readers see.
 type Pending struct {
-	Meta *Meta
 	Item *Item
 }
 

@@ -118,19 +118,12 @@ func (it *Item) setLine(line []byte, l layout) {
 func (it *Item) Line() []byte { return it.line }
 
 // Metadata is the object's metadata as JSON; nil for a corrupt item.
-func (it *Item) Metadata() (metadata []byte) {
-	if it.Corrupt != nil {
+func (it *Item) Metadata() []byte {
+	m := it.Meta()
+	if it.Corrupt != nil || m.to <= m.from {
 		return nil
 	}
-	walkObject(it.JSON, skipSpace(it.JSON, 0), func(key []byte, _, at int) (int, bool) {
-		end := hop(it.JSON, at)
-		if string(key) != "metadata" || end < 0 {
-			return end, true
-		}
-		metadata = it.JSON[at:end:end]
-		return end, false
-	})
-	return metadata
+	return it.JSON[m.from:m.to:m.to]
 }
 
 // Meta is scanned on first use. It is never nil; that of a corrupt item is empty.

@@ -16,7 +16,8 @@ type Meta struct {
 	CreationTimestamp string   // as encoded
 	Deleting          bool     // metadata.deletionTimestamp is set
 
-	storage *kinds.Storage // whose fields these are
+	storage  *kinds.Storage // whose fields these are
+	from, to int            // where the metadata lies in the bytes
 }
 
 // ScanMeta reads the Meta of an encoded object of a storage (nil: no fields). The
@@ -41,6 +42,7 @@ func ScanMeta(b []byte, st *kinds.Storage) (*Meta, error) {
 		if string(key) == "metadata" {
 			met = true
 			end = m.metadata(b, at)
+			m.from, m.to = at, end
 		} else {
 			end = m.find(b, key, at, 0, wanted)
 		}

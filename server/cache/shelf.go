@@ -238,10 +238,6 @@ func (s *shelf) take(ch *sqlstore.Change, now int64) *Event {
 	old, _ := s.items.Get(it)
 	e := &Event{Type: Modified, Item: it, Prev: old, at: now}
 	if pending, ok := ch.Aux.(*Pending); ok && pending != nil {
-		if pending.Meta != nil {
-			pending.Meta.storage = s.storage.Load()
-			it.meta.Store(pending.Meta)
-		}
 		pending.Item = it
 	}
 	switch {

@@ -65,10 +65,10 @@ func noExport(q url.Values) error {
 
 // sendItem answers with a stored object.
 func (h *Handler) sendItem(c *Call, form codecs.Form, code int, it *cache.Item) error {
-	v := h.view(c.Resource, form)
-	if form.Type == codecs.JSON && form.As.Kind == "" && !form.Pretty && v.lead == nil && it.Corrupt == nil {
+	if form.Type == codecs.JSON && form.As.Kind == "" && !form.Pretty && c.Resource.FromStorage == nil && it.Corrupt == nil {
 		return h.writeBody(c, form.Type, code, it.Line())
 	}
+	v := h.view(c.Resource, form)
 	if form.IsTable() {
 		return v.sendTable(c, code, &page{revision: it.Revision, items: []*cache.Item{it}, remaining: -1})
 	}

@@ -96,11 +96,7 @@ func (v *view) appendJSON(dst []byte, it *cache.Item, inList bool) ([]byte, erro
 		if it.Corrupt != nil {
 			return dst, v.corrupt(it)
 		}
-		dst = append(dst, `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/`...)
-		dst = append(dst, v.form.As.Version...)
-		dst = append(dst, `","metadata":`...)
-		dst = append(dst, it.Metadata()...)
-		return append(dst, '}'), nil
+		return v.appendPartial(dst, it)
 	}
 	data, err := v.json(it)
 	switch {
@@ -114,6 +110,23 @@ func (v *view) appendJSON(dst []byte, it *cache.Item, inList bool) ([]byte, erro
 		return append(append(dst, '{'), data[len(v.lead):]...), nil
 	}
 	return append(dst, data...), nil
+}
+
+// appendPartial appends an item's PartialObjectMetadata in the version of the form.
+func (v *view) appendPartial(dst []byte, it *cache.Item) ([]byte, error) {
+	if v.r.FromStorage != nil {
+		// A conversion may keep what does not fit in annotations.
+		data, err := v.json(it)
+		if err != nil {
+			return dst, err
+		}
+		return jsoncodec.AppendPartial(dst, v.form.As.Version, data), nil
+	}
+	dst = append(dst, `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/`...)
+	dst = append(dst, v.form.As.Version...)
+	dst = append(dst, `","metadata":`...)
+	dst = append(dst, it.Metadata()...)
+	return append(dst, '}'), nil
 }
 
 // object is an item as the body of an answer, without a final newline.

@@ -84,24 +84,23 @@ func (v *view) appendRow(dst []byte, it *cache.Item, include table.Include, now 
 	if err != nil {
 		return dst, err
 	}
-	object := it.JSON
-	if include == table.Object {
-		if object, err = v.json(it); err != nil {
-			return dst, err
-		}
-	}
-	if row.conditions == nil {
-		return row.cells.Append(dst, now, include, v.form.As.Version, object), nil
-	}
 	dst = append(dst, `{"cells":`...)
 	dst = row.cells.AppendCells(dst, now)
-	dst = append(dst, `,"conditions":`...)
-	dst = append(dst, row.conditions...)
+	if row.conditions != nil {
+		dst = append(dst, `,"conditions":`...)
+		dst = append(dst, row.conditions...)
+	}
 	dst = append(dst, `,"object":`...)
 	switch include {
 	case table.Metadata:
-		dst = jsoncodec.AppendPartial(dst, v.form.As.Version, object)
+		if dst, err = v.appendPartial(dst, it); err != nil {
+			return dst, err
+		}
 	case table.Object:
+		object, err := v.json(it)
+		if err != nil {
+			return dst, err
+		}
 		dst = append(dst, object...)
 	case table.None:
 		dst = append(dst, "null"...)

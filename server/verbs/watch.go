@@ -115,7 +115,7 @@ func (s *stream) serve() error {
 	w := s.c.W
 	w.Header().Set("Content-Type", s.v.form.StreamType())
 	w.WriteHeader(http.StatusOK)
-	out := &wire{w: w, control: http.NewResponseController(w)}
+	out := &wire{w: w, control: http.NewResponseController(w), http2: s.c.R.ProtoMajor == 2}
 	if out.flush() != nil {
 		return nil
 	}

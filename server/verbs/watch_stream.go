@@ -141,7 +141,9 @@ type wire struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	buf     *[]byte
-	single  []byte // a frame that may be all there is
+	single  []byte    // a frame that may be all there is
+	armed   time.Time // when the write deadline was set
+	http2   bool
 }
 
 func (o *wire) send(frame []byte) error {
@@ -161,11 +163,19 @@ func (o *wire) send(frame []byte) error {
 	return o.write(true)
 }
 
+// arm sets the write deadline, if the writer has one and it has not just been set.
+func (o *wire) arm() {
+	if now := time.Now(); o.http2 || now.Sub(o.armed) > writeFor/4 {
+		_ = o.control.SetWriteDeadline(now.Add(writeFor))
+		o.armed = now
+	}
+}
+
 func (o *wire) flush() error { return o.write(false) }
 
 // write puts what was collected on the wire. more says that the buffer is still needed.
 func (o *wire) write(more bool) error {
-	_ = o.control.SetWriteDeadline(time.Now().Add(writeFor)) // not every writer can
+	o.arm()
 	data := o.single
 	if o.buf != nil {
 		data = *o.buf
@@ -176,6 +186,10 @@ func (o *wire) write(more bool) error {
 	}
 	if err == nil {
 		err = o.control.Flush()
+	}
+	if o.http2 {
+		// Here a deadline ends the stream whether or not it is being written to.
+		_ = o.control.SetWriteDeadline(time.Time{})
 	}
 	o.single = nil
 	if o.buf != nil {

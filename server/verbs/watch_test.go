@@ -229,3 +229,31 @@ func (w *timed) Write(b []byte) (int, error) {
 	w.events = append(w.events, time.Since(w.start).String(), e.String())
 	return len(b), nil
 }
+
+// TestIdleWatchOnHTTP2 sees that a write deadline does not end a watch that has
+// nothing to write.
+func TestIdleWatchOnHTTP2(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		catalogue := kinds.NewCatalogue(builtin.Resources())
+		c := cache.New(catalogue)
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/configmaps?watch=1&resourceVersion=1&timeoutSeconds=300", nil)
+		r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/2.0", 2, 0
+		w := &deadlined{ResponseRecorder: httptest.NewRecorder()}
+		scoped(&verbs.Handler{Catalogue: catalogue, Cache: c}).ServeHTTP(w, r)
+		if w.set == 0 || !w.last.IsZero() {
+			t.Errorf("%d deadlines, the last is %v", w.set, w.last)
+		}
+	})
+}
+
+type deadlined struct {
+	*httptest.ResponseRecorder
+	set  int
+	last time.Time
+}
+
+func (w *deadlined) SetWriteDeadline(t time.Time) error {
+	w.set++
+	w.last = t
+	return nil
+}
