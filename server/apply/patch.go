@@ -43,9 +43,20 @@ type Patch struct {
 // patch that does not fit the object or makes it something else; plain errors for
 // bad strategic directives, which a stock server answers with 500.
 func (p *Patch) Change(kind schema.GroupVersionKind, current runtime.Object, encoded []byte) (runtime.Object, []string, error) {
+	if p.Type == codecs.PatchStrategic || p.Type == codecs.PatchMerge {
+		if patched, ok := p.quick(current); ok {
+			patched.GetObjectKind().SetGroupVersionKind(kind)
+			return patched, nil, nil
+		}
+	}
 	if p.Type == codecs.PatchStrategic {
 		return p.strategic(kind, current)
 	}
+	return p.document(kind, current, encoded)
+}
+
+// document applies a patch to the JSON of the whole object.
+func (p *Patch) document(kind schema.GroupVersionKind, current runtime.Object, encoded []byte) (runtime.Object, []string, error) {
 	if encoded == nil {
 		current.GetObjectKind().SetGroupVersionKind(kind)
 		var err error
@@ -197,20 +208,12 @@ func (p *Patch) undecodable(document []byte) ([]string, error) {
 	return problems, nil
 }
 
+// strategic applies a strategic merge patch to the whole object as a tree.
 func (p *Patch) strategic(kind schema.GroupVersionKind, current runtime.Object) (runtime.Object, []string, error) {
 	if _, custom := current.(*unstructured.Unstructured); custom {
 		return nil, nil, unprocessable(errors.New("strategic merge patch is not supported for custom resources"))
 	}
 	current.GetObjectKind().SetGroupVersionKind(kind)
-	if patched, ok := p.quick(current); ok {
-		patched.GetObjectKind().SetGroupVersionKind(kind)
-		return patched, nil, nil
-	}
-	return p.thorough(kind, current)
-}
-
-// thorough applies a strategic merge patch to the whole object as a tree.
-func (p *Patch) thorough(kind schema.GroupVersionKind, current runtime.Object) (runtime.Object, []string, error) {
 	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(current)
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading the object to patch: %w", err)

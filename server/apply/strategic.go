@@ -3,36 +3,102 @@ package apply
 import (
 	"bytes"
 	"maps"
+	"math"
 	"reflect"
 	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	"github.com/rowlock/rowlock/codecs"
 )
 
-// quick applies a strategic merge patch to a copy of current, converting only the
-// parts that the patch names. It reports false for whatever is not plain: an error,
-// an unknown or duplicate field, a directive. Then the long way finds out what to say.
+// quick applies a merge patch, strategic or not, to a copy of current, converting
+// only the parts that the patch names. It reports false for whatever is not plain: an
+// error, an unknown or duplicate field, a directive. Then the long way finds out what
+// to say.
 func (p *Patch) quick(current runtime.Object) (runtime.Object, bool) {
+	if _, custom := current.(*unstructured.Unstructured); custom {
+		return nil, false
+	}
 	patch, ok := decodeTree(p.Body)
 	if !ok {
 		return nil, false
 	}
+	merge := merger(mergeStrategic)
+	if p.Type == codecs.PatchMerge {
+		merge = mergePlain
+		if !plainNumbers(patch) {
+			return nil, false
+		}
+	}
 	patched := current.DeepCopyObject()
-	if !patchStruct(reflect.ValueOf(patched).Elem(), patch) {
+	if !merge.patchStruct(reflect.ValueOf(patched).Elem(), patch) {
 		return nil, false
 	}
 	return patched, true
+}
+
+// merger merges the part of a patch that is for the fields of one struct, given as
+// trees. sample is a struct of that type.
+type merger func(tree, part map[string]any, sample any) (map[string]any, error)
+
+func mergeStrategic(tree, part map[string]any, sample any) (map[string]any, error) {
+	return strategicpatch.StrategicMergeMapPatch(tree, part, sample)
+}
+
+// mergePlain is RFC 7386.
+func mergePlain(tree, part map[string]any, sample any) (map[string]any, error) {
+	if tree == nil {
+		tree = map[string]any{}
+	}
+	for name, value := range part {
+		switch value := value.(type) {
+		case nil:
+			delete(tree, name)
+		case map[string]any:
+			inner, _ := tree[name].(map[string]any)
+			tree[name], _ = mergePlain(inner, value, nil)
+		default:
+			tree[name] = value
+		}
+	}
+	return tree, nil
+}
+
+// plainNumbers tells trees whose numbers mean the same to every decoder: integers
+// that fit 32 bits.
+func plainNumbers(node any) bool {
+	switch node := node.(type) {
+	case map[string]any:
+		for _, v := range node {
+			if !plainNumbers(v) {
+				return false
+			}
+		}
+	case []any:
+		for _, v := range node {
+			if !plainNumbers(v) {
+				return false
+			}
+		}
+	case float64:
+		return false
+	case int64:
+		return node >= 0 && node <= math.MaxInt32
+	}
+	return true
 }
 
 const elementOrder = "$setElementOrder/"
 
 // patchStruct descends to the structs that the patch changes. Their lists, maps and
 // scalars go through the merge library, those of one struct together.
-func patchStruct(v reflect.Value, patch map[string]any) bool {
+func (m merger) patchStruct(v reflect.Value, patch map[string]any) bool {
 	fields := patchFieldsOf(v.Type())
 	part := map[string]any{}  // of the patch, for the library
 	named := map[string]int{} // fields that part is about
@@ -50,7 +116,7 @@ func patchStruct(v reflect.Value, patch map[string]any) bool {
 			continue
 		case map[string]any:
 			if inner, ok := descend(field); ok && !fields.tagged[i] {
-				if !patchStruct(inner, value) {
+				if !m.patchStruct(inner, value) {
 					return false
 				}
 				continue
@@ -62,7 +128,7 @@ func patchStruct(v reflect.Value, patch map[string]any) bool {
 		merge = merge || ordered
 		part[key], named[name] = value, i
 	}
-	return len(part) == 0 || patchPart(v, part, named, merge)
+	return len(part) == 0 || m.patchPart(v, part, named, merge)
 }
 
 // descend finds the struct in a field, if one is there.
@@ -77,7 +143,7 @@ func descend(field reflect.Value) (reflect.Value, bool) {
 }
 
 // patchPart merges part into the named fields of a struct.
-func patchPart(v reflect.Value, part map[string]any, named map[string]int, merge bool) bool {
+func (m merger) patchPart(v reflect.Value, part map[string]any, named map[string]int, merge bool) bool {
 	scratch := reflect.New(v.Type())
 	if merge {
 		for _, i := range named {
@@ -88,7 +154,7 @@ func patchPart(v reflect.Value, part map[string]any, named map[string]int, merge
 			return false
 		}
 		maps.DeleteFunc(tree, func(name string, _ any) bool { _, ok := named[name]; return !ok })
-		if part, err = strategicpatch.StrategicMergeMapPatch(tree, part, scratch.Interface()); err != nil {
+		if part, err = m(tree, part, scratch.Interface()); err != nil {
 			return false
 		}
 		scratch.Elem().SetZero()

@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand"
+	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"github.com/rowlock/rowlock/codecs"
@@ -14,19 +16,21 @@ import (
 	"github.com/rowlock/rowlock/codecs/sample"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
-	"reflect"
 )
 
 // comparePatch applies one patch both ways.
-func comparePatch(t *testing.T, r *kinds.Resource, current kinds.Object, body []byte) (quick bool) {
+func comparePatch(t *testing.T, typ string, r *kinds.Resource, current kinds.Object, body []byte) (quick bool) {
 	t.Helper()
-	p := Patch{Type: codecs.PatchStrategic, Body: body, Strictness: codecs.Warn, JSON: codecjson.Codec{}}
+	p := Patch{Type: typ, Body: body, Strictness: codecs.Warn, JSON: codecjson.Codec{}}
 	current.GetObjectKind().SetGroupVersionKind(r.GVK())
 	got, ok := p.quick(current)
 	if !ok {
 		return false
 	}
-	want, warnings, err := p.thorough(r.GVK(), current)
+	want, warnings, err := p.strategic(r.GVK(), current)
+	if typ == codecs.PatchMerge {
+		want, warnings, err = p.document(r.GVK(), current, nil)
+	}
 	if err != nil || len(warnings) > 0 {
 		t.Fatalf("%v: quick way accepts what the long one does not: %v %v\n%s", r.GVK(), err, warnings, body)
 	}
@@ -42,7 +46,7 @@ func comparePatch(t *testing.T, r *kinds.Resource, current kinds.Object, body []
 }
 
 // twoWay makes the patch that a client would send for a random change.
-func twoWay(t *testing.T, rnd *rand.Rand, r *kinds.Resource) (kinds.Object, []byte) {
+func twoWay(t *testing.T, typ string, rnd *rand.Rand, r *kinds.Resource) (kinds.Object, []byte) {
 	obj := r.New()
 	sample.Fill(rnd, obj)
 	if !settle(t, obj, nil, true) {
@@ -58,25 +62,29 @@ func twoWay(t *testing.T, rnd *rand.Rand, r *kinds.Resource) (kinds.Object, []by
 	a, _ := json.Marshal(obj)
 	b, _ := json.Marshal(next)
 	patch, err := strategicpatch.CreateTwoWayMergePatch(a, b, r.New())
+	if typ == codecs.PatchMerge {
+		patch, err = jsonpatch.CreateMergePatch(a, b)
+	}
 	if err != nil {
 		return nil, nil
 	}
 	return obj, patch
 }
 
-func TestStrategicWaysAgree(t *testing.T) {
+func TestPatchWaysAgree(t *testing.T) {
 	quick, all := 0, 0
 	for _, r := range builtin.Resources() {
 		if r.New == nil || r.Storage == nil {
 			continue
 		}
 		for seed := range 40 {
-			obj, patch := twoWay(t, rand.New(rand.NewSource(int64(seed))), r)
+			typ := []string{codecs.PatchStrategic, codecs.PatchMerge}[seed%2]
+			obj, patch := twoWay(t, typ, rand.New(rand.NewSource(int64(seed))), r)
 			if obj == nil {
 				continue
 			}
 			all++
-			if comparePatch(t, r, obj, patch) {
+			if comparePatch(t, typ, r, obj, patch) {
 				quick++
 			}
 		}
@@ -87,7 +95,7 @@ func TestStrategicWaysAgree(t *testing.T) {
 	}
 }
 
-func FuzzStrategicWaysAgree(f *testing.F) {
+func FuzzPatchWaysAgree(f *testing.F) {
 	for i, body := range []string{
 		`{"status":{"conditions":[{"type":"Ready","status":"True"}],"$setElementOrder/conditions":[{"type":"Ready"}]}}`,
 		`{"metadata":{"labels":{"a":null,"b":"c"},"finalizers":["x"],"$setElementOrder/finalizers":["x","y"]}}`,
@@ -107,7 +115,8 @@ func FuzzStrategicWaysAgree(f *testing.F) {
 		if !settle(t, obj, nil, true) {
 			t.Skip()
 		}
-		comparePatch(t, r, obj, []byte(body))
+		comparePatch(t, codecs.PatchStrategic, r, obj, []byte(body))
+		comparePatch(t, codecs.PatchMerge, r, obj, []byte(body))
 	})
 }
 
