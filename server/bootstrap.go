@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
@@ -22,8 +21,8 @@ const (
 	servicesPath = "/api/v1/namespaces/default/services"
 )
 
-// bootstrap writes what a cluster holds from its first moment: its namespaces and
-// the kubernetes Service with its endpoints.
+// bootstrap writes what a cluster holds from its first moment: its namespaces, its
+// default objects and the kubernetes Service with its endpoints.
 func (s *Server) bootstrap(ctx context.Context) error {
 	for _, ns := range []string{metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease, metav1.NamespaceDefault} {
 		if s.Cache.Get("namespaces", "", ns) != nil {
@@ -33,13 +32,8 @@ func (s *Server) bootstrap(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, class := range systemPriorities() {
-		if s.Cache.Get("priorityclasses.scheduling.k8s.io", "", class.Name) != nil {
-			continue
-		}
-		if err := s.create(ctx, "/apis/scheduling.k8s.io/v1/priorityclasses", class); err != nil {
-			return err
-		}
+	if err := s.defaults(ctx); err != nil {
+		return err
 	}
 	b := s.cfg.Bootstrap
 	if b.ServiceIP == nil {
@@ -68,19 +62,12 @@ func (s *Server) bootstrap(ctx context.Context) error {
 	return nil
 }
 
-// systemPriorities are the classes of what a cluster cannot live without.
-func systemPriorities() []*schedulingv1.PriorityClass {
-	class := func(name string, value int32, description string) *schedulingv1.PriorityClass {
-		return &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value, Description: description}
-	}
-	return []*schedulingv1.PriorityClass{
-		class("system-node-critical", 2000001000, "Used for system critical pods that must not be moved from their current node."),
-		class("system-cluster-critical", 2000000000, "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."),
-	}
+func (s *Server) create(ctx context.Context, path string, obj any) error {
+	return s.createAs(ctx, apiserverAgent, path, obj)
 }
 
-func (s *Server) create(ctx context.Context, path string, obj any) error {
-	err := s.Call(ctx, apiserverAgent, http.MethodPost, path, jsonType, obj, nil)
+func (s *Server) createAs(ctx context.Context, agent, path string, obj any) error {
+	err := s.Call(ctx, agent, http.MethodPost, path, jsonType, obj, nil)
 	if isReason(err, metav1.StatusReasonAlreadyExists) {
 		return nil // another server, or an earlier start that was cut short
 	}
