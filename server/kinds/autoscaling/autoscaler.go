@@ -181,7 +181,11 @@ func resourceOf(name corev1.ResourceName, t *autoscalingv2.MetricTarget, now *au
 }
 
 func defaultAutoscaler(obj kinds.Object) {
-	s := &obj.(*autoscalingv2.HorizontalPodAutoscaler).Spec
+	h := obj.(*autoscalingv2.HorizontalPodAutoscaler)
+	if len(h.Status.CurrentMetrics) == 0 {
+		h.Status.CurrentMetrics = nil // an empty list reads as none
+	}
+	s := &h.Spec
 	rules.DefaultTo(&s.MinReplicas, 1)
 	if len(s.Metrics) == 0 {
 		var utilization int32 = 80

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	rbacv1beta1 "k8s.io/api/rbac/v1beta1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -59,7 +60,7 @@ var RoleBindingColumns = columns.Of(
 	func(b *rbacv1.RoleBinding, now time.Time) []any {
 		return bindingCells(&b.ObjectMeta, &b.RoleRef, b.Subjects, now)
 	},
-	bindingColumns("roleBinding", rbacv1.RoleBinding{}.SwaggerDoc()["roleRef"])...,
+	bindingColumns("roleBinding", rbacv1beta1.RoleBinding{}.SwaggerDoc()["roleRef"])...,
 )
 
 // ClusterRoleBindingColumns is the Table form of ClusterRoleBindings.
@@ -67,7 +68,7 @@ var ClusterRoleBindingColumns = columns.Of(
 	func(b *rbacv1.ClusterRoleBinding, now time.Time) []any {
 		return bindingCells(&b.ObjectMeta, &b.RoleRef, b.Subjects, now)
 	},
-	bindingColumns("clusterRoleBinding", rbacv1.ClusterRoleBinding{}.SwaggerDoc()["roleRef"])...,
+	bindingColumns("clusterRoleBinding", rbacv1beta1.ClusterRoleBinding{}.SwaggerDoc()["roleRef"])...,
 )
 
 func bindingColumns(noun, role string) []columns.Column {

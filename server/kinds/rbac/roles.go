@@ -18,6 +18,10 @@ import (
 // checks a changed object twice, and lists its causes twice.
 var Role = kinds.Strategy{
 	ValidateName: path.ValidatePathSegmentName,
+	Default: func(obj kinds.Object) {
+		r := obj.(*rbacv1.Role)
+		r.Rules = withoutEmpty(r.Rules)
+	},
 	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
 		return validateRules(obj.(*rbacv1.Role).Rules, true)
 	},
@@ -32,6 +36,10 @@ var Role = kinds.Strategy{
 // ClusterRole is how ClusterRoles are written.
 var ClusterRole = kinds.Strategy{
 	ValidateName: path.ValidatePathSegmentName,
+	Default: func(obj kinds.Object) {
+		r := obj.(*rbacv1.ClusterRole)
+		r.Rules = withoutEmpty(r.Rules)
+	},
 	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
 		return validateClusterRole(obj.(*rbacv1.ClusterRole), false)
 	},
@@ -47,6 +55,14 @@ var ClusterRole = kinds.Strategy{
 	},
 	CreateOnUpdate:      true,
 	UnconditionalUpdate: true,
+}
+
+// withoutEmpty reads empty lists as none.
+func withoutEmpty(list []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	if len(list) == 0 {
+		return nil
+	}
+	return list
 }
 
 func validateClusterRole(r *rbacv1.ClusterRole, keepInvalid bool) field.ErrorList {

@@ -20,6 +20,17 @@ const maxNodeID = 256
 // CSINode is how CSINodes are written.
 var CSINode = kinds.Strategy{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
+	Default: func(obj kinds.Object) {
+		n := obj.(*storagev1.CSINode)
+		if len(n.Spec.Drivers) == 0 {
+			n.Spec.Drivers = nil // an empty list reads as none
+		}
+		for i := range n.Spec.Drivers {
+			if d := &n.Spec.Drivers[i]; len(d.TopologyKeys) == 0 {
+				d.TopologyKeys = nil
+			}
+		}
+	},
 	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
 		return validateNode(&obj.(*storagev1.CSINode).Spec)
 	},
