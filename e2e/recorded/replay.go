@@ -129,8 +129,8 @@ func setHeaders(req *http.Request, srv Server, step *Step, hasBody bool, vars ma
 		}
 	}
 	h.Set("User-Agent", "parity/1")
-	if step.Agent != "" {
-		h.Set("User-Agent", step.Agent)
+	if step.Agent != nil { // an empty one is sent as none
+		h.Set("User-Agent", *step.Agent)
 	}
 	if hasBody {
 		h.Set("Content-Type", "application/json")

@@ -31,7 +31,7 @@ type Step struct {
 	Base64  bool              `json:"base64"`
 	Accept  *string           `json:"accept"`
 	Headers map[string]string `json:"headers"`
-	Agent   string            `json:"agent"`
+	Agent   *string           `json:"agent"`
 	As      string            `json:"as"`
 	Save    map[string]string `json:"save"`
 	Sleep   float64           `json:"sleep"`
