@@ -65,6 +65,9 @@ func (h *Handler) getScale(c *Call) error {
 		return err
 	}
 	obj, _, err := h.Live(c.Context(), c.Resource, c.key("").Namespace, c.Info.Name)
+	if apierrors.IsNotFound(err) {
+		return apierrors.NewNotFound(schema.GroupResource{Group: c.Resource.Group, Resource: c.Resource.Plural + "/scale"}, c.Info.Name)
+	}
 	if err != nil {
 		return err
 	}
@@ -135,7 +138,7 @@ func (h *Handler) applyScale(c *Call, form form, in intent, options *metav1.Patc
 	if err != nil {
 		return badRequest(err)
 	}
-	if err := h.decode(c, jsoncodec.Codec{}, data, scaleKind, false, sent, strictness(options.FieldValidation)); err != nil {
+	if err := h.decode(c, jsoncodec.Codec{}, data, scaleKind, sent, strictness(options.FieldValidation)); err != nil {
 		return err
 	}
 	if err := nameError(c, sent); err != nil {

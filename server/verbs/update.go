@@ -32,14 +32,22 @@ func (h *Handler) update(c *Call) error {
 	if err != nil {
 		return err
 	}
-	obj := c.Resource.New()
-	if err := h.Decode(c, c.Resource.GVK(), obj, options.FieldValidation); err != nil {
+	from, body, err := h.readBody(c)
+	if err != nil {
 		return err
 	}
-	if err := nameError(c, obj); err != nil {
-		return err
+	read := func(s codecs.Strictness) (kinds.Object, error) {
+		obj := c.Resource.New()
+		if err := h.decode(c, from, body, c.Resource.GVK(), obj, s); err != nil {
+			return nil, err
+		}
+		if err := nameError(c, obj); err != nil {
+			return nil, err
+		}
+		return h.incoming(c.Resource, obj)
 	}
-	if obj, err = h.incoming(c.Resource, obj); err != nil {
+	obj, err := read(strictness(options.FieldValidation))
+	if err != nil {
 		return err
 	}
 	ch := &change{
@@ -47,13 +55,12 @@ func (h *Handler) update(c *Call) error {
 		create: c.Sub == nil && c.Resource.Storage.CreateOnUpdate,
 		uid:    obj.GetUID(),
 	}
-	var pristine kinds.Object
-	ch.compute = func(_ kinds.Object, _ *cache.Item) (kinds.Object, error) {
-		if pristine == nil {
-			pristine = obj
-			return copyOf(obj), nil
+	ch.compute = func(kinds.Object, *cache.Item) (kinds.Object, error) {
+		if first := obj; first != nil {
+			obj = nil
+			return first, nil
 		}
-		return copyOf(pristine), nil
+		return read(codecs.Ignore)
 	}
 	out, err := h.change(c, ch)
 	if err != nil {

@@ -3,7 +3,9 @@ package verbs
 import (
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -35,7 +37,7 @@ func codec(mediaType string) codecs.Codec {
 // offer is what the resource of a call can be answered as.
 func (h *Handler) offer(c *Call) codecs.Offer {
 	o := codecs.Offer{Types: codecs.Types(h.cbor()), Transforms: codecs.ResourceTransforms}
-	if c.Resource.Custom && c.Sub == nil {
+	if c.Resource.Custom && (c.Sub == nil || c.Sub.Update != nil) {
 		o.Plain = codecs.CustomTypes(h.cbor())
 	}
 	return o
@@ -73,32 +75,56 @@ func (h *Handler) Body(c *Call) ([]byte, error) {
 // Decode reads a request body into obj, a new object of kind gvk, and warns of or
 // refuses what validation says of unknown and duplicate fields.
 func (h *Handler) Decode(c *Call, gvk schema.GroupVersionKind, obj runtime.Object, validation string) error {
+	from, body, err := h.readBody(c)
+	if err != nil {
+		return err
+	}
+	return h.decode(c, from, body, gvk, obj, strictness(validation))
+}
+
+// readBody reads a body that holds an object, and finds the form it is in.
+func (h *Handler) readBody(c *Call) (codecs.Codec, []byte, error) {
 	types := codecs.Types(h.cbor())
-	anyKind := false
-	if c.Resource.Custom && c.Sub == nil {
-		types, anyKind = codecs.CustomTypes(h.cbor()), true
+	if c.Resource.Custom && (c.Sub == nil || c.Sub.Update != nil) {
+		types = codecs.CustomTypes(h.cbor())
 	}
 	mediaType, err := codecs.BodyType(c.R.Header.Get("Content-Type"), types)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	body, err := h.Body(c)
-	if err != nil {
-		return err
-	}
-	return h.decode(c, codec(mediaType), body, gvk, anyKind, obj, strictness(validation))
+	return codec(mediaType), body, err
 }
 
-func (h *Handler) decode(c *Call, from codecs.Codec, body []byte, gvk schema.GroupVersionKind, anyKind bool, obj runtime.Object, s codecs.Strictness) error {
-	want := codecs.Expected{GVK: gvk, AnyKind: anyKind, Known: func(k schema.GroupVersionKind) bool {
-		return h.Catalogue.LookupKind(k) != nil || kinds.Retired(k)
-	}}
+func (h *Handler) decode(c *Call, from codecs.Codec, body []byte, gvk schema.GroupVersionKind, obj runtime.Object, s codecs.Strictness) error {
+	anyKind := c.Resource.Custom && gvk == c.Resource.GVK()
+	want := codecs.Expected{GVK: gvk, AnyKind: anyKind, Known: h.knows}
 	_, problems, err := codecs.ReadBody(from, body, want, obj, s)
 	if err != nil {
 		return err
 	}
 	h.warn(c, problems)
 	return nil
+}
+
+// knows says whether the server has a type for a kind, of whatever use.
+func (h *Handler) knows(k schema.GroupVersionKind) bool {
+	if h.Catalogue.LookupKind(k) != nil || kinds.Retired(k) {
+		return true
+	}
+	if single, ok := strings.CutSuffix(k.Kind, "List"); ok {
+		if k.Group == "" && k.Version == "v1" && single == "" {
+			return true
+		}
+		return h.Catalogue.LookupKind(k.GroupVersion().WithKind(single)) != nil
+	}
+	switch k.Kind {
+	case "Status", "APIVersions", "APIGroup", "APIGroupList", "APIResourceList":
+		return k.Group == "" && k.Version == "v1"
+	case "WatchEvent", "ListOptions", "GetOptions", "DeleteOptions", "CreateOptions", "UpdateOptions", "PatchOptions":
+		return slices.Contains(h.Catalogue.Versions(k.Group), k.Version)
+	}
+	return false
 }
 
 // warn turns problems of decoding into Warning headers.
