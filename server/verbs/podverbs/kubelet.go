@@ -28,6 +28,9 @@ type Kubelet struct {
 	AddressTypes []corev1.NodeAddressType
 	Port         int           // where a node does not say; default 10250
 	DialTimeout  time.Duration // default 30s
+	// Dial reaches agents and pods where they are not on this server's network; nil
+	// dials them directly.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // dialer connects to node agents and to pods.
@@ -63,7 +66,10 @@ func (k Kubelet) dialer() *dialer {
 	if conf.RootCAs == nil {
 		conf = unchecked
 	}
-	dial := (&net.Dialer{Timeout: k.DialTimeout, KeepAlive: 30 * time.Second}).DialContext
+	dial := k.Dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: k.DialTimeout, KeepAlive: 30 * time.Second}).DialContext
+	}
 	transport := func(c *tls.Config) *http.Transport {
 		return &http.Transport{
 			DialContext: dial, TLSClientConfig: c, TLSHandshakeTimeout: 10 * time.Second,
