@@ -19,16 +19,21 @@ import (
 var LimitRange = kinds.Strategy{
 	ValidateName:        apivalidation.NameIsDNSSubdomain,
 	Default:             defaults(defaultLimitRange),
+	Canonicalize:        defaults(emptyIsNone),
 	Validate:            checks(validateLimitRange),
 	ValidateUpdate:      updateChecks(func(l, _ *corev1.LimitRange) field.ErrorList { return validateLimitRange(l) }),
 	CreateOnUpdate:      true,
 	UnconditionalUpdate: true,
 }
 
-func defaultLimitRange(l *corev1.LimitRange) {
+// emptyIsNone stores an empty list as none; who wrote it owns it all the same.
+func emptyIsNone(l *corev1.LimitRange) {
 	if len(l.Spec.Limits) == 0 {
-		l.Spec.Limits = nil // an empty list reads as none
+		l.Spec.Limits = nil
 	}
+}
+
+func defaultLimitRange(l *corev1.LimitRange) {
 	for i := range l.Spec.Limits {
 		defaultLimit(&l.Spec.Limits[i])
 	}
