@@ -53,6 +53,7 @@ type Namespaces struct {
 type attempt struct {
 	at   time.Time
 	wait time.Duration
+	left int // objects that were left; fewer are a reason to look at once
 }
 
 const maxWait = 15 * time.Second
@@ -96,7 +97,7 @@ func (n *Namespaces) pass(ctx context.Context) {
 		}
 		uid := it.Meta().UID
 		seen[uid] = true
-		if a, ok := n.next[uid]; !ok || !now.Before(a.at) {
+		if a, ok := n.next[uid]; !ok || !now.Before(a.at) || a.left > 0 && n.count(it.Name) < a.left {
 			due = append(due, it)
 		}
 		return true
@@ -139,7 +140,7 @@ func (n *Namespaces) work(ctx context.Context, name string) error {
 		return ignoreGone(n.API.Call(ctx, namespaceAgent, http.MethodPut, path+"/finalize", "application/json", &ns, nil))
 	}
 	wait := min(max(2*n.next[uid].wait, n.Interval), maxWait)
-	n.next[uid] = attempt{at: n.now().Add(wait), wait: wait}
+	n.next[uid] = attempt{at: n.now().Add(wait), wait: wait, left: n.count(name)}
 	return n.report(ctx, &ns, left, failure)
 }
 
@@ -189,6 +190,14 @@ func (n *Namespaces) inside() []*kinds.Resource {
 		}
 	}
 	return out
+}
+
+// count is how many objects are in a namespace.
+func (n *Namespaces) count(namespace string) (count int) {
+	for _, r := range n.inside() {
+		count += n.Cache.Snapshot(r.Storage.Key).Count(namespace, cache.Position{})
+	}
+	return count
 }
 
 func collection(r *kinds.Resource, namespace string) string {
