@@ -35,6 +35,7 @@ func (s *Server) steps() []step {
 		{"access log", filters.AccessLog(c.Log)},
 		{"recover", filters.Recover(c.Log, s.Metrics.Panicked)},
 		{"deadline", filters.Deadline(c.RequestTimeout, s.fail)},
+		{"drain", filters.EndWith(s.watching)},
 		{"authenticate", filters.Authenticate(c.Authenticator, c.Log, s.fail)},
 		{"impersonate", filters.Impersonate(c.Authorizer, c.Log, s.fail)},
 		{"in flight", inFlight.Filter},

@@ -45,11 +45,13 @@ type Server struct {
 	Health  *health.Checks
 	Metrics *metrics.Metrics
 
-	discovery *discovery.Handler
-	openapi   *schema.Documents
-	handler   http.Handler
-	ready     atomic.Bool
-	feeding   atomic.Bool
+	discovery  *discovery.Handler
+	openapi    *schema.Documents
+	handler    http.Handler
+	watching   context.Context // ends when the server drains
+	endWatches context.CancelFunc
+	ready      atomic.Bool
+	feeding    atomic.Bool
 }
 
 // New puts a server together. Nothing runs and nothing is read until Run.
@@ -60,6 +62,7 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{cfg: cfg, Cache: cache.New(cfg.Catalogue), Schemas: schema.New(cfg.Catalogue)}
 	s.Metrics = metrics.New(cfg.Catalogue, cfg.Clock)
 	s.Metrics.Registry.MustRegister(metrics.State{Store: cfg.Store, Cache: s.Cache})
+	s.watching, s.endWatches = context.WithCancel(context.Background())
 	s.Verbs = &verbs.Handler{
 		Catalogue: cfg.Catalogue, Store: cfg.Store, Cache: s.Cache, Owner: apply.New(s.Schemas),
 		Authorizer: cfg.Authorizer, Feature: cfg.Feature, Special: cfg.Special, Clock: cfg.Clock, Log: cfg.Log,
@@ -89,6 +92,7 @@ func (s *Server) Handler() http.Handler { return s.handler }
 // Run loads the cache, serves, and drains once ctx ends. It closes the listener.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.cfg.Listener.Close()
+	defer s.endWatches()
 	from, err := s.Cache.Load(ctx, s.cfg.Store)
 	if err != nil {
 		return fmt.Errorf("loading the stored objects: %w", err)

@@ -19,7 +19,7 @@ func (s *Server) drain(hs *http.Server, served <-chan error) error {
 	if s.cfg.ShutdownDelay > 0 {
 		time.Sleep(s.cfg.ShutdownDelay)
 	}
-	s.Cache.Forget()
+	s.endWatches()
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.ShutdownGrace)
 	defer cancel()
 	err := hs.Shutdown(ctx)

@@ -85,6 +85,9 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if (o.tlsCert == "") != (o.tlsKey == "") {
+		return errors.New("--tls-cert-file and --tls-private-key-file go together")
+	}
 	n, err := o.network()
 	if err != nil {
 		return err
@@ -160,13 +163,8 @@ func (o *serveOptions) greet(out io.Writer, n *network, dir *datadir.Dir, url st
 // by the authenticators.
 func (o *serveOptions) tls(dir *datadir.Dir) (*tls.Config, error) {
 	certFile, keyFile := o.tlsCert, o.tlsKey
-	switch {
-	case certFile == "" && keyFile == "":
+	if certFile == "" {
 		certFile, keyFile = dir.ServingCert, dir.ServingKey
-	case certFile == "":
-		return nil, errors.New("--tls-private-key-file needs --tls-cert-file")
-	case keyFile == "":
-		return nil, errors.New("--tls-cert-file needs --tls-private-key-file")
 	}
 	cert, err := tls.LoadX509KeyPair(certFile, keyFile)
 	if err != nil {

@@ -103,3 +103,20 @@ func (w *timely) Write(b []byte) (int, error) {
 
 // Unwrap serves http.ResponseController.
 func (w *timely) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// EndWith ends long-running requests when ctx does: a server that drains lets
+// watches finish what they are sending, and no more.
+func EndWith(end context.Context) Filter {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !LongRunning(request.From(r.Context()).Info) {
+				next.ServeHTTP(w, r)
+				return
+			}
+			ctx, cancel := context.WithCancel(r.Context())
+			defer cancel()
+			defer context.AfterFunc(end, cancel)()
+			next.ServeHTTP(w, r.WithContext(ctx))
+		})
+	}
+}

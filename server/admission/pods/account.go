@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
@@ -19,6 +20,10 @@ const (
 	tokenVolume = "kube-api-access-"
 	tokenLife   = 3607 // an hour and a little: kubelets know it by the odd number
 	rootCA      = "kube-root-ca.crt"
+
+	defaultAccount = "default"
+	accountTries   = 10
+	accountWait    = 50 * time.Millisecond
 
 	enforceSecrets = "kubernetes.io/enforce-mountable-secrets"
 	mirror         = corev1.MirrorPodAnnotationKey
@@ -46,15 +51,14 @@ func (p ServiceAccount) Admit(ctx context.Context, a *admission.Attributes) erro
 		return mirrorPod(a, pod)
 	}
 	if pod.Spec.ServiceAccountName == "" {
-		pod.Spec.ServiceAccountName = "default"
+		pod.Spec.ServiceAccountName = defaultAccount
 	}
 	pod.Spec.DeprecatedServiceAccount = pod.Spec.ServiceAccountName
-	obj, err := p.Objects.Get(ctx, "serviceaccounts", a.Namespace, pod.Spec.ServiceAccountName)
+	account, err := p.account(ctx, a.Namespace, pod.Spec.ServiceAccountName)
 	if err != nil {
 		return err
 	}
-	account, ok := obj.(*corev1.ServiceAccount)
-	if !ok {
+	if account == nil {
 		return a.Forbid(fmt.Errorf("error looking up service account %s/%s: serviceaccount %q not found", a.Namespace, pod.Spec.ServiceAccountName, pod.Spec.ServiceAccountName))
 	}
 	if account.Annotations[enforceSecrets] == "true" {
@@ -69,6 +73,25 @@ func (p ServiceAccount) Admit(ctx context.Context, a *admission.Attributes) erro
 		pod.Spec.ImagePullSecrets = append(pod.Spec.ImagePullSecrets, account.ImagePullSecrets...)
 	}
 	return nil
+}
+
+// account finds a service account. The default one of a new namespace may be on its
+// way: that is waited for, briefly.
+func (p ServiceAccount) account(ctx context.Context, namespace, name string) (*corev1.ServiceAccount, error) {
+	for try := 1; ; try++ {
+		obj, err := p.Objects.Get(ctx, "serviceaccounts", namespace, name)
+		if account, ok := obj.(*corev1.ServiceAccount); ok || err != nil {
+			return account, err
+		}
+		if name != defaultAccount || try == accountTries {
+			return nil, nil
+		}
+		select {
+		case <-time.After(accountWait):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 }
 
 // mirrorPod refuses what a kubelet's static pod cannot have: its secrets are not
