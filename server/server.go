@@ -141,6 +141,10 @@ func (s *Server) leading() map[string]func(*Server) Loop {
 			n := &controllers.Namespaces{API: s, Cache: s.Cache, Catalogue: s.cfg.Catalogue, Log: s.cfg.Log, Clock: s.cfg.Clock}
 			return n.Run
 		},
+		"serviceaccounts": func(s *Server) Loop {
+			a := &controllers.Accounts{API: s, Cache: s.Cache, Log: s.cfg.Log}
+			return a.Run
+		},
 	}
 	maps.Copy(all, s.cfg.Leading)
 	return all
