@@ -1,0 +1,86 @@
+package autoscaling_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rowlock/rowlock/server/kinds/autoscaling"
+)
+
+func pointer[T any](v T) *T { return &v }
+
+// rich has every source of metrics, a behaviour and a status.
+func rich() *autoscalingv2.HorizontalPodAutoscaler {
+	value, average := resource.MustParse("10"), resource.MustParse("500Mi")
+	described := autoscalingv2.CrossVersionObjectReference{Kind: "Ingress", Name: "main", APIVersion: "networking.k8s.io/v1"}
+	h := &autoscalingv2.HorizontalPodAutoscaler{
+		TypeMeta:   metav1.TypeMeta{Kind: "HorizontalPodAutoscaler", APIVersion: "autoscaling/v2"},
+		ObjectMeta: metav1.ObjectMeta{Name: "h", Annotations: map[string]string{"keep": "me"}},
+		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{Kind: "Deployment", Name: "d", APIVersion: "apps/v1"},
+			MinReplicas:    pointer[int32](1), MaxReplicas: 5,
+			Metrics: []autoscalingv2.MetricSpec{
+				{Type: "Resource", Resource: &autoscalingv2.ResourceMetricSource{Name: corev1.ResourceMemory, Target: autoscalingv2.MetricTarget{Type: "AverageValue", AverageValue: &average}}},
+				{Type: "Pods", Pods: &autoscalingv2.PodsMetricSource{Metric: autoscalingv2.MetricIdentifier{Name: "rps"}, Target: autoscalingv2.MetricTarget{Type: "AverageValue", AverageValue: &value}}},
+				{Type: "Object", Object: &autoscalingv2.ObjectMetricSource{DescribedObject: described, Metric: autoscalingv2.MetricIdentifier{Name: "hits"}, Target: autoscalingv2.MetricTarget{Type: "Value", Value: &value}}},
+				{Type: "External", External: &autoscalingv2.ExternalMetricSource{Metric: autoscalingv2.MetricIdentifier{Name: "queue"}, Target: autoscalingv2.MetricTarget{Type: "AverageValue", AverageValue: &value}}},
+				{Type: "ContainerResource", ContainerResource: &autoscalingv2.ContainerResourceMetricSource{Name: corev1.ResourceCPU, Container: "web", Target: autoscalingv2.MetricTarget{Type: "Utilization", AverageUtilization: pointer[int32](70)}}},
+				{Type: "Resource", Resource: &autoscalingv2.ResourceMetricSource{Name: corev1.ResourceCPU, Target: autoscalingv2.MetricTarget{Type: "Utilization", AverageUtilization: pointer[int32](50)}}},
+			},
+			Behavior: &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleDown: &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: pointer[int32](60)}},
+		},
+		Status: autoscalingv2.HorizontalPodAutoscalerStatus{
+			CurrentReplicas: 2, DesiredReplicas: 3,
+			CurrentMetrics: []autoscalingv2.MetricStatus{
+				{Type: "Resource", Resource: &autoscalingv2.ResourceMetricStatus{Name: corev1.ResourceCPU, Current: autoscalingv2.MetricValueStatus{AverageUtilization: pointer[int32](61), AverageValue: &value}}},
+			},
+			Conditions: []autoscalingv2.HorizontalPodAutoscalerCondition{{Type: "AbleToScale", Status: "True", Reason: "r", Message: "m"}},
+		},
+	}
+	autoscaling.HorizontalPodAutoscaler.Default(h)
+	return h
+}
+
+func TestThereAndBack(t *testing.T) {
+	v1, err := autoscaling.ToV1(rich())
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := v1.(*autoscalingv1.HorizontalPodAutoscaler)
+	if u := shown.Spec.TargetCPUUtilizationPercentage; u == nil || *u != 50 {
+		t.Errorf("target utilization %v, want 50", u)
+	}
+	if u := shown.Status.CurrentCPUUtilizationPercentage; u == nil || *u != 61 {
+		t.Errorf("current utilization %v, want 61", u)
+	}
+	if got := len(shown.Annotations); got != 5 {
+		t.Errorf("%d annotations, want 5: %v", got, shown.Annotations)
+	}
+	back, err := autoscaling.ToV2(v1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(rich(), back); diff != "" {
+		t.Errorf("through v1 and back (-want +got):\n%s", diff)
+	}
+}
+
+// TestUnreadable drops annotations that cannot be read.
+func TestUnreadable(t *testing.T) {
+	out, err := autoscaling.ToV2(&autoscalingv1.HorizontalPodAutoscaler{
+		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"autoscaling.alpha.kubernetes.io/metrics": "{", "keep": "me"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := out.(*autoscalingv2.HorizontalPodAutoscaler)
+	if len(h.Spec.Metrics) != 0 || len(h.Annotations) != 1 {
+		t.Errorf("metrics %v, annotations %v", h.Spec.Metrics, h.Annotations)
+	}
+}
