@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,7 +44,7 @@ type Handler struct {
 	version []byte
 
 	mu      sync.Mutex // held while documents are made
-	current *documents
+	current atomic.Pointer[documents]
 }
 
 // New makes a Handler.
@@ -72,17 +73,20 @@ func New(c Config) (*Handler, error) {
 // documents are those of the catalogue as it is now.
 func (h *Handler) documents() (*documents, error) {
 	resources, generation := h.config.Catalogue.Snapshot()
+	if d := h.current.Load(); d != nil && d.generation >= generation {
+		return d, nil
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.current != nil && h.current.generation >= generation {
-		return h.current, nil
+	if d := h.current.Load(); d != nil && d.generation >= generation {
+		return d, nil
 	}
 	d, err := describe(resources)
 	if err != nil {
 		return nil, err
 	}
 	d.generation = generation
-	h.current = d
+	h.current.Store(d)
 	return d, nil
 }
 
