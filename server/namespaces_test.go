@@ -21,7 +21,6 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/builtin"
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/storetest"
-
 )
 
 type nobody struct{}

@@ -5,8 +5,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/codecs/cbor"
 	jsoncodec "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/apply"
 	"github.com/rowlock/rowlock/server/cache"
@@ -22,6 +24,9 @@ func (h *Handler) patch(c *Call) error {
 	in := intent{manager: managerOf(c, options.FieldManager), options: options, dry: len(options.DryRun) > 0}
 	var ch *change
 	if patchType == codecs.PatchApplyYAML || patchType == codecs.PatchApplyCBOR {
+		if body, err = applyBody(patchType, body); err != nil {
+			return err
+		}
 		ch = h.applyChange(c, in, options, body)
 	} else {
 		ch = h.patchChange(c, in, &apply.Patch{
@@ -54,6 +59,18 @@ func (h *Handler) readPatch(c *Call) (patchType string, options *metav1.PatchOpt
 	}
 	options, err = patchOptions(c, patchType)
 	return
+}
+
+// applyBody turns the body of an apply into JSON or YAML.
+func applyBody(patchType string, body []byte) ([]byte, error) {
+	if patchType != codecs.PatchApplyCBOR {
+		return body, nil
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	if _, err := (cbor.Codec{}).Decode(body, u, codecs.Ignore); err != nil {
+		return nil, apierrors.NewBadRequest("error decoding CBOR: " + err.Error())
+	}
+	return jsoncodec.Append(nil, u.Object)
 }
 
 // patchChange is a JSON, merge or strategic merge patch of an object that is there.

@@ -1,12 +1,9 @@
 package verbs
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/structured-merge-diff/v4/fieldpath"
 	"sigs.k8s.io/yaml"
 
 	"github.com/rowlock/rowlock/codecs"
@@ -106,6 +102,9 @@ func (h *Handler) patchScale(c *Call) error {
 	}
 	in := intent{manager: managerOf(c, options.FieldManager), options: options, dry: len(options.DryRun) > 0}
 	if patchType == codecs.PatchApplyYAML || patchType == codecs.PatchApplyCBOR {
+		if body, err = applyBody(patchType, body); err != nil {
+			return err
+		}
 		return h.applyScale(c, form, in, options, body)
 	}
 	p := &apply.Patch{Type: patchType, Body: body, Strictness: strictness(options.FieldValidation), JSON: jsoncodec.Codec{}}
@@ -232,99 +231,4 @@ func validScale(s *autoscalingv1.Scale) error {
 		return nil
 	}
 	return apierrors.NewInvalid(scaleKind.GroupKind(), s.Name, errs)
-}
-
-// ownScale records the manager of a number of replicas as a client of a Scale sees
-// it: there zero is no value, which nobody owns, and what nobody owns is not tracked.
-func (h *Handler) ownScale(c *Call, obj, old kinds.Object, manager string) error {
-	m := c.Sub.Scale
-	if !ownsPath(old, m.ReplicasPath) {
-		obj.SetManagedFields(old.GetManagedFields())
-		return nil
-	}
-	if err := h.Owner.AfterUpdate(c.Resource, c.Sub.Name, old, obj, manager, h.now()); err != nil {
-		return err
-	}
-	if n, _ := m.Replicas(obj); n == 0 {
-		return disown(obj, m.ReplicasPath)
-	}
-	return nil
-}
-
-func fieldPath(path []string) fieldpath.Path {
-	var out fieldpath.Path
-	for i := range path {
-		out = append(out, fieldpath.PathElement{FieldName: &path[i]})
-	}
-	return out
-}
-
-// ownsPath says whether anybody owns a field.
-func ownsPath(obj kinds.Object, path []string) bool {
-	for _, e := range obj.GetManagedFields() {
-		if set, err := fieldsOf(&e); err == nil && set.Has(fieldPath(path)) {
-			return true
-		}
-	}
-	return false
-}
-
-func fieldsOf(e *metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
-	set := fieldpath.NewSet()
-	if e.FieldsV1 == nil {
-		return set, nil
-	}
-	return set, set.FromJSON(bytes.NewReader(e.FieldsV1.Raw))
-}
-
-// disown takes a field away from everybody.
-func disown(obj kinds.Object, path []string) error {
-	entries := obj.GetManagedFields()
-	kept := entries[:0]
-	for _, e := range entries {
-		set, err := fieldsOf(&e)
-		if err != nil {
-			return err
-		}
-		if set.Has(fieldPath(path)) {
-			set = set.Difference(fieldpath.NewSet(fieldPath(path)))
-			if set.Empty() {
-				continue
-			}
-			raw, err := set.ToJSON()
-			if err != nil {
-				return err
-			}
-			e.FieldsV1 = &metav1.FieldsV1{Raw: raw}
-		}
-		kept = append(kept, e)
-	}
-	obj.SetManagedFields(kept)
-	return nil
-}
-
-// undate drops the times of what is owned through a Scale: it has none.
-func undate(obj kinds.Object, sub string) {
-	entries := obj.GetManagedFields()
-	for i := range entries {
-		if entries[i].Subresource == sub {
-			entries[i].Time = nil
-		}
-	}
-	obj.SetManagedFields(entries)
-}
-
-// asScale words the conflict of an apply for a client that sees a Scale.
-func asScale(c *Call, err error) error {
-	var st *apierrors.StatusError
-	if !errors.As(err, &st) || !apierrors.IsConflict(err) || st.ErrStatus.Details == nil {
-		return err
-	}
-	out := st.ErrStatus.DeepCopy()
-	from, to := " using "+c.Resource.APIVersion(), " using "+autoscalingv1.SchemeGroupVersion.String()
-	out.Message = strings.ReplaceAll(out.Message, from, to)
-	for i := range out.Details.Causes {
-		out.Details.Causes[i].Message = strings.ReplaceAll(out.Details.Causes[i].Message, from, to)
-	}
-	return &apierrors.StatusError{ErrStatus: *out}
 }

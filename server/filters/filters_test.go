@@ -1,0 +1,204 @@
+package filters_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/filters"
+	"github.com/rowlock/rowlock/server/request"
+	"github.com/rowlock/rowlock/server/status"
+)
+
+var quiet = slog.New(slog.DiscardHandler)
+
+func fail(w http.ResponseWriter, r *http.Request, err error) {
+	st, _ := status.Of(err, schema.GroupResource{})
+	status.Write(w, r, st, []string{"application/json"})
+}
+
+// serve passes a request through Scope and filters to last.
+func serve(r *http.Request, last http.HandlerFunc, list ...filters.Filter) *httptest.ResponseRecorder {
+	var h http.Handler = last
+	for _, f := range slices.Backward(append([]filters.Filter{filters.Scope(time.Now)}, list...)) {
+		h = f(h)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+func as(id *authx.Identity) filters.Filter {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			request.From(r.Context()).User = id
+			next.ServeHTTP(w, r)
+		})
+	}
+}
+
+func ok(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "ok") }
+
+func message(t *testing.T, w *httptest.ResponseRecorder) string {
+	t.Helper()
+	var st struct{ Message string }
+	if err := json.Unmarshal(w.Body.Bytes(), &st); err != nil {
+		t.Fatalf("%v: %s", err, w.Body)
+	}
+	return st.Message
+}
+
+type authorizer func(*authx.Attributes) (authx.Decision, string, error)
+
+func (f authorizer) Authorize(_ context.Context, a *authx.Attributes) (authx.Decision, string, error) {
+	return f(a)
+}
+
+func TestAuthorize(t *testing.T) {
+	fay := &authx.Identity{Name: "<fay>"}
+	for _, c := range []struct {
+		url      string
+		decision authx.Decision
+		reason   string
+		err      error
+		code     int
+		text     string
+	}{
+		{"/api/v1/pods", authx.Allow, "", nil, 200, ""},
+		{"/api/v1/pods", authx.Allow, "", errors.New("odd"), 200, ""},
+		{"/api/v1/pods", authx.NoOpinion, "", nil, 403, `pods is forbidden: User "&lt;fay&gt;" cannot list resource "pods" in API group "" at the cluster scope`},
+		{"/apis/apps/v1/namespaces/a/deployments/d/scale", authx.Deny, "because", nil, 403, `deployments.apps "d" is forbidden: User "&lt;fay&gt;" cannot get resource "deployments/scale" in API group "apps" in the namespace "a": because`},
+		{"/metrics", authx.NoOpinion, "", nil, 403, `forbidden: User "&lt;fay&gt;" cannot get path "/metrics"`},
+		{"/metrics", authx.NoOpinion, "", errors.New("down"), 500, ""},
+	} {
+		z := authorizer(func(*authx.Attributes) (authx.Decision, string, error) { return c.decision, c.reason, c.err })
+		w := serve(httptest.NewRequest("GET", c.url, nil), ok, as(fay), filters.Authorize(z, quiet, fail))
+		if w.Code != c.code {
+			t.Errorf("%s: %d, want %d", c.url, w.Code, c.code)
+		}
+		if c.text != "" && message(t, w) != c.text {
+			t.Errorf("%s: %s, want %s", c.url, message(t, w), c.text)
+		}
+		if c.code == 500 && w.Body.String() != "Internal Server Error: \"/metrics\": down\n" {
+			t.Errorf("%s", w.Body)
+		}
+	}
+}
+
+func TestImpersonate(t *testing.T) {
+	allow := authorizer(func(a *authx.Attributes) (authx.Decision, string, error) {
+		if a.User.Name == "actor" && a.Verb == "impersonate" && a.Name != "no" {
+			return authx.Allow, "", nil
+		}
+		return authx.NoOpinion, "", nil
+	})
+	for _, c := range []struct {
+		name    string
+		headers http.Header
+		code    int
+		who     string
+	}{
+		{"none", http.Header{}, 200, "actor|"},
+		{"user", http.Header{"Impersonate-User": {"bob"}}, 200, "bob|system:authenticated"},
+		{"groups", http.Header{"Impersonate-User": {"bob"}, "Impersonate-Group": {"x", "y"}}, 200, "bob|x,y,system:authenticated"},
+		{"account", http.Header{"Impersonate-User": {"system:serviceaccount:a:b"}}, 200, "system:serviceaccount:a:b|system:serviceaccounts,system:serviceaccounts:a,system:authenticated"},
+		{"account with group", http.Header{"Impersonate-User": {"system:serviceaccount:a:b"}, "Impersonate-Group": {"x"}}, 200, "system:serviceaccount:a:b|x,system:authenticated"},
+		{"anonymous", http.Header{"Impersonate-User": {authx.Anonymous}}, 200, "system:anonymous|system:unauthenticated"},
+		{"refused user", http.Header{"Impersonate-User": {"no"}}, 403, ""},
+		{"refused group", http.Header{"Impersonate-User": {"bob"}, "Impersonate-Group": {"x", "no"}}, 403, ""},
+		{"refused extra", http.Header{"Impersonate-User": {"bob"}, "Impersonate-Extra-Scopes": {"no"}}, 403, ""},
+		{"group without user", http.Header{"Impersonate-Group": {"x"}}, 500, ""},
+	} {
+		r := httptest.NewRequest("GET", "/version", nil)
+		r.Header = c.headers
+		var got string
+		w := serve(r, func(w http.ResponseWriter, r *http.Request) {
+			u := request.From(r.Context()).User
+			got = u.Name + "|" + strings.Join(u.Groups, ",")
+			for name := range r.Header {
+				if strings.HasPrefix(name, "Impersonate-") {
+					t.Errorf("%s: header %s is still there", c.name, name)
+				}
+			}
+		}, as(&authx.Identity{Name: "actor"}), filters.Impersonate(allow, quiet, fail))
+		if w.Code != c.code || got != c.who {
+			t.Errorf("%s: %d %q, want %d %q: %s", c.name, w.Code, got, c.code, c.who, w.Body)
+		}
+	}
+}
+
+func TestDeadline(t *testing.T) {
+	wait := func(w http.ResponseWriter, r *http.Request) {
+		<-r.Context().Done()
+		w.WriteHeader(200)
+		_, _ = io.WriteString(w, "too late")
+	}
+	limit := filters.Deadline(time.Hour, fail)
+	w := serve(httptest.NewRequest("GET", "/version?timeout=1ms", nil), wait, limit)
+	if w.Code != 504 || !strings.Contains(w.Body.String(), `"reason":"Timeout"`) || strings.Contains(w.Body.String(), "too late") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if w := serve(httptest.NewRequest("GET", "/version?timeout=5", nil), ok, limit); w.Code != 400 ||
+		message(t, w) != `invalid timeout specified in the request URL - time: missing unit in duration "5"` {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	for _, url := range []string{"/version?timeout=-1s", "/version?timeout=0", "/api/v1/pods?watch=1&timeout=abc"} {
+		if w := serve(httptest.NewRequest("GET", url, nil), ok, limit); w.Code != 200 {
+			t.Errorf("%s: %d %s", url, w.Code, w.Body)
+		}
+	}
+}
+
+func TestInFlight(t *testing.T) {
+	f := filters.NewInFlight(1, 0)
+	refused := 0
+	f.Refused = func(string) { refused++ }
+	second := func(id *authx.Identity, url string) int {
+		code := 0
+		serve(httptest.NewRequest("GET", "/version", nil), func(http.ResponseWriter, *http.Request) {
+			code = serve(httptest.NewRequest("GET", url, nil), ok, as(id), f.Filter).Code
+		}, as(&authx.Identity{Name: "first"}), f.Filter)
+		return code
+	}
+	if code := second(&authx.Identity{Name: "x"}, "/version"); code != 429 {
+		t.Errorf("one too many: %d", code)
+	}
+	if code := second(&authx.Identity{Name: "x", Groups: []string{authx.GroupMasters}}, "/version"); code != 200 {
+		t.Errorf("masters: %d", code)
+	}
+	if code := second(&authx.Identity{Name: "x"}, "/api/v1/pods?watch=1"); code != 200 {
+		t.Errorf("a watch: %d", code)
+	}
+	if refused != 1 {
+		t.Errorf("%d refusals counted", refused)
+	}
+}
+
+func TestRecover(t *testing.T) {
+	panics := 0
+	guard := filters.Recover(quiet, func() { panics++ })
+	w := serve(httptest.NewRequest("GET", "/version", nil), func(http.ResponseWriter, *http.Request) { panic("oh") }, guard)
+	if w.Code != 500 || panics != 1 {
+		t.Errorf("%d, %d panics", w.Code, panics)
+	}
+	defer func() {
+		if v := recover(); v != http.ErrAbortHandler {
+			t.Errorf("a half answer ended with %v", v)
+		}
+	}()
+	serve(httptest.NewRequest("GET", "/version", nil), func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "half")
+		panic("oh")
+	}, guard)
+}
