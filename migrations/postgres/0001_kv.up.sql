@@ -25,7 +25,7 @@ CREATE INDEX IF NOT EXISTS kv_ended ON kv (superseded_revision)
 
 -- Ended rows by key: the state of one key, or of a page of keys, at a revision
 -- far back, at a cost that does not depend on how much was written since.
-CREATE INDEX IF NOT EXISTS kv_past ON kv (resource, namespace, name, superseded_revision)
+CREATE INDEX IF NOT EXISTS kv_past ON kv (resource, namespace, name, superseded_revision, revision)
     WHERE superseded_revision IS NOT NULL;
 
 -- Live rows that will expire.

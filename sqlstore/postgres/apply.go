@@ -18,6 +18,7 @@ type pendingBatch struct {
 	batch  []sqlstore.Txn
 	waves  []*wavePlan
 	now    time.Time
+	pid    uint32 // of the session that it was sent to
 }
 
 // wavePlan is the part of a batch whose keys all differ, as arrays of one statement.
@@ -94,35 +95,36 @@ func (d *Driver) Apply(ctx context.Context, batch []sqlstore.Txn, now time.Time)
 	if d.closed() {
 		return nil, sqlstore.ErrClosed
 	}
+	ctx, cancel := d.limit(ctx, d.cfg.answerTime())
+	defer cancel()
 	if d.pending != nil {
-		return nil, fmt.Errorf("an earlier batch is not resolved: %w", sqlstore.ErrUncertain)
-	}
-	now = now.UTC().Truncate(time.Microsecond)
-	out := make([]sqlstore.Outcome, len(batch))
-	waves := plan(batch)
-	if d.seq == 0 {
-		// The marker's row is made ahead, so that each batch only updates it.
-		if _, err := d.pool.Exec(ctx, qNewMarker, d.marker(), "1"); err != nil {
-			return nil, fmt.Errorf("writing a batch: %w", translate(err))
+		// Whoever wrote that batch has given up asking: what it did comes with the feed.
+		if _, _, err := d.resolve(ctx); err != nil {
+			return nil, fmt.Errorf("writing a batch: %w", unsent(err))
 		}
-		d.seq = 1
+	}
+	if err := d.mark(ctx); err != nil {
+		return nil, fmt.Errorf("writing a batch: %w", d.translate(ctx, err))
 	}
 	conn, err := d.pool.Acquire(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("writing a batch: %w", translate(err))
+		return nil, fmt.Errorf("writing a batch: %w", d.translate(ctx, err))
 	}
 	defer conn.Release()
-	before, word := strconv.FormatInt(d.seq, 10), strconv.FormatInt(d.seq+1, 10)
-	if err := d.send(ctx, conn.Conn(), batch, waves, now, before, word, out); err != nil {
+	now = now.UTC().Truncate(time.Microsecond)
+	p := &pendingBatch{marker: strconv.FormatInt(d.seq+1, 10), batch: batch, waves: plan(batch), now: now, pid: conn.Conn().PgConn().PID()}
+	out := make([]sqlstore.Outcome, len(batch))
+	if err := d.send(ctx, conn.Conn(), p, out); err != nil {
 		if fenced(err) {
-			d.seq = 0 // somebody cleaned the marker away: a new one is made
+			d.marked = false // somebody cleaned the marker away: a new one is made
 			return nil, fmt.Errorf("writing a batch: the marker is gone: %w", sqlstore.ErrBusy)
 		}
 		if refused(err) || errors.Is(err, errNotSent) {
-			return nil, fmt.Errorf("writing a batch: %w", translate(err))
+			return nil, fmt.Errorf("writing a batch: %w", d.translate(ctx, err))
 		}
-		conn.Conn().Close(context.WithoutCancel(ctx))
-		d.pending = &pendingBatch{marker: word, batch: batch, waves: waves, now: now}
+		conn.Conn().Close(over)
+		d.suspect(err)
+		d.pending = p
 		return nil, fmt.Errorf("committing a batch: %w: %w", sqlstore.ErrUncertain, err)
 	}
 	d.seq++
@@ -130,11 +132,40 @@ func (d *Driver) Apply(ctx context.Context, batch []sqlstore.Txn, now time.Time)
 	return out, nil
 }
 
+// unsent says of an error that stood before a batch that the batch was not done.
+func unsent(err error) error {
+	if errors.Is(err, sqlstore.ErrBusy) || errors.Is(err, sqlstore.ErrUnavailable) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", sqlstore.ErrUnavailable, err)
+}
+
+// mark makes the marker's row, so that each batch only updates it.
+func (d *Driver) mark(ctx context.Context) error {
+	if d.marked {
+		return nil
+	}
+	if _, err := d.pool.Exec(ctx, qNewMarker, d.marker(), strconv.FormatInt(d.seq+1, 10)); err != nil {
+		return err
+	}
+	d.seq++
+	d.marked = true
+	return nil
+}
+
 var errNotSent = errors.New("not sent")
+
+// over is a context that has ended: to close a connection without a farewell, which
+// a dead one would have to wait for.
+var over = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
 
 // send runs the transaction. Its statements are queued together and sent at once;
 // after the first that fails the server does none of the others.
-func (d *Driver) send(ctx context.Context, c *pgx.Conn, batch []sqlstore.Txn, waves []*wavePlan, now time.Time, before, word string, out []sqlstore.Outcome) error {
+func (d *Driver) send(ctx context.Context, c *pgx.Conn, p *pendingBatch, out []sqlstore.Outcome) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%w: %w", errNotSent, err)
 	}
@@ -142,23 +173,20 @@ func (d *Driver) send(ctx context.Context, c *pgx.Conn, batch []sqlstore.Txn, wa
 	b.Queue(qBegin)
 	d.queueSettings(b)
 	b.Queue(qLock)
-	prepareOutcomes(batch, out, now)
-	b.Queue(qFence, d.marker(), before)
-	b.Queue(qSetMarker, d.marker(), word)
-	for _, w := range waves {
-		b.Queue(qRefused, w.args()...).Query(func(rows pgx.Rows) error { return w.refuse(rows, batch, out) })
+	prepareOutcomes(p.batch, out, p.now)
+	fence, marker := strconv.FormatInt(d.seq, 10), &p.marker
+	for _, w := range p.waves {
 		if w.ends {
 			b.Queue(qEnd, w.args()...)
 		}
-		b.Queue(qInsert, w.args(w.value, w.expires, now)...).Query(func(rows pgx.Rows) error { return w.read(rows, out) })
-		b.Queue(qCount)
-		b.Queue(qAddMarker, d.marker())
+		b.Queue(qInsert, w.args(w.value, w.expires, p.now, d.marker(), fence, marker)...).Query(func(rows pgx.Rows) error { return w.answer(rows, p.batch, out) })
+		fence, marker = p.marker, nil
 	}
 	b.Queue(qCommit)
 	err := c.SendBatch(ctx, b).Close()
 	if err != nil && refused(err) && c.PgConn().TxStatus() != 'I' && !c.IsClosed() {
 		if _, e := c.Exec(ctx, "ROLLBACK"); e != nil {
-			c.Close(context.WithoutCancel(ctx))
+			c.Close(over)
 		}
 	}
 	return err
@@ -170,6 +198,34 @@ func prepareOutcomes(batch []sqlstore.Txn, out []sqlstore.Outcome, now time.Time
 		revisions := make([]int64, 2*ops)
 		out[i] = sqlstore.Outcome{Revisions: revisions[:ops:ops], Created: revisions[ops:], WrittenAt: now}
 	}
+}
+
+// answer takes what qInsert tells: operations that were done, and those that may
+// not be, with what stands in their way. A Txn fails with the first of its own.
+func (w *wavePlan) answer(rows pgx.Rows, batch []sqlstore.Txn, out []sqlstore.Outcome) error {
+	defer rows.Close()
+	var s scanner
+	failed := make(map[int]int) // the first operation in the way, by Txn
+	for rows.Next() {
+		var ord int32
+		var found bool
+		row, err := s.rowBehind(rows, &ord, &found)
+		if err != nil {
+			return err
+		}
+		switch {
+		case ord > 0:
+			ref := w.ops[ord-1]
+			out[ref.txn].Revisions[ref.op], out[ref.txn].Created[ref.op] = row.Revision, row.Created
+		case ord < 0:
+			ref := w.ops[-ord-1]
+			if first, ok := failed[ref.txn]; !ok || ref.op < first {
+				failed[ref.txn] = ref.op
+				out[ref.txn] = sqlstore.Outcome{Err: refusal(&batch[ref.txn].Ops[ref.op], row, found)}
+			}
+		}
+	}
+	return rows.Err()
 }
 
 // read takes the rows that a wave wrote.
@@ -187,26 +243,6 @@ func (w *wavePlan) read(rows pgx.Rows, out []sqlstore.Outcome) error {
 		}
 		ref := w.ops[at]
 		out[ref.txn].Revisions[ref.op], out[ref.txn].Created[ref.op] = revision, created
-	}
-	return rows.Err()
-}
-
-// refuse takes the operations of a wave that may not go ahead. A Txn fails with
-// the first of its own.
-func (w *wavePlan) refuse(rows pgx.Rows, batch []sqlstore.Txn, out []sqlstore.Outcome) error {
-	defer rows.Close()
-	var s scanner
-	for rows.Next() {
-		var ord int32
-		var found bool
-		row, err := s.rowBehind(rows, &ord, &found)
-		if err != nil {
-			return err
-		}
-		ref := w.ops[ord-1]
-		if out[ref.txn].Err == nil {
-			out[ref.txn] = sqlstore.Outcome{Err: refusal(&batch[ref.txn].Ops[ref.op], row, found)}
-		}
 	}
 	return rows.Err()
 }

@@ -87,8 +87,18 @@ func TestConformance(t *testing.T) {
 	storetest.Run(t, func(t testing.TB) storetest.Database { return newDatabase(t, postgres.Config{}) })
 }
 
-func TestConformancePolling(t *testing.T) {
-	storetest.Run(t, func(t testing.TB) storetest.Database { return newDatabase(t, postgres.Config{Poll: true}) })
+// deep is a database whose snapshots are all read as those far back are, by a driver
+// that polls: two ways of reading and two of hearing in two runs of the suite.
+type deep struct{ database }
+
+func (d deep) Open(t testing.TB) sqlstore.Driver {
+	drv := d.database.Open(t).(*postgres.Driver)
+	drv.SetFar(-1)
+	return drv
+}
+
+func TestConformancePollingAndDeep(t *testing.T) {
+	storetest.Run(t, func(t testing.TB) storetest.Database { return deep{newDatabase(t, postgres.Config{Poll: true})} })
 }
 
 func TestCrash(t *testing.T) {

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"syscall"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/puddle/v2"
@@ -29,6 +31,37 @@ var byCode = map[string]error{
 	"57014": sqlstore.ErrBusy,        // statement timeout
 	"57":    sqlstore.ErrUnavailable, // shutdown, crash, not yet up
 	"58030": sqlstore.ErrUnavailable, // I/O error
+}
+
+// errSilent is the cause of a context that ended because no answer came.
+var errSilent = errors.New("no answer in time")
+
+// translate is the function of that name, for a call made under ctx. It gives up the
+// pool's other connections where the error says that they share its fate.
+func (d *Driver) translate(ctx context.Context, err error) error {
+	if err != nil && errors.Is(err, context.DeadlineExceeded) && context.Cause(ctx) == errSilent {
+		err = fmt.Errorf("%w: %w: %w", sqlstore.ErrUnavailable, errSilent, err)
+	} else {
+		err = translate(err)
+	}
+	if errors.Is(err, sqlstore.ErrUnavailable) {
+		d.suspect(err)
+	}
+	return err
+}
+
+// suspect gives up all connections after an error that came from the network, from
+// a server that goes down, or from one that takes no writes any more: the next ones
+// find the server that does. Once a second is enough.
+func (d *Driver) suspect(err error) {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.Code != "25006" && !strings.HasPrefix(pg.Code, "57P") && !strings.HasPrefix(pg.Code, "08") {
+		return
+	}
+	now, last := time.Now().UnixNano(), d.reset.Load()
+	if now-last > int64(time.Second) && d.reset.CompareAndSwap(last, now) {
+		d.pool.Reset()
+	}
 }
 
 // translate puts a store error in front of what the database or the network says.

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -46,6 +47,18 @@ func (d *Driver) Hints(ctx context.Context) <-chan struct{} {
 	return hints
 }
 
+// notifyPause is what commits in quick succession share a notification within.
+const notifyPause = 2 * time.Millisecond
+
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
 // tick polls, and notifies others of own commits.
 func (d *Driver) tick(ctx context.Context, hint func()) {
 	poll := time.NewTicker(d.cfg.PollInterval)
@@ -58,9 +71,10 @@ func (d *Driver) tick(ctx context.Context, hint func()) {
 			if d.cfg.Poll {
 				continue
 			}
-			if _, err := d.pool.Exec(ctx, qNotify); err != nil && ctx.Err() == nil {
+			if _, err := d.pool.Exec(ctx, fmt.Sprintf(qNotify, d.nonce), pgx.QueryExecModeSimpleProtocol); err != nil && ctx.Err() == nil {
 				d.cfg.Log.Debug("cannot notify other servers; they will poll", "error", err)
 			}
+			pause(ctx, notifyPause)
 		case <-ctx.Done():
 			return
 		case <-d.closing:
@@ -83,10 +97,9 @@ func (d *Driver) listen(ctx context.Context, hint func()) {
 			wait = 20 * time.Millisecond
 		}
 		d.cfg.Log.Warn("the connection that listens for other servers' writes broke; connecting again", "error", redact(err))
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-		}
+		d.suspect(err)
+		pause(ctx, wait)
+		d.cfg.Observer.Reconnected()
 	}
 }
 
@@ -95,28 +108,34 @@ func (d *Driver) listenOnce(ctx context.Context, hint func()) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close(context.WithoutCancel(ctx))
+	defer conn.Close(over)
 	if _, err := conn.Exec(ctx, qListen); err != nil {
 		return err
 	}
+	// What was committed before LISTEN took hold, or while nobody listened, is found
+	// by this look.
+	hint()
 	for {
-		// What was committed before LISTEN took hold, or while nobody listened, is
-		// found by this look.
-		hint()
 		// A connection that went silent without an end would wait for ever.
-		waiting, cancel := context.WithTimeout(ctx, 30*time.Second)
-		_, err := conn.WaitForNotification(waiting)
+		waiting, cancel := context.WithTimeout(ctx, listenFor)
+		n, err := conn.WaitForNotification(waiting)
 		cancel()
-		if err != nil && (ctx.Err() != nil || waiting.Err() == nil) {
+		switch {
+		case err == nil && n.Payload != d.nonce: // own commits need no look
+			hint()
+		case err == nil:
+		case ctx.Err() != nil || waiting.Err() == nil:
 			return err
-		}
-		if err != nil {
+		default:
 			if err := ping(ctx, conn); err != nil {
 				return err
 			}
 		}
 	}
 }
+
+// listenFor is how long the listener waits before it asks whether its connection lives.
+const listenFor = 10 * time.Second
 
 func ping(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)

@@ -45,9 +45,11 @@ func (d *Driver) Lead(ctx context.Context, name string) (<-chan struct{}, func()
 }
 
 func (d *Driver) takeLead(ctx context.Context, name, holder string) (bool, error) {
+	ctx, cancel := d.limit(ctx, d.cfg.LeadFor)
+	defer cancel()
 	tag, err := d.pool.Exec(ctx, qLead, name, holder, d.cfg.LeadFor)
 	if err != nil {
-		return false, fmt.Errorf("leading %q: %w", name, translate(err))
+		return false, fmt.Errorf("leading %q: %w", name, d.translate(ctx, err))
 	}
 	return tag.RowsAffected() == 1, nil
 }

@@ -53,7 +53,7 @@ func (d *Driver) Load(ctx context.Context, content sqlstore.Content) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("loading: %w", translate(err))
+		return fmt.Errorf("loading: %w", d.translate(ctx, err))
 	}
 	return nil
 }

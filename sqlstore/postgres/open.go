@@ -16,12 +16,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	migratepgx "github.com/golang-migrate/migrate/v4/database/pgx/v5"
@@ -42,8 +44,26 @@ type Config struct {
 	LockTimeout      time.Duration // default 5s
 	LeadFor          time.Duration // how long a lead outlives its holder; default 5s
 	NoMigrate        bool          // fail with SchemaError instead of bringing an older schema up to date
+	Observer         Observer      // told how long statements take; may be nil
 	Log              *slog.Logger
 }
+
+// Observer learns how long the driver waits for the database; a method is called
+// often and must return at once.
+type Observer interface {
+	// Query: a call of the named kind took d.
+	Query(name string, d time.Duration, err error)
+	// Reconnected: the connection that listens was made anew.
+	Reconnected()
+}
+
+type silent struct{}
+
+func (silent) Query(string, time.Duration, error) {}
+func (silent) Reconnected()                       {}
+
+// answerTime is how long a write may take on the wire before its connection is given up.
+func (c *Config) answerTime() time.Duration { return c.LockTimeout + 5*time.Second }
 
 func (c Config) withDefaults() Config {
 	if c.PollInterval <= 0 {
@@ -61,6 +81,9 @@ func (c Config) withDefaults() Config {
 	if c.LeadFor <= 0 {
 		c.LeadFor = 5 * time.Second
 	}
+	if c.Observer == nil {
+		c.Observer = silent{}
+	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -73,7 +96,12 @@ type Driver struct {
 	pool    *pgxpool.Pool
 	connect *pgx.ConnConfig
 	nonce   string // names this process in markers and leads
-	seq     int64
+	session string // the application_name of its connections
+	seq     int64  // number of the last batch
+	marked  bool   // the marker's row is there, as far as known
+	far     int64
+	head    atomic.Int64 // a revision that is or was the newest, to choose how to read
+	reset   atomic.Int64 // when the pool was reset last, in Unix nanoseconds
 	pending *pendingBatch
 	mu      sync.Mutex // Apply and Resolve
 	notify  chan struct{}
@@ -84,8 +112,8 @@ type Driver struct {
 }
 
 // Open connects to the database that url names (any libpq URL or keyword string)
-// and creates or migrates the schema. Errors: SchemaError, ErrUnavailable,
-// ErrReadOnly.
+// and creates or migrates the schema. Only a server that takes writes will do: what
+// a standby shows may be old. Errors: SchemaError, ErrUnavailable.
 func Open(ctx context.Context, url string, cfg Config) (*Driver, error) {
 	cfg = cfg.withDefaults()
 	pc, err := pgxpool.ParseConfig(url)
@@ -97,7 +125,7 @@ func Open(ctx context.Context, url string, cfg Config) (*Driver, error) {
 	} else if pc.MaxConns < 8 {
 		pc.MaxConns = 8
 	}
-	d := &Driver{cfg: cfg, nonce: newNonce(), notify: make(chan struct{}, 1), closing: make(chan struct{})}
+	d := &Driver{cfg: cfg, far: farBack, nonce: newNonce(), notify: make(chan struct{}, 1), closing: make(chan struct{})}
 	d.prepare(pc)
 	d.connect = pc.ConnConfig.Copy()
 	if d.pool, err = pgxpool.NewWithConfig(ctx, pc); err != nil {
@@ -113,19 +141,51 @@ func Open(ctx context.Context, url string, cfg Config) (*Driver, error) {
 	return d, nil
 }
 
+// limit bounds how long a call may wait for an answer, as a network that swallows
+// packets ends no connection.
+func (d *Driver) limit(ctx context.Context, most time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, most, errSilent)
+}
+
+// call begins a call of the database; done tells how it went, and translates its error.
+func (d *Driver) call(ctx context.Context, name string, most time.Duration) (_ context.Context, done func(*error)) {
+	ctx, cancel := d.limit(ctx, most)
+	began := time.Now()
+	return ctx, func(err *error) {
+		if *err != nil {
+			*err = d.translate(ctx, *err)
+		}
+		cancel()
+		d.cfg.Observer.Query(name, time.Since(began), *err)
+	}
+}
+
 // prepare makes every connection alike. With a pooler in transaction mode a
 // session's settings would reach strangers: there they are set in each transaction.
 func (d *Driver) prepare(pc *pgxpool.Config) {
 	if pc.ConnConfig.ConnectTimeout == 0 {
 		pc.ConnConfig.ConnectTimeout = 5 * time.Second
 	}
+	if pc.ConnConfig.ValidateConnect == nil {
+		pc.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	}
+	name := pc.ConnConfig.RuntimeParams["application_name"]
+	if name == "" {
+		name = "rowlock"
+	}
+	d.session = name[:min(len(name), 40)] + " " + d.nonce
+	pc.ConnConfig.RuntimeParams["application_name"] = d.session
+	dialer := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3}}
+	pc.ConnConfig.DialFunc = dialer.DialContext
 	if d.cfg.Poll {
 		pc.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 		return
 	}
 	pc.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
 		// Generic plans: the custom plan of a long array costs more than its run.
-		all := append(d.settings("SESSION"), "SET plan_cache_mode = force_generic_plan")
+		// Keepalives: a server whose machine vanished must not keep its locks.
+		all := append(d.settings("SESSION"), "SET plan_cache_mode = force_generic_plan",
+			"SET tcp_keepalives_idle = 10", "SET tcp_keepalives_interval = 5", "SET tcp_keepalives_count = 3")
 		_, err := c.Exec(ctx, strings.Join(all, "; "), pgx.QueryExecModeSimpleProtocol)
 		return err
 	}
@@ -138,6 +198,7 @@ func (d *Driver) settings(scope string) []string {
 	return []string{
 		set("statement_timeout", fmt.Sprint(d.cfg.StatementTimeout.Milliseconds())),
 		set("lock_timeout", fmt.Sprint(d.cfg.LockTimeout.Milliseconds())),
+		set("idle_in_transaction_session_timeout", fmt.Sprint(d.cfg.StatementTimeout.Milliseconds())),
 		set("enable_seqscan", "off"),
 		set("enable_hashjoin", "off"),
 		set("enable_mergejoin", "off"),
@@ -172,7 +233,7 @@ func (d *Driver) migrate(ctx context.Context) error {
 	if found > known {
 		var compatible int64
 		if err := d.pool.QueryRow(ctx, `SELECT number FROM kv_meta WHERE key = 'schema_compatible'`).Scan(&compatible); err != nil {
-			return fmt.Errorf("reading the schema's compatibility: %w", translate(err))
+			return fmt.Errorf("reading the schema's compatibility: %w", d.translate(ctx, err))
 		}
 		if uint(compatible) > known {
 			return &sqlstore.SchemaError{Found: found, Known: known, Reason: "it was written by a newer version; use that version"}
@@ -185,20 +246,20 @@ func (d *Driver) migrate(ctx context.Context) error {
 	if d.cfg.NoMigrate {
 		return &sqlstore.SchemaError{Found: found, Known: known, Reason: "it must be migrated first"}
 	}
-	return d.migrateUp()
+	return d.migrateUp(ctx)
 }
 
 // migrateUp runs what is missing; golang-migrate takes an advisory lock, so that
 // servers that start together do not do it twice.
-func (d *Driver) migrateUp() error {
+func (d *Driver) migrateUp(ctx context.Context) error {
 	db := stdlib.OpenDB(*d.connect)
 	defer db.Close()
 	drv, err := migratepgx.WithInstance(db, &migratepgx.Config{})
 	if err != nil {
-		return translate(err)
+		return d.translate(ctx, err)
 	}
 	if err := migrations.Up("postgres", drv); err != nil {
-		return translate(err)
+		return d.translate(ctx, err)
 	}
 	return nil
 }
@@ -206,7 +267,7 @@ func (d *Driver) migrateUp() error {
 func (d *Driver) schema(ctx context.Context) (version uint, dirty bool, err error) {
 	var there bool
 	if err := d.pool.QueryRow(ctx, qTable).Scan(&there); err != nil {
-		return 0, false, translate(err)
+		return 0, false, d.translate(ctx, err)
 	}
 	if !there {
 		return 0, false, nil
@@ -216,7 +277,7 @@ func (d *Driver) schema(ctx context.Context) (version uint, dirty bool, err erro
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, false, nil
 	}
-	return uint(max(n, 0)), dirty, translate(err)
+	return uint(max(n, 0)), dirty, d.translate(ctx, err)
 }
 
 // Exclusive implements sqlstore.Driver: other servers may always write.
@@ -232,7 +293,7 @@ func (d *Driver) Close() error {
 		defer cancel()
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		if d.seq > 0 {
+		if d.marked {
 			_, _ = d.pool.Exec(ctx, qDropMarker, d.marker()) // one short row more does no harm
 		}
 		d.pool.Close()

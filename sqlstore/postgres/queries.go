@@ -18,18 +18,15 @@ const (
 	// Filling an empty database; kv_meta by primary key.
 	qSetRevision  = `UPDATE kv_meta SET number = $1 WHERE key = 'revision'`
 	qSetClusterID = `UPDATE kv_meta SET word = $1 WHERE key = 'cluster_id'`
-	// The marker: which batch it is, the counter before it, and behind that the
-	// counter after each wave.
-	qSetMarker = `UPDATE kv_meta SET word = $2, number = (SELECT number FROM kv_meta WHERE key = 'revision') WHERE key = $1`
-	// Ends the transaction (division by zero) unless the marker is still that of the
-	// batch before: a batch that was given up must not be done when it arrives late.
-	qFence      = `SELECT 1 / count(*) FROM kv_meta WHERE key = $1 AND split_part(word, ',', 1) = $2`
-	qAddMarker  = `UPDATE kv_meta SET word = word || ',' || (SELECT number FROM kv_meta WHERE key = 'revision')::text WHERE key = $1`
+	// The marker of a server's last batch: word is the batch's number and, behind it,
+	// the counter after each of its waves; number is the counter before it.
 	qMarker     = `SELECT word, number FROM kv_meta WHERE key = $1`
-	qNewMarker  = `INSERT INTO kv_meta (key, word) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET word = excluded.word`
+	qSetMarker  = `UPDATE kv_meta SET word = $2, number = (SELECT number FROM kv_meta WHERE key = 'revision') WHERE key = $1`
+	qNewMarker  = `INSERT INTO kv_meta (key, word, number) SELECT $1, $2, number FROM kv_meta WHERE key = 'revision' ON CONFLICT (key) DO UPDATE SET word = excluded.word, number = excluded.number`
 	qDropMarker = `DELETE FROM kv_meta WHERE key = $1`
-	// Markers of servers that are long gone; few rows, read once at start.
-	qOldMarkers = `DELETE FROM kv_meta WHERE key LIKE 'batch:%' AND number < (SELECT number FROM kv_meta WHERE key = 'floor')`
+	// Markers of servers that are long gone, by a wide margin: that of a batch whose
+	// outcome is still asked for must stay. Few rows, read once at start.
+	qOldMarkers = `DELETE FROM kv_meta WHERE key LIKE 'batch:%' AND number + 1000000 < (SELECT number FROM kv_meta WHERE key = 'floor')`
 )
 
 // A wave is the part of a batch whose keys all differ. Its arrays are ord, txn,
@@ -49,25 +46,37 @@ const (
   SELECT op.*, (SELECT number FROM kv_meta WHERE key = 'revision') + row_number() OVER (ORDER BY ord) AS revision
   FROM op WHERE txn NOT IN (SELECT txn FROM op WHERE NOT may)
 )`
-	// kv by primary key and kv_live, per operation: those that may not, with what
-	// stands in their way. It comes before the wave changes anything.
-	qRefused = wave + `
-SELECT op.ord, l.revision IS NOT NULL, coalesce(l.revision, 0), op.resource, op.namespace, op.name, coalesce(l.created_revision, 0),
-       l.superseded_revision, coalesce(l.deleted, false), l.value, l.expires_at, coalesce(l.written_at, 'epoch')
-FROM op LEFT JOIN kv l ON l.resource = op.resource COLLATE "C" AND l.namespace = op.namespace COLLATE "C" AND l.name = op.name COLLATE "C" AND l.superseded_revision IS NULL
-WHERE NOT op.may ORDER BY op.ord`
 	// kv by primary key and kv_live, per operation.
 	qEnd = wave + `
 UPDATE kv SET superseded_revision = good.revision FROM good WHERE good.verb <> 1 AND kv.revision = good.expect`
-	// The same look-ups; values come by their ord.
-	qInsert = wave + `
-INSERT INTO kv (` + columns + `)
-SELECT good.revision, good.resource, good.namespace, good.name, CASE WHEN good.verb = 1 THEN good.revision ELSE good.created_revision END,
-       CASE WHEN good.verb = 3 THEN good.revision END, good.verb = 3, ($8::bytea[])[good.ord], CASE WHEN good.verb <> 3 THEN ($9::timestamptz[])[good.ord] END, $10
-FROM good
-RETURNING revision, created_revision, resource, namespace, name`
-	// kv by primary key (its highest entries), kv_meta by primary key.
-	qCount = `UPDATE kv_meta SET number = (SELECT max(revision) FROM kv WHERE revision > kv_meta.number) WHERE key = 'revision' AND EXISTS (SELECT 1 FROM kv WHERE revision > kv_meta.number)`
+	// The same look-ups for what is inserted and for what stands in the way of the
+	// rest; kv_meta by primary key. Values come by their ord. The marker $11 moves on
+	// with the counter: it must be that of batch $12, the one before in the first wave,
+	// and else the transaction ends (division by zero), as a batch that was given up
+	// must not be done when it arrives late. $13 is the new marker, NULL after the first wave.
+	qInsert = wave + `, new AS (
+  INSERT INTO kv (` + columns + `)
+  SELECT good.revision, good.resource, good.namespace, good.name, CASE WHEN good.verb = 1 THEN good.revision ELSE good.created_revision END,
+         CASE WHEN good.verb = 3 THEN good.revision END, good.verb = 3, ($8::bytea[])[good.ord], CASE WHEN good.verb <> 3 THEN ($9::timestamptz[])[good.ord] END, $10::timestamptz
+  FROM good
+), counted AS (
+  SELECT m.number AS before, m.number + (SELECT count(*) FROM good) AS number FROM kv_meta m WHERE m.key = 'revision'
+), mark AS (
+  UPDATE kv_meta m
+  SET number = CASE WHEN m.key = 'revision' THEN c.number WHEN $13::text IS NULL THEN m.number ELSE c.before END,
+      word = CASE WHEN m.key = 'revision' THEN m.word ELSE coalesce($13::text, m.word) || ',' || c.number::text END
+  FROM counted c
+  WHERE m.key IN ('revision', $11) AND (m.key = 'revision' OR split_part(m.word, ',', 1) = $12)
+  RETURNING m.key
+)
+SELECT 0, true, 1 / count(*), '', '', '', 0::int8, NULL::int8, false, NULL::bytea, NULL::timestamptz, $10::timestamptz FROM mark WHERE key = $11
+UNION ALL
+SELECT good.ord, true, good.revision, '', '', '', CASE WHEN good.verb = 1 THEN good.revision ELSE good.created_revision END, NULL, false, NULL, NULL, $10::timestamptz FROM good
+UNION ALL
+SELECT -op.ord, l.revision IS NOT NULL, coalesce(l.revision, 0), op.resource, op.namespace, op.name, coalesce(l.created_revision, 0),
+       l.superseded_revision, coalesce(l.deleted, false), l.value, l.expires_at, coalesce(l.written_at, 'epoch')
+FROM op LEFT JOIN kv l ON l.resource = op.resource COLLATE "C" AND l.namespace = op.namespace COLLATE "C" AND l.name = op.name COLLATE "C" AND l.superseded_revision IS NULL
+WHERE NOT op.may`
 	// kv by primary key.
 	qWritten = `SELECT revision, created_revision, resource, namespace, name FROM kv WHERE revision > $1 AND revision <= $2 ORDER BY revision`
 )
@@ -97,8 +106,23 @@ const (
 
 	// kv_live.
 	qLive = `SELECT ` + columns + ` FROM kv WHERE resource = $1 AND namespace = $2 AND name = $3 AND superseded_revision IS NULL`
-	// kv_ended: what ended after a revision.
-	qReadEnded = `SELECT ` + columns + ` FROM kv WHERE superseded_revision > $1 AND revision <= $1 AND resource = $2 AND namespace = $3 AND name = $4`
+	// kv_past: the first row of a key that ended after a revision, if it was there then.
+	past       = ` FROM kv WHERE superseded_revision IS NOT NULL AND superseded_revision > $1 AND resource = `
+	pastOrder  = ` ORDER BY superseded_revision, revision LIMIT 1`
+	qReadEnded = `SELECT * FROM (SELECT ` + columns + past + `$2 AND namespace = $3 AND name = $4` + pastOrder + `) p WHERE revision <= $1`
+
+	// kv_past, twice for each key: from one key that has ended rows to the next, and
+	// to its row at a revision; up to a last key.
+	pastKey  = `SELECT resource, namespace, name FROM kv WHERE superseded_revision IS NOT NULL`
+	pastNext = ` ORDER BY resource, namespace, name LIMIT 1) UNION ALL SELECT n.resource, n.namespace, n.name FROM k, LATERAL (` + pastKey
+	pastRow  = ` ORDER BY resource, namespace, name LIMIT 1) n)
+SELECT p.* FROM k, LATERAL (SELECT ` + columns + past + `k.resource AND namespace = k.namespace AND name = k.name` + pastOrder + `) p WHERE p.revision <= $1 LIMIT `
+	qPastAll = `WITH RECURSIVE k AS ((` + pastKey + inAll + pastNext + ` AND (resource, namespace, name) > (k.resource, k.namespace, k.name) AND ($5 = '' OR namespace = $5)` +
+		` AND ($7::text IS NULL OR (resource, namespace, name) <= ($7, $8::text, $9::text))` + pastRow + `$6`
+	qPastResource = `WITH RECURSIVE k AS ((` + pastKey + inResource + pastNext + ` AND resource = $2 AND (namespace, name) > (k.namespace, k.name)` +
+		` AND ($6::text IS NULL OR (resource, namespace, name) <= ($6, $7::text, $8::text))` + pastRow + `$5`
+	qPastNamespace = `WITH RECURSIVE k AS ((` + pastKey + inNamespace + pastNext + ` AND resource = $2 AND namespace = $3 AND name > k.name` +
+		` AND ($6::text IS NULL OR (resource, namespace, name) <= ($6, $7::text, $8::text))` + pastRow + `$5`
 
 	changeColumns = `k.revision, k.resource, k.namespace, k.name, k.created_revision, k.superseded_revision, k.deleted, k.value, k.expires_at, k.written_at, p.revision`
 	changeJoin    = ` FROM kv k LEFT JOIN kv p ON p.superseded_revision = k.revision AND p.revision < k.revision` +
@@ -120,8 +144,11 @@ ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.unti
 WHERE kv_lead.holder = excluded.holder OR kv_lead.until < now()`
 	qUnlead = `DELETE FROM kv_lead WHERE name = $1 AND holder = $2`
 
-	qNotify = `NOTIFY rowlock`
+	// A notification is worth no flush of its own. It names its sender, who need not hear it.
+	qNotify = `BEGIN; SET LOCAL synchronous_commit = off; NOTIFY rowlock, '%s'; COMMIT`
 	qListen = `LISTEN rowlock`
+	// By process: few rows. Ends a session of this server that it has given up.
+	qTerminate = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND application_name = $2 AND datname = current_database()`
 
 	// Whole-table reads for operators, never on a request's path.
 	qSizes = `SELECT (SELECT count(*) FROM kv WHERE superseded_revision IS NULL), (SELECT count(*) FROM kv WHERE superseded_revision IS NOT NULL),

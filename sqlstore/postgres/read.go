@@ -13,10 +13,22 @@ import (
 
 // Bounds implements sqlstore.Driver.
 func (d *Driver) Bounds(ctx context.Context) (b sqlstore.Bounds, err error) {
+	ctx, done := d.call(ctx, "bounds", boundsTime)
+	defer done(&err)
 	if err := d.pool.QueryRow(ctx, qBounds).Scan(&b.Floor, &b.Head); err != nil {
-		return sqlstore.Bounds{}, fmt.Errorf("reading bounds: %w", translate(err))
+		return sqlstore.Bounds{}, fmt.Errorf("reading bounds: %w", err)
 	}
+	d.saw(b.Head)
 	return b, nil
+}
+
+// boundsTime is short: the statement is tiny, and much waits for it.
+const boundsTime = 5 * time.Second
+
+// saw remembers the newest revision met.
+func (d *Driver) saw(head int64) {
+	for old := d.head.Load(); head > old && !d.head.CompareAndSwap(old, head); old = d.head.Load() {
+	}
 }
 
 // Scan implements sqlstore.Driver.
@@ -26,10 +38,11 @@ func (d *Driver) Scan(ctx context.Context, req sqlstore.ScanRequest) (rows []sql
 		return nil, err
 	}
 	req.After = after
+	ctx, done := d.call(ctx, "scan", d.cfg.StatementTimeout)
+	defer done(&err)
 	if req.Revision == 0 {
 		sql, args := statement(req, math.MaxInt64, qLiveAll, qLiveResource, qLiveNamespace)
 		rows, err = queryRows(ctx, d.pool, sql, args...)
-		err = translate(err)
 	} else {
 		rows, err = d.scanSnapshot(ctx, req)
 	}
@@ -51,19 +64,43 @@ func statement(req sqlstore.ScanRequest, revision int64, all, resource, namespac
 	return namespace, []any{revision, req.Resource, req.Namespace, a.Name, req.Limit}
 }
 
+// farBack is how many revisions back a snapshot is worth a search for each key
+// instead of a look at all that ended since.
+const farBack = 1000
+
 // scanSnapshot merges, in key order, the live rows that were there already with
-// those that have ended since.
+// those that have ended since, found in the way that suits the snapshot's depth.
+// Both ways are right at any depth.
 func (d *Driver) scanSnapshot(ctx context.Context, req sqlstore.ScanRequest) ([]sqlstore.Row, error) {
 	var alive, gone []sqlstore.Row
-	b, err := d.snapshot(ctx, func(batch *pgx.Batch) {
+	live := func(batch *pgx.Batch) {
 		sql, args := statement(req, req.Revision, qLiveAll, qLiveResource, qLiveNamespace)
 		batch.Queue(sql, args...).Query(into(&alive))
-		sql, args = statement(req, req.Revision, qEndedAll, qEndedResource, qEndedNamespace)
+	}
+	near := func(batch *pgx.Batch) {
+		sql, args := statement(req, req.Revision, qEndedAll, qEndedResource, qEndedNamespace)
 		batch.Queue(sql, args...).Query(into(&gone))
-	})
+	}
+	far := func(batch *pgx.Batch) {
+		sql, args := statement(req, req.Revision, qPastAll, qPastResource, qPastNamespace)
+		last := []any{nil, nil, nil}
+		if len(alive) == req.Limit {
+			k := alive[len(alive)-1].Key
+			last = []any{k.Resource, k.Namespace, k.Name}
+		}
+		batch.Queue(sql, append(args, last...)...).Query(into(&gone))
+	}
+	var b sqlstore.Bounds
+	var err error
+	if d.head.Load()-req.Revision <= d.far {
+		b, err = d.snapshot(ctx, live, near)
+	} else {
+		b, err = d.snapshot(ctx, live, nil, far)
+	}
 	if err != nil {
 		return nil, err
 	}
+	d.saw(b.Head)
 	if err := b.Check(req.Revision); err != nil {
 		return nil, err
 	}
@@ -83,13 +120,15 @@ func (d *Driver) scanSnapshot(ctx context.Context, req sqlstore.ScanRequest) ([]
 
 // Read implements sqlstore.Driver.
 func (d *Driver) Read(ctx context.Context, key sqlstore.Key, revision int64) (row sqlstore.Row, err error) {
+	ctx, done := d.call(ctx, "read", boundsTime)
+	defer done(&err)
 	if revision == 0 {
 		row, found, err := queryRow(ctx, d.pool, qLive, key.Resource, key.Namespace, key.Name)
 		if err == nil && !found {
 			err = &sqlstore.NotFoundError{Key: key}
 		}
 		if err != nil {
-			return sqlstore.Row{}, fmt.Errorf("reading %s: %w", key, translate(err))
+			return sqlstore.Row{}, fmt.Errorf("reading %s: %w", key, err)
 		}
 		return row, nil
 	}
@@ -118,6 +157,8 @@ func (d *Driver) Changes(ctx context.Context, after int64, limit int, previous b
 	if limit <= 0 {
 		return nil, nil
 	}
+	ctx, done := d.call(ctx, "changes", d.cfg.StatementTimeout)
+	defer done(&err)
 	query := qChanges
 	if previous {
 		query = qChangesPrev
@@ -174,10 +215,12 @@ func contiguous(changes []sqlstore.Change, after, want int64) error {
 }
 
 // Expired implements sqlstore.Driver.
-func (d *Driver) Expired(ctx context.Context, now time.Time, limit int) ([]sqlstore.Row, error) {
-	rows, err := queryRows(ctx, d.pool, qExpired, now, limit)
+func (d *Driver) Expired(ctx context.Context, now time.Time, limit int) (rows []sqlstore.Row, err error) {
+	ctx, done := d.call(ctx, "expired", d.cfg.StatementTimeout)
+	defer done(&err)
+	rows, err = queryRows(ctx, d.pool, qExpired, now, limit)
 	if err != nil {
-		return nil, fmt.Errorf("reading expired rows: %w", translate(err))
+		return nil, fmt.Errorf("reading expired rows: %w", err)
 	}
 	return rows, nil
 }
@@ -185,6 +228,8 @@ func (d *Driver) Expired(ctx context.Context, now time.Time, limit int) ([]sqlst
 // RevisionAt implements sqlstore.Driver by bisection: above the floor every
 // revision has its row.
 func (d *Driver) RevisionAt(ctx context.Context, t time.Time) (revision int64, err error) {
+	ctx, done := d.call(ctx, "revision_at", d.cfg.StatementTimeout)
+	defer done(&err)
 	txOptions := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = pgx.BeginTxFunc(ctx, d.pool, txOptions, func(tx pgx.Tx) error {
 		var low, high int64
@@ -207,7 +252,7 @@ func (d *Driver) RevisionAt(ctx context.Context, t time.Time) (revision int64, e
 		return nil
 	})
 	if err != nil {
-		return 0, fmt.Errorf("finding the revision at %s: %w", t, translate(err))
+		return 0, fmt.Errorf("finding the revision at %s: %w", t, err)
 	}
 	return revision, nil
 }

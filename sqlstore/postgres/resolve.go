@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -17,45 +18,59 @@ import (
 func (d *Driver) Resolve(ctx context.Context) ([]sqlstore.Outcome, bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	p := d.pending
-	if p == nil {
+	if d.pending == nil {
 		return nil, false, nil
 	}
-	var out []sqlstore.Outcome
-	committed := false
-	next := strconv.FormatInt(d.seq+2, 10) // d.seq+1 is the batch in question
-	err := pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
+	ctx, cancel := d.limit(ctx, d.cfg.answerTime())
+	defer cancel()
+	return d.resolve(ctx)
+}
+
+// resolve is Resolve for a holder of mu, with a batch pending.
+func (d *Driver) resolve(ctx context.Context) (out []sqlstore.Outcome, committed bool, err error) {
+	p := d.pending
+	// The broken connection's session may still hold the lock, idle for as long as
+	// the network hides the break from it.
+	if _, err := d.pool.Exec(ctx, qTerminate, p.pid, d.session); err != nil && !refused(err) {
+		return nil, false, fmt.Errorf("resolving a batch: %w", d.translate(ctx, err))
+	}
+	seq, marked := d.seq+1, true // d.seq+1 is the batch in question
+	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
 		var head, base int64
 		var word string
 		if err := tx.QueryRow(ctx, qLock).Scan(&head); err != nil {
 			return err
 		}
-		if err := tx.QueryRow(ctx, qMarker, d.marker()).Scan(&word, &base); err != nil {
+		err := tx.QueryRow(ctx, qMarker, d.marker()).Scan(&word, &base)
+		if errors.Is(err, pgx.ErrNoRows) {
+			// It was cleaned away, as that of a server long silent: nothing can have been
+			// committed since, and nothing will be that expects it.
+			marked = false
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 		marker, ends, _ := strings.Cut(word, ",")
 		if committed = marker == p.marker; !committed {
 			// The batch may still be on its way: a marker that it does not expect stops
 			// it when it arrives.
-			_, err := tx.Exec(ctx, qSetMarker, d.marker(), next)
+			seq = d.seq + 2
+			_, err := tx.Exec(ctx, qSetMarker, d.marker(), strconv.FormatInt(seq, 10))
 			return err
 		}
-		var err error
 		if out, err = p.recall(ctx, tx, base, ends); err != nil {
 			return err
 		}
 		return p.explain(ctx, tx, out)
 	})
 	if err != nil {
-		return nil, false, fmt.Errorf("resolving a batch: %w", translate(err))
+		d.suspect(err)
+		return nil, false, fmt.Errorf("resolving a batch: %w", d.translate(ctx, err))
 	}
+	d.pending, d.seq, d.marked = nil, seq, marked
 	if committed {
 		d.wake()
-	}
-	d.pending = nil
-	d.seq++
-	if !committed {
-		d.seq++
 	}
 	return out, committed, nil
 }

@@ -92,24 +92,35 @@ func into(dst *[]sqlstore.Row) func(pgx.Rows) error {
 	}
 }
 
-// snapshot queues reads behind the bounds that they must be seen with, sends them
-// in one round trip, and hands the bounds out.
-func (d *Driver) snapshot(ctx context.Context, queue func(*pgx.Batch)) (b sqlstore.Bounds, err error) {
+// snapshot sends reads behind the bounds that they must be seen with, and hands the
+// bounds out. It takes one round trip, and one more after each nil among the reads.
+func (d *Driver) snapshot(ctx context.Context, reads ...func(*pgx.Batch)) (b sqlstore.Bounds, err error) {
 	conn, err := d.pool.Acquire(ctx)
 	if err != nil {
-		return b, translate(err)
+		return b, err
 	}
 	defer conn.Release()
 	batch := &pgx.Batch{}
 	batch.Queue(qBeginSnapshot)
 	d.queueSettings(batch)
 	batch.Queue(qBounds).QueryRow(func(row pgx.Row) error { return row.Scan(&b.Floor, &b.Head) })
-	queue(batch)
+	for _, read := range reads {
+		if read != nil {
+			read(batch)
+			continue
+		}
+		if err == nil {
+			err = conn.SendBatch(ctx, batch).Close()
+		}
+		batch = &pgx.Batch{}
+	}
 	batch.Queue(qCommit)
-	err = conn.SendBatch(ctx, batch).Close()
-	if err != nil && conn.Conn().PgConn().TxStatus() != 'I' {
-		_, e := conn.Exec(context.WithoutCancel(ctx), "ROLLBACK")
+	if err == nil {
+		err = conn.SendBatch(ctx, batch).Close()
+	}
+	if err != nil && !conn.Conn().IsClosed() && conn.Conn().PgConn().TxStatus() != 'I' {
+		_, e := conn.Exec(ctx, "ROLLBACK")
 		err = errors.Join(err, e)
 	}
-	return b, translate(err)
+	return b, err
 }

@@ -13,6 +13,8 @@ import (
 // Trim implements sqlstore.Driver. The floor and the deletion are one transaction,
 // which does not take the writers' lock: ended rows belong to nobody else.
 func (d *Driver) Trim(ctx context.Context, to int64, limit int) (deleted int, err error) {
+	ctx, done := d.call(ctx, "trim", d.cfg.StatementTimeout)
+	defer done(&err)
 	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
 		var b sqlstore.Bounds
 		if err := tx.QueryRow(ctx, qBounds).Scan(&b.Floor, &b.Head); err != nil {
@@ -32,7 +34,7 @@ func (d *Driver) Trim(ctx context.Context, to int64, limit int) (deleted int, er
 		return err
 	})
 	if err != nil {
-		return 0, fmt.Errorf("trimming to %d: %w", to, translate(err))
+		return 0, fmt.Errorf("trimming to %d: %w", to, err)
 	}
 	return deleted, nil
 }
@@ -70,7 +72,7 @@ func (d *Driver) Stats(ctx context.Context) (s sqlstore.Stats, err error) {
 		return err
 	})
 	if err != nil {
-		return s, fmt.Errorf("reading statistics: %w", translate(err))
+		return s, fmt.Errorf("reading statistics: %w", d.translate(ctx, err))
 	}
 	return s, nil
 }
