@@ -70,7 +70,7 @@ func (h *Handler) getScale(c *Call) error {
 	if obj, err = fromStorage(c.Resource, obj); err != nil {
 		return err
 	}
-	return h.send(c, form, http.StatusOK, scaleOf(c.Sub.Scale, obj))
+	return h.sendScale(c, form, http.StatusOK, scaleOf(c.Sub.Scale, obj))
 }
 
 func (h *Handler) updateScale(c *Call) error {
@@ -221,7 +221,7 @@ func (h *Handler) changeScale(c *Call, form form, in intent, own func(obj, old k
 	if out.item != nil {
 		obj.SetResourceVersion(strconv.FormatInt(out.item.Revision, 10))
 	}
-	return h.send(c, form, out.code(), scaleOf(m, obj))
+	return h.sendScale(c, form, out.code(), scaleOf(m, obj))
 }
 
 func validScale(s *autoscalingv1.Scale) error {

@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/rowlock/rowlock/codecs"
+	tables "github.com/rowlock/rowlock/codecs/table"
 	"github.com/rowlock/rowlock/server/status"
 	"github.com/rowlock/rowlock/server/verbs"
 )
@@ -85,10 +86,14 @@ func Handler(others ...Component) verbs.Special {
 		if err != nil {
 			return err
 		}
+		include, err := tables.ParseInclude(c.Info.Query.Get("includeObject"))
+		if err != nil {
+			return err
+		}
 		if c.Info.Name != "" && !c.Info.NameFromSelector {
 			for _, component := range all {
 				if component.Name == c.Info.Name {
-					return h.Send(c, http.StatusOK, one(c, form, ask(c.Context(), component)))
+					return h.Send(c, http.StatusOK, one(c, form, include, ask(c.Context(), component)))
 				}
 			}
 			return status.Plain("Component not found: " + c.Info.Name)
@@ -97,7 +102,7 @@ func Handler(others ...Component) verbs.Special {
 		if err != nil {
 			return err
 		}
-		return h.Send(c, http.StatusOK, many(c, form, askAll(c.Context(), wanted)))
+		return h.Send(c, http.StatusOK, many(c, form, include, askAll(c.Context(), wanted)))
 	}
 }
 
@@ -152,10 +157,10 @@ func ask(ctx context.Context, component Component) *corev1.ComponentStatus {
 }
 
 // one is a status as the client wants to see it.
-func one(c *verbs.Call, form codecs.Form, s *corev1.ComponentStatus) runtime.Object {
+func one(c *verbs.Call, form codecs.Form, include tables.Include, s *corev1.ComponentStatus) runtime.Object {
 	switch {
 	case form.IsTable():
-		return table(c, form, []corev1.ComponentStatus{*s})
+		return table(c, form, include, []corev1.ComponentStatus{*s})
 	case form.IsPartial():
 		return partial(form, s)
 	}
@@ -163,10 +168,10 @@ func one(c *verbs.Call, form codecs.Form, s *corev1.ComponentStatus) runtime.Obj
 }
 
 // many is a list of statuses as the client wants to see it.
-func many(c *verbs.Call, form codecs.Form, list []corev1.ComponentStatus) runtime.Object {
+func many(c *verbs.Call, form codecs.Form, include tables.Include, list []corev1.ComponentStatus) runtime.Object {
 	switch {
 	case form.IsTable():
-		return table(c, form, list)
+		return table(c, form, include, list)
 	case form.IsPartialList():
 		out := &metav1.PartialObjectMetadataList{Items: make([]metav1.PartialObjectMetadata, 0, len(list))}
 		out.SetGroupVersionKind(form.As)
@@ -187,19 +192,17 @@ func partial(form codecs.Form, s *corev1.ComponentStatus) *metav1.PartialObjectM
 	return out
 }
 
-func table(c *verbs.Call, form codecs.Form, list []corev1.ComponentStatus) *metav1.Table {
+func table(c *verbs.Call, form codecs.Form, include tables.Include, list []corev1.ComponentStatus) *metav1.Table {
 	out := &metav1.Table{ColumnDefinitions: c.Resource.Columns.Definitions, Rows: make([]metav1.TableRow, 0, len(list))}
 	out.SetGroupVersionKind(form.As)
-	include := metav1.IncludeObjectPolicy(c.R.URL.Query().Get("includeObject"))
 	for i := range list {
 		s := &list[i]
 		row := metav1.TableRow{Cells: c.Resource.Columns.Cells(s, time.Time{})}
 		switch include {
-		case metav1.IncludeNone:
-		case metav1.IncludeObject:
-			row.Object = runtime.RawExtension{Object: s}
-		default:
+		case tables.Metadata:
 			row.Object = runtime.RawExtension{Object: partial(form, s)}
+		case tables.Object:
+			row.Object = runtime.RawExtension{Object: s}
 		}
 		out.Rows = append(out.Rows, row)
 	}
