@@ -119,7 +119,7 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) error {
 	if url == "" {
 		url = "sqlite:" + dir.Database
 	}
-	driver, err := openStore(ctx, url)
+	driver, err := openStore(ctx, url, bringUp)
 	if err != nil {
 		return err
 	}

@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
+	"os"
 	"strings"
 
 	"github.com/rowlock/rowlock/sqlstore"
@@ -11,30 +14,46 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/sqlite"
 )
 
+// opening says what opening a database may do to it.
+type opening int
+
+const (
+	bringUp opening = iota // create it, or bring its schema up to date, as needed
+	asItIs                 // it must be there, with a schema that this binary knows
+)
+
 // opener opens the database that a --store URL names; rest is what follows the scheme.
-type opener func(ctx context.Context, url, rest string) (sqlstore.Driver, error)
+type opener func(ctx context.Context, url, rest string, how opening) (sqlstore.Driver, error)
 
 // drivers are all stores there are, by URL scheme.
 var drivers = map[string]opener{
-	"sqlite": func(ctx context.Context, _, rest string) (sqlstore.Driver, error) {
-		return sqlite.Open(ctx, strings.TrimPrefix(rest, "//"), sqlite.Config{})
-	},
+	"sqlite":     openSQLite,
 	"postgres":   openPostgres,
 	"postgresql": openPostgres,
 }
 
-func openPostgres(ctx context.Context, url, _ string) (sqlstore.Driver, error) {
-	return postgres.Open(ctx, url, postgres.Config{})
+func openSQLite(ctx context.Context, _, rest string, how opening) (sqlstore.Driver, error) {
+	path := strings.TrimPrefix(rest, "//")
+	if how == asItIs {
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("there is no database %s", path)
+		}
+	}
+	return sqlite.Open(ctx, path, sqlite.Config{NoMigrate: how == asItIs})
+}
+
+func openPostgres(ctx context.Context, url, _ string, how opening) (sqlstore.Driver, error) {
+	return postgres.Open(ctx, url, postgres.Config{NoMigrate: how == asItIs})
 }
 
 // openStore opens --store.
-func openStore(ctx context.Context, url string) (sqlstore.Driver, error) {
+func openStore(ctx context.Context, url string, how opening) (sqlstore.Driver, error) {
 	scheme, rest, ok := strings.Cut(url, ":")
 	open := drivers[scheme]
 	if !ok || open == nil {
 		return nil, fmt.Errorf("--store: %q names no known store: want sqlite:FILE or postgres://USER@HOST/DATABASE", scheme)
 	}
-	d, err := open(ctx, url, rest)
+	d, err := open(ctx, url, rest, how)
 	if err != nil {
 		return nil, fmt.Errorf("--store: %w", err)
 	}

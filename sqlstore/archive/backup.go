@@ -3,6 +3,7 @@ package archive
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -28,14 +29,26 @@ type Options struct {
 const page = 1000
 
 // BackupFile writes a backup to path. Until it is whole it is path with
-// ".partial" at its end, which an interruption leaves behind at worst.
+// ".partial" at its end, which a crash leaves behind at worst.
 func BackupFile(ctx context.Context, d sqlstore.Driver, path string, opt Options) (h Header, t Trailer, err error) {
+	err = writeFile(path, func(f io.Writer) error {
+		h, t, err = Backup(ctx, d, f, opt)
+		return err
+	})
+	if err != nil {
+		err = fmt.Errorf("backing up to %s: %w", path, err)
+	}
+	return h, t, err
+}
+
+// writeFile makes a file that appears whole or not at all, for its owner alone.
+func writeFile(path string, write func(io.Writer) error) error {
 	partial := path + ".partial"
 	f, err := os.OpenFile(partial, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
-		return h, t, err
+		return err
 	}
-	h, t, err = Backup(ctx, d, f, opt)
+	err = write(f)
 	if err == nil {
 		err = f.Sync()
 	}
@@ -46,10 +59,9 @@ func BackupFile(ctx context.Context, d sqlstore.Driver, path string, opt Options
 		err = os.Rename(partial, path)
 	}
 	if err != nil {
-		os.Remove(partial)
-		return h, t, fmt.Errorf("backing up to %s: %w", path, err)
+		return errors.Join(err, os.Remove(partial))
 	}
-	return h, t, syncFolder(filepath.Dir(path))
+	return syncFolder(filepath.Dir(path))
 }
 
 func syncFolder(path string) error {
@@ -66,12 +78,12 @@ func syncFolder(path string) error {
 func Backup(ctx context.Context, d sqlstore.Driver, out io.Writer, opt Options) (Header, Trailer, error) {
 	window, release, err := upkeep.Hold(ctx, d)
 	if err != nil {
-		return Header{}, Trailer{}, fmt.Errorf("backing up: %w", err)
+		return Header{}, Trailer{}, err
 	}
 	defer release()
 	stats, err := d.Stats(ctx)
 	if err != nil {
-		return Header{}, Trailer{}, fmt.Errorf("backing up: %w", err)
+		return Header{}, Trailer{}, err
 	}
 	h := Header{
 		Format: formatName, Version: formatVersion, Driver: stats.Driver, ClusterID: stats.ClusterID,
@@ -83,10 +95,10 @@ func Backup(ctx context.Context, d sqlstore.Driver, out io.Writer, opt Options) 
 	zip := gzip.NewWriter(out)
 	w := &writer{out: zip, sum: newSum(), progress: opt.Progress}
 	if err := w.all(ctx, d, h); err != nil {
-		return h, Trailer{}, fmt.Errorf("backing up: %w", err)
+		return h, Trailer{}, err
 	}
 	if err := zip.Close(); err != nil {
-		return h, Trailer{}, fmt.Errorf("backing up: %w", err)
+		return h, Trailer{}, err
 	}
 	return h, Trailer{Rows: w.rows, SHA256: w.total}, nil
 }

@@ -2,12 +2,14 @@ package archive
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"sigs.k8s.io/yaml"
 
@@ -20,78 +22,165 @@ type Format string
 
 const (
 	SQL  Format = "sql"  // a table objects and its rows, for SQLite and PostgreSQL alike
-	YAML Format = "yaml" // one document for each object
+	YAML Format = "yaml" // one document for each object, as kubectl apply takes it
 )
 
-// Export writes the objects as they were at a revision (0: now), in key order.
-// It returns how many, and at which revision. Errors: CompactedError,
+// ExportOptions say what is exported.
+type ExportOptions struct {
+	Format    Format
+	Revision  int64  // 0: now
+	Resource  string // one resource ("pods", "deployments.apps"); "": all
+	Namespace string // one namespace; "": all, and what is in none
+	AsStored  bool   // YAML with every field that is stored, and the resource version
+	Progress  func(objects int64)
+}
+
+// ExportFile writes an export to a file that appears when it is whole. Errors:
+// those of Export.
+func ExportFile(ctx context.Context, d sqlstore.Driver, path string, opt ExportOptions) (objects, at int64, err error) {
+	err = writeFile(path, func(f io.Writer) error {
+		objects, at, err = Export(ctx, d, f, opt)
+		return err
+	})
+	if err != nil {
+		err = fmt.Errorf("exporting to %s: %w", path, err)
+	}
+	return objects, at, err
+}
+
+// Export writes the objects as they were at a revision, in key order; as YAML,
+// what others need comes before them. It returns how many, and at which revision.
+// What is no object of the API is left out of YAML. Errors: CompactedError,
 // FutureError, and those of the driver.
-func Export(ctx context.Context, d sqlstore.Driver, out io.Writer, format Format, revision int64) (objects, at int64, err error) {
-	write := writeSQL
-	switch format {
+func Export(ctx context.Context, d sqlstore.Driver, out io.Writer, opt ExportOptions) (objects, at int64, err error) {
+	e := &exporter{w: bufio.NewWriterSize(out, 1<<16), opt: opt}
+	switch opt.Format {
 	case SQL:
+		e.write = e.sql
 	case YAML:
-		write = writeYAML
+		e.write = e.yaml
 	default:
-		return 0, 0, fmt.Errorf("unknown export format %q", format)
+		return 0, 0, fmt.Errorf("unknown export format %q", opt.Format)
 	}
 	window, release, err := upkeep.Hold(ctx, d)
 	if err != nil {
-		return 0, 0, fmt.Errorf("exporting: %w", err)
+		return 0, 0, err
 	}
 	defer release()
-	if at = revision; at == 0 {
+	if at = opt.Revision; at == 0 {
 		at = window.Head
 	}
-	w := bufio.NewWriterSize(out, 1<<16)
-	if format == SQL {
-		fmt.Fprintf(w, "-- Objects at revision %d.\nBEGIN;\nCREATE TABLE objects (resource TEXT, namespace TEXT, name TEXT, revision BIGINT, value TEXT, PRIMARY KEY (resource, namespace, name));\n", at)
+	if err = e.all(ctx, d, at); err == nil {
+		err = e.w.Flush()
 	}
-	err = upkeep.Snapshot(ctx, d, at, func(rows []sqlstore.Row) error {
-		for _, row := range rows {
-			if err := write(w, row); err != nil {
-				return err
-			}
-			objects++
-		}
-		return nil
-	})
-	if err == nil && format == SQL {
-		fmt.Fprint(w, "COMMIT;\n")
-	}
-	if err == nil {
-		err = w.Flush()
-	}
-	if err != nil {
-		return objects, at, fmt.Errorf("exporting: %w", err)
-	}
-	return objects, at, nil
+	return e.objects, at, err
 }
 
-func writeSQL(w *bufio.Writer, row sqlstore.Row) error {
+type exporter struct {
+	w       *bufio.Writer
+	opt     ExportOptions
+	write   func(sqlstore.Row) error
+	objects int64
+}
+
+// first are the resources that objects of others cannot be created without.
+var first = []string{"namespaces", "customresourcedefinitions.apiextensions.k8s.io", "priorityclasses.scheduling.k8s.io", "serviceaccounts"}
+
+func (e *exporter) all(ctx context.Context, d sqlstore.Driver, at int64) error {
+	scan := func(resource string, skip map[string]bool) error {
+		req := sqlstore.ScanRequest{Resource: resource, Namespace: e.opt.Namespace, Revision: at}
+		return upkeep.Scan(ctx, d, req, func(rows []sqlstore.Row) error { return e.page(rows, skip) })
+	}
+	if e.opt.Format == SQL {
+		fmt.Fprintf(e.w, "-- Objects at revision %d.\nBEGIN;\nCREATE TABLE objects (resource TEXT, namespace TEXT, name TEXT, revision BIGINT, value TEXT, PRIMARY KEY (resource, namespace, name));\n", at)
+		if err := scan(e.opt.Resource, nil); err != nil {
+			return err
+		}
+		_, err := fmt.Fprint(e.w, "COMMIT;\n")
+		return err
+	}
+	fmt.Fprintf(e.w, "# Objects at revision %d.\n", at)
+	if e.opt.Resource != "" {
+		return scan(e.opt.Resource, nil)
+	}
+	done := make(map[string]bool)
+	for _, resource := range first {
+		if err := scan(resource, nil); err != nil {
+			return err
+		}
+		done[resource] = true
+	}
+	return scan("", done)
+}
+
+func (e *exporter) page(rows []sqlstore.Row, skip map[string]bool) error {
+	for _, row := range rows {
+		if skip[row.Key.Resource] {
+			continue
+		}
+		if err := e.write(row); err != nil {
+			return err
+		}
+	}
+	if e.opt.Progress != nil {
+		e.opt.Progress(e.objects)
+	}
+	return nil
+}
+
+func (e *exporter) sql(row sqlstore.Row) error {
 	value := "NULL" // damaged
 	if json.Valid(row.Value) {
 		value = quote(string(row.Value))
 	}
-	_, err := fmt.Fprintf(w, "INSERT INTO objects VALUES (%s, %s, %s, %d, %s);\n", quote(row.Key.Resource), quote(row.Key.Namespace), quote(row.Key.Name), row.Revision, value)
+	e.objects++
+	_, err := fmt.Fprintf(e.w, "INSERT INTO objects VALUES (%s, %s, %s, %d, %s);\n", quote(row.Key.Resource), quote(row.Key.Namespace), quote(row.Key.Name), row.Revision, value)
 	return err
 }
 
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
-func writeYAML(w *bufio.Writer, row sqlstore.Row) error {
+// filled are the fields of the metadata that a server fills in, and that stand in
+// the way when an object is created anew or changed.
+var filled = []string{"resourceVersion", "uid", "creationTimestamp", "generation", "managedFields", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"}
+
+func (e *exporter) yaml(row sqlstore.Row) error {
+	if strings.HasPrefix(row.Key.Resource, "~") { // a taken address or port, which follows from its object
+		return nil
+	}
+	e.objects++
+	title := printable(fmt.Sprintf("%s at revision %d", row.Key, row.Revision))
 	var object map[string]any
-	if err := yaml.Unmarshal(row.Value, &object); err != nil || object == nil {
-		_, err := fmt.Fprintf(w, "---\n# %s at revision %d is damaged\n", row.Key, row.Revision)
+	dec := json.NewDecoder(bytes.NewReader(row.Value))
+	dec.UseNumber() // numbers stay as they are written
+	if err := dec.Decode(&object); err != nil || object == nil {
+		_, err := fmt.Fprintf(e.w, "---\n# %s is damaged\n", title)
 		return err
 	}
-	if meta, ok := object["metadata"].(map[string]any); ok {
+	if meta, ok := object["metadata"].(map[string]any); ok && e.opt.AsStored {
 		meta["resourceVersion"] = strconv.FormatInt(row.Revision, 10)
+	} else if ok {
+		for _, name := range filled {
+			delete(meta, name)
+		}
 	}
-	text, err := yaml.Marshal(object)
+	text, err := json.Marshal(object)
+	if err == nil {
+		text, err = yaml.JSONToYAML(text)
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", row.Key, err)
 	}
-	_, err = fmt.Fprintf(w, "---\n%s", text)
+	_, err = fmt.Fprintf(e.w, "---\n# %s\n%s", title, text)
 	return err
+}
+
+// printable keeps a name from ending the comment that it stands in.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, s)
 }

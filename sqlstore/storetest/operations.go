@@ -251,10 +251,10 @@ func export(t *testing.T, from, _ Database) {
 		want     []string
 	}{
 		{archive.SQL, 2, []string{"VALUES ('pods', 'default', 'a', 1, '{\"metadata\":{\"name\":\"a''b\"},\"n\":1}')", "'b', 2, NULL)", "COMMIT;"}},
-		{archive.YAML, 0, []string{"\"n\": 2\n", "resourceVersion: \"3\"", "# pods/default/b at revision 2 is damaged"}},
+		{archive.YAML, 0, []string{"\"n\": 2\n", "# pods/default/a at revision 3\n", "# pods/default/b at revision 2 is damaged"}},
 	} {
 		var out strings.Builder
-		n, at, err := archive.Export(t.Context(), d, &out, c.format, c.revision)
+		n, at, err := archive.Export(t.Context(), d, &out, archive.ExportOptions{Format: c.format, Revision: c.revision})
 		if err != nil || n != 2 || at != max(c.revision, 2) && at != 3 {
 			t.Fatalf("Export gave %d, %d, %v", n, at, err)
 		}
@@ -264,6 +264,6 @@ func export(t *testing.T, from, _ Database) {
 			}
 		}
 	}
-	_, _, err := archive.Export(t.Context(), d, io.Discard, archive.SQL, 9)
+	_, _, err := archive.Export(t.Context(), d, io.Discard, archive.ExportOptions{Format: archive.SQL, Revision: 9})
 	wantErr(t, err, &sqlstore.FutureError{Revision: 9, Head: 3})
 }

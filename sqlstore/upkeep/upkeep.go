@@ -87,11 +87,16 @@ func middle(ctx context.Context, d sqlstore.Driver, b sqlstore.Bounds) (int64, e
 
 // Snapshot reads all objects as they were at a revision, in key order, page by page.
 func Snapshot(ctx context.Context, d sqlstore.Driver, revision int64, each func([]sqlstore.Row) error) error {
-	if revision == 0 {
-		return nil // before the first write there was nothing
+	return Scan(ctx, d, sqlstore.ScanRequest{Revision: revision}, each)
+}
+
+// Scan reads all that a request asks for at its revision, page by page, however
+// much that is. Before the first write, at revision 0, there was nothing.
+func Scan(ctx context.Context, d sqlstore.Driver, req sqlstore.ScanRequest, each func([]sqlstore.Row) error) error {
+	if req.Revision == 0 {
+		return nil
 	}
-	req := sqlstore.ScanRequest{Limit: 1000, Revision: revision}
-	for {
+	for req.Limit = 1000; ; {
 		rows, err := d.Scan(ctx, req)
 		if err != nil {
 			return err

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/archive"
+)
+
+// backupAnswer tells of a backup that was made, read or restored.
+type backupAnswer struct {
+	File      string    `json:"file"`
+	Driver    string    `json:"driver"` // that it was taken from
+	ClusterID string    `json:"clusterID"`
+	Revision  int64     `json:"revision"`
+	Floor     int64     `json:"floor"` // from which on its history reaches; revision without history
+	Rows      int64     `json:"rows"`
+	SHA256    string    `json:"sha256"`
+	Taken     time.Time `json:"taken"`
+}
+
+func newBackupAnswer(file string, h archive.Header, t archive.Trailer) backupAnswer {
+	return backupAnswer{file, h.Driver, h.ClusterID, h.Revision, h.Floor, t.Rows, t.SHA256, h.Taken}
+}
+
+func (a backupAnswer) table(verb string) func(io.Writer) {
+	return func(w io.Writer) {
+		fmt.Fprintf(w, "%s\t%s\n", verb, a.File)
+		fmt.Fprintf(w, "OF CLUSTER\t%s (%s), taken %s\n", a.ClusterID, a.Driver, moment(a.Taken))
+		fmt.Fprintf(w, "AT REVISION\t%d\n", a.Revision)
+		if a.Floor < a.Revision {
+			fmt.Fprintf(w, "HISTORY FROM\t%d\n", a.Floor)
+		}
+		fmt.Fprintf(w, "ROWS\t%d\n", a.Rows)
+		fmt.Fprintf(w, "SHA256\t%s\n", a.SHA256)
+	}
+}
+
+func backupCommand(o *storeOptions) *cobra.Command {
+	var history bool
+	cmd := &cobra.Command{
+		Use:   "backup FILE",
+		Short: "Write all objects, as they are at one revision, to a file",
+		Long: `Write all objects, as they are at one revision, to a file, while servers go on.
+The file appears when it is whole, and carries a checksum. It can be restored
+into either database. It holds secrets.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.with(cmd.Context(), asItIs, "no backup was made", func(d sqlstore.Driver) error {
+				p := o.progress("backing up")
+				h, t, err := archive.BackupFile(cmd.Context(), d, args[0], archive.Options{History: history, Progress: p.show})
+				p.end()
+				if err != nil {
+					return tooSlow(err)
+				}
+				a := newBackupAnswer(args[0], h, t)
+				return o.answer(o.out, a, a.table("BACKED UP TO"))
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&history, "history", false, "with the writes that are still kept, so that watches go on after a restore")
+	return cmd
+}
+
+// tooSlow adds what helps when history was compacted while it was read.
+func tooSlow(err error) error {
+	var compacted *sqlstore.CompactedError
+	if errors.As(err, &compacted) {
+		return fmt.Errorf("%w: reading took longer than servers keep history; raise their --history-retention", err)
+	}
+	return err
+}
+
+func restoreCommand(o *storeOptions) *cobra.Command {
+	var check bool
+	cmd := &cobra.Command{
+		Use:   "restore FILE",
+		Short: "Fill an empty database from a backup",
+		Long: `Fill an empty database from a backup, in one transaction. Revisions, UIDs and the
+cluster's identity stay what they were. Start servers afterwards: one that
+starts before makes the database its own.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if check {
+				return o.check(args[0])
+			}
+			f, err := os.Open(args[0]) // before anything is created
+			if err != nil {
+				return err
+			}
+			f.Close()
+			return o.with(cmd.Context(), bringUp, "the database is as empty as before", func(d sqlstore.Driver) error {
+				p := o.progress("restoring")
+				h, t, err := archive.RestoreFile(cmd.Context(), d, args[0], p.show)
+				p.end()
+				if errors.Is(err, sqlstore.ErrNotEmpty) {
+					return errors.New("--store: the database is in use: a backup is restored into an empty one")
+				}
+				if err != nil {
+					return err
+				}
+				a := newBackupAnswer(args[0], h, t)
+				return o.answer(o.out, a, a.table("RESTORED FROM"))
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&check, "check", false, "read the file and compare its checksum; touch no database")
+	return cmd
+}
+
+func (o *storeOptions) check(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	h, t, err := archive.Check(f)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	a := newBackupAnswer(path, h, t)
+	return o.answer(o.out, a, a.table("WHOLE"))
+}
+
+type exportAnswer struct {
+	File     string `json:"file"`
+	Format   string `json:"format"`
+	Revision int64  `json:"revision"`
+	Objects  int64  `json:"objects"`
+}
+
+func exportCommand(o *storeOptions) *cobra.Command {
+	var sql, yaml bool
+	var opt archive.ExportOptions
+	cmd := &cobra.Command{
+		Use:   "export (--yaml | --sql) [FILE]",
+		Short: "Write objects, as they were at a revision, for people and other programs",
+		Long: `Write objects, as they were at any revision that is still kept, to a file or to
+standard output.
+
+With --yaml they are documents for kubectl apply, without what a server fills in
+(UID, resource version, managed fields); namespaces and definitions of custom
+resources come first. With --sql they are a table for any SQL database.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case sql == yaml:
+				return errors.New("want either --sql or --yaml")
+			case opt.Revision < 0:
+				return fmt.Errorf("--revision %d: want a revision above 0", opt.Revision)
+			}
+			if opt.Format = archive.YAML; sql {
+				opt.Format = archive.SQL
+			}
+			return o.with(cmd.Context(), asItIs, "nothing was changed", func(d sqlstore.Driver) error {
+				return o.export(cmd.Context(), d, args, opt)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&sql, "sql", false, "as SQL")
+	f.BoolVar(&yaml, "yaml", false, "as YAML")
+	f.Int64Var(&opt.Revision, "revision", 0, "as it was at this revision (default: now)")
+	f.StringVar(&opt.Resource, "resource", "", "one resource alone: pods, deployments.apps")
+	f.StringVarP(&opt.Namespace, "namespace", "n", "", "one namespace alone")
+	f.BoolVar(&opt.AsStored, "as-stored", false, "YAML with all that is stored, and the resource version")
+	return cmd
+}
+
+func (o *storeOptions) export(ctx context.Context, d sqlstore.Driver, args []string, opt archive.ExportOptions) error {
+	a := exportAnswer{File: "-", Format: string(opt.Format)}
+	out, tell := o.out, o.errOut
+	p := o.progress("exporting")
+	opt.Progress = p.show
+	write := func() (err error) {
+		a.Objects, a.Revision, err = archive.Export(ctx, d, out, opt)
+		return err
+	}
+	if len(args) == 1 && args[0] != "-" {
+		a.File, tell = args[0], o.out
+		write = func() (err error) {
+			a.Objects, a.Revision, err = archive.ExportFile(ctx, d, args[0], opt)
+			return err
+		}
+	}
+	err := write()
+	p.end()
+	if err != nil {
+		return tooSlow(err)
+	}
+	return o.answer(tell, a, func(w io.Writer) {
+		fmt.Fprintf(w, "exported %d objects at revision %d\n", a.Objects, a.Revision)
+	})
+}

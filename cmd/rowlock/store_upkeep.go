@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/upkeep"
+)
+
+type migrateAnswer struct {
+	Store string `json:"store"`
+	From  uint   `json:"from"` // 0: the database was empty
+	To    uint   `json:"to"`
+}
+
+func migrateCommand(o *storeOptions) *cobra.Command {
+	return &cobra.Command{
+		Use:   "migrate",
+		Short: "Create the schema, or bring it up to date",
+		Long: `Create the schema, or bring it up to date. A server does the same when it
+starts; this command is for those who want it done before, or by another role.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			a := migrateAnswer{Store: publicURL(o.url())}
+			current, err := isCurrent(ctx, o.url(), &a)
+			if err != nil {
+				return err
+			}
+			return o.with(ctx, bringUp, "run it again", func(d sqlstore.Driver) error {
+				s, err := d.Stats(ctx)
+				if err != nil {
+					return err
+				}
+				if a.To = s.SchemaVersion; current {
+					a.From = a.To
+				}
+				return o.answer(o.out, a, func(w io.Writer) {
+					if a.From == a.To {
+						fmt.Fprintf(w, "the schema is at version %d already\n", a.To)
+					} else {
+						fmt.Fprintf(w, "the schema went from version %d to %d\n", a.From, a.To)
+					}
+				})
+			})
+		},
+	}
+}
+
+// isCurrent looks whether there is nothing to do; else it notes what there is. Any
+// other trouble the migration itself meets again.
+func isCurrent(ctx context.Context, url string, a *migrateAnswer) (bool, error) {
+	d, err := openStore(ctx, url, asItIs)
+	if err == nil {
+		return true, d.Close()
+	}
+	var schema *sqlstore.SchemaError
+	if errors.As(err, &schema) {
+		a.From = schema.Found
+	}
+	return false, nil
+}
+
+type compactAnswer struct {
+	CompactedRevision int64 `json:"compactedRevision"`
+	DeletedRows       int64 `json:"deletedRows"`
+}
+
+func compactCommand(o *storeOptions) *cobra.Command {
+	var to int64
+	var keep time.Duration
+	cmd := &cobra.Command{
+		Use:   "compact (--to REVISION | --keep DURATION)",
+		Short: "Delete history",
+		Long: `Delete history: what was written up to a revision, or longer than a duration ago.
+Objects are not touched. Rows go in small transactions with rests between, so
+that servers go on; servers of their own accord compact what is older than
+their --history-retention.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			byRevision, byAge := cmd.Flags().Changed("to"), cmd.Flags().Changed("keep")
+			switch {
+			case byRevision == byAge:
+				return errors.New("want either --to or --keep")
+			case byRevision && to <= 0:
+				return fmt.Errorf("--to %d: want a revision above 0", to)
+			case byAge && keep < 0:
+				return fmt.Errorf("--keep %s: want a duration of 0 or more", keep)
+			}
+			return o.with(ctx, asItIs, "what is not deleted yet is deleted when it is run again", func(d sqlstore.Driver) (err error) {
+				if byAge {
+					if to, err = upkeep.CompactTo(ctx, d, time.Now().Add(-keep)); err != nil {
+						return err
+					}
+				}
+				p := o.progress("compacting")
+				var a compactAnswer
+				a.CompactedRevision, a.DeletedRows, err = upkeep.Compact(ctx, d, to, p.show)
+				p.end()
+				if err != nil {
+					return err
+				}
+				return o.answer(o.out, a, func(w io.Writer) {
+					fmt.Fprintf(w, "compacted up to revision %d, %d rows deleted\n", a.CompactedRevision, a.DeletedRows)
+				})
+			})
+		},
+	}
+	cmd.Flags().Int64Var(&to, "to", 0, "compact up to this revision; reads of it still work")
+	cmd.Flags().DurationVar(&keep, "keep", 0, "compact what was written longer ago than this")
+	return cmd
+}
+
+func verifyCommand(o *storeOptions) *cobra.Command {
+	return &cobra.Command{
+		Use:   "verify",
+		Short: "Check every promise of the table, and that every value decodes",
+		Long: `Check every promise of the table on the live data: the log has no hole, each
+write names rightly what it replaced, playing the log leads to the objects that
+exist, and each value decodes as what its key says. Beside a running server the
+check covers the newer half of the kept history, as the older may be compacted
+meanwhile. The exit code is 1 if a problem was found.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return o.with(cmd.Context(), asItIs, "nothing was changed", func(d sqlstore.Driver) error {
+				decode := newDecoder()
+				p := o.progress("verifying")
+				var rows int64
+				report, err := upkeep.Verify(cmd.Context(), d, func(row sqlstore.Row) error {
+					rows++
+					p.show(rows)
+					return decode.row(row)
+				})
+				p.end()
+				if err != nil {
+					return err
+				}
+				if report.Problems == nil {
+					report.Problems = []upkeep.Problem{}
+				}
+				if err := o.answer(o.out, report, func(w io.Writer) { verifyTable(w, report) }); err != nil {
+					return err
+				}
+				if report.Count > 0 {
+					return fmt.Errorf("the store is damaged: problems found: %d", report.Count)
+				}
+				return nil
+			})
+		},
+	}
+}
+
+func verifyTable(w io.Writer, r *upkeep.Report) {
+	if len(r.Problems) > 0 {
+		fmt.Fprintf(w, "KEY\tREVISION\tPROBLEM\n")
+	}
+	for _, p := range r.Problems {
+		fmt.Fprintf(w, "%s\t%d\t%s\n", p.Key, p.Revision, p.Reason)
+	}
+	if more := r.Count - int64(len(r.Problems)); more > 0 {
+		fmt.Fprintf(w, "and %d more\n", more)
+	}
+	fmt.Fprintf(w, "looked at %d objects and %d writes, revisions %d to %d: %d problems\n", r.Objects, r.Changes, r.From, r.To, r.Count)
+}
