@@ -111,6 +111,10 @@ type Strategy struct {
 	// name goes with this one ("endpoints", for services); absent is fine.
 	DeleteAlso string
 
+	// Undeletable says why the object of a name can never be deleted by that name,
+	// "" for one that can. Nil for most kinds.
+	Undeletable func(name string) string
+
 	// ResetFields are the field paths ("status") that a write through this
 	// endpoint cannot own.
 	ResetFields []string

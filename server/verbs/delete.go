@@ -33,6 +33,11 @@ func (h *Handler) delete(c *Call) error {
 	if err := h.mayDeleteUnread(c, options); err != nil {
 		return err
 	}
+	if f := c.Resource.Storage.Undeletable; f != nil {
+		if why := f(c.Info.Name); why != "" {
+			return apierrors.NewForbidden(c.Resource.GroupResource(), c.Info.Name, errors.New(why))
+		}
+	}
 	out, err := h.remove(c, c.Info.Name, options)
 	if err != nil {
 		return err

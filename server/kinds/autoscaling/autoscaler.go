@@ -55,6 +55,11 @@ var HorizontalPodAutoscalerStatus = kinds.Strategy{
 		errs := rules.NotNegative(s.CurrentReplicas, field.NewPath("status", "currentReplicas"))
 		return append(errs, rules.NotNegative(s.DesiredReplicas, field.NewPath("status", "desiredReplicas"))...)
 	},
+	Canonicalize: func(obj kinds.Object) {
+		if s := &obj.(*autoscalingv2.HorizontalPodAutoscaler).Status; len(s.CurrentMetrics) == 0 {
+			s.CurrentMetrics = nil // an empty list is stored as none
+		}
+	},
 	ResetFields: []string{"spec"},
 }
 
@@ -181,11 +186,7 @@ func resourceOf(name corev1.ResourceName, t *autoscalingv2.MetricTarget, now *au
 }
 
 func defaultAutoscaler(obj kinds.Object) {
-	h := obj.(*autoscalingv2.HorizontalPodAutoscaler)
-	if len(h.Status.CurrentMetrics) == 0 {
-		h.Status.CurrentMetrics = nil // an empty list reads as none
-	}
-	s := &h.Spec
+	s := &obj.(*autoscalingv2.HorizontalPodAutoscaler).Spec
 	rules.DefaultTo(&s.MinReplicas, 1)
 	if len(s.Metrics) == 0 {
 		var utilization int32 = 80

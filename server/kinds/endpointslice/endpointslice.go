@@ -33,13 +33,6 @@ var EndpointSlice = kinds.Strategy{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
 	Default: func(obj kinds.Object) {
 		s := obj.(*discoveryv1.EndpointSlice)
-		// Empty lists read as none.
-		if len(s.Endpoints) == 0 {
-			s.Endpoints = nil
-		}
-		if len(s.Ports) == 0 {
-			s.Ports = nil
-		}
 		for i := range s.Ports {
 			rules.DefaultTo(&s.Ports[i].Name, "")
 			rules.DefaultTo(&s.Ports[i].Protocol, corev1.ProtocolTCP)
@@ -63,6 +56,16 @@ var EndpointSlice = kinds.Strategy{
 			return []string{"spec.addressType: FQDN endpoints are deprecated"}
 		}
 		return nil
+	},
+	Canonicalize: func(obj kinds.Object) {
+		s := obj.(*discoveryv1.EndpointSlice)
+		// Empty lists are stored as none.
+		if len(s.Endpoints) == 0 {
+			s.Endpoints = nil
+		}
+		if len(s.Ports) == 0 {
+			s.Ports = nil
+		}
 	},
 	UnconditionalUpdate: true,
 }

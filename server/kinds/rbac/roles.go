@@ -18,7 +18,7 @@ import (
 // checks a changed object twice, and lists its causes twice.
 var Role = kinds.Strategy{
 	ValidateName: path.ValidatePathSegmentName,
-	Default: func(obj kinds.Object) {
+	Canonicalize: func(obj kinds.Object) {
 		r := obj.(*rbacv1.Role)
 		r.Rules = withoutEmpty(r.Rules)
 	},
@@ -36,7 +36,7 @@ var Role = kinds.Strategy{
 // ClusterRole is how ClusterRoles are written.
 var ClusterRole = kinds.Strategy{
 	ValidateName: path.ValidatePathSegmentName,
-	Default: func(obj kinds.Object) {
+	Canonicalize: func(obj kinds.Object) {
 		r := obj.(*rbacv1.ClusterRole)
 		r.Rules = withoutEmpty(r.Rules)
 	},
@@ -57,7 +57,7 @@ var ClusterRole = kinds.Strategy{
 	UnconditionalUpdate: true,
 }
 
-// withoutEmpty reads empty lists as none.
+// withoutEmpty stores an empty list as none.
 func withoutEmpty(list []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	if len(list) == 0 {
 		return nil

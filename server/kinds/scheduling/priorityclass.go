@@ -38,9 +38,6 @@ func SystemClasses() []*schedulingv1.PriorityClass {
 	}
 }
 
-// IsSystemClass reports whether a name is one of SystemClasses.
-func IsSystemClass(name string) bool { return systemClass(name) != nil }
-
 func systemClass(name string) *schedulingv1.PriorityClass {
 	for _, c := range SystemClasses() {
 		if c.Name == name {
@@ -56,9 +53,15 @@ var PriorityClass = kinds.Strategy{
 	Default: func(obj kinds.Object) {
 		rules.DefaultTo(&obj.(*schedulingv1.PriorityClass).PreemptionPolicy, corev1.PreemptLowerPriority)
 	},
-	PrepareForCreate:    func(_ context.Context, obj kinds.Object) { obj.SetGeneration(1) },
-	Validate:            validatePriorityClass,
-	ValidateUpdate:      validatePriorityClassUpdate,
+	PrepareForCreate: func(_ context.Context, obj kinds.Object) { obj.SetGeneration(1) },
+	Validate:         validatePriorityClass,
+	ValidateUpdate:   validatePriorityClassUpdate,
+	Undeletable: func(name string) string {
+		if systemClass(name) == nil {
+			return ""
+		}
+		return "this is a system priority class and cannot be deleted"
+	},
 	UnconditionalUpdate: true,
 }
 

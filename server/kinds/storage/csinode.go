@@ -20,10 +20,10 @@ const maxNodeID = 256
 // CSINode is how CSINodes are written.
 var CSINode = kinds.Strategy{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
-	Default: func(obj kinds.Object) {
+	Canonicalize: func(obj kinds.Object) {
 		n := obj.(*storagev1.CSINode)
 		if len(n.Spec.Drivers) == 0 {
-			n.Spec.Drivers = nil // an empty list reads as none
+			n.Spec.Drivers = nil // an empty list is stored as none
 		}
 		for i := range n.Spec.Drivers {
 			if d := &n.Spec.Drivers[i]; len(d.TopologyKeys) == 0 {
