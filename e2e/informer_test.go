@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -69,6 +70,7 @@ func dynamicClient(t testing.TB, s *harness.Server) dynamic.Interface {
 		t.Fatal(err)
 	}
 	cfg.QPS, cfg.Burst = -1, -1
+	cfg.WarningHandler = rest.NoWarnings{}
 	c, err := dynamic.NewForConfig(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -161,18 +163,19 @@ func randomWrites(ctx context.Context, client dynamic.Interface, kinds []specime
 
 func compareInformer(t *testing.T, ctx context.Context, client dynamic.Interface, gvr schema.GroupVersionResource, inf cache.SharedIndexInformer) {
 	t.Helper()
-	list, err := client.Resource(gvr).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		t.Errorf("%s: %v", gvr, err)
-		return
-	}
-	want := map[string]string{}
-	for i := range list.Items {
-		want[list.Items[i].GetNamespace()+"/"+list.Items[i].GetName()] = list.Items[i].GetResourceVersion()
-	}
 	var diff string
-	for range 1200 { // an informer that lost its connection comes back with a growing pause, up to 30 s
-		got := map[string]string{}
+	// An informer that lost its connection comes back with a growing pause, up to
+	// 30 s; and a write whose client gave up may still be on its way.
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		list, err := client.Resource(gvr).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			t.Errorf("%s: %v", gvr, err)
+			return
+		}
+		want, got := map[string]string{}, map[string]string{}
+		for i := range list.Items {
+			want[list.Items[i].GetNamespace()+"/"+list.Items[i].GetName()] = list.Items[i].GetResourceVersion()
+		}
 		for _, o := range inf.GetStore().List() {
 			u := o.(*unstructured.Unstructured)
 			got[u.GetNamespace()+"/"+u.GetName()] = u.GetResourceVersion()
@@ -180,7 +183,6 @@ func compareInformer(t *testing.T, ctx context.Context, client dynamic.Interface
 		if diff = mapDiff(want, got); diff == "" {
 			return
 		}
-		time.Sleep(50 * time.Millisecond)
 	}
 	t.Errorf("%s: informer differs: %s", gvr, diff)
 }
