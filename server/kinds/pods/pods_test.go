@@ -211,10 +211,14 @@ func TestUpdate(t *testing.T) {
 		{"other toleration", func(p *corev1.Pod) { p.Spec.Tolerations[0].Key = "b" }, []string{"spec.tolerations: Forbidden: existing toleration can not be modified except its tolerationSeconds"}},
 		{"new gate", func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "g"}} },
 			[]string{"spec.schedulingGates[0].name: Forbidden: only deletion is allowed, but found new scheduling gate 'g'"}},
-		{"more containers", func(p *corev1.Pod) { p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "d", Image: "i"}) },
+		{"more containers", func(p *corev1.Pod) {
+			p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "d", Image: "i"})
+		},
 			[]string{"spec.containers: Forbidden: pod updates may not add or remove containers"}},
 		{"other node", func(p *corev1.Pod) { p.Spec.NodeName = "m" }, []string{"spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`"}},
-		{"mirror", func(p *corev1.Pod) { p.Annotations = map[string]string{"container.apparmor.security.beta.kubernetes.io/c": "unconfined"} }, []string{
+		{"mirror", func(p *corev1.Pod) {
+			p.Annotations = map[string]string{"container.apparmor.security.beta.kubernetes.io/c": "unconfined"}
+		}, []string{
 			"metadata.annotations[kubernetes.io/config.mirror]: Forbidden: may not remove or update mirror pod annotation",
 			"metadata.annotations[container.apparmor.security.beta.kubernetes.io/c]: Forbidden: may not add AppArmor annotations",
 		}},
