@@ -1,0 +1,269 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/postgres"
+	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
+	"github.com/rowlock/rowlock/sqlstore/storetest"
+)
+
+var at = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// behindProxy opens a fresh database through a proxy.
+func behindProxy(t *testing.T, cfg postgres.Config) (*pgtest.Proxy, database, *postgres.Driver) {
+	t.Helper()
+	direct := newDatabase(t, cfg)
+	proxy, err := pgtest.NewProxy(server.Port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(proxy.Close)
+	name := direct.url[strings.LastIndex(direct.url, "/")+1 : strings.Index(direct.url, "?")]
+	d := database{proxy.URL(name), cfg}.Open(t).(*postgres.Driver)
+	return proxy, direct, d
+}
+
+func createTxn(name, value string) sqlstore.Txn {
+	return sqlstore.Txn{Ops: []sqlstore.Op{{Verb: sqlstore.Create, Key: sqlstore.Key{Resource: "pods", Namespace: "default", Name: name}, Value: []byte(value)}}}
+}
+
+func must(t *testing.T, d sqlstore.Driver, batch ...sqlstore.Txn) []sqlstore.Outcome {
+	t.Helper()
+	out, err := d.Apply(t.Context(), batch, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestResolveFindsWhatWasCommitted(t *testing.T) {
+	proxy, direct, d := behindProxy(t, postgres.Config{})
+	must(t, d, createTxn("first", "x"))
+	proxy.LoseCommits(1)
+	second := createTxn("second", "x")
+	// Two waves, a failure in each, and a Txn of two operations.
+	batch := []sqlstore.Txn{
+		second, createTxn("first", "again"),
+		{Ops: append(createTxn("third", "x").Ops, createTxn("fourth", "x").Ops...)},
+		{Ops: []sqlstore.Op{{Verb: sqlstore.Update, Key: second.Ops[0].Key, Expect: 2, Value: []byte("y")}}},
+		{Ops: []sqlstore.Op{{Verb: sqlstore.Delete, Key: second.Ops[0].Key, Expect: 2, Value: []byte("y")}}},
+	}
+	if _, err := d.Apply(t.Context(), batch, at); !errors.Is(err, sqlstore.ErrUncertain) {
+		t.Fatalf("the lost answer gives %v", err)
+	}
+	out, committed, err := d.Resolve(t.Context())
+	if err != nil || !committed {
+		t.Fatalf("committed is %v, %v", committed, err)
+	}
+	var exists *sqlstore.ExistsError
+	var conflict *sqlstore.ConflictError
+	if got := fmt.Sprint(out[0].Revisions, out[2].Revisions, out[3].Revisions, out[3].Created); got != "[2] [3 4] [5] [2]" {
+		t.Errorf("revisions are %s", got)
+	}
+	if !errors.As(out[1].Err, &exists) || exists.Current.Revision != 1 {
+		t.Errorf("the second create of first gives %v", out[1].Err)
+	}
+	if !errors.As(out[4].Err, &conflict) || conflict.Current.Revision != 5 {
+		t.Errorf("the outdated delete gives %v", out[4].Err)
+	}
+	if r := must(t, d, createTxn("fifth", "x"))[0].Revisions[0]; r != 6 {
+		t.Errorf("the next write is revision %d", r)
+	}
+	storetest.CheckTable(t, direct.Open(t))
+}
+
+func TestResolveFindsThatNothingWasCommitted(t *testing.T) {
+	proxy, direct, d := behindProxy(t, postgres.Config{})
+	must(t, d, createTxn("first", strings.Repeat("x", 1000)))
+	for i := range 5 {
+		proxy.CutRequests(1)
+		if _, err := d.Apply(t.Context(), []sqlstore.Txn{createTxn("second", strings.Repeat("x", 1000))}, at); !errors.Is(err, sqlstore.ErrUncertain) {
+			t.Fatalf("the cut request gives %v", err)
+		}
+		out, committed, err := d.Resolve(t.Context())
+		if err != nil || committed || out != nil {
+			t.Fatalf("round %d: %v, committed is %v, %v", i, out, committed, err)
+		}
+	}
+	if r := must(t, d, createTxn("second", "x"))[0].Revisions[0]; r != 2 {
+		t.Errorf("the next write is revision %d", r)
+	}
+	storetest.CheckTable(t, direct.Open(t))
+}
+
+// A batch whose outcome nobody asks for any more must not lend its outcome to the next.
+func TestAnUnresolvedBatchIsForgotten(t *testing.T) {
+	proxy, _, d := behindProxy(t, postgres.Config{})
+	must(t, d, createTxn("first", "x"))
+	proxy.LoseCommits(1)
+	if _, err := d.Apply(t.Context(), []sqlstore.Txn{createTxn("second", "x")}, at); !errors.Is(err, sqlstore.ErrUncertain) {
+		t.Fatalf("the lost answer gives %v", err)
+	}
+	out := must(t, d, createTxn("third", "x"), createTxn("second", "x"))
+	if out[0].Err != nil || out[0].Revisions[0] != 3 {
+		t.Errorf("the next batch gives %+v", out[0])
+	}
+	var exists *sqlstore.ExistsError
+	if !errors.As(out[1].Err, &exists) || exists.Current.Revision != 2 {
+		t.Errorf("the row of the unresolved batch gives %+v", out[1])
+	}
+	if _, committed, err := d.Resolve(t.Context()); committed || err != nil {
+		t.Errorf("Resolve has something left to find: %v, %v", committed, err)
+	}
+}
+
+// The proxy keeps the session of a half-sent batch open on the server's side: it
+// holds the writers' lock until Resolve ends it.
+func TestResolveEndsTheStuckSession(t *testing.T) {
+	proxy, direct, d := behindProxy(t, postgres.Config{LockTimeout: 500 * time.Millisecond})
+	must(t, d, createTxn("first", "x"))
+	proxy.Stall()
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	_, err := d.Apply(ctx, []sqlstore.Txn{createTxn("second", "x")}, at)
+	cancel()
+	if !errors.Is(err, sqlstore.ErrUncertain) {
+		t.Fatalf("the silence gives %v", err)
+	}
+	proxy.Go()
+	_, committed, err := d.Resolve(t.Context())
+	for i := 0; err != nil && i < 20; i++ {
+		_, committed, err = d.Resolve(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := int64(2)
+	if committed {
+		want = 3
+	}
+	if r := must(t, d, createTxn("third", "x"))[0].Revisions[0]; r != want {
+		t.Errorf("committed is %v and the next write is revision %d", committed, r)
+	}
+	storetest.CheckTable(t, direct.Open(t))
+}
+
+func TestReadsThroughABrokenNetwork(t *testing.T) {
+	proxy, _, d := behindProxy(t, postgres.Config{})
+	must(t, d, createTxn("first", "x"))
+	proxy.Cut()
+	var err error
+	for range 10 { // each connection of the pool may have to be found dead
+		if _, err = d.Bounds(t.Context()); err == nil {
+			break
+		}
+		if !errors.Is(err, sqlstore.ErrUnavailable) {
+			t.Fatalf("a cut connection gives %v", err)
+		}
+	}
+	if err != nil {
+		t.Fatal("the pool does not recover:", err)
+	}
+}
+
+func TestLeadIsTakenOverWhenItsHolderFallsSilent(t *testing.T) {
+	cfg := postgres.Config{LeadFor: 500 * time.Millisecond}
+	proxy, direct, d := behindProxy(t, cfg)
+	held, release, ok, err := d.Lead(t.Context(), "work")
+	if err != nil || !ok {
+		t.Fatalf("the lead is refused: %v", err)
+	}
+	defer release()
+	other := direct.Open(t)
+	if _, _, ok, err := other.Lead(t.Context(), "work"); ok || err != nil {
+		t.Fatalf("a second leader: %v, %v", ok, err)
+	}
+	proxy.Stall()
+	defer proxy.Go()
+	for began := time.Now(); ; {
+		_, free, ok, err := other.Lead(t.Context(), "work")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok {
+			defer free()
+			break
+		}
+		if time.Since(began) > 10*time.Second {
+			t.Fatal("nobody takes the lead over")
+		}
+	}
+	select {
+	case <-held:
+	default:
+		t.Fatal("the former leader does not know that it lost the lead")
+	}
+}
+
+func TestErrors(t *testing.T) {
+	db := newDatabase(t, postgres.Config{LockTimeout: 100 * time.Millisecond})
+	d := db.Open(t)
+	must(t, d, createTxn("first", "x"))
+	conn, err := pgx.Connect(t.Context(), db.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	exec := func(sql string) {
+		t.Helper()
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec("BEGIN")
+	exec("SELECT * FROM kv_meta WHERE key = 'revision' FOR UPDATE")
+	if _, err := d.Apply(t.Context(), []sqlstore.Txn{createTxn("a", "x")}, at); !errors.Is(err, sqlstore.ErrBusy) {
+		t.Errorf("a held lock gives %v", err)
+	}
+	exec("ROLLBACK")
+	exec(`DO $$ BEGIN EXECUTE 'ALTER DATABASE ' || current_database() || ' SET default_transaction_read_only = on'; END $$`)
+	exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'rowlock%' AND datname = current_database()")
+	var last error
+	for range 20 { // at first the ended sessions show
+		_, last = d.Apply(t.Context(), []sqlstore.Txn{createTxn("a", "x")}, at)
+		if errors.Is(last, sqlstore.ErrUncertain) {
+			_, _, last = d.Resolve(t.Context())
+		}
+		if last != nil && !errors.Is(last, sqlstore.ErrUnavailable) {
+			t.Fatalf("a server without writes gives %v", last)
+		}
+	}
+	if last == nil {
+		t.Fatal("a server that takes no writes is written to")
+	}
+	if _, err := postgres.Open(t.Context(), db.url, postgres.Config{}); !errors.Is(err, sqlstore.ErrUnavailable) {
+		t.Errorf("opening a server without writes gives %v", err)
+	}
+	exec(`DO $$ BEGIN SET LOCAL transaction_read_only = off; EXECUTE 'ALTER DATABASE ' || current_database() || ' RESET default_transaction_read_only'; END $$`)
+	if r := must(t, d, createTxn("a", "x"))[0].Revisions[0]; r != 2 {
+		t.Errorf("after the recovery comes revision %d", r)
+	}
+}
+
+func TestNoPasswordInErrors(t *testing.T) {
+	for _, url := range []string{
+		"postgres://user:s3cret@127.0.0.1:1/db?sslmode=disable&connect_timeout=1",
+		"postgres://user:s3cret@127.0.0.1:bad/db",
+		"postgres://user:s3cret@[::1/db",
+		"host=127.0.0.1 port=1 user=u password=s3cret dbname=db sslmode=disable connect_timeout=1",
+		"host=127.0.0.1 password='s3cret",
+		"postgres://user:s3cret@127.0.0.1/db?sslmode=nonsense",
+		"postgres://127.0.0.1/db?password=s3cret&port=x",
+	} {
+		_, err := postgres.Open(t.Context(), url, postgres.Config{})
+		if err == nil {
+			t.Fatalf("%s opens", url)
+		}
+		if strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("the error tells the password: %v", err)
+		}
+	}
+}

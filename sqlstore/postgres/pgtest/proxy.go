@@ -1,0 +1,160 @@
+package pgtest
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+)
+
+// Proxy stands between clients and a server and does what bad networks do.
+// Close ends its connections and waits for its goroutines.
+type Proxy struct {
+	Port     int
+	target   string
+	listener net.Listener
+	loops    sync.WaitGroup
+
+	mu    sync.Mutex
+	pairs map[*pair]bool
+	gate  chan struct{} // closed while traffic flows
+	shut  bool
+
+	commits atomic.Int64 // how many answers to COMMIT are still to be lost
+	halves  atomic.Int64 // how many long requests are still to be cut in the middle
+}
+
+type pair struct{ client, server net.Conn }
+
+func (p *pair) close() {
+	p.client.Close()
+	p.server.Close()
+}
+
+// NewProxy listens on a free port of 127.0.0.1 in front of the server at port.
+func NewProxy(port int) (*Proxy, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	p := &Proxy{Port: l.Addr().(*net.TCPAddr).Port, target: fmt.Sprintf("127.0.0.1:%d", port), listener: l, pairs: make(map[*pair]bool), gate: make(chan struct{})}
+	close(p.gate)
+	p.loops.Go(p.accept)
+	return p, nil
+}
+
+// URL is the connection string of a database behind the proxy.
+func (p *Proxy) URL(db string) string {
+	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/%s?sslmode=disable", p.Port, db)
+}
+
+// Cut breaks all connections.
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for pair := range p.pairs {
+		pair.close()
+	}
+}
+
+// Stall holds all traffic back until Go; connections stay open.
+func (p *Proxy) Stall() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.gate = make(chan struct{})
+}
+
+// Go lets traffic flow again.
+func (p *Proxy) Go() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-p.gate:
+	default:
+		close(p.gate)
+	}
+}
+
+// LoseCommits swallows the next n answers to COMMIT and breaks their connections.
+func (p *Proxy) LoseCommits(n int) { p.commits.Store(int64(n)) }
+
+// CutRequests breaks the next n connections in the middle of a long request.
+func (p *Proxy) CutRequests(n int) { p.halves.Store(int64(n)) }
+
+// Pending is how many of the losses and cuts asked for have not happened yet.
+func (p *Proxy) Pending() int { return int(max(0, p.commits.Load()) + max(0, p.halves.Load())) }
+
+// Close ends the proxy.
+func (p *Proxy) Close() {
+	p.listener.Close()
+	p.mu.Lock()
+	p.shut = true
+	p.mu.Unlock()
+	p.Go()
+	p.Cut()
+	p.loops.Wait()
+}
+
+func (p *Proxy) accept() {
+	for {
+		c, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		s, err := net.Dial("tcp", p.target)
+		if err != nil {
+			c.Close()
+			continue
+		}
+		pr := &pair{c, s}
+		p.mu.Lock()
+		p.pairs[pr] = true
+		shut := p.shut
+		p.mu.Unlock()
+		if shut {
+			pr.close()
+		}
+		p.loops.Go(func() { p.copy(pr, s, c, &p.halves, p.half) })
+		p.loops.Go(func() {
+			p.copy(pr, c, s, &p.commits, p.noCommit)
+			p.mu.Lock()
+			delete(p.pairs, pr)
+			p.mu.Unlock()
+		})
+	}
+}
+
+// half passes half of a long request.
+func (p *Proxy) half(b []byte) ([]byte, bool) { return b[:len(b)/2], len(b) > 400 }
+
+// noCommit drops an answer in which a COMMIT is reported done.
+func (p *Proxy) noCommit(b []byte) ([]byte, bool) {
+	return nil, bytes.Contains(b, []byte("COMMIT\x00"))
+}
+
+// copy moves bytes one way. spoil says whether a chunk suits a fault of which left
+// are to come, and what of it is still passed before the end.
+func (p *Proxy) copy(pr *pair, to, from net.Conn, left *atomic.Int64, spoil func([]byte) ([]byte, bool)) {
+	defer pr.close()
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buf)
+		if n > 0 {
+			p.mu.Lock()
+			gate := p.gate
+			p.mu.Unlock()
+			<-gate
+			if rest, suits := spoil(buf[:n]); suits && left.Load() > 0 && left.Add(-1) >= 0 {
+				_, _ = to.Write(rest) // the connection ends anyway
+				return
+			}
+			if _, err := to.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
