@@ -1,4 +1,49 @@
 package postgres
 
+import (
+	"context"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
 // SetFar makes snapshots deeper than depth be read key by key.
 func (d *Driver) SetFar(depth int64) { d.far = depth }
+
+// Explain runs a statement's generic plan, with NULL for each argument, under the
+// settings of the driver's sessions.
+func (d *Driver) Explain(ctx context.Context, query string, args int) (plan string, err error) {
+	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "PREPARE explained AS "+query, pgx.QueryExecModeSimpleProtocol); err != nil {
+			return err
+		}
+		nulls := strings.TrimSuffix(strings.Repeat("NULL,", args), ",")
+		if nulls != "" {
+			nulls = "(" + nulls + ")"
+		}
+		rows, err := tx.Query(ctx, "EXPLAIN EXECUTE explained"+nulls, pgx.QueryExecModeSimpleProtocol)
+		if err != nil {
+			return err
+		}
+		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		plan = strings.Join(lines, "\n")
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, "DEALLOCATE explained")
+		return err
+	})
+	return plan, err
+}
+
+// Statements are the statements of queries.go that are planned, by name.
+var Statements = map[string]string{
+	"qBounds": qBounds, "qLock": qLock, "qSetRevision": qSetRevision, "qSetClusterID": qSetClusterID, "qRaiseFloor": qRaiseFloor,
+	"qMarker": qMarker, "qSetMarker": qSetMarker, "qNewMarker": qNewMarker, "qDropMarker": qDropMarker,
+	"qEnd": qEnd, "qInsert": qInsert, "qWritten": qWritten,
+	"qLiveAll": qLiveAll, "qLiveResource": qLiveResource, "qLiveNamespace": qLiveNamespace,
+	"qEndedAll": qEndedAll, "qEndedResource": qEndedResource, "qEndedNamespace": qEndedNamespace,
+	"qPastAll": qPastAll, "qPastResource": qPastResource, "qPastNamespace": qPastNamespace,
+	"qLive": qLive, "qReadEnded": qReadEnded, "qChanges": qChanges, "qChangesPrev": qChangesPrev,
+	"qWrittenAt": qWrittenAt, "qExpired": qExpired, "qTrim": qTrim, "qLead": qLead, "qUnlead": qUnlead,
+}

@@ -200,6 +200,7 @@ func (d *Driver) settings(scope string) []string {
 		set("lock_timeout", fmt.Sprint(d.cfg.LockTimeout.Milliseconds())),
 		set("idle_in_transaction_session_timeout", fmt.Sprint(d.cfg.StatementTimeout.Milliseconds())),
 		set("enable_seqscan", "off"),
+		set("enable_bitmapscan", "off"),
 		set("enable_hashjoin", "off"),
 		set("enable_mergejoin", "off"),
 	}

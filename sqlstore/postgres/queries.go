@@ -96,13 +96,17 @@ const (
 	qLiveResource  = `SELECT ` + columns + isLive + inResource + keyOrder + `$5`
 	qLiveNamespace = `SELECT ` + columns + isLive + inNamespace + keyOrder + `$5`
 
-	hasEnded = ` FROM kv WHERE superseded_revision IS NOT NULL AND superseded_revision > $1 AND revision <= $1`
+	// kv_ended, then sorted; reads what ended since the snapshot. Values are fetched
+	// for the page alone, by primary key. The upper bound is always true: with it the
+	// planner expects a range, and does not walk kv_past instead.
+	hasEnded = `WITH e AS MATERIALIZED (SELECT revision, resource, namespace, name FROM kv WHERE superseded_revision IS NOT NULL` +
+		` AND superseded_revision > $1 AND superseded_revision <= (SELECT number FROM kv_meta WHERE key = 'revision') AND revision <= $1)
+SELECT ` + columns + ` FROM kv WHERE revision IN (SELECT revision FROM e WHERE true`
+	endedOrder = `) ORDER BY resource, namespace, name`
 
-	// kv_ended, then sorted; reads what ended since the snapshot. Values are
-	// fetched for the page alone, by primary key.
-	qEndedAll       = `SELECT ` + columns + ` FROM kv WHERE revision IN (SELECT revision` + hasEnded + inAll + keyOrder + `$6)` + ` ORDER BY resource, namespace, name`
-	qEndedResource  = `SELECT ` + columns + ` FROM kv WHERE revision IN (SELECT revision` + hasEnded + inResource + keyOrder + `$5)` + ` ORDER BY resource, namespace, name`
-	qEndedNamespace = `SELECT ` + columns + ` FROM kv WHERE revision IN (SELECT revision` + hasEnded + inNamespace + keyOrder + `$5)` + ` ORDER BY resource, namespace, name`
+	qEndedAll       = hasEnded + inAll + keyOrder + `$6` + endedOrder
+	qEndedResource  = hasEnded + inResource + keyOrder + `$5` + endedOrder
+	qEndedNamespace = hasEnded + inNamespace + keyOrder + `$5` + endedOrder
 
 	// kv_live.
 	qLive = `SELECT ` + columns + ` FROM kv WHERE resource = $1 AND namespace = $2 AND name = $3 AND superseded_revision IS NULL`

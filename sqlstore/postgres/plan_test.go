@@ -1,0 +1,138 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/postgres"
+)
+
+// The index that each statement must use on kv; "" for those that read kv_meta or
+// kv_lead alone, which have a handful of rows.
+var indexes = map[string][]string{
+	"qBounds": nil, "qLock": nil, "qSetRevision": nil, "qSetClusterID": nil, "qRaiseFloor": nil,
+	"qMarker": nil, "qSetMarker": nil, "qNewMarker": nil, "qDropMarker": nil, "qLead": nil, "qUnlead": nil,
+	"qEnd": {"kv_pkey", "kv_live"}, "qInsert": {"kv_pkey", "kv_live"}, "qWritten": {"kv_pkey"},
+	"qLiveAll": {"kv_live"}, "qLiveResource": {"kv_live"}, "qLiveNamespace": {"kv_live"}, "qLive": {"kv_live"},
+	"qEndedAll": {"kv_ended", "kv_pkey"}, "qEndedResource": {"kv_ended", "kv_pkey"}, "qEndedNamespace": {"kv_ended", "kv_pkey"},
+	"qPastAll": {"kv_past"}, "qPastResource": {"kv_past"}, "qPastNamespace": {"kv_past"}, "qReadEnded": {"kv_past"},
+	"qChanges": {"kv_pkey", "kv_ended"}, "qChangesPrev": {"kv_pkey", "kv_ended"},
+	"qWrittenAt": {"kv_pkey"}, "qExpired": {"kv_expiring"}, "qTrim": {"kv_ended", "kv_pkey"},
+}
+
+// Statements without a plan, and those that read whole tables for operators.
+var unplanned = map[string]bool{
+	"qBegin": true, "qBeginSnapshot": true, "qCommit": true, "qNotify": true, "qListen": true,
+	"qTerminate": true, "qOldMarkers": true, "qSizes": true, "qCounts": true, "qSchema": true, "qTable": true,
+}
+
+var (
+	argument = regexp.MustCompile(`\$(\d+)`)
+	sortStep = regexp.MustCompile(`(?m)^\s*(->\s+)?Sort  `)
+)
+
+// fill writes 200,000 rows: 20,000 objects of ten versions.
+const fill = `
+INSERT INTO kv SELECT r, 'pods', 'ns' || (r % 20000) % 10, 'p' || r % 20000, r % 20000 + 1, CASE WHEN r <= 180000 THEN r + 20000 END, false,
+  convert_to('{"metadata":{}}', 'UTF8'), CASE WHEN r % 1000 = 0 THEN now() END, '2026-03-01'::timestamptz + r * interval '1 second'
+FROM generate_series(1, 200000) r;
+UPDATE kv_meta SET number = 200000 WHERE key = 'revision'`
+
+func TestPlans(t *testing.T) {
+	db := newDatabase(t, postgres.Config{})
+	d := db.Open(t).(*postgres.Driver)
+	db.Exec(t, fill)
+	for _, statistics := range []string{"none", "fresh"} {
+		if statistics == "fresh" {
+			db.Exec(t, "VACUUM ANALYZE kv")
+		}
+		for _, name := range statementNames(t) {
+			if unplanned[name] {
+				continue
+			}
+			query, known := postgres.Statements[name]
+			want, planned := indexes[name]
+			if !known || !planned {
+				t.Errorf("%s has no plan to compare with", name)
+				continue
+			}
+			plan, err := d.Explain(t.Context(), query, arguments(query))
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			for _, index := range want {
+				if !strings.Contains(plan, index) {
+					t.Errorf("with %s statistics %s does not use %s:\n%s", statistics, name, index, plan)
+				}
+			}
+			if strings.Contains(plan, "Seq Scan on kv ") {
+				t.Errorf("with %s statistics %s reads a whole table:\n%s", statistics, name, plan)
+			}
+			if (strings.HasPrefix(name, "qLive") || strings.HasPrefix(name, "qPast") || name == "qReadEnded") && sortStep.MatchString(plan) {
+				t.Errorf("with %s statistics %s sorts:\n%s", statistics, name, plan)
+			}
+		}
+	}
+	t.Run("depth", func(t *testing.T) { flatInDepth(t, d) })
+}
+
+// flatInDepth compares pages of a snapshot a little way back with those of one as
+// far back as the table goes.
+func flatInDepth(t *testing.T, d *postgres.Driver) {
+	page := func(revision int64) time.Duration {
+		best := time.Hour
+		for i := range 20 {
+			began := time.Now()
+			rows, err := d.Scan(context.Background(), sqlstore.ScanRequest{Resource: "pods", Namespace: fmt.Sprint("ns", i%10), Limit: 500, Revision: revision})
+			if err != nil || len(rows) != 500 || rows[0].Revision > revision {
+				t.Fatalf("a page at %d has %d rows, %v", revision, len(rows), err)
+			}
+			best = min(best, time.Since(began))
+		}
+		return best
+	}
+	if _, err := d.Bounds(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	near, far := page(195000), page(20000)
+	t.Logf("500 rows: %v at 5,000 revisions back, %v at 180,000", near, far)
+	if far > 4*near+20*time.Millisecond {
+		t.Errorf("a page far back costs %v, near by %v", far, near)
+	}
+}
+
+func arguments(query string) (most int) {
+	for _, m := range argument.FindAllStringSubmatch(query, -1) {
+		n, _ := strconv.Atoi(m[1])
+		most = max(most, n)
+	}
+	return most
+}
+
+// statementNames lists the constants of queries.go that are statements.
+func statementNames(t *testing.T) (names []string) {
+	f, err := parser.ParseFile(token.NewFileSet(), "queries.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		if spec, ok := n.(*ast.ValueSpec); ok && strings.HasPrefix(spec.Names[0].Name, "q") {
+			names = append(names, spec.Names[0].Name)
+		}
+		return true
+	})
+	if len(names) < 20 {
+		t.Fatalf("queries.go has only %v", names)
+	}
+	return names
+}
