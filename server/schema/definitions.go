@@ -62,14 +62,6 @@ func (d definitions) closure(name string, wanted map[string]json.RawMessage) {
 	}
 }
 
-// definitionName is the definition of a Go type: "io.k8s.api.core.v1.Pod".
-func definitionName(t reflect.Type) string {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	return packageName(t.PkgPath()) + "." + t.Name()
-}
-
 func packageName(path string) string {
 	domain, rest, _ := strings.Cut(path, "/")
 	return reverseDomain(domain) + "." + strings.ReplaceAll(rest, "/", ".")

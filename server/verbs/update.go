@@ -74,7 +74,6 @@ type change struct {
 	intent
 	create bool      // make the object where there is none
 	uid    types.UID // the object must be this one, if set
-	force  bool      // create even where a PUT would not: apply
 
 	// compute makes the new object, in the stored version and with defaults, which
 	// the caller may change. old is nil where there is none, and must not be changed.

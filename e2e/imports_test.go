@@ -1,0 +1,109 @@
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/rowlock/rowlock/"
+
+// TestImports holds the packages to the rules of who may import whom.
+func TestImports(t *testing.T) {
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports", "./...")
+	cmd.Dir = ".."
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dec := json.NewDecoder(strings.NewReader(string(out)))
+	packages := 0
+	for {
+		var p struct {
+			ImportPath string
+			Imports    []string
+		}
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		packages++
+		if p.ImportPath == module+"codecs/sample" {
+			continue // objects for the tests of codecs; no binary holds it
+		}
+		for _, i := range p.Imports {
+			if reason := forbidden(strings.TrimPrefix(p.ImportPath, module), i); reason != "" {
+				t.Errorf("%s imports %s: %s", p.ImportPath, i, reason)
+			}
+		}
+	}
+	if packages < 20 {
+		t.Fatalf("only %d packages were looked at", packages)
+	}
+}
+
+// offLimits are what rowlock replaces.
+var offLimits = []string{
+	"k8s.io/kubernetes", "k8s.io/apiserver/pkg/server", "k8s.io/apiserver/pkg/endpoints", "k8s.io/apiserver/pkg/registry", "k8s.io/apiserver/pkg/storage",
+	"k8s.io/apiextensions-apiserver/pkg/apiserver", "k8s.io/apiextensions-apiserver/pkg/registry", "github.com/k3s-io/kine", "go.etcd.io/etcd",
+}
+
+// structural schemas are a leaf of the package that is off limits otherwise.
+const structural = "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+
+func under(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
+
+func forbidden(from, to string) string {
+	for _, o := range offLimits {
+		if under(to, o) && !under(to, structural) {
+			return "off limits"
+		}
+	}
+	own, isOwn := strings.CutPrefix(to, module)
+	top, _, _ := strings.Cut(from, "/")
+	switch {
+	case !isOwn && from == "sqlstore" && strings.Contains(to, "."):
+		return "the root of sqlstore uses the standard library alone"
+	case !isOwn && under(to, "github.com/jackc/pgx") && !under(from, "sqlstore/postgres") && top != "e2e":
+		return "only the driver knows pgx"
+	case !isOwn && under(to, "k8s.io/client-go") && top != "e2e" && !under(to, "k8s.io/client-go/tools/clientcmd") && !under(to, "k8s.io/client-go/pkg/apis/clientauthentication") && !under(to, "k8s.io/client-go/rest"):
+		return "client-go is for tests and for reading kubeconfig files"
+	case !isOwn:
+		return ""
+	}
+	switch top {
+	case "server":
+		if under(own, "sqlstore/sqlite") || under(own, "sqlstore/postgres") {
+			return "a driver"
+		}
+		if own == "server/verbs" && from != "server" && !under(from, "server/verbs") {
+			return "only server imports verbs"
+		}
+		if under(own, "cmd") || under(own, "e2e") {
+			return "below it"
+		}
+	case "authx":
+		if !under(own, "authx") {
+			return "authx knows nobody else"
+		}
+	case "codecs":
+		if !under(own, "codecs") {
+			return "codecs know nobody else"
+		}
+	case "sqlstore":
+		if !under(own, "sqlstore") && !under(own, "migrations") {
+			return "the store knows nobody else"
+		}
+	case "migrations":
+		return "migrations know nobody else"
+	case "e2e":
+		if under(own, "server") || under(own, "authx") || under(own, "codecs") {
+			return "black-box tests drive from outside"
+		}
+	}
+	return ""
+}
