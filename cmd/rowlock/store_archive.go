@@ -95,16 +95,16 @@ starts before makes the database its own.`,
 			if err != nil {
 				return err
 			}
-			f.Close()
+			defer f.Close()
 			return o.with(cmd.Context(), bringUp, "the database is as empty as before", func(d sqlstore.Driver) error {
 				p := o.progress("restoring")
-				h, t, err := archive.RestoreFile(cmd.Context(), d, args[0], p.show)
+				h, t, err := archive.Restore(cmd.Context(), d, f, p.show)
 				p.end()
 				if errors.Is(err, sqlstore.ErrNotEmpty) {
 					return errors.New("--store: the database is in use: a backup is restored into an empty one")
 				}
 				if err != nil {
-					return err
+					return fmt.Errorf("restoring %s: %w", args[0], err)
 				}
 				a := newBackupAnswer(args[0], h, t)
 				return o.answer(o.out, a, a.table("RESTORED FROM"))

@@ -134,7 +134,12 @@ func (e *env) start(args ...string) (*harness.Server, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := harness.Start(e.ctx, harness.Options{Dir: dir, Store: e.store, Args: args})
+	store, err := e.newStore(dir)
+	if err != nil {
+		os.RemoveAll(dir)
+		return nil, nil, err
+	}
+	s, err := harness.Start(e.ctx, harness.Options{Dir: dir, Store: store, Args: args})
 	if err != nil {
 		os.RemoveAll(dir)
 		return nil, nil, err

@@ -3,7 +3,10 @@
 // reads it measures a plain Go TLS server that sends the same bytes from memory:
 // the ratio is the distance from the limit.
 //
-//	go run ./e2e/bench [-store URL] [-seconds N] [-run REGEXP]
+//	go run ./e2e/bench [-store URL] [-seconds N] [-objects N] [-run REGEXP]
+//
+// -store postgres starts a PostgreSQL server for the time of the run, with a new
+// database for each measurement.
 package main
 
 import (
@@ -11,18 +14,23 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"text/tabwriter"
 	"time"
 
 	"github.com/rowlock/rowlock/e2e/harness"
+	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
 )
 
 // env is what a measurement works with.
 type env struct {
 	ctx     context.Context
 	store   string
+	pg      *pgtest.Server // nil: store says it
+	dbs     int
 	seconds time.Duration
+	objects int
 	out     *tabwriter.Writer
 }
 
@@ -45,11 +53,13 @@ var measurements = []measurement{
 	{"status", measureStatus},
 	{"leases", measureLeases},
 	{"fanout", measureFanOut},
+	{"compaction", measureCompaction},
 }
 
 func main() {
 	store := flag.String("store", "", "--store of the servers; empty: SQLite in a new folder")
 	seconds := flag.Int("seconds", 5, "how long each rate is measured")
+	objects := flag.Int("objects", 10000, "how many objects compaction works on, with ten past versions each")
 	only := flag.String("run", "", "which measurements to run")
 	flag.Parse()
 	re, err := regexp.Compile(*only)
@@ -57,15 +67,40 @@ func main() {
 		fmt.Fprintln(os.Stderr, "bench: -run:", err)
 		os.Exit(1)
 	}
-	e := &env{ctx: context.Background(), store: *store, seconds: time.Duration(*seconds) * time.Second, out: tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)}
+	e := &env{ctx: context.Background(), store: *store, seconds: time.Duration(*seconds) * time.Second, objects: *objects, out: tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)}
+	os.Exit(e.run(re))
+}
+
+func (e *env) run(re *regexp.Regexp) int {
 	defer harness.Cleanup()
+	if e.store == "postgres" {
+		var err error
+		if e.pg, err = pgtest.Start(e.ctx, pgtest.Options{Settings: map[string]string{"shared_buffers": "'256MB'", "max_wal_size": "'4GB'"}}); err != nil {
+			fmt.Fprintln(os.Stderr, "bench: -store postgres:", err)
+			return 1
+		}
+		defer e.pg.Stop()
+	}
 	for _, m := range measurements {
 		if !re.MatchString(m.name) {
 			continue
 		}
 		if err := m.run(e); err != nil {
 			fmt.Fprintf(os.Stderr, "bench: %s: %v\n", m.name, err)
-			os.Exit(1)
+			return 1
 		}
 	}
+	return 0
+}
+
+// newStore is the --store of a measurement whose files are in dir.
+func (e *env) newStore(dir string) (string, error) {
+	switch {
+	case e.pg != nil:
+		e.dbs++
+		return e.pg.CreateDB(e.ctx, fmt.Sprintf("bench%d", e.dbs))
+	case e.store != "":
+		return e.store, nil
+	}
+	return "sqlite:" + filepath.Join(dir, "rowlock.db"), nil
 }

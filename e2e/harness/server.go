@@ -110,10 +110,13 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 }
 
 // Again starts a server on the same folder, port and flags.
-func (s *Server) Again(ctx context.Context) (*Server, error) {
+func (s *Server) Again(ctx context.Context) (*Server, error) { return Start(ctx, s.Options()) }
+
+// Options are those that start a server on the same folder, port and flags.
+func (s *Server) Options() Options {
 	o := s.opts
 	o.DataDir, o.Port = s.DataDir, s.Port
-	return Start(ctx, o)
+	return o
 }
 
 func (s *Server) waitReady(ctx context.Context) error {

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"compress/gzip"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib"
+	_ "modernc.org/sqlite"
+
+	"github.com/rowlock/rowlock/e2e/harness"
+)
+
+const (
+	versions = 11  // of each object: ten of the past, nine of which are compacted
+	pace     = 500 // writes a second
+)
+
+// measureCompaction: objects of 2 KB with ten past versions each; nine of the ten
+// are compacted while 500 writes a second go on.
+func measureCompaction(e *env) error {
+	dir, err := os.MkdirTemp("", "rowlock-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	store, err := e.newStore(dir)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	if err := seed(dir, store, e.objects); err != nil {
+		return err
+	}
+	n := e.objects
+	e.report(fmt.Sprintf("restore %d objects and %d rows of history", n, n*(versions-1)), "%v", time.Since(began).Round(time.Millisecond))
+	began = time.Now()
+	s, err := harness.Start(e.ctx, harness.Options{DataDir: filepath.Join(dir, "data"), Store: store, Args: []string{"--history-retention=24h"}})
+	if err != nil {
+		return err
+	}
+	e.report(fmt.Sprintf("ready with %d objects of 2 KB, first start", n), "%v   resident %.0f MB", time.Since(began).Round(time.Millisecond), resident(s.Pid()))
+	if _, err := updates(s, n, e.seconds/2, nil); err != nil { // warm up
+		return err
+	}
+	before, err := updates(s, n, 2*e.seconds, nil)
+	if err != nil {
+		return err
+	}
+	e.report("500 updates/s without compaction", "%v", before)
+	if err := s.Stop(); err != nil {
+		return err
+	}
+	began = time.Now()
+	again := s.Options()
+	again.Args = []string{"--history-retention=1h"}
+	if s, err = harness.Start(e.ctx, again); err != nil {
+		return err
+	}
+	defer s.Kill()
+	e.report(fmt.Sprintf("ready with %d objects of 2 KB", n), "%v   resident %.0f MB", time.Since(began).Round(time.Millisecond), resident(s.Pid()))
+	return e.whileCompacting(s, store, n, before)
+}
+
+func (e *env) whileCompacting(s *harness.Server, store string, n int, before result) error {
+	driver, source := "pgx", store
+	if path, ok := strings.CutPrefix(store, "sqlite:"); ok {
+		driver, source = "sqlite", path+"?mode=ro"
+	}
+	db, err := sql.Open(driver, source)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	var failed error
+	began := time.Now()
+	during, err := updates(s, n, 20*time.Minute, func() bool {
+		var left bool
+		query := fmt.Sprintf(`SELECT EXISTS (SELECT 1 FROM kv WHERE superseded_revision IS NOT NULL AND superseded_revision <= %d)`, (versions-1)*n)
+		failed = db.QueryRow(query).Scan(&left)
+		return failed != nil || !left
+	})
+	if err = errors.Join(err, failed); err != nil {
+		return err
+	}
+	took := time.Since(began)
+	e.report("500 updates/s while compacting", "%v   p99 %.1f times", during, float64(during.p99)/float64(before.p99))
+	e.report(fmt.Sprintf("compact %d rows meanwhile", n*(versions-2)), "%v   %.0f rows/s", took.Round(time.Second), float64(n*(versions-2))/took.Seconds())
+	return nil
+}
+
+// updates writes at a steady pace until d has passed or done says so. A write's
+// latency counts from when it was due.
+func updates(s *harness.Server, objects int, d time.Duration, done func() bool) (result, error) {
+	const workers = 32
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var all []time.Duration
+	var failed error
+	var stop atomic.Bool
+	body := strings.Repeat("y", 2000)
+	began := time.Now()
+	for w := range workers {
+		c, err := newClient(s)
+		if err != nil {
+			return result{}, err
+		}
+		wg.Go(func() {
+			for i := 0; !stop.Load(); i++ {
+				due := began.Add(time.Duration(i*workers+w) * time.Second / pace)
+				time.Sleep(time.Until(due))
+				name := objectName((i*workers+w)*31, objects)
+				patch := fmt.Appendf(nil, `{"data":{"payload":"%d%s"}}`, i, body)
+				_, err := c.do("PATCH", configMaps+"/"+name, "application/merge-patch+json", "", patch)
+				mu.Lock()
+				all = append(all, time.Since(due))
+				if err != nil {
+					failed = err
+					stop.Store(true)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for time.Since(began) < d && !stop.Load() && (done == nil || !done()) {
+		time.Sleep(min(500*time.Millisecond, d))
+	}
+	stop.Store(true)
+	wg.Wait()
+	if failed != nil {
+		return result{}, failed
+	}
+	r := result{rate: float64(len(all)) / time.Since(began).Seconds()}
+	slices.Sort(all)
+	r.p50, r.p99 = all[len(all)/2], all[len(all)*99/100]
+	return r, nil
+}
+
+// objectName scatters the order of writes over the order of keys.
+func objectName(i, objects int) string { return fmt.Sprintf("c%07d", i*7919%objects) }
+
+// seed fills an empty store with ConfigMaps by restoring a backup made here.
+func seed(dir, store string, objects int) error {
+	path := filepath.Join(dir, "seed")
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := writeSeed(f, objects); err != nil {
+		return err
+	}
+	defer os.Remove(path)
+	bin, err := harness.Binary()
+	if err != nil {
+		return err
+	}
+	if out, err := exec.Command(bin, "store", "restore", path, "--store", store).CombinedOutput(); err != nil {
+		return fmt.Errorf("restoring the seed: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// writeSeed writes a backup. All but the newest version of each object were
+// written two hours ago.
+func writeSeed(f io.Writer, objects int) error {
+	zip, err := gzip.NewWriterLevel(f, gzip.BestSpeed)
+	if err != nil {
+		return err
+	}
+	sum := sha256.New()
+	out := io.MultiWriter(zip, sum)
+	now := time.Now().UTC()
+	stamp := func(t time.Time) string { return t.Format(time.RFC3339Nano) }
+	fmt.Fprintf(out, `{"format":"rowlock-backup","version":1,"driver":"bench","clusterID":"bench","revision":%d,"floor":0,"taken":%q}`+"\n", versions*objects, stamp(now))
+	payload := strings.Repeat("x", 1700)
+	for v := range versions {
+		at := stamp(now.Add(-2 * time.Hour))
+		if v == versions-1 {
+			at = stamp(now)
+		}
+		for i := range objects {
+			superseded := ""
+			if v < versions-1 {
+				superseded = fmt.Sprintf(`"superseded":%d,`, (v+1)*objects+i+1)
+			}
+			name := objectName(i, objects)
+			_, err := fmt.Fprintf(out, `{"resource":"configmaps","namespace":"default","name":%q,"revision":%d,"created":%d,%s"writtenAt":%q,`+
+				`"value":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":%q,"namespace":"default","uid":"00000000-0000-4000-8000-%012d","creationTimestamp":"2026-01-01T00:00:00Z"},"data":{"payload":"%d%s"}}}`+"\n",
+				name, v*objects+i+1, i+1, superseded, at, name, i, v, payload)
+			if err != nil {
+				return err
+			}
+		}
+	}
+	fmt.Fprintf(zip, `{"rows":%d,"sha256":%q}`+"\n", versions*objects, hex.EncodeToString(sum.Sum(nil)))
+	return zip.Close()
+}
