@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -76,6 +77,11 @@ func track(t *testing.T, o *Ownership, r *kinds.Resource, sub string, old, obj k
 		return obj, false
 	}
 	if exactErr != nil {
+		for _, f := range r.Storage.ResetFields {
+			if strings.Contains(exactErr.Error(), " ."+f+".") {
+				return obj, false // plans do not look at what this endpoint leaves as it was
+			}
+		}
 		t.Fatalf("%v: no error for what the library refuses: %v", r.GVK(), exactErr)
 	}
 	if diff := cmp.Diff(entriesOf(t, obj), entriesOf(t, mine)); diff != "" {
