@@ -126,6 +126,7 @@ var timeFields = map[string]bool{
 func tidy(v any, vars map[string]string) any {
 	switch v := v.(type) {
 	case map[string]any:
+		tidyKeys(v)
 		generate, _ := v["generateName"].(string)
 		for k, e := range v {
 			switch s, isString := e.(string); {
@@ -171,6 +172,21 @@ func tidy(v any, vars map[string]string) any {
 		return normal(v, vars)
 	}
 	return v
+}
+
+// tidyKeys replaces uids in keys: owners are known by uid in managedFields.
+func tidyKeys(m map[string]any) {
+	var found []string
+	for k := range m {
+		if len(k) > 36 && uuidRE.MatchString(k) {
+			found = append(found, k)
+		}
+	}
+	for _, k := range found {
+		e := m[k]
+		delete(m, k)
+		m[uuidRE.ReplaceAllString(k, "<uid>")] = e
+	}
 }
 
 func managerKey(v any) string {

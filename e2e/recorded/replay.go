@@ -52,8 +52,8 @@ func Replay(ctx context.Context, srv Server, s *Scenario) []Result {
 		if err != nil {
 			res.Diff = []string{"request failed: " + err.Error()}
 		} else {
+			save(step, got, vars) // first: what this step saves is normalised in its own answer too
 			res.Diff = compare(step, got, vars)
-			save(step, got, vars)
 		}
 		out = append(out, res)
 	}
@@ -175,7 +175,29 @@ func bodyOf(step *Step, vars map[string]string) ([]byte, error) {
 		}
 		return []byte(fill(s, vars)), nil
 	}
-	return []byte(fill(string(step.Body), vars)), nil
+	return []byte(fill(string(spaced(step.Body)), vars)), nil
+}
+
+// spaced writes a JSON value on one line with a blank after each comma and colon, as
+// it was sent when the answers were recorded: messages cite the start of a body.
+func spaced(value []byte) []byte {
+	out := make([]byte, 0, len(value))
+	inString, escaped := false, false
+	for _, c := range value {
+		switch {
+		case inString:
+			out = append(out, c)
+			inString = escaped || c != '"'
+			escaped = c == '\\' && !escaped
+		case c == ' ' || c == '\t' || c == '\n' || c == '\r':
+		case c == ',' || c == ':':
+			out = append(out, c, ' ')
+		default:
+			out = append(out, c)
+			inString = c == '"'
+		}
+	}
+	return out
 }
 
 func readEvents(r io.Reader, n int) any {

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -101,3 +102,23 @@ func (s *Scenario) NamespaceName() string {
 	}
 	return string(out)
 }
+
+// Alone says that a scenario must not run beside others: it reads what the whole
+// cluster shares (discovery, the default objects), or sets a default that objects of
+// other scenarios would take.
+func (s *Scenario) Alone() bool {
+	if s.Bare {
+		return true
+	}
+	for i := range s.Steps {
+		step := &s.Steps[i]
+		body := string(step.Body)
+		if strings.Contains(body, "is-default-class") || strings.Contains(body, `"globalDefault"`) || sharedRead.MatchString(step.Do) {
+			return true
+		}
+	}
+	return false
+}
+
+// sharedRead matches reads of discovery documents and of cluster-wide lists.
+var sharedRead = regexp.MustCompile(`^(GET|WATCH) /(api|apis)(/[a-z0-9.]+(/v[0-9][a-z0-9]*)?)?(\?|$)`)

@@ -1,0 +1,217 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/rowlock/rowlock/e2e/harness"
+	"github.com/rowlock/rowlock/e2e/recorded"
+	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
+)
+
+const (
+	recordings     = "testdata/parity"
+	atOnce         = 4 // scenarios beside one another: most of their time they wait
+	filesVariable  = "ROWLOCK_RECORDED"
+	strictFamilies = "protocol-" // here every difference has a reason in differences.txt
+)
+
+// TestRecordedAnswers holds the recorded answers of a stock server against this one.
+// ROWLOCK_RECORDED names other files (a pattern, or several by spaces): then those
+// are replayed, and every step of theirs has to come back the same.
+func TestRecordedAnswers(t *testing.T) {
+	if pattern := os.Getenv(filesVariable); pattern != "" {
+		for name, diffs := range replayAll(t, "", scenarios(t, strings.Fields(pattern)...)) {
+			t.Errorf("%s:\n%s", name, strings.Join(diffs, "\n"))
+		}
+		return
+	}
+	known := knownDifferences(t)
+	t.Run("SQLite", func(t *testing.T) {
+		all := scenarios(t, recordings+"/*.json")
+		diffs := replayAll(t, "", all)
+		failUnlisted(t, known, diffs)
+		total := 0
+		for _, s := range all {
+			total += len(s.Steps)
+		}
+		floor, of := promisedCount(t)
+		if of != total {
+			t.Errorf("README.md speaks of %d recorded answers, there are %d", of, total)
+		}
+		if got := total - len(diffs); got < floor {
+			t.Errorf("%d recorded answers come back the same; README.md promises %d", got, floor)
+			for _, name := range sortedKeys(diffs) {
+				t.Log(name)
+			}
+		} else if got > floor+20 {
+			t.Logf("README.md may promise %d recorded answers now", got)
+		}
+	})
+	t.Run("PostgreSQL", func(t *testing.T) {
+		pg, err := pgtest.Start(context.Background(), pgtest.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(pg.Stop)
+		url, err := pg.CreateDB(context.Background(), "recorded")
+		if err != nil {
+			t.Fatal(err)
+		}
+		failUnlisted(t, known, replayAll(t, url, scenarios(t, recordings+"/"+strictFamilies+"*.json")))
+	})
+}
+
+func scenarios(t *testing.T, patterns ...string) []*recorded.Scenario {
+	t.Helper()
+	var out []*recorded.Scenario
+	for _, pattern := range patterns {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no files for %q: %v", pattern, err)
+		}
+		for _, file := range files {
+			s, err := recorded.Load(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// replayAll replays scenarios against a fresh server: those that must be alone one
+// after another, then the rest beside one another. Keys of the answer are "file:step".
+func replayAll(t *testing.T, store string, list []*recorded.Scenario) map[string][]string {
+	t.Helper()
+	s := harness.StartT(t, harness.Options{Store: store})
+	client, err := s.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := recorded.Server{URL: s.URL, Client: client, Token: harness.AdminToken}
+	r := &replay{srv: srv, diffs: map[string][]string{}, counts: map[string][2]int{}}
+	work := make(chan *recorded.Scenario)
+	var group sync.WaitGroup
+	for _, sc := range list {
+		if sc.Alone() {
+			r.run(t.Context(), sc)
+		}
+	}
+	for range atOnce {
+		group.Go(func() {
+			for sc := range work {
+				r.run(t.Context(), sc)
+			}
+		})
+	}
+	for _, sc := range list {
+		if !sc.Alone() {
+			work <- sc
+		}
+	}
+	close(work)
+	group.Wait()
+	r.report(t)
+	return r.diffs
+}
+
+type replay struct {
+	srv    recorded.Server
+	mu     sync.Mutex
+	diffs  map[string][]string
+	counts map[string][2]int // by family: equal, all
+}
+
+func (r *replay) run(ctx context.Context, sc *recorded.Scenario) {
+	results := recorded.Replay(ctx, r.srv, sc)
+	family, _, _ := strings.Cut(sc.Name, "-")
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := r.counts[family]
+	for i := range results {
+		n[1]++
+		if results[i].Equal() {
+			n[0]++
+		} else {
+			r.diffs[fmt.Sprintf("%s:%d", sc.Name, results[i].Index)] = append([]string{results[i].Do}, results[i].Diff...)
+		}
+	}
+	r.counts[family] = n
+}
+
+func (r *replay) report(t *testing.T) {
+	var equal, all int
+	for _, family := range sortedKeys(r.counts) {
+		n := r.counts[family]
+		t.Logf("%4d of %4d  %s", n[0], n[1], family)
+		equal, all = equal+n[0], all+n[1]
+	}
+	t.Logf("%4d of %4d  recorded answers come back the same", equal, all)
+}
+
+func failUnlisted(t *testing.T, known map[string]string, diffs map[string][]string) {
+	t.Helper()
+	for _, name := range sortedKeys(diffs) {
+		if strings.HasPrefix(name, strictFamilies) && known[name] == "" {
+			t.Errorf("%s %s", name, strings.Join(diffs[name], "\n    "))
+		}
+	}
+}
+
+// knownDifferences reads differences.txt: "file:step reason", one a line.
+func knownDifferences(t *testing.T) map[string]string {
+	t.Helper()
+	data, err := os.ReadFile(recordings + "/differences.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]string{}
+	for n, line := range strings.Split(string(data), "\n") {
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		name, reason, _ := strings.Cut(line, " ")
+		if reason == "" {
+			t.Fatalf("differences.txt:%d: no reason is given", n+1)
+		}
+		known[name] = reason
+	}
+	return known
+}
+
+var promise = regexp.MustCompile(`recorded answers that come back the same: (\d+) of (\d+)`)
+
+// promisedCount reads what the project's README says of the recorded answers.
+func promisedCount(t *testing.T) (floor, of int) {
+	t.Helper()
+	data, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := promise.FindSubmatch(data)
+	if m == nil {
+		t.Fatal("README.md does not say how many recorded answers come back the same")
+	}
+	floor, _ = strconv.Atoi(string(m[1])) // the pattern holds digits only
+	of, _ = strconv.Atoi(string(m[2]))
+	return floor, of
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	out := make([]string, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	sort.Strings(out)
+	return out
+}
