@@ -34,13 +34,19 @@ func newAPI(t testing.TB, s *harness.Server) *api {
 }
 
 func (a *api) do(ctx context.Context, method, path, contentType, body string) (int, []byte, error) {
+	code, _, answer, err := a.send(ctx, method, path, contentType, body)
+	return code, answer, err
+}
+
+// send is do that returns the header too.
+func (a *api) send(ctx context.Context, method, path, contentType, body string) (int, http.Header, []byte, error) {
 	var r io.Reader
 	if body != "" {
 		r = bytes.NewReader([]byte(body))
 	}
 	req, err := http.NewRequestWithContext(ctx, method, a.s.URL+path, r)
 	if err != nil {
-		return 0, nil, err
+		return 0, nil, nil, err
 	}
 	req.Header.Set("Authorization", "Bearer "+harness.AdminToken)
 	if body != "" {
@@ -48,11 +54,11 @@ func (a *api) do(ctx context.Context, method, path, contentType, body string) (i
 	}
 	resp, err := a.c.Do(req)
 	if err != nil {
-		return 0, nil, err
+		return 0, nil, nil, err
 	}
 	defer resp.Body.Close()
 	data, err := io.ReadAll(resp.Body)
-	return resp.StatusCode, data, err
+	return resp.StatusCode, resp.Header, data, err
 }
 
 type configMap struct {

@@ -232,6 +232,10 @@ func (s *Store) resolve(ctx context.Context, cause error) (out []Outcome, commit
 			s.cfg.Log.Warn("a commit was cut; its outcome was found", "committed", committed, "cause", cause)
 			return out, committed, nil
 		}
+		if time.Since(began) > s.cfg.RetryFor {
+			// Those who wait behind it have not begun: they need not share its fate.
+			s.queue.fail(fmt.Errorf("%w: the outcome of an earlier commit is not known yet: %w", ErrUnavailable, err))
+		}
 		if time.Since(began)+wait > s.resolveFor() || !sleep(ctx, wait) {
 			return nil, false, fmt.Errorf("%w; looking for it: %w", cause, err)
 		}

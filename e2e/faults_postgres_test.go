@@ -1,0 +1,135 @@
+package e2e
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
+)
+
+// TestKillServersOnPostgres kills one of two servers in a storm of writes, again and again.
+func TestKillServersOnPostgres(t *testing.T) {
+	pg := startPostgres(t, pgtest.Options{})
+	c := startCluster(t, newDatabase(t, pg), 2)
+	l := startLoad(c, 12)
+	for round := range 4 {
+		time.Sleep(700 * time.Millisecond)
+		c.server(round).Kill()
+		time.Sleep(300 * time.Millisecond) // the other one serves alone
+		c.again(round % 2)
+	}
+	l.end()
+}
+
+// TestPostgresRestarts kills PostgreSQL under load and starts it again, three times.
+// Both servers refuse what they cannot do meanwhile, and go on by themselves.
+func TestPostgresRestarts(t *testing.T) {
+	pg := startPostgres(t, pgtest.Options{})
+	c := startCluster(t, newDatabase(t, pg), 2)
+	l := startLoad(c, 8)
+	for round := range 3 {
+		time.Sleep(700 * time.Millisecond)
+		if round == 1 {
+			pg.Shutdown()
+		} else {
+			pg.Kill()
+		}
+		if round == 2 {
+			wantRefusal(t, c)
+		}
+		if err := pg.Run(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		waitForWrite(t, c)
+	}
+	l.end()
+}
+
+// wantRefusal writes to a server whose database is away: the answer is 503 with a
+// time to wait, and reads that ask for nothing newer than memory go on.
+func wantRefusal(t *testing.T, c *cluster) {
+	t.Helper()
+	a, err := c.client(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, body, err := a.do(context.Background(), http.MethodGet, configMaps+"?resourceVersion=0", "", "")
+	if err != nil || code != http.StatusOK {
+		t.Errorf("a read from memory without a database: %d %s %v", code, body, err)
+	}
+	code, header, body, err := a.send(context.Background(), http.MethodPost, configMaps, "application/json", `{"metadata":{"generateName":"refused-"}}`)
+	if err != nil || code != http.StatusServiceUnavailable && code != http.StatusGatewayTimeout || !strings.Contains(string(body), `"kind":"Status"`) {
+		t.Fatalf("a write without a database: %d %s %v", code, body, err)
+	}
+	if code == http.StatusServiceUnavailable && header.Get("Retry-After") == "" {
+		t.Errorf("a 503 without Retry-After: %v", header)
+	}
+	code, body, err = a.do(context.Background(), http.MethodGet, "/readyz", "", "")
+	if err != nil || code == http.StatusOK {
+		t.Errorf("readyz without a database: %d %s %v", code, body, err)
+	}
+}
+
+// waitForWrite waits until every server takes writes.
+func waitForWrite(t *testing.T, c *cluster) {
+	t.Helper()
+	began := time.Now()
+	for i := range c.all {
+		for {
+			a, err := c.client(i)
+			if err != nil {
+				t.Fatal(err)
+			}
+			code, body, err := a.do(context.Background(), http.MethodPost, configMaps, "application/json", `{"metadata":{"generateName":"probe-"}}`)
+			if err == nil && code == http.StatusCreated {
+				break
+			}
+			if time.Since(began) > 20*time.Second {
+				t.Fatalf("a server does not recover: %d %s %v", code, body, err)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+	t.Logf("writes again after %v", time.Since(began).Round(time.Millisecond))
+}
+
+// TestProxyFaults puts one server behind a network that cuts, stalls, breaks
+// requests in the middle and loses the answers to COMMIT.
+func TestProxyFaults(t *testing.T) {
+	pg := startPostgres(t, pgtest.Options{})
+	url := newDatabase(t, pg)
+	proxy, err := pgtest.NewProxy(pg.Port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(proxy.Close)
+	c := startCluster(t, url, 2)
+	c.server(1).Kill()
+	c.start(1, proxy.URL(url[strings.LastIndex(url, "/")+1:strings.Index(url, "?")]))
+	l := startLoad(c, 8)
+	for _, fault := range []struct {
+		name string
+		do   func()
+	}{
+		{"cut", proxy.Cut},
+		{"lose answers", func() { proxy.LoseCommits(5) }},
+		{"cut requests", func() { proxy.CutRequests(5) }},
+		{"stall", func() { proxy.Stall(); time.Sleep(time.Second); proxy.Go() }},
+		{"lose answers and cut", func() { proxy.LoseCommits(2); time.Sleep(50 * time.Millisecond); proxy.Cut() }},
+	} {
+		before := l.acked.Load()
+		fault.do()
+		time.Sleep(700 * time.Millisecond)
+		for deadline := time.Now().Add(20 * time.Second); proxy.Pending() > 0; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: %d faults did not come to pass", fault.name, proxy.Pending())
+			}
+		}
+		waitForWrite(t, c)
+		t.Logf("%s: %d acknowledged", fault.name, l.acked.Load()-before)
+	}
+	l.end()
+}

@@ -1,0 +1,243 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
+)
+
+// want is a request that must be answered with a code.
+func want(t testing.TB, a *api, code int, method, path, contentType, body string) []byte {
+	t.Helper()
+	got, answer, err := a.do(context.Background(), method, path, contentType, body)
+	if err != nil || got != code {
+		t.Fatalf("%s %s on %s: %d %v, want %d\n%s", method, path, a.s.URL, got, err, code, answer)
+	}
+	return answer
+}
+
+func clients(t testing.TB, c *cluster) []*api {
+	t.Helper()
+	var list []*api
+	for i := range c.all {
+		a, err := c.client(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, a)
+	}
+	return list
+}
+
+func TestTwoServersActAsOne(t *testing.T) {
+	pg := startPostgres(t, pgtest.Options{})
+	stores := map[string]string{"PostgreSQL": newDatabase(t, pg), "SQLite": "sqlite:" + t.TempDir() + "/shared.db"}
+	for name, store := range stores {
+		t.Run(name, func(t *testing.T) {
+			c := startCluster(t, store, 2)
+			t.Run("reads see the other's writes at once", func(t *testing.T) { readAfterWrite(t, clients(t, c)) })
+			t.Run("addresses of services are unique", func(t *testing.T) { uniqueAddresses(t, clients(t, c)) })
+			t.Run("a watch hears of the other's writes soon", func(t *testing.T) { watchLatency(t, c) })
+		})
+	}
+}
+
+func readAfterWrite(t *testing.T, a []*api) {
+	for i := range 60 {
+		writer, reader := a[i%2], a[(i+1)%2]
+		path := fmt.Sprintf("%s/read-%d", configMaps, i)
+		var made, got configMap
+		if err := json.Unmarshal(want(t, writer, 201, http.MethodPost, configMaps, "application/json", fmt.Sprintf(`{"metadata":{"name":"read-%d"},"data":{"v":"1"}}`, i)), &made); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(want(t, reader, 200, http.MethodGet, path, "", ""), &got); err != nil || got.Metadata.ResourceVersion != made.Metadata.ResourceVersion {
+			t.Fatalf("the other server has %+v, %v; want %+v", got, err, made)
+		}
+		// Each server changes what it saw of the other's work.
+		update := fmt.Sprintf(`{"metadata":{"name":"read-%d","resourceVersion":%q},"data":{"v":"2"}}`, i, made.Metadata.ResourceVersion)
+		want(t, reader, 200, http.MethodPut, path, "application/json", update)
+		want(t, writer, 409, http.MethodPut, path, "application/json", update)
+		want(t, writer, 200, http.MethodDelete, path, "", "")
+		want(t, reader, 404, http.MethodGet, path, "", "")
+		if list := want(t, reader, 200, http.MethodGet, configMaps, "", ""); strings.Contains(string(list), fmt.Sprintf(`"read-%d"`, i)) {
+			t.Fatalf("a deleted object is listed: %s", list)
+		}
+	}
+}
+
+func uniqueAddresses(t *testing.T, a []*api) {
+	const services = "/api/v1/namespaces/default/services"
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	owners := map[string]string{}
+	for w := range 8 {
+		wg.Go(func() {
+			for i := range 6 {
+				name := fmt.Sprintf("svc-%d-%d", w, i)
+				code, body, err := a[w%2].do(context.Background(), http.MethodPost, services, "application/json",
+					fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"type":"NodePort","ports":[{"port":80}],"selector":{"a":"b"}}}`, name))
+				var s struct {
+					Spec struct {
+						ClusterIP string
+						Ports     []struct{ NodePort int }
+					}
+				}
+				if err != nil || code != http.StatusCreated || json.Unmarshal(body, &s) != nil || s.Spec.ClusterIP == "" || len(s.Spec.Ports) != 1 {
+					t.Errorf("creating %s: %d %v %s", name, code, err, body)
+					return
+				}
+				mu.Lock()
+				for _, key := range []string{s.Spec.ClusterIP, fmt.Sprint(s.Spec.Ports[0].NodePort)} {
+					if owners[key] != "" {
+						t.Errorf("%s belongs to %s and %s", key, owners[key], name)
+					}
+					owners[key] = name
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// watchLatency measures how long after its answer a write on one server shows in a
+// watch on the other.
+func watchLatency(t *testing.T, c *cluster) {
+	w := newWatcher(c, 1)
+	w.mu.Lock()
+	w.times = make(chan time.Time, 100)
+	w.mu.Unlock()
+	a := clients(t, c)[0]
+	want(t, a, 201, http.MethodPost, configMaps, "application/json", `{"metadata":{"name":"latency"}}`)
+	<-w.times
+	var took []time.Duration
+	for i := range 30 {
+		began := time.Now()
+		want(t, a, 200, http.MethodPatch, configMaps+"/latency", "application/merge-patch+json", fmt.Sprintf(`{"data":{"v":"%d"}}`, i))
+		select {
+		case at := <-w.times:
+			took = append(took, at.Sub(began))
+		case <-time.After(10 * time.Second):
+			t.Fatal("a write on one server does not reach a watch on the other")
+		}
+	}
+	slices.Sort(took)
+	median := took[len(took)/2]
+	t.Logf("from the request to the event on the other server: median %v, worst %v", median, took[len(took)-1])
+	if median > 250*time.Millisecond { // 10 ms on an idle machine
+		t.Errorf("the median is %v", median)
+	}
+	w.stop()
+}
+
+// TestRollingRestart restarts two servers one after the other, as an upgrade does.
+func TestRollingRestart(t *testing.T) {
+	pg := startPostgres(t, pgtest.Options{})
+	c := startCluster(t, newDatabase(t, pg), 2)
+	l := startLoad(c, 6)
+	for round := range 4 {
+		time.Sleep(500 * time.Millisecond)
+		if err := c.server(round).Stop(); err != nil {
+			t.Errorf("SIGTERM: %v\n%s", err, c.server(round).Log())
+		}
+		c.again(round % 2)
+	}
+	l.end()
+}
+
+// TestTwoProcessesOnOneFile runs the same load on one SQLite file, and kills one process.
+func TestTwoProcessesOnOneFile(t *testing.T) {
+	c := startCluster(t, "sqlite:"+t.TempDir()+"/shared.db", 2)
+	l := startLoad(c, 6)
+	for round := range 2 {
+		time.Sleep(time.Second)
+		c.server(round).Kill()
+		c.again(round % 2)
+	}
+	l.end()
+}
+
+// TestLeadMoves kills the server that does what one server alone may do. The other
+// takes all of it over, and finishes what waits.
+func TestLeadMoves(t *testing.T) {
+	pg := startPostgres(t, pgtest.Options{})
+	url := newDatabase(t, pg)
+	c := startCluster(t, url, 1)
+	before := leads(t, url)
+	for deadline := time.Now().Add(20 * time.Second); len(before) < 2; before = leads(t, url) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the first server leads only in %v", before)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	c.all = append(c.all, nil)
+	c.start(1, url)
+	a := clients(t, c)
+	want(t, a[0], 201, http.MethodPost, "/api/v1/namespaces", "application/json", `{"metadata":{"name":"doomed"}}`)
+	want(t, a[0], 201, http.MethodPost, "/api/v1/namespaces/doomed/configmaps", "application/json", `{"metadata":{"name":"a","finalizers":["e2e.test/wait"]}}`)
+	want(t, a[0], 200, http.MethodDelete, "/api/v1/namespaces/doomed", "", "")
+	c.server(0).Kill()
+	killed := time.Now()
+	want(t, a[1], 200, http.MethodPatch, "/api/v1/namespaces/doomed/configmaps/a", "application/merge-patch+json", `{"metadata":{"finalizers":null}}`)
+	for deadline := killed.Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		now := leads(t, url)
+		moved := 0
+		for name, holder := range before {
+			if now[name] != "" && process(now[name]) != process(holder) {
+				moved++
+			}
+		}
+		if moved == len(before) {
+			t.Logf("%d leads moved within %v", moved, time.Since(killed).Round(time.Millisecond))
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the leads were %v and are %v", before, now)
+		}
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		code, body, err := a[1].do(context.Background(), http.MethodGet, "/api/v1/namespaces/doomed", "", "")
+		if err == nil && code == http.StatusNotFound {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the namespace stays: %d %s %v", code, body, err)
+		}
+	}
+}
+
+// process is the part of a holder's name that tells its process.
+func process(holder string) string {
+	name, _, _ := strings.Cut(holder, "/")
+	return name
+}
+
+// leads reads who leads in what and has not run out of time.
+func leads(t *testing.T, url string) map[string]string {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	rows, err := conn.Query(t.Context(), "SELECT name, holder FROM kv_lead WHERE until > now()")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	var name, holder string
+	if _, err := pgx.ForEachRow(rows, []any{&name, &holder}, func() error { found[name] = holder; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
