@@ -60,6 +60,7 @@ func wantRefusal(t *testing.T, c *cluster) {
 	if err != nil || code != http.StatusOK {
 		t.Errorf("a read from memory without a database: %d %s %v", code, body, err)
 	}
+	time.Sleep(300 * time.Millisecond) // else it may be part of a commit that was cut, and its outcome open
 	code, header, body, err := a.send(context.Background(), http.MethodPost, configMaps, "application/json", `{"metadata":{"generateName":"refused-"}}`)
 	if err != nil || code != http.StatusServiceUnavailable && code != http.StatusGatewayTimeout || !strings.Contains(string(body), `"kind":"Status"`) {
 		t.Fatalf("a write without a database: %d %s %v", code, body, err)

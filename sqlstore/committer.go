@@ -211,11 +211,15 @@ func (s *Store) apply(ctx context.Context, batch []*write) ([]Outcome, error) {
 			if out, committed, err = s.resolve(ctx, err); committed {
 				return out, nil
 			}
+			if err == nil {
+				err = fmt.Errorf("%w: the commit was cut, and nothing was written", ErrUnavailable)
+			}
 		}
-		if err == nil && out != nil {
+		if err == nil {
 			return out, nil
 		}
-		again := err == nil || errors.Is(err, ErrBusy) || errors.Is(err, ErrUnavailable)
+		// An outcome that stays unknown wraps what kept it so, and is not tried again.
+		again := (errors.Is(err, ErrBusy) || errors.Is(err, ErrUnavailable)) && !errors.Is(err, ErrUncertain)
 		if !again || time.Since(began)+wait > s.cfg.RetryFor || !sleep(ctx, wait) {
 			return nil, err
 		}

@@ -58,6 +58,15 @@ func (c *cutter) Resolve(ctx context.Context) ([]sqlstore.Outcome, bool, error) 
 	return nil, false, nil
 }
 
+// mute is a driver whose every commit is cut before it is done.
+type mute struct{ sqlstore.Driver }
+
+func (m *mute) Apply(context.Context, []sqlstore.Txn, time.Time) ([]sqlstore.Outcome, error) {
+	return nil, fmt.Errorf("%w: %w", sqlstore.ErrUncertain, errCut)
+}
+
+func (m *mute) Resolve(context.Context) ([]sqlstore.Outcome, bool, error) { return nil, false, nil }
+
 // broken is a driver that cannot be reached while down is set.
 type broken struct {
 	sqlstore.Driver
@@ -106,6 +115,16 @@ var faultTests = map[string]func(*testing.T, Database){
 		if log := s.Log(t); len(log) != 40 {
 			t.Fatalf("%d changes were shown", len(log))
 		}
+	},
+	"commits that are always cut": func(t *testing.T, db Database) {
+		d := db.Open(t)
+		s := serve(t, &mute{Driver: d}, sqlstore.Config{RetryFor: 50 * time.Millisecond})
+		_, err := s.Write(t.Context(), create(pod("a"), "a").Ops...)
+		wantErr(t, err, sqlstore.ErrUnavailable)
+		if errors.Is(err, sqlstore.ErrUncertain) {
+			t.Fatalf("the outcome was found out, and the error says %v", err)
+		}
+		wantBounds(t, d, 0, 0)
 	},
 	"a database that is away": func(t *testing.T, db Database) {
 		d := db.Open(t)
