@@ -6,11 +6,6 @@ import (
 	"time"
 )
 
-const (
-	trimRows  = 500 // in one transaction: short enough for writers not to notice
-	trimShare = 4   // the trimmer rests this many times as long as it worked
-)
-
 // compact enforces the retention while this server leads.
 func (s *Store) compact(ctx context.Context) {
 	for {
@@ -31,23 +26,44 @@ func (s *Store) compactOnce(ctx context.Context) error {
 	return s.trim(ctx, to)
 }
 
-// trim deletes up to a revision in small transactions, with rests between that
-// leave most of the database's time to writers.
+// trimShare leaves most of the database's time to writers: the trimmer rests this
+// many times as long as it worked.
+const trimShare = 4
+
 func (s *Store) trim(ctx context.Context, to int64) error {
-	for {
+	return Trim(ctx, s.driver, to, trimShare, func(rows int) {
+		raise(&s.floor, to)
+		s.cfg.Observer.Trimmed(to, rows)
+	})
+}
+
+// A trimming transaction takes about as long as trimTime, so that a writer who
+// waits for it hardly notices: it may have as many rows as the last ones allowed.
+const (
+	trimTime            = 5 * time.Millisecond
+	leastTrim, mostTrim = 20, 1000
+)
+
+// Trim compacts a database up to a revision, in short transactions. After each it
+// tells how many rows went, and rests rest times as long as that took. It may be
+// cut short by ctx and begun again. Errors: those of Driver.Trim.
+func Trim(ctx context.Context, d Driver, to int64, rest int, trimmed func(rows int)) error {
+	for limit := 100; ; {
 		start := time.Now()
-		n, err := s.driver.Trim(ctx, to, trimRows)
+		n, err := d.Trim(ctx, to, limit)
 		if err != nil {
 			return err
 		}
-		raise(&s.floor, to)
-		s.cfg.Observer.Trimmed(to, n)
-		if n < trimRows {
+		trimmed(n)
+		if n < limit {
 			return nil
 		}
-		if !sleep(ctx, trimShare*time.Since(start)) {
+		took := time.Since(start)
+		if !sleep(ctx, time.Duration(rest)*took) {
 			return ctx.Err()
 		}
+		fits := int(int64(limit) * int64(trimTime) / max(1, int64(took)))
+		limit = min(max((limit+fits)/2, leastTrim), mostTrim, 2*limit)
 	}
 }
 

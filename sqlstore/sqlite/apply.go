@@ -76,6 +76,7 @@ func (d *Driver) Apply(ctx context.Context, batch []sqlstore.Txn, now time.Time)
 func (d *Driver) commit(w *conn, marker string, out []sqlstore.Outcome) error {
 	err := w.exec(qCommit)
 	if err == nil {
+		d.wroteLog()
 		return nil
 	}
 	if e := w.exec(qRollback); e != nil && !isIdle(e) {

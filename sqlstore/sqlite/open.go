@@ -5,7 +5,8 @@
 // with immediate transactions; readers that never wait for the writer. Several
 // processes on one machine may use a file together.
 //
-// Goroutines: one for each Hints call, ended by its context or Close.
+// Goroutines: the checkpointer, ended by Close; one for each Hints call, ended by
+// its context or Close.
 package sqlite
 
 import (
@@ -63,7 +64,8 @@ type Driver struct {
 	once    sync.Once
 	closed  error
 
-	spare atomic.Bool // there may be free pages to give back
+	spare atomic.Bool   // there may be free pages to give back
+	wrote chan struct{} // the write-ahead log has grown
 
 	mu      sync.Mutex // guards the writer
 	writer  *conn
@@ -80,7 +82,7 @@ func Open(ctx context.Context, path string, cfg Config) (*Driver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", path, err)
 	}
-	d := &Driver{path: abs, cfg: cfg.withDefaults(), far: farBack, closing: make(chan struct{})}
+	d := &Driver{path: abs, cfg: cfg.withDefaults(), far: farBack, closing: make(chan struct{}), wrote: make(chan struct{}, 1)}
 	if d.lock, err = openLock(ctx, abs+".lock"); err != nil {
 		return nil, fmt.Errorf("opening %s: %w", path, err)
 	}
@@ -116,8 +118,16 @@ func (d *Driver) open(ctx context.Context) error {
 		d.opened++
 	}
 	d.nonce = newNonce()
-	d.version, err = d.writer.number("PRAGMA data_version")
-	return err
+	if d.version, err = d.writer.number("PRAGMA data_version"); err != nil {
+		return err
+	}
+	c, err := connect(d.path, append(d.commonPragmas(), "synchronous(FULL)"))
+	if err != nil {
+		return err
+	}
+	d.loops.Add(1)
+	go d.checkpoints(c)
+	return nil
 }
 
 // createPrivate makes the file, so that its mode does not follow the umask:
@@ -155,6 +165,7 @@ func (d *Driver) writerPragmas() []string {
 		"synchronous(FULL)",
 		fmt.Sprintf("cache_size(-%d)", cache>>10),
 		"journal_size_limit(67108864)",
+		fmt.Sprintf("wal_autocheckpoint(%d)", logLimit),
 	)
 	if d.cfg.MaxBytes > 0 {
 		p = append(p, fmt.Sprintf("max_page_count(%d)", max(1, d.cfg.MaxBytes/pageSize)))

@@ -34,6 +34,7 @@ func (d *Driver) Trim(ctx context.Context, to int64, limit int) (int, error) {
 		return 0, fmt.Errorf("trimming to %d: %w", to, err)
 	}
 	if n > 0 {
+		d.wroteLog()
 		d.spare.Store(true)
 	}
 	return int(n), nil

@@ -115,7 +115,6 @@ func Scan(ctx context.Context, d sqlstore.Driver, req sqlstore.ScanRequest, each
 // between, so that servers are not hurt. It may be interrupted and begun again.
 // progress may be nil.
 func Compact(ctx context.Context, d sqlstore.Driver, to int64, progress func(rows int64)) (floor, rows int64, err error) {
-	const step = 500
 	b, err := d.Bounds(ctx)
 	if err != nil {
 		return 0, 0, err
@@ -123,24 +122,16 @@ func Compact(ctx context.Context, d sqlstore.Driver, to int64, progress func(row
 	if to > b.Head {
 		return b.Floor, 0, &sqlstore.FutureError{Revision: to, Head: b.Head}
 	}
-	for {
-		start := time.Now()
-		n, err := d.Trim(ctx, to, step)
-		if err != nil {
-			return max(to, b.Floor), rows, fmt.Errorf("compacting to %d: %w", to, err)
-		}
+	floor = max(to, b.Floor)
+	err = sqlstore.Trim(ctx, d, to, 1, func(n int) {
 		if rows += int64(n); progress != nil {
 			progress(rows)
 		}
-		if n < step {
-			return max(to, b.Floor), rows, nil
-		}
-		select {
-		case <-time.After(time.Since(start)):
-		case <-ctx.Done():
-			return max(to, b.Floor), rows, ctx.Err()
-		}
+	})
+	if err != nil {
+		err = fmt.Errorf("compacting to %d: %w", to, err)
 	}
+	return floor, rows, err
 }
 
 // CompactTo is the revision that keeping what was written since a time leaves

@@ -1,0 +1,59 @@
+package sqlite_test
+
+import (
+	"bytes"
+	"database/sql"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/sqlite"
+)
+
+// TestLogIsCopiedBesideWriters writes more than a log should hold and sees that it
+// is copied without a writer's doing, and begun anew.
+func TestLogIsCopiedBesideWriters(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "test.db")
+	d, err := sqlite.Open(t.Context(), path, sqlite.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	var busy, pages, copied int
+	look := func() {
+		t.Helper()
+		if err := db.QueryRow("PRAGMA wal_checkpoint(NOOP)").Scan(&busy, &pages, &copied); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write := func(name string, objects, kib int) {
+		t.Helper()
+		var batch []sqlstore.Txn
+		for i := range objects {
+			key := sqlstore.Key{Resource: "pods", Name: fmt.Sprint(name, i)}
+			batch = append(batch, sqlstore.Txn{Ops: []sqlstore.Op{{Verb: sqlstore.Create, Key: key, Value: bytes.Repeat([]byte("x"), kib<<10)}}})
+		}
+		if out, err := d.Apply(t.Context(), batch, time.Now()); err != nil || out[0].Err != nil {
+			t.Fatal(err, out)
+		}
+	}
+	write("big", 9, 2000) // 4,500 pages, fewer than make SQLite do it by itself
+	for end := time.Now().Add(20 * time.Second); copied == 0 || copied < pages; look() {
+		if time.Now().After(end) {
+			t.Fatalf("%d of %d pages are copied", copied, pages)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	write("small", 1, 1)
+	if look(); pages == 0 || pages > 100 {
+		t.Errorf("after the log was copied it goes on with %d pages", pages)
+	}
+}
