@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/rowlock/rowlock/authx"
@@ -36,6 +37,8 @@ type Config struct {
 	Paths map[string]http.Handler
 	// Loops run while the server does, on every server; Leading on one server at a time.
 	Loops, Leading map[string]func(*Server) Loop
+	// Collectors are more metrics.
+	Collectors []prometheus.Collector
 	// Checks are more health checks.
 	Checks []health.Check
 	// Bootstrap says what the first start writes.

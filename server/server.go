@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/net/http2"
 	"golang.org/x/sync/errgroup"
 
@@ -61,7 +62,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{cfg: cfg, Cache: cache.New(cfg.Catalogue), Schemas: schema.New(cfg.Catalogue)}
 	s.Metrics = metrics.New(cfg.Catalogue, cfg.Clock)
-	s.Metrics.Registry.MustRegister(metrics.State{Store: cfg.Store, Cache: s.Cache})
+	s.Metrics.Registry.MustRegister(append([]prometheus.Collector{metrics.State{Store: cfg.Store, Cache: s.Cache}}, cfg.Collectors...)...)
 	s.watching, s.endWatches = context.WithCancel(context.Background())
 	s.Verbs = &verbs.Handler{
 		Catalogue: cfg.Catalogue, Store: cfg.Store, Cache: s.Cache, Owner: apply.New(s.Schemas),

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	apiversion "k8s.io/apimachinery/pkg/version"
 
@@ -31,6 +32,7 @@ type serveOptions struct {
 	tlsCert, tlsKey                  string
 	auth                             authOptions
 	kubelet                          kubeletOptions
+	database                         databaseOptions
 	serviceRange, nodePortRange      string
 	retention                        time.Duration
 	requestTimeout                   time.Duration
@@ -77,6 +79,7 @@ kubeconfig in the data directory; later starts find them again.`,
 	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
 	f.IntVarP(&o.verbosity, "v", "v", 0, "how much to log: 1 information, 4 every request")
 	o.kubelet.addTo(f)
+	o.database.addTo(f)
 	return cmd
 }
 
@@ -119,21 +122,24 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) error {
 	if url == "" {
 		url = "sqlite:" + dir.Database
 	}
-	driver, err := openStore(ctx, url, bringUp)
+	measured, measureDriver := measure()
+	o.database.observer, o.database.log = measured, log
+	driver, err := openStoreWith(ctx, url, bringUp, o.database)
 	if err != nil {
 		return err
 	}
 	defer driver.Close()
+	measureDriver(driver)
 	catalogue := kinds.NewCatalogue(builtin.Config{ServiceCIDRs: n.services, FirstNodePort: n.firstPort, LastNodePort: n.lastPort}.Resources())
 	special, err := o.specials()
 	if err != nil {
 		return err
 	}
 	cfg := server.Config{
-		Store:     sqlstore.New(driver, sqlstore.Config{Retention: o.retention, Log: log}),
+		Store:     sqlstore.New(driver, sqlstore.Config{Retention: o.retention, Log: log, Observer: measured}),
 		Catalogue: catalogue, Authenticator: access.authenticator, Authorizer: access.authorizer,
-		Special: special,
-		TLS:     tlsConfig, Listener: listener, Feature: gates.Enabled, Version: versionInfo(), Address: net.JoinHostPort(n.advertise.String(), strconv.Itoa(o.securePort)),
+		Special: special, Collectors: []prometheus.Collector{measured},
+		TLS: tlsConfig, Listener: listener, Feature: gates.Enabled, Version: versionInfo(), Address: net.JoinHostPort(n.advertise.String(), strconv.Itoa(o.securePort)),
 		RequestTimeout: o.requestTimeout, ShutdownDelay: o.shutdownDelay, MaxInFlight: orNone(o.maxInFlight), MaxMutatingInFlight: orNone(o.maxMutatingInFlight),
 		Bootstrap: n.bootstrap(o.securePort), Log: log,
 	}

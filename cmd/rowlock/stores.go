@@ -5,10 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net/url"
 	"os"
 	"strings"
+	"time"
 
+	"github.com/spf13/pflag"
+
+	"github.com/rowlock/rowlock/server/metrics"
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/postgres"
 	"github.com/rowlock/rowlock/sqlstore/sqlite"
@@ -23,7 +28,42 @@ const (
 )
 
 // opener opens the database that a --store URL names; rest is what follows the scheme.
-type opener func(ctx context.Context, url, rest string, how opening) (sqlstore.Driver, error)
+type opener func(ctx context.Context, url, rest string, how opening, o databaseOptions) (sqlstore.Driver, error)
+
+// databaseOptions are the flags of serve that only one driver has a use for.
+type databaseOptions struct {
+	feed             string
+	maxConns         int32
+	pollInterval     time.Duration
+	statementTimeout time.Duration
+	lockTimeout      time.Duration
+	observer         postgres.Observer
+	log              *slog.Logger
+}
+
+func (o *databaseOptions) addTo(f *pflag.FlagSet) {
+	f.StringVar(&o.feed, "postgres-feed", "notify", "how other servers' writes are heard of: notify (LISTEN) or poll (for poolers in transaction mode)")
+	f.DurationVar(&o.pollInterval, "postgres-poll-interval", 0, "how often to look for other servers' writes (default 50ms with --postgres-feed=poll, else 5s)")
+	f.Int32Var(&o.maxConns, "postgres-max-connections", 0, "most connections of this server's pool, without the one that listens (default: pool_max_conns of the URL, at least 8)")
+	f.DurationVar(&o.statementTimeout, "postgres-statement-timeout", 30*time.Second, "how long a statement may take")
+	f.DurationVar(&o.lockTimeout, "postgres-lock-timeout", 5*time.Second, "how long a commit waits for those of other servers")
+}
+
+func (o *databaseOptions) postgres() (cfg postgres.Config, err error) {
+	switch o.feed {
+	case "", "notify":
+	case "poll":
+		cfg.Poll = true
+	default:
+		return cfg, fmt.Errorf("--postgres-feed: %q is neither notify nor poll", o.feed)
+	}
+	if o.maxConns < 0 || o.maxConns == 1 {
+		return cfg, fmt.Errorf("--postgres-max-connections: %d: at least 2 are needed", o.maxConns)
+	}
+	cfg.MaxConns, cfg.PollInterval, cfg.StatementTimeout, cfg.LockTimeout = o.maxConns, o.pollInterval, o.statementTimeout, o.lockTimeout
+	cfg.Observer, cfg.Log = o.observer, o.log
+	return cfg, nil
+}
 
 // drivers are all stores there are, by URL scheme.
 var drivers = map[string]opener{
@@ -32,7 +72,7 @@ var drivers = map[string]opener{
 	"postgresql": openPostgres,
 }
 
-func openSQLite(ctx context.Context, _, rest string, how opening) (sqlstore.Driver, error) {
+func openSQLite(ctx context.Context, _, rest string, how opening, _ databaseOptions) (sqlstore.Driver, error) {
 	path := strings.TrimPrefix(rest, "//")
 	if how == asItIs {
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
@@ -42,18 +82,27 @@ func openSQLite(ctx context.Context, _, rest string, how opening) (sqlstore.Driv
 	return sqlite.Open(ctx, path, sqlite.Config{NoMigrate: how == asItIs})
 }
 
-func openPostgres(ctx context.Context, url, _ string, how opening) (sqlstore.Driver, error) {
-	return postgres.Open(ctx, url, postgres.Config{NoMigrate: how == asItIs})
+func openPostgres(ctx context.Context, url, _ string, how opening, o databaseOptions) (sqlstore.Driver, error) {
+	cfg, err := o.postgres()
+	if err != nil {
+		return nil, err
+	}
+	cfg.NoMigrate = how == asItIs
+	return postgres.Open(ctx, url, cfg)
 }
 
-// openStore opens --store.
+// openStore opens --store with nothing special.
 func openStore(ctx context.Context, url string, how opening) (sqlstore.Driver, error) {
+	return openStoreWith(ctx, url, how, databaseOptions{})
+}
+
+func openStoreWith(ctx context.Context, url string, how opening, o databaseOptions) (sqlstore.Driver, error) {
 	scheme, rest, ok := strings.Cut(url, ":")
 	open := drivers[scheme]
 	if !ok || open == nil {
 		return nil, fmt.Errorf("--store: %q names no known store: want sqlite:FILE or postgres://USER@HOST/DATABASE", scheme)
 	}
-	d, err := open(ctx, url, rest, how)
+	d, err := open(ctx, url, rest, how, o)
 	if err != nil {
 		return nil, fmt.Errorf("--store: %w", err)
 	}
@@ -72,4 +121,18 @@ func publicURL(text string) string {
 	}
 	u.RawQuery = ""
 	return u.Redacted()
+}
+
+// measure makes the metrics of a store; use is given the driver once it is open.
+func measure() (m *metrics.Store, use func(sqlstore.Driver)) {
+	m = metrics.NewStore()
+	return m, func(d sqlstore.Driver) {
+		m.Stats = d.Stats
+		if pg, ok := d.(*postgres.Driver); ok {
+			m.Pool = func() (open, idle, most int) {
+				total, free, _, limit := pg.Pool()
+				return int(total), int(free), int(limit)
+			}
+		}
+	}
 }

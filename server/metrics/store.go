@@ -1,0 +1,157 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// Store measures what a store and its database do. It is a sqlstore.Observer, takes
+// what drivers report of their queries, and is a prometheus.Collector. Make one with NewStore.
+type Store struct {
+	// Pool, if set, tells how connections are used: open, idle and most allowed.
+	Pool func() (open, idle, most int)
+	// Stats, if set, is asked for rows and bytes, at most every five minutes, as
+	// counting takes time.
+	Stats func(ctx context.Context) (sqlstore.Stats, error)
+
+	commits    *prometheus.HistogramVec
+	batches    prometheus.Histogram
+	operations prometheus.Counter
+	lag        prometheus.Gauge
+	reconnects prometheus.Counter
+	trimmed    prometheus.Counter
+	expired    prometheus.Counter
+	queries    *prometheus.HistogramVec
+	failures   *prometheus.CounterVec
+
+	mu    sync.Mutex
+	stats sqlstore.Stats
+	asked time.Time
+}
+
+const statsEvery = 5 * time.Minute
+
+// NewStore makes the metrics of a store.
+func NewStore() *Store {
+	fast := prometheus.ExponentialBuckets(0.0001, 2, 17) // 0.1 ms to 6.5 s
+	return &Store{
+		commits: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "rowlock_store_commit_duration_seconds", Help: "Time of one commit of a group of writes, by result: ok, failed, uncertain.", Buckets: fast,
+		}, []string{"result"}),
+		batches: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "rowlock_store_commit_writes", Help: "Writes in one commit.", Buckets: prometheus.ExponentialBuckets(1, 2, 10),
+		}),
+		operations: prometheus.NewCounter(prometheus.CounterOpts{Name: "rowlock_store_operations_total", Help: "Operations in commits that were done."}),
+		lag:        prometheus.NewGauge(prometheus.GaugeOpts{Name: "rowlock_store_lag_seconds", Help: "Age of the newest change when memory got it."}),
+		reconnects: prometheus.NewCounter(prometheus.CounterOpts{Name: "rowlock_store_feed_reconnects_total", Help: "How often the connection that listens for other servers' writes was made anew."}),
+		trimmed:    prometheus.NewCounter(prometheus.CounterOpts{Name: "rowlock_store_compacted_rows_total", Help: "Rows of history that compaction deleted."}),
+		expired:    prometheus.NewCounter(prometheus.CounterOpts{Name: "rowlock_store_expired_objects_total", Help: "Objects deleted because their time had come."}),
+		queries: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "rowlock_store_query_duration_seconds", Help: "Time of a read of the database, by what it reads.", Buckets: fast,
+		}, []string{"query"}),
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "rowlock_store_query_failures_total", Help: "Reads that the database did not answer.",
+		}, []string{"query"}),
+	}
+}
+
+// Committed implements sqlstore.Observer.
+func (s *Store) Committed(txns, ops int, d time.Duration, err error) {
+	result := "ok"
+	switch {
+	case errors.Is(err, sqlstore.ErrUncertain):
+		result = "uncertain"
+	case err != nil:
+		result = "failed"
+	default:
+		s.batches.Observe(float64(txns))
+		s.operations.Add(float64(ops))
+	}
+	s.commits.WithLabelValues(result).Observe(d.Seconds())
+}
+
+// Fed implements sqlstore.Observer.
+func (s *Store) Fed(_, _ int64, lag time.Duration) { s.lag.Set(max(0, lag.Seconds())) }
+
+// Trimmed implements sqlstore.Observer.
+func (s *Store) Trimmed(_ int64, rows int) { s.trimmed.Add(float64(rows)) }
+
+// Expired implements sqlstore.Observer.
+func (s *Store) Expired(rows int) { s.expired.Add(float64(rows)) }
+
+// Query takes the time of a read of the named kind, of which there are a few.
+func (s *Store) Query(name string, d time.Duration, err error) {
+	s.queries.WithLabelValues(name).Observe(d.Seconds())
+	if errors.Is(err, sqlstore.ErrUnavailable) || errors.Is(err, sqlstore.ErrBusy) {
+		s.failures.WithLabelValues(name).Inc()
+	}
+}
+
+// Reconnected counts a new connection of the feed.
+func (s *Store) Reconnected() { s.reconnects.Inc() }
+
+var (
+	connectionsDesc = prometheus.NewDesc("rowlock_store_connections", "Connections to the database by state: idle, in_use.", []string{"state"}, nil)
+	mostDesc        = prometheus.NewDesc("rowlock_store_connections_max", "Most connections that the pool may open.", nil, nil)
+	rowsDesc        = prometheus.NewDesc("rowlock_store_rows", "Rows in the database by state: live, history; minutes old.", []string{"state"}, nil)
+	bytesDesc       = prometheus.NewDesc("rowlock_store_bytes", "Size of the database on disk; minutes old.", nil, nil)
+)
+
+func (s *Store) parts() []prometheus.Collector {
+	return []prometheus.Collector{s.commits, s.batches, s.operations, s.lag, s.reconnects, s.trimmed, s.expired, s.queries, s.failures}
+}
+
+// Describe implements prometheus.Collector.
+func (s *Store) Describe(ch chan<- *prometheus.Desc) {
+	for _, p := range s.parts() {
+		p.Describe(ch)
+	}
+	for _, d := range []*prometheus.Desc{connectionsDesc, mostDesc, rowsDesc, bytesDesc} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (s *Store) Collect(ch chan<- prometheus.Metric) {
+	for _, p := range s.parts() {
+		p.Collect(ch)
+	}
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	if s.Pool != nil {
+		open, idle, most := s.Pool()
+		gauge(connectionsDesc, float64(idle), "idle")
+		gauge(connectionsDesc, float64(open-idle), "in_use")
+		gauge(mostDesc, float64(most))
+	}
+	if stats, ok := s.counted(); ok {
+		gauge(rowsDesc, float64(stats.LiveRows), "live")
+		gauge(rowsDesc, float64(stats.HistoryRows), "history")
+		gauge(bytesDesc, float64(stats.Bytes))
+	}
+}
+
+// counted asks for the statistics if the last ones are old, and returns the newest there are.
+func (s *Store) counted() (sqlstore.Stats, bool) {
+	if s.Stats == nil {
+		return sqlstore.Stats{}, false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.asked.IsZero() || time.Since(s.asked) > statsEvery {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		s.asked = time.Now()
+		if stats, err := s.Stats(ctx); err == nil { // else the old ones stay
+			s.stats = stats
+		}
+	}
+	return s.stats, s.stats.Driver != ""
+}
