@@ -63,7 +63,7 @@ func start(t *testing.T) *server.Server {
 			t.Errorf("Run: %v", err)
 		}
 	})
-	eventually(t, func() bool { return s.Cache.Get("namespaces", "", "default") != nil })
+	eventually(t, s.Ready)
 	return s
 }
 

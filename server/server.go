@@ -87,6 +87,10 @@ func New(cfg Config) (*Server, error) {
 // Config is what the server was made of.
 func (s *Server) Config() *Config { return &s.cfg }
 
+// Ready says whether the server serves: what it stores is loaded, and the cluster's
+// own objects are there.
+func (s *Server) Ready() bool { return s.ready.Load() }
+
 // Handler serves everything; tests call it without a listener.
 func (s *Server) Handler() http.Handler { return s.handler }
 
