@@ -6,6 +6,7 @@ package cbor
 
 import (
 	"bytes"
+	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/codecs/quantities"
 )
 
 // Codec implements codecs.Codec for application/cbor.
@@ -39,6 +41,14 @@ func (s single) Recognizes(schema.GroupVersionKind) bool             { return tr
 func (s single) New(schema.GroupVersionKind) (runtime.Object, error) { return s.obj, nil }
 
 func decode(data []byte, obj runtime.Object, strict bool) error {
+	if t := reflect.TypeOf(obj); quantities.Holds(t) && quantities.Suspect(data) {
+		var tree any
+		if direct.Unmarshal(data, &tree) == nil {
+			if err := quantities.CheckTree(tree, t); err != nil {
+				return err
+			}
+		}
+	}
 	s := single{obj}
 	_, _, err := cbor.NewSerializer(s, s, cbor.Strict(strict)).Decode(data, &anyKind, obj)
 	return err

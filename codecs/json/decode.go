@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	exact "sigs.k8s.io/json"
+
+	"github.com/rowlock/rowlock/codecs/quantities"
 )
 
 // The decoder below reads clean JSON into empty API objects, made ready once for
@@ -349,7 +351,8 @@ func readQuantity(s *source, p unsafe.Pointer) bool {
 	if !s.skip() {
 		return false
 	}
-	return (*resource.Quantity)(p).UnmarshalJSON([]byte(s.text[start:s.at])) == nil
+	text := s.text[start:s.at]
+	return quantities.Fits(text) && (*resource.Quantity)(p).UnmarshalJSON([]byte(text)) == nil
 }
 
 func readIntOrString(s *source, p unsafe.Pointer) bool {

@@ -19,6 +19,7 @@ import (
 	exact "sigs.k8s.io/json"
 
 	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/codecs/quantities"
 )
 
 // Codec implements codecs.Codec for application/json.
@@ -109,6 +110,9 @@ func decodeExact(data []byte, into any, s codecs.Strictness) ([]string, error) {
 		problems, err := decodeExact(data, &content, s)
 		u.SetUnstructuredContent(content)
 		return problems, err
+	}
+	if err := quantities.CheckJSON(data, reflect.TypeOf(into)); err != nil {
+		return nil, err
 	}
 	if s == codecs.Ignore {
 		return nil, exact.UnmarshalCaseSensitivePreserveInts(data, into)

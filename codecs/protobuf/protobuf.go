@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -61,6 +62,9 @@ func (Codec) Decode(data []byte, obj runtime.Object, _ codecs.Strictness) ([]str
 	}
 	if recursive(obj) && tooDeep(env.raw) {
 		return nil, errors.New("exceeded max depth")
+	}
+	if err := checkQuantities(env.raw, reflect.TypeOf(obj)); err != nil {
+		return nil, err
 	}
 	if err := m.Unmarshal(env.raw); err != nil {
 		return nil, err

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/codecs/quantities"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/schema"
 )
@@ -220,6 +221,9 @@ func (v versions) typed(r *kinds.Resource, in runtime.Object) (kinds.Object, err
 		return in.(kinds.Object), nil
 	}
 	obj := r.New()
+	if err := quantities.CheckTree(u.Object, reflect.TypeOf(obj)); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, obj); err != nil {
 		return nil, err
 	}

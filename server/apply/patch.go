@@ -20,6 +20,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/codecs/quantities"
 )
 
 // maxOperations bounds the length of a JSON Patch.
@@ -236,6 +237,9 @@ func (p *Patch) strategic(kind schema.GroupVersionKind, current runtime.Object) 
 	}
 	patched := newLike(current)
 	value := func() string { return fmt.Sprintf("%+v", patch) }
+	if err := quantities.CheckTree(merged, reflect.TypeOf(patched)); err != nil {
+		return nil, nil, apierrors.NewBadRequest(err.Error())
+	}
 	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(merged, patched, p.Strictness != codecs.Ignore)
 	if strict, ok := runtime.AsStrictDecodingError(err); ok {
 		problems = append(problems, texts(strict.Errors())...)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/codecs/quantities"
 )
 
 // quick applies a merge patch, strategic or not, to a copy of current, converting
@@ -158,6 +159,9 @@ func (m merger) patchPart(v reflect.Value, part map[string]any, named map[string
 			return false
 		}
 		scratch.Elem().SetZero()
+	}
+	if quantities.CheckTree(part, v.Type()) != nil {
+		return false
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(part, scratch.Interface(), true); err != nil {
 		return false
