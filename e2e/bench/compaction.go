@@ -28,6 +28,50 @@ const (
 	pace     = 500 // writes a second
 )
 
+// measurePast: a page of 500 at an exact revision, from the newest to the oldest,
+// of 2,000 objects with little and with much history.
+func measurePast(e *env) error {
+	const n = 2000
+	for _, versions := range []int{3, 11, 51} {
+		if err := e.past(n, versions); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *env) past(n, versions int) error {
+	dir, err := os.MkdirTemp("", "rowlock-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	store, err := e.newStore(dir)
+	if err != nil {
+		return err
+	}
+	if err := seed(dir, store, n, versions); err != nil {
+		return err
+	}
+	s, err := harness.Start(e.ctx, harness.Options{DataDir: filepath.Join(dir, "data"), Store: store, Args: []string{"--history-retention=24h"}})
+	if err != nil {
+		return err
+	}
+	defer s.Kill()
+	for _, at := range []struct {
+		name     string
+		revision int
+	}{{"newest", versions * n}, {"500 writes back", versions*n - 500}, {"middle", (versions + 1) / 2 * n}, {"oldest", n}} {
+		path := fmt.Sprintf("%s?limit=500&resourceVersionMatch=Exact&resourceVersion=%d", configMaps, at.revision)
+		r, err := drive(s, 1, e.seconds/2, func(c *client, _, _ int) (int64, error) { return c.do("GET", path, "", "", nil) })
+		if err != nil {
+			return err
+		}
+		e.report(fmt.Sprintf("page of 500 of 2,000 at the %s revision, %d rows of history", at.name, (versions-1)*n), "%v", r)
+	}
+	return nil
+}
+
 // measureCompaction: objects of 2 KB with ten past versions each; nine of the ten
 // are compacted while 500 writes a second go on.
 func measureCompaction(e *env) error {
@@ -41,7 +85,7 @@ func measureCompaction(e *env) error {
 		return err
 	}
 	began := time.Now()
-	if err := seed(dir, store, e.objects); err != nil {
+	if err := seed(dir, store, e.objects, versions); err != nil {
 		return err
 	}
 	n := e.objects
@@ -152,14 +196,14 @@ func updates(s *harness.Server, objects int, d time.Duration, done func() bool) 
 func objectName(i, objects int) string { return fmt.Sprintf("c%07d", i*7919%objects) }
 
 // seed fills an empty store with ConfigMaps by restoring a backup made here.
-func seed(dir, store string, objects int) error {
+func seed(dir, store string, objects, versions int) error {
 	path := filepath.Join(dir, "seed")
 	f, err := os.Create(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	if err := writeSeed(f, objects); err != nil {
+	if err := writeSeed(f, objects, versions); err != nil {
 		return err
 	}
 	defer os.Remove(path)
@@ -175,7 +219,7 @@ func seed(dir, store string, objects int) error {
 
 // writeSeed writes a backup. All but the newest version of each object were
 // written two hours ago.
-func writeSeed(f io.Writer, objects int) error {
+func writeSeed(f io.Writer, objects, versions int) error {
 	zip, err := gzip.NewWriterLevel(f, gzip.BestSpeed)
 	if err != nil {
 		return err

@@ -54,6 +54,7 @@ var measurements = []measurement{
 	{"leases", measureLeases},
 	{"fanout", measureFanOut},
 	{"compaction", measureCompaction},
+	{"past", measurePast},
 }
 
 func main() {

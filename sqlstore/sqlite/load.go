@@ -17,6 +17,13 @@ func (d *Driver) Load(ctx context.Context, content sqlstore.Content) error {
 		return err
 	}
 	defer unlock()
+	// Rows come in no order of keys: the indexes should fit, or each of their pages
+	// is written many times.
+	const cache = 256 << 20
+	if err := w.exec(fmt.Sprintf("PRAGMA cache_size(-%d)", cache>>10)); err != nil {
+		return fmt.Errorf("loading: %w", err)
+	}
+	defer func() { _ = w.exec(fmt.Sprintf("PRAGMA cache_size(-%d)", d.writerCache()>>10)) }() // a larger cache does no harm
 	if err := w.exec(qBegin); err != nil {
 		return fmt.Errorf("loading: %w", err)
 	}

@@ -154,16 +154,19 @@ func (d *Driver) commonPragmas() []string {
 	}
 }
 
-func (d *Driver) writerPragmas() []string {
-	cache := d.cfg.CacheBytes
-	if cache <= 0 {
-		cache = 16 << 20
+func (d *Driver) writerCache() int64 {
+	if d.cfg.CacheBytes > 0 {
+		return d.cfg.CacheBytes
 	}
+	return 16 << 20
+}
+
+func (d *Driver) writerPragmas() []string {
 	p := append(d.commonPragmas(),
 		"auto_vacuum(INCREMENTAL)", // before the first table; ignored later
 		"journal_mode(WAL)",
 		"synchronous(FULL)",
-		fmt.Sprintf("cache_size(-%d)", cache>>10),
+		fmt.Sprintf("cache_size(-%d)", d.writerCache()>>10),
 		"journal_size_limit(67108864)",
 		fmt.Sprintf("wal_autocheckpoint(%d)", logLimit),
 	)
