@@ -34,17 +34,6 @@ type cluster struct {
 	known map[*harness.Server]*api
 }
 
-// startPostgres runs a PostgreSQL for one test.
-func startPostgres(t testing.TB, o pgtest.Options) *pgtest.Server {
-	t.Helper()
-	pg, err := pgtest.Start(context.Background(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pg.Stop)
-	return pg
-}
-
 func newDatabase(t testing.TB, pg *pgtest.Server) string {
 	t.Helper()
 	url, err := pg.CreateDB(context.Background(), fmt.Sprintf("db%d", rand.Uint32()))

@@ -12,7 +12,7 @@ import (
 
 // TestKillServersOnPostgres kills one of two servers in a storm of writes, again and again.
 func TestKillServersOnPostgres(t *testing.T) {
-	pg := startPostgres(t, pgtest.Options{})
+	pg := startPostgres(t)
 	c := startCluster(t, newDatabase(t, pg), 2)
 	l := startLoad(c, 12)
 	for round := range 4 {
@@ -27,7 +27,7 @@ func TestKillServersOnPostgres(t *testing.T) {
 // TestPostgresRestarts kills PostgreSQL under load and starts it again, three times.
 // Both servers refuse what they cannot do meanwhile, and go on by themselves.
 func TestPostgresRestarts(t *testing.T) {
-	pg := startPostgres(t, pgtest.Options{})
+	pg := startPostgres(t)
 	c := startCluster(t, newDatabase(t, pg), 2)
 	l := startLoad(c, 8)
 	for round := range 3 {
@@ -100,7 +100,7 @@ func waitForWrite(t *testing.T, c *cluster) {
 // TestProxyFaults puts one server behind a network that cuts, stalls, breaks
 // requests in the middle and loses the answers to COMMIT.
 func TestProxyFaults(t *testing.T) {
-	pg := startPostgres(t, pgtest.Options{})
+	pg := startPostgres(t)
 	url := newDatabase(t, pg)
 	proxy, err := pgtest.NewProxy(pg.Port)
 	if err != nil {
@@ -109,7 +109,7 @@ func TestProxyFaults(t *testing.T) {
 	t.Cleanup(proxy.Close)
 	c := startCluster(t, url, 2)
 	c.server(1).Kill()
-	c.start(1, proxy.URL(url[strings.LastIndex(url, "/")+1:strings.Index(url, "?")]))
+	c.start(1, proxy.URL(databaseOf(url)))
 	l := startLoad(c, 8)
 	for _, fault := range []struct {
 		name string
@@ -133,4 +133,9 @@ func TestProxyFaults(t *testing.T) {
 		t.Logf("%s: %d acknowledged", fault.name, l.acked.Load()-before)
 	}
 	l.end()
+}
+
+// databaseOf is the name of the database in a URL of pgtest.
+func databaseOf(url string) string {
+	return url[strings.LastIndex(url, "/")+1 : strings.Index(url, "?")]
 }

@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
 )
 
 // want is a request that must be answered with a code.
@@ -40,7 +38,7 @@ func clients(t testing.TB, c *cluster) []*api {
 }
 
 func TestTwoServersActAsOne(t *testing.T) {
-	pg := startPostgres(t, pgtest.Options{})
+	pg := startPostgres(t)
 	stores := map[string]string{"PostgreSQL": newDatabase(t, pg), "SQLite": "sqlite:" + t.TempDir() + "/shared.db"}
 	for name, store := range stores {
 		t.Run(name, func(t *testing.T) {
@@ -142,7 +140,7 @@ func watchLatency(t *testing.T, c *cluster) {
 
 // TestRollingRestart restarts two servers one after the other, as an upgrade does.
 func TestRollingRestart(t *testing.T) {
-	pg := startPostgres(t, pgtest.Options{})
+	pg := startPostgres(t)
 	c := startCluster(t, newDatabase(t, pg), 2)
 	l := startLoad(c, 6)
 	for round := range 4 {
@@ -170,7 +168,7 @@ func TestTwoProcessesOnOneFile(t *testing.T) {
 // TestLeadMoves kills the server that does what one server alone may do. The other
 // takes all of it over, and finishes what waits.
 func TestLeadMoves(t *testing.T) {
-	pg := startPostgres(t, pgtest.Options{})
+	pg := startPostgres(t)
 	url := newDatabase(t, pg)
 	c := startCluster(t, url, 1)
 	before := leads(t, url)

@@ -240,3 +240,9 @@ func (s *Server) Stop() {
 	s.Kill()
 	_ = os.RemoveAll(s.dir) // in the temporary folder a leftover does no harm
 }
+
+// Own gives a folder to the user that the server runs as, for a tablespace.
+func (s *Server) Own(dir string) error {
+	_, err := asUser(dir)
+	return err
+}

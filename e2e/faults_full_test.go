@@ -1,0 +1,210 @@
+package e2e
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/rowlock/rowlock/e2e/harness"
+)
+
+// smallDisk is a folder on a file system of few megabytes. Without the right to
+// mount one it returns "".
+func smallDisk(t *testing.T, size string) (dir string) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "rowlock-small-") // PostgreSQL's user must reach it
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	err = syscall.Mount("rowlock", dir, "tmpfs", 0, "size="+size+",mode=0777")
+	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) {
+		return ""
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
+	return dir
+}
+
+func grow(t *testing.T, dir, size string) {
+	t.Helper()
+	if err := syscall.Mount("rowlock", dir, "tmpfs", syscall.MS_REMOUNT, "size="+size+",mode=0777"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// fillUp writes until the store refuses, checks how, and that reads go on; makes
+// room; and checks that writes go on, in the same process, with nothing lost.
+func fillUp(t *testing.T, s *harness.Server, room func()) {
+	t.Helper()
+	a := newAPI(t, s)
+	value := strings.Repeat("x", 200_000)
+	post := func(i int) (int, http.Header, []byte) {
+		code, header, body, err := a.send(context.Background(), http.MethodPost, configMaps, "application/json", fmt.Sprintf(`{"metadata":{"name":"full-%d"},"data":{"v":%q}}`, i, value))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return code, header, body
+	}
+	n := 0
+	for ; n < 1000; n++ {
+		code, header, body := post(n)
+		if code == http.StatusCreated {
+			continue
+		}
+		if code != http.StatusServiceUnavailable || !strings.Contains(string(body), "full") || header.Get("Retry-After") == "" {
+			t.Fatalf("a full disk gives %d %v %s", code, header, body)
+		}
+		break
+	}
+	if n == 0 || n == 1000 {
+		t.Fatalf("the disk is full after %d objects", n)
+	}
+	for range 3 {
+		if code, _, body := post(n); code != http.StatusServiceUnavailable {
+			t.Errorf("a full disk gives %d %s", code, body)
+		}
+		want(t, a, 200, http.MethodGet, configMaps+"/full-0", "", "")
+		want(t, a, 200, http.MethodGet, configMaps+"?limit=1", "", "")
+	}
+	room()
+	for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		code, _, body := post(n)
+		if code == http.StatusCreated {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("with room again: %d %s", code, body)
+		}
+	}
+	for i := range n + 1 {
+		want(t, a, 200, http.MethodGet, fmt.Sprintf("%s/full-%d", configMaps, i), "", "")
+	}
+}
+
+func TestSQLiteFull(t *testing.T) {
+	dir := smallDisk(t, "6m")
+	if dir == "" {
+		t.Log("this user may not mount a small disk; the driver's own test of a full one stands alone")
+		return
+	}
+	s := harness.StartT(t, harness.Options{Store: "sqlite:" + dir + "/rowlock.db"})
+	fillUp(t, s, func() { grow(t, dir, "64m") })
+}
+
+func TestPostgresFull(t *testing.T) {
+	dir := smallDisk(t, "6m")
+	if dir == "" {
+		t.Log("this user may not mount a small disk; the translation of the error is tested with the driver")
+		return
+	}
+	pg := startPostgres(t)
+	conn, err := pgx.Connect(t.Context(), pg.URL("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	url := newDatabase(t, pg)
+	exec := func(sql string) {
+		t.Helper()
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := pg.Own(dir); err != nil {
+		t.Fatal(err)
+	}
+	exec("CREATE TABLESPACE small LOCATION '" + dir + "'")
+	// The table's rows and their oversized values move; its size is what was written.
+	first := harness.StartT(t, harness.Options{Store: url})
+	if err := first.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	exec("ALTER DATABASE " + databaseOf(url) + " SET default_tablespace = small")
+	inside, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inside.Close(context.Background())
+	if _, err := inside.Exec(t.Context(), "ALTER TABLE kv SET TABLESPACE small; ALTER TABLE kv ALTER value SET STORAGE EXTERNAL", pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Fatal(err)
+	}
+	s, err := first.Again(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Kill)
+	fillUp(t, s, func() { grow(t, dir, "64m") })
+}
+
+// TestDamagedRow damages a value behind the server's back. That object alone is
+// unreadable, a list tells of it, and everything else works.
+func TestDamagedRow(t *testing.T) {
+	pg := startPostgres(t)
+	file := t.TempDir() + "/rowlock.db"
+	for name, store := range map[string]string{"SQLite": "sqlite:" + file, "PostgreSQL": newDatabase(t, pg)} {
+		t.Run(name, func(t *testing.T) {
+			s := harness.StartT(t, harness.Options{Store: store, Args: []string{"--feature-gates=AllowUnsafeMalformedObjectDeletion=true"}})
+			a := newAPI(t, s)
+			for _, n := range []string{"good", "bad"} {
+				want(t, a, 201, http.MethodPost, configMaps, "application/json", fmt.Sprintf(`{"metadata":{"name":%q},"data":{"v":"1"}}`, n))
+			}
+			s.Kill()
+			damage(t, store, file)
+			s, err := s.Again(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(s.Kill)
+			a = newAPI(t, s)
+			want(t, a, 200, http.MethodGet, configMaps+"/good", "", "")
+			want(t, a, 500, http.MethodGet, configMaps+"/bad", "", "")
+			want(t, a, 500, http.MethodGet, configMaps, "", "")
+			want(t, a, 200, http.MethodGet, "/api/v1/namespaces", "", "")
+			want(t, a, 200, http.MethodPatch, configMaps+"/good", "application/merge-patch+json", `{"data":{"v":"2"}}`)
+			want(t, a, 500, http.MethodDelete, configMaps+"/bad", "", "")
+			want(t, a, 200, http.MethodDelete, configMaps+"/bad", "application/json", `{"kind":"DeleteOptions","apiVersion":"v1","ignoreStoreReadErrorWithClusterBreakingPotential":true}`)
+			want(t, a, 404, http.MethodGet, configMaps+"/bad", "", "")
+			want(t, a, 200, http.MethodGet, configMaps, "", "")
+		})
+	}
+}
+
+func damage(t *testing.T, store, file string) {
+	t.Helper()
+	driver, source := "sqlite", file
+	statement := `UPDATE kv SET value = x'7b22637574' WHERE resource = 'configmaps' AND name = 'bad'`
+	if strings.HasPrefix(store, "postgres") {
+		conn, err := pgx.Connect(t.Context(), store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(context.Background())
+		if _, err := conn.Exec(t.Context(), strings.ReplaceAll(statement, "x'7b22637574'", `'\x7b22637574'`)); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	db, err := sql.Open(driver, source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(statement); err != nil {
+		t.Fatal(err)
+	}
+}
