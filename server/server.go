@@ -2,7 +2,7 @@
 // routes behind them, and every loop that runs while it serves.
 //
 // It promises: Run returns when everything that it started has ended. Its loops
-// are the store's (commit, feed, compaction, expiry), the cache's, those of
+// are the store's (commit, feed, compaction, expiry), the cache's, the heap's, those of
 // Config.Loops on every server, and those of Config.Leading on one server at a time.
 package server
 
@@ -29,6 +29,7 @@ import (
 	"github.com/rowlock/rowlock/server/controllers"
 	"github.com/rowlock/rowlock/server/discovery"
 	"github.com/rowlock/rowlock/server/health"
+	"github.com/rowlock/rowlock/server/heap"
 	"github.com/rowlock/rowlock/server/metrics"
 	"github.com/rowlock/rowlock/server/schema"
 	"github.com/rowlock/rowlock/server/verbs"
@@ -112,6 +113,7 @@ func (s *Server) Run(ctx context.Context) error {
 		return s.cfg.Store.Run(loops, from, s.Cache)
 	})
 	group.Go(func() error { return ignoreEnd(loops, s.Cache.Run(loops)) })
+	group.Go(func() error { return ignoreEnd(loops, heap.Run(loops)) })
 	if err := s.bootstrap(ctx); err != nil {
 		stopLoops()
 		return errors.Join(fmt.Errorf("writing the cluster's own objects: %w", err), group.Wait())

@@ -39,7 +39,7 @@ func measureLists(e *env) error {
 		if err != nil {
 			return err
 		}
-		e.report(l.name+", 4 clients", "%8.1f/s   %.0f MB/s   p50 %v", r.rate, r.bytes/1e6, r.p50)
+		e.report(l.name+", 4 clients", "%8.1f/s   %.0f MB/s   p50 %v   cpu %v", r.rate, r.bytes/1e6, r.p50, r.cpu)
 		if l.name == "list 5,000 Pods as JSON" {
 			bare, err := e.bare(s, 4, int64(r.bytes/r.rate))
 			if err != nil {
@@ -52,7 +52,7 @@ func measureLists(e *env) error {
 	if err != nil {
 		return err
 	}
-	e.report("walk 5,000 Pods in pages of 500, 4 clients", "%8.1f/s", r.rate)
+	e.report("walk 5,000 Pods in pages of 500, 4 clients", "%8.1f/s   cpu %v", r.rate, r.cpu)
 	e.report("resident after all of it", "%.0f MB", resident(s.Pid()))
 	return nil
 }

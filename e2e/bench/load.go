@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,11 +64,12 @@ func (c *client) do(method, path, contentType, accept string, body []byte) (int6
 type result struct {
 	rate     float64
 	p50, p99 time.Duration
-	bytes    float64 // a second
+	bytes    float64       // a second
+	cpu      time.Duration // of the server, for one request
 }
 
 func (r result) String() string {
-	return fmt.Sprintf("%8.0f/s   p50 %v   p99 %v", r.rate, r.p50.Round(10*time.Microsecond), r.p99.Round(10*time.Microsecond))
+	return fmt.Sprintf("%8.0f/s   p50 %v   p99 %v   cpu %v", r.rate, r.p50.Round(10*time.Microsecond), r.p99.Round(10*time.Microsecond), r.cpu)
 }
 
 // drive runs fn from n clients for d and counts.
@@ -77,6 +79,8 @@ func drive(s *harness.Server, n int, d time.Duration, fn func(c *client, worker,
 	var all []time.Duration
 	var bytes atomic.Int64
 	var failed atomic.Pointer[error]
+	profiled := profile(s, d)
+	used := processorTime(s.Pid())
 	end := time.Now().Add(d)
 	began := time.Now()
 	for w := range n {
@@ -103,12 +107,17 @@ func drive(s *harness.Server, n int, d time.Duration, fn func(c *client, worker,
 	}
 	wg.Wait()
 	took := time.Since(began)
+	used = processorTime(s.Pid()) - used
+	if err := profiled(); err != nil {
+		return result{}, err
+	}
 	if err := failed.Load(); err != nil {
 		return result{}, *err
 	}
 	slices.Sort(all)
 	r := result{rate: float64(len(all)) / took.Seconds(), bytes: float64(bytes.Load()) / took.Seconds()}
 	if len(all) > 0 {
+		r.cpu = (used / time.Duration(len(all))).Round(time.Microsecond)
 		r.p50, r.p99 = all[len(all)/2], all[len(all)*99/100]
 	}
 	return r, nil
@@ -129,6 +138,73 @@ func resident(pid int) float64 {
 	return 0
 }
 
+// processorTime is what a process has used of the processors. Where others share
+// the machine it says more than a rate.
+func processorTime(pid int) time.Duration {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(data), ") ")
+	fields := strings.Fields(rest)
+	if len(fields) < 13 {
+		return 0
+	}
+	user, _ := strconv.ParseInt(fields[11], 10, 64)
+	system, _ := strconv.ParseInt(fields[12], 10, 64)
+	return time.Duration(user+system) * 10 * time.Millisecond // ticks of USER_HZ
+}
+
+// profiles is the folder of -profiles, and how many are there.
+var profiles struct {
+	dir string
+	n   int
+}
+
+// profile records what the processor does in the server for d. What it returns
+// waits for the end.
+func profile(s *harness.Server, d time.Duration) func() error {
+	if profiles.dir == "" {
+		return func() error { return nil }
+	}
+	profiles.n++
+	done := make(chan error, 1)
+	go func(n int) {
+		done <- fetch(s, fmt.Sprintf("profile?seconds=%d", max(1, int(d.Seconds()))), fmt.Sprintf("cpu-%d.pb.gz", n))
+	}(profiles.n)
+	return func() error {
+		if err := <-done; err != nil {
+			return err
+		}
+		if err := fetch(s, "allocs", fmt.Sprintf("allocs-%d.pb.gz", profiles.n)); err != nil {
+			return err
+		}
+		return fetch(s, "heap?gc=1", fmt.Sprintf("heap-%d.pb.gz", profiles.n))
+	}
+}
+
+func fetch(s *harness.Server, what, name string) error {
+	c, err := newClient(s)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequest(http.MethodGet, c.url+"/debug/pprof/"+what, nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+harness.AdminToken)
+	resp, err := c.c.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %d %w", what, resp.StatusCode, err)
+	}
+	return os.WriteFile(filepath.Join(profiles.dir, name), data, 0o644)
+}
+
 func (e *env) start(args ...string) (*harness.Server, func(), error) {
 	dir, err := os.MkdirTemp("", "rowlock-bench-")
 	if err != nil {
@@ -138,6 +214,9 @@ func (e *env) start(args ...string) (*harness.Server, func(), error) {
 	if err != nil {
 		os.RemoveAll(dir)
 		return nil, nil, err
+	}
+	if profiles.dir != "" {
+		args = append(args, "--profiling")
 	}
 	s, err := harness.Start(e.ctx, harness.Options{Dir: dir, Store: store, Args: args})
 	if err != nil {

@@ -62,6 +62,7 @@ func main() {
 	seconds := flag.Int("seconds", 5, "how long each rate is measured")
 	objects := flag.Int("objects", 10000, "how many objects compaction works on, with ten past versions each")
 	only := flag.String("run", "", "which measurements to run")
+	flag.StringVar(&profiles.dir, "profiles", "", "folder for profiles of the server, one set a measurement")
 	flag.Parse()
 	re, err := regexp.Compile(*only)
 	if err != nil {

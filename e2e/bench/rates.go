@@ -110,6 +110,8 @@ func (e *env) bare(s *harness.Server, clients int, size int64) (result, error) {
 	})}
 	go func() { _ = hs.ServeTLS(l, "", "") }()
 	defer hs.Close()
+	defer func(dir string) { profiles.dir = dir }(profiles.dir)
+	profiles.dir = "" // that server is this process
 	other := *s
 	other.URL = "https://" + l.Addr().String()
 	return drive(&other, clients, e.seconds, func(c *client, _, _ int) (int64, error) { return c.do("GET", "/", "", "", nil) })

@@ -1,8 +1,10 @@
 package cache
 
 import (
+	"strings"
 	"sync"
 	"sync/atomic"
+	"unique"
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/sqlstore"
@@ -65,9 +67,11 @@ func NewItem(row *sqlstore.Row, storage *kinds.Storage) *Item {
 func Internal(storage string) bool { return len(storage) > 0 && storage[0] == '~' }
 
 func newItem(row *sqlstore.Row, storage *atomic.Pointer[kinds.Storage], object, foreign bool) *Item {
+	// The key's strings may be parts of a whole request body. Few namespaces hold
+	// many objects, so those are shared.
 	it := &Item{
-		Namespace: row.Key.Namespace,
-		Name:      row.Key.Name,
+		Namespace: unique.Make(row.Key.Namespace).Value(),
+		Name:      strings.Clone(row.Key.Name),
 		Revision:  row.Revision,
 		Created:   row.Created,
 		JSON:      row.Value,

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"strconv"
 
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/framing"
@@ -51,7 +52,7 @@ func (h *Handler) sendPage(c *Call, form codecs.Form, p *page) error {
 		if err := v.messages(p); err != nil {
 			return err
 		}
-		return v.sendStream(c, http.StatusOK, func(w io.Writer) error { return v.streamProtobuf(w, p) })
+		return v.sendStream(c, http.StatusOK, func(w io.Writer) error { return v.streamProtobuf(w, c.W.Header(), p) })
 	case form.Type == codecs.CBOR:
 		return v.sendCBOR(c, p)
 	}
@@ -59,6 +60,9 @@ func (h *Handler) sendPage(c *Call, form codecs.Form, p *page) error {
 		if err := v.converted(p); err != nil {
 			return err
 		}
+	}
+	if n := v.sizeJSON(p); n >= 0 {
+		c.W.Header().Set("Content-Length", strconv.Itoa(n))
 	}
 	return v.sendStream(c, http.StatusOK, func(w io.Writer) error { return v.streamJSON(w, p) })
 }

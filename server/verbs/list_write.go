@@ -1,7 +1,9 @@
 package verbs
 
 import (
+	"bytes"
 	"io"
+	"net/http"
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,7 +13,7 @@ import (
 )
 
 // chunk is how many bytes of a list are put together before they are written.
-const chunk = 64 << 10
+const chunk = 128 << 10
 
 // meta is the list's metadata.
 func (p *page) meta() *metav1.ListMeta {
@@ -78,6 +80,33 @@ func (v *view) appendListTail(dst []byte, p *page) []byte {
 	return append(dst, `"}}`...)
 }
 
+// sizeJSON is how many bytes streamJSON will write, -1 where that is not known
+// without writing them. A length saves a frame of its own for every piece.
+func (v *view) sizeJSON(p *page) int {
+	if v.form.Type != codecs.JSON || v.form.Pretty || v.partial() {
+		return -1
+	}
+	buf := getBuffer()
+	defer putBuffer(buf)
+	size := len(v.appendListTail(v.appendListHead((*buf)[:0], p), p)) + max(0, len(p.items)-1) + 1
+	for _, it := range p.items {
+		data, err := v.json(it)
+		switch {
+		case err != nil:
+			return -1
+		case v.r.Custom:
+			size += len(data)
+		case v.lead == nil:
+			size += 1 + len(it.Body())
+		case bytes.HasPrefix(data, v.lead):
+			size += 1 + len(data) - len(v.lead)
+		default:
+			size += len(data)
+		}
+	}
+	return size
+}
+
 // streamJSON writes a list as JSON in bounded pieces.
 func (v *view) streamJSON(w io.Writer, p *page) error {
 	buf := getBuffer()
@@ -116,7 +145,7 @@ func (v *view) streamJSON(w io.Writer, p *page) error {
 
 // streamProtobuf writes a list as one enveloped message in bounded pieces. The
 // sizes of all items come before them, so each is made first, and kept.
-func (v *view) streamProtobuf(w io.Writer, p *page) error {
+func (v *view) streamProtobuf(w io.Writer, header http.Header, p *page) error {
 	size := 0
 	partials := make([][]byte, 0, len(p.items))
 	for _, it := range p.items {
@@ -136,6 +165,8 @@ func (v *view) streamProtobuf(w io.Writer, p *page) error {
 	if err != nil {
 		return err
 	}
+	// Nothing has been written: the header can still be set.
+	header.Set("Content-Length", strconv.Itoa(len(protobuf.AppendTail(dst))+size))
 	for i, it := range p.items {
 		var raw []byte
 		if v.r.Custom {

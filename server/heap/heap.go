@@ -1,0 +1,82 @@
+// Package heap decides how much garbage the process may pile up before it is
+// collected.
+//
+// The runtime's rule, as much garbage as there are live bytes, is wrong at both
+// ends for a server that keeps its objects in memory: with few objects it collects
+// many times a second under load, with many it holds twice what it needs. So under
+// load there is a floor of headroom, and beyond it half of what lives; when the
+// load has gone, less again. GOGC in the environment switches all this off.
+//
+// Goroutines: none of its own; Run is for the server to start.
+package heap
+
+import (
+	"context"
+	"os"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+)
+
+const (
+	look      = time.Second
+	busyFrom  = 2  // collections between two looks that mean load
+	calmAfter = 30 // looks without load after which it has gone
+
+	headroom = 32 << 20 // bytes of garbage that load may always make
+	small    = 32 << 20 // a live heap for which the runtime's rule will do
+)
+
+const (
+	liveBytes   = "/gc/heap/live:bytes"
+	collections = "/gc/cycles/total:gc-cycles"
+)
+
+// Percent is what GOGC should be for a number of live bytes.
+func Percent(live uint64, busy bool) int {
+	switch {
+	case busy:
+		room := max(headroom, live/2)
+		return int(min(room*100/max(live, 1), 1000))
+	case live <= small:
+		return 100
+	}
+	return 50
+}
+
+// Run keeps the runtime's setting in step until ctx ends, and then restores it.
+func Run(ctx context.Context) error {
+	if os.Getenv("GOGC") != "" {
+		<-ctx.Done()
+		return nil
+	}
+	now := 100
+	defer debug.SetGCPercent(debug.SetGCPercent(now))
+	samples := []metrics.Sample{{Name: liveBytes}, {Name: collections}}
+	metrics.Read(samples)
+	before := samples[1].Value.Uint64()
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	calm := calmAfter
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		metrics.Read(samples)
+		cycles := samples[1].Value.Uint64() - before
+		before += cycles
+		calm = min(calm+1, calmAfter)
+		// Load that is felt at a roomy setting is load at a narrow one too.
+		if cycles >= busyFrom || cycles > 0 && calm < calmAfter {
+			calm = 0
+		}
+		want := Percent(samples[0].Value.Uint64(), calm < calmAfter)
+		if want < now*9/10 || want > now*11/10 {
+			// Stops the world for a moment: not for small differences.
+			debug.SetGCPercent(want)
+			now = want
+		}
+	}
+}

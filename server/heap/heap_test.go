@@ -1,0 +1,49 @@
+package heap_test
+
+import (
+	"context"
+	"runtime/debug"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rowlock/rowlock/server/heap"
+)
+
+func TestPercent(t *testing.T) {
+	const mb = 1 << 20
+	for _, c := range []struct {
+		live uint64
+		busy bool
+		want int
+	}{
+		{0, false, 100},
+		{32 * mb, false, 100},
+		{33 * mb, false, 50},
+		{0, true, 1000},
+		{8 * mb, true, 400},
+		{32 * mb, true, 100},
+		{96 * mb, true, 50},
+		{4096 * mb, true, 50},
+	} {
+		if got := heap.Percent(c.live, c.busy); got != c.want {
+			t.Errorf("%d live, busy %v: %d, want %d", c.live, c.busy, got, c.want)
+		}
+	}
+}
+
+// TestRun: what was set before comes back.
+func TestRun(t *testing.T) {
+	t.Setenv("GOGC", "")
+	defer debug.SetGCPercent(debug.SetGCPercent(123))
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+		defer cancel()
+		if err := heap.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if was := debug.SetGCPercent(123); was != 123 {
+		t.Errorf("left at %d", was)
+	}
+}
