@@ -8,7 +8,10 @@ import (
 // Bearer hands the token of an Authorization header to Tokens. A header of
 // another scheme, or without a token, is no credential. Once the token has been
 // accepted the header is removed, so that nothing behind it can pass it on.
-type Bearer struct{ Tokens TokenAuthenticator }
+type Bearer struct {
+	Tokens    TokenAuthenticator
+	Audiences []string // a token must be good for one of them; none: those of the API
+}
 
 // Authenticate implements Authenticator.
 func (b Bearer) Authenticate(r *http.Request) (*Authenticated, bool, error) {
@@ -16,9 +19,9 @@ func (b Bearer) Authenticate(r *http.Request) (*Authenticated, bool, error) {
 	if !ok {
 		return nil, false, nil
 	}
-	who, mine, err := b.Tokens.AuthenticateToken(r.Context(), token, nil)
+	who, mine, err := b.Tokens.AuthenticateToken(r.Context(), token, b.Audiences)
 	if err != nil {
-		return nil, true, err
+		return nil, true, join(ErrBadToken, err)
 	}
 	if !mine {
 		return nil, true, ErrBadToken

@@ -24,7 +24,7 @@ func (c Chain) Authenticate(r *http.Request) (*Authenticated, bool, error) {
 		}
 	}
 	if len(errs) > 0 {
-		return nil, true, errors.Join(errs...)
+		return nil, true, join(errs...)
 	}
 	return nil, false, nil
 }
@@ -45,7 +45,7 @@ func (c TokenChain) AuthenticateToken(ctx context.Context, token string, audienc
 		}
 	}
 	if len(errs) > 0 {
-		return nil, true, errors.Join(errs...)
+		return nil, true, join(errs...)
 	}
 	return nil, false, nil
 }

@@ -8,35 +8,84 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/rowlock/rowlock/authx"
 )
 
-// CredentialID is the extra key that names the certificate used.
-const CredentialID = "authentication.kubernetes.io/credential-id"
-
 // Authenticator verifies the certificate that came with the TLS connection.
 type Authenticator struct {
-	roots func() *x509.CertPool
-	now   func() time.Time
+	verifier *Verifier
+	known    memory[*authx.Authenticated]
 }
 
 // New makes an Authenticator; roots is asked on each request, so that it can be
 // reloaded. A nil pool trusts nobody.
 func New(roots func() *x509.CertPool) *Authenticator {
-	return &Authenticator{roots: roots, now: time.Now}
+	return &Authenticator{verifier: NewVerifier(roots)}
 }
 
 // Authenticate implements authx.Authenticator. A certificate without common name
 // is not ours.
 func (a *Authenticator) Authenticate(r *http.Request) (*authx.Authenticated, bool, error) {
-	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+	leaf, err := a.verifier.Verify(r)
+	if leaf == nil || err != nil {
+		return nil, err != nil, err
+	}
+	if leaf.Subject.CommonName == "" {
 		return nil, false, nil
 	}
-	leaf := r.TLS.PeerCertificates[0]
+	if who, ok := a.known.get(leaf); ok {
+		return who, true, nil
+	}
+	sum := sha256.Sum256(leaf.Raw)
+	groups := slices.Clone(leaf.Subject.Organization)
+	if leaf.Subject.CommonName != authx.Anonymous {
+		groups = append(groups, authx.GroupAuthenticated)
+	}
+	who := &authx.Authenticated{Identity: &authx.Identity{
+		Name: leaf.Subject.CommonName, Groups: groups,
+		Extra: map[string][]string{authx.CredentialID: {"X509SHA256=" + hex.EncodeToString(sum[:])}},
+	}}
+	a.known.put(leaf, who)
+	return who, true, nil
+}
+
+// Verifier checks client certificates against authorities that may change.
+type Verifier struct {
+	roots func() *x509.CertPool
+	now   func() time.Time
+	good  memory[verdict]
+}
+
+// verdict is a certificate found good.
+type verdict struct {
+	roots       *x509.CertPool
+	from, until time.Time
+}
+
+// remember is how long a verdict holds at most.
+const remember = time.Minute
+
+// NewVerifier makes a Verifier, with roots as in New.
+func NewVerifier(roots func() *x509.CertPool) *Verifier {
+	return &Verifier{roots: roots, now: time.Now}
+}
+
+// Verify returns the client certificate of a request: nil if it came with none, an
+// error if it is not to be trusted, or not meant for clients.
+func (v *Verifier) Verify(r *http.Request) (*x509.Certificate, error) {
+	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+		return nil, nil
+	}
+	leaf, roots, now := r.TLS.PeerCertificates[0], v.roots(), v.now()
+	// The certificates of a connection are the same objects for all its requests.
+	if g, ok := v.good.get(leaf); ok && g.roots == roots && !now.Before(g.from) && !now.After(g.until) {
+		return leaf, nil
+	}
 	opts := x509.VerifyOptions{
-		Roots: a.roots(), CurrentTime: a.now(), Intermediates: x509.NewCertPool(),
+		Roots: roots, CurrentTime: now, Intermediates: x509.NewCertPool(),
 		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	if opts.Roots == nil {
@@ -45,15 +94,20 @@ func (a *Authenticator) Authenticate(r *http.Request) (*authx.Authenticated, boo
 	for _, c := range r.TLS.PeerCertificates[1:] {
 		opts.Intermediates.AddCert(c)
 	}
-	if _, err := leaf.Verify(opts); err != nil {
-		return nil, true, fmt.Errorf("verifying client certificate SN=%d: %w", leaf.SerialNumber, err)
+	chains, err := leaf.Verify(opts)
+	if err != nil {
+		return leaf, fmt.Errorf("verifying client certificate SN=%d: %w", leaf.SerialNumber, err)
 	}
-	if leaf.Subject.CommonName == "" {
-		return nil, false, nil
+	v.good.put(leaf, verdict{roots: roots, from: now, until: validity(chains[0], now.Add(remember))})
+	return leaf, nil
+}
+
+// validity is when the first certificate of a chain ends, at the latest until.
+func validity(chain []*x509.Certificate, until time.Time) time.Time {
+	for _, c := range chain {
+		if c.NotAfter.Before(until) {
+			until = c.NotAfter
+		}
 	}
-	sum := sha256.Sum256(leaf.Raw)
-	return &authx.Authenticated{Identity: &authx.Identity{
-		Name: leaf.Subject.CommonName, Groups: leaf.Subject.Organization,
-		Extra: map[string][]string{CredentialID: {"X509SHA256=" + hex.EncodeToString(sum[:])}},
-	}}, true, nil
+	return until
 }

@@ -1,55 +1,181 @@
 package main
 
 import (
+	"context"
 	"crypto/x509"
 	"fmt"
+	"log/slog"
+	"net/http"
 	"os"
+	"time"
+
+	"github.com/spf13/pflag"
 
 	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/authx/bootstrap"
 	"github.com/rowlock/rowlock/authx/clientcert"
+	"github.com/rowlock/rowlock/authx/freshfile"
+	"github.com/rowlock/rowlock/authx/proxy"
 	"github.com/rowlock/rowlock/authx/tokenfile"
 	"github.com/rowlock/rowlock/server/datadir"
+	"github.com/rowlock/rowlock/server/verbs/tokenverbs"
 )
 
-// authOptions are the flags of authentication and authorization.
+// authOptions are the flags of authentication.
 type authOptions struct {
-	clientCA, tokenFile string
-	anonymous           bool
+	clientCA, tokenFile  string
+	anonymous, bootstrap bool
+	accounts             accountOptions
+	proxy                proxyOptions
 }
 
-// access is what they make.
+func (o *authOptions) addTo(f *pflag.FlagSet) {
+	f.StringVar(&o.clientCA, "client-ca-file", "", "authorities whose client certificates are accepted beside those of the data directory's own")
+	f.StringVar(&o.tokenFile, "token-auth-file", "", "CSV file of static bearer tokens: token, user name, user uid, \"group,group\"")
+	f.BoolVar(&o.anonymous, "anonymous-auth", true, "let requests without credentials in as system:anonymous")
+	f.BoolVar(&o.bootstrap, "enable-bootstrap-token-auth", true, "accept bootstrap tokens, Secrets of kube-system, as bearer tokens")
+	o.accounts.addTo(f)
+	o.proxy.addTo(f)
+}
+
+// proxyOptions are the flags of the authenticating proxy.
+type proxyOptions struct {
+	ca                                    string
+	names, user, uid, groups, extraPrefix []string
+}
+
+func (o *proxyOptions) addTo(f *pflag.FlagSet) {
+	f.StringVar(&o.ca, "requestheader-client-ca-file", "", "authorities of the certificates of authenticating proxies")
+	f.StringSliceVar(&o.names, "requestheader-allowed-names", nil, "common names of authenticating proxies (default: any of their authority)")
+	f.StringSliceVar(&o.user, "requestheader-username-headers", nil, "headers in which a proxy names the user, such as X-Remote-User")
+	f.StringSliceVar(&o.uid, "requestheader-uid-headers", nil, "headers in which a proxy names the user's UID, such as X-Remote-Uid")
+	f.StringSliceVar(&o.groups, "requestheader-group-headers", nil, "headers in which a proxy names groups, such as X-Remote-Group")
+	f.StringSliceVar(&o.extraPrefix, "requestheader-extra-headers-prefix", nil, "prefixes of headers in which a proxy says more, such as X-Remote-Extra-")
+}
+
+func (o *proxyOptions) build(gate func(string) bool, log *slog.Logger) (authx.Authenticator, error) {
+	if o.ca == "" {
+		if len(o.user)+len(o.uid)+len(o.groups)+len(o.extraPrefix)+len(o.names) > 0 {
+			return nil, fmt.Errorf("--requestheader-client-ca-file is needed for the other --requestheader flags")
+		}
+		return nil, nil
+	}
+	if len(o.uid) > 0 && !gate("RemoteRequestHeaderUID") {
+		return nil, fmt.Errorf("--requestheader-uid-headers requires the RemoteRequestHeaderUID feature gate")
+	}
+	roots, err := authorities(log, source{"--requestheader-client-ca-file", o.ca})
+	if err != nil {
+		return nil, err
+	}
+	cfg := proxy.Config{Roots: roots, AllowedNames: o.names, User: o.user, UID: o.uid, Groups: o.groups, ExtraPrefix: o.extraPrefix}
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	return proxy.New(cfg), nil
+}
+
+// access is what the flags make.
 type access struct {
 	authenticator authx.Authenticator
 	authorizer    authx.Authorizer
+	objects       *live
+	tokens        tokenverbs.Config
+	paths         map[string]http.Handler
 }
 
-func (o *authOptions) build(dir *datadir.Dir) (*access, error) {
-	roots := x509.NewCertPool()
-	for flag, path := range map[string]string{"--data-dir": dir.CACert, "--client-ca-file": o.clientCA} {
-		if path == "" {
-			continue
-		}
-		pem, err := os.ReadFile(path)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", flag, err)
-		}
-		if !roots.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s: no PEM certificate in %s", flag, path)
-		}
+// accessConfig is what authentication needs to know besides its flags.
+type accessConfig struct {
+	dir     *datadir.Dir
+	address string // host:port at which others reach the server
+	gate    func(string) bool
+	log     *slog.Logger
+}
+
+func (o *authOptions) build(c accessConfig) (*access, error) {
+	a := &access{objects: &live{}, authorizer: authx.AuthorizerChain{authx.Masters{}}}
+	var chain authx.Chain
+	front, err := o.proxy.build(c.gate, c.log)
+	if err != nil {
+		return nil, err
 	}
-	chain := authx.Chain{clientcert.New(func() *x509.CertPool { return roots })}
-	if o.tokenFile != "" {
-		tokens, err := tokenfile.Load(o.tokenFile)
-		if err != nil {
-			return nil, fmt.Errorf("--token-auth-file: %w", err)
-		}
-		chain = append(chain, authx.Bearer{Tokens: tokens})
-	} else {
-		chain = append(chain, authx.Bearer{Tokens: authx.TokenChain{}})
+	if front != nil {
+		chain = append(chain, front)
 	}
-	a := &access{authenticator: chain, authorizer: authx.AuthorizerChain{authx.Masters{}}}
+	roots, err := authorities(c.log, source{"--data-dir", c.dir.CACert}, source{"--client-ca-file", o.clientCA})
+	if err != nil {
+		return nil, err
+	}
+	chain = append(chain, clientcert.New(roots))
+	tokens, err := o.tokens(c, a)
+	if err != nil {
+		return nil, err
+	}
+	audiences := a.tokens.Audiences
+	a.tokens.Review = func(ctx context.Context, token string, wanted []string) (*authx.Authenticated, bool, error) {
+		return authx.Review(ctx, tokens, o.anonymous, token, wanted)
+	}
+	chain = append(chain, authx.Bearer{Tokens: tokens, Audiences: audiences})
+	a.authenticator = chain
 	if o.anonymous {
 		a.authenticator = authx.AllowAnonymous{Next: chain}
 	}
 	return a, nil
+}
+
+// tokens are all ways to judge a bearer token, in their order.
+func (o *authOptions) tokens(c accessConfig, a *access) (authx.TokenChain, error) {
+	accounts, err := o.accounts.build(c, a)
+	if err != nil {
+		return nil, err
+	}
+	var chain authx.TokenChain
+	agnostic := func(t authx.TokenAuthenticator) authx.TokenAuthenticator {
+		return authx.Agnostic{Tokens: t, API: a.tokens.Audiences}
+	}
+	if o.tokenFile != "" {
+		static, err := tokenfile.Load(o.tokenFile)
+		if err != nil {
+			return nil, fmt.Errorf("--token-auth-file: %w", err)
+		}
+		chain = append(chain, agnostic(static))
+	}
+	if o.bootstrap {
+		chain = append(chain, agnostic(&bootstrap.Authenticator{Secrets: a.objects, Clock: time.Now}))
+	}
+	return append(chain, accounts), nil
+}
+
+// source is a file and the flag that names it.
+type source struct{ flag, path string }
+
+// authorities reads certificates from files, again when they change. Sources without
+// a path do not count.
+func authorities(log *slog.Logger, sources ...source) (func() *x509.CertPool, error) {
+	var paths []string
+	for _, s := range sources {
+		if s.path != "" {
+			paths = append(paths, s.path)
+		}
+	}
+	read := func() (*x509.CertPool, error) {
+		pool := x509.NewCertPool()
+		for _, s := range sources {
+			if s.path == "" {
+				continue
+			}
+			pem, err := os.ReadFile(s.path)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", s.flag, err)
+			}
+			if !pool.AppendCertsFromPEM(pem) {
+				return nil, fmt.Errorf("%s: no PEM certificate in %s", s.flag, s.path)
+			}
+		}
+		return pool, nil
+	}
+	v, err := freshfile.New(read, func(err error) { log.Warn("changed authorities cannot be read, the last ones stay", "error", err) }, paths...)
+	if err != nil {
+		return nil, err
+	}
+	return v.Get, nil
 }

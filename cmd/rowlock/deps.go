@@ -4,7 +4,6 @@ import (
 	_ "github.com/anishathalye/porcupine"
 	_ "github.com/coreos/go-oidc/v3/oidc"
 	_ "github.com/fxamacker/cbor/v2"
-	_ "github.com/go-jose/go-jose/v4"
 	_ "github.com/google/cel-go/cel"
 	_ "go.uber.org/goleak"
 	_ "gopkg.in/natefinch/lumberjack.v2"

@@ -66,9 +66,6 @@ kubeconfig in the data directory; later starts find them again.`,
 	f.StringVar(&o.advertiseAddress, "advertise-address", "", "address at which the cluster reaches this server (default: the bind address, or that of the default interface)")
 	f.StringVar(&o.tlsCert, "tls-cert-file", "", "serving certificate, with its chain (default: made by the own authority)")
 	f.StringVar(&o.tlsKey, "tls-private-key-file", "", "private key of --tls-cert-file")
-	f.StringVar(&o.auth.clientCA, "client-ca-file", "", "authorities whose client certificates are accepted beside those of the data directory's own")
-	f.StringVar(&o.auth.tokenFile, "token-auth-file", "", "CSV file of static bearer tokens: token, user name, user uid, \"group,group\"")
-	f.BoolVar(&o.auth.anonymous, "anonymous-auth", true, "let requests without credentials in as system:anonymous")
 	f.StringVar(&o.serviceRange, "service-cluster-ip-range", "10.96.0.0/16", "addresses of services; one network, or one of IPv4 and one of IPv6")
 	f.StringVar(&o.nodePortRange, "service-node-port-range", "30000-32767", "ports of services that nodes expose")
 	f.DurationVar(&o.retention, "history-retention", 5*time.Minute, "how long past versions of objects are kept")
@@ -80,6 +77,7 @@ kubeconfig in the data directory; later starts find them again.`,
 	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
 	f.IntVarP(&o.verbosity, "v", "v", 0, "how much to log: 1 information, 4 every request")
 	f.BoolVar(&o.profiling, "profiling", false, "serve profiles of the process under /debug/pprof to those who may read that path")
+	o.auth.addTo(f)
 	o.kubelet.addTo(f)
 	o.database.addTo(f)
 	return cmd
@@ -116,7 +114,8 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) error {
 	if err != nil {
 		return err
 	}
-	access, err := o.auth.build(dir)
+	address := net.JoinHostPort(n.advertise.String(), strconv.Itoa(o.securePort))
+	access, err := o.auth.build(accessConfig{dir: dir, address: address, gate: gates.Enabled, log: log})
 	if err != nil {
 		return err
 	}
@@ -133,15 +132,15 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) error {
 	defer driver.Close()
 	measureDriver(driver)
 	catalogue := kinds.NewCatalogue(builtin.Config{ServiceCIDRs: n.services, FirstNodePort: n.firstPort, LastNodePort: n.lastPort}.Resources())
-	special, err := o.specials()
+	special, err := o.specials(access)
 	if err != nil {
 		return err
 	}
 	cfg := server.Config{
 		Store:     sqlstore.New(driver, sqlstore.Config{Retention: o.retention, Log: log, Observer: measured}),
 		Catalogue: catalogue, Authenticator: access.authenticator, Authorizer: access.authorizer,
-		Special: special, Collectors: []prometheus.Collector{measured},
-		TLS: tlsConfig, Listener: listener, Feature: gates.Enabled, Version: versionInfo(), Address: net.JoinHostPort(n.advertise.String(), strconv.Itoa(o.securePort)),
+		Special: special, Paths: access.paths, Collectors: []prometheus.Collector{measured},
+		TLS: tlsConfig, Listener: listener, Feature: gates.Enabled, Version: versionInfo(), Address: address,
 		RequestTimeout: o.requestTimeout, ShutdownDelay: o.shutdownDelay, MaxInFlight: orNone(o.maxInFlight), MaxMutatingInFlight: orNone(o.maxMutatingInFlight),
 		Bootstrap: n.bootstrap(o.securePort), Log: log,
 	}
@@ -152,6 +151,7 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) error {
 	if err != nil {
 		return err
 	}
+	access.objects.server.Store(s)
 	o.greet(out, n, dir, url)
 	return s.Run(ctx)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/rowlock/rowlock/server/verbs"
 	"github.com/rowlock/rowlock/server/verbs/components"
 	"github.com/rowlock/rowlock/server/verbs/podverbs"
+	"github.com/rowlock/rowlock/server/verbs/tokenverbs"
 )
 
 // kubeletOptions are the flags that say how node agents are reached.
@@ -62,13 +63,14 @@ func (o *kubeletOptions) config() (podverbs.Kubelet, error) {
 }
 
 // specials are the handlers of everything that is no ordinary object.
-func (o *serveOptions) specials() (map[string]verbs.Special, error) {
+func (o *serveOptions) specials(a *access) (map[string]verbs.Special, error) {
 	kubelet, err := o.kubelet.config()
 	if err != nil {
 		return nil, err
 	}
 	all := make(map[string]verbs.Special)
 	maps.Copy(all, podverbs.Handlers(kubelet))
+	maps.Copy(all, tokenverbs.Handlers(a.tokens))
 	all[components.Key] = components.Handler(components.Local("scheduler", 10259), components.Local("controller-manager", 10257))
 	return all, nil
 }

@@ -121,3 +121,14 @@ func (h *Handler) Remove(c *Call, options *metav1.DeleteOptions) error {
 	_, err := quiet.remove(c, c.Info.Name, options)
 	return err
 }
+
+// Own records the sender of a body that is never stored, of a kind that r describes,
+// as the owner of all that stands in it. asked is the manager that the client named.
+func (h *Handler) Own(c *Call, r *kinds.Resource, sub string, obj kinds.Object, asked string) error {
+	if h.Owner == nil {
+		obj.SetManagedFields(nil)
+		return nil
+	}
+	obj.GetObjectKind().SetGroupVersionKind(r.GVK())
+	return h.Owner.AfterCreate(r, sub, obj, managerOf(c, asked), h.now())
+}

@@ -1,0 +1,121 @@
+// Package bootstrap authenticates by bootstrap tokens: Secrets of kube-system by
+// which machines join a cluster.
+//
+// It promises: secrets are compared in constant time, and whatever is wrong with
+// one its token is unknown, with nothing said of why.
+package bootstrap
+
+import (
+	"context"
+	"crypto/subtle"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rowlock/rowlock/authx"
+)
+
+// What the Secrets of bootstrap tokens look like.
+const (
+	Namespace  = "kube-system"
+	NamePrefix = "bootstrap-token-"
+	SecretType = "bootstrap.kubernetes.io/token"
+
+	KeyID         = "token-id"
+	KeySecret     = "token-secret"
+	KeyExpiration = "expiration"
+	KeyAuth       = "usage-bootstrap-authentication"
+	KeySigning    = "usage-bootstrap-signing"
+	KeyGroups     = "auth-extra-groups"
+
+	userPrefix   = "system:bootstrap:"
+	defaultGroup = "system:bootstrappers"
+)
+
+var (
+	tokenForm = regexp.MustCompile(`\A([a-z0-9]{6})\.([a-z0-9]{16})\z`)
+	groupForm = regexp.MustCompile(`\Asystem:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]\z`)
+)
+
+// Secret is what is to know of a stored Secret.
+type Secret struct {
+	Type     string
+	Data     map[string][]byte
+	Deleting bool
+}
+
+// Lookup finds a live Secret of kube-system; found is false where there is none.
+type Lookup interface {
+	BootstrapSecret(ctx context.Context, name string) (s Secret, found bool, err error)
+}
+
+// Authenticator judges bootstrap tokens.
+type Authenticator struct {
+	Secrets Lookup
+	Clock   func() time.Time // nil: time.Now
+}
+
+// AuthenticateToken implements authx.TokenAuthenticator.
+func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, _ []string) (*authx.Authenticated, bool, error) {
+	parts := tokenForm.FindStringSubmatch(token)
+	if parts == nil {
+		return nil, false, nil
+	}
+	id, secret := parts[1], parts[2]
+	s, found, err := a.Secrets.BootstrapSecret(ctx, NamePrefix+id)
+	if err != nil {
+		return nil, true, err
+	}
+	if !found || s.Deleting || s.Type != SecretType ||
+		subtle.ConstantTimeCompare(s.Data[KeySecret], []byte(secret)) != 1 || string(s.Data[KeyID]) != id ||
+		Expired(s.Data, a.now()) || string(s.Data[KeyAuth]) != "true" {
+		return nil, false, nil
+	}
+	groups, ok := groups(s.Data)
+	if !ok {
+		return nil, false, nil
+	}
+	return &authx.Authenticated{Identity: &authx.Identity{Name: userPrefix + id, Groups: groups}}, true, nil
+}
+
+func (a *Authenticator) now() time.Time {
+	if a.Clock == nil {
+		return time.Now()
+	}
+	return a.Clock()
+}
+
+// Expired says whether a token's time is over. One that cannot be read is.
+func Expired(data map[string][]byte, now time.Time) bool {
+	left, ends := Remaining(data, now)
+	return ends && left <= 0
+}
+
+// Remaining is how long a token lives on; ends is false for one without an end.
+func Remaining(data map[string][]byte, now time.Time) (left time.Duration, ends bool) {
+	text := string(data[KeyExpiration])
+	if text == "" {
+		return 0, false
+	}
+	until, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return 0, true
+	}
+	return until.Sub(now), true
+}
+
+// groups are the default one and those that the Secret adds, all in order.
+func groups(data map[string][]byte) ([]string, bool) {
+	all := []string{defaultGroup}
+	if extra := string(data[KeyGroups]); extra != "" {
+		for g := range strings.SplitSeq(extra, ",") {
+			if !groupForm.MatchString(g) {
+				return nil, false
+			}
+			all = append(all, g)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all), true
+}

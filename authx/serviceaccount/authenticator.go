@@ -1,0 +1,193 @@
+// Package serviceaccount issues, verifies and publishes the keys of service account
+// tokens: signed tokens for which the accounts, and what a token is bound to, are
+// looked up each time a token is used.
+//
+// It promises: a token ends at once with its account, or with what it is bound to,
+// save for the minute that everything deleted lives on; a verified signature is
+// remembered by the token's hash for a short time and in bounded number; whatever
+// stands in a token, only the algorithm that belongs to a key is used with it.
+package serviceaccount
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+
+	"github.com/rowlock/rowlock/authx"
+)
+
+// LegacyIssuer issues the tokens that are kept in Secrets.
+const LegacyIssuer = "kubernetes/serviceaccount"
+
+// leeway is how far clocks may be apart.
+const leeway = time.Minute
+
+// Object is what is to know of an object that a token names.
+type Object struct {
+	UID     string
+	Deleted time.Time // its deletionTimestamp; zero if it is not being deleted
+}
+
+// Secret is an Object, with what concerns the token kept in it.
+type Secret struct {
+	Object
+	Token   []byte
+	Invalid bool // marked as out of use
+}
+
+// Lookup finds live objects. found is false where there is none.
+type Lookup interface {
+	// Object finds a serviceaccount, pod, secret or node, by its plural.
+	Object(ctx context.Context, plural, namespace, name string) (o Object, found bool, err error)
+	Secret(ctx context.Context, namespace, name string) (s Secret, found bool, err error)
+}
+
+// Config says which tokens are good.
+type Config struct {
+	Issuers    []string // whose tokens are taken; the first issues
+	Keys       []Key
+	Audiences  []string // of the API
+	Lookup     Lookup
+	KeepLegacy bool // take tokens of Secrets without looking the Secrets up
+	// LegacyUsed, if set, is told of each use of a token that is kept in a Secret.
+	LegacyUsed func(ctx context.Context, namespace, secret string)
+	// Stale, if set, is told of each use of a token that its holder should have renewed.
+	Stale func(ctx context.Context, user string, since time.Duration)
+	Clock func() time.Time // nil: time.Now
+}
+
+// Authenticator judges service account tokens.
+type Authenticator struct {
+	cfg      Config
+	now      func() time.Time
+	verified verified
+}
+
+// New makes an Authenticator.
+func New(cfg Config) *Authenticator {
+	a := &Authenticator{cfg: cfg, now: cfg.Clock}
+	if a.now == nil {
+		a.now = time.Now
+	}
+	a.verified.entries = map[[sha256.Size]byte]*accepted{}
+	return a
+}
+
+// AuthenticateToken implements authx.TokenAuthenticator. Tokens of other issuers are not ours.
+func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, audiences []string) (*authx.Authenticated, bool, error) {
+	now := a.now()
+	hash := sha256.Sum256([]byte(token))
+	known := a.verified.get(hash, now)
+	if known == nil {
+		issuer, ok := issuerOf(token)
+		if !ok || issuer != LegacyIssuer && !slices.Contains(a.cfg.Issuers, issuer) {
+			return nil, false, nil
+		}
+		c, err := a.verify(token)
+		if err != nil {
+			return nil, true, err
+		}
+		known = newAccepted(c)
+	}
+	shared, err := a.audiences(known.claims, audiences)
+	if err != nil {
+		return nil, true, err
+	}
+	if known.claims.Issuer == LegacyIssuer {
+		err = a.checkLegacy(ctx, token, known.claims, now)
+	} else {
+		err = a.check(ctx, known.claims, now)
+	}
+	if err != nil {
+		return nil, true, err
+	}
+	a.verified.put(hash, known, now)
+	if len(shared) == len(a.cfg.Audiences) && slices.Equal(shared, known.who.Audiences) {
+		return known.who, true, nil
+	}
+	return &authx.Authenticated{Identity: known.who.Identity, Audiences: shared}, true, nil
+}
+
+// issuerOf reads who claims to have issued a token. Nothing is verified.
+func issuerOf(token string) (string, bool) {
+	if strings.Count(token, ".") != 2 {
+		return "", false
+	}
+	_, rest, _ := strings.Cut(token, ".")
+	payload, _, _ := strings.Cut(rest, ".")
+	data, err := base64.RawURLEncoding.DecodeString(payload)
+	if err != nil {
+		return "", false
+	}
+	var c struct {
+		Issuer string `json:"iss"`
+	}
+	// Names are matched exactly by what reads the claims later, and must be here.
+	if !bytes.Contains(data, []byte(`"iss"`)) || json.Unmarshal(data, &c) != nil {
+		return "", false
+	}
+	return c.Issuer, true
+}
+
+// Errors whose text clients know.
+var (
+	errSignature = errors.New("square/go-jose: error in cryptographic primitive")
+	errNoKeys    = errors.New("invalid signature, no keys found")
+)
+
+// algorithms are all that any key may have.
+var algorithms = []jose.SignatureAlgorithm{jose.RS256, jose.ES256, jose.ES384, jose.ES512}
+
+// verify checks the signature and reads the claims.
+func (a *Authenticator) verify(token string) (*claims, error) {
+	signed, err := jwt.ParseSigned(token, algorithms)
+	if err != nil || len(signed.Headers) != 1 {
+		return nil, errSignature
+	}
+	header := signed.Headers[0]
+	tried := false
+	for i := range a.cfg.Keys {
+		key := &a.cfg.Keys[i]
+		if header.KeyID != "" && header.KeyID != key.ID {
+			continue
+		}
+		tried = true
+		c := &claims{}
+		if header.Algorithm == string(key.Alg) && signed.Claims(key.Public, c) == nil {
+			if c.Issuer != LegacyIssuer && !slices.Contains(a.cfg.Issuers, c.Issuer) {
+				return nil, errSignature
+			}
+			return c, nil
+		}
+	}
+	if !tried {
+		return nil, errNoKeys
+	}
+	return nil, errSignature
+}
+
+// audiences finds those that are both wanted and named by the token.
+func (a *Authenticator) audiences(c *claims, wanted []string) ([]string, error) {
+	named := []string(c.Audience)
+	if len(named) == 0 {
+		named = a.cfg.Audiences
+	}
+	if len(wanted) == 0 {
+		wanted = a.cfg.Audiences
+	}
+	shared := authx.Intersect(named, wanted)
+	if len(shared) == 0 && len(a.cfg.Audiences) > 0 {
+		return nil, fmt.Errorf("token audiences %q is invalid for the target audiences %q", named, wanted)
+	}
+	return shared, nil
+}

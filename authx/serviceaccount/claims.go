@@ -1,0 +1,71 @@
+package serviceaccount
+
+import (
+	"strings"
+
+	"github.com/go-jose/go-jose/v4/jwt"
+
+	"github.com/rowlock/rowlock/authx"
+)
+
+// claims are those of all tokens that this package knows: what JWT defines, what
+// bound tokens carry, and the flat ones of tokens kept in Secrets.
+type claims struct {
+	Audience  jwt.Audience     `json:"aud,omitempty"`
+	Expiry    *jwt.NumericDate `json:"exp,omitempty"`
+	IssuedAt  *jwt.NumericDate `json:"iat,omitempty"`
+	Issuer    string           `json:"iss,omitempty"`
+	ID        string           `json:"jti,omitempty"`
+	Bound     *bound           `json:"kubernetes.io,omitempty"`
+	NotBefore *jwt.NumericDate `json:"nbf,omitempty"`
+	Subject   string           `json:"sub,omitempty"`
+
+	LegacyNamespace  string `json:"kubernetes.io/serviceaccount/namespace,omitempty"`
+	LegacySecret     string `json:"kubernetes.io/serviceaccount/secret.name,omitempty"`
+	LegacyAccount    string `json:"kubernetes.io/serviceaccount/service-account.name,omitempty"`
+	LegacyAccountUID string `json:"kubernetes.io/serviceaccount/service-account.uid,omitempty"`
+}
+
+type bound struct {
+	Namespace string           `json:"namespace,omitempty"`
+	Node      *ref             `json:"node,omitempty"`
+	Pod       *ref             `json:"pod,omitempty"`
+	Secret    *ref             `json:"secret,omitempty"`
+	Account   ref              `json:"serviceaccount,omitempty"`
+	WarnAfter *jwt.NumericDate `json:"warnafter,omitempty"`
+}
+
+type ref struct {
+	Name string `json:"name,omitempty"`
+	UID  string `json:"uid,omitempty"`
+}
+
+func refOf(r *authx.Ref) *ref {
+	if r == nil {
+		return nil
+	}
+	return &ref{Name: r.Name, UID: r.UID}
+}
+
+// Username is the name of a service account as a user.
+func Username(namespace, name string) string {
+	return authx.ServiceAccountPrefix + namespace + ":" + name
+}
+
+// SplitUsername is the reverse of Username.
+func SplitUsername(user string) (namespace, name string, ok bool) {
+	rest, ok := strings.CutPrefix(user, authx.ServiceAccountPrefix)
+	if !ok {
+		return "", "", false
+	}
+	namespace, name, ok = strings.Cut(rest, ":")
+	if !ok || namespace == "" || name == "" || strings.Contains(name, ":") {
+		return "", "", false
+	}
+	return namespace, name, true
+}
+
+// Groups are those of the service accounts of a namespace.
+func Groups(namespace string) []string {
+	return []string{authx.GroupServiceAccounts, authx.GroupServiceAccounts + ":" + namespace}
+}

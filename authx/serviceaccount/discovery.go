@@ -1,0 +1,80 @@
+package serviceaccount
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/munnerz/goautoneg"
+)
+
+// Paths of the documents by which others verify tokens.
+const (
+	ConfigurationPath = "/.well-known/openid-configuration"
+	KeysPath          = "/openid/v1/jwks"
+)
+
+// Documents serves the discovery document and the keys. jwksURI is where KeysPath
+// is reached from outside.
+func Documents(issuer, jwksURI string, keys []Key) (map[string]http.Handler, error) {
+	algs := make([]string, 0, 1)
+	set := jose.JSONWebKeySet{Keys: []jose.JSONWebKey{}}
+	for _, k := range keys {
+		algs = append(algs, string(k.Alg))
+		set.Keys = append(set.Keys, jose.JSONWebKey{Key: k.Public, KeyID: k.ID, Algorithm: string(k.Alg), Use: "sig"})
+	}
+	slices.Sort(algs)
+	configuration, err := json.Marshal(struct {
+		Issuer    string   `json:"issuer"`
+		JWKS      string   `json:"jwks_uri"`
+		Responses []string `json:"response_types_supported"`
+		Subjects  []string `json:"subject_types_supported"`
+		Algs      []string `json:"id_token_signing_alg_values_supported"`
+	}{issuer, jwksURI, []string{"id_token"}, []string{"public"}, slices.Compact(algs)})
+	if err != nil {
+		return nil, err
+	}
+	published, err := json.Marshal(set)
+	if err != nil {
+		return nil, err
+	}
+	c, k := document{"application/json", configuration}, document{"application/jwk-set+json", published}
+	return map[string]http.Handler{ConfigurationPath: c, ConfigurationPath + "/": c, KeysPath: k, KeysPath + "/": k}, nil
+}
+
+// document answers with fixed bytes of one media type.
+type document struct {
+	mediaType string
+	body      []byte
+}
+
+func (d document) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet {
+		http.Error(w, "405: Method Not Allowed", http.StatusMethodNotAllowed)
+		return
+	}
+	if !d.acceptable(r.Header.Get("Accept")) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.WriteHeader(http.StatusNotAcceptable)
+		_, _ = w.Write([]byte("406: Not Acceptable\n\nAvailable representations: " + d.mediaType))
+		return
+	}
+	w.Header().Set("Content-Type", d.mediaType)
+	w.Header().Set("Cache-Control", "public, max-age=3600")
+	_, _ = w.Write(d.body)
+}
+
+func (d document) acceptable(accept string) bool {
+	if strings.TrimSpace(accept) == "" {
+		return true
+	}
+	group, _, _ := strings.Cut(d.mediaType, "/")
+	for _, a := range goautoneg.ParseAccept(accept) {
+		if (a.Type == "*" || a.Type == group) && (a.SubType == "*" || a.Type+"/"+a.SubType == d.mediaType) {
+			return true
+		}
+	}
+	return false
+}

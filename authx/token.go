@@ -1,0 +1,93 @@
+package authx
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+)
+
+// Keys of an identity's extra that credentials fill.
+const (
+	CredentialID = "authentication.kubernetes.io/credential-id"
+	PodName      = "authentication.kubernetes.io/pod-name"
+	PodUID       = "authentication.kubernetes.io/pod-uid"
+	NodeName     = "authentication.kubernetes.io/node-name"
+	NodeUID      = "authentication.kubernetes.io/node-uid"
+)
+
+// Ref names an object that a token is bound to, or issued for.
+type Ref struct{ Name, UID string }
+
+// Grant is what a service account token says.
+type Grant struct {
+	Namespace         string
+	Account           Ref
+	Pod, Node, Secret *Ref // nil where the token is not bound to one
+	Audiences         []string
+	Issued, Expires   time.Time
+	WarnAfter         time.Time // zero: never
+}
+
+// Agnostic lets tokens that name no audiences stand for those of the API: they are
+// taken where one of API is wanted.
+type Agnostic struct {
+	Tokens TokenAuthenticator
+	API    []string
+}
+
+// AuthenticateToken implements TokenAuthenticator.
+func (a Agnostic) AuthenticateToken(ctx context.Context, token string, audiences []string) (*Authenticated, bool, error) {
+	if len(audiences) == 0 {
+		audiences = a.API
+	}
+	shared := Intersect(a.API, audiences)
+	if len(shared) == 0 && len(audiences) > 0 {
+		return nil, false, nil
+	}
+	who, mine, err := a.Tokens.AuthenticateToken(ctx, token, a.API)
+	if !mine || err != nil {
+		return nil, mine, err
+	}
+	return &Authenticated{Identity: who.Identity, Audiences: shared}, true, nil
+}
+
+// Intersect returns what is in both lists, in the order of the first. The result
+// may be one of them.
+func Intersect(a, b []string) []string {
+	if slices.Equal(a, b) {
+		return a
+	}
+	var both []string
+	for _, s := range a {
+		if slices.Contains(b, s) {
+			both = append(both, s)
+		}
+	}
+	return both
+}
+
+// Review judges a token apart from any request, as TokenReview does: for these
+// audiences, or those of the API if there are none. ok is false for a token that
+// is no good, with the reason as err.
+func Review(ctx context.Context, tokens TokenAuthenticator, anonymousToo bool, token string, audiences []string) (who *Authenticated, ok bool, err error) {
+	r := (&http.Request{Header: http.Header{"Authorization": {"Bearer " + token}}}).WithContext(ctx)
+	var a Authenticator = Chain{Bearer{Tokens: tokens, Audiences: audiences}}
+	if anonymousToo {
+		a = AllowAnonymous{Next: a}
+	}
+	who, mine, err := a.Authenticate(r)
+	return who, mine && err == nil, err
+}
+
+// join lists errors as clients know it: one by itself, several in brackets.
+func join(errs ...error) error {
+	var aggregate utilerrors.Aggregate
+	if len(errs) == 1 && errors.As(errs[0], &aggregate) {
+		return errs[0]
+	}
+	return utilerrors.NewAggregate(errs)
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/authx/serviceaccount"
+)
+
+// defaultIssuer is who issues service account tokens unless a flag says otherwise.
+const defaultIssuer = "https://kubernetes.default.svc"
+
+// accountOptions are the flags of service account tokens.
+type accountOptions struct {
+	issuers, keyFiles, audiences []string
+	signingKey, jwksURI          string
+	lookup, extend               bool
+	maxAge                       time.Duration
+}
+
+func (o *accountOptions) addTo(f *pflag.FlagSet) {
+	f.StringArrayVar(&o.issuers, "service-account-issuer", []string{defaultIssuer}, "issuer of service account tokens; repeated: more whose tokens are accepted")
+	f.StringArrayVar(&o.keyFiles, "service-account-key-file", nil, "PEM file of keys that verify service account tokens; may be repeated (default: the signing key's)")
+	f.StringVar(&o.signingKey, "service-account-signing-key-file", "", "private key that signs service account tokens (default: the data directory's)")
+	f.StringVar(&o.jwksURI, "service-account-jwks-uri", "", "URI of the keys in the discovery document (default: that of this server)")
+	f.StringSliceVar(&o.audiences, "api-audiences", nil, "audiences of the API (default: the service account issuer)")
+	f.BoolVar(&o.lookup, "service-account-lookup", true, "look up the Secrets of tokens that are kept in one")
+	f.BoolVar(&o.extend, "service-account-extend-token-expiration", true, "let tokens that pods get by default live on for a year, for clients that do not read them again")
+	f.DurationVar(&o.maxAge, "service-account-max-token-expiration", 0, "longest life of a token; a longer one asked for is cut")
+}
+
+func (o *accountOptions) validate() error {
+	for i, issuer := range o.issuers {
+		if issuer == "" {
+			return errors.New("service-account-issuer should not be an empty string")
+		}
+		if slices.Contains(o.issuers[:i], issuer) {
+			return fmt.Errorf("service-account-issuer %q is already specified", issuer)
+		}
+		if _, err := url.Parse(issuer); strings.Contains(issuer, ":") && err != nil {
+			return fmt.Errorf("service-account-issuer %q contained a ':' but was not a valid URL: %w", issuer, err)
+		}
+	}
+	if o.maxAge != 0 && (o.maxAge < time.Hour || o.maxAge > 1<<32*time.Second) {
+		return errors.New("the service-account-max-token-expiration must be between 1 hour and 2^32 seconds")
+	}
+	return nil
+}
+
+// build makes what issues and judges tokens, and the documents about the keys.
+func (o *accountOptions) build(c accessConfig, a *access) (authx.TokenAuthenticator, error) {
+	if len(o.issuers) == 0 {
+		o.issuers = []string{defaultIssuer}
+	}
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	if o.signingKey == "" {
+		o.signingKey = c.dir.ServiceAccount
+	}
+	private, err := serviceaccount.LoadPrivate(o.signingKey)
+	if err != nil {
+		return nil, fmt.Errorf("--service-account-signing-key-file: %w", err)
+	}
+	signer, err := serviceaccount.NewSigner(o.issuers[0], private)
+	if err != nil {
+		return nil, fmt.Errorf("--service-account-signing-key-file: %w", err)
+	}
+	keys := []serviceaccount.Key{signer.Key()}
+	for _, path := range o.keyFiles {
+		more, err := serviceaccount.LoadPublic(path)
+		if err != nil {
+			return nil, fmt.Errorf("--service-account-key-file: %w", err)
+		}
+		for _, k := range more {
+			if !slices.ContainsFunc(keys, func(have serviceaccount.Key) bool { return have.ID == k.ID }) {
+				keys = append(keys, k)
+			}
+		}
+	}
+	audiences := o.audiences
+	if len(audiences) == 0 {
+		audiences = o.issuers[:1]
+	}
+	jwks := o.jwksURI
+	if jwks == "" {
+		jwks = "https://" + c.address + serviceaccount.KeysPath
+	}
+	if a.paths, err = serviceaccount.Documents(o.issuers[0], jwks, keys); err != nil {
+		return nil, err
+	}
+	a.tokens.Issue, a.tokens.Audiences, a.tokens.MaxAge, a.tokens.Extend = signer.Issue, audiences, o.maxAge, o.extend
+	return serviceaccount.New(serviceaccount.Config{
+		Issuers: o.issuers, Keys: keys, Audiences: audiences, Lookup: a.objects, KeepLegacy: !o.lookup,
+	}), nil
+}

@@ -1,0 +1,195 @@
+package tokenverbs
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/verbs"
+)
+
+const (
+	defaultAge = int64(3600)
+	minAge     = 10 * time.Minute
+	maxAge     = int64(1) << 32 // seconds
+
+	renewedAge  = int64(3607)          // what pods ask for that expect the extension
+	extendedAge = 365 * 24 * time.Hour // what they get
+)
+
+// request serves serviceaccounts/token.
+func (cfg Config) request(h *verbs.Handler, c *verbs.Call) error {
+	options, err := verbs.CreateOptions(c)
+	if err != nil {
+		return err
+	}
+	req := &authenticationv1.TokenRequest{}
+	if err := h.Decode(c, gvk("TokenRequest"), req, options.FieldValidation); err != nil {
+		return err
+	}
+	if req.Spec.ExpirationSeconds == nil {
+		seconds := defaultAge
+		req.Spec.ExpirationSeconds = &seconds
+	}
+	if err := verbs.MatchNamespace(c, req); err != nil {
+		return err
+	}
+	if err := h.Own(c, requests, c.Sub.Name, req, options.FieldManager); err != nil {
+		return err
+	}
+	account, err := cfg.complete(h, c, req)
+	if err != nil {
+		return err
+	}
+	if err := h.AdmitPart(c, admission.Create, req, options, len(options.DryRun) > 0); err != nil {
+		return err
+	}
+	grant := &authx.Grant{
+		Namespace: account.Namespace, Account: authx.Ref{Name: account.Name, UID: string(account.UID)},
+		Audiences: req.Spec.Audiences, Issued: req.CreationTimestamp.Time,
+	}
+	if err := bind(h, c, req, grant); err != nil {
+		return err
+	}
+	cfg.age(c, req, grant)
+	token, id, err := cfg.Issue(grant)
+	if err != nil {
+		return err
+	}
+	c.Scope.Annotate("authentication.kubernetes.io/issued-credential-id", "JTI="+id)
+	req.Status = authenticationv1.TokenRequestStatus{
+		Token:               token,
+		ExpirationTimestamp: metav1.NewTime(grant.Issued.Add(time.Duration(*req.Spec.ExpirationSeconds) * time.Second)),
+	}
+	req.SetGroupVersionKind(gvk("TokenRequest"))
+	return h.Send(c, http.StatusCreated, req)
+}
+
+// complete finds the account, and fills in and checks what stands in the request.
+func (cfg Config) complete(h *verbs.Handler, c *verbs.Call, req *authenticationv1.TokenRequest) (*corev1.ServiceAccount, error) {
+	kind := gvk("TokenRequest").GroupKind()
+	if req.Name != "" && req.Name != c.Info.Name {
+		return nil, apierrors.NewInvalid(kind, c.Info.Name, field.ErrorList{
+			field.Invalid(field.NewPath("metadata", "name"), req.Name, "must match the service account name if specified"),
+		})
+	}
+	obj, _, err := h.Live(c.Context(), c.Resource, c.Info.Namespace, c.Info.Name)
+	if err != nil {
+		return nil, err
+	}
+	account := obj.(*corev1.ServiceAccount)
+	if len(req.Spec.Audiences) == 0 {
+		req.Spec.Audiences = cfg.Audiences
+	}
+	req.Name, req.Namespace = account.Name, account.Namespace
+	req.CreationTimestamp = metav1.NewTime(cfg.Clock().Truncate(time.Second))
+	req.Status = authenticationv1.TokenRequestStatus{}
+	if errs := validate(req); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(kind, "", errs)
+	}
+	return account, nil
+}
+
+func validate(req *authenticationv1.TokenRequest) field.ErrorList {
+	path, seconds := field.NewPath("spec", "expirationSeconds"), *req.Spec.ExpirationSeconds
+	switch {
+	case seconds < int64(minAge/time.Second):
+		return field.ErrorList{field.Invalid(path, seconds, "may not specify a duration less than 10 minutes")}
+	case seconds > maxAge:
+		return field.ErrorList{field.Invalid(path, seconds, "may not specify a duration larger than 2^32 seconds")}
+	}
+	return nil
+}
+
+// bind finds the object that the token shall end with.
+func bind(h *verbs.Handler, c *verbs.Call, req *authenticationv1.TokenRequest, g *authx.Grant) error {
+	want := req.Spec.BoundObjectRef
+	if want == nil {
+		return nil
+	}
+	kind := schema.FromAPIVersionAndKind(want.APIVersion, want.Kind)
+	plural, known := map[schema.GroupKind]string{{Kind: "Pod"}: "pods", {Kind: "Node"}: "nodes", {Kind: "Secret"}: "secrets"}[kind.GroupKind()]
+	if !known {
+		return apierrors.NewBadRequest("cannot bind token to object of type " + kind.String())
+	}
+	namespace := c.Info.Namespace
+	if plural == "nodes" {
+		namespace = ""
+	}
+	obj, err := find(h, c, plural, namespace, want.Name)
+	if err != nil {
+		return err
+	}
+	ref := &authx.Ref{Name: obj.GetName(), UID: string(obj.GetUID())}
+	switch o := obj.(type) {
+	case *corev1.Pod:
+		if o.Spec.ServiceAccountName != c.Info.Name {
+			return apierrors.NewBadRequest(fmt.Sprintf("cannot bind token for serviceaccount %q to pod running with different serviceaccount name.", c.Info.Name))
+		}
+		g.Pod = ref
+		if g.Node, err = nodeOf(h, c, o); err != nil {
+			return err
+		}
+	case *corev1.Node:
+		g.Node = ref
+	case *corev1.Secret:
+		g.Secret = ref
+	}
+	if want.UID != "" && want.UID != obj.GetUID() {
+		return apierrors.NewConflict(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, want.Name, fmt.Errorf(
+			"the UID in the bound object reference (%s) does not match the UID in record. The object might have been deleted and then recreated", want.UID))
+	}
+	return nil
+}
+
+func find(h *verbs.Handler, c *verbs.Call, plural, namespace, name string) (kinds.Object, error) {
+	obj, _, err := h.Live(c.Context(), h.Catalogue.Lookup("", "v1", plural), namespace, name)
+	return obj, err
+}
+
+// nodeOf names the node of a pod, with its UID where the node is known.
+func nodeOf(h *verbs.Handler, c *verbs.Call, pod *corev1.Pod) (*authx.Ref, error) {
+	name := pod.Spec.NodeName
+	if name == "" {
+		return nil, nil
+	}
+	node, err := find(h, c, "nodes", "", name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return &authx.Ref{Name: name}, nil
+	case err != nil:
+		return nil, err
+	}
+	return &authx.Ref{Name: name, UID: string(node.GetUID())}, nil
+}
+
+// age sets when the token ends.
+func (cfg Config) age(c *verbs.Call, req *authenticationv1.TokenRequest, g *authx.Grant) {
+	if limit := int64(cfg.MaxAge / time.Second); limit > 0 && *req.Spec.ExpirationSeconds > limit {
+		c.Scope.Warn(fmt.Sprintf("requested expiration of %d seconds shortened to %d seconds", *req.Spec.ExpirationSeconds, limit))
+		req.Spec.ExpirationSeconds = &limit
+	}
+	age := time.Duration(*req.Spec.ExpirationSeconds) * time.Second
+	g.Expires = g.Issued.Add(age)
+	if cfg.Extend && g.Pod != nil && *req.Spec.ExpirationSeconds == renewedAge && sameSet(g.Audiences, cfg.Audiences) {
+		g.WarnAfter, g.Expires = g.Expires, g.Issued.Add(extendedAge)
+	}
+}
+
+func sameSet(a, b []string) bool {
+	within := func(a, b []string) bool {
+		return !slices.ContainsFunc(a, func(s string) bool { return !slices.Contains(b, s) })
+	}
+	return within(a, b) && within(b, a)
+}

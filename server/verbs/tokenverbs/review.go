@@ -1,0 +1,66 @@
+package tokenverbs
+
+import (
+	"fmt"
+	"net/http"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/verbs"
+)
+
+// review serves tokenreviews.
+func (cfg Config) review(h *verbs.Handler, c *verbs.Call) error {
+	options, err := verbs.CreateOptions(c)
+	if err != nil {
+		return err
+	}
+	review := &authenticationv1.TokenReview{}
+	if err := h.Decode(c, gvk("TokenReview"), review, options.FieldValidation); err != nil {
+		return err
+	}
+	if err := h.Own(c, c.Resource, "", review, options.FieldManager); err != nil {
+		return err
+	}
+	dry := len(options.DryRun) > 0
+	if err := h.AdmitPart(c, admission.Create, review, options, dry); err != nil {
+		return err
+	}
+	if review.Spec.Token == "" {
+		return apierrors.NewBadRequest("token is required for TokenReview in authentication")
+	}
+	audiences := review.Spec.Audiences
+	if len(audiences) == 0 {
+		audiences = cfg.Audiences
+	}
+	who, ok, err := cfg.Review(c.R.Context(), review.Spec.Token, audiences)
+	if ok && who.Identity.Name != authx.Anonymous && len(authx.Intersect(audiences, who.Audiences)) == 0 && len(audiences) > 0 {
+		return apierrors.NewInternalError(fmt.Errorf("a token was taken for audiences %q that were not asked for", who.Audiences))
+	}
+	fill(review, who, ok, err)
+	review.SetGroupVersionKind(gvk("TokenReview"))
+	return h.Send(c, http.StatusCreated, review)
+}
+
+// fill writes the verdict; what a client wrote elsewhere in the status stays.
+func fill(review *authenticationv1.TokenReview, who *authx.Authenticated, ok bool, err error) {
+	status := &review.Status
+	status.Authenticated = ok
+	if err != nil {
+		status.Error = err.Error()
+	}
+	if !ok {
+		return
+	}
+	status.User = authenticationv1.UserInfo{Username: who.Identity.Name, UID: who.Identity.UID, Groups: who.Identity.Groups}
+	if len(who.Identity.Extra) > 0 {
+		status.User.Extra = make(map[string]authenticationv1.ExtraValue, len(who.Identity.Extra))
+		for k, v := range who.Identity.Extra {
+			status.User.Extra[k] = v
+		}
+	}
+	status.Audiences = who.Audiences
+}
