@@ -2,6 +2,7 @@ package server
 
 import (
 	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/admission/certificates"
 	"github.com/rowlock/rowlock/server/admission/pods"
 )
 
@@ -13,5 +14,8 @@ func (s *Server) plugins() []admission.Plugin {
 		pods.ServiceAccount{Objects: o},
 		pods.Priority{Objects: o},
 		pods.Tolerations{NotReady: 300, Unreachable: 300},
+		certificates.Approval{Authorizer: s.cfg.Authorizer},
+		certificates.Signing{Authorizer: s.cfg.Authorizer},
+		certificates.SubjectRestriction{},
 	}
 }

@@ -1,0 +1,121 @@
+// Package certificates guards CertificateSigningRequests: who may be asked for in
+// one, and who may approve and sign it.
+//
+// It promises: an approval or a signature that a signer's owner has not allowed
+// does not reach the store.
+package certificates
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/admission"
+)
+
+const (
+	group  = "certificates.k8s.io"
+	plural = "certificatesigningrequests"
+)
+
+// SubjectRestriction refuses requests that would make a cluster administrator of
+// whoever gets them signed.
+type SubjectRestriction struct{}
+
+var _ admission.Validator = SubjectRestriction{}
+
+func (SubjectRestriction) Name() string { return "CertificateSubjectRestriction" }
+
+func (SubjectRestriction) Handles(op admission.Operation) bool { return op == admission.Create }
+
+func (SubjectRestriction) Validate(_ context.Context, a *admission.Attributes) error {
+	r, ok := a.Object.(*certificatesv1.CertificateSigningRequest)
+	if !ok || !a.Is(group, plural, "") || r.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName {
+		return nil
+	}
+	request, err := Parse(r.Spec.Request)
+	if err != nil {
+		return a.Forbid(fmt.Errorf("unable to parse CSR: %w", err))
+	}
+	if slices.Contains(request.Subject.Organization, authx.GroupMasters) {
+		return a.Forbid(fmt.Errorf("use of %s signer with %s group is not allowed", r.Spec.SignerName, authx.GroupMasters))
+	}
+	return nil
+}
+
+// Parse reads the PEM text of a request for a certificate.
+func Parse(text []byte) (*x509.CertificateRequest, error) {
+	block, _ := pem.Decode(text)
+	if block == nil || block.Type != "CERTIFICATE REQUEST" {
+		return nil, errors.New("PEM block type must be CERTIFICATE REQUEST")
+	}
+	return x509.ParseCertificateRequest(block.Bytes)
+}
+
+// Approval lets those approve and deny who may do so for the signer.
+type Approval struct{ Authorizer authx.Authorizer }
+
+var _ admission.Validator = Approval{}
+
+func (Approval) Name() string { return "CertificateApproval" }
+
+func (Approval) Handles(op admission.Operation) bool { return op == admission.Update }
+
+func (p Approval) Validate(ctx context.Context, a *admission.Attributes) error {
+	r, ok := a.Object.(*certificatesv1.CertificateSigningRequest)
+	if !ok || !a.Is(group, plural, "approval") {
+		return nil
+	}
+	if may(ctx, p.Authorizer, a.User, "approve", r.Spec.SignerName) {
+		return nil
+	}
+	return a.Forbid(fmt.Errorf("user not permitted to approve requests with signerName %q", r.Spec.SignerName))
+}
+
+// Signing lets those set certificates and conditions who may sign for the signer.
+type Signing struct{ Authorizer authx.Authorizer }
+
+var _ admission.Validator = Signing{}
+
+func (Signing) Name() string { return "CertificateSigning" }
+
+func (Signing) Handles(op admission.Operation) bool { return op == admission.Update }
+
+func (p Signing) Validate(ctx context.Context, a *admission.Attributes) error {
+	r, ok := a.Object.(*certificatesv1.CertificateSigningRequest)
+	old, had := a.Old.(*certificatesv1.CertificateSigningRequest)
+	if !ok || !had || !a.Is(group, plural, "status") {
+		return nil
+	}
+	if bytes.Equal(r.Status.Certificate, old.Status.Certificate) && equality.Semantic.DeepEqual(r.Status.Conditions, old.Status.Conditions) {
+		return nil
+	}
+	if may(ctx, p.Authorizer, a.User, "sign", old.Spec.SignerName) {
+		return nil
+	}
+	return a.Forbid(fmt.Errorf("user not permitted to sign requests with signerName %q", old.Spec.SignerName))
+}
+
+// may asks about the signer by name, then about all signers of its domain. A
+// question that cannot be answered is a no.
+func may(ctx context.Context, z authx.Authorizer, user *authx.Identity, verb, signer string) bool {
+	domain, _, _ := strings.Cut(signer, "/")
+	for _, name := range []string{signer, domain + "/*"} {
+		d, _, err := z.Authorize(ctx, &authx.Attributes{
+			User: user, Verb: verb, Name: name, APIGroup: group, APIVersion: "*", Resource: "signers", ResourceRequest: true,
+		})
+		if err == nil && d == authx.Allow {
+			return true
+		}
+	}
+	return false
+}
