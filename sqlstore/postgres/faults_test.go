@@ -267,3 +267,15 @@ func TestNoPasswordInErrors(t *testing.T) {
 		}
 	}
 }
+
+func TestEnvironment(t *testing.T) {
+	url := newDatabase(t, postgres.Config{}).url
+	t.Setenv("PGHOST", "127.0.0.1")
+	t.Setenv("PGPORT", fmt.Sprint(server.Port))
+	t.Setenv("PGUSER", "postgres")
+	t.Setenv("PGDATABASE", url[strings.LastIndex(url, "/")+1:strings.Index(url, "?")])
+	t.Setenv("PGSSLMODE", "disable")
+	d := database{"postgres://", postgres.Config{}}.Open(t)
+	must(t, d, createTxn("a", "x"))
+	storetest.CheckTable(t, database{url, postgres.Config{}}.Open(t))
+}
