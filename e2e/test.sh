@@ -32,8 +32,17 @@ say "staticcheck"
 # clients know begin as a stock server's do (ST1005).
 go run honnef.co/go/tools/cmd/staticcheck@v0.8.1 -checks inherit,-SA1019,-ST1005 ./...
 
-say "tests"
-go test -timeout 20m ./...
+# The race detector costs the drivers ten times their time (SQLite is a C program in
+# Go's clothes), so they run with it on a part of their suite and without it on all.
+say "unit tests, with the race detector"
+go test -race -timeout 15m $(go list ./... | grep -v -E '/e2e$|/sqlstore/(sqlite|postgres)$')
+go test -race -timeout 10m -run 'TestConformance/(Apply|Several|Store)' ./sqlstore/sqlite ./sqlstore/postgres
+
+say "drivers"
+go test -timeout 15m ./sqlstore/sqlite ./sqlstore/postgres
+
+say "black-box tests"
+go test -timeout 25m ./e2e
 
 say "the static binary"
 CGO_ENABLED=0 go build -trimpath -o /dev/null ./cmd/rowlock

@@ -12,8 +12,15 @@ import (
 // Scan implements sqlstore.Driver.
 func (d *Driver) Scan(ctx context.Context, req sqlstore.ScanRequest) (rows []sqlstore.Row, err error) {
 	after, ok, err := req.Start()
-	if err != nil || !ok {
+	if err != nil || !ok && req.Revision == 0 {
 		return nil, err
+	}
+	if !ok { // nothing can follow, but whether the snapshot is there has to be said
+		b, err := d.Bounds(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return nil, b.Check(req.Revision)
 	}
 	req.After = after
 	if req.Revision == 0 {
