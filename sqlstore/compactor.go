@@ -39,16 +39,18 @@ func (s *Store) trim(ctx context.Context, to int64) error {
 
 // A trimming transaction takes about as long as trimTime, so that a writer who
 // waits for it hardly notices: it may have as many rows as the last ones allowed.
+// On a machine that is slow for a while, it still keeps up with what is written.
 const (
-	trimTime            = 5 * time.Millisecond
-	leastTrim, mostTrim = 20, 1000
+	trimTime            = 8 * time.Millisecond
+	leastTrim, mostTrim = 100, 1000
+	longestRest         = 50 * time.Millisecond
 )
 
 // Trim compacts a database up to a revision, in short transactions. After each it
-// tells how many rows went, and rests rest times as long as that took. It may be
-// cut short by ctx and begun again. Errors: those of Driver.Trim.
+// tells how many rows went, and rests rest times as long as that took, within
+// limits. It may be cut short by ctx and begun again. Errors: those of Driver.Trim.
 func Trim(ctx context.Context, d Driver, to int64, rest int, trimmed func(rows int)) error {
-	for limit := 100; ; {
+	for limit := leastTrim; ; {
 		start := time.Now()
 		n, err := d.Trim(ctx, to, limit)
 		if err != nil {
@@ -59,7 +61,7 @@ func Trim(ctx context.Context, d Driver, to int64, rest int, trimmed func(rows i
 			return nil
 		}
 		took := time.Since(start)
-		if !sleep(ctx, time.Duration(rest)*took) {
+		if !sleep(ctx, min(time.Duration(rest)*took, longestRest)) {
 			return ctx.Err()
 		}
 		fits := int(int64(limit) * int64(trimTime) / max(1, int64(took)))
