@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	seed  = flag.Uint64("storetest.seed", 0, "seed of the model test; 0: another each time")
+	seed  = flag.Uint64("storetest.seed", 1, "seed of the model test; 0: another each time")
 	steps = flag.Int("storetest.steps", 300, "steps of the model test")
 )
 
