@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	server.Stop()
 	// The thread that forks servers lives as long as the process.
-	if err := goleak.Find(goleak.IgnoreAnyFunction("github.com/rowlock/rowlock/sqlstore/postgres/pgtest.(*forkThread).do.func1.1")); err != nil && code == 0 {
+	if err := goleak.Find(goleak.IgnoreAnyFunction("github.com/rowlock/rowlock/sqlstore/postgres/pgtest.(*forkThread).loop")); err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}

@@ -17,12 +17,14 @@ type forkThread struct {
 func (f *forkThread) do(fn func()) {
 	f.once.Do(func() {
 		f.work = make(chan func())
-		go func() {
-			runtime.LockOSThread()
-			for fn := range f.work {
-				fn()
-			}
-		}()
+		go f.loop()
 	})
 	f.work <- fn
+}
+
+func (f *forkThread) loop() {
+	runtime.LockOSThread()
+	for fn := range f.work {
+		fn()
+	}
 }
