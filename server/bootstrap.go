@@ -35,6 +35,11 @@ func (s *Server) bootstrap(ctx context.Context) error {
 	if err := s.defaults(ctx); err != nil {
 		return err
 	}
+	if s.cfg.Policy != nil {
+		if err := s.cfg.Policy.Ensure(ctx, s, s.Cache); err != nil {
+			return err
+		}
+	}
 	b := s.cfg.Bootstrap
 	if b.ServiceIP == nil {
 		return nil

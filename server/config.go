@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/access"
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/health"
 	"github.com/rowlock/rowlock/server/kinds"
@@ -29,6 +30,10 @@ type Config struct {
 	TLS           *tls.Config
 	Listener      net.Listener // plain TCP; closed by Run
 
+	// Feeds follow the cache for those who keep its objects in another form.
+	Feeds []*access.Feed
+	// Policy is the roles and bindings that there must be from the start; nil: none.
+	Policy *access.Policy
 	// Plugins go into the admission chain behind NamespaceLifecycle.
 	Plugins []admission.Plugin
 	// Special are handlers of virtual resources and subresources; see verbs.Handler.

@@ -62,6 +62,9 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{cfg: cfg, Cache: cache.New(cfg.Catalogue), Schemas: schema.New(cfg.Catalogue)}
+	for _, f := range cfg.Feeds {
+		f.Attach(s.Cache)
+	}
 	s.Metrics = metrics.New(cfg.Catalogue, cfg.Clock)
 	s.Metrics.Registry.MustRegister(append([]prometheus.Collector{metrics.State{Store: cfg.Store, Cache: s.Cache}}, cfg.Collectors...)...)
 	s.watching, s.endWatches = context.WithCancel(context.Background())

@@ -77,7 +77,6 @@ func (o *proxyOptions) build(gate func(string) bool, log *slog.Logger) (authx.Au
 // access is what the flags make.
 type access struct {
 	authenticator authx.Authenticator
-	authorizer    authx.Authorizer
 	objects       *live
 	tokens        tokenverbs.Config
 	paths         map[string]http.Handler
@@ -92,7 +91,7 @@ type accessConfig struct {
 }
 
 func (o *authOptions) build(c accessConfig) (*access, error) {
-	a := &access{objects: &live{}, authorizer: authx.AuthorizerChain{authx.Masters{}}}
+	a := &access{objects: &live{}}
 	var chain authx.Chain
 	front, err := o.proxy.build(c.gate, c.log)
 	if err != nil {

@@ -31,6 +31,7 @@ type serveOptions struct {
 	securePort                       int
 	tlsCert, tlsKey                  string
 	auth                             authOptions
+	authz                            authzOptions
 	kubelet                          kubeletOptions
 	database                         databaseOptions
 	serviceRange, nodePortRange      string
@@ -78,6 +79,7 @@ kubeconfig in the data directory; later starts find them again.`,
 	f.IntVarP(&o.verbosity, "v", "v", 0, "how much to log: 1 information, 4 every request")
 	f.BoolVar(&o.profiling, "profiling", false, "serve profiles of the process under /debug/pprof to those who may read that path")
 	o.auth.addTo(f)
+	o.authz.addTo(f)
 	o.kubelet.addTo(f)
 	o.database.addTo(f)
 	return cmd
@@ -115,6 +117,10 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) error {
 		return err
 	}
 	address := net.JoinHostPort(n.advertise.String(), strconv.Itoa(o.securePort))
+	authz, err := o.authz.build()
+	if err != nil {
+		return err
+	}
 	access, err := o.auth.build(accessConfig{dir: dir, address: address, gate: gates.Enabled, log: log})
 	if err != nil {
 		return err
@@ -132,13 +138,14 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) error {
 	defer driver.Close()
 	measureDriver(driver)
 	catalogue := kinds.NewCatalogue(builtin.Config{ServiceCIDRs: n.services, FirstNodePort: n.firstPort, LastNodePort: n.lastPort}.Resources())
-	special, err := o.specials(access)
+	special, err := o.specials(access, authz)
 	if err != nil {
 		return err
 	}
 	cfg := server.Config{
 		Store:     sqlstore.New(driver, sqlstore.Config{Retention: o.retention, Log: log, Observer: measured}),
-		Catalogue: catalogue, Authenticator: access.authenticator, Authorizer: access.authorizer,
+		Catalogue: catalogue, Authenticator: access.authenticator, Authorizer: authz.authorizer,
+		Feeds: authz.feeds, Policy: authz.policy, Plugins: authz.plugins,
 		Special: special, Paths: access.paths, Collectors: []prometheus.Collector{measured},
 		TLS: tlsConfig, Listener: listener, Feature: gates.Enabled, Version: versionInfo(), Address: address,
 		RequestTimeout: o.requestTimeout, ShutdownDelay: o.shutdownDelay, MaxInFlight: orNone(o.maxInFlight), MaxMutatingInFlight: orNone(o.maxMutatingInFlight),

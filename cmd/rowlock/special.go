@@ -15,6 +15,7 @@ import (
 	"github.com/rowlock/rowlock/server/verbs"
 	"github.com/rowlock/rowlock/server/verbs/components"
 	"github.com/rowlock/rowlock/server/verbs/podverbs"
+	"github.com/rowlock/rowlock/server/verbs/reviews"
 	"github.com/rowlock/rowlock/server/verbs/tokenverbs"
 )
 
@@ -63,7 +64,7 @@ func (o *kubeletOptions) config() (podverbs.Kubelet, error) {
 }
 
 // specials are the handlers of everything that is no ordinary object.
-func (o *serveOptions) specials(a *access) (map[string]verbs.Special, error) {
+func (o *serveOptions) specials(a *access, z *authorization) (map[string]verbs.Special, error) {
 	kubelet, err := o.kubelet.config()
 	if err != nil {
 		return nil, err
@@ -71,6 +72,7 @@ func (o *serveOptions) specials(a *access) (map[string]verbs.Special, error) {
 	all := make(map[string]verbs.Special)
 	maps.Copy(all, podverbs.Handlers(kubelet))
 	maps.Copy(all, tokenverbs.Handlers(a.tokens))
+	maps.Copy(all, reviews.Handlers(z.authorizer, z.rules))
 	all[components.Key] = components.Handler(components.Local("scheduler", 10259), components.Local("controller-manager", 10257))
 	return all, nil
 }

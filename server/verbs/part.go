@@ -3,6 +3,7 @@ package verbs
 import (
 	"context"
 	"strconv"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -132,3 +133,6 @@ func (h *Handler) Own(c *Call, r *kinds.Resource, sub string, obj kinds.Object, 
 	obj.GetObjectKind().SetGroupVersionKind(r.GVK())
 	return h.Owner.AfterCreate(r, sub, obj, managerOf(c, asked), h.now())
 }
+
+// Now is the time by the handler's clock.
+func (h *Handler) Now() time.Time { return h.now() }

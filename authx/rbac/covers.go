@@ -1,0 +1,126 @@
+package rbac
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// Uncovered lists what rules grant and held does not, one verb of one thing in
+// each: empty where whoever holds held may hand out rules.
+func Uncovered(held, rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	var missing []rbacv1.PolicyRule
+	for i := range rules {
+		breakDown(&rules[i], func(part rbacv1.PolicyRule) {
+			for j := range held {
+				if covers(&held[j], &part) {
+					return
+				}
+			}
+			missing = append(missing, part)
+		})
+	}
+	return missing
+}
+
+// breakDown calls fn with each of the smallest rules that a rule consists of.
+func breakDown(r *rbacv1.PolicyRule, fn func(rbacv1.PolicyRule)) {
+	for _, verb := range r.Verbs {
+		verbs := []string{verb}
+		for _, url := range r.NonResourceURLs {
+			fn(rbacv1.PolicyRule{Verbs: verbs, NonResourceURLs: []string{url}})
+		}
+		for _, group := range r.APIGroups {
+			for _, resource := range r.Resources {
+				part := rbacv1.PolicyRule{Verbs: verbs, APIGroups: []string{group}, Resources: []string{resource}}
+				if len(r.ResourceNames) == 0 {
+					fn(part)
+				}
+				for _, name := range r.ResourceNames {
+					part.ResourceNames = []string{name}
+					fn(part)
+				}
+			}
+		}
+	}
+}
+
+// covers says whether a rule grants all that one of the smallest rules grants.
+func covers(held, part *rbacv1.PolicyRule) bool {
+	if !has(held.Verbs, part.Verbs[0]) {
+		return false
+	}
+	if len(part.NonResourceURLs) > 0 {
+		return pathMatches(held.NonResourceURLs, part.NonResourceURLs[0])
+	}
+	if !has(held.APIGroups, part.APIGroups[0]) {
+		return false
+	}
+	if len(held.ResourceNames) > 0 && (len(part.ResourceNames) == 0 || !slices.Contains(held.ResourceNames, part.ResourceNames[0])) {
+		return false
+	}
+	resource := part.Resources[0]
+	if has(held.Resources, resource) {
+		return true
+	}
+	_, sub, ok := strings.Cut(resource, "/")
+	return ok && slices.Contains(held.Resources, "*/"+sub)
+}
+
+// Describe prints rules for a refusal: sorted, each once, verbs of the same thing together.
+func Describe(rules []rbacv1.PolicyRule) string {
+	lines := make([]string, 0, len(rules))
+	for _, r := range together(rules) {
+		lines = append(lines, describe(&r))
+	}
+	slices.Sort(lines)
+	return strings.Join(slices.Compact(lines), "\n")
+}
+
+// together joins the smallest rules that differ in their verb alone. Rules of
+// paths stay as they are.
+func together(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	var out []rbacv1.PolicyRule
+	at := map[[3]string]int{}
+	for _, r := range rules {
+		if len(r.NonResourceURLs) > 0 {
+			out = append(out, r)
+			continue
+		}
+		k := [3]string{r.APIGroups[0], r.Resources[0], ""}
+		if len(r.ResourceNames) > 0 {
+			k[2] = "=" + r.ResourceNames[0]
+		}
+		i, ok := at[k]
+		if !ok {
+			at[k] = len(out)
+			r.Verbs = slices.Clone(r.Verbs)
+			out = append(out, r)
+			continue
+		}
+		for _, v := range r.Verbs {
+			if !slices.Contains(out[i].Verbs, v) {
+				out[i].Verbs = append(out[i].Verbs, v)
+			}
+		}
+	}
+	return out
+}
+
+func describe(r *rbacv1.PolicyRule) string {
+	var parts []string
+	for _, p := range []struct {
+		name string
+		list []string
+	}{
+		{"APIGroups", r.APIGroups}, {"Resources", r.Resources}, {"NonResourceURLs", r.NonResourceURLs},
+		{"ResourceNames", r.ResourceNames}, {"Verbs", r.Verbs},
+	} {
+		if len(p.list) > 0 {
+			parts = append(parts, fmt.Sprintf("%s:%q", p.name, p.list))
+		}
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
+}

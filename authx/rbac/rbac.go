@@ -1,0 +1,259 @@
+// Package rbac decides by roles and their bindings, which it keeps in memory,
+// indexed by subject. Whoever owns the objects tells it about each change.
+//
+// It promises: a decision reads nothing but memory, and looks only at bindings
+// that name the user or one of its groups; a change counts from the moment its
+// method returns.
+package rbac
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/rowlock/rowlock/authx"
+)
+
+// key is a namespaced name; the namespace is "" for cluster roles.
+type key struct{ namespace, name string }
+
+// subject is whom a binding names. Service accounts are users.
+type subject struct {
+	group bool
+	name  string
+}
+
+// binding is a RoleBinding, or a ClusterRoleBinding where its namespace is "".
+type binding struct {
+	key
+	role     key
+	subjects []subject
+	reasons  []string // why it allows, by subject
+}
+
+// Rules is the Authorizer and RuleResolver. The zero value holds no rules.
+type Rules struct {
+	mu       sync.RWMutex
+	roles    map[key]*role
+	bindings map[key]*binding
+	// found are the bindings of a namespace ("" for cluster bindings) by subject, in order of name.
+	found map[string]map[subject][]*binding
+}
+
+// New makes an empty set of rules.
+func New() *Rules {
+	return &Rules{roles: map[key]*role{}, bindings: map[key]*binding{}, found: map[string]map[subject][]*binding{}}
+}
+
+// SetRole takes a Role, or a ClusterRole where namespace is "".
+func (r *Rules) SetRole(namespace, name string, rules []rbacv1.PolicyRule) {
+	made := newRole(rules)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.roles[key{namespace, name}] = made
+}
+
+// DeleteRole forgets a Role, or a ClusterRole where namespace is "".
+func (r *Rules) DeleteRole(namespace, name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.roles, key{namespace, name})
+}
+
+// SetBinding takes a RoleBinding, or a ClusterRoleBinding where namespace is "".
+func (r *Rules) SetBinding(namespace, name string, ref rbacv1.RoleRef, subjects []rbacv1.Subject) {
+	b := newBinding(namespace, name, ref, subjects)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.drop(b.key)
+	r.bindings[b.key] = b
+	index := r.found[namespace]
+	if index == nil {
+		index = map[subject][]*binding{}
+		r.found[namespace] = index
+	}
+	for _, s := range b.subjects {
+		list := index[s]
+		at, there := slices.BinarySearchFunc(list, name, byName)
+		if !there {
+			index[s] = slices.Insert(list, at, b)
+		}
+	}
+}
+
+// DeleteBinding forgets a RoleBinding, or a ClusterRoleBinding where namespace is "".
+func (r *Rules) DeleteBinding(namespace, name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.drop(key{namespace, name})
+}
+
+// Reset forgets everything.
+func (r *Rules) Reset() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	clear(r.roles)
+	clear(r.bindings)
+	clear(r.found)
+}
+
+func byName(b *binding, name string) int { return strings.Compare(b.name, name) }
+
+func (r *Rules) drop(k key) {
+	b := r.bindings[k]
+	if b == nil {
+		return
+	}
+	delete(r.bindings, k)
+	index := r.found[k.namespace]
+	for _, s := range b.subjects {
+		list := slices.DeleteFunc(index[s], func(other *binding) bool { return other == b })
+		if len(list) == 0 {
+			delete(index, s)
+		} else {
+			index[s] = list
+		}
+	}
+	if len(index) == 0 {
+		delete(r.found, k.namespace)
+	}
+}
+
+func newBinding(namespace, name string, ref rbacv1.RoleRef, subjects []rbacv1.Subject) *binding {
+	b := &binding{key: key{namespace, name}, role: key{name: ref.Name}}
+	if ref.Kind == "Role" {
+		b.role.namespace = namespace
+	}
+	for i := range subjects {
+		s, shown, ok := subjectOf(&subjects[i], namespace)
+		if !ok {
+			continue
+		}
+		b.subjects = append(b.subjects, s)
+		b.reasons = append(b.reasons, b.reason(ref, shown))
+	}
+	return b
+}
+
+func (b *binding) reason(ref rbacv1.RoleRef, who string) string {
+	if b.namespace == "" {
+		return fmt.Sprintf("RBAC: allowed by ClusterRoleBinding %q of %s %q to %s", b.name, ref.Kind, ref.Name, who)
+	}
+	return fmt.Sprintf("RBAC: allowed by RoleBinding %q of %s %q to %s", b.name+"/"+b.namespace, ref.Kind, ref.Name, who)
+}
+
+// subjectOf is whom a subject means, and how a reason shows it.
+func subjectOf(s *rbacv1.Subject, namespace string) (who subject, shown string, ok bool) {
+	switch s.Kind {
+	case rbacv1.UserKind:
+		return subject{name: s.Name}, fmt.Sprintf("User %q", s.Name), true
+	case rbacv1.GroupKind:
+		return subject{group: true, name: s.Name}, fmt.Sprintf("Group %q", s.Name), true
+	case rbacv1.ServiceAccountKind:
+		ns := s.Namespace
+		if ns == "" {
+			ns = namespace
+		}
+		if ns == "" {
+			return subject{}, "", false
+		}
+		return subject{name: authx.ServiceAccountPrefix + ns + ":" + s.Name}, fmt.Sprintf("ServiceAccount %q", s.Name+"/"+ns), true
+	}
+	return subject{}, "", false
+}
+
+// Authorize implements authx.Authorizer. It never denies.
+func (r *Rules) Authorize(_ context.Context, a *authx.Attributes) (authx.Decision, string, error) {
+	if a.User == nil {
+		return authx.NoOpinion, "", nil
+	}
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	var missing []string
+	reason := ""
+	visit := func(b *binding) bool {
+		role := r.roles[b.role]
+		if role == nil {
+			missing = append(missing, b.role.missing())
+			return true
+		}
+		if role.allows(a) {
+			reason = b.allowed(a.User)
+			return false
+		}
+		return true
+	}
+	if !r.each("", a.User, visit) || a.Namespace != "" && !r.each(a.Namespace, a.User, visit) {
+		return authx.Allow, reason, nil
+	}
+	return authx.NoOpinion, missingReason(missing), nil
+}
+
+// each calls fn with the bindings of a namespace that name a user, until it
+// returns false. It says whether it never did. r.mu is held.
+func (r *Rules) each(namespace string, u *authx.Identity, fn func(*binding) bool) bool {
+	index := r.found[namespace]
+	if len(index) == 0 {
+		return true
+	}
+	for _, b := range index[subject{name: u.Name}] {
+		if !fn(b) {
+			return false
+		}
+	}
+	for _, g := range u.Groups {
+		for _, b := range index[subject{group: true, name: g}] {
+			if !fn(b) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// allowed is the reason by the first of the subjects that is the user.
+func (b *binding) allowed(u *authx.Identity) string {
+	for i, s := range b.subjects {
+		if s.group && u.InGroup(s.name) || !s.group && s.name == u.Name {
+			return b.reasons[i]
+		}
+	}
+	return ""
+}
+
+func (k key) missing() string {
+	if k.namespace == "" {
+		return fmt.Sprintf("clusterrole.rbac.authorization.k8s.io %q not found", k.name)
+	}
+	return fmt.Sprintf("role.rbac.authorization.k8s.io %q not found", k.name)
+}
+
+// missingReason names the roles that bindings refer to in vain, each once.
+func missingReason(missing []string) string {
+	text := joined(missing)
+	if text == "" {
+		return ""
+	}
+	return "RBAC: " + text
+}
+
+// joined prints problems as a stock server does: in brackets where there are several.
+func joined(problems []string) string {
+	var once []string
+	for _, p := range problems {
+		if !slices.Contains(once, p) {
+			once = append(once, p)
+		}
+	}
+	switch len(once) {
+	case 0:
+		return ""
+	case 1:
+		return once[0]
+	}
+	return "[" + strings.Join(once, ", ") + "]"
+}

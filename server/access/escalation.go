@@ -1,0 +1,158 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/authx/rbac"
+	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/request"
+)
+
+// Escalation is the admission plugin that keeps people from granting, by roles or
+// bindings, what they do not hold themselves. It belongs behind all plugins that
+// change objects, and so comes before validation.
+type Escalation struct {
+	Rules      *rbac.Rules
+	Feed       *Feed
+	Authorizer authx.Authorizer // asked about the verbs escalate and bind
+}
+
+// Name implements admission.Plugin.
+func (Escalation) Name() string { return "RoleEscalation" }
+
+// Handles implements admission.Plugin.
+func (Escalation) Handles(op admission.Operation) bool {
+	return op == admission.Create || op == admission.Update
+}
+
+// everything is what may be gathered by an aggregation rule.
+var everything = []rbacv1.PolicyRule{
+	{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}},
+	{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}},
+}
+
+// Admit implements admission.Mutator; it changes nothing.
+func (e Escalation) Admit(ctx context.Context, a *admission.Attributes) error {
+	if a.Resource.Group != rbacv1.GroupName || a.User == nil || a.User.InGroup(authx.GroupMasters) || onlyGarbage(a) {
+		return nil
+	}
+	switch obj := a.Object.(type) {
+	case *rbacv1.Role:
+		if e.may(ctx, a, "escalate", a.Resource.Plural, requestName(ctx, a)) {
+			return nil
+		}
+		return e.confirm(a, obj.Name, obj.Rules)
+	case *rbacv1.ClusterRole:
+		if e.may(ctx, a, "escalate", a.Resource.Plural, requestName(ctx, a)) {
+			return nil
+		}
+		return e.clusterRole(a, obj)
+	case *rbacv1.RoleBinding:
+		return e.binding(ctx, a, obj.Name, obj.RoleRef)
+	case *rbacv1.ClusterRoleBinding:
+		return e.binding(ctx, a, obj.Name, obj.RoleRef)
+	}
+	return nil
+}
+
+// requestName is the name in the path, which a POST has not.
+func requestName(ctx context.Context, a *admission.Attributes) string {
+	if scope := request.From(ctx); scope.Info != nil {
+		return scope.Info.Name
+	}
+	return a.Name
+}
+
+func (e Escalation) may(ctx context.Context, a *admission.Attributes, verb, resource, name string) bool {
+	if e.Authorizer == nil {
+		return false
+	}
+	d, _, _ := e.Authorizer.Authorize(ctx, &authx.Attributes{
+		User: a.User, Verb: verb, Namespace: a.Namespace, APIGroup: rbacv1.GroupName, APIVersion: "*",
+		Resource: resource, Name: name, ResourceRequest: true,
+	})
+	return d == authx.Allow
+}
+
+func (e Escalation) clusterRole(a *admission.Attributes, r *rbacv1.ClusterRole) error {
+	if err := e.confirm(a, r.Name, r.Rules); err != nil {
+		return err
+	}
+	old, _ := a.Old.(*rbacv1.ClusterRole)
+	if (gathers(r) || old != nil && gathers(old)) && e.confirm(a, r.Name, everything) != nil {
+		return apierrors.NewForbidden(a.Resource.GroupResource(), r.Name, errors.New("must have cluster-admin privileges to use the aggregationRule"))
+	}
+	return nil
+}
+
+func gathers(r *rbacv1.ClusterRole) bool {
+	return r.AggregationRule != nil && len(r.AggregationRule.ClusterRoleSelectors) > 0
+}
+
+func (e Escalation) binding(ctx context.Context, a *admission.Attributes, name string, ref rbacv1.RoleRef) error {
+	resource := ""
+	switch ref.Kind {
+	case "Role":
+		resource = "roles"
+	case "ClusterRole":
+		resource = "clusterroles"
+	}
+	if resource != "" && e.may(ctx, a, "bind", resource, ref.Name) {
+		return nil
+	}
+	if resource == "" {
+		return fmt.Errorf("unsupported role reference kind: %q", ref.Kind)
+	}
+	e.Feed.Sync()
+	rules, _, ok := e.Rules.OfRole(ref, a.Namespace)
+	if !ok {
+		kind := "clusterrole"
+		if ref.Kind == "Role" {
+			kind = "role"
+		}
+		return apierrors.NewNotFound(schema.GroupResource{Group: rbacv1.GroupName, Resource: kind}, ref.Name)
+	}
+	return e.confirm(a, name, rules)
+}
+
+// confirm refuses rules that the user does not hold.
+func (e Escalation) confirm(a *admission.Attributes, name string, rules []rbacv1.PolicyRule) error {
+	e.Feed.Sync()
+	held, problem := e.Rules.Held(a.User, a.Namespace)
+	missing := rbac.Uncovered(held, rules)
+	if len(missing) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("user %q (groups=%q) is attempting to grant RBAC permissions not currently held:\n%s", a.User.Name, a.User.Groups, rbac.Describe(missing))
+	if problem != nil {
+		text += fmt.Sprintf("; resolution errors: %v", []error{problem})
+	}
+	return apierrors.NewForbidden(a.Resource.GroupResource(), name, errors.New(text))
+}
+
+// onlyGarbage says whether an update changes nothing but what the garbage collector
+// needs: finalizers and owner references.
+func onlyGarbage(a *admission.Attributes) bool {
+	next, ok := a.Object.(kinds.Object)
+	if !ok || a.Old == nil {
+		return false
+	}
+	old, ok := a.Old.(kinds.Object)
+	if !ok {
+		return false
+	}
+	next, old = next.DeepCopyObject().(kinds.Object), old.DeepCopyObject().(kinds.Object)
+	next.SetFinalizers(old.GetFinalizers())
+	next.SetOwnerReferences(old.GetOwnerReferences())
+	next.SetManagedFields(old.GetManagedFields())
+	return equality.Semantic.DeepEqual(next, old)
+}

@@ -1,0 +1,245 @@
+package access
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rowlock/rowlock/authx/rbac"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+// API is the server's own way into its API; see server.Server.Call.
+type API interface {
+	Call(ctx context.Context, agent, method, path, contentType string, body, into any) error
+}
+
+const (
+	policyAgent    = "kube-apiserver" // field manager of the default policy
+	policyTries    = 5
+	policyWriters  = 16
+	autoUpdate     = "rbac.authorization.kubernetes.io/autoupdate"
+	bootstrapping  = "kubernetes.io/bootstrapping"
+	rbacPath       = "/apis/rbac.authorization.k8s.io/v1/"
+	jsonType       = "application/json"
+	policyOrigin   = "rbac-defaults"
+	autoUpdateYes  = "true"
+	autoUpdateNone = "false"
+)
+
+//go:embed policy.json
+var policyFile []byte
+
+// Policy is the roles and bindings that each cluster has from its start.
+type Policy struct {
+	ClusterRoles        []rbacv1.ClusterRole        `json:"clusterRoles"`
+	ClusterRoleBindings []rbacv1.ClusterRoleBinding `json:"clusterRoleBindings"`
+	Roles               []rbacv1.Role               `json:"roles"`
+	RoleBindings        []rbacv1.RoleBinding        `json:"roleBindings"`
+}
+
+// DefaultPolicy reads the built-in policy.
+func DefaultPolicy() (*Policy, error) {
+	p := &Policy{}
+	if err := json.Unmarshal(policyFile, p); err != nil {
+		return nil, fmt.Errorf("default policy: %w", err)
+	}
+	for _, obj := range p.objects() {
+		labels := obj.want.GetLabels()
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[bootstrapping] = policyOrigin
+		obj.want.SetLabels(labels)
+		obj.want.SetAnnotations(map[string]string{autoUpdate: autoUpdateYes})
+	}
+	return p, nil
+}
+
+// standing is one object of the policy.
+type standing struct {
+	storage, collection string
+	want                kinds.Object
+	empty               func() kinds.Object
+}
+
+func (p *Policy) objects() []standing {
+	var all []standing
+	for i := range p.ClusterRoles {
+		all = append(all, standing{clusterRolesKey, rbacPath + "clusterroles", &p.ClusterRoles[i], func() kinds.Object { return &rbacv1.ClusterRole{} }})
+	}
+	for i := range p.ClusterRoleBindings {
+		all = append(all, standing{clusterRoleBindingsKey, rbacPath + "clusterrolebindings", &p.ClusterRoleBindings[i], func() kinds.Object { return &rbacv1.ClusterRoleBinding{} }})
+	}
+	for i := range p.Roles {
+		path := rbacPath + "namespaces/" + p.Roles[i].Namespace + "/roles"
+		all = append(all, standing{rolesKey, path, &p.Roles[i], func() kinds.Object { return &rbacv1.Role{} }})
+	}
+	for i := range p.RoleBindings {
+		path := rbacPath + "namespaces/" + p.RoleBindings[i].Namespace + "/rolebindings"
+		all = append(all, standing{roleBindingsKey, path, &p.RoleBindings[i], func() kinds.Object { return &rbacv1.RoleBinding{} }})
+	}
+	return all
+}
+
+// Ensure brings back what is missing of the policy: objects, rules, subjects,
+// selectors, labels. What others have added stays, and an object whose autoupdate
+// annotation is "false" is left alone. Several servers may do so at once.
+func (p *Policy) Ensure(ctx context.Context, api API, c *cache.Cache) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(policyWriters)
+	for _, s := range p.objects() {
+		if item := c.Get(s.storage, s.want.GetNamespace(), s.want.GetName()); item != nil {
+			have := s.empty()
+			if json.Unmarshal(item.JSON, have) == nil && !restore(have, s.want) {
+				continue
+			}
+		}
+		group.Go(func() error {
+			if err := s.ensure(ctx, api); err != nil {
+				return fmt.Errorf("default policy: %s: %w", s.want.GetName(), err)
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+func (s standing) ensure(ctx context.Context, api API) error {
+	for try := 1; ; try++ {
+		err := s.once(ctx, api)
+		if err == nil || try == policyTries || !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+}
+
+func (s standing) once(ctx context.Context, api API) error {
+	path := s.collection + "/" + s.want.GetName()
+	have := s.empty()
+	err := api.Call(ctx, policyAgent, http.MethodGet, path, "", nil, have)
+	if apierrors.IsNotFound(err) {
+		return api.Call(ctx, policyAgent, http.MethodPost, s.collection, jsonType, s.want, nil)
+	}
+	if err != nil || !restore(have, s.want) {
+		return err
+	}
+	if refersElsewhere(have, s.want) {
+		uid := have.GetUID()
+		options := &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
+		if err := api.Call(ctx, policyAgent, http.MethodDelete, path, jsonType, options, nil); err != nil {
+			return err
+		}
+		return api.Call(ctx, policyAgent, http.MethodPost, s.collection, jsonType, s.want, nil)
+	}
+	return api.Call(ctx, policyAgent, http.MethodPut, path, jsonType, have, nil)
+}
+
+// refersElsewhere says that a binding is of another role, which no update can change.
+func refersElsewhere(have, want kinds.Object) bool {
+	switch h := have.(type) {
+	case *rbacv1.ClusterRoleBinding:
+		return h.RoleRef != want.(*rbacv1.ClusterRoleBinding).RoleRef
+	case *rbacv1.RoleBinding:
+		return h.RoleRef != want.(*rbacv1.RoleBinding).RoleRef
+	}
+	return false
+}
+
+// restore adds to have what it lacks of want, and says whether there was anything.
+func restore(have, want kinds.Object) bool {
+	if have.GetAnnotations()[autoUpdate] == autoUpdateNone {
+		return false
+	}
+	changed := refersElsewhere(have, want)
+	labels, more := merged(have.GetLabels(), want.GetLabels())
+	if more {
+		have.SetLabels(labels)
+		changed = true
+	}
+	annotations, more := merged(have.GetAnnotations(), want.GetAnnotations())
+	if more {
+		have.SetAnnotations(annotations)
+		changed = true
+	}
+	switch h := have.(type) {
+	case *rbacv1.ClusterRole:
+		w := want.(*rbacv1.ClusterRole)
+		changed = restoreSelectors(h, w) || changed
+		if w.AggregationRule == nil {
+			changed = restoreRules(&h.Rules, w.Rules) || changed
+		}
+	case *rbacv1.Role:
+		changed = restoreRules(&h.Rules, want.(*rbacv1.Role).Rules) || changed
+	case *rbacv1.ClusterRoleBinding:
+		changed = restoreSubjects(&h.Subjects, want.(*rbacv1.ClusterRoleBinding).Subjects) || changed
+	case *rbacv1.RoleBinding:
+		changed = restoreSubjects(&h.Subjects, want.(*rbacv1.RoleBinding).Subjects) || changed
+	}
+	return changed
+}
+
+// merged adds the keys that have lacks.
+func merged(have, want map[string]string) (map[string]string, bool) {
+	more := false
+	for k, v := range want {
+		if _, ok := have[k]; ok {
+			continue
+		}
+		if have == nil {
+			have = map[string]string{}
+		}
+		have[k], more = v, true
+	}
+	return have, more
+}
+
+func restoreRules(have *[]rbacv1.PolicyRule, want []rbacv1.PolicyRule) bool {
+	changed := false
+	for i := range want {
+		if len(rbac.Uncovered(*have, want[i:i+1])) > 0 {
+			*have = append(*have, want[i])
+			changed = true
+		}
+	}
+	return changed
+}
+
+func restoreSubjects(have *[]rbacv1.Subject, want []rbacv1.Subject) bool {
+	changed := false
+	for _, s := range want {
+		if !slices.Contains(*have, s) {
+			*have = append(*have, s)
+			changed = true
+		}
+	}
+	return changed
+}
+
+func restoreSelectors(have, want *rbacv1.ClusterRole) bool {
+	if want.AggregationRule == nil {
+		return false
+	}
+	if have.AggregationRule == nil {
+		have.AggregationRule = &rbacv1.AggregationRule{}
+	}
+	changed := false
+	for _, s := range want.AggregationRule.ClusterRoleSelectors {
+		same := func(other metav1.LabelSelector) bool { return equality.Semantic.DeepEqual(s, other) }
+		if !slices.ContainsFunc(have.AggregationRule.ClusterRoleSelectors, same) {
+			have.AggregationRule.ClusterRoleSelectors = append(have.AggregationRule.ClusterRoleSelectors, s)
+			changed = true
+		}
+	}
+	return changed
+}

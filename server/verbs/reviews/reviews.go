@@ -1,0 +1,167 @@
+// Package reviews answers questions about access: who am I, what may I do, may
+// this user do that. Nothing is stored.
+//
+// It promises: an answer is what the authorizers would say to a request of the
+// same attributes at that moment.
+package reviews
+
+import (
+	"net/http"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/verbs"
+)
+
+// Handlers are the specials for verbs.Handler.Special. z decides, rules lists.
+func Handlers(z authx.Authorizer, rules authx.RuleResolver) map[string]verbs.Special {
+	r := &reviewer{z: z, rules: rules}
+	return map[string]verbs.Special{
+		"subjectaccessreviews.authorization.k8s.io":      r.subject,
+		"localsubjectaccessreviews.authorization.k8s.io": r.local,
+		"selfsubjectaccessreviews.authorization.k8s.io":  r.self,
+		"selfsubjectrulesreviews.authorization.k8s.io":   r.rulesOf,
+		"selfsubjectreviews.authentication.k8s.io":       whoAmI,
+	}
+}
+
+type reviewer struct {
+	z     authx.Authorizer
+	rules authx.RuleResolver
+}
+
+func (r *reviewer) subject(h *verbs.Handler, c *verbs.Call) error {
+	review := &authorizationv1.SubjectAccessReview{}
+	options, err := read(h, c, review)
+	if err != nil {
+		return err
+	}
+	if err := invalid(validateSubject(&review.Spec, &review.ObjectMeta)); err != nil {
+		return err
+	}
+	if err := h.AdmitPart(c, admission.Create, review, options, len(options.DryRun) > 0); err != nil {
+		return err
+	}
+	review.Status = r.decide(c, attributes(asked(&review.Spec), review.Spec.ResourceAttributes, review.Spec.NonResourceAttributes))
+	return h.Send(c, http.StatusCreated, review)
+}
+
+func (r *reviewer) local(h *verbs.Handler, c *verbs.Call) error {
+	review := &authorizationv1.LocalSubjectAccessReview{}
+	options, err := read(h, c, review)
+	if err != nil {
+		return err
+	}
+	if err := invalid(validateLocal(review)); err != nil {
+		return err
+	}
+	if err := h.AdmitPart(c, admission.Create, review, options, len(options.DryRun) > 0); err != nil {
+		return err
+	}
+	review.Status = r.decide(c, attributes(asked(&review.Spec), review.Spec.ResourceAttributes, review.Spec.NonResourceAttributes))
+	return h.Send(c, http.StatusCreated, review)
+}
+
+func (r *reviewer) self(h *verbs.Handler, c *verbs.Call) error {
+	review := &authorizationv1.SelfSubjectAccessReview{}
+	options, err := read(h, c, review)
+	if err != nil {
+		return err
+	}
+	if err := invalid(validateSelf(review)); err != nil {
+		return err
+	}
+	if err := h.AdmitPart(c, admission.Create, review, options, len(options.DryRun) > 0); err != nil {
+		return err
+	}
+	review.Status = r.decide(c, attributes(c.User, review.Spec.ResourceAttributes, review.Spec.NonResourceAttributes))
+	return h.Send(c, http.StatusCreated, review)
+}
+
+// rulesOf lists what the caller may do in a namespace. The answer holds nothing
+// of the question.
+func (r *reviewer) rulesOf(h *verbs.Handler, c *verbs.Call) error {
+	review := &authorizationv1.SelfSubjectRulesReview{}
+	options, err := read(h, c, review)
+	if err != nil {
+		return err
+	}
+	if review.Spec.Namespace == "" {
+		return apierrors.NewBadRequest("no namespace on request")
+	}
+	if err := h.AdmitPart(c, admission.Create, review, options, len(options.DryRun) > 0); err != nil {
+		return err
+	}
+	resources, paths, incomplete, problem := r.rules.RulesFor(c.Context(), c.User, review.Spec.Namespace)
+	answer := &authorizationv1.SelfSubjectRulesReview{TypeMeta: review.TypeMeta, Status: authorizationv1.SubjectRulesReviewStatus{
+		ResourceRules:    make([]authorizationv1.ResourceRule, len(resources)),
+		NonResourceRules: make([]authorizationv1.NonResourceRule, len(paths)),
+		Incomplete:       incomplete,
+	}}
+	for i, rule := range resources {
+		answer.Status.ResourceRules[i] = authorizationv1.ResourceRule{
+			Verbs: rule.Verbs, APIGroups: rule.APIGroups, Resources: rule.Resources, ResourceNames: rule.ResourceNames,
+		}
+	}
+	for i, rule := range paths {
+		answer.Status.NonResourceRules[i] = authorizationv1.NonResourceRule{Verbs: rule.Verbs, NonResourceURLs: rule.NonResourceURLs}
+	}
+	if problem != nil {
+		answer.Status.EvaluationError = problem.Error()
+	}
+	return h.Send(c, http.StatusCreated, answer)
+}
+
+// whoAmI answers with the caller's identity.
+func whoAmI(h *verbs.Handler, c *verbs.Call) error {
+	review := &authenticationv1.SelfSubjectReview{}
+	options, err := read(h, c, review)
+	if err != nil {
+		return err
+	}
+	if err := h.AdmitPart(c, admission.Create, review, options, len(options.DryRun) > 0); err != nil {
+		return err
+	}
+	answer := &authenticationv1.SelfSubjectReview{TypeMeta: review.TypeMeta}
+	answer.CreationTimestamp = metav1.NewTime(h.Now())
+	answer.Status.UserInfo = authenticationv1.UserInfo{Username: c.User.Name, UID: c.User.UID, Groups: c.User.Groups}
+	for k, v := range c.User.Extra {
+		if answer.Status.UserInfo.Extra == nil {
+			answer.Status.UserInfo.Extra = map[string]authenticationv1.ExtraValue{}
+		}
+		answer.Status.UserInfo.Extra[k] = v
+	}
+	return h.Send(c, http.StatusCreated, answer)
+}
+
+// read takes the body and the options of a review.
+func read(h *verbs.Handler, c *verbs.Call, obj kinds.Object) (*metav1.CreateOptions, error) {
+	options, err := verbs.CreateOptions(c)
+	if err != nil {
+		return nil, err
+	}
+	gvk := c.Resource.GVK()
+	if err := h.Decode(c, gvk, obj, options.FieldValidation); err != nil {
+		return nil, err
+	}
+	obj.GetObjectKind().SetGroupVersionKind(gvk)
+	if err := verbs.MatchNamespace(c, obj); err != nil {
+		return nil, err
+	}
+	return options, h.Own(c, c.Resource, "", obj, options.FieldManager)
+}
+
+func invalid(errs field.ErrorList) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	return apierrors.NewInvalid(schema.GroupKind{Group: authorizationv1.GroupName}, "", errs)
+}
