@@ -14,6 +14,7 @@ import (
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/access"
 	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/audit"
 	"github.com/rowlock/rowlock/server/health"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/verbs"
@@ -44,6 +45,8 @@ type Config struct {
 	Loops, Leading map[string]func(*Server) Loop
 	// Collectors are more metrics.
 	Collectors []prometheus.Collector
+	// Audit records requests; nil records none.
+	Audit *audit.Auditor
 	// Checks are more health checks.
 	Checks []health.Check
 	// Bootstrap says what the first start writes.

@@ -6,6 +6,5 @@ import (
 	_ "github.com/fxamacker/cbor/v2"
 	_ "github.com/google/cel-go/cel"
 	_ "go.uber.org/goleak"
-	_ "gopkg.in/natefinch/lumberjack.v2"
 	_ "k8s.io/apiserver/pkg/cel/library"
 )

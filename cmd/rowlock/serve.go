@@ -34,6 +34,7 @@ type serveOptions struct {
 	authz                            authzOptions
 	kubelet                          kubeletOptions
 	database                         databaseOptions
+	audit                            auditOptions
 	serviceRange, nodePortRange      string
 	retention                        time.Duration
 	requestTimeout                   time.Duration
@@ -82,6 +83,7 @@ kubeconfig in the data directory; later starts find them again.`,
 	o.authz.addTo(f)
 	o.kubelet.addTo(f)
 	o.database.addTo(f)
+	o.audit.addTo(f)
 	return cmd
 }
 
@@ -125,6 +127,10 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) error {
 	if err != nil {
 		return err
 	}
+	auditing, err := o.audit.build(out, log)
+	if err != nil {
+		return err
+	}
 	url := o.store
 	if url == "" {
 		url = "sqlite:" + dir.Database
@@ -154,6 +160,7 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) error {
 	if o.profiling {
 		cfg.Paths = profiles()
 	}
+	auditing.addTo(&cfg)
 	s, err := server.New(cfg)
 	if err != nil {
 		return err

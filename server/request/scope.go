@@ -6,6 +6,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/rowlock/rowlock/authx"
@@ -20,7 +22,8 @@ type Scope struct {
 	User     *authx.Identity // who the request acts as; nil before authentication
 	Actor    *authx.Identity // who is really asking, where User is impersonated; else nil
 
-	Annotations map[string]string // of the audit event
+	Audit       Auditor           // nil where nothing is recorded
+	Annotations map[string]string // of the audit event; nil where nothing is recorded
 
 	header   http.Header
 	warnings []string
@@ -33,6 +36,15 @@ const (
 	maxWarnings = 4 * 1024
 	maxWarning  = 256
 )
+
+// Auditor takes what the audit event of a request may hold of its bodies.
+type Auditor interface {
+	RequestObject(obj runtime.Object)
+	// WantsRequest says whether RequestPatch is worth the making of JSON.
+	WantsRequest() bool
+	RequestPatch(data []byte)
+	ResponseStatus(st *metav1.Status)
+}
 
 type scopeKey struct{}
 
@@ -54,8 +66,11 @@ func From(ctx context.Context) *Scope {
 	return &Scope{}
 }
 
-// Annotate adds a fact to the audit event.
+// Annotate adds a fact to the audit event, where there is one.
 func (s *Scope) Annotate(key, value string) {
+	if s.Audit == nil {
+		return
+	}
 	if s.Annotations == nil {
 		s.Annotations = make(map[string]string)
 	}

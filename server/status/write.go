@@ -12,10 +12,14 @@ import (
 	jsoncodec "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/codecs/protobuf"
 	"github.com/rowlock/rowlock/codecs/yaml"
+	"github.com/rowlock/rowlock/server/request"
 )
 
 // Write answers a request with a Status, in the form it asks for among types.
 func Write(w http.ResponseWriter, r *http.Request, st *metav1.Status, types []string) {
+	if a := request.From(r.Context()).Audit; a != nil {
+		a.ResponseStatus(st)
+	}
 	form := codecs.NegotiateError(r, types)
 	data, err := codecOf(form.Type).Encode(nil, st)
 	if err == nil && form.Pretty {

@@ -71,6 +71,9 @@ func (h *Handler) deleteOptions(c *Call) (*metav1.DeleteOptions, error) {
 		o.IgnoreStoreReadErrorWithClusterBreakingPotential = nil
 	}
 	o.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("DeleteOptions"))
+	if len(body) > 0 && c.Scope.Audit != nil {
+		c.Scope.Audit.RequestObject(o)
+	}
 	return o, invalidOptions("DeleteOptions", validation.ValidateDeleteOptions(o))
 }
 

@@ -6,6 +6,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	yamljson "sigs.k8s.io/yaml"
 
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/cbor"
@@ -57,8 +58,23 @@ func (h *Handler) readPatch(c *Call) (patchType string, options *metav1.PatchOpt
 	if body, err = h.Body(c); err != nil {
 		return
 	}
+	if c.Scope.Audit != nil && c.Scope.Audit.WantsRequest() {
+		auditPatch(c, patchType, body)
+	}
 	options, err = patchOptions(c, patchType)
 	return
+}
+
+// auditPatch hands a patch to the audit event, as JSON. One that is none is left
+// out, and refused soon.
+func auditPatch(c *Call, patchType string, body []byte) {
+	data, err := applyBody(patchType, body)
+	if err == nil && patchType == codecs.PatchApplyYAML {
+		data, err = yamljson.YAMLToJSON(body)
+	}
+	if err == nil {
+		c.Scope.Audit.RequestPatch(data)
+	}
 }
 
 // applyBody turns the body of an apply into JSON or YAML.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -104,6 +105,9 @@ func (h *Handler) decode(c *Call, from codecs.Codec, body []byte, gvk schema.Gro
 		return err
 	}
 	h.warn(c, problems)
+	if a := c.Scope.Audit; a != nil {
+		a.RequestObject(obj)
+	}
 	return nil
 }
 
@@ -147,6 +151,9 @@ func (h *Handler) Send(c *Call, code int, obj runtime.Object) error {
 }
 
 func (h *Handler) send(c *Call, form codecs.Form, code int, obj runtime.Object) error {
+	if st, ok := obj.(*metav1.Status); ok && c.Scope.Audit != nil {
+		c.Scope.Audit.ResponseStatus(st)
+	}
 	data, err := codec(form.Type).Encode(nil, obj)
 	if err != nil {
 		return err

@@ -1,0 +1,214 @@
+package audit
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/rowlock/rowlock/authx"
+)
+
+// Auditor records requests as its policy says.
+type Auditor struct {
+	Policy  *Policy
+	Sinks   []Sink
+	Metrics *Metrics
+	Clock   func() time.Time
+}
+
+// Record is one request's event in the making. It belongs to the request's
+// goroutine. A Record whose verdict is None takes nothing in.
+type Record struct {
+	auditor *Auditor
+	verdict Verdict
+	event   Event
+}
+
+// Begin starts a record of a request. uri is as the client sent it.
+func (a *Auditor) Begin(r *http.Request, id, uri string, at *authx.Attributes, received time.Time) *Record {
+	v := a.Policy.For(at)
+	a.Metrics.level(v.Level)
+	rec := &Record{auditor: a, verdict: v}
+	if v.Level == None {
+		return rec
+	}
+	rec.event = Event{
+		Kind: "Event", APIVersion: apiVersion, Level: v.Level, AuditID: id, RequestURI: uri, Verb: at.Verb,
+		SourceIPs: sources(r), UserAgent: agent(r), RequestReceivedTimestamp: micro(received),
+	}
+	if at.User != nil {
+		rec.event.User = userInfo(at.User)
+	}
+	if at.ResourceRequest {
+		rec.event.ObjectRef = &ObjectReference{
+			Resource: at.Resource, Namespace: at.Namespace, Name: at.Name,
+			APIGroup: at.APIGroup, APIVersion: at.APIVersion, Subresource: at.Subresource,
+		}
+	}
+	return rec
+}
+
+// Level is what the policy says of the request.
+func (r *Record) Level() Level { return r.verdict.Level }
+
+// Impersonate notes who the request acts as.
+func (r *Record) Impersonate(who *authx.Identity) {
+	u := userInfo(who)
+	r.event.ImpersonatedUser = &u
+}
+
+// RequestObject takes the object that the client sent.
+func (r *Record) RequestObject(obj runtime.Object) {
+	if r.verdict.Level == None {
+		return
+	}
+	if m, ok := obj.(metav1.Object); ok {
+		r.refer(m)
+	}
+	if r.verdict.Level == Metadata {
+		return
+	}
+	if data, err := json.Marshal(obj); err == nil {
+		r.event.RequestObject = r.body(data)
+	}
+}
+
+// refer fills in what the path did not say of the object.
+func (r *Record) refer(m metav1.Object) {
+	ref := r.event.ObjectRef
+	if ref == nil {
+		return
+	}
+	for _, f := range []struct {
+		to   *string
+		from string
+	}{
+		{&ref.Namespace, m.GetNamespace()}, {&ref.Name, m.GetName()}, {&ref.UID, string(m.GetUID())}, {&ref.ResourceVersion, m.GetResourceVersion()},
+	} {
+		if *f.to == "" {
+			*f.to = f.from
+		}
+	}
+}
+
+// RequestPatch takes the patch that the client sent, as JSON.
+func (r *Record) RequestPatch(data []byte) {
+	if r.wants(Request) && json.Valid(data) {
+		r.event.RequestObject = data
+	}
+}
+
+// wants says whether the record is of a level that holds what l holds.
+func (r *Record) wants(l Level) bool {
+	return r.verdict.Level == RequestResponse || l == Request && r.verdict.Level == Request
+}
+
+// WantsRequest says whether bodies of requests are recorded.
+func (r *Record) WantsRequest() bool { return r.wants(Request) }
+
+// ResponseStatus takes a Status that is the answer.
+func (r *Record) ResponseStatus(st *metav1.Status) {
+	if r.verdict.Level == None {
+		return
+	}
+	r.event.ResponseStatus = &metav1.Status{Status: st.Status, Message: st.Message, Reason: st.Reason, Details: st.Details, Code: st.Code}
+}
+
+// ResponseObject takes the answer, as JSON.
+func (r *Record) ResponseObject(data []byte) {
+	if r.wants(RequestResponse) && json.Valid(data) {
+		r.event.ResponseObject = r.body(data)
+	}
+}
+
+func (r *Record) body(data []byte) json.RawMessage {
+	if r.verdict.OmitManagedFields {
+		return WithoutManagedFields(data)
+	}
+	return data
+}
+
+// Reach sends the event at a stage on to the backends. code is 0 before an answer.
+// It reports whether every backend that must not lose events has taken it.
+func (r *Record) Reach(s Stage, code int, annotations map[string]string) error {
+	e := &r.event
+	if r.verdict.Level == None {
+		return nil
+	}
+	if code != 0 {
+		if e.ResponseStatus == nil {
+			e.ResponseStatus = &metav1.Status{}
+		}
+		e.ResponseStatus.Code = int32(code)
+	}
+	if r.verdict.Omits(s) {
+		return nil
+	}
+	e.Stage, e.StageTimestamp = s, micro(r.auditor.Clock())
+	e.Annotations = annotations
+	line, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("encoding an audit event: %w", err)
+	}
+	r.auditor.Metrics.events.Inc()
+	for _, sink := range r.auditor.Sinks {
+		if err := sink.Take(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func userInfo(i *authx.Identity) authenticationv1.UserInfo {
+	u := authenticationv1.UserInfo{Username: i.Name, UID: i.UID, Groups: i.Groups}
+	if len(i.Extra) > 0 {
+		u.Extra = make(map[string]authenticationv1.ExtraValue, len(i.Extra))
+		for k, v := range i.Extra {
+			u.Extra[k] = v
+		}
+	}
+	return u
+}
+
+// maxAgent is how much of a client's name is kept.
+const maxAgent = 1024
+
+func agent(r *http.Request) string {
+	ua := r.UserAgent()
+	if len(ua) > maxAgent {
+		return ua[:maxAgent] + "...TRUNCATED"
+	}
+	return ua
+}
+
+// sources are the addresses a request says it came through, and the one that it
+// did come from.
+func sources(r *http.Request) []string {
+	var list []string
+	add := func(text string) {
+		ip := net.ParseIP(strings.TrimSpace(text))
+		if ip != nil && (len(list) == 0 || list[len(list)-1] != ip.String()) {
+			list = append(list, ip.String())
+		}
+	}
+	if forwarded := r.Header.Get("X-Forwarded-For"); forwarded != "" {
+		for part := range strings.SplitSeq(forwarded, ",") {
+			add(part)
+		}
+	} else {
+		add(r.Header.Get("X-Real-Ip"))
+	}
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		host = r.RemoteAddr
+	}
+	add(host)
+	return list
+}

@@ -1,0 +1,230 @@
+package filters
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"mime"
+	"net/http"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/audit"
+	"github.com/rowlock/rowlock/server/request"
+)
+
+// maxAudited is the longest answer that an event holds.
+const maxAudited = 4 << 20
+
+// Decode turns an answer of some media type into JSON; nil where it cannot.
+type Decode func(mediaType string, body []byte) []byte
+
+// trail is what is known of a request for its audit event.
+type trail struct {
+	auditor *audit.Auditor
+	decode  Decode
+	scope   *request.Scope
+	record  *audit.Record  // nil until somebody is authenticated
+	status  *metav1.Status // an answer that came before that
+	log     *slog.Logger
+
+	body    []byte
+	tooLong bool
+	started bool
+}
+
+var _ request.Auditor = (*trail)(nil)
+
+func (t *trail) RequestObject(obj runtime.Object) {
+	if t.record != nil {
+		t.record.RequestObject(obj)
+	}
+}
+
+func (t *trail) WantsRequest() bool { return t.record != nil && t.record.WantsRequest() }
+
+func (t *trail) RequestPatch(data []byte) {
+	if t.record != nil {
+		t.record.RequestPatch(data)
+	}
+}
+
+func (t *trail) ResponseStatus(st *metav1.Status) {
+	if t.record != nil {
+		t.record.ResponseStatus(st)
+		return
+	}
+	t.status = st
+}
+
+// begin asks the policy about the request.
+func (t *trail) begin(r *http.Request) {
+	i := t.scope.Info
+	t.record = t.auditor.Begin(r, t.scope.ID, r.URL.RequestURI(), &authx.Attributes{
+		User: t.scope.User, Verb: i.Verb, Namespace: i.Namespace, APIGroup: i.Group, APIVersion: i.Version, Resource: i.Resource,
+		Subresource: i.Subresource, Name: i.Name, ResourceRequest: i.IsResource, Path: i.Path,
+	}, t.scope.Received)
+	if t.status != nil {
+		t.record.ResponseStatus(t.status)
+	}
+}
+
+// reach records a stage of an answer. It is too late to refuse the request.
+func (t *trail) reach(s audit.Stage, code int) {
+	if t.scope.Actor != nil {
+		t.record.Impersonate(t.scope.User)
+	}
+	if err := t.record.Reach(s, code, t.scope.Annotations); err != nil {
+		t.log.Error("an audit event is lost", "audit-id", t.scope.ID, "error", err)
+	}
+}
+
+// Audit records requests, from before anybody is authenticated, so that failures
+// of that are recorded too. Without an auditor it costs nothing.
+func Audit(a *audit.Auditor, decode Decode, log *slog.Logger) Filter {
+	return func(next http.Handler) http.Handler {
+		if a == nil {
+			return next
+		}
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s := request.From(r.Context())
+			t := &trail{auditor: a, decode: decode, scope: s, log: log}
+			s.Audit = t
+			rec := recorderOf(w)
+			defer func() {
+				p := recover()
+				if t.record == nil {
+					t.unknown(r, rec.Code)
+				} else {
+					t.end(w, rec.Code, p)
+				}
+				if p != nil {
+					panic(p)
+				}
+			}()
+			next.ServeHTTP(w, r)
+		})
+	}
+}
+
+// unknown records a request from nobody that is known.
+func (t *trail) unknown(r *http.Request, code int) {
+	t.begin(r)
+	t.reach(audit.ResponseStarted, code)
+}
+
+// end records how a request ended.
+func (t *trail) end(w http.ResponseWriter, code int, p any) {
+	if t.record.Level() == audit.None {
+		return
+	}
+	if err, ok := p.(error); p != nil && !(ok && errors.Is(err, http.ErrAbortHandler)) {
+		t.record.ResponseStatus(&metav1.Status{
+			Status: metav1.StatusFailure, Reason: metav1.StatusReasonInternalError, Message: fmt.Sprintf("APIServer panic'd: %v", p),
+		})
+		t.reach(audit.Panic, http.StatusInternalServerError)
+		return
+	}
+	if code == 0 {
+		code = http.StatusOK
+		t.record.ResponseStatus(&metav1.Status{Status: metav1.StatusSuccess, Message: "Connection closed early"})
+	}
+	if LongRunning(t.scope.Info) {
+		t.start(code)
+	} else if t.tooLong {
+		t.scope.Annotate("audit.k8s.io/truncated", "true")
+	} else if data := t.answer(w.Header().Get("Content-Type")); data != nil {
+		t.record.ResponseObject(data)
+	}
+	t.reach(audit.ResponseComplete, code)
+}
+
+// answer is the body of the answer, as JSON.
+func (t *trail) answer(contentType string) []byte {
+	if len(t.body) == 0 || !t.scope.Info.IsResource {
+		return nil
+	}
+	mediaType, _, err := mime.ParseMediaType(contentType)
+	if err != nil {
+		return nil
+	}
+	if mediaType == "application/json" {
+		return []byte(strings.TrimSpace(string(t.body)))
+	}
+	if t.decode == nil {
+		return nil
+	}
+	return t.decode(mediaType, t.body)
+}
+
+// start records that a long answer has begun, once.
+func (t *trail) start(code int) {
+	if !t.started {
+		t.started = true
+		t.reach(audit.ResponseStarted, code)
+	}
+}
+
+// AuditReceived records that a request has come, once it is known from whom. A
+// request that must be recorded and cannot be goes no further.
+func AuditReceived(a *audit.Auditor) Filter {
+	return func(next http.Handler) http.Handler {
+		if a == nil {
+			return next
+		}
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			t, ok := request.From(r.Context()).Audit.(*trail)
+			if !ok {
+				next.ServeHTTP(w, r)
+				return
+			}
+			t.begin(r)
+			level := t.record.Level()
+			if level == audit.None {
+				next.ServeHTTP(w, r)
+				return
+			}
+			if err := t.record.Reach(audit.RequestReceived, 0, nil); err != nil {
+				t.auditor.Metrics.Rejected()
+				t.log.Error("a request is refused because it cannot be recorded", "audit-id", t.scope.ID, "error", err)
+				internal(w, r, errors.New("failed to store audit event"))
+				return
+			}
+			if long := LongRunning(t.scope.Info); long || level == audit.RequestResponse {
+				w = &tap{ResponseWriter: w, trail: t, long: long}
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
+}
+
+// tap sees an answer pass.
+type tap struct {
+	http.ResponseWriter
+	trail *trail
+	long  bool
+}
+
+// Unwrap serves http.ResponseController.
+func (w *tap) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// WriteHeader implements http.ResponseWriter.
+func (w *tap) WriteHeader(code int) {
+	if w.long && (code >= 200 || code == http.StatusSwitchingProtocols) {
+		w.trail.start(code)
+	}
+	w.ResponseWriter.WriteHeader(code)
+}
+
+// Write implements io.Writer.
+func (w *tap) Write(p []byte) (int, error) {
+	if w.long {
+		w.trail.start(http.StatusOK)
+	} else if w.trail.tooLong = w.trail.tooLong || len(w.trail.body)+len(p) > maxAudited; !w.trail.tooLong {
+		w.trail.body = append(w.trail.body, p...)
+	}
+	return w.ResponseWriter.Write(p)
+}
