@@ -2,8 +2,10 @@ package server
 
 import (
 	"github.com/rowlock/rowlock/server/admission"
-	"github.com/rowlock/rowlock/server/admission/certificates"
+	"github.com/rowlock/rowlock/server/admission/ingress"
+	"github.com/rowlock/rowlock/server/admission/nodes"
 	"github.com/rowlock/rowlock/server/admission/pods"
+	"github.com/rowlock/rowlock/server/admission/storage"
 )
 
 // plugins are the admission plugins that are on by default, in their order.
@@ -12,10 +14,13 @@ func (s *Server) plugins() []admission.Plugin {
 	return []admission.Plugin{
 		admission.NamespaceLifecycle{Namespaces: s.Verbs},
 		pods.ServiceAccount{Objects: o},
+		nodes.Taints{},
 		pods.Priority{Objects: o},
 		pods.Tolerations{NotReady: 300, Unreachable: 300},
-		certificates.Approval{Authorizer: s.cfg.Authorizer},
-		certificates.Signing{Authorizer: s.cfg.Authorizer},
-		certificates.SubjectRestriction{},
+		storage.DefaultClass{Objects: o},
+		storage.Protection{},
+		storage.Resize{Objects: o},
+		pods.RuntimeClass{Objects: o},
+		ingress.DefaultClass{Objects: o},
 	}
 }

@@ -1,0 +1,28 @@
+package admission
+
+import (
+	"context"
+
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+// DefaultClass finds the class that is marked as default by one of the annotations.
+// Of several the newest wins, and of those that are equally old the first by name.
+// It is nil where none is marked.
+func DefaultClass(ctx context.Context, objects Objects, storage string, annotations ...string) (kinds.Object, error) {
+	list, err := objects.List(ctx, storage, "")
+	if err != nil {
+		return nil, err
+	}
+	var found kinds.Object
+	for _, o := range list { // in order of names
+		marked := false
+		for _, name := range annotations {
+			marked = marked || o.GetAnnotations()[name] == "true"
+		}
+		if marked && (found == nil || o.GetCreationTimestamp().After(found.GetCreationTimestamp().Time)) {
+			found = o
+		}
+	}
+	return found, nil
+}

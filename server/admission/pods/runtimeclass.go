@@ -1,0 +1,134 @@
+package pods
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/rowlock/rowlock/server/admission"
+)
+
+// RuntimeClass puts into new pods what their runtime class asks for: overhead, node
+// labels and tolerations.
+type RuntimeClass struct{ Objects admission.Objects }
+
+var (
+	_ admission.Mutator   = RuntimeClass{}
+	_ admission.Validator = RuntimeClass{}
+)
+
+// Name implements admission.Plugin.
+func (RuntimeClass) Name() string { return "RuntimeClass" }
+
+// Handles implements admission.Plugin.
+func (RuntimeClass) Handles(op admission.Operation) bool { return op == admission.Create }
+
+// Admit implements admission.Mutator.
+func (p RuntimeClass) Admit(ctx context.Context, a *admission.Attributes) error {
+	pod, ok := a.Object.(*corev1.Pod)
+	if !ok || !a.Is("", "pods", "") {
+		return nil
+	}
+	class, err := p.classOf(ctx, a, pod)
+	if err != nil || class == nil {
+		return err
+	}
+	if class.Overhead != nil && len(class.Overhead.PodFixed) > 0 {
+		if len(pod.Spec.Overhead) > 0 && !equality.Semantic.DeepEqual(class.Overhead.PodFixed, pod.Spec.Overhead) {
+			return a.Forbid(errors.New("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"))
+		}
+		pod.Spec.Overhead = class.Overhead.PodFixed
+	}
+	if class.Scheduling == nil {
+		return nil
+	}
+	for key, value := range class.Scheduling.NodeSelector {
+		if have, ok := pod.Spec.NodeSelector[key]; ok && have != value {
+			return a.Forbid(fmt.Errorf("conflict: runtimeClass.scheduling.nodeSelector[%s] = %s; pod.spec.nodeSelector[%s] = %s", key, value, key, have))
+		}
+	}
+	for key, value := range class.Scheduling.NodeSelector {
+		if pod.Spec.NodeSelector == nil {
+			pod.Spec.NodeSelector = map[string]string{}
+		}
+		pod.Spec.NodeSelector[key] = value
+	}
+	pod.Spec.Tolerations = mergeTolerations(pod.Spec.Tolerations, class.Scheduling.Tolerations)
+	return nil
+}
+
+// Validate implements admission.Validator.
+func (p RuntimeClass) Validate(ctx context.Context, a *admission.Attributes) error {
+	pod, ok := a.Object.(*corev1.Pod)
+	if !ok || !a.Is("", "pods", "") || len(pod.Spec.Overhead) == 0 {
+		return nil
+	}
+	class, err := p.classOf(ctx, a, pod)
+	switch {
+	case err != nil:
+		return err
+	case class == nil || class.Overhead == nil:
+		return a.Forbid(errors.New("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"))
+	case !equality.Semantic.DeepEqual(class.Overhead.PodFixed, pod.Spec.Overhead):
+		return a.Forbid(errors.New("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"))
+	}
+	return nil
+}
+
+// classOf finds the class that a pod names; nil where it names none.
+func (p RuntimeClass) classOf(ctx context.Context, a *admission.Attributes, pod *corev1.Pod) (*nodev1.RuntimeClass, error) {
+	if pod.Spec.RuntimeClassName == nil {
+		return nil, nil
+	}
+	obj, err := p.Objects.Get(ctx, "runtimeclasses.node.k8s.io", "", *pod.Spec.RuntimeClassName)
+	if err != nil {
+		return nil, err
+	}
+	class, ok := obj.(*nodev1.RuntimeClass)
+	if !ok {
+		return nil, a.Forbid(fmt.Errorf("pod rejected: RuntimeClass %q not found", *pod.Spec.RuntimeClassName))
+	}
+	return class, nil
+}
+
+// mergeTolerations joins two lists, without those that another one covers.
+func mergeTolerations(first, second []corev1.Toleration) []corev1.Toleration {
+	all := slices.Concat(first, second)
+	var merged []corev1.Toleration
+	for i := range all {
+		covered := func(by corev1.Toleration) bool { return covers(&by, &all[i]) }
+		if !slices.ContainsFunc(merged, covered) && !slices.ContainsFunc(all[i+1:], covered) {
+			merged = append(merged, all[i])
+		}
+	}
+	return merged
+}
+
+// covers tells whether whatever b tolerates a tolerates too.
+func covers(a, b *corev1.Toleration) bool {
+	if equality.Semantic.DeepEqual(a, b) {
+		return true
+	}
+	if b.Key != a.Key && (a.Key != "" || a.Operator != corev1.TolerationOpExists) {
+		return false
+	}
+	if b.Effect != a.Effect && a.Effect != "" {
+		return false
+	}
+	if a.Effect == corev1.TaintEffectNoExecute && a.TolerationSeconds != nil &&
+		(b.TolerationSeconds == nil || *b.TolerationSeconds > *a.TolerationSeconds) {
+		return false
+	}
+	switch a.Operator {
+	case corev1.TolerationOpEqual, "":
+		return b.Operator == corev1.TolerationOpEqual && b.Value == a.Value
+	case corev1.TolerationOpExists:
+		return true
+	}
+	return false
+}
