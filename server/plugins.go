@@ -3,6 +3,7 @@ package server
 import (
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/admission/ingress"
+	"github.com/rowlock/rowlock/server/admission/limits"
 	"github.com/rowlock/rowlock/server/admission/nodes"
 	"github.com/rowlock/rowlock/server/admission/pods"
 	"github.com/rowlock/rowlock/server/admission/storage"
@@ -13,6 +14,7 @@ func (s *Server) plugins() []admission.Plugin {
 	o := objects{s}
 	return []admission.Plugin{
 		admission.NamespaceLifecycle{Namespaces: s.Verbs},
+		limits.Ranger{Objects: o},
 		pods.ServiceAccount{Objects: o},
 		nodes.Taints{},
 		pods.Priority{Objects: o},
