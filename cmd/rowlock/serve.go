@@ -35,6 +35,7 @@ type serveOptions struct {
 	kubelet                          kubeletOptions
 	database                         databaseOptions
 	audit                            auditOptions
+	controllers                      []string
 	serviceRange, nodePortRange      string
 	retention                        time.Duration
 	requestTimeout                   time.Duration
@@ -84,6 +85,7 @@ kubeconfig in the data directory; later starts find them again.`,
 	o.kubelet.addTo(f)
 	o.database.addTo(f)
 	o.audit.addTo(f)
+	f.StringSliceVar(&o.controllers, "controllers", []string{"*"}, "built-in controllers to run: \"*\" is all that are on by default (csrsigning, csrapproving), \"name\" adds one, \"-name\" leaves one out")
 	return cmd
 }
 
@@ -127,6 +129,10 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) error {
 	if err != nil {
 		return err
 	}
+	switches, err := parseControllers(o.controllers)
+	if err != nil {
+		return err
+	}
 	auditing, err := o.audit.build(out, log)
 	if err != nil {
 		return err
@@ -161,6 +167,9 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) error {
 		cfg.Paths = profiles()
 	}
 	auditing.addTo(&cfg)
+	if c := switches.certificates(dir); c != nil {
+		lead(&cfg, "certificates", c)
+	}
 	s, err := server.New(cfg)
 	if err != nil {
 		return err

@@ -1,0 +1,276 @@
+package controllers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"crypto/x509"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/admission/certificates"
+	"github.com/rowlock/rowlock/server/cache"
+)
+
+const (
+	requestsKey       = "certificatesigningrequests.certificates.k8s.io"
+	requestsPath      = "/apis/certificates.k8s.io/v1/certificatesigningrequests/"
+	certificatesAgent = "certificate-controller"
+)
+
+// Certificates approves requests of kubelets that may have what they ask for, and
+// signs approved requests to the three signers of kubernetes.io. It rests while a
+// controller-manager holds its lease, for then that does both.
+type Certificates struct {
+	API        API
+	Cache      *cache.Cache
+	Authorizer authx.Authorizer
+	Log        *slog.Logger
+	Clock      func() time.Time
+	Sign       func(r *x509.CertificateRequest, usages []certificatesv1.KeyUsage, life time.Duration) ([]byte, error) // nil: nothing is signed
+	Approve    bool                                                                                                   // whether requests of kubelets are approved
+	MaxLife    time.Duration                                                                                          // 0: one year
+	Interval   time.Duration                                                                                          // how often all requests are looked at besides; 0: 10 seconds
+}
+
+// Run works until ctx ends.
+func (c *Certificates) Run(ctx context.Context) error {
+	if c.Interval == 0 {
+		c.Interval = 10 * time.Second
+	}
+	if c.MaxLife == 0 {
+		c.MaxLife = 365 * 24 * time.Hour
+	}
+	for ctx.Err() == nil {
+		watcher, _ := c.Cache.WatchNow(requestsKey, cache.Scope{})
+		c.follow(ctx, watcher)
+		watcher.Stop()
+	}
+	return nil
+}
+
+// follow looks at all requests when one changes or some time has passed. It
+// returns when ctx ends or the watcher was cut off.
+func (c *Certificates) follow(ctx context.Context, watcher *cache.Watcher) {
+	ticks := time.NewTicker(c.Interval)
+	defer ticks.Stop()
+	var batch []cache.Delivery
+	for {
+		c.pass(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
+		case <-watcher.Ready():
+			var err error
+			if batch, _, err = watcher.Take(ctx, batch); err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (c *Certificates) pass(ctx context.Context) {
+	if c.elsewhere() {
+		return
+	}
+	var open []*certificatesv1.CertificateSigningRequest
+	c.Cache.Snapshot(requestsKey).Ascend("", "", "", func(item *cache.Item) bool {
+		r := &certificatesv1.CertificateSigningRequest{}
+		if item.Corrupt == nil && json.Unmarshal(item.JSON, r) == nil && len(r.Status.Certificate) == 0 && strings.HasPrefix(r.Spec.SignerName, "kubernetes.io/") {
+			open = append(open, r)
+		}
+		return true
+	})
+	for _, r := range open {
+		if err := c.work(ctx, r); err != nil && ctx.Err() == nil {
+			c.Log.Warn("a certificate request", "name", r.Name, "error", err)
+		}
+	}
+}
+
+// elsewhere says whether a controller-manager works.
+func (c *Certificates) elsewhere() bool {
+	item := c.Cache.Get("leases.coordination.k8s.io", metav1.NamespaceSystem, "kube-controller-manager")
+	if item == nil || item.Corrupt != nil {
+		return false
+	}
+	var l coordinationv1.Lease
+	if json.Unmarshal(item.JSON, &l) != nil || l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil {
+		return false
+	}
+	return c.Clock().Before(l.Spec.RenewTime.Add(time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second))
+}
+
+func has(r *certificatesv1.CertificateSigningRequest, t certificatesv1.RequestConditionType) bool {
+	return slices.ContainsFunc(r.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool { return c.Type == t })
+}
+
+func (c *Certificates) work(ctx context.Context, r *certificatesv1.CertificateSigningRequest) error {
+	approved, over := has(r, certificatesv1.CertificateApproved), has(r, certificatesv1.CertificateDenied) || has(r, certificatesv1.CertificateFailed)
+	if over || approved && c.Sign == nil || !approved && !c.Approve {
+		return nil
+	}
+	request, err := certificates.Parse(r.Spec.Request)
+	if err != nil {
+		return err
+	}
+	if !approved {
+		return c.approve(ctx, r, request)
+	}
+	return c.sign(ctx, r, request)
+}
+
+// approve approves a kubelet's request for its client certificate, if its author
+// may have one: for itself, or for any node.
+func (c *Certificates) approve(ctx context.Context, r *certificatesv1.CertificateSigningRequest, request *x509.CertificateRequest) error {
+	if r.Spec.SignerName != certificatesv1.KubeAPIServerClientKubeletSignerName || checkKubeletClient(request, r.Spec.Usages) != nil {
+		return nil
+	}
+	user := &authx.Identity{Name: r.Spec.Username, UID: r.Spec.UID, Groups: r.Spec.Groups, Extra: map[string][]string{}}
+	for k, v := range r.Spec.Extra {
+		user.Extra[k] = v
+	}
+	for _, permission := range []struct{ sub, message string }{
+		{"selfnodeclient", "Auto approving self kubelet client certificate after SubjectAccessReview."},
+		{"nodeclient", "Auto approving kubelet client certificate after SubjectAccessReview."},
+	} {
+		if permission.sub == "selfnodeclient" && r.Spec.Username != request.Subject.CommonName {
+			continue
+		}
+		d, _, err := c.Authorizer.Authorize(ctx, &authx.Attributes{
+			User: user, Verb: "create", APIGroup: "certificates.k8s.io", APIVersion: "*", Resource: "certificatesigningrequests", Subresource: permission.sub, ResourceRequest: true,
+		})
+		if d == authx.Allow {
+			return c.condition(ctx, r, "approval", certificatesv1.CertificateApproved, "AutoApproved", permission.message)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Certificates) condition(ctx context.Context, r *certificatesv1.CertificateSigningRequest, sub string, t certificatesv1.RequestConditionType, reason, message string) error {
+	r.Status.Conditions = append(r.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+		Type: t, Status: corev1.ConditionTrue, Reason: reason, Message: message, LastUpdateTime: metav1.Time{Time: c.Clock()},
+	})
+	return c.put(ctx, r, sub)
+}
+
+func (c *Certificates) put(ctx context.Context, r *certificatesv1.CertificateSigningRequest, sub string) error {
+	return ignoreGone(c.API.Call(ctx, certificatesAgent, http.MethodPut, requestsPath+r.Name+"/"+sub, "application/json", r, nil))
+}
+
+func (c *Certificates) sign(ctx context.Context, r *certificatesv1.CertificateSigningRequest, request *x509.CertificateRequest) error {
+	var fault error
+	switch r.Spec.SignerName {
+	case certificatesv1.KubeAPIServerClientSignerName:
+		fault = checkClient(r.Spec.Usages)
+	case certificatesv1.KubeAPIServerClientKubeletSignerName:
+		fault = checkKubeletClient(request, r.Spec.Usages)
+	case certificatesv1.KubeletServingSignerName:
+		fault = checkKubeletServing(request, r.Spec.Usages)
+	default:
+		return nil
+	}
+	if fault != nil {
+		return c.condition(ctx, r, "status", certificatesv1.CertificateFailed, "SignerValidationFailure", fault.Error())
+	}
+	cert, err := c.Sign(request, r.Spec.Usages, c.life(r.Spec.ExpirationSeconds))
+	if err != nil {
+		return fmt.Errorf("signing: %w", err)
+	}
+	r.Status.Certificate = cert
+	return c.put(ctx, r, "status")
+}
+
+// minLife is the shortest life that is given, however short the one asked for.
+const minLife = 10 * time.Minute
+
+func (c *Certificates) life(seconds *int32) time.Duration {
+	if seconds == nil {
+		return c.MaxLife
+	}
+	return min(c.MaxLife, max(minLife, time.Duration(*seconds)*time.Second))
+}
+
+func checkClient(usages []certificatesv1.KeyUsage) error {
+	for _, u := range usages {
+		switch u {
+		case certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth:
+		default:
+			return fmt.Errorf("invalid usage for client certificate: %s", u)
+		}
+	}
+	if !slices.Contains(usages, certificatesv1.UsageClientAuth) {
+		return fmt.Errorf("missing required usage for client certificate: %s", certificatesv1.UsageClientAuth)
+	}
+	return nil
+}
+
+func checkKubeletClient(r *x509.CertificateRequest, usages []certificatesv1.KeyUsage) error {
+	switch {
+	case !slices.Equal(r.Subject.Organization, []string{authx.GroupNodes}):
+		return errors.New("subject organization is not system:nodes")
+	case len(r.DNSNames) > 0:
+		return errors.New("DNS subjectAltNames are not allowed")
+	case len(r.EmailAddresses) > 0:
+		return errors.New("Email subjectAltNames are not allowed")
+	case len(r.IPAddresses) > 0:
+		return errors.New("IP subjectAltNames are not allowed")
+	case len(r.URIs) > 0:
+		return errors.New("URI subjectAltNames are not allowed")
+	case !strings.HasPrefix(r.Subject.CommonName, authx.NodePrefix):
+		return errors.New("subject common name does not begin with system:node:")
+	}
+	return checkKubeletUsages(usages, certificatesv1.UsageClientAuth)
+}
+
+func checkKubeletServing(r *x509.CertificateRequest, usages []certificatesv1.KeyUsage) error {
+	switch {
+	case !slices.Equal(r.Subject.Organization, []string{authx.GroupNodes}):
+		return errors.New("subject organization is not system:nodes")
+	case len(r.DNSNames)+len(r.IPAddresses) == 0:
+		return errors.New("DNS or IP subjectAltName is required")
+	case len(r.EmailAddresses) > 0:
+		return errors.New("Email subjectAltNames are not allowed")
+	case len(r.URIs) > 0:
+		return errors.New("URI subjectAltNames are not allowed")
+	}
+	if err := checkKubeletUsages(usages, certificatesv1.UsageServerAuth); err != nil {
+		return err
+	}
+	if !strings.HasPrefix(r.Subject.CommonName, authx.NodePrefix) {
+		return errors.New("subject common name does not begin with system:node:")
+	}
+	return nil
+}
+
+// checkKubeletUsages wants a kubelet's usages, with or without the one that only
+// RSA keys have.
+func checkKubeletUsages(usages []certificatesv1.KeyUsage, auth certificatesv1.KeyUsage) error {
+	all := []certificatesv1.KeyUsage{auth, certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment}
+	slices.Sort(all)
+	got := slices.Clone(usages)
+	slices.Sort(got)
+	if got = slices.Compact(got); slices.Equal(got, all) {
+		return nil
+	}
+	without := slices.DeleteFunc(slices.Clone(all), func(u certificatesv1.KeyUsage) bool { return u == certificatesv1.UsageKeyEncipherment })
+	if slices.Equal(got, without) {
+		return nil
+	}
+	return fmt.Errorf("usages did not match %v", all)
+}
