@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/netip"
 	"runtime"
@@ -164,7 +165,7 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) error {
 		Bootstrap: n.bootstrap(o.securePort), Log: log,
 	}
 	if o.profiling {
-		cfg.Paths = profiles()
+		maps.Copy(cfg.Paths, profiles())
 	}
 	auditing.addTo(&cfg)
 	if c := switches.certificates(dir); c != nil {
