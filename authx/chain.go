@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 )
 
 // Chain tries authenticators in order: the first that succeeds decides, whatever
@@ -65,7 +66,10 @@ func withGroup(who *Authenticated) *Authenticated {
 var anonymous = &Authenticated{Identity: &Identity{Name: Anonymous, Groups: []string{GroupUnauthenticated}}}
 
 // AllowAnonymous takes requests without credentials as anonymous.
-type AllowAnonymous struct{ Next Authenticator }
+type AllowAnonymous struct {
+	Next  Authenticator
+	Paths []string // where they are welcome, exactly; nil: everywhere
+}
 
 // Authenticate asks Next; a request without credentials is anonymous, one with
 // bad credentials stays refused.
@@ -73,6 +77,9 @@ func (a AllowAnonymous) Authenticate(r *http.Request) (*Authenticated, bool, err
 	who, mine, err := a.Next.Authenticate(r)
 	if mine || err != nil {
 		return who, mine, err
+	}
+	if a.Paths != nil && (r.URL == nil || !slices.Contains(a.Paths, r.URL.Path)) {
+		return nil, false, nil
 	}
 	return anonymous, true, nil
 }

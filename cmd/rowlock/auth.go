@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/x509"
 	"fmt"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 
 	"github.com/rowlock/rowlock/authx"
@@ -17,6 +19,7 @@ import (
 	"github.com/rowlock/rowlock/authx/freshfile"
 	"github.com/rowlock/rowlock/authx/proxy"
 	"github.com/rowlock/rowlock/authx/tokenfile"
+	"github.com/rowlock/rowlock/server"
 	"github.com/rowlock/rowlock/server/datadir"
 	"github.com/rowlock/rowlock/server/verbs/tokenverbs"
 )
@@ -26,6 +29,7 @@ type authOptions struct {
 	clientCA, tokenFile  string
 	anonymous, bootstrap bool
 	accounts             accountOptions
+	issuers              issuerOptions
 	proxy                proxyOptions
 }
 
@@ -35,6 +39,7 @@ func (o *authOptions) addTo(f *pflag.FlagSet) {
 	f.BoolVar(&o.anonymous, "anonymous-auth", true, "let requests without credentials in as system:anonymous")
 	f.BoolVar(&o.bootstrap, "enable-bootstrap-token-auth", true, "accept bootstrap tokens, Secrets of kube-system, as bearer tokens")
 	o.accounts.addTo(f)
+	o.issuers.addTo(f)
 	o.proxy.addTo(f)
 }
 
@@ -80,6 +85,11 @@ type access struct {
 	objects       *live
 	tokens        tokenverbs.Config
 	paths         map[string]http.Handler
+	loops         map[string]func(*server.Server) server.Loop
+	collectors    []prometheus.Collector
+	id            string // a hash that stands for this server in metrics
+	anonymous     bool
+	openPaths     []string // to anonymous requests; nil: all
 }
 
 // accessConfig is what authentication needs to know besides its flags.
@@ -91,7 +101,10 @@ type accessConfig struct {
 }
 
 func (o *authOptions) build(c accessConfig) (*access, error) {
-	a := &access{objects: &live{}}
+	a := &access{
+		objects: &live{},
+		loops:   map[string]func(*server.Server) server.Loop{}, id: idHash(c.address), anonymous: o.anonymous,
+	}
 	var chain authx.Chain
 	front, err := o.proxy.build(c.gate, c.log)
 	if err != nil {
@@ -111,12 +124,12 @@ func (o *authOptions) build(c accessConfig) (*access, error) {
 	}
 	audiences := a.tokens.Audiences
 	a.tokens.Review = func(ctx context.Context, token string, wanted []string) (*authx.Authenticated, bool, error) {
-		return authx.Review(ctx, tokens, o.anonymous, token, wanted)
+		return authx.Review(ctx, tokens, a.anonymous && a.openPaths == nil, token, wanted)
 	}
 	chain = append(chain, authx.Bearer{Tokens: tokens, Audiences: audiences})
 	a.authenticator = chain
-	if o.anonymous {
-		a.authenticator = authx.AllowAnonymous{Next: chain}
+	if a.anonymous {
+		a.authenticator = authx.AllowAnonymous{Next: chain, Paths: a.openPaths}
 	}
 	return a, nil
 }
@@ -141,7 +154,20 @@ func (o *authOptions) tokens(c accessConfig, a *access) (authx.TokenChain, error
 	if o.bootstrap {
 		chain = append(chain, agnostic(&bootstrap.Authenticator{Secrets: a.objects, Clock: time.Now}))
 	}
-	return append(chain, accounts), nil
+	others, anonymous, err := o.issuers.build(c, a, o.accounts.issuers)
+	if err != nil {
+		return nil, err
+	}
+	if anonymous != nil {
+		a.anonymous, a.openPaths = anonymous.Enabled, anonymous.Paths()
+	}
+	return append(append(chain, accounts), others...), nil
+}
+
+// idHash tells servers apart in metrics without naming them.
+func idHash(address string) string {
+	sum := sha256.Sum256([]byte(address))
+	return fmt.Sprintf("sha256:%x", sum)
 }
 
 // source is a file and the flag that names it.

@@ -2,7 +2,6 @@ package main
 
 import (
 	_ "github.com/anishathalye/porcupine"
-	_ "github.com/coreos/go-oidc/v3/oidc"
 	_ "github.com/fxamacker/cbor/v2"
 	_ "github.com/google/cel-go/cel"
 	_ "go.uber.org/goleak"

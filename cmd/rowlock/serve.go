@@ -159,8 +159,9 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) error {
 		Store:     sqlstore.New(driver, sqlstore.Config{Retention: o.retention, Log: log, Observer: measured}),
 		Catalogue: catalogue, Authenticator: access.authenticator, Authorizer: authz.authorizer,
 		Feeds: authz.feeds, Policy: authz.policy, Plugins: authz.plugins,
-		Special: special, Paths: access.paths, Collectors: []prometheus.Collector{measured},
-		TLS: tlsConfig, Listener: listener, Feature: gates.Enabled, Version: versionInfo(), Address: address,
+		Special: special, Paths: access.paths, Loops: access.loops,
+		Collectors: append([]prometheus.Collector{measured}, access.collectors...),
+		TLS:        tlsConfig, Listener: listener, Feature: gates.Enabled, Version: versionInfo(), Address: address,
 		RequestTimeout: o.requestTimeout, ShutdownDelay: o.shutdownDelay, MaxInFlight: orNone(o.maxInFlight), MaxMutatingInFlight: orNone(o.maxMutatingInFlight),
 		Bootstrap: n.bootstrap(o.securePort), Log: log,
 	}

@@ -1,0 +1,112 @@
+// Package authnconfig reads the authentication configuration file and follows its
+// changes.
+//
+// It promises: a file takes effect whole or not at all; while a changed file is bad
+// the last good one stays; the anonymous part never changes after the start.
+package authnconfig
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	sigsjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/rowlock/rowlock/authx/oidc"
+)
+
+// Configuration is an AuthenticationConfiguration of apiserver.config.k8s.io.
+type Configuration struct {
+	APIVersion string          `json:"apiVersion,omitempty"`
+	Kind       string          `json:"kind,omitempty"`
+	JWT        []oidc.Provider `json:"jwt"`
+	Anonymous  *Anonymous      `json:"anonymous,omitempty"`
+}
+
+// Anonymous says whether, and where, requests without credentials are welcome.
+type Anonymous struct {
+	Enabled    bool        `json:"enabled"`
+	Conditions []Condition `json:"conditions,omitempty"`
+}
+
+// Condition is a path that is open to anonymous requests.
+type Condition struct {
+	Path string `json:"path"`
+}
+
+// Paths are those of all conditions; nil where there are none.
+func (a *Anonymous) Paths() []string {
+	var paths []string
+	for _, c := range a.Conditions {
+		paths = append(paths, c.Path)
+	}
+	return paths
+}
+
+const (
+	group = "apiserver.config.k8s.io"
+	kind  = "AuthenticationConfiguration"
+)
+
+// Load reads and validates a file. taken are issuers that no provider may be.
+func Load(path string, taken []string) (*Configuration, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(data, taken)
+}
+
+// Parse reads and validates the text of a file.
+func Parse(data []byte, taken []string) (*Configuration, error) {
+	if len(strings.TrimSpace(string(data))) == 0 {
+		return nil, errors.New("empty config data")
+	}
+	c := &Configuration{}
+	asJSON, duplicates := yaml.YAMLToJSONStrict(data)
+	if duplicates != nil {
+		var err error
+		if asJSON, err = yaml.YAMLToJSON(data); err != nil {
+			return nil, fmt.Errorf("couldn't get version/kind; json parse error: %w", err)
+		}
+	}
+	problems, err := sigsjson.UnmarshalStrict(asJSON, c)
+	if err != nil {
+		return nil, err
+	}
+	switch version, _ := strings.CutPrefix(c.APIVersion, group+"/"); {
+	case c.Kind == "":
+		return nil, errors.New("Object 'Kind' is missing in '" + string(asJSON) + "'") //nolint:staticcheck // as clients know it
+	case c.Kind != kind || version != "v1beta1" && version != "v1alpha1":
+		return nil, fmt.Errorf("no kind %q is registered for version %q", c.Kind, c.APIVersion)
+	}
+	if duplicates != nil {
+		problems = append([]error{duplicates}, problems...)
+	}
+	if len(problems) > 0 {
+		texts := make([]string, len(problems))
+		for i, p := range problems {
+			texts[i] = p.Error()
+		}
+		return nil, errors.New("strict decoding error: " + strings.Join(texts, ", "))
+	}
+	if err := c.validate(taken); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *Configuration) validate(taken []string) error {
+	errs := oidc.Validate(c.JWT, taken)
+	if a := c.Anonymous; a != nil && !a.Enabled && len(a.Conditions) > 0 {
+		errs = append(errs, field.Invalid(field.NewPath("anonymous", "conditions"), a.Conditions, "enabled should be set to true when conditions are defined"))
+	}
+	return errs.ToAggregate()
+}
+
+// sameAnonymous says whether two configurations welcome the same requests.
+func sameAnonymous(a, b *Configuration) bool { return reflect.DeepEqual(a.Anonymous, b.Anonymous) }

@@ -1,0 +1,182 @@
+package oidc
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	gooidc "github.com/coreos/go-oidc/v3/oidc"
+
+	"github.com/rowlock/rowlock/authx"
+)
+
+// algorithms are all that a provider may sign with.
+var algorithms = []string{
+	gooidc.RS256, gooidc.RS384, gooidc.RS512, gooidc.ES256, gooidc.ES384, gooidc.ES512, gooidc.PS256, gooidc.PS384, gooidc.PS512,
+}
+
+// retryAfter is how soon a provider that did not answer is asked again.
+const retryAfter = 10 * time.Second
+
+// Authenticator judges the tokens of one provider.
+type Authenticator struct {
+	provider Provider
+	compiled *compiled
+	algs     []string
+	client   *http.Client
+	audience []string // of the API, for which all tokens of the provider are good
+	verifier atomic.Pointer[gooidc.IDTokenVerifier]
+	now      func() time.Time
+}
+
+// New makes an Authenticator; audiences are those of the API. It refuses tokens
+// until Run has found the provider.
+func New(p Provider, audiences []string) (*Authenticator, error) {
+	c, errs := p.compile(nil, nil)
+	if len(errs) > 0 {
+		return nil, errs.ToAggregate()
+	}
+	a := &Authenticator{provider: p, compiled: c, algs: p.SigningAlgs, audience: audiences, now: time.Now}
+	if len(a.algs) == 0 {
+		a.algs = algorithms
+	}
+	for _, alg := range a.algs {
+		if !slices.Contains(algorithms, alg) {
+			return nil, fmt.Errorf("oidc: unsupported signing alg: %q", alg)
+		}
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	if ca := p.Issuer.CertificateAuthority; ca != "" {
+		pool := x509.NewCertPool()
+		pool.AppendCertsFromPEM([]byte(ca))
+		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	}
+	a.client = &http.Client{Transport: transport, Timeout: 30 * time.Second}
+	if d := p.Issuer.discovery(); d != "" {
+		a.client.Transport = redirect{
+			next: transport, from: strings.TrimSuffix(p.Issuer.URL, "/") + "/.well-known/openid-configuration", to: d,
+		}
+	}
+	return a, nil
+}
+
+// redirect fetches one document from elsewhere.
+type redirect struct {
+	next     http.RoundTripper
+	from, to string
+}
+
+func (d redirect) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.String() != d.from {
+		return d.next.RoundTrip(r)
+	}
+	other, err := http.NewRequestWithContext(r.Context(), r.Method, d.to, nil)
+	if err != nil {
+		return nil, err
+	}
+	other.Header = r.Header.Clone()
+	return d.next.RoundTrip(other)
+}
+
+// Run finds the provider, as often as it takes, and returns when that is done or
+// ctx ends. Each failure is told to failed.
+func (a *Authenticator) Run(ctx context.Context, failed func(error)) {
+	for {
+		err := a.discover(ctx)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		failed(fmt.Errorf("oidc: initializing the provider %s: %w", a.provider.Issuer.URL, err))
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(retryAfter):
+		}
+	}
+}
+
+// Ready says whether the provider has been found.
+func (a *Authenticator) Ready() bool { return a.verifier.Load() != nil }
+
+func (a *Authenticator) discover(ctx context.Context) error {
+	p, err := gooidc.NewProvider(gooidc.ClientContext(ctx, a.client), a.provider.Issuer.URL)
+	if err != nil {
+		return err
+	}
+	cfg := &gooidc.Config{SupportedSigningAlgs: a.algs, Now: func() time.Time { return a.now() }}
+	if auds := a.provider.Issuer.Audiences; len(auds) == 1 {
+		cfg.ClientID = auds[0]
+	} else {
+		cfg.SkipClientIDCheck = true
+	}
+	// Keys are fetched for as long as the process lives.
+	a.verifier.Store(p.VerifierContext(gooidc.ClientContext(context.WithoutCancel(ctx), a.client), cfg))
+	return nil
+}
+
+// AuthenticateToken implements authx.TokenAuthenticator. Tokens of other issuers are not ours.
+func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, audiences []string) (*authx.Authenticated, bool, error) {
+	alg, issuer, ok := peek(token)
+	if !ok || issuer != a.provider.Issuer.URL {
+		return nil, false, nil
+	}
+	shared := authx.Intersect(a.audience, audiences)
+	if len(audiences) == 0 {
+		shared = a.audience
+	} else if len(shared) == 0 {
+		return nil, false, nil
+	}
+	verifier := a.verifier.Load()
+	if verifier == nil {
+		return nil, true, errors.New("oidc: authenticator not initialized")
+	}
+	if !slices.Contains(a.algs, alg) {
+		return nil, true, fmt.Errorf("oidc: verify token: oidc: id token signed with unsupported algorithm, expected %q got %q", a.algs, alg)
+	}
+	verified, err := verifier.Verify(ctx, token)
+	if err != nil {
+		return nil, true, fmt.Errorf("oidc: verify token: %w", err)
+	}
+	if wanted := a.provider.Issuer.Audiences; len(authx.Intersect(wanted, verified.Audience)) == 0 {
+		return nil, true, fmt.Errorf("oidc: verify token: oidc: expected audience in %q got %q", slices.Sorted(slices.Values(wanted)), verified.Audience)
+	}
+	var raw json.RawMessage
+	if err := verified.Claims(&raw); err != nil {
+		return nil, true, fmt.Errorf("oidc: parse claims: %w", err)
+	}
+	id, err := a.identity(ctx, raw)
+	if err != nil {
+		return nil, true, err
+	}
+	return &authx.Authenticated{Identity: id, Audiences: shared}, true, nil
+}
+
+// peek reads who claims to have issued a token, and how. Nothing is verified.
+func peek(token string) (alg, issuer string, ok bool) {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return "", "", false
+	}
+	var header struct {
+		Alg string `json:"alg"`
+	}
+	var payload struct {
+		Issuer string `json:"iss"`
+	}
+	for i, into := range []any{&header, &payload} {
+		data, err := base64.RawURLEncoding.DecodeString(parts[i])
+		if err != nil || json.Unmarshal(data, into) != nil {
+			return "", "", false
+		}
+	}
+	return header.Alg, payload.Issuer, true
+}

@@ -1,0 +1,72 @@
+// Package oidc authenticates by ID tokens of OpenID Connect providers: what a
+// provider is, how its claims become an identity, and the checks of both.
+//
+// It promises: nothing of a token is believed before its signature is verified with
+// a key that the provider's discovery names; a provider that cannot be reached
+// refuses its tokens and no others.
+package oidc
+
+// Provider is one issuer of tokens, with the field names of
+// apiserver.config.k8s.io.
+type Provider struct {
+	Issuer               Issuer                `json:"issuer"`
+	ClaimValidationRules []ClaimValidationRule `json:"claimValidationRules,omitempty"`
+	ClaimMappings        ClaimMappings         `json:"claimMappings"`
+	UserValidationRules  []UserValidationRule  `json:"userValidationRules,omitempty"`
+
+	// SigningAlgs are the accepted algorithms; none: all that are asymmetric.
+	SigningAlgs []string `json:"-"`
+}
+
+// Issuer says where tokens come from and for whom they are.
+type Issuer struct {
+	URL                  string   `json:"url"`
+	DiscoveryURL         *string  `json:"discoveryURL,omitempty"`
+	CertificateAuthority string   `json:"certificateAuthority,omitempty"` // PEM
+	Audiences            []string `json:"audiences"`
+	AudienceMatchPolicy  string   `json:"audienceMatchPolicy,omitempty"`
+}
+
+// MatchAny is the only audience match policy.
+const MatchAny = "MatchAny"
+
+// ClaimValidationRule asks for a value of a claim, or for an expression to be true.
+type ClaimValidationRule struct {
+	Claim         string `json:"claim,omitempty"`
+	RequiredValue string `json:"requiredValue,omitempty"`
+	Expression    string `json:"expression,omitempty"`
+	Message       string `json:"message,omitempty"`
+}
+
+// ClaimMappings say how claims become an identity.
+type ClaimMappings struct {
+	Username Mapping        `json:"username"`
+	Groups   Mapping        `json:"groups,omitempty"`
+	UID      UIDMapping     `json:"uid"`
+	Extra    []ExtraMapping `json:"extra,omitempty"`
+}
+
+// Mapping is a claim with a prefix, or an expression.
+type Mapping struct {
+	Claim      string  `json:"claim,omitempty"`
+	Prefix     *string `json:"prefix,omitempty"`
+	Expression string  `json:"expression,omitempty"`
+}
+
+// UIDMapping is a claim or an expression.
+type UIDMapping struct {
+	Claim      string `json:"claim,omitempty"`
+	Expression string `json:"expression,omitempty"`
+}
+
+// ExtraMapping fills one key of an identity's extra.
+type ExtraMapping struct {
+	Key             string `json:"key"`
+	ValueExpression string `json:"valueExpression"`
+}
+
+// UserValidationRule asks for an expression about the identity to be true.
+type UserValidationRule struct {
+	Expression string `json:"expression"`
+	Message    string `json:"message,omitempty"`
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/authx/authnconfig"
+	"github.com/rowlock/rowlock/authx/oidc"
+	"github.com/rowlock/rowlock/authx/tokenwebhook"
+	"github.com/rowlock/rowlock/server"
+)
+
+// issuerOptions are the flags of tokens that others issue: OpenID Connect, by flags or
+// by file, and the token webhook.
+type issuerOptions struct {
+	file                          string
+	url, client, ca               string
+	usernameClaim, usernamePrefix string
+	groupsClaim, groupsPrefix     string
+	algs                          []string
+	required                      map[string]string
+	webhook, webhookVersion       string
+	webhookTTL                    time.Duration
+	flags                         *pflag.FlagSet
+}
+
+func (o *issuerOptions) addTo(f *pflag.FlagSet) {
+	o.flags = f
+	f.StringVar(&o.file, "authentication-config", "", "AuthenticationConfiguration file; it is read again when it changes")
+	f.StringVar(&o.url, "oidc-issuer-url", "", "https URL of an OpenID Connect provider whose ID tokens are accepted")
+	f.StringVar(&o.client, "oidc-client-id", "", "client that ID tokens must be issued for")
+	f.StringVar(&o.ca, "oidc-ca-file", "", "authorities of the provider's certificate (default: the system's)")
+	f.StringVar(&o.usernameClaim, "oidc-username-claim", "sub", "claim that names the user")
+	f.StringVar(&o.usernamePrefix, "oidc-username-prefix", "", "prefix of user names; - for none (default: the issuer and #, unless the claim is email)")
+	f.StringVar(&o.groupsClaim, "oidc-groups-claim", "", "claim that holds the groups")
+	f.StringVar(&o.groupsPrefix, "oidc-groups-prefix", "", "prefix of groups")
+	f.StringSliceVar(&o.algs, "oidc-signing-algs", []string{"RS256"}, "accepted signing algorithms")
+	f.StringToStringVar(&o.required, "oidc-required-claim", nil, "claim=value that an ID token must have; may be repeated")
+	f.StringVar(&o.webhook, "authentication-token-webhook-config-file", "", "kubeconfig of a service that judges tokens")
+	f.StringVar(&o.webhookVersion, "authentication-token-webhook-version", "v1beta1", "version of TokenReview that the service speaks: v1beta1 or v1")
+	f.DurationVar(&o.webhookTTL, "authentication-token-webhook-cache-ttl", 2*time.Minute, "how long the service's answers are remembered")
+}
+
+// used says whether one of the oidc flags has been given.
+func (o *issuerOptions) used() bool {
+	used := false
+	o.flags.Visit(func(f *pflag.Flag) { used = used || strings.HasPrefix(f.Name, "oidc-") })
+	return used
+}
+
+// configuration is that of the file, or what the flags amount to.
+func (o *issuerOptions) configuration(taken []string) (*authnconfig.Configuration, []byte, error) {
+	if o.file != "" {
+		if o.used() {
+			return nil, nil, errors.New("authentication-config file and oidc-* flags are mutually exclusive")
+		}
+		text, err := os.ReadFile(o.file)
+		if err != nil {
+			return nil, nil, fmt.Errorf("--authentication-config: %w", err)
+		}
+		c, err := authnconfig.Parse(text, taken)
+		if err != nil {
+			return nil, nil, fmt.Errorf("--authentication-config %s: %w", o.file, err)
+		}
+		if c.Anonymous != nil && o.flags.Changed("anonymous-auth") {
+			return nil, nil, field.Forbidden(field.NewPath("anonymous"), "--anonynous-auth flag cannot be set when anonymous field is configured in authentication configuration file")
+		}
+		return c, text, nil
+	}
+	c := &authnconfig.Configuration{}
+	if !o.used() {
+		return c, nil, nil
+	}
+	p, err := o.provider()
+	if err != nil {
+		return nil, nil, err
+	}
+	c.JWT = []oidc.Provider{p}
+	return c, nil, oidc.Validate(c.JWT, taken).ToAggregate()
+}
+
+// provider is what the flags say.
+func (o *issuerOptions) provider() (oidc.Provider, error) {
+	p := oidc.Provider{Issuer: oidc.Issuer{URL: o.url, Audiences: []string{o.client}}, SigningAlgs: o.algs}
+	if o.url == "" || o.client == "" {
+		return p, errors.New("oidc-issuer-url and oidc-client-id must be specified together when any oidc-* flags are set")
+	}
+	if o.ca != "" {
+		pem, err := os.ReadFile(o.ca)
+		if err != nil {
+			return p, err
+		}
+		p.Issuer.CertificateAuthority = string(pem)
+	}
+	prefix := o.usernamePrefix
+	switch {
+	case prefix == "-":
+		prefix = ""
+	case prefix == "" && o.usernameClaim != "email":
+		prefix = o.url + "#"
+	}
+	p.ClaimMappings.Username = oidc.Mapping{Claim: o.usernameClaim, Prefix: &prefix}
+	if o.groupsClaim != "" {
+		p.ClaimMappings.Groups = oidc.Mapping{Claim: o.groupsClaim, Prefix: &o.groupsPrefix}
+	}
+	for claim, value := range o.required {
+		p.ClaimValidationRules = append(p.ClaimValidationRules, oidc.ClaimValidationRule{Claim: claim, RequiredValue: value})
+	}
+	return p, nil
+}
+
+// build adds what judges the tokens, and returns the paths that are open to anonymous
+// requests: nil for all.
+func (o *issuerOptions) build(c accessConfig, a *access, taken []string) ([]authx.TokenAuthenticator, *authnconfig.Anonymous, error) {
+	if o.file != "" && !c.gate("StructuredAuthenticationConfiguration") {
+		return nil, nil, errors.New("set --feature-gates=StructuredAuthenticationConfiguration=true to use authentication-config file")
+	}
+	cfg, text, err := o.configuration(taken)
+	if err != nil {
+		return nil, nil, err
+	}
+	var chain []authx.TokenAuthenticator
+	if len(cfg.JWT) > 0 || o.file != "" {
+		p := &authnconfig.Providers{Audiences: a.tokens.Audiences, Taken: taken, Path: o.file, Log: c.log, Reloaded: a.reloads("authentication")}
+		if err := p.Start(cfg, text); err != nil {
+			return nil, nil, err
+		}
+		a.loops["oidc"] = func(*server.Server) server.Loop { return p.Run }
+		chain = append(chain, p)
+	}
+	if o.webhook != "" {
+		w, err := tokenwebhook.New(tokenwebhook.Config{Kubeconfig: o.webhook, Version: o.webhookVersion, CacheTTL: o.webhookTTL, Audiences: a.tokens.Audiences})
+		if err != nil {
+			return nil, nil, fmt.Errorf("--authentication-token-webhook-config-file: %w", err)
+		}
+		chain = append(chain, w)
+	}
+	return chain, cfg.Anonymous, nil
+}
+
+// reloads counts how often a configuration file was taken over, as a stock server
+// does. what is "authentication" or "authorization".
+func (a *access) reloads(what string) func(ok bool, at time.Time) {
+	labels := []string{"apiserver_id_hash", "status"}
+	total := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "apiserver_" + what + "_config_controller_automatic_reloads_total",
+		Help: "Reloads of the " + what + " configuration file, by outcome.",
+	}, labels)
+	last := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "apiserver_" + what + "_config_controller_automatic_reload_last_timestamp_seconds",
+		Help: "When the " + what + " configuration file was last reloaded, by outcome, in Unix seconds.",
+	}, labels)
+	a.collectors = append(a.collectors, total, last)
+	return func(ok bool, at time.Time) {
+		status := "failure"
+		if ok {
+			status = "success"
+		}
+		total.WithLabelValues(a.id, status).Inc()
+		last.WithLabelValues(a.id, status).Set(float64(at.UnixNano()) / 1e9)
+	}
+}
