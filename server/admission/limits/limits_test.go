@@ -1,0 +1,86 @@
+package limits_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/admission/limits"
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+// ranges are the limit ranges of every namespace.
+type ranges []corev1.LimitRangeItem
+
+func (ranges) Get(context.Context, string, string, string) (kinds.Object, error) { return nil, nil }
+
+func (r ranges) List(context.Context, string, string) ([]kinds.Object, error) {
+	return []kinds.Object{&corev1.LimitRange{Spec: corev1.LimitRangeSpec{Limits: r}}}, nil
+}
+
+func list(pairs ...string) corev1.ResourceList {
+	l := corev1.ResourceList{}
+	for i := 0; i < len(pairs); i += 2 {
+		l[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
+	}
+	return l
+}
+
+func container(name string, requests, limits corev1.ResourceList) corev1.Container {
+	return corev1.Container{Name: name, Resources: corev1.ResourceRequirements{Requests: requests, Limits: limits}}
+}
+
+func creating(pod *corev1.Pod) *admission.Attributes {
+	return &admission.Attributes{Operation: admission.Create, Resource: &kinds.Resource{Plural: "pods"}, Namespace: "n", Object: pod}
+}
+
+func TestDefaults(t *testing.T) {
+	p := limits.Ranger{Objects: ranges{{Type: corev1.LimitTypeContainer, Default: list("cpu", "1", "memory", "1Gi"), DefaultRequest: list("cpu", "100m")}}}
+	pod := &corev1.Pod{Spec: corev1.PodSpec{
+		Containers:     []corev1.Container{container("a", nil, list("cpu", "2"))},
+		InitContainers: []corev1.Container{container("i", list("cpu", "1m"), nil)},
+	}}
+	if err := p.Admit(t.Context(), creating(pod)); err != nil {
+		t.Fatal(err)
+	}
+	want := "LimitRanger plugin set: cpu request for container a; memory limit for container a; cpu, memory limit for init container i"
+	if got := pod.Annotations["kubernetes.io/limit-ranger"]; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if q := pod.Spec.Containers[0].Resources.Limits["cpu"]; q.String() != "2" {
+		t.Errorf("a limit that was given became %s", q.String())
+	}
+}
+
+func TestBounds(t *testing.T) {
+	for name, tt := range map[string]struct {
+		item       corev1.LimitRangeItem
+		containers []corev1.Container
+		init       []corev1.Container
+		want       string // "" if the pod passes
+	}{
+		"enough":     {corev1.LimitRangeItem{Type: "Container", Min: list("cpu", "1"), Max: list("cpu", "2")}, []corev1.Container{container("a", list("cpu", "1"), list("cpu", "2"))}, nil, ""},
+		"no limit":   {corev1.LimitRangeItem{Type: "Container", Max: list("cpu", "2")}, []corev1.Container{container("a", nil, nil)}, nil, "maximum cpu usage per Container is 2.  No limit is specified"},
+		"no request": {corev1.LimitRangeItem{Type: "Container", Min: list("cpu", "2")}, []corev1.Container{container("a", nil, nil)}, nil, "minimum cpu usage per Container is 2.  No request is specified"},
+		"ratio": {corev1.LimitRangeItem{Type: "Container", MaxLimitRequestRatio: list("cpu", "2")}, []corev1.Container{container("a", list("cpu", "1"), list("cpu", "3"))}, nil,
+			"cpu max limit to request ratio per Container is 2, but provided ratio is 3.000000"},
+		"sum": {corev1.LimitRangeItem{Type: "Pod", Max: list("cpu", "2")}, []corev1.Container{container("a", nil, list("cpu", "1")), container("b", nil, list("cpu", "1500m"))}, nil,
+			"maximum cpu usage per Pod is 2, but limit is 2500m"},
+		"init containers run one after another": {corev1.LimitRangeItem{Type: "Pod", Max: list("cpu", "2")}, []corev1.Container{container("a", nil, list("cpu", "2"))},
+			[]corev1.Container{container("i", nil, list("cpu", "2")), container("j", nil, list("cpu", "1"))}, ""},
+		"all reasons": {corev1.LimitRangeItem{Type: "Container", Min: list("cpu", "1", "memory", "1")}, []corev1.Container{container("a", nil, nil)}, nil,
+			"[minimum cpu usage per Container is 1.  No request is specified, minimum memory usage per Container is 1.  No request is specified]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := limits.Ranger{Objects: ranges{tt.item}}
+			err := p.Validate(t.Context(), creating(&corev1.Pod{Spec: corev1.PodSpec{Containers: tt.containers, InitContainers: tt.init}}))
+			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.HasSuffix(err.Error(), "is forbidden: "+tt.want)) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
