@@ -60,6 +60,18 @@ func TestCertificateApproval(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkIssued(t, s, data)
+	out, err := k.Try("", "certificate", "deny", "jan", "--as", "eve", "--as-group", "system:nobody")
+	if err == nil || !strings.Contains(out+err.Error(), "forbidden") {
+		t.Errorf("a stranger denies: %v, %s", err, out)
+	}
+	masters, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "eve", Organization: []string{"system:masters"}}}, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	powerful := strings.NewReplacer(request, base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: masters})), "name: jan", "name: eve").Replace(text)
+	if out, err := k.Try(powerful, "create", "-f", "-"); err == nil || !strings.Contains(out+err.Error(), "signer with system:masters group is not allowed") {
+		t.Errorf("a request for system:masters: %v, %s", err, out)
+	}
 	checkAudit(t, log)
 }
 

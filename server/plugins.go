@@ -2,6 +2,7 @@ package server
 
 import (
 	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/admission/certificates"
 	"github.com/rowlock/rowlock/server/admission/ingress"
 	"github.com/rowlock/rowlock/server/admission/limits"
 	"github.com/rowlock/rowlock/server/admission/nodes"
@@ -23,6 +24,9 @@ func (s *Server) plugins() []admission.Plugin {
 		storage.Protection{},
 		storage.Resize{Objects: o},
 		pods.RuntimeClass{Objects: o},
+		certificates.Approval{Authorizer: s.cfg.Authorizer},
+		certificates.Signing{Authorizer: s.cfg.Authorizer},
+		certificates.SubjectRestriction{},
 		ingress.DefaultClass{Objects: o},
 	}
 }
