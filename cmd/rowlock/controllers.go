@@ -18,9 +18,10 @@ import (
 // names; those that only run where they are named are in namedOnly.
 var controllerNames = map[string]string{
 	"certificatesigningrequest-signing-controller": "csrsigning", "certificatesigningrequest-approving-controller": "csrapproving",
+	"token-cleaner-controller": "tokencleaner", "bootstrap-signer-controller": "bootstrapsigner",
 }
 
-var namedOnly = []string{}
+var namedOnly = []string{"tokencleaner", "bootstrapsigner"}
 
 // controllerSet is what --controllers asks for.
 type controllerSet struct{ on, off map[string]bool }
@@ -76,6 +77,19 @@ func (s *controllerSet) certificates(dir *datadir.Dir) func(*server.Server) serv
 			}
 		}
 		return c.Run
+	}
+}
+
+// bootstrapTokens is the controller of bootstrap tokens, nil where it has nothing to do.
+func (s *controllerSet) bootstrapTokens() func(*server.Server) server.Loop {
+	clean, sign := s.runs("tokencleaner"), s.runs("bootstrapsigner")
+	if !clean && !sign {
+		return nil
+	}
+	return func(srv *server.Server) server.Loop {
+		cfg := srv.Config()
+		b := &controllers.BootstrapTokens{API: srv, Cache: srv.Cache, Log: cfg.Log, Clock: cfg.Clock, Clean: clean, Sign: sign}
+		return b.Run
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"net"
 	"net/netip"
@@ -18,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 	apiversion "k8s.io/apimachinery/pkg/version"
 
+	"github.com/rowlock/rowlock/authx/freshfile"
 	"github.com/rowlock/rowlock/server"
 	"github.com/rowlock/rowlock/server/datadir"
 	"github.com/rowlock/rowlock/server/kinds"
@@ -86,7 +88,7 @@ kubeconfig in the data directory; later starts find them again.`,
 	o.kubelet.addTo(f)
 	o.database.addTo(f)
 	o.audit.addTo(f)
-	f.StringSliceVar(&o.controllers, "controllers", []string{"*"}, "built-in controllers to run: \"*\" is all that are on by default (csrsigning, csrapproving), \"name\" adds one, \"-name\" leaves one out")
+	f.StringSliceVar(&o.controllers, "controllers", []string{"*"}, "built-in controllers to run: \"*\" is all that are on by default (csrsigning, csrapproving), \"name\" adds one (tokencleaner, bootstrapsigner), \"-name\" leaves one out")
 	return cmd
 }
 
@@ -117,7 +119,7 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) error {
 	if err != nil {
 		return err
 	}
-	tlsConfig, err := o.tls(dir)
+	tlsConfig, err := o.tls(dir, log)
 	if err != nil {
 		return err
 	}
@@ -169,6 +171,9 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) error {
 		maps.Copy(cfg.Paths, profiles())
 	}
 	auditing.addTo(&cfg)
+	if b := switches.bootstrapTokens(); b != nil {
+		lead(&cfg, "bootstraptokens", b)
+	}
 	if c := switches.certificates(dir); c != nil {
 		lead(&cfg, "certificates", c)
 	}
@@ -195,19 +200,29 @@ func (o *serveOptions) greet(out io.Writer, n *network, dir *datadir.Dir, url st
 	fmt.Fprintf(out, "export KUBECONFIG=%s\n", dir.AdminKubeconfig)
 }
 
-// tls loads the serving certificate. Client certificates are asked for, and judged
+// tls loads the serving certificate, again when its files change. Client certificates are asked for, and judged
 // by the authenticators.
-func (o *serveOptions) tls(dir *datadir.Dir) (*tls.Config, error) {
+func (o *serveOptions) tls(dir *datadir.Dir, log *slog.Logger) (*tls.Config, error) {
 	certFile, keyFile := o.tlsCert, o.tlsKey
 	if certFile == "" {
 		certFile, keyFile = dir.ServingCert, dir.ServingKey
 	}
-	cert, err := tls.LoadX509KeyPair(certFile, keyFile)
+	read := func() (*tls.Certificate, error) {
+		cert, err := tls.LoadX509KeyPair(certFile, keyFile)
+		if err != nil {
+			return nil, fmt.Errorf("--tls-cert-file %s: %w", certFile, err)
+		}
+		return &cert, nil
+	}
+	cert, err := freshfile.New(read, func(err error) {
+		log.Warn("the changed serving certificate cannot be read, the last one stays", "error", err)
+	}, certFile, keyFile)
 	if err != nil {
-		return nil, fmt.Errorf("--tls-cert-file %s: %w", certFile, err)
+		return nil, err
 	}
 	return &tls.Config{
-		Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, ClientAuth: tls.RequestClientCert,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return cert.Get(), nil },
+		MinVersion:     tls.VersionTLS12, ClientAuth: tls.RequestClientCert,
 		NextProtos: []string{"h2", "http/1.1"},
 		// Small records at the start of a connection cost more than they win on a cluster's network.
 		DynamicRecordSizingDisabled: true,

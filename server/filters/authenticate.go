@@ -17,6 +17,10 @@ func Authenticate(a authx.Authenticator, log *slog.Logger, fail Fail) Filter {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			who, mine, err := a.Authenticate(r)
 			r.Header.Del("Authorization")
+			if r.ProtoMajor == 2 && (err != nil || !mine || who.Identity.Name == authx.Anonymous) {
+				// Strangers do not keep a connection on which requests are cheap to them.
+				w.Header().Set("Connection", "close")
+			}
 			if err != nil || !mine {
 				if err != nil {
 					log.Debug("authentication failed", "error", err, "from", r.RemoteAddr)
