@@ -504,8 +504,12 @@ func TestStoreExportApplies(t *testing.T) {
 	k.Run("create", "configmap", "big", "-n", "shop", "--from-literal=n=12345678901234567890")
 	var st storeStatus
 	store(t, &st, "status", "--data-dir", s.DataDir)
-	k.Run("delete", "namespace", "shop", "--wait=false")
 	k.Run("set", "image", "deployment/web", "-n", "shop", "nginx=nginx:2")
+	out, _, err := storeCommand(t, "export", "--yaml", "--as-stored", "--resource", "deployments.apps", "--namespace", "shop", "--data-dir", s.DataDir)
+	if err != nil || !strings.Contains(out, "image: nginx:2") || !strings.Contains(out, "uid:") || strings.Count(out, "\n---\n") != 1 {
+		t.Errorf("an export as stored is %v\n%s", err, out)
+	}
+	k.Run("delete", "namespace", "shop", "--wait=false")
 	file := filepath.Join(t.TempDir(), "shop.yaml")
 	var e struct {
 		File, Format      string
@@ -519,10 +523,6 @@ func TestStoreExportApplies(t *testing.T) {
 	other.Want([]string{"deployment.apps/web created", "namespace/shop created"}, "apply", "-f", file)
 	other.Want([]string{"image: nginx:1"}, "get", "deployment", "web", "-n", "shop", "-o", "yaml")
 	other.Want([]string{`"12345678901234567890"`}, "get", "configmap", "big", "-n", "shop", "-o", "yaml")
-	out, _, err := storeCommand(t, "export", "--yaml", "--as-stored", "--resource", "deployments.apps", "--namespace", "shop", "--data-dir", s.DataDir)
-	if err != nil || !strings.Contains(out, "image: nginx:2") || !strings.Contains(out, "uid:") || strings.Count(out, "\n---\n") != 1 {
-		t.Errorf("an export as stored is %v\n%s", err, out)
-	}
 	storeFails(t, "want either --sql or --yaml", "export")
 	storeFails(t, "future", "export", "--sql", "--revision", "999999", "--data-dir", s.DataDir)
 }
