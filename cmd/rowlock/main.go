@@ -42,7 +42,7 @@ func command() *cobra.Command {
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.AddCommand(serveCommand(), storeCommand(), versionCommand())
+	root.AddCommand(serveCommand(), storeCommand(), credentialCommand(), kubeconfigCommand(), versionCommand())
 	return root
 }
 
