@@ -5,7 +5,6 @@ go 1.26.0
 require (
 	github.com/anishathalye/porcupine v1.3.1
 	github.com/coreos/go-oidc/v3 v3.17.0
-	github.com/fxamacker/cbor/v2 v2.7.0
 	github.com/go-jose/go-jose/v4 v4.1.8
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3
 	github.com/golang-migrate/migrate/v4 v4.20.1
@@ -41,6 +40,8 @@ require (
 	sigs.k8s.io/structured-merge-diff/v4 v4.4.2
 	sigs.k8s.io/yaml v1.4.0
 )
+
+require github.com/fxamacker/cbor/v2 v2.7.0 // indirect
 
 require (
 	cel.dev/expr v0.25.2 // indirect
