@@ -41,7 +41,7 @@ func (b *BootstrapTokens) sign(ctx context.Context, tokens map[string]string) er
 	want := maps.Clone(info.Data)
 	maps.DeleteFunc(want, func(key, _ string) bool { return strings.HasPrefix(key, signaturePrefix) })
 	for id, secret := range tokens {
-		signature, err := detached(content, id, secret)
+		signature, err := detached(content, id, id+"."+secret)
 		if err != nil {
 			return err
 		}
@@ -58,8 +58,8 @@ func (b *BootstrapTokens) sign(ctx context.Context, tokens map[string]string) er
 	return err
 }
 
-// detached signs content with a whole token as the secret (HS256), and leaves the
-// content out of the signature. Clients compare the text with one that they compute,
+// detached signs content with a secret (HS256), and leaves the content out of the
+// signature. Clients compare the text with one that they compute,
 // so that the header is written in just this way. The secret is shorter than JOSE
 // libraries now demand of one.
 func detached(content, id, secret string) (string, error) {
@@ -71,7 +71,7 @@ func detached(content, id, secret string) (string, error) {
 		return "", fmt.Errorf("signing cluster-info: %w", err)
 	}
 	encode := base64.RawURLEncoding.EncodeToString
-	mac := hmac.New(sha256.New, []byte(id+"."+secret))
+	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(encode(header) + "." + encode([]byte(content))))
 	return encode(header) + ".." + encode(mac.Sum(nil)), nil
 }

@@ -5,8 +5,8 @@ import "testing"
 // The signatures were made by another implementation.
 func TestDetached(t *testing.T) {
 	for _, tc := range []struct{ content, id, secret, want string }{
-		{"", "joshua", "abc", "eyJhbGciOiJIUzI1NiIsImtpZCI6Impvc2h1YSJ9..OxjW-vYOv7m-3ThGd-Ijg8CepHIaAEYjgDgYskWC84U"},
-		{"foobar", "foo", "bar", "eyJhbGciOiJIUzI1NiIsImtpZCI6ImZvbyJ9..32Hi0Cs20LsQJQ7P-Bm89ZfwJHMpRXiK4Tb7c9SsD6A"},
+		{"Hello from the other side. I must have called a thousand times.", "joshua", "my voice is my passcode", "eyJhbGciOiJIUzI1NiIsImtpZCI6Impvc2h1YSJ9..VShe2taLd-YTrmWuRkcL_8QTNDHYxQIEBsAYYiIj1_8"},
+		{"", "joshua", "my voice is my passcode", "eyJhbGciOiJIUzI1NiIsImtpZCI6Impvc2h1YSJ9..7Ui1ALizW4jXphVUB7xUqC9vLYLL9RZeOFfVLoB7Tgk"},
 	} {
 		got, err := detached(tc.content, tc.id, tc.secret)
 		if err != nil || got != tc.want {
