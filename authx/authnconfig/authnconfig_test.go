@@ -1,0 +1,96 @@
+package authnconfig_test
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowlock/rowlock/authx/authnconfig"
+)
+
+const head = "apiVersion: apiserver.config.k8s.io/v1beta1\nkind: AuthenticationConfiguration\n"
+
+const provider = head + `jwt:
+- issuer: {url: https://a, audiences: [x]}
+  claimMappings: {username: {claim: sub, prefix: ""}}
+`
+
+func TestParse(t *testing.T) {
+	for text, want := range map[string]string{
+		"":            "empty config data",
+		provider:      "",
+		head:          "",
+		"kind: Other": "no kind",
+		strings.Replace(head, "v1beta1", "v1", 1):                      "no kind",
+		strings.Replace(head, "v1beta1", "v1alpha1", 1):                "",
+		strings.Replace(provider, "issuer: {", "issuer: {foo: 1, ", 1): `strict decoding error: unknown field "jwt[0].issuer.foo"`,
+		head + "anonymous: {enabled: false, conditions: [{path: /a}]}": "enabled should be set to true when conditions are defined",
+		strings.Replace(provider, "https://a", "http://a", 1):          `jwt[0].issuer.url: Invalid value: "http://a": URL scheme must be https`,
+	} {
+		_, err := authnconfig.Parse([]byte(text), nil)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// TestReload: a file that changes is followed; what is bad is counted and not used.
+func TestReload(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config")
+	write := func(text string) {
+		if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(path+".new", path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(head + "anonymous: {enabled: true}\n")
+	c, err := authnconfig.Load(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reloads := make(chan bool, 10)
+	p := &authnconfig.Providers{Path: path, Log: slog.New(slog.DiscardHandler), Reloaded: func(ok bool, _ time.Time) { reloads <- ok }}
+	text, _ := os.ReadFile(path)
+	if err := p.Start(c, text); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- p.Run(ctx) }()
+	for _, step := range []struct {
+		text string
+		ok   bool
+	}{
+		{"nonsense", false},
+		{head + "jwt: []\nanonymous: {enabled: true}\n", true},
+		{head + "anonymous: {enabled: false}\n", false},
+	} {
+		write(step.text)
+		select {
+		case ok := <-reloads:
+			if ok != step.ok {
+				t.Fatalf("%q: %v", step.text, ok)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatalf("%q is not seen", step.text)
+		}
+	}
+	stop()
+	<-done
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(provider))
+	f.Add([]byte(head))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if c, err := authnconfig.Parse(text, nil); err == nil && c.Kind == "" {
+			t.Fatal("a configuration without kind")
+		}
+	})
+}

@@ -1,0 +1,172 @@
+package clientcert_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowlock/rowlock/authx/clientcert"
+	"github.com/rowlock/rowlock/authx/proxy"
+)
+
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func issue(t testing.TB, parent *authority, change func(*x509.Certificate)) *authority {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "jane", Organization: []string{"a", "b"}},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	if parent == nil {
+		template.Subject.CommonName, template.IsCA, template.ExtKeyUsage = "authority", true, nil
+		template.KeyUsage |= x509.KeyUsageCertSign
+	}
+	if change != nil {
+		change(template)
+	}
+	signer := &authority{template, key}
+	if parent != nil {
+		signer = parent
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, signer.cert, key.Public(), signer.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &authority{cert, key}
+}
+
+func pool(a *authority) func() *x509.CertPool {
+	p := x509.NewCertPool()
+	p.AddCert(a.cert)
+	return func() *x509.CertPool { return p }
+}
+
+func request(a *authority) *http.Request {
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r.TLS = nil
+	if a != nil {
+		r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{a.cert}}
+	}
+	return r
+}
+
+func TestCertificates(t *testing.T) {
+	ca, stranger := issue(t, nil, nil), issue(t, nil, nil)
+	a := clientcert.New(pool(ca))
+	for _, tc := range []struct {
+		name string
+		cert *authority
+		mine bool
+		err  string
+	}{
+		{"none", nil, false, ""},
+		{"good", issue(t, ca, nil), true, ""},
+		{"without name", issue(t, ca, func(c *x509.Certificate) { c.Subject.CommonName = "" }), false, ""},
+		{"for servers", issue(t, ca, func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} }), true, "incompatible key usage"},
+		{"expired", issue(t, ca, func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }), true, "expired"},
+		{"not yet", issue(t, ca, func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Minute) }), true, "not yet valid"},
+		{"of another authority", issue(t, stranger, nil), true, "unknown authority"},
+		{"self-made", issue(t, nil, func(c *x509.Certificate) { c.Subject.CommonName = "admin" }), true, "unknown authority"},
+	} {
+		for range 2 { // the second time from memory, if at all
+			who, mine, err := a.Authenticate(request(tc.cert))
+			if mine != tc.mine || tc.err == "" && err != nil || tc.err != "" && (err == nil || who != nil || !strings.Contains(err.Error(), tc.err)) {
+				t.Errorf("%s: %v %v %v", tc.name, who, mine, err)
+			}
+			if tc.name == "good" && (who.Identity.Name != "jane" || !slices.Equal(who.Identity.Groups, []string{"a", "b", "system:authenticated"})) {
+				t.Errorf("%+v", who.Identity)
+			}
+		}
+	}
+}
+
+// TestAuthoritiesChange: what was good under other authorities is looked at again.
+func TestAuthoritiesChange(t *testing.T) {
+	ca, next := issue(t, nil, nil), issue(t, nil, nil)
+	roots := pool(ca)
+	a := clientcert.New(func() *x509.CertPool { return roots() })
+	r := request(issue(t, ca, nil))
+	if _, _, err := a.Authenticate(r); err != nil {
+		t.Fatal(err)
+	}
+	roots = pool(next)
+	if _, _, err := a.Authenticate(r); err == nil {
+		t.Fatal("a certificate outlives its authority")
+	}
+}
+
+func TestProxy(t *testing.T) {
+	ca, users := issue(t, nil, nil), issue(t, nil, nil)
+	a := proxy.New(proxy.Config{
+		Roots: pool(ca), AllowedNames: []string{"front"}, User: []string{"X-Remote-User", "X-Other"}, Groups: []string{"X-Remote-Group"}, ExtraPrefix: []string{"X-Remote-Extra-"},
+	})
+	named := func(name string) func(*x509.Certificate) {
+		return func(c *x509.Certificate) { c.Subject.CommonName = name }
+	}
+	for _, tc := range []struct {
+		name, user string
+		cert       *authority
+		want       string
+		err        bool
+	}{
+		{"allowed", "jane", issue(t, ca, named("front")), "jane", false},
+		{"no user", "", issue(t, ca, named("front")), "", false},
+		{"no certificate", "jane", nil, "", false},
+		{"another name", "jane", issue(t, ca, named("back")), "", true},
+		{"another authority", "jane", issue(t, users, named("front")), "", true},
+	} {
+		r := request(tc.cert)
+		r.Header = http.Header{
+			"X-Remote-User": {tc.user, "second"}, "X-Remote-Group": {"a,b", "c"},
+			"X-Remote-Extra-Acme.com%2fproject": {"p", "q"}, "X-Remote-Extra-Bad%zz": {"v"},
+		}
+		who, mine, err := a.Authenticate(r)
+		if (err != nil) != tc.err || tc.want == "" && who != nil || !tc.err && mine != (tc.want != "") {
+			t.Errorf("%s: %v %v %v", tc.name, who, mine, err)
+			continue
+		}
+		if len(r.Header) != 0 {
+			t.Errorf("%s: headers travel on: %v", tc.name, r.Header)
+		}
+		if tc.want == "" {
+			continue
+		}
+		id := who.Identity
+		if id.Name != tc.want || !slices.Equal(id.Groups, []string{"a,b", "c"}) || !slices.Equal(id.Extra["acme.com/project"], []string{"p", "q"}) || len(id.Extra["bad%zz"]) != 1 {
+			t.Errorf("%s: %+v", tc.name, id)
+		}
+	}
+}
+
+func BenchmarkWarm(b *testing.B) {
+	ca := issue(b, nil, nil)
+	a, r := clientcert.New(pool(ca)), request(issue(b, ca, nil))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, _, err := a.Authenticate(r); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package tokenwebhook
+
+import (
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+)
+
+// service answers as answer says and counts how often it is asked.
+type service struct {
+	answer func(r *authenticationv1.TokenReview) (code int, body string)
+	asked  int
+}
+
+func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.asked++
+	review := &authenticationv1.TokenReview{}
+	if err := json.NewDecoder(r.Body).Decode(review); err != nil || r.URL.RawQuery != "timeout=30s" {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	code, body := s.answer(review)
+	w.WriteHeader(code)
+	fmt.Fprint(w, body)
+}
+
+func start(t *testing.T, s *service, version string) *Authenticator {
+	t.Helper()
+	srv := httptest.NewTLSServer(s)
+	t.Cleanup(srv.Close)
+	dir := t.TempDir()
+	ca, kubeconfig := filepath.Join(dir, "ca.crt"), filepath.Join(dir, "kubeconfig")
+	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","clusters":[{"name":"c","cluster":{"server":%q,"certificate-authority":%q}}],
+"contexts":[{"name":"x","context":{"cluster":"c"}}],"current-context":"x"}`, srv.URL+"/review", ca)
+	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a, err := New(Config{Kubeconfig: kubeconfig, Version: version, CacheTTL: time.Minute, Audiences: []string{"api"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.pause = time.Millisecond
+	return a
+}
+
+func status(version, status string) func(*authenticationv1.TokenReview) (int, string) {
+	return func(*authenticationv1.TokenReview) (int, string) {
+		return 200, `{"apiVersion":"authentication.k8s.io/` + version + `","kind":"TokenReview","status":` + status + `}`
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	plain := func(code int, body string) func(*authenticationv1.TokenReview) (int, string) {
+		return func(*authenticationv1.TokenReview) (int, string) { return code, body }
+	}
+	for _, tc := range []struct {
+		name   string
+		answer func(*authenticationv1.TokenReview) (int, string)
+		want   []string // audiences asked for
+		user   string
+		err    string
+		asked  int // by two uses of the token
+	}{
+		{"yes", status("v1", `{"authenticated":true,"user":{"username":"jane"}}`), nil, "jane", "", 1},
+		{"yes, whatever the error", status("v1", `{"authenticated":true,"user":{"username":"jane"},"error":"x"}`), nil, "jane", "", 1},
+		{"no", status("v1", `{}`), nil, "", "", 1},
+		{"no, and why", status("v1", `{"error":"why"}`), nil, "", "why", 2},
+		{"for the API alone", status("v1", `{"authenticated":true,"user":{"username":"jane"}}`), []string{"vault"}, "", "", 1},
+		{"for another", status("v1", `{"authenticated":true,"user":{"username":"jane"},"audiences":["vault"]}`), []string{"vault", "q"}, "jane", "", 1},
+		{"another version", status("v1beta1", `{"authenticated":true,"user":{"username":"jane"}}`), nil, "", "converting (v1beta1.TokenReview) to (v1.TokenReview): unknown conversion", 2},
+		{"in trouble", plain(503, ""), nil, "", "503", 10},
+		{"unauthorized", plain(401, ""), nil, "", "the server has asked for the client to provide credentials", 2},
+		{"nonsense", plain(200, "<html>"), nil, "", "the token webhook's answer", 2},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := &service{answer: tc.answer}
+			a := start(t, s, "v1")
+			for range 2 {
+				who, mine, err := a.AuthenticateToken(t.Context(), "t", tc.want)
+				if tc.err == "" && err != nil || tc.err != "" && (err == nil || !strings.Contains(err.Error(), tc.err) || who != nil) {
+					t.Fatalf("%v %v", who, err)
+				}
+				if tc.user != "" && (!mine || who.Identity.Name != tc.user) || tc.user == "" && tc.err == "" && mine {
+					t.Fatalf("%v %v", who, mine)
+				}
+			}
+			if s.asked != tc.asked {
+				t.Fatalf("asked %d times, want %d", s.asked, tc.asked)
+			}
+		})
+	}
+}
+
+func TestForgetting(t *testing.T) {
+	s := &service{answer: status("v1beta1", `{"authenticated":true,"user":{"username":"jane"}}`)}
+	a := start(t, s, "v1beta1")
+	now := time.Now()
+	a.answers.now = func() time.Time { return now }
+	for i, after := range []time.Duration{0, 30 * time.Second, 31 * time.Second} {
+		now = now.Add(after)
+		if _, _, err := a.AuthenticateToken(t.Context(), "t", nil); err != nil {
+			t.Fatal(err)
+		}
+		if want := 1 + i/2; s.asked != want {
+			t.Fatalf("asked %d times, want %d", s.asked, want)
+		}
+	}
+	if _, _, _ = a.AuthenticateToken(t.Context(), "another", nil); s.asked != 3 {
+		t.Fatal("an answer was taken for another token's")
+	}
+}
