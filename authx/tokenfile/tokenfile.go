@@ -31,7 +31,7 @@ func Load(path string) (*Authenticator, error) {
 	defer f.Close()
 	a, err := parse(f)
 	if err != nil {
-		return nil, fmt.Errorf("token auth file %s: %w", path, err)
+		return nil, fmt.Errorf("token file '%s': %w", path, err)
 	}
 	return a, nil
 }
@@ -51,7 +51,7 @@ func parse(r io.Reader) (*Authenticator, error) {
 		}
 		line, _ := rows.FieldPos(0)
 		if len(row) < 3 {
-			return nil, fmt.Errorf("line %d: want at least 3 columns (token, user name, user uid), found %d", line, len(row))
+			return nil, fmt.Errorf("line %d: must have at least 3 columns (token, user name, user uid), found %d", line, len(row))
 		}
 		if row[0] == "" {
 			continue

@@ -98,6 +98,7 @@ type accessConfig struct {
 	address string // host:port at which others reach the server
 	gate    func(string) bool
 	log     *slog.Logger
+	open    bool // everybody may do everything
 }
 
 func (o *authOptions) build(c accessConfig) (*access, error) {
@@ -128,6 +129,10 @@ func (o *authOptions) build(c accessConfig) (*access, error) {
 	}
 	chain = append(chain, authx.Bearer{Tokens: tokens, Audiences: audiences})
 	a.authenticator = chain
+	if a.anonymous && c.open {
+		c.log.Warn("AnonymousAuth is not allowed with the AlwaysAllow authorizer. Resetting AnonymousAuth to false. You should use a different authorizer")
+		a.anonymous = false
+	}
 	if a.anonymous {
 		a.authenticator = authx.AllowAnonymous{Next: chain, Paths: a.openPaths}
 	}

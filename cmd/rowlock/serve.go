@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/netip"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -128,7 +129,9 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) error {
 	if err != nil {
 		return err
 	}
-	access, err := o.auth.build(accessConfig{dir: dir, address: address, gate: gates.Enabled, log: log})
+	access, err := o.auth.build(accessConfig{
+		dir: dir, address: address, gate: gates.Enabled, log: log, open: slices.Contains(o.authz.modes, modeAllow),
+	})
 	if err != nil {
 		return err
 	}
