@@ -35,7 +35,9 @@ type Config struct {
 	Feeds []*access.Feed
 	// Policy is the roles and bindings that there must be from the start; nil: none.
 	Policy *access.Policy
-	// Plugins go into the admission chain behind NamespaceLifecycle.
+	// Admission says which of the release's admission plugins run.
+	Admission Admission
+	// Plugins run behind them, and cannot be switched off.
 	Plugins []admission.Plugin
 	// Special are handlers of virtual resources and subresources; see verbs.Handler.
 	Special map[string]verbs.Special
@@ -82,6 +84,9 @@ func (c *Config) complete() error {
 	}
 	if c.Feature == nil {
 		c.Feature = func(string) bool { return false }
+	}
+	if err := c.Admission.Validate(); err != nil {
+		return err
 	}
 	if c.RequestTimeout <= 0 {
 		c.RequestTimeout = time.Minute

@@ -1,6 +1,10 @@
 package server
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/admission/certificates"
 	"github.com/rowlock/rowlock/server/admission/ingress"
@@ -10,23 +14,150 @@ import (
 	"github.com/rowlock/rowlock/server/admission/storage"
 )
 
-// plugins are the admission plugins that are on by default, in their order.
-func (s *Server) plugins() []admission.Plugin {
-	o := objects{s}
-	return []admission.Plugin{
-		admission.NamespaceLifecycle{Namespaces: s.Verbs},
-		limits.Ranger{Objects: o},
-		pods.ServiceAccount{Objects: o},
-		nodes.Taints{},
-		pods.Priority{Objects: o},
-		pods.Tolerations{NotReady: 300, Unreachable: 300},
-		storage.DefaultClass{Objects: o},
-		storage.Protection{},
-		storage.Resize{Objects: o},
-		pods.RuntimeClass{Objects: o},
-		certificates.Approval{Authorizer: s.cfg.Authorizer},
-		certificates.Signing{Authorizer: s.cfg.Authorizer},
-		certificates.SubjectRestriction{},
-		ingress.DefaultClass{Objects: o},
+// plugin is one admission plugin that operators may name.
+type plugin struct {
+	name string
+	on   bool   // without being named
+	gate string // the plugin runs only where this feature gate is on; "" is always
+	// build makes it, with what the admission configuration file has for it (nil:
+	// nothing). It is nil for plugins that this server does not have.
+	build func(s *Server, config []byte) (admission.Plugin, error)
+}
+
+// plain builds a plugin that cannot fail and takes no configuration.
+func plain(build func(s *Server, o admission.Objects) admission.Plugin) func(*Server, []byte) (admission.Plugin, error) {
+	return func(s *Server, _ []byte) (admission.Plugin, error) { return build(s, objects{s}), nil }
+}
+
+// plugins are all admission plugins of the release, in the order in which they run.
+var plugins = []plugin{
+	{name: "AlwaysAdmit"},
+	{name: "NamespaceAutoProvision"},
+	{name: "NamespaceLifecycle", on: true, build: plain(func(s *Server, _ admission.Objects) admission.Plugin {
+		return admission.NamespaceLifecycle{Namespaces: s.Verbs}
+	})},
+	{name: "NamespaceExists"},
+	{name: "LimitPodHardAntiAffinityTopology"},
+	{name: "LimitRanger", on: true, build: plain(func(_ *Server, o admission.Objects) admission.Plugin { return limits.Ranger{Objects: o} })},
+	{name: "ServiceAccount", on: true, build: plain(func(_ *Server, o admission.Objects) admission.Plugin { return pods.ServiceAccount{Objects: o} })},
+	{name: "NodeRestriction"},
+	{name: "TaintNodesByCondition", on: true, build: plain(func(*Server, admission.Objects) admission.Plugin { return nodes.Taints{} })},
+	{name: "AlwaysPullImages"},
+	{name: "ImagePolicyWebhook"},
+	{name: "PodSecurity", on: true},
+	{name: "PodNodeSelector"},
+	{name: "Priority", on: true, build: plain(func(_ *Server, o admission.Objects) admission.Plugin { return pods.Priority{Objects: o} })},
+	{name: "DefaultTolerationSeconds", on: true, build: plain(func(s *Server, _ admission.Objects) admission.Plugin {
+		if t := s.cfg.Admission.Tolerations; t != nil {
+			return *t
+		}
+		return pods.Tolerations{NotReady: 300, Unreachable: 300}
+	})},
+	{name: "PodTolerationRestriction"},
+	{name: "EventRateLimit"},
+	{name: "ExtendedResourceToleration"},
+	{name: "DefaultStorageClass", on: true, build: plain(func(_ *Server, o admission.Objects) admission.Plugin { return storage.DefaultClass{Objects: o} })},
+	{name: "StorageObjectInUseProtection", on: true, build: plain(func(*Server, admission.Objects) admission.Plugin { return storage.Protection{} })},
+	{name: "OwnerReferencesPermissionEnforcement"},
+	{name: "PersistentVolumeClaimResize", on: true, build: plain(func(_ *Server, o admission.Objects) admission.Plugin { return storage.Resize{Objects: o} })},
+	{name: "RuntimeClass", on: true, build: plain(func(_ *Server, o admission.Objects) admission.Plugin { return pods.RuntimeClass{Objects: o} })},
+	{name: "CertificateApproval", on: true, build: plain(func(s *Server, _ admission.Objects) admission.Plugin {
+		return certificates.Approval{Authorizer: s.cfg.Authorizer}
+	})},
+	{name: "CertificateSigning", on: true, build: plain(func(s *Server, _ admission.Objects) admission.Plugin {
+		return certificates.Signing{Authorizer: s.cfg.Authorizer}
+	})},
+	{name: "ClusterTrustBundleAttest", on: true},
+	{name: "CertificateSubjectRestriction", on: true, build: plain(func(*Server, admission.Objects) admission.Plugin { return certificates.SubjectRestriction{} })},
+	{name: "DefaultIngressClass", on: true, build: plain(func(_ *Server, o admission.Objects) admission.Plugin { return ingress.DefaultClass{Objects: o} })},
+	{name: "DenyServiceExternalIPs"},
+	{name: "MutatingAdmissionPolicy", on: true, gate: "MutatingAdmissionPolicy"},
+	{name: "MutatingAdmissionWebhook", on: true},
+	{name: "ValidatingAdmissionPolicy", on: true, gate: "ValidatingAdmissionPolicy"},
+	{name: "ValidatingAdmissionWebhook", on: true},
+	{name: "ResourceQuota", on: true},
+	{name: "AlwaysDeny"},
+}
+
+// Admission says which admission plugins run.
+type Admission struct {
+	// Enable and Disable name plugins that run, or do not, in spite of their default.
+	Enable, Disable []string
+	// Configs are the parts of the admission configuration file, by plugin.
+	Configs map[string][]byte
+	// Tolerations are what DefaultTolerationSeconds adds; nil: five minutes each.
+	Tolerations *pods.Tolerations
+}
+
+// AdmissionNames are the names that Admission knows, sorted; on holds those that
+// run without being named, in the order in which they run.
+func AdmissionNames() (all, on []string) {
+	for _, p := range plugins {
+		all = append(all, p.name)
+		if p.on && p.build != nil {
+			on = append(on, p.name)
+		}
 	}
+	slices.Sort(all)
+	return all, on
+}
+
+// Validate refuses names that no plugin has, plugins that are switched both ways,
+// and a wish for one that this server does not have: whoever asks for a rule must
+// not run without it.
+func (a *Admission) Validate() error {
+	known := func(flag string, names []string) error {
+		for _, name := range names {
+			if !slices.ContainsFunc(plugins, func(p plugin) bool { return p.name == name }) {
+				return fmt.Errorf("%s plugin %q is unknown", flag, name)
+			}
+		}
+		return nil
+	}
+	if err := known("enable-admission-plugins", a.Enable); err != nil {
+		return err
+	}
+	if err := known("disable-admission-plugins", a.Disable); err != nil {
+		return err
+	}
+	var both []string
+	for _, p := range plugins {
+		enabled := slices.Contains(a.Enable, p.name)
+		if enabled && slices.Contains(a.Disable, p.name) {
+			both = append(both, p.name)
+		}
+		if enabled && p.build == nil {
+			return fmt.Errorf("enable-admission-plugins plugin %q is not part of this server", p.name)
+		}
+	}
+	if len(both) > 0 {
+		slices.Sort(both)
+		return fmt.Errorf("[%s] in enable-admission-plugins and disable-admission-plugins overlapped", strings.Join(both, " "))
+	}
+	return nil
+}
+
+// runs says whether a plugin of this server is to run.
+func (a *Admission) runs(p plugin, feature func(string) bool) bool {
+	if p.build == nil || p.gate != "" && !feature(p.gate) || slices.Contains(a.Disable, p.name) {
+		return false
+	}
+	return p.on || slices.Contains(a.Enable, p.name)
+}
+
+// plugins builds the plugins that run, in their order.
+func (s *Server) plugins() ([]admission.Plugin, error) {
+	a := &s.cfg.Admission
+	var list []admission.Plugin
+	for _, p := range plugins {
+		if !a.runs(p, s.cfg.Feature) {
+			continue
+		}
+		built, err := p.build(s, a.Configs[p.name])
+		if err != nil {
+			return nil, fmt.Errorf("admission plugin %s: %w", p.name, err)
+		}
+		list = append(list, built)
+	}
+	return list, nil
 }

@@ -72,11 +72,14 @@ func New(cfg Config) (*Server, error) {
 		Catalogue: cfg.Catalogue, Store: cfg.Store, Cache: s.Cache, Owner: apply.New(s.Schemas),
 		Authorizer: cfg.Authorizer, Feature: cfg.Feature, Special: cfg.Special, Clock: cfg.Clock, Log: cfg.Log,
 	}
-	s.Verbs.Admission = admission.NewChain(append(s.plugins(), cfg.Plugins...)...)
+	plugins, err := s.plugins()
+	if err != nil {
+		return nil, err
+	}
+	s.Verbs.Admission = admission.NewChain(append(plugins, cfg.Plugins...)...)
 	s.Health = health.New(cfg.Log, append([]health.Check{{Name: "etcd", Probe: s.probeStore}}, cfg.Checks...),
 		[]health.Check{{Name: "informer-sync", Probe: s.probeReady}, {Name: "store", Probe: s.probeStore}, {Name: "feed", Probe: s.probeFeed}})
 	s.openapi = schema.NewDocuments(cfg.Catalogue, cfg.Version.GitVersion)
-	var err error
 	s.discovery, err = discovery.New(discovery.Config{
 		Catalogue: cfg.Catalogue, Codecs: []codecs.Codec{jsoncodec.Codec{}, yaml.Codec{}, protobuf.Codec{}},
 		Address: cfg.Address, Version: cfg.Version, Fail: s.fail,

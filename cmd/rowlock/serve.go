@@ -36,6 +36,7 @@ type serveOptions struct {
 	tlsCert, tlsKey                  string
 	auth                             authOptions
 	authz                            authzOptions
+	admission                        admissionOptions
 	kubelet                          kubeletOptions
 	database                         databaseOptions
 	audit                            auditOptions
@@ -86,6 +87,7 @@ kubeconfig in the data directory; later starts find them again.`,
 	f.BoolVar(&o.profiling, "profiling", false, "serve profiles of the process under /debug/pprof to those who may read that path")
 	o.auth.addTo(f)
 	o.authz.addTo(f)
+	o.admission.addTo(f)
 	o.kubelet.addTo(f)
 	o.database.addTo(f)
 	o.audit.addTo(f)
@@ -106,6 +108,10 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) error {
 		return err
 	}
 	gates, err := parseGates(o.featureGates)
+	if err != nil {
+		return err
+	}
+	admitted, err := o.admission.build()
 	if err != nil {
 		return err
 	}
@@ -163,7 +169,7 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) error {
 	cfg := server.Config{
 		Store:     sqlstore.New(driver, sqlstore.Config{Retention: o.retention, Log: log, Observer: measured}),
 		Catalogue: catalogue, Authenticator: access.authenticator, Authorizer: authz.authorizer,
-		Feeds: authz.feeds, Policy: authz.policy, Plugins: authz.plugins,
+		Feeds: authz.feeds, Policy: authz.policy, Admission: admitted, Plugins: authz.plugins,
 		Special: special, Paths: access.paths, Loops: access.loops,
 		Collectors: append([]prometheus.Collector{measured}, access.collectors...),
 		TLS:        tlsConfig, Listener: listener, Feature: gates.Enabled, Version: versionInfo(), Address: address,
