@@ -36,8 +36,8 @@ func (r *Rules) Held(user *authx.Identity, namespace string) ([]rbacv1.PolicyRul
 }
 
 // OfRole lists the rules of the role that a binding in a namespace refers to.
-// ok is false where there is none, and missing then says so as a stock server does.
-func (r *Rules) OfRole(ref rbacv1.RoleRef, namespace string) (rules []rbacv1.PolicyRule, missing string, ok bool) {
+// ok is false where there is none.
+func (r *Rules) OfRole(ref rbacv1.RoleRef, namespace string) (rules []rbacv1.PolicyRule, ok bool) {
 	k := key{name: ref.Name}
 	if ref.Kind == "Role" {
 		k.namespace = namespace
@@ -46,12 +46,9 @@ func (r *Rules) OfRole(ref rbacv1.RoleRef, namespace string) (rules []rbacv1.Pol
 	defer r.mu.RUnlock()
 	role := r.roles[k]
 	if role == nil {
-		if ref.Kind == "Role" {
-			return nil, "role.rbac.authorization.k8s.io \"" + k.name + "\" not found", false
-		}
-		return nil, k.missing(), false
+		return nil, false
 	}
-	return role.rules, "", true
+	return role.rules, true
 }
 
 // RulesFor implements authx.RuleResolver.

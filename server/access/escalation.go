@@ -8,13 +8,13 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/authx/rbac"
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/request"
+	"github.com/rowlock/rowlock/server/status"
 )
 
 // Escalation is the admission plugin that keeps people from granting, by roles or
@@ -110,16 +110,13 @@ func (e Escalation) binding(ctx context.Context, a *admission.Attributes, name s
 		return nil
 	}
 	if resource == "" {
-		return fmt.Errorf("unsupported role reference kind: %q", ref.Kind)
+		return status.Plain(fmt.Sprintf("unsupported role reference kind: %q", ref.Kind))
 	}
 	e.Feed.Sync()
-	rules, _, ok := e.Rules.OfRole(ref, a.Namespace)
+	rules, ok := e.Rules.OfRole(ref, a.Namespace)
 	if !ok {
-		kind := "clusterrole"
-		if ref.Kind == "Role" {
-			kind = "role"
-		}
-		return apierrors.NewNotFound(schema.GroupResource{Group: rbacv1.GroupName, Resource: kind}, ref.Name)
+		// A stock server names the binding's own resource here.
+		return apierrors.NewNotFound(a.Resource.GroupResource(), ref.Name)
 	}
 	return e.confirm(a, name, rules)
 }

@@ -1,0 +1,247 @@
+// Package node lets node agents read what the pods on their node need, and
+// nothing else of its kind.
+//
+// It promises: a secret, config map, claim, volume or service account is reachable
+// for a node exactly while a pod bound to it refers to it.
+package node
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/selection"
+
+	"github.com/rowlock/rowlock/authx"
+)
+
+// leaseNamespace holds the leases of nodes.
+const leaseNamespace = "kube-node-lease"
+
+// NameOf says whether an identity is a node agent, and of which node. The name is
+// "" for an agent that does not say.
+func NameOf(id *authx.Identity) (name string, isNode bool) {
+	if id == nil || !strings.HasPrefix(id.Name, authx.NodePrefix) || !id.InGroup(authx.GroupNodes) {
+		return "", false
+	}
+	return strings.TrimPrefix(id.Name, authx.NodePrefix), true
+}
+
+// Authorizer decides for node agents, and has no opinion on others.
+type Authorizer struct {
+	Graph *Graph
+	// Allows says whether the fixed rules of node agents cover a request that is not
+	// about one of the kinds told apart here.
+	Allows func(a *authx.Attributes, rule *rbacv1.PolicyRule) bool
+	Rules  []rbacv1.PolicyRule
+}
+
+// answer is a decision and its reason.
+type answer struct {
+	d      authx.Decision
+	reason string
+}
+
+var allowed = answer{d: authx.Allow}
+
+func no(format string, args ...any) answer {
+	if len(args) == 0 {
+		return answer{reason: format}
+	}
+	return answer{reason: fmt.Sprintf(format, args...)}
+}
+
+// Authorize implements authx.Authorizer.
+func (z *Authorizer) Authorize(_ context.Context, a *authx.Attributes) (authx.Decision, string, error) {
+	name, isNode := NameOf(a.User)
+	if !isNode {
+		return authx.NoOpinion, "", nil
+	}
+	if name == "" {
+		return authx.NoOpinion, fmt.Sprintf("unknown node for user %q", a.User.Name), nil
+	}
+	if a.ResourceRequest {
+		if decide := z.special(a); decide != nil {
+			got := decide(name, a)
+			return got.d, got.reason, nil
+		}
+	}
+	for i := range z.Rules {
+		if z.Allows(a, &z.Rules[i]) {
+			return authx.Allow, "", nil
+		}
+	}
+	return authx.NoOpinion, "", nil
+}
+
+// RulesFor implements authx.RuleResolver: what a node may do depends on its pods.
+func (z *Authorizer) RulesFor(_ context.Context, user *authx.Identity, _ string) ([]authx.ResourceRule, []authx.NonResourceRule, bool, error) {
+	if _, isNode := NameOf(user); isNode {
+		return nil, nil, true, fmt.Errorf("node authorizer does not support user rule resolution")
+	}
+	return nil, nil, false, nil
+}
+
+// special is the rule of a kind that is told apart, or nil.
+func (z *Authorizer) special(a *authx.Attributes) func(string, *authx.Attributes) answer {
+	switch a.APIGroup + "/" + a.Resource {
+	case "/secrets":
+		return z.readObject(Secret)
+	case "/configmaps":
+		return z.readObject(ConfigMap)
+	case "/persistentvolumeclaims":
+		if a.Subresource == "status" {
+			return z.updateStatus(Claim)
+		}
+		return z.get(Claim)
+	case "/persistentvolumes":
+		return z.get(Volume)
+	case "storage.k8s.io/volumeattachments":
+		return z.get(Attachment)
+	case "resource.k8s.io/resourceclaims":
+		return z.get(ResourceClaim)
+	case "/serviceaccounts":
+		return z.createToken
+	case "coordination.k8s.io/leases":
+		return lease
+	case "storage.k8s.io/csinodes":
+		return csiNode
+	case "/nodes":
+		return nodeObject
+	case "/pods":
+		return z.pod
+	}
+	return nil
+}
+
+func (z *Authorizer) related(kind Kind, node string, a *authx.Attributes) answer {
+	if z.Graph.Reaches(node, Ref{kind, a.Namespace, a.Name}) {
+		return allowed
+	}
+	return no("no relationship found between node '%s' and this object", node)
+}
+
+func (z *Authorizer) named(kind Kind, node string, a *authx.Attributes) answer {
+	if a.Name == "" {
+		return no("No Object name found")
+	}
+	return z.related(kind, node, a)
+}
+
+func (z *Authorizer) get(kind Kind) func(string, *authx.Attributes) answer {
+	return func(node string, a *authx.Attributes) answer {
+		switch {
+		case a.Verb != "get":
+			return no("can only get individual resources of this type")
+		case a.Subresource != "":
+			return no("cannot get subresource")
+		}
+		return z.named(kind, node, a)
+	}
+}
+
+func (z *Authorizer) readObject(kind Kind) func(string, *authx.Attributes) answer {
+	return func(node string, a *authx.Attributes) answer {
+		switch {
+		case !oneOf(a.Verb, "get", "list", "watch"):
+			return no("can only read resources of this type")
+		case a.Subresource != "":
+			return no("cannot read subresource")
+		case a.Namespace == "":
+			return no("can only read namespaced object of this type")
+		}
+		return z.named(kind, node, a)
+	}
+}
+
+func (z *Authorizer) updateStatus(kind Kind) func(string, *authx.Attributes) answer {
+	return func(node string, a *authx.Attributes) answer {
+		if !oneOf(a.Verb, "update", "patch") {
+			return no("can only get/update/patch this type")
+		}
+		return z.named(kind, node, a)
+	}
+}
+
+func (z *Authorizer) createToken(node string, a *authx.Attributes) answer {
+	switch {
+	case a.Verb != "create" || a.Name == "":
+		return no("can only create tokens for individual service accounts")
+	case a.Subresource != "token":
+		return no("can only create token subresource of service account")
+	}
+	return z.related(Account, node, a)
+}
+
+func (z *Authorizer) pod(node string, a *authx.Attributes) answer {
+	switch {
+	case a.Subresource == "" && a.Verb == "get":
+		return z.named(Pod, node, a)
+	case a.Subresource == "" && oneOf(a.Verb, "list", "watch"):
+		for _, r := range a.FieldRequirements {
+			if r.Field == "spec.nodeName" && r.Value == node && (r.Operator == selection.Equals || r.Operator == selection.DoubleEquals) {
+				return allowed
+			}
+		}
+		if a.Name != "" {
+			return z.related(Pod, node, a)
+		}
+		return no("can only list/watch pods with spec.nodeName field selector")
+	case a.Subresource == "" && oneOf(a.Verb, "create", "delete"),
+		a.Subresource == "status" && oneOf(a.Verb, "update", "patch"),
+		a.Subresource == "eviction" && a.Verb == "create":
+		return allowed // admission looks closer
+	}
+	return answer{}
+}
+
+func nodeObject(node string, a *authx.Attributes) answer {
+	switch {
+	case a.Subresource == "" && oneOf(a.Verb, "create", "update", "patch"),
+		a.Subresource == "status" && oneOf(a.Verb, "update", "patch"):
+		return allowed // admission looks closer
+	case a.Subresource == "" && oneOf(a.Verb, "get", "list", "watch"):
+		switch a.Name {
+		case node:
+			return allowed
+		case "":
+			return no("node '%s' cannot read all nodes, only its own Node object", node)
+		}
+		return no("node '%s' cannot read '%s', only its own Node object", node, a.Name)
+	}
+	return answer{}
+}
+
+func lease(node string, a *authx.Attributes) answer {
+	switch {
+	case !oneOf(a.Verb, "get", "create", "update", "patch", "delete"):
+		return no("can only get, create, update, patch, or delete a node lease")
+	case a.Namespace != leaseNamespace:
+		return no("can only access leases in the %q system namespace", leaseNamespace)
+	case a.Verb != "create" && a.Name != node:
+		return no("can only access node lease with the same name as the requesting node")
+	}
+	return allowed
+}
+
+func csiNode(node string, a *authx.Attributes) answer {
+	switch {
+	case !oneOf(a.Verb, "get", "create", "update", "patch", "delete"):
+		return no("can only get, create, update, patch, or delete a CSINode")
+	case a.Subresource != "":
+		return no("cannot authorize CSINode subresources")
+	case a.Verb != "create" && a.Name != node:
+		return no("can only access CSINode with the same name as the requesting node")
+	}
+	return allowed
+}
+
+func oneOf(v string, list ...string) bool {
+	for _, other := range list {
+		if v == other {
+			return true
+		}
+	}
+	return false
+}
