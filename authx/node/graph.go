@@ -1,6 +1,9 @@
 package node
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // Kind is what a reference points to.
 type Kind uint8
@@ -14,6 +17,7 @@ const (
 	Account
 	Attachment
 	ResourceClaim
+	Slice
 )
 
 // Ref names an object; the namespace is "" for kinds without.
@@ -48,8 +52,12 @@ type volume struct {
 // Hold says that an object of a node refers to refs; it reaches itself too. What
 // the same object referred to before is forgotten. A node "" holds nothing.
 func (g *Graph) Hold(by Ref, node string, refs []Ref) {
+	refs = append(refs, by)
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if old, ok := g.held[by]; ok && old.node == node && slices.Equal(old.refs, refs) {
+		return
+	}
 	g.release(by)
 	if node == "" {
 		return
@@ -57,7 +65,6 @@ func (g *Graph) Hold(by Ref, node string, refs []Ref) {
 	if g.held == nil {
 		g.held, g.reach = map[Ref]holder{}, map[Ref]map[string]int{}
 	}
-	refs = append(refs, by)
 	g.held[by] = holder{node, refs}
 	for _, r := range refs {
 		if g.reach[r] == nil {

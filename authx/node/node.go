@@ -2,7 +2,8 @@
 // nothing else of its kind.
 //
 // It promises: a secret, config map, claim, volume or service account is reachable
-// for a node exactly while a pod bound to it refers to it.
+// for a node exactly while a pod bound to it refers to it; what is not told apart
+// here follows fixed rules, whatever roles say.
 package node
 
 import (
@@ -35,6 +36,9 @@ type Authorizer struct {
 	// about one of the kinds told apart here.
 	Allows func(a *authx.Attributes, rule *rbacv1.PolicyRule) bool
 	Rules  []rbacv1.PolicyRule
+	// Selectors keeps nodes to their own Node object and to lists that select what
+	// is theirs; without it nodes may read all nodes and pods.
+	Selectors bool
 }
 
 // answer is a decision and its reason.
@@ -107,10 +111,16 @@ func (z *Authorizer) special(a *authx.Attributes) func(string, *authx.Attributes
 		return lease
 	case "storage.k8s.io/csinodes":
 		return csiNode
+	case "resource.k8s.io/resourceslices":
+		return z.slice
 	case "/nodes":
-		return nodeObject
+		if z.Selectors {
+			return nodeObject
+		}
 	case "/pods":
-		return z.pod
+		if z.Selectors {
+			return z.pod
+		}
 	}
 	return nil
 }
@@ -169,7 +179,7 @@ func (z *Authorizer) createToken(node string, a *authx.Attributes) answer {
 	case a.Verb != "create" || a.Name == "":
 		return no("can only create tokens for individual service accounts")
 	case a.Subresource != "token":
-		return no("can only create token subresource of service account")
+		return no("can only create token subresource of serviceaccount")
 	}
 	return z.related(Account, node, a)
 }
@@ -179,10 +189,8 @@ func (z *Authorizer) pod(node string, a *authx.Attributes) answer {
 	case a.Subresource == "" && a.Verb == "get":
 		return z.named(Pod, node, a)
 	case a.Subresource == "" && oneOf(a.Verb, "list", "watch"):
-		for _, r := range a.FieldRequirements {
-			if r.Field == "spec.nodeName" && r.Value == node && (r.Operator == selection.Equals || r.Operator == selection.DoubleEquals) {
-				return allowed
-			}
+		if selects(a, "spec.nodeName", node) {
+			return allowed
 		}
 		if a.Name != "" {
 			return z.related(Pod, node, a)
@@ -194,6 +202,33 @@ func (z *Authorizer) pod(node string, a *authx.Attributes) answer {
 		return allowed // admission looks closer
 	}
 	return answer{}
+}
+
+// slice is the rule of resource slices. Whose a new one is, admission sees.
+func (z *Authorizer) slice(node string, a *authx.Attributes) answer {
+	switch {
+	case a.Subresource != "":
+		return no("cannot authorize ResourceSlice subresources")
+	case a.Verb == "create":
+		return allowed
+	case oneOf(a.Verb, "get", "update", "patch", "delete"):
+		return z.named(Slice, node, a)
+	case !oneOf(a.Verb, "watch", "list", "deletecollection"):
+		return no("only the following verbs are allowed for a ResourceSlice: get, watch, list, create, update, patch, delete, deletecollection")
+	case !z.Selectors || selects(a, "nodeName", node):
+		return allowed
+	}
+	return no("can only list/watch/deletecollection resourceslices with nodeName field selector")
+}
+
+// selects says whether a request is limited to objects with a field of this value.
+func selects(a *authx.Attributes, field, value string) bool {
+	for _, r := range a.FieldRequirements {
+		if r.Field == field && r.Value == value && (r.Operator == selection.Equals || r.Operator == selection.DoubleEquals) {
+			return true
+		}
+	}
+	return false
 }
 
 func nodeObject(node string, a *authx.Attributes) answer {

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/authx/node"
 	"github.com/rowlock/rowlock/authx/rbac"
 	apiaccess "github.com/rowlock/rowlock/server/access"
 	"github.com/rowlock/rowlock/server/admission"
@@ -50,7 +51,7 @@ func (o *authzOptions) validate() error {
 	return nil
 }
 
-func (o *authzOptions) build() (*authorization, error) {
+func (o *authzOptions) build(gate func(string) bool) (*authorization, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
@@ -65,6 +66,10 @@ func (o *authzOptions) build() (*authorization, error) {
 	var resolvers authx.Resolvers
 	for _, m := range o.modes {
 		switch m {
+		case modeNode:
+			agents := apiaccess.NewNodes(node.Authorizer{Allows: rbac.RuleAllows, Rules: policy.NodeRules(), Selectors: gate("AuthorizeNodeWithSelectors")})
+			z.feeds = append(z.feeds, agents.Feed)
+			chain, resolvers = append(chain, agents), append(resolvers, agents)
 		case modeRBAC:
 			chain = append(chain, apiaccess.Synced{Feed: feed, Authorizer: roles})
 			resolvers = append(resolvers, apiaccess.SyncedRules{Feed: feed, RuleResolver: roles})

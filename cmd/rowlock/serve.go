@@ -131,7 +131,7 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) error {
 		return err
 	}
 	address := net.JoinHostPort(n.advertise.String(), strconv.Itoa(o.securePort))
-	authz, err := o.authz.build()
+	authz, err := o.authz.build(gates.Enabled)
 	if err != nil {
 		return err
 	}

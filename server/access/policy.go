@@ -66,6 +66,17 @@ func DefaultPolicy() (*Policy, error) {
 	return p, nil
 }
 
+// NodeRules are the rules of node agents, which hold for them whatever has become
+// of the cluster's role of this name.
+func (p *Policy) NodeRules() []rbacv1.PolicyRule {
+	for i := range p.ClusterRoles {
+		if p.ClusterRoles[i].Name == "system:node" {
+			return p.ClusterRoles[i].Rules
+		}
+	}
+	return nil
+}
+
 // standing is one object of the policy.
 type standing struct {
 	storage, collection string
