@@ -79,7 +79,7 @@ func New(cfg Config) (*Server, error) {
 	s.Verbs.Admission = admission.NewChain(append(plugins, cfg.Plugins...)...)
 	s.Health = health.New(cfg.Log, append([]health.Check{{Name: "etcd", Probe: s.probeStore}}, cfg.Checks...),
 		[]health.Check{{Name: "informer-sync", Probe: s.probeReady}, {Name: "store", Probe: s.probeStore}, {Name: "feed", Probe: s.probeFeed}})
-	s.openapi = schema.NewDocuments(cfg.Catalogue, cfg.Version.GitVersion)
+	s.openapi = schema.NewDocuments(cfg.Catalogue, cfg.Version.Major+"."+cfg.Version.Minor)
 	s.discovery, err = discovery.New(discovery.Config{
 		Catalogue: cfg.Catalogue, Codecs: []codecs.Codec{jsoncodec.Codec{}, yaml.Codec{}, protobuf.Codec{}},
 		Address: cfg.Address, Version: cfg.Version, Fail: s.fail,

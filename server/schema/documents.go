@@ -44,7 +44,7 @@ type document struct {
 	of       []*kinds.Resource // what it describes
 }
 
-// NewDocuments makes the documents of a catalogue for a server of a version ("v1.32.13").
+// NewDocuments makes the documents of a catalogue for a server of a release ("1.32").
 func NewDocuments(catalogue *kinds.Catalogue, version string) *Documents {
 	return &Documents{catalogue: catalogue, version: version, Now: time.Now, kept: map[string]*document{}}
 }

@@ -62,7 +62,7 @@ func (h *Handler) getScale(c *Call) error {
 	}
 	obj, _, err := h.Live(c.Context(), c.Resource, c.key("").Namespace, c.Info.Name)
 	if apierrors.IsNotFound(err) {
-		return apierrors.NewNotFound(schema.GroupResource{Group: c.Resource.Group, Resource: c.Resource.Plural + "/scale"}, c.Info.Name)
+		return apierrors.NewNotFound(scaleResource(c.Resource), c.Info.Name)
 	}
 	if err != nil {
 		return err
@@ -71,6 +71,16 @@ func (h *Handler) getScale(c *Call) error {
 		return err
 	}
 	return h.sendScale(c, form, http.StatusOK, scaleOf(c.Sub.Scale, obj))
+}
+
+// scaleResource names the scale of a resource in errors. That of the core group, which
+// has none of its own, goes by the group of scales.
+func scaleResource(r *kinds.Resource) schema.GroupResource {
+	group := r.Group
+	if group == "" {
+		group = scaleKind.Group
+	}
+	return schema.GroupResource{Group: group, Resource: r.Plural + "/scale"}
 }
 
 func (h *Handler) updateScale(c *Call) error {

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +16,18 @@ var ServiceAccount = kinds.Strategy{
 	ValidateName:        apivalidation.NameIsDNSSubdomain,
 	UnconditionalUpdate: true,
 	ReturnDeletedObject: true,
+	Warnings:            serviceAccountWarnings,
+}
+
+// enforceMountable restricts pods of an account to the secrets that it lists.
+const enforceMountable = "kubernetes.io/enforce-mountable-secrets"
+
+// serviceAccountWarnings warns of what had better not be set any more.
+func serviceAccountWarnings(_ context.Context, obj, before kinds.Object) []string {
+	if _, set := obj.GetAnnotations()[enforceMountable]; !set || before != nil {
+		return nil
+	}
+	return []string{"metadata.annotations[" + enforceMountable + "]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets"}
 }
 
 // ServiceAccountColumns is their Table form.
