@@ -1,0 +1,133 @@
+package abac
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	sigsjson "sigs.k8s.io/json"
+
+	"github.com/rowlock/rowlock/authx"
+)
+
+const (
+	kind      = "Policy"
+	longest   = 1 << 20 // bytes of a line
+	oldGroup  = "abac.authorization.kubernetes.io"
+	version   = "/v1beta1"
+	unwritten = "/v0" // version of the form that names none
+)
+
+// versions are the spellings of the current one. Files in the field carry the first.
+var versions = []string{oldGroup + version, "abac.authorization.k8s.io" + version}
+
+// Load reads a policy file.
+func Load(path string) (*Authorizer, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return Read(f, path)
+}
+
+// Read reads policies. name stands for the file in errors.
+func Read(r io.Reader, name string) (*Authorizer, error) {
+	z := &Authorizer{}
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, longest)
+	for n := 1; lines.Scan(); n++ {
+		line := lines.Bytes()
+		if text := bytes.TrimSpace(line); len(text) == 0 || text[0] == '#' {
+			continue
+		}
+		p, legacy, err := parse(line)
+		if err != nil {
+			return nil, fmt.Errorf("error reading policy file %s, line %d: %s: %w", name, n, line, err)
+		}
+		z.Policies = append(z.Policies, p)
+		if legacy {
+			z.Legacy++
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("error reading policy file %s: %w", name, err)
+	}
+	return z, nil
+}
+
+// parse reads one policy. Unknown fields are ignored, and names of fields are compared
+// exactly, as everywhere in the API.
+func parse(line []byte) (PolicySpec, bool, error) {
+	var head struct {
+		APIVersion string `json:"apiVersion,omitempty"`
+		Kind       string `json:"kind,omitempty"`
+	}
+	// The standard decoder words errors of syntax as clients know them.
+	if err := json.Unmarshal(line, &head); err != nil {
+		return PolicySpec{}, false, fmt.Errorf("couldn't get version/kind; json parse error: %w", err)
+	}
+	head.APIVersion, head.Kind = "", ""
+	if err := sigsjson.UnmarshalCaseSensitivePreserveInts(line, &head); err != nil {
+		return PolicySpec{}, false, fmt.Errorf("couldn't get version/kind; json parse error: %w", err)
+	}
+	switch {
+	case slices.Contains(versions, head.APIVersion) && head.Kind == kind:
+		p, err := parseVersioned(line)
+		return p, false, err
+	case head.APIVersion == "" && (head.Kind == "" || head.Kind == kind), head.APIVersion == oldGroup+unwritten && head.Kind == kind:
+		p, err := parseLegacy(line)
+		return p, true, err
+	case head.Kind == "":
+		return PolicySpec{}, false, fmt.Errorf("Object 'Kind' is missing in '%s'", line) //nolint:staticcheck // as clients know it
+	case head.APIVersion == "":
+		return PolicySpec{}, false, fmt.Errorf("Object 'apiVersion' is missing in '%s'", line) //nolint:staticcheck // as clients know it
+	}
+	return PolicySpec{}, false, fmt.Errorf("no kind %q is registered for version %q", head.Kind, head.APIVersion)
+}
+
+func parseVersioned(line []byte) (PolicySpec, error) {
+	var p Policy
+	if err := sigsjson.UnmarshalCaseSensitivePreserveInts(line, &p); err != nil {
+		return PolicySpec{}, err
+	}
+	s := p.Spec
+	if s.User == all || s.Group == all {
+		s.User, s.Group = "", authx.GroupAuthenticated
+	}
+	return s, nil
+}
+
+// legacyPolicy is the form without a version: what is left out there is any.
+type legacyPolicy struct {
+	User      string `json:"user,omitempty"`
+	Group     string `json:"group,omitempty"`
+	Readonly  bool   `json:"readonly,omitempty"`
+	Resource  string `json:"resource,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+}
+
+func parseLegacy(line []byte) (PolicySpec, error) {
+	var old legacyPolicy
+	if err := sigsjson.UnmarshalCaseSensitivePreserveInts(line, &old); err != nil {
+		return PolicySpec{}, err
+	}
+	s := PolicySpec{User: old.User, Group: old.Group, Readonly: old.Readonly, APIGroup: all, Resource: old.Resource, Namespace: old.Namespace}
+	if s.User == "" && s.Group == "" || s.User == all || s.Group == all {
+		s.User, s.Group = "", authx.GroupAuthenticated
+	}
+	if s.Resource == "" && s.Namespace == "" {
+		s.NonResourcePath = all
+	}
+	if s.Resource == "" {
+		s.Resource = all
+	}
+	if s.Namespace == "" {
+		s.Namespace = all
+	}
+	return s, nil
+}
