@@ -6,30 +6,25 @@
 package tokenwebhook
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/cache"
 
 	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/authx/remote"
 )
 
 const (
-	timeout   = 30 * time.Second
-	tries     = 5
-	firstWait = 500 * time.Millisecond
-	maxAnswer = 3 << 20
+	timeout    = 30 * time.Second // of one try
+	remembered = 8192             // answers at most
 )
 
 // Config says whom to ask, and how.
@@ -42,12 +37,11 @@ type Config struct {
 
 // Authenticator asks the service.
 type Authenticator struct {
-	client    *http.Client
-	url       string
+	service   *remote.Service
 	version   string
 	audiences []string
-	pause     time.Duration
-	answers   answers
+	ttl       time.Duration
+	answers   *cache.LRUExpireCache
 }
 
 // New reads the kubeconfig. The service is not asked anything yet.
@@ -55,23 +49,13 @@ func New(c Config) (*Authenticator, error) {
 	if c.Version != "v1" && c.Version != "v1beta1" {
 		return nil, fmt.Errorf(`unsupported authentication webhook version %q, supported versions are "v1", "v1beta1"`, c.Version)
 	}
-	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: c.Kubeconfig}
-	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig()
+	service, err := remote.New(c.Kubeconfig, timeout)
 	if err != nil {
 		return nil, err
 	}
-	client, err := rest.HTTPClientFor(cfg)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", c.Kubeconfig, err)
-	}
-	client.Timeout = timeout
-	host := cfg.Host
-	if !strings.Contains(host, "://") {
-		host = "https://" + host
-	}
 	return &Authenticator{
-		client: client, url: host + "?timeout=30s", version: c.Version, audiences: c.Audiences, pause: firstWait,
-		answers: answers{ttl: c.CacheTTL, now: time.Now},
+		service: service, version: c.Version, audiences: c.Audiences, ttl: c.CacheTTL,
+		answers: cache.NewLRUExpireCache(remembered),
 	}, nil
 }
 
@@ -87,15 +71,16 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, aud
 		audiences = a.audiences
 	}
 	key := keyOf(token, audiences)
-	v, ok := a.answers.get(key)
-	if !ok {
-		var err error
-		if v, err = a.ask(ctx, token, audiences); err != nil {
-			return nil, true, err
-		}
-		if v.err == nil {
-			a.answers.put(key, v)
-		}
+	if kept, ok := a.answers.Get(key); ok {
+		v := kept.(verdict)
+		return v.who, v.who != nil, nil
+	}
+	v, err := a.ask(ctx, token, audiences)
+	if err != nil {
+		return nil, true, err
+	}
+	if v.err == nil && a.ttl > 0 {
+		a.answers.Add(key, v, a.ttl)
 	}
 	return v.who, v.who != nil || v.err != nil, v.err
 }
@@ -112,65 +97,20 @@ func keyOf(token string, audiences []string) [sha256.Size]byte {
 
 // ask asks the service, several times while it is in trouble.
 func (a *Authenticator) ask(ctx context.Context, token string, audiences []string) (verdict, error) {
+	gvk := schema.GroupVersionKind{Group: authenticationv1.GroupName, Version: a.version, Kind: "TokenReview"}
 	// Both versions have the same fields.
-	body, err := json.Marshal(&authenticationv1.TokenReview{
-		TypeMeta: metav1.TypeMeta{Kind: "TokenReview", APIVersion: "authentication.k8s.io/" + a.version},
+	question, err := json.Marshal(&authenticationv1.TokenReview{
+		TypeMeta: metav1.TypeMeta{Kind: gvk.Kind, APIVersion: gvk.GroupVersion().String()},
 		Spec:     authenticationv1.TokenReviewSpec{Token: token, Audiences: audiences},
 	})
 	if err != nil {
 		return verdict{}, err
 	}
-	pause := a.pause
-	for try := 1; ; try++ {
-		review, again, err := a.post(ctx, body)
-		if err == nil {
-			return a.judge(review, audiences), nil
-		}
-		if !again || try == tries {
-			return verdict{}, err
-		}
-		select {
-		case <-ctx.Done():
-			return verdict{}, ctx.Err()
-		case <-time.After(pause):
-			pause = pause * 3 / 2
-		}
+	review := &authenticationv1.TokenReview{}
+	if err := a.service.Ask(ctx, question, gvk, review); err != nil {
+		return verdict{}, err
 	}
-}
-
-// post asks once. again says that the service may do better next time.
-func (a *Authenticator) post(ctx context.Context, body []byte) (review *authenticationv1.TokenReview, again bool, err error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, a.url, bytes.NewReader(body))
-	if err != nil {
-		return nil, false, err
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "application/json, */*")
-	resp, err := a.client.Do(r)
-	if err != nil {
-		return nil, false, fmt.Errorf("asking the token webhook: %w", err)
-	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	switch {
-	case err != nil:
-		return nil, false, fmt.Errorf("reading the token webhook's answer: %w", err)
-	case resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests:
-		return nil, true, fmt.Errorf("the token webhook answers %s", resp.Status)
-	case resp.StatusCode == http.StatusUnauthorized:
-		return nil, false, errors.New("the server has asked for the client to provide credentials")
-	case resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusCreated:
-		return nil, false, fmt.Errorf("the token webhook answers %s", resp.Status)
-	}
-	review = &authenticationv1.TokenReview{}
-	if err := json.Unmarshal(data, review); err != nil {
-		return nil, false, fmt.Errorf("the token webhook's answer: %w", err)
-	}
-	if want := "authentication.k8s.io/" + a.version; review.APIVersion != want || review.Kind != "TokenReview" {
-		got := strings.TrimPrefix(review.APIVersion, "authentication.k8s.io/")
-		return nil, false, fmt.Errorf("converting (%s.%s) to (%s.TokenReview): unknown conversion", got, review.Kind, a.version)
-	}
-	return review, false, nil
+	return a.judge(review, audiences), nil
 }
 
 // judge turns an answer into a verdict.

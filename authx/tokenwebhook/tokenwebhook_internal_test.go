@@ -2,17 +2,17 @@ package tokenwebhook
 
 import (
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
+
+	"github.com/rowlock/rowlock/authx/remote/remotetest"
 )
 
 // service answers as answer says and counts how often it is asked.
@@ -37,21 +37,11 @@ func start(t *testing.T, s *service, version string) *Authenticator {
 	t.Helper()
 	srv := httptest.NewTLSServer(s)
 	t.Cleanup(srv.Close)
-	dir := t.TempDir()
-	ca, kubeconfig := filepath.Join(dir, "ca.crt"), filepath.Join(dir, "kubeconfig")
-	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	text := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","clusters":[{"name":"c","cluster":{"server":%q,"certificate-authority":%q}}],
-"contexts":[{"name":"x","context":{"cluster":"c"}}],"current-context":"x"}`, srv.URL+"/review", ca)
-	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	a, err := New(Config{Kubeconfig: kubeconfig, Version: version, CacheTTL: time.Minute, Audiences: []string{"api"}})
+	a, err := New(Config{Kubeconfig: remotetest.Kubeconfig(t, srv, "/review"), Version: version, CacheTTL: time.Minute, Audiences: []string{"api"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.pause = time.Millisecond
+	a.service.Pause = time.Millisecond
 	return a
 }
 
@@ -80,9 +70,9 @@ func TestAnswers(t *testing.T) {
 		{"for the API alone", status("v1", `{"authenticated":true,"user":{"username":"jane"}}`), []string{"vault"}, "", "", 1},
 		{"for another", status("v1", `{"authenticated":true,"user":{"username":"jane"},"audiences":["vault"]}`), []string{"vault", "q"}, "jane", "", 1},
 		{"another version", status("v1beta1", `{"authenticated":true,"user":{"username":"jane"}}`), nil, "", "converting (v1beta1.TokenReview) to (v1.TokenReview): unknown conversion", 2},
-		{"in trouble", plain(503, ""), nil, "", "503", 10},
+		{"in trouble", plain(503, ""), nil, "", "currently unable", 10},
 		{"unauthorized", plain(401, ""), nil, "", "the server has asked for the client to provide credentials", 2},
-		{"nonsense", plain(200, "<html>"), nil, "", "the token webhook's answer", 2},
+		{"nonsense", plain(200, "<html>"), nil, "", "json parse error", 2},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := &service{answer: tc.answer}
@@ -103,13 +93,17 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+type clock struct{ now time.Time }
+
+func (c *clock) Now() time.Time { return c.now }
+
 func TestForgetting(t *testing.T) {
 	s := &service{answer: status("v1beta1", `{"authenticated":true,"user":{"username":"jane"}}`)}
 	a := start(t, s, "v1beta1")
-	now := time.Now()
-	a.answers.now = func() time.Time { return now }
+	clock := &clock{time.Now()}
+	a.answers = cache.NewLRUExpireCacheWithClock(remembered, clock)
 	for i, after := range []time.Duration{0, 30 * time.Second, 31 * time.Second} {
-		now = now.Add(after)
+		clock.now = clock.now.Add(after)
 		if _, _, err := a.AuthenticateToken(t.Context(), "t", nil); err != nil {
 			t.Fatal(err)
 		}

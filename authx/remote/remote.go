@@ -1,0 +1,202 @@
+// Package remote puts questions to a service that a kubeconfig names: one object is
+// posted, one comes back.
+//
+// It promises: a call takes no longer than its timeout; a service that is in trouble
+// is asked a few times more, with growing pauses; errors read as those of a client of
+// the API; the credentials of the kubeconfig go to nobody else and into no error.
+package remote
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	sigsjson "sigs.k8s.io/json"
+)
+
+const (
+	tries      = 5
+	firstPause = 500 * time.Millisecond
+	maxAnswer  = 3 << 20 // bytes
+	maxQuote   = 2048    // bytes of an answer in an error
+)
+
+// Service is one that is asked. It is safe for use by several goroutines.
+type Service struct {
+	// Pause is that before the second try; each later one is half as long again, and
+	// each varies by a fifth.
+	Pause time.Duration
+	// Observe, if set, is told of each try: the caller's context, and the error if it
+	// went wrong.
+	Observe func(ctx context.Context, took time.Duration, err error)
+
+	client  *http.Client
+	url     *url.URL
+	timeout time.Duration
+}
+
+// New reads a kubeconfig; its current context names the service, and says who asks.
+// Nothing is asked yet. timeout is that of one try.
+func New(kubeconfig string, timeout time.Duration) (*Service, error) {
+	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig}
+	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig()
+	if err != nil {
+		return nil, err
+	}
+	host := cfg.Host
+	if !strings.Contains(host, "://") {
+		host = "https://" + host
+	}
+	u, err := url.Parse(host)
+	if err != nil {
+		return nil, fmt.Errorf("%s: server: %w", kubeconfig, err)
+	}
+	if u.Path == "" {
+		u.Path = "/"
+	}
+	client, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", kubeconfig, err)
+	}
+	return &Service{Pause: firstPause, client: client, url: u, timeout: timeout}, nil
+}
+
+// URL is where the service is, as the kubeconfig says it.
+func (s *Service) URL() *url.URL { return s.url }
+
+// Ask posts a question and reads the answer, which is of the group, version and kind
+// that into stands for.
+func (s *Service) Ask(ctx context.Context, question []byte, gvk schema.GroupVersionKind, into any) error {
+	pause := s.Pause
+	for try := 1; ; try++ {
+		start := time.Now()
+		answer, again, err := s.post(ctx, question)
+		if err == nil {
+			err = decode(answer, gvk, into)
+		}
+		if s.Observe != nil {
+			s.Observe(ctx, time.Since(start), err)
+		}
+		if err == nil || !again || try == tries {
+			return err
+		}
+		timer := time.NewTimer(pause + rand.N(pause/5+1))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return err // says more than that nobody waits any longer
+		case <-timer.C:
+			pause = pause * 3 / 2
+		}
+	}
+}
+
+// post asks once. again says that the service may do better next time.
+func (s *Service) post(ctx context.Context, question []byte) (answer []byte, again bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	u := *s.url
+	q := u.Query()
+	q.Set("timeout", s.timeout.String())
+	u.RawQuery = q.Encode()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(question))
+	if err != nil {
+		return nil, false, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, */*")
+	resp, err := s.client.Do(r)
+	if err != nil {
+		return nil, utilnet.IsConnectionReset(err) || utilnet.IsHTTP2ConnectionLost(err), err
+	}
+	defer resp.Body.Close()
+	answer, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return nil, utilnet.IsConnectionReset(err) || utilnet.IsHTTP2ConnectionLost(err), fmt.Errorf("unexpected error when reading response body. Please retry. Original error: %w", err)
+	case len(answer) > maxAnswer:
+		return nil, false, fmt.Errorf("the answer is longer than %d bytes", maxAnswer)
+	case resp.StatusCode < http.StatusOK || resp.StatusCode > http.StatusPartialContent:
+		return nil, resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests || retryAfter(resp) > 0, refusal(resp, answer)
+	case len(answer) == 0:
+		return nil, false, fmt.Errorf("0-length response with status code: %d and content type: %s", resp.StatusCode, resp.Header.Get("Content-Type"))
+	}
+	return answer, false, nil
+}
+
+// refusal is the error of an answer whose code says that things went wrong.
+func refusal(resp *http.Response, body []byte) error {
+	var st metav1.Status
+	if err := sigsjson.UnmarshalCaseSensitivePreserveInts(body, &st); err == nil && st.Kind == "Status" && st.Status == metav1.StatusFailure {
+		return &apierrors.StatusError{ErrStatus: st}
+	}
+	text := "unknown"
+	if t := resp.Header.Get("Content-Type"); t == "" || isText(t) {
+		text = strings.TrimSpace(string(body[:min(len(body), maxQuote)]))
+	}
+	return apierrors.NewGenericServerResponse(resp.StatusCode, http.MethodPost, schema.GroupResource{}, "", text, retryAfter(resp), true)
+}
+
+func isText(contentType string) bool {
+	t, _, err := mime.ParseMediaType(contentType)
+	return err == nil && strings.HasPrefix(t, "text/")
+}
+
+// retryAfter is in seconds; 0 where the answer names none.
+func retryAfter(resp *http.Response) int {
+	n, err := strconv.Atoi(resp.Header.Get("Retry-After"))
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
+}
+
+// decode reads an answer. What names no version or kind is taken to be as asked.
+func decode(answer []byte, want schema.GroupVersionKind, into any) error {
+	var head metav1.TypeMeta
+	if err := sigsjson.UnmarshalCaseSensitivePreserveInts(answer, &head); err != nil {
+		return fmt.Errorf("couldn't get version/kind; json parse error: %w", err)
+	}
+	if head.Kind == "" {
+		head.Kind = want.Kind
+	}
+	if head.APIVersion == "" {
+		head.APIVersion = want.GroupVersion().String()
+	}
+	switch got := head.GroupVersionKind(); {
+	case got.Kind == "Status" && got.Group == "":
+		var st metav1.Status
+		if err := sigsjson.UnmarshalCaseSensitivePreserveInts(answer, &st); err == nil && st.Status != metav1.StatusSuccess {
+			return &apierrors.StatusError{ErrStatus: st}
+		}
+		return errors.New("the answer is a Status without anything")
+	case got.Group == want.Group && got.Kind == want.Kind && got.Version != want.Version:
+		return fmt.Errorf("converting (%s.%s) to (%s.%s): unknown conversion", got.Version, got.Kind, want.Version, want.Kind)
+	case got != want:
+		return fmt.Errorf("no kind %q is registered for version %q", got.Kind, got.GroupVersion())
+	}
+	if err := sigsjson.UnmarshalCaseSensitivePreserveInts(answer, into); err != nil {
+		return fmt.Errorf("the answer: %w", err)
+	}
+	return nil
+}
+
+// IsTimeout says whether a try ended because its time was over.
+func IsTimeout(err error) bool {
+	return utilnet.IsTimeout(err) || errors.Is(err, context.DeadlineExceeded) || apierrors.IsTimeout(err)
+}
