@@ -1,11 +1,9 @@
 package authnconfig
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,11 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/authx/freshfile"
 	"github.com/rowlock/rowlock/authx/oidc"
 )
 
 const (
-	pollEvery = 500 * time.Millisecond // how often the file is looked at
+	pollEvery = 250 * time.Millisecond // how often the file is looked at
 	readyIn   = 30 * time.Second       // how long providers of a changed file may take to answer
 )
 
@@ -85,25 +84,10 @@ func (p *Providers) Run(ctx context.Context) error {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-		}
-		text, err := os.ReadFile(p.Path)
-		if err == nil && bytes.Equal(text, p.seen) {
-			continue
-		}
+	for file := freshfile.NewText(p.Path, p.seen, pollEvery); ; {
+		text, err := file.Next(ctx)
 		if err == nil {
-			p.seen = text
 			err = p.replace(ctx, text)
-		} else if p.seen == nil {
-			continue // still gone
-		} else {
-			p.seen = nil
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -156,7 +140,7 @@ func (p *Providers) replace(ctx context.Context, text []byte) error {
 		case <-deadline.C:
 			next.end()
 			return fmt.Errorf("providers do not answer within %s", readyIn)
-		case <-time.After(pollEvery / 10):
+		case <-time.After(pollEvery / 5):
 		}
 	}
 	p.current.Swap(next).end()

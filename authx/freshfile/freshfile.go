@@ -1,9 +1,10 @@
 // Package freshfile keeps values that are read from files, and reads them again
 // when the files change.
 //
-// It promises: no goroutines; a file is looked at no more than once in an interval,
-// by whoever asks then; while a changed file cannot be read the last good value
-// stays.
+// It promises: a file that somebody is still writing is not taken over, so that
+// nothing is ever half of one version and half of another; while a changed file
+// cannot be read the last good value stays. Value needs no goroutine: files are
+// looked at by whoever asks, and no more than once in an interval.
 package freshfile
 
 import (
@@ -14,8 +15,12 @@ import (
 	"time"
 )
 
-// interval is how long a look at the files holds.
-const interval = time.Second
+const (
+	// interval is how long a look at the files holds.
+	interval = time.Second
+	// settled is how long a file must have stood still to be taken for written.
+	settled = 200 * time.Millisecond
+)
 
 // Value is what was read from some files.
 type Value[T any] struct {
@@ -26,8 +31,10 @@ type Value[T any] struct {
 	current atomic.Pointer[T]
 	next    atomic.Int64 // when the files are looked at again, in Unix nanoseconds
 
-	mu    sync.Mutex
-	marks []mark
+	mu     sync.Mutex
+	marks  []mark // of what current was read from
+	moving []mark // of the last look, if it found something new
+	told   string // the failure that was told last
 }
 
 // mark tells versions of a file apart.
@@ -37,8 +44,8 @@ type mark struct {
 	info     os.FileInfo
 }
 
-// New reads the files for the first time. read reads all of them; failed is told of
-// each later read that goes wrong, and may be nil.
+// New reads the files for the first time. read reads all of them; failed is told
+// when they have changed and cannot be read, and may be nil.
 func New[T any](read func() (T, error), failed func(error), paths ...string) (*Value[T], error) {
 	v := &Value[T]{paths: paths, read: read, failed: failed, clock: time.Now}
 	v.marks, _ = v.look()
@@ -51,16 +58,17 @@ func New[T any](read func() (T, error), failed func(error), paths ...string) (*V
 	return v, nil
 }
 
-// Get returns the value of the files as they were, at most an interval ago.
+// Get returns the value of the files as they were, at most an interval ago; of files
+// that are being written, as they were before.
 func (v *Value[T]) Get() T {
-	now := v.clock().UnixNano()
-	if due := v.next.Load(); now >= due && v.next.CompareAndSwap(due, now+int64(interval)) {
-		v.refresh()
+	now := v.clock()
+	if due := v.next.Load(); now.UnixNano() >= due && v.next.CompareAndSwap(due, now.Add(interval).UnixNano()) {
+		v.refresh(now)
 	}
 	return *v.current.Load()
 }
 
-func (v *Value[T]) refresh() {
+func (v *Value[T]) refresh(now time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	marks, err := v.look()
@@ -69,21 +77,38 @@ func (v *Value[T]) refresh() {
 		return
 	}
 	if same(marks, v.marks) {
+		v.moving, v.told = nil, ""
+		return
+	}
+	if !same(marks, v.moving) && !still(marks, now) {
+		v.wait(marks, now)
 		return
 	}
 	fresh, err := v.read()
+	if after, again := v.look(); again != nil || !same(after, marks) {
+		v.wait(after, now) // written while it was read
+		return
+	}
 	if err != nil {
 		v.tell(err) // not noted as seen: it is tried again
 		return
 	}
 	v.current.Store(&fresh)
-	v.marks = marks
+	v.marks, v.moving, v.told = marks, nil, ""
 }
 
+// wait looks at files that move again soon.
+func (v *Value[T]) wait(marks []mark, now time.Time) {
+	v.moving = marks
+	v.next.Store(now.Add(settled).UnixNano())
+}
+
+// tell reports a failure, once.
 func (v *Value[T]) tell(err error) {
-	if v.failed != nil {
+	if v.failed != nil && v.told != err.Error() {
 		v.failed(err)
 	}
+	v.told = err.Error()
 }
 
 func (v *Value[T]) look() ([]mark, error) {
@@ -96,6 +121,16 @@ func (v *Value[T]) look() ([]mark, error) {
 		marks[i] = mark{info.Size(), info.ModTime(), info}
 	}
 	return marks, nil
+}
+
+// still says whether none of the files was written a moment ago.
+func still(marks []mark, now time.Time) bool {
+	for _, m := range marks {
+		if age := now.Sub(m.modified); age < settled {
+			return false
+		}
+	}
+	return true
 }
 
 func same(a, b []mark) bool {

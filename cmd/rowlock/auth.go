@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"os"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -193,12 +192,12 @@ func authorities(log *slog.Logger, sources ...source) (func() *x509.CertPool, er
 			if s.path == "" {
 				continue
 			}
-			pem, err := os.ReadFile(s.path)
+			certs, err := clientcert.LoadAuthorities(s.path)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", s.flag, err)
 			}
-			if !pool.AppendCertsFromPEM(pem) {
-				return nil, fmt.Errorf("%s: no PEM certificate in %s", s.flag, s.path)
+			for _, c := range certs {
+				pool.AddCert(c)
 			}
 		}
 		return pool, nil

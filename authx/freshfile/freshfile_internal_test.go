@@ -1,0 +1,161 @@
+package freshfile
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// watched is a file, a Value of its text, and a clock for both.
+type watched struct {
+	t      *testing.T
+	path   string
+	now    time.Time
+	value  *Value[string]
+	failed []error
+}
+
+func watch(t *testing.T) *watched {
+	w := &watched{t: t, path: filepath.Join(t.TempDir(), "file"), now: time.Now()}
+	w.write("one", w.now)
+	var err error
+	w.value, err = New(func() (string, error) {
+		text, err := os.ReadFile(w.path)
+		if strings.HasPrefix(string(text), "bad") {
+			return "", errors.New("cannot be read: " + string(text))
+		}
+		return string(text), err
+	}, func(err error) { w.failed = append(w.failed, err) }, w.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.value.clock = func() time.Time { return w.now }
+	w.value.next.Store(w.now.Add(interval).UnixNano())
+	return w
+}
+
+func (w *watched) write(text string, at time.Time) {
+	w.t.Helper()
+	if err := os.WriteFile(w.path, []byte(text), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := os.Chtimes(w.path, at, at); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// after lets time pass and wants a value.
+func (w *watched) after(d time.Duration, want string) {
+	w.t.Helper()
+	w.now = w.now.Add(d)
+	if got := w.value.Get(); got != want {
+		w.t.Fatalf("%q, want %q", got, want)
+	}
+}
+
+func TestChange(t *testing.T) {
+	w := watch(t)
+	w.write("two", w.now.Add(-time.Hour))
+	w.after(interval/2, "one") // not looked at again yet
+	w.after(interval/2, "two") // written long ago: taken at once
+}
+
+// TestWriting: what is being written is not taken, however often one asks.
+func TestWriting(t *testing.T) {
+	w := watch(t)
+	w.now = w.now.Add(interval)
+	for _, part := range []string{"", "t", "th", "thr", "thre"} {
+		w.write(part, w.now)
+		w.after(settled/2, "one")
+		w.after(settled/4, "one")
+	}
+	w.write("three", w.now)
+	w.after(0, "one")
+	w.after(settled, "three")
+}
+
+// TestFailures: the last good value stays, and each failure is told once.
+func TestFailures(t *testing.T) {
+	w := watch(t)
+	for _, text := range []string{"bad", "bad", "bad too"} {
+		w.write(text, w.now.Add(-time.Minute))
+		w.after(interval, "one")
+		w.after(interval, "one")
+	}
+	if len(w.failed) != 2 {
+		t.Errorf("told %v", w.failed)
+	}
+	if err := os.Remove(w.path); err != nil {
+		t.Fatal(err)
+	}
+	w.after(interval, "one")
+	w.after(interval, "one")
+	if len(w.failed) != 3 || !errors.Is(w.failed[2], os.ErrNotExist) {
+		t.Errorf("told %v", w.failed)
+	}
+	w.write("two", w.now.Add(-time.Minute))
+	w.after(interval, "two")
+}
+
+func TestBadFromTheStart(t *testing.T) {
+	if _, err := New(func() (int, error) { return 0, errors.New("no") }, nil); err == nil {
+		t.Fatal("made of what cannot be read")
+	}
+}
+
+func TestText(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		follow := NewText(path, []byte("one"), time.Second)
+		type next struct {
+			text string
+			err  error
+		}
+		seen := make(chan next)
+		go func() {
+			for ctx.Err() == nil {
+				text, err := follow.Next(ctx)
+				seen <- next{string(text), err}
+			}
+		}()
+		want := func(text string) {
+			t.Helper()
+			if n := <-seen; n.err != nil || n.text != text {
+				t.Fatalf("%v, want %q", n, text)
+			}
+		}
+		write("half")
+		time.Sleep(1500 * time.Millisecond) // one look
+		write("whole")
+		want("whole")
+		write("torn")
+		time.Sleep(time.Second)
+		write("whole") // as it was
+		time.Sleep(10 * time.Second)
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		if n := <-seen; !errors.Is(n.err, os.ErrNotExist) {
+			t.Fatal(n)
+		}
+		time.Sleep(10 * time.Second)
+		write("back")
+		want("back")
+		stop()
+		if n := <-seen; !errors.Is(n.err, context.Canceled) {
+			t.Fatal(n)
+		}
+	})
+}
