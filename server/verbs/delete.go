@@ -52,7 +52,8 @@ func (h *Handler) delete(c *Call) error {
 	return h.answer(c, form, code, out.item, out.obj)
 }
 
-// deleteOptions reads the options from the body, or without one from the query.
+// deleteOptions reads the options from the body, or without one from the query. A
+// dry run that the query asks for is one with any body.
 func (h *Handler) deleteOptions(c *Call) (*metav1.DeleteOptions, error) {
 	body, err := h.Body(c)
 	if err != nil {
@@ -60,7 +61,9 @@ func (h *Handler) deleteOptions(c *Call) (*metav1.DeleteOptions, error) {
 	}
 	var o *metav1.DeleteOptions
 	if len(body) > 0 {
-		o, err = h.decodeDeleteOptions(c, body)
+		if o, err = h.decodeDeleteOptions(c, body); err == nil && len(o.DryRun) == 0 {
+			o.DryRun = dryRun(c.Info.Query)
+		}
 	} else {
 		o, err = deleteQuery(c.Info.Query)
 	}

@@ -122,9 +122,10 @@ func fieldIndex(r *kinds.Resource, label string) (int, error) {
 	return 0, fmt.Errorf("%q is not a known field selector: only %q, %q", label, "metadata.name", "metadata.namespace")
 }
 
-// single says that the selection is one object by its name.
+// single says that the selection is one object by its name. A token goes on in a
+// collection, whatever is selected from it.
 func (o *listOptions) single(r *kinds.Resource) bool {
-	if r.Namespaced && o.namespace == "" {
+	if o.Continue != "" || r.Namespaced && o.namespace == "" {
 		return false
 	}
 	_, ok := o.FieldSelector.RequiresExactMatch("metadata.name")

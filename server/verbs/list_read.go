@@ -103,7 +103,7 @@ func (h *Handler) read(c *Call, o *listOptions) (*page, error) {
 // resolve settles the version of a list that does not go on from a token.
 func (h *Handler) resolve(ctx context.Context, o *listOptions, paged bool, q *query) error {
 	exact := o.ResourceVersionMatch == metav1.ResourceVersionMatchExact
-	revision, err := o.version(exact || paged)
+	revision, err := o.version(exact || o.Limit > 0)
 	if err != nil {
 		return err
 	}

@@ -209,6 +209,16 @@ func TestBadTokens(t *testing.T) {
 			t.Errorf("%s: %d %s", token, code, l.Message)
 		}
 	}
+	// A selector of one name does not make a token go unread, nor a limit a version.
+	for query, want := range map[string]int{
+		"fieldSelector=metadata.name%3Da&continue=!!!":              400,
+		"fieldSelector=metadata.name%3Da&limit=1&resourceVersion=x": 400,
+		"fieldSelector=metadata.name%3Da&resourceVersion=x":         500,
+	} {
+		if code, l := s.list(t, query); code != want {
+			t.Errorf("%s: %d %s", query, code, l.Message)
+		}
+	}
 }
 
 func TestListAllNamespacesInPages(t *testing.T) {

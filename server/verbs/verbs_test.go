@@ -188,6 +188,7 @@ func TestDryRunKeepsNothing(t *testing.T) {
 	f.want(200, "PUT", configmaps+"/kept?dryRun=All", `{"metadata":{"name":"kept"},"data":{"a":"2"}}`)
 	f.want(200, "PATCH", configmaps+"/kept?dryRun=All", `{"data":{"a":"3"}}`, "Content-Type", merge)
 	f.want(200, "DELETE", configmaps+"/kept?dryRun=All", "")
+	f.want(200, "DELETE", configmaps+"/kept?dryRun=All", `{"propagationPolicy":"Foreground"}`)
 	f.want(200, "DELETE", configmaps+"?dryRun=All", "")
 	f.want(422, "DELETE", configmaps+"/kept?dryRun=Some", "")
 	if now := f.h.Cache.Revision(); now != before {

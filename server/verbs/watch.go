@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/table"
 	"github.com/rowlock/rowlock/server/cache"
@@ -70,8 +72,8 @@ func (o *listOptions) initial() bool { return o.SendInitialEvents != nil && *o.S
 
 // duration is how long the watch lasts.
 func (o *listOptions) duration() time.Duration {
-	if o.TimeoutSeconds != nil && *o.TimeoutSeconds > 0 {
-		return time.Duration(min(*o.TimeoutSeconds, 1<<31)) * time.Second
+	if o.TimeoutSeconds != nil && *o.TimeoutSeconds != 0 {
+		return time.Duration(max(0, min(*o.TimeoutSeconds, 1<<31))) * time.Second
 	}
 	return time.Duration(float64(watchFor) * (1 + rand.Float64()))
 }
@@ -96,7 +98,10 @@ func (s *stream) open(ctx context.Context) error {
 	}
 	switch {
 	case revision > 0:
-		err = h.reach(ctx, revision)
+		if err = h.reach(ctx, revision); apierrors.IsTimeout(err) {
+			s.failed, err = err, nil
+			return nil
+		}
 	case o.ResourceVersion == "":
 		err = h.catchUp(ctx)
 	}

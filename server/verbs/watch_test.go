@@ -90,6 +90,20 @@ func TestWatchOfLostHistory(t *testing.T) {
 	}
 }
 
+// TestWatchOfTheFuture waits for the version that initial events are to be of, and
+// ends with an error, as the request itself was good.
+func TestWatchOfTheFuture(t *testing.T) {
+	s := newSite(t)
+	code, _, b := s.fetch(t, "/api/v1/namespaces/ns/configmaps?watch=1&timeoutSeconds=9&resourceVersion=1000&sendInitialEvents=true&resourceVersionMatch=NotOlderThan")
+	var e event
+	if err := json.Unmarshal(b, &e); err != nil || code != 200 || e.Type != "ERROR" || e.Object.Code != 504 {
+		t.Errorf("%d %s", code, b)
+	}
+	if code, _, b := s.fetch(t, "/api/v1/namespaces/ns/configmaps?watch=1&timeoutSeconds=-1"); code != 200 || len(b) > 0 {
+		t.Errorf("a watch whose time is up before it begins: %d %s", code, b)
+	}
+}
+
 // TestWatchFromTheTable reads changes that memory has never seen.
 func TestWatchFromTheTable(t *testing.T) {
 	s := newSite(t)
