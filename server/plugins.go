@@ -11,6 +11,7 @@ import (
 	"github.com/rowlock/rowlock/server/admission/limits"
 	"github.com/rowlock/rowlock/server/admission/nodes"
 	"github.com/rowlock/rowlock/server/admission/pods"
+	"github.com/rowlock/rowlock/server/admission/quota"
 	"github.com/rowlock/rowlock/server/admission/storage"
 )
 
@@ -75,7 +76,13 @@ var plugins = []plugin{
 	{name: "MutatingAdmissionWebhook", on: true},
 	{name: "ValidatingAdmissionPolicy", on: true, gate: "ValidatingAdmissionPolicy"},
 	{name: "ValidatingAdmissionWebhook", on: true},
-	{name: "ResourceQuota", on: true},
+	{name: "ResourceQuota", on: true, build: func(s *Server, config []byte) (admission.Plugin, error) {
+		limited, err := quota.ParseLimited(config)
+		if err != nil {
+			return nil, err
+		}
+		return quota.New(quotas{objects{s}}, limited, s.cfg.Clock), nil
+	}},
 	{name: "AlwaysDeny"},
 }
 

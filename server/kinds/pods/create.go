@@ -89,7 +89,7 @@ func defaultStatus(s *corev1.PodStatus) {
 
 func prepareForCreate(ctx context.Context, obj kinds.Object) {
 	pod := obj.(*corev1.Pod)
-	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: qosOf(pod)}
+	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: QOS(pod)}
 	podspec.DropDisabled(&pod.Spec, nil)
 	if len(pod.Spec.SchedulingGates) > 0 {
 		pod.Status.Conditions = []corev1.PodCondition{{

@@ -5,10 +5,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// qosOf is the quality of service a pod gets: Guaranteed if every container has
+// QOS is the quality of service a pod gets: Guaranteed if every container has
 // equal requests and limits of CPU and memory, BestEffort if none has any. A class
 // that the status names already stays.
-func qosOf(pod *corev1.Pod) corev1.PodQOSClass {
+func QOS(pod *corev1.Pod) corev1.PodQOSClass {
 	if pod.Status.QOSClass != "" {
 		return pod.Status.QOSClass
 	}

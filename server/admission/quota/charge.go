@@ -1,0 +1,147 @@
+package quota
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/rowlock/rowlock/server/admission"
+)
+
+// charge adds what a write uses to the quotas that it falls under. The quotas given
+// stay as they are.
+func (p *Plugin) charge(quotas []*corev1.ResourceQuota, k *ask, covered bool) ([]*corev1.ResourceQuota, error) {
+	m, obj := k.meter, k.a.Object
+	var (
+		mine   []int
+		counts = map[corev1.ResourceName]bool{}                     // what those quotas limit
+		scopes = map[corev1.ResourceQuotaScope]bool{}               // in which they, and others, do
+		need   = limitedOf(p.limited, k.a.Resource.GroupResource()) // of a covering quota
+	)
+	for i, q := range quotas {
+		in, all, err := m.inScopes(q, obj)
+		if err != nil {
+			return nil, fmt.Errorf("error matching scopes of quota %s, err: %w", q.Name, err)
+		}
+		for _, s := range in {
+			scopes[s.ScopeName] = true
+		}
+		names := m.counted(q.Status.Hard)
+		if !all || len(names) == 0 {
+			continue
+		}
+		if m.requires != nil {
+			if err := m.requires(names, obj); err != nil {
+				return nil, refuse(k.a, "failed quota: %s: %w", q.Name, err)
+			}
+		}
+		if slices.ContainsFunc(names, func(n corev1.ResourceName) bool { _, ok := q.Status.Used[n]; return !ok }) {
+			return nil, refuse(k.a, "status unknown for quota: %s, resources: %s", q.Name, joined(names))
+		}
+		mine = append(mine, i)
+		for _, n := range names {
+			counts[n] = true
+		}
+	}
+	delta, err := p.delta(k)
+	if err != nil || len(delta) == 0 {
+		return quotas, err
+	}
+	if !covered {
+		if err := need.check(k.a, m, counts, scopes, p.limited); err != nil {
+			return nil, err
+		}
+	}
+	if len(mine) == 0 {
+		return quotas, nil
+	}
+	out := slices.Clone(quotas)
+	for _, i := range mine {
+		if out[i], err = add(k.a, quotas[i], delta); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// delta is what a write uses beyond what its object did before.
+func (p *Plugin) delta(k *ask) (corev1.ResourceList, error) {
+	use := k.meter.use(k.a.Object)
+	var negative []corev1.ResourceName
+	for name, q := range use {
+		if q.Sign() < 0 {
+			negative = append(negative, name)
+		}
+	}
+	if len(negative) > 0 {
+		return nil, refuse(k.a, "quota usage is negative for resource(s): %s", joined(negative))
+	}
+	if k.a.Operation == admission.Update && k.a.Old != nil {
+		for name, before := range k.meter.use(k.a.Old) {
+			q, ok := use[name]
+			if !ok {
+				continue
+			}
+			q = q.DeepCopy()
+			q.Sub(before)
+			use[name] = q
+		}
+	}
+	for name, q := range use {
+		if q.Sign() <= 0 {
+			delete(use, name)
+		}
+	}
+	return use, nil
+}
+
+// add is a quota with more use, if it allows that.
+func add(a *admission.Attributes, q *corev1.ResourceQuota, delta corev1.ResourceList) (*corev1.ResourceQuota, error) {
+	asked, exceeded := corev1.ResourceList{}, []corev1.ResourceName(nil)
+	out := q.DeepCopy()
+	for name, more := range delta {
+		hard, ok := q.Status.Hard[name]
+		if !ok {
+			continue
+		}
+		asked[name] = more
+		sum := q.Status.Used[name].DeepCopy()
+		sum.Add(more)
+		if sum.Cmp(hard) > 0 {
+			exceeded = append(exceeded, name)
+		}
+		if out.Status.Used == nil {
+			out.Status.Used = corev1.ResourceList{}
+		}
+		out.Status.Used[name] = sum
+	}
+	if len(exceeded) > 0 {
+		return nil, refuse(a, "exceeded quota: %s, requested: %s, used: %s, limited: %s", q.Name,
+			amounts(asked, exceeded), amounts(q.Status.Used, exceeded), amounts(q.Status.Hard, exceeded))
+	}
+	return out, nil
+}
+
+// amounts prints the named ones of a list, in order of names.
+func amounts(list corev1.ResourceList, names []corev1.ResourceName) string {
+	slices.Sort(names)
+	var parts []string
+	for _, name := range names {
+		if q, ok := list[name]; ok {
+			parts = append(parts, string(name)+"="+q.String())
+		}
+	}
+	return strings.Join(parts, ",")
+}
+
+func equal(a, b corev1.ResourceList) bool {
+	for name, q := range a {
+		other, ok := b[name]
+		if !ok || q.Cmp(other) != 0 {
+			return false
+		}
+	}
+	return len(a) == len(b)
+}

@@ -1,0 +1,244 @@
+package quota
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1beta1 "k8s.io/api/resource/v1beta1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/rowlock/rowlock/server/admission"
+)
+
+// meter knows what the objects of one resource use.
+type meter struct {
+	updates bool // updates can change the use, not creates alone
+	resizes bool // so can the subresource resize
+	// counts says whether a name of a quota is about this resource.
+	counts func(name corev1.ResourceName) bool
+	// use is what an object uses; the list is the caller's.
+	use func(obj runtime.Object) corev1.ResourceList
+	// requires says what an object must name because of a quota; nil: nothing.
+	requires func(names []corev1.ResourceName, obj runtime.Object) error
+	// inScope tells whether an object is in a scope; nil: it is in none.
+	inScope func(s corev1.ScopedResourceSelectorRequirement, obj runtime.Object) (bool, error)
+}
+
+func (m *meter) handles(op admission.Operation, sub string) bool {
+	switch sub {
+	case "":
+		return op == admission.Create || m.updates && op == admission.Update
+	case "resize":
+		return m.resizes && op == admission.Update
+	}
+	return false
+}
+
+// counted are the names of a quota that are about this resource.
+func (m *meter) counted(hard corev1.ResourceList) []corev1.ResourceName {
+	var names []corev1.ResourceName
+	for name := range hard {
+		if m.counts(name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// inScopes are the scopes of a quota that an object is in, and whether those are
+// all that the quota has.
+func (m *meter) inScopes(q *corev1.ResourceQuota, obj runtime.Object) (in []corev1.ScopedResourceSelectorRequirement, all bool, err error) {
+	var asked []corev1.ScopedResourceSelectorRequirement
+	for _, s := range q.Spec.Scopes {
+		asked = append(asked, corev1.ScopedResourceSelectorRequirement{ScopeName: s, Operator: corev1.ScopeSelectorOpExists})
+	}
+	if q.Spec.ScopeSelector != nil {
+		asked = append(asked, q.Spec.ScopeSelector.MatchExpressions...)
+	}
+	in, err = m.within(asked, obj)
+	return in, len(in) == len(asked), err
+}
+
+func (m *meter) within(asked []corev1.ScopedResourceSelectorRequirement, obj runtime.Object) (in []corev1.ScopedResourceSelectorRequirement, err error) {
+	if m.inScope == nil {
+		return nil, nil
+	}
+	for _, s := range asked {
+		ok, err := m.inScope(s, obj)
+		if err != nil {
+			return nil, fmt.Errorf("error on matching scope %v: %w", s, err)
+		}
+		if ok {
+			in = append(in, s)
+		}
+	}
+	return in, nil
+}
+
+// uncounted are namespaced resources that no quota is about: most are not stored,
+// and events come and go by themselves.
+var uncounted = map[schema.GroupResource]bool{
+	{Resource: "bindings"}:                       true,
+	{Resource: "events"}:                         true,
+	{Group: "events.k8s.io", Resource: "events"}: true,
+	{Group: "authorization.k8s.io", Resource: "localsubjectaccessreviews"}: true,
+}
+
+// aliases are names for numbers of objects that are older than count/RESOURCE.
+var aliases = map[schema.GroupResource]corev1.ResourceName{
+	{Resource: "configmaps"}:             corev1.ResourceConfigMaps,
+	{Resource: "resourcequotas"}:         corev1.ResourceQuotas,
+	{Resource: "replicationcontrollers"}: corev1.ResourceReplicationControllers,
+	{Resource: "secrets"}:                corev1.ResourceSecrets,
+}
+
+// count is the name of a quota for the number of objects.
+func count(r schema.GroupResource) corev1.ResourceName {
+	return corev1.ResourceName("count/" + r.String())
+}
+
+func (p *Plugin) meter(r schema.GroupResource) *meter {
+	if uncounted[r] {
+		return nil
+	}
+	switch r {
+	case schema.GroupResource{Resource: "pods"}:
+		return &meter{resizes: true, counts: countsPods, use: p.usePod, requires: requirePod, inScope: podInScope}
+	case schema.GroupResource{Resource: "services"}:
+		return &meter{updates: true, counts: countsServices, use: useService}
+	case schema.GroupResource{Resource: "persistentvolumeclaims"}:
+		return &meter{updates: true, counts: countsClaims, use: useClaim}
+	case schema.GroupResource{Group: "resource.k8s.io", Resource: "resourceclaims"}:
+		return &meter{updates: true, counts: countsDevices, use: useDevices}
+	}
+	names := []corev1.ResourceName{count(r)}
+	if alias := aliases[r]; alias != "" {
+		names = append(names, alias)
+	}
+	return &meter{
+		counts: func(name corev1.ResourceName) bool { return name == names[0] || name == names[len(names)-1] },
+		use: func(runtime.Object) corev1.ResourceList {
+			l := corev1.ResourceList{}
+			for _, n := range names {
+				l[n] = number(1)
+			}
+			return l
+		},
+	}
+}
+
+func number(n int) resource.Quantity { return *resource.NewQuantity(int64(n), resource.DecimalSI) }
+
+const countServices corev1.ResourceName = "count/services"
+
+func countsServices(name corev1.ResourceName) bool {
+	switch name {
+	case countServices, corev1.ResourceServices, corev1.ResourceServicesNodePorts, corev1.ResourceServicesLoadBalancers:
+		return true
+	}
+	return false
+}
+
+// useService goes by what is asked for: ports of nodes may not be given out yet.
+func useService(obj runtime.Object) corev1.ResourceList {
+	l := corev1.ResourceList{countServices: number(1), corev1.ResourceServices: number(1)}
+	s, ok := obj.(*corev1.Service)
+	if !ok {
+		return l
+	}
+	ports := len(s.Spec.Ports)
+	switch s.Spec.Type {
+	case corev1.ServiceTypeNodePort:
+		l[corev1.ResourceServicesNodePorts] = number(ports)
+	case corev1.ServiceTypeLoadBalancer:
+		if given := s.Spec.AllocateLoadBalancerNodePorts; given != nil && !*given {
+			ports = 0
+			for i := range s.Spec.Ports {
+				if s.Spec.Ports[i].NodePort != 0 {
+					ports++
+				}
+			}
+		}
+		l[corev1.ResourceServicesNodePorts] = number(ports)
+		l[corev1.ResourceServicesLoadBalancers] = number(1)
+	}
+	return l
+}
+
+const (
+	countClaims corev1.ResourceName = "count/persistentvolumeclaims"
+	// ofClass follows the name of a storage class in what is counted for it alone.
+	ofClass = ".storageclass.storage.k8s.io/"
+)
+
+func countsClaims(name corev1.ResourceName) bool {
+	switch name {
+	case countClaims, corev1.ResourcePersistentVolumeClaims, corev1.ResourceRequestsStorage:
+		return true
+	}
+	return strings.HasSuffix(string(name), ofClass+string(corev1.ResourcePersistentVolumeClaims)) ||
+		strings.HasSuffix(string(name), ofClass+string(corev1.ResourceRequestsStorage))
+}
+
+func useClaim(obj runtime.Object) corev1.ResourceList {
+	l := corev1.ResourceList{countClaims: number(1), corev1.ResourcePersistentVolumeClaims: number(1)}
+	c, ok := obj.(*corev1.PersistentVolumeClaim)
+	if !ok {
+		return l
+	}
+	class := c.Annotations[corev1.BetaStorageClassAnnotation]
+	if _, old := c.Annotations[corev1.BetaStorageClassAnnotation]; !old && c.Spec.StorageClassName != nil {
+		class = *c.Spec.StorageClassName
+	}
+	if class != "" {
+		l[corev1.ResourceName(class+ofClass)+corev1.ResourcePersistentVolumeClaims] = number(1)
+	}
+	storage, ok := c.Spec.Resources.Requests[corev1.ResourceStorage]
+	if !ok {
+		return l
+	}
+	storage = storage.DeepCopy()
+	storage.RoundUp(0) // quotas hold whole bytes
+	// A volume that is being resized counts as large as it may become.
+	if given, ok := c.Status.AllocatedResources[corev1.ResourceStorage]; ok && given.Cmp(storage) > 0 {
+		storage = given.DeepCopy()
+		storage.RoundUp(0)
+	}
+	l[corev1.ResourceRequestsStorage] = storage
+	if class != "" {
+		l[corev1.ResourceName(class+ofClass)+corev1.ResourceRequestsStorage] = storage
+	}
+	return l
+}
+
+const countDevices corev1.ResourceName = "count/resourceclaims.resource.k8s.io"
+
+func countsDevices(name corev1.ResourceName) bool {
+	return name == countDevices || strings.HasSuffix(string(name), corev1.ResourceClaimsPerClass)
+}
+
+// useDevices counts devices by their class.
+func useDevices(obj runtime.Object) corev1.ResourceList {
+	l := corev1.ResourceList{countDevices: number(1)}
+	c, ok := obj.(*resourcev1beta1.ResourceClaim)
+	if !ok {
+		return l
+	}
+	for _, r := range c.Spec.Devices.Requests {
+		n := int64(0)
+		switch r.AllocationMode {
+		case resourcev1beta1.DeviceAllocationModeExactCount:
+			n = r.Count
+		case resourcev1beta1.DeviceAllocationModeAll: // as many as it can be at most
+			n = resourcev1beta1.AllocationResultsMaxSize
+		}
+		name := corev1.ResourceName(r.DeviceClassName + corev1.ResourceClaimsPerClass)
+		sum := l[name].DeepCopy()
+		sum.Add(*resource.NewQuantity(n, resource.DecimalSI))
+		l[name] = sum
+	}
+	return l
+}

@@ -1,0 +1,236 @@
+package quota
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
+
+	"github.com/rowlock/rowlock/server/kinds/pods"
+	"github.com/rowlock/rowlock/server/kinds/podspec"
+)
+
+const countPods corev1.ResourceName = "count/pods"
+
+// podNames are what quotas limit of pods, besides huge pages and the requests of
+// resources that are not the platform's. mandatory says that a pod which falls under
+// such a limit has to name the amount in each container.
+var podNames = map[corev1.ResourceName]struct{ mandatory bool }{
+	countPods:                               {},
+	corev1.ResourcePods:                     {},
+	corev1.ResourceCPU:                      {mandatory: true},
+	corev1.ResourceMemory:                   {mandatory: true},
+	corev1.ResourceEphemeralStorage:         {},
+	corev1.ResourceRequestsCPU:              {mandatory: true},
+	corev1.ResourceRequestsMemory:           {mandatory: true},
+	corev1.ResourceRequestsEphemeralStorage: {},
+	corev1.ResourceLimitsCPU:                {mandatory: true},
+	corev1.ResourceLimitsMemory:             {mandatory: true},
+	corev1.ResourceLimitsEphemeralStorage:   {},
+}
+
+func countsPods(name corev1.ResourceName) bool {
+	if _, ok := podNames[name]; ok {
+		return true
+	}
+	n := string(name)
+	return strings.HasPrefix(n, corev1.ResourceHugePagesPrefix) || strings.HasPrefix(n, corev1.ResourceRequestsHugePagesPrefix) ||
+		strings.HasPrefix(n, corev1.DefaultResourceRequestsPrefix) && !podspec.IsNativeResource(name)
+}
+
+// usePod counts a pod that has ended as an object alone.
+func (p *Plugin) usePod(obj runtime.Object) corev1.ResourceList {
+	l := corev1.ResourceList{countPods: number(1)}
+	pod, ok := obj.(*corev1.Pod)
+	if !ok || p.ended(pod) {
+		return l
+	}
+	l[corev1.ResourcePods] = number(1)
+	named(l, podDemand(pod, requestsOf, true), podDemand(pod, limitsOf, false))
+	return l
+}
+
+// ended says whether a pod runs no more, or should not by now.
+func (p *Plugin) ended(pod *corev1.Pod) bool {
+	if pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
+		return true
+	}
+	grace := pod.DeletionGracePeriodSeconds
+	return pod.DeletionTimestamp != nil && grace != nil && p.now().After(pod.DeletionTimestamp.Add(time.Duration(*grace)*time.Second))
+}
+
+// named adds requests and limits under the names that quotas have for them.
+func named(l, requests, limits corev1.ResourceList) {
+	for name, q := range requests {
+		ofRequests := corev1.DefaultResourceRequestsPrefix + name
+		switch {
+		case podspec.IsContainerResource(name): // CPU, memory, ephemeral storage, huge pages
+			l[name], l[ofRequests] = q, q
+		case podspec.IsExtendedResource(name):
+			l[ofRequests] = q
+		}
+	}
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
+		if q, ok := limits[name]; ok {
+			l["limits."+name] = q
+		}
+	}
+}
+
+func requestsOf(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests }
+func limitsOf(c *corev1.Container) corev1.ResourceList   { return c.Resources.Limits }
+
+// podDemand is what a pod needs at most at one time: its containers beside the init
+// containers that go on, or one of the other init containers beside those before it
+// that go on. The overhead of its runtime is added; to limits only where there are any.
+func podDemand(pod *corev1.Pod, of func(*corev1.Container) corev1.ResourceList, always bool) corev1.ResourceList {
+	total, going, most := corev1.ResourceList{}, corev1.ResourceList{}, corev1.ResourceList{}
+	for i := range pod.Spec.Containers {
+		sum(total, of(&pod.Spec.Containers[i]))
+	}
+	for i := range pod.Spec.InitContainers {
+		c := &pod.Spec.InitContainers[i]
+		now := maps.Clone(going)
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			sum(total, of(c))
+			sum(going, of(c))
+			now = going
+		} else {
+			sum(now, of(c))
+		}
+		for name, q := range now {
+			if have, ok := most[name]; !ok || q.Cmp(have) > 0 {
+				most[name] = q
+			}
+		}
+	}
+	for name, q := range most {
+		if have, ok := total[name]; !ok || q.Cmp(have) > 0 {
+			total[name] = q
+		}
+	}
+	for name, q := range pod.Spec.Overhead {
+		if _, ok := total[name]; ok || always {
+			sum(total, corev1.ResourceList{name: q})
+		}
+	}
+	return total
+}
+
+func sum(into, more corev1.ResourceList) {
+	for name, q := range more {
+		have, ok := into[name]
+		if !ok {
+			into[name] = q.DeepCopy()
+			continue
+		}
+		have = have.DeepCopy()
+		have.Add(q)
+		into[name] = have
+	}
+}
+
+// requirePod wants the mandatory amounts of each container.
+func requirePod(names []corev1.ResourceName, obj runtime.Object) error {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return nil
+	}
+	missing := map[corev1.ResourceName][]string{}
+	look := func(list []corev1.Container) {
+		for i := range list {
+			c := &list[i]
+			have := corev1.ResourceList{}
+			named(have, c.Resources.Requests, c.Resources.Limits)
+			for _, name := range names {
+				if _, ok := have[name]; !ok && podNames[name].mandatory && !slices.Contains(missing[name], c.Name) {
+					missing[name] = append(missing[name], c.Name)
+				}
+			}
+		}
+	}
+	look(pod.Spec.Containers)
+	look(pod.Spec.InitContainers)
+	if len(missing) == 0 {
+		return nil
+	}
+	var texts []string
+	for _, name := range slices.Sorted(maps.Keys(missing)) {
+		slices.Sort(missing[name])
+		texts = append(texts, fmt.Sprintf("%s for: %s", name, strings.Join(missing[name], ",")))
+	}
+	return fmt.Errorf("must specify %s", strings.Join(texts, "; "))
+}
+
+func podInScope(s corev1.ScopedResourceSelectorRequirement, obj runtime.Object) (bool, error) {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return false, nil
+	}
+	deadline := pod.Spec.ActiveDeadlineSeconds
+	switch s.ScopeName {
+	case corev1.ResourceQuotaScopeTerminating:
+		return deadline != nil && *deadline >= 0, nil
+	case corev1.ResourceQuotaScopeNotTerminating:
+		return deadline == nil || *deadline < 0, nil
+	case corev1.ResourceQuotaScopeBestEffort:
+		return pods.QOS(pod) == corev1.PodQOSBestEffort, nil
+	case corev1.ResourceQuotaScopeNotBestEffort:
+		return pods.QOS(pod) != corev1.PodQOSBestEffort, nil
+	case corev1.ResourceQuotaScopePriorityClass:
+		return classSelected(s, pod.Spec.PriorityClassName)
+	case corev1.ResourceQuotaScopeCrossNamespacePodAffinity:
+		return reachesOut(pod.Spec.Affinity), nil
+	}
+	return false, nil
+}
+
+var scopeOperators = map[corev1.ScopeSelectorOperator]selection.Operator{
+	corev1.ScopeSelectorOpIn:           selection.In,
+	corev1.ScopeSelectorOpNotIn:        selection.NotIn,
+	corev1.ScopeSelectorOpExists:       selection.Exists,
+	corev1.ScopeSelectorOpDoesNotExist: selection.DoesNotExist,
+}
+
+func classSelected(s corev1.ScopedResourceSelectorRequirement, class string) (bool, error) {
+	op, ok := scopeOperators[s.Operator]
+	if !ok {
+		return false, fmt.Errorf("failed to parse and convert selector: %q is not a valid scope selector operator", s.Operator)
+	}
+	r, err := labels.NewRequirement(string(s.ScopeName), op, s.Values)
+	if err != nil {
+		return false, fmt.Errorf("failed to parse and convert selector: %w", err)
+	}
+	set := labels.Set{}
+	if class != "" {
+		set[string(s.ScopeName)] = class
+	}
+	return r.Matches(set), nil
+}
+
+// reachesOut says whether pods of other namespaces count for a pod's place.
+func reachesOut(a *corev1.Affinity) bool {
+	if a == nil {
+		return false
+	}
+	var terms []corev1.PodAffinityTerm
+	var weighted []corev1.WeightedPodAffinityTerm
+	if a.PodAffinity != nil {
+		terms = append(terms, a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution...)
+		weighted = append(weighted, a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution...)
+	}
+	if a.PodAntiAffinity != nil {
+		terms = append(terms, a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution...)
+		weighted = append(weighted, a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution...)
+	}
+	for _, w := range weighted {
+		terms = append(terms, w.PodAffinityTerm)
+	}
+	return slices.ContainsFunc(terms, func(t corev1.PodAffinityTerm) bool { return len(t.Namespaces) > 0 || t.NamespaceSelector != nil })
+}

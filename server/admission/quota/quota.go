@@ -1,0 +1,196 @@
+// Package quota holds the admission plugin ResourceQuota.
+//
+// It promises: no write that it lets pass takes the use that a quota's status records
+// above that status' limits, however many writers and servers there are. Use is
+// recorded before the object is stored, and nothing here takes it back: recounting
+// is a controller's work.
+package quota
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+// Store is where quotas are.
+type Store interface {
+	// List is admission.Objects' own.
+	List(ctx context.Context, storage, namespace string) ([]kinds.Object, error)
+	// CatchUp waits until List shows what any server has written by now.
+	CatchUp(ctx context.Context) error
+	// SetStatus stores the status of a quota if nobody changed the quota meanwhile.
+	SetStatus(ctx context.Context, q *corev1.ResourceQuota) error
+}
+
+// patience is how long a write waits for its turn with its namespace's quotas.
+const patience = 10 * time.Second
+
+// tries bounds how often the use is recorded anew after another server was faster.
+const tries = 10
+
+// Plugin counts what writes use.
+type Plugin struct {
+	store   Store
+	limited []Limited
+	now     func() time.Time
+	lanes   lanes
+}
+
+var _ admission.Validator = (*Plugin)(nil)
+
+// New makes the plugin. What limited names needs a quota that covers it.
+func New(store Store, limited []Limited, now func() time.Time) *Plugin {
+	return &Plugin{store: store, limited: limited, now: now}
+}
+
+// Name implements admission.Plugin.
+func (*Plugin) Name() string { return "ResourceQuota" }
+
+// Handles implements admission.Plugin.
+func (*Plugin) Handles(op admission.Operation) bool {
+	return op == admission.Create || op == admission.Update
+}
+
+// Validate implements admission.Validator.
+func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
+	if a.Namespace == "" || !a.Resource.Namespaced {
+		return nil
+	}
+	m := p.meter(a.Resource.GroupResource())
+	if m == nil || !m.handles(a.Operation, a.Subresource) {
+		return nil
+	}
+	quotas, err := p.quotas(ctx, a.Namespace)
+	if err != nil {
+		return err
+	}
+	if len(quotas) == 0 && len(p.limited) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errPatience)
+	defer cancel()
+	err = p.lanes.run(ctx, a.Namespace, &ask{a: a, meter: m}, p.settle)
+	if err != nil && errors.Is(context.Cause(ctx), errPatience) && errors.Is(err, context.DeadlineExceeded) {
+		return apierrors.NewInternalError(errPatience)
+	}
+	return err
+}
+
+var errPatience = errors.New("resource quota evaluation timed out")
+
+func (p *Plugin) quotas(ctx context.Context, namespace string) ([]*corev1.ResourceQuota, error) {
+	list, err := p.store.List(ctx, "resourcequotas", namespace)
+	if err != nil {
+		return nil, fmt.Errorf("error resolving quota: %w", err)
+	}
+	quotas := make([]*corev1.ResourceQuota, 0, len(list))
+	for _, o := range list {
+		if q, ok := o.(*corev1.ResourceQuota); ok {
+			quotas = append(quotas, q)
+		}
+	}
+	return quotas, nil
+}
+
+// settle answers the asks of a namespace together, so that many writes at once cost
+// one change of each quota.
+func (p *Plugin) settle(ctx context.Context, namespace string, asks []*ask) {
+	// Nobody's departure may undo what the others wait for.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	var only []string // quotas that are left to change; nil: all
+	for try := 1; ; try++ {
+		quotas, err := p.quotas(ctx, namespace)
+		if err != nil {
+			answer(asks, err)
+			return
+		}
+		if only != nil {
+			quotas = slices.DeleteFunc(quotas, func(q *corev1.ResourceQuota) bool { return !slices.Contains(only, q.Name) })
+		}
+		left, running := p.weigh(quotas, asks, only != nil)
+		if asks = left; len(asks) == 0 {
+			return
+		}
+		if only, err = p.record(ctx, quotas, running); err == nil {
+			answer(asks, nil)
+			return
+		}
+		if try == tries || !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+			answer(asks, err)
+			return
+		}
+		if err := p.store.CatchUp(ctx); err != nil {
+			answer(asks, err)
+			return
+		}
+	}
+}
+
+// weigh answers the asks that need no change of a quota, and returns the others with
+// the quotas as they will be. covered says that limited resources were looked at.
+func (p *Plugin) weigh(quotas []*corev1.ResourceQuota, asks []*ask, covered bool) ([]*ask, []*corev1.ResourceQuota) {
+	var left []*ask
+	for _, k := range asks {
+		next, err := p.charge(quotas, k, covered)
+		switch {
+		case err != nil:
+			k.err = err
+		case !k.a.DryRun && !unchanged(quotas, next):
+			left, quotas = append(left, k), next
+		}
+	}
+	return left, quotas
+}
+
+// record stores the quotas that changed. It names those that could not be, with the
+// error of the last.
+func (p *Plugin) record(ctx context.Context, before, after []*corev1.ResourceQuota) (failed []string, err error) {
+	for i, q := range after {
+		if equal(before[i].Status.Used, q.Status.Used) {
+			continue
+		}
+		if e := p.store.SetStatus(ctx, q); e != nil {
+			failed, err = append(failed, q.Name), e
+		}
+	}
+	return failed, err
+}
+
+func answer(asks []*ask, err error) {
+	for _, k := range asks {
+		k.err = err
+	}
+}
+
+func unchanged(before, after []*corev1.ResourceQuota) bool {
+	for i := range after {
+		if before[i] != after[i] && !equal(before[i].Status.Used, after[i].Status.Used) {
+			return false
+		}
+	}
+	return true
+}
+
+// refuse is the refusal of a write, with the reason in front of it.
+func refuse(a *admission.Attributes, format string, args ...any) error {
+	return a.Forbid(fmt.Errorf(format, args...))
+}
+
+func joined(names []corev1.ResourceName) string {
+	texts := make([]string, len(names))
+	for i, n := range names {
+		texts[i] = string(n)
+	}
+	slices.Sort(texts)
+	return strings.Join(texts, ",")
+}
