@@ -89,17 +89,27 @@ func scenarios(t *testing.T, patterns ...string) []*recorded.Scenario {
 	return out
 }
 
-// replayAll replays scenarios against a fresh server: those that must be alone one
-// after another, then the rest beside one another. Keys of the answer are "file:step".
+// replayAll replays scenarios against fresh servers, one for each set of flags that
+// they name. Keys of the answer are "file:step".
 func replayAll(t *testing.T, store string, list []*recorded.Scenario) map[string][]string {
 	t.Helper()
-	s := harness.StartT(t, harness.Options{Store: store})
-	client, err := s.Client()
-	if err != nil {
-		t.Fatal(err)
+	r := &replay{diffs: map[string][]string{}, counts: map[string][2]int{}}
+	for _, group := range recorded.ByFlags(list) {
+		s := harness.StartT(t, harness.Options{Store: store, Args: group[0].Flags()})
+		client, err := s.Client()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.srv = recorded.Server{URL: s.URL, Client: client, Token: harness.AdminToken}
+		r.all(t, group)
 	}
-	srv := recorded.Server{URL: s.URL, Client: client, Token: harness.AdminToken}
-	r := &replay{srv: srv, diffs: map[string][]string{}, counts: map[string][2]int{}}
+	r.report(t)
+	return r.diffs
+}
+
+// all replays scenarios: those that must be alone one after another, then the rest
+// beside one another.
+func (r *replay) all(t *testing.T, list []*recorded.Scenario) {
 	work := make(chan *recorded.Scenario)
 	var group sync.WaitGroup
 	for _, sc := range list {
@@ -121,8 +131,6 @@ func replayAll(t *testing.T, store string, list []*recorded.Scenario) map[string
 	}
 	close(work)
 	group.Wait()
-	r.report(t)
-	return r.diffs
 }
 
 type replay struct {

@@ -41,7 +41,12 @@ var plugins = []plugin{
 	{name: "LimitPodHardAntiAffinityTopology"},
 	{name: "LimitRanger", on: true, build: plain(func(_ *Server, o admission.Objects) admission.Plugin { return limits.Ranger{Objects: o} })},
 	{name: "ServiceAccount", on: true, build: plain(func(_ *Server, o admission.Objects) admission.Plugin { return pods.ServiceAccount{Objects: o} })},
-	{name: "NodeRestriction"},
+	{name: "NodeRestriction", build: plain(func(s *Server, o admission.Objects) admission.Plugin {
+		return nodes.Restriction{
+			Objects: o, ExpansionRecovery: s.cfg.Feature("RecoverVolumeExpansionFailure"),
+			AnySubject: s.cfg.Feature("AllowInsecureKubeletCertificateSigningRequests"),
+		}
+	})},
 	{name: "TaintNodesByCondition", on: true, build: plain(func(*Server, admission.Objects) admission.Plugin { return nodes.Taints{} })},
 	{name: "AlwaysPullImages"},
 	{name: "ImagePolicyWebhook"},

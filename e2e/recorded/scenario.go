@@ -120,5 +120,41 @@ func (s *Scenario) Alone() bool {
 	return false
 }
 
+// Flags are those that the recorded server was started with besides the usual ones:
+// what follows "Server flags:" in About.
+func (s *Scenario) Flags() []string {
+	_, text, ok := strings.Cut(s.About, "Server flags:")
+	if !ok {
+		return nil
+	}
+	var flags []string
+	for _, word := range strings.Fields(text) {
+		if strings.HasPrefix(word, "--") {
+			flags = append(flags, strings.TrimRight(word, ".,;"))
+		}
+	}
+	return flags
+}
+
+// ByFlags parts scenarios by the flags that their servers need, those that need
+// none first.
+func ByFlags(list []*Scenario) [][]*Scenario {
+	groups := [][]*Scenario{nil}
+	at := map[string]int{"": 0}
+	for _, s := range list {
+		key := strings.Join(s.Flags(), " ")
+		i, ok := at[key]
+		if !ok {
+			i = len(groups)
+			at[key], groups = i, append(groups, nil)
+		}
+		groups[i] = append(groups[i], s)
+	}
+	if groups[0] == nil {
+		return groups[1:]
+	}
+	return groups
+}
+
 // sharedRead matches reads of discovery documents and of cluster-wide lists.
 var sharedRead = regexp.MustCompile(`^(GET|WATCH) /(api|apis)(/[a-z0-9.]+(/v[0-9][a-z0-9]*)?)?(\?|$)`)

@@ -1,5 +1,5 @@
 // Command replay holds recorded answers against a server: a running one named by
-// --url, or a fresh one that it builds and starts.
+// --url, or fresh ones that it builds and starts with the flags that scenarios name.
 //
 //	go run ./e2e/replay [-v] [-store URL] [-url URL -ca FILE -token TOKEN] FILE...
 package main
@@ -32,38 +32,68 @@ func main() {
 
 func run(url, ca, token, store string, verbose bool, files []string) error {
 	ctx := context.Background()
-	srv := recorded.Server{URL: url, Token: token}
-	if url == "" {
-		dir, err := os.MkdirTemp("", "replay-")
-		if err != nil {
-			return err
-		}
-		defer os.RemoveAll(dir)
-		defer harness.Cleanup()
-		s, err := harness.Start(ctx, harness.Options{Dir: dir, Store: store})
-		if err != nil {
-			return err
-		}
-		defer s.Kill()
-		srv.URL = s.URL
-		if srv.Client, err = s.Client(); err != nil {
-			return err
-		}
-	} else {
-		pool := x509.NewCertPool()
-		pem, err := os.ReadFile(ca)
-		if err != nil {
-			return err
-		}
-		pool.AppendCertsFromPEM(pem)
-		srv.Client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, DisableCompression: true}}
-	}
-	total, equal := 0, 0
+	var list []*recorded.Scenario
 	for _, file := range files {
 		s, err := recorded.Load(file)
 		if err != nil {
 			return err
 		}
+		list = append(list, s)
+	}
+	var n count
+	if url != "" {
+		client, err := trusting(ca)
+		if err != nil {
+			return err
+		}
+		n.replay(ctx, recorded.Server{URL: url, Token: token, Client: client}, list, verbose)
+	} else {
+		defer harness.Cleanup()
+		for _, group := range recorded.ByFlags(list) {
+			if err := n.fresh(ctx, token, store, group, verbose); err != nil {
+				return err
+			}
+		}
+	}
+	fmt.Printf("%4d of %4d  all\n", n.equal, n.total)
+	return nil
+}
+
+// trusting makes a client of a running server.
+func trusting(ca string) (*http.Client, error) {
+	pool := x509.NewCertPool()
+	pem, err := os.ReadFile(ca)
+	if err != nil {
+		return nil, err
+	}
+	pool.AppendCertsFromPEM(pem)
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, DisableCompression: true}}, nil
+}
+
+type count struct{ equal, total int }
+
+// fresh replays scenarios that need the same flags against a server of their own.
+func (n *count) fresh(ctx context.Context, token, store string, group []*recorded.Scenario, verbose bool) error {
+	dir, err := os.MkdirTemp("", "replay-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	s, err := harness.Start(ctx, harness.Options{Dir: dir, Store: store, Args: group[0].Flags()})
+	if err != nil {
+		return err
+	}
+	defer s.Kill()
+	client, err := s.Client()
+	if err != nil {
+		return err
+	}
+	n.replay(ctx, recorded.Server{URL: s.URL, Token: token, Client: client}, group, verbose)
+	return nil
+}
+
+func (n *count) replay(ctx context.Context, srv recorded.Server, list []*recorded.Scenario, verbose bool) {
+	for _, s := range list {
 		good := 0
 		results := recorded.Replay(ctx, srv, s)
 		for _, r := range results {
@@ -77,8 +107,6 @@ func run(url, ca, token, store string, verbose bool, files []string) error {
 			}
 		}
 		fmt.Printf("%4d of %4d  %s\n", good, len(results), s.Name)
-		total, equal = total+len(results), equal+good
+		n.total, n.equal = n.total+len(results), n.equal+good
 	}
-	fmt.Printf("%4d of %4d  all\n", equal, total)
-	return nil
 }

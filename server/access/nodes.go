@@ -2,7 +2,6 @@ package access
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +13,7 @@ import (
 	"github.com/rowlock/rowlock/codecs"
 	jsoncodec "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds/podspec"
 )
 
 // FeedNodes keeps the graph of what pods refer to as the cache has it.
@@ -93,23 +93,23 @@ func podRefs(namespace string, pod *corev1.Pod) []node.Ref {
 	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
 		return nil
 	}
-	l := refList{namespace: namespace}
+	l := refList{namespace: namespace, seen: map[node.Ref]bool{}}
 	s := &pod.Spec
 	l.add(node.Account, s.ServiceAccountName)
-	for _, p := range s.ImagePullSecrets {
-		l.add(node.Secret, p.Name)
+	used := podspec.ReferencesOf(s)
+	for _, name := range used.Secrets {
+		l.add(node.Secret, name)
 	}
-	for i := range s.InitContainers {
-		l.env(s.InitContainers[i].Env, s.InitContainers[i].EnvFrom)
-	}
-	for i := range s.Containers {
-		l.env(s.Containers[i].Env, s.Containers[i].EnvFrom)
-	}
-	for i := range s.EphemeralContainers {
-		l.env(s.EphemeralContainers[i].Env, s.EphemeralContainers[i].EnvFrom)
+	for _, name := range used.ConfigMaps {
+		l.add(node.ConfigMap, name)
 	}
 	for i := range s.Volumes {
-		l.volume(pod.Name, &s.Volumes[i])
+		switch v := &s.Volumes[i]; {
+		case v.PersistentVolumeClaim != nil:
+			l.add(node.Claim, v.PersistentVolumeClaim.ClaimName)
+		case v.Ephemeral != nil:
+			l.add(node.Claim, pod.Name+"-"+v.Name)
+		}
 	}
 	for _, c := range s.ResourceClaims {
 		l.add(node.ResourceClaim, claimOf(pod, &c))
@@ -137,6 +137,7 @@ func claimOf(pod *corev1.Pod, c *corev1.PodResourceClaim) string {
 type refList struct {
 	namespace string
 	refs      []node.Ref
+	seen      map[node.Ref]bool
 }
 
 func (l *refList) add(kind node.Kind, name string) {
@@ -144,77 +145,10 @@ func (l *refList) add(kind node.Kind, name string) {
 		return
 	}
 	r := node.Ref{Kind: kind, Namespace: l.namespace, Name: name}
-	if !slices.Contains(l.refs, r) {
+	if !l.seen[r] {
 		r.Name = strings.Clone(name)
+		l.seen[r] = true
 		l.refs = append(l.refs, r)
-	}
-}
-
-func (l *refList) local(r *corev1.LocalObjectReference) {
-	if r != nil {
-		l.add(node.Secret, r.Name)
-	}
-}
-
-func (l *refList) env(vars []corev1.EnvVar, from []corev1.EnvFromSource) {
-	for _, v := range vars {
-		if v.ValueFrom == nil {
-			continue
-		}
-		if r := v.ValueFrom.SecretKeyRef; r != nil {
-			l.add(node.Secret, r.Name)
-		}
-		if r := v.ValueFrom.ConfigMapKeyRef; r != nil {
-			l.add(node.ConfigMap, r.Name)
-		}
-	}
-	for _, f := range from {
-		if f.SecretRef != nil {
-			l.add(node.Secret, f.SecretRef.Name)
-		}
-		if f.ConfigMapRef != nil {
-			l.add(node.ConfigMap, f.ConfigMapRef.Name)
-		}
-	}
-}
-
-func (l *refList) volume(pod string, v *corev1.Volume) {
-	switch {
-	case v.Secret != nil:
-		l.add(node.Secret, v.Secret.SecretName)
-	case v.ConfigMap != nil:
-		l.add(node.ConfigMap, v.ConfigMap.Name)
-	case v.PersistentVolumeClaim != nil:
-		l.add(node.Claim, v.PersistentVolumeClaim.ClaimName)
-	case v.Ephemeral != nil:
-		l.add(node.Claim, pod+"-"+v.Name)
-	case v.Projected != nil:
-		for _, s := range v.Projected.Sources {
-			if s.Secret != nil {
-				l.add(node.Secret, s.Secret.Name)
-			}
-			if s.ConfigMap != nil {
-				l.add(node.ConfigMap, s.ConfigMap.Name)
-			}
-		}
-	case v.AzureFile != nil:
-		l.add(node.Secret, v.AzureFile.SecretName)
-	case v.CephFS != nil:
-		l.local(v.CephFS.SecretRef)
-	case v.Cinder != nil:
-		l.local(v.Cinder.SecretRef)
-	case v.FlexVolume != nil:
-		l.local(v.FlexVolume.SecretRef)
-	case v.RBD != nil:
-		l.local(v.RBD.SecretRef)
-	case v.ScaleIO != nil:
-		l.local(v.ScaleIO.SecretRef)
-	case v.ISCSI != nil:
-		l.local(v.ISCSI.SecretRef)
-	case v.StorageOS != nil:
-		l.local(v.StorageOS.SecretRef)
-	case v.CSI != nil:
-		l.local(v.CSI.NodePublishSecretRef)
 	}
 }
 
