@@ -3,9 +3,11 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -122,9 +124,16 @@ func (s *Server) probeReady(context.Context) error {
 	return nil
 }
 
+// mostBehind is how long memory may lack what the database is known to have before
+// the server should get no more requests.
+const mostBehind = 10 * time.Second
+
 func (s *Server) probeFeed(context.Context) error {
 	if !s.feeding.Load() {
 		return errors.New("the feed does not run")
+	}
+	if behind := s.cfg.Store.Behind(); behind > mostBehind {
+		return fmt.Errorf("the feed has been behind the store for %s", behind.Round(time.Second))
 	}
 	return nil
 }

@@ -124,7 +124,9 @@ func (f *feed) catchUp(ctx context.Context, to int64, underway ...*write) error 
 		var compacted *CompactedError
 		switch {
 		case errors.As(err, &compacted):
-			return err
+			if err := f.reload(ctx, compacted); err != nil {
+				return err
+			}
 		case err != nil:
 			if ctx.Err() != nil {
 				return ctx.Err()
@@ -145,6 +147,33 @@ func (f *feed) catchUp(ctx context.Context, to int64, underway ...*write) error 
 		}
 	}
 	return nil
+}
+
+// reload brings the sink up to date from the live rows, where the log no longer can.
+func (f *feed) reload(ctx context.Context, cause *CompactedError) error {
+	sink, ok := f.sink.(Reloader)
+	if !ok {
+		return cause
+	}
+	f.cfg.Log.Warn("the feed fell behind the history that is kept; all objects are loaded anew", "applied", f.applied.Load(), "floor", cause.Floor)
+	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		began := time.Now()
+		revision, err := sink.Reload(ctx, f.Store)
+		if err == nil {
+			f.applied.Store(revision)
+			raise(&f.head, revision)
+			f.cfg.Observer.Reloaded(revision, time.Since(began))
+			f.cfg.Log.Warn("all objects were loaded anew; watches begin again", "revision", revision)
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		f.cfg.Log.Warn("the objects cannot be loaded anew yet", "error", err)
+		if !sleep(ctx, wait) {
+			return ctx.Err()
+		}
+	}
 }
 
 // take brings an own batch to the sink and acknowledges its writes.

@@ -58,6 +58,8 @@ type Observer interface {
 	// Fed: the sink has revision applied, of a log whose newest known one is head.
 	// lag is the age of the newest change just applied.
 	Fed(applied, head int64, lag time.Duration)
+	// Reloaded: the feed had fallen behind the log; the sink was loaded anew in d.
+	Reloaded(revision int64, d time.Duration)
 	// Trimmed: compaction has reached floor, deleting rows.
 	Trimmed(floor int64, rows int)
 	// Expired: rows were deleted because their time had come.
@@ -68,6 +70,7 @@ type silent struct{}
 
 func (silent) Committed(int, int, time.Duration, error) {}
 func (silent) Fed(int64, int64, time.Duration)          {}
+func (silent) Reloaded(int64, time.Duration)            {}
 func (silent) Trimmed(int64, int)                       {}
 func (silent) Expired(int)                              {}
 
@@ -77,6 +80,15 @@ func (silent) Expired(int)                              {}
 // Changes come without previous values, which a sink has itself.
 type Sink interface {
 	Apply(batch []Change)
+}
+
+// Reloader is a Sink that can be brought up to date without the log, when the feed
+// fell so far behind that the log does not reach back.
+type Reloader interface {
+	Sink
+	// Reload takes all live rows at a revision no older than the call in place of
+	// what the sink has, and returns that revision.
+	Reload(ctx context.Context, s *Store) (revision int64, err error)
 }
 
 // Store is the face that a server uses. It is safe for concurrent use.
@@ -96,6 +108,7 @@ type Store struct {
 	own       chan []*write // committed batches, from committer to feed
 	// underway is the batch between the start of its commit and its place in own.
 	underway atomic.Pointer[[]*write]
+	goal     goal
 }
 
 // New makes a Store on a driver. Nothing runs until Run.
@@ -110,9 +123,8 @@ func New(d Driver, cfg Config) *Store {
 // The sink is first brought every change after from. Writes that wait when ctx
 // ends fail with ErrClosed; a commit under way is finished.
 //
-// Run ends early only with CompactedError: the feed fell so far behind that the
-// changes it needs are gone. The sink must then be loaded anew, and Run may be
-// called again.
+// A feed that fell so far behind that the changes it needs are gone has a Reloader
+// loaded anew; with another sink Run ends with CompactedError, and may be called again.
 func (s *Store) Run(ctx context.Context, from int64, sink Sink) error {
 	if !s.running.CompareAndSwap(false, true) {
 		return errors.New("sqlstore: Run is running already")
@@ -156,6 +168,34 @@ func (s *Store) Floor() int64 { return s.floor.Load() }
 // Lag is how many revisions the sink is behind the newest one known here.
 func (s *Store) Lag() int64 { return max(0, s.head.Load()-s.applied.Load()) }
 
+// Behind is for how long the sink has lacked a revision that was known here.
+func (s *Store) Behind() time.Duration { return s.goal.missed(s.applied.Load()) }
+
+// goal is a revision that the feed was to reach, and since when.
+type goal struct {
+	mu       sync.Mutex
+	revision int64
+	since    time.Time
+}
+
+// set takes a newer goal once the last one is reached.
+func (g *goal) set(applied, head int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if applied >= g.revision && head > g.revision {
+		g.revision, g.since = head, time.Now()
+	}
+}
+
+func (g *goal) missed(applied int64) time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if applied >= g.revision {
+		return 0
+	}
+	return time.Since(g.since)
+}
+
 // Scan, Read, Changes and Bounds read the table; see Driver.
 func (s *Store) Scan(ctx context.Context, req ScanRequest) ([]Row, error) {
 	return s.driver.Scan(ctx, req)
@@ -181,6 +221,9 @@ func (s *Store) Bounds(ctx context.Context) (Bounds, error) {
 func (s *Store) saw(b Bounds) {
 	raise(&s.floor, b.Floor)
 	raise(&s.head, b.Head)
+	if applied := s.applied.Load(); b.Head > applied {
+		s.goal.set(applied, b.Head)
+	}
 }
 
 func raise(v *atomic.Int64, to int64) {

@@ -2,7 +2,6 @@ package cache
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -28,7 +27,7 @@ type Cache struct {
 
 	shelves  sync.Map // storage key -> *shelf
 	making   sync.Mutex
-	base     int64 // revision of Load
+	base     int64 // revision of the last Load; guarded by making
 	revision atomic.Int64
 
 	waiting atomic.Int64 // count of waiters
@@ -105,74 +104,6 @@ func (c *Cache) storageOf(key string) *kinds.Storage {
 
 func (s *shelf) cacheRevision() int64 { return s.cache.revision.Load() }
 func (s *shelf) now() time.Time       { return s.cache.cfg.Clock() }
-
-const loadPage = 1000
-
-// Scanner is what Load reads from; sqlstore.Store is one.
-type Scanner interface {
-	Head(ctx context.Context) (int64, error)
-	Scan(ctx context.Context, req sqlstore.ScanRequest) ([]sqlstore.Row, error)
-}
-
-// Load fills the cache with all live rows and returns the revision they are of,
-// from which the feed goes on. It must come before Apply, and is called once.
-func (c *Cache) Load(ctx context.Context, s Scanner) (revision int64, err error) {
-	for try := 0; ; try++ {
-		revision, err = s.Head(ctx)
-		if err != nil {
-			return 0, err
-		}
-		c.base = revision
-		err = c.load(ctx, s, revision)
-		var gone *sqlstore.CompactedError
-		if errors.As(err, &gone) && try < 5 {
-			c.shelves.Clear()
-			continue
-		}
-		if err != nil {
-			return 0, err
-		}
-		c.publish(revision)
-		return revision, nil
-	}
-}
-
-func (c *Cache) load(ctx context.Context, s Scanner, revision int64) error {
-	if revision == 0 {
-		return nil
-	}
-	req := sqlstore.ScanRequest{Limit: loadPage, Revision: revision}
-	var at *shelf
-	for {
-		rows, err := s.Scan(ctx, req)
-		if err != nil {
-			return err
-		}
-		for i := range rows {
-			row := &rows[i]
-			if at == nil || at.key != row.Key.Resource {
-				if at != nil {
-					at.loaded()
-				}
-				at = c.shelf(row.Key.Resource)
-			}
-			at.items.Load(newItem(row, &at.storage, !at.internal, true))
-			req.After = row.Key
-		}
-		if len(rows) < loadPage {
-			if at != nil {
-				at.loaded()
-			}
-			return nil
-		}
-	}
-}
-
-func (s *shelf) loaded() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.reindex()
-}
 
 // Apply takes the next changes of the log; see sqlstore.Sink.
 func (c *Cache) Apply(batch []sqlstore.Change) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -219,5 +220,91 @@ func TestPendingGetsTheItem(t *testing.T) {
 	c.Apply([]sqlstore.Change{ch})
 	if p.Item == nil || p.Item != c.Get("pods", "a", "p") {
 		t.Error("the writer does not see what readers see")
+	}
+}
+
+// table is what Load reads: the live objects of a log.
+type table struct{ *log }
+
+func (l table) Head(context.Context) (int64, error) { return l.revision, nil }
+
+func (l table) Scan(_ context.Context, req sqlstore.ScanRequest) (rows []sqlstore.Row, err error) {
+	for k, s := range l.live {
+		if k.Compare(req.After) > 0 {
+			rows = append(rows, sqlstore.Row{Key: k, Revision: s.revision, Created: 1, Value: []byte(s.value)})
+		}
+	}
+	slices.SortFunc(rows, func(a, b sqlstore.Row) int { return a.Key.Compare(b.Key) })
+	return rows[:min(len(rows), req.Limit)], nil
+}
+
+// TestLoadAnew loads a cache that was in use: snapshots taken before stay as they
+// are, watchers learn that they missed something, and what follows reaches new ones.
+func TestLoadAnew(t *testing.T) {
+	c, l := cache.New(podCatalogue()), newLog()
+	l.write("a", "p1", pod("p1", "n1", ""))
+	l.write("a", "p2", pod("p2", "n1", ""))
+	l.write("a", "p3", pod("p3", "n1", ""))
+	if at, err := c.Load(t.Context(), table{l}); err != nil || at != 3 {
+		t.Fatal(at, err)
+	}
+	before := c.Snapshot("pods")
+	kept := before.Get("a", "p1")
+	w, _ := c.WatchNow("pods", cache.Scope{})
+	defer w.Stop()
+	ahead, err := c.Watch("pods", cache.Scope{}, 1000, l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ahead.Stop()
+
+	// Missed by the feed.
+	l.remove("a", "p2")
+	l.write("a", "p3", pod("p3", "n2", ""))
+	l.write("b", "p4", pod("p4", "n1", ""))
+	l.floor = 6
+	if at, err := c.Load(t.Context(), table{l}); err != nil || at != 6 || c.Revision() != 6 {
+		t.Fatal(at, err)
+	}
+	if got := fmt.Sprint(names(before, nil, "", "", "")); got != "[a/p1 a/p2 a/p3]" || before.Get("a", "p3").Revision != 3 {
+		t.Errorf("the former snapshot has %s", got)
+	}
+	after := c.Snapshot("pods")
+	if got := fmt.Sprint(names(after, nil, "", "", "")); got != "[a/p1 a/p3 b/p4]" || after.Revision != 6 {
+		t.Errorf("the snapshot at %d has %s", after.Revision, got)
+	}
+	if after.Get("a", "p1") != kept {
+		t.Error("an unchanged item was made anew")
+	}
+	if i := slices.Index(names(after, nil, "", "", ""), "a/p3"); i < 0 || after.Get("a", "p3").Meta().Fields[0] != "n2" {
+		t.Error("a changed item is as before")
+	}
+	select {
+	case <-w.Ready():
+	default:
+		t.Error("the watcher was not woken")
+	}
+	var gone *sqlstore.CompactedError
+	if _, _, err := w.Take(t.Context(), nil); !errors.As(err, &gone) {
+		t.Errorf("the watcher gets %v", err)
+	}
+	if _, err := c.Watch("pods", cache.Scope{}, 4, l); !errors.As(err, &gone) {
+		t.Errorf("a watch of what was missed gives %v", err)
+	}
+	if old := c.At("pods", 4); old != nil {
+		t.Error("a revision that was missed can be read")
+	}
+
+	fresh, err := c.Watch("pods", cache.Scope{}, 6, l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fresh.Stop()
+	c.Apply([]sqlstore.Change{l.write("b", "p5", pod("p5", "n1", ""))})
+	if got, _, err := fresh.Take(t.Context(), nil); err != nil || len(got) != 1 || got[0].Item().Name != "p5" {
+		t.Errorf("a watcher from the new revision gets %v, %v", got, err)
+	}
+	if got, _, err := ahead.Take(t.Context(), nil); err != nil || len(got) != 0 {
+		t.Errorf("a watcher of the future gets %v, %v", got, err)
 	}
 }

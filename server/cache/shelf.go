@@ -70,7 +70,7 @@ func newShelf(key string, storage *kinds.Storage, base int64, bounds ringBounds)
 	s := &shelf{
 		key:      key,
 		internal: Internal(key),
-		items:    btree.NewBTreeGOptions(byKey, btree.Options{NoLocks: true}),
+		items:    newItems(),
 		index:    btree.NewBTreeGOptions(byPosting, btree.Options{NoLocks: true}),
 		changed:  base,
 		ring:     ring{floor: base, bounds: bounds},

@@ -25,6 +25,7 @@ type Store struct {
 	operations prometheus.Counter
 	lag        prometheus.Gauge
 	reconnects prometheus.Counter
+	reloads    prometheus.Counter
 	trimmed    prometheus.Counter
 	expired    prometheus.Counter
 	queries    *prometheus.HistogramVec
@@ -50,6 +51,7 @@ func NewStore() *Store {
 		operations: prometheus.NewCounter(prometheus.CounterOpts{Name: "rowlock_store_operations_total", Help: "Operations in commits that were done."}),
 		lag:        prometheus.NewGauge(prometheus.GaugeOpts{Name: "rowlock_store_lag_seconds", Help: "Age of the newest change when memory got it."}),
 		reconnects: prometheus.NewCounter(prometheus.CounterOpts{Name: "rowlock_store_feed_reconnects_total", Help: "How often the connection that listens for other servers' writes was made anew."}),
+		reloads:    prometheus.NewCounter(prometheus.CounterOpts{Name: "rowlock_store_feed_reloads_total", Help: "How often all objects were loaded anew, because the feed had fallen behind the history that is kept."}),
 		trimmed:    prometheus.NewCounter(prometheus.CounterOpts{Name: "rowlock_store_compacted_rows_total", Help: "Rows of history that compaction deleted."}),
 		expired:    prometheus.NewCounter(prometheus.CounterOpts{Name: "rowlock_store_expired_objects_total", Help: "Objects deleted because their time had come."}),
 		queries: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -79,6 +81,9 @@ func (s *Store) Committed(txns, ops int, d time.Duration, err error) {
 // Fed implements sqlstore.Observer.
 func (s *Store) Fed(_, _ int64, lag time.Duration) { s.lag.Set(max(0, lag.Seconds())) }
 
+// Reloaded implements sqlstore.Observer.
+func (s *Store) Reloaded(int64, time.Duration) { s.reloads.Inc() }
+
 // Trimmed implements sqlstore.Observer.
 func (s *Store) Trimmed(_ int64, rows int) { s.trimmed.Add(float64(rows)) }
 
@@ -104,7 +109,7 @@ var (
 )
 
 func (s *Store) parts() []prometheus.Collector {
-	return []prometheus.Collector{s.commits, s.batches, s.operations, s.lag, s.reconnects, s.trimmed, s.expired, s.queries, s.failures}
+	return []prometheus.Collector{s.commits, s.batches, s.operations, s.lag, s.reconnects, s.reloads, s.trimmed, s.expired, s.queries, s.failures}
 }
 
 // Describe implements prometheus.Collector.

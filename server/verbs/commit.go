@@ -65,11 +65,12 @@ func (h *Handler) plan(ctx context.Context, st *kinds.Storage, obj, old kinds.Ob
 func (h *Handler) commit(ctx context.Context, op sqlstore.Op, extra []sqlstore.Op) (*cache.Item, error) {
 	pending := &cache.Pending{}
 	op.Aux = pending
+	var out sqlstore.Outcome
 	var err error
 	if len(extra) == 0 {
-		_, err = h.Store.Write(ctx, op)
+		out, err = h.Store.Write(ctx, op)
 	} else {
-		_, err = h.Store.Write(ctx, append([]sqlstore.Op{op}, extra...)...)
+		out, err = h.Store.Write(ctx, append([]sqlstore.Op{op}, extra...)...)
 	}
 	if err != nil {
 		if k, ok := keyOf(err); ok && k != op.Key {
@@ -80,8 +81,9 @@ func (h *Handler) commit(ctx context.Context, op sqlstore.Op, extra []sqlstore.O
 		}
 		return nil, err
 	}
-	if pending.Item == nil {
-		return nil, fmt.Errorf("the feed did not bring the write of %s", op.Key)
+	if pending.Item == nil { // the cache was loaded anew meanwhile, with this write in it
+		row := &sqlstore.Row{Key: op.Key, Revision: out.Revisions[0], Created: out.Created[0], Value: op.Value}
+		return cache.NewItem(row, h.Catalogue.ByStorage(op.Key.Resource).Storage), nil
 	}
 	return pending.Item, nil
 }

@@ -161,6 +161,8 @@ var faultTests = map[string]func(*testing.T, Database){
 			t.Fatalf("%d changes were shown", len(log))
 		}
 	},
+	"a feed cut off for longer than the history": cutOff,
+	"a feed that is cut off again and again":     cutOffAgain,
 	"only the bad write of a batch fails": func(t *testing.T, db Database) {
 		d := db.Open(t)
 		s := serve(t, &picky{Driver: d}, sqlstore.Config{})

@@ -1,0 +1,133 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowlock/rowlock/e2e/harness"
+	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
+)
+
+// TestFeedFallsBehind keeps the network of one of two servers silent until what the
+// other wrote meanwhile is compacted. The server goes on by itself: its watches end with
+// 410, and what it shows and writes after that is right.
+func TestFeedFallsBehind(t *testing.T) {
+	pg := startPostgres(t)
+	url := newDatabase(t, pg)
+	proxy, err := pgtest.NewProxy(pg.Port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(proxy.Close)
+	c := startCluster(t, url, 2)
+	c.server(1).Kill()
+	c.start(1, proxy.URL(databaseOf(url)))
+	a := clients(t, c)
+	for i := range 20 {
+		want(t, a[i%2], 201, http.MethodPost, configMaps, "application/json", fmt.Sprintf(`{"metadata":{"name":"cm-%d"},"data":{"v":"1"}}`, i))
+	}
+	events := openWatch(t, a[1])
+
+	proxy.Stall()
+	for i := range 20 {
+		if i%3 == 0 {
+			want(t, a[0], 200, http.MethodDelete, fmt.Sprintf("%s/cm-%d", configMaps, i), "", "")
+			continue
+		}
+		want(t, a[0], 200, http.MethodPatch, fmt.Sprintf("%s/cm-%d", configMaps, i), "application/merge-patch+json", `{"data":{"v":"2"}}`)
+	}
+	var made configMap
+	if err := json.Unmarshal(want(t, a[0], 201, http.MethodPost, configMaps, "application/json", `{"metadata":{"name":"new"}}`), &made); err != nil {
+		t.Fatal(err)
+	}
+	var done struct{}
+	store(t, &done, "compact", "--store", url, "--to", made.Metadata.ResourceVersion)
+	proxy.Go()
+
+	gone := false
+	for deadline := time.After(30 * time.Second); !gone; {
+		select {
+		case line, open := <-events:
+			if !open {
+				t.Fatal("the watch ended without 410")
+			}
+			if strings.Contains(line, `"ERROR"`) {
+				if gone = strings.Contains(line, `"code":410`); !gone {
+					t.Fatalf("the watch ended with %s", line)
+				}
+				continue
+			}
+			t.Errorf("after the gap the watch shows %s", line)
+		case <-deadline:
+			t.Fatal("the watch goes on as if it had missed nothing")
+		}
+	}
+	want(t, a[1], 201, http.MethodPost, configMaps, "application/json", `{"metadata":{"name":"own"}}`)
+	for _, query := range []string{"", "?resourceVersion=0"} {
+		if one, two := contents(t, a[0], query), contents(t, a[1], query); one != two || !strings.Contains(two, "new=") {
+			t.Errorf("one server has\n%s\nthe other\n%s", one, two)
+		}
+	}
+	again := openWatch(t, a[1])
+	want(t, a[0], 200, http.MethodPatch, configMaps+"/new", "application/merge-patch+json", `{"data":{"v":"3"}}`)
+	select {
+	case line := <-again:
+		if !strings.Contains(line, `"MODIFIED"`) || !strings.Contains(line, `"new"`) {
+			t.Errorf("a new watch shows %s", line)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("a new watch shows nothing")
+	}
+	want(t, a[1], 200, http.MethodGet, "/readyz/feed", "", "")
+	if text := string(want(t, a[1], 200, http.MethodGet, "/metrics", "", "")); !strings.Contains(text, "\nrowlock_store_feed_reloads_total 1\n") {
+		t.Error("the metrics do not tell that everything was loaded anew")
+	}
+}
+
+// openWatch follows config maps from now on; a line is an event.
+func openWatch(t *testing.T, a *api) <-chan string {
+	t.Helper()
+	var list configMapList
+	if err := json.Unmarshal(want(t, a, 200, http.MethodGet, configMaps, "", ""), &list); err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, a.s.URL+configMaps+"?watch=1&resourceVersion="+list.Metadata.ResourceVersion, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+harness.AdminToken)
+	resp, err := a.c.Do(req)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatal(resp, err)
+	}
+	lines := make(chan string, 100)
+	go func() {
+		defer close(lines)
+		defer resp.Body.Close()
+		for scanner := bufio.NewScanner(resp.Body); scanner.Scan(); {
+			lines <- scanner.Text()
+		}
+	}()
+	return lines
+}
+
+// contents are all config maps as one text.
+func contents(t *testing.T, a *api, query string) string {
+	t.Helper()
+	code, body, err := a.do(context.Background(), http.MethodGet, configMaps+query, "", "")
+	var list configMapList
+	if err != nil || code != http.StatusOK || json.Unmarshal(body, &list) != nil {
+		t.Fatalf("list: %d %v %s", code, err, body)
+	}
+	var text strings.Builder
+	for _, item := range list.Items {
+		fmt.Fprintf(&text, "%s=%s@%s\n", item.Metadata.Name, item.Data["v"], item.Metadata.ResourceVersion)
+	}
+	return text.String()
+}
