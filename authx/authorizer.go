@@ -42,6 +42,19 @@ type Authorizer interface {
 	Authorize(ctx context.Context, a *Attributes) (d Decision, reason string, err error)
 }
 
+// Unselected hides the selectors of requests from an authorizer.
+type Unselected struct{ Next Authorizer }
+
+// Authorize implements Authorizer.
+func (u Unselected) Authorize(ctx context.Context, a *Attributes) (Decision, string, error) {
+	if a.FieldRequirements == nil && a.FieldErr == nil && a.LabelRequirements == nil && a.LabelErr == nil {
+		return u.Next.Authorize(ctx, a)
+	}
+	bare := *a
+	bare.FieldRequirements, bare.FieldErr, bare.LabelRequirements, bare.LabelErr = nil, nil, nil, nil
+	return u.Next.Authorize(ctx, &bare)
+}
+
 // RuleResolver lists what a user may do in a namespace, for SelfSubjectRulesReview.
 type RuleResolver interface {
 	RulesFor(ctx context.Context, user *Identity, namespace string) (resource []ResourceRule, nonResource []NonResourceRule, incomplete bool, err error)

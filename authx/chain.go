@@ -2,7 +2,6 @@ package authx
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"slices"
 )
@@ -118,5 +117,8 @@ func (c AuthorizerChain) Authorize(ctx context.Context, a *Attributes) (Decision
 			return d, reason, err
 		}
 	}
-	return NoOpinion, string(reasons), errors.Join(errs...)
+	if len(errs) > 0 {
+		return NoOpinion, string(reasons), join(errs...)
+	}
+	return NoOpinion, string(reasons), nil
 }

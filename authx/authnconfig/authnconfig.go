@@ -7,15 +7,13 @@ package authnconfig
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"reflect"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	sigsjson "sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
 
+	"github.com/rowlock/rowlock/authx/configfile"
 	"github.com/rowlock/rowlock/authx/oidc"
 )
 
@@ -47,10 +45,7 @@ func (a *Anonymous) Paths() []string {
 	return paths
 }
 
-const (
-	group = "apiserver.config.k8s.io"
-	kind  = "AuthenticationConfiguration"
-)
+const kind = "AuthenticationConfiguration"
 
 // Load reads and validates a file. taken are issuers that no provider may be.
 func Load(path string, taken []string) (*Configuration, error) {
@@ -67,32 +62,8 @@ func Parse(data []byte, taken []string) (*Configuration, error) {
 		return nil, errors.New("empty config data")
 	}
 	c := &Configuration{}
-	asJSON, duplicates := yaml.YAMLToJSONStrict(data)
-	if duplicates != nil {
-		var err error
-		if asJSON, err = yaml.YAMLToJSON(data); err != nil {
-			return nil, fmt.Errorf("couldn't get version/kind; json parse error: %w", err)
-		}
-	}
-	problems, err := sigsjson.UnmarshalStrict(asJSON, c)
-	if err != nil {
+	if err := configfile.Decode(data, kind, []string{"v1beta1", "v1alpha1"}, c); err != nil {
 		return nil, err
-	}
-	switch version, _ := strings.CutPrefix(c.APIVersion, group+"/"); {
-	case c.Kind == "":
-		return nil, errors.New("Object 'Kind' is missing in '" + string(asJSON) + "'") //nolint:staticcheck // as clients know it
-	case c.Kind != kind || version != "v1beta1" && version != "v1alpha1":
-		return nil, fmt.Errorf("no kind %q is registered for version %q", c.Kind, c.APIVersion)
-	}
-	if duplicates != nil {
-		problems = append([]error{duplicates}, problems...)
-	}
-	if len(problems) > 0 {
-		texts := make([]string, len(problems))
-		for i, p := range problems {
-			texts[i] = p.Error()
-		}
-		return nil, errors.New("strict decoding error: " + strings.Join(texts, ", "))
 	}
 	if err := c.validate(taken); err != nil {
 		return nil, err

@@ -24,7 +24,7 @@ func TestParse(t *testing.T) {
 		"":            "empty config data",
 		provider:      "",
 		head:          "",
-		"kind: Other": "no kind",
+		"kind: Other": "Object 'apiVersion' is missing",
 		strings.Replace(head, "v1beta1", "v1", 1):                      "no kind",
 		strings.Replace(head, "v1beta1", "v1alpha1", 1):                "",
 		strings.Replace(provider, "issuer: {", "issuer: {foo: 1, ", 1): `strict decoding error: unknown field "jwt[0].issuer.foo"`,

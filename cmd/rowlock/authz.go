@@ -1,33 +1,48 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"log/slog"
+	"os"
 	"slices"
+	"strings"
+	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/authx/abac"
+	"github.com/rowlock/rowlock/authx/authzconfig"
 	"github.com/rowlock/rowlock/authx/node"
 	"github.com/rowlock/rowlock/authx/rbac"
+	"github.com/rowlock/rowlock/server"
 	apiaccess "github.com/rowlock/rowlock/server/access"
 	"github.com/rowlock/rowlock/server/admission"
 )
 
-// The modes of --authorization-mode.
-const (
-	modeRBAC  = "RBAC"
-	modeNode  = "Node"
-	modeAllow = "AlwaysAllow"
-	modeDeny  = "AlwaysDeny"
-)
-
 // authzOptions are the flags of authorization.
 type authzOptions struct {
-	modes []string
+	modes                          []string
+	file                           string
+	policy                         string
+	webhook, webhookVersion        string
+	authorizedTTL, unauthorizedTTL time.Duration
+	flags                          *pflag.FlagSet
 }
 
 func (o *authzOptions) addTo(f *pflag.FlagSet) {
-	f.StringSliceVar(&o.modes, "authorization-mode", []string{modeNode, modeRBAC}, "who decides on requests, asked in this order: AlwaysAllow, AlwaysDeny, Node, RBAC")
+	o.flags = f
+	f.StringSliceVar(&o.modes, "authorization-mode", []string{authzconfig.TypeNode, authzconfig.TypeRBAC}, "who decides on requests, asked in this order: "+strings.Join(authzconfig.Types, ", "))
+	f.StringVar(&o.file, "authorization-config", "", "AuthorizationConfiguration file, in place of --authorization-mode and --authorization-webhook-*; it is read again when it changes")
+	f.StringVar(&o.policy, "authorization-policy-file", "", "policies of mode ABAC, one JSON object a line")
+	f.StringVar(&o.webhook, "authorization-webhook-config-file", "", "kubeconfig of the service that mode Webhook asks")
+	f.StringVar(&o.webhookVersion, "authorization-webhook-version", "v1beta1", "version of SubjectAccessReview that the service speaks: v1beta1 or v1")
+	f.DurationVar(&o.authorizedTTL, "authorization-webhook-cache-authorized-ttl", 5*time.Minute, "how long the service's yes is remembered")
+	f.DurationVar(&o.unauthorizedTTL, "authorization-webhook-cache-unauthorized-ttl", 30*time.Second, "how long any other answer of the service is remembered")
 }
 
 // authorization is what they make.
@@ -37,22 +52,90 @@ type authorization struct {
 	feeds      []*apiaccess.Feed
 	policy     *apiaccess.Policy
 	plugins    []admission.Plugin
+	collectors []prometheus.Collector
+	follow     server.Loop // of the configuration file; nil without one
 }
 
+// allowsAll says whether the flags let everybody do everything.
+func (o *authzOptions) allowsAll() bool {
+	return o.file == "" && slices.Contains(o.modes, authzconfig.TypeAlwaysAllow)
+}
+
+// validate finds flags that do not go together.
 func (o *authzOptions) validate() error {
-	for i, m := range o.modes {
-		if !slices.Contains([]string{modeAllow, modeDeny, modeNode, modeRBAC}, m) {
-			return fmt.Errorf("authorization-mode %q is not a valid mode", m)
-		}
-		if slices.Contains(o.modes[:i], m) {
-			return fmt.Errorf("authorization-mode %q has mode specified more than once", o.modes)
+	var errs []error
+	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	has := func(mode string) bool { return slices.Contains(o.modes, mode) }
+	if len(o.modes) == 0 {
+		fail("at least one authorization-mode must be passed")
+	}
+	for _, m := range o.modes {
+		switch {
+		case !slices.Contains(authzconfig.Types, m):
+			fail("authorization-mode %q is not a valid mode", m)
+		case m == authzconfig.TypeABAC && o.policy == "":
+			fail("authorization-mode ABAC's authorization policy file not passed")
+		case m == authzconfig.TypeWebhook && o.webhook == "":
+			fail("authorization-mode Webhook's authorization config file not passed")
 		}
 	}
-	return nil
+	if o.policy != "" && !has(authzconfig.TypeABAC) {
+		fail("cannot specify --authorization-policy-file without mode ABAC")
+	}
+	if o.webhook != "" && !has(authzconfig.TypeWebhook) {
+		fail("cannot specify --authorization-webhook-config-file without mode Webhook")
+	}
+	if modes := slices.Sorted(slices.Values(o.modes)); len(slices.Compact(modes)) != len(o.modes) {
+		fail("authorization-mode %q has mode specified more than once", o.modes)
+	}
+	return utilerrors.NewAggregate(errs)
 }
 
-func (o *authzOptions) build(gate func(string) bool) (*authorization, error) {
-	if err := o.validate(); err != nil {
+// configuration is that of the file, with its text, or what the flags amount to.
+func (o *authzOptions) configuration(selectors bool) (*authzconfig.Configuration, []byte, error) {
+	if o.file == "" {
+		if err := o.validate(); err != nil {
+			return nil, nil, err
+		}
+		return o.amount(), nil, nil
+	}
+	for _, name := range []string{"authorization-mode", "authorization-webhook-config-file", "authorization-webhook-version", "authorization-webhook-cache-authorized-ttl", "authorization-webhook-cache-unauthorized-ttl"} {
+		if o.flags.Changed(name) {
+			return nil, nil, errors.New("--authorization-config can not be specified when --authorization-mode or --authorization-webhook-* flags are defined")
+		}
+	}
+	text, err := os.ReadFile(o.file)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := authzconfig.Parse(text, selectors)
+	return c, text, err
+}
+
+// amount is the configuration that the flags stand for.
+func (o *authzOptions) amount() *authzconfig.Configuration {
+	c := &authzconfig.Configuration{}
+	for _, m := range o.modes {
+		a := authzconfig.Authorizer{Type: m, Name: authzconfig.NameOf(m)}
+		if m == authzconfig.TypeWebhook {
+			a.Name = "default"
+			a.Webhook = &authzconfig.Webhook{
+				AuthorizedTTL: metav1.Duration{Duration: o.authorizedTTL}, UnauthorizedTTL: metav1.Duration{Duration: o.unauthorizedTTL},
+				Timeout: metav1.Duration{Duration: 30 * time.Second}, SubjectAccessReviewVersion: o.webhookVersion,
+				FailurePolicy:  authzconfig.FailurePolicyNoOpinion,
+				ConnectionInfo: authzconfig.ConnectionInfo{Type: authzconfig.ConnectionKubeConfig, KubeConfigFile: &o.webhook},
+			}
+		}
+		c.Authorizers = append(c.Authorizers, a)
+	}
+	return c
+}
+
+// build makes the chain of authorizers. id stands for this server in figures.
+func (o *authzOptions) build(gate func(string) bool, id string, log *slog.Logger) (*authorization, error) {
+	selectors := gate("AuthorizeWithSelectors")
+	cfg, text, err := o.configuration(selectors)
+	if err != nil {
 		return nil, err
 	}
 	policy, err := apiaccess.DefaultPolicy()
@@ -62,24 +145,52 @@ func (o *authzOptions) build(gate func(string) bool) (*authorization, error) {
 	roles := rbac.New()
 	feed := apiaccess.FeedRules(roles)
 	z := &authorization{policy: policy, feeds: []*apiaccess.Feed{feed}}
-	chain := authx.AuthorizerChain{authx.Masters{}}
-	var resolvers authx.Resolvers
-	for _, m := range o.modes {
-		switch m {
-		case modeNode:
-			agents := apiaccess.NewNodes(node.Authorizer{Allows: rbac.RuleAllows, Rules: policy.NodeRules(), Selectors: gate("AuthorizeNodeWithSelectors")})
-			z.feeds = append(z.feeds, agents.Feed)
-			chain, resolvers = append(chain, agents), append(resolvers, agents)
-		case modeRBAC:
-			chain = append(chain, apiaccess.Synced{Feed: feed, Authorizer: roles})
-			resolvers = append(resolvers, apiaccess.SyncedRules{Feed: feed, RuleResolver: roles})
-		case modeAllow:
-			chain, resolvers = append(chain, authx.AlwaysAllow{}), append(resolvers, authx.AlwaysAllow{})
-		case modeDeny:
-			chain, resolvers = append(chain, authx.AlwaysDeny{}), append(resolvers, authx.AlwaysDeny{})
-		}
+	chain := &authzconfig.Chain{Path: o.file, Builtin: map[string]authzconfig.Builtin{}, Selectors: selectors, Metrics: authzconfig.NewMetrics(), Log: log}
+	if cfg.Has(authzconfig.TypeRBAC) {
+		chain.Builtin[authzconfig.TypeRBAC] = fed{apiaccess.Synced{Feed: feed, Authorizer: roles}, apiaccess.SyncedRules{Feed: feed, RuleResolver: roles}}
 	}
-	z.authorizer, z.rules = chain, resolvers
-	z.plugins = []admission.Plugin{apiaccess.Escalation{Rules: roles, Feed: feed, Authorizer: chain}}
+	if cfg.Has(authzconfig.TypeNode) {
+		agents := apiaccess.NewNodes(node.Authorizer{Allows: rbac.RuleAllows, Rules: policy.NodeRules(), Selectors: gate("AuthorizeNodeWithSelectors")})
+		z.feeds = append(z.feeds, agents.Feed)
+		chain.Builtin[authzconfig.TypeNode] = agents
+	}
+	if cfg.Has(authzconfig.TypeABAC) {
+		policies, err := abac.Load(o.policy)
+		if err != nil {
+			return nil, fmt.Errorf("invalid authorization config: %w", err)
+		}
+		if policies.Legacy > 0 {
+			log.Warn("the policy file has rules of the form without a version", "file", o.policy, "rules", policies.Legacy)
+		}
+		chain.Builtin[authzconfig.TypeABAC] = policies
+	}
+	if err := chain.Start(cfg, text); err != nil {
+		return nil, fmt.Errorf("invalid authorization config: %w", err)
+	}
+	z.authorizer, z.rules, z.collectors = chain, chain, []prometheus.Collector{chain.Metrics}
+	if !selectors {
+		z.authorizer = authx.Unselected{Next: chain}
+	}
+	if o.file != "" {
+		reloaded, figures := reloads("authorization", id)
+		chain.Reloaded, z.follow, z.collectors = reloaded, chain.Run, append(z.collectors, figures...)
+	}
+	z.plugins = []admission.Plugin{apiaccess.Escalation{Rules: roles, Feed: feed, Authorizer: z.authorizer}}
 	return z, nil
+}
+
+// fed decides and lists by what it is fed.
+type fed struct {
+	authx.Authorizer
+	authx.RuleResolver
+}
+
+// addTo adds what the server needs of it.
+func (z *authorization) addTo(cfg *server.Config) {
+	cfg.Authorizer, cfg.Feeds, cfg.Policy = z.authorizer, z.feeds, z.policy
+	cfg.Plugins = append(cfg.Plugins, z.plugins...)
+	cfg.Collectors = append(cfg.Collectors, z.collectors...)
+	if z.follow != nil {
+		cfg.Loops["authorization configuration"] = func(*server.Server) server.Loop { return z.follow }
+	}
 }

@@ -129,7 +129,9 @@ func (o *issuerOptions) build(c accessConfig, a *access, taken []string) ([]auth
 	}
 	var chain []authx.TokenAuthenticator
 	if len(cfg.JWT) > 0 || o.file != "" {
-		p := &authnconfig.Providers{Audiences: a.tokens.Audiences, Taken: taken, Path: o.file, Log: c.log, Reloaded: a.reloads("authentication")}
+		reloaded, figures := reloads("authentication", a.id)
+		a.collectors = append(a.collectors, figures...)
+		p := &authnconfig.Providers{Audiences: a.tokens.Audiences, Taken: taken, Path: o.file, Log: c.log, Reloaded: reloaded}
 		if err := p.Start(cfg, text); err != nil {
 			return nil, nil, err
 		}
@@ -147,8 +149,8 @@ func (o *issuerOptions) build(c accessConfig, a *access, taken []string) ([]auth
 }
 
 // reloads counts how often a configuration file was taken over, as a stock server
-// does. what is "authentication" or "authorization".
-func (a *access) reloads(what string) func(ok bool, at time.Time) {
+// does. what is "authentication" or "authorization"; id stands for this server.
+func reloads(what, id string) (func(ok bool, at time.Time), []prometheus.Collector) {
 	labels := []string{"apiserver_id_hash", "status"}
 	total := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "apiserver_" + what + "_config_controller_automatic_reloads_total",
@@ -158,13 +160,12 @@ func (a *access) reloads(what string) func(ok bool, at time.Time) {
 		Name: "apiserver_" + what + "_config_controller_automatic_reload_last_timestamp_seconds",
 		Help: "When the " + what + " configuration file was last reloaded, by outcome, in Unix seconds.",
 	}, labels)
-	a.collectors = append(a.collectors, total, last)
 	return func(ok bool, at time.Time) {
 		status := "failure"
 		if ok {
 			status = "success"
 		}
-		total.WithLabelValues(a.id, status).Inc()
-		last.WithLabelValues(a.id, status).Set(float64(at.UnixNano()) / 1e9)
-	}
+		total.WithLabelValues(id, status).Inc()
+		last.WithLabelValues(id, status).Set(float64(at.UnixNano()) / 1e9)
+	}, []prometheus.Collector{total, last}
 }

@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/netip"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -131,12 +130,12 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) error {
 		return err
 	}
 	address := net.JoinHostPort(n.advertise.String(), strconv.Itoa(o.securePort))
-	authz, err := o.authz.build(gates.Enabled)
+	authz, err := o.authz.build(gates.Enabled, idHash(address), log)
 	if err != nil {
 		return err
 	}
 	access, err := o.auth.build(accessConfig{
-		dir: dir, address: address, gate: gates.Enabled, log: log, open: slices.Contains(o.authz.modes, modeAllow),
+		dir: dir, address: address, gate: gates.Enabled, log: log, open: o.authz.allowsAll(),
 	})
 	if err != nil {
 		return err
@@ -168,9 +167,9 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) error {
 	}
 	cfg := server.Config{
 		Store:     sqlstore.New(driver, sqlstore.Config{Retention: o.retention, Log: log, Observer: measured}),
-		Catalogue: catalogue, Authenticator: access.authenticator, Authorizer: authz.authorizer,
-		Feeds: authz.feeds, Policy: authz.policy, Admission: admitted, Plugins: authz.plugins,
-		Special: special, Paths: access.paths, Loops: access.loops,
+		Catalogue: catalogue, Authenticator: access.authenticator,
+		Admission: admitted,
+		Special:   special, Paths: access.paths, Loops: access.loops,
 		Collectors: append([]prometheus.Collector{measured}, access.collectors...),
 		TLS:        tlsConfig, Listener: listener, Feature: gates.Enabled, Version: versionInfo(), Address: address,
 		RequestTimeout: o.requestTimeout, ShutdownDelay: o.shutdownDelay, MaxInFlight: orNone(o.maxInFlight), MaxMutatingInFlight: orNone(o.maxMutatingInFlight),
@@ -179,6 +178,7 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) error {
 	if o.profiling {
 		maps.Copy(cfg.Paths, profiles())
 	}
+	authz.addTo(&cfg)
 	auditing.addTo(&cfg)
 	if b := switches.bootstrapTokens(); b != nil {
 		lead(&cfg, "bootstraptokens", b)

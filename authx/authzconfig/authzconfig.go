@@ -1,0 +1,113 @@
+// Package authzconfig reads the authorization configuration file, makes the chain of
+// authorizers that it describes, and follows its changes.
+//
+// It promises: a file takes effect whole or not at all; while a changed file is bad
+// the last good one stays; what is no webhook, and was there at the start, stays.
+package authzconfig
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+
+	"github.com/rowlock/rowlock/authx/configfile"
+	"github.com/rowlock/rowlock/authx/webhook"
+)
+
+// The types of authorizers.
+const (
+	TypeABAC        = "ABAC"
+	TypeAlwaysAllow = "AlwaysAllow"
+	TypeAlwaysDeny  = "AlwaysDeny"
+	TypeNode        = "Node"
+	TypeRBAC        = "RBAC"
+	TypeWebhook     = "Webhook"
+)
+
+// Types are all of them, in the order in which errors list them.
+var Types = []string{TypeABAC, TypeAlwaysAllow, TypeAlwaysDeny, TypeNode, TypeRBAC, TypeWebhook}
+
+// Configuration is an AuthorizationConfiguration of apiserver.config.k8s.io.
+type Configuration struct {
+	APIVersion  string       `json:"apiVersion,omitempty"`
+	Kind        string       `json:"kind,omitempty"`
+	Authorizers []Authorizer `json:"authorizers"`
+}
+
+// Authorizer is one of the chain. The name of one that is no webhook is NameOf its type.
+type Authorizer struct {
+	Type    string   `json:"type"`
+	Name    string   `json:"name"`
+	Webhook *Webhook `json:"webhook,omitempty"`
+}
+
+// Webhook says whom to ask, what about, and what holds without an answer.
+type Webhook struct {
+	AuthorizedTTL                            metav1.Duration  `json:"authorizedTTL"`
+	UnauthorizedTTL                          metav1.Duration  `json:"unauthorizedTTL"`
+	Timeout                                  metav1.Duration  `json:"timeout"`
+	SubjectAccessReviewVersion               string           `json:"subjectAccessReviewVersion"`
+	MatchConditionSubjectAccessReviewVersion string           `json:"matchConditionSubjectAccessReviewVersion"`
+	FailurePolicy                            string           `json:"failurePolicy"`
+	ConnectionInfo                           ConnectionInfo   `json:"connectionInfo"`
+	MatchConditions                          []MatchCondition `json:"matchConditions"`
+
+	conditions webhook.Conditions // compiled
+}
+
+// ConnectionInfo says where the kubeconfig of a webhook is.
+type ConnectionInfo struct {
+	Type           string  `json:"type"`
+	KubeConfigFile *string `json:"kubeConfigFile"`
+}
+
+// MatchCondition is an expression that must be true for a request to be asked about.
+type MatchCondition struct {
+	Expression string `json:"expression"`
+}
+
+// The values of WebhookConfiguration's enumerations.
+const (
+	FailurePolicyNoOpinion = "NoOpinion"
+	FailurePolicyDeny      = "Deny"
+	ConnectionKubeConfig   = "KubeConfigFile"
+	ConnectionInCluster    = "InClusterConfig"
+)
+
+// NameOf is the name that an authorizer of a built-in type must have.
+func NameOf(kind string) string { return strings.ToLower(kind) }
+
+// Has says whether an authorizer of a type is there.
+func (c *Configuration) Has(kind string) bool {
+	return slices.ContainsFunc(c.Authorizers, func(a Authorizer) bool { return a.Type == kind })
+}
+
+// Parse reads and validates the text of a file, and compiles its expressions. selectors
+// says whether they may look at those of a request.
+func Parse(data []byte, selectors bool) (*Configuration, error) {
+	c := &Configuration{}
+	if len(data) > 0 {
+		if err := configfile.Decode(data, "AuthorizationConfiguration", []string{"v1", "v1beta1", "v1alpha1"}, c); err != nil {
+			return nil, fmt.Errorf("failed to load AuthorizationConfiguration from file: %w", err)
+		}
+	}
+	c.setDefaults()
+	if errs := c.validate(selectors); len(errs) > 0 {
+		return nil, errs.ToAggregate()
+	}
+	return c, c.checkNames()
+}
+
+// checkNames holds the names of built-in authorizers to their types.
+func (c *Configuration) checkNames() error {
+	var errs []error
+	for _, a := range c.Authorizers {
+		if want := NameOf(a.Type); a.Type != TypeWebhook && a.Name != want {
+			errs = append(errs, fmt.Errorf("expected name %s for authorizer %s instead of %s", want, a.Type, a.Name))
+		}
+	}
+	return utilerrors.NewAggregate(errs)
+}

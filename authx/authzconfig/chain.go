@@ -1,0 +1,189 @@
+package authzconfig
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/authx/freshfile"
+	"github.com/rowlock/rowlock/authx/webhook"
+)
+
+// pollEvery is how often the file is looked at.
+const pollEvery = 500 * time.Millisecond
+
+// Builtin is an authorizer that is no webhook.
+type Builtin interface {
+	authx.Authorizer
+	authx.RuleResolver
+}
+
+// Chain decides by the authorizers of a configuration, which may be that of a file that
+// changes. The group system:masters is allowed everything before any of them is asked.
+type Chain struct {
+	Path      string             // of the file; "" for a configuration that stays
+	Builtin   map[string]Builtin // by type: Node, RBAC, ABAC where they are wanted at the start
+	Selectors bool               // match conditions may look at selectors
+	Metrics   *Metrics           // nil: nobody counts
+	Log       *slog.Logger
+	// Reloaded, if set, is told that the file is followed from now on, and of each
+	// attempt to take over a changed one.
+	Reloaded func(ok bool, at time.Time)
+
+	required []string // types that every later configuration must have
+	current  atomic.Pointer[generation]
+	seen     []byte
+	used     string // the last configuration that could be read, in one spelling
+}
+
+// generation is the chain of one version of the configuration.
+type generation struct {
+	authorizers authx.AuthorizerChain
+	rules       authx.Resolvers
+}
+
+// Start takes the first configuration, which came from a text if it was a file's.
+func (c *Chain) Start(cfg *Configuration, text []byte) error {
+	g, err := c.generation(cfg)
+	if err != nil {
+		return err
+	}
+	for _, a := range cfg.Authorizers {
+		if a.Type != TypeWebhook {
+			c.required = append(c.required, a.Type)
+		}
+	}
+	slices.Sort(c.required)
+	c.seen, c.used = text, spelling(cfg)
+	c.current.Store(g)
+	return nil
+}
+
+func spelling(cfg *Configuration) string {
+	text, _ := json.Marshal(cfg) // plain data
+	return string(text)
+}
+
+// Authorize implements authx.Authorizer.
+func (c *Chain) Authorize(ctx context.Context, a *authx.Attributes) (authx.Decision, string, error) {
+	return c.current.Load().authorizers.Authorize(ctx, a)
+}
+
+// RulesFor implements authx.RuleResolver.
+func (c *Chain) RulesFor(ctx context.Context, user *authx.Identity, namespace string) ([]authx.ResourceRule, []authx.NonResourceRule, bool, error) {
+	return c.current.Load().rules.RulesFor(ctx, user, namespace)
+}
+
+func (c *Chain) generation(cfg *Configuration) (*generation, error) {
+	if len(cfg.Authorizers) == 0 {
+		return nil, errors.New("at least one authorization mode must be passed")
+	}
+	g := &generation{authorizers: authx.AuthorizerChain{authx.Masters{}}}
+	for i := range cfg.Authorizers {
+		a := &cfg.Authorizers[i]
+		z, err := c.authorizer(a)
+		if err != nil {
+			return nil, err
+		}
+		g.authorizers = append(g.authorizers, c.Metrics.count(a, z))
+		g.rules = append(g.rules, z)
+	}
+	return g, nil
+}
+
+func (c *Chain) authorizer(a *Authorizer) (Builtin, error) {
+	switch a.Type {
+	case TypeAlwaysAllow:
+		return authx.AlwaysAllow{}, nil
+	case TypeAlwaysDeny:
+		return authx.AlwaysDeny{}, nil
+	case TypeWebhook:
+		return c.webhook(a)
+	}
+	z, ok := c.Builtin[a.Type]
+	switch {
+	case !slices.Contains(Types, a.Type):
+		return nil, fmt.Errorf("unknown authorization mode %s specified", a.Type)
+	case !ok:
+		return nil, fmt.Errorf("authorizer type %s is not allowed if it was not enabled at initial server startup", a.Type)
+	}
+	return z, nil
+}
+
+func (c *Chain) webhook(a *Authorizer) (Builtin, error) {
+	w := a.Webhook
+	cfg := webhook.Config{
+		Name: a.Name, Kubeconfig: *w.ConnectionInfo.KubeConfigFile, Version: w.SubjectAccessReviewVersion, Timeout: w.Timeout.Duration,
+		AuthorizedTTL: w.AuthorizedTTL.Duration, UnauthorizedTTL: w.UnauthorizedTTL.Duration, Conditions: w.conditions,
+	}
+	if w.FailurePolicy == FailurePolicyDeny {
+		cfg.OnError = authx.Deny
+	}
+	if c.Metrics != nil {
+		cfg.Observer = c.Metrics
+	}
+	return webhook.New(cfg)
+}
+
+// Run follows the file until ctx ends.
+func (c *Chain) Run(ctx context.Context) error {
+	c.tell(true)
+	for file := freshfile.NewText(c.Path, c.seen, pollEvery); ; {
+		text, err := file.Next(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		news := false
+		if err == nil {
+			news, err = c.replace(text)
+		}
+		switch {
+		case err != nil:
+			c.Log.Error("the changed authorization configuration is not used, the last good one stays", "file", c.Path, "error", err)
+			c.tell(false)
+		case news:
+			c.Log.Info("the changed authorization configuration is in use", "file", c.Path)
+			c.tell(true)
+		}
+	}
+}
+
+func (c *Chain) tell(ok bool) {
+	if c.Reloaded != nil {
+		c.Reloaded(ok, time.Now())
+	}
+}
+
+// replace takes over a changed file. It says whether that changes anything.
+func (c *Chain) replace(text []byte) (bool, error) {
+	cfg, err := Parse(text, c.Selectors)
+	if err != nil {
+		return false, err
+	}
+	var missing []string
+	for _, t := range c.required {
+		if !cfg.Has(t) {
+			missing = append(missing, t)
+		}
+	}
+	if len(missing) > 0 {
+		return false, fmt.Errorf("missing required types: %v", missing)
+	}
+	written := spelling(cfg)
+	if written == c.used {
+		return false, nil
+	}
+	next, err := c.generation(cfg)
+	if err != nil {
+		return false, err
+	}
+	c.used = written
+	c.current.Store(next)
+	return true, nil
+}

@@ -1,0 +1,57 @@
+// Package configfile decodes configuration objects of apiserver.config.k8s.io.
+//
+// It promises: what is unknown, or said twice, is an error and not ignored.
+package configfile
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	sigsjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+)
+
+// group is that of all configurations.
+const group = "apiserver.config.k8s.io"
+
+// Decode reads an object of a kind, in one of some versions, from YAML or JSON.
+func Decode(data []byte, kind string, versions []string, into any) error {
+	asJSON, duplicates := yaml.YAMLToJSONStrict(data)
+	if duplicates != nil {
+		var err error
+		if asJSON, err = yaml.YAMLToJSON(data); err != nil {
+			return fmt.Errorf("couldn't get version/kind; json parse error: %w", err)
+		}
+	}
+	var head metav1.TypeMeta
+	if err := sigsjson.UnmarshalCaseSensitivePreserveInts(asJSON, &head); err != nil {
+		return fmt.Errorf("couldn't get version/kind; json parse error: %w", err)
+	}
+	gv, version, _ := strings.Cut(head.APIVersion, "/")
+	switch {
+	case head.Kind == "":
+		return fmt.Errorf("Object 'Kind' is missing in '%s'", asJSON) //nolint:staticcheck // as clients know it
+	case head.APIVersion == "":
+		return fmt.Errorf("Object 'apiVersion' is missing in '%s'", asJSON) //nolint:staticcheck // as clients know it
+	case head.Kind != kind || gv != group || !slices.Contains(versions, version):
+		return fmt.Errorf("no kind %q is registered for version %q", head.Kind, head.APIVersion)
+	}
+	problems, err := sigsjson.UnmarshalStrict(asJSON, into)
+	if err != nil {
+		return err
+	}
+	if duplicates != nil {
+		problems = append([]error{duplicates}, problems...)
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	texts := make([]string, len(problems))
+	for i, p := range problems {
+		texts[i] = p.Error()
+	}
+	return errors.New("strict decoding error: " + strings.Join(texts, ", "))
+}
