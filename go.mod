@@ -34,6 +34,7 @@ require (
 	k8s.io/client-go v0.32.13
 	k8s.io/kube-aggregator v0.32.13
 	k8s.io/kube-openapi v0.0.0-20241105132330-32ad38e42d3f
+	k8s.io/pod-security-admission v0.32.13
 	k8s.io/utils v0.0.0-20241104100929-3ea5e8cea738
 	modernc.org/sqlite v1.55.0
 	sigs.k8s.io/json v0.0.0-20241010143419-9aa6b5e7a4b3

@@ -11,6 +11,7 @@ import (
 	"github.com/rowlock/rowlock/server/admission/limits"
 	"github.com/rowlock/rowlock/server/admission/nodes"
 	"github.com/rowlock/rowlock/server/admission/pods"
+	"github.com/rowlock/rowlock/server/admission/podsecurity"
 	"github.com/rowlock/rowlock/server/admission/quota"
 	"github.com/rowlock/rowlock/server/admission/storage"
 )
@@ -50,7 +51,13 @@ var plugins = []plugin{
 	{name: "TaintNodesByCondition", on: true, build: plain(func(*Server, admission.Objects) admission.Plugin { return nodes.Taints{} })},
 	{name: "AlwaysPullImages"},
 	{name: "ImagePolicyWebhook"},
-	{name: "PodSecurity", on: true},
+	{name: "PodSecurity", on: true, build: func(s *Server, config []byte) (admission.Plugin, error) {
+		c, err := podsecurity.ParseConfig(config)
+		if err != nil {
+			return nil, err
+		}
+		return podsecurity.New(objects{s}, c)
+	}},
 	{name: "PodNodeSelector"},
 	{name: "Priority", on: true, build: plain(func(_ *Server, o admission.Objects) admission.Plugin { return pods.Priority{Objects: o} })},
 	{name: "DefaultTolerationSeconds", on: true, build: plain(func(s *Server, _ admission.Objects) admission.Plugin {

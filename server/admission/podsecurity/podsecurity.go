@@ -1,0 +1,234 @@
+// Package podsecurity holds the admission plugin PodSecurity: namespaces say by
+// labels which of the pod security standards their pods must keep to.
+//
+// It promises: pods that break the standard which is enforced are refused; what would
+// break the ones that are audited or warned of is noted and passes; namespaces with
+// labels that mean nothing are refused.
+package podsecurity
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
+
+	"github.com/rowlock/rowlock/server/admission"
+)
+
+// Plugin holds pods against the standards.
+type Plugin struct {
+	objects    admission.Objects
+	standards  policy.Evaluator
+	defaults   api.Policy
+	exemptions Exemptions
+}
+
+var _ admission.Validator = (*Plugin)(nil)
+
+// New makes the plugin.
+func New(objects admission.Objects, c Config) (*Plugin, error) {
+	defaults, err := c.policy()
+	if err != nil {
+		return nil, err
+	}
+	standards, err := policy.NewEvaluator(policy.DefaultChecks())
+	if err != nil {
+		return nil, fmt.Errorf("pod security standards: %w", err)
+	}
+	return &Plugin{objects: objects, standards: standards, defaults: defaults, exemptions: c.Exemptions}, nil
+}
+
+// Name implements admission.Plugin.
+func (*Plugin) Name() string { return "PodSecurity" }
+
+// Handles implements admission.Plugin.
+func (*Plugin) Handles(op admission.Operation) bool {
+	return op == admission.Create || op == admission.Update
+}
+
+// Validate implements admission.Validator.
+func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
+	switch obj := a.Object.(type) {
+	case *corev1.Namespace:
+		if a.Is("", "namespaces", "") {
+			return p.namespace(ctx, a, obj)
+		}
+	case *corev1.Pod:
+		if a.Is("", "pods", a.Subresource) && !harmless[a.Subresource] {
+			return p.pod(ctx, a, obj)
+		}
+	default:
+		if a.Subresource != "" {
+			return nil
+		}
+		if t := template(a); t != nil {
+			return p.template(ctx, a, t)
+		}
+	}
+	return nil
+}
+
+// harmless are subresources by which a pod's own fields do not change.
+var harmless = map[string]bool{
+	"exec": true, "attach": true, "binding": true, "eviction": true, "log": true, "portforward": true, "proxy": true, "status": true,
+}
+
+// template is what an object makes pods from; nil for objects that make none.
+func template(a *admission.Attributes) *corev1.PodTemplateSpec {
+	switch o := a.Object.(type) {
+	case *corev1.PodTemplate:
+		return &o.Template
+	case *corev1.ReplicationController:
+		return o.Spec.Template
+	case *appsv1.ReplicaSet:
+		return &o.Spec.Template
+	case *appsv1.Deployment:
+		return &o.Spec.Template
+	case *appsv1.StatefulSet:
+		return &o.Spec.Template
+	case *appsv1.DaemonSet:
+		return &o.Spec.Template
+	case *batchv1.Job:
+		return &o.Spec.Template
+	case *batchv1.CronJob:
+		return &o.Spec.JobTemplate.Spec.Template
+	}
+	return nil
+}
+
+func annotate(a *admission.Attributes, key, value string) {
+	a.Annotate(api.AuditAnnotationPrefix+key, value)
+}
+
+// exempt says whether a write is none of the standards' business.
+func (p *Plugin) exempt(a *admission.Attributes) bool {
+	switch {
+	case slices.Contains(p.exemptions.Namespaces, a.Namespace):
+		annotate(a, api.ExemptionReasonAnnotationKey, "namespace")
+	case a.User != nil && a.User.Name != "" && slices.Contains(p.exemptions.Usernames, a.User.Name):
+		annotate(a, api.ExemptionReasonAnnotationKey, "user")
+	default:
+		return false
+	}
+	return true
+}
+
+func (p *Plugin) exemptRuntime(class *string) bool {
+	return class != nil && *class != "" && slices.Contains(p.exemptions.RuntimeClasses, *class)
+}
+
+// standard is what a namespace asks for; errs are its labels that mean nothing.
+func (p *Plugin) standard(ctx context.Context, name string) (standard api.Policy, errs field.ErrorList, err error) {
+	obj, err := p.objects.Get(ctx, "namespaces", "", name)
+	if err == nil && obj == nil {
+		err = apierrors.NewNotFound(corev1.Resource("namespaces"), name)
+	}
+	if err != nil {
+		return standard, nil, err
+	}
+	standard, errs = api.PolicyToEvaluate(obj.GetLabels(), p.defaults)
+	return standard, errs, nil
+}
+
+func (p *Plugin) pod(ctx context.Context, a *admission.Attributes, pod *corev1.Pod) error {
+	if p.exempt(a) {
+		return nil
+	}
+	standard, errs, err := p.standard(ctx, a.Namespace)
+	if err != nil {
+		failed := apierrors.NewInternalError(fmt.Errorf("failed to lookup namespace %q", a.Namespace))
+		annotate(a, "error", fmt.Sprintf("%s: %v", failed.ErrStatus.Message, err))
+		return failed
+	}
+	if len(errs) == 0 && standard.FullyPrivileged() {
+		privileged := api.LevelVersion{Level: api.LevelPrivileged, Version: api.LatestVersion()}
+		annotate(a, api.EnforcedPolicyAnnotationKey, privileged.String())
+		return nil
+	}
+	if old, ok := a.Old.(*corev1.Pod); ok && a.Operation == admission.Update && !matters(pod, old) {
+		return nil
+	}
+	return p.judge(a, standard, errs, &pod.ObjectMeta, &pod.Spec, true)
+}
+
+// template only warns: the pods are refused when they come.
+func (p *Plugin) template(ctx context.Context, a *admission.Attributes, t *corev1.PodTemplateSpec) error {
+	if p.exempt(a) {
+		return nil
+	}
+	standard, errs, err := p.standard(ctx, a.Namespace)
+	if err != nil {
+		annotate(a, "error", fmt.Sprintf("failed to lookup namespace %q: %v", a.Namespace, err))
+		return nil
+	}
+	if len(errs) == 0 && standard.Warn.Level == api.LevelPrivileged && standard.Audit.Level == api.LevelPrivileged {
+		return nil
+	}
+	return p.judge(a, standard, errs, &t.ObjectMeta, &t.Spec, false)
+}
+
+// judge holds a pod against what its namespace enforces, audits and warns of.
+func (p *Plugin) judge(a *admission.Attributes, standard api.Policy, errs field.ErrorList, meta *metav1.ObjectMeta, spec *corev1.PodSpec, enforce bool) error {
+	if p.exemptRuntime(spec.RuntimeClassName) {
+		annotate(a, api.ExemptionReasonAnnotationKey, "runtimeClass")
+		return nil
+	}
+	if len(errs) > 0 {
+		annotate(a, "error", fmt.Sprintf("Failed to parse policy: %v", errs.ToAggregate()))
+	}
+	known := map[api.LevelVersion]policy.AggregateCheckResult{}
+	result := func(of api.LevelVersion) policy.AggregateCheckResult {
+		r, ok := known[of]
+		if !ok {
+			r = policy.AggregateCheckResults(p.standards.EvaluatePod(of, meta, spec))
+			known[of] = r
+		}
+		return r
+	}
+	var refusal error
+	if enforce {
+		annotate(a, api.EnforcedPolicyAnnotationKey, standard.Enforce.String())
+		if r := result(standard.Enforce); !r.Allowed {
+			refusal = apierrors.NewForbidden(a.Resource.GroupResource(), a.Name, fmt.Errorf("violates PodSecurity %q: %s", standard.Enforce.String(), r.ForbiddenDetail()))
+		}
+	}
+	would := func(of api.LevelVersion, r policy.AggregateCheckResult) string {
+		return fmt.Sprintf("would violate PodSecurity %q: %s", of.String(), r.ForbiddenDetail())
+	}
+	if r := result(standard.Audit); !r.Allowed {
+		annotate(a, api.AuditViolationsAnnotationKey, would(standard.Audit, r))
+	}
+	if refusal != nil {
+		return refusal
+	}
+	if r := result(standard.Warn); !r.Allowed {
+		a.Warn(would(standard.Warn, r))
+	}
+	return nil
+}
+
+// matters says whether an update changes what the standards look at: of what can
+// change in a pod, that is containers that come and images.
+func matters(pod, old *corev1.Pod) bool {
+	sameImages := func(a, b []corev1.Container) bool {
+		return slices.EqualFunc(a, b, func(x, y corev1.Container) bool { return x.Image == y.Image })
+	}
+	if !sameImages(pod.Spec.Containers, old.Spec.Containers) || !sameImages(pod.Spec.InitContainers, old.Spec.InitContainers) {
+		return true
+	}
+	for _, c := range pod.Spec.EphemeralContainers {
+		i := slices.IndexFunc(old.Spec.EphemeralContainers, func(o corev1.EphemeralContainer) bool { return o.Name == c.Name })
+		if i < 0 || old.Spec.EphemeralContainers[i].Image != c.Image {
+			return true
+		}
+	}
+	return false
+}
