@@ -1,13 +1,9 @@
 package server
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -26,7 +22,8 @@ type step struct {
 	filter filters.Filter
 }
 
-// steps are all filters, in the order in which a request meets them.
+// steps are all filters, in the order in which a request meets them; the filter of
+// a step that is not asked for is nil.
 func (s *Server) steps() []step {
 	c := &s.cfg
 	inFlight := filters.NewInFlight(max(c.MaxInFlight, 0), max(c.MaxMutatingInFlight, 0))
@@ -36,8 +33,13 @@ func (s *Server) steps() []step {
 		{"metrics", s.Metrics.Filter},
 		{"access log", filters.AccessLog(c.Log)},
 		{"recover", filters.Recover(c.Log, s.Metrics.Panicked)},
+		{"leaving", s.refuseLeaving()},
+		{"strict transport", filters.HSTS(c.Serving.StrictTransport)},
+		{"goaway", filters.Goaway(c.Serving.GoawayChance)},
 		{"deadline", filters.Deadline(c.RequestTimeout, s.fail)},
-		{"drain", filters.EndWith(s.watching)},
+		{"starting", filters.Starting(s.started, s.Health, health.Serves)},
+		{"drain", filters.EndWith(s.watching, c.Serving.WatchGrace)},
+		{"cross origin", filters.CORS(c.Serving.Origins)},
 		{"audit", filters.Audit(c.Audit, s.auditedAnswer, c.Log)},
 		{"authenticate", filters.Authenticate(c.Authenticator, c.Log, s.fail)},
 		{"audit received", filters.AuditReceived(c.Audit)},
@@ -50,9 +52,21 @@ func (s *Server) steps() []step {
 func (s *Server) chain(last http.Handler) http.Handler {
 	h := last
 	for _, step := range slices.Backward(s.steps()) {
-		h = step.filter(h)
+		if step.filter != nil {
+			h = step.filter(h)
+		}
 	}
 	return h
+}
+
+// refuseLeaving counts requests, and refuses them when the server leaves, where
+// that is asked for.
+func (s *Server) refuseLeaving() filters.Filter {
+	if !s.cfg.Serving.RefuseLeaving {
+		return nil
+	}
+	refuse, count := filters.Leaving(s.leaving), filters.Counted(func(by int) { s.running.Add(int64(by)) })
+	return func(next http.Handler) http.Handler { return refuse(count(next)) }
 }
 
 // route finds who answers a request that has passed all filters.
@@ -71,6 +85,8 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 		s.openapi.ServeV3(w, r)
 	case path == "/metrics":
 		s.Metrics.Handler().ServeHTTP(w, r)
+	case path == "/metrics/slis":
+		s.Health.SLIs().ServeHTTP(w, r)
 	case path == "/":
 		s.index(w, r)
 	default:
@@ -110,30 +126,4 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		s.cfg.Log.Error("request failed", "uri", r.URL.RequestURI(), "error", err)
 	}
 	status.Write(w, r, st, codecs.Types(s.cfg.Feature("CBORServingAndStorage")))
-}
-
-func (s *Server) probeStore(ctx context.Context) error {
-	_, err := s.cfg.Store.Head(ctx)
-	return err
-}
-
-func (s *Server) probeReady(context.Context) error {
-	if !s.ready.Load() {
-		return errors.New("the server is starting")
-	}
-	return nil
-}
-
-// mostBehind is how long memory may lack what the database is known to have before
-// the server should get no more requests.
-const mostBehind = 10 * time.Second
-
-func (s *Server) probeFeed(context.Context) error {
-	if !s.feeding.Load() {
-		return errors.New("the feed does not run")
-	}
-	if behind := s.cfg.Store.Behind(); behind > mostBehind {
-		return fmt.Errorf("the feed has been behind the store for %s", behind.Round(time.Second))
-	}
-	return nil
 }

@@ -19,7 +19,8 @@ func TestOrderOfFilters(t *testing.T) {
 	for _, step := range s.steps() {
 		got = append(got, step.name)
 	}
-	want := []string{"scope", "metrics", "access log", "recover", "deadline", "drain", "audit", "authenticate", "audit received", "impersonate", "in flight", "authorize"}
+	want := []string{"scope", "metrics", "access log", "recover", "leaving", "strict transport", "goaway", "deadline",
+		"starting", "drain", "cross origin", "audit", "authenticate", "audit received", "impersonate", "in flight", "authorize"}
 	if !slices.Equal(got, want) {
 		t.Errorf("filters are %q, want %q", got, want)
 	}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"regexp"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -60,10 +61,23 @@ type Config struct {
 	RequestTimeout      time.Duration // default 60s
 	ShutdownDelay       time.Duration // how long to go on serving once readyz is red; default 0
 	ShutdownGrace       time.Duration // how long requests under way may take to finish; default 60s
-	MaxInFlight         int           // default 400; negative: no limit
-	MaxMutatingInFlight int           // default 200; negative: no limit
+	LivezGrace          time.Duration // how long /livez hides that the server is starting; default 0
+	Serving             Serving
+	MaxInFlight         int // default 400; negative: no limit
+	MaxMutatingInFlight int // default 200; negative: no limit
 	Log                 *slog.Logger
 	Clock               func() time.Time
+}
+
+// Serving says how HTTP is spoken. The zero value is how it usually is.
+type Serving struct {
+	MaxStreams      uint32           // requests at once on an HTTP/2 connection; default 100
+	NoHTTP2         bool             // speak HTTP/1.1 alone
+	GoawayChance    float64          // part of requests after which the client connects anew
+	StrictTransport string           // value of the header Strict-Transport-Security
+	Origins         []*regexp.Regexp // whose pages in browsers may use the API
+	RefuseLeaving   bool             // while shutting down, go on listening and answer 429
+	WatchGrace      time.Duration    // over which watches end while shutting down; default: all at once
 }
 
 // Bootstrap is what a cluster's own objects need to know.
@@ -90,6 +104,9 @@ func (c *Config) complete() error {
 	}
 	if c.RequestTimeout <= 0 {
 		c.RequestTimeout = time.Minute
+	}
+	if c.Serving.MaxStreams == 0 {
+		c.Serving.MaxStreams = 100
 	}
 	if c.ShutdownGrace <= 0 {
 		c.ShutdownGrace = time.Minute

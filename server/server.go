@@ -13,10 +13,8 @@ import (
 	"maps"
 	"net/http"
 	"sync/atomic"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/net/http2"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rowlock/rowlock/codecs"
@@ -52,7 +50,10 @@ type Server struct {
 	handler    http.Handler
 	watching   context.Context // ends when the server drains
 	endWatches context.CancelFunc
-	ready      atomic.Bool
+	stage      atomic.Int32
+	started    chan struct{} // closed when the server serves
+	leaving    chan struct{} // closed when it takes no more requests
+	running    atomic.Int64  // requests, where they are counted
 	feeding    atomic.Bool
 }
 
@@ -61,7 +62,10 @@ func New(cfg Config) (*Server, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, Cache: cache.New(cfg.Catalogue), Schemas: schema.New(cfg.Catalogue)}
+	s := &Server{
+		cfg: cfg, Cache: cache.New(cfg.Catalogue), Schemas: schema.New(cfg.Catalogue),
+		started: make(chan struct{}), leaving: make(chan struct{}),
+	}
 	for _, f := range cfg.Feeds {
 		f.Attach(s.Cache)
 	}
@@ -77,8 +81,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s.Verbs.Admission = admission.NewChain(append(plugins, cfg.Plugins...)...)
-	s.Health = health.New(cfg.Log, append([]health.Check{{Name: "etcd", Probe: s.probeStore}}, cfg.Checks...),
-		[]health.Check{{Name: "informer-sync", Probe: s.probeReady}, {Name: "store", Probe: s.probeStore}, {Name: "feed", Probe: s.probeFeed}})
+	s.Health = s.checks()
 	s.openapi = schema.NewDocuments(cfg.Catalogue, cfg.Version.Major+"."+cfg.Version.Minor)
 	s.discovery, err = discovery.New(discovery.Config{
 		Catalogue: cfg.Catalogue, Codecs: []codecs.Codec{jsoncodec.Codec{}, yaml.Codec{}, protobuf.Codec{}},
@@ -96,19 +99,34 @@ func (s *Server) Config() *Config { return &s.cfg }
 
 // Ready says whether the server serves: what it stores is loaded, and the cluster's
 // own objects are there.
-func (s *Server) Ready() bool { return s.ready.Load() }
+func (s *Server) Ready() bool { return s.stage.Load() == stageServing }
 
 // Handler serves everything; tests call it without a listener.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// Run loads the cache, serves, and drains once ctx ends. It closes the listener.
+// Run listens, loads the cache, serves, and drains once ctx ends. It closes the
+// listener. Until everything is loaded only health checks are answered; other
+// requests wait.
 func (s *Server) Run(ctx context.Context) error {
-	defer s.cfg.Listener.Close()
 	defer s.endWatches()
+	f, err := s.open()
+	if err != nil {
+		return errors.Join(err, s.cfg.Listener.Close())
+	}
+	if err := s.run(ctx, f); err != nil {
+		f.close()
+		return err
+	}
+	return nil
+}
+
+// run does everything but opening and, where it fails, closing the front.
+func (s *Server) run(ctx context.Context, f *front) error {
 	from, err := s.Cache.Load(ctx, s.cfg.Store)
 	if err != nil {
 		return fmt.Errorf("loading the stored objects: %w", err)
 	}
+	s.begin(stageWriting)
 	// Loops outlive ctx: requests under way still need them.
 	loops, stopLoops := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopLoops()
@@ -124,8 +142,17 @@ func (s *Server) Run(ctx context.Context) error {
 		stopLoops()
 		return errors.Join(fmt.Errorf("writing the cluster's own objects: %w", err), group.Wait())
 	}
+	s.begin(stageLooping)
 	s.startLoops(group, loops)
-	err = s.serve(ctx, loops)
+	s.begin(stageServing)
+	select {
+	case <-ctx.Done():
+		err = s.drain(f)
+	case <-f.served:
+		err = fmt.Errorf("serving: %w", f.err)
+	case <-loops.Done(): // one of them failed
+		f.close()
+	}
 	stopLoops()
 	return errors.Join(err, group.Wait())
 }
@@ -169,29 +196,4 @@ func ignoreEnd(ctx context.Context, err error) error {
 		return nil
 	}
 	return err
-}
-
-func (s *Server) serve(ctx, loops context.Context) error {
-	hs := &http.Server{
-		Handler: s.handler, TLSConfig: s.cfg.TLS.Clone(),
-		ReadHeaderTimeout: 32 * time.Second, IdleTimeout: 3 * time.Minute, MaxHeaderBytes: 1 << 20,
-		ErrorLog: quietLog(s.cfg.Log),
-	}
-	h2 := &http2.Server{IdleTimeout: 3 * time.Minute, MaxConcurrentStreams: 100, MaxUploadBufferPerStream: 256 << 10, MaxUploadBufferPerConnection: 25 << 20}
-	if err := http2.ConfigureServer(hs, h2); err != nil {
-		return err
-	}
-	served := make(chan error, 1)
-	go func() { served <- hs.ServeTLS(s.cfg.Listener, "", "") }()
-	s.ready.Store(true)
-	select {
-	case err := <-served:
-		return fmt.Errorf("serving: %w", err)
-	case <-loops.Done():
-		hs.Close()
-		<-served
-		return nil
-	case <-ctx.Done():
-	}
-	return s.drain(hs, served)
 }

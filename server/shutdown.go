@@ -2,41 +2,159 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"log"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/net/http2"
 )
+
+// front is the listener with what speaks HTTP on it.
+type front struct {
+	hs     *http.Server
+	served chan struct{} // closed when it has ended
+	err    error         // that ended it
+
+	mu    sync.Mutex
+	mute  map[net.Conn]struct{} // connections that have not asked for anything yet
+	ended bool
+}
+
+// open begins to serve.
+func (s *Server) open() (*front, error) {
+	f := &front{served: make(chan struct{}), mute: map[net.Conn]struct{}{}}
+	f.hs = &http.Server{
+		Handler: s.handler, TLSConfig: s.cfg.TLS.Clone(), ConnState: f.track,
+		ReadHeaderTimeout: 32 * time.Second, IdleTimeout: 3 * time.Minute, MaxHeaderBytes: 1 << 20,
+		ErrorLog: quietLog(s.cfg.Log, s.Metrics.HandshakeFailed),
+	}
+	// A stream's buffer holds nearly every body; a connection's those of all its streams.
+	const perStream = 256 << 10
+	h2 := &http2.Server{
+		IdleTimeout: 3 * time.Minute, MaxConcurrentStreams: s.cfg.Serving.MaxStreams,
+		MaxReadFrameSize: perStream, MaxUploadBufferPerStream: perStream, MaxUploadBufferPerConnection: perStream * int32(s.cfg.Serving.MaxStreams),
+	}
+	if s.cfg.Serving.NoHTTP2 {
+		f.hs.TLSConfig.NextProtos = []string{"http/1.1"}
+		f.hs.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){}
+	} else if err := http2.ConfigureServer(f.hs, h2); err != nil {
+		return nil, err
+	}
+	go func() {
+		defer close(f.served)
+		f.err = f.hs.ServeTLS(s.cfg.Listener, "", "")
+	}()
+	return f, nil
+}
+
+// track notes connections that have not said anything yet: nobody's request is
+// broken when they are closed, and net/http would wait five seconds for each.
+func (f *front) track(c net.Conn, state http.ConnState) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if state != http.StateNew {
+		delete(f.mute, c)
+		return
+	}
+	if f.ended {
+		_ = c.Close() // it came while the listener was being closed
+		return
+	}
+	f.mute[c] = struct{}{}
+}
+
+// hangUp closes the connections that have not said anything.
+func (f *front) hangUp() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ended = true
+	for c := range f.mute {
+		_ = c.Close() // whatever it says, it is over
+	}
+}
+
+// close ends serving at once.
+func (f *front) close() {
+	_ = f.hs.Close() // the listener's error is of no use any more
+	<-f.served
+}
+
+// finish takes no new connections, tells clients to leave, and waits until what is
+// under way is done.
+func (f *front) finish(ctx context.Context) error {
+	// A connection whose handshake ends after Shutdown has told all others is told by
+	// nobody, and would be waited for until it had been idle for minutes. So everybody
+	// is told again, now and then.
+	for wait := 250 * time.Millisecond; ; {
+		part, cancel := context.WithTimeout(ctx, wait)
+		err := f.hs.Shutdown(part)
+		cancel()
+		f.hangUp()
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+	}
+}
 
 // drain ends serving without breaking anybody's request: readyz turns red, the
 // server goes on for the delay that load balancers need, then watches end, no new
 // connections are taken and what is under way finishes.
-func (s *Server) drain(hs *http.Server, served <-chan error) error {
+func (s *Server) drain(f *front) error {
 	s.cfg.Log.Info("draining")
 	s.Health.Drain()
 	if s.cfg.ShutdownDelay > 0 {
 		time.Sleep(s.cfg.ShutdownDelay)
 	}
+	close(s.leaving)
 	s.endWatches()
-	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.ShutdownGrace)
+	ctx, cancel := context.WithTimeout(context.Background(), max(s.cfg.ShutdownGrace, s.cfg.Serving.WatchGrace))
 	defer cancel()
-	err := hs.Shutdown(ctx)
-	if err != nil {
-		err = errors.Join(err, hs.Close())
+	if s.cfg.Serving.RefuseLeaving {
+		s.quiet(ctx)
 	}
-	<-served
+	err := f.finish(ctx)
+	if err != nil {
+		err = errors.Join(err, f.hs.Close())
+	}
+	<-f.served
 	return err
 }
 
-// quietLog brings what net/http has to say into the server's log, at a level where
-// clients that hang up do not matter.
-func quietLog(to *slog.Logger) *log.Logger { return log.New(quiet{to}, "", 0) }
+// quiet waits until no request runs, while new ones are refused.
+func (s *Server) quiet(ctx context.Context) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for s.running.Load() > 0 {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
 
-type quiet struct{ to *slog.Logger }
+// quietLog brings what net/http has to say into the server's log, at a level where
+// clients that hang up do not matter. handshake is told of each that failed.
+func quietLog(to *slog.Logger, handshake func()) *log.Logger {
+	return log.New(quiet{to, handshake}, "", 0)
+}
+
+type quiet struct {
+	to        *slog.Logger
+	handshake func()
+}
 
 func (q quiet) Write(p []byte) (int, error) {
-	q.to.Debug("http server", "message", strings.TrimSpace(string(p)))
+	text := strings.TrimSpace(string(p))
+	if strings.HasPrefix(text, "http: TLS handshake error") {
+		q.handshake()
+	}
+	q.to.Debug("http server", "message", text)
 	return len(p), nil
 }

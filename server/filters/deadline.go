@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"net/http"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -56,7 +58,12 @@ func Deadline(limit time.Duration, fail Fail) Filter {
 			}
 			ctx, cancel := context.WithTimeout(r.Context(), d)
 			defer cancel()
-			next.ServeHTTP(&timely{ResponseWriter: w, ctx: ctx}, r.WithContext(ctx))
+			t := &timely{ResponseWriter: w, ctx: ctx}
+			stop := context.AfterFunc(ctx, t.cut)
+			next.ServeHTTP(t, r.WithContext(ctx))
+			if !stop() {
+				t.end()
+			}
 		})
 	}
 }
@@ -68,6 +75,37 @@ type timely struct {
 	http.ResponseWriter
 	ctx         context.Context
 	begun, late bool
+
+	mu         sync.Mutex
+	done, tied bool
+}
+
+// lastWords is how long a client has to take what is said after the deadline.
+const lastWords = 2 * time.Second
+
+// cut frees a handler that waits for a client to send its body or to take an answer.
+func (w *timely) cut() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.done || !errors.Is(w.ctx.Err(), context.DeadlineExceeded) {
+		return
+	}
+	w.tied = true
+	c := http.NewResponseController(w.ResponseWriter)
+	// Writers that know no deadlines are those of tests.
+	_ = c.SetReadDeadline(time.Now())
+	_ = c.SetWriteDeadline(time.Now().Add(lastWords))
+}
+
+// end gives the connection back without deadlines.
+func (w *timely) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.done = true
+	if w.tied {
+		// The next request on the connection has its own.
+		_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Time{})
+	}
 }
 
 func (w *timely) begin() {
@@ -105,8 +143,9 @@ func (w *timely) Write(b []byte) (int, error) {
 func (w *timely) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // EndWith ends long-running requests when ctx does: a server that drains lets
-// watches finish what they are sending, and no more.
-func EndWith(end context.Context) Filter {
+// watches finish what they are sending, and no more. They end at some moment of
+// the time that grace gives, so that their clients do not all come back at once.
+func EndWith(end context.Context, grace time.Duration) Filter {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if !LongRunning(request.From(r.Context()).Info) {
@@ -115,7 +154,13 @@ func EndWith(end context.Context) Filter {
 			}
 			ctx, cancel := context.WithCancel(r.Context())
 			defer cancel()
-			defer context.AfterFunc(end, cancel)()
+			defer context.AfterFunc(end, func() {
+				if grace > 0 {
+					time.AfterFunc(rand.N(grace), cancel)
+					return
+				}
+				cancel()
+			})()
 			next.ServeHTTP(w, r.WithContext(ctx))
 		})
 	}

@@ -1,18 +1,21 @@
 // Package health answers /livez, /readyz and /healthz.
 //
 // It promises: a check is asked when the path is, none is cached; why one fails is
-// in the log, and in the answer only that it does.
+// in the log and, for those who may read the path of the single check, in that
+// answer.
 package health
 
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 )
 
 // Check is one thing that must be well. Probe returns why it is not.
@@ -21,24 +24,56 @@ type Check struct {
 	Probe func(context.Context) error
 }
 
-// Checks serves the three paths and the single checks below them.
-type Checks struct {
-	live, ready []Check
-	log         *slog.Logger
-	draining    atomic.Bool
+// Config says what is checked.
+type Config struct {
+	// Live checks count for all paths, Ready ones for /readyz alone. Boot checks fail
+	// until the server has started; they count for all paths, but for /livez only
+	// after Grace.
+	Live, Ready, Boot []Check
+	Grace             time.Duration
+	Clock             func() time.Time // nil: time.Now
+	Log               *slog.Logger     // nil: nothing is logged
 }
 
-// New makes Checks: live ones count for /livez, /healthz and /readyz, ready ones
-// for /readyz alone.
-func New(log *slog.Logger, live, ready []Check) *Checks {
-	c := &Checks{log: log}
-	c.live = append([]Check{{"ping", ok}, {"log", ok}}, live...)
-	c.ready = append(append(slices.Clone(c.live), ready...), Check{"shutdown", func(context.Context) error {
+// Checks serves the three paths and the single checks below them.
+type Checks struct {
+	groups   map[string][]Check
+	log      *slog.Logger
+	draining atomic.Bool
+	slis     slis
+}
+
+// New makes Checks.
+func New(cfg Config) *Checks {
+	if cfg.Clock == nil {
+		cfg.Clock = time.Now
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	c := &Checks{log: cfg.Log, slis: newSLIs()}
+	live := append([]Check{{"ping", ok}, {"log", ok}}, cfg.Live...)
+	until := cfg.Clock().Add(cfg.Grace)
+	var patient []Check
+	for _, b := range cfg.Boot {
+		patient = append(patient, Check{b.Name, func(ctx context.Context) error {
+			if cfg.Clock().After(until) {
+				return b.Probe(ctx)
+			}
+			return nil
+		}})
+	}
+	leaving := Check{"shutdown", func(context.Context) error {
 		if c.draining.Load() {
-			return fmt.Errorf("process is shutting down")
+			return errors.New("process is shutting down")
 		}
 		return nil
-	}})
+	}}
+	c.groups = map[string][]Check{
+		"healthz": slices.Concat(live, cfg.Boot),
+		"livez":   slices.Concat(live, patient),
+		"readyz":  slices.Concat(live, cfg.Ready, cfg.Boot, []Check{leaving}),
+	}
 	return c
 }
 
@@ -56,26 +91,23 @@ func Serves(path string) bool {
 // ServeHTTP answers a path that Serves knows.
 func (c *Checks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	group, name, single := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-	checks := c.live
-	if group == "readyz" {
-		checks = c.ready
-	}
-	if single && name != "" {
-		i := slices.IndexFunc(checks, func(k Check) bool { return k.Name == name })
-		if i < 0 {
-			http.NotFound(w, r)
-			return
-		}
-		c.one(w, r, group, checks[i])
+	checks := c.groups[group]
+	if !single {
+		c.all(w, r, group, checks)
 		return
 	}
-	c.all(w, r, group, checks)
+	i := slices.IndexFunc(checks, func(k Check) bool { return k.Name == name })
+	if i < 0 {
+		http.NotFound(w, r)
+		return
+	}
+	c.one(w, r, group, checks[i])
 }
 
 func (c *Checks) one(w http.ResponseWriter, r *http.Request, group string, k Check) {
 	if err := k.Probe(r.Context()); err != nil {
 		c.log.Warn("health check failed", "group", group, "check", k.Name, "error", err)
-		http.Error(w, fmt.Sprintf("internal server error: %v", "reason withheld"), http.StatusInternalServerError)
+		http.Error(w, fmt.Sprintf("internal server error: %v", err), http.StatusInternalServerError)
 		return
 	}
 	text(w, "ok")
@@ -88,17 +120,19 @@ func (c *Checks) all(w http.ResponseWriter, r *http.Request, group string, check
 		excluded[e] = true
 	}
 	var lines bytes.Buffer
-	var failed []string
+	failed := false
 	for _, k := range checks {
 		if excluded[k.Name] {
 			delete(excluded, k.Name)
 			fmt.Fprintf(&lines, "[+]%s excluded: ok\n", k.Name)
 			continue
 		}
-		if err := k.Probe(r.Context()); err != nil {
+		err := k.Probe(r.Context())
+		c.slis.observe(group, k.Name, err == nil)
+		if err != nil {
 			c.log.Warn("health check failed", "group", group, "check", k.Name, "error", err)
 			fmt.Fprintf(&lines, "[-]%s failed: reason withheld\n", k.Name)
-			failed = append(failed, k.Name)
+			failed = true
 			continue
 		}
 		fmt.Fprintf(&lines, "[+]%s ok\n", k.Name)
@@ -111,7 +145,7 @@ func (c *Checks) all(w http.ResponseWriter, r *http.Request, group string, check
 		slices.Sort(names)
 		fmt.Fprintf(&lines, "warn: some health checks cannot be excluded: no matches for %s\n", strings.Join(names, ", "))
 	}
-	if len(failed) > 0 {
+	if failed {
 		http.Error(w, lines.String()+group+" check failed", http.StatusInternalServerError)
 		return
 	}
@@ -126,5 +160,5 @@ func (c *Checks) all(w http.ResponseWriter, r *http.Request, group string, check
 func text(w http.ResponseWriter, s string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	_, _ = w.Write([]byte(s))
+	_, _ = w.Write([]byte(s)) // whoever asked may be gone
 }

@@ -35,6 +35,7 @@ type Metrics struct {
 	longRunning *prometheus.GaugeVec
 	refused     *prometheus.CounterVec
 	panics      prometheus.Counter
+	handshakes  prometheus.Counter
 
 	known sync.Map // labels with code -> *handles
 	lasts sync.Map // labels -> prometheus.Gauge
@@ -93,11 +94,14 @@ func New(catalogue *kinds.Catalogue, clock func() time.Time) *Metrics {
 			Name: "apiserver_dropped_requests_total",
 			Help: "Requests refused with 429 because too many ran.",
 		}, []string{"request_kind"}),
+		handshakes: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "apiserver_tls_handshake_errors_total", Help: "TLS handshakes that failed.",
+		}),
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "apiserver_panics_total", Help: "Requests that ended in a panic.",
 		}),
 	}
-	m.Registry.MustRegister(m.requests, m.durations, m.sizes, m.inFlight, m.longRunning, m.refused, m.panics,
+	m.Registry.MustRegister(m.requests, m.durations, m.sizes, m.inFlight, m.longRunning, m.refused, m.panics, m.handshakes,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -106,6 +110,9 @@ func New(catalogue *kinds.Catalogue, clock func() time.Time) *Metrics {
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.Registry, promhttp.HandlerOpts{})
 }
+
+// HandshakeFailed counts a TLS handshake that came to nothing.
+func (m *Metrics) HandshakeFailed() { m.handshakes.Inc() }
 
 // Panicked counts a panic.
 func (m *Metrics) Panicked() { m.panics.Inc() }

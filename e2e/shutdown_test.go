@@ -1,0 +1,113 @@
+package e2e
+
+import (
+	"bytes"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/rowlock/rowlock/e2e/harness"
+)
+
+// TestEndsWithIdleConnections stops a server that many clients keep connections to,
+// used ones, fresh ones and some that never said who they are. None of the clients
+// hangs up by itself.
+func TestEndsWithIdleConnections(t *testing.T) {
+	s := harness.StartT(t, harness.Options{})
+	pool, err := s.CA()
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := fmt.Sprintf("127.0.0.1:%d", s.Port)
+	const many = 600
+	conns := make([]net.Conn, many)
+	var dials errgroup.Group
+	dials.SetLimit(16)
+	for i := range conns {
+		dials.Go(func() error {
+			if i%10 == 0 {
+				c, err := net.Dial("tcp", address)
+				conns[i] = c
+				return err
+			}
+			c, err := tls.Dial("tcp", address, &tls.Config{RootCAs: pool, NextProtos: []string{"h2"}})
+			if err != nil {
+				return err
+			}
+			conns[i] = c
+			return ask(c, i%10 > 1)
+		})
+	}
+	if err := dials.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		for _, c := range conns {
+			_ = c.Close() // the server hung up before
+		}
+	}()
+	// Some are just saying hello when the server is told to end.
+	late := make(chan []net.Conn)
+	go func() {
+		var open []net.Conn
+		for {
+			c, err := tls.Dial("tcp", address, &tls.Config{RootCAs: pool, NextProtos: []string{"h2"}})
+			if err != nil {
+				late <- open
+				return
+			}
+			open = append(open, c)
+			_ = ask(c, false) // the server may hang up at any moment
+		}
+	}()
+	began := time.Now()
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	conns = append(conns, <-late...)
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("the server took %s to end with %d idle connections", took, many)
+	} else {
+		t.Logf("ended in %s", took)
+	}
+}
+
+// ask begins to speak HTTP/2 and, if it is told to, sends a request and reads the
+// answer to its end.
+func ask(c net.Conn, request bool) error {
+	if _, err := c.Write([]byte(http2.ClientPreface)); err != nil {
+		return err
+	}
+	f := http2.NewFramer(c, c)
+	if err := f.WriteSettings(); err != nil || !request {
+		return err
+	}
+	var head bytes.Buffer
+	enc := hpack.NewEncoder(&head)
+	for _, h := range []hpack.HeaderField{
+		{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "https"}, {Name: ":authority", Value: "localhost"}, {Name: ":path", Value: "/version"},
+		{Name: "authorization", Value: "Bearer " + harness.AdminToken},
+	} {
+		if err := enc.WriteField(h); err != nil {
+			return err
+		}
+	}
+	if err := f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: head.Bytes(), EndStream: true, EndHeaders: true}); err != nil {
+		return err
+	}
+	for {
+		frame, err := f.ReadFrame()
+		if err != nil {
+			return err
+		}
+		if frame.Header().StreamID == 1 && frame.Header().Flags.Has(http2.FlagDataEndStream) {
+			return nil
+		}
+	}
+}

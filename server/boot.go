@@ -1,0 +1,104 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rowlock/rowlock/server/health"
+)
+
+// The stages of a start.
+const (
+	stageLoading int32 = iota // the stored objects are read
+	stageWriting              // the cluster's own objects are written
+	stageLooping              // loops are started
+	stageServing
+)
+
+// hooks are the steps of a start by the names that monitoring knows from stock
+// servers, each with the stage at whose end its work is done here.
+var hooks = []struct {
+	name  string
+	after int32
+}{
+	{"poststarthook/start-apiserver-admission-initializer", stageLoading},
+	{"poststarthook/generic-apiserver-start-informers", stageLoading},
+	{"poststarthook/priority-and-fairness-config-consumer", stageWriting},
+	{"poststarthook/priority-and-fairness-filter", stageWriting},
+	{"poststarthook/storage-object-count-tracker-hook", stageLoading},
+	{"poststarthook/start-apiextensions-informers", stageLoading},
+	{"poststarthook/start-apiextensions-controllers", stageLooping},
+	{"poststarthook/crd-informer-synced", stageLoading},
+	{"poststarthook/start-system-namespaces-controller", stageWriting},
+	{"poststarthook/start-cluster-authentication-info-controller", stageLooping},
+	{"poststarthook/start-legacy-token-tracking-controller", stageLooping},
+	{"poststarthook/start-service-ip-repair-controllers", stageLoading},
+	{"poststarthook/rbac/bootstrap-roles", stageWriting},
+	{"poststarthook/scheduling/bootstrap-system-priority-classes", stageWriting},
+	{"poststarthook/priority-and-fairness-config-producer", stageWriting},
+	{"poststarthook/bootstrap-controller", stageWriting},
+	{"poststarthook/start-kube-aggregator-informers", stageLoading},
+	{"poststarthook/apiservice-status-local-available-controller", stageWriting},
+	{"poststarthook/apiservice-status-remote-available-controller", stageLooping},
+	{"poststarthook/apiservice-registration-controller", stageWriting},
+	{"poststarthook/apiservice-wait-for-first-sync", stageWriting},
+	{"poststarthook/apiservice-discovery-controller", stageWriting},
+	{"poststarthook/kube-apiserver-autoregistration", stageWriting},
+	{"autoregister-completion", stageWriting},
+	{"poststarthook/apiservice-openapi-controller", stageWriting},
+	{"poststarthook/apiservice-openapiv3-controller", stageWriting},
+}
+
+// checks are all health checks.
+func (s *Server) checks() *health.Checks {
+	boot := make([]health.Check, 0, len(hooks))
+	for _, h := range hooks {
+		boot = append(boot, health.Check{Name: h.name, Probe: func(context.Context) error {
+			if s.stage.Load() <= h.after {
+				return errors.New("not finished")
+			}
+			return nil
+		}})
+	}
+	return health.New(health.Config{
+		Live:  append([]health.Check{{Name: "etcd", Probe: s.probeStore}}, s.cfg.Checks...),
+		Ready: []health.Check{{Name: "informer-sync", Probe: s.probeReady}, {Name: "store", Probe: s.probeStore}, {Name: "feed", Probe: s.probeFeed}},
+		Boot:  boot, Grace: s.cfg.LivezGrace, Clock: s.cfg.Clock, Log: s.cfg.Log,
+	})
+}
+
+func (s *Server) probeStore(ctx context.Context) error {
+	_, err := s.cfg.Store.Head(ctx)
+	return err
+}
+
+func (s *Server) probeReady(context.Context) error {
+	if !s.Ready() {
+		return errors.New("the server is starting")
+	}
+	return nil
+}
+
+// mostBehind is how long memory may lack what the database is known to have before
+// the server should get no more requests.
+const mostBehind = 10 * time.Second
+
+func (s *Server) probeFeed(context.Context) error {
+	if !s.feeding.Load() {
+		return errors.New("the feed does not run")
+	}
+	if behind := s.cfg.Store.Behind(); behind > mostBehind {
+		return fmt.Errorf("the feed has been behind the store for %s", behind.Round(time.Second))
+	}
+	return nil
+}
+
+// begin goes on to the next stage of the start.
+func (s *Server) begin(stage int32) {
+	s.stage.Store(stage)
+	if stage == stageServing {
+		close(s.started)
+	}
+}

@@ -1,0 +1,43 @@
+package health
+
+import (
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// slis are the results of checks as /metrics/slis shows them: how each ended last,
+// and how often it ended how.
+type slis struct {
+	last    *prometheus.GaugeVec
+	results *prometheus.CounterVec
+	handler http.Handler
+}
+
+func newSLIs() slis {
+	s := slis{
+		last: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "kubernetes_healthcheck", Help: "Whether a health check was well when it was asked last.",
+		}, []string{"name", "type"}),
+		results: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "kubernetes_healthchecks_total", Help: "Results of health checks: success, error.",
+		}, []string{"name", "type", "status"}),
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(s.last, s.results)
+	s.handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+	return s
+}
+
+func (s slis) observe(group, check string, well bool) {
+	value, status := 1.0, "success"
+	if !well {
+		value, status = 0, "error"
+	}
+	s.last.WithLabelValues(check, group).Set(value)
+	s.results.WithLabelValues(check, group, status).Inc()
+}
+
+// SLIs serves the results of checks as metrics.
+func (c *Checks) SLIs() http.Handler { return c.slis.handler }
