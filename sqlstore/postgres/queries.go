@@ -33,11 +33,13 @@ const (
 // verb, resource, namespace, name, expect. An operation may go ahead if its key
 // is as it expects; a Txn if all its operations may. The condition reads the
 // same before and after qEnd, as a row that this wave ended is above the counter.
+// A scalar subquery is looked up for each operation; NOT EXISTS might be answered
+// from all live keys, hashed.
 const (
 	wave = `WITH op AS (
   SELECT o.ord, o.txn, o.verb, o.resource, o.namespace, o.name, o.expect, k.created_revision,
          CASE WHEN o.verb = 1
-           THEN NOT EXISTS (SELECT 1 FROM kv l WHERE l.resource = o.resource COLLATE "C" AND l.namespace = o.namespace COLLATE "C" AND l.name = o.name COLLATE "C" AND l.superseded_revision IS NULL)
+           THEN (SELECT l.revision FROM kv l WHERE l.resource = o.resource COLLATE "C" AND l.namespace = o.namespace COLLATE "C" AND l.name = o.name COLLATE "C" AND l.superseded_revision IS NULL) IS NULL
            ELSE k.revision IS NOT NULL END AS may
   FROM unnest($1::int4[], $2::int4[], $3::int4[], $4::text[], $5::text[], $6::text[], $7::int8[]) AS o (ord, txn, verb, resource, namespace, name, expect)
   LEFT JOIN kv k ON o.verb <> 1 AND k.revision = o.expect AND k.resource = o.resource COLLATE "C" AND k.namespace = o.namespace COLLATE "C" AND k.name = o.name COLLATE "C"
