@@ -31,7 +31,7 @@ func (s *Server) steps() []step {
 	return []step{
 		{"scope", filters.Scope(c.Clock)},
 		{"metrics", s.Metrics.Filter},
-		{"access log", filters.AccessLog(c.Log)},
+		{"access log", filters.AccessLog(c.Log, health.Serves)},
 		{"recover", filters.Recover(c.Log, s.Metrics.Panicked)},
 		{"leaving", s.refuseLeaving()},
 		{"strict transport", filters.HSTS(c.Serving.StrictTransport)},

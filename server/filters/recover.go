@@ -35,14 +35,15 @@ func Recover(log *slog.Logger, panicked func()) Filter {
 	}
 }
 
-// AccessLog writes one line a request, at debug level unless it failed with a 5xx.
-func AccessLog(log *slog.Logger) Filter {
+// AccessLog writes one line a request, at debug level unless it failed with a 5xx
+// on a path that is not known to do so.
+func AccessLog(log *slog.Logger, mayFail func(path string) bool) Filter {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			next.ServeHTTP(w, r)
 			level := slog.LevelDebug
 			rec := recorderOf(w)
-			if rec.Code >= 500 && rec.Code != http.StatusGatewayTimeout {
+			if rec.Code >= 500 && rec.Code != http.StatusGatewayTimeout && !mayFail(r.URL.Path) {
 				level = slog.LevelWarn
 			}
 			if !log.Enabled(r.Context(), level) {

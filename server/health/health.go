@@ -38,6 +38,7 @@ type Config struct {
 // Checks serves the three paths and the single checks below them.
 type Checks struct {
 	groups   map[string][]Check
+	boot     []Check
 	log      *slog.Logger
 	draining atomic.Bool
 	slis     slis
@@ -51,7 +52,7 @@ func New(cfg Config) *Checks {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	c := &Checks{log: cfg.Log, slis: newSLIs()}
+	c := &Checks{log: cfg.Log, boot: cfg.Boot, slis: newSLIs()}
 	live := append([]Check{{"ping", ok}, {"log", ok}}, cfg.Live...)
 	until := cfg.Clock().Add(cfg.Grace)
 	var patient []Check
@@ -106,7 +107,7 @@ func (c *Checks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (c *Checks) one(w http.ResponseWriter, r *http.Request, group string, k Check) {
 	if err := k.Probe(r.Context()); err != nil {
-		c.log.Warn("health check failed", "group", group, "check", k.Name, "error", err)
+		c.report(r, group, []string{k.Name}, err)
 		http.Error(w, fmt.Sprintf("internal server error: %v", err), http.StatusInternalServerError)
 		return
 	}
@@ -120,7 +121,8 @@ func (c *Checks) all(w http.ResponseWriter, r *http.Request, group string, check
 		excluded[e] = true
 	}
 	var lines bytes.Buffer
-	failed := false
+	var failed []string
+	var reasons []error
 	for _, k := range checks {
 		if excluded[k.Name] {
 			delete(excluded, k.Name)
@@ -130,9 +132,8 @@ func (c *Checks) all(w http.ResponseWriter, r *http.Request, group string, check
 		err := k.Probe(r.Context())
 		c.slis.observe(group, k.Name, err == nil)
 		if err != nil {
-			c.log.Warn("health check failed", "group", group, "check", k.Name, "error", err)
 			fmt.Fprintf(&lines, "[-]%s failed: reason withheld\n", k.Name)
-			failed = true
+			failed, reasons = append(failed, k.Name), append(reasons, err)
 			continue
 		}
 		fmt.Fprintf(&lines, "[+]%s ok\n", k.Name)
@@ -145,7 +146,8 @@ func (c *Checks) all(w http.ResponseWriter, r *http.Request, group string, check
 		slices.Sort(names)
 		fmt.Fprintf(&lines, "warn: some health checks cannot be excluded: no matches for %s\n", strings.Join(names, ", "))
 	}
-	if failed {
+	if len(failed) > 0 {
+		c.report(r, group, failed, errors.Join(reasons...))
 		http.Error(w, lines.String()+group+" check failed", http.StatusInternalServerError)
 		return
 	}
@@ -155,6 +157,16 @@ func (c *Checks) all(w http.ResponseWriter, r *http.Request, group string, check
 	}
 	fmt.Fprintf(&lines, "%s check passed\n", group)
 	text(w, lines.String())
+}
+
+// report logs what failed: quietly where that is to be expected, as the server
+// starts or ends.
+func (c *Checks) report(r *http.Request, group string, checks []string, err error) {
+	level := slog.LevelWarn
+	if c.draining.Load() || slices.ContainsFunc(c.boot, func(k Check) bool { return slices.Contains(checks, k.Name) }) {
+		level = slog.LevelDebug
+	}
+	c.log.Log(r.Context(), level, "health check failed", "group", group, "checks", strings.Join(checks, ","), "error", strings.ReplaceAll(err.Error(), "\n", "; "))
 }
 
 func text(w http.ResponseWriter, s string) {
