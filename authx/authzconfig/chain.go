@@ -15,7 +15,7 @@ import (
 	"github.com/rowlock/rowlock/authx/webhook"
 )
 
-// pollEvery is how often the file is looked at.
+// pollEvery is how often the file is looked at, unless a chain says otherwise.
 const pollEvery = 500 * time.Millisecond
 
 // Builtin is an authorizer that is no webhook.
@@ -28,6 +28,7 @@ type Builtin interface {
 // changes. The group system:masters is allowed everything before any of them is asked.
 type Chain struct {
 	Path      string             // of the file; "" for a configuration that stays
+	Every     time.Duration      // how often it is looked at; 0: twice a second
 	Builtin   map[string]Builtin // by type: Node, RBAC, ABAC where they are wanted at the start
 	Selectors bool               // match conditions may look at selectors
 	Metrics   *Metrics           // nil: nobody counts
@@ -134,7 +135,11 @@ func (c *Chain) webhook(a *Authorizer) (Builtin, error) {
 // Run follows the file until ctx ends.
 func (c *Chain) Run(ctx context.Context) error {
 	c.tell(true)
-	for file := freshfile.NewText(c.Path, c.seen, pollEvery); ; {
+	every := c.Every
+	if every == 0 {
+		every = pollEvery
+	}
+	for file := freshfile.NewText(c.Path, c.seen, every); ; {
 		text, err := file.Next(ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()

@@ -127,6 +127,8 @@ func (s *Service) post(ctx context.Context, question []byte) (answer []byte, aga
 	defer resp.Body.Close()
 	answer, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	switch {
+	case ctx.Err() != nil: // whatever the connection's end looked like
+		return nil, false, fmt.Errorf("Post %q: %w", u.Redacted(), ctx.Err())
 	case err != nil:
 		return nil, utilnet.IsConnectionReset(err) || utilnet.IsHTTP2ConnectionLost(err), fmt.Errorf("unexpected error when reading response body. Please retry. Original error: %w", err)
 	case len(answer) > maxAnswer:
