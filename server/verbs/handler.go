@@ -180,6 +180,9 @@ func methodVerb(c *Call, allowed []string) (string, error) {
 		return "", status.NoResource()
 	}
 	verb := c.Info.Verb
+	if c.Sub != nil && c.Sub.Name == "proxy" && (c.R.Method == http.MethodHead || c.R.Method == http.MethodOptions) {
+		return "get", nil // whatever is asked for is for another server to say
+	}
 	if c.R.Method == http.MethodHead || c.Info.WatchPrefix && c.R.Method != http.MethodGet {
 		return "", status.NotAllowed()
 	}

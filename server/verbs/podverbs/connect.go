@@ -2,10 +2,7 @@ package podverbs
 
 import (
 	"fmt"
-	"net/http"
-	"net/http/httputil"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -110,7 +107,7 @@ func (d *dialer) running(h *verbs.Handler, c *verbs.Call, pod *corev1.Pod) (*url
 	if pod.Spec.NodeName == "" {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("pod %s does not have a host assigned", pod.Name))
 	}
-	return d.agent(c.Context(), h, pod.Spec.NodeName)
+	return d.agent(c, h, pod.Spec.NodeName)
 }
 
 // takeOver joins the client's connection to one of the agent's. Both speak SPDY or
@@ -120,55 +117,4 @@ func (d *dialer) takeOver(c *verbs.Call, to *url.URL) error {
 		return apierrors.NewBadRequest("Upgrade request required")
 	}
 	return forward(c, to, d.agents)
-}
-
-func upgrades(r *http.Request) bool {
-	for _, v := range r.Header.Values("Connection") {
-		if slices.ContainsFunc(strings.Split(v, ","), func(s string) bool { return strings.EqualFold(strings.TrimSpace(s), "upgrade") }) {
-			return true
-		}
-	}
-	return false
-}
-
-// forward hands the request on, without what the client proved itself with.
-func forward(c *verbs.Call, to *url.URL, transport http.RoundTripper) error {
-	var failed error
-	p := &httputil.ReverseProxy{
-		Transport: transport,
-		Rewrite: func(r *httputil.ProxyRequest) {
-			r.Out.URL, r.Out.Host = to, ""
-			r.SetXForwarded()
-			for name := range r.Out.Header {
-				if name == "Authorization" || strings.HasPrefix(name, "Impersonate-") || strings.HasPrefix(name, "X-Remote-") {
-					r.Out.Header.Del(name)
-				}
-			}
-			dropBearer(r.Out.Header)
-		},
-		FlushInterval: -1,
-		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) {
-			failed = apierrors.NewInternalError(fmt.Errorf("error dialing backend: %w", err))
-		},
-	}
-	p.ServeHTTP(c.W, c.R)
-	return failed
-}
-
-// dropBearer removes the token that browsers put among WebSocket protocols.
-func dropBearer(h http.Header) {
-	const name, prefix = "Sec-Websocket-Protocol", "base64url.bearer.authorization.k8s.io."
-	var kept []string
-	for _, line := range h.Values(name) {
-		for _, p := range strings.Split(line, ",") {
-			if p = strings.TrimSpace(p); p != "" && !strings.HasPrefix(p, prefix) {
-				kept = append(kept, p)
-			}
-		}
-	}
-	if len(kept) == 0 {
-		h.Del(name)
-		return
-	}
-	h.Set(name, strings.Join(kept, ", "))
 }

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/rowlock/rowlock/server/status"
 	"github.com/rowlock/rowlock/server/verbs"
 )
 
@@ -31,6 +32,9 @@ type Kubelet struct {
 	// Dial reaches agents and pods where they are not on this server's network; nil
 	// dials them directly.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// MayProxy refuses hosts of nodes that no request is to be passed on to; nil
+	// refuses those with addresses that only this server can reach.
+	MayProxy func(ctx context.Context, host string) error
 }
 
 // dialer connects to node agents and to pods.
@@ -40,10 +44,14 @@ type dialer struct {
 	agents       *http.Transport
 	unchecked    *http.Transport // for clients that ask for it
 	pods         *http.Transport
+	mayProxy     func(ctx context.Context, host string) error
 }
 
 func (k Kubelet) dialer() *dialer {
-	d := &dialer{addressTypes: k.AddressTypes, port: k.Port}
+	d := &dialer{addressTypes: k.AddressTypes, port: k.Port, mayProxy: k.MayProxy}
+	if d.mayProxy == nil {
+		d.mayProxy = onlyPublic
+	}
 	if len(d.addressTypes) == 0 {
 		d.addressTypes = []corev1.NodeAddressType{
 			corev1.NodeHostName, corev1.NodeInternalDNS, corev1.NodeInternalIP, corev1.NodeExternalDNS, corev1.NodeExternalIP,
@@ -82,9 +90,9 @@ func (k Kubelet) dialer() *dialer {
 	return d
 }
 
-// agent is the address of the agent that runs a pod.
-func (d *dialer) agent(ctx context.Context, h *verbs.Handler, node string) (*url.URL, error) {
-	obj, _, err := h.Live(ctx, h.Catalogue.Lookup("", "v1", "nodes"), "", node)
+// agent is the address of a node's agent.
+func (d *dialer) agent(c *verbs.Call, h *verbs.Handler, node string) (*url.URL, error) {
+	obj, err := find(h, c, "nodes", node)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +108,7 @@ func (d *dialer) agent(ctx context.Context, h *verbs.Handler, node string) (*url
 			}
 		}
 	}
-	return nil, apierrors.NewInternalError(fmt.Errorf("no preferred addresses found; known addresses: %v", n.Status.Addresses))
+	return nil, status.Plain(fmt.Sprintf("no preferred addresses found; known addresses: %v", n.Status.Addresses))
 }
 
 // container finds out which container of a pod is meant.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/rowlock/rowlock/server/status"
 	"github.com/rowlock/rowlock/server/verbs"
 )
 
@@ -39,7 +40,7 @@ func (d *dialer) log(h *verbs.Handler, c *verbs.Call) error {
 		c.W.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	to, err := d.agent(c.Context(), h, pod.Spec.NodeName)
+	to, err := d.agent(c, h, pod.Spec.NodeName)
 	if err != nil {
 		return err
 	}
@@ -119,7 +120,7 @@ func stream(c *verbs.Call, from *url.URL, transport http.RoundTripper, flush boo
 	}
 	resp, err := transport.RoundTrip(req)
 	if err != nil {
-		return apierrors.NewInternalError(err)
+		return status.Plain(fmt.Sprintf("Get %q: %v", from, err))
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {

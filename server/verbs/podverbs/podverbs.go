@@ -1,5 +1,6 @@
 // Package podverbs serves the subresources of pods that are no part of the
-// object: binding, eviction, and the connections to what runs in a pod.
+// object: binding, eviction, and the connections to what runs in a pod, behind a
+// service, or on a node.
 //
 // It promises: a pod is bound once, and an eviction never takes more than the
 // pod's budget allows, whatever happens at the same time.
@@ -29,7 +30,9 @@ func Handlers(k Kubelet) map[string]verbs.Special {
 		"pods/exec":        d.exec,
 		"pods/attach":      d.attach,
 		"pods/portforward": d.portForward,
-		"pods/proxy":       d.proxy,
+		"pods/proxy":       d.podProxy,
+		"services/proxy":   d.serviceProxy,
+		"nodes/proxy":      d.nodeProxy,
 	}
 }
 

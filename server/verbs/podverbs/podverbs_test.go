@@ -362,7 +362,7 @@ func TestLog(t *testing.T) {
 		{"one/log?tailLines=x", 400, `strconv.ParseInt: parsing \"x\": invalid syntax`},
 		{"one/log?stream=Stdout", 422, "stream: Forbidden: may not be specified"},
 		{"one/log?limitBytes=0", 422, "limitBytes: Invalid value: 0: must be greater than 0"},
-		{"lost/log", 404, `nodes \"nowhere\" not found`},
+		{"lost/log", 404, `pods \"nowhere\" not found`},
 		{"new/log", 204, ""},
 		{"none/log", 404, `pods \"none\" not found`},
 	} {

@@ -1,38 +1,34 @@
 package podverbs
 
 import (
+	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
-	"path"
+	"slices"
 	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/verbs"
 )
 
-// proxy passes a request on to a port of a pod. The name may be NAME, NAME:PORT
+// podProxy passes a request on to a port of a pod. The name may be NAME, NAME:PORT
 // or SCHEME:NAME:PORT.
-func (d *dialer) proxy(h *verbs.Handler, c *verbs.Call) error {
-	below := ""
-	if len(c.Info.Parts) > 3 {
-		below = strings.Join(c.Info.Parts[3:], "/")
-	}
-	o := &corev1.PodProxyOptions{Path: below}
-	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodProxyOptions"))
-	if err := h.AdmitPart(c, admission.Connect, o, nil, false); err != nil {
+func (d *dialer) podProxy(h *verbs.Handler, c *verbs.Call) error {
+	below := pathBelow(c)
+	scheme, name, port, err := proxied(h, c, "pod", "PodProxyOptions", &corev1.PodProxyOptions{Path: below})
+	if err != nil {
 		return err
-	}
-	scheme, name, port, ok := utilnet.SplitSchemeNamePort(c.Info.Name)
-	if !ok {
-		return apierrors.NewBadRequest(fmt.Sprintf("invalid pod request %q", c.Info.Name))
 	}
 	pod, err := livePod(h, c, name)
 	if err != nil {
@@ -42,22 +38,88 @@ func (d *dialer) proxy(h *verbs.Handler, c *verbs.Call) error {
 	if err != nil {
 		return err
 	}
-	slash := strings.HasSuffix(c.R.URL.Path, "/")
-	if below == "" && !slash && (c.R.Method == http.MethodGet || c.R.Method == http.MethodHead) {
-		// Links in the answer are relative to the pod's root.
-		to := url.URL{Path: c.R.URL.Path + "/", RawQuery: c.R.URL.RawQuery}
-		c.W.Header().Set("Location", to.String())
+	return passOn(c, &url.URL{Scheme: scheme, Host: host, Path: below}, d.pods)
+}
+
+// serviceProxy passes a request on to a pod behind a port of a service.
+func (d *dialer) serviceProxy(h *verbs.Handler, c *verbs.Call) error {
+	below := pathBelow(c)
+	scheme, name, port, err := proxied(h, c, "service", "ServiceProxyOptions", &corev1.ServiceProxyOptions{Path: below})
+	if err != nil {
+		return err
+	}
+	host, err := serviceHost(h, c, name, port)
+	if err != nil {
+		return err
+	}
+	return passOn(c, &url.URL{Scheme: scheme, Host: host, Path: below}, d.pods)
+}
+
+// nodeProxy passes a request on to a node's agent, or to another port of the node.
+func (d *dialer) nodeProxy(h *verbs.Handler, c *verbs.Call) error {
+	below := pathBelow(c)
+	scheme, name, port, err := proxied(h, c, "node", "NodeProxyOptions", &corev1.NodeProxyOptions{Path: below})
+	if err != nil {
+		return err
+	}
+	to, err := d.agent(c, h, name)
+	if err != nil {
+		return err
+	}
+	if err := d.mayProxy(c.Context(), to.Hostname()); err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	to.Path = below
+	if port == "" || port == to.Port() {
+		return passOn(c, to, d.agents)
+	}
+	to.Scheme, to.Host = scheme, net.JoinHostPort(to.Hostname(), port)
+	return passOn(c, to, d.pods)
+}
+
+// proxied asks admission, and takes the name of a proxied object apart.
+func proxied(h *verbs.Handler, c *verbs.Call, what, kind string, o runtime.Object) (scheme, name, port string, err error) {
+	o.GetObjectKind().SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
+	if err := h.AdmitPart(c, admission.Connect, o, nil, false); err != nil {
+		return "", "", "", err
+	}
+	scheme, name, port, ok := utilnet.SplitSchemeNamePort(c.Info.Name)
+	if !ok {
+		return "", "", "", apierrors.NewBadRequest(fmt.Sprintf("invalid %s request %q", what, c.Info.Name))
+	}
+	return scheme, name, port, nil
+}
+
+// pathBelow is what follows the subresource, with its slashes.
+func pathBelow(c *verbs.Call) string {
+	p := ""
+	if len(c.Info.Parts) > 3 {
+		p = "/" + strings.Join(c.Info.Parts[3:], "/")
+	}
+	if strings.HasSuffix(c.R.URL.Path, "/") && !strings.HasSuffix(p, "/") {
+		p += "/"
+	}
+	return p
+}
+
+// passOn lets to answer the request. Links in the answer are made to lead through
+// here again.
+func passOn(c *verbs.Call, to *url.URL, transport http.RoundTripper) error {
+	if to.Path == "" && (c.R.Method == http.MethodGet || c.R.Method == http.MethodHead) {
+		// Links are relative to the root.
+		root := url.URL{Path: c.R.URL.Path + "/", RawQuery: c.R.URL.RawQuery}
+		c.W.Header().Set("Location", root.String())
 		c.W.WriteHeader(http.StatusMovedPermanently)
 		return nil
 	}
-	to := &url.URL{Scheme: scheme, Host: host, Path: path.Join("/", below), RawQuery: c.R.URL.RawQuery}
 	if to.Scheme == "" {
 		to.Scheme = "http"
 	}
-	if slash && !strings.HasSuffix(to.Path, "/") {
-		to.Path += "/"
+	to.RawQuery = c.R.URL.RawQuery
+	if !upgrades(c.R) {
+		transport = relinked(c.R.URL.Path, to.Path, transport)
 	}
-	return forward(c, to, d.pods)
+	return forward(c, to, transport)
 }
 
 // podHost is a pod's address with a port: the one asked for, or the first one that
@@ -84,4 +146,87 @@ func podHost(pod *corev1.Pod, port string) (string, error) {
 		return "[" + text + "]", nil
 	}
 	return text, nil
+}
+
+// serviceHost is the address of any pod behind a service. The port is the name of
+// one of the service's, or its number.
+func serviceHost(h *verbs.Handler, c *verbs.Call, name, port string) (string, error) {
+	if n, err := strconv.ParseInt(port, 10, 64); err == nil {
+		obj, err := find(h, c, "services", name)
+		if err != nil {
+			return "", err
+		}
+		ports := obj.(*corev1.Service).Spec.Ports
+		i := slices.IndexFunc(ports, func(p corev1.ServicePort) bool { return int64(p.Port) == n })
+		if i < 0 {
+			return "", apierrors.NewServiceUnavailable(fmt.Sprintf("no service port %d found for service %q", n, name))
+		}
+		port = ports[i].Name
+	}
+	obj, err := find(h, c, "endpoints", name)
+	if err != nil {
+		return "", err
+	}
+	subsets := obj.(*corev1.Endpoints).Subsets
+	if len(subsets) == 0 {
+		return "", apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", name))
+	}
+	for _, i := range rand.Perm(len(subsets)) {
+		s := &subsets[i]
+		at := slices.IndexFunc(s.Ports, func(p corev1.EndpointPort) bool { return p.Name == port })
+		if at < 0 {
+			continue
+		}
+		for _, j := range rand.Perm(len(s.Addresses)) {
+			if a := &s.Addresses[j]; isPod(h, c, a) {
+				return net.JoinHostPort(a.IP, strconv.Itoa(int(s.Ports[at].Port))), nil
+			}
+		}
+	}
+	return "", apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", c.Info.Name))
+}
+
+// isPod says whether an address is that of a pod of the same namespace: whoever may
+// write Endpoints must not send this server anywhere else.
+func isPod(h *verbs.Handler, c *verbs.Call, a *corev1.EndpointAddress) bool {
+	if a.TargetRef == nil || a.TargetRef.Namespace != c.Info.Namespace {
+		return false
+	}
+	pod, err := livePod(h, c, a.TargetRef.Name)
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(pod.Status.PodIPs, func(ip corev1.PodIP) bool { return ip.IP == a.IP })
+}
+
+// find gets an object of the call's namespace. One that is not there is missed as if
+// it were of the resource that the call is about, which is how clients know it.
+func find(h *verbs.Handler, c *verbs.Call, plural, name string) (kinds.Object, error) {
+	r := h.Catalogue.Lookup("", "v1", plural)
+	namespace := ""
+	if r.Namespaced {
+		namespace = c.Info.Namespace
+	}
+	obj, _, err := h.Live(c.Context(), r, namespace, name)
+	if apierrors.IsNotFound(err) {
+		return nil, apierrors.NewNotFound(c.Resource.GroupResource(), name)
+	}
+	return obj, err
+}
+
+// onlyPublic refuses hosts with addresses that only this server can reach.
+func onlyPublic(ctx context.Context, host string) error {
+	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return err
+	}
+	if len(ips) == 0 {
+		return fmt.Errorf("no addresses for hostname")
+	}
+	for _, ip := range ips {
+		if !ip.Unmap().IsGlobalUnicast() {
+			return fmt.Errorf("address not allowed")
+		}
+	}
+	return nil
 }
