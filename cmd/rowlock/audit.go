@@ -42,6 +42,9 @@ type auditMode struct {
 	qps           float32
 	burst         int
 	version, name string
+	truncate      bool
+	maxBatch      int // bytes
+	maxEvent      int
 }
 
 func (o *auditOptions) addTo(f *pflag.FlagSet) {
@@ -54,8 +57,8 @@ func (o *auditOptions) addTo(f *pflag.FlagSet) {
 	f.BoolVar(&o.compress, "audit-log-compress", false, "compress rotated audit logs with gzip")
 	f.StringVar(&o.webhook, "audit-webhook-config-file", "", "kubeconfig of a server that audit events are sent to")
 	f.DurationVar(&o.backoff, "audit-webhook-initial-backoff", 10*time.Second, "how long to wait before a failed request to the audit webhook is tried again")
-	o.log = auditMode{name: "log", mode: "blocking", buffer: 10000, size: 1}
-	o.hook = auditMode{name: "webhook", mode: "batch", buffer: 10000, size: 400, wait: 30 * time.Second, throttle: true, qps: 10, burst: 15}
+	o.log = auditMode{name: "log", mode: "blocking", buffer: 10000, size: 1, maxBatch: 10 << 20, maxEvent: 100 << 10}
+	o.hook = auditMode{name: "webhook", mode: "batch", buffer: 10000, size: 400, wait: 30 * time.Second, throttle: true, qps: 10, burst: 15, maxBatch: 10 << 20, maxEvent: 100 << 10}
 	o.log.addTo(f)
 	o.hook.addTo(f)
 }
@@ -70,6 +73,9 @@ func (m *auditMode) addTo(f *pflag.FlagSet) {
 	f.BoolVar(&m.throttle, flag+"batch-throttle-enable", m.throttle, "limit how often batches are sent")
 	f.Float32Var(&m.qps, flag+"batch-throttle-qps", m.qps, "batches a second")
 	f.IntVar(&m.burst, flag+"batch-throttle-burst", m.burst, "batches at once after a quiet time")
+	f.BoolVar(&m.truncate, flag+"truncate-enabled", m.truncate, "leave the bodies out of events that are too large, and cut batches that are")
+	f.IntVar(&m.maxBatch, flag+"truncate-max-batch-size", m.maxBatch, "most bytes of a batch, where truncating is enabled")
+	f.IntVar(&m.maxEvent, flag+"truncate-max-event-size", m.maxEvent, "most bytes of an event, where truncating is enabled; one that is larger even without bodies is lost, and counted")
 }
 
 func (m *auditMode) validate() error {
@@ -79,6 +85,10 @@ func (m *auditMode) validate() error {
 		return fmt.Errorf("invalid audit %s mode %s, allowed modes are %q", m.name, m.mode, "batch,blocking,blocking-strict")
 	case m.version != "audit.k8s.io/v1":
 		return fmt.Errorf("invalid audit %s version %s, allowed versions are %q", m.name, m.version, "audit.k8s.io/v1")
+	case m.truncate && m.maxEvent <= 0:
+		return fmt.Errorf("invalid audit truncate %s max event size %v, must be a positive number", m.name, m.maxEvent)
+	case m.truncate && m.maxBatch < m.maxEvent:
+		return fmt.Errorf("invalid audit truncate %s max batch size %v, must be greater than max event size (%v)", m.name, m.maxBatch, m.maxEvent)
 	case m.mode != "batch":
 		return nil
 	case m.buffer <= 0:
@@ -183,22 +193,26 @@ func (o *auditOptions) sender() (*audit.Webhook, error) {
 // add puts a backend behind the mode that the flags ask for.
 func (a *auditing) add(m *auditMode, to audit.Sender, log *slog.Logger) {
 	metrics := a.auditor.Metrics
-	if m.mode != "batch" {
-		a.auditor.Sinks = append(a.auditor.Sinks, &audit.Blocking{Sender: to, Metrics: metrics, Strict: m.mode == "blocking-strict"})
-		return
+	lost := func(err error) { log.Error("audit events are lost", "backend", m.name, "error", err) }
+	var sink audit.Sink = &audit.Blocking{Sender: to, Metrics: metrics, Strict: m.mode == "blocking-strict", Report: lost}
+	if m.mode == "batch" {
+		b := &audit.Batch{Sender: to, Metrics: metrics, MaxSize: m.size, MaxWait: m.wait, Report: lost}
+		if m.truncate {
+			b.MaxBytes = m.maxBatch
+		}
+		if m.throttle {
+			b.Throttle = &audit.Throttle{Rate: float64(m.qps), Burst: m.burst}
+		}
+		b.Start(m.buffer)
+		a.loops["audit "+m.name] = func(*server.Server) server.Loop {
+			return func(ctx context.Context) error { return b.Run(ctx) }
+		}
+		sink = b
 	}
-	b := &audit.Batch{
-		Sender: to, Metrics: metrics, MaxSize: m.size, MaxWait: m.wait,
-		Report: func(err error) { log.Error("audit events are lost", "backend", m.name, "error", err) },
+	if m.truncate {
+		sink = &audit.Truncate{Sink: sink, Metrics: metrics, MaxEvent: m.maxEvent, Report: lost}
 	}
-	if m.throttle {
-		b.Throttle = &audit.Throttle{Rate: float64(m.qps), Burst: m.burst}
-	}
-	b.Start(m.buffer)
-	a.auditor.Sinks = append(a.auditor.Sinks, b)
-	a.loops["audit "+m.name] = func(*server.Server) server.Loop {
-		return func(ctx context.Context) error { return b.Run(ctx) }
-	}
+	a.auditor.Sinks = append(a.auditor.Sinks, sink)
 }
 
 // addTo gives a server its auditor.

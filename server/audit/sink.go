@@ -81,7 +81,8 @@ func (l *Lines) Send(_ context.Context, events [][]byte) error {
 type Blocking struct {
 	Sender  Sender
 	Metrics *Metrics
-	Strict  bool // what is lost fails the request
+	Strict  bool        // what is lost fails the request
+	Report  func(error) // what an event was lost to; may be nil
 }
 
 // Take implements Sink.
@@ -94,6 +95,9 @@ func (b *Blocking) Take(event []byte) error {
 	if b.Strict {
 		return err
 	}
+	if b.Report != nil {
+		b.Report(err)
+	}
 	return nil
 }
 
@@ -103,6 +107,7 @@ type Batch struct {
 	Sender   Sender
 	Metrics  *Metrics
 	MaxSize  int           // events a batch
+	MaxBytes int           // of a batch; 0: any
 	MaxWait  time.Duration // how long an event waits for others
 	Throttle *Throttle     // nil: as fast as batches come
 	Report   func(error)   // what a lost batch was lost to
@@ -118,7 +123,7 @@ func (b *Batch) Take(event []byte) error {
 	select {
 	case b.queue <- event:
 	default:
-		b.Metrics.Lost(b.Sender.Name(), 1)
+		b.Metrics.Lost("buffered", 1)
 	}
 	return nil
 }
@@ -153,10 +158,12 @@ func (b *Batch) Run(ctx context.Context) error {
 }
 
 func (b *Batch) send(ctx context.Context, events [][]byte) {
-	if err := b.Sender.Send(ctx, events); err != nil {
-		b.Metrics.Lost(b.Sender.Name(), len(events))
-		if b.Report != nil {
-			b.Report(err)
+	for _, part := range parts(events, b.MaxBytes) {
+		if err := b.Sender.Send(ctx, part); err != nil {
+			b.Metrics.Lost(b.Sender.Name(), len(part))
+			if b.Report != nil {
+				b.Report(err)
+			}
 		}
 	}
 }

@@ -1,0 +1,72 @@
+package audit
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// truncated marks events whose bodies were left out.
+const truncated = "audit.k8s.io/truncated"
+
+// Truncate keeps events that are too large from a backend: one goes on without its
+// bodies, and one that is too large even so is lost, and counted.
+type Truncate struct {
+	Sink
+	Metrics  *Metrics
+	MaxEvent int // bytes
+	Report   func(error)
+}
+
+// Take implements Sink.
+func (t *Truncate) Take(event []byte) error {
+	if len(event) <= t.MaxEvent {
+		return t.Sink.Take(event)
+	}
+	small, err := withoutBodies(event)
+	if err == nil && len(small) > t.MaxEvent {
+		err = fmt.Errorf("an audit event is too large even after truncating: %d bytes", len(small))
+	}
+	if err != nil {
+		t.Metrics.Lost("truncate", 1)
+		if t.Report != nil {
+			t.Report(err)
+		}
+		return nil
+	}
+	return t.Sink.Take(small)
+}
+
+// withoutBodies leaves the objects out of an event and says so in it. An event that
+// never had any stays as it is.
+func withoutBodies(line []byte) ([]byte, error) {
+	var e Event
+	if err := json.Unmarshal(line, &e); err != nil {
+		return nil, fmt.Errorf("truncating an audit event: %w", err)
+	}
+	if e.Level != Request && e.Level != RequestResponse {
+		return line, nil
+	}
+	e.RequestObject, e.ResponseObject = nil, nil
+	if e.Annotations == nil {
+		e.Annotations = map[string]string{}
+	}
+	e.Annotations[truncated] = "true"
+	return json.Marshal(&e)
+}
+
+// parts cuts events into batches of at most limit bytes; an event that is larger goes
+// by itself. A limit of 0 is none.
+func parts(events [][]byte, limit int) [][][]byte {
+	if limit <= 0 {
+		return [][][]byte{events}
+	}
+	var all [][][]byte
+	start, size := 0, 0
+	for i, e := range events {
+		if size += len(e); size > limit && i > start {
+			all = append(all, events[start:i])
+			start, size = i, len(e)
+		}
+	}
+	return append(all, events[start:])
+}
