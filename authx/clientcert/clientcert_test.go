@@ -139,7 +139,7 @@ func TestProxy(t *testing.T) {
 	} {
 		r := request(tc.cert)
 		r.Header = http.Header{
-			"X-Remote-User": {tc.user, "second"}, "X-Remote-Group": {"a,b", "c"},
+			"X-Remote-User": {tc.user, "second"}, "X-Remote-Group": {"a,b", "", "c"},
 			"X-Remote-Extra-Acme.com%2fproject": {"p", "q"}, "X-Remote-Extra-Bad%zz": {"v"},
 		}
 		who, mine, err := a.Authenticate(r)

@@ -70,7 +70,11 @@ func (a *Authenticator) Authenticate(r *http.Request) (*authx.Authenticated, boo
 		return nil, false, nil
 	}
 	for _, h := range a.cfg.Groups {
-		id.Groups = append(id.Groups, r.Header.Values(h)...)
+		for _, group := range r.Header.Values(h) {
+			if group != "" {
+				id.Groups = append(id.Groups, group)
+			}
+		}
 	}
 	id.Extra = a.extra(r.Header)
 	return &authx.Authenticated{Identity: id}, true, nil

@@ -3,7 +3,8 @@
 //
 // It promises: a call takes no longer than its timeout; a service that is in trouble
 // is asked a few times more, with growing pauses; errors read as those of a client of
-// the API; the credentials of the kubeconfig go to nobody else and into no error.
+// the API; questions and the credentials of the kubeconfig go to nobody else, wherever
+// an answer leads, and into no error.
 package remote
 
 import (
@@ -73,7 +74,9 @@ func New(kubeconfig string, timeout time.Duration) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", kubeconfig, err)
 	}
-	return &Service{Pause: firstPause, client: client, url: u, timeout: timeout}, nil
+	own := *client // it may be one that others use
+	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &Service{Pause: firstPause, client: &own, url: u, timeout: timeout}, nil
 }
 
 // URL is where the service is, as the kubeconfig says it.
