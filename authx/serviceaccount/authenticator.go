@@ -41,8 +41,17 @@ type Object struct {
 // Secret is an Object, with what concerns the token kept in it.
 type Secret struct {
 	Object
-	Token   []byte
-	Invalid bool // marked as out of use
+	Token    []byte
+	Invalid  bool   // marked as out of use
+	LastUsed string // the day of the last use that is noted on it, as 2006-01-02
+}
+
+// LegacyUse is a use of a token that is kept in a Secret.
+type LegacyUse struct {
+	Namespace, Secret string
+	Subject           string // the account, as a user
+	LastUsed          string // of the Secret
+	Invalid           bool   // and so refused
 }
 
 // Lookup finds live objects. found is false where there is none.
@@ -60,10 +69,11 @@ type Config struct {
 	Lookup     Lookup
 	KeepLegacy bool // take tokens of Secrets without looking the Secrets up
 	// LegacyUsed, if set, is told of each use of a token that is kept in a Secret.
-	LegacyUsed func(ctx context.Context, namespace, secret string)
-	// Stale, if set, is told of each use of a token that its holder should have renewed.
-	Stale func(ctx context.Context, user string, since time.Duration)
-	Clock func() time.Time // nil: time.Now
+	LegacyUsed func(ctx context.Context, use LegacyUse)
+	// Extended, if set, is told of each use of a token that lives longer than its holder
+	// asked for; overdue is how long ago it should have been renewed, negative before.
+	Extended func(ctx context.Context, subject string, overdue time.Duration)
+	Clock    func() time.Time // nil: time.Now
 }
 
 // Authenticator judges service account tokens.

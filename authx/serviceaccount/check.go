@@ -1,8 +1,8 @@
 package serviceaccount
 
 import (
-	"bytes"
 	"context"
+	"crypto/subtle"
 	"errors"
 	"fmt"
 	"time"
@@ -41,10 +41,8 @@ func (a *Authenticator) check(ctx context.Context, c *claims, now time.Time) err
 			return err
 		}
 	}
-	if b.WarnAfter != nil && a.cfg.Stale != nil {
-		if since := now.Sub(b.WarnAfter.Time()); since > 0 {
-			a.cfg.Stale(ctx, Username(b.Namespace, b.Account.Name), since)
-		}
+	if b.WarnAfter != nil && *b.WarnAfter != 0 && a.cfg.Extended != nil {
+		a.cfg.Extended(ctx, c.Subject, now.Sub(b.WarnAfter.Time()))
 	}
 	return nil
 }
@@ -111,7 +109,7 @@ func (a *Authenticator) lookUpLegacy(ctx context.Context, token string, c *claim
 		return err
 	case !found || !secret.Deleted.IsZero():
 		return errors.New("Token has been invalidated") //nolint:staticcheck // clients know this text
-	case !bytes.Equal(secret.Token, []byte(token)):
+	case subtle.ConstantTimeCompare(secret.Token, []byte(token)) != 1:
 		return errors.New("Token does not match server's copy") //nolint:staticcheck // as above
 	}
 	account, found, err := a.cfg.Lookup.Object(ctx, "serviceaccounts", c.LegacyNamespace, c.LegacyAccount)
@@ -124,12 +122,15 @@ func (a *Authenticator) lookUpLegacy(ctx context.Context, token string, c *claim
 		return fmt.Errorf("ServiceAccount %s/%s has been deleted", c.LegacyNamespace, c.LegacyAccount)
 	case account.UID != c.LegacyAccountUID:
 		return fmt.Errorf("ServiceAccount UID (%s) does not match claim (%s)", account.UID, c.LegacyAccountUID)
-	case secret.Invalid:
-		return fmt.Errorf("the token in secret %s/%s for service account %s/%s has been marked invalid. Use tokens from the TokenRequest API or manually created secret-based tokens, or remove the 'kubernetes.io/legacy-token-invalid-since' label from the secret to temporarily allow use of this token",
-			c.LegacyNamespace, c.LegacySecret, c.LegacyNamespace, c.LegacyAccount)
 	}
 	if a.cfg.LegacyUsed != nil {
-		a.cfg.LegacyUsed(ctx, c.LegacyNamespace, c.LegacySecret)
+		a.cfg.LegacyUsed(ctx, LegacyUse{
+			Namespace: c.LegacyNamespace, Secret: c.LegacySecret, Subject: c.Subject, LastUsed: secret.LastUsed, Invalid: secret.Invalid,
+		})
+	}
+	if secret.Invalid {
+		return fmt.Errorf("the token in secret %s/%s for service account %s/%s has been marked invalid. Use tokens from the TokenRequest API or manually created secret-based tokens, or remove the 'kubernetes.io/legacy-token-invalid-since' label from the secret to temporarily allow use of this token",
+			c.LegacyNamespace, c.LegacySecret, c.LegacyNamespace, c.LegacyAccount)
 	}
 	return nil
 }

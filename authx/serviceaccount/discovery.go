@@ -2,7 +2,9 @@ package serviceaccount
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -15,6 +17,23 @@ const (
 	ConfigurationPath = "/.well-known/openid-configuration"
 	KeysPath          = "/openid/v1/jwks"
 )
+
+// Discoverable says whether others can find the documents of an issuer: it and the
+// URI of the keys must be https URLs.
+func Discoverable(issuer, jwksURI string) error {
+	for _, text := range []string{issuer, jwksURI} {
+		u, err := url.Parse(text)
+		switch {
+		case err != nil:
+			return fmt.Errorf("%q is no URL: %w", text, err)
+		case u.Scheme != "https":
+			return fmt.Errorf("%q: the scheme must be https", text)
+		case u.RawQuery != "" || u.Fragment != "":
+			return fmt.Errorf("%q: there must be no query and no fragment", text)
+		}
+	}
+	return nil
+}
 
 // Documents serves the discovery document and the keys. jwksURI is where KeysPath
 // is reached from outside.

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -48,6 +49,11 @@ func (o *accountOptions) validate() error {
 			return fmt.Errorf("service-account-issuer %q contained a ':' but was not a valid URL: %w", issuer, err)
 		}
 	}
+	if u, err := url.Parse(o.jwksURI); err != nil {
+		return fmt.Errorf("service-account-jwks-uri must be a valid URL: %w", err)
+	} else if o.jwksURI != "" && u.Scheme != "https" {
+		return fmt.Errorf("service-account-jwks-uri requires https scheme, parsed as: %v", u)
+	}
 	if o.maxAge != 0 && (o.maxAge < time.Hour || o.maxAge > 1<<32*time.Second) {
 		return errors.New("the service-account-max-token-expiration must be between 1 hour and 2^32 seconds")
 	}
@@ -89,15 +95,28 @@ func (o *accountOptions) build(c accessConfig, a *access) (authx.TokenAuthentica
 	if len(audiences) == 0 {
 		audiences = o.issuers[:1]
 	}
+	if a.paths, err = o.documents(c, keys); err != nil {
+		return nil, err
+	}
+	a.tokens.Issue, a.tokens.Audiences, a.tokens.MaxAge, a.tokens.Extend = signer.Issue, audiences, o.maxAge, o.extend
+	uses := newTokenUses(a.objects, c.log)
+	a.collectors = append(a.collectors, uses.collectors()...)
+	return serviceaccount.New(serviceaccount.Config{
+		Issuers: o.issuers, Keys: keys, Audiences: audiences, Lookup: a.objects, KeepLegacy: !o.lookup,
+		LegacyUsed: uses.legacy, Extended: uses.extended,
+	}), nil
+}
+
+// documents are those by which others verify tokens. An issuer that is no URL at which
+// they could be found has none.
+func (o *accountOptions) documents(c accessConfig, keys []serviceaccount.Key) (map[string]http.Handler, error) {
 	jwks := o.jwksURI
 	if jwks == "" {
 		jwks = "https://" + c.address + serviceaccount.KeysPath
 	}
-	if a.paths, err = serviceaccount.Documents(o.issuers[0], jwks, keys); err != nil {
-		return nil, err
+	if err := serviceaccount.Discoverable(o.issuers[0], jwks); err != nil {
+		c.log.Warn("the service account issuer's discovery document and keys are not served", "error", err)
+		return map[string]http.Handler{}, nil
 	}
-	a.tokens.Issue, a.tokens.Audiences, a.tokens.MaxAge, a.tokens.Extend = signer.Issue, audiences, o.maxAge, o.extend
-	return serviceaccount.New(serviceaccount.Config{
-		Issuers: o.issuers, Keys: keys, Audiences: audiences, Lookup: a.objects, KeepLegacy: !o.lookup,
-	}), nil
+	return serviceaccount.Documents(o.issuers[0], jwks, keys)
 }

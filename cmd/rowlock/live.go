@@ -62,8 +62,10 @@ func (l *live) Secret(ctx context.Context, namespace, name string) (serviceaccou
 		return serviceaccount.Secret{}, false, err
 	}
 	secret := obj.(*corev1.Secret)
-	_, invalid := secret.Labels["kubernetes.io/legacy-token-invalid-since"]
-	return serviceaccount.Secret{Object: describe(secret), Token: secret.Data[corev1.ServiceAccountTokenKey], Invalid: invalid}, true, nil
+	return serviceaccount.Secret{
+		Object: describe(secret), Token: secret.Data[corev1.ServiceAccountTokenKey],
+		Invalid: secret.Labels[legacyInvalidLabel] != "", LastUsed: secret.Labels[legacyUsedLabel],
+	}, true, nil
 }
 
 // BootstrapSecret implements bootstrap.Lookup.
