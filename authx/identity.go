@@ -6,6 +6,12 @@
 // are stripped from a request once used, and never logged.
 package authx
 
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/validation"
+)
+
 // Identity is who makes a request. Values are shared and must not be changed.
 type Identity struct {
 	Name   string
@@ -34,4 +40,18 @@ func (i *Identity) InGroup(group string) bool {
 		}
 	}
 	return false
+}
+
+// SplitServiceAccount takes the name of a user apart that is a service account. A name
+// that no account can have is that of somebody else.
+func SplitServiceAccount(user string) (namespace, name string, ok bool) {
+	rest, ok := strings.CutPrefix(user, ServiceAccountPrefix)
+	if !ok {
+		return "", "", false
+	}
+	namespace, name, ok = strings.Cut(rest, ":")
+	if !ok || len(validation.ValidateNamespaceName(namespace, false)) > 0 || len(validation.ValidateServiceAccountName(name, false)) > 0 {
+		return "", "", false
+	}
+	return namespace, name, true
 }

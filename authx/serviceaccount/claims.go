@@ -1,8 +1,6 @@
 package serviceaccount
 
 import (
-	"strings"
-
 	"github.com/go-jose/go-jose/v4/jwt"
 
 	"github.com/rowlock/rowlock/authx"
@@ -52,17 +50,9 @@ func Username(namespace, name string) string {
 	return authx.ServiceAccountPrefix + namespace + ":" + name
 }
 
-// SplitUsername is the reverse of Username.
+// SplitUsername is the reverse of Username. Names that no account can have are none.
 func SplitUsername(user string) (namespace, name string, ok bool) {
-	rest, ok := strings.CutPrefix(user, authx.ServiceAccountPrefix)
-	if !ok {
-		return "", "", false
-	}
-	namespace, name, ok = strings.Cut(rest, ":")
-	if !ok || namespace == "" || name == "" || strings.Contains(name, ":") {
-		return "", "", false
-	}
-	return namespace, name, true
+	return authx.SplitServiceAccount(user)
 }
 
 // Groups are those of the service accounts of a namespace.

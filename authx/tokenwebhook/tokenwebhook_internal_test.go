@@ -1,6 +1,7 @@
 package tokenwebhook
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -113,5 +114,33 @@ func TestForgetting(t *testing.T) {
 	}
 	if _, _, _ = a.AuthenticateToken(t.Context(), "another", nil); s.asked != 3 {
 		t.Fatal("an answer was taken for another token's")
+	}
+}
+
+// TestTokensEnd: an answer about a token that says when it ends is not remembered
+// beyond that.
+func TestTokensEnd(t *testing.T) {
+	s := &service{answer: status("v1", `{"authenticated":true,"user":{"username":"jane"}}`)}
+	a := start(t, s, "v1")
+	clock := &clock{time.Now()}
+	a.answers = cache.NewLRUExpireCacheWithClock(remembered, clock)
+	claims := fmt.Sprintf(`{"exp":%d}`, time.Now().Add(20*time.Second).Unix())
+	token := "h." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".s"
+	for i, after := range []time.Duration{0, 10 * time.Second, 10 * time.Second} {
+		clock.now = clock.now.Add(after)
+		if _, _, err := a.AuthenticateToken(t.Context(), token, nil); err != nil {
+			t.Fatal(err)
+		}
+		if want := 1 + i/2; s.asked != want {
+			t.Fatalf("asked %d times, want %d", s.asked, want)
+		}
+	}
+	for _, token := range []string{"opaque", "a.b.c", "h." + base64.RawURLEncoding.EncodeToString([]byte(`{"exp":1e300}`)) + ".s"} {
+		if left := remaining(token, time.Now()); left < time.Hour {
+			t.Errorf("%q lives %s", token, left)
+		}
+	}
+	if left := remaining("h."+base64.RawURLEncoding.EncodeToString([]byte(`{"exp":1}`))+".s", time.Now()); left > 0 {
+		t.Errorf("a token that has ended lives %s", left)
 	}
 }

@@ -126,7 +126,7 @@ func (o *authOptions) build(c accessConfig) (*access, error) {
 	a.tokens.Review = func(ctx context.Context, token string, wanted []string) (*authx.Authenticated, bool, error) {
 		return authx.Review(ctx, tokens, a.anonymous && a.openPaths == nil, token, wanted)
 	}
-	chain = append(chain, authx.Bearer{Tokens: tokens, Audiences: audiences})
+	chain = append(chain, authx.Bearer{Tokens: tokens, Audiences: audiences}, authx.Socket{Tokens: tokens, Audiences: audiences})
 	a.authenticator = chain
 	if a.anonymous && c.open {
 		c.log.Warn("AnonymousAuth is not allowed with the AlwaysAllow authorizer. Resetting AnonymousAuth to false. You should use a different authorizer")

@@ -17,7 +17,9 @@ func TestTruncate(t *testing.T) {
 		return `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"` + level + `","auditID":"i","stage":"ResponseComplete","requestURI":"/a","verb":"get","user":{"username":"u"},"userAgent":"` + agent + `",` +
 			body + `"requestReceivedTimestamp":"1970-01-01T00:00:01.000005Z","stageTimestamp":"1970-01-01T00:00:01.000005Z","annotations":{"a":"b"}}`
 	}
-	marked := func(e string) string { return strings.Replace(e, `{"a":"b"}`, `{"a":"b","audit.k8s.io/truncated":"true"}`, 1) }
+	marked := func(e string) string {
+		return strings.Replace(e, `{"a":"b"}`, `{"a":"b","audit.k8s.io/truncated":"true"}`, 1)
+	}
 	long := strings.Repeat("y", 2000)
 	for _, tc := range []struct{ name, event, want string }{
 		{"small", event("Request", "me", ""), event("Request", "me", "")},

@@ -119,35 +119,27 @@ func userClaims(name string) []claim {
 	if name == "" {
 		return nil
 	}
-	if ns, sa, ok := serviceAccount(name); ok {
+	if ns, sa, ok := authx.SplitServiceAccount(name); ok {
 		return []claim{{authx.Attributes{Resource: "serviceaccounts", Namespace: ns, Name: sa, APIVersion: "v1"}, ""}}
 	}
 	return []claim{{authx.Attributes{Resource: "users", Name: name, APIVersion: "v1"}, ""}}
 }
 
-func serviceAccount(name string) (namespace, sa string, ok bool) {
-	rest, ok := strings.CutPrefix(name, authx.ServiceAccountPrefix)
-	if !ok {
-		return "", "", false
-	}
-	namespace, sa, ok = strings.Cut(rest, ":")
-	return namespace, sa, ok && namespace != "" && sa != "" && !strings.Contains(sa, ":")
-}
-
 // allGroups adds the groups that come with being authenticated, or not.
 func allGroups(name string, asked []string) []string {
 	groups := append([]string{}, asked...)
-	if ns, _, ok := serviceAccount(name); ok && len(asked) == 0 {
+	if ns, _, ok := authx.SplitServiceAccount(name); ok && len(asked) == 0 {
 		groups = append(groups, authx.GroupServiceAccounts, authx.GroupServiceAccounts+":"+ns)
 	}
 	add := authx.GroupAuthenticated
-	for _, g := range groups {
-		if g == authx.GroupAuthenticated || g == authx.GroupUnauthenticated {
-			return groups
-		}
-	}
 	if name == authx.Anonymous {
 		add = authx.GroupUnauthenticated
+	}
+	for _, g := range groups {
+		// Who is said not to be authenticated is not; a group that is there is not added.
+		if g == add || g == authx.GroupUnauthenticated {
+			return groups
+		}
 	}
 	return append(groups, add)
 }
