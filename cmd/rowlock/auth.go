@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/x509"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,6 +21,7 @@ import (
 	"github.com/rowlock/rowlock/authx/proxy"
 	"github.com/rowlock/rowlock/authx/tokenfile"
 	"github.com/rowlock/rowlock/server"
+	"github.com/rowlock/rowlock/server/controllers"
 	"github.com/rowlock/rowlock/server/datadir"
 	"github.com/rowlock/rowlock/server/verbs/tokenverbs"
 )
@@ -113,6 +116,7 @@ func (o *authOptions) build(c accessConfig) (*access, error) {
 	if front != nil {
 		chain = append(chain, front)
 	}
+	a.loops["clusterauthentication"] = o.publish(c)
 	roots, err := authorities(c.log, source{"--data-dir", c.dir.CACert}, source{"--client-ca-file", o.clientCA})
 	if err != nil {
 		return nil, err
@@ -136,6 +140,41 @@ func (o *authOptions) build(c accessConfig) (*access, error) {
 		a.authenticator = authx.AllowAnonymous{Next: chain, Paths: a.openPaths}
 	}
 	return a, nil
+}
+
+// publish tells extension servers how requests are authenticated.
+func (o *authOptions) publish(c accessConfig) func(*server.Server) server.Loop {
+	data := func() (map[string]string, error) {
+		list := func(values []string) string {
+			text, _ := json.Marshal(append([]string{}, values...)) // strings always can be
+			return string(text)
+		}
+		d := map[string]string{}
+		for _, f := range []source{{"client-ca-file", c.dir.CACert}, {"client-ca-file", o.clientCA}, {"requestheader-client-ca-file", o.proxy.ca}} {
+			if f.path == "" {
+				continue
+			}
+			text, err := os.ReadFile(f.path)
+			if err != nil {
+				return nil, err
+			}
+			d[f.flag] += string(text) + "\n"
+		}
+		if o.proxy.ca != "" {
+			d["requestheader-allowed-names"] = list(o.proxy.names)
+			d["requestheader-username-headers"] = list(o.proxy.user)
+			d["requestheader-group-headers"] = list(o.proxy.groups)
+			d["requestheader-extra-headers-prefix"] = list(o.proxy.extraPrefix)
+			if len(o.proxy.uid) > 0 {
+				d["requestheader-uid-headers"] = list(o.proxy.uid)
+			}
+		}
+		return d, nil
+	}
+	return func(s *server.Server) server.Loop {
+		p := &controllers.ClusterAuthentication{API: s, Log: c.log, Clock: time.Now, Data: data}
+		return p.Run
+	}
 }
 
 // tokens are all ways to judge a bearer token, in their order.

@@ -1,0 +1,147 @@
+package controllers
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"crypto/x509"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The ConfigMaps of kube-system by which others learn how this cluster authenticates.
+const (
+	authenticationMap = "extension-apiserver-authentication"
+	trackingMap       = "kube-apiserver-legacy-service-account-token-tracking"
+	systemMaps        = "/api/v1/namespaces/" + metav1.NamespaceSystem + "/configmaps"
+	authenticationBy  = "kube-apiserver"
+)
+
+// ClusterAuthentication publishes how requests are authenticated, for extension
+// servers that stand behind this one, and since when uses of old tokens are noted.
+// Several servers add what is theirs; authorities that have ended are dropped.
+type ClusterAuthentication struct {
+	API   API
+	Log   *slog.Logger
+	Clock func() time.Time
+	// Data are the keys and values of this server: those that end in "-file" are
+	// certificates as PEM, others lists as JSON.
+	Data  func() (map[string]string, error)
+	Every time.Duration // how often it is looked after; 0: a minute
+}
+
+// Run works until ctx ends.
+func (c *ClusterAuthentication) Run(ctx context.Context) error {
+	if c.Every == 0 {
+		c.Every = time.Minute
+	}
+	for ctx.Err() == nil {
+		wait := c.Every
+		for name, change := range map[string]func(map[string]string) error{authenticationMap: c.publish, trackingMap: c.since} {
+			if err := c.ensure(ctx, name, change); err != nil && ctx.Err() == nil {
+				c.Log.Warn("how this cluster authenticates cannot be published", "configmap", name, "error", err)
+				wait = min(wait, time.Second)
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+	}
+	return nil
+}
+
+// ensure makes a ConfigMap, or changes it where change makes a difference.
+func (c *ClusterAuthentication) ensure(ctx context.Context, name string, change func(data map[string]string) error) error {
+	var m corev1.ConfigMap
+	err := c.API.Call(ctx, authenticationBy, http.MethodGet, systemMaps+"/"+name, "", nil, &m)
+	absent := apierrors.IsNotFound(err)
+	if err != nil && !absent {
+		return err
+	}
+	data := maps.Clone(m.Data)
+	if data == nil {
+		data = map[string]string{}
+	}
+	if err := change(data); err != nil || !absent && maps.Equal(data, m.Data) {
+		return err
+	}
+	m.Data = data
+	method, path := http.MethodPut, systemMaps+"/"+name
+	if absent {
+		m = corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceSystem}, Data: data}
+		method, path = http.MethodPost, systemMaps
+	}
+	if err := c.API.Call(ctx, authenticationBy, method, path, "application/json", &m, nil); err != nil && !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	return nil // who was faster is looked at next time
+}
+
+// since notes the day of the first start.
+func (c *ClusterAuthentication) since(data map[string]string) error {
+	if _, err := time.Parse(time.DateOnly, data["since"]); err != nil {
+		data["since"] = c.Clock().UTC().Format(time.DateOnly)
+	}
+	return nil
+}
+
+// publish adds what is this server's.
+func (c *ClusterAuthentication) publish(data map[string]string) error {
+	own, err := c.Data()
+	if err != nil {
+		return err
+	}
+	for key, value := range own {
+		if strings.HasSuffix(key, "-file") {
+			data[key] = mergeCertificates(data[key]+"\n"+value, c.Clock())
+		} else {
+			data[key] = mergeLists(data[key], value)
+		}
+	}
+	return nil
+}
+
+// mergeCertificates drops certificates that have ended, and what is there twice.
+func mergeCertificates(text string, now time.Time) string {
+	var out strings.Builder
+	seen := map[string]bool{}
+	for block, rest := pem.Decode([]byte(text)); block != nil; block, rest = pem.Decode(rest) {
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil || now.After(cert.NotAfter) || seen[string(cert.Raw)] {
+			continue
+		}
+		seen[string(cert.Raw)] = true
+		_ = pem.Encode(&out, &pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw}) // a Builder takes everything
+	}
+	return out.String()
+}
+
+// mergeLists joins two lists of strings. What is no list counts for nothing.
+func mergeLists(a, b string) string {
+	var all, more []string
+	_ = json.Unmarshal([]byte(a), &all)
+	_ = json.Unmarshal([]byte(b), &more)
+	for _, s := range more {
+		if !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	if all == nil {
+		all = []string{}
+	}
+	out, err := json.Marshal(all)
+	if err != nil {
+		return b
+	}
+	return string(out)
+}
