@@ -59,6 +59,7 @@ type Config struct {
 	Version             version.Info
 	Address             string        // where clients reach the server, host:port
 	RequestTimeout      time.Duration // default 60s
+	WatchFor            time.Duration // a watch without timeout lasts this to twice this; default 30 minutes
 	ShutdownDelay       time.Duration // how long to go on serving once readyz is red; default 0
 	ShutdownGrace       time.Duration // how long requests under way may take to finish; default 60s
 	LivezGrace          time.Duration // how long /livez hides that the server is starting; default 0

@@ -74,7 +74,7 @@ func New(cfg Config) (*Server, error) {
 	s.watching, s.endWatches = context.WithCancel(context.Background())
 	s.Verbs = &verbs.Handler{
 		Catalogue: cfg.Catalogue, Store: cfg.Store, Cache: s.Cache, Owner: apply.New(s.Schemas),
-		Authorizer: cfg.Authorizer, Feature: cfg.Feature, Special: cfg.Special, Clock: cfg.Clock, Log: cfg.Log,
+		Authorizer: cfg.Authorizer, Feature: cfg.Feature, Special: cfg.Special, Clock: cfg.Clock, Log: cfg.Log, WatchFor: cfg.WatchFor,
 	}
 	plugins, err := s.plugins()
 	if err != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -19,7 +18,6 @@ import (
 	"github.com/spf13/cobra"
 	apiversion "k8s.io/apimachinery/pkg/version"
 
-	"github.com/rowlock/rowlock/authx/freshfile"
 	"github.com/rowlock/rowlock/server"
 	"github.com/rowlock/rowlock/server/datadir"
 	"github.com/rowlock/rowlock/server/kinds"
@@ -29,26 +27,26 @@ import (
 
 // serveOptions are the flags of serve, with the names that kube-apiserver has for them.
 type serveOptions struct {
-	dataDir, store                   string
-	bindAddress, advertiseAddress    string
-	securePort                       int
-	tlsCert, tlsKey                  string
-	auth                             authOptions
-	authz                            authzOptions
-	admission                        admissionOptions
-	kubelet                          kubeletOptions
-	database                         databaseOptions
-	audit                            auditOptions
-	controllers                      []string
-	serviceRange, nodePortRange      string
-	retention                        time.Duration
-	requestTimeout                   time.Duration
-	shutdownDelay                    time.Duration
-	maxInFlight, maxMutatingInFlight int
-	featureGates                     []string
-	logFormat                        string
-	verbosity                        int
-	profiling                        bool
+	dataDir, store                string
+	bindAddress, advertiseAddress string
+	securePort                    int
+	serving                       servingOptions
+	auth                          authOptions
+	authz                         authzOptions
+	admission                     admissionOptions
+	kubelet                       kubeletOptions
+	database                      databaseOptions
+	audit                         auditOptions
+	controllers                   []string
+	serviceRange, nodePortRange   string
+	retention                     time.Duration
+	eventTTL                      time.Duration
+	allowPrivileged               bool
+	externalHostname              string
+	sharePort                     bool
+	featureGates                  []string
+	logFormat                     string
+	verbosity                     int
 }
 
 func serveCommand() *cobra.Command {
@@ -62,7 +60,12 @@ The first start makes a certificate authority, certificates, keys and a
 kubeconfig in the data directory; later starts find them again.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return o.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+			log, err := newLog(cmd.ErrOrStderr(), o.logFormat, o.verbosity)
+			if err != nil {
+				return err
+			}
+			reportIgnored(cmd.Flags(), log)
+			return o.run(cmd.Context(), cmd.OutOrStdout(), log)
 		},
 	}
 	f := cmd.Flags()
@@ -71,19 +74,17 @@ kubeconfig in the data directory; later starts find them again.`,
 	f.StringVar(&o.bindAddress, "bind-address", "0.0.0.0", "address to listen on")
 	f.IntVar(&o.securePort, "secure-port", 6443, "port to listen on")
 	f.StringVar(&o.advertiseAddress, "advertise-address", "", "address at which the cluster reaches this server (default: the bind address, or that of the default interface)")
-	f.StringVar(&o.tlsCert, "tls-cert-file", "", "serving certificate, with its chain (default: made by the own authority)")
-	f.StringVar(&o.tlsKey, "tls-private-key-file", "", "private key of --tls-cert-file")
 	f.StringVar(&o.serviceRange, "service-cluster-ip-range", "10.96.0.0/16", "addresses of services; one network, or one of IPv4 and one of IPv6")
 	f.StringVar(&o.nodePortRange, "service-node-port-range", "30000-32767", "ports of services that nodes expose")
 	f.DurationVar(&o.retention, "history-retention", 5*time.Minute, "how long past versions of objects are kept")
-	f.DurationVar(&o.requestTimeout, "request-timeout", time.Minute, "how long a request may take, watches aside")
-	f.DurationVar(&o.shutdownDelay, "shutdown-delay-duration", 0, "how long to go on serving after readyz has turned red")
-	f.IntVar(&o.maxInFlight, "max-requests-inflight", 400, "most reading requests at once; 0 is no limit")
-	f.IntVar(&o.maxMutatingInFlight, "max-mutating-requests-inflight", 200, "most writing requests at once; 0 is no limit")
+	f.DurationVar(&o.eventTTL, "event-ttl", time.Hour, "how long events are kept")
+	f.BoolVar(&o.allowPrivileged, "allow-privileged", true, "let pods have privileged containers; that some may not is a matter of pod security admission")
+	f.StringVar(&o.externalHostname, "external-hostname", "", "name under which clients reach this server, for addresses in its answers (default: the advertised address)")
+	f.BoolVar(&o.sharePort, "permit-port-sharing", false, "let several processes listen on the port (SO_REUSEPORT)")
 	f.StringSliceVar(&o.featureGates, "feature-gates", nil, "Gate=true|false pairs")
 	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
 	f.IntVarP(&o.verbosity, "v", "v", 0, "how much to log: 1 information, 4 every request")
-	f.BoolVar(&o.profiling, "profiling", false, "serve profiles of the process under /debug/pprof to those who may read that path")
+	o.serving.addTo(f)
 	o.auth.addTo(f)
 	o.authz.addTo(f)
 	o.admission.addTo(f)
@@ -91,16 +92,20 @@ kubeconfig in the data directory; later starts find them again.`,
 	o.database.addTo(f)
 	o.audit.addTo(f)
 	f.StringSliceVar(&o.controllers, "controllers", []string{"*"}, "built-in controllers to run: \"*\" is all that are on by default (csrsigning, csrapproving), \"name\" adds one (tokencleaner, bootstrapsigner), \"-name\" leaves one out")
+	addIgnored(f)
+	f.SetNormalizeFunc(otherNames)
 	return cmd
 }
 
-func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) error {
-	log, err := newLog(errOut, o.logFormat, o.verbosity)
-	if err != nil {
+func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger) error {
+	if err := o.serving.validate(); err != nil {
 		return err
 	}
-	if (o.tlsCert == "") != (o.tlsKey == "") {
-		return errors.New("--tls-cert-file and --tls-private-key-file go together")
+	if !o.allowPrivileged {
+		return errors.New("--allow-privileged=false is not supported: say which namespaces may have privileged pods with pod security admission")
+	}
+	if o.eventTTL <= 0 {
+		return errors.New("--event-ttl must be longer than 0")
 	}
 	n, err := o.network()
 	if err != nil {
@@ -114,22 +119,30 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) error {
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", net.JoinHostPort(o.bindAddress, strconv.Itoa(o.securePort)))
+	listening := net.ListenConfig{}
+	if o.sharePort {
+		listening.Control = sharePort
+	}
+	listener, err := listening.Listen(ctx, "tcp", net.JoinHostPort(o.bindAddress, strconv.Itoa(o.securePort)))
 	if err != nil {
 		return fmt.Errorf("--secure-port %d: %w", o.securePort, err)
 	}
 	defer listener.Close()
 	dir, err := datadir.Open(o.dataDir, datadir.Options{
-		IPs: []net.IP{n.advertise, n.serviceIP, net.ParseIP(o.bindAddress)}, ServerURL: "https://" + n.local, ServerCA: o.tlsCert, Now: time.Now(),
+		IPs: []net.IP{n.advertise, n.serviceIP, net.ParseIP(o.bindAddress)}, ServerURL: "https://" + n.local, ServerCA: o.serving.cert, Now: time.Now(),
 	})
 	if err != nil {
 		return err
 	}
-	tlsConfig, err := o.tls(dir, log)
+	tlsConfig, err := o.serving.tls(dir, log)
 	if err != nil {
 		return err
 	}
-	address := net.JoinHostPort(n.advertise.String(), strconv.Itoa(o.securePort))
+	host := o.externalHostname
+	if host == "" {
+		host = n.advertise.String()
+	}
+	address := net.JoinHostPort(host, strconv.Itoa(o.securePort))
 	authz, err := o.authz.build(gates.Enabled, idHash(address), log)
 	if err != nil {
 		return err
@@ -160,7 +173,7 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) error {
 	}
 	defer driver.Close()
 	measureDriver(driver)
-	catalogue := kinds.NewCatalogue(builtin.Config{ServiceCIDRs: n.services, FirstNodePort: n.firstPort, LastNodePort: n.lastPort}.Resources())
+	catalogue := kinds.NewCatalogue(builtin.Config{ServiceCIDRs: n.services, FirstNodePort: n.firstPort, LastNodePort: n.lastPort, EventTTL: o.eventTTL}.Resources())
 	special, err := o.specials(access, authz)
 	if err != nil {
 		return err
@@ -172,10 +185,12 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) error {
 		Special:   special, Paths: access.paths, Loops: access.loops,
 		Collectors: append([]prometheus.Collector{measured}, access.collectors...),
 		TLS:        tlsConfig, Listener: listener, Feature: gates.Enabled, Version: versionInfo(), Address: address,
-		RequestTimeout: o.requestTimeout, ShutdownDelay: o.shutdownDelay, MaxInFlight: orNone(o.maxInFlight), MaxMutatingInFlight: orNone(o.maxMutatingInFlight),
 		Bootstrap: n.bootstrap(o.securePort), Log: log,
 	}
-	if o.profiling {
+	if err := o.serving.addServing(&cfg); err != nil {
+		return err
+	}
+	if o.serving.profiling {
 		maps.Copy(cfg.Paths, profiles())
 	}
 	authz.addTo(&cfg)
@@ -207,35 +222,6 @@ func (o *serveOptions) greet(out io.Writer, n *network, dir *datadir.Dir, url st
 	fmt.Fprintf(out, "rowlock %s (Kubernetes %s) listens on https://%s\n", version, release, n.local)
 	fmt.Fprintf(out, "store: %s\n", publicURL(url))
 	fmt.Fprintf(out, "export KUBECONFIG=%s\n", dir.AdminKubeconfig)
-}
-
-// tls loads the serving certificate, again when its files change. Client certificates are asked for, and judged
-// by the authenticators.
-func (o *serveOptions) tls(dir *datadir.Dir, log *slog.Logger) (*tls.Config, error) {
-	certFile, keyFile := o.tlsCert, o.tlsKey
-	if certFile == "" {
-		certFile, keyFile = dir.ServingCert, dir.ServingKey
-	}
-	read := func() (*tls.Certificate, error) {
-		cert, err := tls.LoadX509KeyPair(certFile, keyFile)
-		if err != nil {
-			return nil, fmt.Errorf("--tls-cert-file %s: %w", certFile, err)
-		}
-		return &cert, nil
-	}
-	cert, err := freshfile.New(read, func(err error) {
-		log.Warn("the changed serving certificate cannot be read, the last one stays", "error", err)
-	}, certFile, keyFile)
-	if err != nil {
-		return nil, err
-	}
-	return &tls.Config{
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return cert.Get(), nil },
-		MinVersion:     tls.VersionTLS12, ClientAuth: tls.RequestClientCert,
-		NextProtos: []string{"h2", "http/1.1"},
-		// Small records at the start of a connection cost more than they win on a cluster's network.
-		DynamicRecordSizingDisabled: true,
-	}, nil
 }
 
 // network is what follows from the addresses in the flags.

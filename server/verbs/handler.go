@@ -37,6 +37,7 @@ type Handler struct {
 	Clock      func() time.Time   // nil: time.Now
 	Log        *slog.Logger       // nil: slog.Default
 	MaxBody    int64              // bytes of a request body; 0: 3 MiB
+	WatchFor   time.Duration      // a watch without timeoutSeconds lasts this to twice this; 0: half an hour
 }
 
 // Special serves what is no ordinary object: virtual resources, known by

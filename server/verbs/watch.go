@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// A watch without timeoutSeconds ends after one to two times this, so that
-	// watches spread over servers again.
+	// A watch without timeoutSeconds ends after one to two times this, unless the
+	// server says otherwise, so that watches spread over servers again.
 	watchFor = 30 * time.Minute
 
 	// Bookmarks come this often, and this long before the end.
@@ -71,11 +71,14 @@ func (h *Handler) watch(c *Call) error {
 func (o *listOptions) initial() bool { return o.SendInitialEvents != nil && *o.SendInitialEvents }
 
 // duration is how long the watch lasts.
-func (o *listOptions) duration() time.Duration {
+func (o *listOptions) duration(usual time.Duration) time.Duration {
 	if o.TimeoutSeconds != nil && *o.TimeoutSeconds != 0 {
 		return time.Duration(max(0, min(*o.TimeoutSeconds, 1<<31))) * time.Second
 	}
-	return time.Duration(float64(watchFor) * (1 + rand.Float64()))
+	if usual <= 0 {
+		usual = watchFor
+	}
+	return time.Duration(float64(usual) * (1 + rand.Float64()))
 }
 
 // open finds where the watch begins.

@@ -36,7 +36,7 @@ type stream struct {
 
 // events sends the initial events, then changes and bookmarks until the time is up.
 func (s *stream) events(ctx context.Context, out sink) error {
-	end := time.Now().Add(s.o.duration())
+	end := time.Now().Add(s.o.duration(s.h.WatchFor))
 	if s.start != nil && s.o.initial() {
 		if err := s.initial(out); err != nil {
 			return err

@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"net/netip"
+	"time"
 
 	"github.com/rowlock/rowlock/server/kinds/core"
 )
@@ -15,6 +16,8 @@ type Config struct {
 	// FirstNodePort and LastNodePort bound the ports that services have on nodes;
 	// zero is 30000-32767.
 	FirstNodePort, LastNodePort int32
+	// EventTTL is how long events are kept; zero is an hour.
+	EventTTL time.Duration
 }
 
 func (c Config) services() *core.ServiceAllocator {

@@ -1,6 +1,8 @@
 package builtin
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 
@@ -11,10 +13,14 @@ import (
 
 // eventStorage is shared by the events of core/v1, which are what is stored, and
 // those of events.k8s.io/v1.
-func eventStorage() *kinds.Storage {
+func (c Config) eventStorage() *kinds.Storage {
+	ttl := c.EventTTL
+	if ttl == 0 {
+		ttl = time.Hour
+	}
 	return &kinds.Storage{
 		Key: "events", GVK: corev1.SchemeGroupVersion.WithKind("Event"),
-		Strategy: core.Event, Fields: core.EventFields, TTL: core.EventTTL,
+		Strategy: core.Event, Fields: core.EventFields, TTL: func(kinds.Object) time.Duration { return ttl },
 	}
 }
 

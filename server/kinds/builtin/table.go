@@ -19,7 +19,7 @@ func Resources() []*kinds.Resource { return Config{}.Resources() }
 
 // Resources are all built-in resources. Each call makes new values.
 func (c Config) Resources() []*kinds.Resource {
-	events := eventStorage()
+	events := c.eventStorage()
 	return slices.Concat(
 		c.coreV1(events),
 		apiregistrationV1(),

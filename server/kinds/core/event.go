@@ -31,9 +31,6 @@ var Event = kinds.Strategy{
 	ForbidFinalizeOrphans: true,
 }
 
-// EventTTL is how long an event is kept.
-func EventTTL(kinds.Object) time.Duration { return time.Hour }
-
 // EventFields are what Events are selected by.
 var EventFields = []kinds.SelectableField{
 	{Label: "involvedObject.kind", Path: []string{"involvedObject", "kind"}},

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"log/slog"
+
+	"github.com/spf13/pflag"
+)
+
+// Why a flag that installers pass to kube-apiserver has no effect here.
+const (
+	noEtcd       = "the database is that of --store"
+	fromMemory   = "reads are always served from memory"
+	noAggregator = "no other API server is asked"
+	noKlog       = "see --log-format and -v"
+)
+
+// ignored are flags of kube-apiserver that are taken, so that its command lines
+// work, and have no effect; each with the reason that the log gives. Flags that ask
+// for protection which this server does not give are not among them: they stop the
+// start, as unknown ones do.
+var ignored = []struct {
+	name   string
+	isBool bool
+	why    string
+}{
+	{"etcd-servers", false, noEtcd},
+	{"etcd-servers-overrides", false, noEtcd},
+	{"etcd-prefix", false, noEtcd},
+	{"etcd-cafile", false, noEtcd},
+	{"etcd-certfile", false, noEtcd},
+	{"etcd-keyfile", false, noEtcd},
+	{"etcd-compaction-interval", false, "see --history-retention"},
+	{"etcd-count-metric-poll-period", false, noEtcd},
+	{"etcd-db-metric-poll-interval", false, noEtcd},
+	{"etcd-healthcheck-timeout", false, noEtcd},
+	{"etcd-readycheck-timeout", false, noEtcd},
+	{"lease-reuse-duration-seconds", false, noEtcd},
+	{"storage-backend", false, noEtcd},
+	{"storage-media-type", false, "objects are stored as JSON"},
+	{"storage-initialization-timeout", false, "readyz says when everything is loaded"},
+	{"watch-cache", true, fromMemory},
+	{"watch-cache-sizes", false, fromMemory},
+	{"default-watch-cache-size", false, fromMemory},
+	{"delete-collection-workers", false, "deletions are committed in groups"},
+	{"enable-garbage-collector", true, "finalizers are always respected"},
+	{"enable-priority-and-fairness", true, "requests are classified, and limited by --max-requests-inflight and --max-mutating-requests-inflight"},
+	{"apiserver-count", false, "servers find one another in the database"},
+	{"endpoint-reconciler-type", false, "servers find one another in the database"},
+	{"cert-dir", false, "see --data-dir"},
+	{"proxy-client-cert-file", false, noAggregator},
+	{"proxy-client-key-file", false, noAggregator},
+	{"enable-aggregator-routing", true, noAggregator},
+	{"aggregator-reject-forwarding-redirect", true, noAggregator},
+	{"peer-advertise-ip", false, noAggregator},
+	{"peer-advertise-port", false, noAggregator},
+	{"peer-ca-file", false, noAggregator},
+	{"kubernetes-service-node-port", false, "the kubernetes service has none"},
+	{"cloud-provider", false, "kube-apiserver has no use for it either"},
+	{"cloud-config", false, "kube-apiserver has no use for it either"},
+	{"enable-logs-handler", true, "no log files are served"},
+	{"show-hidden-metrics-for-version", false, "no metrics are hidden"},
+	{"vmodule", false, noKlog},
+	{"log-flush-frequency", false, noKlog},
+	{"log-text-split-stream", true, noKlog},
+	{"log-text-info-buffer-size", false, noKlog},
+	{"log-json-split-stream", true, noKlog},
+	{"log-json-info-buffer-size", false, noKlog},
+}
+
+// addIgnored takes the flags that have no effect, without showing them.
+func addIgnored(f *pflag.FlagSet) {
+	for _, i := range ignored {
+		if i.isBool {
+			f.Bool(i.name, false, "no effect: "+i.why)
+		} else {
+			f.String(i.name, "", "no effect: "+i.why)
+		}
+		f.Lookup(i.name).Hidden = true
+	}
+}
+
+// reportIgnored says which of the flags that were given have no effect.
+func reportIgnored(f *pflag.FlagSet, log *slog.Logger) {
+	f.Visit(func(given *pflag.Flag) {
+		for _, i := range ignored {
+			if i.name == given.Name {
+				log.Warn("a flag has no effect", "flag", "--"+i.name, "reason", i.why)
+			}
+		}
+	})
+}
+
+// otherNames lets flags be called as kube-apiserver calls them where this server
+// has another name for the same.
+func otherNames(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+	if name == "logging-format" {
+		name = "log-format"
+	}
+	return pflag.NormalizedName(name)
+}
