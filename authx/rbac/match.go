@@ -9,43 +9,6 @@ import (
 	"github.com/rowlock/rowlock/authx"
 )
 
-// role is the rules of a role, those of paths apart.
-type role struct {
-	rules     []rbacv1.PolicyRule // all, as written
-	resources []rbacv1.PolicyRule
-	paths     []rbacv1.PolicyRule
-}
-
-func newRole(rules []rbacv1.PolicyRule) *role {
-	r := &role{rules: rules}
-	for i := range rules {
-		if len(rules[i].NonResourceURLs) > 0 {
-			r.paths = append(r.paths, rules[i])
-		}
-		if len(rules[i].Resources) > 0 {
-			r.resources = append(r.resources, rules[i])
-		}
-	}
-	return r
-}
-
-func (r *role) allows(a *authx.Attributes) bool {
-	if a.ResourceRequest {
-		for i := range r.resources {
-			if RuleAllows(a, &r.resources[i]) {
-				return true
-			}
-		}
-		return false
-	}
-	for i := range r.paths {
-		if RuleAllows(a, &r.paths[i]) {
-			return true
-		}
-	}
-	return false
-}
-
 // RuleAllows says whether one rule covers a request.
 func RuleAllows(a *authx.Attributes, rule *rbacv1.PolicyRule) bool {
 	if !a.ResourceRequest {

@@ -1,9 +1,9 @@
 // Package rbac decides by roles and their bindings, which it keeps in memory,
 // indexed by subject. Whoever owns the objects tells it about each change.
 //
-// It promises: a decision reads nothing but memory, and looks only at bindings
-// that name the user or one of its groups; a change counts from the moment its
-// method returns.
+// It promises: a decision reads nothing but memory, and looks only at rules about
+// the resource or path asked for, of bindings that name the user or one of its
+// groups; a change counts from the moment its method returns.
 package rbac
 
 import (
@@ -32,7 +32,8 @@ type binding struct {
 	key
 	role     key
 	subjects []subject
-	reasons  []string // why it allows, by subject
+	reasons  []string          // why it allows, by subject
+	at       map[subject]int32 // where a subject comes first
 }
 
 // Rules is the Authorizer and RuleResolver. The zero value holds no rules.
@@ -40,13 +41,18 @@ type Rules struct {
 	mu       sync.RWMutex
 	roles    map[key]*role
 	bindings map[key]*binding
-	// found are the bindings of a namespace ("" for cluster bindings) by subject, in order of name.
-	found map[string]map[subject][]*binding
+	// uses are the bindings that refer to a role, which need not be there.
+	uses map[key]map[*binding]bool
+	// found is what the bindings of a namespace ("" for cluster bindings) give, by subject.
+	found map[string]map[subject]*held
 }
 
 // New makes an empty set of rules.
 func New() *Rules {
-	return &Rules{roles: map[key]*role{}, bindings: map[key]*binding{}, found: map[string]map[subject][]*binding{}}
+	return &Rules{
+		roles: map[key]*role{}, bindings: map[key]*binding{},
+		uses: map[key]map[*binding]bool{}, found: map[string]map[subject]*held{},
+	}
 }
 
 // SetRole takes a Role, or a ClusterRole where namespace is "".
@@ -54,14 +60,33 @@ func (r *Rules) SetRole(namespace, name string, rules []rbacv1.PolicyRule) {
 	made := newRole(rules)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.roles[key{namespace, name}] = made
+	r.setRole(key{namespace, name}, made)
 }
 
 // DeleteRole forgets a Role, or a ClusterRole where namespace is "".
 func (r *Rules) DeleteRole(namespace, name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.roles, key{namespace, name})
+	r.setRole(key{namespace, name}, nil)
+}
+
+// setRole puts a role, which may be nil, in the place of another. r.mu is held.
+func (r *Rules) setRole(k key, next *role) {
+	old := r.roles[k]
+	for b := range r.uses[k] {
+		index := r.found[b.namespace]
+		for s := range b.at {
+			if w := index[s].wide; w != nil {
+				w.drop(b, old)
+				w.add(b, next)
+			}
+		}
+	}
+	if next == nil {
+		delete(r.roles, k)
+	} else {
+		r.roles[k] = next
+	}
 }
 
 // SetBinding takes a RoleBinding, or a ClusterRoleBinding where namespace is "".
@@ -71,17 +96,22 @@ func (r *Rules) SetBinding(namespace, name string, ref rbacv1.RoleRef, subjects 
 	defer r.mu.Unlock()
 	r.drop(b.key)
 	r.bindings[b.key] = b
+	if r.uses[b.role] == nil {
+		r.uses[b.role] = map[*binding]bool{}
+	}
+	r.uses[b.role][b] = true
 	index := r.found[namespace]
 	if index == nil {
-		index = map[subject][]*binding{}
+		index = map[subject]*held{}
 		r.found[namespace] = index
 	}
-	for _, s := range b.subjects {
-		list := index[s]
-		at, there := slices.BinarySearchFunc(list, name, byName)
-		if !there {
-			index[s] = slices.Insert(list, at, b)
+	for s := range b.at {
+		h := index[s]
+		if h == nil {
+			h = &held{}
+			index[s] = h
 		}
+		h.insert(b, r.roles)
 	}
 }
 
@@ -98,10 +128,9 @@ func (r *Rules) Reset() {
 	defer r.mu.Unlock()
 	clear(r.roles)
 	clear(r.bindings)
+	clear(r.uses)
 	clear(r.found)
 }
-
-func byName(b *binding, name string) int { return strings.Compare(b.name, name) }
 
 func (r *Rules) drop(k key) {
 	b := r.bindings[k]
@@ -109,13 +138,16 @@ func (r *Rules) drop(k key) {
 		return
 	}
 	delete(r.bindings, k)
+	delete(r.uses[b.role], b)
+	if len(r.uses[b.role]) == 0 {
+		delete(r.uses, b.role)
+	}
 	index := r.found[k.namespace]
-	for _, s := range b.subjects {
-		list := slices.DeleteFunc(index[s], func(other *binding) bool { return other == b })
-		if len(list) == 0 {
+	for s := range b.at {
+		h := index[s]
+		h.remove(b, r.roles)
+		if len(h.bindings) == 0 {
 			delete(index, s)
-		} else {
-			index[s] = list
 		}
 	}
 	if len(index) == 0 {
@@ -124,7 +156,7 @@ func (r *Rules) drop(k key) {
 }
 
 func newBinding(namespace, name string, ref rbacv1.RoleRef, subjects []rbacv1.Subject) *binding {
-	b := &binding{key: key{namespace, name}, role: key{name: ref.Name}}
+	b := &binding{key: key{namespace, name}, role: key{name: ref.Name}, at: make(map[subject]int32, len(subjects))}
 	if ref.Kind == "Role" {
 		b.role.namespace = namespace
 	}
@@ -133,6 +165,10 @@ func newBinding(namespace, name string, ref rbacv1.RoleRef, subjects []rbacv1.Su
 		if !ok {
 			continue
 		}
+		if _, again := b.at[s]; again {
+			continue
+		}
+		b.at[s] = int32(len(b.subjects))
 		b.subjects = append(b.subjects, s)
 		b.reasons = append(b.reasons, b.reason(ref, shown))
 	}
@@ -175,15 +211,24 @@ func (r *Rules) Authorize(_ context.Context, a *authx.Attributes) (authx.Decisio
 	defer r.mu.RUnlock()
 	var missing []string
 	reason := ""
-	visit := func(b *binding) bool {
+	look := func(b *binding) bool {
 		role := r.roles[b.role]
 		if role == nil {
 			missing = append(missing, b.role.missing())
 			return true
 		}
-		if role.allows(a) {
-			reason = b.allowed(a.User)
+		if !role.allows(a) {
+			return true
+		}
+		reason = b.allowed(a.User)
+		return false
+	}
+	visit := func(h *held) bool {
+		if !h.find(a, look) {
 			return false
+		}
+		if h.wide != nil && h.wide.missing > 0 {
+			missing = append(missing, r.missing(h)...)
 		}
 		return true
 	}
@@ -193,23 +238,29 @@ func (r *Rules) Authorize(_ context.Context, a *authx.Attributes) (authx.Decisio
 	return authx.NoOpinion, missingReason(missing), nil
 }
 
-// each calls fn with the bindings of a namespace that name a user, until it
-// returns false. It says whether it never did. r.mu is held.
-func (r *Rules) each(namespace string, u *authx.Identity, fn func(*binding) bool) bool {
+// missing names the roles that bindings refer to in vain. r.mu is held.
+func (r *Rules) missing(h *held) (list []string) {
+	for _, b := range h.bindings {
+		if r.roles[b.role] == nil {
+			list = append(list, b.role.missing())
+		}
+	}
+	return list
+}
+
+// each calls fn with what a namespace's bindings give to a user and its groups, until
+// it returns false. It says whether it never did. r.mu is held.
+func (r *Rules) each(namespace string, u *authx.Identity, fn func(*held) bool) bool {
 	index := r.found[namespace]
 	if len(index) == 0 {
 		return true
 	}
-	for _, b := range index[subject{name: u.Name}] {
-		if !fn(b) {
-			return false
-		}
+	if h := index[subject{name: u.Name}]; h != nil && !fn(h) {
+		return false
 	}
 	for _, g := range u.Groups {
-		for _, b := range index[subject{group: true, name: g}] {
-			if !fn(b) {
-				return false
-			}
+		if h := index[subject{group: true, name: g}]; h != nil && !fn(h) {
+			return false
 		}
 	}
 	return true
@@ -217,12 +268,16 @@ func (r *Rules) each(namespace string, u *authx.Identity, fn func(*binding) bool
 
 // allowed is the reason by the first of the subjects that is the user.
 func (b *binding) allowed(u *authx.Identity) string {
-	for i, s := range b.subjects {
-		if s.group && u.InGroup(s.name) || !s.group && s.name == u.Name {
-			return b.reasons[i]
+	at := len(b.reasons)
+	if i, ok := b.at[subject{name: u.Name}]; ok {
+		at = int(i)
+	}
+	for _, g := range u.Groups {
+		if i, ok := b.at[subject{group: true, name: g}]; ok {
+			at = min(at, int(i))
 		}
 	}
-	return ""
+	return b.reasons[at]
 }
 
 func (k key) missing() string {

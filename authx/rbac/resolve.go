@@ -17,11 +17,13 @@ func (r *Rules) Held(user *authx.Identity, namespace string) ([]rbacv1.PolicyRul
 	defer r.mu.RUnlock()
 	var rules []rbacv1.PolicyRule
 	var missing []string
-	visit := func(b *binding) bool {
-		if role := r.roles[b.role]; role != nil {
-			rules = append(rules, role.rules...)
-		} else {
-			missing = append(missing, b.role.missing())
+	visit := func(h *held) bool {
+		for _, b := range h.bindings {
+			if role := r.roles[b.role]; role != nil {
+				rules = append(rules, role.rules...)
+			} else {
+				missing = append(missing, b.role.missing())
+			}
 		}
 		return true
 	}

@@ -112,8 +112,9 @@ func (e Escalation) binding(ctx context.Context, a *admission.Attributes, name s
 	if resource == "" {
 		return status.Plain(fmt.Sprintf("unsupported role reference kind: %q", ref.Kind))
 	}
-	e.Feed.Sync()
+	e.Feed.Enter()
 	rules, ok := e.Rules.OfRole(ref, a.Namespace)
+	e.Feed.Leave()
 	if !ok {
 		// A stock server names the binding's own resource here.
 		return apierrors.NewNotFound(a.Resource.GroupResource(), ref.Name)
@@ -123,8 +124,9 @@ func (e Escalation) binding(ctx context.Context, a *admission.Attributes, name s
 
 // confirm refuses rules that the user does not hold.
 func (e Escalation) confirm(a *admission.Attributes, name string, rules []rbacv1.PolicyRule) error {
-	e.Feed.Sync()
+	e.Feed.Enter()
 	held, problem := e.Rules.Held(a.User, a.Namespace)
+	e.Feed.Leave()
 	missing := rbac.Uncovered(held, rules)
 	if len(missing) == 0 {
 		return nil

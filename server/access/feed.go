@@ -8,6 +8,7 @@ package access
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -25,7 +26,7 @@ type Source struct {
 }
 
 // Feed hands changes on to those who keep them in another form. It has no
-// goroutine: Sync brings everything up to date when somebody asks.
+// goroutine: Enter brings everything up to date when somebody asks.
 type Feed struct {
 	Sources []Source
 	Reset   func() // forgets everything
@@ -35,56 +36,94 @@ type Feed struct {
 	watchers atomic.Pointer[[]*cache.Watcher]
 	mu       sync.Mutex
 	buf      []cache.Delivery
+	early    [][]cache.Delivery // by source, what is not published yet
+	late     atomic.Bool        // there is some
+	state    sync.RWMutex       // held for writing while changes are handed on
 }
 
-// Attach says which cache to follow. It is called once, before Sync.
+// Enter waits until all changes that the cache knows are handed on, and keeps
+// further ones away until Leave: who looks in between sees the cluster as it was at
+// one moment.
+func (f *Feed) Enter() {
+	f.sync()
+	f.state.RLock()
+}
+
+// Leave ends what Enter began.
+func (f *Feed) Leave() { f.state.RUnlock() }
+
+// Attach says which cache to follow. It is called once, before Enter.
 func (f *Feed) Attach(c *cache.Cache) { f.cache.Store(c) }
 
-// Sync takes in all changes that the cache knows.
-func (f *Feed) Sync() {
-	watchers := f.watchers.Load()
-	if watchers != nil {
-		waiting := false
-		for _, w := range *watchers {
-			waiting = waiting || len(w.Ready()) > 0
-		}
-		// Who takes a signal is busy before; so a signal that is gone is either
-		// worked off or being worked off.
-		if !waiting && !f.busy.Load() {
-			return
-		}
+// sync takes in all changes that the cache knows.
+func (f *Feed) sync() {
+	if f.current() {
+		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.busy.Store(true)
 	defer f.busy.Store(false)
+	f.state.Lock()
+	defer f.state.Unlock()
 	if f.watchers.Load() == nil && !f.begin() {
 		return
 	}
+	if err := f.take(); err != nil { // cut off: look at everything again
+		f.end()
+		f.begin()
+	}
+}
+
+// current says that nothing is to be done. Who works is busy first, then keeps others
+// out of the state, then takes signals, and last says what is late. So whoever looks
+// in the opposite order either finds work, or waits for the state.
+func (f *Feed) current() bool {
+	watchers := f.watchers.Load()
+	if watchers == nil || f.busy.Load() || f.late.Load() {
+		return false
+	}
+	for _, w := range *watchers {
+		if len(w.Ready()) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// take hands on what the cache has published, and keeps what it has not: batches
+// reach one storage after another, and no binding may be seen without the change
+// of a role that came before it.
+func (f *Feed) take() error {
+	published, late := f.cache.Load().Revision(), false
 	for i, w := range *f.watchers.Load() {
 		select {
 		case <-w.Ready():
+			batch, _, err := w.Take(context.Background(), f.buf)
+			if err != nil {
+				return err
+			}
+			f.early[i] = append(f.early[i], batch...)
+			f.buf = batch
 		default:
-			continue
 		}
-		batch, _, err := w.Take(context.Background(), f.buf)
-		if err != nil {
-			f.end()
-			f.begin()
-			return
-		}
-		for _, d := range batch {
-			if item := d.Item(); d.Type == cache.Deleted {
+		n := 0
+		for ; n < len(f.early[i]) && f.early[i][n].Revision() <= published; n++ {
+			d := f.early[i][n]
+			if item := d.Item(); d.Type == cache.Deleted || item.Corrupt != nil {
 				f.Sources[i].Delete(item.Namespace, item.Name)
 			} else {
 				f.Sources[i].Set(item)
 			}
 		}
-		f.buf = batch
+		f.early[i] = slices.Delete(f.early[i], 0, n)
+		late = late || len(f.early[i]) > 0
 	}
+	f.late.Store(late)
+	return nil
 }
 
-// begin looks at everything there is.
+// begin looks at everything there is. f.state is held for writing.
 func (f *Feed) begin() bool {
 	c := f.cache.Load()
 	if c == nil {
@@ -104,7 +143,8 @@ func (f *Feed) begin() bool {
 			return true
 		})
 	}
-	f.buf = nil
+	f.buf, f.early = nil, make([][]cache.Delivery, len(list))
+	f.late.Store(false)
 	f.watchers.Store(&list)
 	return true
 }
@@ -124,7 +164,8 @@ type Synced struct {
 
 // Authorize implements authx.Authorizer.
 func (s Synced) Authorize(ctx context.Context, a *authx.Attributes) (authx.Decision, string, error) {
-	s.Feed.Sync()
+	s.Feed.Enter()
+	defer s.Feed.Leave()
 	return s.Authorizer.Authorize(ctx, a)
 }
 
@@ -136,6 +177,7 @@ type SyncedRules struct {
 
 // RulesFor implements authx.RuleResolver.
 func (s SyncedRules) RulesFor(ctx context.Context, user *authx.Identity, namespace string) ([]authx.ResourceRule, []authx.NonResourceRule, bool, error) {
-	s.Feed.Sync()
+	s.Feed.Enter()
+	defer s.Feed.Leave()
 	return s.RuleResolver.RulesFor(ctx, user, namespace)
 }

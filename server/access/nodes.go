@@ -82,7 +82,8 @@ func (n Nodes) Authorize(ctx context.Context, a *authx.Attributes) (authx.Decisi
 		return authx.NoOpinion, "", nil
 	}
 	if name != "" {
-		n.Feed.Sync()
+		n.Feed.Enter()
+		defer n.Feed.Leave()
 	}
 	return n.Authorizer.Authorize(ctx, a)
 }
