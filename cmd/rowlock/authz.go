@@ -54,6 +54,7 @@ type authorization struct {
 	plugins    []admission.Plugin
 	collectors []prometheus.Collector
 	follow     server.Loop // of the configuration file; nil without one
+	blind      bool        // to selectors of requests
 }
 
 // allowsAll says whether the flags let everybody do everything.
@@ -168,7 +169,7 @@ func (o *authzOptions) build(gate func(string) bool, id string, log *slog.Logger
 		return nil, fmt.Errorf("invalid authorization config: %w", err)
 	}
 	z.authorizer, z.rules, z.collectors = chain, chain, []prometheus.Collector{chain.Metrics}
-	if !selectors {
+	if z.blind = !selectors; z.blind {
 		z.authorizer = authx.Unselected{Next: chain}
 	}
 	if o.file != "" {

@@ -72,7 +72,7 @@ func (o *serveOptions) specials(a *access, z *authorization) (map[string]verbs.S
 	all := make(map[string]verbs.Special)
 	maps.Copy(all, podverbs.Handlers(kubelet))
 	maps.Copy(all, tokenverbs.Handlers(a.tokens))
-	maps.Copy(all, reviews.Handlers(z.authorizer, z.rules))
+	maps.Copy(all, reviews.Handlers(reviews.Config{Authorizer: z.authorizer, Rules: z.rules, IgnoreSelectors: z.blind}))
 	all[components.Key] = components.Handler(components.Local("scheduler", 10259), components.Local("controller-manager", 10257))
 	return all, nil
 }

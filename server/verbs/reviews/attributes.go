@@ -1,6 +1,7 @@
 package reviews
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -12,11 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/rowlock/rowlock/authx"
-	"github.com/rowlock/rowlock/server/verbs"
 )
 
-func (r *reviewer) decide(c *verbs.Call, a *authx.Attributes) authorizationv1.SubjectAccessReviewStatus {
-	d, reason, err := r.z.Authorize(c.Context(), a)
+func (r *reviewer) decide(ctx context.Context, a *authx.Attributes) authorizationv1.SubjectAccessReviewStatus {
+	d, reason, err := r.Authorizer.Authorize(ctx, a)
 	var problems []string
 	if err != nil {
 		problems = append(problems, err.Error())

@@ -21,9 +21,18 @@ import (
 	"github.com/rowlock/rowlock/server/verbs"
 )
 
-// Handlers are the specials for verbs.Handler.Special. z decides, rules lists.
-func Handlers(z authx.Authorizer, rules authx.RuleResolver) map[string]verbs.Special {
-	r := &reviewer{z: z, rules: rules}
+// Config says who decides and who lists.
+type Config struct {
+	Authorizer authx.Authorizer
+	Rules      authx.RuleResolver
+	// IgnoreSelectors drops the selectors of reviews: the gate AuthorizeWithSelectors
+	// is off.
+	IgnoreSelectors bool
+}
+
+// Handlers are the specials for verbs.Handler.Special.
+func Handlers(c Config) map[string]verbs.Special {
+	r := &reviewer{c}
 	return map[string]verbs.Special{
 		"subjectaccessreviews.authorization.k8s.io":      r.subject,
 		"localsubjectaccessreviews.authorization.k8s.io": r.local,
@@ -33,9 +42,13 @@ func Handlers(z authx.Authorizer, rules authx.RuleResolver) map[string]verbs.Spe
 	}
 }
 
-type reviewer struct {
-	z     authx.Authorizer
-	rules authx.RuleResolver
+type reviewer struct{ Config }
+
+// known drops what the server is told not to know.
+func (r *reviewer) known(a *authorizationv1.ResourceAttributes) {
+	if a != nil && r.IgnoreSelectors {
+		a.FieldSelector, a.LabelSelector = nil, nil
+	}
 }
 
 func (r *reviewer) subject(h *verbs.Handler, c *verbs.Call) error {
@@ -44,13 +57,14 @@ func (r *reviewer) subject(h *verbs.Handler, c *verbs.Call) error {
 	if err != nil {
 		return err
 	}
+	r.known(review.Spec.ResourceAttributes)
 	if err := invalid(validateSubject(&review.Spec, &review.ObjectMeta)); err != nil {
 		return err
 	}
 	if err := h.AdmitPart(c, admission.Create, review, options, len(options.DryRun) > 0); err != nil {
 		return err
 	}
-	review.Status = r.decide(c, attributes(asked(&review.Spec), review.Spec.ResourceAttributes, review.Spec.NonResourceAttributes))
+	review.Status = r.decide(c.Context(), attributes(asked(&review.Spec), review.Spec.ResourceAttributes, review.Spec.NonResourceAttributes))
 	return h.Send(c, http.StatusCreated, review)
 }
 
@@ -60,13 +74,14 @@ func (r *reviewer) local(h *verbs.Handler, c *verbs.Call) error {
 	if err != nil {
 		return err
 	}
+	r.known(review.Spec.ResourceAttributes)
 	if err := invalid(validateLocal(review)); err != nil {
 		return err
 	}
 	if err := h.AdmitPart(c, admission.Create, review, options, len(options.DryRun) > 0); err != nil {
 		return err
 	}
-	review.Status = r.decide(c, attributes(asked(&review.Spec), review.Spec.ResourceAttributes, review.Spec.NonResourceAttributes))
+	review.Status = r.decide(c.Context(), attributes(asked(&review.Spec), review.Spec.ResourceAttributes, review.Spec.NonResourceAttributes))
 	return h.Send(c, http.StatusCreated, review)
 }
 
@@ -76,13 +91,14 @@ func (r *reviewer) self(h *verbs.Handler, c *verbs.Call) error {
 	if err != nil {
 		return err
 	}
+	r.known(review.Spec.ResourceAttributes)
 	if err := invalid(validateSelf(review)); err != nil {
 		return err
 	}
 	if err := h.AdmitPart(c, admission.Create, review, options, len(options.DryRun) > 0); err != nil {
 		return err
 	}
-	review.Status = r.decide(c, attributes(c.User, review.Spec.ResourceAttributes, review.Spec.NonResourceAttributes))
+	review.Status = r.decide(c.Context(), attributes(c.User, review.Spec.ResourceAttributes, review.Spec.NonResourceAttributes))
 	return h.Send(c, http.StatusCreated, review)
 }
 
@@ -100,7 +116,7 @@ func (r *reviewer) rulesOf(h *verbs.Handler, c *verbs.Call) error {
 	if err := h.AdmitPart(c, admission.Create, review, options, len(options.DryRun) > 0); err != nil {
 		return err
 	}
-	resources, paths, incomplete, problem := r.rules.RulesFor(c.Context(), c.User, review.Spec.Namespace)
+	resources, paths, incomplete, problem := r.Rules.RulesFor(c.Context(), c.User, review.Spec.Namespace)
 	answer := &authorizationv1.SelfSubjectRulesReview{TypeMeta: review.TypeMeta, Status: authorizationv1.SubjectRulesReviewStatus{
 		ResourceRules:    make([]authorizationv1.ResourceRule, len(resources)),
 		NonResourceRules: make([]authorizationv1.NonResourceRule, len(paths)),

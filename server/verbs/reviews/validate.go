@@ -13,7 +13,7 @@ import (
 )
 
 func validateSubject(s *authorizationv1.SubjectAccessReviewSpec, m *metav1.ObjectMeta) field.ErrorList {
-	return append(validateSpec(s), validateMeta(m)...)
+	return append(validateSpec(s), validateMeta(m, "must be empty")...)
 }
 
 func validateSpec(s *authorizationv1.SubjectAccessReviewSpec) field.ErrorList {
@@ -29,11 +29,11 @@ func validateSelf(r *authorizationv1.SelfSubjectAccessReview) field.ErrorList {
 	p := field.NewPath("spec")
 	errs := validateEither(r.Spec.ResourceAttributes, r.Spec.NonResourceAttributes, p)
 	errs = append(errs, validateResource(r.Spec.ResourceAttributes, p.Child("resourceAttributes"))...)
-	return append(errs, validateMeta(&r.ObjectMeta)...)
+	return append(errs, validateMeta(&r.ObjectMeta, "must be empty")...)
 }
 
 func validateLocal(r *authorizationv1.LocalSubjectAccessReview) field.ErrorList {
-	errs := validateSubject(&r.Spec, &r.ObjectMeta)
+	errs := append(validateSpec(&r.Spec), validateMeta(&r.ObjectMeta, "must be empty except for namespace")...)
 	p := field.NewPath("spec")
 	if a := r.Spec.ResourceAttributes; a != nil && a.Namespace != r.Namespace {
 		errs = append(errs, field.Invalid(p.Child("resourceAttributes", "namespace"), a.Namespace, "must match metadata.namespace"))
@@ -55,13 +55,13 @@ func validateEither(r *authorizationv1.ResourceAttributes, n *authorizationv1.No
 }
 
 // validateMeta wants no metadata but what comes with the request.
-func validateMeta(m *metav1.ObjectMeta) field.ErrorList {
+func validateMeta(m *metav1.ObjectMeta, detail string) field.ErrorList {
 	bare := *m
 	bare.Namespace, bare.ManagedFields = "", nil
 	if equality.Semantic.DeepEqual(bare, metav1.ObjectMeta{}) {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(field.NewPath("metadata"), rules.Shown(m), "must be empty")}
+	return field.ErrorList{field.Invalid(field.NewPath("metadata"), rules.Shown(m), detail)}
 }
 
 func validateResource(a *authorizationv1.ResourceAttributes, p *field.Path) field.ErrorList {
