@@ -62,6 +62,7 @@ func TestAccess(t *testing.T) {
 		{"OIDC tokens", attackIssuerTokens},
 		{"token webhook", attackTokenHook},
 		{"proxy headers", attackProxyHeaders},
+		{"nginx", throughNginx},
 		{"impersonation", attackImpersonation},
 		{"escalation", attackEscalation},
 		{"paths", attackPaths},

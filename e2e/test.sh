@@ -1,6 +1,6 @@
 #!/bin/sh
-# All checks and tests. Installs what they need (PostgreSQL's server, a C compiler
-# for the race detector) where apt-get can; exits non-zero on the first failure.
+# All checks and tests. Installs what they need (PostgreSQL's server, nginx, a C
+# compiler for the race detector) where apt-get can; exits non-zero on the first failure.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -8,6 +8,7 @@ say() { printf '\n== %s\n' "$*"; }
 
 need=""
 ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null 2>&1 || need="$need postgresql"
+command -v nginx >/dev/null 2>&1 || [ -x /usr/sbin/nginx ] || need="$need nginx-light"
 command -v gcc >/dev/null 2>&1 || need="$need gcc libc6-dev"
 if [ -n "$need" ]; then
 	say "installing$need"
