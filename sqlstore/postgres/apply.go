@@ -128,8 +128,19 @@ func (d *Driver) Apply(ctx context.Context, batch []sqlstore.Txn, now time.Time)
 		return nil, fmt.Errorf("committing a batch: %w: %w", sqlstore.ErrUncertain, err)
 	}
 	d.seq++
+	d.saw(newest(out))
 	d.wake()
 	return out, nil
+}
+
+// newest is the last revision that a batch wrote, 0 if nothing.
+func newest(out []sqlstore.Outcome) int64 {
+	for i := len(out) - 1; i >= 0; i-- {
+		if n := len(out[i].Revisions); n > 0 {
+			return out[i].Revisions[n-1]
+		}
+	}
+	return 0
 }
 
 // unsent says of an error that stood before a batch that the batch was not done.

@@ -47,3 +47,6 @@ var Statements = map[string]string{
 	"qLive": qLive, "qReadEnded": qReadEnded, "qChanges": qChanges, "qChangesPrev": qChangesPrev,
 	"qWrittenAt": qWrittenAt, "qExpired": qExpired, "qTrim": qTrim, "qLead": qLead, "qUnlead": qUnlead,
 }
+
+// Sessions counts the sessions that the pool has made so far.
+func (d *Driver) Sessions() int64 { return d.pool.Stat().NewConnsCount() }

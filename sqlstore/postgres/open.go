@@ -101,6 +101,7 @@ type Driver struct {
 	marked  bool   // the marker's row is there, as far as known
 	far     int64
 	head    atomic.Int64 // a revision that is or was the newest, to choose how to read
+	planned atomic.Int64 // what head was when sessions were last replaced for their plans
 	reset   atomic.Int64 // when the pool was reset last, in Unix nanoseconds
 	pending *pendingBatch
 	mu      sync.Mutex // Apply and Resolve

@@ -36,23 +36,36 @@ var unplanned = map[string]bool{
 }
 
 var (
-	argument = regexp.MustCompile(`\$(\d+)`)
-	sortStep = regexp.MustCompile(`(?m)^\s*(->\s+)?Sort  `)
+	argument  = regexp.MustCompile(`\$(\d+)`)
+	indexStep = regexp.MustCompile(`Index (Only )?Scan (Backward )?using kv_(pkey|live|ended|past|expiring)`)
+	sortStep  = regexp.MustCompile(`(?m)^\s*(->\s+)?Sort  `)
 )
 
 // fill writes 200,000 rows: 20,000 objects of ten versions.
 const fill = `
+DELETE FROM kv;
 INSERT INTO kv SELECT r, 'pods', 'ns' || (r % 20000) % 10, 'p' || r % 20000, r % 20000 + 1, CASE WHEN r <= 180000 THEN r + 20000 END, false,
   convert_to('{"metadata":{}}', 'UTF8'), CASE WHEN r % 1000 = 0 THEN now() END, '2026-03-01'::timestamptz + r * interval '1 second'
 FROM generate_series(1, 200000) r;
 UPDATE kv_meta SET number = 200000 WHERE key = 'revision'`
 
+// fillLittle writes as much as there is when sessions are first replaced.
+const fillLittle = `
+INSERT INTO kv SELECT -r, 'pods', 'ns' || r % 10, 'q' || r, -r, CASE WHEN r % 2 = 0 THEN -r + 1 END, false,
+  convert_to('{"metadata":{}}', 'UTF8'), CASE WHEN r % 100 = 0 THEN now() END, '2026-03-01'::timestamptz
+FROM generate_series(1, 1000) r`
+
 func TestPlans(t *testing.T) {
 	db := newDatabase(t, postgres.Config{})
 	d := db.Open(t).(*postgres.Driver)
-	db.Exec(t, fill)
-	for _, statistics := range []string{"none", "fresh"} {
-		if statistics == "fresh" {
+	// A plan that was made while the table was small is used until it has grown a lot.
+	for _, statistics := range []string{"a small table's", "no", "fresh"} {
+		switch statistics {
+		case "a small table's":
+			db.Exec(t, fillLittle)
+		case "no":
+			db.Exec(t, fill)
+		case "fresh":
 			db.Exec(t, "VACUUM ANALYZE kv")
 		}
 		for _, name := range statementNames(t) {
@@ -78,12 +91,58 @@ func TestPlans(t *testing.T) {
 			if strings.Contains(plan, "Seq Scan on kv ") {
 				t.Errorf("with %s statistics %s reads a whole table:\n%s", statistics, name, plan)
 			}
+			if whole := wholeIndex(plan); whole != "" {
+				t.Errorf("with %s statistics %s reads a whole index (%s):\n%s", statistics, name, whole, plan)
+			}
 			if (strings.HasPrefix(name, "qLive") || strings.HasPrefix(name, "qPast") || name == "qReadEnded") && sortStep.MatchString(plan) {
 				t.Errorf("with %s statistics %s sorts:\n%s", statistics, name, plan)
 			}
 		}
 	}
 	t.Run("depth", func(t *testing.T) { flatInDepth(t, d) })
+}
+
+// TestPlansAreMadeAnew lets a table grow: sessions that planned for a small one are replaced.
+func TestPlansAreMadeAnew(t *testing.T) {
+	d := newDatabase(t, postgres.Config{}).Open(t).(*postgres.Driver)
+	n := 0
+	grow := func(rows int) int64 {
+		t.Helper()
+		for range rows / 100 {
+			batch := make([]sqlstore.Txn, 100)
+			for i := range batch {
+				n++
+				batch[i].Ops = []sqlstore.Op{{Verb: sqlstore.Create, Key: sqlstore.Key{Resource: "pods", Name: fmt.Sprint(n)}, Value: []byte("{}")}}
+			}
+			if _, err := d.Apply(t.Context(), batch, time.Now()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return d.Sessions()
+	}
+	few := grow(900)
+	if again := grow(0); again != few {
+		t.Fatalf("%d sessions, then %d without a reason", few, again)
+	}
+	if more := grow(200); more == few {
+		t.Error("with 1,100 rows the sessions of the empty table are in use")
+	} else if still := grow(1000); still != more {
+		t.Errorf("%d sessions at 1,100 rows, %d at 2,100", more, still)
+	} else if much := grow(7000); much == still {
+		t.Error("with 9,100 rows the sessions of 1,100 are in use")
+	}
+}
+
+// wholeIndex finds a step that reads an index of kv from end to end.
+func wholeIndex(plan string) string {
+	steps := strings.Split(plan, "->")
+	for _, step := range steps {
+		scan := indexStep.FindString(step)
+		if scan != "" && !strings.Contains(step, "Index Cond:") {
+			return scan
+		}
+	}
+	return ""
 }
 
 // flatInDepth compares pages of a snapshot a little way back with those of one as

@@ -77,7 +77,7 @@ SELECT good.ord, true, good.revision, '', '', '', CASE WHEN good.verb = 1 THEN g
 UNION ALL
 SELECT -op.ord, l.revision IS NOT NULL, coalesce(l.revision, 0), op.resource, op.namespace, op.name, coalesce(l.created_revision, 0),
        l.superseded_revision, coalesce(l.deleted, false), l.value, l.expires_at, coalesce(l.written_at, 'epoch')
-FROM op LEFT JOIN kv l ON l.resource = op.resource COLLATE "C" AND l.namespace = op.namespace COLLATE "C" AND l.name = op.name COLLATE "C" AND l.superseded_revision IS NULL
+FROM op LEFT JOIN LATERAL (SELECT * FROM kv WHERE resource = op.resource COLLATE "C" AND namespace = op.namespace COLLATE "C" AND name = op.name COLLATE "C" AND superseded_revision IS NULL OFFSET 0) l ON true
 WHERE NOT op.may`
 	// kv by primary key.
 	qWritten = `SELECT revision, created_revision, resource, namespace, name FROM kv WHERE revision > $1 AND revision <= $2 ORDER BY revision`

@@ -25,11 +25,22 @@ func (d *Driver) Bounds(ctx context.Context) (b sqlstore.Bounds, err error) {
 // boundsTime is short: the statement is tiny, and much waits for it.
 const boundsTime = 5 * time.Second
 
-// saw remembers the newest revision met.
+// saw remembers the newest revision met. Sessions keep the plans that they made when
+// the table was smaller, where any index seemed as good as another: when it has
+// grown a lot they are replaced.
 func (d *Driver) saw(head int64) {
 	for old := d.head.Load(); head > old && !d.head.CompareAndSwap(old, head); old = d.head.Load() {
 	}
+	planned := d.planned.Load()
+	if head >= firstPlans && head >= growth*planned && d.planned.CompareAndSwap(planned, head) {
+		d.pool.Reset()
+	}
 }
+
+const (
+	firstPlans = 1000 // revisions; before, everything is quick
+	growth     = 8
+)
 
 // Scan implements sqlstore.Driver.
 func (d *Driver) Scan(ctx context.Context, req sqlstore.ScanRequest) (rows []sqlstore.Row, err error) {
