@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+
+	"github.com/rowlock/rowlock/server/conns"
 )
 
 // front is the listener with what speaks HTTP on it.
@@ -34,6 +36,8 @@ func (s *Server) open() (*front, error) {
 		ReadHeaderTimeout: 32 * time.Second, IdleTimeout: 3 * time.Minute, MaxHeaderBytes: 1 << 20,
 		ErrorLog: quietLog(s.cfg.Log, s.Metrics.HandshakeFailed),
 	}
+	// Small records first are for browsers on slow lines.
+	f.hs.TLSConfig.DynamicRecordSizingDisabled = true
 	// A stream's buffer holds nearly every body; a connection's those of all its streams.
 	const perStream = 256 << 10
 	h2 := &http2.Server{
@@ -43,14 +47,31 @@ func (s *Server) open() (*front, error) {
 	if s.cfg.Serving.NoHTTP2 {
 		f.hs.TLSConfig.NextProtos = []string{"http/1.1"}
 		f.hs.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){}
-	} else if err := http2.ConfigureServer(f.hs, h2); err != nil {
+	} else if err := serveHTTP2(f.hs, h2); err != nil {
 		return nil, err
 	}
 	go func() {
 		defer close(f.served)
-		f.err = f.hs.ServeTLS(s.cfg.Listener, "", "")
+		f.err = f.hs.ServeTLS(conns.Listener{Listener: s.cfg.Listener}, "", "")
 	}()
 	return f, nil
+}
+
+// serveHTTP2 makes hs speak HTTP/2, with frames that leave joined.
+func serveHTTP2(hs *http.Server, h2 *http2.Server) error {
+	if err := http2.ConfigureServer(hs, h2); err != nil {
+		return err
+	}
+	hs.TLSNextProto[http2.NextProtoTLS] = func(hs *http.Server, c *tls.Conn, h http.Handler) {
+		ctx := context.Background()
+		// Package net/http hands a connection's context over in this way.
+		if b, ok := h.(interface{ BaseContext() context.Context }); ok {
+			ctx = b.BaseContext()
+		}
+		f := conns.NewFrames(c)
+		h2.ServeConn(f, &http2.ServeConnOpts{Handler: h, BaseConfig: hs, Context: conns.With(ctx, f)})
+	}
+	return nil
 }
 
 // track notes connections that have not said anything yet: nobody's request is

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,28 +19,62 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// client is one connection of its own (HTTP/1.1 over TLS), as one program has it.
+// client is one connection of its own, as one program has it. It throws away what
+// it reads: the processors are the server's.
 type client struct {
 	url string
 	c   *http.Client
+	buf []byte
 }
+
+// overHTTP2 is -http2. Programs made with client-go speak it, with all their
+// requests on one connection.
+var overHTTP2 bool
 
 func newClient(s *harness.Server) (*client, error) {
 	pool, err := s.CA()
 	if err != nil {
 		return nil, err
 	}
-	return &client{s.URL, &http.Client{Transport: &http.Transport{
+	t := &http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: pool}, MaxIdleConnsPerHost: 1, DisableCompression: true,
-		TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{},
-	}}}, nil
+		ForceAttemptHTTP2: overHTTP2,
+	}
+	if !overHTTP2 {
+		t.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{}
+	}
+	return &client{s.URL, &http.Client{Transport: t}, make([]byte, 64<<10)}, nil
+}
+
+// drain reads to the end.
+func (c *client) drain(r io.Reader) (total int64, err error) {
+	for {
+		n, err := r.Read(c.buf)
+		total += int64(n)
+		switch {
+		case err == io.EOF:
+			return total, nil
+		case err != nil:
+			return total, err
+		}
+	}
 }
 
 // do sends one request and returns how many bytes came back.
 func (c *client) do(method, path, contentType, accept string, body []byte) (int64, error) {
-	req, err := http.NewRequest(method, c.url+path, bytes.NewReader(body))
+	resp, err := c.open(method, path, contentType, accept, body)
 	if err != nil {
 		return 0, err
+	}
+	defer resp.Body.Close()
+	return c.drain(resp.Body)
+}
+
+// open sends one request. The caller closes the body of the answer.
+func (c *client) open(method, path, contentType, accept string, body []byte) (*http.Response, error) {
+	req, err := http.NewRequest(method, c.url+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
 	}
 	req.Header.Set("Authorization", "Bearer "+harness.AdminToken)
 	if body != nil {
@@ -49,15 +84,12 @@ func (c *client) do(method, path, contentType, accept string, body []byte) (int6
 		req.Header.Set("Accept", accept)
 	}
 	resp, err := c.c.Do(req)
-	if err != nil {
-		return 0, err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode >= 300 {
+	if err == nil && resp.StatusCode >= 300 {
 		text, _ := io.ReadAll(resp.Body)
-		return 0, fmt.Errorf("%s %s: %d %s", method, path, resp.StatusCode, text)
+		resp.Body.Close()
+		return nil, fmt.Errorf("%s %s: %d %s", method, path, resp.StatusCode, text)
 	}
-	return io.Copy(io.Discard, resp.Body)
+	return resp, err
 }
 
 // result is a rate with its latencies.
@@ -66,10 +98,16 @@ type result struct {
 	p50, p99 time.Duration
 	bytes    float64       // a second
 	cpu      time.Duration // of the server, for one request
+	own      time.Duration // of the clients, for one request
+}
+
+// alone is the rate that both processors would allow if nobody else used them.
+func (r result) alone() float64 {
+	return float64(runtime.NumCPU()) * float64(time.Second) / float64(max(1, r.cpu+r.own))
 }
 
 func (r result) String() string {
-	return fmt.Sprintf("%8.0f/s   p50 %v   p99 %v   cpu %v", r.rate, r.p50.Round(10*time.Microsecond), r.p99.Round(10*time.Microsecond), r.cpu)
+	return fmt.Sprintf("%8.0f/s   p50 %v   p99 %v   cpu %v + %v", r.rate, r.p50.Round(10*time.Microsecond), r.p99.Round(10*time.Microsecond), r.cpu, r.own)
 }
 
 // drive runs fn from n clients for d and counts.
@@ -80,7 +118,7 @@ func drive(s *harness.Server, n int, d time.Duration, fn func(c *client, worker,
 	var bytes atomic.Int64
 	var failed atomic.Pointer[error]
 	profiled := profile(s, d)
-	used := processorTime(s.Pid())
+	used, own := processorTime(s.Pid()), processorTime(os.Getpid())
 	end := time.Now().Add(d)
 	began := time.Now()
 	for w := range n {
@@ -107,7 +145,7 @@ func drive(s *harness.Server, n int, d time.Duration, fn func(c *client, worker,
 	}
 	wg.Wait()
 	took := time.Since(began)
-	used = processorTime(s.Pid()) - used
+	used, own = processorTime(s.Pid())-used, processorTime(os.Getpid())-own
 	if err := profiled(); err != nil {
 		return result{}, err
 	}
@@ -118,6 +156,7 @@ func drive(s *harness.Server, n int, d time.Duration, fn func(c *client, worker,
 	r := result{rate: float64(len(all)) / took.Seconds(), bytes: float64(bytes.Load()) / took.Seconds()}
 	if len(all) > 0 {
 		r.cpu = (used / time.Duration(len(all))).Round(time.Microsecond)
+		r.own = (own / time.Duration(len(all))).Round(time.Microsecond)
 		r.p50, r.p99 = all[len(all)/2], all[len(all)*99/100]
 	}
 	return r, nil

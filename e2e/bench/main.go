@@ -3,7 +3,11 @@
 // reads it measures a plain Go TLS server that sends the same bytes from memory:
 // the ratio is the distance from the limit.
 //
-//	go run ./e2e/bench [-store URL] [-seconds N] [-objects N] [-run REGEXP]
+//	go run ./e2e/bench [-store URL] [-seconds N] [-objects N] [-run REGEXP] [-http2]
+//
+// "cpu" in its output is the processor time of the server for one request, and after
+// the plus sign that of the clients; "alone" is the rate that these would give if
+// nothing else ran on the machine.
 //
 // -store postgres starts a PostgreSQL server for the time of the run, with a new
 // database for each measurement.
@@ -63,6 +67,7 @@ func main() {
 	objects := flag.Int("objects", 10000, "how many objects compaction works on, with ten past versions each")
 	only := flag.String("run", "", "which measurements to run")
 	flag.StringVar(&profiles.dir, "profiles", "", "folder for profiles of the server, one set a measurement")
+	flag.BoolVar(&overHTTP2, "http2", false, "clients speak HTTP/2 instead of HTTP/1.1")
 	flag.Parse()
 	re, err := regexp.Compile(*only)
 	if err != nil {

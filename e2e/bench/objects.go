@@ -18,18 +18,18 @@ func configMap(name string, size int) []byte {
 	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"payload":%q}}`, name, strings.Repeat("x", size))
 }
 
-// pod is a Pod that is stored with about 5 KB, most of it in its environment.
+// pod is a Pod of about 4.9 KB as JSON, most of it in its environment.
 func pod(name, node, app string) []byte {
 	var env strings.Builder
-	for i := range 24 {
+	for i := range 16 {
 		if i > 0 {
 			env.WriteByte(',')
 		}
-		fmt.Fprintf(&env, `{"name":"SETTING_%02d","value":"%s"}`, i, strings.Repeat("v", 60))
+		fmt.Fprintf(&env, `{"name":"SETTING_%02d","value":"%s"}`, i, strings.Repeat("v", 48))
 	}
 	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":%q,"labels":{"app":%q,"tier":"backend"},"annotations":{"note":%q}},
 "spec":{"nodeName":%q,"automountServiceAccountToken":false,"containers":[{"name":"main","image":"registry.example/app:1.4","env":[%s],"resources":{"requests":{"cpu":"100m","memory":"128Mi"},"limits":{"memory":"256Mi"}},
-"readinessProbe":{"httpGet":{"path":"/healthz","port":8080}},"ports":[{"name":"http","containerPort":8080}]}]}}`, name, app, strings.Repeat("n", 300), node, env.String())
+"readinessProbe":{"httpGet":{"path":"/healthz","port":8080}},"ports":[{"name":"http","containerPort":8080}]}]}}`, name, app, strings.Repeat("n", 190), node, env.String())
 }
 
 // fill writes n objects from several clients.

@@ -108,6 +108,9 @@ func (e *env) bare(s *harness.Server, clients int, size int64) (result, error) {
 		w.Header().Set("Content-Length", strconv.FormatInt(size, 10))
 		_, _ = w.Write(body)
 	})}
+	if !overHTTP2 {
+		hs.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){}
+	}
 	go func() { _ = hs.ServeTLS(l, "", "") }()
 	defer hs.Close()
 	defer func(dir string) { profiles.dir = dir }(profiles.dir)

@@ -5,7 +5,11 @@
 // been looked at; what is not allowed goes no further.
 package filters
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/rowlock/rowlock/server/conns"
+)
 
 // Filter wraps a handler.
 type Filter func(http.Handler) http.Handler
@@ -16,6 +20,24 @@ type Recorder struct {
 	http.ResponseWriter
 	Code  int // 0 until the header is written
 	Bytes int64
+
+	conn  *conns.Frames // nil: not HTTP/2
+	whole bool
+}
+
+// Whole says that the answer will be written to its end without a pause.
+func (r *Recorder) Whole() {
+	if r.conn != nil && !r.whole {
+		r.whole = true
+		r.conn.Whole()
+	}
+}
+
+// done ends what Whole began.
+func (r *Recorder) done() {
+	if r.whole {
+		r.conn.Done()
+	}
 }
 
 // Unwrap serves http.ResponseController.
@@ -25,6 +47,9 @@ func (r *Recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 func (r *Recorder) WriteHeader(code int) {
 	if r.Code == 0 && code >= 200 || code == http.StatusSwitchingProtocols {
 		r.Code = code
+		if len(r.Header()["Content-Length"]) > 0 {
+			r.Whole()
+		}
 	}
 	r.ResponseWriter.WriteHeader(code)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/rowlock/rowlock/server/conns"
 	"github.com/rowlock/rowlock/server/request"
 )
 
@@ -20,7 +21,8 @@ const maxAuditID = 64
 func Scope(now func() time.Time) Filter {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			rec := &Recorder{ResponseWriter: w}
+			rec := &Recorder{ResponseWriter: w, conn: conns.Of(r.Context())}
+			defer rec.done()
 			h := w.Header()
 			s := request.NewScope(h, now())
 			if s.ID = r.Header.Get(AuditID); s.ID == "" || len(s.ID) > maxAuditID {

@@ -1,0 +1,120 @@
+// Package conns joins what is written to the connections of clients, so that bulk
+// leaves in few large pieces: package tls hands every record of 16 KB to the kernel
+// by itself, and package http2 makes a full and a tiny record of every frame.
+//
+// It promises: bytes keep their order; what is not bulk is written at once; what is
+// held back waits a millisecond for more at most; the error of a delayed write is
+// returned by the next one. Its only goroutines are those of timers, which end by
+// themselves.
+package conns
+
+import (
+	"net"
+	"sync"
+	"time"
+)
+
+const (
+	record  = 16 << 10         // bytes that a TLS record carries at most
+	holdMax = 4*record + 256   // from here on, nothing is held back: four records
+	holdFor = time.Millisecond // nor for longer
+)
+
+// spaces lends the memory of what is held back; few connections carry bulk at a time.
+var spaces = sync.Pool{New: func() any {
+	b := make([]byte, 0, holdMax+2*record)
+	return &b
+}}
+
+// hold keeps bytes that more will follow, and writes all of them at once.
+type hold struct {
+	mu    sync.Mutex
+	out   func([]byte) (int, error)
+	bytes *[]byte // nil while nothing is held
+	timer *time.Timer
+	err   error // of a write that nobody waited for
+}
+
+// pass writes p behind what is held. more says that other bytes will follow soon:
+// then p may be held as well.
+func (h *hold) pass(p []byte, more bool) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.err != nil {
+		return 0, h.err
+	}
+	if h.bytes != nil && len(*h.bytes)+len(p) > cap(*h.bytes) {
+		if err := h.flush(); err != nil {
+			return 0, err
+		}
+	}
+	if h.bytes == nil {
+		if !more || len(p) >= holdMax-record {
+			return h.out(p)
+		}
+		h.bytes = spaces.Get().(*[]byte)
+		h.arm()
+	}
+	*h.bytes = append(*h.bytes, p...)
+	if more && len(*h.bytes) < holdMax-record {
+		return len(p), nil
+	}
+	if err := h.flush(); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// arm makes sure that nothing stays here if nothing follows after all.
+func (h *hold) arm() {
+	if h.timer == nil {
+		h.timer = time.AfterFunc(holdFor, h.late)
+	} else {
+		h.timer.Reset(holdFor)
+	}
+}
+
+func (h *hold) late() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_ = h.flush() // the next write returns it
+}
+
+// flush writes what is held. h.mu is held.
+func (h *hold) flush() error {
+	if h.bytes == nil {
+		return h.err
+	}
+	h.timer.Stop()
+	_, h.err = h.out(*h.bytes)
+	*h.bytes = (*h.bytes)[:0]
+	spaces.Put(h.bytes)
+	h.bytes = nil
+	return h.err
+}
+
+// Listener joins the TLS records of the connections that it accepts.
+type Listener struct {
+	net.Listener
+}
+
+// Accept waits for a connection.
+func (l Listener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	r := &records{Conn: c}
+	r.hold.out = c.Write
+	return r, nil
+}
+
+// records is a connection below TLS. A full record is held back: as a rule its
+// message goes on in another.
+type records struct {
+	net.Conn
+	hold hold
+}
+
+// Write takes one TLS record, or several.
+func (r *records) Write(p []byte) (int, error) { return r.hold.pass(p, len(p) > record) }

@@ -1,0 +1,221 @@
+package conns_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"github.com/rowlock/rowlock/server/conns"
+)
+
+// counting counts the writes to the connections it accepts.
+type counting struct {
+	net.Listener
+	writes atomic.Int64
+}
+
+func (l *counting) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	return &counted{c, l}, err
+}
+
+type counted struct {
+	net.Conn
+	l *counting
+}
+
+func (c *counted) Write(p []byte) (int, error) {
+	c.l.writes.Add(1)
+	return c.Conn.Write(p)
+}
+
+func certificate(t *testing.T) tls.Certificate {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+// site serves h over TLS and gives a client of one connection.
+func site(t *testing.T, two bool, h http.HandlerFunc) (*counting, *http.Client, string) {
+	plain, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &counting{Listener: plain}
+	hs := &http.Server{Handler: h, TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate(t)}, DynamicRecordSizingDisabled: true}}
+	h2 := &http2.Server{}
+	if err := http2.ConfigureServer(hs, h2); err != nil {
+		t.Fatal(err)
+	}
+	hs.TLSNextProto[http2.NextProtoTLS] = func(hs *http.Server, c *tls.Conn, h http.Handler) {
+		f := conns.NewFrames(c)
+		h2.ServeConn(f, &http2.ServeConnOpts{Handler: h, BaseConfig: hs, Context: conns.With(context.Background(), f)})
+	}
+	done := make(chan error, 1)
+	go func() { done <- hs.ServeTLS(conns.Listener{Listener: l}, "", "") }()
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: two, DisableCompression: true}
+	if !two {
+		transport.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{}
+	}
+	t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		hs.Close()
+		<-done
+	})
+	return l, &http.Client{Transport: transport}, "https://" + plain.Addr().String()
+}
+
+// sized answers with n bytes, as told by the path, in pieces.
+func sized(w http.ResponseWriter, r *http.Request) {
+	n, _ := strconv.Atoi(r.URL.Path[1:])
+	w.Header().Set("Content-Length", strconv.Itoa(n))
+	if f := conns.Of(r.Context()); f != nil {
+		f.Whole()
+		defer f.Done()
+	}
+	body := pattern(n)
+	for len(body) > 0 {
+		k := min(len(body), 130_000)
+		_, _ = w.Write(body[:k])
+		body = body[k:]
+	}
+}
+
+// pattern is n bytes in which no place looks like the one a record further on.
+func pattern(n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(i ^ i>>8 ^ i>>14)
+	}
+	return b
+}
+
+// TestBulk: whatever its size, an answer arrives as it was sent, and in few pieces.
+func TestBulk(t *testing.T) {
+	for _, two := range []bool{false, true} {
+		t.Run(fmt.Sprintf("http2=%v", two), func(t *testing.T) {
+			l, client, url := site(t, two, sized)
+			if resp, err := client.Get(url + "/1"); err == nil { // connects
+				resp.Body.Close()
+			}
+			for _, n := range []int{0, 1, 5_000, 16_383, 16_384, 32_768, 49_000, 65_536, 131_072, 490_000, 16_384 * 100} {
+				// Windows and the pieces of the handler cost a few writes more, and a
+				// busy machine, on which what is held back waits in vain, many more.
+				took, most := int64(0), int64(n/40_000+3)
+				for try := 0; try == 0 || try < 20 && took > most; try++ {
+					before := l.writes.Load()
+					resp, err := client.Get(fmt.Sprintf("%s/%d", url, n))
+					if err != nil {
+						t.Fatal(err)
+					}
+					got, err := io.ReadAll(resp.Body)
+					resp.Body.Close()
+					if err != nil || !bytes.Equal(got, pattern(n)) {
+						t.Fatalf("%d bytes: got %d, %v", n, len(got), err)
+					}
+					took = l.writes.Load() - before
+				}
+				if took > most {
+					t.Errorf("%d bytes took %d writes, want at most %d", n, took, most)
+				}
+			}
+		})
+	}
+}
+
+// TestFlushIsSentAtOnce: what a handler flushes does not wait for more.
+func TestFlushIsSentAtOnce(t *testing.T) {
+	for _, two := range []bool{false, true} {
+		t.Run(fmt.Sprintf("http2=%v", two), func(t *testing.T) {
+			next := make(chan int)
+			_, client, url := site(t, two, func(w http.ResponseWriter, r *http.Request) {
+				w.WriteHeader(http.StatusOK)
+				control := http.NewResponseController(w)
+				_ = control.Flush()
+				for n := range next {
+					_, _ = w.Write(pattern(n))
+					_ = control.Flush()
+				}
+			})
+			resp, err := client.Get(url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			defer close(next)
+			// Also pieces that look as if more would follow: those are late, not lost.
+			for _, n := range []int{10, 5_000, 9_000, 16_384, 20_000, 40_000} {
+				next <- n
+				got := make([]byte, n)
+				if _, err := io.ReadFull(resp.Body, got); err != nil || !bytes.Equal(got, pattern(n)) {
+					t.Fatalf("%d bytes: %v", n, err)
+				}
+			}
+		})
+	}
+}
+
+// pipes is a listener with one connection of a pipe.
+type pipes struct {
+	net.Listener
+	c net.Conn
+}
+
+func (p pipes) Accept() (net.Conn, error) { return p.c, nil }
+
+func TestHeldBytesAreNotLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		c, err := conns.Listener{Listener: pipes{c: near}}.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		bulk := []byte(strings.Repeat("x", 16_406))
+		began := time.Now()
+		if n, err := c.Write(bulk); n != len(bulk) || err != nil {
+			t.Fatal(n, err)
+		}
+		got := make([]byte, len(bulk))
+		if _, err := io.ReadFull(far, got); err != nil {
+			t.Fatal(err)
+		}
+		if late := time.Since(began); late != time.Millisecond {
+			t.Errorf("the held record came after %v", late)
+		}
+		// A delayed write that fails is told to the next.
+		if _, err := c.Write(bulk); err != nil {
+			t.Fatal(err)
+		}
+		far.Close()
+		time.Sleep(2 * time.Millisecond)
+		synctest.Wait()
+		if _, err := c.Write([]byte("y")); !errors.Is(err, io.ErrClosedPipe) {
+			t.Errorf("after a failure: %v", err)
+		}
+	})
+}

@@ -1,0 +1,83 @@
+package conns
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"sync/atomic"
+)
+
+const (
+	frameHead = 9    // bytes: a length of three, a type, flags, a stream
+	dataFrame = 0    // the type
+	endStream = 1    // a flag of data frames
+	bulkFrame = 8000 // bytes; from here on a data frame is one of many
+)
+
+// Frames is a connection above TLS, for package http2 to write to. It joins data
+// frames, so that they fill TLS records.
+type Frames struct {
+	*tls.Conn
+	hold hold
+
+	left  int // bytes of the frame under way that are still to come
+	head  [frameHead]byte
+	have  int // bytes of head
+	more  bool
+	whole atomic.Int32 // answers under way whose end will come soon
+}
+
+// NewFrames puts a connection below package http2.
+func NewFrames(c *tls.Conn) *Frames {
+	f := &Frames{Conn: c}
+	f.hold.out = c.Write
+	return f
+}
+
+var _ net.Conn = (*Frames)(nil)
+
+// Write takes parts of frames, or several frames. Nobody else writes meanwhile.
+func (f *Frames) Write(p []byte) (int, error) {
+	f.follow(p)
+	return f.hold.pass(p, f.left > 0 || f.have > 0 || f.more)
+}
+
+// follow finds out where in which frame p ends.
+func (f *Frames) follow(p []byte) {
+	for len(p) > 0 {
+		if f.left > 0 {
+			n := min(f.left, len(p))
+			f.left -= n
+			p = p[n:]
+			continue
+		}
+		n := copy(f.head[f.have:], p)
+		f.have += n
+		p = p[n:]
+		if f.have == frameHead {
+			h := &f.head
+			f.have, f.left = 0, int(h[0])<<16|int(h[1])<<8|int(h[2])
+			f.more = h[3] == dataFrame && h[4]&endStream == 0 && (f.left >= bulkFrame || f.whole.Load() > 0)
+		}
+	}
+}
+
+// Whole says that an answer on this connection is written to its end without a
+// pause, so that all of it can go out together, until Done is called.
+func (f *Frames) Whole() { f.whole.Add(1) }
+
+// Done ends what Whole began. What ends the answer may be written later.
+func (f *Frames) Done() { f.whole.Add(-1) }
+
+type framesKey struct{}
+
+// With is the context of the requests of a connection.
+func With(ctx context.Context, f *Frames) context.Context {
+	return context.WithValue(ctx, framesKey{}, f)
+}
+
+// Of finds the connection that a request came by; nil if that is none of HTTP/2.
+func Of(ctx context.Context) *Frames {
+	f, _ := ctx.Value(framesKey{}).(*Frames)
+	return f
+}
