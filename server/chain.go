@@ -26,7 +26,7 @@ type step struct {
 // a step that is not asked for is nil.
 func (s *Server) steps() []step {
 	c := &s.cfg
-	inFlight := filters.NewInFlight(max(c.MaxInFlight, 0), max(c.MaxMutatingInFlight, 0))
+	inFlight := filters.NewInFlight(max(c.MaxInFlight, 0), max(c.MaxMutatingInFlight, 0), s.flows)
 	inFlight.Observe, inFlight.Refused = s.Metrics.InFlight, s.Metrics.Refused
 	return []step{
 		{"scope", filters.Scope(c.Clock)},
@@ -49,14 +49,30 @@ func (s *Server) steps() []step {
 	}
 }
 
-func (s *Server) chain(last http.Handler) http.Handler {
+func chain(steps []step, last http.Handler) http.Handler {
 	h := last
-	for _, step := range slices.Backward(s.steps()) {
+	for _, step := range slices.Backward(steps) {
 		if step.filter != nil {
 			h = step.filter(h)
 		}
 	}
 	return h
+}
+
+// inside are the steps that a request of the server to itself takes: who asks is
+// known, and nothing limits how long or how many.
+func inside(steps []step) []step {
+	var list []step
+	for _, step := range steps {
+		switch step.name {
+		case "scope", "metrics", "access log", "recover", "audit", "audit received", "authorize":
+			list = append(list, step)
+		case "authenticate":
+			step.filter = asSystem
+			list = append(list, step)
+		}
+	}
+	return list
 }
 
 // refuseLeaving counts requests, and refuses them when the server leaves, where

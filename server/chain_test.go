@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rowlock/rowlock/server/flow"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/metrics"
 )
@@ -14,7 +15,7 @@ import (
 // second time so that nobody changes it by accident.
 func TestOrderOfFilters(t *testing.T) {
 	s := &Server{cfg: Config{Log: slog.New(slog.DiscardHandler), Clock: time.Now}}
-	s.Metrics = metrics.New(kinds.NewCatalogue(nil), time.Now)
+	s.Metrics, s.flows = metrics.New(kinds.NewCatalogue(nil), time.Now), flow.New()
 	var got []string
 	for _, step := range s.steps() {
 		got = append(got, step.name)

@@ -26,6 +26,7 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/controllers"
 	"github.com/rowlock/rowlock/server/discovery"
+	"github.com/rowlock/rowlock/server/flow"
 	"github.com/rowlock/rowlock/server/health"
 	"github.com/rowlock/rowlock/server/heap"
 	"github.com/rowlock/rowlock/server/metrics"
@@ -45,9 +46,11 @@ type Server struct {
 	Health  *health.Checks
 	Metrics *metrics.Metrics
 
+	flows      *flow.Classifier
 	discovery  *discovery.Handler
 	openapi    *schema.Documents
 	handler    http.Handler
+	loopback   http.Handler // for calls in process
 	watching   context.Context // ends when the server drains
 	endWatches context.CancelFunc
 	stage      atomic.Int32
@@ -64,13 +67,14 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, Cache: cache.New(cfg.Catalogue), Schemas: schema.New(cfg.Catalogue),
-		started: make(chan struct{}), leaving: make(chan struct{}),
+		started: make(chan struct{}), leaving: make(chan struct{}), flows: flow.New(),
 	}
-	for _, f := range cfg.Feeds {
+	for _, f := range append(cfg.Feeds, s.flows.Feed) {
 		f.Attach(s.Cache)
 	}
 	s.Metrics = metrics.New(cfg.Catalogue, cfg.Clock)
 	s.Metrics.Registry.MustRegister(append([]prometheus.Collector{metrics.State{Store: cfg.Store, Cache: s.Cache}}, cfg.Collectors...)...)
+	s.Metrics.Registry.MustRegister(s.flows.Collectors()...)
 	s.watching, s.endWatches = context.WithCancel(context.Background())
 	s.Verbs = &verbs.Handler{
 		Catalogue: cfg.Catalogue, Store: cfg.Store, Cache: s.Cache, Owner: apply.New(s.Schemas),
@@ -90,7 +94,8 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("discovery: %w", err)
 	}
-	s.handler = s.chain(http.HandlerFunc(s.route))
+	steps := s.steps()
+	s.handler, s.loopback = chain(steps, http.HandlerFunc(s.route)), chain(inside(steps), s.Verbs)
 	return s, nil
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/filters"
+	"github.com/rowlock/rowlock/server/flow"
 	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/status"
 )
@@ -164,7 +165,7 @@ func TestDeadline(t *testing.T) {
 }
 
 func TestInFlight(t *testing.T) {
-	f := filters.NewInFlight(1, 0)
+	f := filters.NewInFlight(1, 0, flow.New())
 	refused := 0
 	f.Refused = func(string) { refused++ }
 	second := func(id *authx.Identity, url string) int {

@@ -4,24 +4,33 @@ import (
 	"net/http"
 
 	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/flow"
 	"github.com/rowlock/rowlock/server/request"
 )
 
 // InFlight bounds how many requests run at once, those that write and those that
-// read apart. Long-running requests do not count, and system:masters is never
-// refused. A limit of 0 is no limit.
+// read apart. Long-running requests and those of an exempt priority level do not
+// count, and system:masters is never refused. A limit of 0 is no limit.
 type InFlight struct {
 	read, write chan struct{}
 	// Observe is told how many requests of a sort ("readOnly", "mutating") run. May be nil.
 	Observe func(sort string, n int)
 	// Refused is told of each refusal. May be nil.
 	Refused func(sort string)
+	// Flows says where requests belong.
+	Flows *flow.Classifier
 }
+
+// The headers that say where a request belongs, as net/http spells them.
+const (
+	schemaHeader = "X-Kubernetes-Pf-Flowschema-Uid"
+	levelHeader  = "X-Kubernetes-Pf-Prioritylevel-Uid"
+)
 
 // NewInFlight makes the limits of --max-requests-inflight and
 // --max-mutating-requests-inflight.
-func NewInFlight(read, write int) *InFlight {
-	f := &InFlight{}
+func NewInFlight(read, write int, flows *flow.Classifier) *InFlight {
+	f := &InFlight{Flows: flows}
 	if read > 0 {
 		f.read = make(chan struct{}, read)
 	}
@@ -31,45 +40,65 @@ func NewInFlight(read, write int) *InFlight {
 	return f
 }
 
-// Filter is the filter.
+// Filter is the filter. Answers carry where their requests belong.
 func (f *InFlight) Filter(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s := request.From(r.Context())
-		if LongRunning(s.Info) {
+		lasts := LongRunning(s.Info)
+		if lasts && s.Info.Verb != "watch" {
 			next.ServeHTTP(w, r)
 			return
 		}
+		class := f.Flows.Classify(s.User, s.Info)
+		h := w.Header()
+		h[schemaHeader], h[levelHeader] = class.UIDs()
 		slots, sort := f.write, "mutating"
 		switch s.Info.Verb {
 		case "get", "list", "watch", "head":
 			slots, sort = f.read, "readOnly"
 		}
-		if slots == nil {
+		if lasts {
+			class.Run()() // what watches cost is their beginning
+			next.ServeHTTP(w, r)
+			return
+		}
+		if slots == nil || class.Exempt {
+			defer class.Run()()
 			next.ServeHTTP(w, r)
 			return
 		}
 		select {
 		case slots <- struct{}{}:
-			if f.Observe != nil {
-				f.Observe(sort, len(slots))
-			}
+			f.observe(sort, len(slots))
 			defer func() {
 				<-slots
-				if f.Observe != nil {
-					f.Observe(sort, len(slots))
-				}
+				f.observe(sort, len(slots))
 			}()
+			defer class.Run()()
 			next.ServeHTTP(w, r)
 		default:
-			if s.User != nil && s.User.InGroup(authx.GroupMasters) {
-				next.ServeHTTP(w, r)
-				return
-			}
-			if f.Refused != nil {
-				f.Refused(sort)
-			}
-			w.Header().Set("Retry-After", "1")
-			http.Error(w, "Too many requests, please try again later.", http.StatusTooManyRequests)
+			f.refuse(w, r, next, class, sort)
 		}
 	})
+}
+
+func (f *InFlight) observe(sort string, n int) {
+	if f.Observe != nil {
+		f.Observe(sort, n)
+	}
+}
+
+// refuse answers a request that is one too many, unless it is an administrator's.
+func (f *InFlight) refuse(w http.ResponseWriter, r *http.Request, next http.Handler, class *flow.Class, sort string) {
+	if user := request.From(r.Context()).User; user != nil && user.InGroup(authx.GroupMasters) {
+		defer class.Run()()
+		next.ServeHTTP(w, r)
+		return
+	}
+	class.Refuse()
+	if f.Refused != nil {
+		f.Refused(sort)
+	}
+	w.Header().Set("Retry-After", "1")
+	http.Error(w, "Too many requests, please try again later.", http.StatusTooManyRequests)
 }

@@ -1,0 +1,150 @@
+package flow_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/flow"
+	"github.com/rowlock/rowlock/server/kinds/flowcontrol"
+	"github.com/rowlock/rowlock/server/request"
+)
+
+// fill gives a classifier objects as its feed would.
+func fill[T metav1.Object](t *testing.T, c *flow.Classifier, source int, objects ...T) {
+	t.Helper()
+	for _, o := range objects {
+		if o.GetUID() == "" {
+			o.SetUID(types.UID("uid-" + o.GetName()))
+		}
+		data, err := json.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Feed.Sources[source].Set(&cache.Item{Name: o.GetName(), JSON: data})
+	}
+}
+
+func complete(t *testing.T) *flow.Classifier {
+	c := flow.New()
+	fill(t, c, 0, append(flowcontrol.MandatorySchemas(), flowcontrol.SuggestedSchemas()...)...)
+	fill(t, c, 1, append(flowcontrol.MandatoryLevels(), flowcontrol.SuggestedLevels()...)...)
+	return c
+}
+
+func user(name string, groups ...string) *authx.Identity {
+	return &authx.Identity{Name: name, Groups: groups}
+}
+
+func TestClassify(t *testing.T) {
+	c := complete(t)
+	resource := func(verb, group, resource, namespace string) *request.Info {
+		return &request.Info{IsResource: true, Verb: verb, Group: group, Resource: resource, Namespace: namespace}
+	}
+	path := func(path string) *request.Info { return &request.Info{Verb: "get", Path: path} }
+	const all = "system:authenticated"
+	for _, tc := range []struct {
+		name          string
+		user          *authx.Identity
+		info          *request.Info
+		schema, level string
+	}{
+		{"administrator", user("admin", "system:masters", all), resource("list", "", "pods", ""), "exempt", "exempt"},
+		{"probe", user("system:anonymous", "system:unauthenticated"), path("/readyz"), "probes", "exempt"},
+		{"single probe", user("x", all), path("/livez/ping"), "probes", "exempt"},
+		{"not a probe", user("x", all), path("/livezz"), "global-default", "global-default"},
+		{"stranger", user("system:anonymous", "system:unauthenticated"), path("/version"), "global-default", "global-default"},
+		{"kubelet's lease", user("system:node:a", "system:nodes", all), resource("update", "coordination.k8s.io", "leases", "kube-node-lease"), "system-node-high", "node-high"},
+		{"kubelet's node", user("system:node:a", "system:nodes", all), resource("get", "", "nodes", ""), "system-node-high", "node-high"},
+		{"kubelet's pods", user("system:node:a", "system:nodes", all), resource("list", "", "pods", ""), "system-nodes", "system"},
+		{"scheduler", user("system:kube-scheduler", all), resource("list", "", "pods", ""), "kube-scheduler", "workload-high"},
+		{"scheduler's leader election", user("system:kube-scheduler", all), resource("update", "coordination.k8s.io", "leases", "kube-system"), "system-leader-election", "leader-election"},
+		{"account of the system", user("system:serviceaccount:kube-system:x", "system:serviceaccounts", all), resource("list", "", "pods", "a"), "kube-system-service-accounts", "workload-high"},
+		{"account with a similar namespace", user("system:serviceaccount:kube-systemx:x", "system:serviceaccounts", all), resource("list", "", "pods", "a"), "service-accounts", "workload-low"},
+		{"person", user("jane", all), resource("get", "apps", "deployments", "a"), "global-default", "global-default"},
+		{"nobody", nil, path("/version"), "catch-all", "catch-all"},
+	} {
+		got := c.Classify(tc.user, tc.info)
+		if got.Schema != tc.schema || got.Level != tc.level || got.Exempt != (tc.level == "exempt") {
+			t.Errorf("%s: %s, %s, exempt %t; want %s, %s", tc.name, got.Schema, got.Level, got.Exempt, tc.schema, tc.level)
+		}
+		if schema, level := got.UIDs(); schema[0] != "uid-"+tc.schema || level[0] != "uid-"+tc.level {
+			t.Errorf("%s: UIDs %s %s", tc.name, schema, level)
+		}
+	}
+}
+
+// TestChanges: what is written takes effect, a schema without its level has none,
+// and what must be there cannot be taken away.
+func TestChanges(t *testing.T) {
+	c := complete(t)
+	jane, pods := user("jane", "system:authenticated"), &request.Info{IsResource: true, Verb: "list", Resource: "pods", Subresource: "log", Namespace: "a"}
+	want := func(schema string) {
+		t.Helper()
+		if got := c.Classify(jane, pods); got.Schema != schema {
+			t.Errorf("falls under %s, want %s", got.Schema, schema)
+		}
+	}
+	mine := &flowcontrolv1.FlowSchema{ObjectMeta: metav1.ObjectMeta{Name: "mine"}, Spec: flowcontrolv1.FlowSchemaSpec{
+		MatchingPrecedence:         8999,
+		PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: "own"},
+		Rules: []flowcontrolv1.PolicyRulesWithSubjects{{
+			Subjects:      []flowcontrolv1.Subject{{Kind: "User", User: &flowcontrolv1.UserSubject{Name: "jane"}}},
+			ResourceRules: []flowcontrolv1.ResourcePolicyRule{{Verbs: []string{"list"}, APIGroups: []string{""}, Resources: []string{"pods/log"}, Namespaces: []string{"a", "b"}}},
+		}},
+	}}
+	fill(t, c, 0, mine)
+	want("global-default")
+	fill(t, c, 1, &flowcontrolv1.PriorityLevelConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "own"}, Spec: flowcontrolv1.PriorityLevelConfigurationSpec{Type: "Limited"}})
+	want("mine")
+	mine.Spec.Rules[0].ResourceRules[0].Namespaces = []string{"b"}
+	fill(t, c, 0, mine)
+	want("global-default")
+	c.Feed.Sources[0].Delete("", "mine")
+	c.Feed.Sources[0].Delete("", "global-default")
+	want("catch-all")
+	c.Feed.Sources[0].Delete("", "catch-all")
+	want("catch-all")
+}
+
+func TestCounts(t *testing.T) {
+	c := flow.New()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(c.Collectors()...)
+	class := c.Classify(user("x", "system:authenticated"), &request.Info{Verb: "get", Path: "/version"})
+	end := class.Run()
+	if sum(t, registry, "apiserver_flowcontrol_current_executing_requests") != 1 {
+		t.Error("a request that runs is not counted")
+	}
+	end()
+	class.Refuse()
+	for name, want := range map[string]float64{
+		"apiserver_flowcontrol_current_executing_requests": 0, "apiserver_flowcontrol_dispatched_requests_total": 1, "apiserver_flowcontrol_rejected_requests_total": 1,
+	} {
+		if got := sum(t, registry, name); got != want {
+			t.Errorf("%s is %v, want %v", name, got, want)
+		}
+	}
+}
+
+func sum(t *testing.T, g prometheus.Gatherer, name string) (total float64) {
+	t.Helper()
+	families, err := g.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == name {
+				total += m.GetGauge().GetValue() + m.GetCounter().GetValue()
+			}
+		}
+	}
+	return total
+}
