@@ -87,10 +87,19 @@ func (s *Server) refuseLeaving() filters.Filter {
 
 // route finds who answers a request that has passed all filters.
 func (s *Server) route(w http.ResponseWriter, r *http.Request) {
+	s.target(r).ServeHTTP(w, r)
+}
+
+func (s *Server) target(r *http.Request) http.Handler {
+	if request.From(r.Context()).Info.IsResource {
+		return s.Verbs
+	}
+	return http.HandlerFunc(s.routePath)
+}
+
+func (s *Server) routePath(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Path
 	switch {
-	case request.From(r.Context()).Info.IsResource:
-		s.Verbs.ServeHTTP(w, r)
 	case discovery.Serves(path):
 		s.discovery.ServeHTTP(w, r)
 	case health.Serves(path):

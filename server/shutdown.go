@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -34,7 +35,7 @@ func (s *Server) open() (*front, error) {
 	f.hs = &http.Server{
 		Handler: s.handler, TLSConfig: s.cfg.TLS.Clone(), ConnState: f.track,
 		ReadHeaderTimeout: 32 * time.Second, IdleTimeout: 3 * time.Minute, MaxHeaderBytes: 1 << 20,
-		ErrorLog: quietLog(s.cfg.Log, s.Metrics.HandshakeFailed),
+		ErrorLog: quietLog(s.cfg.Log),
 	}
 	// Small records first are for browsers on slow lines.
 	f.hs.TLSConfig.DynamicRecordSizingDisabled = true
@@ -50,9 +51,14 @@ func (s *Server) open() (*front, error) {
 	} else if err := serveHTTP2(f.hs, h2); err != nil {
 		return nil, err
 	}
+	if protos := &f.hs.TLSConfig.NextProtos; !slices.Contains(*protos, "http/1.1") {
+		*protos = append(*protos, "http/1.1") // http2.ConfigureServer has added its own
+	}
+	listener := newHandshakes(conns.Listener{Listener: s.cfg.Listener}, f.hs.TLSConfig, f.hs.ReadHeaderTimeout, s.handshakeFailed)
 	go func() {
 		defer close(f.served)
-		f.err = f.hs.ServeTLS(conns.Listener{Listener: s.cfg.Listener}, "", "")
+		defer listener.Close()
+		f.err = f.hs.Serve(listener)
 	}()
 	return f, nil
 }
@@ -161,21 +167,17 @@ func (s *Server) quiet(ctx context.Context) {
 }
 
 // quietLog brings what net/http has to say into the server's log, at a level where
-// clients that hang up do not matter. handshake is told of each that failed.
-func quietLog(to *slog.Logger, handshake func()) *log.Logger {
-	return log.New(quiet{to, handshake}, "", 0)
-}
+// clients that hang up do not matter.
+func quietLog(to *slog.Logger) *log.Logger { return log.New(quiet{to}, "", 0) }
 
-type quiet struct {
-	to        *slog.Logger
-	handshake func()
-}
+type quiet struct{ to *slog.Logger }
 
 func (q quiet) Write(p []byte) (int, error) {
-	text := strings.TrimSpace(string(p))
-	if strings.HasPrefix(text, "http: TLS handshake error") {
-		q.handshake()
-	}
-	q.to.Debug("http server", "message", text)
+	q.to.Debug("http server", "message", strings.TrimSpace(string(p)))
 	return len(p), nil
+}
+
+func (s *Server) handshakeFailed(from net.Addr, err error) {
+	s.Metrics.HandshakeFailed()
+	s.cfg.Log.Debug("a TLS handshake failed", "from", from.String(), "error", err)
 }

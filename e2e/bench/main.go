@@ -57,6 +57,7 @@ var measurements = []measurement{
 	{"status", measureStatus},
 	{"leases", measureLeases},
 	{"fanout", measureFanOut},
+	{"watchers", measureWatchers},
 	{"compaction", measureCompaction},
 	{"past", measurePast},
 }

@@ -48,28 +48,35 @@ func Attributes(s *request.Scope) *authx.Attributes {
 func Authorize(z authx.Authorizer, log *slog.Logger, fail Fail) Filter {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			s := request.From(r.Context())
-			a := Attributes(s)
-			d, reason, err := z.Authorize(r.Context(), a)
-			if d == authx.Allow {
-				s.Annotate("authorization.k8s.io/decision", "allow")
-				s.Annotate("authorization.k8s.io/reason", reason)
+			if authorized(z, log, fail, w, r) {
 				next.ServeHTTP(w, r)
-				return
 			}
-			if err != nil {
-				s.Annotate("authorization.k8s.io/reason", "internal error")
-				log.Warn("authorization failed", "audit-id", s.ID, "error", err)
-				internal(w, r, err)
-				return
-			}
-			s.Annotate("authorization.k8s.io/decision", "forbid")
-			s.Annotate("authorization.k8s.io/reason", reason)
-			log.Debug("forbidden", "user", a.User.Name, "verb", a.Verb, "path", a.Path, "reason", reason)
-			w.Header().Set("X-Content-Type-Options", "nosniff")
-			fail(w, r, Forbidden(a, reason))
 		})
 	}
+}
+
+// authorized says whether somebody allows the request, and answers it otherwise.
+func authorized(z authx.Authorizer, log *slog.Logger, fail Fail, w http.ResponseWriter, r *http.Request) bool {
+	s := request.From(r.Context())
+	a := Attributes(s)
+	d, reason, err := z.Authorize(r.Context(), a)
+	if d == authx.Allow {
+		s.Annotate("authorization.k8s.io/decision", "allow")
+		s.Annotate("authorization.k8s.io/reason", reason)
+		return true
+	}
+	if err != nil {
+		s.Annotate("authorization.k8s.io/reason", "internal error")
+		log.Warn("authorization failed", "audit-id", s.ID, "error", err)
+		internal(w, r, err)
+		return false
+	}
+	s.Annotate("authorization.k8s.io/decision", "forbid")
+	s.Annotate("authorization.k8s.io/reason", reason)
+	log.Debug("forbidden", "user", a.User.Name, "verb", a.Verb, "path", a.Path, "reason", reason)
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	fail(w, r, Forbidden(a, reason))
+	return false
 }
 
 // Forbidden is the 403 for attributes that nobody allowed.

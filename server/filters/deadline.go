@@ -40,31 +40,33 @@ func LongRunning(i *request.Info) bool {
 func Deadline(limit time.Duration, fail Fail) Filter {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			info := request.From(r.Context()).Info
-			if LongRunning(info) {
+			if LongRunning(request.From(r.Context()).Info) {
 				next.ServeHTTP(w, r)
 				return
 			}
-			d := limit
-			if text := info.Query.Get("timeout"); text != "" {
-				asked, err := time.ParseDuration(text)
-				if err != nil {
-					fail(w, r, apierrors.NewBadRequest("invalid timeout specified in the request URL - "+err.Error()))
-					return
-				}
-				if asked > 0 && asked < d {
-					d = asked
-				}
-			}
-			ctx, cancel := context.WithTimeout(r.Context(), d)
-			defer cancel()
-			t := &timely{ResponseWriter: w, ctx: ctx}
-			stop := context.AfterFunc(ctx, t.cut)
-			next.ServeHTTP(t, r.WithContext(ctx))
-			if !stop() {
-				t.end()
-			}
+			bounded(next, limit, fail, w, r)
 		})
+	}
+}
+
+func bounded(next http.Handler, limit time.Duration, fail Fail, w http.ResponseWriter, r *http.Request) {
+	if text := request.From(r.Context()).Info.Query.Get("timeout"); text != "" {
+		asked, err := time.ParseDuration(text)
+		if err != nil {
+			fail(w, r, apierrors.NewBadRequest("invalid timeout specified in the request URL - "+err.Error()))
+			return
+		}
+		if asked > 0 && asked < limit {
+			limit = asked
+		}
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), limit)
+	defer cancel()
+	t := &timely{ResponseWriter: w, ctx: ctx}
+	stop := context.AfterFunc(ctx, t.cut)
+	next.ServeHTTP(t, r.WithContext(ctx))
+	if !stop() {
+		t.end()
 	}
 }
 
@@ -152,16 +154,25 @@ func EndWith(end context.Context, grace time.Duration) Filter {
 				next.ServeHTTP(w, r)
 				return
 			}
-			ctx, cancel := context.WithCancel(r.Context())
+			r, cancel := endingWith(end, grace, r)
 			defer cancel()
-			defer context.AfterFunc(end, func() {
-				if grace > 0 {
-					time.AfterFunc(rand.N(grace), cancel)
-					return
-				}
-				cancel()
-			})()
-			next.ServeHTTP(w, r.WithContext(ctx))
+			next.ServeHTTP(w, r)
 		})
+	}
+}
+
+// endingWith is a request whose context ends with another one. cancel frees what that costs.
+func endingWith(end context.Context, grace time.Duration, r *http.Request) (_ *http.Request, cancel func()) {
+	ctx, stop := context.WithCancel(r.Context())
+	unlink := context.AfterFunc(end, func() {
+		if grace > 0 {
+			time.AfterFunc(rand.N(grace), stop)
+			return
+		}
+		stop()
+	})
+	return r.WithContext(ctx), func() {
+		unlink()
+		stop()
 	}
 }

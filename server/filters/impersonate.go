@@ -33,40 +33,47 @@ type claim struct {
 func Impersonate(z authx.Authorizer, log *slog.Logger, fail Fail) Filter {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			s := request.From(r.Context())
-			who, claims, err := wanted(r.Header)
-			if err != nil {
-				log.Debug("impersonation refused", "error", err)
-				internal(w, r, err)
-				return
-			}
-			if who == nil {
+			if impersonated(z, log, fail, w, r) {
 				next.ServeHTTP(w, r)
-				return
 			}
-			for i := range claims {
-				a := &claims[i].attributes
-				a.User, a.Verb, a.ResourceRequest = s.User, "impersonate", true
-				d, reason, err := z.Authorize(r.Context(), a)
-				if d == authx.Allow {
-					continue
-				}
-				if err != nil {
-					log.Debug("impersonation refused", "error", err)
-				}
-				w.Header().Set("X-Content-Type-Options", "nosniff")
-				fail(w, r, Forbidden(a, reason))
-				return
-			}
-			s.Actor, s.User = s.User, who
-			for name := range r.Header {
-				if strings.HasPrefix(name, "Impersonate-") {
-					r.Header.Del(name)
-				}
-			}
-			next.ServeHTTP(w, r)
 		})
 	}
+}
+
+// impersonated makes the caller whom it wants to be, and answers the request if it
+// may not be that.
+func impersonated(z authx.Authorizer, log *slog.Logger, fail Fail, w http.ResponseWriter, r *http.Request) bool {
+	s := request.From(r.Context())
+	who, claims, err := wanted(r.Header)
+	if err != nil {
+		log.Debug("impersonation refused", "error", err)
+		internal(w, r, err)
+		return false
+	}
+	if who == nil {
+		return true
+	}
+	for i := range claims {
+		a := &claims[i].attributes
+		a.User, a.Verb, a.ResourceRequest = s.User, "impersonate", true
+		d, reason, err := z.Authorize(r.Context(), a)
+		if d == authx.Allow {
+			continue
+		}
+		if err != nil {
+			log.Debug("impersonation refused", "error", err)
+		}
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		fail(w, r, Forbidden(a, reason))
+		return false
+	}
+	s.Actor, s.User = s.User, who
+	for name := range r.Header {
+		if strings.HasPrefix(name, "Impersonate-") {
+			r.Header.Del(name)
+		}
+	}
+	return true
 }
 
 // wanted reads the identity that the headers ask for, and what must be allowed for

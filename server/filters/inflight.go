@@ -43,43 +43,58 @@ func NewInFlight(read, write int, flows *flow.Classifier) *InFlight {
 // Filter is the filter. Answers carry where their requests belong.
 func (f *InFlight) Filter(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s := request.From(r.Context())
-		lasts := LongRunning(s.Info)
-		if lasts && s.Info.Verb != "watch" {
+		if LongRunning(request.From(r.Context()).Info) {
+			f.note(w, r)
 			next.ServeHTTP(w, r)
 			return
 		}
-		class := f.Flows.Classify(s.User, s.Info)
-		h := w.Header()
-		h[schemaHeader], h[levelHeader] = class.UIDs()
-		slots, sort := f.write, "mutating"
-		switch s.Info.Verb {
-		case "get", "list", "watch", "head":
-			slots, sort = f.read, "readOnly"
-		}
-		if lasts {
-			class.Run()() // what watches cost is their beginning
-			next.ServeHTTP(w, r)
-			return
-		}
-		if slots == nil || class.Exempt {
-			defer class.Run()()
-			next.ServeHTTP(w, r)
-			return
-		}
-		select {
-		case slots <- struct{}{}:
-			f.observe(sort, len(slots))
-			defer func() {
-				<-slots
-				f.observe(sort, len(slots))
-			}()
-			defer class.Run()()
-			next.ServeHTTP(w, r)
-		default:
-			f.refuse(w, r, next, class, sort)
-		}
+		f.count(next, w, r)
 	})
+}
+
+// note says where a long-running request belongs, if it is a watch. What watches
+// cost is their beginning.
+func (f *InFlight) note(w http.ResponseWriter, r *http.Request) {
+	s := request.From(r.Context())
+	if s.Info.Verb == "watch" {
+		f.classify(w, s).Run()()
+	}
+}
+
+// classify finds where a request belongs, and tells the client.
+func (f *InFlight) classify(w http.ResponseWriter, s *request.Scope) *flow.Class {
+	class := f.Flows.Classify(s.User, s.Info)
+	h := w.Header()
+	h[schemaHeader], h[levelHeader] = class.UIDs()
+	return class
+}
+
+// count serves a request that takes one of the places, or refuses it.
+func (f *InFlight) count(next http.Handler, w http.ResponseWriter, r *http.Request) {
+	s := request.From(r.Context())
+	class := f.classify(w, s)
+	slots, sort := f.write, "mutating"
+	switch s.Info.Verb {
+	case "get", "list", "watch", "head":
+		slots, sort = f.read, "readOnly"
+	}
+	if slots == nil || class.Exempt {
+		defer class.Run()()
+		next.ServeHTTP(w, r)
+		return
+	}
+	select {
+	case slots <- struct{}{}:
+		f.observe(sort, len(slots))
+		defer func() {
+			<-slots
+			f.observe(sort, len(slots))
+		}()
+		defer class.Run()()
+		next.ServeHTTP(w, r)
+	default:
+		f.refuse(w, r, next, class, sort)
+	}
 }
 
 func (f *InFlight) observe(sort string, n int) {

@@ -11,7 +11,8 @@ import (
 	"github.com/rowlock/rowlock/server/conns"
 )
 
-// Filter wraps a handler.
+// Filter wraps a handler. Its function stands on the stack of every open watch: what
+// it does before and after the next one belongs into functions of its own.
 type Filter func(http.Handler) http.Handler
 
 // Recorder notes what was answered. Flush and Hijack reach the writer below through

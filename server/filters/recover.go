@@ -15,24 +15,26 @@ func Recover(log *slog.Logger, panicked func()) Filter {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			defer func() {
-				p := recover()
-				if p == nil {
-					return
+				if p := recover(); p != nil {
+					recovered(log, panicked, w, r, p)
 				}
-				if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
-					panic(p) // somebody wants the connection cut
-				}
-				panicked()
-				log.Error("panic while serving a request", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
-				rec := recorderOf(w)
-				if rec.Code != 0 {
-					panic(http.ErrAbortHandler)
-				}
-				http.Error(w, "This request caused apiserver to panic. Look in the logs for details.", http.StatusInternalServerError)
 			}()
 			next.ServeHTTP(w, r)
 		})
 	}
+}
+
+func recovered(log *slog.Logger, panicked func(), w http.ResponseWriter, r *http.Request, p any) {
+	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		panic(p) // somebody wants the connection cut
+	}
+	panicked()
+	log.Error("panic while serving a request", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+	rec := recorderOf(w)
+	if rec.Code != 0 {
+		panic(http.ErrAbortHandler)
+	}
+	http.Error(w, "This request caused apiserver to panic. Look in the logs for details.", http.StatusInternalServerError)
 }
 
 // AccessLog writes one line a request, at debug level unless it failed with a 5xx
@@ -41,21 +43,25 @@ func AccessLog(log *slog.Logger, mayFail func(path string) bool) Filter {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			next.ServeHTTP(w, r)
-			level := slog.LevelDebug
-			rec := recorderOf(w)
-			if rec.Code >= 500 && rec.Code != http.StatusGatewayTimeout && !mayFail(r.URL.Path) {
-				level = slog.LevelWarn
-			}
-			if !log.Enabled(r.Context(), level) {
-				return
-			}
-			s := request.From(r.Context())
-			user := ""
-			if s.User != nil {
-				user = s.User.Name
-			}
-			log.Log(r.Context(), level, "request", "verb", s.Info.Verb, "uri", r.URL.RequestURI(), "code", rec.Code, "bytes", rec.Bytes,
-				"user", user, "agent", r.UserAgent(), "from", r.RemoteAddr, "audit_id", s.ID)
+			logAccess(log, mayFail, w, r)
 		})
 	}
+}
+
+func logAccess(log *slog.Logger, mayFail func(path string) bool, w http.ResponseWriter, r *http.Request) {
+	level := slog.LevelDebug
+	rec := recorderOf(w)
+	if rec.Code >= 500 && rec.Code != http.StatusGatewayTimeout && !mayFail(r.URL.Path) {
+		level = slog.LevelWarn
+	}
+	if !log.Enabled(r.Context(), level) {
+		return
+	}
+	s := request.From(r.Context())
+	user := ""
+	if s.User != nil {
+		user = s.User.Name
+	}
+	log.Log(r.Context(), level, "request", "verb", s.Info.Verb, "uri", r.URL.RequestURI(), "code", rec.Code, "bytes", rec.Bytes,
+		"user", user, "agent", r.UserAgent(), "from", r.RemoteAddr, "audit_id", s.ID)
 }

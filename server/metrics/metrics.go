@@ -126,33 +126,34 @@ func (m *Metrics) Refused(sort string) { m.refused.WithLabelValues(sort).Inc() }
 // Filter counts and measures requests. It stands right behind filters.Scope.
 func (m *Metrics) Filter(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		scope := request.From(r.Context())
-		l := m.labelsOf(scope.Info, r)
-		lasts := filters.LongRunning(scope.Info)
-		if lasts {
-			g := m.lasting(l)
+		defer m.answered(w, r)
+		if filters.LongRunning(request.From(r.Context()).Info) {
+			g := m.lasting(r)
 			g.Inc()
 			defer g.Dec()
 		}
-		defer func() {
-			code, bytes := http.StatusOK, int64(0)
-			if rec, ok := w.(*filters.Recorder); ok {
-				bytes = rec.Bytes
-				if rec.Code != 0 {
-					code = rec.Code
-				}
-			}
-			h := m.handlesOf(seen{l, code})
-			h.count.Inc()
-			if !lasts {
-				h.took.Observe(m.clock().Sub(scope.Received).Seconds())
-			}
-			if h.size != nil {
-				h.size.Observe(float64(bytes))
-			}
-		}()
 		next.ServeHTTP(w, r)
 	})
+}
+
+// answered counts a request that has come to its end.
+func (m *Metrics) answered(w http.ResponseWriter, r *http.Request) {
+	scope := request.From(r.Context())
+	code, bytes := http.StatusOK, int64(0)
+	if rec, ok := w.(*filters.Recorder); ok {
+		bytes = rec.Bytes
+		if rec.Code != 0 {
+			code = rec.Code
+		}
+	}
+	h := m.handlesOf(seen{m.labelsOf(scope.Info, r), code})
+	h.count.Inc()
+	if !filters.LongRunning(scope.Info) {
+		h.took.Observe(m.clock().Sub(scope.Received).Seconds())
+	}
+	if h.size != nil {
+		h.size.Observe(float64(bytes))
+	}
 }
 
 // labelsOf tells a request apart. What the catalogue does not know has no names.
@@ -227,7 +228,9 @@ func (m *Metrics) handlesOf(s seen) *handles {
 	return got.(*handles)
 }
 
-func (m *Metrics) lasting(l labels) prometheus.Gauge {
+// lasting is the gauge of a long-running request.
+func (m *Metrics) lasting(r *http.Request) prometheus.Gauge {
+	l := m.labelsOf(request.From(r.Context()).Info, r)
 	if g, ok := m.lasts.Load(l); ok {
 		return g.(prometheus.Gauge)
 	}

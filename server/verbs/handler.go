@@ -94,40 +94,54 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	scope := request.From(r.Context())
 	c := &Call{W: w, R: r, Info: scope.Info, Scope: scope, User: scope.User}
 	if err := h.serve(c); err != nil {
-		if errors.Is(err, errNoGroup) {
-			http.NotFound(w, r)
-			return
-		}
-		h.fail(c, err)
+		h.refuse(c, err)
 	}
 }
 
-func (h *Handler) serve(c *Call) error {
+func (h *Handler) refuse(c *Call, err error) {
+	if errors.Is(err, errNoGroup) {
+		http.NotFound(c.W, c.R)
+		return
+	}
+	h.fail(c, err)
+}
+
+// verb finds what a request is for, and whether that may be done to it.
+func (h *Handler) verb(c *Call) (string, error) {
 	i := c.Info
 	c.Resource = h.Catalogue.Lookup(i.Group, i.Version, i.Resource)
 	if c.Resource == nil {
 		if h.Catalogue.Versions(i.Group) == nil {
-			return errNoGroup
+			return "", errNoGroup
 		}
-		return status.NoResource()
+		return "", status.NoResource()
 	}
 	verbs, err := h.place(c)
 	if err != nil {
-		return err
+		return "", err
 	}
-	verb, err := methodVerb(c, verbs)
+	return methodVerb(c, verbs)
+}
+
+func (h *Handler) serve(c *Call) error {
+	verb, err := h.verb(c)
 	if err != nil {
 		return err
 	}
-	if c.Sub == nil || c.Sub.Update == nil && c.Sub.Scale == nil {
-		if f := h.Special[specialKey(c)]; f != nil {
-			return f(h, c)
-		}
+	if f := h.special(c); f != nil {
+		return f(h, c)
 	}
 	if c.Resource.Storage == nil || c.Sub != nil && c.Sub.Update == nil && c.Sub.Scale == nil {
 		return status.NotAllowed()
 	}
 	return h.dispatch(c, verb)
+}
+
+func (h *Handler) special(c *Call) Special {
+	if c.Sub != nil && (c.Sub.Update != nil || c.Sub.Scale != nil) {
+		return nil
+	}
+	return h.Special[specialKey(c)]
 }
 
 func specialKey(c *Call) string {

@@ -29,16 +29,35 @@ const (
 	writeFor = 30 * time.Second
 )
 
-// watch streams the changes of a collection or of one object.
+// watch streams the changes of a collection or of one object. It stands on the stack
+// of every open watch, as do those it calls: each takes little of it.
 func (h *Handler) watch(c *Call) error {
+	s, err := h.newStream(c)
+	if err != nil {
+		return err
+	}
+	if s.watcher != nil {
+		defer s.watcher.Stop()
+	}
+	if isWebSocket(c.R) {
+		return s.serveWebSocket()
+	}
+	if out := s.begin(); out != nil {
+		s.run(c.R.Context(), out)
+	}
+	return nil
+}
+
+// newStream reads what is to be watched, and finds where it begins.
+func (h *Handler) newStream(c *Call) (*stream, error) {
 	if !c.Resource.Custom {
 		if err := codecs.Acceptable(c.R, codecs.ListTypes(h.cbor())); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	o, err := parseList(c, true)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	offer := h.offer(c)
 	if o.initial() && o.AllowWatchBookmarks {
@@ -46,25 +65,19 @@ func (h *Handler) watch(c *Call) error {
 	}
 	form, err := codecs.NegotiateWatch(c.R, offer)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := o.selectors(c); err != nil {
-		return err
+		return nil, err
 	}
 	s := &stream{h: h, c: c, o: o, v: h.view(c.Resource, form)}
 	s.make = s.frame
 	if form.IsTable() {
 		if s.include, err = table.ParseInclude(c.Info.Query.Get("includeObject")); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	if err := s.open(c.R.Context()); err != nil {
-		return err
-	}
-	if s.watcher != nil {
-		defer s.watcher.Stop()
-	}
-	return s.serve()
+	return s, s.open(c.R.Context())
 }
 
 // initial says that the watch begins with the objects that there are.
@@ -115,11 +128,9 @@ func (s *stream) open(ctx context.Context) error {
 	return nil
 }
 
-// serve sends events until the watch ends. The answer has begun: errors become events.
-func (s *stream) serve() error {
-	if isWebSocket(s.c.R) {
-		return s.serveWebSocket()
-	}
+// begin starts the answer; from here on errors are events. It is nil if the client
+// has gone.
+func (s *stream) begin() *wire {
 	w := s.c.W
 	w.Header().Set("Content-Type", s.v.form.StreamType())
 	w.WriteHeader(http.StatusOK)
@@ -127,8 +138,7 @@ func (s *stream) serve() error {
 	if out.flush() != nil {
 		return nil
 	}
-	s.run(s.c.R.Context(), out)
-	return nil
+	return out
 }
 
 // run sends everything, and an ERROR event if the watch fails.
@@ -137,9 +147,13 @@ func (s *stream) run(ctx context.Context, out sink) {
 	if err == nil {
 		err = s.events(ctx, out)
 	}
-	if err == nil || errors.Is(err, errGone) || ctx.Err() != nil {
-		return
+	if err != nil && !errors.Is(err, errGone) && ctx.Err() == nil {
+		s.fail(out, err)
 	}
+}
+
+// fail ends the watch with an ERROR event.
+func (s *stream) fail(out sink, err error) {
 	if errors.Is(err, cache.ErrSlow) {
 		s.h.log().Info("watch cut off: the client is too slow", "path", s.c.R.URL.Path, "audit-id", s.c.Scope.ID)
 		return

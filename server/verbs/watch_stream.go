@@ -28,61 +28,69 @@ type stream struct {
 	include table.Include
 
 	watcher *cache.Watcher
-	start   *cache.Snapshot                                    // what there is at the beginning; nil for a watch from a version
-	failed  error                                              // why there is nothing to watch
-	shown   bool                                               // a table has been sent
+	start   *cache.Snapshot // what there is at the beginning; nil for a watch from a version
+	failed  error           // why there is nothing to watch
+	shown   bool            // a table has been sent
+	due     bool            // a bookmark is to be sent
+	end     time.Time
+	timer   *time.Timer
+	batch   []cache.Delivery
 	make    func(cache.EventType, *cache.Item) ([]byte, error) // s.frame
 }
 
 // events sends the initial events, then changes and bookmarks until the time is up.
 func (s *stream) events(ctx context.Context, out sink) error {
-	end := time.Now().Add(s.o.duration(s.h.WatchFor))
+	s.end = time.Now().Add(s.o.duration(s.h.WatchFor))
 	if s.start != nil && s.o.initial() {
 		if err := s.initial(out); err != nil {
 			return err
 		}
 	}
 	s.start = nil
-	var batch []cache.Delivery
-	var err error
-	timer := time.NewTimer(s.next(end))
-	defer timer.Stop()
-	due := false
+	s.timer = time.NewTimer(s.next())
+	defer s.timer.Stop()
 	for {
-		var mark int64
-		if batch, mark, err = s.watcher.Take(ctx, batch); err != nil {
+		if err := s.drain(ctx, out); err != nil {
 			return err
-		}
-		if len(batch) > 0 {
-			if err := s.deliver(out, batch); err != nil {
-				return err
-			}
-			continue
-		}
-		if due {
-			// The mark was taken after the time came, with nothing left to send before it.
-			if err := s.bookmark(out, mark, false); err != nil {
-				return err
-			}
-			due = false
 		}
 		select {
 		case <-s.watcher.Ready():
 		case <-ctx.Done():
 			return nil
-		case <-timer.C:
-			if !time.Now().Before(end) {
+		case <-s.timer.C:
+			if !time.Now().Before(s.end) {
 				return nil
 			}
-			due = s.o.AllowWatchBookmarks
-			timer.Reset(s.next(end))
+			s.due = s.o.AllowWatchBookmarks
+			s.timer.Reset(s.next())
+		}
+	}
+}
+
+// drain sends what waits, and the bookmark that is due.
+func (s *stream) drain(ctx context.Context, out sink) error {
+	for {
+		batch, mark, err := s.watcher.Take(ctx, s.batch)
+		if s.batch = batch; err != nil {
+			return err
+		}
+		if len(batch) == 0 {
+			if !s.due {
+				return nil
+			}
+			// The mark was taken after the time came, with nothing left to send before it.
+			s.due = false
+			return s.bookmark(out, mark, false)
+		}
+		if err := s.deliver(out, batch); err != nil {
+			return err
 		}
 	}
 }
 
 // next is the time until a bookmark is due, or the end.
-func (s *stream) next(end time.Time) time.Duration {
-	left := time.Until(end)
+func (s *stream) next() time.Duration {
+	left := time.Until(s.end)
 	if !s.o.AllowWatchBookmarks || left <= bookmarkBefore {
 		return left
 	}

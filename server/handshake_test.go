@@ -1,0 +1,77 @@
+package server
+
+import (
+	"bufio"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestHandshakesComeFirst(t *testing.T) {
+	// For its certificate.
+	donor := httptest.NewUnstartedServer(nil)
+	donor.StartTLS()
+	defer donor.Close()
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var failures atomic.Int32
+	l := newHandshakes(inner, &tls.Config{Certificates: donor.TLS.Certificates, NextProtos: []string{"http/1.1"}}, 200*time.Millisecond, func(net.Addr, error) { failures.Add(1) })
+	hs := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, r.TLS != nil && r.TLS.HandshakeComplete)
+	})}
+	served := make(chan error, 1)
+	go func() { served <- hs.Serve(l) }()
+	addr := inner.Addr().String()
+
+	silent, err := net.Dial("tcp", addr) // it does not keep others waiting
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	resp, err := donor.Client().Get("https://" + addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, _ := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if string(body) != "true" {
+		t.Errorf("the handler sees %q", body)
+	}
+	plain, err := http.Get("http://" + addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, _ = io.ReadAll(plain.Body)
+	plain.Body.Close()
+	if plain.StatusCode != 400 || !strings.Contains(string(body), "HTTPS server") {
+		t.Errorf("plain HTTP: %d %q", plain.StatusCode, body)
+	}
+	if _, err := bufio.NewReader(silent).ReadByte(); err == nil {
+		t.Error("a connection without a handshake is kept")
+	}
+	if n := failures.Load(); n != 2 {
+		t.Errorf("%d handshakes failed", n)
+	}
+	late, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer late.Close()
+	hs.Close()
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		t.Error(err)
+	}
+	if _, err := l.Accept(); err == nil {
+		t.Error("a closed listener accepts")
+	}
+}
