@@ -59,9 +59,6 @@ func TestHandshakesComeFirst(t *testing.T) {
 	if _, err := bufio.NewReader(silent).ReadByte(); err == nil {
 		t.Error("a connection without a handshake is kept")
 	}
-	if n := failures.Load(); n != 2 {
-		t.Errorf("%d handshakes failed", n)
-	}
 	late, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
@@ -70,6 +67,9 @@ func TestHandshakesComeFirst(t *testing.T) {
 	hs.Close()
 	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
 		t.Error(err)
+	}
+	if n := failures.Load(); n < 2 { // the third may not have been taken yet
+		t.Errorf("%d handshakes failed", n)
 	}
 	if _, err := l.Accept(); err == nil {
 		t.Error("a closed listener accepts")
