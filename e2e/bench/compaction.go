@@ -23,10 +23,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-const (
-	versions = 11  // of each object: ten of the past, nine of which are compacted
-	pace     = 500 // writes a second
-)
+const pace = 500 // writes a second
 
 // measurePast: a page of 500 at an exact revision, from the newest to the oldest,
 // of 2,000 objects with little and with much history.
@@ -72,7 +69,7 @@ func (e *env) past(n, versions int) error {
 	return nil
 }
 
-// measureCompaction: objects of 2 KB with ten past versions each; nine of the ten
+// measureCompaction: objects of 2 KB with past versions; all but one of each object's
 // are compacted while 500 writes a second go on.
 func measureCompaction(e *env) error {
 	dir, err := os.MkdirTemp("", "rowlock-bench-")
@@ -85,6 +82,7 @@ func measureCompaction(e *env) error {
 		return err
 	}
 	began := time.Now()
+	versions := e.history + 1
 	if err := seed(dir, store, e.objects, versions); err != nil {
 		return err
 	}
@@ -95,7 +93,7 @@ func measureCompaction(e *env) error {
 	if err != nil {
 		return err
 	}
-	e.report(fmt.Sprintf("ready with %d objects of 2 KB, first start", n), "%v   resident %.0f MB", time.Since(began).Round(time.Millisecond), resident(s.Pid()))
+	e.report(fmt.Sprintf("ready with %d objects of 2 KB, first start", n), "%v   cpu %v   resident %.0f MB", time.Since(began).Round(time.Millisecond), processorTime(s.Pid()), resident(s.Pid()))
 	if _, err := updates(s, n, e.seconds/2, nil); err != nil { // warm up
 		return err
 	}
@@ -114,11 +112,11 @@ func measureCompaction(e *env) error {
 		return err
 	}
 	defer s.Kill()
-	e.report(fmt.Sprintf("ready with %d objects of 2 KB", n), "%v   resident %.0f MB", time.Since(began).Round(time.Millisecond), resident(s.Pid()))
-	return e.whileCompacting(s, store, n, before)
+	e.report(fmt.Sprintf("ready with %d objects of 2 KB", n), "%v   cpu %v   resident %.0f MB", time.Since(began).Round(time.Millisecond), processorTime(s.Pid()), resident(s.Pid()))
+	return e.whileCompacting(s, store, n, versions, before)
 }
 
-func (e *env) whileCompacting(s *harness.Server, store string, n int, before result) error {
+func (e *env) whileCompacting(s *harness.Server, store string, n, versions int, before result) error {
 	driver, source := "pgx", store
 	if path, ok := strings.CutPrefix(store, "sqlite:"); ok {
 		driver, source = "sqlite", path+"?mode=ro"
@@ -229,7 +227,10 @@ func writeSeed(f io.Writer, objects, versions int) error {
 	now := time.Now().UTC()
 	stamp := func(t time.Time) string { return t.Format(time.RFC3339Nano) }
 	fmt.Fprintf(out, `{"format":"rowlock-backup","version":1,"driver":"bench","clusterID":"bench","revision":%d,"floor":0,"taken":%q}`+"\n", versions*objects, stamp(now))
-	payload := strings.Repeat("x", 1700)
+	// As hard to compress as manifests are, which repeat words and hold names and digests.
+	digest := sha256.Sum256([]byte("seed"))
+	payload := strings.Repeat("some words of a manifest ", 34)
+	unlike := make([]byte, 400)
 	for v := range versions {
 		at := stamp(now.Add(-2 * time.Hour))
 		if v == versions-1 {
@@ -241,9 +242,13 @@ func writeSeed(f io.Writer, objects, versions int) error {
 				superseded = fmt.Sprintf(`"superseded":%d,`, (v+1)*objects+i+1)
 			}
 			name := objectName(i, objects)
+			for j := 0; j < len(unlike); j += len(digest) {
+				digest = sha256.Sum256(digest[:])
+				copy(unlike[j:], digest[:])
+			}
 			_, err := fmt.Fprintf(out, `{"resource":"configmaps","namespace":"default","name":%q,"revision":%d,"created":%d,%s"writtenAt":%q,`+
-				`"value":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":%q,"namespace":"default","uid":"00000000-0000-4000-8000-%012d","creationTimestamp":"2026-01-01T00:00:00Z"},"data":{"payload":"%d%s"}}}`+"\n",
-				name, v*objects+i+1, i+1, superseded, at, name, i, v, payload)
+				`"value":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":%q,"namespace":"default","uid":"00000000-0000-4000-8000-%012d","creationTimestamp":"2026-01-01T00:00:00Z"},"data":{"payload":"%d%s%x"}}}`+"\n",
+				name, v*objects+i+1, i+1, superseded, at, name, i, v, payload, unlike)
 			if err != nil {
 				return err
 			}

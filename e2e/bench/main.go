@@ -3,7 +3,7 @@
 // reads it measures a plain Go TLS server that sends the same bytes from memory:
 // the ratio is the distance from the limit.
 //
-//	go run ./e2e/bench [-store URL] [-seconds N] [-objects N] [-run REGEXP] [-http2]
+//	go run ./e2e/bench [-store URL] [-seconds N] [-objects N] [-history N] [-run REGEXP] [-http2]
 //
 // "cpu" in its output is the processor time of the server for one request, and after
 // the plus sign that of the clients; "alone" is the rate that these would give if
@@ -35,6 +35,7 @@ type env struct {
 	dbs     int
 	seconds time.Duration
 	objects int
+	history int
 	out     *tabwriter.Writer
 }
 
@@ -65,7 +66,8 @@ var measurements = []measurement{
 func main() {
 	store := flag.String("store", "", "--store of the servers; empty: SQLite in a new folder")
 	seconds := flag.Int("seconds", 5, "how long each rate is measured")
-	objects := flag.Int("objects", 10000, "how many objects compaction works on, with ten past versions each")
+	objects := flag.Int("objects", 10000, "how many objects compaction works on")
+	history := flag.Int("history", 10, "how many past versions each of them has")
 	only := flag.String("run", "", "which measurements to run")
 	flag.StringVar(&profiles.dir, "profiles", "", "folder for profiles of the server, one set a measurement")
 	flag.BoolVar(&overHTTP2, "http2", false, "clients speak HTTP/2 instead of HTTP/1.1")
@@ -75,7 +77,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "bench: -run:", err)
 		os.Exit(1)
 	}
-	e := &env{ctx: context.Background(), store: *store, seconds: time.Duration(*seconds) * time.Second, objects: *objects, out: tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)}
+	e := &env{ctx: context.Background(), store: *store, seconds: time.Duration(*seconds) * time.Second, objects: *objects, history: *history, out: tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)}
 	os.Exit(e.run(re))
 }
 
