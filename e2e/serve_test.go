@@ -66,6 +66,9 @@ func TestRefusesToStart(t *testing.T) {
 		{"not a database", []string{"--store", "sqlite:" + garbage}, "garbage.db"},
 		{"bad log format", []string{"--log-format", "xml"}, "xml"},
 		{"unknown feature gate", []string{"--feature-gates", "NoSuchGate=true"}, "unrecognized feature gate: NoSuchGate"},
+		{"unknown mode", []string{"--authorization-mode", "RBAC,Foo"}, `authorization-mode "Foo" is not a valid mode`},
+		{"bad policies", []string{"--authorization-mode", "ABAC", "--authorization-policy-file", garbage}, "invalid authorization config: error reading policy file " + garbage + ", line 1: not a database"},
+		{"two ways to say who decides", []string{"--authorization-mode", "RBAC", "--authorization-config", garbage}, "--authorization-config can not be specified when --authorization-mode or --authorization-webhook-* flags are defined"},
 		{"bad service range", []string{"--service-cluster-ip-range", "10.0.0.0/99"}, "--service-cluster-ip-range"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
