@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"net"
 	"sync/atomic"
+	"time"
 )
 
 const (
@@ -20,6 +21,8 @@ type Frames struct {
 	*tls.Conn
 	hold hold
 
+	armed time.Time // when the deadline was set; guarded by hold
+
 	left  int // bytes of the frame under way that are still to come
 	head  [frameHead]byte
 	have  int // bytes of head
@@ -30,8 +33,22 @@ type Frames struct {
 // NewFrames puts a connection below package http2.
 func NewFrames(c *tls.Conn) *Frames {
 	f := &Frames{Conn: c}
-	f.hold.out = c.Write
+	f.hold.out = f.put
 	return f
+}
+
+// patience is how long, at least, a client may take nothing of what is sent before
+// its connection is cut. Deadlines of streams do not help then: nothing gets through.
+const patience = 30 * time.Second
+
+// put writes what was held. It has a deadline that is set now and then: setting one
+// costs as much as a small write.
+func (f *Frames) put(p []byte) (int, error) {
+	if now := time.Now(); now.Sub(f.armed) > patience/3 {
+		_ = f.Conn.SetWriteDeadline(now.Add(patience * 4 / 3)) // a closed connection says so below
+		f.armed = now
+	}
+	return f.Conn.Write(p)
 }
 
 var _ net.Conn = (*Frames)(nil)

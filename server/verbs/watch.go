@@ -134,7 +134,8 @@ func (s *stream) begin() *wire {
 	w := s.c.W
 	w.Header().Set("Content-Type", s.v.form.StreamType())
 	w.WriteHeader(http.StatusOK)
-	out := &wire{w: w, control: http.NewResponseController(w), http2: s.c.R.ProtoMajor == 2}
+	out := newWire(w, s.c.R)
+	defer out.close()
 	if out.flush() != nil {
 		return nil
 	}

@@ -3,7 +3,6 @@ package verbs
 import (
 	"context"
 	"errors"
-	"net/http"
 	"time"
 
 	"github.com/rowlock/rowlock/codecs/table"
@@ -142,73 +141,4 @@ type tableKey struct {
 	view    any
 	include table.Include
 	first   bool
-}
-
-// wire is the body of an answer. Frames that come together go out together.
-type wire struct {
-	w       http.ResponseWriter
-	control *http.ResponseController
-	buf     *[]byte
-	single  []byte    // a frame that may be all there is
-	armed   time.Time // when the write deadline was set
-	http2   bool
-}
-
-func (o *wire) send(frame []byte) error {
-	if o.single == nil && o.buf == nil {
-		o.single = frame
-		return nil
-	}
-	if o.buf == nil {
-		o.buf = getBuffer()
-		*o.buf = append((*o.buf)[:0], o.single...)
-		o.single = nil
-	}
-	*o.buf = append(*o.buf, frame...)
-	if len(*o.buf) < chunk {
-		return nil
-	}
-	return o.write(true)
-}
-
-// arm sets the write deadline, if the writer has one and it has not just been set.
-func (o *wire) arm() {
-	if now := time.Now(); o.http2 || now.Sub(o.armed) > writeFor/4 {
-		_ = o.control.SetWriteDeadline(now.Add(writeFor))
-		o.armed = now
-	}
-}
-
-func (o *wire) flush() error { return o.write(false) }
-
-// write puts what was collected on the wire. more says that the buffer is still needed.
-func (o *wire) write(more bool) error {
-	o.arm()
-	data := o.single
-	if o.buf != nil {
-		data = *o.buf
-	}
-	var err error
-	if len(data) > 0 {
-		_, err = o.w.Write(data)
-	}
-	if err == nil {
-		err = o.control.Flush()
-	}
-	if o.http2 {
-		// Here a deadline ends the stream whether or not it is being written to.
-		_ = o.control.SetWriteDeadline(time.Time{})
-	}
-	o.single = nil
-	if o.buf != nil {
-		*o.buf = (*o.buf)[:0]
-		if !more || err != nil {
-			putBuffer(o.buf)
-			o.buf = nil
-		}
-	}
-	if err != nil {
-		return errGone
-	}
-	return nil
 }

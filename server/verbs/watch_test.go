@@ -5,10 +5,12 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -244,30 +246,47 @@ func (w *timed) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestIdleWatchOnHTTP2 sees that a write deadline does not end a watch that has
-// nothing to write.
-func TestIdleWatchOnHTTP2(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		catalogue := kinds.NewCatalogue(builtin.Resources())
-		c := cache.New(catalogue)
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/configmaps?watch=1&resourceVersion=1&timeoutSeconds=300", nil)
-		r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/2.0", 2, 0
-		w := &deadlined{ResponseRecorder: httptest.NewRecorder()}
-		scoped(&verbs.Handler{Catalogue: catalogue, Cache: c}).ServeHTTP(w, r)
-		if w.set == 0 || !w.last.IsZero() {
-			t.Errorf("%d deadlines, the last is %v", w.set, w.last)
-		}
-	})
+// TestDeadlinesOnHTTP2 sees that a watch that has nothing to write lives on, and
+// that one whose client takes nothing ends.
+func TestDeadlinesOnHTTP2(t *testing.T) {
+	for _, tc := range []struct {
+		stuck bool
+		lasts time.Duration
+	}{{false, 300 * time.Second}, {true, 30 * time.Second}} {
+		synctest.Test(t, func(t *testing.T) {
+			catalogue := kinds.NewCatalogue(builtin.Resources())
+			c := cache.New(catalogue)
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/configmaps?watch=1&resourceVersion=1&timeoutSeconds=300", nil)
+			r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/2.0", 2, 0
+			w := &deadlined{ResponseRecorder: httptest.NewRecorder(), stuck: tc.stuck, cut: make(chan struct{})}
+			began := time.Now()
+			scoped(&verbs.Handler{Catalogue: catalogue, Cache: c}).ServeHTTP(w, r)
+			if lasted := time.Since(began); lasted != tc.lasts {
+				t.Errorf("stuck %v: the watch lasted %v", tc.stuck, lasted)
+			}
+		})
+	}
 }
 
+// deadlined is the writer of a stream. A stuck one takes nothing until it is cut.
 type deadlined struct {
 	*httptest.ResponseRecorder
-	set  int
-	last time.Time
+	stuck bool
+	cut   chan struct{}
 }
 
 func (w *deadlined) SetWriteDeadline(t time.Time) error {
-	w.set++
-	w.last = t
+	if t.After(time.Now()) {
+		return errors.New("a deadline ends an idle stream as well")
+	}
+	close(w.cut)
 	return nil
+}
+
+func (w *deadlined) FlushError() error {
+	if !w.stuck {
+		return nil
+	}
+	<-w.cut
+	return os.ErrDeadlineExceeded
 }

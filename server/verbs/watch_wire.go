@@ -1,0 +1,150 @@
+package verbs
+
+import (
+	"net/http"
+	"sync"
+	"time"
+)
+
+// wire is the body of an answer. Frames that come together go out together. It is
+// for one goroutine, and must be closed.
+type wire struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	buf     *[]byte
+	single  []byte    // a frame that may be all there is
+	armed   time.Time // when the write deadline was set
+	guard   *guard    // nil: not HTTP/2
+}
+
+func newWire(w http.ResponseWriter, r *http.Request) *wire {
+	o := &wire{w: w, control: http.NewResponseController(w)}
+	if r.ProtoMajor == 2 {
+		o.guard = &guard{control: o.control}
+	}
+	return o
+}
+
+func (o *wire) send(frame []byte) error {
+	if o.single == nil && o.buf == nil {
+		o.single = frame
+		return nil
+	}
+	if o.buf == nil {
+		o.buf = getBuffer()
+		*o.buf = append((*o.buf)[:0], o.single...)
+		o.single = nil
+	}
+	*o.buf = append(*o.buf, frame...)
+	if len(*o.buf) < chunk {
+		return nil
+	}
+	return o.write(true)
+}
+
+func (o *wire) flush() error { return o.write(false) }
+
+// write puts what was collected on the wire. more says that the buffer is still needed.
+func (o *wire) write(more bool) error {
+	data := o.single
+	if o.buf != nil {
+		data = *o.buf
+	}
+	o.begin()
+	var err error
+	if len(data) > 0 {
+		_, err = o.w.Write(data)
+	}
+	if err == nil {
+		err = o.control.Flush()
+	}
+	if o.guard != nil {
+		o.guard.end()
+	}
+	o.single = nil
+	if o.buf != nil {
+		*o.buf = (*o.buf)[:0]
+		if !more || err != nil {
+			putBuffer(o.buf)
+			o.buf = nil
+		}
+	}
+	if err != nil {
+		return errGone
+	}
+	return nil
+}
+
+// begin bounds how long a write may take.
+func (o *wire) begin() {
+	now := time.Now()
+	if o.guard != nil {
+		o.guard.begin(now)
+	} else if now.Sub(o.armed) > writeFor/4 {
+		_ = o.control.SetWriteDeadline(now.Add(writeFor)) // writers that know no deadlines are those of tests
+		o.armed = now
+	}
+}
+
+// close must be called before the handler returns.
+func (o *wire) close() {
+	if o.guard != nil {
+		o.guard.close()
+	}
+}
+
+// guard ends a stream of HTTP/2 whose client takes nothing. Its deadlines will not
+// do: they end streams that have nothing to write as well, and setting one for each
+// write costs more than the write.
+type guard struct {
+	control *http.ResponseController
+
+	mu     sync.Mutex
+	timer  *time.Timer
+	ticks  bool      // the timer will call look
+	since  time.Time // when the write under way began; zero for none
+	closed bool
+}
+
+func (g *guard) begin(now time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.since = now
+	switch {
+	case g.timer == nil:
+		g.timer = time.AfterFunc(writeFor, g.look)
+	case !g.ticks:
+		g.timer.Reset(writeFor)
+	}
+	g.ticks = true
+}
+
+func (g *guard) end() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.since = time.Time{}
+}
+
+func (g *guard) look() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.ticks = false
+	if g.closed || g.since.IsZero() {
+		return // the next write sets the timer again
+	}
+	if left := writeFor - time.Since(g.since); left > 0 {
+		g.ticks = true
+		g.timer.Reset(left)
+		return
+	}
+	_ = g.control.SetWriteDeadline(time.Unix(1, 0)) // it has passed: the stream ends
+}
+
+func (g *guard) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.closed = true
+	if g.timer != nil {
+		g.timer.Stop()
+	}
+}
