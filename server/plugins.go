@@ -1,18 +1,26 @@
 package server
 
 import (
+	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/admission/certificates"
+	"github.com/rowlock/rowlock/server/admission/eventrate"
 	"github.com/rowlock/rowlock/server/admission/ingress"
 	"github.com/rowlock/rowlock/server/admission/limits"
 	"github.com/rowlock/rowlock/server/admission/nodes"
+	"github.com/rowlock/rowlock/server/admission/owners"
 	"github.com/rowlock/rowlock/server/admission/pods"
 	"github.com/rowlock/rowlock/server/admission/podsecurity"
 	"github.com/rowlock/rowlock/server/admission/quota"
+	"github.com/rowlock/rowlock/server/admission/services"
 	"github.com/rowlock/rowlock/server/admission/storage"
 )
 
@@ -33,13 +41,17 @@ func plain(build func(s *Server, o admission.Objects) admission.Plugin) func(*Se
 
 // plugins are all admission plugins of the release, in the order in which they run.
 var plugins = []plugin{
-	{name: "AlwaysAdmit"},
-	{name: "NamespaceAutoProvision"},
+	{name: "AlwaysAdmit", build: plain(func(*Server, admission.Objects) admission.Plugin { return admission.AlwaysAdmit{} })},
+	{name: "NamespaceAutoProvision", build: plain(func(s *Server, _ admission.Objects) admission.Plugin {
+		return admission.NamespaceAutoProvision{Namespaces: s.Verbs, Create: s.createNamespace}
+	})},
 	{name: "NamespaceLifecycle", on: true, build: plain(func(s *Server, _ admission.Objects) admission.Plugin {
 		return admission.NamespaceLifecycle{Namespaces: s.Verbs}
 	})},
-	{name: "NamespaceExists"},
-	{name: "LimitPodHardAntiAffinityTopology"},
+	{name: "NamespaceExists", build: plain(func(s *Server, _ admission.Objects) admission.Plugin {
+		return admission.NamespaceExists{Namespaces: s.Verbs}
+	})},
+	{name: "LimitPodHardAntiAffinityTopology", build: plain(func(*Server, admission.Objects) admission.Plugin { return pods.HostAntiAffinity{} })},
 	{name: "LimitRanger", on: true, build: plain(func(_ *Server, o admission.Objects) admission.Plugin { return limits.Ranger{Objects: o} })},
 	{name: "ServiceAccount", on: true, build: plain(func(_ *Server, o admission.Objects) admission.Plugin { return pods.ServiceAccount{Objects: o} })},
 	{name: "NodeRestriction", build: plain(func(s *Server, o admission.Objects) admission.Plugin {
@@ -49,7 +61,7 @@ var plugins = []plugin{
 		}
 	})},
 	{name: "TaintNodesByCondition", on: true, build: plain(func(*Server, admission.Objects) admission.Plugin { return nodes.Taints{} })},
-	{name: "AlwaysPullImages"},
+	{name: "AlwaysPullImages", build: plain(func(*Server, admission.Objects) admission.Plugin { return pods.AlwaysPullImages{} })},
 	{name: "ImagePolicyWebhook"},
 	{name: "PodSecurity", on: true, build: func(s *Server, config []byte) (admission.Plugin, error) {
 		c, err := podsecurity.ParseConfig(config)
@@ -58,7 +70,11 @@ var plugins = []plugin{
 		}
 		return podsecurity.New(objects{s}, c)
 	}},
-	{name: "PodNodeSelector"},
+	{name: "PodNodeSelector", build: func(s *Server, config []byte) (admission.Plugin, error) {
+		p, err := pods.ParseNodeSelectors(config)
+		p.Objects = objects{s}
+		return p, err
+	}},
 	{name: "Priority", on: true, build: plain(func(_ *Server, o admission.Objects) admission.Plugin { return pods.Priority{Objects: o} })},
 	{name: "DefaultTolerationSeconds", on: true, build: plain(func(s *Server, _ admission.Objects) admission.Plugin {
 		if t := s.cfg.Admission.Tolerations; t != nil {
@@ -66,12 +82,24 @@ var plugins = []plugin{
 		}
 		return pods.Tolerations{NotReady: 300, Unreachable: 300}
 	})},
-	{name: "PodTolerationRestriction"},
-	{name: "EventRateLimit"},
-	{name: "ExtendedResourceToleration"},
+	{name: "PodTolerationRestriction", build: func(s *Server, config []byte) (admission.Plugin, error) {
+		p, err := pods.ParseTolerationLimits(config)
+		p.Objects = objects{s}
+		return p, err
+	}},
+	{name: "EventRateLimit", build: func(s *Server, config []byte) (admission.Plugin, error) {
+		limits, err := eventrate.ParseLimits(config)
+		if err != nil {
+			return nil, err
+		}
+		return eventrate.New(limits, s.cfg.Clock), nil
+	}},
+	{name: "ExtendedResourceToleration", build: plain(func(*Server, admission.Objects) admission.Plugin { return pods.ExtendedResources{} })},
 	{name: "DefaultStorageClass", on: true, build: plain(func(_ *Server, o admission.Objects) admission.Plugin { return storage.DefaultClass{Objects: o} })},
 	{name: "StorageObjectInUseProtection", on: true, build: plain(func(*Server, admission.Objects) admission.Plugin { return storage.Protection{} })},
-	{name: "OwnerReferencesPermissionEnforcement"},
+	{name: "OwnerReferencesPermissionEnforcement", build: plain(func(s *Server, _ admission.Objects) admission.Plugin {
+		return owners.Permissions{Authorizer: s.cfg.Authorizer, Catalogue: s.cfg.Catalogue}
+	})},
 	{name: "PersistentVolumeClaimResize", on: true, build: plain(func(_ *Server, o admission.Objects) admission.Plugin { return storage.Resize{Objects: o} })},
 	{name: "RuntimeClass", on: true, build: plain(func(_ *Server, o admission.Objects) admission.Plugin { return pods.RuntimeClass{Objects: o} })},
 	{name: "CertificateApproval", on: true, build: plain(func(s *Server, _ admission.Objects) admission.Plugin {
@@ -83,7 +111,7 @@ var plugins = []plugin{
 	{name: "ClusterTrustBundleAttest", on: true},
 	{name: "CertificateSubjectRestriction", on: true, build: plain(func(*Server, admission.Objects) admission.Plugin { return certificates.SubjectRestriction{} })},
 	{name: "DefaultIngressClass", on: true, build: plain(func(_ *Server, o admission.Objects) admission.Plugin { return ingress.DefaultClass{Objects: o} })},
-	{name: "DenyServiceExternalIPs"},
+	{name: "DenyServiceExternalIPs", build: plain(func(*Server, admission.Objects) admission.Plugin { return services.DenyExternalIPs{} })},
 	{name: "MutatingAdmissionPolicy", on: true, gate: "MutatingAdmissionPolicy"},
 	{name: "MutatingAdmissionWebhook", on: true},
 	{name: "ValidatingAdmissionPolicy", on: true, gate: "ValidatingAdmissionPolicy"},
@@ -95,7 +123,7 @@ var plugins = []plugin{
 		}
 		return quota.New(quotas{objects{s}}, limited, s.cfg.Clock), nil
 	}},
-	{name: "AlwaysDeny"},
+	{name: "AlwaysDeny", build: plain(func(*Server, admission.Objects) admission.Plugin { return admission.AlwaysDeny{} })},
 }
 
 // Admission says which admission plugins run.
@@ -179,4 +207,10 @@ func (s *Server) plugins() ([]admission.Plugin, error) {
 		list = append(list, built)
 	}
 	return list, nil
+}
+
+// createNamespace makes a namespace on its own behalf.
+func (s *Server) createNamespace(ctx context.Context, name string) error {
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	return s.Call(ctx, "kube-apiserver", http.MethodPost, "/api/v1/namespaces", "application/json", ns, nil)
 }

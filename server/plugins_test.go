@@ -30,7 +30,9 @@ func TestAdmissionNames(t *testing.T) {
 // TestPluginsAreNamedRightly builds every plugin that there is: the name in the
 // registry must be the plugin's own, as answers and metrics show the latter.
 func TestPluginsAreNamedRightly(t *testing.T) {
-	s := &Server{cfg: Config{Feature: func(string) bool { return true }}}
+	s := &Server{cfg: Config{Feature: func(string) bool { return true }, Admission: Admission{Configs: map[string][]byte{
+		"EventRateLimit": []byte("apiVersion: eventratelimit.admission.k8s.io/v1alpha1\nkind: Configuration\nlimits: [{type: Server, qps: 1, burst: 1}]"),
+	}}}}
 	for _, p := range plugins {
 		if p.build == nil {
 			continue

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/status"
 )
 
 // Limited names resources that nobody may use without a quota that covers them.
@@ -90,7 +91,7 @@ func (l limits) check(a *admission.Attributes, m *meter, counts map[corev1.Resou
 		}
 	}
 	if len(outside) > 0 {
-		return fmt.Errorf("insufficient quota to match these scopes: %v", outside)
+		return status.Plain(fmt.Sprintf("insufficient quota to match these scopes: %v", outside))
 	}
 	return nil
 }

@@ -1,0 +1,118 @@
+// Package owners holds the admission plugin OwnerReferencesPermissionEnforcement.
+//
+// It promises: who may not delete an object cannot have it deleted by giving it to an
+// owner, and who may not hold up an owner's deletion cannot do so by a dependent.
+package owners
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+// Permissions is the plugin.
+type Permissions struct {
+	Authorizer authx.Authorizer
+	Catalogue  *kinds.Catalogue
+}
+
+var _ admission.Validator = Permissions{}
+
+// Name implements admission.Plugin.
+func (Permissions) Name() string { return "OwnerReferencesPermissionEnforcement" }
+
+// Handles implements admission.Plugin.
+func (Permissions) Handles(op admission.Operation) bool {
+	return op == admission.Create || op == admission.Update
+}
+
+func ownersOf(obj runtime.Object) []metav1.OwnerReference {
+	if m, ok := obj.(metav1.Object); ok {
+		return m.GetOwnerReferences()
+	}
+	return nil
+}
+
+// Validate implements admission.Validator.
+func (p Permissions) Validate(ctx context.Context, a *admission.Attributes) error {
+	if _, ok := a.Object.(metav1.Object); !ok || a.Is("", "pods", "status") {
+		return nil // the status of a pod cannot change its owners
+	}
+	now, before := ownersOf(a.Object), ownersOf(a.Old)
+	if slices.EqualFunc(now, before, func(x, y metav1.OwnerReference) bool { return equality.Semantic.DeepEqual(x, y) }) {
+		return nil
+	}
+	if a.Operation != admission.Create {
+		d, reason, err := p.Authorizer.Authorize(ctx, &authx.Attributes{
+			User: a.User, Verb: "delete", Namespace: a.Namespace, APIGroup: a.Resource.Group, APIVersion: a.Resource.Version,
+			Resource: a.Resource.Plural, Subresource: a.Subresource, Name: a.Name, ResourceRequest: true,
+		})
+		if d != authx.Allow {
+			return a.Forbid(fmt.Errorf("cannot set an ownerRef on a resource you can't delete: %v, %v", reason, err))
+		}
+	}
+	blocking := newlyBlocking(now, before)
+	if len(blocking) == 0 || p.mayFinalize(ctx, a, "*", "*", "*", "", "*") == nil {
+		return nil
+	}
+	for _, ref := range blocking {
+		owner, err := p.owner(ref)
+		if err != nil {
+			return a.Forbid(fmt.Errorf("cannot set blockOwnerDeletion in this case because cannot find RESTMapping for APIVersion %s Kind %s: %w", ref.APIVersion, ref.Kind, err))
+		}
+		namespace := ""
+		if owner.Namespaced {
+			namespace = a.Namespace
+		}
+		if err := p.mayFinalize(ctx, a, owner.Group, owner.Version, owner.Plural, namespace, ref.Name); err != nil {
+			return a.Forbid(fmt.Errorf("cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: %w", err))
+		}
+	}
+	return nil
+}
+
+// newlyBlocking are the references that hold up the owner's deletion and did not.
+func newlyBlocking(now, before []metav1.OwnerReference) []metav1.OwnerReference {
+	blocks := func(r metav1.OwnerReference) bool { return r.BlockOwnerDeletion != nil && *r.BlockOwnerDeletion }
+	var out []metav1.OwnerReference
+	for _, ref := range now {
+		if blocks(ref) && !slices.ContainsFunc(before, func(old metav1.OwnerReference) bool { return old.UID == ref.UID && blocks(old) }) {
+			out = append(out, ref)
+		}
+	}
+	return out
+}
+
+func (p Permissions) owner(ref metav1.OwnerReference) (*kinds.Resource, error) {
+	gv, err := schema.ParseGroupVersion(ref.APIVersion)
+	if err != nil {
+		return nil, err
+	}
+	r := p.Catalogue.LookupKind(gv.WithKind(ref.Kind))
+	if r == nil {
+		return nil, &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: gv.Group, Kind: ref.Kind}, SearchedVersions: []string{gv.Version}}
+	}
+	return r, nil
+}
+
+// mayFinalize is nil if the user may change the finalizers of an object.
+func (p Permissions) mayFinalize(ctx context.Context, a *admission.Attributes, group, version, plural, namespace, name string) error {
+	d, reason, err := p.Authorizer.Authorize(ctx, &authx.Attributes{
+		User: a.User, Verb: "update", Namespace: namespace, APIGroup: group, APIVersion: version,
+		Resource: plural, Subresource: "finalizers", Name: name, ResourceRequest: true,
+	})
+	if d == authx.Allow {
+		return nil
+	}
+	return fmt.Errorf("%v, %v", reason, err)
+}

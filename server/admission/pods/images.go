@@ -1,0 +1,99 @@
+package pods
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/status"
+)
+
+// AlwaysPullImages has the images of pods pulled every time they start, so that
+// nobody uses one who may not pull it.
+type AlwaysPullImages struct{}
+
+var (
+	_ admission.Mutator   = AlwaysPullImages{}
+	_ admission.Validator = AlwaysPullImages{}
+)
+
+// Name implements admission.Plugin.
+func (AlwaysPullImages) Name() string { return "AlwaysPullImages" }
+
+// Handles implements admission.Plugin.
+func (AlwaysPullImages) Handles(op admission.Operation) bool {
+	return op == admission.Create || op == admission.Update
+}
+
+// image is one use of an image by a pod: the image, unless it is a volume's, and when
+// it is pulled.
+type image struct {
+	name   string
+	policy *corev1.PullPolicy
+	path   *field.Path
+}
+
+func imagesOf(pod *corev1.Pod) (containers, volumes []image) {
+	spec := field.NewPath("spec")
+	for i := range pod.Spec.InitContainers {
+		c := &pod.Spec.InitContainers[i]
+		containers = append(containers, image{c.Image, &c.ImagePullPolicy, spec.Child("initContainers").Index(i).Child("imagePullPolicy")})
+	}
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		containers = append(containers, image{c.Image, &c.ImagePullPolicy, spec.Child("containers").Index(i).Child("imagePullPolicy")})
+	}
+	for i := range pod.Spec.EphemeralContainers {
+		c := &pod.Spec.EphemeralContainers[i]
+		containers = append(containers, image{c.Image, &c.ImagePullPolicy, spec.Child("ephemeralContainers").Index(i).Child("imagePullPolicy")})
+	}
+	for i := range pod.Spec.Volumes {
+		if v := pod.Spec.Volumes[i].Image; v != nil {
+			volumes = append(volumes, image{"", &v.PullPolicy, spec.Child("volumes").Index(i).Child("image", "pullPolicy")})
+		}
+	}
+	return containers, volumes
+}
+
+// pulled are the images of a pod that is new, or has new ones.
+func pulled(a *admission.Attributes) []image {
+	pod, ok := a.Object.(*corev1.Pod)
+	if !ok || !a.Is("", "pods", "") {
+		return nil
+	}
+	images, volumes := imagesOf(pod)
+	if old, ok := a.Old.(*corev1.Pod); ok && a.Operation == admission.Update {
+		before, _ := imagesOf(old)
+		known := func(i image) bool { return slices.ContainsFunc(before, func(o image) bool { return o.name == i.name }) }
+		if !slices.ContainsFunc(images, func(i image) bool { return !known(i) }) {
+			return nil
+		}
+	}
+	return append(images, volumes...)
+}
+
+// Admit implements admission.Mutator.
+func (AlwaysPullImages) Admit(_ context.Context, a *admission.Attributes) error {
+	for _, i := range pulled(a) {
+		*i.policy = corev1.PullAlways
+	}
+	return nil
+}
+
+// Validate implements admission.Validator.
+func (AlwaysPullImages) Validate(_ context.Context, a *admission.Attributes) error {
+	var errs []error
+	for _, i := range pulled(a) {
+		if *i.policy != corev1.PullAlways {
+			errs = append(errs, a.Forbid(field.NotSupported(i.path, *i.policy, []string{string(corev1.PullAlways)})))
+		}
+	}
+	if len(errs) > 0 {
+		return status.Plain(utilerrors.NewAggregate(errs).Error())
+	}
+	return nil
+}

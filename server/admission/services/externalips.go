@@ -1,0 +1,45 @@
+// Package services holds the admission plugin DenyServiceExternalIPs.
+//
+// It promises: no service takes an external address that it did not have before.
+package services
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/rowlock/rowlock/server/admission"
+)
+
+// DenyExternalIPs refuses new external addresses.
+type DenyExternalIPs struct{}
+
+var _ admission.Validator = DenyExternalIPs{}
+
+// Name implements admission.Plugin.
+func (DenyExternalIPs) Name() string { return "DenyServiceExternalIPs" }
+
+// Handles implements admission.Plugin.
+func (DenyExternalIPs) Handles(op admission.Operation) bool {
+	return op == admission.Create || op == admission.Update
+}
+
+// Validate implements admission.Validator.
+func (DenyExternalIPs) Validate(_ context.Context, a *admission.Attributes) error {
+	s, ok := a.Object.(*corev1.Service)
+	if !ok || !a.Is("", "services", "") {
+		return nil
+	}
+	var had []string
+	if old, ok := a.Old.(*corev1.Service); ok {
+		had = old.Spec.ExternalIPs
+	}
+	for _, ip := range s.Spec.ExternalIPs {
+		if !slices.Contains(had, ip) {
+			return a.Forbid(errors.New("Use of external IPs is denied by admission control"))
+		}
+	}
+	return nil
+}
