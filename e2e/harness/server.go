@@ -24,7 +24,9 @@ type Options struct {
 	Port    int      // default: a free one
 	Store   string   // --store; default: SQLite in the data folder
 	Args    []string // more flags
-	Env     []string
+	// ServingCA is the authority of --tls-cert-file in Args, as PEM; none: the server's own.
+	ServingCA []byte
+	Env       []string
 }
 
 // AdminToken is the bearer token of user admin in group system:masters.
@@ -149,9 +151,12 @@ func (s *Server) waitReady(ctx context.Context) error {
 
 // CA is the certificate pool that the server's certificate verifies with.
 func (s *Server) CA() (*x509.CertPool, error) {
-	pem, err := os.ReadFile(filepath.Join(s.DataDir, "ca.crt"))
-	if err != nil {
-		return nil, err
+	pem := s.opts.ServingCA
+	if pem == nil {
+		var err error
+		if pem, err = os.ReadFile(filepath.Join(s.DataDir, "ca.crt")); err != nil {
+			return nil, err
+		}
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {

@@ -35,6 +35,7 @@ type Metrics struct {
 	longRunning *prometheus.GaugeVec
 	refused     *prometheus.CounterVec
 	panics      prometheus.Counter
+	deprecated  *prometheus.GaugeVec
 	handshakes  prometheus.Counter
 
 	known sync.Map // labels with code -> *handles
@@ -101,7 +102,11 @@ func New(catalogue *kinds.Catalogue, clock func() time.Time) *Metrics {
 			Name: "apiserver_panics_total", Help: "Requests that ended in a panic.",
 		}),
 	}
-	m.Registry.MustRegister(m.requests, m.durations, m.sizes, m.inFlight, m.longRunning, m.refused, m.panics, m.handshakes,
+	m.deprecated = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "apiserver_requested_deprecated_apis",
+		Help: "Deprecated APIs that have been asked for, and the release that drops them.",
+	}, []string{"group", "removed_release", "resource", "subresource", "version"})
+	m.Registry.MustRegister(m.deprecated, m.requests, m.durations, m.sizes, m.inFlight, m.longRunning, m.refused, m.panics, m.handshakes,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -146,7 +151,11 @@ func (m *Metrics) answered(w http.ResponseWriter, r *http.Request) {
 			code = rec.Code
 		}
 	}
-	h := m.handlesOf(seen{m.labelsOf(scope.Info, r), code})
+	l := m.labelsOf(scope.Info, r)
+	if d := scope.Deprecated; d != nil {
+		m.deprecated.WithLabelValues(l.group, d.Removed, l.resource, l.subresource, l.version).Set(1)
+	}
+	h := m.handlesOf(seen{l, code})
 	h.count.Inc()
 	if !filters.LongRunning(scope.Info) {
 		h.took.Observe(m.clock().Sub(scope.Received).Seconds())

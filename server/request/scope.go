@@ -25,6 +25,8 @@ type Scope struct {
 	Audit       Auditor           // nil where nothing is recorded
 	Annotations map[string]string // of the audit event; nil where nothing is recorded
 
+	Deprecated *Deprecation // what was asked for is served for some time only; else nil
+
 	header   http.Header
 	warnings []string
 	size     int
@@ -64,6 +66,22 @@ func From(ctx context.Context) *Scope {
 		return s
 	}
 	return &Scope{}
+}
+
+// Deprecation says that an API is not to be used any more.
+type Deprecation struct {
+	Warning string // to the client
+	Removed string // the release that does not serve it any more; "" while none is known
+}
+
+// Deprecate tells the client, the audit event and the metrics of a deprecation.
+func (s *Scope) Deprecate(d Deprecation) {
+	s.Deprecated = &d
+	s.Warn(d.Warning)
+	s.Annotate("k8s.io/deprecated", "true")
+	if d.Removed != "" {
+		s.Annotate("k8s.io/removed-release", d.Removed)
+	}
 }
 
 // Annotate adds a fact to the audit event, where there is one.

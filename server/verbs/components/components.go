@@ -24,6 +24,7 @@ import (
 
 	"github.com/rowlock/rowlock/codecs"
 	tables "github.com/rowlock/rowlock/codecs/table"
+	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/status"
 	"github.com/rowlock/rowlock/server/verbs"
 )
@@ -32,7 +33,7 @@ import (
 const Key = "componentstatuses"
 
 // deprecated is what a client is told each time.
-const deprecated = "v1 ComponentStatus is deprecated in v1.19+"
+var deprecated = request.Deprecation{Warning: "v1 ComponentStatus is deprecated in v1.19+"}
 
 // timeout bounds the answer of a component.
 const timeout = 5 * time.Second
@@ -77,7 +78,7 @@ func Local(name string, port int) Component {
 // the name that clients know.
 func Handler(others ...Component) verbs.Special {
 	return func(h *verbs.Handler, c *verbs.Call) error {
-		c.Scope.Warn(deprecated)
+		c.Scope.Deprecate(deprecated)
 		all := append(slices.Clone(others), Component{Name: "etcd-0", Probe: func(ctx context.Context) (string, error) {
 			_, err := h.Store.Head(ctx)
 			return "ok", err
