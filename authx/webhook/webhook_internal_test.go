@@ -479,6 +479,24 @@ func BenchmarkRemembered(b *testing.B) {
 	}
 }
 
+func BenchmarkConditions(b *testing.B) {
+	var list Conditions
+	for _, text := range []string{"has(request.resourceAttributes)", "request.resourceAttributes.namespace == 'default'", "!('system:nodes' in request.groups)"} {
+		c, err := Compile(text, true)
+		if err != nil {
+			b.Fatal(err)
+		}
+		list = append(list, c)
+	}
+	a := pods("get")
+	b.ReportAllocs()
+	for b.Loop() {
+		if ok, err := list.hold(b.Context(), a); !ok || err != nil {
+			b.Fatal(ok, err)
+		}
+	}
+}
+
 func FuzzCompile(f *testing.F) {
 	f.Add("request.user == 'x'")
 	f.Add("request.groups.exists(g, g.startsWith('a'))")
