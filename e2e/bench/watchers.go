@@ -87,9 +87,6 @@ func (e *env) watchers(name string, http2 bool, perTransport int) error {
 		})
 	}
 	idle := settled(s.Pid())
-	if m, err := writer.metrics(); err == nil {
-		fmt.Println(m)
-	}
 	if err := profile(s, time.Second)(); err != nil {
 		return err
 	}
@@ -114,9 +111,6 @@ func (e *env) watchers(name string, http2 bool, perTransport int) error {
 	took := time.Since(began)
 	used = processorTime(s.Pid()) - used
 	after := settled(s.Pid())
-	if m, err := writer.metrics(); err == nil {
-		fmt.Println(m)
-	}
 	e.report("5000 watchers, "+name, "%d of %d events in %v, cpu %v   a watcher: idle %.1f KB, after %.1f KB", got.Load(), watchers*events,
 		took.Round(time.Millisecond), used.Round(time.Millisecond), (idle-before)*1024/watchers, (after-before)*1024/watchers)
 	for _, end := range bodies {
@@ -141,32 +135,11 @@ func newTransport(s *harness.Server, http2 bool) (*http.Transport, error) {
 // settled is the resident memory (MB) once it stops falling.
 func settled(pid int) float64 {
 	low := resident(pid)
-	for quiet := 0; quiet < 8; quiet++ {
+	for quiet := 0; quiet < 14; quiet++ {
 		time.Sleep(500 * time.Millisecond)
 		if now := resident(pid); now < low-1 {
 			low, quiet = now, 0
 		}
 	}
 	return low
-}
-
-func (c *client) metrics() (string, error) {
-	req, _ := http.NewRequest("GET", c.url+"/metrics", nil)
-	req.Header.Set("Authorization", "Bearer "+harness.AdminToken)
-	resp, err := c.c.Do(req)
-	if err != nil {
-		return "", err
-	}
-	defer resp.Body.Close()
-	sc := bufio.NewScanner(resp.Body)
-	out := ""
-	for sc.Scan() {
-		l := sc.Text()
-		for _, k := range []string{"go_memstats_stack_inuse_bytes ", "go_memstats_heap_alloc_bytes ", "go_memstats_heap_inuse_bytes ", "go_memstats_heap_idle_bytes ", "go_memstats_heap_released_bytes ", "go_goroutines ", "go_memstats_sys_bytes "} {
-			if len(l) > len(k) && l[:len(k)] == k {
-				out += l[len("go_"):] + "  "
-			}
-		}
-	}
-	return out, nil
 }

@@ -5,7 +5,9 @@
 // ends for a server that keeps its objects in memory: with few objects it collects
 // many times a second under load, with many it holds twice what it needs. So under
 // load there is a floor of headroom, and beyond it half of what lives; when the
-// load has gone, less again. GOGC in the environment switches all this off.
+// load has gone, less again. What lies about once nothing happens is collected then:
+// the runtime would wait minutes, and thousands of idle watches keep the stacks that
+// they grew at their beginning. GOGC in the environment switches all this off.
 //
 // Goroutines: none of its own; Run is for the server to start.
 package heap
@@ -23,6 +25,10 @@ const (
 	busyFrom  = 2  // collections between two looks that mean load
 	calmAfter = 30 // looks without load after which it has gone
 
+	tidyAfter = 3       // looks with next to nothing allocated after which garbage is collected
+	little    = 1 << 20 // bytes between two looks that are next to nothing
+	worth     = 8 << 20 // bytes of garbage that are worth it
+
 	headroom = 32 << 20 // bytes of garbage that load may always make
 	small    = 32 << 20 // a live heap for which the runtime's rule will do
 )
@@ -30,6 +36,7 @@ const (
 const (
 	liveBytes   = "/gc/heap/live:bytes"
 	collections = "/gc/cycles/total:gc-cycles"
+	objectBytes = "/memory/classes/heap/objects:bytes"
 )
 
 // Percent is what GOGC should be for a number of live bytes.
@@ -52,12 +59,13 @@ func Run(ctx context.Context) error {
 	}
 	now := 100
 	defer debug.SetGCPercent(debug.SetGCPercent(now))
-	samples := []metrics.Sample{{Name: liveBytes}, {Name: collections}}
+	samples := []metrics.Sample{{Name: liveBytes}, {Name: collections}, {Name: objectBytes}}
 	metrics.Read(samples)
 	before := samples[1].Value.Uint64()
 	tick := time.NewTicker(look)
 	defer tick.Stop()
 	calm := calmAfter
+	var t tidy
 	for {
 		select {
 		case <-ctx.Done():
@@ -72,6 +80,11 @@ func Run(ctx context.Context) error {
 		if cycles >= busyFrom || cycles > 0 && calm < calmAfter {
 			calm = 0
 		}
+		if t.due(samples[0].Value.Uint64(), samples[2].Value.Uint64(), cycles) {
+			debug.FreeOSMemory()
+			metrics.Read(samples)
+			before = samples[1].Value.Uint64()
+		}
 		want := Percent(samples[0].Value.Uint64(), calm < calmAfter)
 		if want < now*9/10 || want > now*11/10 {
 			// Stops the world for a moment: not for small differences.
@@ -79,4 +92,20 @@ func Run(ctx context.Context) error {
 			now = want
 		}
 	}
+}
+
+// tidy tells when nothing happens and there is something to collect.
+type tidy struct {
+	quiet int
+	bytes uint64 // at the last look
+}
+
+func (t *tidy) due(live, bytes, cycles uint64) bool {
+	if grown := bytes - min(bytes, t.bytes); cycles > 0 || grown > little {
+		t.quiet = 0
+	} else {
+		t.quiet++
+	}
+	t.bytes = bytes
+	return t.quiet >= tidyAfter && bytes > live+max(worth, live/8)
 }

@@ -1,0 +1,27 @@
+package heap
+
+import "testing"
+
+func TestTidyWhenNothingHappens(t *testing.T) {
+	const mb = 1 << 20
+	var s tidy
+	for i, look := range []struct {
+		live, bytes, cycles uint64
+		want                bool
+	}{
+		{100 * mb, 120 * mb, 1, false},
+		{100 * mb, 140 * mb, 0, false}, // it grows
+		{100 * mb, 140 * mb, 0, false},
+		{100 * mb, 140*mb + 100, 0, false},
+		{100 * mb, 140*mb + 200, 0, true},
+		{101 * mb, 101 * mb, 1, false}, // it has been collected
+		{101 * mb, 101 * mb, 0, false},
+		{101 * mb, 101 * mb, 0, false},
+		{101 * mb, 101*mb + 300, 0, false}, // nothing to collect
+		{101 * mb, 102 * mb, 0, false},
+	} {
+		if got := s.due(look.live, look.bytes, look.cycles); got != look.want {
+			t.Errorf("look %d: %v", i, got)
+		}
+	}
+}
