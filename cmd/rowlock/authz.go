@@ -148,7 +148,7 @@ func (o *authzOptions) build(gate func(string) bool, id string, log *slog.Logger
 	z := &authorization{policy: policy, feeds: []*apiaccess.Feed{feed}}
 	chain := &authzconfig.Chain{Path: o.file, Builtin: map[string]authzconfig.Builtin{}, Selectors: selectors, Metrics: authzconfig.NewMetrics(), Log: log}
 	if cfg.Has(authzconfig.TypeRBAC) {
-		chain.Builtin[authzconfig.TypeRBAC] = fed{apiaccess.Synced{Feed: feed, Authorizer: roles}, apiaccess.SyncedRules{Feed: feed, RuleResolver: roles}}
+		chain.Builtin[authzconfig.TypeRBAC] = fed{apiaccess.Synced{Feed: feed, Authorizer: roles, Denials: log}, apiaccess.SyncedRules{Feed: feed, RuleResolver: roles}}
 	}
 	if cfg.Has(authzconfig.TypeNode) {
 		agents := apiaccess.NewNodes(node.Authorizer{Allows: rbac.RuleAllows, Rules: policy.NodeRules(), Selectors: gate("AuthorizeNodeWithSelectors")})

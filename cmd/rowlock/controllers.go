@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/x509"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -19,9 +20,10 @@ import (
 var controllerNames = map[string]string{
 	"certificatesigningrequest-signing-controller": "csrsigning", "certificatesigningrequest-approving-controller": "csrapproving",
 	"token-cleaner-controller": "tokencleaner", "bootstrap-signer-controller": "bootstrapsigner",
+	"clusterrole-aggregation-controller": "clusterrole-aggregation", "root-ca-certificate-publisher-controller": "root-ca-cert-publisher",
 }
 
-var namedOnly = []string{"tokencleaner", "bootstrapsigner"}
+var namedOnly = []string{"tokencleaner", "bootstrapsigner", "clusterrole-aggregation", "root-ca-cert-publisher"}
 
 // controllerSet is what --controllers asks for.
 type controllerSet struct{ on, off map[string]bool }
@@ -90,6 +92,41 @@ func (s *controllerSet) bootstrapTokens() func(*server.Server) server.Loop {
 		cfg := srv.Config()
 		b := &controllers.BootstrapTokens{API: srv, Cache: srv.Cache, Log: cfg.Log, Clock: cfg.Clock, Clean: clean, Sign: sign}
 		return b.Run
+	}
+}
+
+// aggregation is the controller of aggregated cluster roles, nil where it does not run.
+func (s *controllerSet) aggregation() func(*server.Server) server.Loop {
+	if !s.runs("clusterrole-aggregation") {
+		return nil
+	}
+	return func(srv *server.Server) server.Loop {
+		a := &controllers.Aggregation{API: srv, Cache: srv.Cache, Log: srv.Config().Log}
+		return a.Run
+	}
+}
+
+// rootCA is the controller that tells each namespace the authority in a file, nil
+// where it does not run.
+func (s *controllerSet) rootCA(file string) func(*server.Server) server.Loop {
+	if !s.runs("root-ca-cert-publisher") {
+		return nil
+	}
+	return func(srv *server.Server) server.Loop {
+		r := &controllers.RootCA{API: srv, Cache: srv.Cache, Log: srv.Config().Log, PEM: func() ([]byte, error) { return os.ReadFile(file) }}
+		return r.Run
+	}
+}
+
+// addTo adds the loops of the controllers that run.
+func (s *controllerSet) addTo(cfg *server.Config, dir *datadir.Dir, authority string) {
+	for name, loop := range map[string]func(*server.Server) server.Loop{
+		"bootstraptokens": s.bootstrapTokens(), "certificates": s.certificates(dir),
+		"aggregation": s.aggregation(), "rootca": s.rootCA(authority),
+	} {
+		if loop != nil {
+			lead(cfg, name, loop)
+		}
 	}
 }
 

@@ -91,7 +91,7 @@ kubeconfig in the data directory; later starts find them again.`,
 	o.kubelet.addTo(f)
 	o.database.addTo(f)
 	o.audit.addTo(f)
-	f.StringSliceVar(&o.controllers, "controllers", []string{"*"}, "built-in controllers to run: \"*\" is all that are on by default (csrsigning, csrapproving), \"name\" adds one (tokencleaner, bootstrapsigner), \"-name\" leaves one out")
+	f.StringSliceVar(&o.controllers, "controllers", []string{"*"}, "built-in controllers to run: \"*\" is all that are on by default (csrsigning, csrapproving), \"name\" adds one (tokencleaner, bootstrapsigner, clusterrole-aggregation, root-ca-cert-publisher), \"-name\" leaves one out")
 	addIgnored(f)
 	f.SetNormalizeFunc(otherNames)
 	return cmd
@@ -195,12 +195,7 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	}
 	authz.addTo(&cfg)
 	auditing.addTo(&cfg)
-	if b := switches.bootstrapTokens(); b != nil {
-		lead(&cfg, "bootstraptokens", b)
-	}
-	if c := switches.certificates(dir); c != nil {
-		lead(&cfg, "certificates", c)
-	}
+	switches.addTo(&cfg, dir, o.authority(dir))
 	s, err := server.New(cfg)
 	if err != nil {
 		return err
@@ -208,6 +203,14 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	access.objects.server.Store(s)
 	o.greet(out, n, dir, url)
 	return s.Run(ctx)
+}
+
+// authority is the file with what serving certificates are checked with.
+func (o *serveOptions) authority(dir *datadir.Dir) string {
+	if o.serving.cert != "" {
+		return o.serving.cert
+	}
+	return dir.CACert
 }
 
 func orNone(limit int) int {

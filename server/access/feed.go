@@ -8,6 +8,8 @@ package access
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -160,13 +162,43 @@ func (f *Feed) end() {
 type Synced struct {
 	Feed *Feed
 	authx.Authorizer
+	// Denials is told of requests that the authorizer does not allow, whatever others
+	// may say of them; nil: nobody is.
+	Denials *slog.Logger
 }
 
 // Authorize implements authx.Authorizer.
 func (s Synced) Authorize(ctx context.Context, a *authx.Attributes) (authx.Decision, string, error) {
 	s.Feed.Enter()
 	defer s.Feed.Leave()
-	return s.Authorizer.Authorize(ctx, a)
+	d, reason, err := s.Authorizer.Authorize(ctx, a)
+	if d != authx.Allow && s.Denials != nil && s.Denials.Enabled(ctx, slog.LevelDebug) {
+		s.deny(a, reason)
+	}
+	return d, reason, err
+}
+
+func (s Synced) deny(a *authx.Attributes, reason string) {
+	if a.User == nil {
+		return
+	}
+	what := fmt.Sprintf("path %q", a.Path)
+	if a.ResourceRequest {
+		resource := a.Resource
+		if a.Subresource != "" {
+			resource += "/" + a.Subresource
+		}
+		if a.APIGroup != "" {
+			resource += "." + a.APIGroup
+		}
+		what = fmt.Sprintf("resource %q named %q", resource, a.Name)
+		if a.Namespace == "" {
+			what += " cluster-wide"
+		} else {
+			what += fmt.Sprintf(" in namespace %q", a.Namespace)
+		}
+	}
+	s.Denials.Debug(fmt.Sprintf("RBAC: no rules authorize user %q with groups %q to %s %s", a.User.Name, a.User.Groups, a.Verb, what), "reason", reason)
 }
 
 // SyncedRules is a rule resolver that is fed.

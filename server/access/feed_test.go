@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -298,6 +300,28 @@ func TestNodesFollowTheCache(t *testing.T) {
 
 	if d, reason, err := z.Authorize(t.Context(), &authx.Attributes{User: &authx.Identity{Name: "jan"}, Verb: "get", Resource: "pods", ResourceRequest: true}); d != authx.NoOpinion || reason != "" || err != nil {
 		t.Errorf("jan: %v %q %v", d, reason, err)
+	}
+}
+
+func TestDenialsAreLogged(t *testing.T) {
+	l := newLog(t)
+	rules := rbac.New()
+	feed := access.FeedRules(rules)
+	feed.Attach(l.cache)
+	var out strings.Builder
+	for level, want := range map[slog.Level]string{
+		slog.LevelInfo:  "",
+		slog.LevelDebug: `RBAC: no rules authorize user \"jan\" with groups [\"devs\"] to get resource \"pods/log\" named \"p\" in namespace \"a\"`,
+	} {
+		out.Reset()
+		z := access.Synced{Feed: feed, Authorizer: rules, Denials: slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: level}))}
+		a := &authx.Attributes{User: &authx.Identity{Name: "jan", Groups: []string{"devs"}}, Verb: "get", Resource: "pods", Subresource: "log", Namespace: "a", Name: "p", ResourceRequest: true}
+		if d, _, _ := z.Authorize(t.Context(), a); d != authx.NoOpinion {
+			t.Error(d)
+		}
+		if got := out.String(); (got != "") != (want != "") || !strings.Contains(got, want) {
+			t.Errorf("%v: %q, want %q", level, got, want)
+		}
 	}
 }
 

@@ -1,0 +1,150 @@
+package controllers
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/rowlock/rowlock/server/cache"
+)
+
+const (
+	clusterRolesKey  = "clusterroles.rbac.authorization.k8s.io"
+	clusterRolesPath = "/apis/rbac.authorization.k8s.io/v1/clusterroles/"
+	// aggregationAgent is the field manager of what this controller writes.
+	aggregationAgent = "clusterrole-aggregation-controller"
+)
+
+// Aggregation fills the rules of ClusterRoles that have an aggregation rule with
+// those of the ClusterRoles which that selects.
+type Aggregation struct {
+	API   API
+	Cache *cache.Cache
+	Log   *slog.Logger
+	Retry time.Duration // how soon a failure is tried again; 0: 1 second
+
+	roles map[string]*rbacv1.ClusterRole
+}
+
+// Run works until ctx ends.
+func (a *Aggregation) Run(ctx context.Context) error {
+	if a.Retry == 0 {
+		a.Retry = time.Second
+	}
+	for ctx.Err() == nil {
+		a.follow(ctx)
+		select {
+		case <-ctx.Done():
+		case <-time.After(a.Retry):
+		}
+	}
+	return nil
+}
+
+// follow works whenever a role changes. It returns when something failed, or the
+// watcher was cut off, so that Run begins again.
+func (a *Aggregation) follow(ctx context.Context) {
+	watcher, snapshot := a.Cache.WatchNow(clusterRolesKey, cache.Scope{})
+	defer watcher.Stop()
+	a.roles = map[string]*rbacv1.ClusterRole{}
+	snapshot.Ascend("", "", "", func(item *cache.Item) bool {
+		a.set(item)
+		return true
+	})
+	var batch []cache.Delivery
+	for a.fill(ctx) {
+		select {
+		case <-ctx.Done():
+			return
+		case <-watcher.Ready():
+		}
+		var err error
+		if batch, _, err = watcher.Take(ctx, batch); err != nil {
+			return
+		}
+		for _, d := range batch {
+			if d.Type == cache.Deleted {
+				delete(a.roles, d.Item().Name)
+			} else {
+				a.set(d.Item())
+			}
+		}
+	}
+}
+
+func (a *Aggregation) set(item *cache.Item) {
+	role := &rbacv1.ClusterRole{}
+	if item.Corrupt != nil || json.Unmarshal(item.JSON, role) != nil {
+		delete(a.roles, item.Name) // what cannot be read gives nothing
+		return
+	}
+	a.roles[item.Name] = role
+}
+
+// fill writes the rules of all roles whose rules are not what they gather. What it
+// writes comes back as a change, and so reaches roles that gather from those.
+func (a *Aggregation) fill(ctx context.Context) bool {
+	ok := true
+	for name, role := range a.roles {
+		if role.AggregationRule == nil || role.DeletionTimestamp != nil {
+			continue
+		}
+		rules, err := a.gather(role)
+		if err != nil {
+			a.Log.Warn("a cluster role has a selector that cannot be read", "name", name, "error", err)
+			continue
+		}
+		if equality.Semantic.DeepEqual(rules, role.Rules) {
+			continue
+		}
+		if err := a.apply(ctx, name, rules); err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
+			a.Log.Warn("cannot fill the rules of a cluster role", "name", name, "error", err)
+			ok = false
+		}
+	}
+	return ok
+}
+
+// gather puts the rules of the selected roles together, selector by selector and
+// in order of names, each rule once.
+func (a *Aggregation) gather(role *rbacv1.ClusterRole) ([]rbacv1.PolicyRule, error) {
+	rules := []rbacv1.PolicyRule{}
+	for i := range role.AggregationRule.ClusterRoleSelectors {
+		selector, err := metav1.LabelSelectorAsSelector(&role.AggregationRule.ClusterRoleSelectors[i])
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range slices.Sorted(maps.Keys(a.roles)) {
+			from := a.roles[name]
+			if name == role.Name || !selector.Matches(labels.Set(from.Labels)) {
+				continue
+			}
+			for _, rule := range from.Rules {
+				same := func(other rbacv1.PolicyRule) bool { return equality.Semantic.DeepEqual(rule, other) }
+				if !slices.ContainsFunc(rules, same) {
+					rules = append(rules, rule)
+				}
+			}
+		}
+	}
+	return rules, nil
+}
+
+func (a *Aggregation) apply(ctx context.Context, name string, rules []rbacv1.PolicyRule) error {
+	body := map[string]any{
+		"apiVersion": rbacv1.SchemeGroupVersion.String(), "kind": "ClusterRole",
+		"metadata": map[string]any{"name": name}, "rules": rules,
+	}
+	path := clusterRolesPath + name + "?force=true&fieldManager=" + aggregationAgent
+	return a.API.Call(ctx, aggregationAgent, http.MethodPatch, path, "application/apply-patch+yaml", body, nil)
+}

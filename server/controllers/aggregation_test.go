@@ -1,0 +1,156 @@
+package controllers_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rowlock/rowlock/server/controllers"
+)
+
+const clusterRoles = "clusterroles.rbac.authorization.k8s.io"
+
+// role makes a cluster role with a label to=<label>, that gathers those of to=<from>.
+func role(name, label, from string, resources ...string) *rbacv1.ClusterRole {
+	r := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"to": label}}}
+	if from != "" {
+		r.AggregationRule = &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{"to": from}}}}
+	}
+	for _, resource := range resources {
+		r.Rules = append(r.Rules, rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{resource}})
+	}
+	return r
+}
+
+func TestAggregation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		rules := func(name string) string {
+			var r rbacv1.ClusterRole
+			if !c.get(clusterRoles, "", name, &r) {
+				return "none"
+			}
+			var list []string
+			for _, rule := range r.Rules {
+				list = append(list, rule.Resources...)
+			}
+			return fmt.Sprint(list)
+		}
+		want := func(step string, pairs ...string) {
+			t.Helper()
+			synctest.Wait()
+			for i := 0; i < len(pairs); i += 2 {
+				if got := rules(pairs[i]); got != pairs[i+1] {
+					t.Errorf("%s: %s has %s, want %s", step, pairs[i], got, pairs[i+1])
+				}
+			}
+		}
+		set := func(r *rbacv1.ClusterRole) { c.set(clusterRoles, "", r.Name, r) }
+		set(role("b", "view", "", "nodes", "pods"))
+		set(role("a", "view", "", "pods", "secrets"))
+		set(role("view", "edit", "view"))
+		a := &controllers.Aggregation{API: c, Cache: c.cache, Log: silent}
+		go func() {
+			if err := a.Run(ctx); err != nil {
+				t.Error(err)
+			}
+		}()
+		want("what was there, each rule once, in order of names", "view", "[pods secrets nodes]")
+		want("others keep theirs", "a", "[pods secrets]", "b", "[nodes pods]")
+		set(role("edit", "admin", "edit", "stale"))
+		want("a role that gathers from one that gathers", "edit", "[pods secrets nodes]")
+		set(role("loop", "loop", "loop", "own"))
+		want("a role does not gather from itself", "loop", "[]")
+		set(role("b", "other", ""))
+		want("a label changes", "view", "[pods secrets]", "edit", "[pods secrets]")
+		c.set(clusterRoles, "", "a", nil)
+		want("a role goes", "view", "[]", "edit", "[]")
+		set(role("a", "view", "", "jobs"))
+		want("and comes back", "edit", "[jobs]")
+		broken := role("broken", "x", "view")
+		broken.AggregationRule.ClusterRoleSelectors[0].MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Like"}}
+		set(broken)
+		want("a selector that cannot be read", "broken", "[]", "view", "[jobs]")
+		c.written()
+		set(role("a", "view", "", "jobs"))
+		synctest.Wait()
+		if w := c.written(); len(w) > 0 {
+			t.Errorf("nothing changed: %q", w)
+		}
+		c.mu.Lock()
+		c.fail = 1
+		c.mu.Unlock()
+		set(role("a", "view", "", "cronjobs"))
+		want("a write fails", "view", "[jobs]")
+		time.Sleep(2 * time.Second)
+		want("and is tried again", "view", "[cronjobs]", "edit", "[cronjobs]")
+	})
+}
+
+func TestRootCA(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		pem := "first"
+		want := func(step, namespace, text string) {
+			t.Helper()
+			synctest.Wait()
+			var m struct {
+				Metadata metav1.ObjectMeta
+				Data     map[string]string
+			}
+			there := c.get("configmaps", namespace, "kube-root-ca.crt", &m)
+			if there != (text != "") || m.Data["ca.crt"] != text || there && m.Metadata.Annotations["kubernetes.io/description"] == "" {
+				t.Errorf("%s: %s has %+v", step, namespace, m)
+			}
+		}
+		namespace := func(name string, going bool) {
+			m := metav1.ObjectMeta{Name: name}
+			if going {
+				m.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+			}
+			c.set("namespaces", "", name, map[string]any{"metadata": m})
+		}
+		namespace("a", false)
+		r := &controllers.RootCA{API: c, Cache: c.cache, Log: silent, PEM: func() ([]byte, error) { return []byte(pem), nil }}
+		go func() {
+			if err := r.Run(ctx); err != nil {
+				t.Error(err)
+			}
+		}()
+		want("a namespace that was there", "a", "first")
+		namespace("b", false)
+		want("a new namespace", "b", "first")
+		namespace("c", true)
+		want("a namespace that is going", "c", "")
+		c.set("configmaps", "a", "kube-root-ca.crt", nil)
+		want("deleted", "a", "first")
+		c.set("configmaps", "a", "kube-root-ca.crt", map[string]any{"metadata": metav1.ObjectMeta{Name: "kube-root-ca.crt"}, "data": map[string]string{"ca.crt": "forged", "more": "x"}})
+		want("forged", "a", "first")
+		c.set("configmaps", "a", "another", map[string]any{"metadata": metav1.ObjectMeta{Name: "another"}})
+		namespace("a", false)
+		c.mu.Lock()
+		c.fail = 1
+		c.mu.Unlock()
+		namespace("d", false)
+		want("a write fails", "d", "")
+		time.Sleep(2 * time.Second)
+		want("and is tried again", "d", "first")
+		synctest.Wait()
+		c.written()
+		pem = "second"
+		time.Sleep(2 * time.Minute)
+		want("another authority", "b", "second")
+		if w := c.written(); len(w) != 3 {
+			t.Errorf("three namespaces: %q", w)
+		}
+	})
+}

@@ -1,0 +1,133 @@
+package controllers_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// cluster is a cache, and an API that writes to it.
+type cluster struct {
+	t     *testing.T
+	cache *cache.Cache
+
+	mu     sync.Mutex
+	last   int64
+	live   map[sqlstore.Key]sqlstore.Row
+	writes []string
+	fail   int // how many writes are still to fail
+}
+
+var silent = slog.New(slog.DiscardHandler)
+
+func newCluster(t *testing.T) *cluster {
+	return &cluster{t: t, cache: cache.New(kinds.NewCatalogue(builtin.Resources())), live: map[sqlstore.Key]sqlstore.Row{}}
+}
+
+// set stores an object, and deletes it where obj is nil.
+func (c *cluster) set(storage, namespace, name string, obj any) {
+	c.t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last++
+	key := sqlstore.Key{Resource: storage, Namespace: namespace, Name: name}
+	old, was := c.live[key]
+	row := sqlstore.Row{Key: key, Revision: c.last, Value: old.Value, Deleted: obj == nil}
+	if obj != nil {
+		data, err := json.Marshal(obj)
+		if err != nil {
+			c.t.Error(err)
+		}
+		row.Value = data
+		c.live[key] = row
+	} else {
+		delete(c.live, key)
+	}
+	ch := sqlstore.Change{Row: row}
+	if was {
+		ch.PrevRevision, ch.PrevValue = old.Revision, old.Value
+	}
+	c.cache.Apply([]sqlstore.Change{ch})
+}
+
+// get reads an object from the cache, and says whether it is there.
+func (c *cluster) get(storage, namespace, name string, into any) bool {
+	c.t.Helper()
+	item := c.cache.Get(storage, namespace, name)
+	if item == nil {
+		return false
+	}
+	if err := json.Unmarshal(item.JSON, into); err != nil {
+		c.t.Error(err)
+	}
+	return true
+}
+
+// Call understands POST, PUT and applies of ConfigMaps and ClusterRoles.
+func (c *cluster) Call(_ context.Context, _, method, path, _ string, body, _ any) error {
+	c.mu.Lock()
+	c.writes = append(c.writes, method+" "+path)
+	failing := c.fail > 0
+	if failing {
+		c.fail--
+	}
+	c.mu.Unlock()
+	if failing {
+		return errors.New("try again")
+	}
+	path, _, _ = strings.Cut(path, "?")
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	storage, namespace, name := "clusterroles.rbac.authorization.k8s.io", "", parts[len(parts)-1]
+	if i := len(parts); strings.HasPrefix(path, "/api/v1/namespaces/") {
+		storage, namespace = "configmaps", parts[3]
+		if method == http.MethodPost && i == 5 {
+			name = ""
+		}
+	}
+	data, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	obj := map[string]any{}
+	if err := json.Unmarshal(data, &obj); err != nil {
+		return err
+	}
+	if name == "" {
+		name = obj["metadata"].(map[string]any)["name"].(string)
+		if c.cache.Get(storage, namespace, name) != nil {
+			return apierrors.NewAlreadyExists(schema.GroupResource{Resource: storage}, name)
+		}
+	}
+	if method == http.MethodPatch {
+		whole := map[string]any{}
+		if !c.get(storage, namespace, name, &whole) {
+			return apierrors.NewNotFound(schema.GroupResource{Resource: storage}, name)
+		}
+		whole["rules"] = obj["rules"]
+		obj = whole
+	}
+	c.set(storage, namespace, name, obj)
+	return nil
+}
+
+// written are the writes since it was asked last.
+func (c *cluster) written() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := c.writes
+	c.writes = nil
+	return out
+}
