@@ -8,8 +8,9 @@ import (
 
 // compact enforces the retention while this server leads.
 func (s *Store) compact(ctx context.Context) {
+	var h *horizon
 	for {
-		if err := s.compactOnce(ctx); err != nil && ctx.Err() == nil {
+		if err := s.compactOnce(ctx, &h); err != nil && ctx.Err() == nil {
 			s.cfg.Log.Warn("compaction failed and will be tried again", "error", err)
 		}
 		if !sleep(ctx, s.cfg.CompactEvery) {
@@ -18,12 +19,20 @@ func (s *Store) compact(ctx context.Context) {
 	}
 }
 
-func (s *Store) compactOnce(ctx context.Context) error {
-	to, err := s.driver.RevisionAt(ctx, s.cfg.Clock().Add(-s.cfg.Retention))
+func (s *Store) compactOnce(ctx context.Context, h **horizon) error {
+	b, err := s.Bounds(ctx)
 	if err != nil {
 		return err
 	}
-	return s.trim(ctx, to)
+	elapsed := s.cfg.Elapsed()
+	if *h == nil {
+		*h = newHorizon(s.cfg.Retention, s.cfg.Clock(), elapsed, b.Head)
+	}
+	old, err := s.driver.RevisionAt(ctx, (*h).before(elapsed))
+	if err != nil {
+		return err
+	}
+	return s.trim(ctx, (*h).reach(elapsed, b.Head, old))
 }
 
 // trimShare leaves most of the database's time to writers: the trimmer rests this
@@ -73,8 +82,9 @@ const expirePage = 500
 
 // expire deletes rows whose time has come, as ordinary deletes that watchers see.
 func (s *Store) expire(ctx context.Context) {
+	clock := &cautious{wall: s.cfg.Clock, elapsed: s.cfg.Elapsed}
 	for {
-		more, err := s.expireOnce(ctx)
+		more, err := s.expireOnce(ctx, clock.now())
 		if err != nil && ctx.Err() == nil {
 			s.cfg.Log.Warn("expiry failed and will be tried again", "error", err)
 		}
@@ -84,8 +94,8 @@ func (s *Store) expire(ctx context.Context) {
 	}
 }
 
-func (s *Store) expireOnce(ctx context.Context) (more bool, err error) {
-	rows, err := s.driver.Expired(ctx, s.cfg.Clock(), expirePage)
+func (s *Store) expireOnce(ctx context.Context, now time.Time) (more bool, err error) {
+	rows, err := s.driver.Expired(ctx, now, expirePage)
 	if err != nil || len(rows) == 0 {
 		return false, err
 	}

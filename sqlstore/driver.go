@@ -53,6 +53,10 @@ type Driver interface {
 	// lost or merged and carry no data. The channel closes with ctx.
 	Hints(ctx context.Context) <-chan struct{}
 
+	// Now is the time by a clock that all processes on the database share, as well as
+	// it is known. It does not ask the database.
+	Now() time.Time
+
 	// Exclusive is 0 while other processes may write to the database. Otherwise it
 	// is a number that stays the same only as long as none could have written: who
 	// read the bounds under this number need not read them again.

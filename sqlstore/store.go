@@ -12,15 +12,16 @@ import (
 
 // Config sets a Store up. Zero values take the defaults named.
 type Config struct {
-	Retention    time.Duration // how long ended rows are kept; default 5m
-	MaxBatch     int           // most Txns in one commit; default 512
-	MaxBatchSize int           // most value bytes in one commit; default 4 MiB
-	MaxValue     int           // largest value; default 3 MiB (the API's own limit is lower)
-	RetryFor     time.Duration // how long a busy or unreachable database is tried again before writes fail; default 5s
-	CompactEvery time.Duration // how often retention is enforced; default a tenth of Retention, 1s to 1m
-	ExpireEvery  time.Duration // how often expired rows are looked for; default 5s
-	Observer     Observer      // told what happens, for metrics; may be nil
-	Clock        func() time.Time
+	Retention    time.Duration        // how long ended rows are kept; default 5m
+	MaxBatch     int                  // most Txns in one commit; default 512
+	MaxBatchSize int                  // most value bytes in one commit; default 4 MiB
+	MaxValue     int                  // largest value; default 3 MiB (the API's own limit is lower)
+	RetryFor     time.Duration        // how long a busy or unreachable database is tried again before writes fail; default 5s
+	CompactEvery time.Duration        // how often retention is enforced; default a tenth of Retention, 1s to 1m
+	ExpireEvery  time.Duration        // how often expired rows are looked for; default 5s
+	Observer     Observer             // told what happens, for metrics; may be nil
+	Clock        func() time.Time     // default: the driver's
+	Elapsed      func() time.Duration // time that has passed since some moment, whatever clocks are set to
 	Log          *slog.Logger
 }
 
@@ -35,8 +36,9 @@ func (c Config) withDefaults() Config {
 	if c.Observer == nil {
 		c.Observer = silent{}
 	}
-	if c.Clock == nil {
-		c.Clock = time.Now
+	if c.Elapsed == nil {
+		began := time.Now()
+		c.Elapsed = func() time.Duration { return time.Since(began) }
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -114,6 +116,9 @@ type Store struct {
 // New makes a Store on a driver. Nothing runs until Run.
 func New(d Driver, cfg Config) *Store {
 	s := &Store{driver: d, cfg: cfg.withDefaults(), own: make(chan []*write, 4)}
+	if s.cfg.Clock == nil {
+		s.cfg.Clock = d.Now
+	}
 	s.queue.wake = make(chan struct{}, 1)
 	s.heads.wake = make(chan struct{}, 1)
 	return s
@@ -158,6 +163,10 @@ func (s *Store) Run(ctx context.Context, from int64, sink Sink) error {
 	}
 	return nil
 }
+
+// Now is the time by the clock that all servers of the database go by, as for what
+// Op.ExpiresAt is reckoned from.
+func (s *Store) Now() time.Time { return s.cfg.Clock() }
 
 // Applied is the newest revision that the sink has.
 func (s *Store) Applied() int64 { return s.applied.Load() }

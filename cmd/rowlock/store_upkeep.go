@@ -96,7 +96,7 @@ their --history-retention.`,
 			}
 			return o.with(ctx, asItIs, "what is not deleted yet is deleted when it is run again", func(d sqlstore.Driver) (err error) {
 				if byAge {
-					if to, err = upkeep.CompactTo(ctx, d, time.Now().Add(-keep)); err != nil {
+					if to, err = upkeep.CompactTo(ctx, d, d.Now().Add(-keep)); err != nil {
 						return err
 					}
 				}

@@ -311,7 +311,7 @@ func (h *Handler) insert(ctx context.Context, c *Call, obj kinds.Object, extra [
 		return nil, err
 	}
 	return h.commit(ctx, sqlstore.Op{
-		Verb: sqlstore.Create, Key: key, Value: value, ExpiresAt: expiry(c.Resource.Storage, obj, h.now()),
+		Verb: sqlstore.Create, Key: key, Value: value, ExpiresAt: expiry(c.Resource.Storage, obj, h.Store.Now()),
 	}, extra)
 }
 

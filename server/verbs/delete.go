@@ -263,7 +263,7 @@ func (h *Handler) mark(ctx context.Context, c *Call, key sqlstore.Key, item *cac
 		return item, err
 	}
 	return h.commit(ctx, sqlstore.Op{
-		Verb: sqlstore.Update, Key: key, Expect: item.Revision, Value: value, ExpiresAt: expiry(c.Resource.Storage, obj, h.now()),
+		Verb: sqlstore.Update, Key: key, Expect: item.Revision, Value: value, ExpiresAt: expiry(c.Resource.Storage, obj, h.Store.Now()),
 	}, nil)
 }
 

@@ -85,7 +85,7 @@ func (h *Handler) rewrite(ctx context.Context, r *kinds.Resource, key sqlstore.K
 		return nil
 	}
 	next, err := h.commit(ctx, sqlstore.Op{
-		Verb: sqlstore.Update, Key: key, Expect: item.Revision, Value: value, ExpiresAt: expiry(r.Storage, obj, h.now()),
+		Verb: sqlstore.Update, Key: key, Expect: item.Revision, Value: value, ExpiresAt: expiry(r.Storage, obj, h.Store.Now()),
 	}, nil)
 	if err == nil {
 		obj.SetResourceVersion(strconv.FormatInt(next.Revision, 10))

@@ -406,7 +406,7 @@ func (h *Handler) store(ctx context.Context, c *Call, ch *change, key sqlstore.K
 	case len(extra) == 0 && unchanged(item, value):
 		return &outcome{item: item, obj: obj}, nil
 	default:
-		op.ExpiresAt = expiry(st, obj, h.now())
+		op.ExpiresAt = expiry(st, obj, h.Store.Now())
 		if err := fits(value); err != nil {
 			return nil, err
 		}

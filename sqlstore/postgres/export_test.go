@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -38,15 +39,23 @@ func (d *Driver) Explain(ctx context.Context, query string, args int) (plan stri
 
 // Statements are the statements of queries.go that are planned, by name.
 var Statements = map[string]string{
-	"qBounds": qBounds, "qLock": qLock, "qSetRevision": qSetRevision, "qSetClusterID": qSetClusterID, "qRaiseFloor": qRaiseFloor,
+	"qBounds": qBounds, "qBoundsNow": qBoundsNow, "qLock": qLock, "qSetRevision": qSetRevision, "qSetClusterID": qSetClusterID, "qRaiseFloor": qRaiseFloor,
 	"qMarker": qMarker, "qSetMarker": qSetMarker, "qNewMarker": qNewMarker, "qDropMarker": qDropMarker,
 	"qEnd": qEnd, "qInsert": qInsert, "qWritten": qWritten,
 	"qLiveAll": qLiveAll, "qLiveResource": qLiveResource, "qLiveNamespace": qLiveNamespace,
 	"qEndedAll": qEndedAll, "qEndedResource": qEndedResource, "qEndedNamespace": qEndedNamespace,
 	"qPastAll": qPastAll, "qPastResource": qPastResource, "qPastNamespace": qPastNamespace,
 	"qLive": qLive, "qReadEnded": qReadEnded, "qChanges": qChanges, "qChangesPrev": qChangesPrev,
-	"qWrittenAt": qWrittenAt, "qExpired": qExpired, "qTrim": qTrim, "qLead": qLead, "qUnlead": qUnlead,
+	"qWrittenAt": qWrittenAt, "qExpired": qExpired, "qTrim": qTrim, "qLead": qLead, "qLeader": qLeader, "qUnlead": qUnlead,
 }
 
 // Sessions counts the sessions that the pool has made so far.
 func (d *Driver) Sessions() int64 { return d.pool.Stat().NewConnsCount() }
+
+// Clock shows the clock to tests.
+type Clock struct{ clock }
+
+func NewClock() *Clock { return &Clock{} }
+
+func (c *Clock) Now() time.Time                        { return c.now() }
+func (c *Clock) Told(there, asked, answered time.Time) { c.told(there, asked, answered) }

@@ -2,23 +2,45 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
+// leads is what was seen of the leads that others hold. A lead is theirs until it has
+// not been renewed for longer than LeadFor, which each process measures by itself: no clock that
+// could be set has a part in it, the database's neither.
+type leads struct {
+	mu    sync.Mutex
+	taken int64 // how many holders this process has been
+	seen  map[string]term
+}
+
+// term is a state of a lead's row.
+type term struct {
+	holder string
+	until  time.Time
+	since  time.Time // when it was first seen, with a monotonic reading
+}
+
 // Lead implements sqlstore.Driver with a row that its holder renews: it needs no
 // session of its own, and poolers and distributed databases know it too. The
-// holder stops before the row's time has passed, as others take it after that.
+// holder stops before the row has stood for LeadFor, as others take it after that.
 func (d *Driver) Lead(ctx context.Context, name string) (<-chan struct{}, func(), bool, error) {
 	if d.closed() {
 		return nil, nil, false, sqlstore.ErrClosed
 	}
-	holder := fmt.Sprintf("%s/%d", d.nonce, d.leads.Add(1))
+	holder := d.leads.holder(d.nonce)
 	began := time.Now()
 	ok, err := d.takeLead(ctx, name, holder)
+	if err == nil && !ok {
+		err = d.lookAtLead(ctx, name)
+	}
 	if err != nil || !ok {
 		return nil, nil, false, err
 	}
@@ -44,14 +66,63 @@ func (d *Driver) Lead(ctx context.Context, name string) (<-chan struct{}, func()
 	return held, release, true, nil
 }
 
+func (l *leads) holder(nonce string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.taken++
+	return fmt.Sprintf("%s/%d", nonce, l.taken)
+}
+
+// over returns the state of a lead that has stood for long enough, or one that no
+// row can have.
+func (l *leads) over(name string, after time.Duration) term {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t, ok := l.seen[name]; ok && time.Since(t.since) >= after {
+		return t
+	}
+	return term{}
+}
+
+// saw remembers a state of a lead; a state that was seen before keeps its time.
+func (l *leads) saw(name string, t term) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if old := l.seen[name]; old.holder == t.holder && old.until.Equal(t.until) {
+		return
+	}
+	if l.seen == nil {
+		l.seen = make(map[string]term)
+	}
+	l.seen[name] = t
+}
+
 func (d *Driver) takeLead(ctx context.Context, name, holder string) (bool, error) {
 	ctx, cancel := d.limit(ctx, d.cfg.LeadFor)
 	defer cancel()
-	tag, err := d.pool.Exec(ctx, qLead, name, holder, d.cfg.LeadFor)
+	over := d.leads.over(name, d.cfg.LeadFor*6/5)
+	tag, err := d.pool.Exec(ctx, qLead, name, holder, d.cfg.LeadFor, over.holder, over.until)
 	if err != nil {
 		return false, fmt.Errorf("leading %q: %w", name, d.translate(ctx, err))
 	}
 	return tag.RowsAffected() == 1, nil
+}
+
+// lookAtLead sees who has a lead.
+func (d *Driver) lookAtLead(ctx context.Context, name string) error {
+	ctx, cancel := d.limit(ctx, d.cfg.LeadFor)
+	defer cancel()
+	var t term
+	err := d.pool.QueryRow(ctx, qLeader, name).Scan(&t.holder, &t.until)
+	if errors.Is(err, pgx.ErrNoRows) { // released just now
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("leading %q: %w", name, d.translate(ctx, err))
+	}
+	t.since = time.Now()
+	d.leads.saw(name, t)
+	return nil
 }
 
 // keepLead renews until it is told to stop, the driver closes, or the lead is lost.

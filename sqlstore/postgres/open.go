@@ -106,7 +106,8 @@ type Driver struct {
 	pending *pendingBatch
 	mu      sync.Mutex // Apply and Resolve
 	notify  chan struct{}
-	leads   atomic.Int64
+	leads   leads
+	clock   clock
 	closing chan struct{}
 	once    sync.Once
 	loops   sync.WaitGroup
@@ -133,6 +134,10 @@ func Open(ctx context.Context, url string, cfg Config) (*Driver, error) {
 		return nil, fmt.Errorf("opening PostgreSQL: %w", redact(err))
 	}
 	if err := d.migrate(ctx); err != nil {
+		d.Close()
+		return nil, fmt.Errorf("opening PostgreSQL: %w", err)
+	}
+	if _, err := d.Bounds(ctx); err != nil { // for its clock, among others
 		d.Close()
 		return nil, fmt.Errorf("opening PostgreSQL: %w", err)
 	}
@@ -281,6 +286,9 @@ func (d *Driver) schema(ctx context.Context) (version uint, dirty bool, err erro
 	}
 	return uint(max(n, 0)), dirty, d.translate(ctx, err)
 }
+
+// Now implements sqlstore.Driver with the database's clock.
+func (d *Driver) Now() time.Time { return d.clock.now() }
 
 // Exclusive implements sqlstore.Driver: other servers may always write.
 func (d *Driver) Exclusive() uint64 { return 0 }

@@ -10,7 +10,8 @@ const (
 	columns = `revision, resource, namespace, name, created_revision, superseded_revision, deleted, value, expires_at, written_at`
 
 	// kv_meta by primary key.
-	qBounds = `SELECT (SELECT number FROM kv_meta WHERE key = 'floor'), (SELECT number FROM kv_meta WHERE key = 'revision')`
+	qBounds    = `SELECT (SELECT number FROM kv_meta WHERE key = 'floor'), (SELECT number FROM kv_meta WHERE key = 'revision')`
+	qBoundsNow = `SELECT (SELECT number FROM kv_meta WHERE key = 'floor'), (SELECT number FROM kv_meta WHERE key = 'revision'), clock_timestamp()`
 	// The lock of all writers: first in every writing transaction, in a statement of
 	// its own, so that the statements after it look with newer snapshots.
 	qLock       = `SELECT number FROM kv_meta WHERE key = 'revision' FOR UPDATE`
@@ -144,10 +145,12 @@ SELECT p.* FROM k, LATERAL (SELECT ` + columns + past + `k.resource AND namespac
 	// kv_ended, then kv by primary key.
 	qTrim = `DELETE FROM kv WHERE revision IN (SELECT revision FROM kv WHERE superseded_revision IS NOT NULL AND superseded_revision <= $1 ORDER BY superseded_revision LIMIT $2)`
 
-	// kv_lead by primary key.
-	qLead = `INSERT INTO kv_lead (name, holder, until) VALUES ($1, $2, now() + $3::interval)
+	// kv_lead by primary key. A lead is taken if nobody has it, or if it still is as it
+	// was when its holder was last seen to renew it; until is for people to read.
+	qLead = `INSERT INTO kv_lead (name, holder, until) VALUES ($1, $2, clock_timestamp() + $3::interval)
 ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
-WHERE kv_lead.holder = excluded.holder OR kv_lead.until < now()`
+WHERE kv_lead.holder = excluded.holder OR kv_lead.holder = $4 AND kv_lead.until = $5`
+	qLeader = `SELECT holder, until FROM kv_lead WHERE name = $1`
 	qUnlead = `DELETE FROM kv_lead WHERE name = $1 AND holder = $2`
 
 	// A notification is worth no flush of its own. It names its sender, who need not hear it.

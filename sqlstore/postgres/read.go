@@ -15,9 +15,12 @@ import (
 func (d *Driver) Bounds(ctx context.Context) (b sqlstore.Bounds, err error) {
 	ctx, done := d.call(ctx, "bounds", boundsTime)
 	defer done(&err)
-	if err := d.pool.QueryRow(ctx, qBounds).Scan(&b.Floor, &b.Head); err != nil {
+	var now time.Time
+	asked := time.Now()
+	if err := d.pool.QueryRow(ctx, qBoundsNow).Scan(&b.Floor, &b.Head, &now); err != nil {
 		return sqlstore.Bounds{}, fmt.Errorf("reading bounds: %w", err)
 	}
+	d.clock.told(now, asked, time.Now())
 	d.saw(b.Head)
 	return b, nil
 }

@@ -4,12 +4,16 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
 // Exclusive implements sqlstore.Driver.
 func (d *Driver) Exclusive() uint64 { return d.lock.exclusive() }
+
+// Now implements sqlstore.Driver: all processes are on one machine, whose clock is theirs.
+func (d *Driver) Now() time.Time { return time.Now() }
 
 // Lead implements sqlstore.Driver with a lock of the kernel: it is not lost
 // while this process lives.

@@ -279,6 +279,9 @@ func (m *Memory) Hints(ctx context.Context) <-chan struct{} {
 	return hints
 }
 
+// Now implements sqlstore.Driver.
+func (m *Memory) Now() time.Time { return time.Now() }
+
 func (m *Memory) Exclusive() uint64 { return 0 }
 
 func (m *Memory) Lead(ctx context.Context, name string) (<-chan struct{}, func(), bool, error) {

@@ -239,17 +239,16 @@ var storeTests = map[string]func(*testing.T, Database){
 	},
 	"compaction": func(t *testing.T, db Database) {
 		d := db.Open(t)
-		var now atomic.Int64
-		now.Store(start.UnixNano())
-		clock := func() time.Time { return time.Unix(0, now.Load()) }
-		s := serve(t, d, sqlstore.Config{Retention: time.Minute, CompactEvery: 5 * time.Millisecond, Clock: clock})
+		s, c := timed(t, d)
 		r := write(t, s, create(pod("a"), "0").Ops[0]).Revisions[0]
 		for range 20 {
 			r = write(t, s, update(pod("a"), r, "x").Ops[0]).Revisions[0]
 		}
-		now.Add(int64(30 * time.Second))
+		c.round(t)
+		c.pass(30 * time.Second)
 		later := write(t, s, update(pod("a"), r, "y").Ops[0]).Revisions[0]
-		now.Add(int64(40 * time.Second)) // the first writes are 70s old, the last 40s
+		c.round(t)
+		c.pass(40 * time.Second) // the first writes are 70s old, the last 40s
 		waitFor(t, "the floor to rise", func() bool { return s.Floor() == r })
 		waitFor(t, "rows to go", func() bool {
 			stats, err := d.Stats(t.Context())
@@ -262,17 +261,16 @@ var storeTests = map[string]func(*testing.T, Database){
 	},
 	"expiry": func(t *testing.T, db Database) {
 		d := db.Open(t)
-		var now atomic.Int64
-		now.Store(start.UnixNano())
-		s := serve(t, d, sqlstore.Config{ExpireEvery: 5 * time.Millisecond, Clock: func() time.Time { return time.Unix(0, now.Load()) }})
+		s, c := timed(t, d)
 		event := key("events", "default", "e")
 		write(t, s, sqlstore.Op{Verb: sqlstore.Create, Key: event, Value: []byte("seen"), ExpiresAt: start.Add(time.Hour)})
 		write(t, s, create(key("events", "default", "f"), "kept").Ops[0])
-		now.Add(int64(2 * time.Hour))
+		c.round(t)
+		c.pass(2 * time.Hour)
 		waitFor(t, "the delete", func() bool { return len(s.Log(t)) == 3 })
-		c := s.Log(t)[2]
-		if !c.Deleted || c.Key != event || string(c.Value) != "seen" || c.PrevRevision != 1 {
-			t.Fatalf("expiry wrote %+v", c)
+		last := s.Log(t)[2]
+		if !last.Deleted || last.Key != event || string(last.Value) != "seen" || last.PrevRevision != 1 {
+			t.Fatalf("expiry wrote %+v", last)
 		}
 		_, err := d.Read(t.Context(), event, 0)
 		wantErr(t, err, &sqlstore.NotFoundError{Key: event})

@@ -29,7 +29,7 @@ func Run(t *testing.T, fresh func(t testing.TB) Database) {
 		name  string
 		tests map[string]func(*testing.T, Database)
 	}{
-		{"Apply", applyTests}, {"Read", readTests}, {"Trim", trimTests}, {"Several", severalTests}, {"Store", storeTests}, {"Faults", faultTests},
+		{"Apply", applyTests}, {"Read", readTests}, {"Trim", trimTests}, {"Several", severalTests}, {"Store", storeTests}, {"Faults", faultTests}, {"Clocks", clockTests},
 	}
 	for _, g := range groups {
 		t.Run(g.name, func(t *testing.T) {

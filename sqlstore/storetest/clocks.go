@@ -1,0 +1,171 @@
+package storetest
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// clocks are a wall clock and the time that passes, under a test's hand.
+type clocks struct {
+	mu      sync.Mutex
+	wall    time.Time
+	elapsed time.Duration
+	rounds  atomic.Int64 // of the compactor
+}
+
+func (c *clocks) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.wall
+}
+
+func (c *clocks) since() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.elapsed
+}
+
+// pass lets time go by; jump sets the wall clock.
+func (c *clocks) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.wall, c.elapsed = c.wall.Add(d), c.elapsed+d
+}
+
+func (c *clocks) jump(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.wall = c.wall.Add(d)
+}
+
+// round waits until the compactor and the sweeper have seen what there is.
+func (c *clocks) round(t testing.TB) {
+	t.Helper()
+	from := c.rounds.Load()
+	waitFor(t, "the compactor to look", func() bool { return c.rounds.Load() >= from+2 })
+	time.Sleep(20 * time.Millisecond) // some rounds of the sweeper, which tells nothing where nothing is to do
+}
+
+// counter counts the rounds of the compactor.
+type counter struct {
+	sqlstore.Observer
+	rounds *atomic.Int64
+}
+
+func (c counter) Committed(int, int, time.Duration, error) {}
+func (c counter) Fed(int64, int64, time.Duration)          {}
+func (c counter) Reloaded(int64, time.Duration)            {}
+func (c counter) Trimmed(int64, int)                       { c.rounds.Add(1) }
+func (c counter) Expired(int)                              {}
+
+// timed serves a driver by clocks of the test, with a retention of a minute.
+func timed(t testing.TB, d sqlstore.Driver) (*server, *clocks) {
+	t.Helper()
+	c := &clocks{wall: start}
+	s := serve(t, d, sqlstore.Config{
+		Retention: time.Minute, CompactEvery: 2 * time.Millisecond, ExpireEvery: 2 * time.Millisecond,
+		Clock: c.now, Elapsed: c.since, Observer: counter{rounds: &c.rounds},
+	})
+	return s, c
+}
+
+var clockTests = map[string]func(*testing.T, Database){
+	"history is kept for its time, whatever the clock is set to": func(t *testing.T, db Database) {
+		d := db.Open(t)
+		s, c := timed(t, d)
+		c.round(t)
+		r := write(t, s, create(pod("a"), "0").Ops[0]).Revisions[0]
+		for _, jump := range []time.Duration{5 * time.Hour, -10 * time.Hour, 24 * 365 * 50 * time.Hour, -24 * 365 * 50 * time.Hour} {
+			first := r
+			for range 3 {
+				r = write(t, s, update(pod("a"), r, "x").Ops[0]).Revisions[0]
+			}
+			c.round(t)
+			floor := s.Floor()
+			c.jump(jump)
+			r = write(t, s, update(pod("a"), r, "after the jump").Ops[0]).Revisions[0]
+			c.round(t)
+			c.pass(50 * time.Second)
+			c.round(t)
+			if s.Floor() != floor {
+				t.Fatalf("50s after a jump by %v the floor has moved from %d to %d", jump, floor, s.Floor())
+			}
+			if row, err := s.Read(t.Context(), pod("a"), first); err != nil || row.Revision != first {
+				t.Fatalf("50s after a jump by %v the past is %+v, %v", jump, row, err)
+			}
+			c.pass(time.Minute)
+			c.round(t)
+			waitFor(t, "history to go when its time has passed", func() bool { return s.Floor() == r })
+		}
+	},
+	"history from before a start goes by its time of writing": func(t *testing.T, db Database) {
+		d := db.Open(t)
+		must(t, d, create(pod("a"), "0"))
+		applyAt(t, d, start.Add(-30*time.Second), update(pod("a"), 1, "1"))
+		applyAt(t, d, start.Add(5*time.Hour), update(pod("a"), 2, "from a clock that was wrong"))
+		s, c := timed(t, d)
+		c.round(t)
+		if s.Floor() != 0 {
+			t.Fatalf("at the start the floor is %d", s.Floor())
+		}
+		c.jump(10 * time.Hour)
+		c.round(t)
+		if s.Floor() != 0 {
+			t.Fatalf("after a jump the floor is %d", s.Floor())
+		}
+		c.pass(61 * time.Second)
+		waitFor(t, "the floor to rise", func() bool { return s.Floor() == 3 })
+	},
+	"nothing expires because a clock was set": func(t *testing.T, db Database) {
+		d := db.Open(t)
+		s, c := timed(t, d)
+		c.round(t)
+		event := func(name string) sqlstore.Key { return key("events", "default", name) }
+		put := func(name string) {
+			t.Helper()
+			write(t, s, sqlstore.Op{Verb: sqlstore.Create, Key: event(name), Value: []byte("seen"), ExpiresAt: s.Now().Add(time.Hour)})
+		}
+		there := func(name string, want bool) {
+			t.Helper()
+			c.round(t)
+			_, err := d.Read(t.Context(), event(name), 0)
+			if want && err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if !want {
+				waitFor(t, "the end of "+name, func() bool {
+					_, err := d.Read(t.Context(), event(name), 0)
+					return err != nil
+				})
+			}
+		}
+		put("before")
+		c.jump(5 * time.Hour)
+		there("before", true)
+		put("ahead")
+		c.pass(59 * time.Minute)
+		there("before", true)
+		there("ahead", true)
+		c.pass(2 * time.Minute)
+		there("before", false)
+		c.round(t)
+		there("ahead", false)
+
+		put("again")
+		c.jump(-5 * time.Hour)
+		there("again", true)
+		put("back")
+		c.pass(59 * time.Minute)
+		there("back", true)
+		c.pass(2 * time.Minute)
+		there("back", false)
+		c.pass(6 * time.Hour)
+		c.round(t)
+		c.pass(61 * time.Minute) // so long a step is a jump to who sees only its ends
+		there("again", false)
+	},
+}
