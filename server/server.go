@@ -50,7 +50,7 @@ type Server struct {
 	discovery  *discovery.Handler
 	openapi    *schema.Documents
 	handler    http.Handler
-	loopback   http.Handler // for calls in process
+	loopback   http.Handler    // for calls in process
 	watching   context.Context // ends when the server drains
 	endWatches context.CancelFunc
 	stage      atomic.Int32

@@ -33,7 +33,7 @@ type front struct {
 func (s *Server) open() (*front, error) {
 	f := &front{served: make(chan struct{}), mute: map[net.Conn]struct{}{}}
 	f.hs = &http.Server{
-		Handler: s.handler, TLSConfig: s.cfg.TLS.Clone(), ConnState: f.track,
+		Handler: s.handler, TLSConfig: s.cfg.TLS.Clone(), ConnState: f.track, ConnContext: conns.Context,
 		ReadHeaderTimeout: 32 * time.Second, IdleTimeout: 3 * time.Minute, MaxHeaderBytes: 1 << 20,
 		ErrorLog: quietLog(s.cfg.Log),
 	}

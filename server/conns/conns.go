@@ -9,8 +9,11 @@
 package conns
 
 import (
+	"context"
+	"crypto/tls"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -74,6 +77,7 @@ func (h *hold) arm() {
 	}
 }
 
+// late writes what nothing has followed.
 func (h *hold) late() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -113,8 +117,46 @@ func (l Listener) Accept() (net.Conn, error) {
 // message goes on in another.
 type records struct {
 	net.Conn
-	hold hold
+	hold  hold
+	whole atomic.Int32
 }
 
 // Write takes one TLS record, or several.
-func (r *records) Write(p []byte) (int, error) { return r.hold.pass(p, len(p) > record) }
+func (r *records) Write(p []byte) (int, error) {
+	return r.hold.pass(p, len(p) > record || r.whole.Load() > 0)
+}
+
+func (r *records) Whole() { r.whole.Add(1) }
+
+func (r *records) Done() {
+	r.whole.Add(-1)
+	r.hold.late()
+}
+
+// Joiner is the connection of a request.
+type Joiner interface {
+	// Whole says that an answer is written to its end without a pause, so that all of
+	// it can go out together, until Done is called. What waited for more is sent then,
+	// or with the end of the answer.
+	Whole()
+	Done()
+}
+
+type joinerKey struct{}
+
+// Context is for the requests of a connection of a Listener, one of TLS; it has the
+// form of http.Server.ConnContext.
+func Context(ctx context.Context, c net.Conn) context.Context {
+	if t, ok := c.(*tls.Conn); ok {
+		if r, ok := t.NetConn().(*records); ok {
+			return context.WithValue(ctx, joinerKey{}, Joiner(r))
+		}
+	}
+	return ctx
+}
+
+// Of finds the connection that a request came by; nil if it is none of a Listener.
+func Of(ctx context.Context) Joiner {
+	j, _ := ctx.Value(joinerKey{}).(Joiner)
+	return j
+}

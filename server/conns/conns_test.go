@@ -67,7 +67,7 @@ func site(t *testing.T, two bool, h http.HandlerFunc) (*counting, *http.Client, 
 		t.Fatal(err)
 	}
 	l := &counting{Listener: plain}
-	hs := &http.Server{Handler: h, TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate(t)}, DynamicRecordSizingDisabled: true}}
+	hs := &http.Server{Handler: h, ConnContext: conns.Context, TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate(t)}, DynamicRecordSizingDisabled: true}}
 	h2 := &http2.Server{}
 	if err := http2.ConfigureServer(hs, h2); err != nil {
 		t.Fatal(err)
@@ -97,6 +97,9 @@ func sized(w http.ResponseWriter, r *http.Request) {
 	if f := conns.Of(r.Context()); f != nil {
 		f.Whole()
 		defer f.Done()
+		if r.ProtoMajor == 1 {
+			defer http.NewResponseController(w).Flush()
+		}
 	}
 	body := pattern(n)
 	for len(body) > 0 {

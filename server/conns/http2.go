@@ -79,22 +79,13 @@ func (f *Frames) follow(p []byte) {
 	}
 }
 
-// Whole says that an answer on this connection is written to its end without a
-// pause, so that all of it can go out together, until Done is called.
+// Whole implements Joiner.
 func (f *Frames) Whole() { f.whole.Add(1) }
 
-// Done ends what Whole began. What ends the answer may be written later.
+// Done implements Joiner. The frame that ends the answer is still to come.
 func (f *Frames) Done() { f.whole.Add(-1) }
-
-type framesKey struct{}
 
 // With is the context of the requests of a connection.
 func With(ctx context.Context, f *Frames) context.Context {
-	return context.WithValue(ctx, framesKey{}, f)
-}
-
-// Of finds the connection that a request came by; nil if that is none of HTTP/2.
-func Of(ctx context.Context) *Frames {
-	f, _ := ctx.Value(framesKey{}).(*Frames)
-	return f
+	return context.WithValue(ctx, joinerKey{}, Joiner(f))
 }

@@ -22,8 +22,9 @@ type Recorder struct {
 	Code  int // 0 until the header is written
 	Bytes int64
 
-	conn  *conns.Frames // nil: not HTTP/2
-	whole bool
+	conn  conns.Joiner // nil in tests
+	http2 bool
+	whole bool // conn has been told that the answer is
 }
 
 // Whole says that the answer will be written to its end without a pause.
@@ -36,9 +37,14 @@ func (r *Recorder) Whole() {
 
 // done ends what Whole began.
 func (r *Recorder) done() {
-	if r.whole {
-		r.conn.Done()
+	if !r.whole {
+		return
 	}
+	if !r.http2 {
+		// The rest of the answer still is with package net/http.
+		_ = http.NewResponseController(r.ResponseWriter).Flush() // a client that has gone is told of nothing
+	}
+	r.conn.Done()
 }
 
 // Unwrap serves http.ResponseController.

@@ -21,7 +21,7 @@ const maxAuditID = 64
 func Scope(now func() time.Time) Filter {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			rec := &Recorder{ResponseWriter: w, conn: conns.Of(r.Context())}
+			rec := &Recorder{ResponseWriter: w, conn: conns.Of(r.Context()), http2: r.ProtoMajor == 2}
 			defer rec.done()
 			h := w.Header()
 			s := request.NewScope(h, now())
