@@ -168,7 +168,7 @@ func TestAuthorizationConfig(t *testing.T) {
 		code, answer := a.as(t, "jane", "GET", podsPath, "")
 		return code == http.StatusForbidden && strings.Contains(answer, "Everything is forbidden.")
 	})
-	reloadStorm(t, a, write, first)
+	configStorm(t, a, write, first)
 }
 
 // hookDecides wants answers of the service that make sense taken, and others refused.
@@ -242,10 +242,10 @@ func hookMatches(t *testing.T, a *access, hook *rightsHook) {
 	}
 }
 
-// reloadStorm rewrites the file again and again, not at once but bit by bit, while
+// configStorm rewrites the file again and again, not at once but bit by bit, while
 // requests are made. Two versions alternate that differ for nobody; every answer is that
 // of a whole file.
-func reloadStorm(t *testing.T, a *access, write func(string), text string) {
+func configStorm(t *testing.T, a *access, write func(string), text string) {
 	t.Helper()
 	write(text)
 	eventually5(t, "the first file again", func() bool {
