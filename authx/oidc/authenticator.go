@@ -35,6 +35,7 @@ type Authenticator struct {
 	client   *http.Client
 	audience []string // of the API, for which all tokens of the provider are good
 	verifier atomic.Pointer[gooidc.IDTokenVerifier]
+	others   verifiers
 	now      func() time.Time
 }
 
@@ -112,15 +113,20 @@ func (a *Authenticator) discover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// Keys are fetched for as long as the process lives.
+	a.verifier.Store(p.VerifierContext(gooidc.ClientContext(context.WithoutCancel(ctx), a.client), a.verifierConfig()))
+	return nil
+}
+
+// verifierConfig is how tokens are verified.
+func (a *Authenticator) verifierConfig() *gooidc.Config {
 	cfg := &gooidc.Config{SupportedSigningAlgs: a.algs, Now: func() time.Time { return a.now() }}
 	if auds := a.provider.Issuer.Audiences; len(auds) == 1 {
 		cfg.ClientID = auds[0]
 	} else {
-		cfg.SkipClientIDCheck = true
+		cfg.SkipClientIDCheck = true // looked at behind the signature
 	}
-	// Keys are fetched for as long as the process lives.
-	a.verifier.Store(p.VerifierContext(gooidc.ClientContext(context.WithoutCancel(ctx), a.client), cfg))
-	return nil
+	return cfg
 }
 
 // AuthenticateToken implements authx.TokenAuthenticator. Tokens of other issuers are not ours.

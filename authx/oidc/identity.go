@@ -36,6 +36,9 @@ func (a *Authenticator) identity(ctx context.Context, raw json.RawMessage) (*aut
 	if err := sigsjson.UnmarshalCaseSensitivePreserveInts(raw, &c.value); err != nil {
 		return nil, fmt.Errorf("oidc: parse claims: %w", err)
 	}
+	if err := a.fetch(ctx, c); err != nil {
+		return nil, fmt.Errorf("oidc: could not expand distributed claims: %w", err)
+	}
 	id := &authx.Identity{}
 	var err error
 	if id.Name, err = a.username(ctx, c); err != nil {
@@ -84,7 +87,10 @@ func (a *Authenticator) username(ctx context.Context, c *claims) (string, error)
 			return "", errors.New("oidc: email not verified")
 		}
 	}
-	return prefix(m) + name, nil
+	if name = prefix(m) + name; name == "" {
+		return "", fmt.Errorf("oidc: empty username via claim %q is not allowed", m.Claim)
+	}
+	return name, nil
 }
 
 func prefix(m Mapping) string {

@@ -153,6 +153,7 @@ func TestTokens(t *testing.T) {
 		{"expired", nil, map[string]any{"exp": time.Now().Add(-time.Second).Unix()}, "", nil, "oidc: verify token: oidc: token is expired"},
 		{"without end", nil, map[string]any{"exp": nil}, "", nil, "oidc: verify token: oidc: token is expired"},
 		{"not yet", nil, map[string]any{"nbf": time.Now().Add(400 * time.Second).Unix()}, "", nil, "before the nbf"},
+		{"empty user", nil, map[string]any{"sub": ""}, "", nil, `oidc: empty username via claim "sub" is not allowed`},
 		{"no user", nil, map[string]any{"sub": nil}, "", nil, `oidc: parse username claims "sub": claim not present`},
 		{"groups", byClaim, map[string]any{"hd": "example.com", "groups": []string{"a"}}, "jane", []string{"g:a"}, ""},
 		{"one group", byClaim, map[string]any{"hd": "example.com", "groups": "a"}, "jane", []string{"g:a"}, ""},

@@ -28,7 +28,7 @@ type accountOptions struct {
 
 func (o *accountOptions) addTo(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.issuers, "service-account-issuer", []string{defaultIssuer}, "issuer of service account tokens; repeated: more whose tokens are accepted")
-	f.StringArrayVar(&o.keyFiles, "service-account-key-file", nil, "PEM file of keys that verify service account tokens; may be repeated (default: the signing key's)")
+	f.StringArrayVar(&o.keyFiles, "service-account-key-file", nil, "PEM file of keys that verify service account tokens; may be repeated (default: that of --tls-private-key-file); the signing key's always does")
 	f.StringVar(&o.signingKey, "service-account-signing-key-file", "", "private key that signs service account tokens (default: the data directory's)")
 	f.StringVar(&o.jwksURI, "service-account-jwks-uri", "", "URI of the keys in the discovery document (default: that of this server)")
 	f.StringSliceVar(&o.audiences, "api-audiences", nil, "audiences of the API (default: the service account issuer)")
@@ -80,7 +80,13 @@ func (o *accountOptions) build(c accessConfig, a *access) (authx.TokenAuthentica
 		return nil, fmt.Errorf("--service-account-signing-key-file: %w", err)
 	}
 	keys := []serviceaccount.Key{signer.Key()}
-	for _, path := range o.keyFiles {
+	files := o.keyFiles
+	if len(files) == 0 && c.tlsKey != "" { // as a stock server does; a key of another sort is none
+		if _, err := serviceaccount.LoadPublic(c.tlsKey); err == nil {
+			files = []string{c.tlsKey}
+		}
+	}
+	for _, path := range files {
 		more, err := serviceaccount.LoadPublic(path)
 		if err != nil {
 			return nil, fmt.Errorf("--service-account-key-file: %w", err)

@@ -102,6 +102,7 @@ type accessConfig struct {
 	gate    func(string) bool
 	log     *slog.Logger
 	open    bool // everybody may do everything
+	tlsKey  string
 }
 
 func (o *authOptions) build(c accessConfig) (*access, error) {
@@ -141,6 +142,8 @@ func (o *authOptions) build(c accessConfig) (*access, error) {
 	if a.anonymous {
 		a.authenticator = authx.AllowAnonymous{Next: chain, Paths: a.openPaths}
 	}
+	measured := newAttempts(a.authenticator)
+	a.authenticator, a.collectors = measured, append(a.collectors, measured.collectors()...)
 	return a, nil
 }
 

@@ -127,6 +127,9 @@ func (o *issuerOptions) build(c accessConfig, a *access, taken []string) ([]auth
 	if err != nil {
 		return nil, nil, err
 	}
+	if cfg.Anonymous != nil && !c.gate("AnonymousAuthConfigurableEndpoints") {
+		return nil, nil, field.Forbidden(field.NewPath("anonymous"), "anonymous is not supported when AnonymousAuthConfigurableEnpoints feature gate is disabled")
+	}
 	var chain []authx.TokenAuthenticator
 	if len(cfg.JWT) > 0 || o.file != "" {
 		reloaded, figures := reloads("authentication", a.id)

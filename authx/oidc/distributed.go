@@ -1,0 +1,165 @@
+package oidc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"sync"
+
+	gooidc "github.com/coreos/go-oidc/v3/oidc"
+
+	"github.com/rowlock/rowlock/authx"
+)
+
+const (
+	maxSources = 16      // other issuers of distributed claims that are remembered
+	maxAnswer  = 1 << 20 // bytes of such a claim
+)
+
+// source is where a claim is found that a token does not hold itself (OpenID Connect
+// Core 1.0, section 5.6.2).
+type source struct {
+	URL         string `json:"endpoint"`
+	AccessToken string `json:"access_token"`
+	JWT         string `json:"JWT"` // aggregated claims, which are not looked at
+}
+
+// verifiers are those of the issuers of distributed claims.
+type verifiers struct {
+	mu sync.Mutex
+	m  map[string]*gooidc.IDTokenVerifier
+}
+
+// fetch adds the claim that groups come from, where the token says that it is to be
+// had elsewhere. A claim that is in the token counts more.
+func (a *Authenticator) fetch(ctx context.Context, c *claims) error {
+	name := a.provider.ClaimMappings.Groups.Claim
+	if _, ok := c.raw[name]; ok || name == "" {
+		return nil
+	}
+	s, err := c.source(name)
+	if s == nil || err != nil {
+		return err
+	}
+	token, err := a.fetchToken(ctx, s)
+	if err != nil {
+		return fmt.Errorf("while getting distributed claim %q: %w", name, err)
+	}
+	_, issuer, ok := peek(token)
+	if !ok {
+		return fmt.Errorf("what the endpoint of claim %q answers is no token", name)
+	}
+	v, err := a.verifierOf(ctx, issuer)
+	if err != nil {
+		return fmt.Errorf("the issuer %q of claim %q: %w", issuer, name, err)
+	}
+	verified, err := v.Verify(ctx, token)
+	if err != nil {
+		return fmt.Errorf("verify distributed claim token: %w", err)
+	}
+	if len(authx.Intersect(a.provider.Issuer.Audiences, verified.Audience)) == 0 {
+		return errors.New("verify distributed claim token: it is for another audience")
+	}
+	var found map[string]json.RawMessage
+	if err := verified.Claims(&found); err != nil {
+		return fmt.Errorf("could not parse distributed claims for claim %s: %w", name, err)
+	}
+	value, ok := found[name]
+	if !ok {
+		return fmt.Errorf("jwt returned by distributed claim endpoint %q did not contain claim: %s", s.URL, name)
+	}
+	c.raw[name] = value
+	return nil
+}
+
+// source is where a claim is to be had; nil if it is nowhere.
+func (c *claims) source(name string) (*source, error) {
+	names, ok := c.raw["_claim_names"]
+	if !ok {
+		return nil, nil
+	}
+	var of map[string]string
+	if err := json.Unmarshal(names, &of); err != nil {
+		return nil, fmt.Errorf("error unmarshaling distributed claim names: %w", err)
+	}
+	list, ok := c.raw["_claim_sources"]
+	if !ok {
+		return nil, errors.New("no claim sources")
+	}
+	var sources map[string]source
+	if err := json.Unmarshal(list, &sources); err != nil {
+		return nil, fmt.Errorf("could not unmarshal claim sources: %w", err)
+	}
+	id, ok := of[name]
+	if !ok {
+		return nil, nil
+	}
+	s, ok := sources[id]
+	if !ok {
+		return nil, fmt.Errorf("id token _claim_names contained a source %s missing in _claims_sources", id)
+	}
+	if s.URL == "" {
+		return nil, nil
+	}
+	return &s, nil
+}
+
+// fetchToken asks an endpoint for the token that holds the claim.
+func (a *Authenticator) fetchToken(ctx context.Context, s *source) (string, error) {
+	u, err := url.Parse(s.URL)
+	if err != nil || u.Scheme != "https" {
+		return "", fmt.Errorf("%q is no https URL", s.URL)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL, nil)
+	if err != nil {
+		return "", err
+	}
+	if s.AccessToken != "" {
+		r.Header.Set("Authorization", "Bearer "+s.AccessToken)
+	}
+	resp, err := a.client.Do(r)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return "", err
+	}
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return "", fmt.Errorf("the endpoint answers %s", resp.Status)
+	}
+	return string(data), nil
+}
+
+// verifierOf finds the keys of an issuer of distributed claims.
+func (a *Authenticator) verifierOf(ctx context.Context, issuer string) (*gooidc.IDTokenVerifier, error) {
+	if issuer == a.provider.Issuer.URL {
+		return a.verifier.Load(), nil
+	}
+	a.others.mu.Lock()
+	v := a.others.m[issuer]
+	a.others.mu.Unlock()
+	if v != nil {
+		return v, nil
+	}
+	if u, err := url.Parse(issuer); err != nil || u.Scheme != "https" {
+		return nil, errors.New("no https URL")
+	}
+	p, err := gooidc.NewProvider(gooidc.ClientContext(ctx, a.client), issuer)
+	if err != nil {
+		return nil, err
+	}
+	v = p.VerifierContext(gooidc.ClientContext(context.WithoutCancel(ctx), a.client), a.verifierConfig())
+	a.others.mu.Lock()
+	defer a.others.mu.Unlock()
+	if len(a.others.m) >= maxSources || a.others.m == nil {
+		a.others.m = map[string]*gooidc.IDTokenVerifier{}
+	}
+	a.others.m[issuer] = v
+	return v, nil
+}

@@ -1,0 +1,126 @@
+package oidc_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/rowlock/rowlock/authx/oidc"
+)
+
+// TestDistributedClaims: groups that are to be had elsewhere are fetched, and believed
+// if their issuer signed them for us.
+func TestDistributedClaims(t *testing.T) {
+	s, other := newIssuer(t), newIssuer(t)
+	s.Config.Handler.(*http.ServeMux).HandleFunc("/groups/", func(w http.ResponseWriter, r *http.Request) {
+		claims := map[string]any{"iss": s.URL, "aud": "app", "exp": time.Now().Add(time.Hour).Unix(), "groups": []string{"far"}}
+		signer := s
+		switch strings.TrimPrefix(r.URL.Path, "/groups/") {
+		case "good":
+			if r.Header.Get("Authorization") != "Bearer key" {
+				w.WriteHeader(http.StatusUnauthorized)
+				return
+			}
+		case "audience":
+			claims["aud"] = "another"
+		case "without":
+			delete(claims, "groups")
+		case "expired":
+			claims["exp"] = 1
+		case "other": // of another issuer, with the same authority
+			claims["iss"], signer = other.URL, other
+		case "forged":
+			signer = other
+		default:
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		fmt.Fprint(w, sign(t, signer.alg, signer.key, signer.id, claims))
+	})
+	empty := ""
+	a := s.start(t, func(p *oidc.Provider) {
+		p.Issuer.CertificateAuthority += other.ca()
+		p.ClaimMappings.Groups = oidc.Mapping{Claim: "groups", Prefix: &empty}
+	})
+	at := func(path string) map[string]any {
+		return map[string]any{"_claim_names": map[string]string{"groups": "src"}, "_claim_sources": map[string]any{"src": map[string]string{"endpoint": s.URL + "/groups/" + path, "access_token": "key"}}}
+	}
+	both := at("good")
+	both["groups"] = []string{"near"}
+	for _, tc := range []struct {
+		name   string
+		claims map[string]any
+		groups []string
+		err    string
+	}{
+		{"elsewhere", at("good"), []string{"far"}, ""},
+		{"of another issuer", at("other"), []string{"far"}, ""},
+		{"here too", both, []string{"near"}, ""},
+		{"of another claim", map[string]any{"_claim_names": map[string]string{"x": "src"}, "_claim_sources": map[string]any{"src": map[string]string{"endpoint": "https://127.0.0.1:1/"}}}, nil, ""},
+		{"aggregated", map[string]any{"_claim_names": map[string]string{"groups": "src"}, "_claim_sources": map[string]any{"src": map[string]string{"JWT": "x"}}}, nil, ""},
+		{"no sources", map[string]any{"_claim_names": map[string]string{"groups": "src"}}, nil, "source does not exist"},
+		{"no such source", map[string]any{"_claim_names": map[string]string{"groups": "src"}, "_claim_sources": map[string]any{}}, nil, "source does not exist"},
+		{"not there", at("none"), nil, "404"},
+		{"for another audience", at("audience"), nil, "verify distributed claim token"},
+		{"without the claim", at("without"), nil, "did not contain claim: groups"},
+		{"expired", at("expired"), nil, "token is expired"},
+		{"forged", at("forged"), nil, "failed to verify"},
+		{"in plain text", map[string]any{"_claim_names": map[string]string{"groups": "src"}, "_claim_sources": map[string]any{"src": map[string]string{"endpoint": "http://127.0.0.1:1/"}}}, nil, "is no https URL"},
+	} {
+		who, _, err := a.AuthenticateToken(t.Context(), s.token(t, tc.claims), nil)
+		if (err != nil) != (tc.err != "") || err != nil && !strings.Contains(err.Error(), tc.err) || err == nil && !slices.Equal(who.Identity.Groups, tc.groups) {
+			t.Errorf("%s: %+v %v", tc.name, who, err)
+		}
+	}
+}
+
+// TestDiscoveryURL: the document is found where the configuration says, and has to be
+// of the issuer.
+func TestDiscoveryURL(t *testing.T) {
+	s := newIssuer(t)
+	var asked atomic.Int32
+	reported := atomic.Value{}
+	reported.Store("https://issuer.example")
+	elsewhere := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/inside/discovery" {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		asked.Add(1)
+		_ = json.NewEncoder(w).Encode(map[string]any{"issuer": reported.Load(), "jwks_uri": s.URL + "/keys"})
+	}))
+	defer elsewhere.Close()
+	empty, at := "", elsewhere.URL+"/inside/discovery"
+	p := oidc.Provider{Issuer: oidc.Issuer{URL: "https://issuer.example", DiscoveryURL: &at, Audiences: []string{"app"}, CertificateAuthority: s.ca()}}
+	p.ClaimMappings.Username = oidc.Mapping{Claim: "sub", Prefix: &empty}
+	if errs := oidc.Validate([]oidc.Provider{p}, nil); len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	a, err := oidc.New(p, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Run(t.Context(), func(err error) { t.Error(err) })
+	who, _, err := a.AuthenticateToken(t.Context(), sign(t, jose.RS256, s.key, s.id, map[string]any{"iss": "https://issuer.example", "aud": "app", "sub": "jane", "exp": time.Now().Add(time.Hour).Unix()}), nil)
+	if err != nil || who.Identity.Name != "jane" || asked.Load() != 1 {
+		t.Fatalf("%v %v, asked %d times", who, err, asked.Load())
+	}
+	reported.Store(elsewhere.URL)
+	b, err := oidc.New(p, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := make(chan error, 1)
+	go b.Run(t.Context(), func(err error) { failed <- err })
+	if err := <-failed; !strings.Contains(err.Error(), "issuer") || b.Ready() {
+		t.Fatalf("a document of another issuer: %v", err)
+	}
+}
