@@ -148,7 +148,7 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 		return err
 	}
 	access, err := o.auth.build(accessConfig{
-		dir: dir, address: address, gate: gates.Enabled, log: log, open: o.authz.allowsAll(), tlsKey: o.tlsKey,
+		dir: dir, address: address, gate: gates.Enabled, log: log, open: o.authz.allowsAll(), tlsKey: o.serving.key,
 	})
 	if err != nil {
 		return err
