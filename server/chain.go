@@ -41,11 +41,11 @@ func (s *Server) steps() []step {
 		{"drain", filters.EndWith(s.watching, c.Serving.WatchGrace)},
 		{"cross origin", filters.CORS(c.Serving.Origins)},
 		{"audit", filters.Audit(c.Audit, s.auditedAnswer, c.Log)},
-		{"authenticate", filters.Authenticate(c.Authenticator, c.Log, s.fail)},
+		{"authenticate", filters.Authenticate(s.Metrics.Authenticator(c.Authenticator), c.Log, s.fail)},
 		{"audit received", filters.AuditReceived(c.Audit)},
 		{"impersonate", filters.Impersonate(c.Authorizer, c.Log, s.fail)},
 		{"in flight", inFlight.Filter},
-		{"authorize", filters.Authorize(c.Authorizer, c.Log, s.fail)},
+		{"authorize", filters.Authorize(s.Metrics.Authorizer(c.Authorizer), c.Log, s.fail)},
 	}
 }
 

@@ -74,17 +74,18 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.Metrics = metrics.New(cfg.Catalogue, cfg.Clock)
 	s.Metrics.Registry.MustRegister(append([]prometheus.Collector{metrics.State{Store: cfg.Store, Cache: s.Cache}}, cfg.Collectors...)...)
-	s.Metrics.Registry.MustRegister(s.flows.Collectors()...)
+	s.Metrics.Registry.MustRegister(append(s.flows.Collectors(), metrics.Build(cfg.Version))...)
 	s.watching, s.endWatches = context.WithCancel(context.Background())
 	s.Verbs = &verbs.Handler{
 		Catalogue: cfg.Catalogue, Store: cfg.Store, Cache: s.Cache, Owner: apply.New(s.Schemas),
-		Authorizer: cfg.Authorizer, Feature: cfg.Feature, Special: cfg.Special, Clock: cfg.Clock, Log: cfg.Log, WatchFor: cfg.WatchFor,
+		Authorizer: cfg.Authorizer, Feature: cfg.Feature, Special: cfg.Special, Clock: cfg.Clock, Log: cfg.Log, WatchFor: cfg.WatchFor, Measure: s.Metrics,
 	}
 	plugins, err := s.plugins()
 	if err != nil {
 		return nil, err
 	}
 	s.Verbs.Admission = admission.NewChain(append(plugins, cfg.Plugins...)...)
+	s.Verbs.Admission.Observer = s.Metrics
 	s.Health = s.checks()
 	s.openapi = schema.NewDocuments(cfg.Catalogue, cfg.Version.Major+"."+cfg.Version.Minor)
 	s.discovery, err = discovery.New(discovery.Config{

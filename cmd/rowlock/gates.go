@@ -5,7 +5,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/rowlock/rowlock/server/gates"
+	"github.com/rowlock/rowlock/server/metrics"
 )
 
 // parseGates reads --feature-gates.
@@ -25,4 +28,11 @@ func parseGates(pairs []string) (*gates.Gates, error) {
 		}
 	}
 	return g, g.Check()
+}
+
+// features shows the gates as metrics.
+func features(g *gates.Gates) prometheus.Collector {
+	return metrics.Features(func(show func(name, stage string, on bool)) {
+		g.All(func(gate gates.Gate, on bool) { show(gate.Name, string(gate.Stage), on) })
+	})
 }

@@ -183,7 +183,7 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 		Catalogue: catalogue, Authenticator: access.authenticator,
 		Admission: admitted,
 		Special:   special, Paths: access.paths, Loops: access.loops,
-		Collectors: append([]prometheus.Collector{measured}, access.collectors...),
+		Collectors: append([]prometheus.Collector{measured, features(gates)}, access.collectors...),
 		TLS:        tlsConfig, Listener: listener, Feature: gates.Enabled, Version: versionInfo(), Address: address,
 		Bootstrap: n.bootstrap(o.securePort), Log: log,
 	}

@@ -8,6 +8,7 @@ package admission
 import (
 	"context"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -97,9 +98,18 @@ type Validator interface {
 	Validate(ctx context.Context, a *Attributes) error
 }
 
+// Observer takes the time of plugins, and of the two steps that they make up.
+// phase is "admit" or "validate".
+type Observer interface {
+	Plugin(name, phase string, op Operation, rejected bool, took time.Duration)
+	Step(phase string, op Operation, rejected bool, took time.Duration)
+}
+
 // Chain is an ordered list of plugins, split by what they do. The nil Chain lets
 // everything pass.
 type Chain struct {
+	Observer Observer // nil: nobody looks; set before the first request
+
 	mutators   []Mutator
 	validators []Validator
 }
@@ -123,14 +133,18 @@ func (c *Chain) Admit(ctx context.Context, a *Attributes) error {
 	if c == nil {
 		return nil
 	}
+	w := c.watch("admit", a.Operation)
 	for _, p := range c.mutators {
 		if !p.Handles(a.Operation) {
 			continue
 		}
-		if err := p.Admit(ctx, a); err != nil {
+		err := p.Admit(ctx, a)
+		w.passed(p, err)
+		if err != nil {
 			return err
 		}
 	}
+	w.ended(false)
 	return nil
 }
 
@@ -139,15 +153,54 @@ func (c *Chain) Validate(ctx context.Context, a *Attributes) error {
 	if c == nil {
 		return nil
 	}
+	w := c.watch("validate", a.Operation)
 	for _, p := range c.validators {
 		if !p.Handles(a.Operation) {
 			continue
 		}
-		if err := p.Validate(ctx, a); err != nil {
+		err := p.Validate(ctx, a)
+		w.passed(p, err)
+		if err != nil {
 			return err
 		}
 	}
+	w.ended(false)
 	return nil
+}
+
+// stopwatch takes the times of one step for an observer, if there is one.
+type stopwatch struct {
+	to          Observer
+	phase       string
+	op          Operation
+	begun, last time.Time
+}
+
+func (c *Chain) watch(phase string, op Operation) stopwatch {
+	w := stopwatch{to: c.Observer, phase: phase, op: op}
+	if w.to != nil {
+		w.begun = time.Now()
+		w.last = w.begun
+	}
+	return w
+}
+
+// passed notes that a plugin has said what it had to; a refusal ends the step.
+func (w *stopwatch) passed(p Plugin, err error) {
+	if w.to == nil {
+		return
+	}
+	now := time.Now()
+	w.to.Plugin(p.Name(), w.phase, w.op, err != nil, now.Sub(w.last))
+	if w.last = now; err != nil {
+		w.ended(true)
+	}
+}
+
+func (w *stopwatch) ended(rejected bool) {
+	if w.to != nil {
+		w.to.Step(w.phase, w.op, rejected, w.last.Sub(w.begun))
+	}
 }
 
 // Names lists the plugins of the chain, each once.

@@ -50,7 +50,8 @@ func Deadline(limit time.Duration, fail Fail) Filter {
 }
 
 func bounded(next http.Handler, limit time.Duration, fail Fail, w http.ResponseWriter, r *http.Request) {
-	if text := request.From(r.Context()).Info.Query.Get("timeout"); text != "" {
+	scope := request.From(r.Context())
+	if text := scope.Info.Query.Get("timeout"); text != "" {
 		asked, err := time.ParseDuration(text)
 		if err != nil {
 			fail(w, r, apierrors.NewBadRequest("invalid timeout specified in the request URL - "+err.Error()))
@@ -62,7 +63,7 @@ func bounded(next http.Handler, limit time.Duration, fail Fail, w http.ResponseW
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), limit)
 	defer cancel()
-	t := &timely{ResponseWriter: w, ctx: ctx}
+	t := &timely{ResponseWriter: w, ctx: ctx, scope: scope}
 	stop := context.AfterFunc(ctx, t.cut)
 	next.ServeHTTP(t, r.WithContext(ctx))
 	if !stop() {
@@ -76,6 +77,7 @@ const tooLate = `{"metadata":{},"status":"Failure","message":"Timeout: request d
 type timely struct {
 	http.ResponseWriter
 	ctx         context.Context
+	scope       *request.Scope
 	begun, late bool
 
 	mu         sync.Mutex
@@ -118,7 +120,7 @@ func (w *timely) begin() {
 	if !errors.Is(w.ctx.Err(), context.DeadlineExceeded) {
 		return
 	}
-	w.late = true
+	w.late, w.scope.Terminated = true, http.StatusGatewayTimeout
 	h := w.Header()
 	h.Del("Content-Length")
 	h.Set("Content-Type", "text/plain; charset=utf-8")

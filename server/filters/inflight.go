@@ -105,12 +105,14 @@ func (f *InFlight) observe(sort string, n int) {
 
 // refuse answers a request that is one too many, unless it is an administrator's.
 func (f *InFlight) refuse(w http.ResponseWriter, r *http.Request, next http.Handler, class *flow.Class, sort string) {
-	if user := request.From(r.Context()).User; user != nil && user.InGroup(authx.GroupMasters) {
+	s := request.From(r.Context())
+	if s.User != nil && s.User.InGroup(authx.GroupMasters) {
 		defer class.Run()()
 		next.ServeHTTP(w, r)
 		return
 	}
 	class.Refuse()
+	s.Terminated = http.StatusTooManyRequests
 	if f.Refused != nil {
 		f.Refused(sort)
 	}

@@ -26,12 +26,14 @@ func Recover(log *slog.Logger, panicked func()) Filter {
 
 func recovered(log *slog.Logger, panicked func(), w http.ResponseWriter, r *http.Request, p any) {
 	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		request.From(r.Context()).Aborted = true
 		panic(p) // somebody wants the connection cut
 	}
 	panicked()
 	log.Error("panic while serving a request", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
 	rec := recorderOf(w)
 	if rec.Code != 0 {
+		request.From(r.Context()).Aborted = true
 		panic(http.ErrAbortHandler)
 	}
 	http.Error(w, "This request caused apiserver to panic. Look in the logs for details.", http.StatusInternalServerError)

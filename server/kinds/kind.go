@@ -55,6 +55,8 @@ type Resource struct {
 	Subresources []Subresource
 	Columns      Columns
 
+	Deprecation *Deprecation // nil: the version is not deprecated
+
 	Custom bool // served from a schema at run time: no protobuf, no strategic merge
 }
 

@@ -35,8 +35,15 @@ type Metrics struct {
 	longRunning *prometheus.GaugeVec
 	refused     *prometheus.CounterVec
 	panics      prometheus.Counter
-	deprecated  *prometheus.GaugeVec
 	handshakes  prometheus.Counter
+	slis        *prometheus.HistogramVec
+	own         *prometheus.CounterVec
+	aborts      *prometheus.CounterVec
+	terminated  *prometheus.CounterVec
+	deprecated  *prometheus.GaugeVec
+
+	watches   *watches
+	decisions *decisions
 
 	known sync.Map // labels with code -> *handles
 	lasts sync.Map // labels -> prometheus.Gauge
@@ -51,6 +58,11 @@ func (l labels) values(more ...string) []string {
 	return append([]string{l.verb, l.dryRun, l.group, l.version, l.resource, l.subresource, l.scope, l.component}, more...)
 }
 
+// placed are the values but that of dry_run.
+func (l labels) placed() []string {
+	return []string{l.verb, l.group, l.version, l.resource, l.subresource, l.scope, l.component}
+}
+
 type seen struct {
 	labels
 	code int
@@ -59,6 +71,7 @@ type seen struct {
 type handles struct {
 	count prometheus.Counter
 	took  prometheus.Observer
+	sli   prometheus.Observer
 	size  prometheus.Observer // nil for verbs whose answers are not measured
 }
 
@@ -66,8 +79,26 @@ var requestLabels = []string{"verb", "dry_run", "group", "version", "resource", 
 
 // New makes the metrics.
 func New(catalogue *kinds.Catalogue, clock func() time.Time) *Metrics {
+	placed := []string{"verb", "group", "version", "resource", "subresource", "scope", "component"}
 	m := &Metrics{
-		Registry: prometheus.NewRegistry(), catalogue: catalogue, clock: clock,
+		Registry: prometheus.NewRegistry(), catalogue: catalogue, clock: clock, watches: newWatches(), decisions: newDecisions(),
+		slis: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "apiserver_request_sli_duration_seconds",
+			Help:    "Time from the arrival of a request to the end of its answer, less what the server waited for others.",
+			Buckets: []float64{0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60},
+		}, placed),
+		own: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "apiserver_selfrequest_total", Help: "Requests of this server to itself.",
+		}, []string{"verb", "resource", "subresource"}),
+		aborts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "apiserver_request_aborts_total", Help: "Requests whose answer was cut off.",
+		}, placed[:6:6]),
+		terminated: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "apiserver_request_terminations_total", Help: "Requests that the server ended to protect itself.",
+		}, append(placed[:7:7], "code")),
+		deprecated: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "apiserver_requested_deprecated_apis", Help: "Deprecated APIs that somebody has used.",
+		}, []string{"group", "version", "resource", "subresource", "removed_release"}),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "apiserver_request_total",
 			Help: "Requests by verb, dry run value, resource, scope, component and HTTP code.",
@@ -82,7 +113,7 @@ func New(catalogue *kinds.Catalogue, clock func() time.Time) *Metrics {
 			Name:    "apiserver_response_sizes",
 			Help:    "Bytes of the answers to reads.",
 			Buckets: prometheus.ExponentialBuckets(1000, 10, 7),
-		}, []string{"verb", "group", "version", "resource", "subresource", "scope", "component"}),
+		}, placed),
 		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "apiserver_current_inflight_requests",
 			Help: "Most requests of a kind that ran at once since the last one began or ended.",
@@ -90,7 +121,7 @@ func New(catalogue *kinds.Catalogue, clock func() time.Time) *Metrics {
 		longRunning: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "apiserver_longrunning_requests",
 			Help: "Watches and connections to pods, nodes and services that are open.",
-		}, []string{"verb", "group", "version", "resource", "subresource", "scope", "component"}),
+		}, placed),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "apiserver_dropped_requests_total",
 			Help: "Requests refused with 429 because too many ran.",
@@ -102,11 +133,9 @@ func New(catalogue *kinds.Catalogue, clock func() time.Time) *Metrics {
 			Name: "apiserver_panics_total", Help: "Requests that ended in a panic.",
 		}),
 	}
-	m.deprecated = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "apiserver_requested_deprecated_apis",
-		Help: "Deprecated APIs that have been asked for, and the release that drops them.",
-	}, []string{"group", "removed_release", "resource", "subresource", "version"})
-	m.Registry.MustRegister(m.deprecated, m.requests, m.durations, m.sizes, m.inFlight, m.longRunning, m.refused, m.panics, m.handshakes,
+	m.Registry.MustRegister(append(m.watches.parts(), m.decisions.parts()...)...)
+	m.Registry.MustRegister(m.requests, m.durations, m.sizes, m.inFlight, m.longRunning, m.refused, m.panics, m.handshakes,
+		m.slis, m.own, m.aborts, m.terminated, m.deprecated,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -152,18 +181,32 @@ func (m *Metrics) answered(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	l := m.labelsOf(scope.Info, r)
-	if d := scope.Deprecated; d != nil {
-		m.deprecated.WithLabelValues(l.group, d.Removed, l.resource, l.subresource, l.version).Set(1)
-	}
 	h := m.handlesOf(seen{l, code})
 	h.count.Inc()
 	if !filters.LongRunning(scope.Info) {
-		h.took.Observe(m.clock().Sub(scope.Received).Seconds())
+		took := m.clock().Sub(scope.Received).Seconds()
+		h.took.Observe(took)
+		h.sli.Observe(took)
 	}
 	if h.size != nil {
 		h.size.Observe(float64(bytes))
 	}
+	if scope.Aborted {
+		m.aborts.WithLabelValues(l.placed()[:6]...).Inc()
+	}
+	if scope.Terminated != 0 {
+		m.terminated.WithLabelValues(append(l.placed(), strconv.Itoa(scope.Terminated))...).Inc()
+	}
+	if scope.User != nil && scope.User.Name == self {
+		m.own.WithLabelValues(l.verb, l.resource, l.subresource).Inc()
+	}
+	if d := scope.Deprecated; d != nil {
+		m.deprecated.WithLabelValues(l.group, l.version, l.resource, l.subresource, d.Removed).Set(1)
+	}
 }
+
+// self is who this server is to itself.
+const self = "system:apiserver"
 
 // labelsOf tells a request apart. What the catalogue does not know has no names.
 func (m *Metrics) labelsOf(i *request.Info, r *http.Request) labels {
@@ -182,15 +225,19 @@ func (m *Metrics) labelsOf(i *request.Info, r *http.Request) labels {
 	if sub := res.Sub(i.Subresource); sub != nil {
 		l.subresource = sub.Name
 	}
+	l.scope = scopeOf(i)
+	return l
+}
+
+// scopeOf says what a request is about: one object, a namespace or the cluster.
+func scopeOf(i *request.Info) string {
 	switch {
 	case i.Name != "" && !i.NameFromSelector:
-		l.scope = "resource"
+		return "resource"
 	case i.Namespace != "":
-		l.scope = "namespace"
-	default:
-		l.scope = "cluster"
+		return "namespace"
 	}
-	return l
+	return "cluster"
 }
 
 // verbLabel is the verb in the spelling of dashboards.
@@ -229,6 +276,7 @@ func (m *Metrics) handlesOf(s seen) *handles {
 	h := &handles{
 		count: m.requests.WithLabelValues(s.values(strconv.Itoa(s.code))...),
 		took:  m.durations.WithLabelValues(s.values()...),
+		sli:   m.slis.WithLabelValues(s.placed()...),
 	}
 	if s.verb == "GET" || s.verb == "LIST" {
 		h.size = m.sizes.WithLabelValues(s.verb, s.group, s.version, s.resource, s.subresource, s.labels.scope, s.component)

@@ -18,6 +18,8 @@ var (
 		"Live objects by resource.", []string{"resource"}, nil)
 	watchersDesc = prometheus.NewDesc("rowlock_watchers",
 		"Open watchers by resource.", []string{"resource"}, nil)
+	cachedDesc = prometheus.NewDesc("apiserver_watch_cache_resource_version",
+		"Version up to which memory has a resource.", []string{"resource"}, nil)
 	revisionDesc = prometheus.NewDesc("rowlock_store_revision",
 		"Newest revision that this server's memory has.", nil, nil)
 	lagDesc = prometheus.NewDesc("rowlock_store_lag_revisions",
@@ -28,7 +30,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (s State) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{objectsDesc, watchersDesc, revisionDesc, lagDesc, floorDesc} {
+	for _, d := range []*prometheus.Desc{objectsDesc, watchersDesc, cachedDesc, revisionDesc, lagDesc, floorDesc} {
 		ch <- d
 	}
 }
@@ -41,6 +43,7 @@ func (s State) Collect(ch chan<- prometheus.Metric) {
 		}
 		ch <- prometheus.MustNewConstMetric(objectsDesc, prometheus.GaugeValue, float64(s.Cache.Count(key)), key)
 		ch <- prometheus.MustNewConstMetric(watchersDesc, prometheus.GaugeValue, float64(s.Cache.Watchers(key)), key)
+		ch <- prometheus.MustNewConstMetric(cachedDesc, prometheus.GaugeValue, float64(s.Cache.Revision()), key)
 	}
 	ch <- prometheus.MustNewConstMetric(revisionDesc, prometheus.GaugeValue, float64(s.Cache.Revision()))
 	ch <- prometheus.MustNewConstMetric(lagDesc, prometheus.GaugeValue, float64(s.Store.Lag()))

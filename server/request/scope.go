@@ -22,6 +22,11 @@ type Scope struct {
 	User     *authx.Identity // who the request acts as; nil before authentication
 	Actor    *authx.Identity // who is really asking, where User is impersonated; else nil
 
+	// Terminated is the code of an answer that the server gave to protect itself; else 0.
+	Terminated int
+	// Aborted: the answer was cut off.
+	Aborted bool
+
 	Audit       Auditor           // nil where nothing is recorded
 	Annotations map[string]string // of the audit event; nil where nothing is recorded
 

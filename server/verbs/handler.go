@@ -37,7 +37,16 @@ type Handler struct {
 	Clock      func() time.Time   // nil: time.Now
 	Log        *slog.Logger       // nil: slog.Default
 	MaxBody    int64              // bytes of a request body; 0: 3 MiB
+	Measure    Measure            // nil: nobody measures
 	WatchFor   time.Duration      // a watch without timeoutSeconds lasts this to twice this; 0: half an hour
+}
+
+// Measure takes what only verbs know.
+type Measure interface {
+	// Watch is told of a watch; what it returns, of the bytes of each event sent.
+	Watch(r *kinds.Resource) (sent func(bytes int))
+	// InitialEvents takes the time until a watch had sent what there was.
+	InitialEvents(r *kinds.Resource, info *request.Info, took time.Duration)
 }
 
 // Special serves what is no ordinary object: virtual resources, known by

@@ -71,7 +71,10 @@ func (h *Handler) newStream(c *Call) (*stream, error) {
 		return nil, err
 	}
 	s := &stream{h: h, c: c, o: o, v: h.view(c.Resource, form)}
-	s.make = s.frame
+	s.make, s.sent = s.frame, func(int) {}
+	if h.Measure != nil {
+		s.sent = h.Measure.Watch(c.Resource)
+	}
 	if form.IsTable() {
 		if s.include, err = table.ParseInclude(c.Info.Query.Get("includeObject")); err != nil {
 			return nil, err

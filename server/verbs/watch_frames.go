@@ -76,6 +76,7 @@ func (s *stream) bookmark(out sink, revision int64, end bool) error {
 		return err
 	}
 	s.shown = true
+	s.sent(len(frame))
 	if err := out.send(frame); err != nil {
 		return err
 	}

@@ -35,6 +35,7 @@ type stream struct {
 	timer   *time.Timer
 	batch   []cache.Delivery
 	make    func(cache.EventType, *cache.Item) ([]byte, error) // s.frame
+	sent    func(bytes int)                                    // is told of each event
 }
 
 // events sends the initial events, then changes and bookmarks until the time is up.
@@ -43,6 +44,9 @@ func (s *stream) events(ctx context.Context, out sink) error {
 	if s.start != nil && s.o.initial() {
 		if err := s.initial(out); err != nil {
 			return err
+		}
+		if s.h.Measure != nil {
+			s.h.Measure.InitialEvents(s.c.Resource, s.c.Info, time.Since(s.c.Scope.Received))
 		}
 	}
 	s.start = nil
@@ -104,6 +108,7 @@ func (s *stream) initial(out sink) (err error) {
 		}
 		var frame []byte
 		if frame, err = s.frame(cache.Added, it); err == nil {
+			s.sent(len(frame))
 			err = out.send(frame)
 		}
 		return err == nil
@@ -129,6 +134,7 @@ func (s *stream) deliver(out sink, batch []cache.Delivery) error {
 			return err
 		}
 		s.shown = true
+		s.sent(len(frame))
 		if err := out.send(frame); err != nil {
 			return err
 		}

@@ -24,16 +24,12 @@ import (
 
 	"github.com/rowlock/rowlock/codecs"
 	tables "github.com/rowlock/rowlock/codecs/table"
-	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/status"
 	"github.com/rowlock/rowlock/server/verbs"
 )
 
 // Key is the resource that Handler serves.
 const Key = "componentstatuses"
-
-// deprecated is what a client is told each time.
-var deprecated = request.Deprecation{Warning: "v1 ComponentStatus is deprecated in v1.19+"}
 
 // timeout bounds the answer of a component.
 const timeout = 5 * time.Second
@@ -78,7 +74,6 @@ func Local(name string, port int) Component {
 // the name that clients know.
 func Handler(others ...Component) verbs.Special {
 	return func(h *verbs.Handler, c *verbs.Call) error {
-		c.Scope.Deprecate(deprecated)
 		all := append(slices.Clone(others), Component{Name: "etcd-0", Probe: func(ctx context.Context) (string, error) {
 			_, err := h.Store.Head(ctx)
 			return "ok", err

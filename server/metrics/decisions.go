@@ -1,0 +1,172 @@
+package metrics
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/admission"
+)
+
+// decisions measures who decides on requests: authentication, authorization and
+// admission. It is admission.Observer.
+type decisions struct {
+	attempts, asked      *prometheus.CounterVec
+	attemptTime, askTime *prometheus.HistogramVec
+	users                *prometheus.CounterVec
+	steps, plugins       *prometheus.HistogramVec
+	known                sync.Map // pluginKey -> prometheus.Observer
+
+	succeeded, failed, erred            outcome
+	allowed, denied, undecided, unclear outcome
+}
+
+type pluginKey struct {
+	name, phase string
+	op          admission.Operation
+	rejected    bool
+}
+
+func newDecisions() *decisions {
+	admissionTimes := []float64{0.005, 0.025, 0.1, 0.5, 1, 2.5}
+	accessTimes := prometheus.ExponentialBuckets(0.001, 2, 15)
+	d := &decisions{
+		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "authentication_attempts", Help: "Attempts to find out who asks, by result: success, failure, error.",
+		}, []string{"result"}),
+		attemptTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "authentication_duration_seconds", Help: "Time that it took to find out who asks.", Buckets: accessTimes,
+		}, []string{"result"}),
+		users: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "authenticated_user_requests", Help: "Authenticated requests by user; users of no system component are all \"other\".",
+		}, []string{"username"}),
+		asked: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "apiserver_authorization_attempts_total", Help: "Authorization decisions: allowed, denied, no-opinion, error.",
+		}, []string{"result"}),
+		askTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "apiserver_authorization_duration_seconds", Help: "Time of authorization.", Buckets: accessTimes,
+		}, []string{"result"}),
+		steps: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "apiserver_admission_step_admission_duration_seconds", Help: "Time of all admission plugins together, by step.", Buckets: admissionTimes,
+		}, []string{"type", "operation", "rejected"}),
+		plugins: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "apiserver_admission_controller_admission_duration_seconds", Help: "Time of an admission plugin.", Buckets: admissionTimes,
+		}, []string{"name", "type", "operation", "rejected"}),
+	}
+	attempt := func(result string) outcome {
+		return outcome{d.attempts.WithLabelValues(result), d.attemptTime.WithLabelValues(result)}
+	}
+	d.succeeded, d.failed, d.erred = attempt("success"), attempt("failure"), attempt("error")
+	decision := func(result string) outcome {
+		return outcome{d.asked.WithLabelValues(result), d.askTime.WithLabelValues(result)}
+	}
+	d.allowed, d.denied, d.undecided, d.unclear = decision("allowed"), decision("denied"), decision("no-opinion"), decision("error")
+	return d
+}
+
+func (d *decisions) parts() []prometheus.Collector {
+	return []prometheus.Collector{d.attempts, d.attemptTime, d.users, d.asked, d.askTime, d.steps, d.plugins}
+}
+
+// Authenticator measures another.
+func (m *Metrics) Authenticator(a authx.Authenticator) authx.Authenticator {
+	return measuredAuthenticator{a, m.decisions}
+}
+
+type measuredAuthenticator struct {
+	authx.Authenticator
+	d *decisions
+}
+
+// Authenticate implements authx.Authenticator.
+func (a measuredAuthenticator) Authenticate(r *http.Request) (*authx.Authenticated, bool, error) {
+	began := time.Now()
+	who, mine, err := a.Authenticator.Authenticate(r)
+	result := &a.d.failed
+	switch {
+	case err != nil:
+		result = &a.d.erred
+	case mine:
+		result = &a.d.succeeded
+		a.d.users.WithLabelValues(compress(who.Identity.Name)).Inc()
+	}
+	result.Observe(time.Since(began))
+	return who, mine, err
+}
+
+// Authorizer measures another.
+func (m *Metrics) Authorizer(z authx.Authorizer) authx.Authorizer {
+	return measuredAuthorizer{z, m.decisions}
+}
+
+type measuredAuthorizer struct {
+	authx.Authorizer
+	d *decisions
+}
+
+// Authorize implements authx.Authorizer.
+func (z measuredAuthorizer) Authorize(ctx context.Context, a *authx.Attributes) (authx.Decision, string, error) {
+	began := time.Now()
+	decision, reason, err := z.Authorizer.Authorize(ctx, a)
+	result := &z.d.undecided
+	switch {
+	case decision == authx.Allow:
+		result = &z.d.allowed
+	case err != nil:
+		result = &z.d.unclear
+	case decision == authx.Deny:
+		result = &z.d.denied
+	}
+	result.Observe(time.Since(began))
+	return decision, reason, err
+}
+
+// outcome is one result of a decision: how often, and how long it took.
+type outcome struct {
+	count prometheus.Counter
+	took  prometheus.Observer
+}
+
+// Observe takes one more.
+func (o *outcome) Observe(took time.Duration) {
+	o.count.Inc()
+	o.took.Observe(took.Seconds())
+}
+
+// compress keeps strangers' names out of labels.
+func compress(user string) string {
+	switch user {
+	case "admin", "system:apiserver", "system:kube-scheduler", "system:kube-controller-manager", "system:anonymous":
+		return user
+	}
+	return "other"
+}
+
+// Plugin implements admission.Observer.
+func (m *Metrics) Plugin(name, phase string, op admission.Operation, rejected bool, took time.Duration) {
+	m.admission(pluginKey{name, phase, op, rejected}).Observe(took.Seconds())
+}
+
+// Step implements admission.Observer.
+func (m *Metrics) Step(phase string, op admission.Operation, rejected bool, took time.Duration) {
+	m.admission(pluginKey{"", phase, op, rejected}).Observe(took.Seconds())
+}
+
+// admission finds the histogram of a plugin, or of a step where it has no name.
+func (m *Metrics) admission(k pluginKey) prometheus.Observer {
+	if o, ok := m.decisions.known.Load(k); ok {
+		return o.(prometheus.Observer)
+	}
+	rejected := strconv.FormatBool(k.rejected)
+	o := m.decisions.steps.WithLabelValues(k.phase, string(k.op), rejected)
+	if k.name != "" {
+		o = m.decisions.plugins.WithLabelValues(k.name, k.phase, string(k.op), rejected)
+	}
+	got, _ := m.decisions.known.LoadOrStore(k, o)
+	return got.(prometheus.Observer)
+}

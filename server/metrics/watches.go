@@ -1,0 +1,56 @@
+package metrics
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/request"
+)
+
+// watches measures what watches send. It is verbs.Measure.
+type watches struct {
+	events  *prometheus.CounterVec
+	sizes   *prometheus.HistogramVec
+	initial *prometheus.HistogramVec
+	known   sync.Map // *kinds.Resource -> func(int)
+}
+
+func newWatches() *watches {
+	return &watches{
+		events: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "apiserver_watch_events_total", Help: "Events sent to watchers.",
+		}, []string{"group", "version", "kind"}),
+		sizes: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "apiserver_watch_events_sizes", Help: "Bytes of the events sent to watchers.", Buckets: prometheus.ExponentialBuckets(1024, 2, 8),
+		}, []string{"group", "version", "kind"}),
+		initial: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "apiserver_watch_list_duration_seconds", Help: "Time from the arrival of a streaming list to the end of its initial events.",
+			Buckets: []float64{0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 2, 4, 6, 8, 10, 15, 20, 30, 45, 60},
+		}, []string{"group", "version", "resource", "scope"}),
+	}
+}
+
+func (w *watches) parts() []prometheus.Collector {
+	return []prometheus.Collector{w.events, w.sizes, w.initial}
+}
+
+// Watch implements verbs.Measure.
+func (m *Metrics) Watch(r *kinds.Resource) (sent func(bytes int)) {
+	if f, ok := m.watches.known.Load(r); ok {
+		return f.(func(int))
+	}
+	events, sizes := m.watches.events.WithLabelValues(r.Group, r.Version, r.Kind), m.watches.sizes.WithLabelValues(r.Group, r.Version, r.Kind)
+	f, _ := m.watches.known.LoadOrStore(r, func(bytes int) {
+		events.Inc()
+		sizes.Observe(float64(bytes))
+	})
+	return f.(func(int))
+}
+
+// InitialEvents implements verbs.Measure.
+func (m *Metrics) InitialEvents(r *kinds.Resource, info *request.Info, took time.Duration) {
+	m.watches.initial.WithLabelValues(r.Group, r.Version, r.Plural, scopeOf(info)).Observe(took.Seconds())
+}
