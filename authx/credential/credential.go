@@ -3,7 +3,8 @@
 // with its bootstrap token.
 //
 // It promises: a credential that is good for a while longer is found again on disk,
-// in a file that only its owner can read; one that is about to end is fetched anew.
+// in a file that only its owner can read; one that is about to end, or that the server
+// does not take any more, is fetched anew.
 package credential
 
 import (
@@ -50,6 +51,7 @@ type Source interface {
 
 // Server is an API server, spoken to with the credential that is there already.
 type Server struct {
+	cfg    *rest.Config
 	client *http.Client
 	url    string
 	now    func() time.Time
@@ -68,7 +70,29 @@ func Connect(cfg *rest.Config) (*Server, error) {
 	if !strings.Contains(url, "://") {
 		url = "https://" + url
 	}
-	return &Server{client: client, url: url, now: time.Now}, nil
+	return &Server{cfg: cfg, client: client, url: url, now: time.Now}, nil
+}
+
+// refuses says whether the server does not take a credential any more. One that cannot
+// be reached refuses nothing.
+func (s *Server) refuses(ctx context.Context, c *Credential) bool {
+	cfg := rest.AnonymousClientConfig(s.cfg)
+	cfg.BearerToken, cfg.CertData, cfg.KeyData = c.Token, []byte(c.Certificate), []byte(c.Key)
+	client, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return true // it makes no sense
+	}
+	defer client.CloseIdleConnections()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/version", nil)
+	if err != nil {
+		return false
+	}
+	resp, err := client.Do(r)
+	if err != nil {
+		return false
+	}
+	resp.Body.Close()
+	return resp.StatusCode == http.StatusUnauthorized
 }
 
 // call makes one request. body may be nil.
@@ -113,7 +137,7 @@ func Get(ctx context.Context, source Source, s *Server, cache string) (*Credenti
 	sum := sha256.Sum256([]byte(s.url + "\x00" + source.ID()))
 	path := filepath.Join(cache, hex.EncodeToString(sum[:])+".json")
 	if cache != "" {
-		if c, err := load(path); err == nil && c.fresh(s.now()) {
+		if c, err := load(path); err == nil && c.fresh(s.now()) && !s.refuses(ctx, c) {
 			return c, nil
 		} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err

@@ -1,0 +1,94 @@
+package filters_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/audit"
+	"github.com/rowlock/rowlock/server/filters"
+)
+
+// stages keeps what each event says: its stage, code and user.
+type stages struct {
+	seen []string
+	err  error
+}
+
+func (s *stages) Take(line []byte) error {
+	var e struct {
+		Stage          string
+		User           struct{ Username string }
+		ResponseStatus *struct {
+			Code    int
+			Message string
+		}
+	}
+	if err := json.Unmarshal(line, &e); err != nil {
+		return err
+	}
+	text := e.Stage + " " + e.User.Username
+	if st := e.ResponseStatus; st != nil {
+		text += fmt.Sprintf(" %d %s", st.Code, st.Message)
+	}
+	s.seen = append(s.seen, strings.TrimSpace(text))
+	return s.err
+}
+
+type known struct{ err error }
+
+func (k known) Authenticate(*http.Request) (*authx.Authenticated, bool, error) {
+	return &authx.Authenticated{Identity: &authx.Identity{Name: "u"}}, k.err == nil, k.err
+}
+
+// TestAuditStages: which events a request leaves, however it ends.
+func TestAuditStages(t *testing.T) {
+	watch := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") }
+	for _, tc := range []struct {
+		name, path string
+		last       http.HandlerFunc
+		bad        error // of the credential
+		sink       error // of the backend
+		code       int
+		want       []string
+	}{
+		{name: "answered", path: "/version", last: ok, code: 200, want: []string{"RequestReceived u", "ResponseComplete u 200"}},
+		{name: "without an answer", path: "/version", last: func(http.ResponseWriter, *http.Request) {}, code: 200, want: []string{"RequestReceived u", "ResponseComplete u 200 Connection closed early"}},
+		{name: "watch", path: "/api/v1/pods?watch=1", last: watch, code: 200, want: []string{"RequestReceived u", "ResponseStarted u 200", "ResponseComplete u 200"}},
+		{name: "panic", path: "/version", last: func(http.ResponseWriter, *http.Request) { panic("oh") }, code: 500, want: []string{"RequestReceived u", "Panic u 500 APIServer panic'd: oh"}},
+		{name: "panic in a watch", path: "/api/v1/pods?watch=1", last: func(w http.ResponseWriter, r *http.Request) { watch(w, r); panic("oh") }, code: 200, want: []string{"RequestReceived u", "ResponseStarted u 200", "Panic u 500 APIServer panic'd: oh"}},
+		{name: "a stranger", path: "/version", last: ok, bad: errors.New("bad"), code: 401, want: []string{"ResponseStarted  401 Unauthorized"}},
+		{name: "nothing is recorded", path: "/healthz", last: ok, code: 200},
+		{name: "nothing of a panic either", path: "/healthz", last: func(http.ResponseWriter, *http.Request) { panic("oh") }, code: 500},
+		{name: "a stage left out", path: "/metrics", last: ok, code: 200, want: []string{"ResponseComplete u 200"}},
+		{name: "cannot be recorded", path: "/version", last: ok, sink: errors.New("full"), code: 500, want: []string{"RequestReceived u", "ResponseComplete u 500"}},
+	} {
+		sink := &stages{err: tc.sink}
+		policy, err := audit.Parse([]byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- {level: None, nonResourceURLs: [/healthz]}\n- {level: RequestResponse, nonResourceURLs: [/metrics], omitStages: [RequestReceived]}\n- {level: RequestResponse}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := &audit.Auditor{Policy: policy, Sinks: []audit.Sink{sink}, Metrics: audit.NewMetrics(), Clock: time.Now}
+		var w *httptest.ResponseRecorder
+		aborted := func() (aborted bool) {
+			defer func() { aborted = recover() == http.ErrAbortHandler }()
+			w = serve(httptest.NewRequest("GET", tc.path, nil), tc.last,
+				filters.Recover(quiet, func() {}), filters.Audit(a, nil, quiet), filters.Authenticate(known{tc.bad}, quiet, fail), filters.AuditReceived(a))
+			return false
+		}()
+		if aborted != (tc.name == "panic in a watch") || !aborted && w.Code != tc.code {
+			t.Errorf("%s: %v %+v", tc.name, aborted, w)
+		}
+		if !slices.Equal(sink.seen, tc.want) {
+			t.Errorf("%s: %q, want %q", tc.name, sink.seen, tc.want)
+		}
+	}
+}
