@@ -142,8 +142,6 @@ func (o *authOptions) build(c accessConfig) (*access, error) {
 	if a.anonymous {
 		a.authenticator = authx.AllowAnonymous{Next: chain, Paths: a.openPaths}
 	}
-	measured := newAttempts(a.authenticator)
-	a.authenticator, a.collectors = measured, append(a.collectors, measured.collectors()...)
 	return a, nil
 }
 
