@@ -63,6 +63,7 @@ func TestAccess(t *testing.T) {
 		{"token webhook", attackTokenHook},
 		{"proxy headers", attackProxyHeaders},
 		{"nginx", throughNginx},
+		{"credential plugin", plugIn},
 		{"impersonation", attackImpersonation},
 		{"escalation", attackEscalation},
 		{"paths", attackPaths},
