@@ -114,7 +114,7 @@ authorizers:
 - type: Webhook
   name: closed.example
   webhook: &hook
-    timeout: 500ms
+    timeout: 1500ms
     subjectAccessReviewVersion: v1
     matchConditionSubjectAccessReviewVersion: v1
     failurePolicy: Deny
@@ -157,7 +157,7 @@ func TestAuthorizationConfig(t *testing.T) {
 	}
 
 	// A change is followed, a broken one is not.
-	write(strings.Replace(first, "timeout: 500ms", "timeout: 31s", 1))
+	write(strings.Replace(first, "timeout: 1500ms", "timeout: 31s", 1))
 	a.logged(t, "the last good one stays")
 	a.logged(t, "must be > 0s and <= 30s")
 	if code, answer := a.as(t, "hook-yes", "GET", podsPath, ""); code != http.StatusOK {
@@ -270,7 +270,7 @@ func configStorm(t *testing.T, a *access, write func(string), text string) {
 		})
 	}
 	for i := range 100 {
-		next := strings.Replace(text, "timeout: 500ms", fmt.Sprintf("timeout: %dms", 501+i%2), 1)
+		next := strings.Replace(text, "timeout: 1500ms", fmt.Sprintf("timeout: %dms", 1501+i%2), 1)
 		write(next[:len(next)*i/100])
 		time.Sleep(2 * time.Millisecond)
 		write(next)

@@ -122,7 +122,7 @@ func TestStall(t *testing.T) {
 	})
 	defer close(release)
 	err := s.Ask(t.Context(), nil, review, &authorizationv1.SubjectAccessReview{})
-	if err == nil || !IsTimeout(err) || asked.Load() != 1 {
+	if err == nil || !IsTimeout(err) || asked.Load() > 1 {
 		t.Fatal(err, asked.Load())
 	}
 }

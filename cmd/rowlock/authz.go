@@ -156,14 +156,9 @@ func (o *authzOptions) build(gate func(string) bool, id string, log *slog.Logger
 		chain.Builtin[authzconfig.TypeNode] = agents
 	}
 	if cfg.Has(authzconfig.TypeABAC) {
-		policies, err := abac.Load(o.policy)
-		if err != nil {
+		if chain.Builtin[authzconfig.TypeABAC], err = o.policies(log); err != nil {
 			return nil, fmt.Errorf("invalid authorization config: %w", err)
 		}
-		if policies.Legacy > 0 {
-			log.Warn("the policy file has rules of the form without a version", "file", o.policy, "rules", policies.Legacy)
-		}
-		chain.Builtin[authzconfig.TypeABAC] = policies
 	}
 	if err := chain.Start(cfg, text); err != nil {
 		return nil, fmt.Errorf("invalid authorization config: %w", err)
@@ -178,6 +173,15 @@ func (o *authzOptions) build(gate func(string) bool, id string, log *slog.Logger
 	}
 	z.plugins = []admission.Plugin{apiaccess.Escalation{Rules: roles, Feed: feed, Authorizer: z.authorizer}}
 	return z, nil
+}
+
+// policies reads those of mode ABAC.
+func (o *authzOptions) policies(log *slog.Logger) (*abac.Authorizer, error) {
+	z, err := abac.Load(o.policy)
+	if err == nil && z.Legacy > 0 {
+		log.Warn("the policy file has rules of the form without a version", "file", o.policy, "rules", z.Legacy)
+	}
+	return z, err
 }
 
 // fed decides and lists by what it is fed.
