@@ -232,7 +232,7 @@ func (m *Metrics) labelsOf(i *request.Info, r *http.Request) labels {
 // scopeOf says what a request is about: one object, a namespace or the cluster.
 func scopeOf(i *request.Info) string {
 	switch {
-	case i.Name != "" && !i.NameFromSelector:
+	case i.Name != "" && !i.NameFromSelector || i.Verb == "create":
 		return "resource"
 	case i.Namespace != "":
 		return "namespace"

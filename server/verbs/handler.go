@@ -137,6 +137,9 @@ func (h *Handler) serve(c *Call) error {
 	if err != nil {
 		return err
 	}
+	if d := c.Resource.Deprecation; d != nil {
+		c.Scope.Deprecate(request.Deprecation(*d))
+	}
 	if f := h.special(c); f != nil {
 		return f(h, c)
 	}

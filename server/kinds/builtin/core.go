@@ -18,7 +18,7 @@ func (c Config) coreV1(events *kinds.Storage) []*kinds.Resource {
 			Plural: "componentstatuses", Kind: "ComponentStatus", ShortNames: []string{"cs"},
 			Verbs: []string{"get", "list"},
 			New:   object[corev1.ComponentStatus](), NewList: list[corev1.ComponentStatusList](),
-			Columns: core.ComponentStatusColumns,
+			Columns: core.ComponentStatusColumns, Deprecation: &kinds.Deprecation{Warning: "v1 ComponentStatus is deprecated in v1.19+"},
 		},
 		&kinds.Resource{
 			Plural: "configmaps", Kind: "ConfigMap", Namespaced: true, ShortNames: []string{"cm"},

@@ -63,7 +63,9 @@ func rows(group, version string, resources ...*kinds.Resource) []*kinds.Resource
 		if r.Verbs == nil {
 			r.Verbs = allVerbs()
 		}
-		r.Deprecation = kinds.Lifecycle(r)
+		if r.Deprecation == nil {
+			r.Deprecation = kinds.Lifecycle(r)
+		}
 		if s := r.Storage; s != nil && s.Key == "" {
 			s.Key = schema.GroupResource{Group: group, Resource: r.Plural}.String()
 			s.GVK = r.GVK()
