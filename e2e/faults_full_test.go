@@ -3,49 +3,18 @@ package e2e
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"net/http"
-	"os"
+	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/rowlock/rowlock/e2e/harness"
+	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
 )
-
-// smallDisk is a folder on a file system of few megabytes. Without the right to
-// mount one it returns "".
-func smallDisk(t *testing.T, size string) (dir string) {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "rowlock-small-") // PostgreSQL's user must reach it
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	err = syscall.Mount("rowlock", dir, "tmpfs", 0, "size="+size+",mode=0777")
-	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) {
-		return ""
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
-	return dir
-}
-
-func grow(t *testing.T, dir, size string) {
-	t.Helper()
-	if err := syscall.Mount("rowlock", dir, "tmpfs", syscall.MS_REMOUNT, "size="+size+",mode=0777"); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // fillUp writes until the store refuses, checks how, and that reads go on; makes
 // room; and checks that writes go on, in the same process, with nothing lost.
@@ -96,59 +65,51 @@ func fillUp(t *testing.T, s *harness.Server, room func()) {
 	}
 }
 
+// TestSQLiteFull fills a file up to its limit; compacting history beside the server
+// makes room.
 func TestSQLiteFull(t *testing.T) {
-	dir := smallDisk(t, "6m")
-	if dir == "" {
-		t.Log("this user may not mount a small disk; the driver's own test of a full one stands alone")
-		return
+	s := harness.StartT(t, harness.Options{Args: []string{"--sqlite-max-bytes=6000000", "--history-retention=1h"}})
+	url := "sqlite:" + filepath.Join(s.DataDir, "rowlock.db")
+	a := newAPI(t, s)
+	want(t, a, 201, http.MethodPost, configMaps, "application/json", `{"metadata":{"name":"history"}}`)
+	for i := range 5 {
+		body := fmt.Sprintf(`{"data":{"v":"%d%s"}}`, i, strings.Repeat("y", 200_000))
+		want(t, a, 200, http.MethodPatch, configMaps+"/history", "application/merge-patch+json", body)
 	}
-	s := harness.StartT(t, harness.Options{Store: "sqlite:" + dir + "/rowlock.db"})
-	fillUp(t, s, func() { grow(t, dir, "64m") })
+	fillUp(t, s, func() {
+		var done struct{ DeletedRows int64 }
+		if store(t, &done, "compact", "--keep", "0s", "--store", url); done.DeletedRows == 0 {
+			t.Error("nothing was compacted")
+		}
+	})
 }
 
+// TestPostgresFull lets PostgreSQL's files grow no more, and then again.
 func TestPostgresFull(t *testing.T) {
-	dir := smallDisk(t, "6m")
-	if dir == "" {
-		t.Log("this user may not mount a small disk; the translation of the error is tested with the driver")
-		return
+	pg, err := pgtest.Start(context.Background(), pgtest.Options{Segment: 1})
+	if err != nil {
+		t.Fatal(err)
 	}
-	pg := startPostgres(t)
-	conn, err := pgx.Connect(t.Context(), pg.URL("postgres"))
+	t.Cleanup(pg.Stop)
+	url := newDatabase(t, pg)
+	s := harness.StartT(t, harness.Options{Store: url})
+	conn, err := pgx.Connect(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.Background())
-	url := newDatabase(t, pg)
-	exec := func(sql string) {
-		t.Helper()
-		if _, err := conn.Exec(t.Context(), sql); err != nil {
+	// Values that are not compressed: the table's size is what was written.
+	if _, err := conn.Exec(t.Context(), "ALTER TABLE kv ALTER value SET STORAGE EXTERNAL"); err != nil {
+		t.Fatal(err)
+	}
+	if err := pg.LimitFiles(6<<20 + 100); err != nil {
+		t.Fatal(err)
+	}
+	fillUp(t, s, func() {
+		if err := pg.LimitFiles(-1); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if err := pg.Own(dir); err != nil {
-		t.Fatal(err)
-	}
-	exec("CREATE TABLESPACE small LOCATION '" + dir + "'")
-	// The table's rows and their oversized values move; its size is what was written.
-	first := harness.StartT(t, harness.Options{Store: url})
-	if err := first.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	exec("ALTER DATABASE " + databaseOf(url) + " SET default_tablespace = small")
-	inside, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer inside.Close(context.Background())
-	if _, err := inside.Exec(t.Context(), "ALTER TABLE kv SET TABLESPACE small; ALTER TABLE kv ALTER value SET STORAGE EXTERNAL", pgx.QueryExecModeSimpleProtocol); err != nil {
-		t.Fatal(err)
-	}
-	s, err := first.Again(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Kill)
-	fillUp(t, s, func() { grow(t, dir, "64m") })
+	})
 }
 
 // TestDamagedRow damages a value behind the server's back. That object alone is

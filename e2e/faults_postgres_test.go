@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -24,26 +25,42 @@ func TestKillServersOnPostgres(t *testing.T) {
 	l.end()
 }
 
-// TestPostgresRestarts kills PostgreSQL under load and starts it again, three times.
-// Both servers refuse what they cannot do meanwhile, and go on by themselves.
+// TestPostgresRestarts ends PostgreSQL under load, by SIGKILL and by both fast ways to shut
+// it down, and starts it again, three times or
+// for as long as ROWLOCK_STORM says (10m). Both servers refuse what they cannot do
+// meanwhile, and go on by themselves.
 func TestPostgresRestarts(t *testing.T) {
+	var storm time.Duration
+	if text := os.Getenv("ROWLOCK_STORM"); text != "" {
+		var err error
+		if storm, err = time.ParseDuration(text); err != nil {
+			t.Fatal(err)
+		}
+	}
 	pg := startPostgres(t)
 	c := startCluster(t, newDatabase(t, pg), 2)
 	l := startLoad(c, 8)
-	for round := range 3 {
-		time.Sleep(700 * time.Millisecond)
-		if round == 1 {
+	began := time.Now()
+	for round := 0; round < 3 || time.Since(began) < storm; round++ {
+		time.Sleep(700*time.Millisecond + time.Duration(round%7)*100*time.Millisecond)
+		switch round % 3 {
+		case 0:
+			pg.Crash()
+		case 1:
 			pg.Shutdown()
-		} else {
+		case 2:
 			pg.Kill()
 		}
-		if round == 2 {
+		if round%4 == 2 {
 			wantRefusal(t, c)
 		}
 		if err := pg.Run(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 		waitForWrite(t, c)
+		if t.Failed() {
+			break
+		}
 	}
 	l.end()
 }

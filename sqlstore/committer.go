@@ -193,6 +193,10 @@ func isCommon(err error) bool {
 	return false
 }
 
+// longestWait is between two attempts to reach a database: when it is back, those who
+// wait are answered soon.
+const longestWait = 250 * time.Millisecond
+
 // apply brings one batch into the database: again while it is busy or away, and
 // with the outcome found out where a commit was cut.
 func (s *Store) apply(ctx context.Context, batch []*write) ([]Outcome, error) {
@@ -202,7 +206,7 @@ func (s *Store) apply(ctx context.Context, batch []*write) ([]Outcome, error) {
 		ops += len(w.txn.Ops)
 	}
 	began := time.Now()
-	for wait := 5 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+	for wait := 5 * time.Millisecond; ; wait = min(2*wait, longestWait) {
 		start := time.Now()
 		out, err := s.driver.Apply(context.WithoutCancel(ctx), txns, s.cfg.Clock())
 		s.cfg.Observer.Committed(len(txns), ops, time.Since(start), err)
@@ -230,7 +234,7 @@ func (s *Store) apply(ctx context.Context, batch []*write) ([]Outcome, error) {
 // error and committed false if nothing was written, so that it may be tried again.
 func (s *Store) resolve(ctx context.Context, cause error) (out []Outcome, committed bool, err error) {
 	began := time.Now()
-	for wait := 5 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+	for wait := 5 * time.Millisecond; ; wait = min(2*wait, longestWait) {
 		out, committed, err = s.driver.Resolve(context.WithoutCancel(ctx))
 		if err == nil {
 			s.cfg.Log.Warn("a commit was cut; its outcome was found", "committed", committed, "cause", cause)

@@ -52,7 +52,7 @@ func (s *Store) trim(ctx context.Context, to int64) error {
 const (
 	trimTime            = 8 * time.Millisecond
 	leastTrim, mostTrim = 100, 1000
-	longestRest         = 50 * time.Millisecond
+	longestRest         = 100 * time.Millisecond
 )
 
 // Trim compacts a database up to a revision, in short transactions. After each it

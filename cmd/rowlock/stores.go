@@ -32,6 +32,7 @@ type opener func(ctx context.Context, url, rest string, how opening, o databaseO
 
 // databaseOptions are the flags of serve that only one driver has a use for.
 type databaseOptions struct {
+	maxBytes         int64
 	feed             string
 	maxConns         int32
 	pollInterval     time.Duration
@@ -42,6 +43,7 @@ type databaseOptions struct {
 }
 
 func (o *databaseOptions) addTo(f *pflag.FlagSet) {
+	f.Int64Var(&o.maxBytes, "sqlite-max-bytes", 0, "largest size of the SQLite file: beyond it writes are refused, and reads go on (0: what the disk holds)")
 	f.StringVar(&o.feed, "postgres-feed", "notify", "how other servers' writes are heard of: notify (LISTEN) or poll (for poolers in transaction mode)")
 	f.DurationVar(&o.pollInterval, "postgres-poll-interval", 0, "how often to look for other servers' writes (default 50ms with --postgres-feed=poll, else 5s)")
 	f.Int32Var(&o.maxConns, "postgres-max-connections", 0, "most connections of this server's pool, without the one that listens (default: pool_max_conns of the URL, at least 8)")
@@ -72,14 +74,17 @@ var drivers = map[string]opener{
 	"postgresql": openPostgres,
 }
 
-func openSQLite(ctx context.Context, _, rest string, how opening, _ databaseOptions) (sqlstore.Driver, error) {
+func openSQLite(ctx context.Context, _, rest string, how opening, o databaseOptions) (sqlstore.Driver, error) {
 	path := strings.TrimPrefix(rest, "//")
+	if o.maxBytes < 0 {
+		return nil, fmt.Errorf("--sqlite-max-bytes: %d is negative", o.maxBytes)
+	}
 	if how == asItIs {
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("there is no database %s", path)
 		}
 	}
-	return sqlite.Open(ctx, path, sqlite.Config{NoMigrate: how == asItIs})
+	return sqlite.Open(ctx, path, sqlite.Config{NoMigrate: how == asItIs, MaxBytes: o.maxBytes})
 }
 
 func openPostgres(ctx context.Context, url, _ string, how opening, o databaseOptions) (sqlstore.Driver, error) {

@@ -76,6 +76,7 @@ func (d *Driver) Apply(ctx context.Context, batch []sqlstore.Txn, now time.Time)
 func (d *Driver) commit(w *conn, marker string, out []sqlstore.Outcome) error {
 	err := w.exec(qCommit)
 	if err == nil {
+		d.written.Store(true)
 		d.wroteLog()
 		return nil
 	}

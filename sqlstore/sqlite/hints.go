@@ -59,17 +59,25 @@ func (d *Driver) changed() bool {
 
 // Freed pages are used again by later writes, and steady load with steady
 // retention needs that. Beyond a quarter of the file, and 16 MiB, they are given
-// back to the file system: a slice at each look, while nobody writes.
+// back to the file system: a slice at each look at which nobody has written since the
+// last one, and rarely while somebody always does. Compaction comes first.
 const (
 	reclaimAbove = 16 << 20
 	reclaimSlice = 64 // pages
+	reclaimRest  = time.Second
 )
 
 func (d *Driver) reclaim() {
-	if !d.spare.Load() || !d.mu.TryLock() {
+	if !d.spare.Load() {
+		return
+	}
+	now := time.Since(d.began)
+	busy := d.written.Swap(false)
+	if now-time.Duration(d.trimmed.Load()) < reclaimRest || busy && now-d.reclaimed < reclaimRest || !d.mu.TryLock() {
 		return
 	}
 	defer d.mu.Unlock()
+	d.reclaimed = now
 	if d.writer == nil {
 		return
 	}

@@ -64,8 +64,12 @@ type Driver struct {
 	once    sync.Once
 	closed  error
 
-	spare atomic.Bool   // there may be free pages to give back
-	wrote chan struct{} // the write-ahead log has grown
+	began     time.Time
+	spare     atomic.Bool   // there may be free pages to give back
+	written   atomic.Bool   // there were writes since the last look
+	trimmed   atomic.Int64  // when rows were last deleted, in nanoseconds since began
+	reclaimed time.Duration // when pages were last given back, since began; of the goroutine of Hints
+	wrote     chan struct{} // the write-ahead log has grown
 
 	mu      sync.Mutex // guards the writer
 	writer  *conn
@@ -82,7 +86,7 @@ func Open(ctx context.Context, path string, cfg Config) (*Driver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", path, err)
 	}
-	d := &Driver{path: abs, cfg: cfg.withDefaults(), far: farBack, closing: make(chan struct{}), wrote: make(chan struct{}, 1)}
+	d := &Driver{began: time.Now(), path: abs, cfg: cfg.withDefaults(), far: farBack, closing: make(chan struct{}), wrote: make(chan struct{}, 1)}
 	if d.lock, err = openLock(ctx, abs+".lock"); err != nil {
 		return nil, fmt.Errorf("opening %s: %w", path, err)
 	}

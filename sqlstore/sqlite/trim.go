@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/rowlock/rowlock/sqlstore"
 )
@@ -35,6 +36,7 @@ func (d *Driver) Trim(ctx context.Context, to int64, limit int) (int, error) {
 	}
 	if n > 0 {
 		d.wroteLog()
+		d.trimmed.Store(int64(time.Since(d.began)))
 		d.spare.Store(true)
 	}
 	return int(n), nil

@@ -6,6 +6,7 @@
 package pgtest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -27,6 +29,7 @@ import (
 type Options struct {
 	Settings map[string]string // of postgresql.conf
 	Port     int               // default: a free one
+	Segment  int               // of the write-ahead log, in MiB; default 16
 }
 
 // Server is one PostgreSQL instance with its own data folder.
@@ -87,7 +90,7 @@ func (s *Server) init(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, "initdb"), "-D", s.data(), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync", "--locale=C")
+	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, "initdb"), "-D", s.data(), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync", "--locale=C", fmt.Sprintf("--wal-segsize=%d", cmp.Or(s.opts.Segment, 16)))
 	cmd.SysProcAttr = attr
 	cmd.Dir = s.dir
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -218,7 +221,45 @@ func (s *Server) Log() string {
 	return string(b)
 }
 
-// Kill ends all its processes at once, as a power cut would.
+// Crash sends SIGKILL to all its processes, which cannot say or tidy up anything.
+func (s *Server) Crash() {
+	parent := s.cmd.Process.Pid
+	_ = s.cmd.Process.Signal(syscall.SIGSTOP) // so that it starts no more
+	children := childrenOf(parent)
+	for _, pid := range children {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+	}
+	_ = s.cmd.Process.Kill()
+	<-s.done
+	// While one is on its way out the shared memory is in use, and no server starts.
+	for deadline := time.Now().Add(10 * time.Second); slices.ContainsFunc(children, alive) && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
+
+// childrenOf lists the processes whose parent is pid.
+func childrenOf(pid int) (list []int) {
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, path := range stats {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended
+		}
+		// pid (name) state parent ...; a name may hold anything.
+		_, rest, _ := strings.Cut(string(b[strings.LastIndexByte(string(b), ')')+1:]), " ")
+		fields := strings.Fields(rest)
+		if len(fields) > 1 && fields[1] == strconv.Itoa(pid) {
+			child, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			list = append(list, child)
+		}
+	}
+	return list
+}
+
+// Kill ends all its processes at once, as an immediate shutdown does: its log is
+// recovered at the next start.
 func (s *Server) Kill() {
 	_ = s.cmd.Process.Signal(syscall.SIGQUIT) // immediate shutdown; it may have ended
 	select {
@@ -241,8 +282,25 @@ func (s *Server) Stop() {
 	_ = os.RemoveAll(s.dir) // in the temporary folder a leftover does no harm
 }
 
-// Own gives a folder to the user that the server runs as, for a tablespace.
-func (s *Server) Own(dir string) error {
-	_, err := asUser(dir)
-	return err
+// LimitFiles lets no file grow beyond a size, as a disk does that is full: what is
+// written behind it fails as on one if size is no multiple of a page (8 KiB). It
+// works on the processes that run now, and must leave room for a segment of the log.
+// A negative size lifts the limit.
+func (s *Server) LimitFiles(size int64) error {
+	attr, err := asUser(s.dir) // who may, without being mighty
+	if err != nil {
+		return err
+	}
+	soft := "unlimited"
+	if size >= 0 {
+		soft = strconv.FormatInt(size, 10)
+	}
+	for _, pid := range append([]int{s.cmd.Process.Pid}, childrenOf(s.cmd.Process.Pid)...) {
+		cmd := exec.Command("prlimit", "--pid", strconv.Itoa(pid), "--fsize="+soft+":")
+		cmd.SysProcAttr, cmd.Dir = attr, s.dir
+		if out, err := cmd.CombinedOutput(); err != nil && alive(pid) {
+			return fmt.Errorf("limiting process %d: %w\n%s", pid, err, out)
+		}
+	}
+	return nil
 }
