@@ -24,8 +24,8 @@ type Expected struct {
 
 // ReadBody decodes a request body into obj, a new object of the expected kind, and
 // fills in a kind and API version that the body leaves out. It returns what the
-// body says it is. Errors are 400s in a stock server's words; with s Strict any
-// problem is such an error.
+// body says it is. data must not change afterwards: obj may share its memory.
+// Errors are 400s in a stock server's words; with s Strict any problem is such an error.
 func ReadBody(c Codec, data []byte, want Expected, obj runtime.Object, s Strictness) (schema.GroupVersionKind, []string, error) {
 	if q, ok := c.(Quick); ok && !want.AnyKind {
 		obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})

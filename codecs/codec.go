@@ -54,6 +54,7 @@ type Codec interface {
 type Quick interface {
 	// DecodeClean reads data into obj, an empty object without kind and version, if
 	// there is nothing to say about it: no error, and no problem. Kind would then
-	// give the kind and version that obj has. On false obj is half filled.
+	// give the kind and version that obj has. On false obj is half filled. Strings of
+	// obj may be parts of data, which must not change any more.
 	DecodeClean(data []byte, obj runtime.Object) bool
 }

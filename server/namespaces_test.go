@@ -28,7 +28,9 @@ type nobody struct{}
 func (nobody) Authenticate(*http.Request) (*authx.Authenticated, bool, error) { return nil, false, nil }
 
 // start runs a server on a store in memory whose namespaces are emptied quickly.
-func start(t *testing.T) *server.Server {
+func start(t *testing.T) *server.Server { return startWith(t, nobody{}) }
+
+func startWith(t testing.TB, a authx.Authenticator) *server.Server {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -39,7 +41,7 @@ func start(t *testing.T) *server.Server {
 	s, err := server.New(server.Config{
 		Store:         sqlstore.New(storetest.NewMemory(), sqlstore.Config{}),
 		Catalogue:     kinds.NewCatalogue(builtin.Resources()),
-		Authenticator: nobody{}, Authorizer: authx.Masters{},
+		Authenticator: a, Authorizer: authx.Masters{},
 		TLS:      &tls.Config{Certificates: borrowed.TLS.Certificates},
 		Listener: listener,
 		Leading: map[string]func(*server.Server) server.Loop{
@@ -67,7 +69,7 @@ func start(t *testing.T) *server.Server {
 	return s
 }
 
-func eventually(t *testing.T, what func() bool) {
+func eventually(t testing.TB, what func() bool) {
 	t.Helper()
 	deadline := time.NewTimer(20 * time.Second)
 	defer deadline.Stop()

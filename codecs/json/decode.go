@@ -37,16 +37,16 @@ type source struct {
 
 const decodeDepth = 200
 
-// decodeClean reads data into a pointer to an empty struct. On false the struct is
+// decodeClean reads text into a pointer to an empty struct. On false the struct is
 // half filled.
-func decodeClean(data []byte, v reflect.Value) bool {
-	s := &source{text: string(data)}
+func decodeClean(text string, v reflect.Value) bool {
+	s := &source{text: text}
 	return structDecoder(v.Type().Elem()).read(s, v.UnsafePointer()) && s.end()
 }
 
-// decodeTree reads data as a map of plain values.
-func decodeTree(data []byte) (map[string]any, bool) {
-	s := &source{text: string(data)}
+// decodeTree reads text as a map of plain values.
+func decodeTree(text string) (map[string]any, bool) {
+	s := &source{text: text}
 	v, ok := s.any()
 	tree, isMap := v.(map[string]any)
 	return tree, ok && isMap && s.end()

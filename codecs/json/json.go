@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"unsafe"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -55,7 +56,7 @@ func (Codec) Kind(data []byte) (schema.GroupVersionKind, error) {
 // data alive.
 func (c Codec) Decode(data []byte, obj runtime.Object, s codecs.Strictness) ([]string, error) {
 	gvk := obj.GetObjectKind().GroupVersionKind()
-	if c.DecodeClean(data, obj) {
+	if decodeObject(string(data), obj) {
 		return nil, nil
 	}
 	if _, ok := obj.(runtime.Unstructured); !ok {
@@ -66,17 +67,22 @@ func (c Codec) Decode(data []byte, obj runtime.Object, s codecs.Strictness) ([]s
 }
 
 // DecodeClean is Decode for input that has neither problems nor errors, and fails
-// for any other and for some that is rare. Then obj is half filled.
+// for any other and for some that is rare. Then obj is half filled. Strings of obj
+// are parts of data, which must not change any more.
 func (Codec) DecodeClean(data []byte, obj runtime.Object) bool {
+	return decodeObject(unsafe.String(unsafe.SliceData(data), len(data)), obj)
+}
+
+func decodeObject(text string, obj runtime.Object) bool {
 	if u, ok := obj.(runtime.Unstructured); ok {
-		tree, ok := decodeTree(data)
+		tree, ok := decodeTree(text)
 		if ok {
 			u.SetUnstructuredContent(tree)
 		}
 		return ok
 	}
 	v := reflect.ValueOf(obj)
-	if v.Kind() != reflect.Pointer || v.Type().Elem().Kind() != reflect.Struct || !decodeClean(data, v) {
+	if v.Kind() != reflect.Pointer || v.Type().Elem().Kind() != reflect.Struct || !decodeClean(text, v) {
 		return false
 	}
 	named, ok := obj.GetObjectKind().(*metav1.TypeMeta)
@@ -86,7 +92,7 @@ func (Codec) DecodeClean(data []byte, obj runtime.Object) bool {
 // Unmarshal reads data into any value, empty or not, with the rules of Decode.
 func Unmarshal(data []byte, into any, s codecs.Strictness) ([]string, error) {
 	if tree, ok := into.(*map[string]any); ok && *tree == nil {
-		if m, ok := decodeTree(data); ok {
+		if m, ok := decodeTree(string(data)); ok {
 			*tree = m
 			return nil, nil
 		}
@@ -94,7 +100,7 @@ func Unmarshal(data []byte, into any, s codecs.Strictness) ([]string, error) {
 	}
 	v := reflect.ValueOf(into)
 	if v.Kind() == reflect.Pointer && v.Type().Elem().Kind() == reflect.Struct && v.Elem().IsZero() {
-		if decodeClean(data, v) {
+		if decodeClean(string(data), v) {
 			return nil, nil
 		}
 		v.Elem().SetZero()

@@ -30,7 +30,7 @@ type Event struct {
 
 	at     int64 // unix seconds of the change's arrival
 	gone   atomic.Pointer[Item]
-	frames atomic.Pointer[form]
+	frames atomic.Pointer[form[FrameKey]]
 }
 
 // Delivery is an event as one watcher sees it.
@@ -66,7 +66,7 @@ type FrameKey struct {
 // Frame returns the kept frame of the delivery in a format, or makes and keeps it,
 // once for all watchers.
 func (d Delivery) Frame(format any, make func(EventType, *Item) ([]byte, error)) ([]byte, error) {
-	f := keep(&d.Event.frames, FormKey{For: FrameKey{d.Type, format}})
+	f := keep(&d.Event.frames, FrameKey{d.Type, format})
 	f.once.Do(func() { f.value, f.err = make(d.Type, d.Item()) })
 	b, _ := f.value.([]byte)
 	return b, f.err

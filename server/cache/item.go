@@ -24,7 +24,7 @@ type Item struct {
 	storage *atomic.Pointer[kinds.Storage]
 	head    int32
 	meta    atomic.Pointer[Meta]
-	forms   atomic.Pointer[form]
+	forms   atomic.Pointer[form[FormKey]]
 }
 
 // Form names a kept wire form of an item.
@@ -47,12 +47,12 @@ type FormKey struct {
 }
 
 // form is a list: an item has none or very few. Whoever comes first makes the value.
-type form struct {
-	key   FormKey
+type form[K comparable] struct {
+	key   K
 	once  sync.Once
 	value any
 	err   error
-	next  *form
+	next  *form[K]
 }
 
 // NewItem makes an item of a stored row. storage may be nil for rows that are no
@@ -172,8 +172,8 @@ func (it *Item) Bytes(key FormKey, make func(*Item) ([]byte, error)) ([]byte, er
 }
 
 // keep finds the entry of a key in a list that only grows at its head, or adds it.
-func keep(list *atomic.Pointer[form], key FormKey) *form {
-	var fresh *form
+func keep[K comparable](list *atomic.Pointer[form[K]], key K) *form[K] {
+	var fresh *form[K]
 	for {
 		head := list.Load()
 		for f := head; f != nil; f = f.next {
@@ -182,7 +182,7 @@ func keep(list *atomic.Pointer[form], key FormKey) *form {
 			}
 		}
 		if fresh == nil {
-			fresh = &form{key: key}
+			fresh = &form[K]{key: key}
 		}
 		fresh.next = head
 		if list.CompareAndSwap(head, fresh) {

@@ -66,12 +66,16 @@ func byPosting(a, b posting) bool {
 	return byKey(a.item, b.item)
 }
 
+// indexDegree is small because entries are large, and every write copies the nodes
+// on its way.
+const indexDegree = 12
+
 func newShelf(key string, storage *kinds.Storage, base int64, bounds ringBounds) *shelf {
 	s := &shelf{
 		key:      key,
 		internal: Internal(key),
 		items:    newItems(),
-		index:    btree.NewBTreeGOptions(byPosting, btree.Options{NoLocks: true}),
+		index:    btree.NewBTreeGOptions(byPosting, btree.Options{NoLocks: true, Degree: indexDegree}),
 		changed:  base,
 		ring:     ring{floor: base, bounds: bounds},
 	}

@@ -23,17 +23,10 @@ type view struct {
 	r    *kinds.Resource
 	form codecs.Form
 	lead []byte // `{"kind":...,"apiVersion":...,` of a converted object
-	key  any    // a viewKey
-}
-
-// viewKey tells views apart that show items differently.
-type viewKey struct {
-	r    *kinds.Resource
-	form codecs.Form
 }
 
 func (h *Handler) view(r *kinds.Resource, form codecs.Form) *view {
-	v := &view{h: h, r: r, form: form, key: viewKey{r, form}}
+	v := &view{h: h, r: r, form: form}
 	if r.FromStorage != nil {
 		v.lead = fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,`, r.Kind, r.APIVersion())
 	}

@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"time"
@@ -24,6 +25,10 @@ func (h *Handler) stored(r *kinds.Resource, item *cache.Item) (kinds.Object, err
 		return nil, apierrors.NewInternalError(fmt.Errorf("the stored object %s cannot be read", item.Name))
 	}
 	obj := h.home(r.Storage).New()
+	if (jsoncodec.Codec{}).DecodeClean(item.JSON, obj) {
+		return obj, nil
+	}
+	obj = h.home(r.Storage).New()
 	if _, err := (jsoncodec.Codec{}).Decode(item.JSON, obj, codecs.Ignore); err != nil {
 		return nil, fmt.Errorf("decoding %s %s/%s: %w", r.Storage.Key, item.Namespace, item.Name, err)
 	}
@@ -86,11 +91,15 @@ func encode(r *kinds.Resource, obj kinds.Object) ([]byte, error) {
 		kinds.DropEmpty(obj)
 	}
 	obj.GetObjectKind().SetGroupVersionKind(r.Storage.GVK)
-	data, err := jsoncodec.Append(make([]byte, 0, 1024), obj)
+	// What is stored is kept: it gets memory of its very size.
+	scratch := getBuffer()
+	defer putBuffer(scratch)
+	data, err := jsoncodec.Append((*scratch)[:0], obj)
 	if err != nil {
 		return nil, fmt.Errorf("encoding %s: %w", r.Storage.Key, err)
 	}
-	return data, nil
+	*scratch = data
+	return bytes.Clone(data), nil
 }
 
 // unchanged says whether the bytes to store are those of the item, which has its

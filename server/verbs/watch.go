@@ -71,7 +71,7 @@ func (h *Handler) newStream(c *Call) (*stream, error) {
 		return nil, err
 	}
 	s := &stream{h: h, c: c, o: o, v: h.view(c.Resource, form)}
-	s.make, s.sent = s.frame, func(int) {}
+	s.sent = func(int) {}
 	if h.Measure != nil {
 		s.sent = h.Measure.Watch(c.Resource)
 	}
@@ -80,6 +80,7 @@ func (h *Handler) newStream(c *Call) (*stream, error) {
 			return nil, err
 		}
 	}
+	s.prepare()
 	return s, s.open(c.R.Context())
 }
 

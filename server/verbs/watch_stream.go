@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"time"
+	"unique"
 
+	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/table"
 	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
 )
 
 // errGone: the client took no more.
@@ -34,6 +37,8 @@ type stream struct {
 	end     time.Time
 	timer   *time.Timer
 	batch   []cache.Delivery
+	first   any                                                // the key of the first event's frame
+	later   any                                                // that of all others
 	make    func(cache.EventType, *cache.Item) ([]byte, error) // s.frame
 	sent    func(bytes int)                                    // is told of each event
 }
@@ -125,9 +130,9 @@ func (s *stream) initial(out sink) (err error) {
 // deliver sends a batch of changes.
 func (s *stream) deliver(out sink, batch []cache.Delivery) error {
 	for _, d := range batch {
-		var key any = s.v.key
-		if s.v.form.IsTable() {
-			key = tableKey{s.v.key, s.include, !s.shown}
+		key := s.later
+		if !s.shown {
+			key = s.first
 		}
 		frame, err := d.Frame(key, s.make)
 		if err != nil {
@@ -142,9 +147,20 @@ func (s *stream) deliver(out sink, batch []cache.Delivery) error {
 	return out.flush()
 }
 
-// tableKey tells the frames of tables apart.
-type tableKey struct {
-	view    any
+// frameKey tells apart how watches show an event.
+type frameKey struct {
+	r       *kinds.Resource
+	form    codecs.Form
 	include table.Include
-	first   bool
+	first   bool // of a watch as tables
+}
+
+// prepare makes ready what every event needs.
+func (s *stream) prepare() {
+	key := frameKey{r: s.v.r, form: s.v.form, include: s.include}
+	// Handles are compared faster than what they stand for, and need no memory.
+	s.later = unique.Make(key)
+	key.first = key.form.IsTable()
+	s.first = unique.Make(key)
+	s.make = s.frame
 }

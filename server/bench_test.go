@@ -1,0 +1,96 @@
+package server_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/rowlock/rowlock/authx"
+)
+
+// master knows everybody as a member of system:masters.
+type master struct{}
+
+func (master) Authenticate(*http.Request) (*authx.Authenticated, bool, error) {
+	return &authx.Authenticated{Identity: &authx.Identity{Name: "admin", Groups: []string{authx.GroupMasters, authx.GroupAuthenticated}}}, true, nil
+}
+
+// sink takes an answer.
+type sink struct {
+	header http.Header
+	code   int
+	n      int
+}
+
+func (s *sink) Header() http.Header { return s.header }
+func (s *sink) WriteHeader(c int)   { s.code = c }
+func (s *sink) Write(b []byte) (int, error) {
+	s.n += len(b)
+	return len(b), nil
+}
+
+const benchPods = "/api/v1/namespaces/default/pods"
+
+func benchPod(i int) string {
+	var env strings.Builder
+	for k := range 16 {
+		if k > 0 {
+			env.WriteByte(',')
+		}
+		fmt.Fprintf(&env, `{"name":"SETTING_%02d","value":"%s"}`, k, strings.Repeat("v", 48))
+	}
+	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p%d","labels":{"app":"a%d"}},"spec":{"nodeName":"n%d","automountServiceAccountToken":false,
+"containers":[{"name":"main","image":"registry.example/app:1.4","env":[%s],"resources":{"requests":{"cpu":"100m"}}}]}}`, i, i%50, i%100, env.String())
+}
+
+// BenchmarkRequests takes requests through the whole chain, over a store in memory;
+// only net/http and TLS are missing.
+func BenchmarkRequests(b *testing.B) {
+	s := startWith(b, master{})
+	h := s.Handler()
+	do := func(method, path, contentType, body string) *sink {
+		r := httptest.NewRequest(method, path, strings.NewReader(body))
+		r.Header.Set("Content-Type", contentType)
+		w := &sink{header: http.Header{}}
+		h.ServeHTTP(w, r)
+		if w.code >= 300 {
+			b.Fatalf("%s %s: %d", method, path, w.code)
+		}
+		return w
+	}
+	for i := range 1000 {
+		do("POST", benchPods, "application/json", benchPod(i))
+	}
+	for _, bc := range []struct{ name, path string }{
+		{"get", benchPods + "/p7"},
+		{"node", benchPods + "?fieldSelector=spec.nodeName%3Dn7"},
+		{"label", benchPods + "?labelSelector=app%3Da7"},
+	} {
+		b.Run(bc.name, func(b *testing.B) {
+			r := httptest.NewRequest("GET", bc.path, nil)
+			w := &sink{header: http.Header{}}
+			h.ServeHTTP(w, r)
+			b.SetBytes(int64(w.n))
+			b.ReportAllocs()
+			for b.Loop() {
+				clear(w.header)
+				h.ServeHTTP(w, r)
+			}
+		})
+	}
+	b.Run("create", func(b *testing.B) {
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			do("POST", benchPods, "application/json", benchPod(1000+i+int(b.Elapsed())))
+		}
+	})
+	b.Run("status", func(b *testing.B) {
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			do("PATCH", benchPods+"/p1/status", "application/strategic-merge-patch+json", fmt.Sprintf(
+				`{"status":{"conditions":[{"type":"Ready","status":"%s","lastTransitionTime":"2026-01-01T00:00:%02dZ"}],"phase":"Running","hostIP":"10.0.0.1"}}`, []string{"True", "False"}[i%2], i%60))
+		}
+	})
+}
