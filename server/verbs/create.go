@@ -87,8 +87,17 @@ func (h *Handler) ownCreated(c *Call, obj kinds.Object, manager string) error {
 		return nil
 	}
 	return h.inServed(c.Resource, obj, nil, func(obj, _ kinds.Object) error {
-		return h.Owner.AfterCreate(c.Resource, "", obj, manager, h.now())
+		return h.unowned(obj, h.Owner.AfterCreate(c.Resource, "", obj, manager, h.now()))
 	})
+}
+
+// unowned lets an object pass whose owners cannot be told: it is stored without any.
+func (h *Handler) unowned(obj kinds.Object, err error) error {
+	if err != nil {
+		h.log().Debug("an object is stored without managed fields", "error", err)
+		obj.SetManagedFields(nil)
+	}
+	return nil
 }
 
 // inServed calls fn with the objects in r's version, and brings the managed
@@ -249,10 +258,7 @@ func (h *Handler) prepareCreate(ctx context.Context, c *Call, obj kinds.Object) 
 var metadataPath = field.NewPath("metadata")
 
 func (h *Handler) validateCreate(ctx context.Context, c *Call, s *kinds.Strategy, obj kinds.Object) field.ErrorList {
-	errs := genericvalidation.ValidateObjectMetaAccessor(obj, c.Resource.Namespaced, nameRule(s), metadataPath)
-	if !c.Resource.Custom {
-		errs = append(errs, finalizerNames(obj)...)
-	}
+	errs := validateMetaCreate(c, s, obj)
 	if s.Validate != nil {
 		errs = append(errs, s.Validate(ctx, obj)...)
 	}

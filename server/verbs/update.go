@@ -8,8 +8,6 @@ import (
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	genericvalidation "k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -245,7 +243,7 @@ func (h *Handler) admitUpdate(ctx context.Context, c *Call, ch *change, obj, old
 		obj.SetManagedFields(nil)
 	default:
 		err = h.inServed(c.Resource, obj, old, func(obj, old kinds.Object) error {
-			return h.Owner.AfterUpdate(c.Resource, c.Info.Subresource, old, obj, ch.manager, h.now())
+			return h.unowned(obj, h.Owner.AfterUpdate(c.Resource, c.Info.Subresource, old, obj, ch.manager, h.now()))
 		})
 	}
 	if err != nil {
@@ -330,39 +328,6 @@ func (h *Handler) prepareUpdate(ctx context.Context, c *Call, obj, old kinds.Obj
 		s.Canonicalize(obj)
 	}
 	return nil
-}
-
-// validateMetaUpdate checks the metadata of an update. A stock server does so once
-// for all kinds and once more with each, and clients are shown what both find.
-func validateMetaUpdate(c *Call, obj, old kinds.Object) field.ErrorList {
-	errs := genericvalidation.ValidateObjectMetaAccessor(obj, c.Resource.Namespaced, segmentName, metadataPath)
-	update := genericvalidation.ValidateObjectMetaAccessorUpdate(obj, old, metadataPath)
-	errs = append(append(errs, update...), update...)
-	if c.Resource.Custom {
-		return errs
-	}
-	errs = append(errs, finalizerNames(obj)...)
-	if wholeOnUpdate[c.Resource.Storage.Key] {
-		errs = append(errs, genericvalidation.ValidateObjectMetaAccessor(obj, c.Resource.Namespaced, nameRule(&c.Resource.Storage.Strategy), metadataPath)...)
-		errs = append(errs, finalizerNames(obj)...)
-	}
-	return errs
-}
-
-func segmentName(name string, prefix bool) []string {
-	if prefix {
-		return path.IsValidPathSegmentPrefix(name)
-	}
-	return path.IsValidPathSegmentName(name)
-}
-
-// wholeOnUpdate lists kinds whose updates are checked by all rules of a create as
-// well, metadata included.
-var wholeOnUpdate = map[string]bool{
-	"configmaps": true, "secrets": true, "pods": true, "services": true, "serviceaccounts": true, "endpoints": true,
-	"persistentvolumes": true, "podtemplates": true, "roles.rbac.authorization.k8s.io": true,
-	"clusterroles.rbac.authorization.k8s.io": true, "rolebindings.rbac.authorization.k8s.io": true,
-	"clusterrolebindings.rbac.authorization.k8s.io": true,
 }
 
 // keepMeta copies from old what an update can neither change nor remove.

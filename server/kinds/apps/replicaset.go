@@ -98,7 +98,7 @@ func validateReplicaSet(_ context.Context, obj kinds.Object) field.ErrorList {
 
 func validateReplicaSetUpdate(_ context.Context, obj, before kinds.Object) field.ErrorList {
 	r, old := obj.(*appsv1.ReplicaSet), before.(*appsv1.ReplicaSet)
-	errs := validateReplicaSetSpec(&r.Spec, podspec.TemplateOptions(&r.Spec.Template, &old.Spec.Template))
+	errs := rules.Twice(validateReplicaSetSpec(&r.Spec, podspec.TemplateOptions(&r.Spec.Template, &old.Spec.Template)))
 	return append(errs, rules.Immutable(r.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))...)
 }
 

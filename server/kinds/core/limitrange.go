@@ -5,6 +5,7 @@ import (
 	"maps"
 	"strings"
 
+	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
@@ -19,11 +20,19 @@ import (
 var LimitRange = kinds.Strategy{
 	ValidateName:        apivalidation.NameIsDNSSubdomain,
 	Default:             defaults(defaultLimitRange),
+	PrepareForCreate:    prepares(nameLimitRange),
 	Canonicalize:        defaults(emptyIsNone),
 	Validate:            checks(validateLimitRange),
 	ValidateUpdate:      updateChecks(func(l, _ *corev1.LimitRange) field.ErrorList { return validateLimitRange(l) }),
 	CreateOnUpdate:      true,
 	UnconditionalUpdate: true,
+}
+
+// nameLimitRange names what nobody did.
+func nameLimitRange(l *corev1.LimitRange) {
+	if l.Name == "" {
+		l.Name = uuid.NewString()
+	}
 }
 
 // emptyIsNone stores an empty list as none; who wrote it owns it all the same.

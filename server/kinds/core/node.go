@@ -122,14 +122,14 @@ func nodeAddress(n *corev1.Node, t corev1.NodeAddressType) string {
 // defaultNode keeps podCIDR the first of podCIDRs, and what can be allocated what
 // there is, unless told otherwise.
 func defaultNode(n *corev1.Node) {
-	if len(n.Spec.PodCIDRs) == 0 && n.Spec.PodCIDR != "" {
-		n.Spec.PodCIDRs = []string{n.Spec.PodCIDR}
+	if first := n.Spec.PodCIDR; first != "" && (len(n.Spec.PodCIDRs) == 0 || n.Spec.PodCIDRs[0] != first) {
+		n.Spec.PodCIDRs = []string{first} // older clients know no other field
 	}
 	if len(n.Spec.PodCIDRs) > 0 && n.Spec.PodCIDR == "" {
 		n.Spec.PodCIDR = n.Spec.PodCIDRs[0]
 	}
 	roundUp(n.Status.Capacity, n.Status.Allocatable)
-	if n.Status.Allocatable == nil && n.Status.Capacity != nil {
+	if len(n.Status.Allocatable) == 0 && n.Status.Capacity != nil {
 		n.Status.Allocatable = n.Status.Capacity.DeepCopy()
 	}
 }
@@ -168,9 +168,6 @@ func validateNodeResources(n *corev1.Node) field.ErrorList {
 func validatePodCIDRs(n *corev1.Node) field.ErrorList {
 	cidrs, path := n.Spec.PodCIDRs, specPath.Child("podCIDRs")
 	var errs field.ErrorList
-	if len(cidrs) > 0 && n.Spec.PodCIDR != cidrs[0] {
-		errs = append(errs, field.Invalid(specPath.Child("podCIDR"), n.Spec.PodCIDR, "must be the first of `podCIDRs`"))
-	}
 	for i, cidr := range cidrs {
 		errs = append(errs, validation.IsValidCIDR(path.Index(i), cidr)...)
 	}

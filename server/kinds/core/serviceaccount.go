@@ -16,7 +16,16 @@ var ServiceAccount = kinds.Strategy{
 	ValidateName:        apivalidation.NameIsDNSSubdomain,
 	UnconditionalUpdate: true,
 	ReturnDeletedObject: true,
+	PrepareForCreate:    prepares(onlySecretNames),
+	PrepareForUpdate:    preparesUpdate(func(s, _ *corev1.ServiceAccount) { onlySecretNames(s) }),
 	Warnings:            serviceAccountWarnings,
+}
+
+// onlySecretNames keeps of references to secrets what they are read for.
+func onlySecretNames(s *corev1.ServiceAccount) {
+	for i := range s.Secrets {
+		s.Secrets[i] = corev1.ObjectReference{Name: s.Secrets[i].Name}
+	}
 }
 
 // enforceMountable restricts pods of an account to the secrets that it lists.

@@ -37,7 +37,7 @@ var NetworkPolicy = kinds.Strategy{
 	},
 	ValidateUpdate: func(_ context.Context, obj, before kinds.Object) field.ErrorList {
 		n, old := obj.(*networkingv1.NetworkPolicy), before.(*networkingv1.NetworkPolicy)
-		return validateNetworkPolicy(&n.Spec, rules.SelectorInvalid(&old.Spec.PodSelector))
+		return rules.Twice(validateNetworkPolicy(&n.Spec, rules.SelectorInvalid(&old.Spec.PodSelector)))
 	},
 	UnconditionalUpdate: true,
 }

@@ -25,7 +25,7 @@ var RuntimeClass = kinds.Strategy{
 	},
 	ValidateUpdate: func(_ context.Context, obj, before kinds.Object) field.ErrorList {
 		c, old := obj.(*nodev1.RuntimeClass), before.(*nodev1.RuntimeClass)
-		return rules.Immutable(c.Handler, old.Handler, field.NewPath("handler"))
+		return append(validateRuntimeClass(c), rules.Immutable(c.Handler, old.Handler, field.NewPath("handler"))...)
 	},
 }
 

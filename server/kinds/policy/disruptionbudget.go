@@ -6,7 +6,7 @@ import (
 	"time"
 
 	policyv1 "k8s.io/api/policy/v1"
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -18,7 +18,7 @@ import (
 
 // PodDisruptionBudget is how PodDisruptionBudgets are written.
 var PodDisruptionBudget = kinds.Strategy{
-	ValidateName: apivalidation.NameIsDNSSubdomain,
+	ValidateName: path.ValidatePathSegmentName,
 	PrepareForCreate: func(_ context.Context, obj kinds.Object) {
 		b := obj.(*policyv1.PodDisruptionBudget)
 		b.Status = policyv1.PodDisruptionBudgetStatus{}

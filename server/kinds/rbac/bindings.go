@@ -8,7 +8,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	rbacv1beta1 "k8s.io/api/rbac/v1beta1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -19,7 +18,7 @@ import (
 
 // RoleBinding is how RoleBindings are written.
 var RoleBinding = kinds.Strategy{
-	ValidateName: path.ValidatePathSegmentName,
+	ValidateName: validateName,
 	Default: func(obj kinds.Object) {
 		b := obj.(*rbacv1.RoleBinding)
 		defaultBinding(&b.RoleRef, b.Subjects)
@@ -38,7 +37,7 @@ var RoleBinding = kinds.Strategy{
 
 // ClusterRoleBinding is how ClusterRoleBindings are written.
 var ClusterRoleBinding = kinds.Strategy{
-	ValidateName: path.ValidatePathSegmentName,
+	ValidateName: validateName,
 	Default: func(obj kinds.Object) {
 		b := obj.(*rbacv1.ClusterRoleBinding)
 		defaultBinding(&b.RoleRef, b.Subjects)
@@ -132,7 +131,7 @@ func validateBinding(r *rbacv1.RoleRef, subjects []rbacv1.Subject, namespaced bo
 	if r.Name == "" {
 		errs = append(errs, field.Required(p.Child("name"), ""))
 	} else {
-		errs = append(errs, rules.Messages(p.Child("name"), r.Name, path.ValidatePathSegmentName(r.Name, false))...)
+		errs = append(errs, rules.Messages(p.Child("name"), r.Name, validateName(r.Name, false))...)
 	}
 	for i := range subjects {
 		errs = append(errs, validateSubject(&subjects[i], namespaced, field.NewPath("subjects").Index(i))...)

@@ -17,7 +17,7 @@ import (
 // Role is how Roles are written. As everywhere in this group, a stock server
 // checks a changed object twice, and lists its causes twice.
 var Role = kinds.Strategy{
-	ValidateName: path.ValidatePathSegmentName,
+	ValidateName: validateName,
 	Canonicalize: func(obj kinds.Object) {
 		r := obj.(*rbacv1.Role)
 		r.Rules = withoutEmpty(r.Rules)
@@ -35,7 +35,7 @@ var Role = kinds.Strategy{
 
 // ClusterRole is how ClusterRoles are written.
 var ClusterRole = kinds.Strategy{
-	ValidateName: path.ValidatePathSegmentName,
+	ValidateName: validateName,
 	Canonicalize: func(obj kinds.Object) {
 		r := obj.(*rbacv1.ClusterRole)
 		r.Rules = withoutEmpty(r.Rules)
@@ -115,3 +115,6 @@ func validateRule(r *rbacv1.PolicyRule, namespaced bool, p *field.Path) field.Er
 	}
 	return errs
 }
+
+// validateName holds the start of a generated name to the rules of whole names.
+func validateName(name string, _ bool) []string { return path.IsValidPathSegmentName(name) }

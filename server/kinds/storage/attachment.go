@@ -121,5 +121,5 @@ func validateVolumeError(e *storagev1.VolumeError, p *field.Path) field.ErrorLis
 
 func validateAttachmentUpdate(_ context.Context, obj, before kinds.Object) field.ErrorList {
 	a, old := obj.(*storagev1.VolumeAttachment), before.(*storagev1.VolumeAttachment)
-	return append(validateAttachment(a), rules.Immutable(a.Spec, old.Spec, field.NewPath("spec"))...)
+	return append(rules.Twice(validateAttachment(a)), rules.Immutable(a.Spec, old.Spec, field.NewPath("spec"))...)
 }

@@ -102,16 +102,10 @@ func validateDriverName(name string, p *field.Path) field.ErrorList {
 }
 
 func validateDriver(s *storagev1.CSIDriverSpec, p *field.Path) field.ErrorList {
-	errs := validateDriverBasics(s, p)
+	var errs field.ErrorList
 	for _, m := range s.VolumeLifecycleModes {
 		errs = append(errs, rules.OneOf(m, p.Child("volumeLifecycleModes"), storagev1.VolumeLifecyclePersistent, storagev1.VolumeLifecycleEphemeral)...)
 	}
-	return errs
-}
-
-// validateDriverBasics checks what may change later too.
-func validateDriverBasics(s *storagev1.CSIDriverSpec, p *field.Path) field.ErrorList {
-	var errs field.ErrorList
 	if s.FSGroupPolicy != nil {
 		errs = append(errs, rules.OneOf(*s.FSGroupPolicy, p.Child("fsGroupPolicy"),
 			storagev1.FileFSGroupPolicy, storagev1.NoneFSGroupPolicy, storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy)...)
@@ -140,7 +134,7 @@ func validateDriverBasics(s *storagev1.CSIDriverSpec, p *field.Path) field.Error
 func validateDriverUpdate(_ context.Context, obj, before kinds.Object) field.ErrorList {
 	d, old := obj.(*storagev1.CSIDriver), before.(*storagev1.CSIDriver)
 	p := field.NewPath("spec")
-	errs := rules.Immutable(d.Spec.AttachRequired, old.Spec.AttachRequired, p.Child("attachedRequired"))
-	errs = append(errs, rules.Immutable(d.Spec.VolumeLifecycleModes, old.Spec.VolumeLifecycleModes, p.Child("volumeLifecycleModes"))...)
-	return append(errs, validateDriverBasics(&d.Spec, p)...)
+	errs := validateDriver(&d.Spec, p)
+	errs = append(errs, rules.Immutable(d.Spec.AttachRequired, old.Spec.AttachRequired, p.Child("attachedRequired"))...)
+	return append(errs, rules.Immutable(d.Spec.VolumeLifecycleModes, old.Spec.VolumeLifecycleModes, p.Child("volumeLifecycleModes"))...)
 }

@@ -90,7 +90,7 @@ func validateNodeDriver(d *storagev1.CSINodeDriver, seen map[string]bool, p *fie
 // Drivers of a node come and go, but do not change.
 func validateNodeUpdate(_ context.Context, obj, before kinds.Object) field.ErrorList {
 	s, old := &obj.(*storagev1.CSINode).Spec, &before.(*storagev1.CSINode).Spec
-	errs := validateNode(s)
+	errs := rules.Twice(validateNode(s))
 	for i := range old.Drivers {
 		for k := range s.Drivers {
 			if old.Drivers[i].Name == s.Drivers[k].Name && !rules.Same(old.Drivers[i], s.Drivers[k]) {

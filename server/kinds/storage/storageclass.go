@@ -117,7 +117,8 @@ func validateParameters(m map[string]string, p *field.Path) field.ErrorList {
 
 func validateTopologies(terms []corev1.TopologySelectorTerm, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	var seen []map[string]map[string]bool
+	// A term without expressions repeats each of the terms, as a stock server sees it.
+	seen := make([]map[string]map[string]bool, len(terms))
 	for i := range terms {
 		at := p.Index(i).Child("matchLabelExpressions")
 		values, bad := topologyValues(terms[i].MatchLabelExpressions, at)
