@@ -20,6 +20,7 @@ import (
 
 	"github.com/rowlock/rowlock/server"
 	"github.com/rowlock/rowlock/server/datadir"
+	"github.com/rowlock/rowlock/server/gates"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
 	"github.com/rowlock/rowlock/sqlstore"
@@ -81,7 +82,7 @@ kubeconfig in the data directory; later starts find them again.`,
 	f.BoolVar(&o.allowPrivileged, "allow-privileged", true, "let pods have privileged containers; that some may not is a matter of pod security admission")
 	f.StringVar(&o.externalHostname, "external-hostname", "", "name under which clients reach this server, for addresses in its answers (default: the advertised address)")
 	f.BoolVar(&o.sharePort, "permit-port-sharing", false, "let several processes listen on the port (SO_REUSEPORT)")
-	f.StringSliceVar(&o.featureGates, "feature-gates", nil, "Gate=true|false pairs")
+	f.StringSliceVar(&o.featureGates, "feature-gates", nil, "Gate=true|false pairs. Gates are:\n"+strings.Join(gates.Help(), "\n"))
 	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
 	f.IntVarP(&o.verbosity, "v", "v", 0, "how much to log: 1 information, 4 every request")
 	o.serving.addTo(f)
@@ -111,9 +112,12 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	if err != nil {
 		return err
 	}
-	gates, err := parseGates(o.featureGates)
+	features, err := parseGates(o.featureGates)
 	if err != nil {
 		return err
+	}
+	for _, remark := range features.Remarks() {
+		log.Warn(remark)
 	}
 	admitted, err := o.admission.build()
 	if err != nil {
@@ -143,12 +147,12 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 		host = n.advertise.String()
 	}
 	address := net.JoinHostPort(host, strconv.Itoa(o.securePort))
-	authz, err := o.authz.build(gates.Enabled, idHash(address), log)
+	authz, err := o.authz.build(features.Enabled, idHash(address), log)
 	if err != nil {
 		return err
 	}
 	access, err := o.auth.build(accessConfig{
-		dir: dir, address: address, gate: gates.Enabled, log: log, open: o.authz.allowsAll(), tlsKey: o.serving.key,
+		dir: dir, address: address, gate: features.Enabled, log: log, open: o.authz.allowsAll(), tlsKey: o.serving.key,
 	})
 	if err != nil {
 		return err
@@ -183,8 +187,8 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 		Catalogue: catalogue, Authenticator: access.authenticator,
 		Admission: admitted,
 		Special:   special, Paths: access.paths, Loops: access.loops,
-		Collectors: append([]prometheus.Collector{measured, features(gates)}, access.collectors...),
-		TLS:        tlsConfig, Listener: listener, Feature: gates.Enabled, Version: versionInfo(), Address: address,
+		Collectors: append([]prometheus.Collector{measured, showGates(features)}, access.collectors...),
+		TLS:        tlsConfig, Listener: listener, Feature: features.Enabled, Version: versionInfo(), Address: address,
 		Bootstrap: n.bootstrap(o.securePort), Log: log,
 	}
 	if err := o.serving.addServing(&cfg); err != nil {

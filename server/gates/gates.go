@@ -5,12 +5,16 @@
 // of a stock server.
 package gates
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
 
 // Stage is how mature a feature is.
 type Stage string
 
-// The stages. A GA gate is locked: its feature can no longer be switched off.
+// The stages.
 const (
 	Alpha      Stage = "ALPHA"
 	Beta       Stage = "BETA"
@@ -25,49 +29,16 @@ type Gate struct {
 	Default bool
 	Locked  bool   // to Default
 	Needs   string // another gate that must be on
-}
-
-// known are the gates that change what this server does, and those that operators
-// of this release may still name.
-var known = []Gate{
-	{Name: "APIListChunking", Stage: GA, Default: true, Locked: true},
-	{Name: "APIResponseCompression", Stage: Beta, Default: true},
-	{Name: "APIServerIdentity", Stage: Beta, Default: true},
-	{Name: "AdmissionWebhookMatchConditions", Stage: GA, Default: true, Locked: true},
-	{Name: "AggregatedDiscoveryEndpoint", Stage: GA, Default: true, Locked: true},
-	{Name: "AllowInsecureKubeletCertificateSigningRequests", Stage: Deprecated},
-	{Name: "AllowUnsafeMalformedObjectDeletion", Stage: Alpha},
-	{Name: "AnonymousAuthConfigurableEndpoints", Stage: Beta, Default: true},
-	{Name: "AuthorizeNodeWithSelectors", Stage: Beta, Default: true, Needs: "AuthorizeWithSelectors"},
-	{Name: "AuthorizeWithSelectors", Stage: Beta, Default: true},
-	{Name: "CBORServingAndStorage", Stage: Alpha},
-	{Name: "CRDValidationRatcheting", Stage: Beta, Default: true},
-	{Name: "ConsistentListFromCache", Stage: Beta, Default: true},
-	{Name: "CustomResourceFieldSelectors", Stage: GA, Default: true, Locked: true},
-	{Name: "InPlacePodVerticalScaling", Stage: Alpha},
-	{Name: "MutatingAdmissionPolicy", Stage: Alpha},
-	{Name: "OpenAPIEnums", Stage: Beta, Default: true},
-	{Name: "RecoverVolumeExpansionFailure", Stage: Beta, Default: true},
-	{Name: "RemainingItemCount", Stage: GA, Default: true, Locked: true},
-	{Name: "ResilientWatchCacheInitialization", Stage: Beta, Default: true},
-	{Name: "RetryGenerateName", Stage: GA, Default: true, Locked: true},
-	{Name: "ServerSideApply", Stage: GA, Default: true, Locked: true},
-	{Name: "ServiceAccountNodeAudienceRestriction", Stage: Beta},
-	{Name: "ServiceAccountTokenJTI", Stage: GA, Default: true, Locked: true},
-	{Name: "ServiceAccountTokenNodeBinding", Stage: Beta, Default: true},
-	{Name: "ServiceAccountTokenNodeBindingValidation", Stage: GA, Default: true, Locked: true},
-	{Name: "ServiceAccountTokenPodNodeInfo", Stage: GA, Default: true, Locked: true},
-	{Name: "StructuredAuthenticationConfiguration", Stage: Beta, Default: true},
-	{Name: "StructuredAuthorizationConfiguration", Stage: GA, Default: true, Locked: true},
-	{Name: "ValidatingAdmissionPolicy", Stage: GA, Default: true, Locked: true},
-	{Name: "WatchBookmark", Stage: GA, Default: true, Locked: true},
-	{Name: "WatchList", Stage: Beta, Default: true},
+	// Switches: the gate changes what this server does. Others are taken, so that the
+	// command lines of stock servers work.
+	Switches bool
 }
 
 // Gates are the gates of one server.
 type Gates struct {
-	gates map[string]Gate
-	on    map[string]bool
+	gates   map[string]Gate
+	on      map[string]bool
+	remarks []string
 }
 
 // New are all gates at their defaults.
@@ -80,33 +51,65 @@ func New() *Gates {
 	return g
 }
 
-// Set switches a gate. AllAlpha and AllBeta switch all of a stage.
-func (g *Gates) Set(name string, on bool) error {
-	switch name {
-	case "AllAlpha":
-		g.setStage(Alpha, on)
-		return nil
-	case "AllBeta":
-		g.setStage(Beta, on)
-		return nil
+// Set switches gates. AllAlpha and AllBeta switch all of a stage but those that are
+// named themselves.
+func (g *Gates) Set(switches map[string]bool) error {
+	for _, name := range slices.Sorted(maps.Keys(switches)) {
+		on := switches[name]
+		if stage, ok := stages[name]; ok {
+			g.setStage(stage, on, switches)
+			continue
+		}
+		k, ok := g.gates[name]
+		if !ok {
+			return fmt.Errorf("unrecognized feature gate: %s", name)
+		}
+		if k.Locked && on != k.Default {
+			return fmt.Errorf("cannot set feature gate %s to %t, feature is locked to %t", name, on, k.Default)
+		}
+		g.on[name] = on
+		g.remark(k, on)
 	}
-	k, ok := g.gates[name]
-	if !ok {
-		return fmt.Errorf("unrecognized feature gate: %s", name)
-	}
-	if k.Locked && on != k.Default {
-		return fmt.Errorf("cannot set feature gate %s to %t, feature is locked to %t", name, on, k.Default)
-	}
-	g.on[name] = on
 	return nil
 }
 
-func (g *Gates) setStage(stage Stage, on bool) {
+// stages are the names that stand for all gates of a stage.
+var stages = map[string]Stage{"AllAlpha": Alpha, "AllBeta": Beta}
+
+func (g *Gates) setStage(stage Stage, on bool, but map[string]bool) {
 	for name, k := range g.gates {
-		if k.Stage == stage {
+		if _, named := but[name]; k.Stage == stage && !k.Locked && !named {
 			g.on[name] = on
 		}
 	}
+}
+
+func (g *Gates) remark(k Gate, on bool) {
+	switch {
+	case k.Stage == GA || k.Stage == Deprecated:
+		stage := "GA"
+		if k.Stage == Deprecated {
+			stage = "deprecated"
+		}
+		g.remarks = append(g.remarks, fmt.Sprintf("Setting %s feature gate %s=%t. It will be removed in a future release.", stage, k.Name, on))
+	case on != k.Default && !k.Switches:
+		g.remarks = append(g.remarks, fmt.Sprintf("Feature gate %s=%t has no effect on this server.", k.Name, on))
+	}
+}
+
+// Remarks are what whoever has set gates should know.
+func (g *Gates) Remarks() []string { return g.remarks }
+
+// Help lists the gates that may be switched, with stage and default.
+func Help() []string {
+	lines := []string{"AllAlpha=true|false (ALPHA - default=false)", "AllBeta=true|false (BETA - default=false)"}
+	for _, k := range known {
+		if k.Stage == Alpha || k.Stage == Beta {
+			lines = append(lines, fmt.Sprintf("%s=true|false (%s - default=%t)", k.Name, k.Stage, k.Default))
+		}
+	}
+	slices.Sort(lines)
+	return lines
 }
 
 // Check says whether every gate that is on has what it needs.

@@ -1,0 +1,66 @@
+package gates_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rowlock/rowlock/server/gates"
+)
+
+func TestSet(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		switches map[string]bool
+		want     string          // part of the error
+		on       map[string]bool // afterwards
+	}{
+		{"defaults", nil, "", map[string]bool{"APIResponseCompression": true, "CBORServingAndStorage": false, "WatchList": true, "NoSuchGate": false}},
+		{"one", map[string]bool{"CBORServingAndStorage": true}, "", map[string]bool{"CBORServingAndStorage": true}},
+		{"a stage", map[string]bool{"AllAlpha": true}, "", map[string]bool{"CBORServingAndStorage": true, "ComponentFlagz": true, "WatchList": true}},
+		{"a stage but one", map[string]bool{"AllBeta": false, "WatchList": true, "AuthorizeNodeWithSelectors": false}, "", map[string]bool{"WatchList": true, "APIResponseCompression": false, "ComponentSLIs": true}},
+		{"unknown", map[string]bool{"NoSuchGate": true}, "unrecognized feature gate: NoSuchGate", nil},
+		{"locked", map[string]bool{"ComponentSLIs": false}, "cannot set feature gate ComponentSLIs to false, feature is locked to true", nil},
+		{"locked, to what it is", map[string]bool{"ComponentSLIs": true}, "", nil},
+		{"needs another", map[string]bool{"AuthorizeWithSelectors": false}, "AuthorizeNodeWithSelectors feature requires AuthorizeWithSelectors feature to be enabled", nil},
+	} {
+		g := gates.New()
+		err := g.Set(c.switches)
+		if err == nil {
+			err = g.Check()
+		}
+		if (err == nil) != (c.want == "") || err != nil && err.Error() != c.want {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+		for name, on := range c.on {
+			if g.Enabled(name) != on {
+				t.Errorf("%s: %s is %t", c.name, name, !on)
+			}
+		}
+	}
+}
+
+func TestRemarks(t *testing.T) {
+	g := gates.New()
+	if err := g.Set(map[string]bool{"CBORServingAndStorage": true, "APIListChunking": true, "SidecarContainers": false, "PodLevelResources": true, "WatchList": true}); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"Setting GA feature gate APIListChunking=true. It will be removed in a future release.",
+		"Feature gate PodLevelResources=true has no effect on this server.",
+		"Feature gate SidecarContainers=false has no effect on this server.",
+	}
+	if !slices.Equal(g.Remarks(), want) {
+		t.Errorf("remarks are %q, want %q", g.Remarks(), want)
+	}
+}
+
+func TestHelp(t *testing.T) {
+	help := gates.Help()
+	if !slices.Contains(help, "CBORServingAndStorage=true|false (ALPHA - default=false)") || !slices.Contains(help, "WatchList=true|false (BETA - default=true)") || !slices.IsSorted(help) {
+		t.Errorf("help: %s", strings.Join(help, "\n"))
+	}
+	if slices.ContainsFunc(help, func(s string) bool { return strings.HasPrefix(s, "APIListChunking=") }) {
+		t.Error("a gate that can no longer be switched is offered")
+	}
+}
