@@ -121,7 +121,7 @@ func (c *Chain) webhook(a *Authorizer) (Builtin, error) {
 	w := a.Webhook
 	cfg := webhook.Config{
 		Name: a.Name, Kubeconfig: *w.ConnectionInfo.KubeConfigFile, Version: w.SubjectAccessReviewVersion, Timeout: w.Timeout.Duration,
-		AuthorizedTTL: w.AuthorizedTTL.Duration, UnauthorizedTTL: w.UnauthorizedTTL.Duration, Conditions: w.conditions,
+		AuthorizedTTL: w.AuthorizedTTL.Duration, UnauthorizedTTL: w.UnauthorizedTTL.Duration, Conditions: w.conditions, Log: c.Log,
 	}
 	if w.FailurePolicy == FailurePolicyDeny {
 		cfg.OnError = authx.Deny

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -35,7 +36,8 @@ type Config struct {
 	UnauthorizedTTL time.Duration // how long any other answer is
 	OnError         authx.Decision
 	Conditions      Conditions
-	Observer        Observer // nil: nobody is told
+	Observer        Observer     // nil: nobody is told
+	Log             *slog.Logger // of failures that nobody else would hear of; nil: none
 }
 
 // Observer keeps figures.
@@ -142,12 +144,22 @@ func (z *Authorizer) ask(ctx context.Context, a *authx.Attributes) (*answer, err
 		Status authorizationv1.SubjectAccessReviewStatus `json:"status"`
 	}
 	if err := z.service.Ask(ctx, question, z.gvk, &review); err != nil {
-		if z.c.OnError == authx.NoOpinion && ctx.Err() == nil && z.c.Observer != nil {
-			z.c.Observer.FailedOpen(z.c.Name, result(ctx, err))
+		if z.c.OnError == authx.NoOpinion && ctx.Err() == nil {
+			z.failedOpen(ctx, err)
 		}
 		return nil, err
 	}
 	return judge(&review.Status), nil
+}
+
+// failedOpen tells of a failure that others may never see: they may allow the request.
+func (z *Authorizer) failedOpen(ctx context.Context, err error) {
+	if z.c.Observer != nil {
+		z.c.Observer.FailedOpen(z.c.Name, result(ctx, err))
+	}
+	if z.c.Log != nil {
+		z.c.Log.Warn("an authorization webhook failed, and others decide", "name", z.c.Name, "error", err)
+	}
 }
 
 // result names how a try went.

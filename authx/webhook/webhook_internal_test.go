@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -222,8 +223,8 @@ func TestFailures(t *testing.T) {
 	} {
 		for policy, want := range map[string]authx.Decision{"NoOpinion": authx.NoOpinion, "Deny": authx.Deny} {
 			t.Run(tc.name+"/"+policy, func(t *testing.T) {
-				saw := &seen{}
-				c := Config{OnError: want, Observer: saw}
+				saw, log := &seen{}, &strings.Builder{}
+				c := Config{OnError: want, Observer: saw, Log: slog.New(slog.NewTextHandler(log, nil))}
 				if tc.hook.stall {
 					c.Timeout = 30 * time.Millisecond
 				}
@@ -240,6 +241,9 @@ func TestFailures(t *testing.T) {
 					if got := saw.take(); got != line {
 						t.Fatalf("saw %s, want %s", got, line)
 					}
+				}
+				if got := strings.Count(log.String(), "others decide"); got != map[authx.Decision]int{authx.NoOpinion: 2}[want] {
+					t.Fatalf("the log says %s", log)
 				}
 			})
 		}
