@@ -5,5 +5,5 @@
 // each wire form and shared by all its watchers; a slow watcher is cut off, never
 // waited for. The store's feed is its only writer.
 //
-// Goroutines: none of its own; Run is for the server to start.
+// Goroutines: Load reads ahead in one that ends with it; Run is for the server to start.
 package cache

@@ -57,16 +57,16 @@ func (c *Cache) read(ctx context.Context, s Scanner, revision int64) (map[*shelf
 	if revision == 0 {
 		return loaded, nil
 	}
-	req := sqlstore.ScanRequest{Limit: loadPage, Revision: revision}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	var at *shelf
 	var into *items
-	for {
-		rows, err := s.Scan(ctx, req)
-		if err != nil {
-			return nil, err
+	for page := range pages(ctx, s, revision) {
+		if page.err != nil {
+			return nil, page.err
 		}
-		for i := range rows {
-			row := &rows[i]
+		for i := range page.rows {
+			row := &page.rows[i]
 			if at == nil || at.key != row.Key.Resource {
 				at, into = c.shelf(row.Key.Resource), newItems()
 				loaded[at] = into
@@ -76,12 +76,37 @@ func (c *Cache) read(ctx context.Context, s Scanner, revision int64) (map[*shelf
 				it = newItem(row, &at.storage, !at.internal, true)
 			}
 			into.Load(it)
-			req.After = row.Key
-		}
-		if len(rows) < loadPage {
-			return loaded, nil
 		}
 	}
+	return loaded, ctx.Err()
+}
+
+type page struct {
+	rows []sqlstore.Row
+	err  error
+}
+
+// pages scans all live rows of a revision, one page ahead of its reader. It ends after
+// the last page, an error, or with ctx, which its reader must end.
+func pages(ctx context.Context, s Scanner, revision int64) <-chan page {
+	out := make(chan page, 1)
+	go func() {
+		defer close(out)
+		req := sqlstore.ScanRequest{Limit: loadPage, Revision: revision}
+		for {
+			rows, err := s.Scan(ctx, req)
+			select {
+			case out <- page{rows, err}:
+			case <-ctx.Done():
+				return
+			}
+			if err != nil || len(rows) < loadPage {
+				return
+			}
+			req.After = rows[len(rows)-1].Key
+		}
+	}()
+	return out
 }
 
 // replace puts the items of a revision in place of all there are.
