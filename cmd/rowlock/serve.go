@@ -16,6 +16,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	apiversion "k8s.io/apimachinery/pkg/version"
 
 	"github.com/rowlock/rowlock/server"
@@ -48,6 +49,7 @@ type serveOptions struct {
 	featureGates                  []string
 	logFormat                     string
 	verbosity                     int
+	flags                         *pflag.FlagSet // all of them, as they are set
 }
 
 func serveCommand() *cobra.Command {
@@ -66,6 +68,7 @@ kubeconfig in the data directory; later starts find them again.`,
 				return err
 			}
 			reportIgnored(cmd.Flags(), log)
+			o.flags = cmd.Flags()
 			return o.run(cmd.Context(), cmd.OutOrStdout(), log)
 		},
 	}
@@ -194,6 +197,7 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	if err := o.serving.addServing(&cfg); err != nil {
 		return err
 	}
+	maps.Copy(cfg.Paths, zpages(features.Enabled, o.flags, time.Now()))
 	if o.serving.profiling {
 		maps.Copy(cfg.Paths, profiles())
 	}
