@@ -59,12 +59,7 @@ func (h *Handler) answer(c *Call, form form, code int, item *cache.Item, obj kin
 	if item != nil {
 		return h.sendItem(c, form, code, item)
 	}
-	obj.GetObjectKind().SetGroupVersionKind(c.Resource.Storage.GVK)
-	out, err := fromStorage(c.Resource, obj)
-	if err != nil {
-		return err
-	}
-	return h.send(c, form, code, out)
+	return h.sendTrial(c, form, code, obj)
 }
 
 // incoming converts an object that a client sent to the stored version, and

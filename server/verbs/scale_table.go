@@ -26,6 +26,8 @@ func (h *Handler) sendScale(c *Call, form codecs.Form, code int, s *autoscalingv
 			return err
 		}
 		return h.send(c, form, code, t)
+	case form.IsPartialList():
+		return codecs.NotAcceptableTransform(form.As, false, "*autoscaling.Scale")
 	case form.IsPartial():
 		return h.send(c, form, code, scaleMetadata(form, s))
 	}

@@ -38,6 +38,9 @@ func codec(mediaType string) codecs.Codec {
 // offer is what the resource of a call can be answered as.
 func (h *Handler) offer(c *Call) codecs.Offer {
 	o := codecs.Offer{Types: codecs.Types(h.cbor()), Transforms: codecs.ResourceTransforms}
+	if c.virtual() {
+		o.Transforms = codecs.PartialTransforms
+	}
 	if c.Resource.Custom && (c.Sub == nil || c.Sub.Update != nil) {
 		o.Plain = codecs.CustomTypes(h.cbor())
 	}
@@ -145,6 +148,9 @@ func (h *Handler) warn(c *Call, problems []string) {
 func (h *Handler) Send(c *Call, code int, obj runtime.Object) error {
 	form, err := h.negotiate(c)
 	if err != nil {
+		return err
+	}
+	if obj, err = metadataOf(c, form, obj); err != nil {
 		return err
 	}
 	return h.send(c, form, code, obj)
