@@ -144,17 +144,28 @@ func (s *Service) post(ctx context.Context, question []byte) (answer []byte, aga
 	return answer, false, nil
 }
 
+// Refused is the error of a service that answers with a failure. It is no status of this
+// server's API, so that it never becomes one.
+type Refused struct {
+	Code int // of the answer
+	text string
+}
+
+// Error reads as that of a client of the API.
+func (r *Refused) Error() string { return r.text }
+
 // refusal is the error of an answer whose code says that things went wrong.
 func refusal(resp *http.Response, body []byte) error {
 	var st metav1.Status
-	if err := sigsjson.UnmarshalCaseSensitivePreserveInts(body, &st); err == nil && st.Kind == "Status" && st.Status == metav1.StatusFailure {
-		return &apierrors.StatusError{ErrStatus: st}
+	if err := sigsjson.UnmarshalCaseSensitivePreserveInts(body, &st); err == nil && st.Kind == "Status" && st.Status == metav1.StatusFailure && st.Message != "" {
+		return &Refused{resp.StatusCode, st.Message}
 	}
 	text := "unknown"
 	if t := resp.Header.Get("Content-Type"); t == "" || isText(t) {
 		text = strings.TrimSpace(string(body[:min(len(body), maxQuote)]))
 	}
-	return apierrors.NewGenericServerResponse(resp.StatusCode, http.MethodPost, schema.GroupResource{}, "", text, retryAfter(resp), true)
+	err := apierrors.NewGenericServerResponse(resp.StatusCode, http.MethodPost, schema.GroupResource{}, "", text, retryAfter(resp), true)
+	return &Refused{resp.StatusCode, err.Error()}
 }
 
 func isText(contentType string) bool {
@@ -186,10 +197,10 @@ func decode(answer []byte, want schema.GroupVersionKind, into any) error {
 	switch got := head.GroupVersionKind(); {
 	case got.Kind == "Status" && got.Group == "":
 		var st metav1.Status
-		if err := sigsjson.UnmarshalCaseSensitivePreserveInts(answer, &st); err == nil && st.Status != metav1.StatusSuccess {
-			return &apierrors.StatusError{ErrStatus: st}
+		if err := sigsjson.UnmarshalCaseSensitivePreserveInts(answer, &st); err == nil && st.Status != metav1.StatusSuccess && st.Message != "" {
+			return &Refused{http.StatusOK, st.Message}
 		}
-		return errors.New("the answer is a Status without anything")
+		return errors.New("the answer is a Status that says nothing")
 	case got.Group == want.Group && got.Kind == want.Kind && got.Version != want.Version:
 		return fmt.Errorf("converting (%s.%s) to (%s.%s): unknown conversion", got.Version, got.Kind, want.Version, want.Kind)
 	case got != want:
@@ -201,7 +212,8 @@ func decode(answer []byte, want schema.GroupVersionKind, into any) error {
 	return nil
 }
 
-// IsTimeout says whether a try ended because its time was over.
+// IsTimeout says whether a try ended because its time was over, here or there.
 func IsTimeout(err error) bool {
-	return utilnet.IsTimeout(err) || errors.Is(err, context.DeadlineExceeded) || apierrors.IsTimeout(err)
+	var refused *Refused
+	return utilnet.IsTimeout(err) || errors.Is(err, context.DeadlineExceeded) || errors.As(err, &refused) && refused.Code == http.StatusGatewayTimeout
 }

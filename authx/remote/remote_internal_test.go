@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/rowlock/rowlock/authx/remote/remotetest"
 )
@@ -56,6 +58,8 @@ func TestAsk(t *testing.T) {
 		{name: "another kind", code: 200, body: strings.Replace(good, "SubjectA", "A", 1), err: `no kind "AccessReview" is registered for version "authorization.k8s.io/v1"`, asked: 1},
 		{name: "wrong types", code: 200, body: `{"status":{"allowed":"yes"}}`, err: "cannot unmarshal string into Go struct field", asked: 1},
 		{name: "a status", code: 200, body: `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"no good"}`, err: "no good", asked: 1},
+		{name: "a status without words", code: 200, body: `{"kind":"Status","apiVersion":"v1"}`, err: "the answer is a Status that says nothing", asked: 1},
+		{name: "a refusal without words", code: 403, body: `{"kind":"Status","apiVersion":"v1","status":"Failure"}`, err: "orbidden", asked: 1},
 		{name: "a refusal as a status", code: 422, body: `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"no good"}`, err: "no good", asked: 1},
 		{name: "unauthorized", code: 401, err: "the server has asked for the client to provide credentials", asked: 1},
 		{name: "not found", code: 404, body: "gone", err: "the server could not find the requested resource", asked: 1},
@@ -88,6 +92,9 @@ func TestAsk(t *testing.T) {
 			err := s.Ask(t.Context(), []byte("{}"), review, &answer)
 			if tc.err == "" && (err != nil || !answer.Status.Allowed) || tc.err != "" && (err == nil || !strings.Contains(err.Error(), tc.err)) {
 				t.Fatalf("%v, want %s", err, tc.err)
+			}
+			if st := apierrors.APIStatus(nil); errors.As(err, &st) {
+				t.Fatalf("an error that the server could take for its own: %v", st.Status())
 			}
 			if asked.Load() != tc.asked || seen != tc.asked {
 				t.Fatalf("asked %d times, saw %d, want %d", asked.Load(), seen, tc.asked)
