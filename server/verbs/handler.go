@@ -129,7 +129,11 @@ func (h *Handler) verb(c *Call) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return methodVerb(c, verbs)
+	verb, err := methodVerb(c, verbs)
+	if d := c.Resource.Deprecation; d != nil && (err == nil || c.R.Method == http.MethodGet) { // a watch that is refused too
+		c.Scope.Deprecate(request.Deprecation{Warning: d.Warning, Removed: d.Removed})
+	}
+	return verb, err
 }
 
 func (h *Handler) serve(c *Call) error {
