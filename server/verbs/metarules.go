@@ -24,7 +24,7 @@ var (
 var unusualMeta = map[string]metaRules{
 	"configmaps": wholeMeta, "secrets": wholeMeta, "pods": wholeMeta, "namespaces": wholeMeta, "serviceaccounts": wholeMeta,
 	"replicationcontrollers": wholeMeta, "services": wholeMeta, "endpoints": wholeMeta, "nodes": wholeMeta, "persistentvolumes": wholeMeta,
-	"persistentvolumeclaims":        {updates: 2, wholes: 1},
+	"persistentvolumeclaims":        {updates: 1, wholes: 2},
 	"controllerrevisions.apps":      wholeMeta,
 	"daemonsets.apps":               wholeMeta,
 	"replicasets.apps":              wholeMeta,

@@ -57,9 +57,9 @@ func validateControllerRevision(_ context.Context, obj kinds.Object) field.Error
 	return append(errs, rules.NotNegative(r.Revision, field.NewPath("revision"))...)
 }
 
-func validateControllerRevisionUpdate(ctx context.Context, obj, before kinds.Object) field.ErrorList {
+func validateControllerRevisionUpdate(_ context.Context, obj, before kinds.Object) field.ErrorList {
 	r, old := obj.(*appsv1.ControllerRevision), before.(*appsv1.ControllerRevision)
-	errs := validateControllerRevision(ctx, obj)
+	errs := rules.NotNegative(r.Revision, field.NewPath("revision"))
 	if !bytes.Equal(compact(r.Data), compact(old.Data)) {
 		errs = append(errs, field.Invalid(field.NewPath("data"), rules.Shown(r.Data), apivalidation.FieldImmutableErrorMsg))
 	}

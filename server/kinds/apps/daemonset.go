@@ -76,6 +76,10 @@ func defaultDaemonSet(obj kinds.Object) {
 	if s.Type == "" {
 		s.Type = appsv1.RollingUpdateDaemonSetStrategyType
 	}
+	if s.Type != appsv1.RollingUpdateDaemonSetStrategyType && s.RollingUpdate != nil {
+		rules.DefaultTo(&s.RollingUpdate.MaxUnavailable, intstr.FromInt32(0))
+		rules.DefaultTo(&s.RollingUpdate.MaxSurge, intstr.FromInt32(0))
+	}
 	if s.Type == appsv1.RollingUpdateDaemonSetStrategyType {
 		rules.DefaultTo(&s.RollingUpdate, appsv1.RollingUpdateDaemonSet{})
 		rules.DefaultTo(&s.RollingUpdate.MaxUnavailable, intstr.FromInt32(1))

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/rowlock/rowlock/server/kinds/podspec"
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
@@ -260,14 +261,17 @@ func validateUsage(t *autoscalingv2.MetricTarget, p *field.Path) field.ErrorList
 // validateResourceName checks a resource that containers can use.
 func validateResourceName(name corev1.ResourceName, p *field.Path) field.ErrorList {
 	errs := rules.Messages(p, name, validation.IsQualifiedName(string(name)))
-	if len(errs) > 0 || strings.Contains(string(name), "/") {
+	if strings.Contains(string(name), "/") {
 		return errs
+	}
+	if len(errs) == 0 && !podspec.IsStandardResource(name) {
+		errs = append(errs, field.Invalid(p, name, "must be a standard resource type or fully qualified"))
 	}
 	switch {
 	case name == corev1.ResourceCPU, name == corev1.ResourceMemory, name == corev1.ResourceEphemeralStorage,
 		strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix):
-		return nil
+		return errs
 	default:
-		return field.ErrorList{field.Invalid(p, name, "must be a standard resource for containers")}
+		return append(errs, field.Invalid(p, name, "must be a standard resource for containers"))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"reflect"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -158,7 +159,7 @@ func defaultFailurePolicy(p *batchv1.PodFailurePolicy) {
 // labelJob gives a Job without labels those of its pods.
 func labelJob(j *batchv1.Job) {
 	if len(j.Labels) == 0 && j.Spec.Template.Labels != nil {
-		j.Labels = maps.Clone(j.Spec.Template.Labels)
+		j.Labels = j.Spec.Template.Labels // the same map, see generateSelector
 	}
 }
 
@@ -178,6 +179,10 @@ func generateSelector(j *batchv1.Job) {
 	labels := maps.Clone(j.Spec.Template.Labels)
 	if labels == nil {
 		labels = map[string]string{}
+	}
+	// A Job that took its labels from its pods takes those that are added too.
+	if m := reflect.ValueOf(j.Labels); m.Len() > 0 && m.Pointer() == reflect.ValueOf(j.Spec.Template.Labels).Pointer() {
+		j.Labels = labels
 	}
 	setMissing(labels, legacyNameLabel, j.Name)
 	setMissing(labels, batchv1.JobNameLabel, j.Name)

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -33,8 +34,22 @@ var Node = kinds.Strategy{
 	ValidateUpdate: updateChecks(func(n, old *corev1.Node) field.ErrorList {
 		return append(validateNode(n), validateNodeUpdate(n, old)...)
 	}),
+	Warnings:            nodeWarnings,
 	UnconditionalUpdate: true,
 	ResetFields:         []string{"status"},
+}
+
+// nodeWarnings warns of fields that do nothing any more.
+func nodeWarnings(_ context.Context, obj, _ kinds.Object) []string {
+	var warnings []string
+	s := &obj.(*corev1.Node).Spec
+	if s.ConfigSource != nil {
+		warnings = append(warnings, "spec.configSource: the feature is removed")
+	}
+	if s.DoNotUseExternalID != "" {
+		warnings = append(warnings, "spec.externalID: this field is deprecated, and is unused by Kubernetes")
+	}
+	return warnings
 }
 
 // NodeStatus is how their status is written.

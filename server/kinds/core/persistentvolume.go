@@ -163,7 +163,7 @@ func validateVolumeSpec(v, old *corev1.PersistentVolume) field.ErrorList {
 	}
 	affinity := s.NodeAffinity
 	if affinity != nil {
-		errs = append(errs, validateVolumeAffinity(affinity, old, specPath.Child("nodeAffinity"))...)
+		errs = append(errs, validateVolumeAffinity(affinity, specPath.Child("nodeAffinity"))...)
 	}
 	errs = append(errs, validateVolumeSource(s, v.Name)...)
 	if s.HostPath != nil && path.Clean(s.HostPath.Path) == "/" && s.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle {

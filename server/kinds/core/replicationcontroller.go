@@ -186,7 +186,8 @@ func controllerWarnings(_ context.Context, obj, before kinds.Object) []string {
 	if c.Generation == old.Generation {
 		return nil
 	}
-	return templateWarnings(path, c.Spec.Template, old.Spec.Template)
+	// A stock server warns of the template that goes.
+	return templateWarnings(path, old.Spec.Template, c.Spec.Template)
 }
 
 func templateWarnings(path *field.Path, t, old *corev1.PodTemplateSpec) []string {

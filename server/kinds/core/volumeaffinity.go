@@ -68,12 +68,10 @@ func affinityWarnings(s *corev1.NodeSelector, path *field.Path) []string {
 	return warnings
 }
 
-func validateVolumeAffinity(a *corev1.VolumeNodeAffinity, old *corev1.PersistentVolume, path *field.Path) field.ErrorList {
+func validateVolumeAffinity(a *corev1.VolumeNodeAffinity, path *field.Path) field.ErrorList {
 	if a.Required == nil {
 		return field.ErrorList{field.Required(path.Child("required"), "must specify required node constraints")}
 	}
-	// Values that were stored before they were checked may stay.
-	keep := old != nil && old.Spec.NodeAffinity != nil && old.Spec.NodeAffinity.Required != nil && hasInvalidValue(old.Spec.NodeAffinity.Required)
 	path = path.Child("required", "nodeSelectorTerms")
 	if len(a.Required.NodeSelectorTerms) == 0 {
 		return field.ErrorList{field.Required(path, "must have at least one node selector term")}
@@ -81,7 +79,7 @@ func validateVolumeAffinity(a *corev1.VolumeNodeAffinity, old *corev1.Persistent
 	var errs field.ErrorList
 	for i, term := range a.Required.NodeSelectorTerms {
 		for j := range term.MatchExpressions {
-			errs = append(errs, validateNodeRequirement(&term.MatchExpressions[j], keep, path.Index(i).Child("matchExpressions").Index(j))...)
+			errs = append(errs, validateNodeRequirement(&term.MatchExpressions[j], path.Index(i).Child("matchExpressions").Index(j))...)
 		}
 		for j := range term.MatchFields {
 			errs = append(errs, validateFieldRequirement(&term.MatchFields[j], path.Index(i).Child("matchFields").Index(j))...)
@@ -90,20 +88,8 @@ func validateVolumeAffinity(a *corev1.VolumeNodeAffinity, old *corev1.Persistent
 	return errs
 }
 
-func hasInvalidValue(s *corev1.NodeSelector) bool {
-	for _, term := range s.NodeSelectorTerms {
-		for _, r := range term.MatchExpressions {
-			for _, v := range r.Values {
-				if len(validation.IsValidLabelValue(v)) > 0 {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
-
-func validateNodeRequirement(r *corev1.NodeSelectorRequirement, keepInvalid bool, path *field.Path) field.ErrorList {
+// validateNodeRequirement lets any value be asked for, as a stock server does.
+func validateNodeRequirement(r *corev1.NodeSelectorRequirement, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	switch r.Operator {
 	case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:
@@ -121,14 +107,7 @@ func validateNodeRequirement(r *corev1.NodeSelectorRequirement, keepInvalid bool
 	default:
 		errs = append(errs, field.Invalid(path.Child("operator"), r.Operator, "not a valid selector operator"))
 	}
-	errs = append(errs, metavalidation.ValidateLabelName(r.Key, path.Child("key"))...)
-	if keepInvalid {
-		return errs
-	}
-	for i, v := range r.Values {
-		errs = append(errs, rules.Messages(path.Child("values").Index(i), v, validation.IsValidLabelValue(v))...)
-	}
-	return errs
+	return append(errs, metavalidation.ValidateLabelName(r.Key, path.Child("key"))...)
 }
 
 // validateFieldRequirement checks a requirement on a field of nodes: only the name

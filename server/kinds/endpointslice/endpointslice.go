@@ -256,9 +256,6 @@ func validatePorts(list []discoveryv1.EndpointPort, p *field.Path) field.ErrorLi
 		} else {
 			errs = append(errs, rules.OneOf(*port.Protocol, at.Child("protocol"), protocols...)...)
 		}
-		if port.Port != nil {
-			errs = append(errs, rules.Messages(at.Child("port"), *port.Port, validation.IsValidPortNum(int(*port.Port)))...)
-		}
 		if port.AppProtocol != nil {
 			errs = append(errs, rules.QualifiedName(*port.AppProtocol, at.Child("appProtocol"))...)
 		}

@@ -35,21 +35,25 @@ func (a *adviser) paths(s *corev1.PodSpec) {
 }
 
 func (a *adviser) projectedPaths(v *corev1.Volume) {
-	var files []file
+	var files, of []file
 	for i := range v.Projected.Sources {
 		src := &v.Projected.Sources[i]
+		// A source that does not name its files is taken to have those of the one before
+		// it: a stock server warns of them again.
 		switch {
 		case *src == (corev1.VolumeProjection{}):
 			a.say(fmt.Sprintf("volume %q (Projected) has no sources provided", v.Name))
-		case src.ConfigMap != nil:
-			files = append(files, keyFiles(src.ConfigMap.Items, fmt.Sprintf("ConfigMap %q", src.ConfigMap.Name))...)
-		case src.Secret != nil:
-			files = append(files, keyFiles(src.Secret.Items, fmt.Sprintf("Secret %q", src.Secret.Name))...)
-		case src.DownwardAPI != nil:
-			files = append(files, downwardFiles(src.DownwardAPI.Items, "DownwardAPI")...)
+			continue
+		case src.ConfigMap != nil && src.ConfigMap.Items != nil:
+			of = keyFiles(src.ConfigMap.Items, fmt.Sprintf("ConfigMap %q", src.ConfigMap.Name))
+		case src.Secret != nil && src.Secret.Items != nil:
+			of = keyFiles(src.Secret.Items, fmt.Sprintf("Secret %q", src.Secret.Name))
+		case src.DownwardAPI != nil && src.DownwardAPI.Items != nil:
+			of = downwardFiles(src.DownwardAPI.Items, "DownwardAPI")
 		case src.ServiceAccountToken != nil:
-			files = append(files, file{src.ServiceAccountToken.Path, "ServiceAccountToken"})
+			of = []file{{src.ServiceAccountToken.Path, "ServiceAccountToken"}}
 		}
+		files = append(files, of...)
 	}
 	a.overlaps(files, fmt.Sprintf("volume %q (Projected): overlapping paths", v.Name))
 }

@@ -93,7 +93,11 @@ func validatePriorityClass(_ context.Context, obj kinds.Object) field.ErrorList 
 		errs = append(errs, field.Forbidden(field.NewPath("value"), fmt.Sprintf("maximum allowed value of a user defined priority is %d", highestUser)))
 	}
 	if p := c.PreemptionPolicy; p != nil {
-		errs = append(errs, rules.OneOf(*p, field.NewPath("preemptionPolicy"), corev1.PreemptLowerPriority, corev1.PreemptNever)...)
+		if *p == "" {
+			errs = append(errs, field.Required(field.NewPath("preemptionPolicy"), ""))
+		} else {
+			errs = append(errs, rules.OneOf(*p, field.NewPath("preemptionPolicy"), corev1.PreemptLowerPriority, corev1.PreemptNever)...)
+		}
 	}
 	return errs
 }

@@ -32,8 +32,12 @@ var VolumeAttachment = kinds.Strategy{
 	},
 	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
 		a := obj.(*storagev1.VolumeAttachment)
-		// A stock server checks the attacher once more for this version.
-		return append(validateAttachment(a), validateDriverName(a.Spec.Attacher, field.NewPath("spec", "attacher"))...)
+		// A stock server checks names once more for this version.
+		errs := append(validateAttachment(a), validateDriverName(a.Spec.Attacher, field.NewPath("spec", "attacher"))...)
+		if name := a.Spec.Source.PersistentVolumeName; name != nil {
+			errs = append(errs, rules.Subdomain(*name, field.NewPath("spec", "source", "persistentVolumeName"))...)
+		}
+		return errs
 	},
 	ValidateUpdate:      validateAttachmentUpdate,
 	ReturnDeletedObject: true,
@@ -88,12 +92,10 @@ func validateSource(s *storagev1.VolumeAttachmentSource, p *field.Path) field.Er
 	case s.PersistentVolumeName == nil:
 		return nil
 	}
-	var errs field.ErrorList
-	name := p.Child("persistentVolumeName")
 	if *s.PersistentVolumeName == "" {
-		errs = append(errs, field.Required(name, "must specify non empty persistentVolumeName"))
+		return field.ErrorList{field.Required(p.Child("persistentVolumeName"), "must specify non empty persistentVolumeName")}
 	}
-	return append(errs, rules.Subdomain(*s.PersistentVolumeName, name)...)
+	return nil
 }
 
 func validateAttachmentStatus(s *storagev1.VolumeAttachmentStatus, p *field.Path) field.ErrorList {

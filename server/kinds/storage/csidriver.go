@@ -103,9 +103,6 @@ func validateDriverName(name string, p *field.Path) field.ErrorList {
 
 func validateDriver(s *storagev1.CSIDriverSpec, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for _, m := range s.VolumeLifecycleModes {
-		errs = append(errs, rules.OneOf(m, p.Child("volumeLifecycleModes"), storagev1.VolumeLifecyclePersistent, storagev1.VolumeLifecycleEphemeral)...)
-	}
 	if s.FSGroupPolicy != nil {
 		errs = append(errs, rules.OneOf(*s.FSGroupPolicy, p.Child("fsGroupPolicy"),
 			storagev1.FileFSGroupPolicy, storagev1.NoneFSGroupPolicy, storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy)...)
@@ -127,6 +124,9 @@ func validateDriver(s *storagev1.CSIDriverSpec, p *field.Path) field.ErrorList {
 		if *r.ExpirationSeconds > maxToken {
 			errs = append(errs, field.Invalid(at.Child("expirationSeconds"), *r.ExpirationSeconds, fmt.Sprintf("may not specify a duration larger than 2^%d seconds", 32)))
 		}
+	}
+	for _, m := range s.VolumeLifecycleModes {
+		errs = append(errs, rules.OneOf(m, p.Child("volumeLifecycleModes"), storagev1.VolumeLifecyclePersistent, storagev1.VolumeLifecycleEphemeral)...)
 	}
 	return errs
 }
