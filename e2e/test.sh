@@ -9,6 +9,8 @@ say() { printf '\n== %s\n' "$*"; }
 need=""
 ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null 2>&1 || need="$need postgresql"
 command -v nginx >/dev/null 2>&1 || [ -x /usr/sbin/nginx ] || need="$need nginx-light"
+command -v pgbouncer >/dev/null 2>&1 || [ -x /usr/sbin/pgbouncer ] || need="$need pgbouncer"
+command -v prlimit >/dev/null 2>&1 || need="$need util-linux"
 command -v gcc >/dev/null 2>&1 || need="$need gcc libc6-dev"
 if [ -n "$need" ]; then
 	say "installing$need"

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,8 +24,8 @@ type Database interface {
 	Exec(t testing.TB, sql string)
 }
 
-// Run runs every test of the suite; fresh makes a database for each.
-func Run(t *testing.T, fresh func(t testing.TB) Database) {
+// Run runs every test of the suite, or those of some groups; fresh makes a database for each.
+func Run(t *testing.T, fresh func(t testing.TB) Database, only ...string) {
 	groups := []struct {
 		name  string
 		tests map[string]func(*testing.T, Database)
@@ -32,11 +33,17 @@ func Run(t *testing.T, fresh func(t testing.TB) Database) {
 		{"Apply", applyTests}, {"Read", readTests}, {"Trim", trimTests}, {"Several", severalTests}, {"Store", storeTests}, {"Faults", faultTests}, {"Clocks", clockTests},
 	}
 	for _, g := range groups {
+		if len(only) > 0 && !slices.Contains(only, g.name) {
+			continue
+		}
 		t.Run(g.name, func(t *testing.T) {
 			for name, test := range g.tests {
 				t.Run(name, func(t *testing.T) { test(t, fresh(t)) })
 			}
 		})
+	}
+	if len(only) > 0 && !slices.Contains(only, "Model") {
+		return
 	}
 	t.Run("Model", func(t *testing.T) { runModel(t, fresh) })
 }
