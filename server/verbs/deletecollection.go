@@ -27,6 +27,9 @@ func (h *Handler) deleteCollection(c *Call) error {
 	if err := noUnreadCollections(options); err != nil {
 		return err
 	}
+	if o.Limit == 0 {
+		o.Limit = wholeCollection
+	}
 	p, err := h.read(c, o)
 	if err != nil {
 		return err
@@ -42,6 +45,10 @@ func (h *Handler) deleteCollection(c *Call) error {
 	}
 	return h.sendPage(c, form, p)
 }
+
+// wholeCollection is a limit that no collection reaches: stock servers delete in
+// pages, so a version that is asked for means what it means to a list with a limit.
+const wholeCollection = 1 << 40
 
 // form is short for the negotiated form of an answer.
 type form = codecs.Form

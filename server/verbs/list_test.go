@@ -221,6 +221,33 @@ func TestBadTokens(t *testing.T) {
 	}
 }
 
+// TestDeleteCollectionAtAVersion: a version means what it means to a page.
+func TestDeleteCollectionAtAVersion(t *testing.T) {
+	s := newSite(t)
+	before := fill(t, s)
+	for query, want := range map[string]int{
+		"resourceVersion=x": 400,
+		fmt.Sprint("dryRun=All&resourceVersion=", before): 200,
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, s.URL+"/api/v1/namespaces/ns/configmaps?"+query, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var l listed
+		if err := json.NewDecoder(resp.Body).Decode(&l); err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want || want == 200 && (l.Metadata.ResourceVersion != fmt.Sprint(before) || len(l.Items) == 0 || l.Metadata.Continue != "") {
+			t.Errorf("%s: %d %s %+v", query, resp.StatusCode, l.Message, l.Metadata)
+		}
+	}
+}
+
 func TestListAllNamespacesInPages(t *testing.T) {
 	s := newSite(t)
 	for _, ns := range []string{"a", "b", "c"} {
