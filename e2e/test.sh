@@ -1,5 +1,5 @@
 #!/bin/sh
-# All checks and tests. Installs what they need (PostgreSQL's server, nginx, a C
+# All checks and tests. Installs what they need (PostgreSQL's server, nginx, PgBouncer, a C
 # compiler for the race detector) where apt-get can; exits non-zero on the first failure.
 set -eu
 cd "$(dirname "$0")/.."
@@ -39,7 +39,7 @@ go run honnef.co/go/tools/cmd/staticcheck@v0.8.1 -checks inherit,-SA1019,-ST1005
 # Go's clothes), so they run with it on a part of their suite and without it on all.
 say "unit tests, with the race detector"
 go test -race -timeout 15m $(go list ./... | grep -v -E '/e2e$|/sqlstore/(sqlite|postgres)$')
-go test -race -timeout 10m -run 'TestConformance/(Apply|Several|Store)' ./sqlstore/sqlite ./sqlstore/postgres
+go test -race -timeout 10m -run 'TestConformance/(Apply|Several|Store|Clocks)' ./sqlstore/sqlite ./sqlstore/postgres
 
 say "drivers"
 go test -timeout 15m ./sqlstore/sqlite ./sqlstore/postgres
@@ -53,4 +53,5 @@ CGO_ENABLED=0 go build -trimpath -o /dev/null ./cmd/rowlock
 if command -v docker >/dev/null 2>&1 && docker compose version >/dev/null 2>&1; then
 	say "docker compose config"
 	docker compose config -q
+	docker compose -f docker-compose.yaml -f docs/docker-compose.sqlite.yaml config -q
 fi
