@@ -57,7 +57,9 @@ var NodeStatus = kinds.Strategy{
 	Default: Node.Default,
 	PrepareForUpdate: preparesUpdate(func(n, old *corev1.Node) {
 		n.Spec = old.Spec
+		features := n.Status.Features // node agents may say what they can do
 		dropNodeConfig(n, old)
+		n.Status.Features = features
 	}),
 	ValidateUpdate:      updateChecks(validateNodeUpdate),
 	UnconditionalUpdate: true,

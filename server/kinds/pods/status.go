@@ -28,13 +28,12 @@ func prepareStatus(_ context.Context, obj, old kinds.Object) {
 	dropDisabledStatus(&pod.Status)
 }
 
-// dropDisabledStatus removes what belongs to gates that are off in this release.
+// dropDisabledStatus removes what belongs to gates that are off in this release. A
+// stock server lets node agents write how a resize goes all the same.
 func dropDisabledStatus(s *corev1.PodStatus) {
-	s.Resize = ""
 	s.ResourceClaimStatuses = nil
 	for _, list := range [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses} {
 		for i := range list {
-			list[i].Resources = nil
 			list[i].AllocatedResources = nil
 			list[i].AllocatedResourcesStatus = nil
 			list[i].User = nil
