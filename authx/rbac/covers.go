@@ -1,6 +1,7 @@
 package rbac
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,11 +9,34 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
+// maxComparisons bounds the work of Uncovered, in comparisons of two strings: less
+// than a second.
+const maxComparisons = 50_000_000
+
+// maxParts bounds its memory, and the length of a refusal.
+const maxParts = 100_000
+
+// ErrTooMany: rules would have to be compared in too many parts.
+var ErrTooMany = errors.New("the rules have too many parts to be compared")
+
 // Uncovered lists what rules grant and held does not, one verb of one thing in
-// each: empty where whoever holds held may hand out rules.
-func Uncovered(held, rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+// each: empty where whoever holds held may hand out rules. A few short lists can
+// stand for millions of parts; ErrTooMany says that they were not all looked at.
+func Uncovered(held, rules []rbacv1.PolicyRule) ([]rbacv1.PolicyRule, error) {
 	var missing []rbacv1.PolicyRule
+	left, each, most := maxComparisons, 1, maxParts
+	for i := range held {
+		each += words(&held[i])
+	}
 	for i := range rules {
+		if slices.ContainsFunc(held, func(h rbacv1.PolicyRule) bool { return coversAll(&h, &rules[i]) }) {
+			continue
+		}
+		n := parts(&rules[i])
+		if n > left/each || n > most {
+			return missing, ErrTooMany
+		}
+		left, most = left-n*each, most-n
 		breakDown(&rules[i], func(part rbacv1.PolicyRule) {
 			for j := range held {
 				if covers(&held[j], &part) {
@@ -22,7 +46,35 @@ func Uncovered(held, rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 			missing = append(missing, part)
 		})
 	}
-	return missing
+	return missing, nil
+}
+
+// parts is how many of the smallest rules a rule consists of, or more than may be.
+func parts(r *rbacv1.PolicyRule) int {
+	n := 1
+	for _, list := range []int{len(r.Verbs), len(r.APIGroups), len(r.Resources), max(1, len(r.ResourceNames))} {
+		if n *= list; n > maxParts {
+			return maxParts + 1
+		}
+	}
+	return min(n+len(r.Verbs)*len(r.NonResourceURLs), maxParts+1)
+}
+
+// words is how many strings stand in a rule.
+func words(r *rbacv1.PolicyRule) int {
+	return len(r.Verbs) + len(r.APIGroups) + len(r.Resources) + len(r.ResourceNames) + len(r.NonResourceURLs)
+}
+
+// coversAll says whether one rule grants all of another, looking at its lists as a
+// whole. It may say no where all parts are covered.
+func coversAll(held, r *rbacv1.PolicyRule) bool {
+	const long = 32
+	all := func(have, want []string) bool {
+		return len(want) <= len(have) && len(have) <= long && !slices.ContainsFunc(want, func(s string) bool { return !slices.Contains(have, s) })
+	}
+	wild := func(have, want []string) bool { return slices.Contains(have, "*") || all(have, want) }
+	return wild(held.Verbs, r.Verbs) && wild(held.APIGroups, r.APIGroups) && wild(held.Resources, r.Resources) &&
+		wild(held.NonResourceURLs, r.NonResourceURLs) && (len(held.ResourceNames) == 0 || len(r.ResourceNames) > 0 && all(held.ResourceNames, r.ResourceNames))
 }
 
 // breakDown calls fn with each of the smallest rules that a rule consists of.

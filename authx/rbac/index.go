@@ -14,6 +14,9 @@ const (
 	longRole = 8
 	// manyBindings is the same for the bindings that one subject has in one namespace.
 	manyBindings = 16
+	// manyKeys is how often one rule may stand in the index of its role; beyond that
+	// it stands there without its names.
+	manyKeys = 1024
 )
 
 // about is a resource as rules name it: "pods" is {pods}, "pods/log" is {pods log},
@@ -61,7 +64,7 @@ func newRole(rules []rbacv1.PolicyRule) *role {
 	r.by = map[about][]*rbacv1.PolicyRule{}
 	for i := range rules {
 		names := rules[i].ResourceNames
-		if len(names) == 0 {
+		if len(names) == 0 || len(names)*len(rules[i].Resources) > manyKeys {
 			names = []string{""}
 		}
 		for _, text := range rules[i].Resources {

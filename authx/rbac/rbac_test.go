@@ -298,6 +298,8 @@ func TestUncovered(t *testing.T) {
 		{"wildcards cover", []rbacv1.PolicyRule{rule("* * *")}, []rbacv1.PolicyRule{rule("* * *"), rule("get core pods/log x")}, ""},
 		{"a subresource is not covered by its resource", []rbacv1.PolicyRule{rule("get core pods")}, []rbacv1.PolicyRule{rule("get core pods/log")}, `{APIGroups:[""], Resources:["pods/log"], Verbs:["get"]}`},
 		{"a wildcard of subresources", []rbacv1.PolicyRule{rule("get core */log")}, []rbacv1.PolicyRule{rule("get core pods/log")}, ""},
+		{"a name is no wildcard", []rbacv1.PolicyRule{rule("get core pods *")}, []rbacv1.PolicyRule{rule("get core pods b")}, `{APIGroups:[""], Resources:["pods"], ResourceNames:["b"], Verbs:["get"]}`},
+		{"resources and paths", []rbacv1.PolicyRule{rule("* * *")}, []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"x"}, NonResourceURLs: []string{"/a"}}}, `{NonResourceURLs:["/a"], Verbs:["get"]}`},
 		{"names cover names", []rbacv1.PolicyRule{rule("get core pods a,b")}, []rbacv1.PolicyRule{rule("get core pods b")}, ""},
 		{"names do not cover all", []rbacv1.PolicyRule{rule("get core pods a")}, []rbacv1.PolicyRule{rule("get core pods")}, `{APIGroups:[""], Resources:["pods"], Verbs:["get"]}`},
 		{"all covers names", []rbacv1.PolicyRule{rule("get core pods")}, []rbacv1.PolicyRule{rule("get core pods a")}, ""},
@@ -306,8 +308,44 @@ func TestUncovered(t *testing.T) {
 		{"a wider path", []rbacv1.PolicyRule{paths("get /a/*")}, []rbacv1.PolicyRule{paths("get /a*")}, `{NonResourceURLs:["/a*"], Verbs:["get"]}`},
 		{"resources do not cover paths", []rbacv1.PolicyRule{rule("* * *")}, []rbacv1.PolicyRule{paths("get /a")}, `{NonResourceURLs:["/a"], Verbs:["get"]}`},
 	} {
-		if got := rbac.Describe(rbac.Uncovered(c.held, c.want)); got != c.missing {
-			t.Errorf("%s: %q, want %q", c.name, got, c.missing)
+		missing, err := rbac.Uncovered(c.held, c.want)
+		if got := rbac.Describe(missing); got != c.missing || err != nil {
+			t.Errorf("%s: %q %v, want %q", c.name, got, err, c.missing)
+		}
+	}
+}
+
+// Rules that are short to write may stand for very much.
+func TestRulesOfManyParts(t *testing.T) {
+	var many []string
+	for i := range 20_000 {
+		many = append(many, fmt.Sprint("x", i))
+	}
+	huge := []rbacv1.PolicyRule{{Verbs: many, APIGroups: many, Resources: many, ResourceNames: many}}
+	wide := []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: many}}
+	for name, c := range map[string]struct {
+		held, want []rbacv1.PolicyRule
+		err        error
+	}{
+		"of everything, for one who may do everything": {[]rbacv1.PolicyRule{rule("* * *")}, huge, nil},
+		"of everything, for one who may do nothing":    {nil, huge, rbac.ErrTooMany},
+		"of everything, for one who may do much":       {huge, huge, rbac.ErrTooMany},
+		"of many resources, against many":              {wide, wide, rbac.ErrTooMany},
+		"of many resources, against few":               {[]rbacv1.PolicyRule{rule("get core x1")}, wide, nil},
+		"of paths":                                     {nil, []rbacv1.PolicyRule{{Verbs: many, NonResourceURLs: many}}, rbac.ErrTooMany},
+	} {
+		if _, err := rbac.Uncovered(c.held, c.want); err != c.err {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	r := rbac.New()
+	r.SetRole("", "r", append(huge, wide[0], wide[0], wide[0], wide[0], wide[0], wide[0], wide[0], wide[0]))
+	r.SetBinding("", "b", rbacv1.RoleRef{Kind: "ClusterRole", Name: "r"}, []rbacv1.Subject{{Kind: "User", Name: "jan"}})
+	for text, want := range map[string]authx.Decision{"get core x7": authx.Allow, "x1 x2 x3 x4": authx.Allow, "x1 x2 x3 y": authx.NoOpinion, "x1 x2 x3": authx.NoOpinion} {
+		a := about(text)
+		a.User = &authx.Identity{Name: "jan"}
+		if d, _, _ := r.Authorize(t.Context(), a); d != want {
+			t.Errorf("%s: %v", text, d)
 		}
 	}
 }

@@ -127,11 +127,16 @@ func (e Escalation) confirm(a *admission.Attributes, name string, rules []rbacv1
 	e.Feed.Enter()
 	held, problem := e.Rules.Held(a.User, a.Namespace)
 	e.Feed.Leave()
-	missing := rbac.Uncovered(held, rules)
-	if len(missing) == 0 {
+	missing, err := rbac.Uncovered(held, rules)
+	if err == nil && len(missing) == 0 {
 		return nil
 	}
-	text := fmt.Sprintf("user %q (groups=%q) is attempting to grant RBAC permissions not currently held:\n%s", a.User.Name, a.User.Groups, rbac.Describe(missing))
+	text := fmt.Sprintf("user %q (groups=%q) is attempting to grant RBAC permissions not currently held:\n", a.User.Name, a.User.Groups)
+	if err != nil {
+		text += err.Error()
+	} else {
+		text += rbac.Describe(missing)
+	}
 	if problem != nil {
 		text += fmt.Sprintf("; resolution errors: %v", []error{problem})
 	}

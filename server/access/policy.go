@@ -218,7 +218,7 @@ func merged(have, want map[string]string) (map[string]string, bool) {
 func restoreRules(have *[]rbacv1.PolicyRule, want []rbacv1.PolicyRule) bool {
 	changed := false
 	for i := range want {
-		if len(rbac.Uncovered(*have, want[i:i+1])) > 0 {
+		if missing, err := rbac.Uncovered(*have, want[i:i+1]); len(missing) > 0 || err != nil {
 			*have = append(*have, want[i])
 			changed = true
 		}
