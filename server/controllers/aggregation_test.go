@@ -3,6 +3,7 @@ package controllers_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -99,7 +100,8 @@ func TestRootCA(t *testing.T) {
 		c := newCluster(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		pem := "first"
+		var pem atomic.Value
+		pem.Store("first")
 		want := func(step, namespace, text string) {
 			t.Helper()
 			synctest.Wait()
@@ -120,7 +122,7 @@ func TestRootCA(t *testing.T) {
 			c.set("namespaces", "", name, map[string]any{"metadata": m})
 		}
 		namespace("a", false)
-		r := &controllers.RootCA{API: c, Cache: c.cache, Log: silent, PEM: func() ([]byte, error) { return []byte(pem), nil }}
+		r := &controllers.RootCA{API: c, Cache: c.cache, Log: silent, PEM: func() ([]byte, error) { return []byte(pem.Load().(string)), nil }}
 		go func() {
 			if err := r.Run(ctx); err != nil {
 				t.Error(err)
@@ -146,7 +148,7 @@ func TestRootCA(t *testing.T) {
 		want("and is tried again", "d", "first")
 		synctest.Wait()
 		c.written()
-		pem = "second"
+		pem.Store("second")
 		time.Sleep(2 * time.Minute)
 		want("another authority", "b", "second")
 		if w := c.written(); len(w) != 3 {
