@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
+	"sync"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,6 +26,11 @@ import (
 
 // maxOperations bounds the length of a JSON Patch.
 const maxOperations = 10000
+
+// limitCopies bounds what the operations of one JSON Patch may copy: each can double
+// the document, and sixty of them are more than there is memory. The library has one
+// limit for all.
+var limitCopies = sync.OnceFunc(func() { jsonpatch.AccumulatedCopySizeLimit = 3 << 20 })
 
 // Patch is one patch request of type JSON Patch, merge patch or strategic merge
 // patch. It may be applied to several versions of an object, as an update loop does.
@@ -132,6 +138,7 @@ func (p *Patch) operations(encoded []byte) (document []byte, problems []string, 
 			problems = append(problems, "json patch "+e.Error())
 		}
 	}
+	limitCopies()
 	ops, err := jsonpatch.DecodePatch(p.Body)
 	if err != nil {
 		return nil, nil, apierrors.NewBadRequest(err.Error())

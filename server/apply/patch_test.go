@@ -153,3 +153,18 @@ const podText = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web-1","nam
 "containers":[{"name":"web","image":"registry.example/web:1","ports":[{"name":"http","containerPort":8080,"protocol":"TCP"}],"env":[{"name":"A","value":"1"},{"name":"B","value":"2"}],"resources":{"limits":{"cpu":"1","memory":"128Mi"},"requests":{"cpu":"100m","memory":"64Mi"}},"volumeMounts":[{"name":"data","mountPath":"/data"},{"name":"token","readOnly":true,"mountPath":"/var/run/secrets/kubernetes.io/serviceaccount"}],"terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File","imagePullPolicy":"IfNotPresent"}],
 "restartPolicy":"Always","terminationGracePeriodSeconds":30,"dnsPolicy":"ClusterFirst","serviceAccountName":"default","serviceAccount":"default","nodeName":"n1","securityContext":{},"schedulerName":"default-scheduler","tolerations":[{"key":"node.kubernetes.io/not-ready","operator":"Exists","effect":"NoExecute","tolerationSeconds":300},{"key":"node.kubernetes.io/unreachable","operator":"Exists","effect":"NoExecute","tolerationSeconds":300}],"priority":0,"enableServiceLinks":true,"preemptionPolicy":"PreemptLowerPriority"},
 "status":{"phase":"Pending","conditions":[{"type":"PodScheduled","status":"True","lastProbeTime":null,"lastTransitionTime":"2026-01-02T03:04:05Z"}],"qosClass":"Burstable"}}`
+
+// TestPatchThatGrows: each copy doubles the document, until that is too much.
+func TestPatchThatGrows(t *testing.T) {
+	var ops []string
+	for i := range 40 {
+		ops = append(ops, fmt.Sprintf(`{"op":"copy","from":"/data","path":"/data/k%d"}`, i))
+	}
+	p := &apply.Patch{Type: codecs.PatchJSON, Body: []byte("[" + strings.Join(ops, ",") + "]"), JSON: codecjson.Codec{}}
+	current := &corev1.ConfigMap{Data: map[string]string{"a": strings.Repeat("x", 1000)}}
+	_, _, err := p.Change(corev1.SchemeGroupVersion.WithKind("ConfigMap"), current, nil)
+	var st *apierrors.StatusError
+	if !errors.As(err, &st) || st.ErrStatus.Code != 422 {
+		t.Errorf("a patch that doubles the object forty times: %v", err)
+	}
+}
