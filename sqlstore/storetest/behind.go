@@ -123,12 +123,11 @@ func cutOff(t *testing.T, db Database) {
 	}
 	put("a")
 	b.down.Store(true)
-	last := int64(0)
 	for i := range 30 {
-		last = must(t, other, create(pod(fmt.Sprintf("other-%02d", i)), "x"))
+		must(t, other, create(pod(fmt.Sprintf("other-%02d", i)), "x"))
 	}
 	must(t, other, remove(pod("other-03"), 5, "x"))
-	last = must(t, other, update(pod("a"), 1, "changed"))
+	last := must(t, other, update(pod("a"), 1, "changed"))
 	trimAll(t, other, last)
 	if _, err := s.Write(t.Context(), create(pod("refused"), "x").Ops...); err == nil {
 		t.Fatal("a database that is away took a write")
