@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/sha256"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -59,27 +60,25 @@ func (o *proxyOptions) addTo(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.extraPrefix, "requestheader-extra-headers-prefix", nil, "prefixes of headers in which a proxy says more, such as X-Remote-Extra-")
 }
 
-// build makes the authenticator of proxies and the authorities that it believes; both
-// are nil where no proxy is configured.
-func (o *proxyOptions) build(gate func(string) bool, log *slog.Logger) (authx.Authenticator, *freshfile.Value[trusted], error) {
+func (o *proxyOptions) build(gate func(string) bool, log *slog.Logger) (authx.Authenticator, error) {
 	if o.ca == "" {
 		if len(o.user)+len(o.uid)+len(o.groups)+len(o.extraPrefix)+len(o.names) > 0 {
-			return nil, nil, fmt.Errorf("--requestheader-client-ca-file is needed for the other --requestheader flags")
+			return nil, fmt.Errorf("--requestheader-client-ca-file is needed for the other --requestheader flags")
 		}
-		return nil, nil, nil
+		return nil, nil
 	}
 	if len(o.uid) > 0 && !gate("RemoteRequestHeaderUID") {
-		return nil, nil, fmt.Errorf("--requestheader-uid-headers requires the RemoteRequestHeaderUID feature gate")
+		return nil, fmt.Errorf("--requestheader-uid-headers requires the RemoteRequestHeaderUID feature gate")
 	}
 	roots, err := authorities(log, source{"--requestheader-client-ca-file", o.ca})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	cfg := proxy.Config{Roots: poolOf(roots), AllowedNames: o.names, User: o.user, UID: o.uid, Groups: o.groups, ExtraPrefix: o.extraPrefix}
+	cfg := proxy.Config{Roots: roots, AllowedNames: o.names, User: o.user, UID: o.uid, Groups: o.groups, ExtraPrefix: o.extraPrefix}
 	if err := cfg.Validate(); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return proxy.New(cfg), roots, nil
+	return proxy.New(cfg), nil
 }
 
 // access is what the flags make.
@@ -111,7 +110,7 @@ func (o *authOptions) build(c accessConfig) (*access, error) {
 		loops:   map[string]func(*server.Server) server.Loop{}, id: idHash(c.address), anonymous: o.anonymous,
 	}
 	var chain authx.Chain
-	front, proxies, err := o.proxy.build(c.gate, c.log)
+	front, err := o.proxy.build(c.gate, c.log)
 	if err != nil {
 		return nil, err
 	}
@@ -123,8 +122,7 @@ func (o *authOptions) build(c accessConfig) (*access, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.loops["cluster trust"] = o.trust(roots, proxies)
-	chain = append(chain, clientcert.New(poolOf(roots)))
+	chain = append(chain, clientcert.New(roots))
 	tokens, err := o.tokens(c, a)
 	if err != nil {
 		return nil, err
@@ -214,4 +212,39 @@ func (o *authOptions) tokens(c accessConfig, a *access) (authx.TokenChain, error
 func idHash(address string) string {
 	sum := sha256.Sum256([]byte(address))
 	return fmt.Sprintf("sha256:%x", sum)
+}
+
+// source is a file and the flag that names it.
+type source struct{ flag, path string }
+
+// authorities reads certificates from files, again when they change. Sources without
+// a path do not count.
+func authorities(log *slog.Logger, sources ...source) (func() *x509.CertPool, error) {
+	var paths []string
+	for _, s := range sources {
+		if s.path != "" {
+			paths = append(paths, s.path)
+		}
+	}
+	read := func() (*x509.CertPool, error) {
+		pool := x509.NewCertPool()
+		for _, s := range sources {
+			if s.path == "" {
+				continue
+			}
+			certs, err := clientcert.LoadAuthorities(s.path)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", s.flag, err)
+			}
+			for _, c := range certs {
+				pool.AddCert(c)
+			}
+		}
+		return pool, nil
+	}
+	v, err := freshfile.New(read, func(err error) { log.Warn("changed authorities cannot be read, the last ones stay", "error", err) }, paths...)
+	if err != nil {
+		return nil, err
+	}
+	return v.Get, nil
 }
