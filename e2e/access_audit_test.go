@@ -244,9 +244,11 @@ func holdsBody(body json.RawMessage, text string) bool {
 
 var droppedMetric = regexp.MustCompile(`apiserver_audit_error_total{plugin="buffered"} (\d+)`)
 
-func droppedEvents(t *testing.T, metrics string) int {
+// counted is the figure that a pattern finds in a server's metrics; 0 where it is not
+// there yet.
+func counted(t *testing.T, pattern *regexp.Regexp, metrics string) int {
 	t.Helper()
-	m := droppedMetric.FindStringSubmatch(metrics)
+	m := pattern.FindStringSubmatch(metrics)
 	if m == nil {
 		return 0
 	}
@@ -260,7 +262,7 @@ func droppedEvents(t *testing.T, metrics string) int {
 // auditStalls: while the backend does not answer nobody waits for it; what does not
 // fit into the buffer is lost and counted, the rest comes later.
 func (a *access) auditStalls(t *testing.T, h *auditHook) {
-	gate, before := make(chan struct{}), droppedEvents(t, a.admin(t, "GET", "/metrics", "")) // the start may have been too busy
+	gate, before := make(chan struct{}), counted(t, droppedMetric, a.admin(t, "GET", "/metrics", "")) // the start may have been too busy
 	h.mu.Lock()
 	h.gate = gate
 	h.mu.Unlock()
@@ -275,7 +277,7 @@ func (a *access) auditStalls(t *testing.T, h *auditHook) {
 	if want := `apiserver_requested_deprecated_apis{group="",removed_release="",resource="componentstatuses",subresource="",version="v1"} 1`; !strings.Contains(metrics, want) {
 		t.Errorf("no %s", want)
 	}
-	dropped := droppedEvents(t, metrics) - before
+	dropped := counted(t, droppedMetric, metrics) - before
 	if dropped < 100 || dropped > 200 {
 		t.Errorf("%d events are counted as lost", dropped)
 	}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -155,13 +154,5 @@ var reloadMetric = regexp.MustCompile(`apiserver_authentication_config_controlle
 
 func (s *reloadStorm) reloads(t *testing.T) int {
 	t.Helper()
-	m := reloadMetric.FindStringSubmatch(s.admin(t, "GET", "/metrics", ""))
-	if m == nil {
-		return 0
-	}
-	n, err := strconv.Atoi(m[1])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
+	return counted(t, reloadMetric, s.admin(t, "GET", "/metrics", ""))
 }

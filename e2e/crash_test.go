@@ -147,12 +147,12 @@ func storm(t *testing.T, s *harness.Server, round int, fates map[string]*fate) {
 	wg.Wait()
 }
 
-func checkFates(t *testing.T, s *harness.Server, fates map[string]*fate) {
+// values are what the config maps of the default namespace hold under "v", by name.
+func (a *api) values(t testing.TB) map[string]string {
 	t.Helper()
-	a := newAPI(t, s)
-	code, body, err := a.do(context.Background(), http.MethodGet, "/api/v1/namespaces/default/configmaps", "", "")
+	code, body, err := a.do(context.Background(), http.MethodGet, configMaps, "", "")
 	if err != nil || code != http.StatusOK {
-		t.Fatalf("list: %d %v", code, err)
+		t.Fatalf("list: %d %v %s", code, err, body)
 	}
 	var list configMapList
 	if err := json.Unmarshal(body, &list); err != nil {
@@ -162,6 +162,13 @@ func checkFates(t *testing.T, s *harness.Server, fates map[string]*fate) {
 	for _, item := range list.Items {
 		found[item.Metadata.Name] = item.Data["v"]
 	}
+	return found
+}
+
+func checkFates(t *testing.T, s *harness.Server, fates map[string]*fate) {
+	t.Helper()
+	a := newAPI(t, s)
+	found := a.values(t)
 	acked := 0
 	for name, f := range fates {
 		v, ok := found[name]

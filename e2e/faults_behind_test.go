@@ -11,23 +11,13 @@ import (
 	"time"
 
 	"github.com/rowlock/rowlock/e2e/harness"
-	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
 )
 
 // TestFeedFallsBehind keeps the network of one of two servers silent until what the
 // other wrote meanwhile is compacted. The server goes on by itself: its watches end with
 // 410, and what it shows and writes after that is right.
 func TestFeedFallsBehind(t *testing.T) {
-	pg := startPostgres(t)
-	url := newDatabase(t, pg)
-	proxy, err := pgtest.NewProxy(pg.Port)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(proxy.Close)
-	c := startCluster(t, url, 2)
-	c.server(1).Kill()
-	c.start(1, proxy.URL(databaseOf(url)))
+	_, proxy, c := behindProxy(t)
 	a := clients(t, c)
 	for i := range 20 {
 		want(t, a[i%2], 201, http.MethodPost, configMaps, "application/json", fmt.Sprintf(`{"metadata":{"name":"cm-%d"},"data":{"v":"1"}}`, i))
@@ -47,7 +37,7 @@ func TestFeedFallsBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	var done struct{}
-	store(t, &done, "compact", "--store", url, "--to", made.Metadata.ResourceVersion)
+	store(t, &done, "compact", "--store", c.store, "--to", made.Metadata.ResourceVersion)
 	proxy.Go()
 
 	gone := false

@@ -269,18 +269,7 @@ func sameEvents(t testing.TB, who string, got map[int64]string, whose string, wa
 func (l *load) compare(a *api) {
 	t := l.c.t
 	t.Helper()
-	code, body, err := a.do(context.Background(), http.MethodGet, configMaps, "", "")
-	if err != nil || code != http.StatusOK {
-		t.Fatalf("list: %d %v %s", code, err, body)
-	}
-	var list configMapList
-	if err := json.Unmarshal(body, &list); err != nil {
-		t.Fatal(err)
-	}
-	found := map[string]string{}
-	for _, item := range list.Items {
-		found[item.Metadata.Name] = item.Data["v"]
-	}
+	found := a.values(t)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for name, fate := range l.fates {

@@ -117,16 +117,7 @@ func waitForWrite(t *testing.T, c *cluster) {
 // TestProxyFaults puts one server behind a network that cuts, stalls, breaks
 // requests in the middle and loses the answers to COMMIT.
 func TestProxyFaults(t *testing.T) {
-	pg := startPostgres(t)
-	url := newDatabase(t, pg)
-	proxy, err := pgtest.NewProxy(pg.Port)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(proxy.Close)
-	c := startCluster(t, url, 2)
-	c.server(1).Kill()
-	c.start(1, proxy.URL(databaseOf(url)))
+	_, proxy, c := behindProxy(t)
 	l := startLoad(c, 8)
 	for _, fault := range []struct {
 		name string
@@ -150,6 +141,23 @@ func TestProxyFaults(t *testing.T) {
 		t.Logf("%s: %d acknowledged", fault.name, l.acked.Load()-before)
 	}
 	l.end()
+}
+
+// behindProxy is a cluster of two servers on a new database; the second one reaches
+// it through the proxy.
+func behindProxy(t *testing.T) (pg *pgtest.Server, proxy *pgtest.Proxy, c *cluster) {
+	t.Helper()
+	pg = startPostgres(t)
+	url := newDatabase(t, pg)
+	proxy, err := pgtest.NewProxy(pg.Port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(proxy.Close)
+	c = startCluster(t, url, 1)
+	c.all = append(c.all, nil)
+	c.start(1, proxy.URL(databaseOf(url)))
+	return pg, proxy, c
 }
 
 // databaseOf is the name of the database in a URL of pgtest.

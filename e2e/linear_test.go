@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
-
-	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
 )
 
 // An object is a register with a value and a version.
@@ -77,16 +75,7 @@ const registers = 4
 // servers while PostgreSQL is killed and connections break, and looks for an order
 // of all operations that explains every answer.
 func TestLinearizable(t *testing.T) {
-	pg := startPostgres(t)
-	url := newDatabase(t, pg)
-	proxy, err := pgtest.NewProxy(pg.Port)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(proxy.Close)
-	c := startCluster(t, url, 1)
-	c.all = append(c.all, nil)
-	c.start(1, proxy.URL(databaseOf(url)))
+	pg, proxy, c := behindProxy(t)
 	a := clients(t, c)
 	for k := range registers {
 		want(t, a[0], 201, http.MethodPost, configMaps, "application/json", fmt.Sprintf(`{"metadata":{"name":"r%d"},"data":{"v":"0"}}`, k))

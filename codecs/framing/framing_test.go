@@ -116,15 +116,4 @@ func TestBody(t *testing.T) {
 			}
 		}
 	}
-	packed, err := framing.Compress([]byte(big))
-	if err != nil {
-		t.Fatal(err)
-	}
-	zr, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err := io.ReadAll(zr); err != nil || string(got) != big {
-		t.Error(err)
-	}
 }

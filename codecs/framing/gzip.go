@@ -1,7 +1,6 @@
 package framing
 
 import (
-	"bytes"
 	"io"
 	"net/http"
 	"strings"
@@ -116,19 +115,4 @@ func (b *Body) start(compress bool) {
 		b.zip.Reset(b.w)
 	}
 	b.w.WriteHeader(b.status)
-}
-
-// Compress is data in gzip form, for bodies that are kept.
-func Compress(data []byte) ([]byte, error) {
-	var out bytes.Buffer
-	w := writers.Get().(*gzip.Writer)
-	defer writers.Put(w)
-	w.Reset(&out)
-	if _, err := w.Write(data); err != nil {
-		return nil, err
-	}
-	if err := w.Close(); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
 }

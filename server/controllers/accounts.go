@@ -29,17 +29,10 @@ type Accounts struct {
 
 // Run works until ctx ends.
 func (a *Accounts) Run(ctx context.Context) error {
-	if a.Retry == 0 {
-		a.Retry = time.Second
-	}
-	for ctx.Err() == nil {
+	return again(ctx, a.Retry, func(ctx context.Context) bool {
 		a.follow(ctx)
-		select {
-		case <-ctx.Done():
-		case <-time.After(a.Retry):
-		}
-	}
-	return nil
+		return false
+	})
 }
 
 // follow looks at all namespaces, then at those where something changes. It returns

@@ -38,17 +38,10 @@ type Aggregation struct {
 
 // Run works until ctx ends.
 func (a *Aggregation) Run(ctx context.Context) error {
-	if a.Retry == 0 {
-		a.Retry = time.Second
-	}
-	for ctx.Err() == nil {
+	return again(ctx, a.Retry, func(ctx context.Context) bool {
 		a.follow(ctx)
-		select {
-		case <-ctx.Done():
-		case <-time.After(a.Retry):
-		}
-	}
-	return nil
+		return false
+	})
 }
 
 // follow works whenever a role changes. It returns when something failed, or the

@@ -12,17 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/rowlock/rowlock/authx/bootstrap"
 	"github.com/rowlock/rowlock/server/cache"
-)
-
-// What Secrets of bootstrap tokens look like.
-const (
-	bootstrapType   = corev1.SecretType("bootstrap.kubernetes.io/token")
-	bootstrapPrefix = "bootstrap-token-"
-	bootstrapUntil  = "expiration"
-	bootstrapID     = "token-id"
-	bootstrapSecret = "token-secret"
-	bootstrapSigns  = "usage-bootstrap-signing"
 )
 
 // BootstrapTokens sees to Secrets of bootstrap tokens: it deletes those whose time is
@@ -79,7 +70,7 @@ func (b *BootstrapTokens) pass(ctx context.Context) time.Duration {
 	now, next := b.Clock(), time.Hour
 	signers := map[string]string{}
 	for _, s := range b.tokens() {
-		left, ends := remaining(s, now)
+		left, ends := bootstrap.Remaining(s.Data, now)
 		if ends && left <= 0 {
 			if b.Clean && !b.delete(ctx, s) {
 				next = min(next, b.Retry)
@@ -89,8 +80,8 @@ func (b *BootstrapTokens) pass(ctx context.Context) time.Duration {
 		if ends {
 			next = min(next, left)
 		}
-		if id, secret := string(s.Data[bootstrapID]), string(s.Data[bootstrapSecret]); string(s.Data[bootstrapSigns]) == "true" &&
-			id != "" && secret != "" && s.Name == bootstrapPrefix+id && s.DeletionTimestamp == nil {
+		if id, secret := string(s.Data[bootstrap.KeyID]), string(s.Data[bootstrap.KeySecret]); string(s.Data[bootstrap.KeySigning]) == "true" &&
+			id != "" && secret != "" && s.Name == bootstrap.NamePrefix+id && s.DeletionTimestamp == nil {
 			signers[id] = secret
 		}
 	}
@@ -108,26 +99,12 @@ func (b *BootstrapTokens) tokens() []*corev1.Secret {
 	var out []*corev1.Secret
 	b.Cache.Snapshot("secrets").Ascend(metav1.NamespaceSystem, "", "", func(item *cache.Item) bool {
 		s := &corev1.Secret{}
-		if strings.HasPrefix(item.Name, bootstrapPrefix) && item.Corrupt == nil && json.Unmarshal(item.JSON, s) == nil && s.Type == bootstrapType {
+		if strings.HasPrefix(item.Name, bootstrap.NamePrefix) && item.Corrupt == nil && json.Unmarshal(item.JSON, s) == nil && s.Type == bootstrap.SecretType {
 			out = append(out, s)
 		}
 		return true
 	})
 	return out
-}
-
-// remaining is how long a token lives on; ends is false for one without an end. A
-// time that cannot be read is over.
-func remaining(s *corev1.Secret, now time.Time) (left time.Duration, ends bool) {
-	text := string(s.Data[bootstrapUntil])
-	if text == "" {
-		return 0, false
-	}
-	until, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return 0, true
-	}
-	return until.Sub(now), true
 }
 
 func (b *BootstrapTokens) delete(ctx context.Context, s *corev1.Secret) bool {

@@ -42,18 +42,7 @@ func (r *RootCA) Run(ctx context.Context) error {
 	if r.Every == 0 {
 		r.Every = time.Minute
 	}
-	if r.Retry == 0 {
-		r.Retry = time.Second
-	}
-	for ctx.Err() == nil {
-		if !r.follow(ctx) {
-			select {
-			case <-ctx.Done():
-			case <-time.After(r.Retry):
-			}
-		}
-	}
-	return nil
+	return again(ctx, r.Retry, r.follow)
 }
 
 // follow looks at all namespaces, then at those where something changes, until it is

@@ -265,7 +265,7 @@ func appendLine(text *strings.Builder, line, bare string) {
 	case bare == "":
 		text.Reset()
 		text.WriteString(rest + "\n\n")
-	case strings.HasPrefix(bare, "TODO"):
+	case strings.HasPrefix(bare, "TODO"): // authors' notes to themselves are not for users
 	case line != bare:
 		text.Reset()
 		text.WriteString(rest + "\n" + line + "\n")
