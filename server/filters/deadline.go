@@ -63,7 +63,7 @@ func bounded(next http.Handler, limit time.Duration, fail Fail, w http.ResponseW
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), limit)
 	defer cancel()
-	t := &timely{ResponseWriter: w, ctx: ctx, scope: scope}
+	t := &timely{ResponseWriter: w, ctx: ctx, scope: scope, one: r.ProtoMajor == 1}
 	stop := context.AfterFunc(ctx, t.cut)
 	next.ServeHTTP(t, r.WithContext(ctx))
 	if !stop() {
@@ -76,12 +76,13 @@ const tooLate = `{"metadata":{},"status":"Failure","message":"Timeout: request d
 // timely replaces an answer that begins after the deadline.
 type timely struct {
 	http.ResponseWriter
-	ctx         context.Context
-	scope       *request.Scope
-	begun, late bool
+	ctx   context.Context
+	scope *request.Scope
+	one   bool // HTTP/1
+	late  bool
 
-	mu         sync.Mutex
-	done, tied bool
+	mu                sync.Mutex
+	begun, done, tied bool
 }
 
 // lastWords is how long a client has to take what is said after the deadline.
@@ -97,7 +98,12 @@ func (w *timely) cut() {
 	w.tied = true
 	c := http.NewResponseController(w.ResponseWriter)
 	// Writers that know no deadlines are those of tests.
-	_ = c.SetReadDeadline(time.Now())
+	if !w.begun {
+		// Over HTTP/1 this ends all that the connection is for: package net/http cancels
+		// whatever is asked by it later. So it is not done to an answer under way, and
+		// the answer that comes now says that it is the last.
+		_ = c.SetReadDeadline(time.Now())
+	}
 	_ = c.SetWriteDeadline(time.Now().Add(lastWords))
 }
 
@@ -113,19 +119,29 @@ func (w *timely) end() {
 }
 
 func (w *timely) begin() {
-	if w.begun {
-		return
-	}
-	w.begun = true
-	if !errors.Is(w.ctx.Err(), context.DeadlineExceeded) {
+	if !w.first() {
 		return
 	}
 	w.late, w.scope.Terminated = true, http.StatusGatewayTimeout
 	h := w.Header()
 	h.Del("Content-Length")
 	h.Set("Content-Type", "text/plain; charset=utf-8")
+	if w.one {
+		h.Set("Connection", "close")
+	}
 	w.ResponseWriter.WriteHeader(http.StatusGatewayTimeout)
 	_, _ = io.WriteString(w.ResponseWriter, tooLate)
+}
+
+// first says that the answer begins now, and too late.
+func (w *timely) first() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.begun {
+		return false
+	}
+	w.begun = true
+	return errors.Is(w.ctx.Err(), context.DeadlineExceeded)
 }
 
 // WriteHeader implements http.ResponseWriter.
