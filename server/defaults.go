@@ -8,8 +8,9 @@ import (
 	"golang.org/x/sync/errgroup"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
+	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds/apiregistration"
 	"github.com/rowlock/rowlock/server/kinds/flowcontrol"
 	"github.com/rowlock/rowlock/server/kinds/scheduling"
@@ -49,18 +50,52 @@ func (s *Server) defaults(ctx context.Context) error {
 			group.Go(func() error { return s.createSchema(ctx, flow+"flowschemas", f) })
 		}
 	}
-	seen := map[schema.GroupVersion]bool{}
-	for _, r := range s.cfg.Catalogue.All() {
-		gv := schema.GroupVersion{Group: r.Group, Version: r.Version}
-		if local := apiregistration.Local(gv); local != nil && !seen[gv] {
-			seen[gv] = true
-			add(apiserverAgent, "apiservices.apiregistration.k8s.io", "/apis/apiregistration.k8s.io/v1/apiservices", local.Name, local)
-		}
+	for name, local := range s.locals() {
+		add(apiserverAgent, apiServices, apiServicesPath, name, local)
+	}
+	for _, name := range s.unserved() {
+		group.Go(func() error {
+			err := s.Call(ctx, apiserverAgent, http.MethodDelete, apiServicesPath+"/"+name, "", nil, nil)
+			if isReason(err, metav1.StatusReasonNotFound) {
+				return nil
+			}
+			return err
+		})
 	}
 	if err := group.Wait(); err != nil {
 		return fmt.Errorf("default objects: %w", err)
 	}
 	return nil
+}
+
+const (
+	apiServices     = "apiservices.apiregistration.k8s.io"
+	apiServicesPath = "/apis/apiregistration.k8s.io/v1/apiservices"
+)
+
+// locals are the APIServices of what is served, by name.
+func (s *Server) locals() map[string]*apiregistrationv1.APIService {
+	found := map[string]*apiregistrationv1.APIService{}
+	for _, r := range s.cfg.Catalogue.All() {
+		if local := apiregistration.Local(r.GVR().GroupVersion()); local != nil {
+			found[local.Name] = local
+		}
+	}
+	return found
+}
+
+// unserved are the names of APIServices that an earlier start wrote for versions that
+// have been turned off since.
+func (s *Server) unserved() []string {
+	var names []string
+	locals := s.locals()
+	s.Cache.Snapshot(apiServices).Ascend("", "", "", func(item *cache.Item) bool {
+		if locals[item.Name] == nil && item.Corrupt == nil && item.Meta().Labels[apiregistration.AutoManaged] == apiregistration.OnStart {
+			names = append(names, item.Name)
+		}
+		return true
+	})
+	return names
 }
 
 // createSchema writes a flow schema and says that its priority level exists.

@@ -21,7 +21,8 @@ var system = &authx.Identity{Name: "system:apiserver", Groups: []string{authx.Gr
 // asSystem is who authenticates calls in process.
 func asSystem(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		request.From(r.Context()).User = system
+		scope := request.From(r.Context())
+		scope.User, scope.Inside = system, true
 		next.ServeHTTP(w, r)
 	})
 }

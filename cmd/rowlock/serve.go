@@ -47,6 +47,7 @@ type serveOptions struct {
 	externalHostname              string
 	sharePort                     bool
 	featureGates                  []string
+	runtimeConfig                 []string
 	logFormat                     string
 	verbosity                     int
 	flags                         *pflag.FlagSet // all of them, as they are set
@@ -86,6 +87,7 @@ kubeconfig in the data directory; later starts find them again.`,
 	f.StringVar(&o.externalHostname, "external-hostname", "", "name under which clients reach this server, for addresses in its answers (default: the advertised address)")
 	f.BoolVar(&o.sharePort, "permit-port-sharing", false, "let several processes listen on the port (SO_REUSEPORT)")
 	f.StringSliceVar(&o.featureGates, "feature-gates", nil, "Gate=true|false pairs. Gates are:\n"+strings.Join(gates.Help(), "\n"))
+	f.StringSliceVar(&o.runtimeConfig, "runtime-config", nil, "APIs to serve or not, KEY=true|false pairs; keys are GROUP/VERSION, GROUP/VERSION/RESOURCE, api/all, api/ga, api/beta, api/alpha")
 	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
 	f.IntVarP(&o.verbosity, "v", "v", 0, "how much to log: 1 information, 4 every request")
 	o.serving.addTo(f)
@@ -121,6 +123,10 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	}
 	for _, remark := range features.Remarks() {
 		log.Warn(remark)
+	}
+	resources, err := o.resources(n, log)
+	if err != nil {
+		return err
 	}
 	admitted, err := o.admission.build()
 	if err != nil {
@@ -180,14 +186,13 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	}
 	defer driver.Close()
 	measureDriver(driver)
-	catalogue := kinds.NewCatalogue(builtin.Config{ServiceCIDRs: n.services, FirstNodePort: n.firstPort, LastNodePort: n.lastPort, EventTTL: o.eventTTL}.Resources())
 	special, err := o.specials(access, authz)
 	if err != nil {
 		return err
 	}
 	cfg := server.Config{
 		Store:     sqlstore.New(driver, sqlstore.Config{Retention: o.retention, Log: log, Observer: measured}),
-		Catalogue: catalogue, Authenticator: access.authenticator,
+		Catalogue: kinds.NewCatalogue(resources), Authenticator: access.authenticator,
 		Admission: admitted,
 		Special:   special, Paths: access.paths, Loops: access.loops,
 		Collectors: append([]prometheus.Collector{measured, showGates(features)}, access.collectors...),
@@ -211,6 +216,22 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	access.objects.server.Store(s)
 	o.greet(out, n, dir, url)
 	return s.Run(ctx)
+}
+
+// resources are all that the server knows, with those turned off that are not to be
+// served.
+func (o *serveOptions) resources(n *network, log *slog.Logger) ([]*kinds.Resource, error) {
+	all := builtin.Config{ServiceCIDRs: n.services, FirstNodePort: n.firstPort, LastNodePort: n.lastPort, EventTTL: o.eventTTL}.Resources()
+	asked := make(map[string]string, len(o.runtimeConfig))
+	for _, pair := range o.runtimeConfig {
+		key, value, _ := strings.Cut(pair, "=")
+		asked[strings.TrimSpace(key)] = strings.TrimSpace(value)
+	}
+	remarks, err := kinds.Enable(all, asked)
+	for _, remark := range remarks {
+		log.Warn("--runtime-config: " + remark)
+	}
+	return all, err
 }
 
 // authority is the file with what serving certificates are checked with.

@@ -183,7 +183,7 @@ func (n *Namespaces) empty(ctx context.Context, namespace string) (first error) 
 func (n *Namespaces) inside() []*kinds.Resource {
 	var out []*kinds.Resource
 	seen := make(map[string]bool)
-	for _, r := range n.Catalogue.All() {
+	for _, r := range n.Catalogue.Known() {
 		if r.Namespaced && r.Storage != nil && !seen[r.Storage.Key] && slices.Contains(r.Verbs, "delete") {
 			seen[r.Storage.Key] = true
 			out = append(out, n.Catalogue.ByStorage(r.Storage.Key))

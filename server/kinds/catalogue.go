@@ -17,7 +17,8 @@ type Catalogue struct {
 type table struct {
 	generation uint64
 
-	all      []*Resource // in discovery order
+	known    []*Resource // in discovery order
+	all      []*Resource // those of them that are served
 	byGVR    map[schema.GroupVersionResource]*Resource
 	byGVK    map[schema.GroupVersionKind]*Resource
 	versions map[string][]string // group -> versions, preferred first
@@ -41,7 +42,7 @@ func (c *Catalogue) Set(resources []*Resource) {
 	t := &table{
 		generation: 1,
 
-		all:      resources,
+		known:    resources,
 		byGVR:    make(map[schema.GroupVersionResource]*Resource, len(resources)),
 		byGVK:    make(map[schema.GroupVersionKind]*Resource, len(resources)),
 		versions: make(map[string][]string),
@@ -55,7 +56,10 @@ func (c *Catalogue) Set(resources []*Resource) {
 		t.byGVR[r.GVR()] = r
 		t.byGVK[r.GVK()] = r
 		gv := schema.GroupVersion{Group: r.Group, Version: r.Version}
-		if !seen[gv] {
+		if !r.Off {
+			t.all = append(t.all, r)
+		}
+		if !r.Off && !seen[gv] {
 			seen[gv] = true
 			t.versions[r.Group] = append(t.versions[r.Group], r.Version)
 		}
@@ -66,12 +70,12 @@ func (c *Catalogue) Set(resources []*Resource) {
 	c.table.Store(t)
 }
 
-// Lookup finds a resource by group, version and plural name, or nil.
+// Lookup finds a resource by group, version and plural name, or nil. It may be off.
 func (c *Catalogue) Lookup(group, version, plural string) *Resource {
 	return c.table.Load().byGVR[schema.GroupVersionResource{Group: group, Version: version, Resource: plural}]
 }
 
-// LookupKind finds a resource by kind, or nil.
+// LookupKind finds a resource by kind, or nil. It may be off.
 func (c *Catalogue) LookupKind(gvk schema.GroupVersionKind) *Resource {
 	return c.table.Load().byGVK[gvk]
 }
@@ -79,10 +83,15 @@ func (c *Catalogue) LookupKind(gvk schema.GroupVersionKind) *Resource {
 // ByStorage finds the resource that serves a storage key in its stored version, or nil.
 func (c *Catalogue) ByStorage(key string) *Resource { return c.table.Load().storages[key] }
 
-// All lists every resource in discovery order. The slice must not be changed.
+// Known lists every resource, those that are off too, in discovery order. The slice
+// must not be changed.
+func (c *Catalogue) Known() []*Resource { return c.table.Load().known }
+
+// All lists every resource that is served, in discovery order. The slice must not be
+// changed.
 func (c *Catalogue) All() []*Resource { return c.table.Load().all }
 
-// Versions lists a group's versions, preferred first; nil for an unknown group.
+// Versions lists a group's served versions, preferred first; nil for a group that has none.
 func (c *Catalogue) Versions(group string) []string { return c.table.Load().versions[group] }
 
 // Snapshot is All with a number that rises whenever the catalogue changes, for

@@ -58,6 +58,10 @@ type Resource struct {
 	Deprecation *Deprecation // nil: the version is not deprecated
 
 	Custom bool // served from a schema at run time: no protobuf, no strategic merge
+
+	// Off says that clients do not see the resource. Its objects stay, and the server
+	// itself reads and writes them.
+	Off bool
 }
 
 // Storage is one stored collection.

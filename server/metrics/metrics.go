@@ -218,7 +218,7 @@ func (m *Metrics) labelsOf(i *request.Info, r *http.Request) labels {
 		return l
 	}
 	res := m.catalogue.Lookup(i.Group, i.Version, i.Resource)
-	if res == nil {
+	if res == nil || res.Off {
 		return l
 	}
 	l.group, l.version, l.resource = res.Group, res.Version, res.Plural

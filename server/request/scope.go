@@ -22,6 +22,9 @@ type Scope struct {
 	User     *authx.Identity // who the request acts as; nil before authentication
 	Actor    *authx.Identity // who is really asking, where User is impersonated; else nil
 
+	// Inside: the server asks itself, and may use resources that are off.
+	Inside bool
+
 	// Terminated is the code of an answer that the server gave to protect itself; else 0.
 	Terminated int
 	// Aborted: the answer was cut off.

@@ -119,7 +119,7 @@ func (h *Handler) refuse(c *Call, err error) {
 func (h *Handler) verb(c *Call) (string, error) {
 	i := c.Info
 	c.Resource = h.Catalogue.Lookup(i.Group, i.Version, i.Resource)
-	if c.Resource == nil {
+	if c.Resource == nil || c.Resource.Off && !c.Scope.Inside {
 		if h.Catalogue.Versions(i.Group) == nil {
 			return "", errNoGroup
 		}

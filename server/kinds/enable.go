@@ -1,0 +1,192 @@
+package kinds
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+)
+
+// stages are the keys that stand for all versions of a stage, from the weakest to
+// the strongest.
+var stages = []struct {
+	key     string
+	pattern *regexp.Regexp
+}{
+	{"api/all", regexp.MustCompile(``)},
+	{"api/ga", regexp.MustCompile(`^v\d+$`)},
+	{"api/beta", regexp.MustCompile(`^v\d+beta\d+$`)},
+	{"api/alpha", regexp.MustCompile(`^v\d+alpha\d+$`)},
+}
+
+// flowControl are the keys that decide whether the group is served that says how
+// requests are classified, from the strongest to the weakest.
+var flowControl = []string{"flowcontrol.apiserver.k8s.io/v1", "api/ga", "api/all"}
+
+// unserved are further versions that release 1.32 knows; see also retired.
+var unserved = []string{
+	"admission.k8s.io/v1", "admission.k8s.io/v1beta1", "apiextensions.k8s.io/v1beta1", "apiregistration.k8s.io/v1beta1",
+	"imagepolicy.k8s.io/v1alpha1", "internal.apiserver.k8s.io/v1alpha1",
+}
+
+// Enable turns resources on and off (Resource.Off) before they come into a
+// Catalogue. Keys of asked are "group/version", "group/version/resource" and those
+// for all versions of a stage: "api/all", "api/ga", "api/beta", "api/alpha". The more
+// exact a key, the more it counts. An empty value is "true". The errors are those of
+// a stock server. Remarks name what was turned on in vain.
+func Enable(resources []*Resource, asked map[string]string) (remarks []string, err error) {
+	known := knownVersions(resources)
+	if err := checkKeys(asked, known); err != nil {
+		return nil, err
+	}
+	e := &enablement{known: known, versions: map[schema.GroupVersion]bool{}, resources: map[schema.GroupVersionResource]bool{}}
+	if err := e.readStages(asked); err != nil {
+		return nil, err
+	}
+	if err := e.readKeys(asked); err != nil {
+		return nil, err
+	}
+	served := make(map[schema.GroupVersion]bool)
+	for _, r := range resources {
+		if on, ok := e.of(r); ok {
+			r.Off = !on
+		}
+		served[r.GVR().GroupVersion()] = true
+	}
+	for gv, on := range e.versions {
+		if on && !e.byStage[gv] && !served[gv] {
+			remarks = append(remarks, fmt.Sprintf("%s is turned on, and has nothing that this server serves", gv))
+		}
+	}
+	slices.Sort(remarks)
+	return remarks, nil
+}
+
+// enablement is what was asked for, of versions and of single resources.
+type enablement struct {
+	known     map[schema.GroupVersion]bool
+	versions  map[schema.GroupVersion]bool
+	byStage   map[schema.GroupVersion]bool
+	resources map[schema.GroupVersionResource]bool
+}
+
+// of is what was asked for a resource, if anything was.
+func (e *enablement) of(r *Resource) (on, asked bool) {
+	if on, asked = e.resources[r.GVR()]; !asked {
+		on, asked = e.versions[r.GVR().GroupVersion()]
+	}
+	return on, asked
+}
+
+func (e *enablement) readStages(asked map[string]string) error {
+	e.byStage = map[schema.GroupVersion]bool{}
+	for _, s := range stages {
+		value, ok := asked[s.key]
+		if !ok {
+			continue
+		}
+		if value != "true" && value != "false" {
+			return fmt.Errorf("invalid value %s=%s", s.key, value)
+		}
+		for gv := range e.known {
+			if s.pattern.MatchString(gv.Version) {
+				e.versions[gv], e.byStage[gv] = value == "true", true
+			}
+		}
+	}
+	return nil
+}
+
+func (e *enablement) readKeys(asked map[string]string) error {
+	for _, key := range slices.Sorted(maps.Keys(asked)) {
+		if isStage(key) {
+			continue
+		}
+		parts := strings.Split(key, "/")
+		gv := schema.GroupVersion{Group: parts[0], Version: parts[1]}
+		if !e.known[gv] {
+			return fmt.Errorf("group version %s that has not been registered", gv)
+		}
+		on := true
+		if value := asked[key]; value != "" {
+			var err error
+			if on, err = strconv.ParseBool(value); err != nil {
+				return fmt.Errorf("invalid value of %s: %s, err: %w", key, value, err)
+			}
+		}
+		if len(parts) == 2 {
+			e.versions[gv], e.byStage[gv] = on, false
+			continue
+		}
+		if strings.ToLower(parts[2]) != parts[2] {
+			return fmt.Errorf("invalid key %s: group/version/resource and resource is always lowercase plural, not %q", key, parts[2])
+		}
+		e.resources[gv.WithResource(parts[2])] = on
+	}
+	return nil
+}
+
+func isStage(key string) bool {
+	for _, s := range stages {
+		if s.key == key {
+			return true
+		}
+	}
+	return false
+}
+
+// knownVersions are the versions that may be named.
+func knownVersions(resources []*Resource) map[schema.GroupVersion]bool {
+	known := make(map[schema.GroupVersion]bool)
+	for _, r := range resources {
+		known[r.GVR().GroupVersion()] = true
+	}
+	for _, text := range slices.AppendSeq(slices.Clone(unserved), maps.Keys(retired)) {
+		group, version, _ := strings.Cut(text, "/")
+		known[schema.GroupVersion{Group: group, Version: version}] = true
+	}
+	return known
+}
+
+// checkKeys finds keys that cannot be meant.
+func checkKeys(asked map[string]string, known map[schema.GroupVersion]bool) error {
+	var errs []error
+	for _, key := range flowControl {
+		value, ok := asked[key]
+		if ok && value == "false" {
+			errs = append(errs, fmt.Errorf("--runtime-config=%s=false conflicts with --enable-priority-and-fairness=true", key))
+		}
+		if ok && (value == "false" || value == "true") {
+			break
+		}
+	}
+	if len(asked) == 1 && asked["api/all"] == "false" {
+		return utilerrors.NewAggregate(append(errs, fmt.Errorf("invalid key with only api/all=false")))
+	}
+	groups := make(map[string]bool)
+	for gv := range known {
+		groups[gv.Group] = true
+	}
+	var strange []string
+	for _, key := range slices.Sorted(maps.Keys(asked)) {
+		if isStage(key) {
+			continue
+		}
+		parts := strings.Split(key, "/")
+		if len(parts) != 2 && len(parts) != 3 {
+			return utilerrors.NewAggregate(append(errs, fmt.Errorf("runtime-config invalid key %s", key)))
+		}
+		if !groups[parts[0]] && !slices.Contains(strange, parts[0]) {
+			strange = append(strange, parts[0])
+		}
+	}
+	if len(strange) > 0 {
+		errs = append(errs, fmt.Errorf("unknown api groups %s", strings.Join(strange, ",")))
+	}
+	return utilerrors.NewAggregate(errs)
+}
