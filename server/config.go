@@ -18,6 +18,7 @@ import (
 	"github.com/rowlock/rowlock/server/audit"
 	"github.com/rowlock/rowlock/server/health"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/metrics"
 	"github.com/rowlock/rowlock/server/verbs"
 	"github.com/rowlock/rowlock/sqlstore"
 )
@@ -48,6 +49,8 @@ type Config struct {
 	Loops, Leading map[string]func(*Server) Loop
 	// Collectors are more metrics.
 	Collectors []prometheus.Collector
+	// Metrics says which of them are shown.
+	Metrics metrics.Selection
 	// Audit records requests; nil records none.
 	Audit *audit.Auditor
 	// Checks are more health checks.

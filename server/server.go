@@ -73,6 +73,7 @@ func New(cfg Config) (*Server, error) {
 		f.Attach(s.Cache)
 	}
 	s.Metrics = metrics.New(cfg.Catalogue, cfg.Clock)
+	s.Metrics.Shown = cfg.Metrics
 	s.Metrics.Registry.MustRegister(append([]prometheus.Collector{metrics.State{Store: cfg.Store, Cache: s.Cache}}, cfg.Collectors...)...)
 	s.Metrics.Registry.MustRegister(append(s.flows.Collectors(), metrics.Build(cfg.Version))...)
 	s.watching, s.endWatches = context.WithCancel(context.Background())

@@ -58,7 +58,6 @@ var ignored = []struct {
 	{"cloud-provider", false, "kube-apiserver has no use for it either"},
 	{"cloud-config", false, "kube-apiserver has no use for it either"},
 	{"enable-logs-handler", true, "no log files are served"},
-	{"show-hidden-metrics-for-version", false, "no metrics are hidden"},
 	{"vmodule", false, noKlog},
 	{"log-flush-frequency", false, noKlog},
 	{"log-text-split-stream", true, noKlog},

@@ -39,6 +39,7 @@ type serveOptions struct {
 	kubelet                       kubeletOptions
 	database                      databaseOptions
 	audit                         auditOptions
+	metrics                       metricsOptions
 	controllers                   []string
 	serviceRange, nodePortRange   string
 	retention                     time.Duration
@@ -97,6 +98,7 @@ kubeconfig in the data directory; later starts find them again.`,
 	o.kubelet.addTo(f)
 	o.database.addTo(f)
 	o.audit.addTo(f)
+	o.metrics.addTo(f)
 	f.StringSliceVar(&o.controllers, "controllers", []string{"*"}, "built-in controllers to run: \"*\" is all that are on by default (csrsigning, csrapproving), \"name\" adds one (tokencleaner, bootstrapsigner, clusterrole-aggregation, root-ca-cert-publisher), \"-name\" leaves one out")
 	addIgnored(f)
 	f.SetNormalizeFunc(otherNames)
@@ -123,6 +125,10 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	}
 	for _, remark := range features.Remarks() {
 		log.Warn(remark)
+	}
+	shown, err := o.metrics.build()
+	if err != nil {
+		return err
 	}
 	resources, err := o.resources(n, log)
 	if err != nil {
@@ -196,6 +202,7 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 		Admission: admitted,
 		Special:   special, Paths: access.paths, Loops: access.loops,
 		Collectors: append([]prometheus.Collector{measured, showGates(features)}, access.collectors...),
+		Metrics:    shown,
 		TLS:        tlsConfig, Listener: listener, Feature: features.Enabled, Version: versionInfo(), Address: address,
 		Bootstrap: n.bootstrap(o.securePort), Log: log,
 	}

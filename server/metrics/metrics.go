@@ -24,6 +24,7 @@ import (
 // Metrics holds the server's metrics in a registry of their own.
 type Metrics struct {
 	Registry *prometheus.Registry
+	Shown    Selection // of what is in Registry; set before first use
 
 	catalogue *kinds.Catalogue
 	clock     func() time.Time
@@ -142,7 +143,7 @@ func New(catalogue *kinds.Catalogue, clock func() time.Time) *Metrics {
 
 // Handler serves the metrics.
 func (m *Metrics) Handler() http.Handler {
-	return promhttp.HandlerFor(m.Registry, promhttp.HandlerOpts{})
+	return promhttp.HandlerFor(m.Shown.Of(m.Registry), promhttp.HandlerOpts{})
 }
 
 // HandshakeFailed counts a TLS handshake that came to nothing.

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/yaml"
+
+	"github.com/rowlock/rowlock/server/metrics"
+)
+
+// lastRelease is the one before this, whose hidden metrics could be asked for.
+const lastRelease = "1.31"
+
+// metricsOptions are the flags that say which metrics are shown.
+type metricsOptions struct {
+	disabled   []string
+	labels     map[string]string
+	manifest   string
+	showHidden string
+}
+
+func (o *metricsOptions) addTo(f *pflag.FlagSet) {
+	f.StringSliceVar(&o.disabled, "disabled-metrics", nil, "names of metrics that are not shown")
+	f.StringToStringVar(&o.labels, "allow-metric-labels", nil, "METRIC,LABEL=VALUE,VALUE - the values of a label that are shown; all others are shown as \"unexpected\"")
+	f.StringVar(&o.manifest, "allow-metric-labels-manifest", "", "YAML file of \"METRIC,LABEL\": VALUE,VALUE, in place of --allow-metric-labels")
+	f.StringVar(&o.showHidden, "show-hidden-metrics-for-version", "", "show the metrics that were hidden in this release, which can only be the last one ("+lastRelease+"); none are")
+}
+
+// build makes the selection that the flags ask for.
+func (o *metricsOptions) build() (metrics.Selection, error) {
+	s := metrics.Selection{Disabled: o.disabled, Allowed: map[string][]string{}}
+	if o.showHidden != "" && o.showHidden != lastRelease {
+		return s, fmt.Errorf("--show-hidden-metrics-for-version must be omitted or have the value '%s'. Only the previous minor version is allowed", lastRelease)
+	}
+	labels := o.labels
+	if len(labels) == 0 && o.manifest != "" {
+		text, err := os.ReadFile(o.manifest)
+		if err != nil {
+			return s, fmt.Errorf("--allow-metric-labels-manifest: %w", err)
+		}
+		if err := yaml.UnmarshalStrict(text, &labels); err != nil {
+			return s, fmt.Errorf("--allow-metric-labels-manifest %s: %w", o.manifest, err)
+		}
+	}
+	for key, values := range labels {
+		s.Allowed[key] = strings.Split(values, ",")
+	}
+	return s, s.Validate()
+}

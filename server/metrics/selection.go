@@ -1,0 +1,118 @@
+package metrics
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"google.golang.org/protobuf/proto"
+)
+
+// Selection says which metrics are shown, and with which values of labels. The zero
+// Selection shows everything.
+type Selection struct {
+	// Disabled are names of metrics that are left out.
+	Disabled []string
+	// Allowed are the values that a label may have, by "metric,label"; all others are
+	// shown together as "unexpected".
+	Allowed map[string][]string
+}
+
+// unexpected stands for all values of a label that are not among the allowed ones.
+const unexpected = "unexpected"
+
+var allowKey = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*,[a-zA-Z_][a-zA-Z0-9_]*$`)
+
+// Validate names what cannot be meant.
+func (s *Selection) Validate() error {
+	for key := range s.Allowed {
+		if !allowKey.MatchString(key) {
+			return fmt.Errorf("--allow-metric-labels must have a list of kv pair with format `metricName,labelName=labelValue, labelValue,...`")
+		}
+	}
+	return nil
+}
+
+// Of selects from what another gathers.
+func (s *Selection) Of(all prometheus.Gatherer) prometheus.Gatherer {
+	if len(s.Disabled) == 0 && len(s.Allowed) == 0 {
+		return all
+	}
+	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
+		families, err := all.Gather()
+		families = slices.DeleteFunc(families, func(f *dto.MetricFamily) bool { return slices.Contains(s.Disabled, f.GetName()) })
+		for _, f := range families {
+			s.restrict(f)
+		}
+		return families, err
+	})
+}
+
+// restrict replaces the values of labels that are not allowed, and adds up what can
+// no longer be told apart.
+func (s *Selection) restrict(f *dto.MetricFamily) {
+	sums := make(map[string]*dto.Metric)
+	f.Metric = slices.DeleteFunc(f.Metric, func(m *dto.Metric) bool {
+		labels, changed := s.allowed(f.GetName(), m.Label)
+		if !changed {
+			return false
+		}
+		key := labelsKey(labels)
+		if sum := sums[key]; sum != nil {
+			addTo(sum, m)
+		} else {
+			// What was gathered shares memory with what is counted.
+			sums[key] = proto.Clone(m).(*dto.Metric)
+			sums[key].Label = labels
+		}
+		return true
+	})
+	for _, key := range slices.Sorted(maps.Keys(sums)) {
+		f.Metric = append(f.Metric, sums[key])
+	}
+}
+
+// allowed are the labels of a metric as they may be shown.
+func (s *Selection) allowed(name string, labels []*dto.LabelPair) (shown []*dto.LabelPair, changed bool) {
+	shown = labels
+	for i, l := range labels {
+		values, ok := s.Allowed[name+","+l.GetName()]
+		if !ok || slices.Contains(values, l.GetValue()) {
+			continue
+		}
+		if !changed {
+			shown, changed = slices.Clone(labels), true
+		}
+		shown[i] = &dto.LabelPair{Name: l.Name, Value: proto.String(unexpected)}
+	}
+	return shown, changed
+}
+
+func labelsKey(labels []*dto.LabelPair) string {
+	var key strings.Builder
+	for _, l := range labels {
+		key.WriteString(l.GetName() + "\x00" + l.GetValue() + "\x00")
+	}
+	return key.String()
+}
+
+// addTo adds the second metric to the first. Buckets are those of one family, so they
+// are the same in both.
+func addTo(sum, m *dto.Metric) {
+	switch {
+	case sum.Counter != nil && m.Counter != nil:
+		sum.Counter.Value = proto.Float64(sum.Counter.GetValue() + m.Counter.GetValue())
+	case sum.Gauge != nil && m.Gauge != nil:
+		sum.Gauge.Value = proto.Float64(sum.Gauge.GetValue() + m.Gauge.GetValue())
+	case sum.Histogram != nil && m.Histogram != nil:
+		a, b := sum.Histogram, m.Histogram
+		a.SampleCount, a.SampleSum = proto.Uint64(a.GetSampleCount()+b.GetSampleCount()), proto.Float64(a.GetSampleSum()+b.GetSampleSum())
+		for i := range min(len(a.Bucket), len(b.Bucket)) {
+			a.Bucket[i].CumulativeCount = proto.Uint64(a.Bucket[i].GetCumulativeCount() + b.Bucket[i].GetCumulativeCount())
+		}
+	}
+}
