@@ -69,6 +69,11 @@ func TestRefusesToStart(t *testing.T) {
 		{"unknown mode", []string{"--authorization-mode", "RBAC,Foo"}, `authorization-mode "Foo" is not a valid mode`},
 		{"bad policies", []string{"--authorization-mode", "ABAC", "--authorization-policy-file", garbage}, "invalid authorization config: error reading policy file " + garbage + ", line 1: not a database"},
 		{"two ways to say who decides", []string{"--authorization-mode", "RBAC", "--authorization-config", garbage}, "--authorization-config can not be specified when --authorization-mode or --authorization-webhook-* flags are defined"},
+		{"unknown group", []string{"--runtime-config", "foo/v1=true"}, "unknown api groups foo"},
+		{"unknown version", []string{"--runtime-config", "batch/v9"}, "group version batch/v9 that has not been registered"},
+		{"no API at all", []string{"--runtime-config", "api/all=false"}, "[--runtime-config=api/all=false conflicts with --enable-priority-and-fairness=true, invalid key with only api/all=false]"},
+		{"metrics of long ago", []string{"--show-hidden-metrics-for-version", "1.30"}, "Only the previous minor version is allowed"},
+		{"no metric", []string{"--allow-metric-labels", "x=y"}, "--allow-metric-labels must have a list of kv pair"},
 		{"bad service range", []string{"--service-cluster-ip-range", "10.0.0.0/99"}, "--service-cluster-ip-range"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

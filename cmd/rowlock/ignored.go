@@ -12,6 +12,8 @@ const (
 	fromMemory   = "reads are always served from memory"
 	noAggregator = "no other API server is asked"
 	noKlog       = "see --log-format and -v"
+
+	noCoordination = "no leaders are chosen for other components"
 )
 
 // ignored are flags of kube-apiserver that are taken, so that its command lines
@@ -58,6 +60,12 @@ var ignored = []struct {
 	{"cloud-provider", false, "kube-apiserver has no use for it either"},
 	{"cloud-config", false, "kube-apiserver has no use for it either"},
 	{"enable-logs-handler", true, "no log files are served"},
+	{"permit-address-sharing", true, "addresses are always shared"},
+	{"coordinated-leadership-lease-duration", false, noCoordination},
+	{"coordinated-leadership-renew-deadline", false, noCoordination},
+	{"coordinated-leadership-retry-period", false, noCoordination},
+	{"debug-socket-path", false, "see --profiling"},
+	{"tracing-config-file", false, "no traces are sent"},
 	{"vmodule", false, noKlog},
 	{"log-flush-frequency", false, noKlog},
 	{"log-text-split-stream", true, noKlog},
