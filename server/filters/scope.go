@@ -1,6 +1,7 @@
 package filters
 
 import (
+	"fmt"
 	"net/http"
 	"time"
 
@@ -32,7 +33,7 @@ func Scope(now func() time.Time) Filter {
 			h.Set("Cache-Control", "no-cache, private")
 			info, err := request.Parse(r.Method, r.URL)
 			if err != nil {
-				http.Error(rec, err.Error(), http.StatusBadRequest)
+				internal(rec, r, fmt.Errorf("failed to create RequestInfo: %w", err))
 				return
 			}
 			s.Info = info

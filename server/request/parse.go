@@ -12,10 +12,10 @@ import (
 )
 
 // UnclearError is a path that starts like one of a resource and stops too early.
-type UnclearError struct{ Path string }
+type UnclearError struct{ URL string }
 
 func (e *UnclearError) Error() string {
-	return fmt.Sprintf("unable to determine kind and namespace from url, %s", e.Path)
+	return fmt.Sprintf("unable to determine kind and namespace from url, %s", e.URL)
 }
 
 // Parse reads a request. The path is taken segment by segment as it was sent: an
@@ -48,7 +48,7 @@ func Parse(method string, u *url.URL) (*Info, error) {
 
 	if parts[0] == "watch" || parts[0] == "proxy" {
 		if len(parts) < 2 {
-			return nil, &UnclearError{Path: u.Path}
+			return nil, &UnclearError{URL: u.String()}
 		}
 		info.Verb = parts[0]
 		info.WatchPrefix = parts[0] == "watch"

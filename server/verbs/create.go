@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,6 +28,7 @@ type intent struct {
 	manager string // field manager
 	options runtime.Object
 	dry     bool
+	applies bool // a server-side apply, which is about who owns what
 }
 
 func (h *Handler) create(c *Call) error {
@@ -179,7 +181,7 @@ func (h *Handler) createObject(c *Call, obj kinds.Object, in intent, own func(ki
 		if err := h.Admission.Validate(ctx, a); err != nil {
 			return nil, nil, err
 		}
-		item, err := h.insert(ctx, c, obj, extra, in.dry)
+		item, err := h.insert(ctx, c, obj, extra, in)
 		var exists *sqlstore.ExistsError
 		switch {
 		case err == nil:
@@ -291,13 +293,13 @@ func finalizerNames(obj metav1.Object) field.ErrorList {
 
 // insert stores a new object with what was planned for it, or for a dry run finds
 // out whether it could be.
-func (h *Handler) insert(ctx context.Context, c *Call, obj kinds.Object, extra []sqlstore.Op, dry bool) (*cache.Item, error) {
-	if rv := obj.GetResourceVersion(); rv != "" && rv != "0" && c.Info.Verb == "create" {
+func (h *Handler) insert(ctx context.Context, c *Call, obj kinds.Object, extra []sqlstore.Op, in intent) (*cache.Item, error) {
+	if n, err := strconv.ParseUint(obj.GetResourceVersion(), 10, 64); err == nil && n > 0 && c.Info.Verb == "create" {
 		return nil, status.Plain("resourceVersion should not be set on objects to be created")
 	}
 	obj.SetResourceVersion("")
 	key := c.key(obj.GetName())
-	if dry {
+	if in.dry {
 		item, err := h.live(ctx, key)
 		if err == nil && item != nil {
 			err = &sqlstore.ExistsError{Key: key, Current: sqlstore.Row{Revision: item.Revision}}
@@ -305,10 +307,10 @@ func (h *Handler) insert(ctx context.Context, c *Call, obj kinds.Object, extra [
 		return nil, err
 	}
 	value, err := encode(c.Resource, obj)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		value, err = in.fit(c.Resource, obj, value)
 	}
-	if err := fits(value); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return h.commit(ctx, sqlstore.Op{
@@ -318,6 +320,20 @@ func (h *Handler) insert(ctx context.Context, c *Call, obj kinds.Object, extra [
 
 // maxObject is the largest object that is stored.
 const maxObject = 3 << 19
+
+// fit gives the value to store for obj, whose encoded form is value. One that is too
+// large goes without the record of who owns its fields, unless that was the point.
+func (in *intent) fit(r *kinds.Resource, obj kinds.Object, value []byte) ([]byte, error) {
+	err := fits(value)
+	if err == nil || in.applies || len(obj.GetManagedFields()) == 0 {
+		return value, err
+	}
+	obj.SetManagedFields(nil)
+	if value, err = encode(r, obj); err != nil {
+		return nil, err
+	}
+	return value, fits(value)
+}
 
 func fits(value []byte) error {
 	if len(value) <= maxObject {

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/server/admission"
@@ -175,7 +177,9 @@ func (h *Handler) place(c *Call) ([]string, error) {
 	inNamespace := i.Namespace != "" && !(i.Resource == "namespaces" && i.Group == "")
 	named := i.Name != "" && !i.NameFromSelector
 	switch {
-	case inNamespace && !r.Namespaced:
+	case inNamespace && !r.Namespaced, i.Verb == "proxy":
+		return nil, status.NoResource()
+	case i.WatchPrefix && (i.Subresource != "" || !has(r, "watch")):
 		return nil, status.NoResource()
 	case r.Namespaced && i.Namespace == "":
 		if named || !slices.Contains(r.Verbs, "list") {
@@ -220,7 +224,10 @@ func methodVerb(c *Call, allowed []string) (string, error) {
 	if c.Sub != nil && verb == "watch" {
 		verb = "get"
 	}
-	if verb == "watch" && !slices.Contains(c.Resource.Verbs, "watch") || !slices.Contains(allowed, verb) && verb != "watch" {
+	if verb == "watch" && slices.Contains(allowed, "list") && !has(c.Resource, "watch") {
+		return "", apierrors.NewMethodNotSupported(c.Resource.GroupResource(), verb)
+	}
+	if verb == "watch" && !has(c.Resource, "watch") || !slices.Contains(allowed, verb) && verb != "watch" {
 		return "", status.NotAllowed()
 	}
 	return verb, nil

@@ -221,15 +221,21 @@ func TestBadTokens(t *testing.T) {
 	}
 }
 
-// TestDeleteCollectionAtAVersion: a version means what it means to a page.
+// TestDeleteCollectionAtAVersion: a version means what it means to a page, and where
+// the options are not in a body it is a precondition too.
 func TestDeleteCollectionAtAVersion(t *testing.T) {
 	s := newSite(t)
 	before := fill(t, s)
-	for query, want := range map[string]int{
-		"resourceVersion=x": 400,
-		fmt.Sprint("dryRun=All&resourceVersion=", before): 200,
+	for _, tc := range []struct {
+		query, body string
+		want        int
+	}{
+		{"resourceVersion=x", "", 400},
+		{fmt.Sprint("dryRun=All&resourceVersion=", before), "", 409},
+		{fmt.Sprint("resourceVersion=", before), `{"dryRun":["All"]}`, 200},
 	} {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, s.URL+"/api/v1/namespaces/ns/configmaps?"+query, nil)
+		query, want := tc.query, tc.want
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, s.URL+"/api/v1/namespaces/ns/configmaps?"+query, strings.NewReader(tc.body))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,7 +3,6 @@ package verbs
 import (
 	"fmt"
 	"net/url"
-	"strconv"
 	"strings"
 	"unicode"
 
@@ -68,22 +67,14 @@ func boolParam(q url.Values, name string) *bool {
 	return &b
 }
 
-// deleteQuery reads the options of a delete without a body.
+// deleteQuery reads the options of a delete without a body. Preconditions are the
+// parameters uid and resourceVersion.
 func deleteQuery(q url.Values) (*metav1.DeleteOptions, error) {
-	o := &metav1.DeleteOptions{DryRun: dryRun(q)}
-	if v := q.Get("gracePeriodSeconds"); v != "" {
-		n, err := strconv.ParseInt(v, 10, 64)
-		if err != nil {
-			return nil, apierrors.NewBadRequest(err.Error())
-		}
-		o.GracePeriodSeconds = &n
+	o := &metav1.DeleteOptions{}
+	if err := metav1.Convert_url_Values_To_v1_DeleteOptions(&q, o, nil); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	o.OrphanDependents = boolParam(q, "orphanDependents")
-	o.IgnoreStoreReadErrorWithClusterBreakingPotential = boolParam(q, "ignoreStoreReadErrorWithClusterBreakingPotential")
-	if v := q.Get("propagationPolicy"); v != "" {
-		p := metav1.DeletionPropagation(v)
-		o.PropagationPolicy = &p
-	}
+	o.DryRun = dryRun(q)
 	return o, nil
 }
 

@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"errors"
+	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,6 +29,7 @@ func (h *Handler) patch(c *Call) error {
 		if body, err = applyBody(patchType, body); err != nil {
 			return err
 		}
+		in.applies = true
 		ch = h.applyChange(c, in, options, body)
 	} else {
 		ch = h.patchChange(c, in, &apply.Patch{
@@ -139,6 +141,10 @@ func (h *Handler) applyChange(c *Call, in intent, options *metav1.PatchOptions, 
 			return nil, err
 		}
 		h.warn(c, problems)
+		if uid := obj.GetUID(); uid != "" && old == nil {
+			return nil, apierrors.NewConflict(r.GroupResource(), c.Info.Name,
+				fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
+		}
 		if err := nameError(c, obj); err != nil {
 			return nil, err
 		}

@@ -372,7 +372,7 @@ func (h *Handler) store(ctx context.Context, c *Call, ch *change, key sqlstore.K
 		return &outcome{item: item, obj: obj}, nil
 	default:
 		op.ExpiresAt = expiry(st, obj, h.Store.Now())
-		if err := fits(value); err != nil {
+		if op.Value, err = ch.fit(c.Resource, obj, value); err != nil {
 			return nil, err
 		}
 	}

@@ -125,6 +125,10 @@ func TestRouting(t *testing.T) {
 		{"OPTIONS", configmaps, 405, "the server does not allow this method on the requested resource"},
 		{"DELETE", "/api/v1/namespaces", 405, "the server does not allow this method on the requested resource"},
 		{"POST", "/api/v1/watch/configmaps", 405, "the server does not allow this method on the requested resource"},
+		{"GET", "/api/v1/watch/componentstatuses", 404, "the server could not find the requested resource"},
+		{"GET", "/api/v1/watch/namespaces/a/pods/x/status", 404, "the server could not find the requested resource"},
+		{"GET", "/api/v1/proxy/namespaces/a/pods/x", 404, "the server could not find the requested resource"},
+		{"GET", "/api/v1/componentstatuses?watch=1", 405, `watch is not supported on resources of kind "componentstatuses"`},
 		{"GET", "/apis/authorization.k8s.io/v1/subjectaccessreviews", 405, "the server does not allow this method on the requested resource"},
 		{"GET", "/apis/authorization.k8s.io/v1/subjectaccessreviews/x", 404, "the server could not find the requested resource"},
 	} {
@@ -233,6 +237,9 @@ func TestPreconditions(t *testing.T) {
 	made := f.want(201, "POST", configmaps, `{"metadata":{"name":"p"}}`)
 	f.want(409, "DELETE", configmaps+"/p", `{"preconditions":{"uid":"other"}}`)
 	f.want(409, "DELETE", configmaps+"/p", `{"preconditions":{"resourceVersion":"1"}}`)
+	f.want(409, "DELETE", configmaps+"/p?uid=other", "")
+	f.want(409, "DELETE", configmaps+"/p?resourceVersion=1", "")
+	f.want(422, "DELETE", configmaps+"/p?propagationPolicy=", "")
 	f.want(500, "DELETE", configmaps+"/p", `{"kind":"ConfigMap","apiVersion":"v1"}`)
 	f.want(200, "DELETE", configmaps+"/p", `{"preconditions":{"uid":"`+at(made, "metadata.uid")+`","resourceVersion":"`+at(made, "metadata.resourceVersion")+`"}}`)
 }
@@ -348,6 +355,41 @@ func TestBodyLimit(t *testing.T) {
 	f.h.MaxBody = 1000
 	big := `{"metadata":{"name":"big"},"data":{"k":"` + strings.Repeat("x", 1000) + `"}}`
 	f.want(413, "POST", configmaps, big)
+}
+
+// TestLargeFieldSets: what only the record of its owners makes too large is stored
+// without it; an apply is refused.
+func TestLargeFieldSets(t *testing.T) {
+	f := newFixture(t)
+	data := &strings.Builder{}
+	for i := range 9999 {
+		fmt.Fprintf(data, `"a-key-that-is-long-so-that-the-set-of-fields-takes-the-room-of-the-data-%d":"A",`, i)
+	}
+	all := `"data":{` + strings.TrimSuffix(data.String(), ",") + `}}`
+	f.want(201, "POST", configmaps, `{"metadata":{"name":"put"}}`)
+	f.want(201, "POST", configmaps, `{"metadata":{"name":"patched"}}`)
+	for _, made := range []map[string]any{
+		f.want(201, "POST", configmaps, `{"metadata":{"name":"new"},`+all),
+		f.want(200, "PUT", configmaps+"/put", `{"metadata":{"name":"put"},`+all),
+		f.want(200, "PATCH", configmaps+"/patched", `{`+all, "Content-Type", merge),
+	} {
+		if n := len(made["data"].(map[string]any)); n != 9999 || at(made, "metadata.managedFields") != "" {
+			t.Errorf("%s: %d keys, owners %.100s", at(made, "metadata.name"), n, at(made, "metadata.managedFields"))
+		}
+	}
+	f.want(413, "PATCH", configmaps+"/applied?fieldManager=m", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"applied"},`+all, "Content-Type", "application/apply-patch+yaml")
+}
+
+func TestVersionAndUIDOfNewObjects(t *testing.T) {
+	f := newFixture(t)
+	f.want(500, "POST", configmaps, `{"metadata":{"name":"a","resourceVersion":"7"}}`)
+	f.want(201, "POST", configmaps, `{"metadata":{"name":"a","resourceVersion":"0"}}`)
+	f.want(201, "POST", configmaps, `{"metadata":{"name":"b","resourceVersion":"none"}}`)
+	const apply = "application/apply-patch+yaml"
+	no := f.want(409, "PATCH", configmaps+"/c?fieldManager=m", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","uid":"u"}}`, "Content-Type", apply)
+	if want := `Operation cannot be fulfilled on configmaps "c": uid mismatch: the provided object specified uid u, and no existing object was found`; at(no, "message") != want {
+		t.Errorf("%v", no)
+	}
 }
 
 func TestScale(t *testing.T) {
