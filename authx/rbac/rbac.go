@@ -3,7 +3,8 @@
 //
 // It promises: a decision reads nothing but memory, and looks only at rules about
 // the resource or path asked for, of bindings that name the user or one of its
-// groups; a change counts from the moment its method returns.
+// groups; a change counts from the moment its method returns. Cluster roles that
+// gather the rules of others have them here at once, whoever may write them down.
 package rbac
 
 import (
@@ -45,6 +46,10 @@ type Rules struct {
 	uses map[key]map[*binding]bool
 	// found is what the bindings of a namespace ("" for cluster bindings) give, by subject.
 	found map[string]map[subject]*held
+	// cluster are the cluster roles as they were given, gatherers those of them that
+	// take their rules from others; stale says that these have to be gathered anew.
+	cluster, gatherers map[string]*ClusterRole
+	stale              bool
 }
 
 // New makes an empty set of rules.
@@ -52,11 +57,16 @@ func New() *Rules {
 	return &Rules{
 		roles: map[key]*role{}, bindings: map[key]*binding{},
 		uses: map[key]map[*binding]bool{}, found: map[string]map[subject]*held{},
+		cluster: map[string]*ClusterRole{}, gatherers: map[string]*ClusterRole{},
 	}
 }
 
-// SetRole takes a Role, or a ClusterRole where namespace is "".
+// SetRole takes a Role, or a ClusterRole without labels where namespace is "".
 func (r *Rules) SetRole(namespace, name string, rules []rbacv1.PolicyRule) {
+	if namespace == "" {
+		r.SetClusterRole(ClusterRole{Name: name, Rules: rules})
+		return
+	}
 	made := newRole(rules)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -65,6 +75,10 @@ func (r *Rules) SetRole(namespace, name string, rules []rbacv1.PolicyRule) {
 
 // DeleteRole forgets a Role, or a ClusterRole where namespace is "".
 func (r *Rules) DeleteRole(namespace, name string) {
+	if namespace == "" {
+		r.DeleteClusterRole(name)
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.setRole(key{namespace, name}, nil)
@@ -130,6 +144,9 @@ func (r *Rules) Reset() {
 	clear(r.bindings)
 	clear(r.uses)
 	clear(r.found)
+	clear(r.cluster)
+	clear(r.gatherers)
+	r.stale = false
 }
 
 func (r *Rules) drop(k key) {
@@ -207,7 +224,7 @@ func (r *Rules) Authorize(_ context.Context, a *authx.Attributes) (authx.Decisio
 	if a.User == nil {
 		return authx.NoOpinion, "", nil
 	}
-	r.mu.RLock()
+	r.read()
 	defer r.mu.RUnlock()
 	var missing []string
 	reason := ""

@@ -13,7 +13,7 @@ import (
 // cluster bindings included. err names roles that bindings refer to in vain; the
 // rules found are returned all the same.
 func (r *Rules) Held(user *authx.Identity, namespace string) ([]rbacv1.PolicyRule, error) {
-	r.mu.RLock()
+	r.read()
 	defer r.mu.RUnlock()
 	var rules []rbacv1.PolicyRule
 	var missing []string
@@ -44,7 +44,7 @@ func (r *Rules) OfRole(ref rbacv1.RoleRef, namespace string) (rules []rbacv1.Pol
 	if ref.Kind == "Role" {
 		k.namespace = namespace
 	}
-	r.mu.RLock()
+	r.read()
 	defer r.mu.RUnlock()
 	role := r.roles[k]
 	if role == nil {

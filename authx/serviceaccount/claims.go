@@ -9,7 +9,7 @@ import (
 // claims are those of all tokens that this package knows: what JWT defines, what
 // bound tokens carry, and the flat ones of tokens kept in Secrets.
 type claims struct {
-	Audience  jwt.Audience     `json:"aud,omitempty"`
+	Audience  audience         `json:"aud,omitempty"`
 	Expiry    *jwt.NumericDate `json:"exp,omitempty"`
 	IssuedAt  *jwt.NumericDate `json:"iat,omitempty"`
 	Issuer    string           `json:"iss,omitempty"`
@@ -23,6 +23,12 @@ type claims struct {
 	LegacyAccount    string `json:"kubernetes.io/serviceaccount/service-account.name,omitempty"`
 	LegacyAccountUID string `json:"kubernetes.io/serviceaccount/service-account.uid,omitempty"`
 }
+
+// audience is a list, of one as of several; what others sign may be text.
+type audience []string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (a *audience) UnmarshalJSON(data []byte) error { return (*jwt.Audience)(a).UnmarshalJSON(data) }
 
 type bound struct {
 	Namespace string           `json:"namespace,omitempty"`

@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/authx/serviceaccount"
@@ -131,6 +132,38 @@ func TestBound(t *testing.T) {
 				t.Fatalf("error %v, want %q", err, tc.err)
 			}
 		})
+	}
+}
+
+func TestClaimsAsWritten(t *testing.T) {
+	f := newFixture(t)
+	token := f.issue(t, func(g *authx.Grant) { g.Pod = &authx.Ref{Name: "p", UID: "u2"} })
+	var parts [2]map[string]any
+	for i := range parts {
+		data, err := base64.RawURLEncoding.DecodeString(strings.Split(token, ".")[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(data, &parts[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if id, ok := parts[1]["jti"].(string); !ok || len(id) != 36 {
+		t.Errorf("jti %v", parts[1]["jti"])
+	}
+	delete(parts[1], "jti")
+	want := [2]map[string]any{
+		{"alg": "RS256", "kid": f.signer.Key().ID},
+		{
+			"aud": []any{issuer}, "iss": issuer, "sub": "system:serviceaccount:ns:app",
+			"iat": float64(f.now.Unix()), "nbf": float64(f.now.Unix()), "exp": float64(f.now.Add(time.Hour).Unix()),
+			"kubernetes.io": map[string]any{
+				"namespace": "ns", "serviceaccount": map[string]any{"name": "app", "uid": "u1"}, "pod": map[string]any{"name": "p", "uid": "u2"},
+			},
+		},
+	}
+	if diff := cmp.Diff(want, parts); diff != "" {
+		t.Errorf("header and claims (-want +got):\n%s", diff)
 	}
 }
 

@@ -2,8 +2,10 @@ package access
 
 import (
 	"encoding/json"
+	"fmt"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rowlock/rowlock/authx/rbac"
 	"github.com/rowlock/rowlock/server/cache"
@@ -30,6 +32,14 @@ func FeedRules(rules *rbac.Rules) *Feed {
 		}
 		rules.SetRole(item.Namespace, item.Name, r.Rules)
 	}
+	setClusterRole := func(item *cache.Item) {
+		c, err := clusterRole(item)
+		if err != nil {
+			rules.DeleteClusterRole(item.Name)
+			return
+		}
+		rules.SetClusterRole(c)
+	}
 	setBinding := func(item *cache.Item) {
 		var b struct {
 			Subjects []rbacv1.Subject `json:"subjects"`
@@ -45,9 +55,34 @@ func FeedRules(rules *rbac.Rules) *Feed {
 		Reset: rules.Reset,
 		Sources: []Source{
 			{Storage: rolesKey, Set: setRole, Delete: rules.DeleteRole},
-			{Storage: clusterRolesKey, Set: setRole, Delete: rules.DeleteRole},
+			{Storage: clusterRolesKey, Set: setClusterRole, Delete: rules.DeleteRole},
 			{Storage: roleBindingsKey, Set: setBinding, Delete: rules.DeleteBinding},
 			{Storage: clusterRoleBindingsKey, Set: setBinding, Delete: rules.DeleteBinding},
 		},
 	}
+}
+
+// clusterRole reads what counts of a ClusterRole. A selector that cannot be read
+// gathers nothing.
+func clusterRole(item *cache.Item) (rbac.ClusterRole, error) {
+	var r struct {
+		Metadata struct {
+			Labels map[string]string `json:"labels"`
+		} `json:"metadata"`
+		Rules           []rbacv1.PolicyRule     `json:"rules"`
+		AggregationRule *rbacv1.AggregationRule `json:"aggregationRule"`
+	}
+	if err := json.Unmarshal(item.JSON, &r); err != nil {
+		return rbac.ClusterRole{}, fmt.Errorf("cluster role %q: %w", item.Name, err)
+	}
+	c := rbac.ClusterRole{Name: item.Name, Labels: r.Metadata.Labels, Rules: r.Rules}
+	if r.AggregationRule == nil {
+		return c, nil
+	}
+	for i := range r.AggregationRule.ClusterRoleSelectors {
+		if s, err := metav1.LabelSelectorAsSelector(&r.AggregationRule.ClusterRoleSelectors[i]); err == nil {
+			c.Gathers = append(c.Gathers, s)
+		}
+	}
+	return c, nil
 }

@@ -1,0 +1,118 @@
+package rbac
+
+import (
+	"maps"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// ClusterRole is what counts of a ClusterRole.
+type ClusterRole struct {
+	Name   string
+	Labels labels.Set
+	Rules  []rbacv1.PolicyRule
+	// Gathers selects the roles whose rules this one has too. It counts while Rules is
+	// empty: a controller that writes the rules down has the last word.
+	Gathers []labels.Selector
+}
+
+// gathers says whether a role takes its rules from others.
+func (c *ClusterRole) gathers() bool { return len(c.Rules) == 0 && len(c.Gathers) > 0 }
+
+func (c *ClusterRole) selects(set labels.Set) bool {
+	return slices.ContainsFunc(c.Gathers, func(s labels.Selector) bool { return s.Matches(set) })
+}
+
+// SetClusterRole takes a ClusterRole.
+func (r *Rules) SetClusterRole(c ClusterRole) {
+	var made *role
+	if !c.gathers() {
+		made = newRole(c.Rules)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.changeGathered(c.Name, &c)
+	if made != nil {
+		r.setRole(key{name: c.Name}, made)
+	}
+}
+
+// DeleteClusterRole forgets a ClusterRole.
+func (r *Rules) DeleteClusterRole(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.changeGathered(name, nil)
+	r.setRole(key{name: name}, nil)
+}
+
+// changeGathered puts a cluster role, which may be nil, among those that others gather
+// from. r.mu is held.
+func (r *Rules) changeGathered(name string, next *ClusterRole) {
+	old := r.cluster[name]
+	for _, c := range []*ClusterRole{old, next} {
+		if c == nil {
+			continue
+		}
+		r.stale = r.stale || c.gathers()
+		for _, g := range r.gatherers {
+			r.stale = r.stale || g.selects(c.Labels)
+		}
+	}
+	delete(r.gatherers, name)
+	if next == nil {
+		delete(r.cluster, name)
+		return
+	}
+	r.cluster[name] = next
+	if next.gathers() {
+		r.gatherers[name] = next
+	}
+}
+
+// read locks r.mu for reading, once all gathered rules are what they should be.
+func (r *Rules) read() {
+	r.mu.RLock()
+	for r.stale {
+		r.mu.RUnlock()
+		r.mu.Lock()
+		r.refresh()
+		r.mu.Unlock()
+		r.mu.RLock()
+	}
+}
+
+// refresh gathers anew. r.mu is held.
+func (r *Rules) refresh() {
+	if !r.stale {
+		return
+	}
+	r.stale = false
+	if len(r.gatherers) == 0 {
+		return
+	}
+	names := slices.Sorted(maps.Keys(r.cluster))
+	for name, c := range r.gatherers {
+		seen := map[string]bool{name: true}
+		r.setRole(key{name: name}, newRole(r.gather(nil, c, names, seen)))
+	}
+}
+
+// gather appends the rules of all roles that c selects, of those that these select in
+// turn, and so on, each role once.
+func (r *Rules) gather(rules []rbacv1.PolicyRule, c *ClusterRole, names []string, seen map[string]bool) []rbacv1.PolicyRule {
+	for _, name := range names {
+		from := r.cluster[name]
+		if seen[name] || !c.selects(from.Labels) {
+			continue
+		}
+		seen[name] = true
+		if from.gathers() {
+			rules = r.gather(rules, from, names, seen)
+		} else {
+			rules = append(rules, from.Rules...)
+		}
+	}
+	return rules
+}
