@@ -7,6 +7,7 @@ package authnconfig
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"reflect"
 	"strings"
@@ -71,10 +72,21 @@ func Parse(data []byte, taken []string) (*Configuration, error) {
 	return c, nil
 }
 
+// conditions are shown by the names that clients of stock servers know.
+type conditions []Condition
+
+func (list conditions) String() string {
+	var parts []string
+	for _, c := range list {
+		parts = append(parts, fmt.Sprintf("apiserver.AnonymousAuthCondition{Path:%q}", c.Path))
+	}
+	return "[]apiserver.AnonymousAuthCondition{" + strings.Join(parts, ", ") + "}"
+}
+
 func (c *Configuration) validate(taken []string) error {
 	errs := oidc.Validate(c.JWT, taken)
 	if a := c.Anonymous; a != nil && !a.Enabled && len(a.Conditions) > 0 {
-		errs = append(errs, field.Invalid(field.NewPath("anonymous", "conditions"), a.Conditions, "enabled should be set to true when conditions are defined"))
+		errs = append(errs, field.Invalid(field.NewPath("anonymous", "conditions"), conditions(a.Conditions), "enabled should be set to true when conditions are defined"))
 	}
 	return errs.ToAggregate()
 }

@@ -55,7 +55,8 @@ type Service struct {
 // Nothing is asked yet. timeout is that of one try.
 func New(kubeconfig string, timeout time.Duration) (*Service, error) {
 	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig}
-	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig()
+	file := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{})
+	cfg, err := file.ClientConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -70,6 +71,7 @@ func New(kubeconfig string, timeout time.Duration) (*Service, error) {
 	if u.Path == "" {
 		u.Path = "/"
 	}
+	u.RawQuery = parameters(file)
 	client, err := rest.HTTPClientFor(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", kubeconfig, err)
@@ -77,6 +79,24 @@ func New(kubeconfig string, timeout time.Duration) (*Service, error) {
 	own := *client // it may be one that others use
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Service{Pause: firstPause, client: &own, url: u, timeout: timeout}, nil
+}
+
+// parameters are those of the URL in the current context. Package clientcmd takes them
+// away where there is a path, and nobody would be told that they do not count.
+func parameters(file clientcmd.ClientConfig) string {
+	raw, err := file.RawConfig()
+	if err != nil {
+		return ""
+	}
+	context := raw.Contexts[raw.CurrentContext]
+	if context == nil || raw.Clusters[context.Cluster] == nil {
+		return ""
+	}
+	u, err := url.Parse(raw.Clusters[context.Cluster].Server)
+	if err != nil {
+		return ""
+	}
+	return u.RawQuery
 }
 
 // URL is where the service is, as the kubeconfig says it.

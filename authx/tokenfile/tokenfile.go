@@ -31,7 +31,7 @@ func Load(path string) (*Authenticator, error) {
 	defer f.Close()
 	a, err := parse(f)
 	if err != nil {
-		return nil, fmt.Errorf("token file '%s': %w", path, err)
+		return nil, fmt.Errorf("token file '%s' %w", path, err)
 	}
 	return a, nil
 }
@@ -47,11 +47,11 @@ func parse(r io.Reader) (*Authenticator, error) {
 			return a, nil
 		}
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("cannot be read: %w", err)
 		}
 		line, _ := rows.FieldPos(0)
 		if len(row) < 3 {
-			return nil, fmt.Errorf("line %d: must have at least 3 columns (token, user name, user uid), found %d", line, len(row))
+			return nil, fmt.Errorf("must have at least 3 columns (token, user name, user uid), found %d (line %d)", len(row), line)
 		}
 		if row[0] == "" {
 			continue

@@ -453,6 +453,7 @@ func TestNew(t *testing.T) {
 		{"hook.example", "v1beta1", ""},
 		{"http://hook.example", "v1", "must be an https URL without parameters"},
 		{"https://hook.example/?a=b", "v1", "must be an https URL without parameters"},
+		{"https://hook.example/x?a=b", "v1", "must be an https URL without parameters"},
 		{"https://hook.example", "v3", `unsupported webhook authorizer version "v3", supported versions are "v1", "v1beta1"`},
 	} {
 		_, err := New(Config{Kubeconfig: kubeconfig(tc.url), Version: tc.version, Timeout: time.Second})

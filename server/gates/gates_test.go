@@ -21,6 +21,8 @@ func TestSet(t *testing.T) {
 		{"a stage but one", map[string]bool{"AllBeta": false, "WatchList": true, "AuthorizeNodeWithSelectors": false}, "", map[string]bool{"WatchList": true, "APIResponseCompression": false, "ComponentSLIs": true}},
 		{"unknown", map[string]bool{"NoSuchGate": true}, "unrecognized feature gate: NoSuchGate", nil},
 		{"locked", map[string]bool{"ComponentSLIs": false}, "cannot set feature gate ComponentSLIs to false, feature is locked to true", nil},
+		{"of an old feature", map[string]bool{"APIListChunking": false}, "cannot set feature gate APIListChunking to false, feature is locked to true", nil},
+		{"of an old feature that kubelets still switch", map[string]bool{"ExecProbeTimeout": false}, "", nil},
 		{"locked, to what it is", map[string]bool{"ComponentSLIs": true}, "", nil},
 		{"needs another", map[string]bool{"AuthorizeWithSelectors": false}, "AuthorizeNodeWithSelectors feature requires AuthorizeWithSelectors feature to be enabled", nil},
 	} {
