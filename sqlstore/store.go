@@ -66,6 +66,8 @@ type Observer interface {
 	Trimmed(floor int64, rows int)
 	// Expired: rows were deleted because their time had come.
 	Expired(rows int)
+	// Queried: a call of the driver other than a commit took d; query names it.
+	Queried(query string, d time.Duration, err error)
 }
 
 type silent struct{}
@@ -75,6 +77,7 @@ func (silent) Fed(int64, int64, time.Duration)          {}
 func (silent) Reloaded(int64, time.Duration)            {}
 func (silent) Trimmed(int64, int)                       {}
 func (silent) Expired(int)                              {}
+func (silent) Queried(string, time.Duration, error)     {}
 
 // Sink receives the log. The store calls it from one goroutine, in revision
 // order, without gaps, and acknowledges an own write only after the Sink has
@@ -115,7 +118,8 @@ type Store struct {
 
 // New makes a Store on a driver. Nothing runs until Run.
 func New(d Driver, cfg Config) *Store {
-	s := &Store{driver: d, cfg: cfg.withDefaults(), own: make(chan []*write, 4)}
+	cfg = cfg.withDefaults()
+	s := &Store{driver: timed{d, cfg.Observer}, cfg: cfg, own: make(chan []*write, 4)}
 	if s.cfg.Clock == nil {
 		s.cfg.Clock = d.Now
 	}

@@ -185,7 +185,7 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 		url = "sqlite:" + dir.Database
 	}
 	measured, measureDriver := measure()
-	o.database.observer, o.database.log = measured, log
+	o.database.reconnected, o.database.log = measured.Reconnected, log
 	driver, err := openStoreWith(ctx, url, bringUp, o.database)
 	if err != nil {
 		return err
@@ -206,6 +206,7 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 		TLS:        tlsConfig, Listener: listener, Feature: features.Enabled, Version: versionInfo(), Address: address,
 		Bootstrap: n.bootstrap(o.securePort), Log: log,
 	}
+	measured.Behind = cfg.Store.Behind
 	if err := o.serving.addServing(&cfg); err != nil {
 		return err
 	}

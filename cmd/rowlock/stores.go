@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -38,7 +38,7 @@ type databaseOptions struct {
 	pollInterval     time.Duration
 	statementTimeout time.Duration
 	lockTimeout      time.Duration
-	observer         postgres.Observer
+	reconnected      func()
 	log              *slog.Logger
 }
 
@@ -63,7 +63,7 @@ func (o *databaseOptions) postgres() (cfg postgres.Config, err error) {
 		return cfg, fmt.Errorf("--postgres-max-connections: %d: at least 2 are needed", o.maxConns)
 	}
 	cfg.MaxConns, cfg.PollInterval, cfg.StatementTimeout, cfg.LockTimeout = o.maxConns, o.pollInterval, o.statementTimeout, o.lockTimeout
-	cfg.Observer, cfg.Log = o.observer, o.log
+	cfg.Reconnected, cfg.Log = o.reconnected, o.log
 	return cfg, nil
 }
 
@@ -87,13 +87,21 @@ func openSQLite(ctx context.Context, _, rest string, how opening, o databaseOpti
 	return sqlite.Open(ctx, path, sqlite.Config{NoMigrate: how == asItIs, MaxBytes: o.maxBytes})
 }
 
-func openPostgres(ctx context.Context, url, _ string, how opening, o databaseOptions) (sqlstore.Driver, error) {
+func openPostgres(ctx context.Context, url, rest string, how opening, o databaseOptions) (sqlstore.Driver, error) {
 	cfg, err := o.postgres()
 	if err != nil {
 		return nil, err
 	}
 	cfg.NoMigrate = how == asItIs
-	return postgres.Open(ctx, url, cfg)
+	return postgres.Open(ctx, connection(url, rest), cfg)
+}
+
+// connection is what libpq would be given: the URL, or the keywords behind the scheme.
+func connection(url, rest string) string {
+	if strings.HasPrefix(rest, "//") {
+		return url
+	}
+	return rest
 }
 
 // openStore opens --store with nothing special.
@@ -105,7 +113,11 @@ func openStoreWith(ctx context.Context, url string, how opening, o databaseOptio
 	scheme, rest, ok := strings.Cut(url, ":")
 	open := drivers[scheme]
 	if !ok || open == nil {
-		return nil, fmt.Errorf("--store: %q names no known store: want sqlite:FILE or postgres://USER@HOST/DATABASE", scheme)
+		named := "it"
+		if isScheme(scheme) { // else it may be anything, a password too
+			named = strconv.Quote(scheme)
+		}
+		return nil, fmt.Errorf("--store: %s names no known store: want sqlite:FILE, postgres://USER@HOST/DATABASE or postgres:KEYWORD=VALUE...", named)
 	}
 	d, err := open(ctx, url, rest, how, o)
 	if err != nil {
@@ -114,18 +126,24 @@ func openStoreWith(ctx context.Context, url string, how opening, o databaseOptio
 	return d, nil
 }
 
-// publicURL is a store's URL without what must not be seen.
+func isScheme(text string) bool {
+	return text != "" && strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789+.-") == ""
+}
+
+// publicURL is a store's URL without what must not be seen, and with what is not in it
+// but in variables and files.
 func publicURL(text string) string {
-	scheme, _, _ := strings.Cut(text, ":")
-	if scheme == "sqlite" {
+	scheme, rest, ok := strings.Cut(text, ":")
+	switch scheme {
+	case "sqlite":
 		return text
-	}
-	u, err := url.Parse(text)
-	if err != nil {
+	case "postgres", "postgresql":
+		if seen, err := postgres.Describe(connection(text, rest)); ok && err == nil {
+			return seen
+		}
 		return scheme + ":..."
 	}
-	u.RawQuery = ""
-	return u.Redacted()
+	return "..."
 }
 
 // measure makes the metrics of a store; use is given the driver once it is open.

@@ -29,7 +29,7 @@ func zpages(enabled func(gate string) bool, flags *pflag.FlagSet, started time.T
 		pages["/flagz"] = page("flags", func(line func(name, value string)) {
 			flags.VisitAll(func(f *pflag.Flag) {
 				value := f.Value.String()
-				if f.Name == "store" {
+				if f.Name == "store" && value != "" {
 					value = publicURL(value)
 				}
 				line(f.Name, value)

@@ -37,6 +37,22 @@ func NewAuthority(t testing.TB, name string) *Authority {
 	return a
 }
 
+// Revoke is a list of the authority's certificates that are revoked, as PEM.
+func (a *Authority) Revoke(t testing.TB, certs ...*tls.Certificate) []byte {
+	t.Helper()
+	list := &x509.RevocationList{Number: big.NewInt(serials.Add(1)), ThisUpdate: time.Now().Add(-time.Hour), NextUpdate: time.Now().Add(time.Hour)}
+	for _, c := range certs {
+		list.RevokedCertificateEntries = append(list.RevokedCertificateEntries, x509.RevocationListEntry{SerialNumber: c.Leaf.SerialNumber, RevocationTime: time.Now()})
+	}
+	issuer := *a.cert
+	issuer.KeyUsage |= x509.KeyUsageCRLSign
+	der, err := x509.CreateRevocationList(rand.Reader, list, &issuer, a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: der})
+}
+
 // Client issues a client certificate: cn is the user, orgs the groups.
 func (a *Authority) Client(t testing.TB, cn string, orgs ...string) *tls.Certificate {
 	t.Helper()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -11,11 +12,13 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Store measures what a store and its database do. It is a sqlstore.Observer, takes
-// what drivers report of their queries, and is a prometheus.Collector. Make one with NewStore.
+// Store measures what a store and its database do. It is a sqlstore.Observer and a
+// prometheus.Collector. Make one with NewStore.
 type Store struct {
 	// Pool, if set, tells how connections are used: open, idle and most allowed.
 	Pool func() (open, idle, most int)
+	// Behind, if set, tells for how long memory has lacked a change that is known of.
+	Behind func() time.Duration
 	// Stats, if set, is asked for rows and bytes, at most every five minutes, as
 	// counting takes time.
 	Stats func(ctx context.Context) (sqlstore.Stats, error)
@@ -23,7 +26,6 @@ type Store struct {
 	commits    *prometheus.HistogramVec
 	batches    prometheus.Histogram
 	operations prometheus.Counter
-	lag        prometheus.Gauge
 	reconnects prometheus.Counter
 	reloads    prometheus.Counter
 	trimmed    prometheus.Counter
@@ -34,6 +36,10 @@ type Store struct {
 	mu    sync.Mutex
 	stats sqlstore.Stats
 	asked time.Time
+
+	lag   atomic.Int64 // of the newest change, in nanoseconds
+	fedAt atomic.Int64 // since began
+	began time.Time
 }
 
 const statsEvery = 5 * time.Minute
@@ -42,6 +48,7 @@ const statsEvery = 5 * time.Minute
 func NewStore() *Store {
 	fast := prometheus.ExponentialBuckets(0.0001, 2, 17) // 0.1 ms to 6.5 s
 	return &Store{
+		began: time.Now(),
 		commits: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "rowlock_store_commit_duration_seconds", Help: "Time of one commit of a group of writes, by result: ok, failed, uncertain.", Buckets: fast,
 		}, []string{"result"}),
@@ -49,16 +56,15 @@ func NewStore() *Store {
 			Name: "rowlock_store_commit_writes", Help: "Writes in one commit.", Buckets: prometheus.ExponentialBuckets(1, 2, 10),
 		}),
 		operations: prometheus.NewCounter(prometheus.CounterOpts{Name: "rowlock_store_operations_total", Help: "Operations in commits that were done."}),
-		lag:        prometheus.NewGauge(prometheus.GaugeOpts{Name: "rowlock_store_lag_seconds", Help: "Age of the newest change when memory got it."}),
 		reconnects: prometheus.NewCounter(prometheus.CounterOpts{Name: "rowlock_store_feed_reconnects_total", Help: "How often the connection that listens for other servers' writes was made anew."}),
 		reloads:    prometheus.NewCounter(prometheus.CounterOpts{Name: "rowlock_store_feed_reloads_total", Help: "How often all objects were loaded anew, because the feed had fallen behind the history that is kept."}),
 		trimmed:    prometheus.NewCounter(prometheus.CounterOpts{Name: "rowlock_store_compacted_rows_total", Help: "Rows of history that compaction deleted."}),
 		expired:    prometheus.NewCounter(prometheus.CounterOpts{Name: "rowlock_store_expired_objects_total", Help: "Objects deleted because their time had come."}),
 		queries: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "rowlock_store_query_duration_seconds", Help: "Time of a read of the database, by what it reads.", Buckets: fast,
+			Name: "rowlock_store_query_duration_seconds", Help: "Time of a call of the database other than a commit, by its kind.", Buckets: fast,
 		}, []string{"query"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "rowlock_store_query_failures_total", Help: "Reads that the database did not answer.",
+			Name: "rowlock_store_query_failures_total", Help: "Calls that the database did not answer.",
 		}, []string{"query"}),
 	}
 }
@@ -79,7 +85,28 @@ func (s *Store) Committed(txns, ops int, d time.Duration, err error) {
 }
 
 // Fed implements sqlstore.Observer.
-func (s *Store) Fed(_, _ int64, lag time.Duration) { s.lag.Set(max(0, lag.Seconds())) }
+func (s *Store) Fed(_, _ int64, lag time.Duration) {
+	s.lag.Store(int64(max(0, lag)))
+	s.fedAt.Store(int64(time.Since(s.began)))
+}
+
+// lagged is how old the newest change was when memory got it, or for how long one
+// has been missing; nothing where none came for a while.
+func (s *Store) lagged() time.Duration {
+	if s.Behind != nil {
+		if d := s.Behind(); d > 0 {
+			return d
+		}
+	}
+	if time.Since(s.began)-time.Duration(s.fedAt.Load()) > lagFor {
+		return 0
+	}
+	return time.Duration(s.lag.Load())
+}
+
+// lagFor is for how long the lag of a change is told: longer than metrics are
+// usually asked for.
+const lagFor = time.Minute
 
 // Reloaded implements sqlstore.Observer.
 func (s *Store) Reloaded(int64, time.Duration) { s.reloads.Inc() }
@@ -90,8 +117,8 @@ func (s *Store) Trimmed(_ int64, rows int) { s.trimmed.Add(float64(rows)) }
 // Expired implements sqlstore.Observer.
 func (s *Store) Expired(rows int) { s.expired.Add(float64(rows)) }
 
-// Query takes the time of a read of the named kind, of which there are a few.
-func (s *Store) Query(name string, d time.Duration, err error) {
+// Queried implements sqlstore.Observer.
+func (s *Store) Queried(name string, d time.Duration, err error) {
 	s.queries.WithLabelValues(name).Observe(d.Seconds())
 	if errors.Is(err, sqlstore.ErrUnavailable) || errors.Is(err, sqlstore.ErrBusy) {
 		s.failures.WithLabelValues(name).Inc()
@@ -102,6 +129,7 @@ func (s *Store) Query(name string, d time.Duration, err error) {
 func (s *Store) Reconnected() { s.reconnects.Inc() }
 
 var (
+	lagSecondsDesc  = prometheus.NewDesc("rowlock_store_lag_seconds", "Age of the newest change when memory got it, or for how long memory has lacked one; 0 when none came for a minute.", nil, nil)
 	connectionsDesc = prometheus.NewDesc("rowlock_store_connections", "Connections to the database by state: idle, in_use.", []string{"state"}, nil)
 	mostDesc        = prometheus.NewDesc("rowlock_store_connections_max", "Most connections that the pool may open.", nil, nil)
 	rowsDesc        = prometheus.NewDesc("rowlock_store_rows", "Rows in the database by state: live, history; minutes old.", []string{"state"}, nil)
@@ -109,7 +137,7 @@ var (
 )
 
 func (s *Store) parts() []prometheus.Collector {
-	return []prometheus.Collector{s.commits, s.batches, s.operations, s.lag, s.reconnects, s.reloads, s.trimmed, s.expired, s.queries, s.failures}
+	return []prometheus.Collector{s.commits, s.batches, s.operations, s.reconnects, s.reloads, s.trimmed, s.expired, s.queries, s.failures}
 }
 
 // Describe implements prometheus.Collector.
@@ -117,7 +145,7 @@ func (s *Store) Describe(ch chan<- *prometheus.Desc) {
 	for _, p := range s.parts() {
 		p.Describe(ch)
 	}
-	for _, d := range []*prometheus.Desc{connectionsDesc, mostDesc, rowsDesc, bytesDesc} {
+	for _, d := range []*prometheus.Desc{lagSecondsDesc, connectionsDesc, mostDesc, rowsDesc, bytesDesc} {
 		ch <- d
 	}
 }
@@ -130,6 +158,7 @@ func (s *Store) Collect(ch chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
+	gauge(lagSecondsDesc, s.lagged().Seconds())
 	if s.Pool != nil {
 		open, idle, most := s.Pool()
 		gauge(connectionsDesc, float64(idle), "idle")

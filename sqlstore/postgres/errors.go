@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"strings"
 	"syscall"
@@ -19,6 +20,8 @@ import (
 // byCode says which store error an SQLSTATE is; classes stand by their first two characters.
 var byCode = map[string]error{
 	"08":    sqlstore.ErrUnavailable, // connection exceptions
+	"28":    sqlstore.ErrUnavailable, // a password that changed, a role that may not log in now
+	"3D000": sqlstore.ErrUnavailable, // a database that is being replaced
 	"25006": sqlstore.ErrUnavailable, // read-only transaction: the server became a standby
 	"40001": sqlstore.ErrBusy,        // serialization failure
 	"40P01": sqlstore.ErrBusy,        // deadlock
@@ -119,11 +122,27 @@ func fenced(err error) bool {
 	return errors.As(err, &pg) && pg.Code == "22012"
 }
 
-// redact hides the connection string that parse errors quote.
+// redact hides the connection string that parse errors quote, and says what is wrong
+// where that cannot be a part of it.
 func redact(err error) error {
-	var parse *pgconn.ParseConfigError
-	if errors.As(err, &parse) {
-		return errors.New("the connection string or a PG* variable is not valid")
+	var quoting *pgconn.ParseConfigError
+	if !errors.As(err, &quoting) {
+		return err
 	}
-	return err
+	const general = "the connection string or a PG* variable is not valid"
+	if inner := quoting.Unwrap(); inner != nil {
+		var file *fs.PathError
+		if errors.As(inner, &file) {
+			return fmt.Errorf("%s: %w", general, file)
+		}
+	}
+	// What follows the quoted string names the setting; parts of a string that cannot
+	// be read as a whole may be anything.
+	text := err.Error()
+	if i := strings.LastIndexByte(text, '`'); i >= 0 {
+		if reason := strings.TrimPrefix(text[i+1:], ": "); reason != "" && !strings.HasPrefix(reason, "failed to parse as") {
+			return fmt.Errorf("%s: %s", general, reason)
+		}
+	}
+	return errors.New(general)
 }

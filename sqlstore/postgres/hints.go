@@ -99,12 +99,12 @@ func (d *Driver) listen(ctx context.Context, hint func()) {
 		d.cfg.Log.Warn("the connection that listens for other servers' writes broke; connecting again", "error", redact(err))
 		d.suspect(err)
 		pause(ctx, wait)
-		d.cfg.Observer.Reconnected()
+		d.cfg.Reconnected()
 	}
 }
 
 func (d *Driver) listenOnce(ctx context.Context, hint func()) error {
-	conn, err := pgx.ConnectConfig(ctx, d.connect)
+	conn, err := d.connect(ctx)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -44,23 +43,9 @@ type Config struct {
 	LockTimeout      time.Duration // default 5s
 	LeadFor          time.Duration // how long a lead outlives its holder; default 5s
 	NoMigrate        bool          // fail with SchemaError instead of bringing an older schema up to date
-	Observer         Observer      // told how long statements take; may be nil
+	Reconnected      func()        // called when the connection that listens is made anew; may be nil
 	Log              *slog.Logger
 }
-
-// Observer learns how long the driver waits for the database; a method is called
-// often and must return at once.
-type Observer interface {
-	// Query: a call of the named kind took d.
-	Query(name string, d time.Duration, err error)
-	// Reconnected: the connection that listens was made anew.
-	Reconnected()
-}
-
-type silent struct{}
-
-func (silent) Query(string, time.Duration, error) {}
-func (silent) Reconnected()                       {}
 
 // answerTime is how long a write may take on the wire before its connection is given up.
 func (c *Config) answerTime() time.Duration { return c.LockTimeout + 5*time.Second }
@@ -81,8 +66,8 @@ func (c Config) withDefaults() Config {
 	if c.LeadFor <= 0 {
 		c.LeadFor = 5 * time.Second
 	}
-	if c.Observer == nil {
-		c.Observer = silent{}
+	if c.Reconnected == nil {
+		c.Reconnected = func() {}
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -94,7 +79,8 @@ func (c Config) withDefaults() Config {
 type Driver struct {
 	cfg     Config
 	pool    *pgxpool.Pool
-	connect *pgx.ConnConfig
+	single  *pgx.ConnConfig // of connections beside the pool
+	renew   func(context.Context, *pgx.ConnConfig) error
 	nonce   string // names this process in markers and leads
 	session string // the application_name of its connections
 	seq     int64  // number of the last batch
@@ -118,9 +104,9 @@ type Driver struct {
 // a standby shows may be old. Errors: SchemaError, ErrUnavailable.
 func Open(ctx context.Context, url string, cfg Config) (*Driver, error) {
 	cfg = cfg.withDefaults()
-	pc, err := pgxpool.ParseConfig(url)
+	pc, err := parse(url)
 	if err != nil {
-		return nil, fmt.Errorf("opening PostgreSQL: %w", redact(err))
+		return nil, fmt.Errorf("opening PostgreSQL: %w", err)
 	}
 	if cfg.MaxConns > 0 {
 		pc.MaxConns = cfg.MaxConns
@@ -129,7 +115,7 @@ func Open(ctx context.Context, url string, cfg Config) (*Driver, error) {
 	}
 	d := &Driver{cfg: cfg, far: farBack, nonce: newNonce(), notify: make(chan struct{}, 1), closing: make(chan struct{})}
 	d.prepare(pc)
-	d.connect = pc.ConnConfig.Copy()
+	d.single, d.renew = pc.ConnConfig.Copy(), pc.BeforeConnect
 	if d.pool, err = pgxpool.NewWithConfig(ctx, pc); err != nil {
 		return nil, fmt.Errorf("opening PostgreSQL: %w", redact(err))
 	}
@@ -153,16 +139,14 @@ func (d *Driver) limit(ctx context.Context, most time.Duration) (context.Context
 	return context.WithTimeoutCause(ctx, most, errSilent)
 }
 
-// call begins a call of the database; done tells how it went, and translates its error.
-func (d *Driver) call(ctx context.Context, name string, most time.Duration) (_ context.Context, done func(*error)) {
+// call begins a call of the database; done translates its error.
+func (d *Driver) call(ctx context.Context, most time.Duration) (_ context.Context, done func(*error)) {
 	ctx, cancel := d.limit(ctx, most)
-	began := time.Now()
 	return ctx, func(err *error) {
 		if *err != nil {
 			*err = d.translate(ctx, *err)
 		}
 		cancel()
-		d.cfg.Observer.Query(name, time.Since(began), *err)
 	}
 }
 
@@ -181,8 +165,6 @@ func (d *Driver) prepare(pc *pgxpool.Config) {
 	}
 	d.session = name[:min(len(name), 40)] + " " + d.nonce
 	pc.ConnConfig.RuntimeParams["application_name"] = d.session
-	dialer := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3}}
-	pc.ConnConfig.DialFunc = dialer.DialContext
 	if d.cfg.Poll {
 		pc.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 		return
@@ -227,6 +209,15 @@ func newNonce() string {
 	return hex.EncodeToString(b[:])
 }
 
+// connect makes a connection beside the pool.
+func (d *Driver) connect(ctx context.Context) (*pgx.Conn, error) {
+	c := d.single.Copy()
+	if err := d.renew(ctx, c); err != nil {
+		return nil, err
+	}
+	return pgx.ConnectConfig(ctx, c)
+}
+
 // migrate brings the schema up to date, or says why it cannot be used.
 func (d *Driver) migrate(ctx context.Context) error {
 	known, err := migrations.Newest("postgres")
@@ -259,7 +250,7 @@ func (d *Driver) migrate(ctx context.Context) error {
 // migrateUp runs what is missing; golang-migrate takes an advisory lock, so that
 // servers that start together do not do it twice.
 func (d *Driver) migrateUp(ctx context.Context) error {
-	db := stdlib.OpenDB(*d.connect)
+	db := stdlib.OpenDB(*d.single, stdlib.OptionBeforeConnect(d.renew))
 	defer db.Close()
 	drv, err := migratepgx.WithInstance(db, &migratepgx.Config{})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 // Bounds implements sqlstore.Driver.
 func (d *Driver) Bounds(ctx context.Context) (b sqlstore.Bounds, err error) {
-	ctx, done := d.call(ctx, "bounds", boundsTime)
+	ctx, done := d.call(ctx, boundsTime)
 	defer done(&err)
 	var now time.Time
 	asked := time.Now()
@@ -59,7 +59,7 @@ func (d *Driver) Scan(ctx context.Context, req sqlstore.ScanRequest) (rows []sql
 		return nil, b.Check(req.Revision)
 	}
 	req.After = after
-	ctx, done := d.call(ctx, "scan", d.cfg.StatementTimeout)
+	ctx, done := d.call(ctx, d.cfg.StatementTimeout)
 	defer done(&err)
 	if req.Revision == 0 {
 		sql, args := statement(req, math.MaxInt64, qLiveAll, qLiveResource, qLiveNamespace)
@@ -141,7 +141,7 @@ func (d *Driver) scanSnapshot(ctx context.Context, req sqlstore.ScanRequest) ([]
 
 // Read implements sqlstore.Driver.
 func (d *Driver) Read(ctx context.Context, key sqlstore.Key, revision int64) (row sqlstore.Row, err error) {
-	ctx, done := d.call(ctx, "read", boundsTime)
+	ctx, done := d.call(ctx, boundsTime)
 	defer done(&err)
 	if revision == 0 {
 		row, found, err := queryRow(ctx, d.pool, qLive, key.Resource, key.Namespace, key.Name)
@@ -178,7 +178,7 @@ func (d *Driver) Changes(ctx context.Context, after int64, limit int, previous b
 	if limit <= 0 {
 		return nil, nil
 	}
-	ctx, done := d.call(ctx, "changes", d.cfg.StatementTimeout)
+	ctx, done := d.call(ctx, d.cfg.StatementTimeout)
 	defer done(&err)
 	query := qChanges
 	if previous {
@@ -237,7 +237,7 @@ func contiguous(changes []sqlstore.Change, after, want int64) error {
 
 // Expired implements sqlstore.Driver.
 func (d *Driver) Expired(ctx context.Context, now time.Time, limit int) (rows []sqlstore.Row, err error) {
-	ctx, done := d.call(ctx, "expired", d.cfg.StatementTimeout)
+	ctx, done := d.call(ctx, d.cfg.StatementTimeout)
 	defer done(&err)
 	rows, err = queryRows(ctx, d.pool, qExpired, now, limit)
 	if err != nil {
@@ -249,7 +249,7 @@ func (d *Driver) Expired(ctx context.Context, now time.Time, limit int) (rows []
 // RevisionAt implements sqlstore.Driver by bisection: above the floor every
 // revision has its row.
 func (d *Driver) RevisionAt(ctx context.Context, t time.Time) (revision int64, err error) {
-	ctx, done := d.call(ctx, "revision_at", d.cfg.StatementTimeout)
+	ctx, done := d.call(ctx, d.cfg.StatementTimeout)
 	defer done(&err)
 	txOptions := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = pgx.BeginTxFunc(ctx, d.pool, txOptions, func(tx pgx.Tx) error {

@@ -13,7 +13,7 @@ import (
 // Trim implements sqlstore.Driver. The floor and the deletion are one transaction,
 // which does not take the writers' lock: ended rows belong to nobody else.
 func (d *Driver) Trim(ctx context.Context, to int64, limit int) (deleted int, err error) {
-	ctx, done := d.call(ctx, "trim", d.cfg.StatementTimeout)
+	ctx, done := d.call(ctx, d.cfg.StatementTimeout)
 	defer done(&err)
 	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
 		var b sqlstore.Bounds

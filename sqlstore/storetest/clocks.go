@@ -51,16 +51,14 @@ func (c *clocks) round(t testing.TB) {
 }
 
 // counter counts the rounds of the compactor.
-type counter struct {
-	sqlstore.Observer
-	rounds *atomic.Int64
-}
+type counter struct{ rounds *atomic.Int64 }
 
 func (c counter) Committed(int, int, time.Duration, error) {}
 func (c counter) Fed(int64, int64, time.Duration)          {}
 func (c counter) Reloaded(int64, time.Duration)            {}
 func (c counter) Trimmed(int64, int)                       { c.rounds.Add(1) }
 func (c counter) Expired(int)                              {}
+func (c counter) Queried(string, time.Duration, error)     {}
 
 // timed serves a driver by clocks of the test, with a retention of a minute.
 func timed(t testing.TB, d sqlstore.Driver) (*server, *clocks) {

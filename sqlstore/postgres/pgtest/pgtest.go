@@ -28,6 +28,7 @@ import (
 // Options change how the server runs.
 type Options struct {
 	Settings map[string]string // of postgresql.conf
+	Files    map[string]string // put into the data folder, for the server alone; also in place of what is there
 	Port     int               // default: a free one
 	Segment  int               // of the write-ahead log, in MiB; default 16
 }
@@ -120,8 +121,19 @@ func (s *Server) init(ctx context.Context) error {
 		return err
 	}
 	defer f.Close()
-	_, err = f.WriteString(conf.String())
-	return err
+	if _, err = f.WriteString(conf.String()); err != nil {
+		return err
+	}
+	for name, text := range s.opts.Files {
+		path := filepath.Join(s.data(), name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			return err
+		}
+		if _, err := asUser(path); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // asUser makes dir belong to the user that PostgreSQL runs as.

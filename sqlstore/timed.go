@@ -1,0 +1,57 @@
+package sqlstore
+
+import (
+	"context"
+	"time"
+)
+
+// timed is a driver whose reads and deletions an Observer is told of. Commits it
+// learns of as groups, from the committer.
+type timed struct {
+	Driver
+	to Observer
+}
+
+func (t timed) tell(query string, began time.Time, err *error) {
+	t.to.Queried(query, time.Since(began), *err)
+}
+
+func (t timed) Bounds(ctx context.Context) (b Bounds, err error) {
+	defer t.tell("bounds", time.Now(), &err)
+	return t.Driver.Bounds(ctx)
+}
+
+func (t timed) Scan(ctx context.Context, req ScanRequest) (rows []Row, err error) {
+	defer t.tell("scan", time.Now(), &err)
+	return t.Driver.Scan(ctx, req)
+}
+
+func (t timed) Read(ctx context.Context, key Key, revision int64) (row Row, err error) {
+	defer t.tell("read", time.Now(), &err)
+	return t.Driver.Read(ctx, key, revision)
+}
+
+func (t timed) Changes(ctx context.Context, after int64, limit int, previous bool) (changes []Change, err error) {
+	defer t.tell("changes", time.Now(), &err)
+	return t.Driver.Changes(ctx, after, limit, previous)
+}
+
+func (t timed) Trim(ctx context.Context, to int64, limit int) (deleted int, err error) {
+	defer t.tell("trim", time.Now(), &err)
+	return t.Driver.Trim(ctx, to, limit)
+}
+
+func (t timed) RevisionAt(ctx context.Context, at time.Time) (revision int64, err error) {
+	defer t.tell("revision_at", time.Now(), &err)
+	return t.Driver.RevisionAt(ctx, at)
+}
+
+func (t timed) Expired(ctx context.Context, now time.Time, limit int) (rows []Row, err error) {
+	defer t.tell("expired", time.Now(), &err)
+	return t.Driver.Expired(ctx, now, limit)
+}
+
+func (t timed) Resolve(ctx context.Context) (out []Outcome, committed bool, err error) {
+	defer t.tell("resolve", time.Now(), &err)
+	return t.Driver.Resolve(ctx)
+}
