@@ -1,19 +1,14 @@
 package apply
 
 import (
-	"bytes"
 	"errors"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
-	"unsafe"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // branch is one path element of a set of paths, with what is below it. Elements are
@@ -308,12 +303,13 @@ func (c *comparer) items(n *node, a reflect.Value, pa presence, b reflect.Value,
 		c.err = errOther
 		return
 	}
+	before, after := finder{elements: ea}, finder{elements: eb}
 	for i, e := range eb {
 		vb, qb := resolve(n.elem, b.Index(i), false)
 		// Items seldom move.
 		j := i
 		if j >= len(ea) || ea[j] != e {
-			j = slices.Index(ea, e)
+			j = before.find(e)
 		}
 		if j < 0 {
 			c.value(n.elem, e, reflect.Value{}, absent, vb, qb)
@@ -323,7 +319,7 @@ func (c *comparer) items(n *node, a reflect.Value, pa presence, b reflect.Value,
 		c.value(n.elem, e, va, qa, vb, qb)
 	}
 	for i, e := range ea {
-		if (i >= len(eb) || eb[i] != e) && !slices.Contains(eb, e) {
+		if (i >= len(eb) || eb[i] != e) && after.find(e) < 0 {
 			va, qa := resolve(n.elem, a.Index(i), false)
 			c.value(n.elem, e, va, qa, reflect.Value{}, absent)
 		}
@@ -346,221 +342,8 @@ func (c *comparer) sameItems(n *node, a, b reflect.Value) bool {
 	return true
 }
 
-// elements spells the path elements of a list's items; ok is false if they are not
-// unique or cannot be spelled.
-func (c *comparer) elements(n *node, list reflect.Value, p presence) (out []string, ok bool) {
-	if p != present {
-		return nil, true
-	}
-	out = make([]string, list.Len())
-	for i := range out {
-		if out[i], ok = itemElement(n, list.Index(i)); !ok || slices.Contains(out[:i], out[i]) {
-			return nil, false
-		}
-	}
-	return out, true
-}
-
-func itemElement(n *node, item reflect.Value) (string, bool) {
-	for item.Kind() == reflect.Pointer {
-		if item.IsNil() {
-			return "", false
-		}
-		item = item.Elem()
-	}
-	var buf [96]byte
-	if n.form == formSet {
-		b, ok := appendScalar(append(buf[:0], "v:"...), item)
-		return string(b), ok
-	}
-	if len(n.keys) == 0 {
-		return "", false
-	}
-	b := append(buf[:0], "k:{"...)
-	for i := range n.keys {
-		k := &n.keys[i]
-		b = append(b, k.prefix...)
-		v := at(item, k.index)
-		for v.Kind() == reflect.Pointer && !v.IsNil() {
-			v = v.Elem()
-		}
-		if k.omit && v.IsZero() && v.Kind() != reflect.Struct {
-			if k.fallback == "" {
-				return "", false
-			}
-			b = append(b, k.fallback...)
-			continue
-		}
-		var ok bool
-		if b, ok = appendScalar(b, v); !ok {
-			return "", false
-		}
-	}
-	return string(append(b, '}')), true
-}
-
-// appendScalar appends a scalar as JSON, escaped once more for use inside a string.
-func appendScalar(b []byte, v reflect.Value) ([]byte, bool) {
-	switch v.Kind() {
-	case reflect.String:
-		s := v.String()
-		if !plainText(s) {
-			return b, false
-		}
-		b = append(b, `\"`...)
-		b = append(b, s...)
-		return append(b, `\"`...), true
-	case reflect.Int, reflect.Int32, reflect.Int64:
-		return strconv.AppendInt(b, v.Int(), 10), true
-	case reflect.Bool:
-		return strconv.AppendBool(b, v.Bool()), true
-	}
-	return b, false
-}
-
-// plainText tells strings that JSON spells without escapes, however it is written.
-func plainText(s string) bool {
-	for i := range len(s) {
-		if b := s[i]; b < 0x20 || b >= 0x7f || b == '"' || b == '\\' || b == '<' || b == '>' || b == '&' {
-			return false
-		}
-	}
-	return true
-}
-
-// fieldElement spells the path element of a map key.
-func fieldElement(key string) string {
-	if plainText(key) {
-		return "f:" + key
-	}
-	quoted := appendQuoted(nil, "f:"+key)
-	return string(quoted[1 : len(quoted)-1])
-}
-
 func sortBranches(list []branch) {
 	if len(list) > 1 {
 		slices.SortFunc(list, func(x, y branch) int { return strings.Compare(x.element, y.element) })
 	}
-}
-
-// identical finds values that share their memory.
-func identical(a, b reflect.Value) bool {
-	switch a.Kind() {
-	case reflect.Slice:
-		return a.Len() == b.Len() && a.UnsafePointer() == b.UnsafePointer()
-	case reflect.Map:
-		return a.UnsafePointer() == b.UnsafePointer()
-	case reflect.Struct:
-		return a.CanAddr() && b.CanAddr() && unsafe.Pointer(a.UnsafeAddr()) == unsafe.Pointer(b.UnsafeAddr())
-	}
-	return false
-}
-
-// same tells whether two present values have the same JSON.
-func (c *comparer) same(n *node, a, b reflect.Value) bool {
-	if n.self != selfNone {
-		return c.sameSelf(n, a, b)
-	}
-	inner := n.form
-	if inner != formScalar {
-		inner = n.inner
-	}
-	switch inner {
-	case formScalar:
-		return sameScalar(a, b)
-	case formStruct:
-		for i := range n.fields {
-			f := &n.fields[i]
-			fa, qa := resolve(f.node, at(a, f.index), f.omitEmpty)
-			fb, qb := resolve(f.node, at(b, f.index), f.omitEmpty)
-			if qa != qb || qa == present && !identical(fa, fb) && !c.same(f.node, fa, fb) {
-				return false
-			}
-		}
-		return true
-	case formList:
-		if a.Len() != b.Len() {
-			return false
-		}
-		for i := range a.Len() {
-			va, qa := resolve(n.elem, a.Index(i), false)
-			vb, qb := resolve(n.elem, b.Index(i), false)
-			if qa != qb || qa == present && !c.same(n.elem, va, vb) {
-				return false
-			}
-		}
-		return true
-	case formMap:
-		return c.sameMap(n, a, b)
-	}
-	c.err = errOther
-	return true
-}
-
-func (c *comparer) sameMap(n *node, a, b reflect.Value) bool {
-	if a.Len() != b.Len() {
-		return false
-	}
-	for it := a.MapRange(); it.Next(); {
-		va, qa := resolve(n.elem, it.Value(), false)
-		vb, qb := lookup(n, b, present, it.Key())
-		if qa != qb || qa == present && !c.same(n.elem, va, vb) {
-			return false
-		}
-	}
-	return true
-}
-
-func sameScalar(a, b reflect.Value) bool {
-	switch a.Kind() {
-	case reflect.String:
-		return a.String() == b.String()
-	case reflect.Bool:
-		return a.Bool() == b.Bool()
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return a.Int() == b.Int()
-	case reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return a.Uint() == b.Uint()
-	case reflect.Float32, reflect.Float64:
-		return a.Float() == b.Float()
-	case reflect.Slice:
-		return bytes.Equal(a.Bytes(), b.Bytes())
-	}
-	return false
-}
-
-func (c *comparer) sameSelf(n *node, a, b reflect.Value) bool {
-	switch n.self {
-	case selfTime:
-		return addressed[metav1.Time](a).Unix() == addressed[metav1.Time](b).Unix()
-	case selfMicroTime:
-		return addressed[metav1.MicroTime](a).UnixMicro() == addressed[metav1.MicroTime](b).UnixMicro()
-	case selfDuration:
-		return *addressed[metav1.Duration](a) == *addressed[metav1.Duration](b)
-	case selfQuantity:
-		return sameQuantity(*addressed[resource.Quantity](a), *addressed[resource.Quantity](b))
-	case selfIntOrString:
-		x, y := addressed[intstr.IntOrString](a), addressed[intstr.IntOrString](b)
-		if x.Type != y.Type {
-			return false
-		}
-		if x.Type == intstr.Int {
-			return x.IntVal == y.IntVal
-		}
-		return x.StrVal == y.StrVal
-	case selfRaw:
-		x, okx := rawBytes(a)
-		y, oky := rawBytes(b)
-		if okx && oky && bytes.Equal(x, y) || reflect.DeepEqual(a.Interface(), b.Interface()) {
-			return true
-		}
-	}
-	c.err = errOther
-	return true
-}
-
-// sameQuantity compares what is encoded, not the amounts. It works on copies, for
-// Quantity remembers its text.
-func sameQuantity(a, b resource.Quantity) bool {
-	return a == b || a.String() == b.String()
 }

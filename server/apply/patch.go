@@ -16,12 +16,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/mergepatch"
-	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/quantities"
+	"github.com/rowlock/rowlock/server/apply/merge"
 )
 
 // maxOperations bounds the length of a JSON Patch.
@@ -238,7 +238,7 @@ func (p *Patch) strategic(kind schema.GroupVersionKind, current runtime.Object) 
 	if err != nil {
 		return nil, nil, apierrors.NewBadRequest(err.Error())
 	}
-	merged, err := strategicpatch.StrategicMergeMapPatch(tree, patch, current)
+	merged, err := merge.Strategic(tree, patch, reflect.TypeOf(current).Elem())
 	if err != nil {
 		return nil, nil, strategicError(err)
 	}
@@ -263,7 +263,8 @@ func strategicError(err error) error {
 		errors.Is(err, mergepatch.ErrBadPatchFormatForPrimitiveList),
 		errors.Is(err, mergepatch.ErrBadPatchFormatForRetainKeys),
 		errors.Is(err, mergepatch.ErrBadPatchFormatForSetElementOrderList),
-		errors.Is(err, mergepatch.ErrUnsupportedStrategicMergePatchFormat):
+		errors.Is(err, mergepatch.ErrUnsupportedStrategicMergePatchFormat),
+		errors.Is(err, merge.ErrNoScalar):
 		return apierrors.NewBadRequest(err.Error())
 	case errors.Is(err, mergepatch.ErrNoListOfLists),
 		errors.Is(err, mergepatch.ErrPatchContentNotMatchRetainKeys):

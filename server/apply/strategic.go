@@ -12,10 +12,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/quantities"
+	"github.com/rowlock/rowlock/server/apply/merge"
 )
 
 // quick applies a merge patch, strategic or not, to a copy of current, converting
@@ -49,7 +49,7 @@ func (p *Patch) quick(current runtime.Object) (runtime.Object, bool) {
 type merger func(tree, part map[string]any, sample any) (map[string]any, error)
 
 func mergeStrategic(tree, part map[string]any, sample any) (map[string]any, error) {
-	return strategicpatch.StrategicMergeMapPatch(tree, part, sample)
+	return merge.Strategic(tree, part, reflect.TypeOf(sample).Elem())
 }
 
 // mergePlain is RFC 7386.
