@@ -27,8 +27,9 @@ func TestKillServersOnPostgres(t *testing.T) {
 
 // TestPostgresRestarts ends PostgreSQL under load, by SIGKILL and by both fast ways to shut
 // it down, and starts it again, three times or
-// for as long as ROWLOCK_STORM says (10m). Both servers refuse what they cannot do
-// meanwhile, and go on by themselves.
+// for as long as ROWLOCK_STORM says (10m); then one of the servers is killed now and
+// then, too, also while PostgreSQL is away. Both refuse what they cannot do meanwhile,
+// and go on by themselves.
 func TestPostgresRestarts(t *testing.T) {
 	var storm time.Duration
 	if text := os.Getenv("ROWLOCK_STORM"); text != "" {
@@ -54,10 +55,22 @@ func TestPostgresRestarts(t *testing.T) {
 		if round%4 == 2 {
 			wantRefusal(t, c)
 		}
+		killed := round%5 == 4
+		if killed {
+			c.server(round).Kill()
+		}
 		if err := pg.Run(context.Background()); err != nil {
 			t.Fatal(err)
 		}
+		if killed {
+			c.again(round % 2)
+		}
 		waitForWrite(t, c)
+		if storm > 0 && round%5 == 1 {
+			c.server(round).Kill()
+			time.Sleep(200 * time.Millisecond) // the other one serves alone
+			c.again(round % 2)
+		}
 		if t.Failed() {
 			break
 		}

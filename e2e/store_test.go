@@ -502,6 +502,9 @@ func TestStoreExportApplies(t *testing.T) {
 	k.Run("create", "namespace", "shop")
 	k.Run("create", "deployment", "web", "-n", "shop", "--image=nginx:1")
 	k.Run("create", "configmap", "big", "-n", "shop", "--from-literal=n=12345678901234567890")
+	k.Run("create", "job", "import", "-n", "shop", "--image=busybox")
+	k.Run("create", "service", "nodeport", "web", "-n", "shop", "--tcp=80")
+	k.Run("apply", "-f", "testdata/manifests/17-storage.yaml")
 	var st storeStatus
 	store(t, &st, "status", "--data-dir", s.DataDir)
 	k.Run("set", "image", "deployment/web", "-n", "shop", "nginx=nginx:2")
@@ -520,7 +523,7 @@ func TestStoreExportApplies(t *testing.T) {
 		t.Errorf("the export tells %+v", e)
 	}
 	other := harness.StartT(t, harness.Options{}).Kubectl(t)
-	other.Want([]string{"deployment.apps/web created", "namespace/shop created"}, "apply", "-f", file)
+	other.Want([]string{"deployment.apps/web created", "namespace/shop created", "job.batch/import created", "service/web created"}, "apply", "-f", file)
 	other.Want([]string{"image: nginx:1"}, "get", "deployment", "web", "-n", "shop", "-o", "yaml")
 	other.Want([]string{`"12345678901234567890"`}, "get", "configmap", "big", "-n", "shop", "-o", "yaml")
 	storeFails(t, "want either --sql or --yaml", "export")

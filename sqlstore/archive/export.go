@@ -163,6 +163,7 @@ func (e *exporter) yaml(row sqlstore.Row) error {
 		for _, name := range filled {
 			delete(meta, name)
 		}
+		untie(row.Key.Resource, object)
 	}
 	text, err := json.Marshal(object)
 	if err == nil {
