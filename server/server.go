@@ -45,6 +45,7 @@ type Server struct {
 	Verbs   *verbs.Handler
 	Health  *health.Checks
 	Metrics *metrics.Metrics
+	Queues  *controllers.Queues // for loops of Config to measure their work with
 
 	flows      *flow.Classifier
 	discovery  *discovery.Handler
@@ -75,6 +76,8 @@ func New(cfg Config) (*Server, error) {
 	s.Metrics = metrics.New(cfg.Catalogue, cfg.Clock)
 	s.Metrics.Shown = cfg.Metrics
 	s.Metrics.Registry.MustRegister(append([]prometheus.Collector{metrics.State{Store: cfg.Store, Cache: s.Cache}}, cfg.Collectors...)...)
+	s.Queues = controllers.NewQueues(cfg.Clock)
+	s.Metrics.Registry.MustRegister(s.Queues)
 	s.Metrics.Registry.MustRegister(append(s.flows.Collectors(), metrics.Build(cfg.Version))...)
 	s.watching, s.endWatches = context.WithCancel(context.Background())
 	s.Verbs = &verbs.Handler{
@@ -185,11 +188,11 @@ func (s *Server) startLoops(group *errgroup.Group, ctx context.Context) {
 func (s *Server) leading() map[string]func(*Server) Loop {
 	all := map[string]func(*Server) Loop{
 		"namespaces": func(s *Server) Loop {
-			n := &controllers.Namespaces{API: s, Cache: s.Cache, Catalogue: s.cfg.Catalogue, Log: s.cfg.Log, Clock: s.cfg.Clock}
+			n := &controllers.Namespaces{API: s, Cache: s.Cache, Catalogue: s.cfg.Catalogue, Log: s.cfg.Log, Clock: s.cfg.Clock, Queue: s.Queues.Of("namespace")}
 			return n.Run
 		},
 		"serviceaccounts": func(s *Server) Loop {
-			a := &controllers.Accounts{API: s, Cache: s.Cache, Log: s.cfg.Log}
+			a := &controllers.Accounts{API: s, Cache: s.Cache, Log: s.cfg.Log, Queue: s.Queues.Of("serviceaccount")}
 			return a.Run
 		},
 	}

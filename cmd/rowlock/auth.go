@@ -173,7 +173,7 @@ func (o *authOptions) publish(c accessConfig) func(*server.Server) server.Loop {
 		return d, nil
 	}
 	return func(s *server.Server) server.Loop {
-		p := &controllers.ClusterAuthentication{API: s, Log: c.log, Clock: time.Now, Data: data}
+		p := &controllers.ClusterAuthentication{API: s, Log: c.log, Clock: time.Now, Data: data, Queue: s.Queues.Of("cluster_authentication_trust_controller")}
 		return p.Run
 	}
 }

@@ -72,7 +72,7 @@ func (s *controllerSet) certificates(dir *datadir.Dir) func(*server.Server) serv
 	}
 	return func(srv *server.Server) server.Loop {
 		cfg := srv.Config()
-		c := &controllers.Certificates{API: srv, Cache: srv.Cache, Authorizer: cfg.Authorizer, Log: cfg.Log, Clock: cfg.Clock, Approve: approve}
+		c := &controllers.Certificates{API: srv, Cache: srv.Cache, Authorizer: cfg.Authorizer, Log: cfg.Log, Clock: cfg.Clock, Approve: approve, Queue: srv.Queues.Of("certificate")}
 		if sign {
 			c.Sign = func(r *x509.CertificateRequest, usages []certificatesv1.KeyUsage, life time.Duration) ([]byte, error) {
 				return dir.Sign(r, usages, life, cfg.Clock())
@@ -91,6 +91,12 @@ func (s *controllerSet) bootstrapTokens() func(*server.Server) server.Loop {
 	return func(srv *server.Server) server.Loop {
 		cfg := srv.Config()
 		b := &controllers.BootstrapTokens{API: srv, Cache: srv.Cache, Log: cfg.Log, Clock: cfg.Clock, Clean: clean, Sign: sign}
+		if clean {
+			b.Cleaning = srv.Queues.Of("token_cleaner")
+		}
+		if sign {
+			b.Signing = srv.Queues.Of("bootstrap_signer_queue")
+		}
 		return b.Run
 	}
 }
@@ -101,7 +107,7 @@ func (s *controllerSet) aggregation() func(*server.Server) server.Loop {
 		return nil
 	}
 	return func(srv *server.Server) server.Loop {
-		a := &controllers.Aggregation{API: srv, Cache: srv.Cache, Log: srv.Config().Log}
+		a := &controllers.Aggregation{API: srv, Cache: srv.Cache, Log: srv.Config().Log, Queue: srv.Queues.Of("ClusterRoleAggregator")}
 		return a.Run
 	}
 }
@@ -113,7 +119,7 @@ func (s *controllerSet) rootCA(file string) func(*server.Server) server.Loop {
 		return nil
 	}
 	return func(srv *server.Server) server.Loop {
-		r := &controllers.RootCA{API: srv, Cache: srv.Cache, Log: srv.Config().Log, PEM: func() ([]byte, error) { return os.ReadFile(file) }}
+		r := &controllers.RootCA{API: srv, Cache: srv.Cache, Log: srv.Config().Log, PEM: func() ([]byte, error) { return os.ReadFile(file) }, Queue: srv.Queues.Of("root_ca_cert_publisher")}
 		return r.Run
 	}
 }

@@ -25,6 +25,7 @@ type Accounts struct {
 	Cache *cache.Cache
 	Log   *slog.Logger
 	Retry time.Duration // how soon a failure is tried again; 0: 1 second
+	Queue *Queue        // nil: the work is not measured
 }
 
 // Run works until ctx ends.
@@ -75,6 +76,11 @@ func (a *Accounts) follow(ctx context.Context) {
 
 // ensure makes the account where it is missing, unless the namespace is going.
 func (a *Accounts) ensure(ctx context.Context, namespace string) bool {
+	a.Queue.add(1)
+	return a.Queue.work(func() bool { return a.settle(ctx, namespace) })
+}
+
+func (a *Accounts) settle(ctx context.Context, namespace string) bool {
 	if a.Cache.Get("serviceaccounts", namespace, defaultAccount) != nil {
 		return true
 	}

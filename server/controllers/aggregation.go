@@ -32,6 +32,7 @@ type Aggregation struct {
 	Cache *cache.Cache
 	Log   *slog.Logger
 	Retry time.Duration // how soon a failure is tried again; 0: 1 second
+	Queue *Queue        // nil: the work is not measured
 
 	roles map[string]*rbacv1.ClusterRole
 }
@@ -100,10 +101,15 @@ func (a *Aggregation) fill(ctx context.Context) bool {
 		if equality.Semantic.DeepEqual(rules, role.Rules) {
 			continue
 		}
-		if err := a.apply(ctx, name, rules); err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
+		a.Queue.add(1)
+		ok = a.Queue.work(func() bool {
+			err := a.apply(ctx, name, rules)
+			if err == nil || apierrors.IsNotFound(err) || ctx.Err() != nil {
+				return true
+			}
 			a.Log.Warn("cannot fill the rules of a cluster role", "name", name, "error", err)
-			ok = false
-		}
+			return false
+		}) && ok
 	}
 	return ok
 }

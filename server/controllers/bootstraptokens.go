@@ -26,6 +26,8 @@ type BootstrapTokens struct {
 	Clock       func() time.Time
 	Clean, Sign bool
 	Retry       time.Duration // how soon a failure is tried again; 0: 5 seconds
+	Cleaning    *Queue        // of tokens that are over; nil: the work is not measured
+	Signing     *Queue        // nil: the work is not measured
 }
 
 // Run works until ctx ends.
@@ -72,8 +74,11 @@ func (b *BootstrapTokens) pass(ctx context.Context) time.Duration {
 	for _, s := range b.tokens() {
 		left, ends := bootstrap.Remaining(s.Data, now)
 		if ends && left <= 0 {
-			if b.Clean && !b.delete(ctx, s) {
-				next = min(next, b.Retry)
+			if b.Clean {
+				b.Cleaning.add(1)
+				if !b.Cleaning.work(func() bool { return b.delete(ctx, s) }) {
+					next = min(next, b.Retry)
+				}
 			}
 			continue
 		}
@@ -86,8 +91,16 @@ func (b *BootstrapTokens) pass(ctx context.Context) time.Duration {
 		}
 	}
 	if b.Sign {
-		if err := b.sign(ctx, signers); err != nil && ctx.Err() == nil {
+		b.Signing.add(1)
+		signed := b.Signing.work(func() bool {
+			err := b.sign(ctx, signers)
+			if err == nil || ctx.Err() != nil {
+				return true
+			}
 			b.Log.Warn("cluster-info cannot be signed", "error", err)
+			return false
+		})
+		if !signed {
 			next = min(next, b.Retry)
 		}
 	}

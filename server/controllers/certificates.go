@@ -41,6 +41,7 @@ type Certificates struct {
 	Sign       func(r *x509.CertificateRequest, usages []certificatesv1.KeyUsage, life time.Duration) ([]byte, error) // nil: nothing is signed
 	Approve    bool                                                                                                   // whether requests of kubelets are approved
 	MaxLife    time.Duration                                                                                          // 0: one year
+	Queue      *Queue                                                                                                 // nil: the work is not measured
 	Interval   time.Duration                                                                                          // how often all requests are looked at besides; 0: 10 seconds
 }
 
@@ -93,10 +94,15 @@ func (c *Certificates) pass(ctx context.Context) {
 		}
 		return true
 	})
+	c.Queue.add(len(open))
 	for _, r := range open {
-		if err := c.work(ctx, r); err != nil && ctx.Err() == nil {
-			c.Log.Warn("a certificate request", "name", r.Name, "error", err)
-		}
+		c.Queue.work(func() bool {
+			err := c.work(ctx, r)
+			if err != nil && ctx.Err() == nil {
+				c.Log.Warn("a certificate request", "name", r.Name, "error", err)
+			}
+			return err == nil
+		})
 	}
 }
 

@@ -37,6 +37,7 @@ type ClusterAuthentication struct {
 	// certificates as PEM, others lists as JSON.
 	Data  func() (map[string]string, error)
 	Every time.Duration // how often it is looked after; 0: a minute
+	Queue *Queue        // nil: the work is not measured
 }
 
 // Run works until ctx ends.
@@ -47,8 +48,16 @@ func (c *ClusterAuthentication) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		wait := c.Every
 		for name, change := range map[string]func(map[string]string) error{authenticationMap: c.publish, trackingMap: c.since} {
-			if err := c.ensure(ctx, name, change); err != nil && ctx.Err() == nil {
+			c.Queue.add(1)
+			done := c.Queue.work(func() bool {
+				err := c.ensure(ctx, name, change)
+				if err == nil || ctx.Err() != nil {
+					return true
+				}
 				c.Log.Warn("how this cluster authenticates cannot be published", "configmap", name, "error", err)
+				return false
+			})
+			if !done {
 				wait = min(wait, time.Second)
 			}
 		}

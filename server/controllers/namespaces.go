@@ -45,6 +45,7 @@ type Namespaces struct {
 	Grace time.Duration
 	// Interval is how often terminating namespaces are looked at. 0: 1 second.
 	Interval time.Duration
+	Queue    *Queue // nil: the work is not measured
 
 	next map[string]attempt // by UID
 }
@@ -107,13 +108,20 @@ func (n *Namespaces) pass(ctx context.Context) {
 			delete(n.next, uid)
 		}
 	}
+	n.Queue.add(len(due))
+	defer n.Queue.clear()
 	for _, it := range due {
 		if ctx.Err() != nil {
 			return
 		}
-		if err := n.work(ctx, it.Name); err != nil && ctx.Err() == nil {
-			n.Log.Warn("emptying a namespace", "namespace", it.Name, "error", err)
-		}
+		n.Queue.work(func() bool {
+			err := n.work(ctx, it.Name)
+			if err != nil && ctx.Err() == nil {
+				n.Log.Warn("emptying a namespace", "namespace", it.Name, "error", err)
+			}
+			_, later := n.next[it.Meta().UID]
+			return err == nil && !later
+		})
 	}
 }
 

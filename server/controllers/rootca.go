@@ -35,6 +35,7 @@ type RootCA struct {
 	PEM   func() ([]byte, error) // the certificates; asked again every Every
 	Every time.Duration          // 0: a minute
 	Retry time.Duration          // how soon a failure is tried again; 0: 1 second
+	Queue *Queue                 // nil: the work is not measured
 }
 
 // Run works until ctx ends.
@@ -93,6 +94,11 @@ func (r *RootCA) follow(ctx context.Context) bool {
 
 // ensure makes or mends the ConfigMap of a namespace, unless the namespace is going.
 func (r *RootCA) ensure(ctx context.Context, namespace, pem string) bool {
+	r.Queue.add(1)
+	return r.Queue.work(func() bool { return r.settle(ctx, namespace, pem) })
+}
+
+func (r *RootCA) settle(ctx context.Context, namespace, pem string) bool {
 	if ns := r.Cache.Get("namespaces", "", namespace); ns == nil || ns.Meta().Deleting {
 		return true
 	}
