@@ -56,15 +56,14 @@ func oneOwner(obj metav1.Object) (repeated []string) {
 	if len(refs) < 2 {
 		return nil
 	}
-	seen := make(map[types.UID]int, len(refs))
+	seen := make(map[types.UID]bool, len(refs))
 	kept := refs[:0:0]
 	for _, r := range refs {
-		i, ok := seen[r.UID]
-		if ok && sameOwner(kept[i], r) {
+		if seen[r.UID] && slices.ContainsFunc(kept, func(k metav1.OwnerReference) bool { return sameOwner(k, r) }) {
 			repeated = append(repeated, string(r.UID))
 			continue
 		}
-		seen[r.UID] = len(kept)
+		seen[r.UID] = true
 		kept = append(kept, r)
 	}
 	if repeated != nil {
@@ -89,8 +88,7 @@ func warnOwners(c *Call, obj metav1.Object, admitted bool) {
 	if admitted {
 		format = ".metadata.ownerReferences contains duplicate entries after mutating admission happens; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: %v"
 	}
-	slices.Sort(repeated)
-	c.Scope.Warn(fmt.Sprintf(format, strings.Join(slices.Compact(repeated), ", ")))
+	c.Scope.Warn(fmt.Sprintf(format, strings.Join(repeated, ", ")))
 }
 
 // onlyTimesDiffer says whether two records of ownership differ in nothing but times.

@@ -234,7 +234,9 @@ func uidError(c *Call, want, have types.UID, key sqlstore.Key) error {
 
 // admitUpdate records ownership and lets admission change the object.
 func (h *Handler) admitUpdate(ctx context.Context, c *Call, ch *change, obj, old kinds.Object) error {
-	warnOwners(c, obj, false)
+	if _, patch := ch.options.(*metav1.PatchOptions); !patch { // who owns the result of a patch is looked at once
+		warnOwners(c, obj, false)
+	}
 	var err error
 	switch {
 	case ch.own != nil:

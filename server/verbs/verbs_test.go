@@ -380,6 +380,29 @@ func TestLargeFieldSets(t *testing.T) {
 	f.want(413, "PATCH", configmaps+"/applied?fieldManager=m", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"applied"},`+all, "Content-Type", "application/apply-patch+yaml")
 }
 
+// TestRepeatedOwners: they are dropped, and the client is told when they were found.
+func TestRepeatedOwners(t *testing.T) {
+	f := newFixture(t)
+	owner := func(uid, name string) string {
+		return fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","name":%q,"uid":%q}`, name, uid)
+	}
+	refs := `{"metadata":{"name":"c","ownerReferences":[` + strings.Join([]string{
+		owner("b", "x"), owner("a", "x"), owner("b", "y"), owner("b", "x"), owner("a", "x"), owner("a", "x"),
+	}, ",") + `]}}`
+	for _, tc := range []struct{ method, url, when, contentType string }{
+		{"POST", configmaps, "", "application/json"},
+		{"PUT", configmaps + "/c", "", "application/json"},
+		{"PATCH", configmaps + "/c", " after mutating admission happens", merge},
+	} {
+		w := f.do(tc.method, tc.url, refs, "Content-Type", tc.contentType)
+		want := `299 - ".metadata.ownerReferences contains duplicate entries` + tc.when + `; API server dedups owner references in 1.20+, ` +
+			`and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: b, a, a"`
+		if got := w.Header().Values("Warning"); len(got) != 1 || got[0] != want || strings.Count(w.Body.String(), `"kind":"Pod"`) != 3 {
+			t.Errorf("%s: %d %q\n%s", tc.method, w.Code, got, w.Body)
+		}
+	}
+}
+
 func TestVersionAndUIDOfNewObjects(t *testing.T) {
 	f := newFixture(t)
 	f.want(500, "POST", configmaps, `{"metadata":{"name":"a","resourceVersion":"7"}}`)
