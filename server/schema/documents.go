@@ -12,7 +12,9 @@ import (
 	"sync"
 	"time"
 
+	openapi_v3 "github.com/google/gnostic-models/openapiv3"
 	"github.com/klauspost/compress/gzip"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/rowlock/rowlock/server/kinds"
 )
@@ -42,6 +44,7 @@ type document struct {
 	etag     string
 	modified time.Time
 	of       []*kinds.Resource // what it describes
+	protobuf *document         // of version 3, the same in protobuf; nil until asked for
 }
 
 // NewDocuments makes the documents of a catalogue for a server of a release ("1.32").
@@ -295,6 +298,39 @@ func (d *Documents) group(key string) (*document, error) {
 		d.kept[key] = doc
 	}
 	return doc, err
+}
+
+// groupProtobuf returns a document of version 3 in protobuf, or nil for an unknown
+// one. It has the tag of the JSON form: both say the same.
+func (d *Documents) groupProtobuf(key string) (*document, error) {
+	doc, err := d.group(key)
+	if doc == nil || err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if doc.protobuf != nil {
+		return doc.protobuf, nil
+	}
+	text, err := unzip(doc.packed)
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := openapi_v3.ParseDocument(text)
+	if err != nil {
+		return nil, err
+	}
+	wire, err := proto.MarshalOptions{Deterministic: true}.Marshal(parsed)
+	if err != nil {
+		return nil, err
+	}
+	packed, err := d.pack(wire, nil)
+	if err != nil {
+		return nil, err
+	}
+	packed.etag, packed.modified = doc.etag, doc.modified
+	doc.protobuf = packed
+	return packed, nil
 }
 
 // index returns the list of all documents of version 3, with their hashes.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	openapi_v2 "github.com/google/gnostic-models/openapiv2"
+	openapi_v3 "github.com/google/gnostic-models/openapiv3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"k8s.io/kube-openapi/pkg/spec3"
@@ -141,6 +142,38 @@ func TestSwaggerProtobuf(t *testing.T) {
 	good["spec"].(map[string]any)["colour"] = "red"
 	if errs := validation.ValidateModel(good, pod, "Pod"); len(errs) != 1 {
 		t.Errorf("unknown field: %v", errs)
+	}
+}
+
+// TestOpenAPI3Protobuf: both forms of a document say the same, under one tag.
+func TestOpenAPI3Protobuf(t *testing.T) {
+	d := documents()
+	text := get(t, d.ServeV3, "/openapi/v3/apis/apps/v1", "Accept", "application/json")
+	want, err := openapi_v3.ParseDocument(text.Body.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, accept := range []string{
+		"application/com.github.proto-openapi.spec.v3@v1.0+protobuf",
+		"application/com.github.proto-openapi.spec.v3.v1.0+protobuf, application/json",
+	} {
+		w := get(t, d.ServeV3, "/openapi/v3/apis/apps/v1", "Accept", accept)
+		if got := w.Header().Get("Content-Type"); got != "application/com.github.proto-openapi.spec.v3.v1.0+protobuf" {
+			t.Errorf("type %q", got)
+		}
+		if w.Header().Get("Etag") != text.Header().Get("Etag") {
+			t.Errorf("tag %s", w.Header().Get("Etag"))
+		}
+		got := &openapi_v3.Document{}
+		if err := proto.Unmarshal(w.Body.Bytes(), got); err != nil {
+			t.Fatal(err)
+		}
+		if !proto.Equal(got, want) || len(got.GetPaths().GetPath()) == 0 {
+			t.Errorf("%d paths, want %d", len(got.GetPaths().GetPath()), len(want.GetPaths().GetPath()))
+		}
+	}
+	if w := get(t, d.ServeV3, "/openapi/v3/apis/none/v1", "Accept", "application/com.github.proto-openapi.spec.v3@v1.0+protobuf"); w.Code != http.StatusNotFound {
+		t.Errorf("an unknown document: %d", w.Code)
 	}
 }
 

@@ -10,12 +10,14 @@ import (
 	"github.com/munnerz/goautoneg"
 )
 
-// The media types of the OpenAPI 2 document in protobuf. The first is what is
-// answered; clients ask for either.
+// The media types of the documents in protobuf. The first of each version is what
+// is answered; clients ask for either.
 const (
-	swaggerProtobuf    = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-	swaggerProtobufOld = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
-	jsonType           = "application/json"
+	swaggerProtobuf     = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+	swaggerProtobufOld  = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+	openAPI3Protobuf    = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf"
+	openAPI3ProtobufOld = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf"
+	jsonType            = "application/json"
 )
 
 // ServeV2 answers GET /openapi/v2 as JSON or protobuf.
@@ -46,11 +48,15 @@ func (d *Documents) ServeV3(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Add("Vary", "Accept")
-	if accepted(r, jsonType) == "" {
+	typ, find := accepted(r, jsonType, openAPI3ProtobufOld, openAPI3Protobuf), d.group
+	switch typ {
+	case "":
 		w.WriteHeader(http.StatusNotAcceptable)
 		return
+	case openAPI3ProtobufOld, openAPI3Protobuf:
+		typ, find = openAPI3Protobuf, d.groupProtobuf
 	}
-	doc, err := d.group(key)
+	doc, err := find(key)
 	if err != nil {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
@@ -67,7 +73,7 @@ func (d *Documents) ServeV3(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "public, immutable")
 		w.Header().Set("Expires", d.Now().UTC().AddDate(1, 0, 0).Format(http.TimeFormat))
 	}
-	w.Header().Set("Content-Type", jsonType)
+	w.Header().Set("Content-Type", typ)
 	doc.serve(w, r)
 }
 

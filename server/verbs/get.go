@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/codecs/framing"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/status"
 )
@@ -82,12 +83,21 @@ func (h *Handler) sendItem(c *Call, form codecs.Form, code int, it *cache.Item) 
 	return h.writeBody(c, form.Type, code, data)
 }
 
-// writeBody puts a whole body on the wire.
+// writeBody puts a whole body on the wire, compressed if it is large and the client
+// can read that.
 func (h *Handler) writeBody(c *Call, mediaType string, code int, data []byte) error {
 	header := c.W.Header()
 	header.Set("Content-Type", mediaType)
+	if len(data) > framing.CompressFrom && h.compresses() && framing.AcceptsGzip(c.R) {
+		body := framing.NewBody(c.W, c.R, code, true)
+		_, _ = body.Write(data)
+		_ = body.Close()
+		return nil
+	}
 	header.Set("Content-Length", strconv.Itoa(len(data)))
 	c.W.WriteHeader(code)
 	_, _ = c.W.Write(data) // an error means that the client has gone
 	return nil
 }
+
+func (h *Handler) compresses() bool { return h.Enabled("APIResponseCompression") }

@@ -91,7 +91,7 @@ func (v *view) messages(p *page) error {
 // sendStream answers with what stream writes. Indented JSON and YAML are made of
 // the whole.
 func (v *view) sendStream(c *Call, code int, stream func(io.Writer) error) error {
-	compress := v.h.Enabled("APIResponseCompression")
+	compress := v.h.compresses()
 	if v.form.Type == codecs.YAML || v.form.Pretty {
 		data, err := whole(stream)
 		if err == nil {

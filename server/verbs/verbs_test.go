@@ -1,9 +1,11 @@
 package verbs_test
 
 import (
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http/httptest"
 	"strings"
 	"sync"
@@ -378,6 +380,41 @@ func TestLargeFieldSets(t *testing.T) {
 		}
 	}
 	f.want(413, "PATCH", configmaps+"/applied?fieldManager=m", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"applied"},`+all, "Content-Type", "application/apply-patch+yaml")
+}
+
+// TestLargeAnswersAreCompressed: those of single objects too, where the client takes it
+// and the gate is on.
+func TestLargeAnswersAreCompressed(t *testing.T) {
+	f := newFixture(t)
+	f.want(201, "POST", configmaps, `{"metadata":{"name":"small"}}`)
+	f.want(201, "POST", configmaps, `{"metadata":{"name":"big"},"data":{"k":"`+strings.Repeat("x", 200_000)+`"}}`)
+	plain := f.do("GET", configmaps+"/big", "").Body.String()
+	for _, tc := range []struct {
+		name, accept string
+		gate         bool
+		want         string
+	}{
+		{"big", "br, gzip", true, "gzip"},
+		{"big", "gzip", false, ""},
+		{"big", "identity", true, ""},
+		{"small", "gzip", true, ""},
+	} {
+		f.h.Feature = func(gate string) bool { return tc.gate && gate == "APIResponseCompression" }
+		w := f.do("GET", configmaps+"/"+tc.name, "", "Accept-Encoding", tc.accept)
+		if got := w.Header().Get("Content-Encoding"); got != tc.want || (w.Header().Get("Content-Length") == "") != (tc.want != "") {
+			t.Errorf("%+v: encoding %q, length %q", tc, got, w.Header().Get("Content-Length"))
+		}
+		if tc.want != "gzip" {
+			continue
+		}
+		zr, err := gzip.NewReader(w.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body, err := io.ReadAll(zr); err != nil || string(body) != plain || w.Header().Get("Vary") != "Accept-Encoding" {
+			t.Errorf("%d bytes, want %d: %v", len(body), len(plain), err)
+		}
+	}
 }
 
 // TestRepeatedOwners: they are dropped, and the client is told when they were found.

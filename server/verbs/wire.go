@@ -4,7 +4,6 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -164,33 +163,15 @@ func (h *Handler) send(c *Call, form codecs.Form, code int, obj runtime.Object) 
 	if err != nil {
 		return err
 	}
-	return h.write(c, form, code, data)
-}
-
-// write puts the encoded answer on the wire.
-func (h *Handler) write(c *Call, form codecs.Form, code int, data []byte) error {
-	if form.Type == codecs.JSON && form.Pretty {
-		indented, err := jsoncodec.Indent(nil, data)
-		if err != nil {
+	switch {
+	case form.Type == codecs.JSON && form.Pretty:
+		if data, err = jsoncodec.Indent(nil, data); err != nil {
 			return err
 		}
-		data = indented
+	case form.Type == codecs.JSON:
+		data = append(data, '\n')
 	}
-	header := c.W.Header()
-	header.Set("Content-Type", form.Type)
-	tail := 0
-	if form.Type == codecs.JSON && !form.Pretty {
-		tail = 1
-	}
-	header.Set("Content-Length", strconv.Itoa(len(data)+tail))
-	c.W.WriteHeader(code)
-	if _, err := c.W.Write(data); err != nil {
-		return nil // the client has gone; nothing can be said any more
-	}
-	if tail == 1 {
-		_, _ = io.WriteString(c.W, "\n")
-	}
-	return nil
+	return h.writeBody(c, form.Type, code, data)
 }
 
 // fail answers with an error.
