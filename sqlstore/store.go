@@ -99,6 +99,7 @@ type Reloader interface {
 // Store is the face that a server uses. It is safe for concurrent use.
 type Store struct {
 	driver  Driver
+	whole   WholeReader // the driver, or nil
 	cfg     Config
 	running atomic.Bool
 	ended   atomic.Bool // Run has returned: nobody takes writes
@@ -120,6 +121,7 @@ type Store struct {
 func New(d Driver, cfg Config) *Store {
 	cfg = cfg.withDefaults()
 	s := &Store{driver: timed{d, cfg.Observer}, cfg: cfg, own: make(chan []*write, 4)}
+	s.whole, _ = d.(WholeReader)
 	if s.cfg.Clock == nil {
 		s.cfg.Clock = d.Now
 	}

@@ -228,14 +228,16 @@ type table struct{ *log }
 
 func (l table) Head(context.Context) (int64, error) { return l.revision, nil }
 
-func (l table) Scan(_ context.Context, req sqlstore.ScanRequest) (rows []sqlstore.Row, err error) {
+// ReadAll lends rows, as it promises to, in no order of keys.
+func (l table) ReadAll(_ context.Context, _ int64, take func([]sqlstore.Row) error) error {
 	for k, s := range l.live {
-		if k.Compare(req.After) > 0 {
-			rows = append(rows, sqlstore.Row{Key: k, Revision: s.revision, Created: 1, Value: []byte(s.value)})
+		value := []byte(s.value)
+		if err := take([]sqlstore.Row{{Key: k, Revision: s.revision, Created: 1, Value: value}}); err != nil {
+			return err
 		}
+		clear(value)
 	}
-	slices.SortFunc(rows, func(a, b sqlstore.Row) int { return a.Key.Compare(b.Key) })
-	return rows[:min(len(rows), req.Limit)], nil
+	return nil
 }
 
 // TestLoadAnew loads a cache that was in use: snapshots taken before stay as they

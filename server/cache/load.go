@@ -3,25 +3,26 @@ package cache
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
+	"sync"
 
 	"github.com/tidwall/btree"
 
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-const loadPage = 1000
-
-// Scanner is what Load reads from; sqlstore.Store is one.
-type Scanner interface {
+// Source is what Load reads from; sqlstore.Store is one.
+type Source interface {
 	Head(ctx context.Context) (int64, error)
-	Scan(ctx context.Context, req sqlstore.ScanRequest) ([]sqlstore.Row, error)
+	ReadAll(ctx context.Context, revision int64, take func(rows []sqlstore.Row) error) error
 }
 
 // Load fills the cache with all live rows and returns the revision they are of,
 // from which the feed goes on. What the cache held before is gone then, and its
 // watchers with it: what happened in between is not known. Nobody may call Apply
 // meanwhile; readers see the former state until all of the new one is there.
-func (c *Cache) Load(ctx context.Context, s Scanner) (revision int64, err error) {
+func (c *Cache) Load(ctx context.Context, s Source) (revision int64, err error) {
 	for try := 0; ; try++ {
 		revision, err = s.Head(ctx)
 		if err != nil {
@@ -52,61 +53,64 @@ func newItems() *items { return btree.NewBTreeGOptions(byKey, btree.Options{NoLo
 
 // read makes the items of a revision, by storage. An item that is in memory already
 // is used again, with the wire forms that it has.
-func (c *Cache) read(ctx context.Context, s Scanner, revision int64) (map[*shelf]*items, error) {
-	loaded := map[*shelf]*items{}
+func (c *Cache) read(ctx context.Context, s Source, revision int64) (map[*shelf]*items, error) {
 	if revision == 0 {
-		return loaded, nil
+		return nil, nil
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var at *shelf
-	var into *items
-	for page := range pages(ctx, s, revision) {
-		if page.err != nil {
-			return nil, page.err
+	var mu sync.Mutex
+	found := map[*shelf][]*Item{}
+	err := s.ReadAll(ctx, revision, func(rows []sqlstore.Row) error {
+		made := make([]*Item, len(rows))
+		shelves := make([]*shelf, len(rows))
+		for i := range rows {
+			if i > 0 && rows[i].Key.Resource == rows[i-1].Key.Resource {
+				shelves[i] = shelves[i-1]
+			} else {
+				shelves[i] = c.shelf(rows[i].Key.Resource)
+			}
+			made[i] = shelves[i].item(&rows[i])
 		}
-		for i := range page.rows {
-			row := &page.rows[i]
-			if at == nil || at.key != row.Key.Resource {
-				at, into = c.shelf(row.Key.Resource), newItems()
-				loaded[at] = into
-			}
-			it := at.published.Load().get(row.Key.Namespace, row.Key.Name)
-			if it == nil || it.Revision != row.Revision {
-				it = newItem(row, &at.storage, !at.internal, true)
-			}
+		mu.Lock()
+		defer mu.Unlock()
+		for i, it := range made {
+			found[shelves[i]] = append(found[shelves[i]], it)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	loaded := make(map[*shelf]*items, len(found))
+	for at, all := range found {
+		slices.SortFunc(all, compareKeys)
+		into := newItems()
+		for _, it := range all {
 			into.Load(it)
 		}
+		loaded[at] = into
 	}
-	return loaded, ctx.Err()
+	return loaded, nil
 }
 
-type page struct {
-	rows []sqlstore.Row
-	err  error
+// compareKeys is byKey for sorting.
+func compareKeys(a, b *Item) int {
+	if c := strings.Compare(a.Namespace, b.Namespace); c != 0 {
+		return c
+	}
+	return strings.Compare(a.Name, b.Name)
 }
 
-// pages scans all live rows of a revision, one page ahead of its reader. It ends after
-// the last page, an error, or with ctx, which its reader must end.
-func pages(ctx context.Context, s Scanner, revision int64) <-chan page {
-	out := make(chan page, 1)
-	go func() {
-		defer close(out)
-		req := sqlstore.ScanRequest{Limit: loadPage, Revision: revision}
-		for {
-			rows, err := s.Scan(ctx, req)
-			select {
-			case out <- page{rows, err}:
-			case <-ctx.Done():
-				return
-			}
-			if err != nil || len(rows) < loadPage {
-				return
-			}
-			req.After = rows[len(rows)-1].Key
-		}
-	}()
-	return out
+// item is the item of a row that is lent.
+func (s *shelf) item(row *sqlstore.Row) *Item {
+	it := s.published.Load().get(row.Key.Namespace, row.Key.Name)
+	if it != nil && it.Revision == row.Revision {
+		return it
+	}
+	it = newItem(row, &s.storage, !s.internal, true)
+	if s.internal || it.Corrupt != nil { // it holds the row's own bytes
+		it.JSON = slices.Clone(it.JSON)
+	}
+	return it
 }
 
 // replace puts the items of a revision in place of all there are.

@@ -11,10 +11,15 @@ import (
 // SetFar makes snapshots deeper than depth be read key by key.
 func (d *Driver) SetFar(depth int64) { d.far = depth }
 
-// Explain runs a statement's generic plan, with NULL for each argument, under the
-// settings of the driver's sessions.
-func (d *Driver) Explain(ctx context.Context, query string, args int) (plan string, err error) {
+// Explain shows a statement's generic plan, with NULL for each argument, under the
+// settings of the driver's sessions and what statements before it set.
+func (d *Driver) Explain(ctx context.Context, query string, args int, before ...string) (plan string, err error) {
 	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
+		for _, sql := range before {
+			if _, err := tx.Exec(ctx, sql); err != nil {
+				return err
+			}
+		}
 		if _, err := tx.Exec(ctx, "PREPARE explained AS "+query, pgx.QueryExecModeSimpleProtocol); err != nil {
 			return err
 		}
@@ -47,6 +52,7 @@ var Statements = map[string]string{
 	"qPastAll": qPastAll, "qPastResource": qPastResource, "qPastNamespace": qPastNamespace,
 	"qLive": qLive, "qReadEnded": qReadEnded, "qChanges": qChanges, "qChangesPrev": qChangesPrev,
 	"qWrittenAt": qWrittenAt, "qExpired": qExpired, "qTrim": qTrim, "qLead": qLead, "qLeader": qLeader, "qUnlead": qUnlead,
+	"qWhole": qWhole, "qWholeSettings": qWholeSettings,
 }
 
 // Sessions counts the sessions that the pool has made so far.

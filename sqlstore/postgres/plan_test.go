@@ -33,6 +33,7 @@ var indexes = map[string][]string{
 var unplanned = map[string]bool{
 	"qBegin": true, "qBeginSnapshot": true, "qCommit": true, "qNotify": true, "qListen": true,
 	"qTerminate": true, "qOldMarkers": true, "qSizes": true, "qCounts": true, "qSchema": true, "qTable": true,
+	"qWhole": true, "qWholeSettings": true, // see wholePlan
 }
 
 var (
@@ -98,8 +99,29 @@ func TestPlans(t *testing.T) {
 				t.Errorf("with %s statistics %s sorts:\n%s", statistics, name, plan)
 			}
 		}
+		wholePlan(t, d, statistics)
 	}
 	t.Run("depth", func(t *testing.T) { flatInDepth(t, d) })
+}
+
+// wholePlan checks that everything is read in the order of pages, and that past rows
+// are not visited for it.
+func wholePlan(t *testing.T, d *postgres.Driver, statistics string) {
+	query := postgres.Statements["qWhole"]
+	plan, err := d.Explain(t.Context(), query, arguments(query), postgres.Statements["qWholeSettings"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []string{"Bitmap Index Scan on kv_live", "Bitmap Index Scan on kv_ended"} {
+		if !strings.Contains(plan, step) {
+			t.Errorf("with %s statistics qWhole has no %s:\n%s", statistics, step, plan)
+		}
+	}
+	for _, step := range []string{"Seq Scan", "kv_pkey", "kv_past", "JIT"} {
+		if strings.Contains(plan, step) {
+			t.Errorf("with %s statistics qWhole has a %s:\n%s", statistics, step, plan)
+		}
+	}
 }
 
 // TestPlansAreMadeAnew lets a table grow: sessions that planned for a small one are replaced.

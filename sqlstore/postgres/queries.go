@@ -111,6 +111,18 @@ SELECT ` + columns + ` FROM kv WHERE revision IN (SELECT revision FROM e WHERE t
 	qEndedResource  = hasEnded + inResource + keyOrder + `$5` + endedOrder
 	qEndedNamespace = hasEnded + inNamespace + keyOrder + `$5` + endedOrder
 
+	// Everything at a revision, $1, as of a head, $2: one part, $4, of $3. The bitmap of
+	// kv_live and of kv_ended, so that pages are visited once and in their order; the
+	// sums keep the primary key from being taken for a shorter way. Rows of a stretch
+	// of revisions lie together.
+	wholeColumns = `SELECT revision, resource, namespace, name, created_revision, value FROM kv WHERE superseded_revision IS `
+	wholePart    = ` AND revision + 0 <= $1 AND revision / 64 % $3 = $4`
+	qWhole       = wholeColumns + `NULL` + wholePart + ` UNION ALL ` +
+		wholeColumns + `NOT NULL AND superseded_revision > $1 AND superseded_revision <= $2` + wholePart
+	// What suits that, of the settings that the server has and has not turned off. Few rows.
+	qWholeSettings = `SELECT set_config(s.name, w.value, true) FROM pg_settings s, (VALUES ('enable_bitmapscan', 'on'), ('enable_indexscan', 'off'),
+  ('effective_io_concurrency', '64'), ('jit', 'off'), ('statement_timeout', '0')) AS w (name, value) WHERE s.name = w.name AND s.setting <> '0'`
+
 	// kv_live.
 	qLive = `SELECT ` + columns + ` FROM kv WHERE resource = $1 AND namespace = $2 AND name = $3 AND superseded_revision IS NULL`
 	// kv_past: the first row of a key that ended after a revision, if it was there then.

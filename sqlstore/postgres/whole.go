@@ -1,0 +1,114 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+var _ sqlstore.WholeReader = (*Driver)(nil)
+
+// mostParts is how many connections share the reading of everything. Where the database's
+// cache is cold they keep as many reads under way; more than a few only add work.
+const mostParts = 4
+
+// ReadAll implements sqlstore.WholeReader: on several connections, and on each in the
+// order in which the table stores its rows. Key order would visit its pages at random, and those
+// with values that are stored aside many times over. The snapshot is one of
+// revisions, so the connections need not share one of PostgreSQL's.
+func (d *Driver) ReadAll(ctx context.Context, revision int64, take func([]sqlstore.Row) error) error {
+	parts := max(1, min(mostParts, int(d.pool.Config().MaxConns)/2))
+	group, ctx := errgroup.WithContext(ctx)
+	for part := range parts {
+		group.Go(func() error { return d.readPart(ctx, revision, parts, part, take) })
+	}
+	if err := group.Wait(); err != nil {
+		return fmt.Errorf("reading everything at %d: %w", revision, err)
+	}
+	return nil
+}
+
+func (d *Driver) readPart(ctx context.Context, revision int64, parts, part int, take func([]sqlstore.Row) error) error {
+	// However long it takes in all, it has to go on.
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silence := time.AfterFunc(d.cfg.StatementTimeout, func() { cancel(errSilent) })
+	defer silence.Stop()
+	txOptions := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	var refused error // by take
+	err := pgx.BeginTxFunc(ctx, d.pool, txOptions, func(tx pgx.Tx) error {
+		var b sqlstore.Bounds
+		batch := &pgx.Batch{}
+		d.queueSettings(batch)
+		batch.Queue(qWholeSettings)
+		batch.Queue(qBounds).QueryRow(func(row pgx.Row) error { return row.Scan(&b.Floor, &b.Head) })
+		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+			return err
+		}
+		d.saw(b.Head)
+		if err := b.Check(revision); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, qWhole, revision, b.Head, parts, part)
+		if err != nil {
+			return err
+		}
+		return lend(rows, func(piece []sqlstore.Row) error {
+			refused = take(piece)
+			silence.Reset(d.cfg.StatementTimeout)
+			return refused
+		})
+	})
+	if err == nil || refused != nil {
+		return refused
+	}
+	return d.translate(ctx, err)
+}
+
+// A piece of what is read is as large as processors like to have at hand.
+const (
+	pieceRows  = 256
+	pieceBytes = 256 << 10
+)
+
+// lend hands rows out in pieces whose memory it uses again.
+func lend(rows pgx.Rows, take func([]sqlstore.Row) error) error {
+	defer rows.Close()
+	piece := make([]sqlstore.Row, 0, pieceRows)
+	var values []byte
+	var resource, namespace string
+	for rows.Next() {
+		var r sqlstore.Row
+		var value pgtype.DriverBytes // pgx's own, until the next row
+		if err := rows.Scan(&r.Revision, &r.Key.Resource, &r.Key.Namespace, &r.Key.Name, &r.Created, &value); err != nil {
+			return err
+		}
+		if len(piece) == pieceRows || len(piece) > 0 && len(values)+len(value) > pieceBytes {
+			if err := take(piece); err != nil {
+				return err
+			}
+			piece, values = piece[:0], values[:0]
+		}
+		if r.Key.Resource == resource {
+			r.Key.Resource = resource
+		}
+		if r.Key.Namespace == namespace {
+			r.Key.Namespace = namespace
+		}
+		resource, namespace = r.Key.Resource, r.Key.Namespace
+		at := len(values)
+		values = append(values, value...) // a row of before keeps the memory that this outgrows
+		r.Value = values[at:len(values):len(values)]
+		piece = append(piece, r)
+	}
+	if err := rows.Err(); err != nil || len(piece) == 0 {
+		return err
+	}
+	return take(piece)
+}
