@@ -145,17 +145,20 @@ func attackTokenHook(t *testing.T, a *access) {
 				if code, _ := a.do(t, call{path: "/version?timeout=1s", token: token}); code != http.StatusUnauthorized && code != http.StatusGatewayTimeout {
 					t.Errorf("%s: %d", token, code)
 				}
-				if took := time.Since(start); took > 5*time.Second {
+				if took := time.Since(start); took > patience {
 					t.Errorf("%s: a request with a second to live took %s", token, took)
 				}
 			})
 		}
 	}
-	for range 20 { // meanwhile, others are not held up
-		start := time.Now()
-		if code, _ := a.do(t, call{path: "/api/v1/namespaces", token: harness.AdminToken}); code != http.StatusOK || time.Since(start) > time.Second {
-			t.Errorf("beside requests that wait for the service: %d after %s", code, time.Since(start))
+	start := time.Now()
+	for range 20 { // meanwhile, others are not held up, which would be a second for each
+		if code, _ := a.do(t, call{path: "/api/v1/namespaces", token: harness.AdminToken}); code != http.StatusOK {
+			t.Errorf("beside requests that wait for the service: %d", code)
 		}
+	}
+	if took := time.Since(start); took > 15*time.Second {
+		t.Errorf("beside requests that wait for the service, 20 others take %s", took)
 	}
 	stalled.Wait()
 }

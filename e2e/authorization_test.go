@@ -164,7 +164,7 @@ func TestAuthorizationConfig(t *testing.T) {
 		t.Fatalf("with a broken file: %d %s", code, answer)
 	}
 	write(fmt.Sprintf(rightsConfig, hook.kubeconfig, "- {type: AlwaysDeny, name: alwaysdeny}"))
-	eventually5(t, "a good file", func() bool {
+	mustCome(t, "a good file", func() bool {
 		code, answer := a.as(t, "jane", "GET", podsPath, "")
 		return code == http.StatusForbidden && strings.Contains(answer, "Everything is forbidden.")
 	})
@@ -248,7 +248,7 @@ func hookMatches(t *testing.T, a *access, hook *rightsHook) {
 func configStorm(t *testing.T, a *access, write func(string), text string) {
 	t.Helper()
 	write(text)
-	eventually5(t, "the first file again", func() bool {
+	mustCome(t, "the first file again", func() bool {
 		_, answer := a.as(t, "jane", "GET", podsPath, "")
 		return !strings.Contains(answer, "Everything is forbidden.")
 	})
@@ -279,19 +279,18 @@ func configStorm(t *testing.T, a *access, write func(string), text string) {
 	write(fmt.Sprintf("%s- {type: AlwaysAllow, name: alwaysallow}\n", text))
 	close(done)
 	requests.Wait()
-	eventually5(t, "the last file", func() bool {
+	mustCome(t, "the last file", func() bool {
 		code, _ := a.as(t, "jane", "GET", podsPath, "")
 		return code == http.StatusOK
 	})
 }
 
-// eventually5 waits until something holds, five seconds at most: as long as a file
-// that changes may take to be seen.
-func eventually5(t testing.TB, what string, holds func() bool) {
+// mustCome waits until something holds, without which the test cannot go on.
+func mustCome(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	for start := time.Now(); !holds(); time.Sleep(20 * time.Millisecond) {
-		if time.Since(start) > 5*time.Second {
-			t.Fatalf("%s: not within five seconds", what)
+		if time.Since(start) > patience {
+			t.Fatalf("%s: not within %s", what, patience)
 		}
 	}
 }
@@ -299,7 +298,7 @@ func eventually5(t testing.TB, what string, holds func() bool) {
 // logged waits until the server has logged something.
 func (a *access) logged(t testing.TB, text string) {
 	t.Helper()
-	eventually5(t, "log: "+text, func() bool { return strings.Contains(a.s.Log(), text) })
+	mustCome(t, "log: "+text, func() bool { return strings.Contains(a.s.Log(), text) })
 }
 
 // TestAuthorizationModes has policies of a file and a service decide, by flags.

@@ -48,6 +48,7 @@ func TestKubectlAccess(t *testing.T) {
 	canI(t, k)
 	k.Want([]string{"Username", "jane", "[g system:authenticated]"}, "auth", "whoami", "--as=jane", "--as-group=g", "--as-uid=u1")
 	createGrants(t, k)
+	defaultRoles(t, k)
 	createToken(t, s, k)
 }
 
@@ -117,6 +118,37 @@ func createGrants(t *testing.T, k *harness.Kubectl) {
 	if out, err := k.Try("", "create", "rolebinding", "up", "-n", "team", "--clusterrole=admin", "--user=jane", "--as=jane"); err == nil || !strings.Contains(out, "cannot create resource") {
 		t.Errorf("jane grants herself something: %v %s", err, out)
 	}
+}
+
+// defaultRoles: view, edit and admin are worth something on a server that nobody has
+// set up, and grow with what is labelled for them.
+func defaultRoles(t *testing.T, k *harness.Kubectl) {
+	t.Helper()
+	for _, role := range []string{"view", "edit", "admin"} {
+		k.Run("create", "rolebinding", role, "-n", "team", "--clusterrole="+role, "--user="+role+"er")
+	}
+	k.Run("create", "clusterrole", "widgets", "--verb=list", "--resource=configmaps/widgets")
+	k.Run("label", "clusterrole", "widgets", "rbac.authorization.k8s.io/aggregate-to-edit=true")
+	for _, tc := range []struct {
+		user, question string
+		want           bool
+	}{
+		{"viewer", "list pods", true},
+		{"viewer", "list secrets", false},
+		{"editer", "delete deployments.apps", true},
+		{"editer", "create rolebindings", false},
+		{"adminer", "create rolebindings", true},
+		{"adminer", "create endpoints", false},
+		{"adminer", "list configmaps --subresource=widgets", true}, // through edit
+	} {
+		args := append([]string{"auth", "can-i", "-n", "team", "--as=" + tc.user}, strings.Fields(tc.question)...)
+		if out, err := k.Try("", args...); (err == nil) != tc.want {
+			t.Errorf("%v: %q %v", args, out, err)
+		}
+	}
+	k.Run("create", "rolebinding", "viewers", "-n", "team", "--clusterrole=view", "--user=jane", "--as=adminer")
+	k.Run("delete", "rolebinding", "viewers", "-n", "team") // jane has rights of her own
+	k.Want([]string{"pods/log", "bindings"}, "auth", "can-i", "--list", "-n", "team", "--as=viewer")
 }
 
 // createToken uses a token until its account is gone.
