@@ -12,6 +12,7 @@ type Filter struct {
 	Fields []FieldTerm
 
 	terms []labels.Requirement
+	many  many
 	none  bool
 }
 
@@ -36,6 +37,7 @@ func NewFilter(sel labels.Selector, terms []FieldTerm) *Filter {
 		reqs, selectable := sel.Requirements()
 		f.terms, f.none = reqs, !selectable
 	}
+	f.many = newMany(f.terms, terms)
 	return f
 }
 
@@ -55,33 +57,54 @@ func (f *Filter) Match(it *Item) bool {
 	if it.Corrupt != nil {
 		return true
 	}
-	for i := range f.Fields {
-		t := &f.Fields[i]
-		var v string
-		switch t.Index {
-		case FieldName:
-			v = it.Name
-		case FieldNamespace:
-			v = it.Namespace
-		default:
-			if m := it.Meta(); t.Index < len(m.Fields) {
-				v = m.Fields[t.Index]
+	return f.matchFields(it) && f.matchLabels(it)
+}
+
+func (f *Filter) matchFields(it *Item) bool {
+	if f.many.fields != nil {
+		for index, b := range f.many.fields {
+			if !b.allows(it.field(index)) {
+				return false
 			}
 		}
-		if (v == t.Value) == t.Not {
+		return true
+	}
+	for i := range f.Fields {
+		if t := &f.Fields[i]; (it.field(t.Index) == t.Value) == t.Not {
 			return false
 		}
 	}
+	return true
+}
+
+func (f *Filter) matchLabels(it *Item) bool {
 	if len(f.terms) == 0 {
 		return true
 	}
 	set := it.Meta().Labels
+	if f.many.labels != nil {
+		return f.many.match(set)
+	}
 	for i := range f.terms {
 		if !f.terms[i].Matches(set) {
 			return false
 		}
 	}
 	return true
+}
+
+// field is the value of a field of a FieldTerm.
+func (it *Item) field(index int) string {
+	switch index {
+	case FieldName:
+		return it.Name
+	case FieldNamespace:
+		return it.Namespace
+	}
+	if m := it.Meta(); index < len(m.Fields) {
+		return m.Fields[index]
+	}
+	return ""
 }
 
 // pinned is the value that the filter fixes a name or namespace to, if it does.
@@ -96,14 +119,18 @@ func (f *Filter) pinned(index int) (string, bool) {
 	return "", false
 }
 
-// postings lists the index keys of which every selected item has one.
+// maxPostings is how many index keys of a selector are compared: more cost more
+// than the best of them saves.
+const maxPostings = 16
+
+// postings lists index keys of which every selected item has one.
 func (f *Filter) postings(s *shelf, labeled bool) []posting {
 	if f == nil {
 		return nil
 	}
 	var out []posting
 	for _, t := range f.Fields {
-		if key := s.indexKey(t.Index); key != "" && !t.Not {
+		if key := s.indexKey(t.Index); key != "" && !t.Not && len(out) < maxPostings {
 			out = append(out, posting{key: key, value: t.Value})
 		}
 	}
@@ -117,6 +144,9 @@ func (f *Filter) postings(s *shelf, labeled bool) []posting {
 			if values := r.ValuesUnsorted(); len(values) == 1 {
 				out = append(out, posting{key: r.Key(), value: values[0]})
 			}
+		}
+		if len(out) >= maxPostings {
+			break
 		}
 	}
 	return out

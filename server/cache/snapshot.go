@@ -173,6 +173,11 @@ func (s *Snapshot) best(f *Filter, namespace string) (best posting, ok bool) {
 	if len(keys) == 1 && namespace == "" {
 		return keys[0], true
 	}
+	for _, k := range keys {
+		if s.few(k) {
+			return k, true
+		}
+	}
 	fewest := s.v.items.Len()
 	if namespace != "" {
 		fewest = s.Count(namespace, Position{})
@@ -189,6 +194,24 @@ func (s *Snapshot) best(f *Filter, namespace string) (best posting, ok bool) {
 		}
 	}
 	return best, ok
+}
+
+// fewEntries is how many entries of an index key are looked at sooner than counted.
+const fewEntries = 32
+
+// few says that an index key has so few entries that no other way can be much shorter.
+func (s *Snapshot) few(k posting) bool {
+	k.item = pivot("", "")
+	defer release(k.item)
+	n := 0
+	s.v.index.Ascend(k, func(e posting) bool {
+		if e.key != k.key || e.value != k.value {
+			return false
+		}
+		n++
+		return n <= fewEntries
+	})
+	return n <= fewEntries
 }
 
 func (s *Snapshot) ascendIndex(k posting, f *Filter, namespace string, from Position, fn func(*Item) bool) {
