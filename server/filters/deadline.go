@@ -61,12 +61,12 @@ func bounded(next http.Handler, limit time.Duration, fail Fail, w http.ResponseW
 			limit = asked
 		}
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), limit)
-	defer cancel()
-	t := &timely{ResponseWriter: w, ctx: ctx, scope: scope, one: r.ProtoMajor == 1}
-	stop := context.AfterFunc(ctx, t.cut)
-	next.ServeHTTP(t, r.WithContext(ctx))
-	if !stop() {
+	t := &timely{ResponseWriter: w, scope: scope, one: r.ProtoMajor == 1}
+	t.ctx.Context, t.ctx.at = r.Context(), time.Now().Add(limit)
+	defer t.ctx.end()
+	timer := time.AfterFunc(limit, t.cut)
+	next.ServeHTTP(t, r.WithContext(&t.ctx))
+	if !timer.Stop() {
 		t.end()
 	}
 }
@@ -76,7 +76,7 @@ const tooLate = `{"metadata":{},"status":"Failure","message":"Timeout: request d
 // timely replaces an answer that begins after the deadline.
 type timely struct {
 	http.ResponseWriter
-	ctx   context.Context
+	ctx   until
 	scope *request.Scope
 	one   bool // HTTP/1
 	late  bool
@@ -90,6 +90,7 @@ const lastWords = 2 * time.Second
 
 // cut frees a handler that waits for a client to send its body or to take an answer.
 func (w *timely) cut() {
+	<-w.ctx.Done()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.done || !errors.Is(w.ctx.Err(), context.DeadlineExceeded) {

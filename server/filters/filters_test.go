@@ -167,7 +167,7 @@ func TestDeadline(t *testing.T) {
 func TestInFlight(t *testing.T) {
 	f := filters.NewInFlight(1, 0, flow.New())
 	refused := 0
-	f.Refused = func(string) { refused++ }
+	f.Refused = func(bool) { refused++ }
 	second := func(id *authx.Identity, url string) int {
 		code := 0
 		serve(httptest.NewRequest("GET", "/version", nil), func(http.ResponseWriter, *http.Request) {

@@ -13,10 +13,10 @@ import (
 // count, and system:masters is never refused. A limit of 0 is no limit.
 type InFlight struct {
 	read, write chan struct{}
-	// Observe is told how many requests of a sort ("readOnly", "mutating") run. May be nil.
-	Observe func(sort string, n int)
+	// Observe is told how many requests that write, or read, run. May be nil.
+	Observe func(mutating bool, n int)
 	// Refused is told of each refusal. May be nil.
-	Refused func(sort string)
+	Refused func(mutating bool)
 	// Flows says where requests belong.
 	Flows *flow.Classifier
 }
@@ -73,10 +73,10 @@ func (f *InFlight) classify(w http.ResponseWriter, s *request.Scope) *flow.Class
 func (f *InFlight) count(next http.Handler, w http.ResponseWriter, r *http.Request) {
 	s := request.From(r.Context())
 	class := f.classify(w, s)
-	slots, sort := f.write, "mutating"
+	slots, mutating := f.write, true
 	switch s.Info.Verb {
 	case "get", "list", "watch", "head":
-		slots, sort = f.read, "readOnly"
+		slots, mutating = f.read, false
 	}
 	if slots == nil || class.Exempt {
 		defer class.Run()()
@@ -85,26 +85,26 @@ func (f *InFlight) count(next http.Handler, w http.ResponseWriter, r *http.Reque
 	}
 	select {
 	case slots <- struct{}{}:
-		f.observe(sort, len(slots))
+		f.observe(mutating, len(slots))
 		defer func() {
 			<-slots
-			f.observe(sort, len(slots))
+			f.observe(mutating, len(slots))
 		}()
 		defer class.Run()()
 		next.ServeHTTP(w, r)
 	default:
-		f.refuse(w, r, next, class, sort)
+		f.refuse(w, r, next, class, mutating)
 	}
 }
 
-func (f *InFlight) observe(sort string, n int) {
+func (f *InFlight) observe(mutating bool, n int) {
 	if f.Observe != nil {
-		f.Observe(sort, n)
+		f.Observe(mutating, n)
 	}
 }
 
 // refuse answers a request that is one too many, unless it is an administrator's.
-func (f *InFlight) refuse(w http.ResponseWriter, r *http.Request, next http.Handler, class *flow.Class, sort string) {
+func (f *InFlight) refuse(w http.ResponseWriter, r *http.Request, next http.Handler, class *flow.Class, mutating bool) {
 	s := request.From(r.Context())
 	if s.User != nil && s.User.InGroup(authx.GroupMasters) {
 		defer class.Run()()
@@ -114,7 +114,7 @@ func (f *InFlight) refuse(w http.ResponseWriter, r *http.Request, next http.Hand
 	class.Refuse()
 	s.Terminated = http.StatusTooManyRequests
 	if f.Refused != nil {
-		f.Refused(sort)
+		f.Refused(mutating)
 	}
 	w.Header().Set("Retry-After", "1")
 	http.Error(w, "Too many requests, please try again later.", http.StatusTooManyRequests)

@@ -22,6 +22,7 @@ type decisions struct {
 	users                *prometheus.CounterVec
 	steps, plugins       *prometheus.HistogramVec
 	known                sync.Map // pluginKey -> prometheus.Observer
+	sorts                sync.Map // sort of user -> prometheus.Counter
 
 	succeeded, failed, erred            outcome
 	allowed, denied, undecided, unclear outcome
@@ -94,7 +95,7 @@ func (a measuredAuthenticator) Authenticate(r *http.Request) (*authx.Authenticat
 		result = &a.d.erred
 	case mine:
 		result = &a.d.succeeded
-		a.d.users.WithLabelValues(compress(who.Identity.Name)).Inc()
+		a.d.user(compress(who.Identity.Name)).Inc()
 	}
 	result.Observe(time.Since(began))
 	return who, mine, err
@@ -137,6 +138,16 @@ type outcome struct {
 func (o *outcome) Observe(took time.Duration) {
 	o.count.Inc()
 	o.took.Observe(took.Seconds())
+}
+
+// user is the counter of a sort of user, of which there are few.
+func (d *decisions) user(sort string) prometheus.Counter {
+	if c, ok := d.sorts.Load(sort); ok {
+		return c.(prometheus.Counter)
+	}
+	c := d.users.WithLabelValues(sort)
+	d.sorts.Store(sort, c)
+	return c
 }
 
 // compress keeps the names of people out of labels, and their number small.

@@ -33,6 +33,8 @@ type Metrics struct {
 	durations   *prometheus.HistogramVec
 	sizes       *prometheus.HistogramVec
 	inFlight    *prometheus.GaugeVec
+	reading     prometheus.Gauge // of inFlight
+	writing     prometheus.Gauge
 	longRunning *prometheus.GaugeVec
 	refused     *prometheus.CounterVec
 	panics      prometheus.Counter
@@ -134,6 +136,7 @@ func New(catalogue *kinds.Catalogue, clock func() time.Time) *Metrics {
 			Name: "apiserver_panics_total", Help: "Requests that ended in a panic.",
 		}),
 	}
+	m.reading, m.writing = m.inFlight.WithLabelValues("readOnly"), m.inFlight.WithLabelValues("mutating")
 	m.Registry.MustRegister(append(m.watches.parts(), m.decisions.parts()...)...)
 	m.Registry.MustRegister(m.requests, m.durations, m.sizes, m.inFlight, m.longRunning, m.refused, m.panics, m.handshakes,
 		m.slis, m.own, m.aborts, m.terminated, m.deprecated,
@@ -152,11 +155,23 @@ func (m *Metrics) HandshakeFailed() { m.handshakes.Inc() }
 // Panicked counts a panic.
 func (m *Metrics) Panicked() { m.panics.Inc() }
 
-// InFlight notes how many requests of a sort ("readOnly", "mutating") run.
-func (m *Metrics) InFlight(sort string, n int) { m.inFlight.WithLabelValues(sort).Set(float64(n)) }
+// InFlight notes how many requests that write, or read, run.
+func (m *Metrics) InFlight(mutating bool, n int) {
+	g := m.reading
+	if mutating {
+		g = m.writing
+	}
+	g.Set(float64(n))
+}
 
 // Refused counts a request that was one too many.
-func (m *Metrics) Refused(sort string) { m.refused.WithLabelValues(sort).Inc() }
+func (m *Metrics) Refused(mutating bool) {
+	kind := "readOnly"
+	if mutating {
+		kind = "mutating"
+	}
+	m.refused.WithLabelValues(kind).Inc()
+}
 
 // Filter counts and measures requests. It stands right behind filters.Scope.
 func (m *Metrics) Filter(next http.Handler) http.Handler {

@@ -1,7 +1,12 @@
 // Package request turns a method and a URL into what the request means.
 package request
 
-import "net/url"
+import (
+	"net/url"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+)
 
 // Info is what a request asks for. It is pure: nothing is looked up.
 type Info struct {
@@ -27,4 +32,39 @@ type Info struct {
 	LabelSelector string
 
 	Query url.Values // nil without a query
+
+	fields parsed[fields.Selector]
+	labels parsed[labels.Selector]
+}
+
+// parsed is a selector that several look at: parsing one costs more than what is
+// done with it.
+type parsed[T any] struct {
+	done     bool
+	selector T
+	err      error
+}
+
+// Fields is FieldSelector, parsed once. It is for the goroutine of the request.
+func (i *Info) Fields() (fields.Selector, error) {
+	p := &i.fields
+	if !p.done {
+		p.done = true
+		p.selector, p.err = fields.ParseSelector(i.FieldSelector)
+	}
+	return p.selector, p.err
+}
+
+// Labels is LabelSelector, parsed once. It is for the goroutine of the request.
+func (i *Info) Labels() (labels.Selector, error) {
+	p := &i.labels
+	switch {
+	case p.done:
+	case i.LabelSelector == "":
+		p.selector = labels.NewSelector()
+	default:
+		p.selector, p.err = labels.Parse(i.LabelSelector)
+	}
+	p.done = true
+	return p.selector, p.err
 }

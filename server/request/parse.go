@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 )
 
 // UnclearError is a path that starts like one of a resource and stops too early.
@@ -109,10 +108,10 @@ func (info *Info) collection() {
 	}
 	info.FieldSelector = info.Query.Get("fieldSelector")
 	info.LabelSelector = info.Query.Get("labelSelector")
-	if info.Name != "" || info.FieldSelector == "" || info.Verb == "deletecollection" {
+	if info.Name != "" || info.Verb == "deletecollection" || !strings.Contains(info.FieldSelector, metav1.ObjectNameField) {
 		return
 	}
-	sel, err := fields.ParseSelector(info.FieldSelector)
+	sel, err := info.Fields()
 	if err != nil {
 		return
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/codecs/packed"
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
@@ -31,6 +32,7 @@ type Handler struct {
 	Store     *sqlstore.Store
 	Cache     *cache.Cache
 
+	Packed     *packed.Store      // compressed pieces of lists; nil: none are kept
 	Owner      Owner              // nil: no field ownership is kept, and there is no apply
 	Admission  *admission.Chain   // nil: everything is admitted
 	Authorizer authx.Authorizer   // for questions that verbs ask on the way; nil: nothing more is allowed

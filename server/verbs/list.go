@@ -49,8 +49,12 @@ func (h *Handler) sendPage(c *Call, form codecs.Form, p *page) error {
 	case form.IsPartial():
 		return codecs.NotAcceptableTransform(form.As, true, codecs.GoType(c.Resource.GVK(), c.Resource.Custom, true))
 	case form.Type == codecs.Protobuf:
-		if err := v.messages(p); err != nil {
+		size, err := v.sizeProtobuf(p) // nothing can fail once the answer has begun
+		if err != nil {
 			return err
+		}
+		if !v.partial() && v.packs(c, size) {
+			return v.packProtobuf(c, p, size)
 		}
 		return v.sendStream(c, http.StatusOK, func(w io.Writer) error { return v.streamProtobuf(w, c.W.Header(), p) })
 	case form.Type == codecs.CBOR:
@@ -61,7 +65,12 @@ func (h *Handler) sendPage(c *Call, form codecs.Form, p *page) error {
 			return err
 		}
 	}
-	if n := v.sizeJSON(p); n >= 0 {
+	n := v.sizeJSON(p)
+	if v.packs(c, n) {
+		v.packJSON(c, p)
+		return nil
+	}
+	if n >= 0 {
 		c.W.Header().Set("Content-Length", strconv.Itoa(n))
 	}
 	return v.sendStream(c, http.StatusOK, func(w io.Writer) error { return v.streamJSON(w, p) })
@@ -72,16 +81,6 @@ func (h *Handler) sendPage(c *Call, form codecs.Form, p *page) error {
 func (v *view) converted(p *page) error {
 	for _, it := range p.items {
 		if _, err := v.json(it); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// messages makes the Protobuf messages of a page, for the same reason.
-func (v *view) messages(p *page) error {
-	for _, it := range p.items {
-		if _, err := v.message(it); err != nil {
 			return err
 		}
 	}

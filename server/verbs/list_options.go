@@ -9,8 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	listvalidation "k8s.io/apimachinery/pkg/apis/meta/internalversion/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/cache"
@@ -39,10 +37,10 @@ func parseList(c *Call, watch bool) (*listOptions, error) {
 		}
 	}
 	var err error
-	if o.LabelSelector, err = labels.Parse(v1.LabelSelector); err != nil {
+	if o.LabelSelector, err = c.Info.Labels(); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	if o.FieldSelector, err = fields.ParseSelector(v1.FieldSelector); err != nil {
+	if o.FieldSelector, err = c.Info.Fields(); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	o.Watch = watch

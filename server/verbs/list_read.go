@@ -149,13 +149,18 @@ func (q *query) expired() error {
 	return e
 }
 
+// someItems is how many items a selection is expected to find, at first.
+const someItems = 16
+
 // take collects the selected items of a snapshot, at most limit.
 func (q *query) take(snap *cache.Snapshot) *page {
 	p := &page{revision: snap.Revision, remaining: -1}
 	more := false
+	room := someItems
 	if q.limit == 0 && q.tell {
-		p.items = make([]*cache.Item, 0, snap.Count(q.namespace, q.from))
+		room = snap.Count(q.namespace, q.from)
 	}
+	p.items = make([]*cache.Item, 0, room)
 	snap.Select(q.filter, q.namespace, q.from, func(it *cache.Item) bool {
 		p.items = append(p.items, it)
 		more = q.limit > 0 && len(p.items) == q.limit

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/codecs/packed"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
@@ -53,7 +54,9 @@ func benchSite(n int) (http.Handler, *cache.Cache) {
 			Revision: int64(i + 1), Value: []byte(benchPod(i)),
 		}}})
 	}
-	return scoped(&verbs.Handler{Catalogue: catalogue, Cache: c}), c
+	h := &verbs.Handler{Catalogue: catalogue, Cache: c, Packed: packed.New(16 << 20)}
+	h.Feature = func(gate string) bool { return gate == "APIResponseCompression" }
+	return scoped(h), c
 }
 
 func BenchmarkReads(b *testing.B) {
@@ -65,6 +68,7 @@ func BenchmarkReads(b *testing.B) {
 		{"get", pods + "/p000077?resourceVersion=0", ""},
 		{"get-protobuf", pods + "/p000077?resourceVersion=0", codecs.Protobuf},
 		{"list", pods + "?resourceVersion=0", ""},
+		{"list-gzip", pods + "?resourceVersion=0", ""},
 		{"list-protobuf", pods + "?resourceVersion=0", codecs.Protobuf},
 		{"list-table", pods + "?resourceVersion=0", table},
 		{"list-partial", pods + "?resourceVersion=0", partial},
@@ -76,6 +80,9 @@ func BenchmarkReads(b *testing.B) {
 			r := httptest.NewRequest(http.MethodGet, bc.path, nil)
 			if bc.accept != "" {
 				r.Header.Set("Accept", bc.accept)
+			}
+			if strings.HasSuffix(bc.name, "-gzip") {
+				r.Header.Set("Accept-Encoding", "gzip")
 			}
 			w := &discard{header: http.Header{}}
 			h.ServeHTTP(w, r) // makes what is kept
