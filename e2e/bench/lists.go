@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+
+	"github.com/rowlock/rowlock/e2e/harness"
 )
 
 const (
@@ -25,33 +27,57 @@ func measureLists(e *env) error {
 		return err
 	}
 	e.report("resident with 5,000 Pods", "%.0f MB", resident(s.Pid()))
-	for _, l := range []struct{ name, query, accept string }{
-		{"list 5,000 Pods as JSON", "", ""},
-		{"list 5,000 Pods as Protobuf", "", protobufType},
-		{"list 5,000 Pods as Table", "", tableType},
-		{"list by label (2%)", "?labelSelector=app%3Da7", ""},
-		{"list by node name (10 Pods)", "?fieldSelector=spec.nodeName%3Dn7", ""},
+	for _, l := range []struct {
+		name, query, accept string
+		gzip                bool
+	}{
+		{"list 5,000 Pods as JSON", "", "", false},
+		{"list 5,000 Pods as Protobuf", "", protobufType, false},
+		{"list 5,000 Pods as Table", "", tableType, false},
+		{"list by label (2%)", "?labelSelector=app%3Da7", "", false},
+		{"list by node name (10 Pods)", "?fieldSelector=spec.nodeName%3Dn7", "", false},
+		{"list 5,000 Pods as JSON, compressed", "", "", true},
+		{"list 5,000 Pods as Protobuf, compressed", "", protobufType, true},
 	} {
-		r, err := drive(s, 4, e.seconds, func(c *client, _, _ int) (int64, error) { return c.do("GET", pods+l.query, "", l.accept, nil) })
+		if !e.lists.MatchString(l.name) {
+			continue
+		}
+		r, err := drive(s, 4, e.seconds, func(c *client, _, _ int) (int64, error) {
+			c.gzip = l.gzip
+			return c.do("GET", pods+l.query, "", l.accept, nil)
+		})
 		if err != nil {
 			return err
 		}
 		e.report(l.name+", 4 clients", "%8.1f/s   alone %.1f/s   %.0f MB/s   %.0f KB each   p50 %v   cpu %v + %v",
 			r.rate, r.alone(), r.bytes/1e6, r.bytes/r.rate/1e3, r.p50, r.cpu, r.own)
-		if l.name == "list 5,000 Pods as JSON" {
-			bare, err := e.bare(s, 4, int64(r.bytes/r.rate))
-			if err != nil {
-				return err
-			}
-			e.report("  the same bytes from a bare server", "%8.1f/s   alone %.1f/s", bare.rate, bare.alone())
+		if err := e.compare(s, r, 1); err != nil {
+			return err
 		}
 	}
-	r, err := drive(s, 4, e.seconds, func(c *client, _, _ int) (int64, error) { return walk(c, 500) })
+	if e.lists.MatchString("walk") {
+		r, err := drive(s, 4, e.seconds, func(c *client, _, _ int) (int64, error) { return walk(c, 500) })
+		if err != nil {
+			return err
+		}
+		e.report("walk 5,000 Pods in pages of 500, 4 clients", "%8.1f/s   alone %.1f/s   cpu %v + %v", r.rate, r.alone(), r.cpu, r.own)
+		if err := e.compare(s, r, 10); err != nil {
+			return err
+		}
+	}
+	e.report("resident after all of it", "%.0f MB", resident(s.Pid()))
+	return nil
+}
+
+// compare measures a bare server with what r was a measurement of: as many bytes in
+// as many answers.
+func (e *env) compare(s *harness.Server, r result, answers float64) error {
+	bare, err := e.bare(s, 4, int64(r.bytes/r.rate/answers))
 	if err != nil {
 		return err
 	}
-	e.report("walk 5,000 Pods in pages of 500, 4 clients", "%8.1f/s   alone %.1f/s   cpu %v + %v", r.rate, r.alone(), r.cpu, r.own)
-	e.report("resident after all of it", "%.0f MB", resident(s.Pid()))
+	e.report("  the same bytes from a bare server", "%8.1f/s   alone %.1f/s   of which %.0f%%, alone %.0f%%",
+		bare.rate/answers, bare.alone()/answers, 100*r.rate*answers/bare.rate, 100*r.alone()*answers/bare.alone())
 	return nil
 }
 

@@ -22,9 +22,10 @@ import (
 // client is one connection of its own, as one program has it. It throws away what
 // it reads: the processors are the server's.
 type client struct {
-	url string
-	c   *http.Client
-	buf []byte
+	url  string
+	c    *http.Client
+	buf  []byte
+	gzip bool // ask for compressed answers, and leave them so
 }
 
 // overHTTP2 is -http2. Programs made with client-go speak it, with all their
@@ -43,7 +44,7 @@ func newClient(s *harness.Server) (*client, error) {
 	if !overHTTP2 {
 		t.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{}
 	}
-	return &client{s.URL, &http.Client{Transport: t}, make([]byte, 64<<10)}, nil
+	return &client{url: s.URL, c: &http.Client{Transport: t}, buf: make([]byte, 64<<10)}, nil
 }
 
 // drain reads to the end.
@@ -82,6 +83,9 @@ func (c *client) open(method, path, contentType, accept string, body []byte) (*h
 	}
 	if accept != "" {
 		req.Header.Set("Accept", accept)
+	}
+	if c.gzip {
+		req.Header.Set("Accept-Encoding", "gzip")
 	}
 	resp, err := c.c.Do(req)
 	if err == nil && resp.StatusCode >= 300 {

@@ -3,7 +3,7 @@
 // reads it measures a plain Go TLS server that sends the same bytes from memory:
 // the ratio is the distance from the limit.
 //
-//	go run ./e2e/bench [-store URL] [-seconds N] [-objects N] [-history N] [-run REGEXP] [-http2]
+//	go run ./e2e/bench [-store URL] [-seconds N] [-objects N] [-history N] [-run REGEXP] [-lists REGEXP] [-http2]
 //
 // "cpu" in its output is the processor time of the server for one request, and after
 // the plus sign that of the clients; "alone" is the rate that these would give if
@@ -36,6 +36,7 @@ type env struct {
 	seconds time.Duration
 	objects int
 	history int
+	lists   *regexp.Regexp
 	out     *tabwriter.Writer
 }
 
@@ -69,6 +70,7 @@ func main() {
 	objects := flag.Int("objects", 10000, "how many objects compaction works on")
 	history := flag.Int("history", 10, "how many past versions each of them has")
 	only := flag.String("run", "", "which measurements to run")
+	lists := flag.String("lists", "", "which of the lists to measure")
 	flag.StringVar(&profiles.dir, "profiles", "", "folder for profiles of the server, one set a measurement")
 	flag.BoolVar(&overHTTP2, "http2", false, "clients speak HTTP/2 instead of HTTP/1.1")
 	flag.Parse()
@@ -77,7 +79,12 @@ func main() {
 		fmt.Fprintln(os.Stderr, "bench: -run:", err)
 		os.Exit(1)
 	}
-	e := &env{ctx: context.Background(), store: *store, seconds: time.Duration(*seconds) * time.Second, objects: *objects, history: *history, out: tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)}
+	which, err := regexp.Compile(*lists)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench: -lists:", err)
+		os.Exit(1)
+	}
+	e := &env{ctx: context.Background(), store: *store, seconds: time.Duration(*seconds) * time.Second, objects: *objects, history: *history, lists: which, out: tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)}
 	os.Exit(e.run(re))
 }
 
