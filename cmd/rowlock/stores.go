@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -138,12 +139,19 @@ func publicURL(text string) string {
 	case "sqlite":
 		return text
 	case "postgres", "postgresql":
-		if seen, err := postgres.Describe(connection(text, rest)); ok && err == nil {
+		if seen, err := postgres.Describe(connection(text, rest)); ok && err == nil && !misplaced(text) {
 			return seen
 		}
 		return scheme + ":..."
 	}
 	return "..."
+}
+
+// misplaced says that a URL may have parts of a password where others stand, because
+// a character of it was not escaped.
+func misplaced(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && (u.Fragment != "" || strings.Contains(u.Path+u.RawQuery, "@"))
 }
 
 // measure makes the metrics of a store; use is given the driver once it is open.

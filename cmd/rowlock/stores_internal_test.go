@@ -1,0 +1,27 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// FuzzPublicURL: no part of a password is shown, however it is written.
+func FuzzPublicURL(f *testing.F) {
+	f.Add("s3cret", "host:5432/db")
+	f.Add("12#secret", "host/db")
+	f.Add("12/secret", "host/db?sslmode=disable")
+	f.Add("a%zzb?c@d", "h")
+	f.Fuzz(func(t *testing.T, password, rest string) {
+		if len(password) < 6 || strings.ContainsAny(rest, "@#") || strings.Contains(rest, password) || strings.Contains("postgres://user:xxxxx@", password) {
+			return
+		}
+		for _, url := range []string{"postgres://user:" + password + "@" + rest, "postgres://user@host/db?password=" + password, "postgresql://user:" + password + "@" + rest + "?x=" + password} {
+			shown := publicURL(url)
+			for _, part := range strings.FieldsFunc(password, func(r rune) bool { return strings.ContainsRune("/?#@:", r) }) {
+				if len(part) >= 6 && !strings.Contains("postgres://user:xxxxx@host/db", part) && !strings.Contains(rest, part) && strings.Contains(shown, part) {
+					t.Fatalf("%q is shown as %q", url, shown)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,71 @@
+package json_test
+
+import (
+	stdjson "encoding/json"
+	"reflect"
+	"testing"
+
+	"github.com/rowlock/rowlock/codecs/json"
+)
+
+// FuzzPartial: the metadata of an object, and nothing else of it, stands in its
+// partial form, and both that and the form of a list item are objects again.
+func FuzzPartial(f *testing.F) {
+	for _, s := range []string{
+		`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","labels":{"x":"}"}},"spec":{"metadata":1}}`,
+		`{"metadata":null}`, `{"spec":{"metadata":{"name":"b"}}}`, `{"kind":"x"}`, `{"kind":"","apiVersion":"","a":1}`, `{"apiVersion":"v1","kind":"x"}`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var object map[string]stdjson.RawMessage
+		if stdjson.Unmarshal(data, &object) != nil || object == nil || data[0] != '{' {
+			return
+		}
+		var partial map[string]stdjson.RawMessage
+		out := json.AppendPartial(nil, "v1", data)
+		if err := stdjson.Unmarshal(out, &partial); err != nil || len(partial) != 3 {
+			t.Fatalf("%q gives %q: %v", data, out, err)
+		}
+		var want, got any
+		if m, ok := object["metadata"]; ok && stdjson.Unmarshal(m, &want) == nil && stdjson.Unmarshal(partial["metadata"], &got) == nil {
+			// Which of several fields of one name counts is not said; objects that are kept have one.
+			if count(data, "metadata") == 1 && !reflect.DeepEqual(want, got) {
+				t.Fatalf("%q gives %q", data, out)
+			}
+		}
+		if object["kind"] != nil && (count(data, "kind") != 1 || escaped(object["kind"])) || object["apiVersion"] != nil && (count(data, "apiVersion") != 1 || escaped(object["apiVersion"])) {
+			return // the encoder writes plain words, once
+		}
+		var item map[string]stdjson.RawMessage
+		if out := json.AppendListItem(nil, data); stdjson.Unmarshal(out, &item) != nil {
+			t.Fatalf("%q gives the item %q", data, out)
+		}
+		for name := range object {
+			if item[name] == nil && name != "kind" && name != "apiVersion" {
+				t.Fatalf("%q is lost from %q", name, data)
+			}
+		}
+	})
+}
+
+// count is how often a name stands in an object.
+func count(data []byte, want string) (n int) {
+	json.EachField(data, func(name, _ []byte) bool {
+		var plain string
+		if stdjson.Unmarshal([]byte(`"`+string(name)+`"`), &plain) == nil && plain == want {
+			n++
+		}
+		return true
+	})
+	return n
+}
+
+func escaped(value stdjson.RawMessage) bool {
+	for _, c := range value {
+		if c == '\\' {
+			return true
+		}
+	}
+	return false
+}
