@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -85,16 +86,17 @@ func managerOf(c *Call, asked string) string {
 		return asked
 	}
 	agent, _, _ := strings.Cut(c.R.UserAgent(), "/")
-	clean := strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
+	var clean strings.Builder
+	for _, r := range agent {
+		if !unicode.IsPrint(r) {
+			continue
 		}
-		return -1
-	}, agent)
-	if len(clean) > validation.FieldManagerMaxLength {
-		clean = clean[:validation.FieldManagerMaxLength]
+		if clean.Len()+utf8.RuneLen(r) > validation.FieldManagerMaxLength {
+			break
+		}
+		clean.WriteRune(r)
 	}
-	return clean
+	return clean.String()
 }
 
 // nameError compares the name and namespace of an object with those of the path.

@@ -440,6 +440,24 @@ func TestRepeatedOwners(t *testing.T) {
 	}
 }
 
+func TestManagersFromUserAgents(t *testing.T) {
+	f := newFixture(t)
+	for i, tc := range []struct{ agent, want string }{
+		{"kubectl/v1.32 (linux)", "kubectl"},
+		{"a b", "a b"},
+		{"tab\tbed/1", "tabbed"},
+		{"/1", "unknown"},
+		{strings.Repeat("x", 200), strings.Repeat("x", 128)},
+		{strings.Repeat("€", 50) + "/1", strings.Repeat("€", 42)},
+	} {
+		made := f.want(201, "POST", configmaps, fmt.Sprintf(`{"metadata":{"name":"c%d"},"data":{"k":"v"}}`, i), "User-Agent", tc.agent)
+		entry, _ := made["metadata"].(map[string]any)["managedFields"].([]any)[0].(map[string]any)
+		if entry["manager"] != tc.want {
+			t.Errorf("%q: %q", tc.agent, entry["manager"])
+		}
+	}
+}
+
 func TestVersionAndUIDOfNewObjects(t *testing.T) {
 	f := newFixture(t)
 	f.want(500, "POST", configmaps, `{"metadata":{"name":"a","resourceVersion":"7"}}`)
