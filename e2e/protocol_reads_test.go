@@ -139,6 +139,76 @@ func lostChunks(t *testing.T, p *protocol, ns string) {
 	}
 }
 
+// listOptions: every combination of version, match, limit and token is refused for its
+// reason or answered with as much as it asks for.
+func listOptions(t *testing.T, p *protocol, ns string) {
+	const objects, first, limit = 9, 3, 4
+	for i := range objects {
+		p.configMap(t, ns, fmt.Sprintf("o%d", i), nil)
+	}
+	maps := p.core.ConfigMaps(ns)
+	for _, rv := range []string{"", "0", "valid", "invalid"} {
+		for _, match := range []metav1.ResourceVersionMatch{"", "NotOlderThan", "Exact", "Sometimes"} {
+			for _, token := range []string{"", "valid", "invalidToken"} {
+				for _, n := range []int64{0, limit} {
+					// History is short here: a version and a token of this moment.
+					page, err := maps.List(t.Context(), metav1.ListOptions{Limit: first})
+					if err != nil {
+						t.Fatal(err)
+					}
+					o := metav1.ListOptions{ResourceVersion: rv, ResourceVersionMatch: match, Continue: token, Limit: n}
+					if rv == "valid" {
+						o.ResourceVersion = page.ResourceVersion
+					}
+					if token == "valid" {
+						o.Continue = page.Continue
+					}
+					list, err := maps.List(t.Context(), o)
+					if why := refusedList(rv, string(match), token); why != "" {
+						if err == nil || !strings.Contains(err.Error(), why) {
+							t.Errorf("version %q, match %q, token %q, limit %d: %v, want %q", rv, match, token, n, err, why)
+						}
+						continue
+					}
+					want := objects
+					switch {
+					case token != "" && n > 0:
+						want = limit
+					case token != "":
+						want = objects - first
+					case n > 0 && rv != "0":
+						want = limit
+					}
+					if err != nil || len(list.Items) != want {
+						t.Errorf("version %q, match %q, token %q, limit %d: %d items, want %d: %v", rv, match, token, n, len(list.Items), want, err)
+					}
+				}
+			}
+		}
+	}
+}
+
+// refusedList says why a list is refused, or "".
+func refusedList(rv, match, token string) string {
+	switch {
+	case rv == "" && match != "":
+		return "resourceVersionMatch is forbidden unless resourceVersion is provided"
+	case token != "" && match != "":
+		return "resourceVersionMatch is forbidden when continue is provided"
+	case match == "Sometimes":
+		return "supported values"
+	case match == "Exact" && rv == "0":
+		return `resourceVersionMatch "exact" is forbidden for resourceVersion "0"`
+	case token == "invalidToken":
+		return "continue key is not valid"
+	case token != "" && rv != "" && rv != "0":
+		return "specifying resource version is not allowed when using continue"
+	case rv == "invalid":
+		return "Invalid value"
+	}
+	return ""
+}
+
 // selectorWatches: three watches with overlapping selectors; objects come into
 // selections and leave them.
 func selectorWatches(t *testing.T, p *protocol, ns string) {
@@ -210,9 +280,9 @@ func versionWatches(t *testing.T, p *protocol, ns string) {
 func oneOrder(t *testing.T, p *protocol, ns string) {
 	const writes = 60
 	start := p.configMap(t, ns, "first", nil)
-	var wg sync.WaitGroup
+	var writers, watchers sync.WaitGroup
 	for w := range 3 {
-		wg.Go(func() {
+		writers.Go(func() {
 			for i := range writes / 3 {
 				name := fmt.Sprintf("o%d", (w+i)%5)
 				_, err := p.core.ConfigMaps(ns).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
@@ -227,19 +297,30 @@ func oneOrder(t *testing.T, p *protocol, ns string) {
 	}
 	seen := make([][]string, 6)
 	for i := range seen {
-		wg.Go(func() {
+		watchers.Go(func() {
 			time.Sleep(time.Duration(i) * 10 * time.Millisecond)
-			w, err := p.core.ConfigMaps(ns).Watch(t.Context(), metav1.ListOptions{ResourceVersion: start.ResourceVersion, TimeoutSeconds: new(int64(2))})
+			w, err := p.core.ConfigMaps(ns).Watch(t.Context(), metav1.ListOptions{ResourceVersion: start.ResourceVersion, TimeoutSeconds: new(int64(60))})
 			if err != nil {
 				t.Error(err)
 				return
 			}
+			defer w.Stop()
 			for e := range w.ResultChan() {
-				seen[i] = append(seen[i], fmt.Sprintf("%s@%s", eventText(e), e.Object.(*corev1.ConfigMap).ResourceVersion))
+				cm, ok := e.Object.(*corev1.ConfigMap)
+				if !ok {
+					t.Errorf("watch %d: %+v", i, e)
+					return
+				}
+				seen[i] = append(seen[i], fmt.Sprintf("%s@%s", eventText(e), cm.ResourceVersion))
+				if cm.Name == "last" {
+					return
+				}
 			}
 		})
 	}
-	wg.Wait()
+	writers.Wait()
+	p.configMap(t, ns, "last", nil)
+	watchers.Wait()
 	for i := range seen {
 		if !slices.Equal(seen[i], seen[0]) || len(seen[i]) == 0 {
 			t.Errorf("watch %d saw\n%q\nthe first saw\n%q", i, seen[i], seen[0])

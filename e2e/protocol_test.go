@@ -48,6 +48,7 @@ func TestProtocol(t *testing.T) {
 			for name, fn := range map[string]func(*testing.T, *protocol, string){
 				"chunks":                       chunks,
 				"chunks of lost history":       lostChunks,
+				"list options":                 listOptions,
 				"watches with selectors":       selectorWatches,
 				"watches from versions":        versionWatches,
 				"watches see one order":        oneOrder,
@@ -63,6 +64,8 @@ func TestProtocol(t *testing.T) {
 				"dependents and preconditions": deleteOptions,
 				"writes that change nothing":   noOps,
 				"concurrent writers":           concurrentWriters,
+				"applies":                      applies,
+				"large objects":                largeObjects,
 			} {
 				// All at once: they wait more than they work.
 				wg.Go(func() { t.Run(name, func(t *testing.T) { fn(t, p, p.namespace(t, name)) }) })
