@@ -50,7 +50,7 @@ func (s *Store) trim(ctx context.Context, to int64) error {
 // waits for it hardly notices: it may have as many rows as the last ones allowed.
 // On a machine that is slow for a while, it still keeps up with what is written.
 const (
-	trimTime            = 8 * time.Millisecond
+	trimTime            = 3 * time.Millisecond
 	leastTrim, mostTrim = 100, 1000
 	longestRest         = 100 * time.Millisecond
 )

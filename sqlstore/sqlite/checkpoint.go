@@ -8,14 +8,18 @@ import (
 
 // SQLite copies the write-ahead log into the file at the end of the commit that
 // made it long, and that writer waits for it. Here a connection of its own does
-// it beside the writers. The log begins anew only with a commit that finds all of
-// it copied, so when it has become long its last pages are copied while no writer
-// adds more. Should none of that come to pass, SQLite does it at logLimit.
+// it beside the writers, in pieces so small that a commit that meets one on the
+// disk hardly notices. The log begins anew only with a commit that finds all of it
+// copied, and all of the file synced: when it has become long, its last few pages
+// are copied while no writer adds more. Should none of that come to pass, SQLite
+// does it at logLimit.
 const (
-	copyEvery = 50 * time.Millisecond
-	copyFrom  = 1000  // pages
-	emptyFrom = 4000  // pages
-	logLimit  = 16000 // pages
+	copyEvery  = 10 * time.Millisecond
+	copyFrom   = 250   // pages
+	emptyFrom  = 4000  // pages
+	lastPages  = 50    // most that writers wait for
+	mostRounds = 8     // of copying while writers add as much as is copied
+	logLimit   = 16000 // pages
 )
 
 // wroteLog wakes the checkpointer.
@@ -48,15 +52,23 @@ func (d *Driver) checkpoints(c *conn) {
 	}
 }
 
-// checkpoint is best effort: what it does not copy, a later one does.
+// checkpoint is best effort: what it does not copy, a later one does. Meanwhile
+// nothing is trimmed: trimming writes as fast as it may, and so keeps to the pace
+// of the disk.
 func (d *Driver) checkpoint(c *conn) {
-	pages, copied, err := walCheckpoint(c, "NOOP")
-	if err != nil || pages-copied < copyFrom {
+	pages, left, err := logged(c)
+	if err != nil || left < copyFrom {
 		return
 	}
-	pages, _, err = walCheckpoint(c, "PASSIVE")
-	if err != nil || pages < emptyFrom {
-		return
+	d.trimming.Lock()
+	defer d.trimming.Unlock()
+	for round := 0; round < mostRounds && (round == 0 || left > lastPages); round++ {
+		if err := d.copyLog(c); err != nil {
+			return
+		}
+		if pages, left, err = logged(c); err != nil || pages < emptyFrom {
+			return
+		}
 	}
 	_, unlock, err := d.lockWriter()
 	if err != nil {
@@ -64,6 +76,21 @@ func (d *Driver) checkpoint(c *conn) {
 	}
 	defer unlock()
 	_, _, _ = walCheckpoint(c, "PASSIVE")
+}
+
+// copyLog copies what the log has now. SQLite syncs the file only at the end of the
+// log, which is when writers wait for it: it shall find little to do then.
+func (d *Driver) copyLog(c *conn) error {
+	if _, _, err := walCheckpoint(c, "PASSIVE"); err != nil {
+		return err
+	}
+	return d.file.Sync()
+}
+
+// logged is how many pages the log has, and how many of them are not copied yet.
+func logged(c *conn) (pages, left int64, err error) {
+	pages, copied, err := walCheckpoint(c, "NOOP")
+	return pages, pages - copied, err
 }
 
 func walCheckpoint(c *conn, mode string) (pages, copied int64, err error) {

@@ -56,6 +56,7 @@ type Driver struct {
 	path    string
 	cfg     Config
 	lock    *lockFile
+	file    *os.File   // the database, to sync it
 	readers chan *conn // idle reading connections
 	opened  int        // how many there are
 	far     int64      // depth from which snapshots are read key by key
@@ -70,6 +71,8 @@ type Driver struct {
 	trimmed   atomic.Int64  // when rows were last deleted, in nanoseconds since began
 	reclaimed time.Duration // when pages were last given back, since began; of the goroutine of Hints
 	wrote     chan struct{} // the write-ahead log has grown
+
+	trimming sync.Mutex // held while rows are deleted, and while the log is copied; before mu
 
 	mu      sync.Mutex // guards the writer
 	writer  *conn
@@ -123,6 +126,9 @@ func (d *Driver) open(ctx context.Context) error {
 	}
 	d.nonce = newNonce()
 	if d.version, err = d.writer.number("PRAGMA data_version"); err != nil {
+		return err
+	}
+	if d.file, err = os.Open(d.path); err != nil {
 		return err
 	}
 	c, err := connect(d.path, append(d.commonPragmas(), "synchronous(FULL)"))
@@ -284,6 +290,9 @@ func (d *Driver) Close() error {
 		if d.writer != nil {
 			errs = append(errs, d.writer.close())
 			d.writer = nil
+		}
+		if d.file != nil { // last: closing it ends SQLite's own locks on it
+			errs = append(errs, d.file.Close())
 		}
 		errs = append(errs, d.lock.close())
 		d.closed = errors.Join(errs...)

@@ -16,6 +16,8 @@ func (d *Driver) Trim(ctx context.Context, to int64, limit int) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
+	d.trimming.Lock()
+	defer d.trimming.Unlock()
 	w, unlock, err := d.lockWriter()
 	if err != nil {
 		return 0, err
