@@ -239,7 +239,7 @@ func (h *Handler) prepareCreate(ctx context.Context, c *Call, obj kinds.Object) 
 		s.PrepareForCreate(ctx, obj)
 	}
 	if errs := h.validateCreate(ctx, c, s, obj); len(errs) > 0 {
-		return apierrors.NewInvalid(c.Resource.Storage.GVK.GroupKind(), obj.GetName(), errs)
+		return status.Invalid(c.Resource.Storage.GVK.GroupKind(), obj.GetName(), errs)
 	}
 	if s.Warnings != nil {
 		for _, w := range s.Warnings(ctx, obj, nil) {

@@ -240,5 +240,5 @@ func validScale(s *autoscalingv1.Scale) error {
 	if len(errs) == 0 {
 		return nil
 	}
-	return apierrors.NewInvalid(scaleKind.GroupKind(), s.Name, errs)
+	return status.Invalid(scaleKind.GroupKind(), s.Name, errs)
 }

@@ -280,7 +280,7 @@ func (h *Handler) matchVersion(c *Call, obj kinds.Object, item *cache.Item) erro
 		return nil
 	case asked == 0:
 		kind := schema.GroupKind{Group: c.Resource.Group, Kind: c.Resource.Plural}
-		return apierrors.NewInvalid(kind, item.Name, field.ErrorList{
+		return status.Invalid(kind, item.Name, field.ErrorList{
 			field.Invalid(metadataPath.Child("resourceVersion"), uint64(0), "must be specified for an update"),
 		})
 	}
@@ -319,7 +319,7 @@ func (h *Handler) prepareUpdate(ctx context.Context, c *Call, obj, old kinds.Obj
 		errs = append(errs, s.ValidateUpdate(ctx, obj, old)...)
 	}
 	if len(errs) > 0 {
-		return apierrors.NewInvalid(c.Resource.Storage.GVK.GroupKind(), obj.GetName(), errs)
+		return status.Invalid(c.Resource.Storage.GVK.GroupKind(), obj.GetName(), errs)
 	}
 	if s.Warnings != nil {
 		for _, w := range s.Warnings(ctx, obj, old) {

@@ -431,9 +431,10 @@ func validateParamRef(r *admissionv1.ParamRef, p *field.Path) field.ErrorList {
 
 func validateActions(list []admissionv1.ValidationAction, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
+	seen := rules.Seen[admissionv1.ValidationAction]{}
 	for i, a := range list {
 		errs = append(errs, rules.OneOf(a, p.Index(i), admissionv1.Audit, admissionv1.Deny, admissionv1.Warn)...)
-		if slices.Contains(list[:i], a) {
+		if seen.Again(a) {
 			errs = append(errs, field.Duplicate(p.Index(i), a))
 		}
 	}

@@ -243,8 +243,9 @@ func validateVersions(versions []string, t tolerance, p *field.Path) field.Error
 		return field.ErrorList{field.Required(p, "must specify one of "+joined(reviewVersions))}
 	}
 	var errs field.ErrorList
+	seen := rules.Seen[string]{}
 	for i, v := range versions {
-		if slices.Contains(versions[:i], v) {
+		if seen.Again(v) {
 			errs = append(errs, field.Invalid(p.Index(i), v, "duplicate version"))
 			continue
 		}

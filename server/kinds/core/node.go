@@ -198,8 +198,9 @@ func validatePodCIDRs(n *corev1.Node) field.ErrorList {
 	if !dual || len(cidrs) > 2 {
 		errs = append(errs, field.Invalid(path, cidrs, "may specify no more than one CIDR for each IP family"))
 	}
+	seen := rules.Seen[string]{}
 	for i, cidr := range cidrs {
-		if slices.Index(cidrs, cidr) < i {
+		if seen.Again(cidr) {
 			errs = append(errs, field.Duplicate(path.Index(i), cidr))
 		}
 	}
@@ -210,8 +211,9 @@ func validatePodCIDRs(n *corev1.Node) field.ErrorList {
 func validateNodeUpdate(n, old *corev1.Node) field.ErrorList {
 	errs := validateNodeAnnotations(n.Annotations, metaPath.Child("annotations"))
 	errs = append(errs, validateNodeResources(n)...)
+	seen := rules.Seen[corev1.NodeAddress]{}
 	for i, a := range n.Status.Addresses {
-		if slices.Index(n.Status.Addresses, a) < i {
+		if seen.Again(a) {
 			errs = append(errs, field.Duplicate(statusPath.Child("addresses").Index(i), rules.Shown(a)))
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	netutils "k8s.io/utils/net"
 
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/status"
 )
 
 // The pools of what services claim.
@@ -197,7 +198,7 @@ func (p *allocation) releasePorts(s *corev1.Service) {
 }
 
 func invalidService(s *corev1.Service, errs ...*field.Error) error {
-	return apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Service").GroupKind(), s.Name, errs)
+	return status.Invalid(corev1.SchemeGroupVersion.WithKind("Service").GroupKind(), s.Name, errs)
 }
 
 // parseAddress reads an address, with leading zeros if need be.

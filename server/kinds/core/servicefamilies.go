@@ -2,7 +2,6 @@ package core
 
 import (
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -47,9 +46,10 @@ func validateAddresses(s *corev1.Service) field.ErrorList {
 	case spec.ClusterIP != "" && spec.ClusterIPs[0] != spec.ClusterIP:
 		errs = append(errs, field.Invalid(addressesPath, spec.ClusterIPs, "first value must match `clusterIP`"))
 	}
+	seen := rules.Seen[corev1.IPFamily]{}
 	for i, f := range spec.IPFamilies {
 		errs = append(errs, rules.OneOf(f, familiesPath.Index(i), corev1.IPv4Protocol, corev1.IPv6Protocol)...)
-		if slices.Index(spec.IPFamilies, f) < i {
+		if seen.Again(f) {
 			errs = append(errs, field.Duplicate(familiesPath.Index(i), f))
 		}
 	}

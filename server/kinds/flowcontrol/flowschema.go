@@ -120,8 +120,9 @@ func validateSchemaConditions(list []flowcontrolv1.FlowSchemaCondition) field.Er
 func validateConditionTypes(names []string) field.ErrorList {
 	p := field.NewPath("status", "conditions")
 	var errs field.ErrorList
+	seen := rules.Seen[string]{}
 	for i, n := range names {
-		if slices.Contains(names[:i], n) {
+		if seen.Again(n) {
 			errs = append(errs, field.Duplicate(p.Index(i).Child("type"), n))
 		}
 		if n == "" {

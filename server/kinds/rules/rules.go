@@ -204,3 +204,15 @@ func Value[T any](p *T) (v T) {
 // Twice repeats what is wrong. A stock server checks updates of some kinds by the rules
 // of a create and by those of an update, which are the same, and clients are shown both.
 func Twice(errs field.ErrorList) field.ErrorList { return append(errs[:len(errs):len(errs)], errs...) }
+
+// Seen finds the values of a list that have been before.
+type Seen[T comparable] map[T]struct{}
+
+// Again notes a value and says whether it was noted already.
+func (s Seen[T]) Again(value T) bool {
+	if _, ok := s[value]; ok {
+		return true
+	}
+	s[value] = struct{}{}
+	return false
+}

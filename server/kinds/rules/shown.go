@@ -7,14 +7,19 @@ import (
 	"strings"
 )
 
-// goText is printed as it is where an error shows a value in Go syntax.
-type goText string
+// shown spells a value when an error is printed: of many about one list, few are.
+type shown struct{ value reflect.Value }
 
-func (t goText) GoString() string { return string(t) }
+func (s shown) GoString() string {
+	var b strings.Builder
+	write(&b, s.value, 0)
+	return b.String()
+}
 
 // Shown prepares a value for an error. Clients of a stock server see structures
 // in Go syntax under the names of its internal packages ("apps.DeploymentStrategy"),
-// so structures are spelled out that way; everything else is returned as it is.
+// so structures are spelled out that way; everything else is returned as it is. The
+// value must not be changed while the error is of use.
 func Shown(value any) any {
 	v := reflect.ValueOf(value)
 	for v.Kind() == reflect.Pointer {
@@ -34,9 +39,7 @@ func Shown(value any) any {
 	if _, ok := v.Interface().(fmt.Stringer); ok {
 		return value
 	}
-	var b strings.Builder
-	write(&b, v, 0)
-	return goText(b.String())
+	return shown{v}
 }
 
 // maxDepth bounds recursion; API types are far below it.
