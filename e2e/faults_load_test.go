@@ -114,12 +114,23 @@ type load struct {
 	refused atomic.Int64 // 503
 	mu      sync.Mutex
 	fates   map[string]map[string]bool // by name, what may be stored: values, and "" for nothing
+	late    map[string][]unanswered
 	watches []*watcher
 }
 
+// unanswered is a write whose server died, or whose connection broke. What it asked of
+// the database may still come to pass, behind later writes through another server.
+type unanswered struct {
+	value string
+	until time.Time
+}
+
+// lateFor is longer than PostgreSQL lets a commit wait for its lock.
+const lateFor = 10 * time.Second
+
 // startLoad runs writers, each with keys of its own, and a watcher for each server.
 func startLoad(c *cluster, writers int) *load {
-	l := &load{c: c, fates: map[string]map[string]bool{}}
+	l := &load{c: c, fates: map[string]map[string]bool{}, late: map[string][]unanswered{}}
 	l.ctx, l.stop = context.WithCancel(context.Background())
 	c.t.Cleanup(l.stop)
 	for i := range c.all {
@@ -180,9 +191,17 @@ func (l *load) note(name, value string, absent bool, code int, answer []byte, er
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	fate := l.fates[name]
-	know := func(v string) { l.fates[name] = map[string]bool{v: true} }
+	know := func(v string) {
+		l.fates[name] = map[string]bool{v: true}
+		for _, u := range l.late[name] {
+			if time.Now().Before(u.until) {
+				l.fates[name][u.value] = true
+			}
+		}
+	}
 	switch {
 	case err != nil: // the outcome is open
+		l.late[name] = append(l.late[name], unanswered{value, time.Now().Add(lateFor)})
 	case code == http.StatusOK || code == http.StatusCreated:
 		l.acked.Add(1)
 		know(value)

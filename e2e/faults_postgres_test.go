@@ -119,7 +119,7 @@ func waitForWrite(t *testing.T, c *cluster) {
 				break
 			}
 			if time.Since(began) > 20*time.Second {
-				t.Fatalf("a server does not recover: %d %s %v", code, body, err)
+				t.Fatalf("a server does not recover: %d %s %v\n%s", code, body, err, c.server(i).Log())
 			}
 			time.Sleep(20 * time.Millisecond)
 		}

@@ -275,6 +275,15 @@ func TestStoreStatus(t *testing.T) {
 	if err != nil || !strings.Contains(out, "by a running server") || !strings.Contains(out, "0 behind") {
 		t.Errorf("the table is %v\n%s", err, out)
 	}
+	// On a terminal, a line counts what is done, and is gone in the end.
+	bin, err := harness.Binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown, err := exec.Command("script", "-qec", fmt.Sprintf("'%s' store verify --data-dir '%s'", bin, s.DataDir), os.DevNull).CombinedOutput()
+	if text := string(shown); err != nil || !strings.HasPrefix(text, "\r\x1b[Kverifying: ") || !strings.Contains(text, " rows\r\x1b[Klooked at ") {
+		t.Errorf("on a terminal: %v %q", err, text)
+	}
 	if err := s.Stop(); err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -24,12 +23,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	migratepgx "github.com/golang-migrate/migrate/v4/database/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
-
-	"github.com/rowlock/rowlock/migrations"
-	"github.com/rowlock/rowlock/sqlstore"
 )
 
 // Config sets a Driver up. Zero values take the defaults named.
@@ -216,66 +209,6 @@ func (d *Driver) connect(ctx context.Context) (*pgx.Conn, error) {
 		return nil, err
 	}
 	return pgx.ConnectConfig(ctx, c)
-}
-
-// migrate brings the schema up to date, or says why it cannot be used.
-func (d *Driver) migrate(ctx context.Context) error {
-	known, err := migrations.Newest("postgres")
-	if err != nil {
-		return err
-	}
-	found, dirty, err := d.schema(ctx)
-	if err != nil {
-		return err
-	}
-	if found > known {
-		var compatible int64
-		if err := d.pool.QueryRow(ctx, `SELECT number FROM kv_meta WHERE key = 'schema_compatible'`).Scan(&compatible); err != nil {
-			return fmt.Errorf("reading the schema's compatibility: %w", d.translate(ctx, err))
-		}
-		if uint(compatible) > known {
-			return &sqlstore.SchemaError{Found: found, Known: known, Reason: "it was written by a newer version; use that version"}
-		}
-		return nil
-	}
-	if found == known && !dirty {
-		return nil
-	}
-	if d.cfg.NoMigrate {
-		return &sqlstore.SchemaError{Found: found, Known: known, Reason: "it must be migrated first"}
-	}
-	return d.migrateUp(ctx)
-}
-
-// migrateUp runs what is missing; golang-migrate takes an advisory lock, so that
-// servers that start together do not do it twice.
-func (d *Driver) migrateUp(ctx context.Context) error {
-	db := stdlib.OpenDB(*d.single, stdlib.OptionBeforeConnect(d.renew))
-	defer db.Close()
-	drv, err := migratepgx.WithInstance(db, &migratepgx.Config{})
-	if err != nil {
-		return d.translate(ctx, err)
-	}
-	if err := migrations.Up("postgres", drv); err != nil {
-		return d.translate(ctx, err)
-	}
-	return nil
-}
-
-func (d *Driver) schema(ctx context.Context) (version uint, dirty bool, err error) {
-	var there bool
-	if err := d.pool.QueryRow(ctx, qTable).Scan(&there); err != nil {
-		return 0, false, d.translate(ctx, err)
-	}
-	if !there {
-		return 0, false, nil
-	}
-	var n int64
-	err = d.pool.QueryRow(ctx, qSchema).Scan(&n, &dirty)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return 0, false, nil
-	}
-	return uint(max(n, 0)), dirty, d.translate(ctx, err)
 }
 
 // Now implements sqlstore.Driver with the database's clock.

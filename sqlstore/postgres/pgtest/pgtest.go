@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -97,31 +98,12 @@ func (s *Server) init(ctx context.Context) error {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w\n%s", err, out)
 	}
-	if s.Port == 0 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return err
-		}
-		s.Port = l.Addr().(*net.TCPAddr).Port
-		l.Close()
-	}
 	settings := map[string]string{
-		"listen_addresses": "'127.0.0.1'", "port": strconv.Itoa(s.Port), "unix_socket_directories": "'" + s.dir + "'",
+		"listen_addresses": "'127.0.0.1'", "unix_socket_directories": "'" + s.dir + "'",
 		"max_connections": "100", "shared_buffers": "'64MB'", "logging_collector": "off",
 	}
-	for k, v := range s.opts.Settings {
-		settings[k] = v
-	}
-	var conf strings.Builder
-	for k, v := range settings {
-		fmt.Fprintf(&conf, "%s = %s\n", k, v)
-	}
-	f, err := os.OpenFile(filepath.Join(s.data(), "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if _, err = f.WriteString(conf.String()); err != nil {
+	maps.Copy(settings, s.opts.Settings)
+	if err := s.configure(settings); err != nil {
 		return err
 	}
 	for name, text := range s.opts.Files {
@@ -131,6 +113,84 @@ func (s *Server) init(ctx context.Context) error {
 		}
 		if _, err := asUser(path); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// configure appends settings, which count more than those before, and chooses a port
+// where there is none.
+func (s *Server) configure(settings map[string]string) error {
+	if s.Port == 0 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return err
+		}
+		s.Port = l.Addr().(*net.TCPAddr).Port
+		l.Close()
+	}
+	settings["port"] = strconv.Itoa(s.Port)
+	var conf strings.Builder
+	for k, v := range settings {
+		fmt.Fprintf(&conf, "%s = %s\n", k, v)
+	}
+	f, err := os.OpenFile(filepath.Join(s.data(), "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = f.WriteString(conf.String())
+	return err
+}
+
+// Standby starts a server that follows s. From then on s acknowledges no commit before
+// the standby has it.
+func (s *Server) Standby(ctx context.Context) (*Server, error) {
+	dir, err := os.MkdirTemp("", "rowlock-pg-")
+	if err != nil {
+		return nil, err
+	}
+	follower := &Server{dir: dir, bin: s.bin, opts: s.opts}
+	if err := follower.follow(ctx, s); err != nil {
+		os.RemoveAll(dir)
+		return nil, err
+	}
+	return follower, s.exec(ctx, "ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
+}
+
+func (s *Server) follow(ctx context.Context, primary *Server) error {
+	attr, err := asUser(s.dir)
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, "pg_basebackup"), "-D", s.data(), "-h", "127.0.0.1", "-p", strconv.Itoa(primary.Port), "-U", "postgres", "-R", "-X", "stream", "-c", "fast", "--no-sync")
+	cmd.SysProcAttr, cmd.Dir = attr, s.dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("pg_basebackup: %w\n%s", err, out)
+	}
+	if err := s.configure(map[string]string{"unix_socket_directories": "'" + s.dir + "'"}); err != nil {
+		return err
+	}
+	return s.Run(ctx)
+}
+
+// Promote makes a standby the primary.
+func (s *Server) Promote(ctx context.Context) error { return s.exec(ctx, "SELECT pg_promote()") }
+
+// ReadOnly lets transactions write no more, or again, in sessions that are open too.
+func (s *Server) ReadOnly(ctx context.Context, on bool) error {
+	return s.exec(ctx, fmt.Sprintf("ALTER SYSTEM SET default_transaction_read_only = %v", on), "SELECT pg_reload_conf()")
+}
+
+func (s *Server) exec(ctx context.Context, statements ...string) error {
+	conn, err := pgx.Connect(ctx, s.URL("postgres"))
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	for _, text := range statements {
+		if _, err := conn.Exec(ctx, text); err != nil {
+			return fmt.Errorf("%s: %w", text, err)
 		}
 	}
 	return nil

@@ -72,6 +72,7 @@ pool_mode = %s
 default_pool_size = %d
 max_client_conn = 200
 server_idle_timeout = 2
+server_login_retry = 1
 log_connections = 0
 log_disconnections = 0
 `, s.Port, p.Port, mode, size)

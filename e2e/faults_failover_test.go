@@ -1,0 +1,134 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rowlock/rowlock/e2e/harness"
+	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
+)
+
+// TestFailover takes the primary of two servers away under load: first it takes no
+// writes for a while, then it crashes and its standby takes over. Nobody restarts a server.
+func TestFailover(t *testing.T) {
+	t.Parallel() // it mostly waits
+	ctx := t.Context()
+	primary := startPostgres(t)
+	database := databaseOf(newDatabase(t, primary))
+	standby, err := primary.Standby(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(standby.Stop)
+	url := fmt.Sprintf("postgres://postgres@127.0.0.1:%d,127.0.0.1:%d/%s?sslmode=disable", primary.Port, standby.Port, database)
+	c := startCluster(t, url, 2)
+	l := startLoad(c, 6)
+	time.Sleep(500 * time.Millisecond)
+
+	if err := primary.ReadOnly(ctx, true); err != nil {
+		t.Fatal(err)
+	}
+	wantNoWrites(t, clients(t, c)[0])
+	if err := primary.ReadOnly(ctx, false); err != nil {
+		t.Fatal(err)
+	}
+	waitForWrite(t, c)
+
+	primary.Crash()
+	wantNoWrites(t, clients(t, c)[1])
+	if err := standby.Promote(ctx); err != nil {
+		t.Fatal(err)
+	}
+	waitForWrite(t, c)
+	time.Sleep(500 * time.Millisecond)
+	l.end()
+}
+
+// wantNoWrites waits until a server answers 503 and when to come again, while reads
+// from memory go on.
+func wantNoWrites(t *testing.T, a *api) {
+	t.Helper()
+	for deadline := time.Now().Add(40 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		code, header, body, err := a.send(context.Background(), http.MethodPost, configMaps, "application/json", `{"metadata":{"generateName":"refused-"}}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if code == http.StatusServiceUnavailable {
+			if header.Get("Retry-After") == "" || !strings.Contains(string(body), `"kind":"Status"`) {
+				t.Errorf("%v %s", header, body)
+			}
+			break
+		}
+		// What was under way may have any outcome, or none that can be found out now.
+		if time.Now().After(deadline) || code != http.StatusCreated && code != http.StatusGatewayTimeout {
+			t.Fatalf("a write without a primary: %d %s", code, body)
+		}
+	}
+	want(t, a, 200, http.MethodGet, configMaps+"?resourceVersion=0", "", "")
+}
+
+// TestPoolers puts PgBouncer between PostgreSQL and two servers, which start together on
+// an empty database. In transaction mode PostgreSQL is also restarted under load.
+func TestPoolers(t *testing.T) {
+	pg := startPostgres(t)
+	for mode, args := range map[string][]string{"session": nil, "transaction": {"--postgres-feed=poll"}} {
+		t.Run(mode, func(t *testing.T) {
+			pooler, err := pgtest.StartPooler(t.Context(), pg, mode)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(pooler.Stop)
+			direct := newDatabase(t, pg)
+			url := pooler.URL(databaseOf(direct))
+			c := startTogether(t, url, 2, args...)
+			c.store = direct // for what looks behind the scenes
+			a := clients(t, c)
+			readAfterWrite(t, a)
+			uniqueAddresses(t, a)
+			watchLatency(t, c)
+			l := startLoad(c, 6)
+			time.Sleep(500 * time.Millisecond)
+			if mode == "transaction" {
+				pg.Kill()
+				if err := pg.Run(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				waitForWrite(t, c)
+			}
+			c.server(0).Kill()
+			c.again(0)
+			waitForWrite(t, c)
+			l.end()
+			wantClean(t, direct)
+		})
+	}
+}
+
+// startTogether starts n servers at once on an empty database.
+func startTogether(t *testing.T, url string, n int, args ...string) *cluster {
+	t.Helper()
+	c := &cluster{t: t, store: url, args: append([]string{"--history-retention=1h"}, args...), all: make([]*harness.Server, n)}
+	c.start(0, "sqlite:"+t.TempDir()+"/keys.db") // makes the folder of keys that all share
+	c.all[0].Kill()
+	var starts sync.WaitGroup
+	for i := range n {
+		starts.Go(func() {
+			s, err := harness.Start(t.Context(), harness.Options{Store: url, Args: c.args, Dir: t.TempDir(), DataDir: c.dir})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			t.Cleanup(s.Kill)
+			c.all[i] = s
+		})
+	}
+	if starts.Wait(); t.Failed() {
+		t.FailNow()
+	}
+	return c
+}
