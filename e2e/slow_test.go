@@ -55,7 +55,7 @@ func TestSlowClients(t *testing.T) {
 			break
 		}
 		if time.Now().After(end) {
-			t.Fatalf("%d goroutines, %d before", left, before)
+			t.Fatalf("%d goroutines, %d before:\n%.3000s", left, before, asAdmin(t, s, "GET", "/debug/pprof/goroutine?debug=1", "").body)
 		}
 	}
 	if a := asAdmin(t, s, "GET", "/readyz", ""); a.code != 200 {
