@@ -2,6 +2,7 @@ package quantities_test
 
 import (
 	"encoding/json"
+	"math"
 	"reflect"
 	"regexp"
 	"testing"
@@ -33,8 +34,8 @@ func FuzzFits(f *testing.F) {
 			return
 		}
 		q, err := resource.ParseQuantity(text)
-		if err != nil {
-			return
+		if size := math.Abs(q.AsApproximateFloat64()); err != nil || size > 1e18 {
+			return // the library has no unit for what is larger, and writes it without one
 		}
 		if again, err := resource.ParseQuantity(q.String()); err != nil || again.Cmp(q) != 0 {
 			t.Fatalf("%q: %s, then %s, %v", text, q.String(), again.String(), err)
