@@ -17,7 +17,7 @@ import (
 // TestSizeIsSteady updates the same objects over and over, with as many past rows
 // kept at any time, and sees that file and log stop growing.
 func TestSizeIsSteady(t *testing.T) {
-	const objects, kept, rounds = 200, 400, 60
+	const objects, kept, rounds = 200, 400, 30
 	path := filepath.Join(t.TempDir(), "test.db")
 	d, err := sqlite.Open(t.Context(), path, sqlite.Config{PollInterval: time.Millisecond})
 	if err != nil {
