@@ -1,63 +1,124 @@
 package main
 
 import (
-	"bytes"
-	"crypto/tls"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// measureFanOut: 500 watchers, each with a connection of its own, and 100 events at
-// 50 a second, from the start of the write to its delivery.
+// The fan-out: so many watchers, and events at 50 a second. Those sent first warm up.
+const (
+	fanWatchers = 500
+	fanEvents   = 100
+	fanWarm     = 10
+	fanEvery    = 20 * time.Millisecond
+)
+
+// measureFanOut measures the time from the start of a write to its delivery.
 func measureFanOut(e *env) error {
-	const watchers, events, warm = 500, 100, 10
+	for _, way := range []struct {
+		name string
+		open func(*harness.Server) (collect, error)
+	}{
+		{"HTTP/1.1, a connection each", tapped(1, false)},
+		{"HTTP/2, a connection each", tapped(1, true)},
+		{"HTTP/2, 100 a connection", tapped(100, true)},
+		{"clients of net/http, HTTP/1.1", goroutines(false)},
+		{"clients of net/http, HTTP/2", goroutines(true)},
+	} {
+		if err := e.fanOut(way.name, way.open); err != nil {
+			return fmt.Errorf("%s: %w", way.name, err)
+		}
+	}
+	return nil
+}
+
+// collect waits for deliveries, those of the warming up first, and says how long
+// each took.
+type collect func() ([]time.Duration, error)
+
+// tapped reads all watches in one thread.
+func tapped(perConn int, h2 bool) func(*harness.Server) (collect, error) {
+	return func(s *harness.Server) (collect, error) {
+		t, err := openTaps(s, fanWatchers, perConn, h2)
+		if err != nil {
+			return nil, err
+		}
+		return func() ([]time.Duration, error) {
+			defer t.close()
+			return t.read(fanWatchers * (fanWarm + fanEvents))
+		}, nil
+	}
+}
+
+// goroutines reads each watch in a goroutine of its own, as a program would.
+func goroutines(h2 bool) func(*harness.Server) (collect, error) {
+	return func(s *harness.Server) (collect, error) {
+		var mu sync.Mutex
+		var all []time.Duration
+		var wg sync.WaitGroup
+		for range fanWatchers {
+			c, err := newClientOver(s, h2)
+			if err != nil {
+				return nil, err
+			}
+			resp, err := c.open(http.MethodGet, watchConfigMaps, "", "", nil)
+			if err != nil {
+				return nil, err
+			}
+			wg.Go(func() {
+				defer resp.Body.Close()
+				var own []time.Duration
+				var rest []byte
+				buf := make([]byte, 16<<10)
+				for len(own) < fanWarm+fanEvents {
+					n, err := resp.Body.Read(buf[copy(buf, rest):])
+					own, rest = times(own, buf[:len(rest)+n], rest[:0])
+					if err != nil {
+						break
+					}
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				all = append(all, own...)
+			})
+		}
+		return func() ([]time.Duration, error) {
+			wg.Wait()
+			return all, nil
+		}, nil
+	}
+}
+
+func (e *env) fanOut(name string, open func(*harness.Server) (collect, error)) error {
 	s, stop, err := e.start()
 	if err != nil {
 		return err
 	}
 	defer stop()
-	var mu sync.Mutex
-	var all []time.Duration
-	var wg sync.WaitGroup
-	ready := make(chan error, watchers)
-	for range watchers {
-		wg.Go(func() {
-			r, err := watch(s)
-			ready <- err
-			if err != nil {
-				return
-			}
-			defer r.Close()
-			own := deliveries(r, warm+events)
-			mu.Lock()
-			all = append(all, own[min(warm, len(own)):]...)
-			mu.Unlock()
-		})
-	}
-	for range watchers {
-		if err := <-ready; err != nil {
-			return err
-		}
-	}
-	before := resident(s.Pid())
-	c, err := newClient(s)
+	get, err := open(s)
 	if err != nil {
 		return err
 	}
-	profiled := profile(s, events*20*time.Millisecond)
+	before := resident(s.Pid())
+	c, err := newClientOver(s, false)
+	if err != nil {
+		return err
+	}
+	var all []time.Duration
+	var failed error
+	var wg sync.WaitGroup
+	wg.Go(func() { all, failed = get() })
+	profiled := profile(s, fanEvents*fanEvery)
 	var used, own time.Duration
 	var acks []time.Duration
-	for i := range warm + events {
-		if i == warm {
+	for i := range fanWarm + fanEvents {
+		if i == fanWarm {
 			used, own = processorTime(s.Pid()), processorTime(os.Getpid())
 		}
 		began := time.Now()
@@ -66,81 +127,30 @@ func measureFanOut(e *env) error {
 			return err
 		}
 		acks = append(acks, time.Since(began))
-		time.Sleep(time.Until(began.Add(20 * time.Millisecond)))
+		time.Sleep(time.Until(began.Add(fanEvery)))
 	}
 	wg.Wait()
 	used, own = processorTime(s.Pid())-used, processorTime(os.Getpid())-own
 	if err := profiled(); err != nil {
 		return err
 	}
-	slices.Sort(all)
-	slices.Sort(acks)
-	if len(all) != watchers*events {
-		return fmt.Errorf("%d of %d events arrived", len(all), watchers*events)
+	if failed != nil {
+		return failed
 	}
-	e.report("500 watchers, 50 events/s", "p50 %v   p90 %v   p99 %v   acknowledged p50 %v   cpu of an event %v + %v   resident %.0f MB",
-		all[len(all)/2], all[len(all)*9/10], all[len(all)*99/100], acks[len(acks)/2], used/events, own/events, before)
+	if want := fanWatchers * (fanWarm + fanEvents); len(all) != want {
+		return fmt.Errorf("%d of %d events arrived", len(all), want)
+	}
+	slices.Sort(all)
+	acks = acks[fanWarm:]
+	slices.Sort(acks)
+	e.report("500 watchers, 50 events/s, "+name, "p50 %v   p90 %v   p99 %v   acknowledged p50 %v   cpu of a delivery %v + %v   resident %.0f MB",
+		tenths(all, 50), tenths(all, 90), tenths(all, 99), tenths(acks, 50), used/(fanEvents*fanWatchers), own/(fanEvents*fanWatchers), before)
 	return nil
 }
 
+// tenths is a percentile of sorted times, in milliseconds with one digit after the point.
+func tenths(sorted []time.Duration, percent int) time.Duration {
+	return sorted[len(sorted)*percent/100].Round(100 * time.Microsecond)
+}
+
 const watchConfigMaps = configMaps + "?watch=1&resourceVersion=0"
-
-// watch opens a watch and returns what comes by it, with the framing of HTTP/1.1:
-// whoever measures latency should not spend time on that.
-func watch(s *harness.Server) (io.ReadCloser, error) {
-	if overHTTP2 {
-		c, err := newClient(s)
-		if err != nil {
-			return nil, err
-		}
-		resp, err := c.open(http.MethodGet, watchConfigMaps, "", "", nil)
-		if err != nil {
-			return nil, err
-		}
-		return resp.Body, nil
-	}
-	pool, err := s.CA()
-	if err != nil {
-		return nil, err
-	}
-	address := strings.TrimPrefix(s.URL, "https://")
-	c, err := tls.Dial("tcp", address, &tls.Config{RootCAs: pool})
-	if err != nil {
-		return nil, err
-	}
-	if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", watchConfigMaps, address, harness.AdminToken); err != nil {
-		return nil, err
-	}
-	// The answer has begun, and so has the watch.
-	head := make([]byte, 4096)
-	n, err := c.Read(head)
-	if err == nil && !bytes.HasPrefix(head[:n], []byte("HTTP/1.1 200 ")) {
-		err = fmt.Errorf("watch: %q", head[:n])
-	}
-	return c, err
-}
-
-// deliveries reads n events and says how long each took. The times that they carry
-// come whole: a server writes a frame at once.
-func deliveries(r io.Reader, n int) (out []time.Duration) {
-	buf := make([]byte, 16<<10)
-	for len(out) < n {
-		k, err := r.Read(buf)
-		now := time.Now().UnixNano()
-		for data := buf[:k]; len(data) > 0; {
-			_, rest, ok := bytes.Cut(data, []byte(`"@`))
-			if !ok {
-				break
-			}
-			number, rest, ok := bytes.Cut(rest, []byte("@"))
-			if sent, err := strconv.ParseInt(string(number), 10, 64); ok && err == nil {
-				out = append(out, time.Duration(now-sent))
-			}
-			data = rest
-		}
-		if err != nil {
-			return out
-		}
-	}
-	return out
-}

@@ -32,16 +32,18 @@ type client struct {
 // requests on one connection.
 var overHTTP2 bool
 
-func newClient(s *harness.Server) (*client, error) {
+func newClient(s *harness.Server) (*client, error) { return newClientOver(s, overHTTP2) }
+
+func newClientOver(s *harness.Server, h2 bool) (*client, error) {
 	pool, err := s.CA()
 	if err != nil {
 		return nil, err
 	}
 	t := &http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: pool}, MaxIdleConnsPerHost: 1, DisableCompression: true,
-		ForceAttemptHTTP2: overHTTP2,
+		ForceAttemptHTTP2: h2,
 	}
-	if !overHTTP2 {
+	if !h2 {
 		t.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{}
 	}
 	return &client{url: s.URL, c: &http.Client{Transport: t}, buf: make([]byte, 64<<10)}, nil

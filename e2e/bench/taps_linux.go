@@ -1,0 +1,286 @@
+package main
+
+import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+	"golang.org/x/sys/unix"
+
+	"github.com/rowlock/rowlock/e2e/harness"
+)
+
+// taps are connections with watches on them, read by one thread: it takes a
+// processor a third of the time that a goroutine for each connection takes, which
+// the server would lack.
+type taps struct {
+	poll int
+	all  []*tap
+}
+
+// tap is one connection.
+type tap struct {
+	socket socket
+	tls    *tls.Conn
+	rest   []byte // of a time that was cut in two
+}
+
+// openTaps opens watches, so many on a connection: over HTTP/2 if more than one.
+func openTaps(s *harness.Server, watches, perConn int, h2 bool) (*taps, error) {
+	poll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	t := &taps{poll: poll}
+	for n := 0; n < watches; n += perConn {
+		c, err := dialTap(s, h2)
+		if err != nil {
+			t.close()
+			return nil, err
+		}
+		t.all = append(t.all, c)
+		begin := c.beginHTTP1
+		if h2 {
+			begin = c.beginHTTP2
+		}
+		if err := errors.Join(begin(s, min(perConn, watches-n)), c.join(poll, len(t.all)-1)); err != nil {
+			t.close()
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+func dialTap(s *harness.Server, h2 bool) (*tap, error) {
+	pool, err := s.CA()
+	if err != nil {
+		return nil, err
+	}
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	t := &tap{socket: socket{fd: fd}}
+	if err := unix.Connect(fd, &unix.SockaddrInet4{Port: s.Port, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		_ = unix.Close(fd) // the other error tells more
+		return nil, err
+	}
+	cfg := &tls.Config{RootCAs: pool, ServerName: "127.0.0.1"}
+	if h2 {
+		cfg.NextProtos = []string{http2.NextProtoTLS}
+	}
+	t.tls = tls.Client(&t.socket, cfg)
+	if err := t.tls.Handshake(); err != nil {
+		_ = unix.Close(fd)
+		return nil, err
+	}
+	return t, nil
+}
+
+// beginHTTP1 asks for the watch and waits for the head of the answer.
+func (t *tap) beginHTTP1(s *harness.Server, _ int) error {
+	if _, err := fmt.Fprintf(t.tls, "GET %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", watchConfigMaps, strings.TrimPrefix(s.URL, "https://"), harness.AdminToken); err != nil {
+		return err
+	}
+	head := make([]byte, 4096)
+	n, err := t.tls.Read(head)
+	if err == nil && !bytes.HasPrefix(head[:n], []byte("HTTP/1.1 200 ")) {
+		err = fmt.Errorf("watch: %q", head[:n])
+	}
+	return err
+}
+
+// beginHTTP2 opens streams with windows that are never used up, and waits for the
+// heads of all answers.
+func (t *tap) beginHTTP2(s *harness.Server, streams int) error {
+	const window = 1 << 30
+	if _, err := io.WriteString(t.tls, http2.ClientPreface); err != nil {
+		return err
+	}
+	f := http2.NewFramer(t.tls, t.tls)
+	if err := errors.Join(f.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: window}), f.WriteWindowUpdate(0, window)); err != nil {
+		return err
+	}
+	var block bytes.Buffer
+	enc := hpack.NewEncoder(&block)
+	for i := range streams {
+		block.Reset()
+		for _, h := range [][2]string{
+			{":method", "GET"}, {":scheme", "https"}, {":authority", strings.TrimPrefix(s.URL, "https://")},
+			{":path", watchConfigMaps}, {"authorization", "Bearer " + harness.AdminToken},
+		} {
+			if err := enc.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]}); err != nil {
+				return err
+			}
+		}
+		if err := f.WriteHeaders(http2.HeadersFrameParam{StreamID: uint32(2*i + 1), BlockFragment: block.Bytes(), EndStream: true, EndHeaders: true}); err != nil {
+			return err
+		}
+	}
+	for heads := 0; heads < streams; {
+		frame, err := f.ReadFrame()
+		if err != nil {
+			return err
+		}
+		switch frame := frame.(type) {
+		case *http2.SettingsFrame:
+			if !frame.IsAck() {
+				err = f.WriteSettingsAck()
+			}
+		case *http2.HeadersFrame:
+			if heads++; frame.StreamEnded() {
+				err = errors.New("a watch ended at once")
+			}
+		case *http2.DataFrame, *http2.WindowUpdateFrame:
+		default:
+			err = fmt.Errorf("unexpected %v", frame)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// join lets the poll tell of what comes.
+func (t *tap) join(poll, index int) error {
+	t.socket.polled = true
+	if err := unix.SetNonblock(t.socket.fd, true); err != nil {
+		return err
+	}
+	return unix.EpollCtl(poll, unix.EPOLL_CTL_ADD, t.socket.fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(index)})
+}
+
+// read collects n deliveries and says how long each took. It ends early if nothing
+// comes for ten seconds.
+func (t *taps) read(n int) (out []time.Duration, err error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	buf := make([]byte, 64<<10)
+	events := make([]unix.EpollEvent, 64)
+	// Whoever waits for each delivery makes the server pay for a wake-up each time.
+	nap := unix.NsecToTimespec(int64(200 * time.Microsecond))
+	for len(out) < n {
+		k, err := unix.EpollWait(t.poll, events, 10_000)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil || k == 0 {
+			return out, err
+		}
+		for _, e := range events[:k] {
+			if out, err = t.all[e.Fd].take(out, buf); err != nil {
+				return out, err
+			}
+		}
+		if k < len(events) {
+			_ = unix.Nanosleep(&nap, nil) // a shorter one does no harm
+		}
+	}
+	return out, nil
+}
+
+// take reads what has come by a connection.
+func (t *tap) take(out []time.Duration, buf []byte) ([]time.Duration, error) {
+	for t.socket.calls = 0; ; {
+		k := copy(buf, t.rest)
+		n, err := t.tls.Read(buf[k:])
+		out, t.rest = times(out, buf[:k+n], t.rest[:0])
+		if errors.Is(err, errLater) {
+			return out, nil
+		}
+		if err != nil {
+			return out, err
+		}
+	}
+}
+
+// times finds the moments of sending in what came now, and keeps the beginning of
+// one that is not whole.
+func times(out []time.Duration, data, rest []byte) ([]time.Duration, []byte) {
+	now := time.Now().UnixNano()
+	for {
+		i := bytes.Index(data, []byte(`"@`))
+		if i < 0 {
+			if len(data) > 0 && data[len(data)-1] == '"' {
+				rest = append(rest, '"')
+			}
+			return out, rest
+		}
+		number, after, ok := bytes.Cut(data[i+2:], []byte("@"))
+		if !ok {
+			return out, append(rest, data[i:]...)
+		}
+		if sent, err := strconv.ParseInt(string(number), 10, 64); err == nil {
+			out = append(out, time.Duration(now-sent))
+		}
+		data = after
+	}
+}
+
+func (t *taps) close() {
+	for _, c := range t.all {
+		_ = c.tls.Close() // the server may have gone first
+	}
+	_ = unix.Close(t.poll)
+}
+
+// errLater says that nothing more has come so far. Package tls goes on after it.
+var errLater net.Error = later{}
+
+type later struct{}
+
+func (later) Error() string   { return "nothing to read now" }
+func (later) Timeout() bool   { return true }
+func (later) Temporary() bool { return true }
+
+// socket is a net.Conn that Go's own poller knows nothing of.
+type socket struct {
+	fd     int
+	polled bool
+	calls  int // reads since the poll told of something
+}
+
+func (s *socket) Read(b []byte) (int, error) {
+	if s.polled && s.calls > 0 {
+		return 0, errLater // the poll tells whether there is more: one call less
+	}
+	s.calls++
+	n, err := unix.Read(s.fd, b)
+	switch {
+	case err == unix.EAGAIN:
+		return 0, errLater
+	case err != nil:
+		return 0, err
+	case n == 0:
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+func (s *socket) Write(b []byte) (int, error) {
+	for done := 0; done < len(b); {
+		n, err := unix.Write(s.fd, b[done:])
+		if err != nil {
+			return done, err
+		}
+		done += n
+	}
+	return len(b), nil
+}
+
+func (s *socket) Close() error                     { return unix.Close(s.fd) }
+func (s *socket) LocalAddr() net.Addr              { return &net.TCPAddr{} }
+func (s *socket) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
+func (s *socket) SetDeadline(time.Time) error      { return nil }
+func (s *socket) SetReadDeadline(time.Time) error  { return nil }
+func (s *socket) SetWriteDeadline(time.Time) error { return nil }
