@@ -43,6 +43,7 @@ func (h *Handler) watch(c *Call) error {
 		return s.serveWebSocket()
 	}
 	if out := s.begin(); out != nil {
+		defer out.close()
 		s.run(c.R.Context(), out)
 	}
 	return nil
@@ -139,8 +140,8 @@ func (s *stream) begin() *wire {
 	w.Header().Set("Content-Type", s.v.form.StreamType())
 	w.WriteHeader(http.StatusOK)
 	out := newWire(w, s.c.R)
-	defer out.close()
 	if out.flush() != nil {
+		out.close()
 		return nil
 	}
 	return out

@@ -252,12 +252,17 @@ func TestDeadlinesOnHTTP2(t *testing.T) {
 	for _, tc := range []struct {
 		stuck bool
 		lasts time.Duration
-	}{{false, 300 * time.Second}, {true, 30 * time.Second}} {
+	}{{false, 300 * time.Second}, {true, 31 * time.Second}} {
 		synctest.Test(t, func(t *testing.T) {
 			catalogue := kinds.NewCatalogue(builtin.Resources())
 			c := cache.New(catalogue)
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/configmaps?watch=1&resourceVersion=1&timeoutSeconds=300", nil)
 			r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/2.0", 2, 0
+			time.AfterFunc(time.Second, func() {
+				c.Apply([]sqlstore.Change{{Row: sqlstore.Row{
+					Key: sqlstore.Key{Resource: "configmaps", Namespace: "ns", Name: "a"}, Revision: 2, Value: []byte(configMap("a", "", "1")),
+				}}})
+			})
 			w := &deadlined{ResponseRecorder: httptest.NewRecorder(), stuck: tc.stuck, cut: make(chan struct{})}
 			began := time.Now()
 			scoped(&verbs.Handler{Catalogue: catalogue, Cache: c}).ServeHTTP(w, r)
@@ -268,10 +273,12 @@ func TestDeadlinesOnHTTP2(t *testing.T) {
 	}
 }
 
-// deadlined is the writer of a stream. A stuck one takes nothing until it is cut.
+// deadlined is the writer of a stream. A stuck one takes the beginning, and then
+// nothing until it is cut.
 type deadlined struct {
 	*httptest.ResponseRecorder
 	stuck bool
+	begun bool
 	cut   chan struct{}
 }
 
@@ -284,7 +291,8 @@ func (w *deadlined) SetWriteDeadline(t time.Time) error {
 }
 
 func (w *deadlined) FlushError() error {
-	if !w.stuck {
+	if begun := w.begun; !w.stuck || !begun {
+		w.begun = true
 		return nil
 	}
 	<-w.cut
