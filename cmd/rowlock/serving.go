@@ -62,14 +62,24 @@ func (o *servingOptions) addTo(f *pflag.FlagSet) {
 }
 
 func (o *servingOptions) validate() error {
+	// A stock server has it with and without the article.
 	for flag, bad := range map[string]bool{
-		"livez-grace-period": o.livezGrace < 0, "shutdown-delay-duration": o.shutdownDelay < 0, "shutdown-watch-termination-grace-period": o.watchGrace < 0,
-		"request-timeout": o.requestTimeout < 0, "min-request-timeout": o.minRequestTimeout < 0, "max-requests-inflight": o.maxRead < 0,
-		"max-mutating-requests-inflight": o.maxWrite < 0, "http2-max-streams-per-connection": o.maxStreams < 0,
+		"shutdown-delay-duration": o.shutdownDelay < 0, "request-timeout": o.requestTimeout < 0, "min-request-timeout": o.minRequestTimeout < 0,
+		"max-requests-inflight": o.maxRead < 0, "max-mutating-requests-inflight": o.maxWrite < 0,
+	} {
+		if bad {
+			return fmt.Errorf("--%s can not be negative value", flag)
+		}
+	}
+	for flag, bad := range map[string]bool{
+		"livez-grace-period": o.livezGrace < 0, "shutdown-watch-termination-grace-period": o.watchGrace < 0, "http2-max-streams-per-connection": o.maxStreams < 0,
 	} {
 		if bad {
 			return fmt.Errorf("--%s can not be a negative value", flag)
 		}
+	}
+	if o.maxRead+o.maxWrite == 0 {
+		return errors.New("invalid configuration: MaxRequestsInFlight=0 and MaxMutatingRequestsInFlight=0; they must add up to something positive")
 	}
 	if o.maxStreams > 8191 { // their buffers together are an int32
 		return fmt.Errorf("--http2-max-streams-per-connection %d: at most 8191", o.maxStreams)

@@ -15,11 +15,12 @@ import (
 // TestServingFlags looks at which values are refused, and in whose words.
 func TestServingFlags(t *testing.T) {
 	for flag, want := range map[string]string{
-		"--goaway-chance=0.03":                                               "--goaway-chance can not be less than 0 or greater than 0.02",
-		"--goaway-chance=-1":                                                 "--goaway-chance can not be less than 0 or greater than 0.02",
-		"--livez-grace-period=-1s":                                           "--livez-grace-period can not be a negative value",
-		"--min-request-timeout=-1":                                           "--min-request-timeout can not be a negative value",
-		"--max-requests-inflight=-1":                                         "--max-requests-inflight can not be a negative value",
+		"--goaway-chance=0.03":       "--goaway-chance can not be less than 0 or greater than 0.02",
+		"--goaway-chance=-1":         "--goaway-chance can not be less than 0 or greater than 0.02",
+		"--livez-grace-period=-1s":   "--livez-grace-period can not be a negative value",
+		"--min-request-timeout=-1":   "--min-request-timeout can not be negative value",
+		"--max-requests-inflight=-1": "--max-requests-inflight can not be negative value",
+		"--max-requests-inflight=0 --max-mutating-requests-inflight=0":       "invalid configuration: MaxRequestsInFlight=0 and MaxMutatingRequestsInFlight=0; they must add up to something positive",
 		"--http2-max-streams-per-connection=9999":                            "at most 8191",
 		"--cors-allowed-origins=example.com":                                 "does not pin to start/end of host",
 		"--cors-allowed-origins=(":                                           "invalid regular expression",
@@ -32,7 +33,7 @@ func TestServingFlags(t *testing.T) {
 		o := &servingOptions{}
 		f := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 		o.addTo(f)
-		if err := f.Parse([]string{flag}); err != nil {
+		if err := f.Parse(strings.Fields(flag)); err != nil {
 			t.Fatalf("%s: %v", flag, err)
 		}
 		err := o.validate()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"strconv"
 
@@ -268,11 +269,11 @@ func (h *Handler) admitUpdate(ctx context.Context, c *Call, ch *change, obj, old
 func (h *Handler) matchVersion(c *Call, obj kinds.Object, item *cache.Item) error {
 	var asked int64
 	if rv := obj.GetResourceVersion(); rv != "" {
-		n, err := strconv.ParseUint(rv, 10, 63)
+		n, err := strconv.ParseUint(rv, 10, 64)
 		if err != nil {
 			return status.Plain((&strconv.NumError{Func: "ParseUint", Num: rv, Err: errors.Unwrap(err)}).Error())
 		}
-		asked = int64(n)
+		asked = int64(min(n, math.MaxInt64)) // no version is as large
 	}
 	switch {
 	case asked == item.Revision, asked == 0 && h.unconditional(c):

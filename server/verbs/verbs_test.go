@@ -167,6 +167,8 @@ func TestCreateUpdateDelete(t *testing.T) {
 		t.Error("a write that changes nothing made a new version")
 	}
 	f.want(409, "PUT", configmaps+"/c", `{"metadata":{"name":"c","resourceVersion":"`+rv+`"},"data":{"k":"3"}}`)
+	f.want(409, "PUT", configmaps+"/c", `{"metadata":{"name":"c","resourceVersion":"18446744073709551615"}}`)
+	f.want(500, "PUT", configmaps+"/c", `{"metadata":{"name":"c","resourceVersion":"18446744073709551616"}}`)
 	f.want(409, "PUT", configmaps+"/c", `{"metadata":{"name":"c","uid":"11111111-1111-4111-8111-111111111111"}}`)
 	f.want(400, "PUT", configmaps+"/c", `{"metadata":{"name":"other"}}`)
 	f.want(404, "PUT", configmaps+"/absent", `{"metadata":{"name":"absent"}}`)
