@@ -73,7 +73,7 @@ func wantNoWrites(t *testing.T, a *api) {
 }
 
 // TestPoolers puts PgBouncer between PostgreSQL and two servers, which start together on
-// an empty database. In transaction mode PostgreSQL is also restarted under load.
+// an empty database, and restarts PostgreSQL under load.
 func TestPoolers(t *testing.T) {
 	pg := startPostgres(t)
 	for mode, args := range map[string][]string{"session": nil, "transaction": {"--postgres-feed=poll"}} {
@@ -93,13 +93,11 @@ func TestPoolers(t *testing.T) {
 			watchLatency(t, c)
 			l := startLoad(c, 6)
 			time.Sleep(500 * time.Millisecond)
-			if mode == "transaction" {
-				pg.Kill()
-				if err := pg.Run(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				waitForWrite(t, c)
+			pg.Kill()
+			if err := pg.Run(t.Context()); err != nil {
+				t.Fatal(err)
 			}
+			waitForWrite(t, c)
 			c.server(0).Kill()
 			c.again(0)
 			waitForWrite(t, c)

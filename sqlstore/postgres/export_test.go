@@ -11,6 +11,9 @@ import (
 // SetFar makes snapshots deeper than depth be read key by key.
 func (d *Driver) SetFar(depth int64) { d.far = depth }
 
+// SetPendingPID changes which process the batch without an outcome was sent to.
+func (d *Driver) SetPendingPID(pid uint32) { d.pending.pid = pid }
+
 // Explain shows a statement's generic plan, with NULL for each argument, under the
 // settings of the driver's sessions and what statements before it set.
 func (d *Driver) Explain(ctx context.Context, query string, args int, before ...string) (plan string, err error) {

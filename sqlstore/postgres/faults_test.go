@@ -100,6 +100,25 @@ func TestResolveFindsThatNothingWasCommitted(t *testing.T) {
 	storetest.CheckTable(t, direct.Open(t))
 }
 
+// A pooler makes up the process numbers that it tells its clients, of 32 bits each.
+func TestResolveWithANumberThatIsNoProcess(t *testing.T) {
+	for _, poll := range []bool{false, true} {
+		for _, pid := range []uint32{0, 1<<31 - 1, 1 << 31, 1<<32 - 1} {
+			proxy, direct, d := behindProxy(t, postgres.Config{Poll: poll})
+			must(t, d, createTxn("first", "x"))
+			proxy.LoseCommits(1)
+			if _, err := d.Apply(t.Context(), []sqlstore.Txn{createTxn("second", "x")}, at); !errors.Is(err, sqlstore.ErrUncertain) {
+				t.Fatalf("the lost answer gives %v", err)
+			}
+			d.SetPendingPID(pid)
+			if _, committed, err := d.Resolve(t.Context()); err != nil || !committed {
+				t.Errorf("process %d: committed is %v, %v", pid, committed, err)
+			}
+			storetest.CheckTable(t, direct.Open(t))
+		}
+	}
+}
+
 // A batch whose outcome nobody asks for any more must not lend its outcome to the next.
 func TestAnUnresolvedBatchIsForgotten(t *testing.T) {
 	proxy, _, d := behindProxy(t, postgres.Config{})

@@ -168,8 +168,9 @@ WHERE kv_lead.holder = excluded.holder OR kv_lead.holder = $4 AND kv_lead.until 
 	// A notification is worth no flush of its own. It names its sender, who need not hear it.
 	qNotify = `BEGIN; SET LOCAL synchronous_commit = off; NOTIFY rowlock, '%s'; COMMIT`
 	qListen = `LISTEN rowlock`
-	// By process: few rows. Ends a session of this server that it has given up.
-	qTerminate = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND application_name = $2 AND datname = current_database()`
+	// By process: few rows. Ends a session of this server that it has given up. A pooler
+	// gives its clients numbers of 32 bits, which are no process and too large for an integer.
+	qTerminate = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1::bigint AND application_name = $2 AND datname = current_database()`
 
 	// Whole-table reads for operators, never on a request's path.
 	qSizes = `SELECT (SELECT count(*) FROM kv WHERE superseded_revision IS NULL), (SELECT count(*) FROM kv WHERE superseded_revision IS NOT NULL),
