@@ -233,7 +233,7 @@ func (s *Store) apply(ctx context.Context, batch []*write) ([]Outcome, error) {
 // resolve asks until the database tells what became of a batch. It returns no
 // error and committed false if nothing was written, so that it may be tried again.
 func (s *Store) resolve(ctx context.Context, cause error) (out []Outcome, committed bool, err error) {
-	began := time.Now()
+	began, told := time.Now(), false
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, longestWait) {
 		out, committed, err = s.driver.Resolve(context.WithoutCancel(ctx))
 		if err == nil {
@@ -241,6 +241,10 @@ func (s *Store) resolve(ctx context.Context, cause error) (out []Outcome, commit
 			return out, committed, nil
 		}
 		if time.Since(began) > s.cfg.RetryFor {
+			if !told {
+				told = true
+				s.cfg.Log.Warn("a commit was cut, and its outcome cannot be found yet", "error", err, "cause", cause)
+			}
 			// Those who wait behind it have not begun: they need not share its fate.
 			s.queue.fail(fmt.Errorf("%w: the outcome of an earlier commit is not known yet: %w", ErrUnavailable, err))
 		}
