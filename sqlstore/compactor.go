@@ -35,12 +35,19 @@ func (s *Store) compactOnce(ctx context.Context, h **horizon) error {
 	return s.trim(ctx, (*h).reach(elapsed, b.Head, old))
 }
 
-// trimShare leaves most of the database's time to writers: the trimmer rests this
-// many times as long as it worked.
-const trimShare = 4
+// The trimmer rests this many times as long as it worked: most of the database's time
+// is for writers where they wait for it, half of it where they do not.
+const (
+	restWaited = 4
+	restBeside = 1
+)
 
 func (s *Store) trim(ctx context.Context, to int64) error {
-	return Trim(ctx, s.driver, to, trimShare, func(rows int) {
+	rest := restWaited
+	if s.driver.TrimsBeside() {
+		rest = restBeside
+	}
+	return Trim(ctx, s.driver, to, rest, func(rows int) {
 		raise(&s.floor, to)
 		s.cfg.Observer.Trimmed(to, rows)
 	})
@@ -48,9 +55,11 @@ func (s *Store) trim(ctx context.Context, to int64) error {
 
 // A trimming transaction takes about as long as trimTime, so that a writer who
 // waits for it hardly notices: it may have as many rows as the last ones allowed.
-// On a machine that is slow for a while, it still keeps up with what is written.
+// Where writers do not wait, a longer one spares commits. On a machine that is slow
+// for a while, it still keeps up with what is written.
 const (
 	trimTime            = 3 * time.Millisecond
+	trimTimeBeside      = 30 * time.Millisecond
 	leastTrim, mostTrim = 100, 1000
 	longestRest         = 100 * time.Millisecond
 )
@@ -59,6 +68,10 @@ const (
 // tells how many rows went, and rests rest times as long as that took, within
 // limits. It may be cut short by ctx and begun again. Errors: those of Driver.Trim.
 func Trim(ctx context.Context, d Driver, to int64, rest int, trimmed func(rows int)) error {
+	aim := trimTime
+	if d.TrimsBeside() {
+		aim = trimTimeBeside
+	}
 	for limit := leastTrim; ; {
 		start := time.Now()
 		n, err := d.Trim(ctx, to, limit)
@@ -73,7 +86,7 @@ func Trim(ctx context.Context, d Driver, to int64, rest int, trimmed func(rows i
 		if !sleep(ctx, min(time.Duration(rest)*took, longestRest)) {
 			return ctx.Err()
 		}
-		fits := int(int64(limit) * int64(trimTime) / max(1, int64(took)))
+		fits := int(int64(limit) * int64(aim) / max(1, int64(took)))
 		limit = min(max((limit+fits)/2, leastTrim), mostTrim, 2*limit)
 	}
 }

@@ -42,6 +42,10 @@ type Driver interface {
 	// limit means that none is left. A floor is never lowered.
 	Trim(ctx context.Context, to int64, limit int) (deleted int, err error)
 
+	// TrimsBeside tells whether writers go on while Trim works. Where they do not, it is
+	// called for few rows at a time, with long rests.
+	TrimsBeside() bool
+
 	// RevisionAt returns the newest revision written at or before t (0: none),
 	// for retention.
 	RevisionAt(ctx context.Context, t time.Time) (int64, error)

@@ -81,6 +81,7 @@ type Driver struct {
 	far     int64
 	head    atomic.Int64 // a revision that is or was the newest, to choose how to read
 	planned atomic.Int64 // what head was when sessions were last replaced for their plans
+	trimmed atomic.Int64 // no row that ended before it is left, as far as known
 	reset   atomic.Int64 // when the pool was reset last, in Unix nanoseconds
 	pending *pendingBatch
 	mu      sync.Mutex // Apply and Resolve

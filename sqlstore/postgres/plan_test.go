@@ -102,6 +102,7 @@ func TestPlans(t *testing.T) {
 		wholePlan(t, d, statistics)
 	}
 	t.Run("depth", func(t *testing.T) { flatInDepth(t, d) })
+	t.Run("trimming", func(t *testing.T) { trimInDepth(t, db, d) })
 }
 
 // wholePlan checks that everything is read in the order of pages, and that past rows

@@ -155,7 +155,8 @@ SELECT p.* FROM k, LATERAL (SELECT ` + columns + past + `k.resource AND namespac
 	// kv_expiring.
 	qExpired = `SELECT ` + columns + ` FROM kv WHERE superseded_revision IS NULL AND expires_at IS NOT NULL AND expires_at <= $1 ORDER BY expires_at LIMIT $2`
 	// kv_ended, then kv by primary key.
-	qTrim = `DELETE FROM kv WHERE revision IN (SELECT revision FROM kv WHERE superseded_revision IS NOT NULL AND superseded_revision <= $1 ORDER BY superseded_revision LIMIT $2)`
+	qTrim = `WITH gone AS (DELETE FROM kv WHERE revision IN (SELECT revision FROM kv WHERE superseded_revision >= $3 AND superseded_revision <= $1 ORDER BY superseded_revision LIMIT $2)
+  RETURNING superseded_revision) SELECT count(*), coalesce(max(superseded_revision), 0) FROM gone`
 
 	// kv_lead by primary key. A lead is taken if nobody has it, or if it still is as it
 	// was when its holder was last seen to renew it; until is for people to read.

@@ -11,10 +11,12 @@ import (
 )
 
 // Trim implements sqlstore.Driver. The floor and the deletion are one transaction,
-// which does not take the writers' lock: ended rows belong to nobody else.
+// which does not take the writers' lock: ended rows belong to nobody else. It goes on
+// where the last one got to, as the index keeps what was deleted until it is vacuumed.
 func (d *Driver) Trim(ctx context.Context, to int64, limit int) (deleted int, err error) {
 	ctx, done := d.call(ctx, d.cfg.StatementTimeout)
 	defer done(&err)
+	var last int64
 	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
 		var b sqlstore.Bounds
 		if err := tx.QueryRow(ctx, qBounds).Scan(&b.Floor, &b.Head); err != nil {
@@ -29,15 +31,21 @@ func (d *Driver) Trim(ctx context.Context, to int64, limit int) (deleted int, er
 		if limit <= 0 {
 			return nil
 		}
-		tag, err := tx.Exec(ctx, qTrim, b.Floor, limit)
-		deleted = int(tag.RowsAffected())
-		return err
+		return tx.QueryRow(ctx, qTrim, b.Floor, limit, d.trimmed.Load()).Scan(&deleted, &last)
 	})
 	if err != nil {
+		d.trimmed.Store(0)
 		return 0, fmt.Errorf("trimming to %d: %w", to, err)
 	}
+	if deleted < limit {
+		last = 0 // the next round begins anew: a failover may have brought rows back
+	}
+	d.trimmed.Store(last)
 	return deleted, nil
 }
+
+// TrimsBeside implements sqlstore.Driver.
+func (d *Driver) TrimsBeside() bool { return true }
 
 // Stats implements sqlstore.Driver.
 func (d *Driver) Stats(ctx context.Context) (s sqlstore.Stats, err error) {

@@ -1,0 +1,95 @@
+package postgres_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/rowlock/rowlock/sqlstore/postgres"
+	"github.com/rowlock/rowlock/sqlstore/storetest"
+)
+
+// TestSizeIsSteady sees that the table stops growing under a steady load, with VACUUM
+// instead of autovacuum, which has a clock of its own.
+func TestSizeIsSteady(t *testing.T) {
+	db := newDatabase(t, postgres.Config{})
+	storetest.Steady(t, db.Open(t), func() { db.Exec(t, "VACUUM kv") })
+}
+
+// TestAutovacuumIsSet looks for the settings of a new table, and for an operator's own
+// in one that is migrated.
+func TestAutovacuumIsSet(t *testing.T) {
+	db := newDatabase(t, postgres.Config{})
+	wantOptions := func(want string) {
+		t.Helper()
+		if err := db.Open(t).Close(); err != nil {
+			t.Fatal(err)
+		}
+		conn, err := pgx.Connect(t.Context(), db.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(context.Background())
+		var got string
+		if err := conn.QueryRow(t.Context(), "SELECT reloptions::text FROM pg_class WHERE relname = 'kv'").Scan(&got); err != nil || got != want {
+			t.Errorf("the table's settings are %s, %v; want %s", got, err, want)
+		}
+	}
+	wantOptions("{autovacuum_vacuum_scale_factor=0.02,autovacuum_vacuum_cost_delay=1}")
+	db.Exec(t, `ALTER TABLE kv RESET (autovacuum_vacuum_scale_factor, autovacuum_vacuum_cost_delay);
+ALTER TABLE kv SET (autovacuum_vacuum_threshold = 1000);
+UPDATE schema_migrations SET version = 3`)
+	wantOptions("{autovacuum_vacuum_threshold=1000}")
+}
+
+// trimInDepth compares trimming at first with trimming after much was trimmed, while
+// somebody's snapshot keeps all of it in the index.
+func trimInDepth(t *testing.T, db database, d *postgres.Driver) {
+	conn, err := pgx.Connect(t.Context(), db.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(t.Context(), "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM kv_meta"); err != nil {
+		t.Fatal(err)
+	}
+	step := func(limit, times int) time.Duration {
+		best := time.Hour
+		for range times {
+			began := time.Now()
+			if n, err := d.Trim(context.Background(), 200000, limit); err != nil || n != limit {
+				t.Fatalf("%d rows trimmed, %v; want %d", n, err, limit)
+			}
+			best = min(best, time.Since(began))
+		}
+		return best
+	}
+	first := step(100, 10)
+	step(50000, 2)
+	last := step(100, 10)
+	t.Logf("100 rows: %v at first, %v after 100,000", first, last)
+	if last > 4*first+20*time.Millisecond {
+		t.Errorf("trimming 100 rows takes %v at first, %v after 100,000", first, last)
+	}
+}
+
+// TestTrimFindsWhatCameBack brings rows back below what was trimmed, as the failover to
+// a standby that lagged may.
+func TestTrimFindsWhatCameBack(t *testing.T) {
+	db := newDatabase(t, postgres.Config{})
+	d := db.Open(t)
+	db.Exec(t, fill)
+	trim := func(limit, want int) {
+		t.Helper()
+		if n, err := d.Trim(t.Context(), 20100, limit); n != want || err != nil {
+			t.Fatalf("%d rows trimmed, %v; want %d", n, err, want)
+		}
+	}
+	trim(60, 60)
+	db.Exec(t, `INSERT INTO kv SELECT 7, 'pods', 'ns7', 'p7', 8, 20007, false, '{}', NULL, now()`)
+	trim(60, 40) // goes on behind it
+	trim(60, 1)
+	trim(60, 0)
+}
