@@ -70,7 +70,7 @@ func trimInDepth(t *testing.T, db database, d *postgres.Driver) {
 	step(50000, 2)
 	last := step(100, 10)
 	t.Logf("100 rows: %v at first, %v after 100,000", first, last)
-	if last > 4*first+20*time.Millisecond {
+	if last > 4*first+10*time.Millisecond {
 		t.Errorf("trimming 100 rows takes %v at first, %v after 100,000", first, last)
 	}
 }
