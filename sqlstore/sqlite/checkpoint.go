@@ -14,7 +14,7 @@ import (
 // are copied while no writer adds more. Should none of that come to pass, SQLite
 // does it at logLimit.
 const (
-	copyEvery  = 10 * time.Millisecond
+	copyEvery  = 30 * time.Millisecond
 	copyFrom   = 250   // pages
 	emptyFrom  = 4000  // pages
 	lastPages  = 50    // most that writers wait for
