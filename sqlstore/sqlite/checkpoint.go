@@ -56,10 +56,11 @@ func (d *Driver) checkpoints(c *conn) {
 // nothing is trimmed: trimming writes as fast as it may, and so keeps to the pace
 // of the disk.
 func (d *Driver) checkpoint(c *conn) {
-	pages, left, err := logged(c)
+	_, left, err := logged(c)
 	if err != nil || left < copyFrom {
 		return
 	}
+	var pages int64 // in the log
 	d.trimming.Lock()
 	defer d.trimming.Unlock()
 	for round := 0; round < mostRounds && (round == 0 || left > lastPages); round++ {
