@@ -4,6 +4,7 @@ package storage
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -115,20 +116,28 @@ func validateParameters(m map[string]string, p *field.Path) field.ErrorList {
 	return errs
 }
 
+// enoughErrors are more than a client is told about one object.
+const enoughErrors = 10_000
+
 func validateTopologies(terms []corev1.TopologySelectorTerm, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	// A term without expressions repeats each of the terms, as a stock server sees it.
-	seen := make([]map[string]map[string]bool, len(terms))
+	seen := map[string]int{"{}": len(terms)}
 	for i := range terms {
 		at := p.Index(i).Child("matchLabelExpressions")
 		values, bad := topologyValues(terms[i].MatchLabelExpressions, at)
 		errs = append(errs, bad...)
-		for _, other := range seen {
-			if rules.Same(other, values) {
-				errs = append(errs, field.Duplicate(at, ""))
-			}
+		text, err := json.Marshal(values) // with sorted keys
+		if err != nil {
+			return append(errs, field.InternalError(at, err))
 		}
-		seen = append(seen, values)
+		for range seen[string(text)] {
+			if len(errs) > enoughErrors {
+				return errs
+			}
+			errs = append(errs, field.Duplicate(at, ""))
+		}
+		seen[string(text)]++
 	}
 	return errs
 }
