@@ -3,7 +3,6 @@ package verbs
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/rules"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -56,14 +56,13 @@ func oneOwner(obj metav1.Object) (repeated []string) {
 	if len(refs) < 2 {
 		return nil
 	}
-	seen := make(map[types.UID]bool, len(refs))
+	seen := make(rules.Seen[owner], len(refs))
 	kept := refs[:0:0]
 	for _, r := range refs {
-		if seen[r.UID] && slices.ContainsFunc(kept, func(k metav1.OwnerReference) bool { return sameOwner(k, r) }) {
+		if seen.Again(ownerOf(r)) {
 			repeated = append(repeated, string(r.UID))
 			continue
 		}
-		seen[r.UID] = true
 		kept = append(kept, r)
 	}
 	if repeated != nil {
@@ -72,10 +71,19 @@ func oneOwner(obj metav1.Object) (repeated []string) {
 	return repeated
 }
 
-func sameOwner(a, b metav1.OwnerReference) bool {
-	same := func(x, y *bool) bool { return (x == nil) == (y == nil) && (x == nil || *x == *y) }
-	return a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Name == b.Name && a.UID == b.UID &&
-		same(a.Controller, b.Controller) && same(a.BlockOwnerDeletion, b.BlockOwnerDeletion)
+// owner is an OwnerReference with its pointers resolved, so that it can be compared.
+type owner struct {
+	metav1.OwnerReference
+	controller, blocks tristate
+}
+
+type tristate struct{ set, value bool }
+
+func ownerOf(r metav1.OwnerReference) owner {
+	state := func(b *bool) tristate { return tristate{b != nil, b != nil && *b} }
+	o := owner{r, state(r.Controller), state(r.BlockOwnerDeletion)}
+	o.Controller, o.BlockOwnerDeletion = nil, nil
+	return o
 }
 
 // warnOwners tells the client about repeated owners.

@@ -23,21 +23,15 @@ func (d *Driver) migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if found > known {
-		var compatible int64
-		if err := d.pool.QueryRow(ctx, `SELECT number FROM kv_meta WHERE key = 'schema_compatible'`).Scan(&compatible); err != nil {
-			return fmt.Errorf("reading the schema's compatibility: %w", d.translate(ctx, err))
+	compatible := func() (n int64, err error) {
+		if err := d.pool.QueryRow(ctx, `SELECT number FROM kv_meta WHERE key = 'schema_compatible'`).Scan(&n); err != nil {
+			return 0, fmt.Errorf("reading the schema's compatibility: %w", d.translate(ctx, err))
 		}
-		if uint(compatible) > known {
-			return &sqlstore.SchemaError{Found: found, Known: known, Reason: "it was written by a newer version; use that version"}
-		}
-		return nil
+		return n, nil
 	}
-	if found == known && !dirty {
-		return nil
-	}
-	if d.cfg.NoMigrate {
-		return &sqlstore.SchemaError{Found: found, Known: known, Reason: "it must be migrated first"}
+	lacks, err := sqlstore.Schema{Found: found, Known: known, Dirty: dirty}.Lacks(compatible, d.cfg.NoMigrate)
+	if err != nil || !lacks {
+		return err
 	}
 	return d.migrateUp(ctx)
 }

@@ -95,6 +95,7 @@ func lend(rows pgx.Rows, take func([]sqlstore.Row) error) error {
 			}
 			piece, values = piece[:0], values[:0]
 		}
+		// Neighbours share the memory of what they have in common: thousands may be kept.
 		if r.Key.Resource == resource {
 			r.Key.Resource = resource
 		}

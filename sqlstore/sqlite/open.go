@@ -206,21 +206,16 @@ func (d *Driver) migrate() error {
 	if err != nil {
 		return err
 	}
-	if found > known {
-		compatible, err := d.writer.number(`SELECT value FROM kv_meta WHERE key = 'schema_compatible'`)
+	compatible := func() (int64, error) {
+		n, err := d.writer.number(`SELECT value FROM kv_meta WHERE key = 'schema_compatible'`)
 		if err != nil {
-			return fmt.Errorf("reading the schema's compatibility: %w", err)
+			return 0, fmt.Errorf("reading the schema's compatibility: %w", err)
 		}
-		if uint(compatible) > known {
-			return &sqlstore.SchemaError{Found: found, Known: known, Reason: "it was written by a newer version; use that version"}
-		}
-		return nil
+		return n, nil
 	}
-	if found == known && !dirty {
-		return nil
-	}
-	if d.cfg.NoMigrate {
-		return &sqlstore.SchemaError{Found: found, Known: known, Reason: "it must be migrated first"}
+	lacks, err := sqlstore.Schema{Found: found, Known: known, Dirty: dirty}.Lacks(compatible, d.cfg.NoMigrate)
+	if err != nil || !lacks {
+		return err
 	}
 	return d.migrateUp()
 }

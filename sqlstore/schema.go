@@ -1,0 +1,25 @@
+package sqlstore
+
+// Schema is how a database's schema stands to what a binary knows. It is for drivers.
+type Schema struct {
+	Found, Known uint
+	Dirty        bool // a migration to Found was cut short
+}
+
+// Lacks says whether migrations have to be run before the database can be used.
+// compatible reads the oldest version whose binaries can live with a schema that is newer than
+// theirs. frozen forbids migrations. Errors: SchemaError, and those of compatible.
+func (s Schema) Lacks(compatible func() (int64, error), frozen bool) (bool, error) {
+	if s.Found > s.Known {
+		oldest, err := compatible()
+		if err == nil && uint(oldest) > s.Known {
+			err = &SchemaError{Found: s.Found, Known: s.Known, Reason: "it was written by a newer version; use that version"}
+		}
+		return false, err
+	}
+	lacks := s.Found < s.Known || s.Dirty
+	if lacks && frozen {
+		return false, &SchemaError{Found: s.Found, Known: s.Known, Reason: "it must be migrated first"}
+	}
+	return lacks, nil
+}
