@@ -14,9 +14,10 @@ import (
 // Expected describes the object that a request body must hold.
 type Expected struct {
 	GVK schema.GroupVersionKind // also fills in what the body leaves out
-	// Known tells whether the server has a Go type for a kind. It chooses between
-	// the two refusals of a body of another kind; nil knows none.
-	Known func(schema.GroupVersionKind) bool
+	// Known tells whether the server has a Go type for a kind, and makes a new object of
+	// it where it can. It chooses between the refusals of a body of another kind, which
+	// must be one to be refused as such; nil knows none.
+	Known func(schema.GroupVersionKind) (obj runtime.Object, known bool)
 	// AnyKind takes a body of any kind of the expected version, but one must be
 	// stated: custom resources, whose kind is a matter of validation.
 	AnyKind bool
@@ -42,7 +43,7 @@ func ReadBody(c Codec, data []byte, want Expected, obj runtime.Object, s Strictn
 	}
 	gvk := withDefaults(stated, want.GVK)
 	if !want.AnyKind && gvk != want.GVK {
-		return gvk, nil, otherKind(gvk, want, data)
+		return gvk, nil, otherKind(c, gvk, want, data)
 	}
 	problems, err := c.Decode(data, obj, s)
 	if err != nil {
@@ -80,24 +81,49 @@ func withDefaults(got, def schema.GroupVersionKind) schema.GroupVersionKind {
 }
 
 // otherKind refuses a body of another kind or version.
-func otherKind(gvk schema.GroupVersionKind, want Expected, data []byte) error {
-	var err error
-	switch known := want.Known != nil && want.Known(gvk); {
-	case known && gvk.Kind == want.GVK.Kind:
+func otherKind(c Codec, gvk schema.GroupVersionKind, want Expected, data []byte) error {
+	err := want.Misfit(c, gvk, data)
+	if err == nil {
 		return otherVersion(gvk, want)
-	case known:
-		err = fmt.Errorf("converting (%s.%s) to (%s.%s): unknown conversion",
-			gvk.Version, gvk.Kind, internalPackage(want.GVK.Group), want.GVK.Kind)
-	default:
-		err = fmt.Errorf("no kind %q is registered for version %q in scheme %q",
-			gvk.Kind, gvk.GroupVersion(), "pkg/api/legacyscheme/scheme.go:30")
 	}
 	return DecodeError(err, gvk, want.GVK.Kind, data)
+}
+
+// Misfit says in a stock server's words why data, which states to be of kind gvk, is not
+// of the kind that is wanted. It is nil for the wanted kind in another version.
+func (want Expected) Misfit(c Codec, gvk schema.GroupVersionKind, data []byte) error {
+	var other runtime.Object
+	known := false
+	if want.Known != nil {
+		other, known = want.Known(gvk)
+	}
+	if !known {
+		return fmt.Errorf("no kind %q is registered for version %q in scheme %q",
+			gvk.Kind, gvk.GroupVersion(), "pkg/api/legacyscheme/scheme.go:30")
+	}
+	if other != nil {
+		if _, err := c.Decode(data, other, Ignore); err != nil {
+			return err
+		}
+	}
+	if gvk.Kind == want.GVK.Kind {
+		return nil
+	}
+	return fmt.Errorf("converting (%s.%s) to (%s.%s): unknown conversion",
+		gvk.Version, gvk.Kind, goPackage(want.GVK), want.GVK.Kind)
 }
 
 func otherVersion(gvk schema.GroupVersionKind, want Expected) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)",
 		gvk.GroupVersion(), want.GVK.GroupVersion()))
+}
+
+// goPackage is the package that a kind is in once a stock server has decoded it.
+func goPackage(kind schema.GroupVersionKind) string {
+	if kind.Kind == "DeleteOptions" {
+		return "v1"
+	}
+	return internalPackage(kind.Group)
 }
 
 // internalPackage is the name by which a stock server's messages call a group.

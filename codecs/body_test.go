@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,8 +15,11 @@ import (
 func TestReadBodyErrors(t *testing.T) {
 	want := codecs.Expected{
 		GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"},
-		Known: func(gvk schema.GroupVersionKind) bool {
-			return gvk.Kind == "Secret" || gvk.Kind == "Deployment" || gvk == schema.GroupVersionKind{Group: "old", Version: "v1", Kind: "ConfigMap"}
+		Known: func(gvk schema.GroupVersionKind) (runtime.Object, bool) {
+			if gvk.Kind == "Secret" {
+				return &corev1.Secret{}, true
+			}
+			return nil, gvk.Kind == "Deployment" || gvk == schema.GroupVersionKind{Group: "old", Version: "v1", Kind: "ConfigMap"}
 		},
 	}
 	unrecognized := "the object provided is unrecognized (must be of type ConfigMap): "
@@ -31,6 +35,7 @@ func TestReadBodyErrors(t *testing.T) {
 		{`"text"`, parse + "json: cannot unmarshal string into " + goType + " (227465787422)"},
 		{`{"apiVersion":"a/b/c","kind":"ConfigMap"}`, unrecognized + `unexpected GroupVersion string: a/b/c ({"apiVersion":"a/b/c","kind":" ...)`},
 		{`{"apiVersion":"v1","kind":"Secret"}`, `Secret in version "v1" cannot be handled as a ConfigMap: converting (v1.Secret) to (core.ConfigMap): unknown conversion`},
+		{`{"apiVersion":"v1","kind":"Secret","data":{"a":"!"}}`, `Secret in version "v1" cannot be handled as a ConfigMap: illegal base64 data at input byte 0`},
 		{`{"apiVersion":"apps/v1","kind":"Deployment"}`, `Deployment in version "v1" cannot be handled as a ConfigMap: converting (v1.Deployment) to (core.ConfigMap): unknown conversion`},
 		{`{"apiVersion":"v2"}`, `ConfigMap in version "v2" cannot be handled as a ConfigMap: no kind "ConfigMap" is registered for version "v2" in scheme "pkg/api/legacyscheme/scheme.go:30"`},
 		{`{"apiVersion":"old/v1"}`, `the API version in the data (old/v1) does not match the expected API version (v1)`},

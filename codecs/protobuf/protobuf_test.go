@@ -191,7 +191,7 @@ func TestPartial(t *testing.T) {
 }
 
 func TestReadBody(t *testing.T) {
-	want := codecs.Expected{GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Known: func(schema.GroupVersionKind) bool { return true }}
+	want := codecs.Expected{GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Known: func(schema.GroupVersionKind) (runtime.Object, bool) { return nil, true }}
 	unrecognized := "the object provided is unrecognized (must be of type ConfigMap): "
 	for _, tc := range []struct{ body, name, err string }{
 		{body: "azhzAAoPCgJ2MRIJQ29uZmlnTWFwEhUKCwoBcFoGCgFhEgFiEgYKAWsSAXY=", name: "p"},

@@ -11,7 +11,6 @@ import (
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -39,6 +38,8 @@ type Patch struct {
 	Body       []byte
 	Strictness codecs.Strictness
 	JSON       codecs.Codec // reads the patched document
+	// Known is that of codecs.Expected, for patches that make an object one of another kind.
+	Known func(schema.GroupVersionKind) (obj runtime.Object, known bool)
 }
 
 // Change makes the patched object, neither defaulted nor validated. kind is the
@@ -117,8 +118,8 @@ func invalidPatch(value, detail string) error {
 	})
 }
 
-// operation is the form of a JSON Patch operation, for strict decoding.
-type operation struct {
+// jsonPatchOp is the form of a JSON Patch operation, for strict decoding.
+type jsonPatchOp struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	From  string `json:"from"`
@@ -127,11 +128,11 @@ type operation struct {
 
 func (p *Patch) operations(encoded []byte) (document []byte, problems []string, err error) {
 	if p.Strictness != codecs.Ignore {
-		var ops []operation
+		var ops []jsonPatchOp
 		strict, err := kjson.UnmarshalStrict(p.Body, &ops)
 		if err != nil {
 			// Clients see the Go type in this message; a stock server's is named so.
-			text := strings.ReplaceAll(err.Error(), "apply.operation", "handlers.jsonPatchOp")
+			text := strings.ReplaceAll(err.Error(), "apply.jsonPatchOp", "handlers.jsonPatchOp")
 			return nil, nil, apierrors.NewBadRequest("error decoding patch: " + text)
 		}
 		for _, e := range strict {
@@ -172,26 +173,24 @@ func (p *Patch) merge(encoded []byte) (document []byte, problems []string, err e
 
 // decode reads a patched document. The patch may have touched its kind.
 func (p *Patch) decode(kind schema.GroupVersionKind, document []byte, into runtime.Object) ([]string, error) {
-	var meta metav1.TypeMeta
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(document, &meta); err != nil {
-		return nil, fmt.Errorf("couldn't get version/kind; json parse error: %w", err)
+	got, err := p.JSON.Kind(document)
+	if err != nil {
+		return nil, err
 	}
 	if _, custom := into.(*unstructured.Unstructured); custom {
 		return p.JSON.Decode(document, into, p.Strictness)
 	}
-	if meta.APIVersion == "" {
+	if got.Kind == "" {
+		got.Kind = kind.Kind
+	}
+	if got.Kind == kind.Kind && got.GroupVersion().Empty() {
 		// Without a version nothing in the document has a meaning.
 		return p.undecodable(document)
 	}
-	if meta.Kind == "" {
-		meta.Kind = kind.Kind
-	}
-	if got := meta.GroupVersionKind(); got != kind {
-		if got.GroupVersion() == kind.GroupVersion() {
-			return nil, fmt.Errorf("unable to decode %v into %v", got, kind)
+	if got != kind {
+		if err := (codecs.Expected{GVK: kind, Known: p.Known}).Misfit(p.JSON, got, document); err != nil {
+			return nil, err
 		}
-		return nil, fmt.Errorf("no kind %q is registered for version %q in scheme %q",
-			got.Kind, got.GroupVersion(), "pkg/api/legacyscheme/scheme.go:30")
 	}
 	problems, err := p.JSON.Decode(document, into, p.Strictness)
 	into.GetObjectKind().SetGroupVersionKind(kind)

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/rowlock/rowlock/codecs"
@@ -26,6 +27,11 @@ func service() *corev1.Service {
 	return s
 }
 
+// secrets knows one kind.
+func secrets(kind schema.GroupVersionKind) (runtime.Object, bool) {
+	return &corev1.Secret{}, kind == corev1.SchemeGroupVersion.WithKind("Secret")
+}
+
 func TestPatch(t *testing.T) {
 	many := "[" + strings.TrimSuffix(strings.Repeat(`{"op":"test","path":"/kind","value":"Service"},`, 10001), ",") + "]"
 	tests := []struct {
@@ -38,6 +44,12 @@ func TestPatch(t *testing.T) {
 		{"last element", codecs.PatchJSON, `[{"op":"remove","path":"/spec/ports/-1"}]`, codecs.Warn, `"ports":[{"name":"a","protocol":"TCP","port":80,"targetPort":0}]`, ""},
 		{"failed test", codecs.PatchJSON, `[{"op":"test","path":"/spec/type","value":"x"}]`, codecs.Warn, "422 the server rejected our request due to an error in our request", ""},
 		{"not a list", codecs.PatchJSON, `{"op":"add"}`, codecs.Warn, "400 error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp", ""},
+		{"operation of a wrong type", codecs.PatchJSON, `[{"op":1}]`, codecs.Warn, "400 error decoding patch: json: cannot unmarshal number into Go struct field jsonPatchOp.op of type string", ""},
+		{"kind of a wrong type", codecs.PatchMerge, `{"kind":1}`, codecs.Warn, "couldn't get version/kind; json parse error: json: cannot unmarshal number into Go struct field .kind of type string", ""},
+		{"version of a wrong form", codecs.PatchMerge, `{"apiVersion":"a/b/c"}`, codecs.Warn, "unexpected GroupVersion string: a/b/c", ""},
+		{"unknown kind", codecs.PatchMerge, `{"kind":"Nonsense"}`, codecs.Warn, `no kind "Nonsense" is registered for version "v1" in scheme`, ""},
+		{"known kind", codecs.PatchMerge, `{"kind":"Secret"}`, codecs.Warn, "converting (v1.Secret) to (core.Service): unknown conversion", ""},
+		{"known kind that does not fit", codecs.PatchMerge, `{"kind":"Secret","data":{"a":"!"}}`, codecs.Warn, "illegal base64 data at input byte 0", ""},
 		{"cut off", codecs.PatchJSON, `[{"op":`, codecs.Ignore, "400 unexpected end of JSON input", ""},
 		{"too many operations", codecs.PatchJSON, many, codecs.Ignore, "413 Request entity too large: The allowed maximum operations in a JSON patch is 10000, got 10001", ""},
 		{"unknown field of an operation", codecs.PatchJSON, `[{"op":"add","path":"/spec/type","value":"NodePort","why":1}]`, codecs.Warn, `"type":"NodePort"`, `json patch unknown field "[0].why"`},
@@ -62,7 +74,7 @@ func TestPatch(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			p := apply.Patch{Type: test.typ, Body: []byte(test.body), Strictness: test.strictness, JSON: codecjson.Codec{}}
+			p := apply.Patch{Type: test.typ, Body: []byte(test.body), Strictness: test.strictness, JSON: codecjson.Codec{}, Known: secrets}
 			current := service()
 			obj, warnings, err := p.Change(serviceKind, current, nil)
 			got := ""

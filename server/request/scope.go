@@ -114,41 +114,31 @@ func (s *Scope) Warn(text string) {
 			return
 		}
 	}
-	n := utf8.RuneCountInString(text)
 	if s.cut && s.size >= maxWarnings {
 		return
 	}
 	s.warnings = append(s.warnings, text)
-	s.size += n
-	if !s.cut && s.size <= maxWarnings {
+	if s.cut || s.size+utf8.RuneCountInString(text) <= maxWarnings {
 		s.add(text)
 		return
 	}
-	s.cutShort()
-}
-
-// cutShort writes all warnings again, each shortened, as many as fit.
-func (s *Scope) cutShort() {
-	s.cut = true
+	// Too much: from here on warnings are shortened, those so far too. As many as
+	// there are by now are written, whatever they come to.
+	s.cut, s.size = true, 0
 	s.header.Del("Warning")
-	s.size = 0
-	for i, w := range s.warnings {
-		if r := []rune(w); len(r) > maxWarning {
-			w = string(r[:maxWarning])
-		}
-		n := utf8.RuneCountInString(w)
-		if s.size+n > maxWarnings {
-			s.warnings = s.warnings[:i]
-			s.size = maxWarnings
-			return
-		}
-		s.size += n
+	for _, w := range s.warnings {
 		s.add(w)
 	}
 }
 
+// add writes a warning, unless it holds what no header can.
 func (s *Scope) add(text string) {
+	n := utf8.RuneCountInString(text)
+	if s.cut && n > maxWarning {
+		text, n = string([]rune(text)[:maxWarning]), maxWarning
+	}
 	if h, err := utilnet.NewWarningHeader(299, "-", text); err == nil {
 		s.header.Add("Warning", h)
+		s.size += n
 	}
 }

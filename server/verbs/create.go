@@ -36,12 +36,12 @@ func (h *Handler) create(c *Call) error {
 	if err != nil {
 		return err
 	}
-	options, err := createOptions(c)
+	obj := c.Resource.New()
+	options, err := h.readCreate(c, c.Resource.GVK(), obj)
 	if err != nil {
 		return err
 	}
-	obj := c.Resource.New()
-	if err := h.Decode(c, c.Resource.GVK(), obj, options.FieldValidation); err != nil {
+	if err := matchNamespace(c, obj); err != nil {
 		return err
 	}
 	if obj, err = h.incoming(c.Resource, obj); err != nil {
@@ -161,6 +161,11 @@ func (h *Handler) createObject(c *Call, obj kinds.Object, in intent, own func(ki
 	if err := matchNamespace(c, obj); err != nil {
 		return nil, nil, err
 	}
+	if c.Info.Verb != "create" { // an update looks at the version, though there is none to compare it with
+		if _, err := askedVersion(obj); err != nil {
+			return nil, nil, err
+		}
+	}
 	generated := obj.GetName() == "" && obj.GetGenerateName() != ""
 	var pristine kinds.Object
 	if generated || st.Allocate != nil {
@@ -220,13 +225,10 @@ func matchNamespace(c *Call, obj metav1.Object) error {
 		obj.SetNamespace("")
 		return nil
 	}
-	switch obj.GetNamespace() {
-	case c.Info.Namespace:
-	case "":
-		obj.SetNamespace(c.Info.Namespace)
-	default:
-		return errNamespace()
+	if err := namespaceError(c, obj); err != nil {
+		return err
 	}
+	obj.SetNamespace(c.Info.Namespace)
 	return nil
 }
 
@@ -294,17 +296,16 @@ func finalizerNames(obj metav1.Object) field.ErrorList {
 // insert stores a new object with what was planned for it, or for a dry run finds
 // out whether it could be.
 func (h *Handler) insert(ctx context.Context, c *Call, obj kinds.Object, extra []sqlstore.Op, in intent) (*cache.Item, error) {
-	if n, err := strconv.ParseUint(obj.GetResourceVersion(), 10, 64); err == nil && n > 0 && c.Info.Verb == "create" {
-		return nil, status.Plain("resourceVersion should not be set on objects to be created")
-	}
-	obj.SetResourceVersion("")
 	key := c.key(obj.GetName())
-	if in.dry {
+	if in.dry { // what only the store finds fault with is found by no dry run
 		item, err := h.live(ctx, key)
 		if err == nil && item != nil {
 			err = &sqlstore.ExistsError{Key: key, Current: sqlstore.Row{Revision: item.Revision}}
 		}
 		return nil, err
+	}
+	if n, err := strconv.ParseUint(obj.GetResourceVersion(), 10, 64); err == nil && n > 0 && c.Info.Verb == "create" {
+		return nil, status.Plain("resourceVersion should not be set on objects to be created")
 	}
 	value, err := encode(c.Resource, obj)
 	if err == nil {

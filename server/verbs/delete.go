@@ -90,16 +90,37 @@ func (h *Handler) decodeDeleteOptions(c *Call, body []byte) (*metav1.DeleteOptio
 	if err != nil {
 		return nil, status.Plain(err.Error())
 	}
-	// Clients may send the options of any group they know.
-	if gvk.Kind != "" && gvk.Kind != "DeleteOptions" {
-		return nil, status.Plain(fmt.Sprintf("no kind %q is registered for version %q in scheme %q",
-			gvk.Kind, gvk.GroupVersion(), "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27"))
+	if err := h.noOptions(c, from, gvk, body); err != nil {
+		return nil, status.Plain(err.Error())
 	}
 	o := &metav1.DeleteOptions{}
 	if _, err := from.Decode(body, o, codecs.Ignore); err != nil {
 		return nil, status.Plain(err.Error())
 	}
 	return o, nil
+}
+
+// noOptions refuses a body of another kind. Clients may send the options of any group
+// they know, but for a collection of one that the server knows too.
+func (h *Handler) noOptions(c *Call, from codecs.Codec, gvk schema.GroupVersionKind, body []byte) error {
+	want := codecs.Expected{GVK: c.Resource.GVR().GroupVersion().WithKind("DeleteOptions"), Known: h.known}
+	if gvk.Kind == "" {
+		gvk.Kind = want.GVK.Kind
+	}
+	if c.Info.Verb == "deletecollection" && !c.Resource.Custom {
+		if gvk.GroupVersion().Empty() {
+			gvk.Group, gvk.Version = want.GVK.Group, want.GVK.Version
+		}
+		return want.Misfit(from, gvk, body)
+	}
+	switch gvk.Kind {
+	case want.GVK.Kind:
+		return nil
+	case "CreateOptions", "UpdateOptions", "Status": // known in every version
+		return fmt.Errorf("converting (v1.%s) to (v1.%s): unknown conversion", gvk.Kind, want.GVK.Kind)
+	}
+	return fmt.Errorf("no kind %q is registered for version %q in scheme %q",
+		gvk.Kind, gvk.GroupVersion(), "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27")
 }
 
 const (

@@ -19,9 +19,6 @@ import (
 
 // What follows is for a Special that writes objects: a binding, an eviction.
 
-// CreateOptions reads and checks the options of a POST from its query.
-func CreateOptions(c *Call) (*metav1.CreateOptions, error) { return createOptions(c) }
-
 // MatchNamespace checks that an object sent with c is of the namespace of its
 // path, and fills the namespace in.
 func MatchNamespace(c *Call, obj metav1.Object) error { return matchNamespace(c, obj) }

@@ -88,12 +88,12 @@ func (h *Handler) updateScale(c *Call) error {
 	if err != nil {
 		return err
 	}
-	options, err := updateOptions(c)
+	from, body, options, err := h.readUpdate(c)
 	if err != nil {
 		return err
 	}
 	sent := &autoscalingv1.Scale{}
-	if err := h.Decode(c, scaleKind, sent, options.FieldValidation); err != nil {
+	if err := h.decode(c, from, body, scaleKind, sent, strictness(options.FieldValidation)); err != nil {
 		return err
 	}
 	if err := nameError(c, sent); err != nil {
@@ -117,7 +117,7 @@ func (h *Handler) patchScale(c *Call) error {
 		}
 		return h.applyScale(c, form, in, options, body)
 	}
-	p := &apply.Patch{Type: patchType, Body: body, Strictness: strictness(options.FieldValidation), JSON: jsoncodec.Codec{}}
+	p := &apply.Patch{Type: patchType, Body: body, Strictness: strictness(options.FieldValidation), JSON: jsoncodec.Codec{}, Known: h.known}
 	return h.changeScale(c, form, in, nil, func(old *autoscalingv1.Scale, _ *cache.Item) (*autoscalingv1.Scale, error) {
 		patched, warnings, err := p.Change(scaleKind, old, nil)
 		if err != nil {

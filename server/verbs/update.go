@@ -27,11 +27,7 @@ func (h *Handler) update(c *Call) error {
 	if err != nil {
 		return err
 	}
-	options, err := updateOptions(c)
-	if err != nil {
-		return err
-	}
-	from, body, err := h.readBody(c)
+	from, body, options, err := h.readUpdate(c)
 	if err != nil {
 		return err
 	}
@@ -184,11 +180,11 @@ func (h *Handler) tryChange(ctx context.Context, c *Call, ch *change, key sqlsto
 
 // createByUpdate is a PUT or an apply of an object that is not there.
 func (h *Handler) createByUpdate(ctx context.Context, c *Call, ch *change, key sqlstore.Key) (*outcome, error) {
-	if err := uidError(c, ch.uid, "", key); err != nil {
-		return nil, err
-	}
 	if !ch.create {
 		return nil, apierrors.NewNotFound(c.Resource.GroupResource(), key.Name)
+	}
+	if err := uidError(c, ch.uid, "", key); err != nil {
+		return nil, err
 	}
 	obj, err := ch.compute(nil, nil)
 	if err != nil {
@@ -267,13 +263,9 @@ func (h *Handler) admitUpdate(ctx context.Context, c *Call, ch *change, obj, old
 
 // matchVersion compares the version that the client sent with the stored one.
 func (h *Handler) matchVersion(c *Call, obj kinds.Object, item *cache.Item) error {
-	var asked int64
-	if rv := obj.GetResourceVersion(); rv != "" {
-		n, err := strconv.ParseUint(rv, 10, 64)
-		if err != nil {
-			return status.Plain((&strconv.NumError{Func: "ParseUint", Num: rv, Err: errors.Unwrap(err)}).Error())
-		}
-		asked = int64(min(n, math.MaxInt64)) // no version is as large
+	asked, err := askedVersion(obj)
+	if err != nil {
+		return err
 	}
 	switch {
 	case asked == item.Revision, asked == 0 && h.unconditional(c):
@@ -286,6 +278,19 @@ func (h *Handler) matchVersion(c *Call, obj kinds.Object, item *cache.Item) erro
 		})
 	}
 	return &staleError{asked: asked, err: apierrors.NewConflict(c.Resource.GroupResource(), item.Name, errors.New(status.Modified))}
+}
+
+// askedVersion is the version that an update wants to replace; 0 where it names none.
+func askedVersion(obj kinds.Object) (int64, error) {
+	rv := obj.GetResourceVersion()
+	if rv == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(rv, 10, 64)
+	if err != nil {
+		return 0, status.Plain((&strconv.NumError{Func: "ParseUint", Num: rv, Err: errors.Unwrap(err)}).Error())
+	}
+	return int64(min(n, math.MaxInt64)), nil // no version is as large
 }
 
 func (h *Handler) unconditional(c *Call) bool {

@@ -75,33 +75,62 @@ func (h *Handler) Body(c *Call) ([]byte, error) {
 	return io.ReadAll(body)
 }
 
-// Decode reads a request body into obj, a new object of kind gvk, and warns of or
-// refuses what validation says of unknown and duplicate fields.
-func (h *Handler) Decode(c *Call, gvk schema.GroupVersionKind, obj runtime.Object, validation string) error {
-	from, body, err := h.readBody(c)
-	if err != nil {
-		return err
+// Create reads a POST: its body into obj, a new object of kind gvk, and its options. It
+// warns of or refuses unknown and duplicate fields, and whatever the answer cannot be
+// given in.
+func (h *Handler) Create(c *Call, gvk schema.GroupVersionKind, obj runtime.Object) (*metav1.CreateOptions, error) {
+	if _, err := h.negotiate(c); err != nil {
+		return nil, err
 	}
-	return h.decode(c, from, body, gvk, obj, strictness(validation))
+	return h.readCreate(c, gvk, obj)
 }
 
-// readBody reads a body that holds an object, and finds the form it is in.
-func (h *Handler) readBody(c *Call) (codecs.Codec, []byte, error) {
+// readCreate looks at what a POST consists of, in the order in which a stock server
+// finds fault with it.
+func (h *Handler) readCreate(c *Call, gvk schema.GroupVersionKind, obj runtime.Object) (*metav1.CreateOptions, error) {
+	from, err := h.bodyCodec(c)
+	if err != nil {
+		return nil, err
+	}
+	body, err := h.Body(c)
+	if err != nil {
+		return nil, err
+	}
+	options, err := createOptions(c)
+	if err != nil {
+		return nil, err
+	}
+	return options, h.decode(c, from, body, gvk, obj, strictness(options.FieldValidation))
+}
+
+// readUpdate reads what a PUT consists of, in the order in which a stock server finds
+// fault with it, which is another one than that of a POST.
+func (h *Handler) readUpdate(c *Call) (codecs.Codec, []byte, *metav1.UpdateOptions, error) {
+	body, err := h.Body(c)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	options, err := updateOptions(c)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	from, err := h.bodyCodec(c)
+	return from, body, options, err
+}
+
+// bodyCodec is the form that a body which holds an object says it is in.
+func (h *Handler) bodyCodec(c *Call) (codecs.Codec, error) {
 	types := codecs.Types(h.cbor())
 	if c.Resource.Custom && (c.Sub == nil || c.Sub.Update != nil) {
 		types = codecs.CustomTypes(h.cbor())
 	}
 	mediaType, err := codecs.BodyType(c.R.Header.Get("Content-Type"), types)
-	if err != nil {
-		return nil, nil, err
-	}
-	body, err := h.Body(c)
-	return codec(mediaType), body, err
+	return codec(mediaType), err
 }
 
 func (h *Handler) decode(c *Call, from codecs.Codec, body []byte, gvk schema.GroupVersionKind, obj runtime.Object, s codecs.Strictness) error {
 	anyKind := c.Resource.Custom && gvk == c.Resource.GVK()
-	want := codecs.Expected{GVK: gvk, AnyKind: anyKind, Known: h.knows}
+	want := codecs.Expected{GVK: gvk, AnyKind: anyKind, Known: h.known}
 	_, problems, err := codecs.ReadBody(from, body, want, obj, s)
 	if err != nil {
 		return err
@@ -113,7 +142,15 @@ func (h *Handler) decode(c *Call, from codecs.Codec, body []byte, gvk schema.Gro
 	return nil
 }
 
-// knows says whether the server has a type for a kind, of whatever use.
+// known says whether the server has a type for a kind, of whatever use, and makes an
+// object of it if that is one that is stored.
+func (h *Handler) known(k schema.GroupVersionKind) (runtime.Object, bool) {
+	if r := h.Catalogue.LookupKind(k); r != nil && r.New != nil && !r.Custom {
+		return r.New(), true
+	}
+	return nil, h.knows(k)
+}
+
 func (h *Handler) knows(k schema.GroupVersionKind) bool {
 	if h.Catalogue.LookupKind(k) != nil || kinds.Retired(k) {
 		return true

@@ -50,12 +50,8 @@ func succeed(h *verbs.Handler, c *verbs.Call) error {
 
 // post reads the body and the options of a POST. gvk is what the body has to be.
 func post(h *verbs.Handler, c *verbs.Call, kind string, obj kinds.Object) (*metav1.CreateOptions, error) {
-	options, err := verbs.CreateOptions(c)
+	options, err := h.Create(c, obj.GetObjectKind().GroupVersionKind(), obj)
 	if err != nil {
-		return nil, err
-	}
-	gvk := obj.GetObjectKind().GroupVersionKind()
-	if err := h.Decode(c, gvk, obj, options.FieldValidation); err != nil {
 		return nil, err
 	}
 	if err := verbs.MatchNamespace(c, obj); err != nil {

@@ -161,12 +161,9 @@ func whoAmI(h *verbs.Handler, c *verbs.Call) error {
 
 // read takes the body and the options of a review.
 func read(h *verbs.Handler, c *verbs.Call, obj kinds.Object) (*metav1.CreateOptions, error) {
-	options, err := verbs.CreateOptions(c)
-	if err != nil {
-		return nil, err
-	}
 	gvk := c.Resource.GVK()
-	if err := h.Decode(c, gvk, obj, options.FieldValidation); err != nil {
+	options, err := h.Create(c, gvk, obj)
+	if err != nil {
 		return nil, err
 	}
 	obj.GetObjectKind().SetGroupVersionKind(gvk)

@@ -31,12 +31,9 @@ const (
 
 // request serves serviceaccounts/token.
 func (cfg Config) request(h *verbs.Handler, c *verbs.Call) error {
-	options, err := verbs.CreateOptions(c)
-	if err != nil {
-		return err
-	}
 	req := &authenticationv1.TokenRequest{}
-	if err := h.Decode(c, gvk("TokenRequest"), req, options.FieldValidation); err != nil {
+	options, err := h.Create(c, gvk("TokenRequest"), req)
+	if err != nil {
 		return err
 	}
 	if req.Spec.ExpirationSeconds == nil {

@@ -14,12 +14,9 @@ import (
 
 // review serves tokenreviews.
 func (cfg Config) review(h *verbs.Handler, c *verbs.Call) error {
-	options, err := verbs.CreateOptions(c)
-	if err != nil {
-		return err
-	}
 	review := &authenticationv1.TokenReview{}
-	if err := h.Decode(c, gvk("TokenReview"), review, options.FieldValidation); err != nil {
+	options, err := h.Create(c, gvk("TokenReview"), review)
+	if err != nil {
 		return err
 	}
 	if err := h.Own(c, c.Resource, "", review, options.FieldManager); err != nil {
