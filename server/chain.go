@@ -117,9 +117,9 @@ func (s *Server) routePath(w http.ResponseWriter, r *http.Request) {
 	default:
 		if h := s.cfg.Paths[path]; h != nil {
 			h.ServeHTTP(w, r)
-			return
+		} else if !s.routed(w, r) {
+			http.NotFound(w, r)
 		}
-		http.NotFound(w, r)
 	}
 }
 

@@ -45,6 +45,9 @@ type Config struct {
 	Special map[string]verbs.Special
 	// Paths are further handlers of non-resource paths, by exact path.
 	Paths map[string]http.Handler
+	// Routes are non-resource paths that are strict about what they are asked, and
+	// own what is below them.
+	Routes map[string]Route
 	// Loops run while the server does, on every server; Leading on one server at a time.
 	Loops, Leading map[string]func(*Server) Loop
 	// Collectors are more metrics.

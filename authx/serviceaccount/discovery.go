@@ -6,10 +6,8 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/go-jose/go-jose/v4"
-	"github.com/munnerz/goautoneg"
 )
 
 // Paths of the documents by which others verify tokens.
@@ -35,9 +33,9 @@ func Discoverable(issuer, jwksURI string) error {
 	return nil
 }
 
-// Documents serves the discovery document and the keys. jwksURI is where KeysPath
+// Documents are the discovery document and the keys, by path. jwksURI is where KeysPath
 // is reached from outside.
-func Documents(issuer, jwksURI string, keys []Key) (map[string]http.Handler, error) {
+func Documents(issuer, jwksURI string, keys []Key) (map[string]Document, error) {
 	algs := make([]string, 0, 1)
 	set := jose.JSONWebKeySet{Keys: []jose.JSONWebKey{}}
 	for _, k := range keys {
@@ -59,41 +57,20 @@ func Documents(issuer, jwksURI string, keys []Key) (map[string]http.Handler, err
 	if err != nil {
 		return nil, err
 	}
-	c, k := document{"application/json", configuration}, document{"application/jwk-set+json", published}
-	return map[string]http.Handler{ConfigurationPath: c, ConfigurationPath + "/": c, KeysPath: k, KeysPath + "/": k}, nil
+	return map[string]Document{
+		ConfigurationPath: {"application/json", configuration},
+		KeysPath:          {"application/jwk-set+json", published},
+	}, nil
 }
 
-// document answers with fixed bytes of one media type.
-type document struct {
-	mediaType string
+// Document answers with fixed bytes of one media type, whatever is asked.
+type Document struct {
+	MediaType string
 	body      []byte
 }
 
-func (d document) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodGet {
-		http.Error(w, "405: Method Not Allowed", http.StatusMethodNotAllowed)
-		return
-	}
-	if !d.acceptable(r.Header.Get("Accept")) {
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		w.WriteHeader(http.StatusNotAcceptable)
-		_, _ = w.Write([]byte("406: Not Acceptable\n\nAvailable representations: " + d.mediaType))
-		return
-	}
-	w.Header().Set("Content-Type", d.mediaType)
+func (d Document) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", d.MediaType)
 	w.Header().Set("Cache-Control", "public, max-age=3600")
 	_, _ = w.Write(d.body)
-}
-
-func (d document) acceptable(accept string) bool {
-	if strings.TrimSpace(accept) == "" {
-		return true
-	}
-	group, _, _ := strings.Cut(d.mediaType, "/")
-	for _, a := range goautoneg.ParseAccept(accept) {
-		if (a.Type == "*" || a.Type == group) && (a.SubType == "*" || a.Type+"/"+a.SubType == d.mediaType) {
-			return true
-		}
-	}
-	return false
 }

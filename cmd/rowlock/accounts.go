@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/authx/serviceaccount"
+	"github.com/rowlock/rowlock/server"
 )
 
 // defaultIssuer is who issues service account tokens unless a flag says otherwise.
@@ -101,8 +101,13 @@ func (o *accountOptions) build(c accessConfig, a *access) (authx.TokenAuthentica
 	if len(audiences) == 0 {
 		audiences = o.issuers[:1]
 	}
-	if a.paths, err = o.documents(c, keys); err != nil {
+	documents, err := o.documents(c, keys)
+	if err != nil {
 		return nil, err
+	}
+	a.routes = make(map[string]server.Route, len(documents))
+	for path, document := range documents {
+		a.routes[path] = server.Route{Produces: document.MediaType, Handler: document}
 	}
 	a.tokens.Issue, a.tokens.Audiences, a.tokens.MaxAge, a.tokens.Extend = signer.Issue, audiences, o.maxAge, o.extend
 	uses := newTokenUses(a.objects, c.log)
@@ -115,14 +120,14 @@ func (o *accountOptions) build(c accessConfig, a *access) (authx.TokenAuthentica
 
 // documents are those by which others verify tokens. An issuer that is no URL at which
 // they could be found has none.
-func (o *accountOptions) documents(c accessConfig, keys []serviceaccount.Key) (map[string]http.Handler, error) {
+func (o *accountOptions) documents(c accessConfig, keys []serviceaccount.Key) (map[string]serviceaccount.Document, error) {
 	jwks := o.jwksURI
 	if jwks == "" {
 		jwks = "https://" + c.address + serviceaccount.KeysPath
 	}
 	if err := serviceaccount.Discoverable(o.issuers[0], jwks); err != nil {
 		c.log.Warn("the service account issuer's discovery document and keys are not served", "error", err)
-		return map[string]http.Handler{}, nil
+		return nil, nil
 	}
 	return serviceaccount.Documents(o.issuers[0], jwks, keys)
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"os"
 	"time"
 
@@ -86,7 +85,7 @@ type access struct {
 	authenticator authx.Authenticator
 	objects       *live
 	tokens        tokenverbs.Config
-	paths         map[string]http.Handler
+	routes        map[string]server.Route
 	loops         map[string]func(*server.Server) server.Loop
 	collectors    []prometheus.Collector
 	id            string // a hash that stands for this server in metrics

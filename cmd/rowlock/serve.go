@@ -200,7 +200,7 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 		Store:     sqlstore.New(driver, sqlstore.Config{Retention: o.retention, Log: log, Observer: measured}),
 		Catalogue: kinds.NewCatalogue(resources), Authenticator: access.authenticator,
 		Admission: admitted,
-		Special:   special, Paths: access.paths, Loops: access.loops,
+		Special:   special, Routes: access.routes, Loops: access.loops,
 		Collectors: append([]prometheus.Collector{measured, showGates(features)}, access.collectors...),
 		Metrics:    shown,
 		TLS:        tlsConfig, Listener: listener, Feature: features.Enabled, Version: versionInfo(), Address: address,
@@ -210,7 +210,7 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	if err := o.serving.addServing(&cfg); err != nil {
 		return err
 	}
-	maps.Copy(cfg.Paths, zpages(features.Enabled, o.flags, time.Now()))
+	cfg.Paths = zpages(features.Enabled, o.flags, time.Now())
 	if o.serving.profiling {
 		maps.Copy(cfg.Paths, profiles())
 	}

@@ -91,12 +91,13 @@ func (h *Handler) documents() (*documents, error) {
 }
 
 // Serves reports whether a path is one of discovery's: "/api" to "/api/v1",
-// "/apis" to "/apis/apps/v1", "/version", each with or without a slash at the end.
+// "/apis" to "/apis/apps/v1", each with or without a slash at the end; "/version" and
+// all below it.
 func Serves(path string) bool {
 	parts := split(path)
 	switch parts[0] {
 	case "version":
-		return len(parts) == 1
+		return true
 	case "api":
 		return len(parts) <= 2
 	case "apis":
@@ -121,6 +122,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !Serves(r.URL.Path):
 		http.NotFound(w, r)
+	case parts[0] == "version" && len(parts) > 1:
+		h.notFound(w, r)
 	case parts[0] == "version":
 		h.serveVersion(w, r)
 	case parts[0] == "api" && len(parts) == 1:
@@ -147,7 +150,7 @@ func (h *Handler) serveVersionDocument(w http.ResponseWriter, r *http.Request, d
 	case doc == nil && custom:
 		http.NotFound(w, r)
 	case doc == nil:
-		h.config.Fail(w, r, bare(http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource"))
+		h.notFound(w, r)
 	default:
 		h.serve(w, r, doc, !custom)
 	}
@@ -212,6 +215,10 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, doc *document, f
 	}
 	w.Header().Set("Content-Type", contentType)
 	_, _ = w.Write(b) // the client is gone; nobody is left to tell
+}
+
+func (h *Handler) notFound(w http.ResponseWriter, r *http.Request) {
+	h.config.Fail(w, r, bare(http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource"))
 }
 
 func (h *Handler) notAllowed(w http.ResponseWriter, r *http.Request) {

@@ -119,6 +119,10 @@ func TestRoutes(t *testing.T) {
 		{"GET", "/apis/apps/", "", 200, "application/json", `"name":"apps"`},
 		{"GET", "/api/v1/", "", 200, "application/json", `"groupVersion":"v1"`},
 		{"GET", "/version/", "", 200, "application/json", `"minor": "32"`},
+		{"GET", "/version", "application/json;as=Table;v=v1;g=meta.k8s.io", 200, "application/json", `"minor": "32"`},
+		{"GET", "/version", "application/yaml", 406, "", "406: Not Acceptable\n\nAvailable representations: application/json"},
+		{"POST", "/version", "text/html", 405, "", notAllowed},
+		{"GET", "/version/x", "", 404, "", notFound},
 		{"GET", "/apis/none.example", "", 404, "text/plain; charset=utf-8", "404 page not found"},
 		{"GET", "/apis/none.example/v1", "", 404, "text/plain; charset=utf-8", "404 page not found"},
 		{"GET", "/apis/apps/v9", "", 404, "", notFound},
@@ -148,7 +152,7 @@ func TestServes(t *testing.T) {
 	for path, want := range map[string]bool{
 		"/api": true, "/api/": true, "/api/v1": true, "/api/v1/pods": false,
 		"/apis": true, "/apis/apps": true, "/apis/apps/v1/": true, "/apis/apps/v1/deployments": false,
-		"/version": true, "/version/x": false, "/": false, "": false, "/healthz": false,
+		"/version": true, "/version/x": true, "/versions": false, "/": false, "": false, "/healthz": false,
 	} {
 		if got := discovery.Serves(path); got != want {
 			t.Errorf("Serves(%q) = %v", path, got)

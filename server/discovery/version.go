@@ -24,6 +24,10 @@ func (h *Handler) serveVersion(w http.ResponseWriter, r *http.Request) {
 		h.notAllowed(w, r)
 		return
 	}
+	if err := codecs.Acceptable(r, []string{codecs.JSON}); err != nil {
+		h.config.Fail(w, r, err)
+		return
+	}
 	w.Header().Set("Content-Type", codecs.JSON)
 	_, _ = w.Write(h.version) // the client is gone; nobody is left to tell
 }

@@ -51,6 +51,9 @@ type Resource struct {
 	// FieldLabels are this version's field selector labels, and what Storage.Fields
 	// calls them. Nil where they are the same.
 	FieldLabels map[string]string
+	// FieldRefusal is the format of the error for a label that is none of them,
+	// where this version has words of its own for it; %q is the label.
+	FieldRefusal string
 
 	Subresources []Subresource
 	Columns      Columns
@@ -166,6 +169,8 @@ type Subresource struct {
 	// ephemeralcontainers, resize, approval, finalize). Its PrepareForUpdate copies from old what
 	// the endpoint may not change.
 	Update *Strategy
+	// NoTable says that the parent is not answered as a Table here.
+	NoTable bool
 	// Scale maps autoscaling/v1 Scale to the parent.
 	Scale *ScaleMapping
 	// Everything else (binding, eviction, token, log, exec, proxy ...) is a handler that package
@@ -189,6 +194,9 @@ type Columns struct {
 	Cells func(obj Object, now time.Time) []any
 	// Conditions returns those of the row ("Completed"); nil for most kinds.
 	Conditions func(obj Object) []metav1.TableRowCondition
+	// Order compares two objects of a list, whose rows it sorts; nil keeps the
+	// order of the keys.
+	Order func(a, b Object) int
 }
 
 type requestedAs struct{}

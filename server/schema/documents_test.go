@@ -100,6 +100,11 @@ func TestDocumentCaching(t *testing.T) {
 	if w := get(t, d.ServeV3, "/openapi/v3/apis/none.example/v1"); w.Code != http.StatusNotFound {
 		t.Errorf("unknown group: %d", w.Code)
 	}
+	for _, path := range []string{"/openapi/v3/", "/openapi/v3/apis/apps/v1/", "/openapi/v3/apis/none.example/v1"} {
+		if w := get(t, d.ServeV3, path, "Accept", "text/html"); w.Code != http.StatusNotFound || w.Body.Len() > 0 {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
 	if w := get(t, d.ServeV3, "/openapi/v3/apis/apps/v1", "Accept", "text/html"); w.Code != http.StatusNotAcceptable {
 		t.Errorf("html: %d", w.Code)
 	}

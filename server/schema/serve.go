@@ -42,18 +42,18 @@ func (d *Documents) ServeV2(w http.ResponseWriter, r *http.Request) {
 
 // ServeV3 answers GET /openapi/v3, the index, and what is below it.
 func (d *Documents) ServeV3(w http.ResponseWriter, r *http.Request) {
-	key := strings.Trim(strings.TrimPrefix(r.URL.Path, "/openapi/v3"), "/")
-	if key == "" {
+	key, below := strings.CutPrefix(r.URL.Path, "/openapi/v3/")
+	switch {
+	case !below:
 		d.serveIndex(w, r)
+		return
+	case key == "":
+		w.WriteHeader(http.StatusNotFound) // the index has no slash at its end
 		return
 	}
 	w.Header().Add("Vary", "Accept")
 	typ, find := accepted(r, jsonType, openAPI3ProtobufOld, openAPI3Protobuf), d.group
-	switch typ {
-	case "":
-		w.WriteHeader(http.StatusNotAcceptable)
-		return
-	case openAPI3ProtobufOld, openAPI3Protobuf:
+	if typ == openAPI3ProtobufOld || typ == openAPI3Protobuf {
 		typ, find = openAPI3Protobuf, d.groupProtobuf
 	}
 	doc, err := find(key)
@@ -63,6 +63,10 @@ func (d *Documents) ServeV3(w http.ResponseWriter, r *http.Request) {
 	}
 	if doc == nil {
 		w.WriteHeader(http.StatusNotFound)
+		return
+	}
+	if typ == "" {
+		w.WriteHeader(http.StatusNotAcceptable)
 		return
 	}
 	if hash := r.URL.Query().Get("hash"); hash != "" {

@@ -114,6 +114,9 @@ func fieldIndex(r *kinds.Resource, label string) (int, error) {
 			return i, nil
 		}
 	}
+	if r.FieldRefusal != "" {
+		return 0, fmt.Errorf(r.FieldRefusal, label)
+	}
 	if own {
 		return 0, fmt.Errorf("field label not supported: %s", label)
 	}

@@ -3,6 +3,7 @@ package verbs
 import (
 	"bytes"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	jsoncodec "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/codecs/table"
 	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
 )
 
 // buffers lends the memory that answers are put together in.
@@ -150,6 +152,9 @@ func (v *view) sendTable(c *Call, code int, p *page) error {
 	if err := v.rows(p); err != nil {
 		return err
 	}
+	if p, err = v.sorted(p); err != nil {
+		return err
+	}
 	return v.sendStream(c, code, func(w io.Writer) error { return v.streamTable(w, p, include) })
 }
 
@@ -161,6 +166,33 @@ func (v *view) rows(p *page) error {
 		}
 	}
 	return nil
+}
+
+// sorted puts the items of a page in the order of their kind's rows.
+func (v *view) sorted(p *page) (*page, error) {
+	order := v.r.Columns.Order
+	if order == nil || len(p.items) < 2 {
+		return p, nil
+	}
+	type entry struct {
+		it  *cache.Item
+		obj kinds.Object
+	}
+	entries := make([]entry, len(p.items))
+	for i, it := range p.items {
+		obj, err := v.h.stored(v.r, it)
+		if err != nil {
+			return nil, err
+		}
+		entries[i] = entry{it, obj}
+	}
+	slices.SortStableFunc(entries, func(a, b entry) int { return order(a.obj, b.obj) })
+	out := *p
+	out.items = make([]*cache.Item, len(entries))
+	for i := range entries {
+		out.items[i] = entries[i].it
+	}
+	return &out, nil
 }
 
 // tableEvent is one event's object: a table of one row. Only the first of a watch

@@ -37,7 +37,7 @@ func codec(mediaType string) codecs.Codec {
 // offer is what the resource of a call can be answered as.
 func (h *Handler) offer(c *Call) codecs.Offer {
 	o := codecs.Offer{Types: codecs.Types(h.cbor()), Transforms: codecs.ResourceTransforms}
-	if c.virtual() {
+	if c.virtual() || c.Sub != nil && c.Sub.NoTable {
 		o.Transforms = codecs.PartialTransforms
 	}
 	if c.Resource.Custom && (c.Sub == nil || c.Sub.Update != nil) {

@@ -376,8 +376,8 @@ var ValidatingAdmissionPolicyBindingColumns = columns.Of(
 				param = r.Namespace + "/" + r.Name
 			case r.Name != "":
 				param = "*/" + r.Name
-			default:
-				param = metav1.FormatLabelSelector(r.Selector)
+			case r.Selector != nil:
+				param = r.Selector.String() // as the Go type is printed, not as selectors are written
 			}
 		}
 		return []any{b.Name, b.Spec.PolicyName, param, columns.Since(b.CreationTimestamp, now)}

@@ -96,7 +96,7 @@ func available(s *apiregistrationv1.APIService) string {
 		if c.Type != apiregistrationv1.Available {
 			continue
 		}
-		if c.Status == apiregistrationv1.ConditionTrue {
+		if c.Status == apiregistrationv1.ConditionTrue || c.Reason == "" {
 			return string(c.Status)
 		}
 		return fmt.Sprintf("%s (%s)", c.Status, c.Reason)

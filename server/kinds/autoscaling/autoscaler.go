@@ -11,7 +11,6 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	autoscalingv2beta1 "k8s.io/api/autoscaling/v2beta1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -121,11 +120,11 @@ func target(m *autoscalingv2.MetricSpec, s *autoscalingv2.MetricStatus) string {
 		}
 		return valueOf(&m.Object.Target, now)
 	case m.Type == autoscalingv2.PodsMetricSourceType && m.Pods != nil:
-		var now *resource.Quantity
+		current := unknown
 		if s.Pods != nil {
-			now = s.Pods.Current.AverageValue
+			current = s.Pods.Current.AverageValue.String()
 		}
-		return quantity(now) + "/" + quantity(m.Pods.Target.AverageValue)
+		return current + "/" + m.Pods.Target.AverageValue.String()
 	case m.Type == autoscalingv2.ResourceMetricSourceType && m.Resource != nil:
 		var now *autoscalingv2.MetricValueStatus
 		if s.Resource != nil {
@@ -143,37 +142,32 @@ func target(m *autoscalingv2.MetricSpec, s *autoscalingv2.MetricStatus) string {
 	}
 }
 
+// unknown stands for what no status tells. Where a status is there without the
+// quantity that is asked for, the missing quantity prints itself as "<nil>".
 const unknown = "<unknown>"
-
-func quantity(q *resource.Quantity) string {
-	if q == nil {
-		return unknown
-	}
-	return q.String()
-}
 
 // valueOf shows a metric that is measured as a whole or per pod.
 func valueOf(t *autoscalingv2.MetricTarget, now *autoscalingv2.MetricValueStatus) string {
 	current := unknown
 	if t.AverageValue != nil {
-		if now != nil {
-			current = quantity(now.AverageValue)
+		if now != nil && now.AverageValue != nil {
+			current = now.AverageValue.String()
 		}
-		return current + "/" + quantity(t.AverageValue) + " (avg)"
+		return current + "/" + t.AverageValue.String() + " (avg)"
 	}
 	if now != nil {
-		current = quantity(now.Value)
+		current = now.Value.String()
 	}
-	return current + "/" + quantity(t.Value)
+	return current + "/" + t.Value.String()
 }
 
 func resourceOf(name corev1.ResourceName, t *autoscalingv2.MetricTarget, now *autoscalingv2.MetricValueStatus) string {
 	current := unknown
 	if t.AverageValue != nil {
 		if now != nil {
-			current = quantity(now.AverageValue)
+			current = now.AverageValue.String()
 		}
-		return fmt.Sprintf("%s: %s/%s", name, current, quantity(t.AverageValue))
+		return fmt.Sprintf("%s: %s/%s", name, current, t.AverageValue)
 	}
 	if now != nil && now.AverageUtilization != nil {
 		current = fmt.Sprintf("%d%%", *now.AverageUtilization)

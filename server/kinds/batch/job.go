@@ -102,7 +102,7 @@ func jobState(j *batchv1.Job) string {
 	if j.DeletionTimestamp != nil {
 		return "Terminating"
 	}
-	for _, t := range []batchv1.JobConditionType{batchv1.JobSuspended, batchv1.JobFailureTarget, batchv1.JobSuccessCriteriaMet} {
+	for _, t := range []batchv1.JobConditionType{batchv1.JobSuspended, batchv1.JobFailureTarget} {
 		if holds(j, t) {
 			return string(t)
 		}

@@ -46,7 +46,7 @@ func (c Config) coreV1(events *kinds.Storage) []*kinds.Resource {
 			New:   object[corev1.Namespace](), NewList: list[corev1.NamespaceList](),
 			Storage: &kinds.Storage{Strategy: core.Namespace, Fields: core.NamespaceFields}, Columns: core.NamespaceColumns,
 			Subresources: []kinds.Subresource{
-				{Name: "finalize", Kind: "Namespace", Verbs: []string{"update"}, Update: &core.NamespaceFinalize},
+				{Name: "finalize", Kind: "Namespace", Verbs: []string{"update"}, Update: &core.NamespaceFinalize, NoTable: true},
 				status("Namespace", core.NamespaceStatus),
 			},
 		},

@@ -96,6 +96,12 @@ func part(name, kind string, s kinds.Strategy) kinds.Subresource {
 
 func status(kind string, s kinds.Strategy) kinds.Subresource { return part("status", kind, s) }
 
+// noTable is a subresource that is not answered as a Table.
+func noTable(s kinds.Subresource) kinds.Subresource {
+	s.NoTable = true
+	return s
+}
+
 // scale is the autoscaling/v1 Scale of a workload.
 func scale(m *kinds.ScaleMapping) kinds.Subresource {
 	return kinds.Subresource{Name: "scale", Group: "autoscaling", Version: "v1", Kind: "Scale", Verbs: partVerbs(), Scale: m}

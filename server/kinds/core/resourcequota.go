@@ -51,7 +51,7 @@ func resourceQuotaCells(q *corev1.ResourceQuota, now time.Time) []any {
 	for _, name := range sorted(q.Status.Hard) {
 		used, hard := q.Status.Used[name], q.Status.Hard[name]
 		cell := fmt.Sprintf("%s: %s/%s", name, used.String(), hard.String())
-		if strings.HasPrefix(string(name), "limits") {
+		if strings.HasPrefix(string(name), "limits.") {
 			limits = append(limits, cell)
 		} else {
 			requests = append(requests, cell)

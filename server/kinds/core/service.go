@@ -1,8 +1,10 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -88,21 +90,16 @@ func externalAddress(s *corev1.Service) string {
 	return "<unknown>"
 }
 
-// ingressAddresses lists what a load balancer listens on, each once.
+// ingressAddresses lists what a load balancer listens on, sorted, each once.
 func ingressAddresses(s *corev1.Service) []string {
 	var list []string
-	seen := make(map[string]bool)
 	for _, in := range s.Status.LoadBalancer.Ingress {
-		address := in.IP
-		if address == "" {
-			address = in.Hostname
-		}
-		if address != "" && !seen[address] {
-			seen[address] = true
+		if address := cmp.Or(in.IP, in.Hostname); address != "" {
 			list = append(list, address)
 		}
 	}
-	return list
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 func portsCell(ports []corev1.ServicePort) string {

@@ -85,14 +85,13 @@ var EndpointSliceColumns = columns.Of(
 // first shows the first three of a list.
 func first(list []string) string {
 	const most = 3
-	switch {
-	case len(list) == 0:
-		return "<unset>"
-	case len(list) > most:
+	if len(list) > most {
 		return fmt.Sprintf("%s + %d more...", strings.Join(list[:most], ","), len(list)-most)
-	default:
-		return strings.Join(list, ",")
 	}
+	if text := strings.Join(list, ","); text != "" {
+		return text
+	}
+	return "<unset>" // also for a single port without number and name
 }
 
 func ports(s *discoveryv1.EndpointSlice) string {

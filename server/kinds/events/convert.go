@@ -23,6 +23,7 @@ var FieldLabels = map[string]string{
 	"regarding.fieldPath":       "involvedObject.fieldPath",
 	"reason":                    "reason",
 	"reportingController":       "reportingComponent",
+	"source":                    "source",
 	"type":                      "type",
 }
 

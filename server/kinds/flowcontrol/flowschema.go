@@ -3,6 +3,7 @@
 package flowcontrol
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -72,30 +73,41 @@ var FlowSchemaStatus = kinds.Strategy{
 }
 
 // FlowSchemaColumns is their Table form.
-var FlowSchemaColumns = columns.Of(
-	func(s *flowcontrolv1.FlowSchema, now time.Time) []any {
-		method, missing := "<none>", "?"
-		if m := s.Spec.DistinguisherMethod; m != nil {
-			method = string(m.Type)
+var FlowSchemaColumns = flowSchemaColumns()
+
+// flowSchemaColumns shows the rows of a list in the order in which requests meet them.
+func flowSchemaColumns() kinds.Columns {
+	c := columns.Of(flowSchemaCells,
+		columns.Name(),
+		columns.Text("PriorityLevel", flowcontrolv1.PriorityLevelConfigurationReference{}.SwaggerDoc()["name"]),
+		columns.Text("MatchingPrecedence", flowcontrolv1.FlowSchemaSpec{}.SwaggerDoc()["matchingPrecedence"]),
+		columns.Text("DistinguisherMethod", flowcontrolv1.FlowSchemaSpec{}.SwaggerDoc()["distinguisherMethod"]),
+		columns.Age(),
+		columns.Text("MissingPL", "references a broken or non-existent PriorityLevelConfiguration"),
+	)
+	c.Order = func(a, b kinds.Object) int {
+		x, y := a.(*flowcontrolv1.FlowSchema), b.(*flowcontrolv1.FlowSchema)
+		return cmp.Or(cmp.Compare(x.Spec.MatchingPrecedence, y.Spec.MatchingPrecedence), cmp.Compare(x.Name, y.Name))
+	}
+	return c
+}
+
+func flowSchemaCells(s *flowcontrolv1.FlowSchema, now time.Time) []any {
+	method, missing := "<none>", "?"
+	if m := s.Spec.DistinguisherMethod; m != nil {
+		method = string(m.Type)
+	}
+	for _, c := range s.Status.Conditions {
+		if c.Type == flowcontrolv1.FlowSchemaConditionDangling {
+			missing = string(c.Status)
+			break
 		}
-		for _, c := range s.Status.Conditions {
-			if c.Type == flowcontrolv1.FlowSchemaConditionDangling {
-				missing = string(c.Status)
-				break
-			}
-		}
-		return []any{
-			s.Name, s.Spec.PriorityLevelConfiguration.Name, int64(s.Spec.MatchingPrecedence), method,
-			columns.Since(s.CreationTimestamp, now), missing,
-		}
-	},
-	columns.Name(),
-	columns.Text("PriorityLevel", flowcontrolv1.PriorityLevelConfigurationReference{}.SwaggerDoc()["name"]),
-	columns.Text("MatchingPrecedence", flowcontrolv1.FlowSchemaSpec{}.SwaggerDoc()["matchingPrecedence"]),
-	columns.Text("DistinguisherMethod", flowcontrolv1.FlowSchemaSpec{}.SwaggerDoc()["distinguisherMethod"]),
-	columns.Age(),
-	columns.Text("MissingPL", "references a broken or non-existent PriorityLevelConfiguration"),
-)
+	}
+	return []any{
+		s.Name, s.Spec.PriorityLevelConfiguration.Name, int64(s.Spec.MatchingPrecedence), method,
+		columns.Since(s.CreationTimestamp, now), missing,
+	}
+}
 
 func validateFlowSchema(s *flowcontrolv1.FlowSchema) field.ErrorList {
 	p := field.NewPath("spec")

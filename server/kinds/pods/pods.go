@@ -34,7 +34,7 @@ func Resource() *kinds.Resource {
 		Subresources: []kinds.Subresource{
 			{Name: "attach", Kind: "PodAttachOptions", Verbs: connect},
 			{Name: "binding", Kind: "Binding", Verbs: create},
-			{Name: "ephemeralcontainers", Kind: "Pod", Verbs: part(), Update: ephemeralStrategy()},
+			{Name: "ephemeralcontainers", Kind: "Pod", Verbs: part(), Update: ephemeralStrategy(), NoTable: true},
 			{Name: "eviction", Group: "policy", Version: "v1", Kind: "Eviction", Verbs: create},
 			{Name: "exec", Kind: "PodExecOptions", Verbs: connect},
 			{Name: "log", Kind: "Pod", Verbs: get},

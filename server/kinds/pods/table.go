@@ -2,6 +2,7 @@ package pods
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -99,6 +100,13 @@ func conditionTrue(pod *corev1.Pod, t corev1.PodConditionType) bool {
 		}
 	}
 	return false
+}
+
+// anyTrue looks at all conditions of a type.
+func anyTrue(pod *corev1.Pod, t corev1.PodConditionType) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == t && c.Status == corev1.ConditionTrue
+	})
 }
 
 // summary is what the statuses of all containers come to.
@@ -224,7 +232,7 @@ func (s *summary) containers(pod *corev1.Pod) {
 	}
 	if s.reason == "Completed" && running {
 		s.reason = "NotReady"
-		if conditionTrue(pod, corev1.PodReady) {
+		if anyTrue(pod, corev1.PodReady) {
 			s.reason = "Running"
 		}
 	}

@@ -115,7 +115,8 @@ func selected(r *http.Request, all []Component) ([]Component, error) {
 	}
 	for _, requirement := range byField.Requirements() {
 		if requirement.Field != metav1.ObjectNameField && requirement.Field != "metadata.namespace" {
-			return nil, apierrors.NewBadRequest("field label not supported: " + requirement.Field)
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("%q is not a known field selector: only %q, %q",
+				requirement.Field, metav1.ObjectNameField, "metadata.namespace"))
 		}
 	}
 	var wanted []Component

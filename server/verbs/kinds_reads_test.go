@@ -1,0 +1,71 @@
+package verbs_test
+
+import (
+	"encoding/json"
+	"net/url"
+	"slices"
+	"testing"
+)
+
+const asTable = "application/json;as=Table;v=v1;g=meta.k8s.io"
+
+// What field selectors are refused with is for each kind to say.
+func TestFieldSelectorsOfKinds(t *testing.T) {
+	f := newFixture(t)
+	for _, c := range []struct{ path, selector, message string }{
+		{"/apis/batch/v1/jobs", "status.successful=0", ""},
+		{"/apis/batch/v1/jobs", "status.failed=0", `field label "status.failed" not supported for batchv1.Job`},
+		{"/apis/batch/v1/cronjobs", "status.successful=0", `"status.successful" is not a known field selector: only "metadata.name", "metadata.namespace"`},
+		{"/api/v1/pods", "spec.host=x,status.podIPs=y", ""},
+		{"/api/v1/pods", "spec.hostname=x", "field label not supported: spec.hostname"},
+		{"/api/v1/nodes", "metadata.namespace=x", "field label not supported: metadata.namespace"},
+		{"/api/v1/persistentvolumes", "metadata.namespace=x", ""},
+		{"/api/v1/events", "source=kubelet", ""},
+		{"/apis/events.k8s.io/v1/events", "source=kubelet,reportingController=x", ""},
+		{"/apis/events.k8s.io/v1/events", "reportingComponent=x", "field label not supported: reportingComponent"},
+	} {
+		w := f.do("GET", c.path+"?fieldSelector="+url.QueryEscape(c.selector), "")
+		var st map[string]any
+		_ = json.Unmarshal(w.Body.Bytes(), &st)
+		if got := at(st, "message"); got != c.message || (w.Code == 200) != (c.message == "") {
+			t.Errorf("%s by %s: %d %s", c.path, c.selector, w.Code, got)
+		}
+	}
+}
+
+// Schemas of flows are shown in the order in which they are tried; the list itself
+// keeps the order of names.
+func TestRowsInOrder(t *testing.T) {
+	f := newFixture(t)
+	const path = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas"
+	for name, precedence := range map[string]string{"a": "300", "b": "20", "c": "300", "d": "100"} {
+		f.want(201, "POST", path, `{"metadata":{"name":"`+name+`"},"spec":{"matchingPrecedence":`+precedence+`,"priorityLevelConfiguration":{"name":"x"}}}`)
+	}
+	table := f.want(200, "GET", path, "", "Accept", asTable)
+	var shown []string
+	for _, row := range table["rows"].([]any) {
+		shown = append(shown, row.(map[string]any)["cells"].([]any)[0].(string))
+	}
+	if want := []string{"b", "d", "a", "c"}; !slices.Equal(shown, want) {
+		t.Errorf("rows: %q", shown)
+	}
+	var listed []string
+	for _, item := range f.want(200, "GET", path, "")["items"].([]any) {
+		listed = append(listed, at(item, "metadata.name"))
+	}
+	if want := []string{"a", "b", "c", "d"}; !slices.Equal(listed, want) {
+		t.Errorf("items: %q", listed)
+	}
+}
+
+// Some subresources answer with their parent, but not as a Table.
+func TestSubresourcesWithoutTable(t *testing.T) {
+	f := newFixture(t)
+	pod := "/api/v1/namespaces/a/pods"
+	f.want(201, "POST", pod, `{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}}`)
+	f.want(200, "GET", pod+"/p/status", "", "Accept", asTable)
+	f.want(406, "GET", pod+"/p/ephemeralcontainers", "", "Accept", asTable)
+	if got := f.want(200, "GET", pod+"/p/ephemeralcontainers", "", "Accept", asTable+",application/json"); got["kind"] != "Pod" {
+		t.Errorf("without a Table there is a fallback: %v", got["kind"])
+	}
+}
