@@ -1,9 +1,6 @@
 package cbor
 
-import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
-)
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // selfDescribed marks a data item as CBOR.
 var selfDescribed = []byte{0xd9, 0xd9, 0xf7}
@@ -37,7 +34,7 @@ func appendTyped(dst []byte, apiVersion, kind string, raw []byte) []byte {
 // AppendListHead starts a list of n items, each of which is appended as it is.
 // Nothing follows them.
 func AppendListHead(dst []byte, apiVersion, kind string, meta *metav1.ListMeta, n int) ([]byte, error) {
-	encoded, err := direct.Marshal(meta)
+	encoded, err := marshal(meta)
 	if err != nil {
 		return dst, err
 	}

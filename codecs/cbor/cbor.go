@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor"
-	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/json"
@@ -43,12 +42,13 @@ func (s single) New(schema.GroupVersionKind) (runtime.Object, error) { return s.
 func decode(data []byte, obj runtime.Object, strict bool) error {
 	if t := reflect.TypeOf(obj); quantities.Holds(t) && quantities.Suspect(data) {
 		var tree any
-		if direct.Unmarshal(data, &tree) == nil {
+		if unmarshal(data, &tree) == nil {
 			if err := quantities.CheckTree(tree, t); err != nil {
 				return err
 			}
 		}
 	}
+	settle(obj)
 	s := single{obj}
 	_, _, err := cbor.NewSerializer(s, s, cbor.Strict(strict)).Decode(data, &anyKind, obj)
 	return err
@@ -88,7 +88,7 @@ func (Codec) Decode(data []byte, obj runtime.Object, s codecs.Strictness) ([]str
 
 // Encode appends obj as one self-described data item.
 func (Codec) Encode(dst []byte, obj runtime.Object) ([]byte, error) {
-	raw, err := direct.Marshal(content(obj))
+	raw, err := marshal(content(obj))
 	if err != nil {
 		return dst, err
 	}
@@ -112,7 +112,7 @@ func Marshal(obj runtime.Object) ([]byte, error) {
 		kind.SetGroupVersionKind(schema.GroupVersionKind{})
 		defer kind.SetGroupVersionKind(gvk)
 	}
-	return direct.Marshal(content(obj))
+	return marshal(content(obj))
 }
 
 // FromJSON is Marshal of an object that is at hand as JSON. newObject makes an empty
@@ -131,7 +131,7 @@ func FromJSON(newObject func() runtime.Object, data []byte) ([]byte, error) {
 // ToJSON converts any document to JSON: apply patches, which need not be whole objects.
 func ToJSON(data []byte) ([]byte, error) {
 	var v any
-	if err := direct.Unmarshal(data, &v); err != nil {
+	if err := unmarshal(data, &v); err != nil {
 		return nil, err
 	}
 	return json.Append(nil, v)
