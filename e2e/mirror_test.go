@@ -3,6 +3,9 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
 	"strconv"
 	"strings"
 	"sync"
@@ -50,18 +53,30 @@ type hastyTimer struct{ clock.Timer }
 
 func (t hastyTimer) Reset(d time.Duration) bool { return t.Timer.Reset(d / reflectorHaste) }
 
-// mirror is what one reflector makes of the server. As a Store it refuses to go
-// back: no object may come in a version older than one that came before.
+// mirror is what one reflector makes of the server. As a Store it keeps what comes as
+// spans, and refuses to go back: nothing may come at a version that is not above all
+// that came before it.
 type mirror struct {
 	cache.Store
 	name     string
 	selector string
+	lag      func() // what a slow client does before it takes an event; nil: nothing
 
-	mu    sync.Mutex
-	seen  map[string]uint64
-	wrong error
-	lists int
-	asked []*asked // the last requests, oldest first
+	mu      sync.Mutex
+	spans   []*span
+	wrong   error
+	lists   int
+	reasons int      // for a list: what failed, and watches that ended as soon as they began
+	expired int      // versions that were gone
+	marks   int      // bookmarks that moved the version, without events
+	asked   []*asked // the last requests, oldest first
+}
+
+// span is a state and all that came after it, to the next state.
+type span struct {
+	from, to uint64
+	state    map[string]*change
+	changes  []*change
 }
 
 // asked is a request and what has become of it.
@@ -87,10 +102,6 @@ func (a *asked) String() string {
 		a.begun.Format("15:04:05.000"), a.what, since(a.answered), a.answer, a.events, since(a.lastTime), a.last, since(a.ended))
 }
 
-func newMirror(name, selector string) *mirror {
-	return &mirror{Store: cache.NewStore(cache.MetaNamespaceKeyFunc), name: name, selector: selector, seen: map[string]uint64{}}
-}
-
 // ask makes a note of a request that begins.
 func (m *mirror) ask(what string, o metav1.ListOptions) *asked {
 	m.mu.Lock()
@@ -113,6 +124,16 @@ func (m *mirror) answered(a *asked, err error, whole, goesOn bool) {
 	}
 	if err != nil || !goesOn {
 		a.ended = a.answered
+	}
+	if err != nil {
+		m.failed(err)
+	}
+}
+
+func (m *mirror) failed(err error) {
+	m.reasons++
+	if apierrors.IsResourceExpired(err) {
+		m.expired++
 	}
 }
 
@@ -150,11 +171,11 @@ func (m *mirror) account() string {
 	return out.String()
 }
 
-// listed is how often the server answered with a whole state or began to stream it.
-func (m *mirror) listed() int {
+// moved says whether a bookmark has moved the version.
+func (m *mirror) moved() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.lists
+	return m.marks > 0
 }
 
 func (m *mirror) failure() error {
@@ -163,61 +184,87 @@ func (m *mirror) failure() error {
 	return m.wrong
 }
 
-func (m *mirror) fail(err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+// fail keeps the first thing that is wrong. m.mu is held.
+func (m *mirror) fail(format string, args ...any) {
 	if m.wrong == nil {
-		m.wrong = err
+		m.wrong = fmt.Errorf(format, args...)
 	}
 }
 
-func (m *mirror) note(what string, obj any, again bool) {
-	acc, err := meta.Accessor(obj)
-	if err != nil {
-		m.fail(fmt.Errorf("%s of %T: %w", what, obj, err))
-		return
-	}
-	rv, err := strconv.ParseUint(acc.GetResourceVersion(), 10, 64)
-	if err != nil {
-		m.fail(fmt.Errorf("%s of %s: %w", what, acc.GetName(), err))
-		return
-	}
+// note adds a change to the last span.
+func (m *mirror) note(kind watch.EventType, obj any) {
 	m.mu.Lock()
-	last := m.seen[acc.GetName()]
-	m.seen[acc.GetName()] = rv
-	m.mu.Unlock()
-	if rv < last || rv == last && !again {
-		m.fail(fmt.Errorf("%s of %s at version %d after %d", what, acc.GetName(), rv, last))
+	defer m.mu.Unlock()
+	c, err := newChange(kind, obj)
+	if err != nil {
+		m.fail("%s: %w", kind, err)
+		return
 	}
+	if _, there, _ := m.Store.Get(obj); there == (kind == watch.Added) {
+		m.fail("%s, but there before: %v", c, there)
+	}
+	s := m.spans[len(m.spans)-1]
+	if c.version <= s.to {
+		m.fail("%s came after %d", c, s.to)
+	}
+	s.to, s.changes = c.version, append(s.changes, c)
 }
 
 func (m *mirror) Add(obj any) error {
-	m.note("ADDED", obj, false)
+	m.note(watch.Added, obj)
 	return m.Store.Add(obj)
 }
 
 func (m *mirror) Update(obj any) error {
-	m.note("MODIFIED", obj, false)
-	if _, ok, _ := m.Store.Get(obj); !ok {
-		m.fail(fmt.Errorf("MODIFIED of an object that is not there"))
-	}
+	m.note(watch.Modified, obj)
 	return m.Store.Update(obj)
 }
 
 func (m *mirror) Delete(obj any) error {
-	m.note("DELETED", obj, false)
-	if _, ok, _ := m.Store.Get(obj); !ok {
-		m.fail(fmt.Errorf("DELETED of an object that is not there"))
-	}
+	m.note(watch.Deleted, obj)
 	return m.Store.Delete(obj)
 }
 
 // Replace comes with a whole state. What is not in it may have gone at any version.
 func (m *mirror) Replace(list []any, rv string) error {
-	for _, obj := range list {
-		m.note("a list", obj, true)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	version, err := strconv.ParseUint(rv, 10, 64)
+	if err != nil {
+		m.fail("a list: %w", err)
 	}
+	s := &span{from: version, to: version, state: map[string]*change{}}
+	for _, obj := range list {
+		c, err := newChange(watch.Added, obj)
+		if err != nil {
+			m.fail("an item: %w", err)
+			continue
+		}
+		if c.version > version || s.state[c.name] != nil {
+			m.fail("a list at %d with %s and %v", version, c, s.state[c.name])
+		}
+		s.state[c.name] = c
+	}
+	if n := len(m.spans); n > 0 && version < m.spans[n-1].to {
+		m.fail("a list at %d after %d", version, m.spans[n-1].to)
+	}
+	m.spans = append(m.spans, s)
 	return m.Store.Replace(list, rv)
+}
+
+// UpdateResourceVersion comes after each event and each bookmark.
+func (m *mirror) UpdateResourceVersion(rv string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	version, err := strconv.ParseUint(rv, 10, 64)
+	s := m.spans[len(m.spans)-1]
+	if err != nil || version < s.to {
+		m.fail("a bookmark at %q after %d", rv, s.to)
+	}
+	if version > s.to {
+		s.to = version
+		m.marks++
+	}
 }
 
 // noted is a watch whose events the mirror takes notes of.
@@ -234,7 +281,7 @@ func (n noted) Stop() {
 	n.Interface.Stop()
 }
 
-func (m *mirror) watched(ctx context.Context, wg *sync.WaitGroup, a *asked, w watch.Interface) watch.Interface {
+func (m *mirror) watched(ctx context.Context, wg *sync.WaitGroup, a *asked, w watch.Interface, streamed bool) watch.Interface {
 	ctx, cancel := context.WithCancel(ctx)
 	n := noted{Interface: w, out: make(chan watch.Event), stop: cancel}
 	wg.Go(func() {
@@ -242,12 +289,27 @@ func (m *mirror) watched(ctx context.Context, wg *sync.WaitGroup, a *asked, w wa
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			a.ended = time.Now()
+			if a.events == 0 && a.ended.Sub(a.begun) < time.Second {
+				m.reasons++
+			}
 			close(n.out)
 		}()
+		var initial map[string]uint64
+		if streamed {
+			initial = map[string]uint64{}
+		}
 		for e := range w.ResultChan() {
 			m.mu.Lock()
 			a.events, a.lastTime, a.last = a.events+1, time.Now(), eventNote(e)
+			if e.Type == watch.Error {
+				m.failed(apierrors.FromObject(e.Object))
+			} else if initial != nil && m.begins(e, initial) {
+				initial = nil
+			}
 			m.mu.Unlock()
+			if m.lag != nil {
+				m.lag()
+			}
 			select {
 			case n.out <- e:
 			case <-ctx.Done():
@@ -256,6 +318,27 @@ func (m *mirror) watched(ctx context.Context, wg *sync.WaitGroup, a *asked, w wa
 		}
 	})
 	return n
+}
+
+// begins takes an initial event of a streamed list: each object comes once, at no later
+// version than the bookmark behind them. It reports that bookmark. m.mu is held.
+func (m *mirror) begins(e watch.Event, initial map[string]uint64) (over bool) {
+	c, err := newChange(e.Type, e.Object)
+	switch {
+	case err != nil:
+		m.fail("an initial event: %w", err)
+	case e.Type == watch.Bookmark && c.ends:
+		for name, version := range initial {
+			if version > c.version {
+				m.fail("%s at %d before its bookmark at %d", name, version, c.version)
+			}
+		}
+		return true
+	case e.Type != watch.Added || initial[c.name] != 0:
+		m.fail("%s among the initial events, after %d", c, initial[c.name])
+	}
+	initial[c.name] = c.version
+	return false
 }
 
 func eventNote(e watch.Event) string {
@@ -269,35 +352,87 @@ func eventNote(e watch.Event) string {
 	return fmt.Sprintf("%s %s at %s", e.Type, acc.GetName(), acc.GetResourceVersion())
 }
 
-// startReflector runs a reflector of configmaps into a new mirror until ctx ends.
-func startReflector(ctx context.Context, t *testing.T, wg *sync.WaitGroup, s *harness.Server, form watchers, streamed bool, name, selector string) *mirror {
-	m := newMirror(name, selector)
-	list, watchIt, expected := form.make(t, s)
+// startReflector runs a reflector of configmaps into a mirror until ctx ends. Half of its
+// watches are short: they end with a bookmark, and the next goes on from there.
+func startReflector(ctx context.Context, t *testing.T, wg *sync.WaitGroup, s *harness.Server, form wireForm, streamed bool, m *mirror) {
+	m.Store = cache.NewStore(cache.MetaNamespaceKeyFunc)
+	cfg := restConfig(t, s, form.asks)
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return answers{next, m, form.answers} })
+	if m.lag != nil { // what it does not take is not taken by its system for it
+		cfg.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			return conn, conn.(*net.TCPConn).SetReadBuffer(4 << 10)
+		}
+		cfg.NextProtos = []string{"http/1.1"}
+	}
+	r, err := form.client(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
 	lw := &cache.ListWatch{
 		ListFunc: func(o metav1.ListOptions) (runtime.Object, error) {
-			o.LabelSelector = selector
+			o.LabelSelector = m.selector
 			a := m.ask("list", o)
-			out, err := list(ctx, o)
+			out, err := r.list(ctx, o)
 			m.answered(a, err, o.Continue == "", false)
 			return out, err
 		},
 		WatchFunc: func(o metav1.ListOptions) (watch.Interface, error) {
-			o.LabelSelector = selector
+			o.LabelSelector = m.selector
 			what := "watch"
 			if o.SendInitialEvents != nil {
 				what = "streamed list"
 			}
+			if m.selector == "on=never" || rand.IntN(2) == 0 {
+				seconds := 3 + rand.Int64N(4)
+				o.TimeoutSeconds = &seconds
+			}
 			a := m.ask(what, o)
-			w, err := watchIt(ctx, o)
+			w, err := r.watch(ctx, o)
 			m.answered(a, err, o.SendInitialEvents != nil, true)
 			if err != nil {
 				return nil, err
 			}
-			return m.watched(ctx, wg, a, w), nil
+			return m.watched(ctx, wg, a, w, o.SendInitialEvents != nil), nil
 		},
 	}
-	r := cache.NewReflectorWithOptions(lw, expected, m, cache.ReflectorOptions{Name: name, Clock: hastyClock{begun: time.Now()}})
-	r.UseWatchList = &streamed
-	wg.Go(func() { r.Run(ctx.Done()) })
-	return m
+	reflector := cache.NewReflectorWithOptions(lw, r.kind, m, cache.ReflectorOptions{Name: m.name, Clock: hastyClock{begun: time.Now()}})
+	reflector.UseWatchList = &streamed
+	wg.Go(func() { reflector.Run(ctx.Done()) })
+}
+
+// answers see that a reflector gets the wire form that it is there for.
+type answers struct {
+	http.RoundTripper
+	m    *mirror
+	form string
+}
+
+func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := a.RoundTripper.RoundTrip(r)
+	if err == nil && resp.StatusCode == http.StatusOK && !strings.HasPrefix(resp.Header.Get("Content-Type"), a.form) {
+		a.m.mu.Lock()
+		defer a.m.mu.Unlock()
+		a.m.fail("%s is answered in %s", r.URL.RawQuery, resp.Header.Get("Content-Type"))
+	}
+	return resp, err
+}
+
+// content is what the mirror holds, by name.
+func (m *mirror) content() map[string]content {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := map[string]content{}
+	for _, obj := range m.Store.List() {
+		c, err := newChange(watch.Added, obj)
+		if err != nil {
+			m.fail("%w", err)
+			continue
+		}
+		out[c.name] = c.content
+	}
+	return out
 }
