@@ -15,13 +15,18 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/features"
+	featuretesting "k8s.io/client-go/features/testing"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
@@ -78,55 +83,154 @@ func dynamicClient(t testing.TB, s *harness.Server) dynamic.Interface {
 	return c
 }
 
-// TestInformersStayInStep runs informers for ten kinds under random writes of 16
-// clients, restarts the server in the middle (once by SIGTERM, once by SIGKILL),
-// and expects every informer to end equal to what a list says.
-func TestInformersStayInStep(t *testing.T) {
-	s := harness.StartT(t, harness.Options{})
-	kinds := specimens()
-	client := dynamicClient(t, s)
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
-	informers := map[schema.GroupVersionResource]cache.SharedIndexInformer{}
-	for _, k := range kinds {
-		informers[k.gvr] = factory.ForResource(k.gvr).Informer()
+// follower is an informer and the way to what it should show. Its handler sees to it
+// that no object goes back.
+type follower struct {
+	name     string
+	lw       *cache.ListWatch
+	informer cache.SharedIndexInformer
+
+	mu    sync.Mutex
+	seen  map[string]uint64
+	wrong error
+}
+
+func newFollower(t *testing.T, name string, k specimen, lw *cache.ListWatch, kind runtime.Object) *follower {
+	f := &follower{name: fmt.Sprintf("%s, %s", k.gvr.GroupResource(), name), lw: lw, seen: map[string]uint64{}}
+	f.informer = cache.NewSharedIndexInformer(lw, kind, 0, cache.Indexers{})
+	_, err := f.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { f.note(watch.Added, obj) },
+		UpdateFunc: func(_, obj any) { f.note(watch.Modified, obj) },
+		DeleteFunc: func(obj any) {
+			if unseen, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				obj = unseen.Obj // what was last known
+			}
+			f.note(watch.Deleted, obj)
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
-	factory.Start(ctx.Done())
-	for gvr, ok := range factory.WaitForCacheSync(ctx.Done()) {
-		if !ok {
-			t.Fatalf("%s: informer does not sync", gvr)
+	return f
+}
+
+func (f *follower) note(kind watch.EventType, obj any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c, err := newChange(kind, obj)
+	switch {
+	case err != nil:
+		f.wrong = err
+	case c.version < f.seen[c.name] || kind == watch.Added && c.version == f.seen[c.name]:
+		f.wrong = fmt.Errorf("%s after %d", c, f.seen[c.name])
+	default:
+		f.seen[c.name] = c.version
+	}
+}
+
+// informerForms make the list and watch of a kind in each wire form, and an object of
+// what comes.
+func informerForms() map[string]func(cfg *rest.Config, k specimen) (*cache.ListWatch, runtime.Object, error) {
+	typed := func(contentType string) func(*rest.Config, specimen) (*cache.ListWatch, runtime.Object, error) {
+		return func(cfg *rest.Config, k specimen) (*cache.ListWatch, runtime.Object, error) {
+			cfg = rest.CopyConfig(cfg)
+			gv := k.gvr.GroupVersion()
+			cfg.ContentType, cfg.GroupVersion, cfg.NegotiatedSerializer = contentType, &gv, scheme.Codecs.WithoutConversion()
+			if cfg.APIPath = "/apis"; gv.Group == "" {
+				cfg.APIPath = "/api"
+			}
+			c, err := rest.RESTClientFor(cfg)
+			if err != nil {
+				return nil, nil, err
+			}
+			return cache.NewListWatchFromClient(c, k.gvr.Resource, "default", fields.Everything()), k.obj, nil
 		}
 	}
-	stormCtx, stop := context.WithTimeout(ctx, 30*time.Second)
+	return map[string]func(*rest.Config, specimen) (*cache.ListWatch, runtime.Object, error){
+		"JSON":     typed("application/json"),
+		"Protobuf": typed("application/vnd.kubernetes.protobuf"),
+		"CBOR": func(cfg *rest.Config, k specimen) (*cache.ListWatch, runtime.Object, error) {
+			c, err := dynamic.NewForConfig(cfg)
+			if err != nil {
+				return nil, nil, err
+			}
+			r := c.Resource(k.gvr).Namespace("default")
+			u := &unstructured.Unstructured{}
+			u.SetGroupVersionKind(k.obj.GetObjectKind().GroupVersionKind())
+			return &cache.ListWatch{
+				ListFunc: func(o metav1.ListOptions) (runtime.Object, error) {
+					return r.List(context.Background(), o)
+				},
+				WatchFunc: func(o metav1.ListOptions) (watch.Interface, error) { return r.Watch(context.Background(), o) },
+			}, u, nil
+		},
+	}
+}
+
+// TestInformersStayInStep runs informers for ten kinds in three wire forms, with lists
+// and with streaming lists, under random writes of several clients, restarts the server
+// in the middle (once by SIGTERM, once by SIGKILL), and expects every informer to end
+// with exactly the objects of a list.
+func TestInformersStayInStep(t *testing.T) {
+	allowCBOR(t)
+	s := harness.StartT(t, harness.Options{Args: []string{"--feature-gates=CBORServingAndStorage=true"}})
+	kinds := specimens()
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	cfg := restConfig(t, s, "")
+	var followers []*follower
+	for _, streamed := range []bool{false, true} {
+		// Each informer looks at the gate when it starts.
+		featuretesting.SetFeatureDuringTest(t, features.WatchListClient, streamed)
+		for form, listWatch := range informerForms() {
+			for _, k := range kinds {
+				lw, kind, err := listWatch(cfg, k)
+				if err != nil {
+					t.Fatal(err)
+				}
+				f := newFollower(t, fmt.Sprintf("%s, streamed %v", form, streamed), k, lw, kind)
+				followers = append(followers, f)
+				running.Go(func() { f.informer.Run(ctx.Done()) })
+			}
+		}
+		for _, f := range followers {
+			if !cache.WaitForCacheSync(ctx.Done(), f.informer.HasSynced) {
+				t.Fatalf("%s: does not sync", f.name)
+			}
+		}
+	}
+	const storm = 12 * time.Second
+	stormCtx, stop := context.WithTimeout(ctx, storm)
 	defer stop()
 	var wg sync.WaitGroup
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	for w := range 16 {
+	client := dynamicClient(t, s)
+	for w := range 4 {
 		wg.Go(func() { randomWrites(stormCtx, client, kinds, rand.New(rand.NewPCG(seed, uint64(w)))) })
 	}
 	restart := func(end func()) {
 		end()
 		again, err := s.Again(ctx)
 		if err != nil {
-			t.Error(err)
-			return
+			t.Fatal(err)
 		}
 		s = again
 		t.Cleanup(s.Kill)
 	}
-	time.Sleep(10 * time.Second)
+	time.Sleep(storm / 3)
 	restart(func() {
 		if err := s.Stop(); err != nil {
 			t.Errorf("SIGTERM: %v", err)
 		}
 	})
-	time.Sleep(10 * time.Second)
+	time.Sleep(storm / 3)
 	restart(s.Kill)
 	wg.Wait()
-	for _, k := range kinds {
-		compareInformer(t, ctx, client, k.gvr, informers[k.gvr])
+	for _, f := range followers {
+		compareInformer(t, f)
 	}
 }
 
@@ -151,52 +255,54 @@ func randomWrites(ctx context.Context, client dynamic.Interface, kinds []specime
 		case 3:
 			err = res.Delete(ctx, name, metav1.DeleteOptions{})
 		}
+		pause := 10 * time.Millisecond
 		if err != nil {
 			// Conflicts and absences are part of the game; while the server is away, do not spin.
-			select {
-			case <-ctx.Done():
-			case <-time.After(time.Millisecond):
-			}
+			pause = time.Millisecond
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
 		}
 	}
 }
 
-func compareInformer(t *testing.T, ctx context.Context, client dynamic.Interface, gvr schema.GroupVersionResource, inf cache.SharedIndexInformer) {
+func compareInformer(t *testing.T, f *follower) {
 	t.Helper()
 	var diff string
-	// An informer that lost its connection comes back with a growing pause, up to
-	// 30 s; and a write whose client gave up may still be on its way.
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		list, err := client.Resource(gvr).List(ctx, metav1.ListOptions{})
+	// An informer that lost its connection comes back with a growing pause, up to a
+	// minute; and a write whose client gave up may still be on its way.
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		list, err := f.lw.List(metav1.ListOptions{})
 		if err != nil {
-			t.Errorf("%s: %v", gvr, err)
+			t.Errorf("%s: %v", f.name, err)
 			return
 		}
-		want, got := map[string]string{}, map[string]string{}
-		for i := range list.Items {
-			want[list.Items[i].GetNamespace()+"/"+list.Items[i].GetName()] = list.Items[i].GetResourceVersion()
+		items, err := meta.ExtractList(list)
+		if err != nil {
+			t.Fatal(err)
 		}
-		for _, o := range inf.GetStore().List() {
-			u := o.(*unstructured.Unstructured)
-			got[u.GetNamespace()+"/"+u.GetName()] = u.GetResourceVersion()
+		want, got := map[string]content{}, map[string]content{}
+		note := func(to map[string]content, obj any) {
+			c, err := newChange(watch.Added, obj)
+			if err != nil {
+				t.Fatal(err)
+			}
+			to[c.name] = c.content
 		}
-		if diff = mapDiff(want, got); diff == "" {
-			return
+		for _, item := range items {
+			note(want, item)
 		}
-	}
-	t.Errorf("%s: informer differs: %s", gvr, diff)
-}
-
-func mapDiff(want, got map[string]string) string {
-	for k, v := range want {
-		if got[k] != v {
-			return fmt.Sprintf("%s: listed at %q, informer has %q", k, v, got[k])
+		for _, obj := range f.informer.GetStore().List() {
+			note(got, obj)
 		}
-	}
-	for k, v := range got {
-		if _, ok := want[k]; !ok {
-			return fmt.Sprintf("%s at %q is not listed", k, v)
+		if diff = contentDiff(want, got); diff == "" {
+			break
 		}
 	}
-	return ""
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if diff != "" || f.wrong != nil {
+		t.Errorf("%s: %s %v", f.name, diff, f.wrong)
+	}
 }
