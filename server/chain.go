@@ -28,6 +28,8 @@ func (s *Server) steps() []step {
 	c := &s.cfg
 	inFlight := filters.NewInFlight(max(c.MaxInFlight, 0), max(c.MaxMutatingInFlight, 0), s.flows)
 	inFlight.Observe, inFlight.Refused = s.Metrics.InFlight, s.Metrics.Refused
+	selectors := filters.NewSelectors(s.fail)
+	selectors.Refused = s.Metrics.Refused
 	return []step{
 		{"scope", filters.Scope(c.Clock)},
 		{"metrics", s.Metrics.Filter},
@@ -44,6 +46,7 @@ func (s *Server) steps() []step {
 		{"authenticate", filters.Authenticate(s.Metrics.Authenticator(c.Authenticator), c.Log, s.fail)},
 		{"audit received", filters.AuditReceived(c.Audit)},
 		{"impersonate", filters.Impersonate(c.Authorizer, c.Log, s.fail)},
+		{"long selectors", selectors.Filter},
 		{"in flight", inFlight.Filter},
 		{"authorize", filters.Authorize(s.Metrics.Authorizer(c.Authorizer), c.Log, s.fail)},
 	}

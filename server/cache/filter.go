@@ -8,12 +8,12 @@ import (
 // Filter is a parsed label and field selector of one storage. The zero Filter and
 // nil select everything.
 type Filter struct {
-	Labels labels.Selector // nil or empty: all
 	Fields []FieldTerm
 
-	terms []labels.Requirement
-	many  many
-	none  bool
+	labeled bool                 // labels are selected by
+	terms   []labels.Requirement // of many: those that postings are made of
+	many    many
+	none    bool
 }
 
 // Special values of FieldTerm.Index.
@@ -33,17 +33,19 @@ type FieldTerm struct {
 func NewFilter(sel labels.Selector, terms []FieldTerm) *Filter {
 	f := &Filter{Fields: terms}
 	if sel != nil && !sel.Empty() {
-		f.Labels = sel
 		reqs, selectable := sel.Requirements()
-		f.terms, f.none = reqs, !selectable
+		f.labeled, f.terms, f.none = true, reqs, !selectable
 	}
 	f.many = newMany(f.terms, terms)
+	if f.many.labels {
+		f.terms = pinning(f.terms)
+	}
 	return f
 }
 
 // Everything says that nothing is filtered out.
 func (f *Filter) Everything() bool {
-	return f == nil || f.Labels == nil && len(f.Fields) == 0 && !f.none
+	return f == nil || !f.labeled && len(f.Fields) == 0 && !f.none
 }
 
 // Match says whether an item is selected. Corrupt items are: a reader must meet them.
@@ -78,11 +80,11 @@ func (f *Filter) matchFields(it *Item) bool {
 }
 
 func (f *Filter) matchLabels(it *Item) bool {
-	if len(f.terms) == 0 {
+	if !f.labeled {
 		return true
 	}
 	set := it.Meta().Labels
-	if f.many.labels != nil {
+	if f.many.labels {
 		return f.many.match(set)
 	}
 	for i := range f.terms {
@@ -138,15 +140,32 @@ func (f *Filter) postings(s *shelf, labeled bool) []posting {
 		return out
 	}
 	for i := range f.terms {
-		r := &f.terms[i]
-		switch r.Operator() {
-		case selection.Equals, selection.DoubleEquals, selection.In:
-			if values := r.ValuesUnsorted(); len(values) == 1 {
-				out = append(out, posting{key: r.Key(), value: values[0]})
-			}
-		}
 		if len(out) >= maxPostings {
 			break
+		}
+		if value, ok := pinned(&f.terms[i]); ok {
+			out = append(out, posting{key: f.terms[i].Key(), value: value})
+		}
+	}
+	return out
+}
+
+// pinned is the value that a term fixes its label to, if it does.
+func pinned(r *labels.Requirement) (string, bool) {
+	switch r.Operator() {
+	case selection.Equals, selection.DoubleEquals, selection.In:
+		if values := r.ValuesUnsorted(); len(values) == 1 {
+			return values[0], true
+		}
+	}
+	return "", false
+}
+
+// pinning are the terms that postings are made of.
+func pinning(terms []labels.Requirement) (out []labels.Requirement) {
+	for i := range terms {
+		if _, ok := pinned(&terms[i]); ok && len(out) < maxPostings {
+			out = append(out, terms[i])
 		}
 	}
 	return out

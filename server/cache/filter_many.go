@@ -1,6 +1,9 @@
 package cache
 
 import (
+	"cmp"
+	"iter"
+	"slices"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -12,11 +15,14 @@ import (
 const fewTerms = 16
 
 // many is a selector of many terms or values, by what they are about: what an
-// object costs follows from its labels, not from the selector.
+// object costs follows from its labels, not from the selector. What it keeps beside
+// the selector is little, since watches keep it for as long as they last.
 type many struct {
-	labels map[string]*bound // nil: ask term by term
-	needed int               // how many of labels must be there
-	fields map[int]*bound    // nil: ask term by term
+	labels bool                 // not to be asked term by term
+	terms  []labels.Requirement // by key, without those in bounds
+	bounds map[string]*bound    // of keys of which much is said
+	needed int                  // how many keys must be there
+	fields map[int]*bound       // nil: ask term by term
 }
 
 // newMany groups the terms where they are many.
@@ -26,16 +32,7 @@ func newMany(terms []labels.Requirement, fields []FieldTerm) (m many) {
 		size += len(terms[i].ValuesUnsorted())
 	}
 	if size > fewTerms {
-		m.labels = make(map[string]*bound)
-		for i := range terms {
-			b := boundOf(m.labels, terms[i].Key())
-			b.add(terms[i].Operator(), terms[i].ValuesUnsorted())
-		}
-		for _, b := range m.labels {
-			if b.present {
-				m.needed++
-			}
-		}
+		m.group(terms)
 	}
 	if len(fields) > fewTerms {
 		m.fields = make(map[int]*bound)
@@ -46,8 +43,85 @@ func newMany(terms []labels.Requirement, fields []FieldTerm) (m many) {
 			}
 			boundOf(m.fields, t.Index).add(op, []string{t.Value})
 		}
+		for _, b := range m.fields {
+			b.sort()
+		}
 	}
 	return m
+}
+
+func inKeyOrder(a, b labels.Requirement) int { return cmp.Compare(a.Key(), b.Key()) }
+
+// group sorts terms out: runs of a few about one key stay as they are.
+func (m *many) group(terms []labels.Requirement) {
+	m.labels = true
+	if !slices.IsSortedFunc(terms, inKeyOrder) {
+		terms = slices.Clone(terms)
+		slices.SortStableFunc(terms, inKeyOrder)
+	}
+	long := func(run []labels.Requirement) bool {
+		size := len(run)
+		for i := range run {
+			size += len(run[i].ValuesUnsorted())
+		}
+		return size > fewTerms
+	}
+	left := len(terms)
+	for run := range runs(terms) {
+		if !long(run) {
+			if slices.ContainsFunc(run, needs) {
+				m.needed++
+			}
+			continue
+		}
+		if m.bounds == nil {
+			m.bounds = make(map[string]*bound)
+		}
+		b := boundOf(m.bounds, run[0].Key())
+		for i := range run {
+			b.add(run[i].Operator(), run[i].ValuesUnsorted())
+		}
+		b.sort()
+		if b.present {
+			m.needed++
+		}
+		left -= len(run)
+	}
+	if left == len(terms) {
+		m.terms = terms
+		return
+	}
+	m.terms = make([]labels.Requirement, 0, left)
+	for run := range runs(terms) {
+		if !long(run) {
+			m.terms = append(m.terms, run...)
+		}
+	}
+}
+
+// runs are the terms about each key.
+func runs(terms []labels.Requirement) iter.Seq[[]labels.Requirement] {
+	return func(yield func([]labels.Requirement) bool) {
+		for len(terms) > 0 {
+			n := 1
+			for n < len(terms) && terms[n].Key() == terms[0].Key() {
+				n++
+			}
+			if !yield(terms[:n:n]) {
+				return
+			}
+			terms = terms[n:]
+		}
+	}
+}
+
+// needs says that a term wants its key to be there.
+func needs(r labels.Requirement) bool {
+	switch r.Operator() {
+	case selection.NotIn, selection.NotEquals, selection.DoesNotExist:
+		return false
+	}
+	return true
 }
 
 func boundOf[K comparable](m map[K]*bound, key K) *bound {
@@ -59,21 +133,34 @@ func boundOf[K comparable](m map[K]*bound, key K) *bound {
 	return b
 }
 
-// match says whether labels are selected. It is for m.labels.
+// match says whether labels are selected. It is for many with labels.
 func (m *many) match(set labels.Set) bool {
 	if len(set) < m.needed {
 		return false
 	}
 	met := 0
 	for key, value := range set {
-		b := m.labels[key]
-		if b == nil {
+		if b := m.bounds[key]; b != nil {
+			if !b.allows(value) {
+				return false
+			}
+			if b.present {
+				met++
+			}
 			continue
 		}
-		if !b.allows(value) {
-			return false
+		at, found := slices.BinarySearchFunc(m.terms, key, func(r labels.Requirement, key string) int { return cmp.Compare(r.Key(), key) })
+		if !found {
+			continue
 		}
-		if b.present {
+		needed := false
+		for ; at < len(m.terms) && m.terms[at].Key() == key; at++ {
+			if !m.terms[at].Matches(set) {
+				return false
+			}
+			needed = needed || needs(m.terms[at])
+		}
+		if needed {
 			met++
 		}
 	}
@@ -82,31 +169,24 @@ func (m *many) match(set labels.Set) bool {
 
 // bound is all that the terms of a selector say of one label or field.
 type bound struct {
-	present, absent bool            // it must be there, or must not
-	among           map[string]bool // nil: any value
-	not             map[string]bool
+	present, absent bool // it must be there, or must not
+	limited         bool // to those among
+	among, not      []string
 	above, below    *int64 // exclusive; nil: no limit
 }
 
-// add takes one more term. Its values have been validated.
+// add takes one more term, whose values have been validated. After the last, sort is due.
 func (b *bound) add(op selection.Operator, values []string) {
 	switch op {
 	case selection.In, selection.Equals, selection.DoubleEquals:
 		b.present = true
-		among := make(map[string]bool, len(values))
-		for _, v := range values {
-			if b.among == nil || b.among[v] {
-				among[v] = true
-			}
+		values = sorted(values)
+		if b.limited {
+			values = slices.DeleteFunc(slices.Clone(b.among), func(v string) bool { return !holds(values, v) })
 		}
-		b.among = among
+		b.among, b.limited = values, true
 	case selection.NotIn, selection.NotEquals:
-		if b.not == nil {
-			b.not = make(map[string]bool, len(values))
-		}
-		for _, v := range values {
-			b.not[v] = true
-		}
+		b.not = append(b.not, values...)
 	case selection.Exists:
 		b.present = true
 	case selection.DoesNotExist:
@@ -114,6 +194,27 @@ func (b *bound) add(op selection.Operator, values []string) {
 	case selection.GreaterThan, selection.LessThan:
 		b.limit(op, values)
 	}
+}
+
+// sort makes the bound ready to be asked.
+func (b *bound) sort() {
+	slices.Sort(b.not)
+	b.not = slices.Clip(slices.Compact(b.not))
+}
+
+// sorted are values in order; theirs is left as it is.
+func sorted(values []string) []string {
+	if slices.IsSorted(values) {
+		return values
+	}
+	values = slices.Clone(values)
+	slices.Sort(values)
+	return values
+}
+
+func holds(values []string, v string) bool {
+	_, found := slices.BinarySearch(values, v)
+	return found
 }
 
 func (b *bound) limit(op selection.Operator, values []string) {
@@ -131,7 +232,7 @@ func (b *bound) limit(op selection.Operator, values []string) {
 
 // allows says whether a value of what is there is allowed.
 func (b *bound) allows(value string) bool {
-	if b.absent || b.among != nil && !b.among[value] || b.not[value] {
+	if b.absent || b.limited && !holds(b.among, value) || holds(b.not, value) {
 		return false
 	}
 	if b.above == nil && b.below == nil {

@@ -149,7 +149,7 @@ func (s *Snapshot) Select(f *Filter, namespace string, from Position, fn func(*I
 			return
 		}
 	}
-	if f.Labels != nil && !s.v.labeled {
+	if f.labeled && !s.v.labeled {
 		s.shelf.indexLabels()
 		if v := s.shelf.published.Load(); v.changed == s.v.changed {
 			s = &Snapshot{Revision: s.Revision, shelf: s.shelf, v: v}

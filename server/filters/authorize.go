@@ -44,42 +44,13 @@ func Attributes(s *request.Scope) *authx.Attributes {
 // Authorize lets a request through if somebody allows it. If nobody does and
 // somebody erred the answer is 500, else 403.
 func Authorize(z authx.Authorizer, log *slog.Logger, fail Fail) Filter {
-	turn := make(turn, 1)
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if err := turn.parse(r); err != nil {
-				fail(w, r, err)
-				return
-			}
 			if authorized(z, log, fail, w, r) {
 				next.ServeHTTP(w, r)
 			}
 		})
 	}
-}
-
-// turn is held by whoever parses long selectors: a megabyte of them takes most of a
-// second, and anybody may send it. One at a time leaves processors to the others.
-type turn chan struct{}
-
-// longSelector is how many bytes a selector has that is parsed in its turn.
-const longSelector = 16 << 10
-
-// parse parses selectors if they are long. Errors: that of the request's context.
-func (t turn) parse(r *http.Request) error {
-	i := request.From(r.Context()).Info
-	if len(i.FieldSelector)+len(i.LabelSelector) < longSelector {
-		return nil
-	}
-	select {
-	case t <- struct{}{}:
-	case <-r.Context().Done():
-		return r.Context().Err()
-	}
-	defer func() { <-t }()
-	_, _ = i.Fields() // what is wrong with one is said where it is used
-	_, _ = i.Labels()
-	return nil
 }
 
 // authorized says whether somebody allows the request, and answers it otherwise.

@@ -36,6 +36,7 @@ func newID() string {
 // Scope parses what the request asks for, names it, and gives it the scope that
 // all filters behind it share. It is the outermost filter but Recover.
 func Scope(now func() time.Time) Filter {
+	reading := make(chan struct{}, 1)
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			rec := &Recorder{ResponseWriter: w, conn: conns.Of(r.Context()), http2: r.ProtoMajor == 2}
@@ -47,7 +48,7 @@ func Scope(now func() time.Time) Filter {
 			}
 			h[AuditID] = []string{s.ID}
 			h["Cache-Control"] = notCached
-			info, err := request.Parse(r.Method, r.URL)
+			info, err := parse(r, reading)
 			if err != nil {
 				internal(rec, r, fmt.Errorf("failed to create RequestInfo: %w", err))
 				return
@@ -56,4 +57,14 @@ func Scope(now func() time.Time) Filter {
 			next.ServeHTTP(rec, r.WithContext(request.With(r.Context(), s)))
 		})
 	}
+}
+
+// parse reads what a request asks for. Of long ones, which take milliseconds, one is
+// read at a time: a flood of them leaves processors to others.
+func parse(r *http.Request, reading chan struct{}) (*request.Info, error) {
+	if len(r.URL.RawQuery) >= longSelector {
+		reading <- struct{}{}
+		defer func() { <-reading }()
+	}
+	return request.Parse(r.Method, r.URL)
 }

@@ -68,3 +68,7 @@ func (i *Info) Labels() (labels.Selector, error) {
 	p.done = true
 	return p.selector, p.err
 }
+
+// Release lets go of a parsed label selector that its user has made something
+// smaller of. Labels would parse it again.
+func (i *Info) Release() { i.labels = parsed[labels.Selector]{} }

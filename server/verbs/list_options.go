@@ -91,6 +91,8 @@ func (o *listOptions) selectors(c *Call) error {
 		}
 	}
 	o.filter = cache.NewFilter(o.LabelSelector, terms)
+	o.LabelSelector = nil // it may be of megabytes, and a watch lasts
+	c.Info.Release()
 	return nil
 }
 

@@ -1,0 +1,200 @@
+package filters
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/request"
+)
+
+// Selectors bounds what long selectors cost, and what else makes a list or watch
+// long. A megabyte of selectors takes half a second to read and a dozen megabytes
+// for as long as the request lasts, and anybody may send it: one at a time is read,
+// in turn among users, so that processors are left to others, and each user may keep
+// only so much of it in the server, as may all together. More is refused with 429.
+type Selectors struct {
+	fail Fail
+	// Refused is told of each refusal. May be nil.
+	Refused func(mutating bool)
+
+	mu      sync.Mutex
+	held    int              // bytes of all users but administrators
+	users   map[string]*user // that hold any
+	reading bool             // one is being read
+	waiting []*reader        // in the order of their coming
+	turns   int64
+}
+
+// user is somebody with long requests.
+type user struct {
+	held int
+	turn int64 // the last; 0: none yet
+}
+
+// reader waits to be let in.
+type reader struct {
+	user *user
+	in   chan struct{}
+}
+
+const (
+	longSelector = 16 << 10 // bytes of a request that are not worth counting
+	maxOfUser    = 8 << 20
+	maxOfAll     = 32 << 20
+)
+
+// NewSelectors makes the bound.
+func NewSelectors(fail Fail) *Selectors {
+	return &Selectors{fail: fail, users: make(map[string]*user)}
+}
+
+// Filter is the filter. It needs to know the user.
+func (l *Selectors) Filter(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if size := lengthOf(r); size >= longSelector {
+			l.bounded(next, size, w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// lengthOf is how many bytes of a request with selectors stay until it ends.
+func lengthOf(r *http.Request) int {
+	switch request.From(r.Context()).Info.Verb {
+	case "list", "deletecollection":
+		return len(r.URL.RawQuery)
+	case "watch":
+		size := len(r.URL.RawQuery)
+		for name, values := range r.Header {
+			for _, v := range values {
+				size += len(name) + len(v)
+			}
+		}
+		return size
+	}
+	return 0
+}
+
+func (l *Selectors) bounded(next http.Handler, size int, w http.ResponseWriter, r *http.Request) {
+	s := request.From(r.Context())
+	name, master := "", false
+	if s.User != nil {
+		name, master = s.User.Name, s.User.InGroup(authx.GroupMasters)
+	}
+	u := l.take(name, master, size)
+	if u == nil {
+		s.Terminated = http.StatusTooManyRequests
+		if l.Refused != nil {
+			l.Refused(s.Info.Verb == "deletecollection")
+		}
+		l.fail(w, r, apierrors.NewTooManyRequests("too many lists and watches with long selectors at once", 1))
+		return
+	}
+	defer l.give(name, master, size)
+	if err := l.read(r.Context(), u, s.Info); err != nil {
+		l.fail(w, r, err)
+		return
+	}
+	next.ServeHTTP(w, r)
+}
+
+// take lets a user keep so many bytes more, which give returns, or gives nil.
+func (l *Selectors) take(name string, master bool, size int) *user {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	u := l.users[name]
+	if u == nil {
+		u = &user{}
+	}
+	if u.held+size > maxOfUser || !master && l.held+size > maxOfAll {
+		return nil
+	}
+	l.users[name] = u
+	u.held += size
+	if !master {
+		l.held += size
+	}
+	return u
+}
+
+func (l *Selectors) give(name string, master bool, size int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	u := l.users[name]
+	if u.held -= size; u.held == 0 {
+		delete(l.users, name)
+	}
+	if !master {
+		l.held -= size
+	}
+}
+
+// read parses selectors in turn. Errors: that of ctx.
+func (l *Selectors) read(ctx context.Context, u *user, i *request.Info) error {
+	if err := l.enter(ctx, u); err != nil {
+		return err
+	}
+	defer l.leave()
+	_, _ = i.Fields() // what is wrong with one is said where it is used
+	_, _ = i.Labels()
+	return nil
+}
+
+func (l *Selectors) enter(ctx context.Context, u *user) error {
+	l.mu.Lock()
+	if !l.reading {
+		l.let(u)
+		l.mu.Unlock()
+		return nil
+	}
+	me := &reader{user: u, in: make(chan struct{})}
+	l.waiting = append(l.waiting, me)
+	l.mu.Unlock()
+	select {
+	case <-me.in:
+		return nil
+	case <-ctx.Done():
+	}
+	l.mu.Lock()
+	at := slices.Index(l.waiting, me)
+	if at >= 0 {
+		l.waiting = slices.Delete(l.waiting, at, at+1)
+	}
+	l.mu.Unlock()
+	if at < 0 { // let in at the same moment
+		l.leave()
+	}
+	return ctx.Err()
+}
+
+// let notes that it is a user's turn. l.mu is held.
+func (l *Selectors) let(u *user) {
+	l.turns++
+	l.reading, u.turn = true, l.turns
+}
+
+// leave lets the next one in: the user's whose turn was longest ago.
+func (l *Selectors) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.waiting) == 0 {
+		l.reading = false
+		return
+	}
+	at := 0
+	for i, r := range l.waiting {
+		if r.user.turn < l.waiting[at].user.turn {
+			at = i
+		}
+	}
+	next := l.waiting[at]
+	l.waiting = slices.Delete(l.waiting, at, at+1)
+	l.let(next.user)
+	close(next.in)
+}

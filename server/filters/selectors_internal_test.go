@@ -1,0 +1,112 @@
+package filters
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/request"
+)
+
+// asking is a watch of a user that is so many bytes long.
+func asking(t *testing.T, user string, size int, groups ...string) *http.Request {
+	t.Helper()
+	r := httptest.NewRequest("GET", "/api/v1/pods?watch=1&x="+strings.Repeat("a", size), nil)
+	info, err := request.Parse(r.Method, r.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.WithContext(request.With(r.Context(), &request.Scope{Info: info, User: &authx.Identity{Name: user, Groups: groups}}))
+}
+
+// TestSelectorsAreBounded: a user keeps so much, all keep so much, and what ends
+// makes room.
+func TestSelectorsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refused := 0
+		l := NewSelectors(func(w http.ResponseWriter, _ *http.Request, err error) { http.Error(w, err.Error(), 429) })
+		l.Refused = func(bool) { refused++ }
+		end := make(chan struct{})
+		h := l.Filter(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-end }))
+		ask := func(user string, size int, groups ...string) *httptest.ResponseRecorder {
+			w := httptest.NewRecorder()
+			r := asking(t, user, size, groups...)
+			go h.ServeHTTP(w, r)
+			synctest.Wait()
+			return w
+		}
+		for u := range 5 {
+			for i := range 9 {
+				got, want := ask(fmt.Sprint("u", u), 1<<20-100).Code, 200
+				if i == 8 || u == 4 {
+					want = 429
+				}
+				if got != want {
+					t.Errorf("user %d, %d: %d, want %d", u, i, got, want)
+				}
+			}
+		}
+		if code := ask("u0", 10<<10).Code; code != 200 {
+			t.Errorf("a short one: %d", code)
+		}
+		if code := ask("master", 1<<20, authx.GroupMasters).Code; code != 200 {
+			t.Errorf("an administrator's: %d", code)
+		}
+		if refused != 4+9 {
+			t.Errorf("%d refusals were told", refused)
+		}
+		close(end)
+		synctest.Wait()
+		if l.held != 0 || len(l.users) != 0 || l.reading {
+			t.Errorf("%d bytes of %d users are held after the end, reading %v", l.held, len(l.users), l.reading)
+		}
+		if code := ask("u0", 1<<20).Code; code != 200 {
+			t.Errorf("after the end: %d", code)
+		}
+	})
+}
+
+// TestSelectorsInTurn: users are let in by turns, and who gives up is passed over.
+func TestSelectorsInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewSelectors(nil)
+		greedy, modest := l.take("greedy", false, 1), l.take("modest", false, 1)
+		if err := l.enter(t.Context(), greedy); err != nil {
+			t.Fatal(err)
+		}
+		var order []string
+		wait := func(ctx context.Context, name string, u *user) {
+			go func() {
+				if err := l.enter(ctx, u); err != nil {
+					order = append(order, "no "+name)
+					return
+				}
+				order = append(order, name)
+			}()
+			synctest.Wait()
+		}
+		wait(t.Context(), "greedy 1", greedy)
+		wait(t.Context(), "greedy 2", greedy)
+		ctx, cancel := context.WithCancel(t.Context())
+		wait(ctx, "greedy 3", greedy)
+		wait(t.Context(), "modest 1", modest)
+		wait(t.Context(), "modest 2", modest)
+		cancel()
+		for range 5 {
+			synctest.Wait()
+			l.leave()
+		}
+		synctest.Wait()
+		if got, want := strings.Join(order, ", "), "no greedy 3, modest 1, greedy 1, modest 2, greedy 2"; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+		if l.reading || len(l.waiting) != 0 {
+			t.Error("somebody is still there")
+		}
+	})
+}
