@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
@@ -352,31 +353,25 @@ func eventNote(e watch.Event) string {
 	return fmt.Sprintf("%s %s at %s", e.Type, acc.GetName(), acc.GetResourceVersion())
 }
 
-// startReflector runs a reflector of configmaps into a mirror until ctx ends. Half of its
-// watches are short: they end with a bookmark, and the next goes on from there.
-func startReflector(ctx context.Context, t *testing.T, wg *sync.WaitGroup, s *harness.Server, form wireForm, streamed bool, m *mirror) {
+// startReflector runs a reflector of configmaps into a mirror until ctx ends. Each of its
+// requests goes to any of the servers. Half of its watches are short: they end with a
+// bookmark, and the next goes on from there.
+func startReflector(ctx context.Context, t *testing.T, wg *sync.WaitGroup, form wireForm, streamed bool, m *mirror, servers ...*harness.Server) {
 	m.Store = cache.NewStore(cache.MetaNamespaceKeyFunc)
-	cfg := restConfig(t, s, form.asks)
-	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return answers{next, m, form.answers} })
-	if m.lag != nil { // what it does not take is not taken by its system for it
-		cfg.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
-			conn, err := new(net.Dialer).DialContext(ctx, network, address)
-			if err != nil {
-				return nil, err
-			}
-			return conn, conn.(*net.TCPConn).SetReadBuffer(4 << 10)
+	var resources []resource
+	for _, s := range servers {
+		r, err := form.client(m.config(t, s, form))
+		if err != nil {
+			t.Fatal(err)
 		}
-		cfg.NextProtos = []string{"http/1.1"}
+		resources = append(resources, r)
 	}
-	r, err := form.client(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	some := func() resource { return resources[rand.IntN(len(resources))] }
 	lw := &cache.ListWatch{
 		ListFunc: func(o metav1.ListOptions) (runtime.Object, error) {
 			o.LabelSelector = m.selector
 			a := m.ask("list", o)
-			out, err := r.list(ctx, o)
+			out, err := some().list(ctx, o)
 			m.answered(a, err, o.Continue == "", false)
 			return out, err
 		},
@@ -391,7 +386,7 @@ func startReflector(ctx context.Context, t *testing.T, wg *sync.WaitGroup, s *ha
 				o.TimeoutSeconds = &seconds
 			}
 			a := m.ask(what, o)
-			w, err := r.watch(ctx, o)
+			w, err := some().watch(ctx, o)
 			m.answered(a, err, o.SendInitialEvents != nil, true)
 			if err != nil {
 				return nil, err
@@ -399,9 +394,26 @@ func startReflector(ctx context.Context, t *testing.T, wg *sync.WaitGroup, s *ha
 			return m.watched(ctx, wg, a, w, o.SendInitialEvents != nil), nil
 		},
 	}
-	reflector := cache.NewReflectorWithOptions(lw, r.kind, m, cache.ReflectorOptions{Name: m.name, Clock: hastyClock{begun: time.Now()}})
+	reflector := cache.NewReflectorWithOptions(lw, resources[0].kind, m, cache.ReflectorOptions{Name: m.name, Clock: hastyClock{begun: time.Now()}})
 	reflector.UseWatchList = &streamed
 	wg.Go(func() { reflector.Run(ctx.Done()) })
+}
+
+// config is what a mirror's client has.
+func (m *mirror) config(t *testing.T, s *harness.Server, form wireForm) *rest.Config {
+	cfg := restConfig(t, s, form.asks)
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return answers{next, m, form.answers} })
+	if m.lag != nil { // what it does not take is not taken by its system for it
+		cfg.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			return conn, conn.(*net.TCPConn).SetReadBuffer(4 << 10)
+		}
+		cfg.NextProtos = []string{"http/1.1"}
+	}
+	return cfg
 }
 
 // answers see that a reflector gets the wire form that it is there for.

@@ -118,11 +118,11 @@ func wireForms() []wireForm {
 }
 
 // TestReflectors runs reflectors in every wire form, with lists and with streaming
-// lists, with and without a selector, quick and slow ones, while objects come, change,
-// leave the selection and go, history is compacted all the time and servers are stopped
-// and killed. Each must see every change that it was there for, once and as it was, must
-// never be taken back in time, may list anew only when it has reason to, and must end
-// with exactly what is stored.
+// lists, with and without a selector, quick and slow ones, at one server and at any of
+// them, while objects come, change, leave the selection and go, history is compacted all
+// the time and servers are stopped and killed. Each must see every change that it was
+// there for, once and as it was, must never be taken back in time, may list anew only
+// when it has reason to, and must end with exactly what is stored.
 func TestReflectors(t *testing.T) {
 	long := 9 * time.Second
 	if v := os.Getenv(reflectorsVariable); v != "" {
@@ -152,28 +152,29 @@ func runReflectors(t *testing.T, c *cluster, long time.Duration) {
 	storm, calm := context.WithCancel(ctx)
 	defer calm()
 	var mirrors []*mirror
-	start := func(i int, form wireForm, streamed bool, m *mirror) {
-		m.name = fmt.Sprintf("server %d, %s, streamed %v, selector %q, slow %v", i, form.name, streamed, m.selector, m.lag != nil)
-		startReflector(ctx, t, &wg, c.server(i), form, streamed, m)
+	start := func(form wireForm, streamed bool, m *mirror, servers ...*harness.Server) {
+		m.name = fmt.Sprintf("%d: %d servers, %s, streamed %v, selector %q, slow %v", len(mirrors), len(servers), form.name, streamed, m.selector, m.lag != nil)
+		startReflector(ctx, t, &wg, form, streamed, m, servers...)
 		mirrors = append(mirrors, m)
 	}
 	slow := func() {
 		if rand.IntN(20) == 0 {
-			wait, stop := context.WithTimeout(storm, rand.N(long/10))
+			wait, stop := context.WithTimeout(storm, rand.N(min(long/10, 20*time.Second)))
 			<-wait.Done()
 			stop()
 		}
 	}
-	for i := range c.all {
-		for f, form := range wireForms() {
+	for f, form := range wireForms() {
+		for i := range c.all {
 			for _, streamed := range []bool{false, true} {
 				for _, selector := range []string{"", "on=yes"} {
-					start(i, form, streamed, &mirror{selector: selector})
+					start(form, streamed, &mirror{selector: selector}, c.server(i))
 				}
 			}
-			start(i, form, f%2 == 0, &mirror{lag: slow})
-			start(i, form, f%2 == 0, &mirror{selector: "on=never"})
+			start(form, f%2 == 0, &mirror{lag: slow}, c.server(i))
 		}
+		start(form, f%2 == 0, &mirror{}, slices.Clone(c.all)...)
+		start(form, f%2 == 0, &mirror{selector: "on=never"}, slices.Clone(c.all)...)
 	}
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -218,8 +219,8 @@ func restartServers(c *cluster, long time.Duration) (restarts int) {
 			pause = 5*time.Second + rand.N(95*time.Second)
 		}
 		<-time.After(pause)
-		i := restarts / 2 % len(c.all)
-		if restarts%2 == 0 {
+		i := restarts % len(c.all)
+		if (restarts+restarts/2)%2 == 0 {
 			if err := c.server(i).Stop(); err != nil {
 				c.t.Error(err)
 			}
