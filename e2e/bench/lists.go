@@ -39,7 +39,7 @@ func measureLists(e *env) error {
 		{"list 5,000 Pods as JSON, compressed", "", "", true},
 		{"list 5,000 Pods as Protobuf, compressed", "", protobufType, true},
 	} {
-		if !e.lists.MatchString(l.name) {
+		if !e.only.MatchString(l.name) {
 			continue
 		}
 		r, err := drive(s, 4, e.seconds, func(c *client, _, _ int) (int64, error) {
@@ -55,7 +55,7 @@ func measureLists(e *env) error {
 			return err
 		}
 	}
-	if e.lists.MatchString("walk") {
+	if e.only.MatchString("walk") {
 		r, err := drive(s, 4, e.seconds, func(c *client, _, _ int) (int64, error) { return walk(c, 500) })
 		if err != nil {
 			return err

@@ -3,7 +3,7 @@
 // reads it measures a plain Go TLS server that sends the same bytes from memory:
 // the ratio is the distance from the limit.
 //
-//	go run ./e2e/bench [-store URL] [-seconds N] [-objects N] [-history N] [-seed FILE] [-run REGEXP] [-lists REGEXP] [-http2]
+//	go run ./e2e/bench [-store URL] [-seconds N] [-objects N] [-history N] [-seed FILE] [-run REGEXP] [-only REGEXP] [-http2]
 //
 // "cpu" in its output is the processor time of the server for one request, and after
 // the plus sign that of the clients; "alone" is the rate that these would give if
@@ -36,7 +36,7 @@ type env struct {
 	seconds time.Duration
 	objects int
 	history int
-	lists   *regexp.Regexp
+	only    *regexp.Regexp
 	seed    string
 	out     *tabwriter.Writer
 }
@@ -72,7 +72,7 @@ func main() {
 	history := flag.Int("history", 10, "how many past versions each of them has")
 	kept := flag.String("seed", "", "SQLite file that compaction starts from; made if it does not exist, and as -objects and -history say then")
 	only := flag.String("run", "", "which measurements to run")
-	lists := flag.String("lists", "", "which of the lists to measure")
+	among := flag.String("only", "", "which of the lists, and of the ways of fan-out and watchers, to measure")
 	flag.StringVar(&profiles.dir, "profiles", "", "folder for profiles of the server, one set a measurement")
 	flag.BoolVar(&overHTTP2, "http2", false, "clients speak HTTP/2 instead of HTTP/1.1")
 	flag.Parse()
@@ -81,12 +81,12 @@ func main() {
 		fmt.Fprintln(os.Stderr, "bench: -run:", err)
 		os.Exit(1)
 	}
-	which, err := regexp.Compile(*lists)
+	which, err := regexp.Compile(*among)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench: -lists:", err)
+		fmt.Fprintln(os.Stderr, "bench: -only:", err)
 		os.Exit(1)
 	}
-	e := &env{ctx: context.Background(), store: *store, seconds: time.Duration(*seconds) * time.Second, objects: *objects, history: *history, lists: which, seed: *kept, out: tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)}
+	e := &env{ctx: context.Background(), store: *store, seconds: time.Duration(*seconds) * time.Second, objects: *objects, history: *history, only: which, seed: *kept, out: tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)}
 	os.Exit(e.run(re))
 }
 

@@ -26,6 +26,9 @@ func measureWatchers(e *env) error {
 		{"a connection each, HTTP/2", true, 1},
 		{"100 a connection, HTTP/2", true, 100},
 	} {
+		if !e.only.MatchString(way.name) {
+			continue
+		}
 		if err := e.watchers(way.name, way.http2, way.perTransport); err != nil {
 			return fmt.Errorf("%s: %w", way.name, err)
 		}
