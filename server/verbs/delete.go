@@ -259,6 +259,9 @@ func deletePreconditions(st *kinds.Storage, obj kinds.Object, o *metav1.DeleteOp
 	if p == nil {
 		return nil
 	}
+	if st.Key == namespaces {
+		return namespacePreconditions(obj, p)
+	}
 	conflict := func(format string, args ...any) error {
 		gr := schema.GroupResource{Group: st.GVK.Group, Resource: st.GVK.Kind}
 		return apierrors.NewConflict(gr, obj.GetName(), fmt.Errorf(format, args...))

@@ -2,10 +2,13 @@ package verbs
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
@@ -49,6 +52,22 @@ func (h *Handler) terminateNamespace(ctx context.Context, c *Call, key sqlstore.
 		return &removal{item: item, obj: obj}, nil
 	}
 	return nil, nil
+}
+
+// namespacePreconditions checks what the client wants to be sure of. Namespaces have
+// words of their own for it.
+func namespacePreconditions(obj kinds.Object, p *metav1.Preconditions) error {
+	conflict := func(what string, want, have any) error {
+		return apierrors.NewConflict(schema.GroupResource{Resource: namespaces}, obj.GetName(),
+			fmt.Errorf("Precondition failed: %[1]s in precondition: %[2]v, %[1]s in object meta: %[3]v", what, want, have))
+	}
+	if p.UID != nil && *p.UID != obj.GetUID() {
+		return conflict("UID", *p.UID, obj.GetUID())
+	}
+	if p.ResourceVersion != nil && *p.ResourceVersion != obj.GetResourceVersion() {
+		return conflict("ResourceVersion", *p.ResourceVersion, obj.GetResourceVersion())
+	}
+	return nil
 }
 
 // Namespace tells admission about a namespace; see admission.Namespaces.

@@ -9,6 +9,10 @@ import (
 func TestPrecedence(t *testing.T) {
 	f := newFixture(t)
 	f.want(201, "POST", configmaps, `{"metadata":{"name":"c"}}`)
+	namespace := f.want(200, "GET", "/api/v1/namespaces/a", "")
+	uid, version := at(namespace, "metadata.uid"), at(namespace, "metadata.resourceVersion")
+	deployment := f.want(201, "POST", "/apis/apps/v1/namespaces/a/deployments", `{"metadata":{"name":"d"},"spec":{"selector":{"matchLabels":{"a":"b"}},
+		"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}`)
 	const (
 		otherNamespace = "the namespace of the provided object does not match the namespace sent on the request"
 		unknownForm    = "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, application/vnd.kubernetes.protobuf"
@@ -33,6 +37,10 @@ func TestPrecedence(t *testing.T) {
 		{"absence before uid", "PUT", configmaps + "/none", `{"metadata":{"name":"none","uid":"1"}}`, "", 404, `configmaps "none" not found`},
 		{"uid of what is made", "PUT", leases + "/none", `{"metadata":{"name":"none","uid":"1"}}`, "", 409,
 			`Operation cannot be fulfilled on leases.coordination.k8s.io "none": StorageError: invalid object, Code: 4, Key: /registry/leases/a/none, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: 1, UID in object meta: `},
+		{"uid of a scale", "PUT", scale, `{"metadata":{"name":"d","uid":"1"}}`, "", 409,
+			`Operation cannot be fulfilled on deployments.apps "d": StorageError: invalid object, Code: 4, Key: /registry/deployments/a/d, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: 1, UID in object meta: ` + at(deployment, "metadata.uid")},
+		{"uid that a patch gives a scale", "PATCH", scale, `{"metadata":{"uid":"1"}}`, merge, 409,
+			`Operation cannot be fulfilled on deployments/scale.apps "d": Precondition failed: UID in precondition: 1, UID in object meta: ` + at(deployment, "metadata.uid")},
 		{"version of what is made", "PUT", leases + "/none", `{"metadata":{"name":"none","resourceVersion":"abc"}}`, "", 500, `strconv.ParseUint: parsing "abc": invalid syntax`},
 		{"version of what is made by POST", "POST", configmaps, `{"metadata":{"name":"none","resourceVersion":"7"}}`, "", 500, "resourceVersion should not be set on objects to be created"},
 		{"body of another kind that is none", "POST", configmaps, `{"apiVersion":"v1","kind":"Secret","data":{"a":"!"}}`, "", 400,
@@ -41,6 +49,10 @@ func TestPrecedence(t *testing.T) {
 			`no kind "Secret" is registered for version "v1" in scheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27"`},
 		{"options of a delete that are others", "DELETE", configmaps + "/c", `{"apiVersion":"v1","kind":"UpdateOptions"}`, "", 500,
 			`converting (v1.UpdateOptions) to (v1.DeleteOptions): unknown conversion`},
+		{"namespace with another uid", "DELETE", "/api/v1/namespaces/a", `{"preconditions":{"uid":"1","resourceVersion":"2"}}`, "", 409,
+			`Operation cannot be fulfilled on namespaces "a": Precondition failed: UID in precondition: 1, UID in object meta: ` + uid},
+		{"namespace of another version", "DELETE", "/api/v1/namespaces/a", `{"preconditions":{"resourceVersion":"2000"}}`, "", 409,
+			`Operation cannot be fulfilled on namespaces "a": Precondition failed: ResourceVersion in precondition: 2000, ResourceVersion in object meta: ` + version},
 		{"options of a collection that are an object", "DELETE", configmaps, `{"apiVersion":"v1","kind":"Secret"}`, "", 500,
 			`converting (v1.Secret) to (v1.DeleteOptions): unknown conversion`},
 		{"options of a collection in no version", "DELETE", configmaps, `{"apiVersion":"x/v1","kind":"DeleteOptions"}`, "", 500,

@@ -100,7 +100,7 @@ func (h *Handler) updateScale(c *Call) error {
 		return err
 	}
 	in := intent{manager: managerOf(c, options.FieldManager), options: options, dry: len(options.DryRun) > 0}
-	return h.changeScale(c, form, in, nil, func(*autoscalingv1.Scale, *cache.Item) (*autoscalingv1.Scale, error) {
+	return h.changeScale(c, form, &change{intent: in, uid: sent.UID}, func(*autoscalingv1.Scale, *cache.Item) (*autoscalingv1.Scale, error) {
 		return sent.DeepCopy(), nil
 	})
 }
@@ -118,7 +118,7 @@ func (h *Handler) patchScale(c *Call) error {
 		return h.applyScale(c, form, in, options, body)
 	}
 	p := &apply.Patch{Type: patchType, Body: body, Strictness: strictness(options.FieldValidation), JSON: jsoncodec.Codec{}, Known: h.known}
-	return h.changeScale(c, form, in, nil, func(old *autoscalingv1.Scale, _ *cache.Item) (*autoscalingv1.Scale, error) {
+	return h.changeScale(c, form, &change{intent: in}, func(old *autoscalingv1.Scale, _ *cache.Item) (*autoscalingv1.Scale, error) {
 		patched, warnings, err := p.Change(scaleKind, old, nil)
 		if err != nil {
 			return nil, shown(err)
@@ -162,7 +162,7 @@ func (h *Handler) applyScale(c *Call, form form, in intent, options *metav1.Patc
 		obj.SetManagedFields(merged.GetManagedFields())
 		return nil
 	}
-	return h.changeScale(c, form, in, apply, func(old *autoscalingv1.Scale, _ *cache.Item) (*autoscalingv1.Scale, error) {
+	return h.changeScale(c, form, &change{intent: in, own: apply}, func(old *autoscalingv1.Scale, _ *cache.Item) (*autoscalingv1.Scale, error) {
 		next := old.DeepCopy()
 		next.Spec.Replicas, next.UID = sent.Spec.Replicas, sent.UID
 		if sent.ResourceVersion != "" {
@@ -172,13 +172,12 @@ func (h *Handler) applyScale(c *Call, form form, in intent, options *metav1.Patc
 	})
 }
 
-// changeScale runs the update of an object through its Scale. own, if set, takes
-// the place of the usual record of ownership.
-func (h *Handler) changeScale(c *Call, form form, in intent, own func(obj, old kinds.Object) error, edit func(*autoscalingv1.Scale, *cache.Item) (*autoscalingv1.Scale, error)) error {
-	m := c.Sub.Scale
-	ch := &change{intent: in, quiet: true}
+// changeScale runs the update of an object through its Scale.
+func (h *Handler) changeScale(c *Call, form form, ch *change, edit func(*autoscalingv1.Scale, *cache.Item) (*autoscalingv1.Scale, error)) error {
+	m, own := c.Sub.Scale, ch.own
+	ch.quiet = true
 	if own == nil && h.Owner != nil {
-		own = func(obj, old kinds.Object) error { return h.ownScale(c, obj, old, in.manager) }
+		own = func(obj, old kinds.Object) error { return h.ownScale(c, obj, old, ch.manager) }
 	}
 	if own != nil {
 		ch.own = func(obj, old kinds.Object) error {
@@ -198,7 +197,7 @@ func (h *Handler) changeScale(c *Call, form form, in intent, own func(obj, old k
 			return nil, err
 		}
 		next.Namespace = obj.GetNamespace()
-		a := h.attributes(c, admission.Update, next, before, in)
+		a := h.attributes(c, admission.Update, next, before, ch.intent)
 		if err := h.Admission.Admit(c.Context(), a); err != nil {
 			return nil, err
 		}
