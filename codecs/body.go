@@ -110,20 +110,12 @@ func (want Expected) Misfit(c Codec, gvk schema.GroupVersionKind, data []byte) e
 		return nil
 	}
 	return fmt.Errorf("converting (%s.%s) to (%s.%s): unknown conversion",
-		gvk.Version, gvk.Kind, goPackage(want.GVK), want.GVK.Kind)
+		gvk.Version, gvk.Kind, internalPackage(want.GVK.Group), want.GVK.Kind)
 }
 
 func otherVersion(gvk schema.GroupVersionKind, want Expected) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)",
 		gvk.GroupVersion(), want.GVK.GroupVersion()))
-}
-
-// goPackage is the package that a kind is in once a stock server has decoded it.
-func goPackage(kind schema.GroupVersionKind) string {
-	if kind.Kind == "DeleteOptions" {
-		return "v1"
-	}
-	return internalPackage(kind.Group)
 }
 
 // internalPackage is the name by which a stock server's messages call a group.

@@ -46,7 +46,7 @@ func (h *Handler) delete(c *Call) error {
 	if !out.gone && options.OrphanDependents != nil && !*options.OrphanDependents {
 		code = http.StatusAccepted
 	}
-	if out.gone && !c.Resource.Storage.ReturnDeletedObject {
+	if out.gone && (out.obj == nil || !c.Resource.Storage.ReturnDeletedObject) {
 		return h.send(c, form, code, out.status(c))
 	}
 	return h.answer(c, form, code, out.item, out.obj)
@@ -90,7 +90,7 @@ func (h *Handler) decodeDeleteOptions(c *Call, body []byte) (*metav1.DeleteOptio
 	if err != nil {
 		return nil, status.Plain(err.Error())
 	}
-	if err := h.noOptions(c, from, gvk, body); err != nil {
+	if err := noOptions(gvk); err != nil {
 		return nil, status.Plain(err.Error())
 	}
 	o := &metav1.DeleteOptions{}
@@ -101,23 +101,13 @@ func (h *Handler) decodeDeleteOptions(c *Call, body []byte) (*metav1.DeleteOptio
 }
 
 // noOptions refuses a body of another kind. Clients may send the options of any group
-// they know, but for a collection of one that the server knows too.
-func (h *Handler) noOptions(c *Call, from codecs.Codec, gvk schema.GroupVersionKind, body []byte) error {
-	want := codecs.Expected{GVK: c.Resource.GVR().GroupVersion().WithKind("DeleteOptions"), Known: h.known}
-	if gvk.Kind == "" {
-		gvk.Kind = want.GVK.Kind
-	}
-	if c.Info.Verb == "deletecollection" && !c.Resource.Custom {
-		if gvk.GroupVersion().Empty() {
-			gvk.Group, gvk.Version = want.GVK.Group, want.GVK.Version
-		}
-		return want.Misfit(from, gvk, body)
-	}
+// they know.
+func noOptions(gvk schema.GroupVersionKind) error {
 	switch gvk.Kind {
-	case want.GVK.Kind:
+	case "", "DeleteOptions":
 		return nil
 	case "CreateOptions", "UpdateOptions", "Status": // known in every version
-		return fmt.Errorf("converting (v1.%s) to (v1.%s): unknown conversion", gvk.Kind, want.GVK.Kind)
+		return fmt.Errorf("converting (v1.%s) to (v1.DeleteOptions): unknown conversion", gvk.Kind)
 	}
 	return fmt.Errorf("no kind %q is registered for version %q in scheme %q",
 		gvk.Kind, gvk.GroupVersion(), "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27")
@@ -125,6 +115,7 @@ func (h *Handler) noOptions(c *Call, from codecs.Codec, gvk schema.GroupVersionK
 
 const (
 	unsafeDelete     = "AllowUnsafeMalformedObjectDeletion"
+	unsafeOption     = "ignoreStoreReadErrorWithClusterBreakingPotential"
 	unsafeDeleteVerb = "unsafe-delete-ignore-read-errors"
 )
 
@@ -138,11 +129,9 @@ func (h *Handler) mayDeleteUnread(c *Call, o *metav1.DeleteOptions) error {
 	if !ignoresReadErrors(o) {
 		return nil
 	}
-	forbidden := func(reason string) error {
-		return apierrors.NewForbidden(c.Resource.GroupResource(), c.Info.Name, errors.New(reason))
-	}
+	c.Scope.Annotate("apiserver.k8s.io/unsafe-delete-ignore-read-error", "")
 	if h.Authorizer == nil {
-		return forbidden("no authorizer configured")
+		return apierrors.NewInternalError(errors.New("no authorizer provided, unable to authorize unsafe delete"))
 	}
 	decision, reason, err := h.Authorizer.Authorize(c.Context(), &authx.Attributes{
 		User: c.User, Verb: unsafeDeleteVerb, Namespace: c.Info.Namespace, APIGroup: c.Info.Group, APIVersion: c.Info.Version,
@@ -151,31 +140,32 @@ func (h *Handler) mayDeleteUnread(c *Call, o *metav1.DeleteOptions) error {
 	if decision == authx.Allow {
 		return nil
 	}
+	why := fmt.Errorf("not permitted to do %q, reason: %s", unsafeDeleteVerb, reason)
 	if err != nil {
-		return fmt.Errorf("authorizing %s: %w", unsafeDeleteVerb, err)
+		why = fmt.Errorf("error while checking permission for %q, %w", unsafeDeleteVerb, err)
 	}
-	if reason == "" {
-		reason = fmt.Sprintf("not permitted to do %q", unsafeDeleteVerb)
-	}
-	return forbidden(reason)
+	return apierrors.NewForbidden(c.Resource.GroupResource(), c.Info.Name, why)
 }
 
 // removal is what became of a delete.
 type removal struct {
 	item *cache.Item  // the last state; nil for a dry run
-	obj  kinds.Object // the last state decoded
+	obj  kinds.Object // the last state decoded; nil if it could not be
 	gone bool         // false: it waits for a grace period or finalizers
 }
 
 // status is the answer for kinds that do not return what was deleted.
 func (o *removal) status(c *Call) *metav1.Status {
-	return &metav1.Status{
-		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
-		Status:   metav1.StatusSuccess,
-		Details: &metav1.StatusDetails{
-			Name: o.obj.GetName(), Group: c.Resource.Group, Kind: c.Resource.Plural, UID: o.obj.GetUID(),
-		},
+	st := &metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess}
+	if o.obj == nil {
+		st.Code = http.StatusOK
+		st.Details = &metav1.StatusDetails{Name: c.Info.Name, Kind: c.Resource.Kind}
+		return st
 	}
+	st.Details = &metav1.StatusDetails{
+		Name: o.obj.GetName(), Group: c.Resource.Group, Kind: c.Resource.Plural, UID: o.obj.GetUID(),
+	}
+	return st
 }
 
 // remove deletes an object of the request's resource, or marks it for deletion.
@@ -189,7 +179,7 @@ func (h *Handler) remove(c *Call, name string, options *metav1.DeleteOptions) (*
 		if item == nil {
 			return nil, apierrors.NewNotFound(c.Resource.GroupResource(), name)
 		}
-		if item.Corrupt != nil && ignoresReadErrors(options) {
+		if ignoresReadErrors(options) {
 			return h.removeCorrupt(ctx, c, key, item)
 		}
 		out, err := h.tryRemove(ctx, c, key, item, options.DeepCopy())
@@ -304,16 +294,19 @@ func (h *Handler) erase(ctx context.Context, c *Call, key sqlstore.Key, item *ca
 	return &removal{item: last, obj: obj, gone: true}, nil
 }
 
-// removeCorrupt deletes what cannot be read, whatever it may have waited for.
+// removeCorrupt deletes what cannot be read, whatever it may have waited for, and
+// nothing else.
 func (h *Handler) removeCorrupt(ctx context.Context, c *Call, key sqlstore.Key, item *cache.Item) (*removal, error) {
+	if item.Corrupt == nil {
+		kind := schema.GroupKind{Group: c.Resource.Group, Kind: c.Resource.Plural}
+		return nil, status.Invalid(kind, key.Name, field.ErrorList{field.Invalid(field.NewPath(unsafeOption), true,
+			"is exclusively used to delete corrupt object(s), try again by removing this option")})
+	}
 	_, err := h.Store.Write(ctx, sqlstore.Op{Verb: sqlstore.Delete, Key: key, Expect: item.Revision, Value: item.JSON})
 	if err != nil {
 		return nil, err
 	}
-	obj := &metav1.PartialObjectMetadata{}
-	obj.SetName(key.Name)
-	obj.SetNamespace(key.Namespace)
-	return &removal{obj: obj, gone: true}, nil
+	return &removal{gone: true}, nil
 }
 
 // noUnreadCollections refuses to delete unread objects by the dozen.
@@ -322,6 +315,6 @@ func noUnreadCollections(o *metav1.DeleteOptions) error {
 		return nil
 	}
 	return invalidOptions("DeleteOptions", field.ErrorList{
-		field.Invalid(field.NewPath("ignoreStoreReadErrorWithClusterBreakingPotential"), true, "is not allowed with DELETECOLLECTION"),
+		field.Invalid(field.NewPath(unsafeOption), true, "is not allowed with DELETECOLLECTION, try again after removing the option"),
 	})
 }

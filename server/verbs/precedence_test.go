@@ -2,7 +2,11 @@ package verbs_test
 
 import (
 	"encoding/json"
+	"io"
+	"net/http/httptest"
+	"strings"
 	"testing"
+	"testing/iotest"
 )
 
 // TestPrecedence holds requests with two faults against the one that is to be told.
@@ -54,9 +58,7 @@ func TestPrecedence(t *testing.T) {
 		{"namespace of another version", "DELETE", "/api/v1/namespaces/a", `{"preconditions":{"resourceVersion":"2000"}}`, "", 409,
 			`Operation cannot be fulfilled on namespaces "a": Precondition failed: ResourceVersion in precondition: 2000, ResourceVersion in object meta: ` + version},
 		{"options of a collection that are an object", "DELETE", configmaps, `{"apiVersion":"v1","kind":"Secret"}`, "", 500,
-			`converting (v1.Secret) to (v1.DeleteOptions): unknown conversion`},
-		{"options of a collection in no version", "DELETE", configmaps, `{"apiVersion":"x/v1","kind":"DeleteOptions"}`, "", 500,
-			`no kind "DeleteOptions" is registered for version "x/v1" in scheme "pkg/api/legacyscheme/scheme.go:30"`},
+			`no kind "Secret" is registered for version "v1" in scheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			headers := []string{}
@@ -87,4 +89,17 @@ func TestDryRunKeepsVersion(t *testing.T) {
 	}
 	f.want(404, "GET", configmaps+"/c", "")
 	f.want(201, "POST", configmaps, `{"metadata":{"name":"c","resourceVersion":"abc"}}`)
+}
+
+// TestBodyCutShort: a client that goes before it has sent all it promised is told so.
+func TestBodyCutShort(t *testing.T) {
+	f := newFixture(t)
+	r := httptest.NewRequest("POST", configmaps, iotest.ErrReader(io.ErrUnexpectedEOF))
+	for _, length := range []int64{-1, 100} {
+		r.ContentLength = length
+		w := f.serve(r)
+		if want := `"message":"unexpected EOF","code":500}`; w.Code != 500 || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
@@ -64,8 +65,12 @@ func (f *fixture) do(method, url, body string, headers ...string) *httptest.Resp
 	for i := 0; i+1 < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
+	return f.serve(r)
+}
+
+func (f *fixture) serve(r *http.Request) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
-	info, err := request.Parse(method, r.URL)
+	info, err := request.Parse(r.Method, r.URL)
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"slices"
@@ -66,13 +67,21 @@ func (h *Handler) Body(c *Call) ([]byte, error) {
 	if c.R.ContentLength > limit {
 		return nil, &http.MaxBytesError{Limit: limit}
 	}
-	body := http.MaxBytesReader(c.W, c.R.Body, limit)
-	if n := c.R.ContentLength; n > 0 {
-		buf := make([]byte, n)
-		_, err := io.ReadFull(body, buf)
-		return buf, err
+	body, err := readAll(http.MaxBytesReader(c.W, c.R.Body, limit), c.R.ContentLength)
+	if errors.Is(err, io.ErrUnexpectedEOF) { // the client went before it had sent all
+		err = status.Plain(err.Error())
 	}
-	return io.ReadAll(body)
+	return body, err
+}
+
+// readAll reads a body of n bytes, or of unknown length.
+func readAll(body io.Reader, n int64) ([]byte, error) {
+	if n <= 0 {
+		return io.ReadAll(body)
+	}
+	buf := make([]byte, n)
+	_, err := io.ReadFull(body, buf)
+	return buf, err
 }
 
 // Create reads a POST: its body into obj, a new object of kind gvk, and its options. It
