@@ -108,7 +108,7 @@ func (info *Info) collection() {
 	}
 	info.FieldSelector = info.Query.Get("fieldSelector")
 	info.LabelSelector = info.Query.Get("labelSelector")
-	if info.Name != "" || info.Verb == "deletecollection" || !strings.Contains(info.FieldSelector, metav1.ObjectNameField+"=") {
+	if info.Name != "" || info.WatchPrefix || info.Verb == "deletecollection" || !strings.Contains(info.FieldSelector, metav1.ObjectNameField+"=") {
 		return
 	}
 	sel, err := info.Fields()

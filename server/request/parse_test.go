@@ -65,6 +65,7 @@ func TestParse(t *testing.T) {
 		{"GET", "/api/v1/namespaces/a/pods/p/log?watch=1", "get |v1|a|pods|p|log"},
 		{"GET", "/api/v1/namespaces/a?watch=1", "watch |v1|a|namespaces|a"},
 		{"GET", "/api/v1/watch/namespaces/a/pods", "watch |v1|a|pods|"},
+		{"GET", "/api/v1/watch/namespaces/a/pods?fieldSelector=metadata.name%3Dx", "watch |v1|a|pods|"},
 		{"GET", "/api/v1/watch/namespaces/a/pods/p", "watch |v1|a|pods|p"},
 
 		{"GET", "/api/v1/pods?fieldSelector=metadata.name%3Dx", "list |v1||pods|x (selected)"},

@@ -43,7 +43,9 @@ func parseList(c *Call, watch bool) (*listOptions, error) {
 	if o.FieldSelector, err = c.Info.Fields(); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	o.Watch = watch
+	// Paths below /watch/ are watched whatever the query says, but what the options
+	// are checked as, and default to, is for the query alone to say.
+	o.Watch = watch && (v1.Watch || !c.Info.WatchPrefix)
 	o.AllowWatchBookmarks = v1.AllowWatchBookmarks
 	o.ResourceVersion, o.ResourceVersionMatch = v1.ResourceVersion, v1.ResourceVersionMatch
 	o.TimeoutSeconds, o.Limit, o.Continue = v1.TimeoutSeconds, v1.Limit, v1.Continue

@@ -88,6 +88,10 @@ func (h *Handler) newStream(c *Call) (*stream, error) {
 // initial says that the watch begins with the objects that there are.
 func (o *listOptions) initial() bool { return o.SendInitialEvents != nil && *o.SendInitialEvents }
 
+// synthetic says that the watch begins with events that nobody caused: always,
+// unless it begins at a version or does without.
+func (o *listOptions) synthetic() bool { return o.SendInitialEvents == nil || *o.SendInitialEvents }
+
 // duration is how long the watch lasts.
 func (o *listOptions) duration(usual time.Duration) time.Duration {
 	if o.TimeoutSeconds != nil && *o.TimeoutSeconds != 0 {

@@ -46,11 +46,11 @@ type stream struct {
 // events sends the initial events, then changes and bookmarks until the time is up.
 func (s *stream) events(ctx context.Context, out sink) error {
 	s.end = time.Now().Add(s.o.duration(s.h.WatchFor))
-	if s.start != nil && s.o.initial() {
+	if s.start != nil && s.o.synthetic() {
 		if err := s.initial(out); err != nil {
 			return err
 		}
-		if s.h.Measure != nil {
+		if s.h.Measure != nil && s.o.initial() {
 			s.h.Measure.InitialEvents(s.c.Resource, s.c.Info, time.Since(s.c.Scope.Received))
 		}
 	}
@@ -121,7 +121,7 @@ func (s *stream) initial(out sink) (err error) {
 	if err != nil {
 		return err
 	}
-	if s.o.AllowWatchBookmarks {
+	if s.o.initial() && s.o.AllowWatchBookmarks {
 		return s.bookmark(out, s.start.Revision, true)
 	}
 	return out.flush()

@@ -2,6 +2,7 @@ package verbs_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -63,20 +64,57 @@ func TestWatchOverTheWire(t *testing.T) {
 		{"resourceVersion=0&sendInitialEvents=false&resourceVersionMatch=NotOlderThan", ""},
 	} {
 		_, _, b := s.fetch(t, "/api/v1/namespaces/ns/configmaps?watch=1&timeoutSeconds=1&"+tc.query)
-		var got []string
-		d := json.NewDecoder(strings.NewReader(string(b)))
-		for {
-			var e event
-			if err := d.Decode(&e); err == io.EOF {
-				break
-			} else if err != nil {
-				t.Fatalf("%s: %v", b, err)
-			}
-			got = append(got, e.String())
-		}
-		if all := strings.Join(got, ", "); all != tc.want {
+		if all := events(t, b); all != tc.want {
 			t.Errorf("%s: %s, want %s", tc.query, all, tc.want)
 		}
+	}
+}
+
+// Below /watch/ the options are those of a list, unless they say otherwise: what
+// there is comes first, but nothing says where it ends.
+func TestOldPathsOfWatches(t *testing.T) {
+	s := newSite(t)
+	fill(t, s)
+	now := s.Cache.Revision()
+	const old = "/api/v1/watch/namespaces/ns/configmaps?timeoutSeconds=1&fieldSelector=metadata.name%3Da"
+	for _, tc := range []struct {
+		query string
+		code  int
+		want  string
+	}{
+		{"&allowWatchBookmarks=true", 200, "ADDED a=1@1"},
+		{"&allowWatchBookmarks=true&resourceVersion=0&watch=false", 200, "ADDED a=1@1"},
+		{"&allowWatchBookmarks=true&watch=true", 200, fmt.Sprintf("ADDED a=1@1, BOOKMARK =@%d", now)},
+		{"&continue=x&limit=1", 200, "ADDED a=1@1"},
+		{"&resourceVersion=0&resourceVersionMatch=NotOlderThan", 200, "ADDED a=1@1"},
+		{"&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=0", 422, "sendInitialEvents is forbidden for list"},
+		{"&resourceVersionMatch=Exact&watch=1", 422, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"},
+	} {
+		code, _, b := s.fetch(t, old+tc.query)
+		if code != tc.code || code != 200 && !strings.Contains(string(b), tc.want) {
+			t.Errorf("%s: %d %s", tc.query, code, b)
+		}
+		if code != 200 {
+			continue
+		}
+		if all := events(t, b); all != tc.want {
+			t.Errorf("%s: %s, want %s", tc.query, all, tc.want)
+		}
+	}
+}
+
+// events words the events of a body.
+func events(t *testing.T, body []byte) string {
+	t.Helper()
+	var got []string
+	for d := json.NewDecoder(bytes.NewReader(body)); ; {
+		var e event
+		if err := d.Decode(&e); err == io.EOF {
+			return strings.Join(got, ", ")
+		} else if err != nil {
+			t.Fatalf("%s: %v", body, err)
+		}
+		got = append(got, e.String())
 	}
 }
 
