@@ -127,10 +127,19 @@ func fieldIndex(r *kinds.Resource, label string) (int, error) {
 	return 0, fmt.Errorf("%q is not a known field selector: only %q, %q", label, "metadata.name", "metadata.namespace")
 }
 
+// within is the namespace that everything selected is in, "" where it may be in any.
+func (o *listOptions) within(r *kinds.Resource) string {
+	if o.namespace != "" || !r.Namespaced {
+		return o.namespace
+	}
+	namespace, _ := o.FieldSelector.RequiresExactMatch("metadata.namespace")
+	return namespace
+}
+
 // single says that the selection is one object by its name. A token goes on in a
 // collection, whatever is selected from it.
 func (o *listOptions) single(r *kinds.Resource) bool {
-	if o.Continue != "" || r.Namespaced && o.namespace == "" {
+	if o.Continue != "" || r.Namespaced && o.within(r) == "" {
 		return false
 	}
 	_, ok := o.FieldSelector.RequiresExactMatch("metadata.name")

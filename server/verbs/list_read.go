@@ -65,7 +65,7 @@ type query struct {
 // read finds what a list asks for.
 func (h *Handler) read(c *Call, o *listOptions) (*page, error) {
 	q := query{
-		storage: c.Resource.Storage.Key, namespace: o.namespace, filter: o.filter,
+		storage: c.Resource.Storage.Key, namespace: o.within(c.Resource), filter: o.filter,
 		spans: c.Resource.Namespaced && o.namespace == "",
 		tell:  o.filter.Everything(),
 	}
@@ -83,6 +83,9 @@ func (h *Handler) read(c *Call, o *listOptions) (*page, error) {
 			return nil, apierrors.NewBadRequest("specifying resource version is not allowed when using continue")
 		}
 		q.from, q.token = from, true
+		if q.spans && from.Namespace != q.namespace {
+			q.namespace = "" // the token is of another walk
+		}
 		if revision > 0 {
 			q.exact = revision
 		}
@@ -113,8 +116,27 @@ func (h *Handler) resolve(ctx context.Context, o *listOptions, paged bool, q *qu
 		q.limit = 0
 	case exact || paged && o.ResourceVersionMatch == "":
 		q.exact = revision
+	case paged:
+		return h.reached(ctx, revision)
 	default:
 		return h.reach(ctx, revision)
+	}
+	return nil
+}
+
+// reached is reach for pages. They are of the most recent state, and who asks for a later
+// one has nothing to wait for.
+func (h *Handler) reached(ctx context.Context, revision int64) error {
+	if h.Cache.Revision() >= revision {
+		return nil
+	}
+	if err := h.catchUp(ctx); err != nil {
+		return err
+	}
+	if head := h.Cache.Revision(); head < revision {
+		e := status.Future(revision, head)
+		e.ErrStatus.Details.RetryAfterSeconds = 0
+		return e
 	}
 	return nil
 }

@@ -126,6 +126,63 @@ func walk(t testing.TB, s *site, query string) (pages []string, revisions []stri
 	}
 }
 
+// A selected namespace ends a list as a named one does.
+func TestPagesOfASelectedNamespace(t *testing.T) {
+	for _, memory := range []string{"memory", "table"} {
+		t.Run(memory, func(t *testing.T) {
+			s := newSite(t)
+			for _, ns := range []string{"m", "n", "o"} {
+				for _, name := range []string{"a", "b"} {
+					s.put(t, "configmaps", ns, name, configMap(name, `"k":"x"`, ns))
+				}
+			}
+			version := fmt.Sprintf("&resourceVersion=%d&resourceVersionMatch=Exact", s.Cache.Revision())
+			s.put(t, "configmaps", "o", "c", configMap("c", `"k":"x"`, "o"))
+			if memory == "table" {
+				s.forget(t)
+			}
+			for query, want := range map[string]string{
+				"metadata.namespace%3Dn&limit=2":                        "a=n b=n",
+				"metadata.namespace%3Dn&limit=1":                        "a=n, b=n",
+				"metadata.namespace%3Dnone&limit=1":                     "",
+				"metadata.namespace!%3Dn&limit=2":                       "a=m b=m, a=o b=o",
+				"metadata.namespace%3Dn,metadata.name%3Da&limit=1":      "a=n",
+				"metadata.namespace%3Dn,metadata.namespace%3Do&limit=1": "",
+			} {
+				var pages []string
+				for next := version; ; {
+					_, _, b := s.fetch(t, "/api/v1/configmaps?fieldSelector="+query+next)
+					l := &listed{}
+					if err := json.Unmarshal(b, l); err != nil || l.Message != "" {
+						t.Fatalf("%s: %s", query, b)
+					}
+					pages = append(pages, l.names())
+					if l.Metadata.Continue == "" {
+						break
+					}
+					next = "&continue=" + url.QueryEscape(l.Metadata.Continue)
+				}
+				if got := strings.Join(pages, ", "); got != want {
+					t.Errorf("%s: %s, want %s", query, got, want)
+				}
+			}
+		})
+	}
+}
+
+// Pages are of the most recent state: a later version is refused at once, and without
+// a time to come back.
+func TestPagesOfTheFuture(t *testing.T) {
+	s := newSite(t)
+	fill(t, s)
+	for query, retry := range map[string]string{"": "1", "&limit=2": ""} {
+		code, header, b := s.fetch(t, "/api/v1/namespaces/ns/configmaps?resourceVersion=999999&resourceVersionMatch=NotOlderThan"+query)
+		if code != 504 || header.Get("Retry-After") != retry || strings.Contains(string(b), "retryAfterSeconds") != (retry != "") {
+			t.Errorf("%s: %d, to come back after %q: %s", query, code, header.Get("Retry-After"), b)
+		}
+	}
+}
+
 func TestPagesAtEveryVersion(t *testing.T) {
 	for _, memory := range []string{"memory", "table"} {
 		t.Run(memory, func(t *testing.T) {
