@@ -23,7 +23,7 @@ func (o objects) Get(ctx context.Context, storage, namespace, name string) (kind
 	}
 	obj, _, err := o.s.Verbs.Live(ctx, r, namespace, name)
 	var st *apierrors.StatusError
-	if errors.As(err, &st) && apierrors.IsNotFound(st) {
+	if errors.As(err, &st) && (apierrors.IsNotFound(st) || apierrors.IsBadRequest(st)) {
 		return nil, nil
 	}
 	return obj, err

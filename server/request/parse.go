@@ -121,14 +121,14 @@ func (info *Info) collection() {
 	}
 }
 
-// segments splits the path as sent, and decodes each segment by itself. One
-// trailing slash means nothing.
+// segments splits the path as sent, and decodes each segment by itself. Trailing
+// slashes mean nothing.
 func segments(u *url.URL) []string {
 	p := u.EscapedPath()
 	if len(p) < 2 || p[0] != '/' || p[1] == '/' {
 		return nil
 	}
-	p = strings.TrimSuffix(p[1:], "/")
+	p = strings.TrimRight(p[1:], "/")
 	parts := strings.Split(p, "/")
 	if strings.IndexByte(p, '%') < 0 {
 		return parts

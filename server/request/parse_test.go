@@ -78,7 +78,7 @@ func TestParse(t *testing.T) {
 		{"GET", "/api/v1//pods", "list |v1|||"},
 		{"GET", "/api/v1/namespaces//pods", "list |v1|||"},
 		{"GET", "/api/v1/namespaces/a//pods", "list |v1|||"},
-		{"GET", "/api/v1/namespaces/a/pods//", "list |v1|||"},
+		{"GET", "/api/v1/namespaces/a/pods//", "list |v1|a|pods|"},
 		{"GET", "/api/v1/namespaces/a/pods/..", "get |v1|a|pods|.."},
 		{"GET", "/api/v1/namespaces/../pods", "list |v1|..|pods|"},
 		{"GET", "/api/v1/namespaces/a/pods%2Fp", "list |v1|a|pods/p|"},

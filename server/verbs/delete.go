@@ -170,6 +170,9 @@ func (o *removal) status(c *Call) *metav1.Status {
 
 // remove deletes an object of the request's resource, or marks it for deletion.
 func (h *Handler) remove(c *Call, name string, options *metav1.DeleteOptions) (*removal, error) {
+	if err := segment(name); err != nil {
+		return nil, err
+	}
 	ctx, key := c.Context(), c.key(name)
 	for try := 0; ; try++ {
 		item, err := h.live(ctx, key)

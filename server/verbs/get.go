@@ -36,6 +36,9 @@ func (h *Handler) get(c *Call) error {
 
 // find gets the object that a path names, at a version that may be asked for.
 func (h *Handler) find(c *Call, version string) (*cache.Item, error) {
+	if err := segment(c.Info.Name); err != nil {
+		return nil, err
+	}
 	revision, err := parseRevision(version)
 	switch {
 	case err != nil:

@@ -69,3 +69,24 @@ func TestSubresourcesWithoutTable(t *testing.T) {
 		t.Errorf("without a Table there is a fallback: %v", got["kind"])
 	}
 }
+
+// Names that cannot stand in a path are refused where they would be looked for, after
+// what is wrong with the body.
+func TestNamesOfNothing(t *testing.T) {
+	f := newFixture(t)
+	const message = `Name parameter invalid: "a%b": may not contain '%'`
+	for _, c := range []struct{ method, body, contentType, want string }{
+		{"PUT", `{"metadata":{"name":"a%b"}}`, "", message},
+		{"PUT", `{"metadata":{"name":"other"}}`, "", "the name of the object (other) does not match the name on the URL (a%b)"},
+		{"PATCH", `{"data":{"k":"v"}}`, merge, message},
+		{"PATCH", `apiVersion: v1
+kind: ConfigMap
+metadata: {name: "a%b"}`, "application/apply-patch+yaml", message},
+		{"DELETE", "", "", message},
+	} {
+		got := f.want(400, c.method, configmaps+"/a%25b?fieldManager=m", c.body, "Content-Type", c.contentType)
+		if at(got, "message") != c.want {
+			t.Errorf("%s %s: %s", c.method, c.body, at(got, "message"))
+		}
+	}
+}

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/rowlock/rowlock/codecs"
@@ -140,9 +142,20 @@ func (h *Handler) catchUp(ctx context.Context) error {
 	return h.Cache.WaitFor(ctx, head)
 }
 
+// segment refuses a name that could not stand in a path, before anybody looks for it.
+func segment(name string) error {
+	if faults := path.IsValidPathSegmentName(name); len(faults) > 0 {
+		return apierrors.NewBadRequest(fmt.Sprintf("Name parameter invalid: %q: %s", name, strings.Join(faults, ";")))
+	}
+	return nil
+}
+
 // Live finds a live object by the storage of r, decoded in its stored version. It
-// answers 404 where there is none.
+// answers 404 where there is none, and 400 where there can be none.
 func (h *Handler) Live(ctx context.Context, r *kinds.Resource, namespace, name string) (kinds.Object, *cache.Item, error) {
+	if err := segment(name); err != nil {
+		return nil, nil, err
+	}
 	item, err := h.live(ctx, sqlstore.Key{Resource: r.Storage.Key, Namespace: namespace, Name: name})
 	if err != nil {
 		return nil, nil, err

@@ -41,6 +41,9 @@ func (h *Handler) AdmitPart(c *Call, op admission.Operation, obj, options runtim
 // admission is not asked. It answers 404 where there is no object. The object it
 // returns has been stored, unless dry, and has its version.
 func (h *Handler) Rewrite(ctx context.Context, r *kinds.Resource, namespace, name string, dry bool, fn func(obj kinds.Object) error) (kinds.Object, error) {
+	if err := segment(name); err != nil {
+		return nil, err
+	}
 	key := sqlstore.Key{Resource: r.Storage.Key, Namespace: namespace, Name: name}
 	for try := 0; ; try++ {
 		item, err := h.live(ctx, key)

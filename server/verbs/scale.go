@@ -61,7 +61,7 @@ func (h *Handler) getScale(c *Call) error {
 		return err
 	}
 	obj, _, err := h.Live(c.Context(), c.Resource, c.key("").Namespace, c.Info.Name)
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) || apierrors.IsBadRequest(err) {
 		return apierrors.NewNotFound(scaleResource(c.Resource), c.Info.Name)
 	}
 	if err != nil {

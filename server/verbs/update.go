@@ -96,6 +96,9 @@ func (o *outcome) code() int {
 // change runs an update until it is stored, refused, or conflicts with a version
 // that the client asked for.
 func (h *Handler) change(c *Call, ch *change) (*outcome, error) {
+	if err := segment(c.Info.Name); err != nil {
+		return nil, err
+	}
 	ctx, key := c.Context(), c.key(c.Info.Name)
 	for try := 0; ; try++ {
 		item, err := h.live(ctx, key)
