@@ -82,7 +82,7 @@ func (w *Watcher) signal() {
 }
 
 // Take returns the deliveries that wait, oldest first, and a revision up to which
-// the watcher has then been given everything in its scope; 0 while that is not known.
+// the watcher has then been given everything in its scope, which never falls.
 // It does not wait for new ones; buf's memory is used again. Errors: ErrSlow,
 // sqlstore.CompactedError, those of the log.
 func (w *Watcher) Take(ctx context.Context, buf []Delivery) ([]Delivery, int64, error) {
@@ -102,10 +102,12 @@ func (w *Watcher) Take(ctx context.Context, buf []Delivery) ([]Delivery, int64, 
 	if cap(w.queue) > 64 {
 		w.queue = nil
 	}
+	// The cache's revision comes behind the events that it stands for.
+	w.given = max(w.given, revision, w.after)
 	if n := len(out); n > 0 {
-		revision = max(revision, out[n-1].Revision())
+		w.given = max(w.given, out[n-1].Revision())
 	}
-	return out, max(revision, w.after), nil
+	return out, w.given, nil
 }
 
 // replay reads one page of the log, and goes over to memory when that reaches back

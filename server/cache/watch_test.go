@@ -290,6 +290,35 @@ func TestSlowWatcherIsCutOff(t *testing.T) {
 	}
 }
 
+// TestMarksDoNotFall looks at the mark while the rest of a batch, of which a watcher has
+// its event already, is still being applied.
+func TestMarksDoNotFall(t *testing.T) {
+	c, l := cache.New(podCatalogue()), newLog()
+	w, _ := c.WatchNow("pods", cache.Scope{})
+	defer w.Stop()
+	batch := []sqlstore.Change{l.write("a", "p", pod("p", "", ""))}
+	for i := range 2000 {
+		other := l.write("a", fmt.Sprint("q", i), pod("q", "", ""))
+		other.Key.Resource = "zz"
+		batch = append(batch, other)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { c.Apply(batch) })
+	defer wg.Wait()
+	<-w.Ready()
+	var last int64
+	for last < int64(len(batch)) {
+		_, mark, err := w.Take(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mark < max(last, 1) {
+			t.Fatalf("mark %d after %d", mark, max(last, 1))
+		}
+		last = mark
+	}
+}
+
 func TestWatchBelowTheFloor(t *testing.T) {
 	l := newLog()
 	c := cache.NewWith(podCatalogue(), cache.Config{RingEvents: 2})

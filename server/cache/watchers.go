@@ -39,6 +39,7 @@ type Watcher struct {
 	begun bool // has asked for deliveries
 	woken bool // is in the shelf's wake list; guarded by the shelf's mu
 
+	given   int64    // what Take said last
 	history *history // set while older changes are read from the log
 }
 
