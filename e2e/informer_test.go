@@ -3,7 +3,9 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -29,7 +31,6 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/rowlock/rowlock/e2e/harness"
 )
@@ -70,13 +71,7 @@ func specimens() []specimen {
 
 func dynamicClient(t testing.TB, s *harness.Server) dynamic.Interface {
 	t.Helper()
-	cfg, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.QPS, cfg.Burst = -1, -1
-	cfg.WarningHandler = rest.NoWarnings{}
-	c, err := dynamic.NewForConfig(cfg)
+	c, err := dynamic.NewForConfig(restConfig(t, s, ""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,70 +163,73 @@ func informerForms() map[string]func(cfg *rest.Config, k specimen) (*cache.ListW
 }
 
 // TestInformersStayInStep runs informers for ten kinds in three wire forms, with lists
-// and with streaming lists, under random writes of several clients, restarts the server
-// in the middle (once by SIGTERM, once by SIGKILL), and expects every informer to end
-// with exactly the objects of a list.
+// and with streaming lists, under random writes of several clients, stops and kills
+// servers in the middle, and expects every informer to end with exactly the objects of a
+// list. For longer than usual it has two servers on PostgreSQL, too.
 func TestInformersStayInStep(t *testing.T) {
 	allowCBOR(t)
-	s := harness.StartT(t, harness.Options{Args: []string{"--feature-gates=CBORServingAndStorage=true"}})
-	kinds := specimens()
+	long, asked := stormTime(t, 12*time.Second)
+	args := []string{"--feature-gates=CBORServingAndStorage=true"}
+	clusters := map[string]*cluster{"a server on SQLite": startCluster(t, "", 1, args...)}
+	if asked {
+		clusters["two servers on PostgreSQL"] = startCluster(t, newDatabase(t, startPostgres(t)), 2, append(args, "--history-retention=4s")...)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	defer running.Wait()
-	defer cancel()
-	cfg := restConfig(t, s, "")
-	var followers []*follower
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	followers := map[*cluster][]*follower{}
 	for _, streamed := range []bool{false, true} {
 		// Each informer looks at the gate when it starts.
 		featuretesting.SetFeatureDuringTest(t, features.WatchListClient, streamed)
-		for form, listWatch := range informerForms() {
-			for _, k := range kinds {
-				lw, kind, err := listWatch(cfg, k)
-				if err != nil {
-					t.Fatal(err)
-				}
-				f := newFollower(t, fmt.Sprintf("%s, streamed %v", form, streamed), k, lw, kind)
-				followers = append(followers, f)
-				running.Go(func() { f.informer.Run(ctx.Done()) })
-			}
+		for _, c := range clusters {
+			followers[c] = append(followers[c], startInformers(ctx, t, &running, c, streamed)...)
 		}
-		for _, f := range followers {
+		for _, f := range slices.Concat(slices.Collect(maps.Values(followers))...) {
 			if !cache.WaitForCacheSync(ctx.Done(), f.informer.HasSynced) {
 				t.Fatalf("%s: does not sync", f.name)
 			}
 		}
 	}
-	const storm = 12 * time.Second
-	stormCtx, stop := context.WithTimeout(ctx, storm)
-	defer stop()
-	var wg sync.WaitGroup
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	client := dynamicClient(t, s)
-	for w := range 4 {
-		wg.Go(func() { randomWrites(stormCtx, client, kinds, rand.New(rand.NewPCG(seed, uint64(w)))) })
+	for name, c := range clusters {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.t = t
+			storm, stop := context.WithTimeout(ctx, long)
+			defer stop()
+			seed := rand.Uint64()
+			t.Logf("seed %d", seed)
+			var wg sync.WaitGroup
+			for w := range 4 {
+				client := dynamicClient(t, c.server(w))
+				wg.Go(func() { randomWrites(storm, client, specimens(), rand.New(rand.NewPCG(seed, uint64(w)))) })
+			}
+			restarts := restartServers(c, long)
+			wg.Wait()
+			for _, f := range followers[c] {
+				compareInformer(t, f)
+			}
+			t.Logf("%d informers, %d restarts", len(followers[c]), restarts)
+		})
 	}
-	restart := func(end func()) {
-		end()
-		again, err := s.Again(ctx)
-		if err != nil {
-			t.Fatal(err)
+}
+
+// startInformers runs an informer of each kind in each wire form, at the servers by turns.
+func startInformers(ctx context.Context, t *testing.T, running *sync.WaitGroup, c *cluster, streamed bool) (followers []*follower) {
+	for form, listWatch := range informerForms() {
+		for i, k := range specimens() {
+			lw, kind, err := listWatch(restConfig(t, c.server(i), ""), k)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := newFollower(t, fmt.Sprintf("%s, streamed %v", form, streamed), k, lw, kind)
+			followers = append(followers, f)
+			running.Go(func() { f.informer.Run(ctx.Done()) })
 		}
-		s = again
-		t.Cleanup(s.Kill)
 	}
-	time.Sleep(storm / 3)
-	restart(func() {
-		if err := s.Stop(); err != nil {
-			t.Errorf("SIGTERM: %v", err)
-		}
-	})
-	time.Sleep(storm / 3)
-	restart(s.Kill)
-	wg.Wait()
-	for _, f := range followers {
-		compareInformer(t, f)
-	}
+	return followers
 }
 
 func randomWrites(ctx context.Context, client dynamic.Interface, kinds []specimen, r *rand.Rand) {

@@ -67,7 +67,7 @@ type mirror struct {
 	spans   []*span
 	wrong   error
 	lists   int
-	reasons int      // for a list: what failed, and watches that ended as soon as they began
+	reasons int      // for a list: what failed, or ended before it had begun
 	expired int      // versions that were gone
 	marks   int      // bookmarks that moved the version, without events
 	asked   []*asked // the last requests, oldest first
@@ -285,20 +285,20 @@ func (n noted) Stop() {
 func (m *mirror) watched(ctx context.Context, wg *sync.WaitGroup, a *asked, w watch.Interface, streamed bool) watch.Interface {
 	ctx, cancel := context.WithCancel(ctx)
 	n := noted{Interface: w, out: make(chan watch.Event), stop: cancel}
+	var initial map[string]uint64
+	if streamed {
+		initial = map[string]uint64{}
+	}
 	wg.Go(func() {
 		defer func() {
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			a.ended = time.Now()
-			if a.events == 0 && a.ended.Sub(a.begun) < time.Second {
+			if initial != nil || a.events == 0 && a.ended.Sub(a.begun) < time.Second {
 				m.reasons++
 			}
 			close(n.out)
 		}()
-		var initial map[string]uint64
-		if streamed {
-			initial = map[string]uint64{}
-		}
 		for e := range w.ResultChan() {
 			m.mu.Lock()
 			a.events, a.lastTime, a.last = a.events+1, time.Now(), eventNote(e)

@@ -31,9 +31,22 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// How long TestReflectors writes. A restart every ten seconds, and history that is
-// gone after two, make a minute of it worth hours of a cluster.
+// How long reflectors and informers are written for. With a restart every minute, with
+// history that is gone after seconds, and with clocks of haste, twenty minutes of it are
+// worth hours of a cluster.
 const reflectorsVariable = "ROWLOCK_REFLECTORS"
+
+func stormTime(t *testing.T, usual time.Duration) (long time.Duration, asked bool) {
+	v := os.Getenv(reflectorsVariable)
+	if v == "" {
+		return usual, false
+	}
+	long, err := time.ParseDuration(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return long, true
+}
 
 // restConfig is the administrator's, in a content type.
 func restConfig(t testing.TB, s *harness.Server, contentType string) *rest.Config {
@@ -60,7 +73,7 @@ func allowCBOR(t *testing.T) {
 	featuretesting.SetFeatureDuringTest(t, features.ClientsAllowCBOR, true)
 	featuretesting.SetFeatureDuringTest(t, features.ClientsPreferCBOR, true)
 	text, tree := new(string), new(any)
-	for _, v := range []any{&metav1.WatchEvent{}, &metav1.Status{}, "", text, &text, *tree, tree, map[string]any{}, int32(0), new(int32)} {
+	for _, v := range []any{&metav1.WatchEvent{}, &metav1.Status{}, &metav1.DeleteOptions{}, "", text, &text, *tree, tree, map[string]any{}, int32(0), new(int32)} {
 		if _, err := direct.Marshal(v); err != nil {
 			t.Fatal(err)
 		}
@@ -124,13 +137,7 @@ func wireForms() []wireForm {
 // there for, once and as it was, must never be taken back in time, may list anew only
 // when it has reason to, and must end with exactly what is stored.
 func TestReflectors(t *testing.T) {
-	long := 9 * time.Second
-	if v := os.Getenv(reflectorsVariable); v != "" {
-		var err error
-		if long, err = time.ParseDuration(v); err != nil {
-			t.Fatal(err)
-		}
-	}
+	long, _ := stormTime(t, 9*time.Second)
 	allowCBOR(t)
 	pg := startPostgres(t)
 	args := []string{"--history-retention=4s", "--feature-gates=CBORServingAndStorage=true"}
@@ -157,9 +164,10 @@ func runReflectors(t *testing.T, c *cluster, long time.Duration) {
 		startReflector(ctx, t, &wg, form, streamed, m, servers...)
 		mirrors = append(mirrors, m)
 	}
-	slow := func() {
-		if rand.IntN(20) == 0 {
-			wait, stop := context.WithTimeout(storm, rand.N(min(long/10, 20*time.Second)))
+	longest := min(long/10, 20*time.Second)
+	slow := func() { // 20 ms for an event, all at once
+		if rand.IntN(int(longest/(40*time.Millisecond))) == 0 {
+			wait, stop := context.WithTimeout(storm, rand.N(longest))
 			<-wait.Done()
 			stop()
 		}
