@@ -169,9 +169,11 @@ func informerForms() map[string]func(cfg *rest.Config, k specimen) (*cache.ListW
 func TestInformersStayInStep(t *testing.T) {
 	allowCBOR(t)
 	long, asked := stormTime(t, 12*time.Second)
+	pace := 10 * time.Millisecond
 	args := []string{"--feature-gates=CBORServingAndStorage=true"}
 	clusters := map[string]*cluster{"a server on SQLite": startCluster(t, "", 1, args...)}
 	if asked {
+		pace = 100 * time.Millisecond
 		clusters["two servers on PostgreSQL"] = startCluster(t, newDatabase(t, startPostgres(t)), 2, append(args, "--history-retention=4s")...)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -204,7 +206,7 @@ func TestInformersStayInStep(t *testing.T) {
 			var wg sync.WaitGroup
 			for w := range 4 {
 				client := dynamicClient(t, c.server(w))
-				wg.Go(func() { randomWrites(storm, client, specimens(), rand.New(rand.NewPCG(seed, uint64(w)))) })
+				wg.Go(func() { randomWrites(storm, client, pace, rand.New(rand.NewPCG(seed, uint64(w)))) })
 			}
 			restarts := restartServers(c, long)
 			wg.Wait()
@@ -232,7 +234,8 @@ func startInformers(ctx context.Context, t *testing.T, running *sync.WaitGroup, 
 	return followers
 }
 
-func randomWrites(ctx context.Context, client dynamic.Interface, kinds []specimen, r *rand.Rand) {
+func randomWrites(ctx context.Context, client dynamic.Interface, pace time.Duration, r *rand.Rand) {
+	kinds := specimens()
 	for ctx.Err() == nil {
 		k := kinds[r.IntN(len(kinds))]
 		name := fmt.Sprintf("x%d", r.IntN(40))
@@ -253,10 +256,10 @@ func randomWrites(ctx context.Context, client dynamic.Interface, kinds []specime
 		case 3:
 			err = res.Delete(ctx, name, metav1.DeleteOptions{})
 		}
-		pause := 10 * time.Millisecond
+		pause := pace
 		if err != nil {
 			// Conflicts and absences are part of the game; while the server is away, do not spin.
-			pause = time.Millisecond
+			pause = pace / 10
 		}
 		select {
 		case <-ctx.Done():
