@@ -39,6 +39,7 @@ func (h *Handler) update(c *Call) error {
 		if err := nameError(c, obj); err != nil {
 			return nil, err
 		}
+		warnOwners(c, obj, false)
 		return h.incoming(c.Resource, obj)
 	}
 	obj, err := read(strictness(options.FieldValidation))
@@ -234,9 +235,6 @@ func uidError(c *Call, want, have types.UID, key sqlstore.Key) error {
 
 // admitUpdate records ownership and lets admission change the object.
 func (h *Handler) admitUpdate(ctx context.Context, c *Call, ch *change, obj, old kinds.Object) error {
-	if _, patch := ch.options.(*metav1.PatchOptions); !patch { // who owns the result of a patch is looked at once
-		warnOwners(c, obj, false)
-	}
 	var err error
 	switch {
 	case ch.own != nil:

@@ -451,6 +451,10 @@ func TestRepeatedOwners(t *testing.T) {
 			t.Errorf("%s: %d %q\n%s", tc.method, w.Code, got, w.Body)
 		}
 	}
+	w := f.do("PUT", configmaps+"/none", strings.Replace(refs, `"c"`, `"none"`, 1))
+	if got := w.Header().Values("Warning"); w.Code != 404 || len(got) != 1 {
+		t.Errorf("PUT of what is not there: %d %q", w.Code, got)
+	}
 }
 
 func TestManagersFromUserAgents(t *testing.T) {
