@@ -204,6 +204,10 @@ func (h *Handler) tryRemove(ctx context.Context, c *Call, key sqlstore.Key, item
 	if err != nil {
 		return nil, err
 	}
+	// Those of an eviction come here as they were sent.
+	if err := invalidOptions("DeleteOptions", validation.ValidateDeleteOptions(o)); err != nil {
+		return nil, err
+	}
 	if err := deletePreconditions(st, obj, o); err != nil {
 		return nil, err
 	}

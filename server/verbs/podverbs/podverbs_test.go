@@ -234,6 +234,11 @@ func TestEvictionWithoutBudget(t *testing.T) {
 	if code, st, _ := s.evict("b", `, "deleteOptions": {"preconditions": {"resourceVersion": "1"}}`); code != 409 {
 		t.Errorf("an older version: %d %+v", code, st)
 	}
+	for _, options := range []string{`{"dryRun": ["Some"]}`, `{"propagationPolicy": "Sideways"}`} {
+		if code, st, _ := s.evict("b", `, "deleteOptions": `+options); code != 422 || !strings.HasPrefix(st.Message, `DeleteOptions.meta.k8s.io "" is invalid: `) {
+			t.Errorf("%s: %d %+v", options, code, st)
+		}
+	}
 	code, _ := s.send("POST", pods+"/b/eviction", `{"apiVersion": "policy/v1beta1", "kind": "Eviction", "metadata": {"name": "b"}}`, nil)
 	if code != 201 {
 		t.Errorf("v1beta1: %d", code)
