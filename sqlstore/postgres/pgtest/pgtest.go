@@ -198,8 +198,8 @@ func (s *Server) exec(ctx context.Context, statements ...string) error {
 
 // asUser makes dir belong to the user that PostgreSQL runs as.
 func asUser(dir string) (*syscall.SysProcAttr, error) {
-	// A test binary that is killed must not leave its server behind.
-	attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	attr := &syscall.SysProcAttr{}
+	endWithTest(attr)
 	if os.Getuid() != 0 {
 		return attr, nil
 	}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// resident is the memory that a process holds, in MB.
+func resident(pid int) float64 {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		kb, _ := strconv.ParseFloat(asked(pid, "rss="), 64)
+		return kb / 1024
+	}
+	for _, line := range strings.Split(string(data), "\n") {
+		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			kb, _ := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+			return kb / 1024
+		}
+	}
+	return 0
+}
+
+// processorTime is what a process has used of the processors. Where others share
+// the machine it says more than a rate.
+func processorTime(pid int) time.Duration {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return clock(asked(pid, "time="))
+	}
+	_, rest, _ := strings.Cut(string(data), ") ")
+	fields := strings.Fields(rest)
+	if len(fields) < 13 {
+		return 0
+	}
+	user, _ := strconv.ParseInt(fields[11], 10, 64)
+	system, _ := strconv.ParseInt(fields[12], 10, 64)
+	return time.Duration(user+system) * 10 * time.Millisecond // ticks of USER_HZ
+}
+
+// asked is what ps says of a process, where there is no /proc.
+func asked(pid int, column string) string {
+	out, _ := exec.Command("ps", "-o", column, "-p", strconv.Itoa(pid)).Output() // none: nothing is known
+	return strings.TrimSpace(string(out))
+}
+
+// clock reads [[days-]hours:]minutes:seconds.
+func clock(text string) time.Duration {
+	days, rest, found := strings.Cut(text, "-")
+	if !found {
+		days, rest = "0", text
+	}
+	n, _ := strconv.ParseFloat(days, 64)
+	seconds := 0.0
+	for _, part := range strings.Split(rest, ":") {
+		v, _ := strconv.ParseFloat(part, 64)
+		seconds = seconds*60 + v
+	}
+	return time.Duration((n*24*3600 + seconds) * float64(time.Second))
+}
