@@ -29,8 +29,9 @@ func measureFanOut(e *env) error {
 		{"HTTP/1.1, a connection each", tapped(1, false)},
 		{"HTTP/2, a connection each", tapped(1, true)},
 		{"HTTP/2, 100 a connection", tapped(100, true)},
-		{"clients of net/http, HTTP/1.1", goroutines(false)},
-		{"clients of net/http, HTTP/2", goroutines(true)},
+		{"clients of net/http, HTTP/1.1", goroutines(false, false)},
+		{"clients of net/http, HTTP/2", goroutines(true, false)},
+		{"clients of net/http, HTTP/2, one transport", goroutines(true, true)},
 	} {
 		if !e.only.MatchString(way.name) {
 			continue
@@ -68,16 +69,20 @@ func tapped(perConn int, h2 bool) func(*harness.Server) (collect, error) {
 	}
 }
 
-// goroutines reads each watch in a goroutine of its own, as a program would.
-func goroutines(h2 bool) func(*harness.Server) (collect, error) {
+// goroutines reads each watch in a goroutine of its own, as a program would. One
+// transport opens a connection when those that it has take no more streams.
+func goroutines(h2, one bool) func(*harness.Server) (collect, error) {
 	return func(s *harness.Server) (collect, error) {
 		var mu sync.Mutex
 		var all []time.Duration
 		var wg sync.WaitGroup
+		var c *client
 		for range fanWatchers {
-			c, err := newClientOver(s, h2)
-			if err != nil {
-				return nil, err
+			var err error
+			if c == nil || !one {
+				if c, err = newClientOver(s, h2); err != nil {
+					return nil, err
+				}
 			}
 			resp, err := c.open(http.MethodGet, watchConfigMaps, "", "", nil)
 			if err != nil {

@@ -159,6 +159,7 @@ func (s *shelf) event(ch *sqlstore.Change) *Event {
 
 // Stop ends the watcher. It may be called twice.
 func (w *Watcher) Stop() {
+	defer w.Come()
 	s := w.shelf
 	s.mu.Lock()
 	if w.history == nil {

@@ -3,6 +3,7 @@ package cache
 import (
 	"errors"
 	"sync"
+	"sync/atomic"
 )
 
 // ErrSlow ends a watch whose reader has fallen too far behind.
@@ -20,6 +21,7 @@ type Scope struct {
 	Namespace string // "": all
 	Name      string // "": all
 	Filter    *Filter
+	Group     Group // nil: the watcher sends alone
 }
 
 // Watcher receives the changes of a scope in revision order. It belongs to one
@@ -32,6 +34,7 @@ type Watcher struct {
 	index int // in its bucket
 
 	ready chan struct{}
+	state atomic.Uint32
 
 	mu    sync.Mutex
 	queue []Delivery
@@ -41,6 +44,27 @@ type Watcher struct {
 
 	given   int64    // what Take said last
 	history *history // set while older changes are read from the log
+}
+
+// Group is told of watchers that send by one connection, so that what they send can
+// go out together.
+type Group interface {
+	Call() // a watcher is woken now, and will have something to send
+	Come() // that watcher has it, or has nothing after all
+}
+
+// States of a watcher with a group.
+const (
+	busy   uint32 = iota
+	idle          // waits for Ready
+	called        // the group has been told
+)
+
+// Come must be called when what Take gave is about to be sent, or if there was nothing.
+func (w *Watcher) Come() {
+	if w.scope.Group != nil && w.state.Swap(busy) == called {
+		w.scope.Group.Come()
+	}
 }
 
 // bucketKey is the most selective thing known of a watcher's scope.
@@ -109,6 +133,11 @@ func (ws *watchers) each(fn func(*Watcher)) {
 
 // wake tells every watcher that was given something.
 func (ws *watchers) wake() {
+	for _, w := range ws.hit {
+		if w.scope.Group != nil && w.state.CompareAndSwap(idle, called) {
+			w.scope.Group.Call()
+		}
+	}
 	for i, w := range ws.hit {
 		w.woken = false
 		select {
@@ -222,5 +251,10 @@ func (w *Watcher) push(d Delivery) {
 	w.queue = append(w.queue, d)
 }
 
-// Ready is signalled when Take may have something new.
-func (w *Watcher) Ready() <-chan struct{} { return w.ready }
+// Ready is signalled when Take may have something new. It is called to wait for that.
+func (w *Watcher) Ready() <-chan struct{} {
+	if w.scope.Group != nil {
+		w.state.CompareAndSwap(busy, idle)
+	}
+	return w.ready
+}

@@ -133,6 +133,9 @@ func (r *records) Done() {
 	r.hold.late()
 }
 
+func (r *records) Call() {}
+func (r *records) Come() {}
+
 // Joiner is the connection of a request.
 type Joiner interface {
 	// Whole says that an answer is written to its end without a pause, so that all of
@@ -140,6 +143,11 @@ type Joiner interface {
 	// or with the end of the answer.
 	Whole()
 	Done()
+	// Call says that one more of those who share the connection will have something to
+	// send at once; Come, that what it had is about to be written. What the others send
+	// waits for it, as long as what is held back waits for more.
+	Call()
+	Come()
 }
 
 type joinerKey struct{}

@@ -222,3 +222,64 @@ func TestHeldBytesAreNotLost(t *testing.T) {
 		}
 	})
 }
+
+// TestStreamsLeaveTogether: what streams of a connection bring after a call goes out
+// together, and does not wait for one that never comes.
+func TestStreamsLeaveTogether(t *testing.T) {
+	const streams, size = 50, 300
+	for _, missing := range []int{0, 1} {
+		t.Run(fmt.Sprintf("missing=%d", missing), func(t *testing.T) {
+			var conn atomic.Pointer[conns.Joiner]
+			var gates [streams]chan bool
+			for i := range gates {
+				gates[i] = make(chan bool)
+			}
+			l, client, url := site(t, true, func(w http.ResponseWriter, r *http.Request) {
+				j := conns.Of(r.Context())
+				conn.Store(&j)
+				control := http.NewResponseController(w)
+				_ = control.Flush()
+				i, _ := strconv.Atoi(r.URL.Path[1:])
+				for range gates[i] {
+					_, _ = w.Write(pattern(size))
+					j.Come()
+					_ = control.Flush()
+				}
+			})
+			var bodies [streams]io.ReadCloser
+			for i := range bodies {
+				resp, err := client.Get(fmt.Sprintf("%s/%d", url, i))
+				if err != nil {
+					t.Fatal(err)
+				}
+				bodies[i] = resp.Body
+				defer resp.Body.Close()
+				defer close(gates[i])
+			}
+			// On a busy machine somebody may come too late for the others.
+			took, most := int64(0), int64(10)
+			for try := 0; try == 0 || try < 20 && took > most; try++ {
+				before := l.writes.Load()
+				for range streams + missing {
+					(*conn.Load()).Call()
+				}
+				for _, gate := range gates {
+					gate <- true
+				}
+				for _, body := range bodies {
+					got := make([]byte, size)
+					if _, err := io.ReadFull(body, got); err != nil || !bytes.Equal(got, pattern(size)) {
+						t.Fatal(err)
+					}
+				}
+				took = l.writes.Load() - before
+				for range missing {
+					(*conn.Load()).Come()
+				}
+			}
+			if missing == 0 && took > most {
+				t.Errorf("%d streams took %d writes, want at most %d", streams, took, most)
+			}
+		})
+	}
+}

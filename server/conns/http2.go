@@ -28,11 +28,14 @@ type Frames struct {
 	have  int // bytes of head
 	more  bool
 	whole atomic.Int32 // answers under way whose end will come soon
+
+	parties atomic.Int32  // that were called together and have not come yet
+	came    chan struct{} // signalled when the last of them has
 }
 
 // NewFrames puts a connection below package http2.
 func NewFrames(c *tls.Conn) *Frames {
-	f := &Frames{Conn: c}
+	f := &Frames{Conn: c, came: make(chan struct{}, 1)}
 	f.hold.out = f.put
 	return f
 }
@@ -55,8 +58,38 @@ var _ net.Conn = (*Frames)(nil)
 
 // Write takes parts of frames, or several frames. Nobody else writes meanwhile.
 func (f *Frames) Write(p []byte) (int, error) {
+	if f.parties.Load() > 0 {
+		f.gather()
+	}
 	f.follow(p)
-	return f.hold.pass(p, f.left > 0 || f.have > 0 || f.more)
+	return f.hold.pass(p, f.left > 0 || f.have > 0 || f.more || f.parties.Load() > 0)
+}
+
+// gather waits until everybody who was called has come, but not for long. Package
+// http2 writes in a goroutine of its own, and queues meanwhile what others bring.
+func (f *Frames) gather() {
+	timer := time.NewTimer(holdFor)
+	defer timer.Stop()
+	for f.parties.Load() > 0 {
+		select {
+		case <-f.came:
+		case <-timer.C:
+			return
+		}
+	}
+}
+
+// Call implements Joiner.
+func (f *Frames) Call() { f.parties.Add(1) }
+
+// Come implements Joiner.
+func (f *Frames) Come() {
+	if f.parties.Add(-1) == 0 {
+		select {
+		case f.came <- struct{}{}:
+		default:
+		}
+	}
 }
 
 // follow finds out where in which frame p ends.

@@ -12,6 +12,7 @@ import (
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/table"
 	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/conns"
 	"github.com/rowlock/rowlock/server/status"
 	"github.com/rowlock/rowlock/sqlstore"
 )
@@ -111,6 +112,9 @@ func (s *stream) open(ctx context.Context) error {
 		return err
 	}
 	scope := cache.Scope{Namespace: o.namespace, Name: o.name, Filter: o.filter}
+	if conn := conns.Of(ctx); conn != nil && s.c.R.ProtoMajor == 2 {
+		scope.Group = conn
+	}
 	storage := s.c.Resource.Storage.Key
 	if revision > 0 && !o.initial() {
 		s.watcher, err = h.Cache.Watch(storage, scope, revision, h.Store)

@@ -83,6 +83,7 @@ func (s *stream) drain(ctx context.Context, out sink) error {
 			return err
 		}
 		if len(batch) == 0 {
+			s.watcher.Come()
 			if !s.due {
 				return nil
 			}
@@ -144,6 +145,7 @@ func (s *stream) deliver(out sink, batch []cache.Delivery) error {
 			return err
 		}
 	}
+	s.watcher.Come()
 	return out.flush()
 }
 
