@@ -57,7 +57,7 @@ func (d *Driver) Apply(ctx context.Context, batch []sqlstore.Txn, now time.Time)
 	if err == nil && a.next > a.head {
 		d.seq++
 		marker := fmt.Sprintf("%s:%d", d.nonce, d.seq)
-		if err = w.exec(qSetBatch, a.next, marker); err == nil {
+		if err = record(w, a.next, marker); err == nil {
 			err = ctx.Err()
 		}
 		if err == nil {
@@ -117,11 +117,21 @@ func (d *Driver) Resolve(ctx context.Context) ([]sqlstore.Outcome, bool, error) 
 		return p.out, true, nil
 	}
 	d.seq++
-	if err := w.exec(qVoidBatch, fmt.Sprintf("%s:%d", d.nonce, d.seq)); err != nil {
+	if err := w.exec(qSetBatch, fmt.Sprintf("%s:%d", d.nonce, d.seq)); err != nil {
 		return nil, false, fmt.Errorf("resolving a batch: %w", err)
 	}
 	d.pending = nil
 	return nil, false, nil
+}
+
+// record notes how far the log has come, and by which batch. These are two statements
+// because one that changes several rows makes a temporary table first, which costs as
+// much as the rest of a small batch.
+func record(w *conn, revision int64, marker string) error {
+	if err := w.exec(qSetRevision, revision); err != nil {
+		return err
+	}
+	return w.exec(qSetBatch, marker)
 }
 
 // applier runs one batch inside an open transaction.

@@ -7,13 +7,22 @@ import (
 
 // Explain returns the plan of a statement as the driver's own connection makes it.
 func (d *Driver) Explain(query string) (string, error) {
+	return d.explain("EXPLAIN QUERY PLAN "+query, 3)
+}
+
+// Opcodes returns the names of the instructions that a statement becomes.
+func (d *Driver) Opcodes(query string) (string, error) {
+	return d.explain("EXPLAIN "+query, 1)
+}
+
+func (d *Driver) explain(query string, column int) (string, error) {
 	w, unlock, err := d.lockWriter()
 	if err != nil {
 		return "", err
 	}
 	defer unlock()
 	// The planner looks at the text alone, so any arguments do.
-	raw, err := w.raw.Prepare("EXPLAIN QUERY PLAN " + query)
+	raw, err := w.raw.Prepare(query)
 	if err != nil {
 		return "", err
 	}
@@ -30,7 +39,7 @@ func (d *Driver) Explain(query string) (string, error) {
 	var plan []string
 	v := make([]driver.Value, len(rows.Columns()))
 	for rows.Next(v) == nil {
-		plan = append(plan, text(v[3]))
+		plan = append(plan, text(v[column]))
 	}
 	return strings.Join(plan, "; "), nil
 }
@@ -52,7 +61,7 @@ func (d *Driver) Begin() (end func() error, err error) {
 
 // Statements are all statements of queries.go by name.
 var Statements = map[string]string{
-	"qBounds": qBounds, "qRevision": qRevision, "qSetBatch": qSetBatch, "qVoidBatch": qVoidBatch, "qBatch": qBatch, "qRaiseFloor": qRaiseFloor, "qClusterID": qClusterID, "qSetClusterID": qSetClusterID,
+	"qBounds": qBounds, "qRevision": qRevision, "qSetRevision": qSetRevision, "qSetBatch": qSetBatch, "qBatch": qBatch, "qRaiseFloor": qRaiseFloor, "qClusterID": qClusterID, "qSetClusterID": qSetClusterID,
 	"qInsert": qInsert, "qExpected": qExpected, "qSupersede": qSupersede, "qLive": qLive,
 	"qLiveAll": qLiveAll, "qLiveResource": qLiveResource, "qLiveNamespace": qLiveNamespace,
 	"qEndedAll": qEndedAll, "qEndedResource": qEndedResource, "qEndedNamespace": qEndedNamespace,

@@ -64,7 +64,7 @@ func load(ctx context.Context, w *conn, content sqlstore.Content) error {
 	if err := w.exec(qRaiseFloor, content.Bounds.Floor); err != nil {
 		return err
 	}
-	return w.exec(qSetBatch, content.Bounds.Head, "loaded")
+	return record(w, content.Bounds.Head, "loaded")
 }
 
 // insert writes a row as it is.

@@ -13,8 +13,8 @@ const (
 	// kv_meta by primary key.
 	qBounds       = `SELECT (SELECT value FROM kv_meta WHERE key = 'floor'), (SELECT value FROM kv_meta WHERE key = 'revision')`
 	qRevision     = `SELECT value FROM kv_meta WHERE key = 'revision'`
-	qSetBatch     = `UPDATE kv_meta SET value = CASE key WHEN 'revision' THEN ?1 ELSE ?2 END WHERE key IN ('revision', 'batch')`
-	qVoidBatch    = `UPDATE kv_meta SET value = ? WHERE key = 'batch'`
+	qSetRevision  = `UPDATE kv_meta SET value = ? WHERE key = 'revision'`
+	qSetBatch     = `UPDATE kv_meta SET value = ? WHERE key = 'batch'`
 	qBatch        = `SELECT value FROM kv_meta WHERE key = 'batch'`
 	qRaiseFloor   = `UPDATE kv_meta SET value = ?1 WHERE key = 'floor' AND value < ?1`
 	qSetClusterID = `UPDATE kv_meta SET value = ? WHERE key = 'cluster_id'`
