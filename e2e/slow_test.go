@@ -209,15 +209,16 @@ func wrongLengths(t *testing.T, s *harness.Server) {
 		name, text string
 		codes      string // of the answers, one after the other
 		end        bool   // the client sends no more
+		says       string // the first answer
 	}{
-		{"shorter, then nothing", head + "Content-Length: 500\r\n\r\n{}", "504", false},
-		{"shorter, then the end", head + "Content-Length: 500\r\n\r\n{}", "500", true},
-		{"longer", head + "Content-Length: 10\r\n\r\n" + `{"metadata":{"name":"x"}}` + "\r\n\r\n", "400 400", false},
-		{"a chunk without end", head + "Transfer-Encoding: chunked\r\n\r\nfffff\r\n{", "504", false},
-		{"a bad chunk", head + "Transfer-Encoding: chunked\r\n\r\nzz\r\n{}", "500", false},
-		{"two lengths", head + "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}", "400", false},
-		{"a length below zero", head + "Content-Length: -2\r\n\r\n{}", "400", false},
-		{"length and chunks", head + "Connection: close\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "400", false},
+		{"shorter, then nothing", head + "Content-Length: 500\r\n\r\n{}", "504", false, ""},
+		{"shorter, then the end", head + "Content-Length: 500\r\n\r\n{}", "500", true, "unexpected EOF"},
+		{"longer", head + "Content-Length: 10\r\n\r\n" + `{"metadata":{"name":"x"}}` + "\r\n\r\n", "400 400", false, ""},
+		{"a chunk without end", head + "Transfer-Encoding: chunked\r\n\r\nfffff\r\n{", "504", false, ""},
+		{"a bad chunk", head + "Transfer-Encoding: chunked\r\n\r\nzz\r\n{}", "500", false, "invalid byte in chunk length"},
+		{"two lengths", head + "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}", "400", false, ""},
+		{"a length below zero", head + "Content-Length: -2\r\n\r\n{}", "400", false, ""},
+		{"length and chunks", head + "Connection: close\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "400", false, ""},
 	} {
 		conn := dial(t, s, "http/1.1")
 		if _, err := io.WriteString(conn, c.text); err != nil {
@@ -237,8 +238,12 @@ func wrongLengths(t *testing.T, s *harness.Server) {
 				}
 				break
 			}
+			body, err := io.ReadAll(resp.Body)
+			if len(codes) == 0 && !strings.Contains(string(body), c.says) {
+				t.Errorf("%s: %s, want %q in it", c.name, body, c.says)
+			}
 			codes = append(codes, fmt.Sprint(resp.StatusCode))
-			if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+			if err != nil {
 				break
 			}
 		}
@@ -246,6 +251,44 @@ func wrongLengths(t *testing.T, s *harness.Server) {
 			t.Errorf("%s: %s, want %s", c.name, got, c.codes)
 		}
 		conn.Close()
+	}
+	lengthOverHTTP2(t, s)
+}
+
+// lengthOverHTTP2: a stream that ends before the length that was said.
+func lengthOverHTTP2(t *testing.T, s *harness.Server) {
+	t.Helper()
+	conn := dial(t, s, "h2")
+	f := startHTTP2(t, conn)
+	var block bytes.Buffer
+	encoder := hpack.NewEncoder(&block)
+	for _, h := range [][2]string{
+		{":method", "POST"}, {":scheme", "https"}, {":authority", "x"}, {":path", "/api/v1/namespaces/default/configmaps"},
+		{"authorization", "Bearer " + harness.AdminToken}, {"content-type", "application/json"}, {"content-length", "500"},
+	} {
+		if err := encoder.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(), EndHeaders: true}), f.WriteData(1, true, []byte("{}"))); err != nil {
+		t.Fatal(err)
+	}
+	var body []byte
+	for {
+		frame, err := f.ReadFrame()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d, ok := frame.(*http2.DataFrame); ok {
+			body = append(body, d.Data()...)
+		}
+		if frame.Header().StreamID == 1 && frame.Header().Flags.Has(http2.FlagDataEndStream) {
+			break
+		}
+	}
+	const want = `"message":"request declared a Content-Length of 500 but only wrote 2 bytes","code":500}`
+	if !strings.Contains(string(body), want) {
+		t.Errorf("over HTTP/2: %s, want %s in it", body, want)
 	}
 }
 

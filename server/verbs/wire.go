@@ -1,9 +1,11 @@
 package verbs
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 
@@ -68,10 +70,16 @@ func (h *Handler) Body(c *Call) ([]byte, error) {
 		return nil, &http.MaxBytesError{Limit: limit}
 	}
 	body, err := readAll(http.MaxBytesReader(c.W, c.R.Body, limit), c.R.ContentLength)
-	if errors.Is(err, io.ErrUnexpectedEOF) { // the client went before it had sent all
-		err = status.Plain(err.Error())
+	return body, unread(err)
+}
+
+// unread is what a client is told of a body that it did not send as it had said.
+func unread(err error) error {
+	var tooLarge *http.MaxBytesError
+	if err == nil || errors.As(err, &tooLarge) || errors.Is(err, context.Canceled) || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {
+		return err
 	}
-	return body, err
+	return status.Plain(err.Error())
 }
 
 // readAll reads a body of n bytes, or of unknown length.
