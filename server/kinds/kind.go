@@ -194,6 +194,9 @@ type Columns struct {
 	Cells func(obj Object, now time.Time) []any
 	// Conditions returns those of the row ("Completed"); nil for most kinds.
 	Conditions func(obj Object) []metav1.TableRowCondition
+	// Repeated says that every event of a watch defines the columns, and not the
+	// first alone.
+	Repeated bool
 	// Order compares two objects of a list, whose rows it sorts; nil keeps the
 	// order of the keys.
 	Order func(a, b Object) int

@@ -196,11 +196,11 @@ func (v *view) sorted(p *page) (*page, error) {
 }
 
 // tableEvent is one event's object: a table of one row. Only the first of a watch
-// has the definitions.
+// has the definitions, but for kinds that repeat them.
 func (v *view) tableEvent(it *cache.Item, include table.Include, first bool) ([]byte, error) {
 	var definitions []byte
 	var err error
-	if first {
+	if first || v.r.Columns.Repeated {
 		if definitions, err = v.definitions(); err != nil {
 			return nil, err
 		}

@@ -114,6 +114,7 @@ func (s *stream) initial(out sink) (err error) {
 		}
 		var frame []byte
 		if frame, err = s.frame(cache.Added, it); err == nil {
+			s.shown = true
 			s.sent(len(frame))
 			err = out.send(frame)
 		}

@@ -103,6 +103,37 @@ func TestOldPathsOfWatches(t *testing.T) {
 	}
 }
 
+// Only the first table of a watch says what its columns are, be it of an object that
+// was there or of a change.
+func TestColumnsOfAWatch(t *testing.T) {
+	s := newSite(t)
+	before := fill(t, s)
+	for _, name := range []string{"v1.one", "v1.two"} {
+		s.put(t, "apiservices.apiregistration.k8s.io", "", name, `{"kind":"APIService","apiVersion":"apiregistration.k8s.io/v1","metadata":{"name":"`+name+`"}}`)
+	}
+	for path, want := range map[string]string{
+		"/api/v1/namespaces/ns/configmaps?resourceVersion=0":                               "100000",
+		fmt.Sprint("/api/v1/namespaces/ns/configmaps?resourceVersion=", before):            "10",
+		"/apis/apiregistration.k8s.io/v1/apiservices?resourceVersion=0":                    "11",
+		fmt.Sprint("/apis/apiregistration.k8s.io/v1/apiservices?resourceVersion=", before): "11",
+	} {
+		_, _, b := s.fetch(t, path+"&watch=1&timeoutSeconds=1", "Accept", asTable)
+		got := ""
+		for line := range bytes.Lines(b) {
+			var e struct {
+				Object struct{ ColumnDefinitions []any }
+			}
+			if err := json.Unmarshal(line, &e); err != nil {
+				t.Fatalf("%v: %s", err, line)
+			}
+			got += fmt.Sprint(min(1, len(e.Object.ColumnDefinitions)))
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", path, got, want)
+		}
+	}
+}
+
 // events words the events of a body.
 func events(t *testing.T, body []byte) string {
 	t.Helper()

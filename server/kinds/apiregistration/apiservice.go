@@ -77,7 +77,7 @@ func LocalCondition(now metav1.Time) apiregistrationv1.APIServiceCondition {
 }
 
 // APIServiceColumns is their Table form.
-var APIServiceColumns = columns.Of(
+var APIServiceColumns = repeated(columns.Of(
 	func(s *apiregistrationv1.APIService, now time.Time) []any {
 		service := "Local"
 		if ref := s.Spec.Service; ref != nil {
@@ -89,7 +89,13 @@ var APIServiceColumns = columns.Of(
 	columns.Text("Service", "The reference to the service that hosts this API endpoint."),
 	columns.Text("Available", "Whether this service is available."),
 	columns.Age(),
-)
+))
+
+// repeated columns are what watchers of the aggregator's own kind get.
+func repeated(c kinds.Columns) kinds.Columns {
+	c.Repeated = true
+	return c
+}
 
 func available(s *apiregistrationv1.APIService) string {
 	for _, c := range s.Status.Conditions {
