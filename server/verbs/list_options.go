@@ -61,6 +61,12 @@ func parseList(c *Call, watch bool) (*listOptions, error) {
 	return o, nil
 }
 
+// CheckList checks the parameters of a list that is not read from the store.
+func CheckList(c *Call) error {
+	_, err := parseList(c, false)
+	return err
+}
+
 // parseRevision reads a resourceVersion. Those beyond what the store can count are
 // as good as its largest.
 func parseRevision(s string) (int64, error) {

@@ -78,7 +78,7 @@ func Handler(others ...Component) verbs.Special {
 			_, err := h.Store.Head(ctx)
 			return "ok", err
 		}})
-		form, err := codecs.Negotiate(c.R, codecs.Offer{Types: codecs.Types(false), Transforms: codecs.ResourceTransforms})
+		form, err := negotiate(c)
 		if err != nil {
 			return err
 		}
@@ -100,6 +100,25 @@ func Handler(others ...Component) verbs.Special {
 		}
 		return h.Send(c, http.StatusOK, many(c, form, include, askAll(c.Context(), wanted)))
 	}
+}
+
+// negotiate finds the form of the answer; what a list is asked for is checked first.
+func negotiate(c *verbs.Call) (codecs.Form, error) {
+	types := codecs.Types(false)
+	list := c.Info.Name == "" || c.Info.NameFromSelector
+	produces := types
+	if list {
+		produces = codecs.ListTypes(false)
+	}
+	if err := codecs.Acceptable(c.R, produces); err != nil {
+		return codecs.Form{}, err
+	}
+	if list {
+		if err := verbs.CheckList(c); err != nil {
+			return codecs.Form{}, err
+		}
+	}
+	return codecs.Negotiate(c.R, codecs.Offer{Types: types, Transforms: codecs.ResourceTransforms})
 }
 
 // selected are the components that a list is about. They have no labels.

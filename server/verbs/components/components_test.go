@@ -3,12 +3,17 @@ package components
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/request"
+	"github.com/rowlock/rowlock/server/verbs"
 )
 
 func fixed(name, message string, err error) Component {
@@ -38,6 +43,27 @@ func TestAskAll(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A list of components is asked as other lists are.
+func TestNegotiate(t *testing.T) {
+	for _, tt := range []struct{ name, query, accept, want string }{
+		{"", "", "", ""},
+		{"", "limit=x", "", `strconv.ParseInt: parsing "x": invalid syntax`},
+		{"", "sendInitialEvents=true", "", `ListOptions.meta.k8s.io "" is invalid: sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list`},
+		{"etcd-0", "limit=x", "application/yaml", ""},
+		{"etcd-0", "", "text/html", "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf"},
+		{"", "limit=x", "text/html", "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf, " +
+			"application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"},
+		{"", "", "application/json;as=Nothing;v=v1;g=x", "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf"},
+	} {
+		r := httptest.NewRequest("GET", "/api/v1/componentstatuses?"+tt.query, nil)
+		r.Header.Set("Accept", tt.accept)
+		_, err := negotiate(&verbs.Call{R: r, Info: &request.Info{Name: tt.name, Query: r.URL.Query()}, Resource: &kinds.Resource{}})
+		if got := fmt.Sprint(err); got != tt.want && (err != nil || tt.want != "") {
+			t.Errorf("%s?%s (%s): %s", tt.name, tt.query, tt.accept, got)
+		}
+	}
 }
 
 func TestSelected(t *testing.T) {

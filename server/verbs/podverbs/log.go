@@ -15,12 +15,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/server/status"
 	"github.com/rowlock/rowlock/server/verbs"
 )
 
 // log streams what a container wrote. A pod that no node has yet wrote nothing.
 func (d *dialer) log(h *verbs.Handler, c *verbs.Call) error {
+	// The route announces plain text, but it is the errors that are negotiated: who
+	// takes nothing else gets none.
+	if err := codecs.Acceptable(c.R, append([]string{"text/plain"}, codecs.Types(false)...)); err != nil {
+		return err
+	}
+	if _, err := codecs.Negotiate(c.R, codecs.Offer{Types: codecs.Types(false), Transforms: codecs.PartialTransforms}); err != nil {
+		return err
+	}
 	o, err := logOptions(c.R.URL.Query())
 	if err != nil {
 		return err

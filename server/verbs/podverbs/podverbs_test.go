@@ -380,6 +380,25 @@ func TestLog(t *testing.T) {
 			t.Errorf("%s: content type %q", tt.path, header.Get("Content-Type"))
 		}
 	}
+	// The answer is text, but what is taken must be what errors come in.
+	for accept, want := range map[string]int{
+		"": 204, "*/*": 204, "application/json, */*": 204, "text/plain, application/json;q=0.1": 204, "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1": 204,
+		"text/plain": 406, "text/html": 406, "application/json;as=Table;g=meta.k8s.io;v=v1": 406,
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), "GET", s.url+pods+"/new/log", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Accept", accept)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("log for %q: %d, want %d", accept, resp.StatusCode, want)
+		}
+	}
 }
 
 func TestExec(t *testing.T) {
