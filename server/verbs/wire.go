@@ -92,10 +92,10 @@ func readAll(body io.Reader, n int64) ([]byte, error) {
 	return buf, err
 }
 
-// Create reads a POST: its body into obj, a new object of kind gvk, and its options. It
+// ReadPost reads a POST for a Special: its body into obj, a new object of kind gvk, and its options. It
 // warns of or refuses unknown and duplicate fields, and whatever the answer cannot be
 // given in.
-func (h *Handler) Create(c *Call, gvk schema.GroupVersionKind, obj runtime.Object) (*metav1.CreateOptions, error) {
+func (h *Handler) ReadPost(c *Call, gvk schema.GroupVersionKind, obj runtime.Object) (*metav1.CreateOptions, error) {
 	if _, err := h.negotiate(c); err != nil {
 		return nil, err
 	}

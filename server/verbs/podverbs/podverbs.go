@@ -50,7 +50,7 @@ func succeed(h *verbs.Handler, c *verbs.Call) error {
 
 // post reads the body and the options of a POST. gvk is what the body has to be.
 func post(h *verbs.Handler, c *verbs.Call, kind string, obj kinds.Object) (*metav1.CreateOptions, error) {
-	options, err := h.Create(c, obj.GetObjectKind().GroupVersionKind(), obj)
+	options, err := h.ReadPost(c, obj.GetObjectKind().GroupVersionKind(), obj)
 	if err != nil {
 		return nil, err
 	}

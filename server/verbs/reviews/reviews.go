@@ -162,7 +162,7 @@ func whoAmI(h *verbs.Handler, c *verbs.Call) error {
 // read takes the body and the options of a review.
 func read(h *verbs.Handler, c *verbs.Call, obj kinds.Object) (*metav1.CreateOptions, error) {
 	gvk := c.Resource.GVK()
-	options, err := h.Create(c, gvk, obj)
+	options, err := h.ReadPost(c, gvk, obj)
 	if err != nil {
 		return nil, err
 	}

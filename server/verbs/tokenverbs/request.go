@@ -32,7 +32,7 @@ const (
 // request serves serviceaccounts/token.
 func (cfg Config) request(h *verbs.Handler, c *verbs.Call) error {
 	req := &authenticationv1.TokenRequest{}
-	options, err := h.Create(c, gvk("TokenRequest"), req)
+	options, err := h.ReadPost(c, gvk("TokenRequest"), req)
 	if err != nil {
 		return err
 	}

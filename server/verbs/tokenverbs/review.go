@@ -15,7 +15,7 @@ import (
 // review serves tokenreviews.
 func (cfg Config) review(h *verbs.Handler, c *verbs.Call) error {
 	review := &authenticationv1.TokenReview{}
-	options, err := h.Create(c, gvk("TokenReview"), review)
+	options, err := h.ReadPost(c, gvk("TokenReview"), review)
 	if err != nil {
 		return err
 	}
