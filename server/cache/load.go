@@ -149,5 +149,5 @@ func (w *Watcher) end(err error) {
 	if w.err == nil {
 		w.err, w.queue = err, nil
 	}
-	w.signal()
+	w.Wake()
 }

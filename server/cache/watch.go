@@ -37,7 +37,7 @@ func (c *Cache) Watch(storage string, scope Scope, after int64, log Log) (*Watch
 		return nil, &sqlstore.CompactedError{Revision: after, Floor: floor}
 	}
 	w.history = &history{log: log, next: after}
-	w.signal()
+	w.Wake()
 	return w, nil
 }
 
@@ -68,13 +68,14 @@ func (s *shelf) attach(w *Watcher, after int64) {
 		}
 	}
 	if len(w.queue) > 0 {
-		w.signal()
+		w.Wake()
 	}
 	w.place = s.bucketFor(&w.scope)
 	s.watchers.add(w)
 }
 
-func (w *Watcher) signal() {
+// Wake signals Ready.
+func (w *Watcher) Wake() {
 	select {
 	case w.ready <- struct{}{}:
 	default:
@@ -135,7 +136,7 @@ func (w *Watcher) replay(ctx context.Context, out []Delivery) ([]Delivery, int64
 		w.history = nil
 		s.attach(w, h.next)
 	} else {
-		w.signal()
+		w.Wake()
 	}
 	return out, h.next, nil
 }

@@ -3,6 +3,7 @@ package verbs
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 	"unique"
 
@@ -36,6 +37,7 @@ type stream struct {
 	due     bool            // a bookmark is to be sent
 	end     time.Time
 	timer   *time.Timer
+	alarms  atomic.Uint32
 	batch   []cache.Delivery
 	first   any                                                // the key of the first event's frame
 	later   any                                                // that of all others
@@ -55,27 +57,40 @@ func (s *stream) events(ctx context.Context, out sink) error {
 		}
 	}
 	s.start = nil
-	s.timer = time.NewTimer(s.next())
+	s.timer = time.AfterFunc(s.next(), func() { s.alarm(ticked) })
 	defer s.timer.Stop()
+	defer context.AfterFunc(ctx, func() { s.alarm(ended) })()
 	for {
 		if err := s.drain(ctx, out); err != nil {
 			return err
 		}
-		select {
-		case <-s.watcher.Ready():
-		case <-ctx.Done():
-			return nil
-		case <-s.timer.C:
-			if !time.Now().Before(s.end) {
-				return nil
-			}
-			s.due = s.o.AllowWatchBookmarks
-			s.timer.Reset(s.next())
+		<-s.watcher.Ready()
+		if s.alarms.Load() == 0 {
+			continue
 		}
+		if s.alarms.Swap(0)&ended != 0 || !time.Now().Before(s.end) {
+			return nil
+		}
+		s.due = s.o.AllowWatchBookmarks
+		s.timer.Reset(s.next())
 	}
 }
 
-// drain sends what waits, and the bookmark that is due.
+// What may happen besides changes.
+const (
+	ticked uint32 = 1 << iota // the timer has
+	ended                     // the context has
+)
+
+// alarm wakes the stream. It waits for one thing, as waiting for one of several
+// costs each event more.
+func (s *stream) alarm(what uint32) {
+	s.alarms.Or(what)
+	s.watcher.Wake()
+}
+
+// drain sends what waits, and the bookmark that is due. What comes meanwhile signals
+// Ready again.
 func (s *stream) drain(ctx context.Context, out sink) error {
 	for {
 		batch, mark, err := s.watcher.Take(ctx, s.batch)
@@ -91,7 +106,7 @@ func (s *stream) drain(ctx context.Context, out sink) error {
 			s.due = false
 			return s.bookmark(out, mark, false)
 		}
-		if err := s.deliver(out, batch); err != nil {
+		if err := s.deliver(out, batch); err != nil || !s.due {
 			return err
 		}
 	}
