@@ -409,7 +409,7 @@ func (m *mirror) config(t *testing.T, s *harness.Server, form wireForm) *rest.Co
 			if err != nil {
 				return nil, err
 			}
-			return conn, conn.(*net.TCPConn).SetReadBuffer(4 << 10)
+			return conn, conn.(*net.TCPConn).SetReadBuffer(32 << 10)
 		}
 		cfg.NextProtos = []string{"http/1.1"}
 	}

@@ -60,10 +60,15 @@ func (h *handshakes) shake(raw net.Conn) {
 		raw.Close()
 		return
 	}
+	h.hand(c)
+}
+
+// hand lets a connection be accepted, for the first time or again.
+func (h *handshakes) hand(c net.Conn) {
 	select {
 	case h.done <- c:
 	case <-h.ctx.Done():
-		raw.Close()
+		c.Close()
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 // front is the listener with what speaks HTTP on it.
 type front struct {
 	hs     *http.Server
+	apart  *conns.Apart  // watches that have left hs
 	served chan struct{} // closed when it has ended
 	err    error         // that ended it
 
@@ -33,7 +34,7 @@ type front struct {
 func (s *Server) open() (*front, error) {
 	f := &front{served: make(chan struct{}), mute: map[net.Conn]struct{}{}}
 	f.hs = &http.Server{
-		Handler: s.handler, TLSConfig: s.cfg.TLS.Clone(), ConnState: f.track, ConnContext: conns.Context,
+		TLSConfig: s.cfg.TLS.Clone(), ConnState: f.track, ConnContext: conns.Context,
 		ReadHeaderTimeout: 32 * time.Second, IdleTimeout: 3 * time.Minute, MaxHeaderBytes: 1 << 20,
 		ErrorLog: quietLog(s.cfg.Log),
 	}
@@ -55,6 +56,8 @@ func (s *Server) open() (*front, error) {
 		*protos = append(*protos, "http/1.1") // http2.ConfigureServer has added its own
 	}
 	listener := newHandshakes(conns.Listener{Listener: s.cfg.Listener}, f.hs.TLSConfig, f.hs.ReadHeaderTimeout, s.handshakeFailed)
+	f.apart = conns.NewApart(listener.hand)
+	f.hs.Handler = f.apart.Handler(s.handler)
 	go func() {
 		defer close(f.served)
 		defer listener.Close()
@@ -110,6 +113,7 @@ func (f *front) hangUp() {
 func (f *front) close() {
 	_ = f.hs.Close() // the listener's error is of no use any more
 	<-f.served
+	f.apart.Close()
 }
 
 // finish takes no new connections, tells clients to leave, and waits until what is
@@ -123,7 +127,10 @@ func (f *front) finish(ctx context.Context) error {
 		err := f.hs.Shutdown(part)
 		cancel()
 		f.hangUp()
-		if err == nil || ctx.Err() != nil {
+		if err == nil {
+			return f.apart.Wait(ctx)
+		}
+		if ctx.Err() != nil {
 			return err
 		}
 	}
@@ -148,6 +155,7 @@ func (s *Server) drain(f *front) error {
 	err := f.finish(ctx)
 	if err != nil {
 		err = errors.Join(err, f.hs.Close())
+		f.apart.Close()
 	}
 	<-f.served
 	return err

@@ -77,6 +77,10 @@ func dialTap(s *harness.Server, h2 bool) (*tap, error) {
 	if h2 {
 		cfg.NextProtos = []string{http2.NextProtoTLS}
 	}
+	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil { // as every client does
+		_ = unix.Close(fd)
+		return nil, err
+	}
 	t.tls = tls.Client(&t.socket, cfg)
 	if err := t.tls.Handshake(); err != nil {
 		_ = unix.Close(fd)

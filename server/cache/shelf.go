@@ -220,6 +220,11 @@ func (s *shelf) indexLabels() {
 
 // apply takes the shelf's changes of one batch, in revision order.
 func (s *shelf) apply(changes []*sqlstore.Change, now int64) {
+	tell(s.applied(changes, now))
+}
+
+// applied is apply, but for telling the watchers that were given something.
+func (s *shelf) applied(changes []*sqlstore.Change, now int64) []*Watcher {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	events := make([]*Event, 0, len(changes))
@@ -228,13 +233,13 @@ func (s *shelf) apply(changes []*sqlstore.Change, now int64) {
 	}
 	s.publish()
 	if s.internal {
-		return
+		return nil
 	}
 	for _, e := range events {
 		s.ring.add(e)
 		s.dispatch(e)
 	}
-	s.watchers.wake()
+	return s.watchers.given()
 }
 
 func (s *shelf) take(ch *sqlstore.Change, now int64) *Event {

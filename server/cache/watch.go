@@ -76,6 +76,10 @@ func (s *shelf) attach(w *Watcher, after int64) {
 
 // Wake signals Ready.
 func (w *Watcher) Wake() {
+	if h := w.hooks.Load(); h != nil {
+		h.wake()
+		return
+	}
 	select {
 	case w.ready <- struct{}{}:
 	default:

@@ -35,12 +35,13 @@ type Watcher struct {
 
 	ready chan struct{}
 	state atomic.Uint32
+	hooks atomic.Pointer[hooks] // of Push
 
 	mu    sync.Mutex
 	queue []Delivery
 	err   error
 	begun bool // has asked for deliveries
-	woken bool // is in the shelf's wake list; guarded by the shelf's mu
+	woken bool // is in the shelf's list of hits; guarded by the shelf's mu
 
 	given   int64    // what Take said last
 	history *history // set while older changes are read from the log
@@ -84,7 +85,7 @@ const (
 type watchers struct {
 	buckets map[bucketKey][]*Watcher
 	kinds   [bucketField + 1]int
-	hit     []*Watcher // woken at the end of a batch
+	hit     []*Watcher // told at the end of a batch
 }
 
 func (ws *watchers) init() { ws.buckets = make(map[bucketKey][]*Watcher) }
@@ -131,22 +132,20 @@ func (ws *watchers) each(fn func(*Watcher)) {
 	}
 }
 
-// wake tells every watcher that was given something.
-func (ws *watchers) wake() {
-	for _, w := range ws.hit {
+// given lists the watchers that were given something since it was last called.
+func (ws *watchers) given() []*Watcher {
+	list := ws.hit
+	for _, w := range list {
 		if w.scope.Group != nil && w.state.CompareAndSwap(idle, called) {
 			w.scope.Group.Call()
 		}
-	}
-	for i, w := range ws.hit {
 		w.woken = false
-		select {
-		case w.ready <- struct{}{}:
-		default:
-		}
-		ws.hit[i] = nil
 	}
-	ws.hit = ws.hit[:0]
+	ws.hit = nil
+	if len(list) > 0 {
+		ws.hit = make([]*Watcher, 0, min(len(list), 1024))
+	}
+	return list
 }
 
 // bucketFor places a watcher.

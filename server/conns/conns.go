@@ -4,7 +4,8 @@
 //
 // It promises: bytes keep their order; what is not bulk is written at once; what is
 // held back waits a millisecond for more at most; the error of a delayed write is
-// returned by the next one. Its only goroutines are those of timers, which end by
+// returned by the next one. Answers that last are written past package net/http, and
+// without waiting for slow clients. Its only goroutines are those of timers, which end by
 // themselves.
 package conns
 
@@ -117,12 +118,19 @@ func (l Listener) Accept() (net.Conn, error) {
 // message goes on in another.
 type records struct {
 	net.Conn
-	hold  hold
-	whole atomic.Int32
+	hold   hold
+	whole  atomic.Int32
+	stream *Stream // that has taken over; guarded by hold.mu
 }
 
 // Write takes one TLS record, or several.
 func (r *records) Write(p []byte) (int, error) {
+	r.hold.mu.Lock()
+	if r.stream != nil {
+		defer r.hold.mu.Unlock()
+		return r.stream.write(p)
+	}
+	r.hold.mu.Unlock()
 	return r.hold.pass(p, len(p) > record || r.whole.Load() > 0)
 }
 
@@ -167,4 +175,10 @@ func Context(ctx context.Context, c net.Conn) context.Context {
 func Of(ctx context.Context) Joiner {
 	j, _ := ctx.Value(joinerKey{}).(Joiner)
 	return j
+}
+
+// overTLS says whether a request came by a connection of Context.
+func overTLS(ctx context.Context) bool {
+	_, ok := ctx.Value(joinerKey{}).(*records)
+	return ok
 }

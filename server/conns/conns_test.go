@@ -16,7 +16,9 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,6 +49,9 @@ func (c *counted) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
+// SyscallConn implements syscall.Conn. What is written past it is not counted.
+func (c *counted) SyscallConn() (syscall.RawConn, error) { return c.Conn.(syscall.Conn).SyscallConn() }
+
 func certificate(t *testing.T) tls.Certificate {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -67,7 +72,7 @@ func site(t *testing.T, two bool, h http.HandlerFunc) (*counting, *http.Client, 
 		t.Fatal(err)
 	}
 	l := &counting{Listener: plain}
-	hs := &http.Server{Handler: h, ConnContext: conns.Context, TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate(t)}, DynamicRecordSizingDisabled: true}}
+	hs := &http.Server{ConnContext: conns.Context, TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate(t)}, DynamicRecordSizingDisabled: true}}
 	h2 := &http2.Server{}
 	if err := http2.ConfigureServer(hs, h2); err != nil {
 		t.Fatal(err)
@@ -76,8 +81,11 @@ func site(t *testing.T, two bool, h http.HandlerFunc) (*counting, *http.Client, 
 		f := conns.NewFrames(c)
 		h2.ServeConn(f, &http2.ServeConnOpts{Handler: h, BaseConfig: hs, Context: conns.With(context.Background(), f)})
 	}
+	served := newAgain(tls.NewListener(conns.Listener{Listener: l}, hs.TLSConfig))
+	apart := conns.NewApart(served.hand)
+	hs.Handler = apart.Handler(h)
 	done := make(chan error, 1)
-	go func() { done <- hs.ServeTLS(conns.Listener{Listener: l}, "", "") }()
+	go func() { done <- hs.Serve(served) }()
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: two, DisableCompression: true}
 	if !two {
 		transport.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{}
@@ -86,8 +94,53 @@ func site(t *testing.T, two bool, h http.HandlerFunc) (*counting, *http.Client, 
 		transport.CloseIdleConnections()
 		hs.Close()
 		<-done
+		apart.Close()
 	})
 	return l, &http.Client{Transport: transport}, "https://" + plain.Addr().String()
+}
+
+// again is a listener that takes connections back.
+type again struct {
+	net.Listener
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func newAgain(l net.Listener) *again {
+	a := &again{Listener: l, conns: make(chan net.Conn), closed: make(chan struct{})}
+	go func() { // until the listener is closed
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			a.hand(c)
+		}
+	}()
+	return a
+}
+
+func (a *again) hand(c net.Conn) {
+	select {
+	case a.conns <- c:
+	case <-a.closed:
+		c.Close()
+	}
+}
+
+func (a *again) Accept() (net.Conn, error) {
+	select {
+	case c := <-a.conns:
+		return c, nil
+	case <-a.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (a *again) Close() error {
+	a.once.Do(func() { close(a.closed) })
+	return a.Listener.Close()
 }
 
 // sized answers with n bytes, as told by the path, in pieces.

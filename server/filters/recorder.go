@@ -71,6 +71,9 @@ func (r *Recorder) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// Count notes bytes of the answer that were written past it.
+func (r *Recorder) Count(bytes int64) { r.Bytes += bytes }
+
 // recorderOf finds the recorder that Scope put around the writer.
 func recorderOf(w http.ResponseWriter) *Recorder {
 	for {

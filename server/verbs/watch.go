@@ -44,8 +44,9 @@ func (h *Handler) watch(c *Call) error {
 		return s.serveWebSocket()
 	}
 	if out := s.begin(); out != nil {
-		defer out.close()
+		defer s.finish(out)
 		s.run(c.R.Context(), out)
+		out.whole = true
 	}
 	return nil
 }
@@ -152,7 +153,16 @@ func (s *stream) begin() *wire {
 		out.close()
 		return nil
 	}
+	out.direct = conns.Leave(w)
 	return out
+}
+
+// finish ends the answer. From here on nobody writes it.
+func (s *stream) finish(out *wire) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
+	out.close()
 }
 
 // run sends everything, and an ERROR event if the watch fails.

@@ -3,6 +3,7 @@ package verbs
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 	"unique"
@@ -17,13 +18,20 @@ import (
 var errGone = errors.New("client has gone")
 
 // sink takes whole frames. What was sent reaches the client with flush at the latest.
+// full says that something is kept, as the client takes no more now.
 type sink interface {
 	send(frame []byte) error
 	flush() error
+	full() bool
 }
 
-// stream is one watch.
+// stream is one watch. Its handler holds mu, but while it waits: then the cache's
+// goroutines may send what is new (push), so that the handler need not wake up.
 type stream struct {
+	mu       sync.Mutex
+	over     bool // nothing may be sent any more
+	panicked any  // what push ended with
+
 	h       *Handler
 	c       *Call
 	o       *listOptions
@@ -39,6 +47,7 @@ type stream struct {
 	timer   *time.Timer
 	alarms  atomic.Uint32
 	batch   []cache.Delivery
+	rest    []cache.Delivery                                   // of batch: to be sent still
 	first   any                                                // the key of the first event's frame
 	later   any                                                // that of all others
 	make    func(cache.EventType, *cache.Item) ([]byte, error) // s.frame
@@ -57,6 +66,9 @@ func (s *stream) events(ctx context.Context, out sink) error {
 		}
 	}
 	s.start = nil
+	if w, ok := out.(*wire); ok && w.direct != nil {
+		return s.pushed(ctx, w)
+	}
 	s.timer = time.AfterFunc(s.next(), func() { s.alarm(ticked) })
 	defer s.timer.Stop()
 	defer context.AfterFunc(ctx, func() { s.alarm(ended) })()
@@ -89,15 +101,61 @@ func (s *stream) alarm(what uint32) {
 	s.watcher.Wake()
 }
 
-// drain sends what waits, and the bookmark that is due. What comes meanwhile signals
-// Ready again.
-func (s *stream) drain(ctx context.Context, out sink) error {
+// pushed sends changes and bookmarks where the cache's goroutines send what they can.
+func (s *stream) pushed(ctx context.Context, out *wire) error {
+	wake := out.direct.Wake
+	s.watcher.Push(func() {
+		if !s.push(ctx, out) {
+			wake()
+		}
+	}, wake)
+	unlink := context.AfterFunc(ctx, wake)
+	defer unlink()
+	next := time.Now().Add(s.next())
 	for {
-		batch, mark, err := s.watcher.Take(ctx, s.batch)
-		if s.batch = batch; err != nil {
+		if err := s.drain(ctx, out); err != nil {
 			return err
 		}
-		if len(batch) == 0 {
+		if out.direct.Wait(next) != nil || ctx.Err() != nil {
+			return nil
+		}
+		if now := time.Now(); !now.Before(next) {
+			if !now.Before(s.end) {
+				return nil
+			}
+			s.due = s.o.AllowWatchBookmarks
+			next = now.Add(s.next())
+		}
+	}
+}
+
+// drain sends what waits, and the bookmark that is due. What comes meanwhile wakes the
+// stream again.
+func (s *stream) drain(ctx context.Context, out sink) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.panicked != nil {
+		panic(s.panicked)
+	}
+	if s.failed != nil {
+		return s.failed
+	}
+	if out.full() {
+		if err := out.flush(); err != nil {
+			return err
+		}
+	}
+	if len(s.rest) > 0 {
+		if err := s.deliver(out); err != nil {
+			return err
+		}
+	}
+	for {
+		mark, err := s.take(ctx)
+		if err != nil {
+			return err
+		}
+		if len(s.rest) == 0 {
 			s.watcher.Come()
 			if !s.due {
 				return nil
@@ -106,10 +164,44 @@ func (s *stream) drain(ctx context.Context, out sink) error {
 			s.due = false
 			return s.bookmark(out, mark, false)
 		}
-		if err := s.deliver(out, batch); err != nil || !s.due {
+		if err := s.deliver(out); err != nil || !s.due {
 			return err
 		}
 	}
+}
+
+// take asks for the next deliveries, once all before have been sent.
+func (s *stream) take(ctx context.Context) (mark int64, err error) {
+	s.batch, mark, err = s.watcher.Take(ctx, s.batch)
+	s.rest = s.batch
+	return mark, err
+}
+
+// push sends what waits, as far as that needs no waiting; else it returns false, and
+// the handler goes on.
+func (s *stream) push(ctx context.Context, out *wire) (done bool) {
+	if !s.mu.TryLock() {
+		return false
+	}
+	defer s.mu.Unlock()
+	defer func() {
+		if p := recover(); p != nil {
+			s.panicked, done = p, false // it costs this request, not those of others
+		}
+	}()
+	if s.over {
+		return true
+	}
+	if s.failed != nil || s.panicked != nil || out.stuck || len(s.rest) > 0 || !s.watcher.Live() {
+		return false
+	}
+	if _, s.failed = s.take(ctx); s.failed != nil {
+		return false
+	}
+	out.eager = true
+	s.failed = s.deliver(out)
+	out.eager = false
+	return s.failed == nil && !out.stuck
 }
 
 // next is the time until a bookmark is due, or the end.
@@ -144,17 +236,18 @@ func (s *stream) initial(out sink) (err error) {
 	return out.flush()
 }
 
-// deliver sends a batch of changes.
-func (s *stream) deliver(out sink, batch []cache.Delivery) error {
-	for _, d := range batch {
+// deliver sends the rest of the batch, or what the client takes of it without delay.
+func (s *stream) deliver(out sink) error {
+	for len(s.rest) > 0 && !out.full() {
 		key := s.later
 		if !s.shown {
 			key = s.first
 		}
-		frame, err := d.Frame(key, s.make)
+		frame, err := s.rest[0].Frame(key, s.make)
 		if err != nil {
 			return err
 		}
+		s.rest = s.rest[1:]
 		s.shown = true
 		s.sent(len(frame))
 		if err := out.send(frame); err != nil {

@@ -70,6 +70,7 @@ func (m *messages) send(frame []byte) error {
 }
 
 func (m *messages) flush() error { return nil }
+func (m *messages) full() bool   { return false }
 
 // hijacker finds the connection below the writers that filters put around it.
 type hijacker struct{ http.ResponseWriter }

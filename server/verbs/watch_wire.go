@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/rowlock/rowlock/server/conns"
 )
 
 // wire is the body of an answer. Frames that come together go out together. It is
@@ -15,6 +17,12 @@ type wire struct {
 	single  []byte    // a frame that may be all there is
 	armed   time.Time // when the write deadline was set
 	guard   *guard    // nil: not HTTP/2
+
+	direct *conns.Stream // past package net/http, once the answer has begun; nil: not so
+	eager  bool          // direct does not wait for the client
+	stuck  bool          // direct keeps something that the client did not take
+	past   int64         // bytes written to direct
+	whole  bool          // nothing is missing from the answer
 }
 
 func newWire(w http.ResponseWriter, r *http.Request) *wire {
@@ -26,6 +34,9 @@ func newWire(w http.ResponseWriter, r *http.Request) *wire {
 }
 
 func (o *wire) send(frame []byte) error {
+	if o.direct != nil {
+		return o.sendDirect(frame)
+	}
 	if o.single == nil && o.buf == nil {
 		o.single = frame
 		return nil
@@ -42,7 +53,48 @@ func (o *wire) send(frame []byte) error {
 	return o.write(true)
 }
 
-func (o *wire) flush() error { return o.write(false) }
+func (o *wire) flush() error {
+	if o.direct != nil {
+		return o.flushDirect()
+	}
+	return o.write(false)
+}
+
+func (o *wire) full() bool { return o.stuck }
+
+// sendDirect adds to the next chunk.
+func (o *wire) sendDirect(frame []byte) error {
+	if o.buf == nil {
+		o.buf = getBuffer()
+		*o.buf = append((*o.buf)[:0], make([]byte, conns.Room)...)
+	}
+	*o.buf = append(*o.buf, frame...)
+	if len(*o.buf) < chunk {
+		return nil
+	}
+	return o.flushDirect()
+}
+
+// flushDirect writes the chunk that has been collected.
+func (o *wire) flushDirect() (err error) {
+	switch {
+	case o.buf != nil:
+		o.past += int64(len(*o.buf) - conns.Room)
+		if o.eager {
+			o.stuck, err = o.direct.Offer(o.buf)
+		} else {
+			o.stuck, err = false, o.direct.Write(o.buf)
+		}
+		putBuffer(o.buf)
+		o.buf = nil
+	case o.stuck && !o.eager:
+		o.stuck, err = false, o.direct.Settle()
+	}
+	if err != nil {
+		return errGone
+	}
+	return nil
+}
 
 // write puts what was collected on the wire. more says that the buffer is still needed.
 func (o *wire) write(more bool) error {
@@ -75,6 +127,21 @@ func (o *wire) write(more bool) error {
 	return nil
 }
 
+// count tells those around a writer what was written past them.
+func count(w http.ResponseWriter, bytes int64) {
+	for w != nil {
+		if c, ok := w.(interface{ Count(bytes int64) }); ok {
+			c.Count(bytes)
+			return
+		}
+		u, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			return
+		}
+		w = u.Unwrap()
+	}
+}
+
 // begin bounds how long a write may take.
 func (o *wire) begin() {
 	now := time.Now()
@@ -88,6 +155,10 @@ func (o *wire) begin() {
 
 // close must be called before the handler returns.
 func (o *wire) close() {
+	if o.direct != nil {
+		o.direct.End(o.whole)
+		count(o.w, o.past)
+	}
 	if o.guard != nil {
 		o.guard.close()
 	}

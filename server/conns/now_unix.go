@@ -1,0 +1,23 @@
+//go:build unix
+
+package conns
+
+import "syscall"
+
+// writeNow writes what the kernel has room for. The descriptor does not block.
+func writeNow(fd uintptr, p []byte) (int, error) {
+	done := 0
+	for done < len(p) {
+		n, err := syscall.Write(int(fd), p[done:])
+		switch {
+		case err == syscall.EINTR:
+		case err == syscall.EAGAIN:
+			return done, nil
+		case err != nil:
+			return done, err
+		default:
+			done += n
+		}
+	}
+	return done, nil
+}
