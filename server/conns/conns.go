@@ -2,11 +2,14 @@
 // leaves in few large pieces: package tls hands every record of 16 KB to the kernel
 // by itself, and package http2 makes a full and a tiny record of every frame.
 //
+// And it lets watches over HTTP/1.1 leave package net/http, which takes more memory and
+// time for them than they need.
+//
 // It promises: bytes keep their order; what is not bulk is written at once; what is
 // held back waits a millisecond for more at most; the error of a delayed write is
-// returned by the next one. Answers that last are written past package net/http, and
-// without waiting for slow clients. Its only goroutines are those of timers, which end by
-// themselves.
+// returned by the next one; an answer that broke off does not look whole. Its goroutines
+// are those of timers, which end by themselves, and one for each request that may be a
+// watch, which Apart.Close ends.
 package conns
 
 import (
