@@ -29,7 +29,9 @@ func asking(t *testing.T, user string, size int, groups ...string) *http.Request
 func TestSelectorsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refused := 0
-		l := NewSelectors(func(w http.ResponseWriter, _ *http.Request, err error) { http.Error(w, err.Error(), http.StatusTooManyRequests) })
+		l := NewSelectors(func(w http.ResponseWriter, _ *http.Request, err error) {
+			http.Error(w, err.Error(), http.StatusTooManyRequests)
+		})
 		l.Refused = func(bool) { refused++ }
 		end := make(chan struct{})
 		h := l.Filter(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-end }))
