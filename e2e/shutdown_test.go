@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"crypto/tls"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
+	"net/http/httptrace"
 	"testing"
 	"time"
 
@@ -108,6 +111,51 @@ func ask(c net.Conn, request bool) error {
 		}
 		if frame.Header().StreamID == 1 && frame.Header().Flags.Has(http2.FlagDataEndStream) {
 			return nil
+		}
+	}
+}
+
+// TestWatchesOverHTTP1 sees that a connection of HTTP/1.1 serves on after its watch has
+// ended, and that a watch ends whole when the server does.
+func TestWatchesOverHTTP1(t *testing.T) {
+	s := harness.StartT(t, harness.Options{})
+	pool, err := s.CA()
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: pool}, TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{},
+	}}
+	defer client.CloseIdleConnections()
+	get := func(path string) (resp *http.Response, reused bool) {
+		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { reused = i.Reused }})
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+harness.AdminToken)
+		if resp, err = client.Do(req); err != nil {
+			t.Fatal(err)
+		}
+		if resp.StatusCode != http.StatusOK || resp.ProtoMajor != 1 {
+			t.Fatalf("%s: %s %s", path, resp.Proto, resp.Status)
+		}
+		return resp, reused
+	}
+	for i, path := range []string{"/api/v1/namespaces?watch=1&timeoutSeconds=1", "/version", "/api/v1/namespaces?watch=1"} {
+		resp, reused := get(path)
+		if reused != (i > 0) {
+			t.Errorf("%s: reused %v", path, reused)
+		}
+		if i == 2 {
+			if err := s.Stop(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || !bytes.HasSuffix(body, []byte("}\n")) && i != 1 {
+			t.Errorf("%s: %v after %.200q", path, err, body)
 		}
 	}
 }

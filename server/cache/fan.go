@@ -8,8 +8,8 @@ import (
 // fanStep is how many watchers are told before others have their turn.
 const fanStep = 16
 
-// fan tells watchers that they were given something. That may take a while, and a
-// writer waits for its answer meanwhile: so it is not done by whoever applies
+// fan tells watchers with hooks that they were given something. That may take a while,
+// and a writer waits for its answer meanwhile: so it is not done by whoever applies
 // changes, but by goroutines that end with it. They take half of the processors, so
 // that requests, and clients on the same machine, have the rest.
 type fan struct {
@@ -17,17 +17,8 @@ type fan struct {
 	next     atomic.Int64
 }
 
-func tell(list []*Watcher) {
-	f := &fan{watchers: list[:0]}
-	for _, w := range list {
-		if w.hooks.Load() != nil {
-			f.watchers = append(f.watchers, w)
-		} else {
-			w.Wake()
-		}
-	}
-	list = f.watchers
-	for range min(max(1, runtime.GOMAXPROCS(0)/2), (len(list)+fanStep-1)/fanStep) {
+func (f *fan) start() {
+	for range min(max(1, runtime.GOMAXPROCS(0)/2), (len(f.watchers)+fanStep-1)/fanStep) {
 		go f.run()
 	}
 }

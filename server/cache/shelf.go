@@ -220,11 +220,13 @@ func (s *shelf) indexLabels() {
 
 // apply takes the shelf's changes of one batch, in revision order.
 func (s *shelf) apply(changes []*sqlstore.Change, now int64) {
-	tell(s.applied(changes, now))
+	if f := s.applied(changes, now); f != nil {
+		f.start()
+	}
 }
 
-// applied is apply, but for telling the watchers that were given something.
-func (s *shelf) applied(changes []*sqlstore.Change, now int64) []*Watcher {
+// applied is apply, but for what the watchers with hooks are to be told.
+func (s *shelf) applied(changes []*sqlstore.Change, now int64) *fan {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	events := make([]*Event, 0, len(changes))
@@ -239,7 +241,7 @@ func (s *shelf) applied(changes []*sqlstore.Change, now int64) []*Watcher {
 		s.ring.add(e)
 		s.dispatch(e)
 	}
-	return s.watchers.given()
+	return s.watchers.wake()
 }
 
 func (s *shelf) take(ch *sqlstore.Change, now int64) *Event {

@@ -132,20 +132,29 @@ func (ws *watchers) each(fn func(*Watcher)) {
 	}
 }
 
-// given lists the watchers that were given something since it was last called.
-func (ws *watchers) given() []*Watcher {
-	list := ws.hit
-	for _, w := range list {
+// wake tells the watchers that were given something; those with hooks it leaves to a
+// fan, which is nil if there are none.
+func (ws *watchers) wake() *fan {
+	for _, w := range ws.hit {
 		if w.scope.Group != nil && w.state.CompareAndSwap(idle, called) {
 			w.scope.Group.Call()
 		}
+	}
+	var f *fan
+	for i, w := range ws.hit {
 		w.woken = false
+		ws.hit[i] = nil
+		if w.hooks.Load() == nil {
+			w.Wake()
+			continue
+		}
+		if f == nil {
+			f = &fan{watchers: make([]*Watcher, 0, len(ws.hit)-i)}
+		}
+		f.watchers = append(f.watchers, w)
 	}
-	ws.hit = nil
-	if len(list) > 0 {
-		ws.hit = make([]*Watcher, 0, min(len(list), 1024))
-	}
-	return list
+	ws.hit = ws.hit[:0]
+	return f
 }
 
 // bucketFor places a watcher.

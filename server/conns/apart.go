@@ -1,7 +1,6 @@
 package conns
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
 	"net"
@@ -19,7 +18,8 @@ type Apart struct {
 
 	mu     sync.Mutex
 	open   map[*tls.Conn]struct{} // connections of answers that have left
-	closed bool                   // nothing leaves any more
+	closed bool                   // nothing is served apart any more
+	cut    bool                   // nor goes on
 	wg     sync.WaitGroup         // is added to under mu, unless closed
 }
 
@@ -85,7 +85,7 @@ func (a *Apart) serve(next http.Handler, w http.ResponseWriter, r *http.Request)
 // Close cuts what is still under way, and waits for its end.
 func (a *Apart) Close() {
 	a.mu.Lock()
-	a.closed = true
+	a.closed, a.cut = true, true
 	for c := range a.open {
 		_ = c.NetConn().Close() // whatever it says, it is over
 	}
@@ -93,7 +93,7 @@ func (a *Apart) Close() {
 	a.wg.Wait()
 }
 
-// Wait waits until all has ended, or ctx has. Nothing leaves any more.
+// Wait waits until all has ended, or ctx has. Nothing else is served apart any more.
 func (a *Apart) Wait(ctx context.Context) error {
 	a.mu.Lock()
 	a.closed = true
@@ -157,6 +157,9 @@ func (d *departure) leave() *Stream {
 	d.ResponseWriter = departed{header}
 	d.apart.mu.Lock()
 	d.apart.open[t] = struct{}{}
+	if d.apart.cut {
+		_ = t.NetConn().Close() // Close has not seen it
+	}
 	d.apart.mu.Unlock()
 	close(d.left)
 	return d.stream
@@ -182,8 +185,6 @@ func (d *departure) end(broken bool) {
 // departed is what is left of a writer.
 type departed struct{ header http.Header }
 
-func (d departed) Header() http.Header                        { return d.header }
-func (departed) Write([]byte) (int, error)                    { return 0, http.ErrHijacked }
-func (departed) WriteHeader(int)                              {}
-func (departed) Flush()                                       {}
-func (departed) Hijack() (net.Conn, *bufio.ReadWriter, error) { return nil, nil, http.ErrHijacked }
+func (d departed) Header() http.Header     { return d.header }
+func (departed) Write([]byte) (int, error) { return 0, http.ErrHijacked }
+func (departed) WriteHeader(int)           {}
