@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -52,14 +53,15 @@ var offLimits = []string{
 	"k8s.io/apiextensions-apiserver/pkg/apiserver", "k8s.io/apiextensions-apiserver/pkg/registry", "github.com/k3s-io/kine", "go.etcd.io/etcd",
 }
 
-// structural schemas are a leaf of the package that is off limits otherwise.
-const structural = "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+// schemas are leaves of a package that is off limits otherwise: structural ones, and
+// values held against them.
+var schemas = []string{"k8s.io/apiextensions-apiserver/pkg/apiserver/schema", "k8s.io/apiextensions-apiserver/pkg/apiserver/validation"}
 
 func under(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
 
 func forbidden(from, to string) string {
 	for _, o := range offLimits {
-		if under(to, o) && !under(to, structural) {
+		if under(to, o) && !slices.ContainsFunc(schemas, func(s string) bool { return under(to, s) }) {
 			return "off limits"
 		}
 	}

@@ -1,0 +1,88 @@
+// Package structural is what the schema of a custom resource's version does to
+// objects: it drops what the schema does not know, fills in defaults and says what
+// is wrong, in the words of release 1.32.
+//
+// It promises: a Schema never changes once it is made, and any number of goroutines
+// may use it; objects are trees of map[string]any, []any, string, bool, int64,
+// float64 and nil, and no other object is kept or changed than the one a method is
+// named for; no tree makes it panic. CEL rules are compiled when the first write needs
+// them, not before.
+package structural
+
+import (
+	"fmt"
+	"sync"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+)
+
+// Schema is the schema of one version of a custom resource.
+type Schema struct {
+	tree   *structuralschema.Structural // nil: anything goes
+	values validation.SchemaValidator
+	status validation.SchemaValidator // nil: the schema says nothing of it
+	scale  *apiextensionsv1.CustomResourceSubresourceScale
+
+	preserve bool // keep what the schema does not know
+
+	rules func() *cel.Validator // nil where there are none
+}
+
+// New makes the schema of a version. With preserveUnknown nothing is dropped and
+// nothing defaulted for being unknown, as definitions of apiextensions/v1beta1 could
+// ask for. Errors mean that the version is not one that passed validation.
+func New(v *apiextensionsv1.CustomResourceDefinitionVersion, preserveUnknown bool) (*Schema, error) {
+	s := &Schema{preserve: preserveUnknown, rules: func() *cel.Validator { return nil }}
+	var props *apiextensions.JSONSchemaProps
+	if v.Schema != nil && v.Schema.OpenAPIV3Schema != nil {
+		props = &apiextensions.JSONSchemaProps{}
+		if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(v.Schema.OpenAPIV3Schema, props, nil); err != nil {
+			return nil, fmt.Errorf("convert the schema of version %s: %w", v.Name, err)
+		}
+	}
+	if err := s.build(props); err != nil {
+		return nil, fmt.Errorf("read the schema of version %s: %w", v.Name, err)
+	}
+	if v.Subresources != nil {
+		s.scale = v.Subresources.Scale.DeepCopy()
+	}
+	return s, nil
+}
+
+func (s *Schema) build(props *apiextensions.JSONSchemaProps) (err error) {
+	if s.values, _, err = validation.NewSchemaValidator(props); err != nil || props == nil {
+		return err
+	}
+	if status, ok := props.Properties["status"]; ok {
+		if s.status, _, err = validation.NewSchemaValidator(&status); err != nil {
+			return err
+		}
+	}
+	tree, err := structuralschema.NewStructural(props)
+	if err != nil {
+		if s.preserve { // such schemas need not be structural
+			return nil
+		}
+		return err
+	}
+	s.tree = tree.DeepCopy() // it shares defaults with props
+	if !s.preserve {
+		if err := defaulting.PruneDefaults(s.tree); err != nil {
+			return err
+		}
+	}
+	s.rules = sync.OnceValue(func() *cel.Validator {
+		return cel.NewValidator(s.tree, true, celconfig.PerCallLimit)
+	})
+	return nil
+}
+
+// Structural is the schema as a tree, for those who describe it to clients; nil where
+// anything goes. It must not be changed.
+func (s *Schema) Structural() *structuralschema.Structural { return s.tree }

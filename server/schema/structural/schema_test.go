@@ -1,0 +1,210 @@
+package structural_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/rowlock/rowlock/server/request"
+	"github.com/rowlock/rowlock/server/schema/structural"
+)
+
+// version is a version whose schema, of spec and status, is given in YAML.
+func version(t testing.TB, text string) *apiextensionsv1.CustomResourceDefinitionVersion {
+	t.Helper()
+	v := &apiextensionsv1.CustomResourceDefinitionVersion{Name: "v1", Schema: &apiextensionsv1.CustomResourceValidation{
+		OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{},
+	}}
+	if err := yaml.UnmarshalStrict([]byte(text), v.Schema.OpenAPIV3Schema); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func schema(t testing.TB, text string) *structural.Schema {
+	t.Helper()
+	s, err := structural.New(version(t, text), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func object(t testing.TB, text string) map[string]any {
+	t.Helper()
+	if text == "" {
+		return nil
+	}
+	data, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var obj map[string]any
+	if err := utiljson.Unmarshal(data, &obj); err != nil {
+		t.Fatal(err)
+	}
+	return obj
+}
+
+func text(t testing.TB, obj any) string {
+	t.Helper()
+	data, err := json.Marshal(obj)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+const pruned = `
+type: object
+properties:
+  spec:
+    type: object
+    properties:
+      size: {type: integer, default: 3}
+      note: {type: string, nullable: true}
+      gone: {type: string}
+      free: {type: object, x-kubernetes-preserve-unknown-fields: true, properties: {inner: {type: object, properties: {a: {type: string}}}}}
+      labels: {type: object, additionalProperties: {type: string}}
+      list: {type: array, items: {type: object, properties: {num: {type: integer, default: 1}}}}
+      pod: {type: object, x-kubernetes-embedded-resource: true, properties: {spec: {type: object, properties: {x: {type: string}}}}}
+`
+
+func TestCoerceAndDefault(t *testing.T) {
+	s := schema(t, pruned)
+	for _, c := range []struct{ obj, want, unknown string }{
+		{"{}", `{}`, ""},
+		{"{spec: {}}", `{"spec":{"size":3}}`, ""},
+		{"{kind: A, apiVersion: b/v1, spec: {size: null, note: null, gone: null}}", `{"apiVersion":"b/v1","kind":"A","spec":{"note":null,"size":3}}`, ""},
+		{"{extra: 1, spec: {more: {x: 1}, free: {w: {z: 1}, inner: {a: q, b: r}}}}", `{"spec":{"free":{"inner":{"a":"q"},"w":{"z":1}},"size":3}}`, "extra,spec.free.inner.b,spec.more"},
+		{"{spec: {labels: {a: b, c: null}, list: [{num: 2, m: 3}, {}]}}", `{"spec":{"labels":{"a":"b"},"list":[{"num":2},{"num":1}],"size":3}}`, "spec.list[0].m"},
+		{"{metadata: {name: a, odd: 1}}", `{"metadata":{"creationTimestamp":null,"name":"a"}}`, "metadata.odd"},
+		{"{spec: {pod: {kind: P, apiVersion: v1, what: 1, metadata: {name: p, odd: 1}, spec: {x: b, w: c}}}}",
+			`{"spec":{"pod":{"apiVersion":"v1","kind":"P","metadata":{"name":"p"},"spec":{"x":"b"}},"size":3}}`, "spec.pod.metadata.odd,spec.pod.spec.w,spec.pod.what"},
+	} {
+		obj := object(t, c.obj)
+		unknown, err := s.Coerce(obj)
+		if err != nil {
+			t.Errorf("%s: %v", c.obj, err)
+			continue
+		}
+		s.Default(obj)
+		slices.Sort(unknown)
+		if got := text(t, obj); got != c.want {
+			t.Errorf("%s:\n got %s\nwant %s", c.obj, got, c.want)
+		}
+		if got := strings.Join(unknown, ","); got != c.unknown {
+			t.Errorf("%s: unknown %s, want %s", c.obj, got, c.unknown)
+		}
+	}
+}
+
+func TestMalformedMetadata(t *testing.T) {
+	s := schema(t, pruned)
+	const malformed = "{metadata: {name: a, labels: {b: 1}, annotations: {c: d}}}"
+	if _, err := s.Coerce(object(t, malformed)); err == nil {
+		t.Error("a label that is a number was taken from a client")
+	}
+	obj := object(t, malformed)
+	if err := s.CoerceStored(obj); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := text(t, obj), `{"metadata":{"annotations":{"c":"d"},"creationTimestamp":null,"generation":1,"name":"a"}}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+const ruled = `
+type: object
+properties:
+  spec:
+    type: object
+    required: [name]
+    x-kubernetes-validations:
+    - {rule: "self.min <= self.max", message: "min above max", fieldPath: ".min", reason: FieldValueForbidden}
+    - {rule: "!has(oldSelf.name) || self.name == oldSelf.name", messageExpression: "'was ' + oldSelf.name"}
+    properties:
+      name: {type: string, maxLength: 5, pattern: "^[a-z]*$"}
+      min: {type: integer, minimum: 0}
+      max: {type: integer}
+      kind: {type: string, enum: [a, b]}
+      port: {x-kubernetes-int-or-string: true}
+      when: {type: string, format: date-time}
+      odd: {type: string, format: what-is-this}
+      tags: {type: array, x-kubernetes-list-type: set, items: {type: string}}
+      items: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [k], items: {type: object, required: [k], properties: {k: {type: string}, v: {type: string, maxLength: 2}}}}
+      pod: {type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true}
+`
+
+func TestValidate(t *testing.T) {
+	s := schema(t, ruled)
+	for _, c := range []struct{ name, obj, old, want, warned string }{
+		{"valid", "{spec: {name: a, min: 1, max: 2}}", "", "", ""},
+		{"required stops the rules", "{spec: {min: 3, max: 2}}", "", `spec.name: Required value; <nil>: Invalid value: "null": some validation rules were not checked because the object was invalid; correct the existing errors to complete validation`, ""},
+		{"rule", "{spec: {name: a, min: 3, max: 2}}", "", `spec.min: Forbidden: min above max`, ""},
+		{"pattern does not stop the rules", "{spec: {name: A, min: 3, max: 2}}", "", `spec.name: Invalid value: "A": spec.name in body should match '^[a-z]*$'; spec.min: Forbidden: min above max`, ""},
+		{"rule without its field", "{spec: {name: a}}", "", `spec: Invalid value: "object": no such key: min evaluating rule: min above max`, ""},
+		{"enum", "{spec: {name: a, min: 1, max: 2, kind: c}}", "", `spec.kind: Unsupported value: "c": supported values: "a", "b"; <nil>: Invalid value: "null": some validation rules were not checked because the object was invalid; correct the existing errors to complete validation`, ""},
+		{"type", "{spec: {name: a, min: 1, max: 2, port: true}}", "", `spec.port: Invalid value: "boolean": spec.port in body must be of type integer,string: "boolean"; <nil>: Invalid value: "null": some validation rules were not checked because the object was invalid; correct the existing errors to complete validation`, ""},
+		{"format", "{spec: {name: a, min: 1, max: 2, when: later, odd: any}}", "", `spec.when: Invalid value: "later": spec.when in body must be of type date-time: "later"; <nil>: Invalid value: "null": some validation rules were not checked because the object was invalid; correct the existing errors to complete validation`, ""},
+		{"set", "{spec: {name: a, min: 1, max: 2, tags: [x, z, x, x]}}", "", `spec.tags[2]: Duplicate value: "x"`, ""},
+		{"map", "{spec: {name: a, min: 1, max: 2, items: [{k: x}, {k: x}]}}", "", `spec.items[1]: Duplicate value: map[string]interface {}{"k":"x"}`, ""},
+		{"embedded", "{spec: {name: a, min: 1, max: 2, pod: {kind: P}}}", "", `spec.pod.apiVersion: Required value: must not be empty; <nil>: Invalid value: "null": some validation rules were not checked because the object was invalid; correct the existing errors to complete validation`, ""},
+		{"transition", "{spec: {name: b, min: 1, max: 2}}", "{spec: {name: a, min: 1, max: 2}}", `spec: Invalid value: "object": was a`, ""},
+		{"unchanged value", "{spec: {name: TOOLONG, min: 1, max: 3}}", "{spec: {name: TOOLONG, min: 1, max: 2}}", "", ""},
+		{"changed value", "{spec: {name: a, min: -1, max: 3}}", "{spec: {name: a, min: -2, max: 2}}", `spec.min: Invalid value: -1: spec.min in body should be greater than or equal to 0`, ""},
+		{"unchanged item of a map", "{spec: {name: a, min: 1, max: 2, items: [{k: a}, {k: b, v: long}]}}", "{spec: {name: a, min: 1, max: 2, items: [{k: b, v: long}]}}", "", ""},
+		{"unchanged rule", "{spec: {name: a, min: 3, max: 2}, metadata: {name: x}}", "{spec: {name: a, min: 3, max: 2}}", "", `299 - "spec.min: Forbidden: min above max"`},
+		{"repeated before", "{spec: {name: a, min: 1, max: 2, tags: [x, x, z, z]}}", "{spec: {name: a, min: 1, max: 2, tags: [x, x]}}", "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			header := http.Header{}
+			ctx := request.With(t.Context(), request.NewScope(header, time.Time{}))
+			var got []string
+			for _, err := range s.Validate(ctx, object(t, c.obj), object(t, c.old)) {
+				got = append(got, err.Error())
+			}
+			if got := strings.Join(got, "; "); got != c.want {
+				t.Errorf("\n got %s\nwant %s", got, c.want)
+			}
+			if got := header.Get("Warning"); got != c.warned {
+				t.Errorf("warned %q, want %q", got, c.warned)
+			}
+		})
+	}
+}
+
+func TestValidateStatus(t *testing.T) {
+	v := version(t, `{type: object, properties: {spec: {type: object, properties: {num: {type: integer, minimum: 1}}}, status: {type: object, properties: {num: {type: integer, minimum: 1}, all: {type: integer}}}}}`)
+	path := ".status.sel"
+	v.Subresources = &apiextensionsv1.CustomResourceSubresources{Scale: &apiextensionsv1.CustomResourceSubresourceScale{
+		SpecReplicasPath: ".spec.num", StatusReplicasPath: ".status.all", LabelSelectorPath: &path,
+	}}
+	s, err := structural.New(v, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ obj, old, want string }{
+		{"{spec: {num: 0}, status: {num: 1}}", "{spec: {num: 0}}", ""},
+		{"{status: {num: 0}}", "{status: {num: 0}}", "status.num: Invalid value: 0: num in body should be greater than or equal to 1"},
+		{"{spec: {num: -1}, status: {all: -1}}", "{}", ".status.all: Invalid value: -1: should be a non-negative integer"},
+		{"{status: {all: 2147483648}}", "{}", ".status.all: Invalid value: 2147483648: should be less than or equal to 2147483647"},
+		{"{status: {sel: 1}}", "{}", `.status.sel: Invalid value: "": .status.sel accessor error: 1 is of the type int64, expected string`},
+	} {
+		var got []string
+		for _, err := range s.ValidateStatus(context.Background(), object(t, c.obj), object(t, c.old)) {
+			got = append(got, err.Error())
+		}
+		if got := strings.Join(got, "; "); got != c.want {
+			t.Errorf("%s:\n got %s\nwant %s", c.obj, got, c.want)
+		}
+	}
+}

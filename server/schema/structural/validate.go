@@ -1,0 +1,93 @@
+package structural
+
+import (
+	"context"
+
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/common"
+	"k8s.io/apiserver/pkg/warning"
+
+	"github.com/rowlock/rowlock/server/request"
+)
+
+// Validate says what is wrong with an object; old is what it replaces, nil for a new
+// one. What old had already is tolerated: values that did not change are not held
+// against the schema, and rules that they break become warnings of the request that
+// ctx carries. The caller sees to metadata, kind and apiVersion.
+func (s *Schema) Validate(ctx context.Context, obj, old map[string]any) field.ErrorList {
+	if old == nil {
+		errs := validation.ValidateCustomResource(nil, obj, s.values)
+		errs = append(errs, s.validateScale(obj)...)
+		errs = append(errs, objectmeta.Validate(nil, obj, s.tree, false)...)
+		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, s.tree, obj)...)
+		return append(errs, s.validateRules(ctx, errs, obj, nil)...)
+	}
+	var errs field.ErrorList
+	var options []cel.Option
+	if s.tree == nil {
+		errs = validation.ValidateCustomResource(nil, obj, s.values)
+	} else {
+		// The one correlation is shared, for what is equal in it is found out once.
+		both := common.NewCorrelatedObject(obj, old, &model.Structural{Structural: s.tree})
+		errs = validation.ValidateCustomResourceUpdate(nil, obj, old, s.values, validation.WithRatcheting(both))
+		options = append(options, cel.WithRatcheting(both))
+	}
+	errs = append(errs, s.validateScale(obj)...)
+	errs = append(errs, objectmeta.Validate(nil, obj, s.tree, false)...)
+	errs = append(errs, s.validateLists(obj, old)...)
+	return append(errs, s.validateRules(ctx, errs, obj, old, options...)...)
+}
+
+// ValidateStatus is Validate for a write of the status alone, whose values are held
+// against the schema whether they changed or not.
+func (s *Schema) ValidateStatus(ctx context.Context, obj, old map[string]any) field.ErrorList {
+	var errs field.ErrorList
+	if status, ok := obj["status"]; ok && s.status != nil {
+		errs = validation.ValidateCustomResourceUpdate(field.NewPath("status"), status, old["status"], s.status)
+	}
+	errs = append(errs, s.validateScaleStatus(obj)...)
+	errs = append(errs, s.validateLists(obj, old)...)
+	return append(errs, s.validateRules(ctx, errs, obj, old)...)
+}
+
+// validateLists finds repeated items of sets and maps, unless old has such already.
+func (s *Schema) validateLists(obj, old map[string]any) field.ErrorList {
+	errs := listtype.ValidateListSetsAndMaps(nil, s.tree, obj)
+	if len(errs) > 0 && len(listtype.ValidateListSetsAndMaps(nil, s.tree, old)) > 0 {
+		return nil
+	}
+	return errs
+}
+
+// validateRules runs the CEL rules, unless errors so far mean that they could not rely
+// on what the schema says.
+func (s *Schema) validateRules(ctx context.Context, sofar field.ErrorList, obj, old map[string]any, options ...cel.Option) field.ErrorList {
+	rules := s.rules()
+	if rules == nil {
+		return nil
+	}
+	for _, err := range sofar {
+		switch err.Type {
+		case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
+			return field.ErrorList{field.Invalid(nil, nil, "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation")}
+		}
+	}
+	var before any // a nil map in it would not be nil
+	if old != nil {
+		before = old
+	}
+	ctx = warning.WithWarningRecorder(ctx, warnings{request.From(ctx)})
+	errs, _ := rules.Validate(ctx, nil, s.tree, obj, before, celconfig.RuntimeCELCostBudget, options...)
+	return errs
+}
+
+// warnings hands the library's warnings to a request.
+type warnings struct{ scope *request.Scope }
+
+func (w warnings) AddWarning(_, text string) { w.scope.Warn(text) }
