@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/rowlock/rowlock/server/expr"
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
@@ -139,8 +140,22 @@ func validateMatchResources(m *admissionv1.MatchResources, p *field.Path) field.
 	return append(errs, validateNamedRules(m.ExcludeResourceRules, p.Child("excludeResourceRules"))...)
 }
 
-func validateMatchConditions(list []admissionv1.MatchCondition, check Checker, params bool, p *field.Path) field.ErrorList {
+// texts adds the expressions of match conditions to a set.
+func texts(set map[string]bool, list []admissionv1.MatchCondition) map[string]bool {
+	if set == nil {
+		set = map[string]bool{}
+	}
+	for _, c := range list {
+		set[c.Expression] = true
+	}
+	return set
+}
+
+// validateMatchConditions checks conditions, of which those in stored were accepted
+// before.
+func validateMatchConditions(list []admissionv1.MatchCondition, offer expr.Offer, stored map[string]bool, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
+	compiler := expr.NewCompiler()
 	if len(list) > maxConditions {
 		errs = append(errs, field.TooMany(p, len(list), maxConditions))
 	}
@@ -150,7 +165,8 @@ func validateMatchConditions(list []admissionv1.MatchCondition, check Checker, p
 		if text == "" {
 			errs = append(errs, field.Required(p.Index(i).Child("expression"), ""))
 		} else {
-			errs = append(errs, check.run(Expression{Text: text, Use: MatchCondition, Params: params}, p.Index(i).Child("expression"))...)
+			compiled := compiler.Compile(expr.Source{Text: text, Offer: offer, Gives: expr.Bool, Stored: stored[text]})
+			errs = append(errs, faulty(compiled, text, p.Index(i).Child("expression"))...)
 		}
 		if c.Name == "" {
 			errs = append(errs, field.Required(p.Index(i).Child("name"), ""))

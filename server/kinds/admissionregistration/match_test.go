@@ -12,7 +12,7 @@ import (
 )
 
 func TestResources(t *testing.T) {
-	strategy := admissionregistration.ValidatingWebhookConfiguration(nil)
+	strategy := admissionregistration.ValidatingWebhookConfiguration
 	for _, c := range []struct {
 		resources []string
 		fault     string
@@ -44,27 +44,63 @@ func TestResources(t *testing.T) {
 	}
 }
 
-// TestChecker hands every expression over with what it may refer to.
-func TestChecker(t *testing.T) {
-	var seen []admissionregistration.Expression
-	check := admissionregistration.Checker(func(e admissionregistration.Expression) string {
-		seen = append(seen, e)
-		return "no good"
-	})
-	strategy := admissionregistration.ValidatingAdmissionPolicy(check)
-	p := &admissionv1.ValidatingAdmissionPolicy{Spec: admissionv1.ValidatingAdmissionPolicySpec{
-		ParamKind:        &admissionv1.ParamKind{APIVersion: "v1", Kind: "ConfigMap"},
-		MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{Operations: []admissionv1.OperationType{admissionv1.Create}, Rule: admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}}}}}},
-		MatchConditions:  []admissionv1.MatchCondition{{Name: "c", Expression: "1"}},
-		Variables:        []admissionv1.Variable{{Name: "a", Expression: "2"}, {Name: "b", Expression: "3"}},
-		Validations:      []admissionv1.Validation{{Expression: "4", MessageExpression: "5"}},
-	}}
-	strategy.Default(p)
-	if errs := strategy.Validate(context.Background(), p); len(errs) != 5 {
-		t.Errorf("%d errors, want 5: %v", len(errs), errs)
+// TestExpressions compiles what stands in a policy, with what may be used there.
+func TestExpressions(t *testing.T) {
+	strategy := admissionregistration.ValidatingAdmissionPolicy
+	policy := func(change func(*admissionv1.ValidatingAdmissionPolicySpec)) error {
+		p := &admissionv1.ValidatingAdmissionPolicy{Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			ParamKind:        &admissionv1.ParamKind{APIVersion: "v1", Kind: "ConfigMap"},
+			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{Operations: []admissionv1.OperationType{admissionv1.Create}, Rule: admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}}}}}},
+			Validations:      []admissionv1.Validation{{Expression: "true"}},
+		}}
+		p.Name = "p"
+		change(&p.Spec)
+		strategy.Default(p)
+		return strategy.Validate(context.Background(), p).ToAggregate()
 	}
-	if len(seen) != 5 || len(seen[1].Variables) != 0 || len(seen[2].Variables) != 1 || len(seen[3].Variables) != 2 || !seen[0].Params {
-		t.Errorf("checked %+v", seen)
+	for name, c := range map[string]struct {
+		change func(*admissionv1.ValidatingAdmissionPolicySpec)
+		fault  string
+	}{
+		"all that there is": {func(s *admissionv1.ValidatingAdmissionPolicySpec) {
+			s.MatchConditions = []admissionv1.MatchCondition{{Name: "c", Expression: "params == null || authorizer.path('/x').check('get').allowed()"}}
+			s.Variables = []admissionv1.Variable{{Name: "a", Expression: "[1, 2]"}, {Name: "b", Expression: "variables.a.map(x, string(x))"}}
+			s.Validations = []admissionv1.Validation{{Expression: "variables.b[0] == request.name && namespaceObject.metadata.name != ''", MessageExpression: "variables.b[1] + string(params.x)"}}
+			s.AuditAnnotations = []admissionv1.AuditAnnotation{{Key: "k", ValueExpression: "null"}}
+		}, ""},
+		"no parameters": {func(s *admissionv1.ValidatingAdmissionPolicySpec) {
+			s.ParamKind = nil
+			s.Validations[0].Expression = "params.x"
+		}, "undeclared reference to 'params'"},
+		"variables that come later": {func(s *admissionv1.ValidatingAdmissionPolicySpec) {
+			s.Variables = []admissionv1.Variable{{Name: "a", Expression: "variables.b"}, {Name: "b", Expression: "1"}}
+		}, "undefined field 'b'"},
+		"the type of a variable": {func(s *admissionv1.ValidatingAdmissionPolicySpec) {
+			s.Variables = []admissionv1.Variable{{Name: "a", Expression: "[1]"}}
+			s.Validations[0].Expression = "variables.a == 'x'"
+		}, "no matching overload"},
+		"no authorizer in messages": {func(s *admissionv1.ValidatingAdmissionPolicySpec) {
+			s.Validations[0].MessageExpression = "authorizer.path('/').check('get').reason()"
+		}, "undeclared reference to 'authorizer'"},
+		"a message that is no text": {func(s *admissionv1.ValidatingAdmissionPolicySpec) { s.Validations[0].MessageExpression = "1" }, "must evaluate to string but got int"},
+		"an annotation that is none": {func(s *admissionv1.ValidatingAdmissionPolicySpec) {
+			s.AuditAnnotations = []admissionv1.AuditAnnotation{{Key: "k", ValueExpression: "1"}}
+		}, "must evaluate to one of [string null_type] but got int"},
+		"variables in a condition": {func(s *admissionv1.ValidatingAdmissionPolicySpec) {
+			s.Variables = []admissionv1.Variable{{Name: "a", Expression: "1"}}
+			s.MatchConditions = []admissionv1.MatchCondition{{Name: "c", Expression: "variables.a == 1"}}
+		}, "undeclared reference to 'variables'"},
+		"what the release before lacks": {func(s *admissionv1.ValidatingAdmissionPolicySpec) {
+			s.Validations[0].Expression = "[1].all(i, v, v > i)"
+		}, "undeclared reference"},
+		"the sign of a quantity, both ways": {func(s *admissionv1.ValidatingAdmissionPolicySpec) {
+			s.Validations[0].Expression = "quantity('1').sign() == sign(quantity('2'))"
+		}, ""},
+	} {
+		err := policy(c.change)
+		if c.fault == "" && err != nil || c.fault != "" && (err == nil || !strings.Contains(err.Error(), c.fault)) {
+			t.Errorf("%s: %v, want %q", name, err, c.fault)
+		}
 	}
 }
 

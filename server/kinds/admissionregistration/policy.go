@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/cel-go/cel"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	apipath "k8s.io/apimachinery/pkg/api/validation/path"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/rowlock/rowlock/server/expr"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/columns"
 	"github.com/rowlock/rowlock/server/kinds/rules"
@@ -27,72 +29,34 @@ const (
 	maxValueExpression = 5 * 1024
 )
 
-// Use is where an expression stands, which decides its variables and its type.
-type Use int
-
-// The uses of expressions.
-const (
-	MatchCondition    Use = iota // a boolean
-	Variable                     // anything
-	Validation                   // a boolean
-	MessageExpression            // a string
-	AuditAnnotation              // a string or null
-)
-
-// Expression is one expression to compile.
-type Expression struct {
-	Text      string
-	Use       Use
-	Params    bool                   // the variable "params" is there
-	Variables []admissionv1.Variable // declared before it, in order; nil: "variables" is not there
-	Stored    bool                   // it was accepted before, perhaps by a newer server
-}
-
-// Checker compiles an expression and says what is wrong with it, "" for nothing.
-type Checker func(Expression) (fault string)
-
-// run checks an expression; without a checker every expression passes.
-func (c Checker) run(e Expression, p *field.Path) field.ErrorList {
-	if c == nil {
-		return nil
-	}
-	if fault := c(e); fault != "" {
-		return field.ErrorList{field.Invalid(p, e.Text, fault)}
-	}
-	return nil
-}
-
-// ValidatingAdmissionPolicy is how ValidatingAdmissionPolicies are written;
-// check may be nil, and then expressions are not compiled.
-func ValidatingAdmissionPolicy(check Checker) kinds.Strategy {
-	return kinds.Strategy{
-		ValidateName: apivalidation.NameIsDNSSubdomain,
-		Default: func(obj kinds.Object) {
-			s := &obj.(*admissionv1.ValidatingAdmissionPolicy).Spec
-			rules.DefaultTo(&s.FailurePolicy, admissionv1.Fail)
-			defaultMatch(s.MatchConstraints)
-		},
-		PrepareForCreate: func(_ context.Context, obj kinds.Object) {
-			p := obj.(*admissionv1.ValidatingAdmissionPolicy)
-			p.Status = admissionv1.ValidatingAdmissionPolicyStatus{}
-			p.Generation = 1
-		},
-		PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
-			p, old := obj.(*admissionv1.ValidatingAdmissionPolicy), before.(*admissionv1.ValidatingAdmissionPolicy)
-			p.Status = old.Status
-			p.Generation = old.Generation
-			if !rules.Same(p.Spec, old.Spec) {
-				p.Generation++
-			}
-		},
-		Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
-			return (&policy{obj.(*admissionv1.ValidatingAdmissionPolicy), nil, check}).validate()
-		},
-		ValidateUpdate: func(_ context.Context, obj, before kinds.Object) field.ErrorList {
-			return (&policy{obj.(*admissionv1.ValidatingAdmissionPolicy), before.(*admissionv1.ValidatingAdmissionPolicy), check}).validate()
-		},
-		ResetFields: []string{"status"},
-	}
+// ValidatingAdmissionPolicy is how ValidatingAdmissionPolicies are written.
+var ValidatingAdmissionPolicy = kinds.Strategy{
+	ValidateName: apivalidation.NameIsDNSSubdomain,
+	Default: func(obj kinds.Object) {
+		s := &obj.(*admissionv1.ValidatingAdmissionPolicy).Spec
+		rules.DefaultTo(&s.FailurePolicy, admissionv1.Fail)
+		defaultMatch(s.MatchConstraints)
+	},
+	PrepareForCreate: func(_ context.Context, obj kinds.Object) {
+		p := obj.(*admissionv1.ValidatingAdmissionPolicy)
+		p.Status = admissionv1.ValidatingAdmissionPolicyStatus{}
+		p.Generation = 1
+	},
+	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
+		p, old := obj.(*admissionv1.ValidatingAdmissionPolicy), before.(*admissionv1.ValidatingAdmissionPolicy)
+		p.Status = old.Status
+		p.Generation = old.Generation
+		if !rules.Same(p.Spec, old.Spec) {
+			p.Generation++
+		}
+	},
+	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
+		return newPolicy(obj, nil).validate()
+	},
+	ValidateUpdate: func(_ context.Context, obj, before kinds.Object) field.ErrorList {
+		return newPolicy(obj, before).validate()
+	},
+	ResetFields: []string{"status"},
 }
 
 // ValidatingAdmissionPolicyStatus is how their status is written.
@@ -141,8 +105,24 @@ func defaultMatch(m *admissionv1.MatchResources) {
 // policy is a policy under validation, with the one it replaces.
 type policy struct {
 	*admissionv1.ValidatingAdmissionPolicy
-	old   *admissionv1.ValidatingAdmissionPolicy
-	check Checker
+	old      *admissionv1.ValidatingAdmissionPolicy // nil for a new one
+	compiler *expr.Compiler
+}
+
+func newPolicy(obj, before kinds.Object) *policy {
+	v := &policy{ValidatingAdmissionPolicy: obj.(*admissionv1.ValidatingAdmissionPolicy), compiler: expr.NewCompiler()}
+	if before != nil {
+		v.old = before.(*admissionv1.ValidatingAdmissionPolicy)
+	}
+	if len(v.Spec.Variables) > 0 {
+		v.compiler = expr.NewComposer()
+	}
+	return v
+}
+
+// offer is what its expressions may use.
+func (v *policy) offer() expr.Offer {
+	return expr.Offer{Params: v.Spec.ParamKind != nil, Authorizer: true}
 }
 
 func (v *policy) validate() field.ErrorList {
@@ -165,7 +145,11 @@ func (v *policy) validate() field.ErrorList {
 		}
 	}
 	if v.old == nil || !reflect.DeepEqual(s.ParamKind, v.old.Spec.ParamKind) || !reflect.DeepEqual(s.MatchConditions, v.old.Spec.MatchConditions) {
-		errs = append(errs, validateMatchConditions(s.MatchConditions, v.check, s.ParamKind != nil, p.Child("matchConditions"))...)
+		var stored map[string]bool
+		if v.old != nil {
+			stored = texts(nil, v.old.Spec.MatchConditions)
+		}
+		errs = append(errs, validateMatchConditions(s.MatchConditions, v.offer(), stored, p.Child("matchConditions"))...)
 	}
 	errs = append(errs, v.variables(p.Child("variables"))...)
 	if len(s.Validations) == 0 && len(s.AuditAnnotations) == 0 {
@@ -178,27 +162,31 @@ func (v *policy) validate() field.ErrorList {
 	return append(errs, v.annotations(p.Child("auditAnnotations"))...)
 }
 
-// expression checks one expression, which may use all variables.
-func (v *policy) expression(e Expression, p *field.Path) field.ErrorList {
-	e.Params = v.Spec.ParamKind != nil
-	e.Variables = v.Spec.Variables
-	e.Stored = v.stored(e)
-	return v.check.run(e, p)
+// The expressions that a policy had before, by where they stood.
+func validationTexts(s *admissionv1.ValidatingAdmissionPolicySpec, text string) bool {
+	return slices.ContainsFunc(s.Validations, func(x admissionv1.Validation) bool { return x.Expression == text })
 }
 
-// stored reports whether the policy had this expression before.
-func (v *policy) stored(e Expression) bool {
-	if v.old == nil {
-		return false
+func messageTexts(s *admissionv1.ValidatingAdmissionPolicySpec, text string) bool {
+	return slices.ContainsFunc(s.Validations, func(x admissionv1.Validation) bool { return x.MessageExpression == text })
+}
+
+func annotationTexts(s *admissionv1.ValidatingAdmissionPolicySpec, text string) bool {
+	return slices.ContainsFunc(s.AuditAnnotations, func(a admissionv1.AuditAnnotation) bool { return a.ValueExpression == text })
+}
+
+// source is an expression with all that the policy offers; in says whether an older
+// policy had it at the same place.
+func (v *policy) source(text string, gives []*cel.Type, in func(*admissionv1.ValidatingAdmissionPolicySpec, string) bool) expr.Source {
+	return expr.Source{Text: text, Offer: v.offer(), Gives: gives, Stored: v.old != nil && in(&v.old.Spec, text)}
+}
+
+// faulty reports an expression that does not compile, as it was written.
+func faulty(p *expr.Program, text string, at *field.Path) field.ErrorList {
+	if err := p.Fault(); err != nil {
+		return field.ErrorList{field.Invalid(at, text, err.Error())}
 	}
-	switch s := &v.old.Spec; e.Use {
-	case AuditAnnotation:
-		return slices.ContainsFunc(s.AuditAnnotations, func(a admissionv1.AuditAnnotation) bool { return a.ValueExpression == e.Text })
-	case MessageExpression:
-		return slices.ContainsFunc(s.Validations, func(x admissionv1.Validation) bool { return x.MessageExpression == e.Text })
-	default:
-		return slices.ContainsFunc(s.Validations, func(x admissionv1.Validation) bool { return x.Expression == e.Text })
-	}
+	return nil
 }
 
 var (
@@ -222,12 +210,8 @@ func (v *policy) variables(p *field.Path) field.ErrorList {
 			errs = append(errs, field.Required(p.Index(i).Child("expression"), "expression is not specified"))
 			continue
 		}
-		e := Expression{Text: x.Expression, Use: Variable, Params: v.Spec.ParamKind != nil, Variables: v.Spec.Variables[:i]}
-		if e.Variables == nil {
-			e.Variables = []admissionv1.Variable{}
-		}
-		e.Stored = v.stored(e)
-		errs = append(errs, v.check.run(e, p.Index(i).Child("expression"))...)
+		declared := v.compiler.Declare(x.Name, v.source(x.Expression, nil, validationTexts))
+		errs = append(errs, faulty(declared, x.Expression, p.Index(i).Child("expression"))...)
 	}
 	return errs
 }
@@ -237,14 +221,16 @@ func (v *policy) validation(x *admissionv1.Validation, p *field.Path) field.Erro
 	if strings.TrimSpace(x.Expression) == "" {
 		errs = append(errs, field.Required(p.Child("expression"), "expression is not specified"))
 	} else {
-		errs = append(errs, v.expression(Expression{Text: x.Expression, Use: Validation}, p.Child("expression"))...)
+		errs = append(errs, faulty(v.compiler.Compile(v.source(x.Expression, expr.Bool, validationTexts)), x.Expression, p.Child("expression"))...)
 	}
 	if x.MessageExpression != "" {
 		at := p.Child("messageExpression")
 		if strings.TrimSpace(x.MessageExpression) == "" {
 			errs = append(errs, field.Invalid(at, x.MessageExpression, "must be non-empty if specified"))
 		} else {
-			errs = append(errs, v.expression(Expression{Text: x.MessageExpression, Use: MessageExpression}, at)...)
+			message := v.source(x.MessageExpression, expr.String, messageTexts)
+			message.Offer.Authorizer = false
+			errs = append(errs, faulty(v.compiler.Compile(message), x.MessageExpression, at)...)
 		}
 	}
 	switch message := strings.TrimSpace(x.Message); {
@@ -277,7 +263,9 @@ func (v *policy) annotations(p *field.Path) field.ErrorList {
 		case len(text) > maxValueExpression:
 			errs = append(errs, field.Required(value, fmt.Sprintf("must not exceed %d bytes in length", maxValueExpression)))
 		default:
-			errs = append(errs, v.expression(Expression{Text: a.ValueExpression, Use: AuditAnnotation}, value)...)
+			compiled := v.source(a.ValueExpression, expr.StringOrNull, annotationTexts)
+			compiled.Text = text
+			errs = append(errs, faulty(v.compiler.Compile(compiled), a.ValueExpression, value)...)
 		}
 		if seen[a.Key] {
 			errs = append(errs, field.Duplicate(key, a.Key))

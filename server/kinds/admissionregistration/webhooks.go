@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/rowlock/rowlock/server/expr"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/columns"
 	"github.com/rowlock/rowlock/server/kinds/rules"
@@ -64,22 +65,20 @@ func mutatingHooks(c *admissionv1.MutatingWebhookConfiguration) []hook {
 	return out
 }
 
-// ValidatingWebhookConfiguration is how ValidatingWebhookConfigurations are
-// written; check may be nil, and then expressions are not compiled.
-func ValidatingWebhookConfiguration(check Checker) kinds.Strategy {
-	list := func(obj kinds.Object) []hook {
-		return validatingHooks(obj.(*admissionv1.ValidatingWebhookConfiguration))
-	}
-	return webhooks(list, func(obj kinds.Object) any { return obj.(*admissionv1.ValidatingWebhookConfiguration).Webhooks }, check)
-}
-
-// MutatingWebhookConfiguration is how MutatingWebhookConfigurations are written.
-func MutatingWebhookConfiguration(check Checker) kinds.Strategy {
-	list := func(obj kinds.Object) []hook {
-		return mutatingHooks(obj.(*admissionv1.MutatingWebhookConfiguration))
-	}
-	return webhooks(list, func(obj kinds.Object) any { return obj.(*admissionv1.MutatingWebhookConfiguration).Webhooks }, check)
-}
+// ValidatingWebhookConfiguration and MutatingWebhookConfiguration are how
+// configurations of webhooks are written.
+var (
+	ValidatingWebhookConfiguration = webhooks(
+		func(obj kinds.Object) []hook {
+			return validatingHooks(obj.(*admissionv1.ValidatingWebhookConfiguration))
+		},
+		func(obj kinds.Object) any { return obj.(*admissionv1.ValidatingWebhookConfiguration).Webhooks })
+	MutatingWebhookConfiguration = webhooks(
+		func(obj kinds.Object) []hook {
+			return mutatingHooks(obj.(*admissionv1.MutatingWebhookConfiguration))
+		},
+		func(obj kinds.Object) any { return obj.(*admissionv1.MutatingWebhookConfiguration).Webhooks })
+)
 
 // ValidatingWebhookConfigurationColumns and MutatingWebhookConfigurationColumns
 // are the Table forms.
@@ -102,7 +101,7 @@ func webhookColumns() []columns.Column {
 	}
 }
 
-func webhooks(list func(kinds.Object) []hook, content func(kinds.Object) any, check Checker) kinds.Strategy {
+func webhooks(list func(kinds.Object) []hook, content func(kinds.Object) any) kinds.Strategy {
 	return kinds.Strategy{
 		ValidateName: apivalidation.NameIsDNSSubdomain,
 		Default: func(obj kinds.Object) {
@@ -118,10 +117,10 @@ func webhooks(list func(kinds.Object) []hook, content func(kinds.Object) any, ch
 			}
 		},
 		Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
-			return validateHooks(list(obj), tolerance{}, check)
+			return validateHooks(list(obj), tolerance{})
 		},
 		ValidateUpdate: func(_ context.Context, obj, before kinds.Object) field.ErrorList {
-			return validateHooks(list(obj), toleranceOf(list(obj), list(before)), check)
+			return validateHooks(list(obj), toleranceOf(list(obj), list(before)))
 		},
 	}
 }
@@ -146,7 +145,8 @@ func defaultHook(h *hook) {
 // tolerance keeps configurations writable that break rules made after them.
 type tolerance struct {
 	sideEffects, versions, names, selectors bool
-	conditions                              bool // not changed: not compiled again
+	conditions                              bool            // not changed: not compiled again
+	stored                                  map[string]bool // expressions that were accepted before
 }
 
 func toleranceOf(next, old []hook) tolerance {
@@ -158,6 +158,7 @@ func toleranceOf(next, old []hook) tolerance {
 		for _, other := range old[:i] {
 			t.names = t.names || other.name == h.name
 		}
+		t.stored = texts(t.stored, h.conditions)
 		t.conditions = t.conditions && reflect.DeepEqual(next[i].conditions, h.conditions)
 	}
 	return t
@@ -173,12 +174,12 @@ func knowsVersion(versions []string) bool {
 	return slices.ContainsFunc(versions, func(v string) bool { return slices.Contains(reviewVersions, v) })
 }
 
-func validateHooks(list []hook, t tolerance, check Checker) field.ErrorList {
+func validateHooks(list []hook, t tolerance) field.ErrorList {
 	var errs field.ErrorList
 	seen := map[string]bool{}
 	for i := range list {
 		h, p := &list[i], field.NewPath("webhooks").Index(i)
-		errs = append(errs, validateHook(h, t, check, p)...)
+		errs = append(errs, validateHook(h, t, p)...)
 		errs = append(errs, validateVersions(h.versions, t, p.Child("admissionReviewVersions"))...)
 		if h.name != "" && seen[h.name] && !t.names {
 			errs = append(errs, field.Duplicate(p.Child("name"), h.name))
@@ -188,7 +189,7 @@ func validateHooks(list []hook, t tolerance, check Checker) field.ErrorList {
 	return errs
 }
 
-func validateHook(h *hook, t tolerance, check Checker, p *field.Path) field.ErrorList {
+func validateHook(h *hook, t tolerance, p *field.Path) field.ErrorList {
 	errs := validation.IsFullyQualifiedName(p.Child("name"), h.name)
 	for i := range h.rules {
 		errs = append(errs, validateOperations(&h.rules[i], p.Child("rules").Index(i))...)
@@ -214,7 +215,7 @@ func validateHook(h *hook, t tolerance, check Checker, p *field.Path) field.Erro
 	}
 	errs = append(errs, validateClient(h.client, p.Child("clientConfig"))...)
 	if !t.conditions {
-		errs = append(errs, validateMatchConditions(h.conditions, check, false, p.Child("matchConditions"))...)
+		errs = append(errs, validateMatchConditions(h.conditions, expr.Offer{Authorizer: true}, t.stored, p.Child("matchConditions"))...)
 	}
 	return errs
 }

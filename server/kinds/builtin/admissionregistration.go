@@ -12,12 +12,12 @@ func admissionregistrationV1() []*kinds.Resource {
 		&kinds.Resource{
 			Plural: "mutatingwebhookconfigurations", Kind: "MutatingWebhookConfiguration", Categories: []string{"api-extensions"},
 			New: object[admissionregistrationv1.MutatingWebhookConfiguration](), NewList: list[admissionregistrationv1.MutatingWebhookConfigurationList](),
-			Storage: &kinds.Storage{Strategy: admissionregistration.MutatingWebhookConfiguration(nil)}, Columns: admissionregistration.MutatingWebhookConfigurationColumns,
+			Storage: &kinds.Storage{Strategy: admissionregistration.MutatingWebhookConfiguration}, Columns: admissionregistration.MutatingWebhookConfigurationColumns,
 		},
 		&kinds.Resource{
 			Plural: "validatingadmissionpolicies", Kind: "ValidatingAdmissionPolicy", Categories: []string{"api-extensions"},
 			New: object[admissionregistrationv1.ValidatingAdmissionPolicy](), NewList: list[admissionregistrationv1.ValidatingAdmissionPolicyList](),
-			Storage: &kinds.Storage{Strategy: admissionregistration.ValidatingAdmissionPolicy(nil)}, Columns: admissionregistration.ValidatingAdmissionPolicyColumns,
+			Storage: &kinds.Storage{Strategy: admissionregistration.ValidatingAdmissionPolicy}, Columns: admissionregistration.ValidatingAdmissionPolicyColumns,
 			Subresources: []kinds.Subresource{status("ValidatingAdmissionPolicy", admissionregistration.ValidatingAdmissionPolicyStatus)},
 		},
 		&kinds.Resource{
@@ -28,7 +28,7 @@ func admissionregistrationV1() []*kinds.Resource {
 		&kinds.Resource{
 			Plural: "validatingwebhookconfigurations", Kind: "ValidatingWebhookConfiguration", Categories: []string{"api-extensions"},
 			New: object[admissionregistrationv1.ValidatingWebhookConfiguration](), NewList: list[admissionregistrationv1.ValidatingWebhookConfigurationList](),
-			Storage: &kinds.Storage{Strategy: admissionregistration.ValidatingWebhookConfiguration(nil)}, Columns: admissionregistration.ValidatingWebhookConfigurationColumns,
+			Storage: &kinds.Storage{Strategy: admissionregistration.ValidatingWebhookConfiguration}, Columns: admissionregistration.ValidatingWebhookConfigurationColumns,
 		},
 	)
 }

@@ -1,0 +1,123 @@
+package expr
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/google/cel-go/common/types/ref"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/cel/library"
+
+	"github.com/rowlock/rowlock/authx"
+)
+
+// Target is the resource that a request is for.
+type Target struct {
+	Resource                     schema.GroupVersionResource
+	Subresource, Namespace, Name string
+}
+
+// GetName, GetNamespace, GetResource and GetSubresource implement library.Resource.
+func (t Target) GetName() string                          { return t.Name }
+func (t Target) GetNamespace() string                     { return t.Namespace }
+func (t Target) GetResource() schema.GroupVersionResource { return t.Resource }
+func (t Target) GetSubresource() string                   { return t.Subresource }
+
+// Authorizer is the variable of that name: it answers what the user of a request
+// may do. The same question is asked once. It belongs to one request.
+type Authorizer struct {
+	ctx    context.Context
+	next   authx.Authorizer
+	user   *authx.Identity
+	target Target
+	known  map[string]decision
+
+	own, ofResource ref.Val
+}
+
+type decision struct {
+	what   authorizer.Decision
+	reason string
+	err    error
+}
+
+// NewAuthorizer makes the variable for a request.
+func NewAuthorizer(ctx context.Context, next authx.Authorizer, who *authx.Identity, target Target) *Authorizer {
+	return &Authorizer{ctx: ctx, next: next, user: who, target: target}
+}
+
+func (a *Authorizer) value() ref.Val {
+	if a.own == nil {
+		a.own = library.NewAuthorizerVal(a.who(), asker{a})
+	}
+	return a.own
+}
+
+func (a *Authorizer) resource() ref.Val {
+	if a.ofResource == nil {
+		a.ofResource = library.NewResourceAuthorizerVal(a.who(), asker{a}, a.target)
+	}
+	return a.ofResource
+}
+
+func (a *Authorizer) who() user.Info {
+	u := a.user
+	if u == nil {
+		return &user.DefaultInfo{}
+	}
+	return &user.DefaultInfo{Name: u.Name, UID: u.UID, Groups: u.Groups, Extra: u.Extra}
+}
+
+// asker brings the questions of the library to the authorizer of the server.
+type asker struct{ *Authorizer }
+
+// Authorize implements authorizer.Authorizer. The library knows no context.
+func (a asker) Authorize(_ context.Context, q authorizer.Attributes) (authorizer.Decision, string, error) {
+	key := question(q)
+	if d, ok := a.known[key]; ok {
+		return d.what, d.reason, d.err
+	}
+	attributes := &authx.Attributes{
+		User: identity(q.GetUser()), Verb: q.GetVerb(), Namespace: q.GetNamespace(), APIGroup: q.GetAPIGroup(), APIVersion: q.GetAPIVersion(),
+		Resource: q.GetResource(), Subresource: q.GetSubresource(), Name: q.GetName(), ResourceRequest: q.IsResourceRequest(), Path: q.GetPath(),
+	}
+	attributes.FieldRequirements, attributes.FieldErr = q.GetFieldSelector()
+	attributes.LabelRequirements, attributes.LabelErr = q.GetLabelSelector()
+	answer, reason, err := a.next.Authorize(a.ctx, attributes)
+	d := decision{what: authorizer.DecisionNoOpinion, reason: reason, err: err}
+	switch answer {
+	case authx.Allow:
+		d.what = authorizer.DecisionAllow
+	case authx.Deny:
+		d.what = authorizer.DecisionDeny
+	}
+	if a.known == nil {
+		a.known = map[string]decision{}
+	}
+	a.known[key] = d
+	return d.what, d.reason, d.err
+}
+
+// question is the key of what is asked. The users of one request differ by name.
+func question(q authorizer.Attributes) string {
+	var b strings.Builder
+	name := ""
+	if u := q.GetUser(); u != nil {
+		name = u.GetName()
+	}
+	fields, ferr := q.GetFieldSelector()
+	labels, lerr := q.GetLabelSelector()
+	fmt.Fprintf(&b, "%q %q %t %q %q %q %q %q %q %q %v %v %v %v", name, q.GetVerb(), q.IsResourceRequest(), q.GetAPIGroup(), q.GetAPIVersion(),
+		q.GetResource(), q.GetSubresource(), q.GetNamespace(), q.GetName(), q.GetPath(), fields, ferr, labels, lerr)
+	return b.String()
+}
+
+func identity(u user.Info) *authx.Identity {
+	if u == nil {
+		return nil
+	}
+	return &authx.Identity{Name: u.GetName(), UID: u.GetUID(), Groups: u.GetGroups(), Extra: u.GetExtra()}
+}

@@ -1,0 +1,72 @@
+// Package expr compiles and evaluates the expressions (CEL) of admission: match
+// conditions, and what policies are made of.
+//
+// It promises: nothing is built before the first expression is compiled; what an
+// expression may cost is bounded; an expression that fails says so as a stock
+// server does, and never panics.
+package expr
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/version"
+	limits "k8s.io/apiserver/pkg/apis/cel"
+	celtypes "k8s.io/apiserver/pkg/cel"
+	"k8s.io/apiserver/pkg/cel/environment"
+)
+
+// What the expressions of one decision may cost together.
+const (
+	Budget           = limits.RuntimeCELCostBudget                // a binding with one set of parameters
+	BudgetConditions = limits.RuntimeCELCostBudgetMatchConditions // the match conditions of a policy or webhook
+)
+
+// MaxMessage is how many bytes a computed message may have.
+const MaxMessage = limits.MaxEvaluatedMessageExpressionSizeBytes
+
+var (
+	always = version.MajorMinor(1, 0)
+	// compatible is the release before this one: what is written for the first time
+	// must also work there, so that servers can be rolled back.
+	compatible = version.MajorMinor(1, 31)
+)
+
+// Base is the environment that all expressions share: the language and its
+// libraries, without variables. It is made when first asked for.
+var Base = sync.OnceValues(func() (*environment.EnvSet, error) {
+	set, err := environment.MustBaseEnvSet(compatible, true).Extend(environment.VersionedOptions{
+		IntroducedVersion: always,
+		EnvOptions:        []cel.EnvOption{signOfQuantity()},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("the environment of expressions: %w", err)
+	}
+	return set, nil
+})
+
+// signOfQuantity makes sign a member of quantities, as it is documented. The
+// library has it as a function.
+func signOfQuantity() cel.EnvOption {
+	return cel.Function("sign", cel.MemberOverload("quantity_member_sign", []*cel.Type{celtypes.QuantityType}, cel.IntType,
+		cel.UnaryBinding(func(v ref.Val) ref.Val {
+			q, ok := v.Value().(*resource.Quantity)
+			if !ok {
+				return types.MaybeNoSuchOverloadErr(v)
+			}
+			return types.Int(q.Sign())
+		})))
+}
+
+// kind of environment: what is new must work on the release before, what is stored
+// may have come from a newer one.
+func kindOf(stored bool) environment.Type {
+	if stored {
+		return environment.StoredExpressions
+	}
+	return environment.NewExpressions
+}
