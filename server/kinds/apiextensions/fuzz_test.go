@@ -1,0 +1,46 @@
+package apiextensions_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/rowlock/rowlock/server/kinds/apiextensions"
+)
+
+// FuzzDefinition holds the checks to their promise not to fail, whatever a definition
+// says, and normal definitions to staying as they are.
+func FuzzDefinition(f *testing.F) {
+	for _, text := range []string{
+		definition,
+		`{"spec":{"versions":[{"storage":true}]}}`,
+		`{"spec":{"versions":[{"name":"v1","schema":{"openAPIV3Schema":{"type":"object","default":null,"items":[{"type":"string"}],"additionalProperties":false}}}]}}`,
+		`{"spec":{"versions":[{"name":"v1","schema":{"openAPIV3Schema":{"properties":{"a":{"additionalProperties":true}},"x-kubernetes-validations":[{"rule":"self.a.b == oldSelf.a","fieldPath":".a.b.c"}]}},"selectableFields":[{"jsonPath":".a.b.c"},{"jsonPath":"."}]}]}}`,
+		`{"spec":{"versions":[{"name":"v1","schema":{"openAPIV3Schema":{"type":"object","properties":{"l":{"type":"array","maxItems":-1,"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["k"],"items":{"type":"object","properties":{"k":{"type":"string","default":"x"}},"x-kubernetes-validations":[{"rule":"self.k != ''","messageExpression":"self.k"}]}}}}}}]}}`,
+		`{"spec":{"conversion":{"strategy":"Webhook","webhook":{"clientConfig":{"service":{"path":"//"},"caBundle":"eA=="},"conversionReviewVersions":[]}}}}`,
+		`{"spec":{"versions":[{"name":"v1","selectableFields":[{"jsonPath":".` + strings.Repeat("a", 1<<17) + `"}],"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`,
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		d := &apiextensionsv1.CustomResourceDefinition{}
+		if len(data) > 1<<18 || json.Unmarshal(data, d) != nil {
+			return
+		}
+		s := apiextensions.CustomResourceDefinition
+		s.Default(d)
+		again := d.DeepCopy()
+		s.Default(again)
+		if diff := cmp.Diff(d, again); diff != "" {
+			t.Errorf("the second time it became something else:\n%s", diff)
+		}
+		s.PrepareForCreate(context.Background(), d)
+		s.Validate(context.Background(), d)
+		s.ValidateUpdate(context.Background(), d, again)
+		apiextensions.CustomResourceDefinitionStatus.ValidateUpdate(context.Background(), d, again)
+	})
+}

@@ -1,0 +1,120 @@
+package apiextensions
+
+import (
+	"iter"
+	"maps"
+	"slices"
+
+	apiext "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// A stock server checks definitions in a form of its own, in which what all versions
+// have in common stands once, above them. Messages name paths and print values of
+// that form ("spec.validation.openAPIV3Schema"), and clients read them.
+
+// inward gives a definition that form. It shares nothing that checks change.
+func inward(d *apiextensionsv1.CustomResourceDefinition) (*apiext.CustomResourceDefinition, error) {
+	out := &apiext.CustomResourceDefinition{}
+	return out, apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(d.DeepCopy(), out, nil)
+}
+
+// normalize turns a definition into what is left of it after it has been through that
+// form: nulls go, numbers are written plainly, an empty webhook is none.
+func normalize(d *apiextensionsv1.CustomResourceDefinition) {
+	in, err := inward(d)
+	if err != nil {
+		return // some JSON in it is broken, which its validation tells
+	}
+	var out apiextensionsv1.CustomResourceDefinitionSpec
+	if apiextensionsv1.Convert_apiextensions_CustomResourceDefinitionSpec_To_v1_CustomResourceDefinitionSpec(&in.Spec, &out, nil) == nil {
+		d.Spec = *out.DeepCopy() // versions with the same schema share it
+	}
+}
+
+// schemas are those of a definition, each once.
+func schemas(spec *apiext.CustomResourceDefinitionSpec) iter.Seq[*apiext.JSONSchemaProps] {
+	return func(yield func(*apiext.JSONSchemaProps) bool) {
+		all := []*apiext.CustomResourceValidation{spec.Validation}
+		for i := range spec.Versions {
+			all = append(all, spec.Versions[i].Schema)
+		}
+		for _, v := range all {
+			if v != nil && v.OpenAPIV3Schema != nil && !yield(v.OpenAPIV3Schema) {
+				return
+			}
+		}
+	}
+}
+
+// nodes are a schema and all schemas in it. They must not be kept.
+func nodes(s *apiext.JSONSchemaProps) iter.Seq[*apiext.JSONSchemaProps] {
+	return func(yield func(*apiext.JSONSchemaProps) bool) { eachNode(s, yield) }
+}
+
+func eachNode(s *apiext.JSONSchemaProps, yield func(*apiext.JSONSchemaProps) bool) bool {
+	if s == nil {
+		return true
+	}
+	if !yield(s) {
+		return false
+	}
+	inside := []*apiext.JSONSchemaProps{s.Not}
+	lists := [][]apiext.JSONSchemaProps{s.AllOf, s.AnyOf, s.OneOf}
+	if s.Items != nil {
+		inside = append(inside, s.Items.Schema)
+		lists = append(lists, s.Items.JSONSchemas)
+	}
+	for _, either := range []*apiext.JSONSchemaPropsOrBool{s.AdditionalProperties, s.AdditionalItems} {
+		if either != nil {
+			inside = append(inside, either.Schema)
+		}
+	}
+	for _, d := range s.Dependencies {
+		inside = append(inside, d.Schema)
+	}
+	for _, n := range inside {
+		if !eachNode(n, yield) {
+			return false
+		}
+	}
+	for _, list := range lists {
+		for i := range list {
+			if !eachNode(&list[i], yield) {
+				return false
+			}
+		}
+	}
+	for _, m := range []map[string]apiext.JSONSchemaProps{s.Properties, s.PatternProperties, s.Definitions} {
+		for _, n := range m {
+			if !eachNode(&n, yield) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// anyNode says whether some schema of a definition is as asked.
+func anyNode(spec *apiext.CustomResourceDefinitionSpec, is func(*apiext.JSONSchemaProps) bool) bool {
+	for s := range schemas(spec) {
+		for n := range nodes(s) {
+			if is(n) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// sorted are the entries of a map in the order of their keys, so that the same
+// definition always gets the same answer.
+func sorted[V any](m map[string]V) iter.Seq2[string, V] {
+	return func(yield func(string, V) bool) {
+		for _, k := range slices.Sorted(maps.Keys(m)) {
+			if !yield(k, m[k]) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package apiextensions
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+
+	apiext "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// validateSchema checks the schema of a version, or the one that all versions share.
+func validateSchema(ctx context.Context, v *apiext.CustomResourceValidation, status bool, t tolerance, version string, p *field.Path) (errs field.ErrorList) {
+	s, at := v.OpenAPIV3Schema, p.Child("openAPIV3Schema")
+	if s == nil {
+		return nil
+	}
+	if status {
+		errs = append(errs, validateRoot(s, p)...)
+	}
+	if s.Nullable {
+		errs = append(errs, field.Forbidden(p.Child("openAPIV3Schema.nullable"), "nullable cannot be true at the root"))
+	}
+	w := &walk{t: t, unpriced: t.unchanged.Has(version)}
+	var unreadable field.ErrorList // told only where nothing else tells it better
+	var rules *scope               // nil: rules cannot be compiled
+	if !t.looseSchema {
+		var wrong field.ErrorList
+		wrong, unreadable = validateStructure(ctx, s, t, at)
+		errs = append(errs, wrong...)
+		if len(wrong) == 0 && len(unreadable) == 0 {
+			rules = rootScope(s)
+		}
+	}
+	w.node(ctx, s, place{path: at, root: true, rules: rules})
+	errs = append(errs, w.schema...)
+	errs = append(errs, w.rules...)
+	if len(errs) == 0 {
+		errs = unreadable
+	}
+	errs = append(errs, w.cost.validate(at)...)
+	if len(errs) == 0 {
+		if _, _, err := validation.NewSchemaValidator(s); err != nil {
+			errs = append(errs, field.Invalid(p, "", fmt.Sprintf("error building validator: %v", err)))
+		}
+	}
+	return errs
+}
+
+// validateStructure checks that a schema is structural and that its defaults hold;
+// unreadable says why it cannot even be read as one that is.
+func validateStructure(ctx context.Context, s *apiext.JSONSchemaProps, t tolerance, p *field.Path) (wrong, unreadable field.ErrorList) {
+	tree, err := structuralschema.NewStructural(s)
+	if err != nil {
+		return nil, field.ErrorList{field.Invalid(p, "", err.Error())}
+	}
+	if wrong = structuralschema.ValidateStructural(p, tree); len(wrong) > 0 {
+		return wrong, nil
+	}
+	wrong, err = defaulting.ValidateDefaults(ctx, p, tree.DeepCopy(), true, !t.unprunedDefaults)
+	if err != nil {
+		wrong = field.ErrorList{field.Invalid(p, "", err.Error())}
+	}
+	return wrong, nil
+}
+
+// atRoot are what the root of a schema may say where the status has an endpoint of its
+// own, which checks it against the schema of the status alone.
+var atRoot = []string{
+	"Description", "Type", "Format", "Title", "Maximum", "ExclusiveMaximum", "Minimum", "ExclusiveMinimum", "MaxLength", "MinLength", "Pattern",
+	"MaxItems", "MinItems", "UniqueItems", "MultipleOf", "Required", "Items", "Properties", "ExternalDocs", "Example", "XPreserveUnknownFields", "XValidations",
+}
+
+// validateRoot finds the first thing that the root may not say.
+func validateRoot(s *apiext.JSONSchemaProps, p *field.Path) field.ErrorList {
+	v := reflect.ValueOf(*s)
+	for i := range v.NumField() {
+		name := v.Type().Field(i).Name
+		switch {
+		case v.Field(i).IsZero():
+		case name == "Type" && s.Type != "object":
+			return field.ErrorList{field.Invalid(p.Child("openAPIV3Schema.type"), s.Type,
+				`only "object" is allowed as the type at the root of the schema if the status subresource is enabled`)}
+		case !slices.Contains(atRoot, name):
+			return field.ErrorList{field.Invalid(p.Child("openAPIV3Schema"), *s,
+				fmt.Sprintf("only %v fields are allowed at the root of the schema if the status subresource is enabled", atRoot))}
+		}
+	}
+	return nil
+}

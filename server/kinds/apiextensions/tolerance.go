@@ -1,0 +1,117 @@
+package apiextensions
+
+import (
+	"reflect"
+
+	celgo "github.com/google/cel-go/cel"
+	apiext "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/cel/environment"
+)
+
+// tolerance is what a definition may have because it had it before, although a new
+// one may not. The zero value tolerates nothing.
+type tolerance struct {
+	noSchema         bool // versions without one
+	looseSchema      bool // that are not structural, where unknown fields are kept
+	oddTypes         bool // that OpenAPI does not know
+	unprunedDefaults bool // with fields that the schema does not know
+	looseSets        bool // whose items can be merged
+	looseKeys        bool // of lists, that may be null or absent
+	oddReviews       bool // conversion reviews that nobody can write
+	badBundle        bool // CA certificates that are none
+
+	rules, messages sets.Set[string] // expressions that were there
+	unchanged       sets.Set[string] // versions with the schema that they had
+}
+
+// tolerated is what an update of old may keep.
+func tolerated(d, old *apiext.CustomResourceDefinition) tolerance {
+	t := tolerance{
+		noSchema:         !allHaveSchemas(&old.Spec),
+		oddTypes:         anyNode(&old.Spec, hasOddType),
+		unprunedDefaults: hasUnprunedDefaults(&old.Spec),
+		looseSets:        anyNode(&old.Spec, func(s *apiext.JSONSchemaProps) bool { return looseSetItem(s) != "" }),
+		looseKeys:        anyNode(&old.Spec, func(s *apiext.JSONSchemaProps) bool { return len(validateKeyed(s, nil)) > 0 }),
+		badBundle:        !apiext.IsCRDConditionTrue(old, apiext.Established),
+		rules:            sets.New[string](),
+		messages:         sets.New[string](),
+		unchanged:        sets.New[string](),
+	}
+	for s := range schemas(&old.Spec) {
+		t.looseSchema = t.looseSchema || !isStructural(s)
+		for n := range nodes(s) {
+			for i := range n.XValidations {
+				t.rules.Insert(n.XValidations[i].Rule)
+				t.messages.Insert(n.XValidations[i].MessageExpression)
+			}
+		}
+	}
+	if c := old.Spec.Conversion; c != nil {
+		t.oddReviews = len(c.ConversionReviewVersions) > 0 && !anyKnownReview(c.ConversionReviewVersions)
+		if w := c.WebhookClientConfig; w != nil && len(w.CABundle) > 0 && certificates(w.CABundle) != nil {
+			t.badBundle = true
+		}
+	}
+	for i := range d.Spec.Versions {
+		name := d.Spec.Versions[i].Name
+		now, err := apiext.GetSchemaForVersion(d, name)
+		before, errBefore := apiext.GetSchemaForVersion(old, name)
+		if err == nil && errBefore == nil && equality.Semantic.DeepEqual(now, before) {
+			t.unchanged.Insert(name)
+		}
+	}
+	return t
+}
+
+// RuleEnv makes a tolerance a cel.EnvLoader: expressions that were there before may use
+// what only later releases let new ones use.
+func (t tolerance) RuleEnv(set *environment.EnvSet, expression string) *celgo.Env {
+	return environmentOf(set, t.rules.Has(expression))
+}
+
+// MessageExpressionEnv is RuleEnv for expressions of messages.
+func (t tolerance) MessageExpressionEnv(set *environment.EnvSet, expression string) *celgo.Env {
+	return environmentOf(set, t.messages.Has(expression))
+}
+
+func environmentOf(set *environment.EnvSet, known bool) *celgo.Env {
+	if known {
+		return set.StoredExpressionsEnv()
+	}
+	return set.NewExpressionsEnv()
+}
+
+func allHaveSchemas(spec *apiext.CustomResourceDefinitionSpec) bool {
+	if spec.Validation != nil && spec.Validation.OpenAPIV3Schema != nil {
+		return true
+	}
+	for _, v := range spec.Versions {
+		if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
+			return false
+		}
+	}
+	return true
+}
+
+func isStructural(s *apiext.JSONSchemaProps) bool {
+	tree, err := structuralschema.NewStructural(s)
+	return err == nil && len(structuralschema.ValidateStructural(nil, tree)) == 0
+}
+
+func hasUnprunedDefaults(spec *apiext.CustomResourceDefinitionSpec) bool {
+	for s := range schemas(spec) {
+		tree, err := structuralschema.NewStructural(s)
+		if err != nil || len(structuralschema.ValidateStructural(nil, tree)) > 0 {
+			continue
+		}
+		pruned := tree.DeepCopy()
+		if defaulting.PruneDefaults(pruned) == nil && !reflect.DeepEqual(tree, pruned) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,127 @@
+package apiextensions
+
+import (
+	"context"
+
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
+	apiext "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// validateDefinition checks a new definition, except for its metadata.
+func validateDefinition(ctx context.Context, d *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
+	in, err := inward(d)
+	if err != nil {
+		return broken(err)
+	}
+	var errs field.ErrorList
+	if in.Name != in.Spec.Names.Plural+"."+in.Spec.Group {
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), in.Name, `must be spec.names.plural+"."+spec.group`))
+	}
+	// Until it is established a definition may have anything for a bundle.
+	return append(errs, validateWhole(ctx, in, nil, tolerance{badBundle: true})...)
+}
+
+// validateDefinitionUpdate checks a definition that replaces another one.
+func validateDefinitionUpdate(ctx context.Context, d, before *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
+	in, err := inward(d)
+	if err != nil {
+		return broken(err)
+	}
+	old, err := inward(before)
+	if err != nil {
+		return broken(err)
+	}
+	return validateWhole(ctx, in, old, tolerated(in, old))
+}
+
+// validateDefinitionStatus checks a status that is written.
+func validateDefinitionStatus(d *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
+	in, err := inward(d)
+	if err != nil {
+		return broken(err)
+	}
+	return validateNames(&in.Status.AcceptedNames, field.NewPath("status", "acceptedNames"))
+}
+
+func broken(err error) field.ErrorList {
+	return field.ErrorList{field.InternalError(field.NewPath("spec"), err)}
+}
+
+// validateWhole checks all of a definition but its metadata; old is nil for a new one.
+func validateWhole(ctx context.Context, d, old *apiext.CustomResourceDefinition, t tolerance) field.ErrorList {
+	spec, status := field.NewPath("spec"), field.NewPath("status")
+	errs := validateSpec(ctx, &d.Spec, t, spec)
+	if old != nil {
+		errs = append(errs, validateUnchanged(d, old, spec)...)
+	}
+	errs = append(errs, validateNames(&d.Status.AcceptedNames, status.Child("acceptedNames"))...)
+	errs = append(errs, validateStoredVersions(d, status.Child("storedVersions"))...)
+	errs = append(errs, validateApproval(d, old)...)
+	keeps := func(d *apiext.CustomResourceDefinition) bool {
+		return d != nil && d.Spec.PreserveUnknownFields != nil && *d.Spec.PreserveUnknownFields
+	}
+	if keeps(d) && !keeps(old) {
+		errs = append(errs, field.Invalid(spec.Child("preserveUnknownFields"), d.Spec.PreserveUnknownFields,
+			"cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"))
+	}
+	return errs
+}
+
+// validateUnchanged holds what names stored objects, and, once they can exist, what
+// they are.
+func validateUnchanged(d, old *apiext.CustomResourceDefinition, p *field.Path) (errs field.ErrorList) {
+	names := p.Child("names")
+	if apiext.IsCRDConditionTrue(old, apiext.Established) {
+		errs = append(errs, apivalidation.ValidateImmutableField(d.Spec.Scope, old.Spec.Scope, p.Child("scope"))...)
+		errs = append(errs, apivalidation.ValidateImmutableField(d.Spec.Names.Kind, old.Spec.Names.Kind, names.Child("kind"))...)
+	}
+	errs = append(errs, apivalidation.ValidateImmutableField(d.Spec.Group, old.Spec.Group, p.Child("group"))...)
+	return append(errs, apivalidation.ValidateImmutableField(d.Spec.Names.Plural, old.Spec.Names.Plural, names.Child("plural"))...)
+}
+
+// validateStoredVersions checks that versions in which objects may be stored exist.
+func validateStoredVersions(d *apiext.CustomResourceDefinition, p *field.Path) (errs field.ErrorList) {
+	stored := d.Status.StoredVersions
+	if len(stored) == 0 {
+		return field.ErrorList{field.Invalid(p, stored, "must have at least one stored version")}
+	}
+	served := make(map[string]bool)
+	for _, v := range d.Spec.Versions {
+		served[v.Name] = true
+		if v.Storage && !apiext.IsStoredVersion(d, v.Name) {
+			errs = append(errs, field.Invalid(p, stored, "must have the storage version "+v.Name))
+		}
+	}
+	for i, v := range stored {
+		if !served[v] {
+			errs = append(errs, field.Invalid(p.Index(i), v, "must appear in spec.versions"))
+		}
+	}
+	return errs
+}
+
+// validateApproval asks for a word of those who own the groups of the project, unless
+// the definition says of it what it said before.
+func validateApproval(d, old *apiext.CustomResourceDefinition) field.ErrorList {
+	if !apihelpers.IsProtectedCommunityGroup(d.Spec.Group) {
+		return nil
+	}
+	state, reason := apihelpers.GetAPIApprovalState(d.Annotations)
+	if old != nil {
+		if before, _ := apihelpers.GetAPIApprovalState(old.Annotations); before == state {
+			return nil
+		}
+	}
+	p := field.NewPath("metadata", "annotations").Key(apiextensionsv1.KubeAPIApprovedAnnotation)
+	switch state {
+	case apihelpers.APIApproved, apihelpers.APIApprovalBypassed:
+		return nil
+	case apihelpers.APIApprovalMissing:
+		return field.ErrorList{field.Required(p, reason)}
+	default:
+		return field.ErrorList{field.Invalid(p, d.Annotations[apiextensionsv1.KubeAPIApprovedAnnotation], reason)}
+	}
+}
