@@ -42,6 +42,17 @@ func unpackDefinitions() (definitions, error) {
 	return defs, nil
 }
 
+// Definitions are the OpenAPI 3 schemas of a name and of all that it refers to.
+func Definitions(name string) (map[string]json.RawMessage, error) {
+	defs, err := unpackDefinitions()
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]json.RawMessage)
+	defs.closure(name, out)
+	return out, nil
+}
+
 const refPrefix = "#/components/schemas/"
 
 // closure adds the definitions that a schema refers to, and those that they refer

@@ -37,11 +37,14 @@ func (s *Schema) coerce(obj map[string]any, track, lenient bool) (unknown []stri
 		unknown = append(unknown, pruning.PruneWithOptions(obj, s.tree, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: track})...)
 		defaulting.PruneNonNullableNullsWithoutDefaults(obj, s.tree)
 	}
-	malformed, embedded := objectmeta.CoerceWithOptions(nil, obj, s.tree, false, objectmeta.CoerceOptions{
-		DropInvalidFields: lenient, ReturnUnknownFieldPaths: track,
-	})
-	if malformed != nil { // a *field.Error, which no error may hold as nil
-		return nil, malformed
+	if s.embedded {
+		malformed, paths := objectmeta.CoerceWithOptions(nil, obj, s.tree, false, objectmeta.CoerceOptions{
+			DropInvalidFields: lenient, ReturnUnknownFieldPaths: track,
+		})
+		if malformed != nil { // a *field.Error, which no error may hold as nil
+			return nil, malformed
+		}
+		unknown = append(unknown, paths...)
 	}
 	if lenient && hasMeta && meta.Generation == 0 {
 		meta.Generation = 1
@@ -56,9 +59,13 @@ func (s *Schema) coerce(obj map[string]any, track, lenient bool) (unknown []stri
 	if hasMeta {
 		err = objectmeta.SetObjectMeta(obj, meta)
 	}
-	return append(unknown, embedded...), err
+	return unknown, err
 }
 
 // Default fills in what is absent, and what is null where null may not stand and the
 // schema has a default.
-func (s *Schema) Default(obj map[string]any) { defaulting.Default(obj, s.tree) }
+func (s *Schema) Default(obj map[string]any) {
+	if s.defaults {
+		defaulting.Default(obj, s.tree)
+	}
+}

@@ -25,13 +25,50 @@ import (
 // Schema is the schema of one version of a custom resource.
 type Schema struct {
 	tree   *structuralschema.Structural // nil: anything goes
-	values validation.SchemaValidator
-	status validation.SchemaValidator // nil: the schema says nothing of it
+	whole  *values
+	status *values // nil: the schema says nothing of it
 	scale  *apiextensionsv1.CustomResourceSubresourceScale
 
 	preserve bool // keep what the schema does not know
+	traits
 
 	rules func() *cel.Validator // nil where there are none
+}
+
+// traits say what a schema has anywhere, to spare objects what it has not.
+type traits struct {
+	embedded bool // resources in the resource
+	unique   bool // lists whose items must differ
+	defaults bool
+}
+
+func (t *traits) find(s *structuralschema.Structural) {
+	t.embedded = t.embedded || s.XEmbeddedResource
+	t.unique = t.unique || s.XListType != nil && *s.XListType != "atomic"
+	t.defaults = t.defaults || s.Default.Object != nil
+	for _, p := range s.Properties {
+		t.find(&p)
+	}
+	if s.Items != nil {
+		t.find(s.Items)
+	}
+	if s.AdditionalProperties != nil && s.AdditionalProperties.Structural != nil {
+		t.find(s.AdditionalProperties.Structural)
+	}
+}
+
+// values is a schema that values are held against.
+type values struct {
+	validator validation.SchemaValidator
+	quick     func() *quick
+}
+
+func newValues(props *apiextensions.JSONSchemaProps) (*values, error) {
+	validator, schema, err := validation.NewSchemaValidator(props)
+	if err != nil {
+		return nil, err
+	}
+	return &values{validator, sync.OnceValue(func() *quick { return newQuick(schema) })}, nil
 }
 
 // New makes the schema of a version. With preserveUnknown nothing is dropped and
@@ -56,11 +93,11 @@ func New(v *apiextensionsv1.CustomResourceDefinitionVersion, preserveUnknown boo
 }
 
 func (s *Schema) build(props *apiextensions.JSONSchemaProps) (err error) {
-	if s.values, _, err = validation.NewSchemaValidator(props); err != nil || props == nil {
+	if s.whole, err = newValues(props); err != nil || props == nil {
 		return err
 	}
 	if status, ok := props.Properties["status"]; ok {
-		if s.status, _, err = validation.NewSchemaValidator(&status); err != nil {
+		if s.status, err = newValues(&status); err != nil {
 			return err
 		}
 	}
@@ -77,6 +114,7 @@ func (s *Schema) build(props *apiextensions.JSONSchemaProps) (err error) {
 			return err
 		}
 	}
+	s.traits.find(s.tree)
 	s.rules = sync.OnceValue(func() *cel.Validator {
 		return cel.NewValidator(s.tree, true, celconfig.PerCallLimit)
 	})

@@ -10,7 +10,10 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/structured-merge-diff/v4/typed"
 	"sigs.k8s.io/yaml"
 
 	"github.com/rowlock/rowlock/server/request"
@@ -206,5 +209,38 @@ func TestValidateStatus(t *testing.T) {
 		if got := strings.Join(got, "; "); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.obj, got, c.want)
 		}
+	}
+}
+
+func TestTypeConverter(t *testing.T) {
+	s := schema(t, ruled)
+	gvk := runtimeschema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
+	convert, err := s.TypeConverter(gvk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	typed := func(text string) *typed.TypedValue {
+		obj := object(t, text)
+		obj["apiVersion"], obj["kind"] = "example.com/v1", "Widget"
+		v, err := convert.ObjectToTyped(&unstructured.Unstructured{Object: obj})
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		return v
+	}
+	a := typed("{metadata: {labels: {a: b}, finalizers: [x]}, spec: {tags: [p], items: [{k: a, v: one}], pod: {apiVersion: v1, kind: P, metadata: {labels: {c: d}}}}}")
+	b := typed("{metadata: {labels: {e: f}, finalizers: [z]}, spec: {tags: [q], items: [{k: b}, {k: a, v: two}], pod: {apiVersion: v1, kind: P, metadata: {labels: {g: h}}}}}")
+	merged, err := a.Merge(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"finalizers":["x","z"],"labels":{"a":"b","e":"f"}},"spec":{"items":[{"k":"b"},{"k":"a","v":"two"}],"pod":{"apiVersion":"v1","kind":"P","metadata":{"labels":{"c":"d","g":"h"}}},"tags":["p","q"]}}`
+	if got := text(t, merged.AsValue().Unstructured()); got != want {
+		t.Errorf("merged\n got %s\nwant %s", got, want)
+	}
+	if _, err := convert.ObjectToTyped(&unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "example.com/v1", "kind": "Widget", "spec": map[string]any{"what": "is this"},
+	}}); err == nil || !strings.Contains(err.Error(), ".spec.what: field not declared in schema") {
+		t.Errorf("an unknown field: %v", err)
 	}
 }

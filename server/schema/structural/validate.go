@@ -21,43 +21,48 @@ import (
 // against the schema, and rules that they break become warnings of the request that
 // ctx carries. The caller sees to metadata, kind and apiVersion.
 func (s *Schema) Validate(ctx context.Context, obj, old map[string]any) field.ErrorList {
-	if old == nil {
-		errs := validation.ValidateCustomResource(nil, obj, s.values)
-		errs = append(errs, s.validateScale(obj)...)
-		errs = append(errs, objectmeta.Validate(nil, obj, s.tree, false)...)
-		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, s.tree, obj)...)
-		return append(errs, s.validateRules(ctx, errs, obj, nil)...)
-	}
 	var errs field.ErrorList
 	var options []cel.Option
-	if s.tree == nil {
-		errs = validation.ValidateCustomResource(nil, obj, s.values)
-	} else {
+	rules := s.rules()
+	sound := s.whole.quick().valid(obj)
+	switch {
+	case old == nil || s.tree == nil:
+		if !sound {
+			errs = validation.ValidateCustomResource(nil, obj, s.whole.validator)
+		}
+	case !sound || rules != nil:
 		// The one correlation is shared, for what is equal in it is found out once.
 		both := common.NewCorrelatedObject(obj, old, &model.Structural{Structural: s.tree})
-		errs = validation.ValidateCustomResourceUpdate(nil, obj, old, s.values, validation.WithRatcheting(both))
+		if !sound {
+			errs = validation.ValidateCustomResourceUpdate(nil, obj, old, s.whole.validator, validation.WithRatcheting(both))
+		}
 		options = append(options, cel.WithRatcheting(both))
 	}
 	errs = append(errs, s.validateScale(obj)...)
-	errs = append(errs, objectmeta.Validate(nil, obj, s.tree, false)...)
+	if s.embedded {
+		errs = append(errs, objectmeta.Validate(nil, obj, s.tree, false)...)
+	}
 	errs = append(errs, s.validateLists(obj, old)...)
-	return append(errs, s.validateRules(ctx, errs, obj, old, options...)...)
+	return append(errs, s.validateRules(ctx, rules, errs, obj, old, options...)...)
 }
 
 // ValidateStatus is Validate for a write of the status alone, whose values are held
 // against the schema whether they changed or not.
 func (s *Schema) ValidateStatus(ctx context.Context, obj, old map[string]any) field.ErrorList {
 	var errs field.ErrorList
-	if status, ok := obj["status"]; ok && s.status != nil {
-		errs = validation.ValidateCustomResourceUpdate(field.NewPath("status"), status, old["status"], s.status)
+	if status, ok := obj["status"]; ok && s.status != nil && !s.status.quick().valid(status) {
+		errs = validation.ValidateCustomResourceUpdate(field.NewPath("status"), status, old["status"], s.status.validator)
 	}
 	errs = append(errs, s.validateScaleStatus(obj)...)
 	errs = append(errs, s.validateLists(obj, old)...)
-	return append(errs, s.validateRules(ctx, errs, obj, old)...)
+	return append(errs, s.validateRules(ctx, s.rules(), errs, obj, old)...)
 }
 
 // validateLists finds repeated items of sets and maps, unless old has such already.
 func (s *Schema) validateLists(obj, old map[string]any) field.ErrorList {
+	if !s.unique {
+		return nil
+	}
 	errs := listtype.ValidateListSetsAndMaps(nil, s.tree, obj)
 	if len(errs) > 0 && len(listtype.ValidateListSetsAndMaps(nil, s.tree, old)) > 0 {
 		return nil
@@ -67,8 +72,7 @@ func (s *Schema) validateLists(obj, old map[string]any) field.ErrorList {
 
 // validateRules runs the CEL rules, unless errors so far mean that they could not rely
 // on what the schema says.
-func (s *Schema) validateRules(ctx context.Context, sofar field.ErrorList, obj, old map[string]any, options ...cel.Option) field.ErrorList {
-	rules := s.rules()
+func (s *Schema) validateRules(ctx context.Context, rules *cel.Validator, sofar field.ErrorList, obj, old map[string]any, options ...cel.Option) field.ErrorList {
 	if rules == nil {
 		return nil
 	}

@@ -1,0 +1,69 @@
+package structural
+
+import (
+	"encoding/json"
+	"testing"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// schemas and values that say or are nearly all that they can.
+var (
+	quickSchemas = []string{
+		`{}`,
+		`{"type":"string","minLength":2,"maxLength":4,"pattern":"^a"}`,
+		`{"type":"string","format":"date-time"}`,
+		`{"format":"date-time"}`,
+		`{"type":"integer","minimum":1,"maximum":3,"exclusiveMaximum":true}`,
+		`{"type":"number","minimum":0.5,"exclusiveMinimum":true,"maximum":9007199254740993}`,
+		`{"type":"number","multipleOf":0.5}`,
+		`{"type":"boolean","nullable":true}`,
+		`{"type":"string","enum":["a","é",null],"nullable":true}`,
+		`{"enum":[1,1.5,{"a":1},[1]]}`,
+		`{"type":"array","minItems":1,"maxItems":2,"items":{"type":"integer"}}`,
+		`{"type":"object","required":["a"],"maxProperties":2,"properties":{"a":{"type":"string","nullable":true},"b":{"type":"object","additionalProperties":{"type":"integer"}}}}`,
+		`{"x-kubernetes-int-or-string":true,"anyOf":[{"type":"integer"},{"type":"string"}]}`,
+		`{"type":"object","properties":{"a":{}},"oneOf":[{"required":["a"]},{"required":["b"]}],"not":{"required":["c"]}}`,
+		`{"type":"string","allOf":[{"minLength":1},{"anyOf":[{"pattern":"^a"},{"pattern":"b$"}]}]}`,
+		`{"minItems":1,"minProperties":1}`,
+		`{"type":"object","additionalProperties":false,"properties":{"a":{"type":"string"}}}`,
+	}
+	quickValues = []string{
+		`null`, `true`, `0`, `1`, `2`, `3`, `1.5`, `0.5`, `1e20`, `-9223372036854775808`, `""`, `"a"`, `"é"`, `"abc"`, `"abcde"`, `"2020-01-01T00:00:00Z"`,
+		`[]`, `[1]`, `[1,2]`, `[1,2,3]`, `[null]`, `["a"]`, `{}`, `{"a":null}`, `{"a":"x"}`, `{"a":1}`, `{"b":{"c":1}}`, `{"a":"x","b":{"c":"d"}}`, `{"a":1,"b":2,"c":3}`, `{"c":1}`,
+	}
+)
+
+// FuzzQuick holds the quick check to the library: what it calls valid is.
+func FuzzQuick(f *testing.F) {
+	for _, s := range quickSchemas {
+		for _, v := range quickValues {
+			f.Add([]byte(s), []byte(v))
+		}
+	}
+	f.Fuzz(func(t *testing.T, schema, value []byte) {
+		v1 := apiextensionsv1.JSONSchemaProps{}
+		var v any
+		if len(schema) > 1<<14 || json.Unmarshal(schema, &v1) != nil || utiljson.Unmarshal(value, &v) != nil {
+			return
+		}
+		props := apiextensions.JSONSchemaProps{}
+		if apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(&v1, &props, nil) != nil {
+			return
+		}
+		if _, err := structuralschema.NewStructural(&props); err != nil { // no definition has such
+			return
+		}
+		s, err := newValues(&props)
+		if err != nil {
+			return
+		}
+		if s.quick().valid(v) && len(validation.ValidateCustomResource(nil, v, s.validator)) > 0 {
+			t.Errorf("%s is valid for %s", value, schema)
+		}
+	})
+}
