@@ -7,11 +7,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/admission/certificates"
+	"github.com/rowlock/rowlock/server/admission/criteria"
 	"github.com/rowlock/rowlock/server/admission/eventrate"
 	"github.com/rowlock/rowlock/server/admission/ingress"
 	"github.com/rowlock/rowlock/server/admission/limits"
@@ -19,6 +21,7 @@ import (
 	"github.com/rowlock/rowlock/server/admission/owners"
 	"github.com/rowlock/rowlock/server/admission/pods"
 	"github.com/rowlock/rowlock/server/admission/podsecurity"
+	"github.com/rowlock/rowlock/server/admission/policy"
 	"github.com/rowlock/rowlock/server/admission/quota"
 	"github.com/rowlock/rowlock/server/admission/services"
 	"github.com/rowlock/rowlock/server/admission/storage"
@@ -114,7 +117,13 @@ var plugins = []plugin{
 	{name: "DenyServiceExternalIPs", build: plain(func(*Server, admission.Objects) admission.Plugin { return services.DenyExternalIPs{} })},
 	{name: "MutatingAdmissionPolicy", on: true, gate: "MutatingAdmissionPolicy"},
 	{name: "MutatingAdmissionWebhook", on: true},
-	{name: "ValidatingAdmissionPolicy", on: true, gate: "ValidatingAdmissionPolicy"},
+	{name: policy.Name, on: true, gate: "ValidatingAdmissionPolicy", build: plain(func(s *Server, _ admission.Objects) admission.Plugin {
+		metrics := policy.NewMetrics()
+		s.register(metrics.Collectors()...)
+		return policy.New(policy.Config{
+			Cluster: s.cluster(), Catalogue: s.cfg.Catalogue, Cache: s.Cache, Authorizer: s.cfg.Authorizer, Metrics: metrics,
+		})
+	})},
 	{name: "ValidatingAdmissionWebhook", on: true},
 	{name: "ResourceQuota", on: true, build: func(s *Server, config []byte) (admission.Plugin, error) {
 		limited, err := quota.ParseLimited(config)
@@ -207,6 +216,21 @@ func (s *Server) plugins() ([]admission.Plugin, error) {
 		list = append(list, built)
 	}
 	return list, nil
+}
+
+// cluster is what the criteria of webhooks and policies look at.
+func (s *Server) cluster() criteria.Cluster {
+	if s.kin == nil {
+		s.kin = criteria.NewKin(s.cfg.Catalogue)
+	}
+	return criteria.Cluster{Namespaces: s.Verbs, Kin: s.kin}
+}
+
+// register adds the metrics of a plugin.
+func (s *Server) register(list ...prometheus.Collector) {
+	if s.Metrics != nil {
+		s.Metrics.Registry.MustRegister(list...)
+	}
 }
 
 // createNamespace makes a namespace on its own behalf.

@@ -23,6 +23,7 @@ import (
 	"github.com/rowlock/rowlock/codecs/protobuf"
 	"github.com/rowlock/rowlock/codecs/yaml"
 	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/admission/criteria"
 	"github.com/rowlock/rowlock/server/apply"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/controllers"
@@ -53,6 +54,7 @@ type Server struct {
 	Queues  *controllers.Queues // for loops of Config to measure their work with
 
 	flows      *flow.Classifier
+	kin        *criteria.Kin
 	discovery  *discovery.Handler
 	openapi    *schema.Documents
 	handler    http.Handler

@@ -47,7 +47,31 @@ type Attributes struct {
 	// Warn sends a Warning header, Annotate adds to the audit event. Never nil.
 	Warn     func(text string)
 	Annotate func(key, value string)
+	// Recorded says that the audit event holds the body of the request, and so may
+	// hold what becomes of it.
+	Recorded bool
+
+	memory         map[string]any
+	repeat, second bool
 }
+
+// Repeat asks for a second run of all plugins that mutate, as the object has become
+// another one.
+func (a *Attributes) Repeat() { a.repeat = true }
+
+// Second says that this is the second run.
+func (a *Attributes) Second() bool { return a.second }
+
+// Remember keeps something of a plugin for its second run.
+func (a *Attributes) Remember(plugin string, v any) {
+	if a.memory == nil {
+		a.memory = map[string]any{}
+	}
+	a.memory[plugin] = v
+}
+
+// Remembered is what a plugin has kept, or nil.
+func (a *Attributes) Remembered(plugin string) any { return a.memory[plugin] }
 
 // Meta is the metadata of Object, or nil where it has none.
 func (a *Attributes) Meta() metav1.Object {
@@ -128,12 +152,26 @@ func NewChain(plugins ...Plugin) *Chain {
 	return c
 }
 
-// Admit runs the plugins that may change the object.
+// Admit runs the plugins that may change the object, twice where one asks for it.
 func (c *Chain) Admit(ctx context.Context, a *Attributes) error {
 	if c == nil {
 		return nil
 	}
 	w := c.watch("admit", a.Operation)
+	if err := c.admit(ctx, a, &w); err != nil {
+		return err
+	}
+	if a.repeat {
+		a.second = true
+		if err := c.admit(ctx, a, &w); err != nil {
+			return err
+		}
+	}
+	w.ended(false)
+	return nil
+}
+
+func (c *Chain) admit(ctx context.Context, a *Attributes, w *stopwatch) error {
 	for _, p := range c.mutators {
 		if !p.Handles(a.Operation) {
 			continue
@@ -144,7 +182,6 @@ func (c *Chain) Admit(ctx context.Context, a *Attributes) error {
 			return err
 		}
 	}
-	w.ended(false)
 	return nil
 }
 

@@ -21,27 +21,49 @@ type Input struct {
 	Object, OldObject, Params, Request, Namespace func() (any, error)
 	Authorizer                                    *Authorizer // nil: there is none
 
-	known map[string]ref.Val
+	known  map[string]ref.Val
+	params ref.Val
+}
+
+// WithParams is the input with other parameters, nil for none. What is known of the
+// rest is shared.
+func (in *Input) WithParams(params func() (any, error)) *Input {
+	if in.known == nil {
+		in.known = map[string]ref.Val{}
+	}
+	out := *in
+	out.Params, out.params = params, nil
+	return &out
+}
+
+func (in *Input) paramsValue() ref.Val {
+	if in.params == nil {
+		in.params = prepare(varParams, in.Params)
+	}
+	return in.params
 }
 
 func (in *Input) value(name string, of func() (any, error)) ref.Val {
-	if of == nil {
-		return types.NullValue
-	}
 	if v, ok := in.known[name]; ok {
 		return v
 	}
 	if in.known == nil {
 		in.known = map[string]ref.Val{}
 	}
-	var v ref.Val
-	if raw, err := of(); err != nil {
-		v = types.NewErr("failed to prepare %s variable for evaluation: %v", name, err)
-	} else {
-		v = types.DefaultTypeAdapter.NativeToValue(raw)
-	}
+	v := prepare(name, of)
 	in.known[name] = v
 	return v
+}
+
+func prepare(name string, of func() (any, error)) ref.Val {
+	if of == nil {
+		return types.NullValue
+	}
+	raw, err := of()
+	if err != nil {
+		return types.NewErr("failed to prepare %s variable for evaluation: %v", name, err)
+	}
+	return types.DefaultTypeAdapter.NativeToValue(raw)
 }
 
 // Evaluation runs programs that share their variables and what they may cost.
@@ -53,6 +75,13 @@ type Evaluation struct {
 	left       int64
 	cost       int64 // of variables, not yet taken from what is left
 	values     *lazy.MapValue
+	alone      bool // the namespace is not told
+}
+
+// WithoutNamespace makes the namespace null.
+func (e *Evaluation) WithoutNamespace() *Evaluation {
+	e.alone = true
+	return e
 }
 
 // ErrBudget is why nothing more is evaluated.
@@ -128,10 +157,13 @@ func (e *Evaluation) ResolveName(name string) (any, bool) {
 	case varOldObject:
 		return in.value(name, in.OldObject), true
 	case varParams:
-		return in.value(name, in.Params), true
+		return in.paramsValue(), true
 	case varRequest:
 		return in.value(name, in.Request), true
 	case varNamespace:
+		if e.alone {
+			return types.NullValue, true
+		}
 		return in.value(name, in.Namespace), true
 	case varAuthorizer:
 		if e.authorizer && in.Authorizer != nil {

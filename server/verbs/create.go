@@ -127,6 +127,7 @@ func (h *Handler) attributes(c *Call, op admission.Operation, obj, old runtime.O
 		Namespace: c.Info.Namespace, Name: c.Info.Name,
 		Object: obj, Old: old, Options: in.options, DryRun: in.dry, User: c.User,
 		Warn: c.Scope.Warn, Annotate: c.Scope.Annotate,
+		Recorded: c.Scope.Audit != nil && c.Scope.Audit.WantsRequest(),
 	}
 	if !c.Resource.Namespaced {
 		a.Namespace = ""
@@ -183,6 +184,9 @@ func (h *Handler) createObject(c *Call, obj kinds.Object, in intent, own func(ki
 			return nil, nil, err
 		}
 		a.Object = obj
+		if generated {
+			a.Name = obj.GetName()
+		}
 		if err := h.Admission.Validate(ctx, a); err != nil {
 			return nil, nil, err
 		}

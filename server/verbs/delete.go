@@ -212,8 +212,7 @@ func (h *Handler) tryRemove(ctx context.Context, c *Call, key sqlstore.Key, item
 		return nil, err
 	}
 	in := intent{options: o, dry: len(o.DryRun) > 0}
-	a := h.attributes(c, admission.Delete, nil, obj, in)
-	a.Name = key.Name
+	a := h.attributes(c, admission.Delete, nil, obj, in) // without a name where a whole collection goes
 	if err := h.Admission.Admit(ctx, a); err != nil {
 		return nil, err
 	}

@@ -167,6 +167,11 @@ func (h *Handler) Live(ctx context.Context, r *kinds.Resource, namespace, name s
 	return obj, item, err
 }
 
+// Item finds a stored object as it is, or nil where there is none, for certain.
+func (h *Handler) Item(ctx context.Context, storage, namespace, name string) (*cache.Item, error) {
+	return h.live(ctx, sqlstore.Key{Resource: storage, Namespace: namespace, Name: name})
+}
+
 // expiry is when an object dies by itself, or zero.
 func expiry(st *kinds.Storage, obj kinds.Object, now time.Time) time.Time {
 	if st.TTL == nil {

@@ -1,0 +1,47 @@
+package policy
+
+import (
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Metrics count what policies say.
+type Metrics struct {
+	count *prometheus.CounterVec
+	took  *prometheus.HistogramVec
+}
+
+// NewMetrics makes metrics by the names that dashboards know.
+func NewMetrics() *Metrics {
+	labels := []string{"policy", "policy_binding", "error_type", "enforcement_action"}
+	return &Metrics{
+		count: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "apiserver_validating_admission_policy_check_total",
+			Help: "Validations that did not pass, by policy, binding and what was done about it.",
+		}, labels),
+		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "apiserver_validating_admission_policy_check_duration_seconds",
+			Help:    "Time of validations that did not pass, by policy, binding and what was done about it.",
+			Buckets: []float64{0.0000005, 0.001, 0.01, 0.1, 1},
+		}, labels),
+	}
+}
+
+// Collectors are the metrics to register.
+func (m *Metrics) Collectors() []prometheus.Collector { return []prometheus.Collector{m.count, m.took} }
+
+func (m *Metrics) checked(policy, binding string, d *decision, action string) {
+	if m == nil {
+		return
+	}
+	sort := "invalid_error"
+	switch {
+	case strings.HasPrefix(d.message, "compilation"):
+		sort = "compile_error"
+	case strings.HasPrefix(d.message, "validation failed due to running out of cost budget"):
+		sort = "out_of_budget"
+	}
+	m.count.WithLabelValues(policy, binding, sort, action).Inc()
+	m.took.WithLabelValues(policy, binding, sort, action).Observe(d.took.Seconds())
+}

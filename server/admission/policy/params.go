@@ -1,0 +1,131 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/rowlock/rowlock/codecs"
+	jsoncodec "github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/server/admission/criteria"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+// paramResource is where the parameters of a policy are; nil where it takes none.
+func (r *request) paramResource(h *hook) (*kinds.Resource, error) {
+	k := h.Spec.ParamKind
+	if k == nil {
+		return nil, nil
+	}
+	gv, err := schema.ParseGroupVersion(k.APIVersion)
+	if err != nil {
+		return nil, fmt.Errorf("failed to parse paramKind APIVersion: %w", err)
+	}
+	gvk := gv.WithKind(k.Kind)
+	res := r.cfg.Catalogue.LookupKind(gvk)
+	if res == nil || res.Storage == nil {
+		return nil, fmt.Errorf("failed to find resource referenced by paramKind: '%v'", gvk)
+	}
+	return res, nil
+}
+
+// params are the parameters that a binding refers to, as expressions see them. A
+// policy that takes none, or is bound without, is asked once without any.
+func (r *request) params(res *kinds.Resource, ref *admissionregistrationv1.ParamRef) ([]func() (any, error), error) {
+	if res == nil || ref == nil {
+		return []func() (any, error){nil}, nil
+	}
+	namespace := ""
+	if res.Namespaced {
+		if namespace = ref.Namespace; namespace == "" {
+			namespace = r.a.Namespace
+		}
+		if namespace == "" {
+			return nil, errors.New("cannot use namespaced paramRef in policy binding that matches cluster-scoped resources")
+		}
+	} else if ref.Namespace != "" {
+		return nil, errors.New("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
+	}
+	items, err := r.find(res, namespace, ref)
+	if err != nil {
+		return nil, err
+	}
+	if len(items) == 0 && ref.ParameterNotFoundAction != nil && *ref.ParameterNotFoundAction == admissionregistrationv1.DenyAction {
+		return nil, errors.New("no params found for policy binding with `Deny` parameterNotFoundAction")
+	}
+	list := make([]func() (any, error), len(items))
+	for i, item := range items {
+		list[i] = func() (any, error) { return paramTree(item, r.cfg.Catalogue.ByStorage(res.Storage.Key), res) }
+	}
+	return list, nil
+}
+
+// find finds the parameters by name or selector. Those that cannot be read are not
+// there.
+func (r *request) find(res *kinds.Resource, namespace string, ref *admissionregistrationv1.ParamRef) ([]*cache.Item, error) {
+	switch {
+	case ref.Name != "" && ref.Selector != nil:
+		return nil, errors.New("paramRef.name and paramRef.selector are mutually exclusive")
+	case ref.Name != "":
+		item := r.cfg.Cache.Get(res.Storage.Key, namespace, ref.Name)
+		if item == nil || item.Corrupt != nil {
+			return nil, nil
+		}
+		return []*cache.Item{item}, nil
+	case ref.Selector == nil:
+		return nil, errors.New("one of name or selector must be provided")
+	}
+	selector, err := metav1.LabelSelectorAsSelector(ref.Selector)
+	if err != nil {
+		return nil, err
+	}
+	var items []*cache.Item
+	r.cfg.Cache.Snapshot(res.Storage.Key).Ascend(namespace, "", "", func(item *cache.Item) bool {
+		if item.Corrupt == nil && selector.Matches(item.Meta().Labels) {
+			items = append(items, item)
+		}
+		return true
+	})
+	return items, nil
+}
+
+// kept are the names of forms that are kept on items.
+type kept struct {
+	what     string
+	resource *kinds.Resource
+}
+
+// paramTree is an object that home stores, in the version of a resource, made once
+// an item.
+func paramTree(item *cache.Item, home, res *kinds.Resource) (any, error) {
+	return item.Form(cache.FormKey{Form: cache.FormOther, For: kept{"param", res}}, func(item *cache.Item) (any, error) {
+		obj := home.New()
+		if _, err := (jsoncodec.Codec{}).Decode(item.JSON, obj, codecs.Ignore); err != nil {
+			return nil, err
+		}
+		if res.FromStorage != nil {
+			var err error
+			if obj, err = res.FromStorage(obj); err != nil {
+				return nil, err
+			}
+		}
+		return criteria.Tree(obj, res.GVK())
+	})
+}
+
+// namespaceTree is what expressions see of a namespace, made once an item.
+func namespaceTree(item *cache.Item) (any, error) {
+	return item.Form(cache.FormKey{Form: cache.FormOther, For: kept{what: "namespace"}}, func(item *cache.Item) (any, error) {
+		ns := &corev1.Namespace{}
+		if _, err := (jsoncodec.Codec{}).Decode(item.JSON, ns, codecs.Ignore); err != nil {
+			return nil, err
+		}
+		ns.ManagedFields, ns.OwnerReferences = nil, nil
+		return criteria.Tree(ns, corev1.SchemeGroupVersion.WithKind("Namespace"))
+	})
+}

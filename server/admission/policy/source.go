@@ -1,0 +1,137 @@
+package policy
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/rowlock/rowlock/codecs"
+	jsoncodec "github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/server/access"
+	"github.com/rowlock/rowlock/server/admission/criteria"
+	"github.com/rowlock/rowlock/server/cache"
+)
+
+// source follows policies and bindings.
+type source struct {
+	feed     *access.Feed
+	policies map[string]*policy // changed by the feed alone, as bindings is
+	bindings map[string]*binding
+	list     atomic.Pointer[[]*hook] // nil: to be made anew
+}
+
+// policy is a policy as it is stored; it is compiled when first asked for.
+type policy struct {
+	*admissionregistrationv1.ValidatingAdmissionPolicy
+	criteria *criteria.Criteria // nil: there are none
+	ignores  bool               // failures
+	compiled func() *compiled
+}
+
+// binding is a binding as it is stored.
+type binding struct {
+	name, policy string
+	criteria     *criteria.Criteria // nil: all that the policy matches
+	params       *admissionregistrationv1.ParamRef
+	actions      []admissionregistrationv1.ValidationAction
+}
+
+// hook is a policy with what binds it.
+type hook struct {
+	*policy
+	name     string
+	bindings []*binding
+}
+
+func newSource(c *cache.Cache) *source {
+	s := &source{}
+	s.reset()
+	s.feed = &access.Feed{Reset: s.reset, Sources: []access.Source{
+		{
+			Storage: "validatingadmissionpolicies.admissionregistration.k8s.io",
+			Set:     func(item *cache.Item) { s.set(item.Name, newPolicy(item)) },
+			Delete:  func(_, name string) { s.set(name, nil) },
+		},
+		{
+			Storage: "validatingadmissionpolicybindings.admissionregistration.k8s.io",
+			Set:     func(item *cache.Item) { s.bind(item.Name, newBinding(item)) },
+			Delete:  func(_, name string) { s.bind(name, nil) },
+		},
+	}}
+	s.feed.Attach(c)
+	return s
+}
+
+func (s *source) reset() {
+	s.policies, s.bindings = map[string]*policy{}, map[string]*binding{}
+	s.list.Store(nil)
+}
+
+func (s *source) set(name string, p *policy) {
+	if p == nil {
+		delete(s.policies, name)
+	} else {
+		s.policies[name] = p
+	}
+	s.list.Store(nil)
+}
+
+func (s *source) bind(name string, b *binding) {
+	if b == nil {
+		delete(s.bindings, name)
+	} else {
+		s.bindings[name] = b
+	}
+	s.list.Store(nil)
+}
+
+func newPolicy(item *cache.Item) *policy {
+	obj := &admissionregistrationv1.ValidatingAdmissionPolicy{}
+	if _, err := (jsoncodec.Codec{}).Decode(item.JSON, obj, codecs.Ignore); err != nil {
+		return nil // what cannot be read cannot be enforced; the store keeps no such thing
+	}
+	p := &policy{ValidatingAdmissionPolicy: obj}
+	if m := obj.Spec.MatchConstraints; m != nil {
+		p.criteria = criteria.Of(m)
+	}
+	p.ignores = obj.Spec.FailurePolicy != nil && *obj.Spec.FailurePolicy == admissionregistrationv1.Ignore
+	p.compiled = sync.OnceValue(func() *compiled { return compile(&obj.Spec) })
+	return p
+}
+
+func newBinding(item *cache.Item) *binding {
+	obj := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{}
+	if _, err := (jsoncodec.Codec{}).Decode(item.JSON, obj, codecs.Ignore); err != nil {
+		return nil
+	}
+	b := &binding{name: obj.Name, policy: obj.Spec.PolicyName, params: obj.Spec.ParamRef, actions: obj.Spec.ValidationActions}
+	if m := obj.Spec.MatchResources; m != nil {
+		b.criteria = criteria.Of(m)
+	}
+	return b
+}
+
+// hooks are the policies that are bound, by name, with their bindings by name.
+func (s *source) hooks() []*hook {
+	s.feed.Enter()
+	defer s.feed.Leave()
+	if list := s.list.Load(); list != nil {
+		return *list
+	}
+	bound := map[string][]*binding{}
+	for _, name := range slices.Sorted(maps.Keys(s.bindings)) {
+		b := s.bindings[name]
+		bound[b.policy] = append(bound[b.policy], b)
+	}
+	var list []*hook
+	for _, name := range slices.Sorted(maps.Keys(bound)) {
+		if p := s.policies[name]; p != nil {
+			list = append(list, &hook{policy: p, name: name, bindings: bound[name]})
+		}
+	}
+	s.list.Store(&list)
+	return list
+}

@@ -1,0 +1,302 @@
+// Package webhook posts JSON to webhooks: services that a cluster's objects name, by
+// URL or as a Service of the cluster.
+//
+// It promises: TLS always, checked against the bundle of the webhook or the system's
+// roots; connections are kept and used again; an answer is read up to a limit and no
+// further; redirects are not followed; errors name the webhook's address, never a
+// credential or a body that is no text.
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"path"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	sigsjson "sigs.k8s.io/json"
+)
+
+// Target is a webhook: a URL or a Service, and the PEM certificates that it is
+// trusted by (none: those of the system).
+type Target struct {
+	URL      string
+	Service  Service // where URL is empty
+	CABundle string
+}
+
+// Service is a webhook in the cluster.
+type Service struct {
+	Namespace, Name, Path string
+	Port                  int32
+}
+
+// Limits of a client.
+const (
+	MaxAnswer  = 8 << 20 // bytes of an answer
+	maxQuote   = 2048    // bytes of an answer in an error
+	maxClients = 200
+	idle       = 90 * time.Second
+	perTarget  = 64 // idle connections
+)
+
+// Client posts to webhooks. It is safe for concurrent use.
+type Client struct {
+	// Resolve finds the host and port to connect to for a Service.
+	Resolve func(ctx context.Context, s Service) (address string, err error)
+	// Credentials say as whom the server calls; nil: as nobody.
+	Credentials *Credentials
+	// Agent is the User-Agent.
+	Agent string
+
+	mu      sync.Mutex
+	clients map[Target]*connector
+	tick    int64
+}
+
+// connector is a target ready to be called.
+type connector struct {
+	http *http.Client
+	url  url.URL
+	used int64
+}
+
+// Post sends a body and returns the answer. The webhook learns from the query how
+// long it may take, which ctx says. Answers that are not 2xx are *StatusErrors.
+func (c *Client) Post(ctx context.Context, t Target, body []byte) ([]byte, error) {
+	to, err := c.connector(t)
+	if err != nil {
+		return nil, err
+	}
+	u := to.url
+	if deadline, ok := ctx.Deadline(); ok {
+		if left := time.Until(deadline); left > 0 {
+			u.RawQuery = url.Values{"timeout": {roundUp(left).String()}}.Encode()
+		}
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, */*")
+	r.Header.Set("User-Agent", c.Agent)
+	// Nothing is sent by this, but a kept connection that turns out to be closed does
+	// not fail the call: it is made again on another one.
+	r.Header["X-Idempotency-Key"] = nil
+	resp, err := to.http.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, MaxAnswer+1))
+	if err != nil {
+		return nil, fmt.Errorf("unexpected error when reading response body. Please retry. Original error: %w", err)
+	}
+	if resp.StatusCode < http.StatusOK || resp.StatusCode > http.StatusPartialContent {
+		return nil, refused(resp, answer)
+	}
+	if len(answer) > MaxAnswer {
+		return nil, fmt.Errorf("the answer has more than %d bytes", MaxAnswer)
+	}
+	if len(answer) == 0 {
+		return nil, fmt.Errorf("0-length response with status code: %d and content type: %s", resp.StatusCode, resp.Header.Get("Content-Type"))
+	}
+	return answer, nil
+}
+
+func roundUp(d time.Duration) time.Duration {
+	if whole := d.Truncate(time.Second); whole != d {
+		return whole + time.Second
+	}
+	return d
+}
+
+// refused is the error of an answer that is not 2xx: the Status that it holds, or
+// what its code says.
+func refused(resp *http.Response, body []byte) error {
+	var st metav1.Status
+	if sigsjson.UnmarshalCaseSensitivePreserveInts(body, &st) == nil && st.Kind == "Status" && st.APIVersion == "v1" && st.Status == metav1.StatusFailure {
+		return &apierrors.StatusError{ErrStatus: st}
+	}
+	text := "unknown"
+	if isText(resp.Header.Get("Content-Type")) {
+		text = strings.TrimSpace(string(body[:min(len(body), maxQuote)]))
+	}
+	after, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
+	return apierrors.NewGenericServerResponse(resp.StatusCode, http.MethodPost, schema.GroupResource{}, "", text, max(after, 0), true)
+}
+
+func isText(contentType string) bool {
+	if contentType == "" {
+		return true
+	}
+	media, _, err := mime.ParseMediaType(contentType)
+	return err == nil && strings.HasPrefix(media, "text/")
+}
+
+// connector finds the connector of a target, or makes it. The one that was not used
+// for the longest time makes room.
+func (c *Client) connector(t Target) (*connector, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tick++
+	if to := c.clients[t]; to != nil {
+		to.used = c.tick
+		return to, nil
+	}
+	to, err := c.connect(t)
+	if err != nil {
+		return nil, err
+	}
+	if c.clients == nil {
+		c.clients = map[Target]*connector{}
+	}
+	if len(c.clients) >= maxClients {
+		c.forget()
+	}
+	to.used = c.tick
+	c.clients[t] = to
+	return to, nil
+}
+
+func (c *Client) forget() {
+	var oldest Target
+	var found *connector
+	for t, to := range c.clients {
+		if found == nil || to.used < found.used {
+			oldest, found = t, to
+		}
+	}
+	found.http.CloseIdleConnections()
+	delete(c.clients, oldest)
+}
+
+func (c *Client) connect(t Target) (*connector, error) {
+	u, serverName, local, err := t.address()
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := c.Credentials.of(u.Host)
+	if err != nil {
+		return nil, err
+	}
+	tlsConfig, err := tlsOf(cfg, t.CABundle)
+	if err != nil {
+		return nil, err
+	}
+	if serverName != "" && tlsConfig.ServerName == "" {
+		tlsConfig.ServerName = serverName
+	}
+	transport := &http.Transport{
+		TLSClientConfig: tlsConfig, TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: idle,
+		MaxIdleConnsPerHost: perTarget, MaxResponseHeaderBytes: 64 << 10, Proxy: http.ProxyFromEnvironment,
+		ForceAttemptHTTP2: local, // others may be several behind one address
+	}
+	if !local {
+		tlsConfig.NextProtos = []string{"http/1.1"}
+	}
+	if t.URL == "" {
+		transport.Proxy = nil
+		transport.DialContext = c.dial(t.Service)
+	}
+	wrapped, err := rest.HTTPWrappersForConfig(cfg, transport)
+	if err != nil {
+		return nil, err
+	}
+	return &connector{url: *u, http: &http.Client{
+		Transport:     wrapped,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, nil
+}
+
+// tlsOf trusts the bundle beside what the credentials trust.
+func tlsOf(cfg *rest.Config, bundle string) (*tls.Config, error) {
+	own := rest.CopyConfig(cfg)
+	if bundle != "" {
+		if len(own.CAData) > 0 {
+			own.CAData = append(own.CAData, '\n')
+		}
+		own.CAData = append(own.CAData, bundle...)
+	}
+	t, err := rest.TLSConfigFor(own)
+	if err != nil {
+		return nil, err
+	}
+	if t == nil {
+		t = &tls.Config{}
+	}
+	if t.MinVersion == 0 {
+		t.MinVersion = tls.VersionTLS12
+	}
+	return t, nil
+}
+
+// address is where a target is, by what name its certificate must be, and whether
+// that is this machine.
+func (t *Target) address() (u *url.URL, serverName string, local bool, err error) {
+	if t.URL == "" {
+		if t.Service.Name == "" {
+			return nil, "", false, errors.New("webhook configuration must have either service or URL")
+		}
+		port := t.Service.Port
+		if port == 0 {
+			port = 443
+		}
+		serverName = t.Service.Name + "." + t.Service.Namespace + ".svc"
+		u = &url.URL{Scheme: "https", Host: net.JoinHostPort(serverName, strconv.Itoa(int(port))), Path: path.Join("/", t.Service.Path)}
+		return u, serverName, false, nil
+	}
+	given, err := url.Parse(t.URL)
+	if err != nil {
+		return nil, "", false, fmt.Errorf("Unparsable URL: %w", err)
+	}
+	if given.Scheme != "https" || given.Host == "" {
+		return nil, "", false, errors.New("Unparsable URL: no https://host")
+	}
+	host := given.Hostname()
+	local = strings.EqualFold(host, "localhost")
+	if ip := net.ParseIP(host); ip != nil {
+		local = ip.IsLoopback()
+	}
+	return &url.URL{Scheme: "https", Host: given.Host, Path: path.Join("/", given.Path)}, "", local, nil
+}
+
+// dial connects to wherever a Service is at the moment.
+func (c *Client) dial(s Service) func(context.Context, string, string) (net.Conn, error) {
+	var d net.Dialer
+	return func(ctx context.Context, network, _ string) (net.Conn, error) {
+		if c.Resolve == nil {
+			return nil, errors.New("services cannot be resolved")
+		}
+		address, err := c.Resolve(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		return d.DialContext(ctx, network, address)
+	}
+}
+
+// Close ends the connections that are not in use.
+func (c *Client) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for t, to := range c.clients {
+		to.http.CloseIdleConnections()
+		delete(c.clients, t)
+	}
+}

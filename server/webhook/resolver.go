@@ -1,0 +1,120 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Resolver finds out where a Service is.
+type Resolver struct {
+	// Service and Endpoints find objects; nil where there is none.
+	Service   func(ctx context.Context, namespace, name string) (*corev1.Service, error)
+	Endpoints func(ctx context.Context, namespace, name string) (*corev1.Endpoints, error)
+	// Slices lists the endpoint slices of a Service.
+	Slices func(ctx context.Context, namespace, name string) ([]*discoveryv1.EndpointSlice, error)
+	// Direct leads to one of the endpoints, and not to the address of the Service,
+	// which may not be reachable from here.
+	Direct bool
+}
+
+// Resolve is for Client.
+func (r *Resolver) Resolve(ctx context.Context, s Service) (string, error) {
+	svc, err := r.Service(ctx, s.Namespace, s.Name)
+	if err != nil {
+		return "", err
+	}
+	if svc == nil {
+		return "", fmt.Errorf("service %q not found", s.Name)
+	}
+	port := s.Port
+	if port == 0 {
+		port = 443
+	}
+	switch svc.Spec.Type {
+	case corev1.ServiceTypeClusterIP, corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort:
+	case corev1.ServiceTypeExternalName:
+		if !r.Direct {
+			return net.JoinHostPort(svc.Spec.ExternalName, strconv.Itoa(int(port))), nil
+		}
+		fallthrough
+	default:
+		return "", fmt.Errorf("unsupported service type %q", svc.Spec.Type)
+	}
+	if !r.Direct && svc.Spec.Type == corev1.ServiceTypeClusterIP && svc.Spec.ClusterIP == corev1.ClusterIPNone {
+		return "", errors.New(`cannot route to service with ClusterIP "None"`)
+	}
+	for i := range svc.Spec.Ports {
+		if p := &svc.Spec.Ports[i]; p.Port == port {
+			if r.Direct {
+				return r.endpoint(ctx, svc, p.Name)
+			}
+			return net.JoinHostPort(svc.Spec.ClusterIP, strconv.Itoa(int(port))), nil
+		}
+	}
+	return "", apierrors.NewServiceUnavailable(fmt.Sprintf("no service port %d found for service %q", port, svc.Name))
+}
+
+// endpoint is any endpoint of a Service that is ready, by Endpoints or, where there
+// are none, by slices.
+func (r *Resolver) endpoint(ctx context.Context, svc *corev1.Service, port string) (string, error) {
+	var all []string
+	e, err := r.Endpoints(ctx, svc.Namespace, svc.Name)
+	if err != nil {
+		return "", err
+	}
+	if e != nil {
+		for i := range e.Subsets {
+			all = append(all, ofSubset(&e.Subsets[i], port)...)
+		}
+	}
+	if len(all) == 0 {
+		slices, err := r.Slices(ctx, svc.Namespace, svc.Name)
+		if err != nil {
+			return "", err
+		}
+		for _, s := range slices {
+			all = append(all, ofSlice(s, port)...)
+		}
+	}
+	if len(all) == 0 {
+		return "", apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", svc.Name))
+	}
+	return all[rand.IntN(len(all))], nil
+}
+
+func ofSubset(s *corev1.EndpointSubset, port string) (all []string) {
+	for _, p := range s.Ports {
+		if p.Name != port {
+			continue
+		}
+		for _, a := range s.Addresses {
+			all = append(all, net.JoinHostPort(a.IP, strconv.Itoa(int(p.Port))))
+		}
+	}
+	return all
+}
+
+func ofSlice(s *discoveryv1.EndpointSlice, port string) (all []string) {
+	for _, p := range s.Ports {
+		if p.Port == nil || (p.Name == nil && port != "") || (p.Name != nil && *p.Name != port) {
+			continue
+		}
+		for _, e := range s.Endpoints {
+			if e.Conditions.Ready != nil && !*e.Conditions.Ready {
+				continue
+			}
+			for _, a := range e.Addresses {
+				all = append(all, net.JoinHostPort(a, strconv.Itoa(int(*p.Port))))
+			}
+		}
+	}
+	return all
+}
