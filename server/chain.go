@@ -102,6 +102,7 @@ func (s *Server) target(r *http.Request) http.Handler {
 
 func (s *Server) routePath(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Path
+	s.Custom.Follow()
 	switch {
 	case discovery.Serves(path):
 		s.discovery.ServeHTTP(w, r)

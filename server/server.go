@@ -2,7 +2,8 @@
 // routes behind them, and every loop that runs while it serves.
 //
 // It promises: Run returns when everything that it started has ended. Its loops
-// are the store's (commit, feed, compaction, expiry), the cache's, the heap's, those of
+// are the store's (commit, feed, compaction, expiry), the cache's, the heap's, the
+// follower's of definitions, those of
 // Config.Loops on every server, and those of Config.Leading on one server at a time.
 package server
 
@@ -27,6 +28,7 @@ import (
 	"github.com/rowlock/rowlock/server/apply"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/controllers"
+	"github.com/rowlock/rowlock/server/definitions"
 	"github.com/rowlock/rowlock/server/discovery"
 	"github.com/rowlock/rowlock/server/flow"
 	"github.com/rowlock/rowlock/server/health"
@@ -51,6 +53,7 @@ type Server struct {
 	Verbs   *verbs.Handler
 	Health  *health.Checks
 	Metrics *metrics.Metrics
+	Custom  *definitions.Follower
 	Queues  *controllers.Queues // for loops of Config to measure their work with
 
 	flows      *flow.Classifier
@@ -77,6 +80,7 @@ func New(cfg Config) (*Server, error) {
 		cfg: cfg, Cache: cache.New(cfg.Catalogue), Schemas: schema.New(cfg.Catalogue),
 		started: make(chan struct{}), leaving: make(chan struct{}), flows: flow.New(),
 	}
+	s.Custom = definitions.New(cfg.Catalogue, s.Cache, nil, cfg.Log)
 	for _, f := range append(cfg.Feeds, s.flows.Feed) {
 		f.Attach(s.Cache)
 	}
@@ -88,7 +92,7 @@ func New(cfg Config) (*Server, error) {
 	s.Metrics.Registry.MustRegister(append(s.flows.Collectors(), metrics.Build(cfg.Version))...)
 	s.watching, s.endWatches = context.WithCancel(context.Background())
 	s.Verbs = &verbs.Handler{
-		Catalogue: cfg.Catalogue, Store: cfg.Store, Cache: s.Cache, Packed: packed.New(packedBytes), Owner: apply.New(s.Schemas),
+		Catalogue: cfg.Catalogue, Follow: s.Custom.Follow, Store: cfg.Store, Cache: s.Cache, Packed: packed.New(packedBytes), Owner: apply.New(s.Schemas),
 		Authorizer: cfg.Authorizer, Feature: cfg.Feature, Special: cfg.Special, Clock: cfg.Clock, Log: cfg.Log, WatchFor: cfg.WatchFor, Measure: s.Metrics,
 	}
 	plugins, err := s.plugins()
@@ -154,6 +158,7 @@ func (s *Server) run(ctx context.Context, f *front) error {
 		return s.cfg.Store.Run(loops, from, s.Cache)
 	})
 	group.Go(func() error { return ignoreEnd(loops, s.Cache.Run(loops)) })
+	group.Go(func() error { return ignoreEnd(loops, s.Custom.Run(loops)) })
 	group.Go(func() error { return ignoreEnd(loops, heap.Run(loops)) })
 	if err := s.bootstrap(ctx); err != nil {
 		stopLoops()
@@ -197,6 +202,10 @@ func (s *Server) leading() map[string]func(*Server) Loop {
 		"namespaces": func(s *Server) Loop {
 			n := &controllers.Namespaces{API: s, Cache: s.Cache, Catalogue: s.cfg.Catalogue, Log: s.cfg.Log, Clock: s.cfg.Clock, Queue: s.Queues.Of("namespace")}
 			return n.Run
+		},
+		"customresourcedefinitions": func(s *Server) Loop {
+			d := &controllers.Definitions{API: s, Cache: s.Cache, Log: s.cfg.Log, Queue: s.Queues.Of("crd")}
+			return d.Run
 		},
 		"serviceaccounts": func(s *Server) Loop {
 			a := &controllers.Accounts{API: s, Cache: s.Cache, Log: s.cfg.Log, Queue: s.Queues.Of("serviceaccount")}

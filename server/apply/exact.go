@@ -196,22 +196,10 @@ func (v versions) ConvertToVersion(in runtime.Object, target runtime.GroupVersio
 		return obj, err
 	}
 	dest := v.schemas.Catalogue().LookupKind(to)
-	if dest == nil || dest.New == nil || dest.Storage != from.Storage {
+	if dest == nil || dest.New == nil || dest.Storage == nil || from.Storage == nil || dest.Storage.Key != from.Storage.Key {
 		return nil, runtime.NewNotRegisteredErrForKind("the catalogue", to)
 	}
-	obj = obj.DeepCopyObject().(kinds.Object)
-	if from.ToStorage != nil {
-		if obj, err = from.ToStorage(obj); err != nil {
-			return nil, err
-		}
-	}
-	if dest.FromStorage != nil {
-		if obj, err = dest.FromStorage(obj); err != nil {
-			return nil, err
-		}
-	}
-	obj.GetObjectKind().SetGroupVersionKind(to)
-	return obj, nil
+	return kinds.Convert(obj.DeepCopyObject().(kinds.Object), from, dest)
 }
 
 // typed turns the unstructured results of a merge into the kind's Go type.

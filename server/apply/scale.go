@@ -90,7 +90,7 @@ func (o *Ownership) ApplyScale(r *kinds.Resource, sub string, live kinds.Object,
 func (o *Ownership) scaleHandler(r *kinds.Resource, entries []metav1.ManagedFieldsEntry) *managedfields.ScaleHandler {
 	paths := managedfields.ResourcePathMappings{}
 	for _, other := range o.schemas.Catalogue().All() {
-		if other.Storage != r.Storage {
+		if other.Storage == nil || other.Storage.Key != r.Storage.Key {
 			continue
 		}
 		var path fieldpath.Path

@@ -89,7 +89,7 @@ func (w *Watcher) Wake() {
 // Take returns the deliveries that wait, oldest first, and a revision up to which
 // the watcher has then been given everything in its scope, which never falls.
 // It does not wait for new ones; buf's memory is used again. Errors: ErrSlow,
-// sqlstore.CompactedError, those of the log.
+// ErrEnded, sqlstore.CompactedError, those of the log.
 func (w *Watcher) Take(ctx context.Context, buf []Delivery) ([]Delivery, int64, error) {
 	if w.history != nil {
 		return w.replay(ctx, buf[:0])
@@ -100,6 +100,9 @@ func (w *Watcher) Take(ctx context.Context, buf []Delivery) ([]Delivery, int64, 
 	defer w.mu.Unlock()
 	if w.err != nil {
 		return nil, 0, w.err
+	}
+	if w.ended && len(w.queue) == 0 {
+		return nil, 0, ErrEnded
 	}
 	w.begun = true
 	out := w.queue

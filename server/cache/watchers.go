@@ -40,6 +40,7 @@ type Watcher struct {
 	mu    sync.Mutex
 	queue []Delivery
 	err   error
+	ended bool // nothing more comes
 	begun bool // has asked for deliveries
 	woken bool // is in the shelf's list of hits; guarded by the shelf's mu
 

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	discoveryv2 "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -120,7 +121,7 @@ func resourceList(gv schema.GroupVersion, resources []*kinds.Resource) *metav1.A
 	for _, r := range resources {
 		list.APIResources = append(list.APIResources, metav1.APIResource{
 			Name: r.Plural, SingularName: r.Singular, Namespaced: r.Namespaced, Kind: r.Kind,
-			Verbs: r.Verbs, ShortNames: r.ShortNames, Categories: r.Categories,
+			Verbs: verbsOf(r), ShortNames: r.ShortNames, Categories: r.Categories,
 			StorageVersionHash: storageVersionHash(r.Storage),
 		})
 		for _, s := range r.Subresources {
@@ -131,6 +132,14 @@ func resourceList(gv schema.GroupVersion, resources []*kinds.Resource) *metav1.A
 		}
 	}
 	return list
+}
+
+// verbsOf leaves out what makes something new, once a resource is on its way out.
+func verbsOf(r *kinds.Resource) []string {
+	if !r.Ending {
+		return r.Verbs
+	}
+	return slices.DeleteFunc(slices.Clone(r.Verbs), func(verb string) bool { return verb == "create" || verb == "update" || verb == "patch" })
 }
 
 // storageVersionHash tells clients when a resource moves to another stored
@@ -153,7 +162,7 @@ func entries(resources []*kinds.Resource) []discoveryv2.APIResourceDiscovery {
 			SingularResource: r.Singular,
 			ResponseKind:     responseKind(r, "", "", r.Kind),
 			Scope:            discoveryv2.ScopeCluster,
-			Verbs:            r.Verbs, ShortNames: r.ShortNames, Categories: r.Categories,
+			Verbs:            verbsOf(r), ShortNames: r.ShortNames, Categories: r.Categories,
 		}
 		if r.Namespaced {
 			e.Scope = discoveryv2.ScopeNamespace

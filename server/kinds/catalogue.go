@@ -23,6 +23,7 @@ type table struct {
 	byGVK    map[schema.GroupVersionKind]*Resource
 	versions map[string][]string // group -> versions, preferred first
 	storages map[string]*Resource
+	builtin  map[string]bool // groups with a built-in resource that is served
 }
 
 // NewCatalogue makes a catalogue of resources. Built-in resources stand in
@@ -47,6 +48,7 @@ func (c *Catalogue) Set(resources []*Resource) {
 		byGVK:    make(map[schema.GroupVersionKind]*Resource, len(resources)),
 		versions: make(map[string][]string),
 		storages: make(map[string]*Resource),
+		builtin:  make(map[string]bool),
 	}
 	if last := c.table.Load(); last != nil {
 		t.generation = last.generation + 1
@@ -56,6 +58,9 @@ func (c *Catalogue) Set(resources []*Resource) {
 		t.byGVR[r.GVR()] = r
 		t.byGVK[r.GVK()] = r
 		gv := schema.GroupVersion{Group: r.Group, Version: r.Version}
+		if !r.Custom && !r.Off {
+			t.builtin[r.Group] = true
+		}
 		if !r.Off {
 			t.all = append(t.all, r)
 		}
@@ -93,6 +98,9 @@ func (c *Catalogue) All() []*Resource { return c.table.Load().all }
 
 // Versions lists a group's served versions, preferred first; nil for a group that has none.
 func (c *Catalogue) Versions(group string) []string { return c.table.Load().versions[group] }
+
+// BuiltIn says that a group has built-in resources that are served.
+func (c *Catalogue) BuiltIn(group string) bool { return c.table.Load().builtin[group] }
 
 // Snapshot is All with a number that rises whenever the catalogue changes, for
 // those who keep something computed from it.

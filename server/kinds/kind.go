@@ -61,10 +61,32 @@ type Resource struct {
 	Deprecation *Deprecation // nil: the version is not deprecated
 
 	Custom bool // served from a schema at run time: no protobuf, no strategic merge
+	// Schema is what the version of a custom resource does with its objects on their
+	// way from clients and from the store; nil for built-in kinds.
+	Schema Schema
+	// Ending says that the definition of a custom resource is being deleted: nothing new
+	// is made any more.
+	Ending bool
 
 	// Off says that clients do not see the resource. Its objects stay, and the server
 	// itself reads and writes them.
 	Off bool
+}
+
+// Schema lets objects of a custom resource in and out of the store. Strategies and
+// admission see them in the version that a client addresses; nothing is in the stored
+// version but what is stored.
+type Schema interface {
+	// Coerce drops what the version does not know from an object that a client sent,
+	// and returns the paths of it. Errors tell of metadata that is none.
+	Coerce(obj Object) (unknown []string, err error)
+	// Clean says that what was stored at a revision is, byte by byte, an object of this
+	// version.
+	Clean(revision int64) bool
+	// FromStore makes objects of this version of stored ones, of whatever version, which
+	// it may change. ToStore makes what is to be stored.
+	FromStore(ctx context.Context, objs ...Object) ([]Object, error)
+	ToStore(ctx context.Context, obj Object) (Object, error)
 }
 
 // Storage is one stored collection.
@@ -115,6 +137,10 @@ type Strategy struct {
 	// Graceful decides a delete's grace period: zero deletes at once. Nil: at once.
 	// It may change opts.
 	Graceful func(ctx context.Context, obj Object, opts *metav1.DeleteOptions) (seconds int64, graceful bool)
+
+	// Terminate marks an object that is deleted for the first time: it stays until its
+	// finalizers are gone. Nil for kinds that need no such mark.
+	Terminate func(obj Object, now time.Time)
 
 	// DeleteAlso is the key of a storage whose object of the same namespace and
 	// name goes with this one ("endpoints", for services); absent is fine.
@@ -179,6 +205,8 @@ type Subresource struct {
 
 // ScaleMapping reads and writes replicas.
 type ScaleMapping struct {
+	// Check says why an object has no scale; nil: every object has one.
+	Check        func(Object) error
 	Replicas     func(Object) (spec, status int32)
 	SetReplicas  func(Object, int32)
 	Selector     func(Object) string
@@ -215,6 +243,27 @@ func WithRequested(ctx context.Context, r *Resource) context.Context {
 func Requested(ctx context.Context) *Resource {
 	r, _ := ctx.Value(requestedAs{}).(*Resource)
 	return r
+}
+
+// Convert makes an object of resource to out of one of resource from, where both are
+// one storage. The argument may be changed.
+func Convert(obj Object, from, to *Resource) (Object, error) {
+	if from.Version == to.Version && from.Group == to.Group {
+		return obj, nil
+	}
+	var err error
+	if from.ToStorage != nil {
+		if obj, err = from.ToStorage(obj); err != nil {
+			return nil, err
+		}
+	}
+	if to.FromStorage != nil {
+		if obj, err = to.FromStorage(obj); err != nil {
+			return nil, err
+		}
+	}
+	obj.GetObjectKind().SetGroupVersionKind(to.GVK())
+	return obj, nil
 }
 
 // GVK, GVR and GroupResource name the resource.

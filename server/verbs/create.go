@@ -32,6 +32,11 @@ type intent struct {
 }
 
 func (h *Handler) create(c *Call) error {
+	if c.Resource.Ending {
+		err := apierrors.NewMethodNotSupported(c.Resource.GroupResource(), "create")
+		err.ErrStatus.Message = "create not allowed while custom resource definition is terminating"
+		return err
+	}
 	form, err := h.negotiate(c)
 	if err != nil {
 		return err
@@ -100,7 +105,7 @@ func (h *Handler) unowned(obj kinds.Object, err error) error {
 // inServed calls fn with the objects in r's version, and brings the managed
 // fields back.
 func (h *Handler) inServed(r *kinds.Resource, obj, old kinds.Object, fn func(obj, old kinds.Object) error) error {
-	if r.FromStorage == nil {
+	if r.FromStorage == nil || r.Custom {
 		return fn(obj, old)
 	}
 	v, err := fromStorage(r, copyOf(obj))

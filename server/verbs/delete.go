@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -227,6 +228,14 @@ func (h *Handler) tryRemove(ctx context.Context, c *Call, key sqlstore.Key, item
 			return out, err
 		}
 	}
+	if st.Terminate != nil && obj.GetDeletionTimestamp() == nil {
+		st.Terminate(obj, h.now().UTC().Truncate(time.Second))
+		item, err := h.mark(ctx, c, key, item, obj, in.dry)
+		if err != nil {
+			return nil, err
+		}
+		return &removal{item: item, obj: obj}, nil
+	}
 	d := h.plannedDelete(ctx, st, obj, o)
 	if d.pending {
 		// A longer or no grace period changes nothing of a delete that is under way.
@@ -255,8 +264,8 @@ func deletePreconditions(st *kinds.Storage, obj kinds.Object, o *metav1.DeleteOp
 	if p == nil {
 		return nil
 	}
-	if st.Key == namespaces {
-		return namespacePreconditions(obj, p)
+	if st.Key == namespaces || st.Terminate != nil {
+		return terminalPreconditions(st, obj, p)
 	}
 	conflict := func(format string, args ...any) error {
 		gr := schema.GroupResource{Group: st.GVK.Group, Resource: st.GVK.Kind}

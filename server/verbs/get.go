@@ -69,7 +69,7 @@ func noExport(q url.Values) error {
 
 // sendItem answers with a stored object.
 func (h *Handler) sendItem(c *Call, form codecs.Form, code int, it *cache.Item) error {
-	if form.Type == codecs.JSON && form.As.Kind == "" && !form.Pretty && c.Resource.FromStorage == nil && it.Corrupt == nil {
+	if form.Type == codecs.JSON && form.As.Kind == "" && !form.Pretty && it.Corrupt == nil && clean(c.Resource, it) {
 		return h.writeBody(c, form.Type, code, it.Line())
 	}
 	v := h.view(c.Resource, form)

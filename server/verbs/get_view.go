@@ -27,7 +27,7 @@ type view struct {
 
 func (h *Handler) view(r *kinds.Resource, form codecs.Form) *view {
 	v := &view{h: h, r: r, form: form}
-	if r.FromStorage != nil {
+	if r.FromStorage != nil && !r.Custom {
 		v.lead = fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,`, r.Kind, r.APIVersion())
 	}
 	return v
@@ -49,7 +49,7 @@ func (v *view) json(it *cache.Item) ([]byte, error) {
 	if it.Corrupt != nil {
 		return nil, v.corrupt(it)
 	}
-	if v.r.FromStorage == nil {
+	if clean(v.r, it) {
 		return it.JSON, nil
 	}
 	return it.Bytes(cache.FormKey{Form: cache.FormJSON, For: v.r}, func(it *cache.Item) ([]byte, error) {
@@ -67,7 +67,11 @@ func (v *view) message(it *cache.Item) ([]byte, error) {
 		return nil, v.corrupt(it)
 	}
 	if v.r.Custom {
-		return protobuf.PartialFromJSON(it.JSON)
+		data, err := v.json(it)
+		if err != nil {
+			return nil, err
+		}
+		return protobuf.PartialFromJSON(data)
 	}
 	raw, err := it.Bytes(cache.FormKey{Form: cache.FormProtobuf, For: v.r}, func(it *cache.Item) ([]byte, error) {
 		data, err := v.json(it)
@@ -107,7 +111,7 @@ func (v *view) appendJSON(dst []byte, it *cache.Item, inList bool) ([]byte, erro
 
 // appendPartial appends an item's PartialObjectMetadata in the version of the form.
 func (v *view) appendPartial(dst []byte, it *cache.Item) ([]byte, error) {
-	if v.r.FromStorage != nil {
+	if !clean(v.r, it) {
 		// A conversion may keep what does not fit in annotations.
 		data, err := v.json(it)
 		if err != nil {

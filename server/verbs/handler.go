@@ -29,8 +29,10 @@ import (
 // the first request. Requests carry a request.Scope in their context.
 type Handler struct {
 	Catalogue *kinds.Catalogue
-	Store     *sqlstore.Store
-	Cache     *cache.Cache
+	// Follow brings the catalogue up to date with what the cache knows; nil: it never changes.
+	Follow func()
+	Store  *sqlstore.Store
+	Cache  *cache.Cache
 
 	Packed     *packed.Store      // compressed pieces of lists; nil: none are kept
 	Owner      Owner              // nil: no field ownership is kept, and there is no apply
@@ -99,8 +101,13 @@ func (c *Call) key(name string) sqlstore.Key {
 	return k
 }
 
-// errNoGroup: nothing of the kind is served, not even its group.
-var errNoGroup = errors.New("unknown API group")
+var (
+	// errNoGroup: nothing of the kind is served, not even its group; or whoever serves
+	// custom resources does not speak of it.
+	errNoGroup = errors.New("unknown API group")
+	// errNoPlace: the path does not have the shape of its resource.
+	errNoPlace = errors.New("no such path")
+)
 
 // ServeHTTP routes a request for a resource to its verb and writes the answer.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -109,6 +116,25 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := h.serve(c); err != nil {
 		h.refuse(c, err)
 	}
+}
+
+// resolve looks the resource of a request up. Before it says that a custom one does not
+// exist, it looks again with everything that any server has written.
+func (h *Handler) resolve(c *Call) error {
+	look := func() {
+		if h.Follow != nil {
+			h.Follow()
+		}
+		c.Resource = h.Catalogue.Lookup(c.Info.Group, c.Info.Version, c.Info.Resource)
+	}
+	if look(); c.Resource != nil || h.Follow == nil || h.Catalogue.BuiltIn(c.Info.Group) {
+		return nil
+	}
+	if err := h.catchUp(c.R.Context()); err != nil {
+		return err
+	}
+	look()
+	return nil
 }
 
 func (h *Handler) refuse(c *Call, err error) {
@@ -122,14 +148,22 @@ func (h *Handler) refuse(c *Call, err error) {
 // verb finds what a request is for, and whether that may be done to it.
 func (h *Handler) verb(c *Call) (string, error) {
 	i := c.Info
-	c.Resource = h.Catalogue.Lookup(i.Group, i.Version, i.Resource)
+	if err := h.resolve(c); err != nil {
+		return "", err
+	}
 	if c.Resource == nil || c.Resource.Off && !c.Scope.Inside {
-		if h.Catalogue.Versions(i.Group) == nil {
+		if !h.Catalogue.BuiltIn(i.Group) {
 			return "", errNoGroup
 		}
 		return "", status.NoResource()
 	}
 	verbs, err := h.place(c)
+	if c.Resource.Custom && errors.Is(err, errNoPlace) {
+		return "", errNoGroup
+	}
+	if errors.Is(err, errNoPlace) {
+		return "", status.NoResource()
+	}
 	if err != nil {
 		return "", err
 	}
@@ -180,17 +214,21 @@ func (h *Handler) place(c *Call) ([]string, error) {
 	named := i.Name != "" && !i.NameFromSelector
 	switch {
 	case inNamespace && !r.Namespaced, i.Verb == "proxy":
-		return nil, status.NoResource()
+		return nil, errNoPlace
 	case i.WatchPrefix && (i.Subresource != "" || !has(r, "watch")):
-		return nil, status.NoResource()
+		return nil, errNoPlace
 	case r.Namespaced && i.Namespace == "":
-		if named || !slices.Contains(r.Verbs, "list") {
-			return nil, status.NoResource()
+		if named || !slices.Contains(r.Verbs, "list") || r.Custom && i.Verb != "list" && i.Verb != "watch" {
+			return nil, errNoPlace
 		}
 		return intersect(r.Verbs, "list", "watch"), nil
 	case i.Subresource != "":
-		if c.Sub = r.Sub(i.Subresource); c.Sub == nil || len(i.Parts) > 3 && i.Subresource != "proxy" {
-			return nil, status.NoResource()
+		c.Sub = r.Sub(i.Subresource)
+		if c.Sub == nil && r.Custom {
+			return nil, apierrors.NewNotFound(r.GroupResource(), i.Name)
+		}
+		if c.Sub == nil || len(i.Parts) > 3 && i.Subresource != "proxy" {
+			return nil, errNoPlace
 		}
 		return c.Sub.Verbs, nil
 	case named:

@@ -53,7 +53,7 @@ func (h *Handler) sendPage(c *Call, form codecs.Form, p *page) error {
 		if err != nil {
 			return err
 		}
-		if !v.partial() && v.packs(c, size) {
+		if !v.partial() && v.packs(c, p, size) {
 			return v.packProtobuf(c, p, size)
 		}
 		return v.sendStream(c, http.StatusOK, func(w io.Writer) error { return v.streamProtobuf(w, c.W.Header(), p) })
@@ -66,7 +66,7 @@ func (h *Handler) sendPage(c *Call, form codecs.Form, p *page) error {
 		}
 	}
 	n := v.sizeJSON(p)
-	if v.packs(c, n) {
+	if v.packs(c, p, n) {
 		v.packJSON(c, p)
 		return nil
 	}

@@ -27,10 +27,10 @@ var pieceSeed = maphash.MakeSeed()
 
 // packs says whether a list of so many bytes is put together from compressed pieces.
 // The bytes of an item must follow from its revision.
-func (v *view) packs(c *Call, size int) bool {
+func (v *view) packs(c *Call, p *page, size int) bool {
 	return v.h.Packed != nil && size > framing.CompressFrom && size <= maxPacked &&
-		!(v.r.Custom && v.r.FromStorage != nil) &&
-		v.h.Enabled("APIResponseCompression") && framing.AcceptsGzip(c.R)
+		v.h.Enabled("APIResponseCompression") && framing.AcceptsGzip(c.R) &&
+		(!v.r.Custom || v.cleanPage(p))
 }
 
 // sendPacked answers with a list of items between head and tail; each appends one.

@@ -54,11 +54,11 @@ func (h *Handler) terminateNamespace(ctx context.Context, c *Call, key sqlstore.
 	return nil, nil
 }
 
-// namespacePreconditions checks what the client wants to be sure of. Namespaces have
-// words of their own for it.
-func namespacePreconditions(obj kinds.Object, p *metav1.Preconditions) error {
+// terminalPreconditions checks what the client wants to be sure of. Kinds that are
+// marked before they go have words of their own for it.
+func terminalPreconditions(st *kinds.Storage, obj kinds.Object, p *metav1.Preconditions) error {
 	conflict := func(what string, want, have any) error {
-		return apierrors.NewConflict(schema.GroupResource{Resource: namespaces}, obj.GetName(),
+		return apierrors.NewConflict(schema.ParseGroupResource(st.Key), obj.GetName(),
 			fmt.Errorf("Precondition failed: %[1]s in precondition: %[2]v, %[1]s in object meta: %[3]v", what, want, have))
 	}
 	if p.UID != nil && *p.UID != obj.GetUID() {

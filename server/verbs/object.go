@@ -21,16 +21,33 @@ import (
 // home is the resource that serves a storage in its stored version.
 func (h *Handler) home(st *kinds.Storage) *kinds.Resource { return h.Catalogue.ByStorage(st.Key) }
 
-// stored decodes an item in its stored version.
+// stored decodes an item in its stored version, one of a custom resource in r's.
 func (h *Handler) stored(r *kinds.Resource, item *cache.Item) (kinds.Object, error) {
+	obj, err := h.decoded(r, item)
+	if err != nil || !r.Custom || clean(r, item) {
+		return obj, err
+	}
+	out, err := r.Schema.FromStore(context.Background(), obj)
+	if err != nil {
+		return nil, err
+	}
+	return out[0], nil
+}
+
+// decoded is an item as it is stored.
+func (h *Handler) decoded(r *kinds.Resource, item *cache.Item) (kinds.Object, error) {
 	if item.Corrupt != nil {
 		return nil, apierrors.NewInternalError(fmt.Errorf("the stored object %s cannot be read", item.Name))
 	}
-	obj := h.home(r.Storage).New()
+	home := r
+	if !r.Custom {
+		home = h.home(r.Storage)
+	}
+	obj := home.New()
 	if (jsoncodec.Codec{}).DecodeClean(item.JSON, obj) {
 		return obj, nil
 	}
-	obj = h.home(r.Storage).New()
+	obj = home.New()
 	if _, err := (jsoncodec.Codec{}).Decode(item.JSON, obj, codecs.Ignore); err != nil {
 		return nil, fmt.Errorf("decoding %s %s/%s: %w", r.Storage.Key, item.Namespace, item.Name, err)
 	}
@@ -40,7 +57,7 @@ func (h *Handler) stored(r *kinds.Resource, item *cache.Item) (kinds.Object, err
 // served decodes an item in the version of r.
 func (h *Handler) served(r *kinds.Resource, item *cache.Item) (kinds.Object, error) {
 	obj, err := h.stored(r, item)
-	if err != nil || r.FromStorage == nil {
+	if err != nil || r.FromStorage == nil || r.Custom {
 		return obj, err
 	}
 	return convert(r.FromStorage, obj, r)
@@ -48,7 +65,7 @@ func (h *Handler) served(r *kinds.Resource, item *cache.Item) (kinds.Object, err
 
 // toStorage converts an object of r's version to the stored one.
 func toStorage(r *kinds.Resource, obj kinds.Object) (kinds.Object, error) {
-	if r.ToStorage == nil {
+	if r.ToStorage == nil || r.Custom {
 		return obj, nil
 	}
 	out, err := r.ToStorage(obj)
@@ -60,7 +77,7 @@ func toStorage(r *kinds.Resource, obj kinds.Object) (kinds.Object, error) {
 }
 
 func fromStorage(r *kinds.Resource, obj kinds.Object) (kinds.Object, error) {
-	if r.FromStorage == nil {
+	if r.FromStorage == nil || r.Custom {
 		return obj, nil
 	}
 	return convert(r.FromStorage, obj, r)
@@ -91,6 +108,12 @@ func encode(r *kinds.Resource, obj kinds.Object) ([]byte, error) {
 	case "apiextensions.k8s.io", "apiregistration.k8s.io": // a stock server stores these as JSON
 	default:
 		kinds.DropEmpty(obj)
+	}
+	if r.Custom {
+		var err error
+		if obj, err = r.Schema.ToStore(context.Background(), copyOf(obj)); err != nil {
+			return nil, err
+		}
 	}
 	obj.GetObjectKind().SetGroupVersionKind(r.Storage.GVK)
 	// What is stored is kept: it gets memory of its very size.

@@ -33,7 +33,7 @@ func (h *Handler) patch(c *Call) error {
 		ch = h.applyChange(c, in, options, body)
 	} else {
 		ch = h.patchChange(c, in, &apply.Patch{
-			Type: patchType, Body: body, Strictness: strictness(options.FieldValidation), JSON: jsoncodec.Codec{}, Known: h.known,
+			Type: patchType, Body: body, Strictness: strictness(options.FieldValidation), JSON: coerced(jsoncodec.Codec{}, c.Resource), Known: h.known,
 		})
 	}
 	out, err := h.change(c, ch)

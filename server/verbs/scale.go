@@ -70,6 +70,11 @@ func (h *Handler) getScale(c *Call) error {
 	if obj, err = fromStorage(c.Resource, obj); err != nil {
 		return err
 	}
+	if check := c.Sub.Scale.Check; check != nil {
+		if err := check(obj); err != nil {
+			return err
+		}
+	}
 	return h.sendScale(c, form, http.StatusOK, scaleOf(c.Sub.Scale, obj))
 }
 

@@ -394,7 +394,7 @@ func (h *Handler) store(ctx context.Context, c *Call, ch *change, key sqlstore.K
 
 // patchable keeps the object's encoded form at hand for patches.
 func (h *Handler) jsonOf(r *kinds.Resource, old kinds.Object, item *cache.Item) (kinds.Object, []byte, error) {
-	if r.FromStorage == nil {
+	if clean(r, item) {
 		return old, item.JSON, nil
 	}
 	obj, err := fromStorage(r, copyOf(old))

@@ -70,7 +70,7 @@ func (s *stream) bookmark(out sink, revision int64, end bool) error {
 	it := cache.NewItem(&sqlstore.Row{Revision: revision, Value: value}, nil)
 	// The zero object is in the served version already.
 	r := *s.v.r
-	r.FromStorage = nil
+	r.FromStorage, r.Schema = nil, asIs{}
 	frame, err := s.event(s.h.view(&r, s.v.form), "BOOKMARK", it)
 	if err != nil {
 		return err

@@ -147,6 +147,9 @@ func (h *Handler) bodyCodec(c *Call) (codecs.Codec, error) {
 
 func (h *Handler) decode(c *Call, from codecs.Codec, body []byte, gvk schema.GroupVersionKind, obj runtime.Object, s codecs.Strictness) error {
 	anyKind := c.Resource.Custom && gvk == c.Resource.GVK()
+	if anyKind {
+		from = coerced(from, c.Resource)
+	}
 	want := codecs.Expected{GVK: gvk, AnyKind: anyKind, Known: h.known}
 	_, problems, err := codecs.ReadBody(from, body, want, obj, s)
 	if err != nil {

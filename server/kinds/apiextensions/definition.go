@@ -44,6 +44,7 @@ var CustomResourceDefinition = kinds.Strategy{
 		}
 		storeVersion(d)
 	},
+	Terminate:   terminate,
 	ResetFields: []string{"status"},
 }
 

@@ -13,6 +13,9 @@ const AutoManaged = "kube-aggregator.kubernetes.io/automanaged"
 // OnStart is the value of AutoManaged where the server only writes at its start.
 const OnStart = "onstart"
 
+// Always is the value of AutoManaged where the server keeps what it wrote in step.
+const Always = "true"
+
 type priority struct{ group, version int32 }
 
 // priorities place the built-in group versions in discovery.
@@ -50,6 +53,16 @@ func Local(gv schema.GroupVersion) *apiregistrationv1.APIService {
 		ObjectMeta: metav1.ObjectMeta{Name: gv.Version + "." + gv.Group, Labels: map[string]string{AutoManaged: OnStart}},
 		Spec: apiregistrationv1.APIServiceSpec{
 			Group: gv.Group, Version: gv.Version, GroupPriorityMinimum: p.group, VersionPriority: p.version,
+		},
+	}
+}
+
+// OfDefinition is the APIService of a group version of custom resources.
+func OfDefinition(gv schema.GroupVersion) *apiregistrationv1.APIService {
+	return &apiregistrationv1.APIService{
+		ObjectMeta: metav1.ObjectMeta{Name: gv.Version + "." + gv.Group, Labels: map[string]string{AutoManaged: Always}},
+		Spec: apiregistrationv1.APIServiceSpec{
+			Group: gv.Group, Version: gv.Version, GroupPriorityMinimum: 1000, VersionPriority: 100,
 		},
 	}
 }

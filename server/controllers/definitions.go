@@ -1,0 +1,187 @@
+package controllers
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/rowlock/rowlock/codecs"
+	jsoncodec "github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/server/cache"
+)
+
+const (
+	definitionsAgent = "kube-apiserver" // field manager of what this controller writes
+	definitions      = "customresourcedefinitions.apiextensions.k8s.io"
+	definitionsPath  = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"
+)
+
+// Definitions says of each CustomResourceDefinition whether its names are accepted and
+// it is established, keeps the APIServices of what they define, and removes the
+// objects of those that are being deleted.
+type Definitions struct {
+	API      API
+	Cache    *cache.Cache
+	Log      *slog.Logger
+	Interval time.Duration // how often definitions that wait for their objects' end are looked at; 0: half a second
+	Queue    *Queue        // nil: the work is not measured
+
+	known map[string]*definition // by name
+}
+
+// definition is one that was decoded.
+type definition struct {
+	crd     *apiextensionsv1.CustomResourceDefinition
+	created int64 // revision
+}
+
+// Run works until ctx ends.
+func (d *Definitions) Run(ctx context.Context) error {
+	if d.Interval == 0 {
+		d.Interval = 500 * time.Millisecond
+	}
+	return again(ctx, 0, func(ctx context.Context) bool {
+		d.follow(ctx)
+		return false
+	})
+}
+
+// follow looks at all definitions, then at those that change. It returns when something
+// failed, or the watcher was cut off, so that Run begins again.
+func (d *Definitions) follow(ctx context.Context) {
+	w, snapshot := d.Cache.WatchNow(definitions, cache.Scope{})
+	defer w.Stop()
+	d.known = map[string]*definition{}
+	changed := map[string]bool{} // groups
+	snapshot.Ascend("", "", "", func(item *cache.Item) bool {
+		d.take(item, changed)
+		return true
+	})
+	ok := d.tidy(ctx)
+	var batch []cache.Delivery
+	for {
+		ok = d.work(ctx, changed) && ok
+		if !ok || ctx.Err() != nil {
+			return
+		}
+		clear(changed)
+		select {
+		case <-w.Ready():
+		case <-d.later():
+			for _, one := range d.known {
+				if one.crd.DeletionTimestamp != nil {
+					changed[one.crd.Spec.Group] = true
+				}
+			}
+			continue
+		case <-ctx.Done():
+			return
+		}
+		var err error
+		if batch, _, err = w.Take(ctx, batch); err != nil {
+			return
+		}
+		for _, delivery := range batch {
+			if delivery.Type == cache.Deleted {
+				d.forget(delivery.Item().Name, changed)
+			} else {
+				d.take(delivery.Item(), changed)
+			}
+		}
+	}
+}
+
+// later is when to look at definitions that are being deleted; nil where none is.
+func (d *Definitions) later() <-chan time.Time {
+	for _, one := range d.known {
+		if one.crd.DeletionTimestamp != nil {
+			return time.After(d.Interval)
+		}
+	}
+	return nil
+}
+
+func (d *Definitions) take(item *cache.Item, changed map[string]bool) {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if _, err := (jsoncodec.Codec{}).Decode(item.JSON, crd, codecs.Ignore); err != nil {
+		d.Log.Warn("a definition cannot be read", "name", item.Name, "error", err)
+		d.forget(item.Name, changed)
+		return
+	}
+	d.known[item.Name] = &definition{crd, item.Created}
+	changed[crd.Spec.Group] = true
+}
+
+func (d *Definitions) forget(name string, changed map[string]bool) {
+	if old := d.known[name]; old != nil {
+		changed[old.crd.Spec.Group] = true
+		delete(d.known, name)
+	}
+}
+
+// of lists the definitions of a group, oldest first.
+func (d *Definitions) of(group string) []*definition {
+	var out []*definition
+	for _, one := range d.known {
+		if one.crd.Spec.Group == group {
+			out = append(out, one)
+		}
+	}
+	slices.SortFunc(out, func(a, b *definition) int {
+		if a.created != b.created {
+			return int(min(max(a.created-b.created, -1), 1))
+		}
+		return strings.Compare(a.crd.Name, b.crd.Name)
+	})
+	return out
+}
+
+// work does what there is to do for the definitions of groups.
+func (d *Definitions) work(ctx context.Context, groups map[string]bool) bool {
+	ok := true
+	for group := range groups {
+		list := d.of(group)
+		d.Queue.add(len(list) + 1)
+		for _, one := range list {
+			ok = d.Queue.work(func() bool { return d.settle(ctx, one, list) }) && ok
+		}
+		ok = d.Queue.work(func() bool { return d.services(ctx, group, list) }) && ok
+	}
+	d.Queue.clear()
+	return ok
+}
+
+// settle writes down what is to be said of a definition now; list is all of its group.
+func (d *Definitions) settle(ctx context.Context, one *definition, list []*definition) bool {
+	crd := one.crd.DeepCopy()
+	acceptNames(crd, list)
+	approve(crd)
+	if crd.DeletionTimestamp != nil && apihelpers.CRDHasFinalizer(crd, apiextensionsv1.CustomResourceCleanupFinalizer) {
+		return d.end(ctx, one, crd)
+	}
+	return d.write(ctx, one, crd)
+}
+
+// write stores the status of crd, a changed copy of one, if it differs.
+func (d *Definitions) write(ctx context.Context, one *definition, crd *apiextensionsv1.CustomResourceDefinition) bool {
+	if equality.Semantic.DeepEqual(one.crd.Status, crd.Status) {
+		return true
+	}
+	err := d.API.Call(ctx, definitionsAgent, http.MethodPut, definitionsPath+crd.Name+"/status", "application/json", crd, crd)
+	if err == nil {
+		one.crd = crd // others of its group must know before it comes back
+		return true
+	}
+	if ignoreGone(err) == nil {
+		return true // what it is now is on its way here
+	}
+	d.Log.Warn("writing the status of a definition", "name", crd.Name, "error", err)
+	return false
+}

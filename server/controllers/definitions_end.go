@@ -1,0 +1,96 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/rowlock/rowlock/server/cache"
+)
+
+// end removes the objects of a definition that is being deleted, and lets it go when
+// there are none. crd is a copy of one.
+func (d *Definitions) end(ctx context.Context, one *definition, crd *apiextensionsv1.CustomResourceDefinition) bool {
+	if !apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established) {
+		terminating(crd, apiextensionsv1.ConditionFalse, "NeverEstablished", "resource was never established")
+		return d.release(ctx, one, crd)
+	}
+	if old := apihelpers.FindCRDCondition(crd, apiextensionsv1.Terminating); old == nil || old.Reason == "InstanceDeletionPending" {
+		terminating(crd, apiextensionsv1.ConditionTrue, "InstanceDeletionInProgress", "CustomResource deletion is in progress")
+		if !d.write(ctx, one, crd) {
+			return false
+		}
+		crd = one.crd.DeepCopy()
+	}
+	left, err := d.empty(ctx, crd)
+	switch {
+	case err != nil:
+		terminating(crd, apiextensionsv1.ConditionTrue, "InstanceDeletionFailed", fmt.Sprintf("could not issue all deletes: %v", err))
+		d.write(ctx, one, crd)
+		return false
+	case left > 0:
+		return true // it is looked at again
+	}
+	terminating(crd, apiextensionsv1.ConditionFalse, "InstanceDeletionCompleted", "removed all instances")
+	return d.release(ctx, one, crd)
+}
+
+func terminating(crd *apiextensionsv1.CustomResourceDefinition, status apiextensionsv1.ConditionStatus, reason, message string) {
+	apihelpers.SetCRDCondition(crd, apiextensionsv1.CustomResourceDefinitionCondition{
+		Type: apiextensionsv1.Terminating, Status: status, Reason: reason, Message: message,
+	})
+}
+
+// empty deletes all objects of a definition, and says how many are there still.
+func (d *Definitions) empty(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) (left int, err error) {
+	storage := crd.Status.AcceptedNames.Plural + "." + crd.Spec.Group
+	namespaces := map[string]bool{} // those with objects that nobody has deleted yet
+	d.Cache.Snapshot(storage).Ascend("", "", "", func(item *cache.Item) bool {
+		if item.Corrupt == nil && !item.Meta().Deleting {
+			namespaces[item.Namespace] = true
+		}
+		return true
+	})
+	for namespace := range namespaces {
+		path := "/apis/" + crd.Spec.Group + "/" + storedVersion(crd) + "/"
+		if namespace != "" {
+			path += "namespaces/" + namespace + "/"
+		}
+		one := d.API.Call(ctx, definitionsAgent, http.MethodDelete, path+crd.Status.AcceptedNames.Plural, "", nil, nil)
+		if one != nil && !apierrors.IsNotFound(one) {
+			err = errors.Join(err, one)
+		}
+	}
+	return d.Cache.Count(storage), err
+}
+
+func storedVersion(crd *apiextensionsv1.CustomResourceDefinition) string {
+	for i := range crd.Spec.Versions {
+		if crd.Spec.Versions[i].Storage {
+			return crd.Spec.Versions[i].Name
+		}
+	}
+	return ""
+}
+
+// release takes the finalizer from a definition.
+func (d *Definitions) release(ctx context.Context, one *definition, crd *apiextensionsv1.CustomResourceDefinition) bool {
+	if !d.write(ctx, one, crd) {
+		return false
+	}
+	next := one.crd.DeepCopy()
+	apihelpers.CRDRemoveFinalizer(next, apiextensionsv1.CustomResourceCleanupFinalizer)
+	err := d.API.Call(ctx, definitionsAgent, http.MethodPatch, definitionsPath+crd.Name, "application/merge-patch+json", map[string]any{
+		"metadata": map[string]any{"uid": next.UID, "resourceVersion": next.ResourceVersion, "finalizers": next.Finalizers},
+	}, nil)
+	if ignoreGone(err) != nil {
+		d.Log.Warn("letting a definition go", "name", crd.Name, "error", err)
+		return false
+	}
+	return true
+}

@@ -1,0 +1,81 @@
+package controllers
+
+import (
+	"context"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"github.com/rowlock/rowlock/codecs"
+	jsoncodec "github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds/apiregistration"
+)
+
+const (
+	apiServices     = "apiservices.apiregistration.k8s.io"
+	apiServicesPath = "/apis/apiregistration.k8s.io/v1/apiservices"
+)
+
+// services keeps the APIServices of what the definitions of a group serve.
+func (d *Definitions) services(ctx context.Context, group string, list []*definition) bool {
+	wanted := map[string]*apiregistrationv1.APIService{}
+	for _, one := range list {
+		for i := range one.crd.Spec.Versions {
+			if v := &one.crd.Spec.Versions[i]; v.Served {
+				service := apiregistration.OfDefinition(schema.GroupVersion{Group: group, Version: v.Name})
+				wanted[service.Name] = service
+			}
+		}
+	}
+	ok := true
+	for name, service := range wanted {
+		if d.Cache.Get(apiServices, "", name) == nil {
+			err := d.API.Call(ctx, definitionsAgent, http.MethodPost, apiServicesPath, "application/json", service, nil)
+			ok = d.note(err, name) && ok
+		}
+	}
+	for _, name := range d.kept(func(s *apiregistrationv1.APIService) bool { return s.Spec.Group == group && wanted[s.Name] == nil }) {
+		ok = d.note(d.API.Call(ctx, definitionsAgent, http.MethodDelete, apiServicesPath+"/"+name, "", nil, nil), name) && ok
+	}
+	return ok
+}
+
+// tidy removes the APIServices of groups that no definition has any more.
+func (d *Definitions) tidy(ctx context.Context) bool {
+	groups := map[string]bool{}
+	for _, one := range d.known {
+		groups[one.crd.Spec.Group] = true
+	}
+	ok := true
+	for _, name := range d.kept(func(s *apiregistrationv1.APIService) bool { return !groups[s.Spec.Group] }) {
+		ok = d.note(d.API.Call(ctx, definitionsAgent, http.MethodDelete, apiServicesPath+"/"+name, "", nil, nil), name) && ok
+	}
+	return ok
+}
+
+// kept names those of the APIServices of definitions that which says yes to.
+func (d *Definitions) kept(which func(*apiregistrationv1.APIService) bool) (out []string) {
+	d.Cache.Snapshot(apiServices).Ascend("", "", "", func(item *cache.Item) bool {
+		if item.Corrupt != nil || item.Meta().Labels[apiregistration.AutoManaged] != apiregistration.Always {
+			return true
+		}
+		s := &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: item.Name}}
+		if _, err := (jsoncodec.Codec{}).Decode(item.JSON, s, codecs.Ignore); err == nil && which(s) {
+			out = append(out, item.Name)
+		}
+		return true
+	})
+	return out
+}
+
+func (d *Definitions) note(err error, name string) bool {
+	if err == nil || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
+		return true
+	}
+	d.Log.Warn("keeping the APIService of a definition", "name", name, "error", err)
+	return false
+}

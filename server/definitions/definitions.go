@@ -1,0 +1,206 @@
+// Package definitions keeps a catalogue in step with the CustomResourceDefinitions
+// that are stored.
+//
+// It promises: who calls Follow after a definition was established, changed or
+// removed finds the catalogue to be so, if the cache knows of it; watches of what is
+// served anew, or no more, end.
+//
+// Goroutines: Run is for the server to start.
+package definitions
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/rowlock/rowlock/codecs"
+	jsoncodec "github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/server/access"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/custom"
+)
+
+// Storage is where definitions are.
+const Storage = "customresourcedefinitions.apiextensions.k8s.io"
+
+// Follower keeps a catalogue in step.
+type Follower struct {
+	catalogue *kinds.Catalogue
+	builtin   []*kinds.Resource
+	converter func(*apiextensionsv1.CustomResourceDefinition) (custom.Converter, error)
+	log       *slog.Logger
+	cache     *cache.Cache
+	feed      *access.Feed
+
+	stale atomic.Bool // known has changed since the catalogue was set
+
+	mu    sync.Mutex // held while the catalogue is set
+	known map[string]*served
+	set   map[string]*served // what the catalogue was made of
+}
+
+// served is one definition that is established.
+type served struct {
+	crd   *apiextensionsv1.CustomResourceDefinition
+	since int64
+	*custom.Definition
+}
+
+// New makes a follower of the definitions in c. The catalogue holds the built-in
+// resources. converter makes what converts objects of a definition, nil for one whose
+// versions differ in nothing but their names.
+func New(catalogue *kinds.Catalogue, c *cache.Cache, converter func(*apiextensionsv1.CustomResourceDefinition) (custom.Converter, error), log *slog.Logger) *Follower {
+	f := &Follower{
+		catalogue: catalogue, builtin: catalogue.Known(), converter: converter, log: log, cache: c,
+		known: map[string]*served{}, set: map[string]*served{},
+	}
+	f.feed = &access.Feed{
+		Sources: []access.Source{{Storage: Storage, Set: f.take, Delete: func(_, name string) { f.forget(name) }}},
+		Reset:   f.reset,
+	}
+	f.feed.Attach(c)
+	return f
+}
+
+// Follow brings the catalogue up to date with the cache.
+func (f *Follower) Follow() {
+	f.feed.Enter()
+	f.feed.Leave()
+	if !f.stale.Load() {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.stale.Load() {
+		// What comes meanwhile is handed on under another lock, and makes it stale again.
+		f.feed.Enter()
+		now := maps.Clone(f.known)
+		f.stale.Store(false)
+		f.feed.Leave()
+		f.swap(now)
+	}
+}
+
+// Run follows definitions that nobody asks for until ctx ends.
+func (f *Follower) Run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		f.run(ctx)
+	}
+	return nil
+}
+
+func (f *Follower) run(ctx context.Context) {
+	w, _ := f.cache.WatchNow(Storage, cache.Scope{})
+	defer w.Stop()
+	var batch []cache.Delivery
+	for {
+		f.Follow()
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.Ready():
+		}
+		var err error
+		if batch, _, err = w.Take(ctx, batch); err != nil {
+			return
+		}
+	}
+}
+
+// swap sets the catalogue. Watches of a storage whose resources are other ones end.
+func (f *Follower) swap(now map[string]*served) {
+	all := slices.Clone(f.builtin)
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		all = append(all, now[name].Resources...)
+	}
+	before := f.set
+	f.set = now
+	f.catalogue.Set(all)
+	for name, old := range before {
+		if now[name] != old {
+			f.cache.End(old.Resources[0].Storage.Key)
+		}
+	}
+}
+
+func (f *Follower) reset() {
+	// What is known stays at hand: definitions that come again as they were keep their
+	// resources, and with them the watches of these.
+	for name := range f.known {
+		if f.cache.Get(Storage, "", name) == nil {
+			delete(f.known, name)
+		}
+	}
+	f.stale.Store(true)
+}
+
+func (f *Follower) forget(name string) {
+	if f.known[name] != nil {
+		delete(f.known, name)
+		f.stale.Store(true)
+	}
+}
+
+// take takes a definition that is new or has changed.
+func (f *Follower) take(item *cache.Item) {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	_, err := jsoncodec.Codec{}.Decode(item.JSON, crd, codecs.Ignore)
+	if err != nil || !custom.Established(crd) {
+		if err != nil {
+			f.log.Error("a definition cannot be read", "name", item.Name, "error", err)
+		}
+		f.forget(item.Name)
+		return
+	}
+	old := f.known[item.Name]
+	if old != nil && same(old.crd, crd) {
+		return
+	}
+	since := item.Revision
+	if old != nil && old.crd.UID == crd.UID && custom.StoredAlike(old.crd, crd) {
+		since = old.since
+	}
+	definition, err := f.define(crd, since)
+	if err != nil {
+		f.log.Error("a definition cannot be served", "name", item.Name, "error", err)
+		f.forget(item.Name)
+		return
+	}
+	f.known[item.Name] = &served{crd: crd, since: since, Definition: definition}
+	f.stale.Store(true)
+}
+
+func (f *Follower) define(crd *apiextensionsv1.CustomResourceDefinition, since int64) (*custom.Definition, error) {
+	var converter custom.Converter
+	if f.converter != nil {
+		var err error
+		if converter, err = f.converter(crd); err != nil {
+			return nil, err
+		}
+	}
+	return custom.New(crd, since, converter)
+}
+
+// same says whether two states of a definition are served in the same way.
+func same(a, b *apiextensionsv1.CustomResourceDefinition) bool {
+	return a.UID == b.UID && a.Generation == b.Generation && custom.Ending(a) == custom.Ending(b) &&
+		equality.Semantic.DeepEqual(a.Status.AcceptedNames, b.Status.AcceptedNames) && equality.Semantic.DeepEqual(a.Spec, b.Spec)
+}
+
+// Version finds what is known of the version of a custom kind, or nil.
+func (f *Follower) Version(gvk schema.GroupVersionKind) *custom.Version {
+	r := f.catalogue.LookupKind(gvk)
+	if r == nil || !r.Custom {
+		return nil
+	}
+	v, _ := r.Schema.(*custom.Version)
+	return v
+}

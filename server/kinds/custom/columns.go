@@ -1,0 +1,115 @@
+package custom
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/schema/jsonpath"
+)
+
+// column is one column of a definition.
+type column struct {
+	path *jsonpath.Path
+	kind string // "string", "date" ...
+}
+
+// columns are those of the version, behind the name; without any there is the age.
+// From a path that cannot be read on there are none.
+func (v *Version) columns() kinds.Columns {
+	definitions := []metav1.TableColumnDefinition{columns.Name()}
+	list := v.spec.AdditionalPrinterColumns
+	if len(list) == 0 {
+		list = []apiextensionsv1.CustomResourceColumnDefinition{
+			{Name: "Age", Type: "date", Description: columns.Age().Description, JSONPath: ".metadata.creationTimestamp"},
+		}
+	}
+	var all []column
+	for _, c := range list {
+		path, err := jsonpath.Parse(c.JSONPath)
+		if err != nil {
+			break
+		}
+		all = append(all, column{path, c.Type})
+		description := c.Description
+		if description == "" {
+			description = "Custom resource definition column (in JSONPath format): " + c.JSONPath
+		}
+		definitions = append(definitions, metav1.TableColumnDefinition{
+			Name: c.Name, Type: c.Type, Format: c.Format, Description: description, Priority: c.Priority,
+		})
+	}
+	return kinds.Columns{
+		Definitions: definitions,
+		Cells: func(obj kinds.Object, now time.Time) []any {
+			cells := make([]any, 1, 1+len(all))
+			cells[0] = obj.GetName()
+			for _, c := range all {
+				cells = append(cells, c.cell(tree(obj), now))
+			}
+			return cells
+		},
+	}
+}
+
+// cell is the first value that the path leads to, if it has the type of the column.
+func (c column) cell(obj map[string]any, now time.Time) any {
+	found, err := c.path.Find(obj)
+	if err != nil || len(found) == 0 {
+		return nil
+	}
+	value := found[0]
+	switch c.kind {
+	case "string":
+		return text(value)
+	case "integer":
+		switch n := value.(type) {
+		case int64:
+			return n
+		case float64:
+			return int64(n)
+		}
+	case "number":
+		switch n := value.(type) {
+		case int64:
+			return float64(n)
+		case float64:
+			return n
+		}
+	case "boolean":
+		if b, ok := value.(bool); ok {
+			return b
+		}
+	case "date":
+		s, ok := value.(string)
+		if !ok {
+			return nil
+		}
+		var at metav1.Time
+		if err := at.UnmarshalQueryParameter(s); err != nil {
+			return "<invalid>"
+		}
+		return columns.Since(at, now)
+	}
+	return nil
+}
+
+// text words any value.
+func text(value any) any {
+	switch value := value.(type) {
+	case nil:
+		return "<no value>"
+	case map[string]any, []any:
+		data, err := json.Marshal(value)
+		if err != nil {
+			return nil
+		}
+		return string(data)
+	}
+	return fmt.Sprint(value)
+}

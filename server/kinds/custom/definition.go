@@ -1,0 +1,160 @@
+// Package custom makes resources of CustomResourceDefinitions: one for each version,
+// with names, strategies, subresources, columns and selectable fields as the
+// definition says.
+//
+// It promises: a resource never changes; the one of a version that is not served is
+// off; what objects look like is for their schema alone to say.
+package custom
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/schema/structural"
+)
+
+// Converter makes objects of another version of one definition. Objects may be
+// changed; those that come back stand in the order of those that came.
+type Converter interface {
+	Convert(ctx context.Context, to schema.GroupVersion, objs []*unstructured.Unstructured) ([]*unstructured.Unstructured, error)
+}
+
+// Definition is a CustomResourceDefinition that can be served.
+type Definition struct {
+	Resources []*kinds.Resource // one for each version, in the order of the definition
+
+	spec      *apiextensionsv1.CustomResourceDefinitionSpec
+	names     *apiextensionsv1.CustomResourceDefinitionNames // those that were accepted
+	ending    bool
+	versions  map[string]*Version
+	storage   *Version
+	converter Converter
+}
+
+// Established says whether a definition is served.
+func Established(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return isTrue(crd, apiextensionsv1.Established)
+}
+
+// Ending says whether a definition is being deleted, and its objects with it.
+func Ending(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return isTrue(crd, apiextensionsv1.Terminating)
+}
+
+func isTrue(crd *apiextensionsv1.CustomResourceDefinition, t apiextensionsv1.CustomResourceDefinitionConditionType) bool {
+	return slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+		return c.Type == t && c.Status == apiextensionsv1.ConditionTrue
+	})
+}
+
+// New makes a definition. What was stored after the revision since is taken to be as
+// the stored version's schema says now. A nil converter changes nothing but the
+// version that an object says it is of. crd must not change any more.
+func New(crd *apiextensionsv1.CustomResourceDefinition, since int64, converter Converter) (*Definition, error) {
+	d := &Definition{
+		spec: &crd.Spec, names: &crd.Status.AcceptedNames, versions: map[string]*Version{},
+		ending: Ending(crd), converter: converter,
+	}
+	for i := range crd.Spec.Versions {
+		v := &crd.Spec.Versions[i]
+		s, err := structural.New(v, crd.Spec.PreserveUnknownFields)
+		if err != nil {
+			return nil, fmt.Errorf("schema of version %s: %w", v.Name, err)
+		}
+		made := &Version{Schema: s, of: d, spec: v, gvk: schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: d.names.Kind}, since: math.MaxInt64}
+		d.versions[v.Name] = made
+		if v.Storage {
+			d.storage, made.since = made, since
+		}
+	}
+	if d.storage == nil {
+		return nil, fmt.Errorf("no version of %s is stored", crd.Name)
+	}
+	for i := range crd.Spec.Versions {
+		d.Resources = append(d.Resources, d.resource(d.versions[crd.Spec.Versions[i].Name]))
+	}
+	return d, nil
+}
+
+// StoredAlike says whether objects of two states of a definition are stored alike, so
+// that what was stored for one needs no second look for the other.
+func StoredAlike(a, b *apiextensionsv1.CustomResourceDefinition) bool {
+	x, y := stored(a), stored(b)
+	return x != nil && y != nil && x.Name == y.Name && a.Spec.PreserveUnknownFields == b.Spec.PreserveUnknownFields &&
+		a.Status.AcceptedNames.Kind == b.Status.AcceptedNames.Kind && equality.Semantic.DeepEqual(x.Schema, y.Schema)
+}
+
+func stored(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinitionVersion {
+	for i := range crd.Spec.Versions {
+		if crd.Spec.Versions[i].Storage {
+			return &crd.Spec.Versions[i]
+		}
+	}
+	return nil
+}
+
+// Version finds what is known of a version, or nil.
+func (d *Definition) Version(name string) *Version { return d.versions[name] }
+
+var (
+	verbs    = []string{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"}
+	subVerbs = []string{"get", "patch", "update"}
+)
+
+func (d *Definition) resource(v *Version) *kinds.Resource {
+	gvk := v.gvk
+	r := &kinds.Resource{
+		Group: gvk.Group, Version: gvk.Version, Plural: d.names.Plural, Singular: d.names.Singular,
+		Kind: gvk.Kind, ListKind: d.names.ListKind, ShortNames: d.names.ShortNames, Categories: d.names.Categories,
+		Namespaced: d.spec.Scope == apiextensionsv1.NamespaceScoped, Verbs: verbs, Custom: true, Schema: v,
+		Off: !v.spec.Served, Ending: d.ending,
+		New: func() kinds.Object {
+			u := &unstructured.Unstructured{}
+			u.SetGroupVersionKind(gvk)
+			return u
+		},
+		Storage: &kinds.Storage{
+			Key: schema.GroupResource{Group: gvk.Group, Resource: d.names.Plural}.String(), GVK: d.storage.gvk,
+			Fields: d.fields(), Strategy: v.strategy(),
+		},
+		FieldLabels: v.labels(), Columns: v.columns(), Deprecation: v.deprecation(), Subresources: v.subresources(),
+	}
+	if v != d.storage {
+		r.ToStorage, r.FromStorage = v.to(d.storage), d.storage.to(v)
+	}
+	return r
+}
+
+// deprecation words what clients are told of an old version.
+func (v *Version) deprecation() *kinds.Deprecation {
+	if !v.spec.Deprecated {
+		return nil
+	}
+	if w := v.spec.DeprecationWarning; w != nil {
+		return &kinds.Deprecation{Warning: *w}
+	}
+	warning := fmt.Sprintf("%s %s is deprecated", v.gvk.GroupVersion(), v.of.spec.Names.Kind)
+	best := ""
+	for i := range v.of.spec.Versions {
+		other := &v.of.spec.Versions[i]
+		if !other.Served || other.Deprecated || version.CompareKubeAwareVersionStrings(v.gvk.Version, other.Name) >= 0 {
+			continue
+		}
+		if best == "" || version.CompareKubeAwareVersionStrings(other.Name, best) > 0 {
+			best = other.Name
+		}
+	}
+	if best != "" {
+		warning += fmt.Sprintf("; use %s/%s %s", v.gvk.Group, best, v.of.spec.Names.Kind)
+	}
+	return &kinds.Deprecation{Warning: warning}
+}

@@ -1,0 +1,36 @@
+package custom
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+// labelOf is the field selector label of a path such as ".spec.color".
+func labelOf(path string) string { return strings.TrimPrefix(path, ".") }
+
+// fields are the selectable fields of all versions: memory knows them by what is
+// stored.
+func (d *Definition) fields() []kinds.SelectableField {
+	var out []kinds.SelectableField
+	for i := range d.spec.Versions {
+		for _, f := range d.spec.Versions[i].SelectableFields {
+			label := labelOf(f.JSONPath)
+			if !slices.ContainsFunc(out, func(have kinds.SelectableField) bool { return have.Label == label }) {
+				out = append(out, kinds.SelectableField{Label: label, Path: steps(f.JSONPath)})
+			}
+		}
+	}
+	return out
+}
+
+// labels are the field selector labels that clients of the version may use.
+func (v *Version) labels() map[string]string {
+	out := map[string]string{}
+	for _, f := range v.spec.SelectableFields {
+		label := labelOf(f.JSONPath)
+		out[label] = label
+	}
+	return out
+}

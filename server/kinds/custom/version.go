@@ -1,0 +1,117 @@
+package custom
+
+import (
+	"context"
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/schema/structural"
+)
+
+// Version is one version of a definition. It is the kinds.Schema of its resource.
+type Version struct {
+	Schema *structural.Schema
+
+	of    *Definition
+	spec  *apiextensionsv1.CustomResourceDefinitionVersion
+	gvk   schema.GroupVersionKind
+	since int64 // what was stored later is clean
+}
+
+// tree is the content of an object. Whatever is in the store of a custom resource is
+// unstructured.
+func tree(obj kinds.Object) map[string]any { return obj.(*unstructured.Unstructured).Object }
+
+// Coerce implements kinds.Schema.
+func (v *Version) Coerce(obj kinds.Object) (unknown []string, err error) {
+	return v.Schema.Coerce(tree(obj))
+}
+
+// Clean implements kinds.Schema.
+func (v *Version) Clean(revision int64) bool { return revision > v.since }
+
+// FromStore implements kinds.Schema. An object is first what its own version makes of
+// it, then converted, then what this version makes of that; only the former fills in
+// defaults.
+func (v *Version) FromStore(ctx context.Context, objs ...kinds.Object) ([]kinds.Object, error) {
+	for _, obj := range objs {
+		own := v.of.versions[obj.(*unstructured.Unstructured).GroupVersionKind().Version]
+		if own == nil {
+			own = v // a version that is no more: there is nobody to ask
+		}
+		if err := own.Schema.CoerceStored(tree(obj)); err != nil {
+			return nil, err
+		}
+		own.Schema.Default(tree(obj))
+	}
+	return v.convert(ctx, objs)
+}
+
+// ToStore implements kinds.Schema.
+func (v *Version) ToStore(ctx context.Context, obj kinds.Object) (kinds.Object, error) {
+	to := v.of.storage
+	if v == to {
+		return obj, nil
+	}
+	out, err := to.convert(ctx, []kinds.Object{obj})
+	if err != nil {
+		return nil, err
+	}
+	to.Schema.Default(tree(out[0]))
+	return out[0], nil
+}
+
+// convert makes objects of this version of those that are of another one.
+func (v *Version) convert(ctx context.Context, objs []kinds.Object) ([]kinds.Object, error) {
+	var others []*unstructured.Unstructured
+	var at []int
+	want := v.gvk.GroupVersion()
+	for i, obj := range objs {
+		u := obj.(*unstructured.Unstructured)
+		if u.GetAPIVersion() == want.String() {
+			continue
+		}
+		if v.of.converter == nil {
+			u.SetAPIVersion(want.String())
+			if err := v.Schema.CoerceStored(u.Object); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		others, at = append(others, u), append(at, i)
+	}
+	if len(others) == 0 {
+		return objs, nil
+	}
+	made, err := v.of.converter.Convert(ctx, want, others)
+	if err != nil {
+		return nil, err
+	}
+	for k, u := range made {
+		if err := v.Schema.CoerceStored(u.Object); err != nil {
+			return nil, err
+		}
+		objs[at[k]] = u
+	}
+	return objs, nil
+}
+
+// to converts objects of this version to another one.
+func (v *Version) to(other *Version) func(kinds.Object) (kinds.Object, error) {
+	return func(obj kinds.Object) (kinds.Object, error) {
+		u, ok := obj.(*unstructured.Unstructured)
+		if !ok {
+			return nil, fmt.Errorf("%T is no custom object", obj)
+		}
+		u.SetAPIVersion(v.gvk.GroupVersion().String())
+		out, err := other.convert(context.Background(), []kinds.Object{u})
+		if err != nil {
+			return nil, err
+		}
+		return out[0], nil
+	}
+}
