@@ -70,8 +70,11 @@ func New(catalogue *kinds.Catalogue, c *cache.Cache, converter func(*apiextensio
 	return f
 }
 
-// Follow brings the catalogue up to date with the cache.
+// Follow brings the catalogue up to date with the cache. A nil Follower follows nothing.
 func (f *Follower) Follow() {
+	if f == nil {
+		return
+	}
 	f.feed.Enter()
 	f.feed.Leave()
 	if !f.stale.Load() {

@@ -118,9 +118,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// resolve looks the resource of a request up. Before it says that a custom one does not
+// lookUp looks the resource of a request up. Before it says that a custom one does not
 // exist, it looks again with everything that any server has written.
-func (h *Handler) resolve(c *Call) error {
+func (h *Handler) lookUp(c *Call) error {
 	look := func() {
 		if h.Follow != nil {
 			h.Follow()
@@ -148,7 +148,7 @@ func (h *Handler) refuse(c *Call, err error) {
 // verb finds what a request is for, and whether that may be done to it.
 func (h *Handler) verb(c *Call) (string, error) {
 	i := c.Info
-	if err := h.resolve(c); err != nil {
+	if err := h.lookUp(c); err != nil {
 		return "", err
 	}
 	if c.Resource == nil || c.Resource.Off && !c.Scope.Inside {

@@ -45,6 +45,8 @@ var unusualMeta = map[string]metaRules{
 	"poddisruptionbudgets.policy/status":                           {anyFinalizer: true},
 	"validatingwebhookconfigurations.admissionregistration.k8s.io": {updates: 1, anyFinalizer: true},
 	"mutatingwebhookconfigurations.admissionregistration.k8s.io":   {updates: 1, anyFinalizer: true},
+	"customresourcedefinitions.apiextensions.k8s.io":               {updates: 1, anyFinalizer: true},
+	"customresourcedefinitions.apiextensions.k8s.io/status":        {updates: 1, anyFinalizer: true},
 }
 
 func metaRulesOf(c *Call) metaRules {
