@@ -25,47 +25,36 @@ func (s *Schema) CoerceStored(obj map[string]any) error {
 }
 
 func (s *Schema) coerce(obj map[string]any, track, lenient bool) (unknown []string, err error) {
-	meta, hasMeta, unknown, err := objectmeta.GetObjectMetaWithOptions(obj, objectmeta.ObjectMetaOptions{
-		DropMalformedFields: lenient, ReturnUnknownFieldPaths: track,
-	})
-	if err != nil {
+	if unknown, err = coerceMeta(obj, track, lenient); err != nil {
 		return nil, err
 	}
-	kind, hasKind := obj["kind"]
-	version, hasVersion := obj["apiVersion"]
-	if !s.preserve {
+	// A schema may say what it likes of these; objects have them all the same.
+	for _, name := range []string{"kind", "apiVersion", "metadata"} {
+		if v, ok := obj[name]; ok {
+			delete(obj, name)
+			defer func() { obj[name] = v }()
+		}
+	}
+	if !s.preserve && (s.embedded || !s.shape.settled(obj, true)) {
 		unknown = append(unknown, pruning.PruneWithOptions(obj, s.tree, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: track})...)
 		defaulting.PruneNonNullableNullsWithoutDefaults(obj, s.tree)
 	}
-	if s.embedded {
-		malformed, paths := objectmeta.CoerceWithOptions(nil, obj, s.tree, false, objectmeta.CoerceOptions{
-			DropInvalidFields: lenient, ReturnUnknownFieldPaths: track,
-		})
-		if malformed != nil { // a *field.Error, which no error may hold as nil
-			return nil, malformed
-		}
-		unknown = append(unknown, paths...)
+	if !s.embedded {
+		return unknown, nil
 	}
-	if lenient && hasMeta && meta.Generation == 0 {
-		meta.Generation = 1
+	malformed, paths := objectmeta.CoerceWithOptions(nil, obj, s.tree, false, objectmeta.CoerceOptions{
+		DropInvalidFields: lenient, ReturnUnknownFieldPaths: track,
+	})
+	if malformed != nil { // a *field.Error, which no error may hold as nil
+		return nil, malformed
 	}
-	// A schema may say what it likes of these; objects have them all the same.
-	if hasKind {
-		obj["kind"] = kind
-	}
-	if hasVersion {
-		obj["apiVersion"] = version
-	}
-	if hasMeta {
-		err = objectmeta.SetObjectMeta(obj, meta)
-	}
-	return unknown, err
+	return append(unknown, paths...), nil
 }
 
 // Default fills in what is absent, and what is null where null may not stand and the
 // schema has a default.
 func (s *Schema) Default(obj map[string]any) {
-	if s.defaults {
+	if !s.shape.complete(obj) {
 		defaulting.Default(obj, s.tree)
 	}
 }

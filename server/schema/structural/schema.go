@@ -30,31 +30,23 @@ type Schema struct {
 	scale  *apiextensionsv1.CustomResourceSubresourceScale
 
 	preserve bool // keep what the schema does not know
-	traits
+	embedded bool // there are resources in the resource
+	shape    *shape
 
 	rules func() *cel.Validator // nil where there are none
 }
 
-// traits say what a schema has anywhere, to spare objects what it has not.
-type traits struct {
-	embedded bool // resources in the resource
-	unique   bool // lists whose items must differ
-	defaults bool
-}
-
-func (t *traits) find(s *structuralschema.Structural) {
-	t.embedded = t.embedded || s.XEmbeddedResource
-	t.unique = t.unique || s.XListType != nil && *s.XListType != "atomic"
-	t.defaults = t.defaults || s.Default.Object != nil
+// embeds says whether there are resources in the values of a schema.
+func embeds(s *structuralschema.Structural) bool {
+	if s == nil {
+		return false
+	}
 	for _, p := range s.Properties {
-		t.find(&p)
+		if embeds(&p) {
+			return true
+		}
 	}
-	if s.Items != nil {
-		t.find(s.Items)
-	}
-	if s.AdditionalProperties != nil && s.AdditionalProperties.Structural != nil {
-		t.find(s.AdditionalProperties.Structural)
-	}
+	return s.XEmbeddedResource || embeds(s.Items) || s.AdditionalProperties != nil && embeds(s.AdditionalProperties.Structural)
 }
 
 // values is a schema that values are held against.
@@ -114,7 +106,7 @@ func (s *Schema) build(props *apiextensions.JSONSchemaProps) (err error) {
 			return err
 		}
 	}
-	s.traits.find(s.tree)
+	s.embedded, s.shape = embeds(s.tree), newShape(s.tree)
 	s.rules = sync.OnceValue(func() *cel.Validator {
 		return cel.NewValidator(s.tree, true, celconfig.PerCallLimit)
 	})

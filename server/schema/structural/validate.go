@@ -60,7 +60,7 @@ func (s *Schema) ValidateStatus(ctx context.Context, obj, old map[string]any) fi
 
 // validateLists finds repeated items of sets and maps, unless old has such already.
 func (s *Schema) validateLists(obj, old map[string]any) field.ErrorList {
-	if !s.unique {
+	if s.shape.distinct(obj) {
 		return nil
 	}
 	errs := listtype.ValidateListSetsAndMaps(nil, s.tree, obj)

@@ -1,0 +1,115 @@
+package structural
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// readSchema makes the schema of a version from JSON; nil if no definition has such.
+func readSchema(text []byte) *Schema {
+	v := &apiextensionsv1.CustomResourceDefinitionVersion{Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{}}}
+	if json.Unmarshal(text, v.Schema.OpenAPIV3Schema) != nil {
+		return nil
+	}
+	s, err := New(v, false)
+	if err != nil || s.tree == nil || len(structuralschema.ValidateStructural(nil, s.tree)) > 0 {
+		return nil
+	}
+	return s
+}
+
+// FuzzSettled holds the shapes to the library: where they say that there is nothing to
+// do, it does nothing.
+func FuzzSettled(f *testing.F) {
+	for _, s := range []string{
+		`{"type":"object"}`,
+		`{"type":"object","x-kubernetes-preserve-unknown-fields":true,"properties":{"a":{"type":"object","properties":{"b":{"type":"string","default":"x"}}}}}`,
+		`{"type":"object","properties":{"a":{"type":"string","default":"x","nullable":true},"b":{"type":"string"},"m":{"type":"object","additionalProperties":{"type":"object","properties":{"c":{"type":"integer","default":1}}}}}}`,
+		`{"type":"object","properties":{"l":{"type":"array","items":{"type":"object","properties":{"c":{"type":"integer","default":1}}}},"f":{"type":"object","additionalProperties":true},"p":{"type":"array","x-kubernetes-preserve-unknown-fields":true,"items":{"type":"object"}}}}`,
+		`{"type":"object","properties":{"s":{"type":"array","x-kubernetes-list-type":"set","items":{"type":"string"}},"m":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["k"],"items":{"type":"object","required":["k"],"properties":{"k":{"type":"string"}}}}}}`,
+		`{"type":"object","properties":{"r":{"type":"object","x-kubernetes-embedded-resource":true,"properties":{"a":{"type":"string"}}}}}`,
+	} {
+		for _, v := range []string{
+			`{}`, `{"kind":1,"apiVersion":null,"metadata":{"name":"a"}}`, `{"a":null}`, `{"a":"x","b":null}`, `{"a":{"c":1}}`, `{"m":{"x":{},"y":null}}`, `{"m":{"x":{"c":1}}}`,
+			`{"l":[{}]}`, `{"l":[null,{"c":1}]}`, `{"f":{"a":1}}`, `{"f":{"a":{"b":1}}}`, `{"p":[{"a":1}]}`, `{"s":["a","b","a"]}`, `{"s":["a","b"]}`, `{"m":[{"k":"a"},{"k":"b"}]}`,
+			`{"m":[{"k":"a"},{"k":"a"}]}`, `{"m":[{},{}]}`, `{"m":[1]}`, `{"s":[1,1.0]}`, `{"r":{"kind":"A","apiVersion":"v1","metadata":{"name":"a","odd":1},"b":2}}`,
+		} {
+			f.Add([]byte(s), []byte(v))
+		}
+	}
+	f.Fuzz(func(t *testing.T, schema, value []byte) {
+		s := readSchema(schema)
+		var obj map[string]any
+		if s == nil || utiljson.Unmarshal(value, &obj) != nil || obj == nil {
+			return
+		}
+		slow := *s
+		slow.embedded = true // it asks the library
+		want := runtime.DeepCopyJSON(obj)
+		lost, err := s.Coerce(obj)
+		lostSlowly, errSlowly := slow.Coerce(want)
+		if (err == nil) != (errSlowly == nil) || len(lost) != len(lostSlowly) {
+			t.Fatalf("%s, %s: lost %v (%v), the library %v (%v)", schema, value, lost, err, lostSlowly, errSlowly)
+		}
+		if err != nil {
+			return
+		}
+		s.Default(obj)
+		defaulting.Default(want, s.tree)
+		if !reflect.DeepEqual(obj, want) {
+			t.Errorf("%s, %s: made %v, the library %v", schema, value, obj, want)
+		}
+		if s.shape.distinct(obj) {
+			if errs := listtype.ValidateListSetsAndMaps(nil, s.tree, obj); len(errs) > 0 {
+				t.Errorf("%s, %s: %v", schema, value, errs)
+			}
+		}
+	})
+}
+
+// FuzzMeta holds the quick look at metadata to what reading and writing it does.
+func FuzzMeta(f *testing.F) {
+	for _, m := range []string{
+		`{}`, `{"name":"a","labels":{"a":"b"},"creationTimestamp":"2026-01-02T03:04:05Z"}`, `{"name":""}`, `{"creationTimestamp":null}`, `{"creationTimestamp":"2026-01-02T03:04:05.5Z"}`,
+		`{"creationTimestamp":"0001-01-01T00:00:00Z"}`, `{"deletionTimestamp":"2026-02-30T00:00:00Z","deletionGracePeriodSeconds":1}`, `{"generation":0}`, `{"generation":1.0}`, `{"labels":{}}`, `{"labels":{"a":1}}`, `{"finalizers":["a",null]}`,
+		`{"ownerReferences":[{"apiVersion":"v1","kind":"A","name":"a","uid":"b","controller":true}]}`, `{"ownerReferences":[{"kind":"A"}]}`, `{"uid":"a","odd":1}`,
+		`{"managedFields":[{"manager":"a","operation":"Apply","apiVersion":"v1","time":"2026-01-02T03:04:05Z","fieldsType":"FieldsV1","fieldsV1":{"f:a":{".":{}}}}]}`, `{"managedFields":[{}]}`, `{"managedFields":[{"fieldsV1":{"f:a":1}}]}`,
+	} {
+		f.Add([]byte(m))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var m map[string]any
+		if utiljson.Unmarshal(text, &m) != nil || m == nil || !plainMeta(m) {
+			return
+		}
+		for _, lenient := range []bool{false, true} {
+			quickly := map[string]any{"metadata": runtime.DeepCopyJSON(m)}
+			if unknown, err := coerceMeta(quickly, true, lenient); err != nil || len(unknown) > 0 {
+				t.Fatal(unknown, err)
+			}
+			slowly := map[string]any{"metadata": runtime.DeepCopyJSON(m)}
+			meta, _, unknown, err := objectmeta.GetObjectMetaWithOptions(slowly, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
+			if err != nil || len(unknown) > 0 {
+				t.Fatalf("%s: %v, %v", text, unknown, err)
+			}
+			if lenient && meta.Generation == 0 {
+				meta.Generation = 1
+			}
+			if err := objectmeta.SetObjectMeta(slowly, meta); err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(quickly, slowly) {
+				t.Errorf("%s: %v, by the library %v", text, quickly, slowly)
+			}
+		}
+	})
+}
