@@ -81,6 +81,7 @@ func New(cfg Config) (*Server, error) {
 		started: make(chan struct{}), leaving: make(chan struct{}), flows: flow.New(),
 	}
 	s.Custom = definitions.New(cfg.Catalogue, s.Cache, nil, cfg.Log)
+	s.Schemas.Custom = s.Custom.Merging
 	for _, f := range append(cfg.Feeds, s.flows.Feed) {
 		f.Attach(s.Cache)
 	}

@@ -19,6 +19,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 
 	"github.com/rowlock/rowlock/codecs"
 	jsoncodec "github.com/rowlock/rowlock/codecs/json"
@@ -206,4 +207,16 @@ func (f *Follower) Version(gvk schema.GroupVersionKind) *custom.Version {
 	}
 	v, _ := r.Schema.(*custom.Version)
 	return v
+}
+
+// Merging finds what merges objects of a custom kind, or nil.
+func (f *Follower) Merging(gvk schema.GroupVersionKind) managedfields.TypeConverter {
+	if v := f.Version(gvk); v != nil {
+		merging, err := v.Merging()
+		if err == nil {
+			return merging
+		}
+		f.log.Error("objects of a custom kind are merged without their schema", "kind", gvk.String(), "error", err)
+	}
+	return nil
 }

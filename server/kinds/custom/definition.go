@@ -11,11 +11,13 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/rowlock/rowlock/server/kinds"
@@ -71,6 +73,7 @@ func New(crd *apiextensionsv1.CustomResourceDefinition, since int64, converter C
 			return nil, fmt.Errorf("schema of version %s: %w", v.Name, err)
 		}
 		made := &Version{Schema: s, of: d, spec: v, gvk: schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: d.names.Kind}, since: math.MaxInt64}
+		made.Merging = sync.OnceValues(func() (managedfields.TypeConverter, error) { return s.TypeConverter(made.gvk) })
 		d.versions[v.Name] = made
 		if v.Storage {
 			d.storage, made.since = made, since

@@ -7,6 +7,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/schema/structural"
@@ -20,6 +21,9 @@ type Version struct {
 	spec  *apiextensionsv1.CustomResourceDefinitionVersion
 	gvk   schema.GroupVersionKind
 	since int64 // what was stored later is clean
+
+	// Merging gives what merges objects of the version; it is made once.
+	Merging func() (managedfields.TypeConverter, error)
 }
 
 // tree is the content of an object. Whatever is in the store of a custom resource is
