@@ -7,13 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/admission/certificates"
-	"github.com/rowlock/rowlock/server/admission/criteria"
 	"github.com/rowlock/rowlock/server/admission/eventrate"
 	"github.com/rowlock/rowlock/server/admission/ingress"
 	"github.com/rowlock/rowlock/server/admission/limits"
@@ -25,6 +23,7 @@ import (
 	"github.com/rowlock/rowlock/server/admission/quota"
 	"github.com/rowlock/rowlock/server/admission/services"
 	"github.com/rowlock/rowlock/server/admission/storage"
+	"github.com/rowlock/rowlock/server/admission/webhook"
 )
 
 // plugin is one admission plugin that operators may name.
@@ -116,15 +115,17 @@ var plugins = []plugin{
 	{name: "DefaultIngressClass", on: true, build: plain(func(_ *Server, o admission.Objects) admission.Plugin { return ingress.DefaultClass{Objects: o} })},
 	{name: "DenyServiceExternalIPs", build: plain(func(*Server, admission.Objects) admission.Plugin { return services.DenyExternalIPs{} })},
 	{name: "MutatingAdmissionPolicy", on: true, gate: "MutatingAdmissionPolicy"},
-	{name: "MutatingAdmissionWebhook", on: true},
+	{name: webhook.MutatingName, on: true, build: func(s *Server, config []byte) (admission.Plugin, error) {
+		cfg, err := s.webhookConfig(config)
+		return webhook.NewMutating(cfg), err
+	}},
 	{name: policy.Name, on: true, gate: "ValidatingAdmissionPolicy", build: plain(func(s *Server, _ admission.Objects) admission.Plugin {
-		metrics := policy.NewMetrics()
-		s.register(metrics.Collectors()...)
-		return policy.New(policy.Config{
-			Cluster: s.cluster(), Catalogue: s.cfg.Catalogue, Cache: s.Cache, Authorizer: s.cfg.Authorizer, Metrics: metrics,
-		})
+		return s.policies()
 	})},
-	{name: "ValidatingAdmissionWebhook", on: true},
+	{name: webhook.ValidatingName, on: true, build: func(s *Server, config []byte) (admission.Plugin, error) {
+		cfg, err := s.webhookConfig(config)
+		return webhook.NewValidating(cfg), err
+	}},
 	{name: "ResourceQuota", on: true, build: func(s *Server, config []byte) (admission.Plugin, error) {
 		limited, err := quota.ParseLimited(config)
 		if err != nil {
@@ -216,21 +217,6 @@ func (s *Server) plugins() ([]admission.Plugin, error) {
 		list = append(list, built)
 	}
 	return list, nil
-}
-
-// cluster is what the criteria of webhooks and policies look at.
-func (s *Server) cluster() criteria.Cluster {
-	if s.kin == nil {
-		s.kin = criteria.NewKin(s.cfg.Catalogue)
-	}
-	return criteria.Cluster{Namespaces: s.Verbs, Kin: s.kin}
-}
-
-// register adds the metrics of a plugin.
-func (s *Server) register(list ...prometheus.Collector) {
-	if s.Metrics != nil {
-		s.Metrics.Registry.MustRegister(list...)
-	}
 }
 
 // createNamespace makes a namespace on its own behalf.

@@ -24,7 +24,6 @@ import (
 	"github.com/rowlock/rowlock/codecs/protobuf"
 	"github.com/rowlock/rowlock/codecs/yaml"
 	"github.com/rowlock/rowlock/server/admission"
-	"github.com/rowlock/rowlock/server/admission/criteria"
 	"github.com/rowlock/rowlock/server/apply"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/controllers"
@@ -57,7 +56,7 @@ type Server struct {
 	Queues  *controllers.Queues // for loops of Config to measure their work with
 
 	flows      *flow.Classifier
-	kin        *criteria.Kin
+	dynamic    dynamic
 	discovery  *discovery.Handler
 	openapi    *schema.Documents
 	handler    http.Handler

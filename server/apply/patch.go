@@ -139,20 +139,30 @@ func (p *Patch) operations(encoded []byte) (document []byte, problems []string, 
 			problems = append(problems, "json patch "+e.Error())
 		}
 	}
-	limitCopies()
-	ops, err := jsonpatch.DecodePatch(p.Body)
+	ops, err := DecodeOperations(p.Body)
 	if err != nil {
-		return nil, nil, apierrors.NewBadRequest(err.Error())
-	}
-	if len(ops) > maxOperations {
-		return nil, nil, apierrors.NewRequestEntityTooLargeError(
-			fmt.Sprintf("The allowed maximum operations in a JSON patch is %d, got %d", maxOperations, len(ops)))
+		return nil, nil, err
 	}
 	document, err = ops.Apply(encoded)
 	if err != nil {
 		return nil, nil, unprocessable(err)
 	}
 	return document, problems, nil
+}
+
+// DecodeOperations reads a JSON Patch that came from elsewhere. How much it can do is
+// bounded. Errors: 400 for what is no patch, 413 for too many operations.
+func DecodeOperations(body []byte) (jsonpatch.Patch, error) {
+	limitCopies()
+	ops, err := jsonpatch.DecodePatch(body)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	if len(ops) > maxOperations {
+		return nil, apierrors.NewRequestEntityTooLargeError(
+			fmt.Sprintf("The allowed maximum operations in a JSON patch is %d, got %d", maxOperations, len(ops)))
+	}
+	return ops, nil
 }
 
 func (p *Patch) merge(encoded []byte) (document []byte, problems []string, err error) {

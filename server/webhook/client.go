@@ -76,7 +76,8 @@ type connector struct {
 }
 
 // Post sends a body and returns the answer. The webhook learns from the query how
-// long it may take, which ctx says. Answers that are not 2xx are *StatusErrors.
+// long it may take, which ctx says. Answers that are not 2xx are *StatusErrors; a
+// target that nobody could call is a *ConfigError.
 func (c *Client) Post(ctx context.Context, t Target, body []byte) ([]byte, error) {
 	to, err := c.connector(t)
 	if err != nil {
@@ -149,6 +150,12 @@ func isText(contentType string) bool {
 	return err == nil && strings.HasPrefix(media, "text/")
 }
 
+// ConfigError says that a target cannot be called as it is described.
+type ConfigError struct{ Err error }
+
+func (e *ConfigError) Error() string { return e.Err.Error() }
+func (e *ConfigError) Unwrap() error { return e.Err }
+
 // connector finds the connector of a target, or makes it. The one that was not used
 // for the longest time makes room.
 func (c *Client) connector(t Target) (*connector, error) {
@@ -161,7 +168,7 @@ func (c *Client) connector(t Target) (*connector, error) {
 	}
 	to, err := c.connect(t)
 	if err != nil {
-		return nil, err
+		return nil, &ConfigError{err}
 	}
 	if c.clients == nil {
 		c.clients = map[Target]*connector{}

@@ -11,6 +11,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
+	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/expr"
 )
 
@@ -20,10 +21,15 @@ type List struct {
 	programs  []*expr.Program
 	ignores   bool
 
-	// Observe is told how an evaluation ended and how many conditions failed; nil:
-	// nobody looks.
-	Observe func(took time.Duration, failures int)
+	// Of says whose conditions these are, and Metrics takes how they end; nil: nobody
+	// looks.
+	Of      Owner
+	Metrics *Metrics
 }
+
+// Owner names a webhook or policy as metrics do: Kind is "webhook" or "policy", Phase
+// "admit", "validating" or "validate".
+type Owner struct{ Name, Kind, Phase string }
 
 // Compile makes a list. ignores says that conditions that fail mean no match, and
 // not an error.
@@ -35,42 +41,39 @@ func Compile(c *expr.Compiler, offer expr.Offer, list []admissionregistrationv1.
 	return l
 }
 
-// Match says whether all conditions are true. One that is false decides, whatever
-// becomes of the others; otherwise those that failed are the error.
-func (l *List) Match(ctx context.Context, in *expr.Input) (bool, error) {
-	began, failures := time.Now(), 0
-	if l.Observe != nil {
-		defer func() { l.Observe(time.Since(began), failures) }()
+// Match says whether all conditions are true of a write. One that is false decides,
+// whatever becomes of the others; otherwise those that failed are the error.
+func (l *List) Match(ctx context.Context, in *expr.Input, op admission.Operation) (bool, error) {
+	began := time.Now()
+	meant, failures, err := l.evaluate(ctx, in)
+	if l.Metrics != nil {
+		l.Metrics.observe(l.Of, op, time.Since(began), failures)
 	}
+	if err != nil && l.ignores {
+		return false, nil
+	}
+	return meant, err
+}
+
+func (l *List) evaluate(ctx context.Context, in *expr.Input) (meant bool, failures int, err error) {
 	// All are evaluated before any counts: a budget that does not last is an error.
 	e := expr.Evaluate(ctx, in, l.variables, true, expr.BudgetConditions).WithoutNamespace()
 	results := make([]expr.Result, len(l.programs))
 	for i, p := range l.programs {
-		r, err := e.Run(p)
-		if err != nil {
-			return false, l.unless(err)
+		if results[i], err = e.Run(p); err != nil {
+			return false, 0, err
 		}
-		results[i] = r
 	}
 	var faults []error
 	for _, r := range results {
 		if r.Err != nil {
 			faults = append(faults, r.Err)
-			failures++
 		} else if r.Value == types.False {
-			return false, nil
+			return false, len(faults), nil
 		}
 	}
 	if len(faults) > 0 {
-		return false, l.unless(utilerrors.NewAggregate(faults))
+		return false, len(faults), utilerrors.NewAggregate(faults)
 	}
-	return true, nil
-}
-
-// unless is err, where failures are not ignored.
-func (l *List) unless(err error) error {
-	if l.ignores {
-		return nil
-	}
-	return err
+	return true, 0, nil
 }

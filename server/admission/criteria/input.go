@@ -1,8 +1,6 @@
 package criteria
 
 import (
-	"fmt"
-
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -28,12 +26,9 @@ func (t Target) Input(a *admission.Attributes) *expr.Input {
 
 // tree is an object as JSON decodes it.
 func (t Target) tree(a *admission.Attributes, obj runtime.Object) (any, error) {
-	shown := obj
-	if stored, ok := obj.(kinds.Object); ok && Whole(a) && t.Resource.FromStorage != nil {
-		var err error
-		if shown, err = t.Resource.FromStorage(stored.DeepCopyObject().(kinds.Object)); err != nil {
-			return nil, fmt.Errorf("unable to convert to %v: %w", t.Kind, err)
-		}
+	shown, err := t.convert(a, obj)
+	if err != nil {
+		return nil, err
 	}
 	return Tree(shown, t.Kind)
 }

@@ -98,19 +98,80 @@ func (t Target) Show(a *admission.Attributes, obj runtime.Object) (runtime.Objec
 	if obj == nil {
 		return nil, nil
 	}
-	stored, ok := obj.(kinds.Object)
-	if ok && Whole(a) && t.Resource.FromStorage != nil {
-		shown, err := t.Resource.FromStorage(stored.DeepCopyObject().(kinds.Object))
-		if err != nil {
-			return nil, fmt.Errorf("unable to convert to %v: %w", t.Kind, err)
-		}
-		shown.GetObjectKind().SetGroupVersionKind(t.Kind)
-		return shown, nil
+	shown, err := t.convert(a, obj)
+	if err != nil || shown.GetObjectKind().GroupVersionKind() == t.Kind {
+		return shown, err
 	}
-	if obj.GetObjectKind().GroupVersionKind() == t.Kind {
-		return obj, nil
+	if shown == obj {
+		shown = obj.DeepCopyObject()
 	}
-	shown := obj.DeepCopyObject()
 	shown.GetObjectKind().SetGroupVersionKind(t.Kind)
 	return shown, nil
+}
+
+// convert brings an object of a write into the target's version. It is the object
+// itself where that has this form already.
+func (t Target) convert(a *admission.Attributes, obj runtime.Object) (runtime.Object, error) {
+	whole, ok := obj.(kinds.Object)
+	if !ok || !Whole(a) {
+		return obj, nil
+	}
+	out, err := through(whole, held(a), t.Resource.FromStorage, t.Resource)
+	if err != nil {
+		return nil, fmt.Errorf("unable to convert to %v: %w", t.Kind, err)
+	}
+	return out, nil
+}
+
+// held is the resource in whose version a write has its objects, nil for the stored
+// one: custom resources stay as the client addresses them.
+func held(a *admission.Attributes) *kinds.Resource {
+	if a.Resource.Custom {
+		return a.Resource
+	}
+	return nil
+}
+
+// through converts an object by way of the stored version. in is the resource whose
+// version it has, nil for the stored one; from leads out of there, nil where it is to
+// stay.
+func through(obj kinds.Object, in *kinds.Resource, from func(kinds.Object) (kinds.Object, error), to *kinds.Resource) (kinds.Object, error) {
+	if in != nil && to != nil && in.GVK() == to.GVK() {
+		return obj, nil
+	}
+	copied := false
+	if in != nil && in.ToStorage != nil {
+		stored, err := in.ToStorage(obj.DeepCopyObject().(kinds.Object))
+		if err != nil {
+			return nil, err
+		}
+		obj, copied = stored, true
+	}
+	if from == nil {
+		return obj, nil
+	}
+	if !copied {
+		obj = obj.DeepCopyObject().(kinds.Object)
+	}
+	return from(obj)
+}
+
+// Back brings an object of the target's version into that in which a write has its
+// objects. It may reuse the object.
+func (t Target) Back(a *admission.Attributes, obj kinds.Object) (kinds.Object, error) {
+	home := held(a)
+	gvk := a.Resource.GVK()
+	if home == nil && a.Resource.Storage != nil {
+		gvk = a.Resource.Storage.GVK
+	}
+	var from func(kinds.Object) (kinds.Object, error)
+	if home != nil {
+		from = home.FromStorage
+	}
+	out, err := through(obj, t.Resource, from, home)
+	if err != nil {
+		return nil, fmt.Errorf("unable to convert from %v: %w", t.Kind, err)
+	}
+	out.GetObjectKind().SetGroupVersionKind(gvk)
+	return out, nil
 }

@@ -11,6 +11,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/admission/conditions"
 	"github.com/rowlock/rowlock/server/expr"
 )
@@ -95,9 +96,9 @@ func (c *compiled) failed(message string) decision {
 }
 
 // decide evaluates the policy for one set of parameters.
-func (c *compiled) decide(ctx context.Context, in *expr.Input) result {
+func (c *compiled) decide(ctx context.Context, in *expr.Input, op admission.Operation) result {
 	if c.conditions != nil {
-		meant, err := c.conditions.Match(ctx, in)
+		meant, err := c.conditions.Match(ctx, in, op)
 		if err != nil {
 			return result{decisions: []decision{c.failed(err.Error())}}
 		}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/admission/conditions"
 	"github.com/rowlock/rowlock/server/admission/criteria"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/expr"
@@ -36,7 +37,8 @@ type Config struct {
 	Catalogue  *kinds.Catalogue
 	Cache      *cache.Cache
 	Authorizer authx.Authorizer
-	Metrics    *Metrics // nil: nobody looks
+	Metrics    *Metrics            // nil: nobody looks
+	Conditions *conditions.Metrics // the same
 }
 
 // Plugin is admission.Validator.
@@ -46,7 +48,7 @@ type Plugin struct {
 }
 
 // New makes the plugin. It follows the cache of the config.
-func New(cfg Config) *Plugin { return &Plugin{cfg: cfg, source: newSource(cfg.Cache)} }
+func New(cfg Config) *Plugin { return &Plugin{cfg: cfg, source: newSource(cfg.Cache, cfg.Conditions)} }
 
 var _ admission.Validator = (*Plugin)(nil)
 
@@ -190,7 +192,7 @@ func (r *request) bound(h *hook, b *binding, target criteria.Target, params *kin
 		return err
 	}
 	for _, param := range list {
-		result := h.compiled().decide(r.ctx, r.input(target, param))
+		result := h.compiled().decide(r.ctx, r.input(target, param), r.a.Operation)
 		for i := range result.decisions {
 			r.act(h, b, i, &result.decisions[i])
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/rowlock/rowlock/codecs"
 	jsoncodec "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/access"
+	"github.com/rowlock/rowlock/server/admission/conditions"
 	"github.com/rowlock/rowlock/server/admission/criteria"
 	"github.com/rowlock/rowlock/server/cache"
 )
@@ -46,13 +47,13 @@ type hook struct {
 	bindings []*binding
 }
 
-func newSource(c *cache.Cache) *source {
+func newSource(c *cache.Cache, m *conditions.Metrics) *source {
 	s := &source{}
 	s.reset()
 	s.feed = &access.Feed{Reset: s.reset, Sources: []access.Source{
 		{
 			Storage: "validatingadmissionpolicies.admissionregistration.k8s.io",
-			Set:     func(item *cache.Item) { s.set(item.Name, newPolicy(item)) },
+			Set:     func(item *cache.Item) { s.set(item.Name, newPolicy(item, m)) },
 			Delete:  func(_, name string) { s.set(name, nil) },
 		},
 		{
@@ -88,7 +89,7 @@ func (s *source) bind(name string, b *binding) {
 	s.list.Store(nil)
 }
 
-func newPolicy(item *cache.Item) *policy {
+func newPolicy(item *cache.Item, m *conditions.Metrics) *policy {
 	obj := &admissionregistrationv1.ValidatingAdmissionPolicy{}
 	if _, err := (jsoncodec.Codec{}).Decode(item.JSON, obj, codecs.Ignore); err != nil {
 		return nil // what cannot be read cannot be enforced; the store keeps no such thing
@@ -98,7 +99,13 @@ func newPolicy(item *cache.Item) *policy {
 		p.criteria = criteria.Of(m)
 	}
 	p.ignores = obj.Spec.FailurePolicy != nil && *obj.Spec.FailurePolicy == admissionregistrationv1.Ignore
-	p.compiled = sync.OnceValue(func() *compiled { return compile(&obj.Spec) })
+	p.compiled = sync.OnceValue(func() *compiled {
+		c := compile(&obj.Spec)
+		if c.conditions != nil {
+			c.conditions.Of, c.conditions.Metrics = conditions.Owner{Name: obj.Name, Kind: "policy", Phase: "validate"}, m
+		}
+		return c
+	})
 	return p
 }
 

@@ -1,0 +1,57 @@
+package webhook
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rowlock/rowlock/server/admission"
+)
+
+// Metrics count the calls of webhooks. Both plugins share one.
+type Metrics struct {
+	took                     *prometheus.HistogramVec
+	calls, rejections, fails *prometheus.CounterVec
+}
+
+// NewMetrics makes metrics by the names that dashboards know.
+func NewMetrics() *Metrics {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "apiserver_admission_" + name, Help: help}, labels)
+	}
+	return &Metrics{
+		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "apiserver_admission_webhook_admission_duration_seconds", Help: "Time of calls of webhooks.",
+			Buckets: []float64{0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 25},
+		}, []string{"name", "type", "operation", "rejected"}),
+		calls:      counter("webhook_request_total", "Calls of webhooks, by the code of the answer; codes over 600 count as 600.", "name", "type", "operation", "code", "rejected"),
+		rejections: counter("webhook_rejection_count", "Requests that webhooks, or failures to call them, have refused; codes over 600 count as 600.", "name", "type", "operation", "error_type", "rejection_code"),
+		fails:      counter("webhook_fail_open_count", "Failures to call webhooks that were let pass.", "name", "type"),
+	}
+}
+
+// Collectors are the metrics to register.
+func (m *Metrics) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{m.took, m.calls, m.rejections, m.fails}
+}
+
+func (m *Metrics) called(name, phase string, op admission.Operation, took time.Duration, code int, rejected bool) {
+	if m == nil {
+		return
+	}
+	m.took.WithLabelValues(name, phase, string(op), strconv.FormatBool(rejected)).Observe(took.Seconds())
+	m.calls.WithLabelValues(name, phase, string(op), strconv.Itoa(min(code, 600)), strconv.FormatBool(rejected)).Inc()
+}
+
+func (m *Metrics) rejected(name, phase string, op admission.Operation, sort string, code int) {
+	if m != nil {
+		m.rejections.WithLabelValues(name, phase, string(op), sort, strconv.Itoa(min(code, 600))).Inc()
+	}
+}
+
+func (m *Metrics) failedOpen(name, phase string) {
+	if m != nil {
+		m.fails.WithLabelValues(name, phase).Inc()
+	}
+}

@@ -1,0 +1,209 @@
+package webhook
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/validation"
+	sigsjson "sigs.k8s.io/json"
+
+	jsoncodec "github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/admission/criteria"
+)
+
+var reviewKind = admissionv1.SchemeGroupVersion.WithKind("AdmissionReview")
+
+// prepare makes the JSON of the objects, which reviews of the same write share.
+func (s *shown) prepare(a *admission.Attributes) error {
+	for _, part := range []struct {
+		obj  runtime.Object
+		into *[]byte
+	}{{a.Object, &s.object}, {a.Old, &s.old}} {
+		if part.obj == nil || *part.into != nil {
+			continue
+		}
+		obj, err := s.target.Show(a, part.obj)
+		if err != nil {
+			return err
+		}
+		if *part.into, err = jsoncodec.Append(nil, obj); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// review is the question about a write, under a uid of its own. The objects have
+// been prepared.
+func (s *shown) review(a *admission.Attributes) (types.UID, []byte, error) {
+	uid := uuid.NewUUID()
+	own := metav1.GroupVersionKind(criteria.Kind(a.Resource, a.Subresource))
+	resource := metav1.GroupVersionResource(a.Resource.GVR())
+	dry := a.DryRun
+	r := &admissionv1.AdmissionRequest{
+		UID: uid, Kind: metav1.GroupVersionKind(s.target.Kind), Resource: metav1.GroupVersionResource(s.target.Resource.GVR()), SubResource: a.Subresource,
+		RequestKind: &own, RequestResource: &resource, RequestSubResource: a.Subresource,
+		Name: a.Name, Namespace: a.Namespace, Operation: admissionv1.Operation(a.Operation), UserInfo: userInfo(a),
+		Object: runtime.RawExtension{Raw: s.object}, OldObject: runtime.RawExtension{Raw: s.old}, DryRun: &dry,
+	}
+	if a.Options != nil {
+		options, err := jsoncodec.Append(nil, a.Options)
+		if err != nil {
+			return "", nil, err
+		}
+		r.Options.Raw = options
+	}
+	review := &admissionv1.AdmissionReview{Request: r}
+	review.SetGroupVersionKind(reviewKind)
+	body, err := json.Marshal(review)
+	return uid, body, err
+}
+
+func userInfo(a *admission.Attributes) authenticationv1.UserInfo {
+	u := a.User
+	if u == nil {
+		return authenticationv1.UserInfo{}
+	}
+	info := authenticationv1.UserInfo{Username: u.Name, UID: u.UID, Groups: u.Groups}
+	if len(u.Extra) > 0 {
+		info.Extra = make(map[string]authenticationv1.ExtraValue, len(u.Extra))
+		for k, v := range u.Extra {
+			info.Extra[k] = v
+		}
+	}
+	return info
+}
+
+// decode reads an answer, which comes from elsewhere. One without a kind is for
+// verify to refuse, as stock servers do.
+func decode(data []byte) (*admissionv1.AdmissionReview, error) {
+	var meta metav1.TypeMeta
+	if err := sigsjson.UnmarshalCaseSensitivePreserveInts(data, &meta); err != nil {
+		return nil, fmt.Errorf("couldn't get version/kind; json parse error: %w", err)
+	}
+	gvk := meta.GroupVersionKind()
+	switch {
+	case gvk.Empty() || gvk == reviewKind:
+	case gvk.Group == reviewKind.Group && gvk.Kind == reviewKind.Kind:
+		return nil, fmt.Errorf("converting (%s.AdmissionReview) to (v1.AdmissionReview): unknown conversion", gvk.Version)
+	case gvk == schema.GroupVersionKind{Version: "v1", Kind: "Status"}:
+		return nil, statusError(data)
+	default:
+		return nil, fmt.Errorf("no kind %q is registered for version %q", gvk.Kind, gvk.GroupVersion())
+	}
+	review := &admissionv1.AdmissionReview{}
+	if err := sigsjson.UnmarshalCaseSensitivePreserveInts(data, review); err != nil {
+		return nil, err
+	}
+	return review, nil
+}
+
+func statusError(data []byte) error {
+	st := metav1.Status{}
+	if err := sigsjson.UnmarshalCaseSensitivePreserveInts(data, &st); err != nil {
+		return err
+	}
+	return &apierrors.StatusError{ErrStatus: st}
+}
+
+// answer is what a webhook says, verified.
+type answer struct {
+	allowed     bool
+	result      *metav1.Status
+	patch       []byte
+	patchType   admissionv1.PatchType
+	warnings    []string
+	annotations map[string]string
+}
+
+// verify checks that a review answers the question.
+func verify(review *admissionv1.AdmissionReview, uid types.UID, mutates bool) (*answer, error) {
+	r := review.Response
+	switch {
+	case r == nil:
+		return nil, errors.New("webhook response was absent")
+	case r.UID != uid:
+		return nil, fmt.Errorf("expected response.uid=%q, got %q", uid, r.UID)
+	case review.GroupVersionKind() != reviewKind:
+		return nil, fmt.Errorf("expected webhook response of %v, got %v", reviewKind, review.GroupVersionKind())
+	}
+	if err := verifyPatch(r, mutates); err != nil {
+		return nil, err
+	}
+	a := &answer{allowed: r.Allowed, result: r.Result, warnings: r.Warnings, annotations: r.AuditAnnotations}
+	if mutates && r.PatchType != nil {
+		a.patch, a.patchType = r.Patch, *r.PatchType
+	}
+	return a, nil
+}
+
+func verifyPatch(r *admissionv1.AdmissionResponse, mutates bool) error {
+	switch {
+	case !mutates && len(r.Patch) > 0:
+		return errors.New("validating webhook may not return response.patch")
+	case !mutates && r.PatchType != nil:
+		return errors.New("validating webhook may not return response.patchType")
+	case len(r.Patch) > 0 && r.PatchType == nil:
+		return errors.New("webhook returned response.patch but not response.patchType")
+	case len(r.Patch) == 0 && r.PatchType != nil:
+		return errors.New("webhook returned response.patchType but not response.patch")
+	case r.PatchType != nil && *r.PatchType == "":
+		return fmt.Errorf("webhook returned invalid response.patchType of %q", *r.PatchType)
+	}
+	return nil
+}
+
+// tell hands the warnings and audit annotations of an answer on.
+func (w *answer) tell(hook string, a *admission.Attributes) {
+	keys := make([]string, 0, len(w.annotations))
+	for k := range w.annotations {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
+		key := hook + "/" + k
+		if len(validation.IsQualifiedName(key)) == 0 {
+			a.Annotate(key, w.annotations[k])
+		}
+	}
+	for _, text := range w.warnings {
+		a.Warn(strings.ToValidUTF8(text, ""))
+	}
+}
+
+// denial is the refusal that a webhook wants, as far as it can be one.
+func denial(hook string, result *metav1.Status) *apierrors.StatusError {
+	st := metav1.Status{}
+	if result != nil {
+		st = *result
+	}
+	if st.Code < http.StatusBadRequest {
+		st.Code = http.StatusBadRequest
+	}
+	if st.Status == "" || st.Status == metav1.StatusSuccess {
+		st.Status = metav1.StatusFailure
+	}
+	by := fmt.Sprintf("admission webhook %q denied the request", hook)
+	switch {
+	case st.Message != "":
+		st.Message = by + ": " + st.Message
+	case st.Reason != "":
+		st.Message = by + ": " + string(st.Reason)
+	default:
+		st.Message = by + " without explanation"
+	}
+	return &apierrors.StatusError{ErrStatus: st}
+}

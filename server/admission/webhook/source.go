@@ -1,0 +1,152 @@
+package webhook
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/rowlock/rowlock/codecs"
+	jsoncodec "github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/server/access"
+	"github.com/rowlock/rowlock/server/admission/conditions"
+	"github.com/rowlock/rowlock/server/admission/criteria"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/expr"
+	"github.com/rowlock/rowlock/server/webhook"
+)
+
+// hook is one webhook of a configuration, ready to be asked.
+type hook struct {
+	id, name, configuration string
+	criteria                *criteria.Criteria
+	conditions              []admissionregistrationv1.MatchCondition
+	target                  webhook.Target
+	timeout                 time.Duration // 0: that of the request
+	ignores                 bool          // failures
+	quiet                   bool          // it may be asked about dry runs
+	declared                bool          // its side effects are
+	speaks                  bool          // a version that is spoken here
+	mutates, again          bool          // it may change objects; it wants to see them again
+
+	once sync.Once
+	list *conditions.List
+}
+
+// compiled are the match conditions, compiled when first asked for.
+func (h *hook) compiled(k *asker) *conditions.List {
+	h.once.Do(func() {
+		h.list = conditions.Compile(expr.NewCompiler(), expr.Offer{Authorizer: true}, h.conditions, h.ignores)
+		h.list.Of, h.list.Metrics = conditions.Owner{Name: h.name, Kind: "webhook", Phase: k.phase}, k.cfg.Conditions
+	})
+	return h.list
+}
+
+// source follows the configurations of one kind.
+type source struct {
+	feed    *access.Feed
+	configs map[string][]*hook // by configuration; changed by the feed alone
+	list    atomic.Pointer[[]*hook]
+}
+
+func newSource(c *cache.Cache, storage string, read func(*cache.Item) []*hook) *source {
+	s := &source{}
+	s.reset()
+	s.feed = &access.Feed{Reset: s.reset, Sources: []access.Source{{
+		Storage: storage,
+		Set:     func(item *cache.Item) { s.configs[item.Name] = read(item); s.list.Store(nil) },
+		Delete:  func(_, name string) { delete(s.configs, name); s.list.Store(nil) },
+	}}}
+	s.feed.Attach(c)
+	return s
+}
+
+func (s *source) reset() {
+	s.configs = map[string][]*hook{}
+	s.list.Store(nil)
+}
+
+// hooks are all webhooks, by the names of their configurations and in the order in
+// which they stand there.
+func (s *source) hooks() []*hook {
+	s.feed.Enter()
+	defer s.feed.Leave()
+	if list := s.list.Load(); list != nil {
+		return *list
+	}
+	var list []*hook
+	for _, name := range slices.Sorted(maps.Keys(s.configs)) {
+		list = append(list, s.configs[name]...)
+	}
+	s.list.Store(&list)
+	return list
+}
+
+// mutating reads a MutatingWebhookConfiguration.
+func mutating(item *cache.Item) []*hook {
+	c := &admissionregistrationv1.MutatingWebhookConfiguration{}
+	if _, err := (jsoncodec.Codec{}).Decode(item.JSON, c, codecs.Ignore); err != nil {
+		return nil
+	}
+	list := make([]*hook, len(c.Webhooks))
+	for i := range c.Webhooks {
+		w := &c.Webhooks[i]
+		h := newHook(c.Name, i, w.Name, &w.ClientConfig, w.FailurePolicy, w.SideEffects, w.TimeoutSeconds, w.AdmissionReviewVersions)
+		h.criteria = criteria.OfRules(w.Rules, w.MatchPolicy, w.NamespaceSelector, w.ObjectSelector)
+		h.conditions, h.mutates = w.MatchConditions, true
+		h.again = w.ReinvocationPolicy != nil && *w.ReinvocationPolicy == admissionregistrationv1.IfNeededReinvocationPolicy
+		list[i] = h
+	}
+	return list
+}
+
+// validating reads a ValidatingWebhookConfiguration.
+func validating(item *cache.Item) []*hook {
+	c := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	if _, err := (jsoncodec.Codec{}).Decode(item.JSON, c, codecs.Ignore); err != nil {
+		return nil
+	}
+	list := make([]*hook, len(c.Webhooks))
+	for i := range c.Webhooks {
+		w := &c.Webhooks[i]
+		h := newHook(c.Name, i, w.Name, &w.ClientConfig, w.FailurePolicy, w.SideEffects, w.TimeoutSeconds, w.AdmissionReviewVersions)
+		h.criteria = criteria.OfRules(w.Rules, w.MatchPolicy, w.NamespaceSelector, w.ObjectSelector)
+		h.conditions = w.MatchConditions
+		list[i] = h
+	}
+	return list
+}
+
+func newHook(configuration string, index int, name string, c *admissionregistrationv1.WebhookClientConfig, failure *admissionregistrationv1.FailurePolicyType, effects *admissionregistrationv1.SideEffectClass, timeout *int32, versions []string) *hook {
+	h := &hook{
+		id: fmt.Sprintf("%s/%d", configuration, index), name: name, configuration: configuration, target: targetOf(c),
+		ignores: failure != nil && *failure == admissionregistrationv1.Ignore, declared: effects != nil, speaks: slices.Contains(versions, "v1"),
+	}
+	if effects != nil {
+		h.quiet = *effects == admissionregistrationv1.SideEffectClassNone || *effects == admissionregistrationv1.SideEffectClassNoneOnDryRun
+	}
+	if timeout != nil {
+		h.timeout = time.Duration(*timeout) * time.Second
+	}
+	return h
+}
+
+func targetOf(c *admissionregistrationv1.WebhookClientConfig) webhook.Target {
+	t := webhook.Target{CABundle: string(c.CABundle)}
+	if c.URL != nil {
+		t.URL = *c.URL
+	} else if s := c.Service; s != nil {
+		t.Service = webhook.Service{Namespace: s.Namespace, Name: s.Name}
+		if s.Path != nil {
+			t.Service.Path = *s.Path
+		}
+		if s.Port != nil {
+			t.Service.Port = *s.Port
+		}
+	}
+	return t
+}
