@@ -10,27 +10,28 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/validate"
 )
 
-// quick says of values whether they are valid, and never why not: nearly all are, and
-// the library that says why makes a tree of validators for each of them. It asks that
-// library of whatever it does not know itself, so that the two always agree.
+// quick says whether values are valid, and never why not: nearly all are, and the
+// library that says why makes a tree of validators for each of them, and compares each
+// mistake with all others. What a value may be by itself it asks the library wherever
+// that is not plain, so that the two always agree.
 type quick struct {
-	schema *spec.Schema // for the library
-	hard   bool         // let the library decide
+	schema *spec.Schema
+	alone  *spec.Schema // what it says of a value without its parts
 
-	types        jsonTypes // 0: any
-	nullable     bool
-	enum         []any
-	min, max     *float64
-	above, below bool // min and max are excluded
-	short, long  *int64
-	pattern      *regexp.Regexp
-	format       string
-	few, many    *int64 // items or properties
-	required     []string
-	properties   map[string]*quick
-	values       *quick // of other properties; nil: anything
-	items        *quick // nil: anything
-	all, any     []*quick
+	types      jsonTypes // 0: any
+	nullable   bool
+	enum       []any
+	odd        bool // ask the library of every value
+	format     string
+	pattern    *regexp.Regexp
+	required   []string
+	properties map[string]*quick
+	values     *quick // of other properties; nil: anything
+	closed     bool   // there are no other properties
+	item       *quick // nil: anything
+
+	all, any, one []*quick
+	not           *quick
 }
 
 type jsonTypes uint8
@@ -54,192 +55,183 @@ func newQuick(s *spec.Schema) *quick {
 	if s == nil {
 		return nil
 	}
+	alone := *s
+	alone.Properties, alone.AdditionalProperties, alone.Required, alone.Items = nil, nil, nil, nil
+	alone.AllOf, alone.AnyOf, alone.OneOf, alone.Not = nil, nil, nil, nil
 	q := &quick{
-		schema: s, nullable: s.Nullable, enum: s.Enum, required: s.Required,
-		min: s.Minimum, above: s.ExclusiveMinimum, max: s.Maximum, below: s.ExclusiveMaximum,
-		short: s.MinLength, long: s.MaxLength,
+		schema: s, alone: &alone, nullable: s.Nullable, enum: s.Enum, required: s.Required, odd: s.UniqueItems || s.MultipleOf != nil,
+		all: quicks(s.AllOf), any: quicks(s.AnyOf), one: quicks(s.OneOf), not: newQuick(s.Not),
 	}
-	q.hard = len(s.OneOf) > 0 || s.Not != nil || len(s.Dependencies) > 0 || len(s.PatternProperties) > 0 ||
-		s.UniqueItems || s.AdditionalItems != nil || s.MultipleOf != nil
 	for _, name := range s.Type {
 		q.types |= typeNames[name]
-		q.hard = q.hard || typeNames[name] == 0
+		q.odd = q.odd || typeNames[name] == 0
 	}
 	if s.Format != "" {
-		q.hard = q.hard || q.types == 0
-		if strfmt.Default.ContainsName(s.Format) {
-			q.format = s.Format
-		}
+		q.odd = q.odd || q.types != isString
+		q.format = s.Format
 	}
 	if s.Pattern != "" {
 		var err error
 		q.pattern, err = regexp.Compile(s.Pattern)
-		q.hard = q.hard || err != nil
+		q.odd = q.odd || err != nil
 	}
-	q.readParts(s)
-	for i := range s.AllOf {
-		q.all = append(q.all, newQuick(&s.AllOf[i]))
+	if s.Items != nil {
+		q.item = newQuick(s.Items.Schema)
 	}
-	for i := range s.AnyOf {
-		q.any = append(q.any, newQuick(&s.AnyOf[i]))
+	if len(s.Properties) > 0 {
+		q.properties = make(map[string]*quick, len(s.Properties))
+	}
+	for name, p := range s.Properties {
+		q.properties[name] = newQuick(&p)
+	}
+	if s.AdditionalProperties != nil {
+		q.closed = !s.AdditionalProperties.Allows
+		q.values = newQuick(s.AdditionalProperties.Schema)
 	}
 	return q
 }
 
-func (q *quick) readParts(s *spec.Schema) {
-	// What restricts both items and properties is rare enough.
-	if (s.MinItems != nil || s.MaxItems != nil) && (s.MinProperties != nil || s.MaxProperties != nil) {
-		q.hard = true
+func quicks(schemas []spec.Schema) (out []*quick) {
+	for i := range schemas {
+		out = append(out, newQuick(&schemas[i]))
 	}
-	q.few, q.many = s.MinItems, s.MaxItems
-	if s.MinProperties != nil || s.MaxProperties != nil {
-		q.few, q.many = s.MinProperties, s.MaxProperties
-		q.hard = q.hard || q.types&isArray != 0 || q.types == 0
-	} else if q.few != nil || q.many != nil {
-		q.hard = q.hard || q.types&isObject != 0 || q.types == 0
-	}
-	if s.Items != nil {
-		q.items = newQuick(s.Items.Schema)
-		q.hard = q.hard || len(s.Items.Schemas) > 0
-	}
-	if len(s.Properties) > 0 {
-		q.properties = make(map[string]*quick, len(s.Properties))
-		for name, p := range s.Properties {
-			q.properties[name] = newQuick(&p)
-		}
-	}
-	if s.AdditionalProperties != nil {
-		q.hard = q.hard || !s.AdditionalProperties.Allows
-		q.values = newQuick(s.AdditionalProperties.Schema)
-	}
+	return out
 }
 
-// ask has the library decide.
-func (q *quick) ask(v any) bool {
-	return validate.NewSchemaValidator(q.schema, nil, "", strfmt.Default).Validate(v).IsValid()
+// of is what says of a property; nil: it may be anything.
+func (q *quick) of(name string) *quick {
+	if p, ok := q.properties[name]; ok {
+		return p
+	}
+	return q.values
 }
 
 func (q *quick) valid(v any) bool {
 	if q == nil {
 		return true
 	}
-	if q.hard || len(q.enum) > 0 && !slices.ContainsFunc(q.enum, func(e any) bool { return sameScalar(e, v) }) {
+	if !q.validAlone(v) {
+		return false
+	}
+	switch v := v.(type) {
+	case nil: // alternatives are not asked about it
+		return true
+	case []any:
+		if q.item == nil {
+			break
+		}
+		for _, item := range v {
+			if !q.item.valid(item) {
+				return false
+			}
+		}
+	case map[string]any:
+		for _, name := range q.required {
+			if _, ok := v[name]; !ok {
+				return false
+			}
+		}
+		if q.properties == nil && q.values == nil && !q.closed {
+			break
+		}
+		for name, value := range v {
+			if _, ok := q.properties[name]; !ok && q.closed || !q.of(name).valid(value) {
+				return false
+			}
+		}
+	}
+	return q.validTogether(v)
+}
+
+// validAlone says whether a value is valid but for its parts.
+func (q *quick) validAlone(v any) bool {
+	if _, text := v.(string); q.odd || q.format != "" && !text || len(q.enum) > 0 && !slices.ContainsFunc(q.enum, func(e any) bool { return sameScalar(e, v) }) {
 		return q.ask(v)
 	}
 	switch v := v.(type) {
 	case nil:
 		return q.types == 0 || q.nullable || q.types&isNull != 0
 	case bool:
-		if !q.is(isBoolean) {
-			return false
-		}
+		return q.is(isBoolean)
 	case int64:
-		if !q.is(isInteger|isNumber) || !q.validInteger(v) {
-			return false
-		}
+		return q.is(isInteger|isNumber) && q.validInteger(v)
 	case float64:
-		if q.types&isNumber == 0 && q.types&isInteger != 0 {
-			return q.ask(v) // it may be whole
+		if !q.is(isNumber) { // it may be whole
+			return q.ask(v)
 		}
-		if !q.is(isNumber) || !q.validFloat(v) {
-			return false
-		}
+		return q.validFloat(v)
 	case string:
-		if !q.is(isString) || !q.validString(v) {
-			return false
-		}
+		return q.is(isString) && q.validString(v)
 	case []any:
-		if !q.is(isArray) || !q.validItems(v) {
-			return false
-		}
+		return q.is(isArray) && within(len(v), q.schema.MinItems, q.schema.MaxItems)
 	case map[string]any:
-		if !q.is(isObject) || !q.validProperties(v) {
-			return false
-		}
-	default:
-		return q.ask(v)
+		return q.is(isObject) && within(len(v), q.schema.MinProperties, q.schema.MaxProperties)
 	}
-	return q.validTogether(v)
+	return q.ask(v)
+}
+
+// ask has the library decide.
+func (q *quick) ask(v any) bool {
+	return validate.NewSchemaValidator(q.alone, nil, "", strfmt.Default).Validate(v).IsValid()
 }
 
 func (q *quick) is(t jsonTypes) bool { return q.types == 0 || q.types&t != 0 }
 
 func (q *quick) validInteger(v int64) bool {
-	if q.max != nil && (v > int64(*q.max) || q.below && v == int64(*q.max)) {
+	s := q.schema
+	if s.Maximum != nil && (v > int64(*s.Maximum) || s.ExclusiveMaximum && v == int64(*s.Maximum)) {
 		return false
 	}
-	return q.min == nil || v >= int64(*q.min) && !(q.above && v == int64(*q.min))
+	return s.Minimum == nil || v >= int64(*s.Minimum) && !(s.ExclusiveMinimum && v == int64(*s.Minimum))
 }
 
 func (q *quick) validFloat(v float64) bool {
-	if q.max != nil && (v > *q.max || q.below && v >= *q.max) {
+	s := q.schema
+	if s.Maximum != nil && (v > *s.Maximum || s.ExclusiveMaximum && v >= *s.Maximum) {
 		return false
 	}
-	return q.min == nil || !(v < *q.min) && !(q.above && v <= *q.min)
+	return s.Minimum == nil || v >= *s.Minimum && !(s.ExclusiveMinimum && v <= *s.Minimum)
 }
 
 func (q *quick) validString(v string) bool {
-	if q.short != nil || q.long != nil {
-		n := int64(utf8.RuneCountInString(v))
-		if q.long != nil && n > *q.long || q.short != nil && n < *q.short {
-			return false
-		}
+	s := q.schema
+	if (s.MinLength != nil || s.MaxLength != nil) && !within(utf8.RuneCountInString(v), s.MinLength, s.MaxLength) {
+		return false
 	}
 	if q.pattern != nil && !q.pattern.MatchString(v) {
 		return false
 	}
-	return q.format == "" || strfmt.Default.Validates(q.format, v)
+	return q.format == "" || !strfmt.Default.ContainsName(q.format) || strfmt.Default.Validates(q.format, v)
 }
 
-func (q *quick) validCount(n int) bool {
-	return (q.few == nil || int64(n) >= *q.few) && (q.many == nil || int64(n) <= *q.many)
+func within(n int, least, most *int64) bool {
+	return (least == nil || int64(n) >= *least) && (most == nil || int64(n) <= *most)
 }
 
-func (q *quick) validItems(v []any) bool {
-	if !q.validCount(len(v)) {
-		return false
-	}
-	if q.items != nil {
-		for _, item := range v {
-			if !q.items.valid(item) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-func (q *quick) validProperties(v map[string]any) bool {
-	if !q.validCount(len(v)) {
-		return false
-	}
-	for _, name := range q.required {
-		if _, ok := v[name]; !ok {
-			return false
-		}
-	}
-	if q.properties == nil && q.values == nil {
-		return true
-	}
-	for name, value := range v {
-		p, ok := q.properties[name]
-		if !ok {
-			p = q.values
-		}
-		if !p.valid(value) {
-			return false
-		}
-	}
-	return true
-}
-
+// validTogether holds a value against the alternatives.
 func (q *quick) validTogether(v any) bool {
 	for _, one := range q.all {
 		if !one.valid(v) {
 			return false
 		}
 	}
-	return len(q.any) == 0 || slices.ContainsFunc(q.any, func(one *quick) bool { return one.valid(v) })
+	if len(q.any) > 0 && !slices.ContainsFunc(q.any, func(one *quick) bool { return one.valid(v) }) {
+		return false
+	}
+	if len(q.one) > 0 && q.matching(v) != 1 {
+		return false
+	}
+	return q.not == nil || !q.not.valid(v)
+}
+
+// matching counts the schemas of which only one should be valid for a value.
+func (q *quick) matching(v any) (n int) {
+	for _, one := range q.one {
+		if one.valid(v) {
+			n++
+		}
+	}
+	return n
 }
 
 // sameScalar compares two values of which one is a string, an integer or a boolean.

@@ -2,13 +2,17 @@ package structural
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // schemas and values that say or are nearly all that they can.
@@ -38,7 +42,7 @@ var (
 	}
 )
 
-// FuzzQuick holds the quick check to the library: what it calls valid is.
+// FuzzQuick holds the quick check to the library, and what it finds to what that finds.
 func FuzzQuick(f *testing.F) {
 	for _, s := range quickSchemas {
 		for _, v := range quickValues {
@@ -58,12 +62,27 @@ func FuzzQuick(f *testing.F) {
 		if _, err := structuralschema.NewStructural(&props); err != nil { // no definition has such
 			return
 		}
-		s, err := newValues(&props)
+		q, err := newValues(&props)
 		if err != nil {
 			return
 		}
-		if s.quick().valid(v) && len(validation.ValidateCustomResource(nil, v, s.validator)) > 0 {
-			t.Errorf("%s is valid for %s", value, schema)
+		library, _, err := validation.NewSchemaValidator(&props)
+		if err != nil {
+			return
+		}
+		want := validation.ValidateCustomResource(nil, v, library)
+		if got := q().valid(v); got != (len(want) == 0) {
+			t.Fatalf("%s is valid for %s: %v; the library finds %v", value, schema, got, want)
+		}
+		got, complete := q().mistakes(t.Context(), nil, v, nil)
+		if !complete {
+			return
+		}
+		for _, list := range []field.ErrorList{got, want} { // properties have no order
+			slices.SortFunc(list, func(a, b *field.Error) int { return strings.Compare(a.Error(), b.Error()) })
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s for %s:\n%s", value, schema, diff)
 		}
 	})
 }

@@ -25,8 +25,8 @@ import (
 // Schema is the schema of one version of a custom resource.
 type Schema struct {
 	tree   *structuralschema.Structural // nil: anything goes
-	whole  *values
-	status *values // nil: the schema says nothing of it
+	whole  func() *quick
+	status func() *quick // nil: the schema says nothing of it
 	scale  *apiextensionsv1.CustomResourceSubresourceScale
 
 	preserve bool // keep what the schema does not know
@@ -49,18 +49,13 @@ func embeds(s *structuralschema.Structural) bool {
 	return s.XEmbeddedResource || embeds(s.Items) || s.AdditionalProperties != nil && embeds(s.AdditionalProperties.Structural)
 }
 
-// values is a schema that values are held against.
-type values struct {
-	validator validation.SchemaValidator
-	quick     func() *quick
-}
-
-func newValues(props *apiextensions.JSONSchemaProps) (*values, error) {
-	validator, schema, err := validation.NewSchemaValidator(props)
+// newValues makes what values are held against, when it is needed.
+func newValues(props *apiextensions.JSONSchemaProps) (func() *quick, error) {
+	_, schema, err := validation.NewSchemaValidator(props)
 	if err != nil {
 		return nil, err
 	}
-	return &values{validator, sync.OnceValue(func() *quick { return newQuick(schema) })}, nil
+	return sync.OnceValue(func() *quick { return newQuick(schema) }), nil
 }
 
 // New makes the schema of a version. With preserveUnknown nothing is dropped and

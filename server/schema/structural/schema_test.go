@@ -244,3 +244,34 @@ func TestTypeConverter(t *testing.T) {
 		t.Errorf("an unknown field: %v", err)
 	}
 }
+
+// TestManyMistakes holds Validate to a time that grows with what it is given, not with
+// its square.
+func TestManyMistakes(t *testing.T) {
+	s := schema(t, `{type: object, properties: {list: {type: array, items: {type: object, properties: {a: {type: integer}}}}, either: {type: array, items: {type: integer}, anyOf: [{items: {minimum: 5}}, {items: {maximum: -5}}]}}}`)
+	list := func(item any) []any {
+		all := make([]any, 100_000)
+		for i := range all {
+			all[i] = item
+		}
+		return all
+	}
+	for name, obj := range map[string]map[string]any{
+		"list":         {"list": list(map[string]any{"a": "x"})},
+		"alternatives": {"either": list(int64(0))},
+		"one of both":  {"either": list(int64(-9)), "list": list("x")},
+	} {
+		errs := s.Validate(t.Context(), obj, nil)
+		if len(errs) == 0 || len(errs) > 500 {
+			t.Errorf("%s: %d errors", name, len(errs))
+		}
+		errs = s.Validate(t.Context(), obj, map[string]any{"list": list("y")})
+		if len(errs) == 0 || len(errs) > 500 {
+			t.Errorf("%s: %d errors of an update", name, len(errs))
+		}
+	}
+	errs := s.Validate(t.Context(), map[string]any{"either": list(int64(0))}, nil)
+	if got, want := errs.ToAggregate().Error(), `<nil>: Invalid value: "": "either" must validate at least one schema (anyOf)`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}

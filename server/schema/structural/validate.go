@@ -2,12 +2,12 @@ package structural
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/common"
@@ -21,41 +21,31 @@ import (
 // against the schema, and rules that they break become warnings of the request that
 // ctx carries. The caller sees to metadata, kind and apiVersion.
 func (s *Schema) Validate(ctx context.Context, obj, old map[string]any) field.ErrorList {
-	var errs field.ErrorList
-	var options []cel.Option
-	rules := s.rules()
-	sound := s.whole.quick().valid(obj)
-	switch {
-	case old == nil || s.tree == nil:
-		if !sound {
-			errs = validation.ValidateCustomResource(nil, obj, s.whole.validator)
-		}
-	case !sound || rules != nil:
-		// The one correlation is shared, for what is equal in it is found out once.
-		both := common.NewCorrelatedObject(obj, old, &model.Structural{Structural: s.tree})
-		if !sound {
-			errs = validation.ValidateCustomResourceUpdate(nil, obj, old, s.whole.validator, validation.WithRatcheting(both))
-		}
-		options = append(options, cel.WithRatcheting(both))
+	// What is equal in both is found out once, for values and for rules.
+	var both *common.CorrelatedObject
+	if old != nil && s.tree != nil {
+		both = common.NewCorrelatedObject(obj, old, &model.Structural{Structural: s.tree})
 	}
+	errs, complete := s.whole().mistakes(ctx, nil, obj, both)
 	errs = append(errs, s.validateScale(obj)...)
 	if s.embedded {
 		errs = append(errs, objectmeta.Validate(nil, obj, s.tree, false)...)
 	}
 	errs = append(errs, s.validateLists(obj, old)...)
-	return append(errs, s.validateRules(ctx, rules, errs, obj, old, options...)...)
+	return append(errs, s.validateRules(ctx, errs, complete, obj, old, cel.WithRatcheting(both))...)
 }
 
 // ValidateStatus is Validate for a write of the status alone, whose values are held
 // against the schema whether they changed or not.
 func (s *Schema) ValidateStatus(ctx context.Context, obj, old map[string]any) field.ErrorList {
 	var errs field.ErrorList
-	if status, ok := obj["status"]; ok && s.status != nil && !s.status.quick().valid(status) {
-		errs = validation.ValidateCustomResourceUpdate(field.NewPath("status"), status, old["status"], s.status.validator)
+	complete := true
+	if status, ok := obj["status"]; ok && s.status != nil {
+		errs, complete = s.status().mistakes(ctx, field.NewPath("status"), status, nil)
 	}
 	errs = append(errs, s.validateScaleStatus(obj)...)
 	errs = append(errs, s.validateLists(obj, old)...)
-	return append(errs, s.validateRules(ctx, s.rules(), errs, obj, old)...)
+	return append(errs, s.validateRules(ctx, errs, complete, obj, old)...)
 }
 
 // validateLists finds repeated items of sets and maps, unless old has such already.
@@ -72,15 +62,13 @@ func (s *Schema) validateLists(obj, old map[string]any) field.ErrorList {
 
 // validateRules runs the CEL rules, unless errors so far mean that they could not rely
 // on what the schema says.
-func (s *Schema) validateRules(ctx context.Context, rules *cel.Validator, sofar field.ErrorList, obj, old map[string]any, options ...cel.Option) field.ErrorList {
+func (s *Schema) validateRules(ctx context.Context, sofar field.ErrorList, complete bool, obj, old map[string]any, options ...cel.Option) field.ErrorList {
+	rules := s.rules()
 	if rules == nil {
 		return nil
 	}
-	for _, err := range sofar {
-		switch err.Type {
-		case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
-			return field.ErrorList{field.Invalid(nil, nil, "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation")}
-		}
+	if !complete || slices.ContainsFunc(sofar, blocks) {
+		return field.ErrorList{field.Invalid(nil, nil, "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation")}
 	}
 	var before any // a nil map in it would not be nil
 	if old != nil {
@@ -95,3 +83,12 @@ func (s *Schema) validateRules(ctx context.Context, rules *cel.Validator, sofar 
 type warnings struct{ scope *request.Scope }
 
 func (w warnings) AddWarning(_, text string) { w.scope.Warn(text) }
+
+// blocks says whether rules cannot be run after an error.
+func blocks(err *field.Error) bool {
+	switch err.Type {
+	case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
+		return true
+	}
+	return false
+}
