@@ -171,7 +171,7 @@ func (s *stream) run(ctx context.Context, out sink) {
 	if err == nil {
 		err = s.events(ctx, out)
 	}
-	if err != nil && !errors.Is(err, errGone) && ctx.Err() == nil {
+	if err != nil && !errors.Is(err, errGone) && !errors.Is(err, errNoList) && ctx.Err() == nil {
 		s.fail(out, err)
 	}
 }
