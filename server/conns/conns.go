@@ -13,6 +13,7 @@
 package conns
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"net"
@@ -24,7 +25,7 @@ import (
 const (
 	record  = 16 << 10         // bytes that a TLS record carries at most
 	holdMax = 4*record + 256   // from here on, nothing is held back: four records
-	holdFor = time.Millisecond // nor for longer
+	holdFor = time.Millisecond // nor for longer, as a rule
 )
 
 // spaces lends the memory of what is held back; few connections carry bulk at a time.
@@ -37,6 +38,7 @@ var spaces = sync.Pool{New: func() any {
 type hold struct {
 	mu    sync.Mutex
 	out   func([]byte) (int, error)
+	limit time.Duration
 	bytes *[]byte // nil while nothing is held
 	timer *time.Timer
 	err   error // of a write that nobody waited for
@@ -75,9 +77,9 @@ func (h *hold) pass(p []byte, more bool) (int, error) {
 // arm makes sure that nothing stays here if nothing follows after all.
 func (h *hold) arm() {
 	if h.timer == nil {
-		h.timer = time.AfterFunc(holdFor, h.late)
+		h.timer = time.AfterFunc(h.limit, h.late)
 	} else {
-		h.timer.Reset(holdFor)
+		h.timer.Reset(h.limit)
 	}
 }
 
@@ -104,6 +106,7 @@ func (h *hold) flush() error {
 // Listener joins the TLS records of the connections that it accepts.
 type Listener struct {
 	net.Listener
+	Hold time.Duration // how long bytes wait for more at most; default a millisecond
 }
 
 // Accept waits for a connection.
@@ -113,7 +116,7 @@ func (l Listener) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	r := &records{Conn: c}
-	r.hold.out = c.Write
+	r.hold.out, r.hold.limit = c.Write, cmp.Or(l.Hold, holdFor)
 	return r, nil
 }
 

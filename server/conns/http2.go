@@ -36,7 +36,10 @@ type Frames struct {
 // NewFrames puts a connection below package http2.
 func NewFrames(c *tls.Conn) *Frames {
 	f := &Frames{Conn: c, came: make(chan struct{}, 1)}
-	f.hold.out = f.put
+	f.hold.out, f.hold.limit = f.put, holdFor
+	if r, ok := c.NetConn().(*records); ok {
+		f.hold.limit = r.hold.limit
+	}
 	return f
 }
 
@@ -68,7 +71,7 @@ func (f *Frames) Write(p []byte) (int, error) {
 // gather waits until everybody who was called has come, but not for long. Package
 // http2 writes in a goroutine of its own, and queues meanwhile what others bring.
 func (f *Frames) gather() {
-	timer := time.NewTimer(holdFor)
+	timer := time.NewTimer(f.hold.limit)
 	defer timer.Stop()
 	for f.parties.Load() > 0 {
 		select {
