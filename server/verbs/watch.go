@@ -153,7 +153,7 @@ func (s *stream) begin() *wire {
 		out.close()
 		return nil
 	}
-	out.direct = conns.Leave(w)
+	out.direct = conns.Leave(s.c.R.Context(), w)
 	return out
 }
 
