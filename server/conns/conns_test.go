@@ -49,8 +49,29 @@ func (c *counted) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// SyscallConn implements syscall.Conn. What is written past it is not counted.
-func (c *counted) SyscallConn() (syscall.RawConn, error) { return c.Conn.(syscall.Conn).SyscallConn() }
+// SyscallConn implements syscall.Conn.
+func (c *counted) SyscallConn() (syscall.RawConn, error) {
+	raw, err := c.Conn.(syscall.Conn).SyscallConn()
+	return &countedRaw{raw, c.l}, err
+}
+
+// countedRaw counts what is done with the descriptor: writing, all of it.
+type countedRaw struct {
+	syscall.RawConn
+	l *counting
+}
+
+func (c *countedRaw) Control(f func(uintptr)) error {
+	c.l.writes.Add(1)
+	return c.RawConn.Control(f)
+}
+
+func (c *countedRaw) Write(f func(uintptr) bool) error {
+	return c.RawConn.Write(func(fd uintptr) bool {
+		c.l.writes.Add(1)
+		return f(fd)
+	})
+}
 
 func certificate(t *testing.T) tls.Certificate {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -396,7 +396,7 @@ func TestFramesTogether(t *testing.T) {
 	all := map[string]conns.Stream{}
 	var conn conns.Joiner
 	there, end := make(chan struct{}, streams), make(chan struct{})
-	_, client, url := site(t, true, func(w http.ResponseWriter, r *http.Request) {
+	l, client, url := site(t, true, func(w http.ResponseWriter, r *http.Request) {
 		s := leave(t, w, r)
 		if s == nil {
 			return
@@ -428,6 +428,7 @@ func TestFramesTogether(t *testing.T) {
 		<-there
 	}
 	for range 3 {
+		before := l.writes.Load()
 		conn.Call()
 		for path, s := range all {
 			b := append(make([]byte, conns.Room), path...)
@@ -436,6 +437,9 @@ func TestFramesTogether(t *testing.T) {
 			}
 		}
 		conn.Come()
+		if took := l.writes.Load() - before; took > 4 {
+			t.Errorf("%d streams took %d writes", streams, took)
+		}
 	}
 	close(end)
 	wg.Wait()
