@@ -61,10 +61,13 @@ func TestReloadStorm(t *testing.T) {
 			}
 		})
 	}
+	extra := s.extra.Token(t, s.extra.Claims("now"))
 	for i := range rewrites {
 		s.rewrite(t, s.texts[(i+1)%2], i%3 == 0)
-		if i%25 == 24 {
-			time.Sleep(1200 * time.Millisecond) // long enough for it to be taken over
+		if i%25 == 24 { // time for it to be taken over
+			eventually(t, "the configuration of this moment", func() bool {
+				return s.who(t, call{token: extra}) == []string{"401", "extra:now"}[(i+1)%2]
+			})
 		}
 	}
 	// The last version is that of the start; one more, which is to count.

@@ -107,14 +107,25 @@ func (a *access) as(t testing.TB, user, method, path, body string) (int, string)
 const podsPath = "/api/v1/namespaces/default/pods"
 
 // rightsConfig asks a service about users whose names begin with "hook-": first with
-// a policy of denying, then, for those it is to be open about, with none.
+// a policy of denying, then, for those it is to be open about, with none. Only about
+// the one for whom it does not answer at all is it given little time.
 const rightsConfig = `apiVersion: apiserver.config.k8s.io/v1
 kind: AuthorizationConfiguration
 authorizers:
 - type: Webhook
+  name: hasty.example
+  webhook:
+    timeout: 300ms
+    subjectAccessReviewVersion: v1
+    matchConditionSubjectAccessReviewVersion: v1
+    failurePolicy: Deny
+    connectionInfo: {type: KubeConfigFile, kubeConfigFile: %[1]s}
+    matchConditions:
+    - expression: request.user == 'hook-stall'
+- type: Webhook
   name: closed.example
   webhook: &hook
-    timeout: 1500ms
+    timeout: 15s
     subjectAccessReviewVersion: v1
     matchConditionSubjectAccessReviewVersion: v1
     failurePolicy: Deny
@@ -146,7 +157,7 @@ func TestAuthorizationConfig(t *testing.T) {
 	for _, series := range []string{
 		`apiserver_authorization_decisions_total{decision="allowed",name="closed.example",type="Webhook"}`,
 		`apiserver_authorization_decisions_total{decision="denied",name="closed.example",type="Webhook"}`,
-		`apiserver_authorization_webhook_evaluations_total{name="closed.example",result="timeout"}`,
+		`apiserver_authorization_webhook_evaluations_total{name="hasty.example",result="timeout"}`,
 		`apiserver_authorization_match_condition_exclusions_total{name="closed.example",type="Webhook"}`,
 		`apiserver_authorization_match_condition_evaluation_errors_total{name="closed.example",type="Webhook"}`,
 		`apiserver_authorization_config_controller_automatic_reloads_total{apiserver_id_hash="sha256:`,
@@ -157,9 +168,9 @@ func TestAuthorizationConfig(t *testing.T) {
 	}
 
 	// A change is followed, a broken one is not.
-	write(strings.Replace(first, "timeout: 1500ms", "timeout: 31s", 1))
-	a.logged(t, "the last good one stays")
-	a.logged(t, "must be > 0s and <= 30s")
+	write(strings.Replace(first, "timeout: 15s", "timeout: 31s", 1))
+	logged(t, a.s, "the last good one stays")
+	logged(t, a.s, "must be > 0s and <= 30s")
 	if code, answer := a.as(t, "hook-yes", "GET", podsPath, ""); code != http.StatusOK {
 		t.Fatalf("with a broken file: %d %s", code, answer)
 	}
@@ -270,7 +281,7 @@ func configStorm(t *testing.T, a *access, write func(string), text string) {
 		})
 	}
 	for i := range 100 {
-		next := strings.Replace(text, "timeout: 1500ms", fmt.Sprintf("timeout: %dms", 1501+i%2), 1)
+		next := strings.Replace(text, "timeout: 15s", fmt.Sprintf("timeout: %ds", 16+i%2), 1)
 		write(next[:len(next)*i/100])
 		time.Sleep(2 * time.Millisecond)
 		write(next)
@@ -295,10 +306,11 @@ func mustCome(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// logged waits until the server has logged something.
-func (a *access) logged(t testing.TB, text string) {
+// logged waits until a server's log has a text: what a server has written comes here by
+// way of a pipe, whatever else it has answered meanwhile.
+func logged(t testing.TB, s *harness.Server, text string) {
 	t.Helper()
-	mustCome(t, "log: "+text, func() bool { return strings.Contains(a.s.Log(), text) })
+	mustCome(t, "log: "+text, func() bool { return strings.Contains(s.Log(), text) })
 }
 
 // TestAuthorizationModes has policies of a file and a service decide, by flags.

@@ -70,6 +70,7 @@ type mirror struct {
 	reasons int      // for a list: what failed, or ended before it had begun
 	expired int      // versions that were gone
 	marks   int      // bookmarks that moved the version, without events
+	marked  uint64   // the version that the last of them moved to
 	asked   []*asked // the last requests, oldest first
 }
 
@@ -172,11 +173,11 @@ func (m *mirror) account() string {
 	return out.String()
 }
 
-// moved says whether a bookmark has moved the version.
-func (m *mirror) moved() bool {
+// movedTo says whether a bookmark has moved the version to one that is not before this.
+func (m *mirror) movedTo(version uint64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.marks > 0
+	return m.marked >= version
 }
 
 func (m *mirror) failure() error {
@@ -263,7 +264,7 @@ func (m *mirror) UpdateResourceVersion(rv string) {
 		m.fail("a bookmark at %q after %d", rv, s.to)
 	}
 	if version > s.to {
-		s.to = version
+		s.to, m.marked = version, version
 		m.marks++
 	}
 }
@@ -286,6 +287,7 @@ func (m *mirror) watched(ctx context.Context, wg *sync.WaitGroup, a *asked, w wa
 	ctx, cancel := context.WithCancel(ctx)
 	n := noted{Interface: w, out: make(chan watch.Event), stop: cancel}
 	var initial map[string]uint64
+	behind := 0 // events behind those of a streamed list
 	if streamed {
 		initial = map[string]uint64{}
 	}
@@ -294,7 +296,9 @@ func (m *mirror) watched(ctx context.Context, wg *sync.WaitGroup, a *asked, w wa
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			a.ended = time.Now()
-			if initial != nil || a.events == 0 && a.ended.Sub(a.begun) < time.Second {
+			// A reflector lists anew after a short watch without events. One that goes on
+			// behind a streamed list begins, for it, whenever it has taken the list.
+			if initial != nil || behind == 0 && (streamed || a.ended.Sub(a.begun) < time.Second) {
 				m.reasons++
 			}
 			close(n.out)
@@ -304,7 +308,9 @@ func (m *mirror) watched(ctx context.Context, wg *sync.WaitGroup, a *asked, w wa
 			a.events, a.lastTime, a.last = a.events+1, time.Now(), eventNote(e)
 			if e.Type == watch.Error {
 				m.failed(apierrors.FromObject(e.Object))
-			} else if initial != nil && m.begins(e, initial) {
+			} else if initial == nil {
+				behind++
+			} else if m.begins(e, initial) {
 				initial = nil
 			}
 			m.mu.Unlock()
@@ -381,8 +387,11 @@ func startReflector(ctx context.Context, t *testing.T, wg *sync.WaitGroup, form 
 			if o.SendInitialEvents != nil {
 				what = "streamed list"
 			}
+			seconds := 3 + rand.Int64N(4)
+			if m.selector == "on=never" {
+				seconds = 3 // its bookmarks are waited for
+			}
 			if m.selector == "on=never" || rand.IntN(2) == 0 {
-				seconds := 3 + rand.Int64N(4)
 				o.TimeoutSeconds = &seconds
 			}
 			a := m.ask(what, o)

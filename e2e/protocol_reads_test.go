@@ -209,14 +209,13 @@ func refusedList(rv, match, token string) string {
 	return ""
 }
 
-// selectorWatches: three watches with overlapping selectors; objects come into
-// selections and leave them.
+// selectorWatches: watches with overlapping selectors; objects come into selections and
+// leave them, and in the end into all of them, so that none has seen anything else before.
 func selectorWatches(t *testing.T, p *protocol, ns string) {
-	timeout := new(int64(2))
-	a := p.watch(t.Context(), t, ns, metav1.ListOptions{LabelSelector: "watch=a", TimeoutSeconds: timeout})
-	b := p.watch(t.Context(), t, ns, metav1.ListOptions{LabelSelector: "watch=b", TimeoutSeconds: timeout})
-	both := p.watch(t.Context(), t, ns, metav1.ListOptions{LabelSelector: "watch in (a,b)", TimeoutSeconds: timeout})
-	name := p.watch(t.Context(), t, ns, metav1.ListOptions{FieldSelector: "metadata.name=x", TimeoutSeconds: timeout})
+	a := p.watch(t.Context(), t, ns, metav1.ListOptions{LabelSelector: "watch=a"})
+	b := p.watch(t.Context(), t, ns, metav1.ListOptions{LabelSelector: "watch=b"})
+	both := p.watch(t.Context(), t, ns, metav1.ListOptions{LabelSelector: "watch in (a,b)"})
+	name := p.watch(t.Context(), t, ns, metav1.ListOptions{FieldSelector: "metadata.name=x"})
 	p.configMap(t, ns, "x", map[string]string{"watch": "a"})
 	p.change(t, ns, "x", "a", "1")
 	p.change(t, ns, "x", "b", "2")
@@ -226,17 +225,18 @@ func selectorWatches(t *testing.T, p *protocol, ns string) {
 	p.configMap(t, ns, "y", map[string]string{"watch": "b"})
 	p.delete(t, ns, "x")
 	p.delete(t, ns, "y")
+	p.configMap(t, ns, "x", map[string]string{"watch": "a"})
+	p.change(t, ns, "x", "b", "6")
 	for w, want := range map[watch.Interface]string{
-		a:    "ADDED x=, MODIFIED x=1, DELETED x=1, ADDED x=5, DELETED x=5",
-		b:    "ADDED x=2, DELETED x=2, ADDED y=, DELETED y=",
-		both: "ADDED x=, MODIFIED x=1, MODIFIED x=2, DELETED x=2, ADDED x=5, ADDED y=, DELETED x=5, DELETED y=",
-		name: "ADDED x=, MODIFIED x=1, MODIFIED x=2, MODIFIED x=3, MODIFIED x=4, MODIFIED x=5, DELETED x=5",
+		a:    "ADDED x=, MODIFIED x=1, DELETED x=1, ADDED x=5, DELETED x=5, ADDED x=, DELETED x=",
+		b:    "ADDED x=2, DELETED x=2, ADDED y=, DELETED y=, ADDED x=6",
+		both: "ADDED x=, MODIFIED x=1, MODIFIED x=2, DELETED x=2, ADDED x=5, ADDED y=, DELETED x=5, DELETED y=, ADDED x=, MODIFIED x=6",
+		name: "ADDED x=, MODIFIED x=1, MODIFIED x=2, MODIFIED x=3, MODIFIED x=4, MODIFIED x=5, DELETED x=5, ADDED x=, MODIFIED x=6",
 	} {
 		got := strings.Join(events(t, w, strings.Count(want, ",")+1), ", ")
 		if got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
-		silent(t, w)
 	}
 }
 
@@ -251,7 +251,10 @@ func versionWatches(t *testing.T, p *protocol, ns string) {
 		var got []string
 		last := rv
 		for range want {
-			e := <-w.ResultChan()
+			e, ok := <-w.ResultChan()
+			if !ok {
+				break
+			}
 			got = append(got, eventText(e))
 			if o, ok := e.Object.(*corev1.ConfigMap); ok {
 				last = o.ResourceVersion
@@ -267,12 +270,14 @@ func versionWatches(t *testing.T, p *protocol, ns string) {
 	end := from(second, "DELETED x=2")
 	p.configMap(t, ns, "y", nil)
 	from(end, "ADDED y=")
+	p.configMap(t, ns, "z", nil)
 	for _, rv := range []string{"", "0"} {
 		w := p.watch(t.Context(), t, ns, metav1.ListOptions{ResourceVersion: rv})
-		if got := events(t, w, 1); got[0] != "ADDED y=" {
-			t.Errorf("from %q: %q", rv, got)
+		p.change(t, ns, "z", "", "after "+rv)
+		want := []string{"ADDED y=", "ADDED z=" + map[string]string{"0": "after "}[rv], "MODIFIED z=after " + rv}
+		if got := events(t, w, 3); !slices.Equal(got, want) {
+			t.Errorf("from %q: %q, want %q", rv, got, want)
 		}
-		silent(t, w)
 	}
 }
 
@@ -335,7 +340,6 @@ func watchList(t *testing.T, p *protocol, ns string) {
 	}
 	o := metav1.ListOptions{
 		SendInitialEvents: new(true), AllowWatchBookmarks: true, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
-		TimeoutSeconds: new(int64(3)),
 	}
 	w := p.watch(t.Context(), t, ns, o)
 	if got := strings.Join(events(t, w, 3), ", "); got != "ADDED w0=, ADDED w1=, ADDED w2=" {

@@ -30,24 +30,22 @@ type protocol struct {
 // TestProtocol holds the server to what Kubernetes' own end-to-end tests expect of
 // the protocol, on one server for each database.
 func TestProtocol(t *testing.T) {
+	pg := startPostgres(t)
 	stores := map[string]func() string{
 		"SQLite":     func() string { return "" },
-		"PostgreSQL": func() string { return newDatabase(t, startPostgres(t)) },
+		"PostgreSQL": func() string { return newDatabase(t, pg) },
 	}
 	for name, store := range stores {
 		t.Run(name, func(t *testing.T) {
-			// History is short, so that tokens expire while somebody waits for it.
-			s := harness.StartT(t, harness.Options{Store: store(), Args: []string{"--history-retention=4s"}})
-			cfg := restConfig(t, s, "application/vnd.kubernetes.protobuf")
-			core, err := corev1client.NewForConfig(cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
-			p := &protocol{s: s, raw: newAPI(t, s), core: core, dyn: dynamicClient(t, s)}
+			p := startProtocol(t, store())
+			// Here history is short, so that tokens expire while somebody waits for it.
+			forgetful := startProtocol(t, store(), "--history-retention=2s")
 			var wg sync.WaitGroup
+			wg.Go(func() {
+				t.Run("chunks of lost history", func(t *testing.T) { lostChunks(t, forgetful, forgetful.namespace(t, "lost")) })
+			})
 			for name, fn := range map[string]func(*testing.T, *protocol, string){
 				"chunks":                       chunks,
-				"chunks of lost history":       lostChunks,
 				"list options":                 listOptions,
 				"watches with selectors":       selectorWatches,
 				"watches from versions":        versionWatches,
@@ -73,6 +71,16 @@ func TestProtocol(t *testing.T) {
 			wg.Wait()
 		})
 	}
+}
+
+func startProtocol(t *testing.T, store string, args ...string) *protocol {
+	t.Helper()
+	s := harness.StartT(t, harness.Options{Store: store, Args: args})
+	core, err := corev1client.NewForConfig(restConfig(t, s, "application/vnd.kubernetes.protobuf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &protocol{s: s, raw: newAPI(t, s), core: core, dyn: dynamicClient(t, s)}
 }
 
 // namespace makes the namespace of a case.
@@ -166,19 +174,8 @@ func eventText(e watch.Event) string {
 	return fmt.Sprintf("%s %T", e.Type, e.Object)
 }
 
-// silent says that a watch has nothing more, by the end of the server's time for it.
-func silent(t *testing.T, w watch.Interface) {
-	t.Helper()
-	for e := range w.ResultChan() {
-		t.Errorf("unexpected %s", eventText(e))
-	}
-}
-
 func (p *protocol) watch(ctx context.Context, t *testing.T, ns string, o metav1.ListOptions) watch.Interface {
 	t.Helper()
-	if o.TimeoutSeconds == nil {
-		o.TimeoutSeconds = new(int64(1))
-	}
 	w, err := p.core.ConfigMaps(ns).Watch(ctx, o)
 	if err != nil {
 		t.Fatal(err)

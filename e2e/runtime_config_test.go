@@ -68,9 +68,7 @@ func TestRuntimeConfig(t *testing.T) {
 	options.Args = append(options.Args, "--runtime-config=batch/v1=false,autoscaling/v1=false,rbac.authorization.k8s.io/v1=false", "--runtime-config=apps/v1/daemonsets=false,batch/v1beta1",
 		"--disabled-metrics=go_goroutines,apiserver_request_total", "--allow-metric-labels=apiserver_request_duration_seconds,verb=GET")
 	s := harness.StartT(t, options)
-	if !strings.Contains(s.Log(), "batch/v1beta1 is turned on, and has nothing that this server serves") {
-		t.Errorf("nothing is said of what was turned on in vain:\n%s", s.Log())
-	}
+	logged(t, s, "batch/v1beta1 is turned on, and has nothing that this server serves")
 	turnedOff(t, s)
 	absent(t, s)
 	metrics := asAdmin(t, s, "GET", "/metrics", "").body

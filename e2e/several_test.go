@@ -132,7 +132,9 @@ func watchLatency(t *testing.T, c *cluster) {
 	slices.Sort(took)
 	median := took[len(took)/2]
 	t.Logf("from the request to the event on the other server: median %v, worst %v", median, took[len(took)-1])
-	if median > 250*time.Millisecond { // 10 ms on an idle machine
+	// 5 to 50 ms on an idle machine; without a hint it would be 5 s, the time after which a
+	// server looks by itself.
+	if median > time.Second {
 		t.Errorf("the median is %v", median)
 	}
 	w.stop()

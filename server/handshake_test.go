@@ -15,23 +15,55 @@ import (
 	"time"
 )
 
-func TestHandshakesComeFirst(t *testing.T) {
-	// For its certificate.
-	donor := httptest.NewUnstartedServer(nil)
-	donor.StartTLS()
-	defer donor.Close()
+// listenFirst listens with the certificate of a donor, for handshakes that take no
+// longer than limit, and counts those that fail.
+func listenFirst(t *testing.T, donor *httptest.Server, limit time.Duration, failures *atomic.Int32) (l net.Listener, addr string) {
+	t.Helper()
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	cfg := &tls.Config{Certificates: donor.TLS.Certificates, NextProtos: []string{"http/1.1"}}
+	return newHandshakes(inner, cfg, limit, func(net.Addr, error) { failures.Add(1) }), inner.Addr().String()
+}
+
+// TestSilentHandshakesEnd: who says nothing is hung up on.
+func TestSilentHandshakesEnd(t *testing.T) {
+	donor := httptest.NewUnstartedServer(nil)
+	donor.StartTLS()
+	defer donor.Close()
 	var failures atomic.Int32
-	l := newHandshakes(inner, &tls.Config{Certificates: donor.TLS.Certificates, NextProtos: []string{"http/1.1"}}, 200*time.Millisecond, func(net.Addr, error) { failures.Add(1) })
+	l, addr := listenFirst(t, donor, 20*time.Millisecond, &failures)
+	accepted := make(chan error, 1)
+	go func() {
+		_, err := l.Accept()
+		accepted <- err
+	}()
+	silent, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	if _, err := bufio.NewReader(silent).ReadByte(); err == nil {
+		t.Error("a connection without a handshake is kept")
+	}
+	l.Close()
+	if err := <-accepted; err == nil || failures.Load() != 1 {
+		t.Errorf("%v after %d failures", err, failures.Load())
+	}
+}
+
+func TestHandshakesComeFirst(t *testing.T) {
+	donor := httptest.NewUnstartedServer(nil)
+	donor.StartTLS()
+	defer donor.Close()
+	var failures atomic.Int32
+	l, addr := listenFirst(t, donor, time.Minute, &failures)
 	hs := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, r.TLS != nil && r.TLS.HandshakeComplete)
 	})}
 	served := make(chan error, 1)
 	go func() { served <- hs.Serve(l) }()
-	addr := inner.Addr().String()
 
 	silent, err := net.Dial("tcp", addr) // it does not keep others waiting
 	if err != nil {
@@ -55,9 +87,6 @@ func TestHandshakesComeFirst(t *testing.T) {
 	plain.Body.Close()
 	if plain.StatusCode != 400 || !strings.Contains(string(body), "HTTPS server") {
 		t.Errorf("plain HTTP: %d %q", plain.StatusCode, body)
-	}
-	if _, err := bufio.NewReader(silent).ReadByte(); err == nil {
-		t.Error("a connection without a handshake is kept")
 	}
 	late, err := net.Dial("tcp", addr)
 	if err != nil {

@@ -64,8 +64,19 @@ const (
 	inStep   = 10 * time.Second // differences that no caution is worth
 )
 
+// look reads both clocks as of one moment: time that passes between two readings, as
+// for a process that is put to sleep, would show as a clock that is set.
+func (c *cautious) look() (wall time.Time, elapsed time.Duration) {
+	for before := c.elapsed(); ; before = elapsed {
+		wall, elapsed = c.wall(), c.elapsed()
+		if elapsed-before < inStep {
+			return wall, elapsed
+		}
+	}
+}
+
 func (c *cautious) now() time.Time {
-	wall, elapsed := c.wall(), c.elapsed()
+	wall, elapsed := c.look()
 	steady := c.last.Add(elapsed - c.at)
 	switch {
 	case c.last.IsZero(), !wall.After(steady.Add(inStep)), c.ahead && elapsed-c.since >= doubtFor:

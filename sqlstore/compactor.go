@@ -24,9 +24,9 @@ func (s *Store) compactOnce(ctx context.Context, h **horizon) error {
 	if err != nil {
 		return err
 	}
-	elapsed := s.cfg.Elapsed()
+	wall, elapsed := s.cfg.Clock(), s.cfg.Elapsed() // in this order: time between them lets history live longer
 	if *h == nil {
-		*h = newHorizon(s.cfg.Retention, s.cfg.Clock(), elapsed, b.Head)
+		*h = newHorizon(s.cfg.Retention, wall, elapsed, b.Head)
 	}
 	old, err := s.driver.RevisionAt(ctx, (*h).before(elapsed))
 	if err != nil {

@@ -153,6 +153,7 @@ func TestText(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		write("back")
 		want("back")
+		synctest.Wait() // it asks for the next
 		stop()
 		if n := <-seen; !errors.Is(n.err, context.Canceled) {
 			t.Fatal(n)

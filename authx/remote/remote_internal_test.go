@@ -106,7 +106,7 @@ func TestAsk(t *testing.T) {
 // TestRecovery: a service that comes back while it is asked has its say.
 func TestRecovery(t *testing.T) {
 	left := 3
-	s, _ := service(t, time.Second, func(w http.ResponseWriter, r *http.Request) {
+	s, _ := service(t, 30*time.Second, func(w http.ResponseWriter, r *http.Request) {
 		if left--; left > 0 {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
@@ -137,7 +137,7 @@ func TestStall(t *testing.T) {
 // TestGone: who does not wait any longer ends the pauses, and hears why there was one.
 func TestGone(t *testing.T) {
 	ctx, gone := context.WithCancel(t.Context())
-	s, asked := service(t, time.Second, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) })
+	s, asked := service(t, 30*time.Second, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) })
 	s.Pause = time.Hour
 	s.Observe = func(context.Context, time.Duration, error) { gone() }
 	err := s.Ask(ctx, nil, review, &authorizationv1.SubjectAccessReview{})
@@ -147,20 +147,20 @@ func TestGone(t *testing.T) {
 }
 
 func TestAnotherAuthority(t *testing.T) {
-	s, _ := service(t, time.Second, func(http.ResponseWriter, *http.Request) {})
+	s, _ := service(t, 30*time.Second, func(http.ResponseWriter, *http.Request) {})
 	dir := t.TempDir()
 	file := filepath.Join(dir, "kubeconfig")
 	if err := os.WriteFile(file, []byte(remotetest.Text(s.URL().String(), "")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	stranger, err := New(file, time.Second)
+	stranger, err := New(file, 30*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := stranger.Ask(t.Context(), nil, review, &authorizationv1.SubjectAccessReview{}); err == nil || !strings.Contains(err.Error(), "x509") {
 		t.Fatal(err)
 	}
-	if _, err := New(filepath.Join(dir, "none"), time.Second); err == nil {
+	if _, err := New(filepath.Join(dir, "none"), 30*time.Second); err == nil {
 		t.Fatal("a file that is not there")
 	}
 }

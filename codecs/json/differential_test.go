@@ -1,6 +1,7 @@
 package json_test
 
 import (
+	"bytes"
 	stdjson "encoding/json"
 	"math/rand"
 	"reflect"
@@ -160,14 +161,25 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// sameEncode checks Append against encoding/json.
+// sameEncode checks Append against encoding/json, but for the spelling of extensions,
+// which Append keeps.
 func sameEncode(t *testing.T, obj any) {
 	t.Helper()
 	want, wantErr := stdjson.Marshal(obj)
 	got, gotErr := json.Append([]byte("x"), obj)
-	if (wantErr == nil) != (gotErr == nil) || string(got) != "x"+string(want) {
+	if (wantErr == nil) != (gotErr == nil) || string(got) != "x"+string(want) && !bytes.Equal(respelled(got[1:]), want) {
 		t.Fatalf("%T: %v, want %v\n%s", obj, gotErr, wantErr, cmp.Diff(string(want), string(got[1:])))
 	}
+}
+
+// respelled is data as encoding/json spells it.
+func respelled(data []byte) []byte {
+	var compact, out bytes.Buffer
+	if stdjson.Compact(&compact, data) != nil {
+		return nil
+	}
+	stdjson.HTMLEscape(&out, compact.Bytes())
+	return out.Bytes()
 }
 
 func TestEncodeEqualsStandard(t *testing.T) {

@@ -382,10 +382,21 @@ func appendFields(dst []byte, p unsafe.Pointer) ([]byte, error) {
 }
 
 func appendExtension(dst []byte, p unsafe.Pointer) ([]byte, error) {
-	if raw := (*runtime.RawExtension)(p).Raw; compact(raw) {
+	if raw := (*runtime.RawExtension)(p).Raw; compact(raw) || oneLine(raw) {
 		return append(dst, raw...), nil
 	}
 	return stdEncoder(reflect.TypeFor[runtime.RawExtension]())(dst, p)
+}
+
+// oneLine tells a value that can stand as it is written within a line. Extensions
+// keep their spelling: some may not change, and a stock server compares their bytes.
+func oneLine(raw []byte) bool {
+	for _, c := range raw {
+		if c < ' ' {
+			return false
+		}
+	}
+	return stdjson.Valid(raw)
 }
 
 // appendString appends a string literal; what needs escaping is left to encoding/json.

@@ -5,12 +5,13 @@ package harness
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+
+	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
 )
 
 var build struct {
@@ -48,12 +49,6 @@ func Cleanup() {
 	}
 }
 
-// FreePort finds a TCP port of 127.0.0.1 that nobody uses now.
-func FreePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
-}
+// FreePort finds a TCP port of 127.0.0.1 that nobody uses now, and nobody else gets by
+// chance.
+func FreePort() (int, error) { return pgtest.FreePort() }

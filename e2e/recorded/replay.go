@@ -77,16 +77,13 @@ func send(ctx context.Context, srv Server, step *Step, vars map[string]string) (
 	}
 	method, path, _ := strings.Cut(fill(step.Do, vars), " ")
 	watch := method == "WATCH"
-	limit := 60 * time.Second
 	if watch {
 		method = http.MethodGet
-		limit = 3 * time.Second
-		if step.Seconds > 0 {
-			limit = time.Duration(step.Seconds * float64(time.Second))
-		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	limit := time.AfterFunc(busyFor, cancel)
+	defer limit.Stop()
 	body, err := bodyOf(step, vars)
 	if err != nil {
 		return nil, err
@@ -107,7 +104,7 @@ func send(ctx context.Context, srv Server, step *Step, vars map[string]string) (
 	defer resp.Body.Close()
 	a := &answer{status: resp.StatusCode, header: resp.Header}
 	if watch && resp.StatusCode == http.StatusOK {
-		a.body = readEvents(resp.Body, max(step.Events, 1))
+		a.body = readEvents(resp.Body, step, limit)
 		return a, nil
 	}
 	a.raw, err = io.ReadAll(resp.Body)
@@ -200,10 +197,23 @@ func spaced(value []byte) []byte {
 	return out
 }
 
-func readEvents(r io.Reader, n int) any {
+// busyFor is what a busy server may take for what is wanted.
+const busyFor = time.Minute
+
+// readEvents reads the events of a step. Those that are wanted may take a while; that no
+// more come is seen in the time that the step says.
+func readEvents(r io.Reader, step *Step, limit *time.Timer) any {
+	silence := 3 * time.Second
+	if step.Seconds > 0 {
+		silence = time.Duration(step.Seconds * float64(time.Second))
+	}
+	wanted, _ := step.Want.Body.([]any)
 	events := []any{}
 	br := bufio.NewReaderSize(r, 1<<20)
-	for len(events) < n {
+	for n := max(step.Events, 1); len(events) < n; {
+		if len(events) == len(wanted) {
+			limit.Reset(silence)
+		}
 		line, err := br.ReadString('\n')
 		if strings.TrimSpace(line) != "" {
 			var v any

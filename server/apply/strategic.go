@@ -23,7 +23,7 @@ import (
 // error, an unknown or duplicate field, a directive. Then the long way finds out what
 // to say.
 func (p *Patch) quick(current runtime.Object) (runtime.Object, bool) {
-	if _, custom := current.(*unstructured.Unstructured); custom {
+	if _, custom := current.(*unstructured.Unstructured); custom || keepsSpelling(reflect.TypeOf(current).Elem()) {
 		return nil, false
 	}
 	patch, ok := decodeTree(p.Body)
@@ -42,6 +42,17 @@ func (p *Patch) quick(current runtime.Object) (runtime.Object, bool) {
 		return nil, false
 	}
 	return patched, true
+}
+
+// keepsSpelling tells types with a field that holds JSON as it was written. A patch
+// writes all of an object anew, so that the spelling changes where it was another.
+func keepsSpelling(object reflect.Type) bool {
+	for i := range object.NumField() {
+		if object.Field(i).Type == reflect.TypeFor[runtime.RawExtension]() {
+			return true
+		}
+	}
+	return false
 }
 
 // merger merges the part of a patch that is for the fields of one struct, given as

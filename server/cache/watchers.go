@@ -51,8 +51,16 @@ type Watcher struct {
 // Group is told of watchers that send by one connection, so that what they send can
 // go out together.
 type Group interface {
-	Call() // a watcher is woken now, and will have something to send
-	Come() // that watcher has it, or has nothing after all
+	Call()         // a watcher is woken now, and will have something to send
+	Come()         // that watcher has it, or has nothing after all
+	Order() uint64 // tells groups apart; never 0
+}
+
+func (s *Scope) order() uint64 {
+	if s.Group == nil {
+		return 0
+	}
+	return s.Group.Order()
 }
 
 // States of a watcher with a group.
@@ -150,7 +158,10 @@ func (ws *watchers) wake() *fan {
 			continue
 		}
 		if f == nil {
-			f = &fan{watchers: make([]*Watcher, 0, len(ws.hit)-i)}
+			f = &fan{watchers: make([]*Watcher, 0, len(ws.hit)-i), step: fanStep}
+		}
+		if w.scope.Group != nil {
+			f.step = groupStep
 		}
 		f.watchers = append(f.watchers, w)
 	}

@@ -118,29 +118,13 @@ type departure struct {
 	cancel              context.CancelFunc // ends the request
 	unlink              func() bool        // from the request as package net/http sees it
 	left                chan struct{}      // closed when the answer leaves
-	stream              *Stream            // then
+	stream              *chunked           // then
 }
 
 // Unwrap serves http.ResponseController.
 func (d *departure) Unwrap() http.ResponseWriter { return d.ResponseWriter }
 
-// Leave takes the connection of an answer away from package net/http, once the header
-// has been flushed, without a length. It is nil where that can't be. Whoever called it
-// must call End before the handler returns.
-func Leave(w http.ResponseWriter) *Stream {
-	for {
-		if d, ok := w.(*departure); ok {
-			return d.leave()
-		}
-		u, ok := w.(interface{ Unwrap() http.ResponseWriter })
-		if !ok {
-			return nil
-		}
-		w = u.Unwrap()
-	}
-}
-
-func (d *departure) leave() *Stream {
+func (d *departure) leave() Stream {
 	h, ok := d.ResponseWriter.(http.Hijacker)
 	if !ok || d.stream != nil {
 		return nil
@@ -152,7 +136,7 @@ func (d *departure) leave() *Stream {
 	}
 	d.unlink() // a request that has ended remains so
 	t := c.(*tls.Conn)
-	d.stream = newStream(t, d.cancel)
+	d.stream = newChunked(t, d.cancel)
 	d.stream.last = buf.Reader.Buffered() > 0 || strings.EqualFold(header.Get("Connection"), "close")
 	d.ResponseWriter = departed{header}
 	d.apart.mu.Lock()

@@ -2,17 +2,21 @@
 // leaves in few large pieces: package tls hands every record of 16 KB to the kernel
 // by itself, and package http2 makes a full and a tiny record of every frame.
 //
-// And it lets watches over HTTP/1.1 leave package net/http, which takes more memory and
-// time for them than they need.
+// And it lets watches leave packages net/http and http2, which take more memory and time
+// for them than they need: over HTTP/1.1 their connections are taken over, over HTTP/2
+// their frames are put between those of package http2.
 //
 // It promises: bytes keep their order; what is not bulk is written at once; what is
 // held back waits a millisecond for more at most; the error of a delayed write is
-// returned by the next one; an answer that broke off does not look whole. Its goroutines
-// are those of timers, which end by themselves, and one for each request that may be a
-// watch, which Apart.Close ends.
+// returned by the next one; an answer that broke off does not look whole; windows of
+// HTTP/2 are kept. Its goroutines are those of timers, which end by themselves, one for
+// each connection over HTTP/2 whose client is slow, which ends with the client's time or
+// the connection, and one for each request that may be a watch over HTTP/1.1, which
+// Apart.Close ends.
 package conns
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"net"
@@ -24,12 +28,14 @@ import (
 const (
 	record  = 16 << 10         // bytes that a TLS record carries at most
 	holdMax = 4*record + 256   // from here on, nothing is held back: four records
-	holdFor = time.Millisecond // nor for longer
+	holdFor = time.Millisecond // nor for longer, as a rule
+
+	spaceSize = holdMax + 2*record
 )
 
 // spaces lends the memory of what is held back; few connections carry bulk at a time.
 var spaces = sync.Pool{New: func() any {
-	b := make([]byte, 0, holdMax+2*record)
+	b := make([]byte, 0, spaceSize)
 	return &b
 }}
 
@@ -37,9 +43,11 @@ var spaces = sync.Pool{New: func() any {
 type hold struct {
 	mu    sync.Mutex
 	out   func([]byte) (int, error)
+	limit time.Duration
 	bytes *[]byte // nil while nothing is held
 	timer *time.Timer
-	err   error // of a write that nobody waited for
+	err   error  // of a write that nobody waited for
+	after func() // called when what nothing has followed was written; may be nil
 }
 
 // pass writes p behind what is held. more says that other bytes will follow soon:
@@ -47,6 +55,11 @@ type hold struct {
 func (h *hold) pass(p []byte, more bool) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	return h.add(p, more)
+}
+
+// add is pass with h.mu held.
+func (h *hold) add(p []byte, more bool) (int, error) {
 	if h.err != nil {
 		return 0, h.err
 	}
@@ -75,17 +88,20 @@ func (h *hold) pass(p []byte, more bool) (int, error) {
 // arm makes sure that nothing stays here if nothing follows after all.
 func (h *hold) arm() {
 	if h.timer == nil {
-		h.timer = time.AfterFunc(holdFor, h.late)
+		h.timer = time.AfterFunc(h.limit, h.late)
 	} else {
-		h.timer.Reset(holdFor)
+		h.timer.Reset(h.limit)
 	}
 }
 
 // late writes what nothing has followed.
 func (h *hold) late() {
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	_ = h.flush() // the next write returns it
+	h.mu.Unlock()
+	if h.after != nil {
+		h.after()
+	}
 }
 
 // flush writes what is held. h.mu is held.
@@ -104,6 +120,7 @@ func (h *hold) flush() error {
 // Listener joins the TLS records of the connections that it accepts.
 type Listener struct {
 	net.Listener
+	Hold time.Duration // how long bytes wait for more at most; default a millisecond
 }
 
 // Accept waits for a connection.
@@ -113,8 +130,16 @@ func (l Listener) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	r := &records{Conn: c}
-	r.hold.out = c.Write
+	r.hold.out, r.hold.limit = c.Write, cmp.Or(l.Hold, holdFor)
 	return r, nil
+}
+
+// over sends what is held, and has all that comes written by a sluice.
+func (r *records) over(s *sluice) error {
+	r.hold.mu.Lock()
+	defer r.hold.mu.Unlock()
+	r.sluice.Store(s)
+	return r.hold.flush()
 }
 
 // records is a connection below TLS. A full record is held back: as a rule its
@@ -123,17 +148,14 @@ type records struct {
 	net.Conn
 	hold   hold
 	whole  atomic.Int32
-	stream *Stream // that has taken over; guarded by hold.mu
+	sluice atomic.Pointer[sluice] // that has taken over
 }
 
 // Write takes one TLS record, or several.
 func (r *records) Write(p []byte) (int, error) {
-	r.hold.mu.Lock()
-	if r.stream != nil {
-		defer r.hold.mu.Unlock()
-		return r.stream.write(p)
+	if s := r.sluice.Load(); s != nil {
+		return s.write(p)
 	}
-	r.hold.mu.Unlock()
 	return r.hold.pass(p, len(p) > record || r.whole.Load() > 0)
 }
 
@@ -144,8 +166,9 @@ func (r *records) Done() {
 	r.hold.late()
 }
 
-func (r *records) Call() {}
-func (r *records) Come() {}
+func (r *records) Call()         {}
+func (r *records) Come()         {}
+func (r *records) Order() uint64 { return 0 }
 
 // Joiner is the connection of a request.
 type Joiner interface {
@@ -159,6 +182,8 @@ type Joiner interface {
 	// waits for it, as long as what is held back waits for more.
 	Call()
 	Come()
+	// Order tells the connections of HTTP/2 apart.
+	Order() uint64
 }
 
 type joinerKey struct{}

@@ -3,72 +3,170 @@ package conns
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
+	"os"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/net/http2"
 )
 
-const (
-	frameHead = 9    // bytes: a length of three, a type, flags, a stream
-	dataFrame = 0    // the type
-	endStream = 1    // a flag of data frames
-	bulkFrame = 8000 // bytes; from here on a data frame is one of many
-)
-
-// Frames is a connection above TLS, for package http2 to write to. It joins data
-// frames, so that they fill TLS records.
+// Frames is a connection above TLS, for package http2 to read and write. It joins data
+// frames, so that they fill TLS records, and lets answers put their own between them.
 type Frames struct {
 	*tls.Conn
-	hold hold
+	order   uint64
+	sluice  *sluice
+	windows *windows
+	beside  beside
+	in      incoming
+	hold    hold
+	waits   bool // what the client does not take; guarded by hold, as all that follow
 
-	armed time.Time // when the deadline was set; guarded by hold
+	outgoing
+	kept []byte // a frame that has only begun, and may be a token
 
-	left  int // bytes of the frame under way that are still to come
-	head  [frameHead]byte
-	have  int // bytes of head
-	more  bool
-	whole atomic.Int32 // answers under way whose end will come soon
-
+	whole   atomic.Int32  // answers under way whose end will come soon
 	parties atomic.Int32  // that were called together and have not come yet
 	came    chan struct{} // signalled when the last of them has
 }
 
-// NewFrames puts a connection below package http2.
+// order numbers connections.
+var order atomic.Uint64
+
+// NewFrames puts a connection, one of a Listener, below package http2.
 func NewFrames(c *tls.Conn) *Frames {
-	f := &Frames{Conn: c, came: make(chan struct{}, 1)}
-	f.hold.out = f.put
+	below := c.NetConn().(*records)
+	f := &Frames{Conn: c, order: order.Add(1), sluice: newSluice(below.Conn, true), came: make(chan struct{}, 1)}
+	f.hold.out, f.hold.limit, f.hold.after = f.put, below.hold.limit, func() { f.sendBeside(true) }
+	f.hold.err = below.over(f.sluice)
+	f.windows = newWindows(func() { _ = c.SetReadDeadline(time.Unix(1, 0)) }) // it has passed: Read wakes up
+	f.in.left = len(http2.ClientPreface)
 	return f
 }
 
-// patience is how long, at least, a client may take nothing of what is sent before
-// its connection is cut. Deadlines of streams do not help then: nothing gets through.
-const patience = 30 * time.Second
-
-// put writes what was held. It has a deadline that is set now and then: setting one
-// costs as much as a small write.
+// put seals and writes what was held.
 func (f *Frames) put(p []byte) (int, error) {
-	if now := time.Now(); now.Sub(f.armed) > patience/3 {
-		_ = f.Conn.SetWriteDeadline(now.Add(patience * 4 / 3)) // a closed connection says so below
-		f.armed = now
+	f.sluice.gather()
+	n, err := f.Conn.Write(p)
+	if late := f.sluice.release(f.waits); err == nil {
+		err = late
 	}
-	return f.Conn.Write(p)
+	return n, err
 }
 
 var _ net.Conn = (*Frames)(nil)
 
-// Write takes parts of frames, or several frames. Nobody else writes meanwhile.
+// Read gives package http2 what the client sends.
+func (f *Frames) Read(p []byte) (int, error) {
+	for {
+		n, err := f.in.read(f.Conn, f.windows, p)
+		if n > 0 {
+			return n, nil // an error comes again
+		}
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return 0, err
+		}
+		// Nobody else sets deadlines. Whoever does so now does it for nothing: what it
+		// is about will be seen by the next look.
+		if err := f.SetReadDeadline(time.Time{}); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// Write takes parts of frames, or several frames. Package http2 does not call it twice
+// at once.
 func (f *Frames) Write(p []byte) (int, error) {
 	if f.parties.Load() > 0 {
 		f.gather()
 	}
-	f.follow(p)
-	return f.hold.pass(p, f.left > 0 || f.have > 0 || f.more || f.parties.Load() > 0)
+	f.hold.mu.Lock()
+	f.waits = true
+	err := f.write(p)
+	f.hold.mu.Unlock()
+	if err != nil {
+		return 0, err
+	}
+	f.sendBeside(true)
+	return len(p), nil
+}
+
+// write sends frames, and others at the first place between them. f.hold.mu is held.
+func (f *Frames) write(p []byte) error {
+	if f.windows.searches() || len(f.kept) > 0 {
+		p = f.search(p)
+	}
+	between := f.follow(p, f.windows)
+	if f.beside.size.Load() > 0 && between >= 0 {
+		if _, err := f.hold.add(p[:between], true); err != nil {
+			return err
+		}
+		if err := f.addBeside(); err != nil {
+			return err
+		}
+		p = p[between:]
+	}
+	if len(p) == 0 {
+		return f.hold.err
+	}
+	_, err := f.hold.add(p, !f.isBetween() || f.more || f.parties.Load() > 0)
+	return err
+}
+
+// addBeside sends the frames that wait to go out between others. f.hold.mu is held.
+func (f *Frames) addBeside() error {
+	p := f.beside.take()
+	if p == nil {
+		return nil
+	}
+	defer done(p)
+	_, err := f.hold.add(*p, false)
+	return err
+}
+
+// sendBeside sends the frames that wait to go out between others, unless somebody else
+// is about to.
+func (f *Frames) sendBeside(waits bool) {
+	const enough = 3 * record // to go out while others are still made
+	for size := f.beside.size.Load(); size > 0; size = f.beside.size.Load() {
+		if f.parties.Load() > 0 && size < enough || !f.hold.mu.TryLock() {
+			return // the last of the parties calls, or who holds the lock, when it is free
+		}
+		f.waits = waits
+		between := f.isBetween()
+		if between {
+			_ = f.addBeside() // the next write returns it
+		}
+		f.hold.mu.Unlock()
+		if !between {
+			return // who ends the frame goes on with these
+		}
+	}
+}
+
+// sendAll sends the frames that wait to go out between others, and waits until the
+// client has taken all that was sent.
+func (f *Frames) sendAll() error {
+	f.hold.mu.Lock()
+	f.waits = true
+	err := f.hold.err
+	if err == nil && f.isBetween() {
+		err = f.addBeside()
+	}
+	f.hold.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	f.sendBeside(true)
+	return f.sluice.settle()
 }
 
 // gather waits until everybody who was called has come, but not for long. Package
 // http2 writes in a goroutine of its own, and queues meanwhile what others bring.
 func (f *Frames) gather() {
-	timer := time.NewTimer(holdFor)
+	timer := time.NewTimer(f.hold.limit)
 	defer timer.Stop()
 	for f.parties.Load() > 0 {
 		select {
@@ -89,28 +187,12 @@ func (f *Frames) Come() {
 		case f.came <- struct{}{}:
 		default:
 		}
+		f.sendBeside(false)
 	}
 }
 
-// follow finds out where in which frame p ends.
-func (f *Frames) follow(p []byte) {
-	for len(p) > 0 {
-		if f.left > 0 {
-			n := min(f.left, len(p))
-			f.left -= n
-			p = p[n:]
-			continue
-		}
-		n := copy(f.head[f.have:], p)
-		f.have += n
-		p = p[n:]
-		if f.have == frameHead {
-			h := &f.head
-			f.have, f.left = 0, int(h[0])<<16|int(h[1])<<8|int(h[2])
-			f.more = h[3] == dataFrame && h[4]&endStream == 0 && (f.left >= bulkFrame || f.whole.Load() > 0)
-		}
-	}
-}
+// Order implements Joiner.
+func (f *Frames) Order() uint64 { return f.order }
 
 // Whole implements Joiner.
 func (f *Frames) Whole() { f.whole.Add(1) }

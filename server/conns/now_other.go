@@ -2,5 +2,7 @@
 
 package conns
 
-// writeNow writes nothing: here, only a call that may wait can write.
+// writesNow: here, only a call that may wait can write.
+const writesNow = false
+
 func writeNow(uintptr, []byte) (int, error) { return 0, nil }

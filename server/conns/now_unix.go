@@ -4,6 +4,9 @@ package conns
 
 import "syscall"
 
+// writesNow says that writeNow can write.
+const writesNow = true
+
 // writeNow writes what the kernel has room for. The descriptor does not block.
 func writeNow(fd uintptr, p []byte) (int, error) {
 	done := 0

@@ -13,9 +13,9 @@ import (
 )
 
 // leave begins an answer and takes its connection.
-func leave(t *testing.T, w http.ResponseWriter) *conns.Stream {
+func leave(t *testing.T, w http.ResponseWriter, r *http.Request) conns.Stream {
 	_ = http.NewResponseController(w).Flush()
-	s := conns.Leave(w)
+	s := conns.Leave(r.Context(), w)
 	if s == nil {
 		t.Error("the answer does not leave")
 	}
@@ -41,7 +41,7 @@ func TestStream(t *testing.T) {
 	const size, most = 100_000, 1000
 	sent := make(chan int, 1)
 	_, client, url := site(t, false, func(w http.ResponseWriter, r *http.Request) {
-		s := leave(t, w)
+		s := leave(t, w, r)
 		if s == nil {
 			sent <- most
 			return
@@ -90,7 +90,7 @@ func TestStream(t *testing.T) {
 func TestStreamWaits(t *testing.T) {
 	failed := make(chan error, 1)
 	_, client, url := site(t, false, func(w http.ResponseWriter, r *http.Request) {
-		s := leave(t, w)
+		s := leave(t, w, r)
 		if s == nil {
 			return
 		}
@@ -133,7 +133,7 @@ func TestStreamWaits(t *testing.T) {
 // look as if it were, and its connection serves nothing else.
 func TestStreamBreaks(t *testing.T) {
 	_, client, url := site(t, false, func(w http.ResponseWriter, r *http.Request) {
-		s := leave(t, w)
+		s := leave(t, w, r)
 		if s == nil {
 			return
 		}
@@ -157,7 +157,7 @@ func TestStreamBreaks(t *testing.T) {
 	}
 }
 
-// TestStaying: what is not a watch, or not over HTTP/1.1, does not leave; a handler
+// TestStaying: what is not a watch does not leave over HTTP/1.1; a handler
 // may answer what could have left, or panic, as any other.
 func TestStaying(t *testing.T) {
 	for _, two := range []bool{false, true} {
@@ -165,7 +165,7 @@ func TestStaying(t *testing.T) {
 			if r.URL.Path == "/panic" {
 				panic(http.ErrAbortHandler)
 			}
-			if (two || r.URL.Path == "/list") && conns.Leave(w) != nil {
+			if !two && r.URL.Path == "/list" && conns.Leave(r.Context(), w) != nil {
 				t.Errorf("%s %s leaves", r.Proto, r.URL)
 			}
 			_, _ = io.WriteString(w, "stays")

@@ -17,9 +17,9 @@ func (e *UnclearError) Error() string {
 	return fmt.Sprintf("unable to determine kind and namespace from url, %s", e.URL)
 }
 
-// Parse reads a request. The path is taken segment by segment as it was sent: an
-// encoded slash stays inside its segment, and neither "//" nor ".." leads anywhere
-// else. The one error is *UnclearError.
+// Parse reads a request. The path is taken segment by segment once it is decoded, and
+// whoever decides on rights and whoever answers see the same segments: "//" holds an
+// empty one, and ".." leads nowhere else. The one error is *UnclearError.
 func Parse(method string, u *url.URL) (*Info, error) {
 	info := &Info{Path: u.Path, Verb: strings.ToLower(method)}
 	if u.RawQuery != "" {
@@ -61,11 +61,6 @@ func Parse(method string, u *url.URL) (*Info, error) {
 // place reads the namespace, resource, name and subresource.
 func (info *Info) place(parts []string) {
 	info.Parts = parts
-	for _, p := range parts {
-		if p == "" { // "//" names nothing
-			return
-		}
-	}
 	if parts[0] == "namespaces" && len(parts) > 1 {
 		info.Namespace = parts[1]
 		if len(parts) > 2 && parts[2] != "status" && parts[2] != "finalize" {
@@ -121,24 +116,14 @@ func (info *Info) collection() {
 	}
 }
 
-// segments splits the path as sent, and decodes each segment by itself. Trailing
-// slashes mean nothing.
+// segments splits the decoded path, as a stock server does: an encoded slash is a
+// slash. Trailing slashes mean nothing.
 func segments(u *url.URL) []string {
-	p := u.EscapedPath()
+	p := u.Path
 	if len(p) < 2 || p[0] != '/' || p[1] == '/' {
 		return nil
 	}
-	p = strings.TrimRight(p[1:], "/")
-	parts := strings.Split(p, "/")
-	if strings.IndexByte(p, '%') < 0 {
-		return parts
-	}
-	for i, s := range parts {
-		if d, err := url.PathUnescape(s); err == nil {
-			parts[i] = d
-		}
-	}
-	return parts
+	return strings.Split(strings.TrimRight(p[1:], "/"), "/")
 }
 
 func verbOf(method string) string {

@@ -110,6 +110,9 @@ func noOptions(gvk schema.GroupVersionKind) error {
 	case "CreateOptions", "UpdateOptions", "Status": // known in every version
 		return fmt.Errorf("converting (v1.%s) to (v1.DeleteOptions): unknown conversion", gvk.Kind)
 	}
+	if gvk.GroupVersion().Empty() {
+		gvk.Group, gvk.Version = metav1.GroupName, "v1"
+	}
 	return fmt.Errorf("no kind %q is registered for version %q in scheme %q",
 		gvk.Kind, gvk.GroupVersion(), "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27")
 }

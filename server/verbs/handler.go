@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -148,6 +149,9 @@ func (h *Handler) refuse(c *Call, err error) {
 // verb finds what a request is for, and whether that may be done to it.
 func (h *Handler) verb(c *Call) (string, error) {
 	i := c.Info
+	if i.Prefix == "apis" && i.Group == "" {
+		return "", errNoGroup // "/apis//v1" is not where the core group lives
+	}
 	if err := h.lookUp(c); err != nil {
 		return "", err
 	}
@@ -211,6 +215,9 @@ func specialKey(c *Call) string {
 func (h *Handler) place(c *Call) ([]string, error) {
 	i, r := c.Info, c.Resource
 	inNamespace := i.Namespace != "" && !(i.Resource == "namespaces" && i.Group == "")
+	if !inNamespace && i.Namespace != "" && strings.Contains(i.Path, "/namespaces/"+i.Namespace+"/namespaces") {
+		return nil, status.NoResource() // namespaces are not in one
+	}
 	named := i.Name != "" && !i.NameFromSelector
 	switch {
 	case inNamespace && !r.Namespaced, i.Verb == "proxy":
@@ -218,6 +225,9 @@ func (h *Handler) place(c *Call) ([]string, error) {
 	case i.WatchPrefix && (i.Subresource != "" || !has(r, "watch")):
 		return nil, errNoPlace
 	case r.Namespaced && i.Namespace == "":
+		if named && strings.Contains(i.Path, "/namespaces//") {
+			return nil, apierrors.NewBadRequest("Namespace parameter required.")
+		}
 		if named || !slices.Contains(r.Verbs, "list") || r.Custom && i.Verb != "list" && i.Verb != "watch" {
 			return nil, errNoPlace
 		}
@@ -229,6 +239,9 @@ func (h *Handler) place(c *Call) ([]string, error) {
 		}
 		if c.Sub == nil || len(i.Parts) > 3 && i.Subresource != "proxy" {
 			return nil, errNoPlace
+		}
+		if !named {
+			return nil, apierrors.NewBadRequest("name must be provided")
 		}
 		return c.Sub.Verbs, nil
 	case named:

@@ -51,6 +51,8 @@ func TestPrecedence(t *testing.T) {
 			`Secret in version "v1" cannot be handled as a ConfigMap: illegal base64 data at input byte 0`},
 		{"options of a delete that are an object", "DELETE", configmaps + "/c", `{"apiVersion":"v1","kind":"Secret"}`, "", 500,
 			`no kind "Secret" is registered for version "v1" in scheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27"`},
+		{"options of a delete of some version", "DELETE", configmaps + "/c", `{"kind":"Nothing"}`, "", 500,
+			`no kind "Nothing" is registered for version "meta.k8s.io/v1" in scheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27"`},
 		{"options of a delete that are others", "DELETE", configmaps + "/c", `{"apiVersion":"v1","kind":"UpdateOptions"}`, "", 500,
 			`converting (v1.UpdateOptions) to (v1.DeleteOptions): unknown conversion`},
 		{"namespace with another uid", "DELETE", "/api/v1/namespaces/a", `{"preconditions":{"uid":"1","resourceVersion":"2"}}`, "", 409,

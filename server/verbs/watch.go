@@ -153,7 +153,7 @@ func (s *stream) begin() *wire {
 		out.close()
 		return nil
 	}
-	out.direct = conns.Leave(w)
+	out.direct = conns.Leave(s.c.R.Context(), w)
 	return out
 }
 
@@ -171,7 +171,7 @@ func (s *stream) run(ctx context.Context, out sink) {
 	if err == nil {
 		err = s.events(ctx, out)
 	}
-	if err != nil && !errors.Is(err, errGone) && !errors.Is(err, cache.ErrEnded) && ctx.Err() == nil {
+	if err != nil && !errors.Is(err, errGone) && !errors.Is(err, errNoList) && !errors.Is(err, cache.ErrEnded) && ctx.Err() == nil {
 		s.fail(out, err)
 	}
 }

@@ -43,6 +43,8 @@ func (s *stream) event(v *view, eventType string, it *cache.Item) ([]byte, error
 
 func (s *stream) eventObject(v *view, it *cache.Item) ([]byte, error) {
 	switch {
+	case v.form.IsPartialList():
+		return nil, errNoList
 	case v.form.IsTable():
 		return v.tableEvent(it, s.include, !s.shown)
 	case v.form.Type == codecs.Protobuf:

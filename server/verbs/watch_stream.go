@@ -17,6 +17,10 @@ import (
 // errGone: the client took no more.
 var errGone = errors.New("client has gone")
 
+// errNoList: lists were asked for, and an event is of one object. Whoever watches so is
+// accepted, and cut off at the first event.
+var errNoList = errors.New("an event is no list")
+
 // sink takes whole frames. What was sent reaches the client with flush at the latest.
 // full says that something is kept, as the client takes no more now.
 type sink interface {

@@ -70,6 +70,20 @@ func TestWatchOverTheWire(t *testing.T) {
 	}
 }
 
+// Who asks for lists of metadata is accepted, and cut off by the first event.
+func TestWatchForLists(t *testing.T) {
+	s := newSite(t)
+	before := fill(t, s)
+	const lists = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+	for _, query := range []string{"", "&resourceVersion=0", fmt.Sprint("&resourceVersion=", before)} {
+		start := time.Now()
+		code, _, b := s.fetch(t, "/api/v1/namespaces/ns/configmaps?watch=1&timeoutSeconds=600"+query, "Accept", lists)
+		if code != http.StatusOK || len(b) > 0 || time.Since(start) > time.Minute {
+			t.Errorf("%q: %d %q after %v", query, code, b, time.Since(start))
+		}
+	}
+}
+
 // Below /watch/ the options are those of a list, unless they say otherwise: what
 // there is comes first, but nothing says where it ends.
 func TestOldPathsOfWatches(t *testing.T) {

@@ -18,11 +18,11 @@ type wire struct {
 	armed   time.Time // when the write deadline was set
 	guard   *guard    // nil: not HTTP/2
 
-	direct *conns.Stream // past package net/http, once the answer has begun; nil: not so
-	eager  bool          // direct does not wait for the client
-	stuck  bool          // direct keeps something that the client did not take
-	past   int64         // bytes written to direct
-	whole  bool          // nothing is missing from the answer
+	direct conns.Stream // past package net/http, once the answer has begun; nil: not so
+	eager  bool         // direct does not wait for the client
+	stuck  bool         // direct keeps something that the client did not take
+	past   int64        // bytes written to direct
+	whole  bool         // nothing is missing from the answer
 }
 
 func newWire(w http.ResponseWriter, r *http.Request) *wire {

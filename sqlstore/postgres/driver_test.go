@@ -6,6 +6,7 @@ import (
 	"os"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
@@ -80,6 +81,29 @@ func (d database) Exec(t testing.TB, query string) {
 	defer conn.Close(context.Background())
 	if _, err := conn.Exec(context.Background(), query); err != nil {
 		t.Fatalf("%s: %v", query, err)
+	}
+}
+
+// Ended waits until no session is left.
+func (d database) Ended(t testing.TB) {
+	t.Helper()
+	conn, err := pgx.Connect(context.Background(), d.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	const others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		var left int
+		if err := conn.QueryRow(context.Background(), others).Scan(&left); err != nil {
+			t.Fatal(err)
+		}
+		if left == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d sessions do not end", left)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,6 +16,7 @@ type clocks struct {
 	wall    time.Time
 	elapsed time.Duration
 	rounds  atomic.Int64 // of the compactor
+	sweeps  atomic.Int64
 }
 
 func (c *clocks) now() time.Time {
@@ -45,9 +47,20 @@ func (c *clocks) jump(d time.Duration) {
 // round waits until the compactor and the sweeper have seen what there is.
 func (c *clocks) round(t testing.TB) {
 	t.Helper()
-	from := c.rounds.Load()
-	waitFor(t, "the compactor to look", func() bool { return c.rounds.Load() >= from+2 })
-	time.Sleep(20 * time.Millisecond) // some rounds of the sweeper, which tells nothing where nothing is to do
+	rounds, sweeps := c.rounds.Load(), c.sweeps.Load()
+	waitFor(t, "the compactor to look", func() bool { return c.rounds.Load() >= rounds+2 })
+	waitFor(t, "the sweeper to look", func() bool { return c.sweeps.Load() >= sweeps+2 })
+}
+
+// swept counts the rounds of the sweeper, which tells nothing where nothing is to do.
+type swept struct {
+	sqlstore.Driver
+	sweeps *atomic.Int64
+}
+
+func (s swept) Expired(ctx context.Context, now time.Time, limit int) ([]sqlstore.Row, error) {
+	defer s.sweeps.Add(1)
+	return s.Driver.Expired(ctx, now, limit)
 }
 
 // counter counts the rounds of the compactor.
@@ -64,7 +77,7 @@ func (c counter) Queried(string, time.Duration, error)     {}
 func timed(t testing.TB, d sqlstore.Driver) (*server, *clocks) {
 	t.Helper()
 	c := &clocks{wall: start}
-	s := serve(t, d, sqlstore.Config{
+	s := serve(t, swept{d, &c.sweeps}, sqlstore.Config{
 		Retention: time.Minute, CompactEvery: 2 * time.Millisecond, ExpireEvery: 2 * time.Millisecond,
 		Clock: c.now, Elapsed: c.since, Observer: counter{rounds: &c.rounds},
 	})

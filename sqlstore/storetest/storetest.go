@@ -24,6 +24,12 @@ type Database interface {
 	Exec(t testing.TB, sql string)
 }
 
+// Sessions is a Database whose server may still be at work for a process that has died.
+type Sessions interface {
+	// Ended waits until nobody is connected.
+	Ended(t testing.TB)
+}
+
 // Run runs every test of the suite, or those of some groups; fresh makes a database for each.
 func Run(t *testing.T, fresh func(t testing.TB) Database, only ...string) {
 	groups := []struct {

@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/rowlock/rowlock/server/kinds/apps"
 )
@@ -111,6 +112,30 @@ func TestStatefulSetUpdate(t *testing.T) {
 		c.change(&s.Spec)
 		if errs := apps.StatefulSet.ValidateUpdate(ctx, s, old); len(errs) != c.faults {
 			t.Errorf("%s: %v", c.name, errs)
+		}
+	}
+}
+
+// The bytes of data may not change, but for the lines that they stand on.
+func TestRevisionSpelling(t *testing.T) {
+	ctx := context.Background()
+	revision := func(raw string) *appsv1.ControllerRevision {
+		r := &appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: []byte(raw)}}
+		apps.ControllerRevision.PrepareForCreate(ctx, r)
+		return r
+	}
+	for _, c := range []struct {
+		old, now string
+		faults   int
+	}{
+		{`{"a": 1}`, `{"a": 1}`, 0},
+		{`{"a": 1}`, `{"a":1}`, 1},
+		{`{"a":1,"b":2}`, `{"b":2,"a":1}`, 1},
+		{"{\"a\":\n\t1}", `{"a":  1}`, 0},
+		{`{"a":1}`, `{"a":2}`, 1},
+	} {
+		if errs := apps.ControllerRevision.ValidateUpdate(ctx, revision(c.now), revision(c.old)); len(errs) != c.faults {
+			t.Errorf("%s to %s: %v", c.old, c.now, errs)
 		}
 	}
 }

@@ -11,7 +11,6 @@ import (
 	appsv1beta1 "k8s.io/api/apps/v1beta1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -23,6 +22,8 @@ import (
 // ControllerRevision is how ControllerRevisions are written.
 var ControllerRevision = kinds.Strategy{
 	ValidateName:        apivalidation.NameIsDNSSubdomain,
+	PrepareForCreate:    joinLines,
+	PrepareForUpdate:    func(ctx context.Context, obj, _ kinds.Object) { joinLines(ctx, obj) },
 	Validate:            validateControllerRevision,
 	ValidateUpdate:      validateControllerRevisionUpdate,
 	UnconditionalUpdate: true,
@@ -60,17 +61,22 @@ func validateControllerRevision(_ context.Context, obj kinds.Object) field.Error
 func validateControllerRevisionUpdate(_ context.Context, obj, before kinds.Object) field.ErrorList {
 	r, old := obj.(*appsv1.ControllerRevision), before.(*appsv1.ControllerRevision)
 	errs := rules.NotNegative(r.Revision, field.NewPath("revision"))
-	if !bytes.Equal(compact(r.Data), compact(old.Data)) {
+	if !bytes.Equal(r.Data.Raw, old.Data.Raw) { // the very bytes: a patch compacts them
 		errs = append(errs, field.Invalid(field.NewPath("data"), rules.Shown(r.Data), apivalidation.FieldImmutableErrorMsg))
 	}
 	return errs
 }
 
-// compact drops the spaces between tokens, which say nothing.
-func compact(e runtime.RawExtension) []byte {
-	var b bytes.Buffer
-	if json.Compact(&b, e.Raw) != nil {
-		return e.Raw
+// joinLines puts data that was written on several lines on one, its spelling left as
+// it is.
+func joinLines(_ context.Context, obj kinds.Object) {
+	r := obj.(*appsv1.ControllerRevision)
+	if bytes.ContainsAny(r.Data.Raw, "\n\r\t") {
+		r.Data.Raw = bytes.Map(func(c rune) rune {
+			if c < ' ' { // only between tokens: strings escape it
+				return ' '
+			}
+			return c
+		}, r.Data.Raw)
 	}
-	return b.Bytes()
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/podspec"
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
@@ -308,9 +309,5 @@ func claimWarnings(_ context.Context, obj, _ kinds.Object) []string {
 	if _, ok := c.Annotations[corev1.BetaStorageClassAnnotation]; ok {
 		warnings = append(warnings, fmt.Sprintf("metadata.annotations[%s]: deprecated since v1.8; use \"storageClassName\" attribute instead", corev1.BetaStorageClassAnnotation))
 	}
-	size, ok := c.Spec.Resources.Requests[corev1.ResourceStorage]
-	if ok && size.MilliValue()%1000 != 0 {
-		warnings = append(warnings, fmt.Sprintf("spec.resources.requests[storage]: fractional byte value %q is invalid, must be an integer", size.String()))
-	}
-	return warnings
+	return append(warnings, podspec.ClaimSpecWarnings(&c.Spec, specPath)...)
 }

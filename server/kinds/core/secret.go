@@ -1,6 +1,8 @@
 package core
 
 import (
+	"context"
+	"crypto/tls"
 	"encoding/json"
 	"reflect"
 	"time"
@@ -20,6 +22,7 @@ var Secret = kinds.Strategy{
 	Default:             defaults(defaultSecret),
 	Validate:            checks(validateSecret),
 	ValidateUpdate:      updateChecks(validateSecretUpdate),
+	Warnings:            secretWarnings,
 	UnconditionalUpdate: true,
 }
 
@@ -44,6 +47,18 @@ func defaultSecret(s *corev1.Secret) {
 	if s.Type == "" {
 		s.Type = corev1.SecretTypeOpaque
 	}
+}
+
+// secretWarnings says why a key and a certificate do not go together.
+func secretWarnings(_ context.Context, obj, _ kinds.Object) []string {
+	s := obj.(*corev1.Secret)
+	if s.Type != corev1.SecretTypeTLS {
+		return nil
+	}
+	if _, err := tls.X509KeyPair(s.Data[corev1.TLSCertKey], s.Data[corev1.TLSPrivateKeyKey]); err != nil {
+		return []string{err.Error()}
+	}
+	return nil
 }
 
 func validateSecret(s *corev1.Secret) field.ErrorList {

@@ -33,8 +33,13 @@ const enforceMountable = "kubernetes.io/enforce-mountable-secrets"
 
 // serviceAccountWarnings warns of what had better not be set any more.
 func serviceAccountWarnings(_ context.Context, obj, before kinds.Object) []string {
-	if _, set := obj.GetAnnotations()[enforceMountable]; !set || before != nil {
+	if _, set := obj.GetAnnotations()[enforceMountable]; !set {
 		return nil
+	}
+	if before != nil {
+		if _, set := before.GetAnnotations()[enforceMountable]; set {
+			return nil
+		}
 	}
 	return []string{"metadata.annotations[" + enforceMountable + "]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets"}
 }

@@ -3,6 +3,8 @@ package node
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	nodev1 "k8s.io/api/node/v1"
@@ -27,6 +29,7 @@ var RuntimeClass = kinds.Strategy{
 		c, old := obj.(*nodev1.RuntimeClass), before.(*nodev1.RuntimeClass)
 		return append(validateRuntimeClass(c), rules.Immutable(c.Handler, old.Handler, field.NewPath("handler"))...)
 	},
+	Warnings: runtimeClassWarnings,
 }
 
 // RuntimeClassColumns is their Table form.
@@ -38,6 +41,21 @@ var RuntimeClassColumns = columns.Of(
 	columns.Text("Handler", metav1.ObjectMeta{}.SwaggerDoc()["handler"]),
 	columns.Age(),
 )
+
+// runtimeClassWarnings says which labels of nodes are selected by their former names.
+func runtimeClassWarnings(_ context.Context, obj, _ kinds.Object) []string {
+	c := obj.(*nodev1.RuntimeClass)
+	if c.Scheduling == nil {
+		return nil
+	}
+	var warnings []string
+	for _, key := range slices.Sorted(maps.Keys(c.Scheduling.NodeSelector)) {
+		if msg := podspec.DeprecatedNodeLabel(key); msg != "" {
+			warnings = append(warnings, "scheduling.nodeSelector: "+msg)
+		}
+	}
+	return warnings
+}
 
 func validateRuntimeClass(c *nodev1.RuntimeClass) field.ErrorList {
 	errs := rules.Label(c.Handler, field.NewPath("handler"))

@@ -18,6 +18,9 @@ var deprecatedLabels = map[string]string{
 	"beta.kubernetes.io/instance-type":         `deprecated since v1.17; use "node.kubernetes.io/instance-type" instead`,
 }
 
+// DeprecatedNodeLabel says what is to be used instead of a label of nodes, or "".
+func DeprecatedNodeLabel(key string) string { return deprecatedLabels[key] }
+
 // deadAnnotations have lost their effect.
 var deadAnnotations = [...]struct{ key, message string }{
 	{"scheduler.alpha.kubernetes.io/critical-pod", `non-functional in v1.16+; use the "priorityClassName" field instead`},

@@ -2,6 +2,9 @@ package storage
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	storagev1 "k8s.io/api/storage/v1"
@@ -11,6 +14,7 @@ import (
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/podspec"
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
@@ -26,7 +30,28 @@ var CSIStorageCapacity = kinds.Strategy{
 		errs = append(errs, rules.Immutable(c.NodeTopology, old.NodeTopology, field.NewPath("nodeTopology"))...)
 		return append(errs, rules.Immutable(c.StorageClassName, old.StorageClassName, field.NewPath("storageClassName"))...)
 	},
+	Warnings:            capacityWarnings,
 	ReturnDeletedObject: true,
+}
+
+// capacityWarnings says which labels of nodes are selected by their former names.
+func capacityWarnings(_ context.Context, obj, _ kinds.Object) []string {
+	selector := obj.(*storagev1.CSIStorageCapacity).NodeTopology
+	if selector == nil {
+		return nil
+	}
+	var warnings []string
+	for i, expression := range selector.MatchExpressions {
+		if msg := podspec.DeprecatedNodeLabel(expression.Key); msg != "" {
+			warnings = append(warnings, fmt.Sprintf("nodeTopology.matchExpressions[%d].key: %s is %s", i, expression.Key, msg))
+		}
+	}
+	for _, label := range slices.Sorted(maps.Keys(selector.MatchLabels)) {
+		if msg := podspec.DeprecatedNodeLabel(label); msg != "" {
+			warnings = append(warnings, fmt.Sprintf("nodeTopology.matchLabels.%s: %s", label, msg))
+		}
+	}
+	return warnings
 }
 
 // CSIStorageCapacityColumns is their Table form.

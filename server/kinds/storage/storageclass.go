@@ -5,6 +5,7 @@ package storage
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/podspec"
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
@@ -39,8 +41,22 @@ var StorageClass = kinds.Strategy{
 		return validateStorageClass(obj.(*storagev1.StorageClass))
 	},
 	ValidateUpdate:      validateStorageClassUpdate,
+	Warnings:            storageClassWarnings,
 	UnconditionalUpdate: true,
 	ReturnDeletedObject: true,
+}
+
+// storageClassWarnings says which labels of nodes are named as formerly.
+func storageClassWarnings(_ context.Context, obj, _ kinds.Object) []string {
+	var warnings []string
+	for i, term := range obj.(*storagev1.StorageClass).AllowedTopologies {
+		for j, expression := range term.MatchLabelExpressions {
+			if msg := podspec.DeprecatedNodeLabel(expression.Key); msg != "" {
+				warnings = append(warnings, fmt.Sprintf("allowedTopologies[%d].matchLabelExpressions[%d].key: %s", i, j, msg))
+			}
+		}
+	}
+	return warnings
 }
 
 // StorageClassColumns is their Table form.

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -122,12 +121,10 @@ func (s *Server) init(ctx context.Context) error {
 // where there is none.
 func (s *Server) configure(settings map[string]string) error {
 	if s.Port == 0 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
+		var err error
+		if s.Port, err = FreePort(); err != nil {
 			return err
 		}
-		s.Port = l.Addr().(*net.TCPAddr).Port
-		l.Close()
 	}
 	settings["port"] = strconv.Itoa(s.Port)
 	var conf strings.Builder
@@ -337,8 +334,7 @@ func (s *Server) Kill() {
 	select {
 	case <-s.done:
 	case <-time.After(10 * time.Second):
-		_ = s.cmd.Process.Kill()
-		<-s.done
+		s.Crash() // with its children, which would hold the shared memory
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,12 +50,10 @@ func StartPooler(ctx context.Context, s *Server, mode string) (*Pooler, error) {
 }
 
 func (p *Pooler) start(ctx context.Context, bin string, s *Server, mode string) error {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
+	var err error
+	if p.Port, err = FreePort(); err != nil {
 		return err
 	}
-	p.Port = l.Addr().(*net.TCPAddr).Port
-	l.Close()
 	size := 4
 	if mode == "session" {
 		size = 60
