@@ -199,7 +199,7 @@ func (v versions) ConvertToVersion(in runtime.Object, target runtime.GroupVersio
 	if dest == nil || dest.New == nil || dest.Storage == nil || from.Storage == nil || dest.Storage.Key != from.Storage.Key {
 		return nil, runtime.NewNotRegisteredErrForKind("the catalogue", to)
 	}
-	return kinds.Convert(obj.DeepCopyObject().(kinds.Object), from, dest)
+	return kinds.ConvertAll(obj.DeepCopyObject().(kinds.Object), from, dest)
 }
 
 // typed turns the unstructured results of a merge into the kind's Go type.
