@@ -75,8 +75,10 @@ func (x *exact) update(r *kinds.Resource, sub string, old, obj kinds.Object, man
 	if err != nil {
 		return err
 	}
-	old.GetObjectKind().SetGroupVersionKind(r.GVK())
-	obj.GetObjectKind().SetGroupVersionKind(r.GVK())
+	if !r.Custom { // those say themselves what they are, and are held to it later
+		old.GetObjectKind().SetGroupVersionKind(r.GVK())
+		obj.GetObjectKind().SetGroupVersionKind(r.GVK())
+	}
 	before := obj.GetManagedFields()
 	// The library takes a subresource's entries from the live object.
 	live := old
