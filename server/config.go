@@ -39,9 +39,6 @@ type Config struct {
 	Policy *access.Policy
 	// Admission says which of the release's admission plugins run.
 	Admission Admission
-	// DirectServices leads calls of webhooks to endpoints of their Services, and not to
-	// the Services' addresses, which may not be reachable from here.
-	DirectServices bool
 	// Plugins run behind them, and cannot be switched off.
 	Plugins []admission.Plugin
 	// Special are handlers of virtual resources and subresources; see verbs.Handler.

@@ -85,7 +85,7 @@ func (s *Server) webhookConfig(config []byte) (webhook.Config, error) {
 func (s *Server) webhookClient() *outward.Client {
 	d := &s.dynamic
 	if d.client == nil {
-		d.resolver = &outward.Resolver{Service: s.service, Endpoints: s.endpoints, Slices: s.slices, Direct: s.cfg.DirectServices}
+		d.resolver = &outward.Resolver{Service: s.service, Endpoints: s.endpoints, Slices: s.slices, Direct: s.cfg.Admission.DirectServices}
 		d.client = &outward.Client{Resolve: d.resolver.Resolve, Agent: agent}
 	}
 	return d.client

@@ -144,6 +144,9 @@ type Admission struct {
 	Configs map[string][]byte
 	// Tolerations are what DefaultTolerationSeconds adds; nil: five minutes each.
 	Tolerations *pods.Tolerations
+	// DirectServices leads calls of webhooks to endpoints of their Services, and not to
+	// the Services' addresses, which may not be reachable from here.
+	DirectServices bool
 }
 
 // AdmissionNames are the names that Admission knows, sorted; on holds those that

@@ -18,6 +18,7 @@ type admissionOptions struct {
 	enable, disable, only []string
 	config                string
 	tolerations           pods.Tolerations
+	direct                bool
 }
 
 func (o *admissionOptions) addTo(f *pflag.FlagSet) {
@@ -27,12 +28,13 @@ func (o *admissionOptions) addTo(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.only, "admission-control", nil, "the only admission plugins to run")
 	f.Lookup("admission-control").Deprecated = "use --enable-admission-plugins and --disable-admission-plugins"
 	f.StringVar(&o.config, "admission-control-config-file", "", "AdmissionConfiguration: the settings of single admission plugins")
+	f.BoolVar(&o.direct, "enable-aggregator-routing", false, "call webhooks that are Services at their endpoints, and not at the address of the Service")
 	f.Int64Var(&o.tolerations.NotReady, "default-not-ready-toleration-seconds", 300, "how long pods stay on a node that is not ready, unless they say otherwise")
 	f.Int64Var(&o.tolerations.Unreachable, "default-unreachable-toleration-seconds", 300, "how long pods stay on a node that cannot be reached, unless they say otherwise")
 }
 
 func (o *admissionOptions) build() (server.Admission, error) {
-	a := server.Admission{Enable: o.enable, Disable: o.disable, Tolerations: &o.tolerations}
+	a := server.Admission{Enable: o.enable, Disable: o.disable, Tolerations: &o.tolerations, DirectServices: o.direct}
 	if o.only != nil {
 		if o.enable != nil || o.disable != nil {
 			return a, errors.New("admission-control and enable-admission-plugins/disable-admission-plugins flags are mutually exclusive")

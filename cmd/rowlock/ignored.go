@@ -51,7 +51,6 @@ var ignored = []struct {
 	{"cert-dir", false, "see --data-dir"},
 	{"proxy-client-cert-file", false, noAggregator},
 	{"proxy-client-key-file", false, noAggregator},
-	{"enable-aggregator-routing", true, noAggregator},
 	{"aggregator-reject-forwarding-redirect", true, noAggregator},
 	{"peer-advertise-ip", false, noAggregator},
 	{"peer-advertise-port", false, noAggregator},

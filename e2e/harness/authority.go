@@ -67,6 +67,21 @@ func (a *Authority) Server(t testing.TB) *tls.Certificate {
 	})
 }
 
+// ServerFor issues a certificate for a server of some names and addresses.
+func (a *Authority) ServerFor(t testing.TB, names ...string) *tls.Certificate {
+	t.Helper()
+	return a.Issue(t, func(c *x509.Certificate) {
+		c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+		for _, name := range names {
+			if ip := net.ParseIP(name); ip != nil {
+				c.IPAddresses = append(c.IPAddresses, ip)
+			} else {
+				c.DNSNames = append(c.DNSNames, name)
+			}
+		}
+	})
+}
+
 // Issue issues a client certificate, changed by change.
 func (a *Authority) Issue(t testing.TB, change func(*x509.Certificate)) *tls.Certificate {
 	t.Helper()

@@ -75,8 +75,10 @@ func (x *exact) update(r *kinds.Resource, sub string, old, obj kinds.Object, man
 	if err != nil {
 		return err
 	}
-	old.GetObjectKind().SetGroupVersionKind(r.GVK())
-	obj.GetObjectKind().SetGroupVersionKind(r.GVK())
+	if !r.Custom { // those say themselves what they are, and are held to it later
+		old.GetObjectKind().SetGroupVersionKind(r.GVK())
+		obj.GetObjectKind().SetGroupVersionKind(r.GVK())
+	}
 	before := obj.GetManagedFields()
 	// The library takes a subresource's entries from the live object.
 	live := old
@@ -199,7 +201,7 @@ func (v versions) ConvertToVersion(in runtime.Object, target runtime.GroupVersio
 	if dest == nil || dest.New == nil || dest.Storage == nil || from.Storage == nil || dest.Storage.Key != from.Storage.Key {
 		return nil, runtime.NewNotRegisteredErrForKind("the catalogue", to)
 	}
-	return kinds.Convert(obj.DeepCopyObject().(kinds.Object), from, dest)
+	return kinds.ConvertAll(obj.DeepCopyObject().(kinds.Object), from, dest)
 }
 
 // typed turns the unstructured results of a merge into the kind's Go type.

@@ -161,6 +161,9 @@ func (d *Definitions) work(ctx context.Context, groups map[string]bool) bool {
 // settle writes down what is to be said of a definition now; list is all of its group.
 func (d *Definitions) settle(ctx context.Context, one *definition, list []*definition) bool {
 	crd := one.crd.DeepCopy()
+	if crd.DeletionTimestamp != nil && len(crd.Finalizers) == 0 {
+		return d.remove(ctx, crd)
+	}
 	acceptNames(crd, list)
 	approve(crd)
 	if crd.DeletionTimestamp != nil && apihelpers.CRDHasFinalizer(crd, apiextensionsv1.CustomResourceCleanupFinalizer) {

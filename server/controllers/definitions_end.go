@@ -9,6 +9,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rowlock/rowlock/server/cache"
 )
@@ -90,6 +91,19 @@ func (d *Definitions) release(ctx context.Context, one *definition, crd *apiexte
 	}, nil)
 	if ignoreGone(err) != nil {
 		d.Log.Warn("letting a definition go", "name", crd.Name, "error", err)
+		return false
+	}
+	return d.remove(ctx, crd)
+}
+
+// remove deletes a definition once more: one that was marked goes with its last
+// finalizer only if it is asked to.
+func (d *Definitions) remove(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) bool {
+	err := d.API.Call(ctx, definitionsAgent, http.MethodDelete, definitionsPath+crd.Name, "application/json", metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &crd.UID},
+	}, nil)
+	if ignoreGone(err) != nil {
+		d.Log.Warn("removing a definition", "name", crd.Name, "error", err)
 		return false
 	}
 	return true

@@ -246,11 +246,21 @@ func Requested(ctx context.Context) *Resource {
 }
 
 // Convert makes an object of resource to out of one of resource from, where both are
-// one storage. The argument may be changed.
+// one storage. The argument may be changed. What the version of a custom resource does
+// not know is dropped.
 func Convert(obj Object, from, to *Resource) (Object, error) {
 	if from.Version == to.Version && from.Group == to.Group {
 		return obj, nil
 	}
+	obj, err := ConvertAll(obj, from, to)
+	if err == nil && to.Custom {
+		_, err = to.Schema.Coerce(obj)
+	}
+	return obj, err
+}
+
+// ConvertAll is Convert, but everything is kept.
+func ConvertAll(obj Object, from, to *Resource) (Object, error) {
 	var err error
 	if from.ToStorage != nil {
 		if obj, err = from.ToStorage(obj); err != nil {

@@ -3,6 +3,8 @@ package verbs
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -49,10 +51,15 @@ func coerced(from codecs.Codec, r *kinds.Resource) codecs.Codec {
 func (c coercing) Decode(data []byte, obj runtime.Object, s codecs.Strictness) ([]string, error) {
 	problems, err := c.Codec.Decode(data, obj, s)
 	u, ok := obj.(*unstructured.Unstructured)
-	if err != nil || !ok || u.GroupVersionKind() != c.r.GVK() {
+	if err != nil || !ok || u.GroupVersionKind().GroupKind() != c.r.GVK().GroupKind() {
 		return problems, err
 	}
-	unknown, err := c.r.Schema.Coerce(u)
+	var unknown []string
+	if u.GroupVersionKind() == c.r.GVK() {
+		unknown, err = c.r.Schema.Coerce(u)
+	} else {
+		unknown = dropAll(u.Object)
+	}
 	if err != nil || s == codecs.Ignore {
 		return problems, err
 	}
@@ -60,6 +67,20 @@ func (c coercing) Decode(data []byte, obj runtime.Object, s codecs.Strictness) (
 		problems = append(problems, fmt.Sprintf("unknown field %q", path))
 	}
 	return problems, nil
+}
+
+// dropAll leaves in an object only what each has whatever its version, and returns the
+// names of the rest.
+func dropAll(obj map[string]any) (dropped []string) {
+	for _, name := range slices.Sorted(maps.Keys(obj)) {
+		switch name {
+		case "apiVersion", "kind", "metadata":
+		default:
+			dropped = append(dropped, name)
+			delete(obj, name)
+		}
+	}
+	return dropped
 }
 
 // asIs is the schema of objects that are made in the version they are shown in.

@@ -172,6 +172,9 @@ func (h *Handler) verb(c *Call) (string, error) {
 		return "", err
 	}
 	verb, err := methodVerb(c, verbs)
+	if err != nil && c.Resource.Custom {
+		err = apierrors.NewMethodNotSupported(c.Resource.GroupResource(), c.Info.Verb)
+	}
 	if d := c.Resource.Deprecation; d != nil && (err == nil || c.R.Method == http.MethodGet) { // a watch that is refused too
 		c.Scope.Deprecate(request.Deprecation{Warning: d.Warning, Removed: d.Removed})
 	}
@@ -271,7 +274,7 @@ func methodVerb(c *Call, allowed []string) (string, error) {
 	if c.Sub != nil && c.Sub.Name == "proxy" && (c.R.Method == http.MethodHead || c.R.Method == http.MethodOptions) {
 		return "get", nil // whatever is asked for is for another server to say
 	}
-	if c.R.Method == http.MethodHead || c.Info.WatchPrefix && c.R.Method != http.MethodGet {
+	if c.R.Method == http.MethodHead && !c.Resource.Custom || c.Info.WatchPrefix && c.R.Method != http.MethodGet {
 		return "", status.NotAllowed()
 	}
 	if c.Sub != nil && verb == "watch" {

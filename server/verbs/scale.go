@@ -209,8 +209,10 @@ func (h *Handler) changeScale(c *Call, form form, ch *change, edit func(*autosca
 		if err := matchNamespace(c, next); err != nil {
 			return nil, err
 		}
-		if err := validScale(next); err != nil {
-			return nil, err
+		if !c.Resource.Custom { // what may be the number of those is for their schema to say
+			if err := validScale(next); err != nil {
+				return nil, err
+			}
 		}
 		if err := h.Admission.Validate(c.Context(), a); err != nil {
 			return nil, err
@@ -221,7 +223,9 @@ func (h *Handler) changeScale(c *Call, form form, ch *change, edit func(*autosca
 				fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", next.UID, obj.GetUID()))
 		}
 		m.SetReplicas(obj, next.Spec.Replicas)
-		obj.SetResourceVersion(next.ResourceVersion)
+		if next.ResourceVersion != "" {
+			obj.SetResourceVersion(next.ResourceVersion)
+		}
 		return toStorage(c.Resource, obj)
 	}
 	out, err := h.change(c, ch)

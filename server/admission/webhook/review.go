@@ -100,7 +100,7 @@ func decode(data []byte) (*admissionv1.AdmissionReview, error) {
 	case gvk.Group == reviewKind.Group && gvk.Kind == reviewKind.Kind:
 		return nil, fmt.Errorf("converting (%s.AdmissionReview) to (v1.AdmissionReview): unknown conversion", gvk.Version)
 	case gvk == schema.GroupVersionKind{Version: "v1", Kind: "Status"}:
-		return nil, statusError(data)
+		return &admissionv1.AdmissionReview{}, statusError(data)
 	default:
 		return nil, fmt.Errorf("no kind %q is registered for version %q", gvk.Kind, gvk.GroupVersion())
 	}
@@ -115,6 +115,9 @@ func statusError(data []byte) error {
 	st := metav1.Status{}
 	if err := sigsjson.UnmarshalCaseSensitivePreserveInts(data, &st); err != nil {
 		return err
+	}
+	if st.Status == metav1.StatusSuccess {
+		return nil // of what, is not said
 	}
 	return &apierrors.StatusError{ErrStatus: st}
 }

@@ -82,7 +82,7 @@ func (v *Version) statusStrategy() *kinds.Strategy {
 			}
 			return v.Schema.ValidateStatus(ctx, tree(obj), tree(old))
 		},
-		ResetFields: []string{"metadata", "spec"},
+		ResetFields: []string{"spec"},
 	}
 }
 

@@ -47,12 +47,11 @@ func (v *Version) FromStore(ctx context.Context, objs ...kinds.Object) ([]kinds.
 		if own == nil {
 			own = v // a version that is no more: there is nobody to ask
 		}
-		if err := own.Schema.CoerceStored(tree(obj)); err != nil {
+		if err := own.fit(obj); err != nil {
 			return nil, err
 		}
-		own.Schema.Default(tree(obj))
 	}
-	return v.convert(ctx, objs)
+	return v.from(ctx, objs)
 }
 
 // ToStore implements kinds.Schema.
@@ -65,40 +64,66 @@ func (v *Version) ToStore(ctx context.Context, obj kinds.Object) (kinds.Object, 
 	if err != nil {
 		return nil, err
 	}
-	to.Schema.Default(tree(out[0]))
-	return out[0], nil
+	return out[0], to.fit(out[0])
+}
+
+// fit makes an object what it would be, had it been read from the store.
+func (v *Version) fit(obj kinds.Object) error {
+	if err := v.Schema.CoerceStored(tree(obj)); err != nil {
+		return err
+	}
+	v.Schema.Default(tree(obj))
+	return nil
+}
+
+// from converts objects that were stored, and drops what the version does not know.
+func (v *Version) from(ctx context.Context, objs []kinds.Object) ([]kinds.Object, error) {
+	other := make([]bool, len(objs))
+	for i, obj := range objs {
+		other[i] = !v.is(obj)
+	}
+	objs, err := v.convert(ctx, objs)
+	if err != nil {
+		return nil, err
+	}
+	for i, obj := range objs {
+		if other[i] {
+			if err := v.Schema.CoerceStored(tree(obj)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return objs, nil
+}
+
+// is says whether an object is of this version.
+func (v *Version) is(obj kinds.Object) bool {
+	return obj.(*unstructured.Unstructured).GetAPIVersion() == v.gvk.GroupVersion().String()
 }
 
 // convert makes objects of this version of those that are of another one.
 func (v *Version) convert(ctx context.Context, objs []kinds.Object) ([]kinds.Object, error) {
 	var others []*unstructured.Unstructured
 	var at []int
-	want := v.gvk.GroupVersion()
 	for i, obj := range objs {
-		u := obj.(*unstructured.Unstructured)
-		if u.GetAPIVersion() == want.String() {
-			continue
+		if !v.is(obj) {
+			others, at = append(others, obj.(*unstructured.Unstructured)), append(at, i)
 		}
-		if v.of.converter == nil {
-			u.SetAPIVersion(want.String())
-			if err := v.Schema.CoerceStored(u.Object); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		others, at = append(others, u), append(at, i)
 	}
 	if len(others) == 0 {
 		return objs, nil
 	}
-	made, err := v.of.converter.Convert(ctx, want, others)
+	if v.of.converter == nil {
+		for _, u := range others {
+			u.SetAPIVersion(v.gvk.GroupVersion().String())
+		}
+		return objs, nil
+	}
+	made, err := v.of.converter.Convert(ctx, v.gvk.GroupVersion(), others)
 	if err != nil {
 		return nil, err
 	}
 	for k, u := range made {
-		if err := v.Schema.CoerceStored(u.Object); err != nil {
-			return nil, err
-		}
 		objs[at[k]] = u
 	}
 	return objs, nil

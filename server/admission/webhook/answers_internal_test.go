@@ -1,0 +1,169 @@
+package webhook
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/admission/criteria"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/builtin"
+)
+
+// write is the creation of a ConfigMap, and what it said.
+func write(t testing.TB) (*admission.Attributes, *strings.Builder) {
+	t.Helper()
+	r := kinds.NewCatalogue(builtin.Resources()).Lookup("", "v1", "configmaps")
+	said := &strings.Builder{}
+	return &admission.Attributes{
+		Operation: admission.Create, Resource: r, Namespace: "ns", Name: "a",
+		Object:   &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "ns"}, Data: map[string]string{"k": "v"}},
+		Warn:     func(text string) { said.WriteString("warning " + text + "\n") },
+		Annotate: func(key, value string) { said.WriteString(key + "=" + value + "\n") },
+	}, said
+}
+
+// answered runs an answer through all that becomes of it.
+func answered(t testing.TB, data []byte, mutates bool) (*admission.Attributes, string, error) {
+	t.Helper()
+	a, said := write(t)
+	review, err := decode(data)
+	if err != nil {
+		return a, "", callFailed("hook.example.org", err)
+	}
+	answer, err := verify(review, "u", mutates)
+	if err != nil {
+		return a, "", err
+	}
+	answer.tell("hook.example.org", a)
+	if !answer.allowed {
+		return a, said.String(), denial("hook.example.org", answer.result)
+	}
+	if len(answer.patch) == 0 {
+		return a, said.String(), nil
+	}
+	v := &view{a: a}
+	s := &shown{target: criteria.Target{Resource: a.Resource, Kind: a.Resource.GVK()}}
+	if err := s.prepare(a); err != nil {
+		t.Fatal(err)
+	}
+	h := &hook{name: "hook.example.org"}
+	_, err = (&Mutating{}).apply(h, v, s, answer.patch, &notes{h: h, a: a})
+	return a, said.String(), err
+}
+
+func review(t testing.TB, response map[string]any) []byte {
+	t.Helper()
+	data, err := json.Marshal(map[string]any{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func TestAnswers(t *testing.T) {
+	patch := func(text string) map[string]any {
+		return map[string]any{"uid": "u", "allowed": true, "patchType": "JSONPatch", "patch": []byte(text)}
+	}
+	for name, c := range map[string]struct {
+		answer  []byte
+		looks   bool // at objects only
+		want    string
+		said    string
+		changed bool
+	}{
+		"yes":                  {answer: review(t, map[string]any{"uid": "u", "allowed": true})},
+		"no":                   {answer: review(t, map[string]any{"uid": "u"}), want: `admission webhook "hook.example.org" denied the request without explanation`},
+		"no with a reason":     {answer: review(t, map[string]any{"uid": "u", "status": map[string]any{"reason": "Never"}}), want: `denied the request: Never`},
+		"no with a message":    {answer: review(t, map[string]any{"uid": "u", "status": map[string]any{"message": "m", "code": 200}}), want: `denied the request: m`},
+		"notes":                {answer: review(t, map[string]any{"uid": "u", "allowed": true, "warnings": []string{"w"}, "auditAnnotations": map[string]string{"b": "2", "a": "1", "c/d": "3", "": "4"}}), said: "hook.example.org/a=1\nhook.example.org/b=2\nwarning w\n"},
+		"nothing":              {answer: []byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`), want: "webhook response was absent"},
+		"no kind":              {answer: []byte(`{"response":{"uid":"u","allowed":true}}`), want: "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got /, Kind="},
+		"a success":            {answer: []byte(`{"apiVersion":"v1","kind":"Status","status":"Success"}`), want: "webhook response was absent"},
+		"a failure":            {answer: []byte(`{"apiVersion":"v1","kind":"Status","status":"Failure","message":"m"}`), want: "failed to call webhook: m"},
+		"no JSON":              {answer: []byte(`yes`), want: "couldn't get version/kind; json parse error"},
+		"another kind":         {answer: []byte(`{"apiVersion":"v1","kind":"Pod"}`), want: `no kind "Pod" is registered for version "v1"`},
+		"a patch":              {answer: review(t, patch(`[{"op":"add","path":"/data/x","value":"y"}]`)), changed: true},
+		"a patch of nothing":   {answer: review(t, patch(`[]`))},
+		"a patch to look at":   {answer: review(t, patch(`[]`)), looks: true, want: "may not return response.patch"},
+		"a patch without type": {answer: review(t, map[string]any{"uid": "u", "allowed": true, "patch": []byte("[]")}), want: "but not response.patchType"},
+		"a type without patch": {answer: review(t, map[string]any{"uid": "u", "allowed": true, "patchType": "JSONPatch"}), want: "but not response.patch"},
+		"a patch that is none": {answer: review(t, patch(`{"op":"add"}`)), want: "cannot unmarshal"},
+		"a patch of others":    {answer: review(t, patch(`[{"op":"replace","path":"/data/no/such","value":1}]`)), want: "no/such"},
+		"a new kind":           {answer: review(t, patch(`[{"op":"replace","path":"/kind","value":"Secret"}]`)), want: "made the object a /v1, Kind=Secret"},
+		"a wrong type":         {answer: review(t, patch(`[{"op":"replace","path":"/data","value":7}]`)), want: "data"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, said, err := answered(t, c.answer, !c.looks)
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+			if said != c.said {
+				t.Errorf("said %q, want %q", said, c.said)
+			}
+			if before, _ := write(t); apiequality.Semantic.DeepEqual(before.Object, a.Object) == c.changed {
+				t.Errorf("the object is %+v", a.Object)
+			}
+		})
+	}
+}
+
+// FuzzAnswer puts anything in the place of an answer: it may be refused, but nothing
+// breaks, and the write stays the creation of a ConfigMap.
+func FuzzAnswer(f *testing.F) {
+	f.Add(review(f, map[string]any{"uid": "u", "allowed": true, "patchType": "JSONPatch", "patch": []byte(`[{"op":"copy","from":"/data","path":"/metadata/labels"}]`)}), true)
+	f.Add(review(f, map[string]any{"uid": "u", "status": map[string]any{"code": -7, "message": "\x00"}}), false)
+	f.Add(review(f, map[string]any{"uid": "u", "allowed": true, "warnings": []string{"\xff"}, "auditAnnotations": map[string]string{"\n": "\n"}}), true)
+	f.Add([]byte(`{"apiVersion":"v1","kind":"Status","code":1}`), true)
+	f.Fuzz(func(t *testing.T, data []byte, mutates bool) {
+		a, _, err := answered(t, data, mutates)
+		if err != nil && err.Error() == "" {
+			t.Error("a refusal says nothing")
+		}
+		if _, ok := a.Object.(*corev1.ConfigMap); !ok {
+			t.Errorf("the object is a %T", a.Object)
+		}
+	})
+}
+
+// FuzzPatch puts anything in the place of a patch.
+func FuzzPatch(f *testing.F) {
+	f.Add([]byte(`[{"op":"add","path":"/data/x","value":"y"}]`))
+	f.Add([]byte(`[{"op":"remove","path":"/metadata"},{"op":"test","path":"","value":null}]`))
+	f.Add([]byte(`[{"op":"copy","from":"","path":"/data"},{"op":"move","from":"/data","path":"/metadata/annotations"}]`))
+	jsonPatch := admissionv1.PatchTypeJSONPatch
+	f.Fuzz(func(t *testing.T, patch []byte) {
+		data, err := json.Marshal(&admissionv1.AdmissionReview{
+			TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
+			Response: &admissionv1.AdmissionResponse{UID: "u", Allowed: true, Patch: patch, PatchType: &jsonPatch},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, _ = answered(t, data, true)
+	})
+}
+
+func TestDryRunsAreRefused(t *testing.T) {
+	a, _ := write(t)
+	a.DryRun = true
+	k := &asker{}
+	for _, c := range []struct {
+		declared bool
+		want     string
+	}{
+		{true, `admission webhook "h" does not support dry run`},
+		{false, `failed calling webhook "h": Webhook SideEffects is nil`},
+	} {
+		out := k.call(t.Context(), &hook{name: "h", declared: c.declared}, &view{a: a}, &shown{})
+		if out.err == nil || out.err.Error() != c.want {
+			t.Errorf("%v, want %s", out.err, c.want)
+		}
+	}
+}
