@@ -14,7 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	apiservercel "k8s.io/apiserver/pkg/cel"
-	"k8s.io/apiserver/pkg/cel/environment"
+
+	"github.com/rowlock/rowlock/server/expr"
 )
 
 // What rules may cost, as estimated before they ever ran, in units of package cel.
@@ -86,7 +87,11 @@ func (w *walk) compile(ctx context.Context, s *apiext.JSONSchemaProps, at place)
 		w.rules = append(w.rules, field.InternalError(p, fmt.Errorf("internal error: failed to construct type information for x-kubernetes-validations rules: %w", err)))
 		return
 	}
-	base := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion(), true)
+	base, err := expr.Base()
+	if err != nil {
+		w.rules = append(w.rules, field.InternalError(p, err))
+		return
+	}
 	results, err := cel.Compile(types.tree, types.decl, celconfig.PerCallLimit, base, w.t)
 	if err != nil {
 		w.rules = append(w.rules, field.InternalError(p, err))

@@ -8,9 +8,10 @@ import (
 
 	apiext "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/schema/structural"
 )
 
 // validateSchema checks the schema of a version, or the one that all versions share.
@@ -61,7 +62,7 @@ func validateStructure(ctx context.Context, s *apiext.JSONSchemaProps, t toleran
 	if wrong = structuralschema.ValidateStructural(p, tree); len(wrong) > 0 {
 		return wrong, nil
 	}
-	wrong, err = defaulting.ValidateDefaults(ctx, p, tree.DeepCopy(), true, !t.unprunedDefaults)
+	wrong, err = structural.ValidateDefaults(ctx, p, tree.DeepCopy(), !t.unprunedDefaults)
 	if err != nil {
 		wrong = field.ErrorList{field.Invalid(p, "", err.Error())}
 	}

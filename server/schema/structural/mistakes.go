@@ -2,7 +2,6 @@ package structural
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 
@@ -112,7 +111,7 @@ func (s *spot) alternatives(v any) (told []error) {
 	}
 	told = []error{}
 	tell := func(format string, more ...any) {
-		told = append(told, errors.New(fmt.Sprintf(format, append([]any{s.path}, more...)...)))
+		told = append(told, fmt.Errorf(format, append([]any{s.path}, more...)...))
 	}
 	passed := 0
 	for _, one := range q.all {

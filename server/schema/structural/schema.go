@@ -16,10 +16,8 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
-	celconfig "k8s.io/apiserver/pkg/apis/cel"
 )
 
 // Schema is the schema of one version of a custom resource.
@@ -33,7 +31,8 @@ type Schema struct {
 	embedded bool // there are resources in the resource
 	shape    *shape
 
-	rules func() *cel.Validator // nil where there are none
+	described func() *described
+	rules     func() *ruled // nil where there are none
 }
 
 // embeds says whether there are resources in the values of a schema.
@@ -62,7 +61,7 @@ func newValues(props *apiextensions.JSONSchemaProps) (func() *quick, error) {
 // nothing defaulted for being unknown, as definitions of apiextensions/v1beta1 could
 // ask for. Errors mean that the version is not one that passed validation.
 func New(v *apiextensionsv1.CustomResourceDefinitionVersion, preserveUnknown bool) (*Schema, error) {
-	s := &Schema{preserve: preserveUnknown, rules: func() *cel.Validator { return nil }}
+	s := &Schema{preserve: preserveUnknown, rules: func() *ruled { return nil }}
 	var props *apiextensions.JSONSchemaProps
 	if v.Schema != nil && v.Schema.OpenAPIV3Schema != nil {
 		props = &apiextensions.JSONSchemaProps{}
@@ -102,9 +101,8 @@ func (s *Schema) build(props *apiextensions.JSONSchemaProps) (err error) {
 		}
 	}
 	s.embedded, s.shape = embeds(s.tree), newShape(s.tree)
-	s.rules = sync.OnceValue(func() *cel.Validator {
-		return cel.NewValidator(s.tree, true, celconfig.PerCallLimit)
-	})
+	s.described = sync.OnceValue(func() *described { return describe(s.tree) })
+	s.rules = sync.OnceValue(func() *ruled { return compileRules(s.tree, s.described()) })
 	return nil
 }
 

@@ -4,15 +4,12 @@ import (
 	"context"
 	"slices"
 
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/common"
-	"k8s.io/apiserver/pkg/warning"
 
+	"github.com/rowlock/rowlock/server/expr"
 	"github.com/rowlock/rowlock/server/request"
 )
 
@@ -23,8 +20,8 @@ import (
 func (s *Schema) Validate(ctx context.Context, obj, old map[string]any) field.ErrorList {
 	// What is equal in both is found out once, for values and for rules.
 	var both *common.CorrelatedObject
-	if old != nil && s.tree != nil {
-		both = common.NewCorrelatedObject(obj, old, &model.Structural{Structural: s.tree})
+	if old != nil && s.tree != nil && (s.rules() != nil || !s.whole().valid(obj)) {
+		both = common.NewCorrelatedObject(obj, old, s.described())
 	}
 	errs, complete := s.whole().mistakes(ctx, nil, obj, both)
 	errs = append(errs, s.validateScale(obj)...)
@@ -32,7 +29,7 @@ func (s *Schema) Validate(ctx context.Context, obj, old map[string]any) field.Er
 		errs = append(errs, objectmeta.Validate(nil, obj, s.tree, false)...)
 	}
 	errs = append(errs, s.validateLists(obj, old)...)
-	return append(errs, s.validateRules(ctx, errs, complete, obj, old, cel.WithRatcheting(both))...)
+	return append(errs, s.validateRules(ctx, errs, complete, obj, old, both)...)
 }
 
 // ValidateStatus is Validate for a write of the status alone, whose values are held
@@ -45,7 +42,7 @@ func (s *Schema) ValidateStatus(ctx context.Context, obj, old map[string]any) fi
 	}
 	errs = append(errs, s.validateScaleStatus(obj)...)
 	errs = append(errs, s.validateLists(obj, old)...)
-	return append(errs, s.validateRules(ctx, errs, complete, obj, old)...)
+	return append(errs, s.validateRules(ctx, errs, complete, obj, old, nil)...)
 }
 
 // validateLists finds repeated items of sets and maps, unless old has such already.
@@ -62,7 +59,7 @@ func (s *Schema) validateLists(obj, old map[string]any) field.ErrorList {
 
 // validateRules runs the CEL rules, unless errors so far mean that they could not rely
 // on what the schema says.
-func (s *Schema) validateRules(ctx context.Context, sofar field.ErrorList, complete bool, obj, old map[string]any, options ...cel.Option) field.ErrorList {
+func (s *Schema) validateRules(ctx context.Context, sofar field.ErrorList, complete bool, obj, old map[string]any, both *common.CorrelatedObject) field.ErrorList {
 	rules := s.rules()
 	if rules == nil {
 		return nil
@@ -74,15 +71,10 @@ func (s *Schema) validateRules(ctx context.Context, sofar field.ErrorList, compl
 	if old != nil {
 		before = old
 	}
-	ctx = warning.WithWarningRecorder(ctx, warnings{request.From(ctx)})
-	errs, _ := rules.Validate(ctx, nil, s.tree, obj, before, celconfig.RuntimeCELCostBudget, options...)
-	return errs
+	e := &evaluation{ctx: ctx, left: expr.Budget, warn: request.From(ctx).Warn}
+	rules.run(e, nil, obj, before, counterpart{of: both})
+	return e.errs
 }
-
-// warnings hands the library's warnings to a request.
-type warnings struct{ scope *request.Scope }
-
-func (w warnings) AddWarning(_, text string) { w.scope.Warn(text) }
 
 // blocks says whether rules cannot be run after an error.
 func blocks(err *field.Error) bool {

@@ -1,0 +1,155 @@
+package structural
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/expr"
+)
+
+// ValidateDefaults holds the defaults of a schema at p against that schema. With pruned
+// they may have no fields that the schema does not know. It takes tree over. Each rule
+// is compiled once, however many defaults it is for.
+func ValidateDefaults(ctx context.Context, p *field.Path, tree *structuralschema.Structural, pruned bool) (field.ErrorList, error) {
+	if !newShape(tree).hasDefaults() {
+		return nil, nil
+	}
+	root := *tree
+	root.XEmbeddedResource = true
+	d := &defaultsCheck{evaluation: evaluation{ctx: ctx, left: expr.Budget, warn: func(string) {}}, pruned: pruned}
+	at := defaultPlace{p: p, s: &root, q: newQuick(root.ToKubeOpenAPI())}
+	err := d.walk(at)
+	return d.evaluation.errs, err
+}
+
+func (s *shape) hasDefaults() bool { return s.defaulted || s.defaults }
+
+type defaultsCheck struct {
+	evaluation
+	pruned bool
+}
+
+// defaultPlace is where in a schema the walk is.
+type defaultPlace struct {
+	p      *field.Path
+	s      *structuralschema.Structural
+	q      *quick
+	made   bool   // rules were compiled, here or above
+	rules  *ruled // of s, if they were
+	inMeta bool   // inside of apiVersion, kind or metadata of resource
+	// around makes the resource of which a default is a part.
+	around   defaulting.SurroundingObjectFunc
+	resource *structuralschema.Structural
+}
+
+func (d *defaultsCheck) walk(at defaultPlace) error {
+	if at.s == nil || d.over {
+		return nil
+	}
+	if at.s.XEmbeddedResource {
+		at.inMeta, at.resource = false, at.s
+		at.around = defaulting.NewRootObjectFunc().WithTypeMeta(metav1.TypeMeta{APIVersion: "validation/v1", Kind: "Validation"})
+	}
+	if at.s.Default.Object != nil {
+		if !at.made && hasRules(at.s) {
+			at.made = true
+			at.rules = compileBelow(at.s, describe(at.s), model.SchemaDeclType(at.s, at.s == at.resource))
+		}
+		if err := d.check(at); err != nil {
+			return err
+		}
+	}
+	return d.walkParts(at)
+}
+
+// walkParts goes on to items and properties; there are no defaults in properties that
+// have no name.
+func (d *defaultsCheck) walkParts(at defaultPlace) error {
+	rules := at.rules
+	if rules == nil {
+		rules = &ruled{}
+	}
+	if at.s.Items != nil {
+		below := at
+		below.p, below.s, below.q, below.rules, below.around = at.p.Child("items"), at.s.Items, at.q.item, rules.items, at.around.Index()
+		if err := d.walk(below); err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(at.s.Properties)) {
+		s := at.s.Properties[name]
+		below := at
+		below.p, below.s, below.q, below.rules, below.around = at.p.Child("properties").Key(name), &s, at.q.of(name), rules.properties[name], at.around.Child(name)
+		if at.s.XEmbeddedResource && (name == "metadata" || name == "apiVersion" || name == "kind") {
+			below.inMeta = true
+		}
+		if err := d.walk(below); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check checks one default; an error means that it cannot be.
+func (d *defaultsCheck) check(at defaultPlace) error {
+	v, p := at.s.Default.Object, at.p.Child("default")
+	var errs field.ErrorList
+	if at.inMeta {
+		obj, _, err := at.around(runtime.DeepCopyJSONValue(v))
+		if err != nil {
+			return fmt.Errorf("failed to validate default value inside metadata: %w", err)
+		}
+		if err := objectmeta.Coerce(nil, obj, at.resource, true, false); err != nil {
+			errs = field.ErrorList{field.Invalid(p, v, fmt.Sprintf("must result in valid metadata: %v", err))}
+		} else if wrong := objectmeta.Validate(nil, obj, at.resource, true); len(wrong) > 0 {
+			errs = field.ErrorList{field.Invalid(p, v, fmt.Sprintf("must result in valid metadata: %v", wrong.ToAggregate()))}
+		}
+	} else {
+		if d.pruned {
+			pruned := runtime.DeepCopyJSONValue(v)
+			pruning.Prune(pruned, at.s, at.s.XEmbeddedResource)
+			if !reflect.DeepEqual(pruned, v) {
+				d.errs = append(d.errs, field.Invalid(p, v, "must not have unknown fields"))
+			}
+		}
+		if err := objectmeta.Coerce(p, v, at.s, at.s.XEmbeddedResource, false); err != nil {
+			errs = field.ErrorList{err}
+		} else {
+			errs = objectmeta.Validate(p, v, at.s, at.s.XEmbeddedResource)
+		}
+	}
+	if len(errs) == 0 {
+		errs, _ = at.q.mistakes(d.ctx, p, v, nil)
+	}
+	d.errs = append(d.errs, errs...)
+	if len(errs) == 0 {
+		d.runRules(at.rules, p, v)
+	}
+	return nil
+}
+
+// runRules holds a default against rules: as a value that was there before, and as a
+// new one. Both may cost what was left.
+func (d *defaultsCheck) runRules(rules *ruled, p *field.Path, v any) {
+	left, had := d.left, len(d.errs)
+	rules.run(&d.evaluation, p, v, v, counterpart{})
+	if len(d.errs) > had {
+		return
+	}
+	after := d.left
+	d.left = left
+	rules.run(&d.evaluation, p, v, nil, counterpart{})
+	d.left = min(d.left, after)
+}

@@ -1,0 +1,291 @@
+package structural
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+
+	celgo "github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/interpreter"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/cel/common"
+
+	"github.com/rowlock/rowlock/server/expr"
+)
+
+// evaluation is one run of rules over an object.
+type evaluation struct {
+	ctx  context.Context
+	left int64 // of the budget, in units of package cel
+	over bool  // no more rules are run
+	errs field.ErrorList
+	warn func(string)
+}
+
+func (e *evaluation) stop(err *field.Error) {
+	e.errs, e.over = append(e.errs, err), true
+}
+
+// counterpart is what a value is compared with to find out whether it changed.
+type counterpart struct {
+	of    *common.CorrelatedObject // nil: there is none for the value itself
+	above *common.CorrelatedObject // the nearest value around it that had one
+}
+
+// unchanged says that the value, or one that it is in, is as it was before.
+func (c counterpart) unchanged() bool {
+	if c.of != nil {
+		return c.of.CachedDeepEqual()
+	}
+	return c.above.CachedDeepEqual()
+}
+
+func (c counterpart) key(name string) counterpart {
+	switch {
+	case c.of == nil:
+		return c
+	case c.above == nil && (name == "apiVersion" || name == "kind"): // objects are given these
+		return counterpart{}
+	}
+	return counterpart{c.of.Key(name), c.of}
+}
+
+func (c counterpart) index(i int) counterpart {
+	if c.of == nil {
+		return c
+	}
+	return counterpart{c.of.Index(i), c.of}
+}
+
+// run runs the rules of a schema, then those of its parts.
+func (r *ruled) run(e *evaluation, p *field.Path, v, old any, both counterpart) {
+	if r == nil || v == nil || e.over {
+		return
+	}
+	r.runOwn(e, p, v, old, both)
+	switch v := v.(type) {
+	case []any:
+		if r.items == nil {
+			return
+		}
+		before, _ := old.([]any)
+		var olds common.MapList // finds nothing, unless items have keys
+		if len(before) > 0 {
+			olds = common.MakeMapList(r.schema, before)
+		}
+		for i, item := range v {
+			var was any
+			if olds != nil {
+				was = olds.Get(item)
+			}
+			r.items.run(e, p.Index(i), item, was, both.index(i))
+		}
+	case map[string]any:
+		before, _ := old.(map[string]any)
+		if r.apart {
+			before = nil
+		}
+		if r.values != nil {
+			for name, value := range v {
+				r.values.run(e, p.Key(name), value, before[name], both.key(name))
+			}
+		}
+		for _, name := range r.names {
+			if value, ok := v[name]; ok {
+				r.properties[name].run(e, p.Child(name), value, before[name], both.key(name))
+			}
+		}
+	}
+}
+
+// runOwn runs the rules of the schema itself.
+func (r *ruled) runOwn(e *evaluation, p *field.Path, v, old any, both counterpart) {
+	switch {
+	case e.over:
+		return
+	case r.broken != nil:
+		e.errs = append(e.errs, field.Invalid(p, r.kind, fmt.Sprintf("rule compiler initialization error: %v", r.broken)))
+		return
+	case len(r.rules) == 0:
+		return
+	case e.left <= 0:
+		e.stop(r.tooExpensive(p))
+		return
+	case e.ctx.Err() != nil:
+		e.stop(field.InternalError(p, e.ctx.Err()))
+		return
+	}
+	vars := &selves{self: common.UnstructuredToVal(v, r.schema)}
+	if old != nil {
+		vars.old = common.UnstructuredToVal(old, r.schema)
+	}
+	for i := range r.rules {
+		if r.runRule(e, &r.rules[i], p, vars, both); e.over {
+			return
+		}
+	}
+}
+
+func (r *ruled) tooExpensive(p *field.Path) *field.Error {
+	return field.Invalid(p, r.kind, "validation failed due to running out of cost budget, no further validation rules will be run")
+}
+
+func (r *ruled) runRule(e *evaluation, c *rule, p *field.Path, vars *selves, both counterpart) {
+	if c.Error != nil {
+		e.errs = append(e.errs, field.Invalid(p, r.kind, fmt.Sprintf("rule compile error: %v", c.Error)))
+		return
+	}
+	if c.Program == nil { // the rule is empty
+		return
+	}
+	optional := c.OptionalOldSelf != nil && *c.OptionalOldSelf
+	if c.UsesOldSelf && vars.old == nil && !optional {
+		return
+	}
+	value, cost, err := evaluate(e, c.Program, vars.as(optional))
+	switch {
+	case cost == nil:
+		e.stop(field.InternalError(p, fmt.Errorf("runtime cost could not be calculated for validation rule: %v, no further validation rules will be run", words(c.ValidationRule))))
+		return
+	case !e.spend(*cost):
+		e.stop(r.tooExpensive(p))
+		return
+	case err != nil:
+		r.failed(e, c, p, err)
+		return
+	case value == types.True:
+		return
+	}
+	if c.NormalizedRuleFieldPath != "" {
+		p = p.Child(c.NormalizedRuleFieldPath)
+	}
+	broken, over := r.brokenRule(e, c, p, vars)
+	if !c.UsesOldSelf && both.unchanged() {
+		e.warn(broken.Error())
+	} else {
+		e.errs = append(e.errs, broken)
+	}
+	e.over = over
+}
+
+// evaluate runs a program; without a cost nothing is known of it.
+func evaluate(e *evaluation, program celgo.Program, vars interpreter.Activation) (value ref.Val, cost *uint64, err error) {
+	value, details, err := program.ContextEval(e.ctx, vars)
+	if details == nil {
+		return nil, nil, err
+	}
+	return value, details.ActualCost(), err
+}
+
+func (e *evaluation) spend(cost uint64) bool {
+	if cost > math.MaxInt64 || int64(cost) > e.left {
+		return false
+	}
+	e.left -= int64(cost)
+	return true
+}
+
+// What errors of package cel begin with.
+const (
+	noOverload  = "no such overload"
+	costsTooBig = "operation cancelled: actual cost limit exceeded"
+)
+
+// failed tells of a rule that has no result.
+func (r *ruled) failed(e *evaluation, c *rule, p *field.Path, err error) {
+	text := err.Error()
+	switch {
+	case strings.HasPrefix(text, noOverload): // the types of values are known only now
+		e.errs = append(e.errs, field.Invalid(p, r.kind, fmt.Sprintf("'%v': call arguments did not match a supported operator, function or macro signature for rule: %v", text, words(c.ValidationRule))))
+	case strings.HasPrefix(text, costsTooBig):
+		e.stop(field.Invalid(p, r.kind, fmt.Sprintf("'%v': no further validation rules will be run due to call cost exceeds limit for rule: %v", text, words(c.ValidationRule))))
+	default:
+		e.errs = append(e.errs, field.Invalid(p, r.kind, fmt.Sprintf("%v evaluating rule: %v", text, words(c.ValidationRule))))
+	}
+}
+
+// brokenRule tells of a rule that does not hold; over says that no more may be run.
+func (r *ruled) brokenRule(e *evaluation, c *rule, p *field.Path, vars *selves) (told *field.Error, over bool) {
+	fixed := strings.TrimSpace(c.Message)
+	if c.Message == "" {
+		fixed = "failed rule: " + words(c.ValidationRule)
+	}
+	if c.CompilationResult.MessageExpression == nil {
+		return r.because(c, p, fixed), false
+	}
+	value, cost, err := evaluate(e, c.CompilationResult.MessageExpression, vars.as(false))
+	source := c.ValidationRule.MessageExpression
+	switch {
+	case cost == nil:
+		return field.InternalError(p, fmt.Errorf("runtime cost could not be calculated for messageExpression: %q", source)), true
+	case !e.spend(*cost):
+		return field.Invalid(p, r.kind, "messageExpression evaluation failed due to running out of cost budget, no further validation rules will be run"), true
+	case err != nil && strings.HasPrefix(err.Error(), costsTooBig):
+		return field.Invalid(p, r.kind, fmt.Sprintf("no further validation rules will be run due to call cost exceeds limit for messageExpression: %q", source)), true
+	case err != nil:
+		return r.because(c, p, fixed), false
+	}
+	if text, ok := value.Value().(string); ok {
+		text = strings.TrimSpace(text)
+		if text != "" && len(text) <= expr.MaxMessage && !strings.Contains(text, "\n") {
+			return r.because(c, p, text), false
+		}
+	}
+	return r.because(c, p, fixed), false
+}
+
+// because gives an error the reason that the rule names.
+func (r *ruled) because(c *rule, p *field.Path, detail string) *field.Error {
+	if c.Reason == nil {
+		return field.Invalid(p, r.kind, detail)
+	}
+	switch *c.Reason {
+	case apiextensionsv1.FieldValueForbidden:
+		return field.Forbidden(p, detail)
+	case apiextensionsv1.FieldValueRequired:
+		return field.Required(p, detail)
+	case apiextensionsv1.FieldValueDuplicate:
+		return field.Duplicate(p, r.kind)
+	}
+	return field.Invalid(p, r.kind, detail)
+}
+
+// words are a rule's message or, without one, its text.
+func words(r *apiextensionsv1.ValidationRule) string {
+	if r.Message != "" {
+		return strings.TrimSpace(r.Message)
+	}
+	return strings.TrimSpace(r.Rule)
+}
+
+// selves are the variables of rules: self, and oldSelf where there is one.
+type selves struct{ self, old ref.Val }
+
+// as gives the variables to a rule whose oldSelf is optional, or to one whose is not.
+func (s *selves) as(optional bool) interpreter.Activation {
+	if !optional {
+		return s
+	}
+	old := types.OptionalNone
+	if s.old != nil {
+		old = types.OptionalOf(s.old)
+	}
+	return &selves{s.self, old}
+}
+
+// ResolveName and Parent implement interpreter.Activation.
+func (s *selves) ResolveName(name string) (any, bool) {
+	switch name {
+	case "self":
+		return s.self, true
+	case "oldSelf":
+		return s.old, s.old != nil
+	}
+	return nil, false
+}
+
+func (s *selves) Parent() interpreter.Activation { return nil }

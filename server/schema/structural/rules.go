@@ -1,0 +1,127 @@
+package structural
+
+import (
+	"maps"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	apiservercel "k8s.io/apiserver/pkg/cel"
+
+	"github.com/rowlock/rowlock/server/expr"
+)
+
+// ruled is a part of a schema that has rules, or whose parts have.
+type ruled struct {
+	kind       string // its type, which stands for the value in messages
+	schema     *described
+	rules      []rule
+	broken     error // why the rules could not be compiled
+	apart      bool  // its properties have no counterparts in an older object
+	items      *ruled
+	values     *ruled
+	properties map[string]*ruled
+	names      []string // of properties, sorted
+}
+
+// rule is one that compiled, or says why not.
+type rule struct {
+	cel.CompilationResult
+	*apiextensionsv1.ValidationRule
+}
+
+// compileRules compiles the rules of a schema; nil if there are none. Rules pass when
+// a definition is written, so that one which fails here was compiled by a server that
+// knew more.
+func compileRules(s *structuralschema.Structural, d *described) *ruled {
+	if !hasRules(s) {
+		return nil
+	}
+	r := compileBelow(s, d, model.SchemaDeclType(s, true))
+	r.schema = describeResource(s)
+	return r
+}
+
+func compileBelow(s *structuralschema.Structural, d *described, decl *apiservercel.DeclType) *ruled {
+	if d == nil || !hasRules(s) {
+		return nil
+	}
+	r := &ruled{kind: s.Type, schema: d, apart: !cel.MapIsCorrelatable(s.XMapType), properties: map[string]*ruled{}}
+	if d.resource != nil {
+		r.schema = d.resource
+	}
+	r.compile(s, decl)
+	var element *apiservercel.DeclType
+	if decl != nil {
+		element = decl.ElemType
+	}
+	if s.Items != nil {
+		r.items = compileBelow(s.Items, asDescribed(d.items), element)
+	}
+	if o := s.AdditionalProperties; o != nil && o.Structural != nil {
+		r.values = compileBelow(o.Structural, asDescribed(d.others.Schema()), element)
+	}
+	for name, p := range s.Properties {
+		below, ok := declOf(decl, name, &p)
+		if !ok {
+			continue // rules see nothing of what has no type
+		}
+		if of := compileBelow(&p, asDescribed(d.properties[name]), below); of != nil {
+			r.properties[name] = of
+		}
+	}
+	r.names = slices.Sorted(maps.Keys(r.properties))
+	return r
+}
+
+// declOf is the type of a property, as a part of the type that it is in where rules
+// can name it.
+func declOf(decl *apiservercel.DeclType, name string, p *structuralschema.Structural) (*apiservercel.DeclType, bool) {
+	escaped, ok := apiservercel.Escape(name)
+	if !ok {
+		below := model.SchemaDeclType(p, p.XEmbeddedResource)
+		return below, below != nil
+	}
+	if decl == nil {
+		return nil, false
+	}
+	f, ok := decl.Fields[escaped]
+	if !ok {
+		return nil, false
+	}
+	return f.Type, true
+}
+
+func (r *ruled) compile(s *structuralschema.Structural, decl *apiservercel.DeclType) {
+	if len(s.XValidations) == 0 {
+		return
+	}
+	base, err := expr.Base()
+	if err != nil {
+		r.broken = err
+		return
+	}
+	results, err := cel.Compile(s, decl, celconfig.PerCallLimit, base, cel.StoredExpressionsEnvLoader())
+	if err != nil {
+		r.broken = err
+		return
+	}
+	for i := range results {
+		r.rules = append(r.rules, rule{results[i], &s.XValidations[i]})
+	}
+}
+
+func hasRules(s *structuralschema.Structural) bool {
+	if s == nil {
+		return false
+	}
+	for _, p := range s.Properties {
+		if hasRules(&p) {
+			return true
+		}
+	}
+	return len(s.XValidations) > 0 || hasRules(s.Items) || s.AdditionalProperties != nil && hasRules(s.AdditionalProperties.Structural)
+}
