@@ -106,8 +106,8 @@ func dropClaimFields(s, old *corev1.PersistentVolumeClaimSpec) {
 	if old == nil || old.VolumeAttributesClassName == nil {
 		s.VolumeAttributesClassName = nil
 	}
-	if s.DataSourceRef != nil && (old == nil || old.DataSourceRef == nil || old.DataSourceRef.Namespace == nil) {
-		s.DataSourceRef.Namespace = nil
+	if ref := s.DataSourceRef; ref != nil && valueOr(ref.Namespace, "") != "" && (old == nil || old.DataSourceRef == nil) {
+		s.DataSourceRef = nil // sources of other namespaces are not served
 	}
 	inUse := old != nil && (old.DataSource != nil || old.DataSourceRef != nil)
 	if s.DataSource != nil && s.DataSourceRef == nil && !inUse && !isVolumeData(s.DataSource) {
