@@ -148,7 +148,7 @@ func validateClaim(c, old *corev1.PersistentVolumeClaim) field.ErrorList {
 		keep := old != nil && rules.SelectorInvalid(old.Spec.Selector)
 		errs = append(errs, rules.LooseSelector(s.Selector, keep, specPath.Child("selector"))...)
 	}
-	errs = append(errs, validateAccessModes(s.AccessModes)...)
+	errs = append(errs, validateAccessModes(s.AccessModes, specPath.Child("accessModes"))...)
 	errs = append(errs, validateClaimSize(s.Resources.Requests, specPath.Child("resources").Key(string(corev1.ResourceStorage)))...)
 	if class := valueOr(s.StorageClassName, ""); class != "" {
 		errs = append(errs, rules.Subdomain(class, specPath.Child("storageClassName"))...)
