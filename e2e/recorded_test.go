@@ -19,7 +19,7 @@ import (
 
 const (
 	recordings     = "testdata/parity"
-	atOnce         = 4 // scenarios beside one another: most of their time they wait
+	atOnce         = 16 // scenarios beside one another: most of their time they wait
 	filesVariable  = "ROWLOCK_RECORDED"
 	strictFamilies = "protocol-" // here every difference has a reason in differences.txt
 )

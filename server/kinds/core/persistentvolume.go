@@ -155,7 +155,7 @@ func validateVolumeSpec(v, old *corev1.PersistentVolume) field.ErrorList {
 	if len(s.AccessModes) == 0 {
 		errs = append(errs, field.Required(specPath.Child("accessModes"), ""))
 	}
-	errs = append(errs, validateAccessModes(s.AccessModes)...)
+	errs = append(errs, validateAccessModes(s.AccessModes, specPath.Child("accessModes"))...)
 	errs = append(errs, validateVolumeCapacity(s.Capacity, specPath.Child("capacity"))...)
 	if s.PersistentVolumeReclaimPolicy != "" {
 		errs = append(errs, rules.OneOf(s.PersistentVolumeReclaimPolicy, specPath.Child("persistentVolumeReclaimPolicy"),
@@ -165,7 +165,7 @@ func validateVolumeSpec(v, old *corev1.PersistentVolume) field.ErrorList {
 	if affinity != nil {
 		errs = append(errs, validateVolumeAffinity(affinity, specPath.Child("nodeAffinity"))...)
 	}
-	errs = append(errs, validateVolumeSource(s, v.Name)...)
+	errs = append(errs, validateVolumeSource(s, v.Name, specPath)...)
 	if s.HostPath != nil && path.Clean(s.HostPath.Path) == "/" && s.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle {
 		errs = append(errs, field.Forbidden(specPath.Child("persistentVolumeReclaimPolicy"), "may not be 'recycle' for a hostPath mount of '/'"))
 	}
@@ -182,9 +182,8 @@ func validateVolumeMode(m corev1.PersistentVolumeMode) field.ErrorList {
 	return rules.OneOf(m, specPath.Child("volumeMode"), corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem)
 }
 
-func validateAccessModes(modes []corev1.PersistentVolumeAccessMode) field.ErrorList {
+func validateAccessModes(modes []corev1.PersistentVolumeAccessMode, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	path := specPath.Child("accessModes")
 	single, shared := false, false
 	for _, m := range modes {
 		invalid := rules.OneOf(m, path, corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOnce, corev1.ReadWriteOncePod)

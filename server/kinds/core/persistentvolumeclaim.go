@@ -106,8 +106,8 @@ func dropClaimFields(s, old *corev1.PersistentVolumeClaimSpec) {
 	if old == nil || old.VolumeAttributesClassName == nil {
 		s.VolumeAttributesClassName = nil
 	}
-	if s.DataSourceRef != nil && (old == nil || old.DataSourceRef == nil || old.DataSourceRef.Namespace == nil) {
-		s.DataSourceRef.Namespace = nil
+	if ref := s.DataSourceRef; ref != nil && valueOr(ref.Namespace, "") != "" && (old == nil || old.DataSourceRef == nil) {
+		s.DataSourceRef = nil // sources of other namespaces are not served
 	}
 	inUse := old != nil && (old.DataSource != nil || old.DataSourceRef != nil)
 	if s.DataSource != nil && s.DataSourceRef == nil && !inUse && !isVolumeData(s.DataSource) {
@@ -148,7 +148,7 @@ func validateClaim(c, old *corev1.PersistentVolumeClaim) field.ErrorList {
 		keep := old != nil && rules.SelectorInvalid(old.Spec.Selector)
 		errs = append(errs, rules.LooseSelector(s.Selector, keep, specPath.Child("selector"))...)
 	}
-	errs = append(errs, validateAccessModes(s.AccessModes)...)
+	errs = append(errs, validateAccessModes(s.AccessModes, specPath.Child("accessModes"))...)
 	errs = append(errs, validateClaimSize(s.Resources.Requests, specPath.Child("resources").Key(string(corev1.ResourceStorage)))...)
 	if class := valueOr(s.StorageClassName, ""); class != "" {
 		errs = append(errs, rules.Subdomain(class, specPath.Child("storageClassName"))...)

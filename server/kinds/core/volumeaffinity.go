@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/rowlock/rowlock/server/kinds/podspec"
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
@@ -19,15 +20,6 @@ var renamedLabels = map[string]string{
 	"beta.kubernetes.io/os":             corev1.LabelOSStable,
 	"beta.kubernetes.io/arch":           corev1.LabelArchStable,
 	corev1.LabelInstanceType:            corev1.LabelInstanceTypeStable,
-}
-
-// renamedSince is the release that renamed them.
-var renamedSince = map[string]string{
-	corev1.LabelFailureDomainBetaZone:   "v1.17",
-	corev1.LabelFailureDomainBetaRegion: "v1.17",
-	"beta.kubernetes.io/os":             "v1.14",
-	"beta.kubernetes.io/arch":           "v1.14",
-	corev1.LabelInstanceType:            "v1.17",
 }
 
 // sameAffinity compares affinities, where a label may move to its newer name.
@@ -59,9 +51,9 @@ func affinityWarnings(s *corev1.NodeSelector, path *field.Path) []string {
 	var warnings []string
 	for i, term := range s.NodeSelectorTerms {
 		for j, r := range term.MatchExpressions {
-			if name, ok := renamedLabels[r.Key]; ok {
-				warnings = append(warnings, fmt.Sprintf("%s: %s is deprecated since %s; use %q instead",
-					path.Child("nodeSelectorTerms").Index(i).Child("matchExpressions").Index(j).Child("key"), r.Key, renamedSince[r.Key], name))
+			if msg := podspec.DeprecatedNodeLabel(r.Key); msg != "" {
+				warnings = append(warnings, fmt.Sprintf("%s: %s is %s",
+					path.Child("nodeSelectorTerms").Index(i).Child("matchExpressions").Index(j).Child("key"), r.Key, msg))
 			}
 		}
 	}

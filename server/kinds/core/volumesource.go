@@ -60,9 +60,10 @@ type sourceCheck struct {
 	check func() field.ErrorList
 }
 
-// validateVolumeSource checks that a volume has exactly one source, and that one.
-func validateVolumeSource(s *corev1.PersistentVolumeSpec, volume string) field.ErrorList {
-	at := func(names ...string) *field.Path { return specPath.Child(names[0], names[1:]...) }
+// validateVolumeSource checks that a volume has exactly one source, and that one. p is
+// the path of the spec.
+func validateVolumeSource(s *corev1.PersistentVolumeSpec, volume string, p *field.Path) field.ErrorList {
+	at := func(names ...string) *field.Path { return p.Child(names[0], names[1:]...) }
 	var errs field.ErrorList
 	found := false
 	for _, c := range []sourceCheck{
@@ -95,21 +96,21 @@ func validateVolumeSource(s *corev1.PersistentVolumeSpec, volume string) field.E
 		{"scaleIO", s.ScaleIO != nil, func() field.ErrorList {
 			return slices.Concat(need(s.ScaleIO.Gateway, at("scaleIO", "gateway")), need(s.ScaleIO.System, at("scaleIO", "system")), need(s.ScaleIO.VolumeName, at("scaleIO", "volumeName")))
 		}},
-		{"local", s.Local != nil, func() field.ErrorList { return validateLocal(s, at("local", "path")) }},
+		{"local", s.Local != nil, func() field.ErrorList { return validateLocal(s, p) }},
 		{"storageos", s.StorageOS != nil, func() field.ErrorList { return validateStorageOS(s.StorageOS, at("storageos")) }},
 		{"csi", s.CSI != nil, func() field.ErrorList { return validateCSI(s.CSI, at("csi")) }},
 	} {
 		switch {
 		case !c.set:
 		case found && c.name != "flexVolume":
-			errs = append(errs, field.Forbidden(specPath.Child(c.name), "may not specify more than 1 volume type"))
+			errs = append(errs, field.Forbidden(p.Child(c.name), "may not specify more than 1 volume type"))
 		default:
 			found = true
 			errs = append(errs, c.check()...)
 		}
 	}
 	if !found {
-		errs = append(errs, field.Required(specPath, "must specify a volume type"))
+		errs = append(errs, field.Required(p, "must specify a volume type"))
 	}
 	return errs
 }
@@ -310,13 +311,14 @@ func validateAzureDisk(s *corev1.AzureDiskVolumeSource, path *field.Path) field.
 }
 
 // validateLocal checks a volume on a node, which has to say on which.
-func validateLocal(s *corev1.PersistentVolumeSpec, path *field.Path) field.ErrorList {
+func validateLocal(s *corev1.PersistentVolumeSpec, spec *field.Path) field.ErrorList {
+	path := spec.Child("local", "path")
 	errs := need(s.Local.Path, path)
 	if s.Local.Path != "" {
 		errs = noBacksteps(s.Local.Path, path)
 	}
 	if s.NodeAffinity == nil {
-		errs = append(errs, field.Required(specPath.Child("nodeAffinity"), "Local volume requires node affinity"))
+		errs = append(errs, field.Required(spec.Child("nodeAffinity"), "Local volume requires node affinity"))
 	}
 	return errs
 }

@@ -47,6 +47,12 @@ func TestWarnings(t *testing.T) {
 			`spec.resources.requests[storage]: fractional byte value "1500m" is invalid, must be an integer`,
 			`spec.resources.limits[storage]: fractional byte value "1700m" is invalid, must be an integer`,
 		}},
+		{core.PersistentVolume, &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "kubernetes.io/os"}, {Key: "node-role.kubernetes.io/master"}, {Key: "beta.kubernetes.io/os"}}}},
+		}}}}, nil, []string{
+			`spec.nodeAffinity.required.nodeSelectorTerms[0].matchExpressions[1].key: node-role.kubernetes.io/master is use "node-role.kubernetes.io/control-plane" instead`,
+			`spec.nodeAffinity.required.nodeSelectorTerms[0].matchExpressions[2].key: beta.kubernetes.io/os is deprecated since v1.14; use "kubernetes.io/os" instead`,
+		}},
 	} {
 		if diff := cmp.Diff(c.want, c.strategy.Warnings(context.Background(), c.obj, c.old)); diff != "" {
 			t.Errorf("%+v: %s", c.obj, diff)

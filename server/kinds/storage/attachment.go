@@ -13,6 +13,7 @@ import (
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/core"
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
@@ -24,6 +25,7 @@ const (
 // VolumeAttachment is how VolumeAttachments are written.
 var VolumeAttachment = kinds.Strategy{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
+	Default:      defaultAttachment,
 	PrepareForCreate: func(_ context.Context, obj kinds.Object) {
 		obj.(*storagev1.VolumeAttachment).Status = storagev1.VolumeAttachmentStatus{}
 	},
@@ -46,6 +48,7 @@ var VolumeAttachment = kinds.Strategy{
 
 // VolumeAttachmentStatus is how their status is written.
 var VolumeAttachmentStatus = kinds.Strategy{
+	Default: defaultAttachment,
 	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
 		a, old := obj.(*storagev1.VolumeAttachment), before.(*storagev1.VolumeAttachment)
 		a.Spec = old.Spec
@@ -71,6 +74,12 @@ var VolumeAttachmentColumns = columns.Of(
 	columns.Age(),
 )
 
+func defaultAttachment(obj kinds.Object) {
+	if s := obj.(*storagev1.VolumeAttachment).Spec.Source.InlineVolumeSpec; s != nil {
+		core.DefaultInlineVolume(s)
+	}
+}
+
 func validateAttachment(a *storagev1.VolumeAttachment) field.ErrorList {
 	p := field.NewPath("spec")
 	var errs field.ErrorList
@@ -90,7 +99,7 @@ func validateSource(s *storagev1.VolumeAttachmentSource, p *field.Path) field.Er
 	case s.InlineVolumeSpec != nil && s.PersistentVolumeName != nil:
 		return field.ErrorList{field.Forbidden(p, one)}
 	case s.PersistentVolumeName == nil:
-		return nil
+		return core.ValidateInlineVolume(s.InlineVolumeSpec, p.Child("inlineVolumeSpec"))
 	}
 	if *s.PersistentVolumeName == "" {
 		return field.ErrorList{field.Required(p.Child("persistentVolumeName"), "must specify non empty persistentVolumeName")}
