@@ -79,7 +79,7 @@ func New(cfg Config) (*Server, error) {
 		cfg: cfg, Cache: cache.New(cfg.Catalogue), Schemas: schema.New(cfg.Catalogue),
 		started: make(chan struct{}), leaving: make(chan struct{}), flows: flow.New(),
 	}
-	s.Custom = definitions.New(cfg.Catalogue, s.Cache, nil, cfg.Log)
+	s.Custom = definitions.New(cfg.Catalogue, s.Cache, s.converter, cfg.Log)
 	s.Schemas.Custom = s.Custom.Merging
 	for _, f := range append(cfg.Feeds, s.flows.Feed) {
 		f.Attach(s.Cache)

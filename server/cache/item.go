@@ -171,6 +171,16 @@ func (it *Item) Bytes(key FormKey, make func(*Item) ([]byte, error)) ([]byte, er
 	return b, nil
 }
 
+// Has says that a form was made, or is being made.
+func (it *Item) Has(key FormKey) bool {
+	for f := it.forms.Load(); f != nil; f = f.next {
+		if f.key == key {
+			return true
+		}
+	}
+	return false
+}
+
 // keep finds the entry of a key in a list that only grows at its head, or adds it.
 func keep[K comparable](list *atomic.Pointer[form[K]], key K) *form[K] {
 	var fresh *form[K]

@@ -36,7 +36,7 @@ const Storage = "customresourcedefinitions.apiextensions.k8s.io"
 type Follower struct {
 	catalogue *kinds.Catalogue
 	builtin   []*kinds.Resource
-	converter func(*apiextensionsv1.CustomResourceDefinition) (custom.Converter, error)
+	converter func(*apiextensionsv1.CustomResourceDefinition) custom.Converter
 	log       *slog.Logger
 	cache     *cache.Cache
 	feed      *access.Feed
@@ -58,7 +58,7 @@ type served struct {
 // New makes a follower of the definitions in c. The catalogue holds the built-in
 // resources. converter makes what converts objects of a definition, nil for one whose
 // versions differ in nothing but their names.
-func New(catalogue *kinds.Catalogue, c *cache.Cache, converter func(*apiextensionsv1.CustomResourceDefinition) (custom.Converter, error), log *slog.Logger) *Follower {
+func New(catalogue *kinds.Catalogue, c *cache.Cache, converter func(*apiextensionsv1.CustomResourceDefinition) custom.Converter, log *slog.Logger) *Follower {
 	f := &Follower{
 		catalogue: catalogue, builtin: catalogue.Known(), converter: converter, log: log, cache: c,
 		known: map[string]*served{}, set: map[string]*served{},
@@ -172,7 +172,11 @@ func (f *Follower) take(item *cache.Item) {
 	if old != nil && old.crd.UID == crd.UID && custom.StoredAlike(old.crd, crd) {
 		since = old.since
 	}
-	definition, err := f.define(crd, since)
+	var converter custom.Converter
+	if f.converter != nil {
+		converter = f.converter(crd)
+	}
+	definition, err := custom.New(crd, since, converter)
 	if err != nil {
 		f.log.Error("a definition cannot be served", "name", item.Name, "error", err)
 		f.forget(item.Name)
@@ -180,17 +184,6 @@ func (f *Follower) take(item *cache.Item) {
 	}
 	f.known[item.Name] = &served{crd: crd, since: since, Definition: definition}
 	f.stale.Store(true)
-}
-
-func (f *Follower) define(crd *apiextensionsv1.CustomResourceDefinition, since int64) (*custom.Definition, error) {
-	var converter custom.Converter
-	if f.converter != nil {
-		var err error
-		if converter, err = f.converter(crd); err != nil {
-			return nil, err
-		}
-	}
-	return custom.New(crd, since, converter)
 }
 
 // same says whether two states of a definition are served in the same way.

@@ -52,6 +52,9 @@ func (v *view) json(it *cache.Item) ([]byte, error) {
 	if clean(v.r, it) {
 		return it.JSON, nil
 	}
+	if v.r.Custom {
+		return v.customJSON(it)
+	}
 	return it.Bytes(cache.FormKey{Form: cache.FormJSON, For: v.r}, func(it *cache.Item) ([]byte, error) {
 		obj, err := v.h.served(v.r, it)
 		if err != nil {

@@ -43,6 +43,9 @@ func (h *Handler) sendPage(c *Call, form codecs.Form, p *page) error {
 	if err := v.corruptList(p.items); err != nil {
 		return err
 	}
+	if err := v.convertPage(c.R.Context(), p); err != nil {
+		return err
+	}
 	switch {
 	case form.IsTable():
 		return v.sendTable(c, http.StatusOK, p)

@@ -24,6 +24,11 @@ func (v *view) cbor(it *cache.Item) ([]byte, error) {
 		}
 		return cbor.FromJSON(func() runtime.Object { return &metav1.PartialObjectMetadata{} }, data)
 	}
+	if v.r.Custom {
+		if _, err := v.json(it); err != nil {
+			return nil, err // which may pass: nothing of it is kept
+		}
+	}
 	return it.Bytes(cache.FormKey{Form: cache.FormCBOR, For: v.r}, func(it *cache.Item) ([]byte, error) {
 		data, err := v.json(it)
 		if err != nil || v.r.Custom {

@@ -55,6 +55,11 @@ func (v *view) row(it *cache.Item) (*row, error) {
 	if it.Corrupt != nil {
 		return nil, v.corrupt(it)
 	}
+	if v.r.Custom {
+		if _, err := v.json(it); err != nil {
+			return nil, err // which may pass: nothing of it is kept
+		}
+	}
 	kept, err := it.Form(cache.FormKey{Form: cache.FormTableRow, For: v.r}, v.makeRow)
 	row, _ := kept.(*row)
 	return row, err
@@ -67,7 +72,7 @@ func (v *view) makeRow(it *cache.Item) (any, error) {
 		out.cells, err = table.Cells([]any{it.Name, it.Meta().CreationTimestamp})
 		return out, err
 	}
-	obj, err := v.h.stored(v.r, it)
+	obj, err := v.shownObject(it)
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ func (h *Handler) stored(r *kinds.Resource, item *cache.Item) (kinds.Object, err
 	}
 	out, err := r.Schema.FromStore(context.Background(), obj)
 	if err != nil {
-		return nil, err
+		return nil, shown(err)
 	}
 	return out[0], nil
 }
@@ -112,7 +112,7 @@ func encode(r *kinds.Resource, obj kinds.Object) ([]byte, error) {
 	if r.Custom {
 		var err error
 		if obj, err = r.Schema.ToStore(context.Background(), copyOf(obj)); err != nil {
-			return nil, err
+			return nil, shown(err)
 		}
 	}
 	obj.GetObjectKind().SetGroupVersionKind(r.Storage.GVK)
