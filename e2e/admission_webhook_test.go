@@ -102,6 +102,8 @@ func (j *judge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		j.answer(w, &q, patched(fmt.Sprintf(`[{"op":"add","path":"/data/second","value":"saw %v"}]`, data["first"])))
 	case "/container":
 		j.answer(w, &q, patched(`[{"op":"add","path":"/spec/containers/-","value":{"name":"added","image":"registry.k8s.io/pause:3.9"}}]`))
+	case "/custom":
+		j.answer(w, &q, patched(`[{"op":"add","path":"/spec/size","value":7},{"op":"add","path":"/spec/part","value":{}}]`))
 	case "/spoil":
 		j.answer(w, &q, patched(`[{"op":"replace","path":"/metadata/managedFields","value":[{"manager":"x","operation":"Update","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"nonsense":{}}}]}]`))
 	case "/stall":
@@ -211,7 +213,10 @@ func TestAdmissionWebhooks(t *testing.T) {
 	s := harness.StartT(t, harness.Options{Args: []string{"--admission-control-config-file", config}})
 	c := &courtroom{newAPI(t, s), judge}
 	want(t, c.api, http.StatusCreated, "POST", "/api/v1/namespaces", "application/json", `{"metadata":{"name":"court","labels":{"judged":"yes"}}}`)
-	want(t, c.api, http.StatusCreated, "POST", "/api/v1/namespaces/court/serviceaccounts", "application/json", `{"metadata":{"name":"default"}}`)
+	eventually(t, "a service account", func() bool {
+		code, _, err := c.do(context.Background(), "GET", "/api/v1/namespaces/court/serviceaccounts/default", "", "")
+		return err == nil && code == http.StatusOK
+	})
 	t.Run("question", c.question)
 	t.Run("denial", c.denial)
 	t.Run("mutation", c.mutation)
@@ -220,6 +225,8 @@ func TestAdmissionWebhooks(t *testing.T) {
 	t.Run("dry run", c.dryRun)
 	t.Run("subresources", c.subresources)
 	t.Run("service", c.service)
+	t.Run("custom", c.custom)
+	t.Run("custom parameters", c.customParameters)
 	t.Run("metrics", func(t *testing.T) {
 		text := string(want(t, c.api, http.StatusOK, "GET", "/metrics", "", ""))
 		for _, line := range []string{
@@ -421,6 +428,54 @@ func (c *courtroom) service(t *testing.T) {
 	}
 	want(t, c.api, http.StatusCreated, "POST", "/api/v1/namespaces/court/services", "application/json", `{"metadata":{"name":"judge"},"spec":{"type":"ExternalName","externalName":"localhost"}}`)
 	if code, _, body := c.config(t, "served", ""); code != http.StatusCreated {
+		t.Errorf("%d %s", code, body)
+	}
+}
+
+// custom asks about objects of a kind with two versions, of which the webhook knows
+// one.
+func (c *courtroom) custom(t *testing.T) {
+	schema := `{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{
+		"size":{"type":"integer"},"limit":{"type":"integer"},"part":{"type":"object","properties":{"color":{"type":"string","default":"red"}}}}}}}}`
+	version := func(name string, stored bool) string {
+		return fmt.Sprintf(`{"name":%q,"served":true,"storage":%t,"schema":%s}`, name, stored, schema)
+	}
+	want(t, c.api, http.StatusCreated, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "application/json",
+		`{"metadata":{"name":"widgets.court.example.org"},"spec":{"group":"court.example.org","scope":"Namespaced","names":{"plural":"widgets","kind":"Widget"},"versions":[`+version("v1", true)+","+version("v2", false)+`]}}`)
+	const widgets = "/apis/court.example.org/v2/namespaces/court/widgets"
+	eventually(t, "the new kind", func() bool {
+		code, _, err := c.do(context.Background(), "GET", widgets, "", "")
+		return err == nil && code == http.StatusOK
+	})
+	c.hooks(t, mutatingHooks, map[string]any{"path": "/custom", "rules": []any{rule("court.example.org", "widgets", "CREATE")}})
+	body := string(want(t, c.api, http.StatusCreated, "POST", widgets, "application/json",
+		`{"apiVersion":"court.example.org/v2","kind":"Widget","metadata":{"name":"w"},"spec":{"size":1}}`))
+	for _, part := range []string{`"apiVersion":"court.example.org/v2"`, `"size":7`, `"color":"red"`} {
+		if !strings.Contains(body, part) {
+			t.Errorf("no %s in %s", part, body)
+		}
+	}
+	list := c.judge.take()
+	if len(list) != 1 || list[0].Request.Kind.Version != "v1" || list[0].Request.RequestKind.Version != "v2" || list[0].Request.Object["apiVersion"] != "court.example.org/v1" {
+		t.Errorf("asked %+v", list)
+	}
+}
+
+// customParameters lets an object of that kind say what a policy allows.
+func (c *courtroom) customParameters(t *testing.T) {
+	const policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic"
+	want(t, c.api, http.StatusCreated, "POST", policies+"ies", "application/json", `{"metadata":{"name":"court"},"spec":{
+		"paramKind":{"apiVersion":"court.example.org/v2","kind":"Widget"},
+		"matchConstraints":{"resourceRules":[{"apiGroups":[""],"apiVersions":["v1"],"operations":["CREATE"],"resources":["configmaps"]}]},
+		"validations":[{"expression":"object.data.size() <= params.spec.size","messageExpression":"'more than ' + string(params.spec.size) + ' in ' + params.apiVersion"}]}}`)
+	want(t, c.api, http.StatusCreated, "POST", policies+"ybindings", "application/json", `{"metadata":{"name":"court"},"spec":{"policyName":"court","validationActions":["Deny"],
+		"paramRef":{"name":"w","namespace":"court","parameterNotFoundAction":"Deny"}}}`)
+	if code, _, body := c.config(t, "few", ""); code != http.StatusCreated {
+		t.Errorf("%d %s", code, body)
+	}
+	want(t, c.api, http.StatusOK, "PATCH", "/apis/court.example.org/v1/namespaces/court/widgets/w", "application/merge-patch+json", `{"spec":{"size":0}}`)
+	code, _, body := c.config(t, "many", "")
+	if text := "ValidatingAdmissionPolicy 'court' with binding 'court' denied request: more than 0 in court.example.org/v2"; code != http.StatusUnprocessableEntity || !strings.HasSuffix(message(body), text) {
 		t.Errorf("%d %s", code, body)
 	}
 }
