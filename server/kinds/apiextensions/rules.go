@@ -2,7 +2,6 @@ package apiextensions
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -23,6 +22,10 @@ const (
 	maxRuleCost  = 10_000_000
 	maxTotalCost = 100_000_000
 )
+
+// compiledAtOnce is how many rules are compiled before it is asked again whether anybody
+// waits for them: one schema can have very many.
+const compiledAtOnce = 100
 
 var ruleReasons = []apiext.FieldValueErrorReason{
 	apiext.FieldValueDuplicate, apiext.FieldValueForbidden, apiext.FieldValueInvalid, apiext.FieldValueRequired,
@@ -78,10 +81,6 @@ func validateRuleTexts(s *apiext.JSONSchemaProps, p *field.Path) (errs field.Err
 // compile compiles the rules of a schema, and adds up what they may cost.
 func (w *walk) compile(ctx context.Context, s *apiext.JSONSchemaProps, at place) {
 	p := at.path.Child("x-kubernetes-validations")
-	if err := ctx.Err(); err != nil { // there can be very many
-		w.rules = append(w.rules, field.InternalError(p, err))
-		return
-	}
 	types, err := at.rules.types()
 	if err != nil {
 		w.rules = append(w.rules, field.InternalError(p, fmt.Errorf("internal error: failed to construct type information for x-kubernetes-validations rules: %w", err)))
@@ -92,17 +91,21 @@ func (w *walk) compile(ctx context.Context, s *apiext.JSONSchemaProps, at place)
 		w.rules = append(w.rules, field.InternalError(p, err))
 		return
 	}
-	results, err := cel.Compile(types.tree, types.decl, celconfig.PerCallLimit, base, w.t)
-	if err != nil {
-		w.rules = append(w.rules, field.InternalError(p, err))
-		return
-	}
-	if len(results) > len(s.XValidations) {
-		w.rules = append(w.rules, field.InternalError(p, errors.New("more rules were compiled than there are")))
-		return
-	}
-	for i := range results {
-		w.compiled(&results[i], &s.XValidations[i], at, p.Index(i))
+	part := *types.tree
+	for from := 0; from < len(s.XValidations); from += compiledAtOnce {
+		if err := ctx.Err(); err != nil {
+			w.rules = append(w.rules, field.InternalError(p, err))
+			return
+		}
+		part.XValidations = types.tree.XValidations[from:min(from+compiledAtOnce, len(s.XValidations))]
+		results, err := cel.Compile(&part, types.decl, celconfig.PerCallLimit, base, w.t)
+		if err != nil {
+			w.rules = append(w.rules, field.InternalError(p, err))
+			return
+		}
+		for i := range results {
+			w.compiled(&results[i], &s.XValidations[from+i], at, p.Index(from+i))
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package structural
 import (
 	"regexp"
 	"slices"
+	"sync"
 	"unicode/utf8"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
@@ -23,7 +24,7 @@ type quick struct {
 	enum       []any
 	odd        bool // ask the library of every value
 	format     string
-	pattern    *regexp.Regexp
+	pattern    func() *regexp.Regexp // nil: there is none
 	required   []string
 	properties map[string]*quick
 	values     *quick // of other properties; nil: anything
@@ -51,7 +52,26 @@ var typeNames = map[string]jsonTypes{
 }
 
 // newQuick reads a schema; nil is one that all values are valid against.
-func newQuick(s *spec.Schema) *quick {
+func newQuick(s *spec.Schema) *quick { return patterns{}.quick(s) }
+
+// patterns are those of a schema. They are compiled when they are needed, for they can
+// be large, and once, for many fields have the same.
+type patterns map[string]func() *regexp.Regexp
+
+func (of patterns) compiled(pattern string) func() *regexp.Regexp {
+	if of[pattern] == nil {
+		of[pattern] = sync.OnceValue(func() *regexp.Regexp {
+			re, err := regexp.Compile(pattern)
+			if err != nil {
+				return nil
+			}
+			return re
+		})
+	}
+	return of[pattern]
+}
+
+func (of patterns) quick(s *spec.Schema) *quick {
 	if s == nil {
 		return nil
 	}
@@ -60,7 +80,7 @@ func newQuick(s *spec.Schema) *quick {
 	alone.AllOf, alone.AnyOf, alone.OneOf, alone.Not = nil, nil, nil, nil
 	q := &quick{
 		schema: s, alone: &alone, nullable: s.Nullable, enum: s.Enum, required: s.Required, odd: s.UniqueItems || s.MultipleOf != nil,
-		all: quicks(s.AllOf), any: quicks(s.AnyOf), one: quicks(s.OneOf), not: newQuick(s.Not),
+		all: of.quicks(s.AllOf), any: of.quicks(s.AnyOf), one: of.quicks(s.OneOf), not: of.quick(s.Not),
 	}
 	for _, name := range s.Type {
 		q.types |= typeNames[name]
@@ -71,29 +91,27 @@ func newQuick(s *spec.Schema) *quick {
 		q.format = s.Format
 	}
 	if s.Pattern != "" {
-		var err error
-		q.pattern, err = regexp.Compile(s.Pattern)
-		q.odd = q.odd || err != nil
+		q.pattern = of.compiled(s.Pattern)
 	}
 	if s.Items != nil {
-		q.item = newQuick(s.Items.Schema)
+		q.item = of.quick(s.Items.Schema)
 	}
 	if len(s.Properties) > 0 {
 		q.properties = make(map[string]*quick, len(s.Properties))
 	}
 	for name, p := range s.Properties {
-		q.properties[name] = newQuick(&p)
+		q.properties[name] = of.quick(&p)
 	}
 	if s.AdditionalProperties != nil {
 		q.closed = !s.AdditionalProperties.Allows
-		q.values = newQuick(s.AdditionalProperties.Schema)
+		q.values = of.quick(s.AdditionalProperties.Schema)
 	}
 	return q
 }
 
-func quicks(schemas []spec.Schema) (out []*quick) {
+func (of patterns) quicks(schemas []spec.Schema) (out []*quick) {
 	for i := range schemas {
-		out = append(out, newQuick(&schemas[i]))
+		out = append(out, of.quick(&schemas[i]))
 	}
 	return out
 }
@@ -198,8 +216,10 @@ func (q *quick) validString(v string) bool {
 	if (s.MinLength != nil || s.MaxLength != nil) && !within(utf8.RuneCountInString(v), s.MinLength, s.MaxLength) {
 		return false
 	}
-	if q.pattern != nil && !q.pattern.MatchString(v) {
-		return false
+	if q.pattern != nil {
+		if re := q.pattern(); re == nil || !re.MatchString(v) { // an invalid one matches nothing
+			return false
+		}
 	}
 	return q.format == "" || !strfmt.Default.ContainsName(q.format) || strfmt.Default.Validates(q.format, v)
 }
