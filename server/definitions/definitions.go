@@ -10,6 +10,7 @@ package definitions
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"maps"
 	"slices"
@@ -212,4 +213,18 @@ func (f *Follower) Merging(gvk schema.GroupVersionKind) managedfields.TypeConver
 		f.log.Error("objects of a custom kind are merged without their schema", "kind", gvk.String(), "error", err)
 	}
 	return nil
+}
+
+// OpenAPI describes the objects of a custom resource, or is nil.
+func (f *Follower) OpenAPI(r *kinds.Resource) json.RawMessage {
+	v, ok := r.Schema.(*custom.Version)
+	if !ok {
+		return nil
+	}
+	text, err := v.Schema.OpenAPI()
+	if err != nil {
+		f.log.Error("a custom kind cannot be described", "kind", r.GVK().String(), "error", err)
+		return nil
+	}
+	return text
 }

@@ -58,6 +58,7 @@ type library struct {
 	defs      definitions
 	resources []*kinds.Resource
 	names     *names
+	custom    map[string]bool // names of definitions of custom kinds
 }
 
 func (d *Documents) pack(text []byte, of []*kinds.Resource) (*document, error) {
@@ -116,7 +117,7 @@ func (d *Documents) open(resources []*kinds.Resource) (*library, error) {
 	if err != nil {
 		return nil, fmt.Errorf("unpacking the OpenAPI definitions: %w", err)
 	}
-	l := &library{Documents: d, defs: defs, resources: resources, names: newNames(resources)}
+	l := &library{Documents: d, defs: defs, resources: resources, names: newNames(resources), custom: map[string]bool{}}
 	for _, r := range resources {
 		if r.Custom {
 			l.addCustom(r)
@@ -135,6 +136,7 @@ func (l *library) addCustom(r *kinds.Resource) {
 		schema = json.RawMessage(`{"type":"object","x-kubernetes-preserve-unknown-fields":true}`)
 	}
 	l.defs[l.names.of(r.APIVersion(), r.Kind)] = schema
+	l.custom[l.names.of(r.APIVersion(), r.Kind)] = true
 	list, err := json.Marshal(tree{
 		"description": r.ListKind + " is a list of " + r.Kind,
 		"type":        "object",
@@ -273,7 +275,11 @@ func (l *library) openAPI2() (tree, error) {
 		if err := json.Unmarshal(schema, &node); err != nil {
 			return nil, fmt.Errorf("definition %s: %w", name, err)
 		}
-		defs[name] = swaggerOf(node)
+		if l.custom[name] {
+			defs[name] = swaggerOfCustom(node)
+		} else {
+			defs[name] = swaggerOf(node)
+		}
 	}
 	return tree{
 		"swagger": "2.0", "info": l.info(), "paths": paths, "definitions": defs, "parameters": swaggerParameters(),

@@ -30,7 +30,8 @@ type Webhook struct {
 	Post func(ctx context.Context, body []byte) ([]byte, error)
 }
 
-// Convert implements Converter. Errors are in the words of a stock server.
+// Convert implements Converter. Errors are in the words of a stock server, and never
+// those of the webhook itself: what it answers is no answer to the client.
 func (w *Webhook) Convert(ctx context.Context, to schema.GroupVersion, objs []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	from := objs[0].GroupVersionKind()
 	review, err := w.review(to, objs)
@@ -45,11 +46,11 @@ func (w *Webhook) Convert(ctx context.Context, to schema.GroupVersion, objs []*u
 	defer cancel()
 	answer, err := w.Post(ctx, body)
 	if err != nil {
-		return nil, fmt.Errorf("conversion webhook for %v failed: %w", from, err)
+		return nil, fmt.Errorf("conversion webhook for %v failed: %v", from, err)
 	}
 	made, err := converted(review, answer)
 	if err != nil {
-		return nil, fmt.Errorf("conversion webhook for %v failed: %w", from, err)
+		return nil, fmt.Errorf("conversion webhook for %v failed: %v", from, err)
 	}
 	if len(made) != len(objs) {
 		return nil, fmt.Errorf("conversion webhook for %v returned %d objects, expected %d", from, len(made), len(objs))
