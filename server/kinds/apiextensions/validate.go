@@ -17,8 +17,13 @@ func validateDefinition(ctx context.Context, d *apiextensionsv1.CustomResourceDe
 		return broken(err)
 	}
 	var errs field.ErrorList
-	if in.Name != in.Spec.Names.Plural+"."+in.Spec.Group {
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), in.Name, `must be spec.names.plural+"."+spec.group`))
+	const detail = `must be spec.names.plural+"."+spec.group`
+	metadata, name := field.NewPath("metadata"), in.Spec.Names.Plural+"."+in.Spec.Group
+	if in.GenerateName != "" && in.GenerateName != name {
+		errs = append(errs, field.Invalid(metadata.Child("generateName"), in.GenerateName, detail))
+	}
+	if in.Name != name {
+		errs = append(errs, field.Invalid(metadata.Child("name"), in.Name, detail))
 	}
 	// Until it is established a definition may have anything for a bundle.
 	return append(errs, validateWhole(ctx, in, nil, tolerance{badBundle: true})...)
