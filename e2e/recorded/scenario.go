@@ -105,7 +105,7 @@ func (s *Scenario) NamespaceName() string {
 
 // Alone says that a scenario must not run beside others: it reads what the whole
 // cluster shares (discovery, the default objects), or sets a default that objects of
-// other scenarios would take.
+// other scenarios would take, or a policy or webhook that is asked about them.
 func (s *Scenario) Alone() bool {
 	if s.Bare {
 		return true
@@ -113,7 +113,8 @@ func (s *Scenario) Alone() bool {
 	for i := range s.Steps {
 		step := &s.Steps[i]
 		body := string(step.Body)
-		if strings.Contains(body, "is-default-class") || strings.Contains(body, `"globalDefault"`) || sharedRead.MatchString(step.Do) {
+		policy := len(step.Body) > 0 && strings.Contains(step.Do, "/apis/admissionregistration.k8s.io/")
+		if policy || strings.Contains(body, "is-default-class") || strings.Contains(body, `"globalDefault"`) || sharedRead.MatchString(step.Do) {
 			return true
 		}
 	}
