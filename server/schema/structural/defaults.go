@@ -46,8 +46,7 @@ type defaultPlace struct {
 	p      *field.Path
 	s      *structuralschema.Structural
 	q      *quick
-	made   bool   // rules were compiled, here or above
-	rules  *ruled // of s, if they were
+	rules  *ruled // of s, if they were compiled above
 	inMeta bool   // inside of apiVersion, kind or metadata of resource
 	// around makes the resource of which a default is a part.
 	around   defaulting.SurroundingObjectFunc
@@ -63,8 +62,7 @@ func (d *defaultsCheck) walk(at defaultPlace) error {
 		at.around = defaulting.NewRootObjectFunc().WithTypeMeta(metav1.TypeMeta{APIVersion: "validation/v1", Kind: "Validation"})
 	}
 	if at.s.Default.Object != nil {
-		if !at.made && hasRules(at.s) {
-			at.made = true
+		if at.rules == nil && hasRules(at.s) {
 			at.rules = compileBelow(at.s, describe(at.s), model.SchemaDeclType(at.s, at.s == at.resource))
 		}
 		if err := d.check(at); err != nil {

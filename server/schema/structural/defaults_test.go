@@ -18,6 +18,7 @@ func FuzzDefaults(f *testing.F) {
 		`{"type":"object","properties":{"o":{"type":"object","default":{"n":1},"x-kubernetes-validations":[{"rule":"self.n > oldSelf.n"},{"rule":"self.m > 1"}],"properties":{"n":{"type":"integer","default":5,"x-kubernetes-validations":[{"rule":"self < 3","message":"small"},{"rule":"self == oldSelf"},{"rule":"oldSelf.hasValue()","optionalOldSelf":true}]},"m":{"type":"integer","default":0}}}}}`,
 		`{"type":"object","properties":{"o":{"type":"object","default":{},"x-kubernetes-validations":[{"rule":"self.no"}],"properties":{"n":{"type":"integer"}}}}}`,
 		`{"type":"object","properties":{"m":{"type":"object","default":{"a":{"b":1}},"additionalProperties":{"type":"object","x-kubernetes-preserve-unknown-fields":true,"x-kubernetes-validations":[{"rule":"false"}]}}}}`,
+		`{"type":"object","properties":{"o":{"x-kubernetes-preserve-unknown-fields":true,"default":[],"properties":{"a":{"type":"integer","default":0,"x-kubernetes-validations":[{"rule":"self > 0"}]}}}}}`,
 	} {
 		f.Add([]byte(s))
 	}
