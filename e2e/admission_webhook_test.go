@@ -330,7 +330,11 @@ func (c *courtroom) defaults(t *testing.T) {
 		`{"metadata":{"name":"two"},"spec":{"containers":[{"name":"one","image":"registry.k8s.io/pause:3.9"}]}}`))
 	var pod struct {
 		Spec struct {
-			Containers []struct{ Name, ImagePullPolicy, TerminationMessagePath string }
+			Containers []struct {
+				Name, ImagePullPolicy, TerminationMessagePath string
+				VolumeMounts                                  []struct{ MountPath string }
+			}
+			Volumes []struct{ Name string }
 		}
 	}
 	if err := json.Unmarshal([]byte(body), &pod); err != nil || len(pod.Spec.Containers) != 2 {
@@ -338,6 +342,8 @@ func (c *courtroom) defaults(t *testing.T) {
 	}
 	if added := pod.Spec.Containers[1]; added.Name != "added" || added.ImagePullPolicy != "IfNotPresent" || added.TerminationMessagePath == "" {
 		t.Errorf("what was added got no defaults: %+v", added)
+	} else if len(added.VolumeMounts) != 1 || len(pod.Spec.Volumes) != 1 {
+		t.Errorf("what was added was not seen by other plugins, or twice: %+v", pod.Spec)
 	}
 }
 

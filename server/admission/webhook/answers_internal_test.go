@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/admission/criteria"
@@ -148,6 +149,27 @@ func FuzzPatch(f *testing.F) {
 		}
 		_, _, _ = answered(t, data, true)
 	})
+}
+
+// TestKindOfCustomObjects stays what a client has made of it, for others to refuse.
+func TestKindOfCustomObjects(t *testing.T) {
+	r := &kinds.Resource{
+		Group: "x.example.org", Version: "v1", Plural: "things", Kind: "Thing", Custom: true, Storage: &kinds.Storage{Key: "things.x.example.org"},
+		New: func() kinds.Object { return &unstructured.Unstructured{} },
+	}
+	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "x.example.org/v2", "kind": "Thing", "metadata": map[string]any{"name": "a"}}}
+	a := &admission.Attributes{Operation: admission.Update, Resource: r, Object: object}
+	v, s, h := &view{a: a}, &shown{target: criteria.Target{Resource: r, Kind: r.GVK()}}, &hook{}
+	if err := s.prepare(a); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(s.object), "x.example.org/v1") {
+		t.Errorf("the webhook is shown %s", s.object)
+	}
+	changed, err := (&Mutating{}).apply(h, v, s, []byte(`[{"op":"add","path":"/spec","value":{"n":1}}]`), &notes{h: h, a: a})
+	if err != nil || !changed || object.GetAPIVersion() != "x.example.org/v2" || object.Object["spec"] == nil {
+		t.Errorf("%t %v: %v", changed, err, object.Object)
+	}
 }
 
 func TestDryRunsAreRefused(t *testing.T) {

@@ -179,6 +179,11 @@ func bring(a *admission.Attributes, t criteria.Target, obj runtime.Object) error
 		if st := a.Resource.Storage; st != nil && st.Default != nil {
 			st.Default(back)
 		}
+		if a.Resource.Custom {
+			// A client may have patched the kind away, which is found later and refused: it
+			// must not be mended here.
+			back.GetObjectKind().SetGroupVersionKind(a.Object.GetObjectKind().GroupVersionKind())
+		}
 		obj = back
 	}
 	from, to := reflect.ValueOf(obj), reflect.ValueOf(a.Object)
