@@ -58,11 +58,14 @@ func (*Plugin) Name() string { return Name }
 // Handles implements admission.Plugin.
 func (*Plugin) Handles(admission.Operation) bool { return true }
 
-// spared are requests that the cluster needs to find out who may do what.
+// spared are requests that the cluster needs to find out who may do what, and policies
+// themselves: those that refuse everything can be taken away.
 func spared(r *kinds.Resource) bool {
 	switch r.Group {
 	case "authentication.k8s.io", "authorization.k8s.io":
 		return true
+	case "admissionregistration.k8s.io":
+		return strings.HasSuffix(r.Plural, "admissionpolicies") || strings.HasSuffix(r.Plural, "admissionpolicybindings")
 	}
 	return false
 }

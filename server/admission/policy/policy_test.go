@@ -210,3 +210,31 @@ func BenchmarkValidate(b *testing.B) {
 		})
 	}
 }
+
+// TestSpared: a policy that refuses everything does not refuse what takes it away.
+func TestSpared(t *testing.T) {
+	c := newCluster(t)
+	c.set("validatingadmissionpolicies.admissionregistration.k8s.io", "", "no",
+		`{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingAdmissionPolicy","metadata":{"name":"no"},"spec":{"matchConstraints":{"resourceRules":[{"apiGroups":["*"],"apiVersions":["*"],"operations":["*"],"resources":["*"]}]},"validations":[{"expression":"false"}]}}`)
+	c.set("validatingadmissionpolicybindings.admissionregistration.k8s.io", "", "no",
+		`{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingAdmissionPolicyBinding","metadata":{"name":"no"},"spec":{"policyName":"no","validationActions":["Deny"]}}`)
+	for _, tc := range []struct {
+		group, plural string
+		spared        bool
+	}{
+		{"", "configmaps", false},
+		{"admissionregistration.k8s.io", "validatingwebhookconfigurations", false},
+		{"admissionregistration.k8s.io", "validatingadmissionpolicies", true},
+		{"admissionregistration.k8s.io", "validatingadmissionpolicybindings", true},
+		{"authorization.k8s.io", "subjectaccessreviews", true},
+	} {
+		r := c.catalogue.Lookup(tc.group, "v1", tc.plural)
+		err := c.plugin.Validate(t.Context(), &admission.Attributes{
+			Operation: admission.Delete, Resource: r, Name: "a", Options: &metav1.DeleteOptions{}, User: &authx.Identity{Name: "paula"},
+			Old: r.New(), Warn: func(string) {}, Annotate: func(string, string) {},
+		})
+		if (err == nil) != tc.spared {
+			t.Errorf("%s: %v", tc.plural, err)
+		}
+	}
+}

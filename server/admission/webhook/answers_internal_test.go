@@ -34,11 +34,11 @@ func write(t testing.TB) (*admission.Attributes, *strings.Builder) {
 func answered(t testing.TB, data []byte, mutates bool) (*admission.Attributes, string, error) {
 	t.Helper()
 	a, said := write(t)
-	review, err := decode(data)
+	review, err := decode(data, "v1")
 	if err != nil {
 		return a, "", callFailed("hook.example.org", err)
 	}
-	answer, err := verify(review, "u", mutates)
+	answer, err := verify(review, "u", "v1", mutates)
 	if err != nil {
 		return a, "", err
 	}
@@ -186,6 +186,46 @@ func TestDryRunsAreRefused(t *testing.T) {
 		out := k.call(t.Context(), &hook{name: "h", declared: c.declared}, &view{a: a}, &shown{})
 		if out.err == nil || out.err.Error() != c.want {
 			t.Errorf("%v, want %s", out.err, c.want)
+		}
+	}
+}
+
+// TestVersions: a webhook is asked in the first version of its list that is known, and
+// answers in that. Of v1beta1 less is asked.
+func TestVersions(t *testing.T) {
+	for _, c := range []struct {
+		versions []string
+		want     string
+	}{{nil, ""}, {[]string{"v2"}, ""}, {[]string{"v2", "v1beta1", "v1"}, "v1beta1"}, {[]string{"v1", "v1beta1"}, "v1"}} {
+		if got := spoken(c.versions); got != c.want {
+			t.Errorf("%v: %q", c.versions, got)
+		}
+	}
+	a, _ := write(t)
+	s := &shown{target: criteria.Target{Resource: a.Resource, Kind: a.Resource.GVK()}}
+	if err := s.prepare(a); err != nil {
+		t.Fatal(err)
+	}
+	_, body, err := s.review(a, "v1beta1")
+	if err != nil || !strings.Contains(string(body), `"apiVersion":"admission.k8s.io/v1beta1"`) {
+		t.Errorf("%s %v", body, err)
+	}
+	for text, want := range map[string]string{
+		`{"apiVersion":"admission.k8s.io/v1beta1","kind":"AdmissionReview","response":{"allowed":true,"patch":"W10="}}`: "",
+		`{"response":{"allowed":true,"patch":"W10=","patchType":"Other"}}`:                                              "",
+		`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"allowed":true}}`:                     "converting (v1.AdmissionReview) to (v1beta1.AdmissionReview): unknown conversion",
+		`{"apiVersion":"admission.k8s.io/v1beta1","kind":"AdmissionReview"}`:                                            "webhook response was absent",
+	} {
+		r, err := decode([]byte(text), "v1beta1")
+		var got *answer
+		if err == nil {
+			got, err = verify(r, "u", "v1beta1", true)
+		}
+		switch {
+		case want == "" && (err != nil || !got.allowed || string(got.patch) != "[]" || got.patchType != admissionv1.PatchTypeJSONPatch):
+			t.Errorf("%s: %+v %v", text, got, err)
+		case want != "" && (err == nil || err.Error() != want):
+			t.Errorf("%s: %v", text, err)
 		}
 	}
 }

@@ -24,7 +24,10 @@ import (
 	"github.com/rowlock/rowlock/server/admission/criteria"
 )
 
-var reviewKind = admissionv1.SchemeGroupVersion.WithKind("AdmissionReview")
+// reviewKind is the kind of reviews in a version. They have the same fields in all.
+func reviewKind(version string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: admissionv1.GroupName, Version: version, Kind: "AdmissionReview"}
+}
 
 // prepare makes the JSON of the objects, which reviews of the same write share.
 func (s *shown) prepare(a *admission.Attributes) error {
@@ -48,7 +51,7 @@ func (s *shown) prepare(a *admission.Attributes) error {
 
 // review is the question about a write, under a uid of its own. The objects have
 // been prepared.
-func (s *shown) review(a *admission.Attributes) (types.UID, []byte, error) {
+func (s *shown) review(a *admission.Attributes, version string) (types.UID, []byte, error) {
 	uid := uuid.NewUUID()
 	own := metav1.GroupVersionKind(criteria.Kind(a.Resource, a.Subresource))
 	resource := metav1.GroupVersionResource(a.Resource.GVR())
@@ -67,7 +70,7 @@ func (s *shown) review(a *admission.Attributes) (types.UID, []byte, error) {
 		r.Options.Raw = options
 	}
 	review := &admissionv1.AdmissionReview{Request: r}
-	review.SetGroupVersionKind(reviewKind)
+	review.SetGroupVersionKind(reviewKind(version))
 	body, err := json.Marshal(review)
 	return uid, body, err
 }
@@ -89,16 +92,16 @@ func userInfo(a *admission.Attributes) authenticationv1.UserInfo {
 
 // decode reads an answer, which comes from elsewhere. One without a kind is for
 // verify to refuse, as stock servers do.
-func decode(data []byte) (*admissionv1.AdmissionReview, error) {
+func decode(data []byte, version string) (*admissionv1.AdmissionReview, error) {
 	var meta metav1.TypeMeta
 	if err := sigsjson.UnmarshalCaseSensitivePreserveInts(data, &meta); err != nil {
 		return nil, fmt.Errorf("couldn't get version/kind; json parse error: %w", err)
 	}
-	gvk := meta.GroupVersionKind()
+	gvk, want := meta.GroupVersionKind(), reviewKind(version)
 	switch {
-	case gvk.Empty() || gvk == reviewKind:
-	case gvk.Group == reviewKind.Group && gvk.Kind == reviewKind.Kind:
-		return nil, fmt.Errorf("converting (%s.AdmissionReview) to (v1.AdmissionReview): unknown conversion", gvk.Version)
+	case gvk.Empty() || gvk == want:
+	case gvk.Group == want.Group && gvk.Kind == want.Kind:
+		return nil, fmt.Errorf("converting (%s.AdmissionReview) to (%s.AdmissionReview): unknown conversion", gvk.Version, version)
 	case gvk == schema.GroupVersionKind{Version: "v1", Kind: "Status"}:
 		return &admissionv1.AdmissionReview{}, statusError(data)
 	default:
@@ -132,21 +135,30 @@ type answer struct {
 	annotations map[string]string
 }
 
-// verify checks that a review answers the question.
-func verify(review *admissionv1.AdmissionReview, uid types.UID, mutates bool) (*answer, error) {
+// verify checks that a review answers the question. That of v1beta1 need say neither
+// which nor what its patch is.
+func verify(review *admissionv1.AdmissionReview, uid types.UID, version string, mutates bool) (*answer, error) {
 	r := review.Response
-	switch {
-	case r == nil:
+	if r == nil {
 		return nil, errors.New("webhook response was absent")
+	}
+	a := &answer{allowed: r.Allowed, result: r.Result, warnings: r.Warnings, annotations: r.AuditAnnotations}
+	if version == "v1beta1" {
+		if mutates && len(r.Patch) > 0 {
+			a.patch, a.patchType = r.Patch, admissionv1.PatchTypeJSONPatch
+		}
+		return a, nil
+	}
+	want := reviewKind(version)
+	switch {
 	case r.UID != uid:
 		return nil, fmt.Errorf("expected response.uid=%q, got %q", uid, r.UID)
-	case review.GroupVersionKind() != reviewKind:
-		return nil, fmt.Errorf("expected webhook response of %v, got %v", reviewKind, review.GroupVersionKind())
+	case review.GroupVersionKind() != want:
+		return nil, fmt.Errorf("expected webhook response of %v, got %v", want, review.GroupVersionKind())
 	}
 	if err := verifyPatch(r, mutates); err != nil {
 		return nil, err
 	}
-	a := &answer{allowed: r.Allowed, result: r.Result, warnings: r.Warnings, annotations: r.AuditAnnotations}
 	if mutates && r.PatchType != nil {
 		a.patch, a.patchType = r.Patch, *r.PatchType
 	}

@@ -30,7 +30,7 @@ type hook struct {
 	ignores                 bool          // failures
 	quiet                   bool          // it may be asked about dry runs
 	declared                bool          // its side effects are
-	speaks                  bool          // a version that is spoken here
+	speaks                  string        // a version that is spoken here
 	mutates, again          bool          // it may change objects; it wants to see them again
 
 	once sync.Once
@@ -124,7 +124,7 @@ func validating(item *cache.Item) []*hook {
 func newHook(configuration string, index int, name string, c *admissionregistrationv1.WebhookClientConfig, failure *admissionregistrationv1.FailurePolicyType, effects *admissionregistrationv1.SideEffectClass, timeout *int32, versions []string) *hook {
 	h := &hook{
 		id: fmt.Sprintf("%s/%d", configuration, index), name: name, configuration: configuration, target: targetOf(c),
-		ignores: failure != nil && *failure == admissionregistrationv1.Ignore, declared: effects != nil, speaks: slices.Contains(versions, "v1"),
+		ignores: failure != nil && *failure == admissionregistrationv1.Ignore, declared: effects != nil, speaks: spoken(versions),
 	}
 	if effects != nil {
 		h.quiet = *effects == admissionregistrationv1.SideEffectClassNone || *effects == admissionregistrationv1.SideEffectClassNoneOnDryRun
@@ -133,6 +133,17 @@ func newHook(configuration string, index int, name string, c *admissionregistrat
 		h.timeout = time.Duration(*timeout) * time.Second
 	}
 	return h
+}
+
+// spoken is the version of reviews that a webhook likes best of those that there are;
+// "" if it knows none.
+func spoken(versions []string) string {
+	for _, v := range versions {
+		if v == "v1" || v == "v1beta1" {
+			return v
+		}
+	}
+	return ""
 }
 
 func targetOf(c *admissionregistrationv1.WebhookClientConfig) webhook.Target {

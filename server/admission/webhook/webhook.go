@@ -147,10 +147,10 @@ func (k *asker) call(ctx context.Context, h *hook, v *view, s *shown) (out outco
 		}
 		return outcome{err: apierrors.NewBadRequest(fmt.Sprintf("admission webhook %q does not support dry run", h.name))}
 	}
-	if !h.speaks {
-		return outcome{err: &callError{h.name, errors.New("could not create admission objects: webhook does not accept known AdmissionReview versions (v1)"), http.StatusBadRequest}}
+	if h.speaks == "" {
+		return outcome{err: &callError{h.name, errors.New("could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)"), http.StatusBadRequest}}
 	}
-	uid, body, err := s.review(v.a)
+	uid, body, err := s.review(v.a, h.speaks)
 	if err != nil {
 		return outcome{err: &callError{h.name, fmt.Errorf("could not create admission objects: %w", err), http.StatusBadRequest}}
 	}
@@ -163,11 +163,11 @@ func (k *asker) call(ctx context.Context, h *hook, v *view, s *shown) (out outco
 	if err != nil {
 		return outcome{err: callFailed(h.name, err)}
 	}
-	review, err := decode(data)
+	review, err := decode(data, h.speaks)
 	if err != nil {
 		return outcome{err: callFailed(h.name, err)}
 	}
-	out.answer, err = verify(review, uid, h.mutates)
+	out.answer, err = verify(review, uid, h.speaks, h.mutates)
 	switch {
 	case err != nil:
 		out.err = &callError{h.name, fmt.Errorf("received invalid webhook response: %w", err), http.StatusServiceUnavailable}
