@@ -54,7 +54,11 @@ func (s *Server) bootstrap(ctx context.Context) error {
 				Ports: []corev1.ServicePort{{Name: "https", Port: 443, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(int32(b.AdvertisePort))}},
 			},
 		}
-		if err := s.create(ctx, servicesPath, service); err != nil {
+		err := s.create(ctx, servicesPath, service)
+		if isReason(err, metav1.StatusReasonInvalid) && s.Call(ctx, apiserverAgent, http.MethodGet, servicesPath+"/kubernetes", "", nil, nil) == nil {
+			err = nil // another server made it meanwhile, with this address
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -80,8 +84,18 @@ func (s *Server) createAs(ctx context.Context, agent, path string, obj any) erro
 }
 
 // advertise makes sure that this server is among the endpoints of the kubernetes
-// Service.
+// Service. Others may be at it at the same moment.
 func (s *Server) advertise(ctx context.Context) error {
+	const tries = 10
+	for try := 1; ; try++ {
+		err := s.writeEndpoints(ctx)
+		if try == tries || !isReason(err, metav1.StatusReasonConflict) && !isReason(err, metav1.StatusReasonAlreadyExists) {
+			return err
+		}
+	}
+}
+
+func (s *Server) writeEndpoints(ctx context.Context) error {
 	b := s.cfg.Bootstrap
 	ip := b.AdvertiseIP.String()
 	family := discoveryv1.AddressTypeIPv4
@@ -91,13 +105,14 @@ func (s *Server) advertise(ctx context.Context) error {
 	name, port, tcp, ready := "https", int32(b.AdvertisePort), corev1.ProtocolTCP, true
 	const endpointsPath = "/api/v1/namespaces/default/endpoints"
 	var endpoints corev1.Endpoints
-	err := s.Call(ctx, apiserverAgent, http.MethodGet, endpointsPath+"/kubernetes", "", nil, &endpoints)
+	method, path := http.MethodPut, endpointsPath+"/kubernetes"
+	err := s.Call(ctx, apiserverAgent, http.MethodGet, path, "", nil, &endpoints)
 	if isReason(err, metav1.StatusReasonNotFound) {
 		endpoints = corev1.Endpoints{
 			ObjectMeta: metav1.ObjectMeta{Name: "kubernetes", Labels: map[string]string{discoveryv1.LabelSkipMirror: "true"}},
 			Subsets:    []corev1.EndpointSubset{{Ports: []corev1.EndpointPort{{Name: name, Port: port, Protocol: tcp}}}},
 		}
-		err = nil
+		method, path, err = http.MethodPost, endpointsPath, nil
 	}
 	if err != nil {
 		return err
@@ -109,7 +124,7 @@ func (s *Server) advertise(ctx context.Context) error {
 			Addresses: []corev1.EndpointAddress{{IP: ip}},
 			Ports:     []corev1.EndpointPort{{Name: name, Port: port, Protocol: tcp}},
 		}}
-		if err := s.Call(ctx, apiserverAgent, http.MethodPut, endpointsPath+"/kubernetes", jsonType, &endpoints, nil); err != nil {
+		if err := s.Call(ctx, apiserverAgent, method, path, jsonType, &endpoints, nil); err != nil {
 			return err
 		}
 	}
@@ -123,7 +138,7 @@ func (s *Server) advertise(ctx context.Context) error {
 	var have discoveryv1.EndpointSlice
 	err = s.Call(ctx, apiserverAgent, http.MethodGet, slicesPath+"/kubernetes", "", nil, &have)
 	if isReason(err, metav1.StatusReasonNotFound) {
-		return s.create(ctx, slicesPath, &slice)
+		return s.Call(ctx, apiserverAgent, http.MethodPost, slicesPath, jsonType, &slice, nil)
 	}
 	if err != nil || len(have.Endpoints) == 1 && slices.Contains(have.Endpoints[0].Addresses, ip) {
 		return err
