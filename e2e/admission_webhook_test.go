@@ -103,7 +103,7 @@ func (j *judge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/container":
 		j.answer(w, &q, patched(`[{"op":"add","path":"/spec/containers/-","value":{"name":"added","image":"registry.k8s.io/pause:3.9"}}]`))
 	case "/custom":
-		j.answer(w, &q, patched(`[{"op":"add","path":"/spec/size","value":7},{"op":"add","path":"/spec/part","value":{}}]`))
+		j.answer(w, &q, patched(`[{"op":"add","path":"/spec/size","value":7},{"op":"add","path":"/spec/part","value":{"unheard":1}}]`))
 	case "/spoil":
 		j.answer(w, &q, patched(`[{"op":"replace","path":"/metadata/managedFields","value":[{"manager":"x","operation":"Update","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"nonsense":{}}}]}]`))
 	case "/stall":
@@ -449,6 +449,7 @@ func (c *courtroom) custom(t *testing.T) {
 	want(t, c.api, http.StatusCreated, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "application/json",
 		`{"metadata":{"name":"widgets.court.example.org"},"spec":{"group":"court.example.org","scope":"Namespaced","names":{"plural":"widgets","kind":"Widget"},"versions":[`+version("v1", true)+","+version("v2", false)+`]}}`)
 	const widgets = "/apis/court.example.org/v2/namespaces/court/widgets"
+	const stored = "/apis/court.example.org/v1/namespaces/court/widgets"
 	eventually(t, "the new kind", func() bool {
 		code, _, err := c.do(context.Background(), "GET", widgets, "", "")
 		return err == nil && code == http.StatusOK
@@ -462,6 +463,14 @@ func (c *courtroom) custom(t *testing.T) {
 		}
 	}
 	list := c.judge.take()
+	same := string(want(t, c.api, http.StatusCreated, "POST", stored, "application/json",
+		`{"apiVersion":"court.example.org/v1","kind":"Widget","metadata":{"name":"x"},"spec":{"size":1}}`))
+	for _, body := range []string{body, same} {
+		if strings.Contains(body, "unheard") {
+			t.Errorf("the webhook has brought in what the schema does not know: %s", body)
+		}
+	}
+	c.judge.take()
 	if len(list) != 1 || list[0].Request.Kind.Version != "v1" || list[0].Request.RequestKind.Version != "v2" || list[0].Request.Object["apiVersion"] != "court.example.org/v1" {
 		t.Errorf("asked %+v", list)
 	}

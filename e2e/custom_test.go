@@ -58,6 +58,12 @@ func customKubectl(t *testing.T, k *harness.Kubectl) {
 		t.Errorf("an unknown field: %v\n%s", err, out)
 	}
 	k.Want([]string{"v1.fleet.example.com", "Local"}, "get", "apiservice", "v1.fleet.example.com")
+	k.Run("create", "namespace", "dock")
+	k.Want([]string{"ship.fleet.example.com/hope created"}, "apply", "-n", "dock", "-f", ship)
+	k.Run("delete", "namespace", "dock", "--timeout=60s")
+	if out, err := k.Try("", "get", "ships", "-A", "-o", "custom-columns=NS:.metadata.namespace"); err != nil || strings.Contains(out, "dock") {
+		t.Errorf("ships of a namespace that is gone: %v\n%s", err, out)
+	}
 	k.Run("delete", "crd", "ships.fleet.example.com", "--timeout=60s")
 	if out, err := k.Try("", "get", "ships"); err == nil {
 		t.Errorf("ships after the end of their definition: %s", out)

@@ -2,7 +2,6 @@ package conns_test
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -453,22 +452,7 @@ func TestFramedWaits(t *testing.T) {
 			return
 		}
 		defer s.End(true)
-		began := time.Now()
-		if err := s.Wait(began.Add(50 * time.Millisecond)); err != nil || time.Since(began) < 50*time.Millisecond {
-			t.Errorf("%v after %v", err, time.Since(began))
-		}
-		s.Wake()
-		s.Wake()
-		far := began.Add(time.Hour)
-		if err := s.Wait(far); err != nil {
-			t.Error(err)
-		}
-		stop := context.AfterFunc(r.Context(), s.Wake)
-		defer stop()
-		go s.Wake()
-		if err := s.Wait(far); err != nil {
-			t.Error(err)
-		}
+		waits(t, s)
 	})
 	resp, err := client.Get(url)
 	if err != nil {

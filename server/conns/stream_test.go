@@ -85,6 +85,24 @@ func TestStream(t *testing.T) {
 	}
 }
 
+// waits sees Wait end with its time, and with Wake, from anywhere and before it.
+func waits(t *testing.T, s conns.Stream) {
+	began := time.Now()
+	if err := s.Wait(began.Add(50 * time.Millisecond)); err != nil || time.Since(began) < 50*time.Millisecond {
+		t.Errorf("%v after %v", err, time.Since(began))
+	}
+	s.Wake()
+	s.Wake()
+	far := began.Add(time.Hour)
+	if err := s.Wait(far); err != nil {
+		t.Error(err)
+	}
+	go s.Wake()
+	if err := s.Wait(far); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestStreamWaits: Wait ends with its time, with Wake from anywhere, before it as
 // well, and with the client, which ends the request's context.
 func TestStreamWaits(t *testing.T) {
@@ -95,25 +113,12 @@ func TestStreamWaits(t *testing.T) {
 			return
 		}
 		defer s.End(false)
-		began := time.Now()
-		if err := s.Wait(began.Add(50 * time.Millisecond)); err != nil || time.Since(began) < 50*time.Millisecond {
-			t.Errorf("%v after %v", err, time.Since(began))
-		}
-		s.Wake()
-		s.Wake()
-		far := began.Add(time.Hour)
-		if err := s.Wait(far); err != nil {
-			t.Error(err)
-		}
-		go s.Wake()
-		if err := s.Wait(far); err != nil {
-			t.Error(err)
-		}
+		waits(t, s)
 		b := append(make([]byte, conns.Room), "go"...)
 		if err := s.Write(&b); err != nil {
 			t.Error(err)
 		}
-		err := s.Wait(far)
+		err := s.Wait(time.Now().Add(time.Hour))
 		if r.Context().Err() != context.Canceled {
 			t.Error("the request goes on")
 		}

@@ -176,6 +176,12 @@ func bring(a *admission.Attributes, t criteria.Target, obj runtime.Object) error
 		if err != nil {
 			return err
 		}
+		if a.Resource.Custom {
+			// What the schema does not know is no more let in than from a client.
+			if _, err := a.Resource.Schema.Coerce(back); err != nil {
+				return err
+			}
+		}
 		if st := a.Resource.Storage; st != nil && st.Default != nil {
 			st.Default(back)
 		}

@@ -94,12 +94,8 @@ func mutating(item *cache.Item) []*hook {
 	}
 	list := make([]*hook, len(c.Webhooks))
 	for i := range c.Webhooks {
-		w := &c.Webhooks[i]
-		h := newHook(c.Name, i, w.Name, &w.ClientConfig, w.FailurePolicy, w.SideEffects, w.TimeoutSeconds, w.AdmissionReviewVersions)
-		h.criteria = criteria.OfRules(w.Rules, w.MatchPolicy, w.NamespaceSelector, w.ObjectSelector)
-		h.conditions, h.mutates = w.MatchConditions, true
-		h.again = w.ReinvocationPolicy != nil && *w.ReinvocationPolicy == admissionregistrationv1.IfNeededReinvocationPolicy
-		list[i] = h
+		list[i] = newHook(c.Name, i, &c.Webhooks[i])
+		list[i].mutates = true
 	}
 	return list
 }
@@ -113,24 +109,30 @@ func validating(item *cache.Item) []*hook {
 	list := make([]*hook, len(c.Webhooks))
 	for i := range c.Webhooks {
 		w := &c.Webhooks[i]
-		h := newHook(c.Name, i, w.Name, &w.ClientConfig, w.FailurePolicy, w.SideEffects, w.TimeoutSeconds, w.AdmissionReviewVersions)
-		h.criteria = criteria.OfRules(w.Rules, w.MatchPolicy, w.NamespaceSelector, w.ObjectSelector)
-		h.conditions = w.MatchConditions
-		list[i] = h
+		list[i] = newHook(c.Name, i, &admissionregistrationv1.MutatingWebhook{
+			Name: w.Name, ClientConfig: w.ClientConfig, Rules: w.Rules, FailurePolicy: w.FailurePolicy, MatchPolicy: w.MatchPolicy,
+			NamespaceSelector: w.NamespaceSelector, ObjectSelector: w.ObjectSelector, SideEffects: w.SideEffects,
+			TimeoutSeconds: w.TimeoutSeconds, AdmissionReviewVersions: w.AdmissionReviewVersions, MatchConditions: w.MatchConditions,
+		})
 	}
 	return list
 }
 
-func newHook(configuration string, index int, name string, c *admissionregistrationv1.WebhookClientConfig, failure *admissionregistrationv1.FailurePolicyType, effects *admissionregistrationv1.SideEffectClass, timeout *int32, versions []string) *hook {
+// newHook reads one webhook. One that only looks has the fields of one that changes
+// objects, but for the reinvocation policy.
+func newHook(configuration string, index int, w *admissionregistrationv1.MutatingWebhook) *hook {
 	h := &hook{
-		id: fmt.Sprintf("%s/%d", configuration, index), name: name, configuration: configuration, target: targetOf(c),
-		ignores: failure != nil && *failure == admissionregistrationv1.Ignore, declared: effects != nil, speaks: spoken(versions),
+		id: fmt.Sprintf("%s/%d", configuration, index), name: w.Name, configuration: configuration, target: targetOf(&w.ClientConfig),
+		criteria: criteria.OfRules(w.Rules, w.MatchPolicy, w.NamespaceSelector, w.ObjectSelector), conditions: w.MatchConditions,
+		ignores:  w.FailurePolicy != nil && *w.FailurePolicy == admissionregistrationv1.Ignore,
+		declared: w.SideEffects != nil, speaks: spoken(w.AdmissionReviewVersions),
+		again: w.ReinvocationPolicy != nil && *w.ReinvocationPolicy == admissionregistrationv1.IfNeededReinvocationPolicy,
 	}
-	if effects != nil {
-		h.quiet = *effects == admissionregistrationv1.SideEffectClassNone || *effects == admissionregistrationv1.SideEffectClassNoneOnDryRun
+	if e := w.SideEffects; e != nil {
+		h.quiet = *e == admissionregistrationv1.SideEffectClassNone || *e == admissionregistrationv1.SideEffectClassNoneOnDryRun
 	}
-	if timeout != nil {
-		h.timeout = time.Duration(*timeout) * time.Second
+	if w.TimeoutSeconds != nil {
+		h.timeout = time.Duration(*w.TimeoutSeconds) * time.Second
 	}
 	return h
 }
