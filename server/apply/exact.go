@@ -103,13 +103,11 @@ func (x *exact) update(r *kinds.Resource, sub string, old, obj kinds.Object, man
 // for fields that others own, unless force is set; plain errors, 500 to clients, for
 // fields the kind does not have.
 func (o *Ownership) Apply(r *kinds.Resource, sub string, live kinds.Object, patch []byte, manager string, force bool, now time.Time) (kinds.Object, error) {
-	wanted := &unstructured.Unstructured{Object: map[string]any{}}
-	if err := yaml.Unmarshal(patch, &wanted.Object); err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
+	tree, err := ReadTree(patch)
+	if err != nil {
+		return nil, err
 	}
-	if wanted.Object == nil {
-		wanted.Object = map[string]any{}
-	}
+	wanted := &unstructured.Unstructured{Object: tree}
 	m, err := o.exact.manager(r, sub)
 	if err != nil {
 		return nil, err

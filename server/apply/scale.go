@@ -5,7 +5,6 @@ import (
 	"reflect"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -13,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/structured-merge-diff/v4/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v4/typed"
-	"sigs.k8s.io/yaml"
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/schema"
@@ -57,13 +55,11 @@ func (o *Ownership) ApplyScale(r *kinds.Resource, sub string, live kinds.Object,
 	if s == nil || s.Scale == nil {
 		return nil, fmt.Errorf("%v has no scale %q", r.GVK(), sub)
 	}
-	wanted := &unstructured.Unstructured{Object: map[string]any{}}
-	if err := yaml.Unmarshal(patch, &wanted.Object); err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
+	tree, err := ReadTree(patch)
+	if err != nil {
+		return nil, err
 	}
-	if wanted.Object == nil {
-		wanted.Object = map[string]any{}
-	}
+	wanted := &unstructured.Unstructured{Object: tree}
 	h := o.scaleHandler(r, live.GetManagedFields())
 	view, err := scaleView(h, s.Scale, live)
 	if err != nil {

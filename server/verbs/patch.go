@@ -148,6 +148,12 @@ func (h *Handler) applyChange(c *Call, in intent, options *metav1.PatchOptions, 
 		if err := nameError(c, obj); err != nil {
 			return nil, err
 		}
+		if r.Custom {
+			// What is unknown was refused by the merge already.
+			if _, err := r.Schema.Coerce(obj); err != nil {
+				return nil, shown(err)
+			}
+		}
 		return h.incoming(r, obj)
 	}
 	ch.own = func(obj, old kinds.Object) error { return nil } // apply has recorded it already

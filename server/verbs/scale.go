@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/yaml"
 
 	"github.com/rowlock/rowlock/codecs"
 	jsoncodec "github.com/rowlock/rowlock/codecs/json"
@@ -144,9 +143,9 @@ func (h *Handler) applyScale(c *Call, form form, in intent, options *metav1.Patc
 		return status.NotAllowed()
 	}
 	sent := &autoscalingv1.Scale{}
-	var raw map[string]any
-	if err := yaml.Unmarshal(body, &raw); err != nil {
-		return apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
+	raw, err := apply.ReadTree(body)
+	if err != nil {
+		return err
 	}
 	data, err := jsoncodec.Append(nil, raw)
 	if err != nil {

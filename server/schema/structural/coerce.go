@@ -9,7 +9,8 @@ import (
 
 // Coerce does for an object what decoding into a Go type does for a built-in kind:
 // its metadata, and that of resources embedded in it, comes to hold what ObjectMeta
-// holds; fields that the schema does not know go; so do nulls that neither may stand
+// holds; whole numbers are int64 where the schema says integer, however they were
+// written; fields that the schema does not know go; so do nulls that neither may stand
 // nor have a default. Unknown are the paths of the fields that went, those of the
 // metadata first. An error says what in metadata has the wrong type. Call it before
 // Default.
@@ -35,6 +36,7 @@ func (s *Schema) coerce(obj map[string]any, track, lenient bool) (unknown []stri
 			defer func() { obj[name] = v }()
 		}
 	}
+	s.shape.whole(obj)
 	if !s.preserve && (s.embedded || !s.shape.settled(obj, true)) {
 		unknown = append(unknown, pruning.PruneWithOptions(obj, s.tree, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: track})...)
 		defaulting.PruneNonNullableNullsWithoutDefaults(obj, s.tree)

@@ -101,6 +101,7 @@ func (s *Schema) build(props *apiextensions.JSONSchemaProps) (err error) {
 		}
 	}
 	s.embedded, s.shape = embeds(s.tree), newShape(s.tree)
+	s.shape.wholeDefaults(s.tree)
 	s.described = sync.OnceValue(func() *described { return describe(s.tree) })
 	s.rules = sync.OnceValue(func() *ruled { return compileRules(s.tree, s.described()) })
 	return nil

@@ -1,6 +1,8 @@
 package structural
 
 import (
+	"math"
+
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 )
 
@@ -14,8 +16,10 @@ type shape struct {
 	keep       bool   // fields that the schema does not know
 	nullable   bool
 	defaulted  bool // it has a default itself
+	integer    bool // numbers are whole, if it is one
 
 	defaults bool // it or something in it has
+	integers bool // something in it is an integer
 	unique   bool // something in it has items that must differ
 	list     string
 	keys     []string
@@ -25,7 +29,10 @@ func newShape(s *structuralschema.Structural) *shape {
 	if s == nil {
 		return nil
 	}
-	out := &shape{keep: s.XPreserveUnknownFields, nullable: s.Nullable, defaulted: s.Default.Object != nil, keys: s.XListMapKeys}
+	out := &shape{
+		keep: s.XPreserveUnknownFields, nullable: s.Nullable, defaulted: s.Default.Object != nil, keys: s.XListMapKeys,
+		integer: s.Type == "integer" || s.XIntOrString,
+	}
 	if s.XListType != nil {
 		out.list = *s.XListType
 	}
@@ -52,6 +59,7 @@ func (s *shape) takeOver(part *shape) {
 	if part != nil {
 		s.defaults = s.defaults || part.defaulted || part.defaults
 		s.unique = s.unique || part.unique
+		s.integers = s.integers || part.integer || part.integers
 	}
 }
 
@@ -98,6 +106,47 @@ func (s *shape) settled(v any, top bool) bool {
 		}
 	}
 	return true
+}
+
+// whole gives v with int64 wherever the schema wants an integer and a whole number was
+// written as a fraction or with an exponent, 3.0 or 3e0. What v holds may change.
+func (s *shape) whole(v any) any {
+	switch {
+	case s == nil:
+	case s.integer:
+		// Beyond this there is no int64 that would not be another number.
+		if f, ok := v.(float64); ok && f == math.Trunc(f) && math.Abs(f) < 1<<63 {
+			return int64(f)
+		}
+	case s.integers:
+		switch v := v.(type) {
+		case map[string]any:
+			for name, value := range v {
+				v[name] = s.of(name).whole(value)
+			}
+		case []any:
+			for i, item := range v {
+				v[i] = s.items.whole(item)
+			}
+		}
+	}
+	return v
+}
+
+// wholeDefaults does that to the defaults of a schema whose shape s is.
+func (s *shape) wholeDefaults(tree *structuralschema.Structural) {
+	if tree == nil {
+		return
+	}
+	tree.Default.Object = s.whole(tree.Default.Object)
+	s.items.wholeDefaults(tree.Items)
+	if tree.AdditionalProperties != nil {
+		s.values.wholeDefaults(tree.AdditionalProperties.Structural)
+	}
+	for name, p := range tree.Properties {
+		s.properties[name].wholeDefaults(&p)
+		tree.Properties[name] = p
+	}
 }
 
 // complete says that v has a value wherever the schema has a default.
