@@ -4,13 +4,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"strings"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/permits"
 	"github.com/rowlock/rowlock/server/request"
 )
 
@@ -57,8 +53,8 @@ func Authorize(z authx.Authorizer, log *slog.Logger, fail Fail) Filter {
 func authorized(z authx.Authorizer, log *slog.Logger, fail Fail, w http.ResponseWriter, r *http.Request) bool {
 	s := request.From(r.Context())
 	a := Attributes(s)
-	d, reason, err := z.Authorize(r.Context(), a)
-	if d == authx.Allow {
+	p, reason, err := permits.Ask(r.Context(), z, a)
+	if p.Valid() {
 		s.Annotate("authorization.k8s.io/decision", "allow")
 		s.Annotate("authorization.k8s.io/reason", reason)
 		return true
@@ -73,43 +69,11 @@ func authorized(z authx.Authorizer, log *slog.Logger, fail Fail, w http.Response
 	s.Annotate("authorization.k8s.io/reason", reason)
 	log.Debug("forbidden", "user", a.User.Name, "verb", a.Verb, "path", a.Path, "reason", reason)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	fail(w, r, Forbidden(a, reason))
+	fail(w, r, permits.Forbidden(a, reason))
 	return false
 }
 
-// Forbidden is the 403 for attributes that nobody allowed.
-func Forbidden(a *authx.Attributes, reason string) error {
-	if !a.ResourceRequest {
-		text := "forbidden: " + escape.Replace(fmt.Sprintf("User %q cannot %s path %q", a.User.Name, a.Verb, a.Path))
-		if reason != "" {
-			text += ": " + reason
-		}
-		return &apierrors.StatusError{ErrStatus: metav1.Status{
-			Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
-			Details: &metav1.StatusDetails{}, Message: text,
-		}}
-	}
-	resource := a.Resource
-	if a.Subresource != "" {
-		resource += "/" + a.Subresource
-	}
-	text := fmt.Sprintf("User %q cannot %s resource %q in API group %q", a.User.Name, a.Verb, resource, a.APIGroup)
-	if a.Namespace != "" {
-		text += fmt.Sprintf(" in the namespace %q", a.Namespace)
-	} else {
-		text += " at the cluster scope"
-	}
-	text = escape.Replace(text)
-	if reason != "" {
-		text += ": " + reason
-	}
-	return apierrors.NewForbidden(schema.GroupResource{Group: a.APIGroup, Resource: a.Resource}, a.Name, fmt.Errorf("%s", text))
-}
-
-// escape keeps browsers from taking a message for markup.
-var escape = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
-
 // internal answers a request that nobody could decide on.
 func internal(w http.ResponseWriter, r *http.Request, err error) {
-	http.Error(w, escape.Replace(fmt.Sprintf("Internal Server Error: %q: %v", r.RequestURI, err)), http.StatusInternalServerError)
+	http.Error(w, permits.Escape(fmt.Sprintf("Internal Server Error: %q: %v", r.RequestURI, err)), http.StatusInternalServerError)
 }

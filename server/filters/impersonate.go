@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/permits"
 	"github.com/rowlock/rowlock/server/request"
 )
 
@@ -67,7 +68,7 @@ func impersonated(z authx.Authorizer, log *slog.Logger, fail Fail, w http.Respon
 			log.Debug("impersonation refused", "error", err)
 		}
 		w.Header().Set("X-Content-Type-Options", "nosniff")
-		fail(w, r, Forbidden(a, reason))
+		fail(w, r, permits.Forbidden(a, reason))
 		return false
 	}
 	s.Actor, s.User = s.User, who

@@ -45,7 +45,7 @@ func newSiteWith(t testing.TB, cfg sqlstore.Config) *site {
 	}
 	done := make(chan error, 1)
 	go func() { done <- store.Run(ctx, from, c) }()
-	h := &verbs.Handler{Catalogue: catalogue, Store: store, Cache: c, Owner: apply.New(schema.New(catalogue))}
+	h := &verbs.Handler{Catalogue: catalogue, Store: store, Cache: c, Owner: apply.New(schema.New(catalogue)), Authorizer: authx.AlwaysAllow{}}
 	srv := httptest.NewServer(scoped(h))
 	t.Cleanup(func() {
 		srv.CloseClientConnections()

@@ -14,10 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/permits"
 	"github.com/rowlock/rowlock/server/status"
 	"github.com/rowlock/rowlock/sqlstore"
 )
@@ -75,7 +77,8 @@ type change struct {
 	// the caller may change. old is nil where there is none, and must not be changed.
 	compute func(old kinds.Object, item *cache.Item) (kinds.Object, error)
 	// own records ownership; nil takes what differs for the manager.
-	own func(obj, old kinds.Object) error
+	own     func(obj, old kinds.Object) error
+	creates permits.Permit // to make the object, once that was asked for
 	// quiet is for writes that admission does not see.
 	quiet bool
 }
@@ -184,10 +187,13 @@ func (h *Handler) tryChange(ctx context.Context, c *Call, ch *change, key sqlsto
 
 // createByUpdate is a PUT or an apply of an object that is not there.
 func (h *Handler) createByUpdate(ctx context.Context, c *Call, ch *change, key sqlstore.Key) (*outcome, error) {
+	if err := uidError(c, ch.uid, "", key); err != nil {
+		return nil, err
+	}
 	if !ch.create {
 		return nil, apierrors.NewNotFound(c.Resource.GroupResource(), key.Name)
 	}
-	if err := uidError(c, ch.uid, "", key); err != nil {
+	if err := h.mayCreate(ctx, c, ch, key); err != nil {
 		return nil, err
 	}
 	obj, err := ch.compute(nil, nil)
@@ -209,6 +215,20 @@ func (h *Handler) createByUpdate(ctx context.Context, c *Call, ch *change, key s
 		return nil, err
 	}
 	return &outcome{item: item, obj: obj, created: true}, nil
+}
+
+// mayCreate asks, once for a change, whether the user may make the object: who may
+// update or patch it may not yet do that. A dry run asks too.
+func (h *Handler) mayCreate(ctx context.Context, c *Call, ch *change, key sqlstore.Key) error {
+	if ch.creates.Valid() {
+		return nil
+	}
+	var err error
+	ch.creates, err = permits.Need(ctx, h.Authorizer, &authx.Attributes{
+		User: c.User, Verb: "create", Namespace: key.Namespace, APIGroup: c.Info.Group, APIVersion: c.Info.Version,
+		Resource: c.Info.Resource, Subresource: c.Info.Subresource, Name: key.Name, ResourceRequest: true, Path: c.Info.Path,
+	})
+	return err
 }
 
 // asCreate turns the options of an update into those of the create it becomes.

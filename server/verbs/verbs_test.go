@@ -50,7 +50,7 @@ func newFixture(t testing.TB, plugins ...admission.Plugin) *fixture {
 		cancel()
 		<-done
 	})
-	h := &verbs.Handler{Catalogue: catalogue, Store: store, Cache: c, Owner: apply.New(schema.New(catalogue))}
+	h := &verbs.Handler{Catalogue: catalogue, Store: store, Cache: c, Owner: apply.New(schema.New(catalogue)), Authorizer: authx.AlwaysAllow{}}
 	h.Admission = admission.NewChain(append([]admission.Plugin{admission.NamespaceLifecycle{Namespaces: h}}, plugins...)...)
 	f := &fixture{t: t, h: h}
 	f.want(201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"a"}}`)

@@ -1,0 +1,99 @@
+// Package permits holds what authorizers have allowed, as values that nobody else
+// can make: whatever reads or writes for a client takes one and looks whether it
+// covers just that.
+//
+// It promises: a Permit says that an authorizer allowed this verb on this resource,
+// subresource, namespace and name. The zero Permit covers nothing.
+package permits
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/rowlock/rowlock/authx"
+)
+
+// Permit is one thing that an authorizer allowed.
+type Permit struct {
+	valid       bool
+	verb        string
+	group       string
+	resource    string
+	subresource string
+	namespace   string
+	name        string
+}
+
+// Valid says whether anybody allowed anything.
+func (p Permit) Valid() bool { return p.valid }
+
+// Ask asks an authorizer. The permit is valid if it allows what is asked; err says
+// why it could not decide, whatever it decided.
+func Ask(ctx context.Context, z authx.Authorizer, a *authx.Attributes) (p Permit, reason string, err error) {
+	d, reason, err := z.Authorize(ctx, a)
+	if d != authx.Allow {
+		return Permit{}, reason, err
+	}
+	return Permit{
+		valid: true, verb: a.Verb, group: a.APIGroup, resource: a.Resource, subresource: a.Subresource,
+		namespace: a.Namespace, name: a.Name,
+	}, reason, err
+}
+
+// Need is Ask for what a request turns out to do besides: who may not gets the 403
+// of a request for that alone, or a 500 where nobody could decide. Without an
+// authorizer nothing is allowed.
+func Need(ctx context.Context, z authx.Authorizer, a *authx.Attributes) (Permit, error) {
+	if z == nil {
+		return Permit{}, Forbidden(a, "")
+	}
+	p, reason, err := Ask(ctx, z, a)
+	switch {
+	case p.valid:
+		return p, nil
+	case err != nil:
+		return Permit{}, apierrors.NewInternalError(err)
+	}
+	return Permit{}, Forbidden(a, reason)
+}
+
+// Forbidden is the 403 for attributes that nobody allowed.
+func Forbidden(a *authx.Attributes, reason string) error {
+	if !a.ResourceRequest {
+		text := "forbidden: " + Escape(fmt.Sprintf("User %q cannot %s path %q", a.User.Name, a.Verb, a.Path))
+		if reason != "" {
+			text += ": " + reason
+		}
+		return &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
+			Details: &metav1.StatusDetails{}, Message: text,
+		}}
+	}
+	resource := a.Resource
+	if a.Subresource != "" {
+		resource += "/" + a.Subresource
+	}
+	text := fmt.Sprintf("User %q cannot %s resource %q in API group %q", a.User.Name, a.Verb, resource, a.APIGroup)
+	if a.Namespace != "" {
+		text += fmt.Sprintf(" in the namespace %q", a.Namespace)
+	} else {
+		text += " at the cluster scope"
+	}
+	text = Escape(text)
+	if reason != "" {
+		text += ": " + reason
+	}
+	return apierrors.NewForbidden(schema.GroupResource{Group: a.APIGroup, Resource: a.Resource}, a.Name, errors.New(text))
+}
+
+// Escape keeps browsers from taking a message for markup.
+func Escape(text string) string { return markup.Replace(text) }
+
+var markup = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
