@@ -170,7 +170,8 @@ func (e *evicting) budgetResource() *kinds.Resource {
 	return e.h.Catalogue.Lookup("policy", "v1", "poddisruptionbudgets")
 }
 
-// budgets are those whose selector matches the pod; an empty one matches nothing.
+// budgets are those whose selector matches the pod. An empty selector matches every
+// pod of the namespace, none matches no pod.
 func (e *evicting) budgets(pod *corev1.Pod) ([]*policyv1.PodDisruptionBudget, error) {
 	var found []*policyv1.PodDisruptionBudget
 	snap := e.h.Cache.Snapshot(e.budgetResource().Storage.Key)
@@ -181,7 +182,7 @@ func (e *evicting) budgets(pod *corev1.Pod) ([]*policyv1.PodDisruptionBudget, er
 			return false
 		}
 		selector, problem := metav1.LabelSelectorAsSelector(b.Spec.Selector)
-		if problem == nil && !selector.Empty() && selector.Matches(labels.Set(pod.Labels)) {
+		if problem == nil && selector.Matches(labels.Set(pod.Labels)) {
 			found = append(found, b)
 		}
 		return true

@@ -286,6 +286,26 @@ func TestEvictionWithinBudget(t *testing.T) {
 	}
 }
 
+// An empty selector is one of all pods; none is one of no pod.
+func TestEvictionSelectors(t *testing.T) {
+	for selector, protects := range map[string]bool{
+		`{}`: true, `{"matchLabels": {}}`: true, `{"matchLabels": {}, "matchExpressions": []}`: true, `{"matchLabels": {"app": "db"}}`: true, `{"matchExpressions": [{"key": "x", "operator": "DoesNotExist"}]}`: true,
+		`null`: false, `{"matchLabels": {"app": "web"}}`: false, `{"matchExpressions": [{"key": "x", "operator": "Exists"}]}`: false,
+	} {
+		s := newSite(t, podverbs.Kubelet{})
+		s.pod("a", `, "nodeName": "n"`)
+		s.running("a", true)
+		s.budget("db", selector, `{"observedGeneration": 1, "disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1}`)
+		want := 201
+		if protects {
+			want = 429
+		}
+		if code, st, _ := s.evict("a", ""); code != want {
+			t.Errorf("selector %s: %d %s, want %d", selector, code, st.Message, want)
+		}
+	}
+}
+
 func TestEvictionOfUnreadyPods(t *testing.T) {
 	s := newSite(t, podverbs.Kubelet{})
 	s.pod("a", `, "nodeName": "n"`)
