@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -24,6 +25,7 @@ import (
 	"github.com/rowlock/rowlock/codecs/protobuf"
 	"github.com/rowlock/rowlock/codecs/yaml"
 	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/admission/policy"
 	"github.com/rowlock/rowlock/server/apply"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/controllers"
@@ -99,7 +101,8 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Verbs.Admission = admission.NewChain(append(plugins, cfg.Plugins...)...)
+	reading := policy.Reading{Authorizer: cfg.Authorizer, Catalogue: cfg.Catalogue, Objects: objects{s}}
+	s.Verbs.Admission = admission.NewChain(slices.Concat([]admission.Plugin{reading}, plugins, cfg.Plugins)...)
 	s.Verbs.Admission.Observer = s.Metrics
 	s.Health = s.checks()
 	s.openapi = schema.NewDocuments(cfg.Catalogue, cfg.Version.Major+"."+cfg.Version.Minor)

@@ -47,12 +47,15 @@ type hook struct {
 	bindings []*binding
 }
 
+// policyStorage is where policies are stored.
+const policyStorage = "validatingadmissionpolicies.admissionregistration.k8s.io"
+
 func newSource(c *cache.Cache, m *conditions.Metrics) *source {
 	s := &source{}
 	s.reset()
 	s.feed = &access.Feed{Reset: s.reset, Sources: []access.Source{
 		{
-			Storage: "validatingadmissionpolicies.admissionregistration.k8s.io",
+			Storage: policyStorage,
 			Set:     func(item *cache.Item) { s.set(item.Name, newPolicy(item, m)) },
 			Delete:  func(_, name string) { s.set(name, nil) },
 		},

@@ -1,0 +1,143 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/status"
+)
+
+// Reading refuses policies and bindings that would have the server read, as parameters,
+// what their writers may not read: what is in a parameter comes back in messages. It
+// runs as well where policies are not enforced, as they may be one day, and before every
+// other validator, as it is part of what makes an object valid.
+type Reading struct {
+	Authorizer authx.Authorizer
+	Catalogue  *kinds.Catalogue
+	Objects    admission.Objects
+}
+
+var _ admission.Validator = Reading{}
+
+// Name implements admission.Plugin.
+func (Reading) Name() string { return "PolicyParameterReading" }
+
+// Handles implements admission.Plugin.
+func (Reading) Handles(op admission.Operation) bool {
+	return op == admission.Create || op == admission.Update
+}
+
+// Validate implements admission.Validator.
+func (p Reading) Validate(ctx context.Context, a *admission.Attributes) error {
+	if a.Subresource != "" || a.User == nil || a.User.InGroup(authx.GroupMasters) {
+		return nil
+	}
+	switch obj := a.Object.(type) {
+	case *admissionregistrationv1.ValidatingAdmissionPolicy:
+		old, _ := a.Old.(*admissionregistrationv1.ValidatingAdmissionPolicy)
+		now := obj.Spec.ParamKind
+		if now == nil || old != nil && old.Spec.ParamKind != nil && *old.Spec.ParamKind == *now {
+			return nil
+		}
+		return refused(a, "paramKind", p.mayUseKind(ctx, a.User, now))
+	case *admissionregistrationv1.ValidatingAdmissionPolicyBinding:
+		ref := obj.Spec.ParamRef
+		if ref == nil {
+			return nil
+		}
+		// An update that leaves the reference alone is asked about as well, as by a stock
+		// server: the policy may take another kind by now.
+		policy := func() (*admissionregistrationv1.ParamKind, bool) { return p.paramKind(ctx, obj.Spec.PolicyName) }
+		return refused(a, "paramRef", p.mayUseRef(ctx, a.User, obj.Spec.PolicyName, policy, ref))
+	}
+	return nil
+}
+
+// refused is the answer that a problem with a field of the spec makes; nil without one.
+func refused(a *admission.Attributes, name, problem string) error {
+	if problem == "" {
+		return nil
+	}
+	return status.Invalid(a.Resource.GVK().GroupKind(), a.Meta().GetName(), field.ErrorList{field.Forbidden(field.NewPath("spec", name), problem)})
+}
+
+// paramKind is what a stored policy takes; false where there is no such policy, or it
+// cannot be read.
+func (p Reading) paramKind(ctx context.Context, policy string) (*admissionregistrationv1.ParamKind, bool) {
+	obj, err := p.Objects.Get(ctx, policyStorage, "", policy)
+	if stored, ok := obj.(*admissionregistrationv1.ValidatingAdmissionPolicy); ok && err == nil {
+		return stored.Spec.ParamKind, true
+	}
+	return nil, false
+}
+
+// mayUseKind says why a user may not name a kind as that of parameters: who names it
+// has to be allowed to get all objects of it, wherever they are.
+func (p Reading) mayUseKind(ctx context.Context, user *authx.Identity, kind *admissionregistrationv1.ParamKind) string {
+	what, _ := p.resourceOf(kind)
+	what.User, what.Verb, what.Namespace, what.Name = user, "get", "*", "*"
+	if p.allowed(ctx, what) {
+		return ""
+	}
+	return fmt.Sprintf("user %v must have \"get\" permission on all objects of the referenced paramKind (kind=%s, apiVersion=%s)", user, kind.Kind, kind.APIVersion)
+}
+
+// mayUseRef says why a user may not refer to parameters of a policy: by name one has
+// to be allowed to get them, by a selector to list them; without a namespace, in all
+// namespaces. Where it cannot be told what they are, the question is about everything.
+func (p Reading) mayUseRef(ctx context.Context, user *authx.Identity, name string, policy func() (*admissionregistrationv1.ParamKind, bool), ref *admissionregistrationv1.ParamRef) string {
+	what, problem := everything(), ""
+	kind, found := policy()
+	switch {
+	case !found:
+		problem = "get policy " + name
+	case kind != nil:
+		what, problem = p.resourceOf(kind)
+	}
+	what.User, what.Verb, what.Namespace, what.Name = user, "get", ref.Namespace, ref.Name
+	if ref.Name == "" {
+		what.Verb = "list"
+	}
+	switch {
+	case p.allowed(ctx, what):
+		return ""
+	case problem != "":
+		return fmt.Sprintf("unable to %s to determine minimum required permissions and user %v does not have %q permission for all groups, versions and resources", problem, user, what.Verb)
+	}
+	return fmt.Sprintf("user %v does not have %q permission on the object referenced by paramRef", user, what.Verb)
+}
+
+// everything stands for all resources of all groups.
+func everything() authx.Attributes {
+	return authx.Attributes{APIGroup: "*", APIVersion: "*", Resource: "*", ResourceRequest: true}
+}
+
+// resourceOf is what objects of a kind are asked for as, or all that they may be, and
+// then what is not known of them.
+func (p Reading) resourceOf(kind *admissionregistrationv1.ParamKind) (what authx.Attributes, problem string) {
+	what = everything()
+	gv, err := schema.ParseGroupVersion(kind.APIVersion)
+	if err != nil {
+		return what, fmt.Sprintf("parse paramKind &{%s %s}", kind.APIVersion, kind.Kind)
+	}
+	what.APIGroup, what.APIVersion = gv.Group, gv.Version
+	r := p.Catalogue.LookupKind(gv.WithKind(kind.Kind))
+	if r == nil || r.Off {
+		return what, fmt.Sprintf("resolve paramKind &{%s %s}", kind.APIVersion, kind.Kind)
+	}
+	what.Resource = r.Plural
+	return what, ""
+}
+
+// allowed asks. A question that cannot be answered is a no.
+func (p Reading) allowed(ctx context.Context, what authx.Attributes) bool {
+	d, _, err := p.Authorizer.Authorize(ctx, &what)
+	return err == nil && d == authx.Allow
+}

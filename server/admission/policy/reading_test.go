@@ -1,0 +1,134 @@
+package policy_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/admission/policy"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/builtin"
+)
+
+// asker notes what it is asked, and says one thing.
+type asker struct {
+	asked []string
+	says  authx.Decision
+	err   error
+}
+
+func (a *asker) Authorize(_ context.Context, q *authx.Attributes) (authx.Decision, string, error) {
+	a.asked = append(a.asked, fmt.Sprintf("%s %s/%s/%s %s/%s", q.Verb, q.APIGroup, q.APIVersion, q.Resource, q.Namespace, q.Name))
+	return a.says, "", a.err
+}
+
+// policies are stored policies, by name; the value is what they take.
+type policies map[string]*admissionregistrationv1.ParamKind
+
+func (p policies) Get(_ context.Context, storage, _, name string) (kinds.Object, error) {
+	if name == "unreadable" {
+		return nil, errors.New("the database is away")
+	}
+	kind, ok := p[name]
+	if !ok || storage != "validatingadmissionpolicies.admissionregistration.k8s.io" {
+		return nil, nil
+	}
+	return vap(kind), nil
+}
+
+func (policies) List(context.Context, string, string) ([]kinds.Object, error) { return nil, nil }
+
+func kind(apiVersion, name string) *admissionregistrationv1.ParamKind {
+	return &admissionregistrationv1.ParamKind{APIVersion: apiVersion, Kind: name}
+}
+
+func vap(k *admissionregistrationv1.ParamKind) *admissionregistrationv1.ValidatingAdmissionPolicy {
+	return &admissionregistrationv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{ParamKind: k},
+	}
+}
+
+func bound(to string, ref *admissionregistrationv1.ParamRef) *admissionregistrationv1.ValidatingAdmissionPolicyBinding {
+	return &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: to, ParamRef: ref},
+	}
+}
+
+func TestParametersAreAskedFor(t *testing.T) {
+	const (
+		who     = `user &{vera u1 [devs] map[]} `
+		refused = `spec.paramRef: Forbidden: ` + who + `does not have "%s" permission on the object referenced by paramRef`
+		all     = ` to determine minimum required permissions and ` + who + `does not have "get" permission for all groups, versions and resources`
+	)
+	stored := policies{
+		"secrets": kind("v1", "Secret"), "none": nil, "widgets": kind("example.org/v1", "Widget"), "odd": kind("a/b/c", "Odd"), "deployments": kind("apps/v1", "Deployment"),
+	}
+	named, selected := &admissionregistrationv1.ParamRef{Name: "s", Namespace: "ns"}, &admissionregistrationv1.ParamRef{Selector: &metav1.LabelSelector{}}
+	for name, c := range map[string]struct {
+		obj, old    runtime.Object
+		sub         string
+		asked, says string // "": nothing is asked
+	}{
+		"a kind":                         {obj: vap(kind("v1", "Secret")), asked: "get /v1/secrets */*", says: `spec.paramKind: Forbidden: ` + who + `must have "get" permission on all objects of the referenced paramKind (kind=Secret, apiVersion=v1)`},
+		"a kind of a group":              {obj: vap(kind("apps/v1", "Deployment")), asked: "get apps/v1/deployments */*", says: `(kind=Deployment, apiVersion=apps/v1)`},
+		"an unknown kind":                {obj: vap(kind("example.org/v1", "Widget")), asked: "get example.org/v1/* */*", says: `(kind=Widget, apiVersion=example.org/v1)`},
+		"a kind that does not parse":     {obj: vap(kind("a/b/c", "Odd")), asked: "get */*/* */*", says: `(kind=Odd, apiVersion=a/b/c)`},
+		"no kind":                        {obj: vap(nil)},
+		"the kind that it had":           {obj: vap(kind("v1", "Secret")), old: vap(kind("v1", "Secret"))},
+		"another kind than it had":       {obj: vap(kind("v1", "Secret")), old: vap(kind("v1", "ConfigMap")), asked: "get /v1/secrets */*", says: "kind=Secret"},
+		"a kind where there was none":    {obj: vap(kind("v1", "Secret")), old: vap(nil), asked: "get /v1/secrets */*", says: "kind=Secret"},
+		"a status":                       {obj: vap(kind("v1", "Secret")), old: vap(nil), sub: "status"},
+		"a name":                         {obj: bound("secrets", named), asked: "get /v1/secrets ns/s", says: fmt.Sprintf(refused, "get")},
+		"a name anywhere":                {obj: bound("deployments", &admissionregistrationv1.ParamRef{Name: "s"}), asked: "get apps/v1/deployments /s", says: fmt.Sprintf(refused, "get")},
+		"a selector":                     {obj: bound("secrets", selected), asked: "list /v1/secrets /", says: fmt.Sprintf(refused, "list")},
+		"a name of a policy without":     {obj: bound("none", named), asked: "get */*/* ns/s", says: fmt.Sprintf(refused, "get")},
+		"a name of no policy":            {obj: bound("gone", named), asked: "get */*/* ns/s", says: "unable to get policy gone" + all},
+		"a name of an unreadable policy": {obj: bound("unreadable", named), asked: "get */*/* ns/s", says: "unable to get policy unreadable" + all},
+		"a name of an unknown kind":      {obj: bound("widgets", named), asked: "get example.org/v1/* ns/s", says: "unable to resolve paramKind &{example.org/v1 Widget}" + all},
+		"a name of an odd kind":          {obj: bound("odd", named), asked: "get */*/* ns/s", says: "unable to parse paramKind &{a/b/c Odd}" + all},
+		"a name that it had":             {obj: bound("secrets", named), old: bound("secrets", named.DeepCopy()), asked: "get /v1/secrets ns/s", says: fmt.Sprintf(refused, "get")},
+		"no name":                        {obj: bound("secrets", nil)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			catalogue := kinds.NewCatalogue(builtin.Resources())
+			a := &admission.Attributes{Operation: admission.Create, Object: c.obj, Old: c.old, Subresource: c.sub, User: &authx.Identity{Name: "vera", UID: "u1", Groups: []string{"devs"}}}
+			a.Resource = catalogue.Lookup("admissionregistration.k8s.io", "v1", "validatingadmissionpolicies")
+			ask := func(z *asker) error {
+				return policy.Reading{Authorizer: z, Catalogue: catalogue, Objects: stored}.Validate(context.Background(), a)
+			}
+			for _, no := range []*asker{{}, {says: authx.Deny}, {says: authx.Allow, err: errors.New("the webhook is away")}} {
+				err := ask(no)
+				if c.asked == "" {
+					if err != nil || len(no.asked) != 0 {
+						t.Errorf("%v after %q", err, no.asked)
+					}
+					continue
+				}
+				if len(no.asked) != 1 || no.asked[0] != c.asked {
+					t.Errorf("asked %q, want %q", no.asked, c.asked)
+				}
+				var st *apierrors.StatusError
+				if !errors.As(err, &st) || st.ErrStatus.Code != http.StatusUnprocessableEntity || !strings.Contains(err.Error(), c.says) {
+					t.Errorf("%v, want %q", err, c.says)
+				}
+			}
+			if err := ask(&asker{says: authx.Allow}); err != nil {
+				t.Errorf("who may is refused: %v", err)
+			}
+			a.User = &authx.Identity{Name: "root", Groups: []string{authx.GroupMasters}}
+			if z := (&asker{}); ask(z) != nil || len(z.asked) != 0 {
+				t.Errorf("masters were asked about: %q", z.asked)
+			}
+		})
+	}
+}
