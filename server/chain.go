@@ -26,8 +26,10 @@ type step struct {
 // a step that is not asked for is nil.
 func (s *Server) steps() []step {
 	c := &s.cfg
-	inFlight := filters.NewInFlight(max(c.MaxInFlight, 0), max(c.MaxMutatingInFlight, 0), s.flows)
-	inFlight.Observe, inFlight.Refused = s.Metrics.InFlight, s.Metrics.Refused
+	limits := c.Limits
+	limits.Read, limits.Write = max(c.MaxInFlight, 0), max(c.MaxMutatingInFlight, 0)
+	inFlight := filters.NewInFlight(limits, s.flows)
+	inFlight.Observe, inFlight.Refused, inFlight.Limited = s.Metrics.InFlight, s.Metrics.Refused, s.Metrics.Limited
 	selectors := filters.NewSelectors(s.fail)
 	selectors.Refused = s.Metrics.Refused
 	return []step{

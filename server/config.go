@@ -16,6 +16,7 @@ import (
 	"github.com/rowlock/rowlock/server/access"
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/audit"
+	"github.com/rowlock/rowlock/server/filters"
 	"github.com/rowlock/rowlock/server/health"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/metrics"
@@ -72,8 +73,11 @@ type Config struct {
 	Serving             Serving
 	MaxInFlight         int // default 400; negative: no limit
 	MaxMutatingInFlight int // default 200; negative: no limit
-	Log                 *slog.Logger
-	Clock               func() time.Time
+	// Limits are those of users, and of requests that last; its Read and Write are the
+	// two above.
+	Limits filters.Limits
+	Log    *slog.Logger
+	Clock  func() time.Time
 }
 
 // Serving says how HTTP is spoken. The zero value is how it usually is.

@@ -35,6 +35,7 @@ type servingOptions struct {
 	requestTimeout        time.Duration
 	minRequestTimeout     int
 	maxRead, maxWrite     int
+	limits                filters.Limits // but for those two
 	profiling, contention bool
 }
 
@@ -57,6 +58,13 @@ func (o *servingOptions) addTo(f *pflag.FlagSet) {
 	f.IntVar(&o.minRequestTimeout, "min-request-timeout", 1800, "seconds that a watch without timeout lasts at least; it ends before twice that")
 	f.IntVar(&o.maxRead, "max-requests-inflight", 400, "most reading requests at once; 0 is no limit")
 	f.IntVar(&o.maxWrite, "max-mutating-requests-inflight", 200, "most writing requests at once; 0 is no limit")
+	f.IntVar(&o.limits.ReadShare, "max-requests-inflight-per-user", 0, "most reading requests of one user at once; 0 is a quarter of --max-requests-inflight")
+	f.IntVar(&o.limits.WriteShare, "max-mutating-requests-inflight-per-user", 0, "most writing requests of one user at once; 0 is a quarter of --max-mutating-requests-inflight")
+	f.IntVar(&o.limits.Slow, "max-slow-requests-per-user", 200, "most reading, and most writing, requests of one user that wait for their client to send or to take something; 0 is no limit")
+	f.IntVar(&o.limits.Watches, "max-watches", 50000, "most watches at once; 0 is no limit")
+	f.IntVar(&o.limits.UserWatches, "max-watches-per-user", 5000, "most watches of one user at once; 0 is no limit")
+	f.IntVar(&o.limits.Connects, "max-connects", 10000, "most connections to pods, nodes and services, and followed logs, at once; 0 is no limit")
+	f.IntVar(&o.limits.UserConnects, "max-connects-per-user", 1000, "most connections to pods, nodes and services, and followed logs, of one user at once; 0 is no limit")
 	f.BoolVar(&o.profiling, "profiling", true, "serve profiles of the process under /debug/pprof to those who may read that path")
 	f.BoolVar(&o.contention, "contention-profiling", false, "measure where goroutines wait for one another, for /debug/pprof/block")
 }
@@ -72,6 +80,8 @@ func (o *servingOptions) validate() error {
 		}
 	}
 	for flag, bad := range map[string]bool{
+		"max-requests-inflight-per-user": o.limits.ReadShare < 0, "max-mutating-requests-inflight-per-user": o.limits.WriteShare < 0, "max-slow-requests-per-user": o.limits.Slow < 0,
+		"max-watches": o.limits.Watches < 0, "max-watches-per-user": o.limits.UserWatches < 0, "max-connects": o.limits.Connects < 0, "max-connects-per-user": o.limits.UserConnects < 0,
 		"livez-grace-period": o.livezGrace < 0, "shutdown-watch-termination-grace-period": o.watchGrace < 0, "http2-max-streams-per-connection": o.maxStreams < 0,
 	} {
 		if bad {
@@ -110,6 +120,7 @@ func (o *servingOptions) addServing(cfg *server.Config) error {
 	cfg.LivezGrace, cfg.ShutdownDelay = o.livezGrace, o.shutdownDelay
 	cfg.RequestTimeout, cfg.WatchFor = o.requestTimeout, time.Duration(o.minRequestTimeout)*time.Second
 	cfg.MaxInFlight, cfg.MaxMutatingInFlight = orNone(o.maxRead), orNone(o.maxWrite)
+	cfg.Limits = o.limits
 	if o.contention {
 		runtime.SetBlockProfileRate(1)
 	}

@@ -165,7 +165,7 @@ func TestDeadline(t *testing.T) {
 }
 
 func TestInFlight(t *testing.T) {
-	f := filters.NewInFlight(1, 0, flow.New())
+	f := filters.NewInFlight(filters.Limits{Read: 1}, flow.New())
 	refused := 0
 	f.Refused = func(bool) { refused++ }
 	second := func(id *authx.Identity, url string) int {

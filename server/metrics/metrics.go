@@ -37,6 +37,7 @@ type Metrics struct {
 	writing     prometheus.Gauge
 	longRunning *prometheus.GaugeVec
 	refused     *prometheus.CounterVec
+	limited     *prometheus.CounterVec
 	panics      prometheus.Counter
 	handshakes  prometheus.Counter
 	slis        *prometheus.HistogramVec
@@ -125,6 +126,10 @@ func New(catalogue *kinds.Catalogue, clock func() time.Time) *Metrics {
 			Name: "apiserver_longrunning_requests",
 			Help: "Watches and connections to pods, nodes and services that are open.",
 		}, placed),
+		limited: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "rowlock_requests_limited_total",
+			Help: "Requests refused with 429, by the limit that they met.",
+		}, []string{"limit"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "apiserver_dropped_requests_total",
 			Help: "Requests refused with 429 because too many ran.",
@@ -138,7 +143,7 @@ func New(catalogue *kinds.Catalogue, clock func() time.Time) *Metrics {
 	}
 	m.reading, m.writing = m.inFlight.WithLabelValues("readOnly"), m.inFlight.WithLabelValues("mutating")
 	m.Registry.MustRegister(append(m.watches.parts(), m.decisions.parts()...)...)
-	m.Registry.MustRegister(m.requests, m.durations, m.sizes, m.inFlight, m.longRunning, m.refused, m.panics, m.handshakes,
+	m.Registry.MustRegister(m.requests, m.durations, m.sizes, m.inFlight, m.longRunning, m.refused, m.limited, m.panics, m.handshakes,
 		m.slis, m.own, m.aborts, m.terminated, m.deprecated,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
@@ -163,6 +168,9 @@ func (m *Metrics) InFlight(mutating bool, n int) {
 	}
 	g.Set(float64(n))
 }
+
+// Limited counts a request that was refused by a limit.
+func (m *Metrics) Limited(limit string) { m.limited.WithLabelValues(limit).Inc() }
 
 // Refused counts a request that was one too many.
 func (m *Metrics) Refused(mutating bool) {
