@@ -97,6 +97,37 @@ func TestAuthorize(t *testing.T) {
 	}
 }
 
+// A watch of one object by the path that gets it takes both rights; all other watches
+// take their own alone.
+func TestAuthorizeWatchOfOne(t *testing.T) {
+	for _, c := range []struct {
+		url, may, asked string
+		code            int
+	}{
+		{"/api/v1/namespaces/a/pods/x?watch=true", "", "get x", 403},
+		{"/api/v1/namespaces/a/pods/x?watch=true", "watch", "get x", 403},
+		{"/api/v1/namespaces/a/pods/x?watch=true", "get", "get x,watch x", 403},
+		{"/api/v1/namespaces/a/pods/x?watch=true", "get watch", "get x,watch x", 200},
+		{"/api/v1/watch/namespaces/a/pods/x", "watch", "watch x", 200},
+		{"/api/v1/namespaces/a/pods?watch=true&fieldSelector=metadata.name%3Dx", "watch", "watch x", 200},
+		{"/api/v1/namespaces/a/pods?watch=true", "watch", "watch ", 200},
+		{"/api/v1/namespaces/a/pods/x", "get", "get x", 200},
+	} {
+		var asked []string
+		z := authorizer(func(a *authx.Attributes) (authx.Decision, string, error) {
+			asked = append(asked, a.Verb+" "+a.Name)
+			if slices.Contains(strings.Fields(c.may), a.Verb) {
+				return authx.Allow, "", nil
+			}
+			return authx.NoOpinion, "", nil
+		})
+		w := serve(httptest.NewRequest("GET", c.url, nil), ok, as(&authx.Identity{Name: "fay"}), filters.Authorize(z, quiet, fail))
+		if got := strings.Join(asked, ","); w.Code != c.code || got != c.asked {
+			t.Errorf("%s with %q: %d after asking %q, want %d after %q", c.url, c.may, w.Code, got, c.code, c.asked)
+		}
+	}
+}
+
 func TestImpersonate(t *testing.T) {
 	allow := authorizer(func(a *authx.Attributes) (authx.Decision, string, error) {
 		if a.User.Name == "actor" && a.Verb == "impersonate" && a.Name != "no" {
