@@ -11,6 +11,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/rowlock/rowlock/server/turns"
 )
 
 // apiserverAgent is the field manager of what the server writes for itself.
@@ -84,12 +86,14 @@ func (s *Server) createAs(ctx context.Context, agent, path string, obj any) erro
 }
 
 // advertise makes sure that this server is among the endpoints of the kubernetes
-// Service. Others may be at it at the same moment.
+// Service. Others may be at it at the same moment; each conflict is a write of theirs.
 func (s *Server) advertise(ctx context.Context) error {
-	const tries = 10
 	for try := 1; ; try++ {
 		err := s.writeEndpoints(ctx)
-		if try == tries || !isReason(err, metav1.StatusReasonConflict) && !isReason(err, metav1.StatusReasonAlreadyExists) {
+		if !isReason(err, metav1.StatusReasonConflict) && !isReason(err, metav1.StatusReasonAlreadyExists) {
+			return err
+		}
+		if err := turns.Rest(ctx, try); err != nil {
 			return err
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/rowlock/rowlock/authx/rbac"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/turns"
 )
 
 // API is the server's own way into its API; see server.Server.Call.
@@ -26,7 +27,7 @@ type API interface {
 
 const (
 	policyAgent    = "kube-apiserver" // field manager of the default policy
-	policyTries    = 5
+	policyTries    = 5                // to write what others delete meanwhile
 	policyWriters  = 16
 	autoUpdate     = "rbac.authorization.kubernetes.io/autoupdate"
 	bootstrapping  = "kubernetes.io/bootstrapping"
@@ -129,7 +130,13 @@ func (p *Policy) Ensure(ctx context.Context, api API, c *cache.Cache) error {
 func (s standing) ensure(ctx context.Context, api API) error {
 	for try := 1; ; try++ {
 		err := s.once(ctx, api)
-		if err == nil || try == policyTries || !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
+		switch {
+		case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err): // other servers start, too
+		case apierrors.IsNotFound(err) && try < policyTries:
+		default:
+			return err
+		}
+		if err := turns.Rest(ctx, try); err != nil {
 			return err
 		}
 	}

@@ -10,9 +10,6 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// maxTries bounds how often a write is made anew after another one was faster.
-const maxTries = 32
-
 // claims lets an Allocator see what is taken.
 type claims struct{ cache *cache.Cache }
 

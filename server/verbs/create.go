@@ -177,7 +177,15 @@ func (h *Handler) createObject(c *Call, obj kinds.Object, in intent, own func(ki
 	if generated || st.Allocate != nil {
 		pristine = copyOf(obj) // what is allocated in vain must not be asked for again
 	}
+	// Those who want the same of what there is little of go one after the other.
+	w := h.turns.Writer(sqlstore.Key{Resource: st.Key})
+	defer w.Done()
 	for try := 1; ; try++ {
+		if st.Allocate != nil && !in.dry {
+			if err := w.Try(ctx, false); err != nil {
+				return nil, nil, err
+			}
+		}
 		if generated {
 			obj.SetName(generate(obj.GetGenerateName()))
 		}
@@ -200,7 +208,8 @@ func (h *Handler) createObject(c *Call, obj kinds.Object, in intent, own func(ki
 		switch {
 		case err == nil:
 			return item, obj, nil
-		case errors.Is(err, errClaimed) && try < maxTries:
+		case errors.Is(err, errClaimed):
+			w.Lost()
 			obj = copyOf(pristine)
 			continue
 		case !errors.As(err, &exists):

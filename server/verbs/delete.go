@@ -39,7 +39,7 @@ func (h *Handler) delete(c *Call) error {
 			return apierrors.NewForbidden(c.Resource.GroupResource(), c.Info.Name, errors.New(why))
 		}
 	}
-	out, err := h.remove(c, c.Info.Name, options)
+	out, err := h.remove(c, c.Info.Name, options, false)
 	if err != nil {
 		return err
 	}
@@ -172,13 +172,22 @@ func (o *removal) status(c *Call) *metav1.Status {
 	return st
 }
 
-// remove deletes an object of the request's resource, or marks it for deletion.
-func (h *Handler) remove(c *Call, name string, options *metav1.DeleteOptions) (*removal, error) {
+// remove deletes an object of the request's resource, or marks it for deletion. What
+// is quiet admission does not see.
+func (h *Handler) remove(c *Call, name string, options *metav1.DeleteOptions, quiet bool) (*removal, error) {
 	if err := segment(name); err != nil {
 		return nil, err
 	}
 	ctx, key := c.Context(), c.key(name)
-	for try := 0; ; try++ {
+	w := h.turns.Writer(key)
+	defer w.Done()
+	pinned := options.Preconditions != nil && options.Preconditions.ResourceVersion != nil
+	for {
+		if len(options.DryRun) == 0 {
+			if err := w.Try(ctx, pinned); err != nil {
+				return nil, err
+			}
+		}
 		item, err := h.live(ctx, key)
 		if err != nil {
 			return nil, err
@@ -186,23 +195,23 @@ func (h *Handler) remove(c *Call, name string, options *metav1.DeleteOptions) (*
 		if item == nil {
 			return nil, apierrors.NewNotFound(c.Resource.GroupResource(), name)
 		}
+		var out *removal
 		if ignoresReadErrors(options) {
-			return h.removeCorrupt(ctx, c, key, item)
+			out, err = h.removeCorrupt(ctx, c, key, item)
+		} else {
+			out, err = h.tryRemove(ctx, c, key, item, options.DeepCopy(), quiet)
 		}
-		out, err := h.tryRemove(ctx, c, key, item, options.DeepCopy())
 		if err == nil {
 			return out, nil
-		}
-		if try >= maxTries {
-			return nil, err
 		}
 		if err := h.outrun(ctx, err); err != nil {
 			return nil, err
 		}
+		w.Lost()
 	}
 }
 
-func (h *Handler) tryRemove(ctx context.Context, c *Call, key sqlstore.Key, item *cache.Item, o *metav1.DeleteOptions) (*removal, error) {
+func (h *Handler) tryRemove(ctx context.Context, c *Call, key sqlstore.Key, item *cache.Item, o *metav1.DeleteOptions, quiet bool) (*removal, error) {
 	st := c.Resource.Storage
 	obj, err := h.stored(c.Resource, item)
 	if err != nil {
@@ -216,12 +225,14 @@ func (h *Handler) tryRemove(ctx context.Context, c *Call, key sqlstore.Key, item
 		return nil, err
 	}
 	in := intent{options: o, dry: len(o.DryRun) > 0}
-	a := h.attributes(c, admission.Delete, nil, obj, in) // without a name where a whole collection goes
-	if err := h.Admission.Admit(ctx, a); err != nil {
-		return nil, err
-	}
-	if err := h.Admission.Validate(ctx, a); err != nil {
-		return nil, err
+	if !quiet {
+		a := h.attributes(c, admission.Delete, nil, obj, in) // without a name where a whole collection goes
+		if err := h.Admission.Admit(ctx, a); err != nil {
+			return nil, err
+		}
+		if err := h.Admission.Validate(ctx, a); err != nil {
+			return nil, err
+		}
 	}
 	if st.OrphanByDefault && st.OrphanWarning != "" && o.PropagationPolicy == nil && o.OrphanDependents == nil {
 		c.Scope.Warn(st.OrphanWarning)

@@ -38,7 +38,7 @@ func (h *Handler) deleteCollection(c *Call) error {
 		if err := c.Context().Err(); err != nil {
 			return err
 		}
-		_, err := h.remove(c, item.Name, options)
+		_, err := h.remove(c, item.Name, options, false)
 		if err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}

@@ -23,6 +23,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/status"
+	"github.com/rowlock/rowlock/server/turns"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -46,6 +47,8 @@ type Handler struct {
 	MaxBody    int64              // bytes of a request body; 0: 3 MiB
 	Measure    Measure            // nil: nobody measures
 	WatchFor   time.Duration      // a watch without timeoutSeconds lasts this to twice this; 0: half an hour
+
+	turns turns.Lines // of those whose write of an object lost to another's
 }
 
 // Measure takes what only verbs know.

@@ -45,7 +45,14 @@ func (h *Handler) Rewrite(ctx context.Context, r *kinds.Resource, namespace, nam
 		return nil, err
 	}
 	key := sqlstore.Key{Resource: r.Storage.Key, Namespace: namespace, Name: name}
-	for try := 0; ; try++ {
+	w := h.turns.Writer(key)
+	defer w.Done()
+	for {
+		if !dry {
+			if err := w.Try(ctx, false); err != nil {
+				return nil, err
+			}
+		}
 		item, err := h.live(ctx, key)
 		if err != nil {
 			return nil, err
@@ -63,12 +70,10 @@ func (h *Handler) Rewrite(ctx context.Context, r *kinds.Resource, namespace, nam
 		if err = h.rewrite(ctx, r, key, item, obj); err == nil {
 			return obj, nil
 		}
-		if try >= maxTries {
-			return nil, err
-		}
 		if err := h.outrun(ctx, err); err != nil {
 			return nil, err
 		}
+		w.Lost()
 	}
 }
 
@@ -117,9 +122,7 @@ func (h *Handler) Change(c *Call, manager string, dry bool, fn func(obj kinds.Ob
 // Remove deletes the object of a call as DELETE with these options would. Admission
 // is not asked.
 func (h *Handler) Remove(c *Call, options *metav1.DeleteOptions) error {
-	quiet := *h
-	quiet.Admission = nil
-	_, err := quiet.remove(c, c.Info.Name, options)
+	_, err := h.remove(c, c.Info.Name, options, true)
 	return err
 }
 

@@ -52,6 +52,7 @@ func (h *Handler) update(c *Call) error {
 		intent: intent{manager: managerOf(c, options.FieldManager), options: options, dry: len(options.DryRun) > 0},
 		create: c.Sub == nil && c.Resource.Storage.CreateOnUpdate,
 		uid:    obj.GetUID(),
+		pinned: obj.GetResourceVersion() != "",
 	}
 	ch.compute = func(kinds.Object, *cache.Item) (kinds.Object, error) {
 		if first := obj; first != nil {
@@ -81,6 +82,8 @@ type change struct {
 	creates permits.Permit // to make the object, once that was asked for
 	// quiet is for writes that admission does not see.
 	quiet bool
+	// pinned says that the client names the version it replaces, as far as that is known.
+	pinned bool
 }
 
 // outcome is what became of a change.
@@ -98,13 +101,20 @@ func (o *outcome) code() int {
 }
 
 // change runs an update until it is stored, refused, or conflicts with a version
-// that the client asked for.
+// that the client asked for; else until the request's deadline (decision 52).
 func (h *Handler) change(c *Call, ch *change) (*outcome, error) {
 	if err := segment(c.Info.Name); err != nil {
 		return nil, err
 	}
 	ctx, key := c.Context(), c.key(c.Info.Name)
+	w := h.turns.Writer(key)
+	defer w.Done()
 	for try := 0; ; try++ {
+		if !ch.dry {
+			if err := w.Try(ctx, ch.pinned); err != nil {
+				return nil, err
+			}
+		}
 		item, err := h.live(ctx, key)
 		if err != nil {
 			return nil, err
@@ -124,16 +134,10 @@ func (h *Handler) change(c *Call, ch *change) (*outcome, error) {
 			}
 			continue
 		}
-		if try >= maxTries {
-			return nil, err
-		}
-		var exists *sqlstore.ExistsError
-		if out != nil && errors.As(err, &exists) {
-			return nil, err
-		}
 		if err := h.outrun(ctx, err); err != nil {
 			return nil, err
 		}
+		w.Lost()
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/turns"
 )
 
 // Store is where quotas are.
@@ -33,9 +34,6 @@ type Store interface {
 
 // patience is how long a write waits for its turn with its namespace's quotas.
 const patience = 10 * time.Second
-
-// tries bounds how often the use is recorded anew after another server was faster.
-const tries = 10
 
 // Plugin counts what writes use.
 type Plugin struct {
@@ -125,8 +123,13 @@ func (p *Plugin) settle(ctx context.Context, namespace string, asks []*ask) {
 			answer(asks, nil)
 			return
 		}
-		if try == tries || !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			answer(asks, err)
+			return
+		}
+		// Another server was faster, or who counts the use anew: as often as it takes.
+		if err := turns.Rest(ctx, try); err != nil {
+			answer(asks, apierrors.NewInternalError(errPatience))
 			return
 		}
 		if err := p.store.CatchUp(ctx); err != nil {

@@ -2,6 +2,7 @@ package podverbs
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -23,6 +24,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/pods"
 	"github.com/rowlock/rowlock/server/status"
+	"github.com/rowlock/rowlock/server/turns"
 	"github.com/rowlock/rowlock/server/verbs"
 )
 
@@ -31,7 +33,6 @@ const (
 	manager = "kube-apiserver"
 	// maxDisrupted bounds the evictions that nobody has confirmed yet.
 	maxDisrupted = 2000
-	maxTries     = 20
 )
 
 // evict deletes a pod if its budget allows.
@@ -93,6 +94,12 @@ func (e *evicting) pinned() bool {
 	return e.options.Preconditions != nil && e.options.Preconditions.ResourceVersion != nil
 }
 
+// means tells whether pod is the one that the client wants to go.
+func (e *evicting) means(pod *corev1.Pod) bool {
+	p := e.options.Preconditions
+	return p == nil || p.UID == nil || *p.UID == "" || *p.UID == pod.UID
+}
+
 func (e *evicting) run() error {
 	for try := 1; ; try++ {
 		pod, err := e.pod()
@@ -100,11 +107,19 @@ func (e *evicting) run() error {
 			return err
 		}
 		if !needsBudget(pod) {
-			err = e.remove(pod, mayYetServe(pod))
-			if apierrors.IsConflict(err) && !e.pinned() && try < maxTries {
-				continue
+			var still func(*corev1.Pod) bool
+			if mayYetServe(pod) {
+				still = func(live *corev1.Pod) bool { return !needsBudget(live) }
 			}
-			return err
+			err = e.remove(pod, still)
+			if !apierrors.IsConflict(err) || e.pinned() || !e.means(pod) {
+				return err
+			}
+			// It changed, and may need a budget now.
+			if err := turns.Rest(e.c.Context(), try); err != nil {
+				return err
+			}
+			continue
 		}
 		return e.withinBudget(pod)
 	}
@@ -141,12 +156,12 @@ func (e *evicting) withinBudget(pod *corev1.Pod) error {
 	case len(budgets) > 1:
 		return status.Plain("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.")
 	case len(budgets) == 0:
-		return e.remove(pod, false)
+		return e.remove(pod, nil)
 	}
 	budget := budgets[0]
 	if !pods.Ready(pod) && unhealthyMayGo(budget) {
 		// It counts for nothing, as long as it does not become ready meanwhile.
-		err := e.remove(pod, true)
+		err := e.remove(pod, func(live *corev1.Pod) bool { return live.ResourceVersion == pod.ResourceVersion })
 		if apierrors.IsConflict(err) && !e.pinned() {
 			return stillProcessed(budget.Name)
 		}
@@ -155,7 +170,7 @@ func (e *evicting) withinBudget(pod *corev1.Pod) error {
 	if err := e.draw(budget, pod.Name); err != nil {
 		return err
 	}
-	return e.remove(pod, false)
+	return e.remove(pod, nil)
 }
 
 // unhealthyMayGo tells whether a budget lets pods go that are not ready.
@@ -242,21 +257,19 @@ func tooMany(retry int, cause string) error {
 	return err
 }
 
-// remove notes in the pod why it ends, and deletes it. With asSeen it must not
-// have changed since it was read.
-func (e *evicting) remove(pod *corev1.Pod, asSeen bool) error {
+// remove notes in the pod why it ends, and deletes it. It must still be what still
+// asks for until it is gone; nil asks for nothing.
+func (e *evicting) remove(pod *corev1.Pod, still func(*corev1.Pod) bool) error {
 	o := e.options.DeepCopy()
-	if asSeen && !e.pinned() {
-		if o.Preconditions == nil {
-			o.Preconditions = &metav1.Preconditions{}
-		}
-		o.Preconditions.ResourceVersion = &pod.ResourceVersion
-	}
+	last := pod
 	if !e.dry() {
 		marked, err := e.h.Rewrite(e.c.Context(), podResource(e.h), pod.Namespace, pod.Name, false, func(obj kinds.Object) error {
 			live := obj.(*corev1.Pod)
 			if err := asExpected(live, o.Preconditions); err != nil {
 				return err
+			}
+			if still != nil && !still(live) {
+				return changed(live)
 			}
 			pods.SetCondition(&live.Status, corev1.PodCondition{
 				Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
@@ -267,12 +280,20 @@ func (e *evicting) remove(pod *corev1.Pod, asSeen bool) error {
 		if err != nil {
 			return err
 		}
-		if o.Preconditions != nil && o.Preconditions.ResourceVersion != nil {
-			version := marked.GetResourceVersion()
-			o.Preconditions.ResourceVersion = &version
+		last = marked.(*corev1.Pod)
+	}
+	if still != nil || e.pinned() && !e.dry() {
+		if o.Preconditions == nil {
+			o.Preconditions = &metav1.Preconditions{}
 		}
+		o.Preconditions.ResourceVersion = &last.ResourceVersion
 	}
 	return e.h.Remove(e.c.Within(podResource(e.h), "", pod.Namespace, pod.Name), o)
+}
+
+// changed says that a pod is not what it was when its eviction was decided.
+func changed(pod *corev1.Pod) error {
+	return apierrors.NewConflict(schema.GroupResource{Resource: "Pod"}, pod.Name, errors.New(status.Modified))
 }
 
 // asExpected checks the preconditions of a delete.

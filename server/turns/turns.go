@@ -1,0 +1,214 @@
+// Package turns puts writers of one object in order once they get into each other's
+// way.
+//
+// A writer tries at once, without asking anybody. One that lost to another joins the
+// line of its key, and so does everybody who comes while there is a line; whoever is
+// first in it has the turn: no other writer of the line tries meanwhile. A place in the
+// line is kept until the writer is done, so nobody who came later goes first.
+//
+// A turn is no lock. Writers that name the version they replace do not stand in line,
+// as only the next write can be theirs, and other servers know nothing of it: the
+// writer whose turn it is may lose again, and tries again. Only where that has happened
+// patience times do those who name a version wait, too. And a turn ends after a while
+// though its writer is not done: what it waits for may be a webhook that writes the
+// same object. Each turn of a writer is twice as long as the one before, so that a
+// store that is slower than the first ones lets everybody through all the same.
+//
+// What it costs: an entry for each request that waits or has a turn, and no goroutine.
+// Requests are bounded where they come in; one that is given up leaves the line.
+package turns
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+const (
+	// first is how long the first turn of a writer lasts, at most.
+	first = 2 * time.Second
+	// longest bounds the doubling.
+	longest = 6
+	// patience is how often a writer loses in its turn before those who name a version
+	// wait for it.
+	patience = 3
+	// eager is how often it tries again at once: a pause is a chance given away. After
+	// that it rests briefly, in case nobody gets anywhere.
+	eager   = 16
+	maxRest = 20 * time.Millisecond
+)
+
+// Lines are the lines of all keys. The zero value is ready.
+type Lines struct {
+	mu     sync.Mutex
+	lines  map[sqlstore.Key]*line
+	ticket uint64
+}
+
+// line is there as long as somebody has the turn.
+type line struct {
+	turn    *Writer
+	waiting []*Writer // for it, by ticket
+}
+
+// Writer is one request that writes one key, for all its tries. It is used by one
+// goroutine.
+type Writer struct {
+	lines *Lines
+	key   sqlstore.Key
+	lost  int
+
+	// Guarded by Lines.mu.
+	ticket uint64 // its place; 0: it stands in no line
+	turns  int    // how many it has had
+	losses int    // in the turn that it has
+	ready  chan struct{}
+	timer  *time.Timer
+}
+
+// Writer begins a request for key.
+func (l *Lines) Writer(key sqlstore.Key) Writer { return Writer{lines: l, key: key} }
+
+// Try waits until w may try, or for the end of ctx. pinned says that the client names
+// the version it replaces.
+func (w *Writer) Try(ctx context.Context, pinned bool) error {
+	if w.join(pinned) {
+		select {
+		case <-w.ready:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if w.lost > eager {
+		return rest(ctx, min(maxRest, time.Millisecond<<min(w.lost-eager, 10)))
+	}
+	return nil
+}
+
+// Lost says that another write was faster.
+func (w *Writer) Lost() {
+	w.lost++
+	w.lines.mu.Lock()
+	defer w.lines.mu.Unlock()
+	w.losses++
+}
+
+// Done ends the turn, or the wait for it.
+func (w *Writer) Done() {
+	if w.ready == nil {
+		return
+	}
+	w.lines.mu.Lock()
+	defer w.lines.mu.Unlock()
+	l := w.lines.lines[w.key]
+	switch {
+	case l == nil:
+	case l.turn == w:
+		w.timer.Stop()
+		w.lines.next(w.key, l)
+	default:
+		if i := slices.Index(l.waiting, w); i >= 0 {
+			l.waiting = slices.Delete(l.waiting, i, i+1)
+		}
+	}
+}
+
+// join puts w into the line, where it has to wait.
+func (w *Writer) join(pinned bool) bool {
+	all := w.lines
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	l := all.lines[w.key]
+	switch {
+	case l == nil && (w.lost == 0 || pinned):
+		return false
+	case l != nil && l.turn == w:
+		return false
+	case l != nil && pinned && l.turn.losses < patience:
+		return false
+	}
+	begun := l == nil
+	if begun {
+		l = &line{}
+		if all.lines == nil {
+			all.lines = make(map[sqlstore.Key]*line)
+		}
+		all.lines[w.key] = l
+	}
+	if w.ticket == 0 {
+		all.ticket++
+		w.ticket = all.ticket
+	}
+	w.ready = make(chan struct{})
+	i, _ := slices.BinarySearchFunc(l.waiting, w.ticket, func(o *Writer, t uint64) int {
+		if o.ticket < t {
+			return -1
+		}
+		return 1
+	})
+	l.waiting = slices.Insert(l.waiting, i, w)
+	if begun {
+		all.next(w.key, l)
+	}
+	return true
+}
+
+// next gives the turn to the first in line.
+func (l *Lines) next(key sqlstore.Key, of *line) {
+	of.turn = nil
+	if len(of.waiting) == 0 {
+		delete(l.lines, key)
+		return
+	}
+	w := of.waiting[0]
+	of.waiting[0] = nil
+	of.waiting = of.waiting[1:]
+	lasts := first << min(w.turns, longest)
+	w.turns++
+	of.turn, w.losses = w, 0
+	turn := w.turns
+	w.timer = time.AfterFunc(lasts, func() { l.late(key, of, w, turn) })
+	close(w.ready)
+}
+
+// late ends a turn that lasts too long. Its writer goes on, and has its place in the
+// line if it loses.
+func (l *Lines) late(key sqlstore.Key, of *line, w *Writer, turn int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if of.turn == w && w.turns == turn {
+		l.next(key, of)
+	}
+}
+
+// Waiting counts who stands in the line of a key, with the one whose turn it is.
+func (l *Lines) Waiting(key sqlstore.Key) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	of := l.lines[key]
+	if of == nil {
+		return 0
+	}
+	return 1 + len(of.waiting)
+}
+
+// Rest waits for some of a short time, more of it with each try, so that those who try
+// the same do not do so in step.
+func Rest(ctx context.Context, try int) error {
+	return rest(ctx, time.Millisecond<<min(try, 8))
+}
+
+func rest(ctx context.Context, most time.Duration) error {
+	t := time.NewTimer(rand.N(most) + 1)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

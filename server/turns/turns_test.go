@@ -1,0 +1,195 @@
+package turns_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rowlock/rowlock/server/turns"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+var key = sqlstore.Key{Resource: "configmaps", Namespace: "a", Name: "c"}
+
+// loser is a writer that lost its first try.
+func loser(l *turns.Lines) *turns.Writer {
+	w := l.Writer(key)
+	w.Lost()
+	return &w
+}
+
+// try has a writer try in a goroutine of its own and tells when it may.
+func try(ctx context.Context, w *turns.Writer, pinned bool) <-chan error {
+	may := make(chan error, 1)
+	go func() { may <- w.Try(ctx, pinned) }()
+	return may
+}
+
+func waits(t *testing.T, may <-chan error) {
+	t.Helper()
+	synctest.Wait()
+	select {
+	case err := <-may:
+		t.Fatalf("it does not wait: %v", err)
+	default:
+	}
+}
+
+func goes(t *testing.T, may <-chan error) {
+	t.Helper()
+	synctest.Wait()
+	select {
+	case err := <-may:
+		if err != nil {
+			t.Fatal(err)
+		}
+	default:
+		t.Fatal("it waits")
+	}
+}
+
+// TestNobodyIsInTheWay: as long as no writer loses, none is known.
+func TestNobodyIsInTheWay(t *testing.T) {
+	var l turns.Lines
+	for range 3 {
+		w := l.Writer(key)
+		if err := w.Try(t.Context(), false); err != nil || l.Waiting(key) != 0 {
+			t.Fatal(err, l.Waiting(key))
+		}
+		defer w.Done()
+	}
+}
+
+// TestOrder: losers go one after the other, newcomers behind them, and a place is kept
+// by who loses in its turn.
+func TestOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l turns.Lines
+		a, b := loser(&l), loser(&l)
+		c := l.Writer(key)
+		goes(t, try(t.Context(), a, false))
+		second := try(t.Context(), b, false)
+		waits(t, second)
+		third := try(t.Context(), &c, false)
+		waits(t, third)
+		a.Lost()
+		goes(t, try(t.Context(), a, false)) // still its turn
+		waits(t, second)
+		other := l.Writer(sqlstore.Key{Resource: "configmaps", Namespace: "a", Name: "d"})
+		goes(t, try(t.Context(), &other, false))
+		a.Done()
+		goes(t, second)
+		waits(t, third)
+		b.Done()
+		goes(t, third)
+		c.Done()
+		if n := l.Waiting(key); n != 0 {
+			t.Errorf("%d are left", n)
+		}
+	})
+}
+
+// TestCancelled: who gives up leaves the line, wherever it stands.
+func TestCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l turns.Lines
+		first, second, third := loser(&l), loser(&l), loser(&l)
+		goes(t, try(t.Context(), first, false))
+		ctx, cancel := context.WithCancel(t.Context())
+		given := try(ctx, second, false)
+		waits(t, given)
+		last := try(t.Context(), third, false)
+		waits(t, last)
+		cancel()
+		if err := <-given; !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		second.Done()
+		if n := l.Waiting(key); n != 2 {
+			t.Errorf("%d wait, want 2", n)
+		}
+		first.Done()
+		goes(t, last)
+		third.Done()
+		if n := l.Waiting(key); n != 0 {
+			t.Errorf("%d are left", n)
+		}
+	})
+}
+
+// TestATurnEnds: a writer that dawdles does not hold the others up for ever, keeps its
+// place, and has twice the time in its next turn.
+func TestATurnEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l turns.Lines
+		slow, quick := loser(&l), loser(&l)
+		goes(t, try(t.Context(), slow, false))
+		second := try(t.Context(), quick, false)
+		waits(t, second)
+		time.Sleep(3 * time.Second)
+		goes(t, second)
+		slow.Lost() // to the other
+		again := try(t.Context(), slow, false)
+		waits(t, again)
+		late := l.Writer(key)
+		third := try(t.Context(), &late, false)
+		waits(t, third)
+		quick.Done()
+		goes(t, again) // before who came later
+		time.Sleep(3 * time.Second)
+		waits(t, third) // it has four seconds now
+		slow.Done()
+		goes(t, third)
+		late.Done()
+	})
+}
+
+// TestPinned: who names a version does not wait, unless somebody loses to such writers
+// again and again.
+func TestPinned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l turns.Lines
+		w := loser(&l)
+		goes(t, try(t.Context(), w, false))
+		for range 3 {
+			p := l.Writer(key)
+			goes(t, try(t.Context(), &p, true))
+			p.Done()
+			w.Lost()
+			goes(t, try(t.Context(), w, false))
+		}
+		p := l.Writer(key)
+		may := try(t.Context(), &p, true)
+		waits(t, may)
+		w.Done()
+		goes(t, may)
+		p.Done()
+	})
+}
+
+// TestRests: who loses very often rests between its tries, and not when its request ends.
+func TestRests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l turns.Lines
+		w := l.Writer(key)
+		defer w.Done()
+		at := time.Now()
+		for range 100 {
+			w.Lost()
+			goes := w.Try(t.Context(), false)
+			if goes != nil {
+				t.Fatal(goes)
+			}
+		}
+		if rested := time.Since(at); rested == 0 || rested > 2*time.Second {
+			t.Errorf("it rested for %v", rested)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := w.Try(ctx, false); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,208 @@
+package verbs_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/apply"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/server/request"
+	"github.com/rowlock/rowlock/server/schema"
+	"github.com/rowlock/rowlock/server/verbs"
+	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/storetest"
+)
+
+// laggard is a database that takes its time for each transaction.
+type laggard struct {
+	sqlstore.Driver
+	lag time.Duration
+}
+
+func (l laggard) Apply(ctx context.Context, batch []sqlstore.Txn, now time.Time) ([]sqlstore.Outcome, error) {
+	time.Sleep(l.lag)
+	return l.Driver.Apply(ctx, batch, now)
+}
+
+// serverOn is a server of its own on a database.
+func serverOn(t *testing.T, driver sqlstore.Driver, plugins ...admission.Plugin) *fixture {
+	t.Helper()
+	catalogue := kinds.NewCatalogue(builtin.Resources())
+	store := sqlstore.New(driver, sqlstore.Config{})
+	c := cache.New(catalogue)
+	ctx, cancel := context.WithCancel(context.Background())
+	from, err := c.Load(ctx, store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- store.Run(ctx, from, c) }()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	h := &verbs.Handler{Catalogue: catalogue, Store: store, Cache: c, Owner: apply.New(schema.New(catalogue))}
+	h.Admission = admission.NewChain(append([]admission.Plugin{admission.NamespaceLifecycle{Namespaces: h}}, plugins...)...)
+	return &fixture{t: t, h: h}
+}
+
+const ns = "/api/v1/namespaces"
+
+// TestManyPatchersOfOne: whoever names no version gets through, however many there are
+// and in whatever way they write, on a slow database and between two servers.
+func TestManyPatchersOfOne(t *testing.T) {
+	memory := storetest.NewMemory()
+	servers := []*fixture{serverOn(t, laggard{memory, time.Millisecond}), serverOn(t, laggard{memory.Again(), 2 * time.Millisecond})}
+	servers[0].want(201, "POST", ns, `{"metadata":{"name":"a"}}`)
+	const services = ns + "/a/services"
+	servers[0].want(201, "POST", services, `{"metadata":{"name":"c"},"spec":{"clusterIP":"None","ports":[{"port":1}]}}`)
+	const writers = 100
+	var wg sync.WaitGroup
+	for i := range writers {
+		f := servers[i%4/3] // a quarter of them at the slower one
+		wg.Go(func() {
+			key := fmt.Sprintf("w%d", i)
+			method, path, body, kind := "PATCH", services+"/c", `{"metadata":{"annotations":{"`+key+`":"x"}}}`, merge
+			switch i % 3 {
+			case 1:
+				kind = "application/strategic-merge-patch+json"
+			case 2:
+				path += "?fieldManager=" + key
+				kind = "application/apply-patch+yaml"
+				body = `{"apiVersion":"v1","kind":"Service","metadata":{"name":"c","annotations":{"` + key + `":"x"}}}`
+			}
+			if w := f.do(method, path, body, "Content-Type", kind); w.Code != 200 {
+				t.Errorf("%s of %s: %d %s", kind, key, w.Code, w.Body)
+			}
+		})
+	}
+	wg.Wait()
+	got := servers[1].want(200, "GET", services+"/c", "")
+	meta := got["metadata"].(map[string]any)
+	if n := len(meta["annotations"].(map[string]any)); n != writers {
+		t.Errorf("%d annotations, want %d", n, writers)
+	}
+}
+
+// TestManyDeletersAmongPatchers: a delete without preconditions wins in the end, too.
+func TestManyDeletersAmongPatchers(t *testing.T) {
+	f := serverOn(t, laggard{storetest.NewMemory(), time.Millisecond})
+	f.want(201, "POST", ns, `{"metadata":{"name":"a"}}`)
+	f.want(201, "POST", configmaps, `{"metadata":{"name":"c"}}`)
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	for i := range 40 {
+		wg.Go(func() {
+			for n := 0; !stop.Load(); n++ {
+				w := f.do("PATCH", configmaps+"/c", fmt.Sprintf(`{"data":{"w%d":"%d"}}`, i, n), "Content-Type", merge)
+				if w.Code != 200 && w.Code != 404 {
+					t.Errorf("a patch: %d %s", w.Code, w.Body)
+				}
+			}
+		})
+	}
+	f.want(200, "DELETE", configmaps+"/c", "")
+	stop.Store(true)
+	wg.Wait()
+}
+
+// dawdler takes its time to admit what one client writes.
+type dawdler struct{ calls *atomic.Int32 }
+
+func (dawdler) Name() string                        { return "dawdler" }
+func (dawdler) Handles(op admission.Operation) bool { return op == admission.Update }
+func (d dawdler) Validate(_ context.Context, a *admission.Attributes) error {
+	if cm, ok := a.Object.(*corev1.ConfigMap); ok && strings.HasPrefix(cm.Data["last"], "slow") {
+		d.calls.Add(1)
+		time.Sleep(20 * time.Millisecond)
+	}
+	return nil
+}
+
+// TestSlowAdmissionAmongQuickWriters: who is slow to be admitted has its turn as well,
+// against those who never wait for anything, and against those who name versions. What
+// it asks of admission is bounded by how often it can lose.
+func TestSlowAdmissionAmongQuickWriters(t *testing.T) {
+	calls := &atomic.Int32{}
+	f := serverOn(t, laggard{storetest.NewMemory(), time.Millisecond}, dawdler{calls})
+	f.want(201, "POST", ns, `{"metadata":{"name":"a"}}`)
+	f.want(201, "POST", configmaps, `{"metadata":{"name":"c"}}`)
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for !stop.Load() {
+				if i%2 == 0 {
+					f.do("PATCH", configmaps+"/c", fmt.Sprintf(`{"data":{"last":"quick%d"}}`, i), "Content-Type", merge)
+					continue
+				}
+				var got corev1.ConfigMap
+				if err := json.Unmarshal(f.do("GET", configmaps+"/c", "").Body.Bytes(), &got); err != nil {
+					t.Error(err)
+					return
+				}
+				f.do("PUT", configmaps+"/c", fmt.Sprintf(`{"metadata":{"name":"c","resourceVersion":%q},"data":{"last":"named%d"}}`, got.ResourceVersion, i))
+			}
+		})
+	}
+	for i := range 5 {
+		before := calls.Load()
+		f.want(200, "PATCH", configmaps+"/c", fmt.Sprintf(`{"data":{"last":"slow%d"}}`, i), "Content-Type", merge)
+		if n := calls.Load() - before; n > 40 {
+			t.Errorf("admission was asked %d times for one patch", n)
+		}
+	}
+	stop.Store(true)
+	wg.Wait()
+}
+
+// TestGivenUp: a writer whose client leaves, or whose time is over, is in nobody's way.
+func TestGivenUp(t *testing.T) {
+	calls := &atomic.Int32{}
+	f := serverOn(t, laggard{storetest.NewMemory(), 5 * time.Millisecond}, dawdler{calls})
+	f.want(201, "POST", ns, `{"metadata":{"name":"a"}}`)
+	f.want(201, "POST", configmaps, `{"metadata":{"name":"c"}}`)
+	patch := func(ctx context.Context, i int) *httptest.ResponseRecorder {
+		r := httptest.NewRequestWithContext(ctx, "PATCH", configmaps+"/c", strings.NewReader(fmt.Sprintf(`{"data":{"w%d":"x"}}`, i)))
+		r.Header.Set("Content-Type", merge)
+		w := httptest.NewRecorder()
+		info, err := request.Parse(r.Method, r.URL)
+		if err != nil {
+			t.Error(err)
+			return w
+		}
+		scope := request.NewScope(w.Header(), time.Now())
+		scope.Info, scope.User = info, admin
+		f.h.ServeHTTP(w, r.WithContext(request.With(r.Context(), scope)))
+		return w
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+	defer cancel()
+	var wg sync.WaitGroup
+	for i := range 60 {
+		wg.Go(func() {
+			if w := patch(ctx, i); w.Code != 200 && w.Code != 504 {
+				t.Errorf("%d %s", w.Code, w.Body)
+			}
+		})
+	}
+	wg.Wait()
+	if n := verbs.Waiting(f.h, sqlstore.Key{Resource: "configmaps", Namespace: "a", Name: "c"}); n != 0 {
+		t.Errorf("%d stand in line, though nobody is left", n)
+	}
+	if w := patch(t.Context(), 99); w.Code != 200 {
+		t.Errorf("afterwards: %d %s", w.Code, w.Body)
+	}
+}
