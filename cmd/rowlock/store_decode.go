@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"github.com/rowlock/rowlock/codecs"
 	codecjson "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/server/stored"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -26,27 +24,11 @@ func (d decoder) row(row sqlstore.Row) error {
 	if strings.HasPrefix(row.Key.Resource, "~") {
 		return decodeClaim(row.Value)
 	}
-	var codec codecjson.Codec
-	gvk, err := codec.Kind(row.Value)
+	value, err := stored.Read(d.catalogue.ByStorage(row.Key.Resource), &row)
 	if err != nil {
-		return fmt.Errorf("its value does not decode: %w", err)
+		return fmt.Errorf("its value cannot be read: %w", err)
 	}
-	var obj kinds.Object = &unstructured.Unstructured{}
-	if res := d.catalogue.ByStorage(row.Key.Resource); res != nil && res.New != nil {
-		if gvk != res.Storage.GVK {
-			return fmt.Errorf("its value is a %q of %q, not a %q of %q", gvk.Kind, gvk.GroupVersion(), res.Storage.GVK.Kind, res.Storage.GVK.GroupVersion())
-		}
-		obj = res.New()
-	} else if _, group, _ := strings.Cut(row.Key.Resource, "."); gvk.Kind == "" || gvk.Version == "" || gvk.Group != group {
-		return fmt.Errorf("its value is a %q of %q, not of group %q", gvk.Kind, gvk.GroupVersion(), group)
-	}
-	if _, err := codec.Decode(row.Value, obj, codecs.Ignore); err != nil {
-		return fmt.Errorf("its value does not decode: %w", err)
-	}
-	if obj.GetName() != row.Key.Name || obj.GetNamespace() != row.Key.Namespace {
-		return fmt.Errorf("its value is of the object %q in namespace %q", obj.GetName(), obj.GetNamespace())
-	}
-	if obj.GetUID() == "" {
+	if uid := codecjson.Lookup(value, "metadata", "uid"); len(uid) <= len(`""`) {
 		return errors.New("its value has no UID")
 	}
 	return nil

@@ -52,6 +52,21 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
+func BenchmarkCanonical(b *testing.B) {
+	for _, body := range bodies[:2] {
+		b.Run(body.name, func(b *testing.B) {
+			obj := body.make()
+			b.ReportAllocs()
+			b.SetBytes(int64(len(body.data)))
+			for b.Loop() {
+				if _, ok := json.Canonical(body.data, obj); !ok {
+					b.Fatal("refused")
+				}
+			}
+		})
+	}
+}
+
 func BenchmarkEncode(b *testing.B) {
 	for _, body := range bodies[:2] {
 		obj := body.make()

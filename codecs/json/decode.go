@@ -231,6 +231,7 @@ func readMap[V any](s *source, p *map[string]V, value func(*V) bool) bool {
 
 type fieldDecoder struct {
 	name   string
+	t      reflect.Type
 	offset uintptr
 	value  decoder
 }
@@ -301,7 +302,7 @@ func decodedFields(t reflect.Type, base uintptr) ([]fieldDecoder, bool) {
 		if name == "" {
 			name = f.Name
 		}
-		out = append(out, fieldDecoder{name, base + f.Offset, newDecoder(f.Type)})
+		out = append(out, fieldDecoder{name, f.Type, base + f.Offset, newDecoder(f.Type)})
 	}
 	return out, true
 }

@@ -124,13 +124,13 @@ func BenchmarkDispatch(b *testing.B) {
 }
 
 func BenchmarkScan(b *testing.B) {
-	value := []byte(bigPod("p", "n7", `"app":"a7","tier":"web"`))
-	st := podCatalogue().ByStorage("pods").Storage
+	value := []byte(within("default", bigPod("p", "n7", `"app":"a7","tier":"web"`)))
+	pods := podCatalogue().ByStorage("pods")
 	b.Run("meta", func(b *testing.B) {
 		b.SetBytes(int64(len(value)))
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := cache.ScanMeta(value, st); err != nil {
+			if _, err := cache.ScanMeta(value, pods.Storage); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -138,9 +138,9 @@ func BenchmarkScan(b *testing.B) {
 	b.Run("item", func(b *testing.B) {
 		b.SetBytes(int64(len(value)))
 		b.ReportAllocs()
-		row := &sqlstore.Row{Key: sqlstore.Key{Resource: "pods"}, Revision: 5, Value: value}
+		row := &sqlstore.Row{Key: sqlstore.Key{Resource: "pods", Namespace: "default", Name: "p"}, Revision: 5, Value: value}
 		for b.Loop() {
-			if it := cache.NewItem(row, st); it.Corrupt != nil {
+			if it := cache.NewItem(row, pods); it.Corrupt != nil {
 				b.Fatal(it.Corrupt)
 			}
 		}

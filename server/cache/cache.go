@@ -18,6 +18,9 @@ type Config struct {
 	RingBytes  int           // their size; default 24 MiB
 	RingAge    time.Duration // default 5m
 	Clock      func() time.Time
+	// Corrupt is told of each object that comes with the feed and cannot be read. It must
+	// return at once. May be nil; what Load found, Corrupt lists.
+	Corrupt func(key sqlstore.Key, item *Item)
 }
 
 // Cache is the memory of one server. It implements sqlstore.Sink.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,15 +13,16 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/sqlstore"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
 // podCatalogue knows one storage with an indexed field.
 func podCatalogue() *kinds.Catalogue {
 	return kinds.NewCatalogue([]*kinds.Resource{{
-		Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true,
+		Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true, New: func() kinds.Object { return &corev1.Pod{} },
 		Storage: &kinds.Storage{
-			Key:     "pods",
+			Key: "pods", GVK: corev1.SchemeGroupVersion.WithKind("Pod"),
 			Indexed: []string{"spec.nodeName"},
 			Fields: []kinds.SelectableField{
 				{Label: "spec.nodeName", Path: []string{"spec", "nodeName"}},
@@ -46,7 +48,7 @@ type log struct {
 func newLog() *log { return &log{live: map[sqlstore.Key]state{}} }
 
 func (l *log) write(namespace, name, value string) sqlstore.Change {
-	return l.change(sqlstore.Key{Resource: "pods", Namespace: namespace, Name: name}, value, false)
+	return l.change(sqlstore.Key{Resource: "pods", Namespace: namespace, Name: name}, within(namespace, value), false)
 }
 
 func (l *log) remove(namespace, name string) sqlstore.Change {
@@ -82,6 +84,11 @@ func (l *log) Changes(_ context.Context, after int64, limit int, _ bool) ([]sqls
 func pod(name, node, labels string) string {
 	return fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"uid":"u-%s","labels":{%s}},"spec":{"nodeName":%q}}`,
 		name, name, labels, node)
+}
+
+// within puts a namespace into an object that has a UID.
+func within(namespace, value string) string {
+	return strings.Replace(value, `"uid":`, fmt.Sprintf(`"namespace":%q,"uid":`, namespace), 1)
 }
 
 func names(s *cache.Snapshot, f *cache.Filter, namespace, afterNS, afterName string) (out []string) {
@@ -168,7 +175,7 @@ func TestSnapshots(t *testing.T) {
 	if c.At("pods", 6) != nil {
 		t.Error("a snapshot of the future")
 	}
-	want := `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p1","uid":"u-p1","resourceVersion":"4","labels":{"app":"y"}},"spec":{"nodeName":"n2"}}`
+	want := `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p1","namespace":"a","uid":"u-p1","resourceVersion":"4","labels":{"app":"y"}},"spec":{"nodeName":"n2"}}`
 	it := c.Get("pods", "a", "p1")
 	if string(it.JSON) != want {
 		t.Errorf("item %s", it.JSON)

@@ -3,6 +3,7 @@ package cache_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,8 +19,9 @@ func podWith(name string, set labels.Set) *cache.Item {
 	for k, v := range set {
 		text = append(text, fmt.Sprintf("%q:%q", k, v))
 	}
-	value := bigPod(name, "n1", strings.Join(text, ","))
-	return cache.NewItem(&sqlstore.Row{Key: sqlstore.Key{Resource: "pods", Namespace: "default", Name: name}, Revision: 1, Value: []byte(value)}, podCatalogue().ByStorage("pods").Storage)
+	slices.Sort(text)
+	value := within("default", bigPod(name, "n1", strings.Join(text, ",")))
+	return cache.NewItem(&sqlstore.Row{Key: sqlstore.Key{Resource: "pods", Namespace: "default", Name: name}, Revision: 1, Value: []byte(value)}, podCatalogue().ByStorage("pods"))
 }
 
 // TestSelectorsOfManyTerms: a selector that is too long to be asked term by term

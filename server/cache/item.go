@@ -7,6 +7,7 @@ import (
 	"unique"
 
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/stored"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -55,21 +56,44 @@ type form[K comparable] struct {
 	next  *form[K]
 }
 
-// NewItem makes an item of a stored row. storage may be nil for rows that are no
-// API objects: those keep their bytes as they are.
-func NewItem(row *sqlstore.Row, storage *kinds.Storage) *Item {
+// NewItem makes an item of a row as it lies in the table. r is the resource of the
+// stored version; nil where the catalogue has none. Rows that are no API objects keep
+// their bytes as they are.
+func NewItem(row *sqlstore.Row, r *kinds.Resource) *Item {
+	var storage *kinds.Storage
+	if r != nil {
+		storage = r.Storage
+	}
+	it := own(row, storage)
+	if !Internal(row.Key.Resource) {
+		it.judge(r, row)
+	}
+	return it
+}
+
+// NewOwnItem makes an item of a row whose value this process has written itself.
+func NewOwnItem(row *sqlstore.Row, storage *kinds.Storage) *Item {
+	it := own(row, storage)
+	if !Internal(row.Key.Resource) {
+		it.trust(row.Value)
+	}
+	return it
+}
+
+func own(row *sqlstore.Row, storage *kinds.Storage) *Item {
 	ptr := new(atomic.Pointer[kinds.Storage])
 	ptr.Store(storage)
-	return newItem(row, ptr, !Internal(row.Key.Resource), true)
+	return bareItem(row, ptr)
 }
 
 // Internal says that rows of this storage key are the server's own, not API objects.
 func Internal(storage string) bool { return len(storage) > 0 && storage[0] == '~' }
 
-func newItem(row *sqlstore.Row, storage *atomic.Pointer[kinds.Storage], object, foreign bool) *Item {
+// bareItem has a row's bytes as they are.
+func bareItem(row *sqlstore.Row, storage *atomic.Pointer[kinds.Storage]) *Item {
 	// The key's strings may be parts of a whole request body. Few namespaces hold
 	// many objects, so those are shared.
-	it := &Item{
+	return &Item{
 		Namespace: unique.Make(row.Key.Namespace).Value(),
 		Name:      strings.Clone(row.Key.Name),
 		Revision:  row.Revision,
@@ -77,21 +101,24 @@ func newItem(row *sqlstore.Row, storage *atomic.Pointer[kinds.Storage], object, 
 		JSON:      row.Value,
 		storage:   storage,
 	}
-	if !object {
-		return it
+}
+
+// judge takes a value that anybody may have written.
+func (it *Item) judge(r *kinds.Resource, row *sqlstore.Row) {
+	var value []byte
+	if value, it.Corrupt = stored.Read(r, row); it.Corrupt == nil {
+		it.trust(value)
 	}
-	if foreign {
-		if it.Corrupt = check(row.Value); it.Corrupt != nil {
-			return it
-		}
-	}
-	out, l, err := splice(row.Value, row.Revision)
+}
+
+// trust takes a value that is an encoded object.
+func (it *Item) trust(value []byte) {
+	out, l, err := splice(value, it.Revision)
 	if err != nil {
 		it.Corrupt = err
-		return it
+		return
 	}
 	it.setLine(out, l)
-	return it
 }
 
 // at is the same state at another revision, as a watcher sees what left its

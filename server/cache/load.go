@@ -106,7 +106,7 @@ func (s *shelf) item(row *sqlstore.Row) *Item {
 	if it != nil && it.Revision == row.Revision {
 		return it
 	}
-	it = newItem(row, &s.storage, !s.internal, true)
+	it = s.read(row)
 	if s.internal || it.Corrupt != nil { // it holds the row's own bytes
 		it.JSON = slices.Clone(it.JSON)
 	}
@@ -132,6 +132,7 @@ func (s *shelf) replace(with *items, revision int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.items, s.changed = with, revision
+	s.recount()
 	s.ring = ring{floor: revision, bounds: s.ring.bounds}
 	s.reindex()
 	s.watchers.each(func(w *Watcher) {

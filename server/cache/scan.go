@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math/bits"
 	"unsafe"
 )
@@ -312,17 +311,4 @@ func text(b []byte, i int) (s string, end int) {
 		return "", end
 	}
 	return view(b[i:end]), end
-}
-
-// check says why b is not one JSON object.
-func check(b []byte) error {
-	i := skipSpace(b, 0)
-	if i >= len(b) || b[i] != '{' {
-		return fmt.Errorf("%w: no object", errSyntax)
-	}
-	end := skipValue(b, i, 0)
-	if end < 0 || skipSpace(b, end) != len(b) {
-		return errSyntax
-	}
-	return nil
 }

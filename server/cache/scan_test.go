@@ -2,6 +2,7 @@ package cache
 
 import (
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"testing"
 
@@ -134,4 +135,17 @@ func TestScanMeta(t *testing.T) {
 	if diff := cmp.Diff([]string{"n1", "false", "", "T", strconv.Itoa(len(b))}, m.Fields); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// check says why b is not one JSON object.
+func check(b []byte) error {
+	i := skipSpace(b, 0)
+	if i >= len(b) || b[i] != '{' {
+		return fmt.Errorf("%w: no object", errSyntax)
+	}
+	end := skipValue(b, i, 0)
+	if end < 0 || skipSpace(b, end) != len(b) {
+		return errSyntax
+	}
+	return nil
 }

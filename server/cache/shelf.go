@@ -27,7 +27,8 @@ type shelf struct {
 	items    *btree.BTreeG[*Item]
 	index    *btree.BTreeG[posting]
 	labeled  bool
-	changed  int64 // newest revision in items
+	changed  int64               // newest revision in items
+	corrupt  map[[2]string]*Item // those of items that cannot be read, by namespace and name
 	ring     ring
 	watchers watchers
 
@@ -40,6 +41,7 @@ type version struct {
 	items   *btree.BTreeG[*Item]
 	index   *btree.BTreeG[posting]
 	labeled bool
+	corrupt bool // some of items cannot be read
 }
 
 // posting is an index entry: an item that has a label, or a field under "\x00" and
@@ -87,7 +89,7 @@ func newShelf(key string, storage *kinds.Storage, base int64, bounds ringBounds)
 
 // publish lets readers see the items as they are now.
 func (s *shelf) publish() {
-	v := &version{changed: s.changed, items: s.items.Copy(), labeled: s.labeled}
+	v := &version{changed: s.changed, items: s.items.Copy(), labeled: s.labeled, corrupt: len(s.corrupt) > 0}
 	if s.indexed() {
 		v.index = s.index.Copy()
 	}
@@ -143,6 +145,7 @@ func (s *shelf) postings(it *Item, fn func(posting)) {
 
 // set puts an item in place of an older one, or removes that one (nil).
 func (s *shelf) set(it, old *Item) {
+	s.count(it, old)
 	if it != nil {
 		s.items.Set(it)
 	} else if old != nil {
@@ -245,7 +248,13 @@ func (s *shelf) applied(changes []*sqlstore.Change, now int64) *fan {
 }
 
 func (s *shelf) take(ch *sqlstore.Change, now int64) *Event {
-	it := newItem(&ch.Row, &s.storage, !s.internal, ch.Aux == nil)
+	var it *Item
+	if ch.Aux != nil && !s.internal { // this process wrote it
+		it = bareItem(&ch.Row, &s.storage)
+		it.trust(ch.Value)
+	} else {
+		it = s.read(&ch.Row)
+	}
 	old, _ := s.items.Get(it)
 	e := &Event{Type: Modified, Item: it, Prev: old, at: now}
 	if pending, ok := ch.Aux.(*Pending); ok && pending != nil {

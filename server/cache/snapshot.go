@@ -166,7 +166,7 @@ func (s *Snapshot) Select(f *Filter, namespace string, from Position, fn func(*I
 
 // best picks the index key with the fewest entries, if that beats the plain way.
 func (s *Snapshot) best(f *Filter, namespace string) (best posting, ok bool) {
-	if s.v.index == nil {
+	if s.v.index == nil || s.v.corrupt { // indexes do not have what cannot be read
 		return best, false
 	}
 	keys := f.postings(s.shelf, s.v.labeled)

@@ -150,11 +150,11 @@ func (w *Watcher) replay(ctx context.Context, out []Delivery) ([]Delivery, int64
 
 // event makes an event of a change that was read from the log.
 func (s *shelf) event(ch *sqlstore.Change) *Event {
-	e := &Event{Type: Modified, Item: newItem(&ch.Row, &s.storage, !s.internal, true)}
+	e := &Event{Type: Modified, Item: s.read(&ch.Row)}
 	if ch.PrevRevision > 0 {
 		prev := ch.Row
 		prev.Revision, prev.Value, prev.Deleted = ch.PrevRevision, ch.PrevValue, false
-		e.Prev = newItem(&prev, &s.storage, !s.internal, true)
+		e.Prev = s.read(&prev)
 	}
 	switch {
 	case ch.Deleted:

@@ -80,7 +80,7 @@ func (h *Handler) commit(ctx context.Context, op sqlstore.Op, extra []sqlstore.O
 	}
 	if pending.Item == nil { // the cache was loaded anew meanwhile, with this write in it
 		row := &sqlstore.Row{Key: op.Key, Revision: out.Revisions[0], Created: out.Created[0], Value: op.Value}
-		return cache.NewItem(row, h.Catalogue.ByStorage(op.Key.Resource).Storage), nil
+		return cache.NewOwnItem(row, h.Catalogue.ByStorage(op.Key.Resource).Storage), nil
 	}
 	return pending.Item, nil
 }

@@ -88,7 +88,7 @@ func FuzzSelectors(f *testing.F) {
 		}
 		name, value = strings.ToValidUTF8(name, "?"), strings.ToValidUTF8(value, "?")
 		set := labels.Set{strings.ToValidUTF8(labelKey, "?"): strings.ToValidUTF8(labelValue, "?")}
-		item := cache.NewItem(&sqlstore.Row{
+		item := cache.NewOwnItem(&sqlstore.Row{
 			Key: sqlstore.Key{Resource: r.Storage.Key, Namespace: "ns", Name: name}, Revision: 7, Created: 7, Value: sampleObject(t, r, name, value, set),
 		}, r.Storage)
 		if item.Corrupt != nil {

@@ -158,11 +158,15 @@ func (v *view) object(it *cache.Item) ([]byte, error) {
 }
 
 // corrupt is the refusal of an object that cannot be read.
-func (v *view) corrupt(it *cache.Item) error { return apierrors.NewInternalError(v.unreadable(it)) }
+func (v *view) corrupt(it *cache.Item) error { return corrupt(v.r, it) }
 
-func (v *view) unreadable(it *cache.Item) error {
+func corrupt(r *kinds.Resource, it *cache.Item) error {
+	return apierrors.NewInternalError(unreadable(r, it))
+}
+
+func unreadable(r *kinds.Resource, it *cache.Item) error {
 	return fmt.Errorf("StorageError: corrupt object, Code: 1, Key: %s, ResourceVersion: %d, AdditionalErrorMsg: "+
-		"data from the storage is not decodable revision=%d: %w", itemKey(v.r, it), it.Revision, it.Revision, it.Corrupt)
+		"data from the storage is not decodable revision=%d: %w", itemKey(r, it), it.Revision, it.Revision, it.Corrupt)
 }
 
 // corruptList names every object of a list that cannot be read, or is nil.
@@ -184,7 +188,7 @@ func (v *view) corruptList(items []*cache.Item) error {
 		}
 		causes = append(causes, metav1.StatusCause{
 			Type: metav1.CauseTypeUnexpectedServerResponse, Field: itemKey(v.r, it),
-			Message: v.unreadable(it).Error(),
+			Message: unreadable(v.r, it).Error(),
 		})
 	}
 	if len(causes) == 0 {

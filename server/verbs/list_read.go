@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rowlock/rowlock/server/cache"
-	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/status"
 	"github.com/rowlock/rowlock/sqlstore"
 )
@@ -216,10 +215,7 @@ const scanPage = 500
 // as much as reading it.
 func (h *Handler) scan(ctx context.Context, q *query) (*page, error) {
 	p := &page{revision: q.exact, remaining: -1}
-	var storage *kinds.Storage
-	if r := h.Catalogue.ByStorage(q.storage); r != nil {
-		storage = r.Storage
-	}
+	r := h.Catalogue.ByStorage(q.storage)
 	req := sqlstore.ScanRequest{Resource: q.storage, Namespace: q.namespace, Limit: scanPage, Revision: q.exact}
 	if q.from != (cache.Position{}) {
 		req.After = sqlstore.Key{Resource: q.storage, Namespace: q.from.Namespace, Name: strings.TrimSuffix(q.from.Name, "\x00")}
@@ -234,7 +230,7 @@ func (h *Handler) scan(ctx context.Context, q *query) (*page, error) {
 				q.cut(p, 0)
 				return p, nil
 			}
-			if it := cache.NewItem(&rows[i], storage); q.filter.Match(it) {
+			if it := cache.NewItem(&rows[i], r); q.filter.Match(it) {
 				p.items = append(p.items, it)
 			}
 		}

@@ -38,6 +38,11 @@ func configMap(name, labels, data string) string {
 		name, name, labels, data)
 }
 
+// inNamespace moves an object of configMap.
+func inNamespace(namespace, object string) string {
+	return strings.Replace(object, `"namespace":"ns"`, fmt.Sprintf(`"namespace":%q`, namespace), 1)
+}
+
 // fetch gets a path and returns status and body.
 func (s *site) fetch(t testing.TB, path string, header ...string) (int, http.Header, []byte) {
 	t.Helper()
@@ -133,11 +138,11 @@ func TestPagesOfASelectedNamespace(t *testing.T) {
 			s := newSite(t)
 			for _, ns := range []string{"m", "n", "o"} {
 				for _, name := range []string{"a", "b"} {
-					s.put(t, "configmaps", ns, name, configMap(name, `"k":"x"`, ns))
+					s.put(t, "configmaps", ns, name, inNamespace(ns, configMap(name, `"k":"x"`, ns)))
 				}
 			}
 			version := fmt.Sprintf("&resourceVersion=%d&resourceVersionMatch=Exact", s.Cache.Revision())
-			s.put(t, "configmaps", "o", "c", configMap("c", `"k":"x"`, "o"))
+			s.put(t, "configmaps", "o", "c", inNamespace("o", configMap("c", `"k":"x"`, "o")))
 			if memory == "table" {
 				s.forget(t)
 			}
@@ -356,6 +361,51 @@ func TestCorruptObjects(t *testing.T) {
 	}
 	if code, _, _ := s.fetch(t, "/api/v1/namespaces/ns/configmaps/a"); code != 200 {
 		t.Errorf("another object: %d", code)
+	}
+}
+
+// TestCorruptInEveryForm: an object that is valid JSON and not of its kind is told of
+// whatever form is asked for, from memory, from the table and by a watch; objects
+// beside it are not touched.
+func TestCorruptInEveryForm(t *testing.T) {
+	s := newSite(t)
+	fill(t, s)
+	s.put(t, "configmaps", "ns", "broken", strings.Replace(configMap("broken", "", "1"), `"v":"1"`, `"v":1`, 1))
+	at := s.Cache.Revision()
+	s.put(t, "configmaps", "ns", "later", configMap("later", "", "1"))
+	for _, accept := range []string{
+		"application/json", "application/yaml", "application/vnd.kubernetes.protobuf",
+		"application/json;as=Table;g=meta.k8s.io;v=v1", "application/json;as=PartialObjectMetadata%s;g=meta.k8s.io;v=v1",
+		"application/vnd.kubernetes.protobuf;as=PartialObjectMetadata%s;g=meta.k8s.io;v=v1",
+	} {
+		one, many := strings.Replace(accept, "%s", "", 1), strings.Replace(accept, "%s", "List", 1)
+		const path = "/api/v1/namespaces/ns/configmaps"
+		for url, form := range map[string]string{
+			path + "/broken": one, path + "/broken?resourceVersion=0": one, path + "/broken?pretty=1": one,
+			path: many, path + "?resourceVersion=0": many, path + "?labelSelector=a%3Db": many,
+			path + "?fieldSelector=metadata.name%3Dbroken":                           many,
+			path + fmt.Sprintf("?resourceVersion=%d&resourceVersionMatch=Exact", at): many,
+		} {
+			code, _, b := s.fetch(t, url, "Accept", form)
+			if code != 500 || !strings.Contains(string(b), "corrupt object") || !strings.Contains(string(b), "/registry/configmaps/ns/broken") {
+				t.Errorf("%s as %s: %d %.200q", url, form, code, b)
+			}
+		}
+		if code, _, b := s.fetch(t, path+"/a", "Accept", one); code != 200 {
+			t.Errorf("another object as %s: %d %.200q", one, code, b)
+		}
+		if code, _, b := s.fetch(t, path+"?limit=1", "Accept", many); code != 200 {
+			t.Errorf("a page before it as %s: %d %.200q", many, code, b)
+		}
+		for _, from := range []int64{0, at - 1} {
+			if one == "application/yaml" {
+				continue // there are no watches in it
+			}
+			code, _, b := s.fetch(t, fmt.Sprintf("%s?watch=1&timeoutSeconds=5&resourceVersion=%d", path, from), "Accept", one)
+			if code != 200 || !strings.Contains(string(b), "ERROR") || !strings.Contains(string(b), "corrupt object") {
+				t.Errorf("a watch from %d as %s: %d %.300q", from, one, code, b)
+			}
+		}
 	}
 }
 

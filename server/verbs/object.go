@@ -37,7 +37,7 @@ func (h *Handler) stored(r *kinds.Resource, item *cache.Item) (kinds.Object, err
 // decoded is an item as it is stored.
 func (h *Handler) decoded(r *kinds.Resource, item *cache.Item) (kinds.Object, error) {
 	if item.Corrupt != nil {
-		return nil, apierrors.NewInternalError(fmt.Errorf("the stored object %s cannot be read", item.Name))
+		return nil, corrupt(r, item)
 	}
 	home := r
 	if !r.Custom {

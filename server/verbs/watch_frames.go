@@ -69,7 +69,7 @@ func (s *stream) bookmark(out sink, revision int64, end bool) error {
 	if err != nil {
 		return err
 	}
-	it := cache.NewItem(&sqlstore.Row{Revision: revision, Value: value}, nil)
+	it := cache.NewOwnItem(&sqlstore.Row{Revision: revision, Value: value}, nil)
 	// The zero object is in the served version already.
 	r := *s.v.r
 	r.FromStorage, r.Schema = nil, asIs{}

@@ -35,7 +35,7 @@ func (n namespaces) Item(_ context.Context, storage, _, name string) (*cache.Ite
 	case !ok:
 		return nil, nil
 	}
-	return cache.NewItem(&sqlstore.Row{Key: sqlstore.Key{Resource: storage, Name: name}, Revision: 1, Value: []byte(text)}, nil), nil
+	return cache.NewOwnItem(&sqlstore.Row{Key: sqlstore.Key{Resource: storage, Name: name}, Revision: 1, Value: []byte(text)}, nil), nil
 }
 
 func labelled(pairs ...string) *metav1.LabelSelector {

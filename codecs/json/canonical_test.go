@@ -1,0 +1,148 @@
+package json_test
+
+import (
+	stdjson "encoding/json"
+	"math/rand"
+	"reflect"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/codecs/sample"
+)
+
+// TestCanonicalIsStrict: what the walk accepts, decodes without error or problem, and
+// calls itself what the walk says; what the encoder writes is accepted.
+func TestCanonicalIsStrict(t *testing.T) {
+	scheme := sample.Scheme()
+	r := rand.New(rand.NewSource(3))
+	written, accepted, damaged := 0, 0, 0
+	for range 4 {
+		for _, gvk := range sample.Kinds(scheme) {
+			newObject := func() runtime.Object {
+				obj, err := scheme.New(gvk)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return obj
+			}
+			obj := newObject()
+			if _, named := obj.(metav1.Object); !named {
+				continue
+			}
+			sample.Fill(r, obj)
+			obj.GetObjectKind().SetGroupVersionKind(gvk)
+			data, err := json.Append(nil, obj)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := strictly(data, newObject()); err != nil {
+				continue // what a sample cannot read back says nothing
+			}
+			written++
+			id, ok := json.Canonical(data, newObject())
+			if ok {
+				accepted++
+				meta := obj.(metav1.Object)
+				if want := (json.Identity{Kind: gvk.Kind, APIVersion: gvk.GroupVersion().String(), Name: meta.GetName(), Namespace: meta.GetNamespace()}); id != want {
+					t.Fatalf("%v, want %v: %s", id, want, data)
+				}
+			} else if !strings.Contains(string(data), `\`) {
+				t.Errorf("refused: %s", data)
+			}
+			for range 20 {
+				bad := sample.Damage(r, data)
+				if _, ok := json.Canonical(bad, newObject()); !ok {
+					continue
+				}
+				damaged++
+				if err := strictly(bad, newObject()); err != nil {
+					t.Fatalf("accepted though %v: %s", err, bad)
+				}
+			}
+			tree := map[string]any{}
+			if err := stdjson.Unmarshal(data, &tree); err != nil {
+				t.Fatal(err)
+			}
+			data, err = stdjson.Marshal(tree)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if id2, ok := json.Canonical(data, &unstructured.Unstructured{}); ok && id.Name != "" && id2 != id {
+				t.Fatalf("as a tree: %v, want %v: %s", id2, id, data)
+			}
+		}
+	}
+	if accepted*2 < written || damaged == 0 {
+		t.Errorf("%d of %d accepted, %d damaged ones", accepted, written, damaged)
+	}
+}
+
+type strictError struct{ problems []string }
+
+func (e *strictError) Error() string { return strings.Join(e.problems, "; ") }
+
+func strictly(data []byte, obj runtime.Object) error {
+	problems, err := json.Codec{}.Decode(data, obj, codecs.Strict)
+	if err == nil && len(problems) > 0 {
+		err = &strictError{problems}
+	}
+	return err
+}
+
+func TestCanonical(t *testing.T) {
+	const head = `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","namespace":"n","uid":"u"`
+	for _, c := range []struct {
+		data string
+		want bool
+	}{
+		{head + `},"data":{"a":"5"}}`, true},
+		{head + `,"resourceVersion":"4"},"data":{"a":"5","b":""},"binaryData":{"x":"AAE="}}`, true},
+		{head + `},"data":null}`, true},
+		{head + `},"data":{"a":5}}`, false},
+		{head + `},"data":[]}`, false},
+		{head + `},"data":{"b":"","a":""}}`, false},
+		{head + `},"data":{"a":"","a":""}}`, false},
+		{head + `},"dato":{"a":""}}`, false},
+		{head + `},"binaryData":{"x":"AAE"}}`, false},
+		{head + `},"data":{"a":"` + "\xff" + `"}}`, false},
+		{head + `},"data":{"a":"\ud83d"}}`, false},
+		{head + `}, "data":{"a":""}}`, false},
+		{head + `},"data":{"a":""}}x`, false},
+		{head + `},"data":{"a":""}`, false},
+		{head + `,"labels":{},"resourceVersion":"4"}}`, false},
+		{head + `,"creationTimestamp":"yesterday"}}`, false},
+		{head + `,"generation":7,"creationTimestamp":null}}`, true},
+		{head + `,"generation":"7"}}`, false},
+		{`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`, false},
+		{`null`, false}, {``, false}, {`{`, false}, {`{}`, true},
+	} {
+		if _, ok := json.Canonical([]byte(c.data), &corev1.ConfigMap{}); ok != c.want {
+			t.Errorf("%s: %v", c.data, ok)
+		}
+	}
+	for _, c := range []struct {
+		data string
+		want bool
+	}{
+		{`{"apiVersion":"a/v1","kind":"K","metadata":{"labels":{"a":"b"},"name":"x"},"spec":{"a":[1,2.5,{"b":null}]}}`, true},
+		{`{"apiVersion":"a/v1","kind":"K","metadata":{"labels":{"a":5},"name":"x"}}`, false},
+		{`{"apiVersion":"a/v1","kind":"K","metadata":{"name":"x"},"spec":{"b":1,"a":2}}`, false},
+		{`{"apiVersion":"a/v1","kind":7,"metadata":{"name":"x"}}`, false},
+		{strings.Repeat(`{"a":`, 500) + `1` + strings.Repeat(`}`, 500), false},
+	} {
+		id, ok := json.Canonical([]byte(c.data), nil)
+		if ok != c.want {
+			t.Errorf("%s: %v", c.data, ok)
+		}
+		if ok && !reflect.DeepEqual(id, json.Identity{Kind: "K", APIVersion: "a/v1", Name: "x"}) {
+			t.Errorf("%s: %v", c.data, id)
+		}
+	}
+}

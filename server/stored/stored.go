@@ -1,0 +1,141 @@
+// Package stored judges what lies in the table: whether a value is the object that its
+// key says.
+//
+// It promises: what passes decodes as its kind without error and can be served as it
+// is; what would be served differently than it lies there is written anew; what cannot
+// be read is told with the reason, and with nothing of the value.
+//
+// Who may cause it: whoever writes to the database beside the servers, and other
+// servers. It costs one walk over a value that this process did not write itself, once,
+// when it is loaded or comes with the feed: about as much as the test for valid JSON
+// that it takes the place of. See decision 46.
+package stored
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/rowlock/rowlock/codecs"
+	jsoncodec "github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// zeros are empty objects to be compared with, one for each type of built-in kinds.
+var zeros sync.Map // *kinds.Storage -> kinds.Object
+
+func zero(r *kinds.Resource) kinds.Object {
+	if r == nil || r.Custom || r.New == nil || r.Storage == nil {
+		return nil
+	}
+	if z, ok := zeros.Load(r.Storage); ok {
+		return z.(kinds.Object)
+	}
+	z, _ := zeros.LoadOrStore(r.Storage, r.New())
+	return z.(kinds.Object)
+}
+
+// Read returns the bytes to serve for a row, which nearly always are its value, or why
+// it cannot be read. r is the resource of the stored version; nil where the catalogue
+// has none, as for custom resources before their definition is known.
+func Read(r *kinds.Resource, row *sqlstore.Row) ([]byte, error) {
+	z := zero(r)
+	if z == nil {
+		id, ok := jsoncodec.Canonical(row.Value, nil)
+		if !ok {
+			return rewriteTree(r, row)
+		}
+		return row.Value, own(r, row, id)
+	}
+	id, ok := jsoncodec.Canonical(row.Value, z)
+	if !ok {
+		return rewrite(r, row)
+	}
+	return row.Value, own(r, row, id)
+}
+
+// own says what is wrong with an object's own name for itself.
+func own(r *kinds.Resource, row *sqlstore.Row, id jsoncodec.Identity) error {
+	gv, err := schema.ParseGroupVersion(id.APIVersion)
+	switch _, group, _ := strings.Cut(row.Key.Resource, "."); {
+	case err != nil:
+		return errors.New("its API version is none")
+	case id.Kind == "" || gv.Version == "":
+		return errors.New("it names no kind or no API version")
+	case zero(r) != nil && gv.WithKind(id.Kind) != r.Storage.GVK:
+		return fmt.Errorf("it is a %s of %s, in the place of a %s of %s", id.Kind, gv, r.Storage.GVK.Kind, r.Storage.GVK.GroupVersion())
+	case zero(r) == nil && gv.Group != group:
+		return fmt.Errorf("it is a %s of %s, which is not of the group %q", id.Kind, gv, group)
+	case id.Name != row.Key.Name || id.Namespace != row.Key.Namespace:
+		return fmt.Errorf("it calls itself %q in namespace %q", id.Name, id.Namespace)
+	}
+	return nil
+}
+
+// rewrite decodes what is not as it would be written here, and writes it anew.
+func rewrite(r *kinds.Resource, row *sqlstore.Row) ([]byte, error) {
+	if err := object(row.Value); err != nil {
+		return nil, err
+	}
+	obj := r.New()
+	if _, err := (jsoncodec.Codec{}).Decode(row.Value, obj, codecs.Ignore); err != nil {
+		return nil, err
+	}
+	apiVersion, kind := obj.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
+	id := jsoncodec.Identity{Kind: kind, APIVersion: apiVersion, Name: obj.GetName(), Namespace: obj.GetNamespace()}
+	if err := own(r, row, id); err != nil {
+		return nil, err
+	}
+	obj.SetResourceVersion("")
+	kinds.DropEmpty(obj)
+	obj.GetObjectKind().SetGroupVersionKind(r.Storage.GVK)
+	return jsoncodec.Append(nil, obj)
+}
+
+// rewriteTree is rewrite for objects of no Go type. Their metadata must be that of any
+// object: lists in other forms than JSON show nothing else of them.
+func rewriteTree(r *kinds.Resource, row *sqlstore.Row) ([]byte, error) {
+	if err := object(row.Value); err != nil {
+		return nil, err
+	}
+	var tree map[string]any
+	if _, err := jsoncodec.Unmarshal(row.Value, &tree, codecs.Ignore); err != nil {
+		return nil, err
+	}
+	var head struct {
+		metav1.TypeMeta   `json:",inline"`
+		metav1.ObjectMeta `json:"metadata"`
+	}
+	if _, err := jsoncodec.Unmarshal(row.Value, &head, codecs.Ignore); err != nil {
+		return nil, err
+	}
+	err := own(r, row, jsoncodec.Identity{Kind: head.Kind, APIVersion: head.APIVersion, Name: head.Name, Namespace: head.Namespace})
+	if err != nil {
+		return nil, err
+	}
+	if metadata, ok := tree["metadata"].(map[string]any); ok {
+		delete(metadata, "resourceVersion")
+	}
+	return jsoncodec.Append(nil, tree)
+}
+
+// object refuses what is no JSON object, with an error that quotes none of it.
+func object(value []byte) error {
+	var syntax *json.SyntaxError
+	var members map[string]json.RawMessage
+	switch err := json.Unmarshal(value, &members); {
+	case errors.As(err, &syntax):
+		return fmt.Errorf("not valid JSON: %w", err)
+	case err != nil || members == nil:
+		return errors.New("not an API object")
+	case members["metadata"] == nil:
+		return errors.New("not an API object: it has no metadata")
+	}
+	return nil
+}
