@@ -34,7 +34,7 @@ func (s *Server) cluster() criteria.Cluster {
 	if s.dynamic.kin == nil {
 		s.dynamic.kin = criteria.NewKin(s.cfg.Catalogue)
 	}
-	return criteria.Cluster{Namespaces: s.Verbs, Kin: s.dynamic.kin}
+	return criteria.Cluster{Namespaces: objects{s}, Kin: s.dynamic.kin}
 }
 
 // register adds the metrics of a plugin.

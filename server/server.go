@@ -36,6 +36,7 @@ import (
 	"github.com/rowlock/rowlock/server/heap"
 	"github.com/rowlock/rowlock/server/metrics"
 	"github.com/rowlock/rowlock/server/schema"
+	"github.com/rowlock/rowlock/server/vault"
 	"github.com/rowlock/rowlock/server/verbs"
 )
 
@@ -94,7 +95,7 @@ func New(cfg Config) (*Server, error) {
 	s.Metrics.Registry.MustRegister(append(s.flows.Collectors(), metrics.Build(cfg.Version))...)
 	s.watching, s.endWatches = context.WithCancel(context.Background())
 	s.Verbs = &verbs.Handler{
-		Catalogue: cfg.Catalogue, Follow: s.Custom.Follow, Store: cfg.Store, Cache: s.Cache, Packed: packed.New(packedBytes), Owner: apply.New(s.Schemas),
+		Catalogue: cfg.Catalogue, Follow: s.Custom.Follow, Store: vault.New(cfg.Store, s.Cache), Packed: packed.New(packedBytes), Owner: apply.New(s.Schemas),
 		Authorizer: cfg.Authorizer, Feature: cfg.Feature, Special: cfg.Special, Clock: cfg.Clock, Log: cfg.Log, WatchFor: cfg.WatchFor, Measure: s.Metrics,
 	}
 	plugins, err := s.plugins()

@@ -11,6 +11,8 @@ import (
 	"github.com/rowlock/rowlock/authx/serviceaccount"
 	"github.com/rowlock/rowlock/server"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/permits"
+	"github.com/rowlock/rowlock/server/vault"
 )
 
 // live shows authenticators the objects of the server that they serve, which is
@@ -24,7 +26,8 @@ func (l *live) find(ctx context.Context, plural, namespace, name string) (kinds.
 	if s == nil || name == "" {
 		return nil, nil
 	}
-	obj, _, err := s.Verbs.Live(ctx, s.Config().Catalogue.Lookup("", "v1", plural), namespace, name)
+	at := vault.Place{Resource: s.Config().Catalogue.Lookup("", "v1", plural), Namespace: namespace, Name: name}
+	obj, _, err := s.Verbs.Live(ctx, permits.OfServer("authentication"), at)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

@@ -62,6 +62,7 @@ func authorized(z authx.Authorizer, log *slog.Logger, fail Fail, w http.Response
 		p, reason, err = permits.Ask(r.Context(), z, a)
 	}
 	if p.Valid() {
+		s.Permit = p
 		s.Annotate("authorization.k8s.io/decision", "allow")
 		s.Annotate("authorization.k8s.io/reason", reason)
 		return true

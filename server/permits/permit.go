@@ -22,14 +22,31 @@ import (
 
 // Permit is one thing that an authorizer allowed.
 type Permit struct {
-	valid       bool
-	verb        string
-	group       string
-	resource    string
-	subresource string
-	namespace   string
-	name        string
+	valid      bool
+	server     bool // it is the server's own; resource says which part's
+	collective bool
+	effects    Effect    // on the resource itself
+	actions    []further // not nil: in place of effects
+
+	verb                         string
+	group, resource, subresource string
+	namespace, name              string // namespaces are in none
 }
+
+func (p Permit) String() string {
+	switch {
+	case !p.valid:
+		return "no permit"
+	case p.server:
+		return "the server's own permit for " + p.resource
+	}
+	return fmt.Sprintf("the permit to %q %q of %q (%q) named %q in %q", p.verb, p.resource, p.group, p.subresource, p.name, p.namespace)
+}
+
+// OfServer permits everything to a part of the server that acts for itself: what it
+// reads must not be shown to a client that may not read it. A test knows all who call
+// it.
+func OfServer(part string) Permit { return Permit{valid: true, server: true, resource: part} }
 
 // Valid says whether anybody allowed anything.
 func (p Permit) Valid() bool { return p.valid }
@@ -41,10 +58,21 @@ func Ask(ctx context.Context, z authx.Authorizer, a *authx.Attributes) (p Permit
 	if d != authx.Allow {
 		return Permit{}, reason, err
 	}
-	return Permit{
-		valid: true, verb: a.Verb, group: a.APIGroup, resource: a.Resource, subresource: a.Subresource,
+	if !a.ResourceRequest {
+		return Permit{valid: true, verb: a.Verb}, reason, err // paths hold nothing that is stored
+	}
+	p = Permit{
+		valid: true, collective: collective(a.Verb), effects: direct[a.Verb].effects,
+		verb: a.Verb, group: a.APIGroup, resource: a.Resource, subresource: a.Subresource,
 		namespace: a.Namespace, name: a.Name,
-	}, reason, err
+	}
+	if p.group == "" && p.resource == "namespaces" {
+		p.namespace = "" // authorizers are told that a namespace is in itself
+	}
+	if p.subresource != "" || p.resource == "bindings" {
+		p.actions = actions[endpoint{p.group, p.resource, p.subresource}]
+	}
+	return p, reason, err
 }
 
 // Need is Ask for what a request turns out to do besides: who may not gets the 403

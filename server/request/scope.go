@@ -11,6 +11,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/permits"
 )
 
 // Scope is what the server knows of one request, filled in by the filters in
@@ -21,6 +22,8 @@ type Scope struct {
 	Received time.Time
 	User     *authx.Identity // who the request acts as; nil before authentication
 	Actor    *authx.Identity // who is really asking, where User is impersonated; else nil
+
+	Permit permits.Permit // what an authorizer allowed; without one nothing is read or written
 
 	// Inside: the server asks itself, and may use resources that are off.
 	Inside bool

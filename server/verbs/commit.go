@@ -7,68 +7,60 @@ import (
 
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/permits"
+	"github.com/rowlock/rowlock/server/vault"
 	"github.com/rowlock/rowlock/sqlstore"
 )
-
-// claims lets an Allocator see what is taken.
-type claims struct{ cache *cache.Cache }
-
-func poolKey(pool string) string { return "~" + pool }
-
-func (c claims) Taken(pool, name string) bool { return c.cache.Get(poolKey(pool), "", name) != nil }
-func (c claims) Count(pool string) int        { return c.cache.Count(poolKey(pool)) }
 
 // errClaimed: something that was planned for an object is not as it was; plan again.
 var errClaimed = errors.New("a claim was taken meanwhile")
 
 // plan lists the extra writes of a change: what an allocator takes and gives back,
 // and what goes with a deleted object. obj is nil for a delete, old for a create.
-func (h *Handler) plan(ctx context.Context, st *kinds.Storage, obj, old kinds.Object, dry bool) ([]sqlstore.Op, error) {
+func (h *Handler) plan(ctx context.Context, p permits.Permit, at vault.Place, obj, old kinds.Object, dry bool) ([]sqlstore.Op, error) {
 	var ops []sqlstore.Op
+	st := at.Resource.Storage
 	if st.DeleteAlso != "" && obj == nil && !dry {
-		key := sqlstore.Key{Resource: st.DeleteAlso, Namespace: old.GetNamespace(), Name: old.GetName()}
-		if item := h.Cache.Get(key.Resource, key.Namespace, key.Name); item != nil {
+		item, err := h.Store.Companion(p, at)
+		if err != nil {
+			return nil, err
+		}
+		if item != nil {
+			key := sqlstore.Key{Resource: st.DeleteAlso, Namespace: at.Namespace, Name: at.Name}
 			ops = append(ops, sqlstore.Op{Verb: sqlstore.Delete, Key: key, Expect: item.Revision, Value: item.JSON})
 		}
 	}
 	if st.Allocate == nil {
 		return ops, nil
 	}
-	take, release, err := st.Allocate.Plan(ctx, obj, old, claims{h.Cache}, dry)
+	take, release, err := st.Allocate.Plan(ctx, obj, old, h.Store.Claims(), dry)
 	if err != nil || dry {
 		return nil, err
 	}
 	for _, cl := range release {
-		key := sqlstore.Key{Resource: poolKey(cl.Pool), Name: cl.Name}
-		item := h.Cache.Get(key.Resource, "", key.Name)
+		item := h.Store.Claim(cl.Pool, cl.Name)
 		if item == nil {
 			continue // given back already
 		}
-		ops = append(ops, sqlstore.Op{Verb: sqlstore.Delete, Key: key, Expect: item.Revision, Value: item.JSON})
+		ops = append(ops, sqlstore.Op{Verb: sqlstore.Delete, Key: vault.ClaimKey(cl.Pool, cl.Name), Expect: item.Revision, Value: item.JSON})
 	}
 	for _, cl := range take {
 		ops = append(ops, sqlstore.Op{
 			Verb:  sqlstore.Create,
-			Key:   sqlstore.Key{Resource: poolKey(cl.Pool), Name: cl.Name},
+			Key:   vault.ClaimKey(cl.Pool, cl.Name),
 			Value: fmt.Appendf(nil, "{\"owner\":%q}", cl.Owner),
 		})
 	}
 	return ops, nil
 }
 
-// commit writes an object and its claims together and returns the item that
-// readers now see. Errors are those of the store for the object itself; errClaimed
+// commit writes an object and its claims together, if the permit covers it, and
+// returns the item that readers now see. The operation needs no key. Errors are those of the store for the object itself; errClaimed
 // for the rest.
-func (h *Handler) commit(ctx context.Context, op sqlstore.Op, extra []sqlstore.Op) (*cache.Item, error) {
+func (h *Handler) commit(ctx context.Context, p permits.Permit, at vault.Place, op sqlstore.Op, extra []sqlstore.Op) (*cache.Item, error) {
 	pending := &cache.Pending{}
-	op.Aux = pending
-	var out sqlstore.Outcome
-	var err error
-	if len(extra) == 0 {
-		out, err = h.Store.Write(ctx, op)
-	} else {
-		out, err = h.Store.Write(ctx, append([]sqlstore.Op{op}, extra...)...)
-	}
+	op.Key, op.Aux = at.Key(), pending
+	out, err := h.Store.Write(ctx, p, at, op, extra...)
 	if err != nil {
 		if k, ok := keyOf(err); ok && k != op.Key {
 			if werr := h.catchUp(ctx); werr != nil {
@@ -80,7 +72,7 @@ func (h *Handler) commit(ctx context.Context, op sqlstore.Op, extra []sqlstore.O
 	}
 	if pending.Item == nil { // the cache was loaded anew meanwhile, with this write in it
 		row := &sqlstore.Row{Key: op.Key, Revision: out.Revisions[0], Created: out.Created[0], Value: op.Value}
-		return cache.NewOwnItem(row, h.Catalogue.ByStorage(op.Key.Resource).Storage), nil
+		return cache.NewOwnItem(row, at.Resource.Storage), nil
 	}
 	return pending.Item, nil
 }
@@ -115,9 +107,9 @@ func (h *Handler) outrun(ctx context.Context, err error) error {
 	case errors.Is(err, errClaimed):
 		return nil
 	case errors.As(err, &conflict):
-		return h.Cache.WaitFor(ctx, conflict.Current.Revision)
+		return h.Store.WaitFor(ctx, conflict.Current.Revision)
 	case errors.As(err, &exists):
-		return h.Cache.WaitFor(ctx, exists.Current.Revision)
+		return h.Store.WaitFor(ctx, exists.Current.Revision)
 	case errors.As(err, &gone):
 		return h.catchUp(ctx)
 	}

@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/apply"
 	"github.com/rowlock/rowlock/server/cache"
@@ -20,6 +21,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/builtin"
 	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/schema"
+	"github.com/rowlock/rowlock/server/vault"
 	"github.com/rowlock/rowlock/server/verbs"
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/storetest"
@@ -53,9 +55,9 @@ func serverOn(t *testing.T, driver sqlstore.Driver, plugins ...admission.Plugin)
 		cancel()
 		<-done
 	})
-	h := &verbs.Handler{Catalogue: catalogue, Store: store, Cache: c, Owner: apply.New(schema.New(catalogue))}
+	h := &verbs.Handler{Catalogue: catalogue, Store: vault.New(store, c), Owner: apply.New(schema.New(catalogue)), Authorizer: authx.AlwaysAllow{}}
 	h.Admission = admission.NewChain(append([]admission.Plugin{admission.NamespaceLifecycle{Namespaces: h}}, plugins...)...)
-	return &fixture{t: t, h: h}
+	return &fixture{t: t, h: h, store: store}
 }
 
 const ns = "/api/v1/namespaces"
@@ -185,6 +187,7 @@ func TestGivenUp(t *testing.T) {
 		}
 		scope := request.NewScope(w.Header(), time.Now())
 		scope.Info, scope.User = info, admin
+		allow(r.Context(), scope)
 		f.h.ServeHTTP(w, r.WithContext(request.With(r.Context(), scope)))
 		return w
 	}

@@ -19,7 +19,9 @@ import (
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/permits"
 	"github.com/rowlock/rowlock/server/status"
+	"github.com/rowlock/rowlock/server/vault"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -54,7 +56,7 @@ func (h *Handler) create(c *Call) error {
 	}
 	in := intent{manager: managerOf(c, options.FieldManager), options: options, dry: len(options.DryRun) > 0}
 	own := func(obj kinds.Object) error { return h.ownCreated(c, obj, in.manager) }
-	item, obj, err := h.createObject(c, obj, in, own)
+	item, obj, err := h.createObject(c, c.Permit(), obj, in, own)
 	if err != nil {
 		return err
 	}
@@ -144,9 +146,9 @@ func (h *Handler) attributes(c *Call, op admission.Operation, obj, old runtime.O
 }
 
 // createObject makes a new object of the request's resource and stores it. obj is
-// in the stored version, with defaults; own records who owns its fields. For a dry
+// in the stored version, with defaults; p permits it; own records who owns its fields. For a dry
 // run the item is nil and the object is what would have been stored.
-func (h *Handler) createObject(c *Call, obj kinds.Object, in intent, own func(kinds.Object) error) (*cache.Item, kinds.Object, error) {
+func (h *Handler) createObject(c *Call, p permits.Permit, obj kinds.Object, in intent, own func(kinds.Object) error) (*cache.Item, kinds.Object, error) {
 	ctx, st := c.Context(), c.Resource.Storage
 	wipe(obj)
 	warnOwners(c, obj, false)
@@ -189,7 +191,7 @@ func (h *Handler) createObject(c *Call, obj kinds.Object, in intent, own func(ki
 		if generated {
 			obj.SetName(generate(obj.GetGenerateName()))
 		}
-		extra, err := h.plan(ctx, st, obj, nil, in.dry)
+		extra, err := h.plan(ctx, p, c.place(obj.GetName()), obj, nil, in.dry)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -203,7 +205,7 @@ func (h *Handler) createObject(c *Call, obj kinds.Object, in intent, own func(ki
 		if err := h.Admission.Validate(ctx, a); err != nil {
 			return nil, nil, err
 		}
-		item, err := h.insert(ctx, c, obj, extra, in)
+		item, err := h.insert(ctx, c, p, obj, extra, in)
 		var exists *sqlstore.ExistsError
 		switch {
 		case err == nil:
@@ -220,18 +222,17 @@ func (h *Handler) createObject(c *Call, obj kinds.Object, in intent, own func(ki
 		case generated:
 			return nil, nil, apierrors.NewGenerateNameConflict(c.Resource.GroupResource(), obj.GetName(), 1)
 		}
-		return nil, nil, h.existsError(ctx, c, obj, exists)
+		return nil, nil, h.existsError(ctx, c, p, obj, exists)
 	}
 }
 
 // existsError tells the client whether the object in its way is on its way out.
-func (h *Handler) existsError(ctx context.Context, c *Call, obj kinds.Object, exists *sqlstore.ExistsError) error {
+func (h *Handler) existsError(ctx context.Context, c *Call, p permits.Permit, obj kinds.Object, exists *sqlstore.ExistsError) error {
 	err := apierrors.NewAlreadyExists(c.Resource.GroupResource(), obj.GetName())
 	if werr := h.outrun(ctx, exists); werr != nil {
 		return err
 	}
-	item := h.Cache.Get(exists.Key.Resource, exists.Key.Namespace, exists.Key.Name)
-	if item != nil && item.Meta().Deleting {
+	if there, serr := h.Store.Standing(p, c.place(obj.GetName())); serr == nil && there.Deleting {
 		err.ErrStatus.Message = "object is being deleted: " + err.ErrStatus.Message
 	}
 	return err
@@ -313,14 +314,10 @@ func finalizerNames(obj metav1.Object) field.ErrorList {
 
 // insert stores a new object with what was planned for it, or for a dry run finds
 // out whether it could be.
-func (h *Handler) insert(ctx context.Context, c *Call, obj kinds.Object, extra []sqlstore.Op, in intent) (*cache.Item, error) {
-	key := c.key(obj.GetName())
+func (h *Handler) insert(ctx context.Context, c *Call, p permits.Permit, obj kinds.Object, extra []sqlstore.Op, in intent) (*cache.Item, error) {
+	at := c.place(obj.GetName())
 	if in.dry { // what only the store finds fault with is found by no dry run
-		item, err := h.live(ctx, key)
-		if err == nil && item != nil {
-			err = &sqlstore.ExistsError{Key: key, Current: sqlstore.Row{Revision: item.Revision}}
-		}
-		return nil, err
+		return nil, h.vacant(ctx, p, at)
 	}
 	if n, err := strconv.ParseUint(obj.GetResourceVersion(), 10, 64); err == nil && n > 0 && c.Info.Verb == "create" {
 		return nil, status.Plain("resourceVersion should not be set on objects to be created")
@@ -332,9 +329,23 @@ func (h *Handler) insert(ctx context.Context, c *Call, obj kinds.Object, extra [
 	if err != nil {
 		return nil, err
 	}
-	return h.commit(ctx, sqlstore.Op{
-		Verb: sqlstore.Create, Key: key, Value: value, ExpiresAt: expiry(c.Resource.Storage, obj, h.Store.Now()),
+	return h.commit(ctx, p, at, sqlstore.Op{
+		Verb: sqlstore.Create, Value: value, ExpiresAt: expiry(c.Resource.Storage, obj, h.Store.Now()),
 	}, extra)
+}
+
+// vacant says whether there is nothing yet where an object is to be, for certain.
+func (h *Handler) vacant(ctx context.Context, p permits.Permit, at vault.Place) error {
+	there, err := h.Store.Standing(p, at)
+	if err == nil && !there.Exists {
+		if err = h.catchUp(ctx); err == nil {
+			there, err = h.Store.Standing(p, at)
+		}
+	}
+	if err == nil && there.Exists {
+		err = &sqlstore.ExistsError{Key: at.Key(), Current: sqlstore.Row{Revision: there.Revision}}
+	}
+	return err
 }
 
 // maxObject is the largest object that is stored.

@@ -18,6 +18,7 @@ import (
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/permits"
 	"github.com/rowlock/rowlock/server/status"
 	"github.com/rowlock/rowlock/sqlstore"
 )
@@ -31,7 +32,8 @@ func (h *Handler) delete(c *Call) error {
 	if err != nil {
 		return err
 	}
-	if err := h.mayDeleteUnread(c, options); err != nil {
+	unread, err := h.mayDeleteUnread(c, options)
+	if err != nil {
 		return err
 	}
 	if f := c.Resource.Storage.Undeletable; f != nil {
@@ -39,7 +41,7 @@ func (h *Handler) delete(c *Call) error {
 			return apierrors.NewForbidden(c.Resource.GroupResource(), c.Info.Name, errors.New(why))
 		}
 	}
-	out, err := h.remove(c, c.Info.Name, options, false)
+	out, err := h.remove(c, c.Info.Name, options, false, unread)
 	if err != nil {
 		return err
 	}
@@ -128,27 +130,28 @@ func ignoresReadErrors(o *metav1.DeleteOptions) bool {
 	return v != nil && *v
 }
 
-// mayDeleteUnread asks whether the user may delete what cannot be read.
-func (h *Handler) mayDeleteUnread(c *Call, o *metav1.DeleteOptions) error {
+// mayDeleteUnread asks whether the user may delete what cannot be read. Without such
+// a wish there is no permit for it.
+func (h *Handler) mayDeleteUnread(c *Call, o *metav1.DeleteOptions) (permits.Permit, error) {
 	if !ignoresReadErrors(o) {
-		return nil
+		return permits.Permit{}, nil
 	}
 	c.Scope.Annotate("apiserver.k8s.io/unsafe-delete-ignore-read-error", "")
 	if h.Authorizer == nil {
-		return apierrors.NewInternalError(errors.New("no authorizer provided, unable to authorize unsafe delete"))
+		return permits.Permit{}, apierrors.NewInternalError(errors.New("no authorizer provided, unable to authorize unsafe delete"))
 	}
-	decision, reason, err := h.Authorizer.Authorize(c.Context(), &authx.Attributes{
+	permit, reason, err := permits.Ask(c.Context(), h.Authorizer, &authx.Attributes{
 		User: c.User, Verb: unsafeDeleteVerb, Namespace: c.Info.Namespace, APIGroup: c.Info.Group, APIVersion: c.Info.Version,
 		Resource: c.Info.Resource, Name: c.Info.Name, ResourceRequest: true,
 	})
-	if decision == authx.Allow {
-		return nil
+	if permit.Valid() {
+		return permit, nil
 	}
 	why := fmt.Errorf("not permitted to do %q, reason: %s", unsafeDeleteVerb, reason)
 	if err != nil {
 		why = fmt.Errorf("error while checking permission for %q, %w", unsafeDeleteVerb, err)
 	}
-	return apierrors.NewForbidden(c.Resource.GroupResource(), c.Info.Name, why)
+	return permits.Permit{}, apierrors.NewForbidden(c.Resource.GroupResource(), c.Info.Name, why)
 }
 
 // removal is what became of a delete.
@@ -172,9 +175,10 @@ func (o *removal) status(c *Call) *metav1.Status {
 	return st
 }
 
-// remove deletes an object of the request's resource, or marks it for deletion. What
-// is quiet admission does not see.
-func (h *Handler) remove(c *Call, name string, options *metav1.DeleteOptions, quiet bool) (*removal, error) {
+// remove deletes an object of the request's resource, or marks it for deletion. With
+// a permit for unread objects it deletes such a one, and no other. What is quiet
+// admission does not see.
+func (h *Handler) remove(c *Call, name string, options *metav1.DeleteOptions, quiet bool, unread permits.Permit) (*removal, error) {
 	if err := segment(name); err != nil {
 		return nil, err
 	}
@@ -188,7 +192,7 @@ func (h *Handler) remove(c *Call, name string, options *metav1.DeleteOptions, qu
 				return nil, err
 			}
 		}
-		item, err := h.live(ctx, key)
+		item, err := h.live(ctx, c.Permit(), c.place(name))
 		if err != nil {
 			return nil, err
 		}
@@ -196,8 +200,8 @@ func (h *Handler) remove(c *Call, name string, options *metav1.DeleteOptions, qu
 			return nil, apierrors.NewNotFound(c.Resource.GroupResource(), name)
 		}
 		var out *removal
-		if ignoresReadErrors(options) {
-			out, err = h.removeCorrupt(ctx, c, key, item)
+		if unread.Valid() {
+			out, err = h.removeCorrupt(ctx, c, unread, item)
 		} else {
 			out, err = h.tryRemove(ctx, c, key, item, options.DeepCopy(), quiet)
 		}
@@ -244,7 +248,7 @@ func (h *Handler) tryRemove(ctx context.Context, c *Call, key sqlstore.Key, item
 	}
 	if st.Terminate != nil && obj.GetDeletionTimestamp() == nil {
 		st.Terminate(obj, h.now().UTC().Truncate(time.Second))
-		item, err := h.mark(ctx, c, key, item, obj, in.dry)
+		item, err := h.mark(ctx, c, key.Name, item, obj, in.dry)
 		if err != nil {
 			return nil, err
 		}
@@ -259,7 +263,7 @@ func (h *Handler) tryRemove(ctx context.Context, c *Call, key sqlstore.Key, item
 		return &removal{item: item, obj: obj, gone: !st.ReturnDeletedObject}, nil
 	}
 	if d.mark {
-		if item, err = h.mark(ctx, c, key, item, obj, in.dry); err != nil {
+		if item, err = h.mark(ctx, c, key.Name, item, obj, in.dry); err != nil {
 			return nil, err
 		}
 		if d.wait {
@@ -269,7 +273,7 @@ func (h *Handler) tryRemove(ctx context.Context, c *Call, key sqlstore.Key, item
 	if in.dry {
 		return &removal{obj: obj, gone: true}, nil
 	}
-	return h.erase(ctx, c, key, item, obj)
+	return h.erase(ctx, c, key.Name, item, obj)
 }
 
 // deletePreconditions checks what the client wants to be sure of.
@@ -295,7 +299,7 @@ func deletePreconditions(st *kinds.Storage, obj kinds.Object, o *metav1.DeleteOp
 }
 
 // mark stores the state in which an object waits for its end.
-func (h *Handler) mark(ctx context.Context, c *Call, key sqlstore.Key, item *cache.Item, obj kinds.Object, dry bool) (*cache.Item, error) {
+func (h *Handler) mark(ctx context.Context, c *Call, name string, item *cache.Item, obj kinds.Object, dry bool) (*cache.Item, error) {
 	if dry {
 		return nil, nil
 	}
@@ -305,18 +309,18 @@ func (h *Handler) mark(ctx context.Context, c *Call, key sqlstore.Key, item *cac
 	if err != nil || unchanged(item, value) {
 		return item, err
 	}
-	return h.commit(ctx, sqlstore.Op{
-		Verb: sqlstore.Update, Key: key, Expect: item.Revision, Value: value, ExpiresAt: expiry(c.Resource.Storage, obj, h.Store.Now()),
+	return h.commit(ctx, c.Permit(), c.place(name), sqlstore.Op{
+		Verb: sqlstore.Update, Expect: item.Revision, Value: value, ExpiresAt: expiry(c.Resource.Storage, obj, h.Store.Now()),
 	}, nil)
 }
 
 // erase deletes the row of an object and gives back its claims.
-func (h *Handler) erase(ctx context.Context, c *Call, key sqlstore.Key, item *cache.Item, obj kinds.Object) (*removal, error) {
-	extra, err := h.plan(ctx, c.Resource.Storage, nil, obj, false)
+func (h *Handler) erase(ctx context.Context, c *Call, name string, item *cache.Item, obj kinds.Object) (*removal, error) {
+	extra, err := h.plan(ctx, c.Permit(), c.place(name), nil, obj, false)
 	if err != nil {
 		return nil, err
 	}
-	last, err := h.commit(ctx, sqlstore.Op{Verb: sqlstore.Delete, Key: key, Expect: item.Revision, Value: item.JSON}, extra)
+	last, err := h.commit(ctx, c.Permit(), c.place(name), sqlstore.Op{Verb: sqlstore.Delete, Expect: item.Revision, Value: item.JSON}, extra)
 	if err != nil {
 		return nil, err
 	}
@@ -325,14 +329,13 @@ func (h *Handler) erase(ctx context.Context, c *Call, key sqlstore.Key, item *ca
 
 // removeCorrupt deletes what cannot be read, whatever it may have waited for, and
 // nothing else.
-func (h *Handler) removeCorrupt(ctx context.Context, c *Call, key sqlstore.Key, item *cache.Item) (*removal, error) {
+func (h *Handler) removeCorrupt(ctx context.Context, c *Call, unread permits.Permit, item *cache.Item) (*removal, error) {
 	if item.Corrupt == nil {
 		kind := schema.GroupKind{Group: c.Resource.Group, Kind: c.Resource.Plural}
-		return nil, status.Invalid(kind, key.Name, field.ErrorList{field.Invalid(field.NewPath(unsafeOption), true,
+		return nil, status.Invalid(kind, item.Name, field.ErrorList{field.Invalid(field.NewPath(unsafeOption), true,
 			"is exclusively used to delete corrupt object(s), try again by removing this option")})
 	}
-	_, err := h.Store.Write(ctx, sqlstore.Op{Verb: sqlstore.Delete, Key: key, Expect: item.Revision, Value: item.JSON})
-	if err != nil {
+	if err := h.Store.Discard(ctx, c.Permit(), unread, c.place(item.Name), item); err != nil {
 		return nil, err
 	}
 	return &removal{gone: true}, nil

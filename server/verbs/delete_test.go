@@ -27,7 +27,7 @@ func TestUnsafeDelete(t *testing.T) {
 	f := newFixture(t)
 	f.want(201, "POST", configmaps, `{"metadata":{"name":"c"}}`)
 	key := sqlstore.Key{Resource: "configmaps", Namespace: "a", Name: "broken"}
-	if _, err := f.h.Store.Write(t.Context(), sqlstore.Op{Verb: sqlstore.Create, Key: key, Value: []byte(`{"kind":`)}); err != nil {
+	if _, err := f.store.Write(t.Context(), sqlstore.Op{Verb: sqlstore.Create, Key: key, Value: []byte(`{"kind":`)}); err != nil {
 		t.Fatal(err)
 	}
 	const (

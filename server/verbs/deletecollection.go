@@ -4,6 +4,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/server/permits"
 )
 
 // deleteCollection deletes what a list with the same parameters finds, one object
@@ -38,7 +39,7 @@ func (h *Handler) deleteCollection(c *Call) error {
 		if err := c.Context().Err(); err != nil {
 			return err
 		}
-		_, err := h.remove(c, item.Name, options, false)
+		_, err := h.remove(c, item.Name, options, false, permits.Permit{})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}

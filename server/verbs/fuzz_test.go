@@ -66,6 +66,7 @@ func FuzzRequest(f *testing.F) {
 		w := httptest.NewRecorder()
 		scope := request.NewScope(w.Header(), time.Now())
 		scope.Info, scope.User = info, admin
+		allow(ctx, scope)
 		fix.h.ServeHTTP(w, r.WithContext(request.With(ctx, scope)))
 		if info.Verb == "watch" && w.Code < 300 {
 			return

@@ -51,8 +51,10 @@ func (h *Handler) find(c *Call, version string) (*cache.Item, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := c.key(c.Info.Name)
-	it := h.Cache.Get(k.Resource, k.Namespace, k.Name)
+	it, err := h.Store.Get(c.Scope.Permit, c.place(c.Info.Name))
+	if err != nil {
+		return nil, err
+	}
 	if it == nil {
 		return nil, apierrors.NewNotFound(c.Resource.GroupResource(), c.Info.Name)
 	}

@@ -19,11 +19,12 @@ import (
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/packed"
 	"github.com/rowlock/rowlock/server/admission"
-	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/permits"
 	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/status"
 	"github.com/rowlock/rowlock/server/turns"
+	"github.com/rowlock/rowlock/server/vault"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -33,8 +34,8 @@ type Handler struct {
 	Catalogue *kinds.Catalogue
 	// Follow brings the catalogue up to date with what the cache knows; nil: it never changes.
 	Follow func()
-	Store  *sqlstore.Store
-	Cache  *cache.Cache
+	// Store is all that verbs see of what is stored.
+	Store *vault.Store
 
 	Packed     *packed.Store      // compressed pieces of lists; nil: none are kept
 	Owner      Owner              // nil: no field ownership is kept, and there is no apply
@@ -96,14 +97,26 @@ func (c *Call) Context() context.Context {
 	return c.ctx
 }
 
+// place is where an object of the request's namespace is, seen as the request sees it.
+func (c *Call) place(name string) vault.Place {
+	p := vault.Place{Resource: c.Resource, Name: name}
+	if c.Sub != nil {
+		p.Sub = c.Sub.Name
+	}
+	if c.Resource.Namespaced {
+		p.Namespace = c.Info.Namespace
+	}
+	return p
+}
+
 // key is the store key of a name in the request's namespace.
 func (c *Call) key(name string) sqlstore.Key {
-	k := sqlstore.Key{Resource: c.Resource.Storage.Key, Name: name}
-	if c.Resource.Namespaced {
-		k.Namespace = c.Info.Namespace
-	}
-	return k
+	p := c.place(name)
+	return p.Key()
 }
+
+// Permit is what the request is allowed.
+func (c *Call) Permit() permits.Permit { return c.Scope.Permit }
 
 var (
 	// errNoGroup: nothing of the kind is served, not even its group; or whoever serves

@@ -3,14 +3,16 @@ package verbs
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/permits"
 	"github.com/rowlock/rowlock/server/status"
+	"github.com/rowlock/rowlock/server/vault"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -36,21 +38,22 @@ type page struct {
 
 // reach waits until memory has a revision, for a while.
 func (h *Handler) reach(ctx context.Context, revision int64) error {
-	if h.Cache.Revision() >= revision {
+	if h.Store.Revision() >= revision {
 		return nil
 	}
 	short, cancel := context.WithTimeout(ctx, futureWait)
 	defer cancel()
-	err := h.Cache.WaitFor(short, revision)
+	err := h.Store.WaitFor(short, revision)
 	if err != nil && ctx.Err() == nil && short.Err() != nil {
-		return status.Future(revision, h.Cache.Revision())
+		return status.Future(revision, h.Store.Revision())
 	}
 	return err
 }
 
 // query is a list with its version and place resolved.
 type query struct {
-	storage   string
+	permit    permits.Permit
+	resource  *kinds.Resource
 	namespace string
 	filter    *cache.Filter
 	spans     bool // over namespaces
@@ -64,7 +67,7 @@ type query struct {
 // read finds what a list asks for.
 func (h *Handler) read(c *Call, o *listOptions) (*page, error) {
 	q := query{
-		storage: c.Resource.Storage.Key, namespace: o.within(c.Resource), filter: o.filter,
+		permit: c.Permit(), resource: c.Resource, namespace: o.within(c.Resource), filter: o.filter,
 		spans: c.Resource.Namespaced && o.namespace == "",
 		tell:  o.filter.Everything(),
 	}
@@ -99,7 +102,16 @@ func (h *Handler) read(c *Call, o *listOptions) (*page, error) {
 			return nil, err
 		}
 	}
-	return q.take(h.Cache.Snapshot(q.storage)), nil
+	view, err := h.Store.List(q.permit, q.place())
+	if err != nil {
+		return nil, err
+	}
+	return q.take(view), nil
+}
+
+// place is the collection that is read.
+func (q *query) place() vault.Place {
+	return vault.Place{Resource: q.resource, Namespace: q.namespace}
 }
 
 // resolve settles the version of a list that does not go on from a token.
@@ -126,13 +138,13 @@ func (h *Handler) resolve(ctx context.Context, o *listOptions, paged bool, q *qu
 // reached is reach for pages. They are of the most recent state, and who asks for a later
 // one has nothing to wait for.
 func (h *Handler) reached(ctx context.Context, revision int64) error {
-	if h.Cache.Revision() >= revision {
+	if h.Store.Revision() >= revision {
 		return nil
 	}
 	if err := h.catchUp(ctx); err != nil {
 		return err
 	}
-	if head := h.Cache.Revision(); head < revision {
+	if head := h.Store.Revision(); head < revision {
 		e := status.Future(revision, head)
 		e.ErrStatus.Details.RetryAfterSeconds = 0
 		return e
@@ -148,8 +160,12 @@ func (h *Handler) readAt(ctx context.Context, q *query) (*page, error) {
 	if floor := h.Store.Floor(); q.exact < floor {
 		return nil, q.expired()
 	}
-	if snap := h.Cache.At(q.storage, q.exact); snap != nil {
-		return q.take(snap), nil
+	view, err := h.Store.At(q.permit, q.place(), q.exact)
+	if err != nil {
+		return nil, err
+	}
+	if view != nil {
+		return q.take(view), nil
 	}
 	p, err := h.scan(ctx, q)
 	var gone *sqlstore.CompactedError
@@ -174,15 +190,15 @@ func (q *query) expired() error {
 const someItems = 16
 
 // take collects the selected items of a snapshot, at most limit.
-func (q *query) take(snap *cache.Snapshot) *page {
+func (q *query) take(snap *vault.View) *page {
 	p := &page{revision: snap.Revision, remaining: -1}
 	more := false
 	room := someItems
 	if q.limit == 0 && q.tell {
-		room = snap.Count(q.namespace, q.from)
+		room = snap.Count(q.from)
 	}
 	p.items = make([]*cache.Item, 0, room)
-	snap.Select(q.filter, q.namespace, q.from, func(it *cache.Item) bool {
+	snap.Select(q.filter, q.from, func(it *cache.Item) bool {
 		p.items = append(p.items, it)
 		more = q.limit > 0 && len(p.items) == q.limit
 		return !more
@@ -191,7 +207,7 @@ func (q *query) take(snap *cache.Snapshot) *page {
 		return p
 	}
 	last := p.items[len(p.items)-1]
-	rest := snap.Count(q.namespace, cache.After(last.Namespace, last.Name))
+	rest := snap.Count(cache.After(last.Namespace, last.Name))
 	if rest == 0 {
 		return p
 	}
@@ -209,34 +225,20 @@ func (q *query) cut(p *page, rest int64) {
 	}
 }
 
-const scanPage = 500
-
 // scan reads at q.exact from the table. How much remains is not told: it would cost
 // as much as reading it.
 func (h *Handler) scan(ctx context.Context, q *query) (*page, error) {
 	p := &page{revision: q.exact, remaining: -1}
-	r := h.Catalogue.ByStorage(q.storage)
-	req := sqlstore.ScanRequest{Resource: q.storage, Namespace: q.namespace, Limit: scanPage, Revision: q.exact}
-	if q.from != (cache.Position{}) {
-		req.After = sqlstore.Key{Resource: q.storage, Namespace: q.from.Namespace, Name: strings.TrimSuffix(q.from.Name, "\x00")}
-	}
-	for {
-		rows, err := h.Store.Scan(ctx, req)
-		if err != nil {
-			return nil, err
+	home := h.home(q.resource.Storage)
+	err := h.Store.Scan(ctx, q.permit, q.place(), q.exact, q.from, func(row *sqlstore.Row) bool {
+		if q.limit > 0 && len(p.items) == q.limit {
+			q.cut(p, 0)
+			return false
 		}
-		for i := range rows {
-			if q.limit > 0 && len(p.items) == q.limit {
-				q.cut(p, 0)
-				return p, nil
-			}
-			if it := cache.NewItem(&rows[i], r); q.filter.Match(it) {
-				p.items = append(p.items, it)
-			}
+		if it := cache.NewItem(row, home); q.filter.Match(it) {
+			p.items = append(p.items, it)
 		}
-		if len(rows) < scanPage {
-			return p, nil
-		}
-		req.After = rows[len(rows)-1].Key
-	}
+		return true
+	})
+	return p, err
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/permits"
+	"github.com/rowlock/rowlock/server/vault"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -39,7 +41,7 @@ func (h *Handler) terminateNamespace(ctx context.Context, c *Call, key sqlstore.
 		if finalizers := keepers(c.Resource.Storage, obj, o); !sameSet(finalizers, ns.Finalizers) {
 			ns.Finalizers = finalizers
 		}
-		item, err := h.mark(ctx, c, key, item, obj, in.dry)
+		item, err := h.mark(ctx, c, key.Name, item, obj, in.dry)
 		if err != nil {
 			return nil, err
 		}
@@ -72,7 +74,7 @@ func terminalPreconditions(st *kinds.Storage, obj kinds.Object, p *metav1.Precon
 
 // Namespace tells admission about a namespace; see admission.Namespaces.
 func (h *Handler) Namespace(ctx context.Context, name string) (exists, terminating bool, err error) {
-	item, err := h.live(ctx, sqlstore.Key{Resource: namespaces, Name: name})
+	item, err := h.live(ctx, permits.OfServer("the life of namespaces"), vault.Place{Resource: h.Catalogue.ByStorage(namespaces), Name: name})
 	if err != nil || item == nil {
 		return false, false, err
 	}

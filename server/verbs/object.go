@@ -15,7 +15,8 @@ import (
 	jsoncodec "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
-	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/server/permits"
+	"github.com/rowlock/rowlock/server/vault"
 )
 
 // home is the resource that serves a storage in its stored version.
@@ -143,14 +144,14 @@ func unchanged(item *cache.Item, data []byte) bool {
 
 // live finds the item of a key. Where the cache has none, it looks again with
 // everything that any server has written, so that a nil is an answer.
-func (h *Handler) live(ctx context.Context, k sqlstore.Key) (*cache.Item, error) {
-	if item := h.Cache.Get(k.Resource, k.Namespace, k.Name); item != nil {
-		return item, nil
+func (h *Handler) live(ctx context.Context, p permits.Permit, at vault.Place) (*cache.Item, error) {
+	if item, err := h.Store.Get(p, at); item != nil || err != nil {
+		return item, err
 	}
 	if err := h.catchUp(ctx); err != nil {
 		return nil, err
 	}
-	return h.Cache.Get(k.Resource, k.Namespace, k.Name), nil
+	return h.Store.Get(p, at)
 }
 
 // catchUp waits until the cache has everything that was written before.
@@ -159,10 +160,10 @@ func (h *Handler) catchUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if h.Cache.Revision() >= head {
+	if h.Store.Revision() >= head {
 		return nil
 	}
-	return h.Cache.WaitFor(ctx, head)
+	return h.Store.WaitFor(ctx, head)
 }
 
 // segment refuses a name that could not stand in a path, before anybody looks for it.
@@ -173,26 +174,26 @@ func segment(name string) error {
 	return nil
 }
 
-// Live finds a live object by the storage of r, decoded in its stored version. It
-// answers 404 where there is none, and 400 where there can be none.
-func (h *Handler) Live(ctx context.Context, r *kinds.Resource, namespace, name string) (kinds.Object, *cache.Item, error) {
-	if err := segment(name); err != nil {
+// Live finds a live object, decoded in its stored version. It answers 404 where there
+// is none, and 400 where there can be none.
+func (h *Handler) Live(ctx context.Context, p permits.Permit, at vault.Place) (kinds.Object, *cache.Item, error) {
+	if err := segment(at.Name); err != nil {
 		return nil, nil, err
 	}
-	item, err := h.live(ctx, sqlstore.Key{Resource: r.Storage.Key, Namespace: namespace, Name: name})
+	item, err := h.live(ctx, p, at)
 	if err != nil {
 		return nil, nil, err
 	}
 	if item == nil {
-		return nil, nil, apierrors.NewNotFound(r.GroupResource(), name)
+		return nil, nil, apierrors.NewNotFound(at.Resource.GroupResource(), at.Name)
 	}
-	obj, err := h.stored(r, item)
+	obj, err := h.stored(at.Resource, item)
 	return obj, item, err
 }
 
 // Item finds a stored object as it is, or nil where there is none, for certain.
-func (h *Handler) Item(ctx context.Context, storage, namespace, name string) (*cache.Item, error) {
-	return h.live(ctx, sqlstore.Key{Resource: storage, Namespace: namespace, Name: name})
+func (h *Handler) Item(ctx context.Context, p permits.Permit, at vault.Place) (*cache.Item, error) {
+	return h.live(ctx, p, at)
 }
 
 // expiry is when an object dies by itself, or zero.

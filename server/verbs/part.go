@@ -13,7 +13,9 @@ import (
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/permits"
 	"github.com/rowlock/rowlock/server/request"
+	"github.com/rowlock/rowlock/server/vault"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -36,16 +38,15 @@ func (h *Handler) AdmitPart(c *Call, op admission.Operation, obj, options runtim
 	return h.Admission.Validate(c.Context(), a)
 }
 
-// Rewrite changes a stored object of r as fn says, as often as another write is
+// Rewrite changes a stored object as fn says, as often as another write is
 // faster. Nothing is defaulted or validated, nobody owns what changes, and
 // admission is not asked. It answers 404 where there is no object. The object it
 // returns has been stored, unless dry, and has its version.
-func (h *Handler) Rewrite(ctx context.Context, r *kinds.Resource, namespace, name string, dry bool, fn func(obj kinds.Object) error) (kinds.Object, error) {
-	if err := segment(name); err != nil {
+func (h *Handler) Rewrite(ctx context.Context, p permits.Permit, at vault.Place, dry bool, fn func(obj kinds.Object) error) (kinds.Object, error) {
+	if err := segment(at.Name); err != nil {
 		return nil, err
 	}
-	key := sqlstore.Key{Resource: r.Storage.Key, Namespace: namespace, Name: name}
-	w := h.turns.Writer(key)
+	w := h.turns.Writer(at.Key())
 	defer w.Done()
 	for {
 		if !dry {
@@ -53,21 +54,21 @@ func (h *Handler) Rewrite(ctx context.Context, r *kinds.Resource, namespace, nam
 				return nil, err
 			}
 		}
-		item, err := h.live(ctx, key)
+		item, err := h.live(ctx, p, at)
 		if err != nil {
 			return nil, err
 		}
 		if item == nil {
-			return nil, apierrors.NewNotFound(r.GroupResource(), name)
+			return nil, apierrors.NewNotFound(at.Resource.GroupResource(), at.Name)
 		}
-		obj, err := h.stored(r, item)
+		obj, err := h.stored(at.Resource, item)
 		if err != nil {
 			return nil, err
 		}
 		if err := fn(obj); err != nil || dry {
 			return obj, err
 		}
-		if err = h.rewrite(ctx, r, key, item, obj); err == nil {
+		if err = h.rewrite(ctx, p, at, item, obj); err == nil {
 			return obj, nil
 		}
 		if err := h.outrun(ctx, err); err != nil {
@@ -77,8 +78,8 @@ func (h *Handler) Rewrite(ctx context.Context, r *kinds.Resource, namespace, nam
 	}
 }
 
-func (h *Handler) rewrite(ctx context.Context, r *kinds.Resource, key sqlstore.Key, item *cache.Item, obj kinds.Object) error {
-	value, err := encode(r, obj)
+func (h *Handler) rewrite(ctx context.Context, p permits.Permit, at vault.Place, item *cache.Item, obj kinds.Object) error {
+	value, err := encode(at.Resource, obj)
 	if err != nil {
 		return err
 	}
@@ -89,8 +90,8 @@ func (h *Handler) rewrite(ctx context.Context, r *kinds.Resource, key sqlstore.K
 		obj.SetResourceVersion(strconv.FormatInt(item.Revision, 10))
 		return nil
 	}
-	next, err := h.commit(ctx, sqlstore.Op{
-		Verb: sqlstore.Update, Key: key, Expect: item.Revision, Value: value, ExpiresAt: expiry(r.Storage, obj, h.Store.Now()),
+	next, err := h.commit(ctx, p, at, sqlstore.Op{
+		Verb: sqlstore.Update, Expect: item.Revision, Value: value, ExpiresAt: expiry(at.Resource.Storage, obj, h.Store.Now()),
 	}, nil)
 	if err == nil {
 		obj.SetResourceVersion(strconv.FormatInt(next.Revision, 10))
@@ -99,12 +100,13 @@ func (h *Handler) rewrite(ctx context.Context, r *kinds.Resource, key sqlstore.K
 }
 
 // Within makes the call for another object while c is answered, such as the budget
-// that an eviction draws on. sub is "" for the object itself.
+// that an eviction draws on. It has the permit of c, which must cover what is done
+// then. sub is "" for the object itself.
 func (c *Call) Within(r *kinds.Resource, sub, namespace, name string) *Call {
 	info := *c.Info
 	info.Group, info.Version, info.Resource = r.Group, r.Version, r.Plural
 	info.Subresource, info.Namespace, info.Name = sub, namespace, name
-	return &Call{W: c.W, R: c.R, Info: &info, Scope: &request.Scope{Info: &info, User: c.User}, Resource: r, Sub: r.Sub(sub), User: c.User}
+	return &Call{W: c.W, R: c.R, Info: &info, Scope: &request.Scope{Info: &info, User: c.User, Permit: c.Scope.Permit}, Resource: r, Sub: r.Sub(sub), User: c.User}
 }
 
 // Change updates the object of a call as a PUT by manager would, with validation
@@ -119,10 +121,10 @@ func (h *Handler) Change(c *Call, manager string, dry bool, fn func(obj kinds.Ob
 	return err
 }
 
-// Remove deletes the object of a call as DELETE with these options would. Admission
-// is not asked.
+// Remove deletes the object of a call as DELETE with these options would, but never
+// one that cannot be read. Admission is not asked.
 func (h *Handler) Remove(c *Call, options *metav1.DeleteOptions) error {
-	_, err := h.remove(c, c.Info.Name, options, true)
+	_, err := h.remove(c, c.Info.Name, options, true, permits.Permit{})
 	return err
 }
 

@@ -12,10 +12,13 @@ import (
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/apply"
 	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/filters"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/server/permits"
 	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/schema"
+	"github.com/rowlock/rowlock/server/vault"
 	"github.com/rowlock/rowlock/server/verbs"
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/sqlite"
@@ -24,7 +27,9 @@ import (
 // site is a handler on a store of its own, without the filters of a server.
 type site struct {
 	*verbs.Handler
-	URL string
+	Store *sqlstore.Store
+	Cache *cache.Cache
+	URL   string
 }
 
 func newSite(t testing.TB) *site { return newSiteWith(t, sqlstore.Config{}) }
@@ -45,7 +50,7 @@ func newSiteWith(t testing.TB, cfg sqlstore.Config) *site {
 	}
 	done := make(chan error, 1)
 	go func() { done <- store.Run(ctx, from, c) }()
-	h := &verbs.Handler{Catalogue: catalogue, Store: store, Cache: c, Owner: apply.New(schema.New(catalogue)), Authorizer: authx.AlwaysAllow{}}
+	h := &verbs.Handler{Catalogue: catalogue, Store: vault.New(store, c), Owner: apply.New(schema.New(catalogue)), Authorizer: authx.AlwaysAllow{}}
 	srv := httptest.NewServer(scoped(h))
 	t.Cleanup(func() {
 		srv.CloseClientConnections()
@@ -58,7 +63,7 @@ func newSiteWith(t testing.TB, cfg sqlstore.Config) *site {
 			t.Error(err)
 		}
 	})
-	return &site{Handler: h, URL: srv.URL}
+	return &site{Handler: h, Store: store, Cache: c, URL: srv.URL}
 }
 
 // forget gives the handler a cache that knows nothing of the past.
@@ -68,7 +73,7 @@ func (s *site) forget(t testing.TB) {
 	if _, err := c.Load(t.Context(), s.Store); err != nil {
 		t.Fatal(err)
 	}
-	s.Cache = c
+	s.Cache, s.Handler.Store = c, vault.New(s.Store, c)
 }
 
 // compacted waits until the floor has reached a revision.
@@ -81,6 +86,11 @@ func (s *site) compacted(t testing.TB, revision int64) {
 	}
 }
 
+// allow does what the last filter does for who may do everything.
+func allow(ctx context.Context, s *request.Scope) {
+	s.Permit, _, _ = permits.Ask(ctx, authx.AlwaysAllow{}, filters.Attributes(s))
+}
+
 // scoped does what the filters do before a request meets the handler.
 func scoped(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -91,6 +101,7 @@ func scoped(next http.Handler) http.Handler {
 		}
 		scope := request.NewScope(w.Header(), time.Now())
 		scope.Info, scope.User = info, &authx.Identity{Name: "tester"}
+		allow(r.Context(), scope)
 		next.ServeHTTP(w, r.WithContext(request.With(r.Context(), scope)))
 	})
 }

@@ -59,7 +59,7 @@ func (h *Handler) getScale(c *Call) error {
 	if err != nil {
 		return err
 	}
-	obj, _, err := h.Live(c.Context(), c.Resource, c.key("").Namespace, c.Info.Name)
+	obj, _, err := h.Live(c.Context(), c.Permit(), c.place(c.Info.Name))
 	if apierrors.IsNotFound(err) || apierrors.IsBadRequest(err) {
 		return apierrors.NewNotFound(scaleResource(c.Resource), c.Info.Name)
 	}

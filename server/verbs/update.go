@@ -115,7 +115,7 @@ func (h *Handler) change(c *Call, ch *change) (*outcome, error) {
 				return nil, err
 			}
 		}
-		item, err := h.live(ctx, key)
+		item, err := h.live(ctx, c.Permit(), c.place(c.Info.Name))
 		if err != nil {
 			return nil, err
 		}
@@ -126,7 +126,7 @@ func (h *Handler) change(c *Call, ch *change) (*outcome, error) {
 		var stale *staleError
 		if errors.As(err, &stale) {
 			// The version asked for may be newer than what has come here yet.
-			if stale.asked <= h.Cache.Revision() || try > 0 {
+			if stale.asked <= h.Store.Revision() || try > 0 {
 				return nil, stale.Unwrap()
 			}
 			if err := h.catchUp(ctx); err != nil {
@@ -173,7 +173,7 @@ func (h *Handler) tryChange(ctx context.Context, c *Call, ch *change, key sqlsto
 	}
 	var extra []sqlstore.Op
 	if c.Sub == nil {
-		if extra, err = h.plan(ctx, c.Resource.Storage, obj, old, ch.dry); err != nil {
+		if extra, err = h.plan(ctx, c.Permit(), c.place(key.Name), obj, old, ch.dry); err != nil {
 			return nil, err
 		}
 	}
@@ -210,7 +210,7 @@ func (h *Handler) createByUpdate(ctx context.Context, c *Call, ch *change, key s
 	}
 	in := ch.intent
 	in.options = asCreate(in)
-	item, obj, err := h.createObject(c, obj, in, own)
+	item, obj, err := h.createObject(c, ch.creates, obj, in, own)
 	if apierrors.IsAlreadyExists(err) && !ch.dry {
 		// Somebody made it meanwhile: now it is an update.
 		return nil, &sqlstore.NotFoundError{Key: key}
@@ -385,7 +385,7 @@ func (h *Handler) store(ctx context.Context, c *Call, ch *change, key sqlstore.K
 	gone := emptied(st, obj, old)
 	if gone {
 		var err error
-		if extra, err = h.plan(ctx, st, nil, old, ch.dry); err != nil {
+		if extra, err = h.plan(ctx, c.Permit(), c.place(key.Name), nil, old, ch.dry); err != nil {
 			return nil, err
 		}
 	}
@@ -397,7 +397,7 @@ func (h *Handler) store(ctx context.Context, c *Call, ch *change, key sqlstore.K
 	if err != nil {
 		return nil, err
 	}
-	op := sqlstore.Op{Verb: sqlstore.Update, Key: key, Expect: item.Revision, Value: value}
+	op := sqlstore.Op{Verb: sqlstore.Update, Expect: item.Revision, Value: value}
 	switch {
 	case gone:
 		op.Verb = sqlstore.Delete
@@ -409,7 +409,7 @@ func (h *Handler) store(ctx context.Context, c *Call, ch *change, key sqlstore.K
 			return nil, err
 		}
 	}
-	next, err := h.commit(ctx, op, extra)
+	next, err := h.commit(ctx, c.Permit(), c.place(key.Name), op, extra)
 	if err != nil {
 		return nil, err
 	}

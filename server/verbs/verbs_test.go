@@ -23,6 +23,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/builtin"
 	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/schema"
+	"github.com/rowlock/rowlock/server/vault"
 	"github.com/rowlock/rowlock/server/verbs"
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/storetest"
@@ -30,8 +31,9 @@ import (
 
 // fixture is a handler on a store in memory.
 type fixture struct {
-	t testing.TB
-	h *verbs.Handler
+	t     testing.TB
+	h     *verbs.Handler
+	store *sqlstore.Store
 }
 
 func newFixture(t testing.TB, plugins ...admission.Plugin) *fixture {
@@ -50,9 +52,9 @@ func newFixture(t testing.TB, plugins ...admission.Plugin) *fixture {
 		cancel()
 		<-done
 	})
-	h := &verbs.Handler{Catalogue: catalogue, Store: store, Cache: c, Owner: apply.New(schema.New(catalogue)), Authorizer: authx.AlwaysAllow{}}
+	h := &verbs.Handler{Catalogue: catalogue, Store: vault.New(store, c), Owner: apply.New(schema.New(catalogue)), Authorizer: authx.AlwaysAllow{}}
 	h.Admission = admission.NewChain(append([]admission.Plugin{admission.NamespaceLifecycle{Namespaces: h}}, plugins...)...)
-	f := &fixture{t: t, h: h}
+	f := &fixture{t: t, h: h, store: store}
 	f.want(201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"a"}}`)
 	return f
 }
@@ -76,6 +78,7 @@ func (f *fixture) serve(r *http.Request) *httptest.ResponseRecorder {
 	}
 	scope := request.NewScope(w.Header(), time.Now())
 	scope.Info, scope.User = info, admin
+	allow(r.Context(), scope)
 	f.h.ServeHTTP(w, r.WithContext(request.With(r.Context(), scope)))
 	return w
 }
@@ -208,7 +211,7 @@ func TestCreateUpdateDelete(t *testing.T) {
 func TestDryRunKeepsNothing(t *testing.T) {
 	f := newFixture(t)
 	f.want(201, "POST", configmaps, `{"metadata":{"name":"kept"},"data":{"a":"1"}}`)
-	before := f.h.Cache.Revision()
+	before := f.h.Store.Revision()
 	f.want(201, "POST", configmaps+"?dryRun=All", `{"metadata":{"name":"trial"}}`)
 	f.want(409, "POST", configmaps+"?dryRun=All", `{"metadata":{"name":"kept"}}`)
 	f.want(200, "PUT", configmaps+"/kept?dryRun=All", `{"metadata":{"name":"kept"},"data":{"a":"2"}}`)
@@ -217,11 +220,11 @@ func TestDryRunKeepsNothing(t *testing.T) {
 	f.want(200, "DELETE", configmaps+"/kept?dryRun=All", `{"propagationPolicy":"Foreground"}`)
 	f.want(200, "DELETE", configmaps+"?dryRun=All", "")
 	f.want(422, "DELETE", configmaps+"/kept?dryRun=Some", "")
-	if now := f.h.Cache.Revision(); now != before {
+	if now := f.h.Store.Revision(); now != before {
 		t.Errorf("revision went from %d to %d", before, now)
 	}
 	f.want(200, "DELETE", configmaps+"/kept?dryRun", "")
-	if now := f.h.Cache.Revision(); now == before {
+	if now := f.h.Store.Revision(); now == before {
 		t.Error("dryRun without a value deleted nothing")
 	}
 }

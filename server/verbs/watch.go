@@ -14,6 +14,7 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/conns"
 	"github.com/rowlock/rowlock/server/status"
+	"github.com/rowlock/rowlock/server/vault"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -112,13 +113,13 @@ func (s *stream) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	scope := cache.Scope{Namespace: o.namespace, Name: o.name, Filter: o.filter}
+	at := vault.Place{Resource: s.c.Resource, Namespace: o.namespace, Name: o.name}
+	scope := cache.Scope{Filter: o.filter}
 	if conn := conns.Of(ctx); conn != nil && s.c.R.ProtoMajor == 2 {
 		scope.Group = conn
 	}
-	storage := s.c.Resource.Storage.Key
 	if revision > 0 && !o.initial() {
-		s.watcher, err = h.Cache.Watch(storage, scope, revision, h.Store)
+		s.watcher, err = h.Store.Watch(s.c.Scope.Permit, at, scope, revision)
 		var gone *sqlstore.CompactedError
 		if errors.As(err, &gone) {
 			// The request was good: the watch begins, and ends with an error.
@@ -138,8 +139,8 @@ func (s *stream) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.watcher, s.start = h.Cache.WatchNow(storage, scope)
-	return nil
+	s.watcher, s.start, err = h.Store.WatchNow(s.c.Scope.Permit, at, scope)
+	return err
 }
 
 // begin starts the answer; from here on errors are events. It is nil if the client

@@ -12,6 +12,7 @@ import (
 	"github.com/rowlock/rowlock/codecs/table"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/vault"
 )
 
 // errGone: the client took no more.
@@ -43,10 +44,10 @@ type stream struct {
 	include table.Include
 
 	watcher *cache.Watcher
-	start   *cache.Snapshot // what there is at the beginning; nil for a watch from a version
-	failed  error           // why there is nothing to watch
-	shown   bool            // a table has been sent
-	due     bool            // a bookmark is to be sent
+	start   *vault.View // what there is at the beginning; nil for a watch from a version
+	failed  error       // why there is nothing to watch
+	shown   bool        // a table has been sent
+	due     bool        // a bookmark is to be sent
 	end     time.Time
 	timer   *time.Timer
 	alarms  atomic.Uint32
@@ -219,10 +220,7 @@ func (s *stream) next() time.Duration {
 
 // initial sends what there is, and says where it ends.
 func (s *stream) initial(out sink) (err error) {
-	s.start.Select(s.o.filter, s.o.namespace, cache.Position{}, func(it *cache.Item) bool {
-		if s.o.name != "" && it.Name != s.o.name {
-			return true
-		}
+	s.start.Select(s.o.filter, cache.Position{}, func(it *cache.Item) bool {
 		var frame []byte
 		if frame, err = s.frame(cache.Added, it); err == nil {
 			s.shown = true

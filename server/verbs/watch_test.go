@@ -27,6 +27,7 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/server/vault"
 	"github.com/rowlock/rowlock/server/verbs"
 	"github.com/rowlock/rowlock/sqlstore"
 )
@@ -291,7 +292,7 @@ func TestBookmarks(t *testing.T) {
 			}}})
 		}
 		apply(1, "configmaps")
-		h := scoped(&verbs.Handler{Catalogue: catalogue, Cache: c})
+		h := scoped(&verbs.Handler{Catalogue: catalogue, Store: vault.New(nil, c)})
 		start := time.Now()
 		go func() {
 			time.Sleep(90 * time.Second)
@@ -348,7 +349,7 @@ func TestDeadlinesOnHTTP2(t *testing.T) {
 			})
 			w := &deadlined{ResponseRecorder: httptest.NewRecorder(), stuck: tc.stuck, cut: make(chan struct{})}
 			began := time.Now()
-			scoped(&verbs.Handler{Catalogue: catalogue, Cache: c}).ServeHTTP(w, r)
+			scoped(&verbs.Handler{Catalogue: catalogue, Store: vault.New(nil, c)}).ServeHTTP(w, r)
 			if lasted := time.Since(began); lasted != tc.lasts {
 				t.Errorf("stuck %v: the watch lasted %v", tc.stuck, lasted)
 			}

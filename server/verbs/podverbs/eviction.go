@@ -25,6 +25,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/pods"
 	"github.com/rowlock/rowlock/server/status"
 	"github.com/rowlock/rowlock/server/turns"
+	"github.com/rowlock/rowlock/server/vault"
 	"github.com/rowlock/rowlock/server/verbs"
 )
 
@@ -126,7 +127,7 @@ func (e *evicting) run() error {
 }
 
 func (e *evicting) pod() (*corev1.Pod, error) {
-	obj, _, err := e.h.Live(e.c.Context(), podResource(e.h), e.c.Info.Namespace, e.c.Info.Name)
+	obj, _, err := e.h.Live(e.c.Context(), e.c.Permit(), podPlace(e.h, e.c, e.c.Info.Name))
 	if err != nil {
 		return nil, err
 	}
@@ -189,9 +190,11 @@ func (e *evicting) budgetResource() *kinds.Resource {
 // pod of the namespace, none matches no pod.
 func (e *evicting) budgets(pod *corev1.Pod) ([]*policyv1.PodDisruptionBudget, error) {
 	var found []*policyv1.PodDisruptionBudget
-	snap := e.h.Cache.Snapshot(e.budgetResource().Storage.Key)
-	var err error
-	snap.Ascend(pod.Namespace, "", "", func(item *cache.Item) bool {
+	all, err := e.h.Store.List(e.c.Permit(), vault.Place{Resource: e.budgetResource(), Namespace: pod.Namespace})
+	if err != nil {
+		return nil, err
+	}
+	all.Select(nil, cache.Position{}, func(item *cache.Item) bool {
 		b := &policyv1.PodDisruptionBudget{}
 		if _, err = (jsoncodec.Codec{}).Decode(item.JSON, b, codecs.Ignore); err != nil {
 			return false
@@ -263,7 +266,7 @@ func (e *evicting) remove(pod *corev1.Pod, still func(*corev1.Pod) bool) error {
 	o := e.options.DeepCopy()
 	last := pod
 	if !e.dry() {
-		marked, err := e.h.Rewrite(e.c.Context(), podResource(e.h), pod.Namespace, pod.Name, false, func(obj kinds.Object) error {
+		marked, err := e.h.Rewrite(e.c.Context(), e.c.Permit(), podPlace(e.h, e.c, pod.Name), false, func(obj kinds.Object) error {
 			live := obj.(*corev1.Pod)
 			if err := asExpected(live, o.Preconditions); err != nil {
 				return err

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/status"
+	"github.com/rowlock/rowlock/server/vault"
 	"github.com/rowlock/rowlock/server/verbs"
 )
 
@@ -38,6 +39,11 @@ func Handlers(k Kubelet) map[string]verbs.Special {
 
 // podResource is the resource that all of this is about.
 func podResource(h *verbs.Handler) *kinds.Resource { return h.Catalogue.Lookup("", "v1", "pods") }
+
+// podPlace is where a pod of the call's namespace is.
+func podPlace(h *verbs.Handler, c *verbs.Call, name string) vault.Place {
+	return vault.Place{Resource: podResource(h), Namespace: c.Info.Namespace, Name: name}
+}
 
 // succeed answers a POST that made nothing with a Status.
 func succeed(h *verbs.Handler, c *verbs.Call) error {

@@ -1,0 +1,189 @@
+package permits
+
+import (
+	"fmt"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+)
+
+// Effect is what is done with what is stored. Several can be written as one.
+type Effect uint8
+
+const (
+	Get     Effect = 1 << iota // one object is read
+	List                       // the objects of a collection are read
+	Watch                      // changes are read
+	Create                     // an object is made; whether there is one is looked up
+	Update                     // an object is written over what it was
+	Delete                     // an object goes
+	Discard                    // an object goes that nobody could read
+)
+
+// Target is what an effect is on: an object, or with an empty Name a collection. A
+// resource of cluster scope has no Namespace, also if it is namespaces.
+type Target struct {
+	Group, Resource, Subresource string
+	Namespace, Name              string
+}
+
+// direct says what a verb does to the very resource and subresource that it was
+// allowed on. A verb that is not here does nothing to them.
+var direct = map[string]struct {
+	effects Effect
+	why     string
+}{
+	"get":   {Get, ""},
+	"list":  {List, ""},
+	"watch": {List | Watch, "a watch begins with what there is"},
+
+	"create": {Create, ""},
+	"update": {Get | Update | Delete, "the stored object is compared and answered with; one that waited for its last finalizer goes with it"},
+	"patch":  {Get | Update | Delete, "as update: the whole object is the answer"},
+	"delete": {Get | Update | Delete, "an object with finalizers or a grace period is marked; its last state is the answer"},
+
+	"deletecollection": {List | Get | Update | Delete, "each object of the collection is deleted, and the list of them is the answer"},
+
+	"unsafe-delete-ignore-read-errors": {Discard, "it is asked for besides delete"},
+}
+
+// collective are the verbs that are asked about without a name. With one they are
+// limited to it.
+func collective(verb string) bool {
+	switch verb {
+	case "list", "watch", "create", "deletecollection":
+		return true
+	}
+	return false
+}
+
+// reach says which objects of a further resource a permit covers.
+type reach uint8
+
+const (
+	sameName      reach = iota // that of the name asked about, in its namespace
+	proxiedName                // that whose name stands in SCHEME:NAME:PORT
+	sameNamespace              // those of its namespace
+	anywhere                   // any of cluster scope
+)
+
+// further is something that is done besides, on another resource.
+type further struct {
+	effects                      Effect
+	group, resource, subresource string
+	reach                        reach
+	why                          string
+}
+
+// endpoint is a subresource, or a resource without objects, that is an action.
+type endpoint struct{ group, resource, subresource string }
+
+// actions are what requests to such endpoints do, whatever their verb: the
+// authorizer was asked about the endpoint, and nothing is stored there.
+var actions = map[endpoint][]further{
+	{"", "pods", "binding"}: {
+		{Get | Update, "", "pods", "", sameName, "the pod's node is set"},
+	},
+	{"", "bindings", ""}: {
+		{Get | Update, "", "pods", "", sameNamespace, "the old form of pods/binding: the pod is named in the body alone"},
+	},
+	{"", "pods", "eviction"}: {
+		{Get | Update | Delete, "", "pods", "", sameName, "the pod is told why, then it is deleted"},
+		{List, "policy", "poddisruptionbudgets", "", sameNamespace, "the budgets that the pod counts for"},
+		{Get | Update, "policy", "poddisruptionbudgets", "status", sameNamespace, "the one that it is drawn from"},
+	},
+	{"", "pods", "exec"}:        agentOf,
+	{"", "pods", "attach"}:      agentOf,
+	{"", "pods", "portforward"}: agentOf,
+	{"", "pods", "log"}:         agentOf,
+	{"", "pods", "proxy"}: {
+		{Get, "", "pods", "", proxiedName, "its address"},
+	},
+	{"", "services", "proxy"}: {
+		{Get, "", "services", "", proxiedName, "its ports"},
+		{Get, "", "endpoints", "", proxiedName, "the addresses behind it"},
+		{Get, "", "pods", "", sameNamespace, "whether such an address is that of a pod there"},
+	},
+	{"", "nodes", "proxy"}: {
+		{Get, "", "nodes", "", proxiedName, "its address"},
+	},
+	{"", "serviceaccounts", "token"}: {
+		{Get, "", "serviceaccounts", "", sameName, "the account, whose UID goes into the token"},
+		{Get, "", "pods", "", sameNamespace, "the pod that the token is bound to: its UID, account and node go into the token"},
+		{Get, "", "secrets", "", sameNamespace, "the Secret that the token is bound to: its UID goes into the token"},
+		{Get, "", "nodes", "", anywhere, "the node that the token is bound to, or that its pod is on: its UID goes into the token"},
+	},
+}
+
+// agentOf is what a connection into a pod needs.
+var agentOf = []further{
+	{Get, "", "pods", "", sameName, "its containers and its node"},
+	{Get, "", "nodes", "", anywhere, "the address of the pod's node"},
+}
+
+// Covers says whether an effect on a target is among what was allowed.
+func (p *Permit) Covers(e Effect, t *Target) bool {
+	switch {
+	case !p.valid || e == 0:
+		return false
+	case p.server:
+		return true
+	case p.actions != nil:
+		for i := range p.actions {
+			if f := &p.actions[i]; f.effects&e == e && f.covers(p, t) {
+				return true
+			}
+		}
+		return false
+	}
+	if p.effects&e != e || p.resource != t.Resource || p.group != t.Group || p.subresource != t.Subresource {
+		return false
+	}
+	if p.namespace != t.Namespace && (p.namespace != "" || e&^(List|Watch) != 0) {
+		return false
+	}
+	return p.name == t.Name && p.name != "" || p.name == "" && p.collective
+}
+
+func (f *further) covers(p *Permit, t *Target) bool {
+	if f.resource != t.Resource || f.group != t.Group || f.subresource != t.Subresource {
+		return false
+	}
+	switch f.reach {
+	case sameNamespace:
+		return t.Namespace == p.namespace && p.namespace != ""
+	case anywhere:
+		return t.Namespace == ""
+	case proxiedName:
+		_, name, _, ok := utilnet.SplitSchemeNamePort(p.name)
+		return ok && t.Namespace == p.namespace && t.Name == name && name != ""
+	}
+	return t.Namespace == p.namespace && t.Name == p.name && p.name != ""
+}
+
+// UncoveredError is an effect that nobody was asked about. It is a fault of the
+// server, and the request that meets it is refused.
+type UncoveredError struct {
+	Permit Permit
+	Effect Effect
+	Target Target
+}
+
+func (e *UncoveredError) Error() string {
+	return fmt.Sprintf("effect %#b on %+v is not covered by %v", e.Effect, e.Target, e.Permit)
+}
+
+// Check is Covers as an error.
+func (p *Permit) Check(e Effect, t *Target) error {
+	if p.Covers(e, t) {
+		return nil
+	}
+	return &UncoveredError{Permit: *p, Effect: e, Target: *t}
+}
+
+// Only is the one name in a collection that is allowed, "" for all.
+func (p *Permit) Only() string {
+	if p.server || p.actions != nil || !p.collective {
+		return ""
+	}
+	return p.name
+}

@@ -1,0 +1,44 @@
+package vault
+
+import (
+	"strings"
+
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/permits"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// Claims are rows of a storage of their own for each pool. No request names them, so
+// nobody is asked about them: they go with the objects that claim.
+
+const poolPrefix = "~"
+
+func isPool(storage string) bool { return strings.HasPrefix(storage, poolPrefix) }
+
+// ClaimKey is the key of a claim.
+func ClaimKey(pool, name string) sqlstore.Key {
+	return sqlstore.Key{Resource: poolPrefix + pool, Name: name}
+}
+
+// Claim finds a claim, or nil.
+func (s *Store) Claim(pool, name string) *cache.Item { return s.cache.Get(poolPrefix+pool, "", name) }
+
+// Claims shows allocators what is taken.
+func (s *Store) Claims() kinds.Claims { return claims{s.cache} }
+
+type claims struct{ cache *cache.Cache }
+
+func (c claims) Taken(pool, name string) bool { return c.cache.Get(poolPrefix+pool, "", name) != nil }
+func (c claims) Count(pool string) int        { return c.cache.Count(poolPrefix + pool) }
+
+// Companion finds the object that goes with a deleted one, or nil.
+func (s *Store) Companion(p permits.Permit, at Place) (*cache.Item, error) {
+	if at.Resource.Storage.DeleteAlso == "" {
+		return nil, nil
+	}
+	if err := at.check(&p, permits.Delete); err != nil {
+		return nil, err
+	}
+	return s.cache.Get(at.Resource.Storage.DeleteAlso, at.Namespace, at.Name), nil
+}

@@ -1,0 +1,145 @@
+package vault
+
+import (
+	"context"
+	"strings"
+
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/permits"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// Get finds an object in memory, or nil.
+func (s *Store) Get(p permits.Permit, at Place) (*cache.Item, error) {
+	if err := at.check(&p, permits.Get); err != nil {
+		return nil, err
+	}
+	return s.cache.Get(at.Resource.Storage.Key, at.Namespace, at.Name), nil
+}
+
+// Standing is what who makes an object is told of one that is there already.
+type Standing struct {
+	Exists   bool
+	Deleting bool
+	Revision int64
+}
+
+// Standing looks in memory for the object that stands in the way of a new one.
+func (s *Store) Standing(p permits.Permit, at Place) (Standing, error) {
+	if err := at.check(&p, permits.Create); err != nil {
+		return Standing{}, err
+	}
+	item := s.cache.Get(at.Resource.Storage.Key, at.Namespace, at.Name)
+	if item == nil {
+		return Standing{}, nil
+	}
+	return Standing{Exists: true, Deleting: item.Meta().Deleting, Revision: item.Revision}, nil
+}
+
+// View is a collection at one revision, no wider than it was asked for.
+type View struct {
+	Revision int64
+
+	snap      *cache.Snapshot
+	namespace string
+	only      string // the one name that may be seen; "": all
+}
+
+// List shows a collection as it is. A permit for one name, that a field selector asks
+// for, shows that alone.
+func (s *Store) List(p permits.Permit, at Place) (*View, error) {
+	at.Name = p.Only()
+	if err := at.check(&p, permits.List); err != nil {
+		return nil, err
+	}
+	return view(s.cache.Snapshot(at.Resource.Storage.Key), &at), nil
+}
+
+// At shows a collection as it was, nil where memory does not reach back so far.
+func (s *Store) At(p permits.Permit, at Place, revision int64) (*View, error) {
+	at.Name = p.Only()
+	if err := at.check(&p, permits.List); err != nil {
+		return nil, err
+	}
+	snap := s.cache.At(at.Resource.Storage.Key, revision)
+	if snap == nil {
+		return nil, nil
+	}
+	return view(snap, &at), nil
+}
+
+func view(snap *cache.Snapshot, at *Place) *View {
+	return &View{Revision: snap.Revision, snap: snap, namespace: at.Namespace, only: at.Name}
+}
+
+// Select calls fn in key order with the items that a filter selects, from a position,
+// until fn returns false.
+func (v *View) Select(f *cache.Filter, from cache.Position, fn func(*cache.Item) bool) {
+	if v.only == "" {
+		v.snap.Select(f, v.namespace, from, fn)
+		return
+	}
+	v.snap.Select(f, v.namespace, from, func(it *cache.Item) bool { return it.Name != v.only || fn(it) })
+}
+
+// Count says how many items come at a position or behind it.
+func (v *View) Count(from cache.Position) int { return v.snap.Count(v.namespace, from) }
+
+// Pin keeps the snapshot for the pages that follow.
+func (v *View) Pin() { v.snap.Pin() }
+
+const scanPage = 500
+
+// Scan calls fn in key order with the rows of a collection as it was, read from the
+// table, behind a position, until fn returns false.
+func (s *Store) Scan(ctx context.Context, p permits.Permit, at Place, revision int64, from cache.Position, fn func(*sqlstore.Row) bool) error {
+	at.Name = p.Only()
+	if err := at.check(&p, permits.List); err != nil {
+		return err
+	}
+	req := sqlstore.ScanRequest{Resource: at.Resource.Storage.Key, Namespace: at.Namespace, Limit: scanPage, Revision: revision}
+	if from != (cache.Position{}) {
+		req.After = sqlstore.Key{Resource: req.Resource, Namespace: from.Namespace, Name: strings.TrimSuffix(from.Name, "\x00")}
+	}
+	for {
+		rows, err := s.store.Scan(ctx, req)
+		if err != nil {
+			return err
+		}
+		for i := range rows {
+			if (at.Name == "" || rows[i].Key.Name == at.Name) && !fn(&rows[i]) {
+				return nil
+			}
+		}
+		if len(rows) < scanPage {
+			return nil
+		}
+		req.After = rows[len(rows)-1].Key
+	}
+}
+
+// Watch watches the changes after a revision; see cache.Cache.Watch.
+func (s *Store) Watch(p permits.Permit, at Place, scope cache.Scope, after int64) (*cache.Watcher, error) {
+	if err := watched(&p, &at, &scope); err != nil {
+		return nil, err
+	}
+	return s.cache.Watch(at.Resource.Storage.Key, scope, after, s.store)
+}
+
+// WatchNow watches from now on, and shows what there is.
+func (s *Store) WatchNow(p permits.Permit, at Place, scope cache.Scope) (*cache.Watcher, *View, error) {
+	if err := watched(&p, &at, &scope); err != nil {
+		return nil, nil, err
+	}
+	w, snap := s.cache.WatchNow(at.Resource.Storage.Key, scope)
+	return w, view(snap, &at), nil
+}
+
+// watched narrows a scope to what may be seen.
+func watched(p *permits.Permit, at *Place, scope *cache.Scope) error {
+	if only := p.Only(); only != "" {
+		at.Name = only
+	}
+	scope.Namespace, scope.Name = at.Namespace, at.Name
+	return at.check(p, permits.Watch)
+}
