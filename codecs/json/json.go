@@ -7,7 +7,6 @@
 package json
 
 import (
-	"bytes"
 	stdjson "encoding/json"
 	"fmt"
 	"reflect"
@@ -152,14 +151,4 @@ func Append(dst []byte, v any) ([]byte, error) {
 	}
 	data, err := stdjson.Marshal(v)
 	return append(dst, data...), err
-}
-
-// Indent appends the pretty form of src: two spaces a level. Unlike the plain
-// form of an answer, the pretty form ends without a newline.
-func Indent(dst, src []byte) ([]byte, error) {
-	buf := bytes.NewBuffer(dst)
-	if err := stdjson.Indent(buf, src, "", "  "); err != nil {
-		return dst, err
-	}
-	return buf.Bytes(), nil
 }

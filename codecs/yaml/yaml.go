@@ -28,12 +28,6 @@ func ToJSON(data []byte) ([]byte, error) { return yaml.YAMLToJSON(data) }
 // ToJSONStrict converts the first document of data, or tells which keys repeat.
 func ToJSONStrict(data []byte) ([]byte, error) { return yaml.YAMLToJSONStrict(data) }
 
-// FromJSON appends the YAML form of a JSON document.
-func FromJSON(dst, data []byte) ([]byte, error) {
-	out, err := yaml.JSONToYAML(data)
-	return append(dst, out...), err
-}
-
 // Kind reads kind and API version.
 func (Codec) Kind(data []byte) (schema.GroupVersionKind, error) {
 	converted, err := ToJSON(data)

@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -82,7 +83,13 @@ func (h *Handler) sendItem(c *Call, form codecs.Form, code int, it *cache.Item) 
 	if err != nil {
 		return err
 	}
-	if form.Type == codecs.JSON && !form.Pretty {
+	switch {
+	case form.Type == codecs.JSON && form.Pretty:
+		return v.sendStream(c, code, func(w io.Writer) error {
+			_, err := w.Write(data)
+			return err
+		})
+	case form.Type == codecs.JSON:
 		data = append(data[:len(data):len(data)], '\n')
 	}
 	return h.writeBody(c, form.Type, code, data)

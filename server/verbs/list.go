@@ -1,7 +1,6 @@
 package verbs
 
 import (
-	"bytes"
 	"io"
 	"net/http"
 	"strconv"
@@ -68,6 +67,9 @@ func (h *Handler) sendPage(c *Call, form codecs.Form, p *page) error {
 			return err
 		}
 	}
+	if v.form.Type == codecs.YAML {
+		return v.sendYAML(c, http.StatusOK, p)
+	}
 	n := v.sizeJSON(p)
 	if v.packs(c, p, n) {
 		v.packJSON(c, p)
@@ -90,36 +92,36 @@ func (v *view) converted(p *page) error {
 	return nil
 }
 
-// sendStream answers with what stream writes. Indented JSON and YAML are made of
-// the whole.
+// sendStream answers with what stream writes, indented where that is asked for.
 func (v *view) sendStream(c *Call, code int, stream func(io.Writer) error) error {
-	compress := v.h.compresses()
-	if v.form.Type == codecs.YAML || v.form.Pretty {
-		data, err := whole(stream)
-		if err == nil {
-			data, err = v.fromJSON(bytes.TrimSuffix(data, []byte{'\n'}), nil)
-		}
-		if err != nil {
-			return err
-		}
-		return v.h.writeBody(c, v.form.Type, code, data)
-	}
 	c.W.Header().Set("Content-Type", v.form.Type)
-	body := framing.NewBody(c.W, c.R, code, compress)
+	body := framing.NewBody(c.W, c.R, code, v.h.compresses())
 	defer body.Close()
+	if v.form.Type == codecs.JSON && v.form.Pretty {
+		_ = indented(body, stream)
+		return nil
+	}
 	_ = stream(body) // an error means that the client has gone
 	return nil
 }
 
-// fromJSON turns JSON into the form asked for: as it is, indented, or YAML.
+// indented writes the pretty form of the JSON that stream writes. It is made as it goes:
+// what is indented can be many times as large.
+func indented(w io.Writer, stream func(io.Writer) error) error {
+	in := jsoncodec.NewIndenter(w)
+	if err := stream(in); err != nil {
+		return err
+	}
+	return in.Close()
+}
+
+// fromJSON turns JSON into the form asked for: as it is, or YAML; indenting it is left to whoever writes it.
 func (v *view) fromJSON(data []byte, err error) ([]byte, error) {
 	switch {
 	case err != nil:
 		return nil, err
 	case v.form.Type == codecs.YAML:
 		return yaml.FromJSON(nil, data)
-	case v.form.Pretty:
-		return jsoncodec.Indent(nil, data)
 	}
 	return data, nil
 }

@@ -1,7 +1,6 @@
 package verbs
 
 import (
-	"bytes"
 	"io"
 	"slices"
 	"sync"
@@ -9,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/rowlock/rowlock/codecs"
 	jsoncodec "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/codecs/table"
 	"github.com/rowlock/rowlock/server/cache"
@@ -160,6 +160,9 @@ func (v *view) sendTable(c *Call, code int, p *page) error {
 	if p, err = v.sorted(p); err != nil {
 		return err
 	}
+	if v.form.Type == codecs.YAML {
+		return v.sendTableYAML(c, code, p, include)
+	}
 	return v.sendStream(c, code, func(w io.Writer) error { return v.streamTable(w, p, include) })
 }
 
@@ -219,11 +222,4 @@ func (v *view) tableEvent(it *cache.Item, include table.Include, first bool) ([]
 		return nil, err
 	}
 	return append(dst, table.Tail...), nil
-}
-
-// whole collects a stream for forms that cannot be written piecemeal.
-func whole(stream func(io.Writer) error) ([]byte, error) {
-	var b bytes.Buffer
-	err := stream(&b)
-	return b.Bytes(), err
 }

@@ -222,9 +222,10 @@ func (h *Handler) send(c *Call, form codecs.Form, code int, obj runtime.Object) 
 	}
 	switch {
 	case form.Type == codecs.JSON && form.Pretty:
-		if data, err = jsoncodec.Indent(nil, data); err != nil {
+		return h.view(c.Resource, form).sendStream(c, code, func(w io.Writer) error {
+			_, err := w.Write(data)
 			return err
-		}
+		})
 	case form.Type == codecs.JSON:
 		data = append(data, '\n')
 	}

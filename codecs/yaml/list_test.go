@@ -1,0 +1,93 @@
+package yaml_test
+
+import (
+	"bytes"
+	stdjson "encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/codecs/yaml"
+)
+
+// items are objects whose YAML is not obvious: long text that is folded by its column,
+// blocks, words that look like others.
+var items = []string{
+	`{"a":"` + strings.Repeat("some words ", 20) + `","b":"x\ny\n","c":{"d":[1,-2,1.5,1e30,{"e":null}],"f":{}},"g":[]}`,
+	`{"true":"yes","n":"010","time":"2020-01-01T00:00:00Z","k: v":"- x","é":"\u0000\u2028","big":9007199254740993}`,
+	`{"text":"` + strings.Repeat("'quoted' text: ", 20) + `\n","last":"` + strings.Repeat("x", 200) + `"}`,
+	`{}`,
+}
+
+// TestList: a document that is written item by item is the one that is made of the whole.
+func TestList(t *testing.T) {
+	frame := `{"kind":"X","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[]}`
+	var out bytes.Buffer
+	list, err := yaml.NewList(&out, []byte(frame), "items")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, item := range items {
+		if err := list.Item([]byte(item)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := list.Close(); err != nil {
+		t.Fatal(err)
+	}
+	want, err := sigsyaml.JSONToYAML([]byte(strings.Replace(frame, "[]", "["+strings.Join(items, ",")+"]", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), out.String()); diff != "" {
+		t.Error(diff)
+	}
+	for _, item := range items {
+		want, err := sigsyaml.JSONToYAML([]byte(item))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := yaml.FromJSON(nil, []byte(item)); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%q, not %q, %v", got, want, err)
+		}
+	}
+}
+
+// TestDeep: YAML does not grow with the square of an object's depth, and says the same.
+func TestDeep(t *testing.T) {
+	const depth = 2000
+	object := strings.Repeat(`{"a":`, depth) + `[1,"x"]` + strings.Repeat(`}`, depth)
+	var out bytes.Buffer
+	list, err := yaml.NewList(&out, []byte(`{"items":[],"kind":"X"}`), "items")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := list.Item([]byte(object)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := list.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if limit := 2*len(object)*(2*json.MaxIndent+2) + 100; out.Len() > limit {
+		t.Errorf("%d bytes, the limit is %d", out.Len(), limit)
+	}
+	back, err := yaml.ToJSON(out.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got, want any
+	if err := stdjson.Unmarshal(back, &got); err != nil {
+		t.Fatal(err)
+	}
+	if err := stdjson.Unmarshal([]byte(`{"items":[`+object+`,`+object+`],"kind":"X"}`), &want); err != nil {
+		t.Fatal(err)
+	}
+	if !cmp.Equal(got, want) {
+		t.Error("another document")
+	}
+}
