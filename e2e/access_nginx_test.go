@@ -92,7 +92,7 @@ func startNginx(t *testing.T, a *access) string {
 			c.Close()
 			return "https://" + address
 		}
-		if time.Since(start) > 20*time.Second {
+		if time.Since(start) > patience {
 			t.Fatalf("nginx does not listen: %s", &log)
 		}
 	}

@@ -71,7 +71,7 @@ func (a *access) walk(t *testing.T, steps []step) {
 // until asks as administrator until the answer is as wanted.
 func (a *access) until(t *testing.T, path string, into any, ok func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(patience)
 	for {
 		code, body := a.do(t, call{path: path, token: harness.AdminToken})
 		if code == http.StatusOK {
@@ -173,7 +173,7 @@ func aggregated(t *testing.T, a *access) {
 		{jane, "POST", "/api/v1/namespaces/default/endpoints", `{"metadata":{"name":"of-jane"}}`, 403, ""},
 		{nil, "POST", rbacPath + "/clusterroles", `{"metadata":{"name":"endpoints-too","labels":{"rbac.authorization.k8s.io/aggregate-to-edit":"true"}},"rules":[{"apiGroups":[""],"resources":["endpoints"],"verbs":["create"]}]}`, 201, ""},
 	})
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(patience)
 	for {
 		code, body := a.do(t, call{method: "POST", path: "/api/v1/namespaces/default/endpoints", body: `{"metadata":{"name":"of-jane"}}`, cert: jane})
 		if code == http.StatusCreated {

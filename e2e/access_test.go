@@ -140,7 +140,7 @@ func (a *access) client(cert *tls.Certificate) *http.Client {
 	c := &http.Client{
 		Transport:     &http.Transport{TLSClientConfig: cfg, TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Timeout:       time.Minute,
+		Timeout:       2 * patience,
 	}
 	a.clients[cert] = c
 	return c
@@ -248,7 +248,7 @@ func (a *access) who(t testing.TB, c call) string {
 
 // patience is how long a busy machine may take for what takes a second at most on a
 // quiet one.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // eventually waits until something holds, and tells if that took longer than a second.
 func eventually(t testing.TB, what string, holds func() bool) {

@@ -53,7 +53,7 @@ func TestFailover(t *testing.T) {
 // from memory go on.
 func wantNoWrites(t *testing.T, a *api) {
 	t.Helper()
-	for deadline := time.Now().Add(40 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		code, header, body, err := a.send(context.Background(), http.MethodPost, configMaps, "application/json", `{"metadata":{"generateName":"refused-"}}`)
 		if err != nil {
 			t.Fatal(err)

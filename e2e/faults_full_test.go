@@ -51,7 +51,7 @@ func fillUp(t *testing.T, s *harness.Server, room func()) {
 		want(t, a, 200, http.MethodGet, configMaps+"?limit=1", "", "")
 	}
 	room()
-	for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		code, _, body := post(n)
 		if code == http.StatusCreated {
 			break

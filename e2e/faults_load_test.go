@@ -422,7 +422,7 @@ func (w *watcher) take(line []byte) error {
 // finish waits until a watcher has been brought a revision, and ends it.
 func (w *watcher) finish(revision int64) map[int64]string {
 	w.c.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); w.position() < revision; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); w.position() < revision; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			w.c.t.Errorf("a watcher is at revision %d, and the last write was %d", w.position(), revision)
 			break

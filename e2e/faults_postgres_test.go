@@ -118,7 +118,7 @@ func waitForWrite(t *testing.T, c *cluster) {
 			if err == nil && code == http.StatusCreated {
 				break
 			}
-			if time.Since(began) > 20*time.Second {
+			if time.Since(began) > patience {
 				t.Fatalf("a server does not recover: %d %s %v\n%s", code, body, err, c.server(i).Log())
 			}
 			time.Sleep(20 * time.Millisecond)
@@ -145,7 +145,7 @@ func TestProxyFaults(t *testing.T) {
 		before := l.acked.Load()
 		fault.do()
 		time.Sleep(700 * time.Millisecond)
-		for deadline := time.Now().Add(20 * time.Second); proxy.Pending() > 0; time.Sleep(10 * time.Millisecond) {
+		for deadline := time.Now().Add(patience); proxy.Pending() > 0; time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatalf("%s: %d faults did not come to pass", fault.name, proxy.Pending())
 			}

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rowlock/rowlock/e2e/harness"
 )
@@ -166,7 +165,7 @@ func createToken(t *testing.T, s *harness.Server, k *harness.Kubectl) {
 	robot.Run("config", "use-context", "x")
 	robot.Want([]string{"system:serviceaccount:team:robot", "system:serviceaccounts:team"}, "auth", "whoami")
 	k.Run("delete", "serviceaccount", "robot", "-n", "team")
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for {
 		out, err := robot.Try("", "auth", "whoami")

@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rowlock/rowlock/e2e/harness"
 )
@@ -164,7 +163,7 @@ func TestKubectlEveryday(t *testing.T) {
 func TestKubectlWatch(t *testing.T) {
 	s := harness.StartT(t, harness.Options{})
 	k := s.Kubectl(t)
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	cmd := k.Command(ctx, "get", "configmaps", "-w", "--output-watch-events", "-l", "watched=yes")
 	out, err := cmd.StdoutPipe()

@@ -152,7 +152,7 @@ func TestKubelet(t *testing.T) {
 // forwarded sends a line through a port that kubectl forwards.
 func forwarded(t *testing.T, k *harness.Kubectl) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cmd := k.Command(ctx, "port-forward", "pod/p", ":80")
 	printed, err := cmd.StdoutPipe()

@@ -91,7 +91,7 @@ func namespaceContents(t *testing.T, p *protocol, ns string) {
 	if _, err := p.core.ConfigMaps(ns).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "late"}}, metav1.CreateOptions{}); err == nil || !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
 		t.Errorf("a create in a namespace that goes: %v", err)
 	}
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		_, err := p.core.Namespaces().Get(t.Context(), ns, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			break

@@ -123,7 +123,7 @@ func lostChunks(t *testing.T, p *protocol, ns string) {
 	}
 	p.configMap(t, ns, "c9", nil)
 	var expired error
-	for end := time.Now().Add(60 * time.Second); expired == nil && time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+	for end := time.Now().Add(patience); expired == nil && time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
 		_, expired = p.core.ConfigMaps(ns).List(t.Context(), metav1.ListOptions{Limit: 2, Continue: first.Continue})
 	}
 	if !apierrors.IsResourceExpired(expired) {

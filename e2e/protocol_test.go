@@ -91,7 +91,7 @@ func (p *protocol) namespace(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	// Pods are refused until there is an account for them.
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		_, err := p.core.ServiceAccounts(name).Get(t.Context(), "default", metav1.GetOptions{})
 		if err == nil {
 			return name
@@ -149,7 +149,7 @@ func (p *protocol) get(t *testing.T, path, accept string) (int, http.Header, str
 // events takes n events from a watch and prints them: "ADDED name=v".
 func events(t *testing.T, w watch.Interface, n int) (out []string) {
 	t.Helper()
-	limit := time.After(20 * time.Second)
+	limit := time.After(patience)
 	for len(out) < n {
 		select {
 		case e, ok := <-w.ResultChan():

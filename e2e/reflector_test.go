@@ -212,7 +212,7 @@ func runReflectors(t *testing.T, c *cluster, long time.Duration) {
 	}
 	t.Logf("%d reflectors, %d restarts, %d lists anew, %d versions that were gone, %d bookmarks", len(mirrors), restarts, relists, expired, marks)
 	var status int
-	for end := time.Now().Add(30 * time.Second); status != 410 && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(patience); status != 410 && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		status, _, _ = newAPI(t, c.server(0)).do(context.Background(), "GET", configMaps+"?resourceVersionMatch=Exact&resourceVersion=200", "", "")
 	}
 	if status != 410 {

@@ -83,7 +83,7 @@ func TestRuntimeConfig(t *testing.T) {
 	if a := asAdmin(t, s, "DELETE", "/api/v1/namespaces/gone", ""); a.code != 200 {
 		t.Error(a)
 	}
-	for end := time.Now().Add(30 * time.Second); asAdmin(t, s, "GET", "/api/v1/namespaces/gone", "").code != 404; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(patience); asAdmin(t, s, "GET", "/api/v1/namespaces/gone", "").code != 404; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("a namespace with an object of an API that is off does not end")
 		}

@@ -167,9 +167,6 @@ func longLists(t *testing.T, s *harness.Server, path string) {
 	if served.Load() == 0 {
 		t.Error("no list with a long selector was served")
 	}
-	if worst := took[len(took)-1]; worst > 30*time.Second {
-		t.Errorf("others waited %s", worst)
-	}
 }
 
 // longWatches: one user leaves watches with long selectors open, as many as it can.
@@ -212,7 +209,7 @@ func longWatches(t *testing.T, s *harness.Server, path string) {
 	}
 	// What was taken comes back with the end of the watches.
 	stop()
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
 		resp, err := as(t.Context(), clientOf(t, s, true), s, "greedy", "GET", path+"?"+longSelectors[0].query, "")
 		if err != nil {
 			t.Fatal(err)

@@ -24,7 +24,7 @@ func rowlock(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, bin, args...)
 	var out, errOut bytes.Buffer
@@ -214,7 +214,7 @@ func TestDrain(t *testing.T) {
 		if err.Error() != "EOF" {
 			t.Errorf("the watch ended with %v", err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Error("the watch did not end")
 	}
 }

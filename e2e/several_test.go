@@ -42,7 +42,11 @@ func TestTwoServersActAsOne(t *testing.T) {
 	stores := map[string]string{"PostgreSQL": newDatabase(t, pg), "SQLite": "sqlite:" + t.TempDir() + "/shared.db"}
 	for name, store := range stores {
 		t.Run(name, func(t *testing.T) {
-			c := startCluster(t, store, 2)
+			var args []string
+			if name == "PostgreSQL" {
+				args = []string{"--postgres-poll-interval=1h"} // a server hears of writes, or never
+			}
+			c := startCluster(t, store, 2, args...)
 			t.Run("reads see the other's writes at once", func(t *testing.T) { readAfterWrite(t, clients(t, c)) })
 			t.Run("addresses of services are unique", func(t *testing.T) { uniqueAddresses(t, clients(t, c)) })
 			t.Run("a watch hears of the other's writes soon", func(t *testing.T) { watchLatency(t, c) })
@@ -125,18 +129,14 @@ func watchLatency(t *testing.T, c *cluster) {
 		select {
 		case at := <-w.times:
 			took = append(took, at.Sub(began))
-		case <-time.After(10 * time.Second):
+		case <-time.After(patience):
 			t.Fatal("a write on one server does not reach a watch on the other")
 		}
 	}
 	slices.Sort(took)
 	median := took[len(took)/2]
 	t.Logf("from the request to the event on the other server: median %v, worst %v", median, took[len(took)-1])
-	// 5 to 50 ms on an idle machine; without a hint it would be 5 s, the time after which a
-	// server looks by itself.
-	if median > time.Second {
-		t.Errorf("the median is %v", median)
-	}
+	// 5 to 50 ms on an idle machine; without a hint it would be an hour.
 	w.stop()
 }
 
@@ -174,7 +174,7 @@ func TestLeadMoves(t *testing.T) {
 	url := newDatabase(t, pg)
 	c := startCluster(t, url, 1)
 	before := leads(t, url)
-	for deadline := time.Now().Add(20 * time.Second); len(before) < 2; before = leads(t, url) {
+	for deadline := time.Now().Add(patience); len(before) < 2; before = leads(t, url) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the first server leads only in %v", before)
 		}
@@ -189,7 +189,7 @@ func TestLeadMoves(t *testing.T) {
 	c.server(0).Kill()
 	killed := time.Now()
 	want(t, a[1], 200, http.MethodPatch, "/api/v1/namespaces/doomed/configmaps/a", "application/merge-patch+json", `{"metadata":{"finalizers":null}}`)
-	for deadline := killed.Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := killed.Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		now := leads(t, url)
 		moved := 0
 		for name, holder := range before {
@@ -205,7 +205,7 @@ func TestLeadMoves(t *testing.T) {
 			t.Fatalf("the leads were %v and are %v", before, now)
 		}
 	}
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		code, body, err := a[1].do(context.Background(), http.MethodGet, "/api/v1/namespaces/doomed", "", "")
 		if err == nil && code == http.StatusNotFound {
 			break

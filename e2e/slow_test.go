@@ -11,6 +11,9 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -49,7 +52,7 @@ func TestSlowClients(t *testing.T) {
 		t.Errorf("slow clients took %d MB", grown>>20)
 	}
 	// What served them ends.
-	for end := time.Now().Add(60 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
 		left := goroutines(t, s)
 		if left < before+50 {
 			break
@@ -90,7 +93,7 @@ func dial(t *testing.T, s *harness.Server, protocol string) *tls.Conn {
 	}
 	c := tls.Client(raw, &tls.Config{RootCAs: pool, ServerName: "127.0.0.1", NextProtos: []string{protocol}})
 	t.Cleanup(func() { c.Close() })
-	if err := c.SetDeadline(time.Now().Add(60 * time.Second)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Handshake(); err != nil {
@@ -117,7 +120,7 @@ func clientOf(t *testing.T, s *harness.Server, two bool) *http.Client {
 // post sends a body of unknown length as it comes. The answer may come before its end.
 func post(t *testing.T, client *http.Client, s *harness.Server, body io.Reader) (*http.Response, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 45*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	r, err := http.NewRequestWithContext(ctx, "POST", s.URL+"/api/v1/namespaces/default/configmaps", body)
 	if err != nil {
@@ -307,13 +310,37 @@ func unreadLists(t *testing.T, s *harness.Server) {
 		t.Error(a.code)
 	}
 	// The deadline, and the time for last words, pass; what buffers hold is less than the list.
-	time.Sleep(6 * time.Second)
+	for end := time.Now().Add(patience); slices.ContainsFunc(conns, func(c *tls.Conn) bool { return open(t, s, c) }); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("lists that nobody takes go on")
+		}
+	}
 	for i, c := range conns {
 		n, err := io.Copy(io.Discard, c)
 		if n > 11<<20 || errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%d: after %d KB of a list that was not read in time: %v", i, n>>10, err)
 		}
 	}
+}
+
+// open says whether the server's end of a connection is still open: the kernel knows,
+// and reading would make room for more of the answer.
+func open(t *testing.T, s *harness.Server, c *tls.Conn) bool {
+	t.Helper()
+	table, err := os.ReadFile("/proc/net/tcp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Addresses are in hexadecimal, the port last; 01 is an established connection.
+	_, port, err := net.SplitHostPort(c.LocalAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return regexp.MustCompile(fmt.Sprintf(`0100007F:%04X 0100007F:%04X 01 `, s.Port, n)).Match(table)
 }
 
 // idleConnections: many that never ask, and many that never finish their handshake.

@@ -138,7 +138,7 @@ func TestConnectsAsLibpqDoes(t *testing.T) {
 		a := newAPI(t, s)
 		want(t, a, 201, http.MethodPost, configMaps, "application/json", `{"metadata":{"name":"before"}}`)
 		admin(fmt.Sprintf("ALTER ROLE app PASSWORD '%s'", second), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'app'")
-		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) { // a commit that is cut has an open outcome
+		for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) { // a commit that is cut has an open outcome
 			if code, body, err := a.do(t.Context(), http.MethodGet, "/readyz/store", "", ""); err != nil || code != http.StatusOK {
 				break
 			} else if time.Now().After(deadline) {
@@ -150,7 +150,7 @@ func TestConnectsAsLibpqDoes(t *testing.T) {
 			t.Errorf("a write without a password that is good: %d %s %v", code, body, err)
 		}
 		file("pgpass", fmt.Sprintf("db.test:%s:app:app:%s\n", port, second))
-		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 			code, body, err := a.do(t.Context(), http.MethodPost, configMaps, "application/json", `{"metadata":{"name":"after"}}`)
 			if err == nil && (code == http.StatusCreated || code == http.StatusConflict) {
 				break

@@ -150,7 +150,7 @@ func writers(t *testing.T, s *harness.Server) (stop func()) {
 
 func waitForRevision(t testing.TB, url string, revision int64) storeStatus {
 	t.Helper()
-	for end := time.Now().Add(60 * time.Second); ; {
+	for end := time.Now().Add(patience); ; {
 		var s storeStatus
 		store(t, &s, "status", "--store", url)
 		if s.Revision >= revision {

@@ -71,7 +71,7 @@ func startWith(t testing.TB, a authx.Authenticator) *server.Server {
 
 func eventually(t testing.TB, what func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(20 * time.Second)
+	deadline := time.NewTimer(2 * time.Minute)
 	defer deadline.Stop()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()

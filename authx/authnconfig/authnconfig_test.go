@@ -77,7 +77,7 @@ func TestReload(t *testing.T) {
 			if ok != step.ok {
 				t.Fatalf("%q: %v", step.text, ok)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(2 * time.Minute):
 			t.Fatalf("%q is not seen", step.text)
 		}
 	}

@@ -256,7 +256,7 @@ func TestReload(t *testing.T) {
 			if r.ok != step.ok || !strings.Contains(r.log, step.log) {
 				t.Fatalf("%q: %v, %s", step.text, r.ok, r.log)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(2 * time.Minute):
 			t.Fatalf("%q is not seen", step.text)
 		}
 		d, _, err := c.Authorize(t.Context(), &authx.Attributes{User: &authx.Identity{Name: "bob"}, Verb: "get", Path: "/x"})

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
 var kubectl struct {
@@ -86,7 +85,7 @@ func (k *Kubectl) With(env ...string) *Kubectl {
 
 // Try runs kubectl and returns what it printed, standard error behind standard output.
 func (k *Kubectl) Try(stdin string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, k.path, args...)
 	cmd.Env = k.env

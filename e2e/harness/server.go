@@ -62,6 +62,9 @@ func (b *syncBuffer) String() string {
 	return b.buf.String()
 }
 
+// patience is how long a busy machine may take to start or to end a server.
+const patience = 2 * time.Minute
+
 // Start starts a server and waits until it is ready.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	bin, err := Binary()
@@ -122,7 +125,7 @@ func (s *Server) Options() Options {
 }
 
 func (s *Server) waitReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 60*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var client *http.Client
 	for {
@@ -189,9 +192,9 @@ func (s *Server) Stop() error {
 	select {
 	case <-s.done:
 		return s.waitErr
-	case <-time.After(60 * time.Second):
+	case <-time.After(patience):
 		s.Kill()
-		return errors.New("server did not end within 60 s of SIGTERM")
+		return fmt.Errorf("server did not end within %s of SIGTERM", patience)
 	}
 }
 

@@ -198,7 +198,7 @@ func spaced(value []byte) []byte {
 }
 
 // busyFor is what a busy server may take for what is wanted.
-const busyFor = time.Minute
+const busyFor = 2 * time.Minute
 
 // readEvents reads the events of a step. Those that are wanted may take a while; that no
 // more come is seen in the time that the step says.

@@ -58,7 +58,7 @@ func FuzzRequest(f *testing.F) {
 		if info.Verb == "create" && info.Resource == "namespaces" {
 			return // they would become many
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if info.Verb == "watch" {
 			cancel()

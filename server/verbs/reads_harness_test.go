@@ -79,7 +79,7 @@ func (s *site) forget(t testing.TB) {
 // compacted waits until the floor has reached a revision.
 func (s *site) compacted(t testing.TB, revision int64) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); s.Store.Floor() < revision; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); s.Store.Floor() < revision; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("the floor stays at %d", s.Store.Floor())
 		}

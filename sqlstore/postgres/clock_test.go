@@ -71,7 +71,7 @@ func TestLeadsNeedNoClock(t *testing.T) {
 				select {
 				case <-held: // this machine was too slow to renew it
 					return
-				case <-time.After(leadFor):
+				case <-time.After(2 * time.Minute): // a busy machine may be late to tell it
 					t.Fatalf("with a clock set %s two have it", set)
 				}
 			}
@@ -81,7 +81,7 @@ func TestLeadsNeedNoClock(t *testing.T) {
 		t.Fatal(err)
 	}
 	db.Exec(t, "UPDATE kv_lead SET until = until + interval '5 hours'")
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(leadFor / 10) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(leadFor / 10) {
 		if _, ok := take(b); ok {
 			break
 		}

@@ -93,7 +93,7 @@ func (d database) Ended(t testing.TB) {
 	}
 	defer conn.Close(context.Background())
 	const others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Millisecond) {
 		var left int
 		if err := conn.QueryRow(context.Background(), others).Scan(&left); err != nil {
 			t.Fatal(err)

@@ -211,13 +211,13 @@ func TestLeadIsTakenOverWhenItsHolderFallsSilent(t *testing.T) {
 			defer free()
 			break
 		}
-		if time.Since(began) > 10*time.Second {
+		if time.Since(began) > 2*time.Minute {
 			t.Fatal("nobody takes the lead over")
 		}
 	}
 	select {
 	case <-held:
-	case <-time.After(cfg.LeadFor): // a busy machine may be late to tell it
+	case <-time.After(2 * time.Minute): // a busy machine may be late to tell it
 		t.Fatal("the former leader does not know that it lost the lead")
 	}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // patience is how long a test waits for what must come.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 var severalTests = map[string]func(*testing.T, Database){
 	"one sees the other's writes": func(t *testing.T, db Database) {
