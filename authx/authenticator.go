@@ -12,7 +12,8 @@ type Authenticated struct {
 }
 
 // Authenticator looks at a request. mine is false where it carries no credential
-// of this mechanism; an error means a credential of this mechanism that is bad.
+// of this mechanism; an error means a credential of this mechanism that is bad. Who is
+// found has a name; the chains refuse one without.
 type Authenticator interface {
 	Authenticate(r *http.Request) (who *Authenticated, mine bool, err error)
 }

@@ -2,20 +2,22 @@ package authx
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 )
 
 // Chain tries authenticators in order: the first that succeeds decides, whatever
 // those before it said. If none does, the errors of those whose credential was
-// bad are joined; without any the request carries no credential.
+// bad are joined; without any the request carries no credential. Whoever comes out of
+// a chain has a name.
 type Chain []Authenticator
 
 // Authenticate implements Authenticator.
 func (c Chain) Authenticate(r *http.Request) (*Authenticated, bool, error) {
 	var errs []error
 	for _, a := range c {
-		who, mine, err := a.Authenticate(r)
+		who, mine, err := named(a.Authenticate(r))
 		if mine && err == nil {
 			return withGroup(who), true, nil
 		}
@@ -29,14 +31,25 @@ func (c Chain) Authenticate(r *http.Request) (*Authenticated, bool, error) {
 	return nil, false, nil
 }
 
-// TokenChain tries token authenticators in order, like Chain.
+// MaxToken is how long a token may be, in bytes. What is longer is refused before
+// anybody decodes it: what a stranger's token costs is bounded by its length.
+const MaxToken = 64 << 10
+
+// ErrLongToken: a token is longer than any that is good.
+var ErrLongToken = fmt.Errorf("the token is longer than %d bytes", MaxToken)
+
+// TokenChain tries token authenticators in order, like Chain. All tokens that reach a
+// server go through one.
 type TokenChain []TokenAuthenticator
 
 // AuthenticateToken implements TokenAuthenticator.
 func (c TokenChain) AuthenticateToken(ctx context.Context, token string, audiences []string) (*Authenticated, bool, error) {
+	if len(token) > MaxToken {
+		return nil, true, ErrLongToken
+	}
 	var errs []error
 	for _, a := range c {
-		who, mine, err := a.AuthenticateToken(ctx, token, audiences)
+		who, mine, err := named(a.AuthenticateToken(ctx, token, audiences))
 		if mine && err == nil {
 			return who, true, nil
 		}

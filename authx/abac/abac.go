@@ -22,7 +22,7 @@ type Policy struct {
 }
 
 // PolicySpec says who may do what. A policy is about resources or about paths;
-// Readonly leaves only get, list and watch of it.
+// Readonly leaves only get, list and watch of resources, and GET and HEAD of paths.
 type PolicySpec struct {
 	User            string `json:"user,omitempty"`
 	Group           string `json:"group,omitempty"`
@@ -60,24 +60,35 @@ func (z *Authorizer) RulesFor(_ context.Context, user *authx.Identity, namespace
 			continue
 		}
 		if p.Resource != "" {
-			resources = append(resources, authx.ResourceRule{Verbs: p.verbs(), APIGroups: []string{p.APIGroup}, Resources: []string{p.Resource}})
+			resources = append(resources, authx.ResourceRule{Verbs: p.verbs(readVerbs), APIGroups: []string{p.APIGroup}, Resources: []string{p.Resource}})
 		}
 		if p.NonResourcePath != "" {
-			paths = append(paths, authx.NonResourceRule{Verbs: p.verbs(), NonResourceURLs: []string{p.NonResourcePath}})
+			paths = append(paths, authx.NonResourceRule{Verbs: p.verbs(readMethods), NonResourceURLs: []string{p.NonResourcePath}})
 		}
 	}
 	return resources, paths, false, nil
 }
 
-func (p *PolicySpec) verbs() []string {
+// What a policy that is Readonly leaves, of resources and of paths. A verb of a path is
+// a method of HTTP: "list" and "watch" are none.
+var (
+	readVerbs   = []string{"get", "list", "watch"}
+	readMethods = []string{"get", "head"}
+)
+
+func (p *PolicySpec) verbs(read []string) []string {
 	if p.Readonly {
-		return []string{"get", "list", "watch"}
+		return slices.Clone(read)
 	}
 	return []string{all}
 }
 
 func (p *PolicySpec) allows(a *authx.Attributes) bool {
-	if p.Readonly && a.Verb != "get" && a.Verb != "list" && a.Verb != "watch" {
+	read := readMethods
+	if a.ResourceRequest {
+		read = readVerbs
+	}
+	if p.Readonly && !slices.Contains(read, a.Verb) {
 		return false
 	}
 	if a.ResourceRequest {

@@ -73,6 +73,13 @@ func TestAuthorize(t *testing.T) {
 		{"tree itself", policy(`"user":"bob","nonResourcePath":"/tree/*"`), path(bob, "get", "/tree"), false},
 		{"any path", policy(`"user":"bob","nonResourcePath":"*"`), path(bob, "get", "/x"), true},
 		{"reading paths", policy(`"user":"bob","nonResourcePath":"*","readonly":true`), path(bob, "post", "/x"), false},
+		{"reading paths by GET", policy(`"user":"bob","nonResourcePath":"*","readonly":true`), path(bob, "get", "/x"), true},
+		{"reading paths by HEAD", policy(`"user":"bob","nonResourcePath":"*","readonly":true`), path(bob, "head", "/x"), true},
+		{"a path cannot be listed", policy(`"user":"bob","nonResourcePath":"*","readonly":true`), path(bob, "list", "/x"), false},
+		{"a path cannot be watched", policy(`"user":"bob","nonResourcePath":"*","readonly":true`), path(bob, "watch", "/x"), false},
+		{"legacy, reading paths", `{"user":"bob","readonly":true}`, path(bob, "head", "/x"), true},
+		{"legacy, a path cannot be listed", `{"user":"bob","readonly":true}`, path(bob, "list", "/x"), false},
+		{"a resource has no HEAD", policy(`"user":"bob","namespace":"x","resource":"pods","readonly":true`), resource(bob, "head", "x", "", "pods", ""), false},
 		{"paths are no resources", policy(`"user":"bob","nonResourcePath":"*"`), resource(bob, "get", "x", "", "pods", ""), false},
 		{"resources are no paths", policy(`"user":"bob","resource":"*","namespace":"*","apiGroup":"*"`), path(bob, "get", "/x"), false},
 		{"legacy", `{"user":"bob"}`, resource(bob, "create", "x", "apps", "deployments", ""), true},
@@ -113,7 +120,7 @@ func TestRulesFor(t *testing.T) {
 	}; !reflect.DeepEqual(resources, want) {
 		t.Errorf("resources %v", resources)
 	}
-	if want := []authx.NonResourceRule{{Verbs: reading, NonResourceURLs: []string{"*"}}}; !reflect.DeepEqual(paths, want) {
+	if want := []authx.NonResourceRule{{Verbs: []string{"get", "head"}, NonResourceURLs: []string{"*"}}}; !reflect.DeepEqual(paths, want) {
 		t.Errorf("paths %v", paths)
 	}
 	if incomplete || err != nil || z.Legacy != 1 {

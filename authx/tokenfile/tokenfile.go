@@ -1,5 +1,8 @@
 // Package tokenfile authenticates by a static CSV file of bearer tokens: token,
 // user name, user UID and, optionally, one column of comma-separated groups.
+//
+// It promises: nobody is let in by an empty token, nor as a user without a name; what a
+// row cannot mean is said, with its line and never with its token.
 package tokenfile
 
 import (
@@ -19,6 +22,8 @@ import (
 // their hash, so that the time a look-up takes tells nothing about them.
 type Authenticator struct {
 	byHash map[[sha256.Size]byte]*authx.Authenticated
+	// Remarks say which rows do not count, and why.
+	Remarks []string
 }
 
 // Load reads a file. Errors name the file and, for a bad row, its line, but never
@@ -38,6 +43,7 @@ func Load(path string) (*Authenticator, error) {
 
 func parse(r io.Reader) (*Authenticator, error) {
 	a := &Authenticator{byHash: map[[sha256.Size]byte]*authx.Authenticated{}}
+	lines := map[[sha256.Size]byte]int{} // where a token was met
 	rows := csv.NewReader(r)
 	rows.FieldsPerRecord = -1
 	rows.TrimLeadingSpace = true
@@ -53,19 +59,38 @@ func parse(r io.Reader) (*Authenticator, error) {
 		if len(row) < 3 {
 			return nil, fmt.Errorf("must have at least 3 columns (token, user name, user uid), found %d (line %d)", len(row), line)
 		}
-		if row[0] == "" {
-			continue
-		}
-		id := &authx.Identity{Name: row[1], UID: row[2]}
-		for _, column := range row[3:] {
-			for _, g := range strings.Split(column, ",") {
-				if g = strings.TrimSpace(g); g != "" {
-					id.Groups = append(id.Groups, g)
-				}
+		a.add(row, line, lines)
+	}
+}
+
+// add takes a row. Of rows with the same token the last one counts, as on a stock server.
+func (a *Authenticator) add(row []string, line int, lines map[[sha256.Size]byte]int) {
+	remark := func(format string, args ...any) { a.Remarks = append(a.Remarks, fmt.Sprintf(format, args...)) }
+	switch {
+	case row[0] == "":
+		remark("line %d has an empty token, and is passed over", line)
+		return
+	case row[1] == "":
+		remark("line %d has an empty user name, and is passed over", line)
+		return
+	}
+	hash := sha256.Sum256([]byte(row[0]))
+	if before, twice := lines[hash]; twice {
+		remark("line %d has the token of line %d, and counts in its place", line, before)
+	}
+	lines[hash] = line
+	id := &authx.Identity{Name: row[1], UID: row[2]}
+	if len(row) > 3 {
+		for g := range strings.SplitSeq(row[3], ",") {
+			if g = strings.TrimSpace(g); g != "" {
+				id.Groups = append(id.Groups, g)
 			}
 		}
-		a.byHash[sha256.Sum256([]byte(row[0]))] = &authx.Authenticated{Identity: id}
 	}
+	if len(row) > 4 {
+		remark("line %d has more than 4 columns, and those behind the fourth do not count: groups stand in one, as \"a,b\"", line)
+	}
+	a.byHash[hash] = &authx.Authenticated{Identity: id}
 }
 
 // AuthenticateToken implements authx.TokenAuthenticator; an unknown token is not ours.

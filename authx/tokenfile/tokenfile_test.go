@@ -12,7 +12,7 @@ func TestParse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for token, want := range map[string][]string{"tok1": nil, "tok2": {"g1", "g2"}, "tok3": {"g1", "g3"}} {
+	for token, want := range map[string][]string{"tok1": nil, "tok2": {"g1", "g2"}, "tok3": {"g1"}} {
 		who, mine, err := a.AuthenticateToken(context.Background(), token, nil)
 		if err != nil || !mine || !reflect.DeepEqual(who.Identity.Groups, want) {
 			t.Errorf("%s: %+v %v %v", token, who, mine, err)
@@ -29,6 +29,32 @@ func TestParseErrors(t *testing.T) {
 	_, err := parse(strings.NewReader("good,ann,1\nsecrettoken,bob\n"))
 	if err == nil || !strings.Contains(err.Error(), "line 2") || strings.Contains(err.Error(), "secrettoken") {
 		t.Fatalf("err = %v", err)
+	}
+}
+
+// TestRemarks: what does not count is said, once, by its line and without its token.
+func TestRemarks(t *testing.T) {
+	a, err := parse(strings.NewReader("tok1,ann,1\n,bob,2\ntok3,,3\ntok1,eve,4\ntok5,fay,5,a,system:masters\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"line 2 has an empty token, and is passed over",
+		"line 3 has an empty user name, and is passed over",
+		"line 4 has the token of line 1, and counts in its place",
+		"line 5 has more than 4 columns, and those behind the fourth do not count: groups stand in one, as \"a,b\"",
+	}
+	if !reflect.DeepEqual(a.Remarks, want) {
+		t.Errorf("%q", a.Remarks)
+	}
+	for token, user := range map[string]string{"tok1": "eve", "tok3": "", "": "", "tok5": "fay"} {
+		who, mine, err := a.AuthenticateToken(t.Context(), token, nil)
+		if err != nil || mine != (user != "") || mine && who.Identity.Name != user {
+			t.Errorf("%q: %v %v %v", token, who, mine, err)
+		}
+		if token == "tok5" && who.Identity.InGroup("system:masters") {
+			t.Error("a fifth column made an administrator")
+		}
 	}
 }
 

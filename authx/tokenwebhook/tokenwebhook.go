@@ -3,7 +3,12 @@
 // It promises: an answer is remembered for no longer than its time and the token's
 // own, where that can be read, and for the token and audiences it was about; failures
 // are not remembered; a service that is down refuses the tokens that only it could
-// judge.
+// judge, and is complained of once.
+//
+// What it costs: anybody may send tokens that only the service can judge. Each is one
+// question, however many requests carry it at once; questions under way are as many as
+// the Gate of the configuration lets in, and what is remembered is bounded too. Who finds
+// no place is told so, and nothing of the token.
 package tokenwebhook
 
 import (
@@ -15,6 +20,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -29,6 +35,7 @@ import (
 const (
 	timeout    = 30 * time.Second // of one try
 	remembered = 8192             // answers at most
+	shortest   = 6                // bytes of a token that cannot be a word of an error by chance
 )
 
 // Config says whom to ask, and how.
@@ -37,6 +44,8 @@ type Config struct {
 	Version    string        // of TokenReview: "v1beta1" or "v1"
 	CacheTTL   time.Duration // 0: nothing is remembered
 	Audiences  []string      // of the API
+	Gate       *authx.Gate   // bounds the questions under way; nil: nothing does
+	Failed     func(error)   // is told, once, that the service does not work; may be nil
 }
 
 // Authenticator asks the service.
@@ -46,6 +55,19 @@ type Authenticator struct {
 	audiences []string
 	ttl       time.Duration
 	answers   *cache.LRUExpireCache
+	gate      *authx.Gate
+	complain  authx.Complaint
+
+	mu    sync.Mutex
+	asked map[[sha256.Size]byte]*question // under way
+}
+
+// question is one that is under way. What came of it may be read once done is closed.
+type question struct {
+	done chan struct{}
+	verdict
+	failed error
+	ended  bool // the request that asked ended before the answer: it says nothing to others
 }
 
 // New reads the kubeconfig. The service is not asked anything yet.
@@ -60,8 +82,11 @@ func New(c Config) (*Authenticator, error) {
 	return &Authenticator{
 		service: service, version: c.Version, audiences: c.Audiences, ttl: c.CacheTTL,
 		answers: cache.NewLRUExpireCache(remembered),
+		gate:    c.Gate, complain: authx.Complaint{Say: c.Failed}, asked: map[[sha256.Size]byte]*question{},
 	}, nil
 }
+
+var errNameless = errors.New("the token webhook says that the token is good, and names no user")
 
 // verdict is what the service said.
 type verdict struct {
@@ -79,14 +104,68 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, aud
 		v := kept.(verdict)
 		return v.who, v.who != nil, nil
 	}
-	v, err := a.ask(ctx, token, audiences)
+	v, err := a.once(ctx, key, token, audiences)
 	if err != nil {
 		return nil, true, err
 	}
+	return v.who, v.who != nil || v.err != nil, v.err
+}
+
+// once lets requests with the same token share one question.
+func (a *Authenticator) once(ctx context.Context, key [sha256.Size]byte, token string, audiences []string) (verdict, error) {
+	for {
+		a.mu.Lock()
+		q, shared := a.asked[key]
+		if !shared {
+			q = &question{done: make(chan struct{})}
+			a.asked[key] = q
+		}
+		a.mu.Unlock()
+		if !shared {
+			a.find(ctx, q, key, token, audiences)
+			return q.verdict, q.failed
+		}
+		select {
+		case <-q.done:
+			if !q.ended {
+				return q.verdict, q.failed
+			}
+		case <-ctx.Done():
+			return verdict{}, ctx.Err()
+		}
+	}
+}
+
+// find asks, remembers the answer, and lets those know who wait for it.
+func (a *Authenticator) find(ctx context.Context, q *question, key [sha256.Size]byte, token string, audiences []string) {
+	defer func() {
+		a.mu.Lock()
+		delete(a.asked, key)
+		a.mu.Unlock()
+		close(q.done)
+	}()
+	q.ended = true // for those who wait, if what follows panics
+	leave, err := a.gate.Enter(ctx)
+	if err != nil {
+		q.failed, q.ended = err, false
+		return
+	}
+	defer leave()
+	q.verdict, q.failed = a.ask(ctx, token, audiences)
+	if q.ended = ctx.Err() != nil; q.ended {
+		return
+	}
+	a.complain.Note(q.failed)
+	if q.failed == nil {
+		a.remember(key, q.verdict, token)
+	}
+}
+
+// remember keeps an answer that names no reason, for as long as it may hold.
+func (a *Authenticator) remember(key [sha256.Size]byte, v verdict, token string) {
 	if ttl := min(a.ttl, remaining(token, time.Now())); v.err == nil && ttl > 0 {
 		a.answers.Add(key, v, ttl)
 	}
-	return v.who, v.who != nil || v.err != nil, v.err
 }
 
 // keyOf has no ambiguities: each part is of fixed length.
@@ -129,9 +208,20 @@ func (a *Authenticator) ask(ctx context.Context, token string, audiences []strin
 	}
 	review := &authenticationv1.TokenReview{}
 	if err := a.service.Ask(ctx, question, gvk, review); err != nil {
-		return verdict{}, err
+		return verdict{}, silent(err, token)
 	}
-	return a.judge(review, audiences), nil
+	v := a.judge(review, audiences)
+	v.err = silent(v.err, token)
+	return v, nil
+}
+
+// silent is an error without the token, which a service may have put into its answer:
+// errors come into logs.
+func silent(err error, token string) error {
+	if err == nil || len(token) < shortest || !strings.Contains(err.Error(), token) {
+		return err
+	}
+	return errors.New(strings.ReplaceAll(err.Error(), token, "[token]"))
 }
 
 // judge turns an answer into a verdict.
@@ -150,6 +240,9 @@ func (a *Authenticator) judge(review *authenticationv1.TokenReview, asked []stri
 	shared := authx.Intersect(asked, good)
 	if len(shared) == 0 && len(asked) > 0 {
 		return verdict{}
+	}
+	if s.User.Username == "" {
+		return verdict{err: errNameless}
 	}
 	id := &authx.Identity{Name: s.User.Username, UID: s.User.UID, Groups: s.User.Groups}
 	if len(s.User.Extra) > 0 {

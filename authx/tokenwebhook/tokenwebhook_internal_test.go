@@ -71,6 +71,7 @@ func TestAnswers(t *testing.T) {
 		{"for the API alone", status("v1", `{"authenticated":true,"user":{"username":"jane"}}`), []string{"vault"}, "", "", 1},
 		{"for another", status("v1", `{"authenticated":true,"user":{"username":"jane"},"audiences":["vault"]}`), []string{"vault", "q"}, "jane", "", 1},
 		{"another version", status("v1beta1", `{"authenticated":true,"user":{"username":"jane"}}`), nil, "", "converting (v1beta1.TokenReview) to (v1.TokenReview): unknown conversion", 2},
+		{"yes, and to nobody", status("v1", `{"authenticated":true,"user":{"groups":["system:masters"]}}`), nil, "", "names no user", 2},
 		{"in trouble", plain(503, ""), nil, "", "currently unable", 10},
 		{"unauthorized", plain(401, ""), nil, "", "the server has asked for the client to provide credentials", 2},
 		{"nonsense", plain(200, "<html>"), nil, "", "json parse error", 2},

@@ -1,6 +1,7 @@
 package filters
 
 import (
+	"errors"
 	"log/slog"
 	"net/http"
 
@@ -11,7 +12,8 @@ import (
 )
 
 // Authenticate finds out who is asking. A bad credential, or none where anonymous
-// requests are not welcome, answers 401. Credentials leave the request here.
+// requests are not welcome, answers 401. Credentials leave the request here. Whoever
+// passes has a name.
 func Authenticate(a authx.Authenticator, log *slog.Logger, fail Fail) Filter {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -22,10 +24,23 @@ func Authenticate(a authx.Authenticator, log *slog.Logger, fail Fail) Filter {
 	}
 }
 
-// authenticated says whether it is known who asks, and answers 401 otherwise.
+// authenticated says whether it is known who asks, and answers 401 otherwise; 429 where
+// there was no place to find out.
 func authenticated(a authx.Authenticator, log *slog.Logger, fail Fail, w http.ResponseWriter, r *http.Request) bool {
 	who, mine, err := a.Authenticate(r)
 	r.Header.Del("Authorization")
+	if errors.Is(err, authx.ErrBusy) {
+		log.Debug("authentication had no place", "error", err, "from", r.RemoteAddr)
+		request.From(r.Context()).Terminated = http.StatusTooManyRequests
+		w.Header().Set("Retry-After", "1")
+		fail(w, r, apierrors.NewTooManyRequests(authx.ErrBusy.Error(), 1))
+		return false
+	}
+	if mine && err == nil && !who.HasName() {
+		// No authenticator may say so. What follows would take nobody for somebody.
+		log.Error("a request was authenticated and has no user", "from", r.RemoteAddr)
+		who, err = nil, authx.ErrNameless
+	}
 	if r.ProtoMajor == 2 && (err != nil || !mine || who.Identity.Name == authx.Anonymous) {
 		// Strangers do not keep a connection on which requests are cheap to them.
 		w.Header().Set("Connection", "close")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -64,6 +65,35 @@ type authorizer func(*authx.Attributes) (authx.Decision, string, error)
 
 func (f authorizer) Authorize(_ context.Context, a *authx.Attributes) (authx.Decision, string, error) {
 	return f(a)
+}
+
+type authenticator func() (*authx.Authenticated, bool, error)
+
+func (f authenticator) Authenticate(*http.Request) (*authx.Authenticated, bool, error) { return f() }
+
+// TestAuthenticate: who passes has a name, and who found no place to be judged is not
+// told that the credential is bad.
+func TestAuthenticate(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		who  *authx.Authenticated
+		err  error
+		code int
+	}{
+		{"somebody", &authx.Authenticated{Identity: &authx.Identity{Name: "jane"}}, nil, 200},
+		{"nobody", &authx.Authenticated{Identity: &authx.Identity{Groups: []string{authx.GroupMasters}}}, nil, 401},
+		{"nothing", &authx.Authenticated{}, nil, 401},
+		{"nil", nil, nil, 401},
+		{"bad", nil, errors.New("bad"), 401},
+		{"busy", nil, fmt.Errorf("the webhook: %w", authx.ErrBusy), 429},
+	} {
+		reached := false
+		a := authenticator(func() (*authx.Authenticated, bool, error) { return c.who, true, c.err })
+		w := serve(httptest.NewRequest("GET", "/", nil), func(http.ResponseWriter, *http.Request) { reached = true }, filters.Authenticate(a, quiet, fail))
+		if w.Code != c.code || reached != (c.code == 200) || (w.Header().Get("Retry-After") != "") != (c.code == 429) {
+			t.Errorf("%s: %d, reached %v, %v", c.name, w.Code, reached, w.Header())
+		}
+	}
 }
 
 func TestAuthorize(t *testing.T) {

@@ -93,7 +93,7 @@ func (a measuredAuthenticator) Authenticate(r *http.Request) (*authx.Authenticat
 	switch {
 	case err != nil:
 		result = &a.d.erred
-	case mine:
+	case mine && who.HasName():
 		result = &a.d.succeeded
 		a.d.user(compress(who.Identity.Name)).Inc()
 	}

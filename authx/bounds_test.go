@@ -1,0 +1,90 @@
+package authx_test
+
+import (
+	"context"
+	"errors"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowlock/rowlock/authx"
+)
+
+// counting judges every token as good, and counts them.
+type counting struct{ seen int }
+
+func (c *counting) AuthenticateToken(context.Context, string, []string) (*authx.Authenticated, bool, error) {
+	c.seen++
+	return &authx.Authenticated{Identity: &authx.Identity{Name: "jane"}}, true, nil
+}
+
+// TestLongTokens: what is longer than a token may be is refused before anybody looks at
+// it, by whichever way it comes.
+func TestLongTokens(t *testing.T) {
+	for _, length := range []int{authx.MaxToken, authx.MaxToken + 1} {
+		c := &counting{}
+		tokens := authx.TokenChain{c}
+		token := strings.Repeat("x", length)
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Header.Set("Authorization", "Bearer "+token)
+		_, _, err := authx.Bearer{Tokens: tokens}.Authenticate(r)
+		_, ok, reviewed := authx.Review(t.Context(), tokens, true, token, nil)
+		if length <= authx.MaxToken {
+			if err != nil || !ok || c.seen != 2 {
+				t.Errorf("%d: %v %v, seen %d times", length, err, ok, c.seen)
+			}
+			continue
+		}
+		if !errors.Is(err, authx.ErrLongToken) || ok || !errors.Is(reviewed, authx.ErrLongToken) || c.seen != 0 {
+			t.Errorf("%d: %v %v %v, seen %d times", length, err, ok, reviewed, c.seen)
+		}
+	}
+}
+
+// TestNameless: nobody without a name comes out of a chain, whatever authenticator says
+// that it is somebody.
+func TestNameless(t *testing.T) {
+	r := httptest.NewRequest("GET", "/", nil)
+	r.Header.Set("Authorization", "Bearer token")
+	nobody := fake{mine: true}
+	for name, a := range map[string]authx.Authenticator{
+		"chain":           authx.Chain{nobody},
+		"open chain":      authx.AllowAnonymous{Next: authx.Chain{nobody}},
+		"token":           authx.Chain{authx.Bearer{Tokens: authx.TokenChain{nobody}}},
+		"token by itself": authx.Chain{authx.Bearer{Tokens: nobody}},
+	} {
+		r := r.Clone(t.Context())
+		who, mine, err := a.Authenticate(r)
+		if who != nil || !mine || !errors.Is(err, authx.ErrNameless) {
+			t.Errorf("%s: %v %v %v", name, who, mine, err)
+		}
+	}
+	if who, ok, err := authx.Review(t.Context(), nobody, true, "token", nil); ok || who != nil || !errors.Is(err, authx.ErrNameless) {
+		t.Errorf("reviewed: %v %v %v", who, ok, err)
+	}
+	who, _, err := authx.Chain{nobody, fake{mine: true, name: "jane"}}.Authenticate(r)
+	if err != nil || who.Identity.Name != "jane" {
+		t.Errorf("who has a name: %v %v", who, err)
+	}
+}
+
+// TestComplaint: what does not work is said once, and again when it has worked in
+// between, but not more often than once a minute.
+func TestComplaint(t *testing.T) {
+	now, said := time.Now(), 0
+	c := &authx.Complaint{Say: func(error) { said++ }, Clock: func() time.Time { return now }}
+	bad := errors.New("down")
+	for i, step := range []struct {
+		err   error
+		after time.Duration
+		said  int
+	}{
+		{nil, 0, 0}, {bad, 0, 1}, {bad, time.Hour, 1}, {nil, 0, 1}, {bad, time.Hour, 2}, {nil, 0, 2}, {bad, time.Second, 2}, {bad, time.Minute, 3}, {bad, time.Hour, 3},
+	} {
+		now = now.Add(step.after)
+		if c.Note(step.err); said != step.said {
+			t.Errorf("step %d: said %d times, want %d", i, said, step.said)
+		}
+	}
+}
