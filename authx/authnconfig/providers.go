@@ -37,9 +37,10 @@ type Providers struct {
 
 // generation are the providers of one version of the configuration.
 type generation struct {
-	chain []*oidc.Authenticator
-	stop  context.CancelFunc
-	wait  sync.WaitGroup
+	chain    []*oidc.Authenticator
+	byIssuer map[string]*oidc.Authenticator
+	stop     context.CancelFunc
+	wait     sync.WaitGroup
 }
 
 // Start takes a configuration. Providers are looked for once Run is called.
@@ -54,26 +55,25 @@ func (p *Providers) Start(c *Configuration, text []byte) error {
 }
 
 func (p *Providers) generation(c *Configuration) (*generation, error) {
-	g := &generation{stop: func() {}}
+	g := &generation{stop: func() {}, byIssuer: map[string]*oidc.Authenticator{}}
 	for _, provider := range c.JWT {
 		a, err := oidc.New(provider, p.Audiences)
 		if err != nil {
 			return nil, err
 		}
-		g.chain = append(g.chain, a)
+		g.chain, g.byIssuer[a.Issuer()] = append(g.chain, a), a
 	}
 	return g, nil
 }
 
 // AuthenticateToken implements authx.TokenAuthenticator.
 func (p *Providers) AuthenticateToken(ctx context.Context, token string, audiences []string) (*authx.Authenticated, bool, error) {
-	for _, a := range p.current.Load().chain {
-		// Issuers differ, so that a token is at most one provider's.
-		if who, mine, err := a.AuthenticateToken(ctx, token, audiences); mine || err != nil {
-			return who, mine, err
-		}
+	// Issuers differ, so that a token is at most one provider's: it is decoded for that one.
+	g := p.current.Load()
+	if len(g.chain) == 0 {
+		return nil, false, nil
 	}
-	return nil, false, nil
+	return g.byIssuer[oidc.IssuerOf(token)].AuthenticateToken(ctx, token, audiences)
 }
 
 // Run finds the providers and follows the file until ctx ends.

@@ -113,9 +113,24 @@ func (a *Authenticator) discover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Keys are fetched for as long as the process lives.
-	a.verifier.Store(p.VerifierContext(gooidc.ClientContext(context.WithoutCancel(ctx), a.client), a.verifierConfig()))
+	v, err := a.verifies(a.provider.Issuer.URL, p)
+	if err != nil {
+		return err
+	}
+	a.verifier.Store(v)
 	return nil
+}
+
+// verifies makes what verifies the tokens of an issuer that was found.
+func (a *Authenticator) verifies(issuer string, p *gooidc.Provider) (*gooidc.IDTokenVerifier, error) {
+	var found struct {
+		Keys string `json:"jwks_uri"`
+	}
+	if err := p.Claims(&found); err != nil {
+		return nil, err
+	}
+	keys := newKeySet(found.Keys, a.client, a.algs, func() time.Time { return a.now() })
+	return gooidc.NewVerifier(issuer, keys, a.verifierConfig()), nil
 }
 
 // verifierConfig is how tokens are verified.
@@ -129,8 +144,12 @@ func (a *Authenticator) verifierConfig() *gooidc.Config {
 	return cfg
 }
 
-// AuthenticateToken implements authx.TokenAuthenticator. Tokens of other issuers are not ours.
+// AuthenticateToken implements authx.TokenAuthenticator. Tokens of other issuers are not
+// ours; no token is nil's.
 func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, audiences []string) (*authx.Authenticated, bool, error) {
+	if a == nil {
+		return nil, false, nil
+	}
 	alg, issuer, ok := peek(token)
 	if !ok || issuer != a.provider.Issuer.URL {
 		return nil, false, nil
@@ -164,6 +183,16 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, aud
 		return nil, true, err
 	}
 	return &authx.Authenticated{Identity: id, Audiences: shared}, true, nil
+}
+
+// Issuer is whose tokens are judged.
+func (a *Authenticator) Issuer() string { return a.provider.Issuer.URL }
+
+// IssuerOf reads who claims to have issued a token; "" where nobody does. Nothing is
+// verified.
+func IssuerOf(token string) string {
+	_, issuer, _ := peek(token)
+	return issuer
 }
 
 // peek reads who claims to have issued a token, and how. Nothing is verified.

@@ -154,7 +154,9 @@ func (a *Authenticator) verifierOf(ctx context.Context, issuer string) (*gooidc.
 	if err != nil {
 		return nil, err
 	}
-	v = p.VerifierContext(gooidc.ClientContext(context.WithoutCancel(ctx), a.client), a.verifierConfig())
+	if v, err = a.verifies(issuer, p); err != nil {
+		return nil, err
+	}
 	a.others.mu.Lock()
 	defer a.others.mu.Unlock()
 	if len(a.others.m) >= maxSources || a.others.m == nil {

@@ -1,0 +1,192 @@
+package oidc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/rowlock/rowlock/authx"
+)
+
+// What strangers may make a provider do: a token with an unknown key has the keys fetched
+// again, because they may have changed, but fetchBurst times at once and then every
+// fetchEvery. A key that is new is known after the next fetch, whoever caused it.
+const (
+	fetchBurst = 2
+	fetchEvery = 5 * time.Second
+	fetchIn    = 10 * time.Second // a fetch takes no longer
+	maxWaiting = 64               // requests that wait for one
+	maxKeys    = 1 << 20          // bytes of a key set
+)
+
+var errSignature = errors.New("failed to verify id token signature")
+
+// keySet verifies signatures with the keys that a provider publishes. It is a KeySet of
+// package go-oidc, whose own fetches keys for each token that no key verifies.
+type keySet struct {
+	url    string
+	client *http.Client
+	algs   []jose.SignatureAlgorithm
+	now    func() time.Time
+	gate   *authx.Gate
+
+	mu      sync.Mutex
+	keys    []jose.JSONWebKey
+	err     error // of the last fetch
+	fetched chan struct{}
+	spare   int       // fetches that may be made at once
+	earned  time.Time // when the last of them was added
+}
+
+func newKeySet(url string, client *http.Client, algs []string, now func() time.Time) *keySet {
+	k := &keySet{
+		url: url, client: client, now: now, spare: fetchBurst, earned: now(),
+		gate: authx.NewGate(authx.GateConfig{What: "the keys of the token's issuer", All: maxWaiting}),
+	}
+	for _, alg := range algs {
+		k.algs = append(k.algs, jose.SignatureAlgorithm(alg))
+	}
+	return k
+}
+
+// VerifySignature returns the payload of a token that one of the keys has signed.
+func (k *keySet) VerifySignature(ctx context.Context, token string) ([]byte, error) {
+	signed, err := jose.ParseSigned(token, k.algs)
+	if err != nil {
+		return nil, fmt.Errorf("oidc: malformed jwt: %w", err)
+	}
+	if len(signed.Signatures) != 1 {
+		return nil, errSignature
+	}
+	k.mu.Lock()
+	keys := k.keys
+	k.mu.Unlock()
+	if payload := verify(signed, keys); payload != nil {
+		return payload, nil
+	}
+	if keys, err = k.newer(ctx); err != nil {
+		return nil, err
+	}
+	if payload := verify(signed, keys); payload != nil {
+		return payload, nil
+	}
+	return nil, errSignature
+}
+
+// verify tries the keys that a signature may be of. An empty payload is none.
+func verify(signed *jose.JSONWebSignature, keys []jose.JSONWebKey) []byte {
+	id := signed.Signatures[0].Header.KeyID
+	for i := range keys {
+		if id != "" && id != keys[i].KeyID {
+			continue
+		}
+		if payload, err := signed.Verify(&keys[i]); err == nil && len(payload) > 0 {
+			return payload
+		}
+	}
+	return nil
+}
+
+// newer fetches the keys, or waits for those who do; it errs where it is too early for
+// that, as for a token that nobody has signed.
+func (k *keySet) newer(ctx context.Context) ([]jose.JSONWebKey, error) {
+	k.mu.Lock()
+	if under := k.fetched; under != nil {
+		k.mu.Unlock()
+		return k.wait(ctx, under)
+	}
+	defer k.mu.Unlock()
+	if !k.mayFetch() {
+		if k.err != nil && k.keys == nil {
+			return nil, fmt.Errorf("fetching keys %w", k.err)
+		}
+		return nil, errSignature
+	}
+	done := make(chan struct{})
+	k.fetched = done
+	k.mu.Unlock()
+	keys, err := k.fetch(ctx)
+	k.mu.Lock()
+	if k.err = err; err == nil {
+		k.keys = keys
+	}
+	k.fetched = nil
+	close(done)
+	if err != nil {
+		return nil, fmt.Errorf("fetching keys %w", err)
+	}
+	return keys, nil
+}
+
+// wait waits for a fetch of another request.
+func (k *keySet) wait(ctx context.Context, under <-chan struct{}) ([]jose.JSONWebKey, error) {
+	leave, err := k.gate.Enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	select {
+	case <-under:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.err != nil {
+		return nil, fmt.Errorf("fetching keys %w", k.err)
+	}
+	return k.keys, nil
+}
+
+// mayFetch takes one of the fetches that may be made now.
+func (k *keySet) mayFetch() bool {
+	now := k.now()
+	if n := now.Sub(k.earned) / fetchEvery; n > 0 {
+		k.spare, k.earned = min(fetchBurst, k.spare+int(min(n, fetchBurst))), k.earned.Add(n*fetchEvery)
+	}
+	if k.spare == 0 {
+		return false
+	}
+	if k.spare == fetchBurst {
+		k.earned = now
+	}
+	k.spare--
+	return true
+}
+
+// fetch asks for the keys. It does not end with the request that caused it: others wait,
+// and who hangs up at once would only use fetches up.
+func (k *keySet) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchIn)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, k.url, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := k.client.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxKeys+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case resp.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("oidc: get keys failed: %s", resp.Status)
+	case len(body) > maxKeys:
+		return nil, fmt.Errorf("oidc: the key set is longer than %d bytes", maxKeys)
+	}
+	var set jose.JSONWebKeySet
+	if err := json.Unmarshal(body, &set); err != nil {
+		return nil, fmt.Errorf("oidc: failed to decode keys: %w", err)
+	}
+	return set.Keys, nil
+}

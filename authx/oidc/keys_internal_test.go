@@ -1,0 +1,198 @@
+package oidc
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/rowlock/rowlock/authx"
+)
+
+// published is a key set that is served, and counts how often.
+type published struct {
+	mu      sync.Mutex
+	set     jose.JSONWebKeySet
+	code    int
+	fetches atomic.Int64
+	hold    chan struct{} // if not nil: answers wait for it
+}
+
+func (p *published) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	p.fetches.Add(1)
+	if p.hold != nil {
+		<-p.hold
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.code != 0 {
+		w.WriteHeader(p.code)
+		return
+	}
+	_ = json.NewEncoder(w).Encode(p.set)
+}
+
+// key publishes a new key in place of the others.
+func (p *published) key(t *testing.T, id string) *ecdsa.PrivateKey {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.set = jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: &key.PublicKey, KeyID: id, Algorithm: "ES256"}}}
+	return key
+}
+
+func signed(t *testing.T, key *ecdsa.PrivateKey, id string) string {
+	t.Helper()
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: key, KeyID: id}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := signer.Sign([]byte(`{"sub":"jane"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := s.CompactSerialize()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// fetcher is a keySet of what is published, with a clock.
+func fetcher(t *testing.T, p *published) (*keySet, *time.Time) {
+	t.Helper()
+	srv := httptest.NewServer(p)
+	t.Cleanup(srv.Close)
+	now := time.Now()
+	return newKeySet(srv.URL, srv.Client(), algorithms, func() time.Time { return now }), &now
+}
+
+// TestUnknownKeys: a thousand tokens with as many unknown keys cost the provider two
+// fetches, then one every few seconds, and do not keep a new key from being found.
+func TestUnknownKeys(t *testing.T) {
+	p := &published{}
+	good := p.key(t, "one")
+	k, now := fetcher(t, p)
+	forger, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flood := func(n int) {
+		t.Helper()
+		for i := range n {
+			if _, err := k.VerifySignature(t.Context(), signed(t, forger, fmt.Sprint("unknown ", i))); !errors.Is(err, errSignature) {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := k.VerifySignature(t.Context(), signed(t, good, "one")); err != nil {
+		t.Fatal(err)
+	}
+	flood(1000)
+	if n := p.fetches.Load(); n != fetchBurst {
+		t.Errorf("%d fetches", n)
+	}
+	for range 3 { // a key that is known by name, and not the one that signed, counts alike
+		if _, err := k.VerifySignature(t.Context(), signed(t, forger, "one")); !errors.Is(err, errSignature) {
+			t.Fatal(err)
+		}
+	}
+	for i := range 10 {
+		*now = now.Add(fetchEvery)
+		flood(20)
+		if n := p.fetches.Load(); n != int64(fetchBurst+1+i) {
+			t.Errorf("%d fetches after %d pauses", n, i+1)
+		}
+	}
+	next := p.key(t, "two")
+	flood(20)
+	*now = now.Add(fetchEvery)
+	if _, err := k.VerifySignature(t.Context(), signed(t, next, "two")); err != nil {
+		t.Errorf("a new key in the middle of a flood: %v", err)
+	}
+	if _, err := k.VerifySignature(t.Context(), signed(t, good, "one")); !errors.Is(err, errSignature) {
+		t.Errorf("a key that is gone: %v", err)
+	}
+	*now = now.Add(time.Hour)
+	before := p.fetches.Load()
+	flood(100)
+	if n := p.fetches.Load() - before; n != fetchBurst {
+		t.Errorf("%d fetches after an hour", n)
+	}
+}
+
+// TestFetchesAreShared: those who need keys at the same time wait for one fetch, and not
+// in any number.
+func TestFetchesAreShared(t *testing.T) {
+	p := &published{hold: make(chan struct{})}
+	good := p.key(t, "one")
+	k, _ := fetcher(t, p)
+	token := signed(t, good, "one")
+	results := make(chan error, 10*maxWaiting)
+	for range cap(results) {
+		go func() {
+			_, err := k.VerifySignature(t.Context(), token)
+			results <- err
+		}()
+	}
+	busy := 0
+	for range cap(results) - maxWaiting - 1 { // all but who fetches and who may wait
+		if err := <-results; !errors.Is(err, authx.ErrBusy) {
+			t.Fatal(err)
+		}
+		busy++
+	}
+	close(p.hold)
+	for range maxWaiting + 1 {
+		if err := <-results; err != nil {
+			t.Error(err)
+		}
+	}
+	if n := p.fetches.Load(); n != 1 || busy != 9*maxWaiting-1 {
+		t.Errorf("%d fetches, %d refused", n, busy)
+	}
+}
+
+// TestKeysCannotBeFetched: a provider in trouble is not asked for each token either, and
+// keys that are known go on to count.
+func TestKeysCannotBeFetched(t *testing.T) {
+	p := &published{code: http.StatusServiceUnavailable}
+	k, now := fetcher(t, p)
+	good := p.key(t, "one")
+	token := signed(t, good, "one")
+	for range 50 {
+		if _, err := k.VerifySignature(t.Context(), token); err == nil || errors.Is(err, errSignature) {
+			t.Fatalf("%v", err)
+		}
+	}
+	if n := p.fetches.Load(); n != fetchBurst {
+		t.Errorf("%d fetches", n)
+	}
+	p.code = 0
+	*now = now.Add(fetchEvery)
+	if _, err := k.VerifySignature(t.Context(), token); err != nil {
+		t.Fatal(err)
+	}
+	p.code = http.StatusServiceUnavailable
+	*now = now.Add(time.Hour)
+	if _, err := k.VerifySignature(t.Context(), signed(t, good, "two")); err == nil {
+		t.Error("a token of an unknown key is taken")
+	}
+	if _, err := k.VerifySignature(t.Context(), token); err != nil {
+		t.Errorf("keys are forgotten: %v", err)
+	}
+}
