@@ -54,6 +54,7 @@ type Lookup interface {
 type Authenticator struct {
 	Secrets Lookup
 	Clock   func() time.Time // nil: time.Now
+	Gate    *authx.Gate      // bounds the look-ups under way, which may have to wait for the store; nil: nothing does
 }
 
 // AuthenticateToken implements authx.TokenAuthenticator.
@@ -63,6 +64,11 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, _ [
 		return nil, false, nil
 	}
 	id, secret := parts[1], parts[2]
+	leave, err := a.Gate.Enter(ctx)
+	if err != nil {
+		return nil, true, err
+	}
+	defer leave()
 	s, found, err := a.Secrets.BootstrapSecret(ctx, NamePrefix+id)
 	if err != nil {
 		return nil, true, err

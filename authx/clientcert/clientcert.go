@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/rowlock/rowlock/authx"
@@ -56,17 +57,25 @@ func (a *Authenticator) Authenticate(r *http.Request) (*authx.Authenticated, boo
 type Verifier struct {
 	roots func() *x509.CertPool
 	now   func() time.Time
-	good  memory[verdict]
+	known memory[verdict]
+
+	looked atomic.Int64 // at certificates, for tests
 }
 
-// verdict is a certificate found good.
+// verdict is what was found of a certificate.
 type verdict struct {
 	roots       *x509.CertPool
 	from, until time.Time
+	err         error // nil: it is good
 }
 
-// remember is how long a verdict holds at most.
-const remember = time.Minute
+// How long a verdict holds at most, a good and a bad one. Looking at a bad certificate
+// may take a hundred signatures: it is done once for a connection, and not for each
+// request that a stranger sends on it.
+const (
+	remember    = time.Minute
+	rememberBad = 10 * time.Second
+)
 
 // NewVerifier makes a Verifier, with roots as in New.
 func NewVerifier(roots func() *x509.CertPool) *Verifier {
@@ -81,9 +90,10 @@ func (v *Verifier) Verify(r *http.Request) (*x509.Certificate, error) {
 	}
 	leaf, roots, now := r.TLS.PeerCertificates[0], v.roots(), v.now()
 	// The certificates of a connection are the same objects for all its requests.
-	if g, ok := v.good.get(leaf); ok && g.roots == roots && !now.Before(g.from) && !now.After(g.until) {
-		return leaf, nil
+	if g, ok := v.known.get(leaf); ok && g.roots == roots && !now.Before(g.from) && !now.After(g.until) {
+		return leaf, g.err
 	}
+	v.looked.Add(1)
 	opts := x509.VerifyOptions{
 		Roots: roots, CurrentTime: now, Intermediates: x509.NewCertPool(),
 		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
@@ -96,9 +106,11 @@ func (v *Verifier) Verify(r *http.Request) (*x509.Certificate, error) {
 	}
 	chains, err := leaf.Verify(opts)
 	if err != nil {
-		return leaf, fmt.Errorf("verifying client certificate SN=%d: %w", leaf.SerialNumber, err)
+		err = fmt.Errorf("verifying client certificate SN=%d: %w", leaf.SerialNumber, err)
+		v.known.put(leaf, verdict{roots: roots, from: now, until: now.Add(rememberBad), err: err})
+		return leaf, err
 	}
-	v.good.put(leaf, verdict{roots: roots, from: now, until: validity(chains[0], now.Add(remember))})
+	v.known.put(leaf, verdict{roots: roots, from: now, until: validity(chains[0], now.Add(remember))})
 	return leaf, nil
 }
 

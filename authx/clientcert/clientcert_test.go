@@ -117,6 +117,32 @@ func TestAuthoritiesChange(t *testing.T) {
 	}
 }
 
+// TestBadIsRemembered: a bad certificate is looked at once, however many requests come
+// with it, until the authorities change or a few seconds have passed.
+func TestBadIsRemembered(t *testing.T) {
+	ca, next := issue(t, nil, nil), issue(t, nil, nil)
+	roots, now := pool(ca), time.Now()
+	v := clientcert.NewVerifierAt(func() *x509.CertPool { return roots() }, func() time.Time { return now })
+	r := request(issue(t, next, nil))
+	looked := func(want int) {
+		t.Helper()
+		if _, err := v.Verify(r); err == nil || v.Looked() != want {
+			t.Fatalf("%v, looked at %d times, want %d", err, v.Looked(), want)
+		}
+	}
+	for range 100 {
+		looked(1)
+	}
+	now = now.Add(time.Minute)
+	looked(2)
+	roots = pool(issue(t, nil, nil))
+	looked(3)
+	roots = pool(next)
+	if _, err := v.Verify(r); err != nil {
+		t.Fatalf("a new authority is not looked at: %v", err)
+	}
+}
+
 func TestProxy(t *testing.T) {
 	ca, users := issue(t, nil, nil), issue(t, nil, nil)
 	a := proxy.New(proxy.Config{
