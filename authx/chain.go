@@ -81,6 +81,8 @@ var anonymous = &Authenticated{Identity: &Identity{Name: Anonymous, Groups: []st
 type AllowAnonymous struct {
 	Next  Authenticator
 	Paths []string // where they are welcome, exactly; nil: everywhere
+	// Closed, if set, says whether nobody is let in this way at present.
+	Closed func() bool
 }
 
 // Authenticate asks Next; a request without credentials is anonymous, one with
@@ -90,7 +92,7 @@ func (a AllowAnonymous) Authenticate(r *http.Request) (*Authenticated, bool, err
 	if mine || err != nil {
 		return who, mine, err
 	}
-	if a.Paths != nil && (r.URL == nil || !slices.Contains(a.Paths, r.URL.Path)) {
+	if a.Closed != nil && a.Closed() || a.Paths != nil && (r.URL == nil || !slices.Contains(a.Paths, r.URL.Path)) {
 		return nil, false, nil
 	}
 	return anonymous, true, nil

@@ -69,6 +69,9 @@ func Parse(data []byte, taken []string) (*Configuration, error) {
 	if err := c.validate(taken); err != nil {
 		return nil, err
 	}
+	for i := range c.JWT {
+		c.JWT[i].SigningAlgs = oidc.Algorithms() // the file has no list of its own
+	}
 	return c, nil
 }
 

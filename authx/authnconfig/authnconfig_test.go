@@ -2,7 +2,11 @@ package authnconfig_test
 
 import (
 	"context"
+	"encoding/pem"
+	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -83,6 +87,67 @@ func TestReload(t *testing.T) {
 	}
 	stop()
 	<-done
+}
+
+// TestDeadIssuer: while a changed file waits for an issuer that does not answer, what is
+// written next is taken over at once, and the one that waited is never heard of.
+func TestDeadIssuer(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(path+".new", path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(head)
+	c, err := authnconfig.Load(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := make(chan struct{}, 100)
+	dead := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked <- struct{}{}
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	defer dead.Close()
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: dead.Certificate().Raw})
+	issuer := fmt.Sprintf("{url: %s, audiences: [x], certificateAuthority: %q}", dead.URL, ca)
+	waits := strings.Replace(provider, "{url: https://a, audiences: [x]}", issuer, 1)
+	reloads := make(chan bool, 10)
+	p := &authnconfig.Providers{Path: path, Log: slog.New(slog.DiscardHandler), Reloaded: func(ok bool, _ time.Time) { reloads <- ok }}
+	if err := p.Start(c, []byte(head)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- p.Run(ctx) }()
+	next := func() bool {
+		t.Helper()
+		select {
+		case ok := <-reloads:
+			return ok
+		case <-time.After(time.Minute):
+			t.Fatal("nothing is taken over")
+			return false
+		}
+	}
+	for _, correction := range []string{head + "jwt: []\n", "nonsense"} {
+		write(waits)
+		<-asked // it is being taken over
+		write(correction)
+		// That the file which waits is refused would be the first to be heard.
+		if ok := next(); ok != (correction != "nonsense") {
+			t.Errorf("%q: %v", correction, ok)
+		}
+	}
+	stop()
+	<-done
+	if len(reloads) > 0 {
+		t.Errorf("more was taken over: %v", <-reloads)
+	}
 }
 
 func FuzzParse(f *testing.F) {

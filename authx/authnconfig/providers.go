@@ -1,6 +1,7 @@
 package authnconfig
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -29,9 +30,10 @@ type Providers struct {
 	Log       *slog.Logger
 	// Reloaded, if set, is told of each attempt to take over a changed file.
 	Reloaded func(ok bool, at time.Time)
+	Again    time.Duration // how soon a refused file is tried again; 0: after a minute
 
 	first   *Configuration
-	seen    []byte
+	used    []byte // the text that is in use
 	current atomic.Pointer[generation]
 }
 
@@ -49,7 +51,7 @@ func (p *Providers) Start(c *Configuration, text []byte) error {
 	if err != nil {
 		return err
 	}
-	p.first, p.seen = c, text
+	p.first, p.used = c, text
 	p.current.Store(g)
 	return nil
 }
@@ -84,20 +86,20 @@ func (p *Providers) Run(ctx context.Context) error {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	for file := freshfile.NewText(p.Path, p.seen, pollEvery); ; {
-		text, err := file.Next(ctx)
-		if err == nil {
-			err = p.replace(ctx, text)
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err != nil {
-			p.Log.Error("the changed authentication configuration is not used, the last good one stays", "file", p.Path, "error", err)
-		}
-		if p.Reloaded != nil {
-			p.Reloaded(err == nil, time.Now())
-		}
+	file := &freshfile.Follower{Path: p.Path, Seen: p.used, Every: pollEvery, Again: p.Again, Take: p.replace, Took: p.took}
+	return file.Run(ctx)
+}
+
+// took tells how an attempt to take over a changed file ended.
+func (p *Providers) took(err error, repeated bool) {
+	switch {
+	case err != nil && !repeated:
+		p.Log.Error("the changed authentication configuration is not used, the last good one stays", "flag", "--authentication-config", "file", p.Path, "error", err)
+	case err == nil:
+		p.Log.Info("the changed authentication configuration is in use", "flag", "--authentication-config", "file", p.Path)
+	}
+	if p.Reloaded != nil {
+		p.Reloaded(err == nil, time.Now())
 	}
 }
 
@@ -105,10 +107,24 @@ func (p *Providers) Run(ctx context.Context) error {
 func (p *Providers) run(ctx context.Context, g *generation) {
 	ctx, g.stop = context.WithCancel(ctx)
 	for _, a := range g.chain {
+		said := "" // of one that goes on not to answer nothing new is said
 		g.wait.Go(func() {
-			a.Run(ctx, func(err error) { p.Log.Warn("a token issuer does not answer", "error", err) })
+			a.Run(ctx, func(err error) {
+				if err.Error() != said {
+					p.Log.Warn("a token issuer does not answer", "flag", p.flag(), "file", p.Path, "error", err)
+				}
+				said = err.Error()
+			})
 		})
 	}
+}
+
+// flag is where the configuration comes from.
+func (p *Providers) flag() string {
+	if p.Path == "" {
+		return "--oidc-issuer-url"
+	}
+	return "--authentication-config"
 }
 
 func (g *generation) end() {
@@ -116,8 +132,11 @@ func (g *generation) end() {
 	g.wait.Wait()
 }
 
-// replace takes over a changed file once its providers answer.
+// replace takes over a changed file once its providers answer, unless ctx ends before.
 func (p *Providers) replace(ctx context.Context, text []byte) error {
+	if bytes.Equal(text, p.used) {
+		return freshfile.ErrSame
+	}
 	c, err := Parse(text, p.Taken)
 	if err != nil {
 		return err
@@ -129,7 +148,8 @@ func (p *Providers) replace(ctx context.Context, text []byte) error {
 	if err != nil {
 		return err
 	}
-	p.run(ctx, next)
+	// Its providers are looked for beyond the end of ctx, which is this attempt's.
+	p.run(context.WithoutCancel(ctx), next)
 	deadline := time.NewTimer(readyIn)
 	defer deadline.Stop()
 	for !next.ready() {
@@ -144,6 +164,7 @@ func (p *Providers) replace(ctx context.Context, text []byte) error {
 		}
 	}
 	p.current.Swap(next).end()
+	p.used = text
 	return nil
 }
 

@@ -85,6 +85,17 @@ func (c *Configuration) Has(kind string) bool {
 	return slices.ContainsFunc(c.Authorizers, func(a Authorizer) bool { return a.Type == kind })
 }
 
+// Kubeconfigs are those that name the webhooks.
+func (c *Configuration) Kubeconfigs() []string {
+	var paths []string
+	for _, a := range c.Authorizers {
+		if a.Webhook != nil && a.Webhook.ConnectionInfo.KubeConfigFile != nil {
+			paths = append(paths, *a.Webhook.ConnectionInfo.KubeConfigFile)
+		}
+	}
+	return paths
+}
+
 // Parse reads and validates the text of a file, and compiles its expressions. selectors
 // says whether they may look at those of a request.
 func Parse(data []byte, selectors bool) (*Configuration, error) {

@@ -29,6 +29,7 @@ type Builtin interface {
 type Chain struct {
 	Path      string             // of the file; "" for a configuration that stays
 	Every     time.Duration      // how often it is looked at; 0: twice a second
+	Again     time.Duration      // how soon a refused one is tried again; 0: after a minute
 	Builtin   map[string]Builtin // by type: Node, RBAC, ABAC where they are wanted at the start
 	Selectors bool               // match conditions may look at selectors
 	Metrics   *Metrics           // nil: nobody counts
@@ -36,6 +37,8 @@ type Chain struct {
 	// Reloaded, if set, is told that the file is followed from now on, and of each
 	// attempt to take over a changed one.
 	Reloaded func(ok bool, at time.Time)
+	// Using, if set, is told of each later configuration that is taken over.
+	Using func(*Configuration)
 
 	required []string // types that every later configuration must have
 	current  atomic.Pointer[generation]
@@ -47,7 +50,12 @@ type Chain struct {
 type generation struct {
 	authorizers authx.AuthorizerChain
 	rules       authx.Resolvers
+	allowsAll   bool
 }
+
+// AllowsAll says whether everybody may do everything at present: whether AlwaysAllow is
+// one of the authorizers.
+func (c *Chain) AllowsAll() bool { return c.current.Load().allowsAll }
 
 // Start takes the first configuration, which came from a text if it was a file's.
 func (c *Chain) Start(cfg *Configuration, text []byte) error {
@@ -85,7 +93,7 @@ func (c *Chain) generation(cfg *Configuration) (*generation, error) {
 	if len(cfg.Authorizers) == 0 {
 		return nil, errors.New("at least one authorization mode must be passed")
 	}
-	g := &generation{authorizers: authx.AuthorizerChain{authx.Masters{}}}
+	g := &generation{authorizers: authx.AuthorizerChain{authx.Masters{}}, allowsAll: cfg.Has(TypeAlwaysAllow)}
 	for i := range cfg.Authorizers {
 		a := &cfg.Authorizers[i]
 		z, err := c.authorizer(a)
@@ -139,24 +147,22 @@ func (c *Chain) Run(ctx context.Context) error {
 	if every == 0 {
 		every = pollEvery
 	}
-	for file := freshfile.NewText(c.Path, c.seen, every); ; {
-		text, err := file.Next(ctx)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		news := false
-		if err == nil {
-			news, err = c.replace(text)
-		}
-		switch {
-		case err != nil:
-			c.Log.Error("the changed authorization configuration is not used, the last good one stays", "file", c.Path, "error", err)
-			c.tell(false)
-		case news:
-			c.Log.Info("the changed authorization configuration is in use", "file", c.Path)
-			c.tell(true)
-		}
+	file := &freshfile.Follower{
+		Path: c.Path, Seen: c.seen, Every: every, Again: c.Again,
+		Take: func(_ context.Context, text []byte) error { return c.replace(text) }, Took: c.took,
 	}
+	return file.Run(ctx)
+}
+
+// took tells how an attempt to take over a changed file ended.
+func (c *Chain) took(err error, repeated bool) {
+	switch {
+	case err == nil:
+		c.Log.Info("the changed authorization configuration is in use", "flag", "--authorization-config", "file", c.Path)
+	case !repeated:
+		c.Log.Error("the changed authorization configuration is not used, the last good one stays", "flag", "--authorization-config", "file", c.Path, "error", err)
+	}
+	c.tell(err == nil)
 }
 
 func (c *Chain) tell(ok bool) {
@@ -165,11 +171,11 @@ func (c *Chain) tell(ok bool) {
 	}
 }
 
-// replace takes over a changed file. It says whether that changes anything.
-func (c *Chain) replace(text []byte) (bool, error) {
+// replace takes over a changed file.
+func (c *Chain) replace(text []byte) error {
 	cfg, err := Parse(text, c.Selectors)
 	if err != nil {
-		return false, err
+		return err
 	}
 	var missing []string
 	for _, t := range c.required {
@@ -178,17 +184,20 @@ func (c *Chain) replace(text []byte) (bool, error) {
 		}
 	}
 	if len(missing) > 0 {
-		return false, fmt.Errorf("missing required types: %v", missing)
+		return fmt.Errorf("missing required types: %v", missing)
 	}
 	written := spelling(cfg)
 	if written == c.used {
-		return false, nil
+		return freshfile.ErrSame
 	}
 	next, err := c.generation(cfg)
 	if err != nil {
-		return false, err
+		return err
 	}
 	c.used = written
 	c.current.Store(next)
-	return true, nil
+	if c.Using != nil {
+		c.Using(cfg)
+	}
+	return nil
 }

@@ -1,13 +1,11 @@
 package freshfile
 
 import (
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
@@ -106,57 +104,4 @@ func TestBadFromTheStart(t *testing.T) {
 	if _, err := New(func() (int, error) { return 0, errors.New("no") }, nil); err == nil {
 		t.Fatal("made of what cannot be read")
 	}
-}
-
-func TestText(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "file")
-	write := func(text string) {
-		t.Helper()
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	synctest.Test(t, func(t *testing.T) {
-		ctx, stop := context.WithCancel(t.Context())
-		follow := NewText(path, []byte("one"), time.Second)
-		type next struct {
-			text string
-			err  error
-		}
-		seen := make(chan next)
-		go func() {
-			for ctx.Err() == nil {
-				text, err := follow.Next(ctx)
-				seen <- next{string(text), err}
-			}
-		}()
-		want := func(text string) {
-			t.Helper()
-			if n := <-seen; n.err != nil || n.text != text {
-				t.Fatalf("%v, want %q", n, text)
-			}
-		}
-		write("half")
-		time.Sleep(1500 * time.Millisecond) // one look
-		write("whole")
-		want("whole")
-		write("torn")
-		time.Sleep(time.Second)
-		write("whole") // as it was
-		time.Sleep(10 * time.Second)
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
-		if n := <-seen; !errors.Is(n.err, os.ErrNotExist) {
-			t.Fatal(n)
-		}
-		time.Sleep(10 * time.Second)
-		write("back")
-		want("back")
-		synctest.Wait() // it asks for the next
-		stop()
-		if n := <-seen; !errors.Is(n.err, context.Canceled) {
-			t.Fatal(n)
-		}
-	})
 }

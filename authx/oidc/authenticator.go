@@ -24,6 +24,9 @@ var algorithms = []string{
 	gooidc.RS256, gooidc.RS384, gooidc.RS512, gooidc.ES256, gooidc.ES384, gooidc.ES512, gooidc.PS256, gooidc.PS384, gooidc.PS512,
 }
 
+// Algorithms are all that a provider may be allowed to sign with: those of key pairs.
+func Algorithms() []string { return slices.Clone(algorithms) }
+
 // retryAfter is how soon a provider that did not answer is asked again.
 const retryAfter = 10 * time.Second
 
@@ -48,7 +51,7 @@ func New(p Provider, audiences []string) (*Authenticator, error) {
 	}
 	a := &Authenticator{provider: p, compiled: c, algs: p.SigningAlgs, audience: audiences, now: time.Now}
 	if len(a.algs) == 0 {
-		a.algs = algorithms
+		a.algs = []string{gooidc.RS256} // the one that OpenID Connect asks all providers for
 	}
 	for _, alg := range a.algs {
 		if !slices.Contains(algorithms, alg) {

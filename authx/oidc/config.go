@@ -14,7 +14,7 @@ type Provider struct {
 	ClaimMappings        ClaimMappings         `json:"claimMappings"`
 	UserValidationRules  []UserValidationRule  `json:"userValidationRules,omitempty"`
 
-	// SigningAlgs are the accepted algorithms; none: all that are asymmetric.
+	// SigningAlgs are the accepted algorithms; none: RS256 alone.
 	SigningAlgs []string `json:"-"`
 }
 

@@ -94,7 +94,7 @@ func (s *issuer) token(t *testing.T, claims map[string]any) string {
 func (s *issuer) start(t *testing.T, change func(p *oidc.Provider)) *oidc.Authenticator {
 	t.Helper()
 	empty := ""
-	p := oidc.Provider{Issuer: oidc.Issuer{URL: s.URL, Audiences: []string{"app"}, CertificateAuthority: s.ca()}}
+	p := oidc.Provider{Issuer: oidc.Issuer{URL: s.URL, Audiences: []string{"app"}, CertificateAuthority: s.ca()}, SigningAlgs: oidc.Algorithms()}
 	p.ClaimMappings.Username = oidc.Mapping{Claim: "sub", Prefix: &empty}
 	if change != nil {
 		change(&p)
@@ -187,6 +187,23 @@ func TestTokens(t *testing.T) {
 				t.Fatalf("%+v", who.Identity)
 			}
 		})
+	}
+}
+
+// TestNoAlgorithms: a provider that names no algorithms may use RS256, and not any.
+func TestNoAlgorithms(t *testing.T) {
+	s := newIssuer(t)
+	a := s.start(t, func(p *oidc.Provider) { p.SigningAlgs = []string{} })
+	if _, _, err := a.AuthenticateToken(t.Context(), s.token(t, nil), nil); err != nil {
+		t.Errorf("RS256: %v", err)
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.rotate("two", jose.ES256, key, &key.PublicKey)
+	if who, _, err := a.AuthenticateToken(t.Context(), s.token(t, nil), nil); err == nil || !strings.Contains(err.Error(), `unsupported algorithm, expected ["RS256"] got "ES256"`) {
+		t.Errorf("ES256: %v %v", who, err)
 	}
 }
 

@@ -54,6 +54,9 @@ func (o *accountOptions) validate() error {
 	} else if o.jwksURI != "" && u.Scheme != "https" {
 		return fmt.Errorf("service-account-jwks-uri requires https scheme, parsed as: %v", u)
 	}
+	if slices.Contains(o.audiences, "") {
+		return errors.New("api-audiences should not hold an empty string")
+	}
 	if o.maxAge != 0 && (o.maxAge < time.Hour || o.maxAge > 1<<32*time.Second) {
 		return errors.New("the service-account-max-token-expiration must be between 1 hour and 2^32 seconds")
 	}
@@ -71,13 +74,15 @@ func (o *accountOptions) build(c accessConfig, a *access) (authx.TokenAuthentica
 	if o.signingKey == "" {
 		o.signingKey = c.dir.ServiceAccount
 	}
+	signing := source{"--service-account-signing-key-file", o.signingKey}
+	reportLoose(c.log, signing)
 	private, err := serviceaccount.LoadPrivate(o.signingKey)
 	if err != nil {
-		return nil, fmt.Errorf("--service-account-signing-key-file: %w", err)
+		return nil, signing.failed(err)
 	}
 	signer, err := serviceaccount.NewSigner(o.issuers[0], private)
 	if err != nil {
-		return nil, fmt.Errorf("--service-account-signing-key-file: %w", err)
+		return nil, signing.failed(err)
 	}
 	keys := []serviceaccount.Key{signer.Key()}
 	files := o.keyFiles
@@ -89,7 +94,7 @@ func (o *accountOptions) build(c accessConfig, a *access) (authx.TokenAuthentica
 	for _, path := range files {
 		more, err := serviceaccount.LoadPublic(path)
 		if err != nil {
-			return nil, fmt.Errorf("--service-account-key-file: %w", err)
+			return nil, source{"--service-account-key-file", path}.failed(err)
 		}
 		for _, k := range more {
 			if !slices.ContainsFunc(keys, func(have serviceaccount.Key) bool { return have.ID == k.ID }) {

@@ -39,6 +39,9 @@ func (o *admissionOptions) build() (server.Admission, error) {
 		if o.enable != nil || o.disable != nil {
 			return a, errors.New("admission-control and enable-admission-plugins/disable-admission-plugins flags are mutually exclusive")
 		}
+		if len(o.only) == 0 {
+			return a, errors.New("--admission-control names no admission plugin, which would turn them all off")
+		}
 		all, _ := server.AdmissionNames()
 		for _, name := range o.only {
 			if !slices.Contains(all, name) {
@@ -56,5 +59,5 @@ func (o *admissionOptions) build() (server.Admission, error) {
 	}
 	var err error
 	a.Configs, err = admission.LoadConfigs(o.config)
-	return a, err
+	return a, source{"--admission-control-config-file", o.config}.failed(err)
 }

@@ -128,13 +128,22 @@ func (o *auditOptions) build(out io.Writer, log *slog.Logger) (*auditing, error)
 		return nil, err
 	}
 	if o.policy == "" {
+		for _, backend := range []source{{"--audit-log-path", o.path}, {"--audit-webhook-config-file", o.webhook}} {
+			if backend.path != "" {
+				log.Warn("no request is recorded: that needs --audit-policy-file too", "flag", backend.flag, "file", backend.path)
+			}
+		}
 		return a, nil
 	}
 	policy, err := audit.Load(o.policy)
 	if err != nil {
-		return nil, err
+		return nil, source{"--audit-policy-file", o.policy}.failed(err)
+	}
+	for _, remark := range policy.Remarks {
+		log.Warn("the audit policy has a field that is not known and does not count: "+remark, "flag", "--audit-policy-file", "file", o.policy)
 	}
 	if o.path == "" && o.webhook == "" {
+		log.Warn("no request is recorded: that needs --audit-log-path or --audit-webhook-config-file too", "flag", "--audit-policy-file", "file", o.policy)
 		return a, nil
 	}
 	a.auditor = &audit.Auditor{Policy: policy, Metrics: audit.NewMetrics(), Clock: time.Now}
@@ -146,9 +155,10 @@ func (o *auditOptions) build(out io.Writer, log *slog.Logger) (*auditing, error)
 		a.add(&o.log, &audit.Lines{W: w}, log)
 	}
 	if o.webhook != "" {
+		reportLoose(log, source{"--audit-webhook-config-file", o.webhook})
 		hook, err := o.sender()
 		if err != nil {
-			return nil, fmt.Errorf("initializing audit webhook: %w", err)
+			return nil, fmt.Errorf("initializing audit webhook: %w", source{"--audit-webhook-config-file", o.webhook}.failed(err))
 		}
 		a.add(&o.hook, hook, log)
 	}
@@ -161,14 +171,14 @@ func (o *auditOptions) file(out io.Writer) (io.Writer, error) {
 		return out, nil
 	}
 	if err := os.MkdirAll(filepath.Dir(o.path), 0o700); err != nil {
-		return nil, fmt.Errorf("--audit-log-path: %w", err)
+		return nil, source{"--audit-log-path", o.path}.failed(err)
 	}
 	f, err := os.OpenFile(o.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("--audit-log-path: %w", err)
+		return nil, source{"--audit-log-path", o.path}.failed(err)
 	}
 	if err := f.Close(); err != nil {
-		return nil, fmt.Errorf("--audit-log-path: %w", err)
+		return nil, source{"--audit-log-path", o.path}.failed(err)
 	}
 	return &lumberjack.Logger{Filename: o.path, MaxAge: o.maxAge, MaxBackups: o.maxBackup, MaxSize: o.maxSize, Compress: o.compress}, nil
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/rowlock/rowlock/authx/proxy"
 	"github.com/rowlock/rowlock/authx/tokenfile"
 	"github.com/rowlock/rowlock/server"
+	"github.com/rowlock/rowlock/server/conns"
 	"github.com/rowlock/rowlock/server/controllers"
 	"github.com/rowlock/rowlock/server/datadir"
 	"github.com/rowlock/rowlock/server/verbs/tokenverbs"
@@ -69,6 +70,9 @@ func (o *proxyOptions) build(gate func(string) bool, log *slog.Logger) (authx.Au
 	if len(o.uid) > 0 && !gate("RemoteRequestHeaderUID") {
 		return nil, fmt.Errorf("--requestheader-uid-headers requires the RemoteRequestHeaderUID feature gate")
 	}
+	if len(o.names) == 0 {
+		log.Warn("any certificate of the proxies' authority may speak for any user; --requestheader-allowed-names says which", "flag", "--requestheader-client-ca-file", "file", o.ca)
+	}
 	roots, err := authorities(log, source{"--requestheader-client-ca-file", o.ca})
 	if err != nil {
 		return nil, err
@@ -99,7 +103,7 @@ type accessConfig struct {
 	address string // host:port at which others reach the server
 	gate    func(string) bool
 	log     *slog.Logger
-	open    bool // everybody may do everything
+	open    func() bool // whether everybody may do everything at present
 	tlsKey  string
 }
 
@@ -128,16 +132,17 @@ func (o *authOptions) build(c accessConfig) (*access, error) {
 	}
 	audiences := a.tokens.Audiences
 	a.tokens.Review = func(ctx context.Context, token string, wanted []string) (*authx.Authenticated, bool, error) {
-		return authx.Review(ctx, tokens, a.anonymous && a.openPaths == nil, token, wanted)
+		return authx.Review(ctx, tokens, a.anonymous && a.openPaths == nil && !c.open(), token, wanted)
 	}
 	chain = append(chain, authx.Bearer{Tokens: tokens, Audiences: audiences}, authx.Socket{Tokens: tokens, Audiences: audiences})
 	a.authenticator = chain
-	if a.anonymous && c.open {
-		c.log.Warn("AnonymousAuth is not allowed with the AlwaysAllow authorizer. Resetting AnonymousAuth to false. You should use a different authorizer")
-		a.anonymous = false
-	}
 	if a.anonymous {
-		a.authenticator = authx.AllowAnonymous{Next: chain, Paths: a.openPaths}
+		// Where everybody may do everything, nobody is let in without being asked who it is,
+		// however anonymous requests were turned on and whenever AlwaysAllow came in.
+		if c.open() {
+			c.log.Warn("AnonymousAuth is not allowed with the AlwaysAllow authorizer. Resetting AnonymousAuth to false. You should use a different authorizer")
+		}
+		a.authenticator = authx.AllowAnonymous{Next: chain, Paths: a.openPaths, Closed: c.open}
 	}
 	return a, nil
 }
@@ -188,14 +193,22 @@ func (o *authOptions) tokens(c accessConfig, a *access) (authx.TokenChain, error
 		return authx.Agnostic{Tokens: t, API: a.tokens.Audiences}
 	}
 	if o.tokenFile != "" {
+		file := source{"--token-auth-file", o.tokenFile}
 		static, err := tokenfile.Load(o.tokenFile)
 		if err != nil {
-			return nil, fmt.Errorf("--token-auth-file: %w", err)
+			return nil, file.failed(err)
 		}
+		for _, remark := range static.Remarks {
+			c.log.Warn("the file of static tokens: "+remark, "flag", file.flag, "file", file.path)
+		}
+		reportLoose(c.log, file)
 		chain = append(chain, agnostic(static))
 	}
 	if o.bootstrap {
-		chain = append(chain, agnostic(&bootstrap.Authenticator{Secrets: a.objects, Clock: time.Now}))
+		chain = append(chain, agnostic(&bootstrap.Authenticator{
+			Secrets: a.objects, Clock: time.Now,
+			Gate: authx.NewGate(authx.GateConfig{What: "bootstrap tokens", All: maxLookups, Each: maxLookups / 16, Source: asker}),
+		}))
 	}
 	others, anonymous, err := o.issuers.build(c, a, o.accounts.issuers)
 	if err != nil {
@@ -207,14 +220,22 @@ func (o *authOptions) tokens(c accessConfig, a *access) (authx.TokenChain, error
 	return append(append(chain, accounts), others...), nil
 }
 
+// maxLookups is how many bootstrap tokens are looked up at once, whoever sends them.
+const maxLookups = 256
+
+// asker is the connection that a credential came by; nil where there is none.
+func asker(ctx context.Context) any {
+	if c := conns.Of(ctx); c != nil {
+		return c
+	}
+	return nil
+}
+
 // idHash tells servers apart in metrics without naming them.
 func idHash(address string) string {
 	sum := sha256.Sum256([]byte(address))
 	return fmt.Sprintf("sha256:%x", sum)
 }
-
-// source is a file and the flag that names it.
-type source struct{ flag, path string }
 
 // authorities reads certificates from files, again when they change. Sources without
 // a path do not count.
@@ -233,7 +254,7 @@ func authorities(log *slog.Logger, sources ...source) (func() *x509.CertPool, er
 			}
 			certs, err := clientcert.LoadAuthorities(s.path)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", s.flag, err)
+				return nil, s.failed(err)
 			}
 			for _, c := range certs {
 				pool.AddCert(c)

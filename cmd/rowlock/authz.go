@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -55,11 +54,7 @@ type authorization struct {
 	collectors []prometheus.Collector
 	follow     server.Loop // of the configuration file; nil without one
 	blind      bool        // to selectors of requests
-}
-
-// allowsAll says whether the flags let everybody do everything.
-func (o *authzOptions) allowsAll() bool {
-	return o.file == "" && slices.Contains(o.modes, authzconfig.TypeAlwaysAllow)
+	allowsAll  func() bool // whether everybody may do everything at present
 }
 
 // validate finds flags that do not go together.
@@ -105,12 +100,16 @@ func (o *authzOptions) configuration(selectors bool) (*authzconfig.Configuration
 			return nil, nil, errors.New("--authorization-config can not be specified when --authorization-mode or --authorization-webhook-* flags are defined")
 		}
 	}
-	text, err := os.ReadFile(o.file)
+	file := source{"--authorization-config", o.file}
+	text, err := file.read()
 	if err != nil {
 		return nil, nil, err
 	}
 	c, err := authzconfig.Parse(text, selectors)
-	return c, text, err
+	if err == nil && c.Has(authzconfig.TypeABAC) && o.policy == "" {
+		err = errors.New("authorization-mode ABAC's authorization policy file not passed")
+	}
+	return c, text, file.failed(err)
 }
 
 // amount is the configuration that the flags stand for.
@@ -157,22 +156,54 @@ func (o *authzOptions) build(gate func(string) bool, id string, log *slog.Logger
 	}
 	if cfg.Has(authzconfig.TypeABAC) {
 		if chain.Builtin[authzconfig.TypeABAC], err = o.policies(log); err != nil {
-			return nil, fmt.Errorf("invalid authorization config: %w", err)
+			return nil, fmt.Errorf("invalid authorization config: %w", source{"--authorization-policy-file", o.policy}.failed(err))
 		}
 	}
 	if err := chain.Start(cfg, text); err != nil {
-		return nil, fmt.Errorf("invalid authorization config: %w", err)
+		return nil, fmt.Errorf("invalid authorization config: %w", o.origin().failed(err))
 	}
-	z.authorizer, z.rules, z.collectors = chain, chain, []prometheus.Collector{chain.Metrics}
+	o.reportKubeconfigs(cfg, log)
+	z.authorizer, z.rules, z.collectors, z.allowsAll = chain, chain, []prometheus.Collector{chain.Metrics}, chain.AllowsAll
 	if z.blind = !selectors; z.blind {
 		z.authorizer = authx.Unselected{Next: chain}
 	}
 	if o.file != "" {
 		reloaded, figures := reloads("authorization", id)
-		chain.Reloaded, z.follow, z.collectors = reloaded, chain.Run, append(z.collectors, figures...)
+		chain.Using = func(cfg *authzconfig.Configuration) { o.reportKubeconfigs(cfg, log) }
+		chain.Reloaded, z.follow, z.collectors = sayOpen(chain, reloaded, log), chain.Run, append(z.collectors, figures...)
 	}
 	z.plugins = []admission.Plugin{apiaccess.Escalation{Rules: roles, Feed: feed, Authorizer: z.authorizer}}
 	return z, nil
+}
+
+// origin is the file that a webhook's failure to begin is about.
+func (o *authzOptions) origin() source {
+	if o.file != "" {
+		return source{"--authorization-config", o.file}
+	}
+	return source{"--authorization-webhook-config-file", o.webhook}
+}
+
+// reportKubeconfigs says which kubeconfigs of webhooks others can read.
+func (o *authzOptions) reportKubeconfigs(cfg *authzconfig.Configuration, log *slog.Logger) {
+	for _, path := range cfg.Kubeconfigs() {
+		reportLoose(log, source{o.origin().flag, path})
+	}
+}
+
+// sayOpen says when a changed file lets everybody do everything, and when one ends that.
+func sayOpen(chain *authzconfig.Chain, next func(bool, time.Time), log *slog.Logger) func(bool, time.Time) {
+	open := chain.AllowsAll()
+	return func(ok bool, at time.Time) {
+		if now := chain.AllowsAll(); now != open {
+			if open = now; now {
+				log.Warn("the changed authorization configuration lets everybody do everything (AlwaysAllow); requests without credentials are refused from now on")
+			} else {
+				log.Warn("the changed authorization configuration has AlwaysAllow no more; requests without credentials are as welcome as the flags of authentication say")
+			}
+		}
+		next(ok, at)
+	}
 }
 
 // policies reads those of mode ABAC.

@@ -40,17 +40,17 @@ func TestAuthorizationFlags(t *testing.T) {
 		"--authorization-policy-file=" + policies:     "cannot specify --authorization-policy-file without mode ABAC",
 		"--authorization-webhook-config-file=" + hook: "cannot specify --authorization-webhook-config-file without mode Webhook",
 		"--authorization-mode=ABAC --authorization-policy-file=" + policies:                                           "",
-		"--authorization-mode=ABAC --authorization-policy-file=" + dir + "/none":                                      "invalid authorization config: open " + dir + "/none: no such file or directory",
-		"--authorization-mode=ABAC --authorization-policy-file=" + bad:                                                "invalid authorization config: error reading policy file " + bad + ", line 1: {: couldn't get version/kind; json parse error: unexpected end of JSON input",
+		"--authorization-mode=ABAC --authorization-policy-file=" + dir + "/none":                                      "invalid authorization config: --authorization-policy-file: open " + dir + "/none: no such file or directory",
+		"--authorization-mode=ABAC --authorization-policy-file=" + bad:                                                "invalid authorization config: --authorization-policy-file: error reading policy file " + bad + ", line 1: {: couldn't get version/kind; json parse error: unexpected end of JSON input",
 		"--authorization-mode=Webhook --authorization-webhook-config-file=" + hook:                                    "",
 		"--authorization-mode=Webhook --authorization-webhook-version=v1 --authorization-webhook-config-file=" + hook: "",
-		"--authorization-mode=Webhook --authorization-webhook-version=v3 --authorization-webhook-config-file=" + hook: `invalid authorization config: unsupported webhook authorizer version "v3", supported versions are "v1", "v1beta1"`,
-		"--authorization-config=" + config:                                                                            "invalid authorization config: open : no such file or directory",
+		"--authorization-mode=Webhook --authorization-webhook-version=v3 --authorization-webhook-config-file=" + hook: `invalid authorization config: --authorization-webhook-config-file ` + hook + `: unsupported webhook authorizer version "v3", supported versions are "v1", "v1beta1"`,
+		"--authorization-config=" + config:                                                                            "--authorization-config " + config + ": authorization-mode ABAC's authorization policy file not passed",
 		"--authorization-config=" + config + " --authorization-policy-file=" + policies:                               "",
 		"--authorization-config=" + config + " --authorization-mode=RBAC":                                             "--authorization-config can not be specified when --authorization-mode or --authorization-webhook-* flags are defined",
 		"--authorization-config=" + config + " --authorization-webhook-cache-unauthorized-ttl=1s":                     "--authorization-config can not be specified when --authorization-mode or --authorization-webhook-* flags are defined",
-		"--authorization-config=" + empty:                                                                             "authorizers: Required value: at least one authorization mode must be defined",
-		"--authorization-config=" + dir + "/none":                                                                     "open " + dir + "/none: no such file or directory",
+		"--authorization-config=" + empty:                                                                             "--authorization-config " + empty + ": authorizers: Required value: at least one authorization mode must be defined",
+		"--authorization-config=" + dir + "/none":                                                                     "--authorization-config: open " + dir + "/none: no such file or directory",
 	} {
 		o := &authzOptions{}
 		set := pflag.NewFlagSet("", pflag.ContinueOnError)

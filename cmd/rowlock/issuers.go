@@ -2,8 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -13,6 +11,7 @@ import (
 
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/authx/authnconfig"
+	"github.com/rowlock/rowlock/authx/clientcert"
 	"github.com/rowlock/rowlock/authx/oidc"
 	"github.com/rowlock/rowlock/authx/tokenwebhook"
 	"github.com/rowlock/rowlock/server"
@@ -29,6 +28,7 @@ type issuerOptions struct {
 	required                      map[string]string
 	webhook, webhookVersion       string
 	webhookTTL                    time.Duration
+	webhookPlaces                 int
 	flags                         *pflag.FlagSet
 }
 
@@ -46,6 +46,7 @@ func (o *issuerOptions) addTo(f *pflag.FlagSet) {
 	f.StringToStringVar(&o.required, "oidc-required-claim", nil, "claim=value that an ID token must have; may be repeated")
 	f.StringVar(&o.webhook, "authentication-token-webhook-config-file", "", "kubeconfig of a service that judges tokens")
 	f.StringVar(&o.webhookVersion, "authentication-token-webhook-version", "v1beta1", "version of TokenReview that the service speaks: v1beta1 or v1")
+	f.IntVar(&o.webhookPlaces, "authentication-token-webhook-max-inflight", 256, "most tokens that the service is asked about at once, a sixteenth of them for one connection; requests with more are answered 429")
 	f.DurationVar(&o.webhookTTL, "authentication-token-webhook-cache-ttl", 2*time.Minute, "how long the service's answers are remembered")
 }
 
@@ -62,13 +63,14 @@ func (o *issuerOptions) configuration(taken []string) (*authnconfig.Configuratio
 		if o.used() {
 			return nil, nil, errors.New("authentication-config file and oidc-* flags are mutually exclusive")
 		}
-		text, err := os.ReadFile(o.file)
+		file := source{"--authentication-config", o.file}
+		text, err := file.read()
 		if err != nil {
-			return nil, nil, fmt.Errorf("--authentication-config: %w", err)
+			return nil, nil, err
 		}
 		c, err := authnconfig.Parse(text, taken)
 		if err != nil {
-			return nil, nil, fmt.Errorf("--authentication-config %s: %w", o.file, err)
+			return nil, nil, file.failed(err)
 		}
 		if c.Anonymous != nil && o.flags.Changed("anonymous-auth") {
 			return nil, nil, field.Forbidden(field.NewPath("anonymous"), "--anonynous-auth flag cannot be set when anonymous field is configured in authentication configuration file")
@@ -94,9 +96,13 @@ func (o *issuerOptions) provider() (oidc.Provider, error) {
 		return p, errors.New("oidc-issuer-url and oidc-client-id must be specified together when any oidc-* flags are set")
 	}
 	if o.ca != "" {
-		pem, err := os.ReadFile(o.ca)
+		file := source{"--oidc-ca-file", o.ca}
+		pem, err := file.read()
 		if err != nil {
 			return p, err
+		}
+		if _, err := clientcert.ParseAuthorities(pem); err != nil {
+			return p, file.failed(err)
 		}
 		p.Issuer.CertificateAuthority = string(pem)
 	}
@@ -106,6 +112,9 @@ func (o *issuerOptions) provider() (oidc.Provider, error) {
 		prefix = ""
 	case prefix == "" && o.usernameClaim != "email":
 		prefix = o.url + "#"
+	}
+	if len(p.SigningAlgs) == 0 {
+		p.SigningAlgs = []string{"RS256"} // an empty list is the default, not any algorithm
 	}
 	p.ClaimMappings.Username = oidc.Mapping{Claim: o.usernameClaim, Prefix: &prefix}
 	if o.groupsClaim != "" {
@@ -142,13 +151,37 @@ func (o *issuerOptions) build(c accessConfig, a *access, taken []string) ([]auth
 		chain = append(chain, p)
 	}
 	if o.webhook != "" {
-		w, err := tokenwebhook.New(tokenwebhook.Config{Kubeconfig: o.webhook, Version: o.webhookVersion, CacheTTL: o.webhookTTL, Audiences: a.tokens.Audiences})
+		w, err := o.tokenWebhook(c, a)
 		if err != nil {
-			return nil, nil, fmt.Errorf("--authentication-token-webhook-config-file: %w", err)
+			return nil, nil, err
 		}
 		chain = append(chain, w)
 	}
 	return chain, cfg.Anonymous, nil
+}
+
+// tokenWebhook is the service that is asked about tokens which nobody else knows.
+func (o *issuerOptions) tokenWebhook(c accessConfig, a *access) (authx.TokenAuthenticator, error) {
+	file := source{"--authentication-token-webhook-config-file", o.webhook}
+	reportLoose(c.log, file)
+	if o.webhookPlaces < 1 {
+		return nil, errors.New("--authentication-token-webhook-max-inflight must be greater than 0")
+	}
+	refused := prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "rowlock_authentication_token_webhook_refused_total",
+		Help: "Requests that were answered 429 because too many tokens waited for the token webhook.",
+	})
+	a.collectors = append(a.collectors, refused)
+	w, err := tokenwebhook.New(tokenwebhook.Config{
+		Kubeconfig: o.webhook, Version: o.webhookVersion, CacheTTL: o.webhookTTL, Audiences: a.tokens.Audiences,
+		Gate: authx.NewGate(authx.GateConfig{
+			What: "the token webhook", All: o.webhookPlaces, Each: max(1, o.webhookPlaces/16), Source: asker, Refused: refused.Inc,
+		}),
+		Failed: func(err error) {
+			c.log.Error("the token webhook does not answer as it should, and the tokens that only it can judge are refused", "flag", file.flag, "file", file.path, "error", err)
+		},
+	})
+	return w, file.failed(err)
 }
 
 // reloads counts how often a configuration file was taken over, as a stock server

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -37,12 +36,13 @@ func (o *metricsOptions) build() (metrics.Selection, error) {
 	}
 	labels := o.labels
 	if len(labels) == 0 && o.manifest != "" {
-		text, err := os.ReadFile(o.manifest)
+		file := source{"--allow-metric-labels-manifest", o.manifest}
+		text, err := file.read()
 		if err != nil {
-			return s, fmt.Errorf("--allow-metric-labels-manifest: %w", err)
+			return s, err
 		}
 		if err := yaml.UnmarshalStrict(text, &labels); err != nil {
-			return s, fmt.Errorf("--allow-metric-labels-manifest %s: %w", o.manifest, err)
+			return s, file.failed(err)
 		}
 	}
 	for key, values := range labels {

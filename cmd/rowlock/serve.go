@@ -54,8 +54,10 @@ type serveOptions struct {
 	flags                         *pflag.FlagSet // all of them, as they are set
 }
 
-func serveCommand() *cobra.Command {
-	o := &serveOptions{}
+func serveCommand() *cobra.Command { return serveCommandOf(&serveOptions{}) }
+
+// serveCommandOf is the command that fills in options.
+func serveCommandOf(o *serveOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the API server",
@@ -167,7 +169,7 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 		return err
 	}
 	access, err := o.auth.build(accessConfig{
-		dir: dir, address: address, gate: features.Enabled, log: log, open: o.authz.allowsAll(), tlsKey: o.serving.key,
+		dir: dir, address: address, gate: features.Enabled, log: log, open: authz.allowsAll, tlsKey: o.serving.key,
 	})
 	if err != nil {
 		return err
@@ -192,7 +194,7 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	}
 	defer driver.Close()
 	measureDriver(driver)
-	special, err := o.specials(access, authz)
+	special, err := o.specials(access, authz, log)
 	if err != nil {
 		return err
 	}

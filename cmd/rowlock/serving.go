@@ -134,6 +134,9 @@ var tlsVersions = map[string]uint16{
 // tls loads the serving certificates, again when their files change. Client
 // certificates are asked for, and judged by the authenticators.
 func (o *servingOptions) tls(dir *datadir.Dir, log *slog.Logger) (*tls.Config, error) {
+	if o.minVersion == "" {
+		o.minVersion = "VersionTLS12"
+	}
 	version, ok := tlsVersions[o.minVersion]
 	if !ok {
 		return nil, fmt.Errorf("--tls-min-version: unknown tls version %q", o.minVersion)
@@ -146,7 +149,7 @@ func (o *servingOptions) tls(dir *datadir.Dir, log *slog.Logger) (*tls.Config, e
 	if certFile == "" {
 		certFile, keyFile = dir.ServingCert, dir.ServingKey
 	}
-	main, err := certificate("--tls-cert-file", certFile, keyFile, log)
+	main, err := certificate(source{"--tls-cert-file", certFile}, source{"--tls-private-key-file", keyFile}, log)
 	if err != nil {
 		return nil, err
 	}
@@ -171,17 +174,14 @@ func (o *servingOptions) tls(dir *datadir.Dir, log *slog.Logger) (*tls.Config, e
 }
 
 // certificate keeps a pair of files loaded.
-func certificate(flag, certFile, keyFile string, log *slog.Logger) (*freshfile.Value[*tls.Certificate], error) {
+func certificate(cert, key source, log *slog.Logger) (*freshfile.Value[*tls.Certificate], error) {
 	read := func() (*tls.Certificate, error) {
-		cert, err := tls.LoadX509KeyPair(certFile, keyFile)
-		if err != nil {
-			return nil, fmt.Errorf("%s %s: %w", flag, certFile, err)
-		}
-		return &cert, nil
+		reportLoose(log, key)
+		return pair(cert, key)
 	}
 	return freshfile.New(read, func(err error) {
-		log.Warn("the changed serving certificate cannot be read, the last one stays", "error", err)
-	}, certFile, keyFile)
+		log.Warn("the changed serving certificate cannot be read, the last one stays", "flag", cert.flag, "file", cert.path, "error", err)
+	}, cert.path, key.path)
 }
 
 // namedCertificate is one of --tls-sni-cert-key.
@@ -219,7 +219,8 @@ func (o *servingOptions) namedCertificates(log *slog.Logger) ([]*namedCertificat
 		if has && strings.TrimSpace(names) == "" {
 			return nil, fmt.Errorf("--tls-sni-cert-key %q: empty names list is not allowed", text)
 		}
-		cert, err := certificate("--tls-sni-cert-key", strings.TrimSpace(certFile), strings.TrimSpace(keyFile), log)
+		const flag = "--tls-sni-cert-key"
+		cert, err := certificate(source{flag, strings.TrimSpace(certFile)}, source{flag, strings.TrimSpace(keyFile)}, log)
 		if err != nil {
 			return nil, err
 		}

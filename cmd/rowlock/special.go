@@ -4,14 +4,14 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"fmt"
+	"log/slog"
 	"maps"
-	"os"
 	"time"
 
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/rowlock/rowlock/authx/clientcert"
 	"github.com/rowlock/rowlock/server/verbs"
 	"github.com/rowlock/rowlock/server/verbs/components"
 	"github.com/rowlock/rowlock/server/verbs/podverbs"
@@ -34,7 +34,7 @@ func (o *kubeletOptions) addTo(f *pflag.FlagSet) {
 	f.DurationVar(&o.timeout, "kubelet-timeout", 5*time.Second, "how long a connection to a node agent may take to stand")
 }
 
-func (o *kubeletOptions) config() (podverbs.Kubelet, error) {
+func (o *kubeletOptions) config(log *slog.Logger) (podverbs.Kubelet, error) {
 	k := podverbs.Kubelet{DialTimeout: o.timeout, TLS: &tls.Config{MinVersion: tls.VersionTLS12}}
 	for _, t := range o.addressTypes {
 		k.AddressTypes = append(k.AddressTypes, corev1.NodeAddressType(t))
@@ -43,29 +43,32 @@ func (o *kubeletOptions) config() (podverbs.Kubelet, error) {
 		return k, errors.New("--kubelet-client-certificate and --kubelet-client-key go together")
 	}
 	if o.cert != "" {
-		pair, err := tls.LoadX509KeyPair(o.cert, o.key)
+		key := source{"--kubelet-client-key", o.key}
+		reportLoose(log, key)
+		shown, err := pair(source{"--kubelet-client-certificate", o.cert}, key)
 		if err != nil {
-			return k, fmt.Errorf("--kubelet-client-certificate: %w", err)
+			return k, err
 		}
-		k.TLS.Certificates = []tls.Certificate{pair}
+		k.TLS.Certificates = []tls.Certificate{*shown}
 	}
 	if o.ca == "" {
 		return k, nil
 	}
-	pem, err := os.ReadFile(o.ca)
+	file := source{"--kubelet-certificate-authority", o.ca}
+	certs, err := clientcert.LoadAuthorities(o.ca)
 	if err != nil {
-		return k, fmt.Errorf("--kubelet-certificate-authority: %w", err)
+		return k, file.failed(err)
 	}
 	k.TLS.RootCAs = x509.NewCertPool()
-	if !k.TLS.RootCAs.AppendCertsFromPEM(pem) {
-		return k, fmt.Errorf("--kubelet-certificate-authority: no certificate in %s", o.ca)
+	for _, c := range certs {
+		k.TLS.RootCAs.AddCert(c)
 	}
 	return k, nil
 }
 
 // specials are the handlers of everything that is no ordinary object.
-func (o *serveOptions) specials(a *access, z *authorization) (map[string]verbs.Special, error) {
-	kubelet, err := o.kubelet.config()
+func (o *serveOptions) specials(a *access, z *authorization, log *slog.Logger) (map[string]verbs.Special, error) {
+	kubelet, err := o.kubelet.config(log)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,9 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	sigsjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
 	"github.com/rowlock/rowlock/authx"
@@ -45,6 +47,9 @@ type Policy struct {
 	OmitStages        []Stage `json:"omitStages,omitempty"`
 	OmitManagedFields bool    `json:"omitManagedFields,omitempty"`
 	Rules             []Rule  `json:"rules"`
+
+	// Remarks name the fields of the file that are not known, and so do not count.
+	Remarks []string `json:"-"`
 }
 
 // Rule is one line of a policy; what it leaves empty matches everything.
@@ -80,14 +85,16 @@ func Load(path string) (*Policy, error) {
 	return p, nil
 }
 
-// Parse reads a policy as YAML or JSON. Fields that are not known are let pass.
+// Parse reads a policy as YAML or JSON. Fields that are not known are let pass, as on a
+// stock server, and remarked on.
 func Parse(data []byte) (*Policy, error) {
-	var file struct {
-		APIVersion string `json:"apiVersion"`
-		Kind       string `json:"kind"`
-		Policy     `json:",inline"`
+	asJSON, err := yaml.YAMLToJSON(data)
+	if err != nil {
+		return nil, fmt.Errorf("failed decoding: %w", err)
 	}
-	if err := yaml.Unmarshal(data, &file); err != nil {
+	var file written
+	strange, err := sigsjson.UnmarshalStrict(asJSON, &file)
+	if err != nil {
 		return nil, fmt.Errorf("failed decoding: %w", err)
 	}
 	switch {
@@ -99,6 +106,9 @@ func Parse(data []byte) (*Policy, error) {
 		return nil, fmt.Errorf("failed decoding: no kind %q is registered for version %q", file.Kind, file.APIVersion)
 	}
 	p := &file.Policy
+	for _, field := range strange {
+		p.Remarks = append(p.Remarks, field.Error())
+	}
 	if err := p.validate().ToAggregate(); err != nil {
 		return nil, err
 	}
@@ -106,6 +116,14 @@ func Parse(data []byte) (*Policy, error) {
 		return nil, errors.New("loaded illegal policy with 0 rules")
 	}
 	return p, nil
+}
+
+// written is all that the file of a policy may hold. What is misspelt in it may be what
+// was to have something recorded, or left out.
+type written struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Policy            `json:",inline"`
 }
 
 func (p *Policy) validate() field.ErrorList {

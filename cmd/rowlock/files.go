@@ -1,0 +1,71 @@
+package main
+
+import (
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/rowlock/rowlock/authx/clientcert"
+)
+
+// source is a file and the flag that names it.
+type source struct{ flag, path string }
+
+// failed is an error about the file, which names it and the flag. An error that names
+// the file already is told the flag alone.
+func (s source) failed(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case strings.Contains(err.Error(), s.path):
+		return fmt.Errorf("%s: %w", s.flag, err)
+	}
+	return fmt.Errorf("%s %s: %w", s.flag, s.path, err)
+}
+
+// read reads the whole file.
+func (s source) read() ([]byte, error) {
+	text, err := os.ReadFile(s.path)
+	return text, s.failed(err)
+}
+
+// loose are the permissions that a file with a secret in it should give nobody but its owner.
+const loose = 0o066
+
+// reportLoose says which of the files with secrets others than their owner may read or
+// write. They are used all the same: whoever runs the server may have reasons.
+func reportLoose(log *slog.Logger, files ...source) {
+	for _, f := range files {
+		if f.path == "" {
+			continue
+		}
+		info, err := os.Stat(f.path)
+		if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&loose == 0 {
+			continue // what is not there is for those to tell who need it
+		}
+		log.Warn("a file with secrets in it can be read or written by others than its owner; it should have the mode 0600",
+			"flag", f.flag, "file", f.path, "mode", fmt.Sprintf("%04o", info.Mode().Perm()))
+	}
+}
+
+// pair reads a certificate with its chain, and its private key.
+func pair(cert, key source) (*tls.Certificate, error) {
+	certText, err := cert.read()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := clientcert.ParseAuthorities(certText); err != nil {
+		return nil, cert.failed(err)
+	}
+	keyText, err := key.read()
+	if err != nil {
+		return nil, err
+	}
+	p, err := tls.X509KeyPair(certText, keyText)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s, for %s %s: %w", key.flag, key.path, cert.flag, cert.path, err)
+	}
+	return &p, nil
+}
