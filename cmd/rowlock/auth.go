@@ -70,9 +70,6 @@ func (o *proxyOptions) build(gate func(string) bool, log *slog.Logger) (authx.Au
 	if len(o.uid) > 0 && !gate("RemoteRequestHeaderUID") {
 		return nil, fmt.Errorf("--requestheader-uid-headers requires the RemoteRequestHeaderUID feature gate")
 	}
-	if len(o.names) == 0 {
-		log.Warn("any certificate of the proxies' authority may speak for any user; --requestheader-allowed-names says which", "flag", "--requestheader-client-ca-file", "file", o.ca)
-	}
 	roots, err := authorities(log, source{"--requestheader-client-ca-file", o.ca})
 	if err != nil {
 		return nil, err
@@ -80,6 +77,9 @@ func (o *proxyOptions) build(gate func(string) bool, log *slog.Logger) (authx.Au
 	cfg := proxy.Config{Roots: roots, AllowedNames: o.names, User: o.user, UID: o.uid, Groups: o.groups, ExtraPrefix: o.extraPrefix}
 	if err := cfg.Validate(); err != nil {
 		return nil, err
+	}
+	if len(o.names) == 0 {
+		log.Warn("any certificate of the proxies' authority may speak for any user; --requestheader-allowed-names says which", "flag", "--requestheader-client-ca-file", "file", o.ca)
 	}
 	return proxy.New(cfg), nil
 }
