@@ -16,11 +16,9 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/scheduling"
 )
 
-// The field managers of the flow control objects that are there from the start.
-const (
-	flowProducer = "api-priority-and-fairness-config-producer-v1"
-	flowConsumer = "api-priority-and-fairness-config-consumer-v1"
-)
+// flowProducer is the field manager of the flow control objects that are there from
+// the start.
+const flowProducer = "api-priority-and-fairness-config-producer-v1"
 
 // defaultWriters bounds how many default objects are written at once; writes that
 // meet share a commit.
@@ -103,15 +101,7 @@ func (s *Server) createSchema(ctx context.Context, path string, f *flowcontrolv1
 	if err := s.createAs(ctx, flowProducer, path, f); err != nil {
 		return err
 	}
-	level := f.Spec.PriorityLevelConfiguration.Name
-	body := map[string]any{
-		"apiVersion": flowcontrolv1.SchemeGroupVersion.String(), "kind": "FlowSchema",
-		"metadata": map[string]any{"name": f.Name},
-		"status": flowcontrolv1.FlowSchemaStatus{Conditions: []flowcontrolv1.FlowSchemaCondition{{
-			Type: flowcontrolv1.FlowSchemaConditionDangling, Status: flowcontrolv1.ConditionFalse,
-			LastTransitionTime: metav1.Time{Time: s.cfg.Clock()}, Reason: "Found",
-			Message: fmt.Sprintf("This FlowSchema references the PriorityLevelConfiguration object named %q and it exists", level),
-		}}},
-	}
-	return s.Call(ctx, flowConsumer, http.MethodPatch, path+"/"+f.Name+"/status?force=true&fieldManager="+flowConsumer, "application/apply-patch+yaml", body, nil)
+	c := flowcontrol.Dangling(f.Spec.PriorityLevelConfiguration.Name, true, s.cfg.Clock())
+	path += "/" + f.Name + "/status?force=true&fieldManager=" + flowcontrol.Consumer
+	return s.Call(ctx, flowcontrol.Consumer, http.MethodPatch, path, "application/apply-patch+yaml", flowcontrol.Applied(f.Name, c), nil)
 }

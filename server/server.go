@@ -216,6 +216,10 @@ func (s *Server) leading() map[string]func(*Server) Loop {
 			a := &controllers.Accounts{API: s, Cache: s.Cache, Log: s.cfg.Log, Queue: s.Queues.Of("serviceaccount")}
 			return a.Run
 		},
+		"flowschemas": func(s *Server) Loop {
+			f := &controllers.FlowSchemas{API: s, Cache: s.Cache, Log: s.cfg.Log, Clock: s.cfg.Clock, Queue: s.Queues.Of("priority_and_fairness_config_queue")}
+			return f.Run
+		},
 	}
 	maps.Copy(all, s.cfg.Leading)
 	return all

@@ -76,7 +76,8 @@ func (c *cluster) get(storage, namespace, name string, into any) bool {
 	return true
 }
 
-// Call understands POST, PUT and applies of ConfigMaps and ClusterRoles.
+// Call understands POST, PUT and applies of ConfigMaps and ClusterRoles, and applies of
+// the status of FlowSchemas.
 func (c *cluster) Call(_ context.Context, _, method, path, _ string, body, _ any) error {
 	c.mu.Lock()
 	c.writes = append(c.writes, method+" "+path)
@@ -97,6 +98,9 @@ func (c *cluster) Call(_ context.Context, _, method, path, _ string, body, _ any
 			name = ""
 		}
 	}
+	if strings.HasSuffix(path, "/status") {
+		storage, name = "flowschemas.flowcontrol.apiserver.k8s.io", parts[len(parts)-2]
+	}
 	data, err := json.Marshal(body)
 	if err != nil {
 		return err
@@ -116,7 +120,11 @@ func (c *cluster) Call(_ context.Context, _, method, path, _ string, body, _ any
 		if !c.get(storage, namespace, name, &whole) {
 			return apierrors.NewNotFound(schema.GroupResource{Resource: storage}, name)
 		}
-		whole["rules"] = obj["rules"]
+		for _, member := range []string{"rules", "status"} {
+			if obj[member] != nil {
+				whole[member] = obj[member]
+			}
+		}
 		obj = whole
 	}
 	c.set(storage, namespace, name, obj)

@@ -79,9 +79,7 @@ func MandatorySchemas() []*flowcontrolv1.FlowSchema {
 
 // SuggestedSchemas are the other flow schemas that are there from the start.
 func SuggestedSchemas() []*flowcontrolv1.FlowSchema {
-	leases := func(namespace string) flowcontrolv1.ResourcePolicyRule {
-		return resources([]string{"get", "create", "update"}, "coordination.k8s.io", []string{"leases"}, []string{namespace}, false)
-	}
+	leases := resources([]string{"get", "create", "update"}, "coordination.k8s.io", []string{"leases"}, []string{all}, false)
 	endpoints := resources([]string{"get", "create", "update"}, "", []string{"endpoints"}, []string{all}, false)
 	return []*flowcontrolv1.FlowSchema{
 		schema("system-nodes", "system", 500, byUser, everything(groups(nodes)...)),
@@ -100,7 +98,7 @@ func SuggestedSchemas() []*flowcontrolv1.FlowSchema {
 		}),
 		schema("system-leader-election", "leader-election", 100, byUser, flowcontrolv1.PolicyRulesWithSubjects{
 			Subjects:      append(users(manager, scheduler), systemAccounts(all)...),
-			ResourceRules: []flowcontrolv1.ResourcePolicyRule{leases(systemNamespace)},
+			ResourceRules: []flowcontrolv1.ResourcePolicyRule{leases},
 		}),
 		schema("endpoint-controller", "workload-high", 150, byUser, flowcontrolv1.PolicyRulesWithSubjects{
 			Subjects:      append(users(manager), systemAccounts("endpoint-controller", "endpointslicemirroring-controller")...),
@@ -108,7 +106,7 @@ func SuggestedSchemas() []*flowcontrolv1.FlowSchema {
 		}),
 		schema("workload-leader-election", "leader-election", 200, byUser, flowcontrolv1.PolicyRulesWithSubjects{
 			Subjects:      systemAccounts(all),
-			ResourceRules: []flowcontrolv1.ResourcePolicyRule{leases(all)},
+			ResourceRules: []flowcontrolv1.ResourcePolicyRule{leases},
 		}),
 		schema("kube-controller-manager", "workload-high", 800, byNamespace, everything(users(manager)...)),
 		schema("kube-scheduler", "workload-high", 800, byNamespace, everything(users(scheduler)...)),

@@ -2,6 +2,7 @@ package flowcontrol_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/rowlock/rowlock/server/kinds/flowcontrol"
@@ -25,6 +26,19 @@ func TestFixed(t *testing.T) {
 		}
 		if level := s.Spec.PriorityLevelConfiguration.Name; !levels[level] {
 			t.Errorf("%s names level %q, which is missing", s.Name, level)
+		}
+	}
+}
+
+// Leader election of the system is not of one namespace alone.
+func TestLeaderElection(t *testing.T) {
+	for _, s := range flowcontrol.SuggestedSchemas() {
+		if s.Name != "system-leader-election" && s.Name != "workload-leader-election" {
+			continue
+		}
+		rule := s.Spec.Rules[0].ResourceRules
+		if len(rule) != 1 || fmt.Sprint(rule[0].Verbs, rule[0].APIGroups, rule[0].Resources, rule[0].Namespaces, rule[0].ClusterScope) != "[get create update] [coordination.k8s.io] [leases] [*] false" {
+			t.Errorf("%s: %+v", s.Name, rule)
 		}
 	}
 }
