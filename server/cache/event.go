@@ -37,6 +37,28 @@ type Event struct {
 type Delivery struct {
 	Event *Event
 	Type  EventType // after the watcher's selector
+	// Unsure says that Type is to be settled: the selector needs a closer look.
+	Unsure bool
+}
+
+// Settle says what an unsure delivery is, by selected, which knows of any item whether
+// it is; ok is false for nothing.
+func (d Delivery) Settle(selected func(*Item) (bool, error)) (_ Delivery, ok bool, err error) {
+	e := d.Event
+	var was, is bool
+	if e.Prev != nil {
+		if was, err = selected(e.Prev); err != nil {
+			return d, false, err
+		}
+	}
+	if e.Type != Deleted || e.Prev == nil {
+		if is, err = selected(e.Item); err != nil {
+			return d, false, err
+		}
+	}
+	d.Type, ok = seen(e, was, is)
+	d.Unsure = false
+	return d, ok, nil
 }
 
 // Revision is the event's place in the log.
@@ -78,11 +100,16 @@ func (f *Filter) translate(e *Event) (t EventType, ok bool) {
 		return e.Type, true
 	}
 	was := e.Prev != nil && f.Match(e.Prev)
+	return seen(e, was, (e.Type != Deleted || e.Prev == nil) && f.Match(e.Item))
+}
+
+// seen is what an event is to who saw the object before, or did not, and sees it now.
+func seen(e *Event, was, is bool) (t EventType, ok bool) {
 	if e.Type == Deleted {
 		// The last state may differ from the one before it, but it was never shown.
-		return Deleted, was || e.Prev == nil && f.Match(e.Item)
+		return Deleted, was || e.Prev == nil && is
 	}
-	switch is := f.Match(e.Item); {
+	switch {
 	case is && was:
 		return Modified, true
 	case is:

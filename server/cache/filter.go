@@ -9,6 +9,11 @@ import (
 // nil select everything.
 type Filter struct {
 	Fields []FieldTerm
+	// Unsure tells items whose bytes are not what the reader is shown. They are selected
+	// by name and namespace, and by labels unless Relabeled, and it is for the reader to
+	// look closer, with Shows. Nil: there are none.
+	Unsure    func(*Item) bool
+	Relabeled bool // such an item may be shown with other labels
 
 	labeled bool                 // labels are selected by
 	terms   []labels.Requirement // of many: those that postings are made of
@@ -59,31 +64,41 @@ func (f *Filter) Match(it *Item) bool {
 	if it.Corrupt != nil {
 		return true
 	}
-	return f.matchFields(it) && f.matchLabels(it)
+	if f.unsure(it) {
+		return f.matchFields(it, nil) && (f.Relabeled || f.matchLabels(it.Meta().Labels))
+	}
+	return f.matchFields(it, it.Meta()) && f.matchLabels(it.Meta().Labels)
 }
 
-func (f *Filter) matchFields(it *Item) bool {
+// Shows is Match for an item that is shown with what m says.
+func (f *Filter) Shows(it *Item, m *Meta) bool {
+	return f.Everything() || !f.none && f.matchFields(it, m) && f.matchLabels(m.Labels)
+}
+
+func (f *Filter) unsure(it *Item) bool { return f != nil && f.Unsure != nil && f.Unsure(it) }
+
+// matchFields leaves out what only m knows if there is none.
+func (f *Filter) matchFields(it *Item, m *Meta) bool {
 	if f.many.fields != nil {
 		for index, b := range f.many.fields {
-			if !b.allows(it.field(index)) {
+			if (index < 0 || m != nil) && !b.allows(it.field(m, index)) {
 				return false
 			}
 		}
 		return true
 	}
 	for i := range f.Fields {
-		if t := &f.Fields[i]; (it.field(t.Index) == t.Value) == t.Not {
+		if t := &f.Fields[i]; (t.Index < 0 || m != nil) && (it.field(m, t.Index) == t.Value) == t.Not {
 			return false
 		}
 	}
 	return true
 }
 
-func (f *Filter) matchLabels(it *Item) bool {
+func (f *Filter) matchLabels(set labels.Set) bool {
 	if !f.labeled {
 		return true
 	}
-	set := it.Meta().Labels
 	if f.many.labels {
 		return f.many.match(set)
 	}
@@ -95,15 +110,15 @@ func (f *Filter) matchLabels(it *Item) bool {
 	return true
 }
 
-// field is the value of a field of a FieldTerm.
-func (it *Item) field(index int) string {
+// field is the value of a field of a FieldTerm, of an item that m tells of.
+func (it *Item) field(m *Meta, index int) string {
 	switch index {
 	case FieldName:
 		return it.Name
 	case FieldNamespace:
 		return it.Namespace
 	}
-	if m := it.Meta(); index < len(m.Fields) {
+	if index < len(m.Fields) {
 		return m.Fields[index]
 	}
 	return ""
@@ -136,7 +151,7 @@ func (f *Filter) postings(s *shelf, labeled bool) []posting {
 			out = append(out, posting{key: key, value: t.Value})
 		}
 	}
-	if !labeled {
+	if !labeled || f.Unsure != nil && f.Relabeled {
 		return out
 	}
 	for i := range f.terms {

@@ -24,6 +24,7 @@ type Item struct {
 	line    []byte // JSON and a newline
 	storage *atomic.Pointer[kinds.Storage]
 	head    int32
+	older   bool
 	meta    atomic.Pointer[Meta]
 	forms   atomic.Pointer[form[FormKey]]
 }
@@ -100,6 +101,7 @@ func bareItem(row *sqlstore.Row, storage *atomic.Pointer[kinds.Storage]) *Item {
 		Created:   row.Created,
 		JSON:      row.Value,
 		storage:   storage,
+		older:     row.Deleted,
 	}
 }
 
@@ -126,7 +128,7 @@ func (it *Item) trust(value []byte) {
 func (it *Item) at(revision int64) *Item {
 	out := &Item{
 		Namespace: it.Namespace, Name: it.Name, Revision: revision, Created: it.Created,
-		JSON: it.JSON, Corrupt: it.Corrupt, storage: it.storage,
+		JSON: it.JSON, Corrupt: it.Corrupt, storage: it.storage, older: true,
 	}
 	if it.Corrupt != nil || it.head == 0 {
 		return out
@@ -144,6 +146,10 @@ func (it *Item) setLine(line []byte, l layout) {
 	n := len(line) - 1
 	it.line, it.JSON, it.head = line, line[:n:n], int32(l.head)
 }
+
+// Older says that the object may have been written before Revision: it is shown as it
+// was before it went.
+func (it *Item) Older() bool { return it.older }
 
 // Line is the object's JSON with the newline that ends a response.
 func (it *Item) Line() []byte { return it.line }

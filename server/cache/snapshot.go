@@ -219,7 +219,7 @@ func (s *Snapshot) ascendIndex(k posting, f *Filter, namespace string, from Posi
 	p := pivot(from.Namespace, from.Name)
 	defer release(p)
 	k.item = p
-	all := len(f.Fields)+len(f.terms) == 1 // the entries are what the filter asks for
+	all := len(f.Fields)+len(f.terms) == 1 && f.Unsure == nil // the entries are what the filter asks for
 	s.v.index.Ascend(k, func(e posting) bool {
 		if e.key != k.key || e.value != k.value || namespace != "" && e.item.Namespace != namespace {
 			return false

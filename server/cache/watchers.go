@@ -254,8 +254,9 @@ func (w *Watcher) sees(e *Event) (Delivery, bool) {
 		w.scope.Name != "" && w.scope.Name != it.Name {
 		return Delivery{}, false
 	}
-	t, ok := w.scope.Filter.translate(e)
-	return Delivery{Event: e, Type: t}, ok
+	f := w.scope.Filter
+	t, ok := f.translate(e)
+	return Delivery{Event: e, Type: t, Unsure: ok && (f.unsure(it) || e.Prev != nil && f.unsure(e.Prev))}, ok
 }
 
 func (w *Watcher) push(d Delivery) {

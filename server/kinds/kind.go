@@ -87,6 +87,8 @@ type Schema interface {
 	// it may change. ToStore makes what is to be stored.
 	FromStore(ctx context.Context, objs ...Object) ([]Object, error)
 	ToStore(ctx context.Context, obj Object) (Object, error)
+	// Asks says that a webhook converts: that takes time, and may change labels.
+	Asks() bool
 }
 
 // Storage is one stored collection.

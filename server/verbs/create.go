@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/admission"
@@ -260,7 +261,7 @@ func (h *Handler) prepareCreate(ctx context.Context, c *Call, obj kinds.Object) 
 		s.PrepareForCreate(ctx, obj)
 	}
 	if errs := h.validateCreate(ctx, c, s, obj); len(errs) > 0 {
-		return status.Invalid(c.Resource.Storage.GVK.GroupKind(), obj.GetName(), errs)
+		return status.Invalid(kindOf(c.Resource, obj), obj.GetName(), errs)
 	}
 	if s.Warnings != nil {
 		for _, w := range s.Warnings(ctx, obj, nil) {
@@ -271,6 +272,15 @@ func (h *Handler) prepareCreate(ctx context.Context, c *Call, obj kinds.Object) 
 		s.Canonicalize(obj)
 	}
 	return nil
+}
+
+// kindOf is the kind that errors say an object is of: for a custom one what it says
+// itself, which may be what is wrong with it.
+func kindOf(r *kinds.Resource, obj kinds.Object) schema.GroupKind {
+	if said := obj.GetObjectKind().GroupVersionKind().GroupKind(); r.Custom && said.Kind != "" {
+		return said
+	}
+	return r.Storage.GVK.GroupKind()
 }
 
 var metadataPath = field.NewPath("metadata")

@@ -17,7 +17,7 @@ import (
 // clean says that an item's bytes are an object of r's version.
 func clean(r *kinds.Resource, item *cache.Item) bool {
 	if r.Custom {
-		return r.Schema.Clean(item.Revision)
+		return !item.Older() && r.Schema.Clean(item.Revision)
 	}
 	return r.FromStorage == nil
 }
@@ -88,6 +88,7 @@ type asIs struct{}
 
 func (asIs) Coerce(kinds.Object) ([]string, error) { return nil, nil }
 func (asIs) Clean(int64) bool                      { return true }
+func (asIs) Asks() bool                            { return false }
 func (asIs) FromStore(_ context.Context, objs ...kinds.Object) ([]kinds.Object, error) {
 	return objs, nil
 }

@@ -9,8 +9,12 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// convertAtOnce is how many objects are converted together.
-const convertAtOnce = 500
+// How many objects are converted together, and how many bytes of them: a webhook's
+// answer has a limit too.
+const (
+	convertAtOnce = 500
+	convertBytes  = 2 << 20
+)
 
 // convertPage makes the forms of the items of a page that are not as they are stored,
 // so that many are converted at once, and nothing can fail when the answer has begun.
@@ -18,20 +22,30 @@ func (v *view) convertPage(ctx context.Context, p *page) error {
 	if !v.r.Custom {
 		return nil
 	}
+	return v.convertMany(ctx, p.items)
+}
+
+// convertMany makes the forms of items of a custom resource.
+func (v *view) convertMany(ctx context.Context, items []*cache.Item) error {
 	key := v.customKey()
 	var waiting []*cache.Item
-	for i, it := range p.items {
-		if !clean(v.r, it) && !it.Has(key) {
-			waiting = append(waiting, it)
+	size := 0
+	for _, it := range items {
+		if it.Corrupt != nil || clean(v.r, it) || it.Has(key) {
+			continue
 		}
-		if len(waiting) == convertAtOnce || i == len(p.items)-1 && len(waiting) > 0 {
+		if len(waiting) == convertAtOnce || len(waiting) > 0 && size+len(it.JSON) > convertBytes {
 			if err := v.convertItems(ctx, waiting); err != nil {
 				return err
 			}
-			waiting = waiting[:0]
+			waiting, size = waiting[:0], 0
 		}
+		waiting, size = append(waiting, it), size+len(it.JSON)
 	}
-	return nil
+	if len(waiting) == 0 {
+		return nil
+	}
+	return v.convertItems(ctx, waiting)
 }
 
 func (v *view) customKey() cache.FormKey { return cache.FormKey{Form: cache.FormJSON, For: v.r} }

@@ -3,6 +3,7 @@ package verbs
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -99,9 +100,23 @@ func (o *listOptions) selectors(c *Call) error {
 		}
 	}
 	o.filter = cache.NewFilter(o.LabelSelector, terms)
+	if c.Resource.Custom {
+		o.closer(c.Resource)
+	}
 	o.LabelSelector = nil // it may be of megabytes, and a watch lasts
 	c.Info.Release()
 	return nil
+}
+
+// closer lets the filter tell what a custom resource's version shows of an object from
+// what is stored of it.
+func (o *listOptions) closer(r *kinds.Resource) {
+	relabeled := r.Schema.Asks() && !o.LabelSelector.Empty()
+	own := slices.ContainsFunc(o.filter.Fields, func(t cache.FieldTerm) bool { return t.Index >= 0 })
+	if own || relabeled {
+		o.filter.Unsure = func(it *cache.Item) bool { return !clean(r, it) }
+		o.filter.Relabeled = relabeled
+	}
 }
 
 // fieldIndex finds a field selector label of a resource.

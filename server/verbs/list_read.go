@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/permits"
@@ -62,6 +63,7 @@ type query struct {
 	token     bool  // goes on from a token
 	limit     int   // 0: none
 	tell      bool  // what remains may be told
+	view      *view // of the version that is asked for
 }
 
 // read finds what a list asks for.
@@ -70,6 +72,7 @@ func (h *Handler) read(c *Call, o *listOptions) (*page, error) {
 		permit: c.Permit(), resource: c.Resource, namespace: o.within(c.Resource), filter: o.filter,
 		spans: c.Resource.Namespaced && o.namespace == "",
 		tell:  o.filter.Everything(),
+		view:  h.view(c.Resource, codecs.Form{}),
 	}
 	paged := o.paged(c.Resource)
 	if paged && o.Limit > 0 {
@@ -106,7 +109,7 @@ func (h *Handler) read(c *Call, o *listOptions) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	return q.take(view), nil
+	return q.take(ctx, view)
 }
 
 // place is the collection that is read.
@@ -165,7 +168,7 @@ func (h *Handler) readAt(ctx context.Context, q *query) (*page, error) {
 		return nil, err
 	}
 	if view != nil {
-		return q.take(view), nil
+		return q.take(ctx, view)
 	}
 	p, err := h.scan(ctx, q)
 	var gone *sqlstore.CompactedError
@@ -190,7 +193,7 @@ func (q *query) expired() error {
 const someItems = 16
 
 // take collects the selected items of a snapshot, at most limit.
-func (q *query) take(snap *vault.View) *page {
+func (q *query) take(ctx context.Context, snap *vault.View) (*page, error) {
 	p := &page{revision: snap.Revision, remaining: -1}
 	more := false
 	room := someItems
@@ -198,22 +201,22 @@ func (q *query) take(snap *vault.View) *page {
 		room = snap.Count(q.from)
 	}
 	p.items = make([]*cache.Item, 0, room)
-	snap.Select(q.filter, q.from, func(it *cache.Item) bool {
+	err := q.view.each(ctx, snap, q.filter, q.from, func(it *cache.Item) bool {
 		p.items = append(p.items, it)
 		more = q.limit > 0 && len(p.items) == q.limit
 		return !more
 	})
-	if !more {
-		return p
+	if err != nil || !more {
+		return p, err
 	}
 	last := p.items[len(p.items)-1]
 	rest := snap.Count(cache.After(last.Namespace, last.Name))
 	if rest == 0 {
-		return p
+		return p, nil
 	}
 	snap.Pin()
 	q.cut(p, int64(rest))
-	return p
+	return p, nil
 }
 
 // cut says that a page is not the last.
@@ -229,16 +232,30 @@ func (q *query) cut(p *page, rest int64) {
 // as much as reading it.
 func (h *Handler) scan(ctx context.Context, q *query) (*page, error) {
 	p := &page{revision: q.exact, remaining: -1}
+	full := func() bool { return q.limit > 0 && len(p.items) == q.limit }
+	s := q.view.sieve(q.filter, func(it *cache.Item) bool {
+		p.items = append(p.items, it)
+		return !full()
+	})
 	home := h.home(q.resource.Storage)
 	err := h.Store.Scan(ctx, q.permit, q.place(), q.exact, q.from, func(row *sqlstore.Row) bool {
-		if q.limit > 0 && len(p.items) == q.limit {
+		if full() {
 			q.cut(p, 0)
 			return false
 		}
 		if it := cache.NewItem(row, home); q.filter.Match(it) {
-			p.items = append(p.items, it)
+			s.add(ctx, it) // one more row says whether a full page is the last
 		}
-		return true
+		return s.err == nil && !(full() && len(s.waiting) > 0)
 	})
+	if err == nil && !full() {
+		s.settle(ctx)
+	}
+	if err == nil {
+		err = s.err
+	}
+	if full() && p.next == "" && len(s.waiting) > 0 {
+		q.cut(p, 0)
+	}
 	return p, err
 }

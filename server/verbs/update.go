@@ -350,7 +350,7 @@ func (h *Handler) prepareUpdate(ctx context.Context, c *Call, obj, old kinds.Obj
 		errs = append(errs, s.ValidateUpdate(ctx, obj, old)...)
 	}
 	if len(errs) > 0 {
-		return status.Invalid(c.Resource.Storage.GVK.GroupKind(), obj.GetName(), errs)
+		return status.Invalid(kindOf(c.Resource, obj), obj.GetName(), errs)
 	}
 	if s.Warnings != nil {
 		for _, w := range s.Warnings(ctx, obj, old) {

@@ -63,7 +63,7 @@ type stream struct {
 func (s *stream) events(ctx context.Context, out sink) error {
 	s.end = time.Now().Add(s.o.duration(s.h.WatchFor))
 	if s.start != nil && s.o.synthetic() {
-		if err := s.initial(out); err != nil {
+		if err := s.initial(ctx, out); err != nil {
 			return err
 		}
 		if s.h.Measure != nil && s.o.initial() {
@@ -109,8 +109,9 @@ func (s *stream) alarm(what uint32) {
 // pushed sends changes and bookmarks where the cache's goroutines send what they can.
 func (s *stream) pushed(ctx context.Context, out *wire) error {
 	wake := out.direct.Wake
+	asks := s.v.r.Custom && s.v.r.Schema.Asks() // no goroutine of the cache waits for a webhook
 	s.watcher.Push(func() {
-		if !s.push(ctx, out) {
+		if asks || !s.push(ctx, out) {
 			wake()
 		}
 	}, wake)
@@ -219,8 +220,8 @@ func (s *stream) next() time.Duration {
 }
 
 // initial sends what there is, and says where it ends.
-func (s *stream) initial(out sink) (err error) {
-	s.start.Select(s.o.filter, cache.Position{}, func(it *cache.Item) bool {
+func (s *stream) initial(ctx context.Context, out sink) (err error) {
+	failed := s.v.each(ctx, s.start, s.o.filter, cache.Position{}, func(it *cache.Item) bool {
 		var frame []byte
 		if frame, err = s.frame(cache.Added, it); err == nil {
 			s.shown = true
@@ -229,6 +230,9 @@ func (s *stream) initial(out sink) (err error) {
 		}
 		return err == nil
 	})
+	if err == nil {
+		err = failed
+	}
 	if err != nil {
 		return err
 	}
@@ -241,11 +245,22 @@ func (s *stream) initial(out sink) (err error) {
 // deliver sends the rest of the batch, or what the client takes of it without delay.
 func (s *stream) deliver(out sink) error {
 	for len(s.rest) > 0 && !out.full() {
+		d := s.rest[0]
+		if d.Unsure {
+			settled, ok, err := s.settle(d)
+			if err != nil {
+				return err
+			}
+			if d = settled; !ok {
+				s.rest = s.rest[1:]
+				continue
+			}
+		}
 		key := s.later
 		if !s.shown {
 			key = s.first
 		}
-		frame, err := s.rest[0].Frame(key, s.make)
+		frame, err := d.Frame(key, s.make)
 		if err != nil {
 			return err
 		}

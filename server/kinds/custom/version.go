@@ -38,6 +38,9 @@ func (v *Version) Coerce(obj kinds.Object) (unknown []string, err error) {
 // Clean implements kinds.Schema.
 func (v *Version) Clean(revision int64) bool { return revision > v.since }
 
+// Asks implements kinds.Schema.
+func (v *Version) Asks() bool { return v.of.converter != nil }
+
 // FromStore implements kinds.Schema. An object is first what its own version makes of
 // it, then converted, then what this version makes of that; only the former fills in
 // defaults.
