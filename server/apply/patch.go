@@ -1,15 +1,14 @@
 package apply
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
 	"strings"
-	"sync"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,17 +18,14 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/codecs/quantities"
+	"github.com/rowlock/rowlock/server/apply/document"
 	"github.com/rowlock/rowlock/server/apply/merge"
 )
 
 // maxOperations bounds the length of a JSON Patch.
 const maxOperations = 10000
-
-// limitCopies bounds what the operations of one JSON Patch may copy: each can double
-// the document, and sixty of them are more than there is memory. The library has one
-// limit for all.
-var limitCopies = sync.OnceFunc(func() { jsonpatch.AccumulatedCopySizeLimit = 3 << 20 })
 
 // Patch is one patch request of type JSON Patch, merge patch or strategic merge
 // patch. It may be applied to several versions of an object, as an update loop does.
@@ -49,8 +45,9 @@ type Patch struct {
 //
 // Errors: 400 for a body that is no patch, 413 for too many operations, 422 for a
 // patch that does not fit the object or makes it something else; plain errors for
-// bad strategic directives, which a stock server answers with 500.
-func (p *Patch) Change(kind schema.GroupVersionKind, current runtime.Object, encoded []byte) (runtime.Object, []string, error) {
+// bad strategic directives, which a stock server answers with 500; 413 for more work than
+// there is a budget for, and the error of ctx once that has ended.
+func (p *Patch) Change(ctx context.Context, kind schema.GroupVersionKind, current runtime.Object, encoded []byte) (runtime.Object, []string, error) {
 	if p.Type == codecs.PatchStrategic || p.Type == codecs.PatchMerge {
 		if patched, ok := p.quick(current); ok {
 			patched.GetObjectKind().SetGroupVersionKind(kind)
@@ -60,11 +57,11 @@ func (p *Patch) Change(kind schema.GroupVersionKind, current runtime.Object, enc
 	if p.Type == codecs.PatchStrategic {
 		return p.strategic(kind, current)
 	}
-	return p.document(kind, current, encoded)
+	return p.document(ctx, kind, current, encoded)
 }
 
 // document applies a patch to the JSON of the whole object.
-func (p *Patch) document(kind schema.GroupVersionKind, current runtime.Object, encoded []byte) (runtime.Object, []string, error) {
+func (p *Patch) document(ctx context.Context, kind schema.GroupVersionKind, current runtime.Object, encoded []byte) (runtime.Object, []string, error) {
 	if encoded == nil {
 		current.GetObjectKind().SetGroupVersionKind(kind)
 		var err error
@@ -72,14 +69,14 @@ func (p *Patch) document(kind schema.GroupVersionKind, current runtime.Object, e
 			return nil, nil, fmt.Errorf("encoding the object to patch: %w", err)
 		}
 	}
-	var document []byte
+	var out []byte
 	var problems []string
 	var err error
 	switch p.Type {
 	case codecs.PatchJSON:
-		document, problems, err = p.operations(encoded)
+		out, problems, err = p.operations(ctx, encoded)
 	case codecs.PatchMerge:
-		document, problems, err = p.merge(encoded)
+		out, problems, err = p.merge(ctx, encoded)
 	default:
 		err = fmt.Errorf("unknown patch type %q", p.Type)
 	}
@@ -87,11 +84,11 @@ func (p *Patch) document(kind schema.GroupVersionKind, current runtime.Object, e
 		return nil, nil, err
 	}
 	patched := newLike(current)
-	found, err := p.decode(kind, document, patched)
+	found, err := p.decode(kind, out, patched)
 	if err != nil {
-		return nil, nil, invalidPatch(string(document), err.Error())
+		return nil, nil, invalidPatch(string(out), err.Error())
 	}
-	return p.judge(patched, append(problems, found...), func() string { return string(document) })
+	return p.judge(patched, append(problems, found...), func() string { return string(out) })
 }
 
 // judge turns unknown and duplicate fields into what the client asked for.
@@ -126,7 +123,7 @@ type jsonPatchOp struct {
 	Value any    `json:"value"`
 }
 
-func (p *Patch) operations(encoded []byte) (document []byte, problems []string, err error) {
+func (p *Patch) operations(ctx context.Context, encoded []byte) (out []byte, problems []string, err error) {
 	if p.Strictness != codecs.Ignore {
 		var ops []jsonPatchOp
 		strict, err := kjson.UnmarshalStrict(p.Body, &ops)
@@ -143,18 +140,26 @@ func (p *Patch) operations(encoded []byte) (document []byte, problems []string, 
 	if err != nil {
 		return nil, nil, err
 	}
-	document, err = ops.Apply(encoded)
+	out, err = ops.Apply(encoded, budget.New(ctx, "the JSON patch"))
 	if err != nil {
+		if ended(err) {
+			return nil, nil, err
+		}
 		return nil, nil, unprocessable(err)
 	}
-	return document, problems, nil
+	return out, problems, nil
+}
+
+// ended tells the errors of a budget, which say enough themselves.
+func ended(err error) bool {
+	var api apierrors.APIStatus
+	return errors.As(err, &api) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // DecodeOperations reads a JSON Patch that came from elsewhere. How much it can do is
 // bounded. Errors: 400 for what is no patch, 413 for too many operations.
-func DecodeOperations(body []byte) (jsonpatch.Patch, error) {
-	limitCopies()
-	ops, err := jsonpatch.DecodePatch(body)
+func DecodeOperations(body []byte) (document.Patch, error) {
+	ops, err := document.Decode(body)
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
@@ -165,7 +170,7 @@ func DecodeOperations(body []byte) (jsonpatch.Patch, error) {
 	return ops, nil
 }
 
-func (p *Patch) merge(encoded []byte) (document []byte, problems []string, err error) {
+func (p *Patch) merge(ctx context.Context, encoded []byte) (out []byte, problems []string, err error) {
 	if p.Strictness != codecs.Ignore {
 		var tree map[string]any
 		strict, err := kjson.UnmarshalStrict(p.Body, &tree)
@@ -174,11 +179,11 @@ func (p *Patch) merge(encoded []byte) (document []byte, problems []string, err e
 		}
 		problems = texts(strict)
 	}
-	document, err = jsonpatch.MergePatch(encoded, p.Body)
-	if errors.Is(err, jsonpatch.ErrBadJSONPatch) {
+	out, err = document.Merge(encoded, p.Body, budget.New(ctx, "the merge patch"))
+	if errors.Is(err, document.ErrNoPatch) {
 		return nil, nil, apierrors.NewBadRequest(err.Error())
 	}
-	return document, problems, err
+	return out, problems, err
 }
 
 // decode reads a patched document. The patch may have touched its kind.

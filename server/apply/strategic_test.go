@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand"
@@ -28,7 +29,7 @@ func comparePatch(t *testing.T, typ string, r *kinds.Resource, current kinds.Obj
 	}
 	want, warnings, err := p.strategic(r.GVK(), current)
 	if typ == codecs.PatchMerge {
-		want, warnings, err = p.document(r.GVK(), current, nil)
+		want, warnings, err = p.document(context.Background(), r.GVK(), current, nil)
 	}
 	if err != nil || len(warnings) > 0 {
 		t.Fatalf("%v: quick way accepts what the long one does not: %v %v\n%s", r.GVK(), err, warnings, body)

@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -100,7 +101,7 @@ func (h *Handler) patchChange(c *Call, in intent, p *apply.Patch) *change {
 		if err != nil {
 			return nil, err
 		}
-		patched, warnings, err := p.Change(r.GVK(), current, encoded)
+		patched, warnings, err := p.Change(c.Context(), r.GVK(), current, encoded)
 		if err != nil {
 			return nil, shown(err)
 		}
@@ -160,10 +161,11 @@ func (h *Handler) applyChange(c *Call, in intent, options *metav1.PatchOptions, 
 	return ch
 }
 
-// shown lets clients read why a patch cannot be made sense of.
+// shown lets clients read why a patch cannot be made sense of. That its time is over needs
+// no more words.
 func shown(err error) error {
 	var api apierrors.APIStatus
-	if errors.As(err, &api) {
+	if errors.As(err, &api) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	return status.Plain(err.Error())

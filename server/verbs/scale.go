@@ -123,7 +123,7 @@ func (h *Handler) patchScale(c *Call) error {
 	}
 	p := &apply.Patch{Type: patchType, Body: body, Strictness: strictness(options.FieldValidation), JSON: jsoncodec.Codec{}, Known: h.known}
 	return h.changeScale(c, form, &change{intent: in}, func(old *autoscalingv1.Scale, _ *cache.Item) (*autoscalingv1.Scale, error) {
-		patched, warnings, err := p.Change(scaleKind, old, nil)
+		patched, warnings, err := p.Change(c.Context(), scaleKind, old, nil)
 		if err != nil {
 			return nil, shown(err)
 		}

@@ -55,7 +55,7 @@ func answered(t testing.TB, data []byte, mutates bool) (*admission.Attributes, s
 		t.Fatal(err)
 	}
 	h := &hook{name: "hook.example.org"}
-	_, err = (&Mutating{}).apply(h, v, s, answer.patch, &notes{h: h, a: a})
+	_, err = (&Mutating{}).apply(t.Context(), h, v, s, answer.patch, &notes{h: h, a: a})
 	return a, said.String(), err
 }
 
@@ -171,7 +171,7 @@ func TestKindOfCustomObjects(t *testing.T) {
 	if !strings.Contains(string(s.object), "x.example.org/v1") {
 		t.Errorf("the webhook is shown %s", s.object)
 	}
-	changed, err := (&Mutating{}).apply(h, v, s, []byte(`[{"op":"add","path":"/spec","value":{"n":1}}]`), &notes{h: h, a: a})
+	changed, err := (&Mutating{}).apply(t.Context(), h, v, s, []byte(`[{"op":"add","path":"/spec","value":{"n":1}}]`), &notes{h: h, a: a})
 	if err != nil || !changed || object.GetAPIVersion() != "x.example.org/v2" || object.Object["spec"] == nil {
 		t.Errorf("%t %v: %v", changed, err, object.Object)
 	}

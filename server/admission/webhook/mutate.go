@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 
 	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/codecs/budget"
 	jsoncodec "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/admission/criteria"
@@ -101,7 +102,7 @@ func (p *Mutating) ask(ctx context.Context, h *hook, index int, v *view, r *roun
 	out := p.call(ctx, h, v, s)
 	changed := false
 	if out.err == nil && len(out.patch) > 0 {
-		changed, out.err = p.apply(h, v, s, out.patch, &n)
+		changed, out.err = p.apply(ctx, h, v, s, out.patch, &n)
 	}
 	n.mutated(changed)
 	if changed {
@@ -119,7 +120,7 @@ func (p *Mutating) ask(ctx context.Context, h *hook, index int, v *view, r *roun
 }
 
 // apply changes the object as a webhook wants it.
-func (p *Mutating) apply(h *hook, v *view, s *shown, patch []byte, n *notes) (changed bool, err error) {
+func (p *Mutating) apply(ctx context.Context, h *hook, v *view, s *shown, patch []byte, n *notes) (changed bool, err error) {
 	ops, err := apply.DecodeOperations(patch)
 	if err != nil {
 		return false, apierrors.NewInternalError(err)
@@ -131,7 +132,7 @@ func (p *Mutating) apply(h *hook, v *view, s *shown, patch []byte, n *notes) (ch
 	if a.Object == nil {
 		return false, apierrors.NewInternalError(fmt.Errorf("admission webhook %q attempted to modify the object, which is not supported for this operation", h.name))
 	}
-	document, err := ops.Apply(s.object)
+	document, err := ops.Apply(s.object, budget.New(ctx, "the patch of an admission webhook"))
 	if err != nil {
 		return false, apierrors.NewInternalError(err)
 	}
