@@ -21,8 +21,9 @@ import (
 
 // cluster is a cache, and an API that writes to it.
 type cluster struct {
-	t     *testing.T
-	cache *cache.Cache
+	t         *testing.T
+	catalogue *kinds.Catalogue
+	cache     *cache.Cache
 
 	mu     sync.Mutex
 	last   int64
@@ -34,7 +35,8 @@ type cluster struct {
 var silent = slog.New(slog.DiscardHandler)
 
 func newCluster(t *testing.T) *cluster {
-	return &cluster{t: t, cache: cache.New(kinds.NewCatalogue(builtin.Resources())), live: map[sqlstore.Key]sqlstore.Row{}}
+	catalogue := kinds.NewCatalogue(builtin.Resources())
+	return &cluster{t: t, catalogue: catalogue, cache: cache.New(catalogue), live: map[sqlstore.Key]sqlstore.Row{}}
 }
 
 // set stores an object, and deletes it where obj is nil.
@@ -47,11 +49,7 @@ func (c *cluster) set(storage, namespace, name string, obj any) {
 	old, was := c.live[key]
 	row := sqlstore.Row{Key: key, Revision: c.last, Value: old.Value, Deleted: obj == nil}
 	if obj != nil {
-		data, err := json.Marshal(obj)
-		if err != nil {
-			c.t.Error(err)
-		}
-		row.Value = data
+		row.Value = c.whole(key, obj)
 		c.live[key] = row
 	} else {
 		delete(c.live, key)
@@ -61,6 +59,33 @@ func (c *cluster) set(storage, namespace, name string, obj any) {
 		ch.PrevRevision, ch.PrevValue = old.Revision, old.Value
 	}
 	c.cache.Apply([]sqlstore.Change{ch})
+}
+
+// whole is an object as it would be stored, which says what it is.
+func (c *cluster) whole(key sqlstore.Key, obj any) []byte {
+	c.t.Helper()
+	data, err := json.Marshal(obj)
+	tree := map[string]any{}
+	if err == nil {
+		err = json.Unmarshal(data, &tree)
+	}
+	if err != nil {
+		c.t.Error(err)
+	}
+	r := c.catalogue.ByStorage(key.Resource)
+	tree["apiVersion"], tree["kind"] = r.Storage.GVK.ToAPIVersionAndKind()
+	metadata, _ := tree["metadata"].(map[string]any)
+	if metadata == nil {
+		metadata = map[string]any{}
+	}
+	if metadata["name"] = key.Name; key.Namespace != "" {
+		metadata["namespace"] = key.Namespace
+	}
+	tree["metadata"] = metadata
+	if data, err = json.Marshal(tree); err != nil {
+		c.t.Error(err)
+	}
+	return data
 }
 
 // get reads an object from the cache, and says whether it is there.
