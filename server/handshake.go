@@ -1,6 +1,7 @@
 package server
 
 import (
+	"container/list"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -24,11 +25,39 @@ type handshakes struct {
 	ctx    context.Context
 	end    context.CancelFunc
 	wg     sync.WaitGroup
+
+	most    int // under way at once
+	mu      sync.Mutex
+	pending list.List // of net.Conn, the oldest first
+}
+
+// Each handshake under way costs some 20 KB and a file descriptor, and anybody can begin
+// one. When there are too many, the oldest is given up: those who mean it need a fraction
+// of a second.
+const (
+	handshakeFor  = 10 * time.Second
+	handshakeMost = 2048
+)
+
+// begun counts a handshake; the function that it returns ends that.
+func (h *handshakes) begun(raw net.Conn) (end func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	me := h.pending.PushBack(raw)
+	if h.pending.Len() > h.most {
+		oldest := h.pending.Remove(h.pending.Front()).(net.Conn)
+		_ = oldest.Close() // its handshake fails
+	}
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.pending.Remove(me) // does nothing if it was given up
+	}
 }
 
 // newHandshakes starts to accept; Close ends what it started.
 func newHandshakes(l net.Listener, config *tls.Config, limit time.Duration, failed func(from net.Addr, err error)) *handshakes {
-	h := &handshakes{Listener: l, config: config, limit: limit, failed: failed, done: make(chan net.Conn), broken: make(chan error)}
+	h := &handshakes{Listener: l, config: config, limit: limit, failed: failed, most: handshakeMost, done: make(chan net.Conn), broken: make(chan error)}
 	h.ctx, h.end = context.WithCancel(context.Background())
 	h.wg.Go(h.accept)
 	return h
@@ -54,7 +83,10 @@ func (h *handshakes) shake(raw net.Conn) {
 	c := tls.Server(raw, h.config)
 	ctx, cancel := context.WithTimeout(h.ctx, h.limit)
 	defer cancel()
-	if err := c.HandshakeContext(ctx); err != nil {
+	end := h.begun(raw)
+	err := c.HandshakeContext(ctx)
+	end()
+	if err != nil {
 		h.failed(raw.RemoteAddr(), err)
 		refuse(err)
 		raw.Close()

@@ -104,3 +104,28 @@ func TestHandshakesComeFirst(t *testing.T) {
 		t.Error("a closed listener accepts")
 	}
 }
+
+// TestHandshakesAreCounted: of too many under way the oldest is given up.
+func TestHandshakesAreCounted(t *testing.T) {
+	h := &handshakes{most: 2}
+	var clients []net.Conn
+	var ends []func()
+	for range 4 {
+		ours, theirs := net.Pipe()
+		clients = append(clients, theirs)
+		ends = append(ends, h.begun(ours))
+		defer ours.Close()
+	}
+	for i, c := range clients {
+		_ = c.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+		if _, err := c.Read(make([]byte, 1)); errors.Is(err, io.EOF) != (i < 2) {
+			t.Errorf("handshake %d: %v", i, err)
+		}
+	}
+	for _, end := range ends {
+		end()
+	}
+	if n := h.pending.Len(); n != 0 {
+		t.Errorf("%d are left", n)
+	}
+}

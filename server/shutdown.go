@@ -55,7 +55,7 @@ func (s *Server) open() (*front, error) {
 	if protos := &f.hs.TLSConfig.NextProtos; !slices.Contains(*protos, "http/1.1") {
 		*protos = append(*protos, "http/1.1") // http2.ConfigureServer has added its own
 	}
-	listener := newHandshakes(conns.Listener{Listener: s.cfg.Listener}, f.hs.TLSConfig, f.hs.ReadHeaderTimeout, s.handshakeFailed)
+	listener := newHandshakes(conns.Listener{Listener: s.cfg.Listener}, f.hs.TLSConfig, handshakeFor, s.handshakeFailed)
 	f.apart = conns.NewApart(listener.hand)
 	f.hs.Handler = f.apart.Handler(s.handler)
 	go func() {
@@ -77,7 +77,7 @@ func serveHTTP2(hs *http.Server, h2 *http2.Server) error {
 		if b, ok := h.(interface{ BaseContext() context.Context }); ok {
 			ctx = b.BaseContext()
 		}
-		f := conns.NewFrames(c)
+		f := conns.NewFrames(c, h2.MaxConcurrentStreams)
 		h2.ServeConn(f, &http2.ServeConnOpts{Handler: h, BaseConfig: hs, Context: conns.With(ctx, f)})
 	}
 	return nil

@@ -130,7 +130,7 @@ func (l Listener) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	r := &records{Conn: c}
-	r.hold.out, r.hold.limit = c.Write, cmp.Or(l.Hold, holdFor)
+	r.hold.out, r.hold.limit = r.put, cmp.Or(l.Hold, holdFor)
 	return r, nil
 }
 
@@ -149,6 +149,32 @@ type records struct {
 	hold   hold
 	whole  atomic.Int32
 	sluice atomic.Pointer[sluice] // that has taken over
+	owned  atomic.Bool            // others set deadlines of writes
+	armed  atomic.Int64           // when one was set here, in nanoseconds; 0: not yet
+}
+
+// put writes to the connection, and gives up a client that takes nothing.
+func (r *records) put(p []byte) (int, error) {
+	if now := time.Now(); !r.owned.Load() && now.UnixNano()-r.armed.Load() > int64(patience/4) {
+		r.armed.Store(now.UnixNano())
+		_ = r.Conn.SetWriteDeadline(now.Add(patience)) // a closed connection says so below
+	}
+	return r.Conn.Write(p)
+}
+
+// SetWriteDeadline is for package net/http and handlers, whose deadlines come first. A
+// write may be under way.
+func (r *records) SetWriteDeadline(t time.Time) error {
+	r.owned.Store(!t.IsZero())
+	r.armed.Store(0)
+	return r.Conn.SetWriteDeadline(t)
+}
+
+// SetDeadline is how package net/http lets go of a connection: what a handler has taken
+// over may rest for as long as that likes.
+func (r *records) SetDeadline(t time.Time) error {
+	r.owned.Store(true)
+	return r.Conn.SetDeadline(t)
 }
 
 // Write takes one TLS record, or several.
@@ -166,9 +192,10 @@ func (r *records) Done() {
 	r.hold.late()
 }
 
-func (r *records) Call()         {}
-func (r *records) Come()         {}
-func (r *records) Order() uint64 { return 0 }
+func (r *records) Call()               {}
+func (r *records) Come()               {}
+func (r *records) Order() uint64       { return 0 }
+func (r *records) MayStall(int64) bool { return false } // each write has its deadline
 
 // Joiner is the connection of a request.
 type Joiner interface {
@@ -184,6 +211,9 @@ type Joiner interface {
 	Come()
 	// Order tells the connections of HTTP/2 apart.
 	Order() uint64
+	// MayStall says whether so many bytes of an answer may have to wait for the client
+	// without end, unless the answer has a deadline.
+	MayStall(n int64) bool
 }
 
 type joinerKey struct{}
@@ -193,6 +223,8 @@ type joinerKey struct{}
 func Context(ctx context.Context, c net.Conn) context.Context {
 	if t, ok := c.(*tls.Conn); ok {
 		if r, ok := t.NetConn().(*records); ok {
+			r.owned.Store(false)
+			r.armed.Store(0)
 			return context.WithValue(ctx, joinerKey{}, Joiner(r))
 		}
 	}

@@ -105,7 +105,7 @@ func patientSite(t *testing.T, two bool, wait time.Duration, h http.HandlerFunc)
 		t.Fatal(err)
 	}
 	hs.TLSNextProto[http2.NextProtoTLS] = func(hs *http.Server, c *tls.Conn, h http.Handler) {
-		f := conns.NewFrames(c)
+		f := conns.NewFrames(c, 100)
 		h2.ServeConn(f, &http2.ServeConnOpts{Handler: h, BaseConfig: hs, Context: conns.With(context.Background(), f)})
 	}
 	served := newAgain(tls.NewListener(conns.Listener{Listener: l, Hold: wait}, hs.TLSConfig))

@@ -42,7 +42,7 @@ func FuzzIncoming(f *testing.F) {
 	f.Fuzz(func(t *testing.T, sent []byte, seed uint64) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		asked := 0
-		w := newWindows(func() { asked++ })
+		w := newWindows(100, func() { asked++ })
 		var in incoming
 		source := io.Reader(bytes.NewReader(sent))
 		switch seed % 3 {
@@ -93,7 +93,7 @@ func FuzzIncoming(f *testing.F) {
 func TestSearch(t *testing.T) {
 	for seed := range uint64(2000) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		f := &Frames{windows: newWindows(func() {})}
+		f := &Frames{windows: newWindows(100, func() {})}
 		f.windows.updated(0, 1<<30)
 		var sent, want []byte
 		add := func(p []byte) { sent, want = append(sent, p...), append(want, p...) }
@@ -113,7 +113,7 @@ func TestSearch(t *testing.T) {
 				if !f.windows.claim(s) {
 					t.Fatal("no claim")
 				}
-				f.windows.opened(stream)
+				_ = f.windows.opened(stream)
 				cut := tokenSize
 				if random.IntN(4) == 0 {
 					cut = 4 + random.IntN(tokenSize-3)
@@ -155,13 +155,13 @@ func TestSearch(t *testing.T) {
 
 // TestGrant: no more is granted than both windows have, and what comes back is.
 func TestGrant(t *testing.T) {
-	w := newWindows(func() {})
+	w := newWindows(100, func() {})
 	s := &framed{found: make(chan struct{}), grown: make(chan struct{}, 1), token: token{1}}
 	if w.claim(s) {
 		t.Error("claimed with the window that every client has")
 	}
 	w.updated(0, 2<<20)
-	w.opened(1)
+	_ = w.opened(1)
 	w.updated(1, 35)
 	if !w.claim(s) || !w.found(1, s.token[:]) {
 		t.Fatal("not found")

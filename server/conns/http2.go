@@ -35,13 +35,14 @@ type Frames struct {
 // order numbers connections.
 var order atomic.Uint64
 
-// NewFrames puts a connection, one of a Listener, below package http2.
-func NewFrames(c *tls.Conn) *Frames {
+// NewFrames puts a connection, one of a Listener, below package http2, which serves so
+// many streams of it at once.
+func NewFrames(c *tls.Conn, streams uint32) *Frames {
 	below := c.NetConn().(*records)
 	f := &Frames{Conn: c, order: order.Add(1), sluice: newSluice(below.Conn, true), came: make(chan struct{}, 1)}
 	f.hold.out, f.hold.limit, f.hold.after = f.put, below.hold.limit, func() { f.sendBeside(true) }
 	f.hold.err = below.over(f.sluice)
-	f.windows = newWindows(func() { _ = c.SetReadDeadline(time.Unix(1, 0)) }) // it has passed: Read wakes up
+	f.windows = newWindows(streams, func() { _ = c.SetReadDeadline(time.Unix(1, 0)) }) // it has passed: Read wakes up
 	f.in.left = len(http2.ClientPreface)
 	return f
 }
@@ -98,6 +99,7 @@ func (f *Frames) write(p []byte) error {
 	if f.windows.searches() || len(f.kept) > 0 {
 		p = f.search(p)
 	}
+	f.windows.earned.Add(2 + int64(len(p)/bytesOfFrame))
 	between := f.follow(p, f.windows)
 	if f.beside.size.Load() > 0 && between >= 0 {
 		if _, err := f.hold.add(p[:between], true); err != nil {
@@ -122,6 +124,7 @@ func (f *Frames) addBeside() error {
 		return nil
 	}
 	defer done(p)
+	f.windows.earned.Add(2 + int64(len(*p)/bytesOfFrame))
 	_, err := f.hold.add(*p, false)
 	return err
 }
@@ -190,6 +193,9 @@ func (f *Frames) Come() {
 		f.sendBeside(false)
 	}
 }
+
+// MayStall implements Joiner.
+func (f *Frames) MayStall(n int64) bool { return f.windows.mayStall(n) || f.sluice.stuck() }
 
 // Order implements Joiner.
 func (f *Frames) Order() uint64 { return f.order }

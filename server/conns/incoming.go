@@ -13,6 +13,7 @@ type incoming struct {
 	have int // bytes read of a head, or of a frame that is looked into
 	out  int // bytes of buf that package http2 is to have
 	from int // how many of them it has
+	pace pace
 }
 
 // lookedInto is the largest frame of settings that is looked into. Package http2 takes
@@ -54,7 +55,8 @@ func (in *incoming) next(r io.Reader, w *windows) error {
 	if err := in.fill(r, frameHead); err != nil {
 		return err
 	}
-	h := (*head)(in.buf)
+	was := head(in.buf[:frameHead])
+	h := &was
 	n := h.length()
 	switch kind := h.kind(); {
 	case kind == updateFrame && n == 4, kind == resetFrame && n == 4, kind == settingsFrame && n <= lookedInto && !h.has(ack):
@@ -64,8 +66,12 @@ func (in *incoming) next(r io.Reader, w *windows) error {
 		n = 0
 	}
 	in.out, in.have = in.have, 0
-	in.look(w)
+	if err := in.look(w); err != nil {
+		in.out = 0
+		return err
+	}
 	in.left = n
+	in.pace.frame(h, w)
 	return nil
 }
 
@@ -77,12 +83,12 @@ func (in *incoming) tell(n int64) {
 }
 
 // look learns from a frame, and changes it.
-func (in *incoming) look(w *windows) {
+func (in *incoming) look(w *windows) error {
 	h, payload := (*head)(in.buf), in.buf[frameHead:in.out]
 	id := h.stream()
 	switch kind := h.kind(); {
 	case kind == headersFrame:
-		w.opened(id)
+		return w.opened(id)
 	case len(payload) == 0:
 	case kind == settingsFrame:
 		w.set(payload)
@@ -91,7 +97,7 @@ func (in *incoming) look(w *windows) {
 	case kind == updateFrame:
 		n := binary.BigEndian.Uint32(payload) & largestWindow
 		if n == 0 {
-			return // package http2 judges
+			return nil // package http2 judges
 		}
 		n = uint32(w.updated(id, int64(n)))
 		if n == 0 {
@@ -99,6 +105,7 @@ func (in *incoming) look(w *windows) {
 		}
 		binary.BigEndian.PutUint32(payload, n)
 	}
+	return nil
 }
 
 // fill reads until n bytes of a frame are there.

@@ -11,6 +11,7 @@ const (
 	headersFrame  = 1
 	resetFrame    = 3
 	settingsFrame = 4
+	goAwayFrame   = 7
 	updateFrame   = 8
 	endStream     = 1 // of data and headers
 	ack           = 1 // of settings
@@ -77,6 +78,8 @@ func (f *Frames) follow(p []byte, w *windows) (between int) {
 			o.opened = !h.has(endHeaders)
 		case resetFrame:
 			w.reset(h.stream())
+		case goAwayFrame:
+			w.left.Store(true)
 		}
 	}
 }

@@ -39,14 +39,23 @@ type windows struct {
 	young   map[uint32]int64     // streams that nothing was sent to, and by how much their windows have grown
 	claims  map[*framed]struct{} // that look for their streams
 	framed  map[uint32]*framed
-	waiting int // of framed
+	waiting int  // of framed
+	ignored int  // streams that were begun after the connection had been told to end
+	shrunk  bool // initial was more once
 
+	youngest int          // how many young streams there may be
 	searched atomic.Int32 // how many claims there are
+	left     atomic.Bool  // the client has been told to go away
+	earned   atomic.Int64 // frames that the client may send for what it was sent
 }
 
-func newWindows(wake func()) *windows {
+// newWindows makes those of a connection with so many streams at once. Package http2
+// refuses more with a reset for each, of which it queues so many only; some leave is
+// given to clients that begin before they know how many they may.
+func newWindows(streams uint32, wake func()) *windows {
 	return &windows{
-		wake: wake, initial: initialWindow, known: initialWindow, most: initialWindow,
+		youngest: 4*int(streams) + 1024,
+		wake:     wake, initial: initialWindow, known: initialWindow, most: initialWindow,
 		young: map[uint32]int64{}, claims: map[*framed]struct{}{}, framed: map[uint32]*framed{},
 	}
 }
@@ -54,14 +63,35 @@ func newWindows(wake func()) *windows {
 // searches says that tokens may be under way.
 func (w *windows) searches() bool { return w.searched.Load() > 0 }
 
-// opened is told of a stream's first frame.
-func (w *windows) opened(id uint32) {
+// opened is told of a stream's first frame. Those that package http2 will take no
+// notice of are not kept. Errors: errFlood.
+func (w *windows) opened(id uint32) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if id > w.newest {
-		w.newest = id
-		w.young[id] = 0
+	if id <= w.newest {
+		return nil
 	}
+	w.newest = id
+	if w.left.Load() {
+		if w.ignored++; w.ignored > ignoredMax {
+			return errFlood
+		}
+		return nil
+	}
+	if len(w.young) >= w.youngest {
+		return errFlood // they pile up: nothing gets out to this client
+	}
+	w.young[id] = 0
+	return nil
+}
+
+// mayStall says whether an answer of n bytes may have to wait for the client to take
+// something, however many others are under way.
+func (w *windows) mayStall(n int64) bool {
+	const others = 128
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.shrunk || n > w.initial || n > w.known/others
 }
 
 // updated is told that a window has grown by n bytes, and returns how much of it
@@ -128,6 +158,7 @@ func (w *windows) set(settings []byte) {
 			s.window += value - w.initial
 			s.signal()
 		}
+		w.shrunk = w.shrunk || value < w.initial
 		w.initial = value
 	}
 }

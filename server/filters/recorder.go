@@ -6,7 +6,9 @@
 package filters
 
 import (
+	"io"
 	"net/http"
+	"time"
 
 	"github.com/rowlock/rowlock/server/conns"
 )
@@ -24,7 +26,8 @@ type Recorder struct {
 
 	conn  conns.Joiner // nil in tests
 	http2 bool
-	whole bool // conn has been told that the answer is
+	whole bool  // conn has been told that the answer is
+	body  *sent // the client's; nil: none, or not over HTTP/1
 }
 
 // Whole says that the answer will be written to its end without a pause.
@@ -35,8 +38,24 @@ func (r *Recorder) Whole() {
 	}
 }
 
-// done ends what Whole began.
+// How long a client has, when all has been said, to take the rest of an answer, and to
+// send the rest of a body that nobody has read.
+const (
+	lastBytes = 30 * time.Second
+	lastBody  = 5 * time.Second
+)
+
+// done ends what Whole began, and the patience with the client: what packages net/http
+// and http2 still do for the request, they do without a deadline.
 func (r *Recorder) done() {
+	// Writers that know no deadlines are those of tests.
+	switch {
+	case r.conn == nil:
+	case r.http2 && r.conn.MayStall(r.Bytes):
+		_ = http.NewResponseController(r.ResponseWriter).SetWriteDeadline(time.Now().Add(lastBytes))
+	case r.body != nil && !r.body.all:
+		_ = http.NewResponseController(r.ResponseWriter).SetReadDeadline(time.Now().Add(lastBody))
+	}
 	if !r.whole {
 		return
 	}
@@ -45,6 +64,18 @@ func (r *Recorder) done() {
 		_ = http.NewResponseController(r.ResponseWriter).Flush() // a client that has gone is told of nothing
 	}
 	r.conn.Done()
+}
+
+// sent is a body that a client sends over HTTP/1.
+type sent struct {
+	io.ReadCloser
+	all bool // it has been read to its end
+}
+
+func (b *sent) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.all = b.all || err == io.EOF
+	return n, err
 }
 
 // Unwrap serves http.ResponseController.

@@ -41,6 +41,11 @@ func Scope(now func() time.Time) Filter {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			rec := &Recorder{ResponseWriter: w, conn: conns.Of(r.Context()), http2: r.ProtoMajor == 2}
 			defer rec.done()
+			if !rec.http2 && r.Body != nil && r.Body != http.NoBody {
+				rec.body = &sent{ReadCloser: r.Body}
+				r = r.WithContext(r.Context()) // package net/http looks at its own later
+				r.Body = rec.body
+			}
 			h := w.Header()
 			s := request.NewScope(h, now())
 			if s.ID = r.Header.Get(AuditID); s.ID == "" || len(s.ID) > maxAuditID {

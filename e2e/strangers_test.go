@@ -1,0 +1,175 @@
+package e2e
+
+import (
+	"bufio"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"github.com/rowlock/rowlock/e2e/harness"
+)
+
+// TestStrangers: what clients without credentials may cost is bounded for each
+// connection, and ends soon.
+func TestStrangers(t *testing.T) {
+	t.Parallel()
+	s := harness.StartT(t, harness.Options{})
+	before, memory := goroutines(t, s), resident(t, s)
+	t.Run("together", func(t *testing.T) {
+		for name, test := range map[string]func(*testing.T, *harness.Server){
+			"requests after the connection was ended": floodAfterEnd, "requests and nothing is read": floodUnread,
+			"a body that never comes": bodyNeverComes, "refused over HTTP/2": refusedOnce,
+			"closed windows": closedWindows, "resets": rapidResets,
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				test(t, s)
+			})
+		}
+	})
+	if grown := resident(t, s) - memory; grown > 150<<20 {
+		t.Errorf("strangers took %d MB", grown>>20)
+	}
+	for end := time.Now().Add(60 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+		left := goroutines(t, s)
+		if left < before+20 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d goroutines, %d before:\n%.3000s", left, before, asAdmin(t, s, "GET", "/debug/pprof/goroutine?debug=1", "").body)
+		}
+	}
+}
+
+// discard reads what comes, and tells when the connection has ended.
+func discard(r *raw) <-chan error {
+	done := make(chan error, 1)
+	go func() { // ends with the connection
+		_, err := io.Copy(io.Discard, r.conn)
+		done <- err
+	}()
+	return done
+}
+
+// floodAfterEnd: the first request is refused, and the connection told to go away. A
+// second that was begun before keeps it open; none of those that follow is served.
+func floodAfterEnd(t *testing.T, s *harness.Server) {
+	r := openRaw(t, s, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+	done := discard(r)
+	for i := range 3_000_000 {
+		if err := r.request(true, "GET", "/api/v1/secrets"); err != nil {
+			t.Logf("ended after %d requests", i)
+			return
+		}
+	}
+	if err := <-done; errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("three million requests were taken, and the connection stays")
+	}
+}
+
+// floodUnread: nothing can be said to this client, not even that it is to go away.
+func floodUnread(t *testing.T, s *harness.Server) {
+	r := openRaw(t, s)
+	for i := range 3_000_000 {
+		if err := r.request(true, "GET", "/api/v1/secrets"); err != nil {
+			t.Logf("ended after %d requests", i)
+			return
+		}
+	}
+	t.Error("three million requests were taken")
+}
+
+// bodyNeverComes: a refusal does not wait for what nobody will read.
+func bodyNeverComes(t *testing.T, s *harness.Server) {
+	for _, path := range []string{"/api/v1/namespaces/default/configmaps", "/version"} {
+		c := dial(t, s, "http/1.1")
+		if err := c.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(c, "POST "+path+" HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{"); err != nil {
+			t.Fatal(err)
+		}
+		in := bufio.NewReader(c)
+		resp, err := http.ReadResponse(in, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		if resp.StatusCode != 401 && resp.StatusCode != 403 {
+			t.Errorf("%s: %d", path, resp.StatusCode)
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		if _, err := in.ReadByte(); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s: the connection stays", path)
+		}
+	}
+}
+
+// refusedOnce: who is refused over HTTP/2 is told to go away.
+func refusedOnce(t *testing.T, s *harness.Server) {
+	for _, headers := range [][]string{{"authorization", "Bearer wrong"}, nil} {
+		r := openRaw(t, s)
+		if err := r.request(true, "GET", "/api/v1/secrets", headers...); err != nil {
+			t.Fatal(err)
+		}
+		away := false
+		for {
+			frame, err := r.f.ReadFrame()
+			if err != nil {
+				if errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Error("the connection stays")
+				}
+				break
+			}
+			_, ok := frame.(*http2.GoAwayFrame)
+			away = away || ok
+		}
+		if !away {
+			t.Errorf("%q: no GOAWAY", headers)
+		}
+	}
+}
+
+// closedWindows: answers that a client has no room for are given up, and the connection,
+// which was told to go away, with them.
+func closedWindows(t *testing.T, s *harness.Server) {
+	var ended []<-chan error
+	for range 3 {
+		r := openRaw(t, s, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+		if err := r.conn.(*tls.Conn).SetDeadline(time.Now().Add(100 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		for range 100 {
+			if err := r.request(true, "GET", "/version"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ended = append(ended, discard(r))
+	}
+	for _, done := range ended {
+		if err := <-done; errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error("the connection stays")
+		}
+	}
+}
+
+// rapidResets: requests that are given up as they are made.
+func rapidResets(t *testing.T, s *harness.Server) {
+	r := openRaw(t, s)
+	done := discard(r)
+	for i := range 200_000 {
+		id := r.next
+		if err := errors.Join(r.request(true, "GET", "/api/v1/secrets"), r.f.WriteRSTStream(id, http2.ErrCodeCancel)); err != nil {
+			t.Logf("ended after %d requests", i)
+			return
+		}
+	}
+	if err := <-done; errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("the connection stays")
+	}
+}
