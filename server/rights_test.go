@@ -111,7 +111,7 @@ func newCluster(t testing.TB) *cluster {
 	c.s, err = server.New(server.Config{
 		Store: c.store, Catalogue: kinds.NewCatalogue(builtin.Resources()), Authenticator: masterOrOne{}, Authorizer: c.z,
 		TLS: &tls.Config{Certificates: borrowed.TLS.Certificates}, Listener: listener, Special: special,
-		Leading: map[string]func(*server.Server) server.Loop{"namespaces": idle, "serviceaccounts": idle, "customresourcedefinitions": idle},
+		Leading: map[string]func(*server.Server) server.Loop{"namespaces": idle, "serviceaccounts": idle, "customresourcedefinitions": idle, "flowschemas": idle},
 	})
 	if err != nil {
 		t.Fatal(err)
