@@ -2,6 +2,7 @@ package server
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"log/slog"
 	"net"
@@ -33,6 +34,10 @@ type Config struct {
 	Authorizer    authx.Authorizer
 	TLS           *tls.Config
 	Listener      net.Listener // plain TCP; closed by Run
+
+	// ClientAuthorities are those that handshakes name, for clients to choose among their
+	// certificates; nil: none. They may change.
+	ClientAuthorities func() *x509.CertPool
 
 	// Feeds follow the cache for those who keep its objects in another form.
 	Feeds []*access.Feed

@@ -55,6 +55,10 @@ func (s *Server) open() (*front, error) {
 	if protos := &f.hs.TLSConfig.NextProtos; !slices.Contains(*protos, "http/1.1") {
 		*protos = append(*protos, "http/1.1") // http2.ConfigureServer has added its own
 	}
+	f.hs.TLSConfig.VerifyPeerCertificate = shortChain
+	if s.cfg.ClientAuthorities != nil {
+		f.hs.TLSConfig.GetConfigForClient = acceptable(f.hs.TLSConfig.Clone(), s.cfg.ClientAuthorities)
+	}
 	listener := newHandshakes(conns.Listener{Listener: s.cfg.Listener}, f.hs.TLSConfig, handshakeFor, s.handshakeFailed)
 	f.apart = conns.NewApart(listener.hand)
 	f.hs.Handler = f.apart.Handler(s.handler)

@@ -17,6 +17,7 @@ import (
 const (
 	kind      = "Policy"
 	longest   = 1 << 20 // bytes of a line
+	quoted    = 256     // bytes of a line in an error
 	oldGroup  = "abac.authorization.kubernetes.io"
 	version   = "/v1beta1"
 	unwritten = "/v0" // version of the form that names none
@@ -47,7 +48,7 @@ func Read(r io.Reader, name string) (*Authorizer, error) {
 		}
 		p, legacy, err := parse(line)
 		if err != nil {
-			return nil, fmt.Errorf("error reading policy file %s, line %d: %s: %w", name, n, line, err)
+			return nil, fmt.Errorf("error reading policy file %s, line %d: %s: %w", name, n, line[:min(len(line), quoted)], err)
 		}
 		z.Policies = append(z.Policies, p)
 		if legacy {

@@ -41,6 +41,7 @@ type Value[T any] struct {
 type mark struct {
 	size     int64
 	modified time.Time
+	mode     os.FileMode // who reads a file may have something to say of who else can
 	info     os.FileInfo
 }
 
@@ -118,7 +119,7 @@ func (v *Value[T]) look() ([]mark, error) {
 		if err != nil {
 			return nil, fmt.Errorf("looking for changes: %w", err)
 		}
-		marks[i] = mark{info.Size(), info.ModTime(), info}
+		marks[i] = mark{info.Size(), info.ModTime(), info.Mode(), info}
 	}
 	return marks, nil
 }
@@ -138,7 +139,7 @@ func same(a, b []mark) bool {
 		return false
 	}
 	for i := range a {
-		if a[i].size != b[i].size || !a[i].modified.Equal(b[i].modified) || !os.SameFile(a[i].info, b[i].info) {
+		if a[i].size != b[i].size || a[i].mode != b[i].mode || !a[i].modified.Equal(b[i].modified) || !os.SameFile(a[i].info, b[i].info) {
 			return false
 		}
 	}

@@ -71,12 +71,12 @@ func (o *accountOptions) build(c accessConfig, a *access) (authx.TokenAuthentica
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	if o.signingKey == "" {
-		o.signingKey = c.dir.ServiceAccount
-	}
 	signing := source{"--service-account-signing-key-file", o.signingKey}
+	if o.signingKey == "" {
+		signing = source{"--data-dir", c.dir.ServiceAccount}
+	}
 	reportLoose(c.log, signing)
-	private, err := serviceaccount.LoadPrivate(o.signingKey)
+	private, err := serviceaccount.LoadPrivate(signing.path)
 	if err != nil {
 		return nil, signing.failed(err)
 	}

@@ -94,7 +94,8 @@ type access struct {
 	collectors    []prometheus.Collector
 	id            string // a hash that stands for this server in metrics
 	anonymous     bool
-	openPaths     []string // to anonymous requests; nil: all
+	openPaths     []string              // to anonymous requests; nil: all
+	authorities   func() *x509.CertPool // of all client certificates that may be good
 }
 
 // accessConfig is what authentication needs to know besides its flags.
@@ -126,6 +127,11 @@ func (o *authOptions) build(c accessConfig) (*access, error) {
 		return nil, err
 	}
 	chain = append(chain, clientcert.New(roots))
+	// The files are those of the authenticators, who tell of what is wrong with them.
+	if a.authorities, err = authorities(slog.New(slog.DiscardHandler), source{"--data-dir", c.dir.CACert},
+		source{"--client-ca-file", o.clientCA}, source{"--requestheader-client-ca-file", o.proxy.ca}); err != nil {
+		return nil, err
+	}
 	tokens, err := o.tokens(c, a)
 	if err != nil {
 		return nil, err
@@ -240,10 +246,10 @@ func idHash(address string) string {
 // authorities reads certificates from files, again when they change. Sources without
 // a path do not count.
 func authorities(log *slog.Logger, sources ...source) (func() *x509.CertPool, error) {
-	var paths []string
+	var paths, flags []string
 	for _, s := range sources {
 		if s.path != "" {
-			paths = append(paths, s.path)
+			paths, flags = append(paths, s.path), append(flags, s.flag)
 		}
 	}
 	read := func() (*x509.CertPool, error) {
@@ -262,7 +268,7 @@ func authorities(log *slog.Logger, sources ...source) (func() *x509.CertPool, er
 		}
 		return pool, nil
 	}
-	v, err := freshfile.New(read, func(err error) { log.Warn("changed authorities cannot be read, the last ones stay", "error", err) }, paths...)
+	v, err := freshfile.New(read, func(err error) { log.Warn("changed authorities cannot be read, the last ones stay", "flags", flags, "files", paths, "error", err) }, paths...)
 	if err != nil {
 		return nil, err
 	}

@@ -66,14 +66,14 @@ func (o *credentialOptions) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	var source credential.Source
+	var from credential.Source
 	switch {
 	case (o.account == "") == (o.node == ""):
 		return errors.New("one of --service-account and --node is needed")
 	case o.account != "":
-		source = credential.Account{Namespace: o.namespace, Name: o.account, Audiences: o.audiences, Life: o.life}
+		from = credential.Account{Namespace: o.namespace, Name: o.account, Audiences: o.audiences, Life: o.life}
 	default:
-		source = credential.Node{Name: o.node}
+		from = credential.Node{Name: o.node}
 	}
 	cfg := &rest.Config{}
 	switch cluster := info.Spec.Cluster; {
@@ -81,7 +81,7 @@ func (o *credentialOptions) run(ctx context.Context, out io.Writer) error {
 		rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: o.kubeconfig}
 		cfg, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.context}).ClientConfig()
 		if err != nil {
-			return fmt.Errorf("--kubeconfig: %w", err)
+			return source{"--kubeconfig", o.kubeconfig}.failed(err)
 		}
 	case cluster != nil:
 		cfg.Host, cfg.TLSClientConfig = cluster.Server, rest.TLSClientConfig{
@@ -91,6 +91,9 @@ func (o *credentialOptions) run(ctx context.Context, out io.Writer) error {
 		return errors.New("--kubeconfig is needed, or provideClusterInfo: true in the kubeconfig that names this plugin")
 	}
 	if o.bootstrapToken != "" {
+		if _, err := (source{"--bootstrap-token-file", o.bootstrapToken}).token(); err != nil {
+			return err
+		}
 		cfg.BearerTokenFile = o.bootstrapToken
 	}
 	server, err := credential.Connect(cfg)
@@ -103,7 +106,7 @@ func (o *credentialOptions) run(ctx context.Context, out io.Writer) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
-	c, err := credential.Get(ctx, source, server, cache)
+	c, err := credential.Get(ctx, from, server, cache)
 	if err != nil {
 		return err
 	}

@@ -2,12 +2,17 @@ package main
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"strings"
 
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
 	"github.com/rowlock/rowlock/authx/clientcert"
+	"github.com/rowlock/rowlock/server/datadir"
 )
 
 // source is a file and the flag that names it.
@@ -31,6 +36,32 @@ func (s source) read() ([]byte, error) {
 	return text, s.failed(err)
 }
 
+// token reads a file that holds a token and nothing else.
+func (s source) token() (string, error) {
+	text, err := s.read()
+	if err != nil {
+		return "", err
+	}
+	token := strings.TrimSpace(string(text))
+	if token == "" {
+		return "", s.failed(errors.New("there is no token in it"))
+	}
+	return token, nil
+}
+
+// kubeconfig reads one that is to name a server.
+func (s source) kubeconfig() (*clientcmdapi.Cluster, error) {
+	known, err := clientcmd.LoadFromFile(s.path)
+	if err != nil {
+		return nil, s.failed(err)
+	}
+	context := known.Contexts[known.CurrentContext]
+	if context == nil || known.Clusters[context.Cluster] == nil {
+		return nil, s.failed(errors.New("its current context names no server"))
+	}
+	return known.Clusters[context.Cluster], nil
+}
+
 // loose are the permissions that a file with a secret in it should give nobody but its owner.
 const loose = 0o066
 
@@ -48,6 +79,25 @@ func reportLoose(log *slog.Logger, files ...source) {
 		log.Warn("a file with secrets in it can be read or written by others than its owner; it should have the mode 0600",
 			"flag", f.flag, "file", f.path, "mode", fmt.Sprintf("%04o", info.Mode().Perm()))
 	}
+}
+
+// ownSecrets are the files of a data directory that nobody else looks after.
+func ownSecrets(dir *datadir.Dir) []source {
+	var files []source
+	for _, path := range []string{dir.CAKey, dir.AdminKey, dir.AdminKubeconfig} {
+		files = append(files, source{"--data-dir", path})
+	}
+	return files
+}
+
+// databaseFiles are those of an embedded database, which holds Secrets as they are.
+func databaseFiles(flag, url string) []source {
+	path, ok := strings.CutPrefix(url, "sqlite:")
+	if !ok {
+		return nil
+	}
+	path = strings.TrimPrefix(path, "//")
+	return []source{{flag, path}, {flag, path + "-wal"}}
 }
 
 // pair reads a certificate with its chain, and its private key.

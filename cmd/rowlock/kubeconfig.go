@@ -12,7 +12,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/rowlock/rowlock/authx/clientcert"
 	"github.com/rowlock/rowlock/server/datadir"
 )
 
@@ -84,7 +84,7 @@ func (o *kubeconfigOptions) run(out io.Writer) error {
 		return err
 	}
 	if o.output != "-" {
-		return os.WriteFile(o.output, data, 0o600)
+		return source{"--output", o.output}.failed(os.WriteFile(o.output, data, 0o600))
 	}
 	_, err = out.Write(data)
 	return err
@@ -94,15 +94,10 @@ func (o *kubeconfigOptions) run(out io.Writer) error {
 func (o *kubeconfigOptions) cluster(admin string) (*clientcmdapi.Cluster, error) {
 	c := clientcmdapi.NewCluster()
 	if o.server == "" || o.ca == "" {
-		known, err := clientcmd.LoadFromFile(admin)
+		from, err := source{"--data-dir", admin}.kubeconfig()
 		if err != nil {
-			return nil, fmt.Errorf("--data-dir: %w", err)
+			return nil, err
 		}
-		context := known.Contexts[known.CurrentContext]
-		if context == nil || known.Clusters[context.Cluster] == nil {
-			return nil, fmt.Errorf("%s names no server", admin)
-		}
-		from := known.Clusters[context.Cluster]
 		c.Server, c.CertificateAuthorityData = from.Server, from.CertificateAuthorityData
 	}
 	if o.server != "" {
@@ -110,8 +105,12 @@ func (o *kubeconfigOptions) cluster(admin string) (*clientcmdapi.Cluster, error)
 	}
 	if o.ca != "" {
 		var err error
-		if c.CertificateAuthorityData, err = os.ReadFile(o.ca); err != nil {
-			return nil, fmt.Errorf("--certificate-authority: %w", err)
+		file := source{"--certificate-authority", o.ca}
+		if c.CertificateAuthorityData, err = file.read(); err != nil {
+			return nil, err
+		}
+		if _, err := clientcert.ParseAuthorities(c.CertificateAuthorityData); err != nil {
+			return nil, file.failed(err)
 		}
 	}
 	return c, nil
@@ -135,12 +134,9 @@ func (o *kubeconfigOptions) credentials(admin string) (string, *clientcmdapi.Aut
 		user.ClientCertificateData, user.ClientKeyData, err = o.sign()
 		return o.user, user, err
 	case o.tokenFile != "":
-		token, err := os.ReadFile(o.tokenFile)
-		if err != nil {
-			return "", nil, fmt.Errorf("--token-file: %w", err)
-		}
-		user.Token = strings.TrimSpace(string(token))
-		return "token", user, nil
+		var err error
+		user.Token, err = source{"--token-file", o.tokenFile}.token()
+		return "token", user, err
 	}
 	plugin, err := o.plugin(admin)
 	user.Exec = plugin
@@ -156,6 +152,8 @@ func (o *kubeconfigOptions) plugin(admin string) (*clientcmdapi.ExecConfig, erro
 	base := o.base
 	if base == "" {
 		base = admin
+	} else if _, err := (source{"--base-kubeconfig", base}).kubeconfig(); err != nil {
+		return nil, err
 	}
 	if base, err = filepath.Abs(base); err != nil {
 		return nil, err

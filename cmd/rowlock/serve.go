@@ -149,6 +149,11 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 		return fmt.Errorf("--secure-port %d: %w", o.securePort, err)
 	}
 	defer listener.Close()
+	if o.serving.cert != "" { // the data directory's kubeconfig is to name it
+		if _, err := (source{"--tls-cert-file", o.serving.cert}).read(); err != nil {
+			return err
+		}
+	}
 	dir, err := datadir.Open(o.dataDir, datadir.Options{
 		IPs: []net.IP{n.advertise, n.serviceIP, net.ParseIP(o.bindAddress)}, ServerURL: "https://" + n.local, ServerCA: o.serving.cert, Now: time.Now(),
 	})
@@ -182,9 +187,9 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	if err != nil {
 		return err
 	}
-	url := o.store
+	url, from := o.store, "--store"
 	if url == "" {
-		url = "sqlite:" + dir.Database
+		url, from = "sqlite:"+dir.Database, "--data-dir"
 	}
 	measured, measureDriver := measure()
 	o.database.reconnected, o.database.log = measured.Reconnected, log
@@ -193,6 +198,7 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 		return err
 	}
 	defer driver.Close()
+	reportLoose(log, append(ownSecrets(dir), databaseFiles(from, url)...)...)
 	measureDriver(driver)
 	special, err := o.specials(access, authz, log)
 	if err != nil {
@@ -203,9 +209,10 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 		Catalogue: kinds.NewCatalogue(resources), Authenticator: access.authenticator,
 		Admission: admitted,
 		Special:   special, Routes: access.routes, Loops: access.loops,
-		Collectors: append([]prometheus.Collector{measured, showGates(features)}, access.collectors...),
-		Metrics:    shown,
-		TLS:        tlsConfig, Listener: listener, Feature: features.Enabled, Version: versionInfo(), Address: address,
+		Collectors:        append([]prometheus.Collector{measured, showGates(features)}, access.collectors...),
+		Metrics:           shown,
+		ClientAuthorities: access.authorities,
+		TLS:               tlsConfig, Listener: listener, Feature: features.Enabled, Version: versionInfo(), Address: address,
 		Bootstrap: n.bootstrap(o.securePort), Log: log,
 	}
 	measured.Behind = cfg.Store.Behind
@@ -237,11 +244,19 @@ func (o *serveOptions) resources(n *network, log *slog.Logger) ([]*kinds.Resourc
 		key, value, _ := strings.Cut(pair, "=")
 		asked[strings.TrimSpace(key)] = strings.TrimSpace(value)
 	}
-	remarks, err := kinds.Enable(all, asked)
+	remarks, err := kinds.Enable(all, asked, o.fair())
 	for _, remark := range remarks {
 		log.Warn("--runtime-config: " + remark)
 	}
 	return all, err
+}
+
+// fair says whether requests are classified; --enable-priority-and-fairness=false does not
+// go as far as that here, but it lets the group that says how be off.
+func (o *serveOptions) fair() bool {
+	const flag = "enable-priority-and-fairness"
+	on, err := o.flags.GetBool(flag)
+	return err != nil || on || !o.flags.Changed(flag)
 }
 
 // authority is the file with what serving certificates are checked with.

@@ -145,11 +145,11 @@ func (o *servingOptions) tls(dir *datadir.Dir, log *slog.Logger) (*tls.Config, e
 	if err != nil {
 		return nil, err
 	}
-	certFile, keyFile := o.cert, o.key
-	if certFile == "" {
-		certFile, keyFile = dir.ServingCert, dir.ServingKey
+	cert, key := source{"--tls-cert-file", o.cert}, source{"--tls-private-key-file", o.key}
+	if o.cert == "" {
+		cert, key = source{"--data-dir", dir.ServingCert}, source{"--data-dir", dir.ServingKey}
 	}
-	main, err := certificate(source{"--tls-cert-file", certFile}, source{"--tls-private-key-file", keyFile}, log)
+	main, err := certificate(cert, key, log)
 	if err != nil {
 		return nil, err
 	}

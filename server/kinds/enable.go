@@ -37,11 +37,12 @@ var unserved = []string{
 // Enable turns resources on and off (Resource.Off) before they come into a
 // Catalogue. Keys of asked are "group/version", "group/version/resource" and those
 // for all versions of a stage: "api/all", "api/ga", "api/beta", "api/alpha". The more
-// exact a key, the more it counts. An empty value is "true". The errors are those of
+// exact a key, the more it counts. An empty value is "true". fair says that requests are
+// classified by what flow control says, which must then be served. The errors are those of
 // a stock server. Remarks name what was turned on in vain.
-func Enable(resources []*Resource, asked map[string]string) (remarks []string, err error) {
+func Enable(resources []*Resource, asked map[string]string, fair bool) (remarks []string, err error) {
 	known := knownVersions(resources)
-	if err := checkKeys(asked, known); err != nil {
+	if err := checkKeys(asked, known, fair); err != nil {
 		return nil, err
 	}
 	e := &enablement{known: known, versions: map[schema.GroupVersion]bool{}, resources: map[schema.GroupVersionResource]bool{}}
@@ -89,6 +90,9 @@ func (e *enablement) readStages(asked map[string]string) error {
 		value, ok := asked[s.key]
 		if !ok {
 			continue
+		}
+		if value == "" {
+			value = "true"
 		}
 		if value != "true" && value != "false" {
 			return fmt.Errorf("invalid value %s=%s", s.key, value)
@@ -154,14 +158,14 @@ func knownVersions(resources []*Resource) map[schema.GroupVersion]bool {
 }
 
 // checkKeys finds keys that cannot be meant.
-func checkKeys(asked map[string]string, known map[schema.GroupVersion]bool) error {
+func checkKeys(asked map[string]string, known map[schema.GroupVersion]bool, fair bool) error {
 	var errs []error
 	for _, key := range flowControl {
 		value, ok := asked[key]
-		if ok && value == "false" {
+		if ok && fair && value == "false" {
 			errs = append(errs, fmt.Errorf("--runtime-config=%s=false conflicts with --enable-priority-and-fairness=true", key))
 		}
-		if ok && (value == "false" || value == "true") {
+		if ok && (value == "false" || value == "true" || value == "") {
 			break
 		}
 	}

@@ -51,7 +51,7 @@ func TestEnable(t *testing.T) {
 		{"batch/v1beta1=true", "x.k8s.io/v1beta1/beans x.k8s.io/v2alpha1/beans", "batch/v1beta1 is turned on, and has nothing that this server serves"},
 	} {
 		all := someResources()
-		remarks, err := kinds.Enable(all, pairs(c.asked))
+		remarks, err := kinds.Enable(all, pairs(c.asked), true)
 		if err != nil {
 			t.Errorf("%s: %v", c.asked, err)
 			continue
@@ -83,13 +83,49 @@ func TestEnableErrors(t *testing.T) {
 		"apps/v1/d/scale":     "runtime-config invalid key apps/v1/d/scale",
 		"apps/v1/Deployments": `invalid key apps/v1/Deployments: group/version/resource and resource is always lowercase plural, not "Deployments"`,
 		"api/all=false":       "[" + conflict + ", invalid key with only api/all=false]",
-		"api/all":             "invalid value api/all=",
 		"api/beta=yes":        "invalid value api/beta=yes",
 		"api/all=false,/v1":   conflict,
 		"api/ga=false":        "--runtime-config=api/ga=false conflicts with --enable-priority-and-fairness=true",
 	} {
-		if _, err := kinds.Enable(someResources(), pairs(asked)); err == nil || err.Error() != want {
+		if _, err := kinds.Enable(someResources(), pairs(asked), true); err == nil || err.Error() != want {
 			t.Errorf("%s:\n got %v\nwant %s", asked, err, want)
+		}
+	}
+}
+
+// TestWithoutValue: a key without a value is "true", whichever it is.
+func TestWithoutValue(t *testing.T) {
+	for _, key := range []string{"api/all", "api/ga", "api/beta", "api/alpha", "batch/v1", "batch/v1/jobs"} {
+		var off [2][]string
+		for i, asked := range []string{key, key + "=true"} {
+			all := someResources()
+			if _, err := kinds.Enable(all, pairs(asked), true); err != nil {
+				t.Errorf("%s: %v", asked, err)
+			}
+			for _, r := range all {
+				if r.Off {
+					off[i] = append(off[i], r.GVR().String())
+				}
+			}
+		}
+		if !slices.Equal(off[0], off[1]) {
+			t.Errorf("%s: %q are off, and with =true %q", key, off[0], off[1])
+		}
+	}
+	// A stronger key without a value stands against a weaker one, as with "true".
+	if _, err := kinds.Enable(someResources(), pairs("api/ga,api/all=false"), true); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestUnfair: where requests are not classified the group that says how may be off.
+func TestUnfair(t *testing.T) {
+	for _, asked := range []string{"api/ga=false", "api/all=false,batch/v1=true"} {
+		if _, err := kinds.Enable(someResources(), pairs(asked), false); err != nil {
+			t.Errorf("%s: %v", asked, err)
+		}
+		if _, err := kinds.Enable(someResources(), pairs(asked), true); err == nil {
+			t.Errorf("%s: taken together with fairness", asked)
 		}
 	}
 }
@@ -97,7 +133,7 @@ func TestEnableErrors(t *testing.T) {
 // TestOff: a resource that is off can be found, and is not served.
 func TestOff(t *testing.T) {
 	all := someResources()
-	if _, err := kinds.Enable(all, pairs("autoscaling/v2=false,batch/v1=false")); err != nil {
+	if _, err := kinds.Enable(all, pairs("autoscaling/v2=false,batch/v1=false"), true); err != nil {
 		t.Fatal(err)
 	}
 	c := kinds.NewCatalogue(all)
@@ -120,8 +156,8 @@ func FuzzEnable(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		asked := pairs(text)
 		first, again := someResources(), someResources()
-		remarks, err := kinds.Enable(first, maps.Clone(asked))
-		remarks2, err2 := kinds.Enable(again, asked)
+		remarks, err := kinds.Enable(first, maps.Clone(asked), true)
+		remarks2, err2 := kinds.Enable(again, asked, true)
 		if (err == nil) != (err2 == nil) || err != nil && err.Error() != err2.Error() || !slices.Equal(remarks, remarks2) {
 			t.Fatalf("%q: %v %v, then %v %v", text, remarks, err, remarks2, err2)
 		}
