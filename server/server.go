@@ -107,6 +107,7 @@ func New(cfg Config) (*Server, error) {
 	s.Verbs.Admission.Observer = s.Metrics
 	s.Health = s.checks()
 	s.openapi = schema.NewDocuments(cfg.Catalogue, cfg.Version.Major+"."+cfg.Version.Minor)
+	s.openapi.CBOR = cfg.Feature("CBORServingAndStorage")
 	s.openapi.CustomSchema = s.Custom.OpenAPI
 	s.discovery, err = discovery.New(discovery.Config{
 		Catalogue: cfg.Catalogue, Codecs: []codecs.Codec{jsoncodec.Codec{}, yaml.Codec{}, protobuf.Codec{}},

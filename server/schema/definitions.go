@@ -89,6 +89,7 @@ func reverseDomain(domain string) string {
 // names finds the definition of each kind of a catalogue.
 type names struct {
 	packages map[string]string // "apps/v1" -> "io.k8s.api.apps.v1"
+	custom   []string          // keys of those of custom kinds
 }
 
 func newNames(resources []*kinds.Resource) *names {
@@ -96,12 +97,29 @@ func newNames(resources []*kinds.Resource) *names {
 	for _, r := range resources {
 		switch {
 		case r.Custom:
-			n.packages[r.APIVersion()] = reverseDomain(r.Group) + "." + r.Version
+			if _, known := n.packages[r.APIVersion()]; !known {
+				n.packages[r.APIVersion()] = reverseDomain(r.Group) + "." + r.Version
+				n.custom = append(n.custom, r.APIVersion())
+			}
 		case r.New != nil:
 			n.packages[r.APIVersion()] = packageName(reflect.TypeOf(r.New()).Elem().PkgPath())
 		}
 	}
 	return n
+}
+
+// avoid renames packages of custom kinds that are those of built-in ones: the group
+// core.api.k8s.io reads backwards as the package of Pods.
+func (n *names) avoid(builtin definitions) {
+	taken := map[string]bool{}
+	for name := range builtin {
+		taken[name[:strings.LastIndexByte(name, '.')+1]] = true
+	}
+	for _, apiVersion := range n.custom {
+		if taken[n.packages[apiVersion]+"."] {
+			n.packages[apiVersion] += ".custom"
+		}
+	}
 }
 
 // of names a kind's definition, whether there is one or not.

@@ -28,6 +28,8 @@ type Documents struct {
 	// CustomSchema gives the OpenAPI 3 schema of a custom resource. Nil, or a nil
 	// answer, stands for an object of unknown fields. Set before first use.
 	CustomSchema func(*kinds.Resource) json.RawMessage
+	// CBOR says that bodies may be CBOR.
+	CBOR bool
 	// Now is the clock for Last-Modified and Expires.
 	Now func() time.Time
 
@@ -58,6 +60,7 @@ type library struct {
 	defs      definitions
 	resources []*kinds.Resource
 	names     *names
+	types     *wireTypes
 	custom    map[string]bool // names of definitions of custom kinds
 }
 
@@ -117,7 +120,8 @@ func (d *Documents) open(resources []*kinds.Resource) (*library, error) {
 	if err != nil {
 		return nil, fmt.Errorf("unpacking the OpenAPI definitions: %w", err)
 	}
-	l := &library{Documents: d, defs: defs, resources: resources, names: newNames(resources), custom: map[string]bool{}}
+	l := &library{Documents: d, defs: defs, resources: resources, names: newNames(resources), types: newWireTypes(d.CBOR), custom: map[string]bool{}}
+	l.names.avoid(defs)
 	for _, r := range resources {
 		if r.Custom {
 			l.addCustom(r)
@@ -163,9 +167,9 @@ func (l *library) paths(key string) ([]pathItem, []*kinds.Resource) {
 		return nil, nil
 	}
 	tag := lowerFirst(groupTag(of[0].Group)) + "_" + of[0].Version
-	out := []pathItem{rootPath("/"+key+"/", metaName("APIResourceList"), "get available resources", tag)}
+	out := []pathItem{rootPath("/"+key+"/", metaName("APIResourceList"), "get available resources", "get"+groupTag(of[0].Group)+upperFirst(of[0].Version)+"APIResources", tag)}
 	for _, r := range of {
-		out = append(out, resourcePaths(l.names, r)...)
+		out = append(out, resourcePaths(l.names, l.types, r)...)
 	}
 	return out, of
 }
@@ -173,15 +177,15 @@ func (l *library) paths(key string) ([]pathItem, []*kinds.Resource) {
 // roots are the documents about everything but resources.
 func (l *library) roots() map[string]pathItem {
 	out := map[string]pathItem{
-		".well-known/openid-configuration": rootPath("/.well-known/openid-configuration/", "", "get the issuer's OpenID configuration", "wellKnown"),
-		"openid/v1/jwks":                   rootPath("/openid/v1/jwks/", "", "get the keys that sign service account tokens", "openid"),
-		"version":                          rootPath("/version/", "io.k8s.apimachinery.pkg.version.Info", "get the version of this server", "version"),
-		"api":                              rootPath("/api/", metaName("APIVersions"), "get available versions of the core group", "core"),
-		"apis":                             rootPath("/apis/", metaName("APIGroupList"), "get available groups", "apis"),
+		".well-known/openid-configuration": rootPath("/.well-known/openid-configuration/", "", "get the issuer's OpenID configuration", "getServiceAccountIssuerOpenIDConfiguration", "WellKnown"),
+		"openid/v1/jwks":                   rootPath("/openid/v1/jwks/", "", "get the keys that sign service account tokens", "getServiceAccountIssuerOpenIDKeyset", "openid"),
+		"version":                          rootPath("/version/", "io.k8s.apimachinery.pkg.version.Info", "get the version of this server", "getCodeVersion", "version"),
+		"api":                              rootPath("/api/", metaName("APIVersions"), "get available API versions", "getCoreAPIVersions", "core"),
+		"apis":                             rootPath("/apis/", metaName("APIGroupList"), "get available API versions", "getAPIVersions", "apis"),
 	}
 	for _, r := range l.resources {
 		if r.Group != "" {
-			out["apis/"+r.Group] = rootPath("/apis/"+r.Group+"/", metaName("APIGroup"), "get the versions of the group", lowerFirst(groupTag(r.Group)))
+			out["apis/"+r.Group] = rootPath("/apis/"+r.Group+"/", metaName("APIGroup"), "get information of a group", "get"+groupTag(r.Group)+"APIGroup", lowerFirst(groupTag(r.Group)))
 		}
 	}
 	return out
@@ -261,9 +265,9 @@ func (l *library) openAPI2() (tree, error) {
 			all = append(all, paths...)
 		}
 	}
-	paths := tree{}
+	paths, shared := tree{}, sharedParameters{}
 	for i := range all {
-		paths[all[i].path] = all[i].swagger()
+		paths[all[i].path] = all[i].swagger(shared)
 	}
 	raw, err := l.schemas(all, l.resources)
 	if err != nil {
@@ -282,7 +286,7 @@ func (l *library) openAPI2() (tree, error) {
 		}
 	}
 	return tree{
-		"swagger": "2.0", "info": l.info(), "paths": paths, "definitions": defs, "parameters": swaggerParameters(),
+		"swagger": "2.0", "info": l.info(), "paths": paths, "definitions": defs, "parameters": shared,
 		"securityDefinitions": tree{"BearerToken": bearer()}, "security": []tree{{"BearerToken": []string{}}},
 	}, nil
 }

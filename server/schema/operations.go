@@ -10,41 +10,6 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// parameter is a query or path parameter.
-type parameter struct{ in, kind, text string }
-
-var parameters = map[string]parameter{
-	"name":                 {"path", "string", "the object's name"},
-	"namespace":            {"path", "string", "the object's namespace"},
-	"path":                 {"path", "string", "the path to reach behind the proxy"},
-	"pretty":               {"query", "string", "If true, the answer is indented for human readers."},
-	"allowWatchBookmarks":  {"query", "boolean", "Asks a watch for BOOKMARK events, which carry nothing but a resource version. The server decides when they come."},
-	"continue":             {"query", "string", "The token of the previous chunk of a list. It expires with the history the server keeps; then the list is to be started anew."},
-	"fieldSelector":        {"query", "string", "Restricts the objects to those whose fields match. Everything by default."},
-	"labelSelector":        {"query", "string", "Restricts the objects to those whose labels match. Everything by default."},
-	"limit":                {"query", "integer", "The largest number of objects to return in one chunk. If there are more, the answer's metadata.continue is set."},
-	"resourceVersion":      {"query", "string", "The version of the data to answer from, read according to resourceVersionMatch."},
-	"resourceVersionMatch": {"query", "string", "How resourceVersion is read: Exact or NotOlderThan."},
-	"sendInitialEvents":    {"query", "boolean", "Begins a watch with the present objects as ADDED events, followed by a BOOKMARK that says so."},
-	"timeoutSeconds":       {"query", "integer", "How long a list or watch may take."},
-	"watch":                {"query", "boolean", "Streams changes as they happen instead of returning a list."},
-	"dryRun":               {"query", "string", "With the value All, every step of the request is done except that nothing is stored."},
-	"fieldManager":         {"query", "string", "The name under which the server records who set the fields that this request changes. Required for apply patches."},
-	"fieldValidation":      {"query", "string", "What becomes of unknown and duplicate fields: Ignore drops them, Warn drops them with a warning, Strict refuses the request."},
-	"force":                {"query", "boolean", "Lets an apply patch take fields that others own. Only for apply patches."},
-	"gracePeriodSeconds":   {"query", "integer", "How long the object may take to end; zero deletes at once."},
-	"orphanDependents":     {"query", "boolean", "Deprecated, use propagationPolicy: whether dependents are left alone."},
-	"propagationPolicy":    {"query", "string", "What becomes of dependents: Orphan, Background or Foreground."},
-	"ignoreStoreReadErrorWithClusterBreakingPotential": {"query", "boolean", "Deletes an object that cannot be read from the store, without finalizers and preconditions."},
-}
-
-var (
-	listQuery   = []string{"allowWatchBookmarks", "continue", "fieldSelector", "labelSelector", "limit", "resourceVersion", "resourceVersionMatch", "sendInitialEvents", "timeoutSeconds", "watch"}
-	writeQuery  = []string{"dryRun", "fieldManager", "fieldValidation"}
-	patchQuery  = append(slices.Clone(writeQuery), "force")
-	deleteQuery = []string{"dryRun", "gracePeriodSeconds", "ignoreStoreReadErrorWithClusterBreakingPotential", "orphanDependents", "propagationPolicy"}
-)
-
 // operation is one method of one path.
 type operation struct {
 	method       string // "get"
@@ -55,7 +20,7 @@ type operation struct {
 	kind         gvkMark
 	body         string // definition of the request body; "" for none
 	bodyOptional bool
-	query        []string
+	parameters   []parameter
 	answer       string // definition of the answer; "" for text
 	codes        []int  // of success
 	consumes     []string
@@ -65,44 +30,65 @@ type operation struct {
 // pathItem is one path with its operations.
 type pathItem struct {
 	path       string
-	parameters []string
+	parameters []parameter // of all operations
 	operations []operation
 }
 
+// wireTypes are the media types of bodies.
+type wireTypes struct{ plain, watch, patch []string }
+
 var (
-	plainTypes = []string{codecs.JSON, codecs.YAML, codecs.Protobuf, codecs.CBOR}
-	watchTypes = append(slices.Clone(plainTypes), codecs.JSON+";stream=watch", codecs.Protobuf+";stream=watch", codecs.CBORSeq)
-	patchTypes = []string{codecs.PatchApplyCBOR, codecs.PatchApplyYAML, codecs.PatchJSON, codecs.PatchMerge, codecs.PatchStrategic}
+	anything     = []string{"*/*"}
+	typedBodies  = []string{codecs.JSON, codecs.YAML, codecs.Protobuf}
+	customBodies = []string{codecs.JSON, codecs.YAML}
 )
+
+// newWireTypes lists the media types of built-in kinds, with CBOR or without.
+func newWireTypes(cbor bool) *wireTypes {
+	t := &wireTypes{
+		plain: typedBodies,
+		watch: []string{codecs.JSON, codecs.YAML, codecs.Protobuf, codecs.JSON + ";stream=watch", codecs.Protobuf + ";stream=watch"},
+		patch: []string{codecs.PatchJSON, codecs.PatchMerge, codecs.PatchStrategic, codecs.PatchApplyYAML},
+	}
+	if cbor {
+		t.plain = append(slices.Clone(t.plain), codecs.CBOR)
+		t.watch = append(t.watch, codecs.CBOR, codecs.CBORSeq)
+		t.patch = append(t.patch, codecs.PatchApplyCBOR)
+	}
+	return t
+}
 
 // pathBuilder makes the paths of one resource.
 type pathBuilder struct {
 	names *names
+	types *wireTypes
 	r     *kinds.Resource
 	group string // "Core", "RbacAuthorization"
-	base  string // "/apis/apps/v1"
+	root  string // "/apis/apps/v1"
 	out   []pathItem
 }
 
 // resourcePaths lists the paths of a resource and its subresources.
-func resourcePaths(n *names, r *kinds.Resource) []pathItem {
-	b := &pathBuilder{names: n, r: r, group: groupTag(r.Group), base: "/apis/" + r.APIVersion()}
+func resourcePaths(n *names, types *wireTypes, r *kinds.Resource) []pathItem {
+	b := &pathBuilder{names: n, types: types, r: r, group: groupTag(r.Group), root: "/apis/" + r.APIVersion()}
 	if r.Group == "" {
-		b.base = "/api/" + r.Version
+		b.root = "/api/" + r.Version
 	}
-	scope, scopeParams := "", []string(nil)
+	scope, around := "/", []parameter{inPretty}
 	if r.Namespaced {
-		scope, scopeParams = "/namespaces/{namespace}", []string{"namespace"}
-		if slices.Contains(r.Verbs, "list") {
-			b.add(b.base+"/"+r.Plural, nil, b.list("ForAllNamespaces"))
-		}
+		scope = "/namespaces/{namespace}/"
+		b.add(b.root+"/"+r.Plural, around, b.list("ForAllNamespaces"))
+		b.watch("/"+r.Plural, around, "ForAllNamespaces", "")
+		around = []parameter{inPretty, inNamespace}
 	}
-	collection := b.base + scope + "/" + r.Plural
-	b.add(collection, scopeParams, b.list(""), b.create(), b.deleteCollection())
-	item := append([]string{"name"}, scopeParams...)
-	b.add(collection+"/{name}", item, b.get(), b.update(), b.patch(), b.delete())
+	collection := scope + r.Plural
+	b.add(b.root+collection, around, b.list(""), b.create(), b.deleteCollection())
+	b.watch(collection, around, "", "")
+	item := append(slices.Clone(around), inName(r.Kind))
+	b.add(b.root+collection+"/{name}", item, b.get(), b.update(), b.patch(), b.delete())
+	b.watch(collection+"/{name}", item, "", "name")
 	for i := range r.Subresources {
-		b.subresource(collection+"/{name}/", item, &r.Subresources[i])
+		b.subresource(b.root+collection+"/{name}/", around, &r.Subresources[i])
 	}
 	return b.out
 }
@@ -130,14 +116,25 @@ func lowerFirst(s string) string {
 	return string(unicode.ToLower(r)) + s[n:]
 }
 
-func (b *pathBuilder) add(path string, params []string, ops ...*operation) {
-	item := pathItem{path: path, parameters: append(slices.Clone(params), "pretty")}
+// article is a noun with its article before it: "an Ingress".
+func article(noun string) string {
+	if noun != "" && strings.ContainsRune("aeiouAEIOU", rune(noun[0])) {
+		return "an " + noun
+	}
+	return "a " + noun
+}
+
+func (b *pathBuilder) add(path string, around []parameter, ops ...*operation) {
+	item := pathItem{path: path}
 	for _, op := range ops {
 		if op != nil {
-			item.operations = append(item.operations, *op)
+			made := *op
+			made.parameters = sortParameters(slices.Concat(around, op.parameters))
+			item.operations = append(item.operations, made)
 		}
 	}
 	if len(item.operations) > 0 {
+		item.parameters = lift(item.operations)
 		b.out = append(b.out, item)
 	}
 }
@@ -147,44 +144,64 @@ func (b *pathBuilder) op(verb, method, action, id string) *operation {
 	if !slices.Contains(b.r.Verbs, verb) {
 		return nil
 	}
-	namespaced := ""
-	if b.r.Namespaced {
-		namespaced = "Namespaced"
-	}
-	return &operation{
-		method: method, action: action,
-		id:       id + b.group + upperFirst(b.r.Version) + namespaced + b.r.Kind,
+	op := &operation{
+		method: method, action: action, id: b.id(id, "", ""),
 		tag:      lowerFirst(b.group) + "_" + b.r.Version,
 		kind:     gvkMark{b.r.Group, b.r.Kind, b.r.Version},
 		answer:   b.names.of(b.r.APIVersion(), b.r.Kind),
 		codes:    []int{200},
-		produces: b.types(plainTypes),
+		consumes: anything, produces: b.types.plain,
 	}
+	if b.r.Custom {
+		op.consumes, op.produces = customBodies, customBodies
+	}
+	return op
 }
 
-// types leaves out what custom resources cannot be read or written as.
-func (b *pathBuilder) types(all []string) []string {
-	if !b.r.Custom {
-		return all
+// id names an operation on the kind: "listCoreV1NamespacedPod".
+func (b *pathBuilder) id(verb, what, suffix string) string {
+	if b.r.Namespaced && suffix != "ForAllNamespaces" {
+		what += "Namespaced"
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(t string) bool {
-		return strings.HasPrefix(t, codecs.Protobuf) || t == codecs.PatchStrategic
-	})
+	return verb + b.group + upperFirst(b.r.Version) + what + b.r.Kind + suffix
 }
 
 func (b *pathBuilder) list(suffix string) *operation {
-	op := b.op("list", "get", "list", "list")
+	op := b.op("list", "get", "list", "")
 	if op == nil {
 		return nil
 	}
-	if suffix != "" {
-		op.id = "list" + b.group + upperFirst(b.r.Version) + b.r.Kind + suffix
-	}
+	op.id = b.id("list", "", suffix)
 	op.text = "list or watch objects of kind " + b.r.Kind
 	op.answer = b.names.of(b.r.APIVersion(), b.r.ListKind)
-	op.query = listQuery
-	op.produces = b.types(watchTypes)
+	op.parameters = query("ListOptions")
+	if b.r.Custom {
+		op.text = "list objects of kind " + b.r.Kind
+	} else {
+		op.produces = b.types.watch
+	}
 	return op
+}
+
+// watch adds the path below /watch/ of a collection or an object.
+func (b *pathBuilder) watch(path string, around []parameter, suffix, name string) {
+	if b.r.Custom {
+		return
+	}
+	op := b.op("watch", "get", "watchlist", "")
+	if op == nil {
+		return
+	}
+	const instead = " deprecated: use the 'watch' parameter with a list operation instead"
+	if name != "" {
+		op.action, op.id = "watch", b.id("watch", "", "")
+		op.text = "watch changes to an object of kind " + b.r.Kind + "." + instead + ", filtered to a single item with the 'fieldSelector' parameter."
+	} else {
+		op.id = strings.TrimSuffix(b.id("watch", "", suffix), suffix) + "List" + suffix
+		op.text = "watch individual changes to a list of " + b.r.Kind + "." + instead + "."
+	}
+	op.answer, op.parameters, op.produces = metaName("WatchEvent"), query("ListOptions"), b.types.watch
+	b.add(b.root+"/watch"+path, around, op)
 }
 
 func (b *pathBuilder) create() *operation {
@@ -192,27 +209,37 @@ func (b *pathBuilder) create() *operation {
 	if op == nil {
 		return nil
 	}
-	op.text = "create an object of kind " + b.r.Kind
-	op.body, op.query, op.codes = op.answer, writeQuery, []int{200, 201, 202}
+	op.text = "create " + article(b.r.Kind)
+	op.body, op.parameters, op.codes = op.answer, query("CreateOptions"), []int{200, 201, 202}
 	return op
 }
 
 func (b *pathBuilder) deleteCollection() *operation {
-	op := b.op("deletecollection", "delete", "deletecollection", "deleteCollection")
+	op := b.op("deletecollection", "delete", "deletecollection", "")
 	if op == nil {
 		return nil
 	}
-	op.text = "delete the objects of kind " + b.r.Kind + " in a collection"
-	op.body, op.bodyOptional, op.answer = metaName("DeleteOptions"), true, metaName("Status")
-	op.query = slices.Sorted(slices.Values(slices.Concat(deleteQuery, []string{
-		"continue", "fieldSelector", "labelSelector", "limit", "resourceVersion", "resourceVersionMatch", "sendInitialEvents", "timeoutSeconds"})))
+	op.id = b.id("delete", "Collection", "")
+	op.text = "delete collection of " + b.r.Kind
+	op.answer = metaName("Status")
+	if b.r.Custom {
+		op.parameters = query("ListOptions")
+		return op
+	}
+	op.body, op.bodyOptional = metaName("DeleteOptions"), true
+	op.parameters = slices.DeleteFunc(query("DeleteOptions", "ListOptions"), func(p parameter) bool {
+		return p.name == "watch" || p.name == "allowWatchBookmarks"
+	})
 	return op
 }
 
 func (b *pathBuilder) get() *operation {
 	op := b.op("get", "get", "get", "read")
 	if op != nil {
-		op.text = "read the named object of kind " + b.r.Kind
+		op.text = "read the specified " + b.r.Kind
+		if b.r.Custom {
+			op.parameters = query("GetOptions")
+		}
 	}
 	return op
 }
@@ -222,8 +249,8 @@ func (b *pathBuilder) update() *operation {
 	if op == nil {
 		return nil
 	}
-	op.text = "replace the named object of kind " + b.r.Kind
-	op.body, op.query, op.codes = op.answer, writeQuery, []int{200, 201}
+	op.text = "replace the specified " + b.r.Kind
+	op.body, op.parameters, op.codes = op.answer, query("UpdateOptions"), []int{200, 201}
 	return op
 }
 
@@ -232,8 +259,12 @@ func (b *pathBuilder) patch() *operation {
 	if op == nil {
 		return nil
 	}
-	op.text = "change parts of the named object of kind " + b.r.Kind
-	op.body, op.query, op.codes, op.consumes = metaName("Patch"), patchQuery, []int{200, 201}, b.types(patchTypes)
+	op.text = "partially update the specified " + b.r.Kind
+	op.body, op.parameters, op.codes, op.consumes = metaName("Patch"), query("PatchOptions"), []int{200, 201}, b.types.patch
+	if b.r.Custom {
+		op.codes = []int{200}
+		op.consumes = slices.DeleteFunc(slices.Clone(b.types.patch), func(t string) bool { return t == codecs.PatchStrategic })
+	}
 	return op
 }
 
@@ -242,68 +273,25 @@ func (b *pathBuilder) delete() *operation {
 	if op == nil {
 		return nil
 	}
-	op.text = "delete the named object of kind " + b.r.Kind
-	op.body, op.bodyOptional, op.query, op.codes = metaName("DeleteOptions"), true, deleteQuery, []int{200, 202}
+	op.text = "delete " + article(b.r.Kind)
+	op.body, op.bodyOptional, op.parameters, op.codes = metaName("DeleteOptions"), true, query("DeleteOptions"), []int{200, 202}
 	if s := b.r.Storage; s == nil || !s.ReturnDeletedObject {
 		op.answer = metaName("Status")
 	}
 	return op
 }
 
-// subresource adds the path of a subresource. Those that stream or proxy speak no kind.
-func (b *pathBuilder) subresource(prefix string, params []string, sub *kinds.Subresource) {
-	group, version := b.r.Group, b.r.Version
-	if sub.Version != "" {
-		group, version = sub.Group, sub.Version
-	}
-	part := *b
-	r := *b.r
-	r.Verbs = sub.Verbs
-	part.r, part.out = &r, nil
-	definition := part.names.of(apiVersion(group, version), sub.Kind)
-	connects := strings.HasSuffix(sub.Kind, "Options")
-	ops := []*operation{part.get(), part.create(), part.update(), part.patch()}
-	if connects {
-		ops = append(ops, part.delete())
-	}
-	for _, op := range ops {
-		if op == nil {
-			continue
-		}
-		op.kind = gvkMark{group, sub.Kind, version}
-		op.id += upperFirst(sub.Name)
-		op.text = strings.TrimSuffix(op.text, " of kind "+r.Kind) + "'s " + sub.Name
-		if connects {
-			op.action, op.answer, op.body, op.query, op.codes = "connect", "", "", nil, []int{200}
-			op.id = "connect" + upperFirst(op.method) + op.id
-			op.produces = []string{"*/*"}
-			continue
-		}
-		op.answer = definition
-		if op.body != "" && op.method != "patch" {
-			op.body = definition
-		}
-	}
-	part.add(prefix+sub.Name, params, ops...)
-	if sub.Name == "proxy" {
-		for _, op := range ops {
-			if op != nil {
-				op.id += "WithPath"
-			}
-		}
-		part.add(prefix+"proxy/{path}", append(slices.Clone(params), "path"), ops...)
-	}
-	b.out = append(b.out, part.out...)
-}
-
-// rootPaths are the paths of one document that belong to no resource.
-func rootPath(path, answer, text, tag string) pathItem {
+// rootPath is a path of a document that belongs to no resource.
+func rootPath(path, answer, text, id, tag string) pathItem {
 	op := operation{
-		method: "get", id: "get" + upperFirst(tag) + "Info", tag: tag, text: text,
-		answer: answer, codes: []int{200}, produces: []string{codecs.JSON, codecs.YAML, codecs.Protobuf},
+		method: "get", id: id, tag: tag, text: text, answer: answer,
+		codes: []int{200}, consumes: typedBodies, produces: typedBodies,
 	}
-	if answer == "" {
-		op.produces = []string{codecs.JSON}
+	if answer == "" || tag == "version" {
+		op.consumes, op.produces = anything, []string{codecs.JSON}
+	}
+	if tag == "version" {
+		op.consumes = op.produces
 	}
 	return pathItem{path: path, operations: []operation{op}}
 }

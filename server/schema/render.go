@@ -27,13 +27,13 @@ func (p *pathItem) openAPI3() tree {
 	for i := range p.operations {
 		op := &p.operations[i]
 		o := op.common()
-		if params := parameters3(op.query); params != nil {
+		if params := parameters3(op.parameters); params != nil {
 			o["parameters"] = params
 		}
 		if op.body != "" {
 			types := op.consumes
-			if types == nil {
-				types = []string{"*/*"}
+			if op.method != "patch" {
+				types = anything
 			}
 			body := tree{"content": contents(types, op.body)}
 			if !op.bodyOptional {
@@ -63,23 +63,10 @@ func contents(types []string, definition string) tree {
 	return out
 }
 
-func parameters3(list []string) []tree {
-	var out []tree
-	for _, name := range list {
-		p := parameters[name]
-		param := tree{"name": name, "in": p.in, "description": p.text, "schema": tree{"type": p.kind, "uniqueItems": true}}
-		if p.in == "path" {
-			param["required"] = true
-		}
-		out = append(out, param)
-	}
-	return out
-}
-
 // swagger renders a path for the OpenAPI 2 document.
-func (p *pathItem) swagger() tree {
+func (p *pathItem) swagger(shared sharedParameters) tree {
 	out := tree{}
-	if refs := parameterRefs(p.parameters); refs != nil {
+	if refs := shared.render(p.parameters); refs != nil {
 		out["parameters"] = refs
 	}
 	for i := range p.operations {
@@ -88,10 +75,7 @@ func (p *pathItem) swagger() tree {
 		o["schemes"] = []string{"https"}
 		o["produces"] = op.produces
 		o["consumes"] = op.consumes
-		if op.consumes == nil {
-			o["consumes"] = []string{"*/*"}
-		}
-		params := parameterRefs(op.query)
+		params := shared.render(op.parameters)
 		if op.body != "" {
 			body := tree{"in": "body", "name": "body", "schema": tree{"$ref": "#/definitions/" + op.body}}
 			if !op.bodyOptional {
@@ -112,27 +96,6 @@ func (p *pathItem) swagger() tree {
 		}
 		o["responses"] = responses
 		out[op.method] = o
-	}
-	return out
-}
-
-func parameterRefs(list []string) []tree {
-	var out []tree
-	for _, name := range list {
-		out = append(out, tree{"$ref": "#/parameters/" + name})
-	}
-	return out
-}
-
-// swaggerParameters are the parameters that swagger paths refer to.
-func swaggerParameters() tree {
-	out := tree{}
-	for name, p := range parameters {
-		param := tree{"name": name, "in": p.in, "description": p.text, "type": p.kind, "uniqueItems": true}
-		if p.in == "path" {
-			param["required"] = true
-		}
-		out[name] = param
 	}
 	return out
 }

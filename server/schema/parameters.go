@@ -1,0 +1,152 @@
+package schema
+
+import (
+	"crypto/sha512"
+	"encoding/base64"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// parameter is a query or path parameter.
+type parameter struct{ name, in, kind, text string }
+
+// documented are types that tell what their fields are for.
+type documented interface{ SwaggerDoc() map[string]string }
+
+// options are the parameters of requests, by the types that they are read into. Their
+// words are those of the types.
+var options = sync.OnceValue(func() map[string][]parameter {
+	out := map[string][]parameter{}
+	for _, o := range []documented{
+		metav1.ListOptions{}, metav1.GetOptions{}, metav1.CreateOptions{}, metav1.UpdateOptions{}, metav1.PatchOptions{}, metav1.DeleteOptions{},
+		corev1.PodLogOptions{}, corev1.PodExecOptions{}, corev1.PodAttachOptions{}, corev1.PodPortForwardOptions{},
+		corev1.PodProxyOptions{}, corev1.ServiceProxyOptions{}, corev1.NodeProxyOptions{},
+	} {
+		t := reflect.TypeOf(o)
+		out[t.Name()] = queryOf(t, o.SwaggerDoc())
+	}
+	return out
+})
+
+// queryOf are the fields of a type that stand in a query, which no struct can.
+func queryOf(t reflect.Type, texts map[string]string) (out []parameter) {
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		if kind := queryKind(t.Field(i).Type); name != "" && kind != "" {
+			out = append(out, parameter{name, "query", kind, texts[name]})
+		}
+	}
+	return out
+}
+
+func queryKind(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice:
+		return queryKind(t.Elem())
+	case reflect.String:
+		return "string"
+	case reflect.Bool:
+		return "boolean"
+	case reflect.Int32, reflect.Int64:
+		return "integer"
+	}
+	return ""
+}
+
+// query are the parameters of some kinds of options.
+func query(kinds ...string) (out []parameter) {
+	for _, kind := range kinds {
+		out = append(out, options()[kind]...)
+	}
+	return out
+}
+
+var (
+	inPretty    = parameter{"pretty", "query", "string", "If true, the answer is indented for human readers; browsers, curl and wget get it so unless they say false."}
+	inNamespace = parameter{"namespace", "path", "string", "the namespace of the object"}
+	inPath      = parameter{"path", "path", "string", "path to the resource"}
+)
+
+func inName(kind string) parameter {
+	return parameter{"name", "path", "string", "name of the " + kind}
+}
+
+// sortParameters puts them in the order of their names, each once.
+func sortParameters(list []parameter) []parameter {
+	slices.SortStableFunc(list, func(a, b parameter) int {
+		if c := strings.Compare(a.name, b.name); c != 0 {
+			return c
+		}
+		return strings.Compare(a.in, b.in)
+	})
+	return slices.CompactFunc(list, func(a, b parameter) bool { return a.name == b.name && a.in == b.in })
+}
+
+// lift takes what all operations of a path have out of them.
+func lift(ops []operation) (common []parameter) {
+	if len(ops) == 0 {
+		return nil
+	}
+	for _, p := range ops[0].parameters {
+		if !slices.ContainsFunc(ops, func(o operation) bool { return !slices.Contains(o.parameters, p) }) {
+			common = append(common, p)
+		}
+	}
+	for i := range ops {
+		ops[i].parameters = slices.DeleteFunc(slices.Clone(ops[i].parameters), func(p parameter) bool { return slices.Contains(common, p) })
+	}
+	return common
+}
+
+// shared says that a parameter means the same wherever it stands.
+func (p parameter) shared() bool { return p.name != "name" }
+
+// key names a shared parameter: others of its name may say something else.
+func (p parameter) key() string {
+	sum := sha512.Sum512([]byte(p.in + "\x00" + p.kind + "\x00" + p.text))
+	return p.name + "-" + base64.RawURLEncoding.EncodeToString(sum[:6])
+}
+
+// sharedParameters collects those that paths of OpenAPI 2 refer to.
+type sharedParameters map[string]tree
+
+func (s sharedParameters) render(list []parameter) []tree {
+	var out []tree
+	for _, p := range list {
+		param := p.tree()
+		param["type"], param["uniqueItems"] = p.kind, true
+		if p.shared() {
+			key := p.key()
+			s[key] = param
+			param = tree{"$ref": "#/parameters/" + key}
+		}
+		out = append(out, param)
+	}
+	return out
+}
+
+func (p parameter) tree() tree {
+	out := tree{"name": p.name, "in": p.in}
+	if p.text != "" {
+		out["description"] = p.text
+	}
+	if p.in == "path" {
+		out["required"] = true
+	}
+	return out
+}
+
+func parameters3(list []parameter) []tree {
+	var out []tree
+	for _, p := range list {
+		param := p.tree()
+		param["schema"] = tree{"type": p.kind, "uniqueItems": true}
+		out = append(out, param)
+	}
+	return out
+}
