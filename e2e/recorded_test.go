@@ -26,7 +26,9 @@ const (
 
 // TestRecordedAnswers holds the recorded answers of a stock server against this one.
 // ROWLOCK_RECORDED names other files (a pattern, or several by spaces): then those
-// are replayed, and every step of theirs has to come back the same.
+// are replayed, and every step of theirs has to come back the same. ROWLOCK_EXT_IP,
+// ROWLOCK_EXT_PORT and ROWLOCK_EXT_CA say where an aggregated server is, for those
+// that want one.
 func TestRecordedAnswers(t *testing.T) {
 	if pattern := os.Getenv(filesVariable); pattern != "" {
 		for name, diffs := range replayAll(t, "", scenarios(t, strings.Fields(pattern)...)) {
@@ -95,16 +97,51 @@ func replayAll(t *testing.T, store string, list []*recorded.Scenario) map[string
 	t.Helper()
 	r := &replay{diffs: map[string][]string{}, counts: map[string][2]int{}}
 	for _, group := range recorded.ByFlags(list) {
-		s := harness.StartT(t, harness.Options{Store: store, Args: group[0].Flags()})
+		s := harness.StartT(t, harness.Options{Store: store, Args: withFiles(t, group[0].Flags())})
 		client, err := s.Client()
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.srv = recorded.Server{URL: s.URL, Client: client, Token: harness.AdminToken}
+		r.srv = recorded.Server{URL: s.URL, Client: client, Token: harness.AdminToken, Vars: knownVars()}
 		r.all(t, group)
 	}
 	r.report(t)
 	return r.diffs
+}
+
+// withFiles completes flags that name no file: those of the certificate that aggregated
+// servers know this one by.
+func withFiles(t *testing.T, flags []string) []string {
+	files := map[string]string{}
+	for i, flag := range flags {
+		if strings.Contains(flag, "=") || !strings.HasSuffix(flag, "-file") {
+			continue
+		}
+		if len(files) == 0 {
+			dir, ca := t.TempDir(), harness.NewAuthority(t, "aggregation")
+			cert, key := harness.Files(t, ca.Client(t, "aggregator"))
+			for name, data := range map[string][]byte{"proxy-client-cert": cert, "proxy-client-key": key, "requestheader-client-ca": ca.PEM} {
+				files["--"+name+"-file"] = filepath.Join(dir, name)
+				if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if files[flag] == "" {
+			t.Fatalf("nobody knows what file %s wants", flag)
+		}
+		flags[i] = flag + "=" + files[flag]
+	}
+	return flags
+}
+
+// knownVars are what scenarios want to know of a server that runs beside the tests.
+func knownVars() map[string]string {
+	known := map[string]string{}
+	for _, name := range []string{"EXT_IP", "EXT_PORT", "EXT_CA"} {
+		known[name] = os.Getenv("ROWLOCK_" + name)
+	}
+	return known
 }
 
 // all replays scenarios: those that must be alone one after another, then the rest

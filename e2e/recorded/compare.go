@@ -34,10 +34,14 @@ func compare(step *Step, got *answer, vars map[string]string) []string {
 			diff = append(diff, fmt.Sprintf("%s: want %q, got %q", name, w, got.header.Get(name)))
 		}
 	}
+	diff = append(diff, shown(step, got, vars)...)
 	if !want.HasBody || listed(step.Ignore, "body") || len(diff) > 0 && got.status != want.Status {
 		return diff
 	}
 	w, g := deepCopy(want.Body), deepCopy(got.body)
+	if text, ok := g.(string); ok && step.Head > 0 {
+		g = head(text, step.Head)
+	}
 	w, g = tidy(w, vars), tidy(g, vars)
 	for _, path := range step.Sort {
 		sortAt(w, path)
@@ -56,6 +60,31 @@ func compare(step *Step, got *answer, vars map[string]string) []string {
 	}
 	differ("", w, g, vars, &diff)
 	return diff
+}
+
+// shown compares the headers that count.
+func shown(step *Step, got *answer, vars map[string]string) (diff []string) {
+	for _, name := range step.Show {
+		w, g := "none", "none"
+		if v := step.Want.Headers[name]; v != nil {
+			w = *v
+		}
+		if v := got.header.Values(name); len(v) > 0 {
+			g = normal(v[0], vars)
+		}
+		if w != g {
+			diff = append(diff, fmt.Sprintf("%s: want %s, got %s", name, w, g))
+		}
+	}
+	return diff
+}
+
+var blanks = regexp.MustCompile(`[ \t]+`)
+
+// head is the first lines of a text, with runs of blanks made one.
+func head(text string, lines int) string {
+	kept := strings.SplitAfterN(text, "\n", lines+1)
+	return blanks.ReplaceAllString(strings.Join(kept[:min(len(kept), lines)], ""), " ")
 }
 
 func listed(list []string, s string) bool {

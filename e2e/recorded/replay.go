@@ -19,6 +19,8 @@ type Server struct {
 	URL    string       // "https://127.0.0.1:6443"
 	Client *http.Client // trusts the server; must not add credentials
 	Token  string       // of user admin in group system:masters
+	// Vars are values of names that scenarios want to be known.
+	Vars map[string]string
 }
 
 // Result is the outcome of one step; Diff is empty when it is equal.
@@ -41,6 +43,12 @@ type answer struct {
 // Replay runs all steps of a scenario in order.
 func Replay(ctx context.Context, srv Server, s *Scenario) []Result {
 	vars := map[string]string{"ns": s.NamespaceName()}
+	unknown := ""
+	for _, name := range s.Vars {
+		if vars[name] = srv.Vars[name]; vars[name] == "" {
+			unknown = name
+		}
+	}
 	if !s.Bare {
 		prepare(ctx, srv, vars["ns"])
 	}
@@ -48,6 +56,11 @@ func Replay(ctx context.Context, srv Server, s *Scenario) []Result {
 	for i := range s.Steps {
 		step := &s.Steps[i]
 		res := Result{Index: i, Do: step.Do}
+		if unknown != "" {
+			res.Diff = []string{"nobody said what " + unknown + " is"}
+			out = append(out, res)
+			continue
+		}
 		got, err := send(ctx, srv, step, vars)
 		if err != nil {
 			res.Diff = []string{"request failed: " + err.Error()}

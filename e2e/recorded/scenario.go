@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -21,7 +22,11 @@ type Scenario struct {
 	About     string `json:"about"`
 	Namespace string `json:"namespace"`
 	Bare      bool   `json:"bare"`
-	Steps     []Step `json:"steps"`
+	// Needs are flags that the recorded server had beyond the usual ones. One that ends
+	// in "-file" and has no value takes a file of the player's.
+	Needs []string `json:"needs"`
+	Vars  []string `json:"vars"` // names that the player has to know
+	Steps []Step   `json:"steps"`
 }
 
 // Step is one request.
@@ -39,6 +44,8 @@ type Step struct {
 	Sort    []string          `json:"sort"`
 	Only    []string          `json:"only"`
 	Ignore  []string          `json:"ignore"`
+	Show    []string          `json:"show"` // headers of the answer that count
+	Head    int               `json:"head"` // so many lines of a text body count; 0: all
 	Events  int               `json:"events"`
 	Seconds float64           `json:"seconds"`
 	Want    Want              `json:"want"`
@@ -46,14 +53,15 @@ type Step struct {
 
 // Want is the recorded answer.
 type Want struct {
-	Status          int      `json:"status"`
-	Type            string   `json:"type"`
-	Warnings        []string `json:"warnings"`
-	RetryAfter      string   `json:"retry-after"`
-	Allow           string   `json:"allow"`
-	WWWAuthenticate string   `json:"www-authenticate"`
-	Body            any      `json:"body"`
-	HasBody         bool     `json:"-"`
+	Status          int                `json:"status"`
+	Type            string             `json:"type"`
+	Warnings        []string           `json:"warnings"`
+	RetryAfter      string             `json:"retry-after"`
+	Allow           string             `json:"allow"`
+	WWWAuthenticate string             `json:"www-authenticate"`
+	Headers         map[string]*string `json:"headers"` // of those shown; nil: absent
+	Body            any                `json:"body"`
+	HasBody         bool               `json:"-"`
 }
 
 // UnmarshalJSON keeps whether a body was recorded at all.
@@ -105,7 +113,8 @@ func (s *Scenario) NamespaceName() string {
 
 // Alone says that a scenario must not run beside others: it reads what the whole
 // cluster shares (discovery, the default objects), or sets a default that objects of
-// other scenarios would take, or a policy or webhook that is asked about them.
+// other scenarios would take, or a policy or webhook that is asked about them, or changes
+// what their requests fall under.
 func (s *Scenario) Alone() bool {
 	if s.Bare {
 		return true
@@ -114,7 +123,8 @@ func (s *Scenario) Alone() bool {
 		step := &s.Steps[i]
 		body := string(step.Body)
 		policy := len(step.Body) > 0 && strings.Contains(step.Do, "/apis/admissionregistration.k8s.io/")
-		if policy || strings.Contains(body, "is-default-class") || strings.Contains(body, `"globalDefault"`) || sharedRead.MatchString(step.Do) {
+		flow := !strings.HasPrefix(step.Do, "GET ") && strings.Contains(step.Do, "/apis/flowcontrol.apiserver.k8s.io/")
+		if policy || flow || strings.Contains(body, "is-default-class") || strings.Contains(body, `"globalDefault"`) || sharedRead.MatchString(step.Do) {
 			return true
 		}
 	}
@@ -122,13 +132,10 @@ func (s *Scenario) Alone() bool {
 }
 
 // Flags are those that the recorded server was started with besides the usual ones:
-// what follows "Server flags:" in About.
+// what it needs, and what follows "Server flags:" in About.
 func (s *Scenario) Flags() []string {
-	_, text, ok := strings.Cut(s.About, "Server flags:")
-	if !ok {
-		return nil
-	}
-	var flags []string
+	flags := slices.Clone(s.Needs)
+	_, text, _ := strings.Cut(s.About, "Server flags:")
 	for _, word := range strings.Fields(text) {
 		if strings.HasPrefix(word, "--") {
 			flags = append(flags, strings.TrimRight(word, ".,;"))
