@@ -9,6 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/rowlock/rowlock/codecs/budget"
 )
 
 // Expected describes the object that a request body must hold.
@@ -21,6 +23,25 @@ type Expected struct {
 	// AnyKind takes a body of any kind of the expected version, but one must be
 	// stated: custom resources, whose kind is a matter of validation.
 	AnyKind bool
+	// Weighed is told how much memory the values of the body may take, once they are
+	// found to fit, and before they are decoded; nil: nobody minds.
+	Weighed func(weight int64) error
+}
+
+// Converter is a Codec of a form that is read by way of another one.
+type Converter interface {
+	// Convert is a Codec for data alone, which it has converted already. The error is
+	// what Kind would give.
+	Convert(data []byte, s Strictness) (Codec, error)
+}
+
+// Weigh refuses data that would take too much memory as an obj, with a 413.
+func Weigh(c Codec, data []byte, obj runtime.Object) (int64, error) {
+	weight, err := c.Weigh(data, obj)
+	if err == nil {
+		err = budget.Fits(weight, reflect.TypeOf(obj))
+	}
+	return weight, err
 }
 
 // ReadBody decodes a request body into obj, a new object of the expected kind, and
@@ -28,6 +49,13 @@ type Expected struct {
 // body says it is. data must not change afterwards: obj may share its memory.
 // Errors are 400s in a stock server's words; with s Strict any problem is such an error.
 func ReadBody(c Codec, data []byte, want Expected, obj runtime.Object, s Strictness) (schema.GroupVersionKind, []string, error) {
+	weight, err := Weigh(c, data, obj)
+	if err == nil && want.Weighed != nil {
+		err = want.Weighed(weight)
+	}
+	if err != nil {
+		return schema.GroupVersionKind{}, nil, err
+	}
 	if q, ok := c.(Quick); ok && !want.AnyKind {
 		obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 		if q.DecodeClean(data, obj) && withDefaults(obj.GetObjectKind().GroupVersionKind(), want.GVK) == want.GVK {
@@ -36,6 +64,11 @@ func ReadBody(c Codec, data []byte, want Expected, obj runtime.Object, s Strictn
 		}
 		// Something is wrong: find out and say it the careful way.
 		reflect.ValueOf(obj).Elem().SetZero()
+	}
+	if convert, ok := c.(Converter); ok {
+		if c, err = convert.Convert(data, s); err != nil {
+			return schema.GroupVersionKind{}, nil, DecodeError(err, schema.GroupVersionKind{}, want.GVK.Kind, data)
+		}
 	}
 	stated, err := c.Kind(data)
 	if err != nil {

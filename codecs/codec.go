@@ -41,6 +41,10 @@ type Codec interface {
 	// Kind reads only the kind and API version, in exactly the way and with exactly
 	// the errors a stock server does. Missing values are empty, not errors.
 	Kind(data []byte) (schema.GroupVersionKind, error)
+	// Weigh is how much memory the values in data may take as an obj, at most: see
+	// package budget. It is cheap, and to be asked before anything else looks at data
+	// that comes from a client. The error says that they are too much for any form.
+	Weigh(data []byte, obj runtime.Object) (int64, error)
 	// Decode reads data into obj. problems are the unknown and duplicate fields, in
 	// the words of a stock server ("unknown field \"spec.foo\""), unless s is Ignore.
 	// obj should be a new object; on an error its content is undefined.

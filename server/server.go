@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/codecs/budget"
 	jsoncodec "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/codecs/packed"
 	"github.com/rowlock/rowlock/codecs/protobuf"
@@ -97,6 +98,7 @@ func New(cfg Config) (*Server, error) {
 	s.Verbs = &verbs.Handler{
 		Catalogue: cfg.Catalogue, Follow: s.Custom.Follow, Store: vault.New(cfg.Store, s.Cache), Packed: packed.New(packedBytes), Owner: apply.New(s.Schemas),
 		Authorizer: cfg.Authorizer, Feature: cfg.Feature, Special: cfg.Special, Clock: cfg.Clock, Log: cfg.Log, WatchFor: cfg.WatchFor, Measure: s.Metrics,
+		Gate: budget.NewGate(),
 	}
 	plugins, err := s.plugins()
 	if err != nil {

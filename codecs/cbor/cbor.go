@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor"
 
 	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/codecs/quantities"
 )
@@ -60,6 +61,16 @@ type typeMeta struct {
 }
 
 func (t *typeMeta) DeepCopyObject() runtime.Object { c := *t; return &c }
+
+// Weigh implements codecs.Codec.
+func (Codec) Weigh(data []byte, obj runtime.Object) (int64, error) {
+	t := reflect.TypeOf(obj)
+	n := len(data) // an empty object or list is a byte
+	if budget.Weight(n, t) > budget.Small {
+		n = containers(data)
+	}
+	return budget.Weight(n, t), nil
+}
 
 // Kind reads kind and API version.
 func (Codec) Kind(data []byte) (schema.GroupVersionKind, error) {

@@ -19,6 +19,7 @@ import (
 	exact "sigs.k8s.io/json"
 
 	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/codecs/quantities"
 )
 
@@ -32,6 +33,12 @@ var (
 
 // MediaType is application/json.
 func (Codec) MediaType() string { return codecs.JSON }
+
+// Weigh implements codecs.Codec.
+func (Codec) Weigh(data []byte, obj runtime.Object) (int64, error) {
+	t := reflect.TypeOf(obj)
+	return budget.Weight(budget.JSON(data, budget.Small/budget.Largest(t)), t), nil
+}
 
 // Kind reads kind and apiVersion. Unlike all other fields these two match in any case.
 func (Codec) Kind(data []byte) (schema.GroupVersionKind, error) {

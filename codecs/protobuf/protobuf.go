@@ -19,6 +19,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/codecs/json"
 )
 
@@ -39,6 +40,20 @@ type message interface {
 
 // MediaType is application/vnd.kubernetes.protobuf.
 func (Codec) MediaType() string { return codecs.Protobuf }
+
+// Weigh implements codecs.Codec.
+func (Codec) Weigh(data []byte, obj runtime.Object) (int64, error) {
+	t := reflect.TypeOf(obj)
+	n := len(data) / 2 // an empty message takes two bytes
+	if weight := budget.Weight(n, t); weight <= budget.Small {
+		return weight, nil
+	}
+	env, err := open(data)
+	if err != nil || recursive(obj) && tooDeep(env.raw) {
+		return 0, nil // it is refused for that
+	}
+	return weigh(env.raw, t), nil
+}
 
 // Kind reads kind and API version from the envelope.
 func (Codec) Kind(data []byte) (schema.GroupVersionKind, error) {

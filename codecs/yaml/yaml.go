@@ -5,56 +5,116 @@
 package yaml
 
 import (
+	"reflect"
+	"slices"
+	"strings"
+
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/codecs/json"
 )
 
 // Codec implements codecs.Codec for application/yaml.
 type Codec struct{}
 
-var _ codecs.Codec = Codec{}
+var (
+	_ codecs.Codec     = Codec{}
+	_ codecs.Converter = Codec{}
+)
 
 // MediaType is application/yaml.
 func (Codec) MediaType() string { return codecs.YAML }
 
 // ToJSON converts the first document of data, dropping all but the last of
 // repeated keys.
-func ToJSON(data []byte) ([]byte, error) { return yaml.YAMLToJSON(data) }
+func ToJSON(data []byte) ([]byte, error) {
+	if _, err := fits(data); err != nil {
+		return nil, err
+	}
+	return yaml.YAMLToJSON(data)
+}
 
-// ToJSONStrict converts the first document of data, or tells which keys repeat.
-func ToJSONStrict(data []byte) ([]byte, error) { return yaml.YAMLToJSONStrict(data) }
+// Weigh implements codecs.Codec.
+func (Codec) Weigh(data []byte, obj runtime.Object) (int64, error) {
+	values, err := fits(data)
+	if err != nil {
+		return 0, err
+	}
+	return max(budget.Weight(min(values, len(data)/2), reflect.TypeOf(obj)), int64(values)*perValue), nil
+}
 
 // Kind reads kind and API version.
-func (Codec) Kind(data []byte) (schema.GroupVersionKind, error) {
-	converted, err := ToJSON(data)
+func (c Codec) Kind(data []byte) (schema.GroupVersionKind, error) {
+	d, err := c.Convert(data, codecs.Ignore)
 	if err != nil {
 		return schema.GroupVersionKind{}, err
 	}
-	return json.Codec{}.Kind(converted)
+	return d.Kind(nil)
 }
 
 // Decode reads the first document of data into obj. A repeated key is a problem in
-// the words of the YAML reader, one line for each.
-func (Codec) Decode(data []byte, obj runtime.Object, s codecs.Strictness) ([]string, error) {
-	converted, err := ToJSON(data)
+// the words of the YAML reader, one line for each of the first hundred.
+func (c Codec) Decode(data []byte, obj runtime.Object, s codecs.Strictness) ([]string, error) {
+	d, err := c.Convert(data, s)
 	if err != nil {
 		return nil, err
 	}
-	var problems []string
+	return d.Decode(nil, obj, s)
+}
+
+// document is a Codec for one document, which has been converted.
+type document struct {
+	Codec
+	json     []byte
+	problems []string
+}
+
+// Convert implements codecs.Converter. Only a document with repeated keys is converted
+// twice: once to find them, and once without minding.
+func (Codec) Convert(data []byte, s codecs.Strictness) (codecs.Codec, error) {
+	if _, err := fits(data); err != nil {
+		return nil, err
+	}
 	if s != codecs.Ignore {
-		if _, err := ToJSONStrict(data); err != nil {
-			problems = append(problems, err.Error())
+		converted, err := yaml.YAMLToJSONStrict(data)
+		if err == nil {
+			return document{json: converted}, nil
 		}
+		again, other := yaml.YAMLToJSON(data)
+		if other != nil {
+			return nil, other
+		}
+		return document{json: again, problems: []string{first(err.Error())}}, nil
 	}
-	found, err := json.Codec{}.Decode(converted, obj, s)
+	converted, err := yaml.YAMLToJSON(data)
+	return document{json: converted}, err
+}
+
+// Kind implements codecs.Codec.
+func (d document) Kind([]byte) (schema.GroupVersionKind, error) { return json.Codec{}.Kind(d.json) }
+
+// Decode implements codecs.Codec.
+func (d document) Decode(_ []byte, obj runtime.Object, s codecs.Strictness) ([]string, error) {
+	found, err := json.Codec{}.Decode(d.json, obj, s)
 	if err != nil {
 		return nil, err
 	}
-	return append(problems, found...), nil
+	if s == codecs.Ignore {
+		return found, nil
+	}
+	return append(slices.Clip(d.problems), found...), nil
+}
+
+// first keeps the first lines of a text that has one for each repeated key: as many as
+// the reader of JSON names.
+func first(text string) string {
+	const most = 100
+	lines := strings.SplitN(text, "\n", most+2)
+	return strings.Join(lines[:min(len(lines), most+1)], "\n")
 }
 
 // Encode appends obj as a YAML document.

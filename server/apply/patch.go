@@ -84,6 +84,9 @@ func (p *Patch) document(ctx context.Context, kind schema.GroupVersionKind, curr
 		return nil, nil, err
 	}
 	patched := newLike(current)
+	if _, err := codecs.Weigh(p.JSON, out, patched); err != nil {
+		return nil, nil, err
+	}
 	found, err := p.decode(kind, out, patched)
 	if err != nil {
 		return nil, nil, invalidPatch(string(out), err.Error())

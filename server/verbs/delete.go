@@ -88,7 +88,10 @@ func (h *Handler) decodeDeleteOptions(c *Call, body []byte) (*metav1.DeleteOptio
 	if err != nil {
 		return nil, err
 	}
-	from := codec(mediaType)
+	from, o := codec(mediaType), &metav1.DeleteOptions{}
+	if err := h.weigh(c, from, body, o); err != nil {
+		return nil, err
+	}
 	gvk, err := from.Kind(body)
 	if err != nil {
 		return nil, status.Plain(err.Error())
@@ -96,7 +99,6 @@ func (h *Handler) decodeDeleteOptions(c *Call, body []byte) (*metav1.DeleteOptio
 	if err := noOptions(gvk); err != nil {
 		return nil, status.Plain(err.Error())
 	}
-	o := &metav1.DeleteOptions{}
 	if _, err := from.Decode(body, o, codecs.Ignore); err != nil {
 		return nil, status.Plain(err.Error())
 	}

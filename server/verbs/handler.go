@@ -17,6 +17,7 @@ import (
 
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/codecs/packed"
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/kinds"
@@ -46,6 +47,7 @@ type Handler struct {
 	Clock      func() time.Time   // nil: time.Now
 	Log        *slog.Logger       // nil: slog.Default
 	MaxBody    int64              // bytes of a request body; 0: 3 MiB
+	Gate       *budget.Gate       // lets heavy bodies in; nil: it is open
 	Measure    Measure            // nil: nobody measures
 	WatchFor   time.Duration      // a watch without timeoutSeconds lasts this to twice this; 0: half an hour
 
@@ -87,6 +89,9 @@ type Call struct {
 	User     *authx.Identity
 
 	ctx context.Context // of strategies; made when first asked for
+
+	held  int64  // what the call's body may take of the handler's gate
+	leave func() // gives it back; nil for nothing
 }
 
 // Context is the request's context, with what strategies may ask of it.
@@ -130,6 +135,7 @@ var (
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	scope := request.From(r.Context())
 	c := &Call{W: w, R: r, Info: scope.Info, Scope: scope, User: scope.User}
+	defer c.done()
 	if err := h.serve(c); err != nil {
 		h.refuse(c, err)
 	}

@@ -8,11 +8,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	yamljson "sigs.k8s.io/yaml"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/cbor"
 	jsoncodec "github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/codecs/yaml"
 	"github.com/rowlock/rowlock/server/apply"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
@@ -61,6 +62,9 @@ func (h *Handler) readPatch(c *Call) (patchType string, options *metav1.PatchOpt
 	if body, err = h.Body(c); err != nil {
 		return
 	}
+	if err = h.weigh(c, patchCodec(patchType), body, patched(c)); err != nil {
+		return
+	}
 	if c.Scope.Audit != nil && c.Scope.Audit.WantsRequest() {
 		auditPatch(c, patchType, body)
 	}
@@ -68,12 +72,32 @@ func (h *Handler) readPatch(c *Call) (patchType string, options *metav1.PatchOpt
 	return
 }
 
+// patchCodec is the form that a patch is written in.
+func patchCodec(patchType string) codecs.Codec {
+	switch patchType {
+	case codecs.PatchApplyYAML:
+		return codec(codecs.YAML)
+	case codecs.PatchApplyCBOR:
+		return codec(codecs.CBOR)
+	}
+	return codec(codecs.JSON)
+}
+
+// patched is an object of the kind that a patch is going to make: what is in the patch
+// ends up in one.
+func patched(c *Call) runtime.Object {
+	if c.Resource.New == nil {
+		return &unstructured.Unstructured{}
+	}
+	return c.Resource.New()
+}
+
 // auditPatch hands a patch to the audit event, as JSON. One that is none is left
 // out, and refused soon.
 func auditPatch(c *Call, patchType string, body []byte) {
 	data, err := applyBody(patchType, body)
 	if err == nil && patchType == codecs.PatchApplyYAML {
-		data, err = yamljson.YAMLToJSON(body)
+		data, err = yaml.ToJSON(body)
 	}
 	if err == nil {
 		c.Scope.Audit.RequestPatch(data)

@@ -150,7 +150,10 @@ func (h *Handler) decode(c *Call, from codecs.Codec, body []byte, gvk schema.Gro
 	if anyKind {
 		from = coerced(from, c.Resource)
 	}
-	want := codecs.Expected{GVK: gvk, AnyKind: anyKind, Known: h.known}
+	want := codecs.Expected{
+		GVK: gvk, AnyKind: anyKind, Known: h.known,
+		Weighed: func(weight int64) error { return h.hold(c, weight) },
+	}
 	_, problems, err := codecs.ReadBody(from, body, want, obj, s)
 	if err != nil {
 		return err

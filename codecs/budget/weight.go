@@ -1,0 +1,136 @@
+package budget
+
+import (
+	"bytes"
+	"context"
+	"reflect"
+	"sync"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// Memory is how much the values of one body may take. Decoding takes about twice as much
+// for a moment.
+const Memory = 96 << 20
+
+// untyped is what an object or a list takes in a tree of plain values.
+const untyped = 384
+
+// Weight is what so many objects and lists take at most in a value of type t. It is an
+// upper bound, which is near to the truth only for input that is made to be large.
+func Weight(containers int, t reflect.Type) int64 { return int64(containers) * int64(Largest(t)) }
+
+// Fits refuses a body whose values would take more than Memory.
+func Fits(weight int64, t reflect.Type) error {
+	if weight <= Memory {
+		return nil
+	}
+	return TooMuch("the objects and lists in the body are too many: a %s may have about %d", name(t), Memory/Largest(t))
+}
+
+func name(t reflect.Type) string {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t.Name()
+}
+
+var largest sync.Map // reflect.Type -> int
+
+// Largest is the size of the largest thing that one object or list of the input becomes
+// somewhere in a value of type t.
+func Largest(t reflect.Type) int {
+	if n, ok := largest.Load(t); ok {
+		return n.(int)
+	}
+	n := 64
+	for of := range reach(t) {
+		n = max(n, int(of.Size()))
+	}
+	largest.Store(t, n)
+	return n
+}
+
+// reach are the types of values that a value of type t holds outside of its own memory,
+// the value itself left out. What can hold anything counts as a tree.
+func reach(t reflect.Type) map[reflect.Type]bool {
+	out, seen := map[reflect.Type]bool{}, map[reflect.Type]bool{}
+	var walk func(reflect.Type)
+	apart := func(t reflect.Type) {
+		out[t] = true
+		walk(t)
+	}
+	walk = func(t reflect.Type) {
+		if seen[t] {
+			return
+		}
+		seen[t] = true
+		switch t.Kind() {
+		case reflect.Pointer, reflect.Slice:
+			apart(t.Elem())
+		case reflect.Map:
+			apart(t.Elem())
+		case reflect.Interface:
+			out[reflect.TypeFor[[untyped]byte]()] = true
+		case reflect.Array:
+			walk(t.Elem())
+		case reflect.Struct:
+			for i := range t.NumField() {
+				walk(t.Field(i).Type)
+			}
+		}
+	}
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	walk(t)
+	return out
+}
+
+// JSON counts the objects and lists in a JSON text, those that look so in its strings not.
+// It does not look closely where there are no more than enough anyway.
+func JSON(data []byte, enough int) int {
+	n := bytes.Count(data, []byte{'{'}) + bytes.Count(data, []byte{'['})
+	if n <= enough {
+		return n
+	}
+	n = 0
+	for i := 0; i < len(data); i++ {
+		switch data[i] {
+		case '{', '[':
+			n++
+		case '"':
+			for i++; i < len(data) && data[i] != '"'; i++ {
+				if data[i] == '\\' {
+					i++
+				}
+			}
+		}
+	}
+	return n
+}
+
+// Together is how much the bodies that are worked on at the same time may take together.
+const Together = 4 * Memory
+
+// Small is what need not ask, and is not worth a closer look.
+const Small = 8 << 20
+
+// Gate lets bodies in as long as there is room for all of them.
+type Gate struct{ room *semaphore.Weighted }
+
+// NewGate makes a gate with room for Together.
+func NewGate() *Gate { return &Gate{semaphore.NewWeighted(Together)} }
+
+// Enter waits until there is room for a weight, and takes it until leave is called. What
+// is small does not wait. The error is that of the context. A nil Gate is always open.
+func (g *Gate) Enter(ctx context.Context, weight int64) (leave func(), err error) {
+	if g == nil || weight < Small {
+		return func() {}, nil
+	}
+	weight = min(weight, Together)
+	if err := g.room.Acquire(ctx, weight); err != nil {
+		return nil, err
+	}
+	return func() { g.room.Release(weight) }, nil
+}

@@ -1,0 +1,91 @@
+package yaml
+
+import (
+	"bytes"
+	stdjson "encoding/json"
+
+	"github.com/rowlock/rowlock/codecs/budget"
+	goyaml "sigs.k8s.io/yaml/goyaml.v2"
+)
+
+// The reader of YAML takes some 400 bytes and a microsecond or two for each value, and
+// aliases let a document stand for a far larger one. So values are counted before, and
+// what aliases stand for is measured.
+const (
+	maxValues   = 400_000
+	maxExpanded = 12 << 20
+	perValue    = 256
+)
+
+// Fits refuses a document that takes too much to read, with a 413.
+func Fits(data []byte) error {
+	_, err := fits(data)
+	return err
+}
+
+// fits gives also how many values there are at most.
+func fits(data []byte) (values int, err error) {
+	if values = marks(data); values > maxValues && stdjson.Valid(data) {
+		values = marksInJSON(data)
+	}
+	if values > maxValues {
+		return values, budget.TooMuch("the YAML in the body has more than %d values", maxValues)
+	}
+	if bytes.IndexByte(data, '*') < 0 || bytes.IndexByte(data, '&') < 0 || stdjson.Valid(data) {
+		return values, nil
+	}
+	var tree any
+	if goyaml.Unmarshal(data, &tree) != nil {
+		return values, nil // whoever reads it next says why
+	}
+	if expanded(tree, maxExpanded) < 0 {
+		return values, budget.TooMuch("the YAML in the body stands for more than %d bytes", maxExpanded)
+	}
+	return values, nil
+}
+
+// marks counts what a value can begin after. Text that has such marks counts too.
+func marks(data []byte) (n int) {
+	for _, mark := range []byte("\n,[{") {
+		n += bytes.Count(data, []byte{mark})
+	}
+	return n
+}
+
+func marksInJSON(data []byte) (n int) {
+	for i := 0; i < len(data); i++ {
+		switch data[i] {
+		case '{', '[', ',', ':':
+			n++
+		case '"':
+			for i++; data[i] != '"'; i++ {
+				if data[i] == '\\' {
+					i++
+				}
+			}
+		}
+	}
+	return n
+}
+
+// expanded takes the size of a tree from left, which is negative when that is too much.
+func expanded(tree any, left int) int {
+	left -= 4
+	switch tree := tree.(type) {
+	case string:
+		left -= len(tree)
+	case []any:
+		for _, e := range tree {
+			if left = expanded(e, left); left < 0 {
+				return left
+			}
+		}
+	case map[any]any:
+		for k, e := range tree {
+			if left = expanded(e, expanded(k, left)); left < 0 {
+				return left
+			}
+		}
+	}
+	return left
+}
