@@ -64,6 +64,8 @@ func (h *tokenHook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch review.Spec.Token {
 	case "good":
 		answer("v1", yes)
+	case "nobody":
+		answer("v1", `{"authenticated":true,"user":{"groups":["system:masters"]}}`)
 	case "revocable":
 		if h.revoked.Load() {
 			answer("v1", `{"authenticated":false}`)
@@ -120,7 +122,7 @@ func attackTokenHook(t *testing.T, a *access) {
 		t.Fatalf("a good token: taken as %s", got)
 	}
 	for _, token := range []string{
-		"for%20another", "another version", "another kind", "a list", "words", "cut off", "endless", "moved", "good, but refused", "broken", "unknown",
+		"for%20another", "another version", "another kind", "a list", "words", "cut off", "endless", "moved", "good, but refused", "broken", "unknown", "nobody",
 	} {
 		token = strings.ReplaceAll(token, "%20", " ")
 		// A token has no blanks in it: the hook knows these as they are sent by a review.
@@ -132,6 +134,9 @@ func attackTokenHook(t *testing.T, a *access) {
 	}
 	if n := a.hook.leaked.Load(); n > 0 {
 		t.Errorf("%d tokens went where a redirect led", n)
+	}
+	if got := a.who(t, call{token: "nobody"}); got != "401" {
+		t.Errorf("a token that is good for nobody: taken as %q", got)
 	}
 	eventually(t, "a good token", func() bool { return a.who(t, call{token: "revocable"}) == "hooked crew" })
 	a.hook.revoked.Store(true)

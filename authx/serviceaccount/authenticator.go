@@ -121,7 +121,9 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, aud
 	if err != nil {
 		return nil, true, err
 	}
-	a.verified.put(hash, known, now)
+	if len(token) <= longestKept {
+		a.verified.put(hash, known, now)
+	}
 	if len(shared) == len(a.cfg.Audiences) && slices.Equal(shared, known.who.Audiences) {
 		return known.who, true, nil
 	}

@@ -12,6 +12,9 @@ import (
 const (
 	rememberFor = 10 * time.Second
 	remembered  = 8192
+	// Tokens beyond this length are verified each time: what is remembered of a token is
+	// as long as what its holder had written into it.
+	longestKept = 8 << 10
 )
 
 // accepted is a token whose signature is good.

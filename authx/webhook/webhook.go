@@ -57,6 +57,8 @@ type Authorizer struct {
 	gvk     schema.GroupVersionKind
 	service *remote.Service
 	answers *cache.LRUExpireCache
+
+	complain authx.Complaint
 }
 
 // New reads the kubeconfig. The service is not asked anything yet.
@@ -79,7 +81,19 @@ func New(c Config) (*Authorizer, error) {
 	return &Authorizer{
 		c: c, gvk: schema.GroupVersionKind{Group: authorizationv1.GroupName, Version: c.Version, Kind: "SubjectAccessReview"},
 		service: service, answers: cache.NewLRUExpireCache(remembered),
+		complain: authx.Complaint{Say: c.complaint()},
 	}, nil
+}
+
+// complaint says once that the service fails and others decide, which nobody may see.
+func (c *Config) complaint() func(error) {
+	if c.Log == nil || c.OnError != authx.NoOpinion {
+		return nil
+	}
+	log, name, file := c.Log, c.Name, c.Kubeconfig
+	return func(err error) {
+		log.Warn("an authorization webhook failed, and others decide", "name", name, "file", file, "error", err)
+	}
 }
 
 // Authorize implements authx.Authorizer.
@@ -149,6 +163,7 @@ func (z *Authorizer) ask(ctx context.Context, a *authx.Attributes) (*answer, err
 		}
 		return nil, err
 	}
+	z.complain.Note(nil)
 	return judge(&review.Status), nil
 }
 
@@ -157,9 +172,7 @@ func (z *Authorizer) failedOpen(ctx context.Context, err error) {
 	if z.c.Observer != nil {
 		z.c.Observer.FailedOpen(z.c.Name, result(ctx, err))
 	}
-	if z.c.Log != nil {
-		z.c.Log.Warn("an authorization webhook failed, and others decide", "name", z.c.Name, "error", err)
-	}
+	z.complain.Note(err)
 }
 
 // result names how a try went.

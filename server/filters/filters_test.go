@@ -183,6 +183,10 @@ func TestImpersonate(t *testing.T) {
 		{"refused user", http.Header{"Impersonate-User": {"no"}}, 403, ""},
 		{"refused group", http.Header{"Impersonate-User": {"bob"}, "Impersonate-Group": {"x", "no"}}, 403, ""},
 		{"refused extra", http.Header{"Impersonate-User": {"bob"}, "Impersonate-Extra-Scopes": {"no"}}, 403, ""},
+		{"nobody", http.Header{"Impersonate-User": {""}, "Impersonate-Uid": {""}}, 200, "actor|"},
+		{"many groups", http.Header{"Impersonate-User": {"bob"}, "Impersonate-Group": slices.Repeat([]string{"x"}, 511)}, 200, "bob|" + strings.Repeat("x,", 511) + "system:authenticated"},
+		{"too many groups", http.Header{"Impersonate-User": {"bob"}, "Impersonate-Group": slices.Repeat([]string{"x"}, 512)}, 400, ""},
+		{"too many groups of nobody", http.Header{"Impersonate-Group": slices.Repeat([]string{"x"}, 5000)}, 400, ""},
 		{"group without user", http.Header{"Impersonate-Group": {"x"}}, 500, ""},
 	} {
 		r := httptest.NewRequest("GET", "/version", nil)

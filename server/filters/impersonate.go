@@ -1,6 +1,7 @@
 package filters
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -8,7 +9,10 @@ import (
 	"sort"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/conns"
 	"github.com/rowlock/rowlock/server/permits"
 	"github.com/rowlock/rowlock/server/request"
 )
@@ -23,6 +27,14 @@ const (
 
 const authenticationGroup = "authentication.k8s.io"
 
+// What asking about impersonation may cost: it is done for each part of an identity, for
+// anybody who sends the headers, and before a request has a place among those that run.
+const (
+	maxParts         = 512 // users, groups, uids and values of extra of one request
+	maxImpersonating = 256 // requests whose headers are asked about at once
+	eachImpersonates = 32  // of them by one connection
+)
+
 // claim is one thing that a caller wants to be.
 type claim struct {
 	attributes authx.Attributes
@@ -32,9 +44,10 @@ type claim struct {
 // Impersonate lets a caller act as somebody else, if it may impersonate each part
 // of that identity. The headers leave the request here.
 func Impersonate(z authx.Authorizer, log *slog.Logger, fail Fail) Filter {
+	gate := authx.NewGate(authx.GateConfig{What: "impersonation", All: maxImpersonating, Each: eachImpersonates, Source: connection})
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if impersonated(z, log, fail, w, r) {
+			if !impersonates(r.Header) || impersonated(z, gate, log, fail, w, r) {
 				next.ServeHTTP(w, r)
 			}
 		})
@@ -43,11 +56,12 @@ func Impersonate(z authx.Authorizer, log *slog.Logger, fail Fail) Filter {
 
 // impersonated makes the caller whom it wants to be, and answers the request if it
 // may not be that.
-func impersonated(z authx.Authorizer, log *slog.Logger, fail Fail, w http.ResponseWriter, r *http.Request) bool {
-	if !impersonates(r.Header) {
-		return true
-	}
+func impersonated(z authx.Authorizer, gate *authx.Gate, log *slog.Logger, fail Fail, w http.ResponseWriter, r *http.Request) bool {
 	s := request.From(r.Context())
+	if n := parts(r.Header); n > maxParts {
+		fail(w, r, apierrors.NewBadRequest(fmt.Sprintf("an identity of %d parts cannot be impersonated: it may have %d", n, maxParts)))
+		return false
+	}
 	who, claims, err := wanted(r.Header)
 	if err != nil {
 		log.Debug("impersonation refused", "error", err)
@@ -55,8 +69,17 @@ func impersonated(z authx.Authorizer, log *slog.Logger, fail Fail, w http.Respon
 		return false
 	}
 	if who == nil {
+		strip(r.Header) // they name nobody, and are not for those behind
 		return true
 	}
+	leave, err := gate.Enter(r.Context())
+	if err != nil {
+		s.Terminated = http.StatusTooManyRequests
+		w.Header().Set("Retry-After", "1")
+		fail(w, r, apierrors.NewTooManyRequests("too many requests want to impersonate somebody at once, please try again later", 1))
+		return false
+	}
+	defer leave()
 	for i := range claims {
 		a := &claims[i].attributes
 		a.User, a.Verb, a.ResourceRequest = s.User, "impersonate", true
@@ -72,12 +95,36 @@ func impersonated(z authx.Authorizer, log *slog.Logger, fail Fail, w http.Respon
 		return false
 	}
 	s.Actor, s.User = s.User, who
-	for name := range r.Header {
+	strip(r.Header)
+	return true
+}
+
+// strip takes the headers away.
+func strip(h http.Header) {
+	for name := range h {
 		if strings.HasPrefix(name, "Impersonate-") {
-			r.Header.Del(name)
+			h.Del(name)
 		}
 	}
-	return true
+}
+
+// parts counts the values of the headers.
+func parts(h http.Header) int {
+	n := 0
+	for name, values := range h {
+		if strings.HasPrefix(name, "Impersonate-") {
+			n += len(values)
+		}
+	}
+	return n
+}
+
+// connection is that which a request came by; nil where there is none.
+func connection(ctx context.Context) any {
+	if c := conns.Of(ctx); c != nil {
+		return c
+	}
+	return nil
 }
 
 // impersonates says whether a header of impersonation is there: as a rule there is none.
