@@ -183,7 +183,9 @@ func TestNamesakes(t *testing.T) {
 		Group: "core.api.k8s.io", Version: "v1", Plural: "pods", Kind: "Pod", ListKind: "PodList", Namespaced: true, Custom: true, Verbs: []string{"get", "list"},
 	}
 	d := schema.NewDocuments(kinds.NewCatalogue(append(builtin.Resources(), custom)), "v1.32.0")
-	d.CustomSchema = func(*kinds.Resource) json.RawMessage { return json.RawMessage(`{"type":"object","description":"another"}`) }
+	d.CustomSchema = func(*kinds.Resource) json.RawMessage {
+		return json.RawMessage(`{"type":"object","description":"another"}`)
+	}
 	var doc struct {
 		Definitions map[string]struct{ Description string }
 	}

@@ -332,6 +332,11 @@ func (h *Handler) insert(ctx context.Context, c *Call, p permits.Permit, obj kin
 	if n, err := strconv.ParseUint(obj.GetResourceVersion(), 10, 64); err == nil && n > 0 && c.Info.Verb == "create" {
 		return nil, status.Plain("resourceVersion should not be set on objects to be created")
 	}
+	if c.Resource.Custom && c.Resource.Storage.Default != nil {
+		// A status that was dropped may have a default, as anybody who reads what is
+		// stored would find.
+		c.Resource.Storage.Default(obj)
+	}
 	value, err := encode(c.Resource, obj)
 	if err == nil {
 		value, err = in.fit(c.Resource, obj, value)
