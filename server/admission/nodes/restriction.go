@@ -117,6 +117,8 @@ func (p Restriction) mirror(ctx context.Context, name string, a *admission.Attri
 		what = "clustertrustbundles"
 	case usesClaims(&pod.Spec):
 		what = "persistentvolumeclaims"
+	case len(pod.Spec.ResourceClaims) > 0:
+		what = "resourceclaims"
 	default:
 		return nil
 	}
@@ -167,9 +169,11 @@ func usesBundles(s *corev1.PodSpec) bool {
 	return false
 }
 
+// usesClaims counts claims that volumes bring along: their names are made of those of pod
+// and volume, and so could be made to be those of any claim.
 func usesClaims(s *corev1.PodSpec) bool {
 	for _, v := range s.Volumes {
-		if v.PersistentVolumeClaim != nil {
+		if v.PersistentVolumeClaim != nil || v.Ephemeral != nil {
 			return true
 		}
 	}

@@ -161,8 +161,12 @@ func TestRestriction(t *testing.T) {
 		"mirror with config map": {"CREATE", "pods", "", "ns", "a", mirror(func(p *corev1.Pod) {
 			p.Spec.InitContainers = []corev1.Container{{EnvFrom: []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "m"}}}}}}
 		}), nil, "can not create pods that reference configmaps"},
-		"mirror with bundle":      {"CREATE", "pods", "", "ns", "a", mirror(volume(corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{ClusterTrustBundle: &corev1.ClusterTrustBundleProjection{}}}}})), nil, "can not create pods that reference clustertrustbundles"},
-		"mirror with claim":       {"CREATE", "pods", "", "ns", "a", mirror(volume(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}})), nil, "can not create pods that reference persistentvolumeclaims"},
+		"mirror with bundle":    {"CREATE", "pods", "", "ns", "a", mirror(volume(corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{ClusterTrustBundle: &corev1.ClusterTrustBundleProjection{}}}}})), nil, "can not create pods that reference clustertrustbundles"},
+		"mirror with claim":     {"CREATE", "pods", "", "ns", "a", mirror(volume(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}})), nil, "can not create pods that reference persistentvolumeclaims"},
+		"mirror with own claim": {"CREATE", "pods", "", "ns", "a", mirror(volume(corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}})), nil, "can not create pods that reference persistentvolumeclaims"},
+		"mirror with device": {"CREATE", "pods", "", "ns", "a", mirror(func(p *corev1.Pod) {
+			p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}}
+		}), nil, "can not create pods that reference resourceclaims"},
 		"update of a pod":         {"UPDATE", "pods", "", "ns", "here", pod("here", "n1"), pod("here", "n1"), `unexpected operation "UPDATE", node "n1" can only create and delete mirror pods`},
 		"delete of its pod":       {op: "DELETE", resource: "pods", namespace: "ns", name: "here", old: pod("here", "n1")},
 		"delete of another's pod": {"DELETE", "pods", "", "ns", "there", nil, pod("there", "n2"), `node "n1" can only delete pods with spec.nodeName set to itself`},
