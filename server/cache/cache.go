@@ -255,16 +255,20 @@ func (c *Cache) Watchers(storage string) int {
 	return s.watchers.count()
 }
 
-// Run forgets old events and pinned snapshots until ctx ends.
+// Run forgets old events and pinned snapshots, and ends slow watchers, until ctx ends.
 func (c *Cache) Run(ctx context.Context) error {
 	tick := time.NewTicker(30 * time.Second)
 	defer tick.Stop()
+	shed := time.NewTicker(3 * time.Second)
+	defer shed.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
 			c.Forget()
+		case <-shed.C:
+			c.Shed()
 		}
 	}
 }

@@ -73,5 +73,6 @@ type hooks struct{ push, wake func() }
 // locks held. Neither may wait for anything. They may be called after Stop.
 func (w *Watcher) Push(push, wake func()) { w.hooks.Store(&hooks{push, wake}) }
 
-// Live says that Take need not read the log. It is for whoever may call Take.
-func (w *Watcher) Live() bool { return w.history == nil }
+// Live says that Take has nothing to read that was kept elsewhere. It is for whoever may
+// call Take.
+func (w *Watcher) Live() bool { return w.history == nil && !w.passed.Load() }

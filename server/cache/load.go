@@ -148,7 +148,7 @@ func (w *Watcher) end(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.err == nil {
-		w.err, w.queue = err, nil
+		w.err, w.queue, w.held = err, nil, 0
 	}
 	w.Wake()
 }

@@ -194,6 +194,9 @@ func (s *shelf) refresh(st *kinds.Storage) {
 	}
 	s.reindex()
 	s.watchers.each(func(w *Watcher) {
+		if w.passed.Load() {
+			return // it is given a place when it has caught up
+		}
 		s.watchers.remove(w)
 		w.place = s.bucketFor(&w.scope)
 		s.watchers.add(w)

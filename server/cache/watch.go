@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"slices"
 
 	"github.com/rowlock/rowlock/sqlstore"
 )
@@ -30,7 +31,8 @@ func (c *Cache) Watch(storage string, scope Scope, after int64, log Log) (*Watch
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if after >= s.ring.floor {
-		s.attach(w, after)
+		s.watchers.pass(w, after)
+		w.Wake()
 		return w, nil
 	}
 	if floor := log.Floor(); after < floor {
@@ -58,22 +60,6 @@ func (s *shelf) newWatcher(scope Scope, after int64) *Watcher {
 	return &Watcher{shelf: s, scope: scope, after: after, ready: make(chan struct{}, 1)}
 }
 
-// attach gives w what the ring holds after a revision, and all that comes. The
-// revision may be ahead of memory: the log can be. s.mu is held.
-func (s *shelf) attach(w *Watcher, after int64) {
-	w.after = after
-	for _, e := range s.ring.after(after) {
-		if d, ok := w.sees(e); ok {
-			w.queue = append(w.queue, d)
-		}
-	}
-	if len(w.queue) > 0 {
-		w.Wake()
-	}
-	w.place = s.bucketFor(&w.scope)
-	s.watchers.add(w)
-}
-
 // Wake signals Ready.
 func (w *Watcher) Wake() {
 	if h := w.hooks.Load(); h != nil {
@@ -94,28 +80,101 @@ func (w *Watcher) Take(ctx context.Context, buf []Delivery) ([]Delivery, int64, 
 	if w.history != nil {
 		return w.replay(ctx, buf[:0])
 	}
+	behind := w.passed.Load()
 	revision := w.shelf.cacheRevision()
 	clear(buf)
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	if w.err != nil {
+		w.mu.Unlock()
 		return nil, 0, w.err
 	}
-	if w.ended && len(w.queue) == 0 {
+	out := w.queue
+	if len(out) == 0 && behind {
+		w.mu.Unlock()
+		return w.catchUp(ctx, buf[:0])
+	}
+	defer w.mu.Unlock()
+	if w.ended && len(out) == 0 {
 		return nil, 0, ErrEnded
 	}
-	w.begun = true
-	out := w.queue
-	w.queue = buf[:0]
+	w.queue, w.held = buf[:0], 0
 	if cap(w.queue) > 64 {
 		w.queue = nil
 	}
-	// The cache's revision comes behind the events that it stands for.
-	w.given = max(w.given, revision, w.after)
+	if behind || w.ended {
+		w.Wake() // there is more to be said
+	}
+	if !behind {
+		w.begun = true
+		// The cache's revision comes behind the events that it stands for.
+		w.given = max(w.given, revision, w.after)
+	}
 	if n := len(out); n > 0 {
 		w.given = max(w.given, out[n-1].Revision())
 	}
 	return out, w.given, nil
+}
+
+// isBegun says that a watcher has been up to date since it was made.
+func (w *Watcher) isBegun() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.begun
+}
+
+// catchUp reads a page of the recent events for a watcher that was passed over. One
+// that has come to their end is given what comes, as it was.
+func (w *Watcher) catchUp(ctx context.Context, out []Delivery) ([]Delivery, int64, error) {
+	s := w.shelf
+	s.mu.Lock()
+	if w.lag < s.ring.floor {
+		defer s.mu.Unlock()
+		if w.scope.Log == nil || w.ended || w.isBegun() {
+			return nil, 0, ErrSlow
+		}
+		s.watchers.remove(w)
+		w.passed.Store(false)
+		w.history = &history{log: w.scope.Log, next: w.lag}
+		w.Wake()
+		return out, max(w.given, w.lag), nil
+	}
+	all := s.ring.after(w.lag)
+	events := slices.Clone(page(all))
+	last := len(events) == len(all)
+	if n := len(events); n > 0 {
+		w.lag = events[n-1].Item.Revision
+	}
+	lag, again := w.lag, !last || w.ended
+	if last {
+		s.watchers.remove(w)
+		w.passed.Store(false)
+		if !w.ended {
+			w.place = s.bucketFor(&w.scope)
+			s.watchers.add(w)
+		}
+	}
+	s.mu.Unlock()
+	for _, e := range events {
+		if d, ok := w.sees(e); ok {
+			out = append(out, d)
+		}
+	}
+	if again || len(out) == 0 {
+		w.Wake()
+	}
+	w.given = max(w.given, lag)
+	return out, w.given, nil
+}
+
+// page is as much of some events as may wait for a watcher.
+func page(events []*Event) []*Event {
+	bytes := 0
+	for n, e := range events {
+		if bytes += len(e.Item.JSON); n == maxQueue || n > 0 && bytes > maxQueueBytes {
+			return events[:n]
+		}
+	}
+	return events
 }
 
 // replay reads one page of the log, and goes over to memory when that reaches back
@@ -140,12 +199,12 @@ func (w *Watcher) replay(ctx context.Context, out []Delivery) ([]Delivery, int64
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if h.next >= s.ring.floor {
-		w.history = nil
-		s.attach(w, h.next)
-	} else {
-		w.Wake()
+		w.history, w.after = nil, max(w.after, h.next)
+		s.watchers.pass(w, h.next)
 	}
-	return out, h.next, nil
+	w.Wake()
+	w.given = max(w.given, h.next)
+	return out, w.given, nil
 }
 
 // event makes an event of a change that was read from the log.
@@ -175,6 +234,6 @@ func (w *Watcher) Stop() {
 	}
 	s.mu.Unlock()
 	w.mu.Lock()
-	w.queue = nil
+	w.queue, w.held = nil, 0
 	w.mu.Unlock()
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -263,7 +264,7 @@ func firstDifference(got, want []string) string {
 }
 
 func TestSlowWatcherIsCutOff(t *testing.T) {
-	c, l := cache.New(podCatalogue()), newLog()
+	c, l := cache.NewWith(podCatalogue(), cache.Config{RingEvents: 1000}), newLog()
 	slow, _ := c.WatchNow("pods", cache.Scope{})
 	defer slow.Stop()
 	fair, _ := c.WatchNow("pods", cache.Scope{})
@@ -285,8 +286,114 @@ func TestSlowWatcherIsCutOff(t *testing.T) {
 	if n != 5000 {
 		t.Errorf("the other watcher was given %d events", n)
 	}
+	got, _, err := slow.Take(t.Context(), nil)
+	if err != nil || len(got) > 512 {
+		t.Errorf("%d events waited for the slow watcher: %v", len(got), err)
+	}
 	if _, _, err := slow.Take(t.Context(), nil); !errors.Is(err, cache.ErrSlow) {
 		t.Errorf("the slow watcher ends with %v", err)
+	}
+}
+
+// takeAll takes until nothing is left, and counts.
+func takeAll(t *testing.T, w *cache.Watcher) (events int, err error) {
+	t.Helper()
+	for {
+		select {
+		case <-w.Ready():
+		default:
+			return events, nil
+		}
+		batch, _, err := w.Take(t.Context(), nil)
+		if err != nil {
+			return events, err
+		}
+		for i, d := range batch {
+			if d.Revision() <= 0 || i > 0 && batch[i-1].Revision() >= d.Revision() {
+				t.Fatal("events out of order")
+			}
+		}
+		events += len(batch)
+	}
+}
+
+// TestLateWatcherCatchesUp: who takes nothing for a while misses nothing that is recent,
+// and who is still sent what there was, nothing at all.
+func TestLateWatcherCatchesUp(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		ring   int
+		begun  bool
+		log    bool
+		events int
+		slow   bool
+	}{
+		{"recent", 5000, true, false, 4000, false},
+		{"not recent", 1000, true, true, 512, true},
+		{"first list, recent", 5000, false, false, 4000, false},
+		{"first list", 1000, false, true, 4000, false},
+		{"first list, without a log", 1000, false, false, 512, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			mem, l := cache.NewWith(podCatalogue(), cache.Config{RingEvents: c.ring}), newLog()
+			scope := cache.Scope{}
+			if c.log {
+				scope.Log = l
+			}
+			w, _ := mem.WatchNow("pods", scope)
+			defer w.Stop()
+			if c.begun {
+				if _, _, err := w.Take(t.Context(), nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range 4000 {
+				mem.Apply([]sqlstore.Change{l.write("a", "p", pod("p", "", ""))})
+			}
+			got, err := takeAll(t, w)
+			if got != c.events || errors.Is(err, cache.ErrSlow) != c.slow {
+				t.Errorf("%d events, want %d; %v", got, c.events, err)
+			}
+			if c.slow {
+				return
+			}
+			mem.Apply([]sqlstore.Change{l.write("a", "p", pod("p", "", ""))})
+			if got, err := takeAll(t, w); got != 1 || err != nil {
+				t.Errorf("afterwards %d events, %v", got, err)
+			}
+		})
+	}
+}
+
+// TestNothingIsKeptForSlowWatchers: what waits for watchers that take nothing is bounded
+// for each, and what only they keep alive for all of them.
+func TestNothingIsKeptForSlowWatchers(t *testing.T) {
+	c, l := cache.NewWith(podCatalogue(), cache.Config{RingEvents: 10}), newLog()
+	const size = 400 << 10
+	large := pod("p", strings.Repeat("x", size), "")
+	var watchers []*cache.Watcher
+	for i := range 300 { // each keeps an object that no other does
+		w, _ := c.WatchNow("pods", cache.Scope{Name: fmt.Sprint("p", i)})
+		defer w.Stop()
+		if _, _, err := w.Take(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		watchers = append(watchers, w)
+		c.Apply([]sqlstore.Change{l.write("a", fmt.Sprint("p", i), large)})
+	}
+	c.Shed()
+	held, cut := 0, 0
+	for i, w := range watchers {
+		batch, _, err := w.Take(t.Context(), nil)
+		if errors.Is(err, cache.ErrSlow) {
+			if cut++; cut != i+1 {
+				t.Errorf("watcher %d is cut off, and a slower one is not", i)
+			}
+		}
+		held += len(batch) * size
+	}
+	if held > 70<<20 || held < 50<<20 {
+		t.Errorf("%d MB are kept", held>>20)
 	}
 }
 

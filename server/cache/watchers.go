@@ -9,11 +9,12 @@ import (
 // ErrSlow ends a watch whose reader has fallen too far behind.
 var ErrSlow = errors.New("watcher is too slow")
 
-// maxQueue is how many deliveries may wait for one watcher; maxFirst how many
-// before it has asked for any, while it is still sent what there is.
+// What may wait for one watcher, as deliveries and as bytes of their objects. For a
+// watcher that falls further behind nothing is kept: it is passed over, until it has
+// taken what waits, and reads what it has missed from the recent events that all share.
 const (
-	maxQueue = 4096
-	maxFirst = 16 * maxQueue
+	maxQueue      = 512
+	maxQueueBytes = 512 << 10
 )
 
 // Scope is what a watcher wants to see of a storage.
@@ -22,6 +23,9 @@ type Scope struct {
 	Name      string // "": all
 	Filter    *Filter
 	Group     Group // nil: the watcher sends alone
+	// Log is where a watcher that was sent what there is, and so comes late, reads what
+	// memory does not reach back to; nil: it is too slow then.
+	Log Log
 }
 
 // Watcher receives the changes of a scope in revision order. It belongs to one
@@ -39,10 +43,14 @@ type Watcher struct {
 
 	mu    sync.Mutex
 	queue []Delivery
+	held  int // bytes of the objects in queue
 	err   error
 	ended bool // nothing more comes
-	begun bool // has asked for deliveries
+	begun bool // has been up to date since it was made
 	woken bool // is in the shelf's list of hits; guarded by the shelf's mu
+
+	passed atomic.Bool // it is passed over: it finds what comes after lag by itself; changed with the shelf's mu held
+	lag    int64       // guarded by the shelf's mu
 
 	given   int64    // what Take said last
 	history *history // set while older changes are read from the log
@@ -94,10 +102,21 @@ const (
 type watchers struct {
 	buckets map[bucketKey][]*Watcher
 	kinds   [bucketField + 1]int
-	hit     []*Watcher // told at the end of a batch
+	hit     []*Watcher            // told at the end of a batch
+	full    []*Watcher            // to be passed over, at the end of a batch
+	passed  map[*Watcher]struct{} // that are passed over, and so in no bucket
 }
 
-func (ws *watchers) init() { ws.buckets = make(map[bucketKey][]*Watcher) }
+func (ws *watchers) init() {
+	ws.buckets, ws.passed = make(map[bucketKey][]*Watcher), make(map[*Watcher]struct{})
+}
+
+// pass passes over a watcher that has been given everything up to a revision.
+func (ws *watchers) pass(w *Watcher, upTo int64) {
+	w.lag = upTo
+	w.passed.Store(true)
+	ws.passed[w] = struct{}{}
+}
 
 func (ws *watchers) add(w *Watcher) {
 	b := ws.buckets[w.place]
@@ -107,6 +126,7 @@ func (ws *watchers) add(w *Watcher) {
 }
 
 func (ws *watchers) remove(w *Watcher) {
+	delete(ws.passed, w)
 	b := ws.buckets[w.place]
 	if w.index >= len(b) || b[w.index] != w {
 		return
@@ -124,6 +144,7 @@ func (ws *watchers) remove(w *Watcher) {
 }
 
 func (ws *watchers) count() (n int) {
+	n = len(ws.passed)
 	for _, k := range ws.kinds {
 		n += k
 	}
@@ -136,6 +157,9 @@ func (ws *watchers) each(fn func(*Watcher)) {
 	for _, b := range ws.buckets {
 		all = append(all, b...)
 	}
+	for w := range ws.passed {
+		all = append(all, w)
+	}
 	for _, w := range all {
 		fn(w)
 	}
@@ -144,6 +168,12 @@ func (ws *watchers) each(fn func(*Watcher)) {
 // wake tells the watchers that were given something; those with hooks it leaves to a
 // fan, which is nil if there are none.
 func (ws *watchers) wake() *fan {
+	for i, w := range ws.full {
+		ws.remove(w)
+		ws.passed[w] = struct{}{}
+		ws.full[i] = nil
+	}
+	ws.full = ws.full[:0]
 	for _, w := range ws.hit {
 		if w.scope.Group != nil && w.state.CompareAndSwap(idle, called) {
 			w.scope.Group.Call()
@@ -236,8 +266,16 @@ func (s *shelf) offerFields(e *Event) {
 
 func (s *shelf) offer(k bucketKey, e *Event) {
 	for _, w := range s.watchers.buckets[k] {
+		if w.passed.Load() {
+			continue // since an earlier event of the batch
+		}
 		if d, ok := w.sees(e); ok {
-			w.push(d)
+			if !w.push(d) {
+				w.lag = d.Revision() - 1
+				w.passed.Store(true)
+				s.watchers.full = append(s.watchers.full, w)
+				continue
+			}
 			if !w.woken {
 				w.woken = true
 				s.watchers.hit = append(s.watchers.hit, w)
@@ -259,17 +297,20 @@ func (w *Watcher) sees(e *Event) (Delivery, bool) {
 	return Delivery{Event: e, Type: t, Unsure: ok && (f.unsure(it) || e.Prev != nil && f.unsure(e.Prev))}, ok
 }
 
-func (w *Watcher) push(d Delivery) {
+// push lets a delivery wait for its watcher, unless too much does.
+func (w *Watcher) push(d Delivery) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.err != nil {
-		return
+		return true
 	}
-	if len(w.queue) >= maxFirst || w.begun && len(w.queue) >= maxQueue {
-		w.err, w.queue = ErrSlow, nil
-		return
+	size := len(d.Event.Item.JSON)
+	if n := len(w.queue); n >= maxQueue || n > 0 && w.held+size > maxQueueBytes {
+		return false
 	}
 	w.queue = append(w.queue, d)
+	w.held += size
+	return true
 }
 
 // Ready is signalled when Take may have something new. It is called to wait for that.

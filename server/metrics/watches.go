@@ -15,6 +15,7 @@ type watches struct {
 	events  *prometheus.CounterVec
 	sizes   *prometheus.HistogramVec
 	initial *prometheus.HistogramVec
+	ended   *prometheus.CounterVec
 	known   sync.Map // *kinds.Resource -> func(int)
 }
 
@@ -30,11 +31,14 @@ func newWatches() *watches {
 			Name: "apiserver_watch_list_duration_seconds", Help: "Time from the arrival of a streaming list to the end of its initial events.",
 			Buckets: []float64{0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 2, 4, 6, 8, 10, 15, 20, 30, 45, 60},
 		}, []string{"group", "version", "resource", "scope"}),
+		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "apiserver_terminated_watchers_total", Help: "Watches that were cut off because their clients were too slow.",
+		}, []string{"group", "resource"}),
 	}
 }
 
 func (w *watches) parts() []prometheus.Collector {
-	return []prometheus.Collector{w.events, w.sizes, w.initial}
+	return []prometheus.Collector{w.events, w.sizes, w.initial, w.ended}
 }
 
 // Watch implements verbs.Measure.
@@ -53,4 +57,9 @@ func (m *Metrics) Watch(r *kinds.Resource) (sent func(bytes int)) {
 // InitialEvents implements verbs.Measure.
 func (m *Metrics) InitialEvents(r *kinds.Resource, info *request.Info, took time.Duration) {
 	m.watches.initial.WithLabelValues(r.Group, r.Version, r.Plural, scopeOf(info)).Observe(took.Seconds())
+}
+
+// Terminated implements verbs.Measure.
+func (m *Metrics) Terminated(r *kinds.Resource) {
+	m.watches.ended.WithLabelValues(r.Group, r.Plural).Inc()
 }

@@ -131,6 +131,7 @@ func (s *Store) WatchNow(p permits.Permit, at Place, scope cache.Scope) (*cache.
 	if err := watched(&p, &at, &scope); err != nil {
 		return nil, nil, err
 	}
+	scope.Log = s.store
 	w, snap := s.cache.WatchNow(at.Resource.Storage.Key, scope)
 	return w, view(snap, &at), nil
 }

@@ -60,6 +60,8 @@ type Measure interface {
 	Watch(r *kinds.Resource) (sent func(bytes int))
 	// InitialEvents takes the time until a watch had sent what there was.
 	InitialEvents(r *kinds.Resource, info *request.Info, took time.Duration)
+	// Terminated is told of each watch that was cut off because its client was too slow.
+	Terminated(r *kinds.Resource)
 }
 
 // Special serves what is no ordinary object: virtual resources, known by

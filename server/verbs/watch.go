@@ -180,6 +180,9 @@ func (s *stream) run(ctx context.Context, out sink) {
 // fail ends the watch with an ERROR event.
 func (s *stream) fail(out sink, err error) {
 	if errors.Is(err, cache.ErrSlow) {
+		if s.h.Measure != nil {
+			s.h.Measure.Terminated(s.c.Resource)
+		}
 		s.h.log().Info("watch cut off: the client is too slow", "path", s.c.R.URL.Path, "audit-id", s.c.Scope.ID)
 		return
 	}

@@ -23,11 +23,13 @@ var errGone = errors.New("client has gone")
 var errNoList = errors.New("an event is no list")
 
 // sink takes whole frames. What was sent reaches the client with flush at the latest.
-// full says that something is kept, as the client takes no more now.
+// full says that something is kept, as the client takes no more now; defers, that a frame
+// is too large to be sent without waiting, and is not to be sent now.
 type sink interface {
 	send(frame []byte) error
 	flush() error
 	full() bool
+	defers(frame []byte) bool
 }
 
 // stream is one watch. Its handler holds mu, but while it waits: then the cache's
@@ -219,14 +221,31 @@ func (s *stream) next() time.Duration {
 	return min(bookmarkEvery, left-bookmarkBefore)
 }
 
+// Until a client has taken what there is, the objects that there were stay in memory,
+// whatever replaces them. So it has a minute, as for a list, and more for what it has
+// taken.
+const (
+	initialFor  = time.Minute
+	initialRate = 256 << 10 // bytes a second
+)
+
+// lingers says whether a client that has taken so many bytes since a time is too slow.
+func lingers(since time.Time, taken int) bool {
+	return time.Since(since) > initialFor+time.Duration(taken)*time.Second/initialRate
+}
+
 // initial sends what there is, and says where it ends.
 func (s *stream) initial(ctx context.Context, out sink) (err error) {
+	begun, taken := time.Now(), 0
 	failed := s.v.each(ctx, s.start, s.o.filter, cache.Position{}, func(it *cache.Item) bool {
 		var frame []byte
 		if frame, err = s.frame(cache.Added, it); err == nil {
 			s.shown = true
 			s.sent(len(frame))
 			err = out.send(frame)
+			if taken += len(frame); err == nil && taken/chunk != (taken-len(frame))/chunk && lingers(begun, taken) {
+				err = cache.ErrSlow
+			}
 		}
 		return err == nil
 	})
@@ -263,6 +282,9 @@ func (s *stream) deliver(out sink) error {
 		frame, err := d.Frame(key, s.make)
 		if err != nil {
 			return err
+		}
+		if out.defers(frame) {
+			break
 		}
 		s.rest = s.rest[1:]
 		s.shown = true

@@ -54,23 +54,34 @@ type messages struct {
 
 func (m *messages) send(frame []byte) error {
 	_ = m.ws.SetWriteDeadline(time.Now().Add(writeFor))
-	var err error
+	data := message{payload: frame, kind: websocket.BinaryFrame}
 	switch {
 	case m.text:
-		err = websocket.Message.Send(m.ws, string(frame))
+		data.kind = websocket.TextFrame
 	case m.framed:
-		err = websocket.Message.Send(m.ws, frame[4:])
-	default:
-		err = websocket.Message.Send(m.ws, frame)
+		data.payload = frame[4:]
 	}
+	err := asIsCodec.Send(m.ws, data)
 	if err != nil {
 		return errGone
 	}
 	return nil
 }
 
-func (m *messages) flush() error { return nil }
-func (m *messages) full() bool   { return false }
+func (m *messages) flush() error             { return nil }
+func (m *messages) full() bool               { return false }
+func (m *messages) defers(frame []byte) bool { return false }
+
+// message is a frame as it is: those of events are shared, and not copied for a client.
+type message struct {
+	payload []byte
+	kind    byte
+}
+
+var asIsCodec = websocket.Codec{Marshal: func(v any) ([]byte, byte, error) {
+	m := v.(message)
+	return m.payload, m.kind, nil
+}}
 
 // hijacker finds the connection below the writers that filters put around it.
 type hijacker struct{ http.ResponseWriter }

@@ -62,8 +62,28 @@ func (o *wire) flush() error {
 
 func (o *wire) full() bool { return o.stuck }
 
-// sendDirect adds to the next chunk.
+// defers: what a slow client does not take of a large frame would be kept for it alone.
+// Its own goroutine sends that by and by.
+func (o *wire) defers(frame []byte) bool {
+	if o.eager && len(frame) > chunk {
+		o.stuck = true
+		return true
+	}
+	return false
+}
+
+// sendDirect adds to the next chunk, or sends several.
 func (o *wire) sendDirect(frame []byte) error {
+	for len(frame) > chunk {
+		if err := o.addDirect(frame[:chunk]); err != nil {
+			return err
+		}
+		frame = frame[chunk:]
+	}
+	return o.addDirect(frame)
+}
+
+func (o *wire) addDirect(frame []byte) error {
 	if o.buf == nil {
 		o.buf = getBuffer()
 		*o.buf = append((*o.buf)[:0], make([]byte, conns.Room)...)
@@ -81,7 +101,9 @@ func (o *wire) flushDirect() (err error) {
 	case o.buf != nil:
 		o.past += int64(len(*o.buf) - conns.Room)
 		if o.eager {
-			o.stuck, err = o.direct.Offer(o.buf)
+			var stuck bool
+			stuck, err = o.direct.Offer(o.buf)
+			o.stuck = o.stuck || stuck
 		} else {
 			o.stuck, err = false, o.direct.Write(o.buf)
 		}
