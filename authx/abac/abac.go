@@ -38,6 +38,9 @@ type Authorizer struct {
 	Policies []PolicySpec
 	// Legacy counts policies of the form without a version.
 	Legacy int
+	// Remarks name the fields of the file that are not known, and so do not count: a policy
+	// that lacks one it was to have allows more.
+	Remarks []string
 }
 
 // Authorize implements authx.Authorizer.

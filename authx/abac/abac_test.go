@@ -150,6 +150,21 @@ func TestBadLines(t *testing.T) {
 	}
 }
 
+// TestMisspelt: fields that nobody reads are let pass, as on a stock server, and told of:
+// without them a policy allows more than it was to.
+func TestMisspelt(t *testing.T) {
+	z := read(t,
+		policy(`"user":"bob","namespace":"x","resource":"pods","readOnly":true`),
+		`{"userr":"bob"}`,
+		policy(`"user":"bob","user":"eve","nonResourcePath":"*"`),
+		`{"apiVersion":"abac.authorization.kubernetes.io/v1beta1","kind":"Policy","metadata":{"name":"n"},"spec":{"user":"bob","readonly":true}}`,
+		`{"user":"bob","apiVersion":"abac.authorization.kubernetes.io/v0","kind":"Policy"}`)
+	want := []string{`line 1: unknown field "spec.readOnly"`, `line 2: unknown field "userr"`, `line 3: duplicate field "spec.user"`}
+	if !reflect.DeepEqual(z.Remarks, want) || len(z.Policies) != 5 {
+		t.Errorf("%q, %d policies", z.Remarks, len(z.Policies))
+	}
+}
+
 func TestLoad(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "policies")
 	if _, err := abac.Load(file); !os.IsNotExist(err) {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	sigsjson "sigs.k8s.io/json"
 
 	"github.com/rowlock/rowlock/authx"
@@ -51,6 +52,9 @@ func Read(r io.Reader, name string) (*Authorizer, error) {
 			return nil, fmt.Errorf("error reading policy file %s, line %d: %s: %w", name, n, line[:min(len(line), quoted)], err)
 		}
 		z.Policies = append(z.Policies, p)
+		for _, problem := range strange(line, legacy) {
+			z.Remarks = append(z.Remarks, fmt.Sprintf("line %d: %v", n, problem))
+		}
 		if legacy {
 			z.Legacy++
 		}
@@ -89,6 +93,28 @@ func parse(line []byte) (PolicySpec, bool, error) {
 		return PolicySpec{}, false, fmt.Errorf("Object 'apiVersion' is missing in '%s'", line) //nolint:staticcheck // as clients know it
 	}
 	return PolicySpec{}, false, fmt.Errorf("no kind %q is registered for version %q", head.Kind, head.APIVersion)
+}
+
+// strange are the fields of a policy that nobody reads, or that come twice.
+func strange(line []byte, legacy bool) []error {
+	var versioned struct {
+		metav1.TypeMeta   `json:",inline"`
+		metav1.ObjectMeta `json:"metadata"`
+		Policy            `json:",inline"`
+	}
+	var old struct {
+		metav1.TypeMeta `json:",inline"`
+		legacyPolicy    `json:",inline"`
+	}
+	var into any = &versioned
+	if legacy {
+		into = &old
+	}
+	problems, err := sigsjson.UnmarshalStrict(line, into)
+	if err != nil { // of metadata, which nobody reads either
+		return nil
+	}
+	return problems
 }
 
 func parseVersioned(line []byte) (PolicySpec, error) {

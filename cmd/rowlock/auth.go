@@ -268,7 +268,9 @@ func authorities(log *slog.Logger, sources ...source) (func() *x509.CertPool, er
 		}
 		return pool, nil
 	}
-	v, err := freshfile.New(read, func(err error) { log.Warn("changed authorities cannot be read, the last ones stay", "flags", flags, "files", paths, "error", err) }, paths...)
+	v, err := freshfile.New(read, func(err error) {
+		log.Warn("changed authorities cannot be read, the last ones stay", "flags", flags, "files", paths, "error", err)
+	}, paths...)
 	if err != nil {
 		return nil, err
 	}

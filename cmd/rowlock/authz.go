@@ -212,6 +212,11 @@ func (o *authzOptions) policies(log *slog.Logger) (*abac.Authorizer, error) {
 	if err == nil && z.Legacy > 0 {
 		log.Warn("the policy file has rules of the form without a version", "file", o.policy, "rules", z.Legacy)
 	}
+	if err == nil {
+		for _, remark := range z.Remarks {
+			log.Warn("the policy file has a field that does not count: "+remark, "flag", "--authorization-policy-file", "file", o.policy)
+		}
+	}
 	return z, err
 }
 

@@ -176,8 +176,11 @@ func (o *servingOptions) tls(dir *datadir.Dir, log *slog.Logger) (*tls.Config, e
 // certificate keeps a pair of files loaded.
 func certificate(cert, key source, log *slog.Logger) (*freshfile.Value[*tls.Certificate], error) {
 	read := func() (*tls.Certificate, error) {
-		reportLoose(log, key)
-		return pair(cert, key)
+		p, err := pair(cert, key)
+		if err == nil { // a pair that is bad is looked at again and again
+			reportLoose(log, key)
+		}
+		return p, err
 	}
 	return freshfile.New(read, func(err error) {
 		log.Warn("the changed serving certificate cannot be read, the last one stays", "flag", cert.flag, "file", cert.path, "error", err)
