@@ -27,10 +27,11 @@ const (
 // default objects and the kubernetes Service with its endpoints.
 func (s *Server) bootstrap(ctx context.Context) error {
 	for _, ns := range []string{metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease, metav1.NamespaceDefault} {
-		if s.Cache.Get("namespaces", "", ns) != nil {
+		if s.standing("namespaces", "", ns) != nil {
 			continue
 		}
-		if err := s.create(ctx, "/api/v1/namespaces", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}); err != nil {
+		err := s.create(ctx, "/api/v1/namespaces", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
+		if err := s.forgive("namespaces/"+ns, err); err != nil {
 			return err
 		}
 	}
@@ -38,7 +39,10 @@ func (s *Server) bootstrap(ctx context.Context) error {
 		return err
 	}
 	if s.cfg.Policy != nil {
-		if err := s.cfg.Policy.Ensure(ctx, s, s.Cache); err != nil {
+		for _, k := range s.cfg.Policy.Keys() {
+			s.standing(k.Resource, k.Namespace, k.Name)
+		}
+		if err := s.forgive("the default policy", s.cfg.Policy.Ensure(ctx, s, s.Cache)); err != nil {
 			return err
 		}
 	}
@@ -47,7 +51,7 @@ func (s *Server) bootstrap(ctx context.Context) error {
 		return nil
 	}
 	labels := map[string]string{"component": "apiserver", "provider": "kubernetes"}
-	if s.Cache.Get("services", metav1.NamespaceDefault, "kubernetes") == nil {
+	if s.standing("services", metav1.NamespaceDefault, "kubernetes") == nil {
 		single := corev1.IPFamilyPolicySingleStack
 		service := &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Name: "kubernetes", Labels: labels},
@@ -60,14 +64,16 @@ func (s *Server) bootstrap(ctx context.Context) error {
 		if isReason(err, metav1.StatusReasonInvalid) && s.Call(ctx, apiserverAgent, http.MethodGet, servicesPath+"/kubernetes", "", nil, nil) == nil {
 			err = nil // another server made it meanwhile, with this address
 		}
-		if err != nil {
+		if err := s.forgive("services/default/kubernetes", err); err != nil {
 			return err
 		}
 	}
 	if b.AdvertiseIP == nil {
 		return nil
 	}
-	if err := s.advertise(ctx); err != nil {
+	s.standing("endpoints", metav1.NamespaceDefault, "kubernetes")
+	s.standing("endpointslices.discovery.k8s.io", metav1.NamespaceDefault, "kubernetes")
+	if err := s.forgive("endpoints/default/kubernetes", s.advertise(ctx)); err != nil {
 		return fmt.Errorf("endpoints of the kubernetes service: %w", err)
 	}
 	return nil

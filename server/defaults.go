@@ -31,10 +31,10 @@ func (s *Server) defaults(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(defaultWriters)
 	add := func(agent, storage, path, name string, obj any) {
-		if s.Cache.Get(storage, "", name) != nil {
+		if s.standing(storage, "", name) != nil {
 			return
 		}
-		group.Go(func() error { return s.createAs(ctx, agent, path, obj) })
+		group.Go(func() error { return s.forgive(storage+"/"+name, s.createAs(ctx, agent, path, obj)) })
 	}
 	for _, c := range scheduling.SystemClasses() {
 		add(apiserverAgent, "priorityclasses.scheduling.k8s.io", "/apis/scheduling.k8s.io/v1/priorityclasses", c.Name, c)
@@ -44,8 +44,9 @@ func (s *Server) defaults(ctx context.Context) error {
 		add(flowProducer, "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io", flow+"prioritylevelconfigurations", l.Name, l)
 	}
 	for _, f := range append(flowcontrol.MandatorySchemas(), flowcontrol.SuggestedSchemas()...) {
-		if s.Cache.Get("flowschemas.flowcontrol.apiserver.k8s.io", "", f.Name) == nil {
-			group.Go(func() error { return s.createSchema(ctx, flow+"flowschemas", f) })
+		const storage = "flowschemas.flowcontrol.apiserver.k8s.io"
+		if s.standing(storage, "", f.Name) == nil {
+			group.Go(func() error { return s.forgive(storage+"/"+f.Name, s.createSchema(ctx, flow+"flowschemas", f)) })
 		}
 	}
 	for name, local := range s.locals() {

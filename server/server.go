@@ -3,7 +3,7 @@
 //
 // It promises: Run returns when everything that it started has ended. Its loops
 // are the store's (commit, feed, compaction, expiry), the cache's, the heap's, the
-// follower's of definitions, those of
+// follower's of definitions, the one that heals the cluster's own objects, those of
 // Config.Loops on every server, and those of Config.Leading on one server at a time.
 package server
 
@@ -72,6 +72,7 @@ type Server struct {
 	leaving    chan struct{} // closed when it takes no more requests
 	running    atomic.Int64  // requests, where they are counted
 	feeding    atomic.Bool
+	impaired   impaired
 }
 
 // New puts a server together. Nothing runs and nothing is read until Run.
@@ -80,9 +81,10 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		cfg: cfg, Cache: cache.New(cfg.Catalogue), Schemas: schema.New(cfg.Catalogue),
+		cfg: cfg, Schemas: schema.New(cfg.Catalogue),
 		started: make(chan struct{}), leaving: make(chan struct{}), flows: flow.New(),
 	}
+	s.Cache = cache.NewWith(cfg.Catalogue, cache.Config{Corrupt: s.feedCorrupt})
 	s.Custom = definitions.New(cfg.Catalogue, s.Cache, s.converter, cfg.Log)
 	s.Schemas.Custom = s.Custom.Merging
 	for _, f := range append(cfg.Feeds, s.flows.Feed) {
@@ -155,6 +157,7 @@ func (s *Server) run(ctx context.Context, f *front) error {
 	if err != nil {
 		return fmt.Errorf("loading the stored objects: %w", err)
 	}
+	s.sayCorrupt()
 	s.begin(stageWriting)
 	// Loops outlive ctx: requests under way still need them.
 	loops, stopLoops := context.WithCancel(context.WithoutCancel(ctx))
@@ -174,6 +177,7 @@ func (s *Server) run(ctx context.Context, f *front) error {
 	}
 	s.begin(stageLooping)
 	s.startLoops(group, loops)
+	group.Go(func() error { return ignoreEnd(loops, s.heal(loops)) })
 	s.begin(stageServing)
 	select {
 	case <-ctx.Done():

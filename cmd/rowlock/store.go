@@ -28,7 +28,7 @@ func storeCommand() *cobra.Command {
 	o := &storeOptions{}
 	cmd := &cobra.Command{
 		Use:   "store",
-		Short: "Look after the database: status, compaction, checks, backups",
+		Short: "Look after the database: status, compaction, checks, repair, backups",
 		Long: `Look after the database. Every command works beside running servers, and may
 be interrupted (Ctrl-C): what it did not finish leaves no trace.`,
 		Args: cobra.NoArgs,
@@ -46,7 +46,7 @@ be interrupted (Ctrl-C): what it did not finish leaves no trace.`,
 	f.StringVar(&o.store, "store", "", "database: sqlite:FILE or postgres://USER@HOST/DATABASE (default sqlite:<data-dir>/rowlock.db)")
 	f.StringVar(&o.output, "output", "table", "how to answer: table or json")
 	cmd.AddCommand(
-		statusCommand(o), migrateCommand(o), compactCommand(o), verifyCommand(o),
+		statusCommand(o), migrateCommand(o), compactCommand(o), verifyCommand(o), repairCommand(o),
 		backupCommand(o), restoreCommand(o), exportCommand(o),
 	)
 	return cmd

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -18,6 +19,7 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/turns"
+	"github.com/rowlock/rowlock/sqlstore"
 )
 
 // API is the server's own way into its API; see server.Server.Call.
@@ -104,27 +106,52 @@ func (p *Policy) objects() []standing {
 	return all
 }
 
+// Keys are those of all objects of the policy.
+func (p *Policy) Keys() []sqlstore.Key {
+	var keys []sqlstore.Key
+	for _, s := range p.objects() {
+		keys = append(keys, sqlstore.Key{Resource: s.storage, Namespace: s.want.GetNamespace(), Name: s.want.GetName()})
+	}
+	return keys
+}
+
 // Ensure brings back what is missing of the policy: objects, rules, subjects,
 // selectors, labels. What others have added stays, and an object whose autoupdate
-// annotation is "false" is left alone. Several servers may do so at once.
+// annotation is "false", or that cannot be read, is left alone. Several servers may do
+// so at once. An internal error of one object does not keep it from the others.
 func (p *Policy) Ensure(ctx context.Context, api API, c *cache.Cache) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(policyWriters)
+	var mu sync.Mutex
+	var kept error
 	for _, s := range p.objects() {
 		if item := c.Get(s.storage, s.want.GetNamespace(), s.want.GetName()); item != nil {
 			have := s.empty()
-			if json.Unmarshal(item.JSON, have) == nil && !restore(have, s.want) {
+			if item.Corrupt != nil || json.Unmarshal(item.JSON, have) == nil && !restore(have, s.want) {
 				continue
 			}
 		}
 		group.Go(func() error {
-			if err := s.ensure(ctx, api); err != nil {
-				return fmt.Errorf("default policy: %s: %w", s.want.GetName(), err)
+			err := s.ensure(ctx, api)
+			if err == nil {
+				return nil
+			}
+			err = fmt.Errorf("default policy: %s: %w", s.want.GetName(), err)
+			if !apierrors.IsInternalError(err) {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if kept == nil {
+				kept = err
 			}
 			return nil
 		})
 	}
-	return group.Wait()
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return kept
 }
 
 func (s standing) ensure(ctx context.Context, api API) error {

@@ -18,6 +18,17 @@ import (
 	"time"
 )
 
+// Remark is what a Probe returns for something that an operator should see to, and
+// that is no reason to send requests elsewhere: the check by itself fails with Err, and
+// that of the whole server shows Shown, to all who may ask for it, and does not fail.
+type Remark struct {
+	Shown string
+	Err   error
+}
+
+func (r *Remark) Error() string { return r.Err.Error() }
+func (r *Remark) Unwrap() error { return r.Err }
+
 // Check is one thing that must be well. Probe returns why it is not.
 type Check struct {
 	Name  string
@@ -131,6 +142,11 @@ func (c *Checks) all(w http.ResponseWriter, r *http.Request, group string, check
 		}
 		err := k.Probe(r.Context())
 		c.slis.observe(group, k.Name, err == nil)
+		var remark *Remark
+		if errors.As(err, &remark) {
+			fmt.Fprintf(&lines, "[!]%s: %s\n", k.Name, remark.Shown)
+			continue
+		}
 		if err != nil {
 			fmt.Fprintf(&lines, "[-]%s failed: reason withheld\n", k.Name)
 			failed, reasons = append(failed, k.Name), append(reasons, err)

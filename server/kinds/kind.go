@@ -8,6 +8,7 @@ package kinds
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -178,6 +179,9 @@ type Claim struct {
 	Pool, Name string
 	Owner      string // "namespace/name" of the object
 }
+
+// ClaimValue is the value of a claim's row.
+func ClaimValue(owner string) []byte { return fmt.Appendf(nil, "{\"owner\":%q}", owner) }
 
 // Claims tells an Allocator what is taken.
 type Claims interface {

@@ -18,6 +18,8 @@ var (
 		"Live objects by resource.", []string{"resource"}, nil)
 	watchersDesc = prometheus.NewDesc("rowlock_watchers",
 		"Open watchers by resource.", []string{"resource"}, nil)
+	corruptDesc = prometheus.NewDesc("rowlock_corrupt_objects",
+		"Live objects that cannot be read, by resource.", []string{"resource"}, nil)
 	cachedDesc = prometheus.NewDesc("apiserver_watch_cache_resource_version",
 		"Version up to which memory has a resource.", []string{"resource"}, nil)
 	revisionDesc = prometheus.NewDesc("rowlock_store_revision",
@@ -30,19 +32,24 @@ var (
 
 // Describe implements prometheus.Collector.
 func (s State) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{objectsDesc, watchersDesc, cachedDesc, revisionDesc, lagDesc, floorDesc} {
+	for _, d := range []*prometheus.Desc{objectsDesc, watchersDesc, corruptDesc, cachedDesc, revisionDesc, lagDesc, floorDesc} {
 		ch <- d
 	}
 }
 
 // Collect implements prometheus.Collector.
 func (s State) Collect(ch chan<- prometheus.Metric) {
+	corrupt := map[string]int{}
+	for _, c := range s.Cache.Corrupt() {
+		corrupt[c.Key.Resource]++
+	}
 	for _, key := range s.Cache.Storages() {
 		if cache.Internal(key) {
 			continue
 		}
 		ch <- prometheus.MustNewConstMetric(objectsDesc, prometheus.GaugeValue, float64(s.Cache.Count(key)), key)
 		ch <- prometheus.MustNewConstMetric(watchersDesc, prometheus.GaugeValue, float64(s.Cache.Watchers(key)), key)
+		ch <- prometheus.MustNewConstMetric(corruptDesc, prometheus.GaugeValue, float64(corrupt[key]), key)
 		ch <- prometheus.MustNewConstMetric(cachedDesc, prometheus.GaugeValue, float64(s.Cache.Revision()), key)
 	}
 	ch <- prometheus.MustNewConstMetric(revisionDesc, prometheus.GaugeValue, float64(s.Cache.Revision()))

@@ -1,6 +1,7 @@
 package vault
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/rowlock/rowlock/server/cache"
@@ -41,4 +42,22 @@ func (s *Store) Companion(p permits.Permit, at Place) (*cache.Item, error) {
 		return nil, err
 	}
 	return s.cache.Get(at.Resource.Storage.DeleteAlso, at.Namespace, at.Name), nil
+}
+
+// claimed gives back all that is claimed for an owner who cannot be asked what it is.
+func (s *Store) claimed(owner string) (ops []sqlstore.Op) {
+	value := kinds.ClaimValue(owner)
+	for _, pool := range s.cache.Storages() {
+		if !isPool(pool) {
+			continue
+		}
+		s.cache.Snapshot(pool).Ascend("", "", "", func(item *cache.Item) bool {
+			if bytes.Equal(item.JSON, value) {
+				key := sqlstore.Key{Resource: pool, Namespace: item.Namespace, Name: item.Name}
+				ops = append(ops, sqlstore.Op{Verb: sqlstore.Delete, Key: key, Expect: item.Revision, Value: item.JSON})
+			}
+			return true
+		})
+	}
+	return ops
 }

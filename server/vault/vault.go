@@ -94,7 +94,11 @@ func (s *Store) Discard(ctx context.Context, p, unread permits.Permit, at Place,
 	if err := at.check(&unread, permits.Discard); err != nil {
 		return err
 	}
-	_, err := s.store.Write(ctx, sqlstore.Op{Verb: sqlstore.Delete, Key: at.Key(), Expect: item.Revision, Value: item.JSON})
+	ops := []sqlstore.Op{{Verb: sqlstore.Delete, Key: at.Key(), Expect: item.Revision, Value: item.JSON}}
+	if at.Resource.Storage.Allocate != nil {
+		ops = append(ops, s.claimed(item.Namespace+"/"+item.Name)...)
+	}
+	_, err := s.store.Write(ctx, ops...)
 	return err
 }
 

@@ -3,7 +3,6 @@ package verbs
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
@@ -48,7 +47,7 @@ func (h *Handler) plan(ctx context.Context, p permits.Permit, at vault.Place, ob
 		ops = append(ops, sqlstore.Op{
 			Verb:  sqlstore.Create,
 			Key:   vault.ClaimKey(cl.Pool, cl.Name),
-			Value: fmt.Appendf(nil, "{\"owner\":%q}", cl.Owner),
+			Value: kinds.ClaimValue(cl.Owner),
 		})
 	}
 	return ops, nil

@@ -329,8 +329,8 @@ func (h *Handler) erase(ctx context.Context, c *Call, name string, item *cache.I
 	return &removal{item: last, obj: obj, gone: true}, nil
 }
 
-// removeCorrupt deletes what cannot be read, whatever it may have waited for, and
-// nothing else.
+// removeCorrupt deletes what cannot be read, whatever it may have waited for. With it
+// goes what was claimed for it, which nobody else would ever give back.
 func (h *Handler) removeCorrupt(ctx context.Context, c *Call, unread permits.Permit, item *cache.Item) (*removal, error) {
 	if item.Corrupt == nil {
 		kind := schema.GroupKind{Group: c.Resource.Group, Kind: c.Resource.Plural}

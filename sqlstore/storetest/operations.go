@@ -28,6 +28,7 @@ func Operations(t *testing.T, from, to func(testing.TB) Database) {
 		"verify":                         verify,
 		"compact and status":             compactAndStatus,
 		"export":                         export,
+		"repair":                         repair,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, from(t), to(t)) })
 	}

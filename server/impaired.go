@@ -1,0 +1,152 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/health"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// impaired is what the cluster's own objects lack because some objects cannot be read.
+// That does not keep a server from starting: who is to mend it needs the server.
+type impaired struct {
+	mu      sync.Mutex
+	own     map[sqlstore.Key]bool // the objects that every cluster has
+	missing []string              // those that could not be written
+	logged  atomic.Int64          // lines about objects of the feed
+}
+
+// mostLogged bounds the lines about objects that cannot be read, for each load and for
+// all that the feed brings: the check and the metric have the number.
+const mostLogged = 20
+
+// healEvery is how often a server tries again to write the cluster's own objects,
+// after some could not be.
+const healEvery = 10 * time.Second
+
+// standing finds one of the cluster's own objects, and remembers that it is one.
+func (s *Server) standing(storage, namespace, name string) *cache.Item {
+	s.impaired.mu.Lock()
+	defer s.impaired.mu.Unlock()
+	if s.impaired.own == nil {
+		s.impaired.own = map[sqlstore.Key]bool{}
+	}
+	s.impaired.own[sqlstore.Key{Resource: storage, Namespace: namespace, Name: name}] = true
+	return s.Cache.Get(storage, namespace, name)
+}
+
+// forgive takes the error of a step of the start that failed because an object cannot
+// be read; any other it returns.
+func (s *Server) forgive(what string, err error) error {
+	if err == nil || !apierrors.IsInternalError(err) || len(s.Cache.Corrupt()) == 0 {
+		return err
+	}
+	s.impaired.mu.Lock()
+	defer s.impaired.mu.Unlock()
+	if !slices.Contains(s.impaired.missing, what) {
+		s.cfg.Log.Error("one of the cluster's own objects cannot be written while others cannot be read", "object", what, "error", err)
+		s.impaired.missing = append(s.impaired.missing, what)
+		slices.Sort(s.impaired.missing)
+	}
+	return nil
+}
+
+// sayCorrupt logs what cannot be read of all that was loaded.
+func (s *Server) sayCorrupt() {
+	list := s.Cache.Corrupt()
+	for i, c := range list {
+		if i == mostLogged {
+			s.cfg.Log.Error("more objects in the store cannot be read; `rowlock store repair --list` names them all", "count", len(list)-i)
+			return
+		}
+		s.cfg.Log.Error("an object in the store cannot be read", "key", c.Key, "revision", c.Revision, "error", c.Reason)
+	}
+}
+
+// feedCorrupt logs an object that another writer has put into the store.
+func (s *Server) feedCorrupt(key sqlstore.Key, item *cache.Item) {
+	if s.impaired.logged.Add(1) <= mostLogged {
+		s.cfg.Log.Error("an object that came into the store cannot be read", "key", key, "revision", item.Revision, "error", item.Corrupt)
+	}
+}
+
+// lacking names the cluster's own objects that cannot be read, and those that are missing
+// because of others.
+func (s *Server) lacking(list []cache.CorruptItem) (unread, missing []string) {
+	s.impaired.mu.Lock()
+	defer s.impaired.mu.Unlock()
+	for _, c := range list {
+		if s.impaired.own[c.Key] {
+			unread = append(unread, c.Key.String())
+		}
+	}
+	return unread, s.impaired.missing
+}
+
+// probeObjects tells of objects that cannot be read. To all who may read the check of
+// the whole server it tells their number, and the names of those that every cluster
+// has; the others to those who may read the single check.
+func (s *Server) probeObjects(context.Context) error {
+	list := s.Cache.Corrupt()
+	unread, missing := s.lacking(list)
+	if len(list) == 0 && len(missing) == 0 {
+		return nil
+	}
+	shown := fmt.Sprintf("%d objects cannot be read", len(list))
+	if len(unread) > 0 {
+		shown += ", of the cluster's own: " + strings.Join(unread, ", ")
+	}
+	if len(missing) > 0 {
+		shown += "; cannot be written: " + strings.Join(missing, ", ")
+	}
+	var all []string
+	for i, c := range list {
+		if i == 100 {
+			all = append(all, fmt.Sprintf("and %d more", len(list)-i))
+			break
+		}
+		all = append(all, fmt.Sprintf("%s at revision %d: %v", c.Key, c.Revision, c.Reason))
+	}
+	return &health.Remark{Shown: shown, Err: errors.New(shown + "\n" + strings.Join(all, "\n"))}
+}
+
+// heal writes the cluster's own objects again, for as long as some of them cannot be
+// read or were not written, and for as long as it takes after they were mended.
+func (s *Server) heal(ctx context.Context) error {
+	tick := time.NewTicker(healEvery)
+	defer tick.Stop()
+	ill := s.isIll()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if !ill && !s.isIll() {
+			continue
+		}
+		s.impaired.mu.Lock()
+		s.impaired.missing = nil
+		s.impaired.mu.Unlock()
+		err := s.bootstrap(ctx)
+		if err != nil && ctx.Err() == nil {
+			s.cfg.Log.Warn("the cluster's own objects cannot be written", "error", err)
+		}
+		ill = err != nil || s.isIll()
+	}
+}
+
+func (s *Server) isIll() bool {
+	unread, missing := s.lacking(s.Cache.Corrupt())
+	return len(unread)+len(missing) > 0
+}

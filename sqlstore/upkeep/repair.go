@@ -1,0 +1,140 @@
+package upkeep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// Damage is a live row whose value is not what its key says.
+type Damage struct {
+	Row    sqlstore.Row
+	Reason error         // nil: nothing is wrong with it
+	Good   *sqlstore.Row // the newest state before it that is right; nil where history has none
+}
+
+// Damages finds every live row that judge objects to, as of now, in key order.
+// progress may be nil.
+func Damages(ctx context.Context, d sqlstore.Driver, judge func(sqlstore.Row) error, progress func(rows int64)) (found []Damage, err error) {
+	window, release, err := Hold(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	var rows int64
+	err = Snapshot(ctx, d, window.Head, func(page []sqlstore.Row) error {
+		for _, row := range page {
+			if reason := judge(row); reason != nil {
+				found = append(found, Damage{Row: row, Reason: reason})
+			}
+		}
+		if rows += int64(len(page)); progress != nil {
+			progress(rows)
+		}
+		return nil
+	})
+	for i := range found {
+		if err == nil {
+			found[i].Good, err = lastGood(ctx, d, &found[i].Row, judge)
+		}
+	}
+	return found, err
+}
+
+// Find looks at the row that a key's text names: RESOURCE/NAMESPACE/NAME or
+// RESOURCE/NAME, as keys are printed. Errors: NotFoundError.
+func Find(ctx context.Context, d sqlstore.Driver, text string, judge func(sqlstore.Row) error) (*Damage, error) {
+	resource, rest, ok := strings.Cut(text, "/")
+	if !ok || resource == "" {
+		return nil, fmt.Errorf("%q is no key: want RESOURCE/NAMESPACE/NAME, or RESOURCE/NAME where there is no namespace", text)
+	}
+	keys := []sqlstore.Key{{Resource: resource, Name: rest}}
+	if namespace, name, ok := strings.Cut(rest, "/"); ok {
+		keys = append([]sqlstore.Key{{Resource: resource, Namespace: namespace, Name: name}}, keys...)
+	}
+	for _, key := range keys {
+		row, err := d.Read(ctx, key, 0)
+		var none *sqlstore.NotFoundError
+		if errors.As(err, &none) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		found := &Damage{Row: row, Reason: judge(row)}
+		found.Good, err = lastGood(ctx, d, &row, judge)
+		return found, err
+	}
+	return nil, &sqlstore.NotFoundError{Key: keys[0]}
+}
+
+// lastGood goes back through the kept history of a row's object, to its create at most.
+func lastGood(ctx context.Context, d sqlstore.Driver, row *sqlstore.Row, judge func(sqlstore.Row) error) (*sqlstore.Row, error) {
+	for at := row.Revision - 1; at > 0; {
+		before, err := d.Read(ctx, row.Key, at)
+		var none *sqlstore.NotFoundError
+		var compacted *sqlstore.CompactedError
+		switch {
+		case errors.As(err, &none), errors.As(err, &compacted):
+			return nil, nil
+		case err != nil:
+			return nil, err
+		case before.Deleted || before.Created != row.Created:
+			return nil, nil // of an object of that name that was deleted
+		case judge(before) == nil:
+			return &before, nil
+		}
+		at = before.Revision - 1
+	}
+	return nil, nil
+}
+
+// Delete removes rows together the way that servers do, so that they hear of it. It
+// returns the revision of the first delete. Errors: ConflictError or NotFoundError if
+// somebody was faster.
+func Delete(ctx context.Context, d sqlstore.Driver, rows ...sqlstore.Row) (revision int64, err error) {
+	ops := make([]sqlstore.Op, len(rows))
+	for i, row := range rows {
+		ops[i] = sqlstore.Op{Verb: sqlstore.Delete, Key: row.Key, Expect: row.Revision, Value: row.Value}
+	}
+	return write(ctx, d, ops...)
+}
+
+// Rollback puts an earlier state of a row's object in its place, as a new revision.
+// Errors: as Delete.
+func Rollback(ctx context.Context, d sqlstore.Driver, row, to sqlstore.Row) (revision int64, err error) {
+	return write(ctx, d, sqlstore.Op{Verb: sqlstore.Update, Key: row.Key, Expect: row.Revision, Value: to.Value, ExpiresAt: to.ExpiresAt})
+}
+
+// write commits operations together, and finds out what became of it.
+func write(ctx context.Context, d sqlstore.Driver, ops ...sqlstore.Op) (int64, error) {
+	const tries = 20
+	for try := 1; ; try++ {
+		out, err := d.Apply(ctx, []sqlstore.Txn{{Ops: ops}}, d.Now())
+		if errors.Is(err, sqlstore.ErrUncertain) {
+			var committed bool
+			if out, committed, err = d.Resolve(ctx); err == nil && !committed {
+				err = sqlstore.ErrBusy
+			}
+		}
+		switch {
+		case err == nil && out[0].Err != nil:
+			return 0, out[0].Err
+		case err == nil:
+			return out[0].Revisions[0], nil
+		case !errors.Is(err, sqlstore.ErrBusy) || try == tries:
+			return 0, err
+		}
+		pause := time.NewTimer(100 * time.Millisecond)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return 0, ctx.Err()
+		}
+	}
+}
