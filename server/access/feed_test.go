@@ -27,14 +27,16 @@ import (
 
 // log writes to a cache as the store's feed does.
 type log struct {
-	t     testing.TB
-	cache *cache.Cache
-	last  int64
-	live  map[sqlstore.Key]sqlstore.Row
+	t         testing.TB
+	catalogue *kinds.Catalogue
+	cache     *cache.Cache
+	last      int64
+	live      map[sqlstore.Key]sqlstore.Row
 }
 
 func newLog(t testing.TB) *log {
-	return &log{t: t, cache: cache.New(kinds.NewCatalogue(builtin.Resources())), live: map[sqlstore.Key]sqlstore.Row{}}
+	catalogue := kinds.NewCatalogue(builtin.Resources())
+	return &log{t: t, catalogue: catalogue, cache: cache.New(catalogue), live: map[sqlstore.Key]sqlstore.Row{}}
 }
 
 // set is a change, and its removal where obj is nil; apply makes it known.
@@ -51,7 +53,12 @@ func (l *log) set(storage, namespace, name string, obj any) sqlstore.Change {
 		row.Value = []byte(v)
 	default:
 		var err error
-		if row.Value, err = json.Marshal(v); err != nil {
+		// What is stored says what it is; some tests here store objects without metadata.
+		o := v.(kinds.Object)
+		o.GetObjectKind().SetGroupVersionKind(l.catalogue.ByStorage(storage).Storage.GVK)
+		o.SetNamespace(namespace)
+		o.SetName(name)
+		if row.Value, err = json.Marshal(o); err != nil {
 			l.t.Fatal(err)
 		}
 	}
