@@ -58,6 +58,9 @@ type Resource struct {
 
 	Subresources []Subresource
 	Columns      Columns
+	// Zero adds what an object of this version shows that nobody filled in, where that is
+	// more than its Go type says: numbers of the stored form that are optional here.
+	Zero func(Object)
 
 	Deprecation *Deprecation // nil: the version is not deprecated
 

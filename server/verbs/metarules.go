@@ -11,6 +11,7 @@ import (
 // metaRules say how the rules of a kind look at metadata. A stock server looks once
 // itself and lets each kind look again, and clients are shown every finding of either.
 type metaRules struct {
+	creates         int  // how often its rules of creates check everything, beyond once
 	updates, wholes int  // how often a kind's rules of updates check what changed, and everything
 	anyFinalizer    bool // finalizers need no qualified name
 }
@@ -24,13 +25,14 @@ var (
 var unusualMeta = map[string]metaRules{
 	"configmaps": wholeMeta, "secrets": wholeMeta, "pods": wholeMeta, "namespaces": wholeMeta, "serviceaccounts": wholeMeta,
 	"replicationcontrollers": wholeMeta, "services": wholeMeta, "endpoints": wholeMeta, "nodes": wholeMeta, "persistentvolumes": wholeMeta,
-	"persistentvolumeclaims":        {updates: 1, wholes: 2},
-	"controllerrevisions.apps":      wholeMeta,
-	"daemonsets.apps":               wholeMeta,
-	"replicasets.apps":              wholeMeta,
-	"jobs.batch":                    wholeMeta,
-	"cronjobs.batch/status":         {anyFinalizer: true},
-	"storageclasses.storage.k8s.io": wholeMeta, "csinodes.storage.k8s.io": wholeMeta, "volumeattachments.storage.k8s.io": wholeMeta,
+	"persistentvolumeclaims":              {updates: 1, wholes: 2},
+	"controllerrevisions.apps":            wholeMeta,
+	"daemonsets.apps":                     wholeMeta,
+	"replicasets.apps":                    wholeMeta,
+	"jobs.batch":                          wholeMeta,
+	"cronjobs.batch/status":               {anyFinalizer: true},
+	"csistoragecapacities.storage.k8s.io": {creates: 1, updates: 1, wholes: 1},
+	"storageclasses.storage.k8s.io":       wholeMeta, "csinodes.storage.k8s.io": wholeMeta, "volumeattachments.storage.k8s.io": wholeMeta,
 	"ingresses.networking.k8s.io": wholeMeta, "ingressclasses.networking.k8s.io": wholeMeta, "networkpolicies.networking.k8s.io": wholeMeta,
 	"certificatesigningrequests.certificates.k8s.io":               wholeMeta,
 	"certificatesigningrequests.certificates.k8s.io/status":        wholeMeta,
@@ -63,8 +65,16 @@ func metaRulesOf(c *Call) metaRules {
 // validateMetaCreate checks the metadata of a new object.
 func validateMetaCreate(c *Call, s *kinds.Strategy, obj kinds.Object) field.ErrorList {
 	errs := genericvalidation.ValidateObjectMetaAccessor(obj, c.Resource.Namespaced, nameRule(s), metadataPath)
-	if !c.Resource.Custom && !metaRulesOf(c).anyFinalizer {
+	if c.Resource.Custom {
+		return errs
+	}
+	rules := metaRulesOf(c)
+	if !rules.anyFinalizer {
 		errs = append(errs, finalizerNames(obj)...)
+	}
+	once := errs
+	for range rules.creates {
+		errs = append(errs[:len(errs):len(errs)], once...)
 	}
 	return errs
 }

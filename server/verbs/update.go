@@ -393,14 +393,21 @@ func (h *Handler) store(ctx context.Context, c *Call, ch *change, key sqlstore.K
 		obj.SetResourceVersion(strconv.FormatInt(item.Revision, 10))
 		return &outcome{obj: obj}, nil
 	}
+	if gone {
+		// Watchers see it as it was; the client, as it would have become.
+		op := sqlstore.Op{Verb: sqlstore.Delete, Expect: item.Revision, Value: item.JSON}
+		if _, err := h.commit(ctx, c.Permit(), c.place(key.Name), op, extra); err != nil {
+			return nil, err
+		}
+		obj.SetResourceVersion(strconv.FormatInt(item.Revision, 10))
+		return &outcome{obj: obj}, nil
+	}
 	value, err := encode(c.Resource, obj)
 	if err != nil {
 		return nil, err
 	}
 	op := sqlstore.Op{Verb: sqlstore.Update, Expect: item.Revision, Value: value}
 	switch {
-	case gone:
-		op.Verb = sqlstore.Delete
 	case len(extra) == 0 && unchanged(item, value):
 		return &outcome{item: item, obj: obj}, nil
 	default:

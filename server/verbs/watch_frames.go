@@ -109,6 +109,9 @@ func (s *stream) zero(end bool) ([]byte, error) {
 	obj := r.New()
 	obj.GetObjectKind().SetGroupVersionKind(r.GVK())
 	obj.SetAnnotations(annotations)
+	if r.Zero != nil {
+		r.Zero(obj)
+	}
 	return jsoncodec.Append(nil, obj)
 }
 

@@ -5,6 +5,7 @@ package pods
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,18 +34,23 @@ const (
 // whose account does not exist, and gives containers their token.
 type ServiceAccount struct{ Objects admission.Objects }
 
-var _ admission.Mutator = ServiceAccount{}
+var (
+	_ admission.Mutator   = ServiceAccount{}
+	_ admission.Validator = ServiceAccount{}
+)
 
 // Name implements admission.Plugin.
 func (ServiceAccount) Name() string { return "ServiceAccount" }
 
 // Handles implements admission.Plugin.
-func (ServiceAccount) Handles(op admission.Operation) bool { return op == admission.Create }
+func (ServiceAccount) Handles(op admission.Operation) bool {
+	return op == admission.Create || op == admission.Update
+}
 
 // Admit implements admission.Mutator.
 func (p ServiceAccount) Admit(ctx context.Context, a *admission.Attributes) error {
 	pod, ok := a.Object.(*corev1.Pod)
-	if !ok || !a.Is("", "pods", "") {
+	if !ok || a.Operation != admission.Create || !a.Is("", "pods", "") {
 		return nil
 	}
 	if _, isMirror := pod.Annotations[mirror]; isMirror {
@@ -54,17 +60,12 @@ func (p ServiceAccount) Admit(ctx context.Context, a *admission.Attributes) erro
 		pod.Spec.ServiceAccountName = defaultAccount
 	}
 	pod.Spec.DeprecatedServiceAccount = pod.Spec.ServiceAccountName
-	account, err := p.account(ctx, a.Namespace, pod.Spec.ServiceAccountName)
+	account, err := p.accountOf(ctx, a, pod)
 	if err != nil {
 		return err
 	}
-	if account == nil {
-		return a.Forbid(fmt.Errorf("error looking up service account %s/%s: serviceaccount %q not found", a.Namespace, pod.Spec.ServiceAccountName, pod.Spec.ServiceAccountName))
-	}
-	if account.Annotations[enforceSecrets] == "true" {
-		if err := onlyKnownSecrets(account, pod); err != nil {
-			return a.Forbid(err)
-		}
+	if err := onlyKnownSecrets(account, pod); err != nil {
+		return a.Forbid(err)
 	}
 	if wantsToken(account, pod) {
 		mountToken(&pod.Spec)
@@ -73,6 +74,56 @@ func (p ServiceAccount) Admit(ctx context.Context, a *admission.Attributes) erro
 		pod.Spec.ImagePullSecrets = append(pod.Spec.ImagePullSecrets, account.ImagePullSecrets...)
 	}
 	return nil
+}
+
+// Validate implements admission.Validator: other plugins and webhooks may have changed
+// a new pod since, and ephemeral containers come later.
+func (p ServiceAccount) Validate(ctx context.Context, a *admission.Attributes) error {
+	pod, ok := a.Object.(*corev1.Pod)
+	created := a.Operation == admission.Create && a.Is("", "pods", "")
+	if !ok || !created && !a.Is("", "pods", "ephemeralcontainers") {
+		return nil
+	}
+	if _, isMirror := pod.Annotations[mirror]; created && isMirror {
+		return mirrorPod(a, pod)
+	}
+	if pod.Spec.ServiceAccountName == "" {
+		return a.Forbid(fmt.Errorf("no service account specified for pod %s/%s", a.Namespace, pod.Name))
+	}
+	account, err := p.accountOf(ctx, a, pod)
+	switch {
+	case err != nil:
+		return err
+	case created:
+		err = onlyKnownSecrets(account, pod)
+	case enforces(account):
+		known := mountable(account)
+		for _, c := range pod.Spec.EphemeralContainers {
+			if err = onlyKnownEnv("ephemeral container", c.Name, c.Env, c.EnvFrom, known, account); err != nil {
+				break
+			}
+		}
+	}
+	if err != nil {
+		return a.Forbid(err)
+	}
+	return nil
+}
+
+// accountOf finds the account that a pod names, which must exist.
+func (p ServiceAccount) accountOf(ctx context.Context, a *admission.Attributes, pod *corev1.Pod) (*corev1.ServiceAccount, error) {
+	name := pod.Spec.ServiceAccountName
+	account, err := p.account(ctx, a.Namespace, name)
+	if err == nil && account == nil {
+		err = a.Forbid(fmt.Errorf("error looking up service account %s/%s: serviceaccount %q not found", a.Namespace, name, name))
+	}
+	return account, err
+}
+
+// enforces says whether pods of an account may use its own secrets alone.
+func enforces(account *corev1.ServiceAccount) bool {
+	yes, err := strconv.ParseBool(account.Annotations[enforceSecrets])
+	return yes && err == nil
 }
 
 // account finds a service account. The default one of a new namespace may be on its
@@ -180,30 +231,75 @@ func tokenSource() *corev1.ProjectedVolumeSource {
 
 // onlyKnownSecrets holds a pod to the secrets that its account lists.
 func onlyKnownSecrets(account *corev1.ServiceAccount, pod *corev1.Pod) error {
-	secrets, pulls := map[string]bool{}, map[string]bool{}
-	for _, s := range account.Secrets {
-		secrets[s.Name] = true
+	if !enforces(account) {
+		return nil
 	}
+	known, pulls := mountable(account), map[string]bool{}
 	for _, s := range account.ImagePullSecrets {
 		pulls[s.Name] = true
 	}
 	for _, v := range pod.Spec.Volumes {
-		if v.Secret != nil && !secrets[v.Secret.SecretName] {
-			return fmt.Errorf("volume with secret.secretName=%q is not allowed because service account %s does not reference that secret", v.Secret.SecretName, account.Name)
+		for _, name := range volumeSecrets(&v) {
+			if !known[name] {
+				return fmt.Errorf("volume with secret.secretName=%q is not allowed because service account %s does not reference that secret", name, account.Name)
+			}
 		}
 	}
-	for prefix, containers := range map[string][]corev1.Container{"init container": pod.Spec.InitContainers, "container": pod.Spec.Containers} {
-		for _, c := range containers {
-			for _, e := range c.Env {
-				if e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil && !secrets[e.ValueFrom.SecretKeyRef.Name] {
-					return fmt.Errorf("%s %s with envVar %s referencing secret.secretName=%q is not allowed because service account %s does not reference that secret", prefix, c.Name, e.Name, e.ValueFrom.SecretKeyRef.Name, account.Name)
-				}
-			}
+	for _, c := range pod.Spec.InitContainers {
+		if err := onlyKnownEnv("init container", c.Name, c.Env, c.EnvFrom, known, account); err != nil {
+			return err
+		}
+	}
+	for _, c := range pod.Spec.Containers {
+		if err := onlyKnownEnv("container", c.Name, c.Env, c.EnvFrom, known, account); err != nil {
+			return err
 		}
 	}
 	for i, s := range pod.Spec.ImagePullSecrets {
 		if !pulls[s.Name] {
 			return fmt.Errorf("imagePullSecrets[%d].name=%q is not allowed because service account %s does not reference that imagePullSecret", i, s.Name, account.Name)
+		}
+	}
+	return nil
+}
+
+// mountable are the secrets that the pods of an account may use.
+func mountable(account *corev1.ServiceAccount) map[string]bool {
+	known := map[string]bool{}
+	for _, s := range account.Secrets {
+		known[s.Name] = true
+	}
+	return known
+}
+
+// volumeSecrets names the secrets whose content a volume shows.
+func volumeSecrets(v *corev1.Volume) []string {
+	var names []string
+	if v.Secret != nil {
+		names = append(names, v.Secret.SecretName)
+	}
+	if v.Projected != nil {
+		for _, s := range v.Projected.Sources {
+			if s.Secret != nil {
+				names = append(names, s.Secret.Name)
+			}
+		}
+	}
+	return names
+}
+
+// onlyKnownEnv refuses a container whose environment comes from other secrets.
+func onlyKnownEnv(what, name string, env []corev1.EnvVar, from []corev1.EnvFromSource, known map[string]bool, account *corev1.ServiceAccount) error {
+	for _, e := range env {
+		if e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil && !known[e.ValueFrom.SecretKeyRef.Name] {
+			return fmt.Errorf("%s %s with envVar %s referencing secret.secretName=%q is not allowed because service account %s does not reference that secret",
+				what, name, e.Name, e.ValueFrom.SecretKeyRef.Name, account.Name)
+		}
+	}
+	for _, f := range from {
+		if f.SecretRef != nil && !known[f.SecretRef.Name] {
+			return fmt.Errorf("%s %s with envFrom referencing secret.secretName=%q is not allowed because service account %s does not reference that secret",
+				what, name, f.SecretRef.Name, account.Name)
 		}
 	}
 	return nil

@@ -39,7 +39,7 @@ func (p RuntimeClass) Admit(ctx context.Context, a *admission.Attributes) error 
 		return err
 	}
 	if class.Overhead != nil && len(class.Overhead.PodFixed) > 0 {
-		if len(pod.Spec.Overhead) > 0 && !equality.Semantic.DeepEqual(class.Overhead.PodFixed, pod.Spec.Overhead) {
+		if pod.Spec.Overhead != nil && !equality.Semantic.DeepEqual(class.Overhead.PodFixed, pod.Spec.Overhead) {
 			return a.Forbid(errors.New("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"))
 		}
 		pod.Spec.Overhead = class.Overhead.PodFixed
@@ -65,7 +65,7 @@ func (p RuntimeClass) Admit(ctx context.Context, a *admission.Attributes) error 
 // Validate implements admission.Validator.
 func (p RuntimeClass) Validate(ctx context.Context, a *admission.Attributes) error {
 	pod, ok := a.Object.(*corev1.Pod)
-	if !ok || !a.Is("", "pods", "") || len(pod.Spec.Overhead) == 0 {
+	if !ok || !a.Is("", "pods", "") {
 		return nil
 	}
 	class, err := p.classOf(ctx, a, pod)
@@ -73,6 +73,9 @@ func (p RuntimeClass) Validate(ctx context.Context, a *admission.Attributes) err
 	case err != nil:
 		return err
 	case class == nil || class.Overhead == nil:
+		if pod.Spec.Overhead == nil {
+			return nil
+		}
 		return a.Forbid(errors.New("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"))
 	case !equality.Semantic.DeepEqual(class.Overhead.PodFixed, pod.Spec.Overhead):
 		return a.Forbid(errors.New("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"))
@@ -96,13 +99,15 @@ func (p RuntimeClass) classOf(ctx context.Context, a *admission.Attributes, pod 
 	return class, nil
 }
 
-// mergeTolerations joins two lists, without those that another one covers.
+// mergeTolerations joins two lists, without those that another one covers. Of equal
+// ones the first stays, in its place.
 func mergeTolerations(first, second []corev1.Toleration) []corev1.Toleration {
 	all := slices.Concat(first, second)
 	var merged []corev1.Toleration
 	for i := range all {
 		covered := func(by corev1.Toleration) bool { return covers(&by, &all[i]) }
-		if !slices.ContainsFunc(merged, covered) && !slices.ContainsFunc(all[i+1:], covered) {
+		wider := func(by corev1.Toleration) bool { return covered(by) && !equality.Semantic.DeepEqual(by, all[i]) }
+		if !slices.ContainsFunc(merged, covered) && !slices.ContainsFunc(all[i+1:], wider) {
 			merged = append(merged, all[i])
 		}
 	}

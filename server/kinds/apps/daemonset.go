@@ -107,6 +107,9 @@ func setTemplateGeneration(d *appsv1.DaemonSet, n int64) {
 	d.Annotations = annotations
 }
 
+// ZeroDaemonSet shows the number that a stock server keeps as a field.
+func ZeroDaemonSet(obj kinds.Object) { setTemplateGeneration(obj.(*appsv1.DaemonSet), 0) }
+
 func prepareDaemonSet(_ context.Context, obj kinds.Object) {
 	d := obj.(*appsv1.DaemonSet)
 	d.Status = appsv1.DaemonSetStatus{}

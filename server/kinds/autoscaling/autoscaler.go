@@ -180,6 +180,11 @@ func resourceOf(name corev1.ResourceName, t *autoscalingv2.MetricTarget, now *au
 }
 
 func defaultAutoscaler(obj kinds.Object) {
+	// What v1 says in annotations has fields in the stored version: there they mean
+	// nothing, whatever they hold.
+	if a := obj.GetAnnotations(); carriesOurs(a) {
+		obj.SetAnnotations(withoutOurs(a))
+	}
 	s := &obj.(*autoscalingv2.HorizontalPodAutoscaler).Spec
 	rules.DefaultTo(&s.MinReplicas, 1)
 	if len(s.Metrics) == 0 {

@@ -95,7 +95,7 @@ func statusToV2(in *autoscalingv1.HorizontalPodAutoscaler, out *autoscalingv2.Ho
 		}}
 	}
 	var statuses []autoscalingv1.MetricStatus
-	if read(in.Annotations, statusesAnnotation, &statuses) {
+	if read(in.Annotations, statusesAnnotation, &statuses) && len(statuses) > 0 {
 		out.Status.CurrentMetrics = nil
 		for i := range statuses {
 			out.Status.CurrentMetrics = append(out.Status.CurrentMetrics, statusMetricToV2(&statuses[i]))
@@ -193,9 +193,21 @@ func read(annotations map[string]string, key string, into any) bool {
 	return ok && json.Unmarshal([]byte(text), into) == nil
 }
 
+// ours are the annotations of v1 that stand for fields.
+var ours = [...]string{metricsAnnotation, statusesAnnotation, conditionsAnnotation, behaviorAnnotation}
+
+func carriesOurs(annotations map[string]string) bool {
+	for _, key := range ours {
+		if _, ok := annotations[key]; ok {
+			return true
+		}
+	}
+	return false
+}
+
 func withoutOurs(annotations map[string]string) map[string]string {
 	out := maps.Clone(annotations)
-	for _, key := range []string{metricsAnnotation, statusesAnnotation, conditionsAnnotation, behaviorAnnotation} {
+	for _, key := range ours {
 		delete(out, key)
 	}
 	return out

@@ -18,25 +18,34 @@ func appsV1() []*kinds.Resource {
 			Plural: "daemonsets", Kind: "DaemonSet", Namespaced: true, ShortNames: []string{"ds"}, Categories: []string{"all"},
 			New: object[appsv1.DaemonSet](), NewList: list[appsv1.DaemonSetList](),
 			Storage: &kinds.Storage{Strategy: apps.DaemonSet}, Columns: apps.DaemonSetColumns,
+			Zero:         apps.ZeroDaemonSet,
 			Subresources: []kinds.Subresource{status("DaemonSet", apps.DaemonSetStatus)},
 		},
 		&kinds.Resource{
 			Plural: "deployments", Kind: "Deployment", Namespaced: true, ShortNames: []string{"deploy"}, Categories: []string{"all"},
 			New: object[appsv1.Deployment](), NewList: list[appsv1.DeploymentList](),
 			Storage: &kinds.Storage{Strategy: apps.Deployment}, Columns: apps.DeploymentColumns,
+			Zero:         noReplicas(apps.DeploymentScale),
 			Subresources: []kinds.Subresource{scale(apps.DeploymentScale), status("Deployment", apps.DeploymentStatus)},
 		},
 		&kinds.Resource{
 			Plural: "replicasets", Kind: "ReplicaSet", Namespaced: true, ShortNames: []string{"rs"}, Categories: []string{"all"},
 			New: object[appsv1.ReplicaSet](), NewList: list[appsv1.ReplicaSetList](),
 			Storage: &kinds.Storage{Strategy: apps.ReplicaSet}, Columns: apps.ReplicaSetColumns,
+			Zero:         noReplicas(apps.ReplicaSetScale),
 			Subresources: []kinds.Subresource{scale(apps.ReplicaSetScale), status("ReplicaSet", apps.ReplicaSetStatus)},
 		},
 		&kinds.Resource{
 			Plural: "statefulsets", Kind: "StatefulSet", Namespaced: true, ShortNames: []string{"sts"}, Categories: []string{"all"},
 			New: object[appsv1.StatefulSet](), NewList: list[appsv1.StatefulSetList](),
 			Storage: &kinds.Storage{Strategy: apps.StatefulSet}, Columns: apps.StatefulSetColumns,
+			Zero:         noReplicas(apps.StatefulSetScale),
 			Subresources: []kinds.Subresource{scale(apps.StatefulSetScale), status("StatefulSet", apps.StatefulSetStatus)},
 		},
 	)
+}
+
+// noReplicas shows that there are none: the stored form of a stock server has a number.
+func noReplicas(m *kinds.ScaleMapping) func(kinds.Object) {
+	return func(obj kinds.Object) { m.SetReplicas(obj, 0) }
 }

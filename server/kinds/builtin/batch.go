@@ -19,7 +19,7 @@ func batchV1() []*kinds.Resource {
 			Plural: "jobs", Kind: "Job", Namespaced: true, Categories: []string{"all"},
 			New: object[batchv1.Job](), NewList: list[batchv1.JobList](),
 			Storage: &kinds.Storage{Strategy: batch.Job, Fields: batch.JobFields}, Columns: batch.JobColumns,
-			FieldRefusal: "field label %q not supported for batchv1.Job",
+			FieldRefusal: "field label %q not supported for Job",
 			Subresources: []kinds.Subresource{status("Job", batch.JobStatus)},
 		},
 	)

@@ -82,6 +82,7 @@ func (c Config) coreV1(events *kinds.Storage) []*kinds.Resource {
 			ShortNames: []string{"rc"}, Categories: []string{"all"},
 			New: object[corev1.ReplicationController](), NewList: list[corev1.ReplicationControllerList](),
 			Storage: &kinds.Storage{Strategy: core.ReplicationController, Fields: core.ReplicationControllerFields}, Columns: core.ReplicationControllerColumns,
+			Zero:         noReplicas(core.ReplicationControllerScale),
 			Subresources: []kinds.Subresource{scale(core.ReplicationControllerScale), status("ReplicationController", core.ReplicationControllerStatus)},
 		},
 		&kinds.Resource{

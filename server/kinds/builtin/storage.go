@@ -22,7 +22,7 @@ func storageV1() []*kinds.Resource {
 		&kinds.Resource{
 			Plural: "csistoragecapacities", Kind: "CSIStorageCapacity", Namespaced: true,
 			New: object[storagev1.CSIStorageCapacity](), NewList: list[storagev1.CSIStorageCapacityList](),
-			Storage: &kinds.Storage{Strategy: storage.CSIStorageCapacity}, Columns: storage.CSIStorageCapacityColumns,
+			Storage: &kinds.Storage{Strategy: storage.CSIStorageCapacity},
 		},
 		&kinds.Resource{
 			Plural: "storageclasses", Kind: "StorageClass", ShortNames: []string{"sc"},

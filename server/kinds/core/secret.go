@@ -37,6 +37,7 @@ var SecretColumns = columns.Of(func(s *corev1.Secret, now time.Time) []any {
 
 // defaultSecret folds stringData, which is only ever written, into data.
 func defaultSecret(s *corev1.Secret) {
+	nullIsEmpty(s.Data)
 	if len(s.StringData) > 0 && s.Data == nil {
 		s.Data = make(map[string][]byte, len(s.StringData))
 	}
@@ -46,6 +47,16 @@ func defaultSecret(s *corev1.Secret) {
 	s.StringData = nil
 	if s.Type == "" {
 		s.Type = corev1.SecretTypeOpaque
+	}
+}
+
+// nullIsEmpty makes null values of a map empty ones: a stock server, which keeps such
+// maps as protobuf, shows them as "".
+func nullIsEmpty(data map[string][]byte) {
+	for key, value := range data {
+		if value == nil {
+			data[key] = []byte{}
+		}
 	}
 }
 

@@ -207,10 +207,6 @@ func serviceWarnings(_ context.Context, obj, _ kinds.Object) []string {
 			warnings = append(warnings, addressWarnings("spec.clusterIPs["+strconv.Itoa(i)+"]", ip)...)
 		}
 	}
-	headless := isHeadless(s)
-	warn(headless && s.Spec.LoadBalancerIP != "", "spec.loadBalancerIP is ignored for headless services")
-	warn(headless && len(s.Spec.ExternalIPs) > 0, "spec.externalIPs is ignored for headless services")
-	warn(headless && s.Spec.SessionAffinity != corev1.ServiceAffinityNone, "spec.SessionAffinity is ignored for headless services")
 	for i, ip := range s.Spec.ExternalIPs {
 		warnings = append(warnings, addressWarnings("spec.externalIPs["+strconv.Itoa(i)+"]", ip)...)
 	}

@@ -2,8 +2,6 @@ package storage
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"time"
 
 	storagev1 "k8s.io/api/storage/v1"
@@ -110,11 +108,8 @@ func validateSource(s *storagev1.VolumeAttachmentSource, p *field.Path) field.Er
 func validateAttachmentStatus(s *storagev1.VolumeAttachmentStatus, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	size := 0
-	for _, k := range slices.Sorted(maps.Keys(s.AttachmentMetadata)) {
-		if k == "" {
-			errs = append(errs, field.Required(p.Child("attachmentMetadata").Key(k), ""))
-		}
-		size += len(k) + len(s.AttachmentMetadata[k])
+	for k, v := range s.AttachmentMetadata {
+		size += len(k) + len(v)
 	}
 	if size > maxMetadataSize {
 		errs = append(errs, field.TooLong(p.Child("attachmentMetadata"), "", maxMetadataSize))
@@ -127,7 +122,8 @@ func validateVolumeError(e *storagev1.VolumeError, p *field.Path) field.ErrorLis
 	if e == nil || len(e.Message) <= maxErrorMessage {
 		return nil
 	}
-	return field.ErrorList{field.TooLong(p.Child("message"), "", maxErrorMessage)}
+	// A stock server names the limit of the metadata here.
+	return field.ErrorList{field.TooLong(p.Child("message"), "", maxMetadataSize)}
 }
 
 func validateAttachmentUpdate(_ context.Context, obj, before kinds.Object) field.ErrorList {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -13,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/kinds"
-	"github.com/rowlock/rowlock/server/kinds/columns"
 	"github.com/rowlock/rowlock/server/kinds/podspec"
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
@@ -22,7 +20,7 @@ import (
 var CSIStorageCapacity = kinds.Strategy{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
 	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
-		return validateCapacity(obj.(*storagev1.CSIStorageCapacity), false)
+		return rules.Twice(validateCapacity(obj.(*storagev1.CSIStorageCapacity), false)) // as clients see it
 	},
 	ValidateUpdate: func(_ context.Context, obj, before kinds.Object) field.ErrorList {
 		c, old := obj.(*storagev1.CSIStorageCapacity), before.(*storagev1.CSIStorageCapacity)
@@ -30,8 +28,7 @@ var CSIStorageCapacity = kinds.Strategy{
 		errs = append(errs, rules.Immutable(c.NodeTopology, old.NodeTopology, field.NewPath("nodeTopology"))...)
 		return append(errs, rules.Immutable(c.StorageClassName, old.StorageClassName, field.NewPath("storageClassName"))...)
 	},
-	Warnings:            capacityWarnings,
-	ReturnDeletedObject: true,
+	Warnings: capacityWarnings,
 }
 
 // capacityWarnings says which labels of nodes are selected by their former names.
@@ -53,20 +50,6 @@ func capacityWarnings(_ context.Context, obj, _ kinds.Object) []string {
 	}
 	return warnings
 }
-
-// CSIStorageCapacityColumns is their Table form.
-var CSIStorageCapacityColumns = columns.Of(
-	func(c *storagev1.CSIStorageCapacity, now time.Time) []any {
-		capacity := "<unset>"
-		if c.Capacity != nil {
-			capacity = c.Capacity.String()
-		}
-		return []any{c.Name, c.StorageClassName, capacity}
-	},
-	columns.Name(),
-	columns.Text("StorageClassName", storagev1.CSIStorageCapacity{}.SwaggerDoc()["storageClassName"]),
-	columns.Text("Capacity", storagev1.CSIStorageCapacity{}.SwaggerDoc()["capacity"]),
-)
 
 func validateCapacity(c *storagev1.CSIStorageCapacity, keepInvalid bool) field.ErrorList {
 	errs := rules.LooseSelector(c.NodeTopology, keepInvalid, field.NewPath("nodeTopology"))
