@@ -3,6 +3,7 @@ package recorded
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"reflect"
 	"regexp"
 	"sort"
@@ -14,6 +15,9 @@ import (
 func compare(step *Step, got *answer, vars map[string]string) []string {
 	want := &step.Want
 	var diff []string
+	if standing(step, got) {
+		return nil
+	}
 	if got.status != want.Status {
 		diff = append(diff, fmt.Sprintf("status: want %d, got %d (%s)", want.Status, got.status, brief(got.body)))
 	}
@@ -87,6 +91,15 @@ func head(text string, lines int) string {
 	return blanks.ReplaceAllString(strings.Join(kept[:min(len(kept), lines)], ""), " ")
 }
 
+// standing says that a step makes the account that each namespace has: no controller
+// made it where the answers were recorded, and here one may have been faster.
+func standing(step *Step, got *answer) bool {
+	var body struct{ Metadata struct{ Name string } }
+	return step.Want.Status == http.StatusCreated && got.status == http.StatusConflict &&
+		strings.HasPrefix(step.Do, "POST ") && strings.HasSuffix(step.Do, "/serviceaccounts") &&
+		json.Unmarshal(step.Body, &body) == nil && body.Metadata.Name == "default"
+}
+
 func listed(list []string, s string) bool {
 	for _, l := range list {
 		if l == s {
@@ -123,6 +136,9 @@ func deepCopy(v any) any {
 }
 
 var uuidRE = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+
+// ageRE is how a table shows a time of less than an hour.
+var ageRE = regexp.MustCompile(`^(\d+m)?(\d+s)?$`)
 
 // normal replaces what differs from run to run inside a string.
 func normal(s string, vars map[string]string) string {
@@ -179,6 +195,15 @@ func tidy(v any, vars map[string]string) any {
 				v[k] = "<port>"
 			case k == "name" && generate != "" && isString && strings.HasPrefix(s, generate) && s != generate:
 				v[k] = generate + "<random>"
+			case k == "cells": // ages grow on a busy machine
+				if l, ok := e.([]any); ok {
+					for i := range l {
+						if s, ok := l[i].(string); ok && s != "" && ageRE.MatchString(s) {
+							l[i] = "<age>"
+						}
+					}
+				}
+				v[k] = tidy(e, vars)
 			case k == "managedFields":
 				if l, ok := e.([]any); ok {
 					v[k] = sorted(tidy(l, vars).([]any), managerKey)

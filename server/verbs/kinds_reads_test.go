@@ -14,7 +14,7 @@ func TestFieldSelectorsOfKinds(t *testing.T) {
 	f := newFixture(t)
 	for _, c := range []struct{ path, selector, message string }{
 		{"/apis/batch/v1/jobs", "status.successful=0", ""},
-		{"/apis/batch/v1/jobs", "status.failed=0", `field label "status.failed" not supported for batchv1.Job`},
+		{"/apis/batch/v1/jobs", "status.failed=0", `field label "status.failed" not supported for Job`},
 		{"/apis/batch/v1/cronjobs", "status.successful=0", `"status.successful" is not a known field selector: only "metadata.name", "metadata.namespace"`},
 		{"/api/v1/pods", "spec.host=x,status.podIPs=y", ""},
 		{"/api/v1/pods", "spec.hostname=x", "field label not supported: spec.hostname"},
