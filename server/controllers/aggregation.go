@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
@@ -144,6 +145,6 @@ func (a *Aggregation) apply(ctx context.Context, name string, rules []rbacv1.Pol
 		"apiVersion": rbacv1.SchemeGroupVersion.String(), "kind": "ClusterRole",
 		"metadata": map[string]any{"name": name}, "rules": rules,
 	}
-	path := clusterRolesPath + name + "?force=true&fieldManager=" + aggregationAgent
+	path := clusterRolesPath + url.PathEscape(name) + "?force=true&fieldManager=" + aggregationAgent
 	return a.API.Call(ctx, aggregationAgent, http.MethodPatch, path, "application/apply-patch+yaml", body, nil)
 }

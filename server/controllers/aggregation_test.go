@@ -75,6 +75,8 @@ func TestAggregation(t *testing.T) {
 		want("a role goes", "view", "[]", "edit", "[]")
 		set(role("a", "view", "", "jobs"))
 		want("and comes back", "edit", "[jobs]")
+		set(role("edit?dryRun=All", "x", "view"))
+		want("a name of which a part is another's", "edit?dryRun=All", "[jobs]")
 		broken := role("broken", "x", "view")
 		broken.AggregationRule.ClusterRoleSelectors[0].MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Like"}}
 		set(broken)

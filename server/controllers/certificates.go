@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -176,7 +177,7 @@ func (c *Certificates) condition(ctx context.Context, r *certificatesv1.Certific
 }
 
 func (c *Certificates) put(ctx context.Context, r *certificatesv1.CertificateSigningRequest, sub string) error {
-	return ignoreGone(c.API.Call(ctx, certificatesAgent, http.MethodPut, requestsPath+r.Name+"/"+sub, "application/json", r, nil))
+	return ignoreGone(c.API.Call(ctx, certificatesAgent, http.MethodPut, requestsPath+url.PathEscape(r.Name)+"/"+sub, "application/json", r, nil))
 }
 
 func (c *Certificates) sign(ctx context.Context, r *certificatesv1.CertificateSigningRequest, request *x509.CertificateRequest) error {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -114,7 +115,11 @@ func (c *cluster) Call(_ context.Context, _, method, path, _ string, body, _ any
 	if failing {
 		return errors.New("try again")
 	}
-	path, _, _ = strings.Cut(path, "?")
+	u, err := url.Parse(path)
+	if err != nil {
+		return err
+	}
+	path = u.Path
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	storage, namespace, name := "clusterroles.rbac.authorization.k8s.io", "", parts[len(parts)-1]
 	if i := len(parts); strings.HasPrefix(path, "/api/v1/namespaces/") {
