@@ -4,7 +4,8 @@
 // It promises: a file that somebody is still writing is not taken over, so that
 // nothing is ever half of one version and half of another; while a changed file
 // cannot be read the last good value stays. Value needs no goroutine: files are
-// looked at by whoever asks, and no more than once in an interval.
+// looked at by whoever asks, and no more than once in an interval. A Follower's Run owns
+// one, in which a version is taken over that may have to wait for something.
 package freshfile
 
 import (
