@@ -99,15 +99,18 @@ func (f *Feed) current() bool {
 func (f *Feed) take() error {
 	published, late := f.cache.Load().Revision(), false
 	for i, w := range *f.watchers.Load() {
-		select {
-		case <-w.Ready():
-			batch, _, err := w.Take(context.Background(), f.buf)
-			if err != nil {
-				return err
+		for more := true; more; { // one who fell behind is given a page at a time
+			select {
+			case <-w.Ready():
+				batch, _, err := w.Take(context.Background(), f.buf)
+				if err != nil {
+					return err
+				}
+				f.early[i] = append(f.early[i], batch...)
+				f.buf = batch
+			default:
+				more = false
 			}
-			f.early[i] = append(f.early[i], batch...)
-			f.buf = batch
-		default:
 		}
 		n := 0
 		for ; n < len(f.early[i]) && f.early[i][n].Revision() <= published; n++ {
