@@ -72,6 +72,11 @@ func dotted(path string) fieldpath.Path {
 
 // update sets obj's managed fields. obj comes with the entries to start from.
 func (x *exact) update(r *kinds.Resource, sub string, old, obj kinds.Object, manager string, now time.Time) error {
+	for _, o := range []kinds.Object{old, obj} {
+		if err := crowded(o); err != nil {
+			return err
+		}
+	}
 	m, err := x.manager(r, sub)
 	if err != nil {
 		return err
@@ -106,6 +111,12 @@ func (x *exact) update(r *kinds.Resource, sub string, old, obj kinds.Object, man
 func (o *Ownership) Apply(r *kinds.Resource, sub string, live kinds.Object, patch []byte, manager string, force bool, now time.Time) (kinds.Object, error) {
 	tree, err := ReadTree(patch)
 	if err != nil {
+		return nil, err
+	}
+	if err := crowded(tree); err != nil {
+		return nil, err
+	}
+	if err := crowded(live); err != nil {
 		return nil, err
 	}
 	wanted := &unstructured.Unstructured{Object: tree}
