@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -92,6 +93,46 @@ func TestHeavyBodies(t *testing.T) {
 		if _, _, err := codecs.ReadBody(tc.codec, []byte(tc.body), want, tc.obj, codecs.Warn); apierrors.IsRequestEntityTooLargeError(err) != tc.heavy {
 			t.Errorf("%s is read: %v", tc.name, err)
 		}
+	}
+}
+
+// TestNestedSchemas: schemas that nest thousands of levels deep are refused in every form,
+// and large ones as they are in use are not.
+func TestNestedSchemas(t *testing.T) {
+	arrays := func(n int) string {
+		return strings.Repeat(`{"type":"array","items":`, n) + `{"type":"string"}` + strings.Repeat("}", n)
+	}
+	wire := field(5, "string")
+	for range 3000 { // in items: a choice of one schema or several
+		wire = field(5, "array") + field(24, field(1, wire))
+	}
+	definition := func(schema string) string {
+		return `{"spec":{"versions":[{"schema":{"openAPIV3Schema":` + schema + `}}]}}`
+	}
+	var wide strings.Builder
+	for i := range 2000 {
+		fmt.Fprintf(&wide, `,"p%d":{"description":%q,"type":"array","items":{"type":"object","additionalProperties":{"type":"array","items":{"type":"string"}}}}`, i, strings.Repeat("words ", 80))
+	}
+	for _, tc := range []struct {
+		name   string
+		codec  codecs.Codec
+		body   string
+		nested bool
+	}{
+		{"arrays", json.Codec{}, definition(arrays(4000)), true},
+		{"some arrays", json.Codec{}, definition(arrays(500)), false},
+		{"YAML", yaml.Codec{}, definition(arrays(2000)), true},
+		{"messages", protobuf.Codec{}, message("CustomResourceDefinition", field(2, field(7, field(4, field(1, wire))))), true},
+		{"much of it", json.Codec{}, definition(`{"type":"object","properties":{` + wide.String()[1:] + `}}`), false},
+		{"no schema", json.Codec{}, `{"x":` + strings.Repeat(`{"items":`, 100) + `1` + strings.Repeat("}", 100) + `}`, false},
+	} {
+		_, err := codecs.Weigh(tc.codec, []byte(tc.body), &apiextensionsv1.CustomResourceDefinition{})
+		if nested := apierrors.IsRequestEntityTooLargeError(err); nested != tc.nested || !nested && err != nil {
+			t.Errorf("%s, %d bytes: %v", tc.name, len(tc.body), err)
+		}
+	}
+	if budget.Recursive(reflect.TypeFor[corev1.Pod]()) || !budget.Recursive(reflect.TypeFor[*apiextensionsv1.CustomResourceDefinition]()) {
+		t.Error("definitions alone hold what holds itself")
 	}
 }
 

@@ -37,7 +37,7 @@ func (Codec) MediaType() string { return codecs.JSON }
 // Weigh implements codecs.Codec.
 func (Codec) Weigh(data []byte, obj runtime.Object) (int64, error) {
 	t := reflect.TypeOf(obj)
-	return budget.Weight(budget.JSON(data, budget.Small/budget.Largest(t)), t), nil
+	return budget.Weight(budget.JSON(data, budget.Small/budget.Largest(t)), t), budget.Nested(data, t)
 }
 
 // Kind reads kind and apiVersion. Unlike all other fields these two match in any case.

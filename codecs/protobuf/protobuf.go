@@ -45,14 +45,19 @@ func (Codec) MediaType() string { return codecs.Protobuf }
 func (Codec) Weigh(data []byte, obj runtime.Object) (int64, error) {
 	t := reflect.TypeOf(obj)
 	n := len(data) / 2 // an empty message takes two bytes
-	if weight := budget.Weight(n, t); weight <= budget.Small {
+	if weight := budget.Weight(n, t); weight <= budget.Small && (len(data) < 2048 || !budget.Recursive(t)) {
 		return weight, nil
 	}
 	env, err := open(data)
 	if err != nil || recursive(obj) && tooDeep(env.raw) {
 		return 0, nil // it is refused for that
 	}
-	return weigh(env.raw, t), nil
+	var w weight
+	w.add(env.raw, t)
+	if budget.Recursive(t) && w.reread > budget.Reread {
+		return 0, budget.TooNested()
+	}
+	return w.memory, nil
 }
 
 // Kind reads kind and API version from the envelope.

@@ -2,10 +2,13 @@ package protobuf
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"reflect"
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/rowlock/rowlock/codecs/budget"
 )
 
 // entry is what a map takes for an entry beside its value.
@@ -16,52 +19,57 @@ type apart struct {
 	size  int64
 	inner reflect.Type // a message; nil for none
 	isMap bool
+	again bool // what reads and writes its JSON goes through all of it once more
 }
+
+// weight is what a message takes, and how much of it is read again.
+type weight struct{ memory, reread int64 }
 
 var messages sync.Map // reflect.Type -> map[uint64]apart
 
-// weigh adds up what the messages and texts in data take as a value of type t.
-func weigh(data []byte, t reflect.Type) (sum int64) {
+// add adds up what the messages and texts in data take as a value of type t.
+func (w *weight) add(data []byte, t reflect.Type) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
 	fields := fieldsApart(t)
-	for len(data) > 0 {
+	for len(data) > 0 && w.reread <= budget.Reread {
 		tag, n := binary.Uvarint(data)
 		field, rest, ok := next(data)
 		if n <= 0 || !ok {
-			return sum
+			return
 		}
 		data = rest
 		f, known := fields[tag>>3]
 		if !known {
 			continue
 		}
-		sum += f.size
+		w.memory += f.size
+		if f.again {
+			w.reread += int64(len(field))
+		}
 		switch {
 		case tag&7 != 2 || f.inner == nil:
 		case f.isMap:
-			sum += weighEntry(field, f.inner)
+			w.entry(field, f.inner)
 		default:
-			sum += weigh(field, f.inner)
+			w.add(field, f.inner)
 		}
 	}
-	return sum
 }
 
-// weighEntry is weigh for an entry of a map: a message of key and value.
-func weighEntry(data []byte, value reflect.Type) (sum int64) {
+// entry is add for an entry of a map: a message of key and value.
+func (w *weight) entry(data []byte, value reflect.Type) {
 	for len(data) > 0 {
 		tag, n := binary.Uvarint(data)
 		field, rest, ok := next(data)
 		if n <= 0 || !ok {
-			return sum
+			return
 		}
 		if data = rest; tag>>3 == 2 && tag&7 == 2 {
-			sum += weigh(field, value)
+			w.add(field, value)
 		}
 	}
-	return sum
 }
 
 func fieldsApart(t reflect.Type) map[uint64]apart {
@@ -98,7 +106,7 @@ func apartOf(t reflect.Type) (a apart) {
 			a.size += entry + int64(t.Size())
 			continue
 		case reflect.Struct:
-			a.inner = t
+			a.inner, a.again = t, reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]())
 		}
 		return a
 	}

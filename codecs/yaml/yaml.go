@@ -44,6 +44,13 @@ func (Codec) Weigh(data []byte, obj runtime.Object) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
+	if t := reflect.TypeOf(obj); budget.Recursive(t) && len(data) > 2048 {
+		converted, err := yaml.YAMLToJSON(data)
+		if err == nil {
+			err = budget.Nested(converted, t)
+			return budget.Weight(values, t), err
+		}
+	}
 	return max(budget.Weight(min(values, len(data)/2), reflect.TypeOf(obj)), int64(values)*perValue), nil
 }
 

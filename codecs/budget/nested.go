@@ -1,0 +1,105 @@
+package budget
+
+import (
+	"reflect"
+	"sync"
+)
+
+// Schemas hold schemas, and the readers and writers of some of their fields go through the
+// text of all that is inside once more: what nests 4,000 levels deep there is read 4,000
+// times, by everybody who reads or writes the definition.
+
+// Reread is how many bytes those readers may go through for one body, beside the first
+// time. A definition of 1.5 MB has them six levels deep on average then; one that is
+// nothing but nesting ends at about 1,000 levels.
+const Reread = 12 << 20
+
+// again are the fields that are read so.
+var again = map[string]bool{
+	"items": true, "additionalItems": true, "additionalProperties": true, "dependencies": true,
+}
+
+// Nested refuses a JSON text of a value of type t that nests too deep for its size.
+func Nested(data []byte, t reflect.Type) error {
+	if len(data) < 2048 || !Recursive(t) {
+		return nil
+	}
+	left, level, from := int64(Reread), int64(0), 0
+	var open []bool // whether what is inside of each bracket is read again
+	var key string
+	spend := func(i int) bool {
+		left -= level * int64(i-from)
+		from = i
+		return left >= 0
+	}
+	for i := 0; i < len(data); i++ {
+		switch data[i] {
+		case '"':
+			start := i + 1
+			for i++; i < len(data) && data[i] != '"'; i++ {
+				if data[i] == '\\' {
+					i++
+				}
+			}
+			key = string(data[start:min(i, start+32, len(data))])
+		case '{', '[':
+			open = append(open, again[key])
+			key = ""
+			if !spend(i) {
+				return TooNested()
+			}
+			if open[len(open)-1] {
+				level++
+			}
+		case '}', ']':
+			if len(open) == 0 {
+				return nil // no JSON
+			}
+			if !spend(i) {
+				return TooNested()
+			}
+			if open[len(open)-1] {
+				level--
+			}
+			open = open[:len(open)-1]
+		case ',':
+			key = ""
+		}
+	}
+	return nil
+}
+
+// TooNested is the refusal of what would be read again too often.
+func TooNested() error { return TooMuch("the schemas in the body nest too deep for their size") }
+
+var recursive sync.Map // reflect.Type -> bool
+
+// Recursive tells types that can hold values of a type inside of another of the same.
+func Recursive(t reflect.Type) bool {
+	if known, ok := recursive.Load(t); ok {
+		return known.(bool)
+	}
+	open, done := map[reflect.Type]bool{}, map[reflect.Type]bool{}
+	var walk func(reflect.Type) bool
+	walk = func(t reflect.Type) bool {
+		if open[t] || done[t] {
+			return open[t]
+		}
+		open[t] = true
+		defer func() { open[t], done[t] = false, true }()
+		switch t.Kind() {
+		case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+			return walk(t.Elem())
+		case reflect.Struct:
+			for i := range t.NumField() {
+				if walk(t.Field(i).Type) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	found := walk(t)
+	recursive.Store(t, found)
+	return found
+}

@@ -1,0 +1,73 @@
+package apiextensions
+
+import (
+	"fmt"
+	"regexp/syntax"
+
+	apiext "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// A pattern of a few bytes becomes a program of thousands of steps ("a{1000}"), which is
+// compiled more than once and kept as long as the definition is served. So what all
+// patterns of a definition become has a limit, far above that of any in use: those that
+// hold a name to its 63 characters become some 150 steps each.
+
+// maxSteps bounds the programs of all patterns of a definition; a step takes 40 bytes.
+const maxSteps = 500_000
+
+// steps adds up the programs of a definition's patterns, each as often as it is written.
+func steps(spec *apiext.CustomResourceDefinitionSpec) (sum int) {
+	known := map[string]int{}
+	for s := range schemas(spec) {
+		for n := range nodes(s) {
+			if n.Pattern == "" {
+				continue
+			}
+			cost, ok := known[n.Pattern]
+			if !ok {
+				cost = programOf(n.Pattern)
+				known[n.Pattern] = cost
+			}
+			if sum += cost; sum > maxSteps {
+				return sum
+			}
+		}
+	}
+	return sum
+}
+
+// programOf is about how many steps a pattern becomes; what is no pattern is refused
+// elsewhere.
+func programOf(pattern string) int {
+	re, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return 1
+	}
+	return size(re)
+}
+
+func size(re *syntax.Regexp) int {
+	n := 1
+	switch re.Op {
+	case syntax.OpLiteral:
+		return len(re.Rune)
+	case syntax.OpCharClass:
+		return 1 + len(re.Rune)/2
+	}
+	for _, sub := range re.Sub {
+		n += size(sub)
+	}
+	if re.Op == syntax.OpRepeat {
+		n *= max(re.Max, re.Min, 1)
+	}
+	return n
+}
+
+// validatePatterns refuses a definition whose patterns are too much together.
+func validatePatterns(d, old *apiext.CustomResourceDefinition, p *field.Path) field.ErrorList {
+	if steps(&d.Spec) <= maxSteps || old != nil && steps(&old.Spec) > maxSteps {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(p.Child("versions"), fmt.Sprintf("the patterns of all schemas together are compiled to more than %d steps", maxSteps))}
+}
