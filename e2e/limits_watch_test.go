@@ -75,7 +75,7 @@ func TestWatchesThatNobodyReads(t *testing.T) {
 	slices.Sort(took)
 	grown := resident(t, s) - memory
 	t.Logf("%d watches: %d MB more; writes: half within %v, 99 %% within %v, the slowest %v", watches, grown>>20, took[writes/2], took[writes*99/100], took[writes-1])
-	if grown > 450<<20 {
+	if grown > 300<<20 {
 		t.Errorf("%d watches that nobody reads took %d MB", watches, grown>>20)
 	}
 }

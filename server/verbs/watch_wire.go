@@ -25,6 +25,24 @@ type wire struct {
 	whole  bool         // nothing is missing from the answer
 }
 
+// piece is how much of an answer is collected before it is written. While a client takes
+// nothing, it and as much again are kept for it alone; large frames, which all share, are
+// not copied into it whole.
+const piece = 32 << 10
+
+// pieces lends their memory.
+var pieces = sync.Pool{New: func() any {
+	b := make([]byte, 0, piece+piece/2)
+	return &b
+}}
+
+func putPiece(b *[]byte) {
+	if cap(*b) <= 2*piece {
+		*b = (*b)[:0]
+		pieces.Put(b)
+	}
+}
+
 func newWire(w http.ResponseWriter, r *http.Request) *wire {
 	o := &wire{w: w, control: http.NewResponseController(w)}
 	if r.ProtoMajor == 2 {
@@ -37,17 +55,26 @@ func (o *wire) send(frame []byte) error {
 	if o.direct != nil {
 		return o.sendDirect(frame)
 	}
+	if len(frame) > piece {
+		if pending := o.single != nil || o.buf != nil && len(*o.buf) > 0; pending {
+			if err := o.write(true); err != nil {
+				return err
+			}
+		}
+		o.single = frame
+		return o.write(true)
+	}
 	if o.single == nil && o.buf == nil {
 		o.single = frame
 		return nil
 	}
 	if o.buf == nil {
-		o.buf = getBuffer()
+		o.buf = pieces.Get().(*[]byte)
 		*o.buf = append((*o.buf)[:0], o.single...)
 		o.single = nil
 	}
 	*o.buf = append(*o.buf, frame...)
-	if len(*o.buf) < chunk {
+	if len(*o.buf) < piece {
 		return nil
 	}
 	return o.write(true)
@@ -65,7 +92,7 @@ func (o *wire) full() bool { return o.stuck }
 // defers: what a slow client does not take of a large frame would be kept for it alone.
 // Its own goroutine sends that by and by.
 func (o *wire) defers(frame []byte) bool {
-	if o.eager && len(frame) > chunk {
+	if o.eager && len(frame) > 2*piece {
 		o.stuck = true
 		return true
 	}
@@ -74,22 +101,22 @@ func (o *wire) defers(frame []byte) bool {
 
 // sendDirect adds to the next chunk, or sends several.
 func (o *wire) sendDirect(frame []byte) error {
-	for len(frame) > chunk {
-		if err := o.addDirect(frame[:chunk]); err != nil {
+	for len(frame) > piece {
+		if err := o.addDirect(frame[:piece]); err != nil {
 			return err
 		}
-		frame = frame[chunk:]
+		frame = frame[piece:]
 	}
 	return o.addDirect(frame)
 }
 
 func (o *wire) addDirect(frame []byte) error {
 	if o.buf == nil {
-		o.buf = getBuffer()
+		o.buf = pieces.Get().(*[]byte)
 		*o.buf = append((*o.buf)[:0], make([]byte, conns.Room)...)
 	}
 	*o.buf = append(*o.buf, frame...)
-	if len(*o.buf) < chunk {
+	if len(*o.buf) < piece {
 		return nil
 	}
 	return o.flushDirect()
@@ -107,7 +134,7 @@ func (o *wire) flushDirect() (err error) {
 		} else {
 			o.stuck, err = false, o.direct.Write(o.buf)
 		}
-		putBuffer(o.buf)
+		putPiece(o.buf)
 		o.buf = nil
 	case o.stuck && !o.eager:
 		o.stuck, err = false, o.direct.Settle()
@@ -121,7 +148,7 @@ func (o *wire) flushDirect() (err error) {
 // write puts what was collected on the wire. more says that the buffer is still needed.
 func (o *wire) write(more bool) error {
 	data := o.single
-	if o.buf != nil {
+	if data == nil && o.buf != nil {
 		data = *o.buf
 	}
 	o.begin()
@@ -139,7 +166,7 @@ func (o *wire) write(more bool) error {
 	if o.buf != nil {
 		*o.buf = (*o.buf)[:0]
 		if !more || err != nil {
-			putBuffer(o.buf)
+			putPiece(o.buf)
 			o.buf = nil
 		}
 	}
