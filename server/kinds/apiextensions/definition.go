@@ -48,14 +48,12 @@ var CustomResourceDefinition = kinds.Strategy{
 	ResetFields: []string{"status"},
 }
 
-// CustomResourceDefinitionStatus is how their status is written.
+// CustomResourceDefinitionStatus is how their status is written. A stock server means
+// to take nothing but the status, and takes the metadata too, which nobody owns then.
 var CustomResourceDefinitionStatus = kinds.Strategy{
 	Default: CustomResourceDefinition.Default,
 	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
 		d, old := obj.(*apiextensionsv1.CustomResourceDefinition), before.(*apiextensionsv1.CustomResourceDefinition)
-		managed, version := d.ManagedFields, d.ResourceVersion
-		d.ObjectMeta = *old.ObjectMeta.DeepCopy()
-		d.ManagedFields, d.ResourceVersion = managed, version
 		d.Spec = old.Spec
 	},
 	ValidateUpdate: func(_ context.Context, obj, _ kinds.Object) field.ErrorList {

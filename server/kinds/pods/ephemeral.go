@@ -13,13 +13,15 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/podspec"
 )
 
-// prepareEphemeral takes the ephemeral containers of the new pod and nothing else.
+// prepareEphemeral takes the ephemeral containers of the new pod and nothing else: not
+// even who owns them, which a stock server does not record here.
 func prepareEphemeral(_ context.Context, obj, old kinds.Object) {
 	pod, was := obj.(*corev1.Pod), old.(*corev1.Pod)
 	added := pod.Spec.EphemeralContainers
 	pod.Spec, pod.Status = was.Spec, was.Status
 	pod.Spec.EphemeralContainers = added
 	metav1.ResetObjectMetaForStatus(&pod.ObjectMeta, &was.ObjectMeta)
+	pod.ManagedFields = was.ManagedFields
 	podspec.DropDisabled(&pod.Spec, &was.Spec)
 }
 
