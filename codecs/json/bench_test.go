@@ -93,3 +93,22 @@ func BenchmarkEncode(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkWeigh is what weighing adds to decoding.
+func BenchmarkWeigh(b *testing.B) {
+	data := []byte(pod)
+	b.Run("weigh", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := codecs.Weigh(json.Codec{}, data, &corev1.Pod{}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("decode", func(b *testing.B) {
+		for b.Loop() {
+			if !(json.Codec{}).DecodeClean(data, &corev1.Pod{}) {
+				b.Fatal("not clean")
+			}
+		}
+	})
+}
