@@ -32,6 +32,7 @@ type Cache struct {
 	making   sync.Mutex
 	base     int64 // revision of the last Load; guarded by making
 	revision atomic.Int64
+	replays  chan struct{} // held while a page of the log is read for a watcher
 
 	waiting atomic.Int64 // count of waiters
 	waitMu  sync.Mutex
@@ -67,7 +68,7 @@ func NewWith(catalogue *kinds.Catalogue, cfg Config) *Cache {
 	if cfg.Clock == nil {
 		cfg.Clock = time.Now
 	}
-	return &Cache{catalogue: catalogue, cfg: cfg}
+	return &Cache{catalogue: catalogue, cfg: cfg, replays: make(chan struct{}, replaysMost)}
 }
 
 // shelf finds a storage's shelf, or makes it.

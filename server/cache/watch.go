@@ -16,6 +16,10 @@ type Log interface {
 // historyPage is how many changes of the log are read at once.
 const historyPage = 500
 
+// replaysMost is how many watchers have a page read at once: whoever asks for many
+// watches from far back waits for them, and not those who write.
+const replaysMost = 4
+
 // history is where a watcher is in the log, before it has reached memory.
 type history struct {
 	log  Log
@@ -181,7 +185,13 @@ func page(events []*Event) []*Event {
 // far enough.
 func (w *Watcher) replay(ctx context.Context, out []Delivery) ([]Delivery, int64, error) {
 	h := w.history
+	select {
+	case w.shelf.cache.replays <- struct{}{}:
+	case <-ctx.Done():
+		return nil, 0, ctx.Err()
+	}
 	page, err := h.log.Changes(ctx, h.next, historyPage, true)
+	<-w.shelf.cache.replays
 	if err != nil {
 		return nil, 0, err
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -505,5 +506,56 @@ func TestFramesAreMadeOnce(t *testing.T) {
 	}
 	if made != 1 {
 		t.Errorf("made %d times", made)
+	}
+}
+
+// counted is a log that notes how many read it at once.
+type counted struct {
+	cache.Log
+	now, most atomic.Int64
+}
+
+func (c *counted) Changes(ctx context.Context, after int64, limit int, previous bool) ([]sqlstore.Change, error) {
+	n := c.now.Add(1)
+	defer c.now.Add(-1)
+	for {
+		most := c.most.Load()
+		if n <= most || c.most.CompareAndSwap(most, n) {
+			break
+		}
+	}
+	time.Sleep(time.Millisecond)
+	return c.Log.Changes(ctx, after, limit, previous)
+}
+
+// TestReplaysAreFew: however many watches begin far back, few of them read the log at once.
+func TestReplaysAreFew(t *testing.T) {
+	c, l := cache.NewWith(podCatalogue(), cache.Config{RingEvents: 10}), newLog()
+	for range 100 {
+		c.Apply([]sqlstore.Change{l.write("a", "p", pod("p", "", ""))})
+	}
+	log := &counted{Log: l}
+	var wg sync.WaitGroup
+	for range 50 {
+		w, err := c.Watch("pods", cache.Scope{}, 1, log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wg.Go(func() {
+			defer w.Stop()
+			for got := 0; got < 99; {
+				<-w.Ready()
+				batch, _, err := w.Take(t.Context(), nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				got += len(batch)
+			}
+		})
+	}
+	wg.Wait()
+	if n := log.most.Load(); n > 4 {
+		t.Errorf("%d read the log at once", n)
 	}
 }
