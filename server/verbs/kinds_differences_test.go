@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -25,7 +26,7 @@ func TestZeroObjects(t *testing.T) {
 			Object map[string]any
 		}
 		if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || e.Type != "BOOKMARK" {
-			t.Fatalf("%s: %d %s %v", path, w.Code, w.Body, err)
+			t.Errorf("%s: %d %s %v", path, w.Code, w.Body, err)
 		}
 		return e.Object
 	}
@@ -62,6 +63,8 @@ func TestZeroObjects(t *testing.T) {
 			}
 		})
 	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
 	for _, r := range builtin.Resources() {
 		if !slices.Contains(r.Verbs, "watch") || f.h.Catalogue.Lookup(r.Group, r.Version, r.Plural) == nil {
 			continue
@@ -70,10 +73,9 @@ func TestZeroObjects(t *testing.T) {
 		if r.Group == "" {
 			path = "/api/v1/" + r.Plural
 		}
-		t.Run(path+" by itself", func(t *testing.T) {
-			t.Parallel()
+		wg.Go(func() { // each lasts a second
 			if got := bookmark(t, path); got["kind"] != r.Kind || got["apiVersion"] != r.APIVersion() {
-				t.Errorf("%v", got)
+				t.Errorf("%s: %v", path, got)
 			}
 		})
 	}
@@ -271,4 +273,32 @@ func TestAttachmentErrors(t *testing.T) {
 	if want := "status.attachError.message: Too long: may not be more than 262144 bytes"; w.Code != 422 || !strings.Contains(w.Body.String(), want) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
+}
+
+// TestOnPurpose holds what decisions 53 and 54 say.
+func TestOnPurpose(t *testing.T) {
+	f := newFixture(t)
+	owners := func(answer map[string]any) int {
+		list, _ := answer["metadata"].(map[string]any)["managedFields"].([]any)
+		return len(list)
+	}
+	f.want(201, "POST", configmaps, `{"metadata":{"name":"c"},"data":{"a":"1"}}`)
+	if n := owners(f.want(200, "PATCH", configmaps+"/c", `{"metadata":{"managedFields":[]}}`, "Content-Type", merge)); n != 1 {
+		t.Errorf("after an empty list there are %d entries", n)
+	}
+	if n := owners(f.want(200, "PATCH", configmaps+"/c", `{"metadata":{"managedFields":[{}]},"data":{"b":"2"}}`, "Content-Type", merge, "If-Match", `"nothing"`)); n != 0 {
+		t.Errorf("after a reset there are %d entries", n)
+	}
+	f.want(200, "DELETE", configmaps+"/c?dryRun=All", `{"propagationPolicy":"Background"}`)
+	f.want(200, "GET", configmaps+"/c", "")
+	f.want(201, "POST", configmaps, `{"metadata":{"name":"d"}}`)
+	if got := f.want(200, "GET", configmaps+"?limit=1&resourceVersion=0", ""); len(got["items"].([]any)) != 2 {
+		t.Errorf("%v", got["items"])
+	}
+	f.want(413, "POST", "/apis/coordination.k8s.io/v1/namespaces/a/leases", `{"metadata":{"name":"big"},"spec":{"holderIdentity":"`+strings.Repeat("x", 3<<19)+`"}}`)
+	if w := f.do("POST", "/api/v1/namespaces//configmaps", `{"metadata":{"name":"x"}}`); w.Code != 405 {
+		t.Errorf("a POST without a namespace: %d %s", w.Code, w.Body)
+	}
+	f.want(200, "DELETE", configmaps+"/c?dryRun", "")
+	f.want(404, "GET", configmaps+"/c", "")
 }
