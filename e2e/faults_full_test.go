@@ -49,6 +49,10 @@ func fillUp(t *testing.T, s *harness.Server, room func()) {
 		}
 		want(t, a, 200, http.MethodGet, configMaps+"/full-0", "", "")
 		want(t, a, 200, http.MethodGet, configMaps+"?limit=1", "", "")
+		want(t, a, 500, http.MethodGet, "/readyz/store-writes", "", "")
+		if b := string(want(t, a, 200, http.MethodGet, "/readyz?verbose", "", "")); !strings.Contains(b, "[!]store-writes: writes are refused: the store is full") {
+			t.Errorf("readyz of a full store: %s", b)
+		}
 	}
 	room()
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
@@ -60,6 +64,7 @@ func fillUp(t *testing.T, s *harness.Server, room func()) {
 			t.Fatalf("with room again: %d %s", code, body)
 		}
 	}
+	want(t, a, 200, http.MethodGet, "/readyz/store-writes", "", "")
 	for i := range n + 1 {
 		want(t, a, 200, http.MethodGet, fmt.Sprintf("%s/full-%d", configMaps, i), "", "")
 	}

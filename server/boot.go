@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rowlock/rowlock/server/health"
+	"github.com/rowlock/rowlock/sqlstore"
 )
 
 // The stages of a start.
@@ -64,7 +65,7 @@ func (s *Server) checks() *health.Checks {
 	}
 	return health.New(health.Config{
 		Live:  append([]health.Check{{Name: "etcd", Probe: s.probeStore}}, s.cfg.Checks...),
-		Ready: []health.Check{{Name: "informer-sync", Probe: s.probeReady}, {Name: "store", Probe: s.probeStore}, {Name: "feed", Probe: s.probeFeed}, {Name: "corrupt-objects", Probe: s.probeObjects}},
+		Ready: []health.Check{{Name: "informer-sync", Probe: s.probeReady}, {Name: "store", Probe: s.probeStore}, {Name: "feed", Probe: s.probeFeed}, {Name: "store-writes", Probe: s.probeWrites}, {Name: "corrupt-objects", Probe: s.probeObjects}},
 		Boot:  boot, Grace: s.cfg.LivezGrace, Clock: s.cfg.Clock, Log: s.cfg.Log,
 	})
 }
@@ -72,6 +73,21 @@ func (s *Server) checks() *health.Checks {
 func (s *Server) probeStore(ctx context.Context) error {
 	_, err := s.cfg.Store.Head(ctx)
 	return err
+}
+
+// probeWrites tells that the store refuses writes. While its disk is full or it is
+// read-only, reads go on on this server as on any other; a database that is not where
+// it was makes what this server shows a dead end.
+func (s *Server) probeWrites(context.Context) error {
+	err := s.cfg.Store.Writable()
+	shown := "writes are refused: the store is read-only"
+	switch {
+	case err == nil || errors.Is(err, sqlstore.ErrGone):
+		return err
+	case errors.Is(err, sqlstore.ErrFull):
+		shown = "writes are refused: the store is full"
+	}
+	return &health.Remark{Shown: shown, Err: err}
 }
 
 func (s *Server) probeReady(context.Context) error {

@@ -79,7 +79,7 @@ func (q *queue) fail(err error) {
 
 // Write commits ops together. It returns when they are durable and the sink has
 // them; before Run it waits. The keys of ops must differ. Errors: ExistsError, ConflictError,
-// NotFoundError, ErrTooLarge, ErrFull, ErrReadOnly, ErrUnavailable, ErrBusy,
+// NotFoundError, ErrTooLarge, ErrFull, ErrReadOnly, ErrGone, ErrUnavailable, ErrBusy,
 // ErrUncertain, ErrClosed. When ctx ends before the commit has begun, nothing is
 // written and its error is returned; when it ends later, the error is
 // ErrUncertain with ctx's, and the write may or may not be seen.
@@ -156,6 +156,7 @@ func (s *Store) commitBatch(ctx context.Context, batch []*write) {
 	s.underway.Store(&batch)
 	defer s.underway.Store(nil)
 	out, err := s.apply(ctx, batch)
+	s.tell(err)
 	if err != nil && len(batch) > 1 && !isCommon(err) {
 		// Something in it the database will not take: only that shall fail.
 		for _, w := range batch {
@@ -185,7 +186,7 @@ func (s *Store) commitBatch(ctx context.Context, batch []*write) {
 
 // isCommon says that an error is the database's and not that of one Txn.
 func isCommon(err error) bool {
-	for _, common := range []error{ErrUnavailable, ErrBusy, ErrUncertain, ErrClosed, ErrFull, ErrReadOnly, context.Canceled, context.DeadlineExceeded} {
+	for _, common := range []error{ErrUnavailable, ErrBusy, ErrUncertain, ErrClosed, ErrFull, ErrReadOnly, ErrGone, context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, common) {
 			return true
 		}

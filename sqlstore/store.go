@@ -115,6 +115,8 @@ type Store struct {
 	// underway is the batch between the start of its commit and its place in own.
 	underway atomic.Pointer[[]*write]
 	goal     goal
+	keeper   Keeper // the driver, or nil
+	refusal  refusal
 }
 
 // New makes a Store on a driver. Nothing runs until Run.
@@ -122,6 +124,7 @@ func New(d Driver, cfg Config) *Store {
 	cfg = cfg.withDefaults()
 	s := &Store{driver: timed{d, cfg.Observer}, cfg: cfg, own: make(chan []*write, 4)}
 	s.whole, _ = d.(WholeReader)
+	s.keeper, _ = d.(Keeper)
 	if s.cfg.Clock == nil {
 		s.cfg.Clock = d.Now
 	}

@@ -30,6 +30,7 @@ import (
 // serveOptions are the flags of serve, with the names that kube-apiserver has for them.
 type serveOptions struct {
 	dataDir, store                string
+	initialize                    bool
 	bindAddress, advertiseAddress string
 	securePort                    int
 	serving                       servingOptions
@@ -79,6 +80,7 @@ kubeconfig in the data directory; later starts find them again.`,
 	f := cmd.Flags()
 	f.StringVar(&o.dataDir, "data-dir", "./rowlock-data", "folder of keys, certificates and the embedded database")
 	f.StringVar(&o.store, "store", "", "database: sqlite:FILE or postgres://USER@HOST/DATABASE (default sqlite:<data-dir>/rowlock.db)")
+	f.BoolVar(&o.initialize, "init", false, "begin with an empty database where the SQLite file that was used with this data directory is not there any more")
 	f.StringVar(&o.bindAddress, "bind-address", "0.0.0.0", "address to listen on")
 	f.IntVar(&o.securePort, "secure-port", 6443, "port to listen on")
 	f.StringVar(&o.advertiseAddress, "advertise-address", "", "address at which the cluster reaches this server (default: the bind address, or that of the default interface)")
@@ -193,11 +195,22 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	}
 	measured, measureDriver := measure()
 	o.database.reconnected, o.database.log = measured.Reconnected, log
+	file, isFile := sqliteFile(url)
+	if isFile && !o.initialize {
+		if err := dir.Expect(file); err != nil {
+			return fmt.Errorf("%s: %w", from, err)
+		}
+	}
 	driver, err := openStoreWith(ctx, url, bringUp, o.database)
 	if err != nil {
 		return err
 	}
 	defer driver.Close()
+	if isFile {
+		if err := dir.Used(file); err != nil {
+			return fmt.Errorf("--data-dir: %w", err)
+		}
+	}
 	reportLoose(log, append(ownSecrets(dir), databaseFiles(from, url)...)...)
 	measureDriver(driver)
 	special, err := o.specials(access, authz, log)

@@ -88,6 +88,12 @@ func openSQLite(ctx context.Context, _, rest string, how opening, o databaseOpti
 	return sqlite.Open(ctx, path, sqlite.Config{NoMigrate: how == asItIs, MaxBytes: o.maxBytes})
 }
 
+// sqliteFile is the file that a --store URL names, if it names one.
+func sqliteFile(url string) (string, bool) {
+	rest, ok := strings.CutPrefix(url, "sqlite:")
+	return strings.TrimPrefix(rest, "//"), ok
+}
+
 func openPostgres(ctx context.Context, url, rest string, how opening, o databaseOptions) (sqlstore.Driver, error) {
 	cfg, err := o.postgres()
 	if err != nil {

@@ -2,6 +2,7 @@ package datadir
 
 import (
 	"crypto/tls"
+	"errors"
 	"io/fs"
 	"net"
 	"os"
@@ -91,5 +92,30 @@ func TestBrokenFolder(t *testing.T) {
 	}
 	if _, err := Open(path, Options{Now: time.Now()}); err == nil {
 		t.Fatal("a CA without its key was accepted")
+	}
+}
+
+// TestDatabases: a database that was in use is not begun anew by itself.
+func TestDatabases(t *testing.T) {
+	folder := t.TempDir()
+	d := &Dir{Path: folder}
+	first, second := filepath.Join(folder, "a.db"), filepath.Join(folder, "b.db")
+	for _, path := range []string{first, second} {
+		if err := d.Expect(path); err != nil {
+			t.Errorf("before its first use: %v", err)
+		}
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(d.Used(path), d.Used(path), d.Expect(path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var missing *MissingError
+	if err := os.Remove(first); err != nil || !errors.As(d.Expect(first), &missing) || missing.Path != first {
+		t.Errorf("a database that is gone: %v %v", err, missing)
+	}
+	if err := d.Expect(second); err != nil {
+		t.Error(err)
 	}
 }

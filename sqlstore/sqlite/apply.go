@@ -61,6 +61,9 @@ func (d *Driver) Apply(ctx context.Context, batch []sqlstore.Txn, now time.Time)
 			err = ctx.Err()
 		}
 		if err == nil {
+			err = d.Kept()
+		}
+		if err == nil {
 			return out, d.commit(w, marker, out)
 		}
 	}
@@ -78,7 +81,12 @@ func (d *Driver) commit(w *conn, marker string, out []sqlstore.Outcome) error {
 	if err == nil {
 		d.written.Store(true)
 		d.wroteLog()
-		return nil
+		if err = d.Kept(); err == nil {
+			return nil
+		}
+		// It may be in a file that nobody will find.
+		d.pending = &pendingBatch{marker: marker, out: out}
+		return fmt.Errorf("committing a batch: %w: %w", sqlstore.ErrUncertain, err)
 	}
 	if e := w.exec(qRollback); e != nil && !isIdle(e) {
 		err = errors.Join(err, e)
@@ -104,6 +112,9 @@ func (d *Driver) Resolve(ctx context.Context) ([]sqlstore.Outcome, bool, error) 
 	p := d.pending
 	if p == nil {
 		return nil, false, nil
+	}
+	if err := d.Kept(); err != nil {
+		return nil, false, fmt.Errorf("resolving a batch: %w", err)
 	}
 	if err := w.exec(qRollback); err != nil && !isIdle(err) {
 		return nil, false, fmt.Errorf("resolving a batch: %w", err)

@@ -56,10 +56,12 @@ type Driver struct {
 	path    string
 	cfg     Config
 	lock    *lockFile
-	file    *os.File   // the database, to sync it
-	readers chan *conn // idle reading connections
-	opened  int        // how many there are
-	far     int64      // depth from which snapshots are read key by key
+	file    *os.File                    // the database, to sync it
+	inode   os.FileInfo                 // of file
+	log     atomic.Pointer[os.FileInfo] // of the write-ahead log, once there is one
+	readers chan *conn                  // idle reading connections
+	opened  int                         // how many there are
+	far     int64                       // depth from which snapshots are read key by key
 	loops   sync.WaitGroup
 	closing chan struct{}
 	once    sync.Once
@@ -129,6 +131,12 @@ func (d *Driver) open(ctx context.Context) error {
 		return err
 	}
 	if d.file, err = os.Open(d.path); err != nil {
+		return err
+	}
+	if d.inode, err = d.file.Stat(); err != nil {
+		return err
+	}
+	if err := d.Kept(); err != nil {
 		return err
 	}
 	c, err := connect(d.path, append(d.commonPragmas(), "synchronous(FULL)"))

@@ -1,0 +1,38 @@
+package sqlite
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+var _ sqlstore.Keeper = (*Driver)(nil)
+
+// Kept implements sqlstore.Keeper. What is written through open files to a database
+// that was deleted, renamed or replaced would be gone with the process, so it is asked
+// before each commit, and once more before a commit counts. It costs two calls of stat.
+func (d *Driver) Kept() error {
+	if err := same(d.path, d.inode); err != nil {
+		return err
+	}
+	log := d.path + "-wal"
+	if known := d.log.Load(); known != nil {
+		return same(log, *known)
+	}
+	if info, err := os.Stat(log); err == nil { // SQLite makes it when it needs it
+		d.log.CompareAndSwap(nil, &info)
+	}
+	return nil
+}
+
+func same(path string, opened os.FileInfo) error {
+	now, err := os.Stat(path)
+	if err != nil {
+		return fmt.Errorf("%w: %w", sqlstore.ErrGone, err)
+	}
+	if !os.SameFile(now, opened) {
+		return fmt.Errorf("%w: %s is another file than was opened", sqlstore.ErrGone, path)
+	}
+	return nil
+}
