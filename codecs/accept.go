@@ -74,6 +74,10 @@ func parseClause(part string) (clause, bool) {
 	return c, true
 }
 
+// maxParams is how many parameters of a clause are looked at. Clients send three or four;
+// a header may have a hundred thousand.
+const maxParams = 64
+
 // set keeps the last value of a repeated parameter.
 func (c *clause) set(name, value string) {
 	for i := range c.params {
@@ -82,5 +86,7 @@ func (c *clause) set(name, value string) {
 			return
 		}
 	}
-	c.params = append(c.params, param{name, value})
+	if len(c.params) < maxParams {
+		c.params = append(c.params, param{name, value})
+	}
 }

@@ -1,6 +1,7 @@
 package codecs
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -165,6 +166,19 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
+// TestParameters: a header of nothing but parameters is not compared with itself.
+func TestParameters(t *testing.T) {
+	var header strings.Builder
+	header.WriteString("application/json")
+	for i := range 100_000 {
+		fmt.Fprintf(&header, ";%x=1", i)
+	}
+	got := parseAccept(header.String())
+	if len(got) != 1 || len(got[0].params) != maxParams {
+		t.Errorf("%d clauses, %d parameters are kept, want %d", len(got), len(got[0].params), maxParams)
+	}
+}
+
 // FuzzAccept holds the parser against the one stock servers use.
 func FuzzAccept(f *testing.F) {
 	for _, s := range []string{"", "*/*", "a/b;q=0.5, */*;q=1, c/*", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json", "a;b=c", "*;q=x", "a/b;q=1=2;c==;d=;=e", "a/b/ , / ,,;", "a/b;q= 1", "a/b;x=1;x=2",
@@ -172,7 +186,7 @@ func FuzzAccept(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, header string) {
-		if strings.Count(header, ",") > 1000 {
+		if strings.Count(header, ",") > 1000 || strings.Count(header, ";") > maxParams {
 			return
 		}
 		want := goautoneg.ParseAccept(header)

@@ -5,9 +5,12 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/asn1"
 	"encoding/pem"
+	"math/big"
 	"strings"
 	"testing"
 
@@ -72,6 +75,50 @@ func TestValidate(t *testing.T) {
 		err := certificates.CertificateSigningRequest.Validate(context.Background(), r).ToAggregate()
 		if c.fault == "" && err != nil || c.fault != "" && (err == nil || !strings.Contains(err.Error(), c.fault)) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.fault)
+		}
+	}
+}
+
+// withModulus is a request with an RSA key of so many bits, and a signature that is none.
+func withModulus(t *testing.T, bits uint) []byte {
+	t.Helper()
+	n := new(big.Int).Lsh(big.NewInt(1), bits)
+	key, err := x509.MarshalPKIXPublicKey(&rsa.PublicKey{N: n.Sub(n, big.NewInt(1)), E: 65537})
+	if err != nil {
+		t.Fatal(err)
+	}
+	subject, err := asn1.Marshal(pkix.Name{CommonName: "a"}.ToRDNSequence())
+	if err != nil {
+		t.Fatal(err)
+	}
+	type content struct {
+		Version      int
+		Subject, Key asn1.RawValue
+		Attributes   []asn1.RawValue `asn1:"tag:0"`
+	}
+	der, err := asn1.Marshal(struct {
+		Content   content
+		Algorithm pkix.AlgorithmIdentifier
+		Signature asn1.BitString
+	}{
+		content{0, asn1.RawValue{FullBytes: subject}, asn1.RawValue{FullBytes: key}, nil},
+		pkix.AlgorithmIdentifier{Algorithm: asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 1, 11}, Parameters: asn1.NullRawValue},
+		asn1.BitString{Bytes: make([]byte, bits/8), BitLength: int(bits)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
+}
+
+// TestHugeKeys: a signature is not checked with a key of a size that makes it take long.
+func TestHugeKeys(t *testing.T) {
+	for bits, fault := range map[uint]string{4096: "verification error", 8 << 20: "RSA keys of more than 16384 bits"} {
+		r := signingRequest(t)
+		r.Spec.Request = withModulus(t, bits)
+		err := certificates.CertificateSigningRequest.Validate(context.Background(), r).ToAggregate()
+		if err == nil || !strings.Contains(err.Error(), fault) {
+			t.Errorf("%d bits: %.300v, want %q", bits, err, fault)
 		}
 	}
 }

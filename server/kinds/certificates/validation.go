@@ -3,6 +3,7 @@ package certificates
 import (
 	"bytes"
 	"context"
+	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
@@ -221,8 +222,16 @@ func requestFault(text []byte) error {
 	if err != nil {
 		return err
 	}
+	if key, ok := r.PublicKey.(*rsa.PublicKey); ok && key.N.BitLen() > maxModulus {
+		return fmt.Errorf("RSA keys of more than %d bits are not accepted", maxModulus)
+	}
 	return r.CheckSignature()
 }
+
+// maxModulus bounds the RSA keys whose signatures are checked. The work grows with the
+// square of their size, and nothing ends it: the key that fits a body would take minutes.
+// TLS takes keys of half of this.
+const maxModulus = 16384
 
 func certificateFault(text []byte) error {
 	if len(text) == 0 {
