@@ -367,7 +367,7 @@ func TestStoreVerifyFindsDamage(t *testing.T) {
 	for _, p := range r.Problems {
 		reasons[p.Key] = p.Reason
 	}
-	for name, want := range map[string]string{"a": "does not decode", "b": "does not decode", "c": `the object "e"`, "d": `a "Secret"`} {
+	for name, want := range map[string]string{"a": "not valid JSON", "b": "cannot unmarshal number", "c": `calls itself "e"`, "d": "a Secret of v1"} {
 		if got := reasons["configmaps/default/"+name]; !strings.Contains(got, want) {
 			t.Errorf("what is wrong with %s is %q, want %q", name, got, want)
 		}
