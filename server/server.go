@@ -216,7 +216,7 @@ func (s *Server) leading() map[string]func(*Server) Loop {
 			return n.Run
 		},
 		"customresourcedefinitions": func(s *Server) Loop {
-			d := &controllers.Definitions{API: s, Cache: s.Cache, Log: s.cfg.Log, Queue: s.Queues.Of("crd")}
+			d := &controllers.Definitions{API: s, Cache: s.Cache, Own: s.cfg.Catalogue.Own, Log: s.cfg.Log, Queue: s.Queues.Of("crd")}
 			return d.Run
 		},
 		"serviceaccounts": func(s *Server) Loop {

@@ -27,8 +27,11 @@ const (
 // it is established, keeps the APIServices of what they define, and removes the
 // objects of those that are being deleted.
 type Definitions struct {
-	API      API
-	Cache    *cache.Cache
+	API   API
+	Cache *cache.Cache
+	// Own says that a resource is built in: no definition has its name, or the objects
+	// that are stored by it. nil: none is.
+	Own      func(group, plural string) bool
 	Log      *slog.Logger
 	Interval time.Duration // how often definitions that wait for their objects' end are looked at; 0: half a second
 	Queue    *Queue        // nil: the work is not measured
@@ -158,13 +161,23 @@ func (d *Definitions) work(ctx context.Context, groups map[string]bool) bool {
 	return ok
 }
 
+// shadows says that a definition asks for the name of a built-in resource, or was given
+// it by whoever wrote its status.
+func (d *Definitions) shadows(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return d.Own != nil && (d.Own(crd.Spec.Group, crd.Spec.Names.Plural) || d.Own(crd.Spec.Group, crd.Status.AcceptedNames.Plural))
+}
+
 // settle writes down what is to be said of a definition now; list is all of its group.
 func (d *Definitions) settle(ctx context.Context, one *definition, list []*definition) bool {
 	crd := one.crd.DeepCopy()
 	if crd.DeletionTimestamp != nil && len(crd.Finalizers) == 0 {
 		return d.remove(ctx, crd)
 	}
-	acceptNames(crd, list)
+	if d.shadows(crd) {
+		refuseNames(crd)
+	} else {
+		acceptNames(crd, list)
+	}
 	approve(crd)
 	if crd.DeletionTimestamp != nil && apihelpers.CRDHasFinalizer(crd, apiextensionsv1.CustomResourceCleanupFinalizer) {
 		return d.end(ctx, one, crd)

@@ -99,3 +99,27 @@ func TestApprovalOfDefinitions(t *testing.T) {
 		}
 	}
 }
+
+// TestNamesOfBuiltInResources: a definition that wants the name of a built-in resource,
+// or has it from whoever wrote its status, gets none, and loses what it had.
+func TestNamesOfBuiltInResources(t *testing.T) {
+	d := &Definitions{Own: func(group, plural string) bool { return group == "example.com" && plural == "roles" }}
+	asks, was, given, other := wanting(1, "roles", "Role"), wanting(2, "roles", "Role"), wanting(3, "lamps", "Lamp"), wanting(4, "lights", "Light")
+	acceptNames(was.crd, []*definition{was})
+	given.crd.Status.AcceptedNames.Plural = "roles"
+	for _, one := range []*definition{asks, was, given} {
+		if !d.shadows(one.crd) {
+			t.Errorf("%s %d is taken for a resource of its own", one.crd.Name, one.created)
+		}
+		refuseNames(one.crd)
+		if got, want := said(one), `False PluralConflict: "`+one.crd.Spec.Names.Plural+`" is already in use`+waiting; got != want {
+			t.Errorf("%d: %s\nwant %s", one.created, got, want)
+		}
+		if one.crd.Status.AcceptedNames.Plural != "" {
+			t.Errorf("%d has the name %q", one.created, one.crd.Status.AcceptedNames.Plural)
+		}
+	}
+	if d.shadows(other.crd) || (&Definitions{}).shadows(asks.crd) {
+		t.Error("a name of its own is refused")
+	}
+}

@@ -90,6 +90,21 @@ func acceptNames(crd *apiextensionsv1.CustomResourceDefinition, list []*definiti
 	establish(crd, condition.Status == apiextensionsv1.ConditionTrue)
 }
 
+// refuseNames says that a definition wants what a built-in resource is called. It is not
+// established, even if it was once: nothing is stored by it, and so its end takes nothing
+// along.
+func refuseNames(crd *apiextensionsv1.CustomResourceDefinition) {
+	crd.Status.AcceptedNames = apiextensionsv1.CustomResourceDefinitionNames{}
+	apihelpers.SetCRDCondition(crd, apiextensionsv1.CustomResourceDefinitionCondition{
+		Type: apiextensionsv1.NamesAccepted, Status: apiextensionsv1.ConditionFalse, Reason: "PluralConflict",
+		Message: fmt.Sprintf("%q is already in use", crd.Spec.Names.Plural),
+	})
+	apihelpers.SetCRDCondition(crd, apiextensionsv1.CustomResourceDefinitionCondition{
+		Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionFalse,
+		Reason: "NotAccepted", Message: "not all names are accepted",
+	})
+}
+
 // establish says whether a definition is served. Once it is, it stays so, whatever
 // becomes of names that it asks for later.
 func establish(crd *apiextensionsv1.CustomResourceDefinition, accepted bool) {

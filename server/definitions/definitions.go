@@ -165,6 +165,11 @@ func (f *Follower) take(item *cache.Item) {
 		f.forget(item.Name)
 		return
 	}
+	if f.catalogue.Own(crd.Spec.Group, crd.Status.AcceptedNames.Plural) {
+		f.log.Error("a definition has the name of a built-in resource, and is not served", "name", item.Name)
+		f.forget(item.Name)
+		return
+	}
 	old := f.known[item.Name]
 	if old != nil && same(old.crd, crd) {
 		return

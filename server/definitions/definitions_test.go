@@ -151,3 +151,32 @@ func TestWatchesEndWithTheirResource(t *testing.T) {
 		t.Errorf("after that: %v", err)
 	}
 }
+
+// TestShadowsAreNotServed: a definition that was established under the name of a
+// built-in resource, or was given it, is not served, and does not end its watches.
+func TestShadowsAreNotServed(t *testing.T) {
+	c := newCluster(t)
+	shadow := lamps(apiextensionsv1.ConditionTrue, "v1alpha9")
+	shadow.Name, shadow.Spec.Group = "lamps.rbac.authorization.k8s.io", "rbac.authorization.k8s.io"
+	shadow.Status.AcceptedNames.Plural = "clusterrolebindings"
+	w, _ := c.cache.WatchNow("clusterrolebindings.rbac.authorization.k8s.io", cache.Scope{})
+	defer w.Stop()
+	before := c.catalogue.ByStorage("clusterrolebindings.rbac.authorization.k8s.io")
+	for _, versions := range [][]string{{"v1alpha9"}, {"v1alpha9", "v1"}} {
+		next := lamps(apiextensionsv1.ConditionTrue, versions...)
+		next.Name, next.Spec.Group, next.Status.AcceptedNames = shadow.Name, shadow.Spec.Group, shadow.Status.AcceptedNames
+		c.set(next.Name, next)
+		c.follower.Follow()
+		if r := c.catalogue.Lookup("rbac.authorization.k8s.io", "v1alpha9", "clusterrolebindings"); r != nil {
+			t.Errorf("with %q it is served", versions)
+		}
+		if r := c.catalogue.Lookup("rbac.authorization.k8s.io", "v1", "clusterrolebindings"); r != before || r.Custom {
+			t.Errorf("with %q the built-in resource is another", versions)
+		}
+	}
+	select {
+	case <-w.Ready():
+		t.Error("its watches end")
+	default:
+	}
+}

@@ -9,6 +9,10 @@ import (
 
 // Catalogue finds resources. Look-ups are lock-free; Set swaps the whole table,
 // as custom resources come and go.
+//
+// It promises: a custom resource never stands in for a built-in one. What would be
+// stored where objects of a built-in resource are, or taken for one, is left out: who
+// may write custom objects would write roles past all that is asked about them.
 type Catalogue struct {
 	mu    sync.Mutex
 	table atomic.Pointer[table]
@@ -23,7 +27,8 @@ type table struct {
 	byGVK    map[schema.GroupVersionKind]*Resource
 	versions map[string][]string // group -> versions, preferred first
 	storages map[string]*Resource
-	builtin  map[string]bool // groups with a built-in resource that is served
+	builtin  map[string]bool               // groups with a built-in resource that is served
+	own      map[schema.GroupResource]bool // built-in resources
 }
 
 // NewCatalogue makes a catalogue of resources. Built-in resources stand in
@@ -39,22 +44,30 @@ func NewCatalogue(resources []*Resource) *Catalogue {
 func (c *Catalogue) Set(resources []*Resource) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	resources = inDiscoveryOrder(resources)
+	resources = inDiscoveryOrder(resources) // built-in ones come first
 	t := &table{
 		generation: 1,
 
-		known:    resources,
+		known:    make([]*Resource, 0, len(resources)),
 		byGVR:    make(map[schema.GroupVersionResource]*Resource, len(resources)),
 		byGVK:    make(map[schema.GroupVersionKind]*Resource, len(resources)),
 		versions: make(map[string][]string),
 		storages: make(map[string]*Resource),
 		builtin:  make(map[string]bool),
+		own:      make(map[schema.GroupResource]bool),
 	}
 	if last := c.table.Load(); last != nil {
 		t.generation = last.generation + 1
 	}
 	seen := make(map[schema.GroupVersion]bool)
 	for _, r := range resources {
+		if r.Custom && t.shadowed(r) {
+			continue
+		}
+		if !r.Custom {
+			t.own[r.GroupResource()] = true
+		}
+		t.known = append(t.known, r)
 		t.byGVR[r.GVR()] = r
 		t.byGVK[r.GVK()] = r
 		gv := schema.GroupVersion{Group: r.Group, Version: r.Version}
@@ -73,6 +86,26 @@ func (c *Catalogue) Set(resources []*Resource) {
 		}
 	}
 	c.table.Store(t)
+}
+
+// shadowed says that a custom resource would be taken for a built-in one.
+func (t *table) shadowed(r *Resource) bool {
+	if t.own[r.GroupResource()] {
+		return true
+	}
+	if other := t.byGVK[r.GVK()]; other != nil && !other.Custom {
+		return true
+	}
+	if r.Storage == nil {
+		return false
+	}
+	home := t.storages[r.Storage.Key]
+	return home != nil && !home.Custom
+}
+
+// Own says that a resource is built in, in whatever version, served or not.
+func (c *Catalogue) Own(group, plural string) bool {
+	return c.table.Load().own[schema.GroupResource{Group: group, Resource: plural}]
 }
 
 // Lookup finds a resource by group, version and plural name, or nil. It may be off.

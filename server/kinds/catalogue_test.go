@@ -45,3 +45,34 @@ func TestSnapshotGenerationRises(t *testing.T) {
 		t.Errorf("generation %d after %d with %d resources", second, first, len(all))
 	}
 }
+
+// TestBuiltInResourcesStayThemselves: no custom resource takes the place of a built-in
+// one, is stored where its objects are, or passes for one.
+func TestBuiltInResourcesStayThemselves(t *testing.T) {
+	roles := resource("rbac.example", "v1", "roles", false)
+	roles.Storage = &kinds.Storage{Key: "roles.rbac.example"}
+	old := resource("rbac.example", "v1beta1", "roles", false)
+	old.Off, old.Storage = true, roles.Storage
+	reviews := resource("rbac.example", "v1", "reviews", false)
+	same, older, another, virtual := resource("rbac.example", "v1", "roles", true), resource("rbac.example", "v1beta1", "roles", true),
+		resource("rbac.example", "v9", "roles", true), resource("rbac.example", "v9", "reviews", true)
+	kind := resource("rbac.example", "v1", "others", true)
+	kind.Kind = roles.Kind
+	stored := resource("rbac.example", "v9", "more", true)
+	stored.Storage = roles.Storage
+	fine := resource("rbac.example", "v9", "things", true)
+	fine.Storage = &kinds.Storage{Key: "things.rbac.example"}
+	c := kinds.NewCatalogue([]*kinds.Resource{same, older, another, virtual, kind, stored, fine, roles, old, reviews})
+	if got, want := c.Known(), []*kinds.Resource{roles, old, reviews, fine}; !slices.Equal(got, want) {
+		t.Errorf("known are %d resources, want %d", len(got), len(want))
+	}
+	if c.Lookup("rbac.example", "v1", "roles") != roles || c.LookupKind(roles.GVK()) != roles || c.ByStorage("roles.rbac.example") != roles {
+		t.Error("a custom resource stands in for a built-in one")
+	}
+	if c.Lookup("rbac.example", "v9", "roles") != nil || c.Lookup("rbac.example", "v9", "things") != fine {
+		t.Error("a shadow is served, or what is none is not")
+	}
+	if !c.Own("rbac.example", "roles") || !c.Own("rbac.example", "reviews") || c.Own("rbac.example", "things") || c.Own("other.example", "roles") {
+		t.Error("what is built in is not told from what is not")
+	}
+}
