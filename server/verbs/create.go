@@ -337,9 +337,9 @@ func (h *Handler) insert(ctx context.Context, c *Call, p permits.Permit, obj kin
 		// stored would find.
 		c.Resource.Storage.Default(obj)
 	}
-	value, err := encode(c.Resource, obj)
+	value, err := encode(ctx, c.Resource, obj)
 	if err == nil {
-		value, err = in.fit(c.Resource, obj, value)
+		value, err = in.fit(ctx, c.Resource, obj, value)
 	}
 	if err != nil {
 		return nil, err
@@ -368,13 +368,13 @@ const maxObject = 3 << 19
 
 // fit gives the value to store for obj, whose encoded form is value. One that is too
 // large goes without the record of who owns its fields, unless that was the point.
-func (in *intent) fit(r *kinds.Resource, obj kinds.Object, value []byte) ([]byte, error) {
+func (in *intent) fit(ctx context.Context, r *kinds.Resource, obj kinds.Object, value []byte) ([]byte, error) {
 	err := fits(value)
 	if err == nil || in.applies || len(obj.GetManagedFields()) == 0 {
 		return value, err
 	}
 	obj.SetManagedFields(nil)
-	if value, err = encode(r, obj); err != nil {
+	if value, err = encode(ctx, r, obj); err != nil {
 		return nil, err
 	}
 	return value, fits(value)

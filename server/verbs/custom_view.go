@@ -80,14 +80,14 @@ func (v *view) keepJSON(it *cache.Item, obj kinds.Object) ([]byte, error) {
 func (v *view) customJSON(it *cache.Item) ([]byte, error) {
 	if it.Has(v.customKey()) {
 		return it.Bytes(v.customKey(), func(it *cache.Item) ([]byte, error) {
-			obj, err := v.h.stored(v.r, it)
+			obj, err := v.h.stored(v.ctx, v.r, it)
 			if err != nil {
 				return nil, err
 			}
 			return jsoncodec.Append(nil, obj)
 		})
 	}
-	obj, err := v.h.stored(v.r, it)
+	obj, err := v.h.stored(v.ctx, v.r, it)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (v *view) customJSON(it *cache.Item) ([]byte, error) {
 // shownObject is an item decoded in the version of the view.
 func (v *view) shownObject(it *cache.Item) (kinds.Object, error) {
 	if !v.r.Custom || clean(v.r, it) {
-		return v.h.stored(v.r, it)
+		return v.h.stored(v.ctx, v.r, it)
 	}
 	data, err := v.json(it)
 	if err != nil {

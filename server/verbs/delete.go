@@ -219,7 +219,7 @@ func (h *Handler) remove(c *Call, name string, options *metav1.DeleteOptions, qu
 
 func (h *Handler) tryRemove(ctx context.Context, c *Call, key sqlstore.Key, item *cache.Item, o *metav1.DeleteOptions, quiet bool) (*removal, error) {
 	st := c.Resource.Storage
-	obj, err := h.stored(c.Resource, item)
+	obj, err := h.stored(ctx, c.Resource, item)
 	if err != nil {
 		return nil, err
 	}
@@ -306,7 +306,7 @@ func (h *Handler) mark(ctx context.Context, c *Call, name string, item *cache.It
 		return nil, nil
 	}
 	rv := obj.GetResourceVersion()
-	value, err := encode(c.Resource, obj)
+	value, err := encode(ctx, c.Resource, obj)
 	obj.SetResourceVersion(rv)
 	if err != nil || unchanged(item, value) {
 		return item, err

@@ -75,7 +75,7 @@ func (h *Handler) sendItem(c *Call, form codecs.Form, code int, it *cache.Item) 
 	if form.Type == codecs.JSON && form.As.Kind == "" && !form.Pretty && it.Corrupt == nil && clean(c.Resource, it) {
 		return h.writeBody(c, form.Type, code, it.Line())
 	}
-	v := h.view(c.Resource, form)
+	v := h.view(c.Context(), c.Resource, form)
 	if form.IsTable() {
 		return v.sendTable(c, code, &page{revision: it.Revision, items: []*cache.Item{it}, remaining: -1})
 	}

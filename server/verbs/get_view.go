@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 
@@ -19,14 +20,15 @@ import (
 
 // view is how one request sees items: in a served version and a wire form.
 type view struct {
+	ctx  context.Context // of the request that is shown something: conversions end with it
 	h    *Handler
 	r    *kinds.Resource
 	form codecs.Form
 	lead []byte // `{"kind":...,"apiVersion":...,` of a converted object
 }
 
-func (h *Handler) view(r *kinds.Resource, form codecs.Form) *view {
-	v := &view{h: h, r: r, form: form}
+func (h *Handler) view(ctx context.Context, r *kinds.Resource, form codecs.Form) *view {
+	v := &view{ctx: ctx, h: h, r: r, form: form}
 	if r.FromStorage != nil && !r.Custom {
 		v.lead = fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,`, r.Kind, r.APIVersion())
 	}
@@ -56,7 +58,7 @@ func (v *view) json(it *cache.Item) ([]byte, error) {
 		return v.customJSON(it)
 	}
 	return it.Bytes(cache.FormKey{Form: cache.FormJSON, For: v.r}, func(it *cache.Item) ([]byte, error) {
-		obj, err := v.h.served(v.r, it)
+		obj, err := v.h.served(v.ctx, v.r, it)
 		if err != nil {
 			return nil, err
 		}

@@ -38,7 +38,7 @@ func (h *Handler) list(c *Call) error {
 
 // sendPage answers with the items of a page.
 func (h *Handler) sendPage(c *Call, form codecs.Form, p *page) error {
-	v := h.view(c.Resource, form)
+	v := h.view(c.Context(), c.Resource, form)
 	if err := v.corruptList(p.items); err != nil {
 		return err
 	}

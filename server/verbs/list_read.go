@@ -72,7 +72,7 @@ func (h *Handler) read(c *Call, o *listOptions) (*page, error) {
 		permit: c.Permit(), resource: c.Resource, namespace: o.within(c.Resource), filter: o.filter,
 		spans: c.Resource.Namespaced && o.namespace == "",
 		tell:  o.filter.Everything(),
-		view:  h.view(c.Resource, codecs.Form{}),
+		view:  h.view(c.Context(), c.Resource, codecs.Form{}),
 	}
 	paged := o.paged(c.Resource)
 	if paged && o.Limit > 0 {

@@ -188,7 +188,7 @@ func (v *view) sorted(p *page) (*page, error) {
 	}
 	entries := make([]entry, len(p.items))
 	for i, it := range p.items {
-		obj, err := v.h.stored(v.r, it)
+		obj, err := v.h.stored(v.ctx, v.r, it)
 		if err != nil {
 			return nil, err
 		}

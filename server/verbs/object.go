@@ -23,12 +23,12 @@ import (
 func (h *Handler) home(st *kinds.Storage) *kinds.Resource { return h.Catalogue.ByStorage(st.Key) }
 
 // stored decodes an item in its stored version, one of a custom resource in r's.
-func (h *Handler) stored(r *kinds.Resource, item *cache.Item) (kinds.Object, error) {
+func (h *Handler) stored(ctx context.Context, r *kinds.Resource, item *cache.Item) (kinds.Object, error) {
 	obj, err := h.decoded(r, item)
 	if err != nil || !r.Custom || clean(r, item) {
 		return obj, err
 	}
-	out, err := r.Schema.FromStore(context.Background(), obj)
+	out, err := r.Schema.FromStore(ctx, obj)
 	if err != nil {
 		return nil, shown(err)
 	}
@@ -56,8 +56,8 @@ func (h *Handler) decoded(r *kinds.Resource, item *cache.Item) (kinds.Object, er
 }
 
 // served decodes an item in the version of r.
-func (h *Handler) served(r *kinds.Resource, item *cache.Item) (kinds.Object, error) {
-	obj, err := h.stored(r, item)
+func (h *Handler) served(ctx context.Context, r *kinds.Resource, item *cache.Item) (kinds.Object, error) {
+	obj, err := h.stored(ctx, r, item)
 	if err != nil || r.FromStorage == nil || r.Custom {
 		return obj, err
 	}
@@ -96,7 +96,7 @@ func convert(f func(kinds.Object) (kinds.Object, error), obj kinds.Object, r *ki
 func copyOf(obj kinds.Object) kinds.Object { return obj.DeepCopyObject().(kinds.Object) }
 
 // encode makes the bytes to store. obj loses its resourceVersion.
-func encode(r *kinds.Resource, obj kinds.Object) ([]byte, error) {
+func encode(ctx context.Context, r *kinds.Resource, obj kinds.Object) ([]byte, error) {
 	obj.SetResourceVersion("")
 	obj.SetSelfLink("")
 	if u, ok := obj.(*unstructured.Unstructured); ok {
@@ -112,7 +112,7 @@ func encode(r *kinds.Resource, obj kinds.Object) ([]byte, error) {
 	}
 	if r.Custom {
 		var err error
-		if obj, err = r.Schema.ToStore(context.Background(), copyOf(obj)); err != nil {
+		if obj, err = r.Schema.ToStore(ctx, copyOf(obj)); err != nil {
 			return nil, shown(err)
 		}
 	}
@@ -187,7 +187,7 @@ func (h *Handler) Live(ctx context.Context, p permits.Permit, at vault.Place) (k
 	if item == nil {
 		return nil, nil, apierrors.NewNotFound(at.Resource.GroupResource(), at.Name)
 	}
-	obj, err := h.stored(at.Resource, item)
+	obj, err := h.stored(ctx, at.Resource, item)
 	return obj, item, err
 }
 

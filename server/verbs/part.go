@@ -61,7 +61,7 @@ func (h *Handler) Rewrite(ctx context.Context, p permits.Permit, at vault.Place,
 		if item == nil {
 			return nil, apierrors.NewNotFound(at.Resource.GroupResource(), at.Name)
 		}
-		obj, err := h.stored(at.Resource, item)
+		obj, err := h.stored(ctx, at.Resource, item)
 		if err != nil {
 			return nil, err
 		}
@@ -79,7 +79,7 @@ func (h *Handler) Rewrite(ctx context.Context, p permits.Permit, at vault.Place,
 }
 
 func (h *Handler) rewrite(ctx context.Context, p permits.Permit, at vault.Place, item *cache.Item, obj kinds.Object) error {
-	value, err := encode(at.Resource, obj)
+	value, err := encode(ctx, at.Resource, obj)
 	if err != nil {
 		return err
 	}

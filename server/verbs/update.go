@@ -154,7 +154,7 @@ func (h *Handler) tryChange(ctx context.Context, c *Call, ch *change, key sqlsto
 	if item == nil {
 		return h.createByUpdate(ctx, c, ch, key)
 	}
-	old, err := h.stored(c.Resource, item)
+	old, err := h.stored(ctx, c.Resource, item)
 	if err != nil {
 		return nil, err
 	}
@@ -402,7 +402,7 @@ func (h *Handler) store(ctx context.Context, c *Call, ch *change, key sqlstore.K
 		obj.SetResourceVersion(strconv.FormatInt(item.Revision, 10))
 		return &outcome{obj: obj}, nil
 	}
-	value, err := encode(c.Resource, obj)
+	value, err := encode(ctx, c.Resource, obj)
 	if err != nil {
 		return nil, err
 	}
@@ -412,7 +412,7 @@ func (h *Handler) store(ctx context.Context, c *Call, ch *change, key sqlstore.K
 		return &outcome{item: item, obj: obj}, nil
 	default:
 		op.ExpiresAt = expiry(st, obj, h.Store.Now())
-		if op.Value, err = ch.fit(c.Resource, obj, value); err != nil {
+		if op.Value, err = ch.fit(ctx, c.Resource, obj, value); err != nil {
 			return nil, err
 		}
 	}

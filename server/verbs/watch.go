@@ -74,7 +74,7 @@ func (h *Handler) newStream(c *Call) (*stream, error) {
 	if err := o.selectors(c); err != nil {
 		return nil, err
 	}
-	s := &stream{h: h, c: c, o: o, v: h.view(c.Resource, form)}
+	s := &stream{h: h, c: c, o: o, v: h.view(c.Context(), c.Resource, form)}
 	s.sent = func(int) {}
 	if h.Measure != nil {
 		s.sent = h.Measure.Watch(c.Resource)

@@ -73,7 +73,7 @@ func (s *stream) bookmark(out sink, revision int64, end bool) error {
 	// The zero object is in the served version already.
 	r := *s.v.r
 	r.FromStorage, r.Schema = nil, asIs{}
-	frame, err := s.event(s.h.view(&r, s.v.form), "BOOKMARK", it)
+	frame, err := s.event(s.h.view(s.v.ctx, &r, s.v.form), "BOOKMARK", it)
 	if err != nil {
 		return err
 	}

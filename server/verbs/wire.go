@@ -225,7 +225,7 @@ func (h *Handler) send(c *Call, form codecs.Form, code int, obj runtime.Object) 
 	}
 	switch {
 	case form.Type == codecs.JSON && form.Pretty:
-		return h.view(c.Resource, form).sendStream(c, code, func(w io.Writer) error {
+		return h.view(c.Context(), c.Resource, form).sendStream(c, code, func(w io.Writer) error {
 			_, err := w.Write(data)
 			return err
 		})

@@ -42,9 +42,12 @@ func (w *Webhook) Convert(ctx context.Context, to schema.GroupVersion, objs []*u
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, conversionFor)
+	within, cancel := context.WithTimeout(ctx, conversionFor)
 	defer cancel()
-	answer, err := w.Post(ctx, body)
+	answer, err := w.Post(within, body)
+	if err != nil && ctx.Err() != nil { // the request is over: that is not the webhook's failure
+		return nil, ctx.Err()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("conversion webhook for %v failed: %v", from, err)
 	}

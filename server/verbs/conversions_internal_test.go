@@ -1,0 +1,62 @@
+package verbs
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// endless converts for as long as it may.
+type endless struct{ asIs }
+
+func (endless) Clean(int64) bool { return false }
+
+func (endless) FromStore(ctx context.Context, _ ...kinds.Object) ([]kinds.Object, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (endless) ToStore(ctx context.Context, _ kinds.Object) (kinds.Object, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// TestConversionsEndWithTheRequest: a webhook that converts keeps nobody longer than
+// the request lasts, be it in a write or in what is shown.
+func TestConversionsEndWithTheRequest(t *testing.T) {
+	gvk := schema.GroupVersionKind{Group: "a.example", Version: "v1", Kind: "Thing"}
+	r := &kinds.Resource{
+		Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Plural: "things", Custom: true, Schema: endless{},
+		New:     func() kinds.Object { return &unstructured.Unstructured{} },
+		Storage: &kinds.Storage{Key: "things.a.example", GVK: gvk},
+	}
+	obj := func() kinds.Object {
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(gvk)
+		u.SetName("x")
+		return u
+	}
+	item := cache.NewOwnItem(&sqlstore.Row{Revision: 1, Value: []byte(`{"apiVersion":"a.example/v1","kind":"Thing","metadata":{"name":"x"}}`)}, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	h := &Handler{}
+	v := h.view(ctx, r, codecs.Form{})
+	for what, convert := range map[string]func() error{
+		"reading for a write": func() error { _, err := h.stored(ctx, r, item); return err },
+		"storing":             func() error { _, err := encode(ctx, r, obj()); return err },
+		"showing":             func() error { _, err := v.json(item); return err },
+		"showing a page":      func() error { return v.convertPage(ctx, &page{items: []*cache.Item{item}}) },
+	} {
+		if err := convert(); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
