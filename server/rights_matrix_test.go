@@ -50,7 +50,7 @@ type matrix struct {
 	faults int
 }
 
-// user holds rights: wide on all names, or narrow on some.
+// user holds rights: wide on all there is, or narrow on some names or in a namespace.
 type user struct {
 	wide, narrow []right
 }
@@ -69,6 +69,13 @@ func (m *matrix) users() (list []user) {
 			narrow := slices.Clone(rights)
 			for i := range narrow {
 				narrow[i].names = []string{name}
+			}
+			list = append(list, user{wide: rights, narrow: narrow})
+		}
+		for _, namespace := range []string{"a", "b"} {
+			narrow := slices.Clone(rights)
+			for i := range narrow {
+				narrow[i].namespace = namespace
 			}
 			list = append(list, user{wide: rights, narrow: narrow})
 		}
@@ -98,15 +105,26 @@ func (m *matrix) users() (list []user) {
 	return list
 }
 
-func (m *matrix) holds(rights []right, f *form) bool { return m.hold(rights, f.needs) }
+func (m *matrix) holds(rights []right, f *form) bool { return m.hold(rights, f, f.needs) }
 
-func (m *matrix) hold(rights []right, needs []need) bool {
+func (m *matrix) hold(rights []right, f *form, needs []need) bool {
+	namespace := namespaceOf(f.path)
 	for _, n := range needs {
-		if !slices.ContainsFunc(rights, func(r right) bool { return r.allows(n.verb, m.r.Group, n.resource, n.name) }) {
+		if !slices.ContainsFunc(rights, func(r right) bool {
+			return (r.namespace == "" || r.namespace == namespace) && r.allows(n.verb, m.r.Group, n.resource, n.name)
+		}) {
 			return false
 		}
 	}
 	return true
+}
+
+// namespaceOf is the namespace that a path is about: "" for all, and for cluster scope.
+func namespaceOf(path string) string {
+	_, rest, _ := strings.Cut(path, "/namespaces/")
+	name, _, _ := strings.Cut(rest, "/")
+	name, _, _ = strings.Cut(name, "?")
+	return name
 }
 
 // cell is one request by one user.
@@ -116,7 +134,7 @@ func (m *matrix) cell(u user, f *form) {
 	before := m.s.Cache.Revision()
 	body := ""
 	for _, n := range f.needs { // to make one takes time, and who has no right at all has nobody look at it
-		if m.hold(u.has(), []need{n}) {
+		if m.hold(u.has(), f, []need{n}) {
 			body = f.body()
 			break
 		}
@@ -157,7 +175,7 @@ func (m *matrix) cell(u user, f *form) {
 			problem("it shows %v", shown)
 		}
 	default:
-		if full := m.hold(u.has(), f.further); w.Code == 403 && full || !full && len(changes) > 0 {
+		if full := m.hold(u.has(), f, f.further); w.Code == 403 && full || !full && len(changes) > 0 {
 			problem("it is refused, or does more than it may")
 		}
 		if w.Code >= 500 && w.Code != 503 && len(f.does) > 0 {
@@ -172,6 +190,7 @@ func (m *matrix) cell(u user, f *form) {
 			}
 		}
 		for _, what := range describe(changes) {
+			what = strings.Replace(what, " "+m.r.Storage.Key+":", " ", 1)
 			if !slices.ContainsFunc(f.does, func(may string) bool {
 				return may == what || strings.HasSuffix(may, "/") && strings.HasPrefix(what, may)
 			}) {
@@ -215,7 +234,7 @@ func describe(changes []sqlstore.Change) (list []string) {
 		case ch.PrevRevision == 0:
 			verb = "create "
 		}
-		list = append(list, verb+ch.Key.Namespace+"/"+ch.Key.Name)
+		list = append(list, verb+ch.Key.Resource+":"+ch.Key.Namespace+"/"+ch.Key.Name)
 	}
 	return list
 }

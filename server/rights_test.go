@@ -263,7 +263,7 @@ func sample(r *kinds.Resource, namespace, short, more string) string {
 	if !ok {
 		panic("no sample of " + r.GroupResource().String())
 	}
-	rest = strings.ReplaceAll(strings.ReplaceAll(rest, "NS", namespace), "PREFIX", short)
+	rest = strings.ReplaceAll(strings.ReplaceAll(rest, `"NS"`, `"`+namespace+`"`), "PREFIX", short) // requests for certificates are random
 	if r.Plural == "pods" {
 		rest = strings.ReplaceAll(rest, `"i"`, `"i:`+short+`"`)
 	}
