@@ -76,6 +76,9 @@ func (x *exact) update(r *kinds.Resource, sub string, old, obj kinds.Object, man
 		if err := crowded(o); err != nil {
 			return err
 		}
+		if err := overowned(o.GetManagedFields()); err != nil {
+			return err
+		}
 	}
 	m, err := x.manager(r, sub)
 	if err != nil {
@@ -126,6 +129,9 @@ func (o *Ownership) Apply(r *kinds.Resource, sub string, live kinds.Object, patc
 	}
 	if live == nil {
 		live = r.New()
+	}
+	if err := overowned(live.GetManagedFields()); err != nil {
+		return nil, err
 	}
 	live.GetObjectKind().SetGroupVersionKind(r.GVK())
 	before := live.GetManagedFields()

@@ -3,6 +3,8 @@ package apply
 import (
 	"reflect"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/rowlock/rowlock/codecs/budget"
 )
 
@@ -22,6 +24,57 @@ func crowded(v any) error {
 		return budget.TooMuch("too many fields stand side by side for their owners to be kept; about 20000 are possible")
 	}
 	return nil
+}
+
+// maxOwned bounds the number of entries of managed fields times the bytes of all their
+// sets: a second or two. The merge library goes through all others for each applier, and
+// joins all sets of updaters that are too many, one by one.
+const maxOwned = 16 << 20
+
+// overowned refuses entries of managed fields that the merge library would take too long
+// for. A client writes there what it likes.
+func overowned(entries []metav1.ManagedFieldsEntry) error {
+	owned, left := 0, maxSquares
+	for i := range entries {
+		if set := entries[i].FieldsV1; set != nil {
+			owned += len(set.Raw)
+			left = membersOf(set.Raw, left)
+		}
+	}
+	if owned*len(entries) > maxOwned {
+		return budget.TooMuch("too many managers own fields of the object: %d, with %d bytes of fields", len(entries), owned)
+	}
+	if left < 0 {
+		return budget.TooMuch("too many fields stand side by side in metadata.managedFields; about 20000 are possible")
+	}
+	return nil
+}
+
+// membersOf is squares for the text of a set.
+func membersOf(text []byte, left int) int {
+	var open []int // how many members there are in the objects under way
+	for i := 0; i < len(text) && left >= 0; i++ {
+		switch text[i] {
+		case '"':
+			for i++; i < len(text) && text[i] != '"'; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+			}
+		case '{':
+			open = append(open, 0)
+		case ':':
+			if len(open) > 0 {
+				open[len(open)-1]++
+			}
+		case '}':
+			if last := len(open) - 1; last >= 0 {
+				left -= open[last] * open[last]
+				open = open[:last]
+			}
+		}
+	}
+	return left
 }
 
 // squares takes what a value costs from left, which is negative when that is too much.

@@ -25,6 +25,10 @@ var scaleKind = autoscalingv1.SchemeGroupVersion.WithKind("Scale")
 
 // scaleUpdate sets the managed fields of obj, which differs from old in its replicas.
 func (o *Ownership) scaleUpdate(r *kinds.Resource, m *kinds.ScaleMapping, old, obj kinds.Object, manager string) error {
+	if err := overowned(obj.GetManagedFields()); err != nil {
+		obj.SetManagedFields(nil)
+		return err
+	}
 	h := o.scaleHandler(r, obj.GetManagedFields())
 	live, err := scaleView(h, m, old)
 	if err != nil {
@@ -57,6 +61,9 @@ func (o *Ownership) ApplyScale(r *kinds.Resource, sub string, live kinds.Object,
 	}
 	tree, err := ReadTree(patch)
 	if err != nil {
+		return nil, err
+	}
+	if err := overowned(live.GetManagedFields()); err != nil {
 		return nil, err
 	}
 	wanted := &unstructured.Unstructured{Object: tree}
