@@ -9,16 +9,35 @@ import (
 	"strings"
 )
 
-// MissingError: a database file that was in use is not there any more.
-type MissingError struct{ Path string }
+// MissingError: there are the keys of a cluster, and not its database file.
+type MissingError struct {
+	Path string
+	Used bool // the file was in use with this folder; otherwise only the keys were
+}
 
 func (e *MissingError) Error() string {
-	return fmt.Sprintf("the database %s was used with this data directory and is not there: put it back (with its -wal file), "+
+	was := "the data directory holds the keys of a cluster, and no database of it: %s"
+	if e.Used {
+		was = "the database %s was used with this data directory and"
+	}
+	return fmt.Sprintf(was+" is not there: put it back (with its -wal file), "+
 		"or fill a new one with `rowlock store restore`, or begin anew without any object by --init", e.Path)
 }
 
+// begin remembers of a new folder that it has had no database so far. A folder that has
+// a signing key but no such memory comes from elsewhere, or from before it was kept.
+func (d *Dir) begin() error {
+	if _, err := os.Stat(d.ServiceAccount); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if _, err := os.Stat(d.usedPath()); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return writeFile(d.usedPath(), nil)
+}
+
 // Expect refuses to begin anew in the place of a database file that was in use with
-// this folder. Errors: MissingError.
+// this folder, or with its keys somewhere else. Errors: MissingError.
 func (d *Dir) Expect(file string) error {
 	name, err := d.nameOf(file)
 	if err != nil {
@@ -28,11 +47,11 @@ func (d *Dir) Expect(file string) error {
 	if err != nil {
 		return err
 	}
-	if !known[name] {
+	if known != nil && !known[name] {
 		return nil
 	}
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
-		return &MissingError{file}
+		return &MissingError{Path: file, Used: known[name]}
 	}
 	return nil // anything else opening it tells better
 }
@@ -69,9 +88,14 @@ func (d *Dir) nameOf(file string) (string, error) {
 
 func (d *Dir) usedPath() string { return filepath.Join(d.Path, "databases") }
 
+// databases are the files that were in use; nil if nothing is remembered, not even that
+// there were none.
 func (d *Dir) databases() (map[string]bool, error) {
 	text, err := os.ReadFile(d.usedPath())
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
 		return nil, err
 	}
 	known := map[string]bool{}

@@ -71,6 +71,9 @@ func Open(path string, o Options) (*Dir, error) {
 }
 
 func (d *Dir) fill(o Options) error {
+	if err := d.begin(); err != nil {
+		return err
+	}
 	ca, err := d.authority(o.Now)
 	if err != nil {
 		return err

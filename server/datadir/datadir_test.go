@@ -42,7 +42,7 @@ func TestFirstAndLaterStarts(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data")
 	d := open(t, path, now)
 	first := contents(t, d)
-	if len(first) != 8 {
+	if len(first) != 9 {
 		t.Fatalf("files: %d", len(first))
 	}
 	if info, _ := os.Stat(path); info.Mode() != fs.ModeDir|0o700 {
@@ -97,8 +97,8 @@ func TestBrokenFolder(t *testing.T) {
 
 // TestDatabases: a database that was in use is not begun anew by itself.
 func TestDatabases(t *testing.T) {
-	folder := t.TempDir()
-	d := &Dir{Path: folder}
+	d := open(t, t.TempDir(), time.Now())
+	folder := d.Path
 	first, second := filepath.Join(folder, "a.db"), filepath.Join(folder, "b.db")
 	for _, path := range []string{first, second} {
 		if err := d.Expect(path); err != nil {
@@ -112,10 +112,26 @@ func TestDatabases(t *testing.T) {
 		}
 	}
 	var missing *MissingError
-	if err := os.Remove(first); err != nil || !errors.As(d.Expect(first), &missing) || missing.Path != first {
+	if err := os.Remove(first); err != nil || !errors.As(d.Expect(first), &missing) || missing.Path != first || !missing.Used {
 		t.Errorf("a database that is gone: %v %v", err, missing)
 	}
 	if err := d.Expect(second); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestKeysAlone: keys that came without their database are not taken for a new folder's.
+func TestKeysAlone(t *testing.T) {
+	d := open(t, t.TempDir(), time.Now())
+	if err := os.Remove(d.usedPath()); err != nil {
+		t.Fatal(err)
+	}
+	d = open(t, d.Path, time.Now())
+	var missing *MissingError
+	if err := d.Expect(d.Database); !errors.As(err, &missing) || missing.Used {
+		t.Errorf("keys without a database: %v", err)
+	}
+	if err := errors.Join(os.WriteFile(d.Database, nil, 0o600), d.Expect(d.Database)); err != nil {
 		t.Error(err)
 	}
 }
