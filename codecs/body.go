@@ -164,6 +164,9 @@ func internalPackage(group string) string {
 // DecodeError is the answer to a body that cannot be decoded. found is the kind
 // the body states, or zero if that could not be told.
 func DecodeError(err error, found schema.GroupVersionKind, wantKind string, body []byte) error {
+	if apierrors.IsRequestEntityTooLargeError(err) {
+		return err // it says all
+	}
 	if found.Kind != "" {
 		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", found.Kind, found.Version, wantKind, err))
 	}

@@ -12,15 +12,22 @@ import (
 // holds; whole numbers are int64 where the schema says integer, however they were
 // written; fields that the schema does not know go; so do nulls that neither may stand
 // nor have a default. Unknown are the paths of the fields that went, those of the
-// metadata first. An error says what in metadata has the wrong type. Call it before
-// Default.
+// metadata first. An error says what in metadata has the wrong type, or that it would be
+// too much work to hold the object against the schema. Call it before Default.
 func (s *Schema) Coerce(obj map[string]any) (unknown []string, err error) {
+	if err := s.shape.fits(obj); err != nil {
+		return nil, err
+	}
 	return s.coerce(obj, true, false)
 }
 
 // CoerceStored is Coerce for an object that was stored: what has the wrong type in its
-// metadata is dropped instead of refused.
+// metadata is dropped instead of refused. One that was fine, and has become too much work
+// by a change of the schema, stays as it is, so that it can be read and deleted.
 func (s *Schema) CoerceStored(obj map[string]any) error {
+	if s.shape.fits(obj) != nil {
+		return nil
+	}
 	_, err := s.coerce(obj, false, true)
 	return err
 }
@@ -54,9 +61,9 @@ func (s *Schema) coerce(obj map[string]any, track, lenient bool) (unknown []stri
 }
 
 // Default fills in what is absent, and what is null where null may not stand and the
-// schema has a default.
+// schema has a default; nothing, where that would be more than Coerce lets in.
 func (s *Schema) Default(obj map[string]any) {
-	if !s.shape.complete(obj) {
+	if s.shape.fits(obj) == nil && !s.shape.complete(obj) {
 		defaulting.Default(obj, s.tree)
 	}
 }

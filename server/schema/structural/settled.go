@@ -17,6 +17,7 @@ type shape struct {
 	nullable   bool
 	defaulted  bool // it has a default itself
 	integer    bool // numbers are whole, if it is one
+	fill       int  // what its default weighs, with all that is then filled in below
 
 	defaults bool // it or something in it has
 	integers bool // something in it is an integer
@@ -52,6 +53,11 @@ func newShape(s *structuralschema.Structural) *shape {
 	}
 	out.takeOver(out.items)
 	out.takeOver(out.values)
+	if out.defaulted {
+		a := addition{left: math.MaxInt, steps: math.MaxInt}
+		a.value(out, s.Default.Object)
+		out.fill = min(weightOf(s.Default.Object)+math.MaxInt-a.left, tooMuch)
+	}
 	return out
 }
 

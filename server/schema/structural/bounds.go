@@ -1,0 +1,106 @@
+package structural
+
+import "github.com/rowlock/rowlock/codecs/budget"
+
+// A schema and an object of it are made by clients. Each item of a list may get a default
+// that is as large as a definition can be, and what a default holds may get others; and
+// the libraries look at all properties that a schema knows for each object in a tree. So
+// before any of them has its turn, a walk that costs no more than the object's own size
+// adds up what they would do.
+
+const (
+	// maxFill bounds what may be filled into one object, in bytes of memory.
+	maxFill = budget.Small
+	// maxSteps bounds how many properties may be looked for in one object.
+	maxSteps = budget.Work
+	// tooMuch is more than any limit, and can be added up as often as a definition can say.
+	tooMuch = 1 << 40
+
+	weightOfValue     = 16
+	weightOfContainer = 384
+)
+
+// addition adds up what is to be done for an object.
+type addition struct{ left, steps int }
+
+// over says that it is too much.
+func (a *addition) over() bool { return a.left < 0 || a.steps < 0 }
+
+// fits says whether an object can be worked on. The error is a 413.
+func (s *shape) fits(obj map[string]any) error {
+	a := addition{left: maxFill, steps: maxSteps}
+	a.value(s, obj)
+	switch {
+	case a.left < 0:
+		return budget.TooMuch("the defaults of the schema would make more than %d bytes of the object", maxFill)
+	case a.steps < 0:
+		return budget.TooMuch("the schema knows too many properties for an object with so many objects in it")
+	}
+	return nil
+}
+
+// value goes through what is filled into v.
+func (a *addition) value(s *shape, v any) {
+	if s == nil || a.over() {
+		return
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		a.steps -= len(s.properties)
+		if s.defaults && !a.over() {
+			a.absent(s, v)
+		}
+		for name, value := range v {
+			if p := s.of(name); p != nil && !(value == nil && !p.nullable) {
+				a.value(p, value)
+			} else if p != nil && s.properties[name] == nil {
+				a.left -= p.fill
+			}
+		}
+	case []any:
+		if s.items == nil {
+			return
+		}
+		for _, item := range v {
+			if item == nil && !s.items.nullable {
+				a.left -= s.items.fill
+			} else {
+				a.value(s.items, item)
+			}
+		}
+	}
+}
+
+// absent adds the defaults of what a map has not, or may not have as null.
+func (a *addition) absent(s *shape, v map[string]any) {
+	for name, p := range s.properties {
+		if !p.defaulted {
+			continue
+		}
+		if value, ok := v[name]; !ok || value == nil && !p.nullable {
+			if a.left -= len(name) + p.fill; a.over() {
+				return
+			}
+		}
+	}
+}
+
+// weightOf is what a value takes in memory and on the wire.
+func weightOf(v any) int {
+	n := weightOfValue
+	switch v := v.(type) {
+	case string:
+		n += len(v)
+	case map[string]any:
+		n += weightOfContainer
+		for name, value := range v {
+			n += len(name) + weightOf(value)
+		}
+	case []any:
+		n += weightOfContainer
+		for _, item := range v {
+			n += weightOf(item)
+		}
+	}
+	return n
+}
