@@ -158,6 +158,38 @@ func TestAuthorizeWatchOfOne(t *testing.T) {
 	}
 }
 
+// TestImpersonationAsks: each part of an identity is asked about as what it is, in the
+// words of a stock server, until one is refused.
+func TestImpersonationAsks(t *testing.T) {
+	headers := http.Header{
+		"Impersonate-User": {"system:serviceaccount:a:b"}, "Impersonate-Group": {"system:masters", "x"}, "Impersonate-Uid": {"7"},
+		"Impersonate-Extra-Acme.com%2fscopes": {"s", "t"},
+	}
+	all := []string{
+		"/ serviceaccounts  b in a", "/ groups  system:masters in ", "/ groups  x in ",
+		"authentication.k8s.io/v1 userextras acme.com/scopes s in ", "authentication.k8s.io/v1 userextras acme.com/scopes t in ", "authentication.k8s.io/v1 uids  7 in ",
+	}
+	for allowed := range len(all) + 1 {
+		var asked []string
+		z := authorizer(func(a *authx.Attributes) (authx.Decision, string, error) {
+			if a.User.Name != "actor" || a.Verb != "impersonate" || !a.ResourceRequest {
+				t.Errorf("asked about %+v", a)
+			}
+			asked = append(asked, fmt.Sprintf("%s/%s %s %s %s in %s", a.APIGroup, a.APIVersion, a.Resource, a.Subresource, a.Name, a.Namespace))
+			if len(asked) > allowed {
+				return authx.NoOpinion, "", nil
+			}
+			return authx.Allow, "", nil
+		})
+		r := httptest.NewRequest("GET", "/version", nil)
+		r.Header = headers.Clone()
+		w := serve(r, ok, as(&authx.Identity{Name: "actor"}), filters.Impersonate(z, quiet, fail))
+		if want := all[:min(allowed+1, len(all))]; !slices.Equal(asked, want) || (w.Code == 200) != (allowed == len(all)) {
+			t.Errorf("with %d allowed: %d after asking %q, want %q", allowed, w.Code, asked, want)
+		}
+	}
+}
+
 func TestImpersonate(t *testing.T) {
 	allow := authorizer(func(a *authx.Attributes) (authx.Decision, string, error) {
 		if a.User.Name == "actor" && a.Verb == "impersonate" && a.Name != "no" {

@@ -35,7 +35,8 @@ const (
 	eachImpersonates = 32  // of them by one connection
 )
 
-// claim is one thing that a caller wants to be.
+// claim is one thing that a caller wants to be. Those of the core group have no version,
+// as webhooks and conditions of authorizers know them from a stock server.
 type claim struct {
 	attributes authx.Attributes
 	text       string // as a stock server prints it in an error
@@ -145,7 +146,7 @@ func wanted(h http.Header) (*authx.Identity, []claim, error) {
 	extra := extras(h)
 	claims := userClaims(name)
 	for _, g := range groups {
-		claims = append(claims, claim{authx.Attributes{Resource: "groups", Name: g, APIVersion: "v1"}, fmt.Sprintf("{Group  %s    }", g)})
+		claims = append(claims, claim{authx.Attributes{Resource: "groups", Name: g}, fmt.Sprintf("{Group  %s    }", g)})
 	}
 	keys := make([]string, 0, len(extra))
 	for k := range extra {
@@ -188,9 +189,9 @@ func userClaims(name string) []claim {
 		return nil
 	}
 	if ns, sa, ok := authx.SplitServiceAccount(name); ok {
-		return []claim{{authx.Attributes{Resource: "serviceaccounts", Namespace: ns, Name: sa, APIVersion: "v1"}, ""}}
+		return []claim{{authx.Attributes{Resource: "serviceaccounts", Namespace: ns, Name: sa}, ""}}
 	}
-	return []claim{{authx.Attributes{Resource: "users", Name: name, APIVersion: "v1"}, ""}}
+	return []claim{{authx.Attributes{Resource: "users", Name: name}, ""}}
 }
 
 // allGroups adds the groups that come with being authenticated, or not.
