@@ -13,15 +13,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/admission"
-	"github.com/rowlock/rowlock/server/apply"
-	"github.com/rowlock/rowlock/server/cache"
-	"github.com/rowlock/rowlock/server/kinds"
-	"github.com/rowlock/rowlock/server/kinds/builtin"
 	"github.com/rowlock/rowlock/server/request"
-	"github.com/rowlock/rowlock/server/schema"
-	"github.com/rowlock/rowlock/server/vault"
 	"github.com/rowlock/rowlock/server/verbs"
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/storetest"
@@ -36,28 +29,6 @@ type laggard struct {
 func (l laggard) Apply(ctx context.Context, batch []sqlstore.Txn, now time.Time) ([]sqlstore.Outcome, error) {
 	time.Sleep(l.lag)
 	return l.Driver.Apply(ctx, batch, now)
-}
-
-// serverOn is a server of its own on a database.
-func serverOn(t *testing.T, driver sqlstore.Driver, plugins ...admission.Plugin) *fixture {
-	t.Helper()
-	catalogue := kinds.NewCatalogue(builtin.Resources())
-	store := sqlstore.New(driver, sqlstore.Config{})
-	c := cache.New(catalogue)
-	ctx, cancel := context.WithCancel(context.Background())
-	from, err := c.Load(ctx, store)
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan error, 1)
-	go func() { done <- store.Run(ctx, from, c) }()
-	t.Cleanup(func() {
-		cancel()
-		<-done
-	})
-	h := &verbs.Handler{Catalogue: catalogue, Store: vault.New(store, c), Owner: apply.New(schema.New(catalogue)), Authorizer: authx.AlwaysAllow{}}
-	h.Admission = admission.NewChain(append([]admission.Plugin{admission.NamespaceLifecycle{Namespaces: h}}, plugins...)...)
-	return &fixture{t: t, h: h, store: store}
 }
 
 const ns = "/api/v1/namespaces"

@@ -38,8 +38,16 @@ type fixture struct {
 
 func newFixture(t testing.TB, plugins ...admission.Plugin) *fixture {
 	t.Helper()
+	f := serverOn(t, storetest.NewMemory(), plugins...)
+	f.want(201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"a"}}`)
+	return f
+}
+
+// serverOn is a server of its own on a database.
+func serverOn(t testing.TB, driver sqlstore.Driver, plugins ...admission.Plugin) *fixture {
+	t.Helper()
 	catalogue := kinds.NewCatalogue(builtin.Resources())
-	store := sqlstore.New(storetest.NewMemory(), sqlstore.Config{})
+	store := sqlstore.New(driver, sqlstore.Config{})
 	c := cache.New(catalogue)
 	ctx, cancel := context.WithCancel(context.Background())
 	from, err := c.Load(ctx, store)
@@ -54,9 +62,7 @@ func newFixture(t testing.TB, plugins ...admission.Plugin) *fixture {
 	})
 	h := &verbs.Handler{Catalogue: catalogue, Store: vault.New(store, c), Owner: apply.New(schema.New(catalogue)), Authorizer: authx.AlwaysAllow{}}
 	h.Admission = admission.NewChain(append([]admission.Plugin{admission.NamespaceLifecycle{Namespaces: h}}, plugins...)...)
-	f := &fixture{t: t, h: h, store: store}
-	f.want(201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"a"}}`)
-	return f
+	return &fixture{t: t, h: h, store: store}
 }
 
 var admin = &authx.Identity{Name: "admin", Groups: []string{authx.GroupMasters}}
