@@ -3,8 +3,10 @@
 //
 // A writer tries at once, without asking anybody. One that lost to another joins the
 // line of its key, and so does everybody who comes while there is a line; whoever is
-// first in it has the turn: no other writer of the line tries meanwhile. A place in the
-// line is kept until the writer is done, so nobody who came later goes first.
+// first in it has the turn: no other writer of the line tries meanwhile. Users take
+// turns, so that one with many writers, or slow ones, has others wait for one or two of
+// them. Among the writers of one user a place in the line is kept until the writer is
+// done, so nobody who came later goes first.
 //
 // A turn is no lock. Writers that name the version they replace do not stand in line,
 // as only the next write can be theirs, and other servers know nothing of it: the
@@ -52,7 +54,9 @@ type Lines struct {
 // line is there as long as somebody has the turn.
 type line struct {
 	turn    *Writer
-	waiting []*Writer // for it, by ticket
+	waiting []*Writer         // for it, by ticket
+	given   uint64            // how many turns there were
+	last    map[string]uint64 // of each user that waits: given at its last turn, or when it came
 }
 
 // Writer is one request that writes one key, for all its tries. It is used by one
@@ -60,6 +64,7 @@ type line struct {
 type Writer struct {
 	lines *Lines
 	key   sqlstore.Key
+	user  string
 	lost  int
 
 	// Guarded by Lines.mu.
@@ -70,8 +75,10 @@ type Writer struct {
 	timer  *time.Timer
 }
 
-// Writer begins a request for key.
-func (l *Lines) Writer(key sqlstore.Key) Writer { return Writer{lines: l, key: key} }
+// Writer begins a request of a user for key.
+func (l *Lines) Writer(key sqlstore.Key, user string) Writer {
+	return Writer{lines: l, key: key, user: user}
+}
 
 // Try waits until w may try, or for the end of ctx. pinned says that the client names
 // the version it replaces.
@@ -112,7 +119,7 @@ func (w *Writer) Done() {
 		w.lines.next(w.key, l)
 	default:
 		if i := slices.Index(l.waiting, w); i >= 0 {
-			l.waiting = slices.Delete(l.waiting, i, i+1)
+			l.leave(i)
 		}
 	}
 }
@@ -133,7 +140,7 @@ func (w *Writer) join(pinned bool) bool {
 	}
 	begun := l == nil
 	if begun {
-		l = &line{}
+		l = &line{last: make(map[string]uint64)}
 		if all.lines == nil {
 			all.lines = make(map[sqlstore.Key]*line)
 		}
@@ -151,10 +158,36 @@ func (w *Writer) join(pinned bool) bool {
 		return 1
 	})
 	l.waiting = slices.Insert(l.waiting, i, w)
+	if _, ok := l.last[w.user]; !ok {
+		l.last[w.user] = l.given
+	}
 	if begun {
 		all.next(w.key, l)
 	}
 	return true
+}
+
+// leave takes a writer out of those who wait. Nothing is kept of a user of whom nobody
+// waits any more: whoever comes counts as if it had just had a turn.
+func (l *line) leave(i int) *Writer {
+	w := l.waiting[i]
+	l.waiting = slices.Delete(l.waiting, i, i+1)
+	if !slices.ContainsFunc(l.waiting, func(o *Writer) bool { return o.user == w.user }) {
+		delete(l.last, w.user)
+	}
+	return w
+}
+
+// following is whose turn it is next: the first writer of the user whose last turn was
+// longest ago.
+func (l *line) following() int {
+	at := 0
+	for i, w := range l.waiting {
+		if l.last[w.user] < l.last[l.waiting[at].user] {
+			at = i
+		}
+	}
+	return at
 }
 
 // next gives the turn to the first in line.
@@ -164,9 +197,10 @@ func (l *Lines) next(key sqlstore.Key, of *line) {
 		delete(l.lines, key)
 		return
 	}
-	w := of.waiting[0]
-	of.waiting[0] = nil
-	of.waiting = of.waiting[1:]
+	at := of.following()
+	of.given++
+	of.last[of.waiting[at].user] = of.given
+	w := of.leave(at)
 	lasts := first << min(w.turns, longest)
 	w.turns++
 	of.turn, w.losses = w, 0

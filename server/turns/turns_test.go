@@ -15,7 +15,7 @@ var key = sqlstore.Key{Resource: "configmaps", Namespace: "a", Name: "c"}
 
 // loser is a writer that lost its first try.
 func loser(l *turns.Lines) *turns.Writer {
-	w := l.Writer(key)
+	w := l.Writer(key, "ann")
 	w.Lost()
 	return &w
 }
@@ -54,7 +54,7 @@ func goes(t *testing.T, may <-chan error) {
 func TestNobodyIsInTheWay(t *testing.T) {
 	var l turns.Lines
 	for range 3 {
-		w := l.Writer(key)
+		w := l.Writer(key, "ann")
 		if err := w.Try(t.Context(), false); err != nil || l.Waiting(key) != 0 {
 			t.Fatal(err, l.Waiting(key))
 		}
@@ -68,7 +68,7 @@ func TestOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l turns.Lines
 		a, b := loser(&l), loser(&l)
-		c := l.Writer(key)
+		c := l.Writer(key, "ann")
 		goes(t, try(t.Context(), a, false))
 		second := try(t.Context(), b, false)
 		waits(t, second)
@@ -77,7 +77,7 @@ func TestOrder(t *testing.T) {
 		a.Lost()
 		goes(t, try(t.Context(), a, false)) // still its turn
 		waits(t, second)
-		other := l.Writer(sqlstore.Key{Resource: "configmaps", Namespace: "a", Name: "d"})
+		other := l.Writer(sqlstore.Key{Resource: "configmaps", Namespace: "a", Name: "d"}, "ann")
 		goes(t, try(t.Context(), &other, false))
 		a.Done()
 		goes(t, second)
@@ -133,7 +133,7 @@ func TestATurnEnds(t *testing.T) {
 		slow.Lost() // to the other
 		again := try(t.Context(), slow, false)
 		waits(t, again)
-		late := l.Writer(key)
+		late := l.Writer(key, "ann")
 		third := try(t.Context(), &late, false)
 		waits(t, third)
 		quick.Done()
@@ -146,6 +146,52 @@ func TestATurnEnds(t *testing.T) {
 	})
 }
 
+// TestUsersTakeTurns: a user with a crowd of slow writers has others wait for two of
+// them, and is not passed by for ever by those who come again and again.
+func TestUsersTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l turns.Lines
+		var crowd []*turns.Writer
+		var goesOn []<-chan error
+		for range 20 {
+			w := loser(&l)
+			crowd, goesOn = append(crowd, w), append(goesOn, try(t.Context(), w, false))
+			synctest.Wait()
+		}
+		goes(t, goesOn[0])
+		came := func() (*turns.Writer, <-chan error) {
+			w := l.Writer(key, "bob")
+			may := try(t.Context(), &w, false)
+			waits(t, may)
+			return &w, may
+		}
+		bob, his := came()
+		crowd[0].Done()
+		goes(t, goesOn[1])
+		waits(t, his)
+		crowd[1].Done()
+		goes(t, his)
+		rest := 2
+		for ; rest < 7; rest++ { // he comes again before he is done
+			again, next := came()
+			bob.Done()
+			goes(t, goesOn[rest])
+			waits(t, next)
+			crowd[rest].Done()
+			goes(t, next)
+			bob = again
+		}
+		bob.Done()
+		for ; rest < len(crowd); rest++ {
+			goes(t, goesOn[rest])
+			crowd[rest].Done()
+		}
+		if n := l.Waiting(key); n != 0 {
+			t.Errorf("%d are left", n)
+		}
+	})
+}
+
 // TestPinned: who names a version does not wait, unless somebody loses to such writers
 // again and again.
 func TestPinned(t *testing.T) {
@@ -154,13 +200,13 @@ func TestPinned(t *testing.T) {
 		w := loser(&l)
 		goes(t, try(t.Context(), w, false))
 		for range 3 {
-			p := l.Writer(key)
+			p := l.Writer(key, "ann")
 			goes(t, try(t.Context(), &p, true))
 			p.Done()
 			w.Lost()
 			goes(t, try(t.Context(), w, false))
 		}
-		p := l.Writer(key)
+		p := l.Writer(key, "ann")
 		may := try(t.Context(), &p, true)
 		waits(t, may)
 		w.Done()
@@ -173,7 +219,7 @@ func TestPinned(t *testing.T) {
 func TestRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l turns.Lines
-		w := l.Writer(key)
+		w := l.Writer(key, "ann")
 		defer w.Done()
 		at := time.Now()
 		for range 100 {

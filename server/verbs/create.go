@@ -181,7 +181,7 @@ func (h *Handler) createObject(c *Call, p permits.Permit, obj kinds.Object, in i
 		pristine = copyOf(obj) // what is allocated in vain must not be asked for again
 	}
 	// Those who want the same of what there is little of go one after the other.
-	w := h.turns.Writer(sqlstore.Key{Resource: st.Key})
+	w := h.turns.Writer(sqlstore.Key{Resource: st.Key}, c.User.Name)
 	defer w.Done()
 	for try := 1; ; try++ {
 		if st.Allocate != nil && !in.dry {

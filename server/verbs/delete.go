@@ -185,7 +185,7 @@ func (h *Handler) remove(c *Call, name string, options *metav1.DeleteOptions, qu
 		return nil, err
 	}
 	ctx, key := c.Context(), c.key(name)
-	w := h.turns.Writer(key)
+	w := h.turns.Writer(key, c.User.Name)
 	defer w.Done()
 	pinned := options.Preconditions != nil && options.Preconditions.ResourceVersion != nil
 	for {

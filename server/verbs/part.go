@@ -42,11 +42,12 @@ func (h *Handler) AdmitPart(c *Call, op admission.Operation, obj, options runtim
 // faster. Nothing is defaulted or validated, nobody owns what changes, and
 // admission is not asked. It answers 404 where there is no object. The object it
 // returns has been stored, unless dry, and has its version.
-func (h *Handler) Rewrite(ctx context.Context, p permits.Permit, at vault.Place, dry bool, fn func(obj kinds.Object) error) (kinds.Object, error) {
+func (h *Handler) Rewrite(c *Call, at vault.Place, dry bool, fn func(obj kinds.Object) error) (kinds.Object, error) {
 	if err := segment(at.Name); err != nil {
 		return nil, err
 	}
-	w := h.turns.Writer(at.Key())
+	ctx, p := c.Context(), c.Permit()
+	w := h.turns.Writer(at.Key(), c.User.Name)
 	defer w.Done()
 	for {
 		if !dry {

@@ -107,7 +107,7 @@ func (h *Handler) change(c *Call, ch *change) (*outcome, error) {
 		return nil, err
 	}
 	ctx, key := c.Context(), c.key(c.Info.Name)
-	w := h.turns.Writer(key)
+	w := h.turns.Writer(key, c.User.Name)
 	defer w.Done()
 	for try := 0; ; try++ {
 		if !ch.dry {

@@ -41,7 +41,7 @@ func bind(h *verbs.Handler, c *verbs.Call) error {
 		return apierrors.NewBadRequest("Name parameter required.")
 	}
 	now := metav1.Now()
-	if _, err := h.Rewrite(c.Context(), c.Permit(), podPlace(h, c, binding.Name), dry, func(obj kinds.Object) error {
+	if _, err := h.Rewrite(c, podPlace(h, c, binding.Name), dry, func(obj kinds.Object) error {
 		return assign(obj.(*corev1.Pod), binding, now)
 	}); err != nil {
 		return err

@@ -266,7 +266,7 @@ func (e *evicting) remove(pod *corev1.Pod, still func(*corev1.Pod) bool) error {
 	o := e.options.DeepCopy()
 	last := pod
 	if !e.dry() {
-		marked, err := e.h.Rewrite(e.c.Context(), e.c.Permit(), podPlace(e.h, e.c, pod.Name), false, func(obj kinds.Object) error {
+		marked, err := e.h.Rewrite(e.c, podPlace(e.h, e.c, pod.Name), false, func(obj kinds.Object) error {
 			live := obj.(*corev1.Pod)
 			if err := asExpected(live, o.Preconditions); err != nil {
 				return err
