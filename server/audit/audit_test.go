@@ -205,6 +205,36 @@ func TestBatchNeverBlocks(t *testing.T) {
 	})
 }
 
+// TestBatchBytes: events with large bodies are lost before the memory is, and those that
+// are under way count.
+func TestBatchBytes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, s := audit.NewMetrics(), stuck{make(chan int, 10)}
+		b := &audit.Batch{Sender: s, Metrics: m, MaxSize: 2}
+		b.Start(1000)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- b.Run(ctx) }()
+		large := make([]byte, audit.MaxKept/4)
+		_ = b.Take(large)
+		<-s.sent // it is stuck
+		for range 5 {
+			_ = b.Take(large)
+		}
+		if n := lost(t, m); n != 2 {
+			t.Errorf("%v events lost, want 2 of 6 that are a quarter each", n)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		_ = b.Take(large)
+		if n := lost(t, m); n != 6 {
+			t.Errorf("%v events lost, want all but the one that has room again", n)
+		}
+	})
+}
+
 func TestWebhookTriesAgain(t *testing.T) {
 	var bodies []string
 	codes := []int{503, 429, 200, 400}

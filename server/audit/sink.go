@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -101,8 +102,12 @@ func (b *Blocking) Take(event []byte) error {
 	return nil
 }
 
-// Batch keeps events for a loop that sends them. A full buffer loses events; it
-// never makes anybody wait.
+// MaxKept is how many bytes of events a Batch keeps, those that are being sent
+// included: clients say how large the bodies in them are.
+const MaxKept = 256 << 20
+
+// Batch keeps events for a loop that sends them. A full buffer loses events, as does one
+// with MaxKept bytes; it never makes anybody wait.
 type Batch struct {
 	Sender   Sender
 	Metrics  *Metrics
@@ -113,6 +118,7 @@ type Batch struct {
 	Report   func(error)   // what a lost batch was lost to
 
 	queue chan []byte
+	kept  atomic.Int64 // bytes
 }
 
 // Start makes the buffer. Take and Run come after it.
@@ -120,11 +126,16 @@ func (b *Batch) Start(buffer int) { b.queue = make(chan []byte, buffer) }
 
 // Take implements Sink.
 func (b *Batch) Take(event []byte) error {
-	select {
-	case b.queue <- event:
-	default:
-		b.Metrics.Lost("buffered", 1)
+	size := int64(len(event))
+	if b.kept.Add(size) <= MaxKept {
+		select {
+		case b.queue <- event:
+			return nil
+		default:
+		}
 	}
+	b.kept.Add(-size)
+	b.Metrics.Lost("buffered", 1)
 	return nil
 }
 
@@ -158,6 +169,11 @@ func (b *Batch) Run(ctx context.Context) error {
 }
 
 func (b *Batch) send(ctx context.Context, events [][]byte) {
+	var size int64
+	for _, e := range events {
+		size += int64(len(e))
+	}
+	defer b.kept.Add(-size)
 	for _, part := range parts(events, b.MaxBytes) {
 		if err := b.Sender.Send(ctx, part); err != nil {
 			b.Metrics.Lost(b.Sender.Name(), len(part))

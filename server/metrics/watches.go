@@ -16,7 +16,7 @@ type watches struct {
 	sizes   *prometheus.HistogramVec
 	initial *prometheus.HistogramVec
 	ended   *prometheus.CounterVec
-	known   sync.Map // *kinds.Resource -> func(int)
+	known   sync.Map // schema.GroupVersionKind -> func(int); resources of custom kinds come and go
 }
 
 func newWatches() *watches {
@@ -43,11 +43,12 @@ func (w *watches) parts() []prometheus.Collector {
 
 // Watch implements verbs.Measure.
 func (m *Metrics) Watch(r *kinds.Resource) (sent func(bytes int)) {
-	if f, ok := m.watches.known.Load(r); ok {
+	gvk := r.GVK()
+	if f, ok := m.watches.known.Load(gvk); ok {
 		return f.(func(int))
 	}
 	events, sizes := m.watches.events.WithLabelValues(r.Group, r.Version, r.Kind), m.watches.sizes.WithLabelValues(r.Group, r.Version, r.Kind)
-	f, _ := m.watches.known.LoadOrStore(r, func(bytes int) {
+	f, _ := m.watches.known.LoadOrStore(gvk, func(bytes int) {
 		events.Inc()
 		sizes.Observe(float64(bytes))
 	})
