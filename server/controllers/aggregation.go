@@ -104,8 +104,8 @@ func (a *Aggregation) fill(ctx context.Context) bool {
 		}
 		a.Queue.add(1)
 		ok = a.Queue.work(func() bool {
-			err := a.apply(ctx, name, rules)
-			if err == nil || apierrors.IsNotFound(err) || ctx.Err() != nil {
+			err := a.apply(ctx, role, rules)
+			if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) || ctx.Err() != nil { // it comes back as a change
 				return true
 			}
 			a.Log.Warn("cannot fill the rules of a cluster role", "name", name, "error", err)
@@ -140,11 +140,13 @@ func (a *Aggregation) gather(role *rbacv1.ClusterRole) ([]rbacv1.PolicyRule, err
 	return rules, nil
 }
 
-func (a *Aggregation) apply(ctx context.Context, name string, rules []rbacv1.PolicyRule) error {
+// apply writes the rules of a role that is still the one it was: to apply to one that is
+// gone would make it again, for whoever is bound to its name.
+func (a *Aggregation) apply(ctx context.Context, role *rbacv1.ClusterRole, rules []rbacv1.PolicyRule) error {
 	body := map[string]any{
 		"apiVersion": rbacv1.SchemeGroupVersion.String(), "kind": "ClusterRole",
-		"metadata": map[string]any{"name": name}, "rules": rules,
+		"metadata": map[string]any{"name": role.Name, "uid": role.UID}, "rules": rules,
 	}
-	path := clusterRolesPath + url.PathEscape(name) + "?force=true&fieldManager=" + aggregationAgent
+	path := clusterRolesPath + url.PathEscape(role.Name) + "?force=true&fieldManager=" + aggregationAgent
 	return a.API.Call(ctx, aggregationAgent, http.MethodPatch, path, "application/apply-patch+yaml", body, nil)
 }
