@@ -135,18 +135,27 @@ func TestBadLines(t *testing.T) {
 		`nonsense`:       "couldn't get version/kind; json parse error: invalid character 'o' in literal null (expecting 'u')",
 		`["a"]`:          "couldn't get version/kind; json parse error: json: cannot unmarshal array",
 		`{"user":5}`:     "cannot unmarshal number into Go struct field",
-		`{"kind":"Cat"}`: "Object 'apiVersion' is missing in '{\"kind\":\"Cat\"}'",
-		`{"apiVersion":"abac.authorization.kubernetes.io/v1beta1","spec":{}}`:  "Object 'Kind' is missing in",
-		`{"apiVersion":"abac.authorization.kubernetes.io/v2","kind":"Policy"}`: `no kind "Policy" is registered for version "abac.authorization.kubernetes.io/v2"`,
+		`{"kind":"Cat"}`: "Object 'apiVersion' is missing",
+		`{"apiVersion":"abac.authorization.kubernetes.io/v1beta1","spec":{}}`:  "Object 'Kind' is missing",
+		`{"apiVersion":"abac.authorization.kubernetes.io/v2","kind":"Policy"}`: `no such kind is registered for its version`,
 		policy(`"user":{}`): "cannot unmarshal object into Go struct field",
 	} {
 		_, err := abac.Read(strings.NewReader(good+"\n\n"+line+"\n"+good), "f")
-		if prefix := "error reading policy file f, line 3: " + line + ": " + want; err == nil || !strings.HasPrefix(strings.Replace(err.Error(), "json: "+want, want, 1), prefix) {
+		if prefix := "error reading policy file f, line 3: " + want; err == nil || !strings.HasPrefix(strings.Replace(err.Error(), "json: "+want, want, 1), prefix) {
 			t.Errorf("%s: %v, want %s", line, err, prefix)
 		}
 	}
 	if _, err := abac.Read(strings.NewReader(`{"user":"`+strings.Repeat("x", 2<<20)), "f"); err == nil || !strings.HasPrefix(err.Error(), "error reading policy file f: ") {
 		t.Error(err)
+	}
+}
+
+// TestOtherFiles: what is given by mistake is not shown.
+func TestOtherFiles(t *testing.T) {
+	for _, line := range []string{"s3cret,alice,1", `"s3cret`, "token: s3cret", `{"kind":"Config","token":"s3cret"}`, `{"apiVersion":"v1","token":"s3cret"}`, `{"user":["s3cret"]}`, policy(`"user":["s3cret"]`)} {
+		if _, err := abac.Read(strings.NewReader(line), "f"); err == nil || strings.Contains(err.Error(), "s3cret") || !strings.Contains(err.Error(), "f, line 1: ") {
+			t.Errorf("%s: %v", line, err)
+		}
 	}
 }
 

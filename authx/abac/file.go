@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -18,7 +19,6 @@ import (
 const (
 	kind      = "Policy"
 	longest   = 1 << 20 // bytes of a line
-	quoted    = 256     // bytes of a line in an error
 	oldGroup  = "abac.authorization.kubernetes.io"
 	version   = "/v1beta1"
 	unwritten = "/v0" // version of the form that names none
@@ -37,7 +37,8 @@ func Load(path string) (*Authorizer, error) {
 	return Read(f, path)
 }
 
-// Read reads policies. name stands for the file in errors.
+// Read reads policies. name stands for the file in errors, which name a bad line and
+// quote nothing of it: another file that is given by mistake may hold secrets.
 func Read(r io.Reader, name string) (*Authorizer, error) {
 	z := &Authorizer{}
 	lines := bufio.NewScanner(r)
@@ -49,7 +50,7 @@ func Read(r io.Reader, name string) (*Authorizer, error) {
 		}
 		p, legacy, err := parse(line)
 		if err != nil {
-			return nil, fmt.Errorf("error reading policy file %s, line %d: %s: %w", name, n, line[:min(len(line), quoted)], err)
+			return nil, fmt.Errorf("error reading policy file %s, line %d: %w", name, n, err)
 		}
 		z.Policies = append(z.Policies, p)
 		for _, problem := range strange(line, legacy) {
@@ -88,11 +89,11 @@ func parse(line []byte) (PolicySpec, bool, error) {
 		p, err := parseLegacy(line)
 		return p, true, err
 	case head.Kind == "":
-		return PolicySpec{}, false, fmt.Errorf("Object 'Kind' is missing in '%s'", line) //nolint:staticcheck // as clients know it
+		return PolicySpec{}, false, errors.New("Object 'Kind' is missing") //nolint:staticcheck // as clients know it
 	case head.APIVersion == "":
-		return PolicySpec{}, false, fmt.Errorf("Object 'apiVersion' is missing in '%s'", line) //nolint:staticcheck // as clients know it
+		return PolicySpec{}, false, errors.New("Object 'apiVersion' is missing") //nolint:staticcheck // as clients know it
 	}
-	return PolicySpec{}, false, fmt.Errorf("no kind %q is registered for version %q", head.Kind, head.APIVersion)
+	return PolicySpec{}, false, errors.New("no such kind is registered for its version: want Policy of " + versions[0])
 }
 
 // strange are the fields of a policy that nobody reads, or that come twice.

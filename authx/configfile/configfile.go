@@ -17,7 +17,9 @@ import (
 // group is that of all configurations.
 const group = "apiserver.config.k8s.io"
 
-// Decode reads an object of a kind, in one of some versions, from YAML or JSON.
+// Decode reads an object of a kind, in one of some versions, from YAML or JSON. Its
+// errors, which are logged, quote nothing of a file that is another one: it may hold
+// secrets.
 func Decode(data []byte, kind string, versions []string, into any) error {
 	asJSON, duplicates := yaml.YAMLToJSONStrict(data)
 	if duplicates != nil {
@@ -33,9 +35,9 @@ func Decode(data []byte, kind string, versions []string, into any) error {
 	gv, version, _ := strings.Cut(head.APIVersion, "/")
 	switch {
 	case head.Kind == "":
-		return fmt.Errorf("Object 'Kind' is missing in '%s'", asJSON) //nolint:staticcheck // as clients know it
+		return errors.New("Object 'Kind' is missing in the file") //nolint:staticcheck // as clients know it
 	case head.APIVersion == "":
-		return fmt.Errorf("Object 'apiVersion' is missing in '%s'", asJSON) //nolint:staticcheck // as clients know it
+		return errors.New("Object 'apiVersion' is missing in the file") //nolint:staticcheck // as clients know it
 	case head.Kind != kind || gv != group || !slices.Contains(versions, version):
 		return fmt.Errorf("no kind %q is registered for version %q", head.Kind, head.APIVersion)
 	}

@@ -42,3 +42,16 @@ func TestDecode(t *testing.T) {
 		}
 	}
 }
+
+// TestOtherFiles: what is given by mistake is not shown.
+func TestOtherFiles(t *testing.T) {
+	for _, text := range []string{
+		"s3cret,alice,1\n", `"s3cret`, "token: s3cret\nlist: [s3cret]\n", `{"token":"s3cret"}`, "kind: Config\ntoken: s3cret\n",
+		head + "parts: s3cret", head + "parts: [s3cret]",
+	} {
+		var into thing
+		if err := configfile.Decode([]byte(text), "Thing", []string{"v1"}, &into); err == nil || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}

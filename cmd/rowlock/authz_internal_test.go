@@ -41,7 +41,7 @@ func TestAuthorizationFlags(t *testing.T) {
 		"--authorization-webhook-config-file=" + hook: "cannot specify --authorization-webhook-config-file without mode Webhook",
 		"--authorization-mode=ABAC --authorization-policy-file=" + policies:                                           "",
 		"--authorization-mode=ABAC --authorization-policy-file=" + dir + "/none":                                      "invalid authorization config: --authorization-policy-file: open " + dir + "/none: no such file or directory",
-		"--authorization-mode=ABAC --authorization-policy-file=" + bad:                                                "invalid authorization config: --authorization-policy-file: error reading policy file " + bad + ", line 1: {: couldn't get version/kind; json parse error: unexpected end of JSON input",
+		"--authorization-mode=ABAC --authorization-policy-file=" + bad:                                                "invalid authorization config: --authorization-policy-file: error reading policy file " + bad + ", line 1: couldn't get version/kind; json parse error: unexpected end of JSON input",
 		"--authorization-mode=Webhook --authorization-webhook-config-file=" + hook:                                    "",
 		"--authorization-mode=Webhook --authorization-webhook-version=v1 --authorization-webhook-config-file=" + hook: "",
 		"--authorization-mode=Webhook --authorization-webhook-version=v3 --authorization-webhook-config-file=" + hook: `invalid authorization config: --authorization-webhook-config-file ` + hook + `: unsupported webhook authorizer version "v3", supported versions are "v1", "v1beta1"`,

@@ -48,5 +48,10 @@ func (o *metricsOptions) build() (metrics.Selection, error) {
 	for key, values := range labels {
 		s.Allowed[key] = strings.Split(values, ",")
 	}
-	return s, s.Validate()
+	if err := s.Validate(); err != nil && o.manifest != "" && len(o.labels) == 0 {
+		return s, source{"--allow-metric-labels-manifest", o.manifest}.failed(err)
+	} else if err != nil {
+		return s, err
+	}
+	return s, nil
 }
