@@ -16,6 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rowlock/rowlock/server/sparing"
 )
 
 // The ConfigMaps of kube-system by which others learn how this cluster authenticates.
@@ -45,6 +47,7 @@ func (c *ClusterAuthentication) Run(ctx context.Context) error {
 	if c.Every == 0 {
 		c.Every = time.Minute
 	}
+	failed := map[string]*sparing.Line{authenticationMap: {}, trackingMap: {}}
 	for ctx.Err() == nil {
 		wait := c.Every
 		for name, change := range map[string]func(map[string]string) error{authenticationMap: c.publish, trackingMap: c.since} {
@@ -54,7 +57,7 @@ func (c *ClusterAuthentication) Run(ctx context.Context) error {
 				if err == nil || ctx.Err() != nil {
 					return true
 				}
-				c.Log.Warn("how this cluster authenticates cannot be published", "configmap", name, "error", err)
+				failed[name].Log(ctx, c.Log, slog.LevelWarn, "how this cluster authenticates cannot be published", "configmap", name, "error", err)
 				return false
 			})
 			if !done {

@@ -5,8 +5,10 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"strings"
 
 	"github.com/rowlock/rowlock/server/request"
+	"github.com/rowlock/rowlock/server/sparing"
 )
 
 // Recover turns a panic into a 500, where nothing was sent yet, and otherwise into
@@ -39,18 +41,23 @@ func recovered(log *slog.Logger, panicked func(), w http.ResponseWriter, r *http
 	http.Error(w, "This request caused apiserver to panic. Look in the logs for details.", http.StatusInternalServerError)
 }
 
+// failuresLogged are the lines a minute about requests that failed with a 5xx. Strangers
+// can make as many such requests as they like while, say, nobody can decide about them.
+const failuresLogged = 100
+
 // AccessLog writes one line a request, at debug level unless it failed with a 5xx
 // on a path that is not known to do so.
 func AccessLog(log *slog.Logger, mayFail func(path string) bool) Filter {
+	failed := &sparing.Line{Most: failuresLogged}
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			next.ServeHTTP(w, r)
-			logAccess(log, mayFail, w, r)
+			logAccess(log, failed, mayFail, w, r)
 		})
 	}
 }
 
-func logAccess(log *slog.Logger, mayFail func(path string) bool, w http.ResponseWriter, r *http.Request) {
+func logAccess(log *slog.Logger, failed *sparing.Line, mayFail func(path string) bool, w http.ResponseWriter, r *http.Request) {
 	level := slog.LevelDebug
 	rec := recorderOf(w)
 	if rec.Code >= 500 && rec.Code != http.StatusGatewayTimeout && !mayFail(r.URL.Path) {
@@ -64,6 +71,20 @@ func logAccess(log *slog.Logger, mayFail func(path string) bool, w http.Response
 	if s.User != nil {
 		user = s.User.Name
 	}
-	log.Log(r.Context(), level, "request", "verb", s.Info.Verb, "uri", r.URL.RequestURI(), "code", rec.Code, "bytes", rec.Bytes,
-		"user", user, "agent", r.UserAgent(), "from", r.RemoteAddr, "audit_id", s.ID)
+	args := []any{"verb", s.Info.Verb, "uri", brief(r.URL.RequestURI()), "code", rec.Code, "bytes", rec.Bytes,
+		"user", user, "agent", brief(r.UserAgent()), "from", r.RemoteAddr, "audit_id", s.ID}
+	if level == slog.LevelDebug {
+		log.DebugContext(r.Context(), "request", args...)
+		return
+	}
+	failed.Log(r.Context(), log, level, "request", args...)
+}
+
+// brief is what the log shows of what a client can make as long as a request's head.
+func brief(text string) string {
+	const most = 2048
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "..."
 }

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/rowlock/rowlock/server/sparing"
 )
 
 // Remark is what a Probe returns for something that an operator should see to, and
@@ -53,6 +55,7 @@ type Checks struct {
 	log      *slog.Logger
 	draining atomic.Bool
 	slis     slis
+	failed   map[string]*sparing.Line // for each check: strangers may ask for it
 }
 
 // New makes Checks.
@@ -63,7 +66,7 @@ func New(cfg Config) *Checks {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	c := &Checks{log: cfg.Log, boot: cfg.Boot, slis: newSLIs()}
+	c := &Checks{log: cfg.Log, boot: cfg.Boot, slis: newSLIs(), failed: map[string]*sparing.Line{}}
 	live := append([]Check{{"ping", ok}, {"log", ok}}, cfg.Live...)
 	until := cfg.Clock().Add(cfg.Grace)
 	var patient []Check
@@ -85,6 +88,9 @@ func New(cfg Config) *Checks {
 		"healthz": slices.Concat(live, cfg.Boot),
 		"livez":   slices.Concat(live, patient),
 		"readyz":  slices.Concat(live, cfg.Ready, cfg.Boot, []Check{leaving}),
+	}
+	for _, k := range c.groups["readyz"] { // all there are
+		c.failed[k.Name] = &sparing.Line{}
 	}
 	return c
 }
@@ -118,7 +124,7 @@ func (c *Checks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (c *Checks) one(w http.ResponseWriter, r *http.Request, group string, k Check) {
 	if err := k.Probe(r.Context()); err != nil {
-		c.report(r, group, []string{k.Name}, err)
+		c.report(r, group, k.Name, err)
 		http.Error(w, fmt.Sprintf("internal server error: %v", err), http.StatusInternalServerError)
 		return
 	}
@@ -132,8 +138,7 @@ func (c *Checks) all(w http.ResponseWriter, r *http.Request, group string, check
 		excluded[e] = true
 	}
 	var lines bytes.Buffer
-	var failed []string
-	var reasons []error
+	failed := false
 	for _, k := range checks {
 		if excluded[k.Name] {
 			delete(excluded, k.Name)
@@ -149,7 +154,8 @@ func (c *Checks) all(w http.ResponseWriter, r *http.Request, group string, check
 		}
 		if err != nil {
 			fmt.Fprintf(&lines, "[-]%s failed: reason withheld\n", k.Name)
-			failed, reasons = append(failed, k.Name), append(reasons, err)
+			failed = true
+			c.report(r, group, k.Name, err)
 			continue
 		}
 		fmt.Fprintf(&lines, "[+]%s ok\n", k.Name)
@@ -162,8 +168,7 @@ func (c *Checks) all(w http.ResponseWriter, r *http.Request, group string, check
 		slices.Sort(names)
 		fmt.Fprintf(&lines, "warn: some health checks cannot be excluded: no matches for %s\n", strings.Join(names, ", "))
 	}
-	if len(failed) > 0 {
-		c.report(r, group, failed, errors.Join(reasons...))
+	if failed {
 		http.Error(w, lines.String()+group+" check failed", http.StatusInternalServerError)
 		return
 	}
@@ -175,14 +180,15 @@ func (c *Checks) all(w http.ResponseWriter, r *http.Request, group string, check
 	text(w, lines.String())
 }
 
-// report logs what failed: quietly where that is to be expected, as the server
-// starts or ends.
-func (c *Checks) report(r *http.Request, group string, checks []string, err error) {
-	level := slog.LevelWarn
-	if c.draining.Load() || slices.ContainsFunc(c.boot, func(k Check) bool { return slices.Contains(checks, k.Name) }) {
-		level = slog.LevelDebug
+// report logs what failed: now and then, and quietly where that is to be expected, as
+// the server starts or ends.
+func (c *Checks) report(r *http.Request, group, check string, err error) {
+	args := []any{"group", group, "check", check, "error", strings.ReplaceAll(err.Error(), "\n", "; ")}
+	if c.draining.Load() || slices.ContainsFunc(c.boot, func(k Check) bool { return k.Name == check }) {
+		c.log.DebugContext(r.Context(), "health check failed", args...)
+		return
 	}
-	c.log.Log(r.Context(), level, "health check failed", "group", group, "checks", strings.Join(checks, ","), "error", strings.ReplaceAll(err.Error(), "\n", "; "))
+	c.failed[check].Log(r.Context(), c.log, slog.LevelWarn, "health check failed", args...)
 }
 
 func text(w http.ResponseWriter, s string) {

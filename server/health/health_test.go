@@ -1,8 +1,10 @@
 package health_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
@@ -95,6 +97,24 @@ func TestServes(t *testing.T) {
 	for path, want := range map[string]bool{"/livez": true, "/readyz/ping": true, "/healthz/": true, "/livezz": false, "/": false, "/api/livez": false} {
 		if health.Serves(path) != want {
 			t.Errorf("%s: want %t", path, want)
+		}
+	}
+}
+
+// TestLog: whoever asks again and again does not fill the log, and each check that
+// fails is told of.
+func TestLog(t *testing.T) {
+	var out bytes.Buffer
+	bad := func(context.Context) error { return errors.New("a reason") }
+	c := health.New(health.Config{Live: []health.Check{{Name: "one", Probe: bad}}, Ready: []health.Check{{Name: "two", Probe: bad}}, Log: slog.New(slog.NewTextHandler(&out, nil))})
+	for range 50 {
+		for _, path := range []string{"/readyz", "/readyz/two", "/livez", "/healthz"} {
+			c.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", path, nil))
+		}
+	}
+	for _, check := range []string{"check=one", "check=two"} {
+		if n := strings.Count(out.String(), check); n != 1 {
+			t.Errorf("%d lines with %s: %s", n, check, &out)
 		}
 	}
 }

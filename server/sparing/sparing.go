@@ -1,0 +1,59 @@
+// Package sparing keeps the log short where it is clients that make the lines.
+//
+// It promises: of what one Line is about there are at most so many lines a minute at the
+// level that operators see, the first of which also says how many were left out in the
+// minute before; all others are written at the debug level. A line costs a client nothing, so anybody could
+// fill a disk with them otherwise.
+package sparing
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+const every = time.Minute
+
+// Line is one thing that is said again and again. Its zero value is ready.
+type Line struct {
+	Most  int              // lines a minute; 0: one
+	Clock func() time.Time // nil: time.Now
+
+	mu    sync.Mutex
+	since time.Time // of the minute
+	said  int       // in it
+	left  int64
+}
+
+// Log says it, now or at the debug level.
+func (l *Line) Log(ctx context.Context, log *slog.Logger, level slog.Level, message string, args ...any) {
+	left, due := l.due()
+	switch {
+	case !due:
+		level = slog.LevelDebug
+	case left > 0:
+		args = append(args, "leftOut", left)
+	}
+	log.Log(ctx, level, message, args...)
+}
+
+// due says whether it is time, and how many lines were left out before.
+func (l *Line) due() (left int64, due bool) {
+	now := time.Now
+	if l.Clock != nil {
+		now = l.Clock
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if at := now(); l.since.IsZero() || at.Sub(l.since) >= every {
+		left, l.since, l.said, l.left = l.left, at, 1, 0
+		return left, true
+	}
+	if l.said < l.Most {
+		l.said++
+		return 0, true
+	}
+	l.left++
+	return 0, false
+}
