@@ -111,9 +111,15 @@ func (d *Definitions) later() <-chan time.Time {
 	return nil
 }
 
+// take takes a definition as it is now. One that cannot be read is none, though its bytes
+// may decode: as that of another name, whose objects would be deleted.
 func (d *Definitions) take(item *cache.Item, changed map[string]bool) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if _, err := (jsoncodec.Codec{}).Decode(item.JSON, crd, codecs.Ignore); err != nil {
+	err := item.Corrupt
+	if err == nil {
+		_, err = jsoncodec.Codec{}.Decode(item.JSON, crd, codecs.Ignore)
+	}
+	if err != nil {
 		d.Log.Warn("a definition cannot be read", "name", item.Name, "error", err)
 		d.forget(item.Name, changed)
 		return
