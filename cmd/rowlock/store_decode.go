@@ -21,17 +21,32 @@ func newDecoder() decoder { return decoder{kinds.NewCatalogue(builtin.Resources(
 
 // row says what is wrong with a value.
 func (d decoder) row(row sqlstore.Row) error {
-	if strings.HasPrefix(row.Key.Resource, "~") {
-		return decodeClaim(row.Value)
-	}
-	value, err := stored.Read(d.catalogue.ByStorage(row.Key.Resource), &row)
-	if err != nil {
-		return fmt.Errorf("its value cannot be read: %w", err)
+	value, err := d.read(&row)
+	if err != nil || value == nil {
+		return err
 	}
 	if uid := codecjson.Lookup(value, "metadata", "uid"); len(uid) <= len(`""`) {
 		return errors.New("its value has no UID")
 	}
 	return nil
+}
+
+// readable says why a server cannot read a value.
+func (d decoder) readable(row sqlstore.Row) error {
+	_, err := d.read(&row)
+	return err
+}
+
+// read returns the value to serve; nil for a row that is no object.
+func (d decoder) read(row *sqlstore.Row) ([]byte, error) {
+	if strings.HasPrefix(row.Key.Resource, "~") {
+		return nil, decodeClaim(row.Value)
+	}
+	value, err := stored.Read(d.catalogue.ByStorage(row.Key.Resource), row)
+	if err != nil {
+		return nil, fmt.Errorf("its value cannot be read: %w", err)
+	}
+	return value, nil
 }
 
 // decodeClaim judges a row by which an address or a port is taken.

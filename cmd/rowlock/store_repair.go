@@ -90,7 +90,7 @@ standard error.`,
 func (r *repairOptions) listed(ctx context.Context, o *storeOptions) error {
 	return o.with(ctx, asItIs, "nothing was changed", func(d sqlstore.Driver) error {
 		p := o.progress("looking")
-		found, err := upkeep.Damages(ctx, d, newDecoder().row, p.show)
+		found, err := upkeep.Damages(ctx, d, newDecoder().readable, p.show)
 		p.end()
 		if err != nil {
 			return err
@@ -133,7 +133,7 @@ func (r *repairOptions) repair(ctx context.Context, o *storeOptions) error {
 		if r.back != "" {
 			key, a.Action = r.back, "rollback"
 		}
-		found, err := upkeep.Find(ctx, d, key, newDecoder().row)
+		found, err := upkeep.Find(ctx, d, key, newDecoder().readable)
 		if err != nil {
 			return err
 		}

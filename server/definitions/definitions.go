@@ -157,10 +157,7 @@ func (f *Follower) forget(name string) {
 // take takes a definition that is new or has changed.
 func (f *Follower) take(item *cache.Item) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	err := item.Corrupt
-	if err == nil {
-		_, err = jsoncodec.Codec{}.Decode(item.JSON, crd, codecs.Ignore)
-	}
+	_, err := jsoncodec.Codec{}.Decode(item.JSON, crd, codecs.Ignore)
 	if err != nil || !custom.Established(crd) {
 		if err != nil {
 			f.log.Error("a definition cannot be read", "name", item.Name, "error", err)

@@ -3,7 +3,8 @@
 //
 // It promises: what passes decodes as its kind without error and can be served as it
 // is; what would be served differently than it lies there is written anew; what cannot
-// be read is told with the reason, and with nothing of the value.
+// be read is told with the reason, which is short and holds nothing of the value but
+// names, versions, numbers and times.
 //
 // Who may cause it: whoever writes to the database beside the servers, and other
 // servers. It costs one walk over a value that this process did not write itself, once,
@@ -45,6 +46,18 @@ func zero(r *kinds.Resource) kinds.Object {
 // it cannot be read. r is the resource of the stored version; nil where the catalogue
 // has none, as for custom resources before their definition is known.
 func Read(r *kinds.Resource, row *sqlstore.Row) ([]byte, error) {
+	value, err := read(r, row)
+	if err != nil && len(err.Error()) > longest {
+		err = errors.New(strings.ToValidUTF8(err.Error()[:longest], "") + "...")
+	}
+	return value, err
+}
+
+// longest is what is told of a reason: it is kept and logged, and whoever wrote a value
+// may have made a name or a time in it as long as the value.
+const longest = 512
+
+func read(r *kinds.Resource, row *sqlstore.Row) ([]byte, error) {
 	z := zero(r)
 	if z == nil {
 		id, ok := jsoncodec.Canonical(row.Value, nil)

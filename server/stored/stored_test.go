@@ -101,6 +101,20 @@ func TestRewritten(t *testing.T) {
 	}
 }
 
+// TestShortReasons: what is told of a value does not grow with it.
+func TestShortReasons(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	for _, value := range []string{
+		`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"` + long + `","namespace":"n"}}`,
+		`{"kind":"` + long + `","apiVersion":"v1","metadata":{"name":"a","namespace":"n"}}`,
+		`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","namespace":"n","creationTimestamp":"` + long + `"}}`,
+	} {
+		if _, err := read("configmaps", "n", "a", value); err == nil || len(err.Error()) > 1000 {
+			t.Errorf("%.100s: %.100v", value, err)
+		}
+	}
+}
+
 // TestOwnIsPassedOn: what this server writes is neither refused nor made anew.
 func TestOwnIsPassedOn(t *testing.T) {
 	r := rand.New(rand.NewSource(5))
