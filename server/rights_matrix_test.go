@@ -160,9 +160,7 @@ func (m *matrix) cell(u user, f *form) {
 	for _, found := range markers.FindAllStringSubmatch(answer, -1) {
 		shown = append(shown, strings.TrimPrefix(found[1], m.r.Storage.Key+"/"))
 	}
-	for _, at := range m.withUIDs(answer) {
-		shown = append(shown, at)
-	}
+	shown = append(shown, m.withUIDs(answer)...)
 	switch {
 	case !allowed:
 		if w.Code != 403 {

@@ -2,11 +2,8 @@ package budget
 
 import (
 	"bytes"
-	"context"
 	"reflect"
 	"sync"
-
-	"golang.org/x/sync/semaphore"
 )
 
 // Memory is how much the values of one body may take. Decoding takes about twice as much
@@ -108,29 +105,4 @@ func JSON(data []byte, enough int) int {
 		}
 	}
 	return n
-}
-
-// Together is how much the bodies that are worked on at the same time may take together.
-const Together = 4 * Memory
-
-// Small is what need not ask, and is not worth a closer look.
-const Small = 8 << 20
-
-// Gate lets bodies in as long as there is room for all of them.
-type Gate struct{ room *semaphore.Weighted }
-
-// NewGate makes a gate with room for Together.
-func NewGate() *Gate { return &Gate{semaphore.NewWeighted(Together)} }
-
-// Enter waits until there is room for a weight, and takes it until leave is called. What
-// is small does not wait. The error is that of the context. A nil Gate is always open.
-func (g *Gate) Enter(ctx context.Context, weight int64) (leave func(), err error) {
-	if g == nil || weight < Small {
-		return func() {}, nil
-	}
-	weight = min(weight, Together)
-	if err := g.room.Acquire(ctx, weight); err != nil {
-		return nil, err
-	}
-	return func() { g.room.Release(weight) }, nil
 }

@@ -146,28 +146,6 @@ func TestRepeatedKeys(t *testing.T) {
 	}
 }
 
-// TestGate: heavy bodies wait for one another, as long as the request lasts; light ones
-// never do.
-func TestGate(t *testing.T) {
-	g := budget.NewGate()
-	leave, err := g.Enter(t.Context(), budget.Together)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := g.Enter(ctx, budget.Memory); err == nil {
-		t.Error("a heavy body came in beside as much as there is room for")
-	}
-	if _, err := g.Enter(ctx, budget.Small-1); err != nil {
-		t.Error("a light body had to wait", err)
-	}
-	leave()
-	if _, err := g.Enter(t.Context(), budget.Memory); err != nil {
-		t.Error(err)
-	}
-}
-
 // TestSpend: a budget asks now and then whether anybody still waits.
 func TestSpend(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())

@@ -98,6 +98,7 @@ func (h *Handler) sendItem(c *Call, form codecs.Form, code int, it *cache.Item) 
 // writeBody puts a whole body on the wire, compressed if it is large and the client
 // can read that.
 func (h *Handler) writeBody(c *Call, mediaType string, code int, data []byte) error {
+	c.done()
 	header := c.W.Header()
 	header.Set("Content-Type", mediaType)
 	if len(data) > framing.CompressFrom && h.compresses() && framing.AcceptsGzip(c.R) {

@@ -94,6 +94,7 @@ func (v *view) converted(p *page) error {
 
 // sendStream answers with what stream writes, indented where that is asked for.
 func (v *view) sendStream(c *Call, code int, stream func(io.Writer) error) error {
+	c.done()
 	c.W.Header().Set("Content-Type", v.form.Type)
 	body := framing.NewBody(c.W, c.R, code, v.h.compresses())
 	defer body.Close()

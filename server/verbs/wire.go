@@ -237,6 +237,7 @@ func (h *Handler) send(c *Call, form codecs.Form, code int, obj runtime.Object) 
 
 // fail answers with an error.
 func (h *Handler) fail(c *Call, err error) {
+	c.done()
 	gr := schema.GroupResource{}
 	if c.Resource != nil {
 		gr = c.Resource.GroupResource()
