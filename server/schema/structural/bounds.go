@@ -1,6 +1,10 @@
 package structural
 
-import "github.com/rowlock/rowlock/codecs/budget"
+import (
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+
+	"github.com/rowlock/rowlock/codecs/budget"
+)
 
 // A schema and an object of it are made by clients. Each item of a list may get a default
 // that is as large as a definition can be, and what a default holds may get others; and
@@ -11,7 +15,8 @@ import "github.com/rowlock/rowlock/codecs/budget"
 const (
 	// maxFill bounds what may be filled into one object, in bytes of memory.
 	maxFill = budget.Small
-	// maxSteps bounds how many properties may be looked for in one object.
+	// maxSteps bounds how many properties may be looked for in one object, and how many
+	// parts of allOf, anyOf, oneOf and not, and values of enum, it may be held against.
 	maxSteps = budget.Work
 	// tooMuch is more than any limit, and can be added up as often as a definition can say.
 	tooMuch = 1 << 40
@@ -34,16 +39,17 @@ func (s *shape) fits(obj map[string]any) error {
 	case a.left < 0:
 		return budget.TooMuch("the defaults of the schema would make more than %d bytes of the object", maxFill)
 	case a.steps < 0:
-		return budget.TooMuch("the schema knows too many properties for an object with so many objects in it")
+		return budget.TooMuch("the schema has too many properties, choices or conditions for an object with so much in it")
 	}
 	return nil
 }
 
-// value goes through what is filled into v.
-func (a *addition) value(s *shape, v any) {
+// value goes through what is filled into v, and says of how many values that consists.
+func (a *addition) value(s *shape, v any) int {
 	if s == nil || a.over() {
-		return
+		return 1
 	}
+	n := 1
 	switch v := v.(type) {
 	case map[string]any:
 		a.steps -= len(s.properties)
@@ -52,23 +58,57 @@ func (a *addition) value(s *shape, v any) {
 		}
 		for name, value := range v {
 			if p := s.of(name); p != nil && !(value == nil && !p.nullable) {
-				a.value(p, value)
+				n += a.value(p, value)
 			} else if p != nil && s.properties[name] == nil {
 				a.left -= p.fill
 			}
 		}
 	case []any:
 		if s.items == nil {
-			return
+			break
 		}
 		for _, item := range v {
 			if item == nil && !s.items.nullable {
 				a.left -= s.items.fill
 			} else {
-				a.value(s.items, item)
+				n += a.value(s.items, item)
 			}
 		}
 	}
+	a.steps -= n * s.checks
+	return n
+}
+
+// checksOf is how many schemas and values each value of s is held against besides: some
+// of them say something of what is inside of it alone, which is not told apart.
+func checksOf(v *structuralschema.ValueValidation) int {
+	if v == nil {
+		return 0
+	}
+	n := len(v.Enum)
+	for _, list := range [][]structuralschema.NestedValueValidation{v.AllOf, v.AnyOf, v.OneOf} {
+		for i := range list {
+			n += nestedChecks(&list[i])
+		}
+	}
+	if v.Not != nil {
+		n += nestedChecks(v.Not)
+	}
+	return n
+}
+
+func nestedChecks(v *structuralschema.NestedValueValidation) int {
+	n := 1 + checksOf(&v.ValueValidation)
+	if v.Items != nil {
+		n += nestedChecks(v.Items)
+	}
+	if v.AdditionalProperties != nil {
+		n += nestedChecks(v.AdditionalProperties)
+	}
+	for _, p := range v.Properties {
+		n += nestedChecks(&p)
+	}
+	return n
 }
 
 // absent adds the defaults of what a map has not, or may not have as null.

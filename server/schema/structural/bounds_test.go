@@ -25,6 +25,10 @@ func TestFilledIn(t *testing.T) {
 	for i := range 5000 {
 		fmt.Fprintf(&wide, "p%d: {type: string}, ", i)
 	}
+	all := `{minLength: 1}`
+	for range 10 {
+		all = `{allOf: [` + all + `, ` + all + `]}`
+	}
 	for _, tc := range []struct {
 		name, schema, object string
 		refused              bool
@@ -39,6 +43,9 @@ func TestFilledIn(t *testing.T) {
 		{"empty objects", items(`{type: object, properties: {x: {type: object, default: {}}}}`), list(100_000, "{}"), true},
 		{"some empty objects", items(`{type: object, properties: {x: {type: object, default: {}}}}`), list(5000, "{}"), false},
 		{"many properties", items(`{type: object, properties: {` + wide.String() + `}}`), list(10_000, "{}"), true},
+		{"many conditions", items(`{type: string, allOf: [` + all + `]}`), list(20_000, "a"), true},
+		{"... from above", `{type: object, properties: {l: {type: array, items: {type: string}, not: {items: ` + all + `}}}}`, list(20_000, "a"), true},
+		{"many conditions of a few", items(`{type: string, allOf: [` + all + `]}`), list(1000, "a"), false},
 		{"many properties of a few", items(`{type: object, properties: {` + wide.String() + `}}`), list(1000, "{}"), false},
 	} {
 		s, obj := schema(t, tc.schema), object(t, tc.object)

@@ -17,6 +17,7 @@ type shape struct {
 	nullable   bool
 	defaulted  bool // it has a default itself
 	integer    bool // numbers are whole, if it is one
+	checks     int  // what each value is held against, besides
 	fill       int  // what its default weighs, with all that is then filled in below
 
 	defaults bool // it or something in it has
@@ -34,6 +35,7 @@ func newShape(s *structuralschema.Structural) *shape {
 		keep: s.XPreserveUnknownFields, nullable: s.Nullable, defaulted: s.Default.Object != nil, keys: s.XListMapKeys,
 		integer: s.Type == "integer" || s.XIntOrString,
 	}
+	out.checks = checksOf(s.ValueValidation)
 	if s.XListType != nil {
 		out.list = *s.XListType
 	}
