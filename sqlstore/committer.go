@@ -241,7 +241,11 @@ func (s *Store) resolve(ctx context.Context, cause error) (out []Outcome, commit
 			s.cfg.Log.Warn("a commit was cut; its outcome was found", "committed", committed, "cause", cause)
 			return out, committed, nil
 		}
-		if time.Since(began) > s.cfg.RetryFor {
+		gone := errors.Is(err, ErrGone)
+		if gone {
+			s.tell(err)
+		}
+		if gone || time.Since(began) > s.cfg.RetryFor { // a file that is gone is seldom back soon
 			if !told {
 				told = true
 				s.cfg.Log.Warn("a commit was cut, and its outcome cannot be found yet", "error", err, "cause", cause)

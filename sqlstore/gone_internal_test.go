@@ -1,0 +1,46 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+)
+
+// goneDriver cannot find out what became of a commit, as the file is gone, until enough
+// says that it was asked enough.
+type goneDriver struct {
+	Driver
+	asked  int
+	enough func() bool
+}
+
+func (d *goneDriver) Resolve(context.Context) ([]Outcome, bool, error) {
+	if d.asked++; d.asked > 20 || d.enough() {
+		return nil, false, nil
+	}
+	return nil, false, ErrGone
+}
+
+// TestGoneBehindACommit: a commit was under way as the file went. Those who write after
+// it are refused at once, and do not wait for its outcome.
+func TestGoneBehindACommit(t *testing.T) {
+	d := &goneDriver{}
+	s := New(d, Config{RetryFor: time.Hour})
+	w := &write{done: make(chan struct{})}
+	d.enough = func() bool {
+		select {
+		case <-w.done:
+			return true
+		default:
+			return false
+		}
+	}
+	s.queue.add(w)
+	if _, committed, err := s.resolve(t.Context(), ErrUncertain); err != nil || committed {
+		t.Fatal(committed, err)
+	}
+	if !d.enough() || !errors.Is(w.out.Err, ErrGone) {
+		t.Errorf("after %d looks a write that came later has %v", d.asked, w.out.Err)
+	}
+}
