@@ -20,7 +20,7 @@ func (e *MissingError) Error() string {
 	if e.Used {
 		was = "the database %s was used with this data directory and"
 	}
-	return fmt.Sprintf(was+" is not there: put it back (with its -wal file), "+
+	return fmt.Sprintf(was+" is not there, or empty: put it back (with its -wal file), "+
 		"or fill a new one with `rowlock store restore`, or begin anew without any object by --init", e.Path)
 }
 
@@ -50,7 +50,8 @@ func (d *Dir) Expect(file string) error {
 	if known != nil && !known[name] {
 		return nil
 	}
-	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+	// An empty file is what opening one that was not there leaves.
+	if info, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().IsRegular() && info.Size() == 0 {
 		return &MissingError{Path: file, Used: known[name]}
 	}
 	return nil // anything else opening it tells better

@@ -104,7 +104,7 @@ func TestDatabases(t *testing.T) {
 		if err := d.Expect(path); err != nil {
 			t.Errorf("before its first use: %v", err)
 		}
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
+		if err := os.WriteFile(path, []byte("anything"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if err := errors.Join(d.Used(path), d.Used(path), d.Expect(path)); err != nil {
@@ -131,7 +131,10 @@ func TestKeysAlone(t *testing.T) {
 	if err := d.Expect(d.Database); !errors.As(err, &missing) || missing.Used {
 		t.Errorf("keys without a database: %v", err)
 	}
-	if err := errors.Join(os.WriteFile(d.Database, nil, 0o600), d.Expect(d.Database)); err != nil {
+	if err := os.WriteFile(d.Database, nil, 0o600); err != nil || !errors.As(d.Expect(d.Database), &missing) {
+		t.Errorf("an empty file: %v", err)
+	}
+	if err := errors.Join(os.WriteFile(d.Database, []byte("anything"), 0o600), d.Expect(d.Database)); err != nil {
 		t.Error(err)
 	}
 }
