@@ -100,7 +100,7 @@ func New(cfg Config) (*Server, error) {
 	s.Verbs = &verbs.Handler{
 		Catalogue: cfg.Catalogue, Follow: s.Custom.Follow, Store: vault.New(cfg.Store, s.Cache), Packed: packed.New(packedBytes), Owner: apply.New(s.Schemas),
 		Authorizer: cfg.Authorizer, Feature: cfg.Feature, Special: cfg.Special, Clock: cfg.Clock, Log: cfg.Log, WatchFor: cfg.WatchFor, Measure: s.Metrics,
-		Gate: budget.NewGate(),
+		Gate: budget.NewGate(), Long: budget.NewLine(),
 	}
 	plugins, err := s.plugins()
 	if err != nil {

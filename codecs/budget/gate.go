@@ -18,14 +18,18 @@ const (
 	// Turn is for how long who was let in keeps the others from the processors. Who
 	// takes longer mostly waits for somebody else, such as a webhook.
 	Turn = 2 * time.Second
+	// Lap is the same for a piece of a long answer, whose client may wait instead.
+	Lap = 50 * time.Millisecond
 )
 
 // Gate lets heavy bodies in: as many as there is room for, and no more at once than half
 // of the processors, so that the other half is left to whoever has light ones. Users take
 // turns, so what one sends makes another wait for one of them and not for all.
 type Gate struct {
+	atOnce int
+	turn   time.Duration
+
 	mu      sync.Mutex
-	atOnce  int
 	running int
 	used    int64
 	users   map[string]*visitor // that are inside or wait
@@ -49,7 +53,26 @@ type entry struct {
 
 // NewGate makes a gate with room for Together.
 func NewGate() *Gate {
-	return &Gate{atOnce: max(1, runtime.GOMAXPROCS(0)/2), users: map[string]*visitor{}}
+	return &Gate{atOnce: max(1, runtime.GOMAXPROCS(0)/2), turn: Turn, users: map[string]*visitor{}}
+}
+
+// Line puts long answers in order, piece by piece: as many are worked on at once as there
+// are processors, in turn among users. So what a user lists a hundred times at once takes
+// a processor from others for a piece, and not for a hundred of them.
+type Line struct{ gate Gate }
+
+// NewLine makes a line.
+func NewLine() *Line {
+	return &Line{Gate{atOnce: runtime.GOMAXPROCS(0), turn: Lap, users: map[string]*visitor{}}}
+}
+
+// Enter waits for the user's turn, until leave is called, once, or for a Lap. The error is
+// that of the context. A nil Line does not make anybody wait.
+func (l *Line) Enter(ctx context.Context, user string) (leave func(), err error) {
+	if l == nil {
+		return func() {}, nil
+	}
+	return l.gate.enter(ctx, user, 0)
 }
 
 // Enter waits until there is room for a weight and it is the user's turn, and takes the
@@ -59,7 +82,11 @@ func (g *Gate) Enter(ctx context.Context, user string, weight int64) (leave func
 	if g == nil || weight < Small {
 		return func() {}, nil
 	}
-	e := g.come(user, min(weight, Share))
+	return g.enter(ctx, user, min(weight, Share))
+}
+
+func (g *Gate) enter(ctx context.Context, user string, weight int64) (leave func(), err error) {
+	e := g.come(user, weight)
 	select {
 	case <-e.in:
 	case <-ctx.Done():
@@ -68,7 +95,7 @@ func (g *Gate) Enter(ctx context.Context, user string, weight int64) (leave func
 		}
 	}
 	over := sync.OnceFunc(g.stepAside)
-	timer := time.AfterFunc(Turn, over)
+	timer := time.AfterFunc(g.turn, over)
 	return func() {
 		timer.Stop()
 		over()

@@ -31,6 +31,9 @@ type history struct {
 // Errors: sqlstore.CompactedError.
 func (c *Cache) Watch(storage string, scope Scope, after int64, log Log) (*Watcher, error) {
 	s := c.fresh(storage)
+	if scope.Log == nil {
+		scope.Log = log // memory may move on before the first Take
+	}
 	w := s.newWatcher(scope, after)
 	s.mu.Lock()
 	defer s.mu.Unlock()

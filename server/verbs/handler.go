@@ -48,6 +48,7 @@ type Handler struct {
 	Log        *slog.Logger       // nil: slog.Default
 	MaxBody    int64              // bytes of a request body; 0: 3 MiB
 	Gate       *budget.Gate       // lets heavy bodies in; nil: it is open
+	Long       *budget.Line       // puts long answers in order; nil: nobody waits
 	Measure    Measure            // nil: nobody measures
 	WatchFor   time.Duration      // a watch without timeoutSeconds lasts this to twice this; 0: half an hour
 

@@ -98,11 +98,13 @@ func (v *view) sendStream(c *Call, code int, stream func(io.Writer) error) error
 	c.W.Header().Set("Content-Type", v.form.Type)
 	body := framing.NewBody(c.W, c.R, code, v.h.compresses())
 	defer body.Close()
+	w := &paced{body, v.h.pace(c)}
+	defer w.end()
 	if v.form.Type == codecs.JSON && v.form.Pretty {
-		_ = indented(body, stream)
+		_ = indented(w, stream)
 		return nil
 	}
-	_ = stream(body) // an error means that the client has gone
+	_ = stream(w) // an error means that the client has gone
 	return nil
 }
 

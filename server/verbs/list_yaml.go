@@ -54,7 +54,9 @@ func (v *view) yamlList(c *Call, code int, frame []byte, field string, n int, it
 	defer putBuffer(buf)
 	c.W.Header().Set("Content-Type", v.form.Type)
 	body := framing.NewBody(c.W, c.R, code, v.h.compresses())
-	list, err := yaml.NewList(body, frame, field)
+	w := &paced{body, v.h.pace(c)}
+	defer w.end()
+	list, err := yaml.NewList(w, frame, field)
 	if err != nil {
 		return err
 	}

@@ -237,12 +237,16 @@ func lingers(since time.Time, taken int) bool {
 // initial sends what there is, and says where it ends.
 func (s *stream) initial(ctx context.Context, out sink) (err error) {
 	begun, taken := time.Now(), 0
+	turn := s.h.pace(s.c)
+	defer turn.end()
 	failed := s.v.each(ctx, s.start, s.o.filter, cache.Position{}, func(it *cache.Item) bool {
 		var frame []byte
 		if frame, err = s.frame(cache.Added, it); err == nil {
 			s.shown = true
 			s.sent(len(frame))
-			err = out.send(frame)
+			if err = turn.next(len(frame)); err == nil {
+				err = out.send(frame)
+			}
 			if taken += len(frame); err == nil && taken/chunk != (taken-len(frame))/chunk && lingers(begun, taken) {
 				err = cache.ErrSlow
 			}
