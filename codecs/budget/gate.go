@@ -41,7 +41,7 @@ type Gate struct {
 type visitor struct {
 	entries int   // inside or waiting
 	used    int64 // of the room
-	turn    int64 // when it was last let in; 0: not since it came
+	turn    int64 // when it was last let in, or as good as that
 }
 
 // entry is one body.
@@ -108,7 +108,9 @@ func (g *Gate) come(user string, weight int64) *entry {
 	defer g.mu.Unlock()
 	u := g.users[user]
 	if u == nil {
-		u = &visitor{}
+		// Who comes, or comes back, goes before who was let in last, and behind all who
+		// have waited since before that: so nobody is overtaken for ever.
+		u = &visitor{turn: g.turns - 1}
 		g.users[user] = u
 	}
 	u.entries++

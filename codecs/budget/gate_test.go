@@ -81,6 +81,27 @@ func TestGateTurns(t *testing.T) {
 	})
 }
 
+// TestGateReturns: users who come back again and again do not keep others waiting.
+func TestGateReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, 1)
+		c.comes(t.Context(), "b", "b1", Small)
+		c.comes(t.Context(), "b", "b2", Small)
+		c.comes(t.Context(), "x", "x1", Small)
+		c.comes(t.Context(), "y", "y1", Small)
+		c.goes("b1")
+		c.goes("x1")
+		c.comes(t.Context(), "x", "x2", Small)
+		c.goes("y1")
+		c.comes(t.Context(), "y", "y2", Small)
+		c.want("b1", "x1", "y1", "b2")
+		for _, name := range []string{"b2", "x2", "y2"} {
+			c.goes(name)
+		}
+		c.empty()
+	})
+}
+
 // TestGateShare: one user never has the whole room, and a large body is not overtaken for
 // ever.
 func TestGateShare(t *testing.T) {
