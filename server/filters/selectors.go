@@ -33,7 +33,7 @@ type Selectors struct {
 // user is somebody with long requests.
 type user struct {
 	held int
-	turn int64 // the last; 0: none yet
+	turn int64 // the last, or as good as that
 }
 
 // reader waits to be let in.
@@ -110,7 +110,9 @@ func (l *Selectors) take(name string, master bool, size int) *user {
 	defer l.mu.Unlock()
 	u := l.users[name]
 	if u == nil {
-		u = &user{}
+		// Behind all who have waited since before the last turn: nobody is overtaken
+		// for ever by users who come back again and again.
+		u = &user{turn: l.turns - 1}
 	}
 	if u.held+size > maxOfUser || !master && l.held+size > maxOfAll {
 		return nil

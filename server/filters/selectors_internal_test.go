@@ -112,3 +112,29 @@ func TestSelectorsInTurn(t *testing.T) {
 		}
 	})
 }
+
+// TestSelectorsOfThoseWhoReturn: who comes back again and again overtakes nobody for ever.
+func TestSelectorsOfThoseWhoReturn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewSelectors(nil)
+		patient := l.take("patient", false, 1)
+		if err := l.enter(t.Context(), patient); err != nil {
+			t.Fatal(err)
+		}
+		in := false
+		go func() { in = l.enter(t.Context(), patient) == nil }()
+		synctest.Wait()
+		for range 3 { // there is always one who has just come
+			u := l.take("again", false, 1)
+			l.give("again", false, 1)
+			go func() { _ = l.enter(t.Context(), u) }()
+			synctest.Wait()
+			l.leave()
+			synctest.Wait()
+		}
+		if !in {
+			t.Error("the one who had waited is still waiting")
+		}
+		l.leave()
+	})
+}
