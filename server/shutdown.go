@@ -21,7 +21,7 @@ import (
 // front is the listener with what speaks HTTP on it.
 type front struct {
 	hs     *http.Server
-	apart  *conns.Apart  // watches that have left hs
+	apart  *conns.Hijacker  // watches that have left hs
 	served chan struct{} // closed when it has ended
 	err    error         // that ended it
 
@@ -34,7 +34,7 @@ type front struct {
 func (s *Server) open() (*front, error) {
 	f := &front{served: make(chan struct{}), mute: map[net.Conn]struct{}{}}
 	f.hs = &http.Server{
-		TLSConfig: s.cfg.TLS.Clone(), ConnState: f.track, ConnContext: conns.Context,
+		TLSConfig: s.cfg.TLS.Clone(), ConnState: f.track, ConnContext: conns.ConnContext,
 		ReadHeaderTimeout: 32 * time.Second, IdleTimeout: 3 * time.Minute, MaxHeaderBytes: 1 << 20,
 		ErrorLog: quietLog(s.cfg.Log),
 	}
@@ -60,7 +60,7 @@ func (s *Server) open() (*front, error) {
 		f.hs.TLSConfig.GetConfigForClient = acceptable(f.hs.TLSConfig.Clone(), s.cfg.ClientAuthorities)
 	}
 	listener := newHandshakes(conns.Listener{Listener: s.cfg.Listener}, f.hs.TLSConfig, handshakeFor, s.handshakeFailed)
-	f.apart = conns.NewApart(listener.hand)
+	f.apart = conns.NewHijacker(listener.hand)
 	f.hs.Handler = f.apart.Handler(s.handler)
 	go func() {
 		defer close(f.served)
@@ -81,8 +81,8 @@ func serveHTTP2(hs *http.Server, h2 *http2.Server) error {
 		if b, ok := h.(interface{ BaseContext() context.Context }); ok {
 			ctx = b.BaseContext()
 		}
-		f := conns.NewFrames(c, h2.MaxConcurrentStreams)
-		h2.ServeConn(f, &http2.ServeConnOpts{Handler: h, BaseConfig: hs, Context: conns.With(ctx, f)})
+		f := conns.NewHTTP2Conn(c, h2.MaxConcurrentStreams)
+		h2.ServeConn(f, &http2.ServeConnOpts{Handler: h, BaseConfig: hs, Context: conns.WithConn(ctx, f)})
 	}
 	return nil
 }

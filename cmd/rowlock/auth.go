@@ -231,7 +231,7 @@ const maxLookups = 256
 
 // asker is the connection that a credential came by; nil where there is none.
 func asker(ctx context.Context) any {
-	if c := conns.Of(ctx); c != nil {
+	if c := conns.FromContext(ctx); c != nil {
 		return c
 	}
 	return nil

@@ -55,8 +55,8 @@ func (f *fan) run() {
 func pushTogether(watchers []*Watcher) (n int) {
 	g := watchers[0].scope.Group
 	if g != nil {
-		g.Call()
-		defer g.Come()
+		g.AddWriter()
+		defer g.RemoveWriter()
 	}
 	for n < len(watchers) && (n == 0 || g != nil && watchers[n].scope.Group == g) {
 		watchers[n].hooks.Load().push()
@@ -68,11 +68,11 @@ func pushTogether(watchers []*Watcher) (n int) {
 // hooks stand in for Ready.
 type hooks struct{ push, wake func() }
 
-// Push sets what is called when Take may have something new, in place of signalling
+// SetHooks sets what is called when Take may have something new, in place of signalling
 // Ready: push by a goroutine that can do what there is to be done, wake by others, with
 // locks held. Neither may wait for anything. They may be called after Stop.
-func (w *Watcher) Push(push, wake func()) { w.hooks.Store(&hooks{push, wake}) }
+func (w *Watcher) SetHooks(push, wake func()) { w.hooks.Store(&hooks{push, wake}) }
 
-// Live says that Take has nothing to read that was kept elsewhere. It is for whoever may
+// InMemory says that Take has nothing to read that was kept elsewhere. It is for whoever may
 // call Take.
-func (w *Watcher) Live() bool { return w.history == nil && !w.passed.Load() }
+func (w *Watcher) InMemory() bool { return w.history == nil && !w.passed.Load() }

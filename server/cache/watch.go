@@ -239,7 +239,7 @@ func (s *shelf) event(ch *sqlstore.Change) *Event {
 
 // Stop ends the watcher. It may be called twice.
 func (w *Watcher) Stop() {
-	defer w.Come()
+	defer w.Written()
 	s := w.shelf
 	s.mu.Lock()
 	if w.history == nil {

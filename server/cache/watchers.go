@@ -39,7 +39,7 @@ type Watcher struct {
 
 	ready chan struct{}
 	state atomic.Uint32
-	hooks atomic.Pointer[hooks] // of Push
+	hooks atomic.Pointer[hooks] // of SetHooks
 
 	mu    sync.Mutex
 	queue []Delivery
@@ -59,16 +59,16 @@ type Watcher struct {
 // Group is told of watchers that send by one connection, so that what they send can
 // go out together.
 type Group interface {
-	Call()         // a watcher is woken now, and will have something to send
-	Come()         // that watcher has it, or has nothing after all
-	Order() uint64 // tells groups apart; never 0
+	AddWriter()    // a watcher is woken now, and will have something to send
+	RemoveWriter() // that watcher has it, or has nothing after all
+	ID() uint64    // tells groups apart; never 0
 }
 
 func (s *Scope) order() uint64 {
 	if s.Group == nil {
 		return 0
 	}
-	return s.Group.Order()
+	return s.Group.ID()
 }
 
 // States of a watcher with a group.
@@ -78,10 +78,10 @@ const (
 	called        // the group has been told
 )
 
-// Come must be called when what Take gave is about to be sent, or if there was nothing.
-func (w *Watcher) Come() {
+// Written must be called when what Take gave is about to be sent, or if there was nothing.
+func (w *Watcher) Written() {
 	if w.scope.Group != nil && w.state.Swap(busy) == called {
-		w.scope.Group.Come()
+		w.scope.Group.RemoveWriter()
 	}
 }
 
@@ -176,7 +176,7 @@ func (ws *watchers) wake() *fan {
 	ws.full = ws.full[:0]
 	for _, w := range ws.hit {
 		if w.scope.Group != nil && w.state.CompareAndSwap(idle, called) {
-			w.scope.Group.Call()
+			w.scope.Group.AddWriter()
 		}
 	}
 	var f *fan

@@ -9,11 +9,11 @@ import (
 	"sync"
 )
 
-// Apart lets answers that last leave package net/http: once a watch over HTTP/1.1 has
+// Hijacker lets answers that last leave package net/http: once a watch over HTTP/1.1 has
 // begun, its connection is a Stream, and what net/http keeps for a connection, more
 // than all else that a watch needs, is free. When the answer has ended, the connection
 // goes back to serve the next request.
-type Apart struct {
+type Hijacker struct {
 	back func(net.Conn)
 
 	mu     sync.Mutex
@@ -23,13 +23,13 @@ type Apart struct {
 	wg     sync.WaitGroup         // is added to under mu, unless closed
 }
 
-// NewApart makes one. back is given the connections that can serve other requests.
-func NewApart(back func(net.Conn)) *Apart {
-	return &Apart{back: back, open: map[*tls.Conn]struct{}{}}
+// NewHijacker makes one. back is given the connections that can serve other requests.
+func NewHijacker(back func(net.Conn)) *Hijacker {
+	return &Hijacker{back: back, open: map[*tls.Conn]struct{}{}}
 }
 
 // Handler serves requests by next; those that may last in goroutines of their own.
-func (a *Apart) Handler(next http.Handler) http.Handler {
+func (a *Hijacker) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !mayLast(r) || !a.begin() {
 			next.ServeHTTP(w, r)
@@ -39,7 +39,7 @@ func (a *Apart) Handler(next http.Handler) http.Handler {
 	})
 }
 
-func (a *Apart) begin() bool {
+func (a *Hijacker) begin() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.closed {
@@ -56,7 +56,7 @@ func mayLast(r *http.Request) bool {
 }
 
 // serve returns when the request has been served, or has left.
-func (a *Apart) serve(next http.Handler, w http.ResponseWriter, r *http.Request) {
+func (a *Hijacker) serve(next http.Handler, w http.ResponseWriter, r *http.Request) {
 	// The request's own context ends when this function returns.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	d := &departure{ResponseWriter: w, apart: a, cancel: cancel, left: make(chan struct{})}
@@ -83,7 +83,7 @@ func (a *Apart) serve(next http.Handler, w http.ResponseWriter, r *http.Request)
 }
 
 // Close cuts what is still under way, and waits for its end.
-func (a *Apart) Close() {
+func (a *Hijacker) Close() {
 	a.mu.Lock()
 	a.closed, a.cut = true, true
 	for c := range a.open {
@@ -94,7 +94,7 @@ func (a *Apart) Close() {
 }
 
 // Wait waits until all has ended, or ctx has. Nothing else is served apart any more.
-func (a *Apart) Wait(ctx context.Context) error {
+func (a *Hijacker) Wait(ctx context.Context) error {
 	a.mu.Lock()
 	a.closed = true
 	a.mu.Unlock()
@@ -114,7 +114,7 @@ func (a *Apart) Wait(ctx context.Context) error {
 // departure is the writer of an answer that may leave.
 type departure struct {
 	http.ResponseWriter // package net/http's; nothing of it is left once the answer has left
-	apart               *Apart
+	apart               *Hijacker
 	cancel              context.CancelFunc // ends the request
 	unlink              func() bool        // from the request as package net/http sees it
 	left                chan struct{}      // closed when the answer leaves

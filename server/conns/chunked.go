@@ -35,17 +35,17 @@ func newChunked(t *tls.Conn, gone context.CancelFunc) *chunked {
 // chunkTail ends a chunk, and its length.
 const chunkTail = "\r\n"
 
-// chunk makes a chunk of what stands in b behind Room. b may grow.
+// chunk makes a chunk of what stands in b behind Headroom. b may grow.
 func chunk(b *[]byte) []byte {
-	var digits [Room]byte
-	head := append(strconv.AppendUint(digits[:0], uint64(len(*b)-Room), 16), chunkTail...)
-	from := Room - len(head)
+	var digits [Headroom]byte
+	head := append(strconv.AppendUint(digits[:0], uint64(len(*b)-Headroom), 16), chunkTail...)
+	from := Headroom - len(head)
 	copy((*b)[from:], head)
 	*b = append(*b, chunkTail...)
 	return (*b)[from:]
 }
 
-func (s *chunked) Offer(b *[]byte) (stuck bool, err error) {
+func (s *chunked) TryWrite(b *[]byte) (stuck bool, err error) {
 	s.sluice.eager.Store(true)
 	_, err = s.tls.Write(chunk(b))
 	s.sluice.eager.Store(false)
@@ -57,9 +57,9 @@ func (s *chunked) Write(b *[]byte) error {
 	return err
 }
 
-func (s *chunked) Settle() error { return s.sluice.settle() }
+func (s *chunked) Flush() error { return s.sluice.settle() }
 
-func (s *chunked) End(complete bool) {
+func (s *chunked) Close(complete bool) {
 	s.mu.Lock()
 	s.ended = true
 	s.mu.Unlock()

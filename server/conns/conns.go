@@ -12,7 +12,7 @@
 // HTTP/2 are kept. Its goroutines are those of timers, which end by themselves, one for
 // each connection over HTTP/2 whose client is slow, which ends with the client's time or
 // the connection, and one for each request that may be a watch over HTTP/1.1, which
-// Apart.Close ends.
+// Hijacker.Close ends.
 package conns
 
 import (
@@ -185,60 +185,60 @@ func (r *records) Write(p []byte) (int, error) {
 	return r.hold.pass(p, len(p) > record || r.whole.Load() > 0)
 }
 
-func (r *records) Whole() { r.whole.Add(1) }
+func (r *records) Cork() { r.whole.Add(1) }
 
-func (r *records) Done() {
+func (r *records) Uncork() {
 	r.whole.Add(-1)
 	r.hold.late()
 }
 
-func (r *records) Call()               {}
-func (r *records) Come()               {}
-func (r *records) Order() uint64       { return 0 }
-func (r *records) MayStall(int64) bool { return false } // each write has its deadline
+func (r *records) AddWriter()          {}
+func (r *records) RemoveWriter()       {}
+func (r *records) ID() uint64          { return 0 }
+func (r *records) MayBlock(int64) bool { return false } // each write has its deadline
 
-// Joiner is the connection of a request.
-type Joiner interface {
+// Conn is the connection of a request.
+type Conn interface {
 	// Whole says that an answer is written to its end without a pause, so that all of
 	// it can go out together, until Done is called. What waited for more is sent then,
 	// or with the end of the answer.
-	Whole()
-	Done()
-	// Call says that one more of those who share the connection will have something to
-	// send at once; Come, that what it had is about to be written. What the others send
+	Cork()
+	Uncork()
+	// AddWriter says that one more of those who share the connection will have something to
+	// send at once; RemoveWriter, that what it had is about to be written. What the others send
 	// waits for it, as long as what is held back waits for more.
-	Call()
-	Come()
+	AddWriter()
+	RemoveWriter()
 	// Order tells the connections of HTTP/2 apart.
-	Order() uint64
-	// MayStall says whether so many bytes of an answer may have to wait for the client
+	ID() uint64
+	// MayBlock says whether so many bytes of an answer may have to wait for the client
 	// without end, unless the answer has a deadline.
-	MayStall(n int64) bool
+	MayBlock(n int64) bool
 }
 
-type joinerKey struct{}
+type connKey struct{}
 
 // Context is for the requests of a connection of a Listener, one of TLS; it has the
 // form of http.Server.ConnContext.
-func Context(ctx context.Context, c net.Conn) context.Context {
+func ConnContext(ctx context.Context, c net.Conn) context.Context {
 	if t, ok := c.(*tls.Conn); ok {
 		if r, ok := t.NetConn().(*records); ok {
 			r.owned.Store(false)
 			r.armed.Store(0)
-			return context.WithValue(ctx, joinerKey{}, Joiner(r))
+			return context.WithValue(ctx, connKey{}, Conn(r))
 		}
 	}
 	return ctx
 }
 
 // Of finds the connection that a request came by; nil if it is none of a Listener.
-func Of(ctx context.Context) Joiner {
-	j, _ := ctx.Value(joinerKey{}).(Joiner)
+func FromContext(ctx context.Context) Conn {
+	j, _ := ctx.Value(connKey{}).(Conn)
 	return j
 }
 
 // overTLS says whether a request came by a connection of Context.
 func overTLS(ctx context.Context) bool {
-	_, ok := ctx.Value(joinerKey{}).(*records)
+	_, ok := ctx.Value(connKey{}).(*records)
 	return ok
 }

@@ -99,17 +99,17 @@ func patientSite(t *testing.T, two bool, wait time.Duration, h http.HandlerFunc)
 		t.Fatal(err)
 	}
 	l := &counting{Listener: plain}
-	hs := &http.Server{ConnContext: conns.Context, TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate(t)}, DynamicRecordSizingDisabled: true}}
+	hs := &http.Server{ConnContext: conns.ConnContext, TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate(t)}, DynamicRecordSizingDisabled: true}}
 	h2 := &http2.Server{}
 	if err := http2.ConfigureServer(hs, h2); err != nil {
 		t.Fatal(err)
 	}
 	hs.TLSNextProto[http2.NextProtoTLS] = func(hs *http.Server, c *tls.Conn, h http.Handler) {
-		f := conns.NewFrames(c, 100)
-		h2.ServeConn(f, &http2.ServeConnOpts{Handler: h, BaseConfig: hs, Context: conns.With(context.Background(), f)})
+		f := conns.NewHTTP2Conn(c, 100)
+		h2.ServeConn(f, &http2.ServeConnOpts{Handler: h, BaseConfig: hs, Context: conns.WithConn(context.Background(), f)})
 	}
 	served := newAgain(tls.NewListener(conns.Listener{Listener: l, Hold: wait}, hs.TLSConfig))
-	apart := conns.NewApart(served.hand)
+	apart := conns.NewHijacker(served.hand)
 	hs.Handler = apart.Handler(h)
 	done := make(chan error, 1)
 	go func() { done <- hs.Serve(served) }()
@@ -174,9 +174,9 @@ func (a *again) Close() error {
 func sized(w http.ResponseWriter, r *http.Request) {
 	n, _ := strconv.Atoi(r.URL.Path[1:])
 	w.Header().Set("Content-Length", strconv.Itoa(n))
-	if f := conns.Of(r.Context()); f != nil {
-		f.Whole()
-		defer f.Done()
+	if f := conns.FromContext(r.Context()); f != nil {
+		f.Cork()
+		defer f.Uncork()
 		if r.ProtoMajor == 1 {
 			defer http.NewResponseController(w).Flush()
 		}
@@ -305,7 +305,7 @@ func TestStreamsLeaveTogether(t *testing.T) {
 	const streams, size = 50, 300
 	for _, missing := range []int{0, 1} {
 		t.Run(fmt.Sprintf("missing=%d", missing), func(t *testing.T) {
-			var conn atomic.Pointer[conns.Joiner]
+			var conn atomic.Pointer[conns.Conn]
 			var gates [streams]chan bool
 			for i := range gates {
 				gates[i] = make(chan bool)
@@ -315,14 +315,14 @@ func TestStreamsLeaveTogether(t *testing.T) {
 				wait = 0 // the usual
 			}
 			l, client, url := patientSite(t, true, wait, func(w http.ResponseWriter, r *http.Request) {
-				j := conns.Of(r.Context())
+				j := conns.FromContext(r.Context())
 				conn.Store(&j)
 				control := http.NewResponseController(w)
 				_ = control.Flush()
 				i, _ := strconv.Atoi(r.URL.Path[1:])
 				for range gates[i] {
 					_, _ = w.Write(pattern(size))
-					j.Come()
+					j.RemoveWriter()
 					_ = control.Flush()
 				}
 			})
@@ -340,7 +340,7 @@ func TestStreamsLeaveTogether(t *testing.T) {
 			for range 3 {
 				before := l.writes.Load()
 				for range streams + missing {
-					(*conn.Load()).Call()
+					(*conn.Load()).AddWriter()
 				}
 				for _, gate := range gates {
 					gate <- true
@@ -355,7 +355,7 @@ func TestStreamsLeaveTogether(t *testing.T) {
 					t.Errorf("%d streams took %d writes, want at most %d", streams, took, most)
 				}
 				for range missing {
-					(*conn.Load()).Come()
+					(*conn.Load()).RemoveWriter()
 				}
 			}
 		})

@@ -21,7 +21,7 @@ func (t *token) continues(from int, payload []byte) bool {
 
 // framed is an answer in data frames beside those of package http2.
 type framed struct {
-	f       *Frames
+	f       *HTTP2Conn
 	ctx     context.Context // of the request
 	control *http.ResponseController
 	token   token
@@ -38,7 +38,7 @@ type framed struct {
 }
 
 // leave takes an answer away from package http2. w is that package's.
-func (f *Frames) leave(ctx context.Context, w http.ResponseWriter) Stream {
+func (f *HTTP2Conn) leave(ctx context.Context, w http.ResponseWriter) Stream {
 	s := &framed{
 		f: f, ctx: ctx, control: http.NewResponseController(w),
 		found: make(chan struct{}), grown: make(chan struct{}, 1), wake: make(chan struct{}, 1),
@@ -71,14 +71,14 @@ func (s *framed) signal() {
 	}
 }
 
-func (s *framed) Offer(b *[]byte) (stuck bool, err error) {
+func (s *framed) TryWrite(b *[]byte) (stuck bool, err error) {
 	if len(s.rest) == 0 {
-		if s.rest, err = s.send((*b)[Room:]); err != nil {
+		if s.rest, err = s.send((*b)[Headroom:]); err != nil {
 			return false, err
 		}
 		s.rest = bytes.Clone(s.rest)
 	} else {
-		s.rest = append(s.rest, (*b)[Room:]...)
+		s.rest = append(s.rest, (*b)[Headroom:]...)
 	}
 	s.f.sendBeside(false)
 	return len(s.rest) > 0 || s.f.sluice.stuck(), nil
@@ -95,11 +95,11 @@ func (s *framed) send(p []byte) ([]byte, error) {
 }
 
 func (s *framed) Write(b *[]byte) error {
-	s.rest = append(s.rest, (*b)[Room:]...)
-	return s.Settle()
+	s.rest = append(s.rest, (*b)[Headroom:]...)
+	return s.Flush()
 }
 
-func (s *framed) Settle() (err error) {
+func (s *framed) Flush() (err error) {
 	for len(s.rest) > 0 {
 		left := len(s.rest)
 		if s.rest, err = s.send(s.rest); err != nil {
@@ -118,9 +118,9 @@ func (s *framed) Settle() (err error) {
 	return s.f.sendAll()
 }
 
-func (s *framed) End(complete bool) {
+func (s *framed) Close(complete bool) {
 	defer s.f.windows.leave(s)
-	if complete && s.Settle() == nil || s.f.sluice.broken() {
+	if complete && s.Flush() == nil || s.f.sluice.broken() {
 		return
 	}
 	// Package http2 would end the stream as if nothing were missing.

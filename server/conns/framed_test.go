@@ -202,17 +202,17 @@ func frames(t *testing.T) http.HandlerFunc {
 		}
 		whole := true
 		for i := range n {
-			b := append(make([]byte, conns.Room), numbered(i, size)...)
-			stuck, err := s.Offer(&b)
+			b := append(make([]byte, conns.Headroom), numbered(i, size)...)
+			stuck, err := s.TryWrite(&b)
 			if err == nil && stuck {
-				err = s.Settle()
+				err = s.Flush()
 			}
 			if err != nil {
 				whole = false
 				break
 			}
 		}
-		s.End(whole)
+		s.Close(whole)
 	}
 }
 
@@ -322,9 +322,9 @@ func TestFramesReset(t *testing.T) {
 		if s == nil {
 			return
 		}
-		defer s.End(false)
+		defer s.Close(false)
 		for {
-			b := append(make([]byte, conns.Room), numbered(1, 1000)...)
+			b := append(make([]byte, conns.Headroom), numbered(1, 1000)...)
 			if err := s.Write(&b); err != nil {
 				ended <- err
 				return
@@ -353,11 +353,11 @@ func TestFramesBroken(t *testing.T) {
 		if s == nil {
 			return
 		}
-		b := append(make([]byte, conns.Room), "half"...)
+		b := append(make([]byte, conns.Headroom), "half"...)
 		if err := s.Write(&b); err != nil {
 			t.Error(err)
 		}
-		s.End(false)
+		s.Close(false)
 	})
 	resp, err := client.Get(url)
 	if err != nil {
@@ -373,7 +373,7 @@ func TestFramesBroken(t *testing.T) {
 func TestFramesStay(t *testing.T) {
 	_, _, url := site(t, true, func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).Flush()
-		if conns.Leave(r.Context(), w) != nil {
+		if conns.TakeOver(r.Context(), w) != nil {
 			t.Error("the answer leaves")
 		}
 		_, _ = io.WriteString(w, "stays")
@@ -393,7 +393,7 @@ func TestFramesTogether(t *testing.T) {
 	const streams = 90
 	var mu sync.Mutex
 	all := map[string]conns.Stream{}
-	var conn conns.Joiner
+	var conn conns.Conn
 	there, end := make(chan struct{}, streams), make(chan struct{})
 	l, client, url := site(t, true, func(w http.ResponseWriter, r *http.Request) {
 		s := leave(t, w, r)
@@ -401,11 +401,11 @@ func TestFramesTogether(t *testing.T) {
 			return
 		}
 		mu.Lock()
-		all[r.URL.Path], conn = s, conns.Of(r.Context())
+		all[r.URL.Path], conn = s, conns.FromContext(r.Context())
 		mu.Unlock()
 		there <- struct{}{}
 		<-end
-		s.End(true)
+		s.Close(true)
 	})
 	var wg sync.WaitGroup
 	for i := range streams {
@@ -428,14 +428,14 @@ func TestFramesTogether(t *testing.T) {
 	}
 	for range 3 {
 		before := l.writes.Load()
-		conn.Call()
+		conn.AddWriter()
 		for path, s := range all {
-			b := append(make([]byte, conns.Room), path...)
-			if stuck, err := s.Offer(&b); stuck || err != nil {
+			b := append(make([]byte, conns.Headroom), path...)
+			if stuck, err := s.TryWrite(&b); stuck || err != nil {
 				t.Error(stuck, err)
 			}
 		}
-		conn.Come()
+		conn.RemoveWriter()
 		if took := l.writes.Load() - before; took > 4 {
 			t.Errorf("%d streams took %d writes", streams, took)
 		}
@@ -451,7 +451,7 @@ func TestFramedWaits(t *testing.T) {
 		if s == nil {
 			return
 		}
-		defer s.End(true)
+		defer s.Close(true)
 		waits(t, s)
 	})
 	resp, err := client.Get(url)

@@ -93,7 +93,7 @@ func FuzzIncoming(f *testing.F) {
 func TestSearch(t *testing.T) {
 	for seed := range uint64(2000) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		f := &Frames{windows: newWindows(100, func() {})}
+		f := &HTTP2Conn{windows: newWindows(100, func() {})}
 		f.windows.updated(0, 1<<30)
 		var sent, want []byte
 		add := func(p []byte) { sent, want = append(sent, p...), append(want, p...) }

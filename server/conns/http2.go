@@ -12,9 +12,9 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// Frames is a connection above TLS, for package http2 to read and write. It joins data
+// HTTP2Conn is a connection above TLS, for package http2 to read and write. It joins data
 // frames, so that they fill TLS records, and lets answers put their own between them.
-type Frames struct {
+type HTTP2Conn struct {
 	*tls.Conn
 	order   uint64
 	sluice  *sluice
@@ -35,11 +35,11 @@ type Frames struct {
 // order numbers connections.
 var order atomic.Uint64
 
-// NewFrames puts a connection, one of a Listener, below package http2, which serves so
+// NewHTTP2Conn puts a connection, one of a Listener, below package http2, which serves so
 // many streams of it at once.
-func NewFrames(c *tls.Conn, streams uint32) *Frames {
+func NewHTTP2Conn(c *tls.Conn, streams uint32) *HTTP2Conn {
 	below := c.NetConn().(*records)
-	f := &Frames{Conn: c, order: order.Add(1), sluice: newSluice(below.Conn, true), came: make(chan struct{}, 1)}
+	f := &HTTP2Conn{Conn: c, order: order.Add(1), sluice: newSluice(below.Conn, true), came: make(chan struct{}, 1)}
 	f.hold.out, f.hold.limit, f.hold.after = f.put, below.hold.limit, func() { f.sendBeside(true) }
 	f.hold.err = below.over(f.sluice)
 	f.windows = newWindows(streams, func() { _ = c.SetReadDeadline(time.Unix(1, 0)) }) // it has passed: Read wakes up
@@ -48,7 +48,7 @@ func NewFrames(c *tls.Conn, streams uint32) *Frames {
 }
 
 // put seals and writes what was held.
-func (f *Frames) put(p []byte) (int, error) {
+func (f *HTTP2Conn) put(p []byte) (int, error) {
 	f.sluice.gather()
 	n, err := f.Conn.Write(p)
 	if late := f.sluice.release(f.waits); err == nil {
@@ -57,10 +57,10 @@ func (f *Frames) put(p []byte) (int, error) {
 	return n, err
 }
 
-var _ net.Conn = (*Frames)(nil)
+var _ net.Conn = (*HTTP2Conn)(nil)
 
 // Read gives package http2 what the client sends.
-func (f *Frames) Read(p []byte) (int, error) {
+func (f *HTTP2Conn) Read(p []byte) (int, error) {
 	for {
 		n, err := f.in.read(f.Conn, f.windows, p)
 		if n > 0 {
@@ -79,7 +79,7 @@ func (f *Frames) Read(p []byte) (int, error) {
 
 // Write takes parts of frames, or several frames. Package http2 does not call it twice
 // at once.
-func (f *Frames) Write(p []byte) (int, error) {
+func (f *HTTP2Conn) Write(p []byte) (int, error) {
 	if f.parties.Load() > 0 {
 		f.gather()
 	}
@@ -95,7 +95,7 @@ func (f *Frames) Write(p []byte) (int, error) {
 }
 
 // write sends frames, and others at the first place between them. f.hold.mu is held.
-func (f *Frames) write(p []byte) error {
+func (f *HTTP2Conn) write(p []byte) error {
 	if f.windows.searches() || len(f.kept) > 0 {
 		p = f.search(p)
 	}
@@ -118,7 +118,7 @@ func (f *Frames) write(p []byte) error {
 }
 
 // addBeside sends the frames that wait to go out between others. f.hold.mu is held.
-func (f *Frames) addBeside() error {
+func (f *HTTP2Conn) addBeside() error {
 	p := f.beside.take()
 	if p == nil {
 		return nil
@@ -131,7 +131,7 @@ func (f *Frames) addBeside() error {
 
 // sendBeside sends the frames that wait to go out between others, unless somebody else
 // is about to.
-func (f *Frames) sendBeside(waits bool) {
+func (f *HTTP2Conn) sendBeside(waits bool) {
 	const enough = 3 * record // to go out while others are still made
 	for size := f.beside.size.Load(); size > 0; size = f.beside.size.Load() {
 		if f.parties.Load() > 0 && size < enough || !f.hold.mu.TryLock() {
@@ -151,7 +151,7 @@ func (f *Frames) sendBeside(waits bool) {
 
 // sendAll sends the frames that wait to go out between others, and waits until the
 // client has taken all that was sent.
-func (f *Frames) sendAll() error {
+func (f *HTTP2Conn) sendAll() error {
 	f.hold.mu.Lock()
 	f.waits = true
 	err := f.hold.err
@@ -168,7 +168,7 @@ func (f *Frames) sendAll() error {
 
 // gather waits until everybody who was called has come, but not for long. Package
 // http2 writes in a goroutine of its own, and queues meanwhile what others bring.
-func (f *Frames) gather() {
+func (f *HTTP2Conn) gather() {
 	timer := time.NewTimer(f.hold.limit)
 	defer timer.Stop()
 	for f.parties.Load() > 0 {
@@ -180,11 +180,11 @@ func (f *Frames) gather() {
 	}
 }
 
-// Call implements Joiner.
-func (f *Frames) Call() { f.parties.Add(1) }
+// AddWriter implements Conn.
+func (f *HTTP2Conn) AddWriter() { f.parties.Add(1) }
 
-// Come implements Joiner.
-func (f *Frames) Come() {
+// RemoveWriter implements Conn.
+func (f *HTTP2Conn) RemoveWriter() {
 	if f.parties.Add(-1) == 0 {
 		select {
 		case f.came <- struct{}{}:
@@ -194,19 +194,19 @@ func (f *Frames) Come() {
 	}
 }
 
-// MayStall implements Joiner.
-func (f *Frames) MayStall(n int64) bool { return f.windows.mayStall(n) || f.sluice.stuck() }
+// MayBlock implements Conn.
+func (f *HTTP2Conn) MayBlock(n int64) bool { return f.windows.mayBlock(n) || f.sluice.stuck() }
 
-// Order implements Joiner.
-func (f *Frames) Order() uint64 { return f.order }
+// Order implements Conn.
+func (f *HTTP2Conn) ID() uint64 { return f.order }
 
-// Whole implements Joiner.
-func (f *Frames) Whole() { f.whole.Add(1) }
+// Whole implements Conn.
+func (f *HTTP2Conn) Cork() { f.whole.Add(1) }
 
-// Done implements Joiner. The frame that ends the answer is still to come.
-func (f *Frames) Done() { f.whole.Add(-1) }
+// Done implements Conn. The frame that ends the answer is still to come.
+func (f *HTTP2Conn) Uncork() { f.whole.Add(-1) }
 
 // With is the context of the requests of a connection.
-func With(ctx context.Context, f *Frames) context.Context {
-	return context.WithValue(ctx, joinerKey{}, Joiner(f))
+func WithConn(ctx context.Context, f *HTTP2Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, Conn(f))
 }

@@ -41,7 +41,7 @@ func (o *outgoing) isBetween() bool { return o.left == 0 && o.have == 0 && !o.op
 
 // follow goes through p, and says where in it others may go out first; less than zero:
 // nowhere.
-func (f *Frames) follow(p []byte, w *windows) (between int) {
+func (f *HTTP2Conn) follow(p []byte, w *windows) (between int) {
 	o, size := &f.outgoing, len(p)
 	between = -1
 	for {
@@ -86,7 +86,7 @@ func (f *Frames) follow(p []byte, w *windows) (between int) {
 
 // search takes tokens out of what package http2 writes. A frame that may be one is
 // kept until all of it has come.
-func (f *Frames) search(p []byte) []byte {
+func (f *HTTP2Conn) search(p []byte) []byte {
 	if len(f.kept) > 0 {
 		p = append(f.kept, p...)
 		f.kept = nil

@@ -42,7 +42,7 @@ func TestStreamsAreForgotten(t *testing.T) {
 		}
 	})
 	t.Run("package http2 refuses", func(t *testing.T) {
-		f := &Frames{windows: newWindows(10, func() {})}
+		f := &HTTP2Conn{windows: newWindows(10, func() {})}
 		var in incoming
 		for id := uint32(1); id < 200_000; id += 2 {
 			if err := drainIncoming(&in, f.windows, bytes.NewReader(open(id))); err != io.EOF {
@@ -81,7 +81,7 @@ func TestStreamsAreForgotten(t *testing.T) {
 		}
 	})
 	t.Run("after the end of service", func(t *testing.T) {
-		f := &Frames{windows: newWindows(10, func() {})}
+		f := &HTTP2Conn{windows: newWindows(10, func() {})}
 		in := incoming{pace: pace{sleep: func(time.Duration) { f.windows.earned.Add(1) }}}
 		_ = drainIncoming(&in, f.windows, bytes.NewReader(many(1, 5)))
 		f.follow(frame(goAwayFrame, 0, 0, make([]byte, 8)), f.windows)
@@ -131,7 +131,7 @@ func TestPace(t *testing.T) {
 		t.Errorf("bodies are held up for %v", total)
 	}
 	w := newWindows(100, nothing)
-	f := &Frames{windows: w}
+	f := &HTTP2Conn{windows: w}
 	f.hold.out = func(p []byte) (int, error) { return len(p), nil }
 	if total := slept(w, update(0, 4096), 3*burstFrames, func() { _ = f.write(frame(dataFrame, 0, 1, make([]byte, 4096))) }); total != 0 {
 		t.Errorf("updates for what was sent are held up for %v", total)
@@ -141,20 +141,20 @@ func TestPace(t *testing.T) {
 func TestMayStall(t *testing.T) {
 	setting := func(value uint32) []byte { return binary.BigEndian.AppendUint32([]byte{0, 4}, value) }
 	w := newWindows(100, func() {})
-	if w.mayStall(100) || !w.mayStall(10_000) {
+	if w.mayBlock(100) || !w.mayBlock(10_000) {
 		t.Error("windows as they are at first")
 	}
 	w.updated(0, 1<<30)
 	w.set(setting(4 << 20))
-	if w.mayStall(10_000) || !w.mayStall(5<<20) {
+	if w.mayBlock(10_000) || !w.mayBlock(5<<20) {
 		t.Error("large windows")
 	}
 	w.set(setting(0))
-	if !w.mayStall(1) {
+	if !w.mayBlock(1) {
 		t.Error("closed windows")
 	}
 	w.set(setting(4 << 20))
-	if !w.mayStall(1) {
+	if !w.mayBlock(1) {
 		t.Error("who has closed windows may do so again")
 	}
 }

@@ -15,7 +15,7 @@ import (
 // leave begins an answer and takes its connection.
 func leave(t *testing.T, w http.ResponseWriter, r *http.Request) conns.Stream {
 	_ = http.NewResponseController(w).Flush()
-	s := conns.Leave(r.Context(), w)
+	s := conns.TakeOver(r.Context(), w)
 	if s == nil {
 		t.Error("the answer does not leave")
 	}
@@ -48,21 +48,21 @@ func TestStream(t *testing.T) {
 		}
 		n := 0
 		for stuck := false; !stuck && n < most; n++ {
-			b := append(make([]byte, conns.Room, conns.Room+size), bytes.Repeat([]byte{byte(n)}, size)...)
+			b := append(make([]byte, conns.Headroom, conns.Headroom+size), bytes.Repeat([]byte{byte(n)}, size)...)
 			var err error
-			if stuck, err = s.Offer(&b); err != nil {
+			if stuck, err = s.TryWrite(&b); err != nil {
 				t.Error(err)
 			}
 		}
 		sent <- n
-		if err := s.Settle(); err != nil {
+		if err := s.Flush(); err != nil {
 			t.Error(err)
 		}
-		b := append(make([]byte, conns.Room), "end"...)
+		b := append(make([]byte, conns.Headroom), "end"...)
 		if err := s.Write(&b); err != nil {
 			t.Error(err)
 		}
-		s.End(true)
+		s.Close(true)
 	})
 	for round := range 3 {
 		resp, reused := asks(t, client, url+"?watch=1")
@@ -112,9 +112,9 @@ func TestStreamWaits(t *testing.T) {
 		if s == nil {
 			return
 		}
-		defer s.End(false)
+		defer s.Close(false)
 		waits(t, s)
-		b := append(make([]byte, conns.Room), "go"...)
+		b := append(make([]byte, conns.Headroom), "go"...)
 		if err := s.Write(&b); err != nil {
 			t.Error(err)
 		}
@@ -142,15 +142,15 @@ func TestStreamBreaks(t *testing.T) {
 		if s == nil {
 			return
 		}
-		b := append(make([]byte, conns.Room), "half"...)
+		b := append(make([]byte, conns.Headroom), "half"...)
 		if err := s.Write(&b); err != nil {
 			t.Error(err)
 		}
 		if r.URL.Path == "/panic" {
-			defer s.End(false)
+			defer s.Close(false)
 			panic(http.ErrAbortHandler)
 		}
-		s.End(false)
+		s.Close(false)
 	})
 	for _, path := range []string{"/", "/panic"} {
 		resp, reused := asks(t, client, url+path+"?watch=1")
@@ -170,7 +170,7 @@ func TestStaying(t *testing.T) {
 			if r.URL.Path == "/panic" {
 				panic(http.ErrAbortHandler)
 			}
-			if !two && r.URL.Path == "/list" && conns.Leave(r.Context(), w) != nil {
+			if !two && r.URL.Path == "/list" && conns.TakeOver(r.Context(), w) != nil {
 				t.Errorf("%s %s leaves", r.Proto, r.URL)
 			}
 			_, _ = io.WriteString(w, "stays")

@@ -85,9 +85,9 @@ func (w *windows) opened(id uint32) error {
 	return nil
 }
 
-// mayStall says whether an answer of n bytes may have to wait for the client to take
+// mayBlock says whether an answer of n bytes may have to wait for the client to take
 // something, however many others are under way.
-func (w *windows) mayStall(n int64) bool {
+func (w *windows) mayBlock(n int64) bool {
 	const others = 128
 	w.mu.Lock()
 	defer w.mu.Unlock()

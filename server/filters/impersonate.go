@@ -122,7 +122,7 @@ func parts(h http.Header) int {
 
 // connection is that which a request came by; nil where there is none.
 func connection(ctx context.Context) any {
-	if c := conns.Of(ctx); c != nil {
+	if c := conns.FromContext(ctx); c != nil {
 		return c
 	}
 	return nil

@@ -24,7 +24,7 @@ type Recorder struct {
 	Code  int // 0 until the header is written
 	Bytes int64
 
-	conn  conns.Joiner // nil in tests
+	conn  conns.Conn // nil in tests
 	http2 bool
 	whole bool  // conn has been told that the answer is
 	body  *sent // the client's; nil: none, or not over HTTP/1
@@ -34,7 +34,7 @@ type Recorder struct {
 func (r *Recorder) Whole() {
 	if r.conn != nil && !r.whole {
 		r.whole = true
-		r.conn.Whole()
+		r.conn.Cork()
 	}
 }
 
@@ -51,7 +51,7 @@ func (r *Recorder) done() {
 	// Writers that know no deadlines are those of tests.
 	switch {
 	case r.conn == nil:
-	case r.http2 && r.conn.MayStall(r.Bytes):
+	case r.http2 && r.conn.MayBlock(r.Bytes):
 		_ = http.NewResponseController(r.ResponseWriter).SetWriteDeadline(time.Now().Add(lastBytes))
 	case r.body != nil && !r.body.all:
 		_ = http.NewResponseController(r.ResponseWriter).SetReadDeadline(time.Now().Add(lastBody))
@@ -63,7 +63,7 @@ func (r *Recorder) done() {
 		// The rest of the answer still is with package net/http.
 		_ = http.NewResponseController(r.ResponseWriter).Flush() // a client that has gone is told of nothing
 	}
-	r.conn.Done()
+	r.conn.Uncork()
 }
 
 // sent is a body that a client sends over HTTP/1.

@@ -39,7 +39,7 @@ func Scope(now func() time.Time) Filter {
 	reading := make(chan struct{}, 1)
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			rec := &Recorder{ResponseWriter: w, conn: conns.Of(r.Context()), http2: r.ProtoMajor == 2}
+			rec := &Recorder{ResponseWriter: w, conn: conns.FromContext(r.Context()), http2: r.ProtoMajor == 2}
 			defer rec.done()
 			if !rec.http2 && r.Body != nil && r.Body != http.NoBody {
 				rec.body = &sent{ReadCloser: r.Body}

@@ -115,7 +115,7 @@ func (s *stream) open(ctx context.Context) error {
 	}
 	at := vault.Place{Resource: s.c.Resource, Namespace: o.namespace, Name: o.name}
 	scope := cache.Scope{Filter: o.filter}
-	if conn := conns.Of(ctx); conn != nil && s.c.R.ProtoMajor == 2 {
+	if conn := conns.FromContext(ctx); conn != nil && s.c.R.ProtoMajor == 2 {
 		scope.Group = conn
 	}
 	if revision > 0 && !o.initial() {
@@ -154,7 +154,7 @@ func (s *stream) begin() *wire {
 		out.close()
 		return nil
 	}
-	out.direct = conns.Leave(s.c.R.Context(), w)
+	out.direct = conns.TakeOver(s.c.R.Context(), w)
 	return out
 }
 

@@ -22,12 +22,12 @@ func TestWatchPastHTTP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	apart := conns.NewApart(func(c net.Conn) { c.Close() })
+	apart := conns.NewHijacker(func(c net.Conn) { c.Close() })
 	defer apart.Close()
 	srv := httptest.NewUnstartedServer(apart.Handler(scoped(s.Handler)))
 	srv.Listener.Close()
 	srv.Listener = conns.Listener{Listener: plain}
-	srv.Config.ConnContext = conns.Context
+	srv.Config.ConnContext = conns.ConnContext
 	srv.TLS = &tls.Config{DynamicRecordSizingDisabled: true}
 	srv.StartTLS()
 	defer srv.Close()

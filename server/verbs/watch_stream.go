@@ -112,7 +112,7 @@ func (s *stream) alarm(what uint32) {
 func (s *stream) pushed(ctx context.Context, out *wire) error {
 	wake := out.direct.Wake
 	asks := s.v.r.Custom && s.v.r.Schema.Asks() // no goroutine of the cache waits for a webhook
-	s.watcher.Push(func() {
+	s.watcher.SetHooks(func() {
 		if asks || !s.push(ctx, out) {
 			wake()
 		}
@@ -164,7 +164,7 @@ func (s *stream) drain(ctx context.Context, out sink) error {
 			return err
 		}
 		if len(s.rest) == 0 {
-			s.watcher.Come()
+			s.watcher.Written()
 			if !s.due {
 				return nil
 			}
@@ -200,7 +200,7 @@ func (s *stream) push(ctx context.Context, out *wire) (done bool) {
 	if s.over {
 		return true
 	}
-	if s.failed != nil || s.panicked != nil || out.stuck || len(s.rest) > 0 || !s.watcher.Live() {
+	if s.failed != nil || s.panicked != nil || out.stuck || len(s.rest) > 0 || !s.watcher.InMemory() {
 		return false
 	}
 	if _, s.failed = s.take(ctx); s.failed != nil {
@@ -297,7 +297,7 @@ func (s *stream) deliver(out sink) error {
 			return err
 		}
 	}
-	s.watcher.Come()
+	s.watcher.Written()
 	return out.flush()
 }
 

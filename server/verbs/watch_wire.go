@@ -113,7 +113,7 @@ func (o *wire) sendDirect(frame []byte) error {
 func (o *wire) addDirect(frame []byte) error {
 	if o.buf == nil {
 		o.buf = pieces.Get().(*[]byte)
-		*o.buf = append((*o.buf)[:0], make([]byte, conns.Room)...)
+		*o.buf = append((*o.buf)[:0], make([]byte, conns.Headroom)...)
 	}
 	*o.buf = append(*o.buf, frame...)
 	if len(*o.buf) < piece {
@@ -126,10 +126,10 @@ func (o *wire) addDirect(frame []byte) error {
 func (o *wire) flushDirect() (err error) {
 	switch {
 	case o.buf != nil:
-		o.past += int64(len(*o.buf) - conns.Room)
+		o.past += int64(len(*o.buf) - conns.Headroom)
 		if o.eager {
 			var stuck bool
-			stuck, err = o.direct.Offer(o.buf)
+			stuck, err = o.direct.TryWrite(o.buf)
 			o.stuck = o.stuck || stuck
 		} else {
 			o.stuck, err = false, o.direct.Write(o.buf)
@@ -137,7 +137,7 @@ func (o *wire) flushDirect() (err error) {
 		putPiece(o.buf)
 		o.buf = nil
 	case o.stuck && !o.eager:
-		o.stuck, err = false, o.direct.Settle()
+		o.stuck, err = false, o.direct.Flush()
 	}
 	if err != nil {
 		return errGone
@@ -205,7 +205,7 @@ func (o *wire) begin() {
 // close must be called before the handler returns.
 func (o *wire) close() {
 	if o.direct != nil {
-		o.direct.End(o.whole)
+		o.direct.Close(o.whole)
 		count(o.w, o.past)
 	}
 	if o.guard != nil {
