@@ -18,6 +18,7 @@ import (
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/audit"
 	"github.com/rowlock/rowlock/server/filters"
+	"github.com/rowlock/rowlock/server/follow"
 	"github.com/rowlock/rowlock/server/health"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/metrics"
@@ -39,8 +40,8 @@ type Config struct {
 	// certificates; nil: none. They may change.
 	ClientAuthorities func() *x509.CertPool
 
-	// Feeds follow the cache for those who keep its objects in another form.
-	Feeds []*access.Feed
+	// Followers follow the cache for those who keep its objects in another form.
+	Followers []*follow.Follower
 	// Policy is the roles and bindings that there must be from the start; nil: none.
 	Policy *access.Policy
 	// Admission says which of the release's admission plugins run.

@@ -87,7 +87,7 @@ func New(cfg Config) (*Server, error) {
 	s.Cache = cache.NewWith(cfg.Catalogue, cache.Config{Corrupt: s.feedCorrupt})
 	s.Custom = definitions.New(cfg.Catalogue, s.Cache, s.converter, cfg.Log)
 	s.Schemas.Custom = s.Custom.Merging
-	for _, f := range append(cfg.Feeds, s.flows.Feed) {
+	for _, f := range append(cfg.Followers, s.flows.Follower) {
 		f.Attach(s.Cache)
 	}
 	s.Metrics = metrics.New(cfg.Catalogue, cfg.Clock)

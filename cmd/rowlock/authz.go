@@ -21,6 +21,7 @@ import (
 	"github.com/rowlock/rowlock/server"
 	apiaccess "github.com/rowlock/rowlock/server/access"
 	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/follow"
 )
 
 // authzOptions are the flags of authorization.
@@ -48,7 +49,7 @@ func (o *authzOptions) addTo(f *pflag.FlagSet) {
 type authorization struct {
 	authorizer authx.Authorizer
 	rules      authx.RuleResolver
-	feeds      []*apiaccess.Feed
+	followers  []*follow.Follower
 	policy     *apiaccess.Policy
 	plugins    []admission.Plugin
 	collectors []prometheus.Collector
@@ -143,15 +144,15 @@ func (o *authzOptions) build(gate func(string) bool, id string, log *slog.Logger
 		return nil, err
 	}
 	roles := rbac.New()
-	feed := apiaccess.FeedRules(roles)
-	z := &authorization{policy: policy, feeds: []*apiaccess.Feed{feed}}
+	follower := apiaccess.FollowRules(roles)
+	z := &authorization{policy: policy, followers: []*follow.Follower{follower}}
 	chain := &authzconfig.Chain{Path: o.file, Builtin: map[string]authzconfig.Builtin{}, Selectors: selectors, Metrics: authzconfig.NewMetrics(), Log: log}
 	if cfg.Has(authzconfig.TypeRBAC) {
-		chain.Builtin[authzconfig.TypeRBAC] = fed{apiaccess.Synced{Feed: feed, Authorizer: roles, Denials: log}, apiaccess.SyncedRules{Feed: feed, RuleResolver: roles}}
+		chain.Builtin[authzconfig.TypeRBAC] = fed{apiaccess.Synced{Follower: follower, Authorizer: roles, Denials: log}, apiaccess.SyncedRules{Follower: follower, RuleResolver: roles}}
 	}
 	if cfg.Has(authzconfig.TypeNode) {
 		agents := apiaccess.NewNodes(node.Authorizer{Allows: rbac.RuleAllows, Rules: policy.NodeRules(), Selectors: gate("AuthorizeNodeWithSelectors")})
-		z.feeds = append(z.feeds, agents.Feed)
+		z.followers = append(z.followers, agents.Follower)
 		chain.Builtin[authzconfig.TypeNode] = agents
 	}
 	if cfg.Has(authzconfig.TypeABAC) {
@@ -172,7 +173,7 @@ func (o *authzOptions) build(gate func(string) bool, id string, log *slog.Logger
 		chain.Using = func(cfg *authzconfig.Configuration) { o.reportKubeconfigs(cfg, log) }
 		chain.Reloaded, z.follow, z.collectors = sayOpen(chain, reloaded, log), chain.Run, append(z.collectors, figures...)
 	}
-	z.plugins = []admission.Plugin{apiaccess.Escalation{Rules: roles, Feed: feed, Authorizer: z.authorizer}}
+	z.plugins = []admission.Plugin{apiaccess.Escalation{Rules: roles, Follower: follower, Authorizer: z.authorizer}}
 	return z, nil
 }
 
@@ -228,7 +229,7 @@ type fed struct {
 
 // addTo adds what the server needs of it.
 func (z *authorization) addTo(cfg *server.Config) {
-	cfg.Authorizer, cfg.Feeds, cfg.Policy = z.authorizer, z.feeds, z.policy
+	cfg.Authorizer, cfg.Followers, cfg.Policy = z.authorizer, z.followers, z.policy
 	cfg.Plugins = append(cfg.Plugins, z.plugins...)
 	cfg.Collectors = append(cfg.Collectors, z.collectors...)
 	if z.follow != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/authx/rbac"
 	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/follow"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/status"
@@ -22,7 +23,7 @@ import (
 // change objects, and so comes before validation.
 type Escalation struct {
 	Rules      *rbac.Rules
-	Feed       *Feed
+	Follower   *follow.Follower
 	Authorizer authx.Authorizer // asked about the verbs escalate and bind
 }
 
@@ -112,9 +113,9 @@ func (e Escalation) binding(ctx context.Context, a *admission.Attributes, name s
 	if resource == "" {
 		return status.Plain(fmt.Sprintf("unsupported role reference kind: %q", ref.Kind))
 	}
-	e.Feed.Enter()
+	e.Follower.RLock()
 	rules, ok := e.Rules.OfRole(ref, a.Namespace)
-	e.Feed.Leave()
+	e.Follower.RUnlock()
 	if !ok {
 		// A stock server names the binding's own resource here.
 		return apierrors.NewNotFound(a.Resource.GroupResource(), ref.Name)
@@ -124,9 +125,9 @@ func (e Escalation) binding(ctx context.Context, a *admission.Attributes, name s
 
 // confirm refuses rules that the user does not hold.
 func (e Escalation) confirm(a *admission.Attributes, name string, rules []rbacv1.PolicyRule) error {
-	e.Feed.Enter()
+	e.Follower.RLock()
 	held, problem := e.Rules.Held(a.User, a.Namespace)
-	e.Feed.Leave()
+	e.Follower.RUnlock()
 	missing, err := rbac.Uncovered(held, rules)
 	if err == nil && len(missing) == 0 {
 		return nil

@@ -121,7 +121,7 @@ func TestEscalation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			held := cluster()
-			p := access.Escalation{Rules: held, Feed: access.FeedRules(held), Authorizer: held}
+			p := access.Escalation{Rules: held, Follower: access.FollowRules(held), Authorizer: held}
 			scope := request.NewScope(http.Header{}, time.Now())
 			scope.Info = &request.Info{}
 			if c.old != nil {

@@ -13,14 +13,15 @@ import (
 	"github.com/rowlock/rowlock/codecs"
 	jsoncodec "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/follow"
 	"github.com/rowlock/rowlock/server/kinds/podspec"
 )
 
-// FeedNodes keeps the graph of what pods refer to as the cache has it.
-func FeedNodes(g *node.Graph) *Feed {
-	return &Feed{
+// FollowNodes keeps the graph of what pods refer to as the cache has it.
+func FollowNodes(g *node.Graph) *follow.Follower {
+	return &follow.Follower{
 		Reset: g.Reset,
-		Sources: []Source{
+		Kinds: []follow.Kind{
 			{Storage: "pods", Set: func(item *cache.Item) {
 				by := node.Ref{Kind: node.Pod, Namespace: item.Namespace, Name: item.Name}
 				var pod corev1.Pod
@@ -65,14 +66,14 @@ func read(item *cache.Item, into runtime.Object) bool {
 
 // Nodes is the authorizer of node agents. Its graph is brought up to date for them alone.
 type Nodes struct {
-	Feed *Feed
+	Follower *follow.Follower
 	*node.Authorizer
 }
 
-// NewNodes makes an authorizer with an empty graph, whose feed is still to be attached.
+// NewNodes makes an authorizer with an empty graph, whose follower is still to be attached.
 func NewNodes(z node.Authorizer) Nodes {
 	z.Graph = &node.Graph{}
-	return Nodes{Feed: FeedNodes(z.Graph), Authorizer: &z}
+	return Nodes{Follower: FollowNodes(z.Graph), Authorizer: &z}
 }
 
 // Authorize implements authx.Authorizer.
@@ -82,8 +83,8 @@ func (n Nodes) Authorize(ctx context.Context, a *authx.Attributes) (authx.Decisi
 		return authx.NoOpinion, "", nil
 	}
 	if name != "" {
-		n.Feed.Enter()
-		defer n.Feed.Leave()
+		n.Follower.RLock()
+		defer n.Follower.RUnlock()
 	}
 	return n.Authorizer.Authorize(ctx, a)
 }

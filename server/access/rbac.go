@@ -9,6 +9,7 @@ import (
 
 	"github.com/rowlock/rowlock/authx/rbac"
 	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/follow"
 )
 
 // The storages of role-based access control.
@@ -19,9 +20,9 @@ const (
 	clusterRoleBindingsKey = "clusterrolebindings.rbac.authorization.k8s.io"
 )
 
-// FeedRules keeps rules as the cache has them. An object that cannot be read
+// FollowRules keeps rules as the cache has them. An object that cannot be read
 // grants nothing.
-func FeedRules(rules *rbac.Rules) *Feed {
+func FollowRules(rules *rbac.Rules) *follow.Follower {
 	setRole := func(item *cache.Item) {
 		var r struct {
 			Rules []rbacv1.PolicyRule `json:"rules"`
@@ -51,9 +52,9 @@ func FeedRules(rules *rbac.Rules) *Feed {
 		}
 		rules.SetBinding(item.Namespace, item.Name, b.RoleRef, b.Subjects)
 	}
-	return &Feed{
+	return &follow.Follower{
 		Reset: rules.Reset,
-		Sources: []Source{
+		Kinds: []follow.Kind{
 			{Storage: rolesKey, Set: setRole, Delete: rules.DeleteRole},
 			{Storage: clusterRolesKey, Set: setClusterRole, Delete: rules.DeleteRole},
 			{Storage: roleBindingsKey, Set: setBinding, Delete: rules.DeleteBinding},

@@ -24,8 +24,8 @@ import (
 
 	"github.com/rowlock/rowlock/codecs"
 	jsoncodec "github.com/rowlock/rowlock/codecs/json"
-	"github.com/rowlock/rowlock/server/access"
 	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/follow"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/custom"
 )
@@ -40,7 +40,7 @@ type Follower struct {
 	converter func(*apiextensionsv1.CustomResourceDefinition) custom.Converter
 	log       *slog.Logger
 	cache     *cache.Cache
-	feed      *access.Feed
+	follower  *follow.Follower
 
 	stale atomic.Bool // known has changed since the catalogue was set
 
@@ -64,11 +64,11 @@ func New(catalogue *kinds.Catalogue, c *cache.Cache, converter func(*apiextensio
 		catalogue: catalogue, builtin: catalogue.Known(), converter: converter, log: log, cache: c,
 		known: map[string]*served{}, set: map[string]*served{},
 	}
-	f.feed = &access.Feed{
-		Sources: []access.Source{{Storage: Storage, Set: f.take, Delete: func(_, name string) { f.forget(name) }}},
-		Reset:   f.reset,
+	f.follower = &follow.Follower{
+		Kinds: []follow.Kind{{Storage: Storage, Set: f.take, Delete: func(_, name string) { f.forget(name) }}},
+		Reset: f.reset,
 	}
-	f.feed.Attach(c)
+	f.follower.Attach(c)
 	return f
 }
 
@@ -77,8 +77,8 @@ func (f *Follower) Follow() {
 	if f == nil {
 		return
 	}
-	f.feed.Enter()
-	f.feed.Leave()
+	f.follower.RLock()
+	f.follower.RUnlock()
 	if !f.stale.Load() {
 		return
 	}
@@ -86,10 +86,10 @@ func (f *Follower) Follow() {
 	defer f.mu.Unlock()
 	if f.stale.Load() {
 		// What comes meanwhile is handed on under another lock, and makes it stale again.
-		f.feed.Enter()
+		f.follower.RLock()
 		now := maps.Clone(f.known)
 		f.stale.Store(false)
-		f.feed.Leave()
+		f.follower.RUnlock()
 		f.swap(now)
 	}
 }

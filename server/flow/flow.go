@@ -18,8 +18,8 @@ import (
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 
 	"github.com/rowlock/rowlock/authx"
-	"github.com/rowlock/rowlock/server/access"
 	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/follow"
 	"github.com/rowlock/rowlock/server/kinds/flowcontrol"
 	"github.com/rowlock/rowlock/server/request"
 )
@@ -37,9 +37,9 @@ type Class struct {
 
 // Classifier follows the flow schemas of a cluster. Feed keeps it up to date.
 type Classifier struct {
-	Feed *access.Feed
+	Follower *follow.Follower
 
-	schemas map[string]*flowcontrolv1.FlowSchema // changed by the feed alone, as levels is
+	schemas map[string]*flowcontrolv1.FlowSchema // changed by the follower alone, as levels is
 	levels  map[string]*flowcontrolv1.PriorityLevelConfiguration
 	ranked  atomic.Pointer[[]*Class] // nil: to be made anew
 	metrics metrics
@@ -50,7 +50,7 @@ type metrics struct {
 	executing           *prometheus.GaugeVec
 }
 
-// New makes a classifier that knows the mandatory schemas. Its feed must be
+// New makes a classifier that knows the mandatory schemas. Its follower must be
 // attached to a cache.
 func New() *Classifier {
 	labels := []string{"priority_level", "flow_schema"}
@@ -66,9 +66,9 @@ func New() *Classifier {
 		}, labels),
 	}}
 	c.reset()
-	c.Feed = &access.Feed{
+	c.Follower = &follow.Follower{
 		Reset: c.reset,
-		Sources: []access.Source{
+		Kinds: []follow.Kind{
 			{
 				Storage: "flowschemas.flowcontrol.apiserver.k8s.io",
 				Set:     set(c, func() map[string]*flowcontrolv1.FlowSchema { return c.schemas }),
@@ -123,8 +123,8 @@ func set[T any](c *Classifier, in func() map[string]*T) func(*cache.Item) {
 
 // Classify finds where a request belongs.
 func (c *Classifier) Classify(user *authx.Identity, info *request.Info) *Class {
-	c.Feed.Enter()
-	defer c.Feed.Leave()
+	c.Follower.RLock()
+	defer c.Follower.RUnlock()
 	ranked := c.ranked.Load()
 	if ranked == nil {
 		ranked = c.rank()

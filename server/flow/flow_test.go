@@ -16,7 +16,7 @@ import (
 	"github.com/rowlock/rowlock/server/request"
 )
 
-// fill gives a classifier objects as its feed would.
+// fill gives a classifier objects as its follower would.
 func fill[T metav1.Object](t *testing.T, c *flow.Classifier, source int, objects ...T) {
 	t.Helper()
 	for _, o := range objects {
@@ -27,7 +27,7 @@ func fill[T metav1.Object](t *testing.T, c *flow.Classifier, source int, objects
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Feed.Sources[source].Set(&cache.Item{Name: o.GetName(), JSON: data})
+		c.Follower.Kinds[source].Set(&cache.Item{Name: o.GetName(), JSON: data})
 	}
 }
 
@@ -106,10 +106,10 @@ func TestChanges(t *testing.T) {
 	mine.Spec.Rules[0].ResourceRules[0].Namespaces = []string{"b"}
 	fill(t, c, 0, mine)
 	want("global-default")
-	c.Feed.Sources[0].Delete("", "mine")
-	c.Feed.Sources[0].Delete("", "global-default")
+	c.Follower.Kinds[0].Delete("", "mine")
+	c.Follower.Kinds[0].Delete("", "global-default")
 	want("catch-all")
-	c.Feed.Sources[0].Delete("", "catch-all")
+	c.Follower.Kinds[0].Delete("", "catch-all")
 	want("catch-all")
 }
 

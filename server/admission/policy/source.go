@@ -10,16 +10,16 @@ import (
 
 	"github.com/rowlock/rowlock/codecs"
 	jsoncodec "github.com/rowlock/rowlock/codecs/json"
-	"github.com/rowlock/rowlock/server/access"
 	"github.com/rowlock/rowlock/server/admission/conditions"
 	"github.com/rowlock/rowlock/server/admission/criteria"
 	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/follow"
 )
 
 // source follows policies and bindings.
 type source struct {
-	feed     *access.Feed
-	policies map[string]*policy // changed by the feed alone, as bindings is
+	follower *follow.Follower
+	policies map[string]*policy // changed by the follower alone, as bindings is
 	bindings map[string]*binding
 	list     atomic.Pointer[[]*hook] // nil: to be made anew
 }
@@ -53,7 +53,7 @@ const policyStorage = "validatingadmissionpolicies.admissionregistration.k8s.io"
 func newSource(c *cache.Cache, m *conditions.Metrics) *source {
 	s := &source{}
 	s.reset()
-	s.feed = &access.Feed{Reset: s.reset, Sources: []access.Source{
+	s.follower = &follow.Follower{Reset: s.reset, Kinds: []follow.Kind{
 		{
 			Storage: policyStorage,
 			Set:     func(item *cache.Item) { s.set(item.Name, newPolicy(item, m)) },
@@ -65,7 +65,7 @@ func newSource(c *cache.Cache, m *conditions.Metrics) *source {
 			Delete:  func(_, name string) { s.bind(name, nil) },
 		},
 	}}
-	s.feed.Attach(c)
+	s.follower.Attach(c)
 	return s
 }
 
@@ -126,8 +126,8 @@ func newBinding(item *cache.Item) *binding {
 
 // hooks are the policies that are bound, by name, with their bindings by name.
 func (s *source) hooks() []*hook {
-	s.feed.Enter()
-	defer s.feed.Leave()
+	s.follower.RLock()
+	defer s.follower.RUnlock()
 	if list := s.list.Load(); list != nil {
 		return *list
 	}

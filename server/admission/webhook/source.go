@@ -12,11 +12,11 @@ import (
 
 	"github.com/rowlock/rowlock/codecs"
 	jsoncodec "github.com/rowlock/rowlock/codecs/json"
-	"github.com/rowlock/rowlock/server/access"
 	"github.com/rowlock/rowlock/server/admission/conditions"
 	"github.com/rowlock/rowlock/server/admission/criteria"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/expr"
+	"github.com/rowlock/rowlock/server/follow"
 	"github.com/rowlock/rowlock/server/webhook"
 )
 
@@ -48,20 +48,20 @@ func (h *hook) compiled(k *asker) *conditions.List {
 
 // source follows the configurations of one kind.
 type source struct {
-	feed    *access.Feed
-	configs map[string][]*hook // by configuration; changed by the feed alone
-	list    atomic.Pointer[[]*hook]
+	follower *follow.Follower
+	configs  map[string][]*hook // by configuration; changed by the follower alone
+	list     atomic.Pointer[[]*hook]
 }
 
 func newSource(c *cache.Cache, storage string, read func(*cache.Item) []*hook) *source {
 	s := &source{}
 	s.reset()
-	s.feed = &access.Feed{Reset: s.reset, Sources: []access.Source{{
+	s.follower = &follow.Follower{Reset: s.reset, Kinds: []follow.Kind{{
 		Storage: storage,
 		Set:     func(item *cache.Item) { s.configs[item.Name] = read(item); s.list.Store(nil) },
 		Delete:  func(_, name string) { delete(s.configs, name); s.list.Store(nil) },
 	}}}
-	s.feed.Attach(c)
+	s.follower.Attach(c)
 	return s
 }
 
@@ -73,8 +73,8 @@ func (s *source) reset() {
 // hooks are all webhooks, by the names of their configurations and in the order in
 // which they stand there.
 func (s *source) hooks() []*hook {
-	s.feed.Enter()
-	defer s.feed.Leave()
+	s.follower.RLock()
+	defer s.follower.RUnlock()
 	if list := s.list.Load(); list != nil {
 		return *list
 	}

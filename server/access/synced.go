@@ -1,0 +1,72 @@
+// Package access connects what decides on requests with what the server holds:
+// it gives authorizers the roles and pods in the cache, answers reviews, and keeps
+// the cluster's own roles.
+//
+// It promises: a decision that is asked for after a write was acknowledged knows
+// of that write.
+package access
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/follow"
+)
+
+// Synced is an authorizer that decides by what a follower keeps in step.
+type Synced struct {
+	Follower *follow.Follower
+	authx.Authorizer
+	// Denials is told of requests that the authorizer does not allow, whatever others
+	// may say of them; nil: nobody is.
+	Denials *slog.Logger
+}
+
+// Authorize implements authx.Authorizer.
+func (s Synced) Authorize(ctx context.Context, a *authx.Attributes) (authx.Decision, string, error) {
+	s.Follower.RLock()
+	defer s.Follower.RUnlock()
+	d, reason, err := s.Authorizer.Authorize(ctx, a)
+	if d != authx.Allow && s.Denials != nil && s.Denials.Enabled(ctx, slog.LevelDebug) {
+		s.logDenial(a, reason)
+	}
+	return d, reason, err
+}
+
+func (s Synced) logDenial(a *authx.Attributes, reason string) {
+	if a.User == nil {
+		return
+	}
+	what := fmt.Sprintf("path %q", a.Path)
+	if a.ResourceRequest {
+		resource := a.Resource
+		if a.Subresource != "" {
+			resource += "/" + a.Subresource
+		}
+		if a.APIGroup != "" {
+			resource += "." + a.APIGroup
+		}
+		what = fmt.Sprintf("resource %q named %q", resource, a.Name)
+		if a.Namespace == "" {
+			what += " cluster-wide"
+		} else {
+			what += fmt.Sprintf(" in namespace %q", a.Namespace)
+		}
+	}
+	s.Denials.Debug(fmt.Sprintf("RBAC: no rules authorize user %q with groups %q to %s %s", a.User.Name, a.User.Groups, a.Verb, what), "reason", reason)
+}
+
+// SyncedRules tells what somebody may do by what a follower keeps in step.
+type SyncedRules struct {
+	Follower *follow.Follower
+	authx.RuleResolver
+}
+
+// RulesFor implements authx.RuleResolver.
+func (s SyncedRules) RulesFor(ctx context.Context, user *authx.Identity, namespace string) ([]authx.ResourceRule, []authx.NonResourceRule, bool, error) {
+	s.Follower.RLock()
+	defer s.Follower.RUnlock()
+	return s.RuleResolver.RulesFor(ctx, user, namespace)
+}

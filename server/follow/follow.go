@@ -1,0 +1,176 @@
+// Package follow keeps derived state, such as the rules of an authorizer or the list
+// of webhooks, in step with the objects in the cache that it is derived from.
+//
+// It promises: who reads the state after a write was acknowledged finds that write in
+// it; and whoever reads sees all kinds that it is derived from as they were at one
+// revision.
+//
+// A Follower has no goroutine. What has changed waits in the buffers of its watches,
+// which the cache bounds, until somebody reads.
+package follow
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rowlock/rowlock/server/cache"
+)
+
+// Kind is one kind of objects to follow. Set and Delete are called by one goroutine
+// at a time, in the order of revisions. Neither is called for an object that cannot
+// be read, but for the Delete of one that could be read before.
+type Kind struct {
+	Storage string // the key of the kind's storage
+	Set     func(item *cache.Item)
+	Delete  func(namespace, name string)
+}
+
+// Follower hands changes of objects on to the Kinds that follow them, whenever
+// somebody reads.
+type Follower struct {
+	Kinds []Kind
+	Reset func() // forgets all objects; called before they are listed. Nil: nothing
+
+	cache    atomic.Pointer[cache.Cache]
+	watchers atomic.Pointer[[]*cache.Watcher] // one for each kind; nil: there are none yet
+
+	// state is held for writing while changes are handed on.
+	state sync.RWMutex
+
+	update   sync.Mutex         // held by the one who hands changes on; guards buf and waiting
+	updating atomic.Bool        // somebody does
+	behind   atomic.Bool        // waiting holds some
+	buf      []cache.Delivery   // reused
+	waiting  [][]cache.Delivery // for each kind, events that the cache has not published yet
+}
+
+// Attach says which cache to follow. It is called once; before, there is nothing to
+// read.
+func (f *Follower) Attach(c *cache.Cache) { f.cache.Store(c) }
+
+// RLock hands on all changes that the cache knows of, and keeps further ones away
+// until RUnlock.
+func (f *Follower) RLock() {
+	f.catchUp()
+	f.state.RLock()
+}
+
+// RUnlock ends what RLock began.
+func (f *Follower) RUnlock() { f.state.RUnlock() }
+
+// catchUp hands on all changes that the cache knows of.
+func (f *Follower) catchUp() {
+	if f.current() {
+		return
+	}
+	f.update.Lock()
+	defer f.update.Unlock()
+	f.updating.Store(true)
+	defer f.updating.Store(false)
+	f.state.Lock()
+	defer f.state.Unlock()
+	for {
+		if f.watchers.Load() == nil && !f.list() {
+			return
+		}
+		if f.takeEvents() == nil {
+			return
+		}
+		f.stop() // the cache cut a watch off, as it fell behind: all objects are listed again
+	}
+}
+
+// current says whether there is nothing to hand on. Who hands on sets updating first,
+// then locks state, then takes events from the watches, and sets behind last. As this
+// looks in the opposite order, it either finds something to do, or its caller waits
+// for state.
+func (f *Follower) current() bool {
+	watchers := f.watchers.Load()
+	if watchers == nil || f.updating.Load() || f.behind.Load() {
+		return false
+	}
+	for _, w := range *watchers {
+		if len(w.Ready()) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// takeEvents hands on the events that the cache has published, and keeps the others:
+// a batch of writes reaches the watches of one kind after those of another, and no
+// binding may be seen without the change of a role that came before it.
+func (f *Follower) takeEvents() error {
+	published, behind := f.cache.Load().Revision(), false
+	for i, w := range *f.watchers.Load() {
+		for more := true; more; { // a watch that fell behind gives a page at a time
+			select {
+			case <-w.Ready():
+				batch, _, err := w.Take(context.Background(), f.buf)
+				if err != nil {
+					return err
+				}
+				f.waiting[i] = append(f.waiting[i], batch...)
+				f.buf = batch
+			default:
+				more = false
+			}
+		}
+		n := 0
+		for ; n < len(f.waiting[i]) && f.waiting[i][n].Revision() <= published; n++ {
+			f.Kinds[i].hand(f.waiting[i][n])
+		}
+		f.waiting[i] = slices.Delete(f.waiting[i], 0, n)
+		behind = behind || len(f.waiting[i]) > 0
+	}
+	f.behind.Store(behind)
+	return nil
+}
+
+// hand tells the follower of a kind of one event.
+func (k *Kind) hand(d cache.Delivery) {
+	if item := d.Item(); d.Type == cache.Deleted || item.Corrupt != nil {
+		k.Delete(item.Namespace, item.Name)
+	} else {
+		k.Set(item)
+	}
+}
+
+// list forgets everything, hands on all objects that there are, and begins to watch.
+// It returns once the cache has published what was listed last, so that the events
+// which takeEvents then hands on bring all kinds to one revision. It reports whether
+// there is a cache. f.state is held for writing.
+func (f *Follower) list() bool {
+	c := f.cache.Load()
+	if c == nil {
+		return false
+	}
+	if f.Reset != nil {
+		f.Reset()
+	}
+	watchers, newest := make([]*cache.Watcher, len(f.Kinds)), int64(0)
+	for i, k := range f.Kinds {
+		w, snapshot := c.WatchNow(k.Storage, cache.Scope{})
+		watchers[i], newest = w, max(newest, snapshot.Revision)
+		snapshot.Ascend("", "", "", func(item *cache.Item) bool {
+			if item.Corrupt == nil {
+				k.Set(item)
+			}
+			return true
+		})
+	}
+	f.buf, f.waiting = nil, make([][]cache.Delivery, len(watchers))
+	f.behind.Store(false)
+	f.watchers.Store(&watchers)
+	_ = c.WaitFor(context.Background(), newest) // fails only with its context
+	return true
+}
+
+func (f *Follower) stop() {
+	for _, w := range *f.watchers.Load() {
+		w.Stop()
+	}
+	f.watchers.Store(nil)
+}

@@ -1,0 +1,173 @@
+package follow_test
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/follow"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// store applies writes of ConfigMaps and Secrets to a cache, as the log of a store does.
+type store struct {
+	cache *cache.Cache
+	last  int64
+	live  map[sqlstore.Key]sqlstore.Row
+}
+
+func newStore() *store {
+	return &store{cache: cache.NewWith(kinds.NewCatalogue(builtin.Resources()), cache.Config{RingEvents: 100}), live: map[sqlstore.Key]sqlstore.Row{}}
+}
+
+// change is the next write of an object, whose data says its value; "" deletes it.
+func (s *store) change(storage, name, value string) sqlstore.Change {
+	s.last++
+	kind := map[string]string{"configmaps": "ConfigMap", "secrets": "Secret"}[storage]
+	key := sqlstore.Key{Resource: storage, Namespace: "a", Name: name}
+	old, was := s.live[key]
+	row := sqlstore.Row{Key: key, Revision: s.last}
+	switch value {
+	case "":
+		row.Deleted, row.Value = true, old.Value
+	case "unreadable":
+		row.Value = []byte(`{"data":[`)
+	default:
+		row.Value = fmt.Appendf(nil, `{"apiVersion":"v1","kind":%q,"metadata":{"name":%q,"namespace":"a","labels":{"value":%q}}}`, kind, name, value)
+	}
+	c := sqlstore.Change{Row: row}
+	if was {
+		c.PrevRevision, c.PrevValue = old.Revision, old.Value
+	}
+	if s.live[key] = row; row.Deleted {
+		delete(s.live, key)
+	}
+	return c
+}
+
+func (s *store) write(storage, name, value string) {
+	s.cache.Apply([]sqlstore.Change{s.change(storage, name, value)})
+}
+
+// state is what a follower keeps in the tests: the value of each object.
+type state struct {
+	follow.Follower
+	values map[string]string // by storage and name
+	resets int
+}
+
+func newState(storages ...string) *state {
+	s := &state{}
+	s.Reset = func() { s.values = map[string]string{}; s.resets++ }
+	for _, storage := range storages {
+		s.Kinds = append(s.Kinds, follow.Kind{
+			Storage: storage,
+			Set:     func(item *cache.Item) { s.values[storage+"/"+item.Name] = item.Meta().Labels["value"] },
+			Delete:  func(_, name string) { delete(s.values, storage+"/"+name) },
+		})
+	}
+	return s
+}
+
+func (s *state) read() map[string]string {
+	s.RLock()
+	defer s.RUnlock()
+	return maps.Clone(s.values)
+}
+
+func (s *state) want(t *testing.T, step string, want map[string]string) {
+	t.Helper()
+	if got := s.read(); !maps.Equal(got, want) {
+		t.Errorf("%s: the state is %v, want %v", step, got, want)
+	}
+}
+
+func TestFollower(t *testing.T) {
+	s, f := newStore(), newState("configmaps", "secrets")
+	s.write("configmaps", "old", "1")
+	f.want(t, "no cache", nil)
+	f.Attach(s.cache)
+	f.want(t, "an object that was there", map[string]string{"configmaps/old": "1"})
+	s.write("configmaps", "old", "2")
+	s.write("secrets", "new", "3")
+	f.want(t, "a change and a new object", map[string]string{"configmaps/old": "2", "secrets/new": "3"})
+	s.write("secrets", "new", "unreadable")
+	f.want(t, "an object that cannot be read", map[string]string{"configmaps/old": "2"})
+	s.write("secrets", "new", "4")
+	s.write("configmaps", "old", "")
+	f.want(t, "readable again, and a deletion", map[string]string{"secrets/new": "4"})
+	if f.resets != 1 {
+		t.Errorf("the objects were listed %d times", f.resets)
+	}
+	late := newState("secrets")
+	s.write("secrets", "new", "unreadable")
+	late.Attach(s.cache)
+	late.want(t, "an object that could never be read", map[string]string{})
+}
+
+// The cache cuts off a watch that nobody reads for long; the objects are listed again.
+func TestFollowerThatFellBehind(t *testing.T) {
+	s, f := newStore(), newState("configmaps")
+	f.Attach(s.cache)
+	s.write("configmaps", "gone", "1")
+	f.want(t, "at first", map[string]string{"configmaps/gone": "1"})
+	s.write("configmaps", "gone", "")
+	for i := range 5_000 {
+		s.write("configmaps", "b", strconv.Itoa(i))
+	}
+	f.want(t, "after many changes", map[string]string{"configmaps/b": "4999"})
+	if f.resets != 2 {
+		t.Fatalf("the objects were listed %d times: the watch was not cut off", f.resets)
+	}
+	s.write("configmaps", "b", "")
+	f.want(t, "a change after the second list", map[string]string{})
+}
+
+// The second object is written after the first, in one batch, and the cache applies
+// that batch to the storage of the second before it does to that of the first. Nobody
+// may see the second without the first, whether in a state that is followed or in one
+// that is listed meanwhile.
+func TestStateIsThatOfOneRevision(t *testing.T) {
+	s := newStore()
+	var done atomic.Bool
+	var readers sync.WaitGroup
+	read := func(most int, next func() *state) {
+		readers.Go(func() {
+			for n := 0; n < most && !done.Load(); n++ {
+				values := next().read()
+				first, _ := strconv.Atoi(values["secrets/first"])
+				second, _ := strconv.Atoi(values["configmaps/second"])
+				if first < second {
+					t.Errorf("the second object is of batch %d, the first of batch %d", second, first)
+					return
+				}
+			}
+		})
+	}
+	fresh := func() *state {
+		f := newState("secrets", "configmaps")
+		f.Attach(s.cache)
+		return f
+	}
+	followed := fresh()
+	read(math.MaxInt, func() *state { return followed })
+	read(math.MaxInt, func() *state { return followed })
+	read(200, fresh) // each leaves its watches to the cache
+	for i := range 2_000 {
+		value := strconv.Itoa(i + 1)
+		first, second := s.change("secrets", "first", value), s.change("configmaps", "second", value)
+		s.cache.Apply([]sqlstore.Change{first, second})
+		if got := followed.read(); got["configmaps/second"] != value {
+			t.Fatalf("an acknowledged write of %s is not seen: %v", value, got)
+		}
+	}
+	done.Store(true)
+	readers.Wait()
+}
