@@ -74,21 +74,11 @@ func TestRecordedAnswers(t *testing.T) {
 
 func scenarios(t *testing.T, patterns ...string) []*recorded.Scenario {
 	t.Helper()
-	var out []*recorded.Scenario
-	for _, pattern := range patterns {
-		files, err := filepath.Glob(pattern)
-		if err != nil || len(files) == 0 {
-			t.Fatalf("no files for %q: %v", pattern, err)
-		}
-		for _, file := range files {
-			s, err := recorded.Load(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			out = append(out, s)
-		}
+	list, err := recorded.LoadAll(patterns...)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return out
+	return list
 }
 
 // replayAll replays scenarios against fresh servers, one for each set of flags that

@@ -7,15 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server"
+	"github.com/rowlock/rowlock/server/servertest"
 )
-
-// master knows everybody as a member of system:masters.
-type master struct{}
-
-func (master) Authenticate(*http.Request) (*authx.Authenticated, bool, error) {
-	return &authx.Authenticated{Identity: &authx.Identity{Name: "admin", Groups: []string{authx.GroupMasters, authx.GroupAuthenticated}}}, true, nil
-}
 
 // sink takes an answer.
 type sink struct {
@@ -48,7 +42,7 @@ func benchPod(i int) string {
 // BenchmarkRequests takes requests through the whole chain, over a store in memory;
 // only net/http and TLS are missing.
 func BenchmarkRequests(b *testing.B) {
-	s := startWith(b, master{})
+	s := servertest.Start(b, func(c *server.Config) { c.Authenticator = servertest.Everybody{User: servertest.Admin} })
 	h := s.Handler()
 	do := func(method, path, contentType, body string) *sink {
 		r := httptest.NewRequest(method, path, strings.NewReader(body))

@@ -2,11 +2,7 @@ package server_test
 
 import (
 	"context"
-	"crypto/tls"
 	"log/slog"
-	"net"
-	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -14,78 +10,25 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server"
 	"github.com/rowlock/rowlock/server/controllers"
-	"github.com/rowlock/rowlock/server/kinds"
-	"github.com/rowlock/rowlock/server/kinds/builtin"
-	"github.com/rowlock/rowlock/sqlstore"
-	"github.com/rowlock/rowlock/sqlstore/storetest"
+	"github.com/rowlock/rowlock/server/servertest"
 )
 
-type nobody struct{}
-
-func (nobody) Authenticate(*http.Request) (*authx.Authenticated, bool, error) { return nil, false, nil }
-
-// start runs a server on a store in memory whose namespaces are emptied quickly.
-func start(t *testing.T) *server.Server { return startWith(t, nobody{}) }
-
-func startWith(t testing.TB, a authx.Authenticator) *server.Server {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	borrowed := httptest.NewTLSServer(http.NotFoundHandler())
-	defer borrowed.Close()
-	s, err := server.New(server.Config{
-		Store:         sqlstore.New(storetest.NewMemory(), sqlstore.Config{}),
-		Catalogue:     kinds.NewCatalogue(builtin.Resources()),
-		Authenticator: a, Authorizer: authx.Masters{},
-		TLS:      &tls.Config{Certificates: borrowed.TLS.Certificates},
-		Listener: listener,
-		Leading: map[string]func(*server.Server) server.Loop{
-			"namespaces": func(s *server.Server) server.Loop {
-				return (&controllers.Namespaces{
-					API: s, Cache: s.Cache, Catalogue: s.Config().Catalogue, Log: slog.New(slog.DiscardHandler),
-					Grace: time.Nanosecond, Interval: 5 * time.Millisecond,
-				}).Run
-			},
+// quickly is an option: namespaces are emptied without the usual pauses.
+func quickly(c *server.Config) {
+	c.Leading = map[string]func(*server.Server) server.Loop{
+		"namespaces": func(s *server.Server) server.Loop {
+			return (&controllers.Namespaces{
+				API: s, Cache: s.Cache, Catalogue: s.Config().Catalogue, Log: slog.New(slog.DiscardHandler),
+				Grace: time.Nanosecond, Interval: 5 * time.Millisecond,
+			}).Run
 		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("Run: %v", err)
-		}
-	})
-	eventually(t, s.Ready)
-	return s
-}
-
-func eventually(t testing.TB, what func() bool) {
-	t.Helper()
-	deadline := time.NewTimer(2 * time.Minute)
-	defer deadline.Stop()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !what() {
-		select {
-		case <-deadline.C:
-			t.Fatal("it did not come true")
-		case <-tick.C:
-		}
 	}
 }
 
 func TestNamespaceIsEmptied(t *testing.T) {
-	s := start(t)
+	s := servertest.Start(t, quickly)
 	ctx := context.Background()
 	call := func(method, path string, body, into any) error {
 		contentType := "application/json"
@@ -110,7 +53,7 @@ func TestNamespaceIsEmptied(t *testing.T) {
 	must(call("DELETE", "/api/v1/namespaces/goner", nil, nil))
 
 	var ns corev1.Namespace
-	eventually(t, func() bool {
+	servertest.Eventually(t, func() bool {
 		must(call("GET", "/api/v1/namespaces/goner", nil, &ns))
 		return len(ns.Status.Conditions) > 0
 	})
@@ -124,7 +67,7 @@ func TestNamespaceIsEmptied(t *testing.T) {
 		t.Error("what had no finalizer should be gone, and what had one be there")
 	}
 	must(call("PATCH", "/api/v1/namespaces/goner/secrets/held", map[string]any{"metadata": map[string]any{"finalizers": nil}}, nil))
-	eventually(t, func() bool {
+	servertest.Eventually(t, func() bool {
 		return apierrors.IsNotFound(call("GET", "/api/v1/namespaces/goner", nil, nil))
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/base64"
@@ -14,6 +13,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -27,12 +27,11 @@ import (
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server"
 	"github.com/rowlock/rowlock/server/kinds"
-	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/server/servertest"
 	"github.com/rowlock/rowlock/server/verbs/podverbs"
 	"github.com/rowlock/rowlock/server/verbs/reviews"
 	"github.com/rowlock/rowlock/server/verbs/tokenverbs"
 	"github.com/rowlock/rowlock/sqlstore"
-	"github.com/rowlock/rowlock/sqlstore/storetest"
 )
 
 // right is what one rule of a role allows.
@@ -71,7 +70,7 @@ type masterOrOne struct{}
 
 func (masterOrOne) Authenticate(r *http.Request) (*authx.Authenticated, bool, error) {
 	if r.Header.Get("Master") != "" {
-		return master{}.Authenticate(r)
+		return servertest.Everybody{User: servertest.Admin}.Authenticate(r)
 	}
 	return &authx.Authenticated{Identity: &authx.Identity{Name: "one", Groups: []string{authx.GroupAuthenticated}}}, true, nil
 }
@@ -85,49 +84,24 @@ type cluster struct {
 	z     *rights
 }
 
-func idle(*server.Server) server.Loop {
-	return func(ctx context.Context) error { <-ctx.Done(); return nil }
-}
-
 func newCluster(t testing.TB) *cluster {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	borrowed := httptest.NewTLSServer(http.NotFoundHandler())
-	defer borrowed.Close()
-	c := &cluster{t: t, store: sqlstore.New(storetest.NewMemory(), sqlstore.Config{}), z: &rights{}}
+	c := &cluster{t: t, z: &rights{}}
 	c.may()
-	special := podverbs.Handlers(podverbs.Kubelet{Dial: func(context.Context, string, string) (net.Conn, error) {
-		return nil, errors.New("nobody is there")
-	}})
-	for k, v := range tokenverbs.Handlers(tokenverbs.Config{Issue: func(*authx.Grant) (string, string, error) { return "token", "id", nil }}) {
-		special[k] = v
-	}
-	for k, v := range reviews.Handlers(reviews.Config{Authorizer: c.z, Rules: authx.AlwaysDeny{}}) {
-		special[k] = v
-	}
-	c.s, err = server.New(server.Config{
-		Store: c.store, Catalogue: kinds.NewCatalogue(builtin.Resources()), Authenticator: masterOrOne{}, Authorizer: c.z,
-		TLS: &tls.Config{Certificates: borrowed.TLS.Certificates}, Listener: listener, Special: special,
-		Leading: map[string]func(*server.Server) server.Loop{"namespaces": idle, "serviceaccounts": idle, "customresourcedefinitions": idle, "flowschemas": idle},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- c.s.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("Run: %v", err)
-		}
-	})
-	eventually(t, c.s.Ready)
+	s := servertest.Start(t, servertest.Idle, c.configure)
+	c.s, c.store = s.Server, s.Store
 	c.seed()
 	return c
+}
+
+// configure is the option of a server that asks the rights of the one user.
+func (c *cluster) configure(cfg *server.Config) {
+	cfg.Authenticator, cfg.Authorizer = masterOrOne{}, c.z
+	cfg.Special = podverbs.Handlers(podverbs.Kubelet{Dial: func(context.Context, string, string) (net.Conn, error) {
+		return nil, errors.New("nobody is there")
+	}})
+	maps.Copy(cfg.Special, tokenverbs.Handlers(tokenverbs.Config{Issue: func(*authx.Grant) (string, string, error) { return "token", "id", nil }}))
+	maps.Copy(cfg.Special, reviews.Handlers(reviews.Config{Authorizer: c.z, Rules: authx.AlwaysDeny{}}))
 }
 
 // may says what the user may do from now on.
@@ -338,7 +312,7 @@ func (c *cluster) seed() {
 		c.t.Fatal(err)
 	}
 	c.must("PUT", crds+"/widgets.rights.example/status", string(body))
-	eventually(c.t, func() bool {
+	servertest.Eventually(c.t, func() bool {
 		return c.do(context.Background(), "GET", "/apis/rights.example/v1/widgets", "", "", "Master", "yes").Code == 200
 	})
 	made := map[string]bool{}

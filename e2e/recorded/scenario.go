@@ -94,6 +94,28 @@ func Load(path string) (*Scenario, error) {
 	return s, nil
 }
 
+// LoadAll reads the files that match patterns. A pattern that none matches is an error.
+func LoadAll(patterns ...string) ([]*Scenario, error) {
+	var list []*Scenario
+	for _, pattern := range patterns {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", pattern, err)
+		}
+		if len(files) == 0 {
+			return nil, fmt.Errorf("%s: no such files", pattern)
+		}
+		for _, file := range files {
+			s, err := Load(file)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, s)
+		}
+	}
+	return list, nil
+}
+
 // NamespaceName is the namespace the scenario works in.
 func (s *Scenario) NamespaceName() string {
 	if s.Namespace != "" {

@@ -1,0 +1,12 @@
+package apps_test
+
+import (
+	"testing"
+
+	"github.com/rowlock/rowlock/server/servertest"
+)
+
+// TestRecorded replays what a stock server answered about the group apps.
+func TestRecorded(t *testing.T) {
+	servertest.Recorded(t, "groups-deploy-*", "groups-daemonset-*", "groups-replicaset-*", "groups-statefulset-*", "groups-controllerrevision")
+}

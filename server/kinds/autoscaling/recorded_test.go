@@ -1,0 +1,12 @@
+package autoscaling_test
+
+import (
+	"testing"
+
+	"github.com/rowlock/rowlock/server/servertest"
+)
+
+// TestRecorded replays what a stock server answered about the group autoscaling.
+func TestRecorded(t *testing.T) {
+	servertest.Recorded(t, "groups-hpa-*")
+}

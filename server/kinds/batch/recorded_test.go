@@ -1,0 +1,12 @@
+package batch_test
+
+import (
+	"testing"
+
+	"github.com/rowlock/rowlock/server/servertest"
+)
+
+// TestRecorded replays what a stock server answered about the group batch.
+func TestRecorded(t *testing.T) {
+	servertest.Recorded(t, "groups-job-*", "groups-cronjob-*", "groups-kubectl-job")
+}

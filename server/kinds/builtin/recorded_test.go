@@ -1,0 +1,12 @@
+package builtin_test
+
+import (
+	"testing"
+
+	"github.com/rowlock/rowlock/server/servertest"
+)
+
+// TestRecorded replays what a stock server answered about kinds of several groups.
+func TestRecorded(t *testing.T) {
+	servertest.Recorded(t, "groups-discovery-*", "groups-kubectl-flows", "groups-rich-objects")
+}

@@ -1,0 +1,12 @@
+package core_test
+
+import (
+	"testing"
+
+	"github.com/rowlock/rowlock/server/servertest"
+)
+
+// TestRecorded replays what a stock server answered about the core group but for pods, and about admission.
+func TestRecorded(t *testing.T) {
+	servertest.Recorded(t, "core-[^p]*", "core-p[uv]*")
+}

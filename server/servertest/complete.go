@@ -1,0 +1,87 @@
+package servertest
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"maps"
+	"net"
+	"sync"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/version"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/authx/node"
+	"github.com/rowlock/rowlock/authx/rbac"
+	"github.com/rowlock/rowlock/authx/serviceaccount"
+	"github.com/rowlock/rowlock/server"
+	"github.com/rowlock/rowlock/server/access"
+	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/gates"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/server/verbs/components"
+	"github.com/rowlock/rowlock/server/verbs/podverbs"
+	"github.com/rowlock/rowlock/server/verbs/reviews"
+	"github.com/rowlock/rowlock/server/verbs/tokenverbs"
+)
+
+// issuer is who issues the tokens of service accounts.
+const issuer = "https://kubernetes.default.svc"
+
+// Complete is an option: the server is what `rowlock serve` runs without flags. Node
+// agents and roles decide on requests, the cluster's own roles are there, anonymous
+// requests are let in, everything that is no stored object is answered, and what is off by
+// default is off.
+func Complete(t testing.TB) func(*server.Config) {
+	t.Helper()
+	resources := builtin.Resources()
+	if _, err := kinds.Enable(resources, nil, true); err != nil {
+		t.Fatal(err)
+	}
+	policy, err := access.DefaultPolicy()
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := serviceaccount.NewSigner(issuer, signingKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	features := gates.New()
+	return func(c *server.Config) {
+		roles := rbac.New()
+		follow := access.FeedRules(roles)
+		agents := access.NewNodes(node.Authorizer{Allows: rbac.RuleAllows, Rules: policy.NodeRules(), Selectors: true})
+		rules := access.SyncedRules{Feed: follow, RuleResolver: roles}
+		c.Catalogue = kinds.NewCatalogue(resources)
+		accounts := &accounts{}
+		tokens := authx.TokenChain{Tokens{Token: Admin}, serviceaccount.New(serviceaccount.Config{
+			Issuers: []string{issuer}, Keys: []serviceaccount.Key{signer.Key()}, Audiences: []string{issuer}, Lookup: accounts,
+		})}
+		c.Loops = map[string]func(*server.Server) server.Loop{"accounts": accounts.follow}
+		c.Authenticator = authx.AllowAnonymous{Next: authx.Chain{authx.Bearer{Tokens: tokens, Audiences: []string{issuer}}}}
+		c.Authorizer = authx.AuthorizerChain{authx.Masters{}, agents, access.Synced{Feed: follow, Authorizer: roles}}
+		c.Feeds, c.Policy = []*access.Feed{follow, agents.Feed}, policy
+		c.Plugins = []admission.Plugin{access.Escalation{Rules: roles, Feed: follow, Authorizer: c.Authorizer}}
+		c.Feature = features.Enabled
+		c.Version = version.Info{Major: "1", Minor: "32", GitVersion: "v1.32.13"}
+		c.Bootstrap = server.Bootstrap{ServiceIP: net.IPv4(10, 96, 0, 1), AdvertiseIP: net.IPv4(192, 0, 2, 1), AdvertisePort: 6443}
+		c.Special = podverbs.Handlers(podverbs.Kubelet{})
+		maps.Copy(c.Special, reviews.Handlers(reviews.Config{Authorizer: c.Authorizer, Rules: rules}))
+		maps.Copy(c.Special, tokenverbs.Handlers(tokenverbs.Config{
+			Issue: signer.Issue, Audiences: []string{issuer},
+			Review: func(context.Context, string, []string) (*authx.Authenticated, bool, error) { return nil, false, nil },
+		}))
+		c.Special[components.Key] = components.Handler(components.Local("scheduler", 10259), components.Local("controller-manager", 10257))
+	}
+}
+
+// signingKey is one key for all servers of a test binary: to make one takes a while.
+var signingKey = sync.OnceValue(func() *rsa.PrivateKey {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		panic(err)
+	}
+	return key
+})

@@ -1,0 +1,86 @@
+package servertest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/rowlock/rowlock/e2e/recorded"
+)
+
+// recordings holds the recorded answers, below the top of the repository.
+const recordings = "e2e/testdata/parity"
+
+// Recorded holds recorded answers of a stock server against this one: those of the
+// scenarios in e2e/testdata/parity whose names, without ".json", match one of some
+// patterns. ROWLOCK_RECORDED names other files (a pattern, or several by spaces), which
+// are replayed instead.
+//
+// Scenarios share a server, but for those that must be alone: they have one each. All of
+// them run at once, as most of their time they wait for controllers.
+func Recorded(t *testing.T, patterns ...string) {
+	t.Helper()
+	for i, pattern := range patterns {
+		patterns[i] = filepath.Join(root(t), recordings, pattern+".json")
+	}
+	if others := os.Getenv("ROWLOCK_RECORDED"); others != "" {
+		patterns = strings.Fields(others)
+	}
+	list, err := recorded.LoadAll(patterns...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared := sync.OnceValue(func() recorded.Server { return answering(t) })
+	results := make([][]recorded.Result, len(list))
+	var group sync.WaitGroup
+	for i, scenario := range list {
+		if flags := scenario.Flags(); len(flags) > 0 {
+			t.Fatalf("%s needs a server with %q: black-box tests replay it", scenario.Name, flags)
+		}
+		var srv recorded.Server
+		if scenario.Alone() {
+			srv = answering(t)
+		} else {
+			srv = shared()
+		}
+		group.Go(func() { results[i] = recorded.Replay(t.Context(), srv, scenario) })
+	}
+	group.Wait()
+	for i, scenario := range list {
+		t.Run(scenario.Name, func(t *testing.T) {
+			for _, r := range results[i] {
+				if !r.Equal() {
+					t.Errorf("step %d %s\n    %s", r.Index, r.Do, strings.Join(r.Diff, "\n    "))
+				}
+			}
+		})
+	}
+}
+
+// answering starts a server that is asked what a stock server was.
+func answering(t testing.TB) recorded.Server {
+	s := Start(t, Complete(t))
+	return recorded.Server{URL: s.URL, Client: s.Client, Token: Token}
+}
+
+// root is the top of the repository.
+func root(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			t.Fatal(fmt.Errorf("no go.mod above %s", dir))
+		}
+		dir = parent
+	}
+}
