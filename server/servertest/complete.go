@@ -18,6 +18,7 @@ import (
 	"github.com/rowlock/rowlock/server"
 	"github.com/rowlock/rowlock/server/access"
 	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/follow"
 	"github.com/rowlock/rowlock/server/gates"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
@@ -51,9 +52,9 @@ func Complete(t testing.TB) func(*server.Config) {
 	features := gates.New()
 	return func(c *server.Config) {
 		roles := rbac.New()
-		follow := access.FeedRules(roles)
+		follower := access.FollowRules(roles)
 		agents := access.NewNodes(node.Authorizer{Allows: rbac.RuleAllows, Rules: policy.NodeRules(), Selectors: true})
-		rules := access.SyncedRules{Feed: follow, RuleResolver: roles}
+		rules := access.SyncedRules{Follower: follower, RuleResolver: roles}
 		c.Catalogue = kinds.NewCatalogue(resources)
 		accounts := &accounts{}
 		tokens := authx.TokenChain{Tokens{Token: Admin}, serviceaccount.New(serviceaccount.Config{
@@ -61,9 +62,9 @@ func Complete(t testing.TB) func(*server.Config) {
 		})}
 		c.Loops = map[string]func(*server.Server) server.Loop{"accounts": accounts.follow}
 		c.Authenticator = authx.AllowAnonymous{Next: authx.Chain{authx.Bearer{Tokens: tokens, Audiences: []string{issuer}}}}
-		c.Authorizer = authx.AuthorizerChain{authx.Masters{}, agents, access.Synced{Feed: follow, Authorizer: roles}}
-		c.Feeds, c.Policy = []*access.Feed{follow, agents.Feed}, policy
-		c.Plugins = []admission.Plugin{access.Escalation{Rules: roles, Feed: follow, Authorizer: c.Authorizer}}
+		c.Authorizer = authx.AuthorizerChain{authx.Masters{}, agents, access.Synced{Follower: follower, Authorizer: roles}}
+		c.Followers, c.Policy = []*follow.Follower{follower, agents.Follower}, policy
+		c.Plugins = []admission.Plugin{access.Escalation{Rules: roles, Follower: follower, Authorizer: c.Authorizer}}
 		c.Feature = features.Enabled
 		c.Version = version.Info{Major: "1", Minor: "32", GitVersion: "v1.32.13"}
 		c.Bootstrap = server.Bootstrap{ServiceIP: net.IPv4(10, 96, 0, 1), AdvertiseIP: net.IPv4(192, 0, 2, 1), AdvertisePort: 6443}
