@@ -66,46 +66,6 @@ func metaVersion(gvk schema.GroupVersionKind) bool {
 	return gvk.Group == metav1.GroupName && (gvk.Version == "v1" || gvk.Version == "v1beta1")
 }
 
-// What is served and announced, without and with CBOR. Nobody changes these.
-var (
-	types           = []string{JSON, YAML, Protobuf}
-	typesCBOR       = []string{JSON, YAML, Protobuf, CBOR}
-	customTypes     = []string{JSON, YAML}
-	customTypesCBOR = []string{JSON, YAML, CBOR}
-	listTypes       = []string{JSON, YAML, Protobuf, JSON + ";stream=watch", Protobuf + ";stream=watch"}
-	listTypesCBOR   = []string{JSON, YAML, Protobuf, CBOR, JSON + ";stream=watch", Protobuf + ";stream=watch", CBORSeq}
-)
-
-// Types lists what built-in resources are served as, by the CBOR gate. The list is
-// shared, as those of CustomTypes and ListTypes are.
-func Types(cbor bool) []string { return choose(cbor, typesCBOR, types) }
-
-// CustomTypes lists what custom resources themselves are served as: Offer.Plain.
-func CustomTypes(cbor bool) []string { return choose(cbor, customTypesCBOR, customTypes) }
-
-// ListTypes lists what the routes of collections that can be watched announce.
-func ListTypes(cbor bool) []string { return choose(cbor, listTypesCBOR, listTypes) }
-
-func choose(cbor bool, with, without []string) []string {
-	if cbor {
-		return with
-	}
-	return without
-}
-
-// PatchTypes lists the patch types of a resource.
-func PatchTypes(custom, cbor bool) []string {
-	list := []string{PatchJSON, PatchMerge}
-	if !custom {
-		list = append(list, PatchStrategic)
-	}
-	list = append(list, PatchApplyYAML)
-	if cbor {
-		list = append(list, PatchApplyCBOR)
-	}
-	return list
-}
-
 // Negotiate finds the form that an Accept header asks for among what is offered,
 // or a 406.
 func Negotiate(r *http.Request, offer Offer) (Form, error) {

@@ -1,6 +1,13 @@
 package cbor
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/rowlock/rowlock/codecs"
+)
+
+var _ codecs.Streamer = Codec{}
 
 // selfDescribed marks a data item as CBOR.
 var selfDescribed = []byte{0xd9, 0xd9, 0xf7}
@@ -11,11 +18,15 @@ const (
 	object     = 0xa0
 )
 
-// AppendObject appends a whole answer for an object: what Marshal gave, marked, and
-// with its kind and API version unless these are empty.
-func AppendObject(dst []byte, apiVersion, kind string, raw []byte) []byte {
+// Message implements codecs.Streamer: the map of a typed object without kind and API version, as
+// items of a typed list are, or of an unstructured object with them.
+func (Codec) Message(obj runtime.Object) ([]byte, error) { return Marshal(obj) }
+
+// AppendObject implements codecs.Streamer: a message, marked as CBOR, with its kind and API version
+// unless these are empty.
+func (Codec) AppendObject(dst []byte, apiVersion, kind string, message []byte) []byte {
 	dst = append(dst, selfDescribed...)
-	return appendTyped(dst, apiVersion, kind, raw)
+	return appendTyped(dst, apiVersion, kind, message)
 }
 
 func appendTyped(dst []byte, apiVersion, kind string, raw []byte) []byte {
@@ -31,9 +42,12 @@ func appendTyped(dst []byte, apiVersion, kind string, raw []byte) []byte {
 	return append(dst, raw[head:]...)
 }
 
-// AppendListHead starts a list of n items, each of which is appended as it is.
-// Nothing follows them.
-func AppendListHead(dst []byte, apiVersion, kind string, meta *metav1.ListMeta, n int) ([]byte, error) {
+// AppendListHead implements codecs.Streamer.
+func (Codec) AppendListHead(dst []byte, l *codecs.List) ([]byte, error) {
+	meta := l.Meta
+	if meta == nil {
+		meta = &metav1.ListMeta{}
+	}
 	encoded, err := marshal(meta)
 	if err != nil {
 		return dst, err
@@ -41,23 +55,32 @@ func AppendListHead(dst []byte, apiVersion, kind string, meta *metav1.ListMeta, 
 	dst = append(dst, selfDescribed...)
 	dst = appendHead(dst, object, 4)
 	dst = appendString(dst, "kind")
-	dst = appendString(dst, kind)
+	dst = appendString(dst, l.Kind)
 	dst = appendString(dst, "apiVersion")
-	dst = appendString(dst, apiVersion)
+	dst = appendString(dst, l.APIVersion)
 	dst = appendString(dst, "metadata")
 	dst = append(dst, encoded...)
 	dst = appendString(dst, "items")
-	return appendHead(dst, array, uint64(n)), nil
+	return appendHead(dst, array, uint64(l.Count)), nil
 }
 
-// AppendEvent appends a watch event: one data item of a sequence.
-func AppendEvent(dst []byte, eventType, apiVersion, kind string, raw []byte) []byte {
+// AppendItemHead implements codecs.Streamer: nothing stands between items.
+func (Codec) AppendItemHead(dst []byte, _ bool, _ int) []byte { return dst }
+
+// ItemSize implements codecs.Streamer.
+func (Codec) ItemSize(size int) int { return size }
+
+// AppendListTail implements codecs.Streamer: the head has told the number of items.
+func (Codec) AppendListTail(dst []byte, _ *codecs.List) []byte { return dst }
+
+// AppendEvent implements codecs.Streamer: one data item of a sequence.
+func (c Codec) AppendEvent(dst []byte, eventType, apiVersion, kind string, message []byte) []byte {
 	dst = append(dst, selfDescribed...)
 	dst = appendHead(dst, object, 2)
 	dst = appendString(dst, "type")
 	dst = appendString(dst, eventType)
 	dst = appendString(dst, "object")
-	return AppendObject(dst, apiVersion, kind, raw)
+	return c.AppendObject(dst, apiVersion, kind, message)
 }
 
 func appendString(dst []byte, s string) []byte {

@@ -6,6 +6,7 @@ package cbor
 
 import (
 	"bytes"
+	stdjson "encoding/json"
 	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,7 +22,9 @@ import (
 )
 
 // Codec implements codecs.Codec for application/cbor.
-type Codec struct{}
+type Codec struct {
+	JSON json.Codec // reads what FromJSON is given
+}
 
 var _ codecs.Codec = Codec{}
 
@@ -128,12 +131,12 @@ func Marshal(obj runtime.Object) ([]byte, error) {
 
 // FromJSON is Marshal of an object that is at hand as JSON. newObject makes an empty
 // object of its kind; nil stands for unstructured ones.
-func FromJSON(newObject func() runtime.Object, data []byte) ([]byte, error) {
+func (c Codec) FromJSON(newObject func() runtime.Object, data []byte) ([]byte, error) {
 	var obj runtime.Object = &unstructured.Unstructured{}
 	if newObject != nil {
 		obj = newObject()
 	}
-	if _, err := (json.Codec{}).Decode(data, obj, codecs.Ignore); err != nil {
+	if _, err := c.JSON.Decode(data, obj, codecs.Ignore); err != nil {
 		return nil, err
 	}
 	return Marshal(obj)
@@ -145,7 +148,7 @@ func ToJSON(data []byte) ([]byte, error) {
 	if err := unmarshal(data, &v); err != nil {
 		return nil, err
 	}
-	return json.Append(nil, v)
+	return stdjson.Marshal(v)
 }
 
 // IsCBOR tells whether data is marked as CBOR.

@@ -71,7 +71,7 @@ func TestEqualsStock(t *testing.T) {
 			t.Fatal(gvk)
 		}
 		decoded := newObject()
-		if problems, err := (cbor.Codec{}).Decode(cbor.AppendObject(nil, apiVersion, kind, raw), decoded, codecs.Strict); err != nil || problems != nil {
+		if problems, err := (cbor.Codec{}).Decode(cbor.Codec{}.AppendObject(nil, apiVersion, kind, raw), decoded, codecs.Strict); err != nil || problems != nil {
 			t.Fatalf("%v: %v %v", gvk, problems, err)
 		}
 		wanted, _, err := reference.Decode(want.Bytes(), nil, newObject())
@@ -93,7 +93,7 @@ func TestListAndEvents(t *testing.T) {
 	r := rand.New(rand.NewSource(4))
 	for _, n := range []int{0, 1, 30, 300} {
 		want := &corev1.ConfigMapList{TypeMeta: metav1.TypeMeta{Kind: "ConfigMapList", APIVersion: "v1"}, ListMeta: metav1.ListMeta{ResourceVersion: "3"}, Items: []corev1.ConfigMap{}}
-		got, err := cbor.AppendListHead(nil, "v1", "ConfigMapList", &want.ListMeta, n)
+		got, err := cbor.Codec{}.AppendListHead(nil, &codecs.List{APIVersion: "v1", Kind: "ConfigMapList", Meta: &want.ListMeta, Count: n})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,12 +103,12 @@ func TestListAndEvents(t *testing.T) {
 			sample.Fill(r, &item)
 			item.TypeMeta = metav1.TypeMeta{}
 			want.Items = append(want.Items, item)
-			raw, err := cbor.FromJSON(func() runtime.Object { return &corev1.ConfigMap{} }, []byte(text(t, item)))
+			raw, err := cbor.Codec{}.FromJSON(func() runtime.Object { return &corev1.ConfigMap{} }, []byte(text(t, item)))
 			if err != nil {
 				t.Fatal(err)
 			}
 			got = append(got, raw...)
-			stream = cbor.AppendEvent(stream, "ADDED", "v1", "ConfigMap", raw)
+			stream = cbor.Codec{}.AppendEvent(stream, "ADDED", "v1", "ConfigMap", raw)
 		}
 		decoded := &corev1.ConfigMapList{}
 		if _, _, err := reference.Decode(got, nil, decoded); err != nil {
@@ -143,18 +143,18 @@ func TestListAndEvents(t *testing.T) {
 
 func TestUnstructured(t *testing.T) {
 	const in = `{"apiVersion":"x.example.com/v1","kind":"X","metadata":{"name":"a"},"spec":{"f":1.5,"i":3,"l":[true,null,"s"]}}`
-	raw, err := cbor.FromJSON(nil, []byte(in))
+	raw, err := cbor.Codec{}.FromJSON(nil, []byte(in))
 	if err != nil {
 		t.Fatal(err)
 	}
 	u := &unstructured.Unstructured{}
-	if _, err := (cbor.Codec{}).Decode(cbor.AppendObject(nil, "", "", raw), u, codecs.Strict); err != nil {
+	if _, err := (cbor.Codec{}).Decode(cbor.Codec{}.AppendObject(nil, "", "", raw), u, codecs.Strict); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(in, text(t, u)); diff != "" {
 		t.Error(diff)
 	}
-	back, err := cbor.ToJSON(cbor.AppendObject(nil, "", "", raw))
+	back, err := cbor.ToJSON(cbor.Codec{}.AppendObject(nil, "", "", raw))
 	if err != nil || string(back) != in {
 		t.Errorf("%s %v", back, err)
 	}
@@ -196,6 +196,6 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 		_, _ = cbor.ToJSON(data)
-		cbor.AppendObject(nil, "v1", "Pod", data)
+		cbor.Codec{}.AppendObject(nil, "v1", "Pod", data)
 	})
 }

@@ -1,74 +1,14 @@
 package framing_test
 
 import (
-	"bytes"
 	"compress/gzip"
-	stdjson "encoding/json"
 	"io"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	stockcbor "k8s.io/apimachinery/pkg/runtime/serializer/cbor"
-	"k8s.io/apimachinery/pkg/util/framer"
-
-	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/framing"
-	"github.com/rowlock/rowlock/codecs/protobuf"
 )
-
-// TestError reads the error frame of each form back the way clients do.
-func TestError(t *testing.T) {
-	status := &metav1.Status{Status: "Failure", Code: 410, Reason: metav1.StatusReasonExpired, Message: "too old <resource> version"}
-	for _, mediaType := range []string{codecs.JSON, codecs.Protobuf, codecs.CBOR} {
-		frame, err := framing.AppendError(nil, mediaType, status)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var event metav1.WatchEvent
-		got := &metav1.Status{}
-		switch mediaType {
-		case codecs.JSON:
-			if err := stdjson.Unmarshal(frame, &event); err != nil {
-				t.Fatal(err)
-			}
-			if err := stdjson.Unmarshal(event.Object.Raw, got); err != nil {
-				t.Fatal(err)
-			}
-		case codecs.Protobuf:
-			body := make([]byte, 4096)
-			n, err := framer.NewLengthDelimitedFrameReader(io.NopCloser(bytes.NewReader(frame))).Read(body)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := event.Unmarshal(body[:n]); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := (protobuf.Codec{}).Decode(event.Object.Raw, got, codecs.Strict); err != nil {
-				t.Fatal(err)
-			}
-		case codecs.CBOR:
-			scheme := runtime.NewScheme()
-			metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
-			s := stockcbor.NewSerializer(scheme, scheme, stockcbor.Transcode(false))
-			if _, _, err := s.Decode(frame, &schema.GroupVersionKind{Version: "v1", Kind: "WatchEvent"}, &event); err != nil {
-				t.Fatal(err)
-			}
-			if _, _, err := s.Decode(event.Object.Raw, nil, got); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if event.Type != "ERROR" || got.Message != status.Message || got.Code != 410 || got.Kind != "Status" || status.Kind != "" {
-			t.Errorf("%s: %v %v", mediaType, event.Type, got)
-		}
-	}
-	if _, err := framing.AppendError(nil, codecs.YAML, status); err == nil {
-		t.Error("a YAML watch has no frames")
-	}
-}
 
 func TestBody(t *testing.T) {
 	big := strings.Repeat("0123456789abcdef", framing.CompressFrom/16)

@@ -1,3 +1,4 @@
+// Package framing compresses the bodies of answers where that pays.
 package framing
 
 import (

@@ -30,17 +30,25 @@ type Identity struct {
 
 // Canonical reports whether data is an object of the type that obj points to as Encode
 // writes it: without white space, every known field at most once and in its order, each
-// of its type, all text valid. What is not may still decode. For a nil obj, and one that
-// is unstructured, names rise and the metadata is that of any object. The identity's
-// strings are parts of data.
-func Canonical(data []byte, obj runtime.Object) (Identity, bool) {
-	key := rootKey{}
-	if _, tree := obj.(runtime.Unstructured); obj != nil && !tree {
-		key.t = reflect.TypeOf(obj).Elem()
+// of its type, all text valid. What is not may still decode; nothing is, where the standard way is
+// to be gone. For a nil obj, and one that is unstructured, names rise and the metadata is that of
+// any object. The identity's strings are parts of data.
+func (c Codec) Canonical(data []byte, obj runtime.Object) (id Identity, ok bool) {
+	if !c.goesOwn() {
+		c.took(Check, Standard)
+		return id, false
 	}
-	c := &checking{text: unsafe.String(unsafe.SliceData(data), len(data))}
-	end := rootChecker(key)(c, 0)
-	return c.id, end == len(data)
+	way := c.try(Check, reflect.TypeOf(obj), func() bool {
+		key := rootKey{}
+		if _, tree := obj.(runtime.Unstructured); obj != nil && !tree {
+			key.t = reflect.TypeOf(obj).Elem()
+		}
+		walk := &checking{text: unsafe.String(unsafe.SliceData(data), len(data))}
+		end := rootChecker(key)(walk, 0)
+		id = walk.id
+		return end == len(data)
+	})
+	return id, way == Own
 }
 
 // checking is one walk.

@@ -38,7 +38,7 @@ func TestCanonicalIsStrict(t *testing.T) {
 			}
 			sample.Fill(r, obj)
 			obj.GetObjectKind().SetGroupVersionKind(gvk)
-			data, err := json.Append(nil, obj)
+			data, err := own.Append(nil, obj)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -46,7 +46,7 @@ func TestCanonicalIsStrict(t *testing.T) {
 				continue // what a sample cannot read back says nothing
 			}
 			written++
-			id, ok := json.Canonical(data, newObject())
+			id, ok := own.Canonical(data, newObject())
 			if ok {
 				accepted++
 				meta := obj.(metav1.Object)
@@ -58,7 +58,7 @@ func TestCanonicalIsStrict(t *testing.T) {
 			}
 			for range 20 {
 				bad := sample.Damage(r, data)
-				if _, ok := json.Canonical(bad, newObject()); !ok {
+				if _, ok := own.Canonical(bad, newObject()); !ok {
 					continue
 				}
 				damaged++
@@ -74,7 +74,7 @@ func TestCanonicalIsStrict(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if id2, ok := json.Canonical(data, &unstructured.Unstructured{}); ok && id.Name != "" && id2 != id {
+			if id2, ok := own.Canonical(data, &unstructured.Unstructured{}); ok && id.Name != "" && id2 != id {
 				t.Fatalf("as a tree: %v, want %v: %s", id2, id, data)
 			}
 		}
@@ -89,7 +89,7 @@ type strictError struct{ problems []string }
 func (e *strictError) Error() string { return strings.Join(e.problems, "; ") }
 
 func strictly(data []byte, obj runtime.Object) error {
-	problems, err := json.Codec{}.Decode(data, obj, codecs.Strict)
+	problems, err := own.Decode(data, obj, codecs.Strict)
 	if err == nil && len(problems) > 0 {
 		err = &strictError{problems}
 	}
@@ -123,7 +123,7 @@ func TestCanonical(t *testing.T) {
 		{`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`, false},
 		{`null`, false}, {``, false}, {`{`, false}, {`{}`, true},
 	} {
-		if _, ok := json.Canonical([]byte(c.data), &corev1.ConfigMap{}); ok != c.want {
+		if _, ok := own.Canonical([]byte(c.data), &corev1.ConfigMap{}); ok != c.want {
 			t.Errorf("%s: %v", c.data, ok)
 		}
 	}
@@ -137,7 +137,7 @@ func TestCanonical(t *testing.T) {
 		{`{"apiVersion":"a/v1","kind":7,"metadata":{"name":"x"}}`, false},
 		{strings.Repeat(`{"a":`, 500) + `1` + strings.Repeat(`}`, 500), false},
 	} {
-		id, ok := json.Canonical([]byte(c.data), nil)
+		id, ok := own.Canonical([]byte(c.data), nil)
 		if ok != c.want {
 			t.Errorf("%s: %v", c.data, ok)
 		}

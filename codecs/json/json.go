@@ -23,8 +23,9 @@ import (
 	"github.com/rowlock/rowlock/codecs/quantities"
 )
 
-// Codec implements codecs.Codec for application/json.
-type Codec struct{}
+// Codec implements codecs.Codec for application/json. The zero value goes the standard way, without
+// counting; New makes others. Copies share what they count.
+type Codec struct{ ways *ways }
 
 var (
 	_ codecs.Codec = Codec{}
@@ -61,8 +62,12 @@ func (Codec) Kind(data []byte) (schema.GroupVersionKind, error) {
 // empty but for its kind and API version. Strings of the object keep a copy of
 // data alive.
 func (c Codec) Decode(data []byte, obj runtime.Object, s codecs.Strictness) ([]string, error) {
+	if !c.goesOwn() {
+		c.took(Decode, Standard)
+		return decodeExact(data, obj, s)
+	}
 	gvk := obj.GetObjectKind().GroupVersionKind()
-	if decodeObject(string(data), obj) {
+	if c.decodeOwn(string(data), obj) {
 		return nil, nil
 	}
 	if _, ok := obj.(runtime.Unstructured); !ok {
@@ -73,47 +78,57 @@ func (c Codec) Decode(data []byte, obj runtime.Object, s codecs.Strictness) ([]s
 }
 
 // DecodeClean is Decode for input that has neither problems nor errors, and fails
-// for any other and for some that is rare. Then obj is half filled. Strings of obj
-// are parts of data, which must not change any more.
-func (Codec) DecodeClean(data []byte, obj runtime.Object) bool {
-	return decodeObject(unsafe.String(unsafe.SliceData(data), len(data)), obj)
+// for any other, for some that is rare, and where the standard way is to be gone.
+// Then obj is half filled. Strings of obj are parts of data, which must not change any more.
+func (c Codec) DecodeClean(data []byte, obj runtime.Object) bool {
+	return c.goesOwn() && c.decodeOwn(unsafe.String(unsafe.SliceData(data), len(data)), obj)
 }
 
-func decodeObject(text string, obj runtime.Object) bool {
-	if u, ok := obj.(runtime.Unstructured); ok {
-		tree, ok := decodeTree(text)
-		if ok {
-			u.SetUnstructuredContent(tree)
+func (c Codec) decodeOwn(text string, obj runtime.Object) bool {
+	return c.try(Decode, reflect.TypeOf(obj), func() bool {
+		if u, ok := obj.(runtime.Unstructured); ok {
+			tree, ok := decodeTree(text)
+			if ok {
+				u.SetUnstructuredContent(tree)
+			}
+			return ok
 		}
-		return ok
-	}
-	v := reflect.ValueOf(obj)
-	if v.Kind() != reflect.Pointer || v.Type().Elem().Kind() != reflect.Struct || !decodeClean(text, v) {
-		return false
-	}
-	named, ok := obj.GetObjectKind().(*metav1.TypeMeta)
-	return !ok || strings.Count(named.APIVersion, "/") < 2 // else it is no version
+		v := reflect.ValueOf(obj)
+		if v.Kind() != reflect.Pointer || v.Type().Elem().Kind() != reflect.Struct || !decodeClean(text, v) {
+			return false
+		}
+		named, ok := obj.GetObjectKind().(*metav1.TypeMeta)
+		return !ok || strings.Count(named.APIVersion, "/") < 2 // else it is no version
+	}) == Own
 }
 
 // Unmarshal reads data into any value, empty or not, with the rules of Decode.
-func Unmarshal(data []byte, into any, s codecs.Strictness) ([]string, error) {
-	if tree, ok := into.(*map[string]any); ok && *tree == nil {
-		if m, ok := decodeTree(string(data)); ok {
-			*tree = m
+func (c Codec) Unmarshal(data []byte, into any, s codecs.Strictness) ([]string, error) {
+	v := reflect.ValueOf(into)
+	tree, isTree := into.(*map[string]any)
+	switch {
+	case !c.goesOwn() || v.Kind() != reflect.Pointer || v.IsNil() || !v.Elem().IsZero():
+	case isTree:
+		if c.try(Decode, v.Type(), func() (ok bool) {
+			*tree, ok = decodeTree(string(data))
+			return ok
+		}) == Own {
 			return nil, nil
 		}
+		*tree = nil
 		return decodeExact(data, into, s)
-	}
-	v := reflect.ValueOf(into)
-	if v.Kind() == reflect.Pointer && v.Type().Elem().Kind() == reflect.Struct && v.Elem().IsZero() {
-		if decodeClean(string(data), v) {
+	case v.Type().Elem().Kind() == reflect.Struct:
+		if c.try(Decode, v.Type(), func() bool { return decodeClean(string(data), v) }) == Own {
 			return nil, nil
 		}
 		v.Elem().SetZero()
+		return decodeExact(data, into, s)
 	}
+	c.took(Decode, Standard)
 	return decodeExact(data, into, s)
 }
 
+// decodeExact is the standard way.
 func decodeExact(data []byte, into any, s codecs.Strictness) ([]string, error) {
 	u, isUnstructured := into.(runtime.Unstructured)
 	if isUnstructured {
@@ -142,20 +157,22 @@ func decodeExact(data []byte, into any, s codecs.Strictness) ([]string, error) {
 
 // Encode appends obj as encoding/json writes it, with HTML characters escaped and
 // no trailing newline.
-func (Codec) Encode(dst []byte, obj runtime.Object) ([]byte, error) {
-	return Append(dst, obj)
-}
+func (c Codec) Encode(dst []byte, obj runtime.Object) ([]byte, error) { return c.Append(dst, obj) }
 
 // Append appends any value with the rules of Encode.
-func Append(dst []byte, v any) ([]byte, error) {
-	start := len(dst)
-	if p := reflect.ValueOf(v); p.Kind() == reflect.Pointer && !p.IsNil() && p.Type().Elem().Kind() == reflect.Struct {
-		dst, err := appendStruct(dst, p)
-		if err != nil {
-			return dst[:start], err
-		}
-		return dst, nil
+func (c Codec) Append(dst []byte, v any) ([]byte, error) {
+	p := reflect.ValueOf(v)
+	if !c.goesOwn() || p.Kind() != reflect.Pointer || p.IsNil() || p.Type().Elem().Kind() != reflect.Struct {
+		c.took(Encode, Standard)
+		return appendStandard(dst, v)
 	}
-	data, err := stdjson.Marshal(v)
-	return append(dst, data...), err
+	out := dst
+	if c.try(Encode, p.Type(), func() (ok bool) {
+		var err error
+		out, err = appendStruct(dst, p)
+		return err == nil
+	}) == Own {
+		return out, nil
+	}
+	return appendStandard(dst, v)
 }

@@ -1,86 +1,130 @@
 package json
 
 import (
-	"bytes"
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/rowlock/rowlock/codecs"
 )
 
-// AppendListHead starts a list. Items separated by commas and ListTail must follow.
-func AppendListHead(dst []byte, apiVersion, kind string, meta *metav1.ListMeta) ([]byte, error) {
+var _ codecs.Streamer = Codec{}
+
+// Message implements codecs.Streamer: the whole object, with kind and API version.
+func (c Codec) Message(obj runtime.Object) ([]byte, error) { return c.Encode(nil, obj) }
+
+// AppendObject implements codecs.Streamer.
+func (Codec) AppendObject(dst []byte, _, _ string, message []byte) []byte {
+	return append(dst, message...)
+}
+
+// AppendListHead implements codecs.Streamer.
+func (Codec) AppendListHead(dst []byte, l *codecs.List) ([]byte, error) {
+	if l.Custom {
+		dst = append(dst, `{"apiVersion":`...)
+		dst = appendString(dst, l.APIVersion)
+		return append(dst, `,"items":[`...), nil
+	}
 	dst = append(dst, `{"kind":`...)
-	dst = strconv.AppendQuote(dst, kind)
+	dst = appendString(dst, l.Kind)
 	dst = append(dst, `,"apiVersion":`...)
-	dst = strconv.AppendQuote(dst, apiVersion)
+	dst = appendString(dst, l.APIVersion)
 	dst = append(dst, `,"metadata":`...)
-	dst, err := AppendListMeta(dst, meta)
-	return append(dst, `,"items":[`...), err
+	dst = AppendListMeta(dst, l.Meta)
+	if l.NoItems {
+		return append(dst, `,"items":null`...), nil
+	}
+	return append(dst, `,"items":[`...), nil
 }
 
-// ListTail ends a list.
-const ListTail = "]}"
+// AppendItemHead implements codecs.Streamer. An item of a built-in kind does not repeat its
+// kind and API version.
+func (Codec) AppendItemHead(dst []byte, first bool, _ int) []byte {
+	if first {
+		return dst
+	}
+	return append(dst, ',')
+}
 
-// AppendListMeta appends the metadata of a list.
-func AppendListMeta(dst []byte, meta *metav1.ListMeta) ([]byte, error) { return Append(dst, meta) }
+// ItemSize implements codecs.Streamer.
+func (Codec) ItemSize(size int) int { return size }
 
-// AppendListItem appends an encoded object as an item of a typed list, whose items
-// do not repeat kind and apiVersion. These must come first in the object, as the
-// encoder writes them; otherwise they stay.
-func AppendListItem(dst, object []byte) []byte {
+// AppendListTail implements codecs.Streamer.
+func (Codec) AppendListTail(dst []byte, l *codecs.List) []byte {
+	switch {
+	case l.NoItems:
+		return append(dst, '}')
+	case !l.Custom:
+		return append(dst, "]}"...)
+	}
+	dst = append(dst, `],"kind":`...)
+	dst = appendString(dst, l.Kind)
+	if l.Meta == nil {
+		return append(dst, '}')
+	}
+	dst = append(dst, `,"metadata":{"continue":`...)
+	dst = appendString(dst, l.Meta.Continue)
+	dst = appendRemaining(dst, l.Meta)
+	dst = append(dst, `,"resourceVersion":`...)
+	dst = appendString(dst, l.Meta.ResourceVersion)
+	return append(dst, "}}"...)
+}
+
+// AppendListMeta appends the metadata of a list; nil stands for empty metadata. Lists have no
+// self links any more, so that is left out.
+func AppendListMeta(dst []byte, meta *metav1.ListMeta) []byte {
 	dst = append(dst, '{')
-	return append(dst, WithoutTypeMeta(object)...)
+	if meta == nil {
+		return append(dst, '}')
+	}
+	start := len(dst)
+	if meta.ResourceVersion != "" {
+		dst = append(dst, `,"resourceVersion":`...)
+		dst = appendString(dst, meta.ResourceVersion)
+	}
+	if meta.Continue != "" {
+		dst = append(dst, `,"continue":`...)
+		dst = appendString(dst, meta.Continue)
+	}
+	if dst = appendRemaining(dst, meta); len(dst) > start {
+		dst = append(dst[:start], dst[start+1:]...) // no comma before the first
+	}
+	return append(dst, '}')
 }
 
-// WithoutTypeMeta is the part of an encoded object after "{" and the kind and
-// apiVersion that it starts with.
-func WithoutTypeMeta(object []byte) []byte {
-	rest, ok := bytes.CutPrefix(object, []byte("{"))
-	if !ok {
-		return object
+func appendRemaining(dst []byte, meta *metav1.ListMeta) []byte {
+	if meta.RemainingItemCount == nil {
+		return dst
 	}
-	for _, name := range []string{`"kind":"`, `"apiVersion":"`} {
-		after, ok := bytes.CutPrefix(rest, []byte(name))
-		if !ok {
-			continue
-		}
-		end := bytes.IndexByte(after, '"') // neither value holds an escape
-		if end < 0 || end+1 >= len(after) {
-			return rest
-		}
-		if rest = after[end+1:]; rest[0] == ',' {
-			rest = rest[1:]
-		}
-	}
-	return rest
+	dst = append(dst, `,"remainingItemCount":`...)
+	return strconv.AppendInt(dst, *meta.RemainingItemCount, 10)
 }
 
 // AppendPartial appends the PartialObjectMetadata of an encoded object. version is
 // that of meta.k8s.io.
 func AppendPartial(dst []byte, version string, object []byte) []byte {
-	dst = append(dst, `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/`...)
-	dst = append(dst, version...)
-	dst = append(dst, `","metadata":`...)
 	metadata := Lookup(object, "metadata")
 	if metadata == nil {
 		metadata = []byte(`{"creationTimestamp":null}`)
 	}
+	return AppendMetadata(dst, version, metadata)
+}
+
+// AppendMetadata is AppendPartial for encoded metadata.
+func AppendMetadata(dst []byte, version string, metadata []byte) []byte {
+	dst = append(dst, `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/`...)
+	dst = append(dst, version...)
+	dst = append(dst, `","metadata":`...)
 	dst = append(dst, metadata...)
 	return append(dst, '}')
 }
 
-// AppendEmptyPartialList appends a whole PartialObjectMetadataList without items:
-// these are null then.
-func AppendEmptyPartialList(dst []byte, version string, meta *metav1.ListMeta) ([]byte, error) {
-	dst, err := AppendListHead(dst, "meta.k8s.io/"+version, "PartialObjectMetadataList", meta)
-	return append(dst[:len(dst)-1], "null}"...), err
-}
-
-// AppendEvent appends a watch event with its line end.
-func AppendEvent(dst []byte, eventType string, object []byte) []byte {
+// AppendEvent implements codecs.Streamer: an event and its line end.
+func (Codec) AppendEvent(dst []byte, eventType, _, _ string, message []byte) []byte {
 	dst = append(dst, `{"type":"`...)
 	dst = append(dst, eventType...)
 	dst = append(dst, `","object":`...)
-	dst = append(dst, object...)
+	dst = append(dst, message...)
 	return append(dst, "}\n"...)
 }

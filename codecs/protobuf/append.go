@@ -5,7 +5,12 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/rowlock/rowlock/codecs"
 )
+
+var _ codecs.Streamer = Codec{}
 
 // Tags of the messages that are put together by hand: field number and wire type 2.
 const (
@@ -15,14 +20,9 @@ const (
 	field4 = 4<<3 | 2
 )
 
-// AppendEnvelope appends a message in its envelope.
-func AppendEnvelope(dst []byte, apiVersion, kind string, raw []byte) []byte {
-	dst = AppendHead(dst, apiVersion, kind, len(raw))
-	return AppendTail(append(dst, raw...))
-}
-
-// AppendHead appends what precedes a message of rawSize bytes in its envelope.
-func AppendHead(dst []byte, apiVersion, kind string, rawSize int) []byte {
+// appendEnvelopeHead appends what precedes a message of rawSize bytes in its envelope, and makes room
+// for all of it.
+func appendEnvelopeHead(dst []byte, apiVersion, kind string, rawSize int) []byte {
 	return appendHead(grow(dst, EnvelopeSize(apiVersion, kind, rawSize)), apiVersion, kind, rawSize)
 }
 
@@ -36,9 +36,9 @@ func appendHead(dst []byte, apiVersion, kind string, rawSize int) []byte {
 	return binary.AppendUvarint(dst, uint64(rawSize))
 }
 
-// AppendTail appends what follows a message in its envelope: no content encoding,
+// appendTail appends what follows a message in its envelope: no content encoding,
 // no content type.
-func AppendTail(dst []byte) []byte { return append(dst, field3, 0, field4, 0) }
+func appendTail(dst []byte) []byte { return append(dst, field3, 0, field4, 0) }
 
 // EnvelopeSize is the length of an enveloped message of rawSize bytes.
 func EnvelopeSize(apiVersion, kind string, rawSize int) int {
@@ -46,32 +46,47 @@ func EnvelopeSize(apiVersion, kind string, rawSize int) int {
 	return len(Prefix) + fieldSize(typeMeta) + fieldSize(rawSize) + 4
 }
 
-// ItemSize is what an item message of rawSize bytes takes in a list.
-func ItemSize(rawSize int) int { return fieldSize(rawSize) }
+// Message implements codecs.Streamer: the message of an object without envelope.
+func (Codec) Message(obj runtime.Object) ([]byte, error) { return Marshal(obj) }
 
-// AppendListHead starts an enveloped list whose items take itemsSize bytes in all
-// (the sum of their ItemSize). AppendItem for each and AppendTail must follow.
-func AppendListHead(dst []byte, apiVersion, kind string, meta *metav1.ListMeta, itemsSize int) ([]byte, error) {
+// AppendObject implements codecs.Streamer: a message in its envelope.
+func (Codec) AppendObject(dst []byte, apiVersion, kind string, message []byte) []byte {
+	dst = appendEnvelopeHead(dst, apiVersion, kind, len(message))
+	return appendTail(append(dst, message...))
+}
+
+// ItemSize implements codecs.Streamer.
+func (Codec) ItemSize(size int) int { return fieldSize(size) }
+
+// AppendListHead implements codecs.Streamer. The list is one message, so the head tells the size
+// of all items.
+func (Codec) AppendListHead(dst []byte, l *codecs.List) ([]byte, error) {
+	meta := l.Meta
+	if meta == nil {
+		meta = &metav1.ListMeta{}
+	}
 	size := meta.Size()
 	// No room is made for the items: lists are written in pieces.
-	dst = appendHead(dst, apiVersion, kind, fieldSize(size)+itemsSize)
+	dst = appendHead(dst, l.APIVersion, l.Kind, fieldSize(size)+l.Size)
 	dst = append(dst, field1)
 	dst = binary.AppendUvarint(dst, uint64(size))
 	return appendMessage(dst, meta, size)
 }
 
-// AppendItem appends one item of a list.
-func AppendItem(dst, raw []byte) []byte {
-	dst = grow(dst, fieldSize(len(raw)))
+// AppendItemHead implements codecs.Streamer.
+func (Codec) AppendItemHead(dst []byte, _ bool, size int) []byte {
+	dst = grow(dst, fieldSize(size)) // the item will follow
 	dst = append(dst, field2)
-	dst = binary.AppendUvarint(dst, uint64(len(raw)))
-	return append(dst, raw...)
+	return binary.AppendUvarint(dst, uint64(size))
 }
 
-// AppendEvent appends a whole frame of a watch: four bytes of length and an event
-// of the given type ("ADDED") with the enveloped object.
-func AppendEvent(dst []byte, eventType, apiVersion, kind string, raw []byte) []byte {
-	object := EnvelopeSize(apiVersion, kind, len(raw))
+// AppendListTail implements codecs.Streamer.
+func (Codec) AppendListTail(dst []byte, _ *codecs.List) []byte { return appendTail(dst) }
+
+// AppendEvent implements codecs.Streamer: four bytes of length and an event with the enveloped
+// object.
+func (c Codec) AppendEvent(dst []byte, eventType, apiVersion, kind string, message []byte) []byte {
+	object := EnvelopeSize(apiVersion, kind, len(message))
 	extension := fieldSize(object) // a RawExtension around the envelope
 	event := fieldSize(len(eventType)) + fieldSize(extension)
 	dst = grow(dst, 4+event)
@@ -81,7 +96,7 @@ func AppendEvent(dst []byte, eventType, apiVersion, kind string, raw []byte) []b
 	dst = binary.AppendUvarint(dst, uint64(extension))
 	dst = append(dst, field1)
 	dst = binary.AppendUvarint(dst, uint64(object))
-	return AppendEnvelope(dst, apiVersion, kind, raw)
+	return c.AppendObject(dst, apiVersion, kind, message)
 }
 
 // Partial is the part of an object's message that is its PartialObjectMetadata

@@ -27,7 +27,9 @@ import (
 const Prefix = "k8s\x00"
 
 // Codec implements codecs.Codec for application/vnd.kubernetes.protobuf.
-type Codec struct{}
+type Codec struct {
+	JSON json.Codec // reads what FromJSON is given
+}
 
 var _ codecs.Codec = Codec{}
 
@@ -101,12 +103,12 @@ func (Codec) Encode(dst []byte, obj runtime.Object) ([]byte, error) {
 	}
 	apiVersion, kind := obj.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
 	size := m.Size()
-	dst = AppendHead(dst, apiVersion, kind, size)
+	dst = appendEnvelopeHead(dst, apiVersion, kind, size)
 	dst, err := appendMessage(dst, m, size)
 	if err != nil {
 		return dst, err
 	}
-	return AppendTail(dst), nil
+	return appendTail(dst), nil
 }
 
 // Marshal is the message of an object without envelope.
@@ -120,19 +122,19 @@ func Marshal(obj runtime.Object) ([]byte, error) {
 
 // FromJSON is the message of an object that is at hand as JSON. newObject makes an
 // empty object of its kind.
-func FromJSON(newObject func() runtime.Object, data []byte) ([]byte, error) {
+func (c Codec) FromJSON(newObject func() runtime.Object, data []byte) ([]byte, error) {
 	obj := newObject()
-	if _, err := (json.Codec{}).Decode(data, obj, codecs.Ignore); err != nil {
+	if _, err := c.JSON.Decode(data, obj, codecs.Ignore); err != nil {
 		return nil, err
 	}
 	return Marshal(obj)
 }
 
 // PartialFromJSON is the PartialObjectMetadata message of an object of any kind.
-func PartialFromJSON(data []byte) ([]byte, error) {
+func (c Codec) PartialFromJSON(data []byte) ([]byte, error) {
 	partial := &metav1.PartialObjectMetadata{}
 	if metadata := json.Lookup(data, "metadata"); metadata != nil {
-		if _, err := json.Unmarshal(metadata, &partial.ObjectMeta, codecs.Ignore); err != nil {
+		if _, err := c.JSON.Unmarshal(metadata, &partial.ObjectMeta, codecs.Ignore); err != nil {
 			return nil, err
 		}
 	}

@@ -58,12 +58,12 @@ func TestEqualsStock(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		raw, err := protobuf.FromJSON(newObject, text)
+		raw, err := protobuf.Codec{}.FromJSON(newObject, text)
 		if err != nil {
 			t.Fatalf("%v: %v", gvk, err)
 		}
 		apiVersion, kind := gvk.ToAPIVersionAndKind()
-		enveloped := protobuf.AppendEnvelope(nil, apiVersion, kind, raw)
+		enveloped := protobuf.Codec{}.AppendObject(nil, apiVersion, kind, raw)
 		if len(enveloped) != protobuf.EnvelopeSize(apiVersion, kind, len(raw)) {
 			t.Fatalf("%v: size of the envelope", gvk)
 		}
@@ -112,16 +112,16 @@ func TestList(t *testing.T) {
 				t.Fatal(err)
 			}
 			raws = append(raws, raw)
-			size += protobuf.ItemSize(len(raw))
+			size += protobuf.Codec{}.ItemSize(len(raw))
 		}
-		got, err := protobuf.AppendListHead(nil, "v1", "PodList", &list.ListMeta, size)
+		got, err := protobuf.Codec{}.AppendListHead(nil, &codecs.List{APIVersion: "v1", Kind: "PodList", Meta: &list.ListMeta, Size: size})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, raw := range raws {
-			got = protobuf.AppendItem(got, raw)
+			got = append(protobuf.Codec{}.AppendItemHead(got, false, len(raw)), raw...)
 		}
-		if got = protobuf.AppendTail(got); !bytes.Equal(got, want.Bytes()) {
+		if got = (protobuf.Codec{}).AppendListTail(got, nil); !bytes.Equal(got, want.Bytes()) {
 			t.Fatalf("%d items differ", n)
 		}
 	}
@@ -146,7 +146,7 @@ func TestEvent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := protobuf.AppendEvent(nil, "MODIFIED", "v1", "Pod", raw); !bytes.Equal(got, want.Bytes()) || cap(got) != len(got) {
+		if got := (protobuf.Codec{}).AppendEvent(nil, "MODIFIED", "v1", "Pod", raw); !bytes.Equal(got, want.Bytes()) || cap(got) != len(got) {
 			t.Fatalf("%d: %x\nwant %x", i, got, want.Bytes())
 		}
 	}
@@ -169,7 +169,7 @@ func TestPartial(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := protobuf.PartialFromJSON(text)
+		got, err := protobuf.Codec{}.PartialFromJSON(text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -244,12 +244,12 @@ func TestDeepSchema(t *testing.T) {
 	}
 	validation := wrap(1, schemaProps)                                             // CustomResourceValidation.openAPIV3Schema
 	crd := wrap(2, wrap(7, append(wrap(1, []byte("v1")), wrap(4, validation)...))) // spec.versions[].schema
-	body := protobuf.AppendEnvelope(nil, "apiextensions.k8s.io/v1", "CustomResourceDefinition", crd)
+	body := protobuf.Codec{}.AppendObject(nil, "apiextensions.k8s.io/v1", "CustomResourceDefinition", crd)
 	if _, err := (protobuf.Codec{}).Decode(body, &apiextensionsv1.CustomResourceDefinition{}, codecs.Strict); err == nil || err.Error() != "exceeded max depth" {
 		t.Error(err)
 	}
 	crd = wrap(2, wrap(7, append(wrap(1, []byte("v1")), wrap(4, wrap(1, nested(5000, 30)))...)))
-	body = protobuf.AppendEnvelope(nil, "apiextensions.k8s.io/v1", "CustomResourceDefinition", crd)
+	body = protobuf.Codec{}.AppendObject(nil, "apiextensions.k8s.io/v1", "CustomResourceDefinition", crd)
 	if _, err := (protobuf.Codec{}).Decode(body, &apiextensionsv1.CustomResourceDefinition{}, codecs.Strict); err != nil {
 		t.Error(err)
 	}

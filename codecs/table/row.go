@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/rowlock/rowlock/codecs/json"
 )
 
 // Mark stands in a cell's text where the age of t belongs. It holds no meaning
@@ -90,22 +88,21 @@ func (r Row) AppendCells(dst []byte, now time.Time) []byte {
 	}
 }
 
-// Append appends a whole row of a table of the given version. object is the
-// object's JSON, with kind and apiVersion.
-func (r Row) Append(dst []byte, now time.Time, include Include, version string, object []byte) []byte {
+// Append appends a whole row. conditions are encoded, nil for none; object appends what the
+// request wants to see of the object, nil for nothing.
+func (r Row) Append(dst []byte, now time.Time, conditions []byte, object func(dst []byte) ([]byte, error)) ([]byte, error) {
 	dst = append(dst, `{"cells":`...)
 	dst = r.AppendCells(dst, now)
-	switch include {
-	case Metadata:
-		dst = append(dst, `,"object":`...)
-		dst = json.AppendPartial(dst, version, object)
-	case Object:
-		dst = append(dst, `,"object":`...)
-		dst = append(dst, object...)
-	case None:
-		dst = append(dst, `,"object":null`...)
+	if conditions != nil {
+		dst = append(dst, `,"conditions":`...)
+		dst = append(dst, conditions...)
 	}
-	return append(dst, '}')
+	dst = append(dst, `,"object":`...)
+	if object == nil {
+		return append(dst, "null}"...), nil
+	}
+	dst, err := object(dst)
+	return append(dst, '}'), err
 }
 
 // AppendAge words a duration as tables do: two units at most, fewer the longer it is.

@@ -53,10 +53,7 @@ func AppendHead(dst []byte, version string, meta *metav1.ListMeta, definitions [
 	dst = append(dst, `{"kind":"Table","apiVersion":"meta.k8s.io/`...)
 	dst = append(dst, version...)
 	dst = append(dst, `","metadata":`...)
-	dst, err := json.AppendListMeta(dst, meta)
-	if err != nil {
-		return dst, err
-	}
+	dst = json.AppendListMeta(dst, meta)
 	dst = append(dst, `,"columnDefinitions":`...)
 	if definitions == nil {
 		definitions = []byte("null")

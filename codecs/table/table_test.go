@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/codecs/sample"
 	"github.com/rowlock/rowlock/codecs/table"
 )
@@ -85,7 +86,24 @@ func TestTableEqualsEncoding(t *testing.T) {
 				if i > 0 {
 					got = append(got, ',')
 				}
-				got = cells.Append(got, now, policy, "v1", encoded)
+				object := func(dst []byte) ([]byte, error) { return append(dst, encoded...), nil }
+				switch policy {
+				case table.Metadata:
+					object = func(dst []byte) ([]byte, error) { return json.AppendPartial(dst, "v1", encoded), nil }
+				case table.None:
+					object = nil
+				}
+				var conditions []byte
+				if i%2 == 1 {
+					row := &want.Rows[i]
+					row.Conditions = []metav1.TableRowCondition{{Type: metav1.RowCompleted, Status: metav1.ConditionTrue}}
+					if conditions, err = stdjson.Marshal(row.Conditions); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if got, err = cells.Append(got, now, conditions, object); err != nil {
+					t.Fatal(err)
+				}
 			}
 			got = append(got, table.Tail...)
 			wanted, err := stdjson.Marshal(want)

@@ -14,12 +14,12 @@ import (
 // FromJSON appends the YAML form of a JSON document. One that nests deeper than
 // json.MaxIndent levels stays JSON, which is YAML too: in indented lines its size would
 // grow with the square of its depth.
-func FromJSON(dst, data []byte) ([]byte, error) {
+func (c Codec) FromJSON(dst, data []byte) ([]byte, error) {
 	if json.Deeper(data, json.MaxIndent) {
 		return append(append(dst, data...), '\n'), nil
 	}
 	tree := map[string]any{}
-	if _, err := json.Unmarshal(data, &tree, codecs.Ignore); err != nil {
+	if _, err := c.JSON.Unmarshal(data, &tree, codecs.Ignore); err != nil {
 		return dst, err
 	}
 	out, err := goyaml.Marshal(tree)
@@ -28,15 +28,16 @@ func FromJSON(dst, data []byte) ([]byte, error) {
 
 // List writes a document with a list of many items, piece by piece.
 type List struct {
-	w    io.Writer
-	tail []byte
-	buf  []byte
+	codec Codec
+	w     io.Writer
+	tail  []byte
+	buf   []byte
 }
 
 // NewList begins a document. empty is its JSON with nothing in the list, which is the
 // field of that name. Items and a Close must follow.
-func NewList(w io.Writer, empty []byte, field string) (*List, error) {
-	whole, err := FromJSON(nil, empty)
+func (c Codec) NewList(w io.Writer, empty []byte, field string) (*List, error) {
+	whole, err := c.FromJSON(nil, empty)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +47,7 @@ func NewList(w io.Writer, empty []byte, field string) (*List, error) {
 	if !found {
 		return nil, fmt.Errorf("a list without %s", field)
 	}
-	l := &List{w: w, tail: tail}
+	l := &List{codec: c, w: w, tail: tail}
 	l.buf = append(append(l.buf, whole[:at]...), field+":\n"...)
 	return l, nil
 }
@@ -58,7 +59,7 @@ func (l *List) Item(object []byte) error {
 		l.buf = append(append(append(l.buf, "- "...), object...), '\n')
 	} else {
 		item := map[string]any{}
-		if _, err := json.Unmarshal(object, &item, codecs.Ignore); err != nil {
+		if _, err := l.codec.JSON.Unmarshal(object, &item, codecs.Ignore); err != nil {
 			return err
 		}
 		out, err := goyaml.Marshal([]any{item})

@@ -26,7 +26,7 @@ var items = []string{
 func TestList(t *testing.T) {
 	frame := `{"kind":"X","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[]}`
 	var out bytes.Buffer
-	list, err := yaml.NewList(&out, []byte(frame), "items")
+	list, err := yaml.Codec{}.NewList(&out, []byte(frame), "items")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestList(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := yaml.FromJSON(nil, []byte(item)); err != nil || !bytes.Equal(got, want) {
+		if got, err := (yaml.Codec{}).FromJSON(nil, []byte(item)); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%q, not %q, %v", got, want, err)
 		}
 	}
@@ -61,7 +61,7 @@ func TestDeep(t *testing.T) {
 	const depth = 2000
 	object := strings.Repeat(`{"a":`, depth) + `[1,"x"]` + strings.Repeat(`}`, depth)
 	var out bytes.Buffer
-	list, err := yaml.NewList(&out, []byte(`{"items":[],"kind":"X"}`), "items")
+	list, err := yaml.Codec{}.NewList(&out, []byte(`{"items":[],"kind":"X"}`), "items")
 	if err != nil {
 		t.Fatal(err)
 	}

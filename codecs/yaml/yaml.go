@@ -19,7 +19,9 @@ import (
 )
 
 // Codec implements codecs.Codec for application/yaml.
-type Codec struct{}
+type Codec struct {
+	JSON json.Codec // reads and writes what YAML is converted to and from
+}
 
 var (
 	_ codecs.Codec     = Codec{}
@@ -82,31 +84,31 @@ type document struct {
 
 // Convert implements codecs.Converter. Only a document with repeated keys is converted
 // twice: once to find them, and once without minding.
-func (Codec) Convert(data []byte, s codecs.Strictness) (codecs.Codec, error) {
+func (c Codec) Convert(data []byte, s codecs.Strictness) (codecs.Codec, error) {
 	if _, err := fits(data); err != nil {
 		return nil, err
 	}
 	if s != codecs.Ignore {
 		converted, err := yaml.YAMLToJSONStrict(data)
 		if err == nil {
-			return document{json: converted}, nil
+			return document{Codec: c, json: converted}, nil
 		}
 		again, other := yaml.YAMLToJSON(data)
 		if other != nil {
 			return nil, other
 		}
-		return document{json: again, problems: []string{first(err.Error())}}, nil
+		return document{Codec: c, json: again, problems: []string{first(err.Error())}}, nil
 	}
 	converted, err := yaml.YAMLToJSON(data)
-	return document{json: converted}, err
+	return document{Codec: c, json: converted}, err
 }
 
 // Kind implements codecs.Codec.
-func (d document) Kind([]byte) (schema.GroupVersionKind, error) { return json.Codec{}.Kind(d.json) }
+func (d document) Kind([]byte) (schema.GroupVersionKind, error) { return d.JSON.Kind(d.json) }
 
 // Decode implements codecs.Codec.
 func (d document) Decode(_ []byte, obj runtime.Object, s codecs.Strictness) ([]string, error) {
-	found, err := json.Codec{}.Decode(d.json, obj, s)
+	found, err := d.JSON.Decode(d.json, obj, s)
 	if err != nil {
 		return nil, err
 	}
@@ -125,10 +127,10 @@ func first(text string) string {
 }
 
 // Encode appends obj as a YAML document.
-func (Codec) Encode(dst []byte, obj runtime.Object) ([]byte, error) {
-	data, err := json.Codec{}.Encode(nil, obj)
+func (c Codec) Encode(dst []byte, obj runtime.Object) ([]byte, error) {
+	data, err := c.JSON.Encode(nil, obj)
 	if err != nil {
 		return dst, err
 	}
-	return FromJSON(dst, data)
+	return c.FromJSON(dst, data)
 }
