@@ -34,7 +34,7 @@ func (s *Server) cluster() criteria.Cluster {
 	if s.dynamic.kin == nil {
 		s.dynamic.kin = criteria.NewKin(s.cfg.Catalogue)
 	}
-	return criteria.Cluster{Namespaces: objects{s}, Kin: s.dynamic.kin}
+	return criteria.Cluster{Namespaces: stored{s}, Kin: s.dynamic.kin}
 }
 
 // register adds the metrics of a plugin.
@@ -93,7 +93,7 @@ func (s *Server) webhookClient() *outward.Client {
 
 // one finds an object of a built-in kind, nil where there is none.
 func one[T kinds.Object](ctx context.Context, s *Server, storage, namespace, name string) (found T, err error) {
-	obj, err := objects{s}.Get(ctx, storage, namespace, name)
+	obj, err := stored{s}.Get(ctx, storage, namespace, name)
 	if err == nil && obj != nil {
 		found, _ = obj.(T)
 	}
@@ -109,7 +109,7 @@ func (s *Server) endpoints(ctx context.Context, namespace, name string) (*corev1
 }
 
 func (s *Server) slices(ctx context.Context, namespace, name string) ([]*discoveryv1.EndpointSlice, error) {
-	all, err := objects{s}.List(ctx, "endpointslices.discovery.k8s.io", namespace)
+	all, err := stored{s}.List(ctx, "endpointslices.discovery.k8s.io", namespace)
 	if err != nil {
 		return nil, err
 	}

@@ -11,22 +11,22 @@ import (
 	jsoncodec "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/permits"
-	"github.com/rowlock/rowlock/server/vault"
 )
 
-// objects implements admission.Objects on the cache: plugins read by the server's own
+// stored implements admission.Objects on the cache: plugins read by the server's own
 // right, and must not tell a client what it may not read.
-type objects struct{ s *Server }
+type stored struct{ s *Server }
 
 var forAdmission = permits.OfServer("admission")
 
-func (o objects) Get(ctx context.Context, storage, namespace, name string) (kinds.Object, error) {
+func (o stored) Get(ctx context.Context, storage, namespace, name string) (kinds.Object, error) {
 	at, err := o.place(storage, namespace, name)
 	if err != nil {
 		return nil, err
 	}
-	obj, _, err := o.s.Verbs.Live(ctx, forAdmission, at)
+	obj, _, err := o.s.Verbs.Objects.Live(ctx, forAdmission, at)
 	var st *apierrors.StatusError
 	if errors.As(err, &st) && (apierrors.IsNotFound(st) || apierrors.IsBadRequest(st)) {
 		return nil, nil
@@ -35,23 +35,23 @@ func (o objects) Get(ctx context.Context, storage, namespace, name string) (kind
 }
 
 // Item implements criteria.Namespaces.
-func (o objects) Item(ctx context.Context, storage, namespace, name string) (*cache.Item, error) {
+func (o stored) Item(ctx context.Context, storage, namespace, name string) (*cache.Item, error) {
 	at, err := o.place(storage, namespace, name)
 	if err != nil {
 		return nil, err
 	}
-	return o.s.Verbs.Item(ctx, forAdmission, at)
+	return o.s.Verbs.Objects.Find(ctx, forAdmission, at)
 }
 
-func (o objects) place(storage, namespace, name string) (vault.Place, error) {
+func (o stored) place(storage, namespace, name string) (objects.Place, error) {
 	r := o.s.cfg.Catalogue.ByStorage(storage)
 	if r == nil {
-		return vault.Place{}, fmt.Errorf("no resource is stored as %s", storage)
+		return objects.Place{}, fmt.Errorf("no resource is stored as %s", storage)
 	}
-	return vault.Place{Resource: r, Namespace: namespace, Name: name}, nil
+	return objects.Place{Resource: r, Namespace: namespace, Name: name}, nil
 }
 
-func (o objects) List(_ context.Context, storage, namespace string) ([]kinds.Object, error) {
+func (o stored) List(_ context.Context, storage, namespace string) ([]kinds.Object, error) {
 	r := o.s.cfg.Catalogue.ByStorage(storage)
 	if r == nil {
 		return nil, fmt.Errorf("no resource is stored as %s", storage)

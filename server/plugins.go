@@ -38,7 +38,7 @@ type plugin struct {
 
 // plain builds a plugin that cannot fail and takes no configuration.
 func plain(build func(s *Server, o admission.Objects) admission.Plugin) func(*Server, []byte) (admission.Plugin, error) {
-	return func(s *Server, _ []byte) (admission.Plugin, error) { return build(s, objects{s}), nil }
+	return func(s *Server, _ []byte) (admission.Plugin, error) { return build(s, stored{s}), nil }
 }
 
 // plugins are all admission plugins of the release, in the order in which they run.
@@ -70,11 +70,11 @@ var plugins = []plugin{
 		if err != nil {
 			return nil, err
 		}
-		return podsecurity.New(objects{s}, c)
+		return podsecurity.New(stored{s}, c)
 	}},
 	{name: "PodNodeSelector", build: func(s *Server, config []byte) (admission.Plugin, error) {
 		p, err := pods.ParseNodeSelectors(config)
-		p.Objects = objects{s}
+		p.Objects = stored{s}
 		return p, err
 	}},
 	{name: "Priority", on: true, build: plain(func(_ *Server, o admission.Objects) admission.Plugin { return pods.Priority{Objects: o} })},
@@ -86,7 +86,7 @@ var plugins = []plugin{
 	})},
 	{name: "PodTolerationRestriction", build: func(s *Server, config []byte) (admission.Plugin, error) {
 		p, err := pods.ParseTolerationLimits(config)
-		p.Objects = objects{s}
+		p.Objects = stored{s}
 		return p, err
 	}},
 	{name: "EventRateLimit", build: func(s *Server, config []byte) (admission.Plugin, error) {
@@ -131,7 +131,7 @@ var plugins = []plugin{
 		if err != nil {
 			return nil, err
 		}
-		return quota.New(quotas{objects{s}}, limited, s.cfg.Clock), nil
+		return quota.New(quotas{stored{s}}, limited, s.cfg.Clock), nil
 	}},
 	{name: "AlwaysDeny", build: plain(func(*Server, admission.Objects) admission.Plugin { return admission.AlwaysDeny{} })},
 }

@@ -11,7 +11,7 @@ import (
 
 // quotas implements quota.Store: on the cache, and by the server's own API, as a
 // client would whose agent is kube-apiserver.
-type quotas struct{ objects }
+type quotas struct{ stored }
 
 var _ quota.Store = quotas{}
 

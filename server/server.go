@@ -36,8 +36,8 @@ import (
 	"github.com/rowlock/rowlock/server/health"
 	"github.com/rowlock/rowlock/server/heap"
 	"github.com/rowlock/rowlock/server/metrics"
+	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/schema"
-	"github.com/rowlock/rowlock/server/vault"
 	"github.com/rowlock/rowlock/server/verbs"
 )
 
@@ -98,7 +98,7 @@ func New(cfg Config) (*Server, error) {
 	s.Metrics.Registry.MustRegister(append(s.flows.Collectors(), metrics.Build(cfg.Version))...)
 	s.watching, s.endWatches = context.WithCancel(context.Background())
 	s.Verbs = &verbs.Handler{
-		Catalogue: cfg.Catalogue, Follow: s.Custom.Follow, Store: vault.New(cfg.Store, s.Cache), Packed: packed.New(packedBytes), Owner: apply.New(s.Schemas),
+		Catalogue: cfg.Catalogue, Follow: s.Custom.Follow, Objects: objects.New(cfg.Catalogue, cfg.Store, s.Cache), Packed: packed.New(packedBytes), Owner: apply.New(s.Schemas),
 		Authorizer: cfg.Authorizer, Feature: cfg.Feature, Special: cfg.Special, Clock: cfg.Clock, Log: cfg.Log, WatchFor: cfg.WatchFor, Measure: s.Metrics,
 		Gate: budget.NewGate(), Long: budget.NewLine(),
 	}
@@ -106,7 +106,7 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	reading := policy.Reading{Authorizer: cfg.Authorizer, Catalogue: cfg.Catalogue, Objects: objects{s}}
+	reading := policy.Reading{Authorizer: cfg.Authorizer, Catalogue: cfg.Catalogue, Objects: stored{s}}
 	s.Verbs.Admission = admission.NewChain(slices.Concat([]admission.Plugin{reading}, plugins, cfg.Plugins)...)
 	s.Verbs.Admission.Observer = s.Metrics
 	s.Health = s.checks()

@@ -11,8 +11,8 @@ import (
 	"github.com/rowlock/rowlock/authx/serviceaccount"
 	"github.com/rowlock/rowlock/server"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/permits"
-	"github.com/rowlock/rowlock/server/vault"
 )
 
 // live shows authenticators the objects of the server that they serve, which is
@@ -26,8 +26,8 @@ func (l *live) find(ctx context.Context, plural, namespace, name string) (kinds.
 	if s == nil || name == "" {
 		return nil, nil
 	}
-	at := vault.Place{Resource: s.Config().Catalogue.Lookup("", "v1", plural), Namespace: namespace, Name: name}
-	obj, _, err := s.Verbs.Live(ctx, permits.OfServer("authentication"), at)
+	at := objects.Place{Resource: s.Config().Catalogue.Lookup("", "v1", plural), Namespace: namespace, Name: name}
+	obj, _, err := s.Verbs.Objects.Live(ctx, permits.OfServer("authentication"), at)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

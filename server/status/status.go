@@ -113,6 +113,16 @@ func Future(asked, current int64) *apierrors.StatusError {
 	return e
 }
 
+// Show makes a 500 of an error whose text a client may read, such as why a patch makes no
+// sense. API statuses, and the end of a request, stay what they are.
+func Show(err error) error {
+	var api apierrors.APIStatus
+	if errors.As(err, &api) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return Plain(err.Error())
+}
+
 // Plain is a 500 without a reason whose text is shown: what a stock server makes
 // of errors that clients have come to know by their text.
 func Plain(message string) *apierrors.StatusError {

@@ -11,6 +11,7 @@ import (
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -47,13 +48,13 @@ func TestConversionsEndWithTheRequest(t *testing.T) {
 	item := cache.NewOwnItem(&sqlstore.Row{Revision: 1, Value: []byte(`{"apiVersion":"a.example/v1","kind":"Thing","metadata":{"name":"x"}}`)}, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	h := &Handler{}
+	h := &Handler{Objects: objects.New(nil, nil, nil)}
 	v := h.view(ctx, r, codecs.Form{})
 	for what, convert := range map[string]func() error{
-		"reading for a write": func() error { _, err := h.stored(ctx, r, item); return err },
-		"storing":             func() error { _, err := encode(ctx, r, obj()); return err },
+		"reading for a write": func() error { _, err := h.Objects.Decode(ctx, r, item); return err },
+		"storing":             func() error { _, err := objects.Encode(ctx, r, obj()); return err },
 		"showing":             func() error { _, err := v.json(item); return err },
-		"showing a page":      func() error { return v.convertPage(ctx, &page{items: []*cache.Item{item}}) },
+		"showing a page":      func() error { return h.Objects.Convert(ctx, r, []*cache.Item{item}) },
 	} {
 		if err := convert(); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", what, err)

@@ -3,7 +3,6 @@ package verbs
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -20,9 +19,9 @@ import (
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/permits"
 	"github.com/rowlock/rowlock/server/status"
-	"github.com/rowlock/rowlock/server/vault"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -75,7 +74,7 @@ func (h *Handler) answer(c *Call, form form, code int, item *cache.Item, obj kin
 // incoming converts an object that a client sent to the stored version, and
 // fills in what it left out.
 func (h *Handler) incoming(r *kinds.Resource, obj kinds.Object) (kinds.Object, error) {
-	obj, err := toStorage(r, obj)
+	obj, err := objects.ToStored(r, obj)
 	if err != nil {
 		return nil, badRequest(err)
 	}
@@ -111,13 +110,13 @@ func (h *Handler) inServed(r *kinds.Resource, obj, old kinds.Object, fn func(obj
 	if r.FromStorage == nil || r.Custom {
 		return fn(obj, old)
 	}
-	v, err := fromStorage(r, copyOf(obj))
+	v, err := objects.FromStored(r, objects.Copy(obj))
 	if err != nil {
 		return err
 	}
 	var o kinds.Object
 	if old != nil {
-		if o, err = fromStorage(r, copyOf(old)); err != nil {
+		if o, err = objects.FromStored(r, objects.Copy(old)); err != nil {
 			return err
 		}
 	}
@@ -178,7 +177,7 @@ func (h *Handler) createObject(c *Call, p permits.Permit, obj kinds.Object, in i
 	generated := obj.GetName() == "" && obj.GetGenerateName() != ""
 	var pristine kinds.Object
 	if generated || st.Allocate != nil {
-		pristine = copyOf(obj) // what is allocated in vain must not be asked for again
+		pristine = objects.Copy(obj) // what is allocated in vain must not be asked for again
 	}
 	// Those who want the same of what there is little of go one after the other.
 	w := h.turns.Writer(sqlstore.Key{Resource: st.Key}, c.User.Name)
@@ -192,7 +191,7 @@ func (h *Handler) createObject(c *Call, p permits.Permit, obj kinds.Object, in i
 		if generated {
 			obj.SetName(generate(obj.GetGenerateName()))
 		}
-		extra, err := h.plan(ctx, p, c.place(obj.GetName()), obj, nil, in.dry)
+		extra, err := h.Objects.Plan(ctx, p, c.place(obj.GetName()), obj, nil, in.dry)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -211,14 +210,14 @@ func (h *Handler) createObject(c *Call, p permits.Permit, obj kinds.Object, in i
 		switch {
 		case err == nil:
 			return item, obj, nil
-		case errors.Is(err, errClaimed):
+		case errors.Is(err, objects.ErrClaimed):
 			w.Lost()
-			obj = copyOf(pristine)
+			obj = objects.Copy(pristine)
 			continue
 		case !errors.As(err, &exists):
 			return nil, nil, err
 		case generated && try < nameTries:
-			obj = copyOf(pristine)
+			obj = objects.Copy(pristine)
 			continue
 		case generated:
 			return nil, nil, apierrors.NewGenerateNameConflict(c.Resource.GroupResource(), obj.GetName(), 1)
@@ -230,10 +229,10 @@ func (h *Handler) createObject(c *Call, p permits.Permit, obj kinds.Object, in i
 // existsError tells the client whether the object in its way is on its way out.
 func (h *Handler) existsError(ctx context.Context, c *Call, p permits.Permit, obj kinds.Object, exists *sqlstore.ExistsError) error {
 	err := apierrors.NewAlreadyExists(c.Resource.GroupResource(), obj.GetName())
-	if werr := h.outrun(ctx, exists); werr != nil {
+	if werr := h.Objects.Overtaken(ctx, exists); werr != nil {
 		return err
 	}
-	if there, serr := h.Store.Standing(p, c.place(obj.GetName())); serr == nil && there.Deleting {
+	if there, serr := h.Objects.Standing(p, c.place(obj.GetName())); serr == nil && there.Deleting {
 		err.ErrStatus.Message = "object is being deleted: " + err.ErrStatus.Message
 	}
 	return err
@@ -327,7 +326,7 @@ func finalizerNames(obj metav1.Object) field.ErrorList {
 func (h *Handler) insert(ctx context.Context, c *Call, p permits.Permit, obj kinds.Object, extra []sqlstore.Op, in intent) (*cache.Item, error) {
 	at := c.place(obj.GetName())
 	if in.dry { // what only the store finds fault with is found by no dry run
-		return nil, h.vacant(ctx, p, at)
+		return nil, h.Objects.CheckVacant(ctx, p, at)
 	}
 	if n, err := strconv.ParseUint(obj.GetResourceVersion(), 10, 64); err == nil && n > 0 && c.Info.Verb == "create" {
 		return nil, status.Plain("resourceVersion should not be set on objects to be created")
@@ -337,52 +336,28 @@ func (h *Handler) insert(ctx context.Context, c *Call, p permits.Permit, obj kin
 		// stored would find.
 		c.Resource.Storage.Default(obj)
 	}
-	value, err := encode(ctx, c.Resource, obj)
+	value, err := objects.Encode(ctx, c.Resource, obj)
 	if err == nil {
 		value, err = in.fit(ctx, c.Resource, obj, value)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return h.commit(ctx, p, at, sqlstore.Op{
-		Verb: sqlstore.Create, Value: value, ExpiresAt: expiry(c.Resource.Storage, obj, h.Store.Now()),
+	return h.Objects.Commit(ctx, p, at, sqlstore.Op{
+		Verb: sqlstore.Create, Value: value, ExpiresAt: objects.Expiry(c.Resource.Storage, obj, h.Objects.Now()),
 	}, extra)
 }
-
-// vacant says whether there is nothing yet where an object is to be, for certain.
-func (h *Handler) vacant(ctx context.Context, p permits.Permit, at vault.Place) error {
-	there, err := h.Store.Standing(p, at)
-	if err == nil && !there.Exists {
-		if err = h.catchUp(ctx); err == nil {
-			there, err = h.Store.Standing(p, at)
-		}
-	}
-	if err == nil && there.Exists {
-		err = &sqlstore.ExistsError{Key: at.Key(), Current: sqlstore.Row{Revision: there.Revision}}
-	}
-	return err
-}
-
-// maxObject is the largest object that is stored.
-const maxObject = 3 << 19
 
 // fit gives the value to store for obj, whose encoded form is value. One that is too
 // large goes without the record of who owns its fields, unless that was the point.
 func (in *intent) fit(ctx context.Context, r *kinds.Resource, obj kinds.Object, value []byte) ([]byte, error) {
-	err := fits(value)
+	err := objects.CheckSize(value)
 	if err == nil || in.applies || len(obj.GetManagedFields()) == 0 {
 		return value, err
 	}
 	obj.SetManagedFields(nil)
-	if value, err = encode(ctx, r, obj); err != nil {
+	if value, err = objects.Encode(ctx, r, obj); err != nil {
 		return nil, err
 	}
-	return value, fits(value)
-}
-
-func fits(value []byte) error {
-	if len(value) <= maxObject {
-		return nil
-	}
-	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the object has %d bytes, the limit is %d", len(value), maxObject))
+	return value, objects.CheckSize(value)
 }

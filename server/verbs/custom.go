@@ -10,27 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/rowlock/rowlock/codecs"
-	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 )
-
-// clean says that an item's bytes are an object of r's version.
-func clean(r *kinds.Resource, item *cache.Item) bool {
-	if r.Custom {
-		return !item.Older() && r.Schema.Clean(item.Revision)
-	}
-	return r.FromStorage == nil
-}
-
-// cleanPage says that the bytes of all items of a page are objects of the view's version.
-func (v *view) cleanPage(p *page) bool {
-	for _, it := range p.items {
-		if !clean(v.r, it) {
-			return false
-		}
-	}
-	return true
-}
 
 // coercing is a codec that leaves in objects of a custom resource what its schema
 // knows; the rest counts among the problems.

@@ -18,6 +18,7 @@ import (
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/permits"
 	"github.com/rowlock/rowlock/server/status"
 	"github.com/rowlock/rowlock/sqlstore"
@@ -181,7 +182,7 @@ func (o *removal) status(c *Call) *metav1.Status {
 // a permit for unread objects it deletes such a one, and no other. What is quiet
 // admission does not see.
 func (h *Handler) remove(c *Call, name string, options *metav1.DeleteOptions, quiet bool, unread permits.Permit) (*removal, error) {
-	if err := segment(name); err != nil {
+	if err := objects.CheckName(name); err != nil {
 		return nil, err
 	}
 	ctx, key := c.Context(), c.key(name)
@@ -194,7 +195,7 @@ func (h *Handler) remove(c *Call, name string, options *metav1.DeleteOptions, qu
 				return nil, err
 			}
 		}
-		item, err := h.live(ctx, c.Permit(), c.place(name))
+		item, err := h.Objects.Find(ctx, c.Permit(), c.place(name))
 		if err != nil {
 			return nil, err
 		}
@@ -210,7 +211,7 @@ func (h *Handler) remove(c *Call, name string, options *metav1.DeleteOptions, qu
 		if err == nil {
 			return out, nil
 		}
-		if err := h.outrun(ctx, err); err != nil {
+		if err := h.Objects.Overtaken(ctx, err); err != nil {
 			return nil, err
 		}
 		w.Lost()
@@ -219,7 +220,7 @@ func (h *Handler) remove(c *Call, name string, options *metav1.DeleteOptions, qu
 
 func (h *Handler) tryRemove(ctx context.Context, c *Call, key sqlstore.Key, item *cache.Item, o *metav1.DeleteOptions, quiet bool) (*removal, error) {
 	st := c.Resource.Storage
-	obj, err := h.stored(ctx, c.Resource, item)
+	obj, err := h.Objects.Decode(ctx, c.Resource, item)
 	if err != nil {
 		return nil, err
 	}
@@ -306,23 +307,23 @@ func (h *Handler) mark(ctx context.Context, c *Call, name string, item *cache.It
 		return nil, nil
 	}
 	rv := obj.GetResourceVersion()
-	value, err := encode(ctx, c.Resource, obj)
+	value, err := objects.Encode(ctx, c.Resource, obj)
 	obj.SetResourceVersion(rv)
-	if err != nil || unchanged(item, value) {
+	if err != nil || objects.Unchanged(item, value) {
 		return item, err
 	}
-	return h.commit(ctx, c.Permit(), c.place(name), sqlstore.Op{
-		Verb: sqlstore.Update, Expect: item.Revision, Value: value, ExpiresAt: expiry(c.Resource.Storage, obj, h.Store.Now()),
+	return h.Objects.Commit(ctx, c.Permit(), c.place(name), sqlstore.Op{
+		Verb: sqlstore.Update, Expect: item.Revision, Value: value, ExpiresAt: objects.Expiry(c.Resource.Storage, obj, h.Objects.Now()),
 	}, nil)
 }
 
 // erase deletes the row of an object and gives back its claims.
 func (h *Handler) erase(ctx context.Context, c *Call, name string, item *cache.Item, obj kinds.Object) (*removal, error) {
-	extra, err := h.plan(ctx, c.Permit(), c.place(name), nil, obj, false)
+	extra, err := h.Objects.Plan(ctx, c.Permit(), c.place(name), nil, obj, false)
 	if err != nil {
 		return nil, err
 	}
-	last, err := h.commit(ctx, c.Permit(), c.place(name), sqlstore.Op{Verb: sqlstore.Delete, Expect: item.Revision, Value: item.JSON}, extra)
+	last, err := h.Objects.Commit(ctx, c.Permit(), c.place(name), sqlstore.Op{Verb: sqlstore.Delete, Expect: item.Revision, Value: item.JSON}, extra)
 	if err != nil {
 		return nil, err
 	}
@@ -337,7 +338,7 @@ func (h *Handler) removeCorrupt(ctx context.Context, c *Call, unread permits.Per
 		return nil, status.Invalid(kind, item.Name, field.ErrorList{field.Invalid(field.NewPath(unsafeOption), true,
 			"is exclusively used to delete corrupt object(s), try again by removing this option")})
 	}
-	if err := h.Store.Discard(ctx, c.Permit(), unread, c.place(item.Name), item); err != nil {
+	if err := h.Objects.Discard(ctx, c.Permit(), unread, c.place(item.Name), item); err != nil {
 		return nil, err
 	}
 	return &removal{gone: true}, nil

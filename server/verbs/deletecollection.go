@@ -18,7 +18,7 @@ func (h *Handler) deleteCollection(c *Call) error {
 	if err != nil {
 		return err
 	}
-	if err := o.selectors(c); err != nil {
+	if err := readSelectors(c, o); err != nil {
 		return err
 	}
 	options, err := h.deleteOptions(c)
@@ -31,11 +31,11 @@ func (h *Handler) deleteCollection(c *Call) error {
 	if o.Limit == 0 {
 		o.Limit = wholeCollection
 	}
-	p, err := h.read(c, o)
+	p, err := h.Objects.List(c.Context(), c.Permit(), c.Resource, o)
 	if err != nil {
 		return err
 	}
-	for _, item := range p.items {
+	for _, item := range p.Items {
 		if err := c.Context().Err(); err != nil {
 			return err
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/sqlstore"
 )
@@ -83,7 +84,7 @@ func FuzzSelectors(f *testing.F) {
 			return
 		}
 		selector := o.LabelSelector // the list forgets it once it has its filter
-		if o.selectors(c) != nil {
+		if readSelectors(c, o) != nil {
 			return
 		}
 		name, value = strings.ToValidUTF8(name, "?"), strings.ToValidUTF8(value, "?")
@@ -105,11 +106,11 @@ func FuzzSelectors(f *testing.F) {
 			known[own] = known[label]
 		}
 		want := selector.Matches(set) && o.FieldSelector.Matches(known)
-		if got := o.filter.Match(item); got != want {
+		if got := o.Filter.Match(item); got != want {
 			t.Fatalf("%s ? %q: %v for labels %v, fields %v", r.Kind, query, got, set, known)
 		}
-		if o.Limit < 0 || o.revision < 0 {
-			t.Fatalf("%q: limit %d, version %d", query, o.Limit, o.revision)
+		if o.Limit < 0 || revisionOf(o) < 0 {
+			t.Fatalf("%q: limit %d, version %d", query, o.Limit, revisionOf(o))
 		}
 	})
 }
@@ -168,4 +169,13 @@ func FuzzWriteOptions(f *testing.F) {
 			t.Fatalf("%q: %s", rawQuery, diff)
 		}
 	})
+}
+
+// revisionOf is the revision that options ask for, 0 where they ask for none.
+func revisionOf(o *objects.ListOptions) int64 {
+	revision, err := o.Revision(false)
+	if err != nil {
+		return 0
+	}
+	return revision
 }

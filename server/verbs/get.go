@@ -11,7 +11,7 @@ import (
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/framing"
 	"github.com/rowlock/rowlock/server/cache"
-	"github.com/rowlock/rowlock/server/status"
+	"github.com/rowlock/rowlock/server/objects"
 )
 
 // get answers with one object.
@@ -28,38 +28,11 @@ func (h *Handler) get(c *Call) error {
 	if v := q["resourceVersion"]; len(v) > 0 {
 		version = v[0]
 	}
-	it, err := h.find(c, version)
+	it, err := h.Objects.Read(c.R.Context(), c.Scope.Permit, c.place(c.Info.Name), version)
 	if err != nil {
 		return err
 	}
 	return h.sendItem(c, form, http.StatusOK, it)
-}
-
-// find gets the object that a path names, at a version that may be asked for.
-func (h *Handler) find(c *Call, version string) (*cache.Item, error) {
-	if err := segment(c.Info.Name); err != nil {
-		return nil, err
-	}
-	revision, err := parseRevision(version)
-	switch {
-	case err != nil:
-		return nil, status.Plain(err.Error())
-	case version == "":
-		err = h.catchUp(c.R.Context())
-	case revision > 0:
-		err = h.reach(c.R.Context(), revision)
-	}
-	if err != nil {
-		return nil, err
-	}
-	it, err := h.Store.Get(c.Scope.Permit, c.place(c.Info.Name))
-	if err != nil {
-		return nil, err
-	}
-	if it == nil {
-		return nil, apierrors.NewNotFound(c.Resource.GroupResource(), c.Info.Name)
-	}
-	return it, nil
 }
 
 // noExport refuses a parameter that is long gone, but was once relied upon.
@@ -72,12 +45,12 @@ func noExport(q url.Values) error {
 
 // sendItem answers with a stored object.
 func (h *Handler) sendItem(c *Call, form codecs.Form, code int, it *cache.Item) error {
-	if form.Type == codecs.JSON && form.As.Kind == "" && !form.Pretty && it.Corrupt == nil && clean(c.Resource, it) {
+	if form.Type == codecs.JSON && form.As.Kind == "" && !form.Pretty && it.Corrupt == nil && objects.Clean(c.Resource, it) {
 		return h.writeBody(c, form.Type, code, it.Line())
 	}
 	v := h.view(c.Context(), c.Resource, form)
 	if form.IsTable() {
-		return v.sendTable(c, code, &page{revision: it.Revision, items: []*cache.Item{it}, remaining: -1})
+		return v.sendTable(c, code, &objects.Page{Revision: it.Revision, Items: []*cache.Item{it}, Remaining: -1})
 	}
 	data, err := v.object(it)
 	if err != nil {

@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net/http"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/rowlock/rowlock/codecs"
@@ -16,6 +13,7 @@ import (
 	"github.com/rowlock/rowlock/codecs/protobuf"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/objects"
 )
 
 // view is how one request sees items: in a served version and a wire form.
@@ -47,24 +45,7 @@ func (v *view) typeMeta() (apiVersion, kind string) {
 }
 
 // json is an item as JSON in the served version. The bytes are shared.
-func (v *view) json(it *cache.Item) ([]byte, error) {
-	if it.Corrupt != nil {
-		return nil, v.corrupt(it)
-	}
-	if clean(v.r, it) {
-		return it.JSON, nil
-	}
-	if v.r.Custom {
-		return v.customJSON(it)
-	}
-	return it.Bytes(cache.FormKey{Form: cache.FormJSON, For: v.r}, func(it *cache.Item) ([]byte, error) {
-		obj, err := v.h.served(v.ctx, v.r, it)
-		if err != nil {
-			return nil, err
-		}
-		return jsoncodec.Append(nil, obj)
-	})
-}
+func (v *view) json(it *cache.Item) ([]byte, error) { return v.h.Objects.JSON(v.ctx, v.r, it) }
 
 // message is an item as a Protobuf message without envelope. The bytes are shared.
 func (v *view) message(it *cache.Item) ([]byte, error) {
@@ -116,7 +97,7 @@ func (v *view) appendJSON(dst []byte, it *cache.Item, inList bool) ([]byte, erro
 
 // appendPartial appends an item's PartialObjectMetadata in the version of the form.
 func (v *view) appendPartial(dst []byte, it *cache.Item) ([]byte, error) {
-	if !clean(v.r, it) {
+	if !objects.Clean(v.r, it) {
 		// A conversion may keep what does not fit in annotations.
 		data, err := v.json(it)
 		if err != nil {
@@ -160,54 +141,9 @@ func (v *view) object(it *cache.Item) ([]byte, error) {
 }
 
 // corrupt is the refusal of an object that cannot be read.
-func (v *view) corrupt(it *cache.Item) error { return corrupt(v.r, it) }
+func (v *view) corrupt(it *cache.Item) error { return objects.Corrupt(v.r, it) }
 
-func corrupt(r *kinds.Resource, it *cache.Item) error {
-	return apierrors.NewInternalError(unreadable(r, it))
-}
-
-func unreadable(r *kinds.Resource, it *cache.Item) error {
-	return fmt.Errorf("StorageError: corrupt object, Code: 1, Key: %s, ResourceVersion: %d, AdditionalErrorMsg: "+
-		"data from the storage is not decodable revision=%d: %w", itemKey(r, it), it.Revision, it.Revision, it.Corrupt)
-}
-
-// corruptList names every object of a list that cannot be read, or is nil.
+// corruptList is the refusal of a list with objects that cannot be read.
 func (v *view) corruptList(items []*cache.Item) error {
-	const most = 100
-	var causes []metav1.StatusCause
-	for _, it := range items {
-		if it.Corrupt == nil {
-			continue
-		}
-		if len(causes) == 0 && !v.h.Enabled("AllowUnsafeMalformedObjectDeletion") {
-			return v.corrupt(it)
-		}
-		if len(causes) == most {
-			causes = append(causes, metav1.StatusCause{
-				Type: metav1.CauseTypeUnexpectedServerResponse, Message: "too many errors, the list is truncated",
-			})
-			break
-		}
-		causes = append(causes, metav1.StatusCause{
-			Type: metav1.CauseTypeUnexpectedServerResponse, Field: itemKey(v.r, it),
-			Message: unreadable(v.r, it).Error(),
-		})
-	}
-	if len(causes) == 0 {
-		return nil
-	}
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonStoreReadError,
-		Message: fmt.Sprintf("failed to read one or more %s from the storage", v.r.GroupResource()),
-		Details: &metav1.StatusDetails{Group: v.r.Group, Kind: v.r.Plural, Causes: causes},
-	}}
-}
-
-// itemKey names an item as the store does.
-func itemKey(r *kinds.Resource, it *cache.Item) string {
-	key := "/registry/" + r.Storage.Key + "/"
-	if it.Namespace != "" {
-		key += it.Namespace + "/"
-	}
-	return key + it.Name
+	return objects.CorruptList(v.r, items, v.h.Enabled("AllowUnsafeMalformedObjectDeletion"))
 }

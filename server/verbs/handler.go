@@ -21,11 +21,11 @@ import (
 	"github.com/rowlock/rowlock/codecs/packed"
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/permits"
 	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/status"
 	"github.com/rowlock/rowlock/server/turns"
-	"github.com/rowlock/rowlock/server/vault"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -35,8 +35,8 @@ type Handler struct {
 	Catalogue *kinds.Catalogue
 	// Follow brings the catalogue up to date with what the cache knows; nil: it never changes.
 	Follow func()
-	// Store is all that verbs see of what is stored.
-	Store *vault.Store
+	// Objects is all that verbs see of what is stored.
+	Objects *objects.Store
 
 	Packed     *packed.Store      // compressed pieces of lists; nil: none are kept
 	Owner      Owner              // nil: no field ownership is kept, and there is no apply
@@ -106,8 +106,8 @@ func (c *Call) Context() context.Context {
 }
 
 // place is where an object of the request's namespace is, seen as the request sees it.
-func (c *Call) place(name string) vault.Place {
-	p := vault.Place{Resource: c.Resource, Name: name}
+func (c *Call) place(name string) objects.Place {
+	p := objects.Place{Resource: c.Resource, Name: name}
 	if c.Sub != nil {
 		p.Sub = c.Sub.Name
 	}
@@ -156,7 +156,7 @@ func (h *Handler) lookUp(c *Call) error {
 	if look(); c.Resource != nil || h.Follow == nil || h.Catalogue.BuiltIn(c.Info.Group) {
 		return nil
 	}
-	if err := h.catchUp(c.R.Context()); err != nil {
+	if err := h.Objects.CatchUp(c.R.Context()); err != nil {
 		return err
 	}
 	look()

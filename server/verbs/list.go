@@ -9,6 +9,7 @@ import (
 	"github.com/rowlock/rowlock/codecs/framing"
 	jsoncodec "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/codecs/yaml"
+	"github.com/rowlock/rowlock/server/objects"
 )
 
 // list answers with a collection, or a page of it.
@@ -26,10 +27,10 @@ func (h *Handler) list(c *Call) error {
 	if err != nil {
 		return err
 	}
-	if err := o.selectors(c); err != nil {
+	if err := readSelectors(c, o); err != nil {
 		return err
 	}
-	p, err := h.read(c, o)
+	p, err := h.Objects.List(c.Context(), c.Permit(), c.Resource, o)
 	if err != nil {
 		return err
 	}
@@ -37,12 +38,12 @@ func (h *Handler) list(c *Call) error {
 }
 
 // sendPage answers with the items of a page.
-func (h *Handler) sendPage(c *Call, form codecs.Form, p *page) error {
+func (h *Handler) sendPage(c *Call, form codecs.Form, p *objects.Page) error {
 	v := h.view(c.Context(), c.Resource, form)
-	if err := v.corruptList(p.items); err != nil {
+	if err := v.corruptList(p.Items); err != nil {
 		return err
 	}
-	if err := v.convertPage(c.R.Context(), p); err != nil {
+	if err := h.Objects.Convert(c.R.Context(), c.Resource, p.Items); err != nil {
 		return err
 	}
 	switch {
@@ -83,8 +84,8 @@ func (h *Handler) sendPage(c *Call, form codecs.Form, p *page) error {
 
 // converted makes the served version of every item, so that nothing can fail once
 // the answer has begun.
-func (v *view) converted(p *page) error {
-	for _, it := range p.items {
+func (v *view) converted(p *objects.Page) error {
+	for _, it := range p.Items {
 		if _, err := v.json(it); err != nil {
 			return err
 		}

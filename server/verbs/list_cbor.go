@@ -9,6 +9,7 @@ import (
 
 	"github.com/rowlock/rowlock/codecs/cbor"
 	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/objects"
 )
 
 // cbor is an item as a CBOR map, without kind and API version unless it is a custom
@@ -54,8 +55,8 @@ func (v *view) cborTypeMeta() (apiVersion, kind string) {
 }
 
 // sendCBOR answers with a list as CBOR.
-func (v *view) sendCBOR(c *Call, p *page) error {
-	for _, it := range p.items {
+func (v *view) sendCBOR(c *Call, p *objects.Page) error {
+	for _, it := range p.Items {
 		if _, err := v.cbor(it); err != nil {
 			return err
 		}
@@ -64,15 +65,15 @@ func (v *view) sendCBOR(c *Call, p *page) error {
 }
 
 // streamCBOR writes a list in bounded pieces.
-func (v *view) streamCBOR(w io.Writer, p *page) error {
+func (v *view) streamCBOR(w io.Writer, p *objects.Page) error {
 	buf := getBuffer()
 	defer putBuffer(buf)
 	apiVersion, kind := v.listMeta()
-	dst, err := cbor.AppendListHead((*buf)[:0], apiVersion, kind, p.meta(), len(p.items))
+	dst, err := cbor.AppendListHead((*buf)[:0], apiVersion, kind, p.Meta(), len(p.Items))
 	if err != nil {
 		return err
 	}
-	for _, it := range p.items {
+	for _, it := range p.Items {
 		raw, err := v.cbor(it)
 		if err != nil {
 			return err

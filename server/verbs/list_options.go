@@ -1,36 +1,21 @@
 package verbs
 
 import (
-	"errors"
 	"fmt"
-	"slices"
-	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	listvalidation "k8s.io/apimachinery/pkg/apis/meta/internalversion/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
-	"github.com/rowlock/rowlock/server/status"
+	"github.com/rowlock/rowlock/server/objects"
 )
 
-// listOptions are the parameters of a list or a watch, validated.
-type listOptions struct {
-	internalversion.ListOptions
-
-	namespace string // "" for all
-	name      string // of a watch on one object's path
-	filter    *cache.Filter
-	revision  int64 // of ResourceVersion; 0 where that is empty or "0"
-	badRV     error // why ResourceVersion is no version
-}
-
 // parseList reads the parameters of a list or watch, but not its selectors.
-func parseList(c *Call, watch bool) (*listOptions, error) {
-	o := &listOptions{}
+func parseList(c *Call, watch bool) (*objects.ListOptions, error) {
+	o := &objects.ListOptions{}
 	var v1 metav1.ListOptions
 	if c.Info.Query != nil {
 		if err := metav1.Convert_url_Values_To_v1_ListOptions(&c.Info.Query, &v1, nil); err != nil {
@@ -55,9 +40,9 @@ func parseList(c *Call, watch bool) (*listOptions, error) {
 	if errs := listvalidation.ValidateListOptions(&o.ListOptions, true); len(errs) > 0 {
 		return nil, invalidOptions("ListOptions", errs)
 	}
-	o.revision, o.badRV = parseRevision(o.ResourceVersion)
+	o.ReadRevision()
 	if c.Resource.Namespaced {
-		o.namespace = c.Info.Namespace
+		o.Namespace = c.Info.Namespace
 	}
 	return o, nil
 }
@@ -68,21 +53,8 @@ func CheckList(c *Call) error {
 	return err
 }
 
-// parseRevision reads a resourceVersion. Those beyond what the store can count are
-// as good as its largest.
-func parseRevision(s string) (int64, error) {
-	if s == "" || s == "0" {
-		return 0, nil
-	}
-	n, err := strconv.ParseUint(s, 10, 64)
-	if err != nil {
-		return 0, errors.New(field.Invalid(field.NewPath("resourceVersion"), s, err.Error()).Error())
-	}
-	return int64(min(n, 1<<63-1)), nil
-}
-
-// selectors translates the selectors into a filter of the storage.
-func (o *listOptions) selectors(c *Call) error {
+// readSelectors translates the selectors into a filter of the storage.
+func readSelectors(c *Call, o *objects.ListOptions) error {
 	var terms []cache.FieldTerm
 	for _, r := range o.FieldSelector.Requirements() {
 		index, err := fieldIndex(c.Resource, r.Field)
@@ -92,31 +64,18 @@ func (o *listOptions) selectors(c *Call) error {
 		terms = append(terms, cache.FieldTerm{Index: index, Value: r.Value, Not: r.Operator != "=" && r.Operator != "=="})
 	}
 	if c.Info.Name != "" && !c.Info.NameFromSelector {
-		o.name = c.Info.Name
+		o.Name = c.Info.Name
 		if !o.FieldSelector.Empty() {
-			if name, ok := o.FieldSelector.RequiresExactMatch("metadata.name"); !ok || name != o.name {
+			if name, ok := o.FieldSelector.RequiresExactMatch("metadata.name"); !ok || name != o.Name {
 				return apierrors.NewBadRequest("fieldSelector metadata.name doesn't match requested name")
 			}
 		}
 	}
-	o.filter = cache.NewFilter(o.LabelSelector, terms)
-	if c.Resource.Custom {
-		o.closer(c.Resource)
-	}
+	o.Filter = cache.NewFilter(o.LabelSelector, terms)
+	o.LookCloser(c.Resource)
 	o.LabelSelector = nil // it may be of megabytes, and a watch lasts
 	c.Info.Release()
 	return nil
-}
-
-// closer lets the filter tell what a custom resource's version shows of an object from
-// what is stored of it.
-func (o *listOptions) closer(r *kinds.Resource) {
-	relabeled := r.Schema.Asks() && !o.LabelSelector.Empty()
-	own := slices.ContainsFunc(o.filter.Fields, func(t cache.FieldTerm) bool { return t.Index >= 0 })
-	if own || relabeled {
-		o.filter.Unsure = func(it *cache.Item) bool { return !clean(r, it) }
-		o.filter.Relabeled = relabeled
-	}
 }
 
 // fieldIndex finds a field selector label of a resource.
@@ -146,40 +105,4 @@ func fieldIndex(r *kinds.Resource, label string) (int, error) {
 		return 0, fmt.Errorf("field label not supported: %s", label)
 	}
 	return 0, fmt.Errorf("%q is not a known field selector: only %q, %q", label, "metadata.name", "metadata.namespace")
-}
-
-// within is the namespace that everything selected is in, "" where it may be in any.
-func (o *listOptions) within(r *kinds.Resource) string {
-	if o.namespace != "" || !r.Namespaced {
-		return o.namespace
-	}
-	namespace, _ := o.FieldSelector.RequiresExactMatch("metadata.namespace")
-	return namespace
-}
-
-// single says that the selection is one object by its name. A token goes on in a
-// collection, whatever is selected from it.
-func (o *listOptions) single(r *kinds.Resource) bool {
-	if o.Continue != "" || r.Namespaced && o.within(r) == "" {
-		return false
-	}
-	_, ok := o.FieldSelector.RequiresExactMatch("metadata.name")
-	return ok
-}
-
-// paged says that the answer may be cut into pages.
-func (o *listOptions) paged(r *kinds.Resource) bool {
-	return (o.Limit > 0 || o.Continue != "") && !o.single(r)
-}
-
-// version gives the revision asked for, or the refusal of one that is none: exact
-// readers and pages meet it as the client's mistake, others as the server's.
-func (o *listOptions) version(exact bool) (int64, error) {
-	switch {
-	case o.badRV == nil:
-		return o.revision, nil
-	case exact:
-		return 0, apierrors.NewBadRequest("invalid resource version: " + o.badRV.Error())
-	}
-	return 0, status.Plain(o.badRV.Error())
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/rowlock/rowlock/codecs/packed"
 	"github.com/rowlock/rowlock/codecs/protobuf"
 	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/objects"
 )
 
 // maxPacked is the size of the largest list whose compressed pieces are kept: larger
@@ -27,7 +28,7 @@ var pieceSeed = maphash.MakeSeed()
 
 // packs says whether a list of so many bytes is put together from compressed pieces.
 // The bytes of an item must follow from its revision.
-func (v *view) packs(c *Call, p *page, size int) bool {
+func (v *view) packs(c *Call, p *objects.Page, size int) bool {
 	return v.h.Packed != nil && size > framing.CompressFrom && size <= maxPacked &&
 		v.h.Enabled("APIResponseCompression") && framing.AcceptsGzip(c.R) &&
 		(!v.r.Custom || v.cleanPage(p))
@@ -100,19 +101,19 @@ func (v *view) pieceKey(dst []byte, piece []*cache.Item, last bool) []byte {
 }
 
 // packJSON answers with a JSON list.
-func (v *view) packJSON(c *Call, p *page) {
+func (v *view) packJSON(c *Call, p *objects.Page) {
 	head, tail := v.appendListHead(nil, p), append(v.appendListTail(nil, p), '\n')
-	v.sendPacked(c, p.items, head, tail, func(dst []byte, it *cache.Item) ([]byte, error) { return v.appendJSON(dst, it, true) })
+	v.sendPacked(c, p.Items, head, tail, func(dst []byte, it *cache.Item) ([]byte, error) { return v.appendJSON(dst, it, true) })
 }
 
 // packProtobuf answers with a Protobuf list whose items have so many bytes.
-func (v *view) packProtobuf(c *Call, p *page, size int) error {
+func (v *view) packProtobuf(c *Call, p *objects.Page, size int) error {
 	apiVersion, kind := v.listMeta()
-	head, err := protobuf.AppendListHead(nil, apiVersion, kind, p.meta(), size)
+	head, err := protobuf.AppendListHead(nil, apiVersion, kind, p.Meta(), size)
 	if err != nil {
 		return err
 	}
-	v.sendPacked(c, p.items, head, protobuf.AppendTail(nil), func(dst []byte, it *cache.Item) ([]byte, error) {
+	v.sendPacked(c, p.Items, head, protobuf.AppendTail(nil), func(dst []byte, it *cache.Item) ([]byte, error) {
 		raw, err := v.message(it)
 		if err != nil {
 			return nil, err
@@ -124,8 +125,8 @@ func (v *view) packProtobuf(c *Call, p *page, size int) error {
 
 // sizeProtobuf is how many bytes the items of a page have in a Protobuf list; each
 // message is made for it, and kept.
-func (v *view) sizeProtobuf(p *page) (size int, err error) {
-	for _, it := range p.items {
+func (v *view) sizeProtobuf(p *objects.Page) (size int, err error) {
+	for _, it := range p.Items {
 		raw, err := v.message(it)
 		if err != nil {
 			return 0, err
@@ -133,4 +134,14 @@ func (v *view) sizeProtobuf(p *page) (size int, err error) {
 		size += protobuf.ItemSize(len(raw))
 	}
 	return size, nil
+}
+
+// cleanPage says that the bytes of all items of a page are objects of the view's version.
+func (v *view) cleanPage(p *objects.Page) bool {
+	for _, it := range p.Items {
+		if !objects.Clean(v.r, it) {
+			return false
+		}
+	}
+	return true
 }

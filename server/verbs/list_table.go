@@ -13,6 +13,7 @@ import (
 	"github.com/rowlock/rowlock/codecs/table"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/objects"
 )
 
 // buffers lends the memory that answers are put together in.
@@ -72,7 +73,7 @@ func (v *view) makeRow(it *cache.Item) (any, error) {
 		out.cells, err = table.Cells([]any{it.Name, it.Meta().CreationTimestamp})
 		return out, err
 	}
-	obj, err := v.shownObject(it)
+	obj, err := v.h.Objects.DecodeForColumns(v.ctx, v.r, it)
 	if err != nil {
 		return nil, err
 	}
@@ -116,19 +117,19 @@ func (v *view) appendRow(dst []byte, it *cache.Item, include table.Include, now 
 }
 
 // streamTable writes a table in bounded pieces.
-func (v *view) streamTable(w io.Writer, p *page, include table.Include) error {
+func (v *view) streamTable(w io.Writer, p *objects.Page, include table.Include) error {
 	definitions, err := v.definitions()
 	if err != nil {
 		return err
 	}
 	buf := getBuffer()
 	defer putBuffer(buf)
-	dst, err := table.AppendHead((*buf)[:0], v.form.As.Version, p.meta(), definitions)
+	dst, err := table.AppendHead((*buf)[:0], v.form.As.Version, p.Meta(), definitions)
 	if err != nil {
 		return err
 	}
 	now := v.h.now()
-	for i, it := range p.items {
+	for i, it := range p.Items {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
@@ -149,7 +150,7 @@ func (v *view) streamTable(w io.Writer, p *page, include table.Include) error {
 }
 
 // sendTable answers with a table.
-func (v *view) sendTable(c *Call, code int, p *page) error {
+func (v *view) sendTable(c *Call, code int, p *objects.Page) error {
 	include, err := table.ParseInclude(c.Info.Query.Get("includeObject"))
 	if err != nil {
 		return err
@@ -167,8 +168,8 @@ func (v *view) sendTable(c *Call, code int, p *page) error {
 }
 
 // rows makes the rows of a page, so that nothing can fail once the answer has begun.
-func (v *view) rows(p *page) error {
-	for _, it := range p.items {
+func (v *view) rows(p *objects.Page) error {
+	for _, it := range p.Items {
 		if _, err := v.row(it); err != nil {
 			return err
 		}
@@ -177,18 +178,18 @@ func (v *view) rows(p *page) error {
 }
 
 // sorted puts the items of a page in the order of their kind's rows.
-func (v *view) sorted(p *page) (*page, error) {
+func (v *view) sorted(p *objects.Page) (*objects.Page, error) {
 	order := v.r.Columns.Order
-	if order == nil || len(p.items) < 2 {
+	if order == nil || len(p.Items) < 2 {
 		return p, nil
 	}
 	type entry struct {
 		it  *cache.Item
 		obj kinds.Object
 	}
-	entries := make([]entry, len(p.items))
-	for i, it := range p.items {
-		obj, err := v.h.stored(v.ctx, v.r, it)
+	entries := make([]entry, len(p.Items))
+	for i, it := range p.Items {
+		obj, err := v.h.Objects.Decode(v.ctx, v.r, it)
 		if err != nil {
 			return nil, err
 		}
@@ -196,9 +197,9 @@ func (v *view) sorted(p *page) (*page, error) {
 	}
 	slices.SortStableFunc(entries, func(a, b entry) int { return order(a.obj, b.obj) })
 	out := *p
-	out.items = make([]*cache.Item, len(entries))
+	out.Items = make([]*cache.Item, len(entries))
 	for i := range entries {
-		out.items[i] = entries[i].it
+		out.Items[i] = entries[i].it
 	}
 	return &out, nil
 }
@@ -213,8 +214,8 @@ func (v *view) tableEvent(it *cache.Item, include table.Include, first bool) ([]
 			return nil, err
 		}
 	}
-	p := page{revision: it.Revision, remaining: -1}
-	dst, err := table.AppendHead(nil, v.form.As.Version, p.meta(), definitions)
+	p := objects.Page{Revision: it.Revision, Remaining: -1}
+	dst, err := table.AppendHead(nil, v.form.As.Version, p.Meta(), definitions)
 	if err != nil {
 		return nil, err
 	}

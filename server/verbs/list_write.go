@@ -6,23 +6,13 @@ import (
 	"net/http"
 	"strconv"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/protobuf"
+	"github.com/rowlock/rowlock/server/objects"
 )
 
 // chunk is how many bytes of a list are put together before they are written.
 const chunk = 128 << 10
-
-// meta is the list's metadata.
-func (p *page) meta() *metav1.ListMeta {
-	m := &metav1.ListMeta{ResourceVersion: strconv.FormatInt(p.revision, 10), Continue: p.next}
-	if p.remaining >= 0 {
-		m.RemainingItemCount = &p.remaining
-	}
-	return m
-}
 
 // listMeta is the API version and kind of a list of what is shown.
 func (v *view) listMeta() (apiVersion, kind string) {
@@ -33,7 +23,7 @@ func (v *view) listMeta() (apiVersion, kind string) {
 }
 
 // appendListHead starts a JSON list, in the order of members of a stock server.
-func (v *view) appendListHead(dst []byte, p *page) []byte {
+func (v *view) appendListHead(dst []byte, p *objects.Page) []byte {
 	apiVersion, kind := v.listMeta()
 	if v.r.Custom && !v.partial() {
 		dst = append(dst, `{"apiVersion":"`...)
@@ -45,51 +35,51 @@ func (v *view) appendListHead(dst []byte, p *page) []byte {
 	dst = append(dst, `","apiVersion":"`...)
 	dst = append(dst, apiVersion...)
 	dst = append(dst, `","metadata":{"resourceVersion":"`...)
-	dst = strconv.AppendInt(dst, p.revision, 10)
+	dst = strconv.AppendInt(dst, p.Revision, 10)
 	dst = append(dst, '"')
-	if p.next != "" {
+	if p.Continue != "" {
 		dst = append(dst, `,"continue":"`...)
-		dst = append(dst, p.next...)
+		dst = append(dst, p.Continue...)
 		dst = append(dst, '"')
 	}
-	dst = p.appendRemaining(dst)
+	dst = appendRemaining(dst, p)
 	return append(dst, `},"items":[`...)
 }
 
-func (p *page) appendRemaining(dst []byte) []byte {
-	if p.remaining < 0 {
+func appendRemaining(dst []byte, p *objects.Page) []byte {
+	if p.Remaining < 0 {
 		return dst
 	}
 	dst = append(dst, `,"remainingItemCount":`...)
-	return strconv.AppendInt(dst, p.remaining, 10)
+	return strconv.AppendInt(dst, p.Remaining, 10)
 }
 
 // appendListTail ends a JSON list.
-func (v *view) appendListTail(dst []byte, p *page) []byte {
+func (v *view) appendListTail(dst []byte, p *objects.Page) []byte {
 	if !v.r.Custom || v.partial() {
 		return append(dst, ']', '}')
 	}
 	dst = append(dst, `],"kind":"`...)
 	dst = append(dst, v.r.ListKind...)
 	dst = append(dst, `","metadata":{"continue":"`...)
-	dst = append(dst, p.next...)
+	dst = append(dst, p.Continue...)
 	dst = append(dst, '"')
-	dst = p.appendRemaining(dst)
+	dst = appendRemaining(dst, p)
 	dst = append(dst, `,"resourceVersion":"`...)
-	dst = strconv.AppendInt(dst, p.revision, 10)
+	dst = strconv.AppendInt(dst, p.Revision, 10)
 	return append(dst, `"}}`...)
 }
 
 // sizeJSON is how many bytes streamJSON will write, -1 where that is not known
 // without writing them. A length saves a frame of its own for every piece.
-func (v *view) sizeJSON(p *page) int {
+func (v *view) sizeJSON(p *objects.Page) int {
 	if v.form.Type != codecs.JSON || v.form.Pretty || v.partial() {
 		return -1
 	}
 	buf := getBuffer()
 	defer putBuffer(buf)
-	size := len(v.appendListTail(v.appendListHead((*buf)[:0], p), p)) + max(0, len(p.items)-1) + 1
-	for _, it := range p.items {
+	size := len(v.appendListTail(v.appendListHead((*buf)[:0], p), p)) + max(0, len(p.Items)-1) + 1
+	for _, it := range p.Items {
 		data, err := v.json(it)
 		switch {
 		case err != nil:
@@ -108,19 +98,19 @@ func (v *view) sizeJSON(p *page) int {
 }
 
 // streamJSON writes a list as JSON in bounded pieces.
-func (v *view) streamJSON(w io.Writer, p *page) error {
+func (v *view) streamJSON(w io.Writer, p *objects.Page) error {
 	buf := getBuffer()
 	defer putBuffer(buf)
 	dst := v.appendListHead((*buf)[:0], p)
 	var err error
-	if v.partial() && len(p.items) == 0 {
+	if v.partial() && len(p.Items) == 0 {
 		// A stock server makes this list without allocating its items.
 		dst = append(dst[:len(dst)-1], "null}"...)
 		dst = append(dst, '\n')
 		_, err = w.Write(dst)
 		return err
 	}
-	for i, it := range p.items {
+	for i, it := range p.Items {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
@@ -145,10 +135,10 @@ func (v *view) streamJSON(w io.Writer, p *page) error {
 
 // streamProtobuf writes a list as one enveloped message in bounded pieces. The
 // sizes of all items come before them, so each is made first, and kept.
-func (v *view) streamProtobuf(w io.Writer, header http.Header, p *page) error {
+func (v *view) streamProtobuf(w io.Writer, header http.Header, p *objects.Page) error {
 	size := 0
-	partials := make([][]byte, 0, len(p.items))
-	for _, it := range p.items {
+	partials := make([][]byte, 0, len(p.Items))
+	for _, it := range p.Items {
 		raw, err := v.message(it)
 		if err != nil {
 			return err
@@ -161,13 +151,13 @@ func (v *view) streamProtobuf(w io.Writer, header http.Header, p *page) error {
 	buf := getBuffer()
 	defer putBuffer(buf)
 	apiVersion, kind := v.listMeta()
-	dst, err := protobuf.AppendListHead((*buf)[:0], apiVersion, kind, p.meta(), size)
+	dst, err := protobuf.AppendListHead((*buf)[:0], apiVersion, kind, p.Meta(), size)
 	if err != nil {
 		return err
 	}
 	// Nothing has been written: the header can still be set.
 	header.Set("Content-Length", strconv.Itoa(len(protobuf.AppendTail(dst))+size))
-	for i, it := range p.items {
+	for i, it := range p.Items {
 		var raw []byte
 		if v.r.Custom {
 			raw = partials[i]

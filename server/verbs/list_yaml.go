@@ -6,12 +6,13 @@ import (
 	"github.com/rowlock/rowlock/codecs/framing"
 	"github.com/rowlock/rowlock/codecs/table"
 	"github.com/rowlock/rowlock/codecs/yaml"
+	"github.com/rowlock/rowlock/server/objects"
 )
 
 // sendYAML answers with a list as YAML, item by item: the writer of YAML takes many times
 // the memory of what it writes.
-func (v *view) sendYAML(c *Call, code int, p *page) error {
-	if len(p.items) == 0 {
+func (v *view) sendYAML(c *Call, code int, p *objects.Page) error {
+	if len(p.Items) == 0 {
 		var list bytes.Buffer
 		if err := v.streamJSON(&list, p); err != nil {
 			return err
@@ -19,24 +20,24 @@ func (v *view) sendYAML(c *Call, code int, p *page) error {
 		return v.yamlList(c, code, list.Bytes(), "items", 0, nil)
 	}
 	frame := v.appendListTail(v.appendListHead(nil, p), p)
-	return v.yamlList(c, code, frame, "items", len(p.items), func(i int, dst []byte) ([]byte, error) {
-		return v.appendJSON(dst, p.items[i], true)
+	return v.yamlList(c, code, frame, "items", len(p.Items), func(i int, dst []byte) ([]byte, error) {
+		return v.appendJSON(dst, p.Items[i], true)
 	})
 }
 
 // sendTableYAML answers with a table as YAML, row by row.
-func (v *view) sendTableYAML(c *Call, code int, p *page, include table.Include) error {
+func (v *view) sendTableYAML(c *Call, code int, p *objects.Page, include table.Include) error {
 	definitions, err := v.definitions()
 	if err != nil {
 		return err
 	}
-	frame, err := table.AppendHead(nil, v.form.As.Version, p.meta(), definitions)
+	frame, err := table.AppendHead(nil, v.form.As.Version, p.Meta(), definitions)
 	if err != nil {
 		return err
 	}
 	now := v.h.now()
-	return v.yamlList(c, code, append(frame, table.Tail...), "rows", len(p.items), func(i int, dst []byte) ([]byte, error) {
-		return v.appendRow(dst, p.items[i], include, now)
+	return v.yamlList(c, code, append(frame, table.Tail...), "rows", len(p.Items), func(i int, dst []byte) ([]byte, error) {
+		return v.appendRow(dst, p.Items[i], include, now)
 	})
 }
 

@@ -12,8 +12,8 @@ import (
 
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/permits"
-	"github.com/rowlock/rowlock/server/vault"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -74,7 +74,7 @@ func terminalPreconditions(st *kinds.Storage, obj kinds.Object, p *metav1.Precon
 
 // Namespace tells admission about a namespace; see admission.Namespaces.
 func (h *Handler) Namespace(ctx context.Context, name string) (exists, terminating bool, err error) {
-	item, err := h.live(ctx, permits.OfServer("the life of namespaces"), vault.Place{Resource: h.Catalogue.ByStorage(namespaces), Name: name})
+	item, err := h.Objects.Find(ctx, permits.OfServer("the life of namespaces"), objects.Place{Resource: h.Catalogue.ByStorage(namespaces), Name: name})
 	if err != nil || item == nil {
 		return false, false, err
 	}

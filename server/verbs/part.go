@@ -13,9 +13,9 @@ import (
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/permits"
 	"github.com/rowlock/rowlock/server/request"
-	"github.com/rowlock/rowlock/server/vault"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -42,8 +42,8 @@ func (h *Handler) AdmitPart(c *Call, op admission.Operation, obj, options runtim
 // faster. Nothing is defaulted or validated, nobody owns what changes, and
 // admission is not asked. It answers 404 where there is no object. The object it
 // returns has been stored, unless dry, and has its version.
-func (h *Handler) Rewrite(c *Call, at vault.Place, dry bool, fn func(obj kinds.Object) error) (kinds.Object, error) {
-	if err := segment(at.Name); err != nil {
+func (h *Handler) Rewrite(c *Call, at objects.Place, dry bool, fn func(obj kinds.Object) error) (kinds.Object, error) {
+	if err := objects.CheckName(at.Name); err != nil {
 		return nil, err
 	}
 	ctx, p := c.Context(), c.Permit()
@@ -55,14 +55,14 @@ func (h *Handler) Rewrite(c *Call, at vault.Place, dry bool, fn func(obj kinds.O
 				return nil, err
 			}
 		}
-		item, err := h.live(ctx, p, at)
+		item, err := h.Objects.Find(ctx, p, at)
 		if err != nil {
 			return nil, err
 		}
 		if item == nil {
 			return nil, apierrors.NewNotFound(at.Resource.GroupResource(), at.Name)
 		}
-		obj, err := h.stored(ctx, at.Resource, item)
+		obj, err := h.Objects.Decode(ctx, at.Resource, item)
 		if err != nil {
 			return nil, err
 		}
@@ -72,27 +72,27 @@ func (h *Handler) Rewrite(c *Call, at vault.Place, dry bool, fn func(obj kinds.O
 		if err = h.rewrite(ctx, p, at, item, obj); err == nil {
 			return obj, nil
 		}
-		if err := h.outrun(ctx, err); err != nil {
+		if err := h.Objects.Overtaken(ctx, err); err != nil {
 			return nil, err
 		}
 		w.Lost()
 	}
 }
 
-func (h *Handler) rewrite(ctx context.Context, p permits.Permit, at vault.Place, item *cache.Item, obj kinds.Object) error {
-	value, err := encode(ctx, at.Resource, obj)
+func (h *Handler) rewrite(ctx context.Context, p permits.Permit, at objects.Place, item *cache.Item, obj kinds.Object) error {
+	value, err := objects.Encode(ctx, at.Resource, obj)
 	if err != nil {
 		return err
 	}
-	if err := fits(value); err != nil {
+	if err := objects.CheckSize(value); err != nil {
 		return err
 	}
-	if unchanged(item, value) {
+	if objects.Unchanged(item, value) {
 		obj.SetResourceVersion(strconv.FormatInt(item.Revision, 10))
 		return nil
 	}
-	next, err := h.commit(ctx, p, at, sqlstore.Op{
-		Verb: sqlstore.Update, Expect: item.Revision, Value: value, ExpiresAt: expiry(at.Resource.Storage, obj, h.Store.Now()),
+	next, err := h.Objects.Commit(ctx, p, at, sqlstore.Op{
+		Verb: sqlstore.Update, Expect: item.Revision, Value: value, ExpiresAt: objects.Expiry(at.Resource.Storage, obj, h.Objects.Now()),
 	}, nil)
 	if err == nil {
 		obj.SetResourceVersion(strconv.FormatInt(next.Revision, 10))
@@ -115,7 +115,7 @@ func (c *Call) Within(r *kinds.Resource, sub, namespace, name string) *Call {
 func (h *Handler) Change(c *Call, manager string, dry bool, fn func(obj kinds.Object) error) error {
 	ch := &change{intent: intent{manager: manager, options: &metav1.UpdateOptions{FieldManager: manager}, dry: dry}, quiet: true}
 	ch.compute = func(old kinds.Object, _ *cache.Item) (kinds.Object, error) {
-		obj := copyOf(old)
+		obj := objects.Copy(old)
 		return obj, fn(obj)
 	}
 	_, err := h.change(c, ch)

@@ -1,8 +1,6 @@
 package verbs
 
 import (
-	"context"
-	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,6 +15,7 @@ import (
 	"github.com/rowlock/rowlock/server/apply"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/status"
 )
 
@@ -127,7 +126,7 @@ func (h *Handler) patchChange(c *Call, in intent, p *apply.Patch) *change {
 		}
 		patched, warnings, err := p.Change(c.Context(), r.GVK(), current, encoded)
 		if err != nil {
-			return nil, shown(err)
+			return nil, status.Show(err)
 		}
 		h.warn(c, warnings)
 		obj, ok := patched.(kinds.Object)
@@ -153,13 +152,13 @@ func (h *Handler) applyChange(c *Call, in intent, options *metav1.PatchOptions, 
 		var live kinds.Object
 		if old != nil {
 			var err error
-			if live, err = fromStorage(r, copyOf(old)); err != nil {
+			if live, err = objects.FromStored(r, objects.Copy(old)); err != nil {
 				return nil, err
 			}
 		}
 		obj, err := h.Owner.Apply(r, c.Info.Subresource, live, body, in.manager, force, h.now())
 		if err != nil {
-			return nil, shown(err)
+			return nil, status.Show(err)
 		}
 		problems, err := apply.ApplyProblems(body, strictness(options.FieldValidation))
 		if err != nil {
@@ -176,21 +175,11 @@ func (h *Handler) applyChange(c *Call, in intent, options *metav1.PatchOptions, 
 		if r.Custom {
 			// What is unknown was refused by the merge already.
 			if _, err := r.Schema.Coerce(obj); err != nil {
-				return nil, shown(err)
+				return nil, status.Show(err)
 			}
 		}
 		return h.incoming(r, obj)
 	}
 	ch.own = func(obj, old kinds.Object) error { return nil } // apply has recorded it already
 	return ch
-}
-
-// shown lets clients read why a patch cannot be made sense of. That its time is over needs
-// no more words.
-func shown(err error) error {
-	var api apierrors.APIStatus
-	if errors.As(err, &api) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	return status.Plain(err.Error())
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
-	"github.com/rowlock/rowlock/server/vault"
+	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/verbs"
 	"github.com/rowlock/rowlock/sqlstore"
 )
@@ -55,7 +55,7 @@ func benchSite(n int) (http.Handler, *cache.Cache) {
 			Revision: int64(i + 1), Value: []byte(benchPod(i)),
 		}}})
 	}
-	h := &verbs.Handler{Catalogue: catalogue, Store: vault.New(nil, c), Packed: packed.New(16 << 20)}
+	h := &verbs.Handler{Catalogue: catalogue, Objects: objects.New(catalogue, nil, c), Packed: packed.New(16 << 20)}
 	h.Feature = func(gate string) bool { return gate == "APIResponseCompression" }
 	return scoped(h), c
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/rowlock/rowlock/server/filters"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/permits"
 	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/schema"
-	"github.com/rowlock/rowlock/server/vault"
 	"github.com/rowlock/rowlock/server/verbs"
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/sqlite"
@@ -50,7 +50,7 @@ func newSiteWith(t testing.TB, cfg sqlstore.Config) *site {
 	}
 	done := make(chan error, 1)
 	go func() { done <- store.Run(ctx, from, c) }()
-	h := &verbs.Handler{Catalogue: catalogue, Store: vault.New(store, c), Owner: apply.New(schema.New(catalogue)), Authorizer: authx.AlwaysAllow{}}
+	h := &verbs.Handler{Catalogue: catalogue, Objects: objects.New(catalogue, store, c), Owner: apply.New(schema.New(catalogue)), Authorizer: authx.AlwaysAllow{}}
 	srv := httptest.NewServer(scoped(h))
 	t.Cleanup(func() {
 		srv.CloseClientConnections()
@@ -73,7 +73,7 @@ func (s *site) forget(t testing.TB) {
 	if _, err := c.Load(t.Context(), s.Store); err != nil {
 		t.Fatal(err)
 	}
-	s.Cache, s.Handler.Store = c, vault.New(s.Store, c)
+	s.Cache, s.Handler.Objects = c, objects.New(s.Catalogue, s.Store, c)
 }
 
 // compacted waits until the floor has reached a revision.

@@ -66,7 +66,7 @@ func TestCreateByUpdateAsks(t *testing.T) {
 			seen := &sees{}
 			f := newFixture(t, seen)
 			seen.writes = 0
-			before := f.h.Store.Revision()
+			before := f.h.Objects.Revision()
 			z := &only{verbs: []string{"update", "patch", "get", "list"}}
 			f.h.Authorizer = z
 			headers := []string{}
@@ -80,7 +80,7 @@ func TestCreateByUpdateAsks(t *testing.T) {
 			if !slices.Equal(z.asked, []string{c.asks}) {
 				t.Errorf("asked %q, want %q", z.asked, c.asks)
 			}
-			if after := f.h.Store.Revision(); seen.writes != 0 || after != before {
+			if after := f.h.Objects.Revision(); seen.writes != 0 || after != before {
 				t.Errorf("admission saw %d writes, the store went from %d to %d", seen.writes, before, after)
 			}
 			z.verbs = []string{"create"}

@@ -18,6 +18,7 @@ import (
 	"github.com/rowlock/rowlock/server/apply"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/status"
 )
 
@@ -59,14 +60,14 @@ func (h *Handler) getScale(c *Call) error {
 	if err != nil {
 		return err
 	}
-	obj, _, err := h.Live(c.Context(), c.Permit(), c.place(c.Info.Name))
+	obj, _, err := h.Objects.Live(c.Context(), c.Permit(), c.place(c.Info.Name))
 	if apierrors.IsNotFound(err) || apierrors.IsBadRequest(err) {
 		return apierrors.NewNotFound(scaleResource(c.Resource), c.Info.Name)
 	}
 	if err != nil {
 		return err
 	}
-	if obj, err = fromStorage(c.Resource, obj); err != nil {
+	if obj, err = objects.FromStored(c.Resource, obj); err != nil {
 		return err
 	}
 	if check := c.Sub.Scale.Check; check != nil {
@@ -125,7 +126,7 @@ func (h *Handler) patchScale(c *Call) error {
 	return h.changeScale(c, form, &change{intent: in}, func(old *autoscalingv1.Scale, _ *cache.Item) (*autoscalingv1.Scale, error) {
 		patched, warnings, err := p.Change(c.Context(), scaleKind, old, nil)
 		if err != nil {
-			return nil, shown(err)
+			return nil, status.Show(err)
 		}
 		h.warn(c, warnings)
 		s, ok := patched.(*autoscalingv1.Scale)
@@ -159,9 +160,9 @@ func (h *Handler) applyScale(c *Call, form form, in intent, options *metav1.Patc
 	}
 	force := options.Force != nil && *options.Force
 	apply := func(obj, old kinds.Object) error {
-		merged, err := h.Owner.ApplyScale(c.Resource, c.Sub.Name, copyOf(old), body, in.manager, force)
+		merged, err := h.Owner.ApplyScale(c.Resource, c.Sub.Name, objects.Copy(old), body, in.manager, force)
 		if err != nil {
-			return shown(asScale(c, err))
+			return status.Show(asScale(c, err))
 		}
 		obj.SetManagedFields(merged.GetManagedFields())
 		return nil
@@ -191,7 +192,7 @@ func (h *Handler) changeScale(c *Call, form form, ch *change, edit func(*autosca
 		}
 	}
 	ch.compute = func(old kinds.Object, item *cache.Item) (kinds.Object, error) {
-		obj, err := fromStorage(c.Resource, copyOf(old))
+		obj, err := objects.FromStored(c.Resource, objects.Copy(old))
 		if err != nil {
 			return nil, err
 		}
@@ -225,13 +226,13 @@ func (h *Handler) changeScale(c *Call, form form, ch *change, edit func(*autosca
 		if next.ResourceVersion != "" {
 			obj.SetResourceVersion(next.ResourceVersion)
 		}
-		return toStorage(c.Resource, obj)
+		return objects.ToStored(c.Resource, obj)
 	}
 	out, err := h.change(c, ch)
 	if err != nil {
 		return err
 	}
-	obj, err := fromStorage(c.Resource, out.obj)
+	obj, err := objects.FromStored(c.Resource, out.obj)
 	if err != nil {
 		return err
 	}

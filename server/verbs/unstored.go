@@ -12,6 +12,7 @@ import (
 	jsoncodec "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/codecs/table"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/objects"
 )
 
 // virtual says that a call is about something that is never stored, and so has no
@@ -57,7 +58,7 @@ func (h *Handler) sendTrial(c *Call, form codecs.Form, code int, obj kinds.Objec
 		}
 	}
 	obj.GetObjectKind().SetGroupVersionKind(c.Resource.Storage.GVK)
-	out, err := fromStorage(c.Resource, obj)
+	out, err := objects.FromStored(c.Resource, obj)
 	if err != nil {
 		return err
 	}

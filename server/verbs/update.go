@@ -19,6 +19,7 @@ import (
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/permits"
 	"github.com/rowlock/rowlock/server/status"
 	"github.com/rowlock/rowlock/sqlstore"
@@ -103,7 +104,7 @@ func (o *outcome) code() int {
 // change runs an update until it is stored, refused, or conflicts with a version
 // that the client asked for; else until the request's deadline (decision 52).
 func (h *Handler) change(c *Call, ch *change) (*outcome, error) {
-	if err := segment(c.Info.Name); err != nil {
+	if err := objects.CheckName(c.Info.Name); err != nil {
 		return nil, err
 	}
 	ctx, key := c.Context(), c.key(c.Info.Name)
@@ -115,7 +116,7 @@ func (h *Handler) change(c *Call, ch *change) (*outcome, error) {
 				return nil, err
 			}
 		}
-		item, err := h.live(ctx, c.Permit(), c.place(c.Info.Name))
+		item, err := h.Objects.Find(ctx, c.Permit(), c.place(c.Info.Name))
 		if err != nil {
 			return nil, err
 		}
@@ -126,15 +127,15 @@ func (h *Handler) change(c *Call, ch *change) (*outcome, error) {
 		var stale *staleError
 		if errors.As(err, &stale) {
 			// The version asked for may be newer than what has come here yet.
-			if stale.asked <= h.Store.Revision() || try > 0 {
+			if stale.asked <= h.Objects.Revision() || try > 0 {
 				return nil, stale.Unwrap()
 			}
-			if err := h.catchUp(ctx); err != nil {
+			if err := h.Objects.CatchUp(ctx); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		if err := h.outrun(ctx, err); err != nil {
+		if err := h.Objects.Overtaken(ctx, err); err != nil {
 			return nil, err
 		}
 		w.Lost()
@@ -154,7 +155,7 @@ func (h *Handler) tryChange(ctx context.Context, c *Call, ch *change, key sqlsto
 	if item == nil {
 		return h.createByUpdate(ctx, c, ch, key)
 	}
-	old, err := h.stored(ctx, c.Resource, item)
+	old, err := h.Objects.Decode(ctx, c.Resource, item)
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +174,7 @@ func (h *Handler) tryChange(ctx context.Context, c *Call, ch *change, key sqlsto
 	}
 	var extra []sqlstore.Op
 	if c.Sub == nil {
-		if extra, err = h.plan(ctx, c.Permit(), c.place(key.Name), obj, old, ch.dry); err != nil {
+		if extra, err = h.Objects.Plan(ctx, c.Permit(), c.place(key.Name), obj, old, ch.dry); err != nil {
 			return nil, err
 		}
 	}
@@ -385,7 +386,7 @@ func (h *Handler) store(ctx context.Context, c *Call, ch *change, key sqlstore.K
 	gone := emptied(st, obj, old)
 	if gone {
 		var err error
-		if extra, err = h.plan(ctx, c.Permit(), c.place(key.Name), nil, old, ch.dry); err != nil {
+		if extra, err = h.Objects.Plan(ctx, c.Permit(), c.place(key.Name), nil, old, ch.dry); err != nil {
 			return nil, err
 		}
 	}
@@ -396,27 +397,27 @@ func (h *Handler) store(ctx context.Context, c *Call, ch *change, key sqlstore.K
 	if gone {
 		// Watchers see it as it was; the client, as it would have become.
 		op := sqlstore.Op{Verb: sqlstore.Delete, Expect: item.Revision, Value: item.JSON}
-		if _, err := h.commit(ctx, c.Permit(), c.place(key.Name), op, extra); err != nil {
+		if _, err := h.Objects.Commit(ctx, c.Permit(), c.place(key.Name), op, extra); err != nil {
 			return nil, err
 		}
 		obj.SetResourceVersion(strconv.FormatInt(item.Revision, 10))
 		return &outcome{obj: obj}, nil
 	}
-	value, err := encode(ctx, c.Resource, obj)
+	value, err := objects.Encode(ctx, c.Resource, obj)
 	if err != nil {
 		return nil, err
 	}
 	op := sqlstore.Op{Verb: sqlstore.Update, Expect: item.Revision, Value: value}
 	switch {
-	case len(extra) == 0 && unchanged(item, value):
+	case len(extra) == 0 && objects.Unchanged(item, value):
 		return &outcome{item: item, obj: obj}, nil
 	default:
-		op.ExpiresAt = expiry(st, obj, h.Store.Now())
+		op.ExpiresAt = objects.Expiry(st, obj, h.Objects.Now())
 		if op.Value, err = ch.fit(ctx, c.Resource, obj, value); err != nil {
 			return nil, err
 		}
 	}
-	next, err := h.commit(ctx, c.Permit(), c.place(key.Name), op, extra)
+	next, err := h.Objects.Commit(ctx, c.Permit(), c.place(key.Name), op, extra)
 	if err != nil {
 		return nil, err
 	}
@@ -425,10 +426,10 @@ func (h *Handler) store(ctx context.Context, c *Call, ch *change, key sqlstore.K
 
 // patchable keeps the object's encoded form at hand for patches.
 func (h *Handler) jsonOf(r *kinds.Resource, old kinds.Object, item *cache.Item) (kinds.Object, []byte, error) {
-	if clean(r, item) {
+	if objects.Clean(r, item) {
 		return old, item.JSON, nil
 	}
-	obj, err := fromStorage(r, copyOf(old))
+	obj, err := objects.FromStored(r, objects.Copy(old))
 	if err != nil {
 		return nil, nil, err
 	}

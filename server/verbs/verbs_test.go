@@ -21,9 +21,9 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/schema"
-	"github.com/rowlock/rowlock/server/vault"
 	"github.com/rowlock/rowlock/server/verbs"
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/storetest"
@@ -60,7 +60,7 @@ func serverOn(t testing.TB, driver sqlstore.Driver, plugins ...admission.Plugin)
 		cancel()
 		<-done
 	})
-	h := &verbs.Handler{Catalogue: catalogue, Store: vault.New(store, c), Owner: apply.New(schema.New(catalogue)), Authorizer: authx.AlwaysAllow{}}
+	h := &verbs.Handler{Catalogue: catalogue, Objects: objects.New(catalogue, store, c), Owner: apply.New(schema.New(catalogue)), Authorizer: authx.AlwaysAllow{}}
 	h.Admission = admission.NewChain(append([]admission.Plugin{admission.NamespaceLifecycle{Namespaces: h}}, plugins...)...)
 	return &fixture{t: t, h: h, store: store}
 }
@@ -217,7 +217,7 @@ func TestCreateUpdateDelete(t *testing.T) {
 func TestDryRunKeepsNothing(t *testing.T) {
 	f := newFixture(t)
 	f.want(201, "POST", configmaps, `{"metadata":{"name":"kept"},"data":{"a":"1"}}`)
-	before := f.h.Store.Revision()
+	before := f.h.Objects.Revision()
 	f.want(201, "POST", configmaps+"?dryRun=All", `{"metadata":{"name":"trial"}}`)
 	f.want(409, "POST", configmaps+"?dryRun=All", `{"metadata":{"name":"kept"}}`)
 	f.want(200, "PUT", configmaps+"/kept?dryRun=All", `{"metadata":{"name":"kept"},"data":{"a":"2"}}`)
@@ -226,11 +226,11 @@ func TestDryRunKeepsNothing(t *testing.T) {
 	f.want(200, "DELETE", configmaps+"/kept?dryRun=All", `{"propagationPolicy":"Foreground"}`)
 	f.want(200, "DELETE", configmaps+"?dryRun=All", "")
 	f.want(422, "DELETE", configmaps+"/kept?dryRun=Some", "")
-	if now := f.h.Store.Revision(); now != before {
+	if now := f.h.Objects.Revision(); now != before {
 		t.Errorf("revision went from %d to %d", before, now)
 	}
 	f.want(200, "DELETE", configmaps+"/kept?dryRun", "")
-	if now := f.h.Store.Revision(); now == before {
+	if now := f.h.Objects.Revision(); now == before {
 		t.Error("dryRun without a value deleted nothing")
 	}
 }

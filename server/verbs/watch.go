@@ -13,8 +13,8 @@ import (
 	"github.com/rowlock/rowlock/codecs/table"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/conns"
+	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/status"
-	"github.com/rowlock/rowlock/server/vault"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -64,14 +64,14 @@ func (h *Handler) newStream(c *Call) (*stream, error) {
 		return nil, err
 	}
 	offer := h.offer(c)
-	if o.initial() && o.AllowWatchBookmarks {
+	if o.InitialEvents() && o.AllowWatchBookmarks {
 		offer.Transforms = codecs.PartialTransforms
 	}
 	form, err := codecs.NegotiateWatch(c.R, offer)
 	if err != nil {
 		return nil, err
 	}
-	if err := o.selectors(c); err != nil {
+	if err := readSelectors(c, o); err != nil {
 		return nil, err
 	}
 	s := &stream{h: h, c: c, o: o, v: h.view(c.Context(), c.Resource, form)}
@@ -88,15 +88,8 @@ func (h *Handler) newStream(c *Call) (*stream, error) {
 	return s, s.open(c.R.Context())
 }
 
-// initial says that the watch begins with the objects that there are.
-func (o *listOptions) initial() bool { return o.SendInitialEvents != nil && *o.SendInitialEvents }
-
-// synthetic says that the watch begins with events that nobody caused: always,
-// unless it begins at a version or does without.
-func (o *listOptions) synthetic() bool { return o.SendInitialEvents == nil || *o.SendInitialEvents }
-
 // duration is how long the watch lasts.
-func (o *listOptions) duration(usual time.Duration) time.Duration {
+func duration(o *objects.ListOptions, usual time.Duration) time.Duration {
 	if o.TimeoutSeconds != nil && *o.TimeoutSeconds != 0 {
 		return time.Duration(max(0, min(*o.TimeoutSeconds, 1<<31))) * time.Second
 	}
@@ -109,17 +102,17 @@ func (o *listOptions) duration(usual time.Duration) time.Duration {
 // open finds where the watch begins.
 func (s *stream) open(ctx context.Context) error {
 	o, h := s.o, s.h
-	revision, err := o.version(false)
+	revision, err := o.Revision(false)
 	if err != nil {
 		return err
 	}
-	at := vault.Place{Resource: s.c.Resource, Namespace: o.namespace, Name: o.name}
-	scope := cache.Scope{Filter: o.filter}
+	at := objects.Place{Resource: s.c.Resource, Namespace: o.Namespace, Name: o.Name}
+	scope := cache.Scope{Filter: o.Filter}
 	if conn := conns.FromContext(ctx); conn != nil && s.c.R.ProtoMajor == 2 {
 		scope.Group = conn
 	}
-	if revision > 0 && !o.initial() {
-		s.watcher, err = h.Store.Watch(s.c.Scope.Permit, at, scope, revision)
+	if revision > 0 && !o.InitialEvents() {
+		s.watcher, err = h.Objects.Watch(s.c.Scope.Permit, at, scope, revision)
 		var gone *sqlstore.CompactedError
 		if errors.As(err, &gone) {
 			// The request was good: the watch begins, and ends with an error.
@@ -129,17 +122,17 @@ func (s *stream) open(ctx context.Context) error {
 	}
 	switch {
 	case revision > 0:
-		if err = h.reach(ctx, revision); apierrors.IsTimeout(err) {
+		if err = h.Objects.Reach(ctx, revision); apierrors.IsTimeout(err) {
 			s.failed, err = err, nil
 			return nil
 		}
 	case o.ResourceVersion == "":
-		err = h.catchUp(ctx)
+		err = h.Objects.CatchUp(ctx)
 	}
 	if err != nil {
 		return err
 	}
-	s.watcher, s.start, err = h.Store.WatchNow(s.c.Scope.Permit, at, scope)
+	s.watcher, s.start, err = h.Objects.WatchNow(s.c.Scope.Permit, at, scope)
 	return err
 }
 

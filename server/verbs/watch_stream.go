@@ -12,7 +12,7 @@ import (
 	"github.com/rowlock/rowlock/codecs/table"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
-	"github.com/rowlock/rowlock/server/vault"
+	"github.com/rowlock/rowlock/server/objects"
 )
 
 // errGone: the client took no more.
@@ -41,15 +41,15 @@ type stream struct {
 
 	h       *Handler
 	c       *Call
-	o       *listOptions
+	o       *objects.ListOptions
 	v       *view
 	include table.Include
 
 	watcher *cache.Watcher
-	start   *vault.View // what there is at the beginning; nil for a watch from a version
-	failed  error       // why there is nothing to watch
-	shown   bool        // a table has been sent
-	due     bool        // a bookmark is to be sent
+	start   *objects.Collection // what there is at the beginning; nil for a watch from a version
+	failed  error               // why there is nothing to watch
+	shown   bool                // a table has been sent
+	due     bool                // a bookmark is to be sent
 	end     time.Time
 	timer   *time.Timer
 	alarms  atomic.Uint32
@@ -63,12 +63,12 @@ type stream struct {
 
 // events sends the initial events, then changes and bookmarks until the time is up.
 func (s *stream) events(ctx context.Context, out sink) error {
-	s.end = time.Now().Add(s.o.duration(s.h.WatchFor))
-	if s.start != nil && s.o.synthetic() {
+	s.end = time.Now().Add(duration(s.o, s.h.WatchFor))
+	if s.start != nil && s.o.SyntheticEvents() {
 		if err := s.initial(ctx, out); err != nil {
 			return err
 		}
-		if s.h.Measure != nil && s.o.initial() {
+		if s.h.Measure != nil && s.o.InitialEvents() {
 			s.h.Measure.InitialEvents(s.c.Resource, s.c.Info, time.Since(s.c.Scope.Received))
 		}
 	}
@@ -239,7 +239,7 @@ func (s *stream) initial(ctx context.Context, out sink) (err error) {
 	begun, taken := time.Now(), 0
 	turn := s.h.pace(s.c)
 	defer turn.end()
-	failed := s.v.each(ctx, s.start, s.o.filter, cache.Position{}, func(it *cache.Item) bool {
+	failed := s.h.Objects.Each(s.v.ctx, s.v.r, s.start, s.o.Filter, cache.Position{}, func(it *cache.Item) bool {
 		var frame []byte
 		if frame, err = s.frame(cache.Added, it); err == nil {
 			s.shown = true
@@ -259,7 +259,7 @@ func (s *stream) initial(ctx context.Context, out sink) (err error) {
 	if err != nil {
 		return err
 	}
-	if s.o.initial() && s.o.AllowWatchBookmarks {
+	if s.o.InitialEvents() && s.o.AllowWatchBookmarks {
 		return s.bookmark(out, s.start.Revision, true)
 	}
 	return out.flush()
@@ -307,6 +307,11 @@ type frameKey struct {
 	form    codecs.Form
 	include table.Include
 	first   bool // of a watch as tables
+}
+
+// settle decides what the watcher sees of an event that needs a closer look.
+func (s *stream) settle(d cache.Delivery) (cache.Delivery, bool, error) {
+	return d.Settle(func(it *cache.Item) (bool, error) { return s.h.Objects.Selects(s.v.ctx, s.v.r, s.o.Filter, it) })
 }
 
 // prepare makes ready what every event needs.

@@ -27,7 +27,7 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
-	"github.com/rowlock/rowlock/server/vault"
+	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/verbs"
 	"github.com/rowlock/rowlock/sqlstore"
 )
@@ -292,7 +292,7 @@ func TestBookmarks(t *testing.T) {
 			}}})
 		}
 		apply(1, "configmaps")
-		h := scoped(&verbs.Handler{Catalogue: catalogue, Store: vault.New(nil, c)})
+		h := scoped(&verbs.Handler{Catalogue: catalogue, Objects: objects.New(catalogue, nil, c)})
 		start := time.Now()
 		go func() {
 			time.Sleep(90 * time.Second)
@@ -349,7 +349,7 @@ func TestDeadlinesOnHTTP2(t *testing.T) {
 			})
 			w := &deadlined{ResponseRecorder: httptest.NewRecorder(), stuck: tc.stuck, cut: make(chan struct{})}
 			began := time.Now()
-			scoped(&verbs.Handler{Catalogue: catalogue, Store: vault.New(nil, c)}).ServeHTTP(w, r)
+			scoped(&verbs.Handler{Catalogue: catalogue, Objects: objects.New(catalogue, nil, c)}).ServeHTTP(w, r)
 			if lasted := time.Since(began); lasted != tc.lasts {
 				t.Errorf("stuck %v: the watch lasted %v", tc.stuck, lasted)
 			}

@@ -75,7 +75,7 @@ func Local(name string, port int) Component {
 func Handler(others ...Component) verbs.Special {
 	return func(h *verbs.Handler, c *verbs.Call) error {
 		all := append(slices.Clone(others), Component{Name: "etcd-0", Probe: func(ctx context.Context) (string, error) {
-			_, err := h.Store.Head(ctx)
+			_, err := h.Objects.Head(ctx)
 			return "ok", err
 		}})
 		form, err := negotiate(c)

@@ -23,9 +23,9 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/pods"
+	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/status"
 	"github.com/rowlock/rowlock/server/turns"
-	"github.com/rowlock/rowlock/server/vault"
 	"github.com/rowlock/rowlock/server/verbs"
 )
 
@@ -127,7 +127,7 @@ func (e *evicting) run() error {
 }
 
 func (e *evicting) pod() (*corev1.Pod, error) {
-	obj, _, err := e.h.Live(e.c.Context(), e.c.Permit(), podPlace(e.h, e.c, e.c.Info.Name))
+	obj, _, err := e.h.Objects.Live(e.c.Context(), e.c.Permit(), podPlace(e.h, e.c, e.c.Info.Name))
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +190,7 @@ func (e *evicting) budgetResource() *kinds.Resource {
 // pod of the namespace, none matches no pod.
 func (e *evicting) budgets(pod *corev1.Pod) ([]*policyv1.PodDisruptionBudget, error) {
 	var found []*policyv1.PodDisruptionBudget
-	all, err := e.h.Store.List(e.c.Permit(), vault.Place{Resource: e.budgetResource(), Namespace: pod.Namespace})
+	all, err := e.h.Objects.Collection(e.c.Permit(), objects.Place{Resource: e.budgetResource(), Namespace: pod.Namespace})
 	if err != nil {
 		return nil, err
 	}

@@ -142,7 +142,7 @@ func container(pod *corev1.Pod, name string) (string, error) {
 
 // livePod is the pod that a call names.
 func livePod(h *verbs.Handler, c *verbs.Call, name string) (*corev1.Pod, error) {
-	obj, _, err := h.Live(c.Context(), c.Permit(), podPlace(h, c, name))
+	obj, _, err := h.Objects.Live(c.Context(), c.Permit(), podPlace(h, c, name))
 	if err != nil {
 		return nil, err
 	}

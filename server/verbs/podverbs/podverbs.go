@@ -14,8 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/status"
-	"github.com/rowlock/rowlock/server/vault"
 	"github.com/rowlock/rowlock/server/verbs"
 )
 
@@ -41,8 +41,8 @@ func Handlers(k Kubelet) map[string]verbs.Special {
 func podResource(h *verbs.Handler) *kinds.Resource { return h.Catalogue.Lookup("", "v1", "pods") }
 
 // podPlace is where a pod of the call's namespace is.
-func podPlace(h *verbs.Handler, c *verbs.Call, name string) vault.Place {
-	return vault.Place{Resource: podResource(h), Namespace: c.Info.Namespace, Name: name}
+func podPlace(h *verbs.Handler, c *verbs.Call, name string) objects.Place {
+	return objects.Place{Resource: podResource(h), Namespace: c.Info.Namespace, Name: name}
 }
 
 // succeed answers a POST that made nothing with a Status.

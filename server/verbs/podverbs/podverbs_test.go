@@ -30,10 +30,10 @@ import (
 	"github.com/rowlock/rowlock/server/filters"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/permits"
 	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/schema"
-	"github.com/rowlock/rowlock/server/vault"
 	"github.com/rowlock/rowlock/server/verbs"
 	"github.com/rowlock/rowlock/server/verbs/podverbs"
 	"github.com/rowlock/rowlock/sqlstore"
@@ -63,7 +63,7 @@ func newSite(t *testing.T, k podverbs.Kubelet) *site {
 	}
 	done := make(chan error, 1)
 	go func() { done <- store.Run(ctx, from, c) }()
-	h := &verbs.Handler{Catalogue: catalogue, Store: vault.New(store, c), Owner: apply.New(schema.New(catalogue)), Authorizer: authx.AlwaysAllow{}, Special: podverbs.Handlers(k)}
+	h := &verbs.Handler{Catalogue: catalogue, Objects: objects.New(catalogue, store, c), Owner: apply.New(schema.New(catalogue)), Authorizer: authx.AlwaysAllow{}, Special: podverbs.Handlers(k)}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, err := request.Parse(r.Method, r.URL)
 		if err != nil {

@@ -19,7 +19,7 @@ import (
 
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/kinds"
-	"github.com/rowlock/rowlock/server/vault"
+	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/verbs"
 )
 
@@ -208,7 +208,7 @@ func find(h *verbs.Handler, c *verbs.Call, plural, name string) (kinds.Object, e
 	if r.Namespaced {
 		namespace = c.Info.Namespace
 	}
-	obj, _, err := h.Live(c.Context(), c.Permit(), vault.Place{Resource: r, Namespace: namespace, Name: name})
+	obj, _, err := h.Objects.Live(c.Context(), c.Permit(), objects.Place{Resource: r, Namespace: namespace, Name: name})
 	if apierrors.IsNotFound(err) {
 		return nil, apierrors.NewNotFound(c.Resource.GroupResource(), name)
 	}

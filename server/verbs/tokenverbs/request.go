@@ -16,8 +16,8 @@ import (
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/status"
-	"github.com/rowlock/rowlock/server/vault"
 	"github.com/rowlock/rowlock/server/verbs"
 )
 
@@ -83,7 +83,7 @@ func (cfg Config) complete(h *verbs.Handler, c *verbs.Call, req *authenticationv
 			field.Invalid(field.NewPath("metadata", "name"), req.Name, "must match the service account name if specified"),
 		})
 	}
-	obj, _, err := h.Live(c.Context(), c.Permit(), vault.Place{Resource: c.Resource, Namespace: c.Info.Namespace, Name: c.Info.Name})
+	obj, _, err := h.Objects.Live(c.Context(), c.Permit(), objects.Place{Resource: c.Resource, Namespace: c.Info.Namespace, Name: c.Info.Name})
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +153,7 @@ func bind(h *verbs.Handler, c *verbs.Call, req *authenticationv1.TokenRequest, g
 }
 
 func find(h *verbs.Handler, c *verbs.Call, plural, namespace, name string) (kinds.Object, error) {
-	obj, _, err := h.Live(c.Context(), c.Permit(), vault.Place{Resource: h.Catalogue.Lookup("", "v1", plural), Namespace: namespace, Name: name})
+	obj, _, err := h.Objects.Live(c.Context(), c.Permit(), objects.Place{Resource: h.Catalogue.Lookup("", "v1", plural), Namespace: namespace, Name: name})
 	return obj, err
 }
 

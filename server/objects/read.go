@@ -1,4 +1,4 @@
-package vault
+package objects
 
 import (
 	"context"
@@ -36,8 +36,8 @@ func (s *Store) Standing(p permits.Permit, at Place) (Standing, error) {
 	return Standing{Exists: true, Deleting: item.Meta().Deleting, Revision: item.Revision}, nil
 }
 
-// View is a collection at one revision, no wider than it was asked for.
-type View struct {
+// Collection is what a place holds at one revision, no wider than a permit covers.
+type Collection struct {
 	Revision int64
 
 	snap      *cache.Snapshot
@@ -45,18 +45,18 @@ type View struct {
 	only      string // the one name that may be seen; "": all
 }
 
-// List shows a collection as it is. A permit for one name, that a field selector asks
+// Collection shows a collection as it is. A permit for one name, that a field selector asks
 // for, shows that alone.
-func (s *Store) List(p permits.Permit, at Place) (*View, error) {
+func (s *Store) Collection(p permits.Permit, at Place) (*Collection, error) {
 	at.Name = p.Only()
 	if err := at.check(&p, permits.List); err != nil {
 		return nil, err
 	}
-	return view(s.cache.Snapshot(at.Resource.Storage.Key), &at), nil
+	return collection(s.cache.Snapshot(at.Resource.Storage.Key), &at), nil
 }
 
-// At shows a collection as it was, nil where memory does not reach back so far.
-func (s *Store) At(p permits.Permit, at Place, revision int64) (*View, error) {
+// CollectionAt shows a collection as it was, nil where memory does not reach back so far.
+func (s *Store) CollectionAt(p permits.Permit, at Place, revision int64) (*Collection, error) {
 	at.Name = p.Only()
 	if err := at.check(&p, permits.List); err != nil {
 		return nil, err
@@ -65,34 +65,34 @@ func (s *Store) At(p permits.Permit, at Place, revision int64) (*View, error) {
 	if snap == nil {
 		return nil, nil
 	}
-	return view(snap, &at), nil
+	return collection(snap, &at), nil
 }
 
-func view(snap *cache.Snapshot, at *Place) *View {
-	return &View{Revision: snap.Revision, snap: snap, namespace: at.Namespace, only: at.Name}
+func collection(snap *cache.Snapshot, at *Place) *Collection {
+	return &Collection{Revision: snap.Revision, snap: snap, namespace: at.Namespace, only: at.Name}
 }
 
 // Select calls fn in key order with the items that a filter selects, from a position,
 // until fn returns false.
-func (v *View) Select(f *cache.Filter, from cache.Position, fn func(*cache.Item) bool) {
-	if v.only == "" {
-		v.snap.Select(f, v.namespace, from, fn)
+func (c *Collection) Select(f *cache.Filter, from cache.Position, fn func(*cache.Item) bool) {
+	if c.only == "" {
+		c.snap.Select(f, c.namespace, from, fn)
 		return
 	}
-	v.snap.Select(f, v.namespace, from, func(it *cache.Item) bool { return it.Name != v.only || fn(it) })
+	c.snap.Select(f, c.namespace, from, func(it *cache.Item) bool { return it.Name != c.only || fn(it) })
 }
 
 // Count says how many items come at a position or behind it.
-func (v *View) Count(from cache.Position) int { return v.snap.Count(v.namespace, from) }
+func (c *Collection) Count(from cache.Position) int { return c.snap.Count(c.namespace, from) }
 
 // Pin keeps the snapshot for the pages that follow.
-func (v *View) Pin() { v.snap.Pin() }
+func (c *Collection) Pin() { c.snap.Pin() }
 
 const scanPage = 500
 
-// Scan calls fn in key order with the rows of a collection as it was, read from the
+// scan calls fn in key order with the rows of a collection as it was, read from the
 // table, behind a position, until fn returns false.
-func (s *Store) Scan(ctx context.Context, p permits.Permit, at Place, revision int64, from cache.Position, fn func(*sqlstore.Row) bool) error {
+func (s *Store) scan(ctx context.Context, p permits.Permit, at Place, revision int64, from cache.Position, fn func(*sqlstore.Row) bool) error {
 	at.Name = p.Only()
 	if err := at.check(&p, permits.List); err != nil {
 		return err
@@ -127,13 +127,13 @@ func (s *Store) Watch(p permits.Permit, at Place, scope cache.Scope, after int64
 }
 
 // WatchNow watches from now on, and shows what there is.
-func (s *Store) WatchNow(p permits.Permit, at Place, scope cache.Scope) (*cache.Watcher, *View, error) {
+func (s *Store) WatchNow(p permits.Permit, at Place, scope cache.Scope) (*cache.Watcher, *Collection, error) {
 	if err := watched(&p, &at, &scope); err != nil {
 		return nil, nil, err
 	}
 	scope.Log = s.store
 	w, snap := s.cache.WatchNow(at.Resource.Storage.Key, scope)
-	return w, view(snap, &at), nil
+	return w, collection(snap, &at), nil
 }
 
 // watched narrows a scope to what may be seen.

@@ -1,4 +1,4 @@
-package verbs
+package objects
 
 import (
 	"encoding/base64"

@@ -1,4 +1,4 @@
-package vault
+package objects
 
 import (
 	"bytes"
@@ -17,24 +17,24 @@ const poolPrefix = "~"
 
 func isPool(storage string) bool { return strings.HasPrefix(storage, poolPrefix) }
 
-// ClaimKey is the key of a claim.
-func ClaimKey(pool, name string) sqlstore.Key {
+// claimKey is the key of a claim.
+func claimKey(pool, name string) sqlstore.Key {
 	return sqlstore.Key{Resource: poolPrefix + pool, Name: name}
 }
 
-// Claim finds a claim, or nil.
-func (s *Store) Claim(pool, name string) *cache.Item { return s.cache.Get(poolPrefix+pool, "", name) }
+// claim finds a claim, or nil.
+func (s *Store) claim(pool, name string) *cache.Item { return s.cache.Get(poolPrefix+pool, "", name) }
 
-// Claims shows allocators what is taken.
-func (s *Store) Claims() kinds.Claims { return claims{s.cache} }
+// claims shows allocators what is taken.
+func (s *Store) claims() kinds.Claims { return taken{s.cache} }
 
-type claims struct{ cache *cache.Cache }
+type taken struct{ cache *cache.Cache }
 
-func (c claims) Taken(pool, name string) bool { return c.cache.Get(poolPrefix+pool, "", name) != nil }
-func (c claims) Count(pool string) int        { return c.cache.Count(poolPrefix + pool) }
+func (c taken) Taken(pool, name string) bool { return c.cache.Get(poolPrefix+pool, "", name) != nil }
+func (c taken) Count(pool string) int        { return c.cache.Count(poolPrefix + pool) }
 
-// Companion finds the object that goes with a deleted one, or nil.
-func (s *Store) Companion(p permits.Permit, at Place) (*cache.Item, error) {
+// companion finds the object that goes with a deleted one, or nil.
+func (s *Store) companion(p permits.Permit, at Place) (*cache.Item, error) {
 	if at.Resource.Storage.DeleteAlso == "" {
 		return nil, nil
 	}

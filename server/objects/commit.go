@@ -1,0 +1,174 @@
+package objects
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/permits"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// ErrClaimed: something that was planned for an object is not as it was; plan again.
+var ErrClaimed = errors.New("a claim was taken meanwhile")
+
+// Plan lists the extra writes of a change: what an allocator takes and gives back,
+// and what goes with a deleted object. obj is nil for a delete, old for a create.
+func (s *Store) Plan(ctx context.Context, p permits.Permit, at Place, obj, old kinds.Object, dry bool) ([]sqlstore.Op, error) {
+	var ops []sqlstore.Op
+	st := at.Resource.Storage
+	if st.DeleteAlso != "" && obj == nil && !dry {
+		item, err := s.companion(p, at)
+		if err != nil {
+			return nil, err
+		}
+		if item != nil {
+			key := sqlstore.Key{Resource: st.DeleteAlso, Namespace: at.Namespace, Name: at.Name}
+			ops = append(ops, sqlstore.Op{Verb: sqlstore.Delete, Key: key, Expect: item.Revision, Value: item.JSON})
+		}
+	}
+	if st.Allocate == nil {
+		return ops, nil
+	}
+	take, release, err := st.Allocate.Plan(ctx, obj, old, s.claims(), dry)
+	if err != nil || dry {
+		return nil, err
+	}
+	for _, cl := range release {
+		item := s.claim(cl.Pool, cl.Name)
+		if item == nil {
+			continue // given back already
+		}
+		ops = append(ops, sqlstore.Op{Verb: sqlstore.Delete, Key: claimKey(cl.Pool, cl.Name), Expect: item.Revision, Value: item.JSON})
+	}
+	for _, cl := range take {
+		ops = append(ops, sqlstore.Op{
+			Verb:  sqlstore.Create,
+			Key:   claimKey(cl.Pool, cl.Name),
+			Value: kinds.ClaimValue(cl.Owner),
+		})
+	}
+	return ops, nil
+}
+
+// Commit writes an object and its claims together, if the permit covers it, and
+// returns the item that readers now see. The operation needs no key. Errors are those of
+// the store for the object itself, and ErrClaimed for the rest.
+func (s *Store) Commit(ctx context.Context, p permits.Permit, at Place, op sqlstore.Op, extra []sqlstore.Op) (*cache.Item, error) {
+	pending := &cache.Pending{}
+	op.Key, op.Aux = at.Key(), pending
+	out, err := s.write(ctx, p, at, op, extra...)
+	if err != nil {
+		if k, ok := keyOf(err); ok && k != op.Key {
+			if werr := s.CatchUp(ctx); werr != nil {
+				return nil, werr
+			}
+			return nil, ErrClaimed
+		}
+		return nil, err
+	}
+	if pending.Item == nil { // the cache was loaded anew meanwhile, with this write in it
+		row := &sqlstore.Row{Key: op.Key, Revision: out.Revisions[0], Created: out.Created[0], Value: op.Value}
+		return cache.NewOwnItem(row, at.Resource.Storage), nil
+	}
+	return pending.Item, nil
+}
+
+// keyOf is the key that a failed condition is about.
+func keyOf(err error) (sqlstore.Key, bool) {
+	var (
+		exists   *sqlstore.ExistsError
+		conflict *sqlstore.ConflictError
+		gone     *sqlstore.NotFoundError
+	)
+	switch {
+	case errors.As(err, &exists):
+		return exists.Key, true
+	case errors.As(err, &conflict):
+		return conflict.Key, true
+	case errors.As(err, &gone):
+		return gone.Key, true
+	}
+	return sqlstore.Key{}, false
+}
+
+// Overtaken waits until memory has the write that was faster, where err says that there
+// was one: the caller may try again. Any other error it returns.
+func (s *Store) Overtaken(ctx context.Context, err error) error {
+	var (
+		conflict *sqlstore.ConflictError
+		exists   *sqlstore.ExistsError
+		gone     *sqlstore.NotFoundError
+	)
+	switch {
+	case errors.Is(err, ErrClaimed):
+		return nil
+	case errors.As(err, &conflict):
+		return s.WaitFor(ctx, conflict.Current.Revision)
+	case errors.As(err, &exists):
+		return s.WaitFor(ctx, exists.Current.Revision)
+	case errors.As(err, &gone):
+		return s.CatchUp(ctx)
+	}
+	return err
+}
+
+// write changes an object, and with it what belongs to it: claims, and the object
+// that goes with a deleted one.
+func (s *Store) write(ctx context.Context, p permits.Permit, at Place, op sqlstore.Op, more ...sqlstore.Op) (sqlstore.Outcome, error) {
+	if err := at.check(&p, effectOf(op.Verb)); err != nil {
+		return sqlstore.Outcome{}, err
+	}
+	if op.Key != at.Key() {
+		return sqlstore.Outcome{}, fmt.Errorf("a write of %v says that it is one of %v", op.Key, at.Key())
+	}
+	for i := range more {
+		if !belongs(&more[i], &op, at.Resource.Storage) {
+			return sqlstore.Outcome{}, fmt.Errorf("a write of %v does not belong to one of %v", more[i].Key, op.Key)
+		}
+	}
+	if len(more) == 0 {
+		return s.store.Write(ctx, op)
+	}
+	return s.store.Write(ctx, append([]sqlstore.Op{op}, more...)...)
+}
+
+// Discard deletes an object that cannot be read. It takes two permits: to delete it,
+// and to do so unread.
+func (s *Store) Discard(ctx context.Context, p, unread permits.Permit, at Place, item *cache.Item) error {
+	if err := at.check(&p, permits.Delete); err != nil {
+		return err
+	}
+	if err := at.check(&unread, permits.Discard); err != nil {
+		return err
+	}
+	ops := []sqlstore.Op{{Verb: sqlstore.Delete, Key: at.Key(), Expect: item.Revision, Value: item.JSON}}
+	if at.Resource.Storage.Allocate != nil {
+		ops = append(ops, s.claimed(item.Namespace+"/"+item.Name)...)
+	}
+	_, err := s.store.Write(ctx, ops...)
+	return err
+}
+
+func effectOf(v sqlstore.Verb) permits.Effect {
+	switch v {
+	case sqlstore.Create:
+		return permits.Create
+	case sqlstore.Update:
+		return permits.Update
+	case sqlstore.Delete:
+		return permits.Delete
+	}
+	return 0
+}
+
+// belongs says whether a write is part of that of an object.
+func belongs(more, op *sqlstore.Op, st *kinds.Storage) bool {
+	if isPool(more.Key.Resource) {
+		return st.Allocate != nil
+	}
+	return op.Verb == sqlstore.Delete && more.Verb == sqlstore.Delete && more.Key.Resource != "" &&
+		more.Key == sqlstore.Key{Resource: st.DeleteAlso, Namespace: op.Key.Namespace, Name: op.Key.Name}
+}

@@ -1,0 +1,96 @@
+package objects
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	jsoncodec "github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/status"
+)
+
+// scratches lends the memory that objects are encoded in.
+var scratches = sync.Pool{New: func() any { return new([]byte) }}
+
+// maxScratch is the largest of it that is kept.
+const maxScratch = 512 << 10
+
+// Encode makes the bytes to store. obj loses its resourceVersion.
+func Encode(ctx context.Context, r *kinds.Resource, obj kinds.Object) ([]byte, error) {
+	obj.SetResourceVersion("")
+	obj.SetSelfLink("")
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		if m, ok := u.Object["metadata"].(map[string]any); ok {
+			delete(m, "resourceVersion")
+			delete(m, "selfLink")
+		}
+	}
+	switch r.Storage.GVK.Group {
+	case "apiextensions.k8s.io", "apiregistration.k8s.io": // a stock server stores these as JSON
+	default:
+		kinds.DropEmpty(obj)
+	}
+	if r.Custom {
+		var err error
+		if obj, err = r.Schema.ToStore(ctx, Copy(obj)); err != nil {
+			return nil, status.Show(err)
+		}
+	}
+	obj.GetObjectKind().SetGroupVersionKind(r.Storage.GVK)
+	// What is stored is kept: it gets memory of its very size.
+	scratch := scratches.Get().(*[]byte)
+	defer func() {
+		if cap(*scratch) <= maxScratch {
+			scratches.Put(scratch)
+		}
+	}()
+	data, err := jsoncodec.Append((*scratch)[:0], obj)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %s: %w", r.Storage.Key, err)
+	}
+	*scratch = data
+	return bytes.Clone(data), nil
+}
+
+// Unchanged says whether the bytes to store are those of the item, which has its
+// resourceVersion in them besides.
+func Unchanged(item *cache.Item, data []byte) bool {
+	extra := len(item.JSON) - len(data)
+	if item.Corrupt != nil || extra <= 0 {
+		return false
+	}
+	same := 0
+	for same < len(data) && item.JSON[same] == data[same] {
+		same++
+	}
+	return string(item.JSON[same+extra:]) == string(data[same:])
+}
+
+// Expiry is when an object dies by itself, or zero.
+func Expiry(st *kinds.Storage, obj kinds.Object, now time.Time) time.Time {
+	if st.TTL == nil {
+		return time.Time{}
+	}
+	if ttl := st.TTL(obj); ttl > 0 {
+		return now.Add(ttl)
+	}
+	return time.Time{}
+}
+
+// maxObject is the largest object that is stored.
+const maxObject = 3 << 19
+
+// CheckSize refuses a value that is too large to be stored.
+func CheckSize(value []byte) error {
+	if len(value) <= maxObject {
+		return nil
+	}
+	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the object has %d bytes, the limit is %d", len(value), maxObject))
+}

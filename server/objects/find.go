@@ -1,0 +1,96 @@
+package objects
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation/path"
+
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/permits"
+	"github.com/rowlock/rowlock/server/status"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// Find finds an item, or nil. Where memory has none, it looks again with everything that
+// any server has written, so that a nil is an answer.
+func (s *Store) Find(ctx context.Context, p permits.Permit, at Place) (*cache.Item, error) {
+	if item, err := s.Get(p, at); item != nil || err != nil {
+		return item, err
+	}
+	if err := s.CatchUp(ctx); err != nil {
+		return nil, err
+	}
+	return s.Get(p, at)
+}
+
+// Live finds an object and decodes it in its stored version, a custom one in that of the
+// place. It answers 404 where there is none, and 400 where there can be none.
+func (s *Store) Live(ctx context.Context, p permits.Permit, at Place) (kinds.Object, *cache.Item, error) {
+	if err := CheckName(at.Name); err != nil {
+		return nil, nil, err
+	}
+	item, err := s.Find(ctx, p, at)
+	if err != nil {
+		return nil, nil, err
+	}
+	if item == nil {
+		return nil, nil, apierrors.NewNotFound(at.Resource.GroupResource(), at.Name)
+	}
+	obj, err := s.Decode(ctx, at.Resource, item)
+	return obj, item, err
+}
+
+// Read finds an item that is at least as new as a resourceVersion, as a GET may ask for:
+// "" means all that was written before, "0" what memory has. Its errors are API statuses.
+func (s *Store) Read(ctx context.Context, p permits.Permit, at Place, resourceVersion string) (*cache.Item, error) {
+	if err := CheckName(at.Name); err != nil {
+		return nil, err
+	}
+	revision, err := ParseRevision(resourceVersion)
+	switch {
+	case err != nil:
+		return nil, status.Plain(err.Error())
+	case resourceVersion == "":
+		err = s.CatchUp(ctx)
+	case revision > 0:
+		err = s.Reach(ctx, revision)
+	}
+	if err != nil {
+		return nil, err
+	}
+	it, err := s.Get(p, at)
+	if err != nil {
+		return nil, err
+	}
+	if it == nil {
+		return nil, apierrors.NewNotFound(at.Resource.GroupResource(), at.Name)
+	}
+	return it, nil
+}
+
+// CheckVacant fails with sqlstore.ExistsError if there is an object already where a new
+// one is to be, for certain.
+func (s *Store) CheckVacant(ctx context.Context, p permits.Permit, at Place) error {
+	there, err := s.Standing(p, at)
+	if err == nil && !there.Exists {
+		if err = s.CatchUp(ctx); err == nil {
+			there, err = s.Standing(p, at)
+		}
+	}
+	if err == nil && there.Exists {
+		err = &sqlstore.ExistsError{Key: at.Key(), Current: sqlstore.Row{Revision: there.Revision}}
+	}
+	return err
+}
+
+// CheckName refuses a name that could not stand in a path, before anybody looks for it.
+func CheckName(name string) error {
+	if faults := path.IsValidPathSegmentName(name); len(faults) > 0 {
+		return apierrors.NewBadRequest(fmt.Sprintf("Name parameter invalid: %q: %s", name, strings.Join(faults, ";")))
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+package objects
+
+import (
+	"context"
+
+	"github.com/rowlock/rowlock/codecs"
+	jsoncodec "github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/status"
+)
+
+// Clean says that an item's bytes are an object of r's version as they are.
+func Clean(r *kinds.Resource, item *cache.Item) bool {
+	if r.Custom {
+		return !item.Older() && r.Schema.Clean(item.Revision)
+	}
+	return r.FromStorage == nil
+}
+
+// JSON is an item in the version of r. The bytes are shared, and kept with the item.
+func (s *Store) JSON(ctx context.Context, r *kinds.Resource, it *cache.Item) ([]byte, error) {
+	switch {
+	case it.Corrupt != nil:
+		return nil, Corrupt(r, it)
+	case Clean(r, it):
+		return it.JSON, nil
+	case !r.Custom || it.Has(servedJSON(r)):
+		return it.Bytes(servedJSON(r), func(it *cache.Item) ([]byte, error) { return s.encodeServed(ctx, r, it) })
+	}
+	// A failure is not kept: the webhook that converts may come back.
+	obj, err := s.Decode(ctx, r, it)
+	if err != nil {
+		return nil, err
+	}
+	return keepJSON(r, it, obj)
+}
+
+func (s *Store) encodeServed(ctx context.Context, r *kinds.Resource, it *cache.Item) ([]byte, error) {
+	obj, err := s.DecodeServed(ctx, r, it)
+	if err != nil {
+		return nil, err
+	}
+	return jsoncodec.Append(nil, obj)
+}
+
+// servedJSON is the key of an item's JSON in a served version.
+func servedJSON(r *kinds.Resource) cache.FormKey {
+	return cache.FormKey{Form: cache.FormJSON, For: r}
+}
+
+func keepJSON(r *kinds.Resource, it *cache.Item, obj kinds.Object) ([]byte, error) {
+	return it.Bytes(servedJSON(r), func(*cache.Item) ([]byte, error) { return jsoncodec.Append(nil, obj) })
+}
+
+// DecodeForColumns decodes an item in the version that the columns of r are made from:
+// the stored one, and that of r for a custom resource.
+func (s *Store) DecodeForColumns(ctx context.Context, r *kinds.Resource, it *cache.Item) (kinds.Object, error) {
+	if !r.Custom || Clean(r, it) {
+		return s.Decode(ctx, r, it)
+	}
+	data, err := s.JSON(ctx, r, it)
+	if err != nil {
+		return nil, err
+	}
+	obj := r.New()
+	_, err = (jsoncodec.Codec{}).Decode(data, obj, codecs.Ignore)
+	return obj, err
+}
+
+// How many objects are converted together, and how many bytes of them: a webhook's
+// answer has a limit too.
+const (
+	convertAtOnce = 500
+	convertBytes  = 2 << 20
+)
+
+// Convert makes the JSON of items that are not as they are stored, many at once, and
+// keeps it: nothing can fail any more when an answer has begun.
+func (s *Store) Convert(ctx context.Context, r *kinds.Resource, items []*cache.Item) error {
+	if !r.Custom {
+		return nil
+	}
+	key := servedJSON(r)
+	var waiting []*cache.Item
+	size := 0
+	for _, it := range items {
+		if it.Corrupt != nil || Clean(r, it) || it.Has(key) {
+			continue
+		}
+		if len(waiting) == convertAtOnce || len(waiting) > 0 && size+len(it.JSON) > convertBytes {
+			if err := s.convertTogether(ctx, r, waiting); err != nil {
+				return err
+			}
+			waiting, size = waiting[:0], 0
+		}
+		waiting, size = append(waiting, it), size+len(it.JSON)
+	}
+	if len(waiting) == 0 {
+		return nil
+	}
+	return s.convertTogether(ctx, r, waiting)
+}
+
+func (s *Store) convertTogether(ctx context.Context, r *kinds.Resource, items []*cache.Item) error {
+	objs := make([]kinds.Object, len(items))
+	for i, it := range items {
+		var err error
+		if objs[i], err = s.decoded(r, it); err != nil {
+			return err
+		}
+	}
+	objs, err := r.Schema.FromStore(ctx, objs...)
+	if err != nil {
+		return status.Show(err)
+	}
+	for i, it := range items {
+		if _, err := keepJSON(r, it, objs[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

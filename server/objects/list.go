@@ -1,0 +1,241 @@
+package objects
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/permits"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+const (
+	listExpired = "The resourceVersion for the provided list is too old."
+
+	pageExpired = "The provided continue parameter is too old to display a consistent list result. You can start a new list without " +
+		"the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with " +
+		"the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the " +
+		"first chunk was returned and now may show up in the list."
+)
+
+// Page is what a list found: everything, or a page of it.
+type Page struct {
+	Revision  int64
+	Items     []*cache.Item
+	Continue  string // the token of the next page; "" for none
+	Remaining int64  // how many items come after the page; -1 where it is not told
+}
+
+// Meta is the list's metadata.
+func (p *Page) Meta() *metav1.ListMeta {
+	m := &metav1.ListMeta{ResourceVersion: strconv.FormatInt(p.Revision, 10), Continue: p.Continue}
+	if p.Remaining >= 0 {
+		m.RemainingItemCount = &p.Remaining
+	}
+	return m
+}
+
+// list is a list with its revision and its place resolved.
+type list struct {
+	permit    permits.Permit
+	resource  *kinds.Resource
+	namespace string
+	filter    *cache.Filter
+	spans     bool // over namespaces
+	from      cache.Position
+	exact     int64 // revision to read at; 0: the newest
+	token     bool  // goes on from a token
+	limit     int   // 0: none
+	tell      bool  // what remains may be told
+}
+
+// List finds what the options ask for of a resource. Its errors are API statuses, or
+// those of the store and of the conversion of a custom resource.
+func (s *Store) List(ctx context.Context, p permits.Permit, r *kinds.Resource, o *ListOptions) (*Page, error) {
+	l := &list{
+		permit: p, resource: r, namespace: o.within(r), filter: o.Filter,
+		spans: r.Namespaced && o.Namespace == "",
+		tell:  o.Filter.Everything(),
+	}
+	if err := s.resolve(ctx, o, l); err != nil {
+		return nil, err
+	}
+	if l.exact > 0 {
+		return s.listAt(ctx, l)
+	}
+	if l.token || o.ResourceVersion == "" {
+		if err := s.CatchUp(ctx); err != nil {
+			return nil, err
+		}
+	}
+	c, err := s.Collection(l.permit, l.place())
+	if err != nil {
+		return nil, err
+	}
+	return s.take(ctx, l, c)
+}
+
+// place is the collection that is read.
+func (l *list) place() Place {
+	return Place{Resource: l.resource, Namespace: l.namespace}
+}
+
+// resolve settles where a list begins, at which revision, and how long it may be.
+func (s *Store) resolve(ctx context.Context, o *ListOptions, l *list) error {
+	paged := o.paged(l.resource)
+	if paged && o.Limit > 0 {
+		l.limit = int(o.Limit)
+	}
+	if paged && o.Continue != "" {
+		return l.goOn(o)
+	}
+	return s.settleRevision(ctx, o, paged, l)
+}
+
+// goOn reads the token of a list that has one.
+func (l *list) goOn(o *ListOptions) error {
+	revision, from, err := decodeContinue(o.Continue, o.Namespace, l.spans)
+	if err != nil {
+		return err
+	}
+	if o.ResourceVersion != "" && o.ResourceVersion != "0" {
+		return apierrors.NewBadRequest("specifying resource version is not allowed when using continue")
+	}
+	l.from, l.token = from, true
+	if l.spans && from.Namespace != l.namespace {
+		l.namespace = "" // the token is of another walk
+	}
+	l.exact = max(revision, 0)
+	return nil
+}
+
+// settleRevision settles the revision of a list that does not go on from a token.
+func (s *Store) settleRevision(ctx context.Context, o *ListOptions, paged bool, l *list) error {
+	exact := o.ResourceVersionMatch == metav1.ResourceVersionMatchExact
+	revision, err := o.Revision(exact || o.Limit > 0)
+	if err != nil {
+		return err
+	}
+	switch {
+	case o.ResourceVersion == "":
+	case o.ResourceVersion == "0":
+		l.limit = 0
+	case exact || paged && o.ResourceVersionMatch == "":
+		l.exact = revision
+	case paged:
+		return s.reachForPage(ctx, revision)
+	default:
+		return s.Reach(ctx, revision)
+	}
+	return nil
+}
+
+// listAt reads at exactly l.exact, from memory if it reaches back so far.
+func (s *Store) listAt(ctx context.Context, l *list) (*Page, error) {
+	if err := s.Reach(ctx, l.exact); err != nil {
+		return nil, err
+	}
+	if floor := s.Floor(); l.exact < floor {
+		return nil, l.expired()
+	}
+	c, err := s.CollectionAt(l.permit, l.place(), l.exact)
+	if err != nil {
+		return nil, err
+	}
+	if c != nil {
+		return s.take(ctx, l, c)
+	}
+	p, err := s.takeRows(ctx, l)
+	var gone *sqlstore.CompactedError
+	if errors.As(err, &gone) {
+		return nil, l.expired()
+	}
+	return p, err
+}
+
+// expired is the refusal of a revision whose history is gone. Who comes with a token
+// gets one that goes on in the newest state.
+func (l *list) expired() error {
+	if !l.token {
+		return apierrors.NewResourceExpired(listExpired)
+	}
+	e := apierrors.NewResourceExpired(pageExpired)
+	e.ErrStatus.ListMeta.Continue = encodeContinue(newestState, l.spans, l.from)
+	return e
+}
+
+// someItems is how many items a selection is expected to find, at first.
+const someItems = 16
+
+// take takes the selected items of a collection in memory, at most limit.
+func (s *Store) take(ctx context.Context, l *list, c *Collection) (*Page, error) {
+	p := &Page{Revision: c.Revision, Remaining: -1}
+	more := false
+	room := someItems
+	if l.limit == 0 && l.tell {
+		room = c.Count(l.from)
+	}
+	p.Items = make([]*cache.Item, 0, room)
+	err := s.Each(ctx, l.resource, c, l.filter, l.from, func(it *cache.Item) bool {
+		p.Items = append(p.Items, it)
+		more = l.limit > 0 && len(p.Items) == l.limit
+		return !more
+	})
+	if err != nil || !more {
+		return p, err
+	}
+	last := p.Items[len(p.Items)-1]
+	rest := c.Count(cache.After(last.Namespace, last.Name))
+	if rest == 0 {
+		return p, nil
+	}
+	c.Pin()
+	l.cut(p, int64(rest))
+	return p, nil
+}
+
+// cut says that a page is not the last.
+func (l *list) cut(p *Page, rest int64) {
+	last := p.Items[len(p.Items)-1]
+	p.Continue = encodeContinue(p.Revision, l.spans, cache.After(last.Namespace, last.Name))
+	if l.tell && rest > 0 {
+		p.Remaining = rest
+	}
+}
+
+// takeRows takes the selected items at l.exact from the table. How much remains is not
+// told: it would cost as much as reading it.
+func (s *Store) takeRows(ctx context.Context, l *list) (*Page, error) {
+	p := &Page{Revision: l.exact, Remaining: -1}
+	full := func() bool { return l.limit > 0 && len(p.Items) == l.limit }
+	sel := s.selection(ctx, l.resource, l.filter, func(it *cache.Item) bool {
+		p.Items = append(p.Items, it)
+		return !full()
+	})
+	home := s.home(l.resource.Storage)
+	err := s.scan(ctx, l.permit, l.place(), l.exact, l.from, func(row *sqlstore.Row) bool {
+		if full() {
+			l.cut(p, 0)
+			return false
+		}
+		if it := cache.NewItem(row, home); l.filter.Match(it) {
+			sel.add(it) // one more row says whether a full page is the last
+		}
+		return sel.err == nil && !(full() && len(sel.waiting) > 0)
+	})
+	if err == nil && !full() {
+		sel.settle()
+	}
+	if err == nil {
+		err = sel.err
+	}
+	if full() && p.Continue == "" && len(sel.waiting) > 0 {
+		l.cut(p, 0)
+	}
+	return p, err
+}

@@ -1,0 +1,130 @@
+// Package objects reads and writes what is stored: the catalogue, the store and the cache
+// behind one face. Writes, answers, watches and verbs see no object in any other way.
+//
+//	store.go    what the store is made of, and how far it has come
+//	read.go     reads of memory and of the table, each with a permit
+//	find.go     one live object, for certain
+//	list.go     a list or a page of it, at the resource version that is asked for
+//	select.go   which objects a selector means in the version that is asked for
+//	decode.go   from stored bytes to objects, and between versions
+//	json.go     the JSON of an object in a served version
+//	encode.go   from objects to the bytes to store
+//	commit.go   writes of an object with its claims, each with a permit
+//	claims.go   what is unique in the cluster: service addresses, node ports
+//
+// It promises: a call that its permit does not cover changes and tells nothing, and
+// fails with permits.UncoveredError. Bytes that it returns are shared and must not be
+// changed. It starts no goroutine; calls with a context may wait for the store or for a
+// conversion webhook until that ends.
+package objects
+
+import (
+	"context"
+	"time"
+
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/permits"
+	"github.com/rowlock/rowlock/server/status"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// Store is all objects of a catalogue.
+type Store struct {
+	catalogue *kinds.Catalogue
+	store     *sqlstore.Store
+	cache     *cache.Cache
+}
+
+// New puts a store and the cache that it feeds behind one face. Who only reads memory
+// does without a store.
+func New(catalogue *kinds.Catalogue, store *sqlstore.Store, c *cache.Cache) *Store {
+	return &Store{catalogue: catalogue, store: store, cache: c}
+}
+
+// Place is where an object is, or with an empty Name a collection, and the
+// subresource that it is seen or written through.
+type Place struct {
+	Resource  *kinds.Resource
+	Sub       string
+	Namespace string // "" for cluster scope, and for collections over all namespaces
+	Name      string
+}
+
+// Key is the object's key in the store.
+func (p *Place) Key() sqlstore.Key {
+	return sqlstore.Key{Resource: p.Resource.Storage.Key, Namespace: p.Namespace, Name: p.Name}
+}
+
+func (p *Place) check(permit *permits.Permit, e permits.Effect) error {
+	return permit.Check(e, &permits.Target{
+		Group: p.Resource.Group, Resource: p.Resource.Plural, Subresource: p.Sub, Namespace: p.Namespace, Name: p.Name,
+	})
+}
+
+// What follows tells nothing of any object.
+
+// Head is the newest revision that any server has written.
+func (s *Store) Head(ctx context.Context) (int64, error) { return s.store.Head(ctx) }
+
+// Now is the time by the store's clock.
+func (s *Store) Now() time.Time { return s.store.Now() }
+
+// Floor is the oldest revision that can be read.
+func (s *Store) Floor() int64 { return s.store.Floor() }
+
+// Revision is the newest one in memory.
+func (s *Store) Revision() int64 { return s.cache.Revision() }
+
+// WaitFor waits until memory has a revision.
+func (s *Store) WaitFor(ctx context.Context, revision int64) error {
+	return s.cache.WaitFor(ctx, revision)
+}
+
+// CatchUp waits until memory has everything that any server wrote before.
+func (s *Store) CatchUp(ctx context.Context) error {
+	head, err := s.Head(ctx)
+	if err != nil {
+		return err
+	}
+	if s.Revision() >= head {
+		return nil
+	}
+	return s.WaitFor(ctx, head)
+}
+
+// futureWait is how long a reader that names a revision which this server has not
+// reached waits for it.
+const futureWait = 3 * time.Second
+
+// Reach waits until memory has a revision that a reader named, for a while. The error
+// after that is the 504 of a revision in the future.
+func (s *Store) Reach(ctx context.Context, revision int64) error {
+	if s.Revision() >= revision {
+		return nil
+	}
+	short, cancel := context.WithTimeout(ctx, futureWait)
+	defer cancel()
+	err := s.WaitFor(short, revision)
+	if err != nil && ctx.Err() == nil && short.Err() != nil {
+		return status.Future(revision, s.Revision())
+	}
+	return err
+}
+
+// reachForPage is Reach for pages. They are of the most recent state, and who asks for a
+// later one has nothing to wait for.
+func (s *Store) reachForPage(ctx context.Context, revision int64) error {
+	if s.Revision() >= revision {
+		return nil
+	}
+	if err := s.CatchUp(ctx); err != nil {
+		return err
+	}
+	if head := s.Revision(); head < revision {
+		e := status.Future(revision, head)
+		e.ErrStatus.Details.RetryAfterSeconds = 0
+		return e
+	}
+	return nil
+}
