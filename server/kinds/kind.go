@@ -77,24 +77,6 @@ type Resource struct {
 	Off bool
 }
 
-// Schema lets objects of a custom resource in and out of the store. Strategies and
-// admission see them in the version that a client addresses; nothing is in the stored
-// version but what is stored.
-type Schema interface {
-	// Coerce drops what the version does not know from an object that a client sent,
-	// and returns the paths of it. Errors tell of metadata that is none.
-	Coerce(obj Object) (unknown []string, err error)
-	// Clean says that what was stored at a revision is, byte by byte, an object of this
-	// version.
-	Clean(revision int64) bool
-	// FromStore makes objects of this version of stored ones, of whatever version, which
-	// it may change. ToStore makes what is to be stored.
-	FromStore(ctx context.Context, objs ...Object) ([]Object, error)
-	ToStore(ctx context.Context, obj Object) (Object, error)
-	// Asks says that a webhook converts: that takes time, and may change labels.
-	Asks() bool
-}
-
 // Storage is one stored collection.
 type Storage struct {
 	Key string // the resource column of the table: "pods", "deployments.apps"
@@ -105,6 +87,14 @@ type Storage struct {
 	Fields        []SelectableField // besides metadata.name and metadata.namespace
 	Indexed       []string          // labels of Fields that the cache indexes, "spec.nodeName"
 	TTL           func(Object) time.Duration
+	// New makes an empty object of the stored version; nil where that is what each
+	// Resource makes.
+	New func() Object
+	// Registry is what a stock server's messages call the collection, where it is not
+	// its plural name.
+	Registry string
+	// KeepEmpty says that empty lists and maps are stored as they are; see DropEmpty.
+	KeepEmpty bool
 	Strategy
 }
 
@@ -124,6 +114,7 @@ type SelectableField struct {
 // finalizers, managedFields and object-metadata validation.
 type Strategy struct {
 	ValidateName func(name string, prefix bool) []string
+	Meta         *MetaRules // how metadata is checked; nil: UsualMeta
 
 	Default          func(obj Object)
 	PrepareForCreate func(ctx context.Context, obj Object)
@@ -131,7 +122,10 @@ type Strategy struct {
 	Validate         func(ctx context.Context, obj Object) field.ErrorList
 	ValidateUpdate   func(ctx context.Context, obj, old Object) field.ErrorList
 	Canonicalize     func(obj Object)
-	Warnings         func(ctx context.Context, obj, old Object) []string // old is nil on create
+	// Complete fills in a new object just before it is stored, after everybody has seen
+	// it, and not for a dry run.
+	Complete func(obj Object)
+	Warnings func(ctx context.Context, obj, old Object) []string // old is nil on create
 
 	CreateOnUpdate        bool // PUT creates an absent object
 	UnconditionalUpdate   bool // PUT without a resourceVersion is allowed
@@ -147,6 +141,13 @@ type Strategy struct {
 	// Terminate marks an object that is deleted for the first time: it stays until its
 	// finalizers are gone. Nil for kinds that need no such mark.
 	Terminate func(obj Object, now time.Time)
+	// TerminateAsks says that the mark also records the propagation that was asked for,
+	// as finalizers.
+	TerminateAsks bool
+	// Held says that something besides its finalizers keeps a terminating object: only
+	// when that ends it goes. Nil: it goes when it has no finalizers and no grace period
+	// is left.
+	Held func(obj Object) bool
 
 	// DeleteAlso is the key of a storage whose object of the same namespace and
 	// name goes with this one ("endpoints", for services); absent is fine.
@@ -215,10 +216,13 @@ type Subresource struct {
 // ScaleMapping reads and writes replicas.
 type ScaleMapping struct {
 	// Check says why an object has no scale; nil: every object has one.
-	Check        func(Object) error
-	Replicas     func(Object) (spec, status int32)
-	SetReplicas  func(Object, int32)
-	Selector     func(Object) string
+	Check       func(Object) error
+	Replicas    func(Object) (spec, status int32)
+	SetReplicas func(Object, int32)
+	Selector    func(Object) string
+	// AnyNumber says that the kind's own rules say what number is allowed; otherwise it
+	// must not be negative.
+	AnyNumber    bool
 	ReplicasPath []string // "spec", "replicas": for field ownership
 }
 
@@ -252,37 +256,6 @@ func WithRequested(ctx context.Context, r *Resource) context.Context {
 func Requested(ctx context.Context) *Resource {
 	r, _ := ctx.Value(requestedAs{}).(*Resource)
 	return r
-}
-
-// Convert makes an object of resource to out of one of resource from, where both are
-// one storage. The argument may be changed. What the version of a custom resource does
-// not know is dropped.
-func Convert(obj Object, from, to *Resource) (Object, error) {
-	if from.Version == to.Version && from.Group == to.Group {
-		return obj, nil
-	}
-	obj, err := ConvertAll(obj, from, to)
-	if err == nil && to.Custom {
-		_, err = to.Schema.Coerce(obj)
-	}
-	return obj, err
-}
-
-// ConvertAll is Convert, but everything is kept.
-func ConvertAll(obj Object, from, to *Resource) (Object, error) {
-	var err error
-	if from.ToStorage != nil {
-		if obj, err = from.ToStorage(obj); err != nil {
-			return nil, err
-		}
-	}
-	if to.FromStorage != nil {
-		if obj, err = to.FromStorage(obj); err != nil {
-			return nil, err
-		}
-	}
-	obj.GetObjectKind().SetGroupVersionKind(to.GVK())
-	return obj, nil
 }
 
 // GVK, GVR and GroupResource name the resource.

@@ -103,6 +103,7 @@ func webhookColumns() []columns.Column {
 
 func webhooks(list func(kinds.Object) []hook, content func(kinds.Object) any) kinds.Strategy {
 	return kinds.Strategy{
+		Meta:         &kinds.MetaRules{Updates: 1, AnyFinalizer: true},
 		ValidateName: apivalidation.NameIsDNSSubdomain,
 		Default: func(obj kinds.Object) {
 			for _, h := range list(obj) {

@@ -22,6 +22,7 @@ import (
 // CustomResourceDefinition is how CustomResourceDefinitions are written.
 var CustomResourceDefinition = kinds.Strategy{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
+	Meta:         &kinds.MetaRules{Updates: 1, AnyFinalizer: true},
 	Default:      func(obj kinds.Object) { defaultDefinition(obj.(*apiextensionsv1.CustomResourceDefinition)) },
 	PrepareForCreate: func(_ context.Context, obj kinds.Object) {
 		d := obj.(*apiextensionsv1.CustomResourceDefinition)
@@ -51,6 +52,7 @@ var CustomResourceDefinition = kinds.Strategy{
 // CustomResourceDefinitionStatus is how their status is written. A stock server means
 // to take nothing but the status, and takes the metadata too, which nobody owns then.
 var CustomResourceDefinitionStatus = kinds.Strategy{
+	Meta:    &kinds.MetaRules{Updates: 1, AnyFinalizer: true},
 	Default: CustomResourceDefinition.Default,
 	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
 		d, old := obj.(*apiextensionsv1.CustomResourceDefinition), before.(*apiextensionsv1.CustomResourceDefinition)

@@ -22,6 +22,7 @@ import (
 // ControllerRevision is how ControllerRevisions are written.
 var ControllerRevision = kinds.Strategy{
 	ValidateName:        apivalidation.NameIsDNSSubdomain,
+	Meta:                &kinds.WholeMeta,
 	PrepareForCreate:    joinLines,
 	PrepareForUpdate:    func(ctx context.Context, obj, _ kinds.Object) { joinLines(ctx, obj) },
 	Validate:            validateControllerRevision,

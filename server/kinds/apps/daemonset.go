@@ -24,6 +24,7 @@ import (
 // DaemonSet is how DaemonSets are written.
 var DaemonSet = kinds.Strategy{
 	ValidateName:        apivalidation.NameIsDNSSubdomain,
+	Meta:                &kinds.WholeMeta,
 	Default:             defaultDaemonSet,
 	PrepareForCreate:    prepareDaemonSet,
 	PrepareForUpdate:    prepareDaemonSetUpdate,

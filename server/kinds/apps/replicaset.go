@@ -18,6 +18,7 @@ import (
 // ReplicaSet is how ReplicaSets are written.
 var ReplicaSet = kinds.Strategy{
 	ValidateName:        apivalidation.NameIsDNSSubdomain,
+	Meta:                &kinds.WholeMeta,
 	Default:             defaultReplicaSet,
 	PrepareForCreate:    prepareReplicaSet,
 	PrepareForUpdate:    prepareReplicaSetUpdate,

@@ -36,6 +36,7 @@ var CronJob = kinds.Strategy{
 
 // CronJobStatus is how their status is written.
 var CronJobStatus = kinds.Strategy{
+	Meta:    &kinds.MetaRules{AnyFinalizer: true},
 	Default: CronJob.Default,
 	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
 		c, old := obj.(*batchv1.CronJob), before.(*batchv1.CronJob)

@@ -33,6 +33,7 @@ const (
 // Job is how Jobs are written.
 var Job = kinds.Strategy{
 	ValidateName:        apivalidation.NameIsDNSSubdomain,
+	Meta:                &kinds.WholeMeta,
 	Default:             func(obj kinds.Object) { defaultJob(obj.(*batchv1.Job)) },
 	PrepareForCreate:    prepareJob,
 	PrepareForUpdate:    prepareJobUpdate,

@@ -28,7 +28,7 @@ func (c Config) coreV1(events *kinds.Storage) []*kinds.Resource {
 		&kinds.Resource{
 			Plural: "endpoints", Kind: "Endpoints", Namespaced: true, ShortNames: []string{"ep"},
 			New: object[corev1.Endpoints](), NewList: list[corev1.EndpointsList](),
-			Storage: &kinds.Storage{Strategy: core.Endpoints}, Columns: core.EndpointsColumns,
+			Storage: &kinds.Storage{Registry: "services/endpoints", Strategy: core.Endpoints}, Columns: core.EndpointsColumns,
 		},
 		&kinds.Resource{
 			Plural: "events", Kind: "Event", Namespaced: true, ShortNames: []string{"ev"},
@@ -53,7 +53,7 @@ func (c Config) coreV1(events *kinds.Storage) []*kinds.Resource {
 		&kinds.Resource{
 			Plural: "nodes", Kind: "Node", ShortNames: []string{"no"},
 			New: object[corev1.Node](), NewList: list[corev1.NodeList](),
-			Storage: &kinds.Storage{Strategy: core.Node, Fields: core.NodeFields}, Columns: core.NodeColumns,
+			Storage: &kinds.Storage{Registry: "minions", Strategy: core.Node, Fields: core.NodeFields}, Columns: core.NodeColumns,
 			Subresources: []kinds.Subresource{
 				{Name: "proxy", Kind: "NodeProxyOptions", Verbs: proxyVerbs()},
 				status("Node", core.NodeStatus),
@@ -81,7 +81,7 @@ func (c Config) coreV1(events *kinds.Storage) []*kinds.Resource {
 			Plural: "replicationcontrollers", Kind: "ReplicationController", Namespaced: true,
 			ShortNames: []string{"rc"}, Categories: []string{"all"},
 			New: object[corev1.ReplicationController](), NewList: list[corev1.ReplicationControllerList](),
-			Storage: &kinds.Storage{Strategy: core.ReplicationController, Fields: core.ReplicationControllerFields}, Columns: core.ReplicationControllerColumns,
+			Storage: &kinds.Storage{Registry: "controllers", Strategy: core.ReplicationController, Fields: core.ReplicationControllerFields}, Columns: core.ReplicationControllerColumns,
 			Zero:         noReplicas(core.ReplicationControllerScale),
 			Subresources: []kinds.Subresource{scale(core.ReplicationControllerScale), status("ReplicationController", core.ReplicationControllerStatus)},
 		},
@@ -108,7 +108,7 @@ func (c Config) coreV1(events *kinds.Storage) []*kinds.Resource {
 			Plural: "services", Kind: "Service", Namespaced: true,
 			ShortNames: []string{"svc"}, Categories: []string{"all"},
 			New: object[corev1.Service](), NewList: list[corev1.ServiceList](),
-			Storage: &kinds.Storage{Strategy: core.Service(c.services()), Fields: core.ServiceFields}, Columns: core.ServiceColumns,
+			Storage: &kinds.Storage{Registry: "services/specs", Strategy: core.Service(c.services()), Fields: core.ServiceFields}, Columns: core.ServiceColumns,
 			Subresources: []kinds.Subresource{
 				{Name: "proxy", Kind: "ServiceProxyOptions", Verbs: proxyVerbs()},
 				status("Service", core.ServiceStatus),

@@ -17,7 +17,7 @@ func networkingV1() []*kinds.Resource {
 		&kinds.Resource{
 			Plural: "ingresses", Kind: "Ingress", Namespaced: true, ShortNames: []string{"ing"},
 			New: object[networkingv1.Ingress](), NewList: list[networkingv1.IngressList](),
-			Storage: &kinds.Storage{Strategy: networking.Ingress}, Columns: networking.IngressColumns,
+			Storage: &kinds.Storage{Registry: "ingress", Strategy: networking.Ingress}, Columns: networking.IngressColumns,
 			Subresources: []kinds.Subresource{status("Ingress", networking.IngressStatus)},
 		},
 		&kinds.Resource{

@@ -70,6 +70,9 @@ func rows(group, version string, resources ...*kinds.Resource) []*kinds.Resource
 			s.Key = schema.GroupResource{Group: group, Resource: r.Plural}.String()
 			s.GVK = r.GVK()
 		}
+		if s := r.Storage; s != nil && s.GVK == r.GVK() {
+			s.New = r.New
+		}
 	}
 	return resources
 }

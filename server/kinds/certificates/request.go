@@ -20,6 +20,7 @@ import (
 // is asked for never changes; only metadata does.
 var CertificateSigningRequest = kinds.Strategy{
 	ValidateName:     func(string, bool) []string { return nil },
+	Meta:             &kinds.WholeMeta,
 	PrepareForCreate: prepareRequest,
 	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
 		r, old := obj.(*certificatesv1.CertificateSigningRequest), before.(*certificatesv1.CertificateSigningRequest)
@@ -34,6 +35,7 @@ var CertificateSigningRequest = kinds.Strategy{
 
 // CertificateSigningRequestStatus is how their status is written, by signers.
 var CertificateSigningRequestStatus = kinds.Strategy{
+	Meta: &kinds.WholeMeta,
 	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
 		r, old := obj.(*certificatesv1.CertificateSigningRequest), before.(*certificatesv1.CertificateSigningRequest)
 		r.Spec = old.Spec
@@ -47,6 +49,7 @@ var CertificateSigningRequestStatus = kinds.Strategy{
 
 // CertificateSigningRequestApproval is how they are approved and denied.
 var CertificateSigningRequestApproval = kinds.Strategy{
+	Meta: &kinds.WholeMeta,
 	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
 		r, old := obj.(*certificatesv1.CertificateSigningRequest), before.(*certificatesv1.CertificateSigningRequest)
 		stamp(r, old)

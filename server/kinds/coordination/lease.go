@@ -17,6 +17,7 @@ import (
 // Lease is how Leases are written.
 var Lease = kinds.Strategy{
 	ValidateName:     apivalidation.NameIsDNSSubdomain,
+	Meta:             &kinds.MetaRules{Updates: 1, AnyFinalizer: true},
 	PrepareForCreate: func(_ context.Context, obj kinds.Object) { dropElection(obj.(*coordinationv1.Lease), nil) },
 	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
 		dropElection(obj.(*coordinationv1.Lease), before.(*coordinationv1.Lease))

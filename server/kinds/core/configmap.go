@@ -17,6 +17,7 @@ import (
 // ConfigMap is how ConfigMaps are written.
 var ConfigMap = kinds.Strategy{
 	ValidateName:        apivalidation.NameIsDNSSubdomain,
+	Meta:                &kinds.WholeMeta,
 	Default:             defaults(func(c *corev1.ConfigMap) { nullIsEmpty(c.BinaryData) }),
 	Validate:            checks(validateConfigMap),
 	ValidateUpdate:      updateChecks(validateConfigMapUpdate),

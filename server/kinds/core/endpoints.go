@@ -21,6 +21,7 @@ import (
 // Endpoints is how Endpoints are written.
 var Endpoints = kinds.Strategy{
 	ValidateName:        apivalidation.NameIsDNSSubdomain,
+	Meta:                &kinds.WholeMeta,
 	Default:             defaults(defaultEndpoints),
 	Validate:            checks(validateEndpoints),
 	ValidateUpdate:      updateChecks(func(e, _ *corev1.Endpoints) field.ErrorList { return validateEndpoints(e) }),

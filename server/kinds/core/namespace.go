@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/kinds"
@@ -16,6 +17,7 @@ import (
 // name somebody who has to empty it.
 var Namespace = kinds.Strategy{
 	ValidateName:        apivalidation.ValidateNamespaceName,
+	Meta:                &kinds.WholeMeta,
 	Default:             defaults(defaultNamespace),
 	Canonicalize:        defaults(labelNamespace),
 	PrepareForCreate:    prepares(prepareNamespace),
@@ -24,6 +26,12 @@ var Namespace = kinds.Strategy{
 	UnconditionalUpdate: true,
 	ReturnDeletedObject: true,
 	ResetFields:         []string{"status"},
+	Terminate:           terminateNamespace,
+	TerminateAsks:       true,
+	Held: func(obj kinds.Object) bool {
+		n, ok := obj.(*corev1.Namespace)
+		return !ok || len(n.Spec.Finalizers) > 0
+	},
 }
 
 // NamespaceStatus is how their status is written.
@@ -54,6 +62,14 @@ var NamespaceFields = []kinds.SelectableField{{Label: "status.phase", Path: []st
 var NamespaceColumns = columns.Of(func(n *corev1.Namespace, now time.Time) []any {
 	return []any{n.Name, string(n.Status.Phase), columns.Since(n.CreationTimestamp, now)}
 }, columns.Name(), columns.Text("Status", "The status of the namespace"), columns.Age())
+
+// terminateNamespace marks a namespace that is deleted: it stays until what is in it
+// is gone.
+func terminateNamespace(obj kinds.Object, now time.Time) {
+	n := obj.(*corev1.Namespace)
+	n.DeletionTimestamp = &metav1.Time{Time: now}
+	n.Status.Phase = corev1.NamespaceTerminating
+}
 
 func defaultNamespace(n *corev1.Namespace) {
 	labelNamespace(n)

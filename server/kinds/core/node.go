@@ -24,6 +24,7 @@ import (
 // Node is how Nodes are written. A new one keeps the status it comes with.
 var Node = kinds.Strategy{
 	ValidateName:     apivalidation.NameIsDNSSubdomain,
+	Meta:             &kinds.WholeMeta,
 	Default:          defaults(defaultNode),
 	PrepareForCreate: prepares(func(n *corev1.Node) { dropNodeConfig(n, nil) }),
 	PrepareForUpdate: preparesUpdate(func(n, old *corev1.Node) {

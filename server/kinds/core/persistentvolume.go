@@ -21,6 +21,7 @@ import (
 // PersistentVolume is how PersistentVolumes are written.
 var PersistentVolume = kinds.Strategy{
 	ValidateName:        apivalidation.NameIsDNSSubdomain,
+	Meta:                &kinds.WholeMeta,
 	Default:             defaults(defaultVolume),
 	PrepareForCreate:    prepares(prepareVolume),
 	PrepareForUpdate:    preparesUpdate(prepareVolumeUpdate),

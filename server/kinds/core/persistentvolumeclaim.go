@@ -21,6 +21,7 @@ import (
 // PersistentVolumeClaim is how PersistentVolumeClaims are written.
 var PersistentVolumeClaim = kinds.Strategy{
 	ValidateName:        apivalidation.NameIsDNSSubdomain,
+	Meta:                &kinds.MetaRules{Updates: 1, Wholes: 2},
 	Default:             defaults(defaultClaim),
 	PrepareForCreate:    prepares(prepareClaim),
 	PrepareForUpdate:    preparesUpdate(prepareClaimUpdate),

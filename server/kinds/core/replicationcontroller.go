@@ -21,6 +21,7 @@ import (
 // ReplicationController is how ReplicationControllers are written.
 var ReplicationController = kinds.Strategy{
 	ValidateName:        apivalidation.NameIsDNSSubdomain,
+	Meta:                &kinds.WholeMeta,
 	Default:             defaults(defaultController),
 	PrepareForCreate:    prepares(prepareController),
 	PrepareForUpdate:    preparesUpdate(prepareControllerUpdate),

@@ -19,6 +19,7 @@ import (
 // Secret is how Secrets are written.
 var Secret = kinds.Strategy{
 	ValidateName:        apivalidation.NameIsDNSSubdomain,
+	Meta:                &kinds.WholeMeta,
 	Default:             defaults(defaultSecret),
 	Validate:            checks(validateSecret),
 	ValidateUpdate:      updateChecks(validateSecretUpdate),

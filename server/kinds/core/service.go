@@ -21,6 +21,7 @@ import (
 // Service is how Services are written whose addresses and ports a hands out.
 func Service(a *ServiceAllocator) kinds.Strategy {
 	return kinds.Strategy{
+		Meta:                &kinds.WholeMeta,
 		ValidateName:        apivalidation.NameIsDNS1035Label,
 		Default:             defaults(defaultService),
 		PrepareForCreate:    prepares(func(s *corev1.Service) { s.Status = corev1.ServiceStatus{} }),

@@ -14,6 +14,7 @@ import (
 // ServiceAccount is how ServiceAccounts are written.
 var ServiceAccount = kinds.Strategy{
 	ValidateName:        apivalidation.NameIsDNSSubdomain,
+	Meta:                &kinds.WholeMeta,
 	UnconditionalUpdate: true,
 	ReturnDeletedObject: true,
 	PrepareForCreate:    prepares(onlySecretNames),

@@ -20,10 +20,18 @@ func (v *Version) hasStatus() bool {
 	return v.spec.Subresources != nil && v.spec.Subresources.Status != nil
 }
 
+// metaRules are those of all custom resources: finalizers are advised about, not
+// refused.
+var metaRules = kinds.MetaRules{Updates: 1, AnyFinalizer: true}
+
 // strategy is how objects of the version are written.
 func (v *Version) strategy() kinds.Strategy {
 	s := kinds.Strategy{
+		Meta:    &metaRules,
 		Default: func(obj kinds.Object) { v.Schema.Default(tree(obj)) },
+		// A status that was dropped may have a default, as anybody who reads what is
+		// stored would find.
+		Complete: func(obj kinds.Object) { v.Schema.Default(tree(obj)) },
 		PrepareForCreate: func(_ context.Context, obj kinds.Object) {
 			if v.hasStatus() {
 				delete(tree(obj), "status")
@@ -59,6 +67,7 @@ func (v *Version) strategy() kinds.Strategy {
 // statusStrategy is how their status is written.
 func (v *Version) statusStrategy() *kinds.Strategy {
 	return &kinds.Strategy{
+		Meta:    &metaRules,
 		Default: func(obj kinds.Object) { v.Schema.Default(tree(obj)) },
 		PrepareForUpdate: func(_ context.Context, obj, old kinds.Object) {
 			owners, version := obj.GetManagedFields(), obj.GetResourceVersion()

@@ -52,6 +52,7 @@ func (v *Version) subresources() (out []kinds.Subresource) {
 				return selector
 			},
 			ReplicasPath: spec,
+			AnyNumber:    true,
 		},
 	})
 }

@@ -26,6 +26,7 @@ const classAnnotation = "kubernetes.io/ingress.class"
 // Ingress is how Ingresses are written.
 var Ingress = kinds.Strategy{
 	ValidateName:        apivalidation.NameIsDNSSubdomain,
+	Meta:                &kinds.WholeMeta,
 	PrepareForCreate:    prepareIngress,
 	PrepareForUpdate:    prepareIngressUpdate,
 	Validate:            validateIngress,

@@ -24,6 +24,7 @@ const (
 // IngressClass is how IngressClasses are written.
 var IngressClass = kinds.Strategy{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
+	Meta:         &kinds.WholeMeta,
 	Default: func(obj kinds.Object) {
 		if p := obj.(*networkingv1.IngressClass).Spec.Parameters; p != nil {
 			rules.DefaultTo(&p.Scope, scopeCluster)

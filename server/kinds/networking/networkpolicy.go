@@ -22,6 +22,7 @@ import (
 // NetworkPolicy is how NetworkPolicies are written.
 var NetworkPolicy = kinds.Strategy{
 	ValidateName:     apivalidation.NameIsDNSSubdomain,
+	Meta:             &kinds.WholeMeta,
 	Default:          defaultNetworkPolicy,
 	PrepareForCreate: func(_ context.Context, obj kinds.Object) { obj.SetGeneration(1) },
 	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {

@@ -22,6 +22,7 @@ import (
 // RuntimeClass is how RuntimeClasses are written.
 var RuntimeClass = kinds.Strategy{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
+	Meta:         &kinds.MetaRules{Updates: 1, Wholes: 1, AnyFinalizer: true},
 	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
 		return validateRuntimeClass(obj.(*nodev1.RuntimeClass))
 	},

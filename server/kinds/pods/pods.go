@@ -49,6 +49,7 @@ func Resource() *kinds.Resource {
 // strategy is that of the pod itself.
 func strategy() kinds.Strategy {
 	return kinds.Strategy{
+		Meta:                &kinds.WholeMeta,
 		ValidateName:        validation.NameIsDNSSubdomain,
 		Default:             setDefaults,
 		PrepareForCreate:    prepareForCreate,
@@ -65,7 +66,7 @@ func strategy() kinds.Strategy {
 
 func statusStrategy() *kinds.Strategy {
 	s := strategy()
-	s.PrepareForCreate, s.Validate, s.Warnings = nil, nil, nil
+	s.Meta, s.PrepareForCreate, s.Validate, s.Warnings = nil, nil, nil, nil
 	s.PrepareForUpdate, s.ValidateUpdate = prepareStatus, validateStatus
 	s.ResetFields = []string{"spec", "metadata.deletionTimestamp", "metadata.ownerReferences"}
 	return &s
@@ -73,7 +74,7 @@ func statusStrategy() *kinds.Strategy {
 
 func ephemeralStrategy() *kinds.Strategy {
 	s := strategy()
-	s.PrepareForCreate, s.Validate, s.Warnings = nil, nil, nil
+	s.Meta, s.PrepareForCreate, s.Validate, s.Warnings = nil, nil, nil, nil
 	s.PrepareForUpdate, s.ValidateUpdate = prepareEphemeral, validateEphemeral
 	s.ResetFields = append(specFieldsBut("ephemeralContainers"), "metadata", "status")
 	return &s

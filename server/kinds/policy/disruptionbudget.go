@@ -19,6 +19,7 @@ import (
 // PodDisruptionBudget is how PodDisruptionBudgets are written.
 var PodDisruptionBudget = kinds.Strategy{
 	ValidateName: path.ValidatePathSegmentName,
+	Meta:         &kinds.MetaRules{AnyFinalizer: true},
 	PrepareForCreate: func(_ context.Context, obj kinds.Object) {
 		b := obj.(*policyv1.PodDisruptionBudget)
 		b.Status = policyv1.PodDisruptionBudgetStatus{}
@@ -44,6 +45,7 @@ var PodDisruptionBudget = kinds.Strategy{
 
 // PodDisruptionBudgetStatus is how their status is written.
 var PodDisruptionBudgetStatus = kinds.Strategy{
+	Meta: &kinds.MetaRules{AnyFinalizer: true},
 	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
 		b, old := obj.(*policyv1.PodDisruptionBudget), before.(*policyv1.PodDisruptionBudget)
 		b.Spec = old.Spec

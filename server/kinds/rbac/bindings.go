@@ -19,6 +19,7 @@ import (
 // RoleBinding is how RoleBindings are written.
 var RoleBinding = kinds.Strategy{
 	ValidateName: validateName,
+	Meta:         &kinds.MetaRules{Updates: 2, Wholes: 1},
 	Default: func(obj kinds.Object) {
 		b := obj.(*rbacv1.RoleBinding)
 		defaultBinding(&b.RoleRef, b.Subjects)
@@ -38,6 +39,7 @@ var RoleBinding = kinds.Strategy{
 // ClusterRoleBinding is how ClusterRoleBindings are written.
 var ClusterRoleBinding = kinds.Strategy{
 	ValidateName: validateName,
+	Meta:         &kinds.MetaRules{Updates: 2, Wholes: 1},
 	Default: func(obj kinds.Object) {
 		b := obj.(*rbacv1.ClusterRoleBinding)
 		defaultBinding(&b.RoleRef, b.Subjects)

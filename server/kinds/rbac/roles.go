@@ -18,6 +18,7 @@ import (
 // checks a changed object twice, and lists its causes twice.
 var Role = kinds.Strategy{
 	ValidateName: validateName,
+	Meta:         &kinds.MetaRules{Updates: 2, Wholes: 1},
 	Canonicalize: func(obj kinds.Object) {
 		r := obj.(*rbacv1.Role)
 		r.Rules = withoutEmpty(r.Rules)
@@ -36,6 +37,7 @@ var Role = kinds.Strategy{
 // ClusterRole is how ClusterRoles are written.
 var ClusterRole = kinds.Strategy{
 	ValidateName: validateName,
+	Meta:         &kinds.MetaRules{Updates: 2, Wholes: 1},
 	Canonicalize: func(obj kinds.Object) {
 		r := obj.(*rbacv1.ClusterRole)
 		r.Rules = withoutEmpty(r.Rules)

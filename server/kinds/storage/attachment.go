@@ -23,6 +23,7 @@ const (
 // VolumeAttachment is how VolumeAttachments are written.
 var VolumeAttachment = kinds.Strategy{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
+	Meta:         &kinds.WholeMeta,
 	Default:      defaultAttachment,
 	PrepareForCreate: func(_ context.Context, obj kinds.Object) {
 		obj.(*storagev1.VolumeAttachment).Status = storagev1.VolumeAttachmentStatus{}

@@ -19,6 +19,7 @@ import (
 // CSIStorageCapacity is how CSIStorageCapacities are written.
 var CSIStorageCapacity = kinds.Strategy{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
+	Meta:         &kinds.MetaRules{Creates: 1, Updates: 1, Wholes: 1},
 	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
 		return rules.Twice(validateCapacity(obj.(*storagev1.CSIStorageCapacity), false)) // as clients see it
 	},

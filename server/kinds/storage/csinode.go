@@ -20,6 +20,7 @@ const maxNodeID = 256
 // CSINode is how CSINodes are written.
 var CSINode = kinds.Strategy{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
+	Meta:         &kinds.WholeMeta,
 	Canonicalize: func(obj kinds.Object) {
 		n := obj.(*storagev1.CSINode)
 		if len(n.Spec.Drivers) == 0 {

@@ -32,6 +32,7 @@ const (
 // StorageClass is how StorageClasses are written.
 var StorageClass = kinds.Strategy{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
+	Meta:         &kinds.WholeMeta,
 	Default: func(obj kinds.Object) {
 		c := obj.(*storagev1.StorageClass)
 		rules.DefaultTo(&c.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete)

@@ -1,0 +1,223 @@
+package kinds
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// An object takes three forms on its way between a client and the store.
+//
+//	stored    what the bytes in the table say
+//	working   what strategies, admission and allocators see
+//	served    what a client that addresses this resource sends and gets
+//
+// For a built-in kind the working form is the stored version, and ToServed and
+// ToWorking convert. For a custom kind the working form is the served version, and
+// Load and Save do it. Whoever calls all four in their places serves either kind.
+
+// Schema lets objects in and out of the store. Built-in kinds need none: they keep
+// AsStored.
+type Schema interface {
+	// Coerce drops what the version does not know from an object that a client sent,
+	// and returns the paths of it. Errors tell of metadata that is none.
+	Coerce(obj Object) (unknown []string, err error)
+	// Clean says that what was stored at a revision is, byte by byte, an object of this
+	// version.
+	Clean(revision int64) bool
+	// FromStore makes objects of this version of stored ones, of whatever version, which
+	// it may change. ToStore makes what is to be stored.
+	FromStore(ctx context.Context, objs ...Object) ([]Object, error)
+	ToStore(ctx context.Context, obj Object) (Object, error)
+	// Asks says that a webhook converts: that takes time, and may change labels.
+	Asks() bool
+}
+
+// AsStored is the schema of objects that are stored as they are worked on: it changes
+// nothing.
+type AsStored struct{}
+
+// Coerce implements Schema.
+func (AsStored) Coerce(Object) ([]string, error) { return nil, nil }
+
+// Clean implements Schema.
+func (AsStored) Clean(int64) bool { return true }
+
+// FromStore implements Schema.
+func (AsStored) FromStore(_ context.Context, objs ...Object) ([]Object, error) { return objs, nil }
+
+// ToStore implements Schema.
+func (AsStored) ToStore(_ context.Context, obj Object) (Object, error) { return obj, nil }
+
+// Asks implements Schema.
+func (AsStored) Asks() bool { return false }
+
+func (r *Resource) schema() Schema {
+	if r.Schema == nil {
+		return AsStored{}
+	}
+	return r.Schema
+}
+
+// Coerce drops what the version does not know from an object that a client sent; see
+// Schema.
+func (r *Resource) Coerce(obj Object) (unknown []string, err error) { return r.schema().Coerce(obj) }
+
+// Clean says that bytes stored at a revision are an object of this version as they
+// are. older says that they are of another version than the stored one.
+func (r *Resource) Clean(revision int64, older bool) bool {
+	if r.custom() {
+		return !older && r.schema().Clean(revision)
+	}
+	return r.FromStorage == nil
+}
+
+// NewStored makes an empty object for stored bytes to be decoded into.
+func (r *Resource) NewStored() Object {
+	if s := r.Storage; s != nil && s.New != nil {
+		return s.New()
+	}
+	return r.New()
+}
+
+// Load makes working forms of stored ones, which it may change.
+func (r *Resource) Load(ctx context.Context, objs ...Object) ([]Object, error) {
+	return r.schema().FromStore(ctx, objs...)
+}
+
+// Save makes the stored form of a working one, which it may change where it does not
+// return another. What only the store knows of an object, its resourceVersion, is for
+// the caller to take away first.
+func (r *Resource) Save(ctx context.Context, obj Object) (Object, error) {
+	if !r.Storage.KeepEmpty {
+		DropEmpty(obj)
+	}
+	if r.custom() {
+		var err error
+		if obj, err = r.schema().ToStore(ctx, obj.DeepCopyObject().(Object)); err != nil {
+			return nil, err
+		}
+	}
+	obj.GetObjectKind().SetGroupVersionKind(r.Storage.GVK)
+	return obj, nil
+}
+
+// ToWorking makes the working form of a served one, which it may change.
+func (r *Resource) ToWorking(obj Object) (Object, error) {
+	if !r.Converts() {
+		return obj, nil
+	}
+	out, err := r.ToStorage(obj)
+	if err != nil {
+		return nil, err
+	}
+	out.GetObjectKind().SetGroupVersionKind(r.Storage.GVK)
+	return out, nil
+}
+
+// ToServed makes the served form of a working one, which it may change.
+func (r *Resource) ToServed(obj Object) (Object, error) {
+	if !r.Converts() {
+		return obj, nil
+	}
+	out, err := r.FromStorage(obj)
+	if err != nil {
+		return nil, fmt.Errorf("converting to %s: %w", r.GVK(), err)
+	}
+	out.GetObjectKind().SetGroupVersionKind(r.GVK())
+	return out, nil
+}
+
+// Converts says that the served form differs from the working one.
+func (r *Resource) Converts() bool { return r.FromStorage != nil && !r.custom() }
+
+// LoadMayFail says that Load can fail for reasons that may pass, so that a failure
+// must not be kept.
+func (r *Resource) LoadMayFail() bool { return r.custom() }
+
+// LoadAsks says that Load may ask a webhook: that takes time, may fail for reasons
+// that pass, and may change labels.
+func (r *Resource) LoadAsks() bool { return r.schema().Asks() }
+
+// AsServed is the resource for objects whose bytes are the served form already.
+func (r *Resource) AsServed() *Resource {
+	as := *r
+	as.FromStorage, as.Schema = nil, AsStored{}
+	return &as
+}
+
+// GoType is the struct that objects are decoded into; nil for those that are trees of
+// maps and lists, which only a schema describes.
+func (r *Resource) GoType() reflect.Type {
+	if r.custom() || r.New == nil {
+		return nil
+	}
+	return reflect.TypeOf(r.New()).Elem()
+}
+
+// Blank is an object of the served version that nobody filled in, with the annotations
+// if they are not nil; bookmarks of a watch are such.
+func (r *Resource) Blank(annotations map[string]string) runtime.Object {
+	if r.custom() {
+		metadata := map[string]any{}
+		if annotations != nil {
+			tree := make(map[string]any, len(annotations))
+			for k, v := range annotations {
+				tree[k] = v
+			}
+			metadata["annotations"] = tree
+		}
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": r.APIVersion(), "kind": r.Kind, "metadata": metadata}}
+	}
+	obj := r.New()
+	obj.GetObjectKind().SetGroupVersionKind(r.GVK())
+	obj.SetAnnotations(annotations)
+	if r.Zero != nil {
+		r.Zero(obj)
+	}
+	return obj
+}
+
+// ErrorKind is the kind that a refusal says an object is of: for a custom one what it
+// says itself, which may be what is wrong with it.
+func (r *Resource) ErrorKind(obj Object) schema.GroupKind {
+	if said := obj.GetObjectKind().GroupVersionKind().GroupKind(); r.custom() && said.Kind != "" {
+		return said
+	}
+	return r.Storage.GVK.GroupKind()
+}
+
+// Convert makes an object of resource to out of one of resource from, where both are
+// one storage. The argument may be changed. What the version of a custom resource does
+// not know is dropped.
+func Convert(obj Object, from, to *Resource) (Object, error) {
+	if from.Version == to.Version && from.Group == to.Group {
+		return obj, nil
+	}
+	obj, err := ConvertAll(obj, from, to)
+	if err == nil {
+		_, err = to.Coerce(obj)
+	}
+	return obj, err
+}
+
+// ConvertAll is Convert, but everything is kept.
+func ConvertAll(obj Object, from, to *Resource) (Object, error) {
+	var err error
+	if from.ToStorage != nil {
+		if obj, err = from.ToStorage(obj); err != nil {
+			return nil, err
+		}
+	}
+	if to.FromStorage != nil {
+		if obj, err = to.FromStorage(obj); err != nil {
+			return nil, err
+		}
+	}
+	obj.GetObjectKind().SetGroupVersionKind(to.GVK())
+	return obj, nil
+}

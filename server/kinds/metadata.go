@@ -1,0 +1,107 @@
+package kinds
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	genericvalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// MetaRules say how often the rules of a kind look at metadata. A stock server looks
+// once itself and lets each kind look again, and clients are shown every finding of
+// either.
+type MetaRules struct {
+	Creates      int  // how often the rules for creates check everything, beyond once
+	Updates      int  // how often the rules for updates check what changed
+	Wholes       int  // how often the rules for updates check everything
+	AnyFinalizer bool // finalizers need no qualified name
+}
+
+// Sets of rules that more than one kind has. UsualMeta is that of kinds that name none.
+var (
+	UsualMeta = MetaRules{Updates: 1}
+	WholeMeta = MetaRules{Updates: 1, Wholes: 1}
+)
+
+// metaRules are those of the resource itself, or of a subresource that writes it.
+func (r *Resource) metaRules(sub *Subresource) MetaRules {
+	s := &r.Storage.Strategy
+	if sub != nil && sub.Update != nil {
+		s = sub.Update
+	}
+	if s.Meta == nil {
+		return UsualMeta
+	}
+	return *s.Meta
+}
+
+var metadataPath = field.NewPath("metadata")
+
+// ValidateNewMeta checks the metadata of a new object. sub is the subresource that
+// writes it, or nil.
+func (r *Resource) ValidateNewMeta(sub *Subresource, obj Object) field.ErrorList {
+	rules := r.metaRules(sub)
+	errs := genericvalidation.ValidateObjectMetaAccessor(obj, r.Namespaced, r.nameRule(), metadataPath)
+	if !rules.AnyFinalizer {
+		errs = append(errs, finalizerNames(obj)...)
+	}
+	once := errs
+	for range rules.Creates {
+		errs = append(errs[:len(errs):len(errs)], once...)
+	}
+	return errs
+}
+
+// ValidateMeta checks the metadata of an update.
+func (r *Resource) ValidateMeta(sub *Subresource, obj, old Object) field.ErrorList {
+	rules := r.metaRules(sub)
+	errs := genericvalidation.ValidateObjectMetaAccessor(obj, r.Namespaced, segmentName, metadataPath)
+	update := genericvalidation.ValidateObjectMetaAccessorUpdate(obj, old, metadataPath)
+	errs = append(errs, update...)
+	var names field.ErrorList
+	if !rules.AnyFinalizer {
+		names = finalizerNames(obj)
+	}
+	for range rules.Wholes {
+		errs = append(errs, genericvalidation.ValidateObjectMetaAccessor(obj, r.Namespaced, r.nameRule(), metadataPath)...)
+		errs = append(errs, names...)
+	}
+	for range rules.Updates {
+		errs = append(append(errs, update...), names...)
+	}
+	return errs
+}
+
+func segmentName(name string, prefix bool) []string {
+	if prefix {
+		return path.IsValidPathSegmentPrefix(name)
+	}
+	return path.IsValidPathSegmentName(name)
+}
+
+// nameRule is how names of the kind are checked.
+func (r *Resource) nameRule() genericvalidation.ValidateNameFunc {
+	if f := r.Storage.ValidateName; f != nil {
+		return f
+	}
+	return genericvalidation.NameIsDNSSubdomain
+}
+
+// finalizerNames checks that finalizers are qualified, or among the few that need not
+// be.
+func finalizerNames(obj metav1.Object) field.ErrorList {
+	var errs field.ErrorList
+	for i, f := range obj.GetFinalizers() {
+		switch f {
+		case string(corev1.FinalizerKubernetes), metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents:
+			continue
+		}
+		if !strings.Contains(f, "/") {
+			errs = append(errs, field.Invalid(metadataPath.Child("finalizers").Index(i), f, "name is neither a standard finalizer name nor is it fully qualified"))
+		}
+	}
+	return errs
+}

@@ -1,0 +1,89 @@
+package kinds
+
+import "k8s.io/apimachinery/pkg/runtime/schema"
+
+// What the API offers of a kind. A stock server answers some questions about built-in
+// kinds and about custom ones differently, and clients see it; each difference has a
+// method here that says what it is about.
+
+// custom says that the resource is served from a schema at run time.
+func (r *Resource) custom() bool { return r.Custom }
+
+// whole says that a subresource is another way to read or write the object itself; so
+// is no subresource.
+func whole(sub *Subresource) bool { return sub == nil || sub.Update != nil }
+
+// Protobuf says whether objects have a Protobuf form. Without one they are answered so
+// only as metadata. sub is what is addressed below the object, or nil.
+func (r *Resource) Protobuf(sub *Subresource) bool { return !r.custom() || !whole(sub) }
+
+// StrategicMerge says whether strategic merge patches are served.
+func (r *Resource) StrategicMerge() bool { return !r.custom() }
+
+// NegotiatesFirst says that media types nobody offers are refused before anything else
+// is looked at, and with words of their own.
+func (r *Resource) NegotiatesFirst() bool { return !r.custom() }
+
+// AnyBody says that a body of any kind is read, for validation to refuse it.
+func (r *Resource) AnyBody() bool { return r.custom() }
+
+// AsMaps says that objects and lists are written as maps are: their members sorted by
+// name, and each item of a list whole, with its kind and apiVersion.
+func (r *Resource) AsMaps() bool { return r.custom() }
+
+// FixedRoutes says that each path and method of the resource is a route of its own, so
+// that what has none is not found or not allowed. Otherwise one handler answers for all
+// paths below the group, says which of its resources or subresources it misses, and
+// takes HEAD for GET.
+func (r *Resource) FixedRoutes() bool { return !r.custom() }
+
+// NamesVersions says that clients are told the versions of subresources' kinds even where
+// they are those of the resource.
+func (r *Resource) NamesVersions() bool { return r.custom() }
+
+// OwnNamespace says that each object is a namespace, and in itself.
+func (r *Resource) OwnNamespace() bool { return r.Group == "" && r.Plural == "namespaces" }
+
+// NamespaceOf is the namespace that admission is told an object is in, given that of
+// the request and the object's name.
+func (r *Resource) NamespaceOf(namespace, name string) string {
+	switch {
+	case r.Namespaced:
+		return namespace
+	case r.OwnNamespace():
+		return name
+	}
+	return ""
+}
+
+// OwnLabels says that the resource has field selector labels of its own, or that its
+// version decided to have none.
+func (r *Resource) OwnLabels() bool { return r.FieldLabels != nil || len(r.Storage.Fields) > 0 }
+
+// StoredLabel is what Storage.Fields calls a field selector label of this version, or
+// "".
+func (r *Resource) StoredLabel(label string) string {
+	if r.FieldLabels == nil {
+		return label
+	}
+	return r.FieldLabels[label]
+}
+
+// RegistryKey is the name by which a stock server's messages call an object.
+func (r *Resource) RegistryKey(namespace, name string) string {
+	path := "/registry/" + r.registry()
+	if namespace != "" {
+		path += "/" + namespace
+	}
+	return path + "/" + name
+}
+
+func (r *Resource) registry() string {
+	switch {
+	case r.Storage.Registry != "":
+		return r.Storage.Registry
+	case r.custom():
+		return r.Group + "/" + r.Plural
+	}
+	return schema.ParseGroupResource(r.Storage.Key).Resource
+}
