@@ -21,9 +21,9 @@ import (
 // front is the listener with what speaks HTTP on it.
 type front struct {
 	hs     *http.Server
-	apart  *conns.Hijacker  // watches that have left hs
-	served chan struct{} // closed when it has ended
-	err    error         // that ended it
+	apart  *conns.Hijacker // watches that have left hs
+	served chan struct{}   // closed when it has ended
+	err    error           // that ended it
 
 	mu    sync.Mutex
 	mute  map[net.Conn]struct{} // connections that have not asked for anything yet

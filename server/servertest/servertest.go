@@ -101,6 +101,17 @@ func Idle(c *server.Config) {
 	}
 }
 
+// WithoutTLS is the URL of one more listener of the server's, which speaks HTTP/1.1 alone
+// and without TLS.
+func (s *Server) WithoutTLS() string {
+	front := httptest.NewServer(s.Handler())
+	s.t.Cleanup(func() {
+		front.CloseClientConnections()
+		front.Close()
+	})
+	return front.URL
+}
+
 // Do makes a request of the admin, in process. Headers are names and values in turn; a
 // body is JSON unless they say otherwise.
 func (s *Server) Do(method, path, body string, header ...string) *httptest.ResponseRecorder {

@@ -2,29 +2,24 @@ package verbs_test
 
 import (
 	"context"
-	"errors"
 	"net/http"
-	"net/http/httptest"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/rowlock/rowlock/authx"
-	"github.com/rowlock/rowlock/server/apply"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/filters"
-	"github.com/rowlock/rowlock/server/kinds"
-	"github.com/rowlock/rowlock/server/kinds/builtin"
 	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/permits"
 	"github.com/rowlock/rowlock/server/request"
-	"github.com/rowlock/rowlock/server/schema"
+	"github.com/rowlock/rowlock/server/servertest"
 	"github.com/rowlock/rowlock/server/verbs"
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/sqlite"
 )
 
-// site is a handler on a store of its own, without the filters of a server.
+// site is a server on SQLite.
 type site struct {
 	*verbs.Handler
 	Store *sqlstore.Store
@@ -36,34 +31,17 @@ func newSite(t testing.TB) *site { return newSiteWith(t, sqlstore.Config{}) }
 
 func newSiteWith(t testing.TB, cfg sqlstore.Config) *site {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	driver, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "db"), sqlite.Config{})
+	driver, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "db"), sqlite.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := sqlstore.New(driver, cfg)
-	catalogue := kinds.NewCatalogue(builtin.Resources())
-	c := cache.New(catalogue)
-	from, err := c.Load(ctx, store)
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan error, 1)
-	go func() { done <- store.Run(ctx, from, c) }()
-	h := &verbs.Handler{Catalogue: catalogue, Objects: objects.New(catalogue, store, c), Owner: apply.New(schema.New(catalogue)), Authorizer: authx.AlwaysAllow{}}
-	srv := httptest.NewServer(scoped(h))
 	t.Cleanup(func() {
-		srv.CloseClientConnections()
-		srv.Close()
-		cancel()
-		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
 		if err := driver.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return &site{Handler: h, Store: store, Cache: c, URL: srv.URL}
+	s := servertest.Start(t, servertest.Plain(nil), servertest.On(driver, cfg))
+	return &site{Handler: s.Verbs, Store: s.Store, Cache: s.Cache, URL: s.WithoutTLS()}
 }
 
 // forget gives the handler a cache that knows nothing of the past.

@@ -11,29 +11,22 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/admission"
-	"github.com/rowlock/rowlock/server/apply"
-	"github.com/rowlock/rowlock/server/cache"
-	"github.com/rowlock/rowlock/server/kinds"
-	"github.com/rowlock/rowlock/server/kinds/builtin"
-	"github.com/rowlock/rowlock/server/objects"
-	"github.com/rowlock/rowlock/server/request"
-	"github.com/rowlock/rowlock/server/schema"
+	"github.com/rowlock/rowlock/server/servertest"
 	"github.com/rowlock/rowlock/server/verbs"
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/storetest"
 )
 
-// fixture is a handler on a store in memory.
+// fixture is a server on a store in memory.
 type fixture struct {
 	t     testing.TB
 	h     *verbs.Handler
 	store *sqlstore.Store
+	front http.Handler // the filters, then h
 }
 
 func newFixture(t testing.TB, plugins ...admission.Plugin) *fixture {
@@ -46,26 +39,9 @@ func newFixture(t testing.TB, plugins ...admission.Plugin) *fixture {
 // serverOn is a server of its own on a database.
 func serverOn(t testing.TB, driver sqlstore.Driver, plugins ...admission.Plugin) *fixture {
 	t.Helper()
-	catalogue := kinds.NewCatalogue(builtin.Resources())
-	store := sqlstore.New(driver, sqlstore.Config{})
-	c := cache.New(catalogue)
-	ctx, cancel := context.WithCancel(context.Background())
-	from, err := c.Load(ctx, store)
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan error, 1)
-	go func() { done <- store.Run(ctx, from, c) }()
-	t.Cleanup(func() {
-		cancel()
-		<-done
-	})
-	h := &verbs.Handler{Catalogue: catalogue, Objects: objects.New(catalogue, store, c), Owner: apply.New(schema.New(catalogue)), Authorizer: authx.AlwaysAllow{}}
-	h.Admission = admission.NewChain(append([]admission.Plugin{admission.NamespaceLifecycle{Namespaces: h}}, plugins...)...)
-	return &fixture{t: t, h: h, store: store}
+	s := servertest.Start(t, servertest.Plain([]string{"NamespaceLifecycle"}, plugins...), servertest.On(driver, sqlstore.Config{}))
+	return &fixture{t: t, h: s.Verbs, store: s.Store, front: s.Handler()}
 }
-
-var admin = &authx.Identity{Name: "admin", Groups: []string{authx.GroupMasters}}
 
 func (f *fixture) do(method, url, body string, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, url, strings.NewReader(body))
@@ -78,14 +54,7 @@ func (f *fixture) do(method, url, body string, headers ...string) *httptest.Resp
 
 func (f *fixture) serve(r *http.Request) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
-	info, err := request.Parse(r.Method, r.URL)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	scope := request.NewScope(w.Header(), time.Now())
-	scope.Info, scope.User = info, admin
-	allow(r.Context(), scope)
-	f.h.ServeHTTP(w, r.WithContext(request.With(r.Context(), scope)))
+	f.front.ServeHTTP(w, r)
 	return w
 }
 

@@ -47,10 +47,15 @@ func (e event) String() string {
 	return fmt.Sprintf("%s %s=%s@%s", e.Type, e.Object.Metadata.Name, e.Object.Data["v"], e.Object.Metadata.ResourceVersion)
 }
 
+// added words the event of an object of fill's as it was made.
+func (s *site) added(name string) string {
+	return fmt.Sprintf("ADDED %s=1@%d", name, s.Cache.Get("configmaps", "ns", name).Revision)
+}
+
 func TestWatchOverTheWire(t *testing.T) {
 	s := newSite(t)
 	before := fill(t, s)
-	now := s.Cache.Revision()
+	now, first := s.Cache.Revision(), s.added("a")
 	for _, tc := range []struct {
 		query string
 		want  string
@@ -59,9 +64,9 @@ func TestWatchOverTheWire(t *testing.T) {
 		{fmt.Sprint("labelSelector=k%3Dx&resourceVersion=", before), fmt.Sprintf("DELETED b=1@%d, ADDED f=1@%d", now-1, now)},
 		{fmt.Sprint("labelSelector=k%3Dy&resourceVersion=", before), fmt.Sprintf("ADDED b=2@%d", now-1)},
 		{fmt.Sprint("fieldSelector=metadata.name%3Df&resourceVersion=", before), fmt.Sprintf("ADDED f=1@%d", now)},
-		{"fieldSelector=metadata.name%3Da&resourceVersion=0", "ADDED a=1@1"},
-		{"fieldSelector=metadata.name%3Da", "ADDED a=1@1"},
-		{"fieldSelector=metadata.name%3Da&allowWatchBookmarks=true", fmt.Sprintf("ADDED a=1@1, BOOKMARK =@%d", now)},
+		{"fieldSelector=metadata.name%3Da&resourceVersion=0", first},
+		{"fieldSelector=metadata.name%3Da", first},
+		{"fieldSelector=metadata.name%3Da&allowWatchBookmarks=true", fmt.Sprintf("%s, BOOKMARK =@%d", first, now)},
 		{"resourceVersion=0&sendInitialEvents=false&resourceVersionMatch=NotOlderThan", ""},
 	} {
 		_, _, b := s.fetch(t, "/api/v1/namespaces/ns/configmaps?watch=1&timeoutSeconds=1&"+tc.query)
@@ -90,18 +95,18 @@ func TestWatchForLists(t *testing.T) {
 func TestOldPathsOfWatches(t *testing.T) {
 	s := newSite(t)
 	fill(t, s)
-	now := s.Cache.Revision()
+	now, first := s.Cache.Revision(), s.added("a")
 	const old = "/api/v1/watch/namespaces/ns/configmaps?timeoutSeconds=1&fieldSelector=metadata.name%3Da"
 	for _, tc := range []struct {
 		query string
 		code  int
 		want  string
 	}{
-		{"&allowWatchBookmarks=true", 200, "ADDED a=1@1"},
-		{"&allowWatchBookmarks=true&resourceVersion=0&watch=false", 200, "ADDED a=1@1"},
-		{"&allowWatchBookmarks=true&watch=true", 200, fmt.Sprintf("ADDED a=1@1, BOOKMARK =@%d", now)},
-		{"&continue=x&limit=1", 200, "ADDED a=1@1"},
-		{"&resourceVersion=0&resourceVersionMatch=NotOlderThan", 200, "ADDED a=1@1"},
+		{"&allowWatchBookmarks=true", 200, first},
+		{"&allowWatchBookmarks=true&resourceVersion=0&watch=false", 200, first},
+		{"&allowWatchBookmarks=true&watch=true", 200, fmt.Sprintf("%s, BOOKMARK =@%d", first, now)},
+		{"&continue=x&limit=1", 200, first},
+		{"&resourceVersion=0&resourceVersionMatch=NotOlderThan", 200, first},
 		{"&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=0", 422, "sendInitialEvents is forbidden for list"},
 		{"&resourceVersionMatch=Exact&watch=1", 422, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"},
 	} {
@@ -123,13 +128,15 @@ func TestOldPathsOfWatches(t *testing.T) {
 func TestColumnsOfAWatch(t *testing.T) {
 	s := newSite(t)
 	before := fill(t, s)
+	builtin := s.Cache.Snapshot("apiservices.apiregistration.k8s.io").Len()
 	for _, name := range []string{"v1.one", "v1.two"} {
 		s.put(t, "apiservices.apiregistration.k8s.io", "", name, `{"kind":"APIService","apiVersion":"apiregistration.k8s.io/v1","metadata":{"name":"`+name+`"}}`)
 	}
 	for path, want := range map[string]string{
-		"/api/v1/namespaces/ns/configmaps?resourceVersion=0":                               "100000",
-		fmt.Sprint("/api/v1/namespaces/ns/configmaps?resourceVersion=", before):            "10",
-		"/apis/apiregistration.k8s.io/v1/apiservices?resourceVersion=0":                    "11",
+		"/api/v1/namespaces/ns/configmaps?resourceVersion=0":                    "100000",
+		fmt.Sprint("/api/v1/namespaces/ns/configmaps?resourceVersion=", before): "10",
+		// Those of the built-in groups come first.
+		"/apis/apiregistration.k8s.io/v1/apiservices?resourceVersion=0":                    strings.Repeat("1", builtin+2),
 		fmt.Sprint("/apis/apiregistration.k8s.io/v1/apiservices?resourceVersion=", before): "11",
 	} {
 		_, _, b := s.fetch(t, path+"&watch=1&timeoutSeconds=1", "Accept", asTable)

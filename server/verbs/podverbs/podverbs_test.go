@@ -5,88 +5,37 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/rowlock/rowlock/authx"
-	"github.com/rowlock/rowlock/server/apply"
-	"github.com/rowlock/rowlock/server/cache"
-	"github.com/rowlock/rowlock/server/filters"
-	"github.com/rowlock/rowlock/server/kinds"
-	"github.com/rowlock/rowlock/server/kinds/builtin"
-	"github.com/rowlock/rowlock/server/objects"
-	"github.com/rowlock/rowlock/server/permits"
-	"github.com/rowlock/rowlock/server/request"
-	"github.com/rowlock/rowlock/server/schema"
-	"github.com/rowlock/rowlock/server/verbs"
+	"github.com/rowlock/rowlock/server"
+	"github.com/rowlock/rowlock/server/servertest"
 	"github.com/rowlock/rowlock/server/verbs/podverbs"
-	"github.com/rowlock/rowlock/sqlstore"
-	"github.com/rowlock/rowlock/sqlstore/sqlite"
 )
 
-// site is a handler with a store of its own.
+// site is a server with nodes that are reached in a way of the test's own.
 type site struct {
 	t   *testing.T
-	h   *verbs.Handler
 	url string
 }
 
 func newSite(t *testing.T, k podverbs.Kubelet) *site {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	driver, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "db"), sqlite.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	store := sqlstore.New(driver, sqlstore.Config{})
-	catalogue := kinds.NewCatalogue(builtin.Resources())
-	c := cache.New(catalogue)
-	from, err := c.Load(ctx, store)
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan error, 1)
-	go func() { done <- store.Run(ctx, from, c) }()
-	h := &verbs.Handler{Catalogue: catalogue, Objects: objects.New(catalogue, store, c), Owner: apply.New(schema.New(catalogue)), Authorizer: authx.AlwaysAllow{}, Special: podverbs.Handlers(k)}
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		info, err := request.Parse(r.Method, r.URL)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		scope := request.NewScope(w.Header(), time.Now())
-		scope.Info, scope.User = info, &authx.Identity{Name: "tester"}
-		scope.Permit, _, _ = permits.Ask(r.Context(), authx.AlwaysAllow{}, filters.Attributes(scope))
-		h.ServeHTTP(w, r.WithContext(request.With(r.Context(), scope)))
-	}))
-	t.Cleanup(func() {
-		srv.CloseClientConnections()
-		srv.Close()
-		cancel()
-		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
-		if err := driver.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return &site{t: t, h: h, url: srv.URL}
+	s := servertest.Start(t, servertest.Plain(nil), func(c *server.Config) { c.Special = podverbs.Handlers(k) })
+	return &site{t: t, url: s.WithoutTLS()}
 }
 
 // send makes a request and decodes what comes into out, which may be nil.
