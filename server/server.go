@@ -21,12 +21,14 @@ import (
 
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/budget"
+	"github.com/rowlock/rowlock/codecs/forms"
 	jsoncodec "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/codecs/packed"
 	"github.com/rowlock/rowlock/codecs/protobuf"
 	"github.com/rowlock/rowlock/codecs/yaml"
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/admission/policy"
+	"github.com/rowlock/rowlock/server/answers"
 	"github.com/rowlock/rowlock/server/apply"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/controllers"
@@ -97,10 +99,11 @@ func New(cfg Config) (*Server, error) {
 	s.Metrics.Registry.MustRegister(s.Queues)
 	s.Metrics.Registry.MustRegister(append(s.flows.Collectors(), metrics.Build(cfg.Version))...)
 	s.watching, s.endWatches = context.WithCancel(context.Background())
+	store := objects.New(cfg.Catalogue, cfg.Store, s.Cache)
 	s.Verbs = &verbs.Handler{
-		Catalogue: cfg.Catalogue, Follow: s.Custom.Follow, Objects: objects.New(cfg.Catalogue, cfg.Store, s.Cache), Packed: packed.New(packedBytes), Owner: apply.New(s.Schemas),
+		Catalogue: cfg.Catalogue, Follow: s.Custom.Follow, Objects: store, Answers: s.answers(store), Owner: apply.New(s.Schemas),
 		Authorizer: cfg.Authorizer, Feature: cfg.Feature, Special: cfg.Special, Clock: cfg.Clock, Log: cfg.Log, WatchFor: cfg.WatchFor, Measure: s.Metrics,
-		Gate: budget.NewGate(), Long: budget.NewLine(),
+		Gate: budget.NewGate(),
 	}
 	plugins, err := s.plugins()
 	if err != nil {
@@ -123,6 +126,16 @@ func New(cfg Config) (*Server, error) {
 	steps := s.steps()
 	s.handler, s.loopback = chain(steps, http.HandlerFunc(s.route)), chain(inside(steps), s.Verbs)
 	return s, nil
+}
+
+// answers is what leaves the server of what is stored.
+func (s *Server) answers(store *objects.Store) *answers.Answers {
+	on := s.cfg.Feature
+	return &answers.Answers{
+		Items: store, Forms: forms.Forms{CBOR: on("CBORServingAndStorage")}, Packed: packed.New(packedBytes), Line: budget.NewLine(),
+		Clock: s.cfg.Clock, Log: s.cfg.Log,
+		Compress: on("APIResponseCompression"), NameCorrupt: on("AllowUnsafeMalformedObjectDeletion"),
+	}
 }
 
 // Config is what the server was made of.

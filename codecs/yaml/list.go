@@ -3,7 +3,6 @@ package yaml
 import (
 	"bytes"
 	"fmt"
-	"io"
 
 	goyaml "sigs.k8s.io/yaml/goyaml.v2"
 
@@ -26,17 +25,17 @@ func (c Codec) FromJSON(dst, data []byte) ([]byte, error) {
 	return append(dst, out...), err
 }
 
-// List writes a document with a list of many items, piece by piece.
+// List is a document with a list of many items, made item by item: Head, what AppendItem makes
+// of each, and Tail.
 type List struct {
+	Head, Tail []byte
+
 	codec Codec
-	w     io.Writer
-	tail  []byte
-	buf   []byte
 }
 
 // NewList begins a document. empty is its JSON with nothing in the list, which is the
-// field of that name. Items and a Close must follow.
-func (c Codec) NewList(w io.Writer, empty []byte, field string) (*List, error) {
+// field of that name. At least one item must follow.
+func (c Codec) NewList(empty []byte, field string) (*List, error) {
 	whole, err := c.FromJSON(nil, empty)
 	if err != nil {
 		return nil, err
@@ -47,41 +46,19 @@ func (c Codec) NewList(w io.Writer, empty []byte, field string) (*List, error) {
 	if !found {
 		return nil, fmt.Errorf("a list without %s", field)
 	}
-	l := &List{codec: c, w: w, tail: tail}
-	l.buf = append(append(l.buf, whole[:at]...), field+":\n"...)
-	return l, nil
+	return &List{Head: append(whole[:at:at], field+":\n"...), Tail: tail, codec: c}, nil
 }
 
-// Item writes one item, which comes as JSON. It reads as it would in the whole document:
-// the items of a list stand as far to the left as the list does.
-func (l *List) Item(object []byte) error {
+// AppendItem appends one item, which comes as JSON. It reads as it would in the whole
+// document: the items of a list stand as far to the left as the list does.
+func (l *List) AppendItem(dst, object []byte) ([]byte, error) {
 	if json.Deeper(object, json.MaxIndent) {
-		l.buf = append(append(append(l.buf, "- "...), object...), '\n')
-	} else {
-		item := map[string]any{}
-		if _, err := l.codec.JSON.Unmarshal(object, &item, codecs.Ignore); err != nil {
-			return err
-		}
-		out, err := goyaml.Marshal([]any{item})
-		if err != nil {
-			return err
-		}
-		l.buf = append(l.buf, out...)
+		return append(append(append(dst, "- "...), object...), '\n'), nil
 	}
-	if len(l.buf) < 64<<10 {
-		return nil
+	item := map[string]any{}
+	if _, err := l.codec.JSON.Unmarshal(object, &item, codecs.Ignore); err != nil {
+		return dst, err
 	}
-	return l.flush()
-}
-
-func (l *List) flush() error {
-	_, err := l.w.Write(l.buf)
-	l.buf = l.buf[:0]
-	return err
-}
-
-// Close ends the document.
-func (l *List) Close() error {
-	l.buf = append(l.buf, l.tail...)
-	return l.flush()
+	out, err := goyaml.Marshal([]any{item})
+	return append(dst, out...), err
 }

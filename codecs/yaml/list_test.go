@@ -22,27 +22,31 @@ var items = []string{
 	`{}`,
 }
 
-// TestList: a document that is written item by item is the one that is made of the whole.
-func TestList(t *testing.T) {
-	frame := `{"kind":"X","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[]}`
-	var out bytes.Buffer
-	list, err := yaml.Codec{}.NewList(&out, []byte(frame), "items")
+// write makes a document item by item.
+func write(t *testing.T, frame string, items ...string) []byte {
+	t.Helper()
+	list, err := yaml.Codec{}.NewList([]byte(frame), "items")
 	if err != nil {
 		t.Fatal(err)
 	}
+	out := list.Head
 	for _, item := range items {
-		if err := list.Item([]byte(item)); err != nil {
+		if out, err = list.AppendItem(out, []byte(item)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := list.Close(); err != nil {
-		t.Fatal(err)
-	}
+	return append(out, list.Tail...)
+}
+
+// TestList: a document that is written item by item is the one that is made of the whole.
+func TestList(t *testing.T) {
+	frame := `{"kind":"X","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[]}`
+	out := write(t, frame, items...)
 	want, err := sigsyaml.JSONToYAML([]byte(strings.Replace(frame, "[]", "["+strings.Join(items, ",")+"]", 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(want), out.String()); diff != "" {
+	if diff := cmp.Diff(string(want), string(out)); diff != "" {
 		t.Error(diff)
 	}
 	for _, item := range items {
@@ -60,23 +64,11 @@ func TestList(t *testing.T) {
 func TestDeep(t *testing.T) {
 	const depth = 2000
 	object := strings.Repeat(`{"a":`, depth) + `[1,"x"]` + strings.Repeat(`}`, depth)
-	var out bytes.Buffer
-	list, err := yaml.Codec{}.NewList(&out, []byte(`{"items":[],"kind":"X"}`), "items")
-	if err != nil {
-		t.Fatal(err)
+	out := write(t, `{"items":[],"kind":"X"}`, object, object)
+	if limit := 2*len(object)*(2*json.MaxIndent+2) + 100; len(out) > limit {
+		t.Errorf("%d bytes, the limit is %d", len(out), limit)
 	}
-	for range 2 {
-		if err := list.Item([]byte(object)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := list.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if limit := 2*len(object)*(2*json.MaxIndent+2) + 100; out.Len() > limit {
-		t.Errorf("%d bytes, the limit is %d", out.Len(), limit)
-	}
-	back, err := yaml.ToJSON(out.Bytes())
+	back, err := yaml.ToJSON(out)
 	if err != nil {
 		t.Fatal(err)
 	}

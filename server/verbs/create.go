@@ -39,7 +39,7 @@ func (h *Handler) create(c *Call) error {
 		err.ErrStatus.Message = "create not allowed while custom resource definition is terminating"
 		return err
 	}
-	form, err := h.negotiate(c)
+	form, err := h.Answers.Negotiate(&c.Request)
 	if err != nil {
 		return err
 	}
@@ -66,9 +66,9 @@ func (h *Handler) create(c *Call) error {
 // answer sends a stored item, or the object of a dry run.
 func (h *Handler) answer(c *Call, form form, code int, item *cache.Item, obj kinds.Object) error {
 	if item != nil {
-		return h.sendItem(c, form, code, item)
+		return h.Answers.Item(&c.Request, form, code, item)
 	}
-	return h.sendTrial(c, form, code, obj)
+	return h.Answers.DryRun(&c.Request, form, code, obj)
 }
 
 // incoming converts an object that a client sent to the stored version, and

@@ -25,7 +25,7 @@ import (
 )
 
 func (h *Handler) delete(c *Call) error {
-	form, err := h.negotiate(c)
+	form, err := h.Answers.Negotiate(&c.Request)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (h *Handler) delete(c *Call) error {
 		code = http.StatusAccepted
 	}
 	if out.gone && (out.obj == nil || !c.Resource.Storage.ReturnDeletedObject) {
-		return h.send(c, form, code, out.status(c))
+		return h.Answers.Object(&c.Request, form, code, out.status(c))
 	}
 	return h.answer(c, form, code, out.item, out.obj)
 }
@@ -85,11 +85,11 @@ func (h *Handler) deleteOptions(c *Call) (*metav1.DeleteOptions, error) {
 }
 
 func (h *Handler) decodeDeleteOptions(c *Call, body []byte) (*metav1.DeleteOptions, error) {
-	mediaType, err := codecs.BodyType(c.R.Header.Get("Content-Type"), codecs.Types(h.cbor()))
+	mediaType, err := codecs.BodyType(c.R.Header.Get("Content-Type"), h.Answers.Forms.Types())
 	if err != nil {
 		return nil, err
 	}
-	from, o := codec(mediaType), &metav1.DeleteOptions{}
+	from, o := h.Answers.Forms.Codec(mediaType), &metav1.DeleteOptions{}
 	if err := h.weigh(c, from, body, o); err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 // deleteCollection deletes what a list with the same parameters finds, one object
 // after the other, and answers with the list as it was.
 func (h *Handler) deleteCollection(c *Call) error {
-	form, err := h.negotiate(c)
+	form, err := h.Answers.Negotiate(&c.Request)
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (h *Handler) deleteCollection(c *Call) error {
 			return err
 		}
 	}
-	return h.sendPage(c, form, p)
+	return h.Answers.Page(&c.Request, form, p)
 }
 
 // wholeCollection is a limit that no collection reaches: stock servers delete in

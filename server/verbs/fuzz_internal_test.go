@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/rowlock/rowlock/server/answers"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
@@ -29,8 +30,8 @@ func callFor(r *kinds.Resource, rawQuery string) (*Call, bool) {
 		return nil, false
 	}
 	return &Call{
-		Resource: r, R: httptest.NewRequest(http.MethodGet, "/", nil),
-		Info: &request.Info{IsResource: true, Verb: "list", Group: r.Group, Version: r.Version, Resource: r.Plural, Namespace: "ns", Query: query},
+		Request: answers.Request{Resource: r, R: httptest.NewRequest(http.MethodGet, "/", nil)},
+		Info:    &request.Info{IsResource: true, Verb: "list", Group: r.Group, Version: r.Version, Resource: r.Plural, Namespace: "ns", Query: query},
 	}, true
 }
 

@@ -5,7 +5,6 @@
 package verbs
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -18,8 +17,8 @@ import (
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/budget"
-	"github.com/rowlock/rowlock/codecs/packed"
 	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/answers"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/permits"
@@ -37,8 +36,9 @@ type Handler struct {
 	Follow func()
 	// Objects is all that verbs see of what is stored.
 	Objects *objects.Store
+	// Answers writes what is read, and says what is served.
+	Answers *answers.Answers
 
-	Packed     *packed.Store      // compressed pieces of lists; nil: none are kept
 	Owner      Owner              // nil: no field ownership is kept, and there is no apply
 	Admission  *admission.Chain   // nil: everything is admitted
 	Authorizer authx.Authorizer   // for questions that verbs ask on the way; nil: nothing more is allowed
@@ -48,7 +48,6 @@ type Handler struct {
 	Log        *slog.Logger       // nil: slog.Default
 	MaxBody    int64              // bytes of a request body; 0: 3 MiB
 	Gate       *budget.Gate       // lets heavy bodies in; nil: it is open
-	Long       *budget.Line       // puts long answers in order; nil: nobody waits
 	Measure    Measure            // nil: nobody measures
 	WatchFor   time.Duration      // a watch without timeoutSeconds lasts this to twice this; 0: half an hour
 
@@ -83,26 +82,11 @@ type Owner interface {
 
 // Call is one request for a resource, after routing.
 type Call struct {
-	W        http.ResponseWriter
-	R        *http.Request
-	Info     *request.Info
-	Scope    *request.Scope
-	Resource *kinds.Resource
-	Sub      *kinds.Subresource // nil for the object itself
-	User     *authx.Identity
+	answers.Request
+	Info *request.Info
+	User *authx.Identity
 
-	ctx context.Context // of strategies; made when first asked for
-
-	held  int64  // what the call's body may take of the handler's gate
-	leave func() // gives it back; nil for nothing
-}
-
-// Context is the request's context, with what strategies may ask of it.
-func (c *Call) Context() context.Context {
-	if c.ctx == nil {
-		c.ctx = kinds.WithRequested(c.R.Context(), c.Resource)
-	}
-	return c.ctx
+	held int64 // what the call's body may take of the handler's gate, until Release
 }
 
 // place is where an object of the request's namespace is, seen as the request sees it.
@@ -137,8 +121,8 @@ var (
 // ServeHTTP routes a request for a resource to its verb and writes the answer.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	scope := request.From(r.Context())
-	c := &Call{W: w, R: r, Info: scope.Info, Scope: scope, User: scope.User}
-	defer c.done()
+	c := &Call{Request: answers.Request{W: w, R: r, Scope: scope}, Info: scope.Info, User: scope.User}
+	defer c.Done()
 	if err := h.serve(c); err != nil {
 		h.refuse(c, err)
 	}
@@ -168,7 +152,7 @@ func (h *Handler) refuse(c *Call, err error) {
 		http.NotFound(c.W, c.R)
 		return
 	}
-	h.fail(c, err)
+	h.Answers.Fail(&c.Request, err)
 }
 
 // verb finds what a request is for, and whether that may be done to it.
@@ -355,8 +339,6 @@ func (h *Handler) log() *slog.Logger {
 
 // Enabled says whether a feature gate is on.
 func (h *Handler) Enabled(gate string) bool { return h.Feature != nil && h.Feature(gate) }
-
-func (h *Handler) cbor() bool { return h.Enabled("CBORServingAndStorage") }
 
 // strictness reads fieldValidation, which has been validated.
 func strictness(v string) codecs.Strictness {

@@ -16,8 +16,8 @@ import (
 // list as it is without compression, through changes of the collection.
 func TestPackedLists(t *testing.T) {
 	s := newSite(t)
-	s.Packed = packed.New(8 << 20)
-	s.Feature = func(gate string) bool { return gate == "APIResponseCompression" }
+	s.Answers.Packed = packed.New(8 << 20)
+	s.Answers.Compress = true
 	put := func(i int, v string) {
 		name := fmt.Sprintf("c%03d", i)
 		s.put(t, "configmaps", "ns", name, configMap(name, `"k":"x"`, v+strings.Repeat("v", 2000)))
@@ -65,7 +65,7 @@ func TestPackedLists(t *testing.T) {
 				}
 			}
 		}
-		if size := s.Packed.Size(); size <= kept {
+		if size := s.Answers.Packed.Size(); size <= kept {
 			t.Errorf("%s: %d bytes are kept, %d before", when, size, kept)
 		} else {
 			kept = size

@@ -354,7 +354,7 @@ func TestCorruptObjects(t *testing.T) {
 	if code != 500 || !strings.Contains(string(b), "corrupt object") {
 		t.Errorf("get: %d %s", code, b)
 	}
-	s.Feature = func(gate string) bool { return gate == "AllowUnsafeMalformedObjectDeletion" }
+	s.Answers.NameCorrupt = true
 	code, l := s.list(t, "")
 	if code != 500 || l.Reason != metav1.StatusReasonStoreReadError || l.Message != "failed to read one or more configmaps from the storage" {
 		t.Errorf("list with the gate: %d %s %s", code, l.Reason, l.Message)

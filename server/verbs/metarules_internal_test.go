@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/rowlock/rowlock/server/answers"
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
@@ -30,7 +31,7 @@ func TestMetaRules(t *testing.T) {
 		{"cronjobs.batch", "status", false, 2, 0},
 		{"widgets.example.com", "", true, 3, 0},
 	} {
-		call := &Call{Resource: &kinds.Resource{Namespaced: true, Custom: c.custom, Storage: &kinds.Storage{Key: c.key}}}
+		call := &Call{Request: answers.Request{Resource: &kinds.Resource{Namespaced: true, Custom: c.custom, Storage: &kinds.Storage{Key: c.key}}}}
 		if c.sub != "" {
 			call.Sub = &kinds.Subresource{Name: c.sub, Update: &kinds.Strategy{}}
 		}

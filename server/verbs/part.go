@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/answers"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/objects"
@@ -107,7 +108,8 @@ func (c *Call) Within(r *kinds.Resource, sub, namespace, name string) *Call {
 	info := *c.Info
 	info.Group, info.Version, info.Resource = r.Group, r.Version, r.Plural
 	info.Subresource, info.Namespace, info.Name = sub, namespace, name
-	return &Call{W: c.W, R: c.R, Info: &info, Scope: &request.Scope{Info: &info, User: c.User, Permit: c.Scope.Permit}, Resource: r, Sub: r.Sub(sub), User: c.User}
+	scope := &request.Scope{Info: &info, User: c.User, Permit: c.Scope.Permit}
+	return &Call{Request: answers.Request{W: c.W, R: c.R, Scope: scope, Resource: r, Sub: r.Sub(sub)}, Info: &info, User: c.User}
 }
 
 // Change updates the object of a call as a PUT by manager would, with validation

@@ -46,13 +46,13 @@ func (h *Handler) patch(c *Call) error {
 
 // readPatch checks and reads all that a PATCH request consists of.
 func (h *Handler) readPatch(c *Call) (patchType string, options *metav1.PatchOptions, form form, body []byte, err error) {
-	types := codecs.PatchTypes(c.Resource.Custom, h.cbor())
+	types := h.Answers.Forms.PatchTypes(c.Resource.Custom)
 	if !c.Resource.Custom {
 		if err = codecs.Consumable(c.R, types); err != nil {
 			return
 		}
 	}
-	if form, err = h.negotiate(c); err != nil {
+	if form, err = h.Answers.Negotiate(&c.Request); err != nil {
 		return
 	}
 	if patchType, err = codecs.PatchType(c.R.Header.Get("Content-Type"), types); err != nil {
@@ -61,7 +61,7 @@ func (h *Handler) readPatch(c *Call) (patchType string, options *metav1.PatchOpt
 	if body, err = h.Body(c); err != nil {
 		return
 	}
-	if err = h.weigh(c, patchCodec(patchType), body, patched(c)); err != nil {
+	if err = h.weigh(c, h.patchCodec(patchType), body, patched(c)); err != nil {
 		return
 	}
 	if c.Scope.Audit != nil && c.Scope.Audit.WantsRequest() {
@@ -72,14 +72,14 @@ func (h *Handler) readPatch(c *Call) (patchType string, options *metav1.PatchOpt
 }
 
 // patchCodec is the form that a patch is written in.
-func patchCodec(patchType string) codecs.Codec {
+func (h *Handler) patchCodec(patchType string) codecs.Codec {
 	switch patchType {
 	case codecs.PatchApplyYAML:
-		return codec(codecs.YAML)
+		return h.Answers.Forms.Codec(codecs.YAML)
 	case codecs.PatchApplyCBOR:
-		return codec(codecs.CBOR)
+		return h.Answers.Forms.Codec(codecs.CBOR)
 	}
-	return codec(codecs.JSON)
+	return h.Answers.Forms.JSON
 }
 
 // patched is an object of the kind that a patch is going to make: what is in the patch

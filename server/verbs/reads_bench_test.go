@@ -10,6 +10,7 @@ import (
 
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/packed"
+	"github.com/rowlock/rowlock/server/answers"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
@@ -55,8 +56,9 @@ func benchSite(n int) (http.Handler, *cache.Cache) {
 			Revision: int64(i + 1), Value: []byte(benchPod(i)),
 		}}})
 	}
-	h := &verbs.Handler{Catalogue: catalogue, Objects: objects.New(catalogue, nil, c), Packed: packed.New(16 << 20)}
-	h.Feature = func(gate string) bool { return gate == "APIResponseCompression" }
+	stored := objects.New(catalogue, nil, c)
+	a := &answers.Answers{Items: stored, Packed: packed.New(16 << 20), Compress: true}
+	h := &verbs.Handler{Catalogue: catalogue, Objects: stored, Answers: a}
 	return scoped(h), c
 }
 

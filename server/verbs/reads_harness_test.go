@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/answers"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/filters"
+	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/permits"
 	"github.com/rowlock/rowlock/server/request"
@@ -44,6 +46,12 @@ func newSiteWith(t testing.TB, cfg sqlstore.Config) *site {
 	return &site{Handler: s.Verbs, Store: s.Store, Cache: s.Cache, URL: s.WithoutTLS()}
 }
 
+// inMemory is a handler of what a cache has. Reads must name version 0: there is no store.
+func inMemory(catalogue *kinds.Catalogue, c *cache.Cache) http.Handler {
+	stored := objects.New(catalogue, nil, c)
+	return scoped(&verbs.Handler{Catalogue: catalogue, Objects: stored, Answers: &answers.Answers{Items: stored}})
+}
+
 // forget gives the handler a cache that knows nothing of the past.
 func (s *site) forget(t testing.TB) {
 	t.Helper()
@@ -51,7 +59,8 @@ func (s *site) forget(t testing.TB) {
 	if _, err := c.Load(t.Context(), s.Store); err != nil {
 		t.Fatal(err)
 	}
-	s.Cache, s.Handler.Objects = c, objects.New(s.Catalogue, s.Store, c)
+	stored := objects.New(s.Catalogue, s.Store, c)
+	s.Cache, s.Objects, s.Answers.Items = c, stored, stored
 }
 
 // compacted waits until the floor has reached a revision.

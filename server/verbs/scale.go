@@ -56,7 +56,7 @@ func scaleOf(m *kinds.ScaleMapping, obj kinds.Object) *autoscalingv1.Scale {
 }
 
 func (h *Handler) getScale(c *Call) error {
-	form, err := h.negotiate(c)
+	form, err := h.Answers.Negotiate(&c.Request)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (h *Handler) getScale(c *Call) error {
 			return err
 		}
 	}
-	return h.sendScale(c, form, http.StatusOK, scaleOf(c.Sub.Scale, obj))
+	return h.Answers.Scale(&c.Request, form, http.StatusOK, scaleOf(c.Sub.Scale, obj))
 }
 
 // scaleResource names the scale of a resource in errors. That of the core group, which
@@ -89,7 +89,7 @@ func scaleResource(r *kinds.Resource) schema.GroupResource {
 }
 
 func (h *Handler) updateScale(c *Call) error {
-	form, err := h.negotiate(c)
+	form, err := h.Answers.Negotiate(&c.Request)
 	if err != nil {
 		return err
 	}
@@ -239,7 +239,7 @@ func (h *Handler) changeScale(c *Call, form form, ch *change, edit func(*autosca
 	if out.item != nil {
 		obj.SetResourceVersion(strconv.FormatInt(out.item.Revision, 10))
 	}
-	return h.sendScale(c, form, out.code(), scaleOf(m, obj))
+	return h.Answers.Scale(&c.Request, form, out.code(), scaleOf(m, obj))
 }
 
 func validScale(s *autoscalingv1.Scale) error {

@@ -26,7 +26,7 @@ import (
 )
 
 func (h *Handler) update(c *Call) error {
-	form, err := h.negotiate(c)
+	form, err := h.Answers.Negotiate(&c.Request)
 	if err != nil {
 		return err
 	}
@@ -433,6 +433,6 @@ func (h *Handler) jsonOf(r *kinds.Resource, old kinds.Object, item *cache.Item) 
 	if err != nil {
 		return nil, nil, err
 	}
-	data, err := codec(codecs.JSON).Encode(nil, obj)
+	data, err := h.Answers.Forms.JSON.Encode(nil, obj)
 	return obj, data, err
 }

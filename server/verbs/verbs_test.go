@@ -397,7 +397,7 @@ func TestLargeAnswersAreCompressed(t *testing.T) {
 		{"big", "identity", true, ""},
 		{"small", "gzip", true, ""},
 	} {
-		f.h.Feature = func(gate string) bool { return tc.gate && gate == "APIResponseCompression" }
+		f.h.Answers.Compress = tc.gate
 		w := f.do("GET", configmaps+"/"+tc.name, "", "Accept-Encoding", tc.accept)
 		if got := w.Header().Get("Content-Encoding"); got != tc.want || (w.Header().Get("Content-Length") == "") != (tc.want != "") {
 			t.Errorf("%+v: encoding %q, length %q", tc, got, w.Header().Get("Content-Length"))

@@ -9,8 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/rowlock/rowlock/codecs"
-	"github.com/rowlock/rowlock/codecs/table"
+	"github.com/rowlock/rowlock/server/answers"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/conns"
 	"github.com/rowlock/rowlock/server/objects"
@@ -54,35 +53,27 @@ func (h *Handler) watch(c *Call) error {
 
 // newStream reads what is to be watched, and finds where it begins.
 func (h *Handler) newStream(c *Call) (*stream, error) {
-	if !c.Resource.Custom {
-		if err := codecs.Acceptable(c.R, codecs.ListTypes(h.cbor())); err != nil {
-			return nil, err
-		}
+	if err := h.Answers.AcceptsList(&c.Request); err != nil {
+		return nil, err
 	}
 	o, err := parseList(c, true)
 	if err != nil {
 		return nil, err
 	}
-	offer := h.offer(c)
-	if o.InitialEvents() && o.AllowWatchBookmarks {
-		offer.Transforms = codecs.PartialTransforms
-	}
-	form, err := codecs.NegotiateWatch(c.R, offer)
+	form, err := h.Answers.NegotiateWatch(&c.Request, !(o.InitialEvents() && o.AllowWatchBookmarks))
 	if err != nil {
 		return nil, err
 	}
 	if err := readSelectors(c, o); err != nil {
 		return nil, err
 	}
-	s := &stream{h: h, c: c, o: o, v: h.view(c.Context(), c.Resource, form)}
+	s := &stream{h: h, c: c, o: o}
 	s.sent = func(int) {}
 	if h.Measure != nil {
 		s.sent = h.Measure.Watch(c.Resource)
 	}
-	if form.IsTable() {
-		if s.include, err = table.ParseInclude(c.Info.Query.Get("includeObject")); err != nil {
-			return nil, err
-		}
+	if s.v, err = h.Answers.View(&c.Request, form); err != nil {
+		return nil, err
 	}
 	s.prepare()
 	return s, s.open(c.R.Context())
@@ -140,7 +131,7 @@ func (s *stream) open(ctx context.Context) error {
 // has gone.
 func (s *stream) begin() *wire {
 	w := s.c.W
-	w.Header().Set("Content-Type", s.v.form.StreamType())
+	w.Header().Set("Content-Type", s.v.Negotiated().StreamType())
 	w.WriteHeader(http.StatusOK)
 	out := newWire(w, s.c.R)
 	if out.flush() != nil {
@@ -165,7 +156,7 @@ func (s *stream) run(ctx context.Context, out sink) {
 	if err == nil {
 		err = s.events(ctx, out)
 	}
-	if err != nil && !errors.Is(err, errGone) && !errors.Is(err, errNoList) && !errors.Is(err, cache.ErrEnded) && ctx.Err() == nil {
+	if err != nil && !errors.Is(err, errGone) && !errors.Is(err, answers.ErrNoList) && !errors.Is(err, cache.ErrEnded) && ctx.Err() == nil {
 		s.fail(out, err)
 	}
 }
@@ -183,7 +174,7 @@ func (s *stream) fail(out sink, err error) {
 	if unknown {
 		s.h.log().Error("watch failed", "path", s.c.R.URL.Path, "audit-id", s.c.Scope.ID, "error", err)
 	}
-	if frame, err := s.errorFrame(st); err == nil && out.send(frame) == nil {
+	if frame, err := s.v.Error(st); err == nil && out.send(frame) == nil {
 		_ = out.flush()
 	}
 }

@@ -8,19 +8,13 @@ import (
 	"time"
 	"unique"
 
-	"github.com/rowlock/rowlock/codecs"
-	"github.com/rowlock/rowlock/codecs/table"
+	"github.com/rowlock/rowlock/server/answers"
 	"github.com/rowlock/rowlock/server/cache"
-	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/objects"
 )
 
 // errGone: the client took no more.
 var errGone = errors.New("client has gone")
-
-// errNoList: lists were asked for, and an event is of one object. Whoever watches so is
-// accepted, and cut off at the first event.
-var errNoList = errors.New("an event is no list")
 
 // sink takes whole frames. What was sent reaches the client with flush at the latest.
 // full says that something is kept, as the client takes no more now; defers, that a frame
@@ -39,11 +33,10 @@ type stream struct {
 	over     bool // nothing may be sent any more
 	panicked any  // what push ended with
 
-	h       *Handler
-	c       *Call
-	o       *objects.ListOptions
-	v       *view
-	include table.Include
+	h *Handler
+	c *Call
+	o *objects.ListOptions
+	v *answers.View
 
 	watcher *cache.Watcher
 	start   *objects.Collection // what there is at the beginning; nil for a watch from a version
@@ -111,7 +104,7 @@ func (s *stream) alarm(what uint32) {
 // pushed sends changes and bookmarks where the cache's goroutines send what they can.
 func (s *stream) pushed(ctx context.Context, out *wire) error {
 	wake := out.direct.Wake
-	asks := s.v.r.Custom && s.v.r.Schema.Asks() // no goroutine of the cache waits for a webhook
+	asks := s.c.Resource.Custom && s.c.Resource.Schema.Asks() // no goroutine of the cache waits for a webhook
 	s.watcher.SetHooks(func() {
 		if asks || !s.push(ctx, out) {
 			wake()
@@ -237,17 +230,17 @@ func lingers(since time.Time, taken int) bool {
 // initial sends what there is, and says where it ends.
 func (s *stream) initial(ctx context.Context, out sink) (err error) {
 	begun, taken := time.Now(), 0
-	turn := s.h.pace(s.c)
-	defer turn.end()
-	failed := s.h.Objects.Each(s.v.ctx, s.v.r, s.start, s.o.Filter, cache.Position{}, func(it *cache.Item) bool {
+	turn := s.h.Answers.Pace(&s.c.Request)
+	defer turn.End()
+	failed := s.h.Objects.Each(s.c.Context(), s.c.Resource, s.start, s.o.Filter, cache.Position{}, func(it *cache.Item) bool {
 		var frame []byte
 		if frame, err = s.frame(cache.Added, it); err == nil {
 			s.shown = true
 			s.sent(len(frame))
-			if err = turn.next(len(frame)); err == nil {
+			if err = turn.Next(len(frame)); err == nil {
 				err = out.send(frame)
 			}
-			if taken += len(frame); err == nil && taken/chunk != (taken-len(frame))/chunk && lingers(begun, taken) {
+			if taken += len(frame); err == nil && taken/answers.Chunk != (taken-len(frame))/answers.Chunk && lingers(begun, taken) {
 				err = cache.ErrSlow
 			}
 		}
@@ -301,25 +294,35 @@ func (s *stream) deliver(out sink) error {
 	return out.flush()
 }
 
-// frameKey tells apart how watches show an event.
-type frameKey struct {
-	r       *kinds.Resource
-	form    codecs.Form
-	include table.Include
-	first   bool // of a watch as tables
-}
-
 // settle decides what the watcher sees of an event that needs a closer look.
 func (s *stream) settle(d cache.Delivery) (cache.Delivery, bool, error) {
-	return d.Settle(func(it *cache.Item) (bool, error) { return s.h.Objects.Selects(s.v.ctx, s.v.r, s.o.Filter, it) })
+	return d.Settle(func(it *cache.Item) (bool, error) {
+		return s.h.Objects.Selects(s.c.Context(), s.c.Resource, s.o.Filter, it)
+	})
 }
 
 // prepare makes ready what every event needs.
 func (s *stream) prepare() {
-	key := frameKey{r: s.v.r, form: s.v.form, include: s.include}
 	// Handles are compared faster than what they stand for, and need no memory.
-	s.later = unique.Make(key)
-	key.first = key.form.IsTable()
-	s.first = unique.Make(key)
+	s.first, s.later = unique.Make(s.v.Key(true)), unique.Make(s.v.Key(false))
 	s.make = s.frame
+}
+
+// frame is one event in the wire form of the watch.
+func (s *stream) frame(t cache.EventType, it *cache.Item) ([]byte, error) {
+	return s.v.Event(t.String(), it, !s.shown)
+}
+
+// bookmark sends a bookmark at a revision; the one that ends the initial events says so.
+func (s *stream) bookmark(out sink, revision int64, end bool) error {
+	frame, err := s.v.Bookmark(revision, end, !s.shown)
+	if err != nil {
+		return err
+	}
+	s.shown = true
+	s.sent(len(frame))
+	if err := out.send(frame); err != nil {
+		return err
+	}
+	return out.flush()
 }

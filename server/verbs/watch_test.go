@@ -27,8 +27,6 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
-	"github.com/rowlock/rowlock/server/objects"
-	"github.com/rowlock/rowlock/server/verbs"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -299,7 +297,7 @@ func TestBookmarks(t *testing.T) {
 			}}})
 		}
 		apply(1, "configmaps")
-		h := scoped(&verbs.Handler{Catalogue: catalogue, Objects: objects.New(catalogue, nil, c)})
+		h := inMemory(catalogue, c)
 		start := time.Now()
 		go func() {
 			time.Sleep(90 * time.Second)
@@ -356,7 +354,7 @@ func TestDeadlinesOnHTTP2(t *testing.T) {
 			})
 			w := &deadlined{ResponseRecorder: httptest.NewRecorder(), stuck: tc.stuck, cut: make(chan struct{})}
 			began := time.Now()
-			scoped(&verbs.Handler{Catalogue: catalogue, Objects: objects.New(catalogue, nil, c)}).ServeHTTP(w, r)
+			inMemory(catalogue, c).ServeHTTP(w, r)
 			if lasted := time.Since(began); lasted != tc.lasts {
 				t.Errorf("stuck %v: the watch lasted %v", tc.stuck, lasted)
 			}

@@ -37,7 +37,8 @@ func (s *stream) serveWebSocket() error {
 			defer cancel()
 			_, _ = io.Copy(io.Discard, ws)
 		}()
-		s.run(ctx, &messages{ws: ws, text: s.v.form.Type == codecs.JSON, framed: s.v.form.Type == codecs.Protobuf})
+		mediaType := s.v.Negotiated().Type
+		s.run(ctx, &messages{ws: ws, text: mediaType == codecs.JSON, framed: mediaType == codecs.Protobuf})
 		cancel()
 		_ = ws.Close()
 		<-done

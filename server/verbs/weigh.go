@@ -21,10 +21,11 @@ func (h *Handler) hold(c *Call, weight int64) error {
 	if weight <= c.held {
 		return nil
 	}
-	c.done() // never wait for room while holding some: others might do the same
+	c.Done() // never wait for room while holding some: others might do the same
+	c.held = 0
 	leave, err := h.Gate.Enter(c.R.Context(), visitor(c), weight)
 	if err == nil {
-		c.held, c.leave = weight, leave
+		c.held, c.Release = weight, leave
 	}
 	return err
 }
@@ -35,12 +36,4 @@ func visitor(c *Call) string {
 		return ""
 	}
 	return c.User.Name
-}
-
-// done gives the room back.
-func (c *Call) done() {
-	if c.leave != nil {
-		c.leave()
-	}
-	c.held, c.leave = 0, nil
 }

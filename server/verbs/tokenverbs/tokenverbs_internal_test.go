@@ -12,6 +12,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 
 	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/answers"
 	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/verbs"
 )
@@ -58,7 +59,7 @@ func TestAge(t *testing.T) {
 		tc.cfg.Audiences, tc.grant.Issued = api, now
 		header := http.Header{}
 		req := tokenRequest(tc.seconds)
-		tc.cfg.age(&verbs.Call{Scope: request.NewScope(header, now)}, req, &tc.grant)
+		tc.cfg.age(&verbs.Call{Request: answers.Request{Scope: request.NewScope(header, now)}}, req, &tc.grant)
 		if got := tc.grant.Expires.Sub(now); got != tc.lives || *req.Spec.ExpirationSeconds != tc.answered || header.Get("Warning") != tc.warning {
 			t.Errorf("%s: lives %s, answered %d, %q", tc.name, got, *req.Spec.ExpirationSeconds, header.Get("Warning"))
 		}

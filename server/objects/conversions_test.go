@@ -1,4 +1,4 @@
-package verbs
+package objects_test
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/objects"
@@ -16,7 +15,7 @@ import (
 )
 
 // endless converts for as long as it may.
-type endless struct{ asIs }
+type endless struct{ kinds.Schema }
 
 func (endless) Clean(int64) bool { return false }
 
@@ -48,13 +47,12 @@ func TestConversionsEndWithTheRequest(t *testing.T) {
 	item := cache.NewOwnItem(&sqlstore.Row{Revision: 1, Value: []byte(`{"apiVersion":"a.example/v1","kind":"Thing","metadata":{"name":"x"}}`)}, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	h := &Handler{Objects: objects.New(nil, nil, nil)}
-	v := h.view(ctx, r, codecs.Form{})
+	s := objects.New(nil, nil, nil)
 	for what, convert := range map[string]func() error{
-		"reading for a write": func() error { _, err := h.Objects.Decode(ctx, r, item); return err },
+		"reading for a write": func() error { _, err := s.Decode(ctx, r, item); return err },
 		"storing":             func() error { _, err := objects.Encode(ctx, r, obj()); return err },
-		"showing":             func() error { _, err := v.json(item); return err },
-		"showing a page":      func() error { return h.Objects.Convert(ctx, r, []*cache.Item{item}) },
+		"showing":             func() error { _, err := s.JSON(ctx, r, item); return err },
+		"showing a page":      func() error { return s.Convert(ctx, r, []*cache.Item{item}) },
 	} {
 		if err := convert(); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", what, err)

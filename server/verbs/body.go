@@ -16,49 +16,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/rowlock/rowlock/codecs"
-	"github.com/rowlock/rowlock/codecs/cbor"
-	jsoncodec "github.com/rowlock/rowlock/codecs/json"
-	"github.com/rowlock/rowlock/codecs/protobuf"
-	"github.com/rowlock/rowlock/codecs/yaml"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/status"
 )
-
-// codec finds the wire form of a media type.
-func codec(mediaType string) codecs.Codec {
-	switch mediaType {
-	case codecs.YAML:
-		return yaml.Codec{}
-	case codecs.Protobuf:
-		return protobuf.Codec{}
-	case codecs.CBOR:
-		return cbor.Codec{}
-	}
-	return jsoncodec.Codec{}
-}
-
-// offer is what the resource of a call can be answered as.
-func (h *Handler) offer(c *Call) codecs.Offer {
-	o := codecs.Offer{Types: codecs.Types(h.cbor()), Transforms: codecs.ResourceTransforms}
-	if c.virtual() || c.Sub != nil && c.Sub.NoTable {
-		o.Transforms = codecs.PartialTransforms
-	}
-	if c.Resource.Custom && (c.Sub == nil || c.Sub.Update != nil) {
-		o.Plain = codecs.CustomTypes(h.cbor())
-	}
-	return o
-}
-
-// negotiate finds the form of a call's answer.
-func (h *Handler) negotiate(c *Call) (codecs.Form, error) {
-	o := h.offer(c)
-	if !c.Resource.Custom {
-		if err := codecs.Acceptable(c.R, o.Types); err != nil {
-			return codecs.Form{}, err
-		}
-	}
-	return codecs.Negotiate(c.R, o)
-}
 
 // Body reads the whole body of a request, within its limit.
 func (h *Handler) Body(c *Call) ([]byte, error) {
@@ -96,7 +56,7 @@ func readAll(body io.Reader, n int64) ([]byte, error) {
 // warns of or refuses unknown and duplicate fields, and whatever the answer cannot be
 // given in.
 func (h *Handler) ReadPost(c *Call, gvk schema.GroupVersionKind, obj runtime.Object) (*metav1.CreateOptions, error) {
-	if _, err := h.negotiate(c); err != nil {
+	if _, err := h.Answers.Negotiate(&c.Request); err != nil {
 		return nil, err
 	}
 	return h.readCreate(c, gvk, obj)
@@ -137,12 +97,8 @@ func (h *Handler) readUpdate(c *Call) (codecs.Codec, []byte, *metav1.UpdateOptio
 
 // bodyCodec is the form that a body which holds an object says it is in.
 func (h *Handler) bodyCodec(c *Call) (codecs.Codec, error) {
-	types := codecs.Types(h.cbor())
-	if c.Resource.Custom && (c.Sub == nil || c.Sub.Update != nil) {
-		types = codecs.CustomTypes(h.cbor())
-	}
-	mediaType, err := codecs.BodyType(c.R.Header.Get("Content-Type"), types)
-	return codec(mediaType), err
+	mediaType, err := codecs.BodyType(c.R.Header.Get("Content-Type"), h.Answers.BodyTypes(&c.Request))
+	return h.Answers.Forms.Codec(mediaType), err
 }
 
 func (h *Handler) decode(c *Call, from codecs.Codec, body []byte, gvk schema.GroupVersionKind, obj runtime.Object, s codecs.Strictness) error {
@@ -205,48 +161,11 @@ func (h *Handler) warn(c *Call, problems []string) {
 
 // Send answers with an object that is no stored item.
 func (h *Handler) Send(c *Call, code int, obj runtime.Object) error {
-	form, err := h.negotiate(c)
+	form, err := h.Answers.Negotiate(&c.Request)
 	if err != nil {
 		return err
 	}
-	if obj, err = metadataOf(c, form, obj); err != nil {
-		return err
-	}
-	return h.send(c, form, code, obj)
-}
-
-func (h *Handler) send(c *Call, form codecs.Form, code int, obj runtime.Object) error {
-	if st, ok := obj.(*metav1.Status); ok && c.Scope.Audit != nil {
-		c.Scope.Audit.ResponseStatus(st)
-	}
-	data, err := codec(form.Type).Encode(nil, obj)
-	if err != nil {
-		return err
-	}
-	switch {
-	case form.Type == codecs.JSON && form.Pretty:
-		return h.view(c.Context(), c.Resource, form).sendStream(c, code, func(w io.Writer) error {
-			_, err := w.Write(data)
-			return err
-		})
-	case form.Type == codecs.JSON:
-		data = append(data, '\n')
-	}
-	return h.writeBody(c, form.Type, code, data)
-}
-
-// fail answers with an error.
-func (h *Handler) fail(c *Call, err error) {
-	c.done()
-	gr := schema.GroupResource{}
-	if c.Resource != nil {
-		gr = c.Resource.GroupResource()
-	}
-	st, unknown := status.Of(err, gr)
-	if unknown {
-		h.log().Error("request failed", "method", c.R.Method, "path", c.R.URL.Path, "audit-id", c.Scope.ID, "error", err)
-	}
-	status.Write(c.W, c.R, st, codecs.Types(h.cbor()))
+	return h.Answers.Object(&c.Request, form, code, obj)
 }
 
 func badRequest(err error) error { return apierrors.NewBadRequest(err.Error()) }

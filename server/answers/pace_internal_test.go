@@ -1,4 +1,4 @@
-package verbs
+package answers
 
 import (
 	"bytes"
@@ -15,13 +15,13 @@ func TestPaced(t *testing.T) {
 	line := budget.NewLine()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	h := &Handler{Long: line}
+	a := &Answers{Line: line}
 	writer := func(buf *bytes.Buffer) *paced {
-		return &paced{buf, pace{h: h, ctx: ctx, left: unpaced}}
+		return &paced{buf, Pace{line: a.Line, ctx: ctx, left: unpaced}}
 	}
 	var long, short bytes.Buffer
 	w := writer(&long)
-	piece := make([]byte, chunk)
+	piece := make([]byte, Chunk)
 	for range 100 {
 		if n, err := w.Write(piece); n != len(piece) || err != nil {
 			t.Fatal(n, err)
@@ -30,7 +30,7 @@ func TestPaced(t *testing.T) {
 	if w.leave == nil || long.Len() != 100*len(piece) {
 		t.Errorf("%d bytes were written, with a turn: %t", long.Len(), w.leave != nil)
 	}
-	w.end()
+	w.End()
 	if w.leave != nil {
 		t.Error("the turn is kept")
 	}

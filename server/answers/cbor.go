@@ -1,0 +1,104 @@
+package answers
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/codecs/cbor"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/objects"
+)
+
+// cborForm is whole objects, or the metadata of them, as CBOR.
+type cborForm struct{ *View }
+
+func (f cborForm) codec() cbor.Codec { return cbor.Codec{JSON: f.answers.Forms.JSON} }
+
+// item is an item as a CBOR map, without kind and API version unless it is a custom
+// resource. The bytes are shared.
+func (f cborForm) item(it *cache.Item) ([]byte, error) {
+	if it.Corrupt != nil {
+		return nil, objects.Corrupt(f.r, it)
+	}
+	if f.metadataOnly() {
+		return f.metadataMap(it)
+	}
+	if f.r.Custom {
+		if _, err := f.json(it); err != nil {
+			return nil, err // which may pass: nothing of it is kept
+		}
+	}
+	return it.Bytes(cache.FormKey{Form: cache.FormCBOR, For: f.r}, func(it *cache.Item) ([]byte, error) {
+		data, err := f.json(it)
+		if err != nil {
+			return nil, err
+		}
+		if f.r.Custom {
+			return f.codec().FromJSON(nil, data)
+		}
+		return f.codec().FromJSON(func() runtime.Object { return f.r.New() }, data)
+	})
+}
+
+// typeMeta is what an item's map is given beside what it holds.
+func (f cborForm) typeMeta() (apiVersion, kind string) {
+	if f.r.Custom && !f.metadataOnly() {
+		return "", ""
+	}
+	return f.View.typeMeta()
+}
+
+// Object implements Form.
+func (f cborForm) Object(dst []byte, it *cache.Item) ([]byte, error) {
+	raw, err := f.item(it)
+	if err != nil {
+		return dst, err
+	}
+	apiVersion, kind := f.typeMeta()
+	return f.codec().AppendObject(dst, apiVersion, kind, raw), nil
+}
+
+// Prepare implements Form.
+func (f cborForm) Prepare(p *objects.Page) (int, error) {
+	for _, it := range p.Items {
+		if _, err := f.item(it); err != nil {
+			return 0, err
+		}
+	}
+	return -1, nil
+}
+
+// ListHead implements Form.
+func (f cborForm) ListHead(dst []byte, p *objects.Page) ([]byte, error) {
+	return f.codec().AppendListHead(dst, f.list(p))
+}
+
+// Item implements Form.
+func (f cborForm) Item(dst []byte, it *cache.Item, first bool) ([]byte, error) {
+	raw, err := f.item(it)
+	if err != nil {
+		return dst, err
+	}
+	return append(f.codec().AppendItemHead(dst, first, len(raw)), raw...), nil
+}
+
+// ListTail implements Form.
+func (f cborForm) ListTail(dst []byte, p *objects.Page) []byte {
+	return f.codec().AppendListTail(dst, f.list(p))
+}
+
+// Event implements Form.
+func (f cborForm) Event(dst []byte, eventType string, it *cache.Item, _ bool) ([]byte, error) {
+	raw, err := f.item(it)
+	if err != nil {
+		return dst, err
+	}
+	apiVersion, kind := f.typeMeta()
+	return f.codec().AppendEvent(dst, eventType, apiVersion, kind, raw), nil
+}
+
+// Error implements Form.
+func (f cborForm) Error(dst []byte, st *metav1.Status) ([]byte, error) {
+	return codecs.AppendError(dst, f.codec(), st)
+}

@@ -1,0 +1,37 @@
+// Package answers is what leaves the server of objects: items, lists, tables, metadata and
+// watch events, in every wire form.
+//
+// A request negotiates a form (negotiate.go). A View is how it sees items in that form, a
+// Form makes the bytes, and Answers writes them:
+//
+//	Item, Page        answers.go    stored objects: one, or a list of them
+//	Object, DryRun    unstored.go   objects that are stored nowhere: reviews, tokens, dry runs
+//	Scale             scale.go      the scale of an object, which has columns of its own
+//	Fail              answers.go    errors, by package status
+//	      |
+//	      v
+//	View              view.go       Event and Error for watches; Bookmark in bookmark.go
+//	      |
+//	      v
+//	Form              form.go       Object, ListHead, Item, ListTail, Event, Error
+//	  jsonForm        json.go         whole objects, as they are stored where that will do
+//	  metadataForm    metadata.go     PartialObjectMetadata; also what the other forms have of it
+//	  tableForm       table.go        Table: rows of cells, kept with the items
+//	  yamlForm        yaml.go         what one of the three makes, as YAML
+//	  protobufForm    protobuf.go     messages, kept with the items
+//	  cborForm        cbor.go         maps, kept with the items
+//	      |
+//	      v
+//	write.go   a list piece by piece; pretty JSON is indented, large answers are compressed
+//	packed.go  a list from compressed pieces that are kept, instead
+//	pace.go    long answers of many users take turns
+//
+// What surrounds the items of a list, and the frames of a watch, are made by the codecs
+// (codecs.Streamer); what an item looks like in a version, and its columns, are made by
+// package objects and the kinds.
+//
+// It promises: no stored object is decoded or encoded to be read in the version and form it
+// was read in before; a list takes no more memory at once than a piece (Chunk) and what its
+// items keep; nothing fails once an answer has begun, but that the client goes. It starts
+// no goroutine.
+package answers

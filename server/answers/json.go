@@ -1,0 +1,115 @@
+package answers
+
+import (
+	"bytes"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rowlock/rowlock/codecs"
+	jsoncodec "github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/objects"
+)
+
+// jsonForm is whole objects as JSON. Bodies end with a newline, which the writer of
+// pretty JSON drops.
+type jsonForm struct{ *View }
+
+func (f jsonForm) codec() jsoncodec.Codec { return f.answers.Forms.JSON }
+
+// Object implements Form.
+func (f jsonForm) Object(dst []byte, it *cache.Item) ([]byte, error) {
+	data, err := f.json(it)
+	if err != nil {
+		return dst, err
+	}
+	return append(append(dst, data...), '\n'), nil
+}
+
+// Prepare implements Form. The size is told, as a length saves a frame of its own for
+// every piece, but not that of pretty JSON.
+func (f jsonForm) Prepare(p *objects.Page) (int, error) {
+	buf := getBuffer()
+	defer putBuffer(buf)
+	head, err := f.ListHead((*buf)[:0], p)
+	if err != nil {
+		return 0, err
+	}
+	frame := f.ListTail(head, p)
+	*buf = frame
+	size := len(frame) + max(0, len(p.Items)-1) // and the commas
+	for _, it := range p.Items {
+		brace, data, err := f.listed(it)
+		if err != nil {
+			return 0, err
+		}
+		size += len(brace) + len(data)
+	}
+	if f.as.Pretty {
+		return -1, nil
+	}
+	return size, nil
+}
+
+// ListHead implements Form.
+func (f jsonForm) ListHead(dst []byte, p *objects.Page) ([]byte, error) {
+	return f.codec().AppendListHead(dst, f.list(p))
+}
+
+// Item implements Form.
+func (f jsonForm) Item(dst []byte, it *cache.Item, first bool) ([]byte, error) {
+	brace, data, err := f.listed(it)
+	if err != nil {
+		return dst, err
+	}
+	dst = f.codec().AppendItemHead(dst, first, len(brace)+len(data))
+	return append(append(dst, brace...), data...), nil
+}
+
+// listed is an item as it stands in a list: those of built-in kinds leave out kind and
+// apiVersion there, but not their opening brace.
+func (f jsonForm) listed(it *cache.Item) (brace string, data []byte, err error) {
+	if data, err = f.json(it); err != nil || f.r.Custom {
+		return "", data, err
+	}
+	if objects.Clean(f.r, it) {
+		return "{", it.Body(), nil
+	}
+	if rest, ok := withoutTypeMeta(data, f.r.Kind, f.r.APIVersion()); ok {
+		return "{", rest, nil
+	}
+	return "", data, nil
+}
+
+// withoutTypeMeta is an encoded object after the kind and apiVersion that it begins with.
+func withoutTypeMeta(data []byte, kind, apiVersion string) ([]byte, bool) {
+	for _, part := range [...]string{`{"kind":"`, kind, `","apiVersion":"`, apiVersion, `",`} {
+		if len(data) < len(part) || string(data[:len(part)]) != part {
+			return nil, false
+		}
+		data = data[len(part):]
+	}
+	return data, true
+}
+
+// ListTail implements Form.
+func (f jsonForm) ListTail(dst []byte, p *objects.Page) []byte {
+	return append(f.codec().AppendListTail(dst, f.list(p)), '\n')
+}
+
+// Event implements Form.
+func (f jsonForm) Event(dst []byte, eventType string, it *cache.Item, _ bool) ([]byte, error) {
+	data, err := f.json(it)
+	if err != nil {
+		return dst, err
+	}
+	return f.codec().AppendEvent(dst, eventType, "", "", data), nil
+}
+
+// Error implements Form.
+func (f jsonForm) Error(dst []byte, st *metav1.Status) ([]byte, error) {
+	return codecs.AppendError(dst, f.codec(), st)
+}
+
+// trimLine is a JSON body without the newline that ends it.
+func trimLine(data []byte) []byte { return bytes.TrimSuffix(data, []byte{'\n'}) }

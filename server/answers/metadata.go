@@ -1,0 +1,121 @@
+package answers
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/rowlock/rowlock/codecs"
+	jsoncodec "github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/objects"
+)
+
+// metadataOnly says that the metadata of objects is shown, and nothing else of them.
+func (v *View) metadataOnly() bool { return v.as.IsPartial() || v.as.IsPartialList() }
+
+// metadataTypeMeta is the API version and kind of metadata, or with a suffix of its list.
+func (v *View) metadataTypeMeta(suffix string) (apiVersion, kind string) {
+	return v.as.As.GroupVersion().String(), "PartialObjectMetadata" + suffix
+}
+
+// metadataForm is the metadata of objects as JSON.
+type metadataForm struct{ *View }
+
+func (f metadataForm) codec() jsoncodec.Codec { return f.answers.Forms.JSON }
+
+// Object implements Form.
+func (f metadataForm) Object(dst []byte, it *cache.Item) ([]byte, error) {
+	dst, err := f.appendMetadata(dst, it)
+	return append(dst, '\n'), err
+}
+
+// appendMetadata appends an item's PartialObjectMetadata in the version of the form.
+func (v *View) appendMetadata(dst []byte, it *cache.Item) ([]byte, error) {
+	if it.Corrupt != nil {
+		return dst, objects.Corrupt(v.r, it)
+	}
+	if objects.Clean(v.r, it) {
+		return jsoncodec.AppendPartial(dst, v.as.As.Version, it.Metadata()), nil
+	}
+	// A conversion may keep what does not fit in annotations.
+	data, err := v.json(it)
+	if err != nil {
+		return dst, err
+	}
+	return jsoncodec.AppendPartial(dst, v.as.As.Version, jsoncodec.Lookup(data, "metadata")), nil
+}
+
+// Prepare implements Form.
+func (f metadataForm) Prepare(p *objects.Page) (int, error) {
+	for _, it := range p.Items {
+		if it.Corrupt == nil && objects.Clean(f.r, it) {
+			continue
+		}
+		if _, err := f.json(it); err != nil {
+			return 0, err
+		}
+	}
+	return -1, nil
+}
+
+// ListHead implements Form.
+func (f metadataForm) ListHead(dst []byte, p *objects.Page) ([]byte, error) {
+	return f.codec().AppendListHead(dst, f.metadataList(p))
+}
+
+// metadataList is what surrounds the items. A stock server makes a list of none without
+// allocating its items.
+func (f metadataForm) metadataList(p *objects.Page) *codecs.List {
+	l := f.list(p)
+	l.NoItems = len(p.Items) == 0
+	return l
+}
+
+// Item implements Form.
+func (f metadataForm) Item(dst []byte, it *cache.Item, first bool) ([]byte, error) {
+	return f.appendMetadata(f.codec().AppendItemHead(dst, first, 0), it)
+}
+
+// ListTail implements Form.
+func (f metadataForm) ListTail(dst []byte, p *objects.Page) []byte {
+	return append(f.codec().AppendListTail(dst, f.metadataList(p)), '\n')
+}
+
+// Event implements Form.
+func (f metadataForm) Event(dst []byte, eventType string, it *cache.Item, _ bool) ([]byte, error) {
+	buf := getBuffer()
+	defer putBuffer(buf)
+	data, err := f.appendMetadata((*buf)[:0], it)
+	if err != nil {
+		return dst, err
+	}
+	*buf = data
+	return f.codec().AppendEvent(dst, eventType, "", "", data), nil
+}
+
+// Error implements Form.
+func (f metadataForm) Error(dst []byte, st *metav1.Status) ([]byte, error) {
+	return codecs.AppendError(dst, f.codec(), st)
+}
+
+// metadataMessage is the metadata of an item as a Protobuf message, of a custom resource.
+// Nothing keeps it.
+func (f *protobufForm) metadataMessage(it *cache.Item) ([]byte, error) {
+	data, err := f.json(it)
+	if err != nil {
+		return nil, err
+	}
+	return f.codec().PartialFromJSON(data)
+}
+
+// metadataMap is the metadata of an item as a CBOR map. Nothing keeps it.
+func (f cborForm) metadataMap(it *cache.Item) ([]byte, error) {
+	buf := getBuffer()
+	defer putBuffer(buf)
+	data, err := f.appendMetadata((*buf)[:0], it)
+	if err != nil {
+		return nil, err
+	}
+	*buf = data
+	return f.codec().FromJSON(func() runtime.Object { return &metav1.PartialObjectMetadata{} }, data)
+}

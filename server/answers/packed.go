@@ -1,0 +1,108 @@
+package answers
+
+import (
+	"encoding/binary"
+	"hash/maphash"
+	"net/http"
+
+	"github.com/rowlock/rowlock/codecs/framing"
+	"github.com/rowlock/rowlock/codecs/packed"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/objects"
+)
+
+// maxPacked is the size of the largest list whose compressed pieces are kept: larger
+// ones would push all others out, and themselves.
+const maxPacked = 128 << 20
+
+// A piece ends with an item whose name says so, one in pieceItems, so that an item
+// that comes or goes changes one piece; or with pieceBytes.
+const (
+	pieceItems = 16
+	pieceBytes = 128 << 10
+)
+
+var pieceSeed = maphash.MakeSeed()
+
+// packs says whether a list of so many bytes is put together from compressed pieces.
+// The bytes of an item must follow from its revision.
+func (a *Answers) packs(q *Request, v *View, p *objects.Page, size int) bool {
+	return a.Packed != nil && size > framing.CompressFrom && size <= maxPacked && !v.metadataOnly() &&
+		a.Compress && framing.AcceptsGzip(q.R) &&
+		(!v.r.Custom || allClean(v.r, p.Items))
+}
+
+// allClean says that the bytes of all items are objects of r's version.
+func allClean(r *kinds.Resource, items []*cache.Item) bool {
+	for _, it := range items {
+		if !objects.Clean(r, it) {
+			return false
+		}
+	}
+	return true
+}
+
+// sendPacked answers with a list from compressed pieces. Head and tail go out as they
+// are: they are another's for every revision.
+func (a *Answers) sendPacked(q *Request, v *View, p *objects.Page, head []byte) {
+	q.Done()
+	h := q.W.Header()
+	h.Set("Content-Type", v.as.Type)
+	h.Set("Content-Encoding", "gzip")
+	h.Add("Vary", "Accept-Encoding")
+	h.Del("Content-Length")
+	q.W.WriteHeader(http.StatusOK)
+	w := packed.NewStream(q.W, a.Packed)
+	if w.Plain(head) != nil {
+		return // the client has gone
+	}
+	buf := getBuffer()
+	defer putBuffer(buf)
+	for at := 0; at < len(p.Items); {
+		piece, first := p.Items[at:at+pieceOf(p.Items[at:])], at == 0
+		at += len(piece)
+		*buf = v.pieceKey((*buf)[:0], piece, first)
+		err := w.Piece(*buf, func(dst []byte) (_ []byte, err error) {
+			for i, it := range piece {
+				if dst, err = v.form.Item(dst, it, first && i == 0); err != nil {
+					return nil, err
+				}
+			}
+			return dst, nil
+		})
+		if err != nil {
+			return
+		}
+	}
+	_ = w.Close(v.form.ListTail(nil, p))
+}
+
+// pieceOf is how many items make the next piece.
+func pieceOf(items []*cache.Item) int {
+	size := 0
+	for i, it := range items {
+		size += len(it.JSON)
+		if size >= pieceBytes || maphash.String(pieceSeed, it.Name)%pieceItems == 0 {
+			return i + 1
+		}
+	}
+	return len(items)
+}
+
+// pieceKey names a piece: a revision is that of one object, and never changes.
+func (v *View) pieceKey(dst []byte, piece []*cache.Item, first bool) []byte {
+	dst = append(dst, v.as.Type...)
+	if first {
+		dst = append(dst, '.')
+	}
+	dst = append(dst, ' ')
+	dst = append(dst, v.r.Storage.Key...)
+	dst = append(dst, ' ')
+	dst = append(dst, v.r.Version...)
+	dst = append(dst, ' ')
+	for _, it := range piece {
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(it.Revision))
+	}
+	return dst
+}

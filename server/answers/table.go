@@ -1,0 +1,212 @@
+package answers
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rowlock/rowlock/codecs"
+	jsoncodec "github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/codecs/table"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/objects"
+)
+
+// defaultColumns are those of kinds that define none.
+var defaultColumns = []metav1.TableColumnDefinition{
+	{Name: "Name", Type: "string", Format: "name", Description: metav1.ObjectMeta{}.SwaggerDoc()["name"]},
+	{Name: "Created At", Type: "date", Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"]},
+}
+
+// columnsOf are the definitions of a kind's columns.
+func columnsOf(r *kinds.Resource) []metav1.TableColumnDefinition {
+	if r.Columns.Cells == nil {
+		return defaultColumns
+	}
+	return r.Columns.Definitions
+}
+
+// tableForm is a Table as JSON: rows of cells, and of the objects as much as was asked for.
+type tableForm struct {
+	*View
+	now  time.Time                      // ages are told as of it
+	make func(*cache.Item) (any, error) // makeRow
+	show func([]byte) ([]byte, error)   // appends what is shown of item; nil for nothing
+	item *cache.Item
+}
+
+func newTableForm(v *View) *tableForm {
+	f := &tableForm{View: v}
+	f.make = f.makeRow
+	if f.include != table.None {
+		f.show = f.appendShown
+	}
+	return f
+}
+
+func (f *tableForm) codec() jsoncodec.Codec { return f.answers.Forms.JSON }
+
+// row is what is kept of an item's row.
+type row struct {
+	cells      table.Row
+	conditions []byte // encoded; nil for none
+}
+
+// row makes an item's row, once.
+func (f *tableForm) row(it *cache.Item) (*row, error) {
+	if it.Corrupt != nil {
+		return nil, objects.Corrupt(f.r, it)
+	}
+	if f.r.Custom {
+		if _, err := f.json(it); err != nil {
+			return nil, err // which may pass: nothing of it is kept
+		}
+	}
+	kept, err := it.Form(cache.FormKey{Form: cache.FormTableRow, For: f.r}, f.make)
+	row, _ := kept.(*row)
+	return row, err
+}
+
+func (f *tableForm) makeRow(it *cache.Item) (any, error) {
+	out := &row{}
+	var err error
+	if f.r.Columns.Cells == nil {
+		out.cells, err = table.Cells([]any{it.Name, it.Meta().CreationTimestamp})
+		return out, err
+	}
+	obj, err := f.answers.Items.DecodeForColumns(f.ctx, f.r, it)
+	if err != nil {
+		return nil, err
+	}
+	if out.cells, err = table.Cells(f.r.Columns.Cells(obj, time.Time{})); err != nil || f.r.Columns.Conditions == nil {
+		return out, err
+	}
+	if conditions := f.r.Columns.Conditions(obj); len(conditions) > 0 {
+		out.conditions, err = f.codec().Append(nil, conditions)
+	}
+	return out, err
+}
+
+// appendRow appends an item as a row.
+func (f *tableForm) appendRow(dst []byte, it *cache.Item) ([]byte, error) {
+	row, err := f.row(it)
+	if err != nil {
+		return dst, err
+	}
+	f.item = it
+	return row.cells.Append(dst, f.now, row.conditions, f.show)
+}
+
+// appendShown appends what the request wants to see of the object in its row.
+func (f *tableForm) appendShown(dst []byte) ([]byte, error) {
+	if f.include == table.Metadata {
+		return f.appendMetadata(dst, f.item)
+	}
+	data, err := f.json(f.item)
+	return append(dst, data...), err
+}
+
+// Object implements Form: a table of one row.
+func (f *tableForm) Object(dst []byte, it *cache.Item) ([]byte, error) {
+	dst, err := f.single(dst, it, true)
+	return append(dst, '\n'), err
+}
+
+func (f *tableForm) single(dst []byte, it *cache.Item, defined bool) ([]byte, error) {
+	f.now = f.answers.now()
+	p := objects.Page{Revision: it.Revision, Remaining: -1}
+	dst, err := f.head(dst, &p, defined)
+	if err != nil {
+		return dst, err
+	}
+	dst, err = f.appendRow(dst, it)
+	return append(dst, table.Tail...), err
+}
+
+// head appends what comes before the rows, with the definitions of the columns or not.
+func (f *tableForm) head(dst []byte, p *objects.Page, defined bool) ([]byte, error) {
+	var definitions []byte
+	if defined {
+		var err error
+		if definitions, err = table.Definitions(columnsOf(f.r)); err != nil {
+			return dst, err
+		}
+	}
+	return table.AppendHead(dst, f.as.As.Version, p.Meta(), definitions)
+}
+
+// Prepare implements Form: items are put in the order of their kind's rows.
+func (f *tableForm) Prepare(p *objects.Page) (int, error) {
+	for _, it := range p.Items {
+		if _, err := f.row(it); err != nil {
+			return 0, err
+		}
+		if f.include == table.None || objects.Clean(f.r, it) {
+			continue
+		}
+		if _, err := f.json(it); err != nil {
+			return 0, err
+		}
+	}
+	f.now = f.answers.now()
+	return -1, f.sort(p)
+}
+
+func (f *tableForm) sort(p *objects.Page) error {
+	order := f.r.Columns.Order
+	if order == nil || len(p.Items) < 2 {
+		return nil
+	}
+	type entry struct {
+		it  *cache.Item
+		obj kinds.Object
+	}
+	entries := make([]entry, len(p.Items))
+	for i, it := range p.Items {
+		obj, err := f.answers.Items.DecodeForColumns(f.ctx, f.r, it)
+		if err != nil {
+			return err
+		}
+		entries[i] = entry{it, obj}
+	}
+	slices.SortStableFunc(entries, func(a, b entry) int { return order(a.obj, b.obj) })
+	for i := range entries {
+		p.Items[i] = entries[i].it
+	}
+	return nil
+}
+
+// ListHead implements Form.
+func (f *tableForm) ListHead(dst []byte, p *objects.Page) ([]byte, error) {
+	return f.head(dst, p, true)
+}
+
+// Item implements Form.
+func (f *tableForm) Item(dst []byte, it *cache.Item, first bool) ([]byte, error) {
+	return f.appendRow(f.codec().AppendItemHead(dst, first, 0), it)
+}
+
+// ListTail implements Form.
+func (f *tableForm) ListTail(dst []byte, _ *objects.Page) []byte {
+	return append(append(dst, table.Tail...), '\n')
+}
+
+// Event implements Form: a table of one row. The first of a watch has the definitions of
+// the columns; the others have not, but for kinds that repeat them.
+func (f *tableForm) Event(dst []byte, eventType string, it *cache.Item, first bool) ([]byte, error) {
+	buf := getBuffer()
+	defer putBuffer(buf)
+	data, err := f.single((*buf)[:0], it, first || f.r.Columns.Repeated)
+	if err != nil {
+		return dst, err
+	}
+	*buf = data
+	return f.codec().AppendEvent(dst, eventType, "", "", data), nil
+}
+
+// Error implements Form.
+func (f *tableForm) Error(dst []byte, st *metav1.Status) ([]byte, error) {
+	return codecs.AppendError(dst, f.codec(), st)
+}

@@ -1,0 +1,108 @@
+package answers
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/codecs/table"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/objects"
+)
+
+// Object answers with an object that is no stored item, or its metadata alone.
+func (a *Answers) Object(q *Request, as codecs.Form, code int, obj runtime.Object) error {
+	shown, err := metadataOf(q, as, obj)
+	if err != nil {
+		return err
+	}
+	return a.encode(q, as, code, shown)
+}
+
+// encode answers with what has the form's kind already.
+func (a *Answers) encode(q *Request, as codecs.Form, code int, obj runtime.Object) error {
+	if st, ok := obj.(*metav1.Status); ok && q.Scope.Audit != nil {
+		q.Scope.Audit.ResponseStatus(st)
+	}
+	data, err := a.Forms.Codec(as.Type).Encode(nil, obj)
+	if err != nil {
+		return err
+	}
+	if as.Type == codecs.JSON {
+		data = append(data, '\n')
+	}
+	return a.body(q, as, code, data)
+}
+
+// metadataOf is the metadata alone of an object, where the form asks for that.
+func metadataOf(q *Request, as codecs.Form, obj runtime.Object) (runtime.Object, error) {
+	switch obj.(type) {
+	case *metav1.Status, *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList:
+		return obj, nil
+	}
+	list := meta.IsListType(obj)
+	switch {
+	case as.IsPartial() && list, as.IsPartialList() && !list:
+		return nil, codecs.NotAcceptableTransform(as.As, list, codecs.GoType(q.Resource.GVK(), q.Resource.Custom, list))
+	case !as.IsPartial():
+		return obj, nil
+	}
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, fmt.Errorf("showing the metadata of a %T: %w", obj, err)
+	}
+	out := meta.AsPartialObjectMetadata(m)
+	out.SetGroupVersionKind(as.As)
+	return out, nil
+}
+
+// DryRun answers with the object that a dry run would have stored, given in the stored
+// version.
+func (a *Answers) DryRun(q *Request, as codecs.Form, code int, obj kinds.Object) error {
+	var row metav1.TableRow
+	if as.IsTable() {
+		row = a.dryRow(q.Resource, obj)
+	}
+	obj.GetObjectKind().SetGroupVersionKind(q.Resource.Storage.GVK)
+	out, err := objects.FromStored(q.Resource, obj)
+	if err != nil {
+		return err
+	}
+	if !as.IsTable() {
+		return a.Object(q, as, code, out)
+	}
+	include, err := q.include()
+	if err != nil {
+		return err
+	}
+	switch include {
+	case table.Metadata:
+		m := meta.AsPartialObjectMetadata(out)
+		m.SetGroupVersionKind(as.As.GroupVersion().WithKind("PartialObjectMetadata"))
+		row.Object.Object = m
+	case table.Object:
+		if row.Object.Raw, err = a.Forms.JSON.Append(nil, out); err != nil {
+			return err
+		}
+	}
+	t := &metav1.Table{ColumnDefinitions: columnsOf(q.Resource), Rows: []metav1.TableRow{row}}
+	t.SetGroupVersionKind(as.As)
+	t.ResourceVersion = out.GetResourceVersion()
+	return a.encode(q, as, code, t)
+}
+
+func (a *Answers) dryRow(r *kinds.Resource, obj kinds.Object) (row metav1.TableRow) {
+	if r.Columns.Cells == nil {
+		row.Cells = []any{obj.GetName(), obj.GetCreationTimestamp().UTC().Format(time.RFC3339)}
+		return row
+	}
+	row.Cells = r.Columns.Cells(obj, a.now())
+	if r.Columns.Conditions != nil {
+		row.Conditions = r.Columns.Conditions(obj)
+	}
+	return row
+}
