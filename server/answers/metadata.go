@@ -35,14 +35,14 @@ func (v *View) appendMetadata(dst []byte, it *cache.Item) ([]byte, error) {
 		return dst, objects.Corrupt(v.r, it)
 	}
 	if objects.Clean(v.r, it) {
-		return jsoncodec.AppendPartial(dst, v.as.As.Version, it.Metadata()), nil
+		return jsoncodec.AppendMetadata(dst, v.as.As.Version, it.Metadata()), nil
 	}
 	// A conversion may keep what does not fit in annotations.
 	data, err := v.json(it)
 	if err != nil {
 		return dst, err
 	}
-	return jsoncodec.AppendPartial(dst, v.as.As.Version, jsoncodec.Lookup(data, "metadata")), nil
+	return jsoncodec.AppendPartial(dst, v.as.As.Version, data), nil
 }
 
 // Prepare implements Form.
