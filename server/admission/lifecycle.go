@@ -27,7 +27,7 @@ func (NamespaceLifecycle) Name() string { return "NamespaceLifecycle" }
 func (NamespaceLifecycle) Handles(op Operation) bool { return op != Connect }
 
 func (p NamespaceLifecycle) Admit(ctx context.Context, a *Attributes) error {
-	if a.Resource.Plural == "namespaces" && a.Resource.Group == "" {
+	if a.Resource.OwnNamespace() {
 		if a.Operation == Delete && immortal(a.Name) {
 			return apierrors.NewForbidden(a.Resource.GroupResource(), a.Name, errors.New("this namespace may not be deleted"))
 		}

@@ -9,7 +9,7 @@ import (
 
 // in says whether a write goes into a namespace.
 func (a *Attributes) in() bool {
-	return a.Namespace != "" && (a.Resource.Group != "" || a.Resource.Plural != "namespaces")
+	return a.Namespace != "" && !a.Resource.OwnNamespace()
 }
 
 // NamespaceAutoProvision makes the namespaces that objects are to be created in.

@@ -201,7 +201,7 @@ func same(a, b *apiextensionsv1.CustomResourceDefinition) bool {
 // Version finds what is known of the version of a custom kind, or nil.
 func (f *Follower) Version(gvk schema.GroupVersionKind) *custom.Version {
 	r := f.catalogue.LookupKind(gvk)
-	if r == nil || !r.Custom {
+	if r == nil {
 		return nil
 	}
 	v, _ := r.Schema.(*custom.Version)

@@ -47,7 +47,7 @@ func describe(resources []*kinds.Resource) (*documents, error) {
 			item.Versions = append(item.Versions, discoveryv2.APIVersionDiscovery{
 				Version: v.name, Resources: entries(v.resources), Freshness: discoveryv2.DiscoveryFreshnessCurrent,
 			})
-			d.custom[g.name] = v.resources[0].Custom
+			d.custom[g.name] = !v.resources[0].FixedRoutes()
 		}
 		if g.name == "" {
 			core = append(core, item)
@@ -180,7 +180,7 @@ func entries(resources []*kinds.Resource) []discoveryv2.APIResourceDiscovery {
 // responseKind leaves group and version empty where they are those of the
 // document; custom resources spell them out.
 func responseKind(r *kinds.Resource, group, version, kind string) *metav1.GroupVersionKind {
-	if r.Custom && version == "" {
+	if r.NamesVersions() && version == "" {
 		group, version = r.Group, r.Version
 	}
 	return &metav1.GroupVersionKind{Group: group, Version: version, Kind: kind}

@@ -68,7 +68,8 @@ func (r *Resource) schema() Schema {
 func (r *Resource) Coerce(obj Object) (unknown []string, err error) { return r.schema().Coerce(obj) }
 
 // Clean says that bytes stored at a revision are an object of this version as they
-// are. older says that they are of another version than the stored one.
+// are. older says that they may have been written before that revision, as those of the
+// last state of a deleted object.
 func (r *Resource) Clean(revision int64, older bool) bool {
 	if r.custom() {
 		return !older && r.schema().Clean(revision)
@@ -108,7 +109,7 @@ func (r *Resource) Save(ctx context.Context, obj Object) (Object, error) {
 
 // ToWorking makes the working form of a served one, which it may change.
 func (r *Resource) ToWorking(obj Object) (Object, error) {
-	if !r.Converts() {
+	if r.ToStorage == nil || r.WorksAsServed() {
 		return obj, nil
 	}
 	out, err := r.ToStorage(obj)
@@ -132,8 +133,12 @@ func (r *Resource) ToServed(obj Object) (Object, error) {
 	return out, nil
 }
 
+// WorksAsServed says that the working form is the served one by design, and not because
+// the stored version is asked for.
+func (r *Resource) WorksAsServed() bool { return r.custom() }
+
 // Converts says that the served form differs from the working one.
-func (r *Resource) Converts() bool { return r.FromStorage != nil && !r.custom() }
+func (r *Resource) Converts() bool { return r.FromStorage != nil && !r.WorksAsServed() }
 
 // LoadMayFail says that Load can fail for reasons that may pass, so that a failure
 // must not be kept.
@@ -150,10 +155,13 @@ func (r *Resource) AsServed() *Resource {
 	return &as
 }
 
-// GoType is the struct that objects are decoded into; nil for those that are trees of
-// maps and lists, which only a schema describes.
+// HasGoType says that objects are decoded into a struct. Others are trees of maps and
+// lists, which only a schema describes.
+func (r *Resource) HasGoType() bool { return !r.custom() && r.New != nil }
+
+// GoType is the struct that objects are decoded into, or nil.
 func (r *Resource) GoType() reflect.Type {
-	if r.custom() || r.New == nil {
+	if !r.HasGoType() {
 		return nil
 	}
 	return reflect.TypeOf(r.New()).Elem()

@@ -17,10 +17,10 @@ func (s *Store) home(st *kinds.Storage) *kinds.Resource { return s.catalogue.ByS
 // Decode decodes an item in its stored version, one of a custom resource in r's.
 func (s *Store) Decode(ctx context.Context, r *kinds.Resource, item *cache.Item) (kinds.Object, error) {
 	obj, err := s.decoded(r, item)
-	if err != nil || !r.Custom || Clean(r, item) {
+	if err != nil || Clean(r, item) {
 		return obj, err
 	}
-	out, err := r.Schema.FromStore(ctx, obj)
+	out, err := r.Load(ctx, obj)
 	if err != nil {
 		return nil, status.Show(err)
 	}
@@ -32,15 +32,11 @@ func (s *Store) decoded(r *kinds.Resource, item *cache.Item) (kinds.Object, erro
 	if item.Corrupt != nil {
 		return nil, Corrupt(r, item)
 	}
-	home := r
-	if !r.Custom {
-		home = s.home(r.Storage)
-	}
-	obj := home.New()
+	obj := r.NewStored()
 	if (jsoncodec.Codec{}).DecodeClean(item.JSON, obj) {
 		return obj, nil
 	}
-	obj = home.New()
+	obj = r.NewStored()
 	if _, err := (jsoncodec.Codec{}).Decode(item.JSON, obj, codecs.Ignore); err != nil {
 		return nil, fmt.Errorf("decoding %s %s/%s: %w", r.Storage.Key, item.Namespace, item.Name, err)
 	}
@@ -50,41 +46,17 @@ func (s *Store) decoded(r *kinds.Resource, item *cache.Item) (kinds.Object, erro
 // DecodeServed decodes an item in the version of r.
 func (s *Store) DecodeServed(ctx context.Context, r *kinds.Resource, item *cache.Item) (kinds.Object, error) {
 	obj, err := s.Decode(ctx, r, item)
-	if err != nil || r.FromStorage == nil || r.Custom {
-		return obj, err
-	}
-	return convert(r.FromStorage, obj, r)
-}
-
-// ToStored converts an object of r's version to the stored one.
-func ToStored(r *kinds.Resource, obj kinds.Object) (kinds.Object, error) {
-	if r.ToStorage == nil || r.Custom {
-		return obj, nil
-	}
-	out, err := r.ToStorage(obj)
 	if err != nil {
 		return nil, err
 	}
-	out.GetObjectKind().SetGroupVersionKind(r.Storage.GVK)
-	return out, nil
+	return r.ToServed(obj)
 }
+
+// ToStored converts an object of r's version to the stored one.
+func ToStored(r *kinds.Resource, obj kinds.Object) (kinds.Object, error) { return r.ToWorking(obj) }
 
 // FromStored converts an object of the stored version to r's.
-func FromStored(r *kinds.Resource, obj kinds.Object) (kinds.Object, error) {
-	if r.FromStorage == nil || r.Custom {
-		return obj, nil
-	}
-	return convert(r.FromStorage, obj, r)
-}
-
-func convert(f func(kinds.Object) (kinds.Object, error), obj kinds.Object, r *kinds.Resource) (kinds.Object, error) {
-	out, err := f(obj)
-	if err != nil {
-		return nil, fmt.Errorf("converting to %s: %w", r.GVK(), err)
-	}
-	out.GetObjectKind().SetGroupVersionKind(r.GVK())
-	return out, nil
-}
+func FromStored(r *kinds.Resource, obj kinds.Object) (kinds.Object, error) { return r.ToServed(obj) }
 
 // Copy is a deep copy.
 func Copy(obj kinds.Object) kinds.Object { return obj.DeepCopyObject().(kinds.Object) }

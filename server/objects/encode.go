@@ -32,18 +32,10 @@ func Encode(ctx context.Context, r *kinds.Resource, obj kinds.Object) ([]byte, e
 			delete(m, "selfLink")
 		}
 	}
-	switch r.Storage.GVK.Group {
-	case "apiextensions.k8s.io", "apiregistration.k8s.io": // a stock server stores these as JSON
-	default:
-		kinds.DropEmpty(obj)
+	obj, err := r.Save(ctx, obj)
+	if err != nil {
+		return nil, status.Show(err)
 	}
-	if r.Custom {
-		var err error
-		if obj, err = r.Schema.ToStore(ctx, Copy(obj)); err != nil {
-			return nil, status.Show(err)
-		}
-	}
-	obj.GetObjectKind().SetGroupVersionKind(r.Storage.GVK)
 	// What is stored is kept: it gets memory of its very size.
 	scratch := scratches.Get().(*[]byte)
 	defer func() {

@@ -12,10 +12,7 @@ import (
 
 // Clean says that an item's bytes are an object of r's version as they are.
 func Clean(r *kinds.Resource, item *cache.Item) bool {
-	if r.Custom {
-		return !item.Older() && r.Schema.Clean(item.Revision)
-	}
-	return r.FromStorage == nil
+	return r.Clean(item.Revision, item.Older())
 }
 
 // JSON is an item in the version of r. The bytes are shared, and kept with the item.
@@ -25,7 +22,7 @@ func (s *Store) JSON(ctx context.Context, r *kinds.Resource, it *cache.Item) ([]
 		return nil, Corrupt(r, it)
 	case Clean(r, it):
 		return it.JSON, nil
-	case !r.Custom || it.Has(servedJSON(r)):
+	case !r.LoadMayFail() || it.Has(servedJSON(r)):
 		return it.Bytes(servedJSON(r), func(it *cache.Item) ([]byte, error) { return s.encodeServed(ctx, r, it) })
 	}
 	// A failure is not kept: the webhook that converts may come back.
@@ -56,7 +53,7 @@ func keepJSON(r *kinds.Resource, it *cache.Item, obj kinds.Object) ([]byte, erro
 // DecodeForColumns decodes an item in the version that the columns of r are made from:
 // the stored one, and that of r for a custom resource.
 func (s *Store) DecodeForColumns(ctx context.Context, r *kinds.Resource, it *cache.Item) (kinds.Object, error) {
-	if !r.Custom || Clean(r, it) {
+	if !r.WorksAsServed() || Clean(r, it) {
 		return s.Decode(ctx, r, it)
 	}
 	data, err := s.JSON(ctx, r, it)
@@ -78,7 +75,7 @@ const (
 // Convert makes the JSON of items that are not as they are stored, many at once, and
 // keeps it: nothing can fail any more when an answer has begun.
 func (s *Store) Convert(ctx context.Context, r *kinds.Resource, items []*cache.Item) error {
-	if !r.Custom {
+	if !r.LoadMayFail() {
 		return nil
 	}
 	key := servedJSON(r)
@@ -110,7 +107,7 @@ func (s *Store) convertTogether(ctx context.Context, r *kinds.Resource, items []
 			return err
 		}
 	}
-	objs, err := r.Schema.FromStore(ctx, objs...)
+	objs, err := r.Load(ctx, objs...)
 	if err != nil {
 		return status.Show(err)
 	}

@@ -58,10 +58,10 @@ func (o *ListOptions) Revision(exact bool) (int64, error) {
 // LookCloser lets the filter of a custom resource tell what the version shows of an
 // object from what is stored of it.
 func (o *ListOptions) LookCloser(r *kinds.Resource) {
-	if !r.Custom {
+	if !r.WorksAsServed() {
 		return
 	}
-	relabeled := r.Schema.Asks() && !o.LabelSelector.Empty()
+	relabeled := r.LoadAsks() && !o.LabelSelector.Empty()
 	own := slices.ContainsFunc(o.Filter.Fields, func(t cache.FieldTerm) bool { return t.Index >= 0 })
 	if own || relabeled {
 		o.Filter.Unsure = func(it *cache.Item) bool { return !Clean(r, it) }

@@ -96,13 +96,13 @@ func newNames(resources []*kinds.Resource) *names {
 	n := &names{packages: map[string]string{}}
 	for _, r := range resources {
 		switch {
-		case r.Custom:
+		case !r.HasGoType():
 			if _, known := n.packages[r.APIVersion()]; !known {
 				n.packages[r.APIVersion()] = reverseDomain(r.Group) + "." + r.Version
 				n.custom = append(n.custom, r.APIVersion())
 			}
-		case r.New != nil:
-			n.packages[r.APIVersion()] = packageName(reflect.TypeOf(r.New()).Elem().PkgPath())
+		default:
+			n.packages[r.APIVersion()] = packageName(r.GoType().PkgPath())
 		}
 	}
 	return n
@@ -152,7 +152,7 @@ func (n *names) marks(resources []*kinds.Resource) map[string][]gvkMark {
 	}
 	for _, r := range resources {
 		add(n.of(r.APIVersion(), r.Kind), gvkMark{r.Group, r.Kind, r.Version})
-		if r.NewList != nil || r.Custom {
+		if r.NewList != nil || !r.HasGoType() {
 			add(n.of(r.APIVersion(), r.ListKind), gvkMark{r.Group, r.ListKind, r.Version})
 		}
 		for _, sub := range r.Subresources {

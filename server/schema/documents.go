@@ -123,7 +123,7 @@ func (d *Documents) open(resources []*kinds.Resource) (*library, error) {
 	l := &library{Documents: d, defs: defs, resources: resources, names: newNames(resources), types: newWireTypes(d.CBOR), custom: map[string]bool{}}
 	l.names.avoid(defs)
 	for _, r := range resources {
-		if r.Custom {
+		if !r.HasGoType() {
 			l.addCustom(r)
 		}
 	}
@@ -209,7 +209,7 @@ func (l *library) schemas(paths []pathItem, of []*kinds.Resource) (map[string]js
 	for _, r := range of {
 		l.defs.closure(l.names.of(r.APIVersion(), r.Kind), wanted)
 	}
-	marks := l.names.marks(slices.Concat(slices.DeleteFunc(slices.Clone(l.resources), func(r *kinds.Resource) bool { return r.Custom }), of))
+	marks := l.names.marks(slices.Concat(slices.DeleteFunc(slices.Clone(l.resources), func(r *kinds.Resource) bool { return !r.HasGoType() }), of))
 	for name, raw := range wanted {
 		marked, err := mark(raw, marks[name])
 		if err != nil {

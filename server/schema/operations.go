@@ -152,7 +152,7 @@ func (b *pathBuilder) op(verb, method, action, id string) *operation {
 		codes:    []int{200},
 		consumes: anything, produces: b.types.plain,
 	}
-	if b.r.Custom {
+	if !b.r.HasGoType() {
 		op.consumes, op.produces = customBodies, customBodies
 	}
 	return op
@@ -175,7 +175,7 @@ func (b *pathBuilder) list(suffix string) *operation {
 	op.text = "list or watch objects of kind " + b.r.Kind
 	op.answer = b.names.of(b.r.APIVersion(), b.r.ListKind)
 	op.parameters = query("ListOptions")
-	if b.r.Custom {
+	if !b.r.HasGoType() {
 		op.text = "list objects of kind " + b.r.Kind
 	} else {
 		op.produces = b.types.watch
@@ -185,7 +185,7 @@ func (b *pathBuilder) list(suffix string) *operation {
 
 // watch adds the path below /watch/ of a collection or an object.
 func (b *pathBuilder) watch(path string, around []parameter, suffix, name string) {
-	if b.r.Custom {
+	if !b.r.HasGoType() {
 		return
 	}
 	op := b.op("watch", "get", "watchlist", "")
@@ -222,7 +222,7 @@ func (b *pathBuilder) deleteCollection() *operation {
 	op.id = b.id("delete", "Collection", "")
 	op.text = "delete collection of " + b.r.Kind
 	op.answer = metaName("Status")
-	if b.r.Custom {
+	if !b.r.HasGoType() {
 		op.parameters = query("ListOptions")
 		return op
 	}
@@ -237,7 +237,7 @@ func (b *pathBuilder) get() *operation {
 	op := b.op("get", "get", "get", "read")
 	if op != nil {
 		op.text = "read the specified " + b.r.Kind
-		if b.r.Custom {
+		if !b.r.HasGoType() {
 			op.parameters = query("GetOptions")
 		}
 	}
@@ -261,7 +261,7 @@ func (b *pathBuilder) patch() *operation {
 	}
 	op.text = "partially update the specified " + b.r.Kind
 	op.body, op.parameters, op.codes, op.consumes = metaName("Patch"), query("PatchOptions"), []int{200, 201}, b.types.patch
-	if b.r.Custom {
+	if !b.r.HasGoType() {
 		op.codes = []int{200}
 		op.consumes = slices.DeleteFunc(slices.Clone(b.types.patch), func(t string) bool { return t == codecs.PatchStrategic })
 	}

@@ -20,7 +20,7 @@ func (b *pathBuilder) subresource(prefix string, around []parameter, sub *kinds.
 	}
 	kind := gvkMark{group, sub.Kind, version}
 	definition := b.names.of(apiVersion(group, version), sub.Kind)
-	if b.r.Custom { // a scale counts as an operation on its object
+	if !b.r.HasGoType() { // a scale counts as an operation on its object
 		kind = gvkMark{b.r.Group, b.r.Kind, b.r.Version}
 	}
 	part := *b

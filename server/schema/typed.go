@@ -43,10 +43,10 @@ func (s *Schemas) ObjectToTyped(obj runtime.Object, opts ...typed.ValidationOpti
 	if r == nil || r.New == nil {
 		return nil, fmt.Errorf("no corresponding type for %v", gvk)
 	}
-	if r.Custom {
+	if !r.HasGoType() {
 		return s.customConverter(gvk).ObjectToTyped(obj, opts...)
 	}
-	return s.Typed(reflect.TypeOf(r.New()).Elem(), obj, opts...)
+	return s.Typed(r.GoType(), obj, opts...)
 }
 
 // Typed gives an object, typed or unstructured, the merge type of a Go struct.

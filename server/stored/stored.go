@@ -32,7 +32,7 @@ import (
 var zeros sync.Map // *kinds.Storage -> kinds.Object
 
 func zero(r *kinds.Resource) kinds.Object {
-	if r == nil || r.Custom || r.New == nil || r.Storage == nil {
+	if r == nil || r.Storage == nil || !r.HasGoType() {
 		return nil
 	}
 	if z, ok := zeros.Load(r.Storage); ok {

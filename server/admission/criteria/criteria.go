@@ -109,7 +109,7 @@ func (c *Criteria) Match(ctx context.Context, a *admission.Attributes, in Cluste
 }
 
 func isNamespace(a *admission.Attributes) bool {
-	return a.Resource.Group == "" && a.Resource.Plural == "namespaces"
+	return a.Resource.OwnNamespace()
 }
 
 // namespace says whether the selector of namespaces chooses a write. What is in no

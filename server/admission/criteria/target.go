@@ -126,7 +126,7 @@ func (t Target) convert(a *admission.Attributes, obj runtime.Object) (runtime.Ob
 // held is the resource in whose version a write has its objects, nil for the stored
 // one: custom resources stay as the client addresses them.
 func held(a *admission.Attributes) *kinds.Resource {
-	if a.Resource.Custom {
+	if a.Resource.WorksAsServed() {
 		return a.Resource
 	}
 	return nil

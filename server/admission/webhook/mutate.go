@@ -177,16 +177,14 @@ func bring(a *admission.Attributes, t criteria.Target, obj runtime.Object) error
 		if err != nil {
 			return err
 		}
-		if a.Resource.Custom {
-			// What the schema does not know is no more let in than from a client.
-			if _, err := a.Resource.Schema.Coerce(back); err != nil {
-				return err
-			}
+		// What a schema does not know is no more let in than from a client.
+		if _, err := a.Resource.Coerce(back); err != nil {
+			return err
 		}
 		if st := a.Resource.Storage; st != nil && st.Default != nil {
 			st.Default(back)
 		}
-		if a.Resource.Custom {
+		if a.Resource.AnyBody() {
 			// A client may have patched the kind away, which is found later and refused: it
 			// must not be mended here.
 			back.GetObjectKind().SetGroupVersionKind(a.Object.GetObjectKind().GroupVersionKind())
