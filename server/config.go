@@ -68,6 +68,10 @@ type Config struct {
 	// Bootstrap says what the first start writes.
 	Bootstrap Bootstrap
 
+	// StandardOwnership and StandardMerge leave the owners of fields, and strategic merge
+	// patches, to the libraries alone.
+	StandardOwnership, StandardMerge bool
+
 	Feature             func(gate string) bool // nil: every gate is off
 	Version             version.Info
 	Address             string        // where clients reach the server, host:port

@@ -30,6 +30,7 @@ import (
 	"github.com/rowlock/rowlock/server/admission/policy"
 	"github.com/rowlock/rowlock/server/answers"
 	"github.com/rowlock/rowlock/server/apply"
+	"github.com/rowlock/rowlock/server/apply/ownership"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/controllers"
 	"github.com/rowlock/rowlock/server/definitions"
@@ -101,7 +102,9 @@ func New(cfg Config) (*Server, error) {
 	s.watching, s.endWatches = context.WithCancel(context.Background())
 	store := objects.New(cfg.Catalogue, cfg.Store, s.Cache)
 	s.Verbs = &verbs.Handler{
-		Catalogue: cfg.Catalogue, Follow: s.Custom.Follow, Objects: store, Answers: s.answers(store), Owner: apply.New(s.Schemas),
+		Catalogue: cfg.Catalogue, Follow: s.Custom.Follow, Objects: store, Answers: s.answers(store),
+		Owner:      ownership.New(ownership.Config{Schemas: s.Schemas, StandardOnly: cfg.StandardOwnership, Count: s.Metrics.Ownership, Log: cfg.Log}),
+		Patcher:    apply.New(apply.Config{StandardOnly: cfg.StandardMerge, Count: s.Metrics.StrategicMerge, Log: cfg.Log}),
 		Authorizer: cfg.Authorizer, Feature: cfg.Feature, Special: cfg.Special, Clock: cfg.Clock, Log: cfg.Log, WatchFor: cfg.WatchFor, Measure: s.Metrics,
 		Gate: budget.NewGate(),
 	}

@@ -41,6 +41,7 @@ type serveOptions struct {
 	database                      databaseOptions
 	audit                         auditOptions
 	metrics                       metricsOptions
+	ways                          waysOptions
 	controllers                   []string
 	serviceRange, nodePortRange   string
 	retention                     time.Duration
@@ -103,6 +104,7 @@ kubeconfig in the data directory; later starts find them again.`,
 	o.database.addTo(f)
 	o.audit.addTo(f)
 	o.metrics.addTo(f)
+	o.ways.addTo(f)
 	f.StringSliceVar(&o.controllers, "controllers", []string{"*"}, "built-in controllers to run: \"*\" is all that are on by default (csrsigning, csrapproving), \"name\" adds one (tokencleaner, bootstrapsigner, clusterrole-aggregation, root-ca-cert-publisher), \"-name\" leaves one out")
 	addIgnored(f)
 	f.SetNormalizeFunc(otherNames)
@@ -229,6 +231,9 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 		Bootstrap: n.bootstrap(o.securePort), Log: log,
 	}
 	measured.Behind = cfg.Store.Behind
+	if err := o.ways.apply(&cfg); err != nil {
+		return err
+	}
 	if err := o.serving.addServing(&cfg); err != nil {
 		return err
 	}

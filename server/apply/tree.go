@@ -1,32 +1,71 @@
 package apply
 
 import (
-	stdjson "encoding/json"
-	"fmt"
+	"bytes"
+	"strconv"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"sigs.k8s.io/yaml"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
-// ReadTree reads the body of an apply, YAML or JSON. A number that is written without
-// fraction and exponent is an int64 where it fits, as in objects that come otherwise; a
-// float64 would be none to the schemas of custom resources, and lose digits.
-// Nothing at all is an object without fields.
-func ReadTree(body []byte) (map[string]any, error) {
-	tree := map[string]any{}
-	err := yaml.Unmarshal(body, &tree, func(d *stdjson.Decoder) *stdjson.Decoder {
-		d.UseNumber()
-		return d
-	})
-	if err == nil {
-		err = utiljson.ConvertMapNumbers(tree, 0)
+// decodeTree reads a JSON object whose integers stay integers. It reports false for
+// anything but a clean document without duplicates.
+func decodeTree(text []byte) (map[string]any, bool) {
+	dec := jsontext.NewDecoder(bytes.NewBuffer(text))
+	if dec.PeekKind() != '{' {
+		return nil, false
 	}
+	tree, ok := decodeNode(dec)
+	if !ok || dec.PeekKind() != 0 || dec.InputOffset() < int64(len(bytes.TrimRight(text, " \t\r\n"))) {
+		return nil, false
+	}
+	out, ok := tree.(map[string]any)
+	return out, ok
+}
+
+func decodeNode(dec *jsontext.Decoder) (any, bool) {
+	tok, err := dec.ReadToken()
 	if err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
+		return nil, false
 	}
-	if tree == nil {
-		tree = map[string]any{}
+	switch tok.Kind() {
+	case '{':
+		out := map[string]any{}
+		for dec.PeekKind() != '}' {
+			name, err := dec.ReadToken()
+			if err != nil {
+				return nil, false
+			}
+			key := name.String()
+			value, ok := decodeNode(dec)
+			if !ok {
+				return nil, false
+			}
+			out[key] = value
+		}
+		_, err := dec.ReadToken()
+		return out, err == nil
+	case '[':
+		out := []any{}
+		for dec.PeekKind() != ']' {
+			value, ok := decodeNode(dec)
+			if !ok {
+				return nil, false
+			}
+			out = append(out, value)
+		}
+		_, err := dec.ReadToken()
+		return out, err == nil
+	case '"':
+		return tok.String(), true
+	case '0':
+		text := tok.String()
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+			return n, true
+		}
+		f, err := strconv.ParseFloat(text, 64)
+		return f, err == nil
+	case 't', 'f':
+		return tok.Bool(), true
 	}
-	return tree, nil
+	return nil, tok.Kind() == 'n'
 }

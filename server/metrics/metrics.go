@@ -16,6 +16,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/rowlock/rowlock/server/apply"
+	"github.com/rowlock/rowlock/server/apply/ownership"
 	"github.com/rowlock/rowlock/server/filters"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/request"
@@ -45,6 +47,8 @@ type Metrics struct {
 	aborts      *prometheus.CounterVec
 	terminated  *prometheus.CounterVec
 	deprecated  *prometheus.GaugeVec
+
+	ownership, merges ways
 
 	watches   *watches
 	decisions *decisions
@@ -141,6 +145,14 @@ func New(catalogue *kinds.Catalogue, clock func() time.Time) *Metrics {
 			Name: "apiserver_panics_total", Help: "Requests that ended in a panic.",
 		}),
 	}
+	var ownershipTotal, mergeTotal prometheus.Collector
+	ownershipTotal, m.ownership = newWays("rowlock_apply_ownership_total",
+		"Computations of the managed fields of an object, by the way they took: planned, standard; failed where a panic led from the one to the other.",
+		ownership.Planned, ownership.Standard, ownership.Failed)
+	mergeTotal, m.merges = newWays("rowlock_apply_strategic_merge_total",
+		"Strategic merge patches, by the way they took: own, standard; failed where a panic led from the one to the other.",
+		apply.Own, apply.Standard, apply.Failed)
+	m.Registry.MustRegister(ownershipTotal, mergeTotal)
 	m.reading, m.writing = m.inFlight.WithLabelValues("readOnly"), m.inFlight.WithLabelValues("mutating")
 	m.Registry.MustRegister(append(m.watches.parts(), m.decisions.parts()...)...)
 	m.Registry.MustRegister(m.requests, m.durations, m.sizes, m.inFlight, m.longRunning, m.refused, m.limited, m.panics, m.handshakes,

@@ -19,6 +19,7 @@ import (
 	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/answers"
+	"github.com/rowlock/rowlock/server/apply"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/permits"
@@ -40,6 +41,7 @@ type Handler struct {
 	Answers *answers.Answers
 
 	Owner      Owner              // nil: no field ownership is kept, and there is no apply
+	Patcher    *apply.Patcher     // nil: one that is as usual
 	Admission  *admission.Chain   // nil: everything is admitted
 	Authorizer authx.Authorizer   // for questions that verbs ask on the way; nil: nothing more is allowed
 	Feature    func(string) bool  // whether a feature gate is on; nil: none
@@ -69,7 +71,7 @@ type Measure interface {
 // Whatever the method, the catalogue has been asked whether it is allowed.
 type Special func(h *Handler, c *Call) error
 
-// Owner keeps who owns which field; server/apply implements it. Objects are in
+// Owner keeps who owns which field; server/apply/ownership implements it. Objects are in
 // r's version. sub is "" or the subresource that was written through.
 type Owner interface {
 	AfterCreate(r *kinds.Resource, sub string, obj kinds.Object, manager string, now time.Time) error

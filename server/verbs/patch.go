@@ -13,6 +13,7 @@ import (
 	jsoncodec "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/codecs/yaml"
 	"github.com/rowlock/rowlock/server/apply"
+	"github.com/rowlock/rowlock/server/apply/ownership"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/objects"
@@ -124,7 +125,7 @@ func (h *Handler) patchChange(c *Call, in intent, p *apply.Patch) *change {
 		if err != nil {
 			return nil, err
 		}
-		patched, warnings, err := p.Change(c.Context(), r.GVK(), current, encoded)
+		patched, warnings, err := h.Patcher.Change(c.Context(), p, r.GVK(), current, encoded)
 		if err != nil {
 			return nil, status.Show(err)
 		}
@@ -160,7 +161,7 @@ func (h *Handler) applyChange(c *Call, in intent, options *metav1.PatchOptions, 
 		if err != nil {
 			return nil, status.Show(err)
 		}
-		problems, err := apply.ApplyProblems(body, strictness(options.FieldValidation))
+		problems, err := ownership.RepeatedFields(body, strictness(options.FieldValidation))
 		if err != nil {
 			return nil, err
 		}

@@ -16,6 +16,7 @@ import (
 	jsoncodec "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/apply"
+	"github.com/rowlock/rowlock/server/apply/ownership"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/objects"
@@ -124,7 +125,7 @@ func (h *Handler) patchScale(c *Call) error {
 	}
 	p := &apply.Patch{Type: patchType, Body: body, Strictness: strictness(options.FieldValidation), JSON: jsoncodec.Codec{}, Known: h.known}
 	return h.changeScale(c, form, &change{intent: in}, func(old *autoscalingv1.Scale, _ *cache.Item) (*autoscalingv1.Scale, error) {
-		patched, warnings, err := p.Change(c.Context(), scaleKind, old, nil)
+		patched, warnings, err := h.Patcher.Change(c.Context(), p, scaleKind, old, nil)
 		if err != nil {
 			return nil, status.Show(err)
 		}
@@ -144,7 +145,7 @@ func (h *Handler) applyScale(c *Call, form form, in intent, options *metav1.Patc
 		return status.NotAllowed()
 	}
 	sent := &autoscalingv1.Scale{}
-	raw, err := apply.ReadTree(body)
+	raw, err := ownership.ReadTree(body)
 	if err != nil {
 		return err
 	}

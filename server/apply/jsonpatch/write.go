@@ -1,0 +1,96 @@
+package jsonpatch
+
+import (
+	stdjson "encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/rowlock/rowlock/codecs/budget"
+)
+
+// write appends a node as encoding/json would write it.
+func (n *node) write(dst []byte, b *budget.Budget) ([]byte, error) {
+	if n == nil || n.src == nil {
+		return append(dst, "null"...), nil
+	}
+	var err error
+	switch n.opened {
+	case object:
+		dst = append(dst, '{')
+		for i, key := range slices.Sorted(maps.Keys(n.members)) {
+			if err := b.Spend(1); err != nil {
+				return dst, err
+			}
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = appendKey(dst, key)
+			if dst, err = n.members[key].write(append(dst, ':'), b); err != nil {
+				return dst, err
+			}
+		}
+		return append(dst, '}'), nil
+	case array:
+		dst = append(dst, '[')
+		err = n.elements.all(func(i int, e *node) error {
+			if err := b.Spend(1); err != nil {
+				return err
+			}
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			var err error
+			dst, err = e.write(dst, b)
+			return err
+		})
+		return append(dst, ']'), err
+	}
+	return appendText(dst, n.src.text[n.at:n.end]), nil
+}
+
+func appendKey(dst []byte, key string) []byte {
+	for i := range len(key) {
+		if c := key[i]; c < ' ' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' || c >= 0x80 {
+			quoted, _ := stdjson.Marshal(key) // strings always encode
+			return append(dst, quoted...)
+		}
+	}
+	return append(append(append(dst, '"'), key...), '"')
+}
+
+const hexDigits = "0123456789abcdef"
+
+// appendText appends JSON text without white space, and with what HTML has a use for
+// escaped.
+func appendText(dst, text []byte) []byte {
+	inString := false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '<' || c == '>' || c == '&':
+			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+			continue
+		case c == 0xe2 && i+2 < len(text) && text[i+1] == 0x80 && text[i+2]&^1 == 0xa8: // U+2028 and U+2029
+			dst = append(dst, '\\', 'u', '2', '0', '2', hexDigits[text[i+2]&15])
+			i += 2
+			continue
+		case inString && c == '\\':
+			dst = append(dst, c, text[i+1])
+			i++
+			continue
+		case c == '"':
+			inString = !inString
+		case !inString && (c == ' ' || c == '\n' || c == '\t' || c == '\r'):
+			continue
+		}
+		dst = append(dst, text[i])
+	}
+	return dst
+}
+
+// compact is what a value that is neither an object nor a list is compared by.
+func (n *node) compact() string {
+	if n == nil || n.src == nil {
+		return ""
+	}
+	return string(n.src.text[n.at:n.end])
+}

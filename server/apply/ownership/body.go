@@ -1,0 +1,56 @@
+package ownership
+
+import (
+	stdjson "encoding/json"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/rowlock/rowlock/codecs"
+	jsoncodec "github.com/rowlock/rowlock/codecs/json"
+)
+
+// ReadTree reads the body of an apply, YAML or JSON. A number that is written without
+// fraction and exponent is an int64 where it fits, as in objects that come otherwise; a
+// float64 would be none to the schemas of custom resources, and lose digits.
+// Nothing at all is an object without fields.
+func ReadTree(body []byte) (map[string]any, error) {
+	tree := map[string]any{}
+	err := yaml.Unmarshal(body, &tree, func(d *stdjson.Decoder) *stdjson.Decoder {
+		d.UseNumber()
+		return d
+	})
+	if err == nil {
+		err = utiljson.ConvertMapNumbers(tree, 0)
+	}
+	if err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
+	}
+	if tree == nil {
+		tree = map[string]any{}
+	}
+	return tree, nil
+}
+
+// RepeatedFields finds fields that the body of an apply has twice, which a stock server
+// looks for after the apply was merged. They are warnings under codecs.Warn, and a 400
+// under codecs.Strict.
+func RepeatedFields(body []byte, s codecs.Strictness) (warnings []string, err error) {
+	if s == codecs.Ignore {
+		return nil, nil
+	}
+	if (jsoncodec.Codec{}).DecodeClean(body, &unstructured.Unstructured{}) {
+		return nil, nil // JSON without a repeated name: most of them, and much faster
+	}
+	err = yaml.UnmarshalStrict(body, &map[string]any{})
+	if err == nil {
+		return nil, nil
+	}
+	if s == codecs.Strict {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("error strict decoding YAML: %v", err))
+	}
+	return []string{err.Error()}, nil
+}

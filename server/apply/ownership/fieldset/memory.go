@@ -1,0 +1,45 @@
+package fieldset
+
+import "sync"
+
+// Memory is what sets are built in. Sets live until it is released, so they must not
+// leave the call that got it.
+type Memory struct {
+	stack Set // branches whose siblings are not complete
+	arena Set // those that are
+}
+
+var memories = sync.Pool{New: func() any { return &Memory{} }}
+
+// NewMemory takes memory from a pool. Release it.
+func NewMemory() *Memory { return memories.Get().(*Memory) }
+
+// maxPooled is how many branches a Memory that goes back to the pool may have room for.
+const maxPooled = 1 << 10
+
+// Release forgets all sets and gives the memory back.
+func (m *Memory) Release() {
+	clear(m.stack[:cap(m.stack)])
+	clear(m.arena[:cap(m.arena)])
+	m.stack, m.arena = m.stack[:0], m.arena[:0]
+	if cap(m.arena) <= maxPooled {
+		memories.Put(m)
+	}
+}
+
+// take moves the branches that were pushed since mark from the stack to the arena, where
+// they stay.
+func (m *Memory) take(mark int) Set {
+	if len(m.stack) == mark {
+		return nil
+	}
+	taken := m.stack[mark:]
+	if cap(m.arena)-len(m.arena) < len(taken) {
+		// Sets that are in the old arena keep it alive as long as they are in use.
+		m.arena = make(Set, 0, max(64, 2*cap(m.arena), 2*len(taken)))
+	}
+	start := len(m.arena)
+	m.arena = append(m.arena, taken...)
+	m.stack = m.stack[:mark]
+	return m.arena[start:len(m.arena):len(m.arena)]
+}

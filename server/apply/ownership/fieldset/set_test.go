@@ -1,0 +1,32 @@
+package fieldset_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	"sigs.k8s.io/structured-merge-diff/v4/fieldpath"
+
+	"github.com/rowlock/rowlock/server/apply/ownership/fieldset"
+)
+
+// FuzzSet: what Parse reads is what the library reads, and Append writes it again.
+func FuzzSet(f *testing.F) {
+	f.Add([]byte(`{"f:spec":{".":{},"f:a":{},"k:{\"name\":\"x\"}":{".":{}}}}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		memory := fieldset.NewMemory()
+		defer memory.Release()
+		set, err := fieldset.Parse(raw, memory)
+		if err != nil {
+			return
+		}
+		var want fieldpath.Set
+		if json.Valid(raw) && want.FromJSON(bytes.NewReader(raw)) == nil && !set.Empty() {
+			again := set.Append(nil)
+			var got fieldpath.Set
+			if err := got.FromJSON(bytes.NewReader(again)); err != nil || !got.Equals(&want) {
+				t.Errorf("%s became %s (%v)", raw, again, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,81 @@
+package ownership_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rowlock/rowlock/server/apply/ownership"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/server/schema"
+)
+
+// TestCrowded: the merge library is not asked for what it would take minutes for.
+func TestCrowded(t *testing.T) {
+	catalogue := kinds.NewCatalogue(builtin.Resources())
+	owner := ownership.New(ownership.Config{Schemas: schema.New(catalogue)})
+	r := catalogue.Lookup("", "v1", "configmaps")
+	for n, refused := range map[int]bool{5000: false, 100000: true} {
+		var data strings.Builder
+		for i := range n {
+			fmt.Fprintf(&data, `,"k%d":"v"`, i)
+		}
+		body := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{` + data.String()[1:] + `}}`
+		_, err := owner.Apply(r, "", nil, []byte(body), "m", false, time.Now())
+		if apierrors.IsRequestEntityTooLargeError(err) != refused || !refused && err != nil {
+			t.Errorf("%d fields side by side: %v", n, err)
+		}
+	}
+}
+
+// TestOverowned: nor for what thousands of managers own, or is said to be owned in an
+// order that is the library's worst.
+func TestOverowned(t *testing.T) {
+	catalogue := kinds.NewCatalogue(builtin.Resources())
+	owner := ownership.New(ownership.Config{Schemas: schema.New(catalogue)})
+	r := catalogue.Lookup("", "v1", "configmaps")
+	entries := func(managers, each int) []metav1.ManagedFieldsEntry {
+		out := make([]metav1.ManagedFieldsEntry, managers)
+		for i := range out {
+			var set strings.Builder
+			for k := each; k > 0; k-- {
+				fmt.Fprintf(&set, `,"f:k%06d":{}`, i*each+k)
+			}
+			out[i] = metav1.ManagedFieldsEntry{
+				Manager: fmt.Sprint("m", i), Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsType: "FieldsV1",
+				FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:data":{` + set.String()[1:] + `}}`)},
+			}
+		}
+		return out
+	}
+	for _, tc := range []struct {
+		name           string
+		managers, each int
+		refused        bool
+	}{
+		{"few managers", 10, 500, false},
+		{"some managers", 200, 2, false},
+		{"many managers", 8000, 1, true},
+		{"large sets", 60, 1000, true},
+		{"one with fields from last to first", 1, 60000, true},
+	} {
+		object := func() *corev1.ConfigMap {
+			return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u", ManagedFields: entries(tc.managers, tc.each)}}
+		}
+		patch := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"x":"y"}}`
+		_, err := owner.Apply(r, "", object(), []byte(patch), "m", false, time.Now())
+		if apierrors.IsRequestEntityTooLargeError(err) != tc.refused || !tc.refused && err != nil {
+			t.Errorf("%s: apply: %v", tc.name, err)
+		}
+		obj := object()
+		if err := owner.AfterCreate(r, "", obj, "m", time.Now()); apierrors.IsRequestEntityTooLargeError(err) != tc.refused || !tc.refused && err != nil {
+			t.Errorf("%s: create: %v", tc.name, err)
+		}
+	}
+}

@@ -1,0 +1,176 @@
+// Package ownership keeps metadata.managedFields, the record of who owns which field of an
+// object, and merges server-side applies, which that record is for.
+//
+//	writes -> FieldManager.AfterCreate, AfterUpdate    what every other write does to the record
+//	               |-> planned    quick: plans of package fieldset; frequent cases alone
+//	               `-> standard   the library (managedfields of apimachinery); every case
+//	writes -> FieldManager.Apply, ApplyScale           always the library
+//
+// Both ways are behind one interface, tracker, and make the same of a write. The planned
+// one is asked first, unless Config says otherwise, and hands on what it is not made for:
+// custom objects, entries that somebody else wrote, lists with duplicate keys. Should it
+// ever panic, the library is asked, and from then on at once for objects of that type.
+// Config.Count is told which way was taken.
+//
+// What this costs is bounded, for clients write whatever they like into objects and their
+// managed fields: see limits.go. There are no goroutines here. A FieldManager is safe for
+// concurrent use; its plans and the library's managers are made when they are first needed,
+// under locks that nothing else is asked under.
+package ownership
+
+import (
+	"errors"
+	"log/slog"
+	"reflect"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rowlock/rowlock/server/apply/ownership/fieldset"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/schema"
+)
+
+// The ways that Config.Count is told of.
+const (
+	Planned  = "planned"
+	Standard = "standard"
+	Failed   = "failed" // a panic in the planned way, by which one more write goes the standard way
+)
+
+// Config is what a FieldManager is made of.
+type Config struct {
+	Schemas *schema.Schemas
+
+	// StandardOnly leaves everything to the library.
+	StandardOnly bool
+	// Count is told of each write which way it took: Planned, Standard or Failed. It may
+	// be nil.
+	Count func(way string)
+	// Log is told of panics in the planned way. It may be nil.
+	Log *slog.Logger
+}
+
+// FieldManager keeps metadata.managedFields and merges server-side applies.
+type FieldManager struct {
+	schemas  *schema.Schemas
+	planned  tracker // nil: not in use
+	standard *standard
+	failed   sync.Map // reflect.Type of objects that made planned panic -> bool
+	count    func(way string)
+	log      *slog.Logger
+}
+
+// New makes a FieldManager for the kinds of the schemas' catalogue.
+func New(cfg Config) *FieldManager {
+	m := &FieldManager{schemas: cfg.Schemas, standard: &standard{schemas: cfg.Schemas}, count: cfg.Count, log: cfg.Log}
+	if !cfg.StandardOnly {
+		m.planned = &planned{schemas: cfg.Schemas}
+	}
+	if m.count == nil {
+		m.count = func(string) {}
+	}
+	if m.log == nil {
+		m.log = slog.New(slog.DiscardHandler)
+	}
+	return m
+}
+
+// tracker computes the managed fields that an object has after a write which is no apply.
+type tracker interface {
+	track(write) ([]metav1.ManagedFieldsEntry, error)
+}
+
+// write is what there is to know of a write. The objects are of the resource's version and
+// are not changed, but that they may be told what they are.
+type write struct {
+	resource    *kinds.Resource
+	subresource string
+	old, new    kinds.Object
+	entries     []metav1.ManagedFieldsEntry // the record to begin with
+	// fromOld says that entries are those of old. If not, a client sent them.
+	fromOld bool
+	manager string
+	now     time.Time
+}
+
+// AfterCreate sets the managed fields of an object that is about to be created:
+// manager owns all it holds. Entries that the client sent are kept as far as they
+// make sense. sub is "" or the subresource that the request went to.
+func (m *FieldManager) AfterCreate(r *kinds.Resource, sub string, obj kinds.Object, manager string, now time.Time) error {
+	return m.AfterUpdate(r, sub, r.New(), obj, manager, now)
+}
+
+// AfterUpdate sets the managed fields of obj, which is about to replace old: manager
+// owns what differs, and others lose it. A write that changes nothing changes no
+// entry. Entries in obj that differ from those of old are the client's wish: one
+// empty entry clears the record, an empty list or none leaves it as it is.
+//
+// Both objects are of r's version. old is not changed, but may be encoded. The error
+// is about values that no ownership can be computed for; obj is then left without
+// managed fields and may be stored so.
+func (m *FieldManager) AfterUpdate(r *kinds.Resource, sub string, old, obj kinds.Object, manager string, now time.Time) error {
+	if manager == "" {
+		manager = "unknown"
+	}
+	w := write{resource: r, subresource: sub, old: old, new: obj, manager: manager, now: now}
+	w.entries, w.fromOld = recordFor(sub, old, obj)
+	if len(w.entries) == 0 && old.GetUID() != "" {
+		// Ownership of this object was given up; the next apply takes it up again.
+		obj.SetManagedFields(nil)
+		return nil
+	}
+	entries, err := m.track(w)
+	obj.SetManagedFields(entries)
+	return err
+}
+
+// recordFor is the record that a write begins with, and whether it is that of old.
+func recordFor(sub string, old, obj kinds.Object) (entries []metav1.ManagedFieldsEntry, fromOld bool) {
+	sent := obj.GetManagedFields()
+	switch {
+	case sub != "" || len(sent) == 0 || sameEntries(sent, old.GetManagedFields()):
+		return old.GetManagedFields(), true
+	case isReset(sent):
+		return nil, true
+	}
+	return sent, false
+}
+
+// track asks one way or the other.
+func (m *FieldManager) track(w write) ([]metav1.ManagedFieldsEntry, error) {
+	if s := w.resource.Sub(w.subresource); s != nil && s.Scale != nil {
+		m.count(Standard)
+		return m.trackScale(w, s.Scale)
+	}
+	if m.planned != nil && w.fromOld {
+		entries, err := m.tryPlanned(w)
+		if !errors.Is(err, fieldset.ErrUnsupported) {
+			m.count(Planned)
+			return entries, err
+		}
+	}
+	m.count(Standard)
+	return m.standard.track(w)
+}
+
+// tryPlanned asks the planned way, and turns a panic there into a case that is not
+// supported, for all objects of the type from now on.
+func (m *FieldManager) tryPlanned(w write) (entries []metav1.ManagedFieldsEntry, err error) {
+	t := reflect.TypeOf(w.new)
+	if _, failed := m.failed.Load(t); failed {
+		return nil, fieldset.ErrUnsupported
+	}
+	defer func() {
+		if reason := recover(); reason != nil {
+			entries, err = nil, fieldset.ErrUnsupported
+			m.failed.Store(t, true)
+			m.count(Failed)
+			m.log.Error("the quick way to compute the owners of fields failed; the standard one is taken for such objects from now on",
+				"kind", w.resource.GVK().String(), "error", reason, "stack", string(debug.Stack()))
+		}
+	}()
+	return m.planned.track(w)
+}

@@ -1,0 +1,124 @@
+package ownership
+
+import (
+	"reflect"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rowlock/rowlock/server/apply/ownership/fieldset"
+	"github.com/rowlock/rowlock/server/schema"
+)
+
+// planned is the tracker that compares Go values as plans say, in place: nothing is made
+// of an object but the paths in which it has changed. It does what the frequent writes of
+// built-in kinds need, and answers fieldset.ErrUnsupported for all others.
+type planned struct {
+	schemas *schema.Schemas
+	plans   fieldset.Plans
+}
+
+func (p *planned) track(w write) ([]metav1.ManagedFieldsEntry, error) {
+	r := w.resource
+	a, b := reflect.ValueOf(w.old), reflect.ValueOf(w.new)
+	if r.Custom || a.Type() != b.Type() || !planEntries(w.entries, r.APIVersion()) {
+		return nil, fieldset.ErrUnsupported
+	}
+	plan, err := p.plans.Of(p.schemas, b.Type().Elem(), resetFields(r, w.subresource))
+	if err != nil {
+		return nil, err
+	}
+	memory := fieldset.NewMemory()
+	defer memory.Release()
+	changes, err := plan.Changes(memory, a.Elem(), b.Elem())
+	if err != nil {
+		return nil, err
+	}
+	if len(changes) == 0 {
+		return w.entries, nil
+	}
+	return w.record(changes, memory)
+}
+
+// planEntries tells records that plans can go on with: all entries are for one version of
+// the kind and complete.
+func planEntries(entries []metav1.ManagedFieldsEntry, version string) bool {
+	for i := range entries {
+		e := &entries[i]
+		if e.APIVersion != version || e.FieldsType != "FieldsV1" || e.FieldsV1 == nil ||
+			(e.Operation != metav1.ManagedFieldsOperationUpdate && e.Operation != metav1.ManagedFieldsOperationApply) {
+			return false
+		}
+	}
+	return true
+}
+
+// record takes the changed paths from all entries, and gives those that were added or
+// changed to the manager of the write.
+func (w *write) record(changes fieldset.Set, memory *fieldset.Memory) ([]metav1.ManagedFieldsEntry, error) {
+	out := make([]metav1.ManagedFieldsEntry, 0, len(w.entries)+1)
+	gains := !changes.Empty()
+	found := false
+	for i := range w.entries {
+		e := w.entries[i]
+		mine := gains && e.Manager == w.manager && e.Operation == metav1.ManagedFieldsOperationUpdate && e.Subresource == w.subresource
+		if mine || changes.MayMention(e.FieldsV1.Raw) {
+			keep, err := w.change(&e, mine, changes, memory)
+			if err != nil {
+				return nil, err
+			}
+			if !keep {
+				continue
+			}
+		}
+		found = found || mine
+		out = append(out, e)
+	}
+	if gains && !found {
+		out = append(out, metav1.ManagedFieldsEntry{
+			Manager: w.manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: w.resource.APIVersion(), Subresource: w.subresource,
+			Time: timestamp(w.now), FieldsType: "FieldsV1",
+			FieldsV1: &metav1.FieldsV1{Raw: changes.Append(make([]byte, 0, 256))},
+		})
+	}
+	if countUpdaters(out) > maxUpdaters {
+		return nil, fieldset.ErrUnsupported
+	}
+	slices.SortFunc(out, compareEntries)
+	if len(out) == 0 {
+		out = nil
+	}
+	return out, nil
+}
+
+// change applies changes to one entry. mine says that the entry is that of the write's
+// manager; keep is false for an entry that owns nothing any more.
+func (w *write) change(e *metav1.ManagedFieldsEntry, mine bool, changes fieldset.Set, memory *fieldset.Memory) (keep bool, err error) {
+	set, err := fieldset.Parse(e.FieldsV1.Raw, memory)
+	if err != nil {
+		return false, err
+	}
+	changed := set.Remove(changes)
+	if mine {
+		set, changed = set.Union(changes), true
+		e.Time = timestamp(w.now)
+	}
+	if !changed {
+		return true, nil
+	}
+	if set.Empty() {
+		return false, nil
+	}
+	e.FieldsV1 = &metav1.FieldsV1{Raw: set.Append(make([]byte, 0, len(e.FieldsV1.Raw)+64))}
+	return true, nil
+}
+
+func countUpdaters(entries []metav1.ManagedFieldsEntry) int {
+	n := 0
+	for i := range entries {
+		if entries[i].Operation == metav1.ManagedFieldsOperationUpdate {
+			n++
+		}
+	}
+	return n
+}

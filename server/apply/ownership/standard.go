@@ -1,0 +1,100 @@
+package ownership
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"sigs.k8s.io/structured-merge-diff/v4/fieldpath"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/schema"
+)
+
+// standard is the tracker that asks the field managers of apimachinery, which turn objects
+// into typed values of structured-merge-diff. It handles every case.
+type standard struct {
+	schemas  *schema.Schemas
+	managers sync.Map // endpoint -> *managedfields.FieldManager
+}
+
+// endpoint is what a field manager of the library is for.
+type endpoint struct {
+	resource    *kinds.Resource
+	subresource string
+}
+
+func (s *standard) track(w write) ([]metav1.ManagedFieldsEntry, error) {
+	for _, o := range []kinds.Object{w.old, w.new} {
+		if err := checkFields(o); err != nil {
+			return nil, err
+		}
+		if err := checkEntries(o.GetManagedFields()); err != nil {
+			return nil, err
+		}
+	}
+	m, err := s.manager(w.resource, w.subresource)
+	if err != nil {
+		return nil, err
+	}
+	gvk := w.resource.GVK()
+	if !w.resource.Custom { // those say themselves what they are, and are held to it later
+		w.old.GetObjectKind().SetGroupVersionKind(gvk)
+		w.new.GetObjectKind().SetGroupVersionKind(gvk)
+	}
+	// The library begins with the entries of the new object, or for a subresource with
+	// those of the old one.
+	w.new.SetManagedFields(w.entries)
+	live := w.old
+	if w.subresource != "" && !reflect.DeepEqual(w.old.GetManagedFields(), w.entries) {
+		live = w.old.DeepCopyObject().(kinds.Object)
+		live.SetManagedFields(w.entries)
+	}
+	if _, err := m.Update(live, w.new, w.manager); err != nil {
+		return nil, fmt.Errorf("tracking fields of %v %s/%s: %w", gvk, w.new.GetNamespace(), w.new.GetName(), err)
+	}
+	after := w.new.GetManagedFields()
+	stamp(w.entries, after, w.now)
+	return after, nil
+}
+
+// manager is the library's field manager for an endpoint.
+func (s *standard) manager(r *kinds.Resource, sub string) (*managedfields.FieldManager, error) {
+	key := endpoint{r, sub}
+	if m, ok := s.managers.Load(key); ok {
+		return m.(*managedfields.FieldManager), nil
+	}
+	reset := map[fieldpath.APIVersion]fieldpath.Filter{}
+	if paths := resetFields(r, sub); len(paths) > 0 {
+		set := fieldpath.NewSet()
+		for _, p := range paths {
+			set.Insert(fieldPath(strings.Split(p, ".")))
+		}
+		reset[fieldpath.APIVersion(r.APIVersion())] = fieldpath.NewExcludeSetFilter(set)
+	}
+	build := managedfields.NewDefaultFieldManager
+	if r.Custom {
+		build = managedfields.NewDefaultCRDFieldManager
+	}
+	c := converter{s.schemas}
+	m, err := build(s.schemas, c, c, c, r.GVK(), r.GVK().GroupVersion(), sub, reset)
+	if err != nil {
+		return nil, fmt.Errorf("field manager of %v: %w", r.GVK(), err)
+	}
+	if !r.Custom {
+		s.managers.Store(key, m) // the resources of custom kinds come and go
+	}
+	return m, nil
+}
+
+// fieldPath is a path through fields of these names.
+func fieldPath(names []string) fieldpath.Path {
+	var out fieldpath.Path
+	for i := range names {
+		out = append(out, fieldpath.PathElement{FieldName: &names[i]})
+	}
+	return out
+}
