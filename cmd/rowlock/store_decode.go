@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	codecjson "github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/codecs/json/scan"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
 	"github.com/rowlock/rowlock/server/stored"
@@ -25,7 +25,7 @@ func (d decoder) row(row sqlstore.Row) error {
 	if err != nil || value == nil {
 		return err
 	}
-	if uid := codecjson.Lookup(value, "metadata", "uid"); len(uid) <= len(`""`) {
+	if uid := scan.Lookup(value, "metadata", "uid"); len(uid) <= len(`""`) {
 		return errors.New("its value has no UID")
 	}
 	return nil

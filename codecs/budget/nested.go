@@ -3,6 +3,8 @@ package budget
 import (
 	"reflect"
 	"sync"
+
+	"github.com/rowlock/rowlock/codecs/json/scan"
 )
 
 // Schemas hold schemas, and the readers and writers of some of their fields go through the
@@ -32,16 +34,10 @@ func Nested(data []byte, t reflect.Type) error {
 		from = i
 		return left >= 0
 	}
-	for i := 0; i < len(data); i++ {
+	for i, end := range scan.Tokens(data) {
 		switch data[i] {
 		case '"':
-			start := i + 1
-			for i++; i < len(data) && data[i] != '"'; i++ {
-				if data[i] == '\\' {
-					i++
-				}
-			}
-			key = string(data[start:min(i, start+32, len(data))])
+			key = string(data[i+1 : min(end-1, i+1+32)])
 		case '{', '[':
 			open = append(open, again[key])
 			key = ""

@@ -1,9 +1,10 @@
 package budget
 
 import (
-	"bytes"
 	"reflect"
 	"sync"
+
+	"github.com/rowlock/rowlock/codecs/json/scan"
 )
 
 // Memory is how much the values of one body may take. Decoding takes about twice as much
@@ -86,23 +87,4 @@ func reach(t reflect.Type) map[reflect.Type]bool {
 
 // JSON counts the objects and lists in a JSON text, those that look so in its strings not.
 // It does not look closely where there are no more than enough anyway.
-func JSON(data []byte, enough int) int {
-	n := bytes.Count(data, []byte{'{'}) + bytes.Count(data, []byte{'['})
-	if n <= enough {
-		return n
-	}
-	n = 0
-	for i := 0; i < len(data); i++ {
-		switch data[i] {
-		case '{', '[':
-			n++
-		case '"':
-			for i++; i < len(data) && data[i] != '"'; i++ {
-				if data[i] == '\\' {
-					i++
-				}
-			}
-		}
-	}
-	return n
-}
+func JSON(data []byte, enough int) int { return scan.Containers(data, enough) }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	exact "sigs.k8s.io/json"
 
+	"github.com/rowlock/rowlock/codecs/json/scan"
 	"github.com/rowlock/rowlock/codecs/quantities"
 )
 
@@ -43,7 +44,7 @@ func (c Codec) Canonical(data []byte, obj runtime.Object) (id Identity, ok bool)
 		if _, tree := obj.(runtime.Unstructured); obj != nil && !tree {
 			key.t = reflect.TypeOf(obj).Elem()
 		}
-		walk := &checking{text: unsafe.String(unsafe.SliceData(data), len(data))}
+		walk := &checking{data: data, text: unsafe.String(unsafe.SliceData(data), len(data))}
 		end := rootChecker(key)(walk, 0)
 		id = walk.id
 		return end == len(data)
@@ -53,7 +54,8 @@ func (c Codec) Canonical(data []byte, obj runtime.Object) (id Identity, ok bool)
 
 // checking is one walk.
 type checking struct {
-	text  string
+	data  []byte
+	text  string // the same memory
 	depth int
 	id    Identity
 }
@@ -272,31 +274,18 @@ func checkAny(c *checking, i int) int {
 
 // checkRaw checks a value that is kept as it is written.
 func checkRaw(c *checking, i int) int {
-	switch c.at(i) {
-	case '{':
-		return c.members(i, func(bool, string) checker { return checkRaw })
-	case '[':
-		return c.array(i, checkRaw)
+	end := scan.Tight.Value(c.data, i, decodeDepth-c.depth)
+	if end < 0 || !validText(c.text[i:end]) {
+		return -1
 	}
-	return checkScalar(c, i)
+	return end
 }
 
 func checkScalar(c *checking, i int) int {
-	switch c.at(i) {
-	case '"':
+	if c.at(i) == '"' {
 		return checkText(c, i)
-	case 't':
-		return c.word(i, "true")
-	case 'f':
-		return c.word(i, "false")
-	case 'n':
-		return c.word(i, "null")
 	}
-	s := source{text: c.text, at: i}
-	if s.space() != i || !s.number() {
-		return -1
-	}
-	return s.at
+	return scan.Tight.Value(c.data, i, 0)
 }
 
 // rising is object for names that must rise.
@@ -313,68 +302,33 @@ func (c *checking) rising(i int, value func(name string) checker) int {
 
 // object checks members; value says how that of a name is checked, nil for not at all.
 func (c *checking) object(i int, value func(name string) checker) int {
-	return c.members(i, func(plain bool, name string) checker {
-		if !plain {
-			return nil
-		}
-		return value(name)
-	})
-}
-
-func (c *checking) members(i int, value func(plain bool, name string) checker) int {
-	if c.at(i) != '{' || c.depth == decodeDepth {
+	if c.depth == decodeDepth {
 		return -1
 	}
-	if i++; c.at(i) == '}' {
-		return i + 1
-	}
 	c.depth++
-	defer func() { c.depth-- }()
-	for {
-		end, plain := c.str(i)
-		if end < 0 || c.at(end) != ':' {
-			return -1
+	end := scan.Tight.Members(c.data, i, func(n scan.Name, at int) (int, bool) {
+		name := c.text[n.At+1 : n.End-1]
+		if n.Has != 0 && (n.Has&scan.Escaped != 0 || !utf8.ValidString(name)) {
+			return -1, false
 		}
-		check := value(plain, c.text[i+1:end-1])
+		check := value(name)
 		if check == nil {
-			return -1
+			return -1, false
 		}
-		if i = check(c, end+1); i < 0 {
-			return -1
-		}
-		switch c.at(i) {
-		case '}':
-			return i + 1
-		case ',':
-			i++
-		default:
-			return -1
-		}
-	}
+		return check(c, at), true
+	})
+	c.depth--
+	return end
 }
 
 func (c *checking) array(i int, elem checker) int {
-	if c.at(i) != '[' || c.depth == decodeDepth {
+	if c.depth == decodeDepth {
 		return -1
 	}
-	if i++; c.at(i) == ']' {
-		return i + 1
-	}
 	c.depth++
-	defer func() { c.depth-- }()
-	for {
-		if i = elem(c, i); i < 0 {
-			return -1
-		}
-		switch c.at(i) {
-		case ']':
-			return i + 1
-		case ',':
-			i++
-		default:
-			return -1
-		}
-	}
+	end := scan.Tight.Elements(c.data, i, func(at int) (int, bool) { return elem(c, at), true })
+	c.depth--
+	return end
 }
 
 // at is the byte at an index, or 0.
@@ -385,45 +339,21 @@ func (c *checking) at(i int) byte {
 	return 0
 }
 
-func (c *checking) word(i int, w string) int {
-	if strings.HasPrefix(c.text[i:], w) {
-		return i + len(w)
-	}
-	return -1
-}
+func (c *checking) word(i int, w string) int { return scan.Word(c.data, i, w) }
 
 // str checks a string; plain says that it has no escapes.
 func (c *checking) str(i int) (end int, plain bool) {
-	if c.at(i) != '"' {
+	end, has := scan.String(c.data, i)
+	if end < 0 || has != 0 && !validText(c.text[i:end]) {
 		return -1, false
 	}
-	start, ascii, plain := i+1, true, true
-	for i = start; i < len(c.text); i++ {
-		b := c.text[i]
-		if safe[b] {
-			continue
-		}
-		switch {
-		case b == '"':
-			if !ascii && !utf8.ValidString(c.text[start:i]) {
-				return -1, false
-			}
-			return i + 1, plain
-		case b >= utf8.RuneSelf:
-			ascii = false
-		case b < ' ':
-			return -1, false
-		case b == '\\':
-			plain = false
-			var room [8]byte
-			_, n := unescape(room[:0], c.text[i:])
-			if n == 0 {
-				return -1, false
-			}
-			i += n - 1
-		}
-	}
-	return -1, false
+	return end, has&scan.Escaped == 0
+}
+
+// validText refuses what decoding would not leave as it is: invalid UTF-8, and escapes that may be
+// surrogates.
+func validText(literal string) bool {
+	return utf8.ValidString(literal) && !strings.Contains(literal, `\ud`) && !strings.Contains(literal, `\uD`)
 }
 
 func checkText(c *checking, i int) int {

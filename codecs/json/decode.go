@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	exact "sigs.k8s.io/json"
 
+	"github.com/rowlock/rowlock/codecs/json/scan"
 	"github.com/rowlock/rowlock/codecs/quantities"
 )
 
@@ -28,25 +29,19 @@ import (
 // decoder reads the next value of s into p, and reports whether it could.
 type decoder func(s *source, p unsafe.Pointer) bool
 
-// source is the text being read. Decoded strings are parts of it.
-type source struct {
-	text  string
-	at    int
-	depth int
-}
-
+// decodeDepth is how deep the own way reads; what nests deeper is left to the standard one.
 const decodeDepth = 200
 
 // decodeClean reads text into a pointer to an empty struct. On false the struct is
 // half filled.
 func decodeClean(text string, v reflect.Value) bool {
-	s := &source{text: text}
+	s := newSource(text)
 	return structDecoder(v.Type().Elem()).read(s, v.UnsafePointer()) && s.end()
 }
 
 // decodeTree reads text as a map of plain values.
 func decodeTree(text string) (map[string]any, bool) {
-	s := &source{text: text}
+	s := newSource(text)
 	v, ok := s.any()
 	tree, isMap := v.(map[string]any)
 	return tree, ok && isMap && s.end()
@@ -166,28 +161,17 @@ func newSliceDecoder(t reflect.Type) decoder {
 		if s.null() {
 			return true
 		}
-		if !s.take('[') {
-			return false
-		}
 		list, n := reflect.MakeSlice(t, 0, 0), 0
-		if !s.take(']') {
-			for {
-				if n == list.Cap() {
-					longer := reflect.MakeSlice(t, max(1, 2*n), max(1, 2*n))
-					reflect.Copy(longer, list)
-					list = longer
-				}
-				if !elem(s, unsafe.Add(list.UnsafePointer(), uintptr(n)*size)) {
-					return false
-				}
-				n++
-				if s.take(']') {
-					break
-				}
-				if !s.take(',') {
-					return false
-				}
+		if !s.array(func() bool {
+			if n == list.Cap() {
+				longer := reflect.MakeSlice(t, max(1, 2*n), max(1, 2*n))
+				reflect.Copy(longer, list)
+				list = longer
 			}
+			n++
+			return elem(s, unsafe.Add(list.UnsafePointer(), uintptr(n-1)*size))
+		}) {
+			return false
 		}
 		reflect.NewAt(t, p).Elem().Set(list.Slice(0, n))
 		return true
@@ -415,7 +399,7 @@ func (s *source) integer(bits int) (int64, bool) {
 		return 0, true
 	}
 	start := s.space()
-	if !s.number() {
+	if !s.move(scan.Number(s.data, start)) {
 		return 0, false
 	}
 	n, err := strconv.ParseInt(s.text[start:s.at], 10, bits)

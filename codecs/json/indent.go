@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"io"
+
+	"github.com/rowlock/rowlock/codecs/json/scan"
 )
 
 // MaxIndent is how many levels the pretty form widens its indentation for; what nests
@@ -53,17 +55,20 @@ func (i *Indenter) Write(p []byte) (int, error) {
 
 // string is how much of p still belongs to the string that was begun.
 func (i *Indenter) string(p []byte) int {
-	for n, c := range p {
-		switch {
-		case i.escaped:
+	p = p[:min(len(p), indentChunk)]
+	for n := 0; n < len(p); n++ {
+		if i.escaped {
 			i.escaped = false
-		case c == '\\':
-			i.escaped = true
-		case c == '"':
-			i.text = false
-			return n + 1
+			continue
 		}
-		if n >= indentChunk {
+		if n = scan.Plain(p, n); n == len(p) {
+			break
+		}
+		switch p[n] {
+		case '\\':
+			i.escaped = true
+		case '"':
+			i.text = false
 			return n + 1
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/codecs/json/scan"
 )
 
 var _ codecs.Streamer = Codec{}
@@ -104,7 +105,7 @@ func appendRemaining(dst []byte, meta *metav1.ListMeta) []byte {
 // AppendPartial appends the PartialObjectMetadata of an encoded object. version is
 // that of meta.k8s.io.
 func AppendPartial(dst []byte, version string, object []byte) []byte {
-	metadata := Lookup(object, "metadata")
+	metadata := scan.Lookup(object, "metadata")
 	if metadata == nil {
 		metadata = []byte(`{"creationTimestamp":null}`)
 	}

@@ -127,36 +127,3 @@ func TestIndent(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 }
-
-// FuzzScan checks that the scanner finds in well-formed objects what decoding
-// finds, and survives anything else.
-func FuzzScan(f *testing.F) {
-	for _, s := range []string{`{}`, `{"a":1}`, ` { "a" : [ 1 , "]" ] , "b\"" : { "c" : "\\" } } `, `{"kind":"Pod","apiVersion":"v1"}`, `{"a"`, `[1,2]`, `{"a":"\`, `{"Kind":null,"kind":"x"}`, `{"kind":"x","kind":"y"}`, `{"metadata":{"name":"a"}}`} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		found := map[string]string{}
-		whole := json.EachField(data, func(name, value []byte) bool {
-			found[string(name)] = string(value)
-			return true
-		})
-		json.EachElement(data, func([]byte) bool { return true })
-		json.AppendPartial(nil, "v1", data)
-		var want map[string]stdjson.RawMessage
-		if stdjson.Unmarshal(data, &want) != nil || want == nil {
-			return
-		}
-		if !whole {
-			t.Fatalf("%q: not read to the end", data)
-		}
-		for name, value := range found {
-			var plain string
-			if stdjson.Unmarshal([]byte(`"`+name+`"`), &plain) != nil {
-				t.Fatalf("%q: name %q", data, name)
-			}
-			if plain == name && len(found) == len(want) && string(want[name]) != value {
-				t.Fatalf("%q: %q is %q, want %q", data, name, value, want[name])
-			}
-		}
-	})
-}

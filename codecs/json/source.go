@@ -4,18 +4,26 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+	"unsafe"
+
+	"github.com/rowlock/rowlock/codecs/json/scan"
 )
+
+// source is the text being read. Decoded strings are parts of it.
+type source struct {
+	text  string
+	data  []byte // the same memory, which nobody writes to
+	at    int
+	depth int
+}
+
+func newSource(text string) *source {
+	return &source{text: text, data: unsafe.Slice(unsafe.StringData(text), len(text))}
+}
 
 // space skips white space and returns where the next value starts.
 func (s *source) space() int {
-	for s.at < len(s.text) {
-		switch s.text[s.at] {
-		case ' ', '\t', '\n', '\r':
-			s.at++
-		default:
-			return s.at
-		}
-	}
+	s.at = scan.Space(s.data, s.at)
 	return s.at
 }
 
@@ -30,98 +38,93 @@ func (s *source) peek() byte {
 	return 0
 }
 
-// take takes one byte if it is next.
-func (s *source) take(c byte) bool {
-	if s.peek() == c {
-		s.at++
-		return true
+// move goes on to where a function of package scan says that something ends.
+func (s *source) move(end int) bool {
+	if end < 0 {
+		return false
 	}
-	return false
+	s.at = end
+	return true
 }
 
-func (s *source) word(w string) bool {
-	if s.peek() == w[0] && strings.HasPrefix(s.text[s.at:], w) {
-		s.at += len(w)
-		return true
-	}
-	return false
-}
+func (s *source) word(w string) bool { return s.move(scan.Word(s.data, s.space(), w)) }
 
-func (s *source) null() bool { return s.word("null") }
+func (s *source) null() bool { return s.peek() == 'n' && s.word("null") }
+
+// skip moves over a value and checks that it is well-formed.
+func (s *source) skip() bool {
+	return s.move(scan.Loose.Value(s.data, s.space(), decodeDepth-s.depth))
+}
 
 // object reads members; value reads what follows each name.
 func (s *source) object(value func(name string) bool) bool {
-	if s.depth++; s.depth > decodeDepth || !s.take('{') {
+	if s.depth++; s.depth > decodeDepth {
 		return false
 	}
-	if s.take('}') {
-		s.depth--
-		return true
+	ok := s.move(scan.Loose.Members(s.data, s.space(), func(n scan.Name, at int) (int, bool) {
+		name, ok := s.string(n.At, n.End, n.Has)
+		s.at = at
+		if !ok || !value(name) {
+			return -1, false
+		}
+		return s.at, true
+	}))
+	s.depth--
+	return ok
+}
+
+// array reads elements one by one.
+func (s *source) array(element func() bool) bool {
+	if s.depth++; s.depth > decodeDepth {
+		return false
 	}
-	for {
-		if s.peek() != '"' {
-			return false
+	ok := s.move(scan.Loose.Elements(s.data, s.space(), func(at int) (int, bool) {
+		if s.at = at; !element() {
+			return -1, false
 		}
-		name, ok := s.str()
-		if !ok || !s.take(':') || !value(name) {
-			return false
-		}
-		if s.take('}') {
-			s.depth--
-			return true
-		}
-		if !s.take(',') {
-			return false
-		}
-	}
+		return s.at, true
+	}))
+	s.depth--
+	return ok
 }
 
 // str reads a string literal. It gives up at invalid UTF-8 and at surrogates.
 func (s *source) str() (string, bool) {
-	if !s.take('"') {
+	at := s.space()
+	end, has := scan.String(s.data, at)
+	if !s.move(end) {
 		return "", false
 	}
-	start, ascii := s.at, true
-	for i := start; i < len(s.text); i++ {
-		switch c := s.text[i]; {
-		case c == '"':
-			s.at = i + 1
-			text := s.text[start:i]
-			return text, ascii || utf8.ValidString(text)
-		case c == '\\':
-			return s.escaped(start, i)
-		case c < ' ':
-			return "", false
-		case c >= utf8.RuneSelf:
-			ascii = false
-		}
-	}
-	return "", false
+	return s.string(at, end, has)
 }
 
-// escaped reads the rest of a string literal from its first escape on.
-func (s *source) escaped(start, i int) (string, bool) {
-	buf := make([]byte, 0, 2*(i-start)+32)
-	buf = append(buf, s.text[start:i]...)
-	for i < len(s.text) {
-		switch c := s.text[i]; {
-		case c == '"':
-			s.at = i + 1
-			return string(buf), utf8.Valid(buf)
-		case c < ' ':
-			return "", false
-		case c != '\\':
-			buf = append(buf, c)
-			i++
-		default:
-			var n int
-			if buf, n = unescape(buf, s.text[i:]); n == 0 {
-				return "", false
-			}
-			i += n
-		}
+// string is what a literal says.
+func (s *source) string(at, end int, has scan.Text) (string, bool) {
+	text := s.text[at+1 : end-1]
+	switch {
+	case has == 0:
+		return text, true
+	case has&scan.Escaped == 0:
+		return text, utf8.ValidString(text)
 	}
-	return "", false
+	buf := make([]byte, 0, len(text))
+	for i := 0; i < len(text); {
+		if text[i] != '\\' {
+			n := strings.IndexByte(text[i:], '\\')
+			if n < 0 {
+				n = len(text) - i
+			}
+			buf = append(buf, text[i:i+n]...)
+			i += n
+			continue
+		}
+		var n int
+		if buf, n = unescape(buf, text[i:]); n == 0 {
+			return "", false
+		}
+		i += n
+	}
+	return string(buf), utf8.Valid(buf)
 }
 
 // unescape appends what the escape at the start of text means; n is its length, 0
@@ -156,85 +159,6 @@ func unescape(buf []byte, text string) (_ []byte, n int) {
 	return buf, 0
 }
 
-// number moves over a number literal.
-func (s *source) number() bool {
-	i := s.space()
-	digits := func() bool {
-		start := i
-		for i < len(s.text) && '0' <= s.text[i] && s.text[i] <= '9' {
-			i++
-		}
-		return i > start
-	}
-	at := func(set string) bool { return i < len(s.text) && strings.IndexByte(set, s.text[i]) >= 0 }
-	if at("-") {
-		i++
-	}
-	if at("0") {
-		i++
-	} else if !digits() {
-		return false
-	}
-	if at(".") {
-		if i++; !digits() {
-			return false
-		}
-	}
-	if at("eE") {
-		if i++; at("+-") {
-			i++
-		}
-		if !digits() {
-			return false
-		}
-	}
-	s.at = i
-	return true
-}
-
-// skip moves over a value and checks that it is well-formed.
-func (s *source) skip() bool {
-	switch c := s.peek(); c {
-	case '{':
-		return s.object(func(string) bool { return s.skip() })
-	case '[':
-		return s.array(s.skip)
-	case '"':
-		_, ok := s.str()
-		return ok
-	case 't':
-		return s.word("true")
-	case 'f':
-		return s.word("false")
-	case 'n':
-		return s.null()
-	}
-	return s.number()
-}
-
-// array reads elements one by one.
-func (s *source) array(element func() bool) bool {
-	if s.depth++; s.depth > decodeDepth || !s.take('[') {
-		return false
-	}
-	if s.take(']') {
-		s.depth--
-		return true
-	}
-	for {
-		if !element() {
-			return false
-		}
-		if s.take(']') {
-			s.depth--
-			return true
-		}
-		if !s.take(',') {
-			return false
-		}
-	}
-}
-
 // any reads a value into plain Go types: whole numbers that fit are int64.
 func (s *source) any() (any, bool) {
 	switch c := s.peek(); c {
@@ -265,7 +189,7 @@ func (s *source) any() (any, bool) {
 		return nil, s.null()
 	}
 	start := s.at
-	if !s.number() {
+	if !s.move(scan.Number(s.data, start)) {
 		return nil, false
 	}
 	text := s.text[start:s.at]

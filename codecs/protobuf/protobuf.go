@@ -21,6 +21,7 @@ import (
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/codecs/json/scan"
 )
 
 // Prefix starts every enveloped message.
@@ -133,7 +134,7 @@ func (c Codec) FromJSON(newObject func() runtime.Object, data []byte) ([]byte, e
 // PartialFromJSON is the PartialObjectMetadata message of an object of any kind.
 func (c Codec) PartialFromJSON(data []byte) ([]byte, error) {
 	partial := &metav1.PartialObjectMetadata{}
-	if metadata := json.Lookup(data, "metadata"); metadata != nil {
+	if metadata := scan.Lookup(data, "metadata"); metadata != nil {
 		if _, err := c.JSON.Unmarshal(metadata, &partial.ObjectMeta, codecs.Ignore); err != nil {
 			return nil, err
 		}

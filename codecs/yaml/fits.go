@@ -5,6 +5,7 @@ import (
 	stdjson "encoding/json"
 
 	"github.com/rowlock/rowlock/codecs/budget"
+	"github.com/rowlock/rowlock/codecs/json/scan"
 	goyaml "sigs.k8s.io/yaml/goyaml.v2"
 )
 
@@ -52,17 +53,12 @@ func marks(data []byte) (n int) {
 	return n
 }
 
+// marksInJSON is marks for a document that is JSON, text left out.
 func marksInJSON(data []byte) (n int) {
-	for i := 0; i < len(data); i++ {
-		switch data[i] {
+	for at := range scan.Tokens(data) {
+		switch data[at] {
 		case '{', '[', ',', ':':
 			n++
-		case '"':
-			for i++; data[i] != '"'; i++ {
-				if data[i] == '\\' {
-					i++
-				}
-			}
 		}
 	}
 	return n

@@ -8,13 +8,14 @@ import (
 
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/codecs/json/scan"
 )
 
 // FromJSON appends the YAML form of a JSON document. One that nests deeper than
 // json.MaxIndent levels stays JSON, which is YAML too: in indented lines its size would
 // grow with the square of its depth.
 func (c Codec) FromJSON(dst, data []byte) ([]byte, error) {
-	if json.Deeper(data, json.MaxIndent) {
+	if scan.Deeper(data, json.MaxIndent) {
 		return append(append(dst, data...), '\n'), nil
 	}
 	tree := map[string]any{}
@@ -52,7 +53,7 @@ func (c Codec) NewList(empty []byte, field string) (*List, error) {
 // AppendItem appends one item, which comes as JSON. It reads as it would in the whole
 // document: the items of a list stand as far to the left as the list does.
 func (l *List) AppendItem(dst, object []byte) ([]byte, error) {
-	if json.Deeper(object, json.MaxIndent) {
+	if scan.Deeper(object, json.MaxIndent) {
 		return append(append(append(dst, "- "...), object...), '\n'), nil
 	}
 	item := map[string]any{}

@@ -3,6 +3,7 @@ package cache
 import (
 	"math/bits"
 
+	"github.com/rowlock/rowlock/codecs/json/scan"
 	"github.com/rowlock/rowlock/server/kinds"
 	"k8s.io/apimachinery/pkg/labels"
 )
@@ -38,13 +39,13 @@ func ScanMeta(b []byte, st *kinds.Storage) (*Meta, error) {
 		}
 	}
 	met := false
-	end := walkObject(b, skipSpace(b, 0), func(key []byte, _, at int) (end int, more bool) {
-		if string(key) == "metadata" {
+	end := scan.Loose.Members(b, scan.Space(b, 0), func(name scan.Name, at int) (end int, more bool) {
+		if string(name.In(b)) == "metadata" {
 			met = true
 			end = m.metadata(b, at)
 			m.from, m.to = at, end
 		} else {
-			end = m.find(b, key, at, 0, wanted)
+			end = m.find(b, name.In(b), at, 0, wanted)
 		}
 		return end, !met || wanted != 0
 	})
@@ -64,10 +65,10 @@ func ScanMeta(b []byte, st *kinds.Storage) (*Meta, error) {
 
 func (m *Meta) metadata(b []byte, at int) int {
 	if at < len(b) && b[at] != '{' {
-		return hop(b, at)
+		return scan.Skip(b, at)
 	}
-	return walkObject(b, at, func(key []byte, _, at int) (end int, more bool) {
-		switch string(key) {
+	return scan.Loose.Members(b, at, func(name scan.Name, at int) (end int, more bool) {
+		switch string(name.In(b)) {
 		case "uid":
 			m.UID, end = text(b, at)
 		case "creationTimestamp":
@@ -79,7 +80,7 @@ func (m *Meta) metadata(b []byte, at int) int {
 		case "labels":
 			end = m.labels(b, at)
 		default:
-			end = hop(b, at)
+			end = scan.Skip(b, at)
 		}
 		return end, true
 	})
@@ -87,12 +88,12 @@ func (m *Meta) metadata(b []byte, at int) int {
 
 func (m *Meta) labels(b []byte, at int) int {
 	if at < len(b) && b[at] != '{' {
-		return hop(b, at)
+		return scan.Skip(b, at)
 	}
 	m.Labels = labels.Set{}
-	return walkObject(b, at, func(key []byte, _, at int) (int, bool) {
+	return scan.Loose.Members(b, at, func(name scan.Name, at int) (int, bool) {
 		value, end := text(b, at)
-		m.Labels[view(key)] = value
+		m.Labels[view(name.In(b))] = value
 		return end, true
 	})
 }
@@ -112,9 +113,9 @@ func (m *Meta) find(b, key []byte, at, depth int, wanted uint64) int {
 		}
 	}
 	if below == 0 || at >= len(b) || b[at] != '{' {
-		return hop(b, at)
+		return scan.Skip(b, at)
 	}
-	return walkObject(b, at, func(key []byte, _, at int) (int, bool) {
-		return m.find(b, key, at, depth+1, below), true
+	return scan.Loose.Members(b, at, func(name scan.Name, at int) (int, bool) {
+		return m.find(b, name.In(b), at, depth+1, below), true
 	})
 }

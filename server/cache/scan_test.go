@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/rowlock/rowlock/codecs/json/scan"
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
@@ -73,17 +74,16 @@ func repeats(b []byte) bool {
 	var walk func(i int) int
 	walk = func(i int) int {
 		seen := map[string]bool{}
-		return walkObject(b, i, func(key []byte, keyAt, at int) (int, bool) {
-			end, escaped := skipString(b, keyAt)
-			found = found || seen[string(key)] || escaped || end < 0
-			seen[string(key)] = true
+		return scan.Loose.Members(b, i, func(name scan.Name, at int) (int, bool) {
+			found = found || seen[string(name.In(b))] || name.Has&scan.Escaped != 0
+			seen[string(name.In(b))] = true
 			if at < len(b) && b[at] == '{' {
 				return walk(at), true
 			}
-			return skipValue(b, at, 0), true
+			return skip(b, at, 0), true
 		})
 	}
-	walk(skipSpace(b, 0))
+	walk(scan.Space(b, 0))
 	return found
 }
 
@@ -139,12 +139,12 @@ func TestScanMeta(t *testing.T) {
 
 // check says why b is not one JSON object.
 func check(b []byte) error {
-	i := skipSpace(b, 0)
+	i := scan.Space(b, 0)
 	if i >= len(b) || b[i] != '{' {
 		return fmt.Errorf("%w: no object", errSyntax)
 	}
-	end := skipValue(b, i, 0)
-	if end < 0 || skipSpace(b, end) != len(b) {
+	end := skip(b, i, 0)
+	if end < 0 || scan.Space(b, end) != len(b) {
 		return errSyntax
 	}
 	return nil

@@ -1,6 +1,10 @@
 package cache
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/rowlock/rowlock/codecs/json/scan"
+)
 
 const rvKey = `"resourceVersion":"`
 
@@ -16,13 +20,13 @@ type layout struct {
 // measure finds the layout without looking further into b than it must.
 func measure(b []byte) (layout, error) {
 	l := layout{head: -1, insAt: -1}
-	start := skipSpace(b, 0)
+	start := scan.Space(b, 0)
 	seen := 0
-	end := walkObject(b, start, func(key []byte, _, at int) (int, bool) {
-		switch string(key) {
+	end := scan.Loose.Members(b, start, func(name scan.Name, at int) (int, bool) {
+		switch string(name.In(b)) {
 		case "kind", "apiVersion":
 			seen++
-			end := skipValue(b, at, 1)
+			end := skip(b, at, 1)
 			if seen == 2 && end > 0 && end < len(b) && b[end] == ',' {
 				l.head = end + 1
 			}
@@ -31,7 +35,7 @@ func measure(b []byte) (layout, error) {
 			return measureMetadata(b, at, &l), false
 		}
 		seen += 2
-		return skipValue(b, at, 1), true
+		return skip(b, at, 1), true
 	})
 	if end < 0 {
 		return l, errSyntax
@@ -49,33 +53,33 @@ func measure(b []byte) (layout, error) {
 // comes before or right after it. It returns an index behind what it has looked at.
 func measureMetadata(b []byte, at int, l *layout) int {
 	last, uid, members := -1, false, 0
-	end := walkObject(b, at, func(key []byte, keyAt, at int) (int, bool) {
-		switch string(key) {
+	end := scan.Loose.Members(b, at, func(name scan.Name, at int) (int, bool) {
+		switch string(name.In(b)) {
 		case "resourceVersion":
-			end := skipValue(b, at, 2)
+			end := skip(b, at, 2)
 			if end < 0 {
 				return -1, false
 			}
-			l.insAt, l.insTo = keyAt, end
+			l.insAt, l.insTo = name.At, end
 			return end, false
 		case "name", "generateName", "namespace", "selfLink":
 			if uid {
 				return at, false
 			}
 			members++
-			last = skipValue(b, at, 2)
+			last = skip(b, at, 2)
 			return last, true
 		case "uid":
 			members++
 			uid = true
-			last = skipValue(b, at, 2)
+			last = skip(b, at, 2)
 			return last, true
 		}
 		if uid {
 			return at, false
 		}
 		members++
-		return skipValue(b, at, 2), true
+		return skip(b, at, 2), true
 	})
 	switch {
 	case end < 0 || l.insAt >= 0:
