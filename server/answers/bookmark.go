@@ -37,7 +37,7 @@ func (v *View) zero(end bool) ([]byte, error) {
 	r, codec := v.r, v.answers.Forms.JSON
 	annotations := map[string]string(nil)
 	if end {
-		blueprint, err := v.emptyList()
+		blueprint, err := v.blueprint()
 		if err != nil {
 			return nil, err
 		}
@@ -62,9 +62,9 @@ func (v *View) zero(end bool) ([]byte, error) {
 	return codec.Append(nil, obj)
 }
 
-// emptyList is a list of the kind without items or metadata, in the form of the view.
-func (v *View) emptyList() ([]byte, error) {
-	l, s := v.list(nil), v.answers.Forms.Streamer(v.as.Type)
+// blueprint is a list of the kind without items or metadata, in the form of the view.
+func (v *View) blueprint() ([]byte, error) {
+	l, s := v.emptyList(), v.answers.Forms.Streamer(v.as.Type)
 	l.NoItems = !l.Custom
 	out, err := s.AppendListHead(nil, l)
 	if err != nil {

@@ -26,6 +26,7 @@ type View struct {
 	as      codecs.Form // what was negotiated
 	include table.Include
 	form    Form
+	around  *codecs.List // what list made of the page that is shown; nil until it is asked
 }
 
 // View is how a request sees items in the form that was negotiated for it. The error is
@@ -92,16 +93,21 @@ func (v *View) typeMeta() (apiVersion, kind string) {
 	return v.r.APIVersion(), v.r.Kind
 }
 
-// list is what surrounds the items of a list; p is nil for a list without metadata. The
-// sizes of items are for the forms that need them to fill in.
+// list is what surrounds the items of the page that is shown. Forms fill in what only they
+// know.
 func (v *View) list(p *objects.Page) *codecs.List {
-	l := &codecs.List{APIVersion: v.r.APIVersion(), Kind: v.r.ListKind, Custom: v.r.Custom}
+	if v.around == nil {
+		v.around = v.emptyList()
+		v.around.Meta, v.around.Count = p.Meta(), len(p.Items)
+	}
+	return v.around
+}
+
+// emptyList is what surrounds the items of a list without metadata.
+func (v *View) emptyList() *codecs.List {
 	if v.metadataOnly() {
-		l.APIVersion, l.Kind = v.metadataTypeMeta("List")
-		l.Custom = false
+		apiVersion, kind := v.metadataTypeMeta("List")
+		return &codecs.List{APIVersion: apiVersion, Kind: kind}
 	}
-	if p != nil {
-		l.Meta, l.Count = p.Meta(), len(p.Items)
-	}
-	return l
+	return &codecs.List{APIVersion: v.r.APIVersion(), Kind: v.r.ListKind, Custom: v.r.Custom}
 }
