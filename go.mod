@@ -38,6 +38,7 @@ require (
 	k8s.io/pod-security-admission v0.32.13
 	k8s.io/utils v0.0.0-20241104100929-3ea5e8cea738
 	modernc.org/sqlite v1.55.0
+	sigs.k8s.io/custom-metrics-apiserver v1.32.0
 	sigs.k8s.io/json v0.0.0-20241010143419-9aa6b5e7a4b3
 	sigs.k8s.io/structured-merge-diff/v4 v4.4.2
 	sigs.k8s.io/yaml v1.4.0
@@ -99,4 +100,12 @@ require (
 	modernc.org/libc v1.74.1 // indirect
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.11.0 // indirect
+)
+
+// custom-metrics-apiserver, of which only texts are used, asks for these. They would
+// change what validates the formats of custom resources.
+exclude (
+	github.com/asaskevich/govalidator v0.0.0-20230301143203-a9d515a09cc2
+	github.com/emicklei/go-restful/v3 v3.12.1
+	github.com/go-openapi/jsonreference v0.20.4
 )

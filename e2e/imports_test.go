@@ -57,6 +57,12 @@ var offLimits = []string{
 // values held against them.
 var schemas = []string{"k8s.io/apiextensions-apiserver/pkg/apiserver/schema", "k8s.io/apiextensions-apiserver/pkg/apiserver/validation"}
 
+// publications are generated packages that are linked for their texts.
+var publications = []string{
+	"k8s.io/apiextensions-apiserver/pkg/generated/openapi", "k8s.io/kube-aggregator/pkg/generated/openapi",
+	"sigs.k8s.io/custom-metrics-apiserver/pkg/generated/openapi/core",
+}
+
 func under(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
 
 func forbidden(from, to string) string {
@@ -74,6 +80,8 @@ func forbidden(from, to string) string {
 		return "only the driver knows pgx"
 	case !isOwn && under(to, "k8s.io/client-go") && top != "e2e" && !under(to, "k8s.io/client-go/tools/clientcmd") && !under(to, "k8s.io/client-go/pkg/apis/clientauthentication") && !under(to, "k8s.io/client-go/rest"):
 		return "client-go is for tests and for reading kubeconfig files"
+	case !isOwn && slices.Contains(publications, to) && from != "server/schema/descriptions":
+		return "only descriptions reads what others publish"
 	case !isOwn:
 		return ""
 	}

@@ -2,11 +2,10 @@ package schema
 
 import (
 	"bytes"
-	"compress/gzip"
 	_ "embed"
 	"encoding/json"
 	"fmt"
-	"io"
+	"iter"
 	"reflect"
 	"strings"
 
@@ -15,42 +14,35 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-//go:embed data/definitions.json.gz
-var packedDefinitions []byte
+//go:embed data/definitions.txt
+var definitionText string
 
-// definitions are OpenAPI 3 schemas by name, still encoded. They are unpacked for
-// one document and dropped again: nobody needs them twice.
+// definitions are OpenAPI 3 schemas by name, still encoded.
 type definitions map[string]json.RawMessage
 
-func unpackDefinitions() (definitions, error) {
-	zr, err := gzip.NewReader(bytes.NewReader(packedDefinitions))
-	if err != nil {
-		return nil, err
-	}
-	text, err := io.ReadAll(zr)
-	if err != nil {
-		return nil, err
-	}
-	defs := make(definitions, 600)
-	for line := range bytes.Lines(text) {
-		name, schema, ok := bytes.Cut(bytes.TrimSuffix(line, []byte("\n")), []byte("\t"))
-		if !ok {
-			return nil, fmt.Errorf("definition without a schema: %.40q", line)
+// undescribed are the definitions as they are in the file, by the names of the Go types:
+// with empty descriptions.
+func undescribed() iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for line := range strings.Lines(definitionText) {
+			name, schema, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+			if !yield(name, schema) {
+				return
+			}
 		}
-		defs[string(name)] = schema
 	}
-	return defs, nil
 }
 
-// Definitions are the OpenAPI 3 schemas of a name and of all that it refers to.
-func Definitions(name string) (map[string]json.RawMessage, error) {
-	defs, err := unpackDefinitions()
-	if err != nil {
-		return nil, err
+// Definitions are the OpenAPI 3 schemas of a name and of all that it refers to, without
+// descriptions.
+func Definitions(name string) map[string]json.RawMessage {
+	defs := make(definitions, 600)
+	for goName, schema := range undescribed() {
+		defs[packageName(goName)] = json.RawMessage(schema)
 	}
 	out := make(map[string]json.RawMessage)
 	defs.closure(name, out)
-	return out, nil
+	return out
 }
 
 const refPrefix = "#/components/schemas/"
@@ -73,6 +65,8 @@ func (d definitions) closure(name string, wanted map[string]json.RawMessage) {
 	}
 }
 
+// packageName turns the path of a package into what definitions call it:
+// "k8s.io/api/core/v1" is "io.k8s.api.core.v1". It does the same to a type's full name.
 func packageName(path string) string {
 	domain, rest, _ := strings.Cut(path, "/")
 	return reverseDomain(domain) + "." + strings.ReplaceAll(rest, "/", ".")

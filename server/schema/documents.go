@@ -35,6 +35,7 @@ type Documents struct {
 
 	mu         sync.Mutex
 	generation uint64
+	packed     []byte               // the definitions of built-in types; nil until a document is made
 	kept       map[string]*document // by the path below /openapi/v3; "" for the index
 	swagger    *document
 	swaggerPB  *document
@@ -116,7 +117,14 @@ func versionKey(r *kinds.Resource) string {
 }
 
 func (d *Documents) open(resources []*kinds.Resource) (*library, error) {
-	defs, err := unpackDefinitions()
+	if d.packed == nil {
+		packed, err := makeDefinitions()
+		if err != nil {
+			return nil, fmt.Errorf("making the OpenAPI definitions: %w", err)
+		}
+		d.packed = packed
+	}
+	defs, err := unpackDefinitions(d.packed)
 	if err != nil {
 		return nil, fmt.Errorf("unpacking the OpenAPI definitions: %w", err)
 	}

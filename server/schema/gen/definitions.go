@@ -42,7 +42,9 @@ var builtin = map[string]schemaOf{
 
 var zeros = map[string]any{"string": "", "boolean": false, "integer": 0, "number": 0}
 
-// definitions writes one line a definition, sorted: a name, a tab, a JSON schema.
+// definitions writes one line a definition, sorted: the name of the Go type, a tab, a
+// JSON schema. A description is an empty string: it says that there is one, for the
+// server to find.
 func (s *source) definitions() ([]byte, error) {
 	var out bytes.Buffer
 	for _, name := range s.names {
@@ -53,9 +55,9 @@ func (s *source) definitions() ([]byte, error) {
 		} else if !ok {
 			continue
 		}
-		def = with(def, schemaOf{"description": t.doc})
-		if t.doc == "" {
-			delete(def, "description")
+		def = with(def, nil)
+		if t.described {
+			def["description"] = ""
 		}
 		if atomicMarker(t.markers) {
 			def["x-kubernetes-map-type"] = "atomic"
@@ -64,7 +66,7 @@ func (s *source) definitions() ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		fmt.Fprintf(&out, "%s\t%s\n", definitionName(name), line)
+		fmt.Fprintf(&out, "%s\t%s\n", name, line)
 	}
 	return out.Bytes(), nil
 }
@@ -100,10 +102,9 @@ func (s *source) object(st *structExpr) schemaOf {
 }
 
 func (s *source) property(f fieldDecl) schemaOf {
-	schema, enum := s.schema(f.expr, f.scope)
-	schema = with(schema, nil)
-	if f.doc != "" || len(enum) > 0 {
-		schema["description"] = f.doc + enumText(enum)
+	schema := with(s.schema(f.expr, f.scope), nil)
+	if f.described || schema["enum"] != nil {
+		schema["description"] = ""
 	}
 	if v := s.fieldDefault(f); v != "" {
 		schema["default"] = json.RawMessage(v)
@@ -140,21 +141,6 @@ func (s *source) zero(e ast.Expr, sc *scope, schema schemaOf, omitEmpty bool) (a
 	return zero, ok && !omitEmpty && schema["format"] != "byte"
 }
 
-func enumText(enum []enumValue) string {
-	if len(enum) == 0 {
-		return ""
-	}
-	var b strings.Builder
-	b.WriteString("\n\nPossible enum values:")
-	for _, v := range enum {
-		fmt.Fprintf(&b, "\n - `%q`", v.value)
-		if v.doc != "" {
-			b.WriteString(" " + strings.Join(strings.Fields(v.doc), " "))
-		}
-	}
-	return b.String()
-}
-
 func (f fieldDecl) extensions() schemaOf {
 	out := schemaOf{}
 	if v := f.markers.get("listType"); v != "" {
@@ -177,56 +163,50 @@ func (f fieldDecl) extensions() schemaOf {
 	return out
 }
 
-// schema is the schema of a type expression where it is used, and the values of
-// its enumeration, if it has one.
-func (s *source) schema(e ast.Expr, sc *scope) (schemaOf, []enumValue) {
+// schema is the schema of a type expression where it is used.
+func (s *source) schema(e ast.Expr, sc *scope) schemaOf {
 	switch e := e.(type) {
 	case *ast.StarExpr:
 		return s.schema(e.X, sc)
 	case *ast.ArrayType:
 		if id, ok := e.Elt.(*ast.Ident); ok && (id.Name == "byte" || id.Name == "uint8") {
-			return schemaOf{"type": "string", "format": "byte"}, nil
+			return schemaOf{"type": "string", "format": "byte"}
 		}
-		return schemaOf{"type": "array", "items": s.element(e.Elt, sc)}, nil
+		return schemaOf{"type": "array", "items": s.element(e.Elt, sc)}
 	case *ast.MapType:
-		return schemaOf{"type": "object", "additionalProperties": s.element(e.Value, sc)}, nil
+		return schemaOf{"type": "object", "additionalProperties": s.element(e.Value, sc)}
 	case *ast.InterfaceType:
-		return schemaOf{"type": "object"}, nil
+		return schemaOf{"type": "object"}
 	case *ast.Ident:
 		if b, ok := builtin[e.Name]; ok {
-			return b, nil
+			return b
 		}
 	}
 	full := qualified(e, sc)
 	t, ok := s.types[full]
 	if !ok {
-		return schemaOf{"type": "object"}, nil
+		return schemaOf{"type": "object"}
 	}
 	_, isSpecial := special[full]
 	switch inner := t.expr.(type) {
 	case *structExpr:
-		return schemaOf{"$ref": "#/components/schemas/" + definitionName(full)}, nil
+		return schemaOf{"$ref": "#/components/schemas/" + definitionName(full)}
 	case *scopedExpr:
 		if isSpecial {
-			return schemaOf{"$ref": "#/components/schemas/" + definitionName(full)}, nil
+			return schemaOf{"$ref": "#/components/schemas/" + definitionName(full)}
 		}
-		schema, _ := s.schema(inner.Expr, inner.scope)
+		schema := s.schema(inner.Expr, inner.scope)
 		if len(t.enum) > 0 {
-			values := make([]string, len(t.enum))
-			for i, v := range t.enum {
-				values[i] = v.value
-			}
-			schema = with(schema, schemaOf{"enum": values})
+			schema = with(schema, schemaOf{"enum": t.enum})
 		}
-		return schema, t.enum
+		return schema
 	}
-	return schemaOf{"type": "object"}, nil
+	return schemaOf{"type": "object"}
 }
 
 // element is the schema of the items of a list or the values of a map.
 func (s *source) element(e ast.Expr, sc *scope) schemaOf {
-	schema, _ := s.schema(e, sc)
-	schema = with(schema, nil)
+	schema := with(s.schema(e, sc), nil)
 	zero, ok := s.zero(e, sc, schema, false)
 	if !ok {
 		return schema

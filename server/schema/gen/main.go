@@ -1,6 +1,6 @@
 // Command gen reads the Go sources of the API types and writes what the server
-// must know of them at run time: definitions.json.gz, the OpenAPI definitions
-// with their descriptions, and markers.txt, how lists, maps and structs merge.
+// must know of them at run time: definitions.txt, the OpenAPI definitions without the
+// texts of their descriptions, and markers.txt, how lists, maps and structs merge.
 // Both are a function of the module versions in go.mod alone.
 //
 // Usage: gen [-check] directory. With -check it writes nothing and fails if a file
@@ -9,7 +9,6 @@ package main
 
 import (
 	"bytes"
-	"compress/gzip"
 	"flag"
 	"fmt"
 	"os"
@@ -65,11 +64,7 @@ func run(dir string, check bool) error {
 	if err != nil {
 		return err
 	}
-	packed, err := pack(definitions)
-	if err != nil {
-		return err
-	}
-	for name, data := range map[string][]byte{"definitions.json.gz": packed, "markers.txt": src.markers()} {
+	for name, data := range map[string][]byte{"definitions.txt": definitions, "markers.txt": src.markers()} {
 		file := filepath.Join(dir, name)
 		if !check {
 			if err := os.WriteFile(file, data, 0o644); err != nil {
@@ -86,19 +81,4 @@ func run(dir string, check bool) error {
 		}
 	}
 	return nil
-}
-
-func pack(data []byte) ([]byte, error) {
-	var buf bytes.Buffer
-	w, err := gzip.NewWriterLevel(&buf, gzip.BestCompression)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := w.Write(data); err != nil {
-		return nil, err
-	}
-	if err := w.Close(); err != nil {
-		return nil, err
-	}
-	return buf.Bytes(), nil
 }

@@ -22,15 +22,13 @@ type source struct {
 }
 
 type typeDecl struct {
-	pkg     *pkg
-	name    string
-	expr    ast.Expr
-	doc     string
-	markers markers
-	enum    []enumValue
+	pkg       *pkg
+	name      string
+	expr      ast.Expr
+	described bool
+	markers   markers
+	enum      []string // its values, sorted
 }
-
-type enumValue struct{ value, doc string }
 
 type pkg struct {
 	path   string
@@ -50,7 +48,7 @@ type fieldDecl struct {
 	omitEmpty bool
 	expr      ast.Expr
 	scope     *scope
-	doc       string
+	described bool
 	markers   markers
 	tag       reflect.StructTag
 }
@@ -100,7 +98,7 @@ func load(paths []string) (*source, error) {
 
 func (s *source) parse(dir, importPath string, files []string) error {
 	p := &pkg{path: importPath, consts: map[string]string{}}
-	enums := map[string][]enumValue{}
+	enums := map[string][]string{}
 	for _, name := range files {
 		if strings.HasPrefix(name, "zz_generated") || name == "generated.pb.go" || strings.HasSuffix(name, "swagger_doc_generated.go") {
 			continue
@@ -126,14 +124,14 @@ func (s *source) parse(dir, importPath string, files []string) error {
 	}
 	for typ, values := range enums {
 		if t := s.types[p.path+"."+typ]; t != nil && t.markers.has("enum") {
-			slices.SortFunc(values, func(a, b enumValue) int { return strings.Compare(a.value, b.value) })
-			t.enum = slices.CompactFunc(values, func(a, b enumValue) bool { return a.value == b.value })
+			slices.Sort(values)
+			t.enum = slices.Compact(values)
 		}
 	}
 	return nil
 }
 
-func (s *source) declare(sc *scope, g *ast.GenDecl, enums map[string][]enumValue) {
+func (s *source) declare(sc *scope, g *ast.GenDecl, enums map[string][]string) {
 	for _, spec := range g.Specs {
 		switch spec := spec.(type) {
 		case *ast.TypeSpec:
@@ -145,7 +143,7 @@ func (s *source) declare(sc *scope, g *ast.GenDecl, enums map[string][]enumValue
 				group = g.Doc
 			}
 			t := &typeDecl{pkg: sc.pkg, name: spec.Name.Name, expr: spec.Type}
-			t.doc, t.markers = comment(group)
+			t.described, t.markers = comment(group)
 			if st, ok := spec.Type.(*ast.StructType); ok {
 				t.expr = &structExpr{structDecl{st, sc}}
 			} else {
@@ -163,8 +161,7 @@ func (s *source) declare(sc *scope, g *ast.GenDecl, enums map[string][]enumValue
 			value, _ := strconv.Unquote(lit.Value)
 			sc.pkg.consts[spec.Names[0].Name] = value
 			if typ, ok := spec.Type.(*ast.Ident); ok {
-				doc, _ := comment(spec.Doc)
-				enums[typ.Name] = append(enums[typ.Name], enumValue{value, doc})
+				enums[typ.Name] = append(enums[typ.Name], value)
 			}
 		}
 	}
@@ -199,7 +196,7 @@ func (s *source) fields(t *structExpr) []fieldDecl {
 			omitEmpty: strings.Contains(options, "omitempty"),
 			inline:    name == "" && len(f.Names) == 0,
 		}
-		d.doc, d.markers = comment(f.Doc)
+		d.described, d.markers = comment(f.Doc)
 		if d.inline {
 			if inner, ok := s.resolve(d.expr, d.scope); ok {
 				if st, ok := inner.expr.(*structExpr); ok {
@@ -232,46 +229,29 @@ func qualified(e ast.Expr, sc *scope) string {
 	return ""
 }
 
-// comment splits a comment into its text and its markers.
-func comment(g *ast.CommentGroup) (string, markers) {
-	m := markers{}
+// comment says whether a comment holds text for users, and which markers it has.
+func comment(g *ast.CommentGroup) (described bool, m markers) {
+	m = markers{}
 	if g == nil {
-		return "", m
+		return false, m
 	}
-	var text strings.Builder
 	hidden := false // what follows a "---" line is for developers
 	for _, line := range strings.Split(rawText(g), "\n") {
-		line = strings.TrimRight(line, " \t")
-		bare := strings.TrimSpace(line)
-		if bare == "---" {
+		line = strings.TrimSpace(line)
+		if line == "---" {
 			hidden = true
 		}
-		if mark, ok := strings.CutPrefix(bare, "+"); ok {
+		if mark, ok := strings.CutPrefix(line, "+"); ok {
 			name, value, _ := strings.Cut(mark, "=")
 			m[name] = append(m[name], value)
 			continue
 		}
-		if !hidden {
-			appendLine(&text, line, bare)
+		// Authors' notes to themselves are not for users.
+		if !hidden && line != "" && !strings.HasPrefix(line, "TODO") {
+			described = true
 		}
 	}
-	return strings.Trim(text.String(), " \n"), m
-}
-
-// appendLine joins the lines of a paragraph, and keeps empty lines and indented ones.
-func appendLine(text *strings.Builder, line, bare string) {
-	rest := strings.TrimSuffix(text.String(), " ")
-	switch {
-	case bare == "":
-		text.Reset()
-		text.WriteString(rest + "\n\n")
-	case strings.HasPrefix(bare, "TODO"): // authors' notes to themselves are not for users
-	case line != bare:
-		text.Reset()
-		text.WriteString(rest + "\n" + line + "\n")
-	default:
-		text.WriteString(line + " ")
-	}
+	return described, m
 }
 
 // rawText is the comment without its slashes; ast's Text drops directive lines.

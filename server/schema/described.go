@@ -1,0 +1,109 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/klauspost/compress/gzip"
+
+	"github.com/rowlock/rowlock/server/schema/descriptions"
+)
+
+// makeDefinitions puts descriptions into the definitions and packs them. The lines are
+// those of definitions.txt, but with the names that the documents use.
+func makeDefinitions() ([]byte, error) {
+	library, err := descriptions.Read()
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	zw := gzip.NewWriter(&out)
+	for name, schema := range undescribed() {
+		described, err := describe(library, name, []byte(schema))
+		if err != nil {
+			return nil, fmt.Errorf("describing %s: %w", name, err)
+		}
+		if _, err := fmt.Fprintf(zw, "%s\t%s\n", packageName(name), described); err != nil {
+			return nil, err
+		}
+	}
+	if err := zw.Close(); err != nil {
+		return nil, err
+	}
+	return bytes.Clone(out.Bytes()), nil
+}
+
+// describe puts the descriptions of a type and of its fields where its definition says
+// that there are some.
+func describe(library *descriptions.Library, name string, schema []byte) ([]byte, error) {
+	var definition, properties map[string]json.RawMessage
+	if err := json.Unmarshal(schema, &definition); err != nil {
+		return nil, err
+	}
+	if err := setDescription(definition, library.Type(name)); err != nil {
+		return nil, err
+	}
+	if definition["properties"] == nil {
+		return json.Marshal(definition)
+	}
+	if err := json.Unmarshal(definition["properties"], &properties); err != nil {
+		return nil, err
+	}
+	for field, raw := range properties {
+		var property map[string]json.RawMessage
+		if err := json.Unmarshal(raw, &property); err != nil {
+			return nil, err
+		}
+		var values []string
+		if enum := property["enum"]; enum != nil {
+			if err := json.Unmarshal(enum, &values); err != nil {
+				return nil, err
+			}
+		}
+		if err := setDescription(property, library.Field(name, field, values)); err != nil {
+			return nil, err
+		}
+		var err error
+		if properties[field], err = json.Marshal(property); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if definition["properties"], err = json.Marshal(properties); err != nil {
+		return nil, err
+	}
+	return json.Marshal(definition)
+}
+
+// setDescription fills in the description of a schema that has one.
+func setDescription(schema map[string]json.RawMessage, text string) error {
+	if schema["description"] == nil {
+		return nil
+	}
+	if text == "" {
+		delete(schema, "description")
+		return nil
+	}
+	encoded, err := json.Marshal(text)
+	schema["description"] = encoded
+	return err
+}
+
+// unpackDefinitions unpacks what makeDefinitions packed. The result serves one document
+// and is dropped again: nobody needs it twice.
+func unpackDefinitions(packed []byte) (definitions, error) {
+	text, err := unzip(packed)
+	if err != nil {
+		return nil, err
+	}
+	defs := make(definitions, 600)
+	for line := range bytes.Lines(text) {
+		name, schema, ok := bytes.Cut(bytes.TrimSuffix(line, []byte("\n")), []byte("\t"))
+		if !ok {
+			return nil, fmt.Errorf("definition without a schema: %.40q", line)
+		}
+		defs[string(name)] = schema
+	}
+	return defs, nil
+}

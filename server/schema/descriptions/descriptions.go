@@ -1,0 +1,135 @@
+// Package descriptions finds the sentences that describe the API types, their fields
+// and the values of their enumerations.
+//
+// The sentences belong to the projects that declare the types, so they are read from
+// the linked packages while the server runs: from the OpenAPI definitions that some of
+// them publish, and from the types' own SwaggerDoc. The few that are in neither are in
+// our own words.
+//
+// Reading them all costs some tens of milliseconds and a few megabytes, so it happens
+// when the first client asks for an OpenAPI document. The caller drops the Library when
+// it has what it wants.
+package descriptions
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// Library holds the descriptions by Go type.
+type Library struct {
+	types     map[string]reflect.Type      // by name, see Name
+	published map[string]described         // by name
+	values    map[string]map[string]string // sentences by the name of an enumeration, then by value
+}
+
+// described is what is said of one type.
+type described struct {
+	text   string
+	fields map[string]string // by JSON name
+}
+
+// Read makes the library.
+func Read() (*Library, error) {
+	types, err := linkedTypes()
+	if err != nil {
+		return nil, fmt.Errorf("finding the API types: %w", err)
+	}
+	l := &Library{types: types, published: publishedDefinitions(), values: map[string]map[string]string{}}
+	for name, values := range ownValues {
+		l.values[name] = values
+	}
+	for name, d := range l.published {
+		if t := types[name]; t != nil {
+			l.readValues(t, d)
+		}
+	}
+	return l, nil
+}
+
+// Name is what the library calls a type: its package's path, a dot, its own name.
+func Name(t reflect.Type) string { return t.PkgPath() + "." + t.Name() }
+
+// Type describes a type, or returns "".
+func (l *Library) Type(name string) string {
+	if text := l.published[name].text; text != "" {
+		return text
+	}
+	if t := l.types[name]; t != nil {
+		if text := swaggerDoc(t)[""]; text != "" {
+			return text
+		}
+	}
+	return ownTypes[name]
+}
+
+// Field describes a field of a type by its JSON name, or returns "". The values are
+// those of the enumeration that the field holds, if it holds one.
+func (l *Library) Field(name, field string, values []string) string {
+	text, _ := splitValues(l.published[name].fields[field])
+	t := l.types[name]
+	if text == "" && t != nil {
+		text = fieldDoc(t, field)
+	}
+	if text == "" {
+		text = ownFields[name][field]
+	}
+	if len(values) == 0 {
+		return text
+	}
+	var sentences map[string]string
+	if f, ok := fieldOf(t, field); ok {
+		sentences = l.values[Name(bare(f.Type))]
+	}
+	return text + joinValues(values, sentences)
+}
+
+// readValues takes what a published definition says of the values of enumerations.
+// Other types have fields of the same enumerations.
+func (l *Library) readValues(t reflect.Type, d described) {
+	for field, text := range d.fields {
+		_, sentences := splitValues(text)
+		if len(sentences) == 0 {
+			continue
+		}
+		if f, ok := fieldOf(t, field); ok {
+			l.values[Name(bare(f.Type))] = sentences
+		}
+	}
+}
+
+// Descriptions of fields that hold an enumeration end with a list of its values.
+const (
+	valuesHead  = "\n\nPossible enum values:"
+	valuesStart = "\n - `\""
+	valuesEnd   = "\"`"
+)
+
+// splitValues takes the list of values from a description.
+func splitValues(text string) (rest string, sentences map[string]string) {
+	rest, list, found := strings.Cut(text, valuesHead)
+	if !found {
+		return text, nil
+	}
+	sentences = map[string]string{}
+	for item := range strings.SplitSeq(list, valuesStart) {
+		if value, sentence, ok := strings.Cut(item, valuesEnd); ok {
+			sentences[value] = strings.TrimSpace(sentence)
+		}
+	}
+	return rest, sentences
+}
+
+// joinValues makes the list of values, with the sentences that there are.
+func joinValues(values []string, sentences map[string]string) string {
+	var b strings.Builder
+	b.WriteString(valuesHead)
+	for _, v := range values {
+		b.WriteString(valuesStart + v + valuesEnd)
+		if sentence := sentences[v]; sentence != "" {
+			b.WriteString(" " + sentence)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,124 @@
+package descriptions
+
+import (
+	"reflect"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	nodev1 "k8s.io/api/node/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+)
+
+// groups register the kinds of the packages whose types the OpenAPI documents show.
+// With them come the kinds of meta/v1 that every group has.
+var groups = runtime.NewSchemeBuilder(
+	admissionregistrationv1.AddToScheme, appsv1.AddToScheme, authenticationv1.AddToScheme, authorizationv1.AddToScheme,
+	autoscalingv1.AddToScheme, autoscalingv2.AddToScheme, batchv1.AddToScheme, certificatesv1.AddToScheme,
+	coordinationv1.AddToScheme, corev1.AddToScheme, discoveryv1.AddToScheme, eventsv1.AddToScheme,
+	flowcontrolv1.AddToScheme, networkingv1.AddToScheme, nodev1.AddToScheme, policyv1.AddToScheme, rbacv1.AddToScheme,
+	schedulingv1.AddToScheme, storagev1.AddToScheme, apiextensionsv1.AddToScheme, apiregistrationv1.AddToScheme,
+)
+
+// linkedTypes are the structs that the kinds of all groups are made of, by name.
+func linkedTypes() (map[string]reflect.Type, error) {
+	scheme := runtime.NewScheme()
+	if err := groups.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	types := map[string]reflect.Type{}
+	for _, t := range scheme.AllKnownTypes() {
+		addTypes(types, t)
+	}
+	return types, nil
+}
+
+func addTypes(types map[string]reflect.Type, t reflect.Type) {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
+		t = t.Elem()
+	}
+	if name := Name(t); t.Kind() == reflect.Struct && types[name] == nil {
+		types[name] = t
+		for i := range t.NumField() {
+			addTypes(types, t.Field(i).Type)
+		}
+	}
+}
+
+// swaggerDoc is what a type says of itself, under "", and of its fields.
+func swaggerDoc(t reflect.Type) map[string]string {
+	if d, ok := reflect.Zero(t).Interface().(interface{ SwaggerDoc() map[string]string }); ok {
+		return d.SwaggerDoc()
+	}
+	return nil
+}
+
+// fieldDoc is what the struct that declares a field says of it.
+func fieldDoc(t reflect.Type, field string) string {
+	if text := swaggerDoc(t)[field]; text != "" {
+		return text
+	}
+	for f := range inlined(t) {
+		if text := fieldDoc(f, field); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// fieldOf finds a field by its JSON name, in the type and in what it inlines.
+func fieldOf(t reflect.Type, field string) (reflect.StructField, bool) {
+	if t == nil {
+		return reflect.StructField{}, false
+	}
+	for i := range t.NumField() {
+		if name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); name == field {
+			return t.Field(i), true
+		}
+	}
+	for in := range inlined(t) {
+		if f, ok := fieldOf(in, field); ok {
+			return f, true
+		}
+	}
+	return reflect.StructField{}, false
+}
+
+// inlined yields the structs whose fields stand among those of a type in JSON.
+func inlined(t reflect.Type) func(yield func(reflect.Type) bool) {
+	return func(yield func(reflect.Type) bool) {
+		for i := range t.NumField() {
+			f := t.Field(i)
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if f.Anonymous && name == "" && f.Type.Kind() == reflect.Struct && !yield(f.Type) {
+				return
+			}
+		}
+	}
+}
+
+// bare is a type without pointers.
+func bare(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t
+}
