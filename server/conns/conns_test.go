@@ -2,7 +2,6 @@ package conns_test
 
 import (
 	"bytes"
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -94,23 +93,24 @@ func site(t *testing.T, two bool, h http.HandlerFunc) (*counting, *http.Client, 
 // patientSite is a site on which what is held back waits for so long. On a busy machine
 // it may wait in vain where that is the usual millisecond.
 func patientSite(t *testing.T, two bool, wait time.Duration, h http.HandlerFunc) (*counting, *http.Client, string) {
+	return siteOf(t, conns.NewDelivery(conns.DeliveryConfig{}), two, wait, h)
+}
+
+// siteOf is a site whose watches are sent as a Delivery says.
+func siteOf(t *testing.T, d *conns.Delivery, two bool, wait time.Duration, h http.HandlerFunc) (*counting, *http.Client, string) {
+	t.Helper()
 	plain, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := &counting{Listener: plain}
 	hs := &http.Server{ConnContext: conns.ConnContext, TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate(t)}, DynamicRecordSizingDisabled: true}}
-	h2 := &http2.Server{}
-	if err := http2.ConfigureServer(hs, h2); err != nil {
+	served := newAgain(tls.NewListener(conns.Listener{Listener: l, Delay: wait}, hs.TLSConfig))
+	if err := conns.ServeHTTP2(hs, &http2.Server{MaxConcurrentStreams: 100}, d); err != nil {
 		t.Fatal(err)
 	}
-	hs.TLSNextProto[http2.NextProtoTLS] = func(hs *http.Server, c *tls.Conn, h http.Handler) {
-		f := conns.NewHTTP2Conn(c, 100)
-		h2.ServeConn(f, &http2.ServeConnOpts{Handler: h, BaseConfig: hs, Context: conns.WithConn(context.Background(), f)})
-	}
-	served := newAgain(tls.NewListener(conns.Listener{Listener: l, Hold: wait}, hs.TLSConfig))
-	apart := conns.NewHijacker(served.hand)
-	hs.Handler = apart.Handler(h)
+	hijacker := conns.NewHijacker(d, served.hand)
+	hs.Handler = hijacker.Handler(h)
 	done := make(chan error, 1)
 	go func() { done <- hs.Serve(served) }()
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: two, DisableCompression: true}
@@ -121,7 +121,7 @@ func patientSite(t *testing.T, two bool, wait time.Duration, h http.HandlerFunc)
 		transport.CloseIdleConnections()
 		hs.Close()
 		<-done
-		apart.Close()
+		hijacker.Close()
 	})
 	return l, &http.Client{Transport: transport}, "https://" + plain.Addr().String()
 }

@@ -373,8 +373,8 @@ func TestFramesBroken(t *testing.T) {
 func TestFramesStay(t *testing.T) {
 	_, _, url := site(t, true, func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).Flush()
-		if conns.TakeOver(r.Context(), w) != nil {
-			t.Error("the answer leaves")
+		if s, err := conns.TakeOver(r.Context(), w); s != nil || err != nil {
+			t.Errorf("the answer is taken over: %v", err)
 		}
 		_, _ = io.WriteString(w, "stays")
 	})

@@ -4,11 +4,11 @@ package conns
 
 import "syscall"
 
-// writesNow says that writeNow can write.
-const writesNow = true
+// canTryWrite says that tryWrite works on this system.
+const canTryWrite = true
 
-// writeNow writes what the kernel has room for. The descriptor does not block.
-func writeNow(fd uintptr, p []byte) (int, error) {
+// tryWrite writes as much as the kernel has room for. The descriptor does not block.
+func tryWrite(fd uintptr, p []byte) (int, error) {
 	done := 0
 	for done < len(p) {
 		n, err := syscall.Write(int(fd), p[done:])

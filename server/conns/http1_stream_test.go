@@ -12,12 +12,12 @@ import (
 	"github.com/rowlock/rowlock/server/conns"
 )
 
-// leave begins an answer and takes its connection.
+// leave begins an answer and takes it over.
 func leave(t *testing.T, w http.ResponseWriter, r *http.Request) conns.Stream {
 	_ = http.NewResponseController(w).Flush()
-	s := conns.TakeOver(r.Context(), w)
+	s, err := conns.TakeOver(r.Context(), w)
 	if s == nil {
-		t.Error("the answer does not leave")
+		t.Errorf("the answer is not taken over: %v", err)
 	}
 	return s
 }
@@ -170,8 +170,10 @@ func TestStaying(t *testing.T) {
 			if r.URL.Path == "/panic" {
 				panic(http.ErrAbortHandler)
 			}
-			if !two && r.URL.Path == "/list" && conns.TakeOver(r.Context(), w) != nil {
-				t.Errorf("%s %s leaves", r.Proto, r.URL)
+			if !two && r.URL.Path == "/list" {
+				if s, err := conns.TakeOver(r.Context(), w); s != nil || err != nil {
+					t.Errorf("%s %s is taken over: %v", r.Proto, r.URL, err)
+				}
 			}
 			_, _ = io.WriteString(w, "stays")
 		})

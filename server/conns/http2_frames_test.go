@@ -42,8 +42,9 @@ func FuzzIncoming(f *testing.F) {
 	f.Fuzz(func(t *testing.T, sent []byte, seed uint64) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		asked := 0
-		w := newWindows(100, func() { asked++ })
-		var in incoming
+		w := newFlow(100)
+		w.wake = func() { asked++ }
+		var in frameReader
 		source := io.Reader(bytes.NewReader(sent))
 		switch seed % 3 {
 		case 1:
@@ -93,27 +94,27 @@ func FuzzIncoming(f *testing.F) {
 func TestSearch(t *testing.T) {
 	for seed := range uint64(2000) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		f := &HTTP2Conn{windows: newWindows(100, func() {})}
-		f.windows.updated(0, 1<<30)
+		f := newTracked(100)
+		f.flow.updated(0, 1<<30)
 		var sent, want []byte
 		add := func(p []byte) { sent, want = append(sent, p...), append(want, p...) }
-		var claims []*framed
+		var claims []*http2Stream
 		for stream := uint32(1); stream < 20; stream += 2 {
 			switch random.IntN(3) {
 			case 0:
 				add(frame(dataFrame, 0, stream, make([]byte, random.IntN(60))))
 			case 1:
 				add(frame(headersFrame, 0, stream, make([]byte, random.IntN(30))))
-				add(frame(lastFlagged, endHeaders, stream, make([]byte, random.IntN(30))))
+				add(frame(continuationFrame, endHeaders, stream, make([]byte, random.IntN(30))))
 			case 2:
-				s := &framed{found: make(chan struct{}), grown: make(chan struct{}, 1), id: 0}
+				s := &http2Stream{found: make(chan struct{}), grown: make(chan struct{}, 1), id: 0}
 				for i := range s.token {
 					s.token[i] = byte(1 + random.IntN(255))
 				}
-				if !f.windows.claim(s) {
+				if !f.flow.search(s) {
 					t.Fatal("no claim")
 				}
-				_ = f.windows.opened(stream)
+				_ = f.flow.opened(stream)
 				cut := tokenSize
 				if random.IntN(4) == 0 {
 					cut = 4 + random.IntN(tokenSize-3)
@@ -130,10 +131,10 @@ func TestSearch(t *testing.T) {
 			n := 1 + random.IntN(len(sent))
 			p := sent[:n]
 			sent = sent[n:]
-			if f.windows.searches() || len(f.kept) > 0 {
-				p = f.search(p)
+			if f.flow.searching() || len(f.partial) > 0 {
+				p = f.removeTokens(p)
 			}
-			between := f.follow(p, f.windows)
+			between := f.track(p)
 			if _, rest := frames(append(got[:len(got):len(got)], p[:max(0, between)]...)); between >= 0 && len(rest) > 0 {
 				t.Fatalf("seed %d: others may go out within a frame", seed)
 			}
@@ -143,11 +144,11 @@ func TestSearch(t *testing.T) {
 			t.Fatalf("seed %d:\n%q for\n%q", seed, got, want)
 		}
 		for i, s := range claims {
-			if s.seen != tokenSize || f.windows.framed[s.id] != s {
+			if s.seen != tokenSize || f.flow.streams[s.id] != s {
 				t.Fatalf("seed %d: stream %d is not found", seed, i)
 			}
 		}
-		if f.windows.searches() {
+		if f.flow.searching() {
 			t.Fatalf("seed %d: still searched", seed)
 		}
 	}
@@ -155,15 +156,15 @@ func TestSearch(t *testing.T) {
 
 // TestGrant: no more is granted than both windows have, and what comes back is.
 func TestGrant(t *testing.T) {
-	w := newWindows(100, func() {})
-	s := &framed{found: make(chan struct{}), grown: make(chan struct{}, 1), token: token{1}}
-	if w.claim(s) {
+	w := newFlow(100)
+	s := &http2Stream{found: make(chan struct{}), grown: make(chan struct{}, 1), token: token{1}}
+	if w.search(s) {
 		t.Error("claimed with the window that every client has")
 	}
 	w.updated(0, 2<<20)
 	_ = w.opened(1)
 	w.updated(1, 35)
-	if !w.claim(s) || !w.found(1, s.token[:]) {
+	if !w.search(s) || !w.matchToken(1, s.token[:]) {
 		t.Fatal("not found")
 	}
 	for _, step := range []struct {
@@ -183,4 +184,18 @@ func TestGrant(t *testing.T) {
 	if _, err := w.grant(s, 1); !errors.Is(err, errEnded) {
 		t.Error(err)
 	}
+}
+
+// newFlow are the windows of a client at first.
+func newFlow(streams uint32) *flowControl {
+	f := new(flowControl)
+	f.init(streams, true, func() {})
+	return f
+}
+
+// newTracked is a connection whose frames are only looked at.
+func newTracked(streams uint32) *HTTP2Conn {
+	c := new(HTTP2Conn)
+	c.flow.init(streams, true, func() {})
+	return c
 }

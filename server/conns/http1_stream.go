@@ -1,0 +1,121 @@
+package conns
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// http1Stream is a hijacked connection over which an answer goes out in chunks.
+type http1Stream struct {
+	tls   *tls.Conn
+	below *recordConn
+	queue *sendQueue
+	gone  context.CancelFunc // called when the client has gone
+
+	mu     sync.Mutex
+	woken  bool
+	closed bool // Wake does nothing any more
+
+	last  bool     // the connection can serve no further request; used by the handler alone
+	early [16]byte // what a client sends before the answer has ended is read into this
+}
+
+func newHTTP1Stream(t *tls.Conn, below *recordConn, gone context.CancelFunc) *http1Stream {
+	s := &http1Stream{tls: t, below: below, queue: newSendQueue(below.Conn, false), gone: gone}
+	s.last = below.useQueue(s.queue) != nil
+	return s
+}
+
+// crlf ends a chunk, and its length.
+const crlf = "\r\n"
+
+// chunk makes a chunk of what stands in b behind Headroom. b may grow.
+func chunk(b *[]byte) []byte {
+	var digits [Headroom]byte
+	head := append(strconv.AppendUint(digits[:0], uint64(len(*b)-Headroom), 16), crlf...)
+	from := Headroom - len(head)
+	copy((*b)[from:], head)
+	*b = append(*b, crlf...)
+	return (*b)[from:]
+}
+
+func (s *http1Stream) TryWrite(b *[]byte) (blocked bool, err error) {
+	s.queue.noWait.Store(true)
+	_, err = s.tls.Write(chunk(b))
+	s.queue.noWait.Store(false)
+	return s.queue.blocked(), err
+}
+
+func (s *http1Stream) Write(b *[]byte) error {
+	_, err := s.tls.Write(chunk(b))
+	return err
+}
+
+func (s *http1Stream) Flush() error { return s.queue.flush() }
+
+func (s *http1Stream) Close(complete bool) {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	if complete {
+		_, _ = s.tls.Write([]byte("0" + crlf + crlf)) // flush returns the error again
+	}
+	s.last = s.last || !complete || s.queue.flush() != nil
+	if !s.last {
+		s.below.queue.Store(nil) // otherwise nothing may be written any more
+	}
+}
+
+// reusable says, after Close, whether the connection can serve other requests.
+func (s *http1Stream) reusable() bool {
+	return !s.last && s.below.Conn.SetDeadline(time.Time{}) == nil
+}
+
+// Wait reads, so that the end of the client is noticed. The time is a deadline of the
+// read, and Wake sets one that has passed.
+func (s *http1Stream) Wait(until time.Time) error {
+	for {
+		if s.beginWait(until) {
+			return nil
+		}
+		_, err := s.tls.Read(s.early[:])
+		switch {
+		case err == nil:
+			s.last = true // nobody will look at what the client has sent
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			s.mu.Lock()
+			s.woken = false
+			s.mu.Unlock()
+			return nil
+		default:
+			s.last = true
+			s.gone()
+			return err
+		}
+	}
+}
+
+// beginWait sets the deadline, unless Wake has been called already.
+func (s *http1Stream) beginWait(until time.Time) (woken bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	woken = s.woken
+	if s.woken = false; !woken {
+		_ = s.below.Conn.SetReadDeadline(until) // a closed connection says so when it is read
+	}
+	return woken
+}
+
+func (s *http1Stream) Wake() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.woken && !s.closed {
+		s.woken = true
+		_ = s.below.Conn.SetReadDeadline(time.Unix(1, 0)) // it has passed
+	}
+}

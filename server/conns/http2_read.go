@@ -1,0 +1,124 @@
+package conns
+
+import (
+	"encoding/binary"
+	"io"
+)
+
+// frameReader follows the frames of a client on their way to package http2, and keeps
+// from it the window updates of streams that were taken over.
+type frameReader struct {
+	left    int // bytes that pass as they come
+	buf     []byte
+	have    int // bytes of buf that were read, of a frame's head, or of a frame that is looked into
+	ready   int // bytes of buf that package http2 is to have
+	passed  int // how many of those it has
+	limiter frameLimiter
+}
+
+// settingsMax is the largest frame of settings that is looked into. Package http2 takes
+// none of more than a hundred settings.
+const settingsMax = 100 * 6
+
+// read reads what package http2 is to have.
+func (r *frameReader) read(from io.Reader, f *flowControl, p []byte) (int, error) {
+	for len(p) > 0 {
+		switch {
+		case r.passed < r.ready:
+			n := copy(p, r.buf[r.passed:r.ready])
+			if r.passed += n; r.passed == r.ready {
+				r.passed, r.ready = 0, 0
+			}
+			return n, nil
+		case r.left > 0:
+			n, err := from.Read(p[:min(len(p), r.left)])
+			r.left -= n
+			return n, err
+		}
+		if err := r.next(from, f); err != nil {
+			return 0, err
+		}
+	}
+	return 0, nil
+}
+
+// next reads the head of a frame, and the whole frame if it is one that tells something.
+func (r *frameReader) next(from io.Reader, f *flowControl) error {
+	if r.buf == nil {
+		r.buf = make([]byte, frameHead+4)
+	}
+	if r.have == 0 {
+		if n := f.pendingUpdate(); n > 0 {
+			r.makeUpdate(n)
+			return nil
+		}
+	}
+	if err := r.fill(from, frameHead); err != nil {
+		return err
+	}
+	h := head(r.buf[:frameHead])
+	n := h.length()
+	switch kind := h.kind(); {
+	case kind == updateFrame && n == 4, kind == resetFrame && n == 4, kind == settingsFrame && n <= settingsMax && !h.has(ack):
+		if err := r.fill(from, frameHead+n); err != nil {
+			return err
+		}
+		n = 0
+	}
+	r.ready, r.have = r.have, 0
+	if err := r.inspect(f); err != nil {
+		r.ready = 0
+		return err
+	}
+	r.left = n
+	r.limiter.frame(&h, f)
+	return nil
+}
+
+// makeUpdate makes a frame that tells package http2 of more of the connection's window.
+func (r *frameReader) makeUpdate(n int64) {
+	r.ready = frameHead + 4
+	copy(r.buf, []byte{0, 0, 4, updateFrame, 0, 0, 0, 0, 0})
+	binary.BigEndian.PutUint32(r.buf[frameHead:], uint32(n))
+}
+
+// inspect learns from a frame, and changes what package http2 gets of it.
+func (r *frameReader) inspect(f *flowControl) error {
+	h, payload := (*head)(r.buf), r.buf[frameHead:r.ready]
+	id := h.stream()
+	switch kind := h.kind(); {
+	case kind == headersFrame:
+		return f.opened(id)
+	case len(payload) == 0:
+	case kind == settingsFrame:
+		f.settings(payload)
+	case kind == resetFrame:
+		f.reset(id)
+	case kind == updateFrame:
+		n := binary.BigEndian.Uint32(payload) & largestWindow
+		if n == 0 {
+			return nil // package http2 answers that with an error
+		}
+		n = uint32(f.updated(id, int64(n)))
+		if n == 0 {
+			r.ready = 0
+		}
+		binary.BigEndian.PutUint32(payload, n)
+	}
+	return nil
+}
+
+// fill reads until n bytes are in buf.
+func (r *frameReader) fill(from io.Reader, n int) error {
+	if len(r.buf) < n {
+		r.buf = append(r.buf, make([]byte, n-len(r.buf))...)
+	}
+	for r.have < n {
+		m, err := from.Read(r.buf[r.have:n])
+		r.have += m
+		if err != nil && r.have < n {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,8 @@
+//go:build !unix
+
+package conns
+
+// canTryWrite: on this system only a call that may block can write.
+const canTryWrite = false
+
+func tryWrite(uintptr, []byte) (int, error) { return 0, nil }
