@@ -17,6 +17,7 @@ import (
 	"github.com/rowlock/rowlock/server/access"
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/audit"
+	"github.com/rowlock/rowlock/server/conns"
 	"github.com/rowlock/rowlock/server/filters"
 	"github.com/rowlock/rowlock/server/follow"
 	"github.com/rowlock/rowlock/server/health"
@@ -92,13 +93,14 @@ type Config struct {
 
 // Serving says how HTTP is spoken. The zero value is how it usually is.
 type Serving struct {
-	MaxStreams      uint32           // requests at once on an HTTP/2 connection; default 100
-	NoHTTP2         bool             // speak HTTP/1.1 alone
-	GoawayChance    float64          // part of requests after which the client connects anew
-	StrictTransport string           // value of the header Strict-Transport-Security
-	Origins         []*regexp.Regexp // whose pages in browsers may use the API
-	RefuseLeaving   bool             // while shutting down, go on listening and answer 429
-	WatchGrace      time.Duration    // over which watches end while shutting down; default: all at once
+	MaxStreams      uint32             // requests at once on an HTTP/2 connection; default 100
+	NoHTTP2         bool               // speak HTTP/1.1 alone
+	GoawayChance    float64            // part of requests after which the client connects anew
+	StrictTransport string             // value of the header Strict-Transport-Security
+	Origins         []*regexp.Regexp   // whose pages in browsers may use the API
+	RefuseLeaving   bool               // while shutting down, go on listening and answer 429
+	WatchDelivery   conns.DeliveryMode // how what watches say is sent; default conns.Direct
+	WatchGrace      time.Duration      // over which watches end while shutting down; default: all at once
 }
 
 // Bootstrap is what a cluster's own objects need to know.

@@ -32,6 +32,7 @@ import (
 	"github.com/rowlock/rowlock/server/apply"
 	"github.com/rowlock/rowlock/server/apply/ownership"
 	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/conns"
 	"github.com/rowlock/rowlock/server/controllers"
 	"github.com/rowlock/rowlock/server/definitions"
 	"github.com/rowlock/rowlock/server/discovery"
@@ -107,6 +108,7 @@ func New(cfg Config) (*Server, error) {
 		Patcher:    apply.New(apply.Config{StandardOnly: cfg.StandardMerge, Count: s.Metrics.StrategicMerge, Log: cfg.Log}),
 		Authorizer: cfg.Authorizer, Feature: cfg.Feature, Special: cfg.Special, Clock: cfg.Clock, Log: cfg.Log, WatchFor: cfg.WatchFor, Measure: s.Metrics,
 		Gate: budget.NewGate(),
+		Delivery: conns.NewDelivery(conns.DeliveryConfig{Mode: cfg.Serving.WatchDelivery, Log: cfg.Log, Observer: s.Metrics.Delivery}),
 	}
 	plugins, err := s.plugins()
 	if err != nil {

@@ -20,10 +20,10 @@ import (
 
 // front is the listener with what speaks HTTP on it.
 type front struct {
-	hs     *http.Server
-	apart  *conns.Hijacker // watches that have left hs
-	served chan struct{}   // closed when it has ended
-	err    error           // that ended it
+	hs      *http.Server
+	hijacks *conns.Hijacker // watches whose connections hs has given away
+	served  chan struct{}   // closed when it has ended
+	err     error           // that ended it
 
 	mu    sync.Mutex
 	mute  map[net.Conn]struct{} // connections that have not asked for anything yet
@@ -49,7 +49,7 @@ func (s *Server) open() (*front, error) {
 	if s.cfg.Serving.NoHTTP2 {
 		f.hs.TLSConfig.NextProtos = []string{"http/1.1"}
 		f.hs.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){}
-	} else if err := serveHTTP2(f.hs, h2); err != nil {
+	} else if err := conns.ServeHTTP2(f.hs, h2, s.Verbs.Delivery); err != nil {
 		return nil, err
 	}
 	if protos := &f.hs.TLSConfig.NextProtos; !slices.Contains(*protos, "http/1.1") {
@@ -60,31 +60,15 @@ func (s *Server) open() (*front, error) {
 		f.hs.TLSConfig.GetConfigForClient = acceptable(f.hs.TLSConfig.Clone(), s.cfg.ClientAuthorities)
 	}
 	listener := newHandshakes(conns.Listener{Listener: s.cfg.Listener}, f.hs.TLSConfig, handshakeFor, s.handshakeFailed)
-	f.apart = conns.NewHijacker(listener.hand)
-	f.hs.Handler = f.apart.Handler(s.handler)
+	f.hijacks = conns.NewHijacker(s.Verbs.Delivery, listener.hand)
+	f.hs.Handler = f.hijacks.Handler(s.handler)
+	s.Verbs.Delivery.SelfTest(!s.cfg.Serving.NoHTTP2)
 	go func() {
 		defer close(f.served)
 		defer listener.Close()
 		f.err = f.hs.Serve(listener)
 	}()
 	return f, nil
-}
-
-// serveHTTP2 makes hs speak HTTP/2, with frames that leave joined.
-func serveHTTP2(hs *http.Server, h2 *http2.Server) error {
-	if err := http2.ConfigureServer(hs, h2); err != nil {
-		return err
-	}
-	hs.TLSNextProto[http2.NextProtoTLS] = func(hs *http.Server, c *tls.Conn, h http.Handler) {
-		ctx := context.Background()
-		// Package net/http hands a connection's context over in this way.
-		if b, ok := h.(interface{ BaseContext() context.Context }); ok {
-			ctx = b.BaseContext()
-		}
-		f := conns.NewHTTP2Conn(c, h2.MaxConcurrentStreams)
-		h2.ServeConn(f, &http2.ServeConnOpts{Handler: h, BaseConfig: hs, Context: conns.WithConn(ctx, f)})
-	}
-	return nil
 }
 
 // track notes connections that have not said anything yet: nobody's request is
@@ -117,7 +101,7 @@ func (f *front) hangUp() {
 func (f *front) close() {
 	_ = f.hs.Close() // the listener's error is of no use any more
 	<-f.served
-	f.apart.Close()
+	f.hijacks.Close()
 }
 
 // finish takes no new connections, tells clients to leave, and waits until what is
@@ -132,7 +116,7 @@ func (f *front) finish(ctx context.Context) error {
 		cancel()
 		f.hangUp()
 		if err == nil {
-			return f.apart.Wait(ctx)
+			return f.hijacks.Wait(ctx)
 		}
 		if ctx.Err() != nil {
 			return err
@@ -159,7 +143,7 @@ func (s *Server) drain(f *front) error {
 	err := f.finish(ctx)
 	if err != nil {
 		err = errors.Join(err, f.hs.Close())
-		f.apart.Close()
+		f.hijacks.Close()
 	}
 	<-f.served
 	return err

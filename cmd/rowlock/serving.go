@@ -14,6 +14,7 @@ import (
 
 	"github.com/rowlock/rowlock/authx/freshfile"
 	"github.com/rowlock/rowlock/server"
+	"github.com/rowlock/rowlock/server/conns"
 	"github.com/rowlock/rowlock/server/datadir"
 	"github.com/rowlock/rowlock/server/filters"
 )
@@ -32,6 +33,7 @@ type servingOptions struct {
 	shutdownDelay         time.Duration
 	refuse                bool
 	watchGrace            time.Duration
+	watchDelivery         string
 	requestTimeout        time.Duration
 	minRequestTimeout     int
 	maxRead, maxWrite     int
@@ -54,6 +56,7 @@ func (o *servingOptions) addTo(f *pflag.FlagSet) {
 	f.DurationVar(&o.shutdownDelay, "shutdown-delay-duration", 0, "how long to go on serving after readyz has turned red")
 	f.BoolVar(&o.refuse, "shutdown-send-retry-after", false, "while shutting down, answer new requests with 429 until those under way are done")
 	f.DurationVar(&o.watchGrace, "shutdown-watch-termination-grace-period", 0, "time over which watches end while shutting down; 0 ends all at once")
+	f.StringVar(&o.watchDelivery, "watch-delivery", string(conns.Direct), "how events of watches are sent: direct, past the HTTP packages of Go, or standard, by them; direct becomes standard by itself if it fails")
 	f.DurationVar(&o.requestTimeout, "request-timeout", time.Minute, "how long a request may take, watches aside")
 	f.IntVar(&o.minRequestTimeout, "min-request-timeout", 1800, "seconds that a watch without timeout lasts at least; it ends before twice that")
 	f.IntVar(&o.maxRead, "max-requests-inflight", 400, "most reading requests at once; 0 is no limit")
@@ -97,6 +100,9 @@ func (o *servingOptions) validate() error {
 	if o.goaway < 0 || o.goaway > 0.02 {
 		return errors.New("--goaway-chance can not be less than 0 or greater than 0.02")
 	}
+	if mode := conns.DeliveryMode(o.watchDelivery); mode != "" && mode != conns.Direct && mode != conns.Standard {
+		return fmt.Errorf("--watch-delivery %q: want %s or %s", o.watchDelivery, conns.Direct, conns.Standard)
+	}
 	if (o.cert == "") != (o.key == "") {
 		return errors.New("--tls-cert-file and --tls-private-key-file go together")
 	}
@@ -115,7 +121,7 @@ func (o *servingOptions) addServing(cfg *server.Config) error {
 	}
 	cfg.Serving = server.Serving{
 		MaxStreams: uint32(o.maxStreams), NoHTTP2: o.noHTTP2, GoawayChance: o.goaway, StrictTransport: strict, Origins: origins,
-		RefuseLeaving: o.refuse, WatchGrace: o.watchGrace,
+		RefuseLeaving: o.refuse, WatchGrace: o.watchGrace, WatchDelivery: conns.DeliveryMode(o.watchDelivery),
 	}
 	cfg.LivezGrace, cfg.ShutdownDelay = o.livezGrace, o.shutdownDelay
 	cfg.RequestTimeout, cfg.WatchFor = o.requestTimeout, time.Duration(o.minRequestTimeout)*time.Second

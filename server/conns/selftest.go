@@ -21,7 +21,7 @@ import (
 )
 
 // selfTestFor is how long the test at start may take. It takes some milliseconds.
-const selfTestFor = 5 * time.Second
+const selfTestFor = 3 * time.Second
 
 // SelfTest sends one answer the direct way over each protocol, to a client in this
 // process that looks at every byte, and switches to the standard way if the answer does

@@ -29,6 +29,7 @@ type sendQueue struct {
 	written   int              // bytes of kept that were written
 	gathering bool             // everything is kept until release is called
 	draining  bool             // the goroutine runs
+	joined    bool             // it is not started any more
 	err       error
 }
 
@@ -124,8 +125,8 @@ func (q *sendQueue) broken() bool {
 func (q *sendQueue) startWriter() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.draining || q.gathering {
-		return // release looks again
+	if q.draining || q.gathering || q.joined {
+		return // release looks again, or nothing can be written any more
 	}
 	q.draining = true
 	q.writer.Go(func() {
@@ -144,7 +145,12 @@ func (q *sendQueue) stillDraining(err error) bool {
 }
 
 // join waits for the goroutine of a connection that has been closed.
-func (q *sendQueue) join() { q.writer.Wait() }
+func (q *sendQueue) join() {
+	q.mu.Lock()
+	q.joined = true
+	q.mu.Unlock()
+	q.writer.Wait()
+}
 
 // flush waits until nothing is kept, and gives up a client that takes nothing.
 func (q *sendQueue) flush() error {

@@ -27,6 +27,7 @@ import (
 type Metrics struct {
 	Registry *prometheus.Registry
 	Shown    Selection // of what is in Registry; set before first use
+	Delivery *Delivery // of what watches say
 
 	catalogue *kinds.Catalogue
 	clock     func() time.Time
@@ -89,7 +90,7 @@ var requestLabels = []string{"verb", "dry_run", "group", "version", "resource", 
 func New(catalogue *kinds.Catalogue, clock func() time.Time) *Metrics {
 	placed := []string{"verb", "group", "version", "resource", "subresource", "scope", "component"}
 	m := &Metrics{
-		Registry: prometheus.NewRegistry(), catalogue: catalogue, clock: clock, watches: newWatches(), decisions: newDecisions(),
+		Registry: prometheus.NewRegistry(), catalogue: catalogue, clock: clock, watches: newWatches(), decisions: newDecisions(), Delivery: newDelivery(),
 		slis: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "apiserver_request_sli_duration_seconds",
 			Help:    "Time from the arrival of a request to the end of its answer, less what the server waited for others.",
@@ -154,7 +155,7 @@ func New(catalogue *kinds.Catalogue, clock func() time.Time) *Metrics {
 		apply.Own, apply.Standard, apply.Failed)
 	m.Registry.MustRegister(ownershipTotal, mergeTotal)
 	m.reading, m.writing = m.inFlight.WithLabelValues("readOnly"), m.inFlight.WithLabelValues("mutating")
-	m.Registry.MustRegister(append(m.watches.parts(), m.decisions.parts()...)...)
+	m.Registry.MustRegister(append(append(m.watches.parts(), m.decisions.parts()...), m.Delivery.parts()...)...)
 	m.Registry.MustRegister(m.requests, m.durations, m.sizes, m.inFlight, m.longRunning, m.refused, m.limited, m.panics, m.handshakes,
 		m.slis, m.own, m.aborts, m.terminated, m.deprecated,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

@@ -20,6 +20,7 @@ import (
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/answers"
 	"github.com/rowlock/rowlock/server/apply"
+	"github.com/rowlock/rowlock/server/conns"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/permits"
@@ -51,6 +52,7 @@ type Handler struct {
 	MaxBody    int64              // bytes of a request body; 0: 3 MiB
 	Gate       *budget.Gate       // lets heavy bodies in; nil: it is open
 	Measure    Measure            // nil: nobody measures
+	Delivery   *conns.Delivery    // sends what watches say; nil: the writers of their requests do
 	WatchFor   time.Duration      // a watch without timeoutSeconds lasts this to twice this; 0: half an hour
 
 	turns turns.Lines // of those whose write of an object lost to another's

@@ -138,7 +138,11 @@ func (s *stream) begin() *wire {
 		out.close()
 		return nil
 	}
-	out.direct = conns.TakeOver(s.c.R.Context(), w)
+	var err error
+	if out.direct, err = s.h.Delivery.Open(s.c.R.Context(), w); err != nil {
+		out.close()
+		panic(http.ErrAbortHandler) // the client may have got a part of something
+	}
 	return out
 }
 

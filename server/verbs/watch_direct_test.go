@@ -22,9 +22,10 @@ func TestWatchPastHTTP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	apart := conns.NewHijacker(func(c net.Conn) { c.Close() })
-	defer apart.Close()
-	srv := httptest.NewUnstartedServer(apart.Handler(scoped(s.Handler)))
+	s.Delivery = conns.NewDelivery(conns.DeliveryConfig{})
+	hijacker := conns.NewHijacker(s.Delivery, func(c net.Conn) { c.Close() })
+	defer hijacker.Close()
+	srv := httptest.NewUnstartedServer(hijacker.Handler(scoped(s.Handler)))
 	srv.Listener.Close()
 	srv.Listener = conns.Listener{Listener: plain}
 	srv.Config.ConnContext = conns.ConnContext
