@@ -21,17 +21,19 @@ const (
 	recordings     = "testdata/parity"
 	atOnce         = 16 // scenarios beside one another: most of their time they wait
 	filesVariable  = "ROWLOCK_RECORDED"
+	flagsVariable  = "ROWLOCK_RECORDED_FLAGS"
 	strictFamilies = "protocol-" // here every difference has a reason in differences.txt
 )
 
 // TestRecordedAnswers holds the recorded answers of a stock server against this one.
 // ROWLOCK_RECORDED names other files (a pattern, or several by spaces): then those
-// are replayed, and every step of theirs has to come back the same. ROWLOCK_EXT_IP,
+// are replayed, and every step of theirs has to come back the same, by servers with the
+// flags that ROWLOCK_RECORDED_FLAGS names. ROWLOCK_EXT_IP,
 // ROWLOCK_EXT_PORT and ROWLOCK_EXT_CA say where an aggregated server is, for those
 // that want one.
 func TestRecordedAnswers(t *testing.T) {
 	if pattern := os.Getenv(filesVariable); pattern != "" {
-		for name, diffs := range replayAll(t, "", scenarios(t, strings.Fields(pattern)...)) {
+		for name, diffs := range replayAll(t, "", scenarios(t, strings.Fields(pattern)...), strings.Fields(os.Getenv(flagsVariable))...) {
 			t.Errorf("%s:\n%s", name, strings.Join(diffs, "\n"))
 		}
 		return
@@ -39,7 +41,7 @@ func TestRecordedAnswers(t *testing.T) {
 	known := knownDifferences(t)
 	t.Run("SQLite", func(t *testing.T) {
 		all := scenarios(t, recordings+"/*.json")
-		diffs := replayAll(t, "", all)
+		diffs := replayAll(t, "", all, "--watch-delivery=direct")
 		failUnlisted(t, known, diffs)
 		total := 0
 		for _, s := range all {
@@ -68,7 +70,7 @@ func TestRecordedAnswers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		failUnlisted(t, known, replayAll(t, url, scenarios(t, recordings+"/"+strictFamilies+"*.json")))
+		failUnlisted(t, known, replayAll(t, url, scenarios(t, recordings+"/"+strictFamilies+"*.json"), "--watch-delivery=standard"))
 	})
 }
 
@@ -82,12 +84,12 @@ func scenarios(t *testing.T, patterns ...string) []*recorded.Scenario {
 }
 
 // replayAll replays scenarios against fresh servers, one for each set of flags that
-// they name. Keys of the answer are "file:step".
-func replayAll(t *testing.T, store string, list []*recorded.Scenario) map[string][]string {
+// they name, beside flags of the caller. Keys of the answer are "file:step".
+func replayAll(t *testing.T, store string, list []*recorded.Scenario, flags ...string) map[string][]string {
 	t.Helper()
 	r := &replay{diffs: map[string][]string{}, counts: map[string][2]int{}}
 	for _, group := range recorded.ByFlags(list) {
-		s := harness.StartT(t, harness.Options{Store: store, Args: withFiles(t, group[0].Flags())})
+		s := harness.StartT(t, harness.Options{Store: store, Args: append(withFiles(t, group[0].Flags()), flags...)})
 		client, err := s.Client()
 		if err != nil {
 			t.Fatal(err)

@@ -136,7 +136,7 @@ func wireForms() []wireForm {
 // them, while objects come, change, leave the selection and go, history is compacted all
 // the time and servers are stopped and killed. Each must see every change that it was
 // there for, once and as it was, must never be taken back in time, may list anew only
-// when it has reason to, and must end with exactly what is stored.
+// when it has reason to, and must end with exactly what is stored. Watches are sent either way.
 func TestReflectors(t *testing.T) {
 	long, _ := stormTime(t, 9*time.Second)
 	allowCBOR(t)
@@ -144,11 +144,11 @@ func TestReflectors(t *testing.T) {
 	args := []string{"--history-retention=4s", "--feature-gates=CBORServingAndStorage=true"}
 	t.Run("two servers on PostgreSQL", func(t *testing.T) {
 		t.Parallel()
-		runReflectors(t, startCluster(t, newDatabase(t, pg), 2, args...), long)
+		runReflectors(t, startCluster(t, newDatabase(t, pg), 2, append(args[:len(args):len(args)], "--watch-delivery=standard")...), long)
 	})
 	t.Run("a server on SQLite", func(t *testing.T) {
 		t.Parallel()
-		runReflectors(t, startCluster(t, "", 1, args...), long)
+		runReflectors(t, startCluster(t, "", 1, append(args[:len(args):len(args)], "--watch-delivery=direct")...), long)
 	})
 }
 

@@ -114,7 +114,13 @@ func ask(c net.Conn, request bool) error {
 // TestWatchesOverHTTP1 sees that a connection of HTTP/1.1 serves on after its watch has
 // ended, and that a watch ends whole when the server does.
 func TestWatchesOverHTTP1(t *testing.T) {
-	s := harness.StartT(t, harness.Options{})
+	for _, way := range []string{"direct", "standard"} {
+		t.Run(way, func(t *testing.T) { endWatchesOverHTTP1(t, way) })
+	}
+}
+
+func endWatchesOverHTTP1(t *testing.T, way string) {
+	s := harness.StartT(t, harness.Options{Args: []string{"--watch-delivery=" + way}})
 	pool, err := s.CA()
 	if err != nil {
 		t.Fatal(err)

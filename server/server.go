@@ -107,7 +107,7 @@ func New(cfg Config) (*Server, error) {
 		Owner:      ownership.New(ownership.Config{Schemas: s.Schemas, StandardOnly: cfg.StandardOwnership, Count: s.Metrics.Ownership, Log: cfg.Log}),
 		Patcher:    apply.New(apply.Config{StandardOnly: cfg.StandardMerge, Count: s.Metrics.StrategicMerge, Log: cfg.Log}),
 		Authorizer: cfg.Authorizer, Feature: cfg.Feature, Special: cfg.Special, Clock: cfg.Clock, Log: cfg.Log, WatchFor: cfg.WatchFor, Measure: s.Metrics,
-		Gate: budget.NewGate(),
+		Gate:     budget.NewGate(),
 		Delivery: conns.NewDelivery(conns.DeliveryConfig{Mode: cfg.Serving.WatchDelivery, Log: cfg.Log, Observer: s.Metrics.Delivery}),
 	}
 	plugins, err := s.plugins()
