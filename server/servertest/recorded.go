@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rowlock/rowlock/e2e/recorded"
+	"github.com/rowlock/rowlock/server"
 )
 
 // recordings holds the recorded answers, below the top of the repository.
@@ -23,6 +24,12 @@ const recordings = "e2e/testdata/parity"
 // them run at once, as most of their time they wait for controllers.
 func Recorded(t *testing.T, patterns ...string) {
 	t.Helper()
+	RecordedBy(t, func(*server.Config) {}, patterns...)
+}
+
+// RecordedBy is Recorded for servers that are changed by an option.
+func RecordedBy(t *testing.T, option func(*server.Config), patterns ...string) {
+	t.Helper()
 	for i, pattern := range patterns {
 		patterns[i] = filepath.Join(root(t), recordings, pattern+".json")
 	}
@@ -33,7 +40,7 @@ func Recorded(t *testing.T, patterns ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shared := sync.OnceValue(func() recorded.Server { return answering(t) })
+	shared := sync.OnceValue(func() recorded.Server { return answering(t, option) })
 	results := make([][]recorded.Result, len(list))
 	var group sync.WaitGroup
 	for i, scenario := range list {
@@ -42,7 +49,7 @@ func Recorded(t *testing.T, patterns ...string) {
 		}
 		var srv recorded.Server
 		if scenario.Alone() {
-			srv = answering(t)
+			srv = answering(t, option)
 		} else {
 			srv = shared()
 		}
@@ -61,8 +68,8 @@ func Recorded(t *testing.T, patterns ...string) {
 }
 
 // answering starts a server that is asked what a stock server was.
-func answering(t testing.TB) recorded.Server {
-	s := Start(t, Complete(t))
+func answering(t testing.TB, option func(*server.Config)) recorded.Server {
+	s := Start(t, Complete(t), option)
 	return recorded.Server{URL: s.URL, Client: s.Client, Token: Token}
 }
 

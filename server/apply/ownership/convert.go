@@ -75,7 +75,7 @@ func (c converter) ConvertToVersion(in runtime.Object, target runtime.GroupVersi
 // object turns the tree that a merge results in into the kind's Go type.
 func (c converter) object(r *kinds.Resource, in runtime.Object) (kinds.Object, error) {
 	u, isTree := in.(*unstructured.Unstructured)
-	if !isTree || r.Custom {
+	if !isTree || !r.HasGoType() {
 		return in.(kinds.Object), nil
 	}
 	obj := r.New()

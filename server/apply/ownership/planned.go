@@ -21,7 +21,7 @@ type planned struct {
 func (p *planned) track(w write) ([]metav1.ManagedFieldsEntry, error) {
 	r := w.resource
 	a, b := reflect.ValueOf(w.old), reflect.ValueOf(w.new)
-	if r.Custom || a.Type() != b.Type() || !planEntries(w.entries, r.APIVersion()) {
+	if !r.HasGoType() || a.Type() != b.Type() || !planEntries(w.entries, r.APIVersion()) {
 		return nil, fieldset.ErrUnsupported
 	}
 	plan, err := p.plans.Of(p.schemas, b.Type().Elem(), resetFields(r, w.subresource))

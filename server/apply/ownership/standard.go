@@ -41,7 +41,7 @@ func (s *standard) track(w write) ([]metav1.ManagedFieldsEntry, error) {
 		return nil, err
 	}
 	gvk := w.resource.GVK()
-	if !w.resource.Custom { // those say themselves what they are, and are held to it later
+	if w.resource.HasGoType() { // trees say themselves what they are, and are held to it later
 		w.old.GetObjectKind().SetGroupVersionKind(gvk)
 		w.new.GetObjectKind().SetGroupVersionKind(gvk)
 	}
@@ -76,7 +76,7 @@ func (s *standard) manager(r *kinds.Resource, sub string) (*managedfields.FieldM
 		reset[fieldpath.APIVersion(r.APIVersion())] = fieldpath.NewExcludeSetFilter(set)
 	}
 	build := managedfields.NewDefaultFieldManager
-	if r.Custom {
+	if !r.HasGoType() {
 		build = managedfields.NewDefaultCRDFieldManager
 	}
 	c := converter{s.schemas}
@@ -84,8 +84,8 @@ func (s *standard) manager(r *kinds.Resource, sub string) (*managedfields.FieldM
 	if err != nil {
 		return nil, fmt.Errorf("field manager of %v: %w", r.GVK(), err)
 	}
-	if !r.Custom {
-		s.managers.Store(key, m) // the resources of custom kinds come and go
+	if r.HasGoType() {
+		s.managers.Store(key, m) // other resources come and go
 	}
 	return m, nil
 }

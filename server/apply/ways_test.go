@@ -1,0 +1,81 @@
+package apply_test
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rowlock/rowlock/server"
+	"github.com/rowlock/rowlock/server/servertest"
+)
+
+// standardWays is a server that leaves applies and patches to the libraries.
+func standardWays(c *server.Config) { c.StandardOwnership, c.StandardMerge = true, true }
+
+// TestRecordedAnswersTheStandardWay: what is recorded of applies and patches comes back the
+// same without our quick ways. The other tests of recorded answers use those.
+func TestRecordedAnswersTheStandardWay(t *testing.T) {
+	servertest.RecordedBy(t, standardWays,
+		"protocol-apply-*", "protocol-patch-*", "protocol-fieldvalidation-patch", "protocol-flow-kubectl-apply",
+		"core-apply-core", "effect-apply-create", "groups-deploy-apply", "groups-crd-patches")
+}
+
+// TestRecordedAnswersTheQuickWay is the other half.
+func TestRecordedAnswersTheQuickWay(t *testing.T) {
+	servertest.Recorded(t, "protocol-apply-*", "protocol-patch-*", "protocol-fieldvalidation-patch", "protocol-flow-kubectl-apply", "effect-apply-create")
+}
+
+var wayLine = regexp.MustCompile(`(?m)^(rowlock_apply_[a-z_]+)\{way="([a-z]+)"\} (\d+)$`)
+
+// TestWaysAreCounted: metrics tell which way is taken, and the flags' settings reach it.
+func TestWaysAreCounted(t *testing.T) {
+	for name, tc := range map[string]struct {
+		option func(*server.Config)
+		want   []string // what one create and two patches add
+	}{
+		"usual": {func(*server.Config) {}, []string{
+			"rowlock_apply_ownership_total planned 3", "rowlock_apply_strategic_merge_total own 2"}},
+		"standard": {standardWays, []string{
+			"rowlock_apply_ownership_total standard 3", "rowlock_apply_strategic_merge_total standard 2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := servertest.Start(t, servertest.Idle, tc.option)
+			ways := func() map[string]int {
+				out := map[string]int{}
+				for _, m := range wayLine.FindAllStringSubmatch(string(s.Must("GET", "/metrics", "")), -1) {
+					var n int
+					_, _ = fmt.Sscan(m[3], &n)
+					out[m[1]+" "+m[2]] = n
+				}
+				return out
+			}
+			s.Must("POST", "/api/v1/namespaces", `{"metadata":{"name":"n"}}`)
+			before := ways()
+			s.Must("POST", "/api/v1/namespaces/n/configmaps", `{"metadata":{"name":"c","finalizers":["x/a","x/b"]},"data":{"a":"1"}}`)
+			path, strategic := "/api/v1/namespaces/n/configmaps/c", []string{"Content-Type", "application/strategic-merge-patch+json"}
+			s.Must("PATCH", path, `{"data":{"b":"2"}}`, strategic...)
+			got := s.Must("PATCH", path, `{"metadata":{"$deleteFromPrimitiveList/finalizers":["x/a"]}}`, strategic...)
+			if !strings.Contains(string(got), `"finalizers":["x/b"]`) {
+				t.Errorf("%s", got)
+			}
+			var added []string
+			for way, n := range ways() {
+				if n -= before[way]; n > 0 {
+					added = append(added, fmt.Sprint(way, " ", n))
+				}
+			}
+			slices.Sort(added)
+			if diff := cmp.Diff(tc.want, added); diff != "" {
+				t.Error(diff)
+			}
+			if missing := 6 - len(slices.Collect(maps.Keys(before))); missing != 0 {
+				t.Errorf("%d of the six ways are not shown before they are taken", missing)
+			}
+		})
+	}
+}
