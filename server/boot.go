@@ -102,7 +102,7 @@ func (s *Server) probeReady(context.Context) error {
 const mostBehind = 10 * time.Second
 
 func (s *Server) probeFeed(context.Context) error {
-	if !s.feeding.Load() {
+	if !s.following.Load() {
 		return errors.New("the feed does not run")
 	}
 	if behind := s.cfg.Store.Behind(); behind > mostBehind {

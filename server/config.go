@@ -18,6 +18,7 @@ import (
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/audit"
 	"github.com/rowlock/rowlock/server/conns"
+	"github.com/rowlock/rowlock/server/controllers"
 	"github.com/rowlock/rowlock/server/filters"
 	"github.com/rowlock/rowlock/server/follow"
 	"github.com/rowlock/rowlock/server/health"
@@ -56,8 +57,10 @@ type Config struct {
 	// Routes are non-resource paths that are strict about what they are asked, and
 	// own what is below them.
 	Routes map[string]Route
-	// Loops run while the server does, on every server; Leading on one server at a time.
-	Loops, Leading map[string]func(*Server) Loop
+	// Controllers says which of them run, and how.
+	Controllers controllers.Config
+	// Loops are those of parts of this Config, such as authenticators that read files again.
+	Loops []Loop
 	// Collectors are more metrics.
 	Collectors []prometheus.Collector
 	// Metrics says which of them are shown.

@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"context"
-	"log/slog"
 	"testing"
 	"time"
 
@@ -11,20 +10,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rowlock/rowlock/server"
-	"github.com/rowlock/rowlock/server/controllers"
 	"github.com/rowlock/rowlock/server/servertest"
 )
 
 // quickly is an option: namespaces are emptied without the usual pauses.
 func quickly(c *server.Config) {
-	c.Leading = map[string]func(*server.Server) server.Loop{
-		"namespaces": func(s *server.Server) server.Loop {
-			return (&controllers.Namespaces{
-				API: s, Cache: s.Cache, Catalogue: s.Config().Catalogue, Log: slog.New(slog.DiscardHandler),
-				Grace: time.Nanosecond, Interval: 5 * time.Millisecond,
-			}).Run
-		},
-	}
+	c.Controllers.NamespaceGrace, c.Controllers.NamespaceInterval = time.Nanosecond, 5*time.Millisecond
 }
 
 func TestNamespaceIsEmptied(t *testing.T) {

@@ -1,17 +1,14 @@
 // Package server puts the API server together: the filters in their order, the
 // routes behind them, and every loop that runs while it serves.
 //
-// It promises: Run returns when everything that it started has ended. Its loops
-// are the store's (commit, feed, compaction, expiry), the cache's, the heap's, the
-// follower's of definitions, the one that heals the cluster's own objects, those of
-// Config.Loops on every server, and those of Config.Leading on one server at a time.
+// It promises: Run returns when everything that it started has ended. All loops are
+// listed in loops.go.
 package server
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"sync/atomic"
@@ -38,7 +35,6 @@ import (
 	"github.com/rowlock/rowlock/server/discovery"
 	"github.com/rowlock/rowlock/server/flow"
 	"github.com/rowlock/rowlock/server/health"
-	"github.com/rowlock/rowlock/server/heap"
 	"github.com/rowlock/rowlock/server/metrics"
 	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/schema"
@@ -49,9 +45,6 @@ import (
 // two to four million bytes of it.
 const packedBytes = 16 << 20
 
-// Loop is one of a server's loops; it returns when ctx ends.
-type Loop func(ctx context.Context) error
-
 // Server is one API server.
 type Server struct {
 	cfg     Config
@@ -61,8 +54,8 @@ type Server struct {
 	Health  *health.Checks
 	Metrics *metrics.Metrics
 	Custom  *definitions.Follower
-	Queues  *controllers.Queues // for loops of Config to measure their work with
 
+	queues     *controllers.Queues
 	flows      *flow.Classifier
 	dynamic    dynamic
 	discovery  *discovery.Handler
@@ -75,7 +68,7 @@ type Server struct {
 	started    chan struct{} // closed when the server serves
 	leaving    chan struct{} // closed when it takes no more requests
 	running    atomic.Int64  // requests, where they are counted
-	feeding    atomic.Bool
+	following  atomic.Bool   // the store tells the cache of changes
 	impaired   impaired
 }
 
@@ -97,8 +90,8 @@ func New(cfg Config) (*Server, error) {
 	s.Metrics = metrics.New(cfg.Catalogue, cfg.Clock)
 	s.Metrics.Shown = cfg.Metrics
 	s.Metrics.Registry.MustRegister(append([]prometheus.Collector{metrics.State{Store: cfg.Store, Cache: s.Cache}}, cfg.Collectors...)...)
-	s.Queues = controllers.NewQueues(cfg.Clock)
-	s.Metrics.Registry.MustRegister(s.Queues)
+	s.queues = controllers.NewQueues(cfg.Clock)
+	s.Metrics.Registry.MustRegister(s.queues)
 	s.Metrics.Registry.MustRegister(append(s.flows.Collectors(), metrics.Build(cfg.Version))...)
 	s.watching, s.endWatches = context.WithCancel(context.Background())
 	store := objects.New(cfg.Catalogue, cfg.Store, s.Cache)
@@ -181,21 +174,13 @@ func (s *Server) run(ctx context.Context, f *front) error {
 	loops, stopLoops := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopLoops()
 	group, loops := errgroup.WithContext(loops)
-	group.Go(func() error {
-		s.feeding.Store(true)
-		defer s.feeding.Store(false)
-		return s.cfg.Store.Run(loops, from, s.Cache)
-	})
-	group.Go(func() error { return ignoreEnd(loops, s.Cache.Run(loops)) })
-	group.Go(func() error { return ignoreEnd(loops, s.Custom.Run(loops)) })
-	group.Go(func() error { return ignoreEnd(loops, heap.Run(loops)) })
+	s.start(loops, group, s.upkeep(from))
 	if err := s.bootstrap(ctx); err != nil {
 		stopLoops()
 		return errors.Join(fmt.Errorf("writing the cluster's own objects: %w", err), group.Wait())
 	}
 	s.begin(stageLooping)
-	s.startLoops(group, loops)
-	group.Go(func() error { return ignoreEnd(loops, s.heal(loops)) })
+	s.start(loops, group, s.work())
 	s.begin(stageServing)
 	select {
 	case <-ctx.Done():
@@ -207,53 +192,4 @@ func (s *Server) run(ctx context.Context, f *front) error {
 	}
 	stopLoops()
 	return errors.Join(err, group.Wait())
-}
-
-func (s *Server) startLoops(group *errgroup.Group, ctx context.Context) {
-	for _, build := range s.cfg.Loops {
-		loop := build(s)
-		group.Go(func() error { return ignoreEnd(ctx, loop(ctx)) })
-	}
-	for name, build := range s.leading() {
-		loop := build(s)
-		group.Go(func() error {
-			return ignoreEnd(ctx, s.cfg.Store.Lead(ctx, name, func(ctx context.Context) {
-				if err := loop(ctx); err != nil && ctx.Err() == nil {
-					s.cfg.Log.Warn("a controller ended and is started again", "name", name, "error", err)
-				}
-			}))
-		})
-	}
-}
-
-// leading are the loops that run on one server at a time, the built-in ones included.
-func (s *Server) leading() map[string]func(*Server) Loop {
-	all := map[string]func(*Server) Loop{
-		"namespaces": func(s *Server) Loop {
-			n := &controllers.Namespaces{API: s, Cache: s.Cache, Catalogue: s.cfg.Catalogue, Log: s.cfg.Log, Clock: s.cfg.Clock, Queue: s.Queues.Of("namespace")}
-			return n.Run
-		},
-		"customresourcedefinitions": func(s *Server) Loop {
-			d := &controllers.Definitions{API: s, Cache: s.Cache, Own: s.cfg.Catalogue.Own, Log: s.cfg.Log, Queue: s.Queues.Of("crd")}
-			return d.Run
-		},
-		"serviceaccounts": func(s *Server) Loop {
-			a := &controllers.Accounts{API: s, Cache: s.Cache, Log: s.cfg.Log, Queue: s.Queues.Of("serviceaccount")}
-			return a.Run
-		},
-		"flowschemas": func(s *Server) Loop {
-			f := &controllers.FlowSchemas{API: s, Cache: s.Cache, Log: s.cfg.Log, Clock: s.cfg.Clock, Queue: s.Queues.Of("priority_and_fairness_config_queue")}
-			return f.Run
-		},
-	}
-	maps.Copy(all, s.cfg.Leading)
-	return all
-}
-
-// ignoreEnd forgets the error that the end of ctx made.
-func ignoreEnd(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
 }

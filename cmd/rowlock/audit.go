@@ -1,12 +1,10 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -119,11 +117,11 @@ func (o *auditOptions) validate() error {
 // the loops of its backends.
 type auditing struct {
 	auditor *audit.Auditor
-	loops   map[string]func(*server.Server) server.Loop
+	loops   []server.Loop
 }
 
 func (o *auditOptions) build(out io.Writer, log *slog.Logger) (*auditing, error) {
-	a := &auditing{loops: map[string]func(*server.Server) server.Loop{}}
+	a := &auditing{}
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
@@ -214,9 +212,7 @@ func (a *auditing) add(m *auditMode, to audit.Sender, log *slog.Logger) {
 			b.Throttle = &audit.Throttle{Rate: float64(m.qps), Burst: m.burst}
 		}
 		b.Start(m.buffer)
-		a.loops["audit "+m.name] = func(*server.Server) server.Loop {
-			return func(ctx context.Context) error { return b.Run(ctx) }
-		}
+		a.loops = append(a.loops, server.Loop{Name: "audit " + m.name, Run: b.Run})
 		sink = b
 	}
 	if m.truncate {
@@ -232,8 +228,5 @@ func (a *auditing) addTo(cfg *server.Config) {
 	}
 	cfg.Audit = a.auditor
 	cfg.Collectors = append(cfg.Collectors, a.auditor.Metrics.Collectors()...)
-	if cfg.Loops == nil {
-		cfg.Loops = map[string]func(*server.Server) server.Loop{}
-	}
-	maps.Copy(cfg.Loops, a.loops)
+	cfg.Loops = append(cfg.Loops, a.loops...)
 }

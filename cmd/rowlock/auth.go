@@ -21,7 +21,6 @@ import (
 	"github.com/rowlock/rowlock/authx/tokenfile"
 	"github.com/rowlock/rowlock/server"
 	"github.com/rowlock/rowlock/server/conns"
-	"github.com/rowlock/rowlock/server/controllers"
 	"github.com/rowlock/rowlock/server/datadir"
 	"github.com/rowlock/rowlock/server/verbs/tokenverbs"
 )
@@ -90,7 +89,8 @@ type access struct {
 	objects       *live
 	tokens        tokenverbs.Config
 	routes        map[string]server.Route
-	loops         map[string]func(*server.Server) server.Loop
+	loops         []server.Loop
+	published     func() (map[string]string, error) // to extension servers
 	collectors    []prometheus.Collector
 	id            string // a hash that stands for this server in metrics
 	anonymous     bool
@@ -110,8 +110,7 @@ type accessConfig struct {
 
 func (o *authOptions) build(c accessConfig) (*access, error) {
 	a := &access{
-		objects: &live{},
-		loops:   map[string]func(*server.Server) server.Loop{}, id: idHash(c.address), anonymous: o.anonymous,
+		objects: &live{}, published: o.published(c), id: idHash(c.address), anonymous: o.anonymous,
 	}
 	var chain authx.Chain
 	front, err := o.proxy.build(c.gate, c.log)
@@ -121,7 +120,6 @@ func (o *authOptions) build(c accessConfig) (*access, error) {
 	if front != nil {
 		chain = append(chain, front)
 	}
-	a.loops["clusterauthentication"] = o.publish(c)
 	roots, err := authorities(c.log, source{"--data-dir", c.dir.CACert}, source{"--client-ca-file", o.clientCA})
 	if err != nil {
 		return nil, err
@@ -153,9 +151,9 @@ func (o *authOptions) build(c accessConfig) (*access, error) {
 	return a, nil
 }
 
-// publish tells extension servers how requests are authenticated.
-func (o *authOptions) publish(c accessConfig) func(*server.Server) server.Loop {
-	data := func() (map[string]string, error) {
+// published is what extension servers are told of how requests are authenticated.
+func (o *authOptions) published(c accessConfig) func() (map[string]string, error) {
+	return func() (map[string]string, error) {
 		list := func(values []string) string {
 			text, _ := json.Marshal(append([]string{}, values...)) // strings always can be
 			return string(text)
@@ -181,10 +179,6 @@ func (o *authOptions) publish(c accessConfig) func(*server.Server) server.Loop {
 			}
 		}
 		return d, nil
-	}
-	return func(s *server.Server) server.Loop {
-		p := &controllers.ClusterAuthentication{API: s, Log: c.log, Clock: time.Now, Data: data, Queue: s.Queues.Of("cluster_authentication_trust_controller")}
-		return p.Run
 	}
 }
 

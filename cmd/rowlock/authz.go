@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -53,9 +54,9 @@ type authorization struct {
 	policy     *apiaccess.Policy
 	plugins    []admission.Plugin
 	collectors []prometheus.Collector
-	follow     server.Loop // of the configuration file; nil without one
-	blind      bool        // to selectors of requests
-	allowsAll  func() bool // whether everybody may do everything at present
+	reload     func(context.Context) error // follows the configuration file; nil without one
+	blind      bool                        // to selectors of requests
+	allowsAll  func() bool                 // whether everybody may do everything at present
 }
 
 // validate finds flags that do not go together.
@@ -171,7 +172,7 @@ func (o *authzOptions) build(gate func(string) bool, id string, log *slog.Logger
 	if o.file != "" {
 		reloaded, figures := reloads("authorization", id)
 		chain.Using = func(cfg *authzconfig.Configuration) { o.reportKubeconfigs(cfg, log) }
-		chain.Reloaded, z.follow, z.collectors = sayOpen(chain, reloaded, log), chain.Run, append(z.collectors, figures...)
+		chain.Reloaded, z.reload, z.collectors = sayOpen(chain, reloaded, log), chain.Run, append(z.collectors, figures...)
 	}
 	z.plugins = []admission.Plugin{apiaccess.Escalation{Rules: roles, Follower: follower, Authorizer: z.authorizer}}
 	return z, nil
@@ -232,7 +233,7 @@ func (z *authorization) addTo(cfg *server.Config) {
 	cfg.Authorizer, cfg.Followers, cfg.Policy = z.authorizer, z.followers, z.policy
 	cfg.Plugins = append(cfg.Plugins, z.plugins...)
 	cfg.Collectors = append(cfg.Collectors, z.collectors...)
-	if z.follow != nil {
-		cfg.Loops["authorization configuration"] = func(*server.Server) server.Loop { return z.follow }
+	if z.reload != nil {
+		cfg.Loops = append(cfg.Loops, server.Loop{Name: "authorization configuration", Run: z.reload})
 	}
 }

@@ -62,7 +62,7 @@ func TestAuthorizationFlags(t *testing.T) {
 		if want == "" && err != nil || want != "" && (err == nil || err.Error() != want) {
 			t.Errorf("%s: %v\nwant %s", flags, err, want)
 		}
-		if err == nil && (z.follow != nil) != (o.file != "") {
+		if err == nil && (z.reload != nil) != (o.file != "") {
 			t.Errorf("%s: files are followed, and nothing else", flags)
 		}
 	}

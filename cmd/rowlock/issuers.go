@@ -147,7 +147,7 @@ func (o *issuerOptions) build(c accessConfig, a *access, taken []string) ([]auth
 		if err := p.Start(cfg, text); err != nil {
 			return nil, nil, err
 		}
-		a.loops["oidc"] = func(*server.Server) server.Loop { return p.Run }
+		a.loops = append(a.loops, server.Loop{Name: "token issuers", Run: p.Run})
 		chain = append(chain, p)
 	}
 	if o.webhook != "" {

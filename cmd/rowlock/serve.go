@@ -42,7 +42,7 @@ type serveOptions struct {
 	audit                         auditOptions
 	metrics                       metricsOptions
 	ways                          waysOptions
-	controllers                   []string
+	controllers                   controllerOptions
 	serviceRange, nodePortRange   string
 	retention                     time.Duration
 	eventTTL                      time.Duration
@@ -105,7 +105,7 @@ kubeconfig in the data directory; later starts find them again.`,
 	o.audit.addTo(f)
 	o.metrics.addTo(f)
 	o.ways.addTo(f)
-	f.StringSliceVar(&o.controllers, "controllers", []string{"*"}, "built-in controllers to run: \"*\" is all that are on by default (csrsigning, csrapproving), \"name\" adds one (tokencleaner, bootstrapsigner, clusterrole-aggregation, root-ca-cert-publisher), \"-name\" leaves one out")
+	o.controllers.addTo(f)
 	addIgnored(f)
 	f.SetNormalizeFunc(otherNames)
 	return cmd
@@ -183,7 +183,7 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	if err != nil {
 		return err
 	}
-	switches, err := parseControllers(o.controllers)
+	built, err := o.controllers.build(dir, o.authority(dir))
 	if err != nil {
 		return err
 	}
@@ -219,11 +219,12 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	if err != nil {
 		return err
 	}
+	built.Authentication = access.published
 	cfg := server.Config{
 		Store:     sqlstore.New(driver, sqlstore.Config{Retention: o.retention, Log: log, Observer: measured}),
 		Catalogue: kinds.NewCatalogue(resources), Authenticator: access.authenticator,
 		Admission: admitted,
-		Special:   special, Routes: access.routes, Loops: access.loops,
+		Special:   special, Routes: access.routes, Loops: access.loops, Controllers: built,
 		Collectors:        append([]prometheus.Collector{measured, showGates(features)}, access.collectors...),
 		Metrics:           shown,
 		ClientAuthorities: access.authorities,
@@ -243,7 +244,6 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	}
 	authz.addTo(&cfg)
 	auditing.addTo(&cfg)
-	switches.addTo(&cfg, dir, o.authority(dir))
 	s, err := server.New(cfg)
 	if err != nil {
 		return err

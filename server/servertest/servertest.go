@@ -91,15 +91,7 @@ func On(driver sqlstore.Driver, cfg sqlstore.Config) func(*server.Config) {
 }
 
 // Idle is an option: no controller does anything.
-func Idle(c *server.Config) {
-	idle := func(*server.Server) server.Loop {
-		return func(ctx context.Context) error { <-ctx.Done(); return nil }
-	}
-	c.Leading = map[string]func(*server.Server) server.Loop{}
-	for _, name := range []string{"namespaces", "serviceaccounts", "customresourcedefinitions", "flowschemas"} {
-		c.Leading[name] = idle
-	}
-}
+func Idle(c *server.Config) { c.Controllers.Runs = func(string) bool { return false } }
 
 // WithoutTLS is the URL of one more listener of the server's, which speaks HTTP/1.1 alone
 // and without TLS.

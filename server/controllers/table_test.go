@@ -1,0 +1,97 @@
+package controllers_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/controllers"
+)
+
+func host(c *cluster) controllers.Host {
+	return controllers.Host{
+		API: c, Cache: c.cache, Catalogue: c.catalogue, Authorizer: authx.Masters{}, Log: silent, Clock: time.Now, Queues: controllers.NewQueues(time.Now),
+	}
+}
+
+// running names the loops that a configuration makes; those of every server end with !.
+func running(t *testing.T, c controllers.Config) (names []string) {
+	for _, l := range controllers.Loops(host(newCluster(t)), c) {
+		name := l.Name
+		if l.EachServer {
+			name += "!"
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+func TestWhichControllersRun(t *testing.T) {
+	always := []string{"namespaces", "customresourcedefinitions", "serviceaccounts", "flowschemas"}
+	with := func(names ...string) []string { return append(slices.Clone(always), names...) }
+	published := func() (map[string]string, error) { return nil, nil }
+	for text, want := range map[string][]string{
+		"*":             with("certificates"),
+		"":              always,
+		"-*":            always,
+		"*,-csrsigning": with("certificates"),
+		"*,-csrsigning,-certificatesigningrequest-approving-controller": always,
+		"csrapproving":                                     with("certificates"),
+		"*,token-cleaner-controller":                       with("certificates", "bootstraptokens"),
+		"bootstrapsigner, -tokencleaner":                   with("bootstraptokens"),
+		"*,clusterrole-aggregation,root-ca-cert-publisher": with("certificates", "aggregation", "rootca"),
+		"clusterrole-aggregation,-clusterrole-aggregation": always,
+	} {
+		var list []string
+		if text != "" {
+			list = strings.Split(text, ",")
+		}
+		s, err := controllers.Select(list)
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+		if d := cmp.Diff(want, running(t, controllers.Config{Runs: s.Runs, Authority: func() ([]byte, error) { return nil, nil }})); d != "" {
+			t.Errorf("%q: %s", text, d)
+		}
+	}
+	if d := cmp.Diff(with("certificates", "clusterauthentication!"), running(t, controllers.Config{Authentication: published})); d != "" {
+		t.Errorf("with nothing selected: %s", d)
+	}
+	none := controllers.Config{Runs: func(string) bool { return false }}
+	if list := running(t, none); len(list) > 0 {
+		t.Errorf("with everything off: %v", list)
+	}
+}
+
+func TestUnknownControllers(t *testing.T) {
+	for _, text := range []string{"nodeipam", "-nodeipam", "namespaces", "", "**"} {
+		if _, err := controllers.Select([]string{"*", text}); err == nil || !strings.Contains(err.Error(), "is not in the list of known controllers") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// Each loop of the table does not need more than its Host and Config, and ends with
+// its context.
+func TestControllersEnd(t *testing.T) {
+	cfg := controllers.Config{
+		Runs:           func(string) bool { return true },
+		Authority:      func() ([]byte, error) { return nil, nil },
+		Authentication: func() (map[string]string, error) { return nil, nil },
+	}
+	for _, l := range controllers.Loops(host(newCluster(t)), cfg) {
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- l.Run(ctx) }()
+		cancel()
+		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", l.Name, err)
+		}
+	}
+}

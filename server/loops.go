@@ -1,0 +1,74 @@
+package server
+
+import (
+	"context"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/rowlock/rowlock/server/controllers"
+	"github.com/rowlock/rowlock/server/heap"
+)
+
+// Loop is a loop that runs while the server does.
+type Loop struct {
+	Name string
+	// Run works until ctx ends. An error before that ends the server; if the loop leads,
+	// the error is logged and the loop is started again.
+	Run func(ctx context.Context) error
+
+	leads  bool // it runs on one server at a time
+	writes bool // an error counts even after ctx has ended: something may not be stored
+}
+
+// upkeep are the loops that begin once the cache holds everything up to a revision.
+func (s *Server) upkeep(from int64) []Loop {
+	return []Loop{
+		// Commits, reading the log, compaction and expiry.
+		{Name: "store", writes: true, Run: func(ctx context.Context) error {
+			s.following.Store(true)
+			defer s.following.Store(false)
+			return s.cfg.Store.Run(ctx, from, s.Cache)
+		}},
+		{Name: "cache", Run: s.Cache.Run},
+		{Name: "definitions", Run: s.Custom.Run},
+		{Name: "heap", Run: heap.Run},
+	}
+}
+
+// work are the loops that begin once the cluster's own objects are there.
+func (s *Server) work() []Loop {
+	list := []Loop{{Name: "own objects", Run: s.heal}}
+	host := controllers.Host{
+		API: s, Cache: s.Cache, Catalogue: s.cfg.Catalogue, Authorizer: s.cfg.Authorizer, Log: s.cfg.Log, Clock: s.cfg.Clock, Queues: s.queues,
+	}
+	for _, c := range controllers.Loops(host, s.cfg.Controllers) {
+		list = append(list, Loop{Name: c.Name, Run: c.Run, leads: !c.EachServer})
+	}
+	return append(list, s.cfg.Loops...)
+}
+
+// start starts loops, which end with ctx. The first that fails ends them all.
+func (s *Server) start(ctx context.Context, group *errgroup.Group, list []Loop) {
+	for _, l := range list {
+		run := l.Run
+		if l.leads {
+			run = func(ctx context.Context) error { return s.lead(ctx, l) }
+		}
+		group.Go(func() error {
+			err := run(ctx)
+			if ctx.Err() != nil && !l.writes {
+				return nil
+			}
+			return err
+		})
+	}
+}
+
+// lead runs a loop whenever this server is the one to do so.
+func (s *Server) lead(ctx context.Context, l Loop) error {
+	return s.cfg.Store.Lead(ctx, l.Name, func(ctx context.Context) {
+		if err := l.Run(ctx); err != nil && ctx.Err() == nil {
+			s.cfg.Log.Warn("a controller ended and is started again", "name", l.Name, "error", err)
+		}
+	})
+}
