@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/server/discovery"
 	"github.com/rowlock/rowlock/server/filters"
@@ -24,7 +25,7 @@ type step struct {
 
 // steps are all filters, in the order in which a request meets them; the filter of
 // a step that is not asked for is nil.
-func (s *Server) steps() []step {
+func (s *Server) steps(who authx.Authenticator) []step {
 	c := &s.cfg
 	limits := c.Limits
 	limits.Read, limits.Write = max(c.MaxInFlight, 0), max(c.MaxMutatingInFlight, 0)
@@ -45,7 +46,7 @@ func (s *Server) steps() []step {
 		{"drain", filters.EndWith(s.watching, c.Serving.WatchGrace)},
 		{"cross origin", filters.CORS(c.Serving.Origins)},
 		{"audit", filters.Audit(c.Audit, s.auditedAnswer, c.Log)},
-		{"authenticate", filters.Authenticate(s.Metrics.Authenticator(c.Authenticator), c.Log, s.fail)},
+		{"authenticate", filters.Authenticate(s.Metrics.Authenticator(who), c.Log, s.fail)},
 		{"audit received", filters.AuditReceived(c.Audit)},
 		{"impersonate", filters.Impersonate(c.Authorizer, c.Log, s.fail)},
 		{"long selectors", selectors.Filter},

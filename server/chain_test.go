@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/flow"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/metrics"
@@ -15,9 +16,9 @@ import (
 // second time so that nobody changes it by accident.
 func TestOrderOfFilters(t *testing.T) {
 	s := &Server{cfg: Config{Log: slog.New(slog.DiscardHandler), Clock: time.Now}}
-	s.Metrics, s.flows = metrics.New(kinds.NewCatalogue(nil), time.Now), flow.New()
+	s.Metrics, s.flows = metrics.New(kinds.NewCatalogue(nil), time.Now), flow.New(cache.New(nil))
 	var got []string
-	for _, step := range s.steps() {
+	for _, step := range s.steps(stranger{}) {
 		got = append(got, step.name)
 	}
 	want := []string{"scope", "metrics", "access log", "recover", "leaving", "strict transport", "goaway", "deadline",

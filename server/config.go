@@ -17,14 +17,18 @@ import (
 	"github.com/rowlock/rowlock/server/access"
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/audit"
+	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/conns"
 	"github.com/rowlock/rowlock/server/controllers"
 	"github.com/rowlock/rowlock/server/filters"
-	"github.com/rowlock/rowlock/server/follow"
 	"github.com/rowlock/rowlock/server/health"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/metrics"
 	"github.com/rowlock/rowlock/server/verbs"
+	"github.com/rowlock/rowlock/server/verbs/components"
+	"github.com/rowlock/rowlock/server/verbs/podverbs"
+	"github.com/rowlock/rowlock/server/verbs/reviews"
+	"github.com/rowlock/rowlock/server/verbs/tokenverbs"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -33,24 +37,36 @@ import (
 type Config struct {
 	Store         *sqlstore.Store
 	Catalogue     *kinds.Catalogue
-	Authenticator authx.Authenticator
+	Authenticator authx.Authenticator // nil: Authenticate makes it
 	Authorizer    authx.Authorizer
 	TLS           *tls.Config
 	Listener      net.Listener // plain TCP; closed by Run
+
+	// Authenticate makes the authenticator of a server, and what reviews tokens, where
+	// they look at the server's objects. New calls it once.
+	Authenticate func(access.Host) access.Authentication
 
 	// ClientAuthorities are those that handshakes name, for clients to choose among their
 	// certificates; nil: none. They may change.
 	ClientAuthorities func() *x509.CertPool
 
-	// Followers follow the cache for those who keep its objects in another form.
-	Followers []*follow.Follower
+	// Cache is that of NewCache, for an Authorizer that follows objects; nil: New makes it.
+	Cache *cache.Cache
 	// Policy is the roles and bindings that there must be from the start; nil: none.
 	Policy *access.Policy
 	// Admission says which of the release's admission plugins run.
 	Admission Admission
 	// Plugins run behind them, and cannot be switched off.
 	Plugins []admission.Plugin
-	// Special are handlers of virtual resources and subresources; see verbs.Handler.
+	// Kubelet says how the node agents of pods are reached, Tokens how tokens of service
+	// accounts are issued and reviewed, Reviews who answers reviews of access, Components
+	// whose health componentstatuses tell. What is nil is not served.
+	Kubelet    *podverbs.Kubelet
+	Tokens     *tokenverbs.Config // but for its Review
+	Reviews    *reviews.Config
+	Components []components.Component
+	// Special are more handlers of virtual resources and subresources, which come before
+	// those; see verbs.Handler.
 	Special map[string]verbs.Special
 	// Paths are further handlers of non-resource paths, by exact path.
 	Paths map[string]http.Handler
@@ -115,7 +131,7 @@ type Bootstrap struct {
 
 func (c *Config) complete() error {
 	for name, missing := range map[string]bool{
-		"Store": c.Store == nil, "Catalogue": c.Catalogue == nil, "Authenticator": c.Authenticator == nil,
+		"Store": c.Store == nil, "Catalogue": c.Catalogue == nil, "Authenticator": (c.Authenticator == nil) == (c.Authenticate == nil),
 		"Authorizer": c.Authorizer == nil, "TLS": c.TLS == nil, "Listener": c.Listener == nil,
 	} {
 		if missing {

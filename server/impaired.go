@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/health"
+	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -23,7 +25,6 @@ type impaired struct {
 	mu      sync.Mutex
 	own     map[sqlstore.Key]bool // the objects that every cluster has
 	missing []string              // those that could not be written
-	logged  atomic.Int64          // lines about objects of the feed
 }
 
 // mostLogged bounds the lines about objects that cannot be read, for each load and for
@@ -73,11 +74,15 @@ func (s *Server) sayCorrupt() {
 	}
 }
 
-// feedCorrupt logs an object that another writer has put into the store.
-func (s *Server) feedCorrupt(key sqlstore.Key, item *cache.Item) {
-	if s.impaired.logged.Add(1) <= mostLogged {
-		s.cfg.Log.Error("an object that came into the store cannot be read", "key", key, "revision", item.Revision, "error", item.Corrupt)
-	}
+// NewCache makes the memory of a server. Objects that another writer has put into the
+// store, and that cannot be read, it logs.
+func NewCache(catalogue *kinds.Catalogue, log *slog.Logger) *cache.Cache {
+	var logged atomic.Int64
+	return cache.NewWith(catalogue, cache.Config{Corrupt: func(key sqlstore.Key, item *cache.Item) {
+		if logged.Add(1) <= mostLogged {
+			log.Error("an object that came into the store cannot be read", "key", key, "revision", item.Revision, "error", item.Corrupt)
+		}
+	}})
 }
 
 // lacking names the cluster's own objects that cannot be read, and those that are missing

@@ -26,7 +26,7 @@ func (o stored) Get(ctx context.Context, storage, namespace, name string) (kinds
 	if err != nil {
 		return nil, err
 	}
-	obj, _, err := o.s.Verbs.Objects.Live(ctx, forAdmission, at)
+	obj, _, err := o.s.objects.Live(ctx, forAdmission, at)
 	var st *apierrors.StatusError
 	if errors.As(err, &st) && (apierrors.IsNotFound(st) || apierrors.IsBadRequest(st)) {
 		return nil, nil
@@ -40,7 +40,7 @@ func (o stored) Item(ctx context.Context, storage, namespace, name string) (*cac
 	if err != nil {
 		return nil, err
 	}
-	return o.s.Verbs.Objects.Find(ctx, forAdmission, at)
+	return o.s.objects.Find(ctx, forAdmission, at)
 }
 
 func (o stored) place(storage, namespace, name string) (objects.Place, error) {

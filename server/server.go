@@ -10,26 +10,16 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"sync/atomic"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rowlock/rowlock/codecs"
-	"github.com/rowlock/rowlock/codecs/budget"
-	"github.com/rowlock/rowlock/codecs/forms"
 	jsoncodec "github.com/rowlock/rowlock/codecs/json"
-	"github.com/rowlock/rowlock/codecs/packed"
 	"github.com/rowlock/rowlock/codecs/protobuf"
 	"github.com/rowlock/rowlock/codecs/yaml"
-	"github.com/rowlock/rowlock/server/admission"
-	"github.com/rowlock/rowlock/server/admission/policy"
-	"github.com/rowlock/rowlock/server/answers"
-	"github.com/rowlock/rowlock/server/apply"
-	"github.com/rowlock/rowlock/server/apply/ownership"
+	"github.com/rowlock/rowlock/server/access"
 	"github.com/rowlock/rowlock/server/cache"
-	"github.com/rowlock/rowlock/server/conns"
 	"github.com/rowlock/rowlock/server/controllers"
 	"github.com/rowlock/rowlock/server/definitions"
 	"github.com/rowlock/rowlock/server/discovery"
@@ -41,10 +31,6 @@ import (
 	"github.com/rowlock/rowlock/server/verbs"
 )
 
-// packedBytes is how much is kept of compressed lists: some 5,000 Pods of 5 KB take
-// two to four million bytes of it.
-const packedBytes = 16 << 20
-
 // Server is one API server.
 type Server struct {
 	cfg     Config
@@ -55,6 +41,7 @@ type Server struct {
 	Metrics *metrics.Metrics
 	Custom  *definitions.Follower
 
+	objects    *objects.Store
 	queues     *controllers.Queues
 	flows      *flow.Classifier
 	dynamic    dynamic
@@ -72,68 +59,70 @@ type Server struct {
 	impaired   impaired
 }
 
-// New puts a server together. Nothing runs and nothing is read until Run.
+// New puts a server together, from what is below to what stands on it. Nothing runs and
+// nothing is read until Run. One circle is closed at its end: what the server calls
+// itself by in process, the parts of the server hold from the start.
 func New(cfg Config) (*Server, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
-	s := &Server{
-		cfg: cfg, Schemas: schema.New(cfg.Catalogue),
-		started: make(chan struct{}), leaving: make(chan struct{}), flows: flow.New(),
+	s := &Server{cfg: cfg, Cache: cfg.Cache, started: make(chan struct{}), leaving: make(chan struct{})}
+	if s.Cache == nil {
+		s.Cache = NewCache(cfg.Catalogue, cfg.Log)
 	}
-	s.Cache = cache.NewWith(cfg.Catalogue, cache.Config{Corrupt: s.feedCorrupt})
-	s.Custom = definitions.New(cfg.Catalogue, s.Cache, s.converter, cfg.Log)
-	s.Schemas.Custom = s.Custom.Merging
-	for _, f := range append(cfg.Followers, s.flows.Follower) {
-		f.Attach(s.Cache)
-	}
-	s.Metrics = metrics.New(cfg.Catalogue, cfg.Clock)
-	s.Metrics.Shown = cfg.Metrics
-	s.Metrics.Registry.MustRegister(append([]prometheus.Collector{metrics.State{Store: cfg.Store, Cache: s.Cache}}, cfg.Collectors...)...)
+	s.objects = objects.New(cfg.Catalogue, cfg.Store, s.Cache)
+	s.flows = flow.New(s.Cache)
 	s.queues = controllers.NewQueues(cfg.Clock)
-	s.Metrics.Registry.MustRegister(s.queues)
-	s.Metrics.Registry.MustRegister(append(s.flows.Collectors(), metrics.Build(cfg.Version))...)
+	s.newMetrics()
+	s.Custom = definitions.New(cfg.Catalogue, s.Cache, s.converter, cfg.Log)
+	s.Schemas = schema.New(cfg.Catalogue)
+	s.Schemas.Custom = s.Custom.Merging
 	s.watching, s.endWatches = context.WithCancel(context.Background())
-	store := objects.New(cfg.Catalogue, cfg.Store, s.Cache)
-	s.Verbs = &verbs.Handler{
-		Catalogue: cfg.Catalogue, Follow: s.Custom.Follow, Objects: store, Answers: s.answers(store),
-		Owner:      ownership.New(ownership.Config{Schemas: s.Schemas, StandardOnly: cfg.StandardOwnership, Count: s.Metrics.Ownership, Log: cfg.Log}),
-		Patcher:    apply.New(apply.Config{StandardOnly: cfg.StandardMerge, Count: s.Metrics.StrategicMerge, Log: cfg.Log}),
-		Authorizer: cfg.Authorizer, Feature: cfg.Feature, Special: cfg.Special, Clock: cfg.Clock, Log: cfg.Log, WatchFor: cfg.WatchFor, Measure: s.Metrics,
-		Gate:     budget.NewGate(),
-		Delivery: conns.NewDelivery(conns.DeliveryConfig{Mode: cfg.Serving.WatchDelivery, Log: cfg.Log, Observer: s.Metrics.Delivery}),
-	}
-	plugins, err := s.plugins()
-	if err != nil {
+	s.Health = s.checks()
+	who := s.authentication()
+	if err := s.newVerbs(who); err != nil {
 		return nil, err
 	}
-	reading := policy.Reading{Authorizer: cfg.Authorizer, Catalogue: cfg.Catalogue, Objects: stored{s}}
-	s.Verbs.Admission = admission.NewChain(slices.Concat([]admission.Plugin{reading}, plugins, cfg.Plugins)...)
-	s.Verbs.Admission.Observer = s.Metrics
-	s.Health = s.checks()
-	s.openapi = schema.NewDocuments(cfg.Catalogue, cfg.Version.Major+"."+cfg.Version.Minor)
-	s.openapi.CBOR = cfg.Feature("CBORServingAndStorage")
-	s.openapi.CustomSchema = s.Custom.OpenAPI
-	s.discovery, err = discovery.New(discovery.Config{
-		Catalogue: cfg.Catalogue, Codecs: []codecs.Codec{jsoncodec.Codec{}, yaml.Codec{}, protobuf.Codec{}},
-		Address: cfg.Address, Version: cfg.Version, Fail: s.fail,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("discovery: %w", err)
+	if err := s.newDocuments(); err != nil {
+		return nil, err
 	}
-	steps := s.steps()
+	steps := s.steps(who.Authenticator)
 	s.handler, s.loopback = chain(steps, http.HandlerFunc(s.route)), chain(inside(steps), s.Verbs)
 	return s, nil
 }
 
-// answers is what leaves the server of what is stored.
-func (s *Server) answers(store *objects.Store) *answers.Answers {
-	on := s.cfg.Feature
-	return &answers.Answers{
-		Items: store, Forms: forms.Forms{CBOR: on("CBORServingAndStorage")}, Packed: packed.New(packedBytes), Line: budget.NewLine(),
-		Clock: s.cfg.Clock, Log: s.cfg.Log,
-		Compress: on("APIResponseCompression"), NameCorrupt: on("AllowUnsafeMalformedObjectDeletion"),
+// newMetrics makes the metrics of all that there is so far, and of what Config brings.
+func (s *Server) newMetrics() {
+	s.Metrics = metrics.New(s.cfg.Catalogue, s.cfg.Clock)
+	s.Metrics.Shown = s.cfg.Metrics
+	register := s.Metrics.Registry.MustRegister
+	register(metrics.State{Store: s.cfg.Store, Cache: s.Cache}, s.queues, metrics.Build(s.cfg.Version))
+	register(s.cfg.Collectors...)
+	register(s.flows.Collectors()...)
+}
+
+// authentication makes what finds out who sends a request.
+func (s *Server) authentication() access.Authentication {
+	if s.cfg.Authenticate == nil {
+		return access.Authentication{Authenticator: s.cfg.Authenticator}
 	}
+	return s.cfg.Authenticate(access.Host{Catalogue: s.cfg.Catalogue, Cache: s.Cache, Objects: s.objects, API: s})
+}
+
+// newDocuments makes what describes the API.
+func (s *Server) newDocuments() (err error) {
+	c := &s.cfg
+	s.openapi = schema.NewDocuments(c.Catalogue, c.Version.Major+"."+c.Version.Minor)
+	s.openapi.CBOR = c.Feature("CBORServingAndStorage")
+	s.openapi.CustomSchema = s.Custom.OpenAPI
+	s.discovery, err = discovery.New(discovery.Config{
+		Catalogue: c.Catalogue, Codecs: []codecs.Codec{jsoncodec.Codec{}, yaml.Codec{}, protobuf.Codec{}},
+		Address: c.Address, Version: c.Version, Fail: s.fail,
+	})
+	if err != nil {
+		return fmt.Errorf("discovery: %w", err)
+	}
+	return nil
 }
 
 // Config is what the server was made of.

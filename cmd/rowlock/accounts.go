@@ -13,6 +13,7 @@ import (
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/authx/serviceaccount"
 	"github.com/rowlock/rowlock/server"
+	apiaccess "github.com/rowlock/rowlock/server/access"
 )
 
 // defaultIssuer is who issues service account tokens unless a flag says otherwise.
@@ -63,8 +64,9 @@ func (o *accountOptions) validate() error {
 	return nil
 }
 
-// build makes what issues and judges tokens, and the documents about the keys.
-func (o *accountOptions) build(c accessConfig, a *access) (authx.TokenAuthenticator, error) {
+// load reads what issues and judges tokens, and makes the documents about the keys.
+// What judges tokens is made by the function that it returns.
+func (o *accountOptions) load(c accessConfig, a *access) (func(apiaccess.Host) authx.TokenAuthenticator, error) {
 	if len(o.issuers) == 0 {
 		o.issuers = []string{defaultIssuer}
 	}
@@ -115,12 +117,15 @@ func (o *accountOptions) build(c accessConfig, a *access) (authx.TokenAuthentica
 		a.routes[path] = server.Route{Produces: document.MediaType, Handler: document}
 	}
 	a.tokens.Issue, a.tokens.Audiences, a.tokens.MaxAge, a.tokens.Extend = signer.Issue, audiences, o.maxAge, o.extend
-	uses := newTokenUses(a.objects, c.log)
-	a.collectors = append(a.collectors, uses.collectors()...)
-	return serviceaccount.New(serviceaccount.Config{
-		Issuers: o.issuers, Keys: keys, Audiences: audiences, Lookup: a.objects, KeepLegacy: !o.lookup,
-		LegacyUsed: uses.legacy, Extended: uses.extended,
-	}), nil
+	metrics := apiaccess.NewTokenMetrics()
+	a.collectors = append(a.collectors, metrics.Collectors()...)
+	return func(h apiaccess.Host) authx.TokenAuthenticator {
+		uses := &apiaccess.TokenUses{API: h.API, Metrics: metrics, Log: c.log}
+		return serviceaccount.New(serviceaccount.Config{
+			Issuers: o.issuers, Keys: keys, Audiences: audiences, Lookup: apiaccess.NewLookup(h), KeepLegacy: !o.lookup,
+			LegacyUsed: uses.Legacy, Extended: uses.Extended,
+		})
+	}, nil
 }
 
 // documents are those by which others verify tokens. An issuer that is no URL at which

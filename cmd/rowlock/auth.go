@@ -20,6 +20,7 @@ import (
 	"github.com/rowlock/rowlock/authx/proxy"
 	"github.com/rowlock/rowlock/authx/tokenfile"
 	"github.com/rowlock/rowlock/server"
+	apiaccess "github.com/rowlock/rowlock/server/access"
 	"github.com/rowlock/rowlock/server/conns"
 	"github.com/rowlock/rowlock/server/datadir"
 	"github.com/rowlock/rowlock/server/verbs/tokenverbs"
@@ -85,17 +86,16 @@ func (o *proxyOptions) build(gate func(string) bool, log *slog.Logger) (authx.Au
 
 // access is what the flags make.
 type access struct {
-	authenticator authx.Authenticator
-	objects       *live
-	tokens        tokenverbs.Config
-	routes        map[string]server.Route
-	loops         []server.Loop
-	published     func() (map[string]string, error) // to extension servers
-	collectors    []prometheus.Collector
-	id            string // a hash that stands for this server in metrics
-	anonymous     bool
-	openPaths     []string              // to anonymous requests; nil: all
-	authorities   func() *x509.CertPool // of all client certificates that may be good
+	authenticate func(apiaccess.Host) apiaccess.Authentication
+	tokens       tokenverbs.Config
+	routes       map[string]server.Route
+	loops        []server.Loop
+	published    func() (map[string]string, error) // to extension servers
+	collectors   []prometheus.Collector
+	id           string // a hash that stands for this server in metrics
+	anonymous    bool
+	openPaths    []string              // to anonymous requests; nil: all
+	authorities  func() *x509.CertPool // of all client certificates that may be good
 }
 
 // accessConfig is what authentication needs to know besides its flags.
@@ -110,7 +110,7 @@ type accessConfig struct {
 
 func (o *authOptions) build(c accessConfig) (*access, error) {
 	a := &access{
-		objects: &live{}, published: o.published(c), id: idHash(c.address), anonymous: o.anonymous,
+		published: o.published(c), id: idHash(c.address), anonymous: o.anonymous,
 	}
 	var chain authx.Chain
 	front, err := o.proxy.build(c.gate, c.log)
@@ -134,21 +134,29 @@ func (o *authOptions) build(c accessConfig) (*access, error) {
 	if err != nil {
 		return nil, err
 	}
-	audiences := a.tokens.Audiences
-	a.tokens.Review = func(ctx context.Context, token string, wanted []string) (*authx.Authenticated, bool, error) {
-		return authx.Review(ctx, tokens, a.anonymous && a.openPaths == nil && !c.open(), token, wanted)
+	if a.anonymous && c.open() {
+		c.log.Warn("AnonymousAuth is not allowed with the AlwaysAllow authorizer. Resetting AnonymousAuth to false. You should use a different authorizer")
 	}
-	chain = append(chain, authx.Bearer{Tokens: tokens, Audiences: audiences}, authx.Socket{Tokens: tokens, Audiences: audiences})
-	a.authenticator = chain
-	if a.anonymous {
-		// Where everybody may do everything, nobody is let in without being asked who it is,
-		// however anonymous requests were turned on and whenever AlwaysAllow came in.
-		if c.open() {
-			c.log.Warn("AnonymousAuth is not allowed with the AlwaysAllow authorizer. Resetting AnonymousAuth to false. You should use a different authorizer")
-		}
-		a.authenticator = authx.AllowAnonymous{Next: chain, Paths: a.openPaths, Closed: c.open}
+	a.authenticate = func(h apiaccess.Host) apiaccess.Authentication {
+		return a.with(chain, tokens(h), c.open)
 	}
 	return a, nil
+}
+
+// with adds tokens, and anonymous requests, to other ways to authenticate a request.
+// Where everybody may do everything, nobody is let in without being asked who it is,
+// however anonymous requests were turned on and whenever AlwaysAllow came in.
+func (a *access) with(chain authx.Chain, tokens authx.TokenChain, open func() bool) apiaccess.Authentication {
+	audiences := a.tokens.Audiences
+	chain = append(chain, authx.Bearer{Tokens: tokens, Audiences: audiences}, authx.Socket{Tokens: tokens, Audiences: audiences})
+	made := apiaccess.Authentication{Authenticator: chain}
+	if a.anonymous {
+		made.Authenticator = authx.AllowAnonymous{Next: chain, Paths: a.openPaths, Closed: open}
+	}
+	made.Review = func(ctx context.Context, token string, wanted []string) (*authx.Authenticated, bool, error) {
+		return authx.Review(ctx, tokens, a.anonymous && a.openPaths == nil && !open(), token, wanted)
+	}
+	return made
 }
 
 // published is what extension servers are told of how requests are authenticated.
@@ -182,33 +190,28 @@ func (o *authOptions) published(c accessConfig) func() (map[string]string, error
 	}
 }
 
-// tokens are all ways to judge a bearer token, in their order.
-func (o *authOptions) tokens(c accessConfig, a *access) (authx.TokenChain, error) {
-	accounts, err := o.accounts.build(c, a)
+// tokens reads what all ways to judge a bearer token need. The function that it returns
+// makes them, in their order.
+func (o *authOptions) tokens(c accessConfig, a *access) (func(apiaccess.Host) authx.TokenChain, error) {
+	accounts, err := o.accounts.load(c, a)
 	if err != nil {
 		return nil, err
 	}
-	var chain authx.TokenChain
+	var static authx.TokenChain // zero or one
 	agnostic := func(t authx.TokenAuthenticator) authx.TokenAuthenticator {
 		return authx.Agnostic{Tokens: t, API: a.tokens.Audiences}
 	}
 	if o.tokenFile != "" {
 		file := source{"--token-auth-file", o.tokenFile}
-		static, err := tokenfile.Load(o.tokenFile)
+		listed, err := tokenfile.Load(o.tokenFile)
 		if err != nil {
 			return nil, file.failed(err)
 		}
-		for _, remark := range static.Remarks {
+		for _, remark := range listed.Remarks {
 			c.log.Warn("the file of static tokens: "+remark, "flag", file.flag, "file", file.path)
 		}
 		reportLoose(c.log, file)
-		chain = append(chain, agnostic(static))
-	}
-	if o.bootstrap {
-		chain = append(chain, agnostic(&bootstrap.Authenticator{
-			Secrets: a.objects, Clock: time.Now,
-			Gate: authx.NewGate(authx.GateConfig{What: "bootstrap tokens", All: maxLookups, Each: maxLookups / 16, Source: asker}),
-		}))
+		static = append(static, agnostic(listed))
 	}
 	others, anonymous, err := o.issuers.build(c, a, o.accounts.issuers)
 	if err != nil {
@@ -217,7 +220,16 @@ func (o *authOptions) tokens(c accessConfig, a *access) (authx.TokenChain, error
 	if anonymous != nil {
 		a.anonymous, a.openPaths = anonymous.Enabled, anonymous.Paths()
 	}
-	return append(append(chain, accounts), others...), nil
+	return func(h apiaccess.Host) authx.TokenChain {
+		chain := static
+		if o.bootstrap {
+			chain = append(chain, agnostic(&bootstrap.Authenticator{
+				Secrets: apiaccess.NewLookup(h), Clock: time.Now,
+				Gate: authx.NewGate(authx.GateConfig{What: "bootstrap tokens", All: maxLookups, Each: maxLookups / 16, Source: asker}),
+			}))
+		}
+		return append(append(chain, accounts(h)), others...)
+	}, nil
 }
 
 // maxLookups is how many bootstrap tokens are looked up at once, whoever sends them.

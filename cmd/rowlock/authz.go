@@ -22,7 +22,8 @@ import (
 	"github.com/rowlock/rowlock/server"
 	apiaccess "github.com/rowlock/rowlock/server/access"
 	"github.com/rowlock/rowlock/server/admission"
-	"github.com/rowlock/rowlock/server/follow"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/verbs/reviews"
 )
 
 // authzOptions are the flags of authorization.
@@ -50,7 +51,6 @@ func (o *authzOptions) addTo(f *pflag.FlagSet) {
 type authorization struct {
 	authorizer authx.Authorizer
 	rules      authx.RuleResolver
-	followers  []*follow.Follower
 	policy     *apiaccess.Policy
 	plugins    []admission.Plugin
 	collectors []prometheus.Collector
@@ -133,8 +133,9 @@ func (o *authzOptions) amount() *authzconfig.Configuration {
 	return c
 }
 
-// build makes the chain of authorizers. id stands for this server in figures.
-func (o *authzOptions) build(gate func(string) bool, id string, log *slog.Logger) (*authorization, error) {
+// build makes the chain of authorizers; those that go by objects find them in a cache.
+// id stands for this server in figures.
+func (o *authzOptions) build(c *cache.Cache, gate func(string) bool, id string, log *slog.Logger) (*authorization, error) {
 	selectors := gate("AuthorizeWithSelectors")
 	cfg, text, err := o.configuration(selectors)
 	if err != nil {
@@ -145,15 +146,14 @@ func (o *authzOptions) build(gate func(string) bool, id string, log *slog.Logger
 		return nil, err
 	}
 	roles := rbac.New()
-	follower := apiaccess.FollowRules(roles)
-	z := &authorization{policy: policy, followers: []*follow.Follower{follower}}
+	follower := apiaccess.FollowRules(roles, c)
+	z := &authorization{policy: policy}
 	chain := &authzconfig.Chain{Path: o.file, Builtin: map[string]authzconfig.Builtin{}, Selectors: selectors, Metrics: authzconfig.NewMetrics(), Log: log}
 	if cfg.Has(authzconfig.TypeRBAC) {
 		chain.Builtin[authzconfig.TypeRBAC] = fed{apiaccess.Synced{Follower: follower, Authorizer: roles, Denials: log}, apiaccess.SyncedRules{Follower: follower, RuleResolver: roles}}
 	}
 	if cfg.Has(authzconfig.TypeNode) {
-		agents := apiaccess.NewNodes(node.Authorizer{Allows: rbac.RuleAllows, Rules: policy.NodeRules(), Selectors: gate("AuthorizeNodeWithSelectors")})
-		z.followers = append(z.followers, agents.Follower)
+		agents := apiaccess.NewNodes(node.Authorizer{Allows: rbac.RuleAllows, Rules: policy.NodeRules(), Selectors: gate("AuthorizeNodeWithSelectors")}, c)
 		chain.Builtin[authzconfig.TypeNode] = agents
 	}
 	if cfg.Has(authzconfig.TypeABAC) {
@@ -230,7 +230,8 @@ type fed struct {
 
 // addTo adds what the server needs of it.
 func (z *authorization) addTo(cfg *server.Config) {
-	cfg.Authorizer, cfg.Followers, cfg.Policy = z.authorizer, z.followers, z.policy
+	cfg.Authorizer, cfg.Policy = z.authorizer, z.policy
+	cfg.Reviews = &reviews.Config{Authorizer: z.authorizer, Rules: z.rules, IgnoreSelectors: z.blind}
 	cfg.Plugins = append(cfg.Plugins, z.plugins...)
 	cfg.Collectors = append(cfg.Collectors, z.collectors...)
 	if z.reload != nil {

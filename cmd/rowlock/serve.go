@@ -24,6 +24,7 @@ import (
 	"github.com/rowlock/rowlock/server/gates"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/server/verbs/components"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -173,7 +174,9 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 		host = n.advertise.String()
 	}
 	address := net.JoinHostPort(host, strconv.Itoa(o.securePort))
-	authz, err := o.authz.build(features.Enabled, idHash(address), log)
+	catalogue := kinds.NewCatalogue(resources)
+	memory := server.NewCache(catalogue, log)
+	authz, err := o.authz.build(memory, features.Enabled, idHash(address), log)
 	if err != nil {
 		return err
 	}
@@ -215,16 +218,18 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	}
 	reportLoose(log, append(ownSecrets(dir), databaseFiles(from, url)...)...)
 	measureDriver(driver)
-	special, err := o.specials(access, authz, log)
+	kubelet, err := o.kubelet.config(log)
 	if err != nil {
 		return err
 	}
 	built.Authentication = access.published
 	cfg := server.Config{
 		Store:     sqlstore.New(driver, sqlstore.Config{Retention: o.retention, Log: log, Observer: measured}),
-		Catalogue: kinds.NewCatalogue(resources), Authenticator: access.authenticator,
+		Catalogue: catalogue, Cache: memory, Authenticate: access.authenticate,
 		Admission: admitted,
-		Special:   special, Routes: access.routes, Loops: access.loops, Controllers: built,
+		Kubelet:   &kubelet, Tokens: &access.tokens, Routes: access.routes,
+		Components: []components.Component{components.Local("scheduler", 10259), components.Local("controller-manager", 10257)},
+		Loops:      access.loops, Controllers: built,
 		Collectors:        append([]prometheus.Collector{measured, showGates(features)}, access.collectors...),
 		Metrics:           shown,
 		ClientAuthorities: access.authorities,
@@ -248,7 +253,6 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	if err != nil {
 		return err
 	}
-	access.objects.server.Store(s)
 	o.greet(out, n, dir, url)
 	return s.Run(ctx)
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/rowlock/rowlock/authx/rbac"
 	"github.com/rowlock/rowlock/server/access"
 	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/follow"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/request"
 )
@@ -121,7 +123,7 @@ func TestEscalation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			held := cluster()
-			p := access.Escalation{Rules: held, Follower: access.FollowRules(held), Authorizer: held}
+			p := access.Escalation{Rules: held, Follower: follow.New(cache.New(nil), func() {}), Authorizer: held}
 			scope := request.NewScope(http.Header{}, time.Now())
 			scope.Info = &request.Info{}
 			if c.old != nil {

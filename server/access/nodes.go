@@ -17,42 +17,38 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/podspec"
 )
 
-// FollowNodes keeps the graph of what pods refer to as the cache has it.
-func FollowNodes(g *node.Graph) *follow.Follower {
-	return &follow.Follower{
-		Reset: g.Reset,
-		Kinds: []follow.Kind{
-			{Storage: "pods", Set: func(item *cache.Item) {
-				by := node.Ref{Kind: node.Pod, Namespace: item.Namespace, Name: item.Name}
-				var pod corev1.Pod
-				if !read(item, &pod) {
-					g.Release(by)
-					return
-				}
-				g.Hold(by, strings.Clone(pod.Spec.NodeName), podRefs(item.Namespace, &pod))
-			}, Delete: func(namespace, name string) {
-				g.Release(node.Ref{Kind: node.Pod, Namespace: namespace, Name: name})
-			}},
-			{Storage: "persistentvolumes", Set: func(item *cache.Item) {
-				var v corev1.PersistentVolume
-				if !read(item, &v) || v.Spec.ClaimRef == nil {
-					g.Unbind(item.Name)
-					return
-				}
-				claim := node.Ref{Kind: node.Claim, Namespace: strings.Clone(v.Spec.ClaimRef.Namespace), Name: strings.Clone(v.Spec.ClaimRef.Name)}
-				g.Bind(item.Name, claim, volumeRefs(&v))
-			}, Delete: func(_, name string) { g.Unbind(name) }},
-			{Storage: "volumeattachments.storage.k8s.io", Set: func(item *cache.Item) {
-				by := node.Ref{Kind: node.Attachment, Name: item.Name}
-				var a storagev1.VolumeAttachment
-				if !read(item, &a) {
-					g.Release(by)
-					return
-				}
-				g.Hold(by, strings.Clone(a.Spec.NodeName), nil)
-			}, Delete: func(_, name string) { g.Release(node.Ref{Kind: node.Attachment, Name: name}) }},
-		},
-	}
+// FollowNodes keeps the graph of what pods refer to as a cache has it.
+func FollowNodes(g *node.Graph, c *cache.Cache) *follow.Follower {
+	pods := follow.Kind{Storage: "pods", Set: func(item *cache.Item) {
+		by := node.Ref{Kind: node.Pod, Namespace: item.Namespace, Name: item.Name}
+		var pod corev1.Pod
+		if !read(item, &pod) {
+			g.Release(by)
+			return
+		}
+		g.Hold(by, strings.Clone(pod.Spec.NodeName), podRefs(item.Namespace, &pod))
+	}, Delete: func(namespace, name string) {
+		g.Release(node.Ref{Kind: node.Pod, Namespace: namespace, Name: name})
+	}}
+	volumes := follow.Kind{Storage: "persistentvolumes", Set: func(item *cache.Item) {
+		var v corev1.PersistentVolume
+		if !read(item, &v) || v.Spec.ClaimRef == nil {
+			g.Unbind(item.Name)
+			return
+		}
+		claim := node.Ref{Kind: node.Claim, Namespace: strings.Clone(v.Spec.ClaimRef.Namespace), Name: strings.Clone(v.Spec.ClaimRef.Name)}
+		g.Bind(item.Name, claim, volumeRefs(&v))
+	}, Delete: func(_, name string) { g.Unbind(name) }}
+	attachments := follow.Kind{Storage: "volumeattachments.storage.k8s.io", Set: func(item *cache.Item) {
+		by := node.Ref{Kind: node.Attachment, Name: item.Name}
+		var a storagev1.VolumeAttachment
+		if !read(item, &a) {
+			g.Release(by)
+			return
+		}
+		g.Hold(by, strings.Clone(a.Spec.NodeName), nil)
+	}, Delete: func(_, name string) { g.Release(node.Ref{Kind: node.Attachment, Name: name}) }}
+	return follow.New(c, g.Reset, pods, volumes, attachments)
 }
 
 // read decodes an object, whose strings keep all of it in memory.
@@ -70,10 +66,10 @@ type Nodes struct {
 	*node.Authorizer
 }
 
-// NewNodes makes an authorizer with an empty graph, whose follower is still to be attached.
-func NewNodes(z node.Authorizer) Nodes {
+// NewNodes gives an authorizer the graph of what is in a cache.
+func NewNodes(z node.Authorizer, c *cache.Cache) Nodes {
 	z.Graph = &node.Graph{}
-	return Nodes{Follower: FollowNodes(z.Graph), Authorizer: &z}
+	return Nodes{Follower: FollowNodes(z.Graph, c), Authorizer: &z}
 }
 
 // Authorize implements authx.Authorizer.

@@ -22,11 +22,6 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// API is the server's own way into its API; see server.Server.Call.
-type API interface {
-	Call(ctx context.Context, agent, method, path, contentType string, body, into any) error
-}
-
 const (
 	policyAgent    = "kube-apiserver" // field manager of the default policy
 	policyTries    = 5                // to write what others delete meanwhile

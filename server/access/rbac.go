@@ -20,9 +20,9 @@ const (
 	clusterRoleBindingsKey = "clusterrolebindings.rbac.authorization.k8s.io"
 )
 
-// FollowRules keeps rules as the cache has them. An object that cannot be read
+// FollowRules keeps rules as a cache has them. An object that cannot be read
 // grants nothing.
-func FollowRules(rules *rbac.Rules) *follow.Follower {
+func FollowRules(rules *rbac.Rules, c *cache.Cache) *follow.Follower {
 	setRole := func(item *cache.Item) {
 		var r struct {
 			Rules []rbacv1.PolicyRule `json:"rules"`
@@ -52,15 +52,12 @@ func FollowRules(rules *rbac.Rules) *follow.Follower {
 		}
 		rules.SetBinding(item.Namespace, item.Name, b.RoleRef, b.Subjects)
 	}
-	return &follow.Follower{
-		Reset: rules.Reset,
-		Kinds: []follow.Kind{
-			{Storage: rolesKey, Set: setRole, Delete: rules.DeleteRole},
-			{Storage: clusterRolesKey, Set: setClusterRole, Delete: rules.DeleteRole},
-			{Storage: roleBindingsKey, Set: setBinding, Delete: rules.DeleteBinding},
-			{Storage: clusterRoleBindingsKey, Set: setBinding, Delete: rules.DeleteBinding},
-		},
-	}
+	return follow.New(c, rules.Reset,
+		follow.Kind{Storage: rolesKey, Set: setRole, Delete: rules.DeleteRole},
+		follow.Kind{Storage: clusterRolesKey, Set: setClusterRole, Delete: rules.DeleteRole},
+		follow.Kind{Storage: roleBindingsKey, Set: setBinding, Delete: rules.DeleteBinding},
+		follow.Kind{Storage: clusterRoleBindingsKey, Set: setBinding, Delete: rules.DeleteBinding},
+	)
 }
 
 // clusterRole reads what counts of a ClusterRole. A selector that cannot be read

@@ -64,11 +64,7 @@ func New(catalogue *kinds.Catalogue, c *cache.Cache, converter func(*apiextensio
 		catalogue: catalogue, builtin: catalogue.Known(), converter: converter, log: log, cache: c,
 		known: map[string]*served{}, set: map[string]*served{},
 	}
-	f.follower = &follow.Follower{
-		Kinds: []follow.Kind{{Storage: Storage, Set: f.take, Delete: func(_, name string) { f.forget(name) }}},
-		Reset: f.reset,
-	}
-	f.follower.Attach(c)
+	f.follower = follow.New(c, f.reset, follow.Kind{Storage: Storage, Set: f.take, Delete: func(_, name string) { f.forget(name) }})
 	return f
 }
 

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/filters"
 	"github.com/rowlock/rowlock/server/flow"
 	"github.com/rowlock/rowlock/server/request"
@@ -262,7 +263,7 @@ func TestDeadline(t *testing.T) {
 }
 
 func TestInFlight(t *testing.T) {
-	f := filters.NewInFlight(filters.Limits{Read: 1}, flow.New())
+	f := filters.NewInFlight(filters.Limits{Read: 1}, flow.New(cache.New(nil)))
 	refused := 0
 	f.Refused = func(bool) { refused++ }
 	second := func(id *authx.Identity, url string) int {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/flow"
 	"github.com/rowlock/rowlock/server/request"
 )
@@ -27,7 +28,7 @@ type limited struct {
 }
 
 func newLimited(l Limits) *limited {
-	f := &limited{InFlight: NewInFlight(l, flow.New())}
+	f := &limited{InFlight: NewInFlight(l, flow.New(cache.New(nil)))}
 	f.clock.Store(1)
 	for _, s := range []*slots{f.read, f.write} {
 		if s != nil {

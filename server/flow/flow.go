@@ -35,9 +35,9 @@ type Class struct {
 	header              [2][]string
 }
 
-// Classifier follows the flow schemas of a cluster. Feed keeps it up to date.
+// Classifier follows the flow schemas of a cluster.
 type Classifier struct {
-	Follower *follow.Follower
+	follower *follow.Follower
 
 	schemas map[string]*flowcontrolv1.FlowSchema // changed by the follower alone, as levels is
 	levels  map[string]*flowcontrolv1.PriorityLevelConfiguration
@@ -50,9 +50,8 @@ type metrics struct {
 	executing           *prometheus.GaugeVec
 }
 
-// New makes a classifier that knows the mandatory schemas. Its follower must be
-// attached to a cache.
-func New() *Classifier {
+// New makes a classifier that knows the mandatory schemas, and those in a cache.
+func New(in *cache.Cache) *Classifier {
 	labels := []string{"priority_level", "flow_schema"}
 	c := &Classifier{metrics: metrics{
 		dispatched: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -66,21 +65,15 @@ func New() *Classifier {
 		}, labels),
 	}}
 	c.reset()
-	c.Follower = &follow.Follower{
-		Reset: c.reset,
-		Kinds: []follow.Kind{
-			{
-				Storage: "flowschemas.flowcontrol.apiserver.k8s.io",
-				Set:     set(c, func() map[string]*flowcontrolv1.FlowSchema { return c.schemas }),
-				Delete:  func(_, name string) { delete(c.schemas, name); c.mandatory() },
-			},
-			{
-				Storage: "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
-				Set:     set(c, func() map[string]*flowcontrolv1.PriorityLevelConfiguration { return c.levels }),
-				Delete:  func(_, name string) { delete(c.levels, name); c.mandatory() },
-			},
-		},
-	}
+	c.follower = follow.New(in, c.reset, follow.Kind{
+		Storage: "flowschemas.flowcontrol.apiserver.k8s.io",
+		Set:     set(c, func() map[string]*flowcontrolv1.FlowSchema { return c.schemas }),
+		Delete:  func(_, name string) { delete(c.schemas, name); c.mandatory() },
+	}, follow.Kind{
+		Storage: "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
+		Set:     set(c, func() map[string]*flowcontrolv1.PriorityLevelConfiguration { return c.levels }),
+		Delete:  func(_, name string) { delete(c.levels, name); c.mandatory() },
+	})
 	return c
 }
 
@@ -123,8 +116,8 @@ func set[T any](c *Classifier, in func() map[string]*T) func(*cache.Item) {
 
 // Classify finds where a request belongs.
 func (c *Classifier) Classify(user *authx.Identity, info *request.Info) *Class {
-	c.Follower.RLock()
-	defer c.Follower.RUnlock()
+	c.follower.RLock()
+	defer c.follower.RUnlock()
 	ranked := c.ranked.Load()
 	if ranked == nil {
 		ranked = c.rank()

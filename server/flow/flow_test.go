@@ -12,14 +12,46 @@ import (
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/flow"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/builtin"
 	"github.com/rowlock/rowlock/server/kinds/flowcontrol"
 	"github.com/rowlock/rowlock/server/request"
+	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// fill gives a classifier objects as its follower would.
-func fill[T metav1.Object](t *testing.T, c *flow.Classifier, source int, objects ...T) {
+// cluster is a classifier with the cache that it follows.
+type cluster struct {
+	*flow.Classifier
+	cache    *cache.Cache
+	revision int64
+}
+
+func newCluster() *cluster {
+	c := cache.New(kinds.NewCatalogue(builtin.Resources()))
+	return &cluster{Classifier: flow.New(c), cache: c}
+}
+
+const (
+	schemas = "flowschemas.flowcontrol.apiserver.k8s.io"
+	levels  = "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io"
+)
+
+// remove deletes an object.
+func (c *cluster) remove(storage, name string) {
+	old := c.cache.Get(storage, "", name)
+	c.revision++
+	c.cache.Apply([]sqlstore.Change{{
+		Row:          sqlstore.Row{Key: sqlstore.Key{Resource: storage, Name: name}, Revision: c.revision, Value: old.JSON, Deleted: true},
+		PrevRevision: old.Revision, PrevValue: old.JSON,
+	}})
+}
+
+// fill writes objects to the cache.
+func fill[T kinds.Object](t *testing.T, c *cluster, storage string, objects ...T) {
 	t.Helper()
+	kind := map[string]string{schemas: "FlowSchema", levels: "PriorityLevelConfiguration"}[storage]
 	for _, o := range objects {
+		o.GetObjectKind().SetGroupVersionKind(flowcontrolv1.SchemeGroupVersion.WithKind(kind))
 		if o.GetUID() == "" {
 			o.SetUID(types.UID("uid-" + o.GetName()))
 		}
@@ -27,14 +59,19 @@ func fill[T metav1.Object](t *testing.T, c *flow.Classifier, source int, objects
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Follower.Kinds[source].Set(&cache.Item{Name: o.GetName(), JSON: data})
+		c.revision++
+		change := sqlstore.Change{Row: sqlstore.Row{Key: sqlstore.Key{Resource: storage, Name: o.GetName()}, Revision: c.revision, Value: data}}
+		if old := c.cache.Get(storage, "", o.GetName()); old != nil {
+			change.PrevRevision, change.PrevValue = old.Revision, old.JSON
+		}
+		c.cache.Apply([]sqlstore.Change{change})
 	}
 }
 
-func complete(t *testing.T) *flow.Classifier {
-	c := flow.New()
-	fill(t, c, 0, append(flowcontrol.MandatorySchemas(), flowcontrol.SuggestedSchemas()...)...)
-	fill(t, c, 1, append(flowcontrol.MandatoryLevels(), flowcontrol.SuggestedLevels()...)...)
+func complete(t *testing.T) *cluster {
+	c := newCluster()
+	fill(t, c, schemas, append(flowcontrol.MandatorySchemas(), flowcontrol.SuggestedSchemas()...)...)
+	fill(t, c, levels, append(flowcontrol.MandatoryLevels(), flowcontrol.SuggestedLevels()...)...)
 	return c
 }
 
@@ -99,22 +136,22 @@ func TestChanges(t *testing.T) {
 			ResourceRules: []flowcontrolv1.ResourcePolicyRule{{Verbs: []string{"list"}, APIGroups: []string{""}, Resources: []string{"pods/log"}, Namespaces: []string{"a", "b"}}},
 		}},
 	}}
-	fill(t, c, 0, mine)
+	fill(t, c, schemas, mine)
 	want("global-default")
-	fill(t, c, 1, &flowcontrolv1.PriorityLevelConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "own"}, Spec: flowcontrolv1.PriorityLevelConfigurationSpec{Type: "Limited"}})
+	fill(t, c, levels, &flowcontrolv1.PriorityLevelConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "own"}, Spec: flowcontrolv1.PriorityLevelConfigurationSpec{Type: "Limited"}})
 	want("mine")
 	mine.Spec.Rules[0].ResourceRules[0].Namespaces = []string{"b"}
-	fill(t, c, 0, mine)
+	fill(t, c, schemas, mine)
 	want("global-default")
-	c.Follower.Kinds[0].Delete("", "mine")
-	c.Follower.Kinds[0].Delete("", "global-default")
+	c.remove(schemas, "mine")
+	c.remove(schemas, "global-default")
 	want("catch-all")
-	c.Follower.Kinds[0].Delete("", "catch-all")
+	c.remove(schemas, "catch-all")
 	want("catch-all")
 }
 
 func TestCounts(t *testing.T) {
-	c := flow.New()
+	c := newCluster()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(c.Collectors()...)
 	class := c.Classify(user("x", "system:authenticated"), &request.Info{Verb: "get", Path: "/version"})

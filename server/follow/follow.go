@@ -30,10 +30,9 @@ type Kind struct {
 // Follower hands changes of objects on to the Kinds that follow them, whenever
 // somebody reads.
 type Follower struct {
-	Kinds []Kind
-	Reset func() // forgets all objects; called before they are listed. Nil: nothing
-
-	cache    atomic.Pointer[cache.Cache]
+	cache    *cache.Cache
+	kinds    []Kind
+	reset    func()
 	watchers atomic.Pointer[[]*cache.Watcher] // one for each kind; nil: there are none yet
 
 	// state is held for writing while changes are handed on.
@@ -46,9 +45,11 @@ type Follower struct {
 	waiting  [][]cache.Delivery // for each kind, events that the cache has not published yet
 }
 
-// Attach says which cache to follow. It is called once; before, there is nothing to
-// read.
-func (f *Follower) Attach(c *cache.Cache) { f.cache.Store(c) }
+// New makes a follower of objects in a cache, which begins when somebody first reads.
+// reset forgets all objects; it is called before they are listed, and listed again.
+func New(c *cache.Cache, reset func(), kinds ...Kind) *Follower {
+	return &Follower{cache: c, kinds: kinds, reset: reset}
+}
 
 // RLock hands on all changes that the cache knows of, and keeps further ones away
 // until RUnlock.
@@ -72,8 +73,8 @@ func (f *Follower) catchUp() {
 	f.state.Lock()
 	defer f.state.Unlock()
 	for {
-		if f.watchers.Load() == nil && !f.list() {
-			return
+		if f.watchers.Load() == nil {
+			f.list()
 		}
 		if f.takeEvents() == nil {
 			return
@@ -103,7 +104,7 @@ func (f *Follower) current() bool {
 // a batch of writes reaches the watches of one kind after those of another, and no
 // binding may be seen without the change of a role that came before it.
 func (f *Follower) takeEvents() error {
-	published, behind := f.cache.Load().Revision(), false
+	published, behind := f.cache.Revision(), false
 	for i, w := range *f.watchers.Load() {
 		for more := true; more; { // a watch that fell behind gives a page at a time
 			select {
@@ -120,7 +121,7 @@ func (f *Follower) takeEvents() error {
 		}
 		n := 0
 		for ; n < len(f.waiting[i]) && f.waiting[i][n].Revision() <= published; n++ {
-			f.Kinds[i].hand(f.waiting[i][n])
+			f.kinds[i].hand(f.waiting[i][n])
 		}
 		f.waiting[i] = slices.Delete(f.waiting[i], 0, n)
 		behind = behind || len(f.waiting[i]) > 0
@@ -140,19 +141,13 @@ func (k *Kind) hand(d cache.Delivery) {
 
 // list forgets everything, hands on all objects that there are, and begins to watch.
 // It returns once the cache has published what was listed last, so that the events
-// which takeEvents then hands on bring all kinds to one revision. It reports whether
-// there is a cache. f.state is held for writing.
-func (f *Follower) list() bool {
-	c := f.cache.Load()
-	if c == nil {
-		return false
-	}
-	if f.Reset != nil {
-		f.Reset()
-	}
-	watchers, newest := make([]*cache.Watcher, len(f.Kinds)), int64(0)
-	for i, k := range f.Kinds {
-		w, snapshot := c.WatchNow(k.Storage, cache.Scope{})
+// which takeEvents then hands on bring all kinds to one revision. f.state is held for
+// writing.
+func (f *Follower) list() {
+	f.reset()
+	watchers, newest := make([]*cache.Watcher, len(f.kinds)), int64(0)
+	for i, k := range f.kinds {
+		w, snapshot := f.cache.WatchNow(k.Storage, cache.Scope{})
 		watchers[i], newest = w, max(newest, snapshot.Revision)
 		snapshot.Ascend("", "", "", func(item *cache.Item) bool {
 			if item.Corrupt == nil {
@@ -164,8 +159,7 @@ func (f *Follower) list() bool {
 	f.buf, f.waiting = nil, make([][]cache.Delivery, len(watchers))
 	f.behind.Store(false)
 	f.watchers.Store(&watchers)
-	_ = c.WaitFor(context.Background(), newest) // fails only with its context
-	return true
+	_ = f.cache.WaitFor(context.Background(), newest) // fails only with its context
 }
 
 func (f *Follower) stop() {

@@ -58,21 +58,22 @@ func (s *store) write(storage, name, value string) {
 
 // state is what a follower keeps in the tests: the value of each object.
 type state struct {
-	follow.Follower
+	*follow.Follower
 	values map[string]string // by storage and name
 	resets int
 }
 
-func newState(storages ...string) *state {
+func newState(c *cache.Cache, storages ...string) *state {
 	s := &state{}
-	s.Reset = func() { s.values = map[string]string{}; s.resets++ }
+	var list []follow.Kind
 	for _, storage := range storages {
-		s.Kinds = append(s.Kinds, follow.Kind{
+		list = append(list, follow.Kind{
 			Storage: storage,
 			Set:     func(item *cache.Item) { s.values[storage+"/"+item.Name] = item.Meta().Labels["value"] },
 			Delete:  func(_, name string) { delete(s.values, storage+"/"+name) },
 		})
 	}
+	s.Follower = follow.New(c, func() { s.values = map[string]string{}; s.resets++ }, list...)
 	return s
 }
 
@@ -90,10 +91,9 @@ func (s *state) want(t *testing.T, step string, want map[string]string) {
 }
 
 func TestFollower(t *testing.T) {
-	s, f := newStore(), newState("configmaps", "secrets")
+	s := newStore()
+	f := newState(s.cache, "configmaps", "secrets")
 	s.write("configmaps", "old", "1")
-	f.want(t, "no cache", nil)
-	f.Attach(s.cache)
 	f.want(t, "an object that was there", map[string]string{"configmaps/old": "1"})
 	s.write("configmaps", "old", "2")
 	s.write("secrets", "new", "3")
@@ -106,16 +106,15 @@ func TestFollower(t *testing.T) {
 	if f.resets != 1 {
 		t.Errorf("the objects were listed %d times", f.resets)
 	}
-	late := newState("secrets")
+	late := newState(s.cache, "secrets")
 	s.write("secrets", "new", "unreadable")
-	late.Attach(s.cache)
 	late.want(t, "an object that could never be read", map[string]string{})
 }
 
 // The cache cuts off a watch that nobody reads for long; the objects are listed again.
 func TestFollowerThatFellBehind(t *testing.T) {
-	s, f := newStore(), newState("configmaps")
-	f.Attach(s.cache)
+	s := newStore()
+	f := newState(s.cache, "configmaps")
 	s.write("configmaps", "gone", "1")
 	f.want(t, "at first", map[string]string{"configmaps/gone": "1"})
 	s.write("configmaps", "gone", "")
@@ -151,11 +150,7 @@ func TestStateIsThatOfOneRevision(t *testing.T) {
 			}
 		})
 	}
-	fresh := func() *state {
-		f := newState("secrets", "configmaps")
-		f.Attach(s.cache)
-		return f
-	}
+	fresh := func() *state { return newState(s.cache, "secrets", "configmaps") }
 	followed := fresh()
 	read(math.MaxInt, func() *state { return followed })
 	read(math.MaxInt, func() *state { return followed })

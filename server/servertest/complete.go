@@ -4,7 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
-	"maps"
+	"log/slog"
 	"net"
 	"sync"
 	"testing"
@@ -18,7 +18,6 @@ import (
 	"github.com/rowlock/rowlock/server"
 	"github.com/rowlock/rowlock/server/access"
 	"github.com/rowlock/rowlock/server/admission"
-	"github.com/rowlock/rowlock/server/follow"
 	"github.com/rowlock/rowlock/server/gates"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
@@ -52,29 +51,30 @@ func Complete(t testing.TB) func(*server.Config) {
 	features := gates.New()
 	return func(c *server.Config) {
 		roles := rbac.New()
-		follower := access.FollowRules(roles)
-		agents := access.NewNodes(node.Authorizer{Allows: rbac.RuleAllows, Rules: policy.NodeRules(), Selectors: true})
-		rules := access.SyncedRules{Follower: follower, RuleResolver: roles}
 		c.Catalogue = kinds.NewCatalogue(resources)
-		accounts := &accounts{}
-		tokens := authx.TokenChain{Tokens{Token: Admin}, serviceaccount.New(serviceaccount.Config{
-			Issuers: []string{issuer}, Keys: []serviceaccount.Key{signer.Key()}, Audiences: []string{issuer}, Lookup: accounts,
-		})}
-		c.Loops = map[string]func(*server.Server) server.Loop{"accounts": accounts.follow}
-		c.Authenticator = authx.AllowAnonymous{Next: authx.Chain{authx.Bearer{Tokens: tokens, Audiences: []string{issuer}}}}
+		c.Cache = server.NewCache(c.Catalogue, slog.New(slog.DiscardHandler))
+		follower := access.FollowRules(roles, c.Cache)
+		agents := access.NewNodes(node.Authorizer{Allows: rbac.RuleAllows, Rules: policy.NodeRules(), Selectors: true}, c.Cache)
+		rules := access.SyncedRules{Follower: follower, RuleResolver: roles}
+		c.Authenticator, c.Authenticate = nil, func(h access.Host) access.Authentication {
+			tokens := authx.TokenChain{Tokens{Token: Admin}, serviceaccount.New(serviceaccount.Config{
+				Issuers: []string{issuer}, Keys: []serviceaccount.Key{signer.Key()}, Audiences: []string{issuer}, Lookup: access.NewLookup(h),
+			})}
+			return access.Authentication{
+				Authenticator: authx.AllowAnonymous{Next: authx.Chain{authx.Bearer{Tokens: tokens, Audiences: []string{issuer}}}},
+				Review:        func(context.Context, string, []string) (*authx.Authenticated, bool, error) { return nil, false, nil },
+			}
+		}
 		c.Authorizer = authx.AuthorizerChain{authx.Masters{}, agents, access.Synced{Follower: follower, Authorizer: roles}}
-		c.Followers, c.Policy = []*follow.Follower{follower, agents.Follower}, policy
+		c.Policy = policy
 		c.Plugins = []admission.Plugin{access.Escalation{Rules: roles, Follower: follower, Authorizer: c.Authorizer}}
 		c.Feature = features.Enabled
 		c.Version = version.Info{Major: "1", Minor: "32", GitVersion: "v1.32.13"}
 		c.Bootstrap = server.Bootstrap{ServiceIP: net.IPv4(10, 96, 0, 1), AdvertiseIP: net.IPv4(192, 0, 2, 1), AdvertisePort: 6443}
-		c.Special = podverbs.Handlers(podverbs.Kubelet{})
-		maps.Copy(c.Special, reviews.Handlers(reviews.Config{Authorizer: c.Authorizer, Rules: rules}))
-		maps.Copy(c.Special, tokenverbs.Handlers(tokenverbs.Config{
-			Issue: signer.Issue, Audiences: []string{issuer},
-			Review: func(context.Context, string, []string) (*authx.Authenticated, bool, error) { return nil, false, nil },
-		}))
-		c.Special[components.Key] = components.Handler(components.Local("scheduler", 10259), components.Local("controller-manager", 10257))
+		c.Kubelet = &podverbs.Kubelet{}
+		c.Reviews = &reviews.Config{Authorizer: c.Authorizer, Rules: rules}
+		c.Tokens = &tokenverbs.Config{Issue: signer.Issue, Audiences: []string{issuer}}
+		c.Components = []components.Component{components.Local("scheduler", 10259), components.Local("controller-manager", 10257)}
 	}
 }
 

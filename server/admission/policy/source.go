@@ -53,19 +53,15 @@ const policyStorage = "validatingadmissionpolicies.admissionregistration.k8s.io"
 func newSource(c *cache.Cache, m *conditions.Metrics) *source {
 	s := &source{}
 	s.reset()
-	s.follower = &follow.Follower{Reset: s.reset, Kinds: []follow.Kind{
-		{
-			Storage: policyStorage,
-			Set:     func(item *cache.Item) { s.set(item.Name, newPolicy(item, m)) },
-			Delete:  func(_, name string) { s.set(name, nil) },
-		},
-		{
-			Storage: "validatingadmissionpolicybindings.admissionregistration.k8s.io",
-			Set:     func(item *cache.Item) { s.bind(item.Name, newBinding(item)) },
-			Delete:  func(_, name string) { s.bind(name, nil) },
-		},
-	}}
-	s.follower.Attach(c)
+	s.follower = follow.New(c, s.reset, follow.Kind{
+		Storage: policyStorage,
+		Set:     func(item *cache.Item) { s.set(item.Name, newPolicy(item, m)) },
+		Delete:  func(_, name string) { s.set(name, nil) },
+	}, follow.Kind{
+		Storage: "validatingadmissionpolicybindings.admissionregistration.k8s.io",
+		Set:     func(item *cache.Item) { s.bind(item.Name, newBinding(item)) },
+		Delete:  func(_, name string) { s.bind(name, nil) },
+	})
 	return s
 }
 

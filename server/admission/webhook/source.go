@@ -56,12 +56,11 @@ type source struct {
 func newSource(c *cache.Cache, storage string, read func(*cache.Item) []*hook) *source {
 	s := &source{}
 	s.reset()
-	s.follower = &follow.Follower{Reset: s.reset, Kinds: []follow.Kind{{
+	s.follower = follow.New(c, s.reset, follow.Kind{
 		Storage: storage,
 		Set:     func(item *cache.Item) { s.configs[item.Name] = read(item); s.list.Store(nil) },
 		Delete:  func(_, name string) { delete(s.configs, name); s.list.Store(nil) },
-	}}}
-	s.follower.Attach(c)
+	})
 	return s
 }
 

@@ -5,18 +5,13 @@ import (
 	"crypto/x509"
 	"errors"
 	"log/slog"
-	"maps"
 	"time"
 
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/rowlock/rowlock/authx/clientcert"
-	"github.com/rowlock/rowlock/server/verbs"
-	"github.com/rowlock/rowlock/server/verbs/components"
 	"github.com/rowlock/rowlock/server/verbs/podverbs"
-	"github.com/rowlock/rowlock/server/verbs/reviews"
-	"github.com/rowlock/rowlock/server/verbs/tokenverbs"
 )
 
 // kubeletOptions are the flags that say how node agents are reached.
@@ -64,18 +59,4 @@ func (o *kubeletOptions) config(log *slog.Logger) (podverbs.Kubelet, error) {
 		k.TLS.RootCAs.AddCert(c)
 	}
 	return k, nil
-}
-
-// specials are the handlers of everything that is no ordinary object.
-func (o *serveOptions) specials(a *access, z *authorization, log *slog.Logger) (map[string]verbs.Special, error) {
-	kubelet, err := o.kubelet.config(log)
-	if err != nil {
-		return nil, err
-	}
-	all := make(map[string]verbs.Special)
-	maps.Copy(all, podverbs.Handlers(kubelet))
-	maps.Copy(all, tokenverbs.Handlers(a.tokens))
-	maps.Copy(all, reviews.Handlers(reviews.Config{Authorizer: z.authorizer, Rules: z.rules, IgnoreSelectors: z.blind}))
-	all[components.Key] = components.Handler(components.Local("scheduler", 10259), components.Local("controller-manager", 10257))
-	return all, nil
 }

@@ -1,0 +1,110 @@
+package access
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/authx/bootstrap"
+	"github.com/rowlock/rowlock/authx/serviceaccount"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/objects"
+	"github.com/rowlock/rowlock/server/permits"
+)
+
+// API is the server's own API, called in process; server.Server is one.
+type API interface {
+	Call(ctx context.Context, agent, method, path, contentType string, body, into any) error
+}
+
+// Host is what a server lets its authenticators use.
+type Host struct {
+	Catalogue *kinds.Catalogue
+	Cache     *cache.Cache
+	Objects   *objects.Store
+	API       API
+}
+
+// Authentication is what a server needs to know who sends a request.
+type Authentication struct {
+	Authenticator authx.Authenticator
+	// Review judges a token that is sent for review; see tokenverbs.Config. Nil: the
+	// server reviews no tokens.
+	Review func(ctx context.Context, token string, audiences []string) (*authx.Authenticated, bool, error)
+}
+
+// Lookup shows authenticators the live objects of a server.
+type Lookup struct{ host Host }
+
+var (
+	_ serviceaccount.Lookup = Lookup{}
+	_ bootstrap.Lookup      = Lookup{}
+)
+
+// NewLookup makes a look-up of a server's objects.
+func NewLookup(h Host) Lookup { return Lookup{h} }
+
+// forAuthentication is the server's own right to see what credentials refer to.
+var forAuthentication = permits.OfServer("authentication")
+
+// find decodes a live object of the core group; nil where there is none. What the
+// cache does not have the store is asked for.
+func (l Lookup) find(ctx context.Context, plural, namespace, name string) (kinds.Object, error) {
+	if name == "" {
+		return nil, nil
+	}
+	at := objects.Place{Resource: l.host.Catalogue.Lookup("", "v1", plural), Namespace: namespace, Name: name}
+	obj, _, err := l.host.Objects.Live(ctx, forAuthentication, at)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return obj, err
+}
+
+// Object implements serviceaccount.Lookup. What is not being deleted is not decoded.
+func (l Lookup) Object(ctx context.Context, plural, namespace, name string) (serviceaccount.Object, bool, error) {
+	if item := l.host.Cache.Get(plural, namespace, name); item != nil && item.Corrupt == nil {
+		if meta := item.Meta(); !meta.Deleting {
+			return serviceaccount.Object{UID: meta.UID}, true, nil
+		}
+	}
+	obj, err := l.find(ctx, plural, namespace, name)
+	if obj == nil || err != nil {
+		return serviceaccount.Object{}, false, err
+	}
+	return describe(obj), true, nil
+}
+
+func describe(obj kinds.Object) serviceaccount.Object {
+	o := serviceaccount.Object{UID: string(obj.GetUID())}
+	if t := obj.GetDeletionTimestamp(); t != nil {
+		o.Deleted = t.Time
+	}
+	return o
+}
+
+// Secret implements serviceaccount.Lookup.
+func (l Lookup) Secret(ctx context.Context, namespace, name string) (serviceaccount.Secret, bool, error) {
+	obj, err := l.find(ctx, "secrets", namespace, name)
+	if obj == nil || err != nil {
+		return serviceaccount.Secret{}, false, err
+	}
+	secret := obj.(*corev1.Secret)
+	return serviceaccount.Secret{
+		Object: describe(secret), Token: secret.Data[corev1.ServiceAccountTokenKey],
+		Invalid: secret.Labels[legacyInvalidLabel] != "", LastUsed: secret.Labels[legacyUsedLabel],
+	}, true, nil
+}
+
+// BootstrapSecret implements bootstrap.Lookup.
+func (l Lookup) BootstrapSecret(ctx context.Context, name string) (bootstrap.Secret, bool, error) {
+	obj, err := l.find(ctx, "secrets", bootstrap.Namespace, name)
+	if obj == nil || err != nil {
+		return bootstrap.Secret{}, false, err
+	}
+	secret := obj.(*corev1.Secret)
+	return bootstrap.Secret{Type: string(secret.Type), Data: secret.Data, Deleting: secret.DeletionTimestamp != nil}, true, nil
+}

@@ -1,0 +1,91 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rowlock/rowlock/authx/serviceaccount"
+	"github.com/rowlock/rowlock/server/request"
+)
+
+// Labels of Secrets that hold tokens.
+const (
+	legacyUsedLabel    = "kubernetes.io/legacy-token-last-used"
+	legacyInvalidLabel = "kubernetes.io/legacy-token-invalid-since"
+)
+
+// labelTime bounds the writing of such a label, which a request waits for once a day.
+const labelTime = 5 * time.Second
+
+// TokenMetrics counts uses of service account tokens that should be given up.
+type TokenMetrics struct {
+	legacy, manual, invalid, stale, valid prometheus.Counter
+}
+
+// NewTokenMetrics makes the metrics.
+func NewTokenMetrics() *TokenMetrics {
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: "serviceaccount_" + name + "_total", Help: help})
+	}
+	return &TokenMetrics{
+		legacy:  counter("legacy_tokens", "Uses of service account tokens that are kept in Secrets."),
+		manual:  counter("legacy_manual_token_uses", "Uses of such tokens that are not marked invalid."),
+		invalid: counter("invalid_legacy_auto_token_uses", "Uses of such tokens that are marked invalid, and so refused."),
+		stale:   counter("stale_tokens", "Uses of extended service account tokens that should have been renewed."),
+		valid:   counter("valid_tokens", "Uses of extended service account tokens that need not be renewed yet."),
+	}
+}
+
+// Collectors are the metrics.
+func (m *TokenMetrics) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{m.legacy, m.manual, m.invalid, m.stale, m.valid}
+}
+
+// TokenUses records uses of such tokens: in metrics, in the audit log and, for those
+// kept in Secrets, on the Secret.
+type TokenUses struct {
+	API     API
+	Metrics *TokenMetrics
+	Log     *slog.Logger
+}
+
+// Extended records a use of a token that lives longer than its holder asked for.
+func (u *TokenUses) Extended(ctx context.Context, subject string, overdue time.Duration) {
+	if overdue <= 0 {
+		u.Metrics.valid.Inc()
+		return
+	}
+	u.Metrics.stale.Inc()
+	request.From(ctx).Annotate("authentication.k8s.io/stale-token",
+		fmt.Sprintf("subject: %s, seconds after warning threshold: %d", subject, int64(overdue/time.Second)))
+}
+
+// Legacy records a use of a token that is kept in a Secret.
+func (u *TokenUses) Legacy(ctx context.Context, use serviceaccount.LegacyUse) {
+	scope := request.From(ctx)
+	if use.Invalid {
+		u.Metrics.invalid.Inc()
+		scope.Annotate("authentication.k8s.io/legacy-token-invalidated", use.Secret+"/"+use.Namespace)
+	} else {
+		u.Metrics.legacy.Inc()
+		u.Metrics.manual.Inc()
+		scope.Annotate("authentication.k8s.io/legacy-token", use.Subject)
+		scope.Annotate("authentication.k8s.io/legacy-token-manual-secret", use.Secret)
+	}
+	today := time.Now().UTC().Format(time.DateOnly)
+	if use.LastUsed == today {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, labelTime)
+	defer cancel()
+	path := "/api/v1/namespaces/" + use.Namespace + "/secrets/" + use.Secret
+	patch := map[string]any{"metadata": map[string]any{"labels": map[string]string{legacyUsedLabel: today}}}
+	if err := u.API.Call(ctx, "kube-apiserver", http.MethodPatch, path, "application/merge-patch+json", patch, nil); err != nil {
+		u.Log.Warn("the use of a token cannot be noted on its Secret", "namespace", use.Namespace, "secret", use.Secret, "error", err)
+	}
+}

@@ -1,0 +1,52 @@
+package server
+
+import (
+	"slices"
+
+	"github.com/rowlock/rowlock/codecs/budget"
+	"github.com/rowlock/rowlock/codecs/forms"
+	"github.com/rowlock/rowlock/codecs/packed"
+	"github.com/rowlock/rowlock/server/access"
+	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/admission/policy"
+	"github.com/rowlock/rowlock/server/answers"
+	"github.com/rowlock/rowlock/server/apply"
+	"github.com/rowlock/rowlock/server/apply/ownership"
+	"github.com/rowlock/rowlock/server/conns"
+	"github.com/rowlock/rowlock/server/verbs"
+)
+
+// packedBytes is how much is kept of compressed lists: some 5,000 Pods of 5 KB take
+// two to four million bytes of it.
+const packedBytes = 16 << 20
+
+// newVerbs makes what answers requests for resources.
+func (s *Server) newVerbs(who access.Authentication) error {
+	c := &s.cfg
+	s.Verbs = &verbs.Handler{
+		Catalogue: c.Catalogue, Follow: s.Custom.Follow, Objects: s.objects, Answers: s.answers(),
+		Owner:      ownership.New(ownership.Config{Schemas: s.Schemas, StandardOnly: c.StandardOwnership, Count: s.Metrics.Ownership, Log: c.Log}),
+		Patcher:    apply.New(apply.Config{StandardOnly: c.StandardMerge, Count: s.Metrics.StrategicMerge, Log: c.Log}),
+		Authorizer: c.Authorizer, Feature: c.Feature, Special: s.specials(who), Clock: c.Clock, Log: c.Log, WatchFor: c.WatchFor, Measure: s.Metrics,
+		Gate:     budget.NewGate(),
+		Delivery: conns.NewDelivery(conns.DeliveryConfig{Mode: c.Serving.WatchDelivery, Log: c.Log, Observer: s.Metrics.Delivery}),
+	}
+	plugins, err := s.plugins()
+	if err != nil {
+		return err
+	}
+	reading := policy.Reading{Authorizer: c.Authorizer, Catalogue: c.Catalogue, Objects: stored{s}}
+	s.Verbs.Admission = admission.NewChain(slices.Concat([]admission.Plugin{reading}, plugins, c.Plugins)...)
+	s.Verbs.Admission.Observer = s.Metrics
+	return nil
+}
+
+// answers is what leaves the server of what is stored.
+func (s *Server) answers() *answers.Answers {
+	on := s.cfg.Feature
+	return &answers.Answers{
+		Items: s.objects, Forms: forms.Forms{CBOR: on("CBORServingAndStorage")}, Packed: packed.New(packedBytes), Line: budget.NewLine(),
+		Clock: s.cfg.Clock, Log: s.cfg.Log,
+		Compress: on("APIResponseCompression"), NameCorrupt: on("AllowUnsafeMalformedObjectDeletion"),
+	}
+}
