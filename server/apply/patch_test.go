@@ -145,11 +145,16 @@ func benchmarkPatch(b *testing.B, typ, body string) {
 		b.Fatal(err)
 	}
 	p := apply.Patch{Type: typ, Body: []byte(body), Strictness: codecs.Warn, JSON: codecjson.Codec{}}
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, _, err := patcher.Change(context.Background(), &p, schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, pod, []byte(podText)); err != nil {
-			b.Fatal(err)
-		}
+	for way, cfg := range map[string]apply.Config{apply.Own: {}, apply.Standard: {StandardOnly: true}} {
+		patcher := apply.New(cfg)
+		b.Run(way, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, _, err := patcher.Change(context.Background(), &p, schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, pod, []byte(podText)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
 

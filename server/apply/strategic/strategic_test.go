@@ -249,21 +249,30 @@ func TestWork(t *testing.T) {
 	}
 }
 
-func BenchmarkPodStatus(b *testing.B) {
-	const live = `{"metadata":{"name":"p"},"status":{"phase":"Pending","conditions":[{"type":"PodScheduled","status":"True"},{"type":"Initialized","status":"False"}]}}`
-	const patch = `{"status":{"$setElementOrder/conditions":[{"type":"PodScheduled"},{"type":"Initialized"},{"type":"Ready"}],"conditions":[{"type":"Initialized","status":"True"},{"type":"Ready","status":"True"}],
-		"phase":"Running","podIP":"10.0.0.1","podIPs":[{"ip":"10.0.0.1"}]}}`
-	for _, m := range ways {
-		b.Run(fmt.Sprintf("%T", m), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				b.StopTimer()
-				x, y := tree(b, live), tree(b, patch)
-				b.StartTimer()
-				if _, err := m.Merge(nil, x, y, pod); err != nil {
-					b.Fatal(err)
+// BenchmarkOrder merges lists of variables of which each changes, into another order.
+func BenchmarkOrder(b *testing.B) {
+	for _, n := range []int{10, 100, 1000} {
+		for _, m := range ways {
+			b.Run(fmt.Sprintf("%T/%d", m, n), func(b *testing.B) {
+				for b.Loop() {
+					b.StopTimer()
+					env, order := make([]any, n), make([]any, n)
+					for i := range n {
+						env[i] = map[string]any{"name": fmt.Sprint(i), "value": "1"}
+						order[i] = map[string]any{"name": fmt.Sprint(n - 1 - i)}
+					}
+					change := make([]any, n)
+					for i := range n {
+						change[i] = map[string]any{"name": fmt.Sprint(n - 1 - i), "value": "2"}
+					}
+					live := map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "a", "env": env}}}}
+					patch := map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "a", "env": change, "$setElementOrder/env": order}}}}
+					b.StartTimer()
+					if _, err := m.Merge(nil, live, patch, pod); err != nil {
+						b.Fatal(err)
+					}
 				}
-			}
-		})
+			})
+		}
 	}
 }
