@@ -102,9 +102,9 @@ func newNames(resources []*kinds.Resource) *names {
 	return n
 }
 
-// avoid renames packages of custom kinds that are those of built-in ones: the group
+// avoidCollisions renames packages of custom kinds that are those of built-in ones: the group
 // core.api.k8s.io reads backwards as the package of Pods.
-func (n *names) avoid(builtin definitions) {
+func (n *names) avoidCollisions(builtin definitions) {
 	taken := map[string]bool{}
 	for name := range builtin {
 		taken[name[:strings.LastIndexByte(name, '.')+1]] = true
@@ -116,8 +116,10 @@ func (n *names) avoid(builtin definitions) {
 	}
 }
 
-// of names a kind's definition, whether there is one or not.
-func (n *names) of(apiVersion, kind string) string { return n.packages[apiVersion] + "." + kind }
+// definition names a kind's definition, whether there is one or not.
+func (n *names) definition(apiVersion, kind string) string {
+	return n.packages[apiVersion] + "." + kind
+}
 
 // metaName names a definition of meta/v1.
 func metaName(kind string) string {
@@ -145,9 +147,9 @@ func (n *names) marks(resources []*kinds.Resource) map[string][]gvkMark {
 		}
 	}
 	for _, r := range resources {
-		add(n.of(r.APIVersion(), r.Kind), gvkMark{r.Group, r.Kind, r.Version})
+		add(n.definition(r.APIVersion(), r.Kind), gvkMark{r.Group, r.Kind, r.Version})
 		if r.NewList != nil || !r.HasGoType() {
-			add(n.of(r.APIVersion(), r.ListKind), gvkMark{r.Group, r.ListKind, r.Version})
+			add(n.definition(r.APIVersion(), r.ListKind), gvkMark{r.Group, r.ListKind, r.Version})
 		}
 		for _, sub := range r.Subresources {
 			group, version := r.Group, r.Version
@@ -155,7 +157,7 @@ func (n *names) marks(resources []*kinds.Resource) map[string][]gvkMark {
 				group, version = sub.Group, sub.Version
 			}
 			m := gvkMark{group, sub.Kind, version}
-			add(n.of(apiVersion(group, version), sub.Kind), m)
+			add(n.definition(apiVersion(group, version), sub.Kind), m)
 		}
 		add(metaName("DeleteOptions"), gvkMark{r.Group, "DeleteOptions", r.Version})
 		add(metaName("WatchEvent"), gvkMark{r.Group, "WatchEvent", r.Version})

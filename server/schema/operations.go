@@ -148,7 +148,7 @@ func (b *pathBuilder) op(verb, method, action, id string) *operation {
 		method: method, action: action, id: b.id(id, "", ""),
 		tag:      lowerFirst(b.group) + "_" + b.r.Version,
 		kind:     gvkMark{b.r.Group, b.r.Kind, b.r.Version},
-		answer:   b.names.of(b.r.APIVersion(), b.r.Kind),
+		answer:   b.names.definition(b.r.APIVersion(), b.r.Kind),
 		codes:    []int{200},
 		consumes: anything, produces: b.types.plain,
 	}
@@ -173,7 +173,7 @@ func (b *pathBuilder) list(suffix string) *operation {
 	}
 	op.id = b.id("list", "", suffix)
 	op.text = "list or watch objects of kind " + b.r.Kind
-	op.answer = b.names.of(b.r.APIVersion(), b.r.ListKind)
+	op.answer = b.names.definition(b.r.APIVersion(), b.r.ListKind)
 	op.parameters = query("ListOptions")
 	if !b.r.HasGoType() {
 		op.text = "list objects of kind " + b.r.Kind

@@ -28,7 +28,7 @@ func (d *Documents) ServeV2(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotAcceptable)
 		return
 	}
-	doc, err := d.whole(typ != jsonType)
+	doc, err := d.version2(typ != jsonType)
 	if err != nil {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
@@ -52,9 +52,9 @@ func (d *Documents) ServeV3(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Add("Vary", "Accept")
-	typ, find := accepted(r, jsonType, openAPI3ProtobufOld, openAPI3Protobuf), d.group
+	typ, find := accepted(r, jsonType, openAPI3ProtobufOld, openAPI3Protobuf), d.version3
 	if typ == openAPI3ProtobufOld || typ == openAPI3Protobuf {
-		typ, find = openAPI3Protobuf, d.groupProtobuf
+		typ, find = openAPI3Protobuf, d.version3Protobuf
 	}
 	doc, err := find(key)
 	if err != nil {

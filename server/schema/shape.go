@@ -104,8 +104,8 @@ func parseMarkers(text string) (*markerTable, error) {
 	return t, nil
 }
 
-// Shapes makes shapes on first use and keeps them. The zero value is ready.
-type Shapes struct {
+// shapes makes shapes on first use and keeps them. The zero value is ready.
+type shapes struct {
 	mu      sync.Mutex
 	markers *markerTable
 	known   map[shapeKey]*Shape
@@ -118,7 +118,7 @@ type shapeKey struct {
 
 // Of returns the shape of a type, with pointers looked through. It fails for types
 // that have no JSON form.
-func (s *Shapes) Of(t reflect.Type) (*Shape, error) {
+func (s *shapes) Of(t reflect.Type) (*Shape, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.markers == nil {
@@ -132,7 +132,7 @@ func (s *Shapes) Of(t reflect.Type) (*Shape, error) {
 }
 
 // shape makes the shape of a type under the rule of the field that holds it.
-func (s *Shapes) shape(t reflect.Type, rule []string) (*Shape, error) {
+func (s *shapes) shape(t reflect.Type, rule []string) (*Shape, error) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -149,7 +149,7 @@ func (s *Shapes) shape(t reflect.Type, rule []string) (*Shape, error) {
 	return out, nil
 }
 
-func (s *Shapes) fill(out *Shape, t reflect.Type, rule []string) error {
+func (s *shapes) fill(out *Shape, t reflect.Type, rule []string) error {
 	name := t.PkgPath() + "." + t.Name()
 	if self, ok := selfEncoded[name]; ok {
 		out.Form, out.Atomic, out.Self = self.Form, self.Atomic, true
@@ -193,7 +193,7 @@ func (s *Shapes) fill(out *Shape, t reflect.Type, rule []string) error {
 	return err
 }
 
-func (s *Shapes) fields(t reflect.Type, owner string, at []int) ([]Field, error) {
+func (s *shapes) fields(t reflect.Type, owner string, at []int) ([]Field, error) {
 	var out []Field
 	for i := range t.NumField() {
 		f := t.Field(i)

@@ -19,7 +19,7 @@ func (b *pathBuilder) subresource(prefix string, around []parameter, sub *kinds.
 		group, version = sub.Group, sub.Version
 	}
 	kind := gvkMark{group, sub.Kind, version}
-	definition := b.names.of(apiVersion(group, version), sub.Kind)
+	definition := b.names.definition(apiVersion(group, version), sub.Kind)
 	if !b.r.HasGoType() { // a scale counts as an operation on its object
 		kind = gvkMark{b.r.Group, b.r.Kind, b.r.Version}
 	}

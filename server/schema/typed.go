@@ -17,7 +17,7 @@ import (
 
 // Schemas gives the types of all kinds of a catalogue to those who merge objects.
 type Schemas struct {
-	Shapes
+	shapes
 	catalogue *kinds.Catalogue
 
 	mu    sync.Mutex
