@@ -20,6 +20,7 @@ import (
 	"github.com/rowlock/rowlock/codecs/yaml"
 	"github.com/rowlock/rowlock/server/access"
 	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/conns"
 	"github.com/rowlock/rowlock/server/controllers"
 	"github.com/rowlock/rowlock/server/definitions"
 	"github.com/rowlock/rowlock/server/discovery"
@@ -45,6 +46,7 @@ type Server struct {
 	queues     *controllers.Queues
 	flows      *flow.Classifier
 	dynamic    dynamic
+	delivery   *conns.Delivery // of what watches say
 	discovery  *discovery.Handler
 	openapi    *schema.Documents
 	handler    http.Handler
@@ -80,6 +82,7 @@ func New(cfg Config) (*Server, error) {
 	s.watching, s.endWatches = context.WithCancel(context.Background())
 	s.Health = s.checks()
 	who := s.authentication()
+	s.delivery = conns.NewDelivery(conns.DeliveryConfig{Mode: cfg.Serving.WatchDelivery, Log: cfg.Log, Observer: s.Metrics.Delivery})
 	if err := s.newVerbs(who); err != nil {
 		return nil, err
 	}

@@ -49,7 +49,7 @@ func (s *Server) open() (*front, error) {
 	if s.cfg.Serving.NoHTTP2 {
 		f.hs.TLSConfig.NextProtos = []string{"http/1.1"}
 		f.hs.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){}
-	} else if err := conns.ServeHTTP2(f.hs, h2, s.Verbs.Delivery); err != nil {
+	} else if err := conns.ServeHTTP2(f.hs, h2, s.delivery); err != nil {
 		return nil, err
 	}
 	if protos := &f.hs.TLSConfig.NextProtos; !slices.Contains(*protos, "http/1.1") {
@@ -60,9 +60,9 @@ func (s *Server) open() (*front, error) {
 		f.hs.TLSConfig.GetConfigForClient = acceptable(f.hs.TLSConfig.Clone(), s.cfg.ClientAuthorities)
 	}
 	listener := newHandshakes(conns.Listener{Listener: s.cfg.Listener}, f.hs.TLSConfig, handshakeFor, s.handshakeFailed)
-	f.hijacks = conns.NewHijacker(s.Verbs.Delivery, listener.hand)
+	f.hijacks = conns.NewHijacker(s.delivery, listener.hand)
 	f.hs.Handler = f.hijacks.Handler(s.handler)
-	s.Verbs.Delivery.SelfTest(!s.cfg.Serving.NoHTTP2)
+	s.delivery.SelfTest(!s.cfg.Serving.NoHTTP2)
 	go func() {
 		defer close(f.served)
 		defer listener.Close()

@@ -12,8 +12,8 @@ import (
 	"github.com/rowlock/rowlock/server/answers"
 	"github.com/rowlock/rowlock/server/apply"
 	"github.com/rowlock/rowlock/server/apply/ownership"
-	"github.com/rowlock/rowlock/server/conns"
 	"github.com/rowlock/rowlock/server/verbs"
+	"github.com/rowlock/rowlock/server/watches"
 )
 
 // packedBytes is how much is kept of compressed lists: some 5,000 Pods of 5 KB take
@@ -22,14 +22,14 @@ const packedBytes = 16 << 20
 
 // newVerbs makes what answers requests for resources.
 func (s *Server) newVerbs(who access.Authentication) error {
-	c := &s.cfg
+	c, answering := &s.cfg, s.answers()
 	s.Verbs = &verbs.Handler{
-		Catalogue: c.Catalogue, Follow: s.Custom.Follow, Objects: s.objects, Answers: s.answers(),
+		Catalogue: c.Catalogue, Follow: s.Custom.Follow, Objects: s.objects, Answers: answering,
 		Owner:      ownership.New(ownership.Config{Schemas: s.Schemas, StandardOnly: c.StandardOwnership, Count: s.Metrics.Ownership, Log: c.Log}),
 		Patcher:    apply.New(apply.Config{StandardOnly: c.StandardMerge, Count: s.Metrics.StrategicMerge, Log: c.Log}),
-		Authorizer: c.Authorizer, Feature: c.Feature, Special: s.specials(who), Clock: c.Clock, Log: c.Log, WatchFor: c.WatchFor, Measure: s.Metrics,
-		Gate:     budget.NewGate(),
-		Delivery: conns.NewDelivery(conns.DeliveryConfig{Mode: c.Serving.WatchDelivery, Log: c.Log, Observer: s.Metrics.Delivery}),
+		Authorizer: c.Authorizer, Feature: c.Feature, Special: s.specials(who), Clock: c.Clock, Log: c.Log,
+		Gate:    budget.NewGate(),
+		Watches: &watches.Server{Objects: s.objects, Answers: answering, Delivery: s.delivery, Measure: s.Metrics, Log: c.Log, For: c.WatchFor},
 	}
 	plugins, err := s.plugins()
 	if err != nil {

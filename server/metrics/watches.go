@@ -10,7 +10,7 @@ import (
 	"github.com/rowlock/rowlock/server/request"
 )
 
-// watches measures what watches send. It is verbs.Measure.
+// watches measures what watches send. It is watches.Measure.
 type watches struct {
 	events  *prometheus.CounterVec
 	sizes   *prometheus.HistogramVec
@@ -41,7 +41,7 @@ func (w *watches) parts() []prometheus.Collector {
 	return []prometheus.Collector{w.events, w.sizes, w.initial, w.ended}
 }
 
-// Watch implements verbs.Measure.
+// Watch implements watches.Measure.
 func (m *Metrics) Watch(r *kinds.Resource) (sent func(bytes int)) {
 	gvk := r.GVK()
 	if f, ok := m.watches.known.Load(gvk); ok {
@@ -55,12 +55,12 @@ func (m *Metrics) Watch(r *kinds.Resource) (sent func(bytes int)) {
 	return f.(func(int))
 }
 
-// InitialEvents implements verbs.Measure.
+// InitialEvents implements watches.Measure.
 func (m *Metrics) InitialEvents(r *kinds.Resource, info *request.Info, took time.Duration) {
 	m.watches.initial.WithLabelValues(r.Group, r.Version, r.Plural, scopeOf(info)).Observe(took.Seconds())
 }
 
-// Terminated implements verbs.Measure.
+// Terminated implements watches.Measure.
 func (m *Metrics) Terminated(r *kinds.Resource) {
 	m.watches.ended.WithLabelValues(r.Group, r.Plural).Inc()
 }

@@ -20,13 +20,13 @@ import (
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/answers"
 	"github.com/rowlock/rowlock/server/apply"
-	"github.com/rowlock/rowlock/server/conns"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/permits"
 	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/status"
 	"github.com/rowlock/rowlock/server/turns"
+	"github.com/rowlock/rowlock/server/watches"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -51,21 +51,9 @@ type Handler struct {
 	Log        *slog.Logger       // nil: slog.Default
 	MaxBody    int64              // bytes of a request body; 0: 3 MiB
 	Gate       *budget.Gate       // lets heavy bodies in; nil: it is open
-	Measure    Measure            // nil: nobody measures
-	Delivery   *conns.Delivery    // sends what watches say; nil: the writers of their requests do
-	WatchFor   time.Duration      // a watch without timeoutSeconds lasts this to twice this; 0: half an hour
+	Watches    *watches.Server    // serves watches
 
 	turns turns.Lines // of those whose write of an object lost to another's
-}
-
-// Measure takes what only verbs know.
-type Measure interface {
-	// Watch is told of a watch; what it returns, of the bytes of each event sent.
-	Watch(r *kinds.Resource) (sent func(bytes int))
-	// InitialEvents takes the time until a watch had sent what there was.
-	InitialEvents(r *kinds.Resource, info *request.Info, took time.Duration)
-	// Terminated is told of each watch that was cut off because its client was too slow.
-	Terminated(r *kinds.Resource)
 }
 
 // Special serves what is no ordinary object: virtual resources, known by

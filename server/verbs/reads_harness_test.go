@@ -17,6 +17,7 @@ import (
 	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/servertest"
 	"github.com/rowlock/rowlock/server/verbs"
+	"github.com/rowlock/rowlock/server/watches"
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/sqlite"
 )
@@ -49,7 +50,8 @@ func newSiteWith(t testing.TB, cfg sqlstore.Config) *site {
 // inMemory is a handler of what a cache has. Reads must name version 0: there is no store.
 func inMemory(catalogue *kinds.Catalogue, c *cache.Cache) http.Handler {
 	stored := objects.New(catalogue, nil, c)
-	return scoped(&verbs.Handler{Catalogue: catalogue, Objects: stored, Answers: &answers.Answers{Items: stored}})
+	shown := &answers.Answers{Items: stored}
+	return scoped(&verbs.Handler{Catalogue: catalogue, Objects: stored, Answers: shown, Watches: &watches.Server{Objects: stored, Answers: shown}})
 }
 
 // forget gives the handler a cache that knows nothing of the past.
@@ -60,7 +62,7 @@ func (s *site) forget(t testing.TB) {
 		t.Fatal(err)
 	}
 	stored := objects.New(s.Catalogue, s.Store, c)
-	s.Cache, s.Objects, s.Answers.Items = c, stored, stored
+	s.Cache, s.Objects, s.Answers.Items, s.Watches.Objects = c, stored, stored, stored
 }
 
 // compacted waits until the floor has reached a revision.

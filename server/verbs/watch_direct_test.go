@@ -22,8 +22,9 @@ func TestWatchPastHTTP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Delivery = conns.NewDelivery(conns.DeliveryConfig{})
-	hijacker := conns.NewHijacker(s.Delivery, func(c net.Conn) { c.Close() })
+	delivery := conns.NewDelivery(conns.DeliveryConfig{})
+	s.Watches.Delivery = delivery
+	hijacker := conns.NewHijacker(delivery, func(c net.Conn) { c.Close() })
 	defer hijacker.Close()
 	srv := httptest.NewUnstartedServer(hijacker.Handler(scoped(s.Handler)))
 	srv.Listener.Close()

@@ -1,4 +1,4 @@
-package verbs
+package watches
 
 import (
 	"bufio"
@@ -28,33 +28,33 @@ func isWebSocket(r *http.Request) bool {
 }
 
 // serveWebSocket sends each event as one message: text for JSON, else binary.
-func (s *stream) serveWebSocket() error {
+func (w *stream) serveWebSocket() error {
 	websocket.Handler(func(ws *websocket.Conn) {
-		ctx, cancel := context.WithCancel(s.c.R.Context())
+		ctx, cancel := context.WithCancel(w.request.R.Context())
 		done := make(chan struct{})
 		go func() { // ends with the connection, which is closed below
 			defer close(done)
 			defer cancel()
 			_, _ = io.Copy(io.Discard, ws)
 		}()
-		mediaType := s.v.Negotiated().Type
-		s.run(ctx, &messages{ws: ws, text: mediaType == codecs.JSON, framed: mediaType == codecs.Protobuf})
+		mediaType := w.view.Negotiated().Type
+		w.run(ctx, &websocketOutput{ws: ws, text: mediaType == codecs.JSON, framed: mediaType == codecs.Protobuf})
 		cancel()
 		_ = ws.Close()
 		<-done
-	}).ServeHTTP(hijacker{s.c.W}, s.c.R)
+	}).ServeHTTP(hijacker{w.request.W}, w.request.R)
 	return nil
 }
 
-// messages is a sink of WebSocket messages.
-type messages struct {
+// websocketOutput sends WebSocket messages.
+type websocketOutput struct {
 	ws     *websocket.Conn
 	text   bool
 	framed bool // frames carry their length, which a message has by itself
 }
 
-func (m *messages) send(frame []byte) error {
-	_ = m.ws.SetWriteDeadline(time.Now().Add(writeFor))
+func (m *websocketOutput) send(frame []byte) error {
+	_ = m.ws.SetWriteDeadline(time.Now().Add(writeTimeout))
 	data := message{payload: frame, kind: websocket.BinaryFrame}
 	switch {
 	case m.text:
@@ -69,9 +69,9 @@ func (m *messages) send(frame []byte) error {
 	return nil
 }
 
-func (m *messages) flush() error             { return nil }
-func (m *messages) full() bool               { return false }
-func (m *messages) defers(frame []byte) bool { return false }
+func (m *websocketOutput) flush() error                { return nil }
+func (m *websocketOutput) blocked() bool               { return false }
+func (m *websocketOutput) postpones(frame []byte) bool { return false }
 
 // message is a frame as it is: those of events are shared, and not copied for a client.
 type message struct {

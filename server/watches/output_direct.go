@@ -1,0 +1,96 @@
+package watches
+
+import (
+	"net/http"
+
+	"github.com/rowlock/rowlock/server/conns"
+)
+
+// directOutput writes to a conns.Stream.
+type directOutput struct {
+	stream conns.Stream
+	w      http.ResponseWriter // of the request, which is told how much was written
+	chunk  *[]byte             // collected frames; nil: none
+	noWait bool                // the writer is a goroutine of the cache
+	kept   bool                // stream keeps something that the client did not take
+	bytes  int64               // written to stream
+}
+
+// send adds a frame to the next chunk, or writes several.
+func (o *directOutput) send(frame []byte) error {
+	for len(frame) > chunkSize {
+		if err := o.add(frame[:chunkSize]); err != nil {
+			return err
+		}
+		frame = frame[chunkSize:]
+	}
+	return o.add(frame)
+}
+
+func (o *directOutput) add(part []byte) error {
+	if o.chunk == nil {
+		o.chunk = getChunk()
+		*o.chunk = append(*o.chunk, make([]byte, conns.Headroom)...)
+	}
+	*o.chunk = append(*o.chunk, part...)
+	if len(*o.chunk) < chunkSize {
+		return nil
+	}
+	return o.flush()
+}
+
+// flush writes the chunk that has been collected. It waits for the client unless noWait
+// is set.
+func (o *directOutput) flush() (err error) {
+	switch {
+	case o.chunk != nil:
+		o.bytes += int64(len(*o.chunk) - conns.Headroom)
+		if o.noWait {
+			var blocked bool
+			blocked, err = o.stream.TryWrite(o.chunk)
+			o.kept = o.kept || blocked
+		} else {
+			o.kept, err = false, o.stream.Write(o.chunk)
+		}
+		putChunk(o.chunk)
+		o.chunk = nil
+	case o.kept && !o.noWait:
+		o.kept, err = false, o.stream.Flush()
+	}
+	if err != nil {
+		return errGone
+	}
+	return nil
+}
+
+func (o *directOutput) blocked() bool { return o.kept }
+
+// postpones: what a slow client does not take of a large frame would be kept for it alone.
+// The handler sends that frame in parts, and waits.
+func (o *directOutput) postpones(frame []byte) bool {
+	if o.noWait && len(frame) > 2*chunkSize {
+		o.kept = true
+		return true
+	}
+	return false
+}
+
+func (o *directOutput) close(complete bool) {
+	o.stream.Close(complete)
+	count(o.w, o.bytes)
+}
+
+// count tells the writers around the request's own what was written past them.
+func count(w http.ResponseWriter, bytes int64) {
+	for w != nil {
+		if c, ok := w.(interface{ Count(bytes int64) }); ok {
+			c.Count(bytes)
+			return
+		}
+		u, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			return
+		}
+		w = u.Unwrap()
+	}
+}

@@ -1,0 +1,144 @@
+package watches
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unique"
+
+	"github.com/rowlock/rowlock/server/answers"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/objects"
+)
+
+// stream is one watch. Its handler holds mu, but while it waits: then goroutines of the
+// cache may send what is new (push), so that the handler need not wake up.
+type stream struct {
+	mu       sync.Mutex
+	over     bool // nothing may be sent any more
+	complete bool // nothing is missing from the answer
+	panicked any  // what push ended with
+
+	server  *Server
+	request *answers.Request
+	options *objects.ListOptions
+	view    *answers.View
+
+	watcher *cache.Watcher
+	there   *objects.Collection // what there is at the beginning; nil for a watch from a revision
+	failed  error               // why there is nothing to watch
+	begun   bool                // a frame has been sent
+	due     bool                // a bookmark is to be sent
+	end     time.Time
+	timer   *time.Timer
+	alarms  atomic.Uint32
+	batch   []cache.Delivery
+	rest    []cache.Delivery                                   // of batch: to be sent still
+	first   any                                                // the key of the first event's frame
+	later   any                                                // that of all others
+	make    func(cache.EventType, *cache.Item) ([]byte, error) // w.frame
+	sent    func(bytes int)                                    // is told of each event
+}
+
+// prepare makes ready what every event needs.
+func (w *stream) prepare() {
+	// Handles are compared faster than what they stand for, and need no memory.
+	w.first, w.later = unique.Make(w.view.Key(true)), unique.Make(w.view.Key(false))
+	w.make = w.frame
+}
+
+// frame is one event in the wire form of the watch.
+func (w *stream) frame(t cache.EventType, it *cache.Item) ([]byte, error) {
+	return w.view.Event(t.String(), it, !w.begun)
+}
+
+// events sends the initial events, then changes and bookmarks until the time is up.
+func (w *stream) events(ctx context.Context, out output) error {
+	w.end = time.Now().Add(w.duration())
+	if w.there != nil && w.options.SyntheticEvents() {
+		if err := w.initial(ctx, out); err != nil {
+			return err
+		}
+		if m := w.server.Measure; m != nil && w.options.InitialEvents() {
+			m.InitialEvents(w.request.Resource, w.request.Scope.Info, time.Since(w.request.Scope.Received))
+		}
+	}
+	w.there = nil
+	if direct, ok := out.(*directOutput); ok {
+		return w.sharedLoop(ctx, direct)
+	}
+	return w.ownLoop(ctx, out)
+}
+
+// What may happen besides changes.
+const (
+	timerFired uint32 = 1 << iota
+	contextEnded
+)
+
+// ownLoop sends changes and bookmarks from the handler alone. It waits for one channel, as
+// waiting for one of several costs each event more.
+func (w *stream) ownLoop(ctx context.Context, out output) error {
+	w.timer = time.AfterFunc(w.untilBookmark(), func() { w.alarm(timerFired) })
+	defer w.timer.Stop()
+	defer context.AfterFunc(ctx, func() { w.alarm(contextEnded) })()
+	for {
+		if err := w.drain(ctx, out); err != nil {
+			return err
+		}
+		<-w.watcher.Ready()
+		if w.alarms.Load() == 0 {
+			continue
+		}
+		if w.alarms.Swap(0)&contextEnded != 0 || !time.Now().Before(w.end) {
+			return nil
+		}
+		w.due = w.options.AllowWatchBookmarks
+		w.timer.Reset(w.untilBookmark())
+	}
+}
+
+// alarm wakes ownLoop.
+func (w *stream) alarm(what uint32) {
+	w.alarms.Or(what)
+	w.watcher.Wake()
+}
+
+// sharedLoop sends changes and bookmarks where goroutines of the cache send what they can.
+func (w *stream) sharedLoop(ctx context.Context, out *directOutput) error {
+	wake := out.stream.Wake
+	asks := w.request.Resource.LoadAsks() // no goroutine of the cache waits for a webhook
+	w.watcher.SetHooks(func() {
+		if asks || !w.push(ctx, out) {
+			wake()
+		}
+	}, wake)
+	unlink := context.AfterFunc(ctx, wake)
+	defer unlink()
+	next := time.Now().Add(w.untilBookmark())
+	for {
+		if err := w.drain(ctx, out); err != nil {
+			return err
+		}
+		if out.stream.Wait(next) != nil || ctx.Err() != nil {
+			return nil
+		}
+		if now := time.Now(); !now.Before(next) {
+			if !now.Before(w.end) {
+				return nil
+			}
+			w.due = w.options.AllowWatchBookmarks
+			next = now.Add(w.untilBookmark())
+		}
+	}
+}
+
+// untilBookmark is the time until a bookmark is due, or the end.
+func (w *stream) untilBookmark() time.Duration {
+	left := time.Until(w.end)
+	if !w.options.AllowWatchBookmarks || left <= bookmarkBefore {
+		return left
+	}
+	return min(bookmarkEvery, left-bookmarkBefore)
+}
