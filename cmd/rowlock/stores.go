@@ -156,8 +156,10 @@ func publicURL(text string) string {
 // misplaced says that a URL may have parts of a password where others stand, because
 // a character of it was not escaped.
 func misplaced(text string) bool {
+	_, authority, _ := strings.Cut(text, "://")
+	authority, _, _ = strings.Cut(authority, "/")
 	u, err := url.Parse(text)
-	return err == nil && (u.Fragment != "" || strings.Contains(u.Path+u.RawQuery, "@"))
+	return strings.Count(authority, "@") > 1 || err == nil && (u.Fragment != "" || strings.Contains(u.Path+u.RawQuery, "@"))
 }
 
 // measure makes the metrics of a store; use is given the driver once it is open.

@@ -121,6 +121,7 @@ func FuzzSelectors(f *testing.F) {
 func FuzzWriteOptions(f *testing.F) {
 	f.Add("dryRun=All&fieldManager=m&fieldValidation=Strict&force=true")
 	f.Add("gracePeriodSeconds=-5&orphanDependents=0&propagationPolicy=Orphan&dryRun=")
+	f.Add("propagationPolicy")
 	f.Add("ignoreStoreReadErrorWithClusterBreakingPotential&gracePeriodSeconds=1e3&force=FALSE&force=1")
 	pods := builtin.Resources()[0]
 	f.Fuzz(func(t *testing.T, rawQuery string) {
@@ -160,9 +161,6 @@ func FuzzWriteOptions(f *testing.F) {
 			return
 		}
 		del.DryRun, del.Preconditions = plain(del.DryRun), nil
-		if q.Get("propagationPolicy") == "" {
-			del.PropagationPolicy = nil
-		}
 		if len(del.DryRun) == 0 {
 			del.DryRun = nil
 		}

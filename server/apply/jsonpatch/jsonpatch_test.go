@@ -47,7 +47,7 @@ func FuzzPatch(f *testing.F) {
 		`[{"op":"test","path":"","value":{"a":1}}]`, `[{"op":"test","path":""}]`, `[{"op":"test","path":"","value":null}]`,
 		`[{"op":"test","path":"/~0","value":1},{"op":"remove","path":"/"}]`, `[{"op":"test","path":"//~0/~1","value":1}]`,
 		`[{"op":"remove","path":"/b/9"}]`, `[{"op":"remove","path":"/q"}]`, `[{"op":"remove","path":"/a/b"}]`, `[{"op":"add","path":"","value":1}]`,
-		`[{"op":"move","path":"/x"}]`, `[{"op":"copy","from":"/b/x","path":"/y"}]`, `[{"op":"copy","from":"/q","path":"/y"}]`, `[{"op":"what"}]`, `[{}]`, `[null]`,
+		`[{"op":"move","path":"/x"}]`, `[{"op":"copy","from":"/a"}]`, `[{"op":"move","from":"/a"}]`, `[{"op":"copy","from":"/b/x","path":"/y"}]`, `[{"op":"copy","from":"/q","path":"/y"}]`, `[{"op":"what"}]`, `[{}]`, `[null]`,
 		`[{"op":"test","path":"/b","value":[1,2,{"c":"<x>"},null,[]]}]`, `[{"op":"test","path":"/e","value":[]}]`, `[{"op":"move","from":"/o","path":"/o/a/x"}]`,
 		`[{"op":"replace","path":"/b/-1","value":"\u2028 & "}]`, `[{"op":"replace","path":"/b/7","value":1}]`, `[{"op":"add","path":"/a"},{"op":"test","path":"/a","value":null}]`,
 	} {

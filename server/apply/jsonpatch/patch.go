@@ -332,7 +332,9 @@ func (r *run) source(o operation, kind string) (in *node, key string, v *node, e
 
 // destination finds where a move or a copy puts it.
 func (r *run) destination(o operation, kind string) (in *node, key, path string, err error) {
-	if path, err = o.path(); err != nil {
+	if path, err = o.path(); err != nil && kind == "copy" {
+		return nil, "", "", failed(errMissing, "copy operation failed to decode path")
+	} else if err != nil {
 		return nil, "", "", failed(err, "%s operation failed to decode path", kind)
 	}
 	if in, key, err = r.find(path); err == nil && in == nil {
