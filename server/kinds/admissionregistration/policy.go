@@ -1,7 +1,6 @@
 package admissionregistration
 
 import (
-	"context"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -30,47 +29,35 @@ const (
 )
 
 // ValidatingAdmissionPolicy is how ValidatingAdmissionPolicies are written.
-var ValidatingAdmissionPolicy = kinds.Strategy{
+var ValidatingAdmissionPolicy = kinds.Typed[*admissionv1.ValidatingAdmissionPolicy]{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
-	Default: func(obj kinds.Object) {
-		s := &obj.(*admissionv1.ValidatingAdmissionPolicy).Spec
+	Default: func(obj *admissionv1.ValidatingAdmissionPolicy) {
+		s := &obj.Spec
 		rules.DefaultTo(&s.FailurePolicy, admissionv1.Fail)
 		defaultMatch(s.MatchConstraints)
 	},
-	PrepareForCreate: func(_ context.Context, obj kinds.Object) {
-		p := obj.(*admissionv1.ValidatingAdmissionPolicy)
-		p.Status = admissionv1.ValidatingAdmissionPolicyStatus{}
-		p.Generation = 1
+	Keep:    func(p, old *admissionv1.ValidatingAdmissionPolicy) { p.Status = old.Status },
+	Counted: func(p *admissionv1.ValidatingAdmissionPolicy) []any { return []any{p.Spec} },
+	Validate: func(p *admissionv1.ValidatingAdmissionPolicy) field.ErrorList {
+		return newPolicy(p, nil).validate()
 	},
-	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
-		p, old := obj.(*admissionv1.ValidatingAdmissionPolicy), before.(*admissionv1.ValidatingAdmissionPolicy)
-		p.Status = old.Status
-		p.Generation = old.Generation
-		if !rules.Same(p.Spec, old.Spec) {
-			p.Generation++
-		}
-	},
-	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
-		return newPolicy(obj, nil).validate()
-	},
-	ValidateUpdate: func(_ context.Context, obj, before kinds.Object) field.ErrorList {
-		return newPolicy(obj, before).validate()
+	ValidateUpdate: func(p, old *admissionv1.ValidatingAdmissionPolicy) field.ErrorList {
+		return newPolicy(p, old).validate()
 	},
 	ResetFields: []string{"status"},
-}
+}.Strategy()
 
 // ValidatingAdmissionPolicyStatus is how their status is written.
-var ValidatingAdmissionPolicyStatus = kinds.Strategy{
-	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
-		p, old := obj.(*admissionv1.ValidatingAdmissionPolicy), before.(*admissionv1.ValidatingAdmissionPolicy)
+var ValidatingAdmissionPolicyStatus = kinds.Typed[*admissionv1.ValidatingAdmissionPolicy]{
+	PrepareForUpdate: func(p, old *admissionv1.ValidatingAdmissionPolicy) {
 		metav1.ResetObjectMetaForStatus(&p.ObjectMeta, &old.ObjectMeta)
 		p.Spec = old.Spec
 	},
-	ValidateUpdate: func(_ context.Context, obj, _ kinds.Object) field.ErrorList {
-		return validatePolicyStatus(&obj.(*admissionv1.ValidatingAdmissionPolicy).Status, field.NewPath("status"))
+	ValidateUpdate: func(obj, _ *admissionv1.ValidatingAdmissionPolicy) field.ErrorList {
+		return validatePolicyStatus(&obj.Status, field.NewPath("status"))
 	},
 	ResetFields: []string{"spec", "metadata"},
-}
+}.Strategy()
 
 // ValidatingAdmissionPolicyColumns is their Table form.
 var ValidatingAdmissionPolicyColumns = columns.Of(
@@ -109,10 +96,10 @@ type policy struct {
 	compiler *expr.Compiler
 }
 
-func newPolicy(obj, before kinds.Object) *policy {
-	v := &policy{ValidatingAdmissionPolicy: obj.(*admissionv1.ValidatingAdmissionPolicy), compiler: expr.NewCompiler()}
+func newPolicy(obj, before *admissionv1.ValidatingAdmissionPolicy) *policy {
+	v := &policy{ValidatingAdmissionPolicy: obj, compiler: expr.NewCompiler()}
 	if before != nil {
-		v.old = before.(*admissionv1.ValidatingAdmissionPolicy)
+		v.old = before
 	}
 	if len(v.Spec.Variables) > 0 {
 		v.compiler = expr.NewComposer()
@@ -333,26 +320,19 @@ func validatePolicyStatus(s *admissionv1.ValidatingAdmissionPolicyStatus, p *fie
 }
 
 // ValidatingAdmissionPolicyBinding is how ValidatingAdmissionPolicyBindings are written.
-var ValidatingAdmissionPolicyBinding = kinds.Strategy{
+var ValidatingAdmissionPolicyBinding = kinds.Typed[*admissionv1.ValidatingAdmissionPolicyBinding]{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
-	Default: func(obj kinds.Object) {
-		defaultMatch(obj.(*admissionv1.ValidatingAdmissionPolicyBinding).Spec.MatchResources)
+	Default: func(obj *admissionv1.ValidatingAdmissionPolicyBinding) {
+		defaultMatch(obj.Spec.MatchResources)
 	},
-	PrepareForCreate: func(_ context.Context, obj kinds.Object) { obj.SetGeneration(1) },
-	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
-		b, old := obj.(*admissionv1.ValidatingAdmissionPolicyBinding), before.(*admissionv1.ValidatingAdmissionPolicyBinding)
-		b.Generation = old.Generation
-		if !rules.Same(b.Spec, old.Spec) {
-			b.Generation++
-		}
+	Counted: func(b *admissionv1.ValidatingAdmissionPolicyBinding) []any { return []any{b.Spec} },
+	Validate: func(obj *admissionv1.ValidatingAdmissionPolicyBinding) field.ErrorList {
+		return validateBinding(&obj.Spec)
 	},
-	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
-		return validateBinding(&obj.(*admissionv1.ValidatingAdmissionPolicyBinding).Spec)
+	ValidateUpdate: func(obj, _ *admissionv1.ValidatingAdmissionPolicyBinding) field.ErrorList {
+		return validateBinding(&obj.Spec)
 	},
-	ValidateUpdate: func(_ context.Context, obj, _ kinds.Object) field.ErrorList {
-		return validateBinding(&obj.(*admissionv1.ValidatingAdmissionPolicyBinding).Spec)
-	},
-}
+}.Strategy()
 
 // ValidatingAdmissionPolicyBindingColumns is their Table form.
 var ValidatingAdmissionPolicyBindingColumns = columns.Of(

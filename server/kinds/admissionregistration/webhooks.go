@@ -3,7 +3,6 @@
 package admissionregistration
 
 import (
-	"context"
 	"fmt"
 	"reflect"
 	"slices"
@@ -68,16 +67,8 @@ func mutatingHooks(c *admissionv1.MutatingWebhookConfiguration) []hook {
 // ValidatingWebhookConfiguration and MutatingWebhookConfiguration are how
 // configurations of webhooks are written.
 var (
-	ValidatingWebhookConfiguration = webhooks(
-		func(obj kinds.Object) []hook {
-			return validatingHooks(obj.(*admissionv1.ValidatingWebhookConfiguration))
-		},
-		func(obj kinds.Object) any { return obj.(*admissionv1.ValidatingWebhookConfiguration).Webhooks })
-	MutatingWebhookConfiguration = webhooks(
-		func(obj kinds.Object) []hook {
-			return mutatingHooks(obj.(*admissionv1.MutatingWebhookConfiguration))
-		},
-		func(obj kinds.Object) any { return obj.(*admissionv1.MutatingWebhookConfiguration).Webhooks })
+	ValidatingWebhookConfiguration = webhooks(validatingHooks, func(c *admissionv1.ValidatingWebhookConfiguration) any { return c.Webhooks })
+	MutatingWebhookConfiguration   = webhooks(mutatingHooks, func(c *admissionv1.MutatingWebhookConfiguration) any { return c.Webhooks })
 )
 
 // ValidatingWebhookConfigurationColumns and MutatingWebhookConfigurationColumns
@@ -101,29 +92,27 @@ func webhookColumns() []columns.Column {
 	}
 }
 
-func webhooks(list func(kinds.Object) []hook, content func(kinds.Object) any) kinds.Strategy {
-	return kinds.Strategy{
-		Meta:         &kinds.MetaRules{Updates: 1, AnyFinalizer: true},
+func webhooks[T kinds.Object](list func(T) []hook, content func(T) any) kinds.Strategy {
+	return kinds.Typed[T]{
 		ValidateName: apivalidation.NameIsDNSSubdomain,
-		Default: func(obj kinds.Object) {
-			for _, h := range list(obj) {
+		Meta:         &kinds.MetaRules{Updates: 1, AnyFinalizer: true},
+		Default: func(c T) {
+			for _, h := range list(c) {
 				defaultHook(&h)
 			}
 		},
-		PrepareForCreate: func(_ context.Context, obj kinds.Object) { obj.SetGeneration(1) },
-		PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
-			obj.SetGeneration(before.GetGeneration())
-			if !reflect.DeepEqual(content(obj), content(before)) {
-				obj.SetGeneration(before.GetGeneration() + 1)
+		PrepareForCreate: func(c T) { c.SetGeneration(1) },
+		PrepareForUpdate: func(c, old T) { // absent and empty are not the same here, as they are where specs are counted
+			c.SetGeneration(old.GetGeneration())
+			if !reflect.DeepEqual(content(c), content(old)) {
+				c.SetGeneration(old.GetGeneration() + 1)
 			}
 		},
-		Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
-			return validateHooks(list(obj), tolerance{})
+		Validate: func(c T) field.ErrorList { return validateHooks(list(c), tolerance{}) },
+		ValidateUpdate: func(c, old T) field.ErrorList {
+			return validateHooks(list(c), toleranceOf(list(c), list(old)))
 		},
-		ValidateUpdate: func(_ context.Context, obj, before kinds.Object) field.ErrorList {
-			return validateHooks(list(obj), toleranceOf(list(obj), list(before)))
-		},
-	}
+	}.Strategy()
 }
 
 func defaultHook(h *hook) {

@@ -8,7 +8,6 @@
 package apiextensions
 
 import (
-	"context"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -20,24 +19,16 @@ import (
 )
 
 // CustomResourceDefinition is how CustomResourceDefinitions are written.
-var CustomResourceDefinition = kinds.Strategy{
+var CustomResourceDefinition = kinds.Typed[*apiextensionsv1.CustomResourceDefinition]{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
 	Meta:         &kinds.MetaRules{Updates: 1, AnyFinalizer: true},
-	Default:      func(obj kinds.Object) { defaultDefinition(obj.(*apiextensionsv1.CustomResourceDefinition)) },
-	PrepareForCreate: func(_ context.Context, obj kinds.Object) {
-		d := obj.(*apiextensionsv1.CustomResourceDefinition)
+	Default:      defaultDefinition,
+	PrepareForCreate: func(d *apiextensionsv1.CustomResourceDefinition) {
 		d.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
 		d.Generation = 1
 		storeVersion(d)
 	},
-	Validate: func(ctx context.Context, obj kinds.Object) field.ErrorList {
-		return validateDefinition(ctx, obj.(*apiextensionsv1.CustomResourceDefinition))
-	},
-	ValidateUpdate: func(ctx context.Context, obj, old kinds.Object) field.ErrorList {
-		return validateDefinitionUpdate(ctx, obj.(*apiextensionsv1.CustomResourceDefinition), old.(*apiextensionsv1.CustomResourceDefinition))
-	},
-	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
-		d, old := obj.(*apiextensionsv1.CustomResourceDefinition), before.(*apiextensionsv1.CustomResourceDefinition)
+	PrepareForUpdate: func(d, old *apiextensionsv1.CustomResourceDefinition) {
 		d.Status = *old.Status.DeepCopy()
 		d.Generation = old.Generation
 		if !rules.Same(d.Spec, old.Spec) {
@@ -45,24 +36,25 @@ var CustomResourceDefinition = kinds.Strategy{
 		}
 		storeVersion(d)
 	},
-	Terminate:   terminate,
-	ResetFields: []string{"status"},
-}
+	ValidateIn:       validateDefinition,
+	ValidateUpdateIn: validateDefinitionUpdate,
+	Terminate:        terminate,
+	ResetFields:      []string{"status"},
+}.Strategy()
 
 // CustomResourceDefinitionStatus is how their status is written. A stock server means
 // to take nothing but the status, and takes the metadata too, which nobody owns then.
-var CustomResourceDefinitionStatus = kinds.Strategy{
+var CustomResourceDefinitionStatus = kinds.Typed[*apiextensionsv1.CustomResourceDefinition]{
 	Meta:    &kinds.MetaRules{Updates: 1, AnyFinalizer: true},
-	Default: CustomResourceDefinition.Default,
-	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
-		d, old := obj.(*apiextensionsv1.CustomResourceDefinition), before.(*apiextensionsv1.CustomResourceDefinition)
+	Default: defaultDefinition,
+	Keep: func(d, old *apiextensionsv1.CustomResourceDefinition) {
 		d.Spec = old.Spec
 	},
-	ValidateUpdate: func(_ context.Context, obj, _ kinds.Object) field.ErrorList {
-		return validateDefinitionStatus(obj.(*apiextensionsv1.CustomResourceDefinition))
+	ValidateUpdate: func(obj, _ *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
+		return validateDefinitionStatus(obj)
 	},
 	ResetFields: []string{"metadata", "spec"},
-}
+}.Strategy()
 
 func defaultDefinition(d *apiextensionsv1.CustomResourceDefinition) {
 	s := &d.Spec

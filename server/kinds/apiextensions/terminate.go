@@ -7,13 +7,10 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/rowlock/rowlock/server/kinds"
 )
 
 // terminate marks a definition that is deleted: it stays until its objects are gone.
-func terminate(obj kinds.Object, now time.Time) {
-	d := obj.(*apiextensionsv1.CustomResourceDefinition)
+func terminate(d *apiextensionsv1.CustomResourceDefinition, now time.Time) {
 	d.DeletionTimestamp = &metav1.Time{Time: now}
 	if !slices.Contains(d.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer) {
 		d.Finalizers = append(d.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer)

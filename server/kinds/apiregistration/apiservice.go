@@ -2,7 +2,6 @@
 package apiregistration
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -25,47 +24,45 @@ const (
 )
 
 // APIService is how APIServices are written.
-var APIService = kinds.Strategy{
+var APIService = kinds.Typed[*apiregistrationv1.APIService]{
 	ValidateName: path.ValidatePathSegmentName,
-	Default: func(obj kinds.Object) {
-		if s := obj.(*apiregistrationv1.APIService).Spec.Service; s != nil {
-			rules.DefaultTo(&s.Port, defaultPort)
-		}
-	},
-	PrepareForCreate: func(_ context.Context, obj kinds.Object) {
-		s := obj.(*apiregistrationv1.APIService)
+	Default:      defaultAPIService,
+	PrepareForCreate: func(s *apiregistrationv1.APIService) {
 		s.Status = apiregistrationv1.APIServiceStatus{}
 		if s.Spec.Service == nil {
 			s.Status.Conditions = []apiregistrationv1.APIServiceCondition{LocalCondition(metav1.Now())}
 		}
 	},
-	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
-		obj.(*apiregistrationv1.APIService).Status = before.(*apiregistrationv1.APIService).Status
+	PrepareForUpdate: func(obj, before *apiregistrationv1.APIService) {
+		obj.Status = before.Status
 	},
-	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
-		return validateAPIService(obj.(*apiregistrationv1.APIService))
-	},
-	ValidateUpdate: func(_ context.Context, obj, _ kinds.Object) field.ErrorList {
-		return validateAPIService(obj.(*apiregistrationv1.APIService))
+	Validate: validateAPIService,
+	ValidateUpdate: func(obj, _ *apiregistrationv1.APIService) field.ErrorList {
+		return validateAPIService(obj)
 	},
 	ResetFields: []string{"status"},
-}
+}.Strategy()
 
 // APIServiceStatus is how their status is written.
-var APIServiceStatus = kinds.Strategy{
-	Default: APIService.Default,
-	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
-		s, old := obj.(*apiregistrationv1.APIService), before.(*apiregistrationv1.APIService)
+var APIServiceStatus = kinds.Typed[*apiregistrationv1.APIService]{
+	Default: defaultAPIService,
+	Keep: func(s, old *apiregistrationv1.APIService) {
 		s.Spec = old.Spec
 		s.Labels = old.Labels
 		s.Annotations = old.Annotations
 		s.Finalizers = old.Finalizers
 		s.OwnerReferences = old.OwnerReferences
 	},
-	ValidateUpdate: func(_ context.Context, obj, _ kinds.Object) field.ErrorList {
-		return validateConditions(obj.(*apiregistrationv1.APIService).Status.Conditions, field.NewPath("status", "conditions"))
+	ValidateUpdate: func(obj, _ *apiregistrationv1.APIService) field.ErrorList {
+		return validateConditions(obj.Status.Conditions, field.NewPath("status", "conditions"))
 	},
 	ResetFields: []string{"spec", "metadata"},
+}.Strategy()
+
+func defaultAPIService(s *apiregistrationv1.APIService) {
+	if service := s.Spec.Service; service != nil {
+		rules.DefaultTo(&service.Port, defaultPort)
+	}
 }
 
 // LocalCondition says that a group version which this server itself serves is available.

@@ -2,7 +2,6 @@ package apps
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"strings"
 	"time"
@@ -20,15 +19,15 @@ import (
 )
 
 // ControllerRevision is how ControllerRevisions are written.
-var ControllerRevision = kinds.Strategy{
+var ControllerRevision = kinds.Typed[*appsv1.ControllerRevision]{
 	ValidateName:        apivalidation.NameIsDNSSubdomain,
 	Meta:                &kinds.WholeMeta,
 	PrepareForCreate:    joinLines,
-	PrepareForUpdate:    func(ctx context.Context, obj, _ kinds.Object) { joinLines(ctx, obj) },
+	PrepareForUpdate:    func(r, _ *appsv1.ControllerRevision) { joinLines(r) },
 	Validate:            validateControllerRevision,
 	ValidateUpdate:      validateControllerRevisionUpdate,
 	UnconditionalUpdate: true,
-}
+}.Strategy()
 
 // ControllerRevisionColumns is their Table form.
 var ControllerRevisionColumns = columns.Of(controllerRevisionCells,
@@ -47,8 +46,7 @@ func controllerRevisionCells(r *appsv1.ControllerRevision, now time.Time) []any 
 	return []any{r.Name, owner, r.Revision, columns.Since(r.CreationTimestamp, now)}
 }
 
-func validateControllerRevision(_ context.Context, obj kinds.Object) field.ErrorList {
-	r := obj.(*appsv1.ControllerRevision)
+func validateControllerRevision(r *appsv1.ControllerRevision) field.ErrorList {
 	path := field.NewPath("data")
 	var errs field.ErrorList
 	if raw := bytes.TrimSpace(r.Data.Raw); len(raw) == 0 {
@@ -59,8 +57,7 @@ func validateControllerRevision(_ context.Context, obj kinds.Object) field.Error
 	return append(errs, rules.NotNegative(r.Revision, field.NewPath("revision"))...)
 }
 
-func validateControllerRevisionUpdate(_ context.Context, obj, before kinds.Object) field.ErrorList {
-	r, old := obj.(*appsv1.ControllerRevision), before.(*appsv1.ControllerRevision)
+func validateControllerRevisionUpdate(r, old *appsv1.ControllerRevision) field.ErrorList {
 	errs := rules.NotNegative(r.Revision, field.NewPath("revision"))
 	if !bytes.Equal(r.Data.Raw, old.Data.Raw) { // the very bytes: a patch compacts them
 		errs = append(errs, field.Invalid(field.NewPath("data"), rules.Shown(r.Data), apivalidation.FieldImmutableErrorMsg))
@@ -70,8 +67,7 @@ func validateControllerRevisionUpdate(_ context.Context, obj, before kinds.Objec
 
 // joinLines puts data that was written on several lines on one, its spelling left as
 // it is.
-func joinLines(_ context.Context, obj kinds.Object) {
-	r := obj.(*appsv1.ControllerRevision)
+func joinLines(r *appsv1.ControllerRevision) {
 	if bytes.ContainsAny(r.Data.Raw, "\n\r\t") {
 		r.Data.Raw = bytes.Map(func(c rune) rune {
 			if c < ' ' { // only between tokens: strings escape it

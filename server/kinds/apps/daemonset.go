@@ -1,7 +1,6 @@
 package apps
 
 import (
-	"context"
 	"maps"
 	"strconv"
 	"time"
@@ -22,31 +21,32 @@ import (
 )
 
 // DaemonSet is how DaemonSets are written.
-var DaemonSet = kinds.Strategy{
+var DaemonSet = kinds.Typed[*appsv1.DaemonSet]{
 	ValidateName:        apivalidation.NameIsDNSSubdomain,
 	Meta:                &kinds.WholeMeta,
 	Default:             defaultDaemonSet,
+	Keep:                func(d, old *appsv1.DaemonSet) { d.Status = old.Status },
 	PrepareForCreate:    prepareDaemonSet,
 	PrepareForUpdate:    prepareDaemonSetUpdate,
+	Counted:             func(d *appsv1.DaemonSet) []any { return []any{d.Spec} },
 	Validate:            validateDaemonSet,
 	ValidateUpdate:      validateDaemonSetUpdate,
 	Warnings:            daemonSetWarnings,
 	UnconditionalUpdate: true,
 	ResetFields:         []string{"status"},
-}
+}.Strategy()
 
 // DaemonSetStatus is how their status is written.
-var DaemonSetStatus = kinds.Strategy{
-	Default: DaemonSet.Default,
-	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
-		d, old := obj.(*appsv1.DaemonSet), before.(*appsv1.DaemonSet)
+var DaemonSetStatus = kinds.Typed[*appsv1.DaemonSet]{
+	Default: defaultDaemonSet,
+	PrepareForUpdate: func(d, old *appsv1.DaemonSet) {
 		d.Spec = old.Spec
 		d.Generation = old.Generation
 		setTemplateGeneration(d, templateGeneration(old))
 	},
 	ValidateUpdate: validateDaemonSetStatus,
 	ResetFields:    []string{"spec"},
-}
+}.Strategy()
 
 // DaemonSetColumns is their Table form.
 var DaemonSetColumns = columns.Of(daemonSetCells, append([]columns.Column{
@@ -70,8 +70,7 @@ func daemonSetCells(d *appsv1.DaemonSet, now time.Time) []any {
 	}
 }
 
-func defaultDaemonSet(obj kinds.Object) {
-	d := obj.(*appsv1.DaemonSet)
+func defaultDaemonSet(d *appsv1.DaemonSet) {
 	podspec.DefaultTemplate(&d.Spec.Template)
 	s := &d.Spec.UpdateStrategy
 	if s.Type == "" {
@@ -111,36 +110,25 @@ func setTemplateGeneration(d *appsv1.DaemonSet, n int64) {
 // ZeroDaemonSet shows the number that a stock server keeps as a field.
 func ZeroDaemonSet(obj kinds.Object) { setTemplateGeneration(obj.(*appsv1.DaemonSet), 0) }
 
-func prepareDaemonSet(_ context.Context, obj kinds.Object) {
-	d := obj.(*appsv1.DaemonSet)
-	d.Status = appsv1.DaemonSetStatus{}
-	d.Generation = 1
+func prepareDaemonSet(d *appsv1.DaemonSet) {
 	setTemplateGeneration(d, max(templateGeneration(d), 1))
 	podspec.DropDisabled(&d.Spec.Template.Spec, nil)
 }
 
-func prepareDaemonSetUpdate(_ context.Context, obj, before kinds.Object) {
-	d, old := obj.(*appsv1.DaemonSet), before.(*appsv1.DaemonSet)
-	d.Status = old.Status
-	d.Generation = old.Generation
+func prepareDaemonSetUpdate(d, old *appsv1.DaemonSet) {
 	podspec.DropDisabled(&d.Spec.Template.Spec, &old.Spec.Template.Spec)
 	n := templateGeneration(old)
 	if !rules.Same(d.Spec.Template, old.Spec.Template) {
 		n++
 	}
 	setTemplateGeneration(d, n)
-	if !rules.Same(d.Spec, old.Spec) {
-		d.Generation++
-	}
 }
 
-func validateDaemonSet(_ context.Context, obj kinds.Object) field.ErrorList {
-	d := obj.(*appsv1.DaemonSet)
+func validateDaemonSet(d *appsv1.DaemonSet) field.ErrorList {
 	return validateDaemonSetSpec(&d.Spec, false, podspec.TemplateOptions(&d.Spec.Template, nil))
 }
 
-func validateDaemonSetUpdate(_ context.Context, obj, before kinds.Object) field.ErrorList {
-	d, old := obj.(*appsv1.DaemonSet), before.(*appsv1.DaemonSet)
+func validateDaemonSetUpdate(d, old *appsv1.DaemonSet) field.ErrorList {
 	// A stock server checks a changed spec twice, and lists its causes twice.
 	var errs field.ErrorList
 	for range 2 {
@@ -204,8 +192,8 @@ func validateRollingDaemonSet(r *appsv1.RollingUpdateDaemonSet, path *field.Path
 	return errs
 }
 
-func validateDaemonSetStatus(_ context.Context, obj, before kinds.Object) field.ErrorList {
-	s, old := &obj.(*appsv1.DaemonSet).Status, &before.(*appsv1.DaemonSet).Status
+func validateDaemonSetStatus(obj, before *appsv1.DaemonSet) field.ErrorList {
+	s, old := &obj.Status, &before.Status
 	errs := rules.NotNegative(s.CurrentNumberScheduled, statusPath.Child("currentNumberScheduled"))
 	errs = append(errs, rules.NotNegative(s.NumberMisscheduled, statusPath.Child("numberMisscheduled"))...)
 	errs = append(errs, rules.NotNegative(s.DesiredNumberScheduled, statusPath.Child("desiredNumberScheduled"))...)
@@ -218,10 +206,8 @@ func validateDaemonSetStatus(_ context.Context, obj, before kinds.Object) field.
 	return append(errs, rules.NotDecremented(s.CollisionCount, old.CollisionCount, statusPath.Child("collisionCount"))...)
 }
 
-func daemonSetWarnings(_ context.Context, obj, before kinds.Object) []string {
-	d := obj.(*appsv1.DaemonSet)
-	old, ok := before.(*appsv1.DaemonSet)
-	if !ok || old == nil {
+func daemonSetWarnings(d, old *appsv1.DaemonSet) []string {
+	if old == nil {
 		return templateWarnings(&d.Spec.Template, nil, true)
 	}
 	return templateWarnings(&d.Spec.Template, &old.Spec.Template, templateGeneration(d) != templateGeneration(old))

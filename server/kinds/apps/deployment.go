@@ -1,7 +1,6 @@
 package apps
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -18,36 +17,34 @@ import (
 )
 
 // Deployment is how Deployments are written.
-var Deployment = kinds.Strategy{
+var Deployment = kinds.Typed[*appsv1.Deployment]{
 	ValidateName:        apivalidation.NameIsDNSSubdomain,
-	Default:             func(obj kinds.Object) { defaultDeployment(obj.(*appsv1.Deployment)) },
+	Default:             defaultDeployment,
+	Keep:                func(d, old *appsv1.Deployment) { d.Status = old.Status },
 	PrepareForCreate:    prepareDeployment,
 	PrepareForUpdate:    prepareDeploymentUpdate,
+	Counted:             func(d *appsv1.Deployment) []any { return []any{d.Spec, d.Annotations} },
 	Validate:            validateDeployment,
 	ValidateUpdate:      validateDeploymentUpdate,
 	Warnings:            deploymentWarnings,
 	UnconditionalUpdate: true,
 	ResetFields:         []string{"status"},
-}
+}.Strategy()
 
 // DeploymentStatus is how their status is written.
-var DeploymentStatus = kinds.Strategy{
-	Default:          Deployment.Default,
-	PrepareForUpdate: prepareDeploymentStatus,
-	ValidateUpdate:   validateDeploymentStatus,
-	ResetFields:      []string{"spec", "metadata.labels"},
-}
+var DeploymentStatus = kinds.Typed[*appsv1.Deployment]{
+	Default:        defaultDeployment,
+	Keep:           prepareDeploymentStatus,
+	ValidateUpdate: validateDeploymentStatus,
+	ResetFields:    []string{"spec", "metadata.labels"},
+}.Strategy()
 
 // DeploymentScale is their scale.
-var DeploymentScale = &kinds.ScaleMapping{
-	Replicas: func(obj kinds.Object) (int32, int32) {
-		d := obj.(*appsv1.Deployment)
-		return replicas(d.Spec.Replicas), d.Status.Replicas
-	},
-	SetReplicas:  func(obj kinds.Object, n int32) { obj.(*appsv1.Deployment).Spec.Replicas = &n },
-	Selector:     func(obj kinds.Object) string { return columns.Selector(obj.(*appsv1.Deployment).Spec.Selector) },
-	ReplicasPath: []string{"spec", "replicas"},
-}
+var DeploymentScale = kinds.TypedScale[*appsv1.Deployment]{
+	Wanted:   func(d *appsv1.Deployment) **int32 { return &d.Spec.Replicas },
+	Current:  func(d *appsv1.Deployment) int32 { return d.Status.Replicas },
+	Selector: func(d *appsv1.Deployment) string { return columns.Selector(d.Spec.Selector) },
+}.Mapping()
 
 // DeploymentColumns is their Table form. Clients of a stock server see the words
 // of the version in which a kind was first shown so.
@@ -92,38 +89,26 @@ func defaultDeployment(d *appsv1.Deployment) {
 	rules.DefaultTo(&d.Spec.ProgressDeadlineSeconds, 600)
 }
 
-func prepareDeployment(_ context.Context, obj kinds.Object) {
-	d := obj.(*appsv1.Deployment)
-	d.Status = appsv1.DeploymentStatus{}
-	d.Generation = 1
+func prepareDeployment(d *appsv1.Deployment) {
 	podspec.DropDisabled(&d.Spec.Template.Spec, nil)
 }
 
 // A Deployment's generation counts annotation changes too.
-func prepareDeploymentUpdate(_ context.Context, obj, before kinds.Object) {
-	d, old := obj.(*appsv1.Deployment), before.(*appsv1.Deployment)
-	d.Status = old.Status
-	d.Generation = old.Generation
+func prepareDeploymentUpdate(d, old *appsv1.Deployment) {
 	podspec.DropDisabled(&d.Spec.Template.Spec, &old.Spec.Template.Spec)
-	if !rules.Same(d.Spec, old.Spec) || !rules.Same(d.Annotations, old.Annotations) {
-		d.Generation++
-	}
 }
 
-func prepareDeploymentStatus(_ context.Context, obj, before kinds.Object) {
-	d, old := obj.(*appsv1.Deployment), before.(*appsv1.Deployment)
+func prepareDeploymentStatus(d, old *appsv1.Deployment) {
 	d.Spec = old.Spec
 	d.Labels = old.Labels
 	d.Generation = old.Generation
 }
 
-func validateDeployment(_ context.Context, obj kinds.Object) field.ErrorList {
-	d := obj.(*appsv1.Deployment)
+func validateDeployment(d *appsv1.Deployment) field.ErrorList {
 	return validateDeploymentSpec(&d.Spec, podspec.TemplateOptions(&d.Spec.Template, nil))
 }
 
-func validateDeploymentUpdate(_ context.Context, obj, before kinds.Object) field.ErrorList {
-	d, old := obj.(*appsv1.Deployment), before.(*appsv1.Deployment)
+func validateDeploymentUpdate(d, old *appsv1.Deployment) field.ErrorList {
 	errs := validateDeploymentSpec(&d.Spec, podspec.TemplateOptions(&d.Spec.Template, &old.Spec.Template))
 	return append(errs, rules.Immutable(d.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))...)
 }
@@ -183,8 +168,8 @@ func validateRollingDeployment(r *appsv1.RollingUpdateDeployment, path *field.Pa
 	return append(errs, rules.AtMostAll(unavailable, path.Child("maxUnavailable"))...)
 }
 
-func validateDeploymentStatus(_ context.Context, obj, before kinds.Object) field.ErrorList {
-	s, old := &obj.(*appsv1.Deployment).Status, &before.(*appsv1.Deployment).Status
+func validateDeploymentStatus(obj, before *appsv1.Deployment) field.ErrorList {
+	s, old := &obj.Status, &before.Status
 	errs := rules.NotNegative(s.ObservedGeneration, statusPath.Child("observedGeneration"))
 	errs = append(errs, rules.NotNegative(s.Replicas, statusPath.Child("replicas"))...)
 	errs = append(errs, rules.NotNegative(s.UpdatedReplicas, statusPath.Child("updatedReplicas"))...)
@@ -200,10 +185,8 @@ func validateDeploymentStatus(_ context.Context, obj, before kinds.Object) field
 	return append(errs, rules.NotDecremented(s.CollisionCount, old.CollisionCount, statusPath.Child("collisionCount"))...)
 }
 
-func deploymentWarnings(_ context.Context, obj, before kinds.Object) []string {
-	d := obj.(*appsv1.Deployment)
-	old, ok := before.(*appsv1.Deployment)
-	if !ok || old == nil {
+func deploymentWarnings(d, old *appsv1.Deployment) []string {
+	if old == nil {
 		return append(nameWarning(d.Name), templateWarnings(&d.Spec.Template, nil, true)...)
 	}
 	return templateWarnings(&d.Spec.Template, &old.Spec.Template, d.Generation != old.Generation)

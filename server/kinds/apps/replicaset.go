@@ -1,7 +1,6 @@
 package apps
 
 import (
-	"context"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -16,41 +15,38 @@ import (
 )
 
 // ReplicaSet is how ReplicaSets are written.
-var ReplicaSet = kinds.Strategy{
+var ReplicaSet = kinds.Typed[*appsv1.ReplicaSet]{
 	ValidateName:        apivalidation.NameIsDNSSubdomain,
 	Meta:                &kinds.WholeMeta,
 	Default:             defaultReplicaSet,
+	Keep:                func(r, old *appsv1.ReplicaSet) { r.Status = old.Status },
 	PrepareForCreate:    prepareReplicaSet,
 	PrepareForUpdate:    prepareReplicaSetUpdate,
+	Counted:             func(r *appsv1.ReplicaSet) []any { return []any{r.Spec} },
 	Validate:            validateReplicaSet,
 	ValidateUpdate:      validateReplicaSetUpdate,
 	Warnings:            replicaSetWarnings,
 	UnconditionalUpdate: true,
 	ResetFields:         []string{"status"},
-}
+}.Strategy()
 
 // ReplicaSetStatus is how their status is written; it may change labels.
-var ReplicaSetStatus = kinds.Strategy{
-	Default: ReplicaSet.Default,
-	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
-		r, old := obj.(*appsv1.ReplicaSet), before.(*appsv1.ReplicaSet)
+var ReplicaSetStatus = kinds.Typed[*appsv1.ReplicaSet]{
+	Default: defaultReplicaSet,
+	Keep: func(r, old *appsv1.ReplicaSet) {
 		r.Spec = old.Spec
 		r.Generation = old.Generation
 	},
 	ValidateUpdate: validateReplicaSetStatus,
 	ResetFields:    []string{"spec"},
-}
+}.Strategy()
 
 // ReplicaSetScale is their scale.
-var ReplicaSetScale = &kinds.ScaleMapping{
-	Replicas: func(obj kinds.Object) (int32, int32) {
-		r := obj.(*appsv1.ReplicaSet)
-		return replicas(r.Spec.Replicas), r.Status.Replicas
-	},
-	SetReplicas:  func(obj kinds.Object, n int32) { obj.(*appsv1.ReplicaSet).Spec.Replicas = &n },
-	Selector:     func(obj kinds.Object) string { return columns.Selector(obj.(*appsv1.ReplicaSet).Spec.Selector) },
-	ReplicasPath: []string{"spec", "replicas"},
-}
+var ReplicaSetScale = kinds.TypedScale[*appsv1.ReplicaSet]{
+	Wanted:   func(r *appsv1.ReplicaSet) **int32 { return &r.Spec.Replicas },
+	Current:  func(r *appsv1.ReplicaSet) int32 { return r.Status.Replicas },
+	Selector: func(r *appsv1.ReplicaSet) string { return columns.Selector(r.Spec.Selector) },
+}.Mapping()
 
 // ReplicaSetColumns is their Table form.
 var ReplicaSetColumns = columns.Of(replicaSetCells, append([]columns.Column{
@@ -69,36 +65,24 @@ func replicaSetCells(r *appsv1.ReplicaSet, now time.Time) []any {
 	}
 }
 
-func defaultReplicaSet(obj kinds.Object) {
-	r := obj.(*appsv1.ReplicaSet)
+func defaultReplicaSet(r *appsv1.ReplicaSet) {
 	podspec.DefaultTemplate(&r.Spec.Template)
 	rules.DefaultTo(&r.Spec.Replicas, 1)
 }
 
-func prepareReplicaSet(_ context.Context, obj kinds.Object) {
-	r := obj.(*appsv1.ReplicaSet)
-	r.Status = appsv1.ReplicaSetStatus{}
-	r.Generation = 1
+func prepareReplicaSet(r *appsv1.ReplicaSet) {
 	podspec.DropDisabled(&r.Spec.Template.Spec, nil)
 }
 
-func prepareReplicaSetUpdate(_ context.Context, obj, before kinds.Object) {
-	r, old := obj.(*appsv1.ReplicaSet), before.(*appsv1.ReplicaSet)
-	r.Status = old.Status
-	r.Generation = old.Generation
+func prepareReplicaSetUpdate(r, old *appsv1.ReplicaSet) {
 	podspec.DropDisabled(&r.Spec.Template.Spec, &old.Spec.Template.Spec)
-	if !rules.Same(r.Spec, old.Spec) {
-		r.Generation++
-	}
 }
 
-func validateReplicaSet(_ context.Context, obj kinds.Object) field.ErrorList {
-	r := obj.(*appsv1.ReplicaSet)
+func validateReplicaSet(r *appsv1.ReplicaSet) field.ErrorList {
 	return validateReplicaSetSpec(&r.Spec, podspec.TemplateOptions(&r.Spec.Template, nil))
 }
 
-func validateReplicaSetUpdate(_ context.Context, obj, before kinds.Object) field.ErrorList {
-	r, old := obj.(*appsv1.ReplicaSet), before.(*appsv1.ReplicaSet)
+func validateReplicaSetUpdate(r, old *appsv1.ReplicaSet) field.ErrorList {
 	errs := rules.Twice(validateReplicaSetSpec(&r.Spec, podspec.TemplateOptions(&r.Spec.Template, &old.Spec.Template)))
 	return append(errs, rules.Immutable(r.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))...)
 }
@@ -115,8 +99,8 @@ func validateReplicaSetSpec(s *appsv1.ReplicaSetSpec, o podspec.Options) field.E
 	return errs
 }
 
-func validateReplicaSetStatus(_ context.Context, obj, _ kinds.Object) field.ErrorList {
-	s := &obj.(*appsv1.ReplicaSet).Status
+func validateReplicaSetStatus(obj, _ *appsv1.ReplicaSet) field.ErrorList {
+	s := &obj.Status
 	errs := rules.NotNegative(s.Replicas, statusPath.Child("replicas"))
 	errs = append(errs, rules.NotNegative(s.FullyLabeledReplicas, statusPath.Child("fullyLabeledReplicas"))...)
 	errs = append(errs, rules.NotNegative(s.ReadyReplicas, statusPath.Child("readyReplicas"))...)
@@ -129,10 +113,8 @@ func validateReplicaSetStatus(_ context.Context, obj, _ kinds.Object) field.Erro
 	return append(errs, rules.AtMost(s.AvailableReplicas, s.ReadyReplicas, statusPath.Child("availableReplicas"), "cannot be greater than readyReplicas")...)
 }
 
-func replicaSetWarnings(_ context.Context, obj, before kinds.Object) []string {
-	r := obj.(*appsv1.ReplicaSet)
-	old, ok := before.(*appsv1.ReplicaSet)
-	if !ok || old == nil {
+func replicaSetWarnings(r, old *appsv1.ReplicaSet) []string {
+	if old == nil {
 		return append(nameWarning(r.Name), templateWarnings(&r.Spec.Template, nil, true)...)
 	}
 	return templateWarnings(&r.Spec.Template, &old.Spec.Template, r.Generation != old.Generation)

@@ -1,7 +1,6 @@
 package apps
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -20,40 +19,37 @@ import (
 )
 
 // StatefulSet is how StatefulSets are written.
-var StatefulSet = kinds.Strategy{
+var StatefulSet = kinds.Typed[*appsv1.StatefulSet]{
 	ValidateName:        apivalidation.NameIsDNSLabel,
 	Default:             defaultStatefulSet,
+	Keep:                func(s, old *appsv1.StatefulSet) { s.Status = old.Status },
 	PrepareForCreate:    prepareStatefulSet,
 	PrepareForUpdate:    prepareStatefulSetUpdate,
+	Counted:             func(s *appsv1.StatefulSet) []any { return []any{s.Spec} },
 	Validate:            validateStatefulSet,
 	ValidateUpdate:      validateStatefulSetUpdate,
 	Warnings:            statefulSetWarnings,
 	UnconditionalUpdate: true,
 	ResetFields:         []string{"status"},
-}
+}.Strategy()
 
 // StatefulSetStatus is how their status is written.
-var StatefulSetStatus = kinds.Strategy{
-	Default: StatefulSet.Default,
-	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
-		s, old := obj.(*appsv1.StatefulSet), before.(*appsv1.StatefulSet)
+var StatefulSetStatus = kinds.Typed[*appsv1.StatefulSet]{
+	Default: defaultStatefulSet,
+	Keep: func(s, old *appsv1.StatefulSet) {
 		s.Spec = old.Spec
 		s.Generation = old.Generation
 	},
 	ValidateUpdate: validateStatefulSetStatus,
 	ResetFields:    []string{"spec"},
-}
+}.Strategy()
 
 // StatefulSetScale is their scale.
-var StatefulSetScale = &kinds.ScaleMapping{
-	Replicas: func(obj kinds.Object) (int32, int32) {
-		s := obj.(*appsv1.StatefulSet)
-		return replicas(s.Spec.Replicas), s.Status.Replicas
-	},
-	SetReplicas:  func(obj kinds.Object, n int32) { obj.(*appsv1.StatefulSet).Spec.Replicas = &n },
-	Selector:     func(obj kinds.Object) string { return columns.Selector(obj.(*appsv1.StatefulSet).Spec.Selector) },
-	ReplicasPath: []string{"spec", "replicas"},
-}
+var StatefulSetScale = kinds.TypedScale[*appsv1.StatefulSet]{
+	Wanted:   func(s *appsv1.StatefulSet) **int32 { return &s.Spec.Replicas },
+	Current:  func(s *appsv1.StatefulSet) int32 { return s.Status.Replicas },
+	Selector: func(s *appsv1.StatefulSet) string { return columns.Selector(s.Spec.Selector) },
+}.Mapping()
 
 // StatefulSetColumns is their Table form.
 var StatefulSetColumns = columns.Of(statefulSetCells, append([]columns.Column{
@@ -70,8 +66,8 @@ func statefulSetCells(s *appsv1.StatefulSet, now time.Time) []any {
 	}
 }
 
-func defaultStatefulSet(obj kinds.Object) {
-	s := &obj.(*appsv1.StatefulSet).Spec
+func defaultStatefulSet(obj *appsv1.StatefulSet) {
+	s := &obj.Spec
 	podspec.DefaultTemplate(&s.Template)
 	if s.PodManagementPolicy == "" {
 		s.PodManagementPolicy = appsv1.OrderedReadyPodManagement
@@ -109,23 +105,14 @@ func defaultClaim(c *corev1.PersistentVolumeClaim) {
 	podspec.DefaultClaimSpec(&c.Spec)
 }
 
-func prepareStatefulSet(_ context.Context, obj kinds.Object) {
-	s := obj.(*appsv1.StatefulSet)
-	s.Status = appsv1.StatefulSetStatus{}
-	s.Generation = 1
+func prepareStatefulSet(s *appsv1.StatefulSet) {
 	dropStatefulSetFields(s, nil)
 	podspec.DropDisabled(&s.Spec.Template.Spec, nil)
 }
 
-func prepareStatefulSetUpdate(_ context.Context, obj, before kinds.Object) {
-	s, old := obj.(*appsv1.StatefulSet), before.(*appsv1.StatefulSet)
-	s.Status = old.Status
-	s.Generation = old.Generation
+func prepareStatefulSetUpdate(s, old *appsv1.StatefulSet) {
 	dropStatefulSetFields(s, old)
 	podspec.DropDisabled(&s.Spec.Template.Spec, &old.Spec.Template.Spec)
-	if !rules.Same(s.Spec, old.Spec) {
-		s.Generation++
-	}
 }
 
 // maxUnavailable is behind a gate that is off.
@@ -137,13 +124,11 @@ func dropStatefulSetFields(s, old *appsv1.StatefulSet) {
 	}
 }
 
-func validateStatefulSet(_ context.Context, obj kinds.Object) field.ErrorList {
-	s := obj.(*appsv1.StatefulSet)
+func validateStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
 	return validateStatefulSetSpec(&s.Spec, podspec.TemplateOptions(&s.Spec.Template, nil))
 }
 
-func validateStatefulSetUpdate(_ context.Context, obj, before kinds.Object) field.ErrorList {
-	s, old := obj.(*appsv1.StatefulSet), before.(*appsv1.StatefulSet)
+func validateStatefulSetUpdate(s, old *appsv1.StatefulSet) field.ErrorList {
 	errs := validateStatefulSetSpec(&s.Spec, podspec.TemplateOptions(&s.Spec.Template, &old.Spec.Template))
 	rest := s.Spec
 	rest.Replicas = old.Spec.Replicas
@@ -246,8 +231,8 @@ func validateRollingStatefulSet(r *appsv1.RollingUpdateStatefulSetStrategy, path
 	return append(errs, rules.AtMostAll(v, path.Child("maxUnavailable"))...)
 }
 
-func validateStatefulSetStatus(_ context.Context, obj, before kinds.Object) field.ErrorList {
-	s, old := &obj.(*appsv1.StatefulSet).Status, &before.(*appsv1.StatefulSet).Status
+func validateStatefulSetStatus(obj, before *appsv1.StatefulSet) field.ErrorList {
+	s, old := &obj.Status, &before.Status
 	errs := rules.NotNegative(s.Replicas, statusPath.Child("replicas"))
 	errs = append(errs, rules.NotNegative(s.ReadyReplicas, statusPath.Child("readyReplicas"))...)
 	errs = append(errs, rules.NotNegative(s.CurrentReplicas, statusPath.Child("currentReplicas"))...)
@@ -264,10 +249,8 @@ func validateStatefulSetStatus(_ context.Context, obj, before kinds.Object) fiel
 	return append(errs, rules.NotDecremented(s.CollisionCount, old.CollisionCount, statusPath.Child("collisionCount"))...)
 }
 
-func statefulSetWarnings(_ context.Context, obj, before kinds.Object) []string {
-	s := obj.(*appsv1.StatefulSet)
-	old, ok := before.(*appsv1.StatefulSet)
-	if !ok || old == nil {
+func statefulSetWarnings(s, old *appsv1.StatefulSet) []string {
+	if old == nil {
 		out := templateWarnings(&s.Spec.Template, nil, true)
 		for i := range s.Spec.VolumeClaimTemplates {
 			out = append(out, podspec.ClaimSpecWarnings(&s.Spec.VolumeClaimTemplates[i].Spec, specPath.Child("volumeClaimTemplates").Index(i).Child("Spec"))...)

@@ -3,7 +3,6 @@
 package autoscaling
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -20,47 +19,47 @@ import (
 )
 
 // HorizontalPodAutoscaler is how HorizontalPodAutoscalers are written.
-var HorizontalPodAutoscaler = kinds.Strategy{
+var HorizontalPodAutoscaler = kinds.Typed[*autoscalingv2.HorizontalPodAutoscaler]{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
 	Default:      defaultAutoscaler,
-	PrepareForCreate: func(_ context.Context, obj kinds.Object) {
-		obj.(*autoscalingv2.HorizontalPodAutoscaler).Status = autoscalingv2.HorizontalPodAutoscalerStatus{}
+	PrepareForCreate: func(obj *autoscalingv2.HorizontalPodAutoscaler) {
+		obj.Status = autoscalingv2.HorizontalPodAutoscalerStatus{}
 	},
-	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
-		obj.(*autoscalingv2.HorizontalPodAutoscaler).Status = before.(*autoscalingv2.HorizontalPodAutoscaler).Status
+	PrepareForUpdate: func(obj, before *autoscalingv2.HorizontalPodAutoscaler) {
+		obj.Status = before.Status
 	},
-	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
-		return validateAutoscaler(&obj.(*autoscalingv2.HorizontalPodAutoscaler).Spec, 1)
+	Validate: func(obj *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
+		return validateAutoscaler(&obj.Spec, 1)
 	},
-	ValidateUpdate: func(_ context.Context, obj, before kinds.Object) field.ErrorList {
+	ValidateUpdate: func(obj, before *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
 		var least int32 = 1
-		if old := before.(*autoscalingv2.HorizontalPodAutoscaler).Spec.MinReplicas; old != nil && *old == 0 {
+		if old := before.Spec.MinReplicas; old != nil && *old == 0 {
 			least = 0
 		}
-		return validateAutoscaler(&obj.(*autoscalingv2.HorizontalPodAutoscaler).Spec, least)
+		return validateAutoscaler(&obj.Spec, least)
 	},
 	UnconditionalUpdate: true,
 	ResetFields:         []string{"status"},
-}
+}.Strategy()
 
 // HorizontalPodAutoscalerStatus is how their status is written.
-var HorizontalPodAutoscalerStatus = kinds.Strategy{
-	Default: HorizontalPodAutoscaler.Default,
-	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
-		obj.(*autoscalingv2.HorizontalPodAutoscaler).Spec = before.(*autoscalingv2.HorizontalPodAutoscaler).Spec
+var HorizontalPodAutoscalerStatus = kinds.Typed[*autoscalingv2.HorizontalPodAutoscaler]{
+	Default: defaultAutoscaler,
+	PrepareForUpdate: func(obj, before *autoscalingv2.HorizontalPodAutoscaler) {
+		obj.Spec = before.Spec
 	},
-	ValidateUpdate: func(_ context.Context, obj, _ kinds.Object) field.ErrorList {
-		s := &obj.(*autoscalingv2.HorizontalPodAutoscaler).Status
+	ValidateUpdate: func(obj, _ *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
+		s := &obj.Status
 		errs := rules.NotNegative(s.CurrentReplicas, field.NewPath("status", "currentReplicas"))
 		return append(errs, rules.NotNegative(s.DesiredReplicas, field.NewPath("status", "desiredReplicas"))...)
 	},
-	Canonicalize: func(obj kinds.Object) {
-		if s := &obj.(*autoscalingv2.HorizontalPodAutoscaler).Status; len(s.CurrentMetrics) == 0 {
+	Canonicalize: func(obj *autoscalingv2.HorizontalPodAutoscaler) {
+		if s := &obj.Status; len(s.CurrentMetrics) == 0 {
 			s.CurrentMetrics = nil // an empty list is stored as none
 		}
 	},
 	ResetFields: []string{"spec"},
-}
+}.Strategy()
 
 // HorizontalPodAutoscalerColumns is their Table form.
 var HorizontalPodAutoscalerColumns = columns.Of(
@@ -179,13 +178,13 @@ func resourceOf(name corev1.ResourceName, t *autoscalingv2.MetricTarget, now *au
 	return fmt.Sprintf("%s: %s/%s", name, current, wanted)
 }
 
-func defaultAutoscaler(obj kinds.Object) {
+func defaultAutoscaler(obj *autoscalingv2.HorizontalPodAutoscaler) {
 	// What v1 says in annotations has fields in the stored version: there they mean
 	// nothing, whatever they hold.
 	if a := obj.GetAnnotations(); carriesOurs(a) {
 		obj.SetAnnotations(withoutOurs(a))
 	}
-	s := &obj.(*autoscalingv2.HorizontalPodAutoscaler).Spec
+	s := &obj.Spec
 	rules.DefaultTo(&s.MinReplicas, 1)
 	if len(s.Metrics) == 0 {
 		var utilization int32 = 80

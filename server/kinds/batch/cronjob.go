@@ -1,7 +1,6 @@
 package batch
 
 import (
-	"context"
 	"regexp"
 	"strings"
 	"time"
@@ -22,29 +21,30 @@ import (
 const maxCronJobName = 52
 
 // CronJob is how CronJobs are written.
-var CronJob = kinds.Strategy{
+var CronJob = kinds.Typed[*batchv1.CronJob]{
 	ValidateName:        apivalidation.NameIsDNSSubdomain,
 	Default:             defaultCronJob,
+	Keep:                func(c, old *batchv1.CronJob) { c.Status = old.Status },
 	PrepareForCreate:    prepareCronJob,
 	PrepareForUpdate:    prepareCronJobUpdate,
+	Counted:             func(c *batchv1.CronJob) []any { return []any{c.Spec} },
 	Validate:            validateCronJob,
 	ValidateUpdate:      validateCronJobUpdate,
 	Warnings:            cronJobWarnings,
 	UnconditionalUpdate: true,
 	ResetFields:         []string{"status"},
-}
+}.Strategy()
 
 // CronJobStatus is how their status is written.
-var CronJobStatus = kinds.Strategy{
+var CronJobStatus = kinds.Typed[*batchv1.CronJob]{
 	Meta:    &kinds.MetaRules{AnyFinalizer: true},
-	Default: CronJob.Default,
-	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
-		c, old := obj.(*batchv1.CronJob), before.(*batchv1.CronJob)
+	Default: defaultCronJob,
+	Keep: func(c, old *batchv1.CronJob) {
 		c.Spec = old.Spec
 		c.Generation = old.Generation
 	},
 	ResetFields: []string{"spec"},
-}
+}.Strategy()
 
 // CronJobColumns is their Table form.
 var CronJobColumns = columns.Of(cronJobCells, append([]columns.Column{
@@ -80,8 +80,8 @@ func cronJobCells(c *batchv1.CronJob, now time.Time) []any {
 	}
 }
 
-func defaultCronJob(obj kinds.Object) {
-	s := &obj.(*batchv1.CronJob).Spec
+func defaultCronJob(obj *batchv1.CronJob) {
+	s := &obj.Spec
 	podspec.DefaultTemplate(&s.JobTemplate.Spec.Template)
 	defaultFailurePolicy(s.JobTemplate.Spec.PodFailurePolicy)
 	if s.ConcurrencyPolicy == "" {
@@ -92,25 +92,15 @@ func defaultCronJob(obj kinds.Object) {
 	rules.DefaultTo(&s.FailedJobsHistoryLimit, 1)
 }
 
-func prepareCronJob(_ context.Context, obj kinds.Object) {
-	c := obj.(*batchv1.CronJob)
-	c.Status = batchv1.CronJobStatus{}
-	c.Generation = 1
+func prepareCronJob(c *batchv1.CronJob) {
 	podspec.DropDisabled(&c.Spec.JobTemplate.Spec.Template.Spec, nil)
 }
 
-func prepareCronJobUpdate(_ context.Context, obj, before kinds.Object) {
-	c, old := obj.(*batchv1.CronJob), before.(*batchv1.CronJob)
-	c.Status = old.Status
-	c.Generation = old.Generation
+func prepareCronJobUpdate(c, old *batchv1.CronJob) {
 	podspec.DropDisabled(&c.Spec.JobTemplate.Spec.Template.Spec, &old.Spec.JobTemplate.Spec.Template.Spec)
-	if !rules.Same(c.Spec, old.Spec) {
-		c.Generation++
-	}
 }
 
-func validateCronJob(_ context.Context, obj kinds.Object) field.ErrorList {
-	c := obj.(*batchv1.CronJob)
+func validateCronJob(c *batchv1.CronJob) field.ErrorList {
 	o := podspec.TemplateOptions(&c.Spec.JobTemplate.Spec.Template, nil)
 	errs := validateCronJobSpec(&c.Spec, nil, o)
 	if len(c.Name) > maxCronJobName {
@@ -119,8 +109,7 @@ func validateCronJob(_ context.Context, obj kinds.Object) field.ErrorList {
 	return errs
 }
 
-func validateCronJobUpdate(_ context.Context, obj, before kinds.Object) field.ErrorList {
-	c, old := obj.(*batchv1.CronJob), before.(*batchv1.CronJob)
+func validateCronJobUpdate(c, old *batchv1.CronJob) field.ErrorList {
 	o := podspec.TemplateOptions(&c.Spec.JobTemplate.Spec.Template, &old.Spec.JobTemplate.Spec.Template)
 	return validateCronJobSpec(&c.Spec, &old.Spec, o)
 }
@@ -201,13 +190,11 @@ func validateZone(zone *string, path *field.Path) field.ErrorList {
 	return errs
 }
 
-func cronJobWarnings(_ context.Context, obj, before kinds.Object) []string {
-	c := obj.(*batchv1.CronJob)
+func cronJobWarnings(c, old *batchv1.CronJob) []string {
 	path := field.NewPath("spec", "jobTemplate", "spec")
 	var out []string
-	old, ok := before.(*batchv1.CronJob)
 	switch {
-	case !ok || old == nil:
+	case old == nil:
 		out = append(nameWarning(c.Name), specWarnings(path, &c.Spec.JobTemplate.Spec, nil)...)
 	case c.Generation != old.Generation:
 		out = specWarnings(path, &c.Spec.JobTemplate.Spec, &old.Spec.JobTemplate.Spec)

@@ -2,7 +2,6 @@
 package batch
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"math"
@@ -31,33 +30,34 @@ const (
 )
 
 // Job is how Jobs are written.
-var Job = kinds.Strategy{
+var Job = kinds.Typed[*batchv1.Job]{
 	ValidateName:        apivalidation.NameIsDNSSubdomain,
 	Meta:                &kinds.WholeMeta,
-	Default:             func(obj kinds.Object) { defaultJob(obj.(*batchv1.Job)) },
+	Default:             defaultJob,
+	Keep:                func(j, old *batchv1.Job) { j.Status = old.Status },
 	PrepareForCreate:    prepareJob,
 	PrepareForUpdate:    prepareJobUpdate,
+	Counted:             func(j *batchv1.Job) []any { return []any{j.Spec} },
 	Validate:            validateJob,
 	ValidateUpdate:      validateJobUpdate,
+	Canonicalize:        labelJob,
 	Warnings:            jobWarnings,
-	Canonicalize:        func(obj kinds.Object) { labelJob(obj.(*batchv1.Job)) },
 	UnconditionalUpdate: true,
 	OrphanByDefault:     true,
 	OrphanWarning:       "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning",
 	ResetFields:         []string{"status"},
-}
+}.Strategy()
 
 // JobStatus is how their status is written.
-var JobStatus = kinds.Strategy{
-	Default: Job.Default,
-	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
-		j, old := obj.(*batchv1.Job), before.(*batchv1.Job)
+var JobStatus = kinds.Typed[*batchv1.Job]{
+	Default: defaultJob,
+	Keep: func(j, old *batchv1.Job) {
 		j.Spec = old.Spec
 		j.Generation = old.Generation
 	},
 	ValidateUpdate: validateJobStatus,
 	ResetFields:    []string{"spec"},
-}
+}.Strategy()
 
 // JobFields are what Jobs can be selected by.
 var JobFields = []kinds.SelectableField{{Label: "status.successful", Path: []string{"status", "succeeded"}, Default: "0"}}
@@ -164,10 +164,7 @@ func labelJob(j *batchv1.Job) {
 	}
 }
 
-func prepareJob(_ context.Context, obj kinds.Object) {
-	j := obj.(*batchv1.Job)
-	j.Status = batchv1.JobStatus{}
-	j.Generation = 1
+func prepareJob(j *batchv1.Job) {
 	if !rules.Value(j.Spec.ManualSelector) {
 		generateSelector(j)
 	}
@@ -205,20 +202,12 @@ func setMissing(m map[string]string, key, v string) {
 	}
 }
 
-func prepareJobUpdate(_ context.Context, obj, before kinds.Object) {
-	j, old := obj.(*batchv1.Job), before.(*batchv1.Job)
-	j.Status = old.Status
-	j.Generation = old.Generation
+func prepareJobUpdate(j, old *batchv1.Job) {
 	podspec.DropDisabled(&j.Spec.Template.Spec, &old.Spec.Template.Spec)
-	if !rules.Same(j.Spec, old.Spec) {
-		j.Generation++
-	}
 }
 
-func jobWarnings(_ context.Context, obj, before kinds.Object) []string {
-	j := obj.(*batchv1.Job)
-	old, ok := before.(*batchv1.Job)
-	if !ok || old == nil {
+func jobWarnings(j, old *batchv1.Job) []string {
+	if old == nil {
 		return append(nameWarning(j.Name), specWarnings(field.NewPath("spec"), &j.Spec, nil)...)
 	}
 	if j.Generation == old.Generation {

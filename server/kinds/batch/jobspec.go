@@ -1,7 +1,6 @@
 package batch
 
 import (
-	"context"
 	"fmt"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -11,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/podspec"
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
@@ -48,14 +46,12 @@ func jobOptions(j, old *batchv1.Job) options {
 	}
 }
 
-func validateJob(_ context.Context, obj kinds.Object) field.ErrorList {
-	j := obj.(*batchv1.Job)
+func validateJob(j *batchv1.Job) field.ErrorList {
 	return validateWholeJob(j, jobOptions(j, nil))
 }
 
 // A stock server checks the spec of a changed Job twice, and so lists some causes twice.
-func validateJobUpdate(_ context.Context, obj, before kinds.Object) field.ErrorList {
-	j, old := obj.(*batchv1.Job), before.(*batchv1.Job)
+func validateJobUpdate(j, old *batchv1.Job) field.ErrorList {
 	o := jobOptions(j, old)
 	path := field.NewPath("spec")
 	errs := validateWholeJob(j, o)

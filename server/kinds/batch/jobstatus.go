@@ -1,7 +1,6 @@
 package batch
 
 import (
-	"context"
 	"fmt"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -9,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
@@ -21,8 +19,8 @@ type statusChange struct {
 	errs     field.ErrorList
 }
 
-func validateJobStatus(_ context.Context, obj, before kinds.Object) field.ErrorList {
-	c := &statusChange{job: obj.(*batchv1.Job), old: before.(*batchv1.Job), path: field.NewPath("status")}
+func validateJobStatus(obj, before *batchv1.Job) field.ErrorList {
+	c := &statusChange{job: obj, old: before, path: field.NewPath("status")}
 	c.counts()
 	c.uncounted()
 	c.outcome()

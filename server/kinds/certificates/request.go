@@ -18,12 +18,11 @@ import (
 
 // CertificateSigningRequest is how CertificateSigningRequests are written. What
 // is asked for never changes; only metadata does.
-var CertificateSigningRequest = kinds.Strategy{
-	ValidateName:     func(string, bool) []string { return nil },
-	Meta:             &kinds.WholeMeta,
-	PrepareForCreate: prepareRequest,
-	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
-		r, old := obj.(*certificatesv1.CertificateSigningRequest), before.(*certificatesv1.CertificateSigningRequest)
+var CertificateSigningRequest = kinds.Typed[*certificatesv1.CertificateSigningRequest]{
+	ValidateName:       func(string, bool) []string { return nil },
+	Meta:               &kinds.WholeMeta,
+	PrepareForCreateIn: prepareRequest,
+	PrepareForUpdate: func(r, old *certificatesv1.CertificateSigningRequest) {
 		r.Spec = old.Spec
 		r.Status = old.Status
 	},
@@ -31,13 +30,12 @@ var CertificateSigningRequest = kinds.Strategy{
 	ValidateUpdate:      validateRequestUpdate(mayNothing),
 	UnconditionalUpdate: true,
 	ResetFields:         []string{"spec", "status"},
-}
+}.Strategy()
 
 // CertificateSigningRequestStatus is how their status is written, by signers.
-var CertificateSigningRequestStatus = kinds.Strategy{
+var CertificateSigningRequestStatus = kinds.Typed[*certificatesv1.CertificateSigningRequest]{
 	Meta: &kinds.WholeMeta,
-	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
-		r, old := obj.(*certificatesv1.CertificateSigningRequest), before.(*certificatesv1.CertificateSigningRequest)
+	PrepareForUpdate: func(r, old *certificatesv1.CertificateSigningRequest) {
 		r.Spec = old.Spec
 		keepConditions(r, old, certificatesv1.CertificateApproved)
 		keepConditions(r, old, certificatesv1.CertificateDenied)
@@ -45,13 +43,12 @@ var CertificateSigningRequestStatus = kinds.Strategy{
 	},
 	ValidateUpdate: validateRequestUpdate(mayCertify),
 	ResetFields:    []string{"spec"},
-}
+}.Strategy()
 
 // CertificateSigningRequestApproval is how they are approved and denied.
-var CertificateSigningRequestApproval = kinds.Strategy{
+var CertificateSigningRequestApproval = kinds.Typed[*certificatesv1.CertificateSigningRequest]{
 	Meta: &kinds.WholeMeta,
-	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
-		r, old := obj.(*certificatesv1.CertificateSigningRequest), before.(*certificatesv1.CertificateSigningRequest)
+	PrepareForUpdate: func(r, old *certificatesv1.CertificateSigningRequest) {
 		stamp(r, old)
 		conditions := r.Status.Conditions
 		r.Spec = old.Spec
@@ -60,7 +57,7 @@ var CertificateSigningRequestApproval = kinds.Strategy{
 	},
 	ValidateUpdate: validateRequestUpdate(mayApprove),
 	ResetFields:    []string{"spec", "status.certificate"},
-}
+}.Strategy()
 
 // CertificateSigningRequestFields are what they can be selected by.
 var CertificateSigningRequestFields = []kinds.SelectableField{{Label: "spec.signerName", Path: []string{"spec", "signerName"}}}
@@ -108,8 +105,7 @@ func state(r *certificatesv1.CertificateSigningRequest) string {
 }
 
 // prepareRequest notes who asks; what a client says about that does not count.
-func prepareRequest(ctx context.Context, obj kinds.Object) {
-	r := obj.(*certificatesv1.CertificateSigningRequest)
+func prepareRequest(ctx context.Context, r *certificatesv1.CertificateSigningRequest) {
 	r.Spec.Username, r.Spec.UID, r.Spec.Groups, r.Spec.Extra = "", "", nil, nil
 	if user := request.From(ctx).User; user != nil {
 		r.Spec.Username, r.Spec.UID = user.Name, user.UID

@@ -2,7 +2,6 @@ package certificates
 
 import (
 	"bytes"
-	"context"
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
@@ -16,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
@@ -53,13 +51,12 @@ type leniency struct {
 	anyCertificate                                      bool
 }
 
-func validateRequest(_ context.Context, obj kinds.Object) field.ErrorList {
-	return validateWhole(obj.(*certificatesv1.CertificateSigningRequest), leniency{})
+func validateRequest(obj *certificatesv1.CertificateSigningRequest) field.ErrorList {
+	return validateWhole(obj, leniency{})
 }
 
-func validateRequestUpdate(may permission) func(context.Context, kinds.Object, kinds.Object) field.ErrorList {
-	return func(_ context.Context, obj, before kinds.Object) field.ErrorList {
-		r, old := obj.(*certificatesv1.CertificateSigningRequest), before.(*certificatesv1.CertificateSigningRequest)
+func validateRequestUpdate(may permission) func(r, old *certificatesv1.CertificateSigningRequest) field.ErrorList {
+	return func(r, old *certificatesv1.CertificateSigningRequest) field.ErrorList {
 		errs := validateWhole(r, tolerated(r, old))
 		errs = append(errs, validateDecisions(r, old, may)...)
 		if bytes.Equal(r.Status.Certificate, old.Status.Certificate) {

@@ -2,7 +2,6 @@
 package coordination
 
 import (
-	"context"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -15,21 +14,21 @@ import (
 )
 
 // Lease is how Leases are written.
-var Lease = kinds.Strategy{
+var Lease = kinds.Typed[*coordinationv1.Lease]{
 	ValidateName:     apivalidation.NameIsDNSSubdomain,
 	Meta:             &kinds.MetaRules{Updates: 1, AnyFinalizer: true},
-	PrepareForCreate: func(_ context.Context, obj kinds.Object) { dropElection(obj.(*coordinationv1.Lease), nil) },
-	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
-		dropElection(obj.(*coordinationv1.Lease), before.(*coordinationv1.Lease))
+	PrepareForCreate: func(obj *coordinationv1.Lease) { dropElection(obj, nil) },
+	PrepareForUpdate: func(obj, before *coordinationv1.Lease) {
+		dropElection(obj, before)
 	},
-	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
-		return validateLease(&obj.(*coordinationv1.Lease).Spec)
+	Validate: func(obj *coordinationv1.Lease) field.ErrorList {
+		return validateLease(&obj.Spec)
 	},
-	ValidateUpdate: func(_ context.Context, obj, _ kinds.Object) field.ErrorList {
-		return validateLease(&obj.(*coordinationv1.Lease).Spec)
+	ValidateUpdate: func(obj, _ *coordinationv1.Lease) field.ErrorList {
+		return validateLease(&obj.Spec)
 	},
 	CreateOnUpdate: true,
-}
+}.Strategy()
 
 // LeaseColumns is their Table form.
 var LeaseColumns = columns.Of(

@@ -15,14 +15,14 @@ import (
 )
 
 // ConfigMap is how ConfigMaps are written.
-var ConfigMap = kinds.Strategy{
+var ConfigMap = kinds.Typed[*corev1.ConfigMap]{
 	ValidateName:        apivalidation.NameIsDNSSubdomain,
 	Meta:                &kinds.WholeMeta,
-	Default:             defaults(func(c *corev1.ConfigMap) { nullIsEmpty(c.BinaryData) }),
-	Validate:            checks(validateConfigMap),
-	ValidateUpdate:      updateChecks(validateConfigMapUpdate),
+	Default:             func(c *corev1.ConfigMap) { nullIsEmpty(c.BinaryData) },
+	Validate:            validateConfigMap,
+	ValidateUpdate:      validateConfigMapUpdate,
 	UnconditionalUpdate: true,
-}
+}.Strategy()
 
 // ConfigMapColumns is their Table form.
 var ConfigMapColumns = columns.Of(func(c *corev1.ConfigMap, now time.Time) []any {

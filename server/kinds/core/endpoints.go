@@ -19,15 +19,15 @@ import (
 )
 
 // Endpoints is how Endpoints are written.
-var Endpoints = kinds.Strategy{
+var Endpoints = kinds.Typed[*corev1.Endpoints]{
 	ValidateName:        apivalidation.NameIsDNSSubdomain,
 	Meta:                &kinds.WholeMeta,
-	Default:             defaults(defaultEndpoints),
-	Validate:            checks(validateEndpoints),
-	ValidateUpdate:      updateChecks(func(e, _ *corev1.Endpoints) field.ErrorList { return validateEndpoints(e) }),
+	Default:             defaultEndpoints,
+	Validate:            validateEndpoints,
+	ValidateUpdate:      func(e, _ *corev1.Endpoints) field.ErrorList { return validateEndpoints(e) },
 	CreateOnUpdate:      true,
 	UnconditionalUpdate: true,
-}
+}.Strategy()
 
 // EndpointsColumns is their Table form.
 var EndpointsColumns = columns.Of(func(e *corev1.Endpoints, now time.Time) []any {

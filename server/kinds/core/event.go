@@ -22,14 +22,14 @@ import (
 
 // Event is how Events are written, under their name in core/v1 and under the one
 // in events.k8s.io/v1, which has stricter rules.
-var Event = kinds.Strategy{
+var Event = kinds.Typed[*corev1.Event]{
 	ValidateName:          path.ValidatePathSegmentName,
-	Validate:              validateEvent,
-	ValidateUpdate:        validateEventUpdate,
+	ValidateIn:            validateEvent,
+	ValidateUpdateIn:      validateEventUpdate,
 	CreateOnUpdate:        true,
 	UnconditionalUpdate:   true,
 	ForbidFinalizeOrphans: true,
-}
+}.Strategy()
 
 // EventFields are what Events are selected by.
 var EventFields = []kinds.SelectableField{
@@ -127,8 +127,7 @@ func newStyle(ctx context.Context) bool {
 	return r != nil && r.Group == eventsv1.GroupName
 }
 
-func validateEvent(ctx context.Context, obj kinds.Object) field.ErrorList {
-	e := obj.(*corev1.Event)
+func validateEvent(ctx context.Context, e *corev1.Event) field.ErrorList {
 	errs := validateAnyEvent(e, newStyle(ctx))
 	if !newStyle(ctx) {
 		return errs
@@ -153,8 +152,7 @@ func validateEvent(ctx context.Context, obj kinds.Object) field.ErrorList {
 	return errs
 }
 
-func validateEventUpdate(ctx context.Context, obj, before kinds.Object) field.ErrorList {
-	e, old := obj.(*corev1.Event), before.(*corev1.Event)
+func validateEventUpdate(ctx context.Context, e, old *corev1.Event) field.ErrorList {
 	errs := validateAnyEvent(e, newStyle(ctx))
 	if !newStyle(ctx) {
 		return errs

@@ -17,16 +17,16 @@ import (
 )
 
 // LimitRange is how LimitRanges are written.
-var LimitRange = kinds.Strategy{
+var LimitRange = kinds.Typed[*corev1.LimitRange]{
 	ValidateName:        apivalidation.NameIsDNSSubdomain,
-	Default:             defaults(defaultLimitRange),
-	PrepareForCreate:    prepares(nameLimitRange),
-	Canonicalize:        defaults(emptyIsNone),
-	Validate:            checks(validateLimitRange),
-	ValidateUpdate:      updateChecks(func(l, _ *corev1.LimitRange) field.ErrorList { return validateLimitRange(l) }),
+	Default:             defaultLimitRange,
+	PrepareForCreate:    nameLimitRange,
+	Validate:            validateLimitRange,
+	ValidateUpdate:      func(l, _ *corev1.LimitRange) field.ErrorList { return validateLimitRange(l) },
+	Canonicalize:        emptyIsNone,
 	CreateOnUpdate:      true,
 	UnconditionalUpdate: true,
-}
+}.Strategy()
 
 // nameLimitRange names what nobody did.
 func nameLimitRange(l *corev1.LimitRange) {

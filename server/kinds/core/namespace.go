@@ -15,45 +15,42 @@ import (
 
 // Namespace is how Namespaces are written. One is kept while its spec.finalizers
 // name somebody who has to empty it.
-var Namespace = kinds.Strategy{
+var Namespace = kinds.Typed[*corev1.Namespace]{
 	ValidateName:        apivalidation.ValidateNamespaceName,
 	Meta:                &kinds.WholeMeta,
-	Default:             defaults(defaultNamespace),
-	Canonicalize:        defaults(labelNamespace),
-	PrepareForCreate:    prepares(prepareNamespace),
-	PrepareForUpdate:    preparesUpdate(prepareNamespaceUpdate),
-	Validate:            checks(validateNamespace),
+	Default:             defaultNamespace,
+	PrepareForCreate:    prepareNamespace,
+	PrepareForUpdate:    prepareNamespaceUpdate,
+	Validate:            validateNamespace,
+	Canonicalize:        labelNamespace,
 	UnconditionalUpdate: true,
 	ReturnDeletedObject: true,
 	ResetFields:         []string{"status"},
 	Terminate:           terminateNamespace,
 	TerminateAsks:       true,
-	Held: func(obj kinds.Object) bool {
-		n, ok := obj.(*corev1.Namespace)
-		return !ok || len(n.Spec.Finalizers) > 0
-	},
-}
+	Held:                func(n *corev1.Namespace) bool { return len(n.Spec.Finalizers) > 0 },
+}.Strategy()
 
 // NamespaceStatus is how their status is written.
-var NamespaceStatus = kinds.Strategy{
-	Default: Namespace.Default,
-	PrepareForUpdate: preparesUpdate(func(n, old *corev1.Namespace) {
+var NamespaceStatus = kinds.Typed[*corev1.Namespace]{
+	Default: defaultNamespace,
+	Keep: func(n, old *corev1.Namespace) {
 		n.Spec = old.Spec
-	}),
-	ValidateUpdate: updateChecks(validateNamespaceStatus),
+	},
+	ValidateUpdate: validateNamespaceStatus,
 	ResetFields:    []string{"spec"},
-}
+}.Strategy()
 
 // NamespaceFinalize is how their spec.finalizers are written.
-var NamespaceFinalize = kinds.Strategy{
-	Default: Namespace.Default,
-	PrepareForUpdate: preparesUpdate(func(n, old *corev1.Namespace) {
+var NamespaceFinalize = kinds.Typed[*corev1.Namespace]{
+	Default: defaultNamespace,
+	Keep: func(n, old *corev1.Namespace) {
 		n.Status = old.Status
-	}),
-	ValidateUpdate:      updateChecks(validateNamespaceFinalize),
+	},
+	ValidateUpdate:      validateNamespaceFinalize,
 	UnconditionalUpdate: true,
 	ResetFields:         []string{"status"},
-}
+}.Strategy()
 
 // NamespaceFields are what Namespaces are selected by.
 var NamespaceFields = []kinds.SelectableField{{Label: "status.phase", Path: []string{"status", "phase"}}}
@@ -65,8 +62,7 @@ var NamespaceColumns = columns.Of(func(n *corev1.Namespace, now time.Time) []any
 
 // terminateNamespace marks a namespace that is deleted: it stays until what is in it
 // is gone.
-func terminateNamespace(obj kinds.Object, now time.Time) {
-	n := obj.(*corev1.Namespace)
+func terminateNamespace(n *corev1.Namespace, now time.Time) {
 	n.DeletionTimestamp = &metav1.Time{Time: now}
 	n.Status.Phase = corev1.NamespaceTerminating
 }

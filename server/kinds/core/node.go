@@ -1,7 +1,6 @@
 package core
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -22,28 +21,28 @@ import (
 )
 
 // Node is how Nodes are written. A new one keeps the status it comes with.
-var Node = kinds.Strategy{
+var Node = kinds.Typed[*corev1.Node]{
 	ValidateName:     apivalidation.NameIsDNSSubdomain,
 	Meta:             &kinds.WholeMeta,
-	Default:          defaults(defaultNode),
-	PrepareForCreate: prepares(func(n *corev1.Node) { dropNodeConfig(n, nil) }),
-	PrepareForUpdate: preparesUpdate(func(n, old *corev1.Node) {
+	Default:          defaultNode,
+	PrepareForCreate: func(n *corev1.Node) { dropNodeConfig(n, nil) },
+	PrepareForUpdate: func(n, old *corev1.Node) {
 		n.Status = old.Status
 		dropNodeConfig(n, old)
-	}),
-	Validate: checks(validateNode),
-	ValidateUpdate: updateChecks(func(n, old *corev1.Node) field.ErrorList {
+	},
+	Validate: validateNode,
+	ValidateUpdate: func(n, old *corev1.Node) field.ErrorList {
 		return append(validateNode(n), validateNodeUpdate(n, old)...)
-	}),
+	},
 	Warnings:            nodeWarnings,
 	UnconditionalUpdate: true,
 	ResetFields:         []string{"status"},
-}
+}.Strategy()
 
 // nodeWarnings warns of fields that do nothing any more.
-func nodeWarnings(_ context.Context, obj, _ kinds.Object) []string {
+func nodeWarnings(obj, _ *corev1.Node) []string {
 	var warnings []string
-	s := &obj.(*corev1.Node).Spec
+	s := &obj.Spec
 	if s.ConfigSource != nil {
 		warnings = append(warnings, "spec.configSource: the feature is removed")
 	}
@@ -54,18 +53,18 @@ func nodeWarnings(_ context.Context, obj, _ kinds.Object) []string {
 }
 
 // NodeStatus is how their status is written.
-var NodeStatus = kinds.Strategy{
-	Default: Node.Default,
-	PrepareForUpdate: preparesUpdate(func(n, old *corev1.Node) {
+var NodeStatus = kinds.Typed[*corev1.Node]{
+	Default: defaultNode,
+	PrepareForUpdate: func(n, old *corev1.Node) {
 		n.Spec = old.Spec
 		features := n.Status.Features // node agents may say what they can do
 		dropNodeConfig(n, old)
 		n.Status.Features = features
-	}),
-	ValidateUpdate:      updateChecks(validateNodeUpdate),
+	},
+	ValidateUpdate:      validateNodeUpdate,
 	UnconditionalUpdate: true,
 	ResetFields:         []string{"spec"},
-}
+}.Strategy()
 
 // NodeFields are what Nodes are selected by.
 var NodeFields = []kinds.SelectableField{

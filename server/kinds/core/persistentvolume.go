@@ -1,7 +1,6 @@
 package core
 
 import (
-	"context"
 	"fmt"
 	"path"
 	"strings"
@@ -19,27 +18,27 @@ import (
 )
 
 // PersistentVolume is how PersistentVolumes are written.
-var PersistentVolume = kinds.Strategy{
+var PersistentVolume = kinds.Typed[*corev1.PersistentVolume]{
 	ValidateName:        apivalidation.NameIsDNSSubdomain,
 	Meta:                &kinds.WholeMeta,
-	Default:             defaults(defaultVolume),
-	PrepareForCreate:    prepares(prepareVolume),
-	PrepareForUpdate:    preparesUpdate(prepareVolumeUpdate),
-	Validate:            checks(func(v *corev1.PersistentVolume) field.ErrorList { return validateVolume(v, nil) }),
-	ValidateUpdate:      updateChecks(validateVolumeUpdate),
+	Default:             defaultVolume,
+	PrepareForCreate:    prepareVolume,
+	PrepareForUpdate:    prepareVolumeUpdate,
+	Validate:            func(v *corev1.PersistentVolume) field.ErrorList { return validateVolume(v, nil) },
+	ValidateUpdate:      validateVolumeUpdate,
 	Warnings:            volumeWarnings,
 	UnconditionalUpdate: true,
 	ReturnDeletedObject: true,
 	ResetFields:         []string{"status"},
-}
+}.Strategy()
 
 // PersistentVolumeStatus is how their status is written.
-var PersistentVolumeStatus = kinds.Strategy{
-	Default:             PersistentVolume.Default,
-	PrepareForUpdate:    preparesUpdate(prepareVolumeStatus),
+var PersistentVolumeStatus = kinds.Typed[*corev1.PersistentVolume]{
+	Default:             defaultVolume,
+	PrepareForUpdate:    prepareVolumeStatus,
 	UnconditionalUpdate: true,
 	ResetFields:         []string{"spec"},
-}
+}.Strategy()
 
 // PersistentVolumeColumns is their Table form.
 var PersistentVolumeColumns = columns.Of(volumeCells, columns.Name(),
@@ -254,8 +253,7 @@ func difference(old, value any) string {
 	return strings.ReplaceAll(cmp.Diff(old, value), "v1.", "core.")
 }
 
-func volumeWarnings(_ context.Context, obj, before kinds.Object) []string {
-	v := obj.(*corev1.PersistentVolume)
+func volumeWarnings(v, _ *corev1.PersistentVolume) []string {
 	var warnings []string
 	warn := func(when bool, format string, args ...any) {
 		if when {

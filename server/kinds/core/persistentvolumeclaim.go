@@ -1,7 +1,6 @@
 package core
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -19,24 +18,24 @@ import (
 )
 
 // PersistentVolumeClaim is how PersistentVolumeClaims are written.
-var PersistentVolumeClaim = kinds.Strategy{
+var PersistentVolumeClaim = kinds.Typed[*corev1.PersistentVolumeClaim]{
 	ValidateName:        apivalidation.NameIsDNSSubdomain,
 	Meta:                &kinds.MetaRules{Updates: 1, Wholes: 2},
-	Default:             defaults(defaultClaim),
-	PrepareForCreate:    prepares(prepareClaim),
-	PrepareForUpdate:    preparesUpdate(prepareClaimUpdate),
-	Validate:            checks(func(c *corev1.PersistentVolumeClaim) field.ErrorList { return validateClaim(c, nil) }),
-	ValidateUpdate:      updateChecks(validateClaimUpdate),
+	Default:             defaultClaim,
+	PrepareForCreate:    prepareClaim,
+	PrepareForUpdate:    prepareClaimUpdate,
+	Validate:            func(c *corev1.PersistentVolumeClaim) field.ErrorList { return validateClaim(c, nil) },
+	ValidateUpdate:      validateClaimUpdate,
 	Warnings:            claimWarnings,
 	UnconditionalUpdate: true,
 	ReturnDeletedObject: true,
 	ResetFields:         []string{"status"},
-}
+}.Strategy()
 
 // PersistentVolumeClaimStatus is how their status is written.
-var PersistentVolumeClaimStatus = kinds.Strategy{
-	Default: PersistentVolumeClaim.Default,
-	PrepareForUpdate: preparesUpdate(func(c, old *corev1.PersistentVolumeClaim) {
+var PersistentVolumeClaimStatus = kinds.Typed[*corev1.PersistentVolumeClaim]{
+	Default: defaultClaim,
+	PrepareForUpdate: func(c, old *corev1.PersistentVolumeClaim) {
 		c.Spec = old.Spec
 		if old.Status.CurrentVolumeAttributesClassName == nil {
 			c.Status.CurrentVolumeAttributesClassName = nil
@@ -44,11 +43,11 @@ var PersistentVolumeClaimStatus = kinds.Strategy{
 		if old.Status.ModifyVolumeStatus == nil {
 			c.Status.ModifyVolumeStatus = nil
 		}
-	}),
-	ValidateUpdate:      updateChecks(validateClaimStatus),
+	},
+	ValidateUpdate:      validateClaimStatus,
 	UnconditionalUpdate: true,
 	ResetFields:         []string{"spec"},
-}
+}.Strategy()
 
 // PersistentVolumeClaimColumns is their Table form.
 var PersistentVolumeClaimColumns = columns.Of(claimCells, columns.Name(),
@@ -304,8 +303,7 @@ func claimResource(name corev1.ResourceName, path *field.Path) field.ErrorList {
 	return nil
 }
 
-func claimWarnings(_ context.Context, obj, _ kinds.Object) []string {
-	c := obj.(*corev1.PersistentVolumeClaim)
+func claimWarnings(c, _ *corev1.PersistentVolumeClaim) []string {
 	var warnings []string
 	if _, ok := c.Annotations[corev1.BetaStorageClassAnnotation]; ok {
 		warnings = append(warnings, fmt.Sprintf("metadata.annotations[%s]: deprecated since v1.8; use \"storageClassName\" attribute instead", corev1.BetaStorageClassAnnotation))

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"context"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,30 +17,30 @@ import (
 var templatePath = field.NewPath("template")
 
 // PodTemplate is how PodTemplates are written.
-var PodTemplate = kinds.Strategy{
+var PodTemplate = kinds.Typed[*corev1.PodTemplate]{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
-	Default:      defaults(func(t *corev1.PodTemplate) { podspec.DefaultTemplate(&t.Template) }),
-	PrepareForCreate: prepares(func(t *corev1.PodTemplate) {
+	Default:      func(t *corev1.PodTemplate) { podspec.DefaultTemplate(&t.Template) },
+	PrepareForCreate: func(t *corev1.PodTemplate) {
 		t.Generation = 1
 		podspec.DropDisabled(&t.Template.Spec, nil)
-	}),
-	PrepareForUpdate: preparesUpdate(func(t, old *corev1.PodTemplate) {
+	},
+	PrepareForUpdate: func(t, old *corev1.PodTemplate) {
 		podspec.DropDisabled(&t.Template.Spec, &old.Template.Spec)
 		t.Generation = old.Generation
 		if !rules.Same(t.Template, old.Template) {
 			t.Generation++
 		}
-	}),
-	Validate: checks(func(t *corev1.PodTemplate) field.ErrorList {
+	},
+	Validate: func(t *corev1.PodTemplate) field.ErrorList {
 		return podspec.ValidateTemplate(&t.Template, templatePath, podspec.TemplateOptions(&t.Template, nil))
-	}),
-	ValidateUpdate: updateChecks(func(t, old *corev1.PodTemplate) field.ErrorList {
+	},
+	ValidateUpdate: func(t, old *corev1.PodTemplate) field.ErrorList {
 		return podspec.ValidateTemplate(&t.Template, templatePath, podspec.TemplateOptions(&t.Template, &old.Template))
-	}),
+	},
 	Warnings:            podTemplateWarnings,
 	UnconditionalUpdate: true,
 	ReturnDeletedObject: true,
-}
+}.Strategy()
 
 // PodTemplateColumns is their Table form.
 var PodTemplateColumns = columns.Of(func(t *corev1.PodTemplate, _ time.Time) []any {
@@ -52,10 +51,8 @@ var PodTemplateColumns = columns.Of(func(t *corev1.PodTemplate, _ time.Time) []a
 	columns.Text("Images", "Images referenced by each container in the template."),
 	columns.Text("Pod Labels", "The labels for the pod template."))
 
-func podTemplateWarnings(_ context.Context, obj, before kinds.Object) []string {
-	t := obj.(*corev1.PodTemplate)
-	old, ok := before.(*corev1.PodTemplate)
-	if !ok || old == nil {
+func podTemplateWarnings(t, old *corev1.PodTemplate) []string {
+	if old == nil {
 		return podspec.Warnings(templatePath, &t.Template, nil)
 	}
 	if t.Generation == old.Generation {

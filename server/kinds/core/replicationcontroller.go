@@ -1,7 +1,6 @@
 package core
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"time"
@@ -19,43 +18,39 @@ import (
 )
 
 // ReplicationController is how ReplicationControllers are written.
-var ReplicationController = kinds.Strategy{
+var ReplicationController = kinds.Typed[*corev1.ReplicationController]{
 	ValidateName:        apivalidation.NameIsDNSSubdomain,
 	Meta:                &kinds.WholeMeta,
-	Default:             defaults(defaultController),
-	PrepareForCreate:    prepares(prepareController),
-	PrepareForUpdate:    preparesUpdate(prepareControllerUpdate),
-	Validate:            checks(func(c *corev1.ReplicationController) field.ErrorList { return validateController(c, nil) }),
-	ValidateUpdate:      updateChecks(validateControllerUpdate),
+	Default:             defaultController,
+	Keep:                func(c, old *corev1.ReplicationController) { c.Status = old.Status },
+	PrepareForCreate:    prepareController,
+	PrepareForUpdate:    prepareControllerUpdate,
+	Counted:             func(c *corev1.ReplicationController) []any { return []any{c.Spec} },
+	Validate:            func(c *corev1.ReplicationController) field.ErrorList { return validateController(c, nil) },
+	ValidateUpdate:      validateControllerUpdate,
 	Warnings:            controllerWarnings,
 	UnconditionalUpdate: true,
 	OrphanByDefault:     true,
 	ResetFields:         []string{"status"},
-}
+}.Strategy()
 
 // ReplicationControllerStatus is how their status is written.
-var ReplicationControllerStatus = kinds.Strategy{
-	Default: ReplicationController.Default,
-	PrepareForUpdate: preparesUpdate(func(c, old *corev1.ReplicationController) {
+var ReplicationControllerStatus = kinds.Typed[*corev1.ReplicationController]{
+	Default: defaultController,
+	Keep: func(c, old *corev1.ReplicationController) {
 		c.Spec = old.Spec
-	}),
-	ValidateUpdate:      updateChecks(validateControllerStatus),
+	},
+	ValidateUpdate:      validateControllerStatus,
 	UnconditionalUpdate: true,
 	ResetFields:         []string{"spec"},
-}
+}.Strategy()
 
 // ReplicationControllerScale is their scale.
-var ReplicationControllerScale = &kinds.ScaleMapping{
-	Replicas: func(obj kinds.Object) (int32, int32) {
-		c := obj.(*corev1.ReplicationController)
-		return replicas(c), c.Status.Replicas
-	},
-	SetReplicas: func(obj kinds.Object, n int32) { obj.(*corev1.ReplicationController).Spec.Replicas = &n },
-	Selector: func(obj kinds.Object) string {
-		return labels.Set(obj.(*corev1.ReplicationController).Spec.Selector).String()
-	},
-	ReplicasPath: []string{"spec", "replicas"},
-}
+var ReplicationControllerScale = kinds.TypedScale[*corev1.ReplicationController]{
+	Wanted:   func(r *corev1.ReplicationController) **int32 { return &r.Spec.Replicas },
+	Current:  func(r *corev1.ReplicationController) int32 { return r.Status.Replicas },
+	Selector: func(r *corev1.ReplicationController) string { return labels.Set(r.Spec.Selector).String() },
+}.Mapping()
 
 // ReplicationControllerFields are what they are selected by.
 var ReplicationControllerFields = []kinds.SelectableField{
@@ -103,25 +98,18 @@ func defaultController(c *corev1.ReplicationController) {
 }
 
 func prepareController(c *corev1.ReplicationController) {
-	c.Status = corev1.ReplicationControllerStatus{}
-	c.Generation = 1
 	if c.Spec.Template != nil {
 		podspec.DropDisabled(&c.Spec.Template.Spec, nil)
 	}
 }
 
 func prepareControllerUpdate(c, old *corev1.ReplicationController) {
-	c.Status = old.Status
 	if c.Spec.Template != nil {
 		var before *corev1.PodSpec
 		if old.Spec.Template != nil {
 			before = &old.Spec.Template.Spec
 		}
 		podspec.DropDisabled(&c.Spec.Template.Spec, before)
-	}
-	c.Generation = old.Generation
-	if !rules.Same(c.Spec, old.Spec) {
-		c.Generation++
 	}
 }
 
@@ -177,11 +165,9 @@ func validateControllerStatus(c, _ *corev1.ReplicationController) field.ErrorLis
 	return append(errs, rules.AtMost(s.AvailableReplicas, s.ReadyReplicas, statusPath.Child("availableReplicas"), "cannot be greater than readyReplicas")...)
 }
 
-func controllerWarnings(_ context.Context, obj, before kinds.Object) []string {
-	c := obj.(*corev1.ReplicationController)
+func controllerWarnings(c, old *corev1.ReplicationController) []string {
 	path := specPath.Child("template")
-	old, ok := before.(*corev1.ReplicationController)
-	if !ok || old == nil {
+	if old == nil {
 		return append(hostNameWarning(c.Name), templateWarnings(path, c.Spec.Template, nil)...)
 	}
 	if c.Generation == old.Generation {

@@ -18,28 +18,28 @@ import (
 )
 
 // ResourceQuota is how ResourceQuotas are written.
-var ResourceQuota = kinds.Strategy{
+var ResourceQuota = kinds.Typed[*corev1.ResourceQuota]{
 	ValidateName:        apivalidation.NameIsDNSSubdomain,
-	Default:             defaults(defaultQuota),
-	PrepareForCreate:    prepares(func(q *corev1.ResourceQuota) { q.Status = corev1.ResourceQuotaStatus{} }),
-	PrepareForUpdate:    preparesUpdate(func(q, old *corev1.ResourceQuota) { q.Status = old.Status }),
-	Validate:            checks(validateQuota),
-	ValidateUpdate:      updateChecks(validateQuotaUpdate),
+	Default:             defaultQuota,
+	PrepareForCreate:    func(q *corev1.ResourceQuota) { q.Status = corev1.ResourceQuotaStatus{} },
+	PrepareForUpdate:    func(q, old *corev1.ResourceQuota) { q.Status = old.Status },
+	Validate:            validateQuota,
+	ValidateUpdate:      validateQuotaUpdate,
 	UnconditionalUpdate: true,
 	ReturnDeletedObject: true,
 	ResetFields:         []string{"status"},
-}
+}.Strategy()
 
 // ResourceQuotaStatus is how their status is written.
-var ResourceQuotaStatus = kinds.Strategy{
-	Default:          ResourceQuota.Default,
-	PrepareForUpdate: preparesUpdate(func(q, old *corev1.ResourceQuota) { q.Spec = old.Spec }),
-	ValidateUpdate: updateChecks(func(q, _ *corev1.ResourceQuota) field.ErrorList {
+var ResourceQuotaStatus = kinds.Typed[*corev1.ResourceQuota]{
+	Default:          defaultQuota,
+	PrepareForUpdate: func(q, old *corev1.ResourceQuota) { q.Spec = old.Spec },
+	ValidateUpdate: func(q, _ *corev1.ResourceQuota) field.ErrorList {
 		return validateQuotaStatus(&q.Status)
-	}),
+	},
 	UnconditionalUpdate: true,
 	ResetFields:         []string{"spec"},
-}
+}.Strategy()
 
 // ResourceQuotaColumns is their Table form.
 var ResourceQuotaColumns = columns.Of(resourceQuotaCells, columns.Name(), columns.Age(),

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"context"
 	"crypto/tls"
 	"encoding/json"
 	"reflect"
@@ -17,15 +16,15 @@ import (
 )
 
 // Secret is how Secrets are written.
-var Secret = kinds.Strategy{
+var Secret = kinds.Typed[*corev1.Secret]{
 	ValidateName:        apivalidation.NameIsDNSSubdomain,
 	Meta:                &kinds.WholeMeta,
-	Default:             defaults(defaultSecret),
-	Validate:            checks(validateSecret),
-	ValidateUpdate:      updateChecks(validateSecretUpdate),
+	Default:             defaultSecret,
+	Validate:            validateSecret,
+	ValidateUpdate:      validateSecretUpdate,
 	Warnings:            secretWarnings,
 	UnconditionalUpdate: true,
-}
+}.Strategy()
 
 // SecretFields are what Secrets are selected by.
 var SecretFields = []kinds.SelectableField{{Label: "type", Path: []string{"type"}}}
@@ -62,8 +61,7 @@ func nullIsEmpty(data map[string][]byte) {
 }
 
 // secretWarnings says why a key and a certificate do not go together.
-func secretWarnings(_ context.Context, obj, _ kinds.Object) []string {
-	s := obj.(*corev1.Secret)
+func secretWarnings(s, _ *corev1.Secret) []string {
 	if s.Type != corev1.SecretTypeTLS {
 		return nil
 	}

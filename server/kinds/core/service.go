@@ -2,7 +2,6 @@ package core
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -20,14 +19,14 @@ import (
 
 // Service is how Services are written whose addresses and ports a hands out.
 func Service(a *ServiceAllocator) kinds.Strategy {
-	return kinds.Strategy{
+	return kinds.Typed[*corev1.Service]{
 		Meta:                &kinds.WholeMeta,
 		ValidateName:        apivalidation.NameIsDNS1035Label,
-		Default:             defaults(defaultService),
-		PrepareForCreate:    prepares(func(s *corev1.Service) { s.Status = corev1.ServiceStatus{} }),
-		PrepareForUpdate:    preparesUpdate(prepareServiceUpdate),
-		Validate:            checks(validateService),
-		ValidateUpdate:      updateChecks(validateServiceUpdate),
+		Default:             defaultService,
+		PrepareForCreate:    func(s *corev1.Service) { s.Status = corev1.ServiceStatus{} },
+		PrepareForUpdate:    prepareServiceUpdate,
+		Validate:            validateService,
+		ValidateUpdate:      validateServiceUpdate,
 		Warnings:            serviceWarnings,
 		CreateOnUpdate:      true,
 		UnconditionalUpdate: true,
@@ -35,17 +34,17 @@ func Service(a *ServiceAllocator) kinds.Strategy {
 		DeleteAlso:          "endpoints",
 		ResetFields:         []string{"status"},
 		Allocate:            a,
-	}
+	}.Strategy()
 }
 
 // ServiceStatus is how their status is written.
-var ServiceStatus = kinds.Strategy{
-	Default:             defaults(defaultService),
-	PrepareForUpdate:    preparesUpdate(func(s, old *corev1.Service) { s.Spec = old.Spec }),
-	ValidateUpdate:      updateChecks(validateServiceStatus),
+var ServiceStatus = kinds.Typed[*corev1.Service]{
+	Default:             defaultService,
+	PrepareForUpdate:    func(s, old *corev1.Service) { s.Spec = old.Spec },
+	ValidateUpdate:      validateServiceStatus,
 	UnconditionalUpdate: true,
 	ResetFields:         []string{"spec"},
-}
+}.Strategy()
 
 // ServiceFields are what Services are selected by.
 var ServiceFields = []kinds.SelectableField{
@@ -193,8 +192,7 @@ func needsNodePorts(s *corev1.Service) bool {
 	return isBalanced(s) || s.Spec.Type == corev1.ServiceTypeNodePort
 }
 
-func serviceWarnings(_ context.Context, obj, _ kinds.Object) []string {
-	s := obj.(*corev1.Service)
+func serviceWarnings(s, _ *corev1.Service) []string {
 	var warnings []string
 	warn := func(when bool, text string) {
 		if when {

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"context"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,15 +11,15 @@ import (
 )
 
 // ServiceAccount is how ServiceAccounts are written.
-var ServiceAccount = kinds.Strategy{
+var ServiceAccount = kinds.Typed[*corev1.ServiceAccount]{
 	ValidateName:        apivalidation.NameIsDNSSubdomain,
 	Meta:                &kinds.WholeMeta,
+	PrepareForCreate:    onlySecretNames,
+	PrepareForUpdate:    func(s, _ *corev1.ServiceAccount) { onlySecretNames(s) },
+	Warnings:            serviceAccountWarnings,
 	UnconditionalUpdate: true,
 	ReturnDeletedObject: true,
-	PrepareForCreate:    prepares(onlySecretNames),
-	PrepareForUpdate:    preparesUpdate(func(s, _ *corev1.ServiceAccount) { onlySecretNames(s) }),
-	Warnings:            serviceAccountWarnings,
-}
+}.Strategy()
 
 // onlySecretNames keeps of references to secrets what they are read for.
 func onlySecretNames(s *corev1.ServiceAccount) {
@@ -33,12 +32,12 @@ func onlySecretNames(s *corev1.ServiceAccount) {
 const enforceMountable = "kubernetes.io/enforce-mountable-secrets"
 
 // serviceAccountWarnings warns of what had better not be set any more.
-func serviceAccountWarnings(_ context.Context, obj, before kinds.Object) []string {
-	if _, set := obj.GetAnnotations()[enforceMountable]; !set {
+func serviceAccountWarnings(a, old *corev1.ServiceAccount) []string {
+	if _, set := a.Annotations[enforceMountable]; !set {
 		return nil
 	}
-	if before != nil {
-		if _, set := before.GetAnnotations()[enforceMountable]; set {
+	if old != nil {
+		if _, set := old.Annotations[enforceMountable]; set {
 			return nil
 		}
 	}

@@ -2,7 +2,6 @@
 package endpointslice
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -29,36 +28,24 @@ const (
 )
 
 // EndpointSlice is how EndpointSlices are written.
-var EndpointSlice = kinds.Strategy{
+var EndpointSlice = kinds.Typed[*discoveryv1.EndpointSlice]{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
-	Default: func(obj kinds.Object) {
-		s := obj.(*discoveryv1.EndpointSlice)
+	Default: func(s *discoveryv1.EndpointSlice) {
 		for i := range s.Ports {
 			rules.DefaultTo(&s.Ports[i].Name, "")
 			rules.DefaultTo(&s.Ports[i].Protocol, corev1.ProtocolTCP)
 		}
 	},
-	PrepareForCreate: func(_ context.Context, obj kinds.Object) {
-		s := obj.(*discoveryv1.EndpointSlice)
+	PrepareForCreate: func(s *discoveryv1.EndpointSlice) {
 		s.Generation = 1
 		dropTopology(s)
 	},
 	PrepareForUpdate: prepareUpdate,
-	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
-		return validateSlice(obj.(*discoveryv1.EndpointSlice))
-	},
-	ValidateUpdate: func(_ context.Context, obj, before kinds.Object) field.ErrorList {
-		s, old := obj.(*discoveryv1.EndpointSlice), before.(*discoveryv1.EndpointSlice)
+	Validate:         validateSlice,
+	ValidateUpdate: func(s, old *discoveryv1.EndpointSlice) field.ErrorList {
 		return append(validateSlice(s), rules.Immutable(s.AddressType, old.AddressType, field.NewPath("addressType"))...)
 	},
-	Warnings: func(_ context.Context, obj, before kinds.Object) []string {
-		if before == nil && obj.(*discoveryv1.EndpointSlice).AddressType == discoveryv1.AddressTypeFQDN {
-			return []string{"spec.addressType: FQDN endpoints are deprecated"}
-		}
-		return nil
-	},
-	Canonicalize: func(obj kinds.Object) {
-		s := obj.(*discoveryv1.EndpointSlice)
+	Canonicalize: func(s *discoveryv1.EndpointSlice) {
 		// Empty lists are stored as none.
 		if len(s.Endpoints) == 0 {
 			s.Endpoints = nil
@@ -67,8 +54,14 @@ var EndpointSlice = kinds.Strategy{
 			s.Ports = nil
 		}
 	},
+	Warnings: func(obj, before *discoveryv1.EndpointSlice) []string {
+		if before == nil && obj.AddressType == discoveryv1.AddressTypeFQDN {
+			return []string{"spec.addressType: FQDN endpoints are deprecated"}
+		}
+		return nil
+	},
 	UnconditionalUpdate: true,
-}
+}.Strategy()
 
 // EndpointSliceColumns is their Table form.
 var EndpointSliceColumns = columns.Of(
@@ -118,8 +111,7 @@ func addresses(s *discoveryv1.EndpointSlice) string {
 }
 
 // The generation counts labels too, but no other metadata.
-func prepareUpdate(_ context.Context, obj, before kinds.Object) {
-	s, old := obj.(*discoveryv1.EndpointSlice), before.(*discoveryv1.EndpointSlice)
+func prepareUpdate(s, old *discoveryv1.EndpointSlice) {
 	s.Generation = old.Generation
 	endpoints := rules.Same(s.Endpoints, old.Endpoints)
 	if !endpoints || s.AddressType != old.AddressType || !rules.Same(s.Ports, old.Ports) || !rules.Same(s.Labels, old.Labels) {

@@ -4,7 +4,6 @@ package flowcontrol
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,50 +25,38 @@ const (
 )
 
 // FlowSchema is how FlowSchemas are written.
-var FlowSchema = kinds.Strategy{
+var FlowSchema = kinds.Typed[*flowcontrolv1.FlowSchema]{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
-	Default: func(obj kinds.Object) {
-		if s := &obj.(*flowcontrolv1.FlowSchema).Spec; s.MatchingPrecedence == 0 {
-			s.MatchingPrecedence = defaultPrecedence
-		}
-	},
-	PrepareForCreate: func(_ context.Context, obj kinds.Object) {
-		s := obj.(*flowcontrolv1.FlowSchema)
-		s.Status = flowcontrolv1.FlowSchemaStatus{}
-		s.Generation = 1
-	},
-	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
-		s, old := obj.(*flowcontrolv1.FlowSchema), before.(*flowcontrolv1.FlowSchema)
-		s.Status = old.Status
-		s.Generation = old.Generation
-		if !rules.Same(s.Spec, old.Spec) {
-			s.Generation++
-		}
-	},
-	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
-		return validateFlowSchema(obj.(*flowcontrolv1.FlowSchema))
-	},
-	ValidateUpdate: func(_ context.Context, obj, _ kinds.Object) field.ErrorList {
-		return validateFlowSchema(obj.(*flowcontrolv1.FlowSchema))
+	Default:      defaultFlowSchema,
+	Keep:         func(s, old *flowcontrolv1.FlowSchema) { s.Status = old.Status },
+	Counted:      func(s *flowcontrolv1.FlowSchema) []any { return []any{s.Spec} },
+	Validate:     validateFlowSchema,
+	ValidateUpdate: func(obj, _ *flowcontrolv1.FlowSchema) field.ErrorList {
+		return validateFlowSchema(obj)
 	},
 	UnconditionalUpdate: true,
 	ResetFields:         []string{"status"},
-}
+}.Strategy()
 
 // FlowSchemaStatus is how their status is written.
-var FlowSchemaStatus = kinds.Strategy{
-	Default: FlowSchema.Default,
-	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
-		s, old := obj.(*flowcontrolv1.FlowSchema), before.(*flowcontrolv1.FlowSchema)
+var FlowSchemaStatus = kinds.Typed[*flowcontrolv1.FlowSchema]{
+	Default: defaultFlowSchema,
+	PrepareForUpdate: func(s, old *flowcontrolv1.FlowSchema) {
 		managed := s.ManagedFields
 		s.ObjectMeta = *old.ObjectMeta.DeepCopy()
 		s.ManagedFields = managed
 		s.Spec = old.Spec
 	},
-	ValidateUpdate: func(_ context.Context, obj, _ kinds.Object) field.ErrorList {
-		return validateSchemaConditions(obj.(*flowcontrolv1.FlowSchema).Status.Conditions)
+	ValidateUpdate: func(obj, _ *flowcontrolv1.FlowSchema) field.ErrorList {
+		return validateSchemaConditions(obj.Status.Conditions)
 	},
 	ResetFields: []string{"spec", "metadata"},
+}.Strategy()
+
+func defaultFlowSchema(s *flowcontrolv1.FlowSchema) {
+	if s.Spec.MatchingPrecedence == 0 {
+		s.Spec.MatchingPrecedence = defaultPrecedence
+	}
 }
 
 // FlowSchemaColumns is their Table form.

@@ -1,7 +1,6 @@
 package flowcontrol
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"time"
@@ -21,47 +20,33 @@ const (
 )
 
 // PriorityLevelConfiguration is how PriorityLevelConfigurations are written.
-var PriorityLevelConfiguration = kinds.Strategy{
+var PriorityLevelConfiguration = kinds.Typed[*flowcontrolv1.PriorityLevelConfiguration]{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
-	Default:      func(obj kinds.Object) { defaultLevel(&obj.(*flowcontrolv1.PriorityLevelConfiguration).Spec) },
-	PrepareForCreate: func(_ context.Context, obj kinds.Object) {
-		l := obj.(*flowcontrolv1.PriorityLevelConfiguration)
-		l.Status = flowcontrolv1.PriorityLevelConfigurationStatus{}
-		l.Generation = 1
-	},
-	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
-		l, old := obj.(*flowcontrolv1.PriorityLevelConfiguration), before.(*flowcontrolv1.PriorityLevelConfiguration)
-		l.Status = old.Status
-		l.Generation = old.Generation
-		if !rules.Same(l.Spec, old.Spec) {
-			l.Generation++
-		}
-	},
-	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
-		return validateLevel(obj.(*flowcontrolv1.PriorityLevelConfiguration))
-	},
-	ValidateUpdate: func(_ context.Context, obj, _ kinds.Object) field.ErrorList {
-		return validateLevel(obj.(*flowcontrolv1.PriorityLevelConfiguration))
+	Default:      defaultLevel,
+	Keep:         func(l, old *flowcontrolv1.PriorityLevelConfiguration) { l.Status = old.Status },
+	Counted:      func(l *flowcontrolv1.PriorityLevelConfiguration) []any { return []any{l.Spec} },
+	Validate:     validateLevel,
+	ValidateUpdate: func(obj, _ *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList {
+		return validateLevel(obj)
 	},
 	UnconditionalUpdate: true,
 	ResetFields:         []string{"status"},
-}
+}.Strategy()
 
 // PriorityLevelConfigurationStatus is how their status is written.
-var PriorityLevelConfigurationStatus = kinds.Strategy{
-	Default: PriorityLevelConfiguration.Default,
-	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
-		l, old := obj.(*flowcontrolv1.PriorityLevelConfiguration), before.(*flowcontrolv1.PriorityLevelConfiguration)
+var PriorityLevelConfigurationStatus = kinds.Typed[*flowcontrolv1.PriorityLevelConfiguration]{
+	Default: defaultLevel,
+	PrepareForUpdate: func(l, old *flowcontrolv1.PriorityLevelConfiguration) {
 		managed := l.ManagedFields
 		l.ObjectMeta = *old.ObjectMeta.DeepCopy()
 		l.ManagedFields = managed
 		l.Spec = old.Spec
 	},
-	ValidateUpdate: func(_ context.Context, obj, _ kinds.Object) field.ErrorList {
-		return validateLevelConditions(obj.(*flowcontrolv1.PriorityLevelConfiguration).Status.Conditions)
+	ValidateUpdate: func(obj, _ *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList {
+		return validateLevelConditions(obj.Status.Conditions)
 	},
 	ResetFields: []string{"spec", "metadata"},
-}
+}.Strategy()
 
 // PriorityLevelConfigurationColumns is their Table form.
 var PriorityLevelConfigurationColumns = columns.Of(levelCells,
@@ -85,7 +70,8 @@ func levelCells(l *flowcontrolv1.PriorityLevelConfiguration, now time.Time) []an
 	return []any{l.Name, string(l.Spec.Type), shares, queues, hand, length, columns.Since(l.CreationTimestamp, now)}
 }
 
-func defaultLevel(s *flowcontrolv1.PriorityLevelConfigurationSpec) {
+func defaultLevel(c *flowcontrolv1.PriorityLevelConfiguration) {
+	s := &c.Spec
 	if e := s.Exempt; e != nil {
 		rules.DefaultTo(&e.NominalConcurrencyShares, 0)
 		rules.DefaultTo(&e.LendablePercent, 0)

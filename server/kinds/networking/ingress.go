@@ -2,7 +2,6 @@
 package networking
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,28 +23,27 @@ import (
 const classAnnotation = "kubernetes.io/ingress.class"
 
 // Ingress is how Ingresses are written.
-var Ingress = kinds.Strategy{
+var Ingress = kinds.Typed[*networkingv1.Ingress]{
 	ValidateName:        apivalidation.NameIsDNSSubdomain,
 	Meta:                &kinds.WholeMeta,
-	PrepareForCreate:    prepareIngress,
-	PrepareForUpdate:    prepareIngressUpdate,
+	Keep:                func(i, old *networkingv1.Ingress) { i.Status = old.Status },
+	Counted:             func(i *networkingv1.Ingress) []any { return []any{i.Spec} },
 	Validate:            validateIngress,
 	ValidateUpdate:      validateIngressUpdate,
 	Warnings:            ingressWarnings,
 	UnconditionalUpdate: true,
 	ResetFields:         []string{"status"},
-}
+}.Strategy()
 
 // IngressStatus is how their status is written.
-var IngressStatus = kinds.Strategy{
-	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
-		i, old := obj.(*networkingv1.Ingress), before.(*networkingv1.Ingress)
+var IngressStatus = kinds.Typed[*networkingv1.Ingress]{
+	Keep: func(i, old *networkingv1.Ingress) {
 		i.Spec = old.Spec
 		i.Generation = old.Generation
 	},
 	ValidateUpdate: validateIngressStatus,
 	ResetFields:    []string{"spec"},
-}
+}.Strategy()
 
 // IngressColumns is their Table form.
 var IngressColumns = columns.Of(ingressCells,
@@ -105,29 +103,13 @@ func hosts(list []networkingv1.IngressRule) string {
 	}
 }
 
-func prepareIngress(_ context.Context, obj kinds.Object) {
-	i := obj.(*networkingv1.Ingress)
-	i.Status = networkingv1.IngressStatus{}
-	i.Generation = 1
-}
-
-func prepareIngressUpdate(_ context.Context, obj, before kinds.Object) {
-	i, old := obj.(*networkingv1.Ingress), before.(*networkingv1.Ingress)
-	i.Status = old.Status
-	i.Generation = old.Generation
-	if !rules.Same(i.Spec, old.Spec) {
-		i.Generation++
-	}
-}
-
 // leniency keeps old Ingresses writable that break rules made after them.
 type leniency struct {
 	secretName   bool // names of TLS secrets
 	wildcardRule bool // rules of wildcard hosts
 }
 
-func validateIngress(_ context.Context, obj kinds.Object) field.ErrorList {
-	i := obj.(*networkingv1.Ingress)
+func validateIngress(i *networkingv1.Ingress) field.ErrorList {
 	errs := validateIngressSpec(&i.Spec, leniency{})
 	if class, ok := i.Annotations[classAnnotation]; ok && i.Spec.IngressClassName != nil && class != *i.Spec.IngressClassName {
 		errs = append(errs, field.Invalid(field.NewPath("annotations").Child(classAnnotation), class, "must match `ingressClassName` when both are specified"))
@@ -135,8 +117,8 @@ func validateIngress(_ context.Context, obj kinds.Object) field.ErrorList {
 	return errs
 }
 
-func validateIngressUpdate(_ context.Context, obj, before kinds.Object) field.ErrorList {
-	old := before.(*networkingv1.Ingress)
+func validateIngressUpdate(obj, before *networkingv1.Ingress) field.ErrorList {
+	old := before
 	var l leniency
 	for i := range old.Spec.TLS {
 		l.secretName = l.secretName || len(secretNameFaults(old.Spec.TLS[i].SecretName)) > 0
@@ -145,7 +127,7 @@ func validateIngressUpdate(_ context.Context, obj, before kinds.Object) field.Er
 		r := &old.Spec.Rules[i]
 		l.wildcardRule = l.wildcardRule || strings.Contains(r.Host, "*") && len(validateHTTP(r.HTTP, nil)) > 0
 	}
-	return validateIngressSpec(&obj.(*networkingv1.Ingress).Spec, l)
+	return validateIngressSpec(&obj.Spec, l)
 }
 
 func validateIngressSpec(s *networkingv1.IngressSpec, l leniency) field.ErrorList {
@@ -301,10 +283,10 @@ func validateSegment(v, name string, p *field.Path) field.ErrorList {
 	return rules.Messages(p.Child(name), v, path.IsValidPathSegmentName(v))
 }
 
-func validateIngressStatus(_ context.Context, obj, _ kinds.Object) field.ErrorList {
+func validateIngressStatus(obj, _ *networkingv1.Ingress) field.ErrorList {
 	var errs field.ErrorList
 	p := field.NewPath("status", "loadBalancer", "ingress")
-	for i, a := range obj.(*networkingv1.Ingress).Status.LoadBalancer.Ingress {
+	for i, a := range obj.Status.LoadBalancer.Ingress {
 		if a.IP != "" && !rules.IsIP(a.IP) {
 			errs = append(errs, field.Invalid(p.Index(i).Child("ip"), a.IP, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"))
 		}
@@ -320,9 +302,8 @@ func validateIngressStatus(_ context.Context, obj, _ kinds.Object) field.ErrorLi
 	return errs
 }
 
-func ingressWarnings(_ context.Context, obj, before kinds.Object) []string {
-	i := obj.(*networkingv1.Ingress)
-	if _, ok := i.Annotations[classAnnotation]; !ok || before != nil || i.Spec.IngressClassName != nil {
+func ingressWarnings(i, old *networkingv1.Ingress) []string {
+	if _, ok := i.Annotations[classAnnotation]; !ok || old != nil || i.Spec.IngressClassName != nil {
 		return nil
 	}
 	return []string{fmt.Sprintf("annotation %q is deprecated, please use 'spec.ingressClassName' instead", classAnnotation)}

@@ -1,7 +1,6 @@
 package networking
 
 import (
-	"context"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,32 +21,24 @@ const (
 )
 
 // IngressClass is how IngressClasses are written.
-var IngressClass = kinds.Strategy{
+var IngressClass = kinds.Typed[*networkingv1.IngressClass]{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
 	Meta:         &kinds.WholeMeta,
-	Default: func(obj kinds.Object) {
-		if p := obj.(*networkingv1.IngressClass).Spec.Parameters; p != nil {
+	Default: func(obj *networkingv1.IngressClass) {
+		if p := obj.Spec.Parameters; p != nil {
 			rules.DefaultTo(&p.Scope, scopeCluster)
 		}
 	},
-	PrepareForCreate: func(_ context.Context, obj kinds.Object) { obj.SetGeneration(1) },
-	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
-		c, old := obj.(*networkingv1.IngressClass), before.(*networkingv1.IngressClass)
-		c.Generation = old.Generation
-		if !rules.Same(c.Spec, old.Spec) {
-			c.Generation++
-		}
+	Counted: func(c *networkingv1.IngressClass) []any { return []any{c.Spec} },
+	Validate: func(obj *networkingv1.IngressClass) field.ErrorList {
+		return validateIngressClass(&obj.Spec)
 	},
-	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
-		return validateIngressClass(&obj.(*networkingv1.IngressClass).Spec)
-	},
-	ValidateUpdate: func(_ context.Context, obj, before kinds.Object) field.ErrorList {
-		c, old := obj.(*networkingv1.IngressClass), before.(*networkingv1.IngressClass)
+	ValidateUpdate: func(c, old *networkingv1.IngressClass) field.ErrorList {
 		errs := rules.Immutable(c.Spec.Controller, old.Spec.Controller, field.NewPath("spec", "controller"))
 		return append(errs, validateIngressClass(&c.Spec)...)
 	},
 	UnconditionalUpdate: true,
-}
+}.Strategy()
 
 // IngressClassColumns is their Table form.
 var IngressClassColumns = columns.Of(ingressClassCells,

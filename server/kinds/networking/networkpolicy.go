@@ -1,7 +1,6 @@
 package networking
 
 import (
-	"context"
 	"reflect"
 	"time"
 
@@ -20,28 +19,26 @@ import (
 )
 
 // NetworkPolicy is how NetworkPolicies are written.
-var NetworkPolicy = kinds.Strategy{
+var NetworkPolicy = kinds.Typed[*networkingv1.NetworkPolicy]{
 	ValidateName:     apivalidation.NameIsDNSSubdomain,
 	Meta:             &kinds.WholeMeta,
 	Default:          defaultNetworkPolicy,
-	PrepareForCreate: func(_ context.Context, obj kinds.Object) { obj.SetGeneration(1) },
-	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
-		n, old := obj.(*networkingv1.NetworkPolicy), before.(*networkingv1.NetworkPolicy)
+	PrepareForCreate: func(n *networkingv1.NetworkPolicy) { n.Generation = 1 },
+	PrepareForUpdate: func(n, old *networkingv1.NetworkPolicy) {
 		n.Generation = old.Generation
 		// Here, unlike elsewhere, an empty list is a change from none.
 		if !reflect.DeepEqual(n.Spec, old.Spec) {
 			n.Generation++
 		}
 	},
-	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
-		return validateNetworkPolicy(&obj.(*networkingv1.NetworkPolicy).Spec, false)
+	Validate: func(obj *networkingv1.NetworkPolicy) field.ErrorList {
+		return validateNetworkPolicy(&obj.Spec, false)
 	},
-	ValidateUpdate: func(_ context.Context, obj, before kinds.Object) field.ErrorList {
-		n, old := obj.(*networkingv1.NetworkPolicy), before.(*networkingv1.NetworkPolicy)
+	ValidateUpdate: func(n, old *networkingv1.NetworkPolicy) field.ErrorList {
 		return rules.Twice(validateNetworkPolicy(&n.Spec, rules.SelectorInvalid(&old.Spec.PodSelector)))
 	},
 	UnconditionalUpdate: true,
-}
+}.Strategy()
 
 // NetworkPolicyColumns is their Table form.
 var NetworkPolicyColumns = columns.Of(
@@ -53,8 +50,8 @@ var NetworkPolicyColumns = columns.Of(
 	columns.Age(),
 )
 
-func defaultNetworkPolicy(obj kinds.Object) {
-	s := &obj.(*networkingv1.NetworkPolicy).Spec
+func defaultNetworkPolicy(obj *networkingv1.NetworkPolicy) {
+	s := &obj.Spec
 	for i := range s.Ingress {
 		defaultPorts(s.Ingress[i].Ports)
 	}

@@ -2,7 +2,6 @@
 package node
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"time"
@@ -20,18 +19,15 @@ import (
 )
 
 // RuntimeClass is how RuntimeClasses are written.
-var RuntimeClass = kinds.Strategy{
+var RuntimeClass = kinds.Typed[*nodev1.RuntimeClass]{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
 	Meta:         &kinds.MetaRules{Updates: 1, Wholes: 1, AnyFinalizer: true},
-	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
-		return validateRuntimeClass(obj.(*nodev1.RuntimeClass))
-	},
-	ValidateUpdate: func(_ context.Context, obj, before kinds.Object) field.ErrorList {
-		c, old := obj.(*nodev1.RuntimeClass), before.(*nodev1.RuntimeClass)
+	Validate:     validateRuntimeClass,
+	ValidateUpdate: func(c, old *nodev1.RuntimeClass) field.ErrorList {
 		return append(validateRuntimeClass(c), rules.Immutable(c.Handler, old.Handler, field.NewPath("handler"))...)
 	},
 	Warnings: runtimeClassWarnings,
-}
+}.Strategy()
 
 // RuntimeClassColumns is their Table form.
 var RuntimeClassColumns = columns.Of(
@@ -44,8 +40,7 @@ var RuntimeClassColumns = columns.Of(
 )
 
 // runtimeClassWarnings says which labels of nodes are selected by their former names.
-func runtimeClassWarnings(_ context.Context, obj, _ kinds.Object) []string {
-	c := obj.(*nodev1.RuntimeClass)
+func runtimeClassWarnings(c, _ *nodev1.RuntimeClass) []string {
 	if c.Scheduling == nil {
 		return nil
 	}

@@ -2,7 +2,6 @@
 package policy
 
 import (
-	"context"
 	"time"
 
 	policyv1 "k8s.io/api/policy/v1"
@@ -17,43 +16,30 @@ import (
 )
 
 // PodDisruptionBudget is how PodDisruptionBudgets are written.
-var PodDisruptionBudget = kinds.Strategy{
+var PodDisruptionBudget = kinds.Typed[*policyv1.PodDisruptionBudget]{
 	ValidateName: path.ValidatePathSegmentName,
 	Meta:         &kinds.MetaRules{AnyFinalizer: true},
-	PrepareForCreate: func(_ context.Context, obj kinds.Object) {
-		b := obj.(*policyv1.PodDisruptionBudget)
-		b.Status = policyv1.PodDisruptionBudgetStatus{}
-		b.Generation = 1
+	Keep:         func(b, old *policyv1.PodDisruptionBudget) { b.Status = old.Status },
+	Counted:      func(b *policyv1.PodDisruptionBudget) []any { return []any{b.Spec} },
+	Validate: func(obj *policyv1.PodDisruptionBudget) field.ErrorList {
+		return validateBudget(&obj.Spec, false)
 	},
-	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
-		b, old := obj.(*policyv1.PodDisruptionBudget), before.(*policyv1.PodDisruptionBudget)
-		b.Status = old.Status
-		b.Generation = old.Generation
-		if !rules.Same(b.Spec, old.Spec) {
-			b.Generation++
-		}
-	},
-	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
-		return validateBudget(&obj.(*policyv1.PodDisruptionBudget).Spec, false)
-	},
-	ValidateUpdate: func(_ context.Context, obj, before kinds.Object) field.ErrorList {
-		b, old := obj.(*policyv1.PodDisruptionBudget), before.(*policyv1.PodDisruptionBudget)
+	ValidateUpdate: func(b, old *policyv1.PodDisruptionBudget) field.ErrorList {
 		return validateBudget(&b.Spec, rules.SelectorInvalid(old.Spec.Selector))
 	},
 	ResetFields: []string{"status"},
-}
+}.Strategy()
 
 // PodDisruptionBudgetStatus is how their status is written.
-var PodDisruptionBudgetStatus = kinds.Strategy{
+var PodDisruptionBudgetStatus = kinds.Typed[*policyv1.PodDisruptionBudget]{
 	Meta: &kinds.MetaRules{AnyFinalizer: true},
-	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
-		b, old := obj.(*policyv1.PodDisruptionBudget), before.(*policyv1.PodDisruptionBudget)
+	Keep: func(b, old *policyv1.PodDisruptionBudget) {
 		b.Spec = old.Spec
 		b.Generation = old.Generation
 	},
 	ValidateUpdate: validateBudgetStatus,
 	ResetFields:    []string{"spec"},
-}
+}.Strategy()
 
 // PodDisruptionBudgetColumns is their Table form.
 var PodDisruptionBudgetColumns = columns.Of(
@@ -99,8 +85,8 @@ func validateBound(v *intstr.IntOrString, p *field.Path) field.ErrorList {
 	return append(rules.IntOrPercent(*v, p), rules.AtMostAll(*v, p)...)
 }
 
-func validateBudgetStatus(_ context.Context, obj, _ kinds.Object) field.ErrorList {
-	s, p := &obj.(*policyv1.PodDisruptionBudget).Status, field.NewPath("status")
+func validateBudgetStatus(obj, _ *policyv1.PodDisruptionBudget) field.ErrorList {
+	s, p := &obj.Status, field.NewPath("status")
 	errs := metavalidation.ValidateConditions(s.Conditions, p.Child("conditions"))
 	errs = append(errs, rules.NotNegative(s.DisruptionsAllowed, p.Child("disruptionsAllowed"))...)
 	errs = append(errs, rules.NotNegative(s.CurrentHealthy, p.Child("currentHealthy"))...)

@@ -1,7 +1,6 @@
 package rbac
 
 import (
-	"context"
 	"strings"
 	"time"
 
@@ -17,44 +16,38 @@ import (
 )
 
 // RoleBinding is how RoleBindings are written.
-var RoleBinding = kinds.Strategy{
+var RoleBinding = kinds.Typed[*rbacv1.RoleBinding]{
 	ValidateName: validateName,
 	Meta:         &kinds.MetaRules{Updates: 2, Wholes: 1},
-	Default: func(obj kinds.Object) {
-		b := obj.(*rbacv1.RoleBinding)
+	Default: func(b *rbacv1.RoleBinding) {
 		defaultBinding(&b.RoleRef, b.Subjects)
 	},
-	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
-		b := obj.(*rbacv1.RoleBinding)
+	Validate: func(b *rbacv1.RoleBinding) field.ErrorList {
 		return validateBinding(&b.RoleRef, b.Subjects, true)
 	},
-	ValidateUpdate: func(_ context.Context, obj, before kinds.Object) field.ErrorList {
-		b, old := obj.(*rbacv1.RoleBinding), before.(*rbacv1.RoleBinding)
+	ValidateUpdate: func(b, old *rbacv1.RoleBinding) field.ErrorList {
 		return validateBindingUpdate(&b.RoleRef, &old.RoleRef, b.Subjects, true)
 	},
 	CreateOnUpdate:      true,
 	UnconditionalUpdate: true,
-}
+}.Strategy()
 
 // ClusterRoleBinding is how ClusterRoleBindings are written.
-var ClusterRoleBinding = kinds.Strategy{
+var ClusterRoleBinding = kinds.Typed[*rbacv1.ClusterRoleBinding]{
 	ValidateName: validateName,
 	Meta:         &kinds.MetaRules{Updates: 2, Wholes: 1},
-	Default: func(obj kinds.Object) {
-		b := obj.(*rbacv1.ClusterRoleBinding)
+	Default: func(b *rbacv1.ClusterRoleBinding) {
 		defaultBinding(&b.RoleRef, b.Subjects)
 	},
-	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
-		b := obj.(*rbacv1.ClusterRoleBinding)
+	Validate: func(b *rbacv1.ClusterRoleBinding) field.ErrorList {
 		return validateBinding(&b.RoleRef, b.Subjects, false)
 	},
-	ValidateUpdate: func(_ context.Context, obj, before kinds.Object) field.ErrorList {
-		b, old := obj.(*rbacv1.ClusterRoleBinding), before.(*rbacv1.ClusterRoleBinding)
+	ValidateUpdate: func(b, old *rbacv1.ClusterRoleBinding) field.ErrorList {
 		return validateBindingUpdate(&b.RoleRef, &old.RoleRef, b.Subjects, false)
 	},
 	CreateOnUpdate:      true,
 	UnconditionalUpdate: true,
-}
+}.Strategy()
 
 // RoleBindingColumns is the Table form of RoleBindings.
 var RoleBindingColumns = columns.Of(

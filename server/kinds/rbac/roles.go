@@ -3,8 +3,6 @@
 package rbac
 
 import (
-	"context"
-
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,37 +14,31 @@ import (
 
 // Role is how Roles are written. As everywhere in this group, a stock server
 // checks a changed object twice, and lists its causes twice.
-var Role = kinds.Strategy{
+var Role = kinds.Typed[*rbacv1.Role]{
 	ValidateName: validateName,
 	Meta:         &kinds.MetaRules{Updates: 2, Wholes: 1},
-	Canonicalize: func(obj kinds.Object) {
-		r := obj.(*rbacv1.Role)
-		r.Rules = withoutEmpty(r.Rules)
+	Validate: func(obj *rbacv1.Role) field.ErrorList {
+		return validateRules(obj.Rules, true)
 	},
-	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
-		return validateRules(obj.(*rbacv1.Role).Rules, true)
-	},
-	ValidateUpdate: func(_ context.Context, obj, _ kinds.Object) field.ErrorList {
-		list := obj.(*rbacv1.Role).Rules
+	ValidateUpdate: func(obj, _ *rbacv1.Role) field.ErrorList {
+		list := obj.Rules
 		return append(validateRules(list, true), validateRules(list, true)...)
+	},
+	Canonicalize: func(r *rbacv1.Role) {
+		r.Rules = withoutEmpty(r.Rules)
 	},
 	CreateOnUpdate:      true,
 	UnconditionalUpdate: true,
-}
+}.Strategy()
 
 // ClusterRole is how ClusterRoles are written.
-var ClusterRole = kinds.Strategy{
+var ClusterRole = kinds.Typed[*rbacv1.ClusterRole]{
 	ValidateName: validateName,
 	Meta:         &kinds.MetaRules{Updates: 2, Wholes: 1},
-	Canonicalize: func(obj kinds.Object) {
-		r := obj.(*rbacv1.ClusterRole)
-		r.Rules = withoutEmpty(r.Rules)
+	Validate: func(obj *rbacv1.ClusterRole) field.ErrorList {
+		return validateClusterRole(obj, false)
 	},
-	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
-		return validateClusterRole(obj.(*rbacv1.ClusterRole), false)
-	},
-	ValidateUpdate: func(_ context.Context, obj, before kinds.Object) field.ErrorList {
-		r, old := obj.(*rbacv1.ClusterRole), before.(*rbacv1.ClusterRole)
+	ValidateUpdate: func(r, old *rbacv1.ClusterRole) field.ErrorList {
 		keep := false
 		if old.AggregationRule != nil {
 			for i := range old.AggregationRule.ClusterRoleSelectors {
@@ -55,9 +47,12 @@ var ClusterRole = kinds.Strategy{
 		}
 		return append(validateClusterRole(r, keep), validateClusterRole(r, keep)...)
 	},
+	Canonicalize: func(r *rbacv1.ClusterRole) {
+		r.Rules = withoutEmpty(r.Rules)
+	},
 	CreateOnUpdate:      true,
 	UnconditionalUpdate: true,
-}
+}.Strategy()
 
 // withoutEmpty stores an empty list as none.
 func withoutEmpty(list []rbacv1.PolicyRule) []rbacv1.PolicyRule {

@@ -2,7 +2,6 @@
 package scheduling
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -48,12 +47,12 @@ func systemClass(name string) *schedulingv1.PriorityClass {
 }
 
 // PriorityClass is how PriorityClasses are written.
-var PriorityClass = kinds.Strategy{
+var PriorityClass = kinds.Typed[*schedulingv1.PriorityClass]{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
-	Default: func(obj kinds.Object) {
-		rules.DefaultTo(&obj.(*schedulingv1.PriorityClass).PreemptionPolicy, corev1.PreemptLowerPriority)
+	Default: func(obj *schedulingv1.PriorityClass) {
+		rules.DefaultTo(&obj.PreemptionPolicy, corev1.PreemptLowerPriority)
 	},
-	PrepareForCreate: func(_ context.Context, obj kinds.Object) { obj.SetGeneration(1) },
+	PrepareForCreate: func(c *schedulingv1.PriorityClass) { c.Generation = 1 },
 	Validate:         validatePriorityClass,
 	ValidateUpdate:   validatePriorityClassUpdate,
 	Undeletable: func(name string) string {
@@ -63,7 +62,7 @@ var PriorityClass = kinds.Strategy{
 		return "this is a system priority class and cannot be deleted"
 	},
 	UnconditionalUpdate: true,
-}
+}.Strategy()
 
 // PriorityClassColumns is their Table form.
 var PriorityClassColumns = columns.Of(
@@ -80,8 +79,7 @@ var PriorityClassColumns = columns.Of(
 	columns.Text("PreemptionPolicy", schedulingv1.PriorityClass{}.SwaggerDoc()["preemptionPolicy"]),
 )
 
-func validatePriorityClass(_ context.Context, obj kinds.Object) field.ErrorList {
-	c := obj.(*schedulingv1.PriorityClass)
+func validatePriorityClass(c *schedulingv1.PriorityClass) field.ErrorList {
 	var errs field.ErrorList
 	switch {
 	case strings.HasPrefix(c.Name, systemPrefix):
@@ -116,8 +114,7 @@ func systemFault(c *schedulingv1.PriorityClass) string {
 	}
 }
 
-func validatePriorityClassUpdate(_ context.Context, obj, before kinds.Object) field.ErrorList {
-	c, old := obj.(*schedulingv1.PriorityClass), before.(*schedulingv1.PriorityClass)
+func validatePriorityClassUpdate(c, old *schedulingv1.PriorityClass) field.ErrorList {
 	var errs field.ErrorList
 	if c.Value != old.Value {
 		errs = append(errs, field.Forbidden(field.NewPath("value"), "may not be changed in an update."))

@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"context"
 	"time"
 
 	storagev1 "k8s.io/api/storage/v1"
@@ -21,18 +20,17 @@ const (
 )
 
 // VolumeAttachment is how VolumeAttachments are written.
-var VolumeAttachment = kinds.Strategy{
+var VolumeAttachment = kinds.Typed[*storagev1.VolumeAttachment]{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
 	Meta:         &kinds.WholeMeta,
 	Default:      defaultAttachment,
-	PrepareForCreate: func(_ context.Context, obj kinds.Object) {
-		obj.(*storagev1.VolumeAttachment).Status = storagev1.VolumeAttachmentStatus{}
+	PrepareForCreate: func(obj *storagev1.VolumeAttachment) {
+		obj.Status = storagev1.VolumeAttachmentStatus{}
 	},
-	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
-		obj.(*storagev1.VolumeAttachment).Status = before.(*storagev1.VolumeAttachment).Status
+	PrepareForUpdate: func(obj, before *storagev1.VolumeAttachment) {
+		obj.Status = before.Status
 	},
-	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
-		a := obj.(*storagev1.VolumeAttachment)
+	Validate: func(a *storagev1.VolumeAttachment) field.ErrorList {
 		// A stock server checks names once more for this version.
 		errs := append(validateAttachment(a), validateDriverName(a.Spec.Attacher, field.NewPath("spec", "attacher"))...)
 		if name := a.Spec.Source.PersistentVolumeName; name != nil {
@@ -43,19 +41,18 @@ var VolumeAttachment = kinds.Strategy{
 	ValidateUpdate:      validateAttachmentUpdate,
 	ReturnDeletedObject: true,
 	ResetFields:         []string{"status"},
-}
+}.Strategy()
 
 // VolumeAttachmentStatus is how their status is written.
-var VolumeAttachmentStatus = kinds.Strategy{
+var VolumeAttachmentStatus = kinds.Typed[*storagev1.VolumeAttachment]{
 	Default: defaultAttachment,
-	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
-		a, old := obj.(*storagev1.VolumeAttachment), before.(*storagev1.VolumeAttachment)
+	PrepareForUpdate: func(a, old *storagev1.VolumeAttachment) {
 		a.Spec = old.Spec
 		metav1.ResetObjectMetaForStatus(&a.ObjectMeta, &old.ObjectMeta)
 	},
 	ValidateUpdate: validateAttachmentUpdate,
 	ResetFields:    []string{"metadata", "spec"},
-}
+}.Strategy()
 
 // VolumeAttachmentColumns is their Table form.
 var VolumeAttachmentColumns = columns.Of(
@@ -73,8 +70,8 @@ var VolumeAttachmentColumns = columns.Of(
 	columns.Age(),
 )
 
-func defaultAttachment(obj kinds.Object) {
-	if s := obj.(*storagev1.VolumeAttachment).Spec.Source.InlineVolumeSpec; s != nil {
+func defaultAttachment(obj *storagev1.VolumeAttachment) {
+	if s := obj.Spec.Source.InlineVolumeSpec; s != nil {
 		core.DefaultInlineVolume(s)
 	}
 }
@@ -127,7 +124,6 @@ func validateVolumeError(e *storagev1.VolumeError, p *field.Path) field.ErrorLis
 	return field.ErrorList{field.TooLong(p.Child("message"), "", maxMetadataSize)}
 }
 
-func validateAttachmentUpdate(_ context.Context, obj, before kinds.Object) field.ErrorList {
-	a, old := obj.(*storagev1.VolumeAttachment), before.(*storagev1.VolumeAttachment)
+func validateAttachmentUpdate(a, old *storagev1.VolumeAttachment) field.ErrorList {
 	return append(rules.Twice(validateAttachment(a)), rules.Immutable(a.Spec, old.Spec, field.NewPath("spec"))...)
 }

@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,24 +16,23 @@ import (
 )
 
 // CSIStorageCapacity is how CSIStorageCapacities are written.
-var CSIStorageCapacity = kinds.Strategy{
+var CSIStorageCapacity = kinds.Typed[*storagev1.CSIStorageCapacity]{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
 	Meta:         &kinds.MetaRules{Creates: 1, Updates: 1, Wholes: 1},
-	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
-		return rules.Twice(validateCapacity(obj.(*storagev1.CSIStorageCapacity), false)) // as clients see it
+	Validate: func(obj *storagev1.CSIStorageCapacity) field.ErrorList {
+		return rules.Twice(validateCapacity(obj, false)) // as clients see it
 	},
-	ValidateUpdate: func(_ context.Context, obj, before kinds.Object) field.ErrorList {
-		c, old := obj.(*storagev1.CSIStorageCapacity), before.(*storagev1.CSIStorageCapacity)
+	ValidateUpdate: func(c, old *storagev1.CSIStorageCapacity) field.ErrorList {
 		errs := validateCapacity(c, rules.SelectorInvalid(old.NodeTopology))
 		errs = append(errs, rules.Immutable(c.NodeTopology, old.NodeTopology, field.NewPath("nodeTopology"))...)
 		return append(errs, rules.Immutable(c.StorageClassName, old.StorageClassName, field.NewPath("storageClassName"))...)
 	},
 	Warnings: capacityWarnings,
-}
+}.Strategy()
 
 // capacityWarnings says which labels of nodes are selected by their former names.
-func capacityWarnings(_ context.Context, obj, _ kinds.Object) []string {
-	selector := obj.(*storagev1.CSIStorageCapacity).NodeTopology
+func capacityWarnings(obj, _ *storagev1.CSIStorageCapacity) []string {
+	selector := obj.NodeTopology
 	if selector == nil {
 		return nil
 	}

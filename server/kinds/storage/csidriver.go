@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -23,22 +22,21 @@ const (
 )
 
 // CSIDriver is how CSIDrivers are written.
-var CSIDriver = kinds.Strategy{
+var CSIDriver = kinds.Typed[*storagev1.CSIDriver]{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
 	Default:      defaultDriver,
-	PrepareForUpdate: func(_ context.Context, obj, before kinds.Object) {
-		d, old := obj.(*storagev1.CSIDriver), before.(*storagev1.CSIDriver)
+	PrepareForUpdate: func(d, old *storagev1.CSIDriver) {
 		d.Generation = old.Generation
 		if !rules.Same(d.Spec, old.Spec) {
 			d.Generation++
 		}
 	},
-	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
-		return validateDriver(&obj.(*storagev1.CSIDriver).Spec, field.NewPath("spec"))
+	Validate: func(obj *storagev1.CSIDriver) field.ErrorList {
+		return validateDriver(&obj.Spec, field.NewPath("spec"))
 	},
 	ValidateUpdate:      validateDriverUpdate,
 	ReturnDeletedObject: true,
-}
+}.Strategy()
 
 // CSIDriverColumns is their Table form.
 var CSIDriverColumns = columns.Of(driverCells,
@@ -76,8 +74,8 @@ func driverCells(d *storagev1.CSIDriver, now time.Time) []any {
 
 func isNilOrTrue(b *bool) bool { return b == nil || *b }
 
-func defaultDriver(obj kinds.Object) {
-	s := &obj.(*storagev1.CSIDriver).Spec
+func defaultDriver(obj *storagev1.CSIDriver) {
+	s := &obj.Spec
 	rules.DefaultTo(&s.AttachRequired, true)
 	rules.DefaultTo(&s.PodInfoOnMount, false)
 	rules.DefaultTo(&s.StorageCapacity, false)
@@ -131,8 +129,7 @@ func validateDriver(s *storagev1.CSIDriverSpec, p *field.Path) field.ErrorList {
 	return errs
 }
 
-func validateDriverUpdate(_ context.Context, obj, before kinds.Object) field.ErrorList {
-	d, old := obj.(*storagev1.CSIDriver), before.(*storagev1.CSIDriver)
+func validateDriverUpdate(d, old *storagev1.CSIDriver) field.ErrorList {
 	p := field.NewPath("spec")
 	errs := validateDriver(&d.Spec, p)
 	errs = append(errs, rules.Immutable(d.Spec.AttachRequired, old.Spec.AttachRequired, p.Child("attachedRequired"))...)

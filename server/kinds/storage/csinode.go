@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -18,11 +17,14 @@ import (
 const maxNodeID = 256
 
 // CSINode is how CSINodes are written.
-var CSINode = kinds.Strategy{
+var CSINode = kinds.Typed[*storagev1.CSINode]{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
 	Meta:         &kinds.WholeMeta,
-	Canonicalize: func(obj kinds.Object) {
-		n := obj.(*storagev1.CSINode)
+	Validate: func(obj *storagev1.CSINode) field.ErrorList {
+		return validateNode(&obj.Spec)
+	},
+	ValidateUpdate: validateNodeUpdate,
+	Canonicalize: func(n *storagev1.CSINode) {
 		if len(n.Spec.Drivers) == 0 {
 			n.Spec.Drivers = nil // an empty list is stored as none
 		}
@@ -32,12 +34,8 @@ var CSINode = kinds.Strategy{
 			}
 		}
 	},
-	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
-		return validateNode(&obj.(*storagev1.CSINode).Spec)
-	},
-	ValidateUpdate:      validateNodeUpdate,
 	ReturnDeletedObject: true,
-}
+}.Strategy()
 
 // CSINodeColumns is their Table form.
 var CSINodeColumns = columns.Of(
@@ -89,8 +87,8 @@ func validateNodeDriver(d *storagev1.CSINodeDriver, seen map[string]bool, p *fie
 }
 
 // Drivers of a node come and go, but do not change.
-func validateNodeUpdate(_ context.Context, obj, before kinds.Object) field.ErrorList {
-	s, old := &obj.(*storagev1.CSINode).Spec, &before.(*storagev1.CSINode).Spec
+func validateNodeUpdate(obj, before *storagev1.CSINode) field.ErrorList {
+	s, old := &obj.Spec, &before.Spec
 	errs := rules.Twice(validateNode(s))
 	for i := range old.Drivers {
 		for k := range s.Drivers {

@@ -3,7 +3,6 @@
 package storage
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -30,27 +29,24 @@ const (
 )
 
 // StorageClass is how StorageClasses are written.
-var StorageClass = kinds.Strategy{
+var StorageClass = kinds.Typed[*storagev1.StorageClass]{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
 	Meta:         &kinds.WholeMeta,
-	Default: func(obj kinds.Object) {
-		c := obj.(*storagev1.StorageClass)
+	Default: func(c *storagev1.StorageClass) {
 		rules.DefaultTo(&c.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete)
 		rules.DefaultTo(&c.VolumeBindingMode, storagev1.VolumeBindingImmediate)
 	},
-	Validate: func(_ context.Context, obj kinds.Object) field.ErrorList {
-		return validateStorageClass(obj.(*storagev1.StorageClass))
-	},
+	Validate:            validateStorageClass,
 	ValidateUpdate:      validateStorageClassUpdate,
 	Warnings:            storageClassWarnings,
 	UnconditionalUpdate: true,
 	ReturnDeletedObject: true,
-}
+}.Strategy()
 
 // storageClassWarnings says which labels of nodes are named as formerly.
-func storageClassWarnings(_ context.Context, obj, _ kinds.Object) []string {
+func storageClassWarnings(obj, _ *storagev1.StorageClass) []string {
 	var warnings []string
-	for i, term := range obj.(*storagev1.StorageClass).AllowedTopologies {
+	for i, term := range obj.AllowedTopologies {
 		for j, expression := range term.MatchLabelExpressions {
 			if msg := podspec.DeprecatedNodeLabel(expression.Key); msg != "" {
 				warnings = append(warnings, fmt.Sprintf("allowedTopologies[%d].matchLabelExpressions[%d].key: %s", i, j, msg))
@@ -183,8 +179,7 @@ func topologyValues(list []corev1.TopologySelectorLabelRequirement, p *field.Pat
 	return keys, errs
 }
 
-func validateStorageClassUpdate(_ context.Context, obj, before kinds.Object) field.ErrorList {
-	c, old := obj.(*storagev1.StorageClass), before.(*storagev1.StorageClass)
+func validateStorageClassUpdate(c, old *storagev1.StorageClass) field.ErrorList {
 	errs := validateStorageClass(c)
 	forbid := func(name string, same bool) {
 		if !same {

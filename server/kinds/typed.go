@@ -1,0 +1,174 @@
+package kinds
+
+import (
+	"context"
+	"reflect"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Typed is a Strategy in the words of a Go type: its functions are given objects of
+// type T, and what most kinds have in common is said and not written out. Strategy
+// makes the untyped form. Nil functions do nothing; the fields that Strategy has too
+// mean the same there.
+type Typed[T Object] struct {
+	ValidateName func(name string, prefix bool) []string
+	Meta         *MetaRules
+
+	Default func(T)
+	// Keep copies from old what clients may not change here: the status, or all but the
+	// status. For a new object old is an empty one, so that what may not be changed may
+	// not be set either.
+	Keep func(obj, old T)
+	// PrepareForCreate and PrepareForUpdate do the rest of what becomes of an object
+	// before it is validated. They come after Keep.
+	PrepareForCreate func(T)
+	PrepareForUpdate func(obj, old T)
+	// PrepareForCreateIn takes the place of PrepareForCreate where it matters who asks.
+	PrepareForCreateIn func(ctx context.Context, obj T)
+	// Counted are the parts of an object that its generation counts changes of. It comes
+	// last. Nil: the generation is as the others leave it.
+	Counted func(T) []any
+
+	Validate       func(T) field.ErrorList
+	ValidateUpdate func(obj, old T) field.ErrorList
+	// ValidateIn and ValidateUpdateIn take the place of the two where the context matters:
+	// it knows the resource that was asked for (see Requested), and may end.
+	ValidateIn       func(ctx context.Context, obj T) field.ErrorList
+	ValidateUpdateIn func(ctx context.Context, obj, old T) field.ErrorList
+	Canonicalize     func(T)
+	Warnings         func(obj, old T) []string // old is nil for a new object
+
+	CreateOnUpdate        bool
+	UnconditionalUpdate   bool
+	ReturnDeletedObject   bool
+	OrphanByDefault       bool
+	OrphanWarning         string
+	ForbidFinalizeOrphans bool
+	DeleteAlso            string
+	Undeletable           func(name string) string
+	ResetFields           []string
+
+	Graceful      func(obj T, opts *metav1.DeleteOptions) (seconds int64, graceful bool)
+	Terminate     func(obj T, now time.Time)
+	TerminateAsks bool
+	Held          func(T) bool
+	Allocate      Allocator
+}
+
+// Strategy is the untyped form. Its functions panic for objects of other types: a row
+// of the table of kinds gives them none.
+func (t Typed[T]) Strategy() Strategy {
+	s := Strategy{
+		ValidateName: t.ValidateName, Meta: t.Meta,
+		PrepareForCreate: t.forCreate(), PrepareForUpdate: t.forUpdate(),
+		CreateOnUpdate: t.CreateOnUpdate, UnconditionalUpdate: t.UnconditionalUpdate, ReturnDeletedObject: t.ReturnDeletedObject,
+		OrphanByDefault: t.OrphanByDefault, OrphanWarning: t.OrphanWarning, ForbidFinalizeOrphans: t.ForbidFinalizeOrphans,
+		DeleteAlso: t.DeleteAlso, Undeletable: t.Undeletable, ResetFields: t.ResetFields,
+		TerminateAsks: t.TerminateAsks, Allocate: t.Allocate,
+	}
+	if f := t.Default; f != nil {
+		s.Default = func(obj Object) { f(obj.(T)) }
+	}
+	if f := t.Validate; f != nil {
+		s.Validate = func(_ context.Context, obj Object) field.ErrorList { return f(obj.(T)) }
+	}
+	if f := t.ValidateUpdate; f != nil {
+		s.ValidateUpdate = func(_ context.Context, obj, old Object) field.ErrorList { return f(obj.(T), old.(T)) }
+	}
+	if f := t.ValidateIn; f != nil {
+		s.Validate = func(ctx context.Context, obj Object) field.ErrorList { return f(ctx, obj.(T)) }
+	}
+	if f := t.ValidateUpdateIn; f != nil {
+		s.ValidateUpdate = func(ctx context.Context, obj, old Object) field.ErrorList { return f(ctx, obj.(T), old.(T)) }
+	}
+	if f := t.Canonicalize; f != nil {
+		s.Canonicalize = func(obj Object) { f(obj.(T)) }
+	}
+	if f := t.Warnings; f != nil {
+		s.Warnings = func(_ context.Context, obj, old Object) []string {
+			before, _ := old.(T)
+			return f(obj.(T), before)
+		}
+	}
+	if f := t.Graceful; f != nil {
+		s.Graceful = func(_ context.Context, obj Object, opts *metav1.DeleteOptions) (int64, bool) { return f(obj.(T), opts) }
+	}
+	if f := t.Terminate; f != nil {
+		s.Terminate = func(obj Object, now time.Time) { f(obj.(T), now) }
+	}
+	if f := t.Held; f != nil {
+		s.Held = func(obj Object) bool { return f(obj.(T)) }
+	}
+	return s
+}
+
+func (t Typed[T]) forCreate() func(context.Context, Object) {
+	if t.Keep == nil && t.PrepareForCreate == nil && t.PrepareForCreateIn == nil && t.Counted == nil {
+		return nil
+	}
+	empty := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
+	return func(ctx context.Context, o Object) {
+		obj := o.(T)
+		if t.Keep != nil {
+			t.Keep(obj, empty)
+		}
+		if t.PrepareForCreate != nil {
+			t.PrepareForCreate(obj)
+		}
+		if t.PrepareForCreateIn != nil {
+			t.PrepareForCreateIn(ctx, obj)
+		}
+		if t.Counted != nil {
+			obj.SetGeneration(1)
+		}
+	}
+}
+
+func (t Typed[T]) forUpdate() func(context.Context, Object, Object) {
+	if t.Keep == nil && t.PrepareForUpdate == nil && t.Counted == nil {
+		return nil
+	}
+	return func(_ context.Context, o, before Object) {
+		obj, old := o.(T), before.(T)
+		if t.Keep != nil {
+			t.Keep(obj, old)
+		}
+		if t.PrepareForUpdate != nil {
+			t.PrepareForUpdate(obj, old)
+		}
+		if t.Counted == nil {
+			return
+		}
+		obj.SetGeneration(old.GetGeneration())
+		if !equality.Semantic.DeepEqual(t.Counted(obj), t.Counted(old)) {
+			obj.SetGeneration(old.GetGeneration() + 1)
+		}
+	}
+}
+
+// TypedScale is a ScaleMapping in the words of a Go type, for kinds that have their
+// number in spec.replicas.
+type TypedScale[T Object] struct {
+	Wanted   func(T) **int32 // spec.replicas
+	Current  func(T) int32   // status.replicas
+	Selector func(T) string
+}
+
+// Mapping is the untyped form.
+func (t TypedScale[T]) Mapping() *ScaleMapping {
+	return &ScaleMapping{
+		Replicas: func(obj Object) (spec, status int32) {
+			if n := *t.Wanted(obj.(T)); n != nil {
+				spec = *n
+			}
+			return spec, t.Current(obj.(T))
+		},
+		SetReplicas:  func(obj Object, n int32) { *t.Wanted(obj.(T)) = &n },
+		Selector:     func(obj Object) string { return t.Selector(obj.(T)) },
+		ReplicasPath: []string{"spec", "replicas"},
+	}
+}
