@@ -15,7 +15,7 @@ import (
 // metadata first. An error says what in metadata has the wrong type, or that it would be
 // too much work to hold the object against the schema. Call it before Default.
 func (s *Schema) Coerce(obj map[string]any) (unknown []string, err error) {
-	if err := s.shape.fits(obj); err != nil {
+	if err := s.precheck.fits(obj); err != nil {
 		return nil, err
 	}
 	return s.coerce(obj, true, false)
@@ -25,7 +25,7 @@ func (s *Schema) Coerce(obj map[string]any) (unknown []string, err error) {
 // metadata is dropped instead of refused. One that was fine, and has become too much work
 // by a change of the schema, stays as it is, so that it can be read and deleted.
 func (s *Schema) CoerceStored(obj map[string]any) error {
-	if s.shape.fits(obj) != nil {
+	if s.precheck.fits(obj) != nil {
 		return nil
 	}
 	_, err := s.coerce(obj, false, true)
@@ -43,8 +43,8 @@ func (s *Schema) coerce(obj map[string]any, track, lenient bool) (unknown []stri
 			defer func() { obj[name] = v }()
 		}
 	}
-	s.shape.whole(obj)
-	if !s.preserve && (s.embedded || !s.shape.settled(obj, true)) {
+	s.precheck.convertIntegers(obj)
+	if !s.preserve && (s.embedded || !s.precheck.isPruned(obj, true)) {
 		unknown = append(unknown, pruning.PruneWithOptions(obj, s.tree, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: track})...)
 		defaulting.PruneNonNullableNullsWithoutDefaults(obj, s.tree)
 	}
@@ -63,7 +63,7 @@ func (s *Schema) coerce(obj map[string]any, track, lenient bool) (unknown []stri
 // Default fills in what is absent, and what is null where null may not stand and the
 // schema has a default; nothing, where that would be more than Coerce lets in.
 func (s *Schema) Default(obj map[string]any) {
-	if s.shape.fits(obj) == nil && !s.shape.complete(obj) {
+	if s.precheck.fits(obj) == nil && !s.precheck.isDefaulted(obj) {
 		defaulting.Default(obj, s.tree)
 	}
 }

@@ -23,18 +23,18 @@ import (
 // they may have no fields that the schema does not know. It takes tree over. Each rule
 // is compiled once, however many defaults it is for.
 func ValidateDefaults(ctx context.Context, p *field.Path, tree *structuralschema.Structural, pruned bool) (field.ErrorList, error) {
-	if !newShape(tree).hasDefaults() {
+	if !newPrecheck(tree).hasDefaults() {
 		return nil, nil
 	}
 	root := *tree
 	root.XEmbeddedResource = true
 	d := &defaultsCheck{evaluation: evaluation{ctx: ctx, left: expr.Budget, warn: func(string) {}}, pruned: pruned}
-	at := defaultPlace{p: p, s: &root, q: newQuick(root.ToKubeOpenAPI())}
+	at := defaultPlace{p: p, s: &root, q: newChecker(root.ToKubeOpenAPI())}
 	err := d.walk(at)
 	return d.evaluation.errs, err
 }
 
-func (s *shape) hasDefaults() bool { return s.defaulted || s.defaults }
+func (s *precheck) hasDefaults() bool { return s.defaulted || s.defaults }
 
 type defaultsCheck struct {
 	evaluation
@@ -45,9 +45,9 @@ type defaultsCheck struct {
 type defaultPlace struct {
 	p      *field.Path
 	s      *structuralschema.Structural
-	q      *quick
-	rules  *ruled // of s, if they were compiled above
-	inMeta bool   // inside of apiVersion, kind or metadata of resource
+	q      *checker
+	rules  *ruleTree // of s, if they were compiled above
+	inMeta bool      // inside of apiVersion, kind or metadata of resource
 	// around makes the resource of which a default is a part.
 	around   defaulting.SurroundingObjectFunc
 	resource *structuralschema.Structural
@@ -63,7 +63,7 @@ func (d *defaultsCheck) walk(at defaultPlace) error {
 	}
 	if at.s.Default.Object != nil {
 		if at.rules == nil && hasRules(at.s) {
-			at.rules = compileBelow(at.s, describe(at.s), model.SchemaDeclType(at.s, at.s == at.resource))
+			at.rules = compileBelow(at.s, newCELSchema(at.s), model.SchemaDeclType(at.s, at.s == at.resource))
 		}
 		if err := d.check(at); err != nil {
 			return err
@@ -77,7 +77,7 @@ func (d *defaultsCheck) walk(at defaultPlace) error {
 func (d *defaultsCheck) walkParts(at defaultPlace) error {
 	rules := at.rules
 	if rules == nil {
-		rules = &ruled{}
+		rules = &ruleTree{}
 	}
 	if at.s.Items != nil {
 		below := at
@@ -89,7 +89,7 @@ func (d *defaultsCheck) walkParts(at defaultPlace) error {
 	for _, name := range slices.Sorted(maps.Keys(at.s.Properties)) {
 		s := at.s.Properties[name]
 		below := at
-		below.p, below.s, below.q, below.rules, below.around = at.p.Child("properties").Key(name), &s, at.q.of(name), rules.properties[name], at.around.Child(name)
+		below.p, below.s, below.q, below.rules, below.around = at.p.Child("properties").Key(name), &s, at.q.property(name), rules.properties[name], at.around.Child(name)
 		if at.s.XEmbeddedResource && (name == "metadata" || name == "apiVersion" || name == "kind") {
 			below.inMeta = true
 		}
@@ -129,7 +129,7 @@ func (d *defaultsCheck) check(at defaultPlace) error {
 		}
 	}
 	if len(errs) == 0 {
-		errs, _ = at.q.mistakes(d.ctx, p, v, nil)
+		errs, _ = at.q.findErrors(d.ctx, p, v, nil)
 	}
 	d.errs = append(d.errs, errs...)
 	if len(errs) == 0 {
@@ -140,7 +140,7 @@ func (d *defaultsCheck) check(at defaultPlace) error {
 
 // runRules holds a default against rules: as a value that was there before, and as a
 // new one. Both may cost what was left.
-func (d *defaultsCheck) runRules(rules *ruled, p *field.Path, v any) {
+func (d *defaultsCheck) runRules(rules *ruleTree, p *field.Path, v any) {
 	left, had := d.left, len(d.errs)
 	rules.run(&d.evaluation, p, v, v, counterpart{})
 	if len(d.errs) > had {

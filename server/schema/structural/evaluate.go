@@ -32,41 +32,41 @@ func (e *evaluation) stop(err *field.Error) {
 
 // counterpart is what a value is compared with to find out whether it changed.
 type counterpart struct {
-	of    *common.CorrelatedObject // nil: there is none for the value itself
-	above *common.CorrelatedObject // the nearest value around it that had one
+	object *common.CorrelatedObject // nil: there is none for the value itself
+	parent *common.CorrelatedObject // the nearest value around it that had one
 }
 
 // unchanged says that the value, or one that it is in, is as it was before.
 func (c counterpart) unchanged() bool {
-	if c.of != nil {
-		return c.of.CachedDeepEqual()
+	if c.object != nil {
+		return c.object.CachedDeepEqual()
 	}
-	return c.above.CachedDeepEqual()
+	return c.parent.CachedDeepEqual()
 }
 
 func (c counterpart) key(name string) counterpart {
 	switch {
-	case c.of == nil:
+	case c.object == nil:
 		return c
-	case c.above == nil && (name == "apiVersion" || name == "kind"): // objects are given these
+	case c.parent == nil && (name == "apiVersion" || name == "kind"): // objects are given these
 		return counterpart{}
 	}
-	return counterpart{c.of.Key(name), c.of}
+	return counterpart{c.object.Key(name), c.object}
 }
 
 func (c counterpart) index(i int) counterpart {
-	if c.of == nil {
+	if c.object == nil {
 		return c
 	}
-	return counterpart{c.of.Index(i), c.of}
+	return counterpart{c.object.Index(i), c.object}
 }
 
 // run runs the rules of a schema, then those of its parts.
-func (r *ruled) run(e *evaluation, p *field.Path, v, old any, both counterpart) {
+func (r *ruleTree) run(e *evaluation, p *field.Path, v, old any, correlated counterpart) {
 	if r == nil || v == nil || e.over {
 		return
 	}
-	r.runOwn(e, p, v, old, both)
+	r.runOwn(e, p, v, old, correlated)
 	switch v := v.(type) {
 	case []any:
 		if r.items == nil {
@@ -82,33 +82,33 @@ func (r *ruled) run(e *evaluation, p *field.Path, v, old any, both counterpart) 
 			if olds != nil {
 				was = olds.Get(item)
 			}
-			r.items.run(e, p.Index(i), item, was, both.index(i))
+			r.items.run(e, p.Index(i), item, was, correlated.index(i))
 		}
 	case map[string]any:
 		before, _ := old.(map[string]any)
-		if r.apart {
+		if r.uncorrelated {
 			before = nil
 		}
 		if r.values != nil {
 			for name, value := range v {
-				r.values.run(e, p.Key(name), value, before[name], both.key(name))
+				r.values.run(e, p.Key(name), value, before[name], correlated.key(name))
 			}
 		}
 		for _, name := range r.names {
 			if value, ok := v[name]; ok {
-				r.properties[name].run(e, p.Child(name), value, before[name], both.key(name))
+				r.properties[name].run(e, p.Child(name), value, before[name], correlated.key(name))
 			}
 		}
 	}
 }
 
 // runOwn runs the rules of the schema itself.
-func (r *ruled) runOwn(e *evaluation, p *field.Path, v, old any, both counterpart) {
+func (r *ruleTree) runOwn(e *evaluation, p *field.Path, v, old any, correlated counterpart) {
 	switch {
 	case e.over:
 		return
-	case r.broken != nil:
-		e.errs = append(e.errs, field.Invalid(p, r.kind, fmt.Sprintf("rule compiler initialization error: %v", r.broken)))
+	case r.compileErr != nil:
+		e.errs = append(e.errs, field.Invalid(p, r.kind, fmt.Sprintf("rule compiler initialization error: %v", r.compileErr)))
 		return
 	case len(r.rules) == 0:
 		return
@@ -119,22 +119,22 @@ func (r *ruled) runOwn(e *evaluation, p *field.Path, v, old any, both counterpar
 		e.stop(field.InternalError(p, e.ctx.Err()))
 		return
 	}
-	vars := &selves{self: common.UnstructuredToVal(v, r.schema)}
+	vars := &ruleVars{self: common.UnstructuredToVal(v, r.schema)}
 	if old != nil {
 		vars.old = common.UnstructuredToVal(old, r.schema)
 	}
 	for i := range r.rules {
-		if r.runRule(e, &r.rules[i], p, vars, both); e.over {
+		if r.runRule(e, &r.rules[i], p, vars, correlated); e.over {
 			return
 		}
 	}
 }
 
-func (r *ruled) tooExpensive(p *field.Path) *field.Error {
+func (r *ruleTree) tooExpensive(p *field.Path) *field.Error {
 	return field.Invalid(p, r.kind, "validation failed due to running out of cost budget, no further validation rules will be run")
 }
 
-func (r *ruled) runRule(e *evaluation, c *rule, p *field.Path, vars *selves, both counterpart) {
+func (r *ruleTree) runRule(e *evaluation, c *rule, p *field.Path, vars *ruleVars, correlated counterpart) {
 	if c.Error != nil {
 		e.errs = append(e.errs, field.Invalid(p, r.kind, fmt.Sprintf("rule compile error: %v", c.Error)))
 		return
@@ -149,13 +149,13 @@ func (r *ruled) runRule(e *evaluation, c *rule, p *field.Path, vars *selves, bot
 	value, cost, err := evaluate(e, c.Program, vars.as(optional))
 	switch {
 	case cost == nil:
-		e.stop(field.InternalError(p, fmt.Errorf("runtime cost could not be calculated for validation rule: %v, no further validation rules will be run", words(c.ValidationRule))))
+		e.stop(field.InternalError(p, fmt.Errorf("runtime cost could not be calculated for validation rule: %v, no further validation rules will be run", messageOrRule(c.ValidationRule))))
 		return
 	case !e.spend(*cost):
 		e.stop(r.tooExpensive(p))
 		return
 	case err != nil:
-		r.failed(e, c, p, err)
+		r.reportFailure(e, c, p, err)
 		return
 	case value == types.True:
 		return
@@ -163,11 +163,11 @@ func (r *ruled) runRule(e *evaluation, c *rule, p *field.Path, vars *selves, bot
 	if c.NormalizedRuleFieldPath != "" {
 		p = p.Child(c.NormalizedRuleFieldPath)
 	}
-	broken, over := r.brokenRule(e, c, p, vars)
-	if !c.UsesOldSelf && both.unchanged() {
-		e.warn(broken.Error())
+	ruleErr, over := r.ruleError(e, c, p, vars)
+	if !c.UsesOldSelf && correlated.unchanged() {
+		e.warn(ruleErr.Error())
 	} else {
-		e.errs = append(e.errs, broken)
+		e.errs = append(e.errs, ruleErr)
 	}
 	e.over = over
 }
@@ -195,27 +195,27 @@ const (
 	costsTooBig = "operation cancelled: actual cost limit exceeded"
 )
 
-// failed tells of a rule that has no result.
-func (r *ruled) failed(e *evaluation, c *rule, p *field.Path, err error) {
+// reportFailure tells of a rule that has no result.
+func (r *ruleTree) reportFailure(e *evaluation, c *rule, p *field.Path, err error) {
 	text := err.Error()
 	switch {
 	case strings.HasPrefix(text, noOverload): // the types of values are known only now
-		e.errs = append(e.errs, field.Invalid(p, r.kind, fmt.Sprintf("'%v': call arguments did not match a supported operator, function or macro signature for rule: %v", text, words(c.ValidationRule))))
+		e.errs = append(e.errs, field.Invalid(p, r.kind, fmt.Sprintf("'%v': call arguments did not match a supported operator, function or macro signature for rule: %v", text, messageOrRule(c.ValidationRule))))
 	case strings.HasPrefix(text, costsTooBig):
-		e.stop(field.Invalid(p, r.kind, fmt.Sprintf("'%v': no further validation rules will be run due to call cost exceeds limit for rule: %v", text, words(c.ValidationRule))))
+		e.stop(field.Invalid(p, r.kind, fmt.Sprintf("'%v': no further validation rules will be run due to call cost exceeds limit for rule: %v", text, messageOrRule(c.ValidationRule))))
 	default:
-		e.errs = append(e.errs, field.Invalid(p, r.kind, fmt.Sprintf("%v evaluating rule: %v", text, words(c.ValidationRule))))
+		e.errs = append(e.errs, field.Invalid(p, r.kind, fmt.Sprintf("%v evaluating rule: %v", text, messageOrRule(c.ValidationRule))))
 	}
 }
 
-// brokenRule tells of a rule that does not hold; over says that no more may be run.
-func (r *ruled) brokenRule(e *evaluation, c *rule, p *field.Path, vars *selves) (told *field.Error, over bool) {
+// ruleError tells of a rule that does not hold; over says that no more may be run.
+func (r *ruleTree) ruleError(e *evaluation, c *rule, p *field.Path, vars *ruleVars) (ruleErr *field.Error, over bool) {
 	fixed := strings.TrimSpace(c.Message)
 	if c.Message == "" {
-		fixed = "failed rule: " + words(c.ValidationRule)
+		fixed = "failed rule: " + messageOrRule(c.ValidationRule)
 	}
 	if c.CompilationResult.MessageExpression == nil {
-		return r.because(c, p, fixed), false
+		return r.withReason(c, p, fixed), false
 	}
 	value, cost, err := evaluate(e, c.CompilationResult.MessageExpression, vars.as(false))
 	source := c.ValidationRule.MessageExpression
@@ -227,19 +227,19 @@ func (r *ruled) brokenRule(e *evaluation, c *rule, p *field.Path, vars *selves) 
 	case err != nil && strings.HasPrefix(err.Error(), costsTooBig):
 		return field.Invalid(p, r.kind, fmt.Sprintf("no further validation rules will be run due to call cost exceeds limit for messageExpression: %q", source)), true
 	case err != nil:
-		return r.because(c, p, fixed), false
+		return r.withReason(c, p, fixed), false
 	}
 	if text, ok := value.Value().(string); ok {
 		text = strings.TrimSpace(text)
 		if text != "" && len(text) <= expr.MaxMessage && !strings.Contains(text, "\n") {
-			return r.because(c, p, text), false
+			return r.withReason(c, p, text), false
 		}
 	}
-	return r.because(c, p, fixed), false
+	return r.withReason(c, p, fixed), false
 }
 
-// because gives an error the reason that the rule names.
-func (r *ruled) because(c *rule, p *field.Path, detail string) *field.Error {
+// withReason gives an error the reason that the rule names.
+func (r *ruleTree) withReason(c *rule, p *field.Path, detail string) *field.Error {
 	if c.Reason == nil {
 		return field.Invalid(p, r.kind, detail)
 	}
@@ -254,19 +254,19 @@ func (r *ruled) because(c *rule, p *field.Path, detail string) *field.Error {
 	return field.Invalid(p, r.kind, detail)
 }
 
-// words are a rule's message or, without one, its text.
-func words(r *apiextensionsv1.ValidationRule) string {
+// messageOrRule is a rule's message or, without one, its text.
+func messageOrRule(r *apiextensionsv1.ValidationRule) string {
 	if r.Message != "" {
 		return strings.TrimSpace(r.Message)
 	}
 	return strings.TrimSpace(r.Rule)
 }
 
-// selves are the variables of rules: self, and oldSelf where there is one.
-type selves struct{ self, old ref.Val }
+// ruleVars are the variables of rules: self, and oldSelf where there is one.
+type ruleVars struct{ self, old ref.Val }
 
 // as gives the variables to a rule whose oldSelf is optional, or to one whose is not.
-func (s *selves) as(optional bool) interpreter.Activation {
+func (s *ruleVars) as(optional bool) interpreter.Activation {
 	if !optional {
 		return s
 	}
@@ -274,11 +274,11 @@ func (s *selves) as(optional bool) interpreter.Activation {
 	if s.old != nil {
 		old = types.OptionalOf(s.old)
 	}
-	return &selves{s.self, old}
+	return &ruleVars{s.self, old}
 }
 
 // ResolveName and Parent implement interpreter.Activation.
-func (s *selves) ResolveName(name string) (any, bool) {
+func (s *ruleVars) ResolveName(name string) (any, bool) {
 	switch name {
 	case "self":
 		return s.self, true
@@ -288,4 +288,4 @@ func (s *selves) ResolveName(name string) (any, bool) {
 	return nil, false
 }
 
-func (s *selves) Parent() interpreter.Activation { return nil }
+func (s *ruleVars) Parent() interpreter.Activation { return nil }

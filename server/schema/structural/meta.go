@@ -13,7 +13,7 @@ func coerceMeta(obj map[string]any, track, lenient bool) (unknown []string, err 
 	if !has {
 		return nil, nil
 	}
-	if m, ok := before.(map[string]any); ok && plainMeta(m) {
+	if m, ok := before.(map[string]any); ok && canonicalMeta(m) {
 		if _, ok := m["generation"]; !ok && lenient {
 			m["generation"] = int64(1)
 		}
@@ -63,20 +63,20 @@ var (
 	}
 )
 
-// plainMeta says that an ObjectMeta read from m would be written as m, but for what is
-// always written. Its no is not certain.
-func plainMeta(m map[string]any) bool { return plainFields(m, metaKnown) }
+// canonicalMeta says that an ObjectMeta read from m would be written as m, but for what is
+// always written. When it returns false, that may be so all the same.
+func canonicalMeta(m map[string]any) bool { return canonicalFields(m, metaKnown) }
 
-func plainFields(m map[string]any, known map[string]int) bool {
+func canonicalFields(m map[string]any, known map[string]int) bool {
 	for name, v := range m {
-		if !plainField(known[name], v) {
+		if !canonicalField(known[name], v) {
 			return false
 		}
 	}
 	return true
 }
 
-func plainField(kind int, v any) bool {
+func canonicalField(kind int, v any) bool {
 	switch kind {
 	case metaString:
 		s, ok := v.(string)
@@ -88,7 +88,7 @@ func plainField(kind int, v any) bool {
 		_, ok := v.(bool)
 		return ok
 	case metaTime:
-		return plainTime(v)
+		return canonicalTime(v)
 	case metaStrings:
 		m, ok := v.(map[string]any)
 		for _, s := range m {
@@ -106,25 +106,25 @@ func plainField(kind int, v any) bool {
 		}
 		return ok && len(list) > 0
 	case metaOwners:
-		return plainList(v, ownerKnown, "apiVersion", "kind", "name", "uid")
+		return canonicalList(v, ownerKnown, "apiVersion", "kind", "name", "uid")
 	case metaManaged:
-		return plainList(v, managedKnown)
+		return canonicalList(v, managedKnown)
 	case metaFields:
 		m, ok := v.(map[string]any)
-		return ok && plainTree(m)
+		return ok && canonicalTree(m)
 	}
 	return false
 }
 
-// plainList checks a list of objects, which all have certain fields.
-func plainList(v any, known map[string]int, always ...string) bool {
+// canonicalList checks a list of objects, which all have certain fields.
+func canonicalList(v any, known map[string]int, always ...string) bool {
 	list, ok := v.([]any)
 	if !ok || len(list) == 0 {
 		return false
 	}
 	for _, item := range list {
 		m, ok := item.(map[string]any)
-		if !ok || !plainFields(m, known) {
+		if !ok || !canonicalFields(m, known) {
 			return false
 		}
 		for _, name := range always {
@@ -136,8 +136,8 @@ func plainList(v any, known map[string]int, always ...string) bool {
 	return true
 }
 
-// plainTime takes the form in which times are written, and no other.
-func plainTime(v any) bool {
+// canonicalTime takes the form in which times are written, and no other.
+func canonicalTime(v any) bool {
 	s, ok := v.(string)
 	if !ok || len(s) != len("2006-01-02T15:04:05Z") || s[len(s)-1] != 'Z' {
 		return false
@@ -146,11 +146,11 @@ func plainTime(v any) bool {
 	return err == nil && !t.IsZero()
 }
 
-// plainTree checks the fields of a manager, which are nothing but objects.
-func plainTree(m map[string]any) bool {
+// canonicalTree checks the fields of a manager, which are nothing but objects.
+func canonicalTree(m map[string]any) bool {
 	for _, v := range m {
 		below, ok := v.(map[string]any)
-		if !ok || !plainTree(below) {
+		if !ok || !canonicalTree(below) {
 			return false
 		}
 	}

@@ -14,17 +14,17 @@ import (
 	"github.com/rowlock/rowlock/server/expr"
 )
 
-// ruled is a part of a schema that has rules, or whose parts have.
-type ruled struct {
-	kind       string // its type, which stands for the value in messages
-	schema     *described
-	rules      []rule
-	broken     error // why the rules could not be compiled
-	apart      bool  // its properties have no counterparts in an older object
-	items      *ruled
-	values     *ruled
-	properties map[string]*ruled
-	names      []string // of properties, sorted
+// ruleTree is a part of a schema that has rules, or whose parts have.
+type ruleTree struct {
+	kind         string // its type, which stands for the value in messages
+	schema       *celSchema
+	rules        []rule
+	compileErr   error // why the rules could not be compiled
+	uncorrelated bool  // its properties have no counterparts in an older object
+	items        *ruleTree
+	values       *ruleTree
+	properties   map[string]*ruleTree
+	names        []string // of properties, sorted
 }
 
 // rule is one that compiled, or says why not.
@@ -36,20 +36,20 @@ type rule struct {
 // compileRules compiles the rules of a schema; nil if there are none. Rules pass when
 // a definition is written, so that one which fails here was compiled by a server that
 // knew more.
-func compileRules(s *structuralschema.Structural, d *described) *ruled {
+func compileRules(s *structuralschema.Structural, d *celSchema) *ruleTree {
 	if !hasRules(s) {
 		return nil
 	}
 	r := compileBelow(s, d, model.SchemaDeclType(s, true))
-	r.schema = describeResource(s)
+	r.schema = newCELResource(s)
 	return r
 }
 
-func compileBelow(s *structuralschema.Structural, d *described, decl *apiservercel.DeclType) *ruled {
+func compileBelow(s *structuralschema.Structural, d *celSchema, decl *apiservercel.DeclType) *ruleTree {
 	if d == nil || !hasRules(s) {
 		return nil
 	}
-	r := &ruled{kind: s.Type, schema: d, apart: !cel.MapIsCorrelatable(s.XMapType), properties: map[string]*ruled{}}
+	r := &ruleTree{kind: s.Type, schema: d, uncorrelated: !cel.MapIsCorrelatable(s.XMapType), properties: map[string]*ruleTree{}}
 	if d.resource != nil {
 		r.schema = d.resource
 	}
@@ -59,17 +59,17 @@ func compileBelow(s *structuralschema.Structural, d *described, decl *apiserverc
 		element = decl.ElemType
 	}
 	if s.Items != nil {
-		r.items = compileBelow(s.Items, asDescribed(d.items), element)
+		r.items = compileBelow(s.Items, asCELSchema(d.items), element)
 	}
 	if o := s.AdditionalProperties; o != nil && o.Structural != nil {
-		r.values = compileBelow(o.Structural, asDescribed(d.others.Schema()), element)
+		r.values = compileBelow(o.Structural, asCELSchema(d.additional.Schema()), element)
 	}
 	for name, p := range s.Properties {
 		below, ok := declOf(decl, name, &p)
 		if !ok {
 			continue // rules see nothing of what has no type
 		}
-		if of := compileBelow(&p, asDescribed(d.properties[name]), below); of != nil {
+		if of := compileBelow(&p, asCELSchema(d.properties[name]), below); of != nil {
 			r.properties[name] = of
 		}
 	}
@@ -95,18 +95,18 @@ func declOf(decl *apiservercel.DeclType, name string, p *structuralschema.Struct
 	return f.Type, true
 }
 
-func (r *ruled) compile(s *structuralschema.Structural, decl *apiservercel.DeclType) {
+func (r *ruleTree) compile(s *structuralschema.Structural, decl *apiservercel.DeclType) {
 	if len(s.XValidations) == 0 {
 		return
 	}
 	base, err := expr.Base()
 	if err != nil {
-		r.broken = err
+		r.compileErr = err
 		return
 	}
 	results, err := cel.Compile(s, decl, celconfig.PerCallLimit, base, cel.StoredExpressionsEnvLoader())
 	if err != nil {
-		r.broken = err
+		r.compileErr = err
 		return
 	}
 	for i := range results {

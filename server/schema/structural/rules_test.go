@@ -73,7 +73,7 @@ func compareRules(t *testing.T, s *Schema, library *cel.Validator, text, oldText
 	if old != nil {
 		before = old
 		options = append(options, cel.WithRatcheting(common.NewCorrelatedObject(obj, old, &model.Structural{Structural: s.tree})))
-		own.of = common.NewCorrelatedObject(obj, old, s.described())
+		own.object = common.NewCorrelatedObject(obj, old, s.celSchema())
 	}
 	var wantWarned, gotWarned recorded
 	ctx := warning.WithWarningRecorder(context.Background(), &wantWarned)
@@ -83,7 +83,7 @@ func compareRules(t *testing.T, s *Schema, library *cel.Validator, text, oldText
 	if budget == 5 && (len(want) > 0) == (len(e.errs) > 0) { // it ends somewhere, for properties have no order
 		return
 	}
-	if diff := cmp.Diff(tell(want, wantWarned), tell(e.errs, gotWarned)); diff != "" {
+	if diff := cmp.Diff(fail(want, wantWarned), fail(e.errs, gotWarned)); diff != "" {
 		t.Errorf("%s after %s with %d:\n%s", text, oldText, budget, diff)
 	}
 }
@@ -91,7 +91,7 @@ func compareRules(t *testing.T, s *Schema, library *cel.Validator, text, oldText
 // selfType is the name of the type of self, which is another each time.
 var selfType = regexp.MustCompile(`selfType\d+`)
 
-func tell(errs field.ErrorList, warned []string) (all []string) {
+func fail(errs field.ErrorList, warned []string) (all []string) {
 	for _, err := range errs {
 		all = append(all, selfType.ReplaceAllString(err.Error(), "selfType"))
 	}

@@ -23,16 +23,16 @@ import (
 // Schema is the schema of one version of a custom resource.
 type Schema struct {
 	tree   *structuralschema.Structural // nil: anything goes
-	whole  func() *quick
-	status func() *quick // nil: the schema says nothing of it
+	object func() *checker
+	status func() *checker // nil: the schema says nothing of it
 	scale  *apiextensionsv1.CustomResourceSubresourceScale
 
 	preserve bool // keep what the schema does not know
 	embedded bool // there are resources in the resource
-	shape    *shape
+	precheck *precheck
 
-	described func() *described
-	rules     func() *ruled // nil where there are none
+	celSchema func() *celSchema
+	rules     func() *ruleTree // nil where there are none
 }
 
 // embeds says whether there are resources in the values of a schema.
@@ -49,19 +49,19 @@ func embeds(s *structuralschema.Structural) bool {
 }
 
 // newValues makes what values are held against, when it is needed.
-func newValues(props *apiextensions.JSONSchemaProps) (func() *quick, error) {
+func newValues(props *apiextensions.JSONSchemaProps) (func() *checker, error) {
 	_, schema, err := validation.NewSchemaValidator(props)
 	if err != nil {
 		return nil, err
 	}
-	return sync.OnceValue(func() *quick { return newQuick(schema) }), nil
+	return sync.OnceValue(func() *checker { return newChecker(schema) }), nil
 }
 
 // New makes the schema of a version. With preserveUnknown nothing is dropped and
 // nothing defaulted for being unknown, as definitions of apiextensions/v1beta1 could
 // ask for. Errors mean that the version is not one that passed validation.
 func New(v *apiextensionsv1.CustomResourceDefinitionVersion, preserveUnknown bool) (*Schema, error) {
-	s := &Schema{preserve: preserveUnknown, rules: func() *ruled { return nil }}
+	s := &Schema{preserve: preserveUnknown, rules: func() *ruleTree { return nil }}
 	var props *apiextensions.JSONSchemaProps
 	if v.Schema != nil && v.Schema.OpenAPIV3Schema != nil {
 		props = &apiextensions.JSONSchemaProps{}
@@ -79,7 +79,7 @@ func New(v *apiextensionsv1.CustomResourceDefinitionVersion, preserveUnknown boo
 }
 
 func (s *Schema) build(props *apiextensions.JSONSchemaProps) (err error) {
-	if s.whole, err = newValues(props); err != nil || props == nil {
+	if s.object, err = newValues(props); err != nil || props == nil {
 		return err
 	}
 	if status, ok := props.Properties["status"]; ok {
@@ -100,10 +100,10 @@ func (s *Schema) build(props *apiextensions.JSONSchemaProps) (err error) {
 			return err
 		}
 	}
-	s.embedded, s.shape = embeds(s.tree), newShape(s.tree)
-	s.shape.wholeDefaults(s.tree)
-	s.described = sync.OnceValue(func() *described { return describe(s.tree) })
-	s.rules = sync.OnceValue(func() *ruled { return compileRules(s.tree, s.described()) })
+	s.embedded, s.precheck = embeds(s.tree), newPrecheck(s.tree)
+	s.precheck.convertDefaults(s.tree)
+	s.celSchema = sync.OnceValue(func() *celSchema { return newCELSchema(s.tree) })
+	s.rules = sync.OnceValue(func() *ruleTree { return compileRules(s.tree, s.celSchema()) })
 	return nil
 }
 

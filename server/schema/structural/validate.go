@@ -19,17 +19,17 @@ import (
 // ctx carries. The caller sees to metadata, kind and apiVersion.
 func (s *Schema) Validate(ctx context.Context, obj, old map[string]any) field.ErrorList {
 	// What is equal in both is found out once, for values and for rules.
-	var both *common.CorrelatedObject
-	if old != nil && s.tree != nil && (s.rules() != nil || !s.whole().valid(obj)) {
-		both = common.NewCorrelatedObject(obj, old, s.described())
+	var correlated *common.CorrelatedObject
+	if old != nil && s.tree != nil && (s.rules() != nil || !s.object().valid(obj)) {
+		correlated = common.NewCorrelatedObject(obj, old, s.celSchema())
 	}
-	errs, complete := s.whole().mistakes(ctx, nil, obj, both)
+	errs, complete := s.object().findErrors(ctx, nil, obj, correlated)
 	errs = append(errs, s.validateScale(obj)...)
 	if s.embedded {
 		errs = append(errs, objectmeta.Validate(nil, obj, s.tree, false)...)
 	}
 	errs = append(errs, s.validateLists(obj, old)...)
-	return append(errs, s.validateRules(ctx, errs, complete, obj, old, both)...)
+	return append(errs, s.validateRules(ctx, errs, complete, obj, old, correlated)...)
 }
 
 // ValidateStatus is Validate for a write of the status alone, whose values are held
@@ -38,7 +38,7 @@ func (s *Schema) ValidateStatus(ctx context.Context, obj, old map[string]any) fi
 	var errs field.ErrorList
 	complete := true
 	if status, ok := obj["status"]; ok && s.status != nil {
-		errs, complete = s.status().mistakes(ctx, field.NewPath("status"), status, nil)
+		errs, complete = s.status().findErrors(ctx, field.NewPath("status"), status, nil)
 	}
 	errs = append(errs, s.validateScaleStatus(obj)...)
 	errs = append(errs, s.validateLists(obj, old)...)
@@ -47,7 +47,7 @@ func (s *Schema) ValidateStatus(ctx context.Context, obj, old map[string]any) fi
 
 // validateLists finds repeated items of sets and maps, unless old has such already.
 func (s *Schema) validateLists(obj, old map[string]any) field.ErrorList {
-	if s.shape.distinct(obj) {
+	if s.precheck.isUnique(obj) {
 		return nil
 	}
 	errs := listtype.ValidateListSetsAndMaps(nil, s.tree, obj)
@@ -59,7 +59,7 @@ func (s *Schema) validateLists(obj, old map[string]any) field.ErrorList {
 
 // validateRules runs the CEL rules, unless errors so far mean that they could not rely
 // on what the schema says.
-func (s *Schema) validateRules(ctx context.Context, sofar field.ErrorList, complete bool, obj, old map[string]any, both *common.CorrelatedObject) field.ErrorList {
+func (s *Schema) validateRules(ctx context.Context, sofar field.ErrorList, complete bool, obj, old map[string]any, correlated *common.CorrelatedObject) field.ErrorList {
 	rules := s.rules()
 	if rules == nil {
 		return nil
@@ -72,7 +72,7 @@ func (s *Schema) validateRules(ctx context.Context, sofar field.ErrorList, compl
 		before = old
 	}
 	e := &evaluation{ctx: ctx, left: expr.Budget, warn: request.From(ctx).Warn}
-	rules.run(e, nil, obj, before, counterpart{of: both})
+	rules.run(e, nil, obj, before, counterpart{object: correlated})
 	return e.errs
 }
 

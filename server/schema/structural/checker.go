@@ -11,28 +11,28 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/validate"
 )
 
-// quick says whether values are valid, and never why not: nearly all are, and the
+// checker says whether values are valid, and never why not: nearly all are, and the
 // library that says why makes a tree of validators for each of them, and compares each
-// mistake with all others. What a value may be by itself it asks the library wherever
+// error with all others. What a value may be by itself it asks the library wherever
 // that is not plain, so that the two always agree.
-type quick struct {
+type checker struct {
 	schema *spec.Schema
-	alone  *spec.Schema // what it says of a value without its parts
+	local  *spec.Schema // what it says of a value without its parts
 
 	types      jsonTypes // 0: any
 	nullable   bool
 	enum       []any
-	odd        bool // ask the library of every value
+	delegate   bool // ask the library of every value
 	format     string
 	pattern    func() *regexp.Regexp // nil: there is none
 	required   []string
-	properties map[string]*quick
-	values     *quick // of other properties; nil: anything
-	closed     bool   // there are no other properties
-	item       *quick // nil: anything
+	properties map[string]*checker
+	values     *checker // of other properties; nil: anything
+	closed     bool     // there are no other properties
+	item       *checker // nil: anything
 
-	all, any, one []*quick
-	not           *quick
+	all, any, one []*checker
+	not           *checker
 }
 
 type jsonTypes uint8
@@ -51,16 +51,16 @@ var typeNames = map[string]jsonTypes{
 	"null": isNull, "boolean": isBoolean, "integer": isInteger, "number": isNumber, "string": isString, "array": isArray, "object": isObject,
 }
 
-// newQuick reads a schema; nil is one that all values are valid against.
-func newQuick(s *spec.Schema) *quick { return patterns{}.quick(s) }
+// newChecker reads a schema; nil is one that all values are valid against.
+func newChecker(s *spec.Schema) *checker { return patterns{}.checker(s) }
 
 // patterns are those of a schema. They are compiled when they are needed, for they can
 // be large, and once, for many fields have the same.
 type patterns map[string]func() *regexp.Regexp
 
-func (of patterns) compiled(pattern string) func() *regexp.Regexp {
-	if of[pattern] == nil {
-		of[pattern] = sync.OnceValue(func() *regexp.Regexp {
+func (p patterns) compiled(pattern string) func() *regexp.Regexp {
+	if p[pattern] == nil {
+		p[pattern] = sync.OnceValue(func() *regexp.Regexp {
 			re, err := regexp.Compile(pattern)
 			if err != nil {
 				return nil
@@ -68,67 +68,67 @@ func (of patterns) compiled(pattern string) func() *regexp.Regexp {
 			return re
 		})
 	}
-	return of[pattern]
+	return p[pattern]
 }
 
-func (of patterns) quick(s *spec.Schema) *quick {
+func (p patterns) checker(s *spec.Schema) *checker {
 	if s == nil {
 		return nil
 	}
-	alone := *s
-	alone.Properties, alone.AdditionalProperties, alone.Required, alone.Items = nil, nil, nil, nil
-	alone.AllOf, alone.AnyOf, alone.OneOf, alone.Not = nil, nil, nil, nil
-	q := &quick{
-		schema: s, alone: &alone, nullable: s.Nullable, enum: s.Enum, required: s.Required, odd: s.UniqueItems || s.MultipleOf != nil,
-		all: of.quicks(s.AllOf), any: of.quicks(s.AnyOf), one: of.quicks(s.OneOf), not: of.quick(s.Not),
+	local := *s
+	local.Properties, local.AdditionalProperties, local.Required, local.Items = nil, nil, nil, nil
+	local.AllOf, local.AnyOf, local.OneOf, local.Not = nil, nil, nil, nil
+	q := &checker{
+		schema: s, local: &local, nullable: s.Nullable, enum: s.Enum, required: s.Required, delegate: s.UniqueItems || s.MultipleOf != nil,
+		all: p.checkers(s.AllOf), any: p.checkers(s.AnyOf), one: p.checkers(s.OneOf), not: p.checker(s.Not),
 	}
 	for _, name := range s.Type {
 		q.types |= typeNames[name]
-		q.odd = q.odd || typeNames[name] == 0
+		q.delegate = q.delegate || typeNames[name] == 0
 	}
 	if s.Format != "" {
-		q.odd = q.odd || q.types != isString
+		q.delegate = q.delegate || q.types != isString
 		q.format = s.Format
 	}
 	if s.Pattern != "" {
-		q.pattern = of.compiled(s.Pattern)
+		q.pattern = p.compiled(s.Pattern)
 	}
 	if s.Items != nil {
-		q.item = of.quick(s.Items.Schema)
+		q.item = p.checker(s.Items.Schema)
 	}
 	if len(s.Properties) > 0 {
-		q.properties = make(map[string]*quick, len(s.Properties))
+		q.properties = make(map[string]*checker, len(s.Properties))
 	}
-	for name, p := range s.Properties {
-		q.properties[name] = of.quick(&p)
+	for name, property := range s.Properties {
+		q.properties[name] = p.checker(&property)
 	}
 	if s.AdditionalProperties != nil {
 		q.closed = !s.AdditionalProperties.Allows
-		q.values = of.quick(s.AdditionalProperties.Schema)
+		q.values = p.checker(s.AdditionalProperties.Schema)
 	}
 	return q
 }
 
-func (of patterns) quicks(schemas []spec.Schema) (out []*quick) {
+func (p patterns) checkers(schemas []spec.Schema) (out []*checker) {
 	for i := range schemas {
-		out = append(out, of.quick(&schemas[i]))
+		out = append(out, p.checker(&schemas[i]))
 	}
 	return out
 }
 
-// of is what says of a property; nil: it may be anything.
-func (q *quick) of(name string) *quick {
+// property is what says of a property; nil: it may be anything.
+func (q *checker) property(name string) *checker {
 	if p, ok := q.properties[name]; ok {
 		return p
 	}
 	return q.values
 }
 
-func (q *quick) valid(v any) bool {
+func (q *checker) valid(v any) bool {
 	if q == nil {
 		return true
 	}
-	if !q.validAlone(v) {
+	if !q.validLocally(v) {
 		return false
 	}
 	switch v := v.(type) {
@@ -153,18 +153,18 @@ func (q *quick) valid(v any) bool {
 			break
 		}
 		for name, value := range v {
-			if _, ok := q.properties[name]; !ok && q.closed || !q.of(name).valid(value) {
+			if _, ok := q.properties[name]; !ok && q.closed || !q.property(name).valid(value) {
 				return false
 			}
 		}
 	}
-	return q.validTogether(v)
+	return q.validAlternatives(v)
 }
 
-// validAlone says whether a value is valid but for its parts.
-func (q *quick) validAlone(v any) bool {
-	if _, text := v.(string); q.odd || q.format != "" && !text || len(q.enum) > 0 && !slices.ContainsFunc(q.enum, func(e any) bool { return sameScalar(e, v) }) {
-		return q.ask(v)
+// validLocally says whether a value is valid but for its parts.
+func (q *checker) validLocally(v any) bool {
+	if _, text := v.(string); q.delegate || q.format != "" && !text || len(q.enum) > 0 && !slices.ContainsFunc(q.enum, func(e any) bool { return sameScalar(e, v) }) {
+		return q.askLibrary(v)
 	}
 	switch v := v.(type) {
 	case nil:
@@ -175,7 +175,7 @@ func (q *quick) validAlone(v any) bool {
 		return q.is(isInteger|isNumber) && q.validInteger(v)
 	case float64:
 		if !q.is(isNumber) { // it may be whole
-			return q.ask(v)
+			return q.askLibrary(v)
 		}
 		return q.validFloat(v)
 	case string:
@@ -185,17 +185,17 @@ func (q *quick) validAlone(v any) bool {
 	case map[string]any:
 		return q.is(isObject) && within(len(v), q.schema.MinProperties, q.schema.MaxProperties)
 	}
-	return q.ask(v)
+	return q.askLibrary(v)
 }
 
-// ask has the library decide.
-func (q *quick) ask(v any) bool {
-	return validate.NewSchemaValidator(q.alone, nil, "", strfmt.Default).Validate(v).IsValid()
+// askLibrary has the library decide.
+func (q *checker) askLibrary(v any) bool {
+	return validate.NewSchemaValidator(q.local, nil, "", strfmt.Default).Validate(v).IsValid()
 }
 
-func (q *quick) is(t jsonTypes) bool { return q.types == 0 || q.types&t != 0 }
+func (q *checker) is(t jsonTypes) bool { return q.types == 0 || q.types&t != 0 }
 
-func (q *quick) validInteger(v int64) bool {
+func (q *checker) validInteger(v int64) bool {
 	s := q.schema
 	if s.Maximum != nil && (v > int64(*s.Maximum) || s.ExclusiveMaximum && v == int64(*s.Maximum)) {
 		return false
@@ -203,7 +203,7 @@ func (q *quick) validInteger(v int64) bool {
 	return s.Minimum == nil || v >= int64(*s.Minimum) && !(s.ExclusiveMinimum && v == int64(*s.Minimum))
 }
 
-func (q *quick) validFloat(v float64) bool {
+func (q *checker) validFloat(v float64) bool {
 	s := q.schema
 	if s.Maximum != nil && (v > *s.Maximum || s.ExclusiveMaximum && v >= *s.Maximum) {
 		return false
@@ -211,7 +211,7 @@ func (q *quick) validFloat(v float64) bool {
 	return s.Minimum == nil || v >= *s.Minimum && !(s.ExclusiveMinimum && v <= *s.Minimum)
 }
 
-func (q *quick) validString(v string) bool {
+func (q *checker) validString(v string) bool {
 	s := q.schema
 	if (s.MinLength != nil || s.MaxLength != nil) && !within(utf8.RuneCountInString(v), s.MinLength, s.MaxLength) {
 		return false
@@ -228,14 +228,14 @@ func within(n int, least, most *int64) bool {
 	return (least == nil || int64(n) >= *least) && (most == nil || int64(n) <= *most)
 }
 
-// validTogether holds a value against the alternatives.
-func (q *quick) validTogether(v any) bool {
+// validAlternatives holds a value against the alternatives.
+func (q *checker) validAlternatives(v any) bool {
 	for _, one := range q.all {
 		if !one.valid(v) {
 			return false
 		}
 	}
-	if len(q.any) > 0 && !slices.ContainsFunc(q.any, func(one *quick) bool { return one.valid(v) }) {
+	if len(q.any) > 0 && !slices.ContainsFunc(q.any, func(one *checker) bool { return one.valid(v) }) {
 		return false
 	}
 	if len(q.one) > 0 && q.matching(v) != 1 {
@@ -245,7 +245,7 @@ func (q *quick) validTogether(v any) bool {
 }
 
 // matching counts the schemas of which only one should be valid for a value.
-func (q *quick) matching(v any) (n int) {
+func (q *checker) matching(v any) (n int) {
 	for _, one := range q.one {
 		if one.valid(v) {
 			n++

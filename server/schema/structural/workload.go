@@ -6,10 +6,10 @@ import (
 	"github.com/rowlock/rowlock/codecs/budget"
 )
 
-// A schema and an object of it are made by clients. Each item of a list may get a default
-// that is as large as a definition can be, and what a default holds may get others; and
-// the libraries look at all properties that a schema knows for each object in a tree. So
-// before any of them has its turn, a walk that costs no more than the object's own size
+// Clients write both the schema and the objects. Each item of a list may get a default
+// as large as a definition can be, which may get further defaults inside of it, and the
+// libraries look at all properties that a schema knows for each object in a tree. So
+// before the libraries are called, a walk that costs no more than the object's own size
 // adds up what they would do.
 
 const (
@@ -25,16 +25,16 @@ const (
 	weightOfContainer = 384
 )
 
-// addition adds up what is to be done for an object.
-type addition struct{ left, steps int }
+// workload adds up what is left of the limits after what is to be done for an object.
+type workload struct{ left, steps int }
 
 // over says that it is too much.
-func (a *addition) over() bool { return a.left < 0 || a.steps < 0 }
+func (a *workload) over() bool { return a.left < 0 || a.steps < 0 }
 
 // fits says whether an object can be worked on. The error is a 413.
-func (s *shape) fits(obj map[string]any) error {
-	a := addition{left: maxFill, steps: maxSteps}
-	a.value(s, obj)
+func (s *precheck) fits(obj map[string]any) error {
+	a := workload{left: maxFill, steps: maxSteps}
+	a.add(s, obj)
 	switch {
 	case a.left < 0:
 		return budget.TooMuch("the defaults of the schema would make more than %d bytes of the object", maxFill)
@@ -44,8 +44,8 @@ func (s *shape) fits(obj map[string]any) error {
 	return nil
 }
 
-// value goes through what is filled into v, and says of how many values that consists.
-func (a *addition) value(s *shape, v any) int {
+// add goes through what is filled into v, and says of how many values that consists.
+func (a *workload) add(s *precheck, v any) int {
 	if s == nil || a.over() {
 		return 1
 	}
@@ -54,11 +54,11 @@ func (a *addition) value(s *shape, v any) int {
 	case map[string]any:
 		a.steps -= len(s.properties)
 		if s.defaults && !a.over() {
-			a.absent(s, v)
+			a.addDefaults(s, v)
 		}
 		for name, value := range v {
-			if p := s.of(name); p != nil && !(value == nil && !p.nullable) {
-				n += a.value(p, value)
+			if p := s.property(name); p != nil && !(value == nil && !p.nullable) {
+				n += a.add(p, value)
 			} else if p != nil && s.properties[name] == nil {
 				a.left -= p.fill
 			}
@@ -71,7 +71,7 @@ func (a *addition) value(s *shape, v any) int {
 			if item == nil && !s.items.nullable {
 				a.left -= s.items.fill
 			} else {
-				n += a.value(s.items, item)
+				n += a.add(s.items, item)
 			}
 		}
 	}
@@ -80,7 +80,7 @@ func (a *addition) value(s *shape, v any) int {
 }
 
 // checksOf is how many schemas and values each value of s is held against besides: some
-// of them say something of what is inside of it alone, which is not told apart.
+// of them say something of what is inside of it alone, which is not distinguished.
 func checksOf(v *structuralschema.ValueValidation) int {
 	if v == nil {
 		return 0
@@ -111,8 +111,8 @@ func nestedChecks(v *structuralschema.NestedValueValidation) int {
 	return n
 }
 
-// absent adds the defaults of what a map has not, or may not have as null.
-func (a *addition) absent(s *shape, v map[string]any) {
+// addDefaults adds the defaults of what a map has not, or may not have as null.
+func (a *workload) addDefaults(s *precheck, v map[string]any) {
 	for name, p := range s.properties {
 		if !p.defaulted {
 			continue

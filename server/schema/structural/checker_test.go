@@ -17,7 +17,7 @@ import (
 
 // schemas and values that say or are nearly all that they can.
 var (
-	quickSchemas = []string{
+	checkedSchemas = []string{
 		`{}`,
 		`{"type":"string","minLength":2,"maxLength":4,"pattern":"^a"}`,
 		`{"type":"string","format":"date-time"}`,
@@ -36,16 +36,16 @@ var (
 		`{"minItems":1,"minProperties":1}`,
 		`{"type":"object","additionalProperties":false,"properties":{"a":{"type":"string"}}}`,
 	}
-	quickValues = []string{
+	checkedValues = []string{
 		`null`, `true`, `0`, `1`, `2`, `3`, `1.5`, `0.5`, `1e20`, `-9223372036854775808`, `""`, `"a"`, `"é"`, `"abc"`, `"abcde"`, `"2020-01-01T00:00:00Z"`,
 		`[]`, `[1]`, `[1,2]`, `[1,2,3]`, `[null]`, `["a"]`, `{}`, `{"a":null}`, `{"a":"x"}`, `{"a":1}`, `{"b":{"c":1}}`, `{"a":"x","b":{"c":"d"}}`, `{"a":1,"b":2,"c":3}`, `{"c":1}`,
 	}
 )
 
-// FuzzQuick holds the quick check to the library, and what it finds to what that finds.
-func FuzzQuick(f *testing.F) {
-	for _, s := range quickSchemas {
-		for _, v := range quickValues {
+// FuzzChecker holds the checker to the library, and what it finds to what that finds.
+func FuzzChecker(f *testing.F) {
+	for _, s := range checkedSchemas {
+		for _, v := range checkedValues {
 			f.Add([]byte(s), []byte(v))
 		}
 	}
@@ -74,7 +74,7 @@ func FuzzQuick(f *testing.F) {
 		if got := q().valid(v); got != (len(want) == 0) {
 			t.Fatalf("%s is valid for %s: %v; the library finds %v", value, schema, got, want)
 		}
-		got, complete := q().mistakes(t.Context(), nil, v, nil)
+		got, complete := q().findErrors(t.Context(), nil, v, nil)
 		if !complete {
 			return
 		}

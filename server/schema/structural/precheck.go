@@ -6,14 +6,14 @@ import (
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 )
 
-// shape answers whether there is anything for the library to do with an object: it
-// copies schemas as it goes, and most objects need nothing. Its yes is certain, its no
-// is not.
-type shape struct {
-	properties map[string]*shape
-	values     *shape // of other properties; nil: none, or whatever they are
-	items      *shape // nil: whatever they are
-	keep       bool   // fields that the schema does not know
+// precheck finds out that the library has nothing to do with an object, which is so for
+// most. The library would copy schemas as it goes. When a method returns true, that is
+// certain; when it returns false, the library has to look.
+type precheck struct {
+	properties map[string]*precheck
+	values     *precheck // of other properties; nil: none, or whatever they are
+	items      *precheck // nil: whatever they are
+	keep       bool      // fields that the schema does not know
 	nullable   bool
 	defaulted  bool // it has a default itself
 	integer    bool // numbers are whole, if it is one
@@ -27,11 +27,11 @@ type shape struct {
 	keys     []string
 }
 
-func newShape(s *structuralschema.Structural) *shape {
+func newPrecheck(s *structuralschema.Structural) *precheck {
 	if s == nil {
 		return nil
 	}
-	out := &shape{
+	out := &precheck{
 		keep: s.XPreserveUnknownFields, nullable: s.Nullable, defaulted: s.Default.Object != nil, keys: s.XListMapKeys,
 		integer: s.Type == "integer" || s.XIntOrString,
 	}
@@ -40,30 +40,30 @@ func newShape(s *structuralschema.Structural) *shape {
 		out.list = *s.XListType
 	}
 	out.unique = out.list == "set" || out.list == "map"
-	out.items = newShape(s.Items)
+	out.items = newPrecheck(s.Items)
 	if s.AdditionalProperties != nil {
-		out.values = newShape(s.AdditionalProperties.Structural)
+		out.values = newPrecheck(s.AdditionalProperties.Structural)
 	}
 	if len(s.Properties) > 0 {
-		out.properties = make(map[string]*shape, len(s.Properties))
+		out.properties = make(map[string]*precheck, len(s.Properties))
 	}
 	for name, p := range s.Properties {
-		out.properties[name] = newShape(&p)
+		out.properties[name] = newPrecheck(&p)
 	}
 	for _, p := range out.properties {
-		out.takeOver(p)
+		out.include(p)
 	}
-	out.takeOver(out.items)
-	out.takeOver(out.values)
+	out.include(out.items)
+	out.include(out.values)
 	if out.defaulted {
-		a := addition{left: math.MaxInt, steps: math.MaxInt}
-		a.value(out, s.Default.Object)
+		a := workload{left: math.MaxInt, steps: math.MaxInt}
+		a.add(out, s.Default.Object)
 		out.fill = min(weightOf(s.Default.Object)+math.MaxInt-a.left, tooMuch)
 	}
 	return out
 }
 
-func (s *shape) takeOver(part *shape) {
+func (s *precheck) include(part *precheck) {
 	if part != nil {
 		s.defaults = s.defaults || part.defaulted || part.defaults
 		s.unique = s.unique || part.unique
@@ -71,17 +71,17 @@ func (s *shape) takeOver(part *shape) {
 	}
 }
 
-// of is the shape of a property, nil for one that the schema does not know.
-func (s *shape) of(name string) *shape {
+// property is the precheck of a property, nil for one that the schema does not know.
+func (s *precheck) property(name string) *precheck {
 	if p, ok := s.properties[name]; ok {
 		return p
 	}
 	return s.values
 }
 
-// settled says that v has neither a field that the schema does not know nor a null that
+// isPruned says that v has neither a field that the schema does not know nor a null that
 // may not stand. The top of a resource has fields that no schema need know.
-func (s *shape) settled(v any, top bool) bool {
+func (s *precheck) isPruned(v any, top bool) bool {
 	switch v := v.(type) {
 	case map[string]any:
 		if s == nil {
@@ -91,11 +91,11 @@ func (s *shape) settled(v any, top bool) bool {
 			if top && (name == "metadata" || name == "kind" || name == "apiVersion") {
 				continue
 			}
-			part := s.of(name)
+			part := s.property(name)
 			switch {
 			case part == nil && s.keep && s.values == nil && s.properties[name] == nil:
 				continue
-			case part == nil, value == nil && !part.nullable, !part.settled(value, false):
+			case part == nil, value == nil && !part.nullable, !part.isPruned(value, false):
 				return false
 			}
 		}
@@ -104,11 +104,11 @@ func (s *shape) settled(v any, top bool) bool {
 			return s.items == nil
 		}
 		for _, item := range v {
-			var items *shape
+			var items *precheck
 			if s != nil {
 				items = s.items
 			}
-			if !items.settled(item, false) {
+			if !items.isPruned(item, false) {
 				return false
 			}
 		}
@@ -116,9 +116,9 @@ func (s *shape) settled(v any, top bool) bool {
 	return true
 }
 
-// whole gives v with int64 wherever the schema wants an integer and a whole number was
-// written as a fraction or with an exponent, 3.0 or 3e0. What v holds may change.
-func (s *shape) whole(v any) any {
+// convertIntegers returns v with an int64 wherever the schema wants an integer and a whole
+// number was written as a fraction or with an exponent, 3.0 or 3e0. It changes v in place.
+func (s *precheck) convertIntegers(v any) any {
 	switch {
 	case s == nil:
 	case s.integer:
@@ -130,35 +130,35 @@ func (s *shape) whole(v any) any {
 		switch v := v.(type) {
 		case map[string]any:
 			for name, value := range v {
-				v[name] = s.of(name).whole(value)
+				v[name] = s.property(name).convertIntegers(value)
 			}
 		case []any:
 			for i, item := range v {
-				v[i] = s.items.whole(item)
+				v[i] = s.items.convertIntegers(item)
 			}
 		}
 	}
 	return v
 }
 
-// wholeDefaults does that to the defaults of a schema whose shape s is.
-func (s *shape) wholeDefaults(tree *structuralschema.Structural) {
+// convertDefaults does that to the defaults of the schema that s was made of.
+func (s *precheck) convertDefaults(tree *structuralschema.Structural) {
 	if tree == nil {
 		return
 	}
-	tree.Default.Object = s.whole(tree.Default.Object)
-	s.items.wholeDefaults(tree.Items)
+	tree.Default.Object = s.convertIntegers(tree.Default.Object)
+	s.items.convertDefaults(tree.Items)
 	if tree.AdditionalProperties != nil {
-		s.values.wholeDefaults(tree.AdditionalProperties.Structural)
+		s.values.convertDefaults(tree.AdditionalProperties.Structural)
 	}
 	for name, p := range tree.Properties {
-		s.properties[name].wholeDefaults(&p)
+		s.properties[name].convertDefaults(&p)
 		tree.Properties[name] = p
 	}
 }
 
-// complete says that v has a value wherever the schema has a default.
-func (s *shape) complete(v any) bool {
+// isDefaulted says that v has a value wherever the schema has a default.
+func (s *precheck) isDefaulted(v any) bool {
 	if s == nil || !s.defaults {
 		return true
 	}
@@ -166,7 +166,7 @@ func (s *shape) complete(v any) bool {
 	case map[string]any:
 		for name, p := range s.properties {
 			value, ok := v[name]
-			if p.defaulted && (!ok || value == nil && !p.nullable) || !p.complete(value) {
+			if p.defaulted && (!ok || value == nil && !p.nullable) || !p.isDefaulted(value) {
 				return false
 			}
 		}
@@ -174,13 +174,13 @@ func (s *shape) complete(v any) bool {
 			return true
 		}
 		for name, value := range v {
-			if _, ok := s.properties[name]; !ok && (value == nil && !s.values.nullable || !s.values.complete(value)) {
+			if _, ok := s.properties[name]; !ok && (value == nil && !s.values.nullable || !s.values.isDefaulted(value)) {
 				return false
 			}
 		}
 	case []any:
 		for _, item := range v {
-			if item == nil || !s.items.complete(item) {
+			if item == nil || !s.items.isDefaulted(item) {
 				return false
 			}
 		}
@@ -189,27 +189,27 @@ func (s *shape) complete(v any) bool {
 }
 
 // few items are compared with one another; more are put into a map.
-const few = 16
+const smallList = 16
 
-// distinct says that the items of sets and maps in v differ.
-func (s *shape) distinct(v any) bool {
+// isUnique says that the items of sets and maps in v differ.
+func (s *precheck) isUnique(v any) bool {
 	if s == nil || !s.unique {
 		return true
 	}
 	switch v := v.(type) {
 	case map[string]any:
 		for name, value := range v {
-			if !s.of(name).distinct(value) {
+			if !s.property(name).isUnique(value) {
 				return false
 			}
 		}
 	case []any:
-		if (s.list == "set" || s.list == "map") && !s.differ(v) {
+		if (s.list == "set" || s.list == "map") && !s.itemsDiffer(v) {
 			return false
 		}
 		if s.items != nil && s.items.unique {
 			for _, item := range v {
-				if !s.items.distinct(item) {
+				if !s.items.isUnique(item) {
 					return false
 				}
 			}
@@ -218,16 +218,16 @@ func (s *shape) distinct(v any) bool {
 	return true
 }
 
-// differ says that the items of a set, or the keys of those of a map, are scalars and
+// itemsDiffer says that the items of a set, or the keys of those of a map, are scalars and
 // that no two are the same.
-func (s *shape) differ(items []any) bool {
+func (s *precheck) itemsDiffer(items []any) bool {
 	if s.list == "map" && len(s.keys) != 1 {
 		return len(items) == 0
 	}
-	var space [few]any
+	var space [smallList]any
 	values := space[:0]
 	var seen map[any]bool
-	if len(items) > few {
+	if len(items) > smallList {
 		seen = make(map[any]bool, len(items))
 	}
 	for _, item := range items {

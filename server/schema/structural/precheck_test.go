@@ -27,9 +27,9 @@ func readSchema(text []byte) *Schema {
 	return s
 }
 
-// FuzzSettled holds the shapes to the library: where they say that there is nothing to
+// FuzzPrecheck holds the checks to the library: where they say that there is nothing to
 // do, it does nothing.
-func FuzzSettled(f *testing.F) {
+func FuzzPrecheck(f *testing.F) {
 	for _, s := range []string{
 		`{"type":"object"}`,
 		`{"type":"object","x-kubernetes-preserve-unknown-fields":true,"properties":{"a":{"type":"object","properties":{"b":{"type":"string","default":"x"}}}}}`,
@@ -68,7 +68,7 @@ func FuzzSettled(f *testing.F) {
 		if !reflect.DeepEqual(obj, want) {
 			t.Errorf("%s, %s: made %v, the library %v", schema, value, obj, want)
 		}
-		if s.shape.distinct(obj) {
+		if s.precheck.isUnique(obj) {
 			if errs := listtype.ValidateListSetsAndMaps(nil, s.tree, obj); len(errs) > 0 {
 				t.Errorf("%s, %s: %v", schema, value, errs)
 			}
@@ -76,7 +76,7 @@ func FuzzSettled(f *testing.F) {
 	})
 }
 
-// FuzzMeta holds the quick look at metadata to what reading and writing it does.
+// FuzzMeta holds the fast path for metadata to what reading and writing it does.
 func FuzzMeta(f *testing.F) {
 	for _, m := range []string{
 		`{}`, `{"name":"a","labels":{"a":"b"},"creationTimestamp":"2026-01-02T03:04:05Z"}`, `{"name":""}`, `{"creationTimestamp":null}`, `{"creationTimestamp":"2026-01-02T03:04:05.5Z"}`,
@@ -88,27 +88,27 @@ func FuzzMeta(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var m map[string]any
-		if utiljson.Unmarshal(text, &m) != nil || m == nil || !plainMeta(m) {
+		if utiljson.Unmarshal(text, &m) != nil || m == nil || !canonicalMeta(m) {
 			return
 		}
 		for _, lenient := range []bool{false, true} {
-			quickly := map[string]any{"metadata": runtime.DeepCopyJSON(m)}
-			if unknown, err := coerceMeta(quickly, true, lenient); err != nil || len(unknown) > 0 {
+			fast := map[string]any{"metadata": runtime.DeepCopyJSON(m)}
+			if unknown, err := coerceMeta(fast, true, lenient); err != nil || len(unknown) > 0 {
 				t.Fatal(unknown, err)
 			}
-			slowly := map[string]any{"metadata": runtime.DeepCopyJSON(m)}
-			meta, _, unknown, err := objectmeta.GetObjectMetaWithOptions(slowly, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
+			slow := map[string]any{"metadata": runtime.DeepCopyJSON(m)}
+			meta, _, unknown, err := objectmeta.GetObjectMetaWithOptions(slow, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
 			if err != nil || len(unknown) > 0 {
 				t.Fatalf("%s: %v, %v", text, unknown, err)
 			}
 			if lenient && meta.Generation == 0 {
 				meta.Generation = 1
 			}
-			if err := objectmeta.SetObjectMeta(slowly, meta); err != nil {
+			if err := objectmeta.SetObjectMeta(slow, meta); err != nil {
 				t.Fatal(err)
 			}
-			if !reflect.DeepEqual(quickly, slowly) {
-				t.Errorf("%s: %v, by the library %v", text, quickly, slowly)
+			if !reflect.DeepEqual(fast, slow) {
+				t.Errorf("%s: %v, by the library %v", text, fast, slow)
 			}
 		}
 	})
