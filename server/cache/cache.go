@@ -28,11 +28,12 @@ type Cache struct {
 	catalogue *kinds.Catalogue
 	cfg       Config
 
-	shelves  sync.Map // storage key -> *shelf
-	making   sync.Mutex
-	base     int64 // revision of the last Load; guarded by making
-	revision atomic.Int64
-	replays  chan struct{} // held while a page of the log is read for a watcher
+	resources sync.Map // storage key -> *resource
+	making    sync.Mutex
+	base      int64 // revision of the last Load; guarded by making
+	revision  atomic.Int64
+	fanOuts   fanOuts
+	replays   chan struct{} // held while a page of the log is read for a watcher
 
 	waiting atomic.Int64 // count of waiters
 	waitMu  sync.Mutex
@@ -71,27 +72,27 @@ func NewWith(catalogue *kinds.Catalogue, cfg Config) *Cache {
 	return &Cache{catalogue: catalogue, cfg: cfg, replays: make(chan struct{}, replaysMost)}
 }
 
-// shelf finds a storage's shelf, or makes it.
-func (c *Cache) shelf(key string) *shelf {
-	if s, ok := c.shelves.Load(key); ok {
-		return s.(*shelf)
+// resource finds a storage's resource, or makes it.
+func (c *Cache) resource(key string) *resource {
+	if s, ok := c.resources.Load(key); ok {
+		return s.(*resource)
 	}
 	c.making.Lock()
 	defer c.making.Unlock()
-	if s, ok := c.shelves.Load(key); ok {
-		return s.(*shelf)
+	if s, ok := c.resources.Load(key); ok {
+		return s.(*resource)
 	}
-	s := newShelf(key, c.storageOf(key), c.base, ringBounds{
+	s := newResource(key, c.storageOf(key), c.base, eventLogBounds{
 		count: c.cfg.RingEvents, bytes: c.cfg.RingBytes, age: int64(c.cfg.RingAge / time.Second),
 	})
 	s.cache = c
-	c.shelves.Store(key, s)
+	c.resources.Store(key, s)
 	return s
 }
 
-// fresh is shelf, in step with the catalogue.
-func (c *Cache) fresh(key string) *shelf {
-	s := c.shelf(key)
+// fresh is resource, in step with the catalogue.
+func (c *Cache) fresh(key string) *resource {
+	s := c.resource(key)
 	s.refresh(c.storageOf(key))
 	return s
 }
@@ -106,8 +107,8 @@ func (c *Cache) storageOf(key string) *kinds.Storage {
 	return nil
 }
 
-func (s *shelf) cacheRevision() int64 { return s.cache.revision.Load() }
-func (s *shelf) now() time.Time       { return s.cache.cfg.Clock() }
+func (s *resource) cacheRevision() int64 { return s.cache.revision.Load() }
+func (s *resource) now() time.Time       { return s.cache.cfg.Clock() }
 
 // Apply takes the next changes of the log; see sqlstore.Sink.
 func (c *Cache) Apply(batch []sqlstore.Change) {
@@ -121,7 +122,7 @@ func (c *Cache) Apply(batch []sqlstore.Change) {
 	now := c.cfg.Clock().Unix()
 	if len(batch) == 1 {
 		one := [1]*sqlstore.Change{&batch[0]}
-		c.shelf(batch[0].Key.Resource).apply(one[:], now)
+		c.resource(batch[0].Key.Resource).apply(one[:], now)
 	} else {
 		c.applyMany(batch, now)
 	}
@@ -147,7 +148,7 @@ func (c *Cache) applyMany(batch []sqlstore.Change, now int64) {
 		for n < len(parts) && parts[n].Key.Resource == parts[0].Key.Resource {
 			n++
 		}
-		c.shelf(parts[0].Key.Resource).apply(parts[:n], now)
+		c.resource(parts[0].Key.Resource).apply(parts[:n], now)
 		parts = parts[n:]
 	}
 }
@@ -203,17 +204,17 @@ func (c *Cache) WaitFor(ctx context.Context, revision int64) error {
 
 // Get finds a live item by storage key, or nil. It does not wait for anything.
 func (c *Cache) Get(storage, namespace, name string) *Item {
-	return c.shelf(storage).published.Load().get(namespace, name)
+	return c.resource(storage).published.Load().get(namespace, name)
 }
 
 // Snapshot takes the newest snapshot of a storage.
 func (c *Cache) Snapshot(storage string) *Snapshot { return c.snapshot(c.fresh(storage)) }
 
-func (c *Cache) snapshot(s *shelf) *Snapshot {
+func (c *Cache) snapshot(s *resource) *Snapshot {
 	// The revision is read first: all changes up to it are then in what is loaded.
 	revision := c.revision.Load()
 	v := s.published.Load()
-	return &Snapshot{Revision: max(revision, v.changed), shelf: s, v: v}
+	return &Snapshot{Revision: max(revision, v.changed), resource: s, v: v}
 }
 
 // At finds the snapshot of a storage at a revision, if memory still has it, or nil.
@@ -222,7 +223,7 @@ func (c *Cache) At(storage string, revision int64) *Snapshot {
 	applied := c.revision.Load()
 	v := s.published.Load()
 	if v.changed <= revision && revision <= applied {
-		return &Snapshot{Revision: revision, shelf: s, v: v}
+		return &Snapshot{Revision: revision, resource: s, v: v}
 	}
 	old := s.pins.find(revision)
 	if old == nil && revision <= applied {
@@ -231,16 +232,16 @@ func (c *Cache) At(storage string, revision int64) *Snapshot {
 	if old == nil {
 		return nil
 	}
-	return &Snapshot{Revision: revision, shelf: s, v: old}
+	return &Snapshot{Revision: revision, resource: s, v: old}
 }
 
 // Count is the number of live items of a storage.
-func (c *Cache) Count(storage string) int { return c.shelf(storage).published.Load().items.Len() }
+func (c *Cache) Count(storage string) int { return c.resource(storage).published.Load().items.Len() }
 
 // Storages lists the storage keys that memory knows, in order.
 func (c *Cache) Storages() []string {
 	var keys []string
-	c.shelves.Range(func(k, _ any) bool {
+	c.resources.Range(func(k, _ any) bool {
 		keys = append(keys, k.(string))
 		return true
 	})
@@ -250,7 +251,7 @@ func (c *Cache) Storages() []string {
 
 // Watchers is the number of watchers of a storage.
 func (c *Cache) Watchers(storage string) int {
-	s := c.shelf(storage)
+	s := c.resource(storage)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.watchers.count()
@@ -269,7 +270,7 @@ func (c *Cache) Run(ctx context.Context) error {
 		case <-tick.C:
 			c.Forget()
 		case <-shed.C:
-			c.Shed()
+			c.EndSlow()
 		}
 	}
 }
@@ -277,10 +278,10 @@ func (c *Cache) Run(ctx context.Context) error {
 // Forget drops events and pinned snapshots that are past their time.
 func (c *Cache) Forget() {
 	now := c.cfg.Clock()
-	c.shelves.Range(func(_, v any) bool {
-		s := v.(*shelf)
+	c.resources.Range(func(_, v any) bool {
+		s := v.(*resource)
 		s.mu.Lock()
-		s.ring.trim(now.Unix())
+		s.recent.trim(now.Unix())
 		s.mu.Unlock()
 		s.pins.mu.Lock()
 		s.pins.expire(now)

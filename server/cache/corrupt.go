@@ -17,8 +17,8 @@ type CorruptItem struct {
 // Corrupt lists the live objects that cannot be read, in key order.
 func (c *Cache) Corrupt() []CorruptItem {
 	var out []CorruptItem
-	c.shelves.Range(func(_, v any) bool {
-		s := v.(*shelf)
+	c.resources.Range(func(_, v any) bool {
+		s := v.(*resource)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for _, it := range s.corrupt {
@@ -30,12 +30,12 @@ func (c *Cache) Corrupt() []CorruptItem {
 	return out
 }
 
-func (s *shelf) keyOf(it *Item) sqlstore.Key {
+func (s *resource) keyOf(it *Item) sqlstore.Key {
 	return sqlstore.Key{Resource: s.key, Namespace: it.Namespace, Name: it.Name}
 }
 
-// resource is what serves the shelf's objects in their stored version, or nil.
-func (s *shelf) resource() *kinds.Resource {
+// resource is what serves the resource's objects in their stored version, or nil.
+func (s *resource) resource() *kinds.Resource {
 	if s.cache.catalogue == nil || s.internal {
 		return nil
 	}
@@ -43,7 +43,7 @@ func (s *shelf) resource() *kinds.Resource {
 }
 
 // read makes an item of a row as it lies in the table.
-func (s *shelf) read(row *sqlstore.Row) *Item {
+func (s *resource) read(row *sqlstore.Row) *Item {
 	it := bareItem(row, &s.storage)
 	if !s.internal {
 		it.judge(s.resource(), row)
@@ -52,7 +52,7 @@ func (s *shelf) read(row *sqlstore.Row) *Item {
 }
 
 // count keeps track of the items that cannot be read.
-func (s *shelf) count(it, old *Item) {
+func (s *resource) count(it, old *Item) {
 	if old != nil && old.Corrupt != nil {
 		delete(s.corrupt, [2]string{old.Namespace, old.Name})
 	}
@@ -69,7 +69,7 @@ func (s *shelf) count(it, old *Item) {
 }
 
 // recount begins anew.
-func (s *shelf) recount() {
+func (s *resource) recount() {
 	s.corrupt = nil
 	s.items.Scan(func(it *Item) bool {
 		if it.Corrupt != nil {

@@ -3,7 +3,27 @@
 // It promises: readers see each resource at a revision, in key order, without
 // decoding; a snapshot costs O(1) and never changes; an event is framed once for
 // each wire form and shared by all its watchers; a slow watcher is cut off, never
-// waited for. The store's feed is its only writer.
+// waited for. The store is its only writer.
 //
-// Goroutines: Load reads ahead in one that ends with it; Run is for the server to start.
+// Who calls whom:
+//
+//	Load (load.go)        all live rows, once; again if the store has lost its place
+//	Apply (cache.go)      changes in revision order, from the store's follower alone
+//	  resource.apply      resource.go   the objects of one storage; the new state is published
+//	    eventLog.add      eventlog.go   recent events, for watches from a revision and for rewind
+//	    dispatch          watchers.go   finds the watchers of an event, and queues it for each
+//	    watchers.wake     watchers.go   Ready is signalled; hooks are left to a fanOut
+//	      fanOut          fanout.go     calls the hooks
+//	Snapshot, At, Get     snapshot.go   readers; they take the published state, and no lock
+//	Watch, WatchNow       watch.go      a Watcher; Take gives it what waits
+//	Run (cache.go)        forgets old events and snapshots, and ends slow watchers (slow.go)
+//
+// Locks, in the order in which they are taken: Cache.making (resources come, a reload),
+// resource.mu (a resource changes, watchers come and go), Watcher.mu (its queue). Hooks and
+// Group are called without any of them, but for wake, which must not wait. pins.mu and
+// Cache.waitMu guard small lists and are taken last.
+//
+// Goroutines: Load reads ahead in one that ends with it; a fanOut has at most half as many
+// as there are processors for each batch of changes, which end when all watchers have been
+// notified, and which Close waits for; Run is for the server to start.
 package cache

@@ -8,11 +8,11 @@ var ErrEnded = errors.New("what was watched is served anew, or no more")
 // End lets the watchers of a storage take what was on its way to them, and then fail
 // with ErrEnded: what they watch is not served as it was. New ones are not affected.
 func (c *Cache) End(storage string) {
-	v, ok := c.shelves.Load(storage)
+	v, ok := c.resources.Load(storage)
 	if !ok {
 		return
 	}
-	s := v.(*shelf)
+	s := v.(*resource)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.watchers.each(func(w *Watcher) {

@@ -141,7 +141,7 @@ func (f *Filter) pinned(index int) (string, bool) {
 const maxPostings = 16
 
 // postings lists index keys of which every selected item has one.
-func (f *Filter) postings(s *shelf, labeled bool) []posting {
+func (f *Filter) postings(s *resource, labeled bool) []posting {
 	if f == nil {
 		return nil
 	}

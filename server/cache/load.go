@@ -53,34 +53,34 @@ func newItems() *items { return btree.NewBTreeGOptions(byKey, btree.Options{NoLo
 
 // read makes the items of a revision, by storage. An item that is in memory already
 // is used again, with the wire forms that it has.
-func (c *Cache) read(ctx context.Context, s Source, revision int64) (map[*shelf]*items, error) {
+func (c *Cache) read(ctx context.Context, s Source, revision int64) (map[*resource]*items, error) {
 	if revision == 0 {
 		return nil, nil
 	}
 	var mu sync.Mutex
-	found := map[*shelf][]*Item{}
+	found := map[*resource][]*Item{}
 	err := s.ReadAll(ctx, revision, func(rows []sqlstore.Row) error {
 		made := make([]*Item, len(rows))
-		shelves := make([]*shelf, len(rows))
+		resources := make([]*resource, len(rows))
 		for i := range rows {
 			if i > 0 && rows[i].Key.Resource == rows[i-1].Key.Resource {
-				shelves[i] = shelves[i-1]
+				resources[i] = resources[i-1]
 			} else {
-				shelves[i] = c.shelf(rows[i].Key.Resource)
+				resources[i] = c.resource(rows[i].Key.Resource)
 			}
-			made[i] = shelves[i].item(&rows[i])
+			made[i] = resources[i].item(&rows[i])
 		}
 		mu.Lock()
 		defer mu.Unlock()
 		for i, it := range made {
-			found[shelves[i]] = append(found[shelves[i]], it)
+			found[resources[i]] = append(found[resources[i]], it)
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	loaded := make(map[*shelf]*items, len(found))
+	loaded := make(map[*resource]*items, len(found))
 	for at, all := range found {
 		slices.SortFunc(all, compareKeys)
 		into := newItems()
@@ -101,7 +101,7 @@ func compareKeys(a, b *Item) int {
 }
 
 // item is the item of a row that is lent.
-func (s *shelf) item(row *sqlstore.Row) *Item {
+func (s *resource) item(row *sqlstore.Row) *Item {
 	it := s.published.Load().get(row.Key.Namespace, row.Key.Name)
 	if it != nil && it.Revision == row.Revision {
 		return it
@@ -114,18 +114,18 @@ func (s *shelf) item(row *sqlstore.Row) *Item {
 }
 
 // replace puts the items of a revision in place of all there are.
-func (c *Cache) replace(loaded map[*shelf]*items, revision int64) {
+func (c *Cache) replace(loaded map[*resource]*items, revision int64) {
 	c.making.Lock()
 	defer c.making.Unlock()
 	c.base = revision
-	c.shelves.Range(func(_, v any) bool {
-		s := v.(*shelf)
+	c.resources.Range(func(_, v any) bool {
+		s := v.(*resource)
 		s.replace(loaded[s], revision)
 		return true
 	})
 }
 
-func (s *shelf) replace(with *items, revision int64) {
+func (s *resource) replace(with *items, revision int64) {
 	if with == nil {
 		with = newItems()
 	}
@@ -133,7 +133,7 @@ func (s *shelf) replace(with *items, revision int64) {
 	defer s.mu.Unlock()
 	s.items, s.changed = with, revision
 	s.recount()
-	s.ring = ring{floor: revision, bounds: s.ring.bounds}
+	s.recent = eventLog{floor: revision, bounds: s.recent.bounds}
 	s.reindex()
 	s.watchers.each(func(w *Watcher) {
 		if w.after < revision {

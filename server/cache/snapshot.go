@@ -12,8 +12,8 @@ import (
 type Snapshot struct {
 	Revision int64
 
-	shelf *shelf
-	v     *version
+	resource *resource
+	v        *state
 }
 
 // pivots lends the items that searches compare with.
@@ -46,7 +46,7 @@ func (s *Snapshot) Get(namespace, name string) *Item {
 	return s.v.get(namespace, name)
 }
 
-func (v *version) get(namespace, name string) *Item {
+func (v *state) get(namespace, name string) *Item {
 	p := pivot(namespace, name)
 	it, _ := v.items.Get(p)
 	release(p)
@@ -150,9 +150,9 @@ func (s *Snapshot) Select(f *Filter, namespace string, from Position, fn func(*I
 		}
 	}
 	if f.labeled && !s.v.labeled {
-		s.shelf.indexLabels()
-		if v := s.shelf.published.Load(); v.changed == s.v.changed {
-			s = &Snapshot{Revision: s.Revision, shelf: s.shelf, v: v}
+		s.resource.indexLabels()
+		if v := s.resource.published.Load(); v.changed == s.v.changed {
+			s = &Snapshot{Revision: s.Revision, resource: s.resource, v: v}
 		}
 	}
 	if p, ok := s.best(f, namespace); ok {
@@ -169,7 +169,7 @@ func (s *Snapshot) best(f *Filter, namespace string) (best posting, ok bool) {
 	if s.v.index == nil || s.v.corrupt { // indexes do not have what cannot be read
 		return best, false
 	}
-	keys := f.postings(s.shelf, s.v.labeled)
+	keys := f.postings(s.resource, s.v.labeled)
 	if len(keys) == 1 && namespace == "" {
 		return keys[0], true
 	}
@@ -236,7 +236,7 @@ type pins struct {
 
 type pin struct {
 	revision int64
-	v        *version
+	v        *state
 	until    time.Time
 }
 
@@ -250,7 +250,7 @@ func (s *Snapshot) Pin() {
 	if s.v == nil {
 		return
 	}
-	ps, now := &s.shelf.pins, s.shelf.now()
+	ps, now := &s.resource.pins, s.resource.now()
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	ps.expire(now)
@@ -277,7 +277,7 @@ func (ps *pins) expire(now time.Time) {
 	ps.list = kept
 }
 
-func (ps *pins) find(revision int64) *version {
+func (ps *pins) find(revision int64) *state {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	for _, p := range ps.list {
@@ -290,14 +290,14 @@ func (ps *pins) find(revision int64) *version {
 
 // rewind makes the state at an earlier revision by undoing recent events, or
 // returns nil if they do not reach back so far.
-func (s *shelf) rewind(revision int64) *version {
+func (s *resource) rewind(revision int64) *state {
 	s.mu.Lock()
-	if revision < s.ring.floor {
+	if revision < s.recent.floor {
 		s.mu.Unlock()
 		return nil
 	}
 	items := s.items.Copy()
-	undo := append([]*Event(nil), s.ring.after(revision)...)
+	undo := append([]*Event(nil), s.recent.after(revision)...)
 	s.mu.Unlock()
 	for i := len(undo) - 1; i >= 0; i-- {
 		if e := undo[i]; e.Prev != nil {
@@ -306,5 +306,5 @@ func (s *shelf) rewind(revision int64) *version {
 			items.Delete(e.Item)
 		}
 	}
-	return &version{changed: revision, items: items}
+	return &state{changed: revision, items: items}
 }

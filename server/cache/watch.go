@@ -37,8 +37,8 @@ func (c *Cache) Watch(storage string, scope Scope, after int64, log Log) (*Watch
 	w := s.newWatcher(scope, after)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if after >= s.ring.floor {
-		s.watchers.pass(w, after)
+	if after >= s.recent.floor {
+		s.watchers.setLagging(w, after)
 		w.Wake()
 		return w, nil
 	}
@@ -63,8 +63,8 @@ func (c *Cache) WatchNow(storage string, scope Scope) (*Watcher, *Snapshot) {
 	return w, snap
 }
 
-func (s *shelf) newWatcher(scope Scope, after int64) *Watcher {
-	return &Watcher{shelf: s, scope: scope, after: after, ready: make(chan struct{}, 1)}
+func (s *resource) newWatcher(scope Scope, after int64) *Watcher {
+	return &Watcher{resource: s, scope: scope, after: after, ready: make(chan struct{}, 1)}
 }
 
 // Wake signals Ready.
@@ -87,8 +87,8 @@ func (w *Watcher) Take(ctx context.Context, buf []Delivery) ([]Delivery, int64, 
 	if w.history != nil {
 		return w.replay(ctx, buf[:0])
 	}
-	behind := w.passed.Load()
-	revision := w.shelf.cacheRevision()
+	behind := w.lagging.Load()
+	revision := w.resource.cacheRevision()
 	clear(buf)
 	w.mu.Lock()
 	if w.err != nil {
@@ -132,29 +132,29 @@ func (w *Watcher) isBegun() bool {
 // catchUp reads a page of the recent events for a watcher that was passed over. One
 // that has come to their end is given what comes, as it was.
 func (w *Watcher) catchUp(ctx context.Context, out []Delivery) ([]Delivery, int64, error) {
-	s := w.shelf
+	s := w.resource
 	s.mu.Lock()
-	if w.lag < s.ring.floor {
+	if w.lagRevision < s.recent.floor {
 		defer s.mu.Unlock()
 		if w.scope.Log == nil || w.ended || w.isBegun() {
 			return nil, 0, ErrSlow
 		}
 		s.watchers.remove(w)
-		w.passed.Store(false)
-		w.history = &history{log: w.scope.Log, next: w.lag}
+		w.lagging.Store(false)
+		w.history = &history{log: w.scope.Log, next: w.lagRevision}
 		w.Wake()
-		return out, max(w.given, w.lag), nil
+		return out, max(w.given, w.lagRevision), nil
 	}
-	all := s.ring.after(w.lag)
+	all := s.recent.after(w.lagRevision)
 	events := slices.Clone(page(all))
 	last := len(events) == len(all)
 	if n := len(events); n > 0 {
-		w.lag = events[n-1].Item.Revision
+		w.lagRevision = events[n-1].Item.Revision
 	}
-	lag, again := w.lag, !last || w.ended
+	lag, again := w.lagRevision, !last || w.ended
 	if last {
 		s.watchers.remove(w)
-		w.passed.Store(false)
+		w.lagging.Store(false)
 		if !w.ended {
 			w.place = s.bucketFor(&w.scope)
 			s.watchers.add(w)
@@ -189,31 +189,31 @@ func page(events []*Event) []*Event {
 func (w *Watcher) replay(ctx context.Context, out []Delivery) ([]Delivery, int64, error) {
 	h := w.history
 	select {
-	case w.shelf.cache.replays <- struct{}{}:
+	case w.resource.cache.replays <- struct{}{}:
 	case <-ctx.Done():
 		return nil, 0, ctx.Err()
 	}
 	page, err := h.log.Changes(ctx, h.next, historyPage, true)
-	<-w.shelf.cache.replays
+	<-w.resource.cache.replays
 	if err != nil {
 		return nil, 0, err
 	}
 	for i := range page {
 		ch := &page[i]
 		h.next = ch.Revision
-		if ch.Key.Resource != w.shelf.key {
+		if ch.Key.Resource != w.resource.key {
 			continue
 		}
-		if d, ok := w.sees(w.shelf.event(ch)); ok {
+		if d, ok := w.sees(w.resource.event(ch)); ok {
 			out = append(out, d)
 		}
 	}
-	s := w.shelf
+	s := w.resource
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if h.next >= s.ring.floor {
+	if h.next >= s.recent.floor {
 		w.history, w.after = nil, max(w.after, h.next)
-		s.watchers.pass(w, h.next)
+		s.watchers.setLagging(w, h.next)
 	}
 	w.Wake()
 	w.given = max(w.given, h.next)
@@ -221,7 +221,7 @@ func (w *Watcher) replay(ctx context.Context, out []Delivery) ([]Delivery, int64
 }
 
 // event makes an event of a change that was read from the log.
-func (s *shelf) event(ch *sqlstore.Change) *Event {
+func (s *resource) event(ch *sqlstore.Change) *Event {
 	e := &Event{Type: Modified, Item: s.read(&ch.Row)}
 	if ch.PrevRevision > 0 {
 		prev := ch.Row
@@ -240,7 +240,7 @@ func (s *shelf) event(ch *sqlstore.Change) *Event {
 // Stop ends the watcher. It may be called twice.
 func (w *Watcher) Stop() {
 	defer w.Written()
-	s := w.shelf
+	s := w.resource
 	s.mu.Lock()
 	if w.history == nil {
 		s.watchers.remove(w)

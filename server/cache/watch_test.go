@@ -390,7 +390,7 @@ func TestNothingIsKeptForSlowWatchers(t *testing.T) {
 		watchers = append(watchers, w)
 		c.Apply([]sqlstore.Change{l.write("a", fmt.Sprint("p", i), large)})
 	}
-	c.Shed()
+	c.EndSlow()
 	held, cut := 0, 0
 	for i, w := range watchers {
 		batch, _, err := w.Take(t.Context(), nil)

@@ -10,7 +10,7 @@ import (
 var ErrSlow = errors.New("watcher is too slow")
 
 // What may wait for one watcher, as deliveries and as bytes of their objects. For a
-// watcher that falls further behind nothing is kept: it is passed over, until it has
+// watcher that falls further behind nothing is kept: it lags, until it has
 // taken what waits, and reads what it has missed from the recent events that all share.
 const (
 	maxQueue      = 512
@@ -31,11 +31,11 @@ type Scope struct {
 // Watcher receives the changes of a scope in revision order. It belongs to one
 // goroutine, which must Stop it.
 type Watcher struct {
-	shelf *shelf
-	scope Scope
-	after int64
-	place bucketKey
-	index int // in its bucket
+	resource *resource
+	scope    Scope
+	after    int64
+	place    bucketKey
+	index    int // in its bucket
 
 	ready chan struct{}
 	state atomic.Uint32
@@ -47,10 +47,10 @@ type Watcher struct {
 	err   error
 	ended bool // nothing more comes
 	begun bool // has been up to date since it was made
-	woken bool // is in the shelf's list of hits; guarded by the shelf's mu
+	woken bool // is in the resource's list of hits; guarded by the resource's mu
 
-	passed atomic.Bool // it is passed over: it finds what comes after lag by itself; changed with the shelf's mu held
-	lag    int64       // guarded by the shelf's mu
+	lagging     atomic.Bool // it is given nothing, and reads what comes after lagRevision by itself; changed with the resource's mu held
+	lagRevision int64       // guarded by the resource's mu
 
 	given   int64    // what Take said last
 	history *history // set while older changes are read from the log
@@ -98,24 +98,24 @@ const (
 	bucketField           // a: index key, b: value
 )
 
-// watchers finds those that may want an event. Guarded by the shelf's mu.
+// watchers finds those that may want an event. Guarded by the resource's mu.
 type watchers struct {
 	buckets map[bucketKey][]*Watcher
 	kinds   [bucketField + 1]int
 	hit     []*Watcher            // told at the end of a batch
-	full    []*Watcher            // to be passed over, at the end of a batch
-	passed  map[*Watcher]struct{} // that are passed over, and so in no bucket
+	full    []*Watcher            // that fall behind, at the end of a batch
+	lagging map[*Watcher]struct{} // that have fallen behind, and so are in no bucket
 }
 
 func (ws *watchers) init() {
-	ws.buckets, ws.passed = make(map[bucketKey][]*Watcher), make(map[*Watcher]struct{})
+	ws.buckets, ws.lagging = make(map[bucketKey][]*Watcher), make(map[*Watcher]struct{})
 }
 
-// pass passes over a watcher that has been given everything up to a revision.
-func (ws *watchers) pass(w *Watcher, upTo int64) {
-	w.lag = upTo
-	w.passed.Store(true)
-	ws.passed[w] = struct{}{}
+// setLagging gives a watcher nothing more that has been given everything up to a revision.
+func (ws *watchers) setLagging(w *Watcher, upTo int64) {
+	w.lagRevision = upTo
+	w.lagging.Store(true)
+	ws.lagging[w] = struct{}{}
 }
 
 func (ws *watchers) add(w *Watcher) {
@@ -126,7 +126,7 @@ func (ws *watchers) add(w *Watcher) {
 }
 
 func (ws *watchers) remove(w *Watcher) {
-	delete(ws.passed, w)
+	delete(ws.lagging, w)
 	b := ws.buckets[w.place]
 	if w.index >= len(b) || b[w.index] != w {
 		return
@@ -144,7 +144,7 @@ func (ws *watchers) remove(w *Watcher) {
 }
 
 func (ws *watchers) count() (n int) {
-	n = len(ws.passed)
+	n = len(ws.lagging)
 	for _, k := range ws.kinds {
 		n += k
 	}
@@ -157,7 +157,7 @@ func (ws *watchers) each(fn func(*Watcher)) {
 	for _, b := range ws.buckets {
 		all = append(all, b...)
 	}
-	for w := range ws.passed {
+	for w := range ws.lagging {
 		all = append(all, w)
 	}
 	for _, w := range all {
@@ -166,11 +166,11 @@ func (ws *watchers) each(fn func(*Watcher)) {
 }
 
 // wake tells the watchers that were given something; those with hooks it leaves to a
-// fan, which is nil if there are none.
-func (ws *watchers) wake() *fan {
+// fanOut, which is nil if there are none.
+func (ws *watchers) wake() *fanOut {
 	for i, w := range ws.full {
 		ws.remove(w)
-		ws.passed[w] = struct{}{}
+		ws.lagging[w] = struct{}{}
 		ws.full[i] = nil
 	}
 	ws.full = ws.full[:0]
@@ -179,7 +179,7 @@ func (ws *watchers) wake() *fan {
 			w.scope.Group.AddWriter()
 		}
 	}
-	var f *fan
+	var f *fanOut
 	for i, w := range ws.hit {
 		w.woken = false
 		ws.hit[i] = nil
@@ -188,7 +188,7 @@ func (ws *watchers) wake() *fan {
 			continue
 		}
 		if f == nil {
-			f = &fan{watchers: make([]*Watcher, 0, len(ws.hit)-i), step: fanStep}
+			f = &fanOut{watchers: make([]*Watcher, 0, len(ws.hit)-i), step: fanOutStep}
 		}
 		if w.scope.Group != nil {
 			f.step = groupStep
@@ -200,7 +200,7 @@ func (ws *watchers) wake() *fan {
 }
 
 // bucketFor places a watcher.
-func (s *shelf) bucketFor(sc *Scope) bucketKey {
+func (s *resource) bucketFor(sc *Scope) bucketKey {
 	name, namespace := sc.Name, sc.Namespace
 	if n, ok := sc.Filter.pinned(FieldName); ok && name == "" {
 		name = n
@@ -225,7 +225,7 @@ func (s *shelf) bucketFor(sc *Scope) bucketKey {
 }
 
 // dispatch gives an event to the watchers that want it.
-func (s *shelf) dispatch(e *Event) {
+func (s *resource) dispatch(e *Event) {
 	ws := &s.watchers
 	if len(ws.buckets) == 0 {
 		return
@@ -247,7 +247,7 @@ func (s *shelf) dispatch(e *Event) {
 }
 
 // offerFields reaches the watchers of the field's value now and of that before.
-func (s *shelf) offerFields(e *Event) {
+func (s *resource) offerFields(e *Event) {
 	now := e.Item.Meta().Fields
 	var was []string
 	if e.Prev != nil {
@@ -264,15 +264,15 @@ func (s *shelf) offerFields(e *Event) {
 	}
 }
 
-func (s *shelf) offer(k bucketKey, e *Event) {
+func (s *resource) offer(k bucketKey, e *Event) {
 	for _, w := range s.watchers.buckets[k] {
-		if w.passed.Load() {
+		if w.lagging.Load() {
 			continue // since an earlier event of the batch
 		}
 		if d, ok := w.sees(e); ok {
 			if !w.push(d) {
-				w.lag = d.Revision() - 1
-				w.passed.Store(true)
+				w.lagRevision = d.Revision() - 1
+				w.lagging.Store(true)
 				s.watchers.full = append(s.watchers.full, w)
 				continue
 			}

@@ -11,32 +11,32 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// shelf is one storage in memory: the live items, their index, the recent events,
+// resource is the objects of one storage in memory: the live items, their index, the recent events,
 // and the watchers. Apply is its only writer; readers take what it has published.
-type shelf struct {
+type resource struct {
 	cache    *Cache
 	key      string
 	internal bool
 	storage  atomic.Pointer[kinds.Storage] // nil while the catalogue does not know the key
 	keys     atomic.Pointer[[]string]      // posting keys of its fields, "" where there is no index
 
-	published atomic.Pointer[version]
+	published atomic.Pointer[state]
 	wantIndex atomic.Bool // a label selector was seen: index labels
 
-	mu       sync.Mutex // held while the shelf changes, and to watch from a known point
+	mu       sync.Mutex // held while the resource changes, and to watch from a known point
 	items    *btree.BTreeG[*Item]
 	index    *btree.BTreeG[posting]
 	labeled  bool
 	changed  int64               // newest revision in items
 	corrupt  map[[2]string]*Item // those of items that cannot be read, by namespace and name
-	ring     ring
+	recent   eventLog
 	watchers watchers
 
 	pins pins
 }
 
-// version is a state of a shelf that never changes.
-type version struct {
+// state is a state of a resource that never changes.
+type state struct {
 	changed int64 // the state is that of every revision from here to the next change
 	items   *btree.BTreeG[*Item]
 	index   *btree.BTreeG[posting]
@@ -72,14 +72,14 @@ func byPosting(a, b posting) bool {
 // on its way.
 const indexDegree = 12
 
-func newShelf(key string, storage *kinds.Storage, base int64, bounds ringBounds) *shelf {
-	s := &shelf{
+func newResource(key string, storage *kinds.Storage, base int64, bounds eventLogBounds) *resource {
+	s := &resource{
 		key:      key,
 		internal: Internal(key),
 		items:    newItems(),
 		index:    btree.NewBTreeGOptions(byPosting, btree.Options{NoLocks: true, Degree: indexDegree}),
 		changed:  base,
-		ring:     ring{floor: base, bounds: bounds},
+		recent:   eventLog{floor: base, bounds: bounds},
 	}
 	s.setStorage(storage)
 	s.watchers.init()
@@ -88,20 +88,20 @@ func newShelf(key string, storage *kinds.Storage, base int64, bounds ringBounds)
 }
 
 // publish lets readers see the items as they are now.
-func (s *shelf) publish() {
-	v := &version{changed: s.changed, items: s.items.Copy(), labeled: s.labeled, corrupt: len(s.corrupt) > 0}
+func (s *resource) publish() {
+	v := &state{changed: s.changed, items: s.items.Copy(), labeled: s.labeled, corrupt: len(s.corrupt) > 0}
 	if s.indexed() {
 		v.index = s.index.Copy()
 	}
 	s.published.Store(v)
 }
 
-func (s *shelf) indexed() bool {
+func (s *resource) indexed() bool {
 	return s.labeled || len(*s.keys.Load()) > 0
 }
 
 // indexKey is the posting key of a selectable field, "" if it has no index.
-func (s *shelf) indexKey(field int) string {
+func (s *resource) indexKey(field int) string {
 	if keys := *s.keys.Load(); field >= 0 && field < len(keys) {
 		return keys[field]
 	}
@@ -109,7 +109,7 @@ func (s *shelf) indexKey(field int) string {
 }
 
 // setStorage takes over what the catalogue says of the key.
-func (s *shelf) setStorage(st *kinds.Storage) {
+func (s *resource) setStorage(st *kinds.Storage) {
 	var keys []string
 	if st != nil && len(st.Indexed) > 0 {
 		keys = make([]string, len(st.Fields))
@@ -124,7 +124,7 @@ func (s *shelf) setStorage(st *kinds.Storage) {
 }
 
 // postings calls fn with every index entry of an item.
-func (s *shelf) postings(it *Item, fn func(posting)) {
+func (s *resource) postings(it *Item, fn func(posting)) {
 	if it == nil || it.Corrupt != nil || s.internal {
 		return
 	}
@@ -144,7 +144,7 @@ func (s *shelf) postings(it *Item, fn func(posting)) {
 }
 
 // set puts an item in place of an older one, or removes that one (nil).
-func (s *shelf) set(it, old *Item) {
+func (s *resource) set(it, old *Item) {
 	s.count(it, old)
 	if it != nil {
 		s.items.Set(it)
@@ -163,13 +163,13 @@ func (s *shelf) set(it, old *Item) {
 }
 
 // has says whether an item's entries hold one that sorts where p does.
-func (s *shelf) has(it *Item, p posting) (found bool) {
+func (s *resource) has(it *Item, p posting) (found bool) {
 	s.postings(it, func(q posting) { found = found || q.key == p.key && q.value == p.value })
 	return found
 }
 
 // reindex makes the index anew, after the storage's fields or s.labeled changed.
-func (s *shelf) reindex() {
+func (s *resource) reindex() {
 	s.index.Clear()
 	if s.indexed() {
 		s.items.Scan(func(it *Item) bool {
@@ -181,7 +181,7 @@ func (s *shelf) reindex() {
 }
 
 // refresh follows the catalogue: selectable fields of custom resources may change.
-func (s *shelf) refresh(st *kinds.Storage) {
+func (s *resource) refresh(st *kinds.Storage) {
 	old := s.storage.Load()
 	if old == st {
 		return
@@ -194,7 +194,7 @@ func (s *shelf) refresh(st *kinds.Storage) {
 	}
 	s.reindex()
 	s.watchers.each(func(w *Watcher) {
-		if w.passed.Load() {
+		if w.lagging.Load() {
 			return // it is given a place when it has caught up
 		}
 		s.watchers.remove(w)
@@ -214,7 +214,7 @@ func sameIndex(a, b *kinds.Storage) bool {
 }
 
 // indexLabels turns the label index on.
-func (s *shelf) indexLabels() {
+func (s *resource) indexLabels() {
 	if s.internal || s.wantIndex.Swap(true) {
 		return
 	}
@@ -224,15 +224,15 @@ func (s *shelf) indexLabels() {
 	s.reindex()
 }
 
-// apply takes the shelf's changes of one batch, in revision order.
-func (s *shelf) apply(changes []*sqlstore.Change, now int64) {
+// apply takes the resource's changes of one batch, in revision order.
+func (s *resource) apply(changes []*sqlstore.Change, now int64) {
 	if f := s.applied(changes, now); f != nil {
-		f.start()
+		f.start(&s.cache.fanOuts)
 	}
 }
 
 // applied is apply, but for what the watchers with hooks are to be told.
-func (s *shelf) applied(changes []*sqlstore.Change, now int64) *fan {
+func (s *resource) applied(changes []*sqlstore.Change, now int64) *fanOut {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	events := make([]*Event, 0, len(changes))
@@ -244,13 +244,13 @@ func (s *shelf) applied(changes []*sqlstore.Change, now int64) *fan {
 		return nil
 	}
 	for _, e := range events {
-		s.ring.add(e)
+		s.recent.add(e)
 		s.dispatch(e)
 	}
 	return s.watchers.wake()
 }
 
-func (s *shelf) take(ch *sqlstore.Change, now int64) *Event {
+func (s *resource) take(ch *sqlstore.Change, now int64) *Event {
 	var it *Item
 	if ch.Aux != nil && !s.internal { // this process wrote it
 		it = bareItem(&ch.Row, &s.storage)

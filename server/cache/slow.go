@@ -16,14 +16,14 @@ type laggard struct {
 	held int
 }
 
-// Shed ends watchers that have fallen too far behind, so that what they hold is free:
+// EndSlow ends watchers that have fallen too far behind, so that what they hold is free:
 // those for whom the recent events do not reach back any more, and then, as long as
 // others keep too much alive that is not recent, the slowest.
-func (c *Cache) Shed() {
+func (c *Cache) EndSlow() {
 	var slow []laggard
 	total := 0
-	c.shelves.Range(func(_, v any) bool {
-		for _, l := range v.(*shelf).laggards() {
+	c.resources.Range(func(_, v any) bool {
+		for _, l := range v.(*resource).laggards() {
 			slow = append(slow, l)
 			total += l.held
 		}
@@ -39,16 +39,16 @@ func (c *Cache) Shed() {
 	}
 }
 
-// laggards lists the watchers of a shelf that keep what the ring does not, and ends those
+// laggards lists the watchers of a resource that keep what the event log does not, and ends those
 // that cannot catch up.
-func (s *shelf) laggards() (slow []laggard) {
+func (s *resource) laggards() (slow []laggard) {
 	s.mu.Lock()
-	floor := s.ring.floor
+	floor := s.recent.floor
 	var all []*Watcher
 	s.watchers.each(func(w *Watcher) { all = append(all, w) })
 	lost := make(map[*Watcher]struct{})
-	for w := range s.watchers.passed {
-		if w.lag < floor {
+	for w := range s.watchers.lagging {
+		if w.lagRevision < floor {
 			lost[w] = struct{}{}
 		}
 	}

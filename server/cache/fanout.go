@@ -1,0 +1,107 @@
+package cache
+
+import (
+	"cmp"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// How many watchers are notified before other goroutines have their turn: few, or those
+// of a group, as what they send goes out together.
+const (
+	fanOutStep = 16
+	groupStep  = 128
+)
+
+// fanOuts owns the goroutines of fanOut.
+type fanOuts struct {
+	mu     sync.Mutex
+	closed bool
+	wg     sync.WaitGroup // added to under mu, unless closed
+}
+
+// start starts one goroutine, unless the cache is closed.
+func (o *fanOuts) start(run func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.closed {
+		o.wg.Go(run)
+	}
+}
+
+func (o *fanOuts) close() {
+	o.mu.Lock()
+	o.closed = true
+	o.mu.Unlock()
+	o.wg.Wait()
+}
+
+// fanOut notifies watchers with hooks that they were given something. That may take a
+// while, and a writer waits for its answer meanwhile: so it is not done by whoever applies
+// changes, but by goroutines that end with it. They take half of the processors, so that
+// requests, and clients on the same machine, have the rest.
+type fanOut struct {
+	watchers []*Watcher // those of a group are neighbours
+	step     int
+	next     atomic.Int64
+}
+
+func (f *fanOut) start(owner *fanOuts) {
+	owner.start(func() {
+		if f.step == groupStep {
+			slices.SortFunc(f.watchers, func(a, b *Watcher) int { return cmp.Compare(a.scope.order(), b.scope.order()) })
+		}
+		for range min(max(1, runtime.GOMAXPROCS(0)/2), (len(f.watchers)+f.step-1)/f.step) - 1 {
+			owner.start(f.run)
+		}
+		f.run()
+	})
+}
+
+func (f *fanOut) run() {
+	for {
+		end := int(f.next.Add(int64(f.step)))
+		some := f.watchers[min(end-f.step, len(f.watchers)):min(end, len(f.watchers))]
+		for len(some) > 0 {
+			some = some[notifyTogether(some):]
+		}
+		if end >= len(f.watchers) {
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
+// notifyTogether notifies the first watcher, and those that follow of its group. It
+// returns how many they were.
+func notifyTogether(watchers []*Watcher) (n int) {
+	g := watchers[0].scope.Group
+	if g != nil {
+		g.AddWriter()
+		defer g.RemoveWriter()
+	}
+	for n < len(watchers) && (n == 0 || g != nil && watchers[n].scope.Group == g) {
+		watchers[n].hooks.Load().notify()
+		n++
+	}
+	return n
+}
+
+// hooks stand in for Ready.
+type hooks struct{ notify, wake func() }
+
+// SetHooks sets what is called when Take may have something new, in place of signalling
+// Ready: notify by a goroutine that can do what there is to be done, wake by others, with
+// locks held. Neither may wait for anything. Both may be called after Stop; notify is not
+// called after Close of the cache.
+func (w *Watcher) SetHooks(notify, wake func()) { w.hooks.Store(&hooks{notify, wake}) }
+
+// InMemory says that Take has nothing to read that was kept elsewhere. It is for whoever
+// may call Take.
+func (w *Watcher) InMemory() bool { return w.history == nil && !w.lagging.Load() }
+
+// Close waits for the goroutines that notify watchers, and starts no others. Watchers with
+// hooks are not notified of what comes later.
+func (c *Cache) Close() { c.fanOuts.close() }
