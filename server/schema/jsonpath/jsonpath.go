@@ -43,7 +43,7 @@ func walk(values []any, steps []step) ([]any, error) {
 	return values, nil
 }
 
-// field is the value of a key.
+// field selects the value of a key.
 type field string
 
 func (f field) from(values []any) (out []any, _ error) {
@@ -57,18 +57,18 @@ func (f field) from(values []any) (out []any, _ error) {
 	return out, nil
 }
 
-// everything is what a list or a map holds.
-type everything struct{}
+// wildcard selects what a list or a map holds: [*].
+type wildcard struct{}
 
-func (everything) from(values []any) (out []any, _ error) {
+func (wildcard) from(values []any) (out []any, _ error) {
 	for _, v := range values {
-		out = append(out, inside(v)...)
+		out = append(out, children(v)...)
 	}
 	return out, nil
 }
 
-// inside lists the values in a list, or in a map by the order of its keys.
-func inside(v any) []any {
+// children lists the values in a list, or in a map by the order of its keys.
+func children(v any) []any {
 	switch v := v.(type) {
 	case []any:
 		return v
@@ -82,28 +82,28 @@ func inside(v any) []any {
 	return nil
 }
 
-// deep is every list and map that there is at any depth.
-type deep struct{}
+// recursive selects every list and map at any depth: the two dots.
+type recursive struct{}
 
-func (d deep) from(values []any) (out []any, _ error) {
+func (d recursive) from(values []any) (out []any, _ error) {
 	for _, v := range values {
-		if within := inside(v); len(within) > 0 {
+		if below := children(v); len(below) > 0 {
 			out = append(out, v)
-			more, _ := d.from(within)
+			more, _ := d.from(below)
 			out = append(out, more...)
 		}
 	}
 	return out, nil
 }
 
-// span is a part of a list. Negative positions count from the end.
-type span struct {
+// slice selects an element or a part of a list: [1], [0:2]. Negative positions count from the end.
+type slice struct {
 	first, end int
 	toEnd      bool // there is no end
 	single     bool // one position: its end follows from it
 }
 
-func (s span) from(values []any) (out []any, _ error) {
+func (s slice) from(values []any) (out []any, _ error) {
 	for _, v := range values {
 		if v == nil {
 			continue
@@ -135,7 +135,7 @@ func (s span) from(values []any) (out []any, _ error) {
 	return out, nil
 }
 
-// union is what several ways lead to.
+// union selects what each of several paths leads to.
 type union [][]step
 
 func (u union) from(values []any) (out []any, _ error) {
@@ -149,10 +149,10 @@ func (u union) from(values []any) (out []any, _ error) {
 	return out, nil
 }
 
-// constant is a value that is written in the path.
-type constant struct{ value any }
+// literal is a value that is written in the path itself.
+type literal struct{ value any }
 
-func (c constant) from(values []any) ([]any, error) {
+func (c literal) from(values []any) ([]any, error) {
 	out := make([]any, len(values))
 	for i := range out {
 		out[i] = c.value
@@ -160,7 +160,7 @@ func (c constant) from(values []any) ([]any, error) {
 	return out, nil
 }
 
-// filter is those of a list that a comparison holds for.
+// filter selects the elements of a list for which a comparison holds.
 type filter struct {
 	left, right []step
 	operator    string // "" where left need only lead somewhere

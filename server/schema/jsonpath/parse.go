@@ -16,7 +16,7 @@ type parser struct {
 	depth int
 }
 
-// maxDepth bounds how deep filters and unions stand in one another.
+// maxDepth bounds how deep filters and unions may be nested.
 const maxDepth = 32
 
 func parse(text string) ([]step, error) { return (&parser{rest: text}).steps() }
@@ -35,7 +35,7 @@ func (p *parser) steps() ([]step, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, again := s.(deep); again && len(out) > 0 && out[len(out)-1] == step(deep{}) {
+		if _, again := s.(recursive); again && len(out) > 0 && out[len(out)-1] == step(recursive{}) {
 			return nil, errors.New("invalid multiple recursive descent")
 		}
 		if s != nil {
@@ -55,7 +55,7 @@ func (p *parser) step() (step, error) {
 		if r, _ := utf8.DecodeRuneInString(after); wordly(r) {
 			p.rest = "." + after
 		}
-		return deep{}, nil
+		return recursive{}, nil
 	}
 	r, size := utf8.DecodeRuneInString(p.rest)
 	switch {
@@ -71,13 +71,13 @@ func (p *parser) step() (step, error) {
 		if name := p.name(); name != "*" {
 			return field(strings.ReplaceAll(name, `\`, "")), nil
 		}
-		return everything{}, nil
+		return wildcard{}, nil
 	case r == '+', r == '-', unicode.IsDigit(r):
 		return p.number()
 	case wordly(r):
 		switch word := p.name(); word {
 		case "true", "false":
-			return constant{word == "true"}, nil
+			return literal{word == "true"}, nil
 		default:
 			return nil, fmt.Errorf("unrecognized identifier %s", word)
 		}
@@ -110,13 +110,13 @@ func (p *parser) number() (step, error) {
 	text := p.rest[:i]
 	p.rest = p.rest[i:]
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return constant{n}, nil
+		return literal{n}, nil
 	}
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil {
 		return nil, fmt.Errorf("cannot parse number %s", text)
 	}
-	return constant{f}, nil
+	return literal{f}, nil
 }
 
 func (p *parser) quoted(quote byte) (step, error) {
@@ -129,7 +129,7 @@ func (p *parser) quoted(quote byte) (step, error) {
 			return nil, fmt.Errorf("unquote string %s error %w", p.rest[:i+1], err)
 		}
 		p.rest = p.rest[i+1:]
-		return constant{text}, nil
+		return literal{text}, nil
 	}
 	return nil, errors.New("unterminated quoted string")
 }
@@ -153,7 +153,7 @@ func unquote(text string, quote byte) (string, error) {
 
 var (
 	quotedKey = regexp.MustCompile(`^'([^']*)'$`)
-	spanForm  = regexp.MustCompile(`^(-?\d*)(:-?\d*)?(:-?\d*)?$`)
+	sliceForm = regexp.MustCompile(`^(-?\d*)(:-?\d*)?(:-?\d*)?$`)
 )
 
 // brackets reads an index, a part of a list, a quoted key, or several of them.
@@ -179,18 +179,18 @@ func (p *parser) brackets() (step, error) {
 		way, err := p.inner("." + key[1])
 		return union{way}, err
 	}
-	return spanOf(text)
+	return parseSlice(text)
 }
 
-func spanOf(text string) (step, error) {
+func parseSlice(text string) (step, error) {
 	if text == "*" {
 		text = ":"
 	}
-	parts := spanForm.FindStringSubmatch(text)
+	parts := sliceForm.FindStringSubmatch(text)
 	if parts == nil {
 		return nil, fmt.Errorf("invalid array index %s", text)
 	}
-	s := span{single: parts[2] == "", toEnd: parts[2] == ":"}
+	s := slice{single: parts[2] == "", toEnd: parts[2] == ":"}
 	for _, n := range []struct {
 		text string
 		into *int
