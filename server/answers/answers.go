@@ -82,6 +82,11 @@ func (q *Request) User() string {
 	return q.Scope.User.Name
 }
 
+// goType is what a stock server calls the type of an object or of a list in a refusal.
+func (q *Request) goType(list bool) string {
+	return codecs.GoType(q.Resource.GVK(), !q.Resource.HasGoType(), list)
+}
+
 // include is what a table is to have of each object.
 func (q *Request) include() (table.Include, error) {
 	return table.ParseInclude(q.Scope.Info.Query.Get("includeObject"))
@@ -97,7 +102,7 @@ func (a *Answers) Item(q *Request, as codecs.Form, code int, it *cache.Item) err
 		return err
 	}
 	if as.IsPartialList() {
-		return codecs.NotAcceptableTransform(as.As, false, codecs.GoType(q.Resource.GVK(), q.Resource.Custom, false))
+		return codecs.NotAcceptableTransform(as.As, false, q.goType(false))
 	}
 	data, err := v.form.Object(nil, it)
 	if err != nil {
@@ -119,7 +124,7 @@ func (a *Answers) Page(q *Request, as codecs.Form, p *objects.Page) error {
 		return err
 	}
 	if as.IsPartial() {
-		return codecs.NotAcceptableTransform(as.As, true, codecs.GoType(q.Resource.GVK(), q.Resource.Custom, true))
+		return codecs.NotAcceptableTransform(as.As, true, q.goType(true))
 	}
 	return a.list(q, v, p)
 }

@@ -24,7 +24,7 @@ func (f cborForm) item(it *cache.Item) ([]byte, error) {
 	if f.metadataOnly() {
 		return f.metadataMap(it)
 	}
-	if f.r.Custom {
+	if f.r.LoadMayFail() {
 		if _, err := f.json(it); err != nil {
 			return nil, err // which may pass: nothing of it is kept
 		}
@@ -34,7 +34,7 @@ func (f cborForm) item(it *cache.Item) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if f.r.Custom {
+		if !f.r.HasGoType() {
 			return f.codec().FromJSON(nil, data)
 		}
 		return f.codec().FromJSON(func() runtime.Object { return f.r.New() }, data)
@@ -43,7 +43,7 @@ func (f cborForm) item(it *cache.Item) ([]byte, error) {
 
 // typeMeta is what an item's map is given beside what it holds.
 func (f cborForm) typeMeta() (apiVersion, kind string) {
-	if f.r.Custom && !f.metadataOnly() {
+	if !f.r.HasGoType() && !f.metadataOnly() {
 		return "", ""
 	}
 	return f.View.typeMeta()

@@ -69,7 +69,7 @@ func (f jsonForm) Item(dst []byte, it *cache.Item, first bool) ([]byte, error) {
 // listed is an item as it stands in a list: those of built-in kinds leave out kind and
 // apiVersion there, but not their opening brace.
 func (f jsonForm) listed(it *cache.Item) (brace string, data []byte, err error) {
-	if data, err = f.json(it); err != nil || f.r.Custom {
+	if data, err = f.json(it); err != nil || f.r.AsMaps() {
 		return "", data, err
 	}
 	if objects.Clean(f.r, it) {

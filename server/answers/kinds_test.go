@@ -36,7 +36,7 @@ type kind struct {
 	stored    func(t *testing.T, it *cache.Item) kinds.Object // what columns are made from
 }
 
-func (k *kind) custom() bool { return k.r.Custom }
+func (k *kind) custom() bool { return !k.r.HasGoType() }
 
 func (k *kind) answers() *answers.Answers {
 	return &answers.Answers{

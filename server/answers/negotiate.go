@@ -15,19 +15,13 @@ func (q *Request) virtual() bool {
 	return q.Resource.Storage == nil && !slices.Contains(q.Resource.Verbs, "list")
 }
 
-// custom says that what a request is about is a custom resource itself, and no subresource
-// of another kind.
-func (q *Request) custom() bool {
-	return q.Resource.Custom && (q.Sub == nil || q.Sub.Update != nil)
-}
-
 // offer is what the resource of a request can be answered as.
 func (a *Answers) offer(q *Request) codecs.Offer {
 	o := codecs.Offer{Types: a.Forms.Types(), Transforms: codecs.ResourceTransforms}
 	if q.virtual() || q.Sub != nil && q.Sub.NoTable {
 		o.Transforms = codecs.PartialTransforms
 	}
-	if q.custom() {
+	if !q.Resource.Protobuf(q.Sub) {
 		o.Plain = a.Forms.CustomTypes()
 	}
 	return o
@@ -35,7 +29,7 @@ func (a *Answers) offer(q *Request) codecs.Offer {
 
 // BodyTypes are the media types that a body which holds an object may have.
 func (a *Answers) BodyTypes(q *Request) []string {
-	if q.custom() {
+	if !q.Resource.Protobuf(q.Sub) {
 		return a.Forms.CustomTypes()
 	}
 	return a.Forms.Types()
@@ -44,7 +38,7 @@ func (a *Answers) BodyTypes(q *Request) []string {
 // Negotiate finds the form of the answer to a request.
 func (a *Answers) Negotiate(q *Request) (codecs.Form, error) {
 	o := a.offer(q)
-	if !q.Resource.Custom {
+	if q.Resource.NegotiatesFirst() {
 		if err := codecs.Acceptable(q.R, o.Types); err != nil {
 			return codecs.Form{}, err
 		}
@@ -55,7 +49,7 @@ func (a *Answers) Negotiate(q *Request) (codecs.Form, error) {
 // AcceptsList looks at what a request for a list or a watch accepts, before anything else
 // is looked at. NegotiateList or NegotiateWatch follow, after the parameters.
 func (a *Answers) AcceptsList(q *Request) error {
-	if q.Resource.Custom {
+	if !q.Resource.NegotiatesFirst() {
 		return nil
 	}
 	return codecs.Acceptable(q.R, a.Forms.ListTypes())

@@ -24,7 +24,7 @@ func (f *protobufForm) message(it *cache.Item) ([]byte, error) {
 	if it.Corrupt != nil {
 		return nil, objects.Corrupt(f.r, it)
 	}
-	if f.r.Custom {
+	if !f.r.Protobuf(nil) {
 		return f.metadataMessage(it)
 	}
 	raw, err := it.Bytes(cache.FormKey{Form: cache.FormProtobuf, For: f.r}, func(it *cache.Item) ([]byte, error) {
@@ -58,7 +58,7 @@ func (f *protobufForm) Prepare(p *objects.Page) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		if f.r.Custom {
+		if !f.r.Protobuf(nil) {
 			f.unkept = append(f.unkept, raw)
 		}
 		f.size += f.codec().ItemSize(len(raw))

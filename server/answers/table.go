@@ -59,7 +59,7 @@ func (f *tableForm) row(it *cache.Item) (*row, error) {
 	if it.Corrupt != nil {
 		return nil, objects.Corrupt(f.r, it)
 	}
-	if f.r.Custom {
+	if f.r.LoadMayFail() {
 		if _, err := f.json(it); err != nil {
 			return nil, err // which may pass: nothing of it is kept
 		}

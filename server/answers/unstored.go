@@ -47,7 +47,7 @@ func metadataOf(q *Request, as codecs.Form, obj runtime.Object) (runtime.Object,
 	list := meta.IsListType(obj)
 	switch {
 	case as.IsPartial() && list, as.IsPartialList() && !list:
-		return nil, codecs.NotAcceptableTransform(as.As, list, codecs.GoType(q.Resource.GVK(), q.Resource.Custom, list))
+		return nil, codecs.NotAcceptableTransform(as.As, list, q.goType(list))
 	case !as.IsPartial():
 		return obj, nil
 	}

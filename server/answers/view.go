@@ -109,5 +109,5 @@ func (v *View) emptyList() *codecs.List {
 		apiVersion, kind := v.metadataTypeMeta("List")
 		return &codecs.List{APIVersion: apiVersion, Kind: kind}
 	}
-	return &codecs.List{APIVersion: v.r.APIVersion(), Kind: v.r.ListKind, Custom: v.r.Custom}
+	return &codecs.List{APIVersion: v.r.APIVersion(), Kind: v.r.ListKind, Custom: v.r.AsMaps()}
 }
