@@ -16,6 +16,7 @@ import (
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/access"
 	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/admission/plugins"
 	"github.com/rowlock/rowlock/server/audit"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/conns"
@@ -55,7 +56,7 @@ type Config struct {
 	// Policy is the roles and bindings that there must be from the start; nil: none.
 	Policy *access.Policy
 	// Admission says which of the release's admission plugins run.
-	Admission Admission
+	Admission plugins.Config
 	// Plugins run behind them, and cannot be switched off.
 	Plugins []admission.Plugin
 	// Kubelet says how the node agents of pods are reached, Tokens how tokens of service

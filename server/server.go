@@ -19,6 +19,7 @@ import (
 	"github.com/rowlock/rowlock/codecs/protobuf"
 	"github.com/rowlock/rowlock/codecs/yaml"
 	"github.com/rowlock/rowlock/server/access"
+	"github.com/rowlock/rowlock/server/admission/plugins"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/conns"
 	"github.com/rowlock/rowlock/server/controllers"
@@ -30,6 +31,7 @@ import (
 	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/schema"
 	"github.com/rowlock/rowlock/server/verbs"
+	"github.com/rowlock/rowlock/server/webhook"
 )
 
 // Server is one API server.
@@ -45,7 +47,7 @@ type Server struct {
 	objects    *objects.Store
 	queues     *controllers.Queues
 	flows      *flow.Classifier
-	dynamic    dynamic
+	webhooks   *webhook.Client
 	delivery   *conns.Delivery // of what watches say
 	discovery  *discovery.Handler
 	openapi    *schema.Documents
@@ -76,7 +78,8 @@ func New(cfg Config) (*Server, error) {
 	s.flows = flow.New(s.Cache)
 	s.queues = controllers.NewQueues(cfg.Clock)
 	s.newMetrics()
-	s.Custom = definitions.New(cfg.Catalogue, s.Cache, s.converter, cfg.Log)
+	s.webhooks = webhookClient(plugins.Reader{Catalogue: cfg.Catalogue, Cache: s.Cache, Objects: s.objects}, cfg.Admission.DirectServices)
+	s.Custom = definitions.New(cfg.Catalogue, s.Cache, converters(s.webhooks), cfg.Log)
 	s.Schemas = schema.New(cfg.Catalogue)
 	s.Schemas.Custom = s.Custom.Merging
 	s.watching, s.endWatches = context.WithCancel(context.Background())

@@ -1,14 +1,12 @@
 package server
 
 import (
-	"slices"
-
 	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/codecs/forms"
 	"github.com/rowlock/rowlock/codecs/packed"
 	"github.com/rowlock/rowlock/server/access"
 	"github.com/rowlock/rowlock/server/admission"
-	"github.com/rowlock/rowlock/server/admission/policy"
+	"github.com/rowlock/rowlock/server/admission/plugins"
 	"github.com/rowlock/rowlock/server/answers"
 	"github.com/rowlock/rowlock/server/apply"
 	"github.com/rowlock/rowlock/server/apply/ownership"
@@ -31,12 +29,14 @@ func (s *Server) newVerbs(who access.Authentication) error {
 		Gate:    budget.NewGate(),
 		Watches: &watches.Server{Objects: s.objects, Answers: answering, Delivery: s.delivery, Measure: s.Metrics, Log: c.Log, For: c.WatchFor},
 	}
-	plugins, err := s.plugins()
+	list, err := plugins.Build(plugins.Host{
+		Catalogue: c.Catalogue, Cache: s.Cache, Objects: s.objects, API: s, Authorizer: c.Authorizer, Webhooks: s.webhooks,
+		Registry: s.Metrics.Registry, Feature: c.Feature, Clock: c.Clock, Log: c.Log,
+	}, c.Admission)
 	if err != nil {
 		return err
 	}
-	reading := policy.Reading{Authorizer: c.Authorizer, Catalogue: c.Catalogue, Objects: stored{s}}
-	s.Verbs.Admission = admission.NewChain(slices.Concat([]admission.Plugin{reading}, plugins, c.Plugins)...)
+	s.Verbs.Admission = admission.NewChain(append(list, c.Plugins...)...)
 	s.Verbs.Admission.Observer = s.Metrics
 	return nil
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/rowlock/rowlock/server"
 	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/admission/plugins"
 	"github.com/rowlock/rowlock/server/admission/pods"
 )
 
@@ -22,7 +22,7 @@ type admissionOptions struct {
 }
 
 func (o *admissionOptions) addTo(f *pflag.FlagSet) {
-	all, on := server.AdmissionNames()
+	all, on := plugins.Names()
 	f.StringSliceVar(&o.enable, "enable-admission-plugins", nil, "admission plugins to run beside those that run by default ("+strings.Join(on, ", ")+"); known are "+strings.Join(all, ", ")+". Their order is fixed")
 	f.StringSliceVar(&o.disable, "disable-admission-plugins", nil, "admission plugins that are not to run, though they do by default")
 	f.StringSliceVar(&o.only, "admission-control", nil, "the only admission plugins to run")
@@ -33,8 +33,8 @@ func (o *admissionOptions) addTo(f *pflag.FlagSet) {
 	f.Int64Var(&o.tolerations.Unreachable, "default-unreachable-toleration-seconds", 300, "how long pods stay on a node that cannot be reached, unless they say otherwise")
 }
 
-func (o *admissionOptions) build() (server.Admission, error) {
-	a := server.Admission{Enable: o.enable, Disable: o.disable, Tolerations: &o.tolerations, DirectServices: o.direct}
+func (o *admissionOptions) build() (plugins.Config, error) {
+	a := plugins.Config{Enable: o.enable, Disable: o.disable, Tolerations: &o.tolerations, DirectServices: o.direct}
 	if o.only != nil {
 		if o.enable != nil || o.disable != nil {
 			return a, errors.New("admission-control and enable-admission-plugins/disable-admission-plugins flags are mutually exclusive")
@@ -42,7 +42,7 @@ func (o *admissionOptions) build() (server.Admission, error) {
 		if len(o.only) == 0 {
 			return a, errors.New("--admission-control names no admission plugin, which would turn them all off")
 		}
-		all, _ := server.AdmissionNames()
+		all, _ := plugins.Names()
 		for _, name := range o.only {
 			if !slices.Contains(all, name) {
 				return a, fmt.Errorf("admission-control plugin %q is unknown", name)

@@ -6,19 +6,20 @@ import (
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server"
 	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/admission/plugins"
 )
 
 // Plain is an option for tests of the verbs themselves: every request is the admin's,
 // who may do everything, no controller does anything, and of admission plugins only those
 // named run, and then those given.
-func Plain(names []string, plugins ...admission.Plugin) func(*server.Config) {
+func Plain(names []string, more ...admission.Plugin) func(*server.Config) {
 	return func(c *server.Config) {
 		Idle(c)
 		c.Authenticator = Everybody{User: Admin}
 		c.Authorizer = authx.AlwaysAllow{}
-		all, _ := server.AdmissionNames()
+		all, _ := plugins.Names()
 		c.Admission.Enable = names
 		c.Admission.Disable = slices.DeleteFunc(all, func(name string) bool { return slices.Contains(names, name) })
-		c.Plugins = plugins
+		c.Plugins = more
 	}
 }

@@ -1,9 +1,16 @@
-package server
+package plugins
 
 import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/server/objects"
+	hooks "github.com/rowlock/rowlock/server/webhook"
 )
 
 func TestAdmissionNames(t *testing.T) {
@@ -20,7 +27,7 @@ func TestAdmissionNames(t *testing.T) {
 		{"both", []string{"Priority", "LimitRanger"}, []string{"LimitRanger", "Priority"}, "[LimitRanger Priority] in enable-admission-plugins and disable-admission-plugins overlapped"},
 		{"not here", []string{"ImagePolicyWebhook"}, nil, `plugin "ImagePolicyWebhook" is not part of this server`},
 	} {
-		err := (&Admission{Enable: c.enable, Disable: c.disable}).Validate()
+		err := (&Config{Enable: c.enable, Disable: c.disable}).Validate()
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
@@ -30,33 +37,34 @@ func TestAdmissionNames(t *testing.T) {
 // TestPluginsAreNamedRightly builds every plugin that there is: the name in the
 // registry must be the plugin's own, as answers and metrics show the latter.
 func TestPluginsAreNamedRightly(t *testing.T) {
-	s := &Server{cfg: Config{Feature: func(string) bool { return true }, Admission: Admission{Configs: map[string][]byte{
+	h := Host{Catalogue: kinds.NewCatalogue(builtin.Resources()), Feature: func(string) bool { return true }, Clock: time.Now, Webhooks: &hooks.Client{}}
+	h.Cache = cache.New(h.Catalogue)
+	h.Objects = objects.New(h.Catalogue, nil, h.Cache)
+	c := Config{Configs: map[string][]byte{
 		"EventRateLimit": []byte("apiVersion: eventratelimit.admission.k8s.io/v1alpha1\nkind: Configuration\nlimits: [{type: Server, qps: 1, burst: 1}]"),
-	}}}}
-	for _, p := range plugins {
-		if p.build == nil {
-			continue
+	}}
+	for _, p := range all {
+		if p.build != nil {
+			c.Enable = append(c.Enable, p.name)
 		}
-		s.cfg.Admission.Enable = append(s.cfg.Admission.Enable, p.name)
 	}
-	built, err := s.plugins()
+	built, err := Build(h, c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, p := range built {
+	for _, p := range built[1:] { // the first decides on reads
 		got = append(got, p.Name())
 	}
-	if !slices.Equal(got, s.cfg.Admission.Enable) {
-		t.Errorf("plugins are called %q, and registered as %q", got, s.cfg.Admission.Enable)
+	if !slices.Equal(got, c.Enable) {
+		t.Errorf("plugins are called %q, and registered as %q", got, c.Enable)
 	}
-	s.cfg.Admission = Admission{Disable: []string{"LimitRanger"}}
-	built, err = s.plugins()
+	built, err = Build(h, Config{Disable: []string{"LimitRanger"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, on := AdmissionNames()
-	if len(built) != len(on)-1 || built[0].Name() != "NamespaceLifecycle" || built[1].Name() == "LimitRanger" {
-		t.Errorf("%d plugins run of %d that are on", len(built), len(on))
+	_, on := Names()
+	if len(built) != len(on) || built[1].Name() != "NamespaceLifecycle" || built[2].Name() == "LimitRanger" {
+		t.Errorf("%d plugins run of %d that are on", len(built)-1, len(on))
 	}
 }

@@ -1,4 +1,4 @@
-package server
+package plugins
 
 import (
 	"context"
@@ -11,19 +11,16 @@ import (
 
 // quotas implements quota.Store: on the cache, and by the server's own API, as a
 // client would whose agent is kube-apiserver.
-type quotas struct{ stored }
+type quotas struct {
+	Reader
+	api API
+}
 
 var _ quota.Store = quotas{}
 
-func (q quotas) CatchUp(ctx context.Context) error {
-	head, err := q.s.cfg.Store.Head(ctx)
-	if err != nil {
-		return err
-	}
-	return q.s.Cache.WaitFor(ctx, head)
-}
+func (q quotas) CatchUp(ctx context.Context) error { return q.Objects.CatchUp(ctx) }
 
 func (q quotas) SetStatus(ctx context.Context, obj *corev1.ResourceQuota) error {
 	path := "/api/v1/namespaces/" + obj.Namespace + "/resourcequotas/" + obj.Name + "/status"
-	return q.s.Call(ctx, "kube-apiserver", http.MethodPut, path, "application/json", obj, nil)
+	return q.api.Call(ctx, "kube-apiserver", http.MethodPut, path, "application/json", obj, nil)
 }

@@ -1,0 +1,68 @@
+package plugins
+
+import (
+	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/admission/conditions"
+	"github.com/rowlock/rowlock/server/admission/criteria"
+	"github.com/rowlock/rowlock/server/admission/pods"
+	"github.com/rowlock/rowlock/server/admission/policy"
+	"github.com/rowlock/rowlock/server/admission/webhook"
+	hooks "github.com/rowlock/rowlock/server/webhook"
+)
+
+// shared is what the plugins share that follow the cluster's own rules: webhooks and
+// policies.
+type shared struct {
+	Host
+	reader     Reader
+	cluster    criteria.Cluster // what their criteria look at
+	conditions *conditions.Metrics
+	webhooks   *webhook.Metrics
+	policies   *policy.Metrics
+
+	tolerations *pods.Tolerations
+}
+
+// share makes it, and registers its metrics where one of these plugins runs.
+func share(h Host, c *Config) *shared {
+	r := Reader{h.Catalogue, h.Cache, h.Objects}
+	s := &shared{
+		Host: h, reader: r, cluster: criteria.Cluster{Namespaces: r, Kin: criteria.NewKin(h.Catalogue)},
+		conditions: conditions.NewMetrics(), webhooks: webhook.NewMetrics(), policies: policy.NewMetrics(),
+	}
+	if h.Registry == nil {
+		return s
+	}
+	hooks, policies := c.runs(webhook.MutatingName, h.Feature) || c.runs(webhook.ValidatingName, h.Feature), c.runs(policy.Name, h.Feature)
+	if hooks || policies {
+		h.Registry.MustRegister(s.conditions.Collectors()...)
+	}
+	if hooks {
+		h.Registry.MustRegister(s.webhooks.Collectors()...)
+	}
+	if policies {
+		h.Registry.MustRegister(s.policies.Collectors()...)
+	}
+	return s
+}
+
+// policy builds the plugin of policies.
+func (s *shared) policy() admission.Plugin {
+	return policy.New(policy.Config{
+		Cluster: s.cluster, Catalogue: s.Catalogue, Cache: s.Cache, Authorizer: s.Authorizer, Metrics: s.policies, Conditions: s.conditions,
+	})
+}
+
+// webhookConfig is what a plugin of webhooks needs. Those with credentials of their
+// own have a client of their own.
+func (s *shared) webhookConfig(config []byte) (webhook.Config, error) {
+	cfg := webhook.Config{
+		Client: s.Webhooks, Cluster: s.cluster, Cache: s.Cache, Authorizer: s.Authorizer,
+		Metrics: s.webhooks, Conditions: s.conditions, Log: s.Log,
+	}
+	credentials, err := webhook.ParseCredentials(config)
+	if credentials != nil {
+		cfg.Client = &hooks.Client{Resolve: s.Webhooks.Resolve, Credentials: credentials, Agent: s.Webhooks.Agent}
+	}
+	return cfg, err
+}

@@ -1,0 +1,90 @@
+package server
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/rowlock/rowlock/server/admission/plugins"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/custom"
+	"github.com/rowlock/rowlock/server/webhook"
+)
+
+// converters makes what converts the objects of a definition; that is nil where
+// versions differ in nothing but their names.
+func converters(client *webhook.Client) func(*apiextensionsv1.CustomResourceDefinition) custom.Converter {
+	return func(crd *apiextensionsv1.CustomResourceDefinition) custom.Converter { return converter(client, crd) }
+}
+
+func converter(client *webhook.Client, crd *apiextensionsv1.CustomResourceDefinition) custom.Converter {
+	c := crd.Spec.Conversion
+	if c == nil || c.Strategy != apiextensionsv1.WebhookConverter || c.Webhook == nil || c.Webhook.ClientConfig == nil {
+		return nil
+	}
+	at := c.Webhook.ClientConfig
+	target := webhook.Target{CABundle: string(at.CABundle)}
+	if at.URL != nil {
+		target.URL = *at.URL
+	}
+	if svc := at.Service; svc != nil {
+		target.Service = webhook.Service{Namespace: svc.Namespace, Name: svc.Name}
+		if svc.Path != nil {
+			target.Service.Path = *svc.Path
+		}
+		if svc.Port != nil {
+			target.Service.Port = *svc.Port
+		}
+	}
+	return &custom.Webhook{
+		Versions: c.Webhook.ConversionReviewVersions,
+		Post:     func(ctx context.Context, body []byte) ([]byte, error) { return client.Post(ctx, target, body) },
+	}
+}
+
+// webhookAgent is the User-Agent of calls of webhooks.
+const webhookAgent = "kube-apiserver-admission"
+
+// webhookClient makes what calls webhooks, as nobody. direct leads to endpoints of
+// Services, and not to the Services' addresses.
+func webhookClient(r plugins.Reader, direct bool) *webhook.Client {
+	resolver := &webhook.Resolver{
+		Service: func(ctx context.Context, namespace, name string) (*corev1.Service, error) {
+			return find[*corev1.Service](ctx, r, "services", namespace, name)
+		},
+		Endpoints: func(ctx context.Context, namespace, name string) (*corev1.Endpoints, error) {
+			return find[*corev1.Endpoints](ctx, r, "endpoints", namespace, name)
+		},
+		Slices: func(ctx context.Context, namespace, name string) ([]*discoveryv1.EndpointSlice, error) {
+			return slicesOf(ctx, r, namespace, name)
+		},
+		Direct: direct,
+	}
+	return &webhook.Client{Resolve: resolver.Resolve, Agent: webhookAgent}
+}
+
+// find finds an object of a built-in kind, nil where there is none.
+func find[T kinds.Object](ctx context.Context, r plugins.Reader, storage, namespace, name string) (found T, err error) {
+	obj, err := r.Get(ctx, storage, namespace, name)
+	if err == nil && obj != nil {
+		found, _ = obj.(T)
+	}
+	return found, err
+}
+
+// slicesOf lists the endpoint slices of a Service.
+func slicesOf(ctx context.Context, r plugins.Reader, namespace, name string) ([]*discoveryv1.EndpointSlice, error) {
+	all, err := r.List(ctx, "endpointslices.discovery.k8s.io", namespace)
+	if err != nil {
+		return nil, err
+	}
+	var list []*discoveryv1.EndpointSlice
+	for _, obj := range all {
+		if slice, ok := obj.(*discoveryv1.EndpointSlice); ok && slice.Labels[discoveryv1.LabelServiceName] == name {
+			list = append(list, slice)
+		}
+	}
+	return list, nil
+}
