@@ -87,11 +87,12 @@ func forbidden(from, to string) string {
 	}
 	switch top {
 	case "server":
+		if to, ok := inServer(own); ok {
+			from, _ := inServer(from)
+			return misplaced(from, to)
+		}
 		if under(own, "sqlstore/sqlite") || under(own, "sqlstore/postgres") {
 			return "a driver"
-		}
-		if own == "server/verbs" && from != "server" && !under(from, "server/verbs") {
-			return "only server imports verbs"
 		}
 		if own == "server/servertest" {
 			return "the fixture of tests alone"

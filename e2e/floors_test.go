@@ -1,0 +1,85 @@
+package e2e
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// floors are the packages inside server/, the lowest floor first. A package imports what
+// is on floors below its own and, on its own floor, what is in its own room: what has the
+// same first name below server/. An entry stands for the packages below it too, unless
+// they have an entry of their own. The packages on the first floor import no other room.
+var floors = [][]string{
+	{"audit", "conns", "datadir", "expr", "gates", "heap", "permits", "sparing", "turns", "webhook"},
+	{"health", "request"},
+	{"kinds", "kinds/rules", "status"},
+	{"admission", "discovery", "kinds/columns", "schema", "stored"},
+	{"apply", "cache", "kinds/*"},
+	{"follow", "objects"},
+	{"admission/*", "answers", "apply/internal", "definitions", "flow"},
+	{"access", "admission/plugins", "controllers", "filters", "watches", "writes"},
+	{"metrics", "verbs"},
+	{"verbs/*"},
+	{""}, // server itself
+	{"servertest"},
+}
+
+// floorOf finds the floor of a package by its path below server/; -1: nobody said.
+func floorOf(path string) int {
+	for dir := path; ; {
+		for i, floor := range floors {
+			if slices.Contains(floor, dir) || dir != "" && strings.Contains(dir, "/") && slices.Contains(floor, dir[:strings.LastIndexByte(dir, '/')]+"/*") {
+				return i
+			}
+		}
+		i := strings.LastIndexByte(dir, '/')
+		if i < 0 {
+			return -1
+		}
+		dir = dir[:i]
+	}
+}
+
+// misplaced says what is wrong with an import of one package of server/ by another.
+func misplaced(from, to string) string {
+	room := func(path string) string { first, _, _ := strings.Cut(path, "/"); return first }
+	mine, theirs := floorOf(from), floorOf(to)
+	switch {
+	case mine < 0:
+		return "floors in e2e/floors_test.go has no place for the package that imports"
+	case theirs < 0:
+		return "floors in e2e/floors_test.go has no place for the package that is imported"
+	case theirs > mine:
+		return "it is on a floor above"
+	case theirs == mine && room(from) != room(to):
+		return "it is another room on the same floor"
+	}
+	return ""
+}
+
+// inServer is a package's path below server/; ok is false for one that is not there.
+func inServer(path string) (rest string, ok bool) {
+	rest, ok = strings.CutPrefix(path, "server")
+	if !ok || rest != "" && rest[0] != '/' {
+		return "", false
+	}
+	return strings.TrimPrefix(rest, "/"), true
+}
+
+func TestFloors(t *testing.T) {
+	for _, c := range []struct {
+		from, to string
+		ok       bool
+	}{
+		{"cache", "kinds", true}, {"kinds", "cache", false}, {"verbs", "objects", true}, {"objects", "verbs", false},
+		{"verbs/reviews", "verbs", true}, {"verbs", "verbs/reviews", false}, {"watches", "answers", true}, {"answers", "watches", false},
+		{"kinds/core", "kinds/podspec", true}, {"kinds/core", "cache", false}, {"kinds/pods/deep", "kinds/columns", true},
+		{"admission/policy", "follow", true}, {"admission/policy", "answers", false}, {"", "verbs", true}, {"verbs", "", false},
+		{"nowhere", "kinds", false}, {"verbs", "nowhere", false}, {"follow", "objects", false},
+	} {
+		if reason := misplaced(c.from, c.to); (reason == "") != c.ok {
+			t.Errorf("%s may import %s: %q", c.from, c.to, reason)
+		}
+	}
+}
