@@ -9,8 +9,10 @@ type list struct {
 	n      int
 }
 
+// block is how many nodes a block of a list is made for.
 const block = 1024
 
+// push adds a node at the end.
 func (l *list) push(n *node) {
 	if last := len(l.blocks) - 1; last >= 0 && len(l.blocks[last]) < block {
 		l.blocks[last] = append(l.blocks[last], n)

@@ -25,7 +25,7 @@ func Merge(document, patch []byte, b *budget.Budget) ([]byte, error) {
 		return nil, err
 	}
 	m := merger{b}
-	switch change.is() {
+	switch change.form() {
 	case object:
 		doc, err = m.merge(doc, change)
 	case array:
@@ -50,7 +50,7 @@ func (m merger) merge(cur, patch *node) (*node, error) {
 	if have != object {
 		return patch, m.prune(patch)
 	}
-	if patch.is() != object {
+	if patch.form() != object {
 		return patch, nil
 	}
 	if _, err := patch.open(m.Budget); err != nil {

@@ -1,10 +1,3 @@
-// Package jsonpatch applies JSON Patches (RFC 6902) and JSON merge patches (RFC 7386) to
-// documents.
-//
-// It promises what gopkg.in/evanphx/json-patch.v4, which stock servers use, makes of the
-// same document and patch, to the byte and with its errors, but in time that grows with
-// the size of both and not with their depth or with the length of lists times the number
-// of operations; an error where that library panics; and an end when the budget ends.
 package jsonpatch
 
 import (
@@ -74,7 +67,7 @@ func parse(text []byte, b *budget.Budget) (*node, error) {
 	if len(open) > 0 {
 		return nil, errEnd
 	}
-	start := space(text, 0)
+	start := skipSpace(text, 0)
 	if start == len(text) {
 		return nil, errEnd
 	}
@@ -101,12 +94,13 @@ func (s *source) value(i, ordinal int) (n *node, end, next int) {
 	return &node{src: s, at: i, end: end, ordinal: ordinal}, end, next
 }
 
+// delimiter tells characters that end a number or a word.
 func delimiter(c byte) bool {
 	return c == ',' || c == '}' || c == ']' || c == ' ' || c == '\n' || c == '\t' || c == '\r'
 }
 
-// is is what a node is when it is looked into.
-func (n *node) is() form {
+// form is what a node is, whether it was looked into or not.
+func (n *node) form() form {
 	switch {
 	case n == nil || n.src == nil:
 		return unopened
@@ -123,7 +117,7 @@ func (n *node) is() form {
 // open looks into a node, and tells what it is: an object, a list, or something that
 // stays unopened.
 func (n *node) open(b *budget.Budget) (form, error) {
-	f := n.is()
+	f := n.form()
 	if f == unopened || n.opened != unopened {
 		return f, nil
 	}
@@ -132,7 +126,7 @@ func (n *node) open(b *budget.Budget) (form, error) {
 	if f == object {
 		n.members = map[string]*node{}
 	}
-	i := space(text, n.at+1)
+	i := skipSpace(text, n.at+1)
 	for text[i] != '}' && text[i] != ']' {
 		if err := b.Spend(1); err != nil {
 			return f, err
@@ -140,8 +134,8 @@ func (n *node) open(b *budget.Budget) (form, error) {
 		key := ""
 		if f == object {
 			end := stringEnd(text, i)
-			key = word(text[i:end])
-			i = space(text, space(text, end)+1)
+			key = unquote(text[i:end])
+			i = skipSpace(text, skipSpace(text, end)+1)
 		}
 		var v *node
 		v, i, ordinal = n.src.value(i, ordinal)
@@ -150,15 +144,15 @@ func (n *node) open(b *budget.Budget) (form, error) {
 		} else {
 			n.elements.push(v)
 		}
-		if i = space(text, i); text[i] == ',' {
-			i = space(text, i+1)
+		if i = skipSpace(text, i); text[i] == ',' {
+			i = skipSpace(text, i+1)
 		}
 	}
 	return f, nil
 }
 
-// word is a string without its quotes and escapes.
-func word(quoted []byte) string {
+// unquote is a string without its quotes and escapes.
+func unquote(quoted []byte) string {
 	inner := quoted[1 : len(quoted)-1]
 	for _, c := range inner {
 		if c == '\\' || c >= utf8.RuneSelf {
@@ -170,13 +164,15 @@ func word(quoted []byte) string {
 	return string(inner)
 }
 
-func space(text []byte, i int) int {
+// skipSpace is where the white space at i ends.
+func skipSpace(text []byte, i int) int {
 	for i < len(text) && (text[i] == ' ' || text[i] == '\n' || text[i] == '\t' || text[i] == '\r') {
 		i++
 	}
 	return i
 }
 
+// stringEnd is where the string at i ends, behind its closing quote.
 func stringEnd(text []byte, i int) int {
 	for i++; i < len(text); i++ {
 		switch text[i] {

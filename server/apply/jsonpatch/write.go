@@ -48,6 +48,7 @@ func (n *node) write(dst []byte, b *budget.Budget) ([]byte, error) {
 	return appendText(dst, n.src.text[n.at:n.end]), nil
 }
 
+// appendKey writes the name of a member.
 func appendKey(dst []byte, key string) []byte {
 	for i := range len(key) {
 		if c := key[i]; c < ' ' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' || c >= 0x80 {
