@@ -44,10 +44,13 @@ func TestKindsAreComplete(t *testing.T) {
 			t.Errorf("%s %s: New makes a %s, and the row says %s: correct one of the two", name, r.Version, got, r.Kind)
 		}
 		if !defined(r.GoType()) {
-			lacks("schema definition", "add its Go type to server/schema/data/definitions.txt")
+			lacks("schema definition", "add the package of its Go type to server/schema/gen/main.go, then go generate ./server/schema")
 		}
 		if _, ok := r.New().(interface{ Marshal() ([]byte, error) }); !ok && r.Protobuf(nil) {
 			lacks("Protobuf form", "use the Go type of the published API, which has one")
+		}
+		if kinds.Retired(r.GVK()) {
+			t.Errorf("%s %s is served: take it out of the versions that are not, in server/kinds/retired.go", name, r.Version)
 		}
 		if !discovered(t, r) {
 			lacks("place in discovery", "go test ./server/discovery -update, and compare its testdata with what a stock server answers")
