@@ -12,6 +12,7 @@ import (
 	"github.com/rowlock/rowlock/server/apply/ownership"
 	"github.com/rowlock/rowlock/server/verbs"
 	"github.com/rowlock/rowlock/server/watches"
+	"github.com/rowlock/rowlock/server/writes"
 )
 
 // packedBytes is how much is kept of compressed lists: some 5,000 Pods of 5 KB take
@@ -21,24 +22,38 @@ const packedBytes = 16 << 20
 // newVerbs makes what answers requests for resources.
 func (s *Server) newVerbs(who access.Authentication) error {
 	c, answering := &s.cfg, s.answers()
+	admits, err := s.admission()
+	if err != nil {
+		return err
+	}
 	s.Verbs = &verbs.Handler{
 		Catalogue: c.Catalogue, Follow: s.Custom.Follow, Objects: s.objects, Answers: answering,
-		Owner:      ownership.New(ownership.Config{Schemas: s.Schemas, StandardOnly: c.StandardOwnership, Count: s.Metrics.Ownership, Log: c.Log}),
-		Patcher:    apply.New(apply.Config{StandardOnly: c.StandardMerge, Count: s.Metrics.StrategicMerge, Log: c.Log}),
-		Authorizer: c.Authorizer, Feature: c.Feature, Special: s.specials(who), Clock: c.Clock, Log: c.Log,
-		Gate:    budget.NewGate(),
+		Writes: &writes.Writer{
+			Objects:   s.objects,
+			Owner:     ownership.New(ownership.Config{Schemas: s.Schemas, StandardOnly: c.StandardOwnership, Count: s.Metrics.Ownership, Log: c.Log}),
+			Patcher:   apply.New(apply.Config{StandardOnly: c.StandardMerge, Count: s.Metrics.StrategicMerge, Log: c.Log}),
+			Admission: admits, Authorizer: c.Authorizer, Clock: c.Clock, Log: c.Log,
+		},
 		Watches: &watches.Server{Objects: s.objects, Answers: answering, Delivery: s.delivery, Measure: s.Metrics, Log: c.Log, For: c.WatchFor},
+		Feature: c.Feature, Special: s.specials(who), Log: c.Log,
+		Gate: budget.NewGate(),
 	}
+	return nil
+}
+
+// admission is the chain of plugins that writes pass.
+func (s *Server) admission() (*admission.Chain, error) {
+	c := &s.cfg
 	list, err := plugins.Build(plugins.Host{
 		Catalogue: c.Catalogue, Cache: s.Cache, Objects: s.objects, API: s, Authorizer: c.Authorizer, Webhooks: s.webhooks,
 		Registry: s.Metrics.Registry, Feature: c.Feature, Clock: c.Clock, Log: c.Log,
 	}, c.Admission)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s.Verbs.Admission = admission.NewChain(append(list, c.Plugins...)...)
-	s.Verbs.Admission.Observer = s.Metrics
-	return nil
+	chain := admission.NewChain(append(list, c.Plugins...)...)
+	chain.Observer = s.Metrics
+	return chain, nil
 }
 
 // answers is what leaves the server of what is stored.

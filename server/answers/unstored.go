@@ -11,7 +11,6 @@ import (
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/table"
 	"github.com/rowlock/rowlock/server/kinds"
-	"github.com/rowlock/rowlock/server/objects"
 )
 
 // Object answers with an object that is no stored item, or its metadata alone.
@@ -68,7 +67,7 @@ func (a *Answers) DryRun(q *Request, as codecs.Form, code int, obj kinds.Object)
 		row = a.dryRow(q.Resource, obj)
 	}
 	obj.GetObjectKind().SetGroupVersionKind(q.Resource.Storage.GVK)
-	out, err := objects.FromStored(q.Resource, obj)
+	out, err := q.Resource.ToServed(obj)
 	if err != nil {
 		return err
 	}

@@ -52,11 +52,5 @@ func (s *Store) DecodeServed(ctx context.Context, r *kinds.Resource, item *cache
 	return r.ToServed(obj)
 }
 
-// ToStored converts an object of r's version to the stored one.
-func ToStored(r *kinds.Resource, obj kinds.Object) (kinds.Object, error) { return r.ToWorking(obj) }
-
-// FromStored converts an object of the stored version to r's.
-func FromStored(r *kinds.Resource, obj kinds.Object) (kinds.Object, error) { return r.ToServed(obj) }
-
 // Copy is a deep copy.
 func Copy(obj kinds.Object) kinds.Object { return obj.DeepCopyObject().(kinds.Object) }

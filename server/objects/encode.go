@@ -22,7 +22,7 @@ var scratches = sync.Pool{New: func() any { return new([]byte) }}
 // maxScratch is the largest of it that is kept.
 const maxScratch = 512 << 10
 
-// Encode makes the bytes to store. obj loses its resourceVersion.
+// Encode makes the bytes to store. obj loses its resourceVersion, and may be changed.
 func Encode(ctx context.Context, r *kinds.Resource, obj kinds.Object) ([]byte, error) {
 	obj.SetResourceVersion("")
 	obj.SetSelfLink("")

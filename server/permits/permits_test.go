@@ -174,9 +174,9 @@ func TestNeed(t *testing.T) {
 // what it tells a client.
 func TestOfServer(t *testing.T) {
 	want := []string{
-		`cmd/rowlock/live.go: "authentication"`,
-		`server/objects.go: "admission"`,
-		`server/verbs/namespace.go: "the life of namespaces"`,
+		`server/access/lookup.go: "authentication"`,
+		`server/admission/plugins/reader.go: "admission"`,
+		`server/admission/plugins/reader.go: "the life of namespaces"`,
 	}
 	var got []string
 	root := filepath.Join("..", "..")

@@ -1,11 +1,9 @@
 package verbs
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,17 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/codecs"
-	"github.com/rowlock/rowlock/server/admission"
-	"github.com/rowlock/rowlock/server/cache"
-	"github.com/rowlock/rowlock/server/kinds"
-	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/permits"
 	"github.com/rowlock/rowlock/server/status"
-	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/server/writes"
 )
 
+// delete serves DELETE of an object.
 func (h *Handler) delete(c *Call) error {
 	form, err := h.Answers.Negotiate(&c.Request)
 	if err != nil {
@@ -33,7 +27,8 @@ func (h *Handler) delete(c *Call) error {
 	if err != nil {
 		return err
 	}
-	unread, err := h.mayDeleteUnread(c, options)
+	req := c.deleting(options)
+	unread, err := h.mayDeleteUnread(c, req, options)
 	if err != nil {
 		return err
 	}
@@ -42,18 +37,32 @@ func (h *Handler) delete(c *Call) error {
 			return apierrors.NewForbidden(c.Resource.GroupResource(), c.Info.Name, errors.New(why))
 		}
 	}
-	out, err := h.remove(c, c.Info.Name, options, false, unread)
+	out, err := h.Writes.Delete(c.R.Context(), req, &writes.Deletion{Name: c.Info.Name, Options: options, Unread: unread})
 	if err != nil {
 		return err
 	}
 	code := http.StatusOK
-	if !out.gone && options.OrphanDependents != nil && !*options.OrphanDependents {
+	if !out.Gone && options.OrphanDependents != nil && !*options.OrphanDependents {
 		code = http.StatusAccepted
 	}
-	if out.gone && (out.obj == nil || !c.Resource.Storage.ReturnDeletedObject) {
-		return h.Answers.Object(&c.Request, form, code, out.status(c))
+	if out.Gone && (out.Object == nil || !c.Resource.Storage.ReturnDeletedObject) {
+		return h.Answers.Object(&c.Request, form, code, deletedStatus(c, out))
 	}
-	return h.answer(c, form, code, out.item, out.obj)
+	return h.answer(c, form, code, out)
+}
+
+// deletedStatus is the answer for kinds that do not return what was deleted.
+func deletedStatus(c *Call, out *writes.Outcome) *metav1.Status {
+	st := &metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess}
+	if out.Object == nil {
+		st.Code = http.StatusOK
+		st.Details = &metav1.StatusDetails{Name: c.Info.Name, Kind: c.Resource.Kind}
+		return st
+	}
+	st.Details = &metav1.StatusDetails{
+		Name: out.Object.GetName(), Group: c.Resource.Group, Kind: c.Resource.Plural, UID: out.Object.GetUID(),
+	}
+	return st
 }
 
 // deleteOptions reads the options from the body, or without one from the query. A
@@ -122,11 +131,8 @@ func noOptions(gvk schema.GroupVersionKind) error {
 		gvk.Kind, gvk.GroupVersion(), "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27")
 }
 
-const (
-	unsafeDelete     = "AllowUnsafeMalformedObjectDeletion"
-	unsafeOption     = "ignoreStoreReadErrorWithClusterBreakingPotential"
-	unsafeDeleteVerb = "unsafe-delete-ignore-read-errors"
-)
+// unsafeDelete is the feature gate of deletes of what cannot be read.
+const unsafeDelete = "AllowUnsafeMalformedObjectDeletion"
 
 func ignoresReadErrors(o *metav1.DeleteOptions) bool {
 	v := o.IgnoreStoreReadErrorWithClusterBreakingPotential
@@ -135,213 +141,12 @@ func ignoresReadErrors(o *metav1.DeleteOptions) bool {
 
 // mayDeleteUnread asks whether the user may delete what cannot be read. Without such
 // a wish there is no permit for it.
-func (h *Handler) mayDeleteUnread(c *Call, o *metav1.DeleteOptions) (permits.Permit, error) {
+func (h *Handler) mayDeleteUnread(c *Call, req *writes.Request, o *metav1.DeleteOptions) (permits.Permit, error) {
 	if !ignoresReadErrors(o) {
 		return permits.Permit{}, nil
 	}
 	c.Scope.Annotate("apiserver.k8s.io/unsafe-delete-ignore-read-error", "")
-	if h.Authorizer == nil {
-		return permits.Permit{}, apierrors.NewInternalError(errors.New("no authorizer provided, unable to authorize unsafe delete"))
-	}
-	permit, reason, err := permits.Ask(c.Context(), h.Authorizer, &authx.Attributes{
-		User: c.User, Verb: unsafeDeleteVerb, Namespace: c.Info.Namespace, APIGroup: c.Info.Group, APIVersion: c.Info.Version,
-		Resource: c.Info.Resource, Name: c.Info.Name, ResourceRequest: true,
-	})
-	if permit.Valid() {
-		return permit, nil
-	}
-	why := fmt.Errorf("not permitted to do %q, reason: %s", unsafeDeleteVerb, reason)
-	if err != nil {
-		why = fmt.Errorf("error while checking permission for %q, %w", unsafeDeleteVerb, err)
-	}
-	return permits.Permit{}, apierrors.NewForbidden(c.Resource.GroupResource(), c.Info.Name, why)
-}
-
-// removal is what became of a delete.
-type removal struct {
-	item *cache.Item  // the last state; nil for a dry run
-	obj  kinds.Object // the last state decoded; nil if it could not be
-	gone bool         // false: it waits for a grace period or finalizers
-}
-
-// status is the answer for kinds that do not return what was deleted.
-func (o *removal) status(c *Call) *metav1.Status {
-	st := &metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess}
-	if o.obj == nil {
-		st.Code = http.StatusOK
-		st.Details = &metav1.StatusDetails{Name: c.Info.Name, Kind: c.Resource.Kind}
-		return st
-	}
-	st.Details = &metav1.StatusDetails{
-		Name: o.obj.GetName(), Group: c.Resource.Group, Kind: c.Resource.Plural, UID: o.obj.GetUID(),
-	}
-	return st
-}
-
-// remove deletes an object of the request's resource, or marks it for deletion. With
-// a permit for unread objects it deletes such a one, and no other. What is quiet
-// admission does not see.
-func (h *Handler) remove(c *Call, name string, options *metav1.DeleteOptions, quiet bool, unread permits.Permit) (*removal, error) {
-	if err := objects.CheckName(name); err != nil {
-		return nil, err
-	}
-	ctx, key := c.Context(), c.key(name)
-	w := h.turns.Writer(key, c.User.Name)
-	defer w.Done()
-	pinned := options.Preconditions != nil && options.Preconditions.ResourceVersion != nil
-	for {
-		if len(options.DryRun) == 0 {
-			if err := w.Try(ctx, pinned); err != nil {
-				return nil, err
-			}
-		}
-		item, err := h.Objects.Find(ctx, c.Permit(), c.place(name))
-		if err != nil {
-			return nil, err
-		}
-		if item == nil {
-			return nil, apierrors.NewNotFound(c.Resource.GroupResource(), name)
-		}
-		var out *removal
-		if unread.Valid() {
-			out, err = h.removeCorrupt(ctx, c, unread, item)
-		} else {
-			out, err = h.tryRemove(ctx, c, key, item, options.DeepCopy(), quiet)
-		}
-		if err == nil {
-			return out, nil
-		}
-		if err := h.Objects.Overtaken(ctx, err); err != nil {
-			return nil, err
-		}
-		w.Lost()
-	}
-}
-
-func (h *Handler) tryRemove(ctx context.Context, c *Call, key sqlstore.Key, item *cache.Item, o *metav1.DeleteOptions, quiet bool) (*removal, error) {
-	st := c.Resource.Storage
-	obj, err := h.Objects.Decode(ctx, c.Resource, item)
-	if err != nil {
-		return nil, err
-	}
-	// Those of an eviction come here as they were sent.
-	if err := invalidOptions("DeleteOptions", validation.ValidateDeleteOptions(o)); err != nil {
-		return nil, err
-	}
-	if err := deletePreconditions(st, obj, o); err != nil {
-		return nil, err
-	}
-	in := intent{options: o, dry: len(o.DryRun) > 0}
-	if !quiet {
-		a := h.attributes(c, admission.Delete, nil, obj, in) // without a name where a whole collection goes
-		if err := h.Admission.Admit(ctx, a); err != nil {
-			return nil, err
-		}
-		if err := h.Admission.Validate(ctx, a); err != nil {
-			return nil, err
-		}
-	}
-	if st.OrphanByDefault && st.OrphanWarning != "" && o.PropagationPolicy == nil && o.OrphanDependents == nil {
-		c.Scope.Warn(st.OrphanWarning)
-	}
-	if st.Key == namespaces {
-		if out, err := h.terminateNamespace(ctx, c, key, item, obj, o, in); out != nil || err != nil {
-			return out, err
-		}
-	}
-	if st.Terminate != nil && obj.GetDeletionTimestamp() == nil {
-		st.Terminate(obj, h.now().UTC().Truncate(time.Second))
-		item, err := h.mark(ctx, c, key.Name, item, obj, in.dry)
-		if err != nil {
-			return nil, err
-		}
-		return &removal{item: item, obj: obj}, nil
-	}
-	d := h.plannedDelete(ctx, st, obj, o)
-	if d.pending {
-		// A longer or no grace period changes nothing of a delete that is under way.
-		if in.dry {
-			return &removal{obj: obj, gone: !st.ReturnDeletedObject}, nil
-		}
-		return &removal{item: item, obj: obj, gone: !st.ReturnDeletedObject}, nil
-	}
-	if d.mark {
-		if item, err = h.mark(ctx, c, key.Name, item, obj, in.dry); err != nil {
-			return nil, err
-		}
-		if d.wait {
-			return &removal{item: item, obj: obj}, nil
-		}
-	}
-	if in.dry {
-		return &removal{obj: obj, gone: true}, nil
-	}
-	return h.erase(ctx, c, key.Name, item, obj)
-}
-
-// deletePreconditions checks what the client wants to be sure of.
-func deletePreconditions(st *kinds.Storage, obj kinds.Object, o *metav1.DeleteOptions) error {
-	p := o.Preconditions
-	if p == nil {
-		return nil
-	}
-	if st.Key == namespaces || st.Terminate != nil {
-		return terminalPreconditions(st, obj, p)
-	}
-	conflict := func(format string, args ...any) error {
-		gr := schema.GroupResource{Group: st.GVK.Group, Resource: st.GVK.Kind}
-		return apierrors.NewConflict(gr, obj.GetName(), fmt.Errorf(format, args...))
-	}
-	if p.UID != nil && *p.UID != obj.GetUID() {
-		return conflict("the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *p.UID, obj.GetUID())
-	}
-	if p.ResourceVersion != nil && *p.ResourceVersion != obj.GetResourceVersion() {
-		return conflict("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified", *p.ResourceVersion, obj.GetResourceVersion())
-	}
-	return nil
-}
-
-// mark stores the state in which an object waits for its end.
-func (h *Handler) mark(ctx context.Context, c *Call, name string, item *cache.Item, obj kinds.Object, dry bool) (*cache.Item, error) {
-	if dry {
-		return nil, nil
-	}
-	rv := obj.GetResourceVersion()
-	value, err := objects.Encode(ctx, c.Resource, obj)
-	obj.SetResourceVersion(rv)
-	if err != nil || objects.Unchanged(item, value) {
-		return item, err
-	}
-	return h.Objects.Commit(ctx, c.Permit(), c.place(name), sqlstore.Op{
-		Verb: sqlstore.Update, Expect: item.Revision, Value: value, ExpiresAt: objects.Expiry(c.Resource.Storage, obj, h.Objects.Now()),
-	}, nil)
-}
-
-// erase deletes the row of an object and gives back its claims.
-func (h *Handler) erase(ctx context.Context, c *Call, name string, item *cache.Item, obj kinds.Object) (*removal, error) {
-	extra, err := h.Objects.Plan(ctx, c.Permit(), c.place(name), nil, obj, false)
-	if err != nil {
-		return nil, err
-	}
-	last, err := h.Objects.Commit(ctx, c.Permit(), c.place(name), sqlstore.Op{Verb: sqlstore.Delete, Expect: item.Revision, Value: item.JSON}, extra)
-	if err != nil {
-		return nil, err
-	}
-	return &removal{item: last, obj: obj, gone: true}, nil
-}
-
-// removeCorrupt deletes what cannot be read, whatever it may have waited for. With it
-// goes what was claimed for it, which nobody else would ever give back.
-func (h *Handler) removeCorrupt(ctx context.Context, c *Call, unread permits.Permit, item *cache.Item) (*removal, error) {
-	if item.Corrupt == nil {
-		kind := schema.GroupKind{Group: c.Resource.Group, Kind: c.Resource.Plural}
-		return nil, status.Invalid(kind, item.Name, field.ErrorList{field.Invalid(field.NewPath(unsafeOption), true,
-			"is exclusively used to delete corrupt object(s), try again by removing this option")})
-	}
-	if err := h.Objects.Discard(ctx, c.Permit(), unread, c.place(item.Name), item); err != nil {
-		return nil, err
-	}
-	return &removal{gone: true}, nil
+	return h.Writes.AskUnread(c.Context(), req)
 }
 
 // noUnreadCollections refuses to delete unread objects by the dozen.
@@ -350,6 +155,6 @@ func noUnreadCollections(o *metav1.DeleteOptions) error {
 		return nil
 	}
 	return invalidOptions("DeleteOptions", field.ErrorList{
-		field.Invalid(field.NewPath(unsafeOption), true, "is not allowed with DELETECOLLECTION, try again after removing the option"),
+		field.Invalid(field.NewPath(writes.UnreadOption), true, "is not allowed with DELETECOLLECTION, try again after removing the option"),
 	})
 }

@@ -61,7 +61,7 @@ func TestUnsafeDelete(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f.h.Feature = func(gate string) bool { return gate == "AllowUnsafeMalformedObjectDeletion" && !c.off }
-			f.h.Authorizer = c.says
+			f.h.Writes.Authorizer = c.says
 			w := f.do("DELETE", configmaps+c.url, c.body)
 			var got struct {
 				Message string

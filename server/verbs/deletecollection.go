@@ -4,7 +4,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/rowlock/rowlock/codecs"
-	"github.com/rowlock/rowlock/server/permits"
+	"github.com/rowlock/rowlock/server/writes"
 )
 
 // deleteCollection deletes what a list with the same parameters finds, one object
@@ -35,11 +35,12 @@ func (h *Handler) deleteCollection(c *Call) error {
 	if err != nil {
 		return err
 	}
+	req := c.deleting(options)
 	for _, item := range p.Items {
 		if err := c.Context().Err(); err != nil {
 			return err
 		}
-		_, err := h.remove(c, item.Name, options, false, permits.Permit{})
+		_, err := h.Writes.Delete(c.R.Context(), req, &writes.Deletion{Name: item.Name, Options: options})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}

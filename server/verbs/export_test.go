@@ -3,4 +3,4 @@ package verbs
 import "github.com/rowlock/rowlock/sqlstore"
 
 // Waiting counts who stands in the line of a key.
-func Waiting(h *Handler, key sqlstore.Key) int { return h.turns.Waiting(key) }
+func Waiting(h *Handler, key sqlstore.Key) int { return h.Writes.Waiting(key) }

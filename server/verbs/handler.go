@@ -10,24 +10,18 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/budget"
-	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/answers"
-	"github.com/rowlock/rowlock/server/apply"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/objects"
-	"github.com/rowlock/rowlock/server/permits"
 	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/status"
-	"github.com/rowlock/rowlock/server/turns"
 	"github.com/rowlock/rowlock/server/watches"
-	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/server/writes"
 )
 
 // Handler serves all resources of a catalogue. Its fields are set once, before
@@ -41,66 +35,22 @@ type Handler struct {
 	// Answers writes what is read, and says what is served.
 	Answers *answers.Answers
 
-	Owner      Owner              // nil: no field ownership is kept, and there is no apply
-	Patcher    *apply.Patcher     // nil: one that is as usual
-	Admission  *admission.Chain   // nil: everything is admitted
-	Authorizer authx.Authorizer   // for questions that verbs ask on the way; nil: nothing more is allowed
-	Feature    func(string) bool  // whether a feature gate is on; nil: none
-	Special    map[string]Special // "pods/binding", "tokenreviews.authentication.k8s.io"
-	Clock      func() time.Time   // nil: time.Now
-	Log        *slog.Logger       // nil: slog.Default
-	MaxBody    int64              // bytes of a request body; 0: 3 MiB
-	Gate       *budget.Gate       // lets heavy bodies in; nil: it is open
-	Watches    *watches.Server    // serves watches
+	// Writes changes what is stored.
+	Writes *writes.Writer
+	// Watches serves watches.
+	Watches *watches.Server
 
-	turns turns.Lines // of those whose write of an object lost to another's
+	Feature func(string) bool  // whether a feature gate is on; nil: none
+	Special map[string]Special // "pods/binding", "tokenreviews.authentication.k8s.io"
+	Log     *slog.Logger       // nil: slog.Default
+	MaxBody int64              // bytes of a request body; 0: 3 MiB
+	Gate    *budget.Gate       // lets heavy bodies in; nil: it is open
 }
 
 // Special serves what is no ordinary object: virtual resources, known by
 // "plural.group", and subresources of their own kind, by "plural.group/name".
 // Whatever the method, the catalogue has been asked whether it is allowed.
 type Special func(h *Handler, c *Call) error
-
-// Owner keeps who owns which field; server/apply/ownership implements it. Objects are in
-// r's version. sub is "" or the subresource that was written through.
-type Owner interface {
-	AfterCreate(r *kinds.Resource, sub string, obj kinds.Object, manager string, now time.Time) error
-	AfterUpdate(r *kinds.Resource, sub string, old, obj kinds.Object, manager string, now time.Time) error
-	// Apply merges patch into live, which is an empty object where there is none.
-	Apply(r *kinds.Resource, sub string, live kinds.Object, patch []byte, manager string, force bool, now time.Time) (kinds.Object, error)
-	// ApplyScale merges a patch of a Scale into live through its scale subresource.
-	ApplyScale(r *kinds.Resource, sub string, live kinds.Object, patch []byte, manager string, force bool) (kinds.Object, error)
-}
-
-// Call is one request for a resource, after routing.
-type Call struct {
-	answers.Request
-	Info *request.Info
-	User *authx.Identity
-
-	held int64 // what the call's body may take of the handler's gate, until Release
-}
-
-// place is where an object of the request's namespace is, seen as the request sees it.
-func (c *Call) place(name string) objects.Place {
-	p := objects.Place{Resource: c.Resource, Name: name}
-	if c.Sub != nil {
-		p.Sub = c.Sub.Name
-	}
-	if c.Resource.Namespaced {
-		p.Namespace = c.Info.Namespace
-	}
-	return p
-}
-
-// key is the store key of a name in the request's namespace.
-func (c *Call) key(name string) sqlstore.Key {
-	p := c.place(name)
-	return p.Key()
-}
-
-// Permit is what the request is allowed.
-func (c *Call) Permit() permits.Permit { return c.Scope.Permit }
 
 var (
 	// errNoGroup: nothing of the kind is served, not even its group; or whoever serves
@@ -313,13 +263,6 @@ func (h *Handler) dispatch(c *Call, verb string) error {
 		return h.deleteCollection(c)
 	}
 	return status.NotAllowed()
-}
-
-func (h *Handler) now() time.Time {
-	if h.Clock == nil {
-		return time.Now()
-	}
-	return h.Clock()
 }
 
 func (h *Handler) log() *slog.Logger {

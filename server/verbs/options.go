@@ -1,7 +1,6 @@
 package verbs
 
 import (
-	"fmt"
 	"net/url"
 	"strings"
 	"unicode"
@@ -99,27 +98,4 @@ func managerOf(c *Call, asked string) string {
 		clean.WriteRune(r)
 	}
 	return clean.String()
-}
-
-// nameError compares the name and namespace of an object with those of the path.
-func nameError(c *Call, obj metav1.Object) error {
-	if err := namespaceError(c, obj); err != nil {
-		return err
-	}
-	name := obj.GetName()
-	if name == "" {
-		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: name must be provided", c.Info.Name))
-	}
-	if name != c.Info.Name {
-		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", name, c.Info.Name))
-	}
-	return nil
-}
-
-// namespaceError compares the namespace of an object with that of the path.
-func namespaceError(c *Call, obj metav1.Object) error {
-	if ns := obj.GetNamespace(); c.Resource.Namespaced && ns != "" && ns != c.Info.Namespace {
-		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
-	}
-	return nil
 }

@@ -68,7 +68,7 @@ func TestCreateByUpdateAsks(t *testing.T) {
 			seen.writes = 0
 			before := f.h.Objects.Revision()
 			z := &only{verbs: []string{"update", "patch", "get", "list"}}
-			f.h.Authorizer = z
+			f.h.Writes.Authorizer = z
 			headers := []string{}
 			if c.form != "" {
 				headers = append(headers, "Content-Type", c.form)
@@ -93,7 +93,7 @@ func TestCreateByUpdateAsks(t *testing.T) {
 func TestNoCreateByUpdate(t *testing.T) {
 	f := newFixture(t)
 	z := &only{}
-	f.h.Authorizer = z
+	f.h.Writes.Authorizer = z
 	f.want(404, "PUT", configmaps+"/x", `{"metadata":{"name":"x"}}`)
 	f.want(404, "PATCH", configmaps+"/x", `{"data":{"a":"b"}}`, "Content-Type", merge)
 	f.want(409, "PUT", "/apis/coordination.k8s.io/v1/namespaces/a/leases/x", `{"metadata":{"name":"x","uid":"7"}}`)

@@ -30,8 +30,7 @@ func bind(h *verbs.Handler, c *verbs.Call) error {
 	if err != nil {
 		return err
 	}
-	dry := len(options.DryRun) > 0
-	if err := h.AdmitPart(c, admission.Create, binding, options, dry); err != nil {
+	if err := h.Writes.Admit(c.R.Context(), c.Write(options, "", options.DryRun), admission.Create, binding); err != nil {
 		return err
 	}
 	if errs := validateBinding(binding); len(errs) > 0 {
@@ -41,7 +40,7 @@ func bind(h *verbs.Handler, c *verbs.Call) error {
 		return apierrors.NewBadRequest("Name parameter required.")
 	}
 	now := metav1.Now()
-	if _, err := h.Rewrite(c, podPlace(h, c, binding.Name), dry, func(obj kinds.Object) error {
+	if _, err := h.Writes.Rewrite(c.R.Context(), c.Write(options, "", options.DryRun), podPlace(h, c, binding.Name), func(obj kinds.Object) error {
 		return assign(obj.(*corev1.Pod), binding, now)
 	}); err != nil {
 		return err

@@ -50,7 +50,7 @@ func streams(in, out, err, tty bool) url.Values {
 
 // inContainer takes a connection to a container of a pod.
 func (d *dialer) inContainer(h *verbs.Handler, c *verbs.Call, what string, o runtime.Object, name string, params url.Values) error {
-	if err := h.AdmitPart(c, admission.Connect, o, nil, false); err != nil {
+	if err := h.Writes.Admit(c.R.Context(), c.Write(nil, "", nil), admission.Connect, o); err != nil {
 		return err
 	}
 	pod, err := livePod(h, c, c.Info.Name)
@@ -80,7 +80,7 @@ func (d *dialer) portForward(h *verbs.Handler, c *verbs.Call) error {
 		}
 		o.Ports = append(o.Ports, int32(n))
 	}
-	if err := h.AdmitPart(c, admission.Connect, o, nil, false); err != nil {
+	if err := h.Writes.Admit(c.R.Context(), c.Write(nil, "", nil), admission.Connect, o); err != nil {
 		return err
 	}
 	pod, err := livePod(h, c, c.Info.Name)

@@ -27,6 +27,7 @@ import (
 	"github.com/rowlock/rowlock/server/status"
 	"github.com/rowlock/rowlock/server/turns"
 	"github.com/rowlock/rowlock/server/verbs"
+	"github.com/rowlock/rowlock/server/writes"
 )
 
 const (
@@ -42,7 +43,7 @@ func evict(h *verbs.Handler, c *verbs.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := h.AdmitPart(c, admission.Create, eviction, options, len(options.DryRun) > 0); err != nil {
+	if err := h.Writes.Admit(c.R.Context(), c.Write(options, "", options.DryRun), admission.Create, eviction); err != nil {
 		return err
 	}
 	e := &evicting{h: h, c: c, options: eviction.DeleteOptions}
@@ -213,8 +214,8 @@ func (e *evicting) draw(b *policyv1.PodDisruptionBudget, podName string) error {
 	if e.dry() {
 		return drawFrom(b, podName, time.Now())
 	}
-	call := e.c.Within(e.budgetResource(), "status", b.Namespace, b.Name)
-	return e.h.Change(call, manager, false, func(obj kinds.Object) error {
+	req := e.c.On(e.budgetResource(), "status", b.Namespace, b.Name, manager)
+	return e.h.Writes.Edit(e.c.R.Context(), req, func(obj kinds.Object) error {
 		return drawFrom(obj.(*policyv1.PodDisruptionBudget), podName, time.Now())
 	})
 }
@@ -266,7 +267,7 @@ func (e *evicting) remove(pod *corev1.Pod, still func(*corev1.Pod) bool) error {
 	o := e.options.DeepCopy()
 	last := pod
 	if !e.dry() {
-		marked, err := e.h.Rewrite(e.c, podPlace(e.h, e.c, pod.Name), false, func(obj kinds.Object) error {
+		marked, err := e.h.Writes.Rewrite(e.c.R.Context(), e.c.Write(nil, "", nil), podPlace(e.h, e.c, pod.Name), func(obj kinds.Object) error {
 			live := obj.(*corev1.Pod)
 			if err := asExpected(live, o.Preconditions); err != nil {
 				return err
@@ -291,7 +292,9 @@ func (e *evicting) remove(pod *corev1.Pod, still func(*corev1.Pod) bool) error {
 		}
 		o.Preconditions.ResourceVersion = &last.ResourceVersion
 	}
-	return e.h.Remove(e.c.Within(podResource(e.h), "", pod.Namespace, pod.Name), o)
+	req := e.c.On(podResource(e.h), "", pod.Namespace, pod.Name, manager)
+	_, err := e.h.Writes.Delete(e.c.R.Context(), req, &writes.Deletion{Name: pod.Name, Options: o, Unadmitted: true})
+	return err
 }
 
 // changed says that a pod is not what it was when its eviction was decided.

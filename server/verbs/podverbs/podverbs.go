@@ -60,7 +60,7 @@ func post(h *verbs.Handler, c *verbs.Call, kind string, obj kinds.Object) (*meta
 	if err != nil {
 		return nil, err
 	}
-	if err := verbs.MatchNamespace(c, obj); err != nil {
+	if err := c.MatchNamespace(obj); err != nil {
 		return nil, err
 	}
 	if c.Info.Name != "" && obj.GetName() != c.Info.Name {

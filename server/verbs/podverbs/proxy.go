@@ -81,7 +81,7 @@ func (d *dialer) nodeProxy(h *verbs.Handler, c *verbs.Call) error {
 // proxied asks admission, and takes the name of a proxied object apart.
 func proxied(h *verbs.Handler, c *verbs.Call, what, kind string, o runtime.Object) (scheme, name, port string, err error) {
 	o.GetObjectKind().SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
-	if err := h.AdmitPart(c, admission.Connect, o, nil, false); err != nil {
+	if err := h.Writes.Admit(c.R.Context(), c.Write(nil, "", nil), admission.Connect, o); err != nil {
 		return "", "", "", err
 	}
 	scheme, name, port, ok := utilnet.SplitSchemeNamePort(c.Info.Name)

@@ -62,7 +62,7 @@ func (r *reviewer) subject(h *verbs.Handler, c *verbs.Call) error {
 	if err := invalid(validateSubject(&review.Spec, &review.ObjectMeta)); err != nil {
 		return err
 	}
-	if err := h.AdmitPart(c, admission.Create, review, options, len(options.DryRun) > 0); err != nil {
+	if err := h.Writes.Admit(c.R.Context(), c.Write(options, "", options.DryRun), admission.Create, review); err != nil {
 		return err
 	}
 	review.Status = r.decide(c.Context(), attributes(asked(&review.Spec), review.Spec.ResourceAttributes, review.Spec.NonResourceAttributes))
@@ -79,7 +79,7 @@ func (r *reviewer) local(h *verbs.Handler, c *verbs.Call) error {
 	if err := invalid(validateLocal(review)); err != nil {
 		return err
 	}
-	if err := h.AdmitPart(c, admission.Create, review, options, len(options.DryRun) > 0); err != nil {
+	if err := h.Writes.Admit(c.R.Context(), c.Write(options, "", options.DryRun), admission.Create, review); err != nil {
 		return err
 	}
 	review.Status = r.decide(c.Context(), attributes(asked(&review.Spec), review.Spec.ResourceAttributes, review.Spec.NonResourceAttributes))
@@ -96,7 +96,7 @@ func (r *reviewer) self(h *verbs.Handler, c *verbs.Call) error {
 	if err := invalid(validateSelf(review)); err != nil {
 		return err
 	}
-	if err := h.AdmitPart(c, admission.Create, review, options, len(options.DryRun) > 0); err != nil {
+	if err := h.Writes.Admit(c.R.Context(), c.Write(options, "", options.DryRun), admission.Create, review); err != nil {
 		return err
 	}
 	review.Status = r.decide(c.Context(), attributes(c.User, review.Spec.ResourceAttributes, review.Spec.NonResourceAttributes))
@@ -114,7 +114,7 @@ func (r *reviewer) rulesOf(h *verbs.Handler, c *verbs.Call) error {
 	if review.Spec.Namespace == "" {
 		return apierrors.NewBadRequest("no namespace on request")
 	}
-	if err := h.AdmitPart(c, admission.Create, review, options, len(options.DryRun) > 0); err != nil {
+	if err := h.Writes.Admit(c.R.Context(), c.Write(options, "", options.DryRun), admission.Create, review); err != nil {
 		return err
 	}
 	resources, paths, incomplete, problem := r.Rules.RulesFor(c.Context(), c.User, review.Spec.Namespace)
@@ -144,11 +144,11 @@ func whoAmI(h *verbs.Handler, c *verbs.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := h.AdmitPart(c, admission.Create, review, options, len(options.DryRun) > 0); err != nil {
+	if err := h.Writes.Admit(c.R.Context(), c.Write(options, "", options.DryRun), admission.Create, review); err != nil {
 		return err
 	}
 	answer := &authenticationv1.SelfSubjectReview{TypeMeta: review.TypeMeta}
-	answer.CreationTimestamp = metav1.NewTime(h.Now())
+	answer.CreationTimestamp = metav1.NewTime(h.Writes.Now())
 	answer.Status.UserInfo = authenticationv1.UserInfo{Username: c.User.Name, UID: c.User.UID, Groups: c.User.Groups}
 	for k, v := range c.User.Extra {
 		if answer.Status.UserInfo.Extra == nil {
@@ -167,10 +167,10 @@ func read(h *verbs.Handler, c *verbs.Call, obj kinds.Object) (*metav1.CreateOpti
 		return nil, err
 	}
 	obj.GetObjectKind().SetGroupVersionKind(gvk)
-	if err := verbs.MatchNamespace(c, obj); err != nil {
+	if err := c.MatchNamespace(obj); err != nil {
 		return nil, err
 	}
-	return options, h.Own(c, c.Resource, "", obj, options.FieldManager)
+	return options, h.Writes.Own(c.Resource, "", obj, c.Manager(options.FieldManager))
 }
 
 func invalid(errs field.ErrorList) error {

@@ -41,17 +41,17 @@ func (cfg Config) request(h *verbs.Handler, c *verbs.Call) error {
 		seconds := defaultAge
 		req.Spec.ExpirationSeconds = &seconds
 	}
-	if err := verbs.MatchNamespace(c, req); err != nil {
+	if err := c.MatchNamespace(req); err != nil {
 		return err
 	}
-	if err := h.Own(c, requests, c.Sub.Name, req, options.FieldManager); err != nil {
+	if err := h.Writes.Own(requests, c.Sub.Name, req, c.Manager(options.FieldManager)); err != nil {
 		return err
 	}
 	account, err := cfg.complete(h, c, req)
 	if err != nil {
 		return err
 	}
-	if err := h.AdmitPart(c, admission.Create, req, options, len(options.DryRun) > 0); err != nil {
+	if err := h.Writes.Admit(c.R.Context(), c.Write(options, "", options.DryRun), admission.Create, req); err != nil {
 		return err
 	}
 	grant := &authx.Grant{

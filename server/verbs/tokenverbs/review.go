@@ -19,11 +19,10 @@ func (cfg Config) review(h *verbs.Handler, c *verbs.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := h.Own(c, c.Resource, "", review, options.FieldManager); err != nil {
+	if err := h.Writes.Own(c.Resource, "", review, c.Manager(options.FieldManager)); err != nil {
 		return err
 	}
-	dry := len(options.DryRun) > 0
-	if err := h.AdmitPart(c, admission.Create, review, options, dry); err != nil {
+	if err := h.Writes.Admit(c.R.Context(), c.Write(options, "", options.DryRun), admission.Create, review); err != nil {
 		return err
 	}
 	if review.Spec.Token == "" {

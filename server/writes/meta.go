@@ -1,4 +1,4 @@
-package verbs
+package writes
 
 import (
 	"fmt"
@@ -12,7 +12,6 @@ import (
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/rules"
-	"github.com/rowlock/rowlock/sqlstore"
 )
 
 // wipe takes away what the server alone decides of a new object.
@@ -86,17 +85,24 @@ func ownerOf(r metav1.OwnerReference) owner {
 	return o
 }
 
-// warnOwners tells the client about repeated owners.
-func warnOwners(c *Call, obj metav1.Object, admitted bool) {
-	repeated := oneOwner(obj)
-	if repeated == nil {
-		return
+const (
+	repeatedOwners = ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: %v"
+
+	repeatedOwnersAdmitted = ".metadata.ownerReferences contains duplicate entries after mutating admission happens; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: %v"
+)
+
+// WarnOwners drops repeated owners of an object that a client sent, and tells it.
+func WarnOwners(req *Request, obj metav1.Object) { warnRepeated(req, repeatedOwners, obj) }
+
+// warnAdmittedOwners is WarnOwners for what admission made of an object.
+func warnAdmittedOwners(req *Request, obj metav1.Object) {
+	warnRepeated(req, repeatedOwnersAdmitted, obj)
+}
+
+func warnRepeated(req *Request, format string, obj metav1.Object) {
+	if repeated := oneOwner(obj); repeated != nil {
+		req.Warn(fmt.Sprintf(format, strings.Join(repeated, ", ")))
 	}
-	format := ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: %v"
-	if admitted {
-		format = ".metadata.ownerReferences contains duplicate entries after mutating admission happens; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: %v"
-	}
-	c.Scope.Warn(fmt.Sprintf(format, strings.Join(repeated, ", ")))
 }
 
 // onlyTimesDiffer says whether two records of ownership differ in nothing but times.
@@ -123,40 +129,24 @@ func emptied(st *kinds.Storage, obj, old kinds.Object) bool {
 	if len(obj.GetFinalizers()) > 0 || old.GetDeletionTimestamp() == nil {
 		return false
 	}
-	if st.Key == namespaces {
-		return namespaceEmptied(obj)
+	if st.Held != nil {
+		return !st.Held(obj)
 	}
 	grace := old.GetDeletionGracePeriodSeconds()
 	return grace != nil && *grace == 0
 }
 
-// registryKey is the name by which a stock server's messages call an object.
-func registryKey(r *kinds.Resource, k sqlstore.Key) string {
-	plural := r.Storage.Key
-	if !r.Custom {
-		plural, _, _ = strings.Cut(plural, ".")
+// keepMeta copies from old what an update can neither change nor remove.
+func keepMeta(obj, old kinds.Object) {
+	if obj.GetUID() == "" {
+		obj.SetUID(old.GetUID())
 	}
-	switch plural {
-	case "services":
-		plural = "services/specs"
-	case "endpoints":
-		plural = "services/endpoints"
-	case "nodes":
-		plural = "minions"
-	case "replicationcontrollers":
-		plural = "controllers"
-	case "ingresses":
-		plural = "ingress"
-	case "customresourcedefinitions", "apiservices":
-		plural = r.Group + "/" + plural
-	default:
-		if r.Custom {
-			plural = r.Group + "/" + r.Plural
-		}
+	obj.SetSelfLink("")
+	obj.SetCreationTimestamp(old.GetCreationTimestamp())
+	if old.GetDeletionTimestamp() != nil {
+		obj.SetDeletionTimestamp(old.GetDeletionTimestamp())
 	}
-	path := "/registry/" + plural
-	if k.Namespace != "" {
-		path += "/" + k.Namespace
+	if grace := old.GetDeletionGracePeriodSeconds(); grace != nil && obj.GetDeletionGracePeriodSeconds() == nil {
+		obj.SetDeletionGracePeriodSeconds(grace)
 	}
-	return path + "/" + k.Name
 }

@@ -1,4 +1,4 @@
-package verbs
+package writes
 
 import (
 	"context"
@@ -12,36 +12,50 @@ import (
 
 // deletePlan says how an object is to go.
 type deletePlan struct {
-	pending bool // a delete is under way already and nothing changes
-	mark    bool // obj has been changed and is stored first
-	wait    bool // it stays after that, for its grace period or its finalizers
+	mark     bool // obj has been changed and is stored first
+	wait     bool // it stays after that, for its grace period or its finalizers
+	saysGone bool // the client is told that it has gone, though it waits
 }
 
-// plannedDelete decides how obj goes and marks it accordingly. Options have been
+// planDelete decides how obj goes and marks it accordingly. Options have been
 // validated; o is changed.
-func (h *Handler) plannedDelete(ctx context.Context, st *kinds.Storage, obj kinds.Object, o *metav1.DeleteOptions) deletePlan {
-	graceful, pending := h.grace(ctx, st, obj, o)
+func (w *Writer) planDelete(ctx context.Context, st *kinds.Storage, obj kinds.Object, o *metav1.DeleteOptions) deletePlan {
+	switch {
+	case st.Terminate != nil && obj.GetDeletionTimestamp() == nil:
+		st.Terminate(obj, w.today().Time)
+		if st.TerminateAsks {
+			setFinalizers(obj, keepers(st, obj, o))
+		}
+		return deletePlan{mark: true, wait: true}
+	case st.Held != nil && st.Held(obj):
+		return deletePlan{wait: true}
+	}
+	graceful, pending := w.grace(ctx, st, obj, o)
 	if pending {
-		return deletePlan{pending: true}
+		// A longer or no grace period changes nothing of a delete that is under way.
+		return deletePlan{wait: true, saysGone: !st.ReturnDeletedObject}
 	}
-	finalizers := keepers(st, obj, o)
-	changed := !sameSet(finalizers, obj.GetFinalizers())
-	if changed {
-		obj.SetFinalizers(finalizers)
-	}
+	setFinalizers(obj, keepers(st, obj, o))
 	held := len(obj.GetFinalizers()) > 0
 	switch {
 	case graceful:
 		return deletePlan{mark: true, wait: held || *o.GracePeriodSeconds > 0}
 	case held:
-		h.markDeleting(obj)
+		w.markDeleting(obj)
 		return deletePlan{mark: true, wait: true}
 	}
 	return deletePlan{}
 }
 
+// setFinalizers replaces the finalizers of an object if they are others, in whatever order.
+func setFinalizers(obj kinds.Object, finalizers []string) {
+	if !sameSet(finalizers, obj.GetFinalizers()) {
+		obj.SetFinalizers(finalizers)
+	}
+}
+
 // grace starts or shortens a grace period where the kind has one.
-func (h *Handler) grace(ctx context.Context, st *kinds.Storage, obj kinds.Object, o *metav1.DeleteOptions) (graceful, pending bool) {
+func (w *Writer) grace(ctx context.Context, st *kinds.Storage, obj kinds.Object, o *metav1.DeleteOptions) (graceful, pending bool) {
 	if g := o.GracePeriodSeconds; g != nil && *g < 0 {
 		o.GracePeriodSeconds = new(int64(1))
 	}
@@ -69,15 +83,15 @@ func (h *Handler) grace(ctx context.Context, st *kinds.Storage, obj kinds.Object
 		return false, false
 	}
 	o.GracePeriodSeconds = &seconds
-	obj.SetDeletionTimestamp(&metav1.Time{Time: h.now().UTC().Truncate(time.Second).Add(time.Duration(seconds) * time.Second)})
+	obj.SetDeletionTimestamp(&metav1.Time{Time: w.today().Add(time.Duration(seconds) * time.Second)})
 	obj.SetDeletionGracePeriodSeconds(new(seconds))
 	countDeletion(obj)
 	return true, false
 }
 
 // markDeleting is for objects that only wait for their finalizers.
-func (h *Handler) markDeleting(obj kinds.Object) {
-	now := metav1.Time{Time: h.now().UTC().Truncate(time.Second)}
+func (w *Writer) markDeleting(obj kinds.Object) {
+	now := w.today()
 	at := obj.GetDeletionTimestamp()
 	if at == nil {
 		countDeletion(obj)

@@ -1,4 +1,4 @@
-package verbs
+package writes
 
 import (
 	"bytes"
@@ -15,13 +15,13 @@ import (
 
 // ownScale records the manager of a number of replicas as a client of a Scale sees
 // it: there zero is no value, which nobody owns, and what nobody owns is not tracked.
-func (h *Handler) ownScale(c *Call, obj, old kinds.Object, manager string) error {
-	m := c.Sub.Scale
+func (w *Writer) ownScale(req *Request, obj, old kinds.Object) error {
+	m := req.Sub.Scale
 	if !ownsPath(old, m.ReplicasPath) {
 		obj.SetManagedFields(old.GetManagedFields())
 		return nil
 	}
-	if err := h.Owner.AfterUpdate(c.Resource, c.Sub.Name, old, obj, manager, h.now()); err != nil {
+	if err := w.Owner.AfterUpdate(req.Resource, req.sub(), old, obj, req.Manager, w.Now()); err != nil {
 		return err
 	}
 	if n, _ := m.Replicas(obj); n == 0 {
@@ -94,13 +94,13 @@ func undate(obj kinds.Object, sub string) {
 }
 
 // asScale words the conflict of an apply for a client that sees a Scale.
-func asScale(c *Call, err error) error {
+func asScale(req *Request, err error) error {
 	var st *apierrors.StatusError
 	if !errors.As(err, &st) || !apierrors.IsConflict(err) || st.ErrStatus.Details == nil {
 		return err
 	}
 	out := st.ErrStatus.DeepCopy()
-	from, to := " using "+c.Resource.APIVersion(), " using "+autoscalingv1.SchemeGroupVersion.String()
+	from, to := " using "+req.Resource.APIVersion(), " using "+autoscalingv1.SchemeGroupVersion.String()
 	out.Message = strings.ReplaceAll(out.Message, from, to)
 	for i := range out.Details.Causes {
 		out.Details.Causes[i].Message = strings.ReplaceAll(out.Details.Causes[i].Message, from, to)

@@ -1,0 +1,229 @@
+package writes
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"k8s.io/apimachinery/pkg/api/validation/path"
+
+	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/objects"
+	"github.com/rowlock/rowlock/server/permits"
+	"github.com/rowlock/rowlock/server/status"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// Create stores a new object, given as the client sent it in the version of the request.
+func (w *Writer) Create(ctx context.Context, req *Request, obj kinds.Object) (*Outcome, error) {
+	ctx = kinds.WithRequested(ctx, req.Resource)
+	if err := MatchNamespace(req, obj); err != nil {
+		return nil, err
+	}
+	obj, err := Incoming(req.Resource, obj)
+	if err != nil {
+		return nil, err
+	}
+	return w.create(ctx, req, &creation{
+		obj: obj, permit: req.Permit,
+		own: func(obj kinds.Object) error { return w.ownCreated(req, obj) },
+	})
+}
+
+// Incoming converts an object that a client sent to the stored version, and fills in
+// what it left out.
+func Incoming(r *kinds.Resource, obj kinds.Object) (kinds.Object, error) {
+	obj, err := r.ToWorking(obj)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	if r.Storage.Default != nil {
+		r.Storage.Default(obj)
+	}
+	return obj, nil
+}
+
+// creation is a new object, whether a create or an update makes it.
+type creation struct {
+	obj    kinds.Object             // in the stored version, with defaults
+	permit permits.Permit           // to create it
+	own    func(kinds.Object) error // records who owns its fields
+
+	at       *admission.Attributes
+	pristine kinds.Object // as it was before anything was allocated or generated; nil: neither is
+}
+
+// create makes an object and stores it. For a dry run the item is nil, and the object is
+// what would have been stored.
+func (w *Writer) create(ctx context.Context, req *Request, c *creation) (*Outcome, error) {
+	if err := w.admitCreate(ctx, req, c); err != nil {
+		return nil, err
+	}
+	st := req.Resource.Storage
+	generated := c.obj.GetName() == "" && c.obj.GetGenerateName() != ""
+	if generated || st.Allocate != nil {
+		c.pristine = objects.Copy(c.obj) // what is allocated in vain must not be asked for again
+	}
+	// Those who want the same of what there is little of go one after the other.
+	turn := w.turns.Writer(sqlstore.Key{Resource: st.Key}, req.User.Name)
+	defer turn.Done()
+	for try := 1; ; try++ {
+		if st.Allocate != nil && !req.DryRun {
+			if err := turn.Try(ctx, false); err != nil {
+				return nil, err
+			}
+		}
+		if generated {
+			c.obj.SetName(generate(c.obj.GetGenerateName()))
+			c.at.Name = c.obj.GetName()
+		}
+		item, err := w.tryCreate(ctx, req, c)
+		var exists *sqlstore.ExistsError
+		switch {
+		case err == nil:
+			return &Outcome{Item: item, Object: c.obj, Created: true}, nil
+		case errors.Is(err, objects.ErrClaimed):
+			turn.Lost()
+		case !errors.As(err, &exists):
+			return nil, err
+		case !generated:
+			return nil, w.existsError(ctx, req, c, exists)
+		case try >= nameTries:
+			return nil, apierrors.NewGenerateNameConflict(req.Resource.GroupResource(), c.obj.GetName(), 1)
+		}
+		c.obj = objects.Copy(c.pristine)
+	}
+}
+
+// admitCreate records ownership and lets admission change the object.
+func (w *Writer) admitCreate(ctx context.Context, req *Request, c *creation) error {
+	wipe(c.obj)
+	WarnOwners(req, c.obj)
+	if err := c.own(c.obj); err != nil {
+		return err
+	}
+	c.at = req.attributes(admission.Create, c.obj, nil)
+	if c.at.Name == "" {
+		c.at.Name = c.obj.GetName()
+	}
+	c.at.Namespace = req.Resource.NamespaceOf(req.Namespace, c.at.Name)
+	if err := w.admit(ctx, c.at); err != nil {
+		return err
+	}
+	warnAdmittedOwners(req, c.obj)
+	if err := MatchNamespace(req, c.obj); err != nil {
+		return err
+	}
+	if req.Verb == "create" {
+		return nil
+	}
+	// An update looks at the resource version, though there is none to compare it with.
+	_, err := askedRevision(c.obj)
+	return err
+}
+
+// tryCreate prepares, validates and stores an object that has its name.
+func (w *Writer) tryCreate(ctx context.Context, req *Request, c *creation) (*cache.Item, error) {
+	extra, err := w.Objects.Plan(ctx, c.permit, req.place(c.obj.GetName()), c.obj, nil, req.DryRun)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.prepareCreate(ctx, req, c.obj); err != nil {
+		return nil, err
+	}
+	c.at.Object = c.obj
+	if err := w.validate(ctx, c.at); err != nil {
+		return nil, err
+	}
+	return w.insert(ctx, req, c, extra)
+}
+
+// prepareCreate resets what a client may not choose, and validates.
+func (w *Writer) prepareCreate(ctx context.Context, req *Request, obj kinds.Object) error {
+	s := &req.Resource.Storage.Strategy
+	stamp(obj, w.Now())
+	if s.PrepareForCreate != nil {
+		s.PrepareForCreate(ctx, obj)
+	}
+	if errs := validateCreate(ctx, req, s, obj); len(errs) > 0 {
+		return status.Invalid(req.Resource.ErrorKind(obj), obj.GetName(), errs)
+	}
+	if s.Warnings != nil {
+		for _, text := range s.Warnings(ctx, obj, nil) {
+			req.Warn(text)
+		}
+	}
+	if s.Canonicalize != nil {
+		s.Canonicalize(obj)
+	}
+	return nil
+}
+
+func validateCreate(ctx context.Context, req *Request, s *kinds.Strategy, obj kinds.Object) field.ErrorList {
+	errs := req.Resource.ValidateNewMeta(req.Sub, obj)
+	if s.Validate != nil {
+		errs = append(errs, s.Validate(ctx, obj)...)
+	}
+	if len(errs) == 0 && obj.GetName() != "" {
+		for _, msg := range path.IsValidPathSegmentName(obj.GetName()) {
+			errs = append(errs, field.Invalid(metadataPath.Child("name"), obj.GetName(), msg))
+		}
+	}
+	return errs
+}
+
+// insert stores a new object with what was planned for it, or for a dry run finds out
+// whether it could be.
+func (w *Writer) insert(ctx context.Context, req *Request, c *creation, extra []sqlstore.Op) (*cache.Item, error) {
+	r, at := req.Resource, req.place(c.obj.GetName())
+	if req.DryRun { // what only the store finds fault with is found by no dry run
+		return nil, w.Objects.CheckVacant(ctx, c.permit, at)
+	}
+	if n, err := strconv.ParseUint(c.obj.GetResourceVersion(), 10, 64); err == nil && n > 0 && req.Verb == "create" {
+		return nil, status.Plain("resourceVersion should not be set on objects to be created")
+	}
+	if f := r.Storage.Complete; f != nil {
+		f(c.obj)
+	}
+	value, err := objects.Encode(ctx, r, c.obj)
+	if err == nil {
+		value, err = fit(ctx, req, c.obj, value)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return w.Objects.Commit(ctx, c.permit, at, sqlstore.Op{
+		Verb: sqlstore.Create, Value: value, ExpiresAt: objects.Expiry(r.Storage, c.obj, w.Objects.Now()),
+	}, extra)
+}
+
+// fit gives the value to store for obj, whose encoded form is value. One that is too
+// large goes without the record of who owns its fields, unless that was the point.
+func fit(ctx context.Context, req *Request, obj kinds.Object, value []byte) ([]byte, error) {
+	err := objects.CheckSize(value)
+	if err == nil || req.applies || len(obj.GetManagedFields()) == 0 {
+		return value, err
+	}
+	obj.SetManagedFields(nil)
+	if value, err = objects.Encode(ctx, req.Resource, obj); err != nil {
+		return nil, err
+	}
+	return value, objects.CheckSize(value)
+}
+
+// existsError tells the client whether the object in its way is on its way out.
+func (w *Writer) existsError(ctx context.Context, req *Request, c *creation, exists *sqlstore.ExistsError) error {
+	err := apierrors.NewAlreadyExists(req.Resource.GroupResource(), c.obj.GetName())
+	if werr := w.Objects.Overtaken(ctx, exists); werr != nil {
+		return err
+	}
+	if there, serr := w.Objects.Standing(c.permit, req.place(c.obj.GetName())); serr == nil && there.Deleting {
+		err.ErrStatus.Message = "object is being deleted: " + err.ErrStatus.Message
+	}
+	return err
+}

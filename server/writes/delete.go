@@ -1,0 +1,230 @@
+package writes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/objects"
+	"github.com/rowlock/rowlock/server/permits"
+	"github.com/rowlock/rowlock/server/status"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// Deletion is how an object is to go.
+type Deletion struct {
+	Name    string
+	Options *metav1.DeleteOptions
+	// Unread permits to delete an object that cannot be read, and no other.
+	Unread permits.Permit
+	// Unadmitted is for deletes that admission does not see.
+	Unadmitted bool
+}
+
+// UnreadOption is the option that asks to delete what cannot be read.
+const UnreadOption = "ignoreStoreReadErrorWithClusterBreakingPotential"
+
+const unreadVerb = "unsafe-delete-ignore-read-errors"
+
+// AskUnread asks whether the user of a request may delete its object though it cannot be
+// read.
+func (w *Writer) AskUnread(ctx context.Context, req *Request) (permits.Permit, error) {
+	if w.Authorizer == nil {
+		return permits.Permit{}, apierrors.NewInternalError(errors.New("no authorizer provided, unable to authorize unsafe delete"))
+	}
+	permit, reason, err := permits.Ask(ctx, w.Authorizer, &authx.Attributes{
+		User: req.User, Verb: unreadVerb, Namespace: req.Namespace, APIGroup: req.Resource.Group, APIVersion: req.Resource.Version,
+		Resource: req.Resource.Plural, Name: req.Name, ResourceRequest: true,
+	})
+	if permit.Valid() {
+		return permit, nil
+	}
+	why := fmt.Errorf("not permitted to do %q, reason: %s", unreadVerb, reason)
+	if err != nil {
+		why = fmt.Errorf("error while checking permission for %q, %w", unreadVerb, err)
+	}
+	return permits.Permit{}, apierrors.NewForbidden(req.Resource.GroupResource(), req.Name, why)
+}
+
+// Delete deletes an object of the request's resource, or marks it for deletion.
+func (w *Writer) Delete(ctx context.Context, req *Request, d *Deletion) (*Outcome, error) {
+	if err := objects.CheckName(d.Name); err != nil {
+		return nil, err
+	}
+	ctx = kinds.WithRequested(ctx, req.Resource)
+	turn := w.turns.Writer(req.key(d.Name), req.User.Name)
+	defer turn.Done()
+	pinned := d.Options.Preconditions != nil && d.Options.Preconditions.ResourceVersion != nil
+	for {
+		if len(d.Options.DryRun) == 0 {
+			if err := turn.Try(ctx, pinned); err != nil {
+				return nil, err
+			}
+		}
+		out, err := w.tryDelete(ctx, req, d)
+		if err == nil {
+			return out, nil
+		}
+		if err := w.Objects.Overtaken(ctx, err); err != nil {
+			return nil, err
+		}
+		turn.Lost()
+	}
+}
+
+// tryDelete deletes the object as it is now.
+func (w *Writer) tryDelete(ctx context.Context, req *Request, d *Deletion) (*Outcome, error) {
+	item, err := w.Objects.Find(ctx, req.Permit, req.place(d.Name))
+	if err != nil {
+		return nil, err
+	}
+	if item == nil {
+		return nil, apierrors.NewNotFound(req.Resource.GroupResource(), d.Name)
+	}
+	if d.Unread.Valid() {
+		return w.discard(ctx, req, d, item)
+	}
+	obj, err := w.Objects.Decode(ctx, req.Resource, item)
+	if err != nil {
+		return nil, err
+	}
+	options := d.Options.DeepCopy() // plans change them
+	if err := w.admitDelete(ctx, req, d, options, obj); err != nil {
+		return nil, err
+	}
+	st := req.Resource.Storage
+	if st.OrphanByDefault && st.OrphanWarning != "" && options.PropagationPolicy == nil && options.OrphanDependents == nil {
+		req.Warn(st.OrphanWarning)
+	}
+	plan := w.planDelete(ctx, st, obj, options)
+	dry := len(options.DryRun) > 0
+	if plan.mark {
+		if item, err = w.mark(ctx, req, item, obj, dry); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case plan.wait:
+		if dry {
+			item = nil
+		}
+		return &Outcome{Item: item, Object: obj, Gone: plan.saysGone}, nil
+	case dry:
+		return &Outcome{Object: obj, Gone: true}, nil
+	}
+	return w.erase(ctx, req, item, obj)
+}
+
+// admitDelete checks what the client wants to be sure of, and asks admission.
+func (w *Writer) admitDelete(ctx context.Context, req *Request, d *Deletion, options *metav1.DeleteOptions, obj kinds.Object) error {
+	// Those of an eviction come here as they were sent.
+	if errs := validation.ValidateDeleteOptions(options); len(errs) > 0 {
+		return status.Invalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)
+	}
+	if err := checkPreconditions(req.Resource.Storage, obj, options.Preconditions); err != nil {
+		return err
+	}
+	if d.Unadmitted {
+		return nil
+	}
+	a := req.attributes(admission.Delete, nil, obj) // without a name where a whole collection goes
+	a.Options, a.DryRun = options, len(options.DryRun) > 0
+	if err := w.admit(ctx, a); err != nil {
+		return err
+	}
+	return w.validate(ctx, a)
+}
+
+// checkPreconditions checks what the client wants to be sure of. Kinds that are marked
+// before they go have words of their own for it.
+func checkPreconditions(st *kinds.Storage, obj kinds.Object, p *metav1.Preconditions) error {
+	if p == nil {
+		return nil
+	}
+	if st.Terminate != nil {
+		return checkTerminal(st, obj, p)
+	}
+	conflict := func(format string, args ...any) error {
+		gr := schema.GroupResource{Group: st.GVK.Group, Resource: st.GVK.Kind}
+		return apierrors.NewConflict(gr, obj.GetName(), fmt.Errorf(format, args...))
+	}
+	if p.UID != nil && *p.UID != obj.GetUID() {
+		return conflict("the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *p.UID, obj.GetUID())
+	}
+	if p.ResourceVersion != nil && *p.ResourceVersion != obj.GetResourceVersion() {
+		return conflict("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified", *p.ResourceVersion, obj.GetResourceVersion())
+	}
+	return nil
+}
+
+func checkTerminal(st *kinds.Storage, obj kinds.Object, p *metav1.Preconditions) error {
+	conflict := func(what string, want, have any) error {
+		return apierrors.NewConflict(schema.ParseGroupResource(st.Key), obj.GetName(),
+			fmt.Errorf("Precondition failed: %[1]s in precondition: %[2]v, %[1]s in object meta: %[3]v", what, want, have))
+	}
+	if p.UID != nil && *p.UID != obj.GetUID() {
+		return conflict("UID", *p.UID, obj.GetUID())
+	}
+	if p.ResourceVersion != nil && *p.ResourceVersion != obj.GetResourceVersion() {
+		return conflict("ResourceVersion", *p.ResourceVersion, obj.GetResourceVersion())
+	}
+	return nil
+}
+
+// mark stores the state in which an object waits for its end.
+func (w *Writer) mark(ctx context.Context, req *Request, item *cache.Item, obj kinds.Object, dry bool) (*cache.Item, error) {
+	if dry {
+		return nil, nil
+	}
+	rv := obj.GetResourceVersion()
+	value, err := objects.Encode(ctx, req.Resource, obj)
+	obj.SetResourceVersion(rv)
+	if err != nil || objects.Unchanged(item, value) {
+		return item, err
+	}
+	return w.Objects.Commit(ctx, req.Permit, req.place(item.Name), sqlstore.Op{
+		Verb: sqlstore.Update, Expect: item.Revision, Value: value, ExpiresAt: objects.Expiry(req.Resource.Storage, obj, w.Objects.Now()),
+	}, nil)
+}
+
+// erase deletes the row of an object and gives back its claims.
+func (w *Writer) erase(ctx context.Context, req *Request, item *cache.Item, obj kinds.Object) (*Outcome, error) {
+	at := req.place(item.Name)
+	extra, err := w.Objects.Plan(ctx, req.Permit, at, nil, obj, false)
+	if err != nil {
+		return nil, err
+	}
+	last, err := w.Objects.Commit(ctx, req.Permit, at, sqlstore.Op{Verb: sqlstore.Delete, Expect: item.Revision, Value: item.JSON}, extra)
+	if err != nil {
+		return nil, err
+	}
+	return &Outcome{Item: last, Object: obj, Gone: true}, nil
+}
+
+// discard deletes what cannot be read, whatever it may have waited for. With it goes
+// what was claimed for it, which nobody else would ever give back.
+func (w *Writer) discard(ctx context.Context, req *Request, d *Deletion, item *cache.Item) (*Outcome, error) {
+	if item.Corrupt == nil {
+		kind := schema.GroupKind{Group: req.Resource.Group, Kind: req.Resource.Plural}
+		return nil, status.Invalid(kind, item.Name, field.ErrorList{field.Invalid(field.NewPath(UnreadOption), true,
+			"is exclusively used to delete corrupt object(s), try again by removing this option")})
+	}
+	if err := w.Objects.Discard(ctx, req.Permit, d.Unread, req.place(item.Name), item); err != nil {
+		return nil, err
+	}
+	return &Outcome{Gone: true}, nil
+}
+
+// today is the time that objects are marked with.
+func (w *Writer) today() metav1.Time { return metav1.Time{Time: w.Now().UTC().Truncate(time.Second)} }

@@ -1,0 +1,104 @@
+package writes
+
+import (
+	"context"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/objects"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// What follows is for requests that write in ways of their own: a binding, an eviction.
+
+// Admit asks admission about the body of a subresource or of a virtual resource (op is
+// Create), or about the options of a connection (Connect).
+func (w *Writer) Admit(ctx context.Context, req *Request, op admission.Operation, obj runtime.Object) error {
+	ctx = kinds.WithRequested(ctx, req.Resource)
+	a := req.attributes(op, obj, nil)
+	if m := a.Meta(); a.Name == "" && m != nil {
+		a.Name = m.GetName()
+	}
+	if err := w.admit(ctx, a); err != nil {
+		return err
+	}
+	return w.validate(ctx, a)
+}
+
+// Rewrite changes a stored object as fn says, as often as another write is faster.
+// Nothing is defaulted or validated, nobody owns what changes, and admission is not
+// asked. It answers 404 where there is no object. The object it returns has been stored,
+// unless the request is a dry run, and has its resource version.
+func (w *Writer) Rewrite(ctx context.Context, req *Request, at objects.Place, fn func(obj kinds.Object) error) (kinds.Object, error) {
+	if err := objects.CheckName(at.Name); err != nil {
+		return nil, err
+	}
+	ctx = kinds.WithRequested(ctx, req.Resource)
+	turn := w.turns.Writer(at.Key(), req.User.Name)
+	defer turn.Done()
+	for {
+		if !req.DryRun {
+			if err := turn.Try(ctx, false); err != nil {
+				return nil, err
+			}
+		}
+		item, err := w.Objects.Find(ctx, req.Permit, at)
+		if err != nil {
+			return nil, err
+		}
+		if item == nil {
+			return nil, apierrors.NewNotFound(at.Resource.GroupResource(), at.Name)
+		}
+		obj, err := w.Objects.Decode(ctx, at.Resource, item)
+		if err != nil {
+			return nil, err
+		}
+		if err := fn(obj); err != nil || req.DryRun {
+			return obj, err
+		}
+		if err = w.rewrite(ctx, req, at, item, obj); err == nil {
+			return obj, nil
+		}
+		if err := w.Objects.Overtaken(ctx, err); err != nil {
+			return nil, err
+		}
+		turn.Lost()
+	}
+}
+
+func (w *Writer) rewrite(ctx context.Context, req *Request, at objects.Place, item *cache.Item, obj kinds.Object) error {
+	value, err := objects.Encode(ctx, at.Resource, obj)
+	if err != nil {
+		return err
+	}
+	if err := objects.CheckSize(value); err != nil {
+		return err
+	}
+	revision := item.Revision
+	if !objects.Unchanged(item, value) {
+		next, err := w.Objects.Commit(ctx, req.Permit, at, sqlstore.Op{
+			Verb: sqlstore.Update, Expect: item.Revision, Value: value, ExpiresAt: objects.Expiry(at.Resource.Storage, obj, w.Objects.Now()),
+		}, nil)
+		if err != nil {
+			return err
+		}
+		revision = next.Revision
+	}
+	obj.SetResourceVersion(strconv.FormatInt(revision, 10))
+	return nil
+}
+
+// Edit updates the object of a request as a PUT by its manager would, with validation
+// and field ownership, as often as another write is faster. Admission is not asked.
+func (w *Writer) Edit(ctx context.Context, req *Request, fn func(obj kinds.Object) error) error {
+	_, err := w.Update(ctx, req, &Change{unadmitted: true, Compute: func(old kinds.Object, _ *cache.Item) (kinds.Object, error) {
+		obj := objects.Copy(old)
+		return obj, fn(obj)
+	}})
+	return err
+}

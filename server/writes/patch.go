@@ -1,0 +1,119 @@
+package writes
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/rowlock/rowlock/codecs"
+	jsoncodec "github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/server/apply"
+	"github.com/rowlock/rowlock/server/apply/ownership"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/objects"
+	"github.com/rowlock/rowlock/server/status"
+)
+
+// Patch changes an object that is there with a JSON, merge or strategic merge patch.
+func (w *Writer) Patch(ctx context.Context, req *Request, p *apply.Patch) (*Outcome, error) {
+	r := req.Resource
+	return w.Update(ctx, req, &Change{Compute: func(old kinds.Object, item *cache.Item) (kinds.Object, error) {
+		current, encoded, err := patchable(r, old, item)
+		if err != nil {
+			return nil, err
+		}
+		patched, problems, err := w.Patcher.Change(ctx, p, r.GVK(), current, encoded)
+		if err != nil {
+			return nil, status.Show(err)
+		}
+		warn(req, problems)
+		obj, ok := patched.(kinds.Object)
+		if !ok {
+			return nil, apierrors.NewBadRequest("the patch makes it no object any more")
+		}
+		if err := MatchPath(req, obj); err != nil {
+			return nil, err
+		}
+		return Incoming(r, obj)
+	}})
+}
+
+// patchable is an object in the version that a patch is of, and its JSON.
+func patchable(r *kinds.Resource, old kinds.Object, item *cache.Item) (kinds.Object, []byte, error) {
+	if objects.Clean(r, item) {
+		return old, item.JSON, nil
+	}
+	obj, err := r.ToServed(objects.Copy(old))
+	if err != nil {
+		return nil, nil, err
+	}
+	data, err := jsoncodec.Append(nil, obj)
+	return obj, data, err
+}
+
+// Applied is the body of a server-side apply.
+type Applied struct {
+	Body       []byte // JSON or YAML
+	Force      bool   // takes fields that others own
+	Strictness codecs.Strictness
+}
+
+// Apply merges what a manager wants into an object, or makes it.
+func (w *Writer) Apply(ctx context.Context, req *Request, a *Applied) (*Outcome, error) {
+	if w.Owner == nil {
+		return nil, status.NotAllowed()
+	}
+	as := *req
+	as.applies = true
+	return w.Update(ctx, &as, &Change{
+		MayCreate: req.Sub == nil && slices.Contains(req.Resource.Verbs, "create"),
+		Compute:   func(old kinds.Object, _ *cache.Item) (kinds.Object, error) { return w.merge(&as, a, old) },
+		own:       func(obj, old kinds.Object) error { return nil }, // the merge has recorded it already
+	})
+}
+
+// merge makes the object that an apply is to leave behind, in the stored version.
+func (w *Writer) merge(req *Request, a *Applied, old kinds.Object) (kinds.Object, error) {
+	r := req.Resource
+	var live kinds.Object
+	if old != nil {
+		var err error
+		if live, err = r.ToServed(objects.Copy(old)); err != nil {
+			return nil, err
+		}
+	}
+	obj, err := w.Owner.Apply(r, req.sub(), live, a.Body, req.Manager, a.Force, w.Now())
+	if err != nil {
+		return nil, status.Show(err)
+	}
+	problems, err := ownership.RepeatedFields(a.Body, a.Strictness)
+	if err != nil {
+		return nil, err
+	}
+	warn(req, problems)
+	if uid := obj.GetUID(); uid != "" && old == nil {
+		return nil, apierrors.NewConflict(r.GroupResource(), req.Name,
+			fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
+	}
+	if err := MatchPath(req, obj); err != nil {
+		return nil, err
+	}
+	// What is unknown was refused by the merge already.
+	if _, err := r.Coerce(obj); err != nil {
+		return nil, status.Show(err)
+	}
+	return Incoming(r, obj)
+}
+
+// warn tells the client about problems of decoding.
+func warn(req *Request, problems []string) {
+	if len(problems) == 0 {
+		return
+	}
+	for _, text := range codecs.Warnings(problems) {
+		req.Warn(text)
+	}
+}

@@ -1,0 +1,175 @@
+package writes
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	genericvalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/apply"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/objects"
+	"github.com/rowlock/rowlock/server/status"
+)
+
+// ScaleKind is the kind that a number of replicas is read and written as.
+var ScaleKind = autoscalingv1.SchemeGroupVersion.WithKind("Scale")
+
+// ScaleOf shows an object, in the version of the request, as a Scale.
+func ScaleOf(m *kinds.ScaleMapping, obj kinds.Object) *autoscalingv1.Scale {
+	spec, running := m.Replicas(obj)
+	s := &autoscalingv1.Scale{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: obj.GetName(), Namespace: obj.GetNamespace(), UID: obj.GetUID(),
+			ResourceVersion: obj.GetResourceVersion(), CreationTimestamp: obj.GetCreationTimestamp(),
+		},
+		Spec:   autoscalingv1.ScaleSpec{Replicas: spec},
+		Status: autoscalingv1.ScaleStatus{Replicas: running},
+	}
+	if m.Selector != nil {
+		s.Status.Selector = m.Selector(obj)
+	}
+	s.SetGroupVersionKind(ScaleKind)
+	return s
+}
+
+// scaling is a change of a number of replicas, seen as a Scale.
+type scaling struct {
+	Change
+	edit func(before *autoscalingv1.Scale) (*autoscalingv1.Scale, error)
+}
+
+// UpdateScale replaces the Scale of an object, and returns what it is then.
+func (w *Writer) UpdateScale(ctx context.Context, req *Request, sent *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
+	return w.scale(ctx, req, &scaling{
+		Change: Change{UID: sent.UID},
+		edit:   func(*autoscalingv1.Scale) (*autoscalingv1.Scale, error) { return sent.DeepCopy(), nil },
+	})
+}
+
+// PatchScale patches the Scale of an object, and returns what it is then.
+func (w *Writer) PatchScale(ctx context.Context, req *Request, p *apply.Patch) (*autoscalingv1.Scale, error) {
+	return w.scale(ctx, req, &scaling{edit: func(before *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
+		patched, problems, err := w.Patcher.Change(ctx, p, ScaleKind, before, nil)
+		if err != nil {
+			return nil, status.Show(err)
+		}
+		warn(req, problems)
+		s, ok := patched.(*autoscalingv1.Scale)
+		if !ok {
+			return nil, apierrors.NewBadRequest("the patch makes it no Scale any more")
+		}
+		return s, MatchPath(req, s)
+	}})
+}
+
+// ApplyScale applies the number of replicas in a Scale, whose body is given in a as well,
+// as if the object itself were applied with nothing but that field.
+func (w *Writer) ApplyScale(ctx context.Context, req *Request, sent *autoscalingv1.Scale, a *Applied) (*autoscalingv1.Scale, error) {
+	if w.Owner == nil {
+		return nil, status.NotAllowed()
+	}
+	own := func(obj, old kinds.Object) error {
+		merged, err := w.Owner.ApplyScale(req.Resource, req.sub(), objects.Copy(old), a.Body, req.Manager, a.Force)
+		if err != nil {
+			return status.Show(asScale(req, err))
+		}
+		obj.SetManagedFields(merged.GetManagedFields())
+		return nil
+	}
+	return w.scale(ctx, req, &scaling{Change: Change{own: own}, edit: func(before *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
+		next := before.DeepCopy()
+		next.Spec.Replicas, next.UID = sent.Spec.Replicas, sent.UID
+		if sent.ResourceVersion != "" {
+			next.ResourceVersion = sent.ResourceVersion
+		}
+		return next, nil
+	}})
+}
+
+// scale runs the update of an object through its Scale.
+func (w *Writer) scale(ctx context.Context, req *Request, sc *scaling) (*autoscalingv1.Scale, error) {
+	own := sc.own
+	if own == nil && w.Owner != nil {
+		own = func(obj, old kinds.Object) error { return w.ownScale(req, obj, old) }
+	}
+	if own != nil {
+		sc.own = func(obj, old kinds.Object) error {
+			err := inServed(req.Resource, obj, old, own)
+			undate(obj, req.sub())
+			return err
+		}
+	}
+	sc.unadmitted = true // admission sees the Scale, in computeScale
+	sc.Compute = func(old kinds.Object, _ *cache.Item) (kinds.Object, error) {
+		return w.computeScale(ctx, req, sc, old)
+	}
+	out, err := w.Update(ctx, req, &sc.Change)
+	if err != nil {
+		return nil, err
+	}
+	obj, err := req.Resource.ToServed(out.Object)
+	if err != nil {
+		return nil, err
+	}
+	if out.Item != nil {
+		obj.SetResourceVersion(strconv.FormatInt(out.Item.Revision, 10))
+	}
+	return ScaleOf(req.Sub.Scale, obj), nil
+}
+
+// computeScale makes the object that a changed Scale stands for, in the stored version.
+func (w *Writer) computeScale(ctx context.Context, req *Request, sc *scaling, old kinds.Object) (kinds.Object, error) {
+	obj, err := req.Resource.ToServed(objects.Copy(old))
+	if err != nil {
+		return nil, err
+	}
+	before := ScaleOf(req.Sub.Scale, obj)
+	next, err := sc.edit(before)
+	if err != nil {
+		return nil, err
+	}
+	next.Namespace = obj.GetNamespace()
+	a := req.attributes(admission.Update, next, before)
+	if err := w.admit(ctx, a); err != nil {
+		return nil, err
+	}
+	if err := MatchNamespace(req, next); err != nil {
+		return nil, err
+	}
+	if !req.Sub.Scale.AnyNumber {
+		if err := validScale(next); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.validate(ctx, a); err != nil {
+		return nil, err
+	}
+	if next.UID != "" && next.UID != obj.GetUID() {
+		return nil, apierrors.NewConflict(
+			schema.GroupResource{Group: req.Resource.Group, Resource: req.Resource.Plural + "/scale"}, obj.GetName(),
+			fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", next.UID, obj.GetUID()))
+	}
+	req.Sub.Scale.SetReplicas(obj, next.Spec.Replicas)
+	if next.ResourceVersion != "" {
+		obj.SetResourceVersion(next.ResourceVersion)
+	}
+	return req.Resource.ToWorking(obj)
+}
+
+func validScale(s *autoscalingv1.Scale) error {
+	errs := genericvalidation.ValidateObjectMeta(&s.ObjectMeta, true, genericvalidation.NameIsDNSSubdomain, metadataPath)
+	errs = append(errs, genericvalidation.ValidateNonnegativeField(int64(s.Spec.Replicas), field.NewPath("spec", "replicas"))...)
+	if len(errs) == 0 {
+		return nil
+	}
+	return status.Invalid(ScaleKind.GroupKind(), s.Name, errs)
+}

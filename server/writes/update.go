@@ -1,0 +1,333 @@
+package writes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/objects"
+	"github.com/rowlock/rowlock/server/permits"
+	"github.com/rowlock/rowlock/server/status"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// Change is what an update makes of an object. It is for one call of Update.
+type Change struct {
+	UID types.UID // the object must be this one, if set
+	// Pinned says that the client names the resource version it replaces, as far as that
+	// is known beforehand.
+	Pinned bool
+	// MayCreate says that an absent object is made, which needs a permit of its own.
+	MayCreate bool
+	// Compute makes the new object, in the stored version and with defaults; the writer
+	// may change it. old is nil where there is none, and must not be changed. It is
+	// called again where another write was faster.
+	Compute func(old kinds.Object, item *cache.Item) (kinds.Object, error)
+
+	// own records ownership; nil takes what differs for the manager.
+	own func(obj, old kinds.Object) error
+	// unadmitted is for writes that admission does not see.
+	unadmitted bool
+	creates    permits.Permit // to make the object, once that was asked for
+}
+
+// staleError is a conflict with a resource version that the client named.
+type staleError struct {
+	asked int64
+	err   error
+}
+
+func (e *staleError) Error() string { return e.err.Error() }
+func (e *staleError) Unwrap() error { return e.err }
+
+// Update runs a change until it is stored, refused, or conflicts with a resource version
+// that the client asked for; else until ctx ends.
+func (w *Writer) Update(ctx context.Context, req *Request, ch *Change) (*Outcome, error) {
+	if err := objects.CheckName(req.Name); err != nil {
+		return nil, err
+	}
+	ctx = kinds.WithRequested(ctx, req.Resource)
+	turn := w.turns.Writer(req.key(req.Name), req.User.Name)
+	defer turn.Done()
+	for try := 0; ; try++ {
+		if !req.DryRun {
+			if err := turn.Try(ctx, ch.Pinned); err != nil {
+				return nil, err
+			}
+		}
+		out, err := w.tryUpdate(ctx, req, ch)
+		if err == nil {
+			return out, nil
+		}
+		var stale *staleError
+		if errors.As(err, &stale) {
+			// The version asked for may be newer than what has come here yet.
+			if stale.asked <= w.Objects.Revision() || try > 0 {
+				return nil, stale.Unwrap()
+			}
+			if err := w.Objects.CatchUp(ctx); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if err := w.Objects.Overtaken(ctx, err); err != nil {
+			return nil, err
+		}
+		turn.Lost()
+	}
+}
+
+// tryUpdate makes the change once, on the object as it is now.
+func (w *Writer) tryUpdate(ctx context.Context, req *Request, ch *Change) (*Outcome, error) {
+	item, err := w.Objects.Find(ctx, req.Permit, req.place(req.Name))
+	if err != nil {
+		return nil, err
+	}
+	if item == nil {
+		return w.createByUpdate(ctx, req, ch)
+	}
+	old, err := w.Objects.Decode(ctx, req.Resource, item)
+	if err != nil {
+		return nil, err
+	}
+	if err := uidError(req, ch.UID, old.GetUID()); err != nil {
+		return nil, err
+	}
+	obj, err := ch.Compute(old, item)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.admitUpdate(ctx, req, ch, obj, old); err != nil {
+		return nil, err
+	}
+	if err := matchRevision(req, obj, item); err != nil {
+		return nil, err
+	}
+	var extra []sqlstore.Op
+	if req.Sub == nil {
+		if extra, err = w.Objects.Plan(ctx, req.Permit, req.place(req.Name), obj, old, req.DryRun); err != nil {
+			return nil, err
+		}
+	}
+	if err := prepareUpdate(ctx, req, obj, old); err != nil {
+		return nil, err
+	}
+	if !ch.unadmitted {
+		if err := w.validate(ctx, req.attributes(admission.Update, obj, old)); err != nil {
+			return nil, err
+		}
+	}
+	return w.replace(ctx, req, item, obj, old, extra)
+}
+
+// admitUpdate records ownership and lets admission change the object.
+func (w *Writer) admitUpdate(ctx context.Context, req *Request, ch *Change, obj, old kinds.Object) error {
+	own := ch.own
+	if own == nil {
+		own = func(obj, old kinds.Object) error { return w.ownUpdated(req, obj, old) }
+	}
+	if err := own(obj, old); err != nil {
+		return err
+	}
+	if !ch.unadmitted {
+		if err := w.admit(ctx, req.attributes(admission.Update, obj, old)); err != nil {
+			return err
+		}
+		warnAdmittedOwners(req, obj)
+	}
+	if fields := old.GetManagedFields(); onlyTimesDiffer(fields, obj.GetManagedFields()) {
+		obj.SetManagedFields(fields)
+	}
+	return nil
+}
+
+// matchRevision compares the resource version that the client sent with the stored one.
+func matchRevision(req *Request, obj kinds.Object, item *cache.Item) error {
+	asked, err := askedRevision(obj)
+	if err != nil {
+		return err
+	}
+	switch {
+	case asked == item.Revision, asked == 0 && unconditional(req):
+		obj.SetResourceVersion(strconv.FormatInt(item.Revision, 10))
+		return nil
+	case asked == 0:
+		kind := schema.GroupKind{Group: req.Resource.Group, Kind: req.Resource.Plural}
+		return status.Invalid(kind, item.Name, field.ErrorList{
+			field.Invalid(metadataPath.Child("resourceVersion"), uint64(0), "must be specified for an update"),
+		})
+	}
+	return &staleError{asked: asked, err: apierrors.NewConflict(req.Resource.GroupResource(), item.Name, errors.New(status.Modified))}
+}
+
+// askedRevision is the resource version that an update wants to replace; 0 where it
+// names none.
+func askedRevision(obj kinds.Object) (int64, error) {
+	rv := obj.GetResourceVersion()
+	if rv == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(rv, 10, 64)
+	if err != nil {
+		return 0, status.Plain((&strconv.NumError{Func: "ParseUint", Num: rv, Err: errors.Unwrap(err)}).Error())
+	}
+	return int64(min(n, math.MaxInt64)), nil // no revision is as large
+}
+
+func unconditional(req *Request) bool {
+	if req.Sub != nil && req.Sub.Update != nil && req.Sub.Update.UnconditionalUpdate {
+		return true
+	}
+	return req.Resource.Storage.UnconditionalUpdate
+}
+
+// prepareUpdate resets what a client may not change, and validates.
+func prepareUpdate(ctx context.Context, req *Request, obj, old kinds.Object) error {
+	if err := MatchNamespace(req, obj); err != nil {
+		return err
+	}
+	s := req.strategy()
+	obj.SetGeneration(old.GetGeneration())
+	if s.PrepareForUpdate != nil {
+		s.PrepareForUpdate(ctx, obj, old)
+	}
+	keepMeta(obj, old)
+	errs := req.Resource.ValidateMeta(req.Sub, obj, old)
+	if s.ValidateUpdate != nil {
+		errs = append(errs, s.ValidateUpdate(ctx, obj, old)...)
+	}
+	if len(errs) > 0 {
+		return status.Invalid(req.Resource.ErrorKind(obj), obj.GetName(), errs)
+	}
+	if s.Warnings != nil {
+		for _, text := range s.Warnings(ctx, obj, old) {
+			req.Warn(text)
+		}
+	}
+	if s.Canonicalize != nil {
+		s.Canonicalize(obj)
+	}
+	return nil
+}
+
+// replace commits an update with what was planned for it. Nothing is written that is
+// there already, and an object that only waited for its last finalizer goes.
+func (w *Writer) replace(ctx context.Context, req *Request, item *cache.Item, obj, old kinds.Object, extra []sqlstore.Op) (*Outcome, error) {
+	st, at := req.Resource.Storage, req.place(req.Name)
+	gone := emptied(st, obj, old)
+	if gone {
+		var err error
+		if extra, err = w.Objects.Plan(ctx, req.Permit, at, nil, old, req.DryRun); err != nil {
+			return nil, err
+		}
+	}
+	if req.DryRun {
+		obj.SetResourceVersion(strconv.FormatInt(item.Revision, 10))
+		return &Outcome{Object: obj}, nil
+	}
+	if gone {
+		// Watchers see it as it was; the client, as it would have become.
+		op := sqlstore.Op{Verb: sqlstore.Delete, Expect: item.Revision, Value: item.JSON}
+		if _, err := w.Objects.Commit(ctx, req.Permit, at, op, extra); err != nil {
+			return nil, err
+		}
+		obj.SetResourceVersion(strconv.FormatInt(item.Revision, 10))
+		return &Outcome{Object: obj}, nil
+	}
+	value, err := objects.Encode(ctx, req.Resource, obj)
+	if err != nil {
+		return nil, err
+	}
+	if len(extra) == 0 && objects.Unchanged(item, value) {
+		return &Outcome{Item: item, Object: obj}, nil
+	}
+	if value, err = fit(ctx, req, obj, value); err != nil {
+		return nil, err
+	}
+	next, err := w.Objects.Commit(ctx, req.Permit, at, sqlstore.Op{
+		Verb: sqlstore.Update, Expect: item.Revision, Value: value, ExpiresAt: objects.Expiry(st, obj, w.Objects.Now()),
+	}, extra)
+	if err != nil {
+		return nil, err
+	}
+	return &Outcome{Item: next, Object: obj}, nil
+}
+
+// createByUpdate is a PUT or an apply of an object that is not there.
+func (w *Writer) createByUpdate(ctx context.Context, req *Request, ch *Change) (*Outcome, error) {
+	if err := uidError(req, ch.UID, ""); err != nil {
+		return nil, err
+	}
+	if !ch.MayCreate {
+		return nil, apierrors.NewNotFound(req.Resource.GroupResource(), req.Name)
+	}
+	if err := w.askToCreate(ctx, req, ch); err != nil {
+		return nil, err
+	}
+	obj, err := ch.Compute(nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	own := func(obj kinds.Object) error { return w.ownCreated(req, obj) }
+	if ch.own != nil {
+		own = func(obj kinds.Object) error { return ch.own(obj, nil) }
+	}
+	as := *req
+	as.Options = asCreateOptions(req.Options)
+	out, err := w.create(ctx, &as, &creation{obj: obj, permit: ch.creates, own: own})
+	if apierrors.IsAlreadyExists(err) && !req.DryRun {
+		// Somebody made it meanwhile: now it is an update.
+		return nil, &sqlstore.NotFoundError{Key: req.key(req.Name)}
+	}
+	return out, err
+}
+
+// askToCreate asks, once for a change, whether the user may make the object: who may
+// update or patch it may not yet do that. A dry run asks too.
+func (w *Writer) askToCreate(ctx context.Context, req *Request, ch *Change) error {
+	if ch.creates.Valid() {
+		return nil
+	}
+	at := req.place(req.Name)
+	var err error
+	ch.creates, err = permits.Need(ctx, w.Authorizer, &authx.Attributes{
+		User: req.User, Verb: "create", Namespace: at.Namespace, APIGroup: req.Resource.Group, APIVersion: req.Resource.Version,
+		Resource: req.Resource.Plural, Subresource: at.Sub, Name: at.Name, ResourceRequest: true, Path: req.Path,
+	})
+	return err
+}
+
+// asCreateOptions turns the options of an update into those of the create it becomes.
+func asCreateOptions(options runtime.Object) *metav1.CreateOptions {
+	o := &metav1.CreateOptions{}
+	o.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("CreateOptions"))
+	switch u := options.(type) {
+	case *metav1.UpdateOptions:
+		o.DryRun, o.FieldManager, o.FieldValidation = u.DryRun, u.FieldManager, u.FieldValidation
+	case *metav1.PatchOptions:
+		o.DryRun, o.FieldManager, o.FieldValidation = u.DryRun, u.FieldManager, u.FieldValidation
+	}
+	return o
+}
+
+func uidError(req *Request, want, have types.UID) error {
+	if want == "" || want == have {
+		return nil
+	}
+	return apierrors.NewConflict(req.Resource.GroupResource(), req.Name, fmt.Errorf(
+		"StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: %v, UID in object meta: %v",
+		req.Resource.RegistryKey(req.place(req.Name).Namespace, req.Name), want, have))
+}

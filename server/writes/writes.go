@@ -1,0 +1,101 @@
+// Package writes changes what is stored: create, update, patch, apply and delete, as
+// values in and out, without HTTP.
+//
+//	request.go    who writes what, and with which permit; what became of it
+//	create.go     a new object, from top to bottom
+//	update.go     a change of an object that is there, or that it makes
+//	patch.go      patches and server-side apply, as changes
+//	scale.go      a change of the number of replicas, seen as a Scale
+//	delete.go     a delete; grace.go decides how the object goes
+//	part.go       for subresources that write in ways of their own: bindings, evictions
+//	meta.go       what the server alone decides of metadata; metarules.go checks the rest
+//
+// A write is computed on the live object, owned, admitted, compared with the resource
+// version that was asked for, prepared and validated by its kind, and committed if the
+// object is still the same; if another write was faster it is computed anew, until the
+// context ends (decision 52). Writers of one object that got into each other's way stand
+// in line, and their users take turns.
+//
+// It promises: nothing is written but what the request's permit covers, an object that an
+// update makes was asked about as create, and what Outcome holds has been stored unless
+// it was a dry run. It starts no goroutine.
+//
+// Callers are the verbs, and what writes in process: subresources of pods, admission.
+package writes
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/apply"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/objects"
+	"github.com/rowlock/rowlock/server/turns"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// Writer runs writes. Its fields are set once, before the first of them.
+type Writer struct {
+	Objects    *objects.Store
+	Owner      Owner            // nil: no field ownership is kept, and there is no apply
+	Patcher    *apply.Patcher   // nil: one that is as usual
+	Admission  Admission        // nil: everything is admitted
+	Authorizer authx.Authorizer // for creates by update; nil: there are none
+	Clock      func() time.Time // nil: time.Now
+	Log        *slog.Logger     // nil: slog.Default
+
+	turns turns.Lines // of those whose write of an object lost to another's
+}
+
+// Owner keeps who owns which field; server/apply/ownership implements it. Objects are in
+// r's version. sub is "" or the subresource that was written through.
+type Owner interface {
+	AfterCreate(r *kinds.Resource, sub string, obj kinds.Object, manager string, now time.Time) error
+	AfterUpdate(r *kinds.Resource, sub string, old, obj kinds.Object, manager string, now time.Time) error
+	// Apply merges patch into live, which is an empty object where there is none.
+	Apply(r *kinds.Resource, sub string, live kinds.Object, patch []byte, manager string, force bool, now time.Time) (kinds.Object, error)
+	// ApplyScale merges a patch of a Scale into live through its scale subresource.
+	ApplyScale(r *kinds.Resource, sub string, live kinds.Object, patch []byte, manager string, force bool) (kinds.Object, error)
+}
+
+// Admission lets writes in; admission.Chain implements it.
+type Admission interface {
+	// Admit may change the object; Validate only looks at what it has become.
+	Admit(ctx context.Context, a *admission.Attributes) error
+	Validate(ctx context.Context, a *admission.Attributes) error
+}
+
+func (w *Writer) admit(ctx context.Context, a *admission.Attributes) error {
+	if w.Admission == nil {
+		return nil
+	}
+	return w.Admission.Admit(ctx, a)
+}
+
+func (w *Writer) validate(ctx context.Context, a *admission.Attributes) error {
+	if w.Admission == nil {
+		return nil
+	}
+	return w.Admission.Validate(ctx, a)
+}
+
+// Now is the time by the writer's clock.
+func (w *Writer) Now() time.Time {
+	if w.Clock == nil {
+		return time.Now()
+	}
+	return w.Clock()
+}
+
+func (w *Writer) log() *slog.Logger {
+	if w.Log == nil {
+		return slog.Default()
+	}
+	return w.Log
+}
+
+// Waiting counts who stands in the line of a key.
+func (w *Writer) Waiting(key sqlstore.Key) int { return w.turns.Waiting(key) }
