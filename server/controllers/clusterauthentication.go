@@ -17,7 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/rowlock/rowlock/server/sparing"
+	"github.com/rowlock/rowlock/server/ratelog"
 )
 
 // The ConfigMaps of kube-system by which others learn how this cluster authenticates.
@@ -47,7 +47,7 @@ func (c *ClusterAuthentication) Run(ctx context.Context) error {
 	if c.Every == 0 {
 		c.Every = time.Minute
 	}
-	failed := map[string]*sparing.Line{authenticationMap: {}, trackingMap: {}}
+	failed := map[string]*ratelog.Line{authenticationMap: {}, trackingMap: {}}
 	for ctx.Err() == nil {
 		wait := c.Every
 		for name, change := range map[string]func(map[string]string) error{authenticationMap: c.publish, trackingMap: c.since} {

@@ -7,8 +7,8 @@ import (
 
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/permits"
+	"github.com/rowlock/rowlock/server/ratelog"
 	"github.com/rowlock/rowlock/server/request"
-	"github.com/rowlock/rowlock/server/sparing"
 )
 
 // Attributes are what an authorizer decides on for a request.
@@ -41,7 +41,7 @@ func Attributes(s *request.Scope) *authx.Attributes {
 // Authorize lets a request through if somebody allows it. If nobody does and
 // somebody erred the answer is 500, else 403.
 func Authorize(z authx.Authorizer, log *slog.Logger, fail Fail) Filter {
-	failed := &sparing.Line{} // strangers may ask as often as they like
+	failed := &ratelog.Line{} // strangers may ask as often as they like
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if authorized(z, log, failed, fail, w, r) {
@@ -52,7 +52,7 @@ func Authorize(z authx.Authorizer, log *slog.Logger, fail Fail) Filter {
 }
 
 // authorized says whether somebody allows the request, and answers it otherwise.
-func authorized(z authx.Authorizer, log *slog.Logger, failed *sparing.Line, fail Fail, w http.ResponseWriter, r *http.Request) bool {
+func authorized(z authx.Authorizer, log *slog.Logger, failed *ratelog.Line, fail Fail, w http.ResponseWriter, r *http.Request) bool {
 	s := request.From(r.Context())
 	a := Attributes(s)
 	if getsFirst(s.Info) {

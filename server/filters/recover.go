@@ -7,8 +7,8 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/rowlock/rowlock/server/ratelog"
 	"github.com/rowlock/rowlock/server/request"
-	"github.com/rowlock/rowlock/server/sparing"
 )
 
 // Recover turns a panic into a 500, where nothing was sent yet, and otherwise into
@@ -48,7 +48,7 @@ const failuresLogged = 100
 // AccessLog writes one line a request, at debug level unless it failed with a 5xx
 // on a path that is not known to do so.
 func AccessLog(log *slog.Logger, mayFail func(path string) bool) Filter {
-	failed := &sparing.Line{Most: failuresLogged}
+	failed := &ratelog.Line{Most: failuresLogged}
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			next.ServeHTTP(w, r)
@@ -57,7 +57,7 @@ func AccessLog(log *slog.Logger, mayFail func(path string) bool) Filter {
 	}
 }
 
-func logAccess(log *slog.Logger, failed *sparing.Line, mayFail func(path string) bool, w http.ResponseWriter, r *http.Request) {
+func logAccess(log *slog.Logger, failed *ratelog.Line, mayFail func(path string) bool, w http.ResponseWriter, r *http.Request) {
 	level := slog.LevelDebug
 	rec := recorderOf(w)
 	if rec.Code >= 500 && rec.Code != http.StatusGatewayTimeout && !mayFail(r.URL.Path) {

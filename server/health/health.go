@@ -17,7 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/rowlock/rowlock/server/sparing"
+	"github.com/rowlock/rowlock/server/ratelog"
 )
 
 // Remark is what a Probe returns for something that an operator should see to, and
@@ -55,7 +55,7 @@ type Checks struct {
 	log      *slog.Logger
 	draining atomic.Bool
 	slis     slis
-	failed   map[string]*sparing.Line // for each check: strangers may ask for it
+	failed   map[string]*ratelog.Line // for each check: strangers may ask for it
 }
 
 // New makes Checks.
@@ -66,7 +66,7 @@ func New(cfg Config) *Checks {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	c := &Checks{log: cfg.Log, boot: cfg.Boot, slis: newSLIs(), failed: map[string]*sparing.Line{}}
+	c := &Checks{log: cfg.Log, boot: cfg.Boot, slis: newSLIs(), failed: map[string]*ratelog.Line{}}
 	live := append([]Check{{"ping", ok}, {"log", ok}}, cfg.Live...)
 	until := cfg.Clock().Add(cfg.Grace)
 	var patient []Check
@@ -90,7 +90,7 @@ func New(cfg Config) *Checks {
 		"readyz":  slices.Concat(live, cfg.Ready, cfg.Boot, []Check{leaving}),
 	}
 	for _, k := range c.groups["readyz"] { // all there are
-		c.failed[k.Name] = &sparing.Line{}
+		c.failed[k.Name] = &ratelog.Line{}
 	}
 	return c
 }

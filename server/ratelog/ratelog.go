@@ -1,10 +1,10 @@
-// Package sparing keeps the log short where it is clients that make the lines.
+// Package ratelog keeps the log short where it is clients that make the lines.
 //
 // It promises: of what one Line is about there are at most so many lines a minute at the
 // level that operators see, the first of which also says how many were left out in the
 // minute before; all others are written at the debug level. A line costs a client nothing, so anybody could
 // fill a disk with them otherwise.
-package sparing
+package ratelog
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package sparing_test
+package ratelog_test
 
 import (
 	"bytes"
@@ -8,21 +8,21 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rowlock/rowlock/server/sparing"
+	"github.com/rowlock/rowlock/server/ratelog"
 )
 
 func TestLine(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&out, nil))
 	now := time.Unix(1000, 0)
-	l := sparing.Line{Clock: func() time.Time { return now }}
+	l := ratelog.Line{Clock: func() time.Time { return now }}
 	for range 100 {
 		l.Log(context.Background(), log, slog.LevelWarn, "down", "error", "x")
 	}
 	if n := strings.Count(out.String(), "msg=down"); n != 1 || strings.Contains(out.String(), "leftOut") {
 		t.Fatalf("%d lines: %s", n, &out)
 	}
-	several := sparing.Line{Most: 5, Clock: l.Clock}
+	several := ratelog.Line{Most: 5, Clock: l.Clock}
 	for range 100 {
 		several.Log(context.Background(), log, slog.LevelWarn, "failed")
 	}
