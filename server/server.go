@@ -186,5 +186,7 @@ func (s *Server) run(ctx context.Context, f *front) error {
 		f.close()
 	}
 	stopLoops()
-	return errors.Join(err, group.Wait())
+	err = errors.Join(err, group.Wait())
+	s.Cache.Close() // nobody applies changes any more
+	return err
 }

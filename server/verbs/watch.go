@@ -1,32 +1,32 @@
 package verbs
 
-import (
-	"github.com/rowlock/rowlock/codecs"
-	"github.com/rowlock/rowlock/server/objects"
-)
+import "github.com/rowlock/rowlock/server/watches"
 
 // watch streams the changes of a collection or of one object. It stands on the stack of
-// every open watch, so that what comes before belongs into a function of its own.
+// every open watch: what comes before belongs into newWatch.
 func (h *Handler) watch(c *Call) error {
-	o, form, err := h.watchOptions(c)
+	w, err := h.newWatch(c)
 	if err != nil {
 		return err
 	}
-	return h.Watches.Serve(&c.Request, o, form)
+	return w.Serve()
 }
 
-// watchOptions reads what is to be watched, and in which form.
-func (h *Handler) watchOptions(c *Call) (*objects.ListOptions, codecs.Form, error) {
+// newWatch reads what is to be watched, and in which form.
+func (h *Handler) newWatch(c *Call) (none watches.Watch, err error) {
 	if err := h.Answers.AcceptsList(&c.Request); err != nil {
-		return nil, codecs.Form{}, err
+		return none, err
 	}
 	o, err := parseList(c, true)
 	if err != nil {
-		return nil, codecs.Form{}, err
+		return none, err
 	}
 	form, err := h.Answers.NegotiateWatch(&c.Request, !(o.InitialEvents() && o.AllowWatchBookmarks))
 	if err != nil {
-		return nil, codecs.Form{}, err
+		return none, err
 	}
-	return o, form, readSelectors(c, o)
+	if err := readSelectors(c, o); err != nil {
+		return none, err
+	}
+	return h.Watches.New(&c.Request, o, form)
 }

@@ -1,7 +1,8 @@
 // Package watches serves watches: a stream of events for each, from where the client
 // wants it to begin until its time is up.
 //
-//	Server.Serve      watches.go           one watch, from negotiated parameters to its end
+//	Server.New        watches.go           one watch, from negotiated parameters
+//	Watch.Serve       watches.go           to its end
 //	  start           start.go             where it begins: the watcher of the cache, and what there is
 //	  begin           watches.go           the header; from here on errors are events
 //	  stream          stream.go            waits, and writes what there is to say

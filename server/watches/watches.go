@@ -80,40 +80,41 @@ const (
 	writeTimeout = 30 * time.Second
 )
 
-// Serve sends the events that a request asks for by its options, in a form that was
-// negotiated. It stands on the stack of every open watch, as do those it calls: each takes
-// little of it.
-func (s *Server) Serve(q *answers.Request, o *objects.ListOptions, as codecs.Form) error {
-	w, err := s.newStream(q, o, as)
-	if err != nil {
-		return err
-	}
-	if w.watcher != nil {
-		defer w.watcher.Stop()
-	}
-	if isWebSocket(q.R) {
-		return w.serveWebSocket()
-	}
-	if out := w.begin(); out != nil {
-		defer w.finish(out)
-		w.run(q.R.Context(), out)
-		w.complete = true
-	}
-	return nil
-}
+// Watch is one watch that can be served.
+type Watch struct{ stream *stream }
 
-// newStream finds where a watch begins.
-func (s *Server) newStream(q *answers.Request, o *objects.ListOptions, as codecs.Form) (*stream, error) {
+// New finds where a watch begins, by the options of a request, in a form that was
+// negotiated. Serve must be called.
+func (s *Server) New(q *answers.Request, o *objects.ListOptions, as codecs.Form) (Watch, error) {
 	w := &stream{server: s, request: q, options: o, sent: func(int) {}}
 	if s.Measure != nil {
 		w.sent = s.Measure.Watch(q.Resource)
 	}
 	var err error
 	if w.view, err = s.Answers.View(q, as); err != nil {
-		return nil, err
+		return Watch{}, err
 	}
 	w.prepare()
-	return w, w.start(q.R.Context())
+	return Watch{w}, w.start(q.R.Context())
+}
+
+// Serve sends the events. It stands on the stack of every open watch, as do those it
+// calls: each takes little of it, and what New needs is free by then.
+func (w Watch) Serve() error { return w.stream.serve() }
+
+func (w *stream) serve() error {
+	if w.watcher != nil {
+		defer w.watcher.Stop()
+	}
+	if isWebSocket(w.request.R) {
+		return w.serveWebSocket()
+	}
+	if out := w.begin(); out != nil {
+		defer w.finish(out)
+		w.run(w.request.R.Context(), out)
+		w.complete = true
+	}
+	return nil
 }
 
 // begin starts the answer; from here on errors are events. It is nil if the client has

@@ -1,0 +1,54 @@
+// Package conns is what lies between the server's HTTP packages and the connections of
+// clients. It has two jobs, which share the layer below TLS.
+//
+// First, bulk leaves in few large pieces. Package tls hands every record of 16 KB to the
+// kernel by itself, and package http2 makes a full and a tiny record of every frame. A
+// coalescer collects what more will follow, for a millisecond at most.
+//
+// Second, watches leave packages net/http and http2, which take more memory and time for
+// them than they need. Over HTTP/1.1 their connections are hijacked; over HTTP/2 their
+// data frames are put between those of package http2. Both are a Stream. A Delivery
+// decides for the whole server whether that is done, tries it before clients come, and
+// goes back to the standard packages for good when it fails.
+//
+//	standard answer           watch, HTTP/1.1            watch, HTTP/2
+//	      |                         |                          |
+//	net/http, http2      Hijacker    Delivery.Open    Delivery.Open
+//	      |                         |                          |
+//	      |                    http1Stream                http2Stream --- flowControl
+//	      |                         |                          |  windows and tokens
+//	      |                         |                     frameQueue
+//	      v                         |                          |
+//	HTTP2Conn (HTTP/2) -------------|--------------------------+
+//	  frameReader  <- from client   |        frameTracker: where frames end
+//	  coalescer    -> to client     |
+//	      v                         v
+//	    tls.Conn  <-------------- tls.Conn
+//	      v
+//	    recordConn: coalescer, until a sendQueue takes over
+//	      v
+//	    sendQueue: writes what the kernel has room for, and keeps the rest
+//	      v
+//	    net.Conn
+//
+// Locks, in the order in which they are taken: coalescer.mu of an HTTP2Conn (its tracker
+// and partial frame are guarded by it), then flowControl.mu or frameQueue.mu, which are
+// never held together, then the lock of tls.Conn, then sendQueue.mu. Hijacker.mu,
+// http1Stream.mu and coalescer.mu of a recordConn are held alone. TryWrite takes
+// coalescer.mu only if nobody has it: whoever has it sends what was queued meanwhile.
+//
+// Goroutines: Hijacker has one for each request that may be a watch over HTTP/1.1, and
+// Close waits for them. An HTTP2Conn whose client is slow has one in its sendQueue, which
+// ends with the client's time or the connection, and which ServeHTTP2 waits for. Timers of
+// a coalescer run once. SelfTest waits for all that it starts.
+//
+// It promises: bytes keep their order; what is not bulk is written at once; what is
+// collected waits a millisecond for more at most; the error of a delayed write is returned
+// by the next one; an answer that broke off does not look whole; windows of HTTP/2 are
+// kept.
+//
+// What a client may cost: a stream keeps what the client does not take, a chunk of some 32
+// KB and as much again; a connection keeps the numbers of so many streams as it may open,
+// four times over; frames that ask for nothing are read slowly (http2_limit.go). How many
+// watches there may be is bounded by package filters.
+package conns
