@@ -14,9 +14,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
+// What package forms lists.
+var (
+	types      = []string{JSON, YAML, Protobuf}
+	typesCBOR  = []string{JSON, YAML, Protobuf, CBOR}
+	patchTypes = []string{PatchJSON, PatchMerge, PatchStrategic, PatchApplyYAML}
+)
+
 func TestNegotiate(t *testing.T) {
-	builtin := Offer{Types: Types(false), Transforms: ResourceTransforms}
-	custom := Offer{Types: Types(false), Plain: CustomTypes(false), Transforms: ResourceTransforms}
+	builtin := Offer{Types: types, Transforms: ResourceTransforms}
+	custom := Offer{Types: types, Plain: []string{JSON, YAML}, Transforms: ResourceTransforms}
 	as := func(kind, version string) schema.GroupVersionKind {
 		return schema.GroupVersionKind{Group: "meta.k8s.io", Version: version, Kind: kind}
 	}
@@ -51,10 +58,10 @@ func TestNegotiate(t *testing.T) {
 		{"nonsense", builtin, Form{}},
 		{"a/b/c, application/json/", builtin, Form{Type: JSON}},
 		{"application/cbor", builtin, Form{}},
-		{"application/cbor", Offer{Types: Types(true)}, Form{Type: CBOR}},
+		{"application/cbor", Offer{Types: typesCBOR}, Form{Type: CBOR}},
 		{"application/json" + table, builtin, Form{Type: JSON, As: as("Table", "v1")}},
-		{"application/json" + table, Offer{Types: Types(false), Transforms: PartialTransforms}, Form{}},
-		{"application/json" + table, Offer{Types: Types(false)}, Form{}},
+		{"application/json" + table, Offer{Types: types, Transforms: PartialTransforms}, Form{}},
+		{"application/json" + table, Offer{Types: types}, Form{}},
 		{"application/json;as=Table;v=v9;g=meta.k8s.io, application/json", builtin, Form{Type: JSON}},
 		{"application/json;as=Table;v=v1beta1;g=meta.k8s.io", builtin, Form{Type: JSON, As: as("Table", "v1beta1")}},
 		{"application/json;as=Table", builtin, Form{}},
@@ -78,7 +85,7 @@ func TestNegotiate(t *testing.T) {
 }
 
 func TestNegotiateWatch(t *testing.T) {
-	offer := Offer{Types: Types(true), Transforms: ResourceTransforms}
+	offer := Offer{Types: typesCBOR, Transforms: ResourceTransforms}
 	for accept, want := range map[string]string{
 		"":                      "application/json",
 		"application/json":      "application/json",
@@ -110,13 +117,13 @@ func TestPretty(t *testing.T) {
 	} {
 		r := httptest.NewRequest("GET", "/?"+tc.query, nil)
 		r.Header.Set("User-Agent", tc.agent)
-		if form := NegotiateError(r, Types(false)); form != (Form{Type: JSON, Pretty: tc.want}) {
+		if form := NegotiateError(r, types); form != (Form{Type: JSON, Pretty: tc.want}) {
 			t.Errorf("%q %q: %v", tc.query, tc.agent, form)
 		}
 	}
 	r := httptest.NewRequest("GET", "/", nil)
 	r.Header.Set("Accept", "application/xml")
-	if form := NegotiateError(r, Types(false)); form != (Form{Type: JSON, Pretty: true}) {
+	if form := NegotiateError(r, types); form != (Form{Type: JSON, Pretty: true}) {
 		t.Errorf("not negotiable: %v", form)
 	}
 }
@@ -130,7 +137,7 @@ func TestRoutes(t *testing.T) {
 		r := httptest.NewRequest(tc.method, "/", nil)
 		r.Header.Set("Accept", tc.accept)
 		got := ""
-		if err := Acceptable(r, Types(false)); err != nil {
+		if err := Acceptable(r, types); err != nil {
 			got = err.Error()
 		}
 		if got != tc.want {
@@ -143,12 +150,12 @@ func TestRoutes(t *testing.T) {
 	} {
 		r := httptest.NewRequest("PATCH", "/", strings.NewReader("{}"))
 		r.Header.Set("Content-Type", contentType)
-		err := Consumable(r, PatchTypes(false, false))
+		err := Consumable(r, patchTypes)
 		if (err == nil) != ok || err != nil && err.Error() != "415: Unsupported Media Type" {
 			t.Errorf("%q: %v", contentType, err)
 		}
 	}
-	if _, err := PatchType(PatchStrategic, PatchTypes(true, false)); err == nil ||
+	if _, err := PatchType(PatchStrategic, []string{PatchJSON, PatchMerge, PatchApplyYAML}); err == nil ||
 		err.Error() != "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml" {
 		t.Error(err)
 	}
@@ -156,7 +163,7 @@ func TestRoutes(t *testing.T) {
 		"": JSON, JSON: JSON, "application/json; charset=utf-8": JSON, "Application/YAML": YAML, Protobuf + ";charset=utf-8": Protobuf,
 		"text/plain": "", "not a type": "", PatchMerge: "",
 	} {
-		got, err := BodyType(contentType, Types(false))
+		got, err := BodyType(contentType, types)
 		if got != want || (err == nil) != (want != "") {
 			t.Errorf("%q: %q %v", contentType, got, err)
 		}
@@ -210,8 +217,8 @@ func FuzzAccept(f *testing.F) {
 			}
 		}
 		r := &http.Request{Header: http.Header{"Accept": {header}, "Content-Type": {header}}, URL: httptest.NewRequest("GET", "/", nil).URL}
-		_, _ = Negotiate(r, Offer{Types: Types(true), Transforms: ResourceTransforms})
-		_ = Acceptable(r, ListTypes(true))
-		_, _ = BodyType(header, Types(true))
+		_, _ = Negotiate(r, Offer{Types: typesCBOR, Transforms: ResourceTransforms})
+		_ = Acceptable(r, append(typesCBOR, JSON+";stream=watch"))
+		_, _ = BodyType(header, typesCBOR)
 	})
 }

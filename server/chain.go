@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/rowlock/rowlock/authx"
-	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/server/discovery"
 	"github.com/rowlock/rowlock/server/filters"
 	"github.com/rowlock/rowlock/server/health"
@@ -157,5 +156,5 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if unknown {
 		s.cfg.Log.Error("request failed", "uri", r.URL.RequestURI(), "error", err)
 	}
-	status.Write(w, r, st, codecs.Types(s.cfg.Feature("CBORServingAndStorage")))
+	status.Write(w, r, st, s.forms())
 }

@@ -90,7 +90,8 @@ type Config struct {
 	Bootstrap Bootstrap
 
 	// StandardOwnership and StandardMerge leave the owners of fields, and strategic merge
-	// patches, to the libraries alone.
+	// patches, to the libraries alone. The same for reading and writing JSON is a setting of the
+	// codec of the Cache.
 	StandardOwnership, StandardMerge bool
 
 	Feature             func(gate string) bool // nil: every gate is off

@@ -13,6 +13,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/health"
 	"github.com/rowlock/rowlock/server/kinds"
@@ -74,11 +75,11 @@ func (s *Server) sayCorrupt() {
 	}
 }
 
-// NewCache makes the memory of a server. Objects that another writer has put into the
+// NewCache makes the memory of a server, whose objects are read and written by codec. Objects that another writer has put into the
 // store, and that cannot be read, it logs.
-func NewCache(catalogue *kinds.Catalogue, log *slog.Logger) *cache.Cache {
+func NewCache(catalogue *kinds.Catalogue, codec json.Codec, log *slog.Logger) *cache.Cache {
 	var logged atomic.Int64
-	return cache.NewWith(catalogue, cache.Config{Corrupt: func(key sqlstore.Key, item *cache.Item) {
+	return cache.NewWith(catalogue, cache.Config{JSON: codec, Corrupt: func(key sqlstore.Key, item *cache.Item) {
 		if logged.Add(1) <= mostLogged {
 			log.Error("an object that came into the store cannot be read", "key", key, "revision", item.Revision, "error", item.Corrupt)
 		}

@@ -14,10 +14,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/rowlock/rowlock/codecs"
-	jsoncodec "github.com/rowlock/rowlock/codecs/json"
-	"github.com/rowlock/rowlock/codecs/protobuf"
-	"github.com/rowlock/rowlock/codecs/yaml"
+	"github.com/rowlock/rowlock/codecs/forms"
+	"github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/access"
 	"github.com/rowlock/rowlock/server/admission/plugins"
 	"github.com/rowlock/rowlock/server/cache"
@@ -72,7 +70,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{cfg: cfg, Cache: cfg.Cache, started: make(chan struct{}), leaving: make(chan struct{})}
 	if s.Cache == nil {
-		s.Cache = NewCache(cfg.Catalogue, cfg.Log)
+		s.Cache = NewCache(cfg.Catalogue, json.New(json.Settings{Log: cfg.Log}), cfg.Log)
 	}
 	s.objects = objects.New(cfg.Catalogue, cfg.Store, s.Cache)
 	s.flows = flow.New(s.Cache)
@@ -102,9 +100,14 @@ func (s *Server) newMetrics() {
 	s.Metrics = metrics.New(s.cfg.Catalogue, s.cfg.Clock)
 	s.Metrics.Shown = s.cfg.Metrics
 	register := s.Metrics.Registry.MustRegister
-	register(metrics.State{Store: s.cfg.Store, Cache: s.Cache}, s.queues, metrics.Build(s.cfg.Version))
+	register(metrics.State{Store: s.cfg.Store, Cache: s.Cache}, metrics.JSON{Codec: s.Cache.JSON()}, s.queues, metrics.Build(s.cfg.Version))
 	register(s.cfg.Collectors...)
 	register(s.flows.Collectors()...)
+}
+
+// forms are the wire forms that are served.
+func (s *Server) forms() forms.Forms {
+	return forms.Forms{JSON: s.Cache.JSON(), CBOR: s.cfg.Feature("CBORServingAndStorage")}
 }
 
 // authentication makes what finds out who sends a request.
@@ -119,10 +122,10 @@ func (s *Server) authentication() access.Authentication {
 func (s *Server) newDocuments() (err error) {
 	c := &s.cfg
 	s.openapi = schema.NewDocuments(c.Catalogue, c.Version.Major+"."+c.Version.Minor)
-	s.openapi.CBOR = c.Feature("CBORServingAndStorage")
+	s.openapi.CBOR = s.forms().CBOR
 	s.openapi.CustomSchema = s.Custom.OpenAPI
 	s.discovery, err = discovery.New(discovery.Config{
-		Catalogue: c.Catalogue, Codecs: []codecs.Codec{jsoncodec.Codec{}, yaml.Codec{}, protobuf.Codec{}},
+		Catalogue: c.Catalogue, Codecs: s.forms().Discovery(),
 		Address: c.Address, Version: c.Version, Fail: s.fail,
 	})
 	if err != nil {

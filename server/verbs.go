@@ -2,7 +2,6 @@ package server
 
 import (
 	"github.com/rowlock/rowlock/codecs/budget"
-	"github.com/rowlock/rowlock/codecs/forms"
 	"github.com/rowlock/rowlock/codecs/packed"
 	"github.com/rowlock/rowlock/server/access"
 	"github.com/rowlock/rowlock/server/admission"
@@ -60,7 +59,7 @@ func (s *Server) admission() (*admission.Chain, error) {
 func (s *Server) answers() *answers.Answers {
 	on := s.cfg.Feature
 	return &answers.Answers{
-		Items: s.objects, Forms: forms.Forms{CBOR: on("CBORServingAndStorage")}, Packed: packed.New(packedBytes), Line: budget.NewLine(),
+		Items: s.objects, Forms: s.forms(), Packed: packed.New(packedBytes), Line: budget.NewLine(),
 		Clock: s.cfg.Clock, Log: s.cfg.Log,
 		Compress: on("APIResponseCompression"), NameCorrupt: on("AllowUnsafeMalformedObjectDeletion"),
 	}

@@ -175,7 +175,11 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	}
 	address := net.JoinHostPort(host, strconv.Itoa(o.securePort))
 	catalogue := kinds.NewCatalogue(resources)
-	memory := server.NewCache(catalogue, log)
+	codec, err := o.ways.codec(log)
+	if err != nil {
+		return err
+	}
+	memory := server.NewCache(catalogue, codec, log)
 	authz, err := o.authz.build(memory, features.Enabled, idHash(address), log)
 	if err != nil {
 		return err

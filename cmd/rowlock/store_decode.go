@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	codecjson "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/codecs/json/scan"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
@@ -42,7 +43,7 @@ func (d decoder) read(row *sqlstore.Row) ([]byte, error) {
 	if strings.HasPrefix(row.Key.Resource, "~") {
 		return nil, decodeClaim(row.Value)
 	}
-	value, err := stored.Read(d.catalogue.ByStorage(row.Key.Resource), row)
+	value, err := stored.Read(codecjson.New(codecjson.Settings{}), d.catalogue.ByStorage(row.Key.Resource), row)
 	if err != nil {
 		return nil, fmt.Errorf("its value cannot be read: %w", err)
 	}

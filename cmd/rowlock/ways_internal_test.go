@@ -4,21 +4,24 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rowlock/rowlock/server"
 )
 
 func TestWays(t *testing.T) {
 	for _, tc := range []struct {
-		args             []string
-		ownership, merge bool // the standard way
-		err              string
+		args                   []string
+		ownership, merge, json bool // the standard way
+		err                    string
 	}{
-		{nil, false, false, ""},
-		{[]string{"--apply-ownership=standard"}, true, false, ""},
-		{[]string{"--strategic-merge=standard", "--apply-ownership=planned"}, false, true, ""},
-		{[]string{"--strategic-merge=planned"}, false, false, `--strategic-merge "planned": use own or standard`},
-		{[]string{"--apply-ownership="}, false, false, `--apply-ownership "": use planned or standard`},
+		{nil, false, false, false, ""},
+		{[]string{"--apply-ownership=standard"}, true, false, false, ""},
+		{[]string{"--strategic-merge=standard", "--apply-ownership=planned"}, false, true, false, ""},
+		{[]string{"--json-codec=standard"}, false, false, true, ""},
+		{[]string{"--json-codec=fast"}, false, false, false, `--json-codec "fast": use own or standard`},
+		{[]string{"--strategic-merge=planned"}, false, false, false, `--strategic-merge "planned": use own or standard`},
+		{[]string{"--apply-ownership="}, false, false, false, `--apply-ownership "": use planned or standard`},
 	} {
 		var o waysOptions
 		f := pflag.NewFlagSet("serve", pflag.ContinueOnError)
@@ -28,8 +31,14 @@ func TestWays(t *testing.T) {
 		}
 		var cfg server.Config
 		got := ""
-		if err := o.apply(&cfg); err != nil {
+		codec, err := o.codec(nil)
+		if err == nil {
+			err = o.apply(&cfg)
+		}
+		if err != nil {
 			got = err.Error()
+		} else if codec.DecodeClean([]byte(`{}`), &metav1.Status{}) == tc.json {
+			t.Errorf("%q: the other codec", tc.args)
 		}
 		if got != tc.err || cfg.StandardOwnership != tc.ownership || cfg.StandardMerge != tc.merge {
 			t.Errorf("%q: %v %v %q", tc.args, cfg.StandardOwnership, cfg.StandardMerge, got)

@@ -60,6 +60,16 @@ func (f Forms) Codec(mediaType string) codecs.Codec {
 	return f.JSON
 }
 
+// Discovery are the codecs of discovery documents, which are never CBOR.
+func (f Forms) Discovery() (list []codecs.Codec) {
+	for i := range table {
+		if !table[i].gated {
+			list = append(list, table[i].codec(f))
+		}
+	}
+	return list
+}
+
 // Streamer is the codec of a media type whose lists and events are put together from messages;
 // nil for YAML, whose lists are written by package yaml from JSON.
 func (f Forms) Streamer(mediaType string) codecs.Streamer {

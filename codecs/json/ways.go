@@ -81,7 +81,7 @@ func (c Codec) took(o Operation, w Way) {
 }
 
 // goesOwn says whether the own way is tried first.
-func (c Codec) goesOwn() bool { return c.ways == nil || c.ways.own }
+func (c Codec) goesOwn() bool { return c.ways != nil && c.ways.own }
 
 // try runs the own way for a value of a type, and says which way has been taken if it is the last
 // one: Own if f could do it, else why not.
@@ -100,7 +100,7 @@ func (c Codec) try(o Operation, t reflect.Type, f func() bool) (way Way) {
 }
 
 func (c Codec) failed(o Operation, t reflect.Type, why any) {
-	if c.ways == nil || c.ways.log == nil {
+	if c.ways.log == nil {
 		return
 	}
 	if _, again := c.ways.logged.LoadOrStore(t, true); !again {

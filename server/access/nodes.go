@@ -22,7 +22,7 @@ func FollowNodes(g *node.Graph, c *cache.Cache) *follow.Follower {
 	pods := follow.Kind{Storage: "pods", Set: func(item *cache.Item) {
 		by := node.Ref{Kind: node.Pod, Namespace: item.Namespace, Name: item.Name}
 		var pod corev1.Pod
-		if !read(item, &pod) {
+		if !read(c.JSON(), item, &pod) {
 			g.Release(by)
 			return
 		}
@@ -32,7 +32,7 @@ func FollowNodes(g *node.Graph, c *cache.Cache) *follow.Follower {
 	}}
 	volumes := follow.Kind{Storage: "persistentvolumes", Set: func(item *cache.Item) {
 		var v corev1.PersistentVolume
-		if !read(item, &v) || v.Spec.ClaimRef == nil {
+		if !read(c.JSON(), item, &v) || v.Spec.ClaimRef == nil {
 			g.Unbind(item.Name)
 			return
 		}
@@ -42,7 +42,7 @@ func FollowNodes(g *node.Graph, c *cache.Cache) *follow.Follower {
 	attachments := follow.Kind{Storage: "volumeattachments.storage.k8s.io", Set: func(item *cache.Item) {
 		by := node.Ref{Kind: node.Attachment, Name: item.Name}
 		var a storagev1.VolumeAttachment
-		if !read(item, &a) {
+		if !read(c.JSON(), item, &a) {
 			g.Release(by)
 			return
 		}
@@ -52,11 +52,11 @@ func FollowNodes(g *node.Graph, c *cache.Cache) *follow.Follower {
 }
 
 // read decodes an object, whose strings keep all of it in memory.
-func read(item *cache.Item, into runtime.Object) bool {
+func read(codec jsoncodec.Codec, item *cache.Item, into runtime.Object) bool {
 	if item.Corrupt != nil {
 		return false
 	}
-	_, err := (jsoncodec.Codec{}).Decode(item.JSON, into, codecs.Ignore)
+	_, err := codec.Decode(item.JSON, into, codecs.Ignore)
 	return err == nil
 }
 

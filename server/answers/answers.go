@@ -140,7 +140,7 @@ func (a *Answers) Fail(q *Request, err error) {
 	if unknown {
 		a.log().Error("request failed", "method", q.R.Method, "path", q.R.URL.Path, "audit-id", q.Scope.ID, "error", err)
 	}
-	status.Write(q.W, q.R, st, a.Forms.Types())
+	status.Write(q.W, q.R, st, a.Forms)
 }
 
 func (a *Answers) now() time.Time {

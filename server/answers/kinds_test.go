@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/rowlock/rowlock/codecs/forms"
+	jsoncodec "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/answers"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
@@ -38,9 +39,11 @@ type kind struct {
 
 func (k *kind) custom() bool { return !k.r.HasGoType() }
 
+var own = jsoncodec.New(jsoncodec.Settings{})
+
 func (k *kind) answers() *answers.Answers {
 	return &answers.Answers{
-		Items: objects.New(k.catalogue, nil, nil), Forms: forms.Forms{CBOR: true}, Clock: func() time.Time { return now },
+		Items: objects.New(k.catalogue, nil, cache.New(k.catalogue)), Forms: forms.Forms{JSON: own, CBOR: true}, Clock: func() time.Time { return now },
 	}
 }
 

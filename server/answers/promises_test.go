@@ -101,7 +101,7 @@ func (w untouched) Write(b []byte) (int, error) {
 func TestFailsBeforeItBegins(t *testing.T) {
 	each(t, true, func(t *testing.T, k *kind, as codecs.Form) {
 		key := sqlstore.Key{Resource: k.r.Storage.Key, Namespace: "ns", Name: "broken"}
-		broken := cache.NewItem(&sqlstore.Row{Key: key, Revision: 5, Value: []byte(`{"kind":`)}, k.r)
+		broken := cache.NewItem(own, &sqlstore.Row{Key: key, Revision: 5, Value: []byte(`{"kind":`)}, k.r)
 		page := &objects.Page{Items: append([]*cache.Item{broken}, k.items...), Remaining: -1}
 		for what, fails := range map[string]func() error{
 			"a corrupt item in a list": func() error {

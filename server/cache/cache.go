@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/sqlstore"
 )
@@ -18,6 +19,8 @@ type Config struct {
 	RingBytes  int           // their size; default 24 MiB
 	RingAge    time.Duration // default 5m
 	Clock      func() time.Time
+	// JSON checks and reads what is stored, for the cache and for those who decode its items.
+	JSON json.Codec
 	// Corrupt is told of each object that comes with the feed and cannot be read. It must
 	// return at once. May be nil; what Load found, Corrupt lists.
 	Corrupt func(key sqlstore.Key, item *Item)
@@ -53,7 +56,9 @@ type Pending struct {
 }
 
 // New makes an empty cache; selectable fields and indexes come from the catalogue.
-func New(catalogue *kinds.Catalogue) *Cache { return NewWith(catalogue, Config{}) }
+func New(catalogue *kinds.Catalogue) *Cache {
+	return NewWith(catalogue, Config{JSON: json.New(json.Settings{})})
+}
 
 // NewWith makes an empty cache with other bounds.
 func NewWith(catalogue *kinds.Catalogue, cfg Config) *Cache {
@@ -71,6 +76,9 @@ func NewWith(catalogue *kinds.Catalogue, cfg Config) *Cache {
 	}
 	return &Cache{catalogue: catalogue, cfg: cfg, replays: make(chan struct{}, replaysMost)}
 }
+
+// JSON reads the cache's items.
+func (c *Cache) JSON() json.Codec { return c.cfg.JSON }
 
 // resource finds a storage's resource, or makes it.
 func (c *Cache) resource(key string) *resource {

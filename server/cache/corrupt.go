@@ -46,7 +46,7 @@ func (s *resource) resource() *kinds.Resource {
 func (s *resource) read(row *sqlstore.Row) *Item {
 	it := bareItem(row, &s.storage)
 	if !s.internal {
-		it.judge(s.resource(), row)
+		it.judge(s.cache.cfg.JSON, s.resource(), row)
 	}
 	return it
 }

@@ -9,9 +9,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/sqlstore"
 )
+
+var own = json.New(json.Settings{})
 
 // podWith is an item with labels.
 func podWith(name string, set labels.Set) *cache.Item {
@@ -21,7 +24,7 @@ func podWith(name string, set labels.Set) *cache.Item {
 	}
 	slices.Sort(text)
 	value := within("default", bigPod(name, "n1", strings.Join(text, ",")))
-	return cache.NewItem(&sqlstore.Row{Key: sqlstore.Key{Resource: "pods", Namespace: "default", Name: name}, Revision: 1, Value: []byte(value)}, podCatalogue().ByStorage("pods"))
+	return cache.NewItem(own, &sqlstore.Row{Key: sqlstore.Key{Resource: "pods", Namespace: "default", Name: name}, Revision: 1, Value: []byte(value)}, podCatalogue().ByStorage("pods"))
 }
 
 // TestSelectorsOfManyTerms: a selector that is too long to be asked term by term

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"unique"
 
+	"github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/stored"
 	"github.com/rowlock/rowlock/sqlstore"
@@ -60,14 +61,14 @@ type form[K comparable] struct {
 // NewItem makes an item of a row as it lies in the table. r is the resource of the
 // stored version; nil where the catalogue has none. Rows that are no API objects keep
 // their bytes as they are.
-func NewItem(row *sqlstore.Row, r *kinds.Resource) *Item {
+func NewItem(codec json.Codec, row *sqlstore.Row, r *kinds.Resource) *Item {
 	var storage *kinds.Storage
 	if r != nil {
 		storage = r.Storage
 	}
 	it := own(row, storage)
 	if !Internal(row.Key.Resource) {
-		it.judge(r, row)
+		it.judge(codec, r, row)
 	}
 	return it
 }
@@ -106,9 +107,9 @@ func bareItem(row *sqlstore.Row, storage *atomic.Pointer[kinds.Storage]) *Item {
 }
 
 // judge takes a value that anybody may have written.
-func (it *Item) judge(r *kinds.Resource, row *sqlstore.Row) {
+func (it *Item) judge(codec json.Codec, r *kinds.Resource, row *sqlstore.Row) {
 	var value []byte
-	if value, it.Corrupt = stored.Read(r, row); it.Corrupt == nil {
+	if value, it.Corrupt = stored.Read(codec, r, row); it.Corrupt == nil {
 		it.trust(value)
 	}
 }

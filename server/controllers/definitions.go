@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/rowlock/rowlock/codecs"
-	jsoncodec "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/cache"
 )
 
@@ -117,7 +116,7 @@ func (d *Definitions) take(item *cache.Item, changed map[string]bool) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	err := item.Corrupt
 	if err == nil {
-		_, err = jsoncodec.Codec{}.Decode(item.JSON, crd, codecs.Ignore)
+		_, err = d.Cache.JSON().Decode(item.JSON, crd, codecs.Ignore)
 	}
 	if err != nil {
 		d.Log.Warn("a definition cannot be read", "name", item.Name, "error", err)

@@ -13,7 +13,7 @@ import (
 func TestCorruptDefinitions(t *testing.T) {
 	const other = `{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1",` +
 		`"metadata":{"name":"gadgets.example.com","deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{"group":"example.com"}}`
-	d := &Definitions{Log: slog.New(slog.DiscardHandler), known: map[string]*definition{}}
+	d := &Definitions{Cache: cache.New(nil), Log: slog.New(slog.DiscardHandler), known: map[string]*definition{}}
 	changed := map[string]bool{}
 	d.take(&cache.Item{Name: "widgets.example.com", JSON: []byte(other)}, changed)
 	if len(d.known) != 1 {

@@ -10,7 +10,6 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/rowlock/rowlock/codecs"
-	jsoncodec "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds/apiregistration"
 )
@@ -64,7 +63,7 @@ func (d *Definitions) kept(which func(*apiregistrationv1.APIService) bool) (out 
 			return true
 		}
 		s := &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: item.Name}}
-		if _, err := (jsoncodec.Codec{}).Decode(item.JSON, s, codecs.Ignore); err == nil && which(s) {
+		if _, err := d.Cache.JSON().Decode(item.JSON, s, codecs.Ignore); err == nil && which(s) {
 			out = append(out, item.Name)
 		}
 		return true

@@ -1,23 +1,19 @@
 package controllers
 
 import (
-	"github.com/rowlock/rowlock/codecs"
-	jsoncodec "github.com/rowlock/rowlock/codecs/json"
+	"encoding/json"
+
+	"github.com/rowlock/rowlock/codecs/json/scan"
 	"github.com/rowlock/rowlock/server/cache"
 )
 
 // finalizersOf reads the finalizers of an object.
-func finalizersOf(it *cache.Item) []string {
-	var obj struct {
-		Metadata struct {
-			Finalizers []string `json:"finalizers"`
-		} `json:"metadata"`
-	}
+func finalizersOf(it *cache.Item) (finalizers []string) {
 	if it.Corrupt != nil {
 		return nil
 	}
-	if _, err := jsoncodec.Unmarshal(it.JSON, &obj, codecs.Ignore); err != nil {
+	if list := scan.Lookup(it.JSON, "metadata", "finalizers"); list == nil || json.Unmarshal(list, &finalizers) != nil {
 		return nil
 	}
-	return obj.Metadata.Finalizers
+	return finalizers
 }

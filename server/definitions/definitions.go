@@ -23,7 +23,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 
 	"github.com/rowlock/rowlock/codecs"
-	jsoncodec "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/follow"
 	"github.com/rowlock/rowlock/server/kinds"
@@ -153,7 +152,7 @@ func (f *Follower) forget(name string) {
 // take takes a definition that is new or has changed.
 func (f *Follower) take(item *cache.Item) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	_, err := jsoncodec.Codec{}.Decode(item.JSON, crd, codecs.Ignore)
+	_, err := f.cache.JSON().Decode(item.JSON, crd, codecs.Ignore)
 	if err != nil || !custom.Established(crd) {
 		if err != nil {
 			f.log.Error("a definition cannot be read", "name", item.Name, "error", err)

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/codecs/forms"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/filters"
 	"github.com/rowlock/rowlock/server/flow"
@@ -28,7 +29,7 @@ var quiet = slog.New(slog.DiscardHandler)
 
 func fail(w http.ResponseWriter, r *http.Request, err error) {
 	st, _ := status.Of(err, schema.GroupResource{})
-	status.Write(w, r, st, []string{"application/json"})
+	status.Write(w, r, st, forms.Forms{})
 }
 
 // serve passes a request through Scope and filters to last.

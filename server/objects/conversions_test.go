@@ -47,10 +47,10 @@ func TestConversionsEndWithTheRequest(t *testing.T) {
 	item := cache.NewOwnItem(&sqlstore.Row{Revision: 1, Value: []byte(`{"apiVersion":"a.example/v1","kind":"Thing","metadata":{"name":"x"}}`)}, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	s := objects.New(nil, nil, nil)
+	s := objects.New(nil, nil, cache.New(nil))
 	for what, convert := range map[string]func() error{
 		"reading for a write": func() error { _, err := s.Decode(ctx, r, item); return err },
-		"storing":             func() error { _, err := objects.Encode(ctx, r, obj()); return err },
+		"storing":             func() error { _, err := s.Encode(ctx, r, obj()); return err },
 		"showing":             func() error { _, err := s.JSON(ctx, r, item); return err },
 		"showing a page":      func() error { return s.Convert(ctx, r, []*cache.Item{item}) },
 	} {

@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	jsoncodec "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/status"
@@ -23,7 +22,7 @@ var scratches = sync.Pool{New: func() any { return new([]byte) }}
 const maxScratch = 512 << 10
 
 // Encode makes the bytes to store. obj loses its resourceVersion, and may be changed.
-func Encode(ctx context.Context, r *kinds.Resource, obj kinds.Object) ([]byte, error) {
+func (s *Store) Encode(ctx context.Context, r *kinds.Resource, obj kinds.Object) ([]byte, error) {
 	obj.SetResourceVersion("")
 	obj.SetSelfLink("")
 	if u, ok := obj.(*unstructured.Unstructured); ok {
@@ -43,7 +42,7 @@ func Encode(ctx context.Context, r *kinds.Resource, obj kinds.Object) ([]byte, e
 			scratches.Put(scratch)
 		}
 	}()
-	data, err := jsoncodec.Append((*scratch)[:0], obj)
+	data, err := s.cache.JSON().Append((*scratch)[:0], obj)
 	if err != nil {
 		return nil, fmt.Errorf("encoding %s: %w", r.Storage.Key, err)
 	}

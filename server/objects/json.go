@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/rowlock/rowlock/codecs"
-	jsoncodec "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/status"
@@ -30,7 +29,7 @@ func (s *Store) JSON(ctx context.Context, r *kinds.Resource, it *cache.Item) ([]
 	if err != nil {
 		return nil, err
 	}
-	return keepJSON(r, it, obj)
+	return s.keepJSON(r, it, obj)
 }
 
 func (s *Store) encodeServed(ctx context.Context, r *kinds.Resource, it *cache.Item) ([]byte, error) {
@@ -38,7 +37,7 @@ func (s *Store) encodeServed(ctx context.Context, r *kinds.Resource, it *cache.I
 	if err != nil {
 		return nil, err
 	}
-	return jsoncodec.Append(nil, obj)
+	return s.cache.JSON().Append(nil, obj)
 }
 
 // servedJSON is the key of an item's JSON in a served version.
@@ -46,8 +45,8 @@ func servedJSON(r *kinds.Resource) cache.FormKey {
 	return cache.FormKey{Form: cache.FormJSON, For: r}
 }
 
-func keepJSON(r *kinds.Resource, it *cache.Item, obj kinds.Object) ([]byte, error) {
-	return it.Bytes(servedJSON(r), func(*cache.Item) ([]byte, error) { return jsoncodec.Append(nil, obj) })
+func (s *Store) keepJSON(r *kinds.Resource, it *cache.Item, obj kinds.Object) ([]byte, error) {
+	return it.Bytes(servedJSON(r), func(*cache.Item) ([]byte, error) { return s.cache.JSON().Append(nil, obj) })
 }
 
 // DecodeForColumns decodes an item in the version that the columns of r are made from:
@@ -61,7 +60,7 @@ func (s *Store) DecodeForColumns(ctx context.Context, r *kinds.Resource, it *cac
 		return nil, err
 	}
 	obj := r.New()
-	_, err = (jsoncodec.Codec{}).Decode(data, obj, codecs.Ignore)
+	_, err = s.cache.JSON().Decode(data, obj, codecs.Ignore)
 	return obj, err
 }
 
@@ -112,7 +111,7 @@ func (s *Store) convertTogether(ctx context.Context, r *kinds.Resource, items []
 		return status.Show(err)
 	}
 	for i, it := range items {
-		if _, err := keepJSON(r, it, objs[i]); err != nil {
+		if _, err := s.keepJSON(r, it, objs[i]); err != nil {
 			return err
 		}
 	}

@@ -223,7 +223,7 @@ func (s *Store) takeRows(ctx context.Context, l *list) (*Page, error) {
 			l.cut(p, 0)
 			return false
 		}
-		if it := cache.NewItem(row, home); l.filter.Match(it) {
+		if it := cache.NewItem(s.cache.JSON(), row, home); l.filter.Match(it) {
 			sel.add(it) // one more row says whether a full page is the last
 		}
 		return sel.err == nil && !(full() && len(sel.waiting) > 0)

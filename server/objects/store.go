@@ -22,6 +22,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/permits"
@@ -41,6 +42,9 @@ type Store struct {
 func New(catalogue *kinds.Catalogue, store *sqlstore.Store, c *cache.Cache) *Store {
 	return &Store{catalogue: catalogue, store: store, cache: c}
 }
+
+// Codec reads and writes the objects as JSON.
+func (s *Store) Codec() json.Codec { return s.cache.JSON() }
 
 // Place is where an object is, or with an empty Name a collection, and the
 // subresource that it is seen or written through.

@@ -15,6 +15,7 @@ import (
 	"github.com/rowlock/rowlock/authx/node"
 	"github.com/rowlock/rowlock/authx/rbac"
 	"github.com/rowlock/rowlock/authx/serviceaccount"
+	"github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server"
 	"github.com/rowlock/rowlock/server/access"
 	"github.com/rowlock/rowlock/server/admission"
@@ -52,7 +53,7 @@ func Complete(t testing.TB) func(*server.Config) {
 	return func(c *server.Config) {
 		roles := rbac.New()
 		c.Catalogue = kinds.NewCatalogue(resources)
-		c.Cache = server.NewCache(c.Catalogue, slog.New(slog.DiscardHandler))
+		c.Cache = server.NewCache(c.Catalogue, json.New(json.Settings{}), slog.New(slog.DiscardHandler))
 		follower := access.FollowRules(roles, c.Cache)
 		agents := access.NewNodes(node.Authorizer{Allows: rbac.RuleAllows, Rules: policy.NodeRules(), Selectors: true}, c.Cache)
 		rules := access.SyncedRules{Follower: follower, RuleResolver: roles}

@@ -8,20 +8,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rowlock/rowlock/codecs"
-	"github.com/rowlock/rowlock/codecs/cbor"
+	"github.com/rowlock/rowlock/codecs/forms"
 	jsoncodec "github.com/rowlock/rowlock/codecs/json"
-	"github.com/rowlock/rowlock/codecs/protobuf"
-	"github.com/rowlock/rowlock/codecs/yaml"
 	"github.com/rowlock/rowlock/server/request"
 )
 
-// Write answers a request with a Status, in the form it asks for among types.
-func Write(w http.ResponseWriter, r *http.Request, st *metav1.Status, types []string) {
+// Write answers a request with a Status, in the form it asks for.
+func Write(w http.ResponseWriter, r *http.Request, st *metav1.Status, served forms.Forms) {
 	if a := request.From(r.Context()).Audit; a != nil {
 		a.ResponseStatus(st)
 	}
-	form := codecs.NegotiateError(r, types)
-	data, err := codecOf(form.Type).Encode(nil, st)
+	form := codecs.NegotiateError(r, served.Types())
+	data, err := served.Codec(form.Type).Encode(nil, st)
 	if err == nil && form.Pretty {
 		data, err = jsoncodec.Indent(nil, data)
 	} else if err == nil && form.Type == codecs.JSON {
@@ -39,18 +37,6 @@ func Write(w http.ResponseWriter, r *http.Request, st *metav1.Status, types []st
 	h.Set("Content-Length", strconv.Itoa(len(data)))
 	w.WriteHeader(int(st.Code))
 	_, _ = w.Write(data)
-}
-
-func codecOf(mediaType string) codecs.Codec {
-	switch mediaType {
-	case codecs.YAML:
-		return yaml.Codec{}
-	case codecs.Protobuf:
-		return protobuf.Codec{}
-	case codecs.CBOR:
-		return cbor.Codec{}
-	}
-	return jsoncodec.Codec{}
 }
 
 // WriteJSON answers a path that has JSON alone.

@@ -45,8 +45,8 @@ func zero(r *kinds.Resource) kinds.Object {
 // Read returns the bytes to serve for a row, which nearly always are its value, or why
 // it cannot be read. r is the resource of the stored version; nil where the catalogue
 // has none, as for custom resources before their definition is known.
-func Read(r *kinds.Resource, row *sqlstore.Row) ([]byte, error) {
-	value, err := read(r, row)
+func Read(codec jsoncodec.Codec, r *kinds.Resource, row *sqlstore.Row) ([]byte, error) {
+	value, err := read(codec, r, row)
 	if err != nil && len(err.Error()) > longest {
 		err = errors.New(strings.ToValidUTF8(err.Error()[:longest], "") + "...")
 	}
@@ -57,18 +57,18 @@ func Read(r *kinds.Resource, row *sqlstore.Row) ([]byte, error) {
 // may have made a name or a time in it as long as the value.
 const longest = 512
 
-func read(r *kinds.Resource, row *sqlstore.Row) ([]byte, error) {
+func read(codec jsoncodec.Codec, r *kinds.Resource, row *sqlstore.Row) ([]byte, error) {
 	z := zero(r)
 	if z == nil {
-		id, ok := jsoncodec.Canonical(row.Value, nil)
+		id, ok := codec.Canonical(row.Value, nil)
 		if !ok {
-			return rewriteTree(r, row)
+			return rewriteTree(codec, r, row)
 		}
 		return row.Value, own(r, row, id)
 	}
-	id, ok := jsoncodec.Canonical(row.Value, z)
+	id, ok := codec.Canonical(row.Value, z)
 	if !ok {
-		return rewrite(r, row)
+		return rewrite(codec, r, row)
 	}
 	return row.Value, own(r, row, id)
 }
@@ -92,12 +92,12 @@ func own(r *kinds.Resource, row *sqlstore.Row, id jsoncodec.Identity) error {
 }
 
 // rewrite decodes what is not as it would be written here, and writes it anew.
-func rewrite(r *kinds.Resource, row *sqlstore.Row) ([]byte, error) {
+func rewrite(codec jsoncodec.Codec, r *kinds.Resource, row *sqlstore.Row) ([]byte, error) {
 	if err := object(row.Value); err != nil {
 		return nil, err
 	}
 	obj := r.New()
-	if _, err := (jsoncodec.Codec{}).Decode(row.Value, obj, codecs.Ignore); err != nil {
+	if _, err := codec.Decode(row.Value, obj, codecs.Ignore); err != nil {
 		return nil, err
 	}
 	apiVersion, kind := obj.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
@@ -108,24 +108,24 @@ func rewrite(r *kinds.Resource, row *sqlstore.Row) ([]byte, error) {
 	obj.SetResourceVersion("")
 	kinds.DropEmpty(obj)
 	obj.GetObjectKind().SetGroupVersionKind(r.Storage.GVK)
-	return jsoncodec.Append(nil, obj)
+	return codec.Append(nil, obj)
 }
 
 // rewriteTree is rewrite for objects of no Go type. Their metadata must be that of any
 // object: lists in other forms than JSON show nothing else of them.
-func rewriteTree(r *kinds.Resource, row *sqlstore.Row) ([]byte, error) {
+func rewriteTree(codec jsoncodec.Codec, r *kinds.Resource, row *sqlstore.Row) ([]byte, error) {
 	if err := object(row.Value); err != nil {
 		return nil, err
 	}
 	var tree map[string]any
-	if _, err := jsoncodec.Unmarshal(row.Value, &tree, codecs.Ignore); err != nil {
+	if _, err := codec.Unmarshal(row.Value, &tree, codecs.Ignore); err != nil {
 		return nil, err
 	}
 	var head struct {
 		metav1.TypeMeta   `json:",inline"`
 		metav1.ObjectMeta `json:"metadata"`
 	}
-	if _, err := jsoncodec.Unmarshal(row.Value, &head, codecs.Ignore); err != nil {
+	if _, err := codec.Unmarshal(row.Value, &head, codecs.Ignore); err != nil {
 		return nil, err
 	}
 	err := own(r, row, jsoncodec.Identity{Kind: head.Kind, APIVersion: head.APIVersion, Name: head.Name, Namespace: head.Namespace})
@@ -135,7 +135,7 @@ func rewriteTree(r *kinds.Resource, row *sqlstore.Row) ([]byte, error) {
 	if metadata, ok := tree["metadata"].(map[string]any); ok {
 		delete(metadata, "resourceVersion")
 	}
-	return jsoncodec.Append(nil, tree)
+	return codec.Append(nil, tree)
 }
 
 // object refuses what is no JSON object, with an error that quotes none of it.

@@ -17,11 +17,13 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
+var own = jsoncodec.New(jsoncodec.Settings{})
+
 var catalogue = kinds.NewCatalogue(builtin.Resources())
 
 func read(resource, namespace, name, value string) ([]byte, error) {
 	key := sqlstore.Key{Resource: resource, Namespace: namespace, Name: name}
-	return stored.Read(catalogue.ByStorage(resource), &sqlstore.Row{Key: key, Revision: 7, Value: []byte(value)})
+	return stored.Read(own, catalogue.ByStorage(resource), &sqlstore.Row{Key: key, Revision: 7, Value: []byte(value)})
 }
 
 // TestCorrupt: what lies in the table and is not the object of its key.
@@ -131,11 +133,11 @@ func TestOwnIsPassedOn(t *testing.T) {
 			obj.SetResourceVersion("")
 			obj.GetObjectKind().SetGroupVersionKind(res.Storage.GVK)
 			kinds.DropEmpty(obj)
-			data, err := jsoncodec.Append(nil, obj)
+			data, err := own.Append(nil, obj)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := (jsoncodec.Codec{}).Decode(data, res.New(), codecs.Ignore); err != nil {
+			if _, err := own.Decode(data, res.New(), codecs.Ignore); err != nil {
 				continue // a sample that cannot be read back
 			}
 			out, err := read(res.Storage.Key, "n", "a", string(data))
@@ -156,12 +158,12 @@ func TestOwnIsPassedOn(t *testing.T) {
 		"apiVersion": "example.com/v1", "kind": "Thing", "spec": map[string]any{"z": int64(1), "a": 1.5},
 		"metadata": map[string]any{"name": "a", "namespace": "n", "managedFields": []any{map[string]any{"manager": "m", "operation": "Apply", "fieldsV1": map[string]any{"f:spec": map[string]any{`k:{"a":1}`: map[string]any{}}}}}},
 	}}
-	data, err := jsoncodec.Append(nil, u)
+	data, err := own.Append(nil, u)
 	if err != nil {
 		t.Fatal(err)
 	}
 	value := []byte(data)
-	out, err := stored.Read(nil, &sqlstore.Row{Key: sqlstore.Key{Resource: "things.example.com", Namespace: "n", Name: "a"}, Value: value})
+	out, err := stored.Read(own, nil, &sqlstore.Row{Key: sqlstore.Key{Resource: "things.example.com", Namespace: "n", Name: "a"}, Value: value})
 	if err != nil || &out[0] != &value[0] {
 		t.Errorf("%v: %s made of %s", err, out, data)
 	}

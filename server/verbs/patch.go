@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"encoding/json"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -8,7 +9,6 @@ import (
 
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/cbor"
-	jsoncodec "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/codecs/yaml"
 	"github.com/rowlock/rowlock/server/apply"
 	"github.com/rowlock/rowlock/server/writes"
@@ -62,9 +62,9 @@ func (p *patching) applied() (*writes.Applied, error) {
 }
 
 // change is the patch of an object that is read and written with a codec.
-func (p *patching) change(h *Handler, json codecs.Codec) *apply.Patch {
+func (p *patching) change(h *Handler, codec codecs.Codec) *apply.Patch {
 	return &apply.Patch{
-		Type: p.contentType, Body: p.body, Strictness: strictness(p.options.FieldValidation), JSON: json, Known: h.known,
+		Type: p.contentType, Body: p.body, Strictness: strictness(p.options.FieldValidation), JSON: codec, Known: h.known,
 	}
 }
 
@@ -136,5 +136,5 @@ func applyBody(patchType string, body []byte) ([]byte, error) {
 	if _, err := (cbor.Codec{}).Decode(body, u, codecs.Ignore); err != nil {
 		return nil, apierrors.NewBadRequest("error decoding CBOR: " + err.Error())
 	}
-	return jsoncodec.Append(nil, u.Object)
+	return json.Marshal(u.Object)
 }

@@ -1,13 +1,13 @@
 package verbs
 
 import (
+	"encoding/json"
 	"net/http"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	jsoncodec "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/apply/ownership"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/status"
@@ -93,7 +93,7 @@ func (h *Handler) patchScale(c *Call) error {
 	if p.applies() {
 		scale, err = h.applyScale(c, &p)
 	} else {
-		scale, err = h.Writes.PatchScale(c.R.Context(), p.request(c), p.change(h, jsoncodec.Codec{}))
+		scale, err = h.Writes.PatchScale(c.R.Context(), p.request(c), p.change(h, h.Answers.Forms.JSON))
 	}
 	if err != nil {
 		return err
@@ -112,12 +112,12 @@ func (h *Handler) applyScale(c *Call, p *patching) (*autoscalingv1.Scale, error)
 	if err != nil {
 		return nil, err
 	}
-	data, err := jsoncodec.Append(nil, raw)
+	data, err := json.Marshal(raw)
 	if err != nil {
 		return nil, badRequest(err)
 	}
 	sent, req := &autoscalingv1.Scale{}, p.request(c)
-	if err := h.decode(c, jsoncodec.Codec{}, data, writes.ScaleKind, sent, applied.Strictness); err != nil {
+	if err := h.decode(c, h.Answers.Forms.JSON, data, writes.ScaleKind, sent, applied.Strictness); err != nil {
 		return nil, err
 	}
 	if err := writes.MatchPath(req, sent); err != nil {

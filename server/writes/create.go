@@ -190,9 +190,9 @@ func (w *Writer) insert(ctx context.Context, req *Request, c *creation, extra []
 	if f := r.Storage.Complete; f != nil {
 		f(c.obj)
 	}
-	value, err := objects.Encode(ctx, r, c.obj)
+	value, err := w.Objects.Encode(ctx, r, c.obj)
 	if err == nil {
-		value, err = fit(ctx, req, c.obj, value)
+		value, err = w.fit(ctx, req, c.obj, value)
 	}
 	if err != nil {
 		return nil, err
@@ -204,13 +204,13 @@ func (w *Writer) insert(ctx context.Context, req *Request, c *creation, extra []
 
 // fit gives the value to store for obj, whose encoded form is value. One that is too
 // large goes without the record of who owns its fields, unless that was the point.
-func fit(ctx context.Context, req *Request, obj kinds.Object, value []byte) ([]byte, error) {
+func (w *Writer) fit(ctx context.Context, req *Request, obj kinds.Object, value []byte) ([]byte, error) {
 	err := objects.CheckSize(value)
 	if err == nil || req.applies || len(obj.GetManagedFields()) == 0 {
 		return value, err
 	}
 	obj.SetManagedFields(nil)
-	if value, err = objects.Encode(ctx, req.Resource, obj); err != nil {
+	if value, err = w.Objects.Encode(ctx, req.Resource, obj); err != nil {
 		return nil, err
 	}
 	return value, objects.CheckSize(value)

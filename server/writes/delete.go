@@ -188,7 +188,7 @@ func (w *Writer) mark(ctx context.Context, req *Request, item *cache.Item, obj k
 		return nil, nil
 	}
 	rv := obj.GetResourceVersion()
-	value, err := objects.Encode(ctx, req.Resource, obj)
+	value, err := w.Objects.Encode(ctx, req.Resource, obj)
 	obj.SetResourceVersion(rv)
 	if err != nil || objects.Unchanged(item, value) {
 		return item, err

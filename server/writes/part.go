@@ -72,7 +72,7 @@ func (w *Writer) Rewrite(ctx context.Context, req *Request, at objects.Place, fn
 }
 
 func (w *Writer) rewrite(ctx context.Context, req *Request, at objects.Place, item *cache.Item, obj kinds.Object) error {
-	value, err := objects.Encode(ctx, at.Resource, obj)
+	value, err := w.Objects.Encode(ctx, at.Resource, obj)
 	if err != nil {
 		return err
 	}

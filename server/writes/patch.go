@@ -8,7 +8,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/rowlock/rowlock/codecs"
-	jsoncodec "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/apply"
 	"github.com/rowlock/rowlock/server/apply/ownership"
 	"github.com/rowlock/rowlock/server/cache"
@@ -21,7 +20,7 @@ import (
 func (w *Writer) Patch(ctx context.Context, req *Request, p *apply.Patch) (*Outcome, error) {
 	r := req.Resource
 	return w.Update(ctx, req, &Change{Compute: func(old kinds.Object, item *cache.Item) (kinds.Object, error) {
-		current, encoded, err := patchable(r, old, item)
+		current, encoded, err := w.patchable(r, old, item)
 		if err != nil {
 			return nil, err
 		}
@@ -42,7 +41,7 @@ func (w *Writer) Patch(ctx context.Context, req *Request, p *apply.Patch) (*Outc
 }
 
 // patchable is an object in the version that a patch is of, and its JSON.
-func patchable(r *kinds.Resource, old kinds.Object, item *cache.Item) (kinds.Object, []byte, error) {
+func (w *Writer) patchable(r *kinds.Resource, old kinds.Object, item *cache.Item) (kinds.Object, []byte, error) {
 	if objects.Clean(r, item) {
 		return old, item.JSON, nil
 	}
@@ -50,7 +49,7 @@ func patchable(r *kinds.Resource, old kinds.Object, item *cache.Item) (kinds.Obj
 	if err != nil {
 		return nil, nil, err
 	}
-	data, err := jsoncodec.Append(nil, obj)
+	data, err := w.Objects.Codec().Append(nil, obj)
 	return obj, data, err
 }
 
@@ -89,7 +88,7 @@ func (w *Writer) merge(req *Request, a *Applied, old kinds.Object) (kinds.Object
 	if err != nil {
 		return nil, status.Show(err)
 	}
-	problems, err := ownership.RepeatedFields(a.Body, a.Strictness)
+	problems, err := ownership.RepeatedFields(w.Objects.Codec(), a.Body, a.Strictness)
 	if err != nil {
 		return nil, err
 	}

@@ -247,14 +247,14 @@ func (w *Writer) replace(ctx context.Context, req *Request, item *cache.Item, ob
 		obj.SetResourceVersion(strconv.FormatInt(item.Revision, 10))
 		return &Outcome{Object: obj}, nil
 	}
-	value, err := objects.Encode(ctx, req.Resource, obj)
+	value, err := w.Objects.Encode(ctx, req.Resource, obj)
 	if err != nil {
 		return nil, err
 	}
 	if len(extra) == 0 && objects.Unchanged(item, value) {
 		return &Outcome{Item: item, Object: obj}, nil
 	}
-	if value, err = fit(ctx, req, obj, value); err != nil {
+	if value, err = w.fit(ctx, req, obj, value); err != nil {
 		return nil, err
 	}
 	next, err := w.Objects.Commit(ctx, req.Permit, at, sqlstore.Op{

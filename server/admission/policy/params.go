@@ -60,7 +60,9 @@ func (r *request) params(res *kinds.Resource, ref *admissionregistrationv1.Param
 	}
 	list := make([]func() (any, error), len(items))
 	for i, item := range items {
-		list[i] = func() (any, error) { return paramTree(item, r.cfg.Catalogue.ByStorage(res.Storage.Key), res) }
+		list[i] = func() (any, error) {
+			return paramTree(r.cfg.Cache.JSON(), item, r.cfg.Catalogue.ByStorage(res.Storage.Key), res)
+		}
 	}
 	return list, nil
 }
@@ -102,10 +104,10 @@ type kept struct {
 
 // paramTree is an object that home stores, in the version of a resource, made once
 // an item.
-func paramTree(item *cache.Item, home, res *kinds.Resource) (any, error) {
+func paramTree(codec jsoncodec.Codec, item *cache.Item, home, res *kinds.Resource) (any, error) {
 	return item.Form(cache.FormKey{Form: cache.FormOther, For: kept{"param", res}}, func(item *cache.Item) (any, error) {
 		obj := home.New()
-		if _, err := (jsoncodec.Codec{}).Decode(item.JSON, obj, codecs.Ignore); err != nil {
+		if _, err := codec.Decode(item.JSON, obj, codecs.Ignore); err != nil {
 			return nil, err
 		}
 		if res.FromStorage != nil {
@@ -119,10 +121,10 @@ func paramTree(item *cache.Item, home, res *kinds.Resource) (any, error) {
 }
 
 // namespaceTree is what expressions see of a namespace, made once an item.
-func namespaceTree(item *cache.Item) (any, error) {
+func namespaceTree(codec jsoncodec.Codec, item *cache.Item) (any, error) {
 	return item.Form(cache.FormKey{Form: cache.FormOther, For: kept{what: "namespace"}}, func(item *cache.Item) (any, error) {
 		ns := &corev1.Namespace{}
-		if _, err := (jsoncodec.Codec{}).Decode(item.JSON, ns, codecs.Ignore); err != nil {
+		if _, err := codec.Decode(item.JSON, ns, codecs.Ignore); err != nil {
 			return nil, err
 		}
 		ns.ManagedFields, ns.OwnerReferences = nil, nil

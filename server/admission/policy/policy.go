@@ -277,7 +277,7 @@ func (r *request) findNamespace() error {
 	case item == nil:
 		return apierrors.NewNotFound(corev1.Resource("namespaces"), r.a.Namespace)
 	}
-	r.namespace, r.looked = func() (any, error) { return namespaceTree(item) }, true
+	r.namespace, r.looked = func() (any, error) { return namespaceTree(r.cfg.Cache.JSON(), item) }, true
 	return nil
 }
 

@@ -55,11 +55,11 @@ func newSource(c *cache.Cache, m *conditions.Metrics) *source {
 	s.reset()
 	s.follower = follow.New(c, s.reset, follow.Kind{
 		Storage: policyStorage,
-		Set:     func(item *cache.Item) { s.set(item.Name, newPolicy(item, m)) },
+		Set:     func(item *cache.Item) { s.set(item.Name, newPolicy(c.JSON(), item, m)) },
 		Delete:  func(_, name string) { s.set(name, nil) },
 	}, follow.Kind{
 		Storage: "validatingadmissionpolicybindings.admissionregistration.k8s.io",
-		Set:     func(item *cache.Item) { s.bind(item.Name, newBinding(item)) },
+		Set:     func(item *cache.Item) { s.bind(item.Name, newBinding(c.JSON(), item)) },
 		Delete:  func(_, name string) { s.bind(name, nil) },
 	})
 	return s
@@ -88,9 +88,9 @@ func (s *source) bind(name string, b *binding) {
 	s.list.Store(nil)
 }
 
-func newPolicy(item *cache.Item, m *conditions.Metrics) *policy {
+func newPolicy(codec jsoncodec.Codec, item *cache.Item, m *conditions.Metrics) *policy {
 	obj := &admissionregistrationv1.ValidatingAdmissionPolicy{}
-	if _, err := (jsoncodec.Codec{}).Decode(item.JSON, obj, codecs.Ignore); err != nil {
+	if _, err := codec.Decode(item.JSON, obj, codecs.Ignore); err != nil {
 		return nil // what cannot be read cannot be enforced; the store keeps no such thing
 	}
 	p := &policy{ValidatingAdmissionPolicy: obj}
@@ -108,9 +108,9 @@ func newPolicy(item *cache.Item, m *conditions.Metrics) *policy {
 	return p
 }
 
-func newBinding(item *cache.Item) *binding {
+func newBinding(codec jsoncodec.Codec, item *cache.Item) *binding {
 	obj := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{}
-	if _, err := (jsoncodec.Codec{}).Decode(item.JSON, obj, codecs.Ignore); err != nil {
+	if _, err := codec.Decode(item.JSON, obj, codecs.Ignore); err != nil {
 		return nil
 	}
 	b := &binding{name: obj.Name, policy: obj.Spec.PolicyName, params: obj.Spec.ParamRef, actions: obj.Spec.ValidationActions}

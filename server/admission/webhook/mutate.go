@@ -14,7 +14,6 @@ import (
 
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/budget"
-	jsoncodec "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/admission/criteria"
 	"github.com/rowlock/rowlock/server/apply"
@@ -141,7 +140,7 @@ func (p *Mutating) apply(ctx context.Context, h *hook, v *view, s *shown, patch 
 		return false, apierrors.NewInternalError(err)
 	}
 	after := newOf(a, s.target)
-	if err := decodeInto(document, after); err != nil {
+	if err := s.decodeInto(document, after); err != nil {
 		return false, apierrors.NewInternalError(err)
 	}
 	if got := after.GetObjectKind().GroupVersionKind(); got != s.target.Kind {
@@ -164,8 +163,8 @@ func newOf(a *admission.Attributes, t criteria.Target) runtime.Object {
 	return reflect.New(reflect.TypeOf(a.Object).Elem()).Interface().(runtime.Object)
 }
 
-func decodeInto(document []byte, obj runtime.Object) error {
-	_, err := jsoncodec.Codec{}.Decode(document, obj, codecs.Ignore)
+func (s *shown) decodeInto(document []byte, obj runtime.Object) error {
+	_, err := s.codec.Decode(document, obj, codecs.Ignore)
 	return err
 }
 

@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	sigsjson "sigs.k8s.io/json"
 
-	jsoncodec "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/admission/criteria"
 )
@@ -42,7 +41,7 @@ func (s *shown) prepare(a *admission.Attributes) error {
 		if err != nil {
 			return err
 		}
-		if *part.into, err = jsoncodec.Append(nil, obj); err != nil {
+		if *part.into, err = s.codec.Append(nil, obj); err != nil {
 			return err
 		}
 	}
@@ -63,7 +62,7 @@ func (s *shown) review(a *admission.Attributes, version string) (types.UID, []by
 		Object: runtime.RawExtension{Raw: s.object}, OldObject: runtime.RawExtension{Raw: s.old}, DryRun: &dry,
 	}
 	if a.Options != nil {
-		options, err := jsoncodec.Append(nil, a.Options)
+		options, err := s.codec.Append(nil, a.Options)
 		if err != nil {
 			return "", nil, err
 		}

@@ -53,12 +53,12 @@ type source struct {
 	list     atomic.Pointer[[]*hook]
 }
 
-func newSource(c *cache.Cache, storage string, read func(*cache.Item) []*hook) *source {
+func newSource(c *cache.Cache, storage string, read func(jsoncodec.Codec, *cache.Item) []*hook) *source {
 	s := &source{}
 	s.reset()
 	s.follower = follow.New(c, s.reset, follow.Kind{
 		Storage: storage,
-		Set:     func(item *cache.Item) { s.configs[item.Name] = read(item); s.list.Store(nil) },
+		Set:     func(item *cache.Item) { s.configs[item.Name] = read(c.JSON(), item); s.list.Store(nil) },
 		Delete:  func(_, name string) { delete(s.configs, name); s.list.Store(nil) },
 	})
 	return s
@@ -86,9 +86,9 @@ func (s *source) hooks() []*hook {
 }
 
 // mutating reads a MutatingWebhookConfiguration.
-func mutating(item *cache.Item) []*hook {
+func mutating(codec jsoncodec.Codec, item *cache.Item) []*hook {
 	c := &admissionregistrationv1.MutatingWebhookConfiguration{}
-	if _, err := (jsoncodec.Codec{}).Decode(item.JSON, c, codecs.Ignore); err != nil {
+	if _, err := codec.Decode(item.JSON, c, codecs.Ignore); err != nil {
 		return nil
 	}
 	list := make([]*hook, len(c.Webhooks))
@@ -100,9 +100,9 @@ func mutating(item *cache.Item) []*hook {
 }
 
 // validating reads a ValidatingWebhookConfiguration.
-func validating(item *cache.Item) []*hook {
+func validating(codec jsoncodec.Codec, item *cache.Item) []*hook {
 	c := &admissionregistrationv1.ValidatingWebhookConfiguration{}
-	if _, err := (jsoncodec.Codec{}).Decode(item.JSON, c, codecs.Ignore); err != nil {
+	if _, err := codec.Decode(item.JSON, c, codecs.Ignore); err != nil {
 		return nil
 	}
 	list := make([]*hook, len(c.Webhooks))

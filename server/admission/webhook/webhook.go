@@ -20,6 +20,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/admission/conditions"
 	"github.com/rowlock/rowlock/server/admission/criteria"
@@ -78,6 +79,7 @@ type shown struct {
 	target      criteria.Target
 	object, old []byte // JSON, nil where there is none
 	input       *expr.Input
+	codec       json.Codec
 }
 
 // as shows a write as a target has it.
@@ -90,7 +92,7 @@ func (v *view) as(ctx context.Context, t criteria.Target, cfg *Config) *shown {
 			Resource: v.a.Resource.GVR(), Subresource: v.a.Subresource, Namespace: v.a.Namespace, Name: v.a.Name,
 		})
 	}
-	s := &shown{target: t, input: t.Input(v.a)}
+	s := &shown{target: t, input: t.Input(v.a), codec: cfg.Cache.JSON()}
 	s.input.Authorizer = v.asking
 	if v.shown == nil {
 		v.shown = map[*kinds.Resource]*shown{}

@@ -38,11 +38,11 @@ func ReadTree(body []byte) (map[string]any, error) {
 // RepeatedFields finds fields that the body of an apply has twice, which a stock server
 // looks for after the apply was merged. They are warnings under codecs.Warn, and a 400
 // under codecs.Strict.
-func RepeatedFields(body []byte, s codecs.Strictness) (warnings []string, err error) {
+func RepeatedFields(codec jsoncodec.Codec, body []byte, s codecs.Strictness) (warnings []string, err error) {
 	if s == codecs.Ignore {
 		return nil, nil
 	}
-	if (jsoncodec.Codec{}).DecodeClean(body, &unstructured.Unstructured{}) {
+	if codec.DecodeClean(body, &unstructured.Unstructured{}) {
 		return nil, nil // JSON without a repeated name: most of them, and much faster
 	}
 	err = yaml.UnmarshalStrict(body, &map[string]any{})

@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/codecs/forms"
 	tables "github.com/rowlock/rowlock/codecs/table"
 	"github.com/rowlock/rowlock/server/status"
 	"github.com/rowlock/rowlock/server/verbs"
@@ -104,11 +105,11 @@ func Handler(others ...Component) verbs.Special {
 
 // negotiate finds the form of the answer; what a list is asked for is checked first.
 func negotiate(c *verbs.Call) (codecs.Form, error) {
-	types := codecs.Types(false)
+	types := forms.Forms{}.Types()
 	list := c.Info.Name == "" || c.Info.NameFromSelector
 	produces := types
 	if list {
-		produces = codecs.ListTypes(false)
+		produces = forms.Forms{}.ListTypes()
 	}
 	if err := codecs.Acceptable(c.R, produces); err != nil {
 		return codecs.Form{}, err

@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/rowlock/rowlock/codecs"
-	jsoncodec "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
@@ -63,7 +62,7 @@ func readEviction(h *verbs.Handler, c *verbs.Call) (*policyv1.Eviction, *metav1.
 	}
 	c.R.Body = io.NopCloser(bytes.NewReader(body))
 	gvk := policyv1.SchemeGroupVersion.WithKind("Eviction")
-	if stated, err := (jsoncodec.Codec{}).Kind(body); err == nil && stated.Group == gvk.Group && stated.Version == "v1beta1" {
+	if stated, err := h.Answers.Forms.JSON.Kind(body); err == nil && stated.Group == gvk.Group && stated.Version == "v1beta1" {
 		gvk.Version = stated.Version
 	}
 	eviction.SetGroupVersionKind(gvk)
@@ -197,7 +196,7 @@ func (e *evicting) budgets(pod *corev1.Pod) ([]*policyv1.PodDisruptionBudget, er
 	}
 	all.Select(nil, cache.Position{}, func(item *cache.Item) bool {
 		b := &policyv1.PodDisruptionBudget{}
-		if _, err = (jsoncodec.Codec{}).Decode(item.JSON, b, codecs.Ignore); err != nil {
+		if _, err = e.h.Answers.Forms.JSON.Decode(item.JSON, b, codecs.Ignore); err != nil {
 			return false
 		}
 		selector, problem := metav1.LabelSelectorAsSelector(b.Spec.Selector)

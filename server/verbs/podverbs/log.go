@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/codecs/forms"
 	"github.com/rowlock/rowlock/server/status"
 	"github.com/rowlock/rowlock/server/verbs"
 )
@@ -24,10 +25,10 @@ import (
 func (d *dialer) log(h *verbs.Handler, c *verbs.Call) error {
 	// The route announces plain text, but it is the errors that are negotiated: who
 	// takes nothing else gets none.
-	if err := codecs.Acceptable(c.R, append([]string{"text/plain"}, codecs.Types(false)...)); err != nil {
+	if err := codecs.Acceptable(c.R, append([]string{"text/plain"}, forms.Forms{}.Types()...)); err != nil {
 		return err
 	}
-	if _, err := codecs.Negotiate(c.R, codecs.Offer{Types: codecs.Types(false), Transforms: codecs.PartialTransforms}); err != nil {
+	if _, err := codecs.Negotiate(c.R, codecs.Offer{Types: forms.Forms{}.Types(), Transforms: codecs.PartialTransforms}); err != nil {
 		return err
 	}
 	o, err := logOptions(c.R.URL.Query())
