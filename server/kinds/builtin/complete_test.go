@@ -30,7 +30,7 @@ var (
 	withoutRules = []string{"namespaces", "serviceaccounts"}
 )
 
-// TestKindsAreComplete finds what a new kind lacks. docs/recipes.md says in which order
+// TestKindsAreComplete finds what a new kind lacks. docs/architecture.md says in which order
 // to add it.
 func TestKindsAreComplete(t *testing.T) {
 	catalogue := kinds.NewCatalogue(builtin.Resources())

@@ -1,0 +1,68 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	quoted = regexp.MustCompile("`([^`\n]+)`")
+	linked = regexp.MustCompile(`\]\(([^)#]+)(#[^)]*)?\)`)
+)
+
+// TestDocsNameWhatExists: every file and folder that the map of the project names is
+// there, and every page that a page refers to.
+func TestDocsNameWhatExists(t *testing.T) {
+	exists := func(path string) bool {
+		_, err := os.Stat(filepath.Join("..", path))
+		return err == nil
+	}
+	text, err := os.ReadFile("../docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := 0
+	for _, m := range quoted.FindAllStringSubmatch(string(text), -1) {
+		path := m[1]
+		if !strings.Contains(path, "/") || strings.ContainsAny(path, " =<>[]{}()*") || strings.Contains(path, "...") || strings.HasPrefix(path, "/") || strings.Contains(path, "k8s.io") {
+			continue // no path of this repository
+		}
+		for _, placeholder := range []string{"NAME", "GROUP", "KIND", "example"} {
+			if i := strings.Index(path, placeholder); i >= 0 {
+				path = path[:i]
+			}
+		}
+		if path == "" {
+			continue
+		}
+		named++
+		if !exists(path) && !exists("server/"+path) && !exists("codecs/"+path) {
+			t.Errorf("docs/architecture.md names %s, which does not exist", m[1])
+		}
+	}
+	if named < 60 {
+		t.Errorf("only %d paths were found", named)
+	}
+	pages, err := filepath.Glob("../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range append(pages, "../README.md", "../CONTRIBUTING.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for _, m := range linked.FindAllStringSubmatch(string(text), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page), m[1])); err != nil {
+				t.Errorf("%s refers to %s, which does not exist", page, m[1])
+			}
+		}
+	}
+}
