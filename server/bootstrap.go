@@ -25,33 +25,33 @@ const (
 
 // bootstrap writes what a cluster holds from its first moment: its namespaces, its
 // default objects and the kubernetes Service with its endpoints.
-func (s *Server) bootstrap(ctx context.Context) error {
+func (o *ownObjects) bootstrap(ctx context.Context) error {
 	for _, ns := range []string{metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease, metav1.NamespaceDefault} {
-		if s.standing("namespaces", "", ns) != nil {
+		if o.standing("namespaces", "", ns) != nil {
 			continue
 		}
-		err := s.create(ctx, "/api/v1/namespaces", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
-		if err := s.forgive("namespaces/"+ns, err); err != nil {
+		err := o.create(ctx, "/api/v1/namespaces", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
+		if err := o.forgive("namespaces/"+ns, err); err != nil {
 			return err
 		}
 	}
-	if err := s.defaults(ctx); err != nil {
+	if err := o.defaults(ctx); err != nil {
 		return err
 	}
-	if s.cfg.Policy != nil {
-		for _, k := range s.cfg.Policy.Keys() {
-			s.standing(k.Resource, k.Namespace, k.Name)
+	if o.cfg.Policy != nil {
+		for _, k := range o.cfg.Policy.Keys() {
+			o.standing(k.Resource, k.Namespace, k.Name)
 		}
-		if err := s.forgive("the default policy", s.cfg.Policy.Ensure(ctx, s, s.Cache)); err != nil {
+		if err := o.forgive("the default policy", o.cfg.Policy.Ensure(ctx, o.api, o.cache)); err != nil {
 			return err
 		}
 	}
-	b := s.cfg.Bootstrap
+	b := o.cfg.Bootstrap
 	if b.ServiceIP == nil {
 		return nil
 	}
 	labels := map[string]string{"component": "apiserver", "provider": "kubernetes"}
-	if s.standing("services", metav1.NamespaceDefault, "kubernetes") == nil {
+	if o.standing("services", metav1.NamespaceDefault, "kubernetes") == nil {
 		single := corev1.IPFamilyPolicySingleStack
 		service := &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Name: "kubernetes", Labels: labels},
@@ -60,31 +60,31 @@ func (s *Server) bootstrap(ctx context.Context) error {
 				Ports: []corev1.ServicePort{{Name: "https", Port: 443, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(int32(b.AdvertisePort))}},
 			},
 		}
-		err := s.create(ctx, servicesPath, service)
-		if isReason(err, metav1.StatusReasonInvalid) && s.Call(ctx, apiserverAgent, http.MethodGet, servicesPath+"/kubernetes", "", nil, nil) == nil {
+		err := o.create(ctx, servicesPath, service)
+		if isReason(err, metav1.StatusReasonInvalid) && o.api.Call(ctx, apiserverAgent, http.MethodGet, servicesPath+"/kubernetes", "", nil, nil) == nil {
 			err = nil // another server made it meanwhile, with this address
 		}
-		if err := s.forgive("services/default/kubernetes", err); err != nil {
+		if err := o.forgive("services/default/kubernetes", err); err != nil {
 			return err
 		}
 	}
 	if b.AdvertiseIP == nil {
 		return nil
 	}
-	s.standing("endpoints", metav1.NamespaceDefault, "kubernetes")
-	s.standing("endpointslices.discovery.k8s.io", metav1.NamespaceDefault, "kubernetes")
-	if err := s.forgive("endpoints/default/kubernetes", s.advertise(ctx)); err != nil {
+	o.standing("endpoints", metav1.NamespaceDefault, "kubernetes")
+	o.standing("endpointslices.discovery.k8s.io", metav1.NamespaceDefault, "kubernetes")
+	if err := o.forgive("endpoints/default/kubernetes", o.advertise(ctx)); err != nil {
 		return fmt.Errorf("endpoints of the kubernetes service: %w", err)
 	}
 	return nil
 }
 
-func (s *Server) create(ctx context.Context, path string, obj any) error {
-	return s.createAs(ctx, apiserverAgent, path, obj)
+func (o *ownObjects) create(ctx context.Context, path string, obj any) error {
+	return o.createAs(ctx, apiserverAgent, path, obj)
 }
 
-func (s *Server) createAs(ctx context.Context, agent, path string, obj any) error {
-	err := s.Call(ctx, agent, http.MethodPost, path, jsonType, obj, nil)
+func (o *ownObjects) createAs(ctx context.Context, agent, path string, obj any) error {
+	err := o.api.Call(ctx, agent, http.MethodPost, path, jsonType, obj, nil)
 	if isReason(err, metav1.StatusReasonAlreadyExists) {
 		return nil // another server, or an earlier start that was cut short
 	}
@@ -93,9 +93,9 @@ func (s *Server) createAs(ctx context.Context, agent, path string, obj any) erro
 
 // advertise makes sure that this server is among the endpoints of the kubernetes
 // Service. Others may be at it at the same moment; each conflict is a write of theirs.
-func (s *Server) advertise(ctx context.Context) error {
+func (o *ownObjects) advertise(ctx context.Context) error {
 	for try := 1; ; try++ {
-		err := s.writeEndpoints(ctx)
+		err := o.writeEndpoints(ctx)
 		if !isReason(err, metav1.StatusReasonConflict) && !isReason(err, metav1.StatusReasonAlreadyExists) {
 			return err
 		}
@@ -105,8 +105,8 @@ func (s *Server) advertise(ctx context.Context) error {
 	}
 }
 
-func (s *Server) writeEndpoints(ctx context.Context) error {
-	b := s.cfg.Bootstrap
+func (o *ownObjects) writeEndpoints(ctx context.Context) error {
+	b := o.cfg.Bootstrap
 	ip := b.AdvertiseIP.String()
 	family := discoveryv1.AddressTypeIPv4
 	if strings.Contains(ip, ":") {
@@ -116,7 +116,7 @@ func (s *Server) writeEndpoints(ctx context.Context) error {
 	const endpointsPath = "/api/v1/namespaces/default/endpoints"
 	var endpoints corev1.Endpoints
 	method, path := http.MethodPut, endpointsPath+"/kubernetes"
-	err := s.Call(ctx, apiserverAgent, http.MethodGet, path, "", nil, &endpoints)
+	err := o.api.Call(ctx, apiserverAgent, http.MethodGet, path, "", nil, &endpoints)
 	if isReason(err, metav1.StatusReasonNotFound) {
 		endpoints = corev1.Endpoints{
 			ObjectMeta: metav1.ObjectMeta{Name: "kubernetes", Labels: map[string]string{discoveryv1.LabelSkipMirror: "true"}},
@@ -134,7 +134,7 @@ func (s *Server) writeEndpoints(ctx context.Context) error {
 			Addresses: []corev1.EndpointAddress{{IP: ip}},
 			Ports:     []corev1.EndpointPort{{Name: name, Port: port, Protocol: tcp}},
 		}}
-		if err := s.Call(ctx, apiserverAgent, method, path, jsonType, &endpoints, nil); err != nil {
+		if err := o.api.Call(ctx, apiserverAgent, method, path, jsonType, &endpoints, nil); err != nil {
 			return err
 		}
 	}
@@ -146,13 +146,13 @@ func (s *Server) writeEndpoints(ctx context.Context) error {
 		Ports:       []discoveryv1.EndpointPort{{Name: &name, Port: &port, Protocol: &tcp}},
 	}
 	var have discoveryv1.EndpointSlice
-	err = s.Call(ctx, apiserverAgent, http.MethodGet, slicesPath+"/kubernetes", "", nil, &have)
+	err = o.api.Call(ctx, apiserverAgent, http.MethodGet, slicesPath+"/kubernetes", "", nil, &have)
 	if isReason(err, metav1.StatusReasonNotFound) {
-		return s.Call(ctx, apiserverAgent, http.MethodPost, slicesPath, jsonType, &slice, nil)
+		return o.api.Call(ctx, apiserverAgent, http.MethodPost, slicesPath, jsonType, &slice, nil)
 	}
 	if err != nil || len(have.Endpoints) == 1 && slices.Contains(have.Endpoints[0].Addresses, ip) {
 		return err
 	}
 	slice.ObjectMeta = have.ObjectMeta
-	return s.Call(ctx, apiserverAgent, http.MethodPut, slicesPath+"/kubernetes", jsonType, &slice, nil)
+	return o.api.Call(ctx, apiserverAgent, http.MethodPut, slicesPath+"/kubernetes", jsonType, &slice, nil)
 }

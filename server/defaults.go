@@ -27,14 +27,14 @@ const defaultWriters = 16
 // defaults writes the cluster objects that a stock server keeps: priority classes,
 // flow schemas with their priority levels, and the APIServices of what it serves.
 // What is there already stays as it is.
-func (s *Server) defaults(ctx context.Context) error {
+func (o *ownObjects) defaults(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(defaultWriters)
 	add := func(agent, storage, path, name string, obj any) {
-		if s.standing(storage, "", name) != nil {
+		if o.standing(storage, "", name) != nil {
 			return
 		}
-		group.Go(func() error { return s.forgive(storage+"/"+name, s.createAs(ctx, agent, path, obj)) })
+		group.Go(func() error { return o.forgive(storage+"/"+name, o.createAs(ctx, agent, path, obj)) })
 	}
 	for _, c := range scheduling.SystemClasses() {
 		add(apiserverAgent, "priorityclasses.scheduling.k8s.io", "/apis/scheduling.k8s.io/v1/priorityclasses", c.Name, c)
@@ -45,16 +45,16 @@ func (s *Server) defaults(ctx context.Context) error {
 	}
 	for _, f := range append(flowcontrol.MandatorySchemas(), flowcontrol.SuggestedSchemas()...) {
 		const storage = "flowschemas.flowcontrol.apiserver.k8s.io"
-		if s.standing(storage, "", f.Name) == nil {
-			group.Go(func() error { return s.forgive(storage+"/"+f.Name, s.createSchema(ctx, flow+"flowschemas", f)) })
+		if o.standing(storage, "", f.Name) == nil {
+			group.Go(func() error { return o.forgive(storage+"/"+f.Name, o.createSchema(ctx, flow+"flowschemas", f)) })
 		}
 	}
-	for name, local := range s.locals() {
+	for name, local := range o.locals() {
 		add(apiserverAgent, apiServices, apiServicesPath, name, local)
 	}
-	for _, name := range s.unserved() {
+	for _, name := range o.unserved() {
 		group.Go(func() error {
-			err := s.Call(ctx, apiserverAgent, http.MethodDelete, apiServicesPath+"/"+name, "", nil, nil)
+			err := o.api.Call(ctx, apiserverAgent, http.MethodDelete, apiServicesPath+"/"+name, "", nil, nil)
 			if isReason(err, metav1.StatusReasonNotFound) {
 				return nil
 			}
@@ -73,9 +73,9 @@ const (
 )
 
 // locals are the APIServices of what is served, by name.
-func (s *Server) locals() map[string]*apiregistrationv1.APIService {
+func (o *ownObjects) locals() map[string]*apiregistrationv1.APIService {
 	found := map[string]*apiregistrationv1.APIService{}
-	for _, r := range s.cfg.Catalogue.All() {
+	for _, r := range o.cfg.Catalogue.All() {
 		if local := apiregistration.Local(r.GVR().GroupVersion()); local != nil {
 			found[local.Name] = local
 		}
@@ -85,10 +85,10 @@ func (s *Server) locals() map[string]*apiregistrationv1.APIService {
 
 // unserved are the names of APIServices that an earlier start wrote for versions that
 // have been turned off since.
-func (s *Server) unserved() []string {
+func (o *ownObjects) unserved() []string {
 	var names []string
-	locals := s.locals()
-	s.Cache.Snapshot(apiServices).Ascend("", "", "", func(item *cache.Item) bool {
+	locals := o.locals()
+	o.cache.Snapshot(apiServices).Ascend("", "", "", func(item *cache.Item) bool {
 		if locals[item.Name] == nil && item.Corrupt == nil && item.Meta().Labels[apiregistration.AutoManaged] == apiregistration.OnStart {
 			names = append(names, item.Name)
 		}
@@ -98,11 +98,11 @@ func (s *Server) unserved() []string {
 }
 
 // createSchema writes a flow schema and says that its priority level exists.
-func (s *Server) createSchema(ctx context.Context, path string, f *flowcontrolv1.FlowSchema) error {
-	if err := s.createAs(ctx, flowProducer, path, f); err != nil {
+func (o *ownObjects) createSchema(ctx context.Context, path string, f *flowcontrolv1.FlowSchema) error {
+	if err := o.createAs(ctx, flowProducer, path, f); err != nil {
 		return err
 	}
-	c := flowcontrol.Dangling(f.Spec.PriorityLevelConfiguration.Name, true, s.cfg.Clock())
+	c := flowcontrol.Dangling(f.Spec.PriorityLevelConfiguration.Name, true, o.cfg.Clock())
 	path += "/" + f.Name + "/status?force=true&fieldManager=" + flowcontrol.Consumer
-	return s.Call(ctx, flowcontrol.Consumer, http.MethodPatch, path, "application/apply-patch+yaml", flowcontrol.Applied(f.Name, c), nil)
+	return o.api.Call(ctx, flowcontrol.Consumer, http.MethodPatch, path, "application/apply-patch+yaml", flowcontrol.Applied(f.Name, c), nil)
 }

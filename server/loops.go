@@ -37,7 +37,7 @@ func (s *Server) upkeep(from int64) []Loop {
 
 // work are the loops that begin once the cluster's own objects are there.
 func (s *Server) work() []Loop {
-	list := []Loop{{Name: "own objects", Run: s.heal}}
+	list := []Loop{{Name: "own objects", Run: s.own.heal}}
 	host := controllers.Host{
 		API: s, Cache: s.Cache, Catalogue: s.cfg.Catalogue, Authorizer: s.cfg.Authorizer, Log: s.cfg.Log, Clock: s.cfg.Clock, Queues: s.queues,
 	}

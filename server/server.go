@@ -58,7 +58,7 @@ type Server struct {
 	leaving    chan struct{} // closed when it takes no more requests
 	running    atomic.Int64  // requests, where they are counted
 	following  atomic.Bool   // the store tells the cache of changes
-	impaired   impaired
+	own        *ownObjects
 }
 
 // New puts a server together, from what is below to what stands on it. Nothing runs and
@@ -81,6 +81,7 @@ func New(cfg Config) (*Server, error) {
 	s.Schemas = schema.New(cfg.Catalogue)
 	s.Schemas.Custom = s.Custom.Merging
 	s.watching, s.endWatches = context.WithCancel(context.Background())
+	s.own = &ownObjects{cfg: &s.cfg, api: s, cache: s.Cache}
 	s.Health = s.checks()
 	who := s.authentication()
 	s.delivery = conns.NewDelivery(conns.DeliveryConfig{Mode: cfg.Serving.WatchDelivery, Log: cfg.Log, Observer: s.Metrics.Delivery})
@@ -166,14 +167,14 @@ func (s *Server) run(ctx context.Context, f *front) error {
 	if err != nil {
 		return fmt.Errorf("loading the stored objects: %w", err)
 	}
-	s.sayCorrupt()
+	s.own.sayCorrupt()
 	s.begin(stageWriting)
 	// Loops outlive ctx: requests under way still need them.
 	loops, stopLoops := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopLoops()
 	group, loops := errgroup.WithContext(loops)
 	s.start(loops, group, s.upkeep(from))
-	if err := s.bootstrap(ctx); err != nil {
+	if err := s.own.bootstrap(ctx); err != nil {
 		stopLoops()
 		return errors.Join(fmt.Errorf("writing the cluster's own objects: %w", err), group.Wait())
 	}

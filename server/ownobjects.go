@@ -14,15 +14,21 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/server/access"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/health"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// impaired is what the cluster's own objects lack because some objects cannot be read.
-// That does not keep a server from starting: who is to mend it needs the server.
-type impaired struct {
+// ownObjects writes the objects that every cluster has, and knows which of them are
+// lacking because some objects cannot be read. That does not keep a server from
+// starting: who is to mend it needs the server.
+type ownObjects struct {
+	cfg   *Config
+	api   access.API
+	cache *cache.Cache
+
 	mu      sync.Mutex
 	own     map[sqlstore.Key]bool // the objects that every cluster has
 	missing []string              // those that could not be written
@@ -37,41 +43,41 @@ const mostLogged = 20
 const healEvery = 10 * time.Second
 
 // standing finds one of the cluster's own objects, and remembers that it is one.
-func (s *Server) standing(storage, namespace, name string) *cache.Item {
-	s.impaired.mu.Lock()
-	defer s.impaired.mu.Unlock()
-	if s.impaired.own == nil {
-		s.impaired.own = map[sqlstore.Key]bool{}
+func (o *ownObjects) standing(storage, namespace, name string) *cache.Item {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.own == nil {
+		o.own = map[sqlstore.Key]bool{}
 	}
-	s.impaired.own[sqlstore.Key{Resource: storage, Namespace: namespace, Name: name}] = true
-	return s.Cache.Get(storage, namespace, name)
+	o.own[sqlstore.Key{Resource: storage, Namespace: namespace, Name: name}] = true
+	return o.cache.Get(storage, namespace, name)
 }
 
 // forgive takes the error of a step of the start that failed because an object cannot
 // be read; any other it returns.
-func (s *Server) forgive(what string, err error) error {
-	if err == nil || !apierrors.IsInternalError(err) || len(s.Cache.Corrupt()) == 0 {
+func (o *ownObjects) forgive(what string, err error) error {
+	if err == nil || !apierrors.IsInternalError(err) || len(o.cache.Corrupt()) == 0 {
 		return err
 	}
-	s.impaired.mu.Lock()
-	defer s.impaired.mu.Unlock()
-	if !slices.Contains(s.impaired.missing, what) {
-		s.cfg.Log.Error("one of the cluster's own objects cannot be written while others cannot be read", "object", what, "error", err)
-		s.impaired.missing = append(s.impaired.missing, what)
-		slices.Sort(s.impaired.missing)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !slices.Contains(o.missing, what) {
+		o.cfg.Log.Error("one of the cluster's own objects cannot be written while others cannot be read", "object", what, "error", err)
+		o.missing = append(o.missing, what)
+		slices.Sort(o.missing)
 	}
 	return nil
 }
 
 // sayCorrupt logs what cannot be read of all that was loaded.
-func (s *Server) sayCorrupt() {
-	list := s.Cache.Corrupt()
+func (o *ownObjects) sayCorrupt() {
+	list := o.cache.Corrupt()
 	for i, c := range list {
 		if i == mostLogged {
-			s.cfg.Log.Error("more objects in the store cannot be read; `rowlock store repair --list` names them all", "count", len(list)-i)
+			o.cfg.Log.Error("more objects in the store cannot be read; `rowlock store repair --list` names them all", "count", len(list)-i)
 			return
 		}
-		s.cfg.Log.Error("an object in the store cannot be read", "key", c.Key, "revision", c.Revision, "error", c.Reason)
+		o.cfg.Log.Error("an object in the store cannot be read", "key", c.Key, "revision", c.Revision, "error", c.Reason)
 	}
 }
 
@@ -88,23 +94,23 @@ func NewCache(catalogue *kinds.Catalogue, codec json.Codec, log *slog.Logger) *c
 
 // lacking names the cluster's own objects that cannot be read, and those that are missing
 // because of others.
-func (s *Server) lacking(list []cache.CorruptItem) (unread, missing []string) {
-	s.impaired.mu.Lock()
-	defer s.impaired.mu.Unlock()
+func (o *ownObjects) lacking(list []cache.CorruptItem) (unread, missing []string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	for _, c := range list {
-		if s.impaired.own[c.Key] {
+		if o.own[c.Key] {
 			unread = append(unread, c.Key.String())
 		}
 	}
-	return unread, s.impaired.missing
+	return unread, o.missing
 }
 
 // probeObjects tells of objects that cannot be read. To all who may read the check of
 // the whole server it tells their number, and the names of those that every cluster
 // has; the others to those who may read the single check.
-func (s *Server) probeObjects(context.Context) error {
-	list := s.Cache.Corrupt()
-	unread, missing := s.lacking(list)
+func (o *ownObjects) probeObjects(context.Context) error {
+	list := o.cache.Corrupt()
+	unread, missing := o.lacking(list)
 	if len(list) == 0 && len(missing) == 0 {
 		return nil
 	}
@@ -128,31 +134,31 @@ func (s *Server) probeObjects(context.Context) error {
 
 // heal writes the cluster's own objects again, for as long as some of them cannot be
 // read or were not written, and for as long as it takes after they were mended.
-func (s *Server) heal(ctx context.Context) error {
+func (o *ownObjects) heal(ctx context.Context) error {
 	tick := time.NewTicker(healEvery)
 	defer tick.Stop()
-	ill := s.isIll()
+	ill := o.isIll()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
 		}
-		if !ill && !s.isIll() {
+		if !ill && !o.isIll() {
 			continue
 		}
-		s.impaired.mu.Lock()
-		s.impaired.missing = nil
-		s.impaired.mu.Unlock()
-		err := s.bootstrap(ctx)
+		o.mu.Lock()
+		o.missing = nil
+		o.mu.Unlock()
+		err := o.bootstrap(ctx)
 		if err != nil && ctx.Err() == nil {
-			s.cfg.Log.Warn("the cluster's own objects cannot be written", "error", err)
+			o.cfg.Log.Warn("the cluster's own objects cannot be written", "error", err)
 		}
-		ill = err != nil || s.isIll()
+		ill = err != nil || o.isIll()
 	}
 }
 
-func (s *Server) isIll() bool {
-	unread, missing := s.lacking(s.Cache.Corrupt())
+func (o *ownObjects) isIll() bool {
+	unread, missing := o.lacking(o.cache.Corrupt())
 	return len(unread)+len(missing) > 0
 }
