@@ -150,7 +150,7 @@ func (a *asker) creates() {
 	must := slices.Contains(a.r.Verbs, "create")
 	a.add(form{name: "create", method: "POST", path: a.all, as: inJSON, body: text(fresh), needs: a.need("create", ""), does: make, must: must})
 	a.add(form{name: "create", method: "POST", path: a.all, as: inYAML, body: text(fresh), needs: a.need("create", ""), does: make, must: must})
-	if !a.r.Custom {
+	if a.r.HasGoType() {
 		a.add(form{name: "create", method: "POST", path: a.all, as: inProtobuf, body: text(a.packed(fresh)), needs: a.need("create", ""), does: make, must: must})
 	}
 	a.add(form{name: "create, tried", method: "POST", path: a.all + "?dryRun=All", as: inJSON, body: text(fresh), needs: a.need("create", "")})
@@ -209,7 +209,7 @@ func (a *asker) updates() {
 	shows := []string{x}
 	a.add(form{name: "update", method: "PUT", path: a.all + "/" + a.x, as: inJSON, body: a.relabelled, needs: a.need("update", a.x), shows: shows, does: changed, must: must})
 	a.add(form{name: "update", method: "PUT", path: a.all + "/" + a.x, as: inYAML, body: a.relabelled, needs: a.need("update", a.x), shows: shows, does: changed, must: must})
-	if !a.r.Custom {
+	if a.r.HasGoType() {
 		a.add(form{name: "update", method: "PUT", path: a.all + "/" + a.x, as: inProtobuf, body: func() string { return a.packed(a.relabelled()) },
 			needs: a.need("update", a.x), shows: shows, does: changed, must: must})
 	}
@@ -230,7 +230,7 @@ func (a *asker) updates() {
 			query += "&force=true"
 		}
 		a.add(form{name: "patch", method: "PATCH", path: a.all + "/" + a.x + query, as: as, body: text(body), needs: a.need("patch", a.x), shows: shows,
-			does: changed, must: must && (as != strategic || !a.r.Custom)})
+			does: changed, must: must && (as != strategic || a.r.HasGoType())})
 		a.add(form{name: "patch, tried", method: "PATCH", path: a.all + "/" + a.x + query + "&dryRun=All", as: as, body: text(body), needs: a.need("patch", a.x), shows: shows})
 		if as != applyPatch {
 			a.add(form{name: "patch nothing", method: "PATCH", path: a.all + "/" + a.fresh, as: as, body: text(body), needs: a.need("patch", a.fresh)})
@@ -315,7 +315,7 @@ func (a *asker) part(s *kinds.Subresource) {
 				mergePatch: `{"spec":{"replicas":7}}`, strategic: `{"spec":{"replicas":7}}`, jsonPatch: `[{"op":"replace","path":"/spec/replicas","value":7}]`,
 				applyPatch: `{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"` + a.x + `"},"spec":{"replicas":7}}`,
 			}[as])
-			p.must = as != strategic || !a.r.Custom
+			p.must = as != strategic || a.r.HasGoType()
 		}
 		p.path += "?fieldManager=m"
 		if as == applyPatch {

@@ -199,7 +199,7 @@ func allKinds(t *testing.T) []*kind {
 func things(name string, catalogue *kinds.Catalogue, s upgraded) *kind {
 	gvk := schema.GroupVersionKind{Group: "a.example", Version: "v2", Kind: "Thing"}
 	k := &kind{name: name, catalogue: catalogue, r: &kinds.Resource{
-		Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, ListKind: "ThingList", Plural: "things", Custom: true, Schema: s,
+		Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, ListKind: "ThingList", Plural: "things", Schema: s,
 		New:     func() kinds.Object { return &unstructured.Unstructured{} },
 		Storage: &kinds.Storage{Key: "things.a.example", GVK: gvk},
 		Columns: kinds.Columns{

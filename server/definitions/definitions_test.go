@@ -92,7 +92,7 @@ func TestCatalogueFollows(t *testing.T) {
 	}
 	c.set("lamps.example.com", lamps(apiextensionsv1.ConditionTrue, "v1"))
 	first := c.resource("v1")
-	if first == nil || first.Kind != "Lamp" || !first.Custom || first.Storage.Key != "lamps.example.com" {
+	if first == nil || first.Kind != "Lamp" || first.HasGoType() || first.Storage.Key != "lamps.example.com" {
 		t.Fatalf("established: %+v", first)
 	}
 	if first.Schema.Clean(c.revision) || !first.Schema.Clean(c.revision+1) {
@@ -170,7 +170,7 @@ func TestShadowsAreNotServed(t *testing.T) {
 		if r := c.catalogue.Lookup("rbac.authorization.k8s.io", "v1alpha9", "clusterrolebindings"); r != nil {
 			t.Errorf("with %q it is served", versions)
 		}
-		if r := c.catalogue.Lookup("rbac.authorization.k8s.io", "v1", "clusterrolebindings"); r != before || r.Custom {
+		if r := c.catalogue.Lookup("rbac.authorization.k8s.io", "v1", "clusterrolebindings"); r != before || !r.HasGoType() {
 			t.Errorf("with %q the built-in resource is another", versions)
 		}
 	}

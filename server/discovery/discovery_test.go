@@ -185,7 +185,7 @@ func TestCatalogueChanges(t *testing.T) {
 	}
 	catalogue.Set(append(builtin.Resources(), &kinds.Resource{
 		Group: "shop.example", Version: "v1", Plural: "parcels", Singular: "parcel", Kind: "Parcel", ListKind: "ParcelList",
-		Namespaced: true, Custom: true, Verbs: []string{"delete", "get"},
+		Namespaced: true, Schema: kinds.AsStored{}, Verbs: []string{"delete", "get"},
 		Storage:      &kinds.Storage{Key: "parcels.shop.example", GVK: gvk("shop.example", "v1", "Parcel")},
 		Subresources: []kinds.Subresource{{Name: "status", Kind: "Parcel", Verbs: []string{"get"}}},
 	}))

@@ -61,17 +61,17 @@ func (c *Catalogue) Set(resources []*Resource) {
 	}
 	seen := make(map[schema.GroupVersion]bool)
 	for _, r := range resources {
-		if r.Custom && t.shadowed(r) {
+		if r.custom() && t.shadowed(r) {
 			continue
 		}
-		if !r.Custom {
+		if !r.custom() {
 			t.own[r.GroupResource()] = true
 		}
 		t.known = append(t.known, r)
 		t.byGVR[r.GVR()] = r
 		t.byGVK[r.GVK()] = r
 		gv := schema.GroupVersion{Group: r.Group, Version: r.Version}
-		if !r.Custom && !r.Off {
+		if !r.custom() && !r.Off {
 			t.builtin[r.Group] = true
 		}
 		if !r.Off {
@@ -93,14 +93,14 @@ func (t *table) shadowed(r *Resource) bool {
 	if t.own[r.GroupResource()] {
 		return true
 	}
-	if other := t.byGVK[r.GVK()]; other != nil && !other.Custom {
+	if other := t.byGVK[r.GVK()]; other != nil && !other.custom() {
 		return true
 	}
 	if r.Storage == nil {
 		return false
 	}
 	home := t.storages[r.Storage.Key]
-	return home != nil && !home.Custom
+	return home != nil && !home.custom()
 }
 
 // Own says that a resource is built in, in whatever version, served or not.

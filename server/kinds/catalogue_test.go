@@ -8,7 +8,11 @@ import (
 )
 
 func resource(group, version, plural string, custom bool) *kinds.Resource {
-	return &kinds.Resource{Group: group, Version: version, Plural: plural, Kind: plural, Custom: custom}
+	r := &kinds.Resource{Group: group, Version: version, Plural: plural, Kind: plural}
+	if custom {
+		r.Schema = kinds.AsStored{}
+	}
+	return r
 }
 
 func TestCustomResourcesAreOrdered(t *testing.T) {

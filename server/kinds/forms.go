@@ -151,7 +151,10 @@ func (r *Resource) LoadAsks() bool { return r.schema().Asks() }
 // AsServed is the resource for objects whose bytes are the served form already.
 func (r *Resource) AsServed() *Resource {
 	as := *r
-	as.FromStorage, as.Schema = nil, AsStored{}
+	as.FromStorage = nil
+	if as.custom() {
+		as.Schema = AsStored{}
+	}
 	return &as
 }
 

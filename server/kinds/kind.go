@@ -64,9 +64,8 @@ type Resource struct {
 
 	Deprecation *Deprecation // nil: the version is not deprecated
 
-	Custom bool // served from a schema at run time: no protobuf, no strategic merge
-	// Schema is what the version of a custom resource does with its objects on their
-	// way from clients and from the store; nil for built-in kinds.
+	// Schema is what a version of a custom resource does with its objects on their way
+	// from clients and from the store. Nil for built-in kinds, which have a Go type.
 	Schema Schema
 	// Ending says that the definition of a custom resource is being deleted: nothing new
 	// is made any more.

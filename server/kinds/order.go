@@ -14,7 +14,7 @@ func inDiscoveryOrder(resources []*Resource) []*Resource {
 	first := make(map[string]string)
 	for _, r := range resources {
 		name := r.Version + "." + r.Group
-		if old, ok := first[r.Group]; r.Custom && (!ok || name < old) {
+		if old, ok := first[r.Group]; r.custom() && (!ok || name < old) {
 			first[r.Group] = name
 		}
 	}
@@ -24,11 +24,11 @@ func inDiscoveryOrder(resources []*Resource) []*Resource {
 	sorted := slices.Clone(resources)
 	slices.SortStableFunc(sorted, func(a, b *Resource) int {
 		switch {
-		case !a.Custom && !b.Custom:
+		case !a.custom() && !b.custom():
 			return 0
-		case a.Custom != b.Custom && a.Custom:
+		case a.custom() != b.custom() && a.custom():
 			return 1
-		case a.Custom != b.Custom:
+		case a.custom() != b.custom():
 			return -1
 		case a.Group != b.Group:
 			return strings.Compare(first[a.Group], first[b.Group])

@@ -7,7 +7,7 @@ import "k8s.io/apimachinery/pkg/runtime/schema"
 // method here that says what it is about.
 
 // custom says that the resource is served from a schema at run time.
-func (r *Resource) custom() bool { return r.Custom }
+func (r *Resource) custom() bool { return r.Schema != nil }
 
 // whole says that a subresource is another way to read or write the object itself; so
 // is no subresource.

@@ -34,7 +34,7 @@ func (endless) ToStore(ctx context.Context, _ kinds.Object) (kinds.Object, error
 func TestConversionsEndWithTheRequest(t *testing.T) {
 	gvk := schema.GroupVersionKind{Group: "a.example", Version: "v1", Kind: "Thing"}
 	r := &kinds.Resource{
-		Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Plural: "things", Custom: true, Schema: endless{},
+		Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Plural: "things", Schema: endless{},
 		New:     func() kinds.Object { return &unstructured.Unstructured{} },
 		Storage: &kinds.Storage{Key: "things.a.example", GVK: gvk},
 	}

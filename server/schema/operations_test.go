@@ -144,7 +144,7 @@ func TestOperationsAreTold(t *testing.T) {
 	told := metav1.ListOptions{}.SwaggerDoc()
 	ids := map[string]string{}
 	custom := &kinds.Resource{
-		Group: "example.com", Version: "v1", Plural: "pods", Kind: "Pod", ListKind: "PodList", Namespaced: true, Custom: true,
+		Group: "example.com", Version: "v1", Plural: "pods", Kind: "Pod", ListKind: "PodList", Namespaced: true, Schema: kinds.AsStored{},
 		Verbs: []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"},
 	}
 	paths := swagger(t, schema.NewDocuments(kinds.NewCatalogue(append(builtin.Resources(), custom)), "v1.32.0"))
@@ -180,7 +180,7 @@ func TestOperationsAreTold(t *testing.T) {
 // one takes nobody's definition.
 func TestNamesakes(t *testing.T) {
 	custom := &kinds.Resource{
-		Group: "core.api.k8s.io", Version: "v1", Plural: "pods", Kind: "Pod", ListKind: "PodList", Namespaced: true, Custom: true, Verbs: []string{"get", "list"},
+		Group: "core.api.k8s.io", Version: "v1", Plural: "pods", Kind: "Pod", ListKind: "PodList", Namespaced: true, Schema: kinds.AsStored{}, Verbs: []string{"get", "list"},
 	}
 	d := schema.NewDocuments(kinds.NewCatalogue(append(builtin.Resources(), custom)), "v1.32.0")
 	d.CustomSchema = func(*kinds.Resource) json.RawMessage {

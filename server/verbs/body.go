@@ -102,7 +102,7 @@ func (h *Handler) bodyCodec(c *Call) (codecs.Codec, error) {
 }
 
 func (h *Handler) decode(c *Call, from codecs.Codec, body []byte, gvk schema.GroupVersionKind, obj runtime.Object, s codecs.Strictness) error {
-	anyKind := c.Resource.Custom && gvk == c.Resource.GVK()
+	anyKind := c.Resource.AnyBody() && gvk == c.Resource.GVK()
 	if anyKind {
 		from = coerced(from, c.Resource)
 	}
@@ -124,7 +124,7 @@ func (h *Handler) decode(c *Call, from codecs.Codec, body []byte, gvk schema.Gro
 // known says whether the server has a type for a kind, of whatever use, and makes an
 // object of it if that is one that is stored.
 func (h *Handler) known(k schema.GroupVersionKind) (runtime.Object, bool) {
-	if r := h.Catalogue.LookupKind(k); r != nil && r.New != nil && !r.Custom {
+	if r := h.Catalogue.LookupKind(k); r != nil && r.HasGoType() {
 		return r.New(), true
 	}
 	return nil, h.knows(k)

@@ -22,7 +22,7 @@ type coercing struct {
 
 // coerced is how bodies of objects of r are read.
 func coerced(from codecs.Codec, r *kinds.Resource) codecs.Codec {
-	if !r.Custom {
+	if r.HasGoType() {
 		return from
 	}
 	return coercing{from, r}
@@ -37,7 +37,7 @@ func (c coercing) Decode(data []byte, obj runtime.Object, s codecs.Strictness) (
 	}
 	var unknown []string
 	if u.GroupVersionKind() == c.r.GVK() {
-		unknown, err = c.r.Schema.Coerce(u)
+		unknown, err = c.r.Coerce(u)
 	} else {
 		unknown = dropAll(u.Object)
 	}

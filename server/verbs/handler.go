@@ -113,7 +113,7 @@ func (h *Handler) verb(c *Call) (string, error) {
 		return "", status.NoResource()
 	}
 	verbs, err := h.place(c)
-	if c.Resource.Custom && errors.Is(err, errNoPlace) {
+	if !c.Resource.FixedRoutes() && errors.Is(err, errNoPlace) {
 		return "", errNoGroup
 	}
 	if errors.Is(err, errNoPlace) {
@@ -123,7 +123,7 @@ func (h *Handler) verb(c *Call) (string, error) {
 		return "", err
 	}
 	verb, err := methodVerb(c, verbs)
-	if err != nil && c.Resource.Custom {
+	if err != nil && !c.Resource.FixedRoutes() {
 		err = apierrors.NewMethodNotSupported(c.Resource.GroupResource(), c.Info.Verb)
 	}
 	if d := c.Resource.Deprecation; d != nil && (err == nil || c.R.Method == http.MethodGet) { // a watch that is refused too
@@ -182,13 +182,13 @@ func (h *Handler) place(c *Call) ([]string, error) {
 		if named && strings.Contains(i.Path, "/namespaces//") {
 			return nil, apierrors.NewBadRequest("Namespace parameter required.")
 		}
-		if named || !slices.Contains(r.Verbs, "list") || r.Custom && i.Verb != "list" && i.Verb != "watch" {
+		if named || !slices.Contains(r.Verbs, "list") || !r.FixedRoutes() && i.Verb != "list" && i.Verb != "watch" {
 			return nil, errNoPlace
 		}
 		return intersect(r.Verbs, "list", "watch"), nil
 	case i.Subresource != "":
 		c.Sub = r.Sub(i.Subresource)
-		if c.Sub == nil && r.Custom {
+		if c.Sub == nil && !r.FixedRoutes() {
 			return nil, apierrors.NewNotFound(r.GroupResource(), i.Name)
 		}
 		if c.Sub == nil || len(i.Parts) > 3 && i.Subresource != "proxy" {
@@ -225,7 +225,7 @@ func methodVerb(c *Call, allowed []string) (string, error) {
 	if c.Sub != nil && c.Sub.Name == "proxy" && (c.R.Method == http.MethodHead || c.R.Method == http.MethodOptions) {
 		return "get", nil // whatever is asked for is for another server to say
 	}
-	if c.R.Method == http.MethodHead && !c.Resource.Custom || c.Info.WatchPrefix && c.R.Method != http.MethodGet {
+	if c.R.Method == http.MethodHead && c.Resource.FixedRoutes() || c.Info.WatchPrefix && c.R.Method != http.MethodGet {
 		return "", status.NotAllowed()
 	}
 	if c.Sub != nil && verb == "watch" {

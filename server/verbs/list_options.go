@@ -80,7 +80,7 @@ func readSelectors(c *Call, o *objects.ListOptions) error {
 
 // fieldIndex finds a field selector label of a resource.
 func fieldIndex(r *kinds.Resource, label string) (int, error) {
-	own := r.Custom || len(r.Storage.Fields) > 0
+	own := r.OwnLabels()
 	switch label {
 	case "metadata.name":
 		return cache.FieldName, nil
@@ -89,10 +89,7 @@ func fieldIndex(r *kinds.Resource, label string) (int, error) {
 			return cache.FieldNamespace, nil
 		}
 	}
-	stored := label
-	if r.FieldLabels != nil {
-		stored = r.FieldLabels[label]
-	}
+	stored := r.StoredLabel(label)
 	for i := range r.Storage.Fields {
 		if stored != "" && r.Storage.Fields[i].Label == stored {
 			return i, nil

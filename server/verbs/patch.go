@@ -70,8 +70,8 @@ func (p *patching) change(h *Handler, codec codecs.Codec) *apply.Patch {
 
 // readPatch checks and reads all that a PATCH request consists of.
 func (h *Handler) readPatch(c *Call) (p patching, err error) {
-	types := h.Answers.Forms.PatchTypes(c.Resource.Custom)
-	if !c.Resource.Custom {
+	types := h.Answers.Forms.PatchTypes(!c.Resource.StrategicMerge())
+	if c.Resource.NegotiatesFirst() {
 		if err = codecs.Consumable(c.R, types); err != nil {
 			return
 		}

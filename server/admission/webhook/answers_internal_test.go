@@ -159,7 +159,7 @@ func (anything) Coerce(kinds.Object) ([]string, error) { return nil, nil }
 // TestKindOfCustomObjects stays what a client has made of it, for others to refuse.
 func TestKindOfCustomObjects(t *testing.T) {
 	r := &kinds.Resource{
-		Group: "x.example.org", Version: "v1", Plural: "things", Kind: "Thing", Custom: true, Storage: &kinds.Storage{Key: "things.x.example.org"}, Schema: anything{},
+		Group: "x.example.org", Version: "v1", Plural: "things", Kind: "Thing", Storage: &kinds.Storage{Key: "things.x.example.org"}, Schema: anything{},
 		New: func() kinds.Object { return &unstructured.Unstructured{} },
 	}
 	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "x.example.org/v2", "kind": "Thing", "metadata": map[string]any{"name": "a"}}}

@@ -118,7 +118,7 @@ func (d *Definition) resource(v *Version) *kinds.Resource {
 	r := &kinds.Resource{
 		Group: gvk.Group, Version: gvk.Version, Plural: d.names.Plural, Singular: d.names.Singular,
 		Kind: gvk.Kind, ListKind: d.names.ListKind, ShortNames: d.names.ShortNames, Categories: d.names.Categories,
-		Namespaced: d.spec.Scope == apiextensionsv1.NamespaceScoped, Verbs: verbs, Custom: true, Schema: v,
+		Namespaced: d.spec.Scope == apiextensionsv1.NamespaceScoped, Verbs: verbs, Schema: v,
 		Off: !v.spec.Served, Ending: d.ending,
 		New: func() kinds.Object {
 			u := &unstructured.Unstructured{}
