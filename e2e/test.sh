@@ -37,18 +37,42 @@ go run honnef.co/go/tools/cmd/staticcheck@v0.8.1 -checks inherit,-SA1019,-ST1005
 
 # The race detector costs the drivers ten times their time (SQLite is a C program in
 # Go's clothes), so they run with it on a part of their suite and without it on all.
+say "deadcode"
+# Functions that neither a program nor a test calls. Exceptions, with their reasons, stand
+# in e2e/deadcode.txt.
+go run golang.org/x/tools/cmd/deadcode@v0.48.0 -test ./... | sed 's/:[0-9]*:[0-9]*: /: /' | sort >"${TMPDIR:-/tmp}/deadcode.$$"
+unlisted=$(grep -v -x -F -f e2e/deadcode.txt "${TMPDIR:-/tmp}/deadcode.$$" || true)
+rm -f "${TMPDIR:-/tmp}/deadcode.$$"
+if [ -n "$unlisted" ]; then
+	echo "$unlisted"
+	exit 1
+fi
+
+# The race detector costs the drivers ten times their time (SQLite is a C program in
+# Go's clothes), so they run with it on a part of their suite and without it on all. Kinds
+# start nothing by themselves; their tests are those that count what they reach.
 say "unit tests, with the race detector"
-go test -race -timeout 15m $(go list ./... | grep -v -E '/e2e$|/sqlstore/(sqlite|postgres)$')
+go test -race -timeout 15m $(go list ./... | grep -v -E '/e2e$|/sqlstore/(sqlite|postgres)$|/server/kinds(/|$)')
 go test -race -timeout 10m -run 'TestConformance/(Apply|Several|Store|Clocks)' ./sqlstore/sqlite ./sqlstore/postgres
 
-say "drivers"
-go test -timeout 15m ./sqlstore/sqlite ./sqlstore/postgres
+# All that follows is compiled as the static binary is: what it shares with that is
+# compiled once.
+export CGO_ENABLED=0 GOFLAGS=-trimpath
 
-say "black-box tests"
-go test -timeout 25m ./e2e
+# The drivers mostly wait for their databases, the kinds for nobody.
+say "drivers, kinds and what their tests reach"
+sh e2e/cover.sh -timeout 15m ./sqlstore/sqlite ./sqlstore/postgres
+
+say "fuzzing"
+sh e2e/fuzz.sh 2
 
 say "the static binary"
-CGO_ENABLED=0 go build -trimpath -o /dev/null ./cmd/rowlock
+binary=$(mktemp)
+go build -o "$binary" ./cmd/rowlock
+
+say "black-box tests"
+ROWLOCK_BINARY=$binary go test -timeout 25m ./e2e
+rm -f "$binary"
 
 if command -v docker >/dev/null 2>&1 && docker compose version >/dev/null 2>&1; then
 	say "docker compose config"

@@ -1,0 +1,33 @@
+# What people expect. Everything works without make too: see CONTRIBUTING.md.
+export GOFLAGS := -trimpath
+
+.PHONY: all test check cover fuzz bench clean
+
+# The static binary, as ./bin/rowlock.
+all:
+	CGO_ENABLED=0 go build -o bin/rowlock ./cmd/rowlock
+
+# The tests beside the code, and some of the built binary: minutes.
+test:
+	CGO_ENABLED=0 sh e2e/short.sh
+
+# All that CI runs: a quarter of an hour on two cores.
+check:
+	.ci/run
+
+# How much of the kinds their own tests reach, against what is written down.
+cover:
+	sh e2e/cover.sh
+
+# Every fuzz target for SECONDS each; PACKAGES="./codecs/json ./server/apply" for some.
+SECONDS ?= 20
+fuzz:
+	sh e2e/fuzz.sh $(SECONDS) $(PACKAGES)
+
+# The benchmarks beside the code, then load on the built binary (BENCH are its arguments).
+bench:
+	go test -run '^$$' -bench . -benchmem ./codecs/... ./server/...
+	go run ./e2e/bench $(BENCH)
+
+clean:
+	rm -rf bin
