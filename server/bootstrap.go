@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/rowlock/rowlock/server/turns"
+	"github.com/rowlock/rowlock/server/contention"
 )
 
 // apiserverAgent is the field manager of what the server writes for itself.
@@ -99,7 +99,7 @@ func (o *ownObjects) advertise(ctx context.Context) error {
 		if !isReason(err, metav1.StatusReasonConflict) && !isReason(err, metav1.StatusReasonAlreadyExists) {
 			return err
 		}
-		if err := turns.Rest(ctx, try); err != nil {
+		if err := contention.Rest(ctx, try); err != nil {
 			return err
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/rowlock/rowlock/codecs/json/scan"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
-	"github.com/rowlock/rowlock/server/stored"
+	"github.com/rowlock/rowlock/server/integrity"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -43,7 +43,7 @@ func (d decoder) read(row *sqlstore.Row) ([]byte, error) {
 	if strings.HasPrefix(row.Key.Resource, "~") {
 		return nil, decodeClaim(row.Value)
 	}
-	value, err := stored.Read(codecjson.New(codecjson.Settings{}), d.catalogue.ByStorage(row.Key.Resource), row)
+	value, err := integrity.Read(codecjson.New(codecjson.Settings{}), d.catalogue.ByStorage(row.Key.Resource), row)
 	if err != nil {
 		return nil, fmt.Errorf("its value cannot be read: %w", err)
 	}

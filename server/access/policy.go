@@ -18,7 +18,7 @@ import (
 	"github.com/rowlock/rowlock/authx/rbac"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
-	"github.com/rowlock/rowlock/server/turns"
+	"github.com/rowlock/rowlock/server/contention"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -158,7 +158,7 @@ func (s standing) ensure(ctx context.Context, api API) error {
 		default:
 			return err
 		}
-		if err := turns.Rest(ctx, try); err != nil {
+		if err := contention.Rest(ctx, try); err != nil {
 			return err
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/kinds"
-	"github.com/rowlock/rowlock/server/stored"
+	"github.com/rowlock/rowlock/server/integrity"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -109,7 +109,7 @@ func bareItem(row *sqlstore.Row, storage *atomic.Pointer[kinds.Storage]) *Item {
 // judge takes a value that anybody may have written.
 func (it *Item) judge(codec json.Codec, r *kinds.Resource, row *sqlstore.Row) {
 	var value []byte
-	if value, it.Corrupt = stored.Read(codec, r, row); it.Corrupt == nil {
+	if value, it.Corrupt = integrity.Read(codec, r, row); it.Corrupt == nil {
 		it.trust(value)
 	}
 }

@@ -2,5 +2,5 @@ package verbs
 
 import "github.com/rowlock/rowlock/sqlstore"
 
-// Waiting counts who stands in the line of a key.
+// Waiting counts who waits in the queue of a key.
 func Waiting(h *Handler, key sqlstore.Key) int { return h.Writes.Waiting(key) }

@@ -70,7 +70,7 @@ func (w *Writer) create(ctx context.Context, req *Request, c *creation) (*Outcom
 		c.pristine = objects.Copy(c.obj) // what is allocated in vain must not be asked for again
 	}
 	// Those who want the same of what there is little of go one after the other.
-	turn := w.turns.Writer(sqlstore.Key{Resource: st.Key}, req.User.Name)
+	turn := w.queues.Writer(sqlstore.Key{Resource: st.Key}, req.User.Name)
 	defer turn.Done()
 	for try := 1; ; try++ {
 		if st.Allocate != nil && !req.DryRun {

@@ -63,7 +63,7 @@ func (w *Writer) Delete(ctx context.Context, req *Request, d *Deletion) (*Outcom
 		return nil, err
 	}
 	ctx = kinds.WithRequested(ctx, req.Resource)
-	turn := w.turns.Writer(req.key(d.Name), req.User.Name)
+	turn := w.queues.Writer(req.key(d.Name), req.User.Name)
 	defer turn.Done()
 	pinned := d.Options.Preconditions != nil && d.Options.Preconditions.ResourceVersion != nil
 	for {

@@ -39,7 +39,7 @@ func (w *Writer) Rewrite(ctx context.Context, req *Request, at objects.Place, fn
 		return nil, err
 	}
 	ctx = kinds.WithRequested(ctx, req.Resource)
-	turn := w.turns.Writer(at.Key(), req.User.Name)
+	turn := w.queues.Writer(at.Key(), req.User.Name)
 	defer turn.Done()
 	for {
 		if !req.DryRun {

@@ -60,7 +60,7 @@ func (w *Writer) Update(ctx context.Context, req *Request, ch *Change) (*Outcome
 		return nil, err
 	}
 	ctx = kinds.WithRequested(ctx, req.Resource)
-	turn := w.turns.Writer(req.key(req.Name), req.User.Name)
+	turn := w.queues.Writer(req.key(req.Name), req.User.Name)
 	defer turn.Done()
 	for try := 0; ; try++ {
 		if !req.DryRun {

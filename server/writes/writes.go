@@ -33,7 +33,7 @@ import (
 	"github.com/rowlock/rowlock/server/apply"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/objects"
-	"github.com/rowlock/rowlock/server/turns"
+	"github.com/rowlock/rowlock/server/contention"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -47,7 +47,7 @@ type Writer struct {
 	Clock      func() time.Time // nil: time.Now
 	Log        *slog.Logger     // nil: slog.Default
 
-	turns turns.Lines // of those whose write of an object lost to another's
+	queues contention.Queues // of those whose write of an object lost to another's
 }
 
 // Owner keeps who owns which field; server/apply/ownership implements it. Objects are in
@@ -97,5 +97,5 @@ func (w *Writer) log() *slog.Logger {
 	return w.Log
 }
 
-// Waiting counts who stands in the line of a key.
-func (w *Writer) Waiting(key sqlstore.Key) int { return w.turns.Waiting(key) }
+// Waiting counts who waits in the queue of a key.
+func (w *Writer) Waiting(key sqlstore.Key) int { return w.queues.Waiting(key) }

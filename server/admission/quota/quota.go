@@ -19,7 +19,7 @@ import (
 
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/kinds"
-	"github.com/rowlock/rowlock/server/turns"
+	"github.com/rowlock/rowlock/server/contention"
 )
 
 // Store is where quotas are.
@@ -128,7 +128,7 @@ func (p *Plugin) settle(ctx context.Context, namespace string, asks []*ask) {
 			return
 		}
 		// Another server was faster, or who counts the use anew: as often as it takes.
-		if err := turns.Rest(ctx, try); err != nil {
+		if err := contention.Rest(ctx, try); err != nil {
 			answer(asks, apierrors.NewInternalError(errPatience))
 			return
 		}

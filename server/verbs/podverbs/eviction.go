@@ -24,7 +24,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/pods"
 	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/status"
-	"github.com/rowlock/rowlock/server/turns"
+	"github.com/rowlock/rowlock/server/contention"
 	"github.com/rowlock/rowlock/server/verbs"
 	"github.com/rowlock/rowlock/server/writes"
 )
@@ -117,7 +117,7 @@ func (e *evicting) run() error {
 				return err
 			}
 			// It changed, and may need a budget now.
-			if err := turns.Rest(e.c.Context(), try); err != nil {
+			if err := contention.Rest(e.c.Context(), try); err != nil {
 				return err
 			}
 			continue

@@ -1,4 +1,4 @@
-// Package stored judges what lies in the table: whether a value is the object that its
+// Package integrity judges what lies in the table: whether a value is the object that its
 // key says.
 //
 // It promises: what passes decodes as its kind without error and can be served as it
@@ -10,7 +10,7 @@
 // servers. It costs one walk over a value that this process did not write itself, once,
 // when it is loaded or comes with the feed: about as much as the test for valid JSON
 // that it takes the place of. See decision 46.
-package stored
+package integrity
 
 import (
 	"encoding/json"

@@ -1,24 +1,24 @@
-// Package turns puts writers of one object in order once they get into each other's
+// Package contention puts writers of one object in order once they get into each other's
 // way.
 //
 // A writer tries at once, without asking anybody. One that lost to another joins the
-// line of its key, and so does everybody who comes while there is a line; whoever is
-// first in it has the turn: no other writer of the line tries meanwhile. Users take
+// queue of its key, and so does everybody who comes while there is a queue; whoever is
+// first in it has the turn: no other writer of the queue tries meanwhile. Users take
 // turns, so that one with many writers, or slow ones, has others wait for one or two of
-// them. Among the writers of one user a place in the line is kept until the writer is
+// them. Among the writers of one user a place in the queue is kept until the writer is
 // done, so nobody who came later goes first.
 //
-// A turn is no lock. Writers that name the version they replace do not stand in line,
+// A turn is no lock. Writers that name the resource version they replace do not wait in the queue,
 // as only the next write can be theirs, and other servers know nothing of it: the
 // writer whose turn it is may lose again, and tries again. Only where that has happened
-// patience times do those who name a version wait, too. And a turn ends after a while
+// patience times do those who name a resource version wait, too. And a turn ends after a while
 // though its writer is not done: what it waits for may be a webhook that writes the
 // same object. Each turn of a writer is twice as long as the one before, so that a
 // store that is slower than the first ones lets everybody through all the same.
 //
 // What it costs: an entry for each request that waits or has a turn, and no goroutine.
-// Requests are bounded where they come in; one that is given up leaves the line.
-package turns
+// Requests are bounded where they come in; one that is given up leaves the queue.
+package contention
 
 import (
 	"context"
@@ -35,7 +35,7 @@ const (
 	first = 2 * time.Second
 	// longest bounds the doubling.
 	longest = 6
-	// patience is how often a writer loses in its turn before those who name a version
+	// patience is how often a writer loses in its turn before those who name a resource version
 	// wait for it.
 	patience = 3
 	// eager is how often it tries again at once: a pause is a chance given away. After
@@ -44,15 +44,15 @@ const (
 	maxRest = 20 * time.Millisecond
 )
 
-// Lines are the lines of all keys. The zero value is ready.
-type Lines struct {
+// Queues are the queues of all keys. The zero value is ready.
+type Queues struct {
 	mu     sync.Mutex
-	lines  map[sqlstore.Key]*line
+	queues  map[sqlstore.Key]*queue
 	ticket uint64
 }
 
-// line is there as long as somebody has the turn.
-type line struct {
+// queue is there as long as somebody has the turn.
+type queue struct {
 	turn    *Writer
 	waiting []*Writer         // for it, by ticket
 	given   uint64            // how many turns there were
@@ -62,13 +62,13 @@ type line struct {
 // Writer is one request that writes one key, for all its tries. It is used by one
 // goroutine.
 type Writer struct {
-	lines *Lines
+	queues *Queues
 	key   sqlstore.Key
 	user  string
 	lost  int
 
-	// Guarded by Lines.mu.
-	ticket uint64 // its place; 0: it stands in no line
+	// Guarded by Queues.mu.
+	ticket uint64 // its place; 0: it waits in no queue
 	turns  int    // how many it has had
 	losses int    // in the turn that it has
 	ready  chan struct{}
@@ -76,8 +76,8 @@ type Writer struct {
 }
 
 // Writer begins a request of a user for key.
-func (l *Lines) Writer(key sqlstore.Key, user string) Writer {
-	return Writer{lines: l, key: key, user: user}
+func (l *Queues) Writer(key sqlstore.Key, user string) Writer {
+	return Writer{queues: l, key: key, user: user}
 }
 
 // Try waits until w may try, or for the end of ctx. pinned says that the client names
@@ -99,8 +99,8 @@ func (w *Writer) Try(ctx context.Context, pinned bool) error {
 // Lost says that another write was faster.
 func (w *Writer) Lost() {
 	w.lost++
-	w.lines.mu.Lock()
-	defer w.lines.mu.Unlock()
+	w.queues.mu.Lock()
+	defer w.queues.mu.Unlock()
 	w.losses++
 }
 
@@ -109,14 +109,14 @@ func (w *Writer) Done() {
 	if w.ready == nil {
 		return
 	}
-	w.lines.mu.Lock()
-	defer w.lines.mu.Unlock()
-	l := w.lines.lines[w.key]
+	w.queues.mu.Lock()
+	defer w.queues.mu.Unlock()
+	l := w.queues.queues[w.key]
 	switch {
 	case l == nil:
 	case l.turn == w:
 		w.timer.Stop()
-		w.lines.next(w.key, l)
+		w.queues.next(w.key, l)
 	default:
 		if i := slices.Index(l.waiting, w); i >= 0 {
 			l.leave(i)
@@ -124,12 +124,12 @@ func (w *Writer) Done() {
 	}
 }
 
-// join puts w into the line, where it has to wait.
+// join puts w into the queue, where it has to wait.
 func (w *Writer) join(pinned bool) bool {
-	all := w.lines
+	all := w.queues
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	l := all.lines[w.key]
+	l := all.queues[w.key]
 	switch {
 	case l == nil && (w.lost == 0 || pinned):
 		return false
@@ -140,11 +140,11 @@ func (w *Writer) join(pinned bool) bool {
 	}
 	begun := l == nil
 	if begun {
-		l = &line{last: make(map[string]uint64)}
-		if all.lines == nil {
-			all.lines = make(map[sqlstore.Key]*line)
+		l = &queue{last: make(map[string]uint64)}
+		if all.queues == nil {
+			all.queues = make(map[sqlstore.Key]*queue)
 		}
-		all.lines[w.key] = l
+		all.queues[w.key] = l
 	}
 	if w.ticket == 0 {
 		all.ticket++
@@ -169,7 +169,7 @@ func (w *Writer) join(pinned bool) bool {
 
 // leave takes a writer out of those who wait. Nothing is kept of a user of whom nobody
 // waits any more: whoever comes counts as if it had just had a turn.
-func (l *line) leave(i int) *Writer {
+func (l *queue) leave(i int) *Writer {
 	w := l.waiting[i]
 	l.waiting = slices.Delete(l.waiting, i, i+1)
 	if !slices.ContainsFunc(l.waiting, func(o *Writer) bool { return o.user == w.user }) {
@@ -180,7 +180,7 @@ func (l *line) leave(i int) *Writer {
 
 // following is whose turn it is next: the first writer of the user whose last turn was
 // longest ago.
-func (l *line) following() int {
+func (l *queue) following() int {
 	at := 0
 	for i, w := range l.waiting {
 		if l.last[w.user] < l.last[l.waiting[at].user] {
@@ -190,11 +190,11 @@ func (l *line) following() int {
 	return at
 }
 
-// next gives the turn to the first in line.
-func (l *Lines) next(key sqlstore.Key, of *line) {
+// next gives the turn to the first in queue.
+func (l *Queues) next(key sqlstore.Key, of *queue) {
 	of.turn = nil
 	if len(of.waiting) == 0 {
-		delete(l.lines, key)
+		delete(l.queues, key)
 		return
 	}
 	at := of.following()
@@ -210,8 +210,8 @@ func (l *Lines) next(key sqlstore.Key, of *line) {
 }
 
 // late ends a turn that lasts too long. Its writer goes on, and has its place in the
-// line if it loses.
-func (l *Lines) late(key sqlstore.Key, of *line, w *Writer, turn int) {
+// queue if it loses.
+func (l *Queues) late(key sqlstore.Key, of *queue, w *Writer, turn int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if of.turn == w && w.turns == turn {
@@ -219,11 +219,11 @@ func (l *Lines) late(key sqlstore.Key, of *line, w *Writer, turn int) {
 	}
 }
 
-// Waiting counts who stands in the line of a key, with the one whose turn it is.
-func (l *Lines) Waiting(key sqlstore.Key) int {
+// Waiting counts who waits in the queue of a key, with the one whose turn it is.
+func (l *Queues) Waiting(key sqlstore.Key) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	of := l.lines[key]
+	of := l.queues[key]
 	if of == nil {
 		return 0
 	}

@@ -1,4 +1,4 @@
-package stored_test
+package integrity_test
 
 import (
 	"encoding/json"
@@ -13,7 +13,7 @@ import (
 	"github.com/rowlock/rowlock/codecs/sample"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
-	"github.com/rowlock/rowlock/server/stored"
+	"github.com/rowlock/rowlock/server/integrity"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -23,7 +23,7 @@ var catalogue = kinds.NewCatalogue(builtin.Resources())
 
 func read(resource, namespace, name, value string) ([]byte, error) {
 	key := sqlstore.Key{Resource: resource, Namespace: namespace, Name: name}
-	return stored.Read(own, catalogue.ByStorage(resource), &sqlstore.Row{Key: key, Revision: 7, Value: []byte(value)})
+	return integrity.Read(own, catalogue.ByStorage(resource), &sqlstore.Row{Key: key, Revision: 7, Value: []byte(value)})
 }
 
 // TestCorrupt: what lies in the table and is not the object of its key.
@@ -163,7 +163,7 @@ func TestOwnIsPassedOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	value := []byte(data)
-	out, err := stored.Read(own, nil, &sqlstore.Row{Key: sqlstore.Key{Resource: "things.example.com", Namespace: "n", Name: "a"}, Value: value})
+	out, err := integrity.Read(own, nil, &sqlstore.Row{Key: sqlstore.Key{Resource: "things.example.com", Namespace: "n", Name: "a"}, Value: value})
 	if err != nil || &out[0] != &value[0] {
 		t.Errorf("%v: %s made of %s", err, out, data)
 	}

@@ -1,4 +1,4 @@
-package turns_test
+package contention_test
 
 import (
 	"context"
@@ -7,21 +7,21 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rowlock/rowlock/server/turns"
+	"github.com/rowlock/rowlock/server/contention"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
 var key = sqlstore.Key{Resource: "configmaps", Namespace: "a", Name: "c"}
 
 // loser is a writer that lost its first try.
-func loser(l *turns.Lines) *turns.Writer {
+func loser(l *contention.Queues) *contention.Writer {
 	w := l.Writer(key, "ann")
 	w.Lost()
 	return &w
 }
 
 // try has a writer try in a goroutine of its own and tells when it may.
-func try(ctx context.Context, w *turns.Writer, pinned bool) <-chan error {
+func try(ctx context.Context, w *contention.Writer, pinned bool) <-chan error {
 	may := make(chan error, 1)
 	go func() { may <- w.Try(ctx, pinned) }()
 	return may
@@ -52,7 +52,7 @@ func goes(t *testing.T, may <-chan error) {
 
 // TestNobodyIsInTheWay: as long as no writer loses, none is known.
 func TestNobodyIsInTheWay(t *testing.T) {
-	var l turns.Lines
+	var l contention.Queues
 	for range 3 {
 		w := l.Writer(key, "ann")
 		if err := w.Try(t.Context(), false); err != nil || l.Waiting(key) != 0 {
@@ -66,7 +66,7 @@ func TestNobodyIsInTheWay(t *testing.T) {
 // by who loses in its turn.
 func TestOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var l turns.Lines
+		var l contention.Queues
 		a, b := loser(&l), loser(&l)
 		c := l.Writer(key, "ann")
 		goes(t, try(t.Context(), a, false))
@@ -94,7 +94,7 @@ func TestOrder(t *testing.T) {
 // TestCancelled: who gives up leaves the line, wherever it stands.
 func TestCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var l turns.Lines
+		var l contention.Queues
 		first, second, third := loser(&l), loser(&l), loser(&l)
 		goes(t, try(t.Context(), first, false))
 		ctx, cancel := context.WithCancel(t.Context())
@@ -123,7 +123,7 @@ func TestCancelled(t *testing.T) {
 // place, and has twice the time in its next turn.
 func TestATurnEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var l turns.Lines
+		var l contention.Queues
 		slow, quick := loser(&l), loser(&l)
 		goes(t, try(t.Context(), slow, false))
 		second := try(t.Context(), quick, false)
@@ -150,8 +150,8 @@ func TestATurnEnds(t *testing.T) {
 // them, and is not passed by for ever by those who come again and again.
 func TestUsersTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var l turns.Lines
-		var crowd []*turns.Writer
+		var l contention.Queues
+		var crowd []*contention.Writer
 		var goesOn []<-chan error
 		for range 20 {
 			w := loser(&l)
@@ -159,7 +159,7 @@ func TestUsersTakeTurns(t *testing.T) {
 			synctest.Wait()
 		}
 		goes(t, goesOn[0])
-		came := func() (*turns.Writer, <-chan error) {
+		came := func() (*contention.Writer, <-chan error) {
 			w := l.Writer(key, "bob")
 			may := try(t.Context(), &w, false)
 			waits(t, may)
@@ -196,7 +196,7 @@ func TestUsersTakeTurns(t *testing.T) {
 // again and again.
 func TestPinned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var l turns.Lines
+		var l contention.Queues
 		w := loser(&l)
 		goes(t, try(t.Context(), w, false))
 		for range 3 {
@@ -218,7 +218,7 @@ func TestPinned(t *testing.T) {
 // TestRests: who loses very often rests between its tries, and not when its request ends.
 func TestRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var l turns.Lines
+		var l contention.Queues
 		w := l.Writer(key, "ann")
 		defer w.Done()
 		at := time.Now()
