@@ -7,8 +7,8 @@ import (
 	"unique"
 
 	"github.com/rowlock/rowlock/codecs/json"
-	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/integrity"
+	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 

@@ -47,7 +47,7 @@ const (
 // Queues are the queues of all keys. The zero value is ready.
 type Queues struct {
 	mu     sync.Mutex
-	queues  map[sqlstore.Key]*queue
+	queues map[sqlstore.Key]*queue
 	ticket uint64
 }
 
@@ -63,9 +63,9 @@ type queue struct {
 // goroutine.
 type Writer struct {
 	queues *Queues
-	key   sqlstore.Key
-	user  string
-	lost  int
+	key    sqlstore.Key
+	user   string
+	lost   int
 
 	// Guarded by Queues.mu.
 	ticket uint64 // its place; 0: it waits in no queue

@@ -31,9 +31,9 @@ import (
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/apply"
+	"github.com/rowlock/rowlock/server/contention"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/objects"
-	"github.com/rowlock/rowlock/server/contention"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
