@@ -113,7 +113,7 @@ func (d *Delivery) Direct() bool { return d != nil && d.direct.Load() }
 var errTakeover = errors.New("the answer cannot be taken over")
 
 // errClient: it is the client who keeps the answer from being taken over.
-var errClient = errors.New("the client takes nothing")
+var errClient = errors.New("the client takes nothing, or too little at a time")
 
 // Open takes an answer over; see Opener. Whatever goes wrong on the way that is no fault
 // of the client switches to the standard way.

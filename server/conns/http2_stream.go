@@ -44,6 +44,7 @@ type http2Stream struct {
 	// Guarded by the mutex of conn.flow:
 	id     uint32
 	seen   int   // bytes of the token
+	cut    bool  // the token may have been cut into parts that are too small
 	window int64 // of the stream
 	ended  bool
 }
@@ -80,6 +81,8 @@ func (s *http2Stream) awaitToken(patience time.Duration) (Stream, error) {
 		case <-tick.C:
 		}
 		switch {
+		case s.conn.flow.cutShort(s):
+			return nil, errClient
 		case s.conn.idle():
 			return nil, errToken
 		case time.Since(began) >= clientPatience:

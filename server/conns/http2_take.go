@@ -40,13 +40,18 @@ func (f *flowControl) forgetSearch(s *http2Stream) {
 
 // matchToken says whether a frame's payload is a token, or a part of one. Then it shows
 // which stream is whose, and is not for the client. A window may have cut the token, but
-// hardly so that less than a few bytes are left.
+// hardly so that less than a few bytes are left: then it is not found, which is the
+// client's doing.
 func (f *flowControl) matchToken(id uint32, payload []byte) bool {
 	const few = 4
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for s := range f.searches {
-		if s.id != 0 && s.id != id || !s.token.continues(s.seen, payload) || len(payload) < few && len(payload) < tokenSize-s.seen {
+		if s.id != 0 && s.id != id || !s.token.continues(s.seen, payload) {
+			continue
+		}
+		if len(payload) < few && len(payload) < tokenSize-s.seen {
+			s.cut = true
 			continue
 		}
 		s.id, s.seen = id, s.seen+len(payload)
@@ -110,6 +115,13 @@ func (f *flowControl) endWait() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.waiting--
+}
+
+// cutShort says that the token of a stream may have been cut so that it is not found.
+func (f *flowControl) cutShort(s *http2Stream) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return s.cut
 }
 
 // seenEnd says that a stream has ended, for whatever reason.
