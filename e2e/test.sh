@@ -35,8 +35,6 @@ say "staticcheck"
 # clients know begin as a stock server's do (ST1005).
 go run honnef.co/go/tools/cmd/staticcheck@v0.8.1 -checks inherit,-SA1019,-ST1005 ./...
 
-# The race detector costs the drivers ten times their time (SQLite is a C program in
-# Go's clothes), so they run with it on a part of their suite and without it on all.
 say "deadcode"
 # Functions that neither a program nor a test calls. Exceptions, with their reasons, stand
 # in e2e/deadcode.txt.

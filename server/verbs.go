@@ -34,7 +34,7 @@ func (s *Server) newVerbs(who access.Authentication) error {
 			Admission: admits, Authorizer: c.Authorizer, Clock: c.Clock, Log: c.Log,
 		},
 		Watches: &watches.Server{Objects: s.objects, Answers: answering, Delivery: s.delivery, Measure: s.Metrics, Log: c.Log, For: c.WatchFor},
-		Feature: c.Feature, Special: s.specials(who), Log: c.Log,
+		Feature: c.Feature, Special: s.specials(who),
 		Gate: budget.NewGate(),
 	}
 	return nil

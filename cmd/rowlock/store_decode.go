@@ -8,9 +8,9 @@ import (
 
 	codecjson "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/codecs/json/scan"
+	"github.com/rowlock/rowlock/server/integrity"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
-	"github.com/rowlock/rowlock/server/integrity"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 

@@ -5,7 +5,6 @@
 package cbor
 
 import (
-	"bytes"
 	stdjson "encoding/json"
 	"reflect"
 
@@ -150,6 +149,3 @@ func ToJSON(data []byte) ([]byte, error) {
 	}
 	return stdjson.Marshal(v)
 }
-
-// IsCBOR tells whether data is marked as CBOR.
-func IsCBOR(data []byte) bool { return bytes.HasPrefix(data, selfDescribed) }

@@ -4,9 +4,10 @@ import (
 	"bytes"
 	stdjson "encoding/json"
 
+	goyaml "sigs.k8s.io/yaml/goyaml.v2"
+
 	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/codecs/json/scan"
-	goyaml "sigs.k8s.io/yaml/goyaml.v2"
 )
 
 // The reader of YAML takes some 400 bytes and a microsecond or two for each value, and
@@ -18,13 +19,8 @@ const (
 	perValue    = 256
 )
 
-// Fits refuses a document that takes too much to read, with a 413.
-func Fits(data []byte) error {
-	_, err := fits(data)
-	return err
-}
-
-// fits gives also how many values there are at most.
+// fits refuses a document that takes too much to read, with a 413. It gives how many
+// values there are at most.
 func fits(data []byte) (values int, err error) {
 	if values = marks(data); values > maxValues && stdjson.Valid(data) {
 		values = marksInJSON(data)

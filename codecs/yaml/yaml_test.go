@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/yaml"
 )

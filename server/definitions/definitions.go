@@ -72,8 +72,7 @@ func (f *Follower) Follow() {
 	if f == nil {
 		return
 	}
-	f.follower.RLock()
-	f.follower.RUnlock()
+	f.follower.CatchUp()
 	if !f.stale.Load() {
 		return
 	}

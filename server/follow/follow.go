@@ -54,15 +54,15 @@ func New(c *cache.Cache, reset func(), kinds ...Kind) *Follower {
 // RLock hands on all changes that the cache knows of, and keeps further ones away
 // until RUnlock.
 func (f *Follower) RLock() {
-	f.catchUp()
+	f.CatchUp()
 	f.state.RLock()
 }
 
 // RUnlock ends what RLock began.
 func (f *Follower) RUnlock() { f.state.RUnlock() }
 
-// catchUp hands on all changes that the cache knows of.
-func (f *Follower) catchUp() {
+// CatchUp hands on all changes that the cache knows of.
+func (f *Follower) CatchUp() {
 	if f.current() {
 		return
 	}

@@ -202,22 +202,9 @@ func (r *Resource) ErrorKind(obj Object) schema.GroupKind {
 	return r.Storage.GVK.GroupKind()
 }
 
-// Convert makes an object of resource to out of one of resource from, where both are
-// one storage. The argument may be changed. What the version of a custom resource does
-// not know is dropped.
+// Convert makes an object of resource to out of one of resource from, where both are one
+// storage. The argument may be changed. What the version does not know is kept.
 func Convert(obj Object, from, to *Resource) (Object, error) {
-	if from.Version == to.Version && from.Group == to.Group {
-		return obj, nil
-	}
-	obj, err := ConvertAll(obj, from, to)
-	if err == nil {
-		_, err = to.Coerce(obj)
-	}
-	return obj, err
-}
-
-// ConvertAll is Convert, but everything is kept.
-func ConvertAll(obj Object, from, to *Resource) (Object, error) {
 	var err error
 	if from.ToStorage != nil {
 		if obj, err = from.ToStorage(obj); err != nil {

@@ -1,7 +1,6 @@
 package verbs
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -63,14 +62,3 @@ func dropAll(obj map[string]any) (dropped []string) {
 	}
 	return dropped
 }
-
-// asIs is the schema of objects that are made in the version they are shown in.
-type asIs struct{}
-
-func (asIs) Coerce(kinds.Object) ([]string, error) { return nil, nil }
-func (asIs) Clean(int64) bool                      { return true }
-func (asIs) Asks() bool                            { return false }
-func (asIs) FromStore(_ context.Context, objs ...kinds.Object) ([]kinds.Object, error) {
-	return objs, nil
-}
-func (asIs) ToStore(_ context.Context, obj kinds.Object) (kinds.Object, error) { return obj, nil }

@@ -6,7 +6,6 @@ package verbs
 
 import (
 	"errors"
-	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -42,7 +41,6 @@ type Handler struct {
 
 	Feature func(string) bool  // whether a feature gate is on; nil: none
 	Special map[string]Special // "pods/binding", "tokenreviews.authentication.k8s.io"
-	Log     *slog.Logger       // nil: slog.Default
 	MaxBody int64              // bytes of a request body; 0: 3 MiB
 	Gate    *budget.Gate       // lets heavy bodies in; nil: it is open
 }
@@ -263,13 +261,6 @@ func (h *Handler) dispatch(c *Call, verb string) error {
 		return h.deleteCollection(c)
 	}
 	return status.NotAllowed()
-}
-
-func (h *Handler) log() *slog.Logger {
-	if h.Log == nil {
-		return slog.Default()
-	}
-	return h.Log
 }
 
 // Enabled says whether a feature gate is on.

@@ -69,7 +69,7 @@ func (c converter) ConvertToVersion(in runtime.Object, target runtime.GroupVersi
 	if dest == nil || dest.New == nil || dest.Storage == nil || from.Storage == nil || dest.Storage.Key != from.Storage.Key {
 		return nil, runtime.NewNotRegisteredErrForKind("the catalogue", to)
 	}
-	return kinds.ConvertAll(obj.DeepCopyObject().(kinds.Object), from, dest)
+	return kinds.Convert(obj.DeepCopyObject().(kinds.Object), from, dest)
 }
 
 // object turns the tree that a merge results in into the kind's Go type.

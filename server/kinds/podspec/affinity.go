@@ -42,14 +42,6 @@ func (c *checker) weight(w int32, p *field.Path) {
 	}
 }
 
-// ValidateNodeSelector checks a selector of nodes, of a pod or of a volume. Values
-// that no label can have are accepted: they match nothing.
-func ValidateNodeSelector(s *corev1.NodeSelector, p *field.Path) field.ErrorList {
-	var c checker
-	c.nodeSelector(s, p)
-	return c.errs
-}
-
 func (c *checker) nodeSelector(s *corev1.NodeSelector, p *field.Path) {
 	p = p.Child("nodeSelectorTerms")
 	if len(s.NodeSelectorTerms) == 0 {

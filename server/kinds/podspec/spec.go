@@ -14,14 +14,6 @@ var (
 	preemptionPolicies = []corev1.PreemptionPolicy{corev1.PreemptLowerPriority, corev1.PreemptNever}
 )
 
-// ValidateSpec checks a spec. p is its path. The order of errors is part of the
-// promise: clients compare messages.
-func ValidateSpec(s *corev1.PodSpec, p *field.Path, o Options) field.ErrorList {
-	c := checker{o: o}
-	c.spec(s, p)
-	return c.errs
-}
-
 func (c *checker) spec(s *corev1.PodSpec, p *field.Path) {
 	if s.TerminationGracePeriodSeconds == nil {
 		c.required(p.Child("terminationGracePeriodSeconds"), "")
@@ -135,12 +127,5 @@ func (c *checker) references(s *corev1.PodSpec, p *field.Path) {
 func ValidateOverhead(overhead corev1.ResourceList, p *field.Path) field.ErrorList {
 	var c checker
 	c.resources(&corev1.ResourceRequirements{Limits: overhead}, nil, p, "")
-	return c.errs
-}
-
-// ValidateContainerResources checks requests and limits of a container.
-func ValidateContainerResources(r *corev1.ResourceRequirements, p *field.Path) field.ErrorList {
-	var c checker
-	c.resources(r, nil, p, "")
 	return c.errs
 }
