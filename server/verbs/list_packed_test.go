@@ -10,17 +10,18 @@ import (
 
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/packed"
+	"github.com/rowlock/rowlock/server/servertest"
 )
 
 // TestPackedLists: a compressed list that is put together from kept pieces is the
 // list as it is without compression, through changes of the collection.
 func TestPackedLists(t *testing.T) {
 	s := newSite(t)
-	s.Answers.Packed = packed.New(8 << 20)
-	s.Answers.Compress = true
+	s.Verbs.Answers.Packed = packed.New(8 << 20)
+	s.Verbs.Answers.Compress = true
 	put := func(i int, v string) {
 		name := fmt.Sprintf("c%03d", i)
-		s.put(t, "configmaps", "ns", name, configMap(name, `"k":"x"`, v+strings.Repeat("v", 2000)))
+		s.Put("configmaps", "ns", name, servertest.ConfigMap(name, `"k":"x"`, v+strings.Repeat("v", 2000)))
 	}
 	for i := range 200 {
 		put(i, "1")
@@ -65,7 +66,7 @@ func TestPackedLists(t *testing.T) {
 				}
 			}
 		}
-		if size := s.Answers.Packed.Size(); size <= kept {
+		if size := s.Verbs.Answers.Packed.Size(); size <= kept {
 			t.Errorf("%s: %d bytes are kept, %d before", when, size, kept)
 		} else {
 			kept = size

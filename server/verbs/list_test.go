@@ -1,11 +1,9 @@
 package verbs_test
 
 import (
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -15,54 +13,13 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/rowlock/rowlock/server/servertest"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// put writes an object past the verbs and returns its revision.
-func (s *site) put(t testing.TB, storage, namespace, name, value string) int64 {
-	t.Helper()
-	key := sqlstore.Key{Resource: storage, Namespace: namespace, Name: name}
-	op := sqlstore.Op{Verb: sqlstore.Create, Key: key, Value: []byte(value)}
-	if it := s.Cache.Get(storage, namespace, name); it != nil {
-		op.Verb, op.Expect = sqlstore.Update, it.Revision
-	}
-	out, err := s.Store.Write(context.Background(), op)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out.Revisions[0]
-}
-
-func configMap(name, labels, data string) string {
-	return fmt.Sprintf(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":%q,"namespace":"ns","uid":"u-%s","labels":{%s}},"data":{"v":%q}}`,
-		name, name, labels, data)
-}
-
-// inNamespace moves an object of configMap.
+// inNamespace moves an object of servertest.ConfigMap.
 func inNamespace(namespace, object string) string {
 	return strings.Replace(object, `"namespace":"ns"`, fmt.Sprintf(`"namespace":%q`, namespace), 1)
-}
-
-// fetch gets a path and returns status and body.
-func (s *site) fetch(t testing.TB, path string, header ...string) (int, http.Header, []byte) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := 0; i+1 < len(header); i += 2 {
-		req.Header.Set(header[i], header[i+1])
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, resp.Header, b
 }
 
 // listed is what tests look at in a list or a refusal.
@@ -93,16 +50,6 @@ func (s *site) list(t testing.TB, query string) (int, *listed) {
 		t.Fatalf("%s: %v", b, err)
 	}
 	return code, l
-}
-
-// fill writes a to e, then changes b, removes nothing, and adds f.
-func fill(t testing.TB, s *site) (before int64) {
-	for _, name := range []string{"a", "b", "c", "d", "e"} {
-		before = s.put(t, "configmaps", "ns", name, configMap(name, `"k":"x"`, "1"))
-	}
-	s.put(t, "configmaps", "ns", "b", configMap("b", `"k":"y"`, "2"))
-	s.put(t, "configmaps", "ns", "f", configMap("f", `"k":"x"`, "1"))
-	return before
 }
 
 // walk follows the tokens of a list.
@@ -138,11 +85,11 @@ func TestPagesOfASelectedNamespace(t *testing.T) {
 			s := newSite(t)
 			for _, ns := range []string{"m", "n", "o"} {
 				for _, name := range []string{"a", "b"} {
-					s.put(t, "configmaps", ns, name, inNamespace(ns, configMap(name, `"k":"x"`, ns)))
+					s.Put("configmaps", ns, name, inNamespace(ns, servertest.ConfigMap(name, `"k":"x"`, ns)))
 				}
 			}
 			version := fmt.Sprintf("&resourceVersion=%d&resourceVersionMatch=Exact", s.Cache.Revision())
-			s.put(t, "configmaps", "o", "c", inNamespace("o", configMap("c", `"k":"x"`, "o")))
+			s.Put("configmaps", "o", "c", inNamespace("o", servertest.ConfigMap("c", `"k":"x"`, "o")))
 			if memory == "table" {
 				s.forget(t)
 			}
@@ -179,7 +126,7 @@ func TestPagesOfASelectedNamespace(t *testing.T) {
 // a time to come back.
 func TestPagesOfTheFuture(t *testing.T) {
 	s := newSite(t)
-	fill(t, s)
+	s.PutConfigMaps()
 	for query, retry := range map[string]string{"": "1", "&limit=2": ""} {
 		code, header, b := s.fetch(t, "/api/v1/namespaces/ns/configmaps?resourceVersion=999999&resourceVersionMatch=NotOlderThan"+query)
 		if code != 504 || header.Get("Retry-After") != retry || strings.Contains(string(b), "retryAfterSeconds") != (retry != "") {
@@ -192,7 +139,7 @@ func TestPagesAtEveryVersion(t *testing.T) {
 	for _, memory := range []string{"memory", "table"} {
 		t.Run(memory, func(t *testing.T) {
 			s := newSite(t)
-			before := fill(t, s)
+			before := s.PutConfigMaps()
 			if memory == "table" {
 				s.forget(t)
 			}
@@ -230,9 +177,9 @@ func TestPagesAtEveryVersion(t *testing.T) {
 
 func TestExpiredTokens(t *testing.T) {
 	s := newSiteWith(t, sqlstore.Config{Retention: 10 * time.Millisecond, CompactEvery: 10 * time.Millisecond})
-	fill(t, s)
+	s.PutConfigMaps()
 	_, first := s.list(t, "limit=2")
-	s.compacted(t, s.put(t, "configmaps", "ns", "c", configMap("c", "", "9")))
+	s.compacted(t, s.Put("configmaps", "ns", "c", servertest.ConfigMap("c", "", "9")))
 	// Later pages of the inconsistent list could expire too: it is read in one.
 	code, l := s.list(t, "limit=2&continue="+first.Metadata.Continue)
 	if code != 410 || l.Reason != metav1.StatusReasonExpired || l.Metadata.Continue == "" {
@@ -287,7 +234,7 @@ func TestBadTokens(t *testing.T) {
 // the options are not in a body it is a precondition too.
 func TestDeleteCollectionAtAVersion(t *testing.T) {
 	s := newSite(t)
-	before := fill(t, s)
+	before := s.PutConfigMaps()
 	for _, tc := range []struct {
 		query, body string
 		want        int
@@ -297,7 +244,7 @@ func TestDeleteCollectionAtAVersion(t *testing.T) {
 		{fmt.Sprint("resourceVersion=", before), `{"dryRun":["All"]}`, 200},
 	} {
 		query, want := tc.query, tc.want
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, s.URL+"/api/v1/namespaces/ns/configmaps?"+query, strings.NewReader(tc.body))
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, s.plain+"/api/v1/namespaces/ns/configmaps?"+query, strings.NewReader(tc.body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -320,7 +267,7 @@ func TestListAllNamespacesInPages(t *testing.T) {
 	s := newSite(t)
 	for _, ns := range []string{"a", "b", "c"} {
 		for _, name := range []string{"x", "y"} {
-			s.put(t, "configmaps", ns, name, fmt.Sprintf(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":%q,"namespace":%q,"uid":"u"}}`, name, ns))
+			s.Put("configmaps", ns, name, fmt.Sprintf(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":%q,"namespace":%q,"uid":"u"}}`, name, ns))
 		}
 	}
 	var got []string
@@ -345,8 +292,8 @@ func TestListAllNamespacesInPages(t *testing.T) {
 
 func TestCorruptObjects(t *testing.T) {
 	s := newSite(t)
-	fill(t, s)
-	s.put(t, "configmaps", "ns", "broken", `{"kind":"ConfigMap","metadata":{"name":"broken"`)
+	s.PutConfigMaps()
+	s.Put("configmaps", "ns", "broken", `{"kind":"ConfigMap","metadata":{"name":"broken"`)
 	if code, l := s.list(t, ""); code != 500 || l.Reason != metav1.StatusReasonInternalError {
 		t.Errorf("list: %d %s", code, l.Reason)
 	}
@@ -354,7 +301,7 @@ func TestCorruptObjects(t *testing.T) {
 	if code != 500 || !strings.Contains(string(b), "corrupt object") {
 		t.Errorf("get: %d %s", code, b)
 	}
-	s.Answers.NameCorrupt = true
+	s.Verbs.Answers.NameCorrupt = true
 	code, l := s.list(t, "")
 	if code != 500 || l.Reason != metav1.StatusReasonStoreReadError || l.Message != "failed to read one or more configmaps from the storage" {
 		t.Errorf("list with the gate: %d %s %s", code, l.Reason, l.Message)
@@ -369,10 +316,10 @@ func TestCorruptObjects(t *testing.T) {
 // beside it are not touched.
 func TestCorruptInEveryForm(t *testing.T) {
 	s := newSite(t)
-	fill(t, s)
-	s.put(t, "configmaps", "ns", "broken", strings.Replace(configMap("broken", "", "1"), `"v":"1"`, `"v":1`, 1))
+	s.PutConfigMaps()
+	s.Put("configmaps", "ns", "broken", strings.Replace(servertest.ConfigMap("broken", "", "1"), `"v":"1"`, `"v":1`, 1))
 	at := s.Cache.Revision()
-	s.put(t, "configmaps", "ns", "later", configMap("later", "", "1"))
+	s.Put("configmaps", "ns", "later", servertest.ConfigMap("later", "", "1"))
 	for _, accept := range []string{
 		"application/json", "application/yaml", "application/vnd.kubernetes.protobuf",
 		"application/json;as=Table;g=meta.k8s.io;v=v1", "application/json;as=PartialObjectMetadata%s;g=meta.k8s.io;v=v1",
@@ -411,11 +358,11 @@ func TestCorruptInEveryForm(t *testing.T) {
 
 func TestTooLargeVersionsAreWaitedFor(t *testing.T) {
 	s := newSite(t)
-	fill(t, s)
+	s.PutConfigMaps()
 	want := s.Cache.Revision() + 1
 	go func() {
 		time.Sleep(20 * time.Millisecond)
-		s.put(t, "configmaps", "ns", "late", configMap("late", "", "1"))
+		s.Put("configmaps", "ns", "late", servertest.ConfigMap("late", "", "1"))
 	}()
 	code, l := s.list(t, fmt.Sprint("resourceVersionMatch=NotOlderThan&resourceVersion=", want))
 	if code != 200 || len(l.Items) != 7 {

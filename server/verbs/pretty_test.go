@@ -11,15 +11,16 @@ import (
 	"sigs.k8s.io/yaml"
 
 	jsoncodec "github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/server/servertest"
 )
 
 // TestPrettyForms: the forms that are made for people hold what the plain form holds, for
 // single objects, lists and tables, whether they are large or small.
 func TestPrettyForms(t *testing.T) {
 	s := newSite(t)
-	s.put(t, "namespaces", "", "ns", `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"ns","uid":"u"}}`)
+	s.Put("namespaces", "", "ns", `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"ns","uid":"u"}}`)
 	for i := range 40 {
-		s.put(t, "configmaps", "ns", fmt.Sprint("c", i), configMap(fmt.Sprint("c", i), "", strings.Repeat("some text ", 1+i*100)))
+		s.Put("configmaps", "ns", fmt.Sprint("c", i), servertest.ConfigMap(fmt.Sprint("c", i), "", strings.Repeat("some text ", 1+i*100)))
 	}
 	base := "/api/v1/namespaces/ns/configmaps"
 	const asTable, asPartial = "application/json;as=Table;v=v1;g=meta.k8s.io", "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
@@ -59,10 +60,10 @@ func TestPrettyForms(t *testing.T) {
 // a list as by itself.
 func TestPrettyDeep(t *testing.T) {
 	s := newSite(t)
-	s.put(t, "namespaces", "", "ns", `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"ns","uid":"u"}}`)
+	s.Put("namespaces", "", "ns", `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"ns","uid":"u"}}`)
 	deep := strings.Repeat(`{"a":`, 9000) + `1` + strings.Repeat(`}`, 9000)
 	for i := range 3 {
-		s.put(t, "controllerrevisions.apps", "ns", fmt.Sprint("r", i),
+		s.Put("controllerrevisions.apps", "ns", fmt.Sprint("r", i),
 			fmt.Sprintf(`{"kind":"ControllerRevision","apiVersion":"apps/v1","metadata":{"name":"r%d","namespace":"ns","uid":"u%d"},"data":%s,"revision":1}`, i, i, deep))
 	}
 	base := "/apis/apps/v1/namespaces/ns/controllerrevisions"

@@ -15,6 +15,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
 	"github.com/rowlock/rowlock/server/objects"
+	"github.com/rowlock/rowlock/server/servertest"
 	"github.com/rowlock/rowlock/server/verbs"
 	"github.com/rowlock/rowlock/sqlstore"
 )
@@ -59,7 +60,7 @@ func benchSite(n int) (http.Handler, *cache.Cache) {
 	stored := objects.New(catalogue, nil, c)
 	a := &answers.Answers{Items: stored, Packed: packed.New(16 << 20), Compress: true}
 	h := &verbs.Handler{Catalogue: catalogue, Objects: stored, Answers: a}
-	return scoped(h), c
+	return servertest.Permitted(h), c
 }
 
 func BenchmarkReads(b *testing.B) {

@@ -1,18 +1,16 @@
-package verbs_test
+package watches_test
 
 import (
 	"bufio"
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 
 	"github.com/rowlock/rowlock/server/conns"
+	"github.com/rowlock/rowlock/server/servertest"
 )
 
 // failing is a stream that panics at its fifth write.
@@ -34,10 +32,6 @@ func (f failing) Write(b *[]byte) error            { f.count(); return f.Stream.
 // resumes from what it has seen gets every change once, the standard way.
 func TestWatchFallsBack(t *testing.T) {
 	s := newSite(t)
-	plain, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var writes atomic.Int64
 	delivery := conns.NewDelivery(conns.DeliveryConfig{Opener: func(ctx context.Context, w http.ResponseWriter) (conns.Stream, error) {
 		stream, err := conns.TakeOver(ctx, w)
@@ -46,16 +40,7 @@ func TestWatchFallsBack(t *testing.T) {
 		}
 		return stream, err
 	}})
-	s.Watches.Delivery = delivery
-	hijacker := conns.NewHijacker(delivery, func(c net.Conn) { c.Close() })
-	defer hijacker.Close()
-	srv := httptest.NewUnstartedServer(hijacker.Handler(scoped(s.Handler)))
-	srv.Listener.Close()
-	srv.Listener = conns.Listener{Listener: plain}
-	srv.Config.ConnContext = conns.ConnContext
-	srv.TLS = &tls.Config{DynamicRecordSizingDisabled: true}
-	srv.StartTLS()
-	defer srv.Close()
+	srv := s.serveDirect(t, delivery)
 
 	const changes = 20
 	var want, got []string
@@ -75,12 +60,12 @@ func TestWatchFallsBack(t *testing.T) {
 		lines := bufio.NewScanner(resp.Body)
 		for len(got) < changes {
 			if len(want) == len(got) { // one at a time, so that each is a write of its own
-				want = append(want, fmt.Sprint(s.put(t, "configmaps", "ns", "a", configMap("a", "", "v"))))
+				want = append(want, fmt.Sprint(s.Put("configmaps", "ns", "a", servertest.ConfigMap("a", "", "v"))))
 			}
 			if !lines.Scan() {
 				break
 			}
-			var e event
+			var e servertest.Event
 			if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 				t.Fatalf("%.100s: %v", lines.Bytes(), err)
 			}

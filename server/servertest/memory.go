@@ -1,0 +1,41 @@
+package servertest
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/answers"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/filters"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/objects"
+	"github.com/rowlock/rowlock/server/permits"
+	"github.com/rowlock/rowlock/server/request"
+	"github.com/rowlock/rowlock/server/verbs"
+	"github.com/rowlock/rowlock/server/watches"
+)
+
+// InMemory is a handler of what a cache has, without a server around it. There is no
+// store: reads must name resource version 0, or one that the cache has reached.
+func InMemory(catalogue *kinds.Catalogue, c *cache.Cache) http.Handler {
+	stored := objects.New(catalogue, nil, c)
+	shown := &answers.Answers{Items: stored}
+	return Permitted(&verbs.Handler{Catalogue: catalogue, Objects: stored, Answers: shown, Watches: &watches.Server{Objects: stored, Answers: shown}})
+}
+
+// Permitted does what the filters do before a request meets a handler of the verbs, for
+// a user who may do everything.
+func Permitted(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		info, err := request.Parse(r.Method, r.URL)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		scope := request.NewScope(w.Header(), time.Now())
+		scope.Info, scope.User = info, &authx.Identity{Name: "tester"}
+		scope.Permit, _, _ = permits.Ask(r.Context(), authx.AlwaysAllow{}, filters.Attributes(scope))
+		next.ServeHTTP(w, r.WithContext(request.With(r.Context(), scope)))
+	})
+}

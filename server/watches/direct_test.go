@@ -1,0 +1,78 @@
+package watches_test
+
+import (
+	"bufio"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/rowlock/rowlock/server/conns"
+	"github.com/rowlock/rowlock/server/servertest"
+)
+
+// serveDirect serves a site over TLS on HTTP/1.1, where a delivery takes watches over.
+func (s *site) serveDirect(t testing.TB, delivery *conns.Delivery) *httptest.Server {
+	t.Helper()
+	plain, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Verbs.Watches.Delivery = delivery
+	hijacker := conns.NewHijacker(delivery, func(c net.Conn) { c.Close() })
+	t.Cleanup(hijacker.Close)
+	front := httptest.NewUnstartedServer(hijacker.Handler(servertest.Permitted(s.Verbs)))
+	front.Listener.Close()
+	front.Listener = conns.Listener{Listener: plain}
+	front.Config.ConnContext = conns.ConnContext
+	front.TLS = &tls.Config{DynamicRecordSizingDisabled: true}
+	front.StartTLS()
+	t.Cleanup(front.Close)
+	return front
+}
+
+// TestWatchPastHTTP watches over TLS on HTTP/1.1, where events are written by the
+// cache's goroutines until the client is slow: they must come whole and in order.
+func TestWatchPastHTTP(t *testing.T) {
+	s := newSite(t)
+	srv := s.serveDirect(t, conns.NewDelivery(conns.DeliveryConfig{}))
+
+	const small, large = 50, 120
+	wide := strings.Repeat("w", 200_000)
+	for round, slow := range []bool{false, true, false} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+			fmt.Sprintf("%s/api/v1/configmaps?watch=1&timeoutSeconds=600&resourceVersion=%d", srv.URL, s.Cache.Revision()), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := srv.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, value := small, "v"
+		if slow {
+			n, value = large, wide
+		}
+		var want, got []string
+		for range n {
+			want = append(want, fmt.Sprint(s.Put("configmaps", "ns", "a", servertest.ConfigMap("a", "", value))))
+		}
+		lines := bufio.NewScanner(resp.Body)
+		lines.Buffer(nil, 1<<20)
+		for len(got) < n && lines.Scan() {
+			var e servertest.Event
+			if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+				t.Fatalf("%.100s: %v", lines.Bytes(), err)
+			}
+			got = append(got, e.Object.Metadata.ResourceVersion)
+		}
+		resp.Body.Close()
+		if lines.Err() != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("round %d: %v: %v, want %v", round, lines.Err(), got, want)
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package watches_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowlock/rowlock/server/servertest"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// added words the event of an object of fill's as it was made.
+func (s *site) added(name string) string {
+	return fmt.Sprintf("ADDED %s=1@%d", name, s.Cache.Get("configmaps", "ns", name).Revision)
+}
+
+func TestWatchOverTheWire(t *testing.T) {
+	s := newSite(t)
+	before := s.PutConfigMaps()
+	now, first := s.Cache.Revision(), s.added("a")
+	for _, tc := range []struct {
+		query string
+		want  string
+	}{
+		{fmt.Sprint("resourceVersion=", before), fmt.Sprintf("MODIFIED b=2@%d, ADDED f=1@%d", now-1, now)},
+		{fmt.Sprint("labelSelector=k%3Dx&resourceVersion=", before), fmt.Sprintf("DELETED b=1@%d, ADDED f=1@%d", now-1, now)},
+		{fmt.Sprint("labelSelector=k%3Dy&resourceVersion=", before), fmt.Sprintf("ADDED b=2@%d", now-1)},
+		{fmt.Sprint("fieldSelector=metadata.name%3Df&resourceVersion=", before), fmt.Sprintf("ADDED f=1@%d", now)},
+		{"fieldSelector=metadata.name%3Da&resourceVersion=0", first},
+		{"fieldSelector=metadata.name%3Da", first},
+		{"fieldSelector=metadata.name%3Da&allowWatchBookmarks=true", fmt.Sprintf("%s, BOOKMARK =@%d", first, now)},
+		{"resourceVersion=0&sendInitialEvents=false&resourceVersionMatch=NotOlderThan", ""},
+	} {
+		_, _, b := s.fetch(t, "/api/v1/namespaces/ns/configmaps?watch=1&timeoutSeconds=1&"+tc.query)
+		if all := servertest.Events(t, b); all != tc.want {
+			t.Errorf("%s: %s, want %s", tc.query, all, tc.want)
+		}
+	}
+}
+
+func TestWatchOfLostHistory(t *testing.T) {
+	s := newSiteWith(t, sqlstore.Config{Retention: 10 * time.Millisecond, CompactEvery: 10 * time.Millisecond})
+	s.PutConfigMaps()
+	s.compacted(t, s.Cache.Revision())
+	s.forget(t)
+	code, _, b := s.fetch(t, "/api/v1/namespaces/ns/configmaps?watch=1&timeoutSeconds=1&resourceVersion=2")
+	var e servertest.Event
+	if err := json.Unmarshal(b, &e); err != nil || code != 200 || e.Type != "ERROR" || e.Object.Code != 410 {
+		t.Errorf("%d %s", code, b)
+	}
+}
+
+// TestWatchOfTheFuture waits for the version that initial events are to be of, and
+// ends with an error, as the request itself was good.
+func TestWatchOfTheFuture(t *testing.T) {
+	s := newSite(t)
+	code, _, b := s.fetch(t, "/api/v1/namespaces/ns/configmaps?watch=1&timeoutSeconds=9&resourceVersion=1000&sendInitialEvents=true&resourceVersionMatch=NotOlderThan")
+	var e servertest.Event
+	if err := json.Unmarshal(b, &e); err != nil || code != 200 || e.Type != "ERROR" || e.Object.Code != 504 {
+		t.Errorf("%d %s", code, b)
+	}
+	if code, _, b := s.fetch(t, "/api/v1/namespaces/ns/configmaps?watch=1&timeoutSeconds=-1"); code != 200 || len(b) > 0 {
+		t.Errorf("a watch whose time is up before it begins: %d %s", code, b)
+	}
+}
+
+// TestWatchFromTheTable reads changes that memory has never seen.
+func TestWatchFromTheTable(t *testing.T) {
+	s := newSite(t)
+	before := s.PutConfigMaps()
+	s.forget(t)
+	_, _, b := s.fetch(t, fmt.Sprint("/api/v1/namespaces/ns/configmaps?watch=1&timeoutSeconds=1&labelSelector=k%3Dx&resourceVersion=", before))
+	if n := strings.Count(string(b), "\n"); n != 2 || !strings.Contains(string(b), `"type":"DELETED"`) {
+		t.Errorf("%s", b)
+	}
+}
+
+func TestWatchIsLive(t *testing.T) {
+	s := newSite(t)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.plain+"/api/v1/configmaps?watch=1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	for i := range 20 {
+		revision := s.Put("configmaps", "ns", "a", servertest.ConfigMap("a", "", fmt.Sprint(i)))
+		if !lines.Scan() {
+			t.Fatal(lines.Err())
+		}
+		var e servertest.Event
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil || e.Object.Metadata.ResourceVersion != fmt.Sprint(revision) {
+			t.Fatalf("%s: %v", lines.Bytes(), err)
+		}
+	}
+}
