@@ -108,6 +108,10 @@ func (a *Answers) Item(q *Request, as codecs.Form, code int, it *cache.Item) err
 	if err != nil {
 		return err
 	}
+	if as.IsTable() {
+		a.streamBytes(q, as, code, data) // as a table of many rows, of which nobody knows the length
+		return nil
+	}
 	return a.body(q, as, code, data)
 }
 

@@ -149,7 +149,8 @@ func each(t *testing.T, list bool, test func(t *testing.T, k *kind, as codecs.Fo
 	}
 }
 
-// TestItem: one object is what the libraries make of it, with its length told.
+// TestItem: one object is what the libraries make of it, with its length told but for
+// tables and pretty JSON.
 func TestItem(t *testing.T) {
 	each(t, false, func(t *testing.T, k *kind, as codecs.Form) {
 		a := k.answers()
@@ -164,6 +165,10 @@ func TestItem(t *testing.T) {
 					t.Error(diff)
 				}
 				checkHeader(t, w, as, 201)
+				streamed := as.As == asTable || as.Type == codecs.JSON && as.Pretty
+				if told := w.Header().Get("Content-Length") != ""; told == streamed {
+					t.Errorf("length told: %v", told)
+				}
 			}
 		}
 	})

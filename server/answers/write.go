@@ -80,11 +80,16 @@ func (a *Answers) body(q *Request, as codecs.Form, code int, data []byte) error 
 	if as.Type != codecs.JSON || !as.Pretty {
 		return a.write(q, as.Type, code, data)
 	}
+	a.streamBytes(q, as, code, data)
+	return nil
+}
+
+// streamBytes is stream for a body that has been made.
+func (a *Answers) streamBytes(q *Request, as codecs.Form, code int, data []byte) {
 	a.stream(q, as, code, func(w io.Writer) error {
 		_, err := w.Write(data)
 		return err
 	})
-	return nil
 }
 
 // write puts a whole body on the wire, compressed if it is large and the client can read
