@@ -47,6 +47,11 @@ func FuzzScan(f *testing.F) {
 				t.Fatalf("%q: a token from %d to %d", data, at, end)
 			}
 		}
+		for at := range scan.Brackets(data) {
+			if !bytes.ContainsRune([]byte("{}[]"), rune(data[at])) {
+				t.Fatalf("%q: a bracket at %d", data, at)
+			}
+		}
 		scan.Lookup(data, "a", "a")
 		if !valid {
 			return

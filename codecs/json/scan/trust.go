@@ -68,6 +68,26 @@ func Tokens(b []byte) iter.Seq2[int, int] {
 	}
 }
 
+// Brackets goes through the brackets alone, as Tokens does.
+func Brackets(b []byte) iter.Seq[int] {
+	return func(yield func(at int) bool) {
+		for i := 0; i < len(b); i++ {
+			switch b[i] {
+			case '"':
+				end, _ := String(b, i)
+				if end < 0 {
+					return
+				}
+				i = end - 1
+			case '{', '}', '[', ']':
+				if !yield(i) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // Containers counts the objects and arrays in a text. It does not look closely where there are no
 // more than enough anyway; then the answer may be too large.
 func Containers(b []byte, enough int) int {
@@ -76,7 +96,7 @@ func Containers(b []byte, enough int) int {
 		return n
 	}
 	n = 0
-	for at := range Tokens(b) {
+	for at := range Brackets(b) {
 		if b[at] == '{' || b[at] == '[' {
 			n++
 		}
@@ -90,7 +110,7 @@ func Deeper(b []byte, limit int) bool {
 		return false // the most frequent answer, in no time
 	}
 	depth := 0
-	for at := range Tokens(b) {
+	for at := range Brackets(b) {
 		switch b[at] {
 		case '{', '[':
 			if depth++; depth > limit {

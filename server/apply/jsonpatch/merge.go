@@ -1,10 +1,10 @@
 package jsonpatch
 
 import (
-	stdjson "encoding/json"
 	"errors"
 
 	"github.com/rowlock/rowlock/codecs/budget"
+	"github.com/rowlock/rowlock/codecs/json/scan"
 )
 
 // ErrNoPatch says that a merge patch is none.
@@ -13,7 +13,7 @@ var ErrNoPatch = errors.New("Invalid JSON Patch")
 // Merge applies a merge patch (RFC 7386) to a document, which must be a JSON object. The
 // error is ErrNoPatch or of the budget.
 func Merge(document, patch []byte, b *budget.Budget) ([]byte, error) {
-	if !stdjson.Valid(patch) {
+	if !scan.Loose.Valid(patch, scan.MaxDepth) {
 		return nil, ErrNoPatch
 	}
 	doc, err := parse(document, b)

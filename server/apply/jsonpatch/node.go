@@ -1,11 +1,10 @@
 package jsonpatch
 
 import (
-	stdjson "encoding/json"
 	"errors"
-	"unicode/utf8"
 
 	"github.com/rowlock/rowlock/codecs/budget"
+	"github.com/rowlock/rowlock/codecs/json/scan"
 )
 
 // node is a value of a document: text as it came, until somebody looks inside. A nil node
@@ -43,11 +42,8 @@ var errEnd = errors.New("unexpected end of JSON input")
 func parse(text []byte, b *budget.Budget) (*node, error) {
 	s := &source{text: text}
 	var open []int32
-	for i := 0; i < len(text); {
-		switch text[i] {
-		case '"':
-			i = stringEnd(text, i)
-			continue
+	for at := range scan.Brackets(text) {
+		switch text[at] {
 		case '{', '[':
 			if err := b.Spend(1); err != nil {
 				return nil, err
@@ -60,18 +56,17 @@ func parse(text []byte, b *budget.Budget) (*node, error) {
 			}
 			last := open[len(open)-1]
 			open = open[:len(open)-1]
-			s.ends[last], s.next[last] = int32(i+1), int32(len(s.ends))
+			s.ends[last], s.next[last] = int32(at+1), int32(len(s.ends))
 		}
-		i++
 	}
-	if len(open) > 0 {
+	start := scan.Space(text, 0)
+	if len(open) > 0 || start == len(text) {
 		return nil, errEnd
 	}
-	start := skipSpace(text, 0)
-	if start == len(text) {
+	n, end, _ := s.value(start, 0)
+	if end < 0 {
 		return nil, errEnd
 	}
-	n, _, _ := s.value(start, 0)
 	return n, nil
 }
 
@@ -81,22 +76,12 @@ func (s *source) value(i, ordinal int) (n *node, end, next int) {
 	switch s.text[i] {
 	case '{', '[':
 		end, next = int(s.ends[ordinal]), int(s.next[ordinal])
-	case '"':
-		end, next = stringEnd(s.text, i), ordinal
 	case 'n':
-		return nil, i + len("null"), ordinal
+		return nil, scan.Word(s.text, i, "null"), ordinal
 	default:
-		for end = i; end < len(s.text) && !delimiter(s.text[end]); {
-			end++
-		}
-		next = ordinal
+		end, next = scan.Loose.Value(s.text, i, 0), ordinal
 	}
 	return &node{src: s, at: i, end: end, ordinal: ordinal}, end, next
-}
-
-// delimiter tells characters that end a number or a word.
-func delimiter(c byte) bool {
-	return c == ',' || c == '}' || c == ']' || c == ' ' || c == '\n' || c == '\t' || c == '\r'
 }
 
 // form is what a node is, whether it was looked into or not.
@@ -123,64 +108,40 @@ func (n *node) open(b *budget.Budget) (form, error) {
 	}
 	n.opened = f
 	text, ordinal := n.src.text, n.ordinal+1
+	var err error
+	inner := func(at int) (v *node, end int) {
+		if err = b.Spend(1); err != nil {
+			return nil, -1
+		}
+		v, end, ordinal = n.src.value(at, ordinal)
+		return v, end
+	}
+	var end int
 	if f == object {
 		n.members = map[string]*node{}
-	}
-	i := skipSpace(text, n.at+1)
-	for text[i] != '}' && text[i] != ']' {
-		if err := b.Spend(1); err != nil {
-			return f, err
-		}
-		key := ""
-		if f == object {
-			end := stringEnd(text, i)
-			key = unquote(text[i:end])
-			i = skipSpace(text, skipSpace(text, end)+1)
-		}
-		var v *node
-		v, i, ordinal = n.src.value(i, ordinal)
-		if f == object {
-			n.members[key] = v
-		} else {
+		end = scan.Loose.Members(text, n.at, func(name scan.Name, at int) (int, bool) {
+			v, end := inner(at)
+			n.members[memberName(text, name)] = v
+			return end, true
+		})
+	} else {
+		end = scan.Loose.Elements(text, n.at, func(at int) (int, bool) {
+			v, end := inner(at)
 			n.elements.push(v)
-		}
-		if i = skipSpace(text, i); text[i] == ',' {
-			i = skipSpace(text, i+1)
-		}
+			return end, true
+		})
 	}
-	return f, nil
+	if err == nil && end < 0 {
+		err = errEnd
+	}
+	return f, err
 }
 
-// unquote is a string without its quotes and escapes.
-func unquote(quoted []byte) string {
-	inner := quoted[1 : len(quoted)-1]
-	for _, c := range inner {
-		if c == '\\' || c >= utf8.RuneSelf {
-			var s string
-			_ = stdjson.Unmarshal(quoted, &s) // it is well-formed
-			return s
-		}
+// memberName is the name of a member as encoding/json reads it, which makes text that is no
+// UTF-8 valid.
+func memberName(text []byte, name scan.Name) string {
+	if name.Has != 0 {
+		return scan.Unquote(text[name.At:name.End])
 	}
-	return string(inner)
-}
-
-// skipSpace is where the white space at i ends.
-func skipSpace(text []byte, i int) int {
-	for i < len(text) && (text[i] == ' ' || text[i] == '\n' || text[i] == '\t' || text[i] == '\r') {
-		i++
-	}
-	return i
-}
-
-// stringEnd is where the string at i ends, behind its closing quote.
-func stringEnd(text []byte, i int) int {
-	for i++; i < len(text); i++ {
-		switch text[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
-		}
-	}
-	return len(text)
+	return string(name.In(text))
 }

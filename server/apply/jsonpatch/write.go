@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/rowlock/rowlock/codecs/budget"
+	"github.com/rowlock/rowlock/codecs/json/scan"
 )
 
 // write appends a node as encoding/json would write it.
@@ -64,28 +65,34 @@ const hexDigits = "0123456789abcdef"
 // appendText appends JSON text without white space, and with what HTML has a use for
 // escaped.
 func appendText(dst, text []byte) []byte {
-	inString := false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case c == '<' || c == '>' || c == '&':
-			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
-			continue
-		case c == 0xe2 && i+2 < len(text) && text[i+1] == 0x80 && text[i+2]&^1 == 0xa8: // U+2028 and U+2029
-			dst = append(dst, '\\', 'u', '2', '0', '2', hexDigits[text[i+2]&15])
-			i += 2
-			continue
-		case inString && c == '\\':
-			dst = append(dst, c, text[i+1])
+	from := 0 // what is not appended yet
+	for i := 0; i < len(text); {
+		if text[i] == '"' {
+			i, _ = scan.String(text, i)
+		} else if at := scan.Space(text, i); at > i {
+			dst = appendEscaped(dst, text[from:i])
+			i, from = at, at
+		} else {
 			i++
-			continue
-		case c == '"':
-			inString = !inString
-		case !inString && (c == ' ' || c == '\n' || c == '\t' || c == '\r'):
-			continue
 		}
-		dst = append(dst, text[i])
 	}
-	return dst
+	return appendEscaped(dst, text[from:])
+}
+
+// appendEscaped appends a part of JSON text with what HTML has a use for escaped.
+func appendEscaped(dst, text []byte) []byte {
+	from := 0 // what is not appended yet
+	for i, c := range text {
+		switch {
+		case c == '<' || c == '>' || c == '&':
+			dst = append(append(dst, text[from:i]...), '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+			from = i + 1
+		case c == 0xe2 && i+2 < len(text) && text[i+1] == 0x80 && text[i+2]&^1 == 0xa8: // U+2028 and U+2029
+			dst = append(append(dst, text[from:i]...), '\\', 'u', '2', '0', '2', hexDigits[text[i+2]&15])
+			from = i + 3
+		}
+	}
+	return append(dst, text[from:]...)
 }
 
 // compact is what a value that is neither an object nor a list is compared by.

@@ -1,11 +1,13 @@
 package ownership
 
 import (
+	"bytes"
 	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rowlock/rowlock/codecs/budget"
+	"github.com/rowlock/rowlock/codecs/json/scan"
 )
 
 // The library keeps the members of a map or a list in a sorted slice, into which it puts
@@ -51,17 +53,14 @@ func checkEntries(entries []metav1.ManagedFieldsEntry) error {
 }
 
 // afterSet is what the text of a set leaves of so many moves. Less than nothing says that
-// it needs more; then not all of the text was looked at.
+// it needs more; then not all of the text was looked at. The text may be anything: what is
+// not closed, and what follows something that is no string, counts as if it were closed
+// together, for the library reads as far as it can.
 func afterSet(text []byte, left int) int {
 	var open []int // how many members there are in the objects under way
-	for i := 0; i < len(text) && left >= 0; i++ {
-		switch text[i] {
-		case '"':
-			for i++; i < len(text) && text[i] != '"'; i++ {
-				if text[i] == '\\' {
-					i++
-				}
-			}
+	read := 0
+	for at, end := range scan.Tokens(text) {
+		switch text[at] {
 		case '{':
 			open = append(open, 0)
 		case ':':
@@ -74,8 +73,15 @@ func afterSet(text []byte, left int) int {
 				open = open[:last]
 			}
 		}
+		if read = end; left < 0 {
+			return left
+		}
 	}
-	return left
+	rest := bytes.Count(text[read:], []byte{':'})
+	for _, n := range open {
+		rest += n
+	}
+	return left - rest*rest
 }
 
 // afterFields is what the fields of a value leave of so many moves.

@@ -79,3 +79,24 @@ func TestOverowned(t *testing.T) {
 		}
 	}
 }
+
+// TestBrokenSets: a set that is no JSON, as protobuf lets clients send one, is not read by the
+// library either where that would take long.
+func TestBrokenSets(t *testing.T) {
+	catalogue := kinds.NewCatalogue(builtin.Resources())
+	owner := ownership.New(ownership.Config{Schemas: schema.New(catalogue)})
+	r := catalogue.Lookup("", "v1", "configmaps")
+	for _, begin := range []string{`{"f:data":{"f:x":{}`, "{\"f:data\":{\"f:\x01\":{}", `{"f:data":{"f:\q":{}`} {
+		var set strings.Builder
+		for k := 60000; k > 0; k-- {
+			fmt.Fprintf(&set, `,"f:k%06d":{}`, k)
+		}
+		obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u", ManagedFields: []metav1.ManagedFieldsEntry{{
+			Manager: "m", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsType: "FieldsV1",
+			FieldsV1: &metav1.FieldsV1{Raw: []byte(begin + set.String())},
+		}}}}
+		if err := owner.AfterCreate(r, "", obj, "m", time.Now()); !apierrors.IsRequestEntityTooLargeError(err) {
+			t.Errorf("%s...: %v", begin, err)
+		}
+	}
+}

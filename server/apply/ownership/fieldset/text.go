@@ -1,104 +1,72 @@
 package fieldset
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+
+	"github.com/rowlock/rowlock/codecs/json/scan"
+)
 
 // Parse reads FieldsV1 as the library and this package write it: without white space and
 // without unusual escapes. All other text is ErrUnsupported.
 func Parse(raw []byte, memory *Memory) (Set, error) {
-	p := parser{text: string(raw), Memory: memory}
-	if strings.Contains(p.text, `\u`) {
+	if bytes.Contains(raw, []byte(`\u`)) {
 		return nil, ErrUnsupported
 	}
-	_, set, err := p.object(0)
-	if err == nil && p.at != len(p.text) {
-		err = ErrUnsupported
+	p := parser{raw: raw, text: string(raw), Memory: memory}
+	end, _, set := p.object(0, 0)
+	if end != len(raw) {
+		return nil, ErrUnsupported
 	}
-	return set, err
+	return set, nil
 }
 
 type parser struct {
 	*Memory
-	text string
-	at   int
+	raw  []byte
+	text string // a copy, of which elements are parts
 }
 
 // maxDepth bounds how deeply the text of a set may nest.
 const maxDepth = 200
 
 // object reads what is below a path: {"f:x":{...},".":{}}. isMember tells whether the path
-// itself is in the set, which a dot says, or that nothing is below it.
-func (p *parser) object(depth int) (isMember bool, children Set, err error) {
-	if !p.skip('{') || depth > maxDepth {
-		return false, nil, ErrUnsupported
-	}
-	if p.skip('}') {
-		return true, nil, nil
+// itself is in the set, which a dot says, or that nothing is below it. end is -1 for what is
+// not supported.
+func (p *parser) object(at, depth int) (end int, isMember bool, children Set) {
+	if depth > maxDepth {
+		return -1, false, nil
 	}
 	mark := len(p.stack)
-	sorted := true
-	for {
-		name, ok := p.name()
-		if !ok || !p.skip(':') {
-			return false, nil, ErrUnsupported
-		}
-		inner, below, err := p.object(depth + 1)
-		if err != nil {
-			return false, nil, err
-		}
+	sorted, empty := true, true
+	end = scan.Tight.Members(p.raw, at, func(n scan.Name, at int) (int, bool) {
+		end, inner, below := p.object(at, depth+1)
+		empty = false
+		name := p.text[n.At+1 : n.End-1] // its escapes stay in place
 		if name == "." {
 			isMember = true
-		} else {
-			if len(name) < 2 || name[1] != ':' || !strings.Contains("fkvi", name[:1]) {
-				return false, nil, ErrUnsupported
-			}
-			b := branch{element: name, children: below}
-			if inner {
-				b.state = member
-			}
-			if len(p.stack) > mark && p.stack[len(p.stack)-1].element >= name {
-				sorted = false
-			}
-			p.stack = append(p.stack, b)
+			return end, true
 		}
-		if p.skip('}') {
-			break
+		if len(name) < 2 || name[1] != ':' || !strings.Contains("fkvi", name[:1]) {
+			return -1, false
 		}
-		if !p.skip(',') {
-			return false, nil, ErrUnsupported
+		b := branch{element: name, children: below}
+		if inner {
+			b.state = member
 		}
+		if len(p.stack) > mark && p.stack[len(p.stack)-1].element >= name {
+			sorted = false
+		}
+		p.stack = append(p.stack, b)
+		return end, true
+	})
+	if end < 0 {
+		return -1, false, nil
 	}
 	if !sorted {
 		p.stack[mark:].sort()
 	}
-	return isMember, p.take(mark), nil
-}
-
-// skip steps over a character, if it is the next one.
-func (p *parser) skip(b byte) bool {
-	if p.at < len(p.text) && p.text[p.at] == b {
-		p.at++
-		return true
-	}
-	return false
-}
-
-// name reads a string and leaves its escapes in place.
-func (p *parser) name() (string, bool) {
-	if !p.skip('"') {
-		return "", false
-	}
-	start := p.at
-	for p.at < len(p.text) {
-		switch p.text[p.at] {
-		case '"':
-			p.at++
-			return p.text[start : p.at-1], true
-		case '\\':
-			p.at++
-		}
-		p.at++
-	}
-	return "", false
+	return end, isMember || empty, p.take(mark)
 }
 
 // Append writes the members of a set as FieldsV1.
