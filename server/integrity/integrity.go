@@ -106,7 +106,9 @@ func rewrite(codec jsoncodec.Codec, r *kinds.Resource, row *sqlstore.Row) ([]byt
 		return nil, err
 	}
 	obj.SetResourceVersion("")
-	kinds.DropEmpty(obj)
+	if !r.Storage.KeepEmpty {
+		kinds.DropEmpty(obj)
+	}
 	obj.GetObjectKind().SetGroupVersionKind(r.Storage.GVK)
 	return codec.Append(nil, obj)
 }

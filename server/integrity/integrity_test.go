@@ -103,6 +103,27 @@ func TestRewritten(t *testing.T) {
 	}
 }
 
+// TestEmptyListsKept: kinds that are stored with their empty lists keep them, and only those.
+func TestEmptyListsKept(t *testing.T) {
+	for _, c := range []struct{ resource, name, value, want string }{
+		{
+			"customresourcedefinitions.apiextensions.k8s.io", "things.example.com",
+			` {"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1","metadata":{"name":"things.example.com"},"spec":{"versions":[]},"status":{"conditions":[],"storedVersions":[]}}`,
+			`"storedVersions":[]`,
+		},
+		{
+			"roles.rbac.authorization.k8s.io", "a",
+			` {"kind":"Role","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"a"},"rules":[]}`,
+			`"rules":null`,
+		},
+	} {
+		out, err := read(c.resource, "", c.name, c.value)
+		if err != nil || !strings.Contains(string(out), c.want) {
+			t.Errorf("%s: %v %s, want %s", c.resource, err, out, c.want)
+		}
+	}
+}
+
 // TestShortReasons: what is told of a value does not grow with it.
 func TestShortReasons(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
