@@ -54,7 +54,7 @@ func Largest(t reflect.Type) int {
 func reach(t reflect.Type) map[reflect.Type]bool {
 	out, seen := map[reflect.Type]bool{}, map[reflect.Type]bool{}
 	var walk func(reflect.Type)
-	apart := func(t reflect.Type) {
+	outside := func(t reflect.Type) {
 		out[t] = true
 		walk(t)
 	}
@@ -65,9 +65,9 @@ func reach(t reflect.Type) map[reflect.Type]bool {
 		seen[t] = true
 		switch t.Kind() {
 		case reflect.Pointer, reflect.Slice:
-			apart(t.Elem())
+			outside(t.Elem())
 		case reflect.Map:
-			apart(t.Elem())
+			outside(t.Elem())
 		case reflect.Interface:
 			out[reflect.TypeFor[[untyped]byte]()] = true
 		case reflect.Array:

@@ -14,8 +14,8 @@ import (
 // entry is what a map takes for an entry beside its value.
 const entry = 64
 
-// apart is what a field of a message takes outside of the message, each time it comes.
-type apart struct {
+// outside is what a field of a message takes outside of the message, each time it comes.
+type outside struct {
 	size  int64
 	inner reflect.Type // a message; nil for none
 	isMap bool
@@ -25,14 +25,14 @@ type apart struct {
 // weight is what a message takes, and how much of it is read again.
 type weight struct{ memory, reread int64 }
 
-var messages sync.Map // reflect.Type -> map[uint64]apart
+var messages sync.Map // reflect.Type -> map[uint64]outside
 
 // add adds up what the messages and texts in data take as a value of type t.
 func (w *weight) add(data []byte, t reflect.Type) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	fields := fieldsApart(t)
+	fields := fieldsOutside(t)
 	for len(data) > 0 && w.reread <= budget.Reread {
 		tag, n := binary.Uvarint(data)
 		field, rest, ok := next(data)
@@ -72,11 +72,11 @@ func (w *weight) entry(data []byte, value reflect.Type) {
 	}
 }
 
-func fieldsApart(t reflect.Type) map[uint64]apart {
+func fieldsOutside(t reflect.Type) map[uint64]outside {
 	if known, ok := messages.Load(t); ok {
-		return known.(map[uint64]apart)
+		return known.(map[uint64]outside)
 	}
-	out := map[uint64]apart{}
+	out := map[uint64]outside{}
 	if t.Kind() == reflect.Struct {
 		for i := range t.NumField() {
 			f := t.Field(i)
@@ -85,7 +85,7 @@ func fieldsApart(t reflect.Type) map[uint64]apart {
 				continue
 			}
 			if number, err := strconv.ParseUint(parts[1], 10, 32); err == nil {
-				out[number] = apartOf(f.Type)
+				out[number] = outsideOf(f.Type)
 			}
 		}
 	}
@@ -93,7 +93,7 @@ func fieldsApart(t reflect.Type) map[uint64]apart {
 	return out
 }
 
-func apartOf(t reflect.Type) (a apart) {
+func outsideOf(t reflect.Type) (a outside) {
 	for {
 		switch t.Kind() {
 		case reflect.Pointer, reflect.Slice:
