@@ -23,6 +23,9 @@ type Call struct {
 	held int64 // what the call's body may take of the handler's gate, until Release
 }
 
+// form is the negotiated form of an answer.
+type form = codecs.Form
+
 // place is where an object of the request's namespace is, seen as the request sees it.
 func (c *Call) place(name string) objects.Place {
 	p := objects.Place{Resource: c.Resource, Name: name}

@@ -83,7 +83,7 @@ func (h *Handler) deleteOptions(c *Call) (*metav1.DeleteOptions, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !h.Enabled(unsafeDelete) {
+	if !h.enabled(unsafeDelete) {
 		o.IgnoreStoreReadErrorWithClusterBreakingPotential = nil
 	}
 	o.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("DeleteOptions"))

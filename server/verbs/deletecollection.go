@@ -3,7 +3,6 @@ package verbs
 import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/server/writes"
 )
 
@@ -51,6 +50,3 @@ func (h *Handler) deleteCollection(c *Call) error {
 // wholeCollection is a limit that no collection reaches: stock servers delete in
 // pages, so a version that is asked for means what it means to a list with a limit.
 const wholeCollection = 1 << 40
-
-// form is short for the negotiated form of an answer.
-type form = codecs.Form

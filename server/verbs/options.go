@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/server/status"
 )
 
@@ -98,4 +99,15 @@ func managerOf(c *Call, asked string) string {
 		clean.WriteRune(r)
 	}
 	return clean.String()
+}
+
+// strictness reads fieldValidation, which has been validated.
+func strictness(v string) codecs.Strictness {
+	switch v {
+	case "Ignore":
+		return codecs.Ignore
+	case "Strict":
+		return codecs.Strict
+	}
+	return codecs.Warn
 }
