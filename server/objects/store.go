@@ -4,10 +4,12 @@
 //	store.go    what the store is made of, and how far it has come
 //	read.go     reads of memory and of the table, each with a permit
 //	find.go     one live object, for certain
-//	list.go     a list or a page of it, at the resource version that is asked for
+//	list.go     a list or a page of it, at the resource version that is asked for;
+//	            options.go its parameters, continue.go the tokens of pages
 //	select.go   which objects a selector means in the version that is asked for
 //	decode.go   from stored bytes to objects, and between versions
 //	json.go     the JSON of an object in a served version
+//	corrupt.go  the refusal of stored bytes that cannot be read
 //	encode.go   from objects to the bytes to store
 //	commit.go   writes of an object with its claims, each with a permit
 //	claims.go   what is unique in the cluster: service addresses, node ports

@@ -25,7 +25,7 @@ import (
 // Deletion is how an object is to go.
 type Deletion struct {
 	Name    string
-	Options *metav1.DeleteOptions
+	Options *metav1.DeleteOptions // say too whether it is a dry run
 	// Unread permits to delete an object that cannot be read, and no other.
 	Unread permits.Permit
 	// Unadmitted is for deletes that admission does not see.

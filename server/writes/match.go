@@ -1,11 +1,20 @@
 package writes
 
 import (
+	"errors"
 	"fmt"
+	"math"
+	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/status"
 )
 
 var metadataPath = field.NewPath("metadata")
@@ -45,4 +54,63 @@ func MatchNamespace(req *Request, obj metav1.Object) error {
 	}
 	obj.SetNamespace(req.Namespace)
 	return nil
+}
+
+// matchRevision compares the resource version that the client sent with the stored one.
+func matchRevision(req *Request, obj kinds.Object, item *cache.Item) error {
+	asked, err := askedRevision(obj)
+	if err != nil {
+		return err
+	}
+	switch {
+	case asked == item.Revision, asked == 0 && unconditional(req):
+		obj.SetResourceVersion(strconv.FormatInt(item.Revision, 10))
+		return nil
+	case asked == 0:
+		kind := schema.GroupKind{Group: req.Resource.Group, Kind: req.Resource.Plural}
+		return status.Invalid(kind, item.Name, field.ErrorList{
+			field.Invalid(metadataPath.Child("resourceVersion"), uint64(0), "must be specified for an update"),
+		})
+	}
+	return &staleError{asked: asked, err: apierrors.NewConflict(req.Resource.GroupResource(), item.Name, errors.New(status.Modified))}
+}
+
+// askedRevision is the resource version that an update wants to replace; 0 where it
+// names none.
+func askedRevision(obj kinds.Object) (int64, error) {
+	rv := obj.GetResourceVersion()
+	if rv == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(rv, 10, 64)
+	if err != nil {
+		return 0, status.Plain((&strconv.NumError{Func: "ParseUint", Num: rv, Err: errors.Unwrap(err)}).Error())
+	}
+	return int64(min(n, math.MaxInt64)), nil // no revision is as large
+}
+
+func unconditional(req *Request) bool {
+	if req.Sub != nil && req.Sub.Update != nil && req.Sub.Update.UnconditionalUpdate {
+		return true
+	}
+	return req.Resource.Storage.UnconditionalUpdate
+}
+
+// staleError is a conflict with a resource version that the client named.
+type staleError struct {
+	asked int64
+	err   error
+}
+
+func (e *staleError) Error() string { return e.err.Error() }
+func (e *staleError) Unwrap() error { return e.err }
+
+// uidError compares the UID that a client wants with that of the object, or with none.
+func uidError(req *Request, want, have types.UID) error {
+	if want == "" || want == have {
+		return nil
+	}
+	return apierrors.NewConflict(req.Resource.GroupResource(), req.Name, fmt.Errorf(
+		"StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: %v, UID in object meta: %v",
+		req.Resource.RegistryKey(req.place(req.Name).Namespace, req.Name), want, have))
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Request is who writes what, and how. Requests are for one write; a collection is
-// deleted with one for all its objects.
+// Request is who writes what, and how. It is for one write, or for those that a request
+// for a collection or an eviction consists of; writes do not change it.
 type Request struct {
 	Resource  *kinds.Resource
 	Sub       *kinds.Subresource // nil for the object itself
@@ -27,7 +27,7 @@ type Request struct {
 
 	Manager string         // field manager
 	Options runtime.Object // CreateOptions, UpdateOptions, PatchOptions or DeleteOptions, for admission
-	DryRun  bool
+	DryRun  bool           // nothing is stored; deletes have it in their own options
 
 	Warn     func(text string)       // tells the client
 	Annotate func(key, value string) // adds to the audit event
@@ -38,10 +38,16 @@ type Request struct {
 
 // Outcome is what became of a write.
 type Outcome struct {
-	Item    *cache.Item  // what readers see, for a delete the last state; nil for a dry run
-	Object  kinds.Object // what was stored, or would have been; nil if it could not be read
-	Created bool         // an update made the object
-	Gone    bool         // a delete that does not wait for a grace period or finalizers
+	// Item is what readers see, for a delete the last state. It is nil for a dry run, for
+	// an update that took away the last finalizer, and for what was deleted unread.
+	Item    *cache.Item
+	// Object is the object as writes work on it: in the stored version, or of a custom
+	// resource in that of the request. It is nil for what was deleted unread.
+	Object  kinds.Object
+	Created bool // by a create, or by an update that found none
+	// Gone says that a client is told that the object is gone. Nothing kept it, or it is of
+	// a kind that tells so though its grace period runs.
+	Gone bool
 }
 
 // sub is the subresource that is written through, or "".
@@ -77,11 +83,10 @@ func (req *Request) strategy() *kinds.Strategy {
 
 // attributes describe the write to admission.
 func (req *Request) attributes(op admission.Operation, obj, old runtime.Object) *admission.Attributes {
-	a := &admission.Attributes{
+	return &admission.Attributes{
 		Operation: op, Resource: req.Resource, Subresource: req.sub(),
 		Namespace: req.Resource.NamespaceOf(req.Namespace, req.Name), Name: req.Name,
 		Object: obj, Old: old, Options: req.Options, DryRun: req.DryRun, User: req.User,
 		Warn: req.Warn, Annotate: req.Annotate, Recorded: req.Recorded,
 	}
-	return a
 }

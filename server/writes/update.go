@@ -3,18 +3,10 @@ package writes
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math"
 	"strconv"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
@@ -43,15 +35,6 @@ type Change struct {
 	unadmitted bool
 	creates    permits.Permit // to make the object, once that was asked for
 }
-
-// staleError is a conflict with a resource version that the client named.
-type staleError struct {
-	asked int64
-	err   error
-}
-
-func (e *staleError) Error() string { return e.err.Error() }
-func (e *staleError) Unwrap() error { return e.err }
 
 // Update runs a change until it is stored, refused, or conflicts with a resource version
 // that the client asked for; else until ctx ends.
@@ -154,46 +137,6 @@ func (w *Writer) admitUpdate(ctx context.Context, req *Request, ch *Change, obj,
 	return nil
 }
 
-// matchRevision compares the resource version that the client sent with the stored one.
-func matchRevision(req *Request, obj kinds.Object, item *cache.Item) error {
-	asked, err := askedRevision(obj)
-	if err != nil {
-		return err
-	}
-	switch {
-	case asked == item.Revision, asked == 0 && unconditional(req):
-		obj.SetResourceVersion(strconv.FormatInt(item.Revision, 10))
-		return nil
-	case asked == 0:
-		kind := schema.GroupKind{Group: req.Resource.Group, Kind: req.Resource.Plural}
-		return status.Invalid(kind, item.Name, field.ErrorList{
-			field.Invalid(metadataPath.Child("resourceVersion"), uint64(0), "must be specified for an update"),
-		})
-	}
-	return &staleError{asked: asked, err: apierrors.NewConflict(req.Resource.GroupResource(), item.Name, errors.New(status.Modified))}
-}
-
-// askedRevision is the resource version that an update wants to replace; 0 where it
-// names none.
-func askedRevision(obj kinds.Object) (int64, error) {
-	rv := obj.GetResourceVersion()
-	if rv == "" {
-		return 0, nil
-	}
-	n, err := strconv.ParseUint(rv, 10, 64)
-	if err != nil {
-		return 0, status.Plain((&strconv.NumError{Func: "ParseUint", Num: rv, Err: errors.Unwrap(err)}).Error())
-	}
-	return int64(min(n, math.MaxInt64)), nil // no revision is as large
-}
-
-func unconditional(req *Request) bool {
-	if req.Sub != nil && req.Sub.Update != nil && req.Sub.Update.UnconditionalUpdate {
-		return true
-	}
-	return req.Resource.Storage.UnconditionalUpdate
-}
-
 // prepareUpdate resets what a client may not change, and validates.
 func prepareUpdate(ctx context.Context, req *Request, obj, old kinds.Object) error {
 	if err := MatchNamespace(req, obj); err != nil {
@@ -264,70 +207,4 @@ func (w *Writer) replace(ctx context.Context, req *Request, item *cache.Item, ob
 		return nil, err
 	}
 	return &Outcome{Item: next, Object: obj}, nil
-}
-
-// createByUpdate is a PUT or an apply of an object that is not there.
-func (w *Writer) createByUpdate(ctx context.Context, req *Request, ch *Change) (*Outcome, error) {
-	if err := uidError(req, ch.UID, ""); err != nil {
-		return nil, err
-	}
-	if !ch.MayCreate {
-		return nil, apierrors.NewNotFound(req.Resource.GroupResource(), req.Name)
-	}
-	if err := w.askToCreate(ctx, req, ch); err != nil {
-		return nil, err
-	}
-	obj, err := ch.Compute(nil, nil)
-	if err != nil {
-		return nil, err
-	}
-	own := func(obj kinds.Object) error { return w.ownCreated(req, obj) }
-	if ch.own != nil {
-		own = func(obj kinds.Object) error { return ch.own(obj, nil) }
-	}
-	as := *req
-	as.Options = asCreateOptions(req.Options)
-	out, err := w.create(ctx, &as, &creation{obj: obj, permit: ch.creates, own: own})
-	if apierrors.IsAlreadyExists(err) && !req.DryRun {
-		// Somebody made it meanwhile: now it is an update.
-		return nil, &sqlstore.NotFoundError{Key: req.key(req.Name)}
-	}
-	return out, err
-}
-
-// askToCreate asks, once for a change, whether the user may make the object: who may
-// update or patch it may not yet do that. A dry run asks too.
-func (w *Writer) askToCreate(ctx context.Context, req *Request, ch *Change) error {
-	if ch.creates.Valid() {
-		return nil
-	}
-	at := req.place(req.Name)
-	var err error
-	ch.creates, err = permits.Need(ctx, w.Authorizer, &authx.Attributes{
-		User: req.User, Verb: "create", Namespace: at.Namespace, APIGroup: req.Resource.Group, APIVersion: req.Resource.Version,
-		Resource: req.Resource.Plural, Subresource: at.Sub, Name: at.Name, ResourceRequest: true, Path: req.Path,
-	})
-	return err
-}
-
-// asCreateOptions turns the options of an update into those of the create it becomes.
-func asCreateOptions(options runtime.Object) *metav1.CreateOptions {
-	o := &metav1.CreateOptions{}
-	o.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("CreateOptions"))
-	switch u := options.(type) {
-	case *metav1.UpdateOptions:
-		o.DryRun, o.FieldManager, o.FieldValidation = u.DryRun, u.FieldManager, u.FieldValidation
-	case *metav1.PatchOptions:
-		o.DryRun, o.FieldManager, o.FieldValidation = u.DryRun, u.FieldManager, u.FieldValidation
-	}
-	return o
-}
-
-func uidError(req *Request, want, have types.UID) error {
-	if want == "" || want == have {
-		return nil
-	}
-	return apierrors.NewConflict(req.Resource.GroupResource(), req.Name, fmt.Errorf(
-		"StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: %v, UID in object meta: %v",
-		req.Resource.RegistryKey(req.place(req.Name).Namespace, req.Name), want, have))
 }

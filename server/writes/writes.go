@@ -3,12 +3,14 @@
 //
 //	request.go    who writes what, and with which permit; what became of it
 //	create.go     a new object, from top to bottom
-//	update.go     a change of an object that is there, or that it makes
+//	update.go     a change of an object, from top to bottom; update_creates.go where there is none
 //	patch.go      patches and server-side apply, as changes
-//	scale.go      a change of the number of replicas, seen as a Scale
+//	scale.go      a change of the number of replicas, seen as a Scale; scale_owner.go says who owns it
 //	delete.go     a delete; grace.go decides how the object goes
 //	part.go       for subresources that write in ways of their own: bindings, evictions
-//	meta.go       what the server alone decides of metadata; metarules.go checks the rest
+//	meta.go       what the server alone decides of metadata; package kinds checks the rest
+//	match.go      an object against the path, the UID and the resource version that are asked for
+//	ownership.go  who owns which field
 //
 // A write is computed on the live object, owned, admitted, compared with the resource
 // version that was asked for, prepared and validated by its kind, and committed if the
@@ -16,11 +18,11 @@
 // context ends (decision 52). Writers of one object that got into each other's way stand
 // in line, and their users take turns.
 //
-// It promises: nothing is written but what the request's permit covers, an object that an
-// update makes was asked about as create, and what Outcome holds has been stored unless
-// it was a dry run. It starts no goroutine.
+// It promises: nothing is written but what the request's permit covers; an update that
+// finds no object makes one only after the authorizer was asked for create; and a write
+// without an error has been stored, unless it was a dry run. It starts no goroutine.
 //
-// Callers are the verbs, and what writes in process: subresources of pods, admission.
+// Callers are the verbs, and subresources that write in ways of their own.
 package writes
 
 import (
@@ -41,9 +43,9 @@ import (
 type Writer struct {
 	Objects    *objects.Store
 	Owner      Owner            // nil: no field ownership is kept, and there is no apply
-	Patcher    *apply.Patcher   // nil: one that is as usual
+	Patcher    *apply.Patcher   // nil: one with the usual settings
 	Admission  Admission        // nil: everything is admitted
-	Authorizer authx.Authorizer // for creates by update; nil: there are none
+	Authorizer authx.Authorizer // of creates by update and of deletes unread; nil: nobody may
 	Clock      func() time.Time // nil: time.Now
 	Log        *slog.Logger     // nil: slog.Default
 
