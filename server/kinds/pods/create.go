@@ -9,14 +9,12 @@ import (
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/podspec"
 )
 
 // setDefaults fills in a pod. Rules that templates do not have come first: they
 // look at what the client said.
-func setDefaults(obj kinds.Object) {
-	pod := obj.(*corev1.Pod)
+func setDefaults(pod *corev1.Pod) {
 	podspec.DropLegacyAnnotations(pod.Annotations)
 	s := &pod.Spec
 	if g := s.TerminationGracePeriodSeconds; g != nil && *g < 0 {
@@ -87,8 +85,7 @@ func defaultStatus(s *corev1.PodStatus) {
 	}
 }
 
-func prepareForCreate(ctx context.Context, obj kinds.Object) {
-	pod := obj.(*corev1.Pod)
+func prepareForCreate(ctx context.Context, pod *corev1.Pod) {
 	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: QOS(pod)}
 	podspec.DropDisabled(&pod.Spec, nil)
 	if len(pod.Spec.SchedulingGates) > 0 {
@@ -103,8 +100,7 @@ func prepareForCreate(ctx context.Context, obj kinds.Object) {
 	syncAppArmor(ctx, pod)
 }
 
-func validateCreate(_ context.Context, obj kinds.Object) field.ErrorList {
-	pod := obj.(*corev1.Pod)
+func validateCreate(pod *corev1.Pod) field.ErrorList {
 	errs := podspec.ValidatePod(pod, podspec.PodOptions(pod, nil))
 	spec := field.NewPath("spec")
 	if len(pod.Spec.EphemeralContainers) > 0 {
@@ -117,11 +113,10 @@ func validateCreate(_ context.Context, obj kinds.Object) field.ErrorList {
 }
 
 // warnings are for whoever writes a manifest; updates come from controllers.
-func warnings(_ context.Context, obj, old kinds.Object) []string {
+func warnings(pod, old *corev1.Pod) []string {
 	if old != nil {
 		return nil
 	}
-	pod := obj.(*corev1.Pod)
 	var out []string
 	if msgs := utilvalidation.IsDNS1123Label(pod.Name); len(msgs) > 0 {
 		out = append(out, fmt.Sprintf("metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended: %v", msgs))
@@ -131,11 +126,10 @@ func warnings(_ context.Context, obj, old kinds.Object) []string {
 
 // graceful is how long a pod may take to end: as long as the client allows, else
 // as the spec says; not at all if no node runs it or it has ended.
-func graceful(_ context.Context, obj kinds.Object, opts *metav1.DeleteOptions) (int64, bool) {
+func graceful(pod *corev1.Pod, opts *metav1.DeleteOptions) (int64, bool) {
 	if opts == nil {
 		return 0, false
 	}
-	pod := obj.(*corev1.Pod)
 	var seconds int64
 	switch {
 	case pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded:

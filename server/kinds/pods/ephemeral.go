@@ -1,7 +1,6 @@
 package pods
 
 import (
-	"context"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,14 +8,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/podspec"
 )
 
 // prepareEphemeral takes the ephemeral containers of the new pod and nothing else: not
 // even who owns them, which a stock server does not record here.
-func prepareEphemeral(_ context.Context, obj, old kinds.Object) {
-	pod, was := obj.(*corev1.Pod), old.(*corev1.Pod)
+func prepareEphemeral(pod, was *corev1.Pod) {
 	added := pod.Spec.EphemeralContainers
 	pod.Spec, pod.Status = was.Spec, was.Status
 	pod.Spec.EphemeralContainers = added
@@ -26,8 +23,7 @@ func prepareEphemeral(_ context.Context, obj, old kinds.Object) {
 }
 
 // validateEphemeral lets ephemeral containers be added, never changed or removed.
-func validateEphemeral(_ context.Context, obj, old kinds.Object) field.ErrorList {
-	pod, was := obj.(*corev1.Pod), old.(*corev1.Pod)
+func validateEphemeral(pod, was *corev1.Pod) field.ErrorList {
 	if _, mirror := was.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
 		return field.ErrorList{field.Forbidden(field.NewPath(""), "static pods do not support ephemeral containers")}
 	}

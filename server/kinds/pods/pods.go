@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/kinds"
 )
@@ -29,7 +30,7 @@ func Resource() *kinds.Resource {
 			GVK:      corev1.SchemeGroupVersion.WithKind("Pod"),
 			Fields:   selectableFields(),
 			Indexed:  []string{"spec.nodeName"},
-			Strategy: strategy(),
+			Strategy: strategy().Strategy(),
 		},
 		Subresources: []kinds.Subresource{
 			{Name: "attach", Kind: "PodAttachOptions", Verbs: connect},
@@ -47,12 +48,12 @@ func Resource() *kinds.Resource {
 }
 
 // strategy is that of the pod itself.
-func strategy() kinds.Strategy {
-	return kinds.Strategy{
+func strategy() kinds.Typed[*corev1.Pod] {
+	return kinds.Typed[*corev1.Pod]{
 		Meta:                &kinds.WholeMeta,
 		ValidateName:        validation.NameIsDNSSubdomain,
 		Default:             setDefaults,
-		PrepareForCreate:    prepareForCreate,
+		PrepareForCreateIn:  prepareForCreate,
 		PrepareForUpdate:    prepareForUpdate,
 		Validate:            validateCreate,
 		ValidateUpdate:      validateUpdate,
@@ -64,20 +65,21 @@ func strategy() kinds.Strategy {
 	}
 }
 
-func statusStrategy() *kinds.Strategy {
-	s := strategy()
-	s.Meta, s.PrepareForCreate, s.Validate, s.Warnings = nil, nil, nil, nil
-	s.PrepareForUpdate, s.ValidateUpdate = prepareStatus, validateStatus
-	s.ResetFields = []string{"spec", "metadata.deletionTimestamp", "metadata.ownerReferences"}
+// partStrategy is that of a subresource that writes a part of a pod that is there.
+func partStrategy(prepare func(pod, was *corev1.Pod), validate func(pod, was *corev1.Pod) field.ErrorList, resetFields []string) *kinds.Strategy {
+	t := strategy()
+	t.Meta, t.PrepareForCreateIn, t.Validate, t.Warnings = nil, nil, nil, nil
+	t.PrepareForUpdate, t.ValidateUpdate, t.ResetFields = prepare, validate, resetFields
+	s := t.Strategy()
 	return &s
 }
 
+func statusStrategy() *kinds.Strategy {
+	return partStrategy(prepareStatus, validateStatus, []string{"spec", "metadata.deletionTimestamp", "metadata.ownerReferences"})
+}
+
 func ephemeralStrategy() *kinds.Strategy {
-	s := strategy()
-	s.Meta, s.PrepareForCreate, s.Validate, s.Warnings = nil, nil, nil, nil
-	s.PrepareForUpdate, s.ValidateUpdate = prepareEphemeral, validateEphemeral
-	s.ResetFields = append(specFieldsBut("ephemeralContainers"), "metadata", "status")
-	return &s
+	return partStrategy(prepareEphemeral, validateEphemeral, append(specFieldsBut("ephemeralContainers"), "metadata", "status"))
 }
 
 // specFieldsBut lists the paths of all fields of a spec but one.

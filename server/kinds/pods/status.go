@@ -1,7 +1,6 @@
 package pods
 
 import (
-	"context"
 	"fmt"
 	"strings"
 
@@ -10,15 +9,13 @@ import (
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/podspec"
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 // prepareStatus takes the status, labels and annotations of the new pod. Owners
 // stay: node agents of old wrote them wrongly.
-func prepareStatus(_ context.Context, obj, old kinds.Object) {
-	pod, was := obj.(*corev1.Pod), old.(*corev1.Pod)
+func prepareStatus(pod, was *corev1.Pod) {
 	pod.Spec = was.Spec
 	pod.DeletionTimestamp = was.DeletionTimestamp
 	pod.OwnerReferences = was.OwnerReferences
@@ -41,8 +38,7 @@ func dropDisabledStatus(s *corev1.PodStatus) {
 	}
 }
 
-func validateStatus(_ context.Context, obj, old kinds.Object) field.ErrorList {
-	pod, was := obj.(*corev1.Pod), old.(*corev1.Pod)
+func validateStatus(pod, was *corev1.Pod) field.ErrorList {
 	errs := annotationUpdate(pod, was, podspec.PodOptions(pod, was))
 	errs = append(errs, conditionTypes(pod.Status.Conditions)...)
 	p := field.NewPath("status")

@@ -1,7 +1,6 @@
 package pods
 
 import (
-	"context"
 	"math"
 	"slices"
 	"strings"
@@ -11,21 +10,18 @@ import (
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/podspec"
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-func prepareForUpdate(_ context.Context, obj, old kinds.Object) {
-	pod, was := obj.(*corev1.Pod), old.(*corev1.Pod)
+func prepareForUpdate(pod, was *corev1.Pod) {
 	pod.Status = was.Status
 	podspec.DropDisabled(&pod.Spec, &was.Spec)
 }
 
 // validateUpdate allows what a running pod can follow: other images, a nearer
 // deadline, more tolerations, fewer scheduling gates.
-func validateUpdate(_ context.Context, obj, old kinds.Object) field.ErrorList {
-	pod, was := obj.(*corev1.Pod), old.(*corev1.Pod)
+func validateUpdate(pod, was *corev1.Pod) field.ErrorList {
 	o := podspec.PodOptions(pod, was)
 	errs := podspec.ValidatePod(pod, o)
 	errs = append(errs, annotationUpdate(pod, was, o)...)
