@@ -109,8 +109,8 @@ type SelectableField struct {
 
 // Strategy says how objects of a storage behave on their way in. Nil functions
 // do nothing. Functions get objects in the stored version and must not keep them.
-// The verbs, not the strategies, handle name, namespace, UID, timestamps,
-// finalizers, managedFields and object-metadata validation.
+// Name, namespace, UID, timestamps, finalizers, managedFields and the validation of
+// metadata are no matter of strategies: server/writes handles them for all kinds.
 type Strategy struct {
 	ValidateName func(name string, prefix bool) []string
 	Meta         *MetaRules // how metadata is checked; nil: UsualMeta
@@ -168,11 +168,11 @@ type Strategy struct {
 // Allocator makes the extra writes that commit together with an object.
 type Allocator interface {
 	// Plan fills what obj asks to have allocated (old is nil for create, obj for
-	// delete) and names the claims to take and to give back. The verbs call it
+	// delete) and names the claims to take and to give back. Writes call it
 	// after mutating admission and before PrepareForCreate or PrepareForUpdate; its
-	// errors are API statuses. A claim that is taken meanwhile makes the verb call
+	// errors are API statuses. A claim that is taken meanwhile makes the write call
 	// Plan again, with an object as it was before the first call. With dryRun the
-	// claims are named all the same and the verb drops them.
+	// claims are named all the same, and dropped.
 	Plan(ctx context.Context, obj, old Object, claims Claims, dryRun bool) (take, release []Claim, err error)
 }
 
@@ -208,8 +208,8 @@ type Subresource struct {
 	NoTable bool
 	// Scale maps autoscaling/v1 Scale to the parent.
 	Scale *ScaleMapping
-	// Everything else (binding, eviction, token, log, exec, proxy ...) is a handler that package
-	// verbs knows by "resource/subresource".
+	// Everything else (binding, eviction, token, log, exec, proxy ...) is a handler that
+	// server/verbs knows by "resource/subresource".
 }
 
 // ScaleMapping reads and writes replicas.
@@ -245,7 +245,7 @@ type Columns struct {
 type requestedAs struct{}
 
 // WithRequested notes in ctx as which resource a client addressed the storage;
-// the verbs do so before they call a Strategy.
+// server/writes does so before it calls a Strategy.
 func WithRequested(ctx context.Context, r *Resource) context.Context {
 	return context.WithValue(ctx, requestedAs{}, r)
 }

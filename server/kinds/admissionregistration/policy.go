@@ -96,11 +96,8 @@ type policy struct {
 	compiler *expr.Compiler
 }
 
-func newPolicy(obj, before *admissionv1.ValidatingAdmissionPolicy) *policy {
-	v := &policy{ValidatingAdmissionPolicy: obj, compiler: expr.NewCompiler()}
-	if before != nil {
-		v.old = before
-	}
+func newPolicy(obj, old *admissionv1.ValidatingAdmissionPolicy) *policy {
+	v := &policy{ValidatingAdmissionPolicy: obj, old: old, compiler: expr.NewCompiler()}
 	if len(v.Spec.Variables) > 0 {
 		v.compiler = expr.NewComposer()
 	}

@@ -30,16 +30,16 @@ func validateDefinition(ctx context.Context, d *apiextensionsv1.CustomResourceDe
 }
 
 // validateDefinitionUpdate checks a definition that replaces another one.
-func validateDefinitionUpdate(ctx context.Context, d, before *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
+func validateDefinitionUpdate(ctx context.Context, d, old *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
 	in, err := inward(d)
 	if err != nil {
 		return broken(err)
 	}
-	old, err := inward(before)
+	was, err := inward(old)
 	if err != nil {
 		return broken(err)
 	}
-	return validateWhole(ctx, in, old, tolerated(in, old))
+	return validateWhole(ctx, in, was, tolerated(in, was))
 }
 
 // validateDefinitionStatus checks a status that is written.

@@ -33,8 +33,8 @@ var APIService = kinds.Typed[*apiregistrationv1.APIService]{
 			s.Status.Conditions = []apiregistrationv1.APIServiceCondition{LocalCondition(metav1.Now())}
 		}
 	},
-	PrepareForUpdate: func(obj, before *apiregistrationv1.APIService) {
-		obj.Status = before.Status
+	PrepareForUpdate: func(obj, old *apiregistrationv1.APIService) {
+		obj.Status = old.Status
 	},
 	Validate: validateAPIService,
 	ValidateUpdate: func(obj, _ *apiregistrationv1.APIService) field.ErrorList {

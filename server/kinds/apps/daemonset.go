@@ -192,8 +192,8 @@ func validateRollingDaemonSet(r *appsv1.RollingUpdateDaemonSet, path *field.Path
 	return errs
 }
 
-func validateDaemonSetStatus(obj, before *appsv1.DaemonSet) field.ErrorList {
-	s, old := &obj.Status, &before.Status
+func validateDaemonSetStatus(obj, old *appsv1.DaemonSet) field.ErrorList {
+	s, was := &obj.Status, &old.Status
 	errs := rules.NotNegative(s.CurrentNumberScheduled, statusPath.Child("currentNumberScheduled"))
 	errs = append(errs, rules.NotNegative(s.NumberMisscheduled, statusPath.Child("numberMisscheduled"))...)
 	errs = append(errs, rules.NotNegative(s.DesiredNumberScheduled, statusPath.Child("desiredNumberScheduled"))...)
@@ -203,7 +203,7 @@ func validateDaemonSetStatus(obj, before *appsv1.DaemonSet) field.ErrorList {
 	errs = append(errs, rules.NotNegative(s.NumberAvailable, statusPath.Child("numberAvailable"))...)
 	errs = append(errs, rules.NotNegative(s.NumberUnavailable, statusPath.Child("numberUnavailable"))...)
 	errs = append(errs, rules.NotNegativePtr(s.CollisionCount, statusPath.Child("collisionCount"))...)
-	return append(errs, rules.NotDecremented(s.CollisionCount, old.CollisionCount, statusPath.Child("collisionCount"))...)
+	return append(errs, rules.NotDecremented(s.CollisionCount, was.CollisionCount, statusPath.Child("collisionCount"))...)
 }
 
 func daemonSetWarnings(d, old *appsv1.DaemonSet) []string {

@@ -168,8 +168,8 @@ func validateRollingDeployment(r *appsv1.RollingUpdateDeployment, path *field.Pa
 	return append(errs, rules.AtMostAll(unavailable, path.Child("maxUnavailable"))...)
 }
 
-func validateDeploymentStatus(obj, before *appsv1.Deployment) field.ErrorList {
-	s, old := &obj.Status, &before.Status
+func validateDeploymentStatus(obj, old *appsv1.Deployment) field.ErrorList {
+	s, was := &obj.Status, &old.Status
 	errs := rules.NotNegative(s.ObservedGeneration, statusPath.Child("observedGeneration"))
 	errs = append(errs, rules.NotNegative(s.Replicas, statusPath.Child("replicas"))...)
 	errs = append(errs, rules.NotNegative(s.UpdatedReplicas, statusPath.Child("updatedReplicas"))...)
@@ -182,7 +182,7 @@ func validateDeploymentStatus(obj, before *appsv1.Deployment) field.ErrorList {
 	errs = append(errs, rules.AtMost(s.ReadyReplicas, s.Replicas, statusPath.Child("readyReplicas"), all)...)
 	errs = append(errs, rules.AtMost(s.AvailableReplicas, s.Replicas, statusPath.Child("availableReplicas"), all)...)
 	errs = append(errs, rules.AtMost(s.AvailableReplicas, s.ReadyReplicas, statusPath.Child("availableReplicas"), "cannot be greater than readyReplicas")...)
-	return append(errs, rules.NotDecremented(s.CollisionCount, old.CollisionCount, statusPath.Child("collisionCount"))...)
+	return append(errs, rules.NotDecremented(s.CollisionCount, was.CollisionCount, statusPath.Child("collisionCount"))...)
 }
 
 func deploymentWarnings(d, old *appsv1.Deployment) []string {

@@ -231,8 +231,8 @@ func validateRollingStatefulSet(r *appsv1.RollingUpdateStatefulSetStrategy, path
 	return append(errs, rules.AtMostAll(v, path.Child("maxUnavailable"))...)
 }
 
-func validateStatefulSetStatus(obj, before *appsv1.StatefulSet) field.ErrorList {
-	s, old := &obj.Status, &before.Status
+func validateStatefulSetStatus(obj, old *appsv1.StatefulSet) field.ErrorList {
+	s, was := &obj.Status, &old.Status
 	errs := rules.NotNegative(s.Replicas, statusPath.Child("replicas"))
 	errs = append(errs, rules.NotNegative(s.ReadyReplicas, statusPath.Child("readyReplicas"))...)
 	errs = append(errs, rules.NotNegative(s.CurrentReplicas, statusPath.Child("currentReplicas"))...)
@@ -246,7 +246,7 @@ func validateStatefulSetStatus(obj, before *appsv1.StatefulSet) field.ErrorList 
 	errs = append(errs, rules.AtMost(s.UpdatedReplicas, s.Replicas, statusPath.Child("updatedReplicas"), all)...)
 	errs = append(errs, rules.AtMost(s.AvailableReplicas, s.Replicas, statusPath.Child("availableReplicas"), all)...)
 	errs = append(errs, rules.AtMost(s.AvailableReplicas, s.ReadyReplicas, statusPath.Child("availableReplicas"), "cannot be greater than status.readyReplicas")...)
-	return append(errs, rules.NotDecremented(s.CollisionCount, old.CollisionCount, statusPath.Child("collisionCount"))...)
+	return append(errs, rules.NotDecremented(s.CollisionCount, was.CollisionCount, statusPath.Child("collisionCount"))...)
 }
 
 func statefulSetWarnings(s, old *appsv1.StatefulSet) []string {

@@ -25,15 +25,15 @@ var HorizontalPodAutoscaler = kinds.Typed[*autoscalingv2.HorizontalPodAutoscaler
 	PrepareForCreate: func(obj *autoscalingv2.HorizontalPodAutoscaler) {
 		obj.Status = autoscalingv2.HorizontalPodAutoscalerStatus{}
 	},
-	PrepareForUpdate: func(obj, before *autoscalingv2.HorizontalPodAutoscaler) {
-		obj.Status = before.Status
+	PrepareForUpdate: func(obj, old *autoscalingv2.HorizontalPodAutoscaler) {
+		obj.Status = old.Status
 	},
 	Validate: func(obj *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
 		return validateAutoscaler(&obj.Spec, 1)
 	},
-	ValidateUpdate: func(obj, before *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
+	ValidateUpdate: func(obj, old *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
 		var least int32 = 1
-		if old := before.Spec.MinReplicas; old != nil && *old == 0 {
+		if was := old.Spec.MinReplicas; was != nil && *was == 0 {
 			least = 0
 		}
 		return validateAutoscaler(&obj.Spec, least)
@@ -45,8 +45,8 @@ var HorizontalPodAutoscaler = kinds.Typed[*autoscalingv2.HorizontalPodAutoscaler
 // HorizontalPodAutoscalerStatus is how their status is written.
 var HorizontalPodAutoscalerStatus = kinds.Typed[*autoscalingv2.HorizontalPodAutoscaler]{
 	Default: defaultAutoscaler,
-	PrepareForUpdate: func(obj, before *autoscalingv2.HorizontalPodAutoscaler) {
-		obj.Spec = before.Spec
+	PrepareForUpdate: func(obj, old *autoscalingv2.HorizontalPodAutoscaler) {
+		obj.Spec = old.Spec
 	},
 	ValidateUpdate: func(obj, _ *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
 		s := &obj.Status

@@ -19,8 +19,8 @@ type statusChange struct {
 	errs     field.ErrorList
 }
 
-func validateJobStatus(obj, before *batchv1.Job) field.ErrorList {
-	c := &statusChange{job: obj, old: before, path: field.NewPath("status")}
+func validateJobStatus(obj, old *batchv1.Job) field.ErrorList {
+	c := &statusChange{job: obj, old: old, path: field.NewPath("status")}
 	c.counts()
 	c.uncounted()
 	c.outcome()

@@ -18,8 +18,8 @@ var Lease = kinds.Typed[*coordinationv1.Lease]{
 	ValidateName:     apivalidation.NameIsDNSSubdomain,
 	Meta:             &kinds.MetaRules{Updates: 1, AnyFinalizer: true},
 	PrepareForCreate: func(obj *coordinationv1.Lease) { dropElection(obj, nil) },
-	PrepareForUpdate: func(obj, before *coordinationv1.Lease) {
-		dropElection(obj, before)
+	PrepareForUpdate: func(obj, old *coordinationv1.Lease) {
+		dropElection(obj, old)
 	},
 	Validate: func(obj *coordinationv1.Lease) field.ErrorList {
 		return validateLease(&obj.Spec)

@@ -51,21 +51,21 @@ func NewServiceAllocator(networks []netip.Prefix, first, last int32) *ServiceAll
 }
 
 // Plan implements kinds.Allocator.
-func (a *ServiceAllocator) Plan(_ context.Context, obj, before kinds.Object, claims kinds.Claims, _ bool) (take, release []kinds.Claim, err error) {
+func (a *ServiceAllocator) Plan(_ context.Context, obj, old kinds.Object, claims kinds.Claims, _ bool) (take, release []kinds.Claim, err error) {
 	s, _ := obj.(*corev1.Service)
-	old, _ := before.(*corev1.Service)
+	was, _ := old.(*corev1.Service)
 	p := &allocation{a: a, claims: claims, taken: make(map[kinds.Claim]bool)}
 	switch {
-	case s == nil && old == nil:
+	case s == nil && was == nil:
 	case s == nil:
-		p.releaseAddresses(old.Spec.ClusterIPs...)
-		p.releasePorts(old)
-	case old == nil:
+		p.releaseAddresses(was.Spec.ClusterIPs...)
+		p.releasePorts(was)
+	case was == nil:
 		p.owner = s.Namespace + "/" + s.Name
 		err = p.create(s)
 	default:
 		p.owner = s.Namespace + "/" + s.Name
-		err = p.update(s, old)
+		err = p.update(s, was)
 	}
 	return p.take, p.release, err
 }

@@ -54,8 +54,8 @@ var EndpointSlice = kinds.Typed[*discoveryv1.EndpointSlice]{
 			s.Ports = nil
 		}
 	},
-	Warnings: func(obj, before *discoveryv1.EndpointSlice) []string {
-		if before == nil && obj.AddressType == discoveryv1.AddressTypeFQDN {
+	Warnings: func(obj, old *discoveryv1.EndpointSlice) []string {
+		if old == nil && obj.AddressType == discoveryv1.AddressTypeFQDN {
 			return []string{"spec.addressType: FQDN endpoints are deprecated"}
 		}
 		return nil

@@ -117,8 +117,7 @@ func validateIngress(i *networkingv1.Ingress) field.ErrorList {
 	return errs
 }
 
-func validateIngressUpdate(obj, before *networkingv1.Ingress) field.ErrorList {
-	old := before
+func validateIngressUpdate(obj, old *networkingv1.Ingress) field.ErrorList {
 	var l leniency
 	for i := range old.Spec.TLS {
 		l.secretName = l.secretName || len(secretNameFaults(old.Spec.TLS[i].SecretName)) > 0

@@ -27,8 +27,8 @@ var VolumeAttachment = kinds.Typed[*storagev1.VolumeAttachment]{
 	PrepareForCreate: func(obj *storagev1.VolumeAttachment) {
 		obj.Status = storagev1.VolumeAttachmentStatus{}
 	},
-	PrepareForUpdate: func(obj, before *storagev1.VolumeAttachment) {
-		obj.Status = before.Status
+	PrepareForUpdate: func(obj, old *storagev1.VolumeAttachment) {
+		obj.Status = old.Status
 	},
 	Validate: func(a *storagev1.VolumeAttachment) field.ErrorList {
 		// A stock server checks names once more for this version.

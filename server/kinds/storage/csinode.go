@@ -87,12 +87,12 @@ func validateNodeDriver(d *storagev1.CSINodeDriver, seen map[string]bool, p *fie
 }
 
 // Drivers of a node come and go, but do not change.
-func validateNodeUpdate(obj, before *storagev1.CSINode) field.ErrorList {
-	s, old := &obj.Spec, &before.Spec
+func validateNodeUpdate(obj, old *storagev1.CSINode) field.ErrorList {
+	s, was := &obj.Spec, &old.Spec
 	errs := rules.Twice(validateNode(s))
-	for i := range old.Drivers {
+	for i := range was.Drivers {
 		for k := range s.Drivers {
-			if old.Drivers[i].Name == s.Drivers[k].Name && !rules.Same(old.Drivers[i], s.Drivers[k]) {
+			if was.Drivers[i].Name == s.Drivers[k].Name && !rules.Same(was.Drivers[i], s.Drivers[k]) {
 				errs = append(errs, field.Invalid(field.NewPath("CSINodeDriver"), rules.Shown(s.Drivers[k]), apivalidation.FieldImmutableErrorMsg))
 			}
 		}
