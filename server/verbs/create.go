@@ -32,7 +32,8 @@ func (h *Handler) create(c *Call) error {
 	return h.answer(c, form, http.StatusCreated, out)
 }
 
-// answer sends what a write stored, or the object of a dry run.
+// answer sends what a write stored, or an object that is not stored: that of a dry run, or
+// one that an update of its finalizers has let go.
 func (h *Handler) answer(c *Call, form form, code int, out *writes.Outcome) error {
 	if out.Item != nil {
 		return h.Answers.Item(&c.Request, form, code, out.Item)

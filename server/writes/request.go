@@ -40,7 +40,7 @@ type Request struct {
 type Outcome struct {
 	// Item is what readers see, for a delete the last state. It is nil for a dry run, for
 	// an update that took away the last finalizer, and for what was deleted unread.
-	Item    *cache.Item
+	Item *cache.Item
 	// Object is the object as writes work on it: in the stored version, or of a custom
 	// resource in that of the request. It is nil for what was deleted unread.
 	Object  kinds.Object

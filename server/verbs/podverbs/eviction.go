@@ -5,35 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/server/admission"
-	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/contention"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/pods"
-	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/status"
 	"github.com/rowlock/rowlock/server/verbs"
 	"github.com/rowlock/rowlock/server/writes"
-)
-
-const (
-	// manager owns what an eviction writes into a budget.
-	manager = "kube-apiserver"
-	// maxDisrupted bounds the evictions that nobody has confirmed yet.
-	maxDisrupted = 2000
 )
 
 // evict deletes a pod if its budget allows.
@@ -172,92 +158,6 @@ func (e *evicting) withinBudget(pod *corev1.Pod) error {
 		return err
 	}
 	return e.remove(pod, nil)
-}
-
-// unhealthyMayGo tells whether a budget lets pods go that are not ready.
-func unhealthyMayGo(b *policyv1.PodDisruptionBudget) bool {
-	if p := b.Spec.UnhealthyPodEvictionPolicy; p != nil && *p == policyv1.AlwaysAllow {
-		return true
-	}
-	return b.Status.CurrentHealthy >= b.Status.DesiredHealthy && b.Status.DesiredHealthy > 0
-}
-
-func (e *evicting) budgetResource() *kinds.Resource {
-	return e.h.Catalogue.Lookup("policy", "v1", "poddisruptionbudgets")
-}
-
-// budgets are those whose selector matches the pod. An empty selector matches every
-// pod of the namespace, none matches no pod.
-func (e *evicting) budgets(pod *corev1.Pod) ([]*policyv1.PodDisruptionBudget, error) {
-	var found []*policyv1.PodDisruptionBudget
-	all, err := e.h.Objects.Collection(e.c.Permit(), objects.Place{Resource: e.budgetResource(), Namespace: pod.Namespace})
-	if err != nil {
-		return nil, err
-	}
-	all.Select(nil, cache.Position{}, func(item *cache.Item) bool {
-		b := &policyv1.PodDisruptionBudget{}
-		if _, err = e.h.Answers.Forms.JSON.Decode(item.JSON, b, codecs.Ignore); err != nil {
-			return false
-		}
-		selector, problem := metav1.LabelSelectorAsSelector(b.Spec.Selector)
-		if problem == nil && selector.Matches(labels.Set(pod.Labels)) {
-			found = append(found, b)
-		}
-		return true
-	})
-	return found, err
-}
-
-// draw counts the eviction in the budget, as it is then.
-func (e *evicting) draw(b *policyv1.PodDisruptionBudget, podName string) error {
-	if e.dry() {
-		return drawFrom(b, podName, time.Now())
-	}
-	req := e.c.On(e.budgetResource(), "status", b.Namespace, b.Name, manager)
-	return e.h.Writes.Edit(e.c.R.Context(), req, func(obj kinds.Object) error {
-		return drawFrom(obj.(*policyv1.PodDisruptionBudget), podName, time.Now())
-	})
-}
-
-func drawFrom(b *policyv1.PodDisruptionBudget, podName string, now time.Time) error {
-	forbid := func(why string) error {
-		return apierrors.NewForbidden(schema.GroupResource{Group: "policy", Resource: "poddisruptionbudget"}, b.Name, fmt.Errorf("%s", why))
-	}
-	switch s := &b.Status; {
-	case s.ObservedGeneration < b.Generation:
-		return stillProcessed(b.Name)
-	case s.DisruptionsAllowed < 0:
-		return forbid("pdb disruptions allowed is negative")
-	case len(s.DisruptedPods) > maxDisrupted:
-		return forbid("DisruptedPods map too big - too many evictions not confirmed by PDB controller")
-	case s.DisruptionsAllowed == 0:
-		return tooMany(0, fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently", b.Name, s.DesiredHealthy, s.CurrentHealthy))
-	}
-	b.Status.DisruptionsAllowed--
-	if b.Status.DisruptionsAllowed == 0 {
-		meta.SetStatusCondition(&b.Status.Conditions, metav1.Condition{
-			Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse,
-			Reason: policyv1.InsufficientPodsReason, ObservedGeneration: b.Status.ObservedGeneration,
-			LastTransitionTime: metav1.NewTime(now),
-		})
-	}
-	if b.Status.DisruptedPods == nil {
-		b.Status.DisruptedPods = make(map[string]metav1.Time)
-	}
-	b.Status.DisruptedPods[podName] = metav1.NewTime(now)
-	return nil
-}
-
-// stillProcessed asks the client to come back once the budget has been counted.
-func stillProcessed(budget string) error {
-	return tooMany(10, fmt.Sprintf("The disruption budget %s is still being processed by the server.", budget))
-}
-
-func tooMany(retry int, cause string) error {
-	err := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", retry)
-	err.ErrStatus.Code = http.StatusTooManyRequests
-	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Type: policyv1.DisruptionBudgetCause, Message: cause})
-	return err
 }
 
 // remove notes in the pod why it ends, and deletes it. It must still be what still

@@ -54,7 +54,8 @@ func succeed(h *verbs.Handler, c *verbs.Call) error {
 	})
 }
 
-// post reads the body and the options of a POST. gvk is what the body has to be.
+// post reads the body of a POST into obj, which says of what kind it has to be, and the
+// options. kind is what errors call it.
 func post(h *verbs.Handler, c *verbs.Call, kind string, obj kinds.Object) (*metav1.CreateOptions, error) {
 	options, err := h.ReadPost(c, obj.GetObjectKind().GroupVersionKind(), obj)
 	if err != nil {
