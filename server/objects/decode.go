@@ -42,8 +42,8 @@ func (s *Store) decoded(r *kinds.Resource, item *cache.Item) (kinds.Object, erro
 	return obj, nil
 }
 
-// DecodeServed decodes an item in the version of r.
-func (s *Store) DecodeServed(ctx context.Context, r *kinds.Resource, item *cache.Item) (kinds.Object, error) {
+// decodeServed decodes an item in the version of r.
+func (s *Store) decodeServed(ctx context.Context, r *kinds.Resource, item *cache.Item) (kinds.Object, error) {
 	obj, err := s.Decode(ctx, r, item)
 	if err != nil {
 		return nil, err

@@ -50,7 +50,7 @@ func (s *Store) Read(ctx context.Context, p permits.Permit, at Place, resourceVe
 	if err := CheckName(at.Name); err != nil {
 		return nil, err
 	}
-	revision, err := ParseRevision(resourceVersion)
+	revision, err := parseRevision(resourceVersion)
 	switch {
 	case err != nil:
 		return nil, status.Plain(err.Error())

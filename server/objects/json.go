@@ -33,7 +33,7 @@ func (s *Store) JSON(ctx context.Context, r *kinds.Resource, it *cache.Item) ([]
 }
 
 func (s *Store) encodeServed(ctx context.Context, r *kinds.Resource, it *cache.Item) ([]byte, error) {
-	obj, err := s.DecodeServed(ctx, r, it)
+	obj, err := s.decodeServed(ctx, r, it)
 	if err != nil {
 		return nil, err
 	}

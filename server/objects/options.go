@@ -28,11 +28,11 @@ type ListOptions struct {
 
 // ReadRevision reads the ResourceVersion of the options. One that is none is refused
 // when it is asked for: who meets it depends on what the options are used for.
-func (o *ListOptions) ReadRevision() { o.revision, o.badRV = ParseRevision(o.ResourceVersion) }
+func (o *ListOptions) ReadRevision() { o.revision, o.badRV = parseRevision(o.ResourceVersion) }
 
-// ParseRevision reads a resourceVersion. Those beyond what the store can count are as
+// parseRevision reads a resourceVersion. Those beyond what the store can count are as
 // good as its largest.
-func ParseRevision(s string) (int64, error) {
+func parseRevision(s string) (int64, error) {
 	if s == "" || s == "0" {
 		return 0, nil
 	}
