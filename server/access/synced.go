@@ -1,9 +1,9 @@
-// Package access connects what decides on requests with what the server holds:
-// it gives authorizers the roles and pods in the cache, answers reviews, and keeps
-// the cluster's own roles.
+// Package access connects authentication and authorization with the objects that the
+// server stores: authorizers follow the roles and pods in the cache, authenticators look up
+// the Secrets and accounts that tokens refer to, and the default roles are kept in place.
 //
-// It promises: a decision that is asked for after a write was acknowledged knows
-// of that write.
+// It promises: a decision that is made after a write was acknowledged takes that write
+// into account.
 package access
 
 import (

@@ -1,8 +1,9 @@
-// Package admission is the last say on writes: plugins that may change an object
-// before it is prepared and validated, and plugins that may refuse it after.
+// Package admission runs the admission plugins on writes that were authorized: mutating
+// plugins may change an object before it is validated, and validating plugins may refuse
+// it afterwards.
 //
-// It promises: plugins run in the order of the chain; all that change come before
-// all that only look; the first refusal ends the request.
+// It promises: plugins run in the order of the chain; all mutating plugins run before all
+// validating ones; the first refusal ends the request.
 package admission
 
 import (

@@ -21,8 +21,8 @@ type Config struct {
 	Clock      func() time.Time
 	// JSON checks and reads what is stored, for the cache and for those who decode its items.
 	JSON json.Codec
-	// Corrupt is told of each object that comes with the feed and cannot be read. It must
-	// return at once. May be nil; what Load found, Corrupt lists.
+	// Corrupt is told of each object among the changes that cannot be read. It must return
+	// at once. May be nil. Objects that Load could not read are listed by Corrupt.
 	Corrupt func(key sqlstore.Key, item *Item)
 }
 

@@ -15,12 +15,13 @@
 //	    watchers.wake     watchers.go   Ready is signalled; hooks are left to a fanOut
 //	      fanOut          fanout.go     calls the hooks
 //	Snapshot, At, Get     snapshot.go   readers; they take the published state, and no lock
-//	Watch, WatchNow       watch.go      a Watcher; Take gives it what waits
+//	Watch, WatchNow       watch.go      a Watcher; Take returns what is queued
 //	Run (cache.go)        forgets old events and snapshots, and ends slow watchers (slow.go)
 //
-// Locks, in the order in which they are taken: Cache.making (resources come, a reload),
-// resource.mu (a resource changes, watchers come and go), Watcher.mu (its queue). Hooks and
-// Group are called without any of them, but for wake, which must not wait. pins.mu and
+// Locks, in the order in which they are taken: Cache.making (to add a resource or
+// reload), resource.mu (to change a resource, or add or remove a watcher), Watcher.mu (its
+// queue). Hooks and Group are called with none of them held, except the hook wake, which
+// must not wait. pins.mu and
 // Cache.waitMu guard small lists and are taken last.
 //
 // Goroutines: Load reads ahead in one that ends with it; a fanOut has at most half as many

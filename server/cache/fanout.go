@@ -89,7 +89,7 @@ func notifyTogether(watchers []*Watcher) (n int) {
 	return n
 }
 
-// hooks stand in for Ready.
+// hooks are called instead of a signal on Ready; see SetHooks.
 type hooks struct{ notify, wake func() }
 
 // SetHooks sets what is called when Take may have something new, in place of signalling

@@ -77,7 +77,7 @@ func (f *Filter) Shows(it *Item, m *Meta) bool {
 
 func (f *Filter) unsure(it *Item) bool { return f != nil && f.Unsure != nil && f.Unsure(it) }
 
-// matchFields leaves out what only m knows if there is none.
+// matchFields looks at name and namespace alone if m is nil.
 func (f *Filter) matchFields(it *Item, m *Meta) bool {
 	if f.many.fields != nil {
 		for index, b := range f.many.fields {
@@ -110,7 +110,7 @@ func (f *Filter) matchLabels(set labels.Set) bool {
 	return true
 }
 
-// field is the value of a field of a FieldTerm, of an item that m tells of.
+// field is the value of a field that a FieldTerm names; m is the metadata of the item.
 func (it *Item) field(m *Meta, index int) string {
 	switch index {
 	case FieldName:

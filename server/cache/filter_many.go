@@ -14,9 +14,10 @@ import (
 // request has room for a hundred thousand, and there are as many objects to ask.
 const fewTerms = 16
 
-// many is a selector of many terms or values, by what they are about: what an
-// object costs follows from its labels, not from the selector. What it keeps beside
-// the selector is little, since watches keep it for as long as they last.
+// many is a selector of many terms or values, indexed by the keys that they are about.
+// The time to match an object depends on the object's labels, not on the length of the
+// selector. It keeps little memory besides the selector, since a watch keeps it until it
+// ends.
 type many struct {
 	labels bool                 // not to be asked term by term
 	terms  []labels.Requirement // by key, without those in bounds

@@ -49,7 +49,8 @@ type FormKey struct {
 	For  any
 }
 
-// form is a list: an item has none or very few. Whoever comes first makes the value.
+// form is an element of a linked list, as an item has few forms or none. The first caller
+// that needs a form makes its value.
 type form[K comparable] struct {
 	key   K
 	once  sync.Once

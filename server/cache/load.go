@@ -18,10 +18,10 @@ type Source interface {
 	ReadAll(ctx context.Context, revision int64, take func(rows []sqlstore.Row) error) error
 }
 
-// Load fills the cache with all live rows and returns the revision they are of,
-// from which the feed goes on. What the cache held before is gone then, and its
-// watchers with it: what happened in between is not known. Nobody may call Apply
-// meanwhile; readers see the former state until all of the new one is there.
+// Load fills the cache with all live rows and returns their revision; the changes after it
+// are for Apply. What the cache held before is dropped, and its watchers are ended, as the
+// changes in between are not known. Apply must not be called meanwhile. Readers see the
+// former state until the new one is complete.
 func (c *Cache) Load(ctx context.Context, s Source) (revision int64, err error) {
 	for try := 0; ; try++ {
 		revision, err = s.Head(ctx)

@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// lagBytes is how much of what memory has forgotten may still wait for watchers, for
-// all of them together.
+// lagBytes is how many bytes of events that the event logs no longer hold may be queued,
+// for all watchers together.
 const lagBytes = 64 << 20
 
-// laggard is a watcher that keeps events which nobody else does.
+// laggard is a watcher whose queue holds events that the event log no longer does.
 type laggard struct {
 	w    *Watcher
 	at   int64 // its oldest event
 	held int
 }
 
-// EndSlow ends watchers that have fallen too far behind, so that what they hold is free:
-// those for whom the recent events do not reach back any more, and then, as long as
-// others keep too much alive that is not recent, the slowest.
+// EndSlow ends watchers that have fallen too far behind, and frees what they hold: first
+// those that lag and whose next event is no longer in the event log, then the slowest ones
+// until the old events in the queues of all others are within lagBytes.
 func (c *Cache) EndSlow() {
 	var slow []laggard
 	total := 0
@@ -39,8 +39,8 @@ func (c *Cache) EndSlow() {
 	}
 }
 
-// laggards lists the watchers of a resource that keep what the event log does not, and ends those
-// that cannot catch up.
+// laggards lists the watchers of a resource whose queues hold events that the event log
+// does not, and ends those that cannot catch up.
 func (s *resource) laggards() (slow []laggard) {
 	s.mu.Lock()
 	floor := s.recent.floor

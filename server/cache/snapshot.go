@@ -99,7 +99,7 @@ func (s *Snapshot) ascend(namespace string, from Position, fn func(*Item) bool) 
 	})
 }
 
-// Count says how many items of a namespace ("" for all) come at a position or behind it.
+// Count says how many items of a namespace ("" for all) are at a position or after it.
 func (s *Snapshot) Count(namespace string, from Position) int {
 	if s.v == nil {
 		return 0
@@ -228,7 +228,7 @@ func (s *Snapshot) ascendIndex(k posting, f *Filter, namespace string, from Posi
 	})
 }
 
-// pins are snapshots that are kept for readers that come back for more.
+// pins are snapshots that are kept for clients that read a list in pages.
 type pins struct {
 	mu   sync.Mutex
 	list []pin

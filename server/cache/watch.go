@@ -113,7 +113,7 @@ func (w *Watcher) Take(ctx context.Context, buf []Delivery) ([]Delivery, int64, 
 	}
 	if !behind {
 		w.begun = true
-		// The cache's revision comes behind the events that it stands for.
+		// The events up to the cache's revision were queued before it was set.
 		w.given = max(w.given, revision, w.after)
 	}
 	if n := len(out); n > 0 {
@@ -129,8 +129,8 @@ func (w *Watcher) isBegun() bool {
 	return w.begun
 }
 
-// catchUp reads a page of the recent events for a watcher that was passed over. One
-// that has come to their end is given what comes, as it was.
+// catchUp reads a page of the recent events for a watcher that lags. A watcher that has
+// read all of them no longer lags: new events are queued for it again.
 func (w *Watcher) catchUp(ctx context.Context, out []Delivery) ([]Delivery, int64, error) {
 	s := w.resource
 	s.mu.Lock()

@@ -9,9 +9,9 @@ import (
 // ErrSlow ends a watch whose reader has fallen too far behind.
 var ErrSlow = errors.New("watcher is too slow")
 
-// What may wait for one watcher, as deliveries and as bytes of their objects. For a
-// watcher that falls further behind nothing is kept: it lags, until it has
-// taken what waits, and reads what it has missed from the recent events that all share.
+// What may be queued for one watcher, as deliveries and as bytes of their objects. Nothing
+// more is queued for a watcher whose queue is full: it lags. Once it has taken what is
+// queued, it reads the events that it missed from the event log, which all watchers share.
 const (
 	maxQueue      = 512
 	maxQueueBytes = 512 << 10
@@ -22,9 +22,9 @@ type Scope struct {
 	Namespace string // "": all
 	Name      string // "": all
 	Filter    *Filter
-	Group     Group // nil: the watcher sends alone
-	// Log is where a watcher that was sent what there is, and so comes late, reads what
-	// memory does not reach back to; nil: it is too slow then.
+	Group     Group // of watchers on the same connection; may be nil
+	// Log is where a watcher reads changes that memory no longer has, if sending the
+	// initial objects took it so long. Nil: the watcher is ended with ErrSlow instead.
 	Log Log
 }
 
@@ -45,14 +45,14 @@ type Watcher struct {
 	queue []Delivery
 	held  int // bytes of the objects in queue
 	err   error
-	ended bool // nothing more comes
+	ended bool // no more events are queued
 	begun bool // has been up to date since it was made
 	woken bool // is in the resource's list of hits; guarded by the resource's mu
 
-	lagging     atomic.Bool // it is given nothing, and reads what comes after lagRevision by itself; changed with the resource's mu held
+	lagging     atomic.Bool // nothing is queued for it, and it reads the events after lagRevision from the event log; changed with the resource's mu held
 	lagRevision int64       // guarded by the resource's mu
 
-	given   int64    // what Take said last
+	given   int64    // the revision that Take returned last
 	history *history // set while older changes are read from the log
 }
 
@@ -165,8 +165,8 @@ func (ws *watchers) each(fn func(*Watcher)) {
 	}
 }
 
-// wake tells the watchers that were given something; those with hooks it leaves to a
-// fanOut, which is nil if there are none.
+// wake signals the watchers for which events were queued. Those with hooks are called by
+// the fanOut that it returns, which is nil if there are none.
 func (ws *watchers) wake() *fanOut {
 	for i, w := range ws.full {
 		ws.remove(w)

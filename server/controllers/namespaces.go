@@ -1,8 +1,10 @@
-// Package controllers holds what a lone server must do by itself, so that a
-// cluster without companions works: it empties namespaces that are being deleted.
+// Package controllers holds the control loops that run inside the API server, so that it
+// works without a controller manager: among them the deletion of what a terminating
+// namespace holds, CustomResourceDefinitions, service accounts, aggregated roles,
+// certificates and flow schemas. table.go lists them all.
 //
-// It promises: controllers change objects through the API alone, so admission,
-// finalizers and grace periods count for them as for anybody else.
+// It promises: controllers change objects through the API alone, so that admission,
+// finalizers and grace periods apply to them as to any other client.
 package controllers
 
 import (

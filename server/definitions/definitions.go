@@ -1,9 +1,9 @@
 // Package definitions keeps a catalogue in step with the CustomResourceDefinitions
 // that are stored.
 //
-// It promises: who calls Follow after a definition was established, changed or
-// removed finds the catalogue to be so, if the cache knows of it; watches of what is
-// served anew, or no more, end.
+// It promises: after Follow, the catalogue reflects every definition that the cache had
+// when it was called; watches of a resource end when its definition is removed or changes
+// how it is served.
 //
 // Goroutines: Run is for the server to start.
 package definitions

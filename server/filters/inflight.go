@@ -33,17 +33,17 @@ const bodiesOfUser = 64 << 20
 // largestBody is what a body without a length counts for: no handler reads more.
 const largestBody = 3 << 20
 
-// InFlight bounds how many requests run at once, those that write and those that
-// read apart, for all together and for each user. A request that waits for its client
-// does not run: it gives its place back until the client has sent or taken what it
-// is about. Requests of an exempt priority level do not count, and system:masters is
-// never refused. Those that last have limits of their own, on their number.
+// InFlight bounds how many requests run at once, of all users and of each. Reading and
+// writing requests have limits of their own, and so have long-running ones, by their
+// number. A request that waits for its client does not count as running: it gives its
+// place back until the client has sent its body or read the answer. Requests of an exempt
+// priority level are not counted, and system:masters is never refused.
 //
-// Who has not logged in counts as a user for each connection: so strangers do not use
-// up what other strangers, like the health checks of a load balancer, need.
+// Each connection without credentials counts as a user of its own, so that anonymous
+// clients cannot use up the share of others, such as the health checks of a load balancer.
 type InFlight struct {
-	read, write       *slots // nil: no limit
-	watches, connects *lasting
+	read, write       *limiter // nil: no limit
+	watches, connects *longRunningLimiter
 	// Observe is told how many requests that write, or read, run. May be nil.
 	Observe func(mutating bool, n int)
 	// Refused is told of each refusal. May be nil.
@@ -62,14 +62,14 @@ const (
 
 // NewInFlight makes the filter.
 func NewInFlight(l Limits, flows *flow.Classifier) *InFlight {
-	f := &InFlight{Flows: flows, watches: newLasting(l.Watches, l.UserWatches), connects: newLasting(l.Connects, l.UserConnects)}
+	f := &InFlight{Flows: flows, watches: newLongRunningLimiter(l.Watches, l.UserWatches), connects: newLongRunningLimiter(l.Connects, l.UserConnects)}
 	started := time.Now()
 	now := func() time.Duration { return time.Since(started) + 1 }
 	if l.Read > 0 {
-		f.read = newSlots(l.Read, l.ReadShare, l.Slow, now)
+		f.read = newLimiter(l.Read, l.ReadShare, l.Slow, now)
 	}
 	if l.Write > 0 {
-		f.write = newSlots(l.Write, l.WriteShare, l.Slow, now)
+		f.write = newLimiter(l.Write, l.WriteShare, l.Slow, now)
 	}
 	return f
 }
@@ -78,20 +78,19 @@ func NewInFlight(l Limits, flows *flow.Classifier) *InFlight {
 func (f *InFlight) Filter(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !LongRunning(request.From(r.Context()).Info) {
-			f.count(next, w, r)
+			f.serve(next, w, r)
 			return
 		}
-		if held := f.last(w, r); held != nil {
-			defer held.end()
+		if open := f.acquireLongRunning(w, r); open != nil {
+			defer open.release()
 			next.ServeHTTP(w, r)
 		}
 	})
 }
 
-// last notes where a long-running request belongs, if it is a watch, and counts it
-// among those of its user. What watches cost besides is their beginning. It is nil if
-// the request was refused.
-func (f *InFlight) last(w http.ResponseWriter, r *http.Request) *held {
+// acquireLongRunning counts a long-running request for its user, or refuses it and returns
+// nil. A watch is classified too; for its priority level it counts only as it begins.
+func (f *InFlight) acquireLongRunning(w http.ResponseWriter, r *http.Request) *longRunningRequest {
 	s := request.From(r.Context())
 	of, name := f.connects, limitConnects
 	var class *flow.Class
@@ -99,7 +98,7 @@ func (f *InFlight) last(w http.ResponseWriter, r *http.Request) *held {
 		of, name = f.watches, limitWatches
 		class = f.classify(w, s)
 	}
-	h := of.begin(userOf(s, r), masters(s))
+	h := of.acquire(userOf(s, r), masters(s))
 	if h == nil {
 		f.refuse(w, s, class, name, false)
 		return nil
@@ -118,7 +117,7 @@ func (f *InFlight) classify(w http.ResponseWriter, s *request.Scope) *flow.Class
 	return class
 }
 
-// userOf is whose share a request takes from.
+// userOf names the user whose share a request counts for.
 func userOf(s *request.Scope, r *http.Request) string {
 	if s.User == nil || s.User.InGroup(authx.GroupUnauthenticated) {
 		return "\x00" + r.RemoteAddr
@@ -128,25 +127,25 @@ func userOf(s *request.Scope, r *http.Request) string {
 
 func masters(s *request.Scope) bool { return s.User != nil && s.User.InGroup(authx.GroupMasters) }
 
-// count serves a request that takes one of the places, or refuses it.
-func (f *InFlight) count(next http.Handler, w http.ResponseWriter, r *http.Request) {
+// serve serves a request within the limits, or refuses it.
+func (f *InFlight) serve(next http.Handler, w http.ResponseWriter, r *http.Request) {
 	s := request.From(r.Context())
 	class := f.classify(w, s)
-	slots, mutating := f.write, true
+	limiter, mutating := f.write, true
 	switch s.Info.Verb {
 	case "get", "list", "watch", "head":
-		slots, mutating = f.read, false
+		limiter, mutating = f.read, false
 	}
-	if slots == nil || class.Exempt {
+	if limiter == nil || class.Exempt {
 		defer class.Run()()
 		next.ServeHTTP(w, r)
 		return
 	}
-	t := &ticket{ResponseWriter: w, ctx: r.Context(), slots: slots, name: userOf(s, r), master: masters(s)}
-	t.carry(r)
-	if limit := slots.enter(t); limit == "" {
-		defer f.leave(t, mutating)
-		f.observe(mutating, slots)
+	t := &activeRequest{ResponseWriter: w, ctx: r.Context(), limiter: limiter, name: userOf(s, r), master: masters(s)}
+	t.wrapBody(r)
+	if limit := limiter.acquire(t); limit == "" {
+		defer f.release(t, mutating)
+		f.observe(mutating, limiter)
 		w = t
 	} else if !t.master {
 		f.refuse(w, s, class, limit, mutating)
@@ -156,12 +155,12 @@ func (f *InFlight) count(next http.Handler, w http.ResponseWriter, r *http.Reque
 	next.ServeHTTP(w, r)
 }
 
-func (f *InFlight) leave(t *ticket, mutating bool) {
-	t.slots.leave(t)
-	f.observe(mutating, t.slots)
+func (f *InFlight) release(t *activeRequest, mutating bool) {
+	t.limiter.release(t)
+	f.observe(mutating, t.limiter)
 }
 
-func (f *InFlight) observe(mutating bool, s *slots) {
+func (f *InFlight) observe(mutating bool, s *limiter) {
 	if f.Observe != nil {
 		f.Observe(mutating, int(s.runs.Load()))
 	}
@@ -177,8 +176,8 @@ const (
 	limitConnects = "connects"
 )
 
-// sayings are what clients are told.
-var sayings = map[string]string{
+// refusals are what clients are told.
+var refusals = map[string]string{
 	limitServer:   "Too many requests, please try again later.",
 	limitShare:    "Too many requests of this user at once, please try again later.",
 	limitSlow:     "Too many requests of this user wait for their client to send or to take something, please try again later.",
@@ -187,7 +186,7 @@ var sayings = map[string]string{
 	limitConnects: "Too many connections to pods, nodes and services at once, of this user or in all, please try again later.",
 }
 
-// refuse answers a request that is one too many.
+// refuse answers a request that exceeds a limit.
 func (f *InFlight) refuse(w http.ResponseWriter, s *request.Scope, class *flow.Class, limit string, mutating bool) {
 	if class != nil {
 		class.Refuse()
@@ -200,5 +199,5 @@ func (f *InFlight) refuse(w http.ResponseWriter, s *request.Scope, class *flow.C
 		f.Limited(limit)
 	}
 	w.Header().Set("Retry-After", "1")
-	http.Error(w, sayings[limit], http.StatusTooManyRequests)
+	http.Error(w, refusals[limit], http.StatusTooManyRequests)
 }

@@ -1,8 +1,8 @@
-// Package filters holds what every request passes before it reaches a verb, one
-// filter a file. Their order stands in package server, chain.go.
+// Package filters holds the HTTP middleware that every request passes before it reaches a
+// verb, one filter a file. Package server puts them in order, in chain.go.
 //
-// They promise: a panic costs one request; credentials are gone once they have
-// been looked at; what is not allowed goes no further.
+// They promise: a panic fails one request alone; credentials are removed from a request
+// once they have been checked; a request that is not allowed reaches no handler.
 package filters
 
 import (

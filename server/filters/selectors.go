@@ -25,15 +25,15 @@ type Selectors struct {
 	mu      sync.Mutex
 	held    int              // bytes of all users but administrators
 	users   map[string]*user // that hold any
-	reading bool             // one is being read
-	waiting []*reader        // in the order of their coming
-	turns   int64
+	reading bool             // selectors are being parsed
+	waiting []*reader        // in the order of their arrival
+	turns   int64            // how many were let in
 }
 
 // user is somebody with long requests.
 type user struct {
 	held int
-	turn int64 // the last, or as good as that
+	turn int64 // value of turns when the user was last let in, or began
 }
 
 // reader waits to be let in.
@@ -110,8 +110,8 @@ func (l *Selectors) take(name string, master bool, size int) *user {
 	defer l.mu.Unlock()
 	u := l.users[name]
 	if u == nil {
-		// Behind all who have waited since before the last turn: nobody is overtaken
-		// for ever by users who come back again and again.
+		// A new user goes behind all who wait since before the last turn. Otherwise users
+		// who return again and again could overtake the others for ever.
 		u = &user{turn: l.turns - 1}
 	}
 	if u.held+size > maxOfUser || !master && l.held+size > maxOfAll {
@@ -142,7 +142,7 @@ func (l *Selectors) read(ctx context.Context, u *user, i *request.Info) error {
 	if err := l.enter(ctx, u); err != nil {
 		return err
 	}
-	defer l.leave()
+	defer l.next()
 	_, _ = i.Fields() // what is wrong with one is said where it is used
 	_, _ = i.Labels()
 	return nil
@@ -170,19 +170,19 @@ func (l *Selectors) enter(ctx context.Context, u *user) error {
 	}
 	l.mu.Unlock()
 	if at < 0 { // let in at the same moment
-		l.leave()
+		l.next()
 	}
 	return ctx.Err()
 }
 
-// let notes that it is a user's turn. l.mu is held.
+// let notes that a user is let in. l.mu is held.
 func (l *Selectors) let(u *user) {
 	l.turns++
 	l.reading, u.turn = true, l.turns
 }
 
-// leave lets the next one in: the user's whose turn was longest ago.
-func (l *Selectors) leave() {
+// next lets in the waiting request whose user was let in longest ago.
+func (l *Selectors) next() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.waiting) == 0 {

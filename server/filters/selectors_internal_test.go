@@ -101,7 +101,7 @@ func TestSelectorsInTurn(t *testing.T) {
 		cancel()
 		for range 5 {
 			synctest.Wait()
-			l.leave()
+			l.next()
 		}
 		synctest.Wait()
 		if got, want := strings.Join(order, ", "), "no greedy 3, modest 1, greedy 1, modest 2, greedy 2"; got != want {
@@ -129,12 +129,12 @@ func TestSelectorsOfThoseWhoReturn(t *testing.T) {
 			l.give("again", false, 1)
 			go func() { _ = l.enter(t.Context(), u) }()
 			synctest.Wait()
-			l.leave()
+			l.next()
 			synctest.Wait()
 		}
 		if !in {
 			t.Error("the one who had waited is still waiting")
 		}
-		l.leave()
+		l.next()
 	})
 }

@@ -1,9 +1,10 @@
-// Package flow tells requests apart as API Priority and Fairness does: each falls
-// under the first flow schema that matches it, and so under a priority level.
+// Package flow classifies requests as API Priority and Fairness does: the first flow
+// schema that matches a request decides its priority level.
 //
-// It promises: the cluster's flow schemas are followed as they change; where none
-// matches, or none is known yet, the built-in catch-all does. Requests do not
-// queue by level; an exempt level frees them from the limits on all requests.
+// It promises: the cluster's flow schemas are followed as they change; a request that none
+// matches, or that comes before they are known, falls under the built-in catch-all.
+// Requests do not queue by level, but those of an exempt level are not counted by the
+// limits on requests in flight.
 package flow
 
 import (

@@ -1,8 +1,7 @@
-// Package certificates guards CertificateSigningRequests: who may be asked for in
-// one, and who may approve and sign it.
+// Package certificates holds the admission plugins of CertificateSigningRequests: they
+// decide who may approve and sign a request, and which subjects a request may name.
 //
-// It promises: an approval or a signature that a signer's owner has not allowed
-// does not reach the store.
+// It promises: nobody approves or signs a request without permission for its signer.
 package certificates
 
 import (

@@ -1,6 +1,6 @@
-// Package conditions evaluates the match conditions of webhooks and policies: the
-// expressions that must all be true for a write to be meant. They do not learn of the
-// namespace, as in a stock server.
+// Package conditions evaluates the match conditions of webhooks and policies: a webhook or
+// policy applies to a write only if all of its expressions are true. The variable
+// namespaceObject is not available to them, as in the standard API server.
 package conditions
 
 import (

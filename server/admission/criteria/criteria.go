@@ -1,9 +1,9 @@
-// Package criteria decides which writes a webhook or a policy is for, and shows the
-// objects of a write in the version that was asked for.
+// Package criteria decides which writes a webhook or a policy applies to, and converts the
+// objects of a write to the version that its rules name.
 //
-// It promises: selectors are looked at before rules, as they are cheap; a version
-// that no rule names is matched through an equivalent one only where that is asked
-// for, and then objects are shown in the version that matched.
+// It promises: selectors, which are cheap, are checked before rules; a version that no rule
+// names matches through an equivalent one only with matchPolicy Equivalent, and objects are
+// then converted to the version that matched.
 package criteria
 
 import (

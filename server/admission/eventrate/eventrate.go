@@ -1,7 +1,8 @@
 // Package eventrate holds the admission plugin EventRateLimit.
 //
-// It promises: of each limit's buckets, one for the server, or for each namespace,
-// user, or source and object, no more Events are written than the bucket has for them.
+// It promises: each limit has token buckets, one for the whole server or one for each
+// namespace, user, or source and object; an Event is written only if each bucket that it
+// falls under has a token for it.
 package eventrate
 
 import (

@@ -1,7 +1,8 @@
 // Package owners holds the admission plugin OwnerReferencesPermissionEnforcement.
 //
-// It promises: who may not delete an object cannot have it deleted by giving it to an
-// owner, and who may not hold up an owner's deletion cannot do so by a dependent.
+// It promises: nobody changes the owner references of an object, and so when it is
+// garbage-collected, without permission to delete it; and nobody sets blockOwnerDeletion
+// without permission to update the finalizers of the owner.
 package owners
 
 import (

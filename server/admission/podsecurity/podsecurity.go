@@ -1,9 +1,9 @@
 // Package podsecurity holds the admission plugin PodSecurity: namespaces say by
 // labels which of the pod security standards their pods must keep to.
 //
-// It promises: pods that break the standard which is enforced are refused; what would
-// break the ones that are audited or warned of is noted and passes; namespaces with
-// labels that mean nothing are refused.
+// It promises: pods that violate the enforced standard are refused; violations of the
+// standards to audit or to warn of are reported, and the pods admitted; namespaces with
+// invalid labels of that kind are refused.
 package podsecurity
 
 import (

@@ -1,9 +1,9 @@
 // Package policy enforces the ValidatingAdmissionPolicies of a cluster.
 //
-// It promises: policies and bindings are followed as they change, without polling,
-// and a decision that is asked for after a write of them was acknowledged knows of
-// that write; where there are none, nothing is done; a policy is compiled when it
-// first matches, and once; what an expression may cost is bounded.
+// It promises: policies and bindings are followed as they change, without polling, and a
+// decision that follows an acknowledged change of one takes it into account; without any,
+// writes cost nothing more; a policy is compiled once, when it first matches; the cost of
+// expressions is bounded.
 package policy
 
 import (

@@ -1,9 +1,9 @@
 // Package quota holds the admission plugin ResourceQuota.
 //
-// It promises: no write that it lets pass takes the use that a quota's status records
-// above that status' limits, however many writers and servers there are. Use is
-// recorded before the object is stored, and nothing here takes it back: recounting
-// is a controller's work.
+// It promises: no write is admitted that would take the use recorded in a quota's status
+// above the limits there, however many clients and servers write at once. Use is recorded
+// before the object is stored, and is not taken back here if the write then fails: the
+// quota controller recounts.
 package quota
 
 import (

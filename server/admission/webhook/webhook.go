@@ -1,11 +1,11 @@
-// Package webhook asks the webhooks of a cluster about writes: those that may change
-// objects one after the other, those that may only refuse all at once.
+// Package webhook calls the admission webhooks of a cluster on writes: mutating webhooks
+// one after the other, validating webhooks in parallel.
 //
-// It promises: configurations are followed as they change, without polling, and a
-// write that comes after one of them was acknowledged knows of it; without any,
-// nothing is done; webhooks and policies themselves are never asked about, so that a
-// broken webhook can be removed; what a webhook answers is not trusted; bodies and
-// answers reach no log.
+// It promises: configurations are followed as they change, without polling, and a write
+// that follows an acknowledged change of one takes it into account; a write that no webhook
+// matches costs no call; webhooks are not called for the configurations of webhooks and
+// policies, so that a broken webhook can be removed; answers of webhooks are validated;
+// bodies of requests and answers are not logged.
 package webhook
 
 import (

@@ -30,7 +30,7 @@ type limited struct {
 func newLimited(l Limits) *limited {
 	f := &limited{InFlight: NewInFlight(l, flow.New(cache.New(nil)))}
 	f.clock.Store(1)
-	for _, s := range []*slots{f.read, f.write} {
+	for _, s := range []*limiter{f.read, f.write} {
 		if s != nil {
 			s.now = func() time.Duration { return time.Duration(f.clock.Load()) }
 		}
@@ -127,8 +127,8 @@ func TestPlacesOfClosedWindows(t *testing.T) {
 			t.Errorf("answer %d: %q", i, c.Body)
 		}
 	}
-	if len(f.read.running) != 0 || len(f.read.users) != 0 || len(f.read.back) != 0 {
-		t.Errorf("left: %d running, %d users, %d waiting", len(f.read.running), len(f.read.users), len(f.read.back))
+	if len(f.read.running) != 0 || len(f.read.users) != 0 || len(f.read.resuming) != 0 {
+		t.Errorf("left: %d running, %d users, %d waiting", len(f.read.running), len(f.read.users), len(f.read.resuming))
 	}
 }
 
@@ -158,7 +158,7 @@ func TestPlacesAreTakenBack(t *testing.T) {
 	close(c.opens)
 	for { // until the first waits for a place
 		f.read.mu.Lock()
-		n := len(f.read.back)
+		n := len(f.read.resuming)
 		f.read.mu.Unlock()
 		if n == 1 {
 			break
@@ -314,7 +314,7 @@ func TestPlaceThatNeverComes(t *testing.T) {
 	}
 	close(leave)
 	<-second
-	if len(f.read.back) != 0 || len(f.read.running) != 0 {
+	if len(f.read.resuming) != 0 || len(f.read.running) != 0 {
 		t.Error("something is left")
 	}
 }
