@@ -33,14 +33,15 @@
 //
 // Locks, in the order in which they are taken: coalescer.mu of an HTTP2Conn (its tracker
 // and partial frame are guarded by it), then flowControl.mu or frameQueue.mu, which are
-// never held together, then the lock of tls.Conn, then sendQueue.mu. Hijacker.mu,
-// http1Stream.mu and coalescer.mu of a recordConn are held alone. TryWrite takes
+// never held together, then the lock of tls.Conn, then coalescer.mu of a recordConn or
+// sendQueue.mu. Hijacker.mu and http1Stream.mu are held alone. TryWrite over HTTP/2 takes
 // coalescer.mu only if nobody has it: whoever has it sends what was queued meanwhile.
 //
 // Goroutines: Hijacker has one for each request that may be a watch over HTTP/1.1, and
 // Close waits for them. An HTTP2Conn whose client is slow has one in its sendQueue, which
 // ends with the client's time or the connection, and which ServeHTTP2 waits for. Timers of
-// a coalescer run once. SelfTest waits for all that it starts.
+// a coalescer run once. SelfTest waits for all that it starts, but for some seconds only: a
+// direct way that hangs is left behind, once in the life of a server.
 //
 // It promises: bytes keep their order; what is not bulk is written at once; what is
 // collected waits a millisecond for more at most; the error of a delayed write is returned
