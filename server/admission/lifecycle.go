@@ -10,14 +10,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Namespaces tells about namespaces. The answer that one does not exist must be
-// certain; that one is terminating may come a little late.
+// Namespaces looks namespaces up. That one does not exist must be certain; that one is
+// terminating may be noticed a little late.
 type Namespaces interface {
 	Namespace(ctx context.Context, name string) (exists, terminating bool, err error)
 }
 
-// NamespaceLifecycle refuses writes into namespaces that do not exist, new
-// objects in those that are going, and the end of those that the system needs.
+// NamespaceLifecycle refuses writes into namespaces that do not exist, new objects in
+// those that are terminating, and the deletion of those that the system needs.
 type NamespaceLifecycle struct{ Namespaces Namespaces }
 
 var _ Mutator = NamespaceLifecycle{}

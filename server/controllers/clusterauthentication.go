@@ -29,7 +29,7 @@ const (
 )
 
 // ClusterAuthentication publishes how requests are authenticated, for extension
-// servers that stand behind this one, and since when uses of old tokens are noted.
+// servers that are reached through this one, and since when uses of old tokens are noted.
 // Several servers add what is theirs; authorities that have ended are dropped.
 type ClusterAuthentication struct {
 	API   API

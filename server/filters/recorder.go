@@ -13,8 +13,9 @@ import (
 	"github.com/rowlock/rowlock/server/conns"
 )
 
-// Filter wraps a handler. Its function stands on the stack of every open watch: what
-// it does before and after the next one belongs into functions of its own.
+// Filter wraps a handler. The function that it returns stays on the stack of every open
+// watch. To keep its frame small, what it does before and after calling the next handler
+// belongs into functions of its own.
 type Filter func(http.Handler) http.Handler
 
 // Recorder notes what was answered. Flush and Hijack reach the writer below through

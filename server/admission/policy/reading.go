@@ -114,7 +114,7 @@ func (p Reading) mayUseRef(ctx context.Context, user *authx.Identity, name strin
 	return fmt.Sprintf("user %v does not have %q permission on the object referenced by paramRef", user, what.Verb)
 }
 
-// everything stands for all resources of all groups.
+// everything asks for all resources of all groups.
 func everything() authx.Attributes {
 	return authx.Attributes{APIGroup: "*", APIVersion: "*", Resource: "*", ResourceRequest: true}
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/rowlock/rowlock/server/admission"
 )
 
-// ask is one write that waits for its answer: err once it has left its lane.
+// ask is one write that waits to be checked against the quotas of its namespace; err is
+// the answer, once done.
 type ask struct {
 	a     *admission.Attributes
 	meter *meter
@@ -16,21 +17,21 @@ type ask struct {
 	done  bool
 }
 
-// lanes let one writer of each namespace at a time through, who takes the asks of
-// all that wait with it. Nothing runs but the writers' own goroutines.
+// lanes batch the writes of each namespace: one writer at a time checks its own write and
+// those of all that wait behind it. They start no goroutines: the writers' own do the work.
 type lanes struct {
 	mu   sync.Mutex
 	open map[string]*lane
 }
 
 type lane struct {
-	turn    chan struct{} // holds a token while somebody settles
+	turn    chan struct{} // a lock: holds a value while a batch is checked
 	waiting []*ask
 	inside  int
 }
 
-// run puts an ask in the lane of a namespace and returns its answer. settle must
-// answer all that it is given.
+// run queues an ask for a namespace and returns its answer. settle must answer all asks
+// of the batch that it is given.
 func (l *lanes) run(ctx context.Context, namespace string, k *ask, settle func(context.Context, string, []*ask)) error {
 	w := l.enter(namespace, k)
 	defer l.leave(namespace, w, k)
@@ -50,7 +51,7 @@ func (l *lanes) run(ctx context.Context, namespace string, k *ask, settle func(c
 			b.done = true
 		}
 	}
-	// Whoever took this ask along held the turn before.
+	// If the batch did not hold this ask, another writer has answered it before.
 	return k.err
 }
 
@@ -70,7 +71,7 @@ func (l *lanes) enter(namespace string, k *ask) *lane {
 	return w
 }
 
-// leave takes an ask that nobody took along out of its lane.
+// leave removes an ask that no batch has taken, as when its request was cancelled.
 func (l *lanes) leave(namespace string, w *lane, k *ask) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -39,14 +39,14 @@ func (*Mutating) Name() string { return MutatingName }
 // Handles implements admission.Plugin.
 func (*Mutating) Handles(admission.Operation) bool { return true }
 
-// rounds is what the first run leaves for the second: which webhooks want to see the
-// object again, once it has changed since they saw it.
+// rounds is the state that the first run of the plugin keeps for its reinvocation: which
+// webhooks are to be called again, as the object has changed since they saw it.
 type rounds struct {
 	seen, again map[string]bool
 	output      runtime.Object // at the end of the first run, where anybody wants to know
 }
 
-// change makes those see the object again that saw it before.
+// change notes that the object was changed: webhooks that saw it are to be called again.
 func (r *rounds) change() {
 	for id := range r.seen {
 		r.again[id] = true

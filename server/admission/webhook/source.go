@@ -69,8 +69,8 @@ func (s *source) reset() {
 	s.list.Store(nil)
 }
 
-// hooks are all webhooks, by the names of their configurations and in the order in
-// which they stand there.
+// hooks are all webhooks, ordered by the names of their configurations, and within one in
+// its own order.
 func (s *source) hooks() []*hook {
 	s.follower.RLock()
 	defer s.follower.RUnlock()

@@ -48,7 +48,7 @@ type asker struct {
 	phase  string // as metrics name it
 }
 
-// exempt are objects that no webhook may come between.
+// exempt says whether writes of a resource are never sent to webhooks.
 func exempt(r *kinds.Resource) bool { return r.Group == "admissionregistration.k8s.io" }
 
 // callError says that a webhook could not be asked, or gave no answer that counts.
