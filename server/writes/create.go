@@ -81,7 +81,11 @@ func (w *Writer) create(ctx context.Context, req *Request, c *creation) (*Outcom
 			c.obj.SetName(generate(c.obj.GetGenerateName()))
 			c.at.Name = c.obj.GetName()
 		}
-		item, err := w.tryCreate(ctx, req, c)
+		extra, err := w.readyCreate(ctx, req, c)
+		if err != nil {
+			return nil, err
+		}
+		item, err := w.insert(ctx, req, c, extra)
 		var exists *sqlstore.ExistsError
 		switch {
 		case err == nil:
@@ -126,8 +130,9 @@ func (w *Writer) admitCreate(ctx context.Context, req *Request, c *creation) err
 	return err
 }
 
-// tryCreate prepares, validates and stores an object that has its name.
-func (w *Writer) tryCreate(ctx context.Context, req *Request, c *creation) (*cache.Item, error) {
+// readyCreate plans, prepares and validates an object that has its name, and returns
+// what is to be stored with it.
+func (w *Writer) readyCreate(ctx context.Context, req *Request, c *creation) ([]sqlstore.Op, error) {
 	extra, err := w.Objects.Plan(ctx, c.permit, req.place(c.obj.GetName()), c.obj, nil, req.DryRun)
 	if err != nil {
 		return nil, err
@@ -136,10 +141,7 @@ func (w *Writer) tryCreate(ctx context.Context, req *Request, c *creation) (*cac
 		return nil, err
 	}
 	c.at.Object = c.obj
-	if err := w.validate(ctx, c.at); err != nil {
-		return nil, err
-	}
-	return w.insert(ctx, req, c, extra)
+	return extra, w.validate(ctx, c.at)
 }
 
 // prepareCreate resets what a client may not choose, and validates.
