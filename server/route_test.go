@@ -7,11 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/request"
 )
 
 func TestRoutes(t *testing.T) {
-	s := &Server{cfg: Config{
+	s := &Server{Cache: cache.New(nil), cfg: Config{
 		Feature: func(string) bool { return false },
 		Routes: map[string]Route{"/keys": {"application/jwk-set+json", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write([]byte("the keys"))
