@@ -81,9 +81,10 @@ func (s *http2Stream) awaitToken(patience time.Duration) (Stream, error) {
 		case <-tick.C:
 		}
 		switch {
-		case s.conn.flow.cutShort(s):
-			return nil, errClient
 		case s.conn.idle():
+			if s.conn.flow.cutShort(s) {
+				return nil, errClient
+			}
 			return nil, errToken
 		case time.Since(began) >= clientPatience:
 			return nil, errClient

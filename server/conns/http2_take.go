@@ -51,7 +51,7 @@ func (f *flowControl) matchToken(id uint32, payload []byte) bool {
 			continue
 		}
 		if len(payload) < few && len(payload) < tokenSize-s.seen {
-			s.cut = true
+			s.cut = s.cut || len(payload) > 0
 			continue
 		}
 		s.id, s.seen = id, s.seen+len(payload)
