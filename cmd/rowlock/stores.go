@@ -156,10 +156,13 @@ func publicURL(text string) string {
 // misplaced says that a URL may have parts of a password where others stand, because
 // a character of it was not escaped.
 func misplaced(text string) bool {
-	_, authority, _ := strings.Cut(text, "://")
-	authority, _, _ = strings.Cut(authority, "/")
-	u, err := url.Parse(text)
-	return strings.Count(authority, "@") > 1 || err == nil && (u.Fragment != "" || strings.Contains(u.Path+u.RawQuery, "@"))
+	_, rest, ok := strings.Cut(text, "://")
+	if !ok {
+		return false
+	}
+	authority, path, _ := strings.Cut(rest, "/")
+	_, err := url.Parse(text)
+	return err != nil || strings.Count(authority, "@") > 1 || strings.ContainsAny(path, "@#") || strings.Contains(authority, "#")
 }
 
 // measure makes the metrics of a store; use is given the driver once it is open.

@@ -12,6 +12,7 @@ func FuzzPublicURL(f *testing.F) {
 	f.Add("12/secret", "host/db?sslmode=disable")
 	f.Add("a%zzb?c@d", "h")
 	f.Add("@secret", "h")
+	f.Add("/000000", "\x10")
 	f.Fuzz(func(t *testing.T, password, rest string) {
 		if len(password) < 6 || strings.ContainsAny(rest, "@#") || strings.Contains(rest, password) || strings.Contains("postgres://user:xxxxx@", password) {
 			return
