@@ -13,14 +13,17 @@ func FuzzPublicURL(f *testing.F) {
 	f.Add("a%zzb?c@d", "h")
 	f.Add("@secret", "h")
 	f.Add("/000000", "\x10")
+	f.Add("000000", "\x8000000")
 	f.Fuzz(func(t *testing.T, password, rest string) {
 		if len(password) < 6 || strings.ContainsAny(rest, "@#") || strings.Contains(rest, password) || strings.Contains("postgres://user:xxxxx@", password) {
 			return
 		}
 		for _, url := range []string{"postgres://user:" + password + "@" + rest, "postgres://user@host/db?password=" + password, "postgresql://user:" + password + "@" + rest + "?x=" + password} {
 			shown := publicURL(url)
+			// What is shown of a URL with another password is not shown of the password.
+			others := publicURL(strings.ReplaceAll(url, password, "xxxxx"))
 			for _, part := range strings.FieldsFunc(password, func(r rune) bool { return strings.ContainsRune("/?#@:", r) }) {
-				if len(part) >= 6 && !strings.Contains("postgres://user:xxxxx@host/db", part) && !strings.Contains(rest, part) && strings.Contains(shown, part) {
+				if len(part) >= 6 && !strings.Contains(others, part) && strings.Contains(shown, part) {
 					t.Fatalf("%q is shown as %q", url, shown)
 				}
 			}
