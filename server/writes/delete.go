@@ -63,24 +63,19 @@ func (w *Writer) Delete(ctx context.Context, req *Request, d *Deletion) (*Outcom
 		return nil, err
 	}
 	ctx = kinds.WithRequested(ctx, req.Resource)
-	turn := w.queues.Writer(req.key(d.Name), req.User.Name)
-	defer turn.Done()
-	pinned := d.Options.Preconditions != nil && d.Options.Preconditions.ResourceVersion != nil
-	for {
-		if len(d.Options.DryRun) == 0 {
-			if err := turn.Try(ctx, pinned); err != nil {
-				return nil, err
-			}
-		}
-		out, err := w.tryDelete(ctx, req, d)
-		if err == nil {
-			return out, nil
-		}
-		if err := w.Objects.Overtaken(ctx, err); err != nil {
-			return nil, err
-		}
-		turn.Lost()
+	all := attempts{
+		key: req.key(d.Name), user: req.User.Name, dry: len(d.Options.DryRun) > 0,
+		pinned: d.Options.Preconditions != nil && d.Options.Preconditions.ResourceVersion != nil,
 	}
+	var out *Outcome
+	err := all.run(ctx, w, func() (err error) {
+		out, err = w.tryDelete(ctx, req, d)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 // tryDelete deletes the object as it is now.

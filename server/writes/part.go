@@ -4,7 +4,6 @@ import (
 	"context"
 	"strconv"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/rowlock/rowlock/server/admission"
@@ -39,36 +38,25 @@ func (w *Writer) Rewrite(ctx context.Context, req *Request, at objects.Place, fn
 		return nil, err
 	}
 	ctx = kinds.WithRequested(ctx, req.Resource)
-	turn := w.queues.Writer(at.Key(), req.User.Name)
-	defer turn.Done()
-	for {
-		if !req.DryRun {
-			if err := turn.Try(ctx, false); err != nil {
-				return nil, err
-			}
-		}
-		item, err := w.Objects.Find(ctx, req.Permit, at)
-		if err != nil {
-			return nil, err
-		}
-		if item == nil {
-			return nil, apierrors.NewNotFound(at.Resource.GroupResource(), at.Name)
-		}
-		obj, err := w.Objects.Decode(ctx, at.Resource, item)
-		if err != nil {
-			return nil, err
-		}
-		if err := fn(obj); err != nil || req.DryRun {
-			return obj, err
-		}
-		if err = w.rewrite(ctx, req, at, item, obj); err == nil {
-			return obj, nil
-		}
-		if err := w.Objects.Overtaken(ctx, err); err != nil {
-			return nil, err
-		}
-		turn.Lost()
+	all := attempts{key: at.Key(), user: req.User.Name, dry: req.DryRun}
+	var obj kinds.Object
+	err := all.run(ctx, w, func() (err error) {
+		obj, err = w.tryRewrite(ctx, req, at, fn)
+		return err
+	})
+	return obj, err
+}
+
+// tryRewrite rewrites the object as it is now.
+func (w *Writer) tryRewrite(ctx context.Context, req *Request, at objects.Place, fn func(obj kinds.Object) error) (kinds.Object, error) {
+	obj, item, err := w.Objects.Live(ctx, req.Permit, at)
+	if err != nil {
+		return nil, err
 	}
+	if err := fn(obj); err != nil || req.DryRun {
+		return obj, err
+	}
+	return obj, w.rewrite(ctx, req, at, item, obj)
 }
 
 func (w *Writer) rewrite(ctx context.Context, req *Request, at objects.Place, item *cache.Item, obj kinds.Object) error {

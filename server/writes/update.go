@@ -43,34 +43,32 @@ func (w *Writer) Update(ctx context.Context, req *Request, ch *Change) (*Outcome
 		return nil, err
 	}
 	ctx = kinds.WithRequested(ctx, req.Resource)
-	turn := w.queues.Writer(req.key(req.Name), req.User.Name)
-	defer turn.Done()
-	for try := 0; ; try++ {
-		if !req.DryRun {
-			if err := turn.Try(ctx, ch.Pinned); err != nil {
-				return nil, err
-			}
-		}
-		out, err := w.tryUpdate(ctx, req, ch)
-		if err == nil {
-			return out, nil
-		}
+	all := attempts{key: req.key(req.Name), user: req.User.Name, dry: req.DryRun, pinned: ch.Pinned}
+	var out *Outcome
+	tries := 0
+	err := all.run(ctx, w, func() (err error) {
+		tries++
+		out, err = w.tryUpdate(ctx, req, ch)
 		var stale *staleError
-		if errors.As(err, &stale) {
-			// The version asked for may be newer than what has come here yet.
-			if stale.asked <= w.Objects.Revision() || try > 0 {
-				return nil, stale.Unwrap()
-			}
-			if err := w.Objects.CatchUp(ctx); err != nil {
-				return nil, err
-			}
-			continue
+		if !errors.As(err, &stale) {
+			return err
 		}
-		if err := w.Objects.Overtaken(ctx, err); err != nil {
-			return nil, err
+		// The version asked for may be newer than what has come here yet.
+		if stale.asked <= w.Objects.Revision() || tries > 1 {
+			return stale.Unwrap()
 		}
-		turn.Lost()
+		if err := w.Objects.CatchUp(ctx); err != nil {
+			return err
+		}
+		if out, err = w.tryUpdate(ctx, req, ch); errors.As(err, &stale) {
+			return stale.Unwrap()
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
+	return out, nil
 }
 
 // tryUpdate makes the change once, on the object as it is now.

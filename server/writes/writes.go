@@ -7,6 +7,7 @@
 //	patch.go      patches and server-side apply, as changes
 //	scale.go      a change of the number of replicas, seen as a Scale; scale_owner.go says who owns it
 //	delete.go     a delete; grace.go decides how the object goes
+//	attempts.go   a write as often as another is faster
 //	part.go       for subresources that write in ways of their own: bindings, evictions
 //	meta.go       what the server alone decides of metadata; package kinds checks the rest
 //	match.go      an object against the path, the UID and the resource version that are asked for
