@@ -31,7 +31,7 @@ func TestPackedLists(t *testing.T) {
 		if zipped {
 			encoding = "gzip"
 		}
-		code, header, body := s.fetch(t, "/api/v1/namespaces/ns/configmaps?resourceVersion=0&"+query, "Accept", accept, "Accept-Encoding", encoding)
+		code, header, body := s.Fetch(t, "/api/v1/namespaces/ns/configmaps?resourceVersion=0&"+query, "Accept", accept, "Accept-Encoding", encoding)
 		if code != 200 || header.Get("Content-Type") != accept {
 			t.Fatal(code, header)
 		}

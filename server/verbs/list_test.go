@@ -44,7 +44,7 @@ func (l *listed) names() string {
 
 func (s *site) list(t testing.TB, query string) (int, *listed) {
 	t.Helper()
-	code, _, b := s.fetch(t, "/api/v1/namespaces/ns/configmaps?"+query)
+	code, _, b := s.Fetch(t, "/api/v1/namespaces/ns/configmaps?"+query)
 	l := &listed{}
 	if err := json.Unmarshal(b, l); err != nil {
 		t.Fatalf("%s: %v", b, err)
@@ -91,7 +91,7 @@ func TestPagesOfASelectedNamespace(t *testing.T) {
 			version := fmt.Sprintf("&resourceVersion=%d&resourceVersionMatch=Exact", s.Cache.Revision())
 			s.Put("configmaps", "o", "c", inNamespace("o", servertest.ConfigMap("c", `"k":"x"`, "o")))
 			if memory == "table" {
-				s.forget(t)
+				s.Forget(t)
 			}
 			for query, want := range map[string]string{
 				"metadata.namespace%3Dn&limit=2":                        "a=n b=n",
@@ -103,7 +103,7 @@ func TestPagesOfASelectedNamespace(t *testing.T) {
 			} {
 				var pages []string
 				for next := version; ; {
-					_, _, b := s.fetch(t, "/api/v1/configmaps?fieldSelector="+query+next)
+					_, _, b := s.Fetch(t, "/api/v1/configmaps?fieldSelector="+query+next)
 					l := &listed{}
 					if err := json.Unmarshal(b, l); err != nil || l.Message != "" {
 						t.Fatalf("%s: %s", query, b)
@@ -128,7 +128,7 @@ func TestPagesOfTheFuture(t *testing.T) {
 	s := newSite(t)
 	s.PutConfigMaps()
 	for query, retry := range map[string]string{"": "1", "&limit=2": ""} {
-		code, header, b := s.fetch(t, "/api/v1/namespaces/ns/configmaps?resourceVersion=999999&resourceVersionMatch=NotOlderThan"+query)
+		code, header, b := s.Fetch(t, "/api/v1/namespaces/ns/configmaps?resourceVersion=999999&resourceVersionMatch=NotOlderThan"+query)
 		if code != 504 || header.Get("Retry-After") != retry || strings.Contains(string(b), "retryAfterSeconds") != (retry != "") {
 			t.Errorf("%s: %d, to come back after %q: %s", query, code, header.Get("Retry-After"), b)
 		}
@@ -141,7 +141,7 @@ func TestPagesAtEveryVersion(t *testing.T) {
 			s := newSite(t)
 			before := s.PutConfigMaps()
 			if memory == "table" {
-				s.forget(t)
+				s.Forget(t)
 			}
 			now := s.Cache.Revision()
 			for _, tc := range []struct {
@@ -179,7 +179,7 @@ func TestExpiredTokens(t *testing.T) {
 	s := newSiteWith(t, sqlstore.Config{Retention: 10 * time.Millisecond, CompactEvery: 10 * time.Millisecond})
 	s.PutConfigMaps()
 	_, first := s.list(t, "limit=2")
-	s.compacted(t, s.Put("configmaps", "ns", "c", servertest.ConfigMap("c", "", "9")))
+	s.Compacted(t, s.Put("configmaps", "ns", "c", servertest.ConfigMap("c", "", "9")))
 	// Later pages of the inconsistent list could expire too: it is read in one.
 	code, l := s.list(t, "limit=2&continue="+first.Metadata.Continue)
 	if code != 410 || l.Reason != metav1.StatusReasonExpired || l.Metadata.Continue == "" {
@@ -244,7 +244,7 @@ func TestDeleteCollectionAtAVersion(t *testing.T) {
 		{fmt.Sprint("resourceVersion=", before), `{"dryRun":["All"]}`, 200},
 	} {
 		query, want := tc.query, tc.want
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, s.plain+"/api/v1/namespaces/ns/configmaps?"+query, strings.NewReader(tc.body))
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, s.Plain+"/api/v1/namespaces/ns/configmaps?"+query, strings.NewReader(tc.body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -273,7 +273,7 @@ func TestListAllNamespacesInPages(t *testing.T) {
 	var got []string
 	next := ""
 	for {
-		_, _, b := s.fetch(t, "/api/v1/configmaps?limit=3&continue="+next)
+		_, _, b := s.Fetch(t, "/api/v1/configmaps?limit=3&continue="+next)
 		l := &listed{}
 		if err := json.Unmarshal(b, l); err != nil {
 			t.Fatal(err)
@@ -297,7 +297,7 @@ func TestCorruptObjects(t *testing.T) {
 	if code, l := s.list(t, ""); code != 500 || l.Reason != metav1.StatusReasonInternalError {
 		t.Errorf("list: %d %s", code, l.Reason)
 	}
-	code, _, b := s.fetch(t, "/api/v1/namespaces/ns/configmaps/broken")
+	code, _, b := s.Fetch(t, "/api/v1/namespaces/ns/configmaps/broken")
 	if code != 500 || !strings.Contains(string(b), "corrupt object") {
 		t.Errorf("get: %d %s", code, b)
 	}
@@ -306,7 +306,7 @@ func TestCorruptObjects(t *testing.T) {
 	if code != 500 || l.Reason != metav1.StatusReasonStoreReadError || l.Message != "failed to read one or more configmaps from the storage" {
 		t.Errorf("list with the gate: %d %s %s", code, l.Reason, l.Message)
 	}
-	if code, _, _ := s.fetch(t, "/api/v1/namespaces/ns/configmaps/a"); code != 200 {
+	if code, _, _ := s.Fetch(t, "/api/v1/namespaces/ns/configmaps/a"); code != 200 {
 		t.Errorf("another object: %d", code)
 	}
 }
@@ -333,22 +333,22 @@ func TestCorruptInEveryForm(t *testing.T) {
 			path + "?fieldSelector=metadata.name%3Dbroken":                           many,
 			path + fmt.Sprintf("?resourceVersion=%d&resourceVersionMatch=Exact", at): many,
 		} {
-			code, _, b := s.fetch(t, url, "Accept", form)
+			code, _, b := s.Fetch(t, url, "Accept", form)
 			if code != 500 || !strings.Contains(string(b), "corrupt object") || !strings.Contains(string(b), "/registry/configmaps/ns/broken") {
 				t.Errorf("%s as %s: %d %.200q", url, form, code, b)
 			}
 		}
-		if code, _, b := s.fetch(t, path+"/a", "Accept", one); code != 200 {
+		if code, _, b := s.Fetch(t, path+"/a", "Accept", one); code != 200 {
 			t.Errorf("another object as %s: %d %.200q", one, code, b)
 		}
-		if code, _, b := s.fetch(t, path+"?limit=1", "Accept", many); code != 200 {
+		if code, _, b := s.Fetch(t, path+"?limit=1", "Accept", many); code != 200 {
 			t.Errorf("a page before it as %s: %d %.200q", many, code, b)
 		}
 		for _, from := range []int64{0, at - 1} {
 			if one == "application/yaml" {
 				continue // there are no watches in it
 			}
-			code, _, b := s.fetch(t, fmt.Sprintf("%s?watch=1&timeoutSeconds=5&resourceVersion=%d", path, from), "Accept", one)
+			code, _, b := s.Fetch(t, fmt.Sprintf("%s?watch=1&timeoutSeconds=5&resourceVersion=%d", path, from), "Accept", one)
 			if code != 200 || !strings.Contains(string(b), "ERROR") || !strings.Contains(string(b), "corrupt object") {
 				t.Errorf("a watch from %d as %s: %d %.300q", from, one, code, b)
 			}

@@ -29,12 +29,12 @@ func TestPrettyForms(t *testing.T) {
 		{base, asTable}, {base + "?includeObject=Object", asTable}, {base + "?labelSelector=none", asTable}, {base, asPartial},
 		{base + "?labelSelector=none", asPartial}, {base + "/none", "application/json"}, {base + "?limit=3", "application/json"},
 	} {
-		_, _, plain := s.fetch(t, tc.path, "Accept", tc.accept)
+		_, _, plain := s.Fetch(t, tc.path, "Accept", tc.accept)
 		sep := "?"
 		if strings.Contains(tc.path, "?") {
 			sep = "&"
 		}
-		_, header, pretty := s.fetch(t, tc.path+sep+"pretty=true", "Accept", tc.accept)
+		_, header, pretty := s.Fetch(t, tc.path+sep+"pretty=true", "Accept", tc.accept)
 		var want bytes.Buffer
 		if err := json.Indent(&want, bytes.TrimSpace(plain), "", "  "); err != nil {
 			t.Fatal(err)
@@ -42,7 +42,7 @@ func TestPrettyForms(t *testing.T) {
 		if header.Get("Content-Type") != "application/json" || !bytes.Equal(pretty, want.Bytes()) {
 			t.Errorf("%s as %s: %s is %.200q", tc.path, tc.accept, header.Get("Content-Type"), pretty)
 		}
-		code, _, document := s.fetch(t, tc.path, "Accept", strings.Replace(tc.accept, "json", "yaml", 1))
+		code, _, document := s.Fetch(t, tc.path, "Accept", strings.Replace(tc.accept, "json", "yaml", 1))
 		if code == http.StatusNotAcceptable {
 			continue
 		}
@@ -75,7 +75,7 @@ func TestPrettyDeep(t *testing.T) {
 		{base + "?pretty=true&includeObject=Object", "application/json;as=Table;v=v1;g=meta.k8s.io", 3},
 		{base + "/r0", "application/yaml", 1}, {base, "application/yaml", 3},
 	} {
-		code, _, body := s.fetch(t, tc.path, "Accept", tc.accept)
+		code, _, body := s.Fetch(t, tc.path, "Accept", tc.accept)
 		if limit := tc.items * (len(deep) + 2000) * (2*jsoncodec.MaxIndent + 2); code != http.StatusOK || len(body) > limit || len(body) < tc.items*len(deep) {
 			t.Errorf("%s as %s: %d, %d bytes of at most %d", tc.path, tc.accept, code, len(body), limit)
 		}

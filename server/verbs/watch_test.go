@@ -17,7 +17,7 @@ func TestWatchForLists(t *testing.T) {
 	const lists = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 	for _, query := range []string{"", "&resourceVersion=0", fmt.Sprint("&resourceVersion=", before)} {
 		start := time.Now()
-		code, _, b := s.fetch(t, "/api/v1/namespaces/ns/configmaps?watch=1&timeoutSeconds=600"+query, "Accept", lists)
+		code, _, b := s.Fetch(t, "/api/v1/namespaces/ns/configmaps?watch=1&timeoutSeconds=600"+query, "Accept", lists)
 		if code != http.StatusOK || len(b) > 0 || time.Since(start) > time.Minute {
 			t.Errorf("%q: %d %q after %v", query, code, b, time.Since(start))
 		}
@@ -44,7 +44,7 @@ func TestOldPathsOfWatches(t *testing.T) {
 		{"&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=0", 422, "sendInitialEvents is forbidden for list"},
 		{"&resourceVersionMatch=Exact&watch=1", 422, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"},
 	} {
-		code, _, b := s.fetch(t, old+tc.query)
+		code, _, b := s.Fetch(t, old+tc.query)
 		if code != tc.code || code != 200 && !strings.Contains(string(b), tc.want) {
 			t.Errorf("%s: %d %s", tc.query, code, b)
 		}

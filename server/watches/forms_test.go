@@ -34,7 +34,7 @@ func TestColumnsOfAWatch(t *testing.T) {
 		"/apis/apiregistration.k8s.io/v1/apiservices?resourceVersion=0":                    strings.Repeat("1", builtin+2),
 		fmt.Sprint("/apis/apiregistration.k8s.io/v1/apiservices?resourceVersion=", before): "11",
 	} {
-		_, _, b := s.fetch(t, path+"&watch=1&timeoutSeconds=1", "Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+		_, _, b := s.Fetch(t, path+"&watch=1&timeoutSeconds=1", "Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
 		got := ""
 		for line := range bytes.Lines(b) {
 			var e struct {
@@ -54,7 +54,7 @@ func TestColumnsOfAWatch(t *testing.T) {
 func TestWatchInProtobuf(t *testing.T) {
 	s := newSite(t)
 	before := s.PutConfigMaps()
-	_, header, b := s.fetch(t, fmt.Sprint("/api/v1/namespaces/ns/configmaps?watch=1&timeoutSeconds=1&resourceVersion=", before), "Accept", codecs.Protobuf)
+	_, header, b := s.Fetch(t, fmt.Sprint("/api/v1/namespaces/ns/configmaps?watch=1&timeoutSeconds=1&resourceVersion=", before), "Accept", codecs.Protobuf)
 	if got := header.Get("Content-Type"); got != "application/vnd.kubernetes.protobuf;stream=watch" {
 		t.Error(got)
 	}
@@ -84,8 +84,8 @@ func TestWatchInProtobuf(t *testing.T) {
 func TestWatchOnAWebSocket(t *testing.T) {
 	s := newSite(t)
 	before := s.PutConfigMaps()
-	ws, err := websocket.Dial(strings.Replace(s.plain, "http", "ws", 1)+
-		fmt.Sprint("/api/v1/namespaces/ns/configmaps?watch=1&resourceVersion=", before), "", s.plain)
+	ws, err := websocket.Dial(strings.Replace(s.Plain, "http", "ws", 1)+
+		fmt.Sprint("/api/v1/namespaces/ns/configmaps?watch=1&resourceVersion=", before), "", s.Plain)
 	if err != nil {
 		t.Fatal(err)
 	}

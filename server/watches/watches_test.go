@@ -35,7 +35,7 @@ func TestWatchOverTheWire(t *testing.T) {
 		{"fieldSelector=metadata.name%3Da&allowWatchBookmarks=true", fmt.Sprintf("%s, BOOKMARK =@%d", first, now)},
 		{"resourceVersion=0&sendInitialEvents=false&resourceVersionMatch=NotOlderThan", ""},
 	} {
-		_, _, b := s.fetch(t, "/api/v1/namespaces/ns/configmaps?watch=1&timeoutSeconds=1&"+tc.query)
+		_, _, b := s.Fetch(t, "/api/v1/namespaces/ns/configmaps?watch=1&timeoutSeconds=1&"+tc.query)
 		if all := servertest.Events(t, b); all != tc.want {
 			t.Errorf("%s: %s, want %s", tc.query, all, tc.want)
 		}
@@ -45,9 +45,9 @@ func TestWatchOverTheWire(t *testing.T) {
 func TestWatchOfLostHistory(t *testing.T) {
 	s := newSiteWith(t, sqlstore.Config{Retention: 10 * time.Millisecond, CompactEvery: 10 * time.Millisecond})
 	s.PutConfigMaps()
-	s.compacted(t, s.Cache.Revision())
-	s.forget(t)
-	code, _, b := s.fetch(t, "/api/v1/namespaces/ns/configmaps?watch=1&timeoutSeconds=1&resourceVersion=2")
+	s.Compacted(t, s.Cache.Revision())
+	s.Forget(t)
+	code, _, b := s.Fetch(t, "/api/v1/namespaces/ns/configmaps?watch=1&timeoutSeconds=1&resourceVersion=2")
 	var e servertest.Event
 	if err := json.Unmarshal(b, &e); err != nil || code != 200 || e.Type != "ERROR" || e.Object.Code != 410 {
 		t.Errorf("%d %s", code, b)
@@ -58,12 +58,12 @@ func TestWatchOfLostHistory(t *testing.T) {
 // ends with an error, as the request itself was good.
 func TestWatchOfTheFuture(t *testing.T) {
 	s := newSite(t)
-	code, _, b := s.fetch(t, "/api/v1/namespaces/ns/configmaps?watch=1&timeoutSeconds=9&resourceVersion=1000&sendInitialEvents=true&resourceVersionMatch=NotOlderThan")
+	code, _, b := s.Fetch(t, "/api/v1/namespaces/ns/configmaps?watch=1&timeoutSeconds=9&resourceVersion=1000&sendInitialEvents=true&resourceVersionMatch=NotOlderThan")
 	var e servertest.Event
 	if err := json.Unmarshal(b, &e); err != nil || code != 200 || e.Type != "ERROR" || e.Object.Code != 504 {
 		t.Errorf("%d %s", code, b)
 	}
-	if code, _, b := s.fetch(t, "/api/v1/namespaces/ns/configmaps?watch=1&timeoutSeconds=-1"); code != 200 || len(b) > 0 {
+	if code, _, b := s.Fetch(t, "/api/v1/namespaces/ns/configmaps?watch=1&timeoutSeconds=-1"); code != 200 || len(b) > 0 {
 		t.Errorf("a watch whose time is up before it begins: %d %s", code, b)
 	}
 }
@@ -72,8 +72,8 @@ func TestWatchOfTheFuture(t *testing.T) {
 func TestWatchFromTheTable(t *testing.T) {
 	s := newSite(t)
 	before := s.PutConfigMaps()
-	s.forget(t)
-	_, _, b := s.fetch(t, fmt.Sprint("/api/v1/namespaces/ns/configmaps?watch=1&timeoutSeconds=1&labelSelector=k%3Dx&resourceVersion=", before))
+	s.Forget(t)
+	_, _, b := s.Fetch(t, fmt.Sprint("/api/v1/namespaces/ns/configmaps?watch=1&timeoutSeconds=1&labelSelector=k%3Dx&resourceVersion=", before))
 	if n := strings.Count(string(b), "\n"); n != 2 || !strings.Contains(string(b), `"type":"DELETED"`) {
 		t.Errorf("%s", b)
 	}
@@ -81,7 +81,7 @@ func TestWatchFromTheTable(t *testing.T) {
 
 func TestWatchIsLive(t *testing.T) {
 	s := newSite(t)
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.plain+"/api/v1/configmaps?watch=1", nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.Plain+"/api/v1/configmaps?watch=1", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

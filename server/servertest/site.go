@@ -1,0 +1,48 @@
+package servertest
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/objects"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// Site is a server whose reads and watches are tested over HTTP/1.1 without TLS, by a
+// user who may do everything.
+type Site struct {
+	*Server
+	Plain string // its URL
+}
+
+// NewSite starts a server on a database, without admission plugins.
+func NewSite(t testing.TB, driver sqlstore.Driver, cfg sqlstore.Config) *Site {
+	t.Helper()
+	s := Start(t, Plain(nil), On(driver, cfg))
+	return &Site{Server: s, Plain: s.WithoutTLS()}
+}
+
+// Fetch gets a path.
+func (s *Site) Fetch(t testing.TB, path string, header ...string) (int, http.Header, []byte) {
+	t.Helper()
+	return Fetch(t, s.Plain+path, header...)
+}
+
+// Forget gives the handler a cache that knows nothing of the past.
+func (s *Site) Forget(t testing.TB) {
+	t.Helper()
+	h := s.Verbs
+	c := cache.New(h.Catalogue)
+	if _, err := c.Load(t.Context(), s.Store); err != nil {
+		t.Fatal(err)
+	}
+	stored := objects.New(h.Catalogue, s.Store, c)
+	h.Objects, h.Answers.Items, h.Watches.Objects = stored, stored, stored
+}
+
+// Compacted waits until the floor has reached a revision.
+func (s *Site) Compacted(t testing.TB, revision int64) {
+	t.Helper()
+	Eventually(t, func() bool { return s.Store.Floor() >= revision })
+}
