@@ -126,7 +126,7 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	if err != nil {
 		return err
 	}
-	features, err := parseGates(o.featureGates)
+	features, err := gates.Parse(o.featureGates)
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	if err != nil {
 		return err
 	}
-	resources, err := o.resources(n, log)
+	resources, err := o.resources(n, features.Enabled, log)
 	if err != nil {
 		return err
 	}
@@ -263,14 +263,9 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 
 // resources are all that the server knows, with those turned off that are not to be
 // served.
-func (o *serveOptions) resources(n *network, log *slog.Logger) ([]*kinds.Resource, error) {
-	all := builtin.Config{ServiceCIDRs: n.services, FirstNodePort: n.firstPort, LastNodePort: n.lastPort, EventTTL: o.eventTTL}.Resources()
-	asked := make(map[string]string, len(o.runtimeConfig))
-	for _, pair := range o.runtimeConfig {
-		key, value, _ := strings.Cut(pair, "=")
-		asked[strings.TrimSpace(key)] = strings.TrimSpace(value)
-	}
-	remarks, err := kinds.Enable(all, asked, o.fair())
+func (o *serveOptions) resources(n *network, feature func(gate string) bool, log *slog.Logger) ([]*kinds.Resource, error) {
+	all := builtin.Config{ServiceCIDRs: n.services, FirstNodePort: n.firstPort, LastNodePort: n.lastPort, EventTTL: o.eventTTL, Feature: feature}.Resources()
+	remarks, err := kinds.Enable(all, kinds.Asked(o.runtimeConfig), o.fair(), feature)
 	for _, remark := range remarks {
 		log.Warn("--runtime-config: " + remark)
 	}

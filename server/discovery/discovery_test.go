@@ -83,6 +83,17 @@ func TestDocuments(t *testing.T) {
 	for _, path := range paths {
 		golden(t, strings.ReplaceAll(strings.Trim(path, "/"), "/", "_"), get(h, "GET", path, "").Body.Bytes())
 	}
+	everything := builtin.Resources()
+	if _, err := kinds.Enable(everything, map[string]string{"api/all": ""}, true, func(string) bool { return true }); err != nil {
+		t.Fatal(err)
+	}
+	all := newHandler(t, kinds.NewCatalogue(everything))
+	for _, r := range everything {
+		if path := "/apis/" + r.Group + "/" + r.Version; r.Group != "" && !seen[path] {
+			seen[path] = true
+			golden(t, strings.ReplaceAll(strings.Trim(path, "/"), "/", "_"), get(all, "GET", path, "").Body.Bytes())
+		}
+	}
 	golden(t, "aggregated_core", get(h, "GET", "/api", aggregatedV2).Body.Bytes())
 	golden(t, "aggregated", get(h, "GET", "/apis", aggregatedV2).Body.Bytes())
 }

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // Stage is how mature a feature is.
@@ -49,6 +51,26 @@ func New() *Gates {
 		g.on[k.Name] = k.Default
 	}
 	return g
+}
+
+// Parse reads the NAME=BOOL pairs of --feature-gates.
+func Parse(pairs []string) (*Gates, error) {
+	g, switches := New(), make(map[string]bool, len(pairs))
+	for _, pair := range pairs {
+		name, text, ok := strings.Cut(strings.TrimSpace(pair), "=")
+		if !ok {
+			return nil, fmt.Errorf("missing bool value for %s", name)
+		}
+		on, err := strconv.ParseBool(strings.TrimSpace(text))
+		if err != nil {
+			return nil, fmt.Errorf("invalid value of %s=%s, err: %w", name, text, err)
+		}
+		switches[name] = on
+	}
+	if err := g.Set(switches); err != nil {
+		return nil, err
+	}
+	return g, g.Check()
 }
 
 // Set switches gates. AllAlpha and AllBeta switch all of a stage but those that are

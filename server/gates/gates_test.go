@@ -66,3 +66,22 @@ func TestHelp(t *testing.T) {
 		t.Error("a gate that can no longer be switched is offered")
 	}
 }
+
+func TestParse(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                             "missing bool value for ",
+		"WatchList":                    "missing bool value for WatchList",
+		"WatchList=maybe":              `invalid value of WatchList=maybe, err: strconv.ParseBool: parsing "maybe": invalid syntax`,
+		"NoSuchGate=true":              "unrecognized feature gate: NoSuchGate",
+		" WatchList = 0":               "unrecognized feature gate: WatchList ",
+		"AuthorizeWithSelectors=false": "AuthorizeNodeWithSelectors feature requires AuthorizeWithSelectors feature to be enabled",
+	} {
+		if _, err := gates.Parse([]string{text}); err == nil || err.Error() != want {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+	g, err := gates.Parse([]string{"WatchList=false", " ComponentFlagz=1"})
+	if err != nil || g.Enabled("WatchList") || !g.Enabled("ComponentFlagz") {
+		t.Error(g, err)
+	}
+}

@@ -12,6 +12,13 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 )
 
+// general matches versions that are served unless they are turned off; others are served
+// where they are turned on.
+var general = regexp.MustCompile(`^v\d+$`)
+
+// General says whether a version is one of general availability.
+func General(version string) bool { return general.MatchString(version) }
+
 // stages are the keys that stand for all versions of a stage, from the weakest to
 // the strongest.
 var stages = []struct {
@@ -19,7 +26,7 @@ var stages = []struct {
 	pattern *regexp.Regexp
 }{
 	{"api/all", regexp.MustCompile(``)},
-	{"api/ga", regexp.MustCompile(`^v\d+$`)},
+	{"api/ga", general},
 	{"api/beta", regexp.MustCompile(`^v\d+beta\d+$`)},
 	{"api/alpha", regexp.MustCompile(`^v\d+alpha\d+$`)},
 }
@@ -34,13 +41,23 @@ var unserved = []string{
 	"imagepolicy.k8s.io/v1alpha1", "internal.apiserver.k8s.io/v1alpha1",
 }
 
+// Asked reads the pairs of --runtime-config: KEY=VALUE, or KEY alone.
+func Asked(pairs []string) map[string]string {
+	asked := make(map[string]string, len(pairs))
+	for _, pair := range pairs {
+		key, value, _ := strings.Cut(pair, "=")
+		asked[strings.TrimSpace(key)] = strings.TrimSpace(value)
+	}
+	return asked
+}
+
 // Enable turns resources on and off (Resource.Off) before they come into a
 // Catalogue. Keys of asked are "group/version", "group/version/resource" and those
 // for all versions of a stage: "api/all", "api/ga", "api/beta", "api/alpha". The more
 // exact a key, the more it counts. An empty value is "true". fair says that requests are
-// classified by what flow control says, which must then be served. The errors are those of
-// a stock server. Remarks name what was turned on in vain.
-func Enable(resources []*Resource, asked map[string]string, fair bool) (remarks []string, err error) {
+// classified by what flow control says, which must then be served; gate, which feature gates
+// are on. The errors are those of a stock server. Remarks name what was turned on in vain.
+func Enable(resources []*Resource, asked map[string]string, fair bool, gate func(string) bool) (remarks []string, err error) {
 	known := knownVersions(resources)
 	if err := checkKeys(asked, known, fair); err != nil {
 		return nil, err
@@ -58,6 +75,13 @@ func Enable(resources []*Resource, asked map[string]string, fair bool) (remarks 
 			r.Off = !on
 		}
 		served[r.GVR().GroupVersion()] = true
+		if r.Off || r.Gate == "" || gate(r.Gate) {
+			continue
+		}
+		r.Off = true
+		if e.named(r) {
+			remarks = append(remarks, fmt.Sprintf("%s of %s is turned on, and needs the feature gate %s", r.Plural, r.APIVersion(), r.Gate))
+		}
 	}
 	for gv, on := range e.versions {
 		if on && !e.byStage[gv] && !served[gv] {
@@ -82,6 +106,14 @@ func (e *enablement) of(r *Resource) (on, asked bool) {
 		on, asked = e.versions[r.GVR().GroupVersion()]
 	}
 	return on, asked
+}
+
+// named says that a resource was asked for by its own name or that of its version, and not
+// as one of a stage.
+func (e *enablement) named(r *Resource) bool {
+	gv := r.GVR().GroupVersion()
+	_, single := e.resources[r.GVR()]
+	return single || e.versions[gv] && !e.byStage[gv]
 }
 
 func (e *enablement) readStages(asked map[string]string) error {

@@ -71,6 +71,9 @@ type Resource struct {
 	// is made any more.
 	Ending bool
 
+	// Gate is the feature gate without which clients do not see the resource, whatever
+	// else is asked for; "" for most.
+	Gate string
 	// Off says that clients do not see the resource. Its objects stay, and the server
 	// itself reads and writes them.
 	Off bool

@@ -7,9 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// retired are kinds in versions that release 1.32 can still read, but does not
-// serve: of the past, or of features that are off. A body of such a version is
-// told apart from one of a version that nobody knows.
+// retired are kinds in versions that release 1.32 can still read, but never serves. A body
+// of such a version is told apart from one of a version that nobody knows. Versions that are
+// served when they are asked for stand in the table of resources.
 var retired = map[string][]string{
 	"admissionregistration.k8s.io/v1alpha1": {"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
 	"admissionregistration.k8s.io/v1beta1":  {"MutatingWebhookConfiguration", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration"},

@@ -6,6 +6,7 @@ import (
 	"crypto/rsa"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 
@@ -31,14 +32,15 @@ import (
 // issuer is who issues the tokens of service accounts.
 const issuer = "https://kubernetes.default.svc"
 
-// Complete is an option: the server is what `rowlock serve` runs without flags. Node
-// agents and roles decide on requests, the cluster's own roles are there, anonymous
-// requests are let in, everything that is no stored object is answered, and what is off by
-// default is off.
-func Complete(t testing.TB) func(*server.Config) {
+// Complete is an option: the server is what `rowlock serve` runs with flags, of which it
+// knows --runtime-config and --feature-gates. Node agents and roles decide on requests, the
+// cluster's own roles are there, anonymous requests are let in, everything that is no stored
+// object is answered, and what is off by default is off where no flag turns it on.
+func Complete(t testing.TB, flags ...string) func(*server.Config) {
 	t.Helper()
-	resources := builtin.Resources()
-	if _, err := kinds.Enable(resources, nil, true); err != nil {
+	asked, features := parse(t, flags)
+	resources := builtin.Config{Feature: features.Enabled}.Resources()
+	if _, err := kinds.Enable(resources, asked, true, features.Enabled); err != nil {
 		t.Fatal(err)
 	}
 	policy, err := access.DefaultPolicy()
@@ -49,7 +51,6 @@ func Complete(t testing.TB) func(*server.Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	features := gates.New()
 	return func(c *server.Config) {
 		roles := rbac.New()
 		c.Catalogue = kinds.NewCatalogue(resources)
@@ -77,6 +78,24 @@ func Complete(t testing.TB) func(*server.Config) {
 		c.Tokens = &tokenverbs.Config{Issue: signer.Issue, Audiences: []string{issuer}}
 		c.Components = []components.Component{components.Local("scheduler", 10259), components.Local("controller-manager", 10257)}
 	}
+}
+
+// parse reads flags.
+func parse(t testing.TB, flags []string) (map[string]string, *gates.Gates) {
+	t.Helper()
+	lists := map[string][]string{"--runtime-config": nil, "--feature-gates": nil}
+	for _, flag := range flags {
+		name, text, _ := strings.Cut(flag, "=")
+		if _, ok := lists[name]; !ok {
+			t.Fatalf("a server in this process does not know the flag %s: black-box tests replay what needs it", flag)
+		}
+		lists[name] = append(lists[name], strings.Split(text, ",")...)
+	}
+	features, err := gates.Parse(lists["--feature-gates"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kinds.Asked(lists["--runtime-config"]), features
 }
 
 // signingKey is one key for all servers of a test binary: to make one takes a while.

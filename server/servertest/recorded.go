@@ -20,8 +20,9 @@ const recordings = "e2e/testdata/parity"
 // patterns. ROWLOCK_RECORDED names other files (a pattern, or several by spaces), which
 // are replayed instead.
 //
-// Scenarios share a server, but for those that must be alone: they have one each. All of
-// them run at once, as most of their time they wait for controllers.
+// Scenarios share a server with those that need the same flags, but for those that must be
+// alone: they have one each. All of them run at once, as most of their time they wait for
+// controllers.
 func Recorded(t *testing.T, patterns ...string) {
 	t.Helper()
 	RecordedBy(t, func(*server.Config) {}, patterns...)
@@ -40,18 +41,18 @@ func RecordedBy(t *testing.T, option func(*server.Config), patterns ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shared := sync.OnceValue(func() recorded.Server { return answering(t, option) })
+	shared := map[string]recorded.Server{}
 	results := make([][]recorded.Result, len(list))
 	var group sync.WaitGroup
 	for i, scenario := range list {
-		if flags := scenario.Flags(); len(flags) > 0 {
-			t.Fatalf("%s needs a server with %q: black-box tests replay it", scenario.Name, flags)
+		flags := scenario.Flags()
+		key := strings.Join(flags, " ")
+		srv, ok := shared[key]
+		if !ok || scenario.Alone() {
+			srv = answering(t, option, flags)
 		}
-		var srv recorded.Server
-		if scenario.Alone() {
-			srv = answering(t, option)
-		} else {
-			srv = shared()
+		if !scenario.Alone() {
+			shared[key] = srv
 		}
 		group.Go(func() { results[i] = recorded.Replay(t.Context(), srv, scenario) })
 	}
@@ -68,8 +69,8 @@ func RecordedBy(t *testing.T, option func(*server.Config), patterns ...string) {
 }
 
 // answering starts a server that is asked what a stock server was.
-func answering(t testing.TB, option func(*server.Config)) recorded.Server {
-	s := Start(t, Complete(t), option)
+func answering(t testing.TB, option func(*server.Config), flags []string) recorded.Server {
+	s := Start(t, Complete(t, flags...), option)
 	return recorded.Server{URL: s.URL, Client: s.Client, Token: Token}
 }
 

@@ -18,6 +18,8 @@ type Config struct {
 	FirstNodePort, LastNodePort int32
 	// EventTTL is how long events are kept; zero is an hour.
 	EventTTL time.Duration
+	// Feature says which feature gates are on; nil: those that are by default.
+	Feature func(gate string) bool
 }
 
 func (c Config) services() *core.ServiceAllocator {

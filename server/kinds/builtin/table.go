@@ -54,10 +54,12 @@ func partVerbs() []string  { return []string{"get", "patch", "update"} }
 func proxyVerbs() []string { return []string{"create", "delete", "get", "patch", "update"} }
 
 // rows fills in what follows from the group, the kind and the plural name: the
-// singular name, the list kind, the verbs, and where the objects are stored.
+// singular name, the list kind, the verbs, and where the objects are stored. Versions that
+// are not of general availability are off.
 func rows(group, version string, resources ...*kinds.Resource) []*kinds.Resource {
 	for _, r := range resources {
 		r.Group, r.Version = group, version
+		r.Off = !kinds.General(version)
 		r.Singular = strings.ToLower(r.Kind)
 		r.ListKind = r.Kind + "List"
 		if r.Verbs == nil {
