@@ -44,7 +44,11 @@ require (
 	sigs.k8s.io/yaml v1.4.0
 )
 
-require github.com/fxamacker/cbor/v2 v2.7.0 // indirect
+require (
+	github.com/fxamacker/cbor/v2 v2.7.0 // indirect
+	golang.org/x/crypto v0.53.0 // indirect
+	k8s.io/kms v0.32.13 // indirect
+)
 
 require (
 	cel.dev/expr v0.25.2 // indirect

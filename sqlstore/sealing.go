@@ -10,7 +10,8 @@ import (
 
 // Sealer turns values into what is stored and back. It is asked with the key of the row;
 // what is sealed for one key does not open for another. Its methods may be called by many
-// goroutines at once.
+// goroutines at once. They may have to ask a key management service, and then take as long
+// as that may take: who holds what others wait for does not call them.
 type Sealer interface {
 	// Seal makes the bytes to store. They may be plain itself, where nothing is encrypted.
 	// Errors: SealError, and those of ctx.
@@ -101,6 +102,10 @@ func sealedWith(provider, keyName string) string {
 
 // ErrSealed: a value is encrypted, and who should open it has no key at all.
 var ErrSealed = errors.New("the value is encrypted, and no provider is configured that opens it")
+
+// ErrKeyUnavailable: who has the key does not answer now. The same may succeed later, and
+// nothing is known to be wrong with the value.
+var ErrKeyUnavailable = errors.New("the key is not to be had at present")
 
 // Unsealed is the Sealer of who has no keys: values are stored as they are, and what was
 // encrypted by others is refused.
