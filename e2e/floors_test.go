@@ -11,13 +11,13 @@ import (
 // same first name below server/. An entry stands for the packages below it too, unless
 // they have an entry of their own. The packages on the first floor import no other room.
 var floors = [][]string{
-	{"audit", "conns", "datadir", "expr", "gates", "heap", "permits", "ratelog", "contention", "webhook"},
+	{"audit", "conns", "datadir", "expr", "gates", "heap", "permits", "ratelog", "contention", "relay", "webhook"},
 	{"health", "request"},
 	{"kinds", "kinds/rules", "status"},
 	{"admission", "discovery", "kinds/columns", "schema", "integrity"},
 	{"apply", "cache", "kinds/*"},
 	{"follow", "objects"},
-	{"admission/*", "answers", "apply/internal", "definitions", "flow"},
+	{"admission/*", "answers", "apply/internal", "aggregator", "definitions", "flow"},
 	{"access", "admission/plugins", "controllers", "filters", "watches", "writes"},
 	{"metrics", "verbs"},
 	{"verbs/*"},

@@ -66,6 +66,8 @@ type Config struct {
 	Tokens     *tokenverbs.Config // but for its Review
 	Reviews    *reviews.Config
 	Components []components.Component
+	// Aggregation says how other API servers are asked.
+	Aggregation Aggregation
 	// Special are more handlers of virtual resources and subresources, which come before
 	// those; see verbs.Handler.
 	Special map[string]verbs.Special
@@ -122,6 +124,12 @@ type Serving struct {
 	RefuseLeaving   bool               // while shutting down, go on listening and answer 429
 	WatchDelivery   conns.DeliveryMode // how what watches say is sent; default conns.Direct
 	WatchGrace      time.Duration      // over which watches end while shutting down; default: all at once
+}
+
+// Aggregation says how API servers behind this one are asked.
+type Aggregation struct {
+	// Certificate is what this server shows them, as it is now; nil: it shows none.
+	Certificate func() *tls.Certificate
 }
 
 // Bootstrap is what a cluster's own objects need to know.

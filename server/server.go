@@ -18,6 +18,7 @@ import (
 	"github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/access"
 	"github.com/rowlock/rowlock/server/admission/plugins"
+	"github.com/rowlock/rowlock/server/aggregator"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/conns"
 	"github.com/rowlock/rowlock/server/controllers"
@@ -46,6 +47,7 @@ type Server struct {
 	queues     *controllers.Queues
 	flows      *flow.Classifier
 	webhooks   *webhook.Client
+	aggregated *aggregator.Aggregator
 	delivery   *conns.Delivery // of what watches say
 	discovery  *discovery.Handler
 	openapi    *schema.Documents
@@ -76,7 +78,11 @@ func New(cfg Config) (*Server, error) {
 	s.flows = flow.New(s.Cache)
 	s.queues = controllers.NewQueues(cfg.Clock)
 	s.newMetrics()
-	s.webhooks = webhookClient(plugins.Reader{Catalogue: cfg.Catalogue, Cache: s.Cache, Objects: s.objects}, cfg.Admission.DirectServices)
+	resolver := services(plugins.Reader{Catalogue: cfg.Catalogue, Cache: s.Cache, Objects: s.objects}, cfg.Admission.DirectServices)
+	s.webhooks = &webhook.Client{Resolve: resolver.Resolve, Agent: webhookAgent}
+	s.aggregated = aggregator.New(aggregator.Config{
+		Cache: s.Cache, Resolve: resolver.Resolve, Certificate: cfg.Aggregation.Certificate, TellUID: cfg.Feature("RemoteRequestHeaderUID"),
+	})
 	s.Custom = definitions.New(cfg.Catalogue, s.Cache, converters(s.webhooks), cfg.Log)
 	s.Schemas = schema.New(cfg.Catalogue)
 	s.Schemas.Custom = s.Custom.Merging
@@ -192,5 +198,6 @@ func (s *Server) run(ctx context.Context, f *front) error {
 	stopLoops()
 	err = errors.Join(err, group.Wait())
 	s.Cache.Close() // nobody applies changes any more
+	s.aggregated.Close()
 	return err
 }

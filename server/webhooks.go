@@ -47,10 +47,10 @@ func converter(client *webhook.Client, crd *apiextensionsv1.CustomResourceDefini
 // webhookAgent is the User-Agent of calls of webhooks.
 const webhookAgent = "kube-apiserver-admission"
 
-// webhookClient makes what calls webhooks, as nobody. direct leads to endpoints of
-// Services, and not to the Services' addresses.
-func webhookClient(r plugins.Reader, direct bool) *webhook.Client {
-	resolver := &webhook.Resolver{
+// services finds out where Services are. direct leads to endpoints of Services, and not to
+// the Services' addresses.
+func services(r plugins.Reader, direct bool) *webhook.Resolver {
+	return &webhook.Resolver{
 		Service: func(ctx context.Context, namespace, name string) (*corev1.Service, error) {
 			return find[*corev1.Service](ctx, r, "services", namespace, name)
 		},
@@ -62,7 +62,6 @@ func webhookClient(r plugins.Reader, direct bool) *webhook.Client {
 		},
 		Direct: direct,
 	}
-	return &webhook.Client{Resolve: resolver.Resolve, Agent: webhookAgent}
 }
 
 // find finds an object of a built-in kind, nil where there is none.

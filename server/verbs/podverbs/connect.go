@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/relay"
 	"github.com/rowlock/rowlock/server/verbs"
 )
 
@@ -113,7 +114,7 @@ func (d *dialer) running(h *verbs.Handler, c *verbs.Call, pod *corev1.Pod) (*url
 // takeOver joins the client's connection to one of the agent's. Both speak SPDY or
 // WebSocket over it, which is none of our business.
 func (d *dialer) takeOver(c *verbs.Call, to *url.URL) error {
-	if !upgrades(c.R) {
+	if !relay.Upgrades(c.R.Header) {
 		return apierrors.NewBadRequest("Upgrade request required")
 	}
 	return forward(c, to, d.agents)

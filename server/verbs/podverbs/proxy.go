@@ -20,6 +20,7 @@ import (
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/objects"
+	"github.com/rowlock/rowlock/server/relay"
 	"github.com/rowlock/rowlock/server/verbs"
 )
 
@@ -117,7 +118,7 @@ func passOn(c *verbs.Call, to *url.URL, transport http.RoundTripper) error {
 		to.Scheme = "http"
 	}
 	to.RawQuery = c.R.URL.RawQuery
-	if !upgrades(c.R) {
+	if !relay.Upgrades(c.R.Header) {
 		transport = relinked(c.R.URL.Path, to.Path, transport)
 	}
 	return forward(c, to, transport)

@@ -1,0 +1,48 @@
+package aggregator
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"sync"
+	"sync/atomic"
+
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/follow"
+	"github.com/rowlock/rowlock/server/webhook"
+)
+
+// Config is what an Aggregator is made of.
+type Config struct {
+	Cache *cache.Cache
+	// Resolve finds the host and port of a Service, as a webhook.Resolver does.
+	Resolve func(ctx context.Context, s webhook.Service) (address string, err error)
+	// Certificate is what this server shows to others, as it is now; nil, or one that
+	// returns nil: it shows none.
+	Certificate func() *tls.Certificate
+	// Dial reaches addresses where they are not on this server's network; nil dials them
+	// directly.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// TellUID passes on the UID of users as well, in X-Remote-Uid.
+	TellUID bool
+}
+
+// Aggregator knows which servers stand behind this one. It is safe for concurrent use.
+type Aggregator struct {
+	cfg      Config
+	follower *follow.Follower
+	byName   map[string]*apiregistrationv1.APIService // guarded by the follower's lock
+	services atomic.Pointer[Services]                 // made of byName; nil: to be made
+
+	mu       sync.Mutex
+	backends map[backendKey]*backend
+}
+
+// New makes an Aggregator, which reads nothing before it is asked.
+func New(cfg Config) *Aggregator {
+	a := &Aggregator{cfg: cfg, backends: map[backendKey]*backend{}}
+	a.follower = follow.New(cfg.Cache, a.reset, follow.Kind{Storage: Storage, Set: a.set, Delete: a.forget})
+	return a
+}

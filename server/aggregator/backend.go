@@ -1,0 +1,255 @@
+package aggregator
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"sync"
+	"syscall"
+	"time"
+
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/relay"
+	"github.com/rowlock/rowlock/server/webhook"
+)
+
+// What a connection to an aggregated server may cost.
+const (
+	dialTimeout      = 30 * time.Second
+	handshakeTimeout = 10 * time.Second
+	idleTimeout      = 90 * time.Second
+	idlePerHost      = 32
+	maxHeaders       = 64 << 10 // bytes of the headers of an answer
+	streamBuffer     = 128 << 10
+	pingAfter        = 30 * time.Second // of silence on a connection of HTTP/2
+	pingTimeout      = 15 * time.Second
+)
+
+// ResolveError says that the Service of an APIService leads nowhere.
+type ResolveError struct{ Err error }
+
+func (e *ResolveError) Error() string { return e.Err.Error() }
+func (e *ResolveError) Unwrap() error { return e.Err }
+
+// ConfigError says that an APIService does not describe a server that could be called.
+type ConfigError struct{ Err error }
+
+func (e *ConfigError) Error() string { return e.Err.Error() }
+func (e *ConfigError) Unwrap() error { return e.Err }
+
+// backendKey is what tells connections apart that must not be shared.
+type backendKey struct {
+	namespace, name, bundle string
+	insecure                bool
+}
+
+func keyOf(s *apiregistrationv1.APIService) backendKey {
+	return backendKey{s.Spec.Service.Namespace, s.Spec.Service.Name, string(s.Spec.CABundle), s.Spec.InsecureSkipTLSVerify}
+}
+
+// backend keeps the connections to a Service.
+type backend struct {
+	roots *x509.CertPool
+	err   error // why there cannot be any
+
+	mu       sync.Mutex
+	shown    *tls.Certificate // what the transports' connections were made with
+	plain    *http.Transport
+	upgrades *http.Transport // HTTP/1.1 alone: its connections can be taken over
+}
+
+// RoundTrip sends a request to the server behind an APIService, on behalf of who.
+func (a *Aggregator) RoundTrip(ctx context.Context, s *apiregistrationv1.APIService, who *authx.Identity, r *http.Request) (*http.Response, error) {
+	if s.Spec.Service == nil {
+		return nil, &ConfigError{fmt.Errorf("APIService %s names no service", s.Name)}
+	}
+	b := a.backend(keyOf(s))
+	if b.err != nil {
+		return nil, &ConfigError{b.err}
+	}
+	address, err := a.Address(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	out := r.Clone(ctx)
+	out.URL = &url.URL{Scheme: "https", Host: address, Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: r.URL.RawQuery}
+	out.RequestURI = ""
+	if out.Header == nil {
+		out.Header = http.Header{}
+	}
+	a.Introduce(out.Header, who)
+	return a.transport(b, s, relay.Upgrades(out.Header)).RoundTrip(out)
+}
+
+// Address is where the server behind an APIService is at the moment, host:port. The error
+// is a *ResolveError.
+func (a *Aggregator) Address(ctx context.Context, s *apiregistrationv1.APIService) (string, error) {
+	ref := s.Spec.Service
+	port := int32(443)
+	if ref.Port != nil {
+		port = *ref.Port
+	}
+	address, err := a.cfg.Resolve(ctx, webhook.Service{Namespace: ref.Namespace, Name: ref.Name, Port: port})
+	if err != nil {
+		return "", &ResolveError{err}
+	}
+	return address, nil
+}
+
+func (a *Aggregator) backend(key backendKey) *backend {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	b := a.backends[key]
+	if b == nil {
+		b = &backend{}
+		b.roots, b.err = rootsOf(key.bundle)
+		a.backends[key] = b
+	}
+	return b
+}
+
+// forgetUnused gives up connections that no APIService leads to any more.
+func (a *Aggregator) forgetUnused(s *Services) {
+	used := map[backendKey]bool{}
+	for _, one := range s.remote {
+		used[keyOf(one)] = true
+	}
+	a.mu.Lock()
+	var unused []*backend
+	for key, b := range a.backends {
+		if !used[key] {
+			unused = append(unused, b)
+			delete(a.backends, key)
+		}
+	}
+	a.mu.Unlock()
+	for _, b := range unused {
+		b.close()
+	}
+}
+
+// Close ends the connections that are not in use.
+func (a *Aggregator) Close() { a.forgetUnused(&Services{}) }
+
+func (b *backend) close() {
+	b.mu.Lock()
+	plain, upgrades := b.plain, b.upgrades
+	b.mu.Unlock()
+	if plain != nil {
+		plain.CloseIdleConnections()
+		upgrades.CloseIdleConnections()
+	}
+}
+
+// rootsOf are the authorities of a bundle; nil, those of the system, where it is empty.
+func rootsOf(bundle string) (*x509.CertPool, error) {
+	if bundle == "" {
+		return nil, nil
+	}
+	roots := x509.NewCertPool()
+	if roots.AppendCertsFromPEM([]byte(bundle)) {
+		return roots, nil
+	}
+	err := errors.New("no valid certificate authority data seen")
+	if block, _ := pem.Decode([]byte(bundle)); block == nil {
+		err = errors.New("unable to parse bytes as PEM block")
+	} else if _, bad := x509.ParseCertificate(block.Bytes); bad != nil {
+		err = fmt.Errorf("failed to parse certificate: %w", bad)
+	}
+	return nil, fmt.Errorf("unable to load root certificates: %w", err)
+}
+
+// transport is what a request takes. Once the server has another certificate to show, there
+// are new connections; the old ones end with what is under way on them.
+func (a *Aggregator) transport(b *backend, s *apiregistrationv1.APIService, upgrade bool) *http.Transport {
+	shown := a.certificate()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.plain != nil && b.shown != shown {
+		b.plain.CloseIdleConnections()
+		b.upgrades.CloseIdleConnections()
+		b.plain = nil
+	}
+	if b.plain == nil {
+		conf := &tls.Config{
+			MinVersion: tls.VersionTLS12, RootCAs: b.roots, InsecureSkipVerify: s.Spec.InsecureSkipTLSVerify,
+			ServerName: s.Spec.Service.Name + "." + s.Spec.Service.Namespace + ".svc",
+			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+				if shown == nil {
+					return &tls.Certificate{}, nil
+				}
+				return shown, nil
+			},
+		}
+		b.shown, b.plain, b.upgrades = shown, a.newTransport(conf, true), a.newTransport(conf, false)
+	}
+	if upgrade {
+		return b.upgrades
+	}
+	return b.plain
+}
+
+func (a *Aggregator) certificate() *tls.Certificate {
+	if a.cfg.Certificate == nil {
+		return nil
+	}
+	return a.cfg.Certificate()
+}
+
+func (a *Aggregator) newTransport(conf *tls.Config, two bool) *http.Transport {
+	dial := a.cfg.Dial
+	if dial == nil {
+		dial = Dial
+	}
+	t := &http.Transport{
+		DialContext: dial, TLSClientConfig: conf.Clone(), TLSHandshakeTimeout: handshakeTimeout,
+		IdleConnTimeout: idleTimeout, MaxIdleConnsPerHost: idlePerHost, MaxResponseHeaderBytes: maxHeaders,
+		DisableCompression: true, // what comes is passed on as it came
+		Protocols:          new(http.Protocols),
+	}
+	t.Protocols.SetHTTP1(true)
+	t.Protocols.SetHTTP2(two)
+	if two {
+		// A client that reads slowly must not make us keep much for it, nor must a
+		// connection that is cut somewhere be taken for a quiet one.
+		t.HTTP2 = &http.HTTP2Config{MaxReceiveBufferPerStream: streamBuffer, SendPingTimeout: pingAfter, PingTimeout: pingTimeout}
+	}
+	return t
+}
+
+// Dial connects to an address at which an aggregated server may be. A host that is a name
+// is one of a Service of type ExternalName, and may mean this machine.
+func Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	_, notIP := netip.ParseAddr(host)
+	d := net.Dialer{Timeout: dialTimeout, KeepAlive: dialTimeout, Control: func(_, to string, _ syscall.RawConn) error {
+		return mayDial(to, notIP != nil)
+	}}
+	return d.DialContext(ctx, network, address)
+}
+
+// mayDial refuses addresses at which only this machine, or its link, answers: cloud
+// metadata services are at such.
+func mayDial(address string, loopback bool) error {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	ip := to.Addr().Unmap()
+	if ip.IsGlobalUnicast() || loopback && ip.IsLoopback() {
+		return nil
+	}
+	return errors.New("address not allowed")
+}

@@ -1,0 +1,57 @@
+package aggregator
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/relay"
+)
+
+// The headers that tell an aggregated server who asks. What the server publishes of how it
+// authenticates names them.
+const (
+	UserHeader  = "X-Remote-User"
+	GroupHeader = "X-Remote-Group"
+	UIDHeader   = "X-Remote-Uid"
+	ExtraPrefix = "X-Remote-Extra-"
+)
+
+// Introduce takes what a client proved itself with, and what it says of itself, out of
+// headers, and puts in who it was found to be.
+func (a *Aggregator) Introduce(h http.Header, who *authx.Identity) {
+	relay.Strip(h)
+	h[UserHeader] = []string{who.Name}
+	if len(who.Groups) > 0 {
+		h[GroupHeader] = slices.Clone(who.Groups)
+	}
+	if a.cfg.TellUID && who.UID != "" {
+		h[UIDHeader] = []string{who.UID}
+	}
+	for key, values := range who.Extra {
+		for _, v := range values {
+			h.Add(ExtraPrefix+escaped(key), v)
+		}
+	}
+}
+
+// escaped makes a key a part of a header's name: what may not stand there, and the percent
+// sign itself, is percent-encoded.
+func escaped(key string) string {
+	var b strings.Builder
+	for i := range len(key) {
+		if c := key[i]; c != '%' && isToken(c) {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
+}
+
+// isToken says whether a byte may stand in the name of a header.
+func isToken(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("!#$&'*+-.^_`|~", c) >= 0
+}

@@ -1,0 +1,37 @@
+package relay_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rowlock/rowlock/server/relay"
+)
+
+func TestStrip(t *testing.T) {
+	h := http.Header{
+		"Authorization": {"Bearer secret"}, "authorization": {"Bearer secret"}, "Proxy-Authorization": {"Basic secret"},
+		"Impersonate-User": {"admin"}, "Impersonate-Extra-A": {"b"}, "X-Remote-User": {"admin"}, "x-remote-extra-b": {"c"}, "X-REMOTE-GROUP": {"system:masters"},
+		"Sec-Websocket-Protocol": {"a, base64url.bearer.authorization.k8s.io.c2VjcmV0", "b"},
+		"Cookie":                 {"a=b"}, "X-Remotely": {"fine"},
+	}
+	relay.Strip(h)
+	want := http.Header{"Sec-Websocket-Protocol": {"a, b"}, "Cookie": {"a=b"}, "X-Remotely": {"fine"}}
+	if d := cmp.Diff(want, h); d != "" {
+		t.Error(d)
+	}
+	alone := http.Header{"Sec-Websocket-Protocol": {"base64url.bearer.authorization.k8s.io.c2VjcmV0"}}
+	if relay.Strip(alone); len(alone) > 0 {
+		t.Errorf("left: %v", alone)
+	}
+}
+
+func TestUpgrades(t *testing.T) {
+	for line, want := range map[string]bool{"": false, "keep-alive": false, "Upgrade": true, "keep-alive, upgrade": true, "close|upGrade ": true, "upgrades": false} {
+		if got := relay.Upgrades(http.Header{"Connection": strings.Split(line, "|")}); got != want {
+			t.Errorf("%q: %v", line, got)
+		}
+	}
+}
