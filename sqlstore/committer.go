@@ -10,10 +10,12 @@ import (
 
 // write is one Txn on its way. done is closed once out is set.
 type write struct {
-	txn  Txn
+	txn  Txn // as it is stored
 	size int
-	out  Outcome
-	done chan struct{}
+	// plain is what the sink is shown of each Op; nil: what is stored.
+	plain []opened
+	out   Outcome
+	done  chan struct{}
 }
 
 func (w *write) finish(out Outcome) {
@@ -82,10 +84,14 @@ func (q *queue) fail(err error) {
 // NotFoundError, ErrTooLarge, ErrFull, ErrReadOnly, ErrGone, ErrUnavailable, ErrBusy,
 // ErrUncertain, ErrClosed. When ctx ends before the commit has begun, nothing is
 // written and its error is returned; when it ends later, the error is
-// ErrUncertain with ctx's, and the write may or may not be seen.
+// ErrUncertain with ctx's, and the write may or may not be seen. A value that cannot be
+// encrypted fails with SealError.
 func (s *Store) Write(ctx context.Context, ops ...Op) (Outcome, error) {
 	w := &write{txn: Txn{Ops: ops}, done: make(chan struct{})}
 	if err := s.admit(w); err != nil {
+		return Outcome{}, err
+	}
+	if err := s.seal(ctx, w); err != nil {
 		return Outcome{}, err
 	}
 	if err := ctx.Err(); err != nil {

@@ -139,9 +139,11 @@ func (f *feed) catchUp(ctx context.Context, to int64, underway ...*write) error 
 			}
 			wait = min(2*wait, time.Second)
 		default:
+			var own []bool
 			if len(underway) > 0 {
-				attach(changes, underway)
+				own = attach(changes, underway)
 			}
+			f.openFed(ctx, changes, own)
 			f.deliver(changes)
 			wait = 10 * time.Millisecond
 		}
@@ -211,6 +213,7 @@ func appendChanges(changes []Change, w *write) []Change {
 		op := &w.txn.Ops[i]
 		c := Change{Aux: op.Aux}
 		c.Row = Row{Key: op.Key, Revision: w.out.Revisions[i], Created: w.out.Created[i], Value: op.Value, ExpiresAt: op.ExpiresAt, WrittenAt: w.out.WrittenAt}
+		w.show(i, &c.Row)
 		if op.Verb != Create {
 			c.PrevRevision = op.Expect
 		}
@@ -222,25 +225,35 @@ func appendChanges(changes []Change, w *write) []Change {
 	return changes
 }
 
-// attach gives changes found in the table what their writers attached. Compare
-// and swap lets one write alone succeed on what it expects.
-func attach(changes []Change, writes []*write) {
-	ops := make(map[Key][]*Op)
+// attach gives changes found in the table what their writers attached, and the values that
+// they wrote. Compare and swap lets one write alone succeed on what it expects. own says
+// which of the changes it found.
+func attach(changes []Change, writes []*write) (own []bool) {
+	type place struct {
+		w *write
+		i int
+	}
+	own = make([]bool, len(changes))
+	ops := make(map[Key][]place)
 	for _, w := range writes {
 		for i := range w.txn.Ops {
-			ops[w.txn.Ops[i].Key] = append(ops[w.txn.Ops[i].Key], &w.txn.Ops[i])
+			ops[w.txn.Ops[i].Key] = append(ops[w.txn.Ops[i].Key], place{w, i})
 		}
 	}
-	for i := range changes {
-		c := &changes[i]
-		for _, op := range ops[c.Key] {
+	for n := range changes {
+		c := &changes[n]
+		for _, at := range ops[c.Key] {
+			op := &at.w.txn.Ops[at.i]
 			expect := op.Expect
 			if op.Verb == Create {
 				expect = 0
 			}
 			if expect == c.PrevRevision && (op.Verb == Delete) == c.Deleted && bytes.Equal(op.Value, c.Value) {
-				c.Aux = op.Aux
+				c.Aux, own[n] = op.Aux, true
+				at.w.show(at.i, &c.Row)
+				break
 			}
 		}
 	}
+	return own
 }

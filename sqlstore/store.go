@@ -20,6 +20,7 @@ type Config struct {
 	CompactEvery time.Duration        // how often retention is enforced; default a tenth of Retention, 1s to 1m
 	ExpireEvery  time.Duration        // how often expired rows are looked for; default 5s
 	Observer     Observer             // told what happens, for metrics; may be nil
+	Sealer       Sealer               // encrypts values; nil: they are stored as they are, and no row is looked at
 	Clock        func() time.Time     // default: the driver's
 	Elapsed      func() time.Duration // time that has passed since some moment, whatever clocks are set to
 	Log          *slog.Logger
@@ -117,6 +118,7 @@ type Store struct {
 	goal     goal
 	keeper   Keeper // the driver, or nil
 	refusal  refusal
+	slow     slowKeys
 }
 
 // New makes a Store on a driver. Nothing runs until Run.
@@ -214,17 +216,26 @@ func (g *goal) missed(applied int64) time.Duration {
 	return time.Since(g.since)
 }
 
-// Scan, Read, Changes and Bounds read the table; see Driver.
+// Scan, Read, Changes and Bounds read the table; see Driver. Values are given as they were
+// written; where one cannot be decrypted, the row says so, and is no error.
 func (s *Store) Scan(ctx context.Context, req ScanRequest) ([]Row, error) {
-	return s.driver.Scan(ctx, req)
+	rows, err := s.driver.Scan(ctx, req)
+	s.openRows(ctx, rows)
+	return rows, err
 }
 
 func (s *Store) Read(ctx context.Context, key Key, revision int64) (Row, error) {
-	return s.driver.Read(ctx, key, revision)
+	row, err := s.driver.Read(ctx, key, revision)
+	if err == nil {
+		s.openRow(ctx, &row)
+	}
+	return row, err
 }
 
 func (s *Store) Changes(ctx context.Context, after int64, limit int, previous bool) ([]Change, error) {
-	return s.driver.Changes(ctx, after, limit, previous)
+	changes, err := s.driver.Changes(ctx, after, limit, previous)
+	s.openChanges(ctx, changes, nil)
+	return changes, err
 }
 
 func (s *Store) Bounds(ctx context.Context) (Bounds, error) {

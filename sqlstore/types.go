@@ -33,6 +33,7 @@ type Row struct {
 	Value      []byte    // encoded object without its resourceVersion; read-only once returned
 	ExpiresAt  time.Time // zero: never
 	WrittenAt  time.Time
+	Unopened   error // set by Store alone: why the value cannot be decrypted; Value is then as it is stored
 }
 
 // Change is one entry of the log: the row a revision wrote, and what it replaced.
@@ -40,6 +41,7 @@ type Change struct {
 	Row
 	PrevRevision int64  // 0 for a create
 	PrevValue    []byte // nil for a create, or where previous values were not asked for
+	PrevUnopened error  // as Unopened, of the previous value
 	Aux          any    // what the writer attached to its Op; set in Sink.Apply for every write of this Store, else nil
 }
 
@@ -59,7 +61,8 @@ type Op struct {
 	Expect    int64
 	Value     []byte
 	ExpiresAt time.Time
-	Aux       any // handed through to the feed of this process, never stored
+	AsStored  bool // Value lies in the table already, for this key, and is not encrypted again
+	Aux       any  // handed through to the feed of this process, never stored
 }
 
 // Txn is a list of Ops that commit together or not at all. A Txn that fails

@@ -20,7 +20,7 @@ func (s *Store) ReadAll(ctx context.Context, revision int64, take func(rows []Ro
 	if s.whole != nil {
 		began := time.Now()
 		defer func() { s.cfg.Observer.Queried("read_all", time.Since(began), err) }()
-		return s.whole.ReadAll(ctx, revision, take)
+		return s.whole.ReadAll(ctx, revision, s.opening(ctx, take))
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -1,0 +1,254 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Values are encrypted by who writes them, before the group commit: a key server that is
+// slow delays its own writers and no others. They are decrypted by who reads them, where
+// rows leave the driver. This is done in Store and not in a Driver around the driver, for
+// three reasons: the feed shows own commits from the plain values that it has in memory;
+// who expires a row writes its stored bytes back without a key; and backups and commands
+// that work on drivers see what lies in the table.
+//
+// Who may cause what: a write costs one Seal of the user's own goroutine, a write of the
+// same value one read of a row and one Open. Opening happens once for each row that this
+// server did not write; what fails slowly is not tried again for a while (slowKeys), so
+// that rows under a key that is away cost the others a bounded time.
+
+// opened is a value as it was before it was encrypted, or why that is not known.
+type opened struct {
+	value []byte
+	err   error
+}
+
+// show puts the plain value of an operation into a row that has it as it is stored.
+func (w *write) show(i int, row *Row) {
+	if w.plain != nil {
+		row.Value, row.Unopened = w.plain[i].value, w.plain[i].err
+	}
+}
+
+// sealable says whether rows of a resource may be encrypted. The server's own rows hold
+// names alone, and are compared as they lie in the table.
+func sealable(key *Key) bool { return !strings.HasPrefix(key.Resource, "~") }
+
+// seal encrypts the values of a write. Errors: SealError, and those of ctx.
+func (s *Store) seal(ctx context.Context, w *write) error {
+	if s.cfg.Sealer == nil {
+		return nil
+	}
+	var ops []Op // made when a value differs from what is stored
+	for i := range w.txn.Ops {
+		op := &w.txn.Ops[i]
+		if !sealable(&op.Key) {
+			continue
+		}
+		stored, plain, err := s.sealOne(ctx, op)
+		if err != nil {
+			return err
+		}
+		if plain.err == nil && same(stored, plain.value) {
+			continue
+		}
+		if ops == nil {
+			ops = append([]Op(nil), w.txn.Ops...)
+			w.plain = make([]opened, len(ops))
+			for j := range ops {
+				w.plain[j].value = ops[j].Value
+			}
+		}
+		w.size += len(stored) - len(op.Value)
+		ops[i].Value, w.plain[i] = stored, plain
+	}
+	if ops != nil {
+		w.txn.Ops = ops
+	}
+	return nil
+}
+
+// sealOne is what an operation stores, and what the sink is shown of it.
+func (s *Store) sealOne(ctx context.Context, op *Op) (stored []byte, plain opened, err error) {
+	if op.AsStored {
+		plain.value, plain.err = s.open(ctx, op.Key, op.Value)
+		if plain.err != nil {
+			plain.value = op.Value
+		}
+		return op.Value, plain, nil
+	}
+	plain.value = op.Value
+	if stored, err = s.cfg.Sealer.Seal(ctx, op.Key, op.Value); err == nil {
+		return stored, plain, nil
+	}
+	// What goes needs no key: the last state is then the one that lies in the table.
+	var sealing *SealError
+	if op.Verb == Delete && errors.As(err, &sealing) {
+		if row, e := s.driver.Read(ctx, op.Key, 0); e == nil && row.Revision == op.Expect {
+			return row.Value, plain, nil
+		}
+	}
+	return nil, plain, err
+}
+
+// same says that two values are the same memory, as they are where nothing was encrypted.
+func same(a, b []byte) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
+// Sealed says that values may be encrypted here.
+func (s *Store) Sealed() bool { return s.cfg.Sealer != nil }
+
+// Stale says of a live row, whose value is to be written once more, that the bytes in the
+// table would be others: it was encrypted by another provider or key, or cannot be opened
+// any more. It reads the row, unless nothing is encrypted here.
+func (s *Store) Stale(ctx context.Context, key Key, revision int64) bool {
+	if s.cfg.Sealer == nil || !sealable(&key) {
+		return false
+	}
+	row, err := s.driver.Read(ctx, key, 0)
+	if err != nil || row.Revision != revision {
+		return false
+	}
+	_, stale, err := s.cfg.Sealer.Open(ctx, key, row.Value)
+	return stale || err != nil
+}
+
+// Open gives the value of stored bytes of a key, as for a row that could not be opened
+// when it was read. Errors: UnsealError, those of ctx.
+func (s *Store) Open(ctx context.Context, key Key, stored []byte) ([]byte, error) {
+	if s.cfg.Sealer == nil || !sealable(&key) {
+		return stored, nil
+	}
+	return s.open(ctx, key, stored)
+}
+
+// open is Sealer.Open, but for keys that lately took long to fail.
+func (s *Store) open(ctx context.Context, key Key, stored []byte) ([]byte, error) {
+	provider, name, _, sealed := SealedBy(stored)
+	if !sealed {
+		plain, _, err := s.cfg.Sealer.Open(ctx, key, stored)
+		return plain, err
+	}
+	began := s.cfg.Elapsed()
+	if cause := s.slow.lately(provider, name, began); cause != nil {
+		return nil, &UnsealError{Key: key, Provider: provider, KeyName: name, Err: cause}
+	}
+	plain, _, err := s.cfg.Sealer.Open(ctx, key, stored)
+	if err == nil {
+		return plain, nil
+	}
+	var unseal *UnsealError
+	if !errors.As(err, &unseal) { // the end of ctx
+		unseal = &UnsealError{Key: key, Provider: provider, KeyName: name, Err: err}
+	}
+	if s.cfg.Elapsed()-began >= slowFailure && strings.HasPrefix(provider, "kms") {
+		s.slow.failed(provider, name, s.cfg.Elapsed(), unseal.Err)
+	}
+	return nil, unseal
+}
+
+func (s *Store) openRow(ctx context.Context, row *Row) {
+	if s.cfg.Sealer == nil || !sealable(&row.Key) {
+		return
+	}
+	plain, err := s.open(ctx, row.Key, row.Value)
+	if err != nil {
+		row.Unopened = err
+		return
+	}
+	row.Value = plain
+}
+
+func (s *Store) openRows(ctx context.Context, rows []Row) {
+	if s.cfg.Sealer == nil {
+		return
+	}
+	for i := range rows {
+		s.openRow(ctx, &rows[i])
+	}
+}
+
+// openChanges opens what is not known to be open already.
+func (s *Store) openChanges(ctx context.Context, changes []Change, own []bool) {
+	if s.cfg.Sealer == nil {
+		return
+	}
+	for i := range changes {
+		c := &changes[i]
+		if own == nil || !own[i] {
+			s.openRow(ctx, &c.Row)
+		}
+		if c.PrevValue == nil {
+			continue
+		}
+		prev := Row{Key: c.Key, Value: c.PrevValue}
+		s.openRow(ctx, &prev)
+		c.PrevValue, c.PrevUnopened = prev.Value, prev.Unopened
+	}
+}
+
+// feedOpens is how long the feed waits for keys of one page of changes. What was not opened
+// by then is shown as such, and tried again by others.
+const feedOpens = 3 * time.Second
+
+// openFed is openChanges for the feed, for which all servers' readers wait.
+func (f *feed) openFed(ctx context.Context, changes []Change, own []bool) {
+	if f.cfg.Sealer == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, feedOpens)
+	defer cancel()
+	f.openChanges(ctx, changes, own)
+}
+
+// opening opens rows before they are taken.
+func (s *Store) opening(ctx context.Context, take func([]Row) error) func([]Row) error {
+	if s.cfg.Sealer == nil {
+		return take
+	}
+	return func(rows []Row) error {
+		s.openRows(ctx, rows)
+		return take(rows)
+	}
+}
+
+// slowKeys are keys of key servers that took long to say no.
+type slowKeys struct {
+	mu   sync.Mutex
+	last map[string]slowKey
+}
+
+type slowKey struct {
+	until time.Duration
+	err   error
+}
+
+const (
+	slowFailure = time.Second // an Open that took longer was waiting for somebody
+	slowPause   = 5 * time.Second
+	mostSlow    = 64
+)
+
+// lately is why a key cannot be used now, or nil.
+func (k *slowKeys) lately(provider, name string, now time.Duration) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if s, ok := k.last[provider+":"+name]; ok && now < s.until {
+		return s.err
+	}
+	return nil
+}
+
+func (k *slowKeys) failed(provider, name string, now time.Duration, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.last == nil || len(k.last) >= mostSlow {
+		k.last = make(map[string]slowKey)
+	}
+	k.last[provider+":"+name] = slowKey{until: now + slowPause, err: fmt.Errorf("not tried again so soon: %w", err)}
+}

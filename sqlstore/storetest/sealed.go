@@ -1,0 +1,326 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// Locksmith is a Sealer of tests: it encrypts secrets with the first of its keys, and
+// counts what it is asked.
+type Locksmith struct {
+	mu           sync.Mutex
+	keys         []string
+	seals, opens int
+	down         error
+}
+
+// NewLocksmith seals with the first of some keys, and opens with all.
+func NewLocksmith(keys ...string) *Locksmith { return &Locksmith{keys: keys} }
+
+// Use puts other keys in the place of those it has.
+func (l *Locksmith) Use(keys ...string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.keys = keys
+}
+
+// Fail makes everything fail with an error, until nil.
+func (l *Locksmith) Fail(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.down = err
+}
+
+// Counts says how often it was asked to seal and to open since the last time.
+func (l *Locksmith) Counts() (seals, opens int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	seals, opens, l.seals, l.opens = l.seals, l.opens, 0, 0
+	return seals, opens
+}
+
+// Seal implements sqlstore.Sealer.
+func (l *Locksmith) Seal(_ context.Context, key sqlstore.Key, plain []byte) ([]byte, error) {
+	if key.Resource != "secrets" {
+		return plain, nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.seals++
+	if l.down != nil {
+		return nil, &sqlstore.SealError{Key: key, Provider: "test", KeyName: l.keys[0], Err: l.down}
+	}
+	return append(append([]byte(sqlstore.SealHead("test", l.keys[0])), tag(l.keys[0], key, plain)...), hide(l.keys[0], plain)...), nil
+}
+
+// Open implements sqlstore.Sealer.
+func (l *Locksmith) Open(_ context.Context, key sqlstore.Key, stored []byte) ([]byte, bool, error) {
+	provider, name, head, sealed := sqlstore.SealedBy(stored)
+	if !sealed {
+		return stored, key.Resource == "secrets", nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.opens++
+	fail := func(why error) ([]byte, bool, error) {
+		return nil, false, &sqlstore.UnsealError{Key: key, Provider: provider, KeyName: name, Err: why}
+	}
+	if l.down != nil {
+		return fail(l.down)
+	}
+	for _, have := range l.keys {
+		if have != name || len(stored) < head+sha256.Size {
+			continue
+		}
+		plain := hide(have, stored[head+sha256.Size:])
+		if !hmac.Equal(tag(have, key, plain), stored[head:head+sha256.Size]) {
+			return fail(errors.New("it was sealed for another key"))
+		}
+		return plain, have != l.keys[0], nil
+	}
+	return fail(errors.New("no such key"))
+}
+
+func tag(secret string, key sqlstore.Key, plain []byte) []byte {
+	h := hmac.New(sha256.New, []byte(secret))
+	fmt.Fprintf(h, "%q %q %q ", key.Resource, key.Namespace, key.Name)
+	h.Write(plain)
+	return h.Sum(nil)
+}
+
+func hide(secret string, text []byte) []byte {
+	out := bytes.Clone(text)
+	for i := range out {
+		if i%sha256.Size == 0 {
+			secret = fmt.Sprintf("%x", sha256.Sum256([]byte(secret)))
+		}
+		out[i] ^= secret[i%sha256.Size] | 0x80
+	}
+	return out
+}
+
+// loot is what nobody may find in the table.
+const loot = "the very secret words"
+
+func secret(name string) sqlstore.Key { return key("secrets", "default", name) }
+
+// wantHidden fails if the value of any row in the table, past ones too, tells a secret.
+func wantHidden(t testing.TB, d sqlstore.Driver) {
+	t.Helper()
+	for _, c := range changes(t, d, 0) {
+		_, _, _, sealed := sqlstore.SealedBy(c.Value)
+		if sealed != (c.Key.Resource == "secrets") || strings.Contains(string(c.Value), loot) && sealed {
+			t.Errorf("%s at revision %d is stored as %.60q", c.Key, c.Revision, c.Value)
+		}
+	}
+}
+
+func wantLoot(t testing.TB, what string, c *sqlstore.Row, value string) {
+	t.Helper()
+	if c.Unopened != nil || string(c.Value) != value {
+		t.Errorf("%s: %s at revision %d is %.60q, %v; want %q", what, c.Key, c.Revision, c.Value, c.Unopened, value)
+	}
+}
+
+var sealedTests = map[string]func(*testing.T, Database){
+	"values are stored encrypted, and shown as they are": func(t *testing.T, db Database) {
+		d, keys := db.Open(t), NewLocksmith("one")
+		s := serve(t, d, sqlstore.Config{Sealer: keys})
+		write(t, s, create(secret("a"), loot).Ops[0], create(pod("p"), "plain").Ops[0], create(key("~ips", "", "10.0.0.1"), "claim").Ops[0])
+		write(t, s, update(secret("a"), 1, loot+"!").Ops...)
+		write(t, s, remove(secret("a"), 4, loot+"?").Ops...)
+		if seals, opens := keys.Counts(); seals != 3 || opens != 0 {
+			t.Errorf("three writes of a secret took %d seals and %d opens", seals, opens)
+		}
+		for i, want := range []string{loot, "plain", "claim", loot + "!", loot + "?"} {
+			wantLoot(t, "the feed", &s.Log(t)[i].Row, want)
+		}
+		wantHidden(t, d)
+		log, err := s.Changes(t.Context(), 0, 10, true)
+		if err != nil || len(log) != 5 {
+			t.Fatal(len(log), err)
+		}
+		wantLoot(t, "the log", &log[4].Row, loot+"?")
+		if string(log[4].PrevValue) != loot+"!" || log[4].PrevUnopened != nil {
+			t.Errorf("before that it was %q, %v", log[4].PrevValue, log[4].PrevUnopened)
+		}
+		rows, err := s.Scan(t.Context(), sqlstore.ScanRequest{Resource: "secrets", Limit: 5, Revision: 3})
+		if err != nil || len(rows) != 1 {
+			t.Fatal(rows, err)
+		}
+		wantLoot(t, "a page", &rows[0], loot)
+		row, err := s.Read(t.Context(), secret("a"), 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantLoot(t, "a row", &row, loot+"!")
+	},
+	"another server's feed, and all rows at once": func(t *testing.T, db Database) {
+		a, b := serve(t, db.Open(t), sqlstore.Config{Sealer: NewLocksmith("one")}), serve(t, db.Open(t), sqlstore.Config{Sealer: NewLocksmith("two", "one")})
+		for i := range 5 {
+			write(t, a, create(secret(fmt.Sprint(i)), loot).Ops...)
+		}
+		waitFor(t, "the other server", func() bool { return len(b.Log(t)) == 5 })
+		for i := range 5 {
+			wantLoot(t, "the other server", &b.Log(t)[i].Row, loot)
+		}
+		var mu sync.Mutex
+		found := 0
+		err := b.ReadAll(t.Context(), 5, func(rows []sqlstore.Row) error {
+			mu.Lock()
+			defer mu.Unlock()
+			for i := range rows {
+				wantLoot(t, "all", &rows[i], loot)
+				found++
+			}
+			return nil
+		})
+		if err != nil || found != 5 {
+			t.Errorf("%d of 5 rows: %v", found, err)
+		}
+	},
+	"what cannot be opened is said, and hinders nobody": func(t *testing.T, db Database) {
+		a := serve(t, db.Open(t), sqlstore.Config{Sealer: NewLocksmith("new", "old")})
+		keys := NewLocksmith("old")
+		b := serve(t, db.Open(t), sqlstore.Config{Sealer: keys})
+		write(t, a, create(secret("a"), loot).Ops...)
+		write(t, b, create(secret("b"), loot).Ops...)
+		write(t, b, create(pod("p"), "plain").Ops...)
+		waitFor(t, "all changes", func() bool { return len(b.Log(t)) == 3 })
+		closed := b.Log(t)[0]
+		var why *sqlstore.UnsealError
+		if !errors.As(closed.Unopened, &why) || why.Key != secret("a") || why.Provider != "test" || why.KeyName != "new" || strings.Contains(why.Error(), loot) {
+			t.Fatalf("a value under an unknown key: %+v", closed)
+		}
+		wantLoot(t, "beside it", &b.Log(t)[1].Row, loot)
+		rows, err := b.Scan(t.Context(), sqlstore.ScanRequest{Limit: 10})
+		if err != nil || len(rows) != 3 || rows[0].Unopened != nil || rows[1].Unopened == nil || rows[2].Unopened != nil {
+			t.Fatalf("a page with it: %+v, %v", rows, err)
+		}
+		// It may be deleted unread, as it is stored.
+		keys.Counts()
+		write(t, b, sqlstore.Op{Verb: sqlstore.Delete, Key: secret("a"), Expect: 1, Value: closed.Value, AsStored: true})
+		if seals, _ := keys.Counts(); seals != 0 {
+			t.Errorf("what was encrypted was encrypted again")
+		}
+		waitFor(t, "the delete", func() bool { return len(a.Log(t)) == 4 })
+		wantLoot(t, "who has the key", &a.Log(t)[3].Row, loot)
+		if last := b.Log(t)[3]; !errors.As(last.Unopened, &why) || !bytes.Equal(last.Value, closed.Value) {
+			t.Errorf("who has it not: %+v", last)
+		}
+		// The key comes back.
+		keys.Use("old", "new")
+		if plain, err := b.Open(t.Context(), secret("a"), closed.Value); err != nil || string(plain) != loot {
+			t.Errorf("with the key: %q, %v", plain, err)
+		}
+	},
+	"a value in another row": func(t *testing.T, db Database) {
+		d := db.Open(t)
+		s := serve(t, d, sqlstore.Config{Sealer: NewLocksmith("one")})
+		write(t, s, create(secret("a"), loot).Ops[0], create(secret("b"), "other").Ops[0])
+		apply(t, d, update(secret("a"), 1, string(changes(t, d, 1)[0].Value)))
+		waitFor(t, "the feed", func() bool { return len(s.Log(t)) == 3 })
+		var why *sqlstore.UnsealError
+		if row, err := s.Read(t.Context(), secret("a"), 0); err != nil || !errors.As(row.Unopened, &why) || !errors.As(s.Log(t)[2].Unopened, &why) {
+			t.Errorf("%+v, %v", row, err)
+		}
+	},
+	"no keys": func(t *testing.T, db Database) {
+		d, keys := db.Open(t), NewLocksmith("one")
+		s := serve(t, d, sqlstore.Config{Sealer: keys})
+		write(t, s, create(secret("a"), loot).Ops...)
+		keys.Fail(errors.New("the key server is away"))
+		var why *sqlstore.SealError
+		for _, ops := range [][]sqlstore.Op{create(secret("b"), loot).Ops, update(secret("a"), 1, loot).Ops, join(create(pod("p"), "x"), create(secret("c"), loot)).Ops} {
+			if _, err := s.Write(t.Context(), ops...); !errors.As(err, &why) || strings.Contains(err.Error(), loot) {
+				t.Fatalf("a write gave %v", err)
+			}
+		}
+		wantBounds(t, d, 0, 1)
+		write(t, s, create(pod("p"), "x").Ops...)
+		// What goes takes no key, and no plain text with it.
+		write(t, s, remove(secret("a"), 1, loot+" at last").Ops...)
+		wantLoot(t, "the delete", &s.Log(t)[2].Row, loot+" at last")
+		wantHidden(t, d)
+		if _, err := s.Write(t.Context(), remove(secret("a"), 1, loot).Ops...); !errors.As(err, &why) {
+			t.Fatalf("a delete of what is not there gave %v", err)
+		}
+	},
+	"stale": func(t *testing.T, db Database) {
+		d, keys := db.Open(t), NewLocksmith("one")
+		plain := serve(t, d, sqlstore.Config{})
+		write(t, plain, create(secret("old"), loot).Ops[0], create(pod("p"), "x").Ops[0])
+		if plain.Stale(t.Context(), secret("old"), 1) || plain.Sealed() {
+			t.Error("a store that encrypts nothing calls a row stale")
+		}
+		plain.stop()
+		s := serve(t, d, sqlstore.Config{Sealer: keys})
+		write(t, s, create(secret("a"), loot).Ops...)
+		for i := range 2 {
+			want := fmt.Sprint(true, false, i == 1, false)
+			got := fmt.Sprint(s.Stale(t.Context(), secret("old"), 1), s.Stale(t.Context(), pod("p"), 2), s.Stale(t.Context(), secret("a"), 3), s.Stale(t.Context(), secret("a"), 2))
+			if got != want {
+				t.Errorf("round %d: stale %s, want %s", i, got, want)
+			}
+			keys.Use("two", "one")
+		}
+		keys.Use("two")
+		if !s.Stale(t.Context(), secret("a"), 3) {
+			t.Error("a row that cannot be opened is not stale")
+		}
+	},
+	"what expires takes no key": func(t *testing.T, db Database) {
+		d, keys := db.Open(t), NewLocksmith("one")
+		first := serve(t, d, sqlstore.Config{Sealer: keys})
+		for _, name := range []string{"a", "b"} {
+			write(t, first, sqlstore.Op{Verb: sqlstore.Create, Key: secret(name), Value: []byte(loot), ExpiresAt: start.Add(time.Second)})
+			keys.Use("two", "one")
+		}
+		first.stop()
+		keys = NewLocksmith("two")
+		later := serve(t, d, sqlstore.Config{Sealer: keys, Retention: 48 * time.Hour, ExpireEvery: time.Millisecond, Clock: func() time.Time { return start.Add(time.Hour) }})
+		waitFor(t, "expiry", func() bool { return len(later.Log(t)) == 2 })
+		for _, c := range later.Log(t) {
+			if c.Key == secret("b") {
+				wantLoot(t, "the end", &c.Row, loot)
+			} else if c.Unopened == nil {
+				t.Errorf("%s was opened without its key", c.Key)
+			}
+		}
+		if seals, _ := keys.Counts(); seals != 0 {
+			t.Errorf("%d values were encrypted to be deleted", seals)
+		}
+		wantHidden(t, d)
+	},
+	"own commits are known though their answer was lost": func(t *testing.T, db Database) {
+		keys := NewLocksmith("one")
+		s := serve(t, &cutter{Driver: db.Open(t)}, sqlstore.Config{MaxBatch: 4, Sealer: keys})
+		var wg sync.WaitGroup
+		for w := range 4 {
+			wg.Go(func() {
+				for i := range 5 {
+					if _, err := s.Write(t.Context(), create(secret(fmt.Sprintf("%d-%d", w, i)), loot).Ops...); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		for _, c := range s.Log(t) {
+			wantLoot(t, "the feed", &c.Row, loot)
+		}
+		if _, opens := keys.Counts(); opens != 0 {
+			t.Errorf("own values were opened %d times", opens)
+		}
+	},
+}
