@@ -228,7 +228,7 @@ var sealedTests = map[string]func(*testing.T, Database){
 		d := db.Open(t)
 		s := serve(t, d, sqlstore.Config{Sealer: NewLocksmith("one")})
 		write(t, s, create(secret("a"), loot).Ops[0], create(secret("b"), "other").Ops[0])
-		apply(t, d, update(secret("a"), 1, string(changes(t, d, 1)[0].Value)))
+		apply(t, db.Open(t), update(secret("a"), 1, string(changes(t, d, 1)[0].Value)))
 		waitFor(t, "the feed", func() bool { return len(s.Log(t)) == 3 })
 		var why *sqlstore.UnsealError
 		if row, err := s.Read(t.Context(), secret("a"), 0); err != nil || !errors.As(row.Unopened, &why) || !errors.As(s.Log(t)[2].Unopened, &why) {
