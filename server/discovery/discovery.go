@@ -20,9 +20,13 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// Config is what discovery needs. All fields but Address are required.
+// Config is what discovery needs. All fields but Address and
+// Services are required.
 type Config struct {
 	Catalogue *kinds.Catalogue
+	// Services lists APIServices, with a number that rises whenever the list changes. Nil,
+	// or an empty list: this server serves all that there is.
+	Services func() ([]Service, uint64)
 	// Codecs are the forms that documents are served in, the first one where a
 	// client asks for none.
 	Codecs []codecs.Codec
@@ -70,24 +74,35 @@ func New(c Config) (*Handler, error) {
 	return h, err
 }
 
-// documents are those of the catalogue as it is now.
+// documents are those of the catalogue and of APIServices as they are now.
 func (h *Handler) documents() (*documents, error) {
 	resources, generation := h.config.Catalogue.Snapshot()
-	if d := h.current.Load(); d != nil && d.generation >= generation {
+	services, serviceGeneration := h.services()
+	current := func(d *documents) bool {
+		return d != nil && d.generation >= generation && d.serviceGeneration >= serviceGeneration
+	}
+	if d := h.current.Load(); current(d) {
 		return d, nil
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if d := h.current.Load(); d != nil && d.generation >= generation {
+	if d := h.current.Load(); current(d) {
 		return d, nil
 	}
-	d, err := describe(resources)
+	d, err := describe(resources, services)
 	if err != nil {
 		return nil, err
 	}
-	d.generation = generation
+	d.generation, d.serviceGeneration = generation, serviceGeneration
 	h.current.Store(d)
 	return d, nil
+}
+
+func (h *Handler) services() ([]Service, uint64) {
+	if h.config.Services == nil {
+		return nil, 0
+	}
+	return h.config.Services()
 }
 
 // Serves reports whether a path is one of discovery's: "/api" to "/api/v1",

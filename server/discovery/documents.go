@@ -18,7 +18,7 @@ import (
 
 // documents are what one state of the catalogue looks like to a client.
 type documents struct {
-	generation uint64
+	generation, serviceGeneration uint64
 
 	groups   map[string]*document // "apps"
 	versions map[schema.GroupVersion]*document
@@ -28,47 +28,59 @@ type documents struct {
 	legacy, named *aggregated // the core group, and all others
 }
 
-// describe makes the documents of resources, which stand in discovery order.
-func describe(resources []*kinds.Resource) (*documents, error) {
+// describe makes the documents of resources, which stand in discovery order, and of what
+// APIServices say. Without any of these, all groups are those of resources.
+func describe(resources []*kinds.Resource, services []Service) (*documents, error) {
 	d := &documents{
 		groups:   make(map[string]*document),
 		versions: make(map[schema.GroupVersion]*document),
 		custom:   make(map[string]bool),
 	}
-	var groups []metav1.APIGroup
-	var core, named []discoveryv2.APIGroupDiscovery
-	for _, g := range grouped(resources) {
-		item := discoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: g.name}}
-		group := metav1.APIGroup{Name: g.name}
+	core, named := groupsOf(resources)
+	for _, g := range slices.Concat(core, named) {
 		for _, v := range g.versions {
 			gv := schema.GroupVersion{Group: g.name, Version: v.name}
-			group.Versions = append(group.Versions, metav1.GroupVersionForDiscovery{GroupVersion: gv.String(), Version: v.name})
 			d.versions[gv] = newDocument(resourceList(gv, v.resources))
-			item.Versions = append(item.Versions, discoveryv2.APIVersionDiscovery{
-				Version: v.name, Resources: entries(v.resources), Freshness: discoveryv2.DiscoveryFreshnessCurrent,
-			})
-			d.custom[g.name] = !v.resources[0].FixedRoutes()
+			d.custom[g.name] = v.custom()
 		}
-		if g.name == "" {
-			core = append(core, item)
-			continue
+	}
+	// What no APIService names any more is served all the same, and so is its document.
+	for _, g := range ordered(served(named), byService) {
+		d.add(group(g))
+	}
+	var groups []metav1.APIGroup
+	for _, g := range ordered(registered(named, services), byService) {
+		if g[0].Group != "" {
+			groups = append(groups, group(g))
+			d.add(group(g))
 		}
-		named = append(named, item)
-		group.PreferredVersion = group.Versions[0]
-		groups = append(groups, group)
-		group.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
-		d.groups[g.name] = newDocument(&group)
 	}
 	d.list = newDocument(&metav1.APIGroupList{
 		TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"},
 		Groups:   groups,
 	})
 	var err error
-	if d.legacy, err = newAggregated(core); err != nil {
+	if d.legacy, err = newAggregated(aggregatedItems(core, nil)); err != nil {
 		return nil, err
 	}
-	d.named, err = newAggregated(named)
+	d.named, err = newAggregated(aggregatedItems(named, services))
 	return d, err
+}
+
+// add makes a group's document.
+func (d *documents) add(g metav1.APIGroup) {
+	g.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
+	d.groups[g.Name] = newDocument(&g)
+}
+
+// group lists the versions of a group, the preferred one first.
+func group(versions []place) metav1.APIGroup {
+	g := metav1.APIGroup{Name: versions[0].Group}
+	for _, v := range versions {
+		g.Versions = append(g.Versions, metav1.GroupVersionForDiscovery{GroupVersion: v.String(), Version: v.Version})
+	}
+	g.PreferredVersion = g.Versions[0]
+	return g
 }
 
 type groupRows struct {

@@ -1,0 +1,160 @@
+package discovery
+
+import (
+	"cmp"
+	"slices"
+
+	discoveryv2 "k8s.io/api/apidiscovery/v2"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/apiregistration"
+)
+
+// Service is a group version that an APIService stands for.
+type Service struct {
+	Group, Version                 string
+	GroupPriority, VersionPriority int32
+	// Remote is what another server says of it; nil where this server serves it.
+	Remote *discoveryv2.APIVersionDiscovery
+}
+
+// ownPriority is that of the group of APIServices, which has none itself: higher than an
+// APIService may have.
+const ownPriority = 20001
+
+// place is where a group version stands among others.
+type place struct {
+	schema.GroupVersion
+	group, version int32 // priorities
+}
+
+// placeOf is where a group version that this server serves stands unless its APIService
+// says otherwise. registered says that there should be one.
+func placeOf(gv schema.GroupVersion, custom bool) (p place, registered bool) {
+	local := apiregistration.Local(gv)
+	switch {
+	case custom:
+		local = apiregistration.OfDefinition(gv)
+	case local == nil:
+		return place{gv, ownPriority, 1}, false
+	}
+	return place{gv, local.Spec.GroupPriorityMinimum, local.Spec.VersionPriority}, true
+}
+
+// registered are the group versions that APIServices name, with those that do without: the
+// group of APIServices, and custom resources, whose APIService comes a moment after them.
+func registered(groups []groupRows, services []Service) []place {
+	if len(services) == 0 {
+		return served(groups)
+	}
+	list, named := make([]place, 0, len(services)+1), make(map[schema.GroupVersion]bool, len(services))
+	for _, s := range services {
+		gv := schema.GroupVersion{Group: s.Group, Version: s.Version}
+		named[gv] = true
+		list = append(list, place{gv, s.GroupPriority, s.VersionPriority})
+	}
+	for _, g := range groups {
+		for _, v := range g.versions {
+			gv := schema.GroupVersion{Group: g.name, Version: v.name}
+			p, has := placeOf(gv, v.custom())
+			if !named[gv] && (!has || v.custom()) {
+				list = append(list, p)
+			}
+		}
+	}
+	return list
+}
+
+// served are the group versions of the catalogue.
+func served(groups []groupRows) (list []place) {
+	for _, g := range groups {
+		for _, v := range g.versions {
+			p, _ := placeOf(schema.GroupVersion{Group: g.name, Version: v.name}, v.custom())
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// custom says that a version has custom resources.
+func (v *versionRows) custom() bool { return !v.resources[0].FixedRoutes() }
+
+// ordered puts group versions into groups: the group with the highest priority of any of
+// its versions first, in it the version with the highest priority, then the most mature one.
+// Groups of the same priority stand in the order of what name makes of their places.
+func ordered(list []place, name func(place) string) [][]place {
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(a, b place) int {
+		return cmp.Or(cmp.Compare(b.group, a.group), cmp.Compare(name(a), name(b)))
+	})
+	var groups [][]place
+	at := make(map[string]int)
+	for _, p := range list {
+		i, ok := at[p.Group]
+		if !ok {
+			i = len(groups)
+			at[p.Group] = i
+			groups = append(groups, nil)
+		}
+		groups[i] = append(groups[i], p)
+	}
+	for _, g := range groups {
+		slices.SortStableFunc(g, func(a, b place) int {
+			return cmp.Or(cmp.Compare(b.version, a.version), version.CompareKubeAwareVersionStrings(b.Version, a.Version))
+		})
+	}
+	return groups
+}
+
+// byService orders groups as the names of their APIServices, byGroup as their own.
+func byService(p place) string { return p.Version + "." + p.Group }
+func byGroup(p place) string   { return p.Group }
+
+// aggregatedItems are the groups of the aggregated document: what this server serves, at
+// the places that it gives them itself, and what others serve at those of their APIServices.
+func aggregatedItems(groups []groupRows, services []Service) (items []discoveryv2.APIGroupDiscovery) {
+	entriesOf := make(map[schema.GroupVersion]discoveryv2.APIVersionDiscovery)
+	var list []place
+	for _, s := range services {
+		if s.Remote == nil {
+			continue
+		}
+		gv := schema.GroupVersion{Group: s.Group, Version: s.Version}
+		entriesOf[gv] = *s.Remote
+		list = append(list, place{gv, s.GroupPriority, s.VersionPriority})
+	}
+	for _, g := range groups {
+		for _, v := range g.versions {
+			gv := schema.GroupVersion{Group: g.name, Version: v.name}
+			if _, elsewhere := entriesOf[gv]; elsewhere {
+				continue
+			}
+			entriesOf[gv] = discoveryv2.APIVersionDiscovery{Version: v.name, Resources: entries(v.resources), Freshness: discoveryv2.DiscoveryFreshnessCurrent}
+			p, _ := placeOf(gv, v.custom())
+			list = append(list, p)
+		}
+	}
+	for _, g := range ordered(list, byGroup) {
+		item := discoveryv2.APIGroupDiscovery{}
+		item.Name = g[0].Group
+		for _, p := range g {
+			item.Versions = append(item.Versions, entriesOf[p.GroupVersion])
+		}
+		items = append(items, item)
+	}
+	return items
+}
+
+// groupsOf are the core group, and all others.
+func groupsOf(resources []*kinds.Resource) (core, named []groupRows) {
+	for _, g := range grouped(resources) {
+		if g.name == "" {
+			core = append(core, g)
+		} else {
+			named = append(named, g)
+		}
+	}
+	return core, named
+}
