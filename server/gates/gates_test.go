@@ -44,13 +44,13 @@ func TestSet(t *testing.T) {
 
 func TestRemarks(t *testing.T) {
 	g := gates.New()
-	if err := g.Set(map[string]bool{"CBORServingAndStorage": true, "APIListChunking": true, "SidecarContainers": false, "PodLevelResources": true, "WatchList": true}); err != nil {
+	if err := g.Set(map[string]bool{"CBORServingAndStorage": true, "APIListChunking": true, "WinOverlay": false, "NodeLogQuery": true, "WatchList": true}); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
 		"Setting GA feature gate APIListChunking=true. It will be removed in a future release.",
-		"Feature gate PodLevelResources=true has no effect on this server.",
-		"Feature gate SidecarContainers=false has no effect on this server.",
+		"Feature gate NodeLogQuery=true has no effect on this server.",
+		"Feature gate WinOverlay=false has no effect on this server.",
 	}
 	if !slices.Equal(g.Remarks(), want) {
 		t.Errorf("remarks are %q, want %q", g.Remarks(), want)

@@ -17,6 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
+// Feature says whether a feature gate is on, by its name. Kinds whose rules depend on
+// gates are functions of it: a server's gates are settled before it has any kinds.
+type Feature func(gate string) bool
+
 // Object is what every stored kind is: a typed object of k8s.io/api or an
 // *unstructured.Unstructured.
 type Object interface {

@@ -21,32 +21,38 @@ import (
 )
 
 // DaemonSet is how DaemonSets are written.
-var DaemonSet = kinds.Typed[*appsv1.DaemonSet]{
-	ValidateName:        apivalidation.NameIsDNSSubdomain,
-	Meta:                &kinds.WholeMeta,
-	Default:             defaultDaemonSet,
-	Keep:                func(d, old *appsv1.DaemonSet) { d.Status = old.Status },
-	PrepareForCreate:    prepareDaemonSet,
-	PrepareForUpdate:    prepareDaemonSetUpdate,
-	Counted:             func(d *appsv1.DaemonSet) []any { return []any{d.Spec} },
-	Validate:            validateDaemonSet,
-	ValidateUpdate:      validateDaemonSetUpdate,
-	Warnings:            daemonSetWarnings,
-	UnconditionalUpdate: true,
-	ResetFields:         []string{"status"},
-}.Strategy()
+func DaemonSet(on kinds.Feature) kinds.Strategy {
+	w := workloads{podspec.For(on), on}
+	return kinds.Typed[*appsv1.DaemonSet]{
+		ValidateName:        apivalidation.NameIsDNSSubdomain,
+		Meta:                &kinds.WholeMeta,
+		Default:             w.defaultDaemonSet,
+		Keep:                func(d, old *appsv1.DaemonSet) { d.Status = old.Status },
+		PrepareForCreate:    w.prepareDaemonSet,
+		PrepareForUpdate:    w.prepareDaemonSetUpdate,
+		Counted:             func(d *appsv1.DaemonSet) []any { return []any{d.Spec} },
+		Validate:            w.validateDaemonSet,
+		ValidateUpdate:      w.validateDaemonSetUpdate,
+		Warnings:            daemonSetWarnings,
+		UnconditionalUpdate: true,
+		ResetFields:         []string{"status"},
+	}.Strategy()
+}
 
 // DaemonSetStatus is how their status is written.
-var DaemonSetStatus = kinds.Typed[*appsv1.DaemonSet]{
-	Default: defaultDaemonSet,
-	PrepareForUpdate: func(d, old *appsv1.DaemonSet) {
-		d.Spec = old.Spec
-		d.Generation = old.Generation
-		setTemplateGeneration(d, templateGeneration(old))
-	},
-	ValidateUpdate: validateDaemonSetStatus,
-	ResetFields:    []string{"spec"},
-}.Strategy()
+func DaemonSetStatus(on kinds.Feature) kinds.Strategy {
+	w := workloads{podspec.For(on), on}
+	return kinds.Typed[*appsv1.DaemonSet]{
+		Default: w.defaultDaemonSet,
+		PrepareForUpdate: func(d, old *appsv1.DaemonSet) {
+			d.Spec = old.Spec
+			d.Generation = old.Generation
+			setTemplateGeneration(d, templateGeneration(old))
+		},
+		ValidateUpdate: validateDaemonSetStatus,
+		ResetFields:    []string{"spec"},
+	}.Strategy()
+}
 
 // DaemonSetColumns is their Table form.
 var DaemonSetColumns = columns.Of(daemonSetCells, append([]columns.Column{
@@ -70,8 +76,8 @@ func daemonSetCells(d *appsv1.DaemonSet, now time.Time) []any {
 	}
 }
 
-func defaultDaemonSet(d *appsv1.DaemonSet) {
-	podspec.DefaultTemplate(&d.Spec.Template)
+func (w workloads) defaultDaemonSet(d *appsv1.DaemonSet) {
+	w.pods.DefaultTemplate(&d.Spec.Template)
 	s := &d.Spec.UpdateStrategy
 	if s.Type == "" {
 		s.Type = appsv1.RollingUpdateDaemonSetStrategyType
@@ -110,13 +116,13 @@ func setTemplateGeneration(d *appsv1.DaemonSet, n int64) {
 // ZeroDaemonSet shows the number that a stock server keeps as a field.
 func ZeroDaemonSet(obj kinds.Object) { setTemplateGeneration(obj.(*appsv1.DaemonSet), 0) }
 
-func prepareDaemonSet(d *appsv1.DaemonSet) {
+func (w workloads) prepareDaemonSet(d *appsv1.DaemonSet) {
 	setTemplateGeneration(d, max(templateGeneration(d), 1))
-	podspec.DropDisabled(&d.Spec.Template.Spec, nil)
+	w.pods.DropDisabled(&d.Spec.Template.Spec, nil)
 }
 
-func prepareDaemonSetUpdate(d, old *appsv1.DaemonSet) {
-	podspec.DropDisabled(&d.Spec.Template.Spec, &old.Spec.Template.Spec)
+func (w workloads) prepareDaemonSetUpdate(d, old *appsv1.DaemonSet) {
+	w.pods.DropDisabled(&d.Spec.Template.Spec, &old.Spec.Template.Spec)
 	n := templateGeneration(old)
 	if !rules.Same(d.Spec.Template, old.Spec.Template) {
 		n++
@@ -124,16 +130,16 @@ func prepareDaemonSetUpdate(d, old *appsv1.DaemonSet) {
 	setTemplateGeneration(d, n)
 }
 
-func validateDaemonSet(d *appsv1.DaemonSet) field.ErrorList {
-	return validateDaemonSetSpec(&d.Spec, false, podspec.TemplateOptions(&d.Spec.Template, nil))
+func (w workloads) validateDaemonSet(d *appsv1.DaemonSet) field.ErrorList {
+	return validateDaemonSetSpec(&d.Spec, false, w.pods.TemplateOptions(&d.Spec.Template, nil))
 }
 
-func validateDaemonSetUpdate(d, old *appsv1.DaemonSet) field.ErrorList {
+func (w workloads) validateDaemonSetUpdate(d, old *appsv1.DaemonSet) field.ErrorList {
 	// A stock server checks a changed spec twice, and lists its causes twice.
 	var errs field.ErrorList
 	for range 2 {
 		errs = append(errs, validateDaemonSetSpec(&d.Spec, rules.SelectorInvalid(old.Spec.Selector),
-			podspec.TemplateOptions(&d.Spec.Template, &old.Spec.Template))...)
+			w.pods.TemplateOptions(&d.Spec.Template, &old.Spec.Template))...)
 	}
 	return append(errs, rules.Immutable(d.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))...)
 }

@@ -17,27 +17,33 @@ import (
 )
 
 // Deployment is how Deployments are written.
-var Deployment = kinds.Typed[*appsv1.Deployment]{
-	ValidateName:        apivalidation.NameIsDNSSubdomain,
-	Default:             defaultDeployment,
-	Keep:                func(d, old *appsv1.Deployment) { d.Status = old.Status },
-	PrepareForCreate:    prepareDeployment,
-	PrepareForUpdate:    prepareDeploymentUpdate,
-	Counted:             func(d *appsv1.Deployment) []any { return []any{d.Spec, d.Annotations} },
-	Validate:            validateDeployment,
-	ValidateUpdate:      validateDeploymentUpdate,
-	Warnings:            deploymentWarnings,
-	UnconditionalUpdate: true,
-	ResetFields:         []string{"status"},
-}.Strategy()
+func Deployment(on kinds.Feature) kinds.Strategy {
+	w := workloads{podspec.For(on), on}
+	return kinds.Typed[*appsv1.Deployment]{
+		ValidateName:        apivalidation.NameIsDNSSubdomain,
+		Default:             w.defaultDeployment,
+		Keep:                func(d, old *appsv1.Deployment) { d.Status = old.Status },
+		PrepareForCreate:    w.prepareDeployment,
+		PrepareForUpdate:    w.prepareDeploymentUpdate,
+		Counted:             func(d *appsv1.Deployment) []any { return []any{d.Spec, d.Annotations} },
+		Validate:            w.validateDeployment,
+		ValidateUpdate:      w.validateDeploymentUpdate,
+		Warnings:            deploymentWarnings,
+		UnconditionalUpdate: true,
+		ResetFields:         []string{"status"},
+	}.Strategy()
+}
 
 // DeploymentStatus is how their status is written.
-var DeploymentStatus = kinds.Typed[*appsv1.Deployment]{
-	Default:        defaultDeployment,
-	Keep:           prepareDeploymentStatus,
-	ValidateUpdate: validateDeploymentStatus,
-	ResetFields:    []string{"spec", "metadata.labels"},
-}.Strategy()
+func DeploymentStatus(on kinds.Feature) kinds.Strategy {
+	w := workloads{podspec.For(on), on}
+	return kinds.Typed[*appsv1.Deployment]{
+		Default:        w.defaultDeployment,
+		Keep:           prepareDeploymentStatus,
+		ValidateUpdate: validateDeploymentStatus,
+		ResetFields:    []string{"spec", "metadata.labels"},
+	}.Strategy()
+}
 
 // DeploymentScale is their scale.
 var DeploymentScale = kinds.TypedScale[*appsv1.Deployment]{
@@ -74,8 +80,8 @@ func replicas(n *int32) int32 {
 	return *n
 }
 
-func defaultDeployment(d *appsv1.Deployment) {
-	podspec.DefaultTemplate(&d.Spec.Template)
+func (w workloads) defaultDeployment(d *appsv1.Deployment) {
+	w.pods.DefaultTemplate(&d.Spec.Template)
 	rules.DefaultTo(&d.Spec.Replicas, 1)
 	if d.Spec.Strategy.Type == "" {
 		d.Spec.Strategy.Type = appsv1.RollingUpdateDeploymentStrategyType
@@ -89,13 +95,13 @@ func defaultDeployment(d *appsv1.Deployment) {
 	rules.DefaultTo(&d.Spec.ProgressDeadlineSeconds, 600)
 }
 
-func prepareDeployment(d *appsv1.Deployment) {
-	podspec.DropDisabled(&d.Spec.Template.Spec, nil)
+func (w workloads) prepareDeployment(d *appsv1.Deployment) {
+	w.pods.DropDisabled(&d.Spec.Template.Spec, nil)
 }
 
 // A Deployment's generation counts annotation changes too.
-func prepareDeploymentUpdate(d, old *appsv1.Deployment) {
-	podspec.DropDisabled(&d.Spec.Template.Spec, &old.Spec.Template.Spec)
+func (w workloads) prepareDeploymentUpdate(d, old *appsv1.Deployment) {
+	w.pods.DropDisabled(&d.Spec.Template.Spec, &old.Spec.Template.Spec)
 }
 
 func prepareDeploymentStatus(d, old *appsv1.Deployment) {
@@ -104,12 +110,12 @@ func prepareDeploymentStatus(d, old *appsv1.Deployment) {
 	d.Generation = old.Generation
 }
 
-func validateDeployment(d *appsv1.Deployment) field.ErrorList {
-	return validateDeploymentSpec(&d.Spec, podspec.TemplateOptions(&d.Spec.Template, nil))
+func (w workloads) validateDeployment(d *appsv1.Deployment) field.ErrorList {
+	return validateDeploymentSpec(&d.Spec, w.pods.TemplateOptions(&d.Spec.Template, nil))
 }
 
-func validateDeploymentUpdate(d, old *appsv1.Deployment) field.ErrorList {
-	errs := validateDeploymentSpec(&d.Spec, podspec.TemplateOptions(&d.Spec.Template, &old.Spec.Template))
+func (w workloads) validateDeploymentUpdate(d, old *appsv1.Deployment) field.ErrorList {
+	errs := validateDeploymentSpec(&d.Spec, w.pods.TemplateOptions(&d.Spec.Template, &old.Spec.Template))
 	return append(errs, rules.Immutable(d.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))...)
 }
 

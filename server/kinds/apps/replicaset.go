@@ -15,31 +15,37 @@ import (
 )
 
 // ReplicaSet is how ReplicaSets are written.
-var ReplicaSet = kinds.Typed[*appsv1.ReplicaSet]{
-	ValidateName:        apivalidation.NameIsDNSSubdomain,
-	Meta:                &kinds.WholeMeta,
-	Default:             defaultReplicaSet,
-	Keep:                func(r, old *appsv1.ReplicaSet) { r.Status = old.Status },
-	PrepareForCreate:    prepareReplicaSet,
-	PrepareForUpdate:    prepareReplicaSetUpdate,
-	Counted:             func(r *appsv1.ReplicaSet) []any { return []any{r.Spec} },
-	Validate:            validateReplicaSet,
-	ValidateUpdate:      validateReplicaSetUpdate,
-	Warnings:            replicaSetWarnings,
-	UnconditionalUpdate: true,
-	ResetFields:         []string{"status"},
-}.Strategy()
+func ReplicaSet(on kinds.Feature) kinds.Strategy {
+	w := workloads{podspec.For(on), on}
+	return kinds.Typed[*appsv1.ReplicaSet]{
+		ValidateName:        apivalidation.NameIsDNSSubdomain,
+		Meta:                &kinds.WholeMeta,
+		Default:             w.defaultReplicaSet,
+		Keep:                func(r, old *appsv1.ReplicaSet) { r.Status = old.Status },
+		PrepareForCreate:    w.prepareReplicaSet,
+		PrepareForUpdate:    w.prepareReplicaSetUpdate,
+		Counted:             func(r *appsv1.ReplicaSet) []any { return []any{r.Spec} },
+		Validate:            w.validateReplicaSet,
+		ValidateUpdate:      w.validateReplicaSetUpdate,
+		Warnings:            replicaSetWarnings,
+		UnconditionalUpdate: true,
+		ResetFields:         []string{"status"},
+	}.Strategy()
+}
 
 // ReplicaSetStatus is how their status is written; it may change labels.
-var ReplicaSetStatus = kinds.Typed[*appsv1.ReplicaSet]{
-	Default: defaultReplicaSet,
-	Keep: func(r, old *appsv1.ReplicaSet) {
-		r.Spec = old.Spec
-		r.Generation = old.Generation
-	},
-	ValidateUpdate: validateReplicaSetStatus,
-	ResetFields:    []string{"spec"},
-}.Strategy()
+func ReplicaSetStatus(on kinds.Feature) kinds.Strategy {
+	w := workloads{podspec.For(on), on}
+	return kinds.Typed[*appsv1.ReplicaSet]{
+		Default: w.defaultReplicaSet,
+		Keep: func(r, old *appsv1.ReplicaSet) {
+			r.Spec = old.Spec
+			r.Generation = old.Generation
+		},
+		ValidateUpdate: validateReplicaSetStatus,
+		ResetFields:    []string{"spec"},
+	}.Strategy()
+}
 
 // ReplicaSetScale is their scale.
 var ReplicaSetScale = kinds.TypedScale[*appsv1.ReplicaSet]{
@@ -65,25 +71,25 @@ func replicaSetCells(r *appsv1.ReplicaSet, now time.Time) []any {
 	}
 }
 
-func defaultReplicaSet(r *appsv1.ReplicaSet) {
-	podspec.DefaultTemplate(&r.Spec.Template)
+func (w workloads) defaultReplicaSet(r *appsv1.ReplicaSet) {
+	w.pods.DefaultTemplate(&r.Spec.Template)
 	rules.DefaultTo(&r.Spec.Replicas, 1)
 }
 
-func prepareReplicaSet(r *appsv1.ReplicaSet) {
-	podspec.DropDisabled(&r.Spec.Template.Spec, nil)
+func (w workloads) prepareReplicaSet(r *appsv1.ReplicaSet) {
+	w.pods.DropDisabled(&r.Spec.Template.Spec, nil)
 }
 
-func prepareReplicaSetUpdate(r, old *appsv1.ReplicaSet) {
-	podspec.DropDisabled(&r.Spec.Template.Spec, &old.Spec.Template.Spec)
+func (w workloads) prepareReplicaSetUpdate(r, old *appsv1.ReplicaSet) {
+	w.pods.DropDisabled(&r.Spec.Template.Spec, &old.Spec.Template.Spec)
 }
 
-func validateReplicaSet(r *appsv1.ReplicaSet) field.ErrorList {
-	return validateReplicaSetSpec(&r.Spec, podspec.TemplateOptions(&r.Spec.Template, nil))
+func (w workloads) validateReplicaSet(r *appsv1.ReplicaSet) field.ErrorList {
+	return validateReplicaSetSpec(&r.Spec, w.pods.TemplateOptions(&r.Spec.Template, nil))
 }
 
-func validateReplicaSetUpdate(r, old *appsv1.ReplicaSet) field.ErrorList {
-	errs := rules.Twice(validateReplicaSetSpec(&r.Spec, podspec.TemplateOptions(&r.Spec.Template, &old.Spec.Template)))
+func (w workloads) validateReplicaSetUpdate(r, old *appsv1.ReplicaSet) field.ErrorList {
+	errs := rules.Twice(validateReplicaSetSpec(&r.Spec, w.pods.TemplateOptions(&r.Spec.Template, &old.Spec.Template)))
 	return append(errs, rules.Immutable(r.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))...)
 }
 

@@ -18,31 +18,40 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
+// unavailableGate is of maxUnavailable in a rolling update.
+const unavailableGate = "MaxUnavailableStatefulSet"
+
 // StatefulSet is how StatefulSets are written.
-var StatefulSet = kinds.Typed[*appsv1.StatefulSet]{
-	ValidateName:        apivalidation.NameIsDNSLabel,
-	Default:             defaultStatefulSet,
-	Keep:                func(s, old *appsv1.StatefulSet) { s.Status = old.Status },
-	PrepareForCreate:    prepareStatefulSet,
-	PrepareForUpdate:    prepareStatefulSetUpdate,
-	Counted:             func(s *appsv1.StatefulSet) []any { return []any{s.Spec} },
-	Validate:            validateStatefulSet,
-	ValidateUpdate:      validateStatefulSetUpdate,
-	Warnings:            statefulSetWarnings,
-	UnconditionalUpdate: true,
-	ResetFields:         []string{"status"},
-}.Strategy()
+func StatefulSet(on kinds.Feature) kinds.Strategy {
+	w := workloads{podspec.For(on), on}
+	return kinds.Typed[*appsv1.StatefulSet]{
+		ValidateName:        apivalidation.NameIsDNSLabel,
+		Default:             w.defaultStatefulSet,
+		Keep:                func(s, old *appsv1.StatefulSet) { s.Status = old.Status },
+		PrepareForCreate:    w.prepareStatefulSet,
+		PrepareForUpdate:    w.prepareStatefulSetUpdate,
+		Counted:             func(s *appsv1.StatefulSet) []any { return []any{s.Spec} },
+		Validate:            w.validateStatefulSet,
+		ValidateUpdate:      w.validateStatefulSetUpdate,
+		Warnings:            statefulSetWarnings,
+		UnconditionalUpdate: true,
+		ResetFields:         []string{"status"},
+	}.Strategy()
+}
 
 // StatefulSetStatus is how their status is written.
-var StatefulSetStatus = kinds.Typed[*appsv1.StatefulSet]{
-	Default: defaultStatefulSet,
-	Keep: func(s, old *appsv1.StatefulSet) {
-		s.Spec = old.Spec
-		s.Generation = old.Generation
-	},
-	ValidateUpdate: validateStatefulSetStatus,
-	ResetFields:    []string{"spec"},
-}.Strategy()
+func StatefulSetStatus(on kinds.Feature) kinds.Strategy {
+	w := workloads{podspec.For(on), on}
+	return kinds.Typed[*appsv1.StatefulSet]{
+		Default: w.defaultStatefulSet,
+		Keep: func(s, old *appsv1.StatefulSet) {
+			s.Spec = old.Spec
+			s.Generation = old.Generation
+		},
+		ValidateUpdate: validateStatefulSetStatus,
+		ResetFields:    []string{"spec"},
+	}.Strategy()
+}
 
 // StatefulSetScale is their scale.
 var StatefulSetScale = kinds.TypedScale[*appsv1.StatefulSet]{
@@ -66,9 +75,9 @@ func statefulSetCells(s *appsv1.StatefulSet, now time.Time) []any {
 	}
 }
 
-func defaultStatefulSet(obj *appsv1.StatefulSet) {
+func (w workloads) defaultStatefulSet(obj *appsv1.StatefulSet) {
 	s := &obj.Spec
-	podspec.DefaultTemplate(&s.Template)
+	w.pods.DefaultTemplate(&s.Template)
 	if s.PodManagementPolicy == "" {
 		s.PodManagementPolicy = appsv1.OrderedReadyPodManagement
 	}
@@ -79,6 +88,9 @@ func defaultStatefulSet(obj *appsv1.StatefulSet) {
 	if r := s.UpdateStrategy.RollingUpdate; r != nil {
 		if s.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType || r.Partition == nil {
 			rules.DefaultTo(&r.Partition, 0)
+		}
+		if w.on(unavailableGate) && s.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType {
+			rules.DefaultTo(&r.MaxUnavailable, intstr.FromInt32(1))
 		}
 	}
 	rules.DefaultTo(&s.PersistentVolumeClaimRetentionPolicy, appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{})
@@ -105,18 +117,21 @@ func defaultClaim(c *corev1.PersistentVolumeClaim) {
 	podspec.DefaultClaimSpec(&c.Spec)
 }
 
-func prepareStatefulSet(s *appsv1.StatefulSet) {
-	dropStatefulSetFields(s, nil)
-	podspec.DropDisabled(&s.Spec.Template.Spec, nil)
+func (w workloads) prepareStatefulSet(s *appsv1.StatefulSet) {
+	w.dropFields(s, nil)
+	w.pods.DropDisabled(&s.Spec.Template.Spec, nil)
 }
 
-func prepareStatefulSetUpdate(s, old *appsv1.StatefulSet) {
-	dropStatefulSetFields(s, old)
-	podspec.DropDisabled(&s.Spec.Template.Spec, &old.Spec.Template.Spec)
+func (w workloads) prepareStatefulSetUpdate(s, old *appsv1.StatefulSet) {
+	w.dropFields(s, old)
+	w.pods.DropDisabled(&s.Spec.Template.Spec, &old.Spec.Template.Spec)
 }
 
-// maxUnavailable is behind a gate that is off.
-func dropStatefulSetFields(s, old *appsv1.StatefulSet) {
+// dropFields removes maxUnavailable where its gate is off.
+func (w workloads) dropFields(s, old *appsv1.StatefulSet) {
+	if w.on(unavailableGate) {
+		return
+	}
 	if r := s.Spec.UpdateStrategy.RollingUpdate; r != nil {
 		if old == nil || old.Spec.UpdateStrategy.RollingUpdate == nil || old.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable == nil {
 			r.MaxUnavailable = nil
@@ -124,12 +139,12 @@ func dropStatefulSetFields(s, old *appsv1.StatefulSet) {
 	}
 }
 
-func validateStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
-	return validateStatefulSetSpec(&s.Spec, podspec.TemplateOptions(&s.Spec.Template, nil))
+func (w workloads) validateStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
+	return validateStatefulSetSpec(&s.Spec, w.pods.TemplateOptions(&s.Spec.Template, nil))
 }
 
-func validateStatefulSetUpdate(s, old *appsv1.StatefulSet) field.ErrorList {
-	errs := validateStatefulSetSpec(&s.Spec, podspec.TemplateOptions(&s.Spec.Template, &old.Spec.Template))
+func (w workloads) validateStatefulSetUpdate(s, old *appsv1.StatefulSet) field.ErrorList {
+	errs := validateStatefulSetSpec(&s.Spec, w.pods.TemplateOptions(&s.Spec.Template, &old.Spec.Template))
 	rest := s.Spec
 	rest.Replicas = old.Spec.Replicas
 	rest.Template = old.Spec.Template

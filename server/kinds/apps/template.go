@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/podspec"
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
@@ -20,6 +21,12 @@ var (
 	statusPath   = field.NewPath("status")
 	templatePath = specPath.Child("template")
 )
+
+// workloads are the rules of kinds with a pod template, where some gates are on.
+type workloads struct {
+	pods podspec.Rules
+	on   kinds.Feature
+}
 
 // validateSelector checks the selector of a workload that must have one which
 // selects something. noun ends the message about an empty one, invalid is the

@@ -19,28 +19,34 @@ import (
 )
 
 // HorizontalPodAutoscaler is how HorizontalPodAutoscalers are written.
-var HorizontalPodAutoscaler = kinds.Typed[*autoscalingv2.HorizontalPodAutoscaler]{
-	ValidateName: apivalidation.NameIsDNSSubdomain,
-	Default:      defaultAutoscaler,
-	PrepareForCreate: func(obj *autoscalingv2.HorizontalPodAutoscaler) {
-		obj.Status = autoscalingv2.HorizontalPodAutoscalerStatus{}
-	},
-	PrepareForUpdate: func(obj, old *autoscalingv2.HorizontalPodAutoscaler) {
-		obj.Status = old.Status
-	},
-	Validate: func(obj *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
-		return validateAutoscaler(&obj.Spec, 1)
-	},
-	ValidateUpdate: func(obj, old *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
-		var least int32 = 1
-		if was := old.Spec.MinReplicas; was != nil && *was == 0 {
-			least = 0
-		}
-		return validateAutoscaler(&obj.Spec, least)
-	},
-	UnconditionalUpdate: true,
-	ResetFields:         []string{"status"},
-}.Strategy()
+func HorizontalPodAutoscaler(on kinds.Feature) kinds.Strategy {
+	least := int32(1)
+	if on("HPAScaleToZero") {
+		least = 0
+	}
+	return kinds.Typed[*autoscalingv2.HorizontalPodAutoscaler]{
+		ValidateName: apivalidation.NameIsDNSSubdomain,
+		Default:      defaultAutoscaler,
+		PrepareForCreate: func(obj *autoscalingv2.HorizontalPodAutoscaler) {
+			obj.Status = autoscalingv2.HorizontalPodAutoscalerStatus{}
+		},
+		PrepareForUpdate: func(obj, old *autoscalingv2.HorizontalPodAutoscaler) {
+			obj.Status = old.Status
+		},
+		Validate: func(obj *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
+			return validateAutoscaler(&obj.Spec, least)
+		},
+		ValidateUpdate: func(obj, old *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
+			least := least
+			if was := old.Spec.MinReplicas; was != nil && *was == 0 {
+				least = 0
+			}
+			return validateAutoscaler(&obj.Spec, least)
+		},
+		UnconditionalUpdate: true,
+		ResetFields:         []string{"status"},
+	}.Strategy()
+}
 
 // HorizontalPodAutoscalerStatus is how their status is written.
 var HorizontalPodAutoscalerStatus = kinds.Typed[*autoscalingv2.HorizontalPodAutoscaler]{

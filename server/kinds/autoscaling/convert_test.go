@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/rowlock/rowlock/server/gates"
 	"github.com/rowlock/rowlock/server/kinds/autoscaling"
 )
 
@@ -43,7 +44,7 @@ func rich() *autoscalingv2.HorizontalPodAutoscaler {
 			Conditions: []autoscalingv2.HorizontalPodAutoscalerCondition{{Type: "AbleToScale", Status: "True", Reason: "r", Message: "m"}},
 		},
 	}
-	autoscaling.HorizontalPodAutoscaler.Default(h)
+	autoscaling.HorizontalPodAutoscaler(gates.New().Enabled).Default(h)
 	return h
 }
 

@@ -8,5 +8,5 @@ import (
 
 // TestRecorded replays what a stock server answered about the group autoscaling.
 func TestRecorded(t *testing.T) {
-	servertest.Recorded(t, "groups-hpa-*")
+	servertest.Recorded(t, "beta-hpa-zero", "groups-hpa-*")
 }

@@ -21,30 +21,36 @@ import (
 const maxCronJobName = 52
 
 // CronJob is how CronJobs are written.
-var CronJob = kinds.Typed[*batchv1.CronJob]{
-	ValidateName:        apivalidation.NameIsDNSSubdomain,
-	Default:             defaultCronJob,
-	Keep:                func(c, old *batchv1.CronJob) { c.Status = old.Status },
-	PrepareForCreate:    prepareCronJob,
-	PrepareForUpdate:    prepareCronJobUpdate,
-	Counted:             func(c *batchv1.CronJob) []any { return []any{c.Spec} },
-	Validate:            validateCronJob,
-	ValidateUpdate:      validateCronJobUpdate,
-	Warnings:            cronJobWarnings,
-	UnconditionalUpdate: true,
-	ResetFields:         []string{"status"},
-}.Strategy()
+func CronJob(on kinds.Feature) kinds.Strategy {
+	r := rulesFor(on)
+	return kinds.Typed[*batchv1.CronJob]{
+		ValidateName:        apivalidation.NameIsDNSSubdomain,
+		Default:             r.defaultCronJob,
+		Keep:                func(c, old *batchv1.CronJob) { c.Status = old.Status },
+		PrepareForCreate:    r.prepareCronJob,
+		PrepareForUpdate:    r.prepareCronJobUpdate,
+		Counted:             func(c *batchv1.CronJob) []any { return []any{c.Spec} },
+		Validate:            r.validateCronJob,
+		ValidateUpdate:      r.validateCronJobUpdate,
+		Warnings:            cronJobWarnings,
+		UnconditionalUpdate: true,
+		ResetFields:         []string{"status"},
+	}.Strategy()
+}
 
 // CronJobStatus is how their status is written.
-var CronJobStatus = kinds.Typed[*batchv1.CronJob]{
-	Meta:    &kinds.MetaRules{AnyFinalizer: true},
-	Default: defaultCronJob,
-	Keep: func(c, old *batchv1.CronJob) {
-		c.Spec = old.Spec
-		c.Generation = old.Generation
-	},
-	ResetFields: []string{"spec"},
-}.Strategy()
+func CronJobStatus(on kinds.Feature) kinds.Strategy {
+	r := rulesFor(on)
+	return kinds.Typed[*batchv1.CronJob]{
+		Meta:    &kinds.MetaRules{AnyFinalizer: true},
+		Default: r.defaultCronJob,
+		Keep: func(c, old *batchv1.CronJob) {
+			c.Spec = old.Spec
+			c.Generation = old.Generation
+		},
+		ResetFields: []string{"spec"},
+	}.Strategy()
+}
 
 // CronJobColumns is their Table form.
 var CronJobColumns = columns.Of(cronJobCells, append([]columns.Column{
@@ -80,9 +86,9 @@ func cronJobCells(c *batchv1.CronJob, now time.Time) []any {
 	}
 }
 
-func defaultCronJob(obj *batchv1.CronJob) {
+func (r jobRules) defaultCronJob(obj *batchv1.CronJob) {
 	s := &obj.Spec
-	podspec.DefaultTemplate(&s.JobTemplate.Spec.Template)
+	r.pods.DefaultTemplate(&s.JobTemplate.Spec.Template)
 	defaultFailurePolicy(s.JobTemplate.Spec.PodFailurePolicy)
 	if s.ConcurrencyPolicy == "" {
 		s.ConcurrencyPolicy = batchv1.AllowConcurrent
@@ -92,16 +98,16 @@ func defaultCronJob(obj *batchv1.CronJob) {
 	rules.DefaultTo(&s.FailedJobsHistoryLimit, 1)
 }
 
-func prepareCronJob(c *batchv1.CronJob) {
-	podspec.DropDisabled(&c.Spec.JobTemplate.Spec.Template.Spec, nil)
+func (r jobRules) prepareCronJob(c *batchv1.CronJob) {
+	r.pods.DropDisabled(&c.Spec.JobTemplate.Spec.Template.Spec, nil)
 }
 
-func prepareCronJobUpdate(c, old *batchv1.CronJob) {
-	podspec.DropDisabled(&c.Spec.JobTemplate.Spec.Template.Spec, &old.Spec.JobTemplate.Spec.Template.Spec)
+func (r jobRules) prepareCronJobUpdate(c, old *batchv1.CronJob) {
+	r.pods.DropDisabled(&c.Spec.JobTemplate.Spec.Template.Spec, &old.Spec.JobTemplate.Spec.Template.Spec)
 }
 
-func validateCronJob(c *batchv1.CronJob) field.ErrorList {
-	o := podspec.TemplateOptions(&c.Spec.JobTemplate.Spec.Template, nil)
+func (r jobRules) validateCronJob(c *batchv1.CronJob) field.ErrorList {
+	o := r.pods.TemplateOptions(&c.Spec.JobTemplate.Spec.Template, nil)
 	errs := validateCronJobSpec(&c.Spec, nil, o)
 	if len(c.Name) > maxCronJobName {
 		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), c.Name, "must be no more than 52 characters"))
@@ -109,8 +115,8 @@ func validateCronJob(c *batchv1.CronJob) field.ErrorList {
 	return errs
 }
 
-func validateCronJobUpdate(c, old *batchv1.CronJob) field.ErrorList {
-	o := podspec.TemplateOptions(&c.Spec.JobTemplate.Spec.Template, &old.Spec.JobTemplate.Spec.Template)
+func (r jobRules) validateCronJobUpdate(c, old *batchv1.CronJob) field.ErrorList {
+	o := r.pods.TemplateOptions(&c.Spec.JobTemplate.Spec.Template, &old.Spec.JobTemplate.Spec.Template)
 	return validateCronJobSpec(&c.Spec, &old.Spec, o)
 }
 

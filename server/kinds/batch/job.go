@@ -30,34 +30,40 @@ const (
 )
 
 // Job is how Jobs are written.
-var Job = kinds.Typed[*batchv1.Job]{
-	ValidateName:        apivalidation.NameIsDNSSubdomain,
-	Meta:                &kinds.WholeMeta,
-	Default:             defaultJob,
-	Keep:                func(j, old *batchv1.Job) { j.Status = old.Status },
-	PrepareForCreate:    prepareJob,
-	PrepareForUpdate:    prepareJobUpdate,
-	Counted:             func(j *batchv1.Job) []any { return []any{j.Spec} },
-	Validate:            validateJob,
-	ValidateUpdate:      validateJobUpdate,
-	Canonicalize:        labelJob,
-	Warnings:            jobWarnings,
-	UnconditionalUpdate: true,
-	OrphanByDefault:     true,
-	OrphanWarning:       "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning",
-	ResetFields:         []string{"status"},
-}.Strategy()
+func Job(on kinds.Feature) kinds.Strategy {
+	r := rulesFor(on)
+	return kinds.Typed[*batchv1.Job]{
+		ValidateName:        apivalidation.NameIsDNSSubdomain,
+		Meta:                &kinds.WholeMeta,
+		Default:             r.defaultJob,
+		Keep:                func(j, old *batchv1.Job) { j.Status = old.Status },
+		PrepareForCreate:    r.prepareJob,
+		PrepareForUpdate:    r.prepareJobUpdate,
+		Counted:             func(j *batchv1.Job) []any { return []any{j.Spec} },
+		Validate:            r.validateJob,
+		ValidateUpdate:      r.validateJobUpdate,
+		Canonicalize:        labelJob,
+		Warnings:            jobWarnings,
+		UnconditionalUpdate: true,
+		OrphanByDefault:     true,
+		OrphanWarning:       "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning",
+		ResetFields:         []string{"status"},
+	}.Strategy()
+}
 
 // JobStatus is how their status is written.
-var JobStatus = kinds.Typed[*batchv1.Job]{
-	Default: defaultJob,
-	Keep: func(j, old *batchv1.Job) {
-		j.Spec = old.Spec
-		j.Generation = old.Generation
-	},
-	ValidateUpdate: validateJobStatus,
-	ResetFields:    []string{"spec"},
-}.Strategy()
+func JobStatus(on kinds.Feature) kinds.Strategy {
+	r := rulesFor(on)
+	return kinds.Typed[*batchv1.Job]{
+		Default: r.defaultJob,
+		Keep: func(j, old *batchv1.Job) {
+			j.Spec = old.Spec
+			j.Generation = old.Generation
+		},
+		ValidateUpdate: validateJobStatus,
+		ResetFields:    []string{"spec"},
+	}.Strategy()
+}
 
 // JobFields are what Jobs can be selected by.
 var JobFields = []kinds.SelectableField{{Label: "status.successful", Path: []string{"status", "succeeded"}, Default: "0"}}
@@ -121,14 +127,14 @@ func holds(j *batchv1.Job, t batchv1.JobConditionType) bool {
 	return false
 }
 
-func defaultJob(j *batchv1.Job) {
+func (r jobRules) defaultJob(j *batchv1.Job) {
 	s := &j.Spec
-	podspec.DefaultTemplate(&s.Template)
+	r.pods.DefaultTemplate(&s.Template)
 	if s.Completions == nil && s.Parallelism == nil {
 		rules.DefaultTo(&s.Completions, 1)
 	}
 	rules.DefaultTo(&s.Parallelism, 1)
-	if s.BackoffLimitPerIndex != nil {
+	if r.perIndex && s.BackoffLimitPerIndex != nil {
 		rules.DefaultTo(&s.BackoffLimit, math.MaxInt32)
 	}
 	rules.DefaultTo(&s.BackoffLimit, 6)
@@ -141,7 +147,9 @@ func defaultJob(j *batchv1.Job) {
 	if s.PodFailurePolicy != nil {
 		replace = batchv1.Failed
 	}
-	rules.DefaultTo(&s.PodReplacementPolicy, replace)
+	if r.replacement {
+		rules.DefaultTo(&s.PodReplacementPolicy, replace)
+	}
 }
 
 func defaultFailurePolicy(p *batchv1.PodFailurePolicy) {
@@ -164,11 +172,12 @@ func labelJob(j *batchv1.Job) {
 	}
 }
 
-func prepareJob(j *batchv1.Job) {
+func (r jobRules) prepareJob(j *batchv1.Job) {
 	if !rules.Value(j.Spec.ManualSelector) {
 		generateSelector(j)
 	}
-	podspec.DropDisabled(&j.Spec.Template.Spec, nil)
+	r.dropDisabled(&j.Spec, nil)
+	r.pods.DropDisabled(&j.Spec.Template.Spec, nil)
 }
 
 // generateSelector makes a selector that matches the pods of this Job alone.
@@ -202,8 +211,9 @@ func setMissing(m map[string]string, key, v string) {
 	}
 }
 
-func prepareJobUpdate(j, old *batchv1.Job) {
-	podspec.DropDisabled(&j.Spec.Template.Spec, &old.Spec.Template.Spec)
+func (r jobRules) prepareJobUpdate(j, old *batchv1.Job) {
+	r.dropDisabled(&j.Spec, &old.Spec)
+	r.pods.DropDisabled(&j.Spec.Template.Spec, &old.Spec.Template.Spec)
 }
 
 func jobWarnings(j, old *batchv1.Job) []string {

@@ -2,6 +2,7 @@ package batch
 
 import (
 	"fmt"
+	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/podspec"
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
@@ -24,6 +26,48 @@ const (
 	maxManagedBy    = 63
 )
 
+// jobRules are the rules of Jobs and CronJobs where some gates are on.
+type jobRules struct {
+	pods                                              podspec.Rules
+	perIndex, replacement, managedBy, successPolicies bool
+}
+
+func rulesFor(on kinds.Feature) jobRules {
+	return jobRules{
+		pods: podspec.For(on), perIndex: on("JobBackoffLimitPerIndex"), replacement: on("JobPodReplacementPolicy"),
+		managedBy: on("JobManagedBy"), successPolicies: on("JobSuccessPolicy"),
+	}
+}
+
+// dropDisabled removes fields behind gates that are off, unless old, which is nil on
+// create, has them. Rules of a failure policy that an old Job has may not change at all.
+func (r jobRules) dropDisabled(s, old *batchv1.JobSpec) {
+	created := old == nil
+	if created {
+		old = &batchv1.JobSpec{}
+	}
+	if !r.perIndex && old.BackoffLimitPerIndex == nil {
+		s.BackoffLimitPerIndex = nil
+	}
+	if !r.perIndex && old.MaxFailedIndexes == nil {
+		s.MaxFailedIndexes = nil
+	}
+	if !r.perIndex && created && s.PodFailurePolicy != nil {
+		s.PodFailurePolicy.Rules = slices.DeleteFunc(s.PodFailurePolicy.Rules, func(rule batchv1.PodFailurePolicyRule) bool {
+			return rule.Action == batchv1.PodFailurePolicyActionFailIndex
+		})
+	}
+	if !r.replacement && old.PodReplacementPolicy == nil {
+		s.PodReplacementPolicy = nil
+	}
+	if !r.managedBy && created {
+		s.ManagedBy = nil
+	}
+	if !r.successPolicies && old.SuccessPolicy == nil {
+		s.SuccessPolicy = nil
+	}
+}
+
 // options says which rules of a Job are relaxed on an update.
 type options struct {
 	template      podspec.Options
@@ -32,27 +76,27 @@ type options struct {
 	plainLabelsOK bool // the old template lacks the prefixed labels
 }
 
-func jobOptions(j, old *batchv1.Job) options {
+func (r jobRules) jobOptions(j, old *batchv1.Job) options {
 	if old == nil {
-		return options{template: podspec.TemplateOptions(&j.Spec.Template, nil)}
+		return options{template: r.pods.TemplateOptions(&j.Spec.Template, nil)}
 	}
 	_, name := old.Spec.Template.Labels[batchv1.JobNameLabel]
 	_, uid := old.Spec.Template.Labels[batchv1.ControllerUidLabel]
 	return options{
-		template:      podspec.TemplateOptions(&j.Spec.Template, &old.Spec.Template),
+		template:      r.pods.TemplateOptions(&j.Spec.Template, &old.Spec.Template),
 		keepSelector:  rules.SelectorInvalid(old.Spec.Selector),
 		movable:       rules.Value(old.Spec.Suspend) && old.Status.StartTime == nil,
 		plainLabelsOK: !name || !uid,
 	}
 }
 
-func validateJob(j *batchv1.Job) field.ErrorList {
-	return validateWholeJob(j, jobOptions(j, nil))
+func (r jobRules) validateJob(j *batchv1.Job) field.ErrorList {
+	return validateWholeJob(j, r.jobOptions(j, nil))
 }
 
 // A stock server checks the spec of a changed Job twice, and so lists some causes twice.
-func validateJobUpdate(j, old *batchv1.Job) field.ErrorList {
-	o := jobOptions(j, old)
+func (r jobRules) validateJobUpdate(j, old *batchv1.Job) field.ErrorList {
+	o := r.jobOptions(j, old)
 	path := field.NewPath("spec")
 	errs := validateWholeJob(j, o)
 	errs = append(errs, validateSelectedSpec(&j.Spec, path, o)...)

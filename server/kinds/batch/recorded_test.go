@@ -8,5 +8,5 @@ import (
 
 // TestRecorded replays what a stock server answered about the group batch.
 func TestRecorded(t *testing.T) {
-	servertest.Recorded(t, "groups-job-*", "groups-cronjob-*", "groups-kubectl-job")
+	servertest.Recorded(t, "beta-job-*", "groups-job-*", "groups-cronjob-*", "groups-kubectl-job")
 }

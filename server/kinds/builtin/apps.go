@@ -7,7 +7,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/apps"
 )
 
-func appsV1() []*kinds.Resource {
+func (c Config) appsV1() []*kinds.Resource {
 	return rows("apps", "v1",
 		&kinds.Resource{
 			Plural: "controllerrevisions", Kind: "ControllerRevision", Namespaced: true,
@@ -17,30 +17,30 @@ func appsV1() []*kinds.Resource {
 		&kinds.Resource{
 			Plural: "daemonsets", Kind: "DaemonSet", Namespaced: true, ShortNames: []string{"ds"}, Categories: []string{"all"},
 			New: object[appsv1.DaemonSet](), NewList: list[appsv1.DaemonSetList](),
-			Storage: &kinds.Storage{Strategy: apps.DaemonSet}, Columns: apps.DaemonSetColumns,
+			Storage: &kinds.Storage{Strategy: apps.DaemonSet(c.Feature)}, Columns: apps.DaemonSetColumns,
 			Zero:         apps.ZeroDaemonSet,
-			Subresources: []kinds.Subresource{status("DaemonSet", apps.DaemonSetStatus)},
+			Subresources: []kinds.Subresource{status("DaemonSet", apps.DaemonSetStatus(c.Feature))},
 		},
 		&kinds.Resource{
 			Plural: "deployments", Kind: "Deployment", Namespaced: true, ShortNames: []string{"deploy"}, Categories: []string{"all"},
 			New: object[appsv1.Deployment](), NewList: list[appsv1.DeploymentList](),
-			Storage: &kinds.Storage{Strategy: apps.Deployment}, Columns: apps.DeploymentColumns,
+			Storage: &kinds.Storage{Strategy: apps.Deployment(c.Feature)}, Columns: apps.DeploymentColumns,
 			Zero:         noReplicas(apps.DeploymentScale),
-			Subresources: []kinds.Subresource{scale(apps.DeploymentScale), status("Deployment", apps.DeploymentStatus)},
+			Subresources: []kinds.Subresource{scale(apps.DeploymentScale), status("Deployment", apps.DeploymentStatus(c.Feature))},
 		},
 		&kinds.Resource{
 			Plural: "replicasets", Kind: "ReplicaSet", Namespaced: true, ShortNames: []string{"rs"}, Categories: []string{"all"},
 			New: object[appsv1.ReplicaSet](), NewList: list[appsv1.ReplicaSetList](),
-			Storage: &kinds.Storage{Strategy: apps.ReplicaSet}, Columns: apps.ReplicaSetColumns,
+			Storage: &kinds.Storage{Strategy: apps.ReplicaSet(c.Feature)}, Columns: apps.ReplicaSetColumns,
 			Zero:         noReplicas(apps.ReplicaSetScale),
-			Subresources: []kinds.Subresource{scale(apps.ReplicaSetScale), status("ReplicaSet", apps.ReplicaSetStatus)},
+			Subresources: []kinds.Subresource{scale(apps.ReplicaSetScale), status("ReplicaSet", apps.ReplicaSetStatus(c.Feature))},
 		},
 		&kinds.Resource{
 			Plural: "statefulsets", Kind: "StatefulSet", Namespaced: true, ShortNames: []string{"sts"}, Categories: []string{"all"},
 			New: object[appsv1.StatefulSet](), NewList: list[appsv1.StatefulSetList](),
-			Storage: &kinds.Storage{Strategy: apps.StatefulSet}, Columns: apps.StatefulSetColumns,
+			Storage: &kinds.Storage{Strategy: apps.StatefulSet(c.Feature)}, Columns: apps.StatefulSetColumns,
 			Zero:         noReplicas(apps.StatefulSetScale),
-			Subresources: []kinds.Subresource{scale(apps.StatefulSetScale), status("StatefulSet", apps.StatefulSetStatus)},
+			Subresources: []kinds.Subresource{scale(apps.StatefulSetScale), status("StatefulSet", apps.StatefulSetStatus(c.Feature))},
 		},
 	)
 }

@@ -9,8 +9,8 @@ import (
 )
 
 // autoscalingV2V1 serves one storage in two versions; v2 is preferred and stored.
-func autoscalingV2V1() []*kinds.Resource {
-	storage := &kinds.Storage{Strategy: autoscaling.HorizontalPodAutoscaler}
+func (c Config) autoscalingV2V1() []*kinds.Resource {
+	storage := &kinds.Storage{Strategy: autoscaling.HorizontalPodAutoscaler(c.Feature)}
 	statusOf := func() []kinds.Subresource {
 		return []kinds.Subresource{status("HorizontalPodAutoscaler", autoscaling.HorizontalPodAutoscalerStatus)}
 	}

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/rowlock/rowlock/server/gates"
+	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/core"
 )
 
@@ -18,8 +20,16 @@ type Config struct {
 	FirstNodePort, LastNodePort int32
 	// EventTTL is how long events are kept; zero is an hour.
 	EventTTL time.Duration
-	// Feature says which feature gates are on; nil: those that are by default.
-	Feature func(gate string) bool
+	// Feature says which feature gates are on; nil: those that are by default. It is asked
+	// when the resources are made, and not again.
+	Feature kinds.Feature
+}
+
+func (c Config) feature() kinds.Feature {
+	if c.Feature == nil {
+		return gates.New().Enabled
+	}
+	return c.Feature
 }
 
 func (c Config) services() *core.ServiceAllocator {

@@ -7,12 +7,12 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/coordination"
 )
 
-func coordinationV1() []*kinds.Resource {
+func (c Config) coordinationV1() []*kinds.Resource {
 	return rows("coordination.k8s.io", "v1",
 		&kinds.Resource{
 			Plural: "leases", Kind: "Lease", Namespaced: true,
 			New: object[coordinationv1.Lease](), NewList: list[coordinationv1.LeaseList](),
-			Storage: &kinds.Storage{Strategy: coordination.Lease}, Columns: coordination.LeaseColumns,
+			Storage: &kinds.Storage{Strategy: coordination.Lease(c.Feature)}, Columns: coordination.LeaseColumns,
 		},
 	)
 }

@@ -71,19 +71,19 @@ func (c Config) coreV1(events *kinds.Storage) []*kinds.Resource {
 			Storage: &kinds.Storage{Strategy: core.PersistentVolume}, Columns: core.PersistentVolumeColumns,
 			Subresources: []kinds.Subresource{status("PersistentVolume", core.PersistentVolumeStatus)},
 		},
-		pods.Resource(),
+		pods.Resource(c.Feature),
 		&kinds.Resource{
 			Plural: "podtemplates", Kind: "PodTemplate", Namespaced: true,
 			New: object[corev1.PodTemplate](), NewList: list[corev1.PodTemplateList](),
-			Storage: &kinds.Storage{Strategy: core.PodTemplate}, Columns: core.PodTemplateColumns,
+			Storage: &kinds.Storage{Strategy: core.PodTemplate(c.Feature)}, Columns: core.PodTemplateColumns,
 		},
 		&kinds.Resource{
 			Plural: "replicationcontrollers", Kind: "ReplicationController", Namespaced: true,
 			ShortNames: []string{"rc"}, Categories: []string{"all"},
 			New: object[corev1.ReplicationController](), NewList: list[corev1.ReplicationControllerList](),
-			Storage: &kinds.Storage{Registry: "controllers", Strategy: core.ReplicationController, Fields: core.ReplicationControllerFields}, Columns: core.ReplicationControllerColumns,
+			Storage: &kinds.Storage{Registry: "controllers", Strategy: core.ReplicationController(c.Feature), Fields: core.ReplicationControllerFields}, Columns: core.ReplicationControllerColumns,
 			Zero:         noReplicas(core.ReplicationControllerScale),
-			Subresources: []kinds.Subresource{scale(core.ReplicationControllerScale), status("ReplicationController", core.ReplicationControllerStatus)},
+			Subresources: []kinds.Subresource{scale(core.ReplicationControllerScale), status("ReplicationController", core.ReplicationControllerStatus(c.Feature))},
 		},
 		&kinds.Resource{
 			Plural: "resourcequotas", Kind: "ResourceQuota", Namespaced: true, ShortNames: []string{"quota"},

@@ -19,16 +19,17 @@ func Resources() []*kinds.Resource { return Config{}.Resources() }
 
 // Resources are all built-in resources. Each call makes new values.
 func (c Config) Resources() []*kinds.Resource {
+	c.Feature = c.feature()
 	events := c.eventStorage()
 	return slices.Concat(
 		c.coreV1(events),
 		apiregistrationV1(),
-		appsV1(),
+		c.appsV1(),
 		eventsV1(events),
 		authenticationV1(),
 		authorizationV1(),
-		autoscalingV2V1(),
-		batchV1(),
+		c.autoscalingV2V1(),
+		c.batchV1(),
 		certificatesV1(),
 		networkingV1(),
 		policyV1(),
@@ -37,7 +38,7 @@ func (c Config) Resources() []*kinds.Resource {
 		admissionregistrationV1(),
 		apiextensionsV1(),
 		schedulingV1(),
-		coordinationV1(),
+		c.coordinationV1(),
 		nodeV1(),
 		discoveryV1(),
 		flowcontrolV1(),

@@ -2,6 +2,7 @@
 package coordination
 
 import (
+	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -14,21 +15,21 @@ import (
 )
 
 // Lease is how Leases are written.
-var Lease = kinds.Typed[*coordinationv1.Lease]{
-	ValidateName:     apivalidation.NameIsDNSSubdomain,
-	Meta:             &kinds.MetaRules{Updates: 1, AnyFinalizer: true},
-	PrepareForCreate: func(obj *coordinationv1.Lease) { dropElection(obj, nil) },
-	PrepareForUpdate: func(obj, old *coordinationv1.Lease) {
-		dropElection(obj, old)
-	},
-	Validate: func(obj *coordinationv1.Lease) field.ErrorList {
-		return validateLease(&obj.Spec)
-	},
-	ValidateUpdate: func(obj, _ *coordinationv1.Lease) field.ErrorList {
-		return validateLease(&obj.Spec)
-	},
-	CreateOnUpdate: true,
-}.Strategy()
+func Lease(on kinds.Feature) kinds.Strategy {
+	elections := on("CoordinatedLeaderElection")
+	return kinds.Typed[*coordinationv1.Lease]{
+		ValidateName: apivalidation.NameIsDNSSubdomain,
+		Meta:         &kinds.MetaRules{Updates: 1, AnyFinalizer: true},
+		Keep: func(obj, old *coordinationv1.Lease) {
+			if !elections {
+				dropElection(obj, old)
+			}
+		},
+		Validate:       validateLease,
+		ValidateUpdate: func(obj, _ *coordinationv1.Lease) field.ErrorList { return validateLease(obj) },
+		CreateOnUpdate: true,
+	}.Strategy()
+}
 
 // LeaseColumns is their Table form.
 var LeaseColumns = columns.Of(
@@ -40,20 +41,37 @@ var LeaseColumns = columns.Of(
 	columns.Age(),
 )
 
-// dropElection removes the fields of coordinated elections, whose gate is off,
-// where the old Lease does not use them.
+// dropElection removes the fields of coordinated elections where the old Lease does not
+// use them.
 func dropElection(l, old *coordinationv1.Lease) {
-	if old != nil && (old.Spec.Strategy != nil || old.Spec.PreferredHolder != nil) {
+	if old.Spec.Strategy != nil || old.Spec.PreferredHolder != nil {
 		return
 	}
 	l.Spec.Strategy, l.Spec.PreferredHolder = nil, nil
 }
 
-func validateLease(s *coordinationv1.LeaseSpec) field.ErrorList {
-	p := field.NewPath("spec")
+func validateLease(l *coordinationv1.Lease) field.ErrorList {
+	s, p := &l.Spec, field.NewPath("spec")
 	var errs field.ErrorList
 	if d := s.LeaseDurationSeconds; d != nil && *d <= 0 {
 		errs = append(errs, field.Invalid(p.Child("leaseDurationSeconds"), *d, "must be greater than 0"))
 	}
-	return append(errs, rules.NotNegativePtr(s.LeaseTransitions, p.Child("leaseTransitions"))...)
+	errs = append(errs, rules.NotNegativePtr(s.LeaseTransitions, p.Child("leaseTransitions"))...)
+	if s.Strategy != nil {
+		errs = append(errs, validateStrategy(*s.Strategy, p.Child("strategy"))...)
+	}
+	if s.Strategy == nil && rules.Value(s.PreferredHolder) != "" {
+		errs = append(errs, field.Forbidden(p.Child("preferredHolder"), "may only be specified if `strategy` is defined"))
+	}
+	return errs
+}
+
+// validateStrategy allows the strategy that the server knows, and names with a domain for
+// those of others. The path is that of a stock server.
+func validateStrategy(s coordinationv1.CoordinatedLeaseStrategy, p *field.Path) field.ErrorList {
+	p = p.Child("strategy")
+	if strings.Contains(string(s), "/") {
+		return rules.QualifiedName(string(s), p)
+	}
+	return rules.OneOf(s, p, coordinationv1.OldestEmulationVersion)
 }

@@ -17,30 +17,33 @@ import (
 var templatePath = field.NewPath("template")
 
 // PodTemplate is how PodTemplates are written.
-var PodTemplate = kinds.Typed[*corev1.PodTemplate]{
-	ValidateName: apivalidation.NameIsDNSSubdomain,
-	Default:      func(t *corev1.PodTemplate) { podspec.DefaultTemplate(&t.Template) },
-	PrepareForCreate: func(t *corev1.PodTemplate) {
-		t.Generation = 1
-		podspec.DropDisabled(&t.Template.Spec, nil)
-	},
-	PrepareForUpdate: func(t, old *corev1.PodTemplate) {
-		podspec.DropDisabled(&t.Template.Spec, &old.Template.Spec)
-		t.Generation = old.Generation
-		if !rules.Same(t.Template, old.Template) {
-			t.Generation++
-		}
-	},
-	Validate: func(t *corev1.PodTemplate) field.ErrorList {
-		return podspec.ValidateTemplate(&t.Template, templatePath, podspec.TemplateOptions(&t.Template, nil))
-	},
-	ValidateUpdate: func(t, old *corev1.PodTemplate) field.ErrorList {
-		return podspec.ValidateTemplate(&t.Template, templatePath, podspec.TemplateOptions(&t.Template, &old.Template))
-	},
-	Warnings:            podTemplateWarnings,
-	UnconditionalUpdate: true,
-	ReturnDeletedObject: true,
-}.Strategy()
+func PodTemplate(on kinds.Feature) kinds.Strategy {
+	pods := podspec.For(on)
+	return kinds.Typed[*corev1.PodTemplate]{
+		ValidateName: apivalidation.NameIsDNSSubdomain,
+		Default:      func(t *corev1.PodTemplate) { pods.DefaultTemplate(&t.Template) },
+		PrepareForCreate: func(t *corev1.PodTemplate) {
+			t.Generation = 1
+			pods.DropDisabled(&t.Template.Spec, nil)
+		},
+		PrepareForUpdate: func(t, old *corev1.PodTemplate) {
+			pods.DropDisabled(&t.Template.Spec, &old.Template.Spec)
+			t.Generation = old.Generation
+			if !rules.Same(t.Template, old.Template) {
+				t.Generation++
+			}
+		},
+		Validate: func(t *corev1.PodTemplate) field.ErrorList {
+			return podspec.ValidateTemplate(&t.Template, templatePath, pods.TemplateOptions(&t.Template, nil))
+		},
+		ValidateUpdate: func(t, old *corev1.PodTemplate) field.ErrorList {
+			return podspec.ValidateTemplate(&t.Template, templatePath, pods.TemplateOptions(&t.Template, &old.Template))
+		},
+		Warnings:            podTemplateWarnings,
+		UnconditionalUpdate: true,
+		ReturnDeletedObject: true,
+	}.Strategy()
+}
 
 // PodTemplateColumns is their Table form.
 var PodTemplateColumns = columns.Of(func(t *corev1.PodTemplate, _ time.Time) []any {

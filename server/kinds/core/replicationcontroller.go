@@ -17,33 +17,42 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
+// controllerRules are the rules of ReplicationControllers where some gates are on.
+type controllerRules struct{ pods podspec.Rules }
+
 // ReplicationController is how ReplicationControllers are written.
-var ReplicationController = kinds.Typed[*corev1.ReplicationController]{
-	ValidateName:        apivalidation.NameIsDNSSubdomain,
-	Meta:                &kinds.WholeMeta,
-	Default:             defaultController,
-	Keep:                func(c, old *corev1.ReplicationController) { c.Status = old.Status },
-	PrepareForCreate:    prepareController,
-	PrepareForUpdate:    prepareControllerUpdate,
-	Counted:             func(c *corev1.ReplicationController) []any { return []any{c.Spec} },
-	Validate:            func(c *corev1.ReplicationController) field.ErrorList { return validateController(c, nil) },
-	ValidateUpdate:      validateControllerUpdate,
-	Warnings:            controllerWarnings,
-	UnconditionalUpdate: true,
-	OrphanByDefault:     true,
-	ResetFields:         []string{"status"},
-}.Strategy()
+func ReplicationController(on kinds.Feature) kinds.Strategy {
+	r := controllerRules{podspec.For(on)}
+	return kinds.Typed[*corev1.ReplicationController]{
+		ValidateName:        apivalidation.NameIsDNSSubdomain,
+		Meta:                &kinds.WholeMeta,
+		Default:             r.defaultController,
+		Keep:                func(c, old *corev1.ReplicationController) { c.Status = old.Status },
+		PrepareForCreate:    r.prepareController,
+		PrepareForUpdate:    r.prepareControllerUpdate,
+		Counted:             func(c *corev1.ReplicationController) []any { return []any{c.Spec} },
+		Validate:            func(c *corev1.ReplicationController) field.ErrorList { return r.validateController(c, nil) },
+		ValidateUpdate:      r.validateControllerUpdate,
+		Warnings:            controllerWarnings,
+		UnconditionalUpdate: true,
+		OrphanByDefault:     true,
+		ResetFields:         []string{"status"},
+	}.Strategy()
+}
 
 // ReplicationControllerStatus is how their status is written.
-var ReplicationControllerStatus = kinds.Typed[*corev1.ReplicationController]{
-	Default: defaultController,
-	Keep: func(c, old *corev1.ReplicationController) {
-		c.Spec = old.Spec
-	},
-	ValidateUpdate:      validateControllerStatus,
-	UnconditionalUpdate: true,
-	ResetFields:         []string{"spec"},
-}.Strategy()
+func ReplicationControllerStatus(on kinds.Feature) kinds.Strategy {
+	r := controllerRules{podspec.For(on)}
+	return kinds.Typed[*corev1.ReplicationController]{
+		Default: r.defaultController,
+		Keep: func(c, old *corev1.ReplicationController) {
+			c.Spec = old.Spec
+		},
+		ValidateUpdate:      validateControllerStatus,
+		UnconditionalUpdate: true,
+		ResetFields:         []string{"spec"},
+	}.Strategy()
+}
 
 // ReplicationControllerScale is their scale.
 var ReplicationControllerScale = kinds.TypedScale[*corev1.ReplicationController]{
@@ -84,7 +93,7 @@ func replicas(c *corev1.ReplicationController) int32 {
 	return *c.Spec.Replicas
 }
 
-func defaultController(c *corev1.ReplicationController) {
+func (r controllerRules) defaultController(c *corev1.ReplicationController) {
 	if t := c.Spec.Template; t != nil {
 		if t.Labels != nil && len(c.Spec.Selector) == 0 {
 			c.Spec.Selector = maps.Clone(t.Labels)
@@ -92,29 +101,29 @@ func defaultController(c *corev1.ReplicationController) {
 		if t.Labels != nil && len(c.Labels) == 0 {
 			c.Labels = maps.Clone(t.Labels)
 		}
-		podspec.DefaultTemplate(t)
+		r.pods.DefaultTemplate(t)
 	}
 	defaultTo(&c.Spec.Replicas, 1)
 }
 
-func prepareController(c *corev1.ReplicationController) {
+func (r controllerRules) prepareController(c *corev1.ReplicationController) {
 	if c.Spec.Template != nil {
-		podspec.DropDisabled(&c.Spec.Template.Spec, nil)
+		r.pods.DropDisabled(&c.Spec.Template.Spec, nil)
 	}
 }
 
-func prepareControllerUpdate(c, old *corev1.ReplicationController) {
+func (r controllerRules) prepareControllerUpdate(c, old *corev1.ReplicationController) {
 	if c.Spec.Template != nil {
 		var before *corev1.PodSpec
 		if old.Spec.Template != nil {
 			before = &old.Spec.Template.Spec
 		}
-		podspec.DropDisabled(&c.Spec.Template.Spec, before)
+		r.pods.DropDisabled(&c.Spec.Template.Spec, before)
 	}
 }
 
 // validateController checks a controller that replaces old, which is nil on create.
-func validateController(c, old *corev1.ReplicationController) field.ErrorList {
+func (r controllerRules) validateController(c, old *corev1.ReplicationController) field.ErrorList {
 	errs := rules.NotNegative(c.Spec.MinReadySeconds, specPath.Child("minReadySeconds"))
 	if len(c.Spec.Selector) == 0 {
 		errs = append(errs, field.Required(specPath.Child("selector"), ""))
@@ -124,10 +133,10 @@ func validateController(c, old *corev1.ReplicationController) field.ErrorList {
 	if old != nil {
 		before = old.Spec.Template
 	}
-	return append(errs, validateControllerTemplate(c, before, specPath.Child("template"))...)
+	return append(errs, r.validateControllerTemplate(c, before, specPath.Child("template"))...)
 }
 
-func validateControllerTemplate(c *corev1.ReplicationController, before *corev1.PodTemplateSpec, path *field.Path) field.ErrorList {
+func (r controllerRules) validateControllerTemplate(c *corev1.ReplicationController, before *corev1.PodTemplateSpec, path *field.Path) field.ErrorList {
 	t := c.Spec.Template
 	if t == nil {
 		return field.ErrorList{field.Required(path, "")}
@@ -136,7 +145,7 @@ func validateControllerTemplate(c *corev1.ReplicationController, before *corev1.
 	if len(c.Spec.Selector) > 0 && !labels.SelectorFromSet(c.Spec.Selector).Matches(labels.Set(t.Labels)) {
 		errs = append(errs, field.Invalid(path.Child("metadata", "labels"), t.Labels, "`selector` does not match template `labels`"))
 	}
-	errs = append(errs, podspec.ValidateTemplate(t, path, podspec.TemplateOptions(t, before))...)
+	errs = append(errs, podspec.ValidateTemplate(t, path, r.pods.TemplateOptions(t, before))...)
 	errs = append(errs, rules.OneOf(t.Spec.RestartPolicy, path.Child("spec", "restartPolicy"), corev1.RestartPolicyAlways)...)
 	if t.Spec.ActiveDeadlineSeconds != nil {
 		errs = append(errs, field.Forbidden(path.Child("spec", "activeDeadlineSeconds"), "activeDeadlineSeconds in ReplicationController is not Supported"))
@@ -146,8 +155,8 @@ func validateControllerTemplate(c *corev1.ReplicationController, before *corev1.
 
 // validateControllerUpdate checks everything twice: clients see each cause twice,
 // and the message names it once.
-func validateControllerUpdate(c, old *corev1.ReplicationController) field.ErrorList {
-	errs := validateController(c, old)
+func (r controllerRules) validateControllerUpdate(c, old *corev1.ReplicationController) field.ErrorList {
+	errs := r.validateController(c, old)
 	return append(errs, errs...)
 }
 

@@ -14,7 +14,7 @@ import (
 
 // setDefaults fills in a pod. Rules that templates do not have come first: they
 // look at what the client said.
-func setDefaults(pod *corev1.Pod) {
+func (r podRules) setDefaults(pod *corev1.Pod) {
 	podspec.DropLegacyAnnotations(pod.Annotations)
 	s := &pod.Spec
 	if g := s.TerminationGracePeriodSeconds; g != nil && *g < 0 {
@@ -35,7 +35,7 @@ func setDefaults(pod *corev1.Pod) {
 		exposePorts(s.Containers)
 		exposePorts(s.InitContainers)
 	}
-	podspec.DefaultPodSpec(s)
+	r.spec.DefaultPodSpec(s)
 	defaultStatus(&pod.Status)
 }
 
@@ -85,9 +85,9 @@ func defaultStatus(s *corev1.PodStatus) {
 	}
 }
 
-func prepareForCreate(ctx context.Context, pod *corev1.Pod) {
+func (r podRules) prepareForCreate(ctx context.Context, pod *corev1.Pod) {
 	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: QOS(pod)}
-	podspec.DropDisabled(&pod.Spec, nil)
+	r.spec.DropDisabled(&pod.Spec, nil)
 	if len(pod.Spec.SchedulingGates) > 0 {
 		pod.Status.Conditions = []corev1.PodCondition{{
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
@@ -100,8 +100,8 @@ func prepareForCreate(ctx context.Context, pod *corev1.Pod) {
 	syncAppArmor(ctx, pod)
 }
 
-func validateCreate(pod *corev1.Pod) field.ErrorList {
-	errs := podspec.ValidatePod(pod, podspec.PodOptions(pod, nil))
+func (r podRules) validateCreate(pod *corev1.Pod) field.ErrorList {
+	errs := podspec.ValidatePod(pod, r.spec.PodOptions(pod, nil))
 	spec := field.NewPath("spec")
 	if len(pod.Spec.EphemeralContainers) > 0 {
 		errs = append(errs, field.Forbidden(spec.Child("ephemeralContainers"), "cannot be set on create"))

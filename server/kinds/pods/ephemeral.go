@@ -13,21 +13,21 @@ import (
 
 // prepareEphemeral takes the ephemeral containers of the new pod and nothing else: not
 // even who owns them, which a stock server does not record here.
-func prepareEphemeral(pod, was *corev1.Pod) {
+func (r podRules) prepareEphemeral(pod, was *corev1.Pod) {
 	added := pod.Spec.EphemeralContainers
 	pod.Spec, pod.Status = was.Spec, was.Status
 	pod.Spec.EphemeralContainers = added
 	metav1.ResetObjectMetaForStatus(&pod.ObjectMeta, &was.ObjectMeta)
 	pod.ManagedFields = was.ManagedFields
-	podspec.DropDisabled(&pod.Spec, &was.Spec)
+	r.spec.DropDisabled(&pod.Spec, &was.Spec)
 }
 
 // validateEphemeral lets ephemeral containers be added, never changed or removed.
-func validateEphemeral(pod, was *corev1.Pod) field.ErrorList {
+func (r podRules) validateEphemeral(pod, was *corev1.Pod) field.ErrorList {
 	if _, mirror := was.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
 		return field.ErrorList{field.Forbidden(field.NewPath(""), "static pods do not support ephemeral containers")}
 	}
-	o := podspec.PodOptions(pod, was)
+	o := r.spec.PodOptions(pod, was)
 	errs := podspec.ValidatePod(pod, o)
 	errs = append(errs, annotationUpdate(pod, was, o)...)
 

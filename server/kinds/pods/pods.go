@@ -12,10 +12,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/podspec"
 )
 
+// podRules are the rules of Pods where some gates are on.
+type podRules struct {
+	spec podspec.Rules
+	on   kinds.Feature
+}
+
 // Resource describes pods as core/v1 serves them.
-func Resource() *kinds.Resource {
+func Resource(on kinds.Feature) *kinds.Resource {
+	r := podRules{podspec.For(on), on}
 	get, create, connect := []string{"get"}, []string{"create"}, []string{"create", "get"}
 	part := func() []string { return []string{"get", "patch", "update"} }
 	proxy := []string{"create", "delete", "get", "patch", "update"}
@@ -30,33 +38,33 @@ func Resource() *kinds.Resource {
 			GVK:      corev1.SchemeGroupVersion.WithKind("Pod"),
 			Fields:   selectableFields(),
 			Indexed:  []string{"spec.nodeName"},
-			Strategy: strategy().Strategy(),
+			Strategy: r.strategy().Strategy(),
 		},
 		Subresources: []kinds.Subresource{
 			{Name: "attach", Kind: "PodAttachOptions", Verbs: connect},
 			{Name: "binding", Kind: "Binding", Verbs: create},
-			{Name: "ephemeralcontainers", Kind: "Pod", Verbs: part(), Update: ephemeralStrategy(), NoTable: true},
+			{Name: "ephemeralcontainers", Kind: "Pod", Verbs: part(), Update: r.ephemeralStrategy(), NoTable: true},
 			{Name: "eviction", Group: "policy", Version: "v1", Kind: "Eviction", Verbs: create},
 			{Name: "exec", Kind: "PodExecOptions", Verbs: connect},
 			{Name: "log", Kind: "Pod", Verbs: get},
 			{Name: "portforward", Kind: "PodPortForwardOptions", Verbs: connect},
 			{Name: "proxy", Kind: "PodProxyOptions", Verbs: proxy},
-			{Name: "status", Kind: "Pod", Verbs: part(), Update: statusStrategy()},
+			{Name: "status", Kind: "Pod", Verbs: part(), Update: r.statusStrategy()},
 		},
 		Columns: tableColumns(),
 	}
 }
 
 // strategy is that of the pod itself.
-func strategy() kinds.Typed[*corev1.Pod] {
+func (r podRules) strategy() kinds.Typed[*corev1.Pod] {
 	return kinds.Typed[*corev1.Pod]{
 		Meta:                &kinds.WholeMeta,
 		ValidateName:        validation.NameIsDNSSubdomain,
-		Default:             setDefaults,
-		PrepareForCreateIn:  prepareForCreate,
-		PrepareForUpdate:    prepareForUpdate,
-		Validate:            validateCreate,
-		ValidateUpdate:      validateUpdate,
+		Default:             r.setDefaults,
+		PrepareForCreateIn:  r.prepareForCreate,
+		PrepareForUpdate:    r.prepareForUpdate,
+		Validate:            r.validateCreate,
+		ValidateUpdate:      r.validateUpdate,
 		Warnings:            warnings,
 		UnconditionalUpdate: true,
 		ReturnDeletedObject: true,
@@ -66,20 +74,20 @@ func strategy() kinds.Typed[*corev1.Pod] {
 }
 
 // partStrategy is that of a subresource that writes a part of a pod that is there.
-func partStrategy(prepare func(pod, was *corev1.Pod), validate func(pod, was *corev1.Pod) field.ErrorList, resetFields []string) *kinds.Strategy {
-	t := strategy()
+func (r podRules) partStrategy(prepare func(pod, was *corev1.Pod), validate func(pod, was *corev1.Pod) field.ErrorList, resetFields []string) *kinds.Strategy {
+	t := r.strategy()
 	t.Meta, t.PrepareForCreateIn, t.Validate, t.Warnings = nil, nil, nil, nil
 	t.PrepareForUpdate, t.ValidateUpdate, t.ResetFields = prepare, validate, resetFields
 	s := t.Strategy()
 	return &s
 }
 
-func statusStrategy() *kinds.Strategy {
-	return partStrategy(prepareStatus, validateStatus, []string{"spec", "metadata.deletionTimestamp", "metadata.ownerReferences"})
+func (r podRules) statusStrategy() *kinds.Strategy {
+	return r.partStrategy(r.prepareStatus, r.validateStatus, []string{"spec", "metadata.deletionTimestamp", "metadata.ownerReferences"})
 }
 
-func ephemeralStrategy() *kinds.Strategy {
-	return partStrategy(prepareEphemeral, validateEphemeral, append(specFieldsBut("ephemeralContainers"), "metadata", "status"))
+func (r podRules) ephemeralStrategy() *kinds.Strategy {
+	return r.partStrategy(r.prepareEphemeral, r.validateEphemeral, append(specFieldsBut("ephemeralContainers"), "metadata", "status"))
 }
 
 // specFieldsBut lists the paths of all fields of a spec but one.

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/rowlock/rowlock/server/gates"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/pods"
 	"github.com/rowlock/rowlock/server/request"
@@ -28,7 +29,7 @@ func decode(t *testing.T, text string) *corev1.Pod {
 // stored is a pod as it is after its creation.
 func stored(t *testing.T, text string) *corev1.Pod {
 	t.Helper()
-	s := pods.Resource().Storage.Strategy
+	s := pods.Resource(gates.New().Enabled).Storage.Strategy
 	pod := decode(t, text)
 	s.Default(pod)
 	s.PrepareForCreate(context.Background(), pod)
@@ -67,7 +68,7 @@ func TestDefaults(t *testing.T) {
 		}
 	}
 	again := pod.DeepCopy()
-	pods.Resource().Storage.Default(again)
+	pods.Resource(gates.New().Enabled).Storage.Default(again)
 	if diff := cmp.Diff(pod, again); diff != "" {
 		t.Errorf("defaulting a second time changes: %s", diff)
 	}
@@ -108,7 +109,7 @@ func TestCreate(t *testing.T) {
 		t.Errorf("selector: %s", diff)
 	}
 
-	s := pods.Resource().Storage.Strategy
+	s := pods.Resource(gates.New().Enabled).Storage.Strategy
 	bad := decode(t, `{"metadata": {"name": "p"}, "spec": {"nodeName": "n", "schedulingGates": [{"name": "g"}], "containers": [{"name": "c", "image": "i"}], "ephemeralContainers": [{"name": "e", "image": "i"}]}}`)
 	s.Default(bad)
 	if got := texts(s.Validate(context.Background(), bad)); len(got) != 2 ||
@@ -155,7 +156,7 @@ func TestAppArmor(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		s := pods.Resource().Storage.Strategy
+		s := pods.Resource(gates.New().Enabled).Storage.Strategy
 		header := make(map[string][]string)
 		ctx := request.With(context.Background(), request.NewScope(header, time.Time{}))
 		s.Default(pod)
@@ -189,7 +190,7 @@ func changed(t *testing.T, s *kinds.Strategy, old *corev1.Pod, change func(*core
 }
 
 func TestUpdate(t *testing.T) {
-	s := pods.Resource().Storage.Strategy
+	s := pods.Resource(gates.New().Enabled).Storage.Strategy
 	deadline := int64(100)
 	old := stored(t, `{"metadata": {"name": "p", "annotations": {"kubernetes.io/config.mirror": "x"}}, "spec": {"nodeName": "n", "activeDeadlineSeconds": 100,
 		"tolerations": [{"key": "a", "operator": "Exists", "effect": "NoExecute"}], "containers": [{"name": "c", "image": "i:1"}]}}`)
@@ -245,7 +246,7 @@ func TestUpdate(t *testing.T) {
 }
 
 func TestGatedUpdate(t *testing.T) {
-	s := pods.Resource().Storage.Strategy
+	s := pods.Resource(gates.New().Enabled).Storage.Strategy
 	old := stored(t, `{"metadata": {"name": "p"}, "spec": {"schedulingGates": [{"name": "g"}, {"name": "h"}], "nodeSelector": {"a": "b"}, "containers": [{"name": "c", "image": "i:1"}],
 		"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "k", "operator": "Exists"}]}]}}}}}`)
 	terms := func(p *corev1.Pod) *[]corev1.NodeSelectorTerm {
@@ -272,7 +273,7 @@ func TestGatedUpdate(t *testing.T) {
 }
 
 func TestStatusUpdate(t *testing.T) {
-	s := pods.Resource().Sub("status").Update
+	s := pods.Resource(gates.New().Enabled).Sub("status").Update
 	old := stored(t, `{"metadata": {"name": "p"}, "spec": {"restartPolicy": "OnFailure", "containers": [{"name": "c", "image": "i:1"}]}}`)
 	old.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "c", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}}
 	for name, tt := range map[string]struct {
@@ -310,7 +311,7 @@ func TestStatusUpdate(t *testing.T) {
 }
 
 func TestEphemeralContainers(t *testing.T) {
-	s := pods.Resource().Sub("ephemeralcontainers").Update
+	s := pods.Resource(gates.New().Enabled).Sub("ephemeralcontainers").Update
 	add := func(p *corev1.Pod, name string) {
 		p.Spec.EphemeralContainers = append(p.Spec.EphemeralContainers, corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: name, Image: "i"}})
 	}
@@ -364,7 +365,7 @@ func TestGracePeriod(t *testing.T) {
 	} {
 		pod := &corev1.Pod{Spec: corev1.PodSpec{NodeName: tt.node, TerminationGracePeriodSeconds: tt.spec}, Status: corev1.PodStatus{Phase: tt.phase}}
 		o := &metav1.DeleteOptions{GracePeriodSeconds: tt.asked}
-		got, ok := pods.Resource().Storage.Graceful(context.Background(), pod, o)
+		got, ok := pods.Resource(gates.New().Enabled).Storage.Graceful(context.Background(), pod, o)
 		if got != tt.want || !ok || *o.GracePeriodSeconds != tt.want {
 			t.Errorf("%s: got %d %v, options %d, want %d", name, got, ok, *o.GracePeriodSeconds, tt.want)
 		}

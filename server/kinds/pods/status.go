@@ -15,19 +15,19 @@ import (
 
 // prepareStatus takes the status, labels and annotations of the new pod. Owners
 // stay: node agents of old wrote them wrongly.
-func prepareStatus(pod, was *corev1.Pod) {
+func (r podRules) prepareStatus(pod, was *corev1.Pod) {
 	pod.Spec = was.Spec
 	pod.DeletionTimestamp = was.DeletionTimestamp
 	pod.OwnerReferences = was.OwnerReferences
 	if pod.Status.QOSClass == "" {
 		pod.Status.QOSClass = was.Status.QOSClass
 	}
-	dropDisabledStatus(&pod.Status)
+	r.dropDisabledStatus(&pod.Status)
 }
 
 // dropDisabledStatus removes what belongs to gates that are off in this release. A
 // stock server lets node agents write how a resize goes all the same.
-func dropDisabledStatus(s *corev1.PodStatus) {
+func (r podRules) dropDisabledStatus(s *corev1.PodStatus) {
 	s.ResourceClaimStatuses = nil
 	for _, list := range [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses} {
 		for i := range list {
@@ -38,8 +38,8 @@ func dropDisabledStatus(s *corev1.PodStatus) {
 	}
 }
 
-func validateStatus(pod, was *corev1.Pod) field.ErrorList {
-	errs := annotationUpdate(pod, was, podspec.PodOptions(pod, was))
+func (r podRules) validateStatus(pod, was *corev1.Pod) field.ErrorList {
+	errs := annotationUpdate(pod, was, r.spec.PodOptions(pod, was))
 	errs = append(errs, conditionTypes(pod.Status.Conditions)...)
 	p := field.NewPath("status")
 	if name := pod.Status.NominatedNodeName; name != was.Status.NominatedNodeName && name != "" {

@@ -14,15 +14,15 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-func prepareForUpdate(pod, was *corev1.Pod) {
+func (r podRules) prepareForUpdate(pod, was *corev1.Pod) {
 	pod.Status = was.Status
-	podspec.DropDisabled(&pod.Spec, &was.Spec)
+	r.spec.DropDisabled(&pod.Spec, &was.Spec)
 }
 
 // validateUpdate allows what a running pod can follow: other images, a nearer
 // deadline, more tolerations, fewer scheduling gates.
-func validateUpdate(pod, was *corev1.Pod) field.ErrorList {
-	o := podspec.PodOptions(pod, was)
+func (r podRules) validateUpdate(pod, was *corev1.Pod) field.ErrorList {
+	o := r.spec.PodOptions(pod, was)
 	errs := podspec.ValidatePod(pod, o)
 	errs = append(errs, annotationUpdate(pod, was, o)...)
 	spec := field.NewPath("spec")

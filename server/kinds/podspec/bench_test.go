@@ -8,12 +8,12 @@ import (
 
 func BenchmarkDefaultAndValidate(b *testing.B) {
 	pod := decodePod(b, richPod)
-	podspec.DefaultPodSpec(&pod.Spec)
+	defaults.DefaultPodSpec(&pod.Spec)
 	b.ReportAllocs()
 	for b.Loop() {
-		podspec.DefaultPodSpec(&pod.Spec)
-		podspec.DropDisabled(&pod.Spec, nil)
-		if errs := podspec.ValidatePod(pod, podspec.PodOptions(pod, nil)); len(errs) > 0 {
+		defaults.DefaultPodSpec(&pod.Spec)
+		defaults.DropDisabled(&pod.Spec, nil)
+		if errs := podspec.ValidatePod(pod, defaults.PodOptions(pod, nil)); len(errs) > 0 {
 			b.Fatal(errs)
 		}
 	}
@@ -21,7 +21,7 @@ func BenchmarkDefaultAndValidate(b *testing.B) {
 
 func BenchmarkWarnings(b *testing.B) {
 	pod := decodePod(b, richPod)
-	podspec.DefaultPodSpec(&pod.Spec)
+	defaults.DefaultPodSpec(&pod.Spec)
 	b.ReportAllocs()
 	for b.Loop() {
 		podspec.PodWarnings(pod)

@@ -25,14 +25,14 @@ func DropLegacyAnnotations(annotations map[string]string) {
 }
 
 // DefaultTemplate fills in a pod template.
-func DefaultTemplate(t *corev1.PodTemplateSpec) {
+func (r Rules) DefaultTemplate(t *corev1.PodTemplateSpec) {
 	DropLegacyAnnotations(t.Annotations)
-	DefaultPodSpec(&t.Spec)
+	r.DefaultPodSpec(&t.Spec)
 }
 
 // DefaultPodSpec fills in a pod spec, as templates have it. Rules that hold for
 // Pods alone are in package pods.
-func DefaultPodSpec(s *corev1.PodSpec) {
+func (r Rules) DefaultPodSpec(s *corev1.PodSpec) {
 	if s.DNSPolicy == "" {
 		s.DNSPolicy = corev1.DNSClusterFirst
 	}

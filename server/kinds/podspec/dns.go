@@ -68,8 +68,12 @@ func (c *checker) searches(list []string, p *field.Path) {
 		c.invalid(p, list, fmt.Sprintf("must not have more than %v characters (including spaces) in the search list", maxSearchChars))
 	}
 	for i, s := range list {
-		if s = strings.TrimSuffix(s, "."); !okSubdomain(s) {
-			c.dnsSubdomain(p.Index(i), "", s)
+		switch path := strings.TrimSuffix(s, "."); {
+		case c.o.AllowLooseSearches && s == ".", okSubdomain(path):
+		case c.o.AllowLooseSearches:
+			c.messages(p.Index(i), path, utilvalidation.IsDNS1123SubdomainWithUnderscore(path))
+		default:
+			c.dnsSubdomain(p.Index(i), "", path)
 		}
 	}
 }

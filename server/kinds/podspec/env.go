@@ -14,13 +14,21 @@ func (c *checker) env(vars []corev1.EnvVar, p *field.Path) {
 		v := &vars[i]
 		if v.Name == "" {
 			c.required(p.Index(i).Child("name"), "")
-		} else if msgs := utilvalidation.IsRelaxedEnvVarName(v.Name); len(msgs) > 0 {
+		} else if msgs := c.envName(v.Name); len(msgs) > 0 {
 			c.messages(p.Index(i).Child("name"), v.Name, msgs)
 		}
 		if v.ValueFrom != nil {
 			c.valueFrom(v, p.Index(i).Child("valueFrom"))
 		}
 	}
+}
+
+// envName says what is wrong with the name of a variable, or with how it begins.
+func (c *checker) envName(name string) []string {
+	if c.o.AllowLooseEnv {
+		return utilvalidation.IsRelaxedEnvVarName(name)
+	}
+	return utilvalidation.IsEnvVarName(name)
 }
 
 func (c *checker) valueFrom(v *corev1.EnvVar, p *field.Path) {
@@ -66,7 +74,7 @@ func (c *checker) envFrom(vars []corev1.EnvFromSource, p *field.Path) {
 	for i := range vars {
 		v, path := &vars[i], p.Index(i)
 		if v.Prefix != "" {
-			c.messages(path.Child("prefix"), v.Prefix, utilvalidation.IsRelaxedEnvVarName(v.Prefix))
+			c.messages(path.Child("prefix"), v.Prefix, c.envName(v.Prefix))
 		}
 		n := 0
 		if v.ConfigMapRef != nil {

@@ -2,46 +2,50 @@ package podspec
 
 import corev1 "k8s.io/api/core/v1"
 
-// DropDisabled removes fields behind gates that are off in this release, unless
-// old used them, and brings the two names of the service account in step. Call it
-// when an object is prepared for storage; old is nil on create.
-//
-// Off are UserNamespacesSupport, SupplementalGroupsPolicy, PodLevelResources,
-// ProcMountType, DynamicResourceAllocation, ClusterTrustBundleProjection,
-// InPlacePodVerticalScaling, ImageVolume and SELinuxChangePolicy.
-func DropDisabled(s, old *corev1.PodSpec) {
+// DropDisabled removes fields behind gates that are off, unless old used them, and
+// brings the two names of the service account in step. Call it when an object is
+// prepared for storage; old is nil on create.
+func (r Rules) DropDisabled(s, old *corev1.PodSpec) {
 	if old == nil {
 		old = &corev1.PodSpec{}
 	}
-	dropPodSecurity(s, old)
-	if old.Resources == nil || len(old.Resources.Requests)+len(old.Resources.Limits) == 0 {
+	r.dropPodSecurity(s, old)
+	if !r.podResources && (old.Resources == nil || len(old.Resources.Requests)+len(old.Resources.Limits) == 0) {
 		s.Resources = nil
 	}
-	dropProcMount(s, old)
-	if len(old.ResourceClaims) == 0 {
+	if !r.procMount {
+		dropProcMount(s, old)
+	}
+	if !r.deviceClaims && len(old.ResourceClaims) == 0 {
 		s.ResourceClaims = nil
 		visitContainers(s, func(c *corev1.Container, _ where) { c.Resources.Claims = nil })
 	}
-	if !resizePolicyInUse(old) {
+	if !r.resize && !resizePolicyInUse(old) {
 		visitContainers(s, func(c *corev1.Container, _ where) { c.ResizePolicy = nil })
 	}
-	dropTrustBundles(s, old)
-	dropImageVolumes(s, old)
+	if !r.trustBundles {
+		dropTrustBundles(s, old)
+	}
+	if !r.imageVolumes {
+		dropImageVolumes(s, old)
+	}
+	r.dropScheduling(s, old)
+	r.dropContainers(s, old)
 	syncServiceAccount(s)
 }
 
-func dropPodSecurity(s, old *corev1.PodSpec) {
-	if old.HostUsers == nil {
+func (r Rules) dropPodSecurity(s, old *corev1.PodSpec) {
+	if !r.userNamespaces && old.HostUsers == nil {
 		s.HostUsers = nil
 	}
 	sc, oldSC := s.SecurityContext, old.SecurityContext
 	if sc == nil {
 		return
 	}
-	if oldSC == nil || oldSC.SupplementalGroupsPolicy == nil {
+	if !r.groupsPolicy && (oldSC == nil || oldSC.SupplementalGroupsPolicy == nil) {
 		sc.SupplementalGroupsPolicy = nil
 	}
-	if oldSC == nil || oldSC.SELinuxChangePolicy == nil {
+	if !r.seLinuxPolicy && (oldSC == nil || oldSC.SELinuxChangePolicy == nil) {
 		sc.SELinuxChangePolicy = nil
 	}
 }

@@ -37,7 +37,7 @@ func TestPullPolicy(t *testing.T) {
 		"registry.example/app:tag.with-all": corev1.PullIfNotPresent,
 	} {
 		s := corev1.PodSpec{Containers: []corev1.Container{{Image: image}}}
-		podspec.DefaultPodSpec(&s)
+		defaults.DefaultPodSpec(&s)
 		if got := s.Containers[0].ImagePullPolicy; got != want {
 			t.Errorf("%q: got %s, want %s", image, got, want)
 		}
@@ -48,7 +48,7 @@ func TestDefaultVolumes(t *testing.T) {
 	pod := decodePod(t, podWith(`"volumes": [{"name": "none"}, {"name": "s", "secret": {}}, {"name": "h", "hostPath": {"path": "/x"}}, {"name": "i", "iscsi": {}},
 		{"name": "r", "rbd": {}}, {"name": "z", "azureDisk": {}}, {"name": "p", "projected": {"sources": [{"serviceAccountToken": {}}, {"downwardAPI": {"items": [{"fieldRef": {}}]}}]}},
 		{"name": "e", "ephemeral": {"volumeClaimTemplate": {"spec": {"resources": {"requests": {"storage": "1u"}}}}}}, {"name": "x", "scaleIO": {}}]`))
-	podspec.DefaultPodSpec(&pod.Spec)
+	defaults.DefaultPodSpec(&pod.Spec)
 	got, err := json.Marshal(pod.Spec.Volumes)
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func TestDropDisabled(t *testing.T) {
 		"initContainers": [{"name": "c", "image": "i", "resizePolicy": [{"resourceName": "cpu", "restartPolicy": "NotRequired"}], "resources": {"claims": [{"name": "r"}]},
 		 "securityContext": {"procMount": "Unmasked"}, "volumeMounts": [{"name": "i", "mountPath": "/i"}, {"name": "v", "mountPath": "/v"}]}]`
 	fresh := decodePod(t, podWith(gated)).Spec
-	podspec.DropDisabled(&fresh, nil)
+	defaults.DropDisabled(&fresh, nil)
 	c := fresh.InitContainers[0]
 	if fresh.HostUsers != nil || fresh.Resources != nil || fresh.ResourceClaims != nil || fresh.SecurityContext.SupplementalGroupsPolicy != nil ||
 		fresh.SecurityContext.SELinuxChangePolicy != nil || len(fresh.Volumes) != 2 || fresh.Volumes[1].Projected.Sources[0].ClusterTrustBundle != nil ||
@@ -81,7 +81,7 @@ func TestDropDisabled(t *testing.T) {
 	}
 	used := decodePod(t, podWith(gated)).Spec
 	kept := used.DeepCopy()
-	podspec.DropDisabled(kept, &used)
+	defaults.DropDisabled(kept, &used)
 	if !equality.Semantic.DeepEqual(kept, &used) {
 		t.Errorf("dropped what the old object used: %s", cmp.Diff(&used, kept))
 	}
@@ -150,17 +150,17 @@ func FuzzPod(f *testing.F) {
 		if json.Unmarshal(data, pod) != nil {
 			return
 		}
-		podspec.DefaultPodSpec(&pod.Spec)
+		defaults.DefaultPodSpec(&pod.Spec)
 		again := pod.DeepCopy()
-		podspec.DefaultPodSpec(&again.Spec)
+		defaults.DefaultPodSpec(&again.Spec)
 		if !equality.Semantic.DeepEqual(pod, again) {
 			t.Fatal(cmp.Diff(pod, again))
 		}
 		podspec.MergeLabelKeys(&again.Spec, again.Labels)
-		podspec.DropDisabled(&again.Spec, &pod.Spec)
+		defaults.DropDisabled(&again.Spec, &pod.Spec)
 		podspec.PodWarnings(again)
-		podspec.ValidatePod(again, podspec.PodOptions(again, nil))
-		podspec.ValidatePod(again, podspec.PodOptions(again, pod))
+		podspec.ValidatePod(again, defaults.PodOptions(again, nil))
+		podspec.ValidatePod(again, defaults.PodOptions(again, pod))
 		for _, e := range podspec.ValidateTemplate(&corev1.PodTemplateSpec{ObjectMeta: pod.ObjectMeta, Spec: pod.Spec}, field.NewPath("template"), podspec.Options{}) {
 			_ = e.Error()
 		}

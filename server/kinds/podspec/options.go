@@ -1,9 +1,12 @@
 package podspec
 
 import (
+	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Options relax rules for data that was stored before a rule existed, and name
@@ -22,25 +25,41 @@ type Options struct {
 	AllowNamespacedSysctlsOnHost     bool // net.* with hostNetwork, kernel.* with hostIPC
 	AllowNonLocalProjectedTokenPath  bool
 	AllowZeroSleep                   bool // a sleep of no seconds in a lifecycle handler
+	AllowLooseSearches               bool // search paths of DNS with underscores, and "."
+	AllowLooseEnv                    bool // names of variables that shells cannot have
+	PodResources                     bool // the spec has resources of its own
 }
 
 // TemplateOptions computes the options for a template and the one it replaces;
 // old is nil on create.
-func TemplateOptions(t, old *corev1.PodTemplateSpec) Options {
-	if old == nil {
-		return Options{}
+func (r Rules) TemplateOptions(t, old *corev1.PodTemplateSpec) Options {
+	var o Options
+	var was *corev1.PodSpec
+	if old != nil {
+		o, was = relaxedFor(&old.Spec, old.Annotations), &old.Spec
 	}
-	return relaxedFor(&old.Spec, old.Annotations)
+	return r.relaxed(o, was)
 }
 
 // PodOptions computes the options for a Pod and the one it replaces; old is nil
 // on create.
-func PodOptions(p, old *corev1.Pod) Options {
+func (r Rules) PodOptions(p, old *corev1.Pod) Options {
 	var o Options
+	var was *corev1.PodSpec
 	if old != nil {
-		o = relaxedFor(&old.Spec, old.Annotations)
+		o, was = relaxedFor(&old.Spec, old.Annotations), &old.Spec
 	}
+	o = r.relaxed(o, was)
 	o.Pod, o.PodName = true, p.Name
+	return o
+}
+
+// relaxed adds what gates allow, and what an old spec has although they do not.
+func (r Rules) relaxed(o Options, old *corev1.PodSpec) Options {
+	o.AllowZeroSleep = o.AllowZeroSleep || r.zeroSleep
+	o.AllowLooseSearches = r.looseSearches || old != nil && hasLooseSearch(old)
+	o.AllowLooseEnv = r.looseEnv || old != nil && hasLooseEnv(old)
+	o.PodResources = r.podResources
 	return o
 }
 
@@ -140,6 +159,26 @@ func hasZeroSleep(s *corev1.PodSpec) bool {
 	found := false
 	visitContainers(s, func(c *corev1.Container, _ where) {
 		found = found || c.Lifecycle != nil && (zero(c.Lifecycle.PreStop) || zero(c.Lifecycle.PostStart))
+	})
+	return found
+}
+
+func hasLooseSearch(s *corev1.PodSpec) bool {
+	return s.DNSConfig != nil && slices.ContainsFunc(s.DNSConfig.Searches, func(path string) bool {
+		return path == "." || strings.Contains(path, "_")
+	})
+}
+
+func hasLooseEnv(s *corev1.PodSpec) bool {
+	found := false
+	visitContainers(s, func(c *corev1.Container, _ where) {
+		for i := range c.Env {
+			found = found || len(utilvalidation.IsEnvVarName(c.Env[i].Name)) > 0
+		}
+		for i := range c.EnvFrom {
+			prefix := c.EnvFrom[i].Prefix
+			found = found || prefix != "" && len(utilvalidation.IsEnvVarName(prefix)) > 0
+		}
 	})
 	return found
 }

@@ -9,8 +9,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/rowlock/rowlock/server/gates"
 	"github.com/rowlock/rowlock/server/kinds/podspec"
 )
+
+// defaults are the rules where all gates are as they are by default.
+var defaults = podspec.For(gates.New().Enabled)
 
 // richPod uses most of what pods in the field use.
 const richPod = `{
@@ -62,9 +66,9 @@ func containerWith(members string) string {
 func validate(t testing.TB, text string) []string {
 	t.Helper()
 	pod := decodePod(t, text)
-	podspec.DefaultPodSpec(&pod.Spec)
-	podspec.DropDisabled(&pod.Spec, nil)
-	return texts(podspec.ValidatePod(pod, podspec.PodOptions(pod, nil)))
+	defaults.DefaultPodSpec(&pod.Spec)
+	defaults.DropDisabled(&pod.Spec, nil)
+	return texts(podspec.ValidatePod(pod, defaults.PodOptions(pod, nil)))
 }
 
 func texts(errs field.ErrorList) []string {
@@ -257,9 +261,9 @@ func TestValidateTemplate(t *testing.T) {
 		"spec": {"hostNetwork": true, "containers": [{"name": "c", "image": " padded ", "ports": [{"containerPort": 1}]}], "ephemeralContainers": [{"name": "e", "image": "i"}]}}`), tmpl); err != nil {
 		t.Fatal(err)
 	}
-	podspec.DefaultTemplate(tmpl)
+	defaults.DefaultTemplate(tmpl)
 	p := field.NewPath("spec", "template")
-	got := texts(podspec.ValidateTemplate(tmpl, p, podspec.TemplateOptions(tmpl, nil)))
+	got := texts(podspec.ValidateTemplate(tmpl, p, defaults.TemplateOptions(tmpl, nil)))
 	want := []string{`spec.template.labels: Invalid value: "x y"`, `spec.template.annotations: Invalid value: "no/no/no"`, "spec.template.spec.ephemeralContainers: Forbidden: ephemeral containers not allowed in pod template"}
 	if len(got) != len(want) {
 		t.Fatalf("got %q", got)
@@ -291,11 +295,11 @@ func TestOptionsFollowOldObject(t *testing.T) {
 		"deletion cost": `{"metadata": {"annotations": {"controller.kubernetes.io/pod-deletion-cost": "007"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}`,
 	} {
 		pod := decodePod(t, text)
-		podspec.DefaultPodSpec(&pod.Spec)
-		if errs := podspec.ValidatePod(pod, podspec.PodOptions(pod, nil)); len(errs) == 0 {
+		defaults.DefaultPodSpec(&pod.Spec)
+		if errs := podspec.ValidatePod(pod, defaults.PodOptions(pod, nil)); len(errs) == 0 {
 			t.Errorf("%s: a new pod is valid", name)
 		}
-		if errs := podspec.ValidatePod(pod, podspec.PodOptions(pod, pod.DeepCopy())); len(errs) != 0 {
+		if errs := podspec.ValidatePod(pod, defaults.PodOptions(pod, pod.DeepCopy())); len(errs) != 0 {
 			t.Errorf("%s: an old pod is not: %v", name, errs)
 		}
 	}

@@ -1,0 +1,28 @@
+package podspec
+
+import "github.com/rowlock/rowlock/server/kinds"
+
+// Rules are the rules of pod specs where some gates are on. Take them from For.
+type Rules struct {
+	userNamespaces, groupsPolicy, seLinuxPolicy, procMount bool // fields of security contexts
+	podResources, resize, deviceClaims                     bool // fields of resources
+	imageVolumes, trustBundles, recursiveReadOnly          bool // fields of volumes and mounts
+	affinityKeys, spreadKeys, inclusionPolicies            bool // fields of scheduling
+	sidecars, sleep                                        bool // fields of containers
+	zeroSleep, looseSearches, looseEnv                     bool // rules that are relaxed
+}
+
+// For asks for the gates that pod specs depend on.
+func For(on kinds.Feature) Rules {
+	return Rules{
+		userNamespaces: on("UserNamespacesSupport"), groupsPolicy: on("SupplementalGroupsPolicy"),
+		seLinuxPolicy: on("SELinuxChangePolicy"), procMount: on("ProcMountType"),
+		podResources: on("PodLevelResources"), resize: on("InPlacePodVerticalScaling"), deviceClaims: on("DynamicResourceAllocation"),
+		imageVolumes: on("ImageVolume"), trustBundles: on("ClusterTrustBundleProjection"), recursiveReadOnly: on("RecursiveReadOnlyMounts"),
+		affinityKeys: on("MatchLabelKeysInPodAffinity"), spreadKeys: on("MatchLabelKeysInPodTopologySpread"),
+		inclusionPolicies: on("NodeInclusionPolicyInPodTopologySpread"),
+		sidecars:          on("SidecarContainers"), sleep: on("PodLifecycleSleepAction"),
+		zeroSleep: on("PodLifecycleSleepActionAllowZero"), looseSearches: on("RelaxedDNSSearchValidation"),
+		looseEnv: on("RelaxedEnvironmentVariableValidation"),
+	}
+}
