@@ -22,7 +22,7 @@ import (
 
 // DaemonSet is how DaemonSets are written.
 func DaemonSet(on kinds.Feature) kinds.Strategy {
-	w := workloads{podspec.For(on), on}
+	w := rulesFor(on)
 	return kinds.Typed[*appsv1.DaemonSet]{
 		ValidateName:        apivalidation.NameIsDNSSubdomain,
 		Meta:                &kinds.WholeMeta,
@@ -41,7 +41,7 @@ func DaemonSet(on kinds.Feature) kinds.Strategy {
 
 // DaemonSetStatus is how their status is written.
 func DaemonSetStatus(on kinds.Feature) kinds.Strategy {
-	w := workloads{podspec.For(on), on}
+	w := rulesFor(on)
 	return kinds.Typed[*appsv1.DaemonSet]{
 		Default: w.defaultDaemonSet,
 		PrepareForUpdate: func(d, old *appsv1.DaemonSet) {

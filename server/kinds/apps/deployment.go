@@ -18,7 +18,7 @@ import (
 
 // Deployment is how Deployments are written.
 func Deployment(on kinds.Feature) kinds.Strategy {
-	w := workloads{podspec.For(on), on}
+	w := rulesFor(on)
 	return kinds.Typed[*appsv1.Deployment]{
 		ValidateName:        apivalidation.NameIsDNSSubdomain,
 		Default:             w.defaultDeployment,
@@ -36,7 +36,7 @@ func Deployment(on kinds.Feature) kinds.Strategy {
 
 // DeploymentStatus is how their status is written.
 func DeploymentStatus(on kinds.Feature) kinds.Strategy {
-	w := workloads{podspec.For(on), on}
+	w := rulesFor(on)
 	return kinds.Typed[*appsv1.Deployment]{
 		Default:        w.defaultDeployment,
 		Keep:           prepareDeploymentStatus,

@@ -16,7 +16,7 @@ import (
 
 // ReplicaSet is how ReplicaSets are written.
 func ReplicaSet(on kinds.Feature) kinds.Strategy {
-	w := workloads{podspec.For(on), on}
+	w := rulesFor(on)
 	return kinds.Typed[*appsv1.ReplicaSet]{
 		ValidateName:        apivalidation.NameIsDNSSubdomain,
 		Meta:                &kinds.WholeMeta,
@@ -35,7 +35,7 @@ func ReplicaSet(on kinds.Feature) kinds.Strategy {
 
 // ReplicaSetStatus is how their status is written; it may change labels.
 func ReplicaSetStatus(on kinds.Feature) kinds.Strategy {
-	w := workloads{podspec.For(on), on}
+	w := rulesFor(on)
 	return kinds.Typed[*appsv1.ReplicaSet]{
 		Default: w.defaultReplicaSet,
 		Keep: func(r, old *appsv1.ReplicaSet) {

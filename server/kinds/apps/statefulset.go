@@ -18,12 +18,9 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// unavailableGate is of maxUnavailable in a rolling update.
-const unavailableGate = "MaxUnavailableStatefulSet"
-
 // StatefulSet is how StatefulSets are written.
 func StatefulSet(on kinds.Feature) kinds.Strategy {
-	w := workloads{podspec.For(on), on}
+	w := rulesFor(on)
 	return kinds.Typed[*appsv1.StatefulSet]{
 		ValidateName:        apivalidation.NameIsDNSLabel,
 		Default:             w.defaultStatefulSet,
@@ -41,7 +38,7 @@ func StatefulSet(on kinds.Feature) kinds.Strategy {
 
 // StatefulSetStatus is how their status is written.
 func StatefulSetStatus(on kinds.Feature) kinds.Strategy {
-	w := workloads{podspec.For(on), on}
+	w := rulesFor(on)
 	return kinds.Typed[*appsv1.StatefulSet]{
 		Default: w.defaultStatefulSet,
 		Keep: func(s, old *appsv1.StatefulSet) {
@@ -89,7 +86,7 @@ func (w workloads) defaultStatefulSet(obj *appsv1.StatefulSet) {
 		if s.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType || r.Partition == nil {
 			rules.DefaultTo(&r.Partition, 0)
 		}
-		if w.on(unavailableGate) && s.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType {
+		if w.maxUnavailable && s.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType {
 			rules.DefaultTo(&r.MaxUnavailable, intstr.FromInt32(1))
 		}
 	}
@@ -129,7 +126,7 @@ func (w workloads) prepareStatefulSetUpdate(s, old *appsv1.StatefulSet) {
 
 // dropFields removes maxUnavailable where its gate is off.
 func (w workloads) dropFields(s, old *appsv1.StatefulSet) {
-	if w.on(unavailableGate) {
+	if w.maxUnavailable {
 		return
 	}
 	if r := s.Spec.UpdateStrategy.RollingUpdate; r != nil {

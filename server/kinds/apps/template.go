@@ -24,8 +24,12 @@ var (
 
 // workloads are the rules of kinds with a pod template, where some gates are on.
 type workloads struct {
-	pods podspec.Rules
-	on   kinds.Feature
+	pods           podspec.Rules
+	maxUnavailable bool // of stateful sets
+}
+
+func rulesFor(on kinds.Feature) workloads {
+	return workloads{pods: podspec.For(on), maxUnavailable: on("MaxUnavailableStatefulSet")}
 }
 
 // validateSelector checks the selector of a workload that must have one which
