@@ -22,9 +22,11 @@ require (
 	github.com/spf13/cobra v1.10.2
 	github.com/tidwall/btree v1.8.2
 	go.uber.org/goleak v1.3.0
+	golang.org/x/crypto v0.53.0
 	golang.org/x/net v0.56.0
 	golang.org/x/sync v0.22.0
 	golang.org/x/term v0.44.0
+	google.golang.org/grpc v1.82.0
 	google.golang.org/protobuf v1.36.11
 	gopkg.in/evanphx/json-patch.v4 v4.12.0
 	gopkg.in/natefinch/lumberjack.v2 v2.2.1
@@ -33,6 +35,7 @@ require (
 	k8s.io/apimachinery v0.32.13
 	k8s.io/apiserver v0.32.13
 	k8s.io/client-go v0.32.13
+	k8s.io/kms v0.32.13
 	k8s.io/kube-aggregator v0.32.13
 	k8s.io/kube-openapi v0.0.0-20241105132330-32ad38e42d3f
 	k8s.io/pod-security-admission v0.32.13
@@ -44,11 +47,7 @@ require (
 	sigs.k8s.io/yaml v1.4.0
 )
 
-require (
-	github.com/fxamacker/cbor/v2 v2.7.0 // indirect
-	golang.org/x/crypto v0.53.0 // indirect
-	k8s.io/kms v0.32.13 // indirect
-)
+require github.com/fxamacker/cbor/v2 v2.7.0 // indirect
 
 require (
 	cel.dev/expr v0.25.2 // indirect

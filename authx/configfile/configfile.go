@@ -21,6 +21,15 @@ const group = "apiserver.config.k8s.io"
 // errors, which are logged, quote nothing of a file that is another one: it may hold
 // secrets.
 func Decode(data []byte, kind string, versions []string, into any) error {
+	known := make([]metav1.TypeMeta, len(versions))
+	for i, v := range versions {
+		known[i] = metav1.TypeMeta{APIVersion: group + "/" + v, Kind: kind}
+	}
+	return DecodeAs(data, known, into)
+}
+
+// DecodeAs does the same for an object of one of some kinds, of whatever group.
+func DecodeAs(data []byte, known []metav1.TypeMeta, into any) error {
 	asJSON, duplicates := yaml.YAMLToJSONStrict(data)
 	if duplicates != nil {
 		var err error
@@ -32,13 +41,12 @@ func Decode(data []byte, kind string, versions []string, into any) error {
 	if err := sigsjson.UnmarshalCaseSensitivePreserveInts(asJSON, &head); err != nil {
 		return fmt.Errorf("couldn't get version/kind; json parse error: %w", err)
 	}
-	gv, version, _ := strings.Cut(head.APIVersion, "/")
 	switch {
 	case head.Kind == "":
 		return errors.New("Object 'Kind' is missing in the file") //nolint:staticcheck // as clients know it
 	case head.APIVersion == "":
 		return errors.New("Object 'apiVersion' is missing in the file") //nolint:staticcheck // as clients know it
-	case head.Kind != kind || gv != group || !slices.Contains(versions, version):
+	case !slices.Contains(known, head):
 		return fmt.Errorf("no kind %q is registered for version %q", head.Kind, head.APIVersion)
 	}
 	problems, err := sigsjson.UnmarshalStrict(asJSON, into)

@@ -32,6 +32,16 @@ type Key interface {
 	Open(sealed, bound []byte) ([]byte, error)
 }
 
+// Bound appends to dst, which begins what is stored, what a value belongs to: a binding
+// for Seal and Open. No two lists of parts have the same.
+func Bound(dst []byte, parts ...string) []byte {
+	for _, p := range parts {
+		dst = binary.AppendUvarint(dst, uint64(len(p)))
+		dst = append(dst, p...)
+	}
+	return dst
+}
+
 // ErrBroken: bytes were not made by Seal with this secret and this binding.
 var ErrBroken = errors.New("the stored bytes were not sealed with this key for this object")
 

@@ -1,0 +1,177 @@
+package kms
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+const (
+	// maxAnswer bounds what a plugin answers: annotations of 32 KB and some more.
+	maxAnswer = 128 << 10
+	// maxHeaders bounds the text of its errors, of which maxText are shown.
+	maxHeaders = 16 << 10
+	maxText    = 256
+	// maxCalls is how many calls of one plugin are under way at once; others wait.
+	maxCalls = 32
+	// pause is how long nobody waits for a plugin that has just not answered.
+	pause = time.Second
+	// maxPause bounds how long after its return a plugin is noticed.
+	maxPause = 3 * time.Second
+)
+
+// Error is what a plugin answered instead of a result, or that it did not answer.
+type Error struct {
+	Provider string
+	Method   string
+	Code     codes.Code
+	Text     string // its own words, which are cut
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("KMS provider %s: %s: code = %s desc = %s", e.Provider, e.Method, e.Code, e.Text)
+}
+
+// GRPCStatus says what stock metrics show.
+func (e *Error) GRPCStatus() *status.Status { return status.New(e.Code, e.Text) }
+
+// Is: a plugin that did not answer may do so later, ErrKeyUnavailable.
+func (e *Error) Is(target error) bool { return target == sqlstore.ErrKeyUnavailable && e.absent() }
+
+func (e *Error) absent() bool {
+	switch e.Code {
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.ResourceExhausted:
+		return true
+	}
+	return false
+}
+
+// clip makes foreign text fit for a line of a log.
+func clip(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?"))
+	if len(text) > maxText {
+		return strings.ToValidUTF8(text[:maxText], "") + "..."
+	}
+	return text
+}
+
+// line is the connection to a plugin. Its goroutines are those of the connection, which
+// close ends.
+type line struct {
+	name    string
+	timeout time.Duration
+	metrics *Metrics
+	conn    *grpc.ClientConn
+	places  chan struct{}
+	silent  atomic.Pointer[silence]
+}
+
+// silence is that a plugin did not answer.
+type silence struct {
+	until time.Time
+	err   *Error
+}
+
+func dial(cfg Config) (*line, error) {
+	path, err := socket(cfg.Endpoint)
+	if err != nil {
+		return nil, err
+	}
+	l := &line{name: cfg.Name, timeout: cfg.Timeout, metrics: cfg.Metrics, places: make(chan struct{}, maxCalls)}
+	l.conn, err = grpc.NewClient("passthrough:///"+cfg.Name,
+		grpc.WithAuthority("localhost"), grpc.WithNoProxy(), grpc.WithDisableServiceConfig(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.WaitForReady(true), grpc.MaxCallRecvMsgSize(maxAnswer)),
+		grpc.WithMaxHeaderListSize(maxHeaders),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff: backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: maxPause}, MinConnectTimeout: maxPause,
+		}),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", path)
+		}),
+		grpc.WithUnaryInterceptor(l.intercept),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("failed to create connection to %s, error: %w", cfg.Endpoint, err)
+	}
+	return l, nil
+}
+
+// socket is the path that an endpoint names; one that begins with @ is no file.
+func socket(endpoint string) (string, error) {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return "", fmt.Errorf("invalid endpoint %q for remote KMS provider, error: %w", endpoint, err)
+	}
+	if u.Scheme != "unix" {
+		return "", fmt.Errorf("unsupported scheme %q for remote KMS provider", u.Scheme)
+	}
+	if strings.HasPrefix(u.Path, "/@") {
+		return u.Path[1:], nil
+	}
+	return u.Path, nil
+}
+
+func (l *line) close() error { return l.conn.Close() }
+
+// intercept is what every call passes: its place, its time, its measure.
+func (l *line) intercept(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	asks := strings.HasSuffix(method, "/Status") || strings.HasSuffix(method, "/Version")
+	limited, cancel := context.WithTimeout(ctx, l.timeout)
+	defer cancel()
+	began := time.Now()
+	if err := l.mute(asks); err != nil {
+		return err
+	}
+	var err error
+	select {
+	case l.places <- struct{}{}:
+		defer func() { <-l.places }() // after what was learned is known to who comes next
+		if err := l.mute(asks); err != nil {
+			return err
+		}
+		err = invoke(limited, method, req, reply, cc, opts...)
+	case <-limited.Done():
+		err = status.Error(codes.DeadlineExceeded, "no call of this provider ended in time")
+	}
+	if ctx.Err() != nil {
+		return ctx.Err() // nothing is known of the plugin
+	}
+	if err == nil {
+		l.silent.Store(nil)
+		l.metrics.called(l.name, method, codes.OK, time.Since(began))
+		return nil
+	}
+	said := &Error{Provider: l.name, Method: method, Code: status.Code(err), Text: clip(status.Convert(err).Message())}
+	if said.absent() {
+		l.silent.Store(&silence{time.Now().Add(pause), said})
+	}
+	l.metrics.called(l.name, method, said.Code, time.Since(began))
+	return said
+}
+
+// mute is why a call is not made: who came before has just waited in vain. Questions
+// whether the plugin is well are asked all the same.
+func (l *line) mute(asks bool) error {
+	if s := l.silent.Load(); s != nil && !asks && time.Now().Before(s.until) {
+		return s.err
+	}
+	return nil
+}

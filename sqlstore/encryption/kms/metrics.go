@@ -1,0 +1,150 @@
+package kms
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc/codes"
+	"k8s.io/utils/lru"
+)
+
+const (
+	toStorage   = "to_storage"
+	fromStorage = "from_storage"
+	// maxKeyIDs bounds the series of key ids, which plugins choose.
+	maxKeyIDs = 100
+)
+
+// Metrics counts what plugins are asked, under the names of a stock server.
+type Metrics struct {
+	server string // hash of this server's identity
+	all    []prometheus.Collector
+
+	calls       *prometheus.HistogramVec
+	used        *prometheus.CounterVec
+	usedAt      *prometheus.GaugeVec
+	saidAt      *prometheus.GaugeVec
+	invalid     *prometheus.CounterVec
+	cached      *prometheus.GaugeVec
+	fill        prometheus.Gauge
+	arrivals    *prometheus.HistogramVec
+	misses      prometheus.Counter
+	generated   prometheus.Histogram
+	ungenerated prometheus.Counter
+
+	mu      sync.Mutex
+	keys    *lru.Cache // of used and usedAt, by their labels
+	said    *lru.Cache
+	arrived map[string]time.Time
+}
+
+// used3 are the labels of a key id that was used.
+type used3 struct{ way, provider, hash string }
+
+// NewMetrics makes the metrics; server is a hash of the server's identity.
+func NewMetrics(server string) *Metrics {
+	const sub = "envelope_encryption"
+	m := &Metrics{server: server, arrived: map[string]time.Time{}}
+	histogram := func(sub, name, help string, buckets []float64) prometheus.HistogramOpts {
+		return prometheus.HistogramOpts{Namespace: "apiserver", Subsystem: sub, Name: name, Help: "[ALPHA] " + help, Buckets: buckets}
+	}
+	opts := func(sub, name, help string) prometheus.Opts {
+		return prometheus.Opts{Namespace: "apiserver", Subsystem: sub, Name: name, Help: "[ALPHA] " + help}
+	}
+	m.calls = prometheus.NewHistogramVec(histogram(sub, "kms_operations_latency_seconds", "How long calls of KMS plugins took, by the code of their answer.",
+		prometheus.ExponentialBuckets(0.0001, 2, 20)), []string{"provider_name", "method_name", "grpc_status_code"})
+	m.used = prometheus.NewCounterVec(prometheus.CounterOpts(opts(sub, "key_id_hash_total", "How often a key id was used, by direction, provider and server.")),
+		[]string{"transformation_type", "provider_name", "key_id_hash", "apiserver_id_hash"})
+	m.usedAt = prometheus.NewGaugeVec(prometheus.GaugeOpts(opts(sub, "key_id_hash_last_timestamp_seconds", "When a key id was last used, in Unix seconds.")),
+		[]string{"transformation_type", "provider_name", "key_id_hash", "apiserver_id_hash"})
+	m.saidAt = prometheus.NewGaugeVec(prometheus.GaugeOpts(opts(sub, "key_id_hash_status_last_timestamp_seconds", "When a plugin last named a key id in its status, in Unix seconds.")),
+		[]string{"provider_name", "key_id_hash", "apiserver_id_hash"})
+	m.invalid = prometheus.NewCounterVec(prometheus.CounterOpts(opts(sub, "invalid_key_id_from_status_total", "Key ids in the status of a plugin that cannot be one, by what is wrong with them.")),
+		[]string{"provider_name", "error"})
+	m.cached = prometheus.NewGaugeVec(prometheus.GaugeOpts(opts(sub, "dek_source_cache_size", "Data keys of KMS v2 that are kept in memory. After a start about as many are asked for.")),
+		[]string{"provider_name"})
+	m.fill = prometheus.NewGauge(prometheus.GaugeOpts(opts(sub, "dek_cache_fill_percent", "How full the cache of data keys of KMS v1 is.")))
+	m.arrivals = prometheus.NewHistogramVec(histogram(sub, "dek_cache_inter_arrival_time_seconds", "Time between two uses of KMS v1.",
+		prometheus.ExponentialBuckets(60, 2, 10)), []string{"transformation_type"})
+	m.misses = prometheus.NewCounter(prometheus.CounterOpts(opts("storage", "envelope_transformation_cache_misses_total", "Data keys that had to be asked for because they were not in memory.")))
+	m.generated = prometheus.NewHistogram(histogram("storage", "data_key_generation_duration_seconds", "How long it took to make data keys.",
+		prometheus.ExponentialBuckets(5e-6, 2, 14)))
+	m.ungenerated = prometheus.NewCounter(prometheus.CounterOpts(opts("storage", "data_key_generation_failures_total", "Data keys that could not be made.")))
+	m.keys = lru.NewWithEvictionFunc(maxKeyIDs, func(key lru.Key, _ any) {
+		k := key.(used3)
+		m.used.DeleteLabelValues(k.way, k.provider, k.hash, m.server)
+		m.usedAt.DeleteLabelValues(k.way, k.provider, k.hash, m.server)
+	})
+	m.said = lru.NewWithEvictionFunc(maxKeyIDs, func(key lru.Key, _ any) {
+		k := key.(used3)
+		m.saidAt.DeleteLabelValues(k.provider, k.hash, m.server)
+	})
+	m.all = []prometheus.Collector{m.calls, m.used, m.usedAt, m.saidAt, m.invalid, m.cached, m.fill, m.arrivals, m.misses, m.generated, m.ungenerated}
+	return m
+}
+
+// Collectors are what a registry takes.
+func (m *Metrics) Collectors() []prometheus.Collector { return m.all }
+
+// Hash tells values apart without naming them.
+func Hash(value string) string {
+	if value == "" {
+		return ""
+	}
+	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(value)))
+}
+
+func (m *Metrics) called(provider, method string, code codes.Code, took time.Duration) {
+	m.calls.WithLabelValues(provider, method, code.String()).Observe(took.Seconds())
+}
+
+// uses counts the uses of one key id.
+type uses struct {
+	m   *Metrics
+	key used3
+}
+
+// series are those of one key id.
+type series struct {
+	count prometheus.Counter
+	at    prometheus.Gauge
+}
+
+func (m *Metrics) of(way, provider, hash string) *uses { return &uses{m, used3{way, provider, hash}} }
+
+// add counts a use. The lock is held for some hundred nanoseconds.
+func (u *uses) add() {
+	m := u.m
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known, ok := m.keys.Get(u.key)
+	if !ok {
+		labels := []string{u.key.way, u.key.provider, u.key.hash, m.server}
+		known = &series{m.used.WithLabelValues(labels...), m.usedAt.WithLabelValues(labels...)}
+		m.keys.Add(u.key, known)
+	}
+	s := known.(*series)
+	s.count.Inc()
+	s.at.SetToCurrentTime()
+}
+
+func (m *Metrics) status(provider, keyID string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	hash := Hash(keyID)
+	m.said.Add(used3{"", provider, hash}, nil)
+	m.saidAt.WithLabelValues(provider, hash, m.server).SetToCurrentTime()
+}
+
+func (m *Metrics) arrival(way string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	if last, ok := m.arrived[way]; ok {
+		m.arrivals.WithLabelValues(way).Observe(now.Sub(last).Seconds())
+	}
+	m.arrived[way] = now
+}

@@ -1,0 +1,105 @@
+package kms
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// flights has a question asked once at a time. It owns no goroutine: who comes first asks,
+// and who comes meanwhile waits for that answer. If who asked went away, another asks.
+type flights[T any] struct {
+	mu    sync.Mutex
+	under map[string]*flight[T]
+}
+
+type flight[T any] struct {
+	done chan struct{}
+	val  T
+	err  error
+	left bool // who asked went away
+}
+
+func (f *flights[T]) do(ctx context.Context, key string, ask func(context.Context) (T, error)) (T, error) {
+	for {
+		f.mu.Lock()
+		under, ok := f.under[key]
+		if !ok {
+			return f.lead(ctx, key, ask) // unlocks
+		}
+		f.mu.Unlock()
+		select {
+		case <-under.done:
+		case <-ctx.Done():
+			var none T
+			return none, ctx.Err()
+		}
+		if !under.left {
+			return under.val, under.err
+		}
+	}
+}
+
+func (f *flights[T]) lead(ctx context.Context, key string, ask func(context.Context) (T, error)) (T, error) {
+	mine := &flight[T]{done: make(chan struct{}), left: true}
+	if f.under == nil {
+		f.under = map[string]*flight[T]{}
+	}
+	f.under[key] = mine
+	f.mu.Unlock()
+	defer func() {
+		f.mu.Lock()
+		delete(f.under, key)
+		f.mu.Unlock()
+		close(mine.done)
+	}()
+	mine.val, mine.err = ask(ctx)
+	mine.left = ctx.Err() != nil && errors.Is(mine.err, ctx.Err())
+	return mine.val, mine.err
+}
+
+const (
+	goodFor = 20 * time.Second
+	badFor  = 3 * time.Second
+)
+
+// pulse is how a plugin is: asked once at a time, and again only after a while.
+type pulse struct {
+	ask func(context.Context) error
+
+	flights flights[struct{}]
+	mu      sync.Mutex
+	known   error
+	until   time.Time
+}
+
+func (p *pulse) check(ctx context.Context) error {
+	if err, ok := p.last(); ok {
+		return err
+	}
+	_, err := p.flights.do(ctx, "", func(ctx context.Context) (struct{}, error) {
+		if err, ok := p.last(); ok {
+			return struct{}{}, err // somebody asked in between
+		}
+		err := p.ask(ctx)
+		if err != nil && ctx.Err() != nil {
+			return struct{}{}, ctx.Err() // nothing was learned
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.known, p.until = err, time.Now().Add(goodFor)
+		if err != nil {
+			p.until = time.Now().Add(badFor)
+		}
+		return struct{}{}, err
+	})
+	return err
+}
+
+// last is what is known; ok is false if it is too old.
+func (p *pulse) last() (err error, ok bool) { //nolint:revive // whether it is known comes last, as elsewhere
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.known, time.Now().Before(p.until)
+}

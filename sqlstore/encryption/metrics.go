@@ -1,0 +1,105 @@
+package encryption
+
+import (
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/rowlock/rowlock/sqlstore/encryption/kms"
+)
+
+// way is whether values go to the store or come from it.
+type way string
+
+const (
+	toStorage   way = "to_storage"
+	fromStorage way = "from_storage"
+)
+
+// metrics have the names of a stock server.
+type metrics struct {
+	kms    *kms.Metrics
+	server string
+
+	operations *prometheus.CounterVec
+	durations  *prometheus.HistogramVec
+	reloads    *prometheus.CounterVec
+	reloaded   *prometheus.GaugeVec
+}
+
+func newMetrics(server string) *metrics {
+	return &metrics{
+		kms: kms.NewMetrics(server), server: server,
+		operations: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "apiserver_storage_transformation_operations_total",
+			Help: "[ALPHA] Values that were encrypted (to_storage) or decrypted (from_storage), by resource, by the prefix of what is stored, and by how that went: OK, or else what the KMS plugin said or unknown-non-grpc.",
+		}, []string{"resource", "transformation_type", "transformer_prefix", "status"}),
+		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "apiserver_storage_transformation_duration_seconds",
+			Help:    "[ALPHA] How long it took to encrypt or decrypt a value.",
+			Buckets: prometheus.ExponentialBuckets(5e-6, 2, 25),
+		}, []string{"transformation_type", "transformer_prefix"}),
+		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "apiserver_encryption_config_controller_automatic_reloads_total",
+			Help: "[ALPHA] Reloads of the encryption configuration file, by outcome.",
+		}, []string{"status", "apiserver_id_hash"}),
+		reloaded: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "apiserver_encryption_config_controller_automatic_reload_last_timestamp_seconds",
+			Help: "[ALPHA] When the encryption configuration file was last reloaded, by outcome, in Unix seconds.",
+		}, []string{"status", "apiserver_id_hash"}),
+	}
+}
+
+func (m *metrics) collectors() []prometheus.Collector {
+	return append([]prometheus.Collector{m.operations, m.durations, m.reloads, m.reloaded}, m.kms.Collectors()...)
+}
+
+func (m *metrics) reload(err error) {
+	outcome := "success"
+	if err != nil {
+		outcome = "failure"
+	}
+	m.reloads.WithLabelValues(outcome, m.server).Inc()
+	m.reloaded.WithLabelValues(outcome, m.server).SetToCurrentTime()
+}
+
+// meter measures one way of one resource by one prefix. Its series are found once.
+type meter struct {
+	m                *metrics
+	resource, prefix string
+	way              way
+	count            prometheus.Counter
+	took             prometheus.Observer
+}
+
+func (m *metrics) meter(resource string, w way, prefix string) *meter {
+	return &meter{m: m, resource: resource, prefix: prefix, way: w}
+}
+
+// ready finds the series of success, before the first of them is counted by several.
+func (t *meter) ready() *meter {
+	t.count = t.m.operations.WithLabelValues(t.resource, string(t.way), t.prefix, codes.OK.String())
+	t.took = t.m.durations.WithLabelValues(string(t.way), t.prefix)
+	return t
+}
+
+func (t *meter) done(began time.Time, err error) {
+	if err != nil {
+		t.m.operations.WithLabelValues(t.resource, string(t.way), t.prefix, code(err)).Inc()
+		return
+	}
+	t.count.Inc()
+	t.took.Observe(time.Since(began).Seconds())
+}
+
+// code is how a failure is counted.
+func code(err error) string {
+	var said interface{ GRPCStatus() *status.Status }
+	if errors.As(err, &said) {
+		return said.GRPCStatus().Code().String()
+	}
+	return "unknown-non-grpc"
+}

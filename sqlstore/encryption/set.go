@@ -1,0 +1,254 @@
+// Package encryption turns values into what is stored, as an EncryptionConfiguration says.
+//
+// It promises: a value is stored as the first provider of its resource's rule seals it, and
+// opens with whichever provider sealed it; what is sealed is bound to its row, so that
+// rows that were swapped do not open; a file takes effect whole or not at all, and while a
+// changed file is bad the one before stays; secrets reach no log and no error.
+//
+// What a value costs: some microseconds and some dozens of bytes; with KMS plugins see
+// package kms. Who may cause it: whoever may write or read the resource. A resource has
+// two series of metrics for each provider of its rule.
+//
+// Goroutines: Run is one, and owns those that watch KMS plugins and the file, and that end
+// connections of an older file. Open and Check ask several plugins at once and wait for them.
+package encryption
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/rowlock/rowlock/authx/freshfile"
+	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/encryption/kms"
+)
+
+// Config says where the configuration is.
+type Config struct {
+	Path       string
+	Reload     bool          // the file is read again when it changes
+	Every      time.Duration // how often it is looked at; 0: every second
+	KMSv1      bool          // version 1 of the KMS protocol may be used
+	ServerHash string        // stands for this server in metrics
+	Log        *slog.Logger  // nil: nothing is logged
+}
+
+// Set is a Sealer by a file.
+type Set struct {
+	cfg     Config
+	metrics *metrics
+	text    []byte // of the file, when it was opened
+	current atomic.Pointer[generation]
+
+	mu      sync.Mutex
+	retired map[*generation]bool // which are closed in a while
+}
+
+var _ sqlstore.Sealer = (*Set)(nil)
+
+// Check says whether something is well, by the name that a stock server gives it.
+type Check struct {
+	Name  string
+	Probe func(context.Context) error
+}
+
+// Open reads the file and asks the KMS plugins for the first time. That one of them does
+// not answer is no error: Run asks again. The Set has connections, which Close ends.
+func Open(ctx context.Context, cfg Config) (*Set, error) {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Every == 0 {
+		cfg.Every = time.Second
+	}
+	text, err := os.ReadFile(cfg.Path)
+	if err != nil {
+		return nil, fmt.Errorf("error while parsing file: error while loading file: error reading encryption provider configuration file %q: %w", cfg.Path, err)
+	}
+	s := &Set{cfg: cfg, metrics: newMetrics(cfg.ServerHash), text: text, retired: map[*generation]bool{}}
+	g, err := s.read(text)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.check(ctx); err != nil {
+		cfg.Log.Warn("a KMS plugin is not well; it is asked again", "error", err)
+	}
+	s.current.Store(g)
+	return s, nil
+}
+
+func (s *Set) read(text []byte) (*generation, error) {
+	c, err := parse(s.cfg.Path, text, s.cfg.Reload)
+	if err != nil {
+		return nil, fmt.Errorf("error while parsing file: %w", err)
+	}
+	return build(c, &s.cfg, s.metrics)
+}
+
+// Seal implements sqlstore.Sealer.
+func (s *Set) Seal(ctx context.Context, row sqlstore.Key, plain []byte) ([]byte, error) {
+	if r := s.current.Load().ring(row.Resource); r != nil {
+		return r.seal(ctx, row, plain)
+	}
+	return plain, nil
+}
+
+// Open implements sqlstore.Sealer.
+func (s *Set) Open(ctx context.Context, row sqlstore.Key, stored []byte) (plain []byte, stale bool, err error) {
+	if r := s.current.Load().ring(row.Resource); r != nil {
+		return r.open(ctx, row, stored)
+	}
+	return sqlstore.Unsealed{}.Open(ctx, row, stored)
+}
+
+// Seals says whether values of a resource are encrypted when they are written now.
+func (s *Set) Seals(resource string) bool {
+	r := s.current.Load().ring(resource)
+	return r != nil && r.slots[0].sealer != nil
+}
+
+// Collectors are the metrics.
+func (s *Set) Collectors() []prometheus.Collector { return s.metrics.collectors() }
+
+// Checks are those of KMS plugins. They count for /healthz and /readyz, not for /livez: a
+// restart makes no plugin well.
+func (s *Set) Checks() []Check {
+	g := s.current.Load()
+	if s.cfg.Reload || g.v2 && !g.v1 {
+		return []Check{{"kms-providers", func(ctx context.Context) error { return s.current.Load().check(ctx) }}}
+	}
+	var list []Check
+	for i, p := range g.plugins {
+		list = append(list, Check{fmt.Sprintf("kms-provider-%d", i), p.Check})
+	}
+	return list
+}
+
+// Run watches KMS plugins, and the file if that is asked for, until ctx ends. It returns
+// nil at once if there is neither.
+func (s *Set) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	s.attend(ctx, group, s.current.Load())
+	if s.cfg.Reload {
+		follower := &freshfile.Follower{
+			Path: s.cfg.Path, Seen: s.text, Every: s.cfg.Every, Took: s.took,
+			Take: func(attempt context.Context, text []byte) error { return s.take(attempt, ctx, group, text) },
+		}
+		group.Go(func() error { return follower.Run(ctx) })
+	}
+	return group.Wait()
+}
+
+// attend watches the plugins of a generation until it is closed.
+func (s *Set) attend(ctx context.Context, group *errgroup.Group, g *generation) {
+	ctx, g.stop = context.WithCancel(ctx)
+	for _, p := range g.plugins {
+		if p, ok := p.(*kms.V2); ok {
+			group.Go(func() error {
+				if err := p.Run(ctx); !errors.Is(err, context.Canceled) {
+					return err
+				}
+				return nil
+			})
+		}
+	}
+}
+
+const (
+	// minHealthy is how long the plugins of a changed file may take at least to get well.
+	minHealthy = 10 * time.Second
+	askHealthy = 100 * time.Millisecond
+)
+
+// take takes over a changed file, once all its plugins are well. run is how long Run lasts.
+func (s *Set) take(ctx, run context.Context, group *errgroup.Group, text []byte) error {
+	fresh, err := s.read(text)
+	if err != nil {
+		return err
+	}
+	if err := fresh.wait(ctx); err != nil {
+		return errors.Join(err, fresh.close())
+	}
+	s.attend(run, group, fresh)
+	old := s.current.Swap(fresh)
+	s.mu.Lock()
+	s.retired[old] = true
+	s.mu.Unlock()
+	group.Go(func() error { // what is under way may still need the old connections
+		timer := time.NewTimer(old.grace)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-run.Done():
+		}
+		return s.bury(old)
+	})
+	return nil
+}
+
+func (s *Set) bury(g *generation) error {
+	s.mu.Lock()
+	there := s.retired[g]
+	delete(s.retired, g)
+	s.mu.Unlock()
+	if !there {
+		return nil
+	}
+	if err := g.close(); err != nil {
+		s.cfg.Log.Warn("a connection to a KMS plugin of an older configuration did not close well", "error", err)
+	}
+	return nil
+}
+
+// wait waits until all plugins are well.
+func (g *generation) wait(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, max(g.grace, minHealthy))
+	defer cancel()
+	tick := time.NewTicker(askHealthy)
+	defer tick.Stop()
+	for {
+		err := g.check(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("health check for new transformers failed: %w", err)
+		}
+	}
+}
+
+func (s *Set) took(err error, repeated bool) {
+	s.metrics.reload(err)
+	switch {
+	case err == nil:
+		s.cfg.Log.Info("the encryption configuration has changed and is in use", "file", s.cfg.Path)
+	case !repeated:
+		s.cfg.Log.Error("the encryption configuration has changed and cannot be used; the one before stays", "file", s.cfg.Path, "error", err)
+	}
+}
+
+// Close ends all connections. Run must have returned.
+func (s *Set) Close() error {
+	s.mu.Lock()
+	list := []*generation{s.current.Load()}
+	for g := range s.retired {
+		list = append(list, g)
+	}
+	clear(s.retired)
+	s.mu.Unlock()
+	var errs []error
+	for _, g := range list {
+		errs = append(errs, g.close())
+	}
+	return errors.Join(errs...)
+}
