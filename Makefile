@@ -1,7 +1,7 @@
 # What people expect. Everything works without make too: see CONTRIBUTING.md.
 export GOFLAGS := -trimpath
 
-.PHONY: all test check cover fuzz bench clean
+.PHONY: all test check cover fuzz bench release image clean
 
 # The static binary, as ./bin/rowlock.
 all:
@@ -29,5 +29,13 @@ bench:
 	go test -run '^$$' -bench . -benchmem ./codecs/... ./server/...
 	go run ./e2e/bench $(BENCH)
 
+# What is published: binaries, bills of materials, manual pages, completions, checksums.
+release:
+	sh e2e/release.sh $(VERSION)
+
+# The container image, built and run where no container engine is.
+image:
+	sh e2e/image.sh
+
 clean:
-	rm -rf bin
+	rm -rf bin dist

@@ -11,6 +11,10 @@ ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/n
 command -v nginx >/dev/null 2>&1 || [ -x /usr/sbin/nginx ] || need="$need nginx-light"
 command -v pgbouncer >/dev/null 2>&1 || [ -x /usr/sbin/pgbouncer ] || need="$need pgbouncer"
 command -v prlimit >/dev/null 2>&1 || need="$need util-linux"
+command -v prometheus >/dev/null 2>&1 && command -v promtool >/dev/null 2>&1 || need="$need prometheus"
+command -v docker-compose >/dev/null 2>&1 || need="$need docker-compose"
+command -v systemd-analyze >/dev/null 2>&1 || need="$need systemd"
+command -v file >/dev/null 2>&1 || need="$need file"
 command -v gcc >/dev/null 2>&1 || need="$need gcc libc6-dev"
 if [ -n "$need" ]; then
 	say "installing$need"
@@ -71,9 +75,3 @@ go build -o "$binary" ./cmd/rowlock
 say "black-box tests"
 ROWLOCK_BINARY=$binary go test -timeout 25m ./e2e
 rm -f "$binary"
-
-if command -v docker >/dev/null 2>&1 && docker compose version >/dev/null 2>&1; then
-	say "docker compose config"
-	docker compose config -q
-	docker compose -f docker-compose.yaml -f docs/docker-compose.sqlite.yaml config -q
-fi

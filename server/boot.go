@@ -116,5 +116,8 @@ func (s *Server) begin(stage int32) {
 	s.stage.Store(stage)
 	if stage == stageServing {
 		close(s.started)
+		if s.cfg.Started != nil {
+			s.cfg.Started()
+		}
 	}
 }

@@ -112,6 +112,8 @@ type Config struct {
 	Limits filters.Limits
 	Log    *slog.Logger
 	Clock  func() time.Time
+	// Started is called once, when requests are served. May be nil.
+	Started func()
 }
 
 // Serving says how HTTP is spoken. The zero value is how it usually is.

@@ -42,9 +42,15 @@ func command() *cobra.Command {
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.AddCommand(serveCommand(), storeCommand(), credentialCommand(), kubeconfigCommand(), versionCommand())
+	root.AddCommand(serveCommand(), initCommand(), storeCommand(), credentialCommand(), kubeconfigCommand(), versionCommand())
+	for _, extra := range extras {
+		root.AddCommand(extra())
+	}
 	return root
 }
+
+// extras are commands that only some builds have.
+var extras []func() *cobra.Command
 
 func versionCommand() *cobra.Command {
 	return &cobra.Command{

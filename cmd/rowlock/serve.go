@@ -159,8 +159,9 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 			return err
 		}
 	}
+	names, ips := splitNames(o.serving.names)
 	dir, err := datadir.Open(o.dataDir, datadir.Options{
-		IPs: []net.IP{n.advertise, n.serviceIP, net.ParseIP(o.bindAddress)}, ServerURL: "https://" + n.local, ServerCA: o.serving.cert, Now: time.Now(),
+		Hosts: names, IPs: append(ips, n.advertise, n.serviceIP, net.ParseIP(o.bindAddress)), ServerURL: "https://" + n.local, ServerCA: o.serving.cert, Now: time.Now(),
 	})
 	if err != nil {
 		return err
@@ -251,6 +252,7 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	if o.serving.profiling {
 		maps.Copy(cfg.Paths, profiles())
 	}
+	cfg.Started = func() { tell(log, ready) }
 	authz.addTo(&cfg)
 	auditing.addTo(&cfg)
 	s, err := server.New(cfg)
@@ -258,6 +260,8 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 		return err
 	}
 	o.greet(out, n, dir, url)
+	stopTelling := tellManager(ctx, log)
+	defer stopTelling()
 	return s.Run(ctx)
 }
 

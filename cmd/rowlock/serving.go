@@ -23,6 +23,7 @@ import (
 // server begins and ends.
 type servingOptions struct {
 	cert, key             string
+	names                 []string // more names and addresses in the own serving certificate
 	minVersion            string
 	ciphers, named        []string
 	maxStreams            int
@@ -44,6 +45,7 @@ type servingOptions struct {
 func (o *servingOptions) addTo(f *pflag.FlagSet) {
 	f.StringVar(&o.cert, "tls-cert-file", "", "serving certificate, with its chain (default: made by the own authority)")
 	f.StringVar(&o.key, "tls-private-key-file", "", "private key of --tls-cert-file")
+	f.StringSliceVar(&o.names, "tls-san", nil, "more names and addresses for the serving certificate that the own authority makes")
 	f.StringArrayVar(&o.named, "tls-sni-cert-key", nil, "CERT,KEY or CERT,KEY:NAME,*.NAME - a certificate for clients that ask for one of its names; may be repeated")
 	f.StringVar(&o.minVersion, "tls-min-version", "VersionTLS12", "oldest TLS that is spoken: VersionTLS10, VersionTLS11, VersionTLS12, VersionTLS13")
 	f.StringSliceVar(&o.ciphers, "tls-cipher-suites", nil, "cipher suites of TLS up to 1.2 (default: those of Go)")

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rowlock/rowlock/server/datadir"
+)
+
+// initOptions are the flags of init.
+type initOptions struct {
+	dataDir, from, server string
+	names                 []string
+}
+
+func initCommand() *cobra.Command {
+	o := &initOptions{}
+	cmd := &cobra.Command{
+		Use:   "init",
+		Short: "Make a data directory without starting a server",
+		Long: `Make the keys, the certificates and the administrator's kubeconfig of a data
+directory, as the first start of a server would. What is there stays.
+
+With --from, the authority and the keys that all servers of a cluster share are
+taken from another folder, such as a mounted Secret.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.OutOrStdout()) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.dataDir, "data-dir", "./rowlock-data", "folder to make")
+	f.StringVar(&o.from, "from", "", "folder with the authority and the keys to take")
+	f.StringVar(&o.server, "server", "https://127.0.0.1:6443", "URL of the server in the administrator's kubeconfig")
+	f.StringSliceVar(&o.names, "tls-san", nil, "more names and addresses for the serving certificate")
+	return cmd
+}
+
+func (o *initOptions) run(out io.Writer) error {
+	if o.from != "" {
+		if err := takeKeys(o.from, o.dataDir); err != nil {
+			return err
+		}
+	}
+	names, ips := splitNames(o.names)
+	dir, err := datadir.Open(o.dataDir, datadir.Options{Hosts: names, IPs: ips, ServerURL: o.server, Now: time.Now()})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "export KUBECONFIG=%s\n", dir.AdminKubeconfig)
+	return err
+}
+
+// takeKeys copies what servers of one cluster share into a data directory.
+func takeKeys(from, to string) error {
+	if err := os.MkdirAll(to, 0o700); err != nil {
+		return fmt.Errorf("--data-dir: %w", err)
+	}
+	for _, name := range datadir.Shared() {
+		data, err := os.ReadFile(filepath.Join(from, name))
+		if errors.Is(err, fs.ErrNotExist) && !datadir.MustShare(name) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("--from: %w", err)
+		}
+		if err := datadir.Put(filepath.Join(to, name), data); err != nil {
+			return fmt.Errorf("--data-dir: %w", err)
+		}
+	}
+	return nil
+}
+
+// splitNames tells names of hosts from addresses.
+func splitNames(list []string) (names []string, ips []net.IP) {
+	for _, name := range list {
+		if ip := net.ParseIP(name); ip != nil {
+			ips = append(ips, ip)
+		} else {
+			names = append(names, name)
+		}
+	}
+	return names, ips
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rowlock/rowlock/server/datadir"
+)
+
+// TestInit: servers begin with the same keys and certificates of their own; keys that are
+// there are never replaced.
+func TestInit(t *testing.T) {
+	one, two := t.TempDir(), t.TempDir()
+	if err := (&initOptions{dataDir: one, server: "https://one:6443", names: []string{"api.example", "10.1.2.3"}}).run(io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	read := func(dir, name string) string {
+		t.Helper()
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	if !strings.Contains(read(one, "admin.kubeconfig"), "server: https://one:6443\n") {
+		t.Error("the kubeconfig does not name the server")
+	}
+	again := &initOptions{dataDir: two, from: one}
+	for range 2 { // the second time everything is there
+		if err := again.run(io.Discard); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range datadir.Shared()[:3] {
+		if read(one, name) != read(two, name) {
+			t.Errorf("%s is not taken over", name)
+		}
+	}
+	if read(one, "serving.key") == read(two, "serving.key") {
+		t.Error("two servers have one key")
+	}
+	other := t.TempDir()
+	if err := (&initOptions{dataDir: other}).run(io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	before := read(two, "ca.key")
+	err := (&initOptions{dataDir: two, from: other}).run(io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "ca.crt is there already, and differs") || read(two, "ca.key") != before {
+		t.Errorf("keys of another cluster: %v", err)
+	}
+	if err := os.Remove(filepath.Join(other, "service-account.key")); err != nil {
+		t.Fatal(err)
+	}
+	if err := (&initOptions{dataDir: t.TempDir(), from: other}).run(io.Discard); err == nil || !strings.Contains(err.Error(), "--from: ") {
+		t.Errorf("a folder without a key: %v", err)
+	}
+}
+
+func TestSplitNames(t *testing.T) {
+	names, ips := splitNames([]string{"a.example", "10.0.0.1", "::1", "b"})
+	if !slices.Equal(names, []string{"a.example", "b"}) || len(ips) != 2 || !ips[0].Equal(net.IPv4(10, 0, 0, 1)) || !ips[1].Equal(net.IPv6loopback) {
+		t.Error(names, ips)
+	}
+}
+
+// TestTellManager: a manager that is gone hinders nothing; one that is there is told.
+func TestTellManager(t *testing.T) {
+	log := slog.New(slog.DiscardHandler)
+	t.Setenv("NOTIFY_SOCKET", filepath.Join(t.TempDir(), "nobody"))
+	tell(log, ready)
+	path := filepath.Join(t.TempDir(), "socket")
+	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer manager.Close()
+	t.Setenv("NOTIFY_SOCKET", path)
+	tell(log, ready)
+	buf := make([]byte, 32)
+	if n, err := manager.Read(buf); err != nil || string(buf[:n]) != "READY=1" {
+		t.Errorf("%q %v", buf[:n], err)
+	}
+}

@@ -1,0 +1,32 @@
+//go:build release
+
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+)
+
+// Only the program that makes releases has this command: what writes manual pages is not
+// needed on a server.
+func init() { extras = append(extras, manCommand) }
+
+func manCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "man FOLDER",
+		Short:  "Write the manual pages",
+		Hidden: true,
+		Args:   cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := os.MkdirAll(args[0], 0o755); err != nil {
+				return fmt.Errorf("FOLDER: %w", err)
+			}
+			root := cmd.Root()
+			root.DisableAutoGenTag = true // pages of one version are the same, whenever they are made
+			return doc.GenManTree(root, &doc.GenManHeader{Title: "ROWLOCK", Section: "1", Source: "rowlock " + version, Manual: "rowlock"}, args[0])
+		},
+	}
+}

@@ -1,0 +1,38 @@
+#!/bin/sh
+# Makes a release in the folder dist:
+#
+#	sh e2e/release.sh [VERSION]
+#
+# Static binaries for Linux on amd64 and arm64 with the version stamped in, a bill of
+# materials of each, manual pages, completions, what people install it with, and checksums
+# of all. The same commit and the same release of Go give the same bytes.
+set -eu
+cd "$(dirname "$0")/.."
+version=${1:-$(git describe --tags --always --dirty 2>/dev/null || echo dev)}
+platforms=${ROWLOCK_PLATFORMS:-linux/amd64 linux/arm64}
+out=dist
+rm -rf "$out"
+mkdir -p "$out"
+export CGO_ENABLED=0 GOFLAGS=-trimpath
+
+for platform in $platforms; do
+	name=rowlock_${version}_$(echo "$platform" | tr / _)
+	echo "$name"
+	GOOS=${platform%/*} GOARCH=${platform#*/} go build -ldflags "-s -w -X main.version=$version" -o "$out/$name" ./cmd/rowlock
+	go run ./e2e/release "$out/$name" >"$out/$name.spdx.json"
+done
+
+tool=$(mktemp)
+trap 'rm -f "$tool"' EXIT
+go build -tags release -ldflags "-s -w -X main.version=$version" -o "$tool" ./cmd/rowlock
+"$tool" man "$out/man"
+mkdir -p "$out/completions"
+for shell in bash zsh fish; do
+	"$tool" completion "$shell" >"$out/completions/rowlock.$shell"
+done
+cp -R docs/packaging "$out/packaging"
+tar -C "$out" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$(git log -1 --format=%ct)" \
+	-czf "$out/rowlock_${version}_extras.tar.gz" man completions packaging
+rm -rf "$out/man" "$out/completions" "$out/packaging"
+(cd "$out" && sha256sum -- * >SHA256SUMS)
+ls -l "$out"
