@@ -26,6 +26,7 @@ const (
 type Offer struct {
 	Params     bool
 	Authorizer bool
+	Mutation   bool // and the types that mutations make
 }
 
 func fields(list ...*celtypes.DeclField) map[string]*celtypes.DeclField {
@@ -152,7 +153,11 @@ func declare(o Offer, s shapes) (*environment.EnvSet, error) {
 	if o.Authorizer {
 		vars = append(vars, cel.Variable(varAuthorizer, library.AuthorizerType), cel.Variable(varResource, library.ResourceCheckType))
 	}
-	return base.Extend(environment.VersionedOptions{IntroducedVersion: always, EnvOptions: vars, DeclTypes: decls})
+	set, err := base.Extend(environment.VersionedOptions{IntroducedVersion: always, EnvOptions: vars, DeclTypes: decls})
+	if err != nil || !o.Mutation {
+		return set, err
+	}
+	return mutation(set)
 }
 
 // offered is declare for each offer without known shapes, once.
@@ -164,5 +169,5 @@ func offered(o Offer) (*environment.EnvSet, error) {
 	return made.(func() (*environment.EnvSet, error))()
 }
 
-// environments holds the result of offered by Offer: four at most.
+// environments holds the result of offered by Offer: eight at most.
 var environments sync.Map

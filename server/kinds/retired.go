@@ -11,8 +11,8 @@ import (
 // of such a version is told apart from one of a version that nobody knows. Versions that are
 // served when they are asked for stand in the table of resources.
 var retired = map[string][]string{
-	"admissionregistration.k8s.io/v1alpha1": {"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
-	"admissionregistration.k8s.io/v1beta1":  {"MutatingWebhookConfiguration", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration"},
+	"admissionregistration.k8s.io/v1alpha1": {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
+	"admissionregistration.k8s.io/v1beta1":  {"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"},
 	"apps/v1beta1":                          {"ControllerRevision", "Deployment", "Scale", "StatefulSet"},
 	"apps/v1beta2":                          {"ControllerRevision", "DaemonSet", "Deployment", "ReplicaSet", "Scale", "StatefulSet"},
 	"authentication.k8s.io/v1alpha1":        {"SelfSubjectReview"},

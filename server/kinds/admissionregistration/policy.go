@@ -11,7 +11,6 @@ import (
 	"github.com/google/cel-go/cel"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	apipath "k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -62,17 +61,23 @@ var ValidatingAdmissionPolicyStatus = kinds.Typed[*admissionv1.ValidatingAdmissi
 // ValidatingAdmissionPolicyColumns is their Table form.
 var ValidatingAdmissionPolicyColumns = columns.Of(
 	func(p *admissionv1.ValidatingAdmissionPolicy, now time.Time) []any {
-		kind := "<unset>"
-		if k := p.Spec.ParamKind; k != nil {
-			kind = k.APIVersion + "/" + k.Kind
-		}
-		return []any{p.Name, int64(len(p.Spec.Validations)), kind, columns.Since(p.CreationTimestamp, now)}
+		return []any{p.Name, int64(len(p.Spec.Validations)), paramKindCell(p.Spec.ParamKind), columns.Since(p.CreationTimestamp, now)}
 	},
 	columns.Name(),
 	columns.Number("Validations", "Validations indicates the number of validation rules defined in this configuration"),
 	columns.Text("ParamKind", "ParamKind specifies the kind of resources used to parameterize this policy"),
 	columns.Age(),
 )
+
+// unset stands in columns for what a policy or binding does not have.
+const unset = "<unset>"
+
+func paramKindCell(k *admissionv1.ParamKind) string {
+	if k == nil {
+		return unset
+	}
+	return k.APIVersion + "/" + k.Kind
+}
 
 func defaultMatch(m *admissionv1.MatchResources) {
 	if m == nil {
@@ -111,23 +116,11 @@ func (v *policy) offer() expr.Offer {
 
 func (v *policy) validate() field.ErrorList {
 	s, p := &v.Spec, field.NewPath("spec")
-	var errs field.ErrorList
-	if s.FailurePolicy == nil {
-		errs = append(errs, field.Required(p.Child("failurePolicy"), ""))
-	} else {
-		errs = append(errs, rules.OneOf(*s.FailurePolicy, p.Child("failurePolicy"), admissionv1.Fail, admissionv1.Ignore)...)
-	}
+	errs := validateFailurePolicy(s.FailurePolicy, p.Child("failurePolicy"))
 	if s.ParamKind != nil {
 		errs = append(errs, validateParamKind(s.ParamKind, p.Child("paramKind"))...)
 	}
-	if s.MatchConstraints == nil {
-		errs = append(errs, field.Required(p.Child("matchConstraints"), ""))
-	} else {
-		errs = append(errs, validateMatchResources(s.MatchConstraints, p.Child("matchConstraints"))...)
-		if len(s.MatchConstraints.ResourceRules) == 0 {
-			errs = append(errs, field.Required(p.Child("matchConstraints", "resourceRules"), ""))
-		}
-	}
+	errs = append(errs, validateConstraints(s.MatchConstraints, p.Child("matchConstraints"))...)
 	if v.old == nil || !reflect.DeepEqual(s.ParamKind, v.old.Spec.ParamKind) || !reflect.DeepEqual(s.MatchConditions, v.old.Spec.MatchConditions) {
 		var stored map[string]bool
 		if v.old != nil {
@@ -135,7 +128,8 @@ func (v *policy) validate() field.ErrorList {
 		}
 		errs = append(errs, validateMatchConditions(s.MatchConditions, v.offer(), stored, p.Child("matchConditions"))...)
 	}
-	errs = append(errs, v.variables(p.Child("variables"))...)
+	variable := func(text string) expr.Source { return v.source(text, nil, validationTexts) }
+	errs = append(errs, validateVariables(s.Variables, v.compiler, variable, p.Child("variables"))...)
 	if len(s.Validations) == 0 && len(s.AuditAnnotations) == 0 {
 		const none = "validations or auditAnnotations must contain at least one item"
 		return append(errs, field.Required(p.Child("validations"), none), field.Required(p.Child("auditAnnotations"), none))
@@ -144,6 +138,26 @@ func (v *policy) validate() field.ErrorList {
 		errs = append(errs, v.validation(&s.Validations[i], p.Child("validations").Index(i))...)
 	}
 	return append(errs, v.annotations(p.Child("auditAnnotations"))...)
+}
+
+func validateFailurePolicy(f *admissionv1.FailurePolicyType, p *field.Path) field.ErrorList {
+	if f == nil {
+		return field.ErrorList{field.Required(p, "")}
+	}
+	return rules.OneOf(*f, p, admissionv1.Fail, admissionv1.Ignore)
+}
+
+// validateConstraints checks what a policy says of the writes that it is about, which it
+// has to say.
+func validateConstraints(m *admissionv1.MatchResources, p *field.Path) field.ErrorList {
+	if m == nil {
+		return field.ErrorList{field.Required(p, "")}
+	}
+	errs := validateMatchResources(m, p)
+	if len(m.ResourceRules) == 0 {
+		errs = append(errs, field.Required(p.Child("resourceRules"), ""))
+	}
+	return errs
 }
 
 // The expressions that a policy had before, by where they stood.
@@ -181,9 +195,11 @@ var (
 	}
 )
 
-func (v *policy) variables(p *field.Path) field.ErrorList {
+// validateVariables checks the variables of a policy, and declares them one after the other
+// for what comes behind them.
+func validateVariables(list []admissionv1.Variable, compiler *expr.Compiler, source func(text string) expr.Source, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for i, x := range v.Spec.Variables {
+	for i, x := range list {
 		switch name := p.Index(i).Child("name"); {
 		case strings.TrimSpace(x.Name) == "":
 			errs = append(errs, field.Required(name, "name is not specified"))
@@ -194,7 +210,7 @@ func (v *policy) variables(p *field.Path) field.ErrorList {
 			errs = append(errs, field.Required(p.Index(i).Child("expression"), "expression is not specified"))
 			continue
 		}
-		declared := v.compiler.Declare(x.Name, v.source(x.Expression, nil, validationTexts))
+		declared := compiler.Declare(x.Name, source(x.Expression))
 		errs = append(errs, faulty(declared, x.Expression, p.Index(i).Child("expression"))...)
 	}
 	return errs
@@ -314,100 +330,4 @@ func validatePolicyStatus(s *admissionv1.ValidatingAdmissionPolicyStatus, p *fie
 		}
 	}
 	return append(errs, metavalidation.ValidateConditions(s.Conditions, p.Child("conditions"))...)
-}
-
-// ValidatingAdmissionPolicyBinding is how ValidatingAdmissionPolicyBindings are written.
-var ValidatingAdmissionPolicyBinding = kinds.Typed[*admissionv1.ValidatingAdmissionPolicyBinding]{
-	ValidateName: apivalidation.NameIsDNSSubdomain,
-	Default: func(obj *admissionv1.ValidatingAdmissionPolicyBinding) {
-		defaultMatch(obj.Spec.MatchResources)
-	},
-	Counted: func(b *admissionv1.ValidatingAdmissionPolicyBinding) []any { return []any{b.Spec} },
-	Validate: func(obj *admissionv1.ValidatingAdmissionPolicyBinding) field.ErrorList {
-		return validateBinding(&obj.Spec)
-	},
-	ValidateUpdate: func(obj, _ *admissionv1.ValidatingAdmissionPolicyBinding) field.ErrorList {
-		return validateBinding(&obj.Spec)
-	},
-}.Strategy()
-
-// ValidatingAdmissionPolicyBindingColumns is their Table form.
-var ValidatingAdmissionPolicyBindingColumns = columns.Of(
-	func(b *admissionv1.ValidatingAdmissionPolicyBinding, now time.Time) []any {
-		param := "<unset>"
-		if r := b.Spec.ParamRef; r != nil {
-			switch {
-			case r.Name != "" && r.Namespace != "":
-				param = r.Namespace + "/" + r.Name
-			case r.Name != "":
-				param = "*/" + r.Name
-			case r.Selector != nil:
-				param = r.Selector.String() // as the Go type is printed, not as selectors are written
-			}
-		}
-		return []any{b.Name, b.Spec.PolicyName, param, columns.Since(b.CreationTimestamp, now)}
-	},
-	columns.Name(),
-	columns.Text("PolicyName", "PolicyName indicates the policy definition which the policy binding binded to"),
-	columns.Text("ParamRef", "ParamRef indicates the param resource which sets the configration param"),
-	columns.Age(),
-)
-
-func validateBinding(s *admissionv1.ValidatingAdmissionPolicyBindingSpec) field.ErrorList {
-	p := field.NewPath("spec")
-	var errs field.ErrorList
-	if s.PolicyName == "" {
-		errs = append(errs, field.Required(p.Child("policyName"), ""))
-	} else {
-		errs = append(errs, rules.Subdomain(s.PolicyName, p.Child("policyName"))...)
-	}
-	if s.ParamRef != nil {
-		errs = append(errs, validateParamRef(s.ParamRef, p.Child("paramRef"))...)
-	}
-	errs = append(errs, validateMatchResources(s.MatchResources, p.Child("matchResources"))...)
-	return append(errs, validateActions(s.ValidationActions, p.Child("validationActions"))...)
-}
-
-func validateParamRef(r *admissionv1.ParamRef, p *field.Path) field.ErrorList {
-	const exclusive = "name and selector are mutually exclusive"
-	var errs field.ErrorList
-	if r.Name != "" {
-		errs = append(errs, rules.Messages(p.Child("name"), r.Name, apipath.ValidatePathSegmentName(r.Name, false))...)
-		if r.Selector != nil {
-			errs = append(errs, field.Forbidden(p.Child("name"), exclusive))
-		}
-	}
-	if r.Selector != nil {
-		errs = append(errs, rules.Selector(r.Selector, p.Child("selector"))...)
-		if r.Name != "" {
-			errs = append(errs, field.Forbidden(p.Child("selector"), exclusive))
-		}
-	}
-	if r.Name == "" && r.Selector == nil {
-		errs = append(errs, field.Required(p, "one of name or selector must be specified"))
-	}
-	if a := r.ParameterNotFoundAction; a == nil || *a == "" {
-		errs = append(errs, field.Required(p.Child("parameterNotFoundAction"), ""))
-	} else {
-		errs = append(errs, rules.OneOf(*a, p.Child("parameterNotFoundAction"), admissionv1.DenyAction, admissionv1.AllowAction)...)
-	}
-	return errs
-}
-
-func validateActions(list []admissionv1.ValidationAction, p *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	seen := rules.Seen[admissionv1.ValidationAction]{}
-	for i, a := range list {
-		errs = append(errs, rules.OneOf(a, p.Index(i), admissionv1.Audit, admissionv1.Deny, admissionv1.Warn)...)
-		if seen.Again(a) {
-			errs = append(errs, field.Duplicate(p.Index(i), a))
-		}
-	}
-	if slices.Contains(list, admissionv1.Deny) && slices.Contains(list, admissionv1.Warn) {
-		errs = append(errs, field.Invalid(p, rules.Shown(list), "must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)"))
-	}
-	if len(list) == 0 {
-		errs = append(errs, field.Required(p, "at least one validation action is required"))
-	}
-	return errs
 }

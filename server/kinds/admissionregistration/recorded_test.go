@@ -8,5 +8,5 @@ import (
 
 // TestRecorded replays what a stock server answered about policies and webhooks of admission.
 func TestRecorded(t *testing.T) {
-	servertest.Recorded(t, "groups-vap-*", "groups-webhook-*")
+	servertest.Recorded(t, "groups-vap-*", "groups-webhook-*", "beta-vap-*", "beta-map-*")
 }

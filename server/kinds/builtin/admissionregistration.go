@@ -1,13 +1,25 @@
 package builtin
 
 import (
+	"slices"
+
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1alpha1 "k8s.io/api/admissionregistration/v1alpha1"
+	admissionregistrationv1beta1 "k8s.io/api/admissionregistration/v1beta1"
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/admissionregistration"
 )
 
-func admissionregistrationV1() []*kinds.Resource {
+// admissionregistrationGroup serves policies that refuse in two versions, which are the same
+// but for the name, and those that change objects in the only one that there is.
+func admissionregistrationGroup() []*kinds.Resource {
+	policies := &kinds.Storage{Strategy: admissionregistration.ValidatingAdmissionPolicy}
+	bindings := &kinds.Storage{Strategy: admissionregistration.ValidatingAdmissionPolicyBinding}
+	return slices.Concat(admissionregistrationV1(policies, bindings), admissionregistrationV1beta1(policies, bindings), admissionregistrationV1alpha1())
+}
+
+func admissionregistrationV1(policies, bindings *kinds.Storage) []*kinds.Resource {
 	return rows("admissionregistration.k8s.io", "v1",
 		&kinds.Resource{
 			Plural: "mutatingwebhookconfigurations", Kind: "MutatingWebhookConfiguration", Categories: []string{"api-extensions"},
@@ -17,18 +29,51 @@ func admissionregistrationV1() []*kinds.Resource {
 		&kinds.Resource{
 			Plural: "validatingadmissionpolicies", Kind: "ValidatingAdmissionPolicy", Categories: []string{"api-extensions"},
 			New: object[admissionregistrationv1.ValidatingAdmissionPolicy](), NewList: list[admissionregistrationv1.ValidatingAdmissionPolicyList](),
-			Storage: &kinds.Storage{Strategy: admissionregistration.ValidatingAdmissionPolicy}, Columns: admissionregistration.ValidatingAdmissionPolicyColumns,
+			Storage: policies, Columns: admissionregistration.ValidatingAdmissionPolicyColumns,
 			Subresources: []kinds.Subresource{status("ValidatingAdmissionPolicy", admissionregistration.ValidatingAdmissionPolicyStatus)},
 		},
 		&kinds.Resource{
 			Plural: "validatingadmissionpolicybindings", Kind: "ValidatingAdmissionPolicyBinding", Categories: []string{"api-extensions"},
 			New: object[admissionregistrationv1.ValidatingAdmissionPolicyBinding](), NewList: list[admissionregistrationv1.ValidatingAdmissionPolicyBindingList](),
-			Storage: &kinds.Storage{Strategy: admissionregistration.ValidatingAdmissionPolicyBinding}, Columns: admissionregistration.ValidatingAdmissionPolicyBindingColumns,
+			Storage: bindings, Columns: admissionregistration.ValidatingAdmissionPolicyBindingColumns,
 		},
 		&kinds.Resource{
 			Plural: "validatingwebhookconfigurations", Kind: "ValidatingWebhookConfiguration", Categories: []string{"api-extensions"},
 			New: object[admissionregistrationv1.ValidatingWebhookConfiguration](), NewList: list[admissionregistrationv1.ValidatingWebhookConfigurationList](),
 			Storage: &kinds.Storage{Strategy: admissionregistration.ValidatingWebhookConfiguration}, Columns: admissionregistration.ValidatingWebhookConfigurationColumns,
+		},
+	)
+}
+
+func admissionregistrationV1beta1(policies, bindings *kinds.Storage) []*kinds.Resource {
+	return rows("admissionregistration.k8s.io", "v1beta1",
+		&kinds.Resource{
+			Plural: "validatingadmissionpolicies", Kind: "ValidatingAdmissionPolicy", Categories: []string{"api-extensions"},
+			New: object[admissionregistrationv1beta1.ValidatingAdmissionPolicy](), NewList: list[admissionregistrationv1beta1.ValidatingAdmissionPolicyList](),
+			Storage: policies, ToStorage: admissionregistration.PolicyToV1, FromStorage: admissionregistration.PolicyToV1beta1,
+			Columns:      admissionregistration.ValidatingAdmissionPolicyColumns,
+			Subresources: []kinds.Subresource{status("ValidatingAdmissionPolicy", admissionregistration.ValidatingAdmissionPolicyStatus)},
+		},
+		&kinds.Resource{
+			Plural: "validatingadmissionpolicybindings", Kind: "ValidatingAdmissionPolicyBinding", Categories: []string{"api-extensions"},
+			New: object[admissionregistrationv1beta1.ValidatingAdmissionPolicyBinding](), NewList: list[admissionregistrationv1beta1.ValidatingAdmissionPolicyBindingList](),
+			Storage: bindings, ToStorage: admissionregistration.BindingToV1, FromStorage: admissionregistration.BindingToV1beta1,
+			Columns: admissionregistration.ValidatingAdmissionPolicyBindingColumns,
+		},
+	)
+}
+
+func admissionregistrationV1alpha1() []*kinds.Resource {
+	return rows("admissionregistration.k8s.io", "v1alpha1",
+		&kinds.Resource{
+			Plural: "mutatingadmissionpolicies", Kind: "MutatingAdmissionPolicy", Categories: []string{"api-extensions"},
+			New: object[admissionregistrationv1alpha1.MutatingAdmissionPolicy](), NewList: list[admissionregistrationv1alpha1.MutatingAdmissionPolicyList](),
+			Storage: &kinds.Storage{Strategy: admissionregistration.MutatingAdmissionPolicy}, Columns: admissionregistration.MutatingAdmissionPolicyColumns,
+		},
+		&kinds.Resource{
+			Plural: "mutatingadmissionpolicybindings", Kind: "MutatingAdmissionPolicyBinding", Categories: []string{"api-extensions"},
+			New: object[admissionregistrationv1alpha1.MutatingAdmissionPolicyBinding](), NewList: list[admissionregistrationv1alpha1.MutatingAdmissionPolicyBindingList](),
+			Storage: &kinds.Storage{Strategy: admissionregistration.MutatingAdmissionPolicyBinding}, Columns: admissionregistration.MutatingAdmissionPolicyBindingColumns,
 		},
 	)
 }

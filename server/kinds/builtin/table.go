@@ -35,7 +35,7 @@ func (c Config) Resources() []*kinds.Resource {
 		policyV1(),
 		rbacV1(),
 		storageV1(),
-		admissionregistrationV1(),
+		admissionregistrationGroup(),
 		apiextensionsV1(),
 		schedulingV1(),
 		c.coordinationV1(),

@@ -18,6 +18,8 @@ import (
 // packages hold the types of all served kinds and what they refer to.
 var packages = []string{
 	"k8s.io/api/admissionregistration/v1",
+	"k8s.io/api/admissionregistration/v1alpha1",
+	"k8s.io/api/admissionregistration/v1beta1",
 	"k8s.io/api/apps/v1",
 	"k8s.io/api/authentication/v1",
 	"k8s.io/api/authorization/v1",

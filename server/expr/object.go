@@ -1,0 +1,216 @@
+package expr
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+	"k8s.io/apiserver/pkg/cel/common"
+	"k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/apiserver/pkg/cel/library"
+)
+
+// The types that expressions of mutations make. An Object has any fields, and those of them
+// that are structures are called by their place: Object.spec.containers.
+const (
+	objectName = "Object"
+	patchName  = "JSONPatch"
+)
+
+// The types that mutations are asked for.
+var (
+	Configuration = []*cel.Type{types.NewObjectType(objectName)}
+	Patch         = []*cel.Type{cel.ListType(types.NewObjectType(patchName))}
+)
+
+// mutation adds to an environment what mutations have besides: the types that they make,
+// and jsonpatch.escapeKey.
+func mutation(set *environment.EnvSet) (*environment.EnvSet, error) {
+	return set.Extend(environment.VersionedOptions{
+		IntroducedVersion: always,
+		EnvOptions:        []cel.EnvOption{common.ResolverEnvOption(madeTypes{}), environment.UnversionedLib(library.JSONPatch)},
+	})
+}
+
+// madeTypes finds the types by their names. Values are made by a provider of our own and not
+// by that of the library, whose objects become trees whenever somebody looks into them, and
+// without a bound.
+type madeTypes struct{}
+
+// Resolve implements common.TypeResolver.
+func (madeTypes) Resolve(name string) (common.ResolvedType, bool) {
+	if name == patchName || name == objectName || strings.HasPrefix(name, objectName+".") {
+		return madeType{types.NewObjectType(name)}, true
+	}
+	return nil, false
+}
+
+// madeType is one of them.
+type madeType struct{ of *types.Type }
+
+func (t madeType) isPatch() bool { return t.of.TypeName() == patchName }
+
+// HasTrait implements ref.Type.
+func (t madeType) HasTrait(trait int) bool { return t.of.HasTrait(trait) }
+
+// TypeName implements ref.Type.
+func (t madeType) TypeName() string { return t.of.TypeName() }
+
+// Type implements common.ResolvedType.
+func (t madeType) Type() *types.Type { return t.of }
+
+// Field implements common.ResolvedType. A patch has a type without a name where it has no
+// field: clients of a stock server know the message that comes of it.
+func (t madeType) Field(name string) (*types.FieldType, bool) {
+	if !t.isPatch() {
+		return &types.FieldType{Type: types.DynType}, true
+	}
+	switch name {
+	case "op", "path", "from":
+		return &types.FieldType{Type: types.StringType}, true
+	case "value":
+		return &types.FieldType{Type: types.DynType}, true
+	}
+	return &types.FieldType{}, true
+}
+
+// FieldNames implements common.ResolvedType. Any name may be that of a field of an object.
+func (t madeType) FieldNames() ([]string, bool) {
+	if t.isPatch() {
+		return []string{"from", "op", "path", "value"}, true
+	}
+	return nil, true
+}
+
+// Val implements common.ResolvedType.
+func (t madeType) Val(fields map[string]ref.Val) ref.Val {
+	if t.isPatch() {
+		for _, name := range []string{"op", "path", "from"} {
+			if v, ok := fields[name]; ok && v.Type() != types.StringType {
+				return types.NewErr("unexpected type %T for JSONPatchType '%s' field", v.Value(), name)
+			}
+		}
+	}
+	return &made{typ: t.of, fields: fields}
+}
+
+// made is a value of such a type.
+type made struct {
+	typ    *types.Type
+	fields map[string]ref.Val
+}
+
+var (
+	_ traits.Indexer     = (*made)(nil)
+	_ traits.FieldTester = (*made)(nil)
+	_ traits.Zeroer      = (*made)(nil)
+)
+
+// text is a field of a patch.
+func (m *made) text(name string) string {
+	if v, ok := m.fields[name].(types.String); ok {
+		return string(v)
+	}
+	return ""
+}
+
+// Get implements traits.Indexer. A field that was not given is null, in a patch empty.
+func (m *made) Get(index ref.Val) ref.Val {
+	name, ok := index.(types.String)
+	if !ok {
+		return types.NewErr("unsupported indexer: %s", index)
+	}
+	if v := m.fields[string(name)]; v != nil {
+		return v
+	}
+	if m.typ.TypeName() == patchName && name != "value" {
+		return types.String("")
+	}
+	return types.NullValue
+}
+
+// IsSet implements traits.FieldTester.
+func (m *made) IsSet(field ref.Val) ref.Val {
+	name, ok := field.(types.String)
+	if !ok {
+		return types.NewErr("unsupported field: %s", field)
+	}
+	v, ok := m.fields[string(name)]
+	return types.Bool(ok && v != types.String("") || ok && m.typ.TypeName() != patchName)
+}
+
+// IsZeroValue implements traits.Zeroer.
+func (m *made) IsZeroValue() bool { return len(m.fields) == 0 }
+
+// ConvertToNative implements ref.Val. Mutations take trees in place of that.
+func (m *made) ConvertToNative(to reflect.Type) (any, error) {
+	return nil, fmt.Errorf("%s cannot be converted to %v", m.typ.TypeName(), to)
+}
+
+// ConvertToType implements ref.Val.
+func (m *made) ConvertToType(to ref.Type) ref.Val {
+	switch {
+	case to.TypeName() == m.typ.TypeName():
+		return m
+	case to == types.TypeType:
+		return m.typ
+	}
+	return types.NewErr("unsupported conversion into %v", to.TypeName())
+}
+
+// Equal implements ref.Val.
+func (m *made) Equal(other ref.Val) ref.Val {
+	left := maxCompared
+	return equal(m, other, &left)
+}
+
+// Type implements ref.Val.
+func (m *made) Type() ref.Type { return m.typ }
+
+// Value implements ref.Val.
+func (m *made) Value() any { return m }
+
+// maxCompared is how many values are compared to tell two objects apart. One value may be in
+// an object many times, so that comparing takes longer than making.
+const maxCompared = 100_000
+
+// equal compares what is in objects, and in the lists in them.
+func equal(a, b ref.Val, left *int) ref.Val {
+	if *left--; *left < 0 {
+		return types.NewErr("the objects are too large to be compared")
+	}
+	switch x := a.(type) {
+	case *made:
+		y, ok := b.(*made)
+		if !ok || x.typ.TypeName() != y.typ.TypeName() || len(x.fields) != len(y.fields) {
+			return types.False
+		}
+		for name, v := range x.fields {
+			w := y.fields[name]
+			if w == nil {
+				return types.False
+			}
+			if same := equal(v, w, left); same != types.True {
+				return same
+			}
+		}
+		return types.True
+	case traits.Lister:
+		y, ok := b.(traits.Lister)
+		if !ok || x.Size() != y.Size() {
+			return types.False
+		}
+		size, _ := x.Size().(types.Int)
+		for i := range size {
+			if same := equal(x.Get(i), y.Get(i), left); same != types.True {
+				return same
+			}
+		}
+		return types.True
+	}
+	return types.Equal(a, b)
+}

@@ -1,0 +1,215 @@
+package admissionregistration
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/cel-go/cel"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionv1alpha1 "k8s.io/api/admissionregistration/v1alpha1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/expr"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/rules"
+)
+
+// MutatingAdmissionPolicy is how MutatingAdmissionPolicies are written.
+var MutatingAdmissionPolicy = kinds.Typed[*admissionv1alpha1.MutatingAdmissionPolicy]{
+	ValidateName: apivalidation.NameIsDNSSubdomain,
+	Default: func(obj *admissionv1alpha1.MutatingAdmissionPolicy) {
+		rules.DefaultTo(&obj.Spec.FailurePolicy, admissionv1alpha1.Fail)
+		defaultAlphaMatch(obj.Spec.MatchConstraints)
+	},
+	Counted: func(p *admissionv1alpha1.MutatingAdmissionPolicy) []any { return []any{p.Spec} },
+	Validate: func(p *admissionv1alpha1.MutatingAdmissionPolicy) field.ErrorList {
+		return newMutating(p, nil).validate()
+	},
+	ValidateUpdate: func(p, old *admissionv1alpha1.MutatingAdmissionPolicy) field.ErrorList {
+		return newMutating(p, old).validate()
+	},
+}.Strategy()
+
+// MutatingAdmissionPolicyColumns is their Table form.
+var MutatingAdmissionPolicyColumns = columns.Of(
+	func(p *admissionv1alpha1.MutatingAdmissionPolicy, now time.Time) []any {
+		return []any{p.Name, int64(len(p.Spec.Mutations)), paramKindCell((*admissionv1.ParamKind)(p.Spec.ParamKind)), columns.Since(p.CreationTimestamp, now)}
+	},
+	columns.Name(),
+	columns.Number("Mutations", "Mutation indicates the number of mutations rules defined in this configuration"),
+	columns.Text("ParamKind", "ParamKind specifies the kind of resources used to parameterize this policy"),
+	columns.Age(),
+)
+
+// MutatingAdmissionPolicyBinding is how MutatingAdmissionPolicyBindings are written.
+var MutatingAdmissionPolicyBinding = kinds.Typed[*admissionv1alpha1.MutatingAdmissionPolicyBinding]{
+	ValidateName: apivalidation.NameIsDNSSubdomain,
+	Default: func(obj *admissionv1alpha1.MutatingAdmissionPolicyBinding) {
+		if r := obj.Spec.ParamRef; r != nil {
+			rules.DefaultTo(&r.ParameterNotFoundAction, admissionv1alpha1.DenyAction)
+		}
+		defaultAlphaMatch(obj.Spec.MatchResources)
+	},
+	Counted: func(b *admissionv1alpha1.MutatingAdmissionPolicyBinding) []any { return []any{b.Spec} },
+	Validate: func(obj *admissionv1alpha1.MutatingAdmissionPolicyBinding) field.ErrorList {
+		return validateMutatingBinding(&obj.Spec)
+	},
+	ValidateUpdate: func(obj, _ *admissionv1alpha1.MutatingAdmissionPolicyBinding) field.ErrorList {
+		return validateMutatingBinding(&obj.Spec)
+	},
+}.Strategy()
+
+// MutatingAdmissionPolicyBindingColumns is their Table form.
+var MutatingAdmissionPolicyBindingColumns = columns.Of(
+	func(b *admissionv1alpha1.MutatingAdmissionPolicyBinding, now time.Time) []any {
+		return []any{b.Name, b.Spec.PolicyName, paramRefCell(AlphaParamRef(b.Spec.ParamRef)), columns.Since(b.CreationTimestamp, now)}
+	},
+	columns.Name(),
+	columns.Text("PolicyName", "PolicyName indicates the policy definition which the policy binding binded to"),
+	columns.Text("ParamRef", "ParamRef indicates the param resource which sets the configration param"),
+	columns.Age(),
+)
+
+// defaultAlphaMatch is defaultMatch for the version that mutating policies have.
+func defaultAlphaMatch(m *admissionv1alpha1.MatchResources) {
+	if m == nil {
+		return
+	}
+	filled := AlphaMatch(m)
+	defaultMatch(filled)
+	m.MatchPolicy = (*admissionv1alpha1.MatchPolicyType)(filled.MatchPolicy)
+	m.NamespaceSelector, m.ObjectSelector = filled.NamespaceSelector, filled.ObjectSelector
+	rule := func(r admissionv1.NamedRuleWithOperations) admissionv1alpha1.NamedRuleWithOperations {
+		return admissionv1alpha1.NamedRuleWithOperations(r)
+	}
+	m.ResourceRules, m.ExcludeResourceRules = each(filled.ResourceRules, rule), each(filled.ExcludeResourceRules, rule)
+}
+
+// mutating is a mutating policy under validation, with the one it replaces.
+type mutating struct {
+	spec     *admissionv1alpha1.MutatingAdmissionPolicySpec
+	old      *admissionv1alpha1.MutatingAdmissionPolicySpec // nil for a new one
+	compiler *expr.Compiler
+}
+
+func newMutating(obj, old *admissionv1alpha1.MutatingAdmissionPolicy) *mutating {
+	v := &mutating{spec: &obj.Spec, compiler: expr.NewComposer()}
+	if old != nil {
+		v.old = &old.Spec
+	}
+	return v
+}
+
+// offer is what its expressions may use.
+func (v *mutating) offer() expr.Offer {
+	return expr.Offer{Params: v.spec.ParamKind != nil, Authorizer: true}
+}
+
+func (v *mutating) validate() field.ErrorList {
+	s, p := v.spec, field.NewPath("spec")
+	errs := validateFailurePolicy((*admissionv1.FailurePolicyType)(s.FailurePolicy), p.Child("failurePolicy"))
+	if s.ParamKind != nil {
+		errs = append(errs, validateParamKind((*admissionv1.ParamKind)(s.ParamKind), p.Child("paramKind"))...)
+	}
+	errs = append(errs, validateConstraints(AlphaMatch(s.MatchConstraints), p.Child("matchConstraints"))...)
+	errs = append(errs, v.operations(p.Child("matchConstraints", "resourceRules", "operations"))...)
+	if v.old == nil || !reflect.DeepEqual(s.ParamKind, v.old.ParamKind) || !reflect.DeepEqual(s.MatchConditions, v.old.MatchConditions) {
+		var stored map[string]bool
+		if v.old != nil {
+			stored = texts(nil, AlphaConditions(v.old.MatchConditions))
+		}
+		errs = append(errs, validateMatchConditions(AlphaConditions(s.MatchConditions), v.offer(), stored, p.Child("matchConditions"))...)
+	}
+	errs = append(errs, validateVariables(AlphaVariables(s.Variables), v.compiler, v.variable, p.Child("variables"))...)
+	if len(s.Mutations) == 0 {
+		errs = append(errs, field.Required(p.Child("mutations"), "mutations must contain at least one item"))
+	}
+	for i := range s.Mutations {
+		errs = append(errs, v.mutation(&s.Mutations[i], p.Child("mutations").Index(i))...)
+	}
+	if s.ReinvocationPolicy == "" {
+		return append(errs, field.Required(p.Child("reinvocationPolicy"), ""))
+	}
+	return append(errs, rules.OneOf(s.ReinvocationPolicy, p.Child("reinvocationPolicy"),
+		admissionv1alpha1.IfNeededReinvocationPolicy, admissionv1alpha1.NeverReinvocationPolicy)...)
+}
+
+// operations refuses those that have no object to change. Clients of a stock server know
+// the field without the places in its lists.
+func (v *mutating) operations(p *field.Path) field.ErrorList {
+	if v.spec.MatchConstraints == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	for i := range v.spec.MatchConstraints.ResourceRules {
+		for _, o := range v.spec.MatchConstraints.ResourceRules[i].Operations {
+			errs = append(errs, rules.OneOf(o, p, admissionv1.OperationAll, admissionv1.Connect, admissionv1.Create, admissionv1.Update)...)
+		}
+	}
+	return errs
+}
+
+// variable is the expression of a variable.
+func (v *mutating) variable(text string) expr.Source {
+	had := func(x admissionv1alpha1.Variable) bool { return x.Expression == text }
+	return expr.Source{Text: text, Offer: v.offer(), Stored: v.old != nil && slices.ContainsFunc(v.old.Variables, had)}
+}
+
+func (v *mutating) mutation(m *admissionv1alpha1.Mutation, p *field.Path) field.ErrorList {
+	const must, mustNot = "must be specified when patchType is ", "must not be specified when patchType is "
+	apply, patch := p.Child("applyConfiguration"), p.Child("jsonPatch")
+	var errs field.ErrorList
+	switch m.PatchType {
+	case "":
+		errs = append(errs, field.Required(p.Child("patchType"), ""))
+	case admissionv1alpha1.PatchTypeApplyConfiguration:
+		if m.ApplyConfiguration == nil {
+			errs = append(errs, field.Required(apply, must+string(m.PatchType)))
+		} else {
+			errs = append(errs, v.expression(m.ApplyConfiguration.Expression, expr.Configuration, apply.Child("expression"))...)
+		}
+		if m.JSONPatch != nil {
+			errs = append(errs, field.Invalid(patch, "{jsonPatch}", mustNot+string(m.PatchType)))
+		}
+	case admissionv1alpha1.PatchTypeJSONPatch:
+		if m.JSONPatch == nil {
+			errs = append(errs, field.Required(patch, must+string(m.PatchType)))
+		} else {
+			errs = append(errs, v.expression(m.JSONPatch.Expression, expr.Patch, patch.Child("expression"))...)
+		}
+		if m.ApplyConfiguration != nil {
+			errs = append(errs, field.Invalid(apply, "{applyConfiguration}", mustNot+string(m.PatchType)))
+		}
+	default:
+		errs = append(errs, rules.OneOf(m.PatchType, p.Child("patchType"),
+			admissionv1alpha1.PatchTypeApplyConfiguration, admissionv1alpha1.PatchTypeJSONPatch)...)
+	}
+	return errs
+}
+
+// expression checks what makes a change. It is compiled, and shown, without the white space
+// around it.
+func (v *mutating) expression(text string, gives []*cel.Type, p *field.Path) field.ErrorList {
+	trimmed := strings.TrimSpace(text)
+	if trimmed == "" {
+		return field.ErrorList{field.Required(p, "")}
+	}
+	offer := v.offer()
+	offer.Mutation = true
+	return faulty(v.compiler.Compile(expr.Source{Text: trimmed, Offer: offer, Gives: gives, Stored: v.had(text)}), trimmed, p)
+}
+
+// had says whether the policy that is replaced has an expression.
+func (v *mutating) had(text string) bool {
+	return v.old != nil && slices.ContainsFunc(v.old.Mutations, func(m admissionv1alpha1.Mutation) bool {
+		return m.ApplyConfiguration != nil && m.ApplyConfiguration.Expression == text || m.JSONPatch != nil && m.JSONPatch.Expression == text
+	})
+}
+
+func validateMutatingBinding(s *admissionv1alpha1.MutatingAdmissionPolicyBindingSpec) field.ErrorList {
+	return validateBound(s.PolicyName, AlphaParamRef(s.ParamRef), AlphaMatch(s.MatchResources), field.NewPath("spec"))
+}
