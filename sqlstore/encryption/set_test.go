@@ -1,0 +1,178 @@
+package encryption_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/encryption"
+)
+
+const plain = `{"kind":"Secret","data":{"a":"aGVsbG8="}}`
+
+var row = sqlstore.Key{Resource: "secrets", Namespace: "a", Name: "b"}
+
+func seal(t testing.TB, s sqlstore.Sealer, row sqlstore.Key) []byte {
+	t.Helper()
+	stored, err := s.Seal(t.Context(), row, []byte(plain))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stored
+}
+
+func opens(t testing.TB, s sqlstore.Sealer, row sqlstore.Key, stored []byte, stale bool) {
+	t.Helper()
+	got, was, err := s.Open(t.Context(), row, stored)
+	if err != nil || string(got) != plain || was != stale {
+		t.Fatalf("%q, stale %v, %v", got, was, err)
+	}
+}
+
+// refuses wants an error that says what and nothing more.
+func refuses(t testing.TB, s sqlstore.Sealer, row sqlstore.Key, stored []byte, provider, key string) {
+	t.Helper()
+	got, _, err := s.Open(t.Context(), row, stored)
+	var unseal *sqlstore.UnsealError
+	if got != nil || !errors.As(err, &unseal) || unseal.Key != row || unseal.Provider != provider || unseal.KeyName != key || errors.Is(err, sqlstore.ErrKeyUnavailable) {
+		t.Fatalf("%q, %v", got, err)
+	}
+	if text := err.Error(); strings.Contains(text, "aGVsbG8") || len(text) > 300 {
+		t.Fatal(text)
+	}
+}
+
+var locals = map[string]string{"aesgcm": secret(16, 'x'), "aescbc": secret(32, 'x'), "secretbox": secret(32, 'x')}
+
+// TestProviders: what each seals opens again for its row alone, and shows by whom it is.
+func TestProviders(t *testing.T) {
+	for kind, secret := range locals {
+		t.Run(kind, func(t *testing.T) {
+			s := set(t, top+rule("secrets", with(kind, "my: key", secret), none))
+			stored := seal(t, s, row)
+			if !bytes.HasPrefix(stored, []byte("rowlock:enc:1:"+kind+":my%3A%20key:")) || bytes.Contains(stored, []byte("Secret")) || bytes.Equal(stored, seal(t, s, row)) {
+				t.Fatalf("%q", stored)
+			}
+			opens(t, s, row, stored, false)
+			opens(t, s, row, []byte(plain), true) // it was never encrypted
+			for _, other := range []sqlstore.Key{
+				{Resource: "secrets", Namespace: "a", Name: "c"}, {Resource: "secrets", Namespace: "ab"}, {Resource: "secrets", Namespace: "", Name: "ab"},
+			} {
+				refuses(t, s, other, stored, kind, "my%3A%20key")
+			}
+			for at := range stored {
+				turned := bytes.Clone(stored)
+				turned[at] ^= 1
+				if got, _, err := s.Open(t.Context(), row, turned); err == nil && !bytes.Equal(got, turned) {
+					t.Fatalf("turned at %d: %q", at, got)
+				}
+			}
+			refuses(t, set(t, top+rule("secrets", with(kind, "other", secret), none)), row, stored, kind, "my%3A%20key")
+			refuses(t, set(t, top+rule("secrets", none)), row, stored, kind, "my%3A%20key")
+			refuses(t, set(t, top+rule("configmaps", with(kind, "my: key", secret))), row, stored, kind, "my%3A%20key")
+			refuses(t, sqlstore.Unsealed{}, row, stored, kind, "my%3A%20key")
+			refuses(t, s, row, []byte("rowlock:enc:1:"), "", "")
+		})
+	}
+}
+
+// TestOrder: the first provider seals, each opens, and what is not of the first key is stale.
+func TestOrder(t *testing.T) {
+	old := with("aescbc", "one", locals["aescbc"])
+	before := seal(t, set(t, top+rule("secrets", old)), row)
+	two := "aescbc: {keys: [{name: two, secret: " + secret(32, 'y') + "}, {name: one, secret: " + locals["aescbc"] + "}]}"
+	for name, providers := range map[string][]string{
+		"another key": {two}, "another provider": {with("aesgcm", "one", locals["aesgcm"]), old}, "none": {none, old},
+		"the same name": {with("aescbc", "one", secret(32, 'z')), old},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := set(t, top+rule("secrets", providers...))
+			opens(t, s, row, before, true)
+			opens(t, s, row, seal(t, s, row), false)
+			if s.Seals("secrets") == (name == "none") {
+				t.Error(s.Seals("secrets"))
+			}
+		})
+	}
+	s := set(t, top+rule("secrets", old)) // and nothing that reads what is not encrypted
+	refuses(t, s, row, []byte(plain), "", "")
+}
+
+// TestWildcards: which rule is that of which resource.
+func TestWildcards(t *testing.T) {
+	key := func(name string) string { return with("aesgcm", name, locals["aesgcm"]) }
+	s := set(t, top+rule("events", none)+rule("secrets, pandas.awesome.bears.example", key("named"))+rule("'*.apps'", key("apps"))+rule("'*.'", key("core"))+rule("'*.*'", key("all")))
+	for resource, want := range map[string]string{
+		"events": "", "secrets": "named", "pandas.awesome.bears.example": "named", "deployments.apps": "apps", "configmaps": "core", "jobs.batch": "all",
+		"cats.awesome.bears.example": "all", "pandas": "core", "~clusterips": "",
+	} {
+		stored := seal(t, s, sqlstore.Key{Resource: resource, Name: "x"})
+		if _, name, _, sealed := sqlstore.SealedBy(stored); name != want || sealed != (want != "") || s.Seals(resource) != sealed {
+			t.Errorf("%s: %q, want %q", resource, name, want)
+		}
+	}
+	some := set(t, top+rule("secrets", key("a")))
+	if stored := seal(t, some, sqlstore.Key{Resource: "configmaps", Name: "x"}); string(stored) != plain {
+		t.Errorf("%q", stored)
+	}
+}
+
+// TestLeft: who goes away is told so, and not that a value is bad.
+func TestLeft(t *testing.T) {
+	s := set(t, top+rule("secrets", with("aesgcm", "a", locals["aesgcm"])))
+	stored := seal(t, s, row)
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	if _, _, err := s.Open(ctx, sqlstore.Key{Resource: "secrets", Name: "other"}, stored); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+func FuzzOpen(f *testing.F) {
+	s := set(f, top+rule("secrets", with("aesgcm", "a", locals["aesgcm"]), with("aescbc", "a", locals["aescbc"]), with("secretbox", "a", locals["secretbox"]), none))
+	known := map[string]bool{}
+	for kind, secret := range locals {
+		stored := seal(f, set(f, top+rule("secrets", with(kind, "a", secret))), row)
+		known[string(stored)] = true
+		f.Add(stored)
+	}
+	f.Add([]byte(plain))
+	f.Add([]byte("rowlock:enc:1:aescbc:a:"))
+	f.Fuzz(func(t *testing.T, stored []byte) {
+		got, _, err := s.Open(t.Context(), row, stored)
+		sealed := bytes.HasPrefix(stored, []byte(sqlstore.SealedPrefix))
+		switch {
+		case err == nil && sealed && !(known[string(stored)] && string(got) == plain):
+			t.Fatalf("%q opened: %q", stored, got)
+		case err == nil && !sealed && !bytes.Equal(got, stored):
+			t.Fatalf("%q became %q", stored, got)
+		case err != nil && !sealed:
+			t.Fatal(err)
+		}
+	})
+}
+
+func BenchmarkSealOpen1KB(b *testing.B) {
+	value := bytes.Repeat([]byte("0123456789abcdef"), 64)
+	for kind, secret := range locals {
+		s, err := opened(b, top+rule("secrets", with(kind, "a", secret)), func(c *encryption.Config) {})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(kind, func(b *testing.B) {
+			b.ReportAllocs()
+			for range b.N {
+				stored, err := s.Seal(b.Context(), row, value)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if _, _, err := s.Open(b.Context(), row, stored); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
