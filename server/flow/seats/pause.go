@@ -1,0 +1,83 @@
+package seats
+
+import (
+	"context"
+	"slices"
+)
+
+// Pause gives a request's seats back while it waits for its client.
+func (s *Scheduler) Pause(r *Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !r.seated {
+		return
+	}
+	now := s.catchUp()
+	r.Level.advance(now)
+	s.stop(r, now)
+	if r.usage != nil {
+		r.usage.running--
+	}
+	s.dispatch(r.Level, now, false)
+}
+
+// Resume waits until a request that has lost its seats has some again. Its error is that
+// of ctx.
+func (s *Scheduler) Resume(ctx context.Context, r *Request) error {
+	ready := s.ask(r)
+	if ready == nil {
+		return nil
+	}
+	select {
+	case <-ready:
+		return nil
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at := slices.Index(r.Level.resuming, r); at >= 0 {
+		r.Level.advance(s.now())
+		r.Level.resuming = slices.Delete(r.Level.resuming, at, at+1)
+		r.Level.wanted -= r.Seats
+		s.waiters--
+	}
+	return ctx.Err()
+}
+
+// ask gives a request seats again and returns nil, or returns what is closed once it has
+// some.
+func (s *Scheduler) ask(r *Request) (ready chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.taken.Store(false)
+	if r.seated || !r.in {
+		return nil
+	}
+	now, l := s.catchUp(), r.Level
+	s.list(l)
+	l.advance(now)
+	if len(l.resuming) == 0 && l.room(r.Seats) && (r.usage == nil || r.Master || !s.full(r)) {
+		s.again(r, now)
+		return nil
+	}
+	r.ready = make(chan struct{})
+	l.resuming = append(l.resuming, r)
+	l.wanted += r.Seats
+	s.waiters++
+	s.dispatch(l, now, true)
+	s.arm()
+	return r.ready
+}
+
+// Sending notes that a write to the client begins, and Sent that it has ended: if the seats
+// were taken meanwhile, it waits for others.
+func (s *Scheduler) Sending(r *Request) { r.writing.Store(int64(s.now())) }
+
+// Sent ends what Sending began.
+func (s *Scheduler) Sent(ctx context.Context, r *Request) error {
+	r.writing.Store(0)
+	if r.taken.Load() {
+		return s.Resume(ctx, r)
+	}
+	return nil
+}

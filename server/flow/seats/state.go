@@ -1,0 +1,152 @@
+package seats
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Flow is what is counted for the requests of a flow schema in a level. Its fields belong
+// to the scheduler; Counts reads them.
+type Flow struct{ Counts }
+
+// Counts are what a Flow has counted.
+type Counts struct {
+	Dispatched            uint64
+	Rejected              [4]uint64 // by Reasons
+	Running, Seats        int
+	Waiting, WaitingSeats int
+}
+
+// Reasons are the refusals of levels.
+var Reasons = [4]Refusal{Concurrency, QueueFull, TimedOut, Cancelled}
+
+func (f *Flow) reject(err error) {
+	var why Refusal
+	if errors.As(err, &why) {
+		if i := slices.Index(Reasons[:], why); i >= 0 {
+			f.Rejected[i]++
+		}
+	}
+}
+
+// Counts reads what flows have counted, at one moment.
+func (s *Scheduler) Counts(flows []*Flow) []Counts {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := make([]Counts, len(flows))
+	for i, f := range flows {
+		list[i] = f.Counts
+	}
+	return list
+}
+
+// State is a level as it is at a moment.
+type State struct {
+	Name                                      string
+	Kind                                      Kind
+	Draining, Idle                            bool
+	Nominal, Lower, Upper, Limit              int
+	Running, Used, Waiting, Wanted            int
+	Dispatched, Rejected, TimedOut, Cancelled uint64
+	High, Average, Deviation, Smoothed        float64
+	Target                                    float64
+	Active                                    int // queues in which requests wait
+
+	Queues   []QueueState
+	Requests []RequestState
+}
+
+// QueueState is a queue as it is at a moment.
+type QueueState struct {
+	Index, Waiting, Running, Used int
+	Start                         float64 // virtual time at which its next request begins
+	Seats                         int     // that those who wait want
+	Work                          float64 // seat-seconds that wait
+}
+
+// RequestState is a request that waits or runs.
+type RequestState struct {
+	Queue, Place int // -1: it is in none
+	Running      bool
+	Of           *Request // whose fields in upper case may be read
+	Arrived, Ran time.Duration
+}
+
+// Depth is how much States tells.
+type Depth uint8
+
+const (
+	OfLevels Depth = iota
+	WithQueues
+	WithRequests
+)
+
+// States are the levels that have shares of the seats, by name; and the part of their
+// targets that they have been given.
+func (s *Scheduler) States(d Depth) (list []State, fair float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.catchUp()
+	for _, l := range s.shared {
+		l.advance(now)
+		t := State{
+			Name: l.config.Name, Kind: l.config.Kind, Draining: l.gone, Idle: l.idle(),
+			Nominal: l.nominal, Lower: l.lower, Upper: l.upper, Limit: l.limit,
+			Running: l.running, Used: l.used, Waiting: l.waiting, Wanted: l.wanted,
+			Dispatched: l.dispatched, Rejected: l.rejected, TimedOut: l.timedOut, Cancelled: l.cancelled,
+			High: l.stats.High, Average: l.stats.Average, Deviation: l.stats.Deviation, Smoothed: l.stats.Smoothed,
+			Target: l.target, Active: len(l.backlog),
+		}
+		if d >= WithQueues {
+			t.Queues = l.queueStates()
+		}
+		if d >= WithRequests {
+			t.Requests = s.requestStates(l)
+		}
+		list = append(list, t)
+	}
+	slices.SortFunc(list, func(a, b State) int { return strings.Compare(a.Name, b.Name) })
+	return list, s.fair
+}
+
+func (l *Level) queueStates() (list []QueueState) {
+	if l.config.Kind == Queue {
+		list = make([]QueueState, max(len(l.queues), min(l.config.Queues, mostQueues)))
+	}
+	for i := range list {
+		list[i].Index = i
+		if i >= len(l.queues) || l.queues[i] == nil {
+			continue
+		}
+		q := l.queues[i]
+		list[i] = QueueState{Index: i, Waiting: q.length, Running: q.running, Used: q.used, Start: q.start, Seats: q.seats, Work: q.work}
+	}
+	return list
+}
+
+// requestStates are those who wait, by queue and place, and those who run.
+func (s *Scheduler) requestStates(l *Level) (list []RequestState) {
+	for _, q := range l.queues {
+		if q == nil {
+			continue
+		}
+		place := 0
+		for r := q.first; r != nil; r = r.after {
+			list = append(list, RequestState{Queue: q.index, Place: place, Of: r, Arrived: r.arrived})
+			place++
+		}
+	}
+	for _, r := range s.running {
+		if r.Level != l {
+			continue
+		}
+		state := RequestState{Queue: -1, Place: -1, Running: true, Of: r, Arrived: r.arrived, Ran: r.arrived + r.waited}
+		if r.queue != nil {
+			state.Queue = r.queue.index
+		}
+		list = append(list, state)
+	}
+	return list
+}
