@@ -11,6 +11,7 @@ import (
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/discovery"
 	"github.com/rowlock/rowlock/server/filters"
+	"github.com/rowlock/rowlock/server/flow"
 	"github.com/rowlock/rowlock/server/health"
 	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/status"
@@ -26,9 +27,7 @@ type step struct {
 // a step that is not asked for is nil.
 func (s *Server) steps(who authx.Authenticator) []step {
 	c := &s.cfg
-	limits := c.Limits
-	limits.Read, limits.Write = max(c.MaxInFlight, 0), max(c.MaxMutatingInFlight, 0)
-	inFlight := filters.NewInFlight(limits, s.flows)
+	inFlight := filters.NewInFlight(c.Limits, s.flows)
 	inFlight.Observe, inFlight.Refused, inFlight.Limited = s.Metrics.InFlight, s.Metrics.Refused, s.Metrics.Limited
 	selectors := filters.NewSelectors(s.fail)
 	selectors.Refused = s.Metrics.Refused
@@ -52,6 +51,16 @@ func (s *Server) steps(who authx.Authenticator) []step {
 		{"in flight", inFlight.Filter},
 		{"authorize", filters.Authorize(s.Metrics.Authorizer(c.Authorizer), c.Log, s.fail)},
 	}
+}
+
+// newFlows makes what says where requests belong, and gives them seats.
+func (s *Server) newFlows() *flow.Classifier {
+	c := &s.cfg
+	limits := c.Limits
+	limits.Read, limits.Write = max(c.MaxInFlight, 0), max(c.MaxMutatingInFlight, 0)
+	config := limits.Seats()
+	config.Plain, config.Patience, config.Catalogue = c.PlainLimits, c.RequestTimeout/4, c.Catalogue
+	return flow.New(s.Cache, config)
 }
 
 func chain(steps []step, last http.Handler) http.Handler {
@@ -120,6 +129,8 @@ func (s *Server) routePath(w http.ResponseWriter, r *http.Request) {
 		s.Health.SLIs().ServeHTTP(w, r)
 	case path == "/":
 		s.index(w, r)
+	case s.flows.Dump(path) != nil:
+		s.flows.Dump(path).ServeHTTP(w, r)
 	default:
 		if h := s.cfg.Paths[path]; h != nil {
 			h.ServeHTTP(w, r)

@@ -16,7 +16,7 @@ import (
 // second time so that nobody changes it by accident.
 func TestOrderOfFilters(t *testing.T) {
 	s := &Server{cfg: Config{Log: slog.New(slog.DiscardHandler), Clock: time.Now}}
-	s.Metrics, s.flows = metrics.New(kinds.NewCatalogue(nil), time.Now), flow.New(cache.New(nil))
+	s.Metrics, s.flows = metrics.New(kinds.NewCatalogue(nil), time.Now), flow.New(cache.New(nil), flow.Config{})
 	var got []string
 	for _, step := range s.steps(stranger{}) {
 		got = append(got, step.name)

@@ -110,7 +110,10 @@ type Config struct {
 	// Limits are those of users, and of requests that last; its Read and Write are the
 	// two above.
 	Limits filters.Limits
-	Log    *slog.Logger
+	// PlainLimits has requests limited by their number alone, whatever flow schemas and
+	// priority levels say.
+	PlainLimits bool
+	Log         *slog.Logger
 	Clock  func() time.Time
 	// Started is called once, when requests are served. May be nil.
 	Started func()

@@ -75,7 +75,7 @@ func New(cfg Config) (*Server, error) {
 		s.Cache = NewCache(cfg.Catalogue, json.New(json.Settings{Log: cfg.Log}), cfg.Log)
 	}
 	s.objects = objects.New(cfg.Catalogue, cfg.Store, s.Cache)
-	s.flows = flow.New(s.Cache)
+	s.flows = s.newFlows()
 	s.queues = controllers.NewQueues(cfg.Clock)
 	s.newMetrics()
 	resolver := services(plugins.Reader{Catalogue: cfg.Catalogue, Cache: s.Cache, Objects: s.objects}, cfg.Admission.DirectServices)

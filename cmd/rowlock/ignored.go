@@ -45,7 +45,6 @@ var ignored = []struct {
 	{"default-watch-cache-size", false, fromMemory},
 	{"delete-collection-workers", false, "deletions are committed in groups"},
 	{"enable-garbage-collector", true, "finalizers are always respected"},
-	{"enable-priority-and-fairness", true, "requests are classified, and limited by --max-requests-inflight and --max-mutating-requests-inflight"},
 	{"apiserver-count", false, "servers find one another in the database"},
 	{"endpoint-reconciler-type", false, "servers find one another in the database"},
 	{"cert-dir", false, "see --data-dir"},

@@ -35,6 +35,7 @@ type serveOptions struct {
 	bindAddress, advertiseAddress string
 	securePort                    int
 	serving                       servingOptions
+	fairness                      fairnessOptions
 	auth                          authOptions
 	authz                         authzOptions
 	admission                     admissionOptions
@@ -98,6 +99,7 @@ kubeconfig in the data directory; later starts find them again.`,
 	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
 	f.IntVarP(&o.verbosity, "v", "v", 0, "how much to log: 1 information, 4 every request")
 	o.serving.addTo(f)
+	o.fairness.addTo(f)
 	o.auth.addTo(f)
 	o.authz.addTo(f)
 	o.admission.addTo(f)
@@ -245,6 +247,7 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	if err := o.ways.apply(&cfg); err != nil {
 		return err
 	}
+	o.fairness.addFairness(&cfg)
 	if err := o.serving.addServing(&cfg); err != nil {
 		return err
 	}
@@ -269,19 +272,11 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 // served.
 func (o *serveOptions) resources(n *network, feature func(gate string) bool, log *slog.Logger) ([]*kinds.Resource, error) {
 	all := builtin.Config{ServiceCIDRs: n.services, FirstNodePort: n.firstPort, LastNodePort: n.lastPort, EventTTL: o.eventTTL, Feature: feature}.Resources()
-	remarks, err := kinds.Enable(all, kinds.Asked(o.runtimeConfig), o.fair(), feature)
+	remarks, err := kinds.Enable(all, kinds.Asked(o.runtimeConfig), o.fairness.on, feature)
 	for _, remark := range remarks {
 		log.Warn("--runtime-config: " + remark)
 	}
 	return all, err
-}
-
-// fair says whether requests are classified; --enable-priority-and-fairness=false does not
-// go as far as that here, but it lets the group that says how be off.
-func (o *serveOptions) fair() bool {
-	const flag = "enable-priority-and-fairness"
-	on, err := o.flags.GetBool(flag)
-	return err != nil || on || !o.flags.Changed(flag)
 }
 
 // authority is the file with what serving certificates are checked with.

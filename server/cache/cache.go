@@ -265,6 +265,26 @@ func (c *Cache) Watchers(storage string) int {
 	return s.watchers.count()
 }
 
+// Interested is the number of watchers of a storage that are told of each change of an object,
+// as far as a namespace and a name say, which may be "". Those that are chosen by other
+// fields are not among them: most are told of few changes.
+func (c *Cache) Interested(storage, namespace, name string) (n int) {
+	s := c.resource(storage)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n = s.watchers.in(bucketKey{})
+	if namespace != "" {
+		n += s.watchers.in(bucketKey{bucketNamespace, namespace, ""})
+	}
+	if name == "" {
+		return n
+	}
+	if n += s.watchers.in(bucketKey{bucketName, "", name}); namespace != "" {
+		n += s.watchers.in(bucketKey{bucketName, namespace, name})
+	}
+	return n
+}
+
 // Run forgets old events and pinned snapshots, and ends slow watchers, until ctx ends.
 func (c *Cache) Run(ctx context.Context) error {
 	tick := time.NewTicker(30 * time.Second)

@@ -151,6 +151,9 @@ func (ws *watchers) count() (n int) {
 	return n
 }
 
+// in is how many watchers are in a bucket.
+func (ws *watchers) in(k bucketKey) int { return len(ws.buckets[k]) }
+
 // each calls fn with every watcher there was at the call.
 func (ws *watchers) each(fn func(*Watcher)) {
 	var all []*Watcher

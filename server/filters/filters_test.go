@@ -264,27 +264,67 @@ func TestDeadline(t *testing.T) {
 }
 
 func TestInFlight(t *testing.T) {
-	f := filters.NewInFlight(filters.Limits{Read: 1}, flow.New(cache.New(nil)))
-	refused := 0
-	f.Refused = func(bool) { refused++ }
-	second := func(id *authx.Identity, url string) int {
-		code := 0
-		serve(httptest.NewRequest("GET", "/version", nil), func(http.ResponseWriter, *http.Request) {
-			code = serve(httptest.NewRequest("GET", url, nil), ok, as(id), f.Filter).Code
-		}, as(&authx.Identity{Name: "first"}), f.Filter)
-		return code
+	for _, plain := range []bool{false, true} {
+		limits := filters.Limits{Read: 1}
+		config := limits.Seats()
+		config.Plain = plain
+		f := filters.NewInFlight(limits, flow.New(cache.New(nil), config))
+		refused := 0
+		f.Refused = func(bool) { refused++ }
+		second := func(id *authx.Identity, url string) *httptest.ResponseRecorder {
+			var w *httptest.ResponseRecorder
+			serve(httptest.NewRequest("GET", "/version", nil), func(http.ResponseWriter, *http.Request) {
+				w = serve(httptest.NewRequest("GET", url, nil), ok, as(id), f.Filter)
+			}, as(&authx.Identity{Name: "first", Groups: []string{"system:authenticated"}}), f.Filter)
+			return w
+		}
+		x := &authx.Identity{Name: "x", Groups: []string{"system:authenticated"}}
+		if w := second(x, "/version"); w.Code != 429 || w.Header().Get("Retry-After") != "1" || w.Body.String() != "Too many requests, please try again later.\n" {
+			t.Errorf("plain %t: one too many: %d %v %s", plain, w.Code, w.Header(), w.Body)
+		} else if classified := w.Header().Values("X-Kubernetes-PF-FlowSchema-UID") != nil; classified == plain {
+			t.Errorf("plain %t: classified %t", plain, classified)
+		}
+		if w := second(&authx.Identity{Name: "x", Groups: []string{authx.GroupMasters}}, "/version"); w.Code != 200 {
+			t.Errorf("plain %t: masters: %d", plain, w.Code)
+		}
+		// A watch needs a seat as it begins, where there are levels.
+		want, refusals := 429, 2
+		if plain {
+			want, refusals = 200, 1
+		}
+		if w := second(x, "/api/v1/pods?watch=1"); w.Code != want || refused != refusals {
+			t.Errorf("plain %t: a watch: %d, want %d; %d refusals counted", plain, w.Code, want, refused)
+		}
 	}
-	if code := second(&authx.Identity{Name: "x"}, "/version"); code != 429 {
-		t.Errorf("one too many: %d", code)
-	}
-	if code := second(&authx.Identity{Name: "x", Groups: []string{authx.GroupMasters}}, "/version"); code != 200 {
-		t.Errorf("masters: %d", code)
-	}
-	if code := second(&authx.Identity{Name: "x"}, "/api/v1/pods?watch=1"); code != 200 {
-		t.Errorf("a watch: %d", code)
-	}
-	if refused != 1 {
-		t.Errorf("%d refusals counted", refused)
+}
+
+// A watch has a seat until it has begun, and the scope gives it back once.
+func TestSeatOfWatch(t *testing.T) {
+	limits := filters.Limits{Read: 1}
+	flows := flow.New(cache.New(nil), limits.Seats())
+	f := filters.NewInFlight(limits, flows)
+	running := func() int { n, _, _ := flows.Seats.Usage(); return n }
+	for _, begins := range []bool{true, false} {
+		serve(httptest.NewRequest("GET", "/api/v1/pods?watch=1", nil), func(_ http.ResponseWriter, r *http.Request) {
+			s := request.From(r.Context())
+			if s.Seat == nil || running() != 1 {
+				t.Fatalf("a watch begins with %d seats", running())
+			}
+			s.Seat.Sending()
+			if err := s.Seat.Sent(); err != nil {
+				t.Error(err)
+			}
+			if begins {
+				s.Begun()
+				s.Begun()
+				if running() != 0 {
+					t.Error("a watch that has begun has a seat")
+				}
+			}
+		}, as(&authx.Identity{Name: "x", Groups: []string{"system:authenticated"}}), f.Filter)
+		if running() != 0 {
+			t.Errorf("begun %t: a watch that has ended has a seat", begins)
+		}
 	}
 }
 

@@ -1,12 +1,13 @@
 package filters
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/flow"
+	"github.com/rowlock/rowlock/server/flow/seats"
 	"github.com/rowlock/rowlock/server/request"
 )
 
@@ -33,16 +34,34 @@ const bodiesOfUser = 64 << 20
 // largestBody is what a body without a length counts for: no handler reads more.
 const largestBody = 3 << 20
 
-// InFlight bounds how many requests run at once, of all users and of each. Reading and
-// writing requests have limits of their own, and so have long-running ones, by their
-// number. A request that waits for its client does not count as running: it gives its
-// place back until the client has sent its body or read the answer. Requests of an exempt
-// priority level are not counted, and system:masters is never refused.
+// Seats is what a classifier of requests needs to know of the limits.
+func (l Limits) Seats() flow.Config {
+	c := flow.Config{Read: l.Read, Write: l.Write, Users: seats.Limits{Bodies: bodiesOfUser}}
+	for class, limit := range [2]struct{ all, share int }{{l.Read, l.ReadShare}, {l.Write, l.WriteShare}} {
+		if limit.all <= 0 {
+			continue
+		}
+		share := limit.share
+		if share <= 0 {
+			share = limit.all / 4
+		}
+		share = min(max(share, 1), limit.all)
+		if c.Users.Share[class] = share; l.Slow > 0 {
+			c.Users.Open[class] = share + l.Slow
+		}
+	}
+	return c
+}
+
+// InFlight has requests run when they may, and refuses those that may not: by the seats of
+// their priority level, by the shares of their users, and long-running ones by their
+// number. A request that waits for its client does not run: it gives its seats back until
+// the client has sent its body or read the answer. A watch has seats only as it begins.
+// Requests of an exempt priority level take no shares, and system:masters is never refused.
 //
 // Each connection without credentials counts as a user of its own, so that anonymous
 // clients cannot use up the share of others, such as the health checks of a load balancer.
 type InFlight struct {
-	read, write       *limiter // nil: no limit
 	watches, connects *longRunningLimiter
 	// Observe is told how many requests that write, or read, run. May be nil.
 	Observe func(mutating bool, n int)
@@ -50,7 +69,7 @@ type InFlight struct {
 	Refused func(mutating bool)
 	// Limited is told which limit a request was refused by. May be nil.
 	Limited func(limit string)
-	// Flows says where requests belong.
+	// Flows says where requests belong, and has their seats.
 	Flows *flow.Classifier
 }
 
@@ -60,18 +79,10 @@ const (
 	levelHeader  = "X-Kubernetes-Pf-Prioritylevel-Uid"
 )
 
-// NewInFlight makes the filter.
+// NewInFlight makes the filter, of limits of long-running requests; those of others are
+// what flows was made with.
 func NewInFlight(l Limits, flows *flow.Classifier) *InFlight {
-	f := &InFlight{Flows: flows, watches: newLongRunningLimiter(l.Watches, l.UserWatches), connects: newLongRunningLimiter(l.Connects, l.UserConnects)}
-	started := time.Now()
-	now := func() time.Duration { return time.Since(started) + 1 }
-	if l.Read > 0 {
-		f.read = newLimiter(l.Read, l.ReadShare, l.Slow, now)
-	}
-	if l.Write > 0 {
-		f.write = newLimiter(l.Write, l.WriteShare, l.Slow, now)
-	}
-	return f
+	return &InFlight{Flows: flows, watches: newLongRunningLimiter(l.Watches, l.UserWatches), connects: newLongRunningLimiter(l.Connects, l.UserConnects)}
 }
 
 // Filter is the filter. Answers carry where their requests belong.
@@ -88,32 +99,13 @@ func (f *InFlight) Filter(next http.Handler) http.Handler {
 	})
 }
 
-// acquireLongRunning counts a long-running request for its user, or refuses it and returns
-// nil. A watch is classified too; for its priority level it counts only as it begins.
-func (f *InFlight) acquireLongRunning(w http.ResponseWriter, r *http.Request) *longRunningRequest {
-	s := request.From(r.Context())
-	of, name := f.connects, limitConnects
-	var class *flow.Class
-	if s.Info.Verb == "watch" {
-		of, name = f.watches, limitWatches
-		class = f.classify(w, s)
-	}
-	h := of.acquire(userOf(s, r), masters(s))
-	if h == nil {
-		f.refuse(w, s, class, name, false)
-		return nil
-	}
-	if class != nil {
-		class.Run()()
-	}
-	return h
-}
-
 // classify finds where a request belongs, and tells the client.
 func (f *InFlight) classify(w http.ResponseWriter, s *request.Scope) *flow.Class {
 	class := f.Flows.Classify(s.User, s.Info)
-	h := w.Header()
-	h[schemaHeader], h[levelHeader] = class.UIDs()
+	if class != nil {
+		h := w.Header()
+		h[schemaHeader], h[levelHeader] = class.UIDs()
+	}
 	return class
 }
 
@@ -127,51 +119,100 @@ func userOf(s *request.Scope, r *http.Request) string {
 
 func masters(s *request.Scope) bool { return s.User != nil && s.User.InGroup(authx.GroupMasters) }
 
-// serve serves a request within the limits, or refuses it.
+// serve serves a request when it may run, or refuses it.
 func (f *InFlight) serve(next http.Handler, w http.ResponseWriter, r *http.Request) {
-	s := request.From(r.Context())
-	class := f.classify(w, s)
-	limiter, mutating := f.write, true
-	switch s.Info.Verb {
-	case "get", "list", "watch", "head":
-		limiter, mutating = f.read, false
+	t := f.ask(w, r, f.classify(w, request.From(r.Context())))
+	if !t.exempt {
+		t.wrapBody(r)
 	}
-	if limiter == nil || class.Exempt {
-		defer class.Run()()
+	if err := f.enter(w, t); err != nil {
+		if !t.Master {
+			return
+		}
 		next.ServeHTTP(w, r)
 		return
 	}
-	t := &activeRequest{ResponseWriter: w, ctx: r.Context(), limiter: limiter, name: userOf(s, r), master: masters(s)}
-	t.wrapBody(r)
-	if limit := limiter.acquire(t); limit == "" {
-		defer f.release(t, mutating)
-		f.observe(mutating, limiter)
+	defer f.leave(t)
+	if !t.exempt {
+		f.observe(t.Class)
 		w = t
-	} else if !t.master {
-		f.refuse(w, s, class, limit, mutating)
-		return
 	}
-	defer class.Run()()
 	next.ServeHTTP(w, r)
 }
 
-func (f *InFlight) release(t *activeRequest, mutating bool) {
-	t.limiter.release(t)
-	f.observe(mutating, t.limiter)
+// ask makes what a request wants seats with.
+func (f *InFlight) ask(w http.ResponseWriter, r *http.Request, class *flow.Class) *activeRequest {
+	s := request.From(r.Context())
+	t := &activeRequest{ResponseWriter: w, ctx: r.Context(), scope: s, seats: f.Flows.Seats, class: class}
+	t.User, t.Master, t.Class = userOf(s, r), masters(s), seats.Writing
+	switch s.Info.Verb {
+	case "get", "list", "watch", "head":
+		t.Class = seats.Reading
+	}
+	if f.Flows.Ask(&t.Request, t.class, s.User, s.Info); t.class != nil {
+		t.about = flow.About{Class: t.class, Info: s.Info}
+		if s.User != nil {
+			t.about.User = s.User.Name
+		}
+		t.Details = &t.about
+	}
+	t.exempt = t.Level.Exempt()
+	deadline, _ := t.ctx.Deadline()
+	t.Patience = f.Flows.Patience(s.Received, deadline)
+	t.began = f.Flows.Now()
+	return t
 }
 
-func (f *InFlight) observe(mutating bool, s *limiter) {
-	if f.Observe != nil {
-		f.Observe(mutating, int(s.runs.Load()))
+// enter has a request wait for its seats. One that gets none is refused, but for those of
+// administrators.
+func (f *InFlight) enter(w http.ResponseWriter, t *activeRequest) error {
+	err := t.seats.Enter(t.ctx, &t.Request)
+	if t.class != nil {
+		t.class.Entered(&t.Request, err)
+		if _, waited := t.Waited(); waited {
+			t.began = f.Flows.Now()
+		}
 	}
+	if err != nil && !t.Master {
+		f.refuse(w, t.scope, limitOf(err), t.Class == seats.Writing)
+	}
+	return err
+}
+
+// leave ends a request.
+func (f *InFlight) leave(t *activeRequest) {
+	t.seats.Leave(&t.Request)
+	if t.class != nil {
+		t.class.Left(t.Begins, f.Flows.Now()-t.began)
+	}
+	if !t.exempt && !t.Begins {
+		f.observe(t.Class)
+	}
+}
+
+func (f *InFlight) observe(class seats.Class) {
+	if f.Observe != nil {
+		f.Observe(class == seats.Writing, f.Flows.Seats.Runs(class))
+	}
+}
+
+// limitOf is the limit by which a request was refused, as the metric names it.
+func limitOf(err error) string {
+	var why seats.Refusal
+	errors.As(err, &why)
+	switch why {
+	case seats.Share, seats.Slow, seats.Bodies:
+		return string(why)
+	}
+	return limitServer
 }
 
 // The limits by which requests are refused, as the metric names them.
 const (
 	limitServer   = "requests"
-	limitShare    = "requests-of-user"
-	limitSlow     = "slow-requests-of-user"
-	limitBodies   = "bodies-of-user"
+	limitShare    = string(seats.Share)
+	limitSlow     = string(seats.Slow)
+	limitBodies   = string(seats.Bodies)
 	limitWatches  = "watches"
 	limitConnects = "connects"
 )
@@ -187,10 +228,7 @@ var refusals = map[string]string{
 }
 
 // refuse answers a request that exceeds a limit.
-func (f *InFlight) refuse(w http.ResponseWriter, s *request.Scope, class *flow.Class, limit string, mutating bool) {
-	if class != nil {
-		class.Refuse()
-	}
+func (f *InFlight) refuse(w http.ResponseWriter, s *request.Scope, limit string, mutating bool) {
 	s.Terminated = http.StatusTooManyRequests
 	if f.Refused != nil {
 		f.Refused(mutating)

@@ -1,70 +1,99 @@
-// Package flow classifies requests as API Priority and Fairness does: the first flow
-// schema that matches a request decides its priority level.
+// Package flow is API Priority and Fairness: the first flow schema that matches a request
+// decides its priority level, and the level when the request runs.
 //
-// It promises: the cluster's flow schemas are followed as they change; a request that none
-// matches, or that comes before they are known, falls under the built-in catch-all.
-// Requests do not queue by level, but those of an exempt level are not counted by the
-// limits on requests in flight.
+// It promises: the cluster's flow schemas and priority levels are followed as they change;
+// a request that no schema matches, or that comes before they are known, falls under the
+// built-in catch-all. Package seats decides who runs; this one tells it what the objects
+// say (levels.go), what a request is expected to cost (width.go), and shows what it did
+// (metrics.go, dump.go).
+//
+// Who may write flow schemas and levels decides what others get, and how many queues and
+// series of metrics there are: seats bounds the first, and series of schemas that are gone
+// are forgotten.
 package flow
 
 import (
-	"cmp"
 	"encoding/json"
-	"maps"
-	"slices"
-	"strings"
+	"hash/maphash"
+	"sync"
 	"sync/atomic"
+	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/flow/seats"
 	"github.com/rowlock/rowlock/server/follow"
+	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/flowcontrol"
 	"github.com/rowlock/rowlock/server/request"
 )
+
+// Config is what a Classifier needs besides the cache. The zero Config classifies and
+// limits nothing.
+type Config struct {
+	Read, Write int          // requests that run at once; their sum is the number of seats. 0: no limit
+	Users       seats.Limits // of each user
+	// Plain has requests limited by their number alone: nothing is classified.
+	Plain bool
+	// Patience is how long a request without a deadline may wait in a queue. Others wait
+	// for a quarter of their time, a minute at most. 0: a quarter of a minute.
+	Patience  time.Duration
+	Catalogue *kinds.Catalogue             // nil: all requests take one seat
+	Now       func() (since time.Duration) // since some moment, and never 0; nil: the time since New
+}
 
 // Class is where a request belongs.
 type Class struct {
 	Schema, Level string // names
 	Exempt        bool   // from limits on how many requests run
 
-	dispatched, refused prometheus.Counter
-	executing           prometheus.Gauge
-	spec                *flowcontrolv1.FlowSchemaSpec
-	header              [2][]string
+	level  *seats.Level
+	counts *counts
+	spec   *flowcontrolv1.FlowSchemaSpec
+	by     flowcontrolv1.FlowDistinguisherMethodType
+	hash   uint64
+	header [2][]string
 }
 
-// Classifier follows the flow schemas of a cluster.
+// Classifier follows the flow schemas and priority levels of a cluster.
 type Classifier struct {
+	// Seats are what requests get.
+	Seats *seats.Scheduler
+
+	config   Config
+	cache    *cache.Cache
 	follower *follow.Follower
+	seed     maphash.Seed
+	plain    [2]*seats.Level // by seats.Class, where requests are not classified
+	metrics  metrics
 
 	schemas map[string]*flowcontrolv1.FlowSchema // changed by the follower alone, as levels is
 	levels  map[string]*flowcontrolv1.PriorityLevelConfiguration
 	ranked  atomic.Pointer[[]*Class] // nil: to be made anew
-	metrics metrics
-}
 
-type metrics struct {
-	dispatched, refused *prometheus.CounterVec
-	executing           *prometheus.GaugeVec
+	ranking sync.Mutex // guards counts
+	counts  map[pair]*counts
 }
 
 // New makes a classifier that knows the mandatory schemas, and those in a cache.
-func New(in *cache.Cache) *Classifier {
-	labels := []string{"priority_level", "flow_schema"}
-	c := &Classifier{metrics: metrics{
-		dispatched: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "apiserver_flowcontrol_dispatched_requests_total", Help: "Requests that were let through, by where they belong.",
-		}, labels),
-		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "apiserver_flowcontrol_rejected_requests_total", Help: "Requests that were refused because too many ran, by where they belong.",
-		}, append(labels[:2:2], "reason")),
-		executing: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "apiserver_flowcontrol_current_executing_requests", Help: "Requests that run, the beginning of watches included, by where they belong.",
-		}, labels),
-	}}
+func New(in *cache.Cache, config Config) *Classifier {
+	if config.Now == nil {
+		began := time.Now()
+		config.Now = func() time.Duration { return time.Since(began) + 1 }
+	}
+	if config.Patience <= 0 {
+		config.Patience = longestWait / 4
+	}
+	c := &Classifier{
+		Seats:  seats.New(config.Read+config.Write, config.Users, config.Now),
+		config: config, cache: in, seed: maphash.MakeSeed(), metrics: newMetrics(), counts: make(map[pair]*counts),
+	}
+	if config.Plain {
+		c.plain = [2]*seats.Level{c.Seats.Fixed("reading", config.Read), c.Seats.Fixed("writing", config.Write)}
+		return c
+	}
 	c.reset()
 	c.follower = follow.New(in, c.reset, follow.Kind{
 		Storage: "flowschemas.flowcontrol.apiserver.k8s.io",
@@ -76,11 +105,6 @@ func New(in *cache.Cache) *Classifier {
 		Delete:  func(_, name string) { delete(c.levels, name); c.mandatory() },
 	})
 	return c
-}
-
-// Collectors are the metrics of classes.
-func (c *Classifier) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{c.metrics.dispatched, c.metrics.refused, c.metrics.executing}
 }
 
 func (c *Classifier) reset() {
@@ -115,15 +139,12 @@ func set[T any](c *Classifier, in func() map[string]*T) func(*cache.Item) {
 	}
 }
 
-// Classify finds where a request belongs.
+// Classify finds where a request belongs; nil where requests are not classified.
 func (c *Classifier) Classify(user *authx.Identity, info *request.Info) *Class {
-	c.follower.RLock()
-	defer c.follower.RUnlock()
-	ranked := c.ranked.Load()
-	if ranked == nil {
-		ranked = c.rank()
+	if c.config.Plain {
+		return nil
 	}
-	list := *ranked
+	list := c.classes()
 	for _, k := range list {
 		if matches(k.spec, user, info) {
 			return k
@@ -132,40 +153,55 @@ func (c *Classifier) Classify(user *authx.Identity, info *request.Info) *Class {
 	return list[len(list)-1]
 }
 
-// rank puts the schemas whose level exists into the order in which they are asked.
-// Several may do so at once, with the same result.
-func (c *Classifier) rank() *[]*Class {
-	list := make([]*Class, 0, len(c.schemas))
-	for _, s := range slices.SortedFunc(maps.Values(c.schemas), func(a, b *flowcontrolv1.FlowSchema) int {
-		return cmp.Or(cmp.Compare(a.Spec.MatchingPrecedence, b.Spec.MatchingPrecedence), strings.Compare(a.Name, b.Name))
-	}) {
-		level := c.levels[s.Spec.PriorityLevelConfiguration.Name]
-		if level == nil {
-			continue
-		}
-		list = append(list, &Class{
-			Schema: s.Name, Level: level.Name, Exempt: level.Spec.Type == flowcontrolv1.PriorityLevelEnablementExempt,
-			dispatched: c.metrics.dispatched.WithLabelValues(level.Name, s.Name),
-			refused:    c.metrics.refused.WithLabelValues(level.Name, s.Name, "concurrency-limit"),
-			executing:  c.metrics.executing.WithLabelValues(level.Name, s.Name),
-			spec:       &s.Spec,
-			header:     [2][]string{{string(s.UID)}, {string(level.UID)}},
-		})
+// classes are the flow schemas in the order in which they are asked.
+func (c *Classifier) classes() []*Class {
+	c.follower.RLock()
+	defer c.follower.RUnlock()
+	if ranked := c.ranked.Load(); ranked != nil {
+		return *ranked
 	}
-	c.ranked.Store(&list)
-	return &list
+	return c.rank()
 }
+
+// Plain says whether requests are limited by their number alone.
+func (c *Classifier) Plain() bool { return c.config.Plain }
+
+// Now is the time since some moment, by the clock of the seats.
+func (c *Classifier) Now() time.Duration { return c.config.Now() }
 
 // UIDs are those of the schema and the level, as values of headers that nobody may
 // change.
 func (k *Class) UIDs() (schema, level []string) { return k.header[0], k.header[1] }
 
-// Run counts a request that runs; the function that it returns ends that.
-func (k *Class) Run() (end func()) {
-	k.dispatched.Inc()
-	k.executing.Inc()
-	return k.executing.Dec
+// Ask says which seats a request wants: those of its class, or without one those of all
+// requests that read, or write. It fills in what follows from that.
+func (c *Classifier) Ask(r *seats.Request, k *Class, user *authx.Identity, info *request.Info) {
+	if k == nil {
+		r.Level, r.Flow, r.Seats = c.plain[r.Class], &c.metrics.plain, 1
+		return
+	}
+	r.Level, r.Flow = k.level, &k.counts.Flow
+	if k.Exempt {
+		return
+	}
+	r.Hash = k.hash
+	switch {
+	case k.by == flowcontrolv1.FlowDistinguisherMethodByUserType && user != nil:
+		r.Hash ^= maphash.String(c.seed, user.Name)
+	case k.by == flowcontrolv1.FlowDistinguisherMethodByNamespaceType:
+		r.Hash ^= maphash.String(c.seed, info.Namespace)
+	}
+	c.widen(r, k, info)
 }
 
-// Refuse counts a request that was refused because too many ran.
-func (k *Class) Refuse() { k.refused.Inc() }
+// longestWait bounds how long a request may wait in a queue.
+const longestWait = time.Minute
+
+// Patience is how long a request may wait in a queue that came at a time and has until
+// another: a quarter of that.
+func (c *Classifier) Patience(came, until time.Time) time.Duration {
+	if until.IsZero() {
+		return min(c.config.Patience, longestWait)
+	}
+	return min(until.Sub(came)/4, longestWait)
+}

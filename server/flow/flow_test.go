@@ -3,6 +3,7 @@ package flow_test
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
@@ -12,6 +13,7 @@ import (
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/flow"
+	"github.com/rowlock/rowlock/server/flow/seats"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
 	"github.com/rowlock/rowlock/server/kinds/flowcontrol"
@@ -28,7 +30,7 @@ type cluster struct {
 
 func newCluster() *cluster {
 	c := cache.New(kinds.NewCatalogue(builtin.Resources()))
-	return &cluster{Classifier: flow.New(c), cache: c}
+	return &cluster{Classifier: flow.New(c, flow.Config{Read: 400, Write: 200}), cache: c}
 }
 
 const (
@@ -154,20 +156,42 @@ func TestCounts(t *testing.T) {
 	c := newCluster()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(c.Collectors()...)
-	class := c.Classify(user("x", "system:authenticated"), &request.Info{Verb: "get", Path: "/version"})
-	end := class.Run()
-	if sum(t, registry, "apiserver_flowcontrol_current_executing_requests") != 1 {
-		t.Error("a request that runs is not counted")
+	jane, version := user("x", "system:authenticated"), &request.Info{Verb: "get", Path: "/version"}
+	class := c.Classify(jane, version)
+	ask := func() *seats.Request {
+		r := &seats.Request{User: jane.Name}
+		c.Ask(r, class, jane, version)
+		return r
 	}
-	end()
-	class.Refuse()
-	for name, want := range map[string]float64{
-		"apiserver_flowcontrol_current_executing_requests": 0, "apiserver_flowcontrol_dispatched_requests_total": 1, "apiserver_flowcontrol_rejected_requests_total": 1,
-	} {
-		if got := sum(t, registry, name); got != want {
-			t.Errorf("%s is %v, want %v", name, got, want)
+	r := ask()
+	if err := c.Seats.Enter(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	class.Entered(r, nil)
+	want := func(values map[string]float64) {
+		t.Helper()
+		for name, want := range values {
+			if got := sum(t, registry, "apiserver_flowcontrol_"+name); got != want {
+				t.Errorf("%s is %v, want %v", name, got, want)
+			}
 		}
 	}
+	want(map[string]float64{"current_executing_requests": 1, "current_executing_seats": 1, "nominal_limit_seats": 600, "current_limit_seats": 600})
+	c.Seats.Leave(r)
+	class.Left(false, time.Second)
+	wide := ask()
+	wide.Seats = 600
+	if err := c.Seats.Enter(t.Context(), wide); err != nil {
+		t.Fatal(err)
+	}
+	r = ask()
+	err := c.Seats.Enter(t.Context(), r)
+	if err != seats.Concurrency {
+		t.Errorf("one too many: %v", err)
+	}
+	class.Entered(r, err)
+	c.Seats.Leave(wide)
+	want(map[string]float64{"current_executing_requests": 0, "dispatched_requests_total": 2, "rejected_requests_total": 1, "request_wait_duration_seconds": 2, "request_execution_seconds": 1})
 }
 
 func sum(t *testing.T, g prometheus.Gatherer, name string) (total float64) {
@@ -179,7 +203,7 @@ func sum(t *testing.T, g prometheus.Gatherer, name string) (total float64) {
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
 			if f.GetName() == name {
-				total += m.GetGauge().GetValue() + m.GetCounter().GetValue()
+				total += m.GetGauge().GetValue() + m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
 			}
 		}
 	}

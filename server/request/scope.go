@@ -38,6 +38,9 @@ type Scope struct {
 
 	Deprecated *Deprecation // what was asked for is served for some time only; else nil
 
+	// Seat is what a watch has until it has begun; else nil.
+	Seat Seat
+
 	header   http.Header
 	warnings []string
 	size     int
@@ -57,6 +60,23 @@ type Auditor interface {
 	WantsRequest() bool
 	RequestPatch(data []byte)
 	ResponseStatus(st *metav1.Status)
+}
+
+// Seat is what a watch needs of the server as it begins. Others may have it while the
+// client takes what it is sent: Sending says that this is so, and Sent waits until the
+// watch may go on.
+type Seat interface {
+	Sending()
+	Sent() error
+	Leave()
+}
+
+// Begun gives the seat of a watch back that has begun. Once is enough, more do nothing.
+func (s *Scope) Begun() {
+	if seat := s.Seat; seat != nil {
+		s.Seat = nil
+		seat.Leave()
+	}
 }
 
 type scopeKey struct{}

@@ -32,7 +32,7 @@ func (w *stream) initial(ctx context.Context, out output) (err error) {
 			w.begun = true
 			w.sent(len(frame))
 			if err = pace.Next(len(frame)); err == nil {
-				err = out.send(frame)
+				err = w.sendInitial(out, frame)
 			}
 			if taken += len(frame); err == nil && taken/answers.Chunk != (taken-len(frame))/answers.Chunk && tooSlow(began, taken) {
 				err = cache.ErrSlow
@@ -50,6 +50,21 @@ func (w *stream) initial(ctx context.Context, out output) (err error) {
 		return w.bookmark(out, w.there.Revision, true)
 	}
 	return out.flush()
+}
+
+// sendInitial sends a frame of what there is. Who waits for a client that takes it slowly
+// has no seat.
+func (w *stream) sendInitial(out output, frame []byte) error {
+	seat := w.request.Scope.Seat
+	if seat == nil {
+		return out.send(frame)
+	}
+	seat.Sending()
+	err := out.send(frame)
+	if late := seat.Sent(); err == nil {
+		err = late
+	}
+	return err
 }
 
 // bookmark sends a bookmark at a revision; the one that ends the initial events says so.

@@ -65,6 +65,7 @@ func (w *stream) events(ctx context.Context, out output) error {
 		}
 	}
 	w.there = nil
+	w.request.Scope.Begun()
 	if direct, ok := out.(*directOutput); ok {
 		return w.sharedLoop(ctx, direct)
 	}

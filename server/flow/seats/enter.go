@@ -61,6 +61,7 @@ func (s *Scheduler) enter(r *Request) (ready chan struct{}, err error) {
 		return nil, nil
 	}
 	l.enqueue(r)
+	r.Length = r.queue.length
 	s.waiters++
 	l.demand.peak(float64(l.used + l.wanted))
 	r.Flow.Waiting++

@@ -24,6 +24,8 @@ type Request struct {
 	Patience time.Duration
 	// Details are shown of requests in a dump.
 	Details any
+	// Length is that of its queue once it had joined it. Enter sets it.
+	Length int
 
 	writing atomic.Int64 // when the write that is going on began, by the scheduler's clock; 0: none is
 	taken   atomic.Bool  // the seats were taken during a write

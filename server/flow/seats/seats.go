@@ -112,6 +112,14 @@ func New(seats int, l Limits, now func() time.Duration) *Scheduler {
 // Runs is how many requests of a class have seats.
 func (s *Scheduler) Runs(c Class) int { return int(s.runs[c].Load()) }
 
+// Usage is how many requests have seats, how many wait for some, and how many users have
+// requests, each class for itself.
+func (s *Scheduler) Usage() (running, waiting, users int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.running), s.waiters, len(s.users)
+}
+
 // catchUp does what was due by now: seats become free, and levels lend and borrow anew.
 // Like all methods in lower case it is called with s.mu held.
 func (s *Scheduler) catchUp() (now time.Duration) {

@@ -16,6 +16,7 @@ import (
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/flow"
+	"github.com/rowlock/rowlock/server/flow/seats"
 	"github.com/rowlock/rowlock/server/request"
 )
 
@@ -28,19 +29,25 @@ type limited struct {
 }
 
 func newLimited(l Limits) *limited {
-	f := &limited{InFlight: NewInFlight(l, flow.New(cache.New(nil)))}
+	f := &limited{}
+	config := l.Seats()
+	config.Plain, config.Now = true, func() time.Duration { return time.Duration(f.clock.Load()) }
 	f.clock.Store(1)
-	for _, s := range []*limiter{f.read, f.write} {
-		if s != nil {
-			s.now = func() time.Duration { return time.Duration(f.clock.Load()) }
-		}
-	}
+	f.InFlight = NewInFlight(l, flow.New(cache.New(nil), config))
 	f.Limited = func(limit string) {
 		f.log.Lock()
 		defer f.log.Unlock()
 		f.by = append(f.by, limit)
 	}
 	return f
+}
+
+// left says that nothing has seats, waits for them or counts for a user.
+func (f *limited) left(t *testing.T) {
+	t.Helper()
+	if running, waiting, users := f.Flows.Seats.Usage(); running+waiting+users != 0 {
+		t.Errorf("left: %d running, %d waiting, %d users", running, waiting, users)
+	}
 }
 
 // start serves a request of a user in a goroutine.
@@ -103,7 +110,7 @@ func TestPlacesOfClosedWindows(t *testing.T) {
 	if code := f.ask("bob", "GET", "/version", ""); code != 429 {
 		t.Errorf("answers that have only begun are under way: %d", code)
 	}
-	f.clock.Add(int64(unmoved))
+	f.clock.Add(int64(seats.Unmoved))
 	for range 10 {
 		if code := f.ask("bob", "GET", "/version", ""); code != 200 {
 			t.Fatalf("another user, while nobody takes the answers: %d", code)
@@ -112,7 +119,7 @@ func TestPlacesOfClosedWindows(t *testing.T) {
 	// The user may have so many of them, and no more.
 	for range 3 {
 		begin()
-		f.clock.Add(int64(unmoved))
+		f.clock.Add(int64(seats.Unmoved))
 	}
 	if code := f.ask("mallory", "GET", "/version", ""); code != 429 || f.by[len(f.by)-1] != limitSlow {
 		t.Errorf("one too many of the same user: %d, %q", code, f.by)
@@ -127,9 +134,7 @@ func TestPlacesOfClosedWindows(t *testing.T) {
 			t.Errorf("answer %d: %q", i, c.Body)
 		}
 	}
-	if len(f.read.running) != 0 || len(f.read.users) != 0 || len(f.read.resuming) != 0 {
-		t.Errorf("left: %d running, %d users, %d waiting", len(f.read.running), len(f.read.users), len(f.read.resuming))
-	}
+	f.left(t)
 }
 
 // An answer goes on with a place again, and does not run without.
@@ -147,7 +152,7 @@ func TestPlacesAreTakenBack(t *testing.T) {
 		_, _ = io.WriteString(w, "b")
 	})
 	<-c.begun
-	f.clock.Add(int64(unmoved))
+	f.clock.Add(int64(seats.Unmoved))
 	inside, leave := make(chan struct{}), make(chan struct{})
 	second := f.start(context.Background(), "bob", "GET", "/version", nil, httptest.NewRecorder(), func(http.ResponseWriter, *http.Request) {
 		defer run()()
@@ -157,10 +162,7 @@ func TestPlacesAreTakenBack(t *testing.T) {
 	<-inside
 	close(c.opens)
 	for { // until the first waits for a place
-		f.read.mu.Lock()
-		n := len(f.read.resuming)
-		f.read.mu.Unlock()
-		if n == 1 {
+		if _, waiting, _ := f.Flows.Seats.Usage(); waiting == 1 {
 			break
 		}
 		time.Sleep(time.Millisecond)
@@ -201,23 +203,22 @@ func TestPlacesOfTrickledBodies(t *testing.T) {
 		_ = out.Close()
 		<-done[i]
 	}
-	if len(f.write.users) != 0 || len(f.write.running) != 0 {
-		t.Errorf("left: %d", len(f.write.users))
-	}
+	f.left(t)
 }
 
 // A body whose length is known need not be read beyond it.
 func TestPlaceAfterBody(t *testing.T) {
 	f := newLimited(Limits{Write: 1, WriteShare: 1})
 	<-f.start(context.Background(), "ann", "POST", "/version", strings.NewReader("1234"), httptest.NewRecorder(), func(_ http.ResponseWriter, r *http.Request) {
-		if n := len(f.write.running); n != 1 {
+		running := func() int { return f.Flows.Seats.Runs(seats.Writing) }
+		if n := running(); n != 1 {
 			t.Errorf("%d run before the body is read", n)
 		}
-		if _, err := io.ReadFull(r.Body, make([]byte, 2)); err != nil || len(f.write.running) != 0 {
-			t.Errorf("%v, %d run while it is", err, len(f.write.running))
+		if _, err := io.ReadFull(r.Body, make([]byte, 2)); err != nil || running() != 0 {
+			t.Errorf("%v, %d run while it is", err, running())
 		}
-		if _, err := io.ReadFull(r.Body, make([]byte, 2)); err != nil || len(f.write.running) != 1 {
-			t.Errorf("%v, %d run afterwards", err, len(f.write.running))
+		if _, err := io.ReadFull(r.Body, make([]byte, 2)); err != nil || running() != 1 {
+			t.Errorf("%v, %d run afterwards", err, running())
 		}
 	})
 }
@@ -299,7 +300,7 @@ func TestPlaceThatNeverComes(t *testing.T) {
 	var late error
 	first := f.start(ctx, "mallory", "GET", "/version", nil, c, func(w http.ResponseWriter, _ *http.Request) { _, late = io.WriteString(w, "a") })
 	<-c.begun
-	f.clock.Add(int64(unmoved))
+	f.clock.Add(int64(seats.Unmoved))
 	inside, leave := make(chan struct{}), make(chan struct{})
 	second := f.start(context.Background(), "bob", "GET", "/version", nil, httptest.NewRecorder(), func(http.ResponseWriter, *http.Request) {
 		close(inside)
@@ -314,9 +315,7 @@ func TestPlaceThatNeverComes(t *testing.T) {
 	}
 	close(leave)
 	<-second
-	if len(f.read.resuming) != 0 || len(f.read.running) != 0 {
-		t.Error("something is left")
-	}
+	f.left(t)
 }
 
 func TestLasting(t *testing.T) {

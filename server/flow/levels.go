@@ -1,0 +1,83 @@
+package flow
+
+import (
+	"cmp"
+	"hash/maphash"
+	"maps"
+	"slices"
+	"strings"
+
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/rowlock/rowlock/server/flow/seats"
+)
+
+// rank puts the schemas whose level exists into the order in which they are asked, and has
+// the levels be as they are said to be. It is called with what it reads kept still.
+func (c *Classifier) rank() []*Class {
+	c.ranking.Lock()
+	defer c.ranking.Unlock()
+	if ranked := c.ranked.Load(); ranked != nil {
+		return *ranked
+	}
+	levels := c.configure()
+	list := make([]*Class, 0, len(c.schemas))
+	for _, s := range slices.SortedFunc(maps.Values(c.schemas), func(a, b *flowcontrolv1.FlowSchema) int {
+		return cmp.Or(cmp.Compare(a.Spec.MatchingPrecedence, b.Spec.MatchingPrecedence), strings.Compare(a.Name, b.Name))
+	}) {
+		level := c.levels[s.Spec.PriorityLevelConfiguration.Name]
+		if level == nil {
+			continue
+		}
+		k := &Class{
+			Schema: s.Name, Level: level.Name, level: levels[level.Name], spec: &s.Spec, hash: maphash.String(c.seed, s.Name),
+			header: [2][]string{{string(s.UID)}, {string(level.UID)}},
+		}
+		k.Exempt = k.level.Exempt()
+		if m := s.Spec.DistinguisherMethod; m != nil {
+			k.by = m.Type
+		}
+		k.counts = c.countsOf(pair{k.Level, k.Schema})
+		list = append(list, k)
+	}
+	c.forget(list)
+	c.ranked.Store(&list)
+	return list
+}
+
+// configure tells the scheduler of all levels.
+func (c *Classifier) configure() map[string]*seats.Level {
+	configs := make([]seats.Config, 0, len(c.levels))
+	for _, l := range c.levels {
+		configs = append(configs, c.configOf(l))
+	}
+	levels := make(map[string]*seats.Level, len(configs))
+	for i, l := range c.Seats.Configure(configs) {
+		levels[configs[i].Name] = l
+	}
+	return levels
+}
+
+// configOf reads a level. Where there is no limit on requests, all levels are exempt.
+func (c *Classifier) configOf(l *flowcontrolv1.PriorityLevelConfiguration) seats.Config {
+	config := seats.Config{Name: l.Name, Kind: seats.Exempt, Borrowing: -1}
+	if e := l.Spec.Exempt; e != nil {
+		config.Shares, config.Lendable = int(ptr.Deref(e.NominalConcurrencyShares, 0)), int(ptr.Deref(e.LendablePercent, 0))
+	}
+	limited := l.Spec.Limited
+	if l.Spec.Type == flowcontrolv1.PriorityLevelEnablementExempt || limited == nil || c.config.Read+c.config.Write <= 0 {
+		return config
+	}
+	config.Kind = seats.Reject
+	config.Shares, config.Lendable = int(ptr.Deref(limited.NominalConcurrencyShares, defaultShares)), int(ptr.Deref(limited.LendablePercent, 0))
+	config.Borrowing = int(ptr.Deref(limited.BorrowingLimitPercent, -1))
+	if q := limited.LimitResponse.Queuing; q != nil && limited.LimitResponse.Type == flowcontrolv1.LimitResponseTypeQueue {
+		config.Kind = seats.Queue
+		config.Queues, config.Hand, config.Length = int(max(q.Queues, 1)), int(max(q.HandSize, 1)), int(max(q.QueueLengthLimit, 1))
+	}
+	return config
+}
+
+// defaultShares are those of a level that names none.
+const defaultShares = 30

@@ -1,0 +1,214 @@
+package flow
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rowlock/rowlock/server/flow/seats"
+)
+
+// pair names what is counted together.
+type pair struct{ level, schema string }
+
+// counts are those of the requests of a schema in a level.
+type counts struct {
+	seats.Flow
+	waited              [2]prometheus.Observer // until a refusal; until a seat
+	ran                 [2]prometheus.Observer // requests; beginnings of watches
+	queueLength         prometheus.Observer
+	estimated, watchers prometheus.Observer
+}
+
+// metrics are what is measured by histograms; the rest is read from the scheduler whenever
+// somebody asks.
+type metrics struct {
+	waited, ran, queueLength, estimated, watchers *prometheus.HistogramVec
+	plain                                         seats.Flow // where nothing is classified
+}
+
+const prefix = "apiserver_flowcontrol_"
+
+func newMetrics() metrics {
+	histogram := func(name, help string, buckets []float64, more ...string) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: prefix + name, Help: help, Buckets: buckets},
+			append([]string{"priority_level", "flow_schema"}, more...))
+	}
+	seconds := []float64{0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30}
+	return metrics{
+		waited:      histogram("request_wait_duration_seconds", "Time that requests spent in a queue.", seconds, "execute"),
+		ran:         histogram("request_execution_seconds", "Time that requests had seats, or ran without; of watches, their beginning.", seconds, "type"),
+		queueLength: histogram("request_queue_length_after_enqueue", "Length of its queue as each request that waits has joined it.", []float64{0, 10, 25, 50, 100, 250, 500, 1000}),
+		estimated:   histogram("work_estimated_seats", "Seats that requests were expected to need, during them or after.", []float64{1, 2, 4, 10}),
+		watchers:    histogram("watch_count_samples", "Watchers that were to be told of a write.", []float64{0, 1, 10, 100, 1000, 10000}),
+	}
+}
+
+// countsOf finds what is counted of a pair. It and forget are called with ranking held.
+func (c *Classifier) countsOf(p pair) *counts {
+	k := c.counts[p]
+	if k == nil {
+		with := func(h *prometheus.HistogramVec, more ...string) prometheus.Observer {
+			return h.WithLabelValues(append([]string{p.level, p.schema}, more...)...)
+		}
+		m := &c.metrics
+		k = &counts{
+			waited: [2]prometheus.Observer{with(m.waited, "false"), with(m.waited, "true")}, ran: [2]prometheus.Observer{with(m.ran, "regular"), with(m.ran, "watch")},
+			queueLength: with(m.queueLength), estimated: with(m.estimated), watchers: with(m.watchers),
+		}
+		c.counts[p] = k
+	}
+	return k
+}
+
+// forget drops the series of pairs that are no more, once nobody runs or waits there.
+func (c *Classifier) forget(list []*Class) {
+	for p, k := range c.counts {
+		if slices.ContainsFunc(list, func(class *Class) bool { return class.counts == k }) {
+			continue
+		}
+		if n := c.Seats.Counts([]*seats.Flow{&k.Flow})[0]; n.Running+n.Waiting > 0 {
+			continue
+		}
+		delete(c.counts, p)
+		labels := prometheus.Labels{"priority_level": p.level, "flow_schema": p.schema}
+		for _, h := range c.metrics.histograms() {
+			h.DeletePartialMatch(labels)
+		}
+	}
+}
+
+func (m *metrics) histograms() []*prometheus.HistogramVec {
+	return []*prometheus.HistogramVec{m.waited, m.ran, m.queueLength, m.estimated, m.watchers}
+}
+
+// Entered measures how long a request waited that was let in, or refused with an error.
+func (k *Class) Entered(r *seats.Request, err error) {
+	if k.Exempt {
+		return
+	}
+	waited, queued := r.Waited()
+	if queued {
+		k.counts.queueLength.Observe(float64(r.Length))
+	}
+	let := 1
+	if err != nil {
+		let = 0
+	}
+	k.counts.waited[let].Observe(waited.Seconds())
+}
+
+// Left measures how long a request ran, or a watch began.
+func (k *Class) Left(watch bool, took time.Duration) {
+	kind := 0
+	if watch {
+		kind = 1
+	}
+	k.counts.ran[kind].Observe(took.Seconds())
+}
+
+// Collectors are the metrics of classes.
+func (c *Classifier) Collectors() []prometheus.Collector {
+	list := []prometheus.Collector{c}
+	for _, h := range c.metrics.histograms() {
+		list = append(list, h)
+	}
+	return list
+}
+
+// family is a metric that is read from the scheduler.
+type family[T any] struct {
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+	of   func(*T) float64
+}
+
+func gauge[T any](name, help string, labels []string, of func(*T) float64) family[T] {
+	return family[T]{prometheus.NewDesc(prefix+name, help, labels, nil), prometheus.GaugeValue, of}
+}
+
+var (
+	ofLevel = []string{"priority_level"}
+	ofPair  = []string{"priority_level", "flow_schema"}
+
+	levelFamilies = []family[seats.State]{
+		gauge("nominal_limit_seats", "Seats of a level by its shares.", ofLevel, func(s *seats.State) float64 { return float64(s.Nominal) }),
+		gauge("lower_limit_seats", "Seats that a level keeps, whatever it lends.", ofLevel, func(s *seats.State) float64 { return float64(s.Lower) }),
+		gauge("upper_limit_seats", "Seats that a level has at most, with what it borrows.", ofLevel, func(s *seats.State) float64 { return float64(s.Upper) }),
+		gauge("current_limit_seats", "Seats of a level at present.", ofLevel, func(s *seats.State) float64 { return float64(s.Limit) }),
+		gauge("request_concurrency_limit", "Seats of a level by its shares; the older name.", ofLevel, func(s *seats.State) float64 { return float64(s.Nominal) }),
+		gauge("demand_seats_high_watermark", "Most seats that a level wanted in the last period.", ofLevel, func(s *seats.State) float64 { return s.High }),
+		gauge("demand_seats_average", "Seats that a level wanted in the last period, on average.", ofLevel, func(s *seats.State) float64 { return s.Average }),
+		gauge("demand_seats_stdev", "Standard deviation of the seats that a level wanted in the last period.", ofLevel, func(s *seats.State) float64 { return s.Deviation }),
+		gauge("demand_seats_smoothed", "Seats that a level is thought to want.", ofLevel, func(s *seats.State) float64 { return s.Smoothed }),
+		gauge("target_seats", "Seats that a level was to have when limits were set.", ofLevel, func(s *seats.State) float64 { return s.Target }),
+	}
+	pairFamilies = []family[seats.Counts]{
+		{prometheus.NewDesc(prefix+"dispatched_requests_total", "Requests that were let through, by where they belong.", ofPair, nil),
+			prometheus.CounterValue, func(n *seats.Counts) float64 { return float64(n.Dispatched) }},
+		gauge("current_executing_requests", "Requests that run, the beginning of watches included, by where they belong.", ofPair, func(n *seats.Counts) float64 { return float64(n.Running) }),
+		gauge("current_executing_seats", "Seats that are taken, by where their requests belong.", ofPair, func(n *seats.Counts) float64 { return float64(n.Seats) }),
+		gauge("request_concurrency_in_use", "Seats that are taken, by where their requests belong; the older name.", ofPair, func(n *seats.Counts) float64 { return float64(n.Seats) }),
+		gauge("current_inqueue_requests", "Requests that wait in queues, by where they belong.", ofPair, func(n *seats.Counts) float64 { return float64(n.Waiting) }),
+		gauge("current_inqueue_seats", "Seats that those who wait in queues want, by where they belong.", ofPair, func(n *seats.Counts) float64 { return float64(n.WaitingSeats) }),
+	}
+	rejectedDesc = prometheus.NewDesc(prefix+"rejected_requests_total", "Requests that were refused, by where they belong and why.", append(ofPair[:2:2], "reason"), nil)
+	fairDesc     = prometheus.NewDesc(prefix+"seat_fair_frac", "Part of their targets that levels were given.", nil, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (c *Classifier) Describe(to chan<- *prometheus.Desc) {
+	for _, f := range levelFamilies {
+		to <- f.desc
+	}
+	for _, f := range pairFamilies {
+		to <- f.desc
+	}
+	to <- rejectedDesc
+	to <- fairDesc
+}
+
+// Collect implements prometheus.Collector.
+func (c *Classifier) Collect(to chan<- prometheus.Metric) {
+	if c.config.Plain {
+		return
+	}
+	c.classes() // levels that nobody has asked for since they changed
+	states, fair := c.Seats.States(seats.OfLevels)
+	for i := range states {
+		for _, f := range levelFamilies {
+			to <- prometheus.MustNewConstMetric(f.desc, f.kind, f.of(&states[i]), states[i].Name)
+		}
+	}
+	to <- prometheus.MustNewConstMetric(fairDesc, prometheus.GaugeValue, fair)
+	pairs, counts := c.counted()
+	for i, p := range pairs {
+		n := &counts[i]
+		if n.Dispatched+n.Rejected[0]+n.Rejected[1]+n.Rejected[2]+n.Rejected[3] == 0 && n.Running+n.Waiting == 0 {
+			continue
+		}
+		for _, f := range pairFamilies {
+			to <- prometheus.MustNewConstMetric(f.desc, f.kind, f.of(n), p.level, p.schema)
+		}
+		for j, why := range seats.Reasons {
+			if n.Rejected[j] > 0 {
+				to <- prometheus.MustNewConstMetric(rejectedDesc, prometheus.CounterValue, float64(n.Rejected[j]), p.level, p.schema, string(why))
+			}
+		}
+	}
+}
+
+// counted reads what is counted of all pairs.
+func (c *Classifier) counted() ([]pair, []seats.Counts) {
+	c.ranking.Lock()
+	defer c.ranking.Unlock()
+	pairs := slices.SortedFunc(maps.Keys(c.counts), func(a, b pair) int { return strings.Compare(a.level+"/"+a.schema, b.level+"/"+b.schema) })
+	flows := make([]*seats.Flow, len(pairs))
+	for i, p := range pairs {
+		flows[i] = &c.counts[p].Flow
+	}
+	return pairs, c.Seats.Counts(flows)
+}

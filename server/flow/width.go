@@ -1,0 +1,107 @@
+package flow
+
+import (
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/flow/seats"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/request"
+)
+
+// What requests are expected to cost, as a stock server does: a seat for so many objects
+// that are read, and for so many watchers that are told of a write, for a time each.
+const (
+	objectsOfSeat  = 100
+	watchersOfSeat = 10
+	tellingOfSeat  = 5 * time.Millisecond
+)
+
+// widen estimates how many seats a request takes.
+func (c *Classifier) widen(r *seats.Request, k *Class, info *request.Info) {
+	r.Seats = 1
+	if c.config.Catalogue == nil || !info.IsResource {
+		return
+	}
+	switch info.Verb {
+	case "list", "watch":
+		r.Seats = c.reading(k, info)
+	case "create", "update", "patch", "delete":
+		c.telling(r, k, info)
+	}
+	k.counts.estimated.Observe(float64(max(r.Seats, r.Extra)))
+}
+
+// reading is the width of a list, and of a watch that begins with what there is.
+func (c *Classifier) reading(k *Class, info *request.Info) int {
+	if info.Name != "" || info.Verb == "watch" && !initialEvents(info) {
+		return 1
+	}
+	res := c.stored(info)
+	if res == nil {
+		return 1
+	}
+	stored := c.count(res, info.Namespace)
+	if 2*stored <= objectsOfSeat {
+		return 1
+	}
+	objects, limit := stored, stored
+	query := info.Query
+	if n, err := strconv.Atoi(query.Get("limit")); err == nil && n > 0 && n < stored {
+		limit = n
+	}
+	match := metav1.ResourceVersionMatch(query.Get("resourceVersionMatch"))
+	paged := query.Get("limit") != "" && query.Get("limit") != "0" && query.Get("resourceVersion") != "0" || query.Get("continue") != ""
+	switch {
+	case info.Verb == "watch" || !paged && (match == "" || match == metav1.ResourceVersionMatchNotOlderThan):
+	case info.FieldSelector != "" || info.LabelSelector != "":
+		objects = stored + limit
+	default:
+		objects = 2 * limit
+	}
+	return min(max((objects+objectsOfSeat-1)/objectsOfSeat, 1), k.level.Most())
+}
+
+func initialEvents(info *request.Info) bool {
+	ask, err := strconv.ParseBool(info.Query.Get("sendInitialEvents"))
+	return err == nil && ask
+}
+
+// telling gives a write the seats that its watchers are worth, after it.
+func (c *Classifier) telling(r *seats.Request, k *Class, info *request.Info) {
+	if info.Subresource == "token" && info.Resource == "serviceaccounts" {
+		return // nobody is told of it
+	}
+	res := c.stored(info)
+	if res == nil {
+		return
+	}
+	n := c.cache.Interested(res.Storage.Key, info.Namespace, info.Name)
+	k.counts.watchers.Observe(float64(n))
+	if n < watchersOfSeat {
+		return
+	}
+	wanted := (n + watchersOfSeat - 1) / watchersOfSeat
+	r.Extra = min(wanted, k.level.Most())
+	r.ExtraFor = time.Duration(wanted) * tellingOfSeat / time.Duration(r.Extra)
+}
+
+// stored finds the resource of a request, if it is one of which objects are stored.
+func (c *Classifier) stored(info *request.Info) *kinds.Resource {
+	res := c.config.Catalogue.Lookup(info.Group, info.Version, info.Resource)
+	if res == nil || res.Storage == nil {
+		return nil
+	}
+	return res
+}
+
+// count is how many objects there are in a namespace, or in all.
+func (c *Classifier) count(res *kinds.Resource, namespace string) int {
+	if namespace == "" {
+		return c.cache.Count(res.Storage.Key)
+	}
+	return c.cache.Snapshot(res.Storage.Key).Count(namespace, cache.Position{})
+}
