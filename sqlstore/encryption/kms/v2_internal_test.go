@@ -111,7 +111,7 @@ func TestV2(t *testing.T) {
 	if n := plugin.Calls("Encrypt"); n != 1 {
 		t.Errorf("%d data keys", n)
 	}
-	other, err := NewV2(config("unix://" + plugin.Path()))
+	other, err := NewV2(config(plugin.Endpoint()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,6 +44,7 @@ type Plugin struct {
 	manner  Manner
 	calls   map[string]int
 	waiting int
+	open    int // connections
 
 	path   string
 	server *grpc.Server
@@ -65,11 +66,11 @@ func (p *Plugin) Serve(t testing.TB) string {
 		_ = os.RemoveAll(dir)
 	})
 	p.Start(t)
-	return "unix://" + p.path
+	return p.Endpoint()
 }
 
-// Path is that of the socket.
-func (p *Plugin) Path() string { return p.path }
+// Endpoint is where the plugin listens.
+func (p *Plugin) Endpoint() string { return "unix://" + p.path }
 
 // V2 answers without a socket.
 func (p *Plugin) V2() v2.KeyManagementServiceServer { return two{p} }
@@ -88,7 +89,46 @@ func (p *Plugin) Start(t testing.TB) {
 	p.mu.Lock()
 	p.server = server
 	p.mu.Unlock()
-	go func() { _ = server.Serve(listener) }()
+	go func() { _ = server.Serve(counted{listener, p}) }()
+}
+
+// counted is a listener that counts its connections.
+type counted struct {
+	net.Listener
+	p *Plugin
+}
+
+func (l counted) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	l.p.connected(1)
+	return &connection{Conn: conn, p: l.p}, nil
+}
+
+type connection struct {
+	net.Conn
+	p    *Plugin
+	once sync.Once
+}
+
+func (c *connection) Close() error {
+	c.once.Do(func() { c.p.connected(-1) })
+	return c.Conn.Close()
+}
+
+func (p *Plugin) connected(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.open += n
+}
+
+// Connections is how many there are.
+func (p *Plugin) Connections() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.open
 }
 
 // Stop ends all calls and listens no more. The socket's file is gone then.
