@@ -51,7 +51,9 @@ func newRegistered(t *testing.T, c *kinds.Catalogue) (*discovery.Handler, *regis
 	r := &registry{}
 	h, err := discovery.New(discovery.Config{
 		Catalogue: c, Services: r.services, Codecs: []codecs.Codec{jsoncodec.Codec{}}, Version: version.Info{},
-		Fail: func(w http.ResponseWriter, _ *http.Request, err error) { http.Error(w, err.Error(), http.StatusInternalServerError) },
+		Fail: func(w http.ResponseWriter, _ *http.Request, err error) {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

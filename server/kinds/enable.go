@@ -38,7 +38,7 @@ var flowControl = []string{"flowcontrol.apiserver.k8s.io/v1", "api/ga", "api/all
 // unserved are further versions that release 1.32 knows; see also retired.
 var unserved = []string{
 	"admission.k8s.io/v1", "admission.k8s.io/v1beta1", "apiextensions.k8s.io/v1beta1", "apiregistration.k8s.io/v1beta1",
-	"imagepolicy.k8s.io/v1alpha1", "internal.apiserver.k8s.io/v1alpha1",
+	"imagepolicy.k8s.io/v1alpha1",
 }
 
 // Asked reads the pairs of --runtime-config: KEY=VALUE, or KEY alone.

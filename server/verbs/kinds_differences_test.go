@@ -10,8 +10,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/rowlock/rowlock/server/kinds/builtin"
 )
 
 // TestZeroObjects: the object of a bookmark is what a stock server makes of a kind that
@@ -65,8 +63,8 @@ func TestZeroObjects(t *testing.T) {
 	}
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	for _, r := range builtin.Resources() {
-		if !slices.Contains(r.Verbs, "watch") || f.h.Catalogue.Lookup(r.Group, r.Version, r.Plural) == nil {
+	for _, r := range f.h.Catalogue.All() {
+		if !slices.Contains(r.Verbs, "watch") {
 			continue
 		}
 		path := "/apis/" + r.APIVersion() + "/" + r.Plural

@@ -51,7 +51,7 @@ func (h *Handler) verb(c *Call) (string, error) {
 	if err != nil && !c.Resource.FixedRoutes() {
 		err = apierrors.NewMethodNotSupported(c.Resource.GroupResource(), c.Info.Verb)
 	}
-	if d := c.Resource.Deprecation; d != nil && (err == nil || c.R.Method == http.MethodGet) { // a watch that is refused too
+	if d := c.Resource.Deprecation; d != nil && (err == nil || c.R.Method == http.MethodGet && has(c.Resource, "get")) { // a watch that is refused too
 		c.Scope.Deprecate(request.Deprecation(*d))
 	}
 	return verb, err

@@ -162,7 +162,9 @@ var all = []entry{
 	{name: "CertificateSigning", on: true, build: plain(func(s *shared) admission.Plugin {
 		return certificates.Signing{Authorizer: s.Authorizer}
 	})},
-	{name: "ClusterTrustBundleAttest", on: true},
+	{name: "ClusterTrustBundleAttest", on: true, gate: "ClusterTrustBundle", build: plain(func(s *shared) admission.Plugin {
+		return certificates.Attest{Authorizer: s.Authorizer}
+	})},
 	{name: "CertificateSubjectRestriction", on: true, build: plain(func(*shared) admission.Plugin { return certificates.SubjectRestriction{} })},
 	{name: "DefaultIngressClass", on: true, build: plain(func(s *shared) admission.Plugin { return ingress.DefaultClass{Objects: s.reader} })},
 	{name: "DenyServiceExternalIPs", build: plain(func(*shared) admission.Plugin { return services.DenyExternalIPs{} })},

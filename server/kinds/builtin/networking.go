@@ -2,6 +2,7 @@ package builtin
 
 import (
 	networkingv1 "k8s.io/api/networking/v1"
+	networkingv1beta1 "k8s.io/api/networking/v1beta1"
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/networking"
@@ -24,6 +25,22 @@ func networkingV1() []*kinds.Resource {
 			Plural: "networkpolicies", Kind: "NetworkPolicy", Namespaced: true, ShortNames: []string{"netpol"},
 			New: object[networkingv1.NetworkPolicy](), NewList: list[networkingv1.NetworkPolicyList](),
 			Storage: &kinds.Storage{Strategy: networking.NetworkPolicy}, Columns: networking.NetworkPolicyColumns,
+		},
+	)
+}
+
+func networkingV1beta1() []*kinds.Resource {
+	return rows("networking.k8s.io", "v1beta1",
+		&kinds.Resource{
+			Plural: "ipaddresses", Kind: "IPAddress", ShortNames: []string{"ip"},
+			New: object[networkingv1beta1.IPAddress](), NewList: list[networkingv1beta1.IPAddressList](),
+			Storage: &kinds.Storage{Strategy: networking.IPAddress}, Columns: networking.IPAddressColumns,
+		},
+		&kinds.Resource{
+			Plural: "servicecidrs", Kind: "ServiceCIDR",
+			New: object[networkingv1beta1.ServiceCIDR](), NewList: list[networkingv1beta1.ServiceCIDRList](),
+			Storage: &kinds.Storage{Strategy: networking.ServiceCIDR}, Columns: networking.ServiceCIDRColumns,
+			Subresources: []kinds.Subresource{status("ServiceCIDR", networking.ServiceCIDRStatus)},
 		},
 	)
 }

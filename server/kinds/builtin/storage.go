@@ -2,6 +2,8 @@ package builtin
 
 import (
 	storagev1 "k8s.io/api/storage/v1"
+	storagev1alpha1 "k8s.io/api/storage/v1alpha1"
+	storagev1beta1 "k8s.io/api/storage/v1beta1"
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/storage"
@@ -36,4 +38,20 @@ func storageV1() []*kinds.Resource {
 			Subresources: []kinds.Subresource{status("VolumeAttachment", storage.VolumeAttachmentStatus)},
 		},
 	)
+}
+
+// volumeAttributes is VolumeAttributesClasses in their two versions, of which the newer one
+// is stored.
+func volumeAttributes() []*kinds.Resource {
+	beta := rows("storage.k8s.io", "v1beta1", &kinds.Resource{
+		Plural: "volumeattributesclasses", Kind: "VolumeAttributesClass", ShortNames: []string{"vac"},
+		New: object[storagev1beta1.VolumeAttributesClass](), NewList: list[storagev1beta1.VolumeAttributesClassList](),
+		Storage: &kinds.Storage{Strategy: storage.VolumeAttributesClass}, Columns: storage.VolumeAttributesClassColumns,
+	})
+	return append(beta, rows("storage.k8s.io", "v1alpha1", &kinds.Resource{
+		Plural: "volumeattributesclasses", Kind: "VolumeAttributesClass", ShortNames: []string{"vac"},
+		New: object[storagev1alpha1.VolumeAttributesClass](), NewList: list[storagev1alpha1.VolumeAttributesClassList](),
+		Storage: beta[0].Storage, Columns: storage.VolumeAttributesClassColumns,
+		ToStorage: storage.AttributesClassToStorage, FromStorage: storage.AttributesClassFromStorage,
+	})...)
 }

@@ -8,5 +8,5 @@ import (
 
 // TestRecorded replays what a stock server answered about the group certificates.k8s.io.
 func TestRecorded(t *testing.T) {
-	servertest.Recorded(t, "groups-csr*")
+	servertest.Recorded(t, "groups-csr*", "beta-ctb*")
 }

@@ -8,5 +8,5 @@ import (
 
 // TestRecorded replays what a stock server answered about the group coordination.k8s.io.
 func TestRecorded(t *testing.T) {
-	servertest.Recorded(t, "beta-lease-strategy", "groups-lease")
+	servertest.Recorded(t, "beta-lease-strategy", "beta-leasecandidate", "groups-lease")
 }

@@ -1,0 +1,43 @@
+package certificates_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	certificatesv1alpha1 "k8s.io/api/certificates/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/admission/certificates"
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+func TestAttest(t *testing.T) {
+	bundles := &kinds.Resource{Group: "certificates.k8s.io", Version: "v1alpha1", Plural: "clustertrustbundles"}
+	const refusal = `clustertrustbundles.certificates.k8s.io "b" is forbidden: user not permitted to attest for signerName "example.org/web"`
+	now := metav1.NewTime(time.Unix(1, 0))
+	for _, c := range []struct {
+		name    string
+		op      admission.Operation
+		signer  string
+		deleted *metav1.Time
+		grants  grants
+		want    string
+	}{
+		{"by name", admission.Create, "example.org/web", nil, grants{"attest example.org/web"}, ""},
+		{"by domain", admission.Update, "example.org/web", nil, grants{"attest example.org/*"}, ""},
+		{"nobody", admission.Create, "example.org/web", nil, nil, refusal},
+		{"another verb", admission.Update, "example.org/web", nil, grants{"sign example.org/web", "approve example.org/*"}, refusal},
+		{"no signer", admission.Create, "", nil, nil, ""},
+		{"being deleted", admission.Update, "example.org/web", &now, nil, ""},
+		{"made as if it were being deleted", admission.Create, "example.org/web", &now, nil, refusal},
+	} {
+		b := &certificatesv1alpha1.ClusterTrustBundle{ObjectMeta: metav1.ObjectMeta{Name: "b", DeletionTimestamp: c.deleted}}
+		b.Spec.SignerName = c.signer
+		err := certificates.Attest{Authorizer: c.grants}.Validate(context.Background(), &admission.Attributes{Operation: c.op, Resource: bundles, Name: "b", Object: b})
+		if got := text(err); got != c.want {
+			t.Errorf("%s: %q", c.name, got)
+		}
+	}
+}

@@ -1,0 +1,19 @@
+package builtin
+
+import (
+	storagemigrationv1alpha1 "k8s.io/api/storagemigration/v1alpha1"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/storagemigration"
+)
+
+func storagemigrationV1alpha1() []*kinds.Resource {
+	return rows("storagemigration.k8s.io", "v1alpha1",
+		&kinds.Resource{
+			Plural: "storageversionmigrations", Kind: "StorageVersionMigration", Gate: "StorageVersionMigrator",
+			New: object[storagemigrationv1alpha1.StorageVersionMigration](), NewList: list[storagemigrationv1alpha1.StorageVersionMigrationList](),
+			Storage: &kinds.Storage{Strategy: storagemigration.Migration}, Columns: storagemigration.MigrationColumns,
+			Subresources: []kinds.Subresource{status("StorageVersionMigration", storagemigration.MigrationStatus)},
+		},
+	)
+}

@@ -1,0 +1,74 @@
+package coordination
+
+import (
+	"time"
+
+	"github.com/blang/semver/v4"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	coordinationv1alpha2 "k8s.io/api/coordination/v1alpha2"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/rules"
+)
+
+// LeaseCandidate is how LeaseCandidates are written.
+var LeaseCandidate = kinds.Typed[*coordinationv1alpha2.LeaseCandidate]{
+	ValidateName: apivalidation.NameIsDNSSubdomain,
+	Meta:         &kinds.MetaRules{Updates: 1, AnyFinalizer: true},
+	Validate: func(obj *coordinationv1alpha2.LeaseCandidate) field.ErrorList {
+		return validateCandidate(&obj.Spec)
+	},
+	ValidateUpdate: func(obj, old *coordinationv1alpha2.LeaseCandidate) field.ErrorList {
+		errs := validateCandidate(&obj.Spec)
+		return append(errs, rules.Immutable(obj.Spec.LeaseName, old.Spec.LeaseName, field.NewPath("spec", "leaseName"))...)
+	},
+	CreateOnUpdate: true,
+}.Strategy()
+
+// LeaseCandidateColumns is their Table form.
+var LeaseCandidateColumns = columns.Of(
+	func(c *coordinationv1alpha2.LeaseCandidate, now time.Time) []any {
+		return []any{c.Name, c.Spec.LeaseName, c.Spec.BinaryVersion, c.Spec.EmulationVersion, columns.Since(c.CreationTimestamp, now)}
+	},
+	columns.Name(),
+	columns.Text("LeaseName", coordinationv1alpha2.LeaseCandidateSpec{}.SwaggerDoc()["leaseName"]),
+	columns.Text("BinaryVersion", ""),
+	columns.Text("EmulationVersion", ""),
+	columns.Age(),
+)
+
+func validateCandidate(s *coordinationv1alpha2.LeaseCandidateSpec) field.ErrorList {
+	p := field.NewPath("spec")
+	var errs field.ErrorList
+	if s.LeaseName == "" {
+		errs = append(errs, field.Required(p.Child("leaseName"), ""))
+	}
+	version := func(name, text string) (v semver.Version) {
+		if text == "" {
+			return v
+		}
+		var err error
+		if v, err = semver.Parse(text); err != nil {
+			errs = append(errs, field.Invalid(p.Child(name), text, "must be a valid semantic version"))
+		}
+		return v
+	}
+	emulated := version("emulationVersion", s.EmulationVersion)
+	if s.BinaryVersion == "" {
+		errs = append(errs, field.Required(p.Child("binaryVersion"), ""))
+	}
+	binary := version("binaryVersion", s.BinaryVersion)
+	if s.BinaryVersion != "" && s.EmulationVersion != "" && binary.LT(emulated) {
+		errs = append(errs, field.Invalid(p.Child("binaryVersion"), s.BinaryVersion, "must be greater than or equal to `emulationVersion`"))
+	}
+	if s.Strategy == "" {
+		return append(errs, field.Required(p.Child("strategy"), ""))
+	}
+	if s.Strategy == coordinationv1.OldestEmulationVersion && emulated.EQ(semver.Version{}) {
+		errs = append(errs, field.Required(p.Child("emulationVersion"), "must be specified when `strategy` is 'OldestEmulationVersion'"))
+	}
+	return append(errs, validateStrategy(s.Strategy, p.Child("strategy"))...)
+}

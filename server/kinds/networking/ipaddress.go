@@ -1,0 +1,77 @@
+package networking
+
+import (
+	"net/netip"
+	"time"
+
+	networkingv1beta1 "k8s.io/api/networking/v1beta1"
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/rules"
+)
+
+// IPAddress is how IPAddresses are written. The name is the address.
+var IPAddress = kinds.Typed[*networkingv1beta1.IPAddress]{
+	ValidateName: validateAddressName,
+	Validate:     validateIPAddress,
+	ValidateUpdate: func(a, old *networkingv1beta1.IPAddress) field.ErrorList {
+		return rules.Immutable(a.Spec.ParentRef, old.Spec.ParentRef, field.NewPath("spec", "parentRef"))
+	},
+	UnconditionalUpdate: true,
+}.Strategy()
+
+// IPAddressColumns is their Table form.
+var IPAddressColumns = columns.Of(
+	func(a *networkingv1beta1.IPAddress, _ time.Time) []any {
+		parent := "<none>"
+		if r := a.Spec.ParentRef; r != nil {
+			parent = schema.GroupResource{Group: r.Group, Resource: r.Resource}.String() + "/"
+			if r.Namespace != "" {
+				parent += r.Namespace + "/"
+			}
+			parent += r.Name
+		}
+		return []any{a.Name, parent}
+	},
+	columns.Name(),
+	columns.Text("ParentRef", networkingv1beta1.IPAddressSpec{}.SwaggerDoc()["parentRef"]),
+)
+
+// validateAddressName wants an address as it is written in one way alone.
+func validateAddressName(name string, _ bool) []string {
+	addr, err := netip.ParseAddr(name)
+	switch {
+	case err != nil:
+		return []string{err.Error()}
+	case addr.String() != name:
+		return []string{"must be a canonical format IP address"}
+	}
+	return nil
+}
+
+func validateIPAddress(a *networkingv1beta1.IPAddress) field.ErrorList {
+	p, r := field.NewPath("spec", "parentRef"), a.Spec.ParentRef
+	if r == nil {
+		return field.ErrorList{field.Required(p, "")}
+	}
+	var errs field.ErrorList
+	if r.Group != "" {
+		errs = append(errs, rules.Messages(p.Child("group"), r.Group, validation.IsDNS1123Subdomain(r.Group))...)
+	}
+	segment := func(name, value string, required bool) {
+		if value != "" {
+			errs = append(errs, rules.Messages(p.Child(name), value, path.IsValidPathSegmentName(value))...)
+		} else if required {
+			errs = append(errs, field.Required(p.Child(name), ""))
+		}
+	}
+	segment("resource", r.Resource, true)
+	segment("name", r.Name, true)
+	segment("namespace", r.Namespace, false)
+	return errs
+}

@@ -1,0 +1,73 @@
+package storage
+
+import (
+	"maps"
+	"time"
+
+	storagev1alpha1 "k8s.io/api/storage/v1alpha1"
+	storagev1beta1 "k8s.io/api/storage/v1beta1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/columns"
+)
+
+// defaultAttributes marks the VolumeAttributesClass that lists show as the default.
+const defaultAttributes = "volumeattributesclass.alpha.kubernetes.io/is-default-class"
+
+// VolumeAttributesClass is how VolumeAttributesClasses are written.
+var VolumeAttributesClass = kinds.Typed[*storagev1beta1.VolumeAttributesClass]{
+	ValidateName:        apivalidation.NameIsDNSSubdomain,
+	Meta:                &kinds.WholeMeta,
+	Validate:            validateAttributesClass,
+	ValidateUpdate:      validateAttributesClassUpdate,
+	UnconditionalUpdate: true,
+	ReturnDeletedObject: true,
+}.Strategy()
+
+// VolumeAttributesClassColumns is their Table form.
+var VolumeAttributesClassColumns = columns.Of(
+	func(c *storagev1beta1.VolumeAttributesClass, now time.Time) []any {
+		name := c.Name
+		if c.Annotations[defaultAttributes] == "true" {
+			name += " (default)"
+		}
+		return []any{name, c.DriverName, columns.Since(c.CreationTimestamp, now)}
+	},
+	columns.Name(),
+	columns.Text("DriverName", storagev1beta1.VolumeAttributesClass{}.SwaggerDoc()["driverName"]),
+	columns.Age(),
+)
+
+func validateAttributesClass(c *storagev1beta1.VolumeAttributesClass) field.ErrorList {
+	errs := validateProvisioner(c.DriverName, field.NewPath("driverName"))
+	p := field.NewPath("parameters")
+	errs = append(errs, validateParameters(c.Parameters, p)...)
+	if len(c.Parameters) == 0 {
+		errs = append(errs, field.Required(p, "must contain at least one key/value pair"))
+	}
+	return errs
+}
+
+func validateAttributesClassUpdate(c, old *storagev1beta1.VolumeAttributesClass) field.ErrorList {
+	var errs field.ErrorList
+	if c.DriverName != old.DriverName {
+		errs = append(errs, field.Forbidden(field.NewPath("driverName"), "updates to driverName are forbidden."))
+	}
+	if !maps.Equal(c.Parameters, old.Parameters) {
+		errs = append(errs, field.Forbidden(field.NewPath("parameters"), "updates to parameters are forbidden."))
+	}
+	return append(errs, validateAttributesClass(c)...)
+}
+
+// AttributesClassToStorage makes the stored version of a VolumeAttributesClass of v1alpha1.
+// The two differ in nothing but their names.
+func AttributesClassToStorage(obj kinds.Object) (kinds.Object, error) {
+	return (*storagev1beta1.VolumeAttributesClass)(obj.(*storagev1alpha1.VolumeAttributesClass)), nil
+}
+
+// AttributesClassFromStorage is the way back.
+func AttributesClassFromStorage(obj kinds.Object) (kinds.Object, error) {
+	return (*storagev1alpha1.VolumeAttributesClass)(obj.(*storagev1beta1.VolumeAttributesClass)), nil
+}
