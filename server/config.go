@@ -86,8 +86,9 @@ type Config struct {
 	Metrics metrics.Selection
 	// Audit records requests; nil records none.
 	Audit *audit.Auditor
-	// Checks are more health checks.
-	Checks []health.Check
+	// Checks are more health checks, ReadyChecks those that do not count for /livez: a
+	// restart would not help.
+	Checks, ReadyChecks []health.Check
 	// Bootstrap says what the first start writes.
 	Bootstrap Bootstrap
 

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -22,7 +23,7 @@ type Loop struct {
 
 // upkeep are the loops that begin once the cache holds everything up to a revision.
 func (s *Server) upkeep(from int64) []Loop {
-	return []Loop{
+	list := []Loop{
 		// Commits, reading the log, compaction and expiry.
 		{Name: "store", writes: true, Run: func(ctx context.Context) error {
 			s.following.Store(true)
@@ -32,6 +33,30 @@ func (s *Server) upkeep(from int64) []Loop {
 		{Name: "cache", Run: s.Cache.Run},
 		{Name: "definitions", Run: s.Custom.Run},
 		{Name: "heap", Run: heap.Run},
+	}
+	if s.cfg.Store.Sealed() {
+		list = append(list, Loop{Name: "decryption", Run: s.reopen})
+	}
+	return list
+}
+
+// reopenEvery is how often objects that could not be decrypted are tried again: a key may
+// come back with a file that is read again, or a key server with its network.
+const reopenEvery = 2 * time.Second
+
+// reopen tries again and again to decrypt what could not be.
+func (s *Server) reopen(ctx context.Context) error {
+	tick := time.NewTicker(reopenEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if n := s.Cache.Reopen(ctx, s.cfg.Store); n > 0 {
+			s.cfg.Log.Info("objects can be decrypted again", "count", n)
+		}
 	}
 }
 

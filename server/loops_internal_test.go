@@ -70,6 +70,10 @@ func TestLoops(t *testing.T) {
 	if d := cmp.Diff(want, describe(s.work())); d != "" {
 		t.Error(d)
 	}
+	s.cfg.Store = sqlstore.New(storetest.NewMemory(), sqlstore.Config{Sealer: sqlstore.Unsealed{}})
+	if d := cmp.Diff([]string{"store", "cache", "definitions", "heap", "decryption"}, describe(s.upkeep(0))); d != "" {
+		t.Error(d)
+	}
 	none := unstarted(t, controllers.Config{Runs: func(string) bool { return false }})
 	if d := cmp.Diff([]string{"own objects"}, describe(none.work())); d != "" {
 		t.Error(d)

@@ -317,3 +317,97 @@ func TestLoadAnew(t *testing.T) {
 		t.Errorf("a watcher of the future gets %v, %v", got, err)
 	}
 }
+
+// keyless opens what was sealed once it has the key.
+type keyless struct{ has bool }
+
+func (k *keyless) Open(_ context.Context, key sqlstore.Key, stored []byte) ([]byte, error) {
+	if plain, ok := strings.CutPrefix(string(stored), "sealed:"); ok && k.has {
+		return []byte(plain), nil
+	}
+	return nil, &sqlstore.UnsealError{Key: key, Err: errors.New("no key")}
+}
+
+// TestReopen: an object that could not be decrypted is there when its key comes back: for
+// readers, for the index, for watches from before it, and for the server's followers, but
+// not for clients' watches that go on.
+func TestReopen(t *testing.T) {
+	c, l, keys := cache.New(podCatalogue()), newLog(), &keyless{}
+	sealed := func(name, node string) sqlstore.Change {
+		ch := l.write("a", name, pod(name, node, ""))
+		ch.Value, ch.Unopened = []byte("sealed:"+string(ch.Value)), errors.New("no key")
+		return ch
+	}
+	follower, _ := c.WatchNow("pods", cache.Scope{})
+	c.Apply([]sqlstore.Change{l.write("a", "good", pod("good", "n1", "")), sealed("x", "n1"), sealed("y", "n2")})
+	if _, _, err := follower.Take(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	client, _ := c.WatchNow("pods", cache.Scope{Log: l})
+	for _, name := range []string{"x", "y"} {
+		if it := c.Get("pods", "a", name); it == nil || it.Corrupt == nil || !it.Sealed || !strings.HasPrefix(string(it.JSON), "sealed:") {
+			t.Fatalf("%s is %+v", name, it)
+		}
+	}
+	before := c.Snapshot("pods")
+	if n := c.Reopen(t.Context(), keys); n != 0 || len(c.Corrupt()) != 2 {
+		t.Fatalf("without the key %d were opened", n)
+	}
+	c.Apply([]sqlstore.Change{sealed("y", "n3")})
+	keys.has = true
+	if n := c.Reopen(t.Context(), keys); n != 2 || len(c.Corrupt()) != 0 {
+		t.Fatalf("with the key %d were opened, %v are left", n, c.Corrupt())
+	}
+	it := c.Get("pods", "a", "x")
+	if it.Corrupt != nil || it.Sealed || it.Revision != 2 || !strings.Contains(string(it.JSON), `"resourceVersion":"2"`) {
+		t.Errorf("x is %+v", it)
+	}
+	if before.Get("a", "x").Corrupt == nil {
+		t.Error("an older snapshot has changed")
+	}
+	var found []string
+	c.Snapshot("pods").Select(&cache.Filter{Fields: []cache.FieldTerm{{Index: 0, Value: "n1"}}}, "", cache.Position{}, func(it *cache.Item) bool {
+		found = append(found, it.Name)
+		return true
+	})
+	if fmt.Sprint(found) != "[good x]" {
+		t.Errorf("on n1 are %v", found)
+	}
+	late, err := c.Watch("pods", cache.Scope{}, 1, l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, _, err := late.Take(t.Context(), nil)
+	if err != nil || len(out) != 3 || out[0].Item() != it || out[0].Item().Corrupt != nil || out[2].Item().Corrupt != nil {
+		t.Errorf("a watch from before sees %+v, %v", out, err)
+	}
+	out, _, _ = client.Take(t.Context(), nil)
+	if len(out) != 1 || out[0].Revision() != 4 {
+		t.Errorf("a client's watch sees %+v", out)
+	}
+	out, _, _ = follower.Take(t.Context(), nil)
+	names := map[string]bool{}
+	for _, d := range out {
+		names[d.Item().Name] = d.Item().Corrupt == nil
+	}
+	if !names["x"] || !names["y"] {
+		t.Errorf("a follower is told of %v", names)
+	}
+	// An object that was written meanwhile is not overwritten.
+	c.Apply([]sqlstore.Change{sealed("x", "n1")})
+	racing := &racer{keyless: keys, do: func() { c.Apply([]sqlstore.Change{l.write("a", "x", pod("x", "n9", ""))}) }}
+	if n := c.Reopen(t.Context(), racing); n != 0 || !strings.Contains(string(c.Get("pods", "a", "x").JSON), "n9") {
+		t.Errorf("%d were opened, x is %s", n, c.Get("pods", "a", "x").JSON)
+	}
+}
+
+// racer does something while it opens.
+type racer struct {
+	*keyless
+	do func()
+}
+
+func (r *racer) Open(ctx context.Context, key sqlstore.Key, stored []byte) ([]byte, error) {
+	r.do()
+	return r.keyless.Open(ctx, key, stored)
+}

@@ -14,6 +14,7 @@
 //	    dispatch          watchers.go   finds the watchers of an event, and queues it for each
 //	    watchers.wake     watchers.go   Ready is signalled; hooks are left to a fanOut
 //	      fanOut          fanout.go     calls the hooks
+//	Reopen (reopen.go)    tries again to decrypt what could not be
 //	Snapshot, At, Get     snapshot.go   readers; they take the published state, and no lock
 //	Watch, WatchNow       watch.go      a Watcher; Take returns what is queued
 //	Run (cache.go)        forgets old events and snapshots, and ends slow watchers (slow.go)

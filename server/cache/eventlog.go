@@ -53,6 +53,25 @@ func (l *eventLog) trim(now int64) {
 	}
 }
 
+// reread puts an item in the place of another that is of the same revision and can be read now.
+func (l *eventLog) reread(old, it *Item) {
+	events := l.events[l.start:]
+	from := sort.Search(len(events), func(i int) bool { return events[i].Item.Revision >= old.Revision })
+	for i, e := range events[from:] {
+		if e.Item != old && e.Prev != old {
+			continue
+		}
+		again := &Event{Type: e.Type, Item: e.Item, Prev: e.Prev, at: e.at}
+		if e.Item == old {
+			again.Item = it
+		} else {
+			again.Prev = it
+		}
+		l.bytes += again.size() - e.size()
+		events[from+i] = again
+	}
+}
+
 // after lists the events after a revision, which must not lie below the floor.
 func (l *eventLog) after(revision int64) []*Event {
 	events := l.events[l.start:]

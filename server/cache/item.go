@@ -21,6 +21,7 @@ type Item struct {
 	Created   int64
 	JSON      []byte // the whole object with its resourceVersion in place; the stored bytes if Corrupt
 	Corrupt   error  // why the stored value cannot be read
+	Sealed    bool   // it is because it cannot be decrypted: JSON is what lies in the table
 
 	line    []byte // JSON and a newline
 	storage *atomic.Pointer[kinds.Storage]
@@ -109,6 +110,10 @@ func bareItem(row *sqlstore.Row, storage *atomic.Pointer[kinds.Storage]) *Item {
 
 // judge takes a value that anybody may have written.
 func (it *Item) judge(codec json.Codec, r *kinds.Resource, row *sqlstore.Row) {
+	if row.Unopened != nil {
+		it.Corrupt, it.Sealed = row.Unopened, true
+		return
+	}
 	var value []byte
 	if value, it.Corrupt = integrity.Read(codec, r, row); it.Corrupt == nil {
 		it.trust(value)
@@ -130,7 +135,7 @@ func (it *Item) trust(value []byte) {
 func (it *Item) at(revision int64) *Item {
 	out := &Item{
 		Namespace: it.Namespace, Name: it.Name, Revision: revision, Created: it.Created,
-		JSON: it.JSON, Corrupt: it.Corrupt, storage: it.storage, older: true,
+		JSON: it.JSON, Corrupt: it.Corrupt, Sealed: it.Sealed, storage: it.storage, older: true,
 	}
 	if it.Corrupt != nil || it.head == 0 {
 		return out

@@ -252,7 +252,7 @@ func (s *resource) applied(changes []*sqlstore.Change, now int64) *fanOut {
 
 func (s *resource) take(ch *sqlstore.Change, now int64) *Event {
 	var it *Item
-	if ch.Aux != nil && !s.internal { // this process wrote it
+	if ch.Aux != nil && !s.internal && ch.Unopened == nil { // this process wrote it
 		it = bareItem(&ch.Row, &s.storage)
 		it.trust(ch.Value)
 	} else {

@@ -225,7 +225,7 @@ func (s *resource) event(ch *sqlstore.Change) *Event {
 	e := &Event{Type: Modified, Item: s.read(&ch.Row)}
 	if ch.PrevRevision > 0 {
 		prev := ch.Row
-		prev.Revision, prev.Value, prev.Deleted = ch.PrevRevision, ch.PrevValue, false
+		prev.Revision, prev.Value, prev.Deleted, prev.Unopened = ch.PrevRevision, ch.PrevValue, false, ch.PrevUnopened
 		e.Prev = s.read(&prev)
 	}
 	switch {

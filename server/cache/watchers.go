@@ -24,7 +24,8 @@ type Scope struct {
 	Filter    *Filter
 	Group     Group // of watchers on the same connection; may be nil
 	// Log is where a watcher reads changes that memory no longer has, if sending the
-	// initial objects took it so long. Nil: the watcher is ended with ErrSlow instead.
+	// initial objects took it so long. Nil: the watcher is ended with ErrSlow instead, and
+	// is told of objects that can be decrypted again, out of order.
 	Log Log
 }
 

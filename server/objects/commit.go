@@ -26,7 +26,7 @@ func (s *Store) Plan(ctx context.Context, p permits.Permit, at Place, obj, old k
 		}
 		if item != nil {
 			key := sqlstore.Key{Resource: st.DeleteAlso, Namespace: at.Namespace, Name: at.Name}
-			ops = append(ops, sqlstore.Op{Verb: sqlstore.Delete, Key: key, Expect: item.Revision, Value: item.JSON})
+			ops = append(ops, sqlstore.Op{Verb: sqlstore.Delete, Key: key, Expect: item.Revision, Value: item.JSON, AsStored: item.Sealed})
 		}
 	}
 	if st.Allocate == nil {
@@ -144,7 +144,7 @@ func (s *Store) Discard(ctx context.Context, p, unread permits.Permit, at Place,
 	if err := at.check(&unread, permits.Discard); err != nil {
 		return err
 	}
-	ops := []sqlstore.Op{{Verb: sqlstore.Delete, Key: at.Key(), Expect: item.Revision, Value: item.JSON}}
+	ops := []sqlstore.Op{{Verb: sqlstore.Delete, Key: at.Key(), Expect: item.Revision, Value: item.JSON, AsStored: item.Sealed}}
 	if at.Resource.Storage.Allocate != nil {
 		ops = append(ops, s.claimed(item.Namespace+"/"+item.Name)...)
 	}

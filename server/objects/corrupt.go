@@ -17,8 +17,12 @@ func Corrupt(r *kinds.Resource, it *cache.Item) error {
 }
 
 func unreadable(r *kinds.Resource, it *cache.Item) error {
+	what := "decodable"
+	if it.Sealed {
+		what = "transformable"
+	}
 	return fmt.Errorf("StorageError: corrupt object, Code: 1, Key: %s, ResourceVersion: %d, AdditionalErrorMsg: "+
-		"data from the storage is not decodable revision=%d: %w", itemKey(r, it), it.Revision, it.Revision, it.Corrupt)
+		"data from the storage is not %s revision=%d: %w", itemKey(r, it), it.Revision, what, it.Revision, it.Corrupt)
 }
 
 // CorruptList is the refusal of a list with objects that cannot be read; nil where there

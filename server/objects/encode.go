@@ -12,6 +12,7 @@ import (
 
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/permits"
 	"github.com/rowlock/rowlock/server/status"
 )
 
@@ -50,9 +51,16 @@ func (s *Store) Encode(ctx context.Context, r *kinds.Resource, obj kinds.Object)
 	return bytes.Clone(data), nil
 }
 
-// Unchanged says whether the bytes to store are those of the item, which has its
+// Unchanged says whether a write of the bytes would change nothing: they are those of the
+// item, and are encrypted in the table as they would be now. For who may write it reads the
+// row, where values are encrypted.
+func (s *Store) Unchanged(ctx context.Context, p permits.Permit, at Place, item *cache.Item, data []byte) bool {
+	return unchanged(item, data) && (at.check(&p, permits.Update) != nil || !s.store.Stale(ctx, at.Key(), item.Revision))
+}
+
+// unchanged says whether the bytes to store are those of the item, which has its
 // resourceVersion in them besides.
-func Unchanged(item *cache.Item, data []byte) bool {
+func unchanged(item *cache.Item, data []byte) bool {
 	extra := len(item.JSON) - len(data)
 	if item.Corrupt != nil || extra <= 0 {
 		return false

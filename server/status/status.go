@@ -59,8 +59,11 @@ func fromStore(err error, gr schema.GroupResource) *apierrors.StatusError {
 		compacted *sqlstore.CompactedError
 		future    *sqlstore.FutureError
 		corrupt   *sqlstore.CorruptError
+		sealing   *sqlstore.SealError
 	)
 	switch {
+	case errors.As(err, &sealing): // first: what it wraps is not of this request
+		return apierrors.NewInternalError(sealing)
 	case errors.As(err, &notFound):
 		return apierrors.NewNotFound(named(gr, notFound.Key), notFound.Key.Name)
 	case errors.As(err, &exists):

@@ -185,7 +185,7 @@ func (w *Writer) mark(ctx context.Context, req *Request, item *cache.Item, obj k
 	rv := obj.GetResourceVersion()
 	value, err := w.Objects.Encode(ctx, req.Resource, obj)
 	obj.SetResourceVersion(rv)
-	if err != nil || objects.Unchanged(item, value) {
+	if err != nil || w.Objects.Unchanged(ctx, req.Permit, req.place(item.Name), item, value) {
 		return item, err
 	}
 	return w.Objects.Commit(ctx, req.Permit, req.place(item.Name), sqlstore.Op{

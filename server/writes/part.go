@@ -68,7 +68,7 @@ func (w *Writer) rewrite(ctx context.Context, req *Request, at objects.Place, it
 		return err
 	}
 	revision := item.Revision
-	if !objects.Unchanged(item, value) {
+	if !w.Objects.Unchanged(ctx, req.Permit, at, item, value) {
 		next, err := w.Objects.Commit(ctx, req.Permit, at, sqlstore.Op{
 			Verb: sqlstore.Update, Expect: item.Revision, Value: value, ExpiresAt: objects.Expiry(at.Resource.Storage, obj, w.Objects.Now()),
 		}, nil)

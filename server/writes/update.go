@@ -192,7 +192,7 @@ func (w *Writer) replace(ctx context.Context, req *Request, item *cache.Item, ob
 	if err != nil {
 		return nil, err
 	}
-	if len(extra) == 0 && objects.Unchanged(item, value) {
+	if len(extra) == 0 && w.Objects.Unchanged(ctx, req.Permit, at, item, value) {
 		return &Outcome{Item: item, Object: obj}, nil
 	}
 	if value, err = w.fit(ctx, req, obj, value); err != nil {

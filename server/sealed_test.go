@@ -1,0 +1,124 @@
+package server_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/rowlock/rowlock/server"
+	"github.com/rowlock/rowlock/server/servertest"
+	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/storetest"
+)
+
+// syncBuffer is a log that is read while it is written.
+type syncBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+const (
+	secretsPath = "/api/v1/namespaces/default/secrets"
+	inside      = "c3Ryb25nIG1hcmtlciBvZiBhIHRlc3Q="
+)
+
+func secretJSON(name string) string {
+	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":%q},"data":{"k":%q}}`, name, inside)
+}
+
+func revisionOf(t testing.TB, object []byte) string {
+	t.Helper()
+	var o struct {
+		Metadata struct{ ResourceVersion string }
+	}
+	if err := json.Unmarshal(object, &o); err != nil || o.Metadata.ResourceVersion == "" {
+		t.Fatalf("%v in %.200s", err, object)
+	}
+	return o.Metadata.ResourceVersion
+}
+
+// TestSealed: objects that are encrypted in the table are like all others, but that a write
+// of the same counts once their key is an older one; that they cannot be written without a
+// key, while they can be read; and that they are corrupt where their key is not there, until
+// it is.
+func TestSealed(t *testing.T) {
+	memory, keys, log := storetest.NewMemory(), storetest.NewLocksmith("one"), &syncBuffer{}
+	start := func(keys sqlstore.Sealer) *servertest.Server {
+		return servertest.Start(t, servertest.Idle, servertest.On(memory.Again(), sqlstore.Config{Sealer: keys}), func(c *server.Config) {
+			c.Log = slog.New(slog.NewTextHandler(log, nil))
+			c.Feature = func(gate string) bool { return gate == "AllowUnsafeMalformedObjectDeletion" }
+		})
+	}
+	s := start(keys)
+	a := s.Must("POST", secretsPath, secretJSON("a"))
+	if again := s.Must("PUT", secretsPath+"/a", string(a)); revisionOf(t, again) != revisionOf(t, a) {
+		t.Error("a write of the same has changed something")
+	}
+	keys.Use("two", "one")
+	b := s.Must("PUT", secretsPath+"/a", string(a))
+	if revisionOf(t, b) == revisionOf(t, a) {
+		t.Error("a write of the same is not encrypted anew")
+	}
+	if again := s.Must("PATCH", secretsPath+"/a", `{}`, "Content-Type", "application/merge-patch+json"); revisionOf(t, again) != revisionOf(t, b) {
+		t.Error("a patch of nothing has changed something")
+	}
+	row, err := memory.Again().Read(t.Context(), sqlstore.Key{Resource: "secrets", Namespace: "default", Name: "a"}, 0)
+	if _, name, _, _ := sqlstore.SealedBy(row.Value); err != nil || name != "two" || bytes.Contains(row.Value, []byte(inside)) {
+		t.Errorf("it is stored as %.80q, %v", row.Value, err)
+	}
+
+	// No key: memory is read, nothing is written, and everything else goes on.
+	keys.Fail(errors.New("rpc error: the key server is away"))
+	w := s.Do("POST", secretsPath, secretJSON("b"))
+	if want := `Internal error occurred: secrets/default/b: cannot be encrypted (test, key \"two\"): rpc error: the key server is away`; w.Code != 500 || !strings.Contains(w.Body.String(), want) {
+		t.Errorf("%d %s, want %s", w.Code, w.Body, want)
+	}
+	s.Must("GET", secretsPath+"/a", "")
+	s.Must("GET", secretsPath, "")
+	s.Must("POST", "/api/v1/namespaces/default/configmaps", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"}}`)
+	keys.Fail(nil)
+	s.Must("POST", secretsPath, secretJSON("b"))
+
+	// A server that has only an older key.
+	old := storetest.NewLocksmith("one")
+	other := start(old)
+	const corrupt = `StorageError: corrupt object, Code: 1, Key: /registry/secrets/default/a, ResourceVersion: `
+	for _, c := range []struct{ method, path, body string }{
+		{"GET", secretsPath + "/a", ""}, {"PUT", secretsPath + "/a", string(b)}, {"DELETE", secretsPath + "/a", ""},
+		{"GET", secretsPath, ""}, {"GET", secretsPath + "?resourceVersion=" + revisionOf(t, b) + "&resourceVersionMatch=Exact", ""},
+	} {
+		w := other.Do(c.method, c.path, c.body)
+		if text := w.Body.String(); w.Code != 500 || !strings.Contains(text, corrupt) || !strings.Contains(text, "data from the storage is not transformable revision=") || strings.Contains(text, inside) {
+			t.Errorf("%s %s: %d %s", c.method, c.path, w.Code, text)
+		}
+	}
+	other.Must("GET", "/api/v1/namespaces/default/configmaps/c", "")
+	other.Must("DELETE", secretsPath+"/b", `{"apiVersion":"v1","kind":"DeleteOptions","ignoreStoreReadErrorWithClusterBreakingPotential":true}`)
+	servertest.Eventually(t, func() bool { return s.Do("GET", secretsPath+"/b", "").Code == 404 })
+	old.Use("one", "two")
+	servertest.Eventually(t, func() bool { return other.Do("GET", secretsPath+"/a", "").Code == 200 })
+	if got := other.Must("GET", secretsPath+"/a", ""); !bytes.Contains(got, []byte(inside)) || revisionOf(t, got) != revisionOf(t, b) {
+		t.Errorf("with the key it is %s", got)
+	}
+	other.Must("GET", secretsPath, "")
+	if strings.Contains(log.String(), inside) {
+		t.Error("the log has the secret")
+	}
+}
