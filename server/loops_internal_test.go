@@ -57,6 +57,7 @@ func TestLoops(t *testing.T) {
 	all := controllers.Config{
 		Runs: func(string) bool { return true }, Authority: func() ([]byte, error) { return nil, nil },
 		Authentication: func() (map[string]string, error) { return nil, nil },
+		IssueForSecret: func(_, _, _, _ string) (string, error) { return "", nil }, JoinAt: "https://here",
 	}
 	s := unstarted(t, all, Loop{Name: "mine"})
 	if d := cmp.Diff([]string{"store", "cache", "definitions", "heap"}, describe(s.upkeep(0))); d != "" {
@@ -65,7 +66,7 @@ func TestLoops(t *testing.T) {
 	want := []string{
 		"own objects", "namespaces (on one server)", "customresourcedefinitions (on one server)", "serviceaccounts (on one server)",
 		"flowschemas (on one server)", "certificates (on one server)", "bootstraptokens (on one server)", "aggregation (on one server)",
-		"rootca (on one server)", "clusterauthentication", "mine",
+		"rootca (on one server)", "accounttokens (on one server)", "clusterinfo (on one server)", "clusterauthentication", "mine",
 	}
 	if d := cmp.Diff(want, describe(s.work())); d != "" {
 		t.Error(d)

@@ -64,3 +64,16 @@ func date(t time.Time) *jwt.NumericDate {
 	}
 	return jwt.NewNumericDate(t)
 }
+
+// IssueForSecret signs a token that is good as long as a Secret holds it, and its account
+// is there. It never ends by itself.
+func (s *Signer) IssueForSecret(namespace, account, uid, secret string) (string, error) {
+	token, err := jwt.Signed(s.signer).Claims(claims{
+		Issuer: LegacyIssuer, Subject: Username(namespace, account),
+		LegacyNamespace: namespace, LegacySecret: secret, LegacyAccount: account, LegacyAccountUID: uid,
+	}).Serialize()
+	if err != nil {
+		return "", fmt.Errorf("signing a service account token for a secret: %w", err)
+	}
+	return token, nil
+}

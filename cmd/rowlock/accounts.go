@@ -117,6 +117,7 @@ func (o *accountOptions) load(c accessConfig, a *access) (func(apiaccess.Host) a
 		a.routes[path] = server.Route{Produces: document.MediaType, Handler: document}
 	}
 	a.tokens.Issue, a.tokens.Audiences, a.tokens.MaxAge, a.tokens.Extend = signer.Issue, audiences, o.maxAge, o.extend
+	a.issueForSecret = signer.IssueForSecret
 	metrics := apiaccess.NewTokenMetrics()
 	a.collectors = append(a.collectors, metrics.Collectors()...)
 	return func(h apiaccess.Host) authx.TokenAuthenticator {

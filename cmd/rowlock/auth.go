@@ -88,14 +88,16 @@ func (o *proxyOptions) build(gate func(string) bool, log *slog.Logger) (authx.Au
 type access struct {
 	authenticate func(apiaccess.Host) apiaccess.Authentication
 	tokens       tokenverbs.Config
-	routes       map[string]server.Route
-	loops        []server.Loop
-	published    func() (map[string]string, error) // to extension servers
-	collectors   []prometheus.Collector
-	id           string // a hash that stands for this server in metrics
-	anonymous    bool
-	openPaths    []string              // to anonymous requests; nil: all
-	authorities  func() *x509.CertPool // of all client certificates that may be good
+	// issueForSecret signs tokens that Secrets hold.
+	issueForSecret func(namespace, account, uid, secret string) (string, error)
+	routes         map[string]server.Route
+	loops          []server.Loop
+	published      func() (map[string]string, error) // to extension servers
+	collectors     []prometheus.Collector
+	id             string // a hash that stands for this server in metrics
+	anonymous      bool
+	openPaths      []string              // to anonymous requests; nil: all
+	authorities    func() *x509.CertPool // of all client certificates that may be good
 }
 
 // accessConfig is what authentication needs to know besides its flags.

@@ -229,7 +229,10 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	if err != nil {
 		return err
 	}
-	built.Authentication = access.published
+	built.Authentication, built.IssueForSecret = access.published, access.issueForSecret
+	if o.joins(built.Runs) {
+		built.JoinAt = "https://" + address
+	}
 	cfg := server.Config{
 		Store:     sqlstore.New(driver, sqlstore.Config{Retention: o.retention, Log: log, Observer: measured}),
 		Catalogue: catalogue, Cache: memory, Authenticate: access.authenticate,
@@ -277,6 +280,13 @@ func (o *serveOptions) resources(n *network, feature func(gate string) bool, log
 		log.Warn("--runtime-config: " + remark)
 	}
 	return all, err
+}
+
+// joins says whether machines are to join by bootstrap tokens: where these are asked for, and
+// not only accepted, or what they sign is signed.
+func (o *serveOptions) joins(runs func(controller string) bool) bool {
+	asked := o.flags != nil && o.flags.Changed("enable-bootstrap-token-auth")
+	return o.auth.bootstrap && (asked || runs("bootstrapsigner"))
 }
 
 // authority is the file with what serving certificates are checked with.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -102,8 +103,8 @@ func (c *cluster) get(storage, namespace, name string, into any) bool {
 	return true
 }
 
-// Call understands POST, PUT and applies of ConfigMaps and ClusterRoles, and applies of
-// the status of FlowSchemas.
+// Call understands POST, PUT, applies and deletes of objects in namespaces and of
+// ClusterRoles, and applies of the status of FlowSchemas.
 func (c *cluster) Call(_ context.Context, _, method, path, _ string, body, _ any) error {
 	c.mu.Lock()
 	c.writes = append(c.writes, method+" "+path)
@@ -122,11 +123,18 @@ func (c *cluster) Call(_ context.Context, _, method, path, _ string, body, _ any
 	path = u.Path
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	storage, namespace, name := "clusterroles.rbac.authorization.k8s.io", "", parts[len(parts)-1]
-	if i := len(parts); strings.HasPrefix(path, "/api/v1/namespaces/") {
-		storage, namespace = "configmaps", parts[3]
-		if method == http.MethodPost && i == 5 {
+	if i := slices.Index(parts, "namespaces"); i > 0 && len(parts) > i+2 {
+		namespace, storage = parts[i+1], parts[i+2]
+		if parts[0] == "apis" {
+			storage += "." + parts[1]
+		}
+		if method == http.MethodPost && len(parts) == i+3 {
 			name = ""
 		}
+	}
+	if method == http.MethodDelete {
+		c.set(storage, namespace, name, nil)
+		return nil
 	}
 	if strings.HasSuffix(path, "/status") {
 		storage, name = "flowschemas.flowcontrol.apiserver.k8s.io", parts[len(parts)-2]

@@ -36,6 +36,11 @@ type Config struct {
 	Sign func(r *x509.CertificateRequest, usages []certificatesv1.KeyUsage, life time.Duration) ([]byte, error)
 	// Authority reads, as PEM, the authorities that each namespace is told of.
 	Authority func() ([]byte, error)
+	// IssueForSecret signs tokens that Secrets hold; see AccountTokens. Nil: nobody does.
+	IssueForSecret func(namespace, account, uid, secret string) (string, error)
+	// JoinAt is the URL at which machines that join by a bootstrap token reach the API;
+	// see ClusterInfo. Empty: they are told nothing.
+	JoinAt string
 	// Authentication reads what extension servers are told of how requests are
 	// authenticated; see ClusterAuthentication. Nil: they are told nothing.
 	Authentication func() (map[string]string, error)
@@ -90,6 +95,20 @@ var all = []controller{
 			return nil
 		}
 		return (&RootCA{API: h.API, Cache: h.Cache, Log: h.Log, PEM: c.Authority, Queue: h.Queues.Of("root_ca_cert_publisher")}).Run
+	}},
+	{name: "accounttokens", switches: []string{"serviceaccount-token"}, build: func(h Host, c Config) func(context.Context) error {
+		if !c.runs("serviceaccount-token") || c.Authority == nil || c.IssueForSecret == nil {
+			return nil
+		}
+		return (&AccountTokens{
+			API: h.API, Cache: h.Cache, Log: h.Log, Issue: c.IssueForSecret, PEM: c.Authority, Queue: h.Queues.Of("serviceaccount_tokens_secret"),
+		}).Run
+	}},
+	{name: "clusterinfo", build: func(h Host, c Config) func(context.Context) error {
+		if c.JoinAt == "" || c.Authority == nil {
+			return nil
+		}
+		return (&ClusterInfo{API: h.API, Cache: h.Cache, Log: h.Log, Server: c.JoinAt, PEM: c.Authority, Queue: h.Queues.Of("cluster_info")}).Run
 	}},
 	{name: "clusterauthentication", eachServer: true, build: func(h Host, c Config) func(context.Context) error {
 		if c.Authentication == nil {
@@ -149,13 +168,14 @@ func Loops(h Host, c Config) []Loop {
 func (c *Config) runs(name string) bool { return c.Runs(name) }
 
 // onRequest are the switches that are off unless they are named.
-var onRequest = []string{"tokencleaner", "bootstrapsigner", "clusterrole-aggregation", "root-ca-cert-publisher"}
+var onRequest = []string{"tokencleaner", "bootstrapsigner", "clusterrole-aggregation", "root-ca-cert-publisher", "serviceaccount-token"}
 
 // longNames are what stock components call switches besides.
 var longNames = map[string]string{
 	"certificatesigningrequest-signing-controller": "csrsigning", "certificatesigningrequest-approving-controller": "csrapproving",
 	"token-cleaner-controller": "tokencleaner", "bootstrap-signer-controller": "bootstrapsigner",
 	"clusterrole-aggregation-controller": "clusterrole-aggregation", "root-ca-certificate-publisher-controller": "root-ca-cert-publisher",
+	"serviceaccount-token-controller": "serviceaccount-token",
 }
 
 // Switches are the names that a Selection knows: those that are on by default, and

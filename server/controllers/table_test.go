@@ -47,6 +47,7 @@ func TestWhichControllersRun(t *testing.T) {
 		"bootstrapsigner, -tokencleaner":                   with("bootstraptokens"),
 		"*,clusterrole-aggregation,root-ca-cert-publisher": with("certificates", "aggregation", "rootca"),
 		"clusterrole-aggregation,-clusterrole-aggregation": always,
+		"serviceaccount-token-controller":                  with("accounttokens"),
 	} {
 		var list []string
 		if text != "" {
@@ -56,7 +57,10 @@ func TestWhichControllersRun(t *testing.T) {
 		if err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
-		if d := cmp.Diff(want, running(t, controllers.Config{Runs: s.Runs, Authority: func() ([]byte, error) { return nil, nil }})); d != "" {
+		if d := cmp.Diff(want, running(t, controllers.Config{
+			Runs: s.Runs, Authority: func() ([]byte, error) { return nil, nil },
+			IssueForSecret: func(_, _, _, _ string) (string, error) { return "", nil },
+		})); d != "" {
 			t.Errorf("%q: %s", text, d)
 		}
 	}

@@ -1,0 +1,155 @@
+package controllers_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/rowlock/rowlock/server/controllers"
+)
+
+// TestAccountTokens: Secrets that are to hold a token hold one as long as their account
+// is the one that they name, and nothing else is touched.
+func TestAccountTokens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		account := func(name, uid string) {
+			c.set("serviceaccounts", "n", name, corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(uid)}})
+		}
+		secret := func(name, account string, change func(*corev1.Secret)) {
+			s := corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{corev1.ServiceAccountNameKey: account}}, Type: corev1.SecretTypeServiceAccountToken}
+			if change != nil {
+				change(&s)
+			}
+			c.set("secrets", "n", name, s)
+		}
+		want := func(step, name, token string) {
+			t.Helper()
+			synctest.Wait()
+			var s corev1.Secret
+			if there := c.get("secrets", "n", name, &s); there != (token != "gone") {
+				t.Errorf("%s: %s is there: %v", step, name, there)
+			} else if there && string(s.Data["token"]) != token {
+				t.Errorf("%s: %s holds %q", step, name, s.Data["token"])
+			} else if there && token != "" && (string(s.Data["ca.crt"]) != "authority" || string(s.Data["namespace"]) != "n" || s.Annotations[corev1.ServiceAccountUIDKey] == "") {
+				t.Errorf("%s: %s is %+v", step, name, s)
+			}
+		}
+		account("robot", "u1")
+		secret("before", "robot", nil)
+		secret("mine", "robot", func(s *corev1.Secret) { s.Data = map[string][]byte{"token": []byte("brought"), "more": []byte("x")} })
+		issued := 0
+		a := &controllers.AccountTokens{
+			API: c, Cache: c.cache, Log: silent, PEM: func() ([]byte, error) { return []byte("authority"), nil },
+			Issue: func(namespace, account, uid, secret string) (string, error) {
+				issued++
+				return strings.Join([]string{namespace, account, uid, secret}, "/"), nil
+			},
+		}
+		go func() {
+			if err := a.Run(ctx); err != nil {
+				t.Error(err)
+			}
+		}()
+		want("there before", "before", "n/robot/u1/before")
+		want("with a token", "mine", "brought")
+		secret("later", "robot", nil)
+		want("new", "later", "n/robot/u1/later")
+		secret("plain", "robot", func(s *corev1.Secret) { s.Type = corev1.SecretTypeOpaque })
+		want("of another type", "plain", "")
+		secret("nameless", "", nil)
+		want("of no account", "nameless", "")
+		secret("lost", "nobody", nil)
+		want("of an account that is not there", "lost", "gone")
+		secret("other", "robot", func(s *corev1.Secret) { s.Annotations[corev1.ServiceAccountUIDKey] = "u0" })
+		want("of an earlier account of the name", "other", "gone")
+		secret("leaving", "robot", func(s *corev1.Secret) {
+			s.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+			s.Finalizers = []string{"a/b"}
+		})
+		want("that is being deleted", "leaving", "")
+		if issued != 2 {
+			t.Errorf("%d tokens were signed", issued)
+		}
+		c.set("serviceaccounts", "n", "robot", nil)
+		for _, name := range []string{"before", "mine", "later"} {
+			want("the account is gone", name, "gone")
+		}
+		account("robot", "u2")
+		c.mu.Lock()
+		c.fail = 1
+		c.mu.Unlock()
+		secret("again", "robot", nil)
+		want("a write fails", "again", "")
+		time.Sleep(2 * time.Second)
+		want("and is tried again", "again", "n/robot/u2/again")
+		c.written()
+		time.Sleep(3 * time.Minute)
+		synctest.Wait()
+		if w := c.written(); len(w) > 0 {
+			t.Errorf("nothing was to do: %q", w)
+		}
+	})
+}
+
+// TestClusterInfo: the ConfigMap is made, kept up, and left alone where it is not the
+// server's.
+func TestClusterInfo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		authority := "one"
+		i := &controllers.ClusterInfo{API: c, Cache: c.cache, Log: silent, Server: "https://api:6443", PEM: func() ([]byte, error) { return []byte(authority), nil }}
+		c.set("namespaces", "", "kube-public", corev1.Namespace{})
+		go func() {
+			if err := i.Run(ctx); err != nil {
+				t.Error(err)
+			}
+		}()
+		info := func() *corev1.ConfigMap {
+			synctest.Wait()
+			m := &corev1.ConfigMap{}
+			if !c.get("configmaps", "kube-public", "cluster-info", m) {
+				return nil
+			}
+			return m
+		}
+		holds := func(step, base64 string) {
+			t.Helper()
+			if m := info(); m == nil || !strings.Contains(m.Data["kubeconfig"], fmt.Sprintf("certificate-authority-data: %s\n    server: https://api:6443\n", base64)) || len(m.Data) != 1 {
+				t.Errorf("%s: %+v", step, m)
+			}
+		}
+		holds("at first", "b25l")
+		for _, storage := range []string{"roles", "rolebindings"} {
+			if c.cache.Get(storage+".rbac.authorization.k8s.io", "kube-public", "rowlock:cluster-info") == nil {
+				t.Errorf("there are no %s", storage)
+			}
+		}
+		c.set("configmaps", "kube-public", "cluster-info", nil)
+		holds("deleted", "b25l")
+		signed := info()
+		signed.Data["jws-kubeconfig-abc"] = "signature"
+		c.set("configmaps", "kube-public", "cluster-info", signed)
+		if m := info(); m.Data["jws-kubeconfig-abc"] != "signature" {
+			t.Error("a signature is taken away")
+		}
+		authority = "two"
+		time.Sleep(2 * time.Minute)
+		holds("another authority", "dHdv")
+		c.set("configmaps", "kube-public", "cluster-info", corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "cluster-info"}, Data: map[string]string{"kubeconfig": "theirs"}})
+		if m := info(); m.Data["kubeconfig"] != "theirs" {
+			t.Error("what others made is changed")
+		}
+	})
+}
