@@ -36,8 +36,6 @@ var retired = map[string][]string{
 	"policy/v1beta1":                        {"Eviction", "PodDisruptionBudget"},
 	"rbac.authorization.k8s.io/v1alpha1":    {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"},
 	"rbac.authorization.k8s.io/v1beta1":     {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"},
-	"resource.k8s.io/v1alpha3":              {"DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"},
-	"resource.k8s.io/v1beta1":               {"DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"},
 	"scheduling.k8s.io/v1alpha1":            {"PriorityClass"},
 	"scheduling.k8s.io/v1beta1":             {"PriorityClass"},
 	"storage.k8s.io/v1alpha1":               {"CSIStorageCapacity", "VolumeAttachment"},

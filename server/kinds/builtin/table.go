@@ -46,6 +46,7 @@ func (c Config) Resources() []*kinds.Resource {
 		coordinationV1alpha2(),
 		nodeV1(),
 		discoveryV1(),
+		c.resourceV1beta1V1alpha3(),
 		flowcontrolV1(),
 		apiserverinternalV1alpha1(),
 		storagemigrationV1alpha1(),

@@ -52,6 +52,13 @@ func (c *checker) nodeSelector(s *corev1.NodeSelector, p *field.Path) {
 	}
 }
 
+// ValidateNodeSelector checks a choice of nodes, wherever one is.
+func ValidateNodeSelector(s *corev1.NodeSelector, p *field.Path) field.ErrorList {
+	var c checker
+	c.nodeSelector(s, p)
+	return c.errs
+}
+
 func (c *checker) nodeSelectorTerm(t *corev1.NodeSelectorTerm, p *field.Path) {
 	for i := range t.MatchExpressions {
 		c.nodeRequirement(&t.MatchExpressions[i], p.Child("matchExpressions").Index(i))

@@ -157,6 +157,22 @@ func Label(v string, path *field.Path) field.ErrorList {
 	return Messages(path, v, validation.IsDNS1123Label(v))
 }
 
+// maxDriverName is how long the name of a driver may be.
+const maxDriverName = 63
+
+// DriverName checks the name of a driver of storage or devices, which is a subdomain in
+// whatever case.
+func DriverName(v string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if v == "" {
+		errs = append(errs, field.Required(path, ""))
+	}
+	if len(v) > maxDriverName {
+		errs = append(errs, field.TooLong(path, "", maxDriverName))
+	}
+	return append(errs, Messages(path, v, validation.IsDNS1123Subdomain(strings.ToLower(v)))...)
+}
+
 // ServiceLabel checks a name that starts with a letter, as Services have.
 func ServiceLabel(v string, path *field.Path) field.ErrorList {
 	return Messages(path, v, validation.IsDNS1035Label(v))

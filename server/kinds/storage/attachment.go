@@ -32,7 +32,7 @@ var VolumeAttachment = kinds.Typed[*storagev1.VolumeAttachment]{
 	},
 	Validate: func(a *storagev1.VolumeAttachment) field.ErrorList {
 		// A stock server checks names once more for this version.
-		errs := append(validateAttachment(a), validateDriverName(a.Spec.Attacher, field.NewPath("spec", "attacher"))...)
+		errs := append(validateAttachment(a), rules.DriverName(a.Spec.Attacher, field.NewPath("spec", "attacher"))...)
 		if name := a.Spec.Source.PersistentVolumeName; name != nil {
 			errs = append(errs, rules.Subdomain(*name, field.NewPath("spec", "source", "persistentVolumeName"))...)
 		}

@@ -7,7 +7,6 @@ import (
 
 	storagev1 "k8s.io/api/storage/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/kinds"
@@ -16,9 +15,8 @@ import (
 )
 
 const (
-	maxDriverName = 63
-	minToken      = 600     // seconds
-	maxToken      = 1 << 32 // seconds
+	minToken = 600     // seconds
+	maxToken = 1 << 32 // seconds
 )
 
 // CSIDriver is how CSIDrivers are written.
@@ -85,18 +83,6 @@ func defaultDriver(obj *storagev1.CSIDriver) {
 	}
 	rules.DefaultTo(&s.RequiresRepublish, false)
 	rules.DefaultTo(&s.SELinuxMount, false)
-}
-
-// validateDriverName checks a name that plugins can have too.
-func validateDriverName(name string, p *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if name == "" {
-		errs = append(errs, field.Required(p, ""))
-	}
-	if len(name) > maxDriverName {
-		errs = append(errs, field.TooLong(p, "", maxDriverName))
-	}
-	return append(errs, rules.Messages(p, name, validation.IsDNS1123Subdomain(strings.ToLower(name)))...)
 }
 
 func validateDriver(s *storagev1.CSIDriverSpec, p *field.Path) field.ErrorList {

@@ -57,7 +57,7 @@ func validateNode(s *storagev1.CSINodeSpec) field.ErrorList {
 }
 
 func validateNodeDriver(d *storagev1.CSINodeDriver, seen map[string]bool, p *field.Path) field.ErrorList {
-	errs := validateDriverName(d.Name, p.Child("name"))
+	errs := rules.DriverName(d.Name, p.Child("name"))
 	id := p.Child("nodeID")
 	if d.NodeID == "" {
 		errs = append(errs, field.Required(id, ""))

@@ -28,6 +28,8 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	resourcev1alpha3 "k8s.io/api/resource/v1alpha3"
+	resourcev1beta1 "k8s.io/api/resource/v1beta1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	storagev1alpha1 "k8s.io/api/storage/v1alpha1"
@@ -47,6 +49,7 @@ var groups = runtime.NewSchemeBuilder(
 	flowcontrolv1.AddToScheme, networkingv1.AddToScheme, nodev1.AddToScheme, policyv1.AddToScheme, rbacv1.AddToScheme,
 	schedulingv1.AddToScheme, storagev1.AddToScheme, apiextensionsv1.AddToScheme, apiregistrationv1.AddToScheme,
 	apiserverinternalv1alpha1.AddToScheme, authenticationv1beta1.AddToScheme, certificatesv1alpha1.AddToScheme, coordinationv1alpha2.AddToScheme, networkingv1beta1.AddToScheme, storagev1alpha1.AddToScheme, storagev1beta1.AddToScheme, storagemigrationv1alpha1.AddToScheme,
+	resourcev1alpha3.AddToScheme, resourcev1beta1.AddToScheme,
 )
 
 // linkedTypes are the structs that the kinds of all groups are made of, by name.

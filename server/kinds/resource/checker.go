@@ -1,0 +1,198 @@
+package resource
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	resourcev1beta1 "k8s.io/api/resource/v1beta1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celtypes "k8s.io/apiserver/pkg/cel"
+	"k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/dynamic-resource-allocation/cel"
+
+	"github.com/rowlock/rowlock/server/kinds/rules"
+)
+
+// checker checks one object. It compiles each expression once for what is new and once
+// for what is stored.
+type checker struct {
+	ctx      context.Context
+	compiled map[expression]*field.Error
+}
+
+type expression struct {
+	text   string
+	stored bool
+}
+
+func newChecker(ctx context.Context) *checker {
+	return &checker{ctx: ctx, compiled: map[expression]*field.Error{}}
+}
+
+// selectors checks expressions that select devices. stored says that they were accepted
+// before, perhaps by a newer server.
+func (c *checker) selectors(list []resourcev1beta1.DeviceSelector, p *field.Path, stored bool) field.ErrorList {
+	return each(list, resourcev1beta1.DeviceSelectorsMaxSize, p, func(s *resourcev1beta1.DeviceSelector, p *field.Path) field.ErrorList {
+		p = p.Child("cel")
+		if s.CEL == nil {
+			return field.ErrorList{field.Required(p, "")}
+		}
+		key := expression{s.CEL.Expression, stored}
+		fault, ok := c.compiled[key]
+		if !ok {
+			fault = c.compile(key)
+			c.compiled[key] = fault
+		}
+		if fault == nil {
+			return nil
+		}
+		here := *fault
+		here.Field = p.Child("expression").String()
+		return field.ErrorList{&here}
+	})
+}
+
+// compile says what is wrong with an expression, in an error without a path.
+func (c *checker) compile(e expression) *field.Error {
+	if len(e.text) > resourcev1beta1.CELSelectorExpressionMaxLength {
+		return field.TooLong(nil, "", resourcev1beta1.CELSelectorExpressionMaxLength)
+	}
+	if err := c.ctx.Err(); err != nil {
+		return field.InternalError(nil, fmt.Errorf("the request ended before its expressions were compiled: %w", err))
+	}
+	kind := environment.NewExpressions
+	if e.stored {
+		kind = environment.StoredExpressions
+	}
+	result := cel.GetCompiler().CompileCELExpression(e.text, cel.Options{EnvType: &kind})
+	switch {
+	case result.Error == nil && result.MaxCost > resourcev1beta1.CELSelectorExpressionMaxCost:
+		return field.Forbidden(nil, "too complex, exceeds cost limit")
+	case result.Error == nil:
+		return nil
+	case result.Error.Type == celtypes.ErrorTypeInvalid:
+		return field.Invalid(nil, e.text, result.Error.Detail)
+	case result.Error.Type == celtypes.ErrorTypeRequired:
+		return field.Required(nil, result.Error.Detail)
+	}
+	return field.InternalError(nil, result.Error)
+}
+
+// configuration checks what is passed on to a driver.
+func configuration(c *resourcev1beta1.DeviceConfiguration, p *field.Path, stored bool) field.ErrorList {
+	p = p.Child("opaque")
+	if c.Opaque == nil {
+		return field.ErrorList{field.Required(p, "")}
+	}
+	errs := rules.DriverName(c.Opaque.Driver, p.Child("driver"))
+	return append(errs, jsonObject(c.Opaque.Parameters, p.Child("parameters"), stored)...)
+}
+
+// jsonObject checks data that nobody looks into here. What is stored may be longer: there
+// was no limit once.
+func jsonObject(data runtime.RawExtension, p *field.Path, stored bool) field.ErrorList {
+	if len(data.Raw) == 0 {
+		return field.ErrorList{field.Required(p, "")}
+	}
+	if !stored && len(data.Raw) > resourcev1beta1.OpaqueParametersMaxLength {
+		return field.ErrorList{field.TooLong(p, "", resourcev1beta1.OpaqueParametersMaxLength)}
+	}
+	const omitted = "<value omitted>"
+	var object map[string]json.RawMessage
+	err := json.Unmarshal(data.Raw, &object)
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &kind):
+		return field.ErrorList{field.Invalid(p, omitted, "parameters must be a valid JSON object")}
+	case err != nil:
+		return field.ErrorList{field.Invalid(p, omitted, "error parsing data as JSON: "+err.Error())}
+	case object == nil:
+		return field.ErrorList{field.Required(p, "")}
+	}
+	return nil
+}
+
+// qualifiedName checks the name of an attribute or a capacity, which may have a domain.
+// Names with more parts are let pass: no device has one.
+func qualifiedName(name string, p *field.Path) field.ErrorList {
+	if name == "" {
+		return field.ErrorList{field.Required(p, "name required")}
+	}
+	parts := strings.Split(name, "/")
+	switch len(parts) {
+	case 1:
+		return identifier(name, p)
+	case 2:
+		var errs field.ErrorList
+		if parts[0] == "" {
+			errs = append(errs, field.Required(p, "the domain must not be empty"))
+		} else {
+			errs = append(errs, rules.DriverName(parts[0], p)...)
+		}
+		if parts[1] == "" {
+			return append(errs, field.Required(p, "the name must not be empty"))
+		}
+		return append(errs, identifier(parts[1], p)...)
+	}
+	return nil
+}
+
+func identifier(id string, p *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if len(id) > resourcev1beta1.DeviceMaxIDLength {
+		errs = append(errs, field.TooLong(p, "", resourcev1beta1.DeviceMaxIDLength))
+	}
+	for _, m := range validation.IsCIdentifier(id) {
+		errs = append(errs, field.TypeInvalid(p, id, m))
+	}
+	return errs
+}
+
+// poolName checks subdomains with slashes between them.
+func poolName(name string, p *field.Path) field.ErrorList {
+	if name == "" {
+		return field.ErrorList{field.Required(p, "")}
+	}
+	var errs field.ErrorList
+	if len(name) > resourcev1beta1.PoolNameMaxLength {
+		errs = append(errs, field.TooLong(p, "", resourcev1beta1.PoolNameMaxLength))
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		errs = append(errs, rules.Subdomain(part, p)...)
+	}
+	return errs
+}
+
+// each checks all of a list, and how long it is where most is not negative.
+func each[T any](list []T, most int, p *field.Path, check func(*T, *field.Path) field.ErrorList) field.ErrorList {
+	var errs field.ErrorList
+	for i := range list {
+		errs = append(errs, check(&list[i], p.Index(i))...)
+	}
+	if most >= 0 && len(list) > most {
+		errs = append(errs, field.TooMany(p, len(list), most))
+	}
+	return errs
+}
+
+// repeated finds keys that stand in a list twice. child is the field of a key, "" where
+// that is the item.
+func repeated[T any, K comparable](list []T, key func(*T) K, p *field.Path, child string) field.ErrorList {
+	var errs field.ErrorList
+	seen := rules.Seen[K]{}
+	for i := range list {
+		k, at := key(&list[i]), p.Index(i)
+		if child != "" {
+			at = at.Child(child)
+		}
+		if seen.Again(k) {
+			errs = append(errs, field.Duplicate(at, k))
+		}
+	}
+	return errs
+}

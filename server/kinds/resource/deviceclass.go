@@ -1,0 +1,61 @@
+// Package resource says how the kinds of dynamic resource allocation behave: DeviceClass,
+// ResourceClaim, ResourceClaimTemplate and ResourceSlice.
+//
+// Who may write one of them makes the server compile the expressions in it, and nothing
+// evaluates them here. An object has at most 1024 of them with at most 10 KiB each, all
+// within the size of a body; an expression that is there twice is compiled once, and none
+// after the request has ended.
+package resource
+
+import (
+	"context"
+	"time"
+
+	resourcev1beta1 "k8s.io/api/resource/v1beta1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/rules"
+)
+
+var (
+	specPath   = field.NewPath("spec")
+	statusPath = field.NewPath("status")
+)
+
+// DeviceClass is how DeviceClasses are written.
+var DeviceClass = kinds.Typed[*resourcev1beta1.DeviceClass]{
+	ValidateName: apivalidation.NameIsDNSSubdomain,
+	Meta:         &kinds.WholeMeta,
+	Counted:      func(c *resourcev1beta1.DeviceClass) []any { return []any{c.Spec} },
+	ValidateIn: func(ctx context.Context, c *resourcev1beta1.DeviceClass) field.ErrorList {
+		return newChecker(ctx).class(&c.Spec, nil)
+	},
+	// A stock server checks the class as a new one, and then as a change.
+	ValidateUpdateIn: func(ctx context.Context, c, old *resourcev1beta1.DeviceClass) field.ErrorList {
+		check := newChecker(ctx)
+		return append(check.class(&c.Spec, nil), check.class(&c.Spec, &old.Spec)...)
+	},
+	UnconditionalUpdate: true,
+	ReturnDeletedObject: true,
+}.Strategy()
+
+// DeviceClassColumns is their Table form.
+var DeviceClassColumns = columns.Of(func(c *resourcev1beta1.DeviceClass, now time.Time) []any {
+	return []any{c.Name, columns.Since(c.CreationTimestamp, now)}
+}, columns.Name(), columns.Age())
+
+// class checks a class. What it has from old, which is nil for a new one, is not held to
+// rules that came later.
+func (c *checker) class(s, old *resourcev1beta1.DeviceClassSpec) field.ErrorList {
+	sameSelectors, sameConfig := false, false
+	if old != nil {
+		sameSelectors, sameConfig = rules.Same(s.Selectors, old.Selectors), rules.Same(s.Config, old.Config)
+	}
+	errs := c.selectors(s.Selectors, specPath.Child("selectors"), sameSelectors)
+	return append(errs, each(s.Config, resourcev1beta1.DeviceConfigMaxSize, specPath.Child("config"), func(v *resourcev1beta1.DeviceClassConfiguration, p *field.Path) field.ErrorList {
+		return configuration(&v.DeviceConfiguration, p, sameConfig)
+	})...)
+}
