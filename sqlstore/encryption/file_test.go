@@ -181,11 +181,11 @@ func FuzzFile(f *testing.F) {
 	f.Add(top + rule("secrets", with("aesgcm", "a", secret(16, 'x')), none))
 	f.Add(top + rule("'*.*'", with("secretbox", "a", secret(32, 'x')), with("aescbc", "b", secret(24, 'x'))))
 	f.Add(top + rule("secrets, '*.apps'", none) + rule("'*.'", with("aescbc", "a:%", secret(24, 'x'))))
+	path := filepath.Join(f.TempDir(), "config")
 	f.Fuzz(func(t *testing.T, text string) {
 		if strings.Contains(text, "kms") {
 			return // would connect
 		}
-		path := filepath.Join(t.TempDir(), "config")
 		write(t, path, text)
 		s, err := encryption.Open(t.Context(), encryption.Config{Path: path})
 		if err != nil {

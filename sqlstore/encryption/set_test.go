@@ -133,11 +133,8 @@ func TestLeft(t *testing.T) {
 
 func FuzzOpen(f *testing.F) {
 	s := set(f, top+rule("secrets", with("aesgcm", "a", locals["aesgcm"]), with("aescbc", "a", locals["aescbc"]), with("secretbox", "a", locals["secretbox"]), none))
-	known := map[string]bool{}
 	for kind, secret := range locals {
-		stored := seal(f, set(f, top+rule("secrets", with(kind, "a", secret))), row)
-		known[string(stored)] = true
-		f.Add(stored)
+		f.Add(seal(f, set(f, top+rule("secrets", with(kind, "a", secret))), row))
 	}
 	f.Add([]byte(plain))
 	f.Add([]byte("rowlock:enc:1:aescbc:a:"))
@@ -145,7 +142,7 @@ func FuzzOpen(f *testing.F) {
 		got, _, err := s.Open(t.Context(), row, stored)
 		sealed := bytes.HasPrefix(stored, []byte(sqlstore.SealedPrefix))
 		switch {
-		case err == nil && sealed && !(known[string(stored)] && string(got) == plain):
+		case err == nil && sealed && string(got) != plain: // which was sealed here, or in another process
 			t.Fatalf("%q opened: %q", stored, got)
 		case err == nil && !sealed && !bytes.Equal(got, stored):
 			t.Fatalf("%q became %q", stored, got)
