@@ -44,7 +44,7 @@ func (s *Server) newVerbs(who access.Authentication) error {
 func (s *Server) admission() (*admission.Chain, error) {
 	c := &s.cfg
 	list, err := plugins.Build(plugins.Host{
-		Catalogue: c.Catalogue, Cache: s.Cache, Objects: s.objects, API: s, Authorizer: c.Authorizer, Webhooks: s.webhooks,
+		Catalogue: c.Catalogue, Cache: s.Cache, Objects: s.objects, Schemas: s.Schemas, API: s, Authorizer: c.Authorizer, Webhooks: s.webhooks,
 		Registry: s.Metrics.Registry, Feature: c.Feature, Clock: c.Clock, Log: c.Log,
 	}, c.Admission)
 	if err != nil {

@@ -1,7 +1,6 @@
 package plugins
 
 import (
-	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/admission/conditions"
 	"github.com/rowlock/rowlock/server/admission/criteria"
 	"github.com/rowlock/rowlock/server/admission/pods"
@@ -34,7 +33,7 @@ func share(h Host, c *Config) *shared {
 		return s
 	}
 	hooks, policies := c.runs(webhook.MutatingName, h.Feature) || c.runs(webhook.ValidatingName, h.Feature), c.runs(policy.Name, h.Feature)
-	if hooks || policies {
+	if hooks || policies || c.runs(policy.MutatingName, h.Feature) {
 		h.Registry.MustRegister(s.conditions.Collectors()...)
 	}
 	if hooks {
@@ -46,11 +45,12 @@ func share(h Host, c *Config) *shared {
 	return s
 }
 
-// policy builds the plugin of policies.
-func (s *shared) policy() admission.Plugin {
-	return policy.New(policy.Config{
-		Cluster: s.cluster, Catalogue: s.Catalogue, Cache: s.Cache, Authorizer: s.Authorizer, Metrics: s.policies, Conditions: s.conditions,
-	})
+// policyConfig is what the plugins of policies need.
+func (s *shared) policyConfig() policy.Config {
+	return policy.Config{
+		Cluster: s.cluster, Catalogue: s.Catalogue, Schemas: s.Schemas, Cache: s.Cache, Authorizer: s.Authorizer,
+		Metrics: s.policies, Conditions: s.conditions,
+	}
 }
 
 // webhookConfig is what a plugin of webhooks needs. Those with credentials of their

@@ -31,6 +31,7 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/objects"
+	"github.com/rowlock/rowlock/server/schema"
 	hooks "github.com/rowlock/rowlock/server/webhook"
 )
 
@@ -44,6 +45,7 @@ type Host struct {
 	Catalogue  *kinds.Catalogue
 	Cache      *cache.Cache
 	Objects    *objects.Store
+	Schemas    *schema.Schemas // of all kinds
 	API        API
 	Authorizer authx.Authorizer
 	Webhooks   *hooks.Client          // calls webhooks
@@ -168,13 +170,15 @@ var all = []entry{
 	{name: "CertificateSubjectRestriction", on: true, build: plain(func(*shared) admission.Plugin { return certificates.SubjectRestriction{} })},
 	{name: "DefaultIngressClass", on: true, build: plain(func(s *shared) admission.Plugin { return ingress.DefaultClass{Objects: s.reader} })},
 	{name: "DenyServiceExternalIPs", build: plain(func(*shared) admission.Plugin { return services.DenyExternalIPs{} })},
-	{name: "MutatingAdmissionPolicy", on: true, gate: "MutatingAdmissionPolicy"},
+	{name: policy.MutatingName, on: true, gate: "MutatingAdmissionPolicy", build: plain(func(s *shared) admission.Plugin {
+		return policy.NewMutating(s.policyConfig())
+	})},
 	{name: webhook.MutatingName, on: true, build: func(s *shared, config []byte) (admission.Plugin, error) {
 		cfg, err := s.webhookConfig(config)
 		return webhook.NewMutating(cfg), err
 	}},
 	{name: policy.Name, on: true, gate: "ValidatingAdmissionPolicy", build: plain(func(s *shared) admission.Plugin {
-		return s.policy()
+		return policy.New(s.policyConfig())
 	})},
 	{name: webhook.ValidatingName, on: true, build: func(s *shared, config []byte) (admission.Plugin, error) {
 		cfg, err := s.webhookConfig(config)

@@ -18,7 +18,7 @@ import (
 
 // paramResource is where the parameters of a policy are; nil where it takes none.
 func (r *request) paramResource(h *hook) (*kinds.Resource, error) {
-	k := h.Spec.ParamKind
+	k := h.params
 	if k == nil {
 		return nil, nil
 	}
@@ -27,18 +27,24 @@ func (r *request) paramResource(h *hook) (*kinds.Resource, error) {
 		return nil, fmt.Errorf("failed to parse paramKind APIVersion: %w", err)
 	}
 	gvk := gv.WithKind(k.Kind)
-	res := r.cfg.Catalogue.LookupKind(gvk)
+	res := r.Catalogue.LookupKind(gvk)
 	if res == nil || res.Storage == nil {
 		return nil, fmt.Errorf("failed to find resource referenced by paramKind: '%v'", gvk)
 	}
 	return res, nil
 }
 
+// param is one set of parameters: what expressions see of an object, or none.
+type param struct {
+	namespace, name string
+	tree            func() (any, error)
+}
+
 // params are the parameters that a binding refers to, as expressions see them. A
 // policy that takes none, or is bound without, is asked once without any.
-func (r *request) params(res *kinds.Resource, ref *admissionregistrationv1.ParamRef) ([]func() (any, error), error) {
+func (r *request) params(res *kinds.Resource, ref *admissionregistrationv1.ParamRef) ([]param, error) {
 	if res == nil || ref == nil {
-		return []func() (any, error){nil}, nil
+		return []param{{}}, nil
 	}
 	namespace := ""
 	if res.Namespaced {
@@ -58,11 +64,11 @@ func (r *request) params(res *kinds.Resource, ref *admissionregistrationv1.Param
 	if len(items) == 0 && ref.ParameterNotFoundAction != nil && *ref.ParameterNotFoundAction == admissionregistrationv1.DenyAction {
 		return nil, errors.New("no params found for policy binding with `Deny` parameterNotFoundAction")
 	}
-	list := make([]func() (any, error), len(items))
+	list := make([]param, len(items))
 	for i, item := range items {
-		list[i] = func() (any, error) {
-			return paramTree(r.cfg.Cache.JSON(), item, r.cfg.Catalogue.ByStorage(res.Storage.Key), res)
-		}
+		list[i] = param{item.Namespace, item.Name, func() (any, error) {
+			return paramTree(r.Cache.JSON(), item, r.Catalogue.ByStorage(res.Storage.Key), res)
+		}}
 	}
 	return list, nil
 }
@@ -74,7 +80,7 @@ func (r *request) find(res *kinds.Resource, namespace string, ref *admissionregi
 	case ref.Name != "" && ref.Selector != nil:
 		return nil, errors.New("paramRef.name and paramRef.selector are mutually exclusive")
 	case ref.Name != "":
-		item := r.cfg.Cache.Get(res.Storage.Key, namespace, ref.Name)
+		item := r.Cache.Get(res.Storage.Key, namespace, ref.Name)
 		if item == nil || item.Corrupt != nil {
 			return nil, nil
 		}
@@ -87,7 +93,7 @@ func (r *request) find(res *kinds.Resource, namespace string, ref *admissionregi
 		return nil, err
 	}
 	var items []*cache.Item
-	r.cfg.Cache.Snapshot(res.Storage.Key).Ascend(namespace, "", "", func(item *cache.Item) bool {
+	r.Cache.Snapshot(res.Storage.Key).Ascend(namespace, "", "", func(item *cache.Item) bool {
 		if item.Corrupt == nil && selector.Matches(item.Meta().Labels) {
 			items = append(items, item)
 		}

@@ -5,12 +5,14 @@ import (
 	"fmt"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1alpha1 "k8s.io/api/admissionregistration/v1alpha1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/admissionregistration"
 	"github.com/rowlock/rowlock/server/status"
 )
 
@@ -40,22 +42,38 @@ func (p Reading) Validate(ctx context.Context, a *admission.Attributes) error {
 		return nil
 	}
 	switch obj := a.Object.(type) {
-	case *admissionregistrationv1.ValidatingAdmissionPolicy:
-		old, _ := a.Old.(*admissionregistrationv1.ValidatingAdmissionPolicy)
-		now := obj.Spec.ParamKind
-		if now == nil || old != nil && old.Spec.ParamKind != nil && *old.Spec.ParamKind == *now {
+	case *admissionregistrationv1.ValidatingAdmissionPolicy, *admissionregistrationv1alpha1.MutatingAdmissionPolicy:
+		now, old := kindOf(obj), kindOf(a.Old)
+		if now == nil || old != nil && *old == *now {
 			return nil
 		}
 		return refused(a, "paramKind", p.mayUseKind(ctx, a.User, now))
 	case *admissionregistrationv1.ValidatingAdmissionPolicyBinding:
-		ref := obj.Spec.ParamRef
-		if ref == nil {
-			return nil
-		}
-		// An update that leaves the reference alone is asked about as well, as by a stock
-		// server: the policy may take another kind by now.
-		policy := func() (*admissionregistrationv1.ParamKind, bool) { return p.paramKind(ctx, obj.Spec.PolicyName) }
-		return refused(a, "paramRef", p.mayUseRef(ctx, a.User, obj.Spec.PolicyName, policy, ref))
+		return p.binding(ctx, a, validatingStorage, obj.Spec.PolicyName, obj.Spec.ParamRef)
+	case *admissionregistrationv1alpha1.MutatingAdmissionPolicyBinding:
+		return p.binding(ctx, a, mutatingStorage, obj.Spec.PolicyName, admissionregistration.AlphaParamRef(obj.Spec.ParamRef))
+	}
+	return nil
+}
+
+// binding decides on a binding of one of the policies of a storage. An update that leaves the
+// reference alone is asked about as well, as by a stock server: the policy may take another
+// kind by now.
+func (p Reading) binding(ctx context.Context, a *admission.Attributes, storage, policy string, ref *admissionregistrationv1.ParamRef) error {
+	if ref == nil {
+		return nil
+	}
+	kind := func() (*admissionregistrationv1.ParamKind, bool) { return p.paramKind(ctx, storage, policy) }
+	return refused(a, "paramRef", p.mayUseRef(ctx, a.User, policy, kind, ref))
+}
+
+// kindOf is what a policy takes; nil where it takes nothing, or is none.
+func kindOf(obj any) *admissionregistrationv1.ParamKind {
+	switch p := obj.(type) {
+	case *admissionregistrationv1.ValidatingAdmissionPolicy:
+		return p.Spec.ParamKind
+	case *admissionregistrationv1alpha1.MutatingAdmissionPolicy:
+		return (*admissionregistrationv1.ParamKind)(p.Spec.ParamKind)
 	}
 	return nil
 }
@@ -70,12 +88,12 @@ func refused(a *admission.Attributes, name, problem string) error {
 
 // paramKind is what a stored policy takes; false where there is no such policy, or it
 // cannot be read.
-func (p Reading) paramKind(ctx context.Context, policy string) (*admissionregistrationv1.ParamKind, bool) {
-	obj, err := p.Objects.Get(ctx, policyStorage, "", policy)
-	if stored, ok := obj.(*admissionregistrationv1.ValidatingAdmissionPolicy); ok && err == nil {
-		return stored.Spec.ParamKind, true
+func (p Reading) paramKind(ctx context.Context, storage, policy string) (*admissionregistrationv1.ParamKind, bool) {
+	obj, err := p.Objects.Get(ctx, storage, "", policy)
+	if obj == nil || err != nil {
+		return nil, false
 	}
-	return nil, false
+	return kindOf(obj), true
 }
 
 // mayUseKind says why a user may not name a kind as that of parameters: who names it

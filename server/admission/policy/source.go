@@ -3,14 +3,11 @@ package policy
 import (
 	"maps"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
-	"github.com/rowlock/rowlock/codecs"
 	jsoncodec "github.com/rowlock/rowlock/codecs/json"
-	"github.com/rowlock/rowlock/server/admission/conditions"
 	"github.com/rowlock/rowlock/server/admission/criteria"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/follow"
@@ -24,12 +21,15 @@ type source struct {
 	list     atomic.Pointer[[]*hook] // nil: to be made anew
 }
 
-// policy is a policy as it is stored; it is compiled when first asked for.
+// policy is a policy as it is stored; it is compiled when first asked for. It refuses or it
+// changes.
 type policy struct {
-	*admissionregistrationv1.ValidatingAdmissionPolicy
-	criteria *criteria.Criteria // nil: there are none
-	ignores  bool               // failures
-	compiled func() *compiled
+	params     *admissionregistrationv1.ParamKind
+	criteria   *criteria.Criteria // nil: there are none
+	ignores    bool               // failures
+	again      bool               // wants to see an object again that was changed behind it
+	validation func() *compiled
+	mutation   func() *mutations
 }
 
 // binding is a binding as it is stored.
@@ -47,19 +47,24 @@ type hook struct {
 	bindings []*binding
 }
 
-// policyStorage is where policies are stored.
-const policyStorage = "validatingadmissionpolicies.admissionregistration.k8s.io"
+// stored says where policies and bindings of a sort are stored, and how they are read. What
+// cannot be read cannot be enforced; the store keeps no such thing.
+type stored struct {
+	policies, bindings string
+	policy             func(jsoncodec.Codec, *cache.Item) *policy
+	binding            func(jsoncodec.Codec, *cache.Item) *binding
+}
 
-func newSource(c *cache.Cache, m *conditions.Metrics) *source {
+func newSource(c *cache.Cache, of stored) *source {
 	s := &source{}
 	s.reset()
 	s.follower = follow.New(c, s.reset, follow.Kind{
-		Storage: policyStorage,
-		Set:     func(item *cache.Item) { s.set(item.Name, newPolicy(c.JSON(), item, m)) },
+		Storage: of.policies,
+		Set:     func(item *cache.Item) { s.set(item.Name, of.policy(c.JSON(), item)) },
 		Delete:  func(_, name string) { s.set(name, nil) },
 	}, follow.Kind{
-		Storage: "validatingadmissionpolicybindings.admissionregistration.k8s.io",
-		Set:     func(item *cache.Item) { s.bind(item.Name, newBinding(c.JSON(), item)) },
+		Storage: of.bindings,
+		Set:     func(item *cache.Item) { s.bind(item.Name, of.binding(c.JSON(), item)) },
 		Delete:  func(_, name string) { s.bind(name, nil) },
 	})
 	return s
@@ -86,38 +91,6 @@ func (s *source) bind(name string, b *binding) {
 		s.bindings[name] = b
 	}
 	s.list.Store(nil)
-}
-
-func newPolicy(codec jsoncodec.Codec, item *cache.Item, m *conditions.Metrics) *policy {
-	obj := &admissionregistrationv1.ValidatingAdmissionPolicy{}
-	if _, err := codec.Decode(item.JSON, obj, codecs.Ignore); err != nil {
-		return nil // what cannot be read cannot be enforced; the store keeps no such thing
-	}
-	p := &policy{ValidatingAdmissionPolicy: obj}
-	if m := obj.Spec.MatchConstraints; m != nil {
-		p.criteria = criteria.Of(m)
-	}
-	p.ignores = obj.Spec.FailurePolicy != nil && *obj.Spec.FailurePolicy == admissionregistrationv1.Ignore
-	p.compiled = sync.OnceValue(func() *compiled {
-		c := compile(&obj.Spec)
-		if c.conditions != nil {
-			c.conditions.Of, c.conditions.Metrics = conditions.Owner{Name: obj.Name, Kind: "policy", Phase: "validate"}, m
-		}
-		return c
-	})
-	return p
-}
-
-func newBinding(codec jsoncodec.Codec, item *cache.Item) *binding {
-	obj := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{}
-	if _, err := codec.Decode(item.JSON, obj, codecs.Ignore); err != nil {
-		return nil
-	}
-	b := &binding{name: obj.Name, policy: obj.Spec.PolicyName, params: obj.Spec.ParamRef, actions: obj.Spec.ValidationActions}
-	if m := obj.Spec.MatchResources; m != nil {
-		b.criteria = criteria.Of(m)
-	}
-	return b
 }
 
 // hooks are the policies that are bound, by name, with their bindings by name.

@@ -54,7 +54,7 @@ func (r *run) equalArrays(a, b *node) (bool, error) {
 		one, err := r.equal(v, left[0][at])
 		at++
 		if err == nil && !one {
-			same, err = false, errTest // to end the walk
+			same, err = false, ErrTest // to end the walk
 		}
 		return err
 	})

@@ -207,7 +207,7 @@ func (r *run) test(o operation) error {
 		}
 	}
 	if !same {
-		return failed(errTest, "testing value %s failed", path)
+		return failed(ErrTest, "testing value %s failed", path)
 	}
 	return nil
 }

@@ -32,8 +32,10 @@ func Decode(text []byte) (Patch, error) {
 
 var typeNames = strings.NewReplacer("jsonpatch.operation", "jsonpatch.Operation")
 
+// ErrTest is that a test operation does not hold: the patch is not meant for the document.
+var ErrTest = errors.New("test failed")
+
 var (
-	errTest    = errors.New("test failed")
 	errMissing = errors.New("missing value")
 	errIndex   = errors.New("invalid index referenced")
 )

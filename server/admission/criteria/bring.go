@@ -1,0 +1,49 @@
+package criteria
+
+import (
+	"fmt"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+// New is an empty object of the kind that a target shows.
+func (t Target) New(a *admission.Attributes) runtime.Object {
+	if Whole(a) && t.Resource.New != nil {
+		return t.Resource.New()
+	}
+	return reflect.New(reflect.TypeOf(a.Object).Elem()).Interface().(runtime.Object)
+}
+
+// Bring puts an object as a target has it in the place of that of the write, with
+// defaults.
+func (t Target) Bring(a *admission.Attributes, obj runtime.Object) error {
+	if whole, ok := obj.(kinds.Object); ok && Whole(a) {
+		back, err := t.Back(a, whole)
+		if err != nil {
+			return err
+		}
+		// What a schema does not know is no more let in than from a client.
+		if _, err := a.Resource.Coerce(back); err != nil {
+			return err
+		}
+		if st := a.Resource.Storage; st != nil && st.Default != nil {
+			st.Default(back)
+		}
+		if a.Resource.AnyBody() {
+			// A client may have patched the kind away, which is found later and refused: it
+			// must not be mended here.
+			back.GetObjectKind().SetGroupVersionKind(a.Object.GetObjectKind().GroupVersionKind())
+		}
+		obj = back
+	}
+	from, to := reflect.ValueOf(obj), reflect.ValueOf(a.Object)
+	if from.Type() != to.Type() {
+		return fmt.Errorf("a %v cannot take the place of a %v", from.Type(), to.Type())
+	}
+	to.Elem().Set(from.Elem())
+	return nil
+}

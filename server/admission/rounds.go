@@ -1,0 +1,70 @@
+package admission
+
+import (
+	"fmt"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+)
+
+// Rounds is what a plugin that asks others to change objects keeps of its first run for the
+// second: who is to be asked again, as the object has changed since they saw it.
+type Rounds struct {
+	seen, again map[string]bool
+	output      runtime.Object // at the end of a run, where anybody wants to know
+}
+
+// RoundsOf finds the rounds of a plugin and begins the next. There are none where the first
+// run asked nobody: then nobody is asked now.
+func RoundsOf(a *Attributes, plugin string) *Rounds {
+	r, _ := a.Remembered(plugin).(*Rounds)
+	switch {
+	case r == nil && a.Second():
+		return nil
+	case r == nil:
+		r = &Rounds{seen: map[string]bool{}, again: map[string]bool{}}
+		a.Remember(plugin, r)
+	case a.Second() && r.output != nil && !apiequality.Semantic.DeepEqual(r.output, a.Object):
+		r.Changed() // by other plugins
+	}
+	return r
+}
+
+// Changed notes that the object was changed: those that saw it are to be asked again.
+func (r *Rounds) Changed() {
+	for id := range r.seen {
+		r.again[id] = true
+	}
+	clear(r.seen)
+}
+
+// Saw notes that somebody saw the object who wants to see it again when it changes.
+func (r *Rounds) Saw(id string) { r.seen[id] = true }
+
+// Asks says whether somebody is asked in this run: in the first everybody, in the second who
+// wants to be and was in the first.
+func (r *Rounds) Asks(a *Attributes, id string) bool { return !a.Second() || r.again[id] }
+
+// End ends a run.
+func (r *Rounds) End(a *Attributes) {
+	if !a.Second() && len(r.seen)+len(r.again) > 0 && a.Object != nil {
+		r.output = a.Object.DeepCopyObject()
+	}
+}
+
+// GuardFields remembers who owns the fields of an object. What it returns brings the owners
+// back where they have been spoilt meanwhile.
+func (a *Attributes) GuardFields() (check func()) {
+	m := a.Meta()
+	if m == nil {
+		return func() {}
+	}
+	before := m.GetManagedFields()
+	return func() {
+		if err := managedfields.ValidateManagedFields(m.GetManagedFields()); err != nil {
+			m.SetManagedFields(before)
+			a.Warn(fmt.Sprintf(".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating admission controller; please fix your requests: %v", err))
+		}
+	}
+}
