@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,6 +20,7 @@ import (
 type initOptions struct {
 	dataDir, from, server string
 	names                 []string
+	authority             bool
 }
 
 func initCommand() *cobra.Command {
@@ -30,7 +32,11 @@ func initCommand() *cobra.Command {
 directory, as the first start of a server would. What is there stays.
 
 With --from, the authority and the keys that all servers of a cluster share are
-taken from another folder, such as a mounted Secret.`,
+taken from another folder, such as a mounted Secret.
+
+With --renew-authority, an authority that has come to two thirds of its ten years gets
+a successor, which everybody trusts who trusts the old one. A server with the embedded
+database does that by itself; servers that share an authority are given the new ca.crt and ca.key.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.OutOrStdout()) },
 	}
@@ -39,6 +45,7 @@ taken from another folder, such as a mounted Secret.`,
 	f.StringVar(&o.from, "from", "", "folder with the authority and the keys to take")
 	f.StringVar(&o.server, "server", "https://127.0.0.1:6443", "URL of the server in the administrator's kubeconfig")
 	f.StringSliceVar(&o.names, "tls-san", nil, "more names and addresses for the serving certificate")
+	f.BoolVar(&o.authority, "renew-authority", false, "give the authority a successor, once two thirds of its life are over")
 	return cmd
 }
 
@@ -52,6 +59,19 @@ func (o *initOptions) run(out io.Writer) error {
 	dir, err := datadir.Open(o.dataDir, datadir.Options{Hosts: names, IPs: ips, ServerURL: o.server, Now: time.Now()})
 	if err != nil {
 		return err
+	}
+	if o.authority {
+		changed, err := dir.Renew(time.Now(), true)
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(changed, "ca.crt") {
+			_, err := fmt.Fprintf(out, "the authority is good until %s, and is not due\n", dir.Ends()["ca.crt"].Format(time.RFC3339))
+			return err
+		}
+		if _, err := fmt.Fprintln(out, "the authority has a successor: give ca.crt, ca.key and ca-cross.crt to all servers of the cluster"); err != nil {
+			return err
+		}
 	}
 	_, err = fmt.Fprintf(out, "export KUBECONFIG=%s\n", dir.AdminKubeconfig)
 	return err

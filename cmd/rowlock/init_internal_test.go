@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rowlock/rowlock/server/datadir"
 )
@@ -59,6 +60,20 @@ func TestInit(t *testing.T) {
 	}
 	if err := (&initOptions{dataDir: t.TempDir(), from: other}).run(io.Discard); err == nil || !strings.Contains(err.Error(), "--from: ") {
 		t.Errorf("a folder without a key: %v", err)
+	}
+}
+
+// TestInitRenews: an authority that is due gets a successor, and only then.
+func TestInitRenews(t *testing.T) {
+	for years, want := range map[int]string{1: "is not due", 7: "give ca.crt, ca.key and ca-cross.crt to all servers"} {
+		dir := t.TempDir()
+		if _, err := datadir.Open(dir, datadir.Options{ServerURL: "https://x", Now: time.Now().AddDate(-years, 0, 0)}); err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		if err := (&initOptions{dataDir: dir, authority: true}).run(&out); err != nil || !strings.Contains(out.String(), want) {
+			t.Errorf("after %d years: %q %v", years, out.String(), err)
+		}
 	}
 }
 

@@ -240,12 +240,14 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 		Kubelet:   &kubelet, Tokens: &access.tokens, Routes: access.routes,
 		Components: []components.Component{components.Local("scheduler", 10259), components.Local("controller-manager", 10257)},
 		Loops:      access.loops, Controllers: built,
-		Collectors:        append([]prometheus.Collector{measured, showGates(features)}, access.collectors...),
+		Collectors:        append([]prometheus.Collector{measured, showGates(features), showEnds(dir)}, access.collectors...),
 		Metrics:           shown,
 		ClientAuthorities: access.authorities,
 		TLS:               tlsConfig, Listener: listener, Feature: features.Enabled, Version: versionInfo(), Address: address,
 		Bootstrap: n.bootstrap(o.securePort), Log: log,
 	}
+	// Servers on one database share their authority, which none of them may replace alone.
+	cfg.Loops = append(cfg.Loops, renewing(dir, isFile, log))
 	measured.Behind = cfg.Store.Behind
 	if err := o.ways.apply(&cfg); err != nil {
 		return err

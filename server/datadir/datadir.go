@@ -17,6 +17,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 )
 
@@ -31,6 +32,9 @@ type Dir struct {
 	AdminKey        string
 	AdminKubeconfig string
 	Database        string // where SQLite lives unless --store says otherwise
+
+	mu      sync.Mutex // of what the folder holds, while it changes
+	options Options
 }
 
 // Options are what the certificates and the kubeconfig must name.
@@ -62,7 +66,7 @@ func Open(path string, o Options) (*Dir, error) {
 		ServingCert: in("serving.crt"), ServingKey: in("serving.key"),
 		ServiceAccount: in("service-account.key"),
 		AdminCert:      in("admin.crt"), AdminKey: in("admin.key"),
-		AdminKubeconfig: in("admin.kubeconfig"), Database: in("rowlock.db"),
+		AdminKubeconfig: in("admin.kubeconfig"), Database: in("rowlock.db"), options: o,
 	}
 	if err := d.fill(o); err != nil {
 		return nil, fmt.Errorf("data directory %s: %w", abs, err)
@@ -83,14 +87,14 @@ func (d *Dir) fill(o Options) error {
 		Subject: pkix.Name{CommonName: "rowlock"}, DNSNames: names, IPAddresses: ips,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
-	if err := ensureLeaf(serving, ca, d.ServingCert, d.ServingKey, o.Now); err != nil {
+	if err := ensureLeaf(serving, ca, d.chain(ca, o.Now), d.ServingCert, d.ServingKey, o.Now); err != nil {
 		return err
 	}
 	admin := &x509.Certificate{
 		Subject:     pkix.Name{CommonName: "admin", Organization: []string{"system:masters"}},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
-	if err := ensureLeaf(admin, ca, d.AdminCert, d.AdminKey, o.Now); err != nil {
+	if err := ensureLeaf(admin, ca, nil, d.AdminCert, d.AdminKey, o.Now); err != nil {
 		return err
 	}
 	if _, err := os.Stat(d.ServiceAccount); errors.Is(err, fs.ErrNotExist) {
@@ -104,6 +108,9 @@ func (d *Dir) fill(o Options) error {
 }
 
 func (d *Dir) authority(now time.Time) (*pair, error) {
+	if err := d.takeOver(); err != nil {
+		return nil, err
+	}
 	_, certErr := os.Stat(d.CACert)
 	_, keyErr := os.Stat(d.CAKey)
 	switch {
@@ -119,17 +126,17 @@ func (d *Dir) authority(now time.Time) (*pair, error) {
 }
 
 // ensureLeaf keeps the certificate that is there while it is good: signed by the
-// CA, far from its end, and naming all hosts.
-func ensureLeaf(t *x509.Certificate, ca *pair, certPath, keyPath string, now time.Time) error {
+// CA, not yet due, and naming all hosts.
+func ensureLeaf(t *x509.Certificate, ca *pair, chain []byte, certPath, keyPath string, now time.Time) error {
 	have, err := loadPair(certPath, keyPath)
 	if err == nil && have.cert.CheckSignatureFrom(ca.cert) == nil &&
-		now.Before(have.cert.NotAfter.Add(-renewBefore)) && covers(have.cert, t.DNSNames, t.IPAddresses) {
+		!due(have.cert, now) && covers(have.cert, t.DNSNames, t.IPAddresses) {
 		return nil
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	_, err = createLeaf(t, ca, certPath, keyPath, now)
+	_, err = createLeaf(t, ca, chain, certPath, keyPath, now)
 	return err
 }
 

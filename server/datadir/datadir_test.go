@@ -66,7 +66,7 @@ func TestRenewal(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data")
 	d := open(t, path, now)
 	before := contents(t, d)
-	open(t, path, now.Add(leafLife-renewBefore+time.Hour))
+	open(t, path, now.Add(leafLife*2/3+time.Hour))
 	after := contents(t, d)
 	for name, changed := range map[string]bool{"ca.crt": false, "serving.crt": true, "admin.crt": true, "admin.kubeconfig": true, "service-account.key": false} {
 		if (before[name] != after[name]) != changed {
@@ -74,7 +74,7 @@ func TestRenewal(t *testing.T) {
 		}
 	}
 	// A new address needs a new serving certificate, and that alone.
-	open(t, path, now.Add(leafLife-renewBefore+2*time.Hour), net.IPv4(192, 0, 2, 7))
+	open(t, path, now.Add(leafLife*2/3+2*time.Hour), net.IPv4(192, 0, 2, 7))
 	last := contents(t, d)
 	if last["serving.crt"] == after["serving.crt"] || last["admin.crt"] != after["admin.crt"] {
 		t.Error("serving certificate does not follow the addresses")

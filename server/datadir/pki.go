@@ -20,8 +20,6 @@ import (
 const (
 	caLife   = 10 * 365 * 24 * time.Hour
 	leafLife = 365 * 24 * time.Hour
-	// A leaf that has less than this left is made anew at the next start.
-	renewBefore = 60 * 24 * time.Hour
 	// Clocks of clients may be behind ours.
 	backdate = 5 * time.Minute
 )
@@ -41,21 +39,24 @@ func createCA(certPath, keyPath string, now time.Time) (*pair, error) {
 	if err != nil {
 		return nil, err
 	}
-	serial, err := newSerial()
-	if err != nil {
+	t := authorityTemplate(pkix.Name{CommonName: "rowlock-ca"}, now)
+	if t.SerialNumber, err = newSerial(); err != nil {
 		return nil, err
 	}
-	t := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: "rowlock-ca"},
-		NotBefore: now.Add(-backdate), NotAfter: now.Add(caLife),
+	return write(t, &pair{t, key}, key, nil, certPath, keyPath)
+}
+
+func authorityTemplate(name pkix.Name, now time.Time) *x509.Certificate {
+	return &x509.Certificate{
+		Subject: name, NotBefore: now.Add(-backdate), NotAfter: now.Add(caLife),
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign | x509.KeyUsageDigitalSignature,
 		BasicConstraintsValid: true, IsCA: true,
 	}
-	return write(t, &pair{t, key}, key, certPath, keyPath)
 }
 
-// createLeaf makes a certificate for key usage by signing t with the CA.
-func createLeaf(t *x509.Certificate, ca *pair, certPath, keyPath string, now time.Time) (*pair, error) {
+// createLeaf makes a certificate for key usage by signing t with the CA. chain goes
+// behind it into the file.
+func createLeaf(t *x509.Certificate, ca *pair, chain []byte, certPath, keyPath string, now time.Time) (*pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
@@ -69,10 +70,10 @@ func createLeaf(t *x509.Certificate, ca *pair, certPath, keyPath string, now tim
 	}
 	t.KeyUsage = x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment
 	t.BasicConstraintsValid = true
-	return write(t, ca, key, certPath, keyPath)
+	return write(t, ca, key, chain, certPath, keyPath)
 }
 
-func write(t *x509.Certificate, signer *pair, key *ecdsa.PrivateKey, certPath, keyPath string) (*pair, error) {
+func write(t *x509.Certificate, signer *pair, key *ecdsa.PrivateKey, chain []byte, certPath, keyPath string) (*pair, error) {
 	der, err := x509.CreateCertificate(rand.Reader, t, signer.cert, key.Public(), signer.key)
 	if err != nil {
 		return nil, err
@@ -81,18 +82,26 @@ func write(t *x509.Certificate, signer *pair, key *ecdsa.PrivateKey, certPath, k
 	if err != nil {
 		return nil, err
 	}
-	keyDER, err := x509.MarshalECPrivateKey(key)
+	keyText, err := encodeKey(key)
 	if err != nil {
 		return nil, err
 	}
 	// The key goes first: a certificate without its key would be taken for whole.
-	if err := writeFile(keyPath, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER})); err != nil {
+	if err := writeFile(keyPath, keyText); err != nil {
 		return nil, err
 	}
-	if err := writeFile(certPath, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})); err != nil {
+	if err := writeFile(certPath, append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), chain...)); err != nil {
 		return nil, err
 	}
 	return &pair{cert, key}, nil
+}
+
+func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
 }
 
 // createSigningKey makes the RSA key that signs service-account tokens.

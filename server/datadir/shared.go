@@ -10,7 +10,7 @@ import (
 
 // shared are the files that all servers of a cluster have the same of; without the first
 // three they are no servers of one cluster.
-var shared = []string{"ca.crt", "ca.key", "service-account.key", "front-proxy-ca.crt", "front-proxy-ca.key"}
+var shared = []string{"ca.crt", "ca.key", "service-account.key", "ca-cross.crt", "front-proxy-ca.crt", "front-proxy-ca.key"}
 
 // Shared names the files that all servers of a cluster have the same of.
 func Shared() []string { return slices.Clone(shared) }

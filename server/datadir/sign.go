@@ -30,7 +30,9 @@ func (d *Dir) Sign(r *x509.CertificateRequest, usages []certificatesv1.KeyUsage,
 	if err := r.CheckSignature(); err != nil {
 		return nil, fmt.Errorf("the request's signature: %w", err)
 	}
+	d.mu.Lock()
 	ca, err := loadPair(d.CACert, d.CAKey)
+	d.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,209 @@
+package datadir
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// due says whether a certificate has come to two thirds of its life, when it is made anew.
+func due(c *x509.Certificate, now time.Time) bool {
+	life := c.NotAfter.Sub(c.NotBefore)
+	return !now.Before(c.NotAfter.Add(-life / 3))
+}
+
+// Renew makes anew what has come to two thirds of its life, and what does not fit the
+// authority any more. The authority itself gets a successor only where that is asked for:
+// servers that share one must go on sharing it. It returns the names of the files that
+// have changed.
+//
+// A successor is trusted from the start by who trusts the authority before it: for as long
+// as that lives, ca.crt holds both, and the serving certificate comes with one of
+// the successor that the old authority has signed.
+func (d *Dir) Renew(now time.Time, authority bool) (changed []string, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	before := d.marks()
+	if authority {
+		err = d.succeed(now)
+	}
+	if err == nil {
+		o := d.options
+		o.Now = now
+		err = d.fill(o)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("data directory %s: %w", d.Path, err)
+	}
+	after := d.marks()
+	for i, path := range d.kept() {
+		if !bytes.Equal(before[i], after[i]) {
+			changed = append(changed, filepath.Base(path))
+		}
+	}
+	return changed, nil
+}
+
+func (d *Dir) kept() []string {
+	return []string{d.CACert, d.ServingCert, d.AdminCert, d.AdminKubeconfig}
+}
+
+func (d *Dir) marks() (all [][]byte) {
+	for _, path := range d.kept() {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			data = nil
+		}
+		all = append(all, data)
+	}
+	return all
+}
+
+// Ends says when the certificates end, by the names of their files.
+func (d *Dir) Ends() map[string]time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	ends := map[string]time.Time{}
+	for _, path := range []string{d.CACert, d.ServingCert, d.AdminCert} {
+		if list, err := readCertificates(path); err == nil && len(list) > 0 {
+			ends[filepath.Base(path)] = list[0].NotAfter
+		}
+	}
+	return ends
+}
+
+// The successor of an authority, until it has taken its place; what the old authority
+// says of it.
+func (d *Dir) nextCert() string { return filepath.Join(d.Path, "ca-next.crt") }
+func (d *Dir) nextKey() string  { return filepath.Join(d.Path, "ca-next.key") }
+func (d *Dir) cross() string    { return filepath.Join(d.Path, "ca-cross.crt") }
+
+// succeed gives the authority a successor once it is due.
+func (d *Dir) succeed(now time.Time) error {
+	ca, err := d.authority(now)
+	if err != nil || !due(ca.cert, now) {
+		return err
+	}
+	old, err := readCertificates(d.CACert)
+	if err != nil {
+		return err
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	template := authorityTemplate(pkix.Name{CommonName: "rowlock-ca-" + now.UTC().Format("2006-01")}, now)
+	var texts [2][]byte
+	for i, signer := range []*pair{ca, {template, key}} {
+		if template.SerialNumber, err = newSerial(); err != nil {
+			return err
+		}
+		t := *template
+		if t.NotAfter.After(signer.cert.NotAfter) {
+			t.NotAfter = signer.cert.NotAfter
+		}
+		der, err := x509.CreateCertificate(rand.Reader, &t, signer.cert, key.Public(), signer.key)
+		if err != nil {
+			return err
+		}
+		texts[i] = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	}
+	bundle := texts[1]
+	for _, c := range old {
+		if now.Before(c.NotAfter) {
+			bundle = append(bundle, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})...)
+		}
+	}
+	keyText, err := encodeKey(key)
+	if err != nil {
+		return err
+	}
+	// Until the key has its name, all of this can be left out without harm; from then on
+	// takeOver finishes it.
+	for _, f := range []struct {
+		path string
+		data []byte
+	}{{d.nextCert(), bundle}, {d.cross(), texts[0]}, {d.nextKey(), keyText}} {
+		if err := writeFile(f.path, f.data); err != nil {
+			return err
+		}
+	}
+	if err := os.Rename(d.nextKey(), d.CAKey); err != nil {
+		return err
+	}
+	return os.Rename(d.nextCert(), d.CACert)
+}
+
+// takeOver finishes a succession that was cut short: a key that is the successor's
+// already gets the certificates that go with it.
+func (d *Dir) takeOver() error {
+	next, err := readCertificates(d.nextCert())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(d.CAKey)
+	if err != nil {
+		return err
+	}
+	key, err := parseKey(text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", d.CAKey, err)
+	}
+	if len(next) == 0 || !fits(next[0], key) {
+		return errors.Join(os.Remove(d.nextCert()), ignoreMissing(os.Remove(d.nextKey())))
+	}
+	return os.Rename(d.nextCert(), d.CACert)
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// chain is what goes with a serving certificate: the successor as the authority before it
+// signed it, while that one lives.
+func (d *Dir) chain(ca *pair, now time.Time) []byte {
+	list, err := readCertificates(d.cross())
+	if err != nil || len(list) == 0 || !fits(list[0], ca.key) || !now.Before(list[0].NotAfter) {
+		return nil
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: list[0].Raw})
+}
+
+// fits says whether a certificate is of a key.
+func fits(c *x509.Certificate, key crypto.Signer) bool {
+	public, ok := c.PublicKey.(interface{ Equal(crypto.PublicKey) bool })
+	return ok && public.Equal(key.Public())
+}
+
+func readCertificates(path string) ([]*x509.Certificate, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var list []*x509.Certificate
+	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		list = append(list, c)
+	}
+	return slices.Clip(list), nil
+}

@@ -1,0 +1,205 @@
+package datadir
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+)
+
+const week = 7 * 24 * time.Hour
+
+func poolOf(t *testing.T, path string) *x509.CertPool {
+	t.Helper()
+	list, err := readCertificates(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	for _, c := range list {
+		pool.AddCert(c)
+	}
+	return pool
+}
+
+func verify(chain []*x509.Certificate, roots *x509.CertPool, usage x509.ExtKeyUsage, now time.Time) error {
+	between := x509.NewCertPool()
+	for _, c := range chain[1:] {
+		between.AddCert(c)
+	}
+	_, err := chain[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{usage}, CurrentTime: now})
+	return err
+}
+
+// clientCertificate is one that the authority signed for a client.
+func clientCertificate(t *testing.T, d *Dir, now time.Time) *x509.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "ann"}}, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := x509.ParseCertificateRequest(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := d.Sign(r, []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}, 365*24*time.Hour, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, _ := pem.Decode(text)
+	c, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestYears: over thirty years, with a look every four weeks, nobody who was told of an authority or
+// given a certificate is ever turned away before that ends, and nothing is near its end.
+func TestYears(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	d := open(t, t.TempDir(), start)
+	type told struct {
+		at    time.Time
+		ends  time.Time // when what was newest then does
+		roots *x509.CertPool
+	}
+	var clients []told
+	var given []*x509.Certificate
+	authorities := map[string]bool{}
+	for now := start; now.Before(start.Add(30 * 365 * 24 * time.Hour)); now = now.Add(4 * week) {
+		if _, err := d.Renew(now, true); err != nil {
+			t.Fatal(now, err)
+		}
+		serving, err := readCertificates(d.ServingCert)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := readCertificates(d.CACert)
+		if err != nil || len(list) > 2 {
+			t.Fatal(now, err, len(list))
+		}
+		authorities[list[0].SerialNumber.String()] = true
+		for name, end := range d.Ends() {
+			if left := end.Sub(now); left < 100*24*time.Hour {
+				t.Fatalf("%s: %s has %s left", now, name, left)
+			}
+		}
+		clients = append(clients, told{now, list[0].NotAfter, poolOf(t, d.CACert)})
+		clients = slices.DeleteFunc(clients, func(c told) bool { return !now.Before(c.ends) })
+		// All of them are too many to ask each week: those that were told first and last,
+		// and some between.
+		for i := 0; i < len(clients); i += 1 + len(clients)/8 {
+			if err := verify(serving, clients[i].roots, x509.ExtKeyUsageServerAuth, now); err != nil {
+				t.Fatalf("%s: a client that was told at %s: %v", now, clients[i].at, err)
+			}
+		}
+		given = append(given, clientCertificate(t, d, now))
+		given = slices.DeleteFunc(given, func(c *x509.Certificate) bool { return now.After(c.NotAfter) })
+		trusted := poolOf(t, d.CACert)
+		for i := 0; i < len(given); i += 3 {
+			if err := verify(given[i:i+1], trusted, x509.ExtKeyUsageClientAuth, now); err != nil {
+				t.Fatalf("%s: a client's certificate of %s: %v", now, given[i].NotBefore, err)
+			}
+		}
+	}
+	if n := len(authorities); n < 4 || n > 6 {
+		t.Errorf("%d authorities in thirty years", n)
+	}
+}
+
+// TestSharedAuthority: what servers share is not replaced behind their backs, and what
+// somebody replaced it with is taken up.
+func TestSharedAuthority(t *testing.T) {
+	now := time.Now()
+	d := open(t, t.TempDir(), now)
+	before := contents(t, d)
+	changed, err := d.Renew(now.Add(caLife-week), false)
+	if err != nil || slices.Contains(changed, "ca.crt") || contents(t, d)["ca.key"] != before["ca.key"] {
+		t.Errorf("changed: %q %v", changed, err)
+	}
+	other := open(t, t.TempDir(), now)
+	for _, name := range []string{"ca.key", "ca.crt"} {
+		data, err := os.ReadFile(filepath.Join(other.Path, name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(d.Path, name), data, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	changed, err = d.Renew(now, false)
+	if want := []string{"serving.crt", "admin.crt", "admin.kubeconfig"}; err != nil || !slices.Equal(changed[len(changed)-3:], want) {
+		t.Errorf("changed: %q %v", changed, err)
+	}
+	serving, err := readCertificates(d.ServingCert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := verify(serving, poolOf(t, other.CACert), x509.ExtKeyUsageServerAuth, now); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSuccessionCutShort: wherever a succession is cut short, the folder is whole after
+// the next start, and old clients are served.
+func TestSuccessionCutShort(t *testing.T) {
+	now := time.Now()
+	later := now.Add(caLife*2/3 + time.Hour)
+	for name, cut := range map[string]func(old, whole map[string]string) map[string]string{
+		"before the key": func(old, whole map[string]string) map[string]string {
+			return map[string]string{"ca-next.crt": whole["ca.crt"], "ca-cross.crt": whole["ca-cross.crt"], "ca.crt": old["ca.crt"], "ca.key": old["ca.key"]}
+		},
+		"with the key beside": func(old, whole map[string]string) map[string]string {
+			return map[string]string{"ca-next.crt": whole["ca.crt"], "ca-next.key": whole["ca.key"], "ca-cross.crt": whole["ca-cross.crt"], "ca.crt": old["ca.crt"], "ca.key": old["ca.key"]}
+		},
+		"behind the key": func(old, whole map[string]string) map[string]string {
+			return map[string]string{"ca-next.crt": whole["ca.crt"], "ca-cross.crt": whole["ca-cross.crt"], "ca.crt": old["ca.crt"], "ca.key": whole["ca.key"]}
+		},
+	} {
+		d := open(t, t.TempDir(), now)
+		old, roots := contents(t, d), poolOf(t, d.CACert)
+		if _, err := d.Renew(later, true); err != nil {
+			t.Fatal(err)
+		}
+		for file, text := range cut(old, contents(t, d)) {
+			if err := os.WriteFile(filepath.Join(d.Path, file), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		d = open(t, d.Path, later)
+		if _, err := d.Renew(later, true); err != nil {
+			t.Fatal(name, err)
+		}
+		serving, err := readCertificates(d.ServingCert)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, trusted := range []*x509.CertPool{roots, poolOf(t, d.CACert)} {
+			if err := verify(serving, trusted, x509.ExtKeyUsageServerAuth, later); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		for _, left := range []string{"ca-next.crt", "ca-next.key"} {
+			if _, err := os.Stat(filepath.Join(d.Path, left)); err == nil {
+				t.Errorf("%s: %s is left", name, left)
+			}
+		}
+		if ca, err := loadPair(d.CACert, d.CAKey); err != nil || !fits(ca.cert, ca.key) {
+			t.Errorf("%s: the authority does not fit its key: %v", name, err)
+		}
+	}
+}
