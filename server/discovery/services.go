@@ -16,8 +16,10 @@ import (
 type Service struct {
 	Group, Version                 string
 	GroupPriority, VersionPriority int32
-	// Remote is what another server says of it; nil where this server serves it.
-	Remote *discoveryv2.APIVersionDiscovery
+	// Remote: another server serves it.
+	Remote bool
+	// Says is what that server says of it; nil before it was first asked.
+	Says *discoveryv2.APIVersionDiscovery
 }
 
 // ownPriority is that of the group of APIServices, which has none itself: higher than an
@@ -118,11 +120,11 @@ func aggregatedItems(groups []groupRows, services []Service) (items []discoveryv
 	entriesOf := make(map[schema.GroupVersion]discoveryv2.APIVersionDiscovery)
 	var list []place
 	for _, s := range services {
-		if s.Remote == nil {
+		if s.Says == nil {
 			continue
 		}
 		gv := schema.GroupVersion{Group: s.Group, Version: s.Version}
-		entriesOf[gv] = *s.Remote
+		entriesOf[gv] = *s.Says
 		list = append(list, place{gv, s.GroupPriority, s.VersionPriority})
 	}
 	for _, g := range groups {

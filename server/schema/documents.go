@@ -1,10 +1,10 @@
 package schema
 
 import (
-	"bytes"
 	"crypto/sha512"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -12,7 +12,6 @@ import (
 	"time"
 
 	openapi_v3 "github.com/google/gnostic-models/openapiv3"
-	"github.com/klauspost/compress/gzip"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rowlock/rowlock/server/kinds"
@@ -27,6 +26,8 @@ type Documents struct {
 	// CustomSchema gives the OpenAPI 3 schema of a custom resource. Nil, or a nil
 	// answer, stands for an object of unknown fields. Set before first use.
 	CustomSchema func(*kinds.Resource) json.RawMessage
+	// Others tell of the documents of other servers; nil: there are none. Set before first use.
+	Others Others
 	// CBOR says that bodies may be CBOR.
 	CBOR bool
 	// Now is the clock for Last-Modified and Expires.
@@ -34,10 +35,21 @@ type Documents struct {
 
 	mu         sync.Mutex
 	generation uint64
+	others     uint64               // the number of what other servers say
 	packed     []byte               // the definitions of built-in types; nil until a document is made
 	documents  map[string]*document // by the path below /openapi/v3; "" for the index
 	swagger    *document
 	swaggerPB  *document
+}
+
+// Others are the documents of other servers. The numbers rise when anything of them changes.
+type Others interface {
+	// OpenAPI3 are hashes of documents, by the path below /openapi/v3.
+	OpenAPI3() (hashes map[string]string, number uint64)
+	// ServeOpenAPI3 answers with one of them.
+	ServeOpenAPI3(w http.ResponseWriter, r *http.Request, path string)
+	// OpenAPI2 is what becomes a part of the document of version 2.
+	OpenAPI2() (parts []*Swagger, number uint64)
 }
 
 // document is one encoded document.
@@ -55,20 +67,16 @@ func NewDocuments(catalogue *kinds.Catalogue, version string) *Documents {
 }
 
 func (d *Documents) pack(text []byte, resources []*kinds.Resource) (*document, error) {
-	var buf bytes.Buffer
-	zw := gzip.NewWriter(&buf)
-	if _, err := zw.Write(text); err != nil {
-		return nil, err
+	doc, err := packed(text, d.Now())
+	if err == nil {
+		doc.resources = resources
 	}
-	if err := zw.Close(); err != nil {
-		return nil, err
-	}
-	return &document{
-		packed:    bytes.Clone(buf.Bytes()),
-		etag:      fmt.Sprintf("%X", sha512.Sum512(text)),
-		modified:  d.Now(),
-		resources: resources,
-	}, nil
+	return doc, err
+}
+
+func packed(text []byte, now time.Time) (*document, error) {
+	b, err := packBytes(text)
+	return &document{packed: b, etag: fmt.Sprintf("%X", sha512.Sum512(text)), modified: now}, err
 }
 
 // refresh forgets the documents that the catalogue has left behind. The caller holds mu.
@@ -85,6 +93,34 @@ func (d *Documents) refresh() []*kinds.Resource {
 		}
 	}
 	return resources
+}
+
+// elsewhere are the hashes of other servers' documents of version 3. The caller holds mu.
+func (d *Documents) elsewhere() map[string]string {
+	if d.Others == nil {
+		return nil
+	}
+	hashes, number := d.Others.OpenAPI3()
+	d.renumber(number)
+	return hashes
+}
+
+// parts are other servers' documents of version 2. The caller holds mu.
+func (d *Documents) parts() []*Swagger {
+	if d.Others == nil {
+		return nil
+	}
+	parts, number := d.Others.OpenAPI2()
+	d.renumber(number)
+	return parts
+}
+
+// renumber forgets what was made of other servers' documents before.
+func (d *Documents) renumber(number uint64) {
+	if number != d.others {
+		d.others, d.swagger, d.swaggerPB = number, nil, nil
+		delete(d.documents, "")
+	}
 }
 
 // resourcesOf picks the resources of "api/v1" or "apis/apps/v1".
@@ -133,6 +169,12 @@ func (d *Documents) version3Protobuf(key string) (*document, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	return doc.inProtobuf(d.Now())
+}
+
+// inProtobuf is a document of version 3 in protobuf, which is made once. Whoever else may
+// call it waits.
+func (doc *document) inProtobuf(now time.Time) (*document, error) {
 	if doc.protobuf != nil {
 		return doc.protobuf, nil
 	}
@@ -148,20 +190,20 @@ func (d *Documents) version3Protobuf(key string) (*document, error) {
 	if err != nil {
 		return nil, err
 	}
-	packed, err := d.pack(wire, nil)
+	other, err := packed(wire, now)
 	if err != nil {
 		return nil, err
 	}
-	packed.etag, packed.modified = doc.etag, doc.modified
-	doc.protobuf = packed
-	return packed, nil
+	other.etag, other.modified = doc.etag, doc.modified
+	doc.protobuf = other
+	return other, nil
 }
 
 // index returns the list of all documents of version 3, with their hashes.
 func (d *Documents) index() (*document, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	resources := d.refresh()
+	resources, hashes := d.refresh(), d.elsewhere()
 	if doc := d.documents[""]; doc != nil {
 		return doc, nil
 	}
@@ -180,6 +222,9 @@ func (d *Documents) index() (*document, error) {
 		}
 		paths[key] = tree{"serverRelativeURL": documentURL(key, doc.etag)}
 	}
+	for key, hash := range hashes {
+		paths[key] = tree{"serverRelativeURL": documentURL(key, hash)}
+	}
 	text, err := json.Marshal(tree{"paths": paths})
 	if err != nil {
 		return nil, err
@@ -192,7 +237,10 @@ func (d *Documents) index() (*document, error) {
 }
 
 func documentURL(key, etag string) string {
-	u := url.URL{Path: "/openapi/v3/" + strings.TrimPrefix(key, "/"), RawQuery: url.Values{"hash": {etag}}.Encode()}
+	u := url.URL{Path: "/openapi/v3/" + strings.TrimPrefix(key, "/")}
+	if etag != "" {
+		u.RawQuery = url.Values{"hash": {etag}}.Encode()
+	}
 	return u.String()
 }
 
@@ -200,7 +248,7 @@ func documentURL(key, etag string) string {
 func (d *Documents) version2(protobuf bool) (*document, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	resources := d.refresh()
+	resources, others := d.refresh(), d.parts()
 	slot := &d.swagger
 	if protobuf {
 		slot = &d.swaggerPB
@@ -214,6 +262,9 @@ func (d *Documents) version2(protobuf bool) (*document, error) {
 	}
 	doc, err := b.openAPI2()
 	if err != nil {
+		return nil, err
+	}
+	if err := merge(doc, others); err != nil {
 		return nil, err
 	}
 	text, err := json.Marshal(doc)

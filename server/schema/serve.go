@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/munnerz/goautoneg"
@@ -51,6 +52,12 @@ func (d *Documents) ServeV3(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotFound) // the index has no slash at its end
 		return
 	}
+	if d.Others != nil {
+		if hashes, _ := d.Others.OpenAPI3(); has(hashes, key) {
+			d.Others.ServeOpenAPI3(w, r, key)
+			return
+		}
+	}
 	w.Header().Add("Vary", "Accept")
 	typ, find := accepted(r, jsonType, openAPI3ProtobufOld, openAPI3Protobuf), d.version3
 	if typ == openAPI3ProtobufOld || typ == openAPI3Protobuf {
@@ -69,16 +76,26 @@ func (d *Documents) ServeV3(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotAcceptable)
 		return
 	}
+	serve3(w, r, key, typ, doc, d.Now())
+}
+
+// serve3 answers with a document of version 3. What is asked for by its hash never changes.
+func serve3(w http.ResponseWriter, r *http.Request, key, typ string, doc *document, now time.Time) {
 	if hash := r.URL.Query().Get("hash"); hash != "" {
 		if hash != doc.etag {
 			http.Redirect(w, r, documentURL(key, doc.etag), http.StatusMovedPermanently)
 			return
 		}
 		w.Header().Set("Cache-Control", "public, immutable")
-		w.Header().Set("Expires", d.Now().UTC().AddDate(1, 0, 0).Format(http.TimeFormat))
+		w.Header().Set("Expires", now.UTC().AddDate(1, 0, 0).Format(http.TimeFormat))
 	}
 	w.Header().Set("Content-Type", typ)
 	doc.serve(w, r)
+}
+
+func has(hashes map[string]string, key string) bool {
+	_, ok := hashes[key]
+	return ok
 }
 
 func (d *Documents) serveIndex(w http.ResponseWriter, r *http.Request) {

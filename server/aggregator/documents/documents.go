@@ -1,0 +1,116 @@
+package documents
+
+import (
+	"log/slog"
+	"net/http"
+	"reflect"
+	"sync"
+	"time"
+
+	discoveryv2 "k8s.io/api/apidiscovery/v2"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"github.com/rowlock/rowlock/server/aggregator"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/discovery"
+)
+
+// Config is what Documents are made of. All fields but the last two are required.
+type Config struct {
+	Cache    *cache.Cache
+	Services func() *aggregator.Services
+	Backend  Backend
+	// Proxy passes the request of a client on to the server behind an APIService.
+	Proxy func(w http.ResponseWriter, r *http.Request, s *apiregistrationv1.APIService)
+	Agent string // User-Agent
+	Log   *slog.Logger
+	Clock func() time.Time // nil: time.Now
+	// Interval is how often a server that answers is asked; 0: each minute.
+	Interval time.Duration
+}
+
+// Documents are those of all aggregated servers. They are safe for concurrent use.
+type Documents struct {
+	cfg Config
+
+	mu      sync.Mutex
+	servers map[origin]*server
+	changed bool                 // what servers say, since the listing was made
+	seen    *aggregator.Services // that the listing was made of
+	listing []discovery.Service
+	number  uint64 // of the listing
+
+	openAPI uint64 // rises with each change of an OpenAPI document
+}
+
+// origin is a server: APIServices that lead to the same one in the same way share what it
+// says.
+type origin struct {
+	namespace, name, bundle string
+	port                    int32
+	insecure                bool
+}
+
+func originOf(s *apiregistrationv1.APIService) origin {
+	o := origin{namespace: s.Spec.Service.Namespace, name: s.Spec.Service.Name, bundle: string(s.Spec.CABundle), port: 443, insecure: s.Spec.InsecureSkipTLSVerify}
+	if s.Spec.Service.Port != nil {
+		o.port = *s.Spec.Service.Port
+	}
+	return o
+}
+
+// New makes Documents, which know nothing before Run.
+func New(cfg Config) *Documents {
+	if cfg.Clock == nil {
+		cfg.Clock = time.Now
+	}
+	if cfg.Interval == 0 {
+		cfg.Interval = interval
+	}
+	return &Documents{cfg: cfg, servers: map[origin]*server{}}
+}
+
+// Services are all APIServices, with what other servers say, and a number that rises when
+// the list changes. It is for discovery.
+func (d *Documents) Services() ([]discovery.Service, uint64) {
+	services := d.cfg.Services()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if services == d.seen && !d.changed {
+		return d.listing, d.number
+	}
+	d.seen, d.changed = services, false
+	list := make([]discovery.Service, 0, len(services.All()))
+	for _, s := range services.All() {
+		entry := discovery.Service{Group: s.Spec.Group, Version: s.Spec.Version, GroupPriority: s.Spec.GroupPriorityMinimum, VersionPriority: s.Spec.VersionPriority}
+		if s.Spec.Service != nil {
+			entry.Remote = true
+			if at := d.servers[originOf(s)]; at != nil {
+				entry.Says = at.says(aggregator.GroupVersion(s))
+			}
+		}
+		list = append(list, entry)
+	}
+	if d.number == 0 || !reflect.DeepEqual(list, d.listing) {
+		d.listing, d.number = list, d.number+1
+	}
+	return d.listing, d.number
+}
+
+// says is what a server says of a version; nil before it was asked for the first time.
+func (s *server) says(gv schema.GroupVersion) *discoveryv2.APIVersionDiscovery {
+	switch {
+	case s.said == nil:
+		return nil
+	case s.said.err != nil, s.said.failed[gv] != nil:
+		return &discoveryv2.APIVersionDiscovery{Version: gv.Version, Freshness: discoveryv2.DiscoveryFreshnessStale}
+	}
+	if v := s.said.versions[gv]; v != nil {
+		return v
+	}
+	if s.said.lists { // it was not asked for this one yet
+		return nil
+	}
+	return &discoveryv2.APIVersionDiscovery{Version: gv.Version, Freshness: discoveryv2.DiscoveryFreshnessCurrent}
+}
