@@ -45,6 +45,7 @@ type serveOptions struct {
 	metrics                       metricsOptions
 	ways                          waysOptions
 	controllers                   controllerOptions
+	encryption                    encryptionOptions
 	serviceRange, nodePortRange   string
 	retention                     time.Duration
 	eventTTL                      time.Duration
@@ -109,6 +110,7 @@ kubeconfig in the data directory; later starts find them again.`,
 	o.metrics.addTo(f)
 	o.ways.addTo(f)
 	o.controllers.addTo(f)
+	o.encryption.addTo(f)
 	addIgnored(f)
 	f.SetNormalizeFunc(otherNames)
 	return cmd
@@ -213,6 +215,13 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 			return fmt.Errorf("%s: %w", from, err)
 		}
 	}
+	keys, err := o.encryption.build(ctx, features.Enabled, address, log)
+	if err != nil {
+		return err
+	}
+	if keys != nil {
+		defer keys.Close()
+	}
 	driver, err := openStoreWith(ctx, url, bringUp, o.database)
 	if err != nil {
 		return err
@@ -234,7 +243,7 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 		built.JoinAt = "https://" + address
 	}
 	cfg := server.Config{
-		Store:     sqlstore.New(driver, sqlstore.Config{Retention: o.retention, Log: log, Observer: measured}),
+		Store:     sqlstore.New(driver, sqlstore.Config{Retention: o.retention, Log: log, Observer: measured, Sealer: sealer(keys)}),
 		Catalogue: catalogue, Cache: memory, Authenticate: access.authenticate,
 		Admission: admitted,
 		Kubelet:   &kubelet, Tokens: &access.tokens, Routes: access.routes,
@@ -263,6 +272,7 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	cfg.Started = func() { tell(log, ready) }
 	authz.addTo(&cfg)
 	auditing.addTo(&cfg)
+	addEncryption(keys, &cfg)
 	s, err := server.New(cfg)
 	if err != nil {
 		return err
