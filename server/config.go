@@ -115,7 +115,7 @@ type Config struct {
 	// priority levels say.
 	PlainLimits bool
 	Log         *slog.Logger
-	Clock  func() time.Time
+	Clock       func() time.Time
 	// Started is called once, when requests are served. May be nil.
 	Started func()
 }

@@ -16,10 +16,6 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/scheduling"
 )
 
-// flowProducer is the field manager of the flow control objects that are there from
-// the start.
-const flowProducer = "api-priority-and-fairness-config-producer-v1"
-
 // defaultWriters bounds how many default objects are written at once; writes that
 // meet share a commit.
 const defaultWriters = 16
@@ -41,7 +37,7 @@ func (o *ownObjects) defaults(ctx context.Context) error {
 	}
 	const flow = "/apis/flowcontrol.apiserver.k8s.io/v1/"
 	for _, l := range append(flowcontrol.MandatoryLevels(), flowcontrol.SuggestedLevels()...) {
-		add(flowProducer, "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io", flow+"prioritylevelconfigurations", l.Name, l)
+		add(flowcontrol.Producer, "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io", flow+"prioritylevelconfigurations", l.Name, l)
 	}
 	for _, f := range append(flowcontrol.MandatorySchemas(), flowcontrol.SuggestedSchemas()...) {
 		const storage = "flowschemas.flowcontrol.apiserver.k8s.io"
@@ -99,7 +95,7 @@ func (o *ownObjects) unserved() []string {
 
 // createSchema writes a flow schema and says that its priority level exists.
 func (o *ownObjects) createSchema(ctx context.Context, path string, f *flowcontrolv1.FlowSchema) error {
-	if err := o.createAs(ctx, flowProducer, path, f); err != nil {
+	if err := o.createAs(ctx, flowcontrol.Producer, path, f); err != nil {
 		return err
 	}
 	c := flowcontrol.Dangling(f.Spec.PriorityLevelConfiguration.Name, true, o.cfg.Clock())

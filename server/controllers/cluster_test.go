@@ -104,7 +104,7 @@ func (c *cluster) get(storage, namespace, name string, into any) bool {
 }
 
 // Call understands POST, PUT, applies and deletes of objects in namespaces and of
-// ClusterRoles, and applies of the status of FlowSchemas.
+// ClusterRoles, writes of flow control objects, and applies of the status of FlowSchemas.
 func (c *cluster) Call(_ context.Context, _, method, path, _ string, body, _ any) error {
 	c.mu.Lock()
 	c.writes = append(c.writes, method+" "+path)
@@ -131,6 +131,11 @@ func (c *cluster) Call(_ context.Context, _, method, path, _ string, body, _ any
 		if method == http.MethodPost && len(parts) == i+3 {
 			name = ""
 		}
+	}
+	if kind := parts[len(parts)-1]; method == http.MethodPost && (kind == "flowschemas" || kind == "prioritylevelconfigurations") {
+		storage, name = kind+".flowcontrol.apiserver.k8s.io", ""
+	} else if kind := parts[len(parts)-2]; kind == "flowschemas" || kind == "prioritylevelconfigurations" {
+		storage = kind + ".flowcontrol.apiserver.k8s.io"
 	}
 	if method == http.MethodDelete {
 		c.set(storage, namespace, name, nil)

@@ -20,9 +20,9 @@ const (
 	priorityLevelsKey = "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io"
 )
 
-// FlowSchemas keeps the Dangling condition of flow schemas true. A change of a schema
-// costs a write at most, the coming and going of a priority level one for each schema
-// that names it.
+// FlowSchemas keeps the Dangling condition of flow schemas true, and repairs the schemas
+// and levels that are there from the start. A change of a schema costs a write at most, the
+// coming and going of a priority level one for each schema that names it.
 type FlowSchemas struct {
 	API   API
 	Cache *cache.Cache
@@ -68,10 +68,14 @@ func (f *FlowSchemas) follow(ctx context.Context) {
 	levels, schemas := watch(priorityLevelsKey, f.setLevel), watch(flowSchemasKey, f.setSchema)
 	defer levels.Stop()
 	defer schemas.Stop()
+	minute := time.NewTicker(repairEvery)
+	defer minute.Stop()
 	for f.say(ctx) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-minute.C:
+			f.repair(ctx)
 		case <-levels.Ready():
 		case <-schemas.Ready():
 		}

@@ -8,6 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// Producer is the field manager of the objects that are there from the start.
+const Producer = "api-priority-and-fairness-config-producer-v1"
+
 // Consumer is the field manager of the Dangling condition.
 const Consumer = "api-priority-and-fairness-config-consumer-v1"
 

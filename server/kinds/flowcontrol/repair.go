@@ -1,0 +1,83 @@
+package flowcontrol
+
+import (
+	"maps"
+	"strconv"
+
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rowlock/rowlock/server/kinds/rules"
+)
+
+// Fixed is an object that the server puts back when it is gone or changed.
+type Fixed[T any] struct {
+	Object T
+	// Mandatory: nobody may have it otherwise. Else it is left alone whose annotation says
+	// so.
+	Mandatory bool
+}
+
+// FixedLevels are all priority levels that are there from the start, and FixedSchemas all
+// flow schemas.
+func FixedLevels() []Fixed[*flowcontrolv1.PriorityLevelConfiguration] {
+	return fixed(MandatoryLevels(), SuggestedLevels())
+}
+
+// FixedSchemas are the flow schemas that are there from the start.
+func FixedSchemas() []Fixed[*flowcontrolv1.FlowSchema] {
+	return fixed(MandatorySchemas(), SuggestedSchemas())
+}
+
+func fixed[T any](mandatory, suggested []T) (list []Fixed[T]) {
+	for _, obj := range mandatory {
+		list = append(list, Fixed[T]{obj, true})
+	}
+	for _, obj := range suggested {
+		list = append(list, Fixed[T]{obj, false})
+	}
+	return list
+}
+
+// RepairLevel makes of a level what it is to be by f, and says whether that is a change.
+// The exempt level may have shares as its cluster wants.
+func RepairLevel(l *flowcontrolv1.PriorityLevelConfiguration, f Fixed[*flowcontrolv1.PriorityLevelConfiguration]) bool {
+	want := f.Object.Spec.DeepCopy()
+	if f.Mandatory && want.Exempt != nil && l.Spec.Exempt != nil {
+		want.Exempt = l.Spec.Exempt
+	}
+	return repair(&l.ObjectMeta, &l.Spec, want, f.Mandatory)
+}
+
+// RepairSchema makes of a flow schema what it is to be by f, and says whether that is a
+// change.
+func RepairSchema(s *flowcontrolv1.FlowSchema, f Fixed[*flowcontrolv1.FlowSchema]) bool {
+	return repair(&s.ObjectMeta, &s.Spec, f.Object.Spec.DeepCopy(), f.Mandatory)
+}
+
+func repair[S any](m *metav1.ObjectMeta, have, want *S, mandatory bool) (changed bool) {
+	same := rules.Same(*have, *want)
+	keep := mandatory || kept(m, same)
+	if text := strconv.FormatBool(keep); m.Annotations[AutoUpdate] != text {
+		m.Annotations, changed = maps.Clone(m.Annotations), true
+		if m.Annotations == nil {
+			m.Annotations = map[string]string{}
+		}
+		m.Annotations[AutoUpdate] = text
+	}
+	if keep && !same {
+		*have, changed = *want, true
+	}
+	return changed
+}
+
+// kept says whether an object is to be kept at its values: as its annotation says; one
+// without, if nobody has changed it.
+func kept(m *metav1.ObjectMeta, same bool) bool {
+	text, said := m.Annotations[AutoUpdate]
+	if !said {
+		return same
+	}
+	keep, err := strconv.ParseBool(text)
+	return err == nil && keep
+}
