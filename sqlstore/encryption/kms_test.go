@@ -390,6 +390,10 @@ func TestOldConnections(t *testing.T) {
 	for plugin.Connections() != 2 { // that of b is closed, that of a is not
 		time.Sleep(time.Millisecond)
 	}
+	time.Sleep(100 * time.Millisecond) // that of a stays, however long one waits
+	if n := plugin.Connections(); n != 2 {
+		t.Errorf("%d connections", n)
+	}
 }
 
 // TestUnknownPath: no file, no start.

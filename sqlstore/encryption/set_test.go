@@ -51,7 +51,7 @@ var locals = map[string]string{"aesgcm": secret(16, 'x'), "aescbc": secret(32, '
 func TestProviders(t *testing.T) {
 	for kind, secret := range locals {
 		t.Run(kind, func(t *testing.T) {
-			s := set(t, top+rule("secrets", with(kind, "my: key", secret), none))
+			s := set(t, top+rule("secrets, configmaps", with(kind, "my: key", secret), none))
 			stored := seal(t, s, row)
 			if !bytes.HasPrefix(stored, []byte("rowlock:enc:1:"+kind+":my%3A%20key:")) || bytes.Contains(stored, []byte("Secret")) || bytes.Equal(stored, seal(t, s, row)) {
 				t.Fatalf("%q", stored)
@@ -59,7 +59,8 @@ func TestProviders(t *testing.T) {
 			opens(t, s, row, stored, false)
 			opens(t, s, row, []byte(plain), true) // it was never encrypted
 			for _, other := range []sqlstore.Key{
-				{Resource: "secrets", Namespace: "a", Name: "c"}, {Resource: "secrets", Namespace: "ab"}, {Resource: "secrets", Namespace: "", Name: "ab"},
+				{Resource: "secrets", Namespace: "a", Name: "c"}, {Resource: "secrets", Namespace: "c", Name: "b"}, {Resource: "configmaps", Namespace: "a", Name: "b"},
+				{Resource: "secrets", Namespace: "ab"}, {Resource: "secrets", Name: "ab"},
 			} {
 				refuses(t, s, other, stored, kind, "my%3A%20key")
 			}
@@ -76,6 +77,15 @@ func TestProviders(t *testing.T) {
 			refuses(t, sqlstore.Unsealed{}, row, stored, kind, "my%3A%20key")
 			refuses(t, s, row, []byte("rowlock:enc:1:"), "", "")
 		})
+	}
+}
+
+// TestNames: what is named before a value cannot be changed, though the secret is the same.
+func TestNames(t *testing.T) {
+	for kind, secret := range locals {
+		stored := seal(t, set(t, top+rule("secrets", with(kind, "one", secret))), row)
+		renamed := bytes.Replace(stored, []byte(":one:"), []byte(":two:"), 1)
+		refuses(t, set(t, top+rule("secrets", with(kind, "two", secret))), row, renamed, kind, "two")
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -309,7 +310,7 @@ func TestHanging(t *testing.T) {
 	plugin := kmstest.New("one")
 	p := served(t, plugin, func(c *Config) { c.Timeout = 300 * time.Millisecond })
 	check(t, p, "")
-	other := make([][]byte, 0, 4*maxCalls) // values of as many data keys
+	other := make([][]byte, 0, 200) // values of as many data keys
 	for i := range cap(other) {
 		w := wrapped{keyID: "one", dataKey: []byte(fmt.Sprint("key ", i))}
 		other = append(other, append(w.append(bytes.Clone(head)), make([]byte, 100)...))
@@ -335,16 +336,16 @@ func TestHanging(t *testing.T) {
 			most = max(most, plugin.Waiting())
 		}
 	}
-	if most > maxCalls || plugin.Calls("Decrypt")-before > maxCalls {
+	if most > 32 || plugin.Calls("Decrypt")-before > 32 {
 		t.Errorf("%d calls at once, %d in all", most, plugin.Calls("Decrypt")-before)
 	}
 	before = plugin.Calls("Decrypt")
-	for _, stored := range other { // would take half a minute
+	for _, stored := range other { // would take a minute
 		if _, _, err := p.Open(t.Context(), stored, len(head), row); !errors.Is(err, sqlstore.ErrKeyUnavailable) {
 			t.Fatal(err)
 		}
 	}
-	if n := plugin.Calls("Decrypt") - before; n > maxCalls {
+	if n := plugin.Calls("Decrypt") - before; n > 32 {
 		t.Errorf("%d calls of a plugin that is known to hang", n)
 	}
 	opens(t, p, seal(t, p), false) // what needs no call goes on
@@ -372,27 +373,64 @@ func TestRestart(t *testing.T) {
 
 // TestLeaving: who goes away does not take others along.
 func TestLeaving(t *testing.T) {
-	plugin := kmstest.New("one")
-	p := near(plugin)
-	check(t, p, "")
-	stored := seal(t, p)
-	p.known.Clear()
-	plugin.Behave(kmstest.Manner{Deaf: true})
-	ctx, leave := context.WithCancel(t.Context())
-	first, second := make(chan error, 1), make(chan error, 1)
-	go func() { _, _, err := p.Open(ctx, stored, len(head), row); first <- err }()
-	for plugin.Waiting() == 0 {
-		time.Sleep(time.Millisecond)
-	}
-	go func() { _, _, err := p.Open(t.Context(), stored, len(head), row); second <- err }()
-	plugin.Behave(kmstest.Manner{})
-	leave()
-	if err := <-first; !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
-	if err := <-second; err != nil {
-		t.Error(err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		plugin := kmstest.New("one")
+		p := near(plugin)
+		check(t, p, "")
+		stored := seal(t, p)
+		p.known.Clear()
+		plugin.Behave(kmstest.Manner{Deaf: true})
+		ctx, leave := context.WithCancel(t.Context())
+		first, second := make(chan error, 1), make(chan error, 1)
+		go func() { _, _, err := p.Open(ctx, stored, len(head), row); first <- err }()
+		synctest.Wait()
+		go func() { _, _, err := p.Open(t.Context(), stored, len(head), row); second <- err }()
+		synctest.Wait()
+		if n := plugin.Waiting(); n != 1 {
+			t.Fatalf("%d calls for one data key", n)
+		}
+		plugin.Behave(kmstest.Manner{})
+		leave()
+		if err := <-first; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		if err := <-second; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestBounds: data keys in memory and series by key id are no more than so many, however
+// many a plugin makes.
+func TestBounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		plugin := kmstest.New("first")
+		p := near(plugin)
+		check(t, p, "")
+		first := seal(t, p)
+		for i := range maxDataKeys + 100 {
+			plugin.Rotate(fmt.Sprint("key ", i))
+			time.Sleep(goodFor)
+			check(t, p, "")
+			opens(t, p, seal(t, p), false)
+		}
+		if n := p.known.Len(); n != maxDataKeys {
+			t.Errorf("%d data keys are kept", n)
+		}
+		before := plugin.Calls("Decrypt")
+		opens(t, p, first, true) // forgotten, and asked for again
+		if n := plugin.Calls("Decrypt") - before; n != 1 {
+			t.Errorf("%d calls", n)
+		}
+		m := p.cfg.Metrics
+		for name, c := range map[string]prometheus.Collector{"used": m.used, "used at": m.usedAt, "said at": m.saidAt} {
+			series := make(chan prometheus.Metric, 10*maxDataKeys)
+			c.Collect(series)
+			if n := len(series); n > 100 || n < 50 {
+				t.Errorf("%s: %d series", name, n)
+			}
+		}
+	})
 }
 
 func FuzzOpen(f *testing.F) {
