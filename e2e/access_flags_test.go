@@ -36,7 +36,7 @@ func TestRefusesAccessFlags(t *testing.T) {
 		{[]string{"--token-auth-file", write("tokens.csv", "t,u\n")}, "must have at least 3 columns (token, user name, user uid), found 2"},
 		{[]string{"--client-ca-file", write("cut.crt", string(harness.NewAuthority(t, "x").PEM[:200]))}, "no whole PEM block"},
 		{[]string{"--requestheader-allowed-names", "x"}, "--requestheader-client-ca-file"},
-		{[]string{"--requestheader-client-ca-file", ca}, "--requestheader-username-headers"},
+		{[]string{"--proxy-client-cert-file", ca}, "--proxy-client-cert-file and --proxy-client-key-file go together"},
 		{[]string{"--requestheader-client-ca-file", ca, "--requestheader-username-headers", "X-User", "--requestheader-uid-headers", "X-Uid"}, "RemoteRequestHeaderUID"},
 		{[]string{"--service-account-issuer", ""}, "service-account-issuer should not be an empty string"},
 		{[]string{"--service-account-issuer", "https://a", "--service-account-issuer", "https://a"}, "already specified"},

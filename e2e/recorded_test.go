@@ -6,12 +6,14 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/rowlock/rowlock/e2e/extension"
 	"github.com/rowlock/rowlock/e2e/harness"
 	"github.com/rowlock/rowlock/e2e/recorded"
 	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
@@ -28,9 +30,9 @@ const (
 // TestRecordedAnswers holds the recorded answers of a stock server against this one.
 // ROWLOCK_RECORDED names other files (a pattern, or several by spaces): then those
 // are replayed, and every step of theirs has to come back the same, by servers with the
-// flags that ROWLOCK_RECORDED_FLAGS names. ROWLOCK_EXT_IP,
-// ROWLOCK_EXT_PORT and ROWLOCK_EXT_CA say where an aggregated server is, for those
-// that want one.
+// flags that ROWLOCK_RECORDED_FLAGS names. Those that want an aggregated server get one of
+// package extension, unless ROWLOCK_EXT_IP, ROWLOCK_EXT_PORT and ROWLOCK_EXT_CA say where
+// another one is.
 func TestRecordedAnswers(t *testing.T) {
 	if pattern := os.Getenv(filesVariable); pattern != "" {
 		for name, diffs := range replayAll(t, "", scenarios(t, strings.Fields(pattern)...), strings.Fields(os.Getenv(flagsVariable))...) {
@@ -88,13 +90,14 @@ func scenarios(t *testing.T, patterns ...string) []*recorded.Scenario {
 func replayAll(t *testing.T, store string, list []*recorded.Scenario, flags ...string) map[string][]string {
 	t.Helper()
 	r := &replay{diffs: map[string][]string{}, counts: map[string][2]int{}}
+	vars := knownVars(t, list)
 	for _, group := range recorded.ByFlags(list) {
 		s := harness.StartT(t, harness.Options{Store: store, Args: append(withFiles(t, group[0].Flags()), flags...)})
 		client, err := s.Client()
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.srv = recorded.Server{URL: s.URL, Client: client, Token: harness.AdminToken, Vars: knownVars()}
+		r.srv = recorded.Server{URL: s.URL, Client: client, Token: harness.AdminToken, Vars: vars}
 		r.all(t, group)
 	}
 	r.report(t)
@@ -128,12 +131,28 @@ func withFiles(t *testing.T, flags []string) []string {
 }
 
 // knownVars are what scenarios want to know of a server that runs beside the tests.
-func knownVars() map[string]string {
-	known := map[string]string{}
-	for _, name := range []string{"EXT_IP", "EXT_PORT", "EXT_CA"} {
-		known[name] = os.Getenv("ROWLOCK_" + name)
+func knownVars(t *testing.T, list []*recorded.Scenario) map[string]string {
+	t.Helper()
+	if os.Getenv("ROWLOCK_EXT_IP") != "" {
+		known := map[string]string{}
+		for _, name := range []string{"EXT_IP", "EXT_PORT", "EXT_CA"} {
+			known[name] = os.Getenv("ROWLOCK_" + name)
+		}
+		return known
 	}
-	return known
+	if !slices.ContainsFunc(list, func(s *recorded.Scenario) bool { return len(s.Vars) > 0 }) {
+		return nil
+	}
+	e, err := extension.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return e.Vars()
 }
 
 // all replays scenarios: those that must be alone one after another, then the rest

@@ -33,6 +33,7 @@ func (s *Server) steps(who authx.Authenticator) []step {
 	selectors.Refused = s.Metrics.Refused
 	return []step{
 		{"scope", filters.Scope(c.Clock)},
+		{"remote", s.markRemote},
 		{"metrics", s.Metrics.Filter},
 		{"access log", filters.AccessLog(c.Log, health.Serves)},
 		{"recover", filters.Recover(c.Log, s.Metrics.Panicked)},
@@ -99,12 +100,26 @@ func (s *Server) refuseLeaving() filters.Filter {
 	return func(next http.Handler) http.Handler { return refuse(count(next)) }
 }
 
+// markRemote notes that another server answers a request, before anything is decided by
+// how long it may take.
+func (s *Server) markRemote(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.Ready() { // before that nobody is asked for anything
+			s.aggregated.Mark(request.From(r.Context()).Info, r.Header)
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // route finds who answers a request that has passed all filters.
 func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 	s.target(r).ServeHTTP(w, r)
 }
 
 func (s *Server) target(r *http.Request) http.Handler {
+	if service := s.aggregated.Serves(request.From(r.Context()).Info); service != nil {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.proxy.Serve(w, r, service) })
+	}
 	if request.From(r.Context()).Info.IsResource {
 		return s.Verbs
 	}

@@ -136,6 +136,9 @@ type Serving struct {
 type Aggregation struct {
 	// Certificate is what this server shows them, as it is now; nil: it shows none.
 	Certificate func() *tls.Certificate
+	// Redirects passes redirects of theirs on to clients, who go there with what they
+	// prove themselves with; else they are errors.
+	Redirects bool
 }
 
 // Bootstrap is what a cluster's own objects need to know.

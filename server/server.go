@@ -24,6 +24,7 @@ import (
 	"github.com/rowlock/rowlock/server/controllers"
 	"github.com/rowlock/rowlock/server/definitions"
 	"github.com/rowlock/rowlock/server/discovery"
+	"github.com/rowlock/rowlock/server/filters"
 	"github.com/rowlock/rowlock/server/flow"
 	"github.com/rowlock/rowlock/server/health"
 	"github.com/rowlock/rowlock/server/metrics"
@@ -48,6 +49,7 @@ type Server struct {
 	flows      *flow.Classifier
 	webhooks   *webhook.Client
 	aggregated *aggregator.Aggregator
+	proxy      *aggregator.Proxy
 	delivery   *conns.Delivery // of what watches say
 	discovery  *discovery.Handler
 	openapi    *schema.Documents
@@ -81,8 +83,13 @@ func New(cfg Config) (*Server, error) {
 	resolver := services(plugins.Reader{Catalogue: cfg.Catalogue, Cache: s.Cache, Objects: s.objects}, cfg.Admission.DirectServices)
 	s.webhooks = &webhook.Client{Resolve: resolver.Resolve, Agent: webhookAgent}
 	s.aggregated = aggregator.New(aggregator.Config{
-		Cache: s.Cache, Resolve: resolver.Resolve, Certificate: cfg.Aggregation.Certificate, TellUID: cfg.Feature("RemoteRequestHeaderUID"),
+		Cache: s.Cache, Services: resolver, Certificate: cfg.Aggregation.Certificate, TellUID: cfg.Feature("RemoteRequestHeaderUID"),
 	})
+	s.Metrics.Registry.MustRegister(s.aggregated)
+	s.proxy = &aggregator.Proxy{
+		By: s.aggregated, RejectRedirects: !cfg.Aggregation.Redirects, Timeout: cfg.RequestTimeout, Lasts: filters.LongRunning,
+		Read: max(cfg.MaxInFlight, 0) / 2, Write: max(cfg.MaxMutatingInFlight, 0) / 2, Fail: s.fail,
+	}
 	s.Custom = definitions.New(cfg.Catalogue, s.Cache, converters(s.webhooks), cfg.Log)
 	s.Schemas = schema.New(cfg.Catalogue)
 	s.Schemas.Custom = s.Custom.Merging

@@ -28,7 +28,7 @@ func (o *admissionOptions) addTo(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.only, "admission-control", nil, "the only admission plugins to run")
 	f.Lookup("admission-control").Deprecated = "use --enable-admission-plugins and --disable-admission-plugins"
 	f.StringVar(&o.config, "admission-control-config-file", "", "AdmissionConfiguration: the settings of single admission plugins")
-	f.BoolVar(&o.direct, "enable-aggregator-routing", false, "call webhooks that are Services at their endpoints, and not at the address of the Service")
+	f.BoolVar(&o.direct, "enable-aggregator-routing", false, "call webhooks and aggregated API servers that are Services at their endpoints, and not at the address of the Service")
 	f.Int64Var(&o.tolerations.NotReady, "default-not-ready-toleration-seconds", 300, "how long pods stay on a node that is not ready, unless they say otherwise")
 	f.Int64Var(&o.tolerations.Unreachable, "default-unreachable-toleration-seconds", 300, "how long pods stay on a node that cannot be reached, unless they say otherwise")
 }

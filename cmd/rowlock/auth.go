@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,6 +23,7 @@ import (
 	"github.com/rowlock/rowlock/authx/tokenfile"
 	"github.com/rowlock/rowlock/server"
 	apiaccess "github.com/rowlock/rowlock/server/access"
+	"github.com/rowlock/rowlock/server/aggregator"
 	"github.com/rowlock/rowlock/server/conns"
 	"github.com/rowlock/rowlock/server/datadir"
 	"github.com/rowlock/rowlock/server/verbs/tokenverbs"
@@ -74,6 +77,10 @@ func (o *proxyOptions) build(gate func(string) bool, log *slog.Logger) (authx.Au
 	if err != nil {
 		return nil, err
 	}
+	if len(o.user) == 0 {
+		log.Warn("no header is to name users, so no authenticating proxy is believed; --requestheader-username-headers says which", "flag", "--requestheader-client-ca-file", "file", o.ca)
+		return nil, nil
+	}
 	cfg := proxy.Config{Roots: roots, AllowedNames: o.names, User: o.user, UID: o.uid, Groups: o.groups, ExtraPrefix: o.extraPrefix}
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -103,7 +110,8 @@ type access struct {
 // accessConfig is what authentication needs to know besides its flags.
 type accessConfig struct {
 	dir     *datadir.Dir
-	address string // host:port at which others reach the server
+	front   *datadir.FrontProxy // what this server shows to aggregated ones, where it made that itself
+	address string              // host:port at which others reach the server
 	gate    func(string) bool
 	log     *slog.Logger
 	open    func() bool // whether everybody may do everything at present
@@ -161,15 +169,35 @@ func (a *access) with(chain authx.Chain, tokens authx.TokenChain, open func() bo
 	return made
 }
 
-// published is what extension servers are told of how requests are authenticated.
+// published is what extension servers are told of how requests are authenticated: by this
+// server and, where it passes requests on, by whom it then speaks for.
 func (o *authOptions) published(c accessConfig) func() (map[string]string, error) {
-	return func() (map[string]string, error) {
-		list := func(values []string) string {
-			text, _ := json.Marshal(append([]string{}, values...)) // strings always can be
-			return string(text)
+	files := []source{{"client-ca-file", c.dir.CACert}, {"client-ca-file", o.clientCA}, {"requestheader-client-ca-file", o.proxy.ca}}
+	names := o.proxy.names
+	if c.front != nil {
+		files = append(files, source{"requestheader-client-ca-file", c.front.CACert})
+		if o.proxy.ca == "" || len(names) > 0 { // else any name is good
+			names = append(slices.Clone(names), datadir.FrontProxyName)
 		}
+	}
+	with := func(have []string, ours string) []string {
+		if slices.ContainsFunc(have, func(h string) bool { return strings.EqualFold(h, ours) }) {
+			return have
+		}
+		return append(slices.Clone(have), ours)
+	}
+	lists := map[string][]string{
+		"requestheader-allowed-names":        names,
+		"requestheader-username-headers":     with(o.proxy.user, aggregator.UserHeader),
+		"requestheader-group-headers":        with(o.proxy.groups, aggregator.GroupHeader),
+		"requestheader-extra-headers-prefix": with(o.proxy.extraPrefix, aggregator.ExtraPrefix),
+	}
+	if c.gate("RemoteRequestHeaderUID") {
+		lists["requestheader-uid-headers"] = with(o.proxy.uid, aggregator.UIDHeader)
+	}
+	return func() (map[string]string, error) {
 		d := map[string]string{}
-		for _, f := range []source{{"client-ca-file", c.dir.CACert}, {"client-ca-file", o.clientCA}, {"requestheader-client-ca-file", o.proxy.ca}} {
+		for _, f := range files {
 			if f.path == "" {
 				continue
 			}
@@ -179,14 +207,12 @@ func (o *authOptions) published(c accessConfig) func() (map[string]string, error
 			}
 			d[f.flag] += string(text) + "\n"
 		}
-		if o.proxy.ca != "" {
-			d["requestheader-allowed-names"] = list(o.proxy.names)
-			d["requestheader-username-headers"] = list(o.proxy.user)
-			d["requestheader-group-headers"] = list(o.proxy.groups)
-			d["requestheader-extra-headers-prefix"] = list(o.proxy.extraPrefix)
-			if len(o.proxy.uid) > 0 {
-				d["requestheader-uid-headers"] = list(o.proxy.uid)
-			}
+		if d["requestheader-client-ca-file"] == "" {
+			return d, nil // nobody would believe such headers
+		}
+		for key, values := range lists {
+			text, _ := json.Marshal(append([]string{}, values...)) // strings always can be
+			d[key] = string(text)
 		}
 		return d, nil
 	}

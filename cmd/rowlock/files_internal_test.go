@@ -91,6 +91,8 @@ func TestEveryFileFlag(t *testing.T) {
 		{flag: "kubelet-client-certificate", with: []string{"--kubelet-client-key", d.AdminKey}},
 		{flag: "kubelet-client-key", with: []string{"--kubelet-client-certificate", d.AdminCert}},
 		{flag: "kubelet-certificate-authority"},
+		{flag: "proxy-client-cert-file", with: []string{"--proxy-client-key-file", d.AdminKey}},
+		{flag: "proxy-client-key-file", with: []string{"--proxy-client-cert-file", d.AdminCert}},
 		{flag: "allow-metric-labels-manifest", allowed: []string{"empty"}},
 	} {
 		for what, path := range bad {

@@ -46,6 +46,7 @@ type serveOptions struct {
 	ways                          waysOptions
 	controllers                   controllerOptions
 	encryption                    encryptionOptions
+	aggregation                   aggregationOptions
 	serviceRange, nodePortRange   string
 	retention                     time.Duration
 	eventTTL                      time.Duration
@@ -111,6 +112,7 @@ kubeconfig in the data directory; later starts find them again.`,
 	o.ways.addTo(f)
 	o.controllers.addTo(f)
 	o.encryption.addTo(f)
+	o.aggregation.addTo(f)
 	addIgnored(f)
 	f.SetNormalizeFunc(otherNames)
 	return cmd
@@ -189,8 +191,12 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	if err != nil {
 		return err
 	}
+	aggregation, front, err := o.aggregation.build(dir, log)
+	if err != nil {
+		return err
+	}
 	access, err := o.auth.build(accessConfig{
-		dir: dir, address: address, gate: features.Enabled, log: log, open: authz.allowsAll, tlsKey: o.serving.key,
+		dir: dir, front: front, address: address, gate: features.Enabled, log: log, open: authz.allowsAll, tlsKey: o.serving.key,
 	})
 	if err != nil {
 		return err
@@ -245,8 +251,8 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	cfg := server.Config{
 		Store:     sqlstore.New(driver, sqlstore.Config{Retention: o.retention, Log: log, Observer: measured, Sealer: sealer(keys)}),
 		Catalogue: catalogue, Cache: memory, Authenticate: access.authenticate,
-		Admission: admitted,
-		Kubelet:   &kubelet, Tokens: &access.tokens, Routes: access.routes,
+		Admission: admitted, Aggregation: aggregation,
+		Kubelet: &kubelet, Tokens: &access.tokens, Routes: access.routes,
 		Components: []components.Component{components.Local("scheduler", 10259), components.Local("controller-manager", 10257)},
 		Loops:      access.loops, Controllers: built,
 		Collectors:        append([]prometheus.Collector{measured, showGates(features), showEnds(dir)}, access.collectors...),

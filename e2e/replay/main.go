@@ -12,7 +12,9 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 
+	"github.com/rowlock/rowlock/e2e/extension"
 	"github.com/rowlock/rowlock/e2e/harness"
 	"github.com/rowlock/rowlock/e2e/recorded"
 )
@@ -41,12 +43,20 @@ func run(url, ca, token, store string, verbose bool, files []string) error {
 		list = append(list, s)
 	}
 	var n count
+	if slices.ContainsFunc(list, func(s *recorded.Scenario) bool { return len(s.Vars) > 0 }) {
+		e, err := extension.Start()
+		if err != nil {
+			return err
+		}
+		defer e.Close()
+		n.vars = e.Vars()
+	}
 	if url != "" {
 		client, err := trusting(ca)
 		if err != nil {
 			return err
 		}
-		n.replay(ctx, recorded.Server{URL: url, Token: token, Client: client}, list, verbose)
+		n.replay(ctx, recorded.Server{URL: url, Token: token, Client: client, Vars: n.vars}, list, verbose)
 	} else {
 		defer harness.Cleanup()
 		for _, group := range recorded.ByFlags(list) {
@@ -70,7 +80,10 @@ func trusting(ca string) (*http.Client, error) {
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, DisableCompression: true}}, nil
 }
 
-type count struct{ equal, total int }
+type count struct {
+	equal, total int
+	vars         map[string]string // what scenarios want to know
+}
 
 // fresh replays scenarios that need the same flags against a server of their own.
 func (n *count) fresh(ctx context.Context, token, store string, group []*recorded.Scenario, verbose bool) error {
@@ -88,7 +101,7 @@ func (n *count) fresh(ctx context.Context, token, store string, group []*recorde
 	if err != nil {
 		return err
 	}
-	n.replay(ctx, recorded.Server{URL: s.URL, Token: token, Client: client}, group, verbose)
+	n.replay(ctx, recorded.Server{URL: s.URL, Token: token, Client: client, Vars: n.vars}, group, verbose)
 	return nil
 }
 

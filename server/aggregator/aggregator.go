@@ -17,8 +17,8 @@ import (
 // Config is what an Aggregator is made of.
 type Config struct {
 	Cache *cache.Cache
-	// Resolve finds the host and port of a Service, as a webhook.Resolver does.
-	Resolve func(ctx context.Context, s webhook.Service) (address string, err error)
+	// Services finds out where Services are.
+	Services *webhook.Resolver
 	// Certificate is what this server shows to others, as it is now; nil, or one that
 	// returns nil: it shows none.
 	Certificate func() *tls.Certificate
@@ -38,11 +38,14 @@ type Aggregator struct {
 
 	mu       sync.Mutex
 	backends map[backendKey]*backend
+	verdicts map[string]*verdict // by the name of the APIService
+	turned   map[turn]uint64     // how often one was found to be unavailable
+	changed  chan struct{}       // holds an element when a verdict is new
 }
 
 // New makes an Aggregator, which reads nothing before it is asked.
 func New(cfg Config) *Aggregator {
-	a := &Aggregator{cfg: cfg, backends: map[backendKey]*backend{}}
+	a := &Aggregator{cfg: cfg, backends: map[backendKey]*backend{}, verdicts: map[string]*verdict{}, turned: map[turn]uint64{}, changed: make(chan struct{}, 1)}
 	a.follower = follow.New(cfg.Cache, a.reset, follow.Kind{Storage: Storage, Set: a.set, Delete: a.forget})
 	return a
 }

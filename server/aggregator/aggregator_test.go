@@ -1,6 +1,7 @@
 package aggregator_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -21,7 +22,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
@@ -175,10 +177,14 @@ func newExtension(t *testing.T, handler http.HandlerFunc) *extension {
 	return e
 }
 
-// named is the server's address by the name that a Service of type ExternalName has.
-func (e *extension) named(context.Context, webhook.Service) (string, error) {
-	_, port, err := net.SplitHostPort(e.Listener.Addr().String())
-	return "localhost:" + port, err
+// port is where the server listens on the loopback.
+func (e *extension) port() int32 { return int32(e.Listener.Addr().(*net.TCPAddr).Port) }
+
+// external finds Services of a type that leads to a name, and nothing else.
+func external(name string) *webhook.Resolver {
+	return &webhook.Resolver{Service: func(_ context.Context, _, _ string) (*corev1.Service, error) {
+		return &corev1.Service{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: name}}, nil
+	}}
 }
 
 func TestRoundTrip(t *testing.T) {
@@ -198,8 +204,8 @@ func TestRoundTrip(t *testing.T) {
 	})
 	var shown atomic.Pointer[tls.Certificate]
 	shown.Store(pair(t, "front"))
-	w := newWorld(t, aggregator.Config{Resolve: e.named, Certificate: shown.Load})
-	service := w.put("v1.g.example", apiregistrationv1.APIServiceSpec{Group: "g.example", Version: "v1", Service: to("ns", "s", 443), CABundle: bundleOf(e.cert)})
+	w := newWorld(t, aggregator.Config{Services: external("localhost"), Certificate: shown.Load})
+	service := w.put("v1.g.example", apiregistrationv1.APIServiceSpec{Group: "g.example", Version: "v1", Service: to("ns", "s", e.port()), CABundle: bundleOf(e.cert)})
 	who := &authx.Identity{Name: "ann", UID: "7", Groups: []string{"dev team", "system:authenticated"}, Extra: map[string][]string{"acme.com/p %x": {"1", "2"}}}
 	ask := func() seen {
 		t.Helper()
@@ -227,13 +233,13 @@ func TestRoundTrip(t *testing.T) {
 		return s
 	}
 	want := seen{
-		Method: "PUT", URI: "/apis/g.example/v1/things/a%2Fb?x=1", Proto: "HTTP/2.0", Shown: "front", Name: "s.ns.svc", Body: "body",
+		Method: "PUT", URI: "/apis/g.example/v1/things/a/b?x=1", Proto: "HTTP/2.0", Shown: "front", Name: "s.ns.svc", Body: "body",
 		Header: http.Header{
 			"Accept": {"application/json"}, "Accept-Encoding": {"identity"}, "Content-Length": {"4"}, "Cookie": {"a=b"}, "User-Agent": {"Go-http-client/2.0"},
 			"X-Remote-User": {"ann"}, "X-Remote-Group": {"dev team", "system:authenticated"}, "X-Remote-Extra-Acme.com%2fp%20%25x": {"1", "2"},
 		},
 	}
-	if d := cmp.Diff(want, ask()); d != "" {
+	if d := gocmp.Diff(want, ask()); d != "" {
 		t.Error(d)
 	}
 	for range 10 {
@@ -258,10 +264,10 @@ func TestUnreachable(t *testing.T) {
 	e := newExtension(t, func(http.ResponseWriter, *http.Request) { served.Add(1) })
 	gone := errors.New("gone")
 	for name, c := range map[string]struct {
-		change  func(*apiregistrationv1.APIServiceSpec)
-		resolve func(context.Context, webhook.Service) (string, error)
-		want    string // part of the error; "" for none
-		before  bool   // nothing was dialled
+		change func(*apiregistrationv1.APIServiceSpec)
+		host   string // "": localhost
+		want   string // part of the error; "" for none
+		before bool   // nothing was dialled
 	}{
 		"trusted":         {},
 		"not looked at":   {change: func(s *apiregistrationv1.APIServiceSpec) { s.CABundle, s.InsecureSkipTLSVerify = nil, true }},
@@ -270,19 +276,20 @@ func TestUnreachable(t *testing.T) {
 		"another name":    {change: func(s *apiregistrationv1.APIServiceSpec) { s.Service.Name = "t" }, want: "not t.ns.svc"},
 		"no PEM":          {change: func(s *apiregistrationv1.APIServiceSpec) { s.CABundle = []byte("x") }, want: "unable to load root certificates: unable to parse bytes as PEM block", before: true},
 		"local":           {change: func(s *apiregistrationv1.APIServiceSpec) { s.Service = nil }, want: "names no service", before: true},
-		"not resolved":    {resolve: func(context.Context, webhook.Service) (string, error) { return "", gone }, want: "gone", before: true},
-		"loopback":        {resolve: func(context.Context, webhook.Service) (string, error) { return e.Listener.Addr().String(), nil }, want: "address not allowed"},
-		"mapped loopback": {resolve: func(context.Context, webhook.Service) (string, error) { return "[::ffff:127.0.0.1]:443", nil }, want: "address not allowed"},
-		"metadata":        {resolve: func(context.Context, webhook.Service) (string, error) { return "169.254.169.254:443", nil }, want: "address not allowed"},
-		"link":            {resolve: func(context.Context, webhook.Service) (string, error) { return "[fe80::1]:443", nil }, want: "address not allowed"},
-		"nowhere":         {resolve: func(context.Context, webhook.Service) (string, error) { return "0.0.0.0:443", nil }, want: "address not allowed"},
+		"not resolved":    {host: "none", want: "gone", before: true},
+		"loopback":        {host: "127.0.0.1", want: "address not allowed"},
+		"mapped loopback": {host: "::ffff:127.0.0.1", want: "address not allowed"},
+		"metadata":        {host: "169.254.169.254", want: "address not allowed"},
+		"link":            {host: "fe80::1", want: "address not allowed"},
+		"nowhere":         {host: "0.0.0.0", want: "address not allowed"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if c.resolve == nil {
-				c.resolve = e.named
+			services := external(cmp.Or(c.host, "localhost"))
+			if c.host == "none" {
+				services.Service = func(context.Context, string, string) (*corev1.Service, error) { return nil, gone }
 			}
-			w := newWorld(t, aggregator.Config{Resolve: c.resolve})
-			spec := apiregistrationv1.APIServiceSpec{Group: "g.example", Version: "v1", Service: to("ns", "s", 443), CABundle: bundleOf(e.cert)}
+			w := newWorld(t, aggregator.Config{Services: services})
+			spec := apiregistrationv1.APIServiceSpec{Group: "g.example", Version: "v1", Service: to("ns", "s", e.port()), CABundle: bundleOf(e.cert)}
 			if c.change != nil {
 				c.change(&spec)
 			}

@@ -56,10 +56,16 @@ func keyOf(s *apiregistrationv1.APIService) backendKey {
 	return backendKey{s.Spec.Service.Namespace, s.Spec.Service.Name, string(s.Spec.CABundle), s.Spec.InsecureSkipTLSVerify}
 }
 
+// unchecked is that of connections on which a server is asked whether it is there.
+func unchecked(s *apiregistrationv1.APIService) backendKey {
+	return backendKey{namespace: s.Spec.Service.Namespace, name: s.Spec.Service.Name, insecure: true}
+}
+
 // backend keeps the connections to a Service.
 type backend struct {
-	roots *x509.CertPool
-	err   error // why there cannot be any
+	roots    *x509.CertPool
+	insecure bool
+	err      error // why there cannot be any
 
 	mu       sync.Mutex
 	shown    *tls.Certificate // what the transports' connections were made with
@@ -72,33 +78,36 @@ func (a *Aggregator) RoundTrip(ctx context.Context, s *apiregistrationv1.APIServ
 	if s.Spec.Service == nil {
 		return nil, &ConfigError{fmt.Errorf("APIService %s names no service", s.Name)}
 	}
-	b := a.backend(keyOf(s))
-	if b.err != nil {
-		return nil, &ConfigError{b.err}
-	}
 	address, err := a.Address(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	out := r.Clone(ctx)
-	out.URL = &url.URL{Scheme: "https", Host: address, Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: r.URL.RawQuery}
-	out.RequestURI = ""
 	if out.Header == nil {
 		out.Header = http.Header{}
 	}
+	return a.send(s, address, who, out)
+}
+
+// send sends a request, which it may change, to an address of the server behind an
+// APIService.
+func (a *Aggregator) send(s *apiregistrationv1.APIService, address string, who *authx.Identity, out *http.Request) (*http.Response, error) {
+	b := a.backend(keyOf(s))
+	if b.err != nil {
+		return nil, &ConfigError{b.err}
+	}
+	// The path is encoded anew: what the authorizer took for a slash is one.
+	out.URL = &url.URL{Scheme: "https", Host: address, Path: out.URL.Path, RawQuery: out.URL.RawQuery}
+	out.RequestURI = ""
 	a.Introduce(out.Header, who)
-	return a.transport(b, s, relay.Upgrades(out.Header)).RoundTrip(out)
+	return a.transport(b, s.Spec.Service, relay.Upgrades(out.Header)).RoundTrip(out)
 }
 
 // Address is where the server behind an APIService is at the moment, host:port. The error
 // is a *ResolveError.
 func (a *Aggregator) Address(ctx context.Context, s *apiregistrationv1.APIService) (string, error) {
 	ref := s.Spec.Service
-	port := int32(443)
-	if ref.Port != nil {
-		port = *ref.Port
-	}
-	address, err := a.cfg.Resolve(ctx, webhook.Service{Namespace: ref.Namespace, Name: ref.Name, Port: port})
+	address, err := a.cfg.Services.Resolve(ctx, webhook.Service{Namespace: ref.Namespace, Name: ref.Name, Port: portOf(ref)})
 	if err != nil {
 		return "", &ResolveError{err}
 	}
@@ -110,7 +119,7 @@ func (a *Aggregator) backend(key backendKey) *backend {
 	defer a.mu.Unlock()
 	b := a.backends[key]
 	if b == nil {
-		b = &backend{}
+		b = &backend{insecure: key.insecure}
 		b.roots, b.err = rootsOf(key.bundle)
 		a.backends[key] = b
 	}
@@ -121,7 +130,7 @@ func (a *Aggregator) backend(key backendKey) *backend {
 func (a *Aggregator) forgetUnused(s *Services) {
 	used := map[backendKey]bool{}
 	for _, one := range s.remote {
-		used[keyOf(one)] = true
+		used[keyOf(one)], used[unchecked(one)] = true, true
 	}
 	a.mu.Lock()
 	var unused []*backend
@@ -170,7 +179,7 @@ func rootsOf(bundle string) (*x509.CertPool, error) {
 
 // transport is what a request takes. Once the server has another certificate to show, there
 // are new connections; the old ones end with what is under way on them.
-func (a *Aggregator) transport(b *backend, s *apiregistrationv1.APIService, upgrade bool) *http.Transport {
+func (a *Aggregator) transport(b *backend, to *apiregistrationv1.ServiceReference, upgrade bool) *http.Transport {
 	shown := a.certificate()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -181,8 +190,8 @@ func (a *Aggregator) transport(b *backend, s *apiregistrationv1.APIService, upgr
 	}
 	if b.plain == nil {
 		conf := &tls.Config{
-			MinVersion: tls.VersionTLS12, RootCAs: b.roots, InsecureSkipVerify: s.Spec.InsecureSkipTLSVerify,
-			ServerName: s.Spec.Service.Name + "." + s.Spec.Service.Namespace + ".svc",
+			MinVersion: tls.VersionTLS12, RootCAs: b.roots, InsecureSkipVerify: b.insecure,
+			ServerName: to.Name + "." + to.Namespace + ".svc",
 			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 				if shown == nil {
 					return &tls.Certificate{}, nil

@@ -12,6 +12,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 
 	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/aggregator"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 )
@@ -25,6 +26,7 @@ type Host struct {
 	Log        *slog.Logger
 	Clock      func() time.Time
 	Queues     *Queues // metrics of their work
+	Aggregator *aggregator.Aggregator
 }
 
 // Config says which controllers run, and gives them what only operators know.
@@ -109,6 +111,13 @@ var all = []controller{
 			return nil
 		}
 		return (&ClusterInfo{API: h.API, Cache: h.Cache, Log: h.Log, Server: c.JoinAt, PEM: c.Authority, Queue: h.Queues.Of("cluster_info")}).Run
+	}},
+	{name: "apiservicechecks", eachServer: true, build: func(h Host, _ Config) func(context.Context) error {
+		return h.Aggregator.Run
+	}},
+	{name: "apiservices", build: func(h Host, _ Config) func(context.Context) error {
+		s := &APIServices{API: h.API, Cache: h.Cache, Aggregator: h.Aggregator, Log: h.Log, Clock: h.Clock, Queue: h.Queues.Of("AvailableConditionController")}
+		return s.Run
 	}},
 	{name: "clusterauthentication", eachServer: true, build: func(h Host, c Config) func(context.Context) error {
 		if c.Authentication == nil {

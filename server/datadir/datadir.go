@@ -33,7 +33,8 @@ type Dir struct {
 	AdminKubeconfig string
 	Database        string // where SQLite lives unless --store says otherwise
 
-	mu      sync.Mutex // of what the folder holds, while it changes
+	front   *FrontProxy // nil until it is asked for
+	mu      sync.Mutex  // of what the folder holds, while it changes
 	options Options
 }
 
@@ -111,18 +112,23 @@ func (d *Dir) authority(now time.Time) (*pair, error) {
 	if err := d.takeOver(); err != nil {
 		return nil, err
 	}
-	_, certErr := os.Stat(d.CACert)
-	_, keyErr := os.Stat(d.CAKey)
+	return authority("rowlock-ca", d.CACert, d.CAKey, now)
+}
+
+// authority finds a certificate authority, or makes it.
+func authority(name, certPath, keyPath string, now time.Time) (*pair, error) {
+	_, certErr := os.Stat(certPath)
+	_, keyErr := os.Stat(keyPath)
 	switch {
 	case errors.Is(certErr, fs.ErrNotExist):
 		// A key without certificate is what a first start that was cut short leaves.
-		return createCA(d.CACert, d.CAKey, now)
+		return createCA(name, nil, certPath, keyPath, now)
 	case certErr != nil:
 		return nil, certErr
 	case keyErr != nil:
-		return nil, fmt.Errorf("ca.crt is there but its key cannot be read: %w", keyErr)
+		return nil, fmt.Errorf("%s is there but its key cannot be read: %w", filepath.Base(certPath), keyErr)
 	}
-	return loadPair(d.CACert, d.CAKey)
+	return loadPair(certPath, keyPath)
 }
 
 // ensureLeaf keeps the certificate that is there while it is good: signed by the

@@ -33,17 +33,18 @@ func newSerial() (*big.Int, error) {
 	return rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 }
 
-// createCA makes a certificate authority and writes both files.
-func createCA(certPath, keyPath string, now time.Time) (*pair, error) {
+// createCA makes a certificate authority and writes both files; chain goes behind it into
+// the first.
+func createCA(name string, chain []byte, certPath, keyPath string, now time.Time) (*pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
 	}
-	t := authorityTemplate(pkix.Name{CommonName: "rowlock-ca"}, now)
+	t := authorityTemplate(pkix.Name{CommonName: name}, now)
 	if t.SerialNumber, err = newSerial(); err != nil {
 		return nil, err
 	}
-	return write(t, &pair{t, key}, key, nil, certPath, keyPath)
+	return write(t, &pair{t, key}, key, chain, certPath, keyPath)
 }
 
 func authorityTemplate(name pkix.Name, now time.Time) *x509.Certificate {

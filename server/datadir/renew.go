@@ -44,6 +44,9 @@ func (d *Dir) Renew(now time.Time, authority bool) (changed []string, err error)
 		o.Now = now
 		err = d.fill(o)
 	}
+	if err == nil && d.front != nil {
+		err = d.front.fill(now)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("data directory %s: %w", d.Path, err)
 	}
@@ -57,7 +60,11 @@ func (d *Dir) Renew(now time.Time, authority bool) (changed []string, err error)
 }
 
 func (d *Dir) kept() []string {
-	return []string{d.CACert, d.ServingCert, d.AdminCert, d.AdminKubeconfig}
+	list := []string{d.CACert, d.ServingCert, d.AdminCert, d.AdminKubeconfig}
+	if d.front != nil {
+		list = append(list, d.front.CACert, d.front.Cert)
+	}
+	return list
 }
 
 func (d *Dir) marks() (all [][]byte) {
@@ -76,7 +83,10 @@ func (d *Dir) Ends() map[string]time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	ends := map[string]time.Time{}
-	for _, path := range []string{d.CACert, d.ServingCert, d.AdminCert} {
+	for _, path := range d.kept() {
+		if path == d.AdminKubeconfig {
+			continue
+		}
 		if list, err := readCertificates(path); err == nil && len(list) > 0 {
 			ends[filepath.Base(path)] = list[0].NotAfter
 		}
@@ -120,12 +130,7 @@ func (d *Dir) succeed(now time.Time) error {
 		}
 		texts[i] = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	}
-	bundle := texts[1]
-	for _, c := range old {
-		if now.Before(c.NotAfter) {
-			bundle = append(bundle, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})...)
-		}
-	}
+	bundle := append(texts[1], living(old, now)...)
 	keyText, err := encodeKey(key)
 	if err != nil {
 		return err
@@ -167,6 +172,16 @@ func (d *Dir) takeOver() error {
 		return errors.Join(os.Remove(d.nextCert()), ignoreMissing(os.Remove(d.nextKey())))
 	}
 	return os.Rename(d.nextCert(), d.CACert)
+}
+
+// living are those of some certificates that have not ended, as PEM.
+func living(list []*x509.Certificate, now time.Time) (text []byte) {
+	for _, c := range list {
+		if now.Before(c.NotAfter) {
+			text = append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})...)
+		}
+	}
+	return text
 }
 
 func ignoreMissing(err error) error {

@@ -18,8 +18,11 @@ import (
 type Fail func(w http.ResponseWriter, r *http.Request, err error)
 
 // LongRunning says whether a request may last: watches, and connections to pods,
-// nodes and services.
+// nodes, services and what aggregated servers have.
 func LongRunning(i *request.Info) bool {
+	if i.Upgrade {
+		return true
+	}
 	if !i.IsResource {
 		return false
 	}

@@ -245,11 +245,16 @@ func (m *Metrics) answered(w http.ResponseWriter, r *http.Request) {
 // self is who this server is to itself.
 const self = "system:apiserver"
 
-// labelsOf tells a request apart. What the catalogue does not know has no names.
+// labelsOf tells a request apart. What the catalogue does not know has no names; of what
+// another server serves, the group version is known by its APIService.
 func (m *Metrics) labelsOf(i *request.Info, r *http.Request) labels {
 	l := labels{component: "apiserver", verb: verbLabel(i, r.Method)}
 	if i.Query.Get("dryRun") == "All" {
 		l.dryRun = "All"
+	}
+	if i.Remote { // only that server knows which resources there are
+		l.component, l.group, l.version = "aggregator", i.Group, i.Version
+		return l
 	}
 	if !i.IsResource {
 		return l

@@ -33,6 +33,10 @@ type Info struct {
 
 	Query url.Values // nil without a query
 
+	// Remote: another server serves the group version. Upgrade: and the client wants to
+	// speak another protocol with it on this connection. The server sets them, not Parse.
+	Remote, Upgrade bool
+
 	fields parsed[fields.Selector]
 	labels parsed[labels.Selector]
 }

@@ -62,32 +62,38 @@ func (r *Resolver) Resolve(ctx context.Context, s Service) (string, error) {
 	return "", apierrors.NewServiceUnavailable(fmt.Sprintf("no service port %d found for service %q", port, svc.Name))
 }
 
-// endpoint is any endpoint of a Service that is ready, by Endpoints or, where there
-// are none, by slices.
+// endpoint is any endpoint of a Service that is ready.
 func (r *Resolver) endpoint(ctx context.Context, svc *corev1.Service, port string) (string, error) {
-	var all []string
-	e, err := r.Endpoints(ctx, svc.Namespace, svc.Name)
+	_, all, err := r.Ready(ctx, svc.Namespace, svc.Name, port)
 	if err != nil {
 		return "", err
-	}
-	if e != nil {
-		for i := range e.Subsets {
-			all = append(all, ofSubset(&e.Subsets[i], port)...)
-		}
-	}
-	if len(all) == 0 {
-		slices, err := r.Slices(ctx, svc.Namespace, svc.Name)
-		if err != nil {
-			return "", err
-		}
-		for _, s := range slices {
-			all = append(all, ofSlice(s, port)...)
-		}
 	}
 	if len(all) == 0 {
 		return "", apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", svc.Name))
 	}
 	return all[rand.IntN(len(all))], nil
+}
+
+// Ready are the addresses of a port of a Service at which endpoints are ready, by
+// Endpoints or, where there are none, by slices. known is false where neither are there.
+func (r *Resolver) Ready(ctx context.Context, namespace, name, port string) (known bool, addresses []string, err error) {
+	e, err := r.Endpoints(ctx, namespace, name)
+	if err != nil {
+		return false, nil, err
+	}
+	if e != nil {
+		for i := range e.Subsets {
+			addresses = append(addresses, ofSubset(&e.Subsets[i], port)...)
+		}
+		if len(addresses) > 0 {
+			return true, addresses, nil
+		}
+	}
+	slices, err := r.Slices(ctx, namespace, name)
+	for _, s := range slices {
+		addresses = append(addresses, ofSlice(s, port)...)
+	}
+	return e != nil || len(slices) > 0, addresses, err
 }
 
 func ofSubset(s *corev1.EndpointSubset, port string) (all []string) {

@@ -1,0 +1,234 @@
+package aggregator
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"github.com/rowlock/rowlock/server/cache"
+)
+
+// How servers are looked after.
+const (
+	lookEvery  = 250 * time.Millisecond // at the objects in memory that lead to a server
+	firstPause = time.Second            // before a server that failed is asked again; then twice as long each time, up to recheck
+	mostChecks = 32                     // at once
+)
+
+// verdict is what is known of a server, and when it is looked at again. The loop of Run
+// writes it, with Aggregator.mu held where others read.
+type verdict struct {
+	Verdict
+	uid types.UID
+
+	service *apiregistrationv1.APIService
+	seen    [3]*cache.Item // Service, Endpoints and newest slice when it was looked at last
+	due     time.Time
+	pause   time.Duration
+	running bool
+}
+
+// outcome is the end of a check.
+type outcome struct {
+	v       *verdict
+	verdict Verdict
+}
+
+// Run finds out, until ctx ends, which servers this one can use. While no APIService leads
+// to another server it does nothing but wait for one.
+func (a *Aggregator) Run(ctx context.Context) error {
+	var checks sync.WaitGroup
+	defer checks.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c := &checker{a: a, done: make(chan outcome, mostChecks), checks: &checks, known: map[string]*verdict{}}
+	for ctx.Err() == nil {
+		c.follow(ctx)
+	}
+	return nil
+}
+
+// checker is what Run works with. It belongs to the goroutine of Run.
+type checker struct {
+	a       *Aggregator
+	taken   *Services
+	known   map[string]*verdict
+	done    chan outcome
+	running int
+	checks  *sync.WaitGroup
+}
+
+// follow works until ctx ends or its watch is cut off.
+func (c *checker) follow(ctx context.Context) {
+	w, _ := c.a.cfg.Cache.WatchNow(Storage, cache.Scope{})
+	defer w.Stop()
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	var batch []cache.Delivery
+	var err error
+	for {
+		c.take()
+		c.begin(ctx)
+		look := tick.C
+		if len(c.known) == 0 {
+			look = nil
+			tick.Stop()
+		} else {
+			tick.Reset(lookEvery)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-look:
+		case o := <-c.done:
+			c.end(ctx, o)
+		case <-w.Ready():
+			if batch, _, err = w.Take(ctx, batch); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// take takes the APIServices as they are now.
+func (c *checker) take() {
+	services := c.a.Services()
+	if services == c.taken {
+		return
+	}
+	c.taken = services
+	remote := services.remote
+	left := make(map[string]bool, len(remote))
+	for _, s := range remote {
+		left[s.Name] = true
+		v := c.known[s.Name]
+		if v == nil || v.uid != s.UID {
+			v = &verdict{uid: s.UID}
+			if conditionTrue(s) {
+				v.Verdict = passed // as it was left, until it is looked at
+			}
+			c.known[s.Name] = v
+			c.a.store(s.Name, v)
+		}
+		if v.service != nil && (keyOf(v.service) != keyOf(s) || portOf(v.service.Spec.Service) != portOf(s.Spec.Service)) {
+			v.due, v.pause = time.Time{}, 0 // it leads elsewhere
+		}
+		v.service = s
+	}
+	for name := range c.known {
+		if !left[name] {
+			delete(c.known, name)
+			c.a.store(name, nil)
+		}
+	}
+}
+
+// begin begins the checks that are due.
+func (c *checker) begin(ctx context.Context) {
+	now := time.Now()
+	for _, v := range c.known {
+		if c.running >= mostChecks {
+			return
+		}
+		if v.running {
+			continue
+		}
+		if seen := c.a.leading(v.service.Spec.Service, v.available()); seen != v.seen {
+			v.seen, v.pause = seen, 0
+		} else if now.Before(v.due) {
+			continue
+		}
+		v.running = true
+		c.running++
+		service := v.service
+		c.checks.Go(func() {
+			o := outcome{v, c.a.judge(ctx, service)}
+			select {
+			case c.done <- o:
+			case <-ctx.Done():
+			}
+		})
+	}
+}
+
+// end takes note of how a check ended.
+func (c *checker) end(ctx context.Context, o outcome) {
+	c.running--
+	v := o.v
+	v.running = false
+	if ctx.Err() != nil {
+		return // it was cut short
+	}
+	switch {
+	case o.verdict.available():
+		v.pause, v.due = 0, time.Now().Add(recheck)
+	case v.pause == 0:
+		v.pause = firstPause
+		v.due = time.Now().Add(v.pause)
+	default:
+		v.pause = min(2*v.pause, recheck)
+		v.due = time.Now().Add(v.pause)
+	}
+	if c.known[v.service.Name] == v {
+		c.a.judged(v, o.verdict)
+	}
+}
+
+// leading are the objects by which a server is found, as they are in memory. Slices do not
+// matter while Endpoints lead to a server that is available.
+func (a *Aggregator) leading(to *apiregistrationv1.ServiceReference, available bool) (seen [3]*cache.Item) {
+	seen[0] = a.cfg.Cache.Get("services", to.Namespace, to.Name)
+	if seen[0] == nil {
+		return seen
+	}
+	if seen[1] = a.cfg.Cache.Get("endpoints", to.Namespace, to.Name); seen[1] != nil && available {
+		return seen
+	}
+	a.cfg.Cache.Snapshot("endpointslices.discovery.k8s.io").Ascend(to.Namespace, "", "", func(item *cache.Item) bool {
+		if item.Corrupt == nil && item.Meta().Labels["kubernetes.io/service-name"] == to.Name && (seen[2] == nil || item.Revision > seen[2].Revision) {
+			seen[2] = item
+		}
+		return true
+	})
+	return seen
+}
+
+// store keeps what is known of an APIService where requests look; nil forgets it.
+func (a *Aggregator) store(name string, v *verdict) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if v != nil {
+		a.verdicts[name] = v
+		return
+	}
+	delete(a.verdicts, name)
+	for t := range a.turned {
+		if t.name == name {
+			delete(a.turned, t)
+		}
+	}
+}
+
+// judged replaces a verdict.
+func (a *Aggregator) judged(v *verdict, by Verdict) {
+	a.mu.Lock()
+	old := v.Verdict
+	v.Verdict = by
+	if old.available() && !by.available() {
+		a.turned[turn{v.service.Name, by.Reason}]++
+	}
+	a.mu.Unlock()
+	if old != by {
+		select {
+		case a.changed <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Changed has an element whenever a verdict is another one than before. It is for one
+// receiver.
+func (a *Aggregator) Changed() <-chan struct{} { return a.changed }

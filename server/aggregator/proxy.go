@@ -1,0 +1,249 @@
+package aggregator
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/relay"
+	"github.com/rowlock/rowlock/server/request"
+)
+
+// most are the proxies that a request may have come through: an APIService can lead back
+// to where it came from.
+const mostHops = 16
+
+// Proxy answers requests with what aggregated servers answer. Requests have passed the
+// filters: their scope holds who asks, and that an authorizer allowed it.
+type Proxy struct {
+	By *Aggregator
+	// RejectRedirects answers 502 where a server would send clients elsewhere.
+	RejectRedirects bool
+	// Timeout is how long a request may take that asks for another protocol, until that
+	// is spoken. Others have a deadline in their context.
+	Timeout time.Duration
+	// Lasts says of which requests the number is bounded already, as they last.
+	Lasts func(*request.Info) bool
+	// Read and Write are how many other requests that read, or write, may be under way to
+	// all servers at once. One server has half of that, and one user half of those. 0 is
+	// no limit.
+	Read, Write int
+	// Fail answers a request with an error.
+	Fail func(w http.ResponseWriter, r *http.Request, err error)
+
+	slots slots
+}
+
+// Serves is the APIService that leaves what a request asks for to another server; nil: none
+// does.
+func (a *Aggregator) Serves(i *request.Info) *apiregistrationv1.APIService {
+	services := a.Services()
+	if !services.AnyRemote() {
+		return nil
+	}
+	if i.Path == "/api" || strings.HasPrefix(i.Path, "/api/") {
+		return services.Remote(schema.GroupVersion{Version: "v1"})
+	}
+	rest, ok := strings.CutPrefix(i.Path, "/apis/")
+	if !ok {
+		return nil
+	}
+	group, rest, ok := strings.Cut(rest, "/")
+	if !ok || group == "" {
+		return nil
+	}
+	version, _, _ := strings.Cut(rest, "/")
+	return services.Remote(schema.GroupVersion{Group: group, Version: version})
+}
+
+// Mark notes what only the server knows of a request that another one answers.
+func (a *Aggregator) Mark(i *request.Info, h http.Header) {
+	if a.Serves(i) != nil {
+		i.Remote, i.Upgrade = true, relay.Upgrades(h)
+	}
+}
+
+// Serve answers a request that s leaves to another server.
+func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request, s *apiregistrationv1.APIService) {
+	scope := request.From(r.Context())
+	switch {
+	case scope.User == nil || !scope.Permit.Valid():
+		http.Error(w, "missing user", http.StatusInternalServerError)
+		return
+	case strays(r.URL.Path):
+		http.NotFound(w, r)
+		return
+	case !p.By.Available(s):
+		unavailable(w, scope)
+		return
+	case hops(r.Header) > mostHops:
+		http.Error(w, "loop detected", http.StatusLoopDetected)
+		return
+	}
+	if !p.Lasts(scope.Info) {
+		leave := p.enter(r, scope, s.Name)
+		if leave == nil {
+			scope.Terminated = http.StatusTooManyRequests
+			p.Fail(w, r, apierrors.NewTooManyRequests("Too many requests to "+s.Name+" at once, please try again later.", 1))
+			return
+		}
+		defer leave()
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	e := &exchange{Proxy: p, service: s, scope: scope, who: scope.User}
+	if scope.Info.Upgrade && p.Timeout > 0 {
+		e.late = time.AfterFunc(p.Timeout, cancel)
+		defer e.late.Stop()
+	}
+	e.reverse().ServeHTTP(&final{w}, r.WithContext(ctx))
+}
+
+// strays says whether a path has segments that mean another place to whoever cleans paths:
+// that would not be the one that an authorizer was asked about.
+func strays(p string) bool {
+	for segment := range strings.SplitSeq(p, "/") {
+		if segment == "." || segment == ".." {
+			return true
+		}
+	}
+	return false
+}
+
+// hops counts the proxies that a request says it came through.
+func hops(h http.Header) int {
+	n := 0
+	for _, line := range h.Values("X-Forwarded-For") {
+		n += 1 + strings.Count(line, ",")
+	}
+	return n
+}
+
+func unavailable(w http.ResponseWriter, scope *request.Scope) {
+	scope.Terminated = http.StatusServiceUnavailable
+	http.Error(w, "service unavailable", http.StatusServiceUnavailable)
+}
+
+// exchange is one request on its way to another server and back.
+type exchange struct {
+	*Proxy
+	service *apiregistrationv1.APIService
+	scope   *request.Scope
+	who     *authx.Identity
+	address string      // where it went
+	late    *time.Timer // ends it if no other protocol is spoken by then; may be nil
+}
+
+// buffers are what answers are copied through.
+var buffers = bufferPool{sync.Pool{New: func() any { return new([32 << 10]byte) }}}
+
+type bufferPool struct{ sync.Pool }
+
+func (p *bufferPool) Get() []byte  { return p.Pool.Get().(*[32 << 10]byte)[:] }
+func (p *bufferPool) Put(b []byte) { p.Pool.Put((*[32 << 10]byte)(b)) }
+
+// quiet is for what the package that copies would write to the log of the process.
+var quiet = log.New(io.Discard, "", 0)
+
+func (e *exchange) reverse() *httputil.ReverseProxy {
+	return &httputil.ReverseProxy{
+		Rewrite: e.rewrite, Transport: e, ModifyResponse: e.answered, ErrorHandler: e.failed,
+		FlushInterval: -1, BufferPool: &buffers, ErrorLog: quiet,
+	}
+}
+
+func (e *exchange) rewrite(r *httputil.ProxyRequest) {
+	// The query is encoded anew, so that all read it as the authorizer did.
+	r.Out.URL.RawQuery = r.In.URL.Query().Encode()
+	h := r.Out.Header
+	h["X-Forwarded-For"] = r.In.Header["X-Forwarded-For"]
+	r.SetXForwarded()
+	uri := path.Join("/", r.In.URL.EscapedPath())
+	if strings.HasSuffix(r.In.URL.Path, "/") && uri != "/" {
+		uri += "/"
+	}
+	h["X-Forwarded-Uri"], h["X-Forwarded-Proto"] = []string{uri}, []string{"https"}
+	h["Audit-Id"] = []string{e.scope.ID}
+}
+
+// RoundTrip implements http.RoundTripper.
+func (e *exchange) RoundTrip(out *http.Request) (_ *http.Response, err error) {
+	if e.address, err = e.By.Address(out.Context(), e.service); err != nil {
+		return nil, err
+	}
+	out.Header["X-Forwarded-Host"] = []string{e.address}
+	return e.By.send(e.service, e.address, e.who, out)
+}
+
+// ours are headers of an answer that this server has set already.
+var ours = []string{"Audit-Id", "Cache-Control", "X-Kubernetes-Pf-Flowschema-Uid", "X-Kubernetes-Pf-Prioritylevel-Uid"}
+
+const redirected = "the backend attempted to redirect this request, which is not permitted"
+
+// answered looks at an answer before it is passed on.
+func (e *exchange) answered(resp *http.Response) error {
+	if e.late != nil && resp.StatusCode == http.StatusSwitchingProtocols {
+		e.late.Stop()
+	}
+	for _, name := range ours {
+		delete(resp.Header, name)
+	}
+	location := resp.Header.Get("Location")
+	if location == "" || resp.StatusCode < 300 || resp.StatusCode > 399 {
+		return nil
+	}
+	if e.RejectRedirects {
+		resp.Body.Close()
+		resp.StatusCode, resp.Header = http.StatusBadGateway, http.Header{}
+		resp.Body, resp.ContentLength = io.NopCloser(strings.NewReader(redirected)), int64(len(redirected))
+		return nil
+	}
+	if to, err := url.Parse(location); err == nil && to.Host == e.address {
+		to.Scheme, to.Host, to.User = "", "", nil // it is reached through here
+		resp.Header.Set("Location", to.String())
+	}
+	return nil
+}
+
+// failed tells a client why there is no answer.
+func (e *exchange) failed(w http.ResponseWriter, _ *http.Request, err error) {
+	var resolve *ResolveError
+	var config *ConfigError
+	switch {
+	case errors.As(err, &resolve):
+		unavailable(w, e.scope)
+	case errors.As(err, &config):
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	default:
+		e.scope.Terminated = http.StatusServiceUnavailable
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = io.WriteString(w, "error trying to reach service: "+err.Error()) // the client may be gone
+	}
+}
+
+// final keeps from a client what a server says before its answer: nobody here reckons with
+// an answer that begins more than once.
+type final struct{ http.ResponseWriter }
+
+func (f *final) WriteHeader(code int) {
+	if code >= 200 || code == http.StatusSwitchingProtocols {
+		f.ResponseWriter.WriteHeader(code)
+	}
+}
+
+// Unwrap serves http.ResponseController.
+func (f *final) Unwrap() http.ResponseWriter { return f.ResponseWriter }

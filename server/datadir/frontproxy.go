@@ -1,0 +1,57 @@
+package datadir
+
+import (
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"fmt"
+	"path/filepath"
+	"time"
+)
+
+// FrontProxyName is the common name of a server's certificate for aggregated servers.
+const FrontProxyName = "front-proxy-client"
+
+// FrontProxy are the files by which aggregated servers know a server.
+type FrontProxy struct {
+	CACert, CAKey string
+	Cert, Key     string
+}
+
+// FrontProxy makes or finds the certificate that the server shows to aggregated servers,
+// and the authority of its own that signs nothing else: whoever trusts that authority
+// believes its certificates whom they speak for. From then on Renew looks after both.
+func (d *Dir) FrontProxy(now time.Time) (*FrontProxy, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	in := func(name string) string { return filepath.Join(d.Path, name) }
+	d.front = &FrontProxy{
+		CACert: in("front-proxy-ca.crt"), CAKey: in("front-proxy-ca.key"),
+		Cert: in("front-proxy-client.crt"), Key: in("front-proxy-client.key"),
+	}
+	if err := d.front.fill(now); err != nil {
+		return nil, fmt.Errorf("data directory %s: %w", d.Path, err)
+	}
+	return d.front, nil
+}
+
+func (f *FrontProxy) fill(now time.Time) error {
+	const name = "rowlock-front-proxy-ca"
+	ca, err := authority(name, f.CACert, f.CAKey, now)
+	if err != nil {
+		return err
+	}
+	if due(ca.cert, now) || !fits(ca.cert, ca.key) { // or a renewal was cut short
+		// Who has read the file before goes on trusting what that authority signed; who
+		// reads it again trusts both.
+		old, err := readCertificates(f.CACert)
+		if err != nil {
+			return err
+		}
+		if ca, err = createCA(name, living(old, now), f.CACert, f.CAKey, now); err != nil {
+			return err
+		}
+	}
+	return ensureLeaf(&x509.Certificate{
+		Subject: pkix.Name{CommonName: FrontProxyName}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}, ca, nil, f.Cert, f.Key, now)
+}
