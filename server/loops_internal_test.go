@@ -65,8 +65,8 @@ func TestLoops(t *testing.T) {
 	}
 	want := []string{
 		"own objects", "namespaces (on one server)", "customresourcedefinitions (on one server)", "serviceaccounts (on one server)",
-		"flowschemas (on one server)", "certificates (on one server)", "bootstraptokens (on one server)", "aggregation (on one server)",
-		"rootca (on one server)", "accounttokens (on one server)", "clusterinfo (on one server)", "apiservicechecks", "apiservices (on one server)", "clusterauthentication", "mine",
+		"flowschemas (on one server)", "apiservicechecks", "apiservices (on one server)", "certificates (on one server)", "bootstraptokens (on one server)", "aggregation (on one server)",
+		"rootca (on one server)", "accounttokens (on one server)", "clusterinfo (on one server)", "clusterauthentication", "mine",
 	}
 	if d := cmp.Diff(want, describe(s.work())); d != "" {
 		t.Error(d)

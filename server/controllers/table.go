@@ -84,6 +84,13 @@ var all = []controller{
 		f := &FlowSchemas{API: h.API, Cache: h.Cache, Log: h.Log, Clock: h.Clock, Queue: h.Queues.Of("priority_and_fairness_config_queue")}
 		return f.Run
 	}},
+	{name: "apiservicechecks", eachServer: true, build: func(h Host, _ Config) func(context.Context) error {
+		return h.Aggregator.Run
+	}},
+	{name: "apiservices", build: func(h Host, _ Config) func(context.Context) error {
+		s := &APIServices{API: h.API, Cache: h.Cache, Aggregator: h.Aggregator, Log: h.Log, Clock: h.Clock, Queue: h.Queues.Of("AvailableConditionController")}
+		return s.Run
+	}},
 	{name: "certificates", switches: []string{"csrsigning", "csrapproving"}, build: signing},
 	{name: "bootstraptokens", switches: []string{"tokencleaner", "bootstrapsigner"}, build: bootstrapTokens},
 	{name: "aggregation", switches: []string{"clusterrole-aggregation"}, build: func(h Host, c Config) func(context.Context) error {
@@ -111,13 +118,6 @@ var all = []controller{
 			return nil
 		}
 		return (&ClusterInfo{API: h.API, Cache: h.Cache, Log: h.Log, Server: c.JoinAt, PEM: c.Authority, Queue: h.Queues.Of("cluster_info")}).Run
-	}},
-	{name: "apiservicechecks", eachServer: true, build: func(h Host, _ Config) func(context.Context) error {
-		return h.Aggregator.Run
-	}},
-	{name: "apiservices", build: func(h Host, _ Config) func(context.Context) error {
-		s := &APIServices{API: h.API, Cache: h.Cache, Aggregator: h.Aggregator, Log: h.Log, Clock: h.Clock, Queue: h.Queues.Of("AvailableConditionController")}
-		return s.Run
 	}},
 	{name: "clusterauthentication", eachServer: true, build: func(h Host, c Config) func(context.Context) error {
 		if c.Authentication == nil {

@@ -11,12 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/aggregator"
 	"github.com/rowlock/rowlock/server/controllers"
 )
 
 func host(c *cluster) controllers.Host {
 	return controllers.Host{
 		API: c, Cache: c.cache, Catalogue: c.catalogue, Authorizer: authx.Masters{}, Log: silent, Clock: time.Now, Queues: controllers.NewQueues(time.Now),
+		Aggregator: aggregator.New(aggregator.Config{Cache: c.cache}),
 	}
 }
 
@@ -33,7 +35,7 @@ func running(t *testing.T, c controllers.Config) (names []string) {
 }
 
 func TestWhichControllersRun(t *testing.T) {
-	always := []string{"namespaces", "customresourcedefinitions", "serviceaccounts", "flowschemas"}
+	always := []string{"namespaces", "customresourcedefinitions", "serviceaccounts", "flowschemas", "apiservicechecks!", "apiservices"}
 	with := func(names ...string) []string { return append(slices.Clone(always), names...) }
 	published := func() (map[string]string, error) { return nil, nil }
 	for text, want := range map[string][]string{
