@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/rowlock/rowlock/server/contention"
+	"github.com/rowlock/rowlock/server/controllers"
+	"github.com/rowlock/rowlock/server/kinds/core"
 )
 
 // apiserverAgent is the field manager of what the server writes for itself.
@@ -47,6 +49,12 @@ func (o *ownObjects) bootstrap(ctx context.Context) error {
 		}
 	}
 	b := o.cfg.Bootstrap
+	if networks := o.cfg.Controllers.ServiceNetworks; len(networks) > 0 && o.standing(core.ServiceCIDRStorage, "", core.DefaultServiceCIDR) == nil {
+		err := controllers.MakeDefaultServiceCIDR(ctx, o.api, networks, o.cfg.Clock())
+		if err := o.forgive("servicecidrs/"+core.DefaultServiceCIDR, err); err != nil {
+			return err
+		}
+	}
 	if b.ServiceIP == nil {
 		return nil
 	}

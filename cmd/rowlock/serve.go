@@ -248,6 +248,9 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	if o.joins(built.Runs) {
 		built.JoinAt = "https://" + address
 	}
+	if features.Enabled("MultiCIDRServiceAllocator") {
+		built.ServiceNetworks = n.services
+	}
 	cfg := server.Config{
 		Store:     sqlstore.New(driver, sqlstore.Config{Retention: o.retention, Log: log, Observer: measured, Sealer: sealer(keys)}),
 		Catalogue: catalogue, Cache: memory, Authenticate: access.authenticate,

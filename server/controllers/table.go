@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -48,6 +49,9 @@ type Config struct {
 	Authentication func() (map[string]string, error)
 	// NamespaceGrace and NamespaceInterval are those of Namespaces.
 	NamespaceGrace, NamespaceInterval time.Duration
+	// ServiceNetworks are those of the default ServiceCIDR, where ServiceCIDRs say from which
+	// networks services get their addresses; else none.
+	ServiceNetworks []netip.Prefix
 }
 
 // Loop is the work of a controller, for a server to run until ctx ends.
@@ -91,6 +95,7 @@ var all = []controller{
 		s := &APIServices{API: h.API, Cache: h.Cache, Aggregator: h.Aggregator, Log: h.Log, Clock: h.Clock, Queue: h.Queues.Of("AvailableConditionController")}
 		return s.Run
 	}},
+	{name: "serviceaddresses", build: serviceAddresses},
 	{name: "certificates", switches: []string{"csrsigning", "csrapproving"}, build: signing},
 	{name: "bootstraptokens", switches: []string{"tokencleaner", "bootstrapsigner"}, build: bootstrapTokens},
 	{name: "aggregation", switches: []string{"clusterrole-aggregation"}, build: func(h Host, c Config) func(context.Context) error {

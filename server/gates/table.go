@@ -93,7 +93,7 @@ var known = []Gate{
 	{Name: "MaxUnavailableStatefulSet", Stage: Alpha, Switches: true},
 	{Name: "MemoryManager", Stage: GA, Default: true, Locked: true},
 	{Name: "MemoryQoS", Stage: Alpha},
-	{Name: "MultiCIDRServiceAllocator", Stage: Beta},
+	{Name: "MultiCIDRServiceAllocator", Stage: Beta, Switches: true},
 	{Name: "MutatingAdmissionPolicy", Stage: Alpha, Switches: true},
 	{Name: "NFTablesProxyMode", Stage: Beta, Default: true},
 	{Name: "NodeInclusionPolicyInPodTopologySpread", Stage: Beta, Default: true, Switches: true},

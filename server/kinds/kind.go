@@ -170,6 +170,9 @@ type Strategy struct {
 	// Allocate reserves what must be unique in the cluster (service addresses,
 	// node ports). Nil for most kinds.
 	Allocate Allocator
+	// ClaimsIn is the key of a storage whose objects are claims too ("ipaddresses" of
+	// services), which Allocate takes and gives back as the pool of that name; "" for none.
+	ClaimsIn string
 }
 
 // Allocator makes the extra writes that commit together with an object.
@@ -184,10 +187,12 @@ type Allocator interface {
 }
 
 // Claim is one unique thing: Pool "serviceips", Name "10.96.0.10". Claims are
-// rows of the store beside the objects, invisible to the API.
+// rows of the store beside the objects, invisible to the API, but for those of the storage
+// that Strategy.ClaimsIn names.
 type Claim struct {
 	Pool, Name string
 	Owner      string // "namespace/name" of the object
+	Object     Object // of the storage that Pool names; nil for an invisible claim, and to give back
 }
 
 // ClaimValue is the value of a claim's row.
@@ -197,6 +202,8 @@ func ClaimValue(owner string) []byte { return fmt.Appendf(nil, "{\"owner\":%q}",
 type Claims interface {
 	Taken(pool, name string) bool
 	Count(pool string) int
+	// Each shows the objects of a storage as they are encoded, in order of their names.
+	Each(storage string, fn func(name string, revision int64, encoded []byte))
 }
 
 // Subresource is one path below an object.

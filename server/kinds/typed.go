@@ -57,6 +57,7 @@ type Typed[T Object] struct {
 	TerminateAsks bool
 	Held          func(T) bool
 	Allocate      Allocator
+	ClaimsIn      string
 }
 
 // Strategy is the untyped form. Its functions panic for objects of other types: a row
@@ -68,7 +69,7 @@ func (t Typed[T]) Strategy() Strategy {
 		CreateOnUpdate: t.CreateOnUpdate, UnconditionalUpdate: t.UnconditionalUpdate, ReturnDeletedObject: t.ReturnDeletedObject,
 		OrphanByDefault: t.OrphanByDefault, OrphanWarning: t.OrphanWarning, ForbidFinalizeOrphans: t.ForbidFinalizeOrphans,
 		DeleteAlso: t.DeleteAlso, Undeletable: t.Undeletable, ResetFields: t.ResetFields,
-		TerminateAsks: t.TerminateAsks, Allocate: t.Allocate,
+		TerminateAsks: t.TerminateAsks, Allocate: t.Allocate, ClaimsIn: t.ClaimsIn,
 	}
 	if f := t.Default; f != nil {
 		s.Default = func(obj Object) { f(obj.(T)) }

@@ -2,6 +2,7 @@ package objects
 
 import (
 	"bytes"
+	"context"
 	"strings"
 
 	"github.com/rowlock/rowlock/server/cache"
@@ -17,21 +18,51 @@ const poolPrefix = "~"
 
 func isPool(storage string) bool { return strings.HasPrefix(storage, poolPrefix) }
 
-// claimKey is the key of a claim.
-func claimKey(pool, name string) sqlstore.Key {
-	return sqlstore.Key{Resource: poolPrefix + pool, Name: name}
+// The exception are objects of the storage that the kind calls its own (ClaimsIn), such as
+// the IPAddresses of Services: they are to be read as any other object, and are written
+// here for whoever may write the object that claims them.
+
+// poolOf is the storage in which a kind's claims of a pool are.
+func poolOf(st *kinds.Storage, pool string) string {
+	if pool == st.ClaimsIn {
+		return pool
+	}
+	return poolPrefix + pool
 }
 
-// claim finds a claim, or nil.
-func (s *Store) claim(pool, name string) *cache.Item { return s.cache.Get(poolPrefix+pool, "", name) }
-
 // claims shows allocators what is taken.
-func (s *Store) claims() kinds.Claims { return taken{s.cache} }
+func (s *Store) claims(st *kinds.Storage) kinds.Claims { return taken{s.cache, st} }
 
-type taken struct{ cache *cache.Cache }
+type taken struct {
+	cache   *cache.Cache
+	storage *kinds.Storage
+}
 
-func (c taken) Taken(pool, name string) bool { return c.cache.Get(poolPrefix+pool, "", name) != nil }
-func (c taken) Count(pool string) int        { return c.cache.Count(poolPrefix + pool) }
+func (c taken) Taken(pool, name string) bool {
+	return c.cache.Get(poolOf(c.storage, pool), "", name) != nil
+}
+
+func (c taken) Count(pool string) int { return c.cache.Count(poolOf(c.storage, pool)) }
+
+func (c taken) Each(storage string, fn func(name string, revision int64, encoded []byte)) {
+	c.cache.Snapshot(storage).Ascend("", "", "", func(item *cache.Item) bool {
+		if item.Corrupt == nil {
+			fn(item.Name, item.Revision, item.JSON)
+		}
+		return true
+	})
+}
+
+// takeOp is the write of a claim.
+func (s *Store) takeOp(ctx context.Context, st *kinds.Storage, cl *kinds.Claim) (sqlstore.Op, error) {
+	op := sqlstore.Op{Verb: sqlstore.Create, Key: sqlstore.Key{Resource: poolOf(st, cl.Pool), Name: cl.Name}, Value: kinds.ClaimValue(cl.Owner)}
+	if cl.Object == nil {
+		return op, nil
+	}
+	var err error
+	op.Value, err = s.Encode(ctx, s.catalogue.ByStorage(cl.Pool), cl.Object)
+	return op, err
+}
 
 // companion finds the object that goes with a deleted one, or nil.
 func (s *Store) companion(p permits.Permit, at Place) (*cache.Item, error) {

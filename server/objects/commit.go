@@ -32,23 +32,24 @@ func (s *Store) Plan(ctx context.Context, p permits.Permit, at Place, obj, old k
 	if st.Allocate == nil {
 		return ops, nil
 	}
-	take, release, err := st.Allocate.Plan(ctx, obj, old, s.claims(), dry)
+	take, release, err := st.Allocate.Plan(ctx, obj, old, s.claims(st), dry)
 	if err != nil || dry {
 		return nil, err
 	}
 	for _, cl := range release {
-		item := s.claim(cl.Pool, cl.Name)
+		key := sqlstore.Key{Resource: poolOf(st, cl.Pool), Name: cl.Name}
+		item := s.cache.Get(key.Resource, "", key.Name)
 		if item == nil {
 			continue // given back already
 		}
-		ops = append(ops, sqlstore.Op{Verb: sqlstore.Delete, Key: claimKey(cl.Pool, cl.Name), Expect: item.Revision, Value: item.JSON})
+		ops = append(ops, sqlstore.Op{Verb: sqlstore.Delete, Key: key, Expect: item.Revision, Value: item.JSON})
 	}
-	for _, cl := range take {
-		ops = append(ops, sqlstore.Op{
-			Verb:  sqlstore.Create,
-			Key:   claimKey(cl.Pool, cl.Name),
-			Value: kinds.ClaimValue(cl.Owner),
-		})
+	for i := range take {
+		op, err := s.takeOp(ctx, st, &take[i])
+		if err != nil {
+			return nil, err
+		}
+		ops = append(ops, op)
 	}
 	return ops, nil
 }
@@ -166,7 +167,7 @@ func effectOf(v sqlstore.Verb) permits.Effect {
 
 // belongs says whether a write is part of that of an object.
 func belongs(more, op *sqlstore.Op, st *kinds.Storage) bool {
-	if isPool(more.Key.Resource) {
+	if isPool(more.Key.Resource) || more.Key.Resource == st.ClaimsIn && st.ClaimsIn != "" && more.Verb != sqlstore.Update {
 		return st.Allocate != nil
 	}
 	return op.Verb == sqlstore.Delete && more.Verb == sqlstore.Delete && more.Key.Resource != "" &&

@@ -258,11 +258,11 @@ func TestWhatBelongs(t *testing.T) {
 	if _, err := b.write(t.Context(), p, b.at("a", "x"), b.op(sqlstore.Delete, "a", "y")); err == nil {
 		t.Error("a write is of another key than it says")
 	}
-	claim := sqlstore.Op{Verb: sqlstore.Create, Key: claimKey("pool", "one"), Value: []byte(`{}`)}
+	claim := sqlstore.Op{Verb: sqlstore.Create, Key: sqlstore.Key{Resource: "~pool", Name: "one"}, Value: []byte(`{}`)}
 	if _, err := b.Commit(t.Context(), p, b.at("a", "x"), b.op(sqlstore.Delete, "a", "x"), []sqlstore.Op{endpoints, claim}); err != nil {
 		t.Error(err)
 	}
-	if b.cache.Get("endpoints", "a", "x") != nil || !b.claims().Taken("pool", "one") || b.claim("pool", "one") == nil {
+	if b.cache.Get("endpoints", "a", "x") != nil || !b.claims(b.at("a", "x").Resource.Storage).Taken("pool", "one") || b.cache.Get("~pool", "", "one") == nil {
 		t.Error("what belongs to a write is not written")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/rsa"
 	"log/slog"
 	"net"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -71,6 +72,9 @@ func Complete(t testing.TB, flags ...string) func(*server.Config) {
 		c.Policy = policy
 		c.Plugins = []admission.Plugin{access.Escalation{Rules: roles, Follower: follower, Authorizer: c.Authorizer}}
 		c.Feature = features.Enabled
+		if features.Enabled("MultiCIDRServiceAllocator") {
+			c.Controllers.ServiceNetworks = []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")}
+		}
 		c.Version = version.Info{Major: "1", Minor: "32", GitVersion: "v1.32.13"}
 		c.Bootstrap = server.Bootstrap{ServiceIP: net.IPv4(10, 96, 0, 1), AdvertiseIP: net.IPv4(192, 0, 2, 1), AdvertisePort: 6443}
 		c.Kubelet = &podverbs.Kubelet{}

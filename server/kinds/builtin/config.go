@@ -39,5 +39,9 @@ func (c Config) services() *core.ServiceAllocator {
 	if c.FirstNodePort == 0 && c.LastNodePort == 0 {
 		c.FirstNodePort, c.LastNodePort = 30000, 32767
 	}
-	return core.NewServiceAllocator(c.ServiceCIDRs, c.FirstNodePort, c.LastNodePort)
+	a := core.NewServiceAllocator(c.ServiceCIDRs, c.FirstNodePort, c.LastNodePort)
+	if c.Feature != nil && c.Feature("MultiCIDRServiceAllocator") {
+		return a.FollowRanges()
+	}
+	return a
 }

@@ -19,6 +19,10 @@ import (
 
 // Service is how Services are written whose addresses and ports a hands out.
 func Service(a *ServiceAllocator) kinds.Strategy {
+	claimsIn := ""
+	if a != nil && a.ranges != nil {
+		claimsIn = IPAddressStorage
+	}
 	return kinds.Typed[*corev1.Service]{
 		Meta:                &kinds.WholeMeta,
 		ValidateName:        apivalidation.NameIsDNS1035Label,
@@ -34,6 +38,7 @@ func Service(a *ServiceAllocator) kinds.Strategy {
 		DeleteAlso:          "endpoints",
 		ResetFields:         []string{"status"},
 		Allocate:            a,
+		ClaimsIn:            claimsIn,
 	}.Strategy()
 }
 

@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -21,6 +22,12 @@ type pools map[string]map[string]string
 
 func (p pools) Taken(pool, name string) bool { return p[pool][name] != "" }
 func (p pools) Count(pool string) int        { return len(p[pool]) }
+
+func (p pools) Each(storage string, fn func(string, int64, []byte)) {
+	for _, name := range slices.Sorted(maps.Keys(p[storage])) {
+		fn(name, int64(len(p[storage][name])), []byte(p[storage][name]))
+	}
+}
 
 // commit makes a plan true, and fails where the store would refuse it.
 func (p pools) commit(t *testing.T, take, release []kinds.Claim) {

@@ -9,7 +9,6 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	netutils "k8s.io/utils/net"
 
@@ -33,6 +32,14 @@ type ServiceAllocator struct {
 	families []corev1.IPFamily // the first one is the default
 	networks map[corev1.IPFamily]network
 	ports    portRange
+	ranges   *ranges // nil: there are no other networks, and addresses are not shown
+}
+
+// FollowRanges makes ServiceCIDRs say which networks there are, and IPAddresses show which
+// addresses are taken. It is called before anything is allocated.
+func (a *ServiceAllocator) FollowRanges() *ServiceAllocator {
+	a.ranges = &ranges{}
+	return a
 }
 
 // NewServiceAllocator makes an allocator over one network a family, the default
@@ -99,21 +106,28 @@ func (p *allocation) giveBack(pool, name string) {
 // at the same time seldom want the same.
 func (p *allocation) any(pool string, size, lower int, name func(int) string) (int, error) {
 	if p.claims.Count(pool)+len(p.take) < size || size <= lower {
-		for _, part := range [][2]int{{lower, size}, {0, min(lower, size)}} {
-			n := part[1] - part[0]
-			if n <= 0 {
-				continue
-			}
-			start := rand.IntN(n)
-			for i := range n {
-				k := part[0] + (start+i)%n
-				if p.claim(pool, name(k)) == nil {
-					return k, nil
-				}
-			}
+		if k, ok := pick(size, lower, func(k int) bool { return p.claim(pool, name(k)) == nil }); ok {
+			return k, nil
 		}
 	}
 	return 0, errExhausted
+}
+
+// pick tries the numbers below size, those from lower on first, until one can be taken.
+func pick(size, lower int, take func(int) bool) (int, bool) {
+	for _, part := range [][2]int{{lower, size}, {0, min(lower, size)}} {
+		n := part[1] - part[0]
+		if n <= 0 {
+			continue
+		}
+		start := rand.IntN(n)
+		for i := range n {
+			if k := part[0] + (start+i)%n; take(k) {
+				return k, true
+			}
+		}
+	}
+	return 0, false
 }
 
 func (p *allocation) create(s *corev1.Service) error {
@@ -179,6 +193,9 @@ func (p *allocation) releaseAddresses(ips ...string) {
 	for _, ip := range ips {
 		if addr, ok := parseAddress(ip); ok {
 			p.giveBack(addressPool, addr.String())
+			if p.a.ranges != nil {
+				p.giveBack(IPAddressStorage, addr.String())
+			}
 		}
 	}
 }
@@ -229,6 +246,9 @@ func (n network) size() int {
 	return max(size, 0)
 }
 
+// lower is how many addresses are used last where nobody asks for one.
+func (n network) lower() int { return min(max(16, n.size()/16), 256) }
+
 // at is the i-th address that can be had.
 func (n network) at(i int) netip.Addr {
 	b := n.prefix.Addr().AsSlice()
@@ -250,23 +270,29 @@ func (n network) contains(addr netip.Addr) bool {
 }
 
 func (p *allocation) address(f corev1.IPFamily, ip string) (string, error) {
+	if p.a.ranges != nil {
+		return p.rangeAddress(f, ip)
+	}
 	n := p.a.networks[f]
 	if ip == "" {
-		size := n.size()
-		i, err := p.any(addressPool, size, min(max(16, size/16), 256), func(i int) string { return n.at(i).String() })
+		i, err := p.any(addressPool, n.size(), n.lower(), func(i int) string { return n.at(i).String() })
 		if err != nil {
-			return "", apierrors.NewInternalError(fmt.Errorf("failed to allocate a serviceIP: %w", err))
+			return "", err
 		}
 		return n.at(i).String(), nil
 	}
 	addr, ok := parseAddress(ip)
 	if !ok || !n.contains(addr) {
-		return "", fmt.Errorf("the provided IP (%v) is not in the valid range. The range of valid IPs is %s", addr, n.prefix)
+		return "", outside(addr, n)
 	}
 	if err := p.claim(addressPool, addr.String()); err != nil {
 		return "", fmt.Errorf("provided IP %w", err)
 	}
 	return ip, nil
+}
+
+func outside(addr netip.Addr, n network) error {
+	return fmt.Errorf("the provided IP (%v) is not in the valid range. The range of valid IPs is %s", addr, n.prefix)
 }
 
 // portRange is the ports that services can have on nodes.

@@ -165,7 +165,7 @@ func (p *allocation) addressesFrom(s *corev1.Service, first int) error {
 		ip, err := p.address(spec.IPFamilies[i], wanted)
 		switch {
 		case err != nil && wanted == "":
-			return err
+			return apierrors.NewInternalError(fmt.Errorf("failed to allocate a serviceIP: %w", err))
 		case err != nil:
 			return invalidService(s, field.Invalid(addressesPath, asked, fmt.Sprintf("failed to allocate IP %v: %v", wanted, err)))
 		}

@@ -1,0 +1,188 @@
+package core
+
+import (
+	"encoding/json"
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1beta1 "k8s.io/api/networking/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+// With the gate MultiCIDRServiceAllocator the networks of service addresses are those that
+// ServiceCIDRs name, and each address is an IPAddress, which comes and goes in the very
+// commit of its Service. The rows that hold addresses without the gate are kept beside it:
+// whoever turns the gate off again finds every address taken that is.
+
+// IPAddressStorage and ServiceCIDRStorage are where these objects are stored.
+const (
+	IPAddressStorage   = "ipaddresses.networking.k8s.io"
+	ServiceCIDRStorage = "servicecidrs.networking.k8s.io"
+)
+
+// The ServiceCIDR of the networks that the server was started with, and the labels of
+// IPAddresses that Services hold.
+const (
+	DefaultServiceCIDR = "kubernetes"
+	LabelFamily        = "ipaddress.kubernetes.io/ip-family"
+	LabelManagedBy     = "ipaddress.kubernetes.io/managed-by"
+	ManagedByAllocator = "ipallocator.k8s.io"
+)
+
+var errOtherNetwork = errors.New("the provided network does not match the current range")
+
+// addressFields are the fields of an IPAddress that its maker owns.
+const addressFields = `{"f:metadata":{"f:labels":{".":{},"f:` + LabelFamily + `":{},"f:` + LabelManagedBy + `":{}}},` +
+	`"f:spec":{"f:parentRef":{".":{},"f:name":{},"f:namespace":{},"f:resource":{}}}}`
+
+// ServiceAddress is the IPAddress of a Service.
+func ServiceAddress(addr netip.Addr, namespace, name string) *networkingv1beta1.IPAddress {
+	family := corev1.IPv4Protocol
+	if addr.Is6() {
+		family = corev1.IPv6Protocol
+	}
+	a := &networkingv1beta1.IPAddress{}
+	a.Name = addr.String()
+	a.Labels = map[string]string{LabelFamily: string(family), LabelManagedBy: ManagedByAllocator}
+	a.Spec.ParentRef = &networkingv1beta1.ParentReference{Resource: "services", Namespace: namespace, Name: name}
+	return a
+}
+
+// newServiceAddress is that of a Service that is being written, with the metadata that a
+// write through the API would give it.
+func newServiceAddress(addr netip.Addr, owner string) *networkingv1beta1.IPAddress {
+	namespace, name, _ := strings.Cut(owner, "/")
+	a := ServiceAddress(addr, namespace, name)
+	a.UID = types.UID(uuid.NewString())
+	a.CreationTimestamp = metav1.NewTime(time.Now().Truncate(time.Second))
+	a.ManagedFields = []metav1.ManagedFieldsEntry{{
+		Manager: "kube-apiserver", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: networkingv1beta1.SchemeGroupVersion.String(),
+		Time: &a.CreationTimestamp, FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(addressFields)},
+	}}
+	return a
+}
+
+// ranges know the networks of ServiceCIDRs. Each is read once a change of it; to look
+// through them costs each write of an address a step for each ServiceCIDR.
+type ranges struct {
+	mu    sync.Mutex
+	known map[string]serviceRange // by name
+}
+
+type serviceRange struct {
+	revision int64
+	networks []network
+	ready    bool
+}
+
+// of are the networks of a family that may be used, in order of the names of their
+// ServiceCIDRs; without a default ServiceCIDR those that the server was started with too.
+func (r *ranges) of(f corev1.IPFamily, claims kinds.Claims, own map[corev1.IPFamily]network) []network {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var list []network
+	add := func(n network) {
+		if n.prefix.Addr().Is4() == (f == corev1.IPv4Protocol) && !slices.Contains(list, n) {
+			list = append(list, n)
+		}
+	}
+	now, standing := make(map[string]serviceRange, len(r.known)), false
+	claims.Each(ServiceCIDRStorage, func(name string, revision int64, encoded []byte) {
+		known, ok := r.known[name]
+		if !ok || known.revision != revision {
+			known = readRange(revision, encoded)
+		}
+		now[name] = known
+		standing = standing || name == DefaultServiceCIDR
+		if known.ready {
+			for _, n := range known.networks {
+				add(n)
+			}
+		}
+	})
+	r.known = now
+	if n, ok := own[f]; ok && !standing {
+		add(n)
+	}
+	return list
+}
+
+// readRange reads a ServiceCIDR. One that nobody says anything about is ready: there need
+// not be a controller.
+func readRange(revision int64, encoded []byte) serviceRange {
+	r := serviceRange{revision: revision}
+	var c networkingv1beta1.ServiceCIDR
+	if json.Unmarshal(encoded, &c) != nil || c.DeletionTimestamp != nil {
+		return r
+	}
+	r.ready = true
+	for i := range c.Status.Conditions {
+		if condition := &c.Status.Conditions[i]; condition.Type == networkingv1beta1.ServiceCIDRConditionReady {
+			r.ready = condition.Status == metav1.ConditionTrue
+			break
+		}
+	}
+	for _, text := range c.Spec.CIDRs {
+		if prefix, err := netip.ParsePrefix(text); err == nil {
+			r.networks = append(r.networks, network{prefix.Masked()})
+		}
+	}
+	return r
+}
+
+// rangeAddress takes an address of a network that a ServiceCIDR names: the one asked for,
+// or any.
+func (p *allocation) rangeAddress(f corev1.IPFamily, ip string) (string, error) {
+	networks := p.a.ranges.of(f, p.claims, p.a.networks)
+	if ip == "" {
+		return p.anyOf(networks)
+	}
+	addr, ok := parseAddress(ip)
+	i := slices.IndexFunc(networks, func(n network) bool { return ok && n.prefix.Contains(addr) })
+	if i < 0 {
+		return "", errOtherNetwork
+	}
+	if j := slices.IndexFunc(networks, func(n network) bool { return n.contains(addr) }); j < 0 {
+		return "", outside(addr, networks[i])
+	}
+	return ip, p.hold(addr)
+}
+
+// anyOf takes any address of networks, those of the first that has one.
+func (p *allocation) anyOf(networks []network) (string, error) {
+	total := 0
+	for _, n := range networks {
+		total += n.size()
+	}
+	if p.claims.Count(addressPool)+len(p.take) < total || total <= maxAddresses/16 {
+		for _, n := range networks {
+			if i, ok := pick(n.size(), n.lower(), func(i int) bool { return p.hold(n.at(i)) == nil }); ok {
+				return n.at(i).String(), nil
+			}
+		}
+	}
+	return "", errExhausted
+}
+
+// hold takes an address: its row, and the IPAddress that shows it.
+func (p *allocation) hold(addr netip.Addr) error {
+	if p.claims.Taken(IPAddressStorage, addr.String()) {
+		return errHeld
+	}
+	if err := p.claim(addressPool, addr.String()); err != nil {
+		return errHeld
+	}
+	p.take = append(p.take, kinds.Claim{Pool: IPAddressStorage, Name: addr.String(), Owner: p.owner, Object: newServiceAddress(addr, p.owner)})
+	return nil
+}
+
+var errHeld = errors.New("provided IP is already allocated")
