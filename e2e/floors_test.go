@@ -16,7 +16,7 @@ var floors = [][]string{
 	{"kinds", "kinds/rules", "status"},
 	{"admission", "kinds/columns", "schema", "integrity"},
 	{"apply", "cache", "kinds/*"},
-	{"discovery", "follow", "objects"},
+	{"convert", "discovery", "follow", "objects"},
 	{"admission/*", "answers", "apply/internal", "aggregator", "definitions", "flow"},
 	{"access", "admission/plugins", "controllers", "filters", "watches", "writes"},
 	{"metrics", "verbs"},

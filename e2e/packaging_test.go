@@ -185,6 +185,29 @@ func TestCompose(t *testing.T) {
 	outside(t, "docker-compose", "-f", "../docs/docker-compose.sqlite.yaml", "--project-directory", "..", "config", "-q")
 }
 
+// TestConvertPlugin: kubectl finds the program under the plugin's name.
+func TestConvertPlugin(t *testing.T) {
+	bin, err := harness.Binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubectl, err := harness.KubectlBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.Symlink(bin, filepath.Join(dir, "kubectl-convert")); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), kubectl, "convert", "-f", "-", "--output-version", "batch/v1")
+	cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
+	cmd.Stdin = strings.NewReader(`{"apiVersion":"batch/v1beta1","kind":"CronJob","metadata":{"name":"tick"},"spec":{"schedule":"* * * * *","jobTemplate":{"spec":{"template":{"spec":{}}}}}}`)
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.HasPrefix(string(out), "apiVersion: batch/v1\n") {
+		t.Errorf("%v %s", err, out)
+	}
+}
+
 // TestDockerfile: what the Dockerfile runs builds the program with its version, and what
 // the image starts serves.
 func TestDockerfile(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
@@ -26,7 +27,12 @@ const release = "1.32"
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := command().ExecuteContext(ctx); err != nil {
+	root := command()
+	if name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe"); name == pluginName {
+		root = convertCommand()
+		root.SilenceUsage, root.SilenceErrors = true, true
+	}
+	if err := root.ExecuteContext(ctx); err != nil {
 		// One line, whatever is wrapped in it.
 		fmt.Fprintln(os.Stderr, "Error: "+strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; "))
 		os.Exit(1)
@@ -42,7 +48,7 @@ func command() *cobra.Command {
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.AddCommand(serveCommand(), initCommand(), storeCommand(), credentialCommand(), kubeconfigCommand(), versionCommand())
+	root.AddCommand(serveCommand(), initCommand(), storeCommand(), credentialCommand(), kubeconfigCommand(), convertCommand(), versionCommand())
 	for _, extra := range extras {
 		root.AddCommand(extra())
 	}

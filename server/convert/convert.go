@@ -1,0 +1,186 @@
+// Package convert turns manifests of one API version into those of another, also of
+// versions that are no longer served.
+//
+//	convert.go   from any version to any, by way of one that is served
+//	legacy.go    the versions of the past, and which served one each goes by
+//	apps.go, networking.go, autoscaling.go, policies.go, definitions.go
+//	             what differs between them and the served ones
+//	custom.go    custom resources, as their definition says
+//
+// It promises: what a version knows and the other one can say is there afterwards; what
+// the version of the manifest has by default, and the other one has differently, is
+// written out. Nothing is read but what it is given; it works on manifests of the caller,
+// not on those of clients.
+package convert
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+// Object is a manifest as JSON has it.
+type Object = map[string]any
+
+// Converter converts manifests of built-in kinds, and with Definitions custom ones.
+type Converter struct {
+	catalogue *kinds.Catalogue
+	// Definitions finds how objects of a custom kind are converted; nil, or a nil answer:
+	// it is not known.
+	Definitions func(ctx context.Context, group, kind string) (*Definition, error)
+	// Warn is told of what a manifest says and its version does not know. May be nil.
+	Warn func(text string)
+}
+
+// UnknownError is about a kind or version that nobody knows.
+type UnknownError struct{ Kind schema.GroupVersionKind }
+
+func (e *UnknownError) Error() string {
+	return fmt.Sprintf("no kind %q is registered for version %q", e.Kind.Kind, e.Kind.GroupVersion())
+}
+
+// New makes a Converter of all resources that a server can serve.
+func New(resources []*kinds.Resource) *Converter {
+	all := make([]*kinds.Resource, 0, len(resources))
+	for _, r := range resources {
+		known := *r
+		known.Off = false
+		all = append(all, &known)
+	}
+	return &Converter{catalogue: kinds.NewCatalogue(all)}
+}
+
+// Convert makes an object of a version, which it finds in the group of that version. An
+// object whose kind is not there, and every object where to is empty, is given in the
+// version that a server prefers.
+func (c *Converter) Convert(ctx context.Context, obj Object, to schema.GroupVersion) (Object, error) {
+	from, err := kindOf(obj)
+	if err != nil {
+		return nil, err
+	}
+	r, obj, err := c.current(obj, from)
+	if err != nil {
+		return nil, err
+	}
+	if r == nil {
+		return c.custom(ctx, obj, from, to)
+	}
+	typed, err := c.read(obj, r)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", from.Kind, nameOf(obj), err)
+	}
+	if past := legacyOf(to.WithKind(from.Kind)); past != nil && past.to.GroupKind() == r.GVK().GroupKind() {
+		out, err := c.write(typed, r, c.catalogue.LookupKind(past.to))
+		if err != nil {
+			return nil, err
+		}
+		return past.down(out)
+	}
+	target := c.catalogue.LookupKind(to.WithKind(from.Kind))
+	if target == nil || target.Storage != r.Storage {
+		target = c.preferred(r)
+	}
+	return c.write(typed, r, target)
+}
+
+// current makes the object one of a version that can be served, and finds its resource;
+// nil for a kind that is not built in.
+func (c *Converter) current(obj Object, kind schema.GroupVersionKind) (*kinds.Resource, Object, error) {
+	if past := legacyOf(kind); past != nil {
+		out, err := past.up(obj)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s %s: %w", kind.Kind, nameOf(obj), err)
+		}
+		obj, kind = out, past.to
+	}
+	if r := c.catalogue.LookupKind(kind); r != nil && r.Storage != nil {
+		return r, obj, nil
+	}
+	if c.catalogue.BuiltIn(kind.Group) || kinds.Retired(kind) {
+		return nil, nil, &UnknownError{kind}
+	}
+	return nil, obj, nil
+}
+
+// read makes the working form of an object, with the defaults of its version.
+func (c *Converter) read(obj Object, r *kinds.Resource) (kinds.Object, error) {
+	data, err := json.Marshal(obj)
+	if err != nil {
+		return nil, err
+	}
+	typed := r.New()
+	unknown, err := kjson.UnmarshalStrict(data, typed)
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range unknown {
+		if c.Warn != nil {
+			c.Warn(fmt.Sprintf("%s %s: %v", r.Kind, nameOf(obj), u))
+		}
+	}
+	working, err := r.ToWorking(typed)
+	if err != nil {
+		return nil, err
+	}
+	if d := r.Storage.Strategy.Default; d != nil {
+		d(working)
+	}
+	return working, nil
+}
+
+// write makes the manifest of a working form in a version of its kind.
+func (c *Converter) write(working kinds.Object, from, target *kinds.Resource) (Object, error) {
+	if target == nil || target.Storage != from.Storage {
+		return nil, fmt.Errorf("%s has no version to go by", from.GVK())
+	}
+	out, err := target.ToServed(working)
+	if err != nil {
+		return nil, err
+	}
+	out.GetObjectKind().SetGroupVersionKind(target.GVK())
+	data, err := json.Marshal(out)
+	if err != nil {
+		return nil, err
+	}
+	var obj Object
+	err = json.Unmarshal(data, &obj)
+	return obj, err
+}
+
+// preferred is the version of a resource that a server with its defaults prefers.
+func (c *Converter) preferred(r *kinds.Resource) *kinds.Resource {
+	var best *kinds.Resource
+	for _, other := range c.catalogue.All() {
+		if other.Storage == r.Storage && other.Kind == r.Kind && (best == nil || kinds.General(other.Version) && !kinds.General(best.Version)) {
+			best = other
+		}
+	}
+	return best
+}
+
+func kindOf(obj Object) (schema.GroupVersionKind, error) {
+	u := unstructured.Unstructured{Object: obj}
+	kind := u.GroupVersionKind()
+	switch {
+	case kind.Kind == "":
+		return kind, errors.New("Object 'Kind' is missing")
+	case kind.Version == "":
+		return kind, errors.New("Object 'apiVersion' is missing")
+	}
+	return kind, nil
+}
+
+func nameOf(obj Object) string {
+	u := unstructured.Unstructured{Object: obj}
+	if u.GetNamespace() != "" {
+		return u.GetNamespace() + "/" + u.GetName()
+	}
+	return u.GetName()
+}
