@@ -115,6 +115,8 @@ func TestEveryFileFlag(t *testing.T) {
 		refused(t, []string{"kubeconfig", "--data-dir=" + d.Path, "--user=jane", "--certificate-authority=" + path}, "certificate-authority", path, secret)
 		refused(t, []string{"kubeconfig", "--data-dir=" + d.Path, "--token-file=" + path}, "token-file", path, secret, "garbage", "empty PEM")
 		refused(t, []string{"kubeconfig", "--data-dir=" + d.Path, "--service-account=a", "--base-kubeconfig=" + path}, "base-kubeconfig", path, secret)
+		refused(t, []string{"serve", "--bind-address=127.0.0.1", "--secure-port=" + free(), "--data-dir=" + d.Path, "--encryption-provider-config=" + path}, "encryption-provider-config", path, secret)
+		refused(t, []string{"store", "verify", "--data-dir=" + d.Path, "--encryption-provider-config=" + path}, "encryption-provider-config", path, secret)
 		if what != "missing" && what != "empty" {
 			refused(t, []string{"serve", "--bind-address=127.0.0.1", "--secure-port=" + free(), "--data-dir=" + d.Path, "--store=sqlite:" + path}, "store", path, secret)
 		}

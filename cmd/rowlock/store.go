@@ -21,6 +21,7 @@ import (
 type storeOptions struct {
 	dataDir, store string
 	output         string
+	encryption     string // file with the keys
 	out, errOut    io.Writer
 }
 
@@ -44,9 +45,10 @@ be interrupted (Ctrl-C): what it did not finish leaves no trace.`,
 	f := cmd.PersistentFlags()
 	f.StringVar(&o.dataDir, "data-dir", "./rowlock-data", "folder of the server")
 	f.StringVar(&o.store, "store", "", "database: sqlite:FILE or postgres://USER@HOST/DATABASE (default sqlite:<data-dir>/rowlock.db)")
+	f.StringVar(&o.encryption, encryptionFlag, "", "file of the servers that says how values are encrypted: for verify, repair, export and rewrite")
 	f.StringVar(&o.output, "output", "table", "how to answer: table or json")
 	cmd.AddCommand(
-		statusCommand(o), migrateCommand(o), compactCommand(o), verifyCommand(o), repairCommand(o),
+		statusCommand(o), migrateCommand(o), compactCommand(o), verifyCommand(o), repairCommand(o), rewriteCommand(o),
 		backupCommand(o), restoreCommand(o), exportCommand(o),
 	)
 	return cmd

@@ -50,7 +50,8 @@ func backupCommand(o *storeOptions) *cobra.Command {
 		Short: "Write all objects, as they are at one revision, to a file",
 		Long: `Write all objects, as they are at one revision, to a file, while servers go on.
 The file appears when it is whole, and carries a checksum. It can be restored
-into either database. It holds secrets.`,
+into either database. It holds secrets; what is encrypted in the database is
+encrypted in it, and of use only with the keys.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.with(cmd.Context(), asItIs, "no backup was made", func(d sqlstore.Driver) error {
@@ -159,8 +160,11 @@ resources come first. With --sql they are a table for any SQL database.`,
 			if opt.Format = archive.YAML; sql {
 				opt.Format = archive.SQL
 			}
-			return o.with(cmd.Context(), asItIs, "nothing was changed", func(d sqlstore.Driver) error {
-				return o.export(cmd.Context(), d, args, opt)
+			return keysFor(cmd.Context(), o.encryption, o.log(), func(keys sqlstore.Sealer, _ bool) error {
+				opt.Open = func(row *sqlstore.Row) error { return decryptFor(cmd.Context(), keys, row) }
+				return o.with(cmd.Context(), asItIs, "nothing was changed", func(d sqlstore.Driver) error {
+					return o.export(cmd.Context(), d, args, opt)
+				})
 			})
 		},
 	}
@@ -172,6 +176,19 @@ resources come first. With --sql they are a table for any SQL database.`,
 	f.StringVarP(&opt.Namespace, "namespace", "n", "", "one namespace alone")
 	f.BoolVar(&opt.AsStored, "as-stored", false, "YAML with all that is stored, and the resource version")
 	return cmd
+}
+
+// decryptFor decrypts a row for an export. Without keys the export fails; a value that
+// the keys do not open is damaged.
+func decryptFor(ctx context.Context, keys sqlstore.Sealer, row *sqlstore.Row) error {
+	plain, _, err := keys.Open(ctx, row.Key, row.Value)
+	if _, none := keys.(sqlstore.Unsealed); none && err != nil {
+		return fmt.Errorf("%w: give --%s", err, encryptionFlag)
+	}
+	if err == nil {
+		row.Value = plain
+	}
+	return ctx.Err()
 }
 
 func (o *storeOptions) export(ctx context.Context, d sqlstore.Driver, args []string, opt archive.ExportOptions) error {

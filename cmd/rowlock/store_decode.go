@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,9 +17,51 @@ import (
 
 // decoder judges stored values by the catalogue of resources. What is not in it
 // is a custom resource.
-type decoder struct{ catalogue *kinds.Catalogue }
+type decoder struct {
+	catalogue *kinds.Catalogue
+	keys      sqlstore.Sealer // nil: values were decrypted already
+	ctx       context.Context //nolint:containedctx // of the command that it is made for
+	skipped   *int64          // encrypted values that were not looked into, as there are no keys
+}
 
-func newDecoder() decoder { return decoder{kinds.NewCatalogue(builtin.Resources())} }
+func newDecoder() decoder {
+	return decoder{catalogue: kinds.NewCatalogue(builtin.Resources()), skipped: new(int64)}
+}
+
+// decrypting lends a decoder that decrypts what it judges. Without a file of keys encrypted
+// values pass, and the operator is told of them.
+func (o *storeOptions) decrypting(ctx context.Context, fn func(decoder) error) error {
+	return keysFor(ctx, o.encryption, o.log(), func(keys sqlstore.Sealer, given bool) error {
+		d := newDecoder()
+		d.keys, d.ctx = keys, ctx
+		err := fn(d)
+		if n := *d.skipped; n > 0 && !given {
+			fmt.Fprintf(o.errOut, "%d encrypted values were not looked into: give --%s for that\n", n, encryptionFlag)
+		}
+		return err
+	})
+}
+
+// open decrypts a row's value; ok is false for one that cannot be without keys.
+func (d decoder) open(row *sqlstore.Row) (ok bool, err error) {
+	if d.keys == nil || strings.HasPrefix(row.Key.Resource, "~") {
+		return true, nil
+	}
+	plain, _, err := d.keys.Open(d.ctx, row.Key, row.Value)
+	if _, none := d.keys.(sqlstore.Unsealed); none && errors.Is(err, sqlstore.ErrSealed) {
+		*d.skipped++
+		return false, nil
+	}
+	if err == nil {
+		row.Value = plain
+	}
+	return err == nil, err
+}
+
+// form is the value of a decrypted row as a server would write it now.
+func (d decoder) form(row *sqlstore.Row) ([]byte, error) {
+	return integrity.Read(codecjson.New(codecjson.Settings{}), d.catalogue.ByStorage(row.Key.Resource), row)
+}
 
 // row says what is wrong with a value.
 func (d decoder) row(row sqlstore.Row) error {
@@ -40,6 +83,9 @@ func (d decoder) readable(row sqlstore.Row) error {
 
 // read returns the value to serve; nil for a row that is no object.
 func (d decoder) read(row *sqlstore.Row) ([]byte, error) {
+	if ok, err := d.open(row); !ok {
+		return nil, err
+	}
 	if strings.HasPrefix(row.Key.Resource, "~") {
 		return nil, decodeClaim(row.Value)
 	}

@@ -59,7 +59,8 @@ clusterroles.rbac.authorization.k8s.io/edit.
 Both are written as servers write, in one transaction that fails if the object
 changed meanwhile. Servers may run: their watches learn of it, on PostgreSQL
 within seconds. Nothing is asked of authorization or admission. An object that
-can be read is left alone unless --force is given. Each repair is logged on
+can be read is left alone unless --force is given. Encrypted objects count as
+readable unless --encryption-provider-config is given and does not open them. Each repair is logged on
 standard error.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -73,9 +74,9 @@ standard error.`,
 				return errors.New("want one of --list, --delete KEY and --rollback KEY")
 			}
 			if r.list {
-				return r.listed(cmd.Context(), o)
+				return o.decrypting(cmd.Context(), func(decode decoder) error { return r.listed(cmd.Context(), o, decode) })
 			}
-			return r.repair(cmd.Context(), o)
+			return o.decrypting(cmd.Context(), func(decode decoder) error { return r.repair(cmd.Context(), o, decode) })
 		},
 	}
 	f := cmd.Flags()
@@ -87,10 +88,10 @@ standard error.`,
 	return cmd
 }
 
-func (r *repairOptions) listed(ctx context.Context, o *storeOptions) error {
+func (r *repairOptions) listed(ctx context.Context, o *storeOptions, decode decoder) error {
 	return o.with(ctx, asItIs, "nothing was changed", func(d sqlstore.Driver) error {
 		p := o.progress("looking")
-		found, err := upkeep.Damages(ctx, d, newDecoder().readable, p.show)
+		found, err := upkeep.Damages(ctx, d, decode.readable, p.show)
 		p.end()
 		if err != nil {
 			return err
@@ -127,13 +128,13 @@ func damage(d *upkeep.Damage) damageAnswer {
 	return a
 }
 
-func (r *repairOptions) repair(ctx context.Context, o *storeOptions) error {
+func (r *repairOptions) repair(ctx context.Context, o *storeOptions, decode decoder) error {
 	return o.with(ctx, asItIs, "look with --list whether it was done", func(d sqlstore.Driver) error {
 		key, a := r.remove, repairAnswer{Action: "delete", DryRun: r.dryRun}
 		if r.back != "" {
 			key, a.Action = r.back, "rollback"
 		}
-		found, err := upkeep.Find(ctx, d, key, newDecoder().readable)
+		found, err := upkeep.Find(ctx, d, key, decode.readable)
 		if err != nil {
 			return err
 		}

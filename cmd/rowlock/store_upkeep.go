@@ -126,32 +126,34 @@ func verifyCommand(o *storeOptions) *cobra.Command {
 write names rightly what it replaced, playing the log leads to the objects that
 exist, and each value decodes as what its key says. Beside a running server the
 check covers the newer half of the kept history, as the older may be compacted
-meanwhile. The exit code is 1 if a problem was found.`,
+meanwhile. Encrypted values are decrypted with --encryption-provider-config, and not
+looked into without it. The exit code is 1 if a problem was found.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return o.with(cmd.Context(), asItIs, "nothing was changed", func(d sqlstore.Driver) error {
-				decode := newDecoder()
-				p := o.progress("verifying")
-				var rows int64
-				report, err := upkeep.Verify(cmd.Context(), d, func(row sqlstore.Row) error {
-					rows++
-					p.show(rows)
-					return decode.row(row)
+			return o.decrypting(cmd.Context(), func(decode decoder) error {
+				return o.with(cmd.Context(), asItIs, "nothing was changed", func(d sqlstore.Driver) error {
+					p := o.progress("verifying")
+					var rows int64
+					report, err := upkeep.Verify(cmd.Context(), d, func(row sqlstore.Row) error {
+						rows++
+						p.show(rows)
+						return decode.row(row)
+					})
+					p.end()
+					if err != nil {
+						return err
+					}
+					if report.Problems == nil {
+						report.Problems = []upkeep.Problem{}
+					}
+					if err := o.answer(o.out, report, func(w io.Writer) { verifyTable(w, report) }); err != nil {
+						return err
+					}
+					if report.Count > 0 {
+						return fmt.Errorf("the store is damaged: problems found: %d", report.Count)
+					}
+					return nil
 				})
-				p.end()
-				if err != nil {
-					return err
-				}
-				if report.Problems == nil {
-					report.Problems = []upkeep.Problem{}
-				}
-				if err := o.answer(o.out, report, func(w io.Writer) { verifyTable(w, report) }); err != nil {
-					return err
-				}
-				if report.Count > 0 {
-					return fmt.Errorf("the store is damaged: problems found: %d", report.Count)
-				}
-				return nil
 			})
 		},
 	}

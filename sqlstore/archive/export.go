@@ -33,6 +33,8 @@ type ExportOptions struct {
 	Namespace string // one namespace; "": all, and what is in none
 	AsStored  bool   // YAML with every field that is stored, and the resource version
 	Progress  func(objects int64)
+	// Open decrypts a row in place, or ends the export; may be nil.
+	Open func(row *sqlstore.Row) error
 }
 
 // ExportFile writes an export to a file that appears when it is whole. Errors:
@@ -117,6 +119,11 @@ func (e *exporter) page(rows []sqlstore.Row, skip map[string]bool) error {
 	for _, row := range rows {
 		if skip[row.Key.Resource] {
 			continue
+		}
+		if e.opt.Open != nil {
+			if err := e.opt.Open(&row); err != nil {
+				return err
+			}
 		}
 		if err := e.write(row); err != nil {
 			return err

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/upkeep"
 )
 
 // Locksmith is a Sealer of tests: it encrypts secrets with the first of its keys, and
@@ -301,6 +302,62 @@ var sealedTests = map[string]func(*testing.T, Database){
 			t.Errorf("%d values were encrypted to be deleted", seals)
 		}
 		wantHidden(t, d)
+	},
+	"rewriting": func(t *testing.T, db Database) {
+		d, keys := db.Open(t), NewLocksmith("one")
+		for i := range 230 {
+			name := fmt.Sprintf("%03d", i)
+			stored, err := keys.Seal(t.Context(), secret(name), []byte(loot))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i%3 == 0 {
+				stored = []byte(loot) // from before anything was encrypted
+			}
+			op := sqlstore.Op{Verb: sqlstore.Create, Key: secret(name), Value: stored, ExpiresAt: start.Add(24 * time.Hour)}
+			must(t, d, sqlstore.Txn{Ops: []sqlstore.Op{op}})
+		}
+		must(t, d, create(pod("p"), "older form"))
+		must(t, d, create(key("~ips", "", "10.0.0.1"), "claim"))
+		lost, err := NewLocksmith("lost").Seal(t.Context(), secret("lost"), []byte(loot))
+		if err != nil {
+			t.Fatal(err)
+		}
+		must(t, d, create(secret("lost"), string(lost)))
+		keys.Use("two", "one")
+		var pages []upkeep.Rewritten
+		job := upkeep.Rewrite{Resources: []string{"secrets"}, Keys: keys, Progress: func(r upkeep.Rewritten) { pages = append(pages, r) }, Form: func(row *sqlstore.Row) ([]byte, error) {
+			return bytes.TrimPrefix(row.Value, []byte("older ")), nil
+		}}
+		// Cut short, and begun again.
+		ctx, cancel := context.WithCancel(t.Context())
+		first := job
+		first.Progress = func(upkeep.Rewritten) { cancel() }
+		if cut, err := first.Run(ctx, d); !errors.Is(err, context.Canceled) || cut.Written != 200 {
+			t.Fatalf("cut short it has done %+v, %v", cut, err)
+		}
+		done, err := job.Run(t.Context(), d)
+		if err != nil || done.Objects != 231 || done.Written != 30 || done.Left != 1 || len(done.Reasons) != 1 || done.Reasons[0].Key != "secrets/default/lost" || len(pages) != 4 {
+			t.Fatalf("begun again it has done %+v in %d pages, %v", done, len(pages), err)
+		}
+		for _, row := range scanAll(t, d, sqlstore.ScanRequest{Resource: "secrets", Limit: 100}) {
+			_, name, _, _ := sqlstore.SealedBy(row.Value)
+			if row.Key.Name == "lost" {
+				continue
+			}
+			if name != "two" || row.Revision == row.Created || !row.ExpiresAt.Equal(start.Add(24*time.Hour)) {
+				t.Fatalf("%s is under %q: %+v", row.Key, name, row)
+			}
+		}
+		all := upkeep.Rewrite{Keys: keys, Form: job.Form}
+		if done, err := all.Run(t.Context(), d); err != nil || done.Written != 1 || done.Objects != 232 {
+			t.Fatalf("of all it has done %+v, %v", done, err)
+		}
+		keys.Use("three", "two")
+		keys.Fail(errors.New("away"))
+		if done, err := all.Run(t.Context(), d); err != nil || done.Left != 231 {
+			t.Fatalf("without keys it has done %+v, %v", done, err)
+		}
 	},
 	"own commits are known though their answer was lost": func(t *testing.T, db Database) {
 		keys := NewLocksmith("one")

@@ -41,6 +41,7 @@ var sqlDocWant = map[string]string{
 	"What was deleted":                                      "TIME|configmaps|default|gone|g1|25",
 	"Who may do everything":                                 "clusterrolebindings.rbac.authorization.k8s.io|admins|ServiceAccount|ci|bot\nclusterrolebindings.rbac.authorization.k8s.io|admins|Group||ops",
 	"Deletions that wait for a finalizer":                   `configmaps|default|stuck|2026-03-01T11:00:00Z|["a/b"]`,
+	"Which keys are still needed":                           "vaults.example.com||1\nvaults.example.com|aesgcm:key%201|1",
 	"Values that are damaged":                               "configmaps|default|damaged|10|5",
 }
 
@@ -53,6 +54,9 @@ func SQLDoc(t *testing.T, document, dialect string, d sqlstore.Driver, db *sql.D
 	second := strings.NewReplacer("web:1", "web:2", `"managedFields":[`, `"managedFields":[{"manager":"kubectl","operation":"Apply","time":"2026-03-01T12:00:00Z"},`)
 	must(t, d, update(key("deployments.apps", "default", "web"), 1, second.Replace(sqlDocObjects[0].value)))
 	must(t, d, remove(key("configmaps", "default", "gone"), 11, sqlDocObjects[10].value))
+	sealed := string(append([]byte(sqlstore.SealHead("aesgcm", "key 1")), 0, 0xff, ':', 0x80, '{', '}'))
+	must(t, d, create(key("vaults.example.com", "other", "sealed"), sealed))
+	must(t, d, create(key("vaults.example.com", "other", "headless"), sqlstore.SealedPrefix+"\x00\xff"))
 	queries := sqlBlocks(t, document, dialect)
 	for name, query := range queries {
 		t.Run(name, func(t *testing.T) {

@@ -112,29 +112,46 @@ func Rollback(ctx context.Context, d sqlstore.Driver, row, to sqlstore.Row) (rev
 
 // write commits operations together, and finds out what became of it.
 func write(ctx context.Context, d sqlstore.Driver, ops ...sqlstore.Op) (int64, error) {
+	out, err := commit(ctx, d, []sqlstore.Txn{{Ops: ops}})
+	switch {
+	case err != nil:
+		return 0, err
+	case out[0].Err != nil:
+		return 0, out[0].Err
+	}
+	return out[0].Revisions[0], nil
+}
+
+// commit writes a batch, and finds out what became of it.
+func commit(ctx context.Context, d sqlstore.Driver, batch []sqlstore.Txn) ([]sqlstore.Outcome, error) {
 	const tries = 20
 	for try := 1; ; try++ {
-		out, err := d.Apply(ctx, []sqlstore.Txn{{Ops: ops}}, d.Now())
+		out, err := d.Apply(ctx, batch, d.Now())
 		if errors.Is(err, sqlstore.ErrUncertain) {
 			var committed bool
 			if out, committed, err = d.Resolve(ctx); err == nil && !committed {
 				err = sqlstore.ErrBusy
 			}
 		}
-		switch {
-		case err == nil && out[0].Err != nil:
-			return 0, out[0].Err
-		case err == nil:
-			return out[0].Revisions[0], nil
-		case !errors.Is(err, sqlstore.ErrBusy) || try == tries:
-			return 0, err
+		if err == nil {
+			return out, nil
 		}
-		pause := time.NewTimer(100 * time.Millisecond)
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
-			return 0, ctx.Err()
+		if !errors.Is(err, sqlstore.ErrBusy) || try == tries {
+			return nil, err
 		}
+		if err := pause(ctx, 100*time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/upkeep"
+)
+
+type rewriteOptions struct {
+	resources []string
+	all       bool
+	rate      int
+}
+
+func rewriteCommand(o *storeOptions) *cobra.Command {
+	r := &rewriteOptions{}
+	cmd := &cobra.Command{
+		Use:   "rewrite (--resource RESOURCE[,...] | --all)",
+		Short: "Write objects anew: encrypted by the first provider, in the form of today",
+		Long: `Write every object anew whose stored form is not what a server would write now:
+it was encrypted by another provider or key than the first one that
+--encryption-provider-config names for its resource (or not at all), or it has
+the form of an older version. Objects whose form is right already are only read,
+so the command may be interrupted and run again.
+
+A key is rotated in these steps: add the new key as the second one and give the
+file to all servers; make it the first one, and give it to all servers again; run
+this command with that file; take the old key away. What is not encrypted any
+more, because the file says identity first, is decrypted likewise.
+
+Each object is written as servers write, if it did not change meanwhile; servers
+may run, and their watches see a new revision with nothing else changed. Past
+versions keep their old form until history is compacted (--history-retention).`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case r.all == (len(r.resources) > 0):
+				return errors.New("want either --resource or --all")
+			case r.rate < 0:
+				return fmt.Errorf("--rate %d: want a number of objects a second", r.rate)
+			}
+			return r.run(cmd.Context(), o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringSliceVar(&r.resources, "resource", nil, "resources to write anew: secrets, deployments.apps")
+	f.BoolVar(&r.all, "all", false, "all resources")
+	f.IntVar(&r.rate, "rate", 0, "most objects to write in a second (0: as fast as it goes)")
+	return cmd
+}
+
+func (r *rewriteOptions) run(ctx context.Context, o *storeOptions) error {
+	return keysFor(ctx, o.encryption, o.log(), func(keys sqlstore.Sealer, given bool) error {
+		return o.with(ctx, asItIs, "what was written stays; run it again for the rest", func(d sqlstore.Driver) error {
+			p, began := o.progress("rewriting"), time.Now()
+			job := upkeep.Rewrite{Resources: r.resources, Keys: keys, Rate: r.rate, Form: newDecoder().form, Progress: func(done upkeep.Rewritten) {
+				p.what = fmt.Sprintf("rewriting: %d written (%.0f/s), looked at", done.Written, float64(done.Written)/max(time.Since(began).Seconds(), 0.001))
+				p.show(done.Objects)
+			}}
+			done, err := job.Run(ctx, d)
+			p.end()
+			if err != nil {
+				return err
+			}
+			took := time.Since(began)
+			if err := o.answer(o.out, done, func(w io.Writer) { rewriteTable(w, &done, took) }); err != nil {
+				return err
+			}
+			switch {
+			case done.Left > 0 && !given:
+				return fmt.Errorf("%d objects cannot be read and were left as they are: encrypted ones need --%s", done.Left, encryptionFlag)
+			case done.Left > 0:
+				return fmt.Errorf("%d objects cannot be read and were left as they are", done.Left)
+			}
+			return nil
+		})
+	})
+}
+
+func rewriteTable(w io.Writer, done *upkeep.Rewritten, took time.Duration) {
+	if len(done.Reasons) > 0 {
+		fmt.Fprintf(w, "KEY\tREVISION\tPROBLEM\n")
+	}
+	for _, p := range done.Reasons {
+		fmt.Fprintf(w, "%s\t%d\t%s\n", p.Key, p.Revision, p.Reason)
+	}
+	fmt.Fprintf(w, "looked at %d objects, wrote %d in %s, left %d\n", done.Objects, done.Written, took.Round(time.Millisecond), done.Left)
+}
+
+// log is where commands say what an operator should see beside the answer.
+func (o *storeOptions) log() *slog.Logger { return slog.New(slog.NewTextHandler(o.errOut, nil)) }

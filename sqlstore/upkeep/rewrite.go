@@ -1,0 +1,163 @@
+package upkeep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// Rewrite says what is written anew.
+type Rewrite struct {
+	Resources []string // "secrets", "deployments.apps"; nil: all
+	Keys      sqlstore.Sealer
+	// Form gives the value as it would be written now, of a row that was decrypted; it is
+	// the row's own where nothing differs. An error leaves the row alone.
+	Form func(row *sqlstore.Row) ([]byte, error)
+	Rate int // most rows written in a second; 0: no limit
+	// Progress is told after each page; may be nil.
+	Progress func(Rewritten)
+}
+
+// Rewritten is what was done so far.
+type Rewritten struct {
+	Objects int64     `json:"objects"` // looked at
+	Written int64     `json:"written"`
+	Left    int64     `json:"left"`     // that cannot be read, and stay as they are
+	Reasons []Problem `json:"problems"` // of the first hundred of those
+}
+
+const (
+	rewritePage   = 200
+	rewriteBatch  = 50
+	rewritePasses = 10
+)
+
+// Run writes every object anew whose stored form is not what it would be now: it was
+// encrypted by another provider or key, or has an older form. Each is written as servers
+// write, if it is still what was read, so that servers may run and hear of it. What was done
+// stays done when ctx ends, and is not done again by the next run. It looks again until
+// it finds nothing to do, as servers with an older configuration may write meanwhile.
+// Errors: those of the driver, and SealError.
+func (r *Rewrite) Run(ctx context.Context, d sqlstore.Driver) (done Rewritten, err error) {
+	resources := r.Resources
+	if resources == nil {
+		resources = []string{""}
+	}
+	for range rewritePasses {
+		before := done.Written
+		pass := Rewritten{Written: before, Reasons: []Problem{}}
+		for _, resource := range resources {
+			if err := r.resource(ctx, d, resource, &pass); err != nil {
+				return pass, err
+			}
+		}
+		done = pass
+		if done.Written == before {
+			return done, nil
+		}
+	}
+	return done, errors.New("objects are still written in an older form: is a server running with another configuration?")
+}
+
+func (r *Rewrite) resource(ctx context.Context, d sqlstore.Driver, resource string, done *Rewritten) error {
+	req := sqlstore.ScanRequest{Resource: resource, Limit: rewritePage}
+	for {
+		rows, err := d.Scan(ctx, req)
+		if err != nil {
+			return err
+		}
+		if err := r.page(ctx, d, rows, done); err != nil {
+			return err
+		}
+		if r.Progress != nil {
+			r.Progress(*done)
+		}
+		if len(rows) < req.Limit {
+			return nil
+		}
+		req.After = rows[len(rows)-1].Key
+	}
+}
+
+func (r *Rewrite) page(ctx context.Context, d sqlstore.Driver, rows []sqlstore.Row, done *Rewritten) error {
+	var batch []sqlstore.Txn
+	for i := range rows {
+		if strings.HasPrefix(rows[i].Key.Resource, "~") { // a claim, which has one form
+			continue
+		}
+		done.Objects++
+		value, err := r.form(ctx, &rows[i])
+		var sealing *sqlstore.SealError
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.As(err, &sealing):
+			return err
+		case err != nil:
+			if done.Left++; len(done.Reasons) < 100 {
+				done.Reasons = append(done.Reasons, Problem{Key: rows[i].Key.String(), Revision: rows[i].Revision, Reason: err.Error()})
+			}
+			continue
+		case value == nil:
+			continue
+		}
+		op := sqlstore.Op{Verb: sqlstore.Update, Key: rows[i].Key, Expect: rows[i].Revision, Value: value, ExpiresAt: rows[i].ExpiresAt}
+		if batch = append(batch, sqlstore.Txn{Ops: []sqlstore.Op{op}}); len(batch) == rewriteBatch {
+			if err := r.write(ctx, d, batch, done); err != nil {
+				return err
+			}
+			batch = nil
+		}
+	}
+	return r.write(ctx, d, batch, done)
+}
+
+// form is what is stored in place of a row's value; nil: it stays.
+func (r *Rewrite) form(ctx context.Context, row *sqlstore.Row) ([]byte, error) {
+	plain, stale, err := r.Keys.Open(ctx, row.Key, row.Value)
+	if err != nil {
+		return nil, err
+	}
+	open := *row
+	open.Value = plain
+	value, err := r.Form(&open)
+	if err != nil {
+		return nil, err
+	}
+	if !stale && string(value) == string(plain) {
+		return nil, nil
+	}
+	return r.Keys.Seal(ctx, row.Key, value)
+}
+
+// write commits rows each for itself. Those that somebody else wrote meanwhile are met again
+// by the next pass.
+func (r *Rewrite) write(ctx context.Context, d sqlstore.Driver, batch []sqlstore.Txn, done *Rewritten) error {
+	if len(batch) == 0 {
+		return nil
+	}
+	began := time.Now()
+	out, err := commit(ctx, d, batch)
+	if err != nil {
+		return err
+	}
+	for i := range out {
+		var conflict *sqlstore.ConflictError
+		var gone *sqlstore.NotFoundError
+		switch err := out[i].Err; {
+		case err == nil:
+			done.Written++
+		case errors.As(err, &conflict), errors.As(err, &gone):
+		default:
+			return fmt.Errorf("%s: %w", batch[i].Ops[0].Key, err)
+		}
+	}
+	if r.Rate <= 0 {
+		return nil
+	}
+	return pause(ctx, time.Duration(len(batch))*time.Second/time.Duration(r.Rate)-time.Since(began))
+}
