@@ -63,6 +63,7 @@ var measurements = []measurement{
 	{"watchers", measureWatchers},
 	{"compaction", measureCompaction},
 	{"past", measurePast},
+	{"elephant", measureElephant},
 }
 
 func main() {

@@ -1,0 +1,224 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rowlock/rowlock/e2e/harness"
+)
+
+const (
+	elephants    = 200                   // clients that list all Pods, as fast as they can
+	miceOfAKind  = 8                     // clients of each kind of mouse
+	mouseEvery   = 40 * time.Millisecond // between requests of one mouse
+	elephantPods = 5000
+)
+
+// mouse is a client with little to do that must not wait.
+type mouse struct {
+	name, user string
+	groups     []string
+	path       string
+	body       func(name string, i int) []byte
+}
+
+var mice = []mouse{
+	{"a kubelet's leases", "system:node:n%d", []string{"system:nodes", "system:authenticated"}, "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases",
+		func(name string, i int) []byte {
+			return fmt.Appendf(nil, `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":%q},"spec":{"holderIdentity":%q,"leaseDurationSeconds":40,"leaseTransitions":%d}}`, name, name, i)
+		}},
+	{"a controller's updates", "system:serviceaccount:kube-system:c%d", []string{"system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"}, configMaps,
+		func(name string, i int) []byte {
+			return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"n":"%d"}}`, name, i)
+		}},
+}
+
+// measureElephant measures what mice feel while many clients list everything: by
+// themselves, beside them with priority and fairness, and beside them without.
+func measureElephant(e *env) error {
+	for _, fair := range []bool{true, false} {
+		if err := e.elephant(fair); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *env) elephant(fair bool) error {
+	s, stop, err := e.start(fmt.Sprintf("--enable-priority-and-fairness=%t", fair))
+	if err != nil {
+		return err
+	}
+	defer stop()
+	account(s)
+	if err := fill(s, elephantPods, pods, func(i int) []byte { return pod(fmt.Sprintf("p%d", i), fmt.Sprintf("n%d", i%500), "a") }); err != nil {
+		return err
+	}
+	c, err := newClient(s)
+	if err != nil {
+		return err
+	}
+	rights := `{"metadata":{"name":"bench"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"Group","name":"system:authenticated"}]}`
+	if _, err := c.do("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", "application/json", "", []byte(rights)); err != nil {
+		return err
+	}
+	alone, err := e.mice(s)
+	if err != nil {
+		return err
+	}
+	herd, err := newHerd(s)
+	if err != nil {
+		return err
+	}
+	time.Sleep(2 * time.Second)
+	beside, err := e.mice(s)
+	served, refused := herd.end()
+	if err != nil {
+		return err
+	}
+	for i, m := range mice {
+		a, b := alone[i], beside[i]
+		e.report(fmt.Sprintf("%s, fairness %t", m.name, fair), "alone p50 %v p99 %v   beside %d elephants p50 %v p99 %v   p99 times %.1f",
+			a.p50.Round(10*time.Microsecond), a.p99.Round(10*time.Microsecond), elephants, b.p50.Round(10*time.Microsecond), b.p99.Round(10*time.Microsecond), float64(b.p99)/float64(a.p99))
+	}
+	e.report("  the elephants", "%.1f lists/s   %.1f/s refused   resident %.0f MB", served, refused, resident(s.Pid()))
+	return nil
+}
+
+// as makes a request of a user.
+func (c *client) as(user string, groups []string, method, path string, body []byte) (*http.Request, error) {
+	r, err := http.NewRequest(method, c.url+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	r.Header = http.Header{"Authorization": {"Bearer " + harness.AdminToken}, "Impersonate-User": {user}, "Impersonate-Group": groups, "Content-Type": {"application/merge-patch+json"}}
+	return r, nil
+}
+
+// mice has all mice at work and says how long each kind waited for its answers.
+func (e *env) mice(s *harness.Server) ([]result, error) {
+	var wg sync.WaitGroup
+	var failed atomic.Pointer[error]
+	var mu sync.Mutex
+	all := make([][]time.Duration, len(mice))
+	end := time.Now().Add(e.seconds)
+	for kind, m := range mice {
+		for n := range miceOfAKind {
+			c, err := newClient(s)
+			if err != nil {
+				return nil, err
+			}
+			wg.Go(func() {
+				took, err := m.work(c, n, end)
+				if err != nil {
+					failed.Store(&err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				all[kind] = append(all[kind], took...)
+			})
+		}
+	}
+	wg.Wait()
+	if err := failed.Load(); err != nil {
+		return nil, *err
+	}
+	results := make([]result, len(mice))
+	for i, took := range all {
+		slices.Sort(took)
+		results[i] = result{p50: took[len(took)/2], p99: took[len(took)*99/100]}
+	}
+	return results, nil
+}
+
+// work is what one mouse does: it writes its object again and again, at a steady pace.
+func (m mouse) work(c *client, n int, end time.Time) (took []time.Duration, err error) {
+	user, name := fmt.Sprintf(m.user, n), fmt.Sprintf("mouse-%d", n)
+	_, _ = c.do("POST", m.path, "application/json", "", m.body(name, 1)) // it may exist
+	for i := 1; time.Now().Before(end); i++ {
+		r, err := c.as(user, m.groups, "PATCH", m.path+"/"+name, m.body(name, i))
+		if err != nil {
+			return nil, err
+		}
+		began := time.Now()
+		resp, err := c.c.Do(r)
+		if err != nil {
+			return nil, err
+		}
+		text, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil {
+			return nil, err
+		}
+		if resp.StatusCode != http.StatusOK {
+			return nil, fmt.Errorf("%s: %d %s", m.name, resp.StatusCode, text)
+		}
+		took = append(took, time.Since(began))
+		time.Sleep(mouseEvery)
+	}
+	return took, nil
+}
+
+// herd are the elephants. They wait for a second when they are refused, as clients do.
+type herd struct {
+	wg              sync.WaitGroup
+	over            chan struct{}
+	began           time.Time
+	served, refused atomic.Int64
+}
+
+func newHerd(s *harness.Server) (*herd, error) {
+	h := &herd{over: make(chan struct{}), began: time.Now()}
+	for range elephants {
+		c, err := newClient(s)
+		if err != nil {
+			return nil, err
+		}
+		h.wg.Go(func() { h.graze(c) })
+	}
+	return h, nil
+}
+
+func (h *herd) graze(c *client) {
+	for {
+		select {
+		case <-h.over:
+			return
+		default:
+		}
+		r, err := c.as("elephant", []string{"system:authenticated"}, "GET", "/api/v1/pods", nil)
+		if err != nil {
+			return
+		}
+		resp, err := c.c.Do(r)
+		if err != nil {
+			continue
+		}
+		_, _ = c.drain(resp.Body) // a list that is cut off counts for nothing less
+		resp.Body.Close()
+		if resp.StatusCode == http.StatusOK {
+			h.served.Add(1)
+			continue
+		}
+		h.refused.Add(1)
+		select {
+		case <-h.over:
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// end sends the elephants home, and says what they had a second.
+func (h *herd) end() (served, refused float64) {
+	took := time.Since(h.began).Seconds()
+	served, refused = float64(h.served.Load())/took, float64(h.refused.Load())/took
+	close(h.over)
+	h.wg.Wait()
+	return served, refused
+}
