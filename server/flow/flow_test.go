@@ -49,7 +49,7 @@ func (c *cluster) remove(storage, name string) {
 }
 
 // fill writes objects to the cache.
-func fill[T kinds.Object](t *testing.T, c *cluster, storage string, objects ...T) {
+func fill[T kinds.Object](t testing.TB, c *cluster, storage string, objects ...T) {
 	t.Helper()
 	kind := map[string]string{schemas: "FlowSchema", levels: "PriorityLevelConfiguration"}[storage]
 	for _, o := range objects {
@@ -57,21 +57,27 @@ func fill[T kinds.Object](t *testing.T, c *cluster, storage string, objects ...T
 		if o.GetUID() == "" {
 			o.SetUID(types.UID("uid-" + o.GetName()))
 		}
-		data, err := json.Marshal(o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.revision++
-		change := sqlstore.Change{Row: sqlstore.Row{Key: sqlstore.Key{Resource: storage, Name: o.GetName()}, Revision: c.revision, Value: data}}
-		if old := c.cache.Get(storage, "", o.GetName()); old != nil {
-			change.PrevRevision, change.PrevValue = old.Revision, old.JSON
-		}
-		c.cache.Apply([]sqlstore.Change{change})
+		store(t, c, storage, o)
 	}
 }
 
-func complete(t *testing.T) *cluster {
-	c := newCluster()
+// store writes an object to the cache.
+func store(t testing.TB, c *cluster, storage string, o kinds.Object) {
+	t.Helper()
+	data, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.revision++
+	change := sqlstore.Change{Row: sqlstore.Row{Key: sqlstore.Key{Resource: storage, Namespace: o.GetNamespace(), Name: o.GetName()}, Revision: c.revision, Value: data}}
+	if old := c.cache.Get(storage, o.GetNamespace(), o.GetName()); old != nil {
+		change.PrevRevision, change.PrevValue = old.Revision, old.JSON
+	}
+	c.cache.Apply([]sqlstore.Change{change})
+}
+
+// complete gives a cluster the objects that are there from the start.
+func complete(t testing.TB, c *cluster) *cluster {
 	fill(t, c, schemas, append(flowcontrol.MandatorySchemas(), flowcontrol.SuggestedSchemas()...)...)
 	fill(t, c, levels, append(flowcontrol.MandatoryLevels(), flowcontrol.SuggestedLevels()...)...)
 	return c
@@ -82,7 +88,7 @@ func user(name string, groups ...string) *authx.Identity {
 }
 
 func TestClassify(t *testing.T) {
-	c := complete(t)
+	c := complete(t, newCluster())
 	resource := func(verb, group, resource, namespace string) *request.Info {
 		return &request.Info{IsResource: true, Verb: verb, Group: group, Resource: resource, Namespace: namespace}
 	}
@@ -122,7 +128,7 @@ func TestClassify(t *testing.T) {
 // TestChanges: what is written takes effect, a schema without its level has none,
 // and what must be there cannot be taken away.
 func TestChanges(t *testing.T) {
-	c := complete(t)
+	c := complete(t, newCluster())
 	jane, pods := user("jane", "system:authenticated"), &request.Info{IsResource: true, Verb: "list", Resource: "pods", Subresource: "log", Namespace: "a"}
 	want := func(schema string) {
 		t.Helper()

@@ -50,11 +50,14 @@ func (c *Classifier) reading(k *Class, info *request.Info) int {
 	}
 	objects, limit := stored, stored
 	query := info.Query
-	if n, err := strconv.Atoi(query.Get("limit")); err == nil && n > 0 && n < stored {
-		limit = n
+	page := query.Get("limit")
+	if page != "" {
+		if n, err := strconv.Atoi(page); err == nil && n > 0 && n < stored {
+			limit = n
+		}
 	}
 	match := metav1.ResourceVersionMatch(query.Get("resourceVersionMatch"))
-	paged := query.Get("limit") != "" && query.Get("limit") != "0" && query.Get("resourceVersion") != "0" || query.Get("continue") != ""
+	paged := page != "" && page != "0" && query.Get("resourceVersion") != "0" || query.Get("continue") != ""
 	switch {
 	case info.Verb == "watch" || !paged && (match == "" || match == metav1.ResourceVersionMatchNotOlderThan):
 	case info.FieldSelector != "" || info.LabelSelector != "":
