@@ -51,16 +51,16 @@ func compare(step *Step, got *answer, vars map[string]string) []string {
 		sortAt(w, path)
 		sortAt(g, path)
 	}
+	for _, path := range step.Ignore {
+		remove(w, strings.Split(path, "."))
+		remove(g, strings.Split(path, "."))
+	}
 	if len(step.Only) > 0 {
 		for _, path := range step.Only {
 			a, b := values(w, path), values(g, path)
 			differ(path, a, b, vars, &diff)
 		}
 		return diff
-	}
-	for _, path := range step.Ignore {
-		remove(w, strings.Split(path, "."))
-		remove(g, strings.Split(path, "."))
 	}
 	differ("", w, g, vars, &diff)
 	return diff

@@ -62,13 +62,13 @@ func (c Config) coreV1(events *kinds.Storage) []*kinds.Resource {
 		&kinds.Resource{
 			Plural: "persistentvolumeclaims", Kind: "PersistentVolumeClaim", Namespaced: true, ShortNames: []string{"pvc"},
 			New: object[corev1.PersistentVolumeClaim](), NewList: list[corev1.PersistentVolumeClaimList](),
-			Storage: &kinds.Storage{Strategy: core.PersistentVolumeClaim}, Columns: core.PersistentVolumeClaimColumns,
-			Subresources: []kinds.Subresource{status("PersistentVolumeClaim", core.PersistentVolumeClaimStatus)},
+			Storage: &kinds.Storage{Strategy: core.PersistentVolumeClaim(c.Feature)}, Columns: core.PersistentVolumeClaimColumns,
+			Subresources: []kinds.Subresource{status("PersistentVolumeClaim", core.PersistentVolumeClaimStatus(c.Feature))},
 		},
 		&kinds.Resource{
 			Plural: "persistentvolumes", Kind: "PersistentVolume", ShortNames: []string{"pv"},
 			New: object[corev1.PersistentVolume](), NewList: list[corev1.PersistentVolumeList](),
-			Storage: &kinds.Storage{Strategy: core.PersistentVolume}, Columns: core.PersistentVolumeColumns,
+			Storage: &kinds.Storage{Strategy: core.PersistentVolume(c.Feature)}, Columns: core.PersistentVolumeColumns,
 			Subresources: []kinds.Subresource{status("PersistentVolume", core.PersistentVolumeStatus)},
 		},
 		pods.Resource(c.Feature),

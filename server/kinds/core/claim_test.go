@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/rowlock/rowlock/server/gates"
 	"github.com/rowlock/rowlock/server/kinds/core"
 )
 
@@ -55,9 +56,9 @@ func TestClaimSources(t *testing.T) {
 		{"older field alone as before", claim("Other", ref("Other", "")), claim("Other", nil), "Other Other"},
 	} {
 		if c.old == nil {
-			core.PersistentVolumeClaim.PrepareForCreate(context.Background(), c.now)
+			core.PersistentVolumeClaim(gates.New().Enabled).PrepareForCreate(context.Background(), c.now)
 		} else {
-			core.PersistentVolumeClaim.PrepareForUpdate(context.Background(), c.now, c.old)
+			core.PersistentVolumeClaim(gates.New().Enabled).PrepareForUpdate(context.Background(), c.now, c.old)
 		}
 		if got := shown(c.now); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)

@@ -17,20 +17,26 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
+// volumeRules are the rules of PersistentVolumes where some gates are on.
+type volumeRules struct{ attributes bool }
+
 // PersistentVolume is how PersistentVolumes are written.
-var PersistentVolume = kinds.Typed[*corev1.PersistentVolume]{
-	ValidateName:        apivalidation.NameIsDNSSubdomain,
-	Meta:                &kinds.WholeMeta,
-	Default:             defaultVolume,
-	PrepareForCreate:    prepareVolume,
-	PrepareForUpdate:    prepareVolumeUpdate,
-	Validate:            func(v *corev1.PersistentVolume) field.ErrorList { return validateVolume(v, nil) },
-	ValidateUpdate:      validateVolumeUpdate,
-	Warnings:            volumeWarnings,
-	UnconditionalUpdate: true,
-	ReturnDeletedObject: true,
-	ResetFields:         []string{"status"},
-}.Strategy()
+func PersistentVolume(on kinds.Feature) kinds.Strategy {
+	r := volumeRules{on(attributesGate)}
+	return kinds.Typed[*corev1.PersistentVolume]{
+		ValidateName:        apivalidation.NameIsDNSSubdomain,
+		Meta:                &kinds.WholeMeta,
+		Default:             defaultVolume,
+		PrepareForCreate:    r.prepareVolume,
+		PrepareForUpdate:    r.prepareVolumeUpdate,
+		Validate:            func(v *corev1.PersistentVolume) field.ErrorList { return r.validateVolume(v, nil) },
+		ValidateUpdate:      r.validateVolumeUpdate,
+		Warnings:            volumeWarnings,
+		UnconditionalUpdate: true,
+		ReturnDeletedObject: true,
+		ResetFields:         []string{"status"},
+	}.Strategy()
+}
 
 // PersistentVolumeStatus is how their status is written.
 var PersistentVolumeStatus = kinds.Typed[*corev1.PersistentVolume]{
@@ -113,15 +119,17 @@ func defaultVolume(v *corev1.PersistentVolume) {
 	defaultVolumeSource(&s.PersistentVolumeSource)
 }
 
-func prepareVolume(v *corev1.PersistentVolume) {
+func (r volumeRules) prepareVolume(v *corev1.PersistentVolume) {
 	now := metav1.Now().Rfc3339Copy()
 	v.Status = corev1.PersistentVolumeStatus{Phase: corev1.VolumePending, LastPhaseTransitionTime: &now}
-	v.Spec.VolumeAttributesClassName = nil
+	if !r.attributes {
+		v.Spec.VolumeAttributesClassName = nil
+	}
 }
 
-func prepareVolumeUpdate(v, old *corev1.PersistentVolume) {
+func (r volumeRules) prepareVolumeUpdate(v, old *corev1.PersistentVolume) {
 	v.Status = old.Status
-	if old.Spec.VolumeAttributesClassName == nil {
+	if !r.attributes && old.Spec.VolumeAttributesClassName == nil {
 		v.Spec.VolumeAttributesClassName = nil
 	}
 }
@@ -141,15 +149,15 @@ func prepareVolumeStatus(v, old *corev1.PersistentVolume) {
 }
 
 // validateVolume checks a volume that replaces old, which is nil on create.
-func validateVolume(v, old *corev1.PersistentVolume) field.ErrorList {
-	errs := validateVolumeSpec(v, old)
+func (r volumeRules) validateVolume(v, old *corev1.PersistentVolume) field.ErrorList {
+	errs := r.validateVolumeSpec(v, old)
 	if _, ok := v.Annotations[corev1.MountOptionAnnotation]; ok && !takesMountOptions(&v.Spec.PersistentVolumeSource) {
 		errs = append(errs, field.Forbidden(metaPath.Child("annotations", corev1.MountOptionAnnotation), "may not specify mount options for this volume type"))
 	}
 	return errs
 }
 
-func validateVolumeSpec(v, old *corev1.PersistentVolume) field.ErrorList {
+func (r volumeRules) validateVolumeSpec(v, old *corev1.PersistentVolume) field.ErrorList {
 	s := &v.Spec
 	var errs field.ErrorList
 	if len(s.AccessModes) == 0 {
@@ -174,6 +182,25 @@ func validateVolumeSpec(v, old *corev1.PersistentVolume) field.ErrorList {
 	}
 	if s.VolumeMode != nil {
 		errs = append(errs, validateVolumeMode(*s.VolumeMode)...)
+	}
+	if s.VolumeAttributesClassName != nil && r.attributes {
+		errs = append(errs, validateAttributes(s)...)
+	}
+	return errs
+}
+
+// validateAttributes checks the class of a volume's attributes, which CSI drivers alone can
+// change.
+func validateAttributes(s *corev1.PersistentVolumeSpec) field.ErrorList {
+	p := specPath.Child("volumeAttributesClassName")
+	var errs field.ErrorList
+	if *s.VolumeAttributesClassName == "" {
+		errs = append(errs, field.Required(p, "an empty string is disallowed"))
+	} else {
+		errs = append(errs, rules.Subdomain(*s.VolumeAttributesClassName, p)...)
+	}
+	if s.CSI == nil {
+		errs = append(errs, field.Required(specPath.Child("csi"), "has to be specified when using volumeAttributesClassName"))
 	}
 	return errs
 }
@@ -225,8 +252,8 @@ func takesMountOptions(s *corev1.PersistentVolumeSource) bool {
 }
 
 // validateVolumeUpdate checks everything twice, as clients see it.
-func validateVolumeUpdate(v, old *corev1.PersistentVolume) field.ErrorList {
-	errs := append(validateVolume(v, old), validateVolumeSpec(v, old)...)
+func (r volumeRules) validateVolumeUpdate(v, old *corev1.PersistentVolume) field.ErrorList {
+	errs := append(r.validateVolume(v, old), r.validateVolumeSpec(v, old)...)
 	source := v.Spec.PersistentVolumeSource
 	if csi := source.CSI; csi != nil && csi.ControllerExpandSecretRef != nil && old.Spec.CSI != nil && old.Spec.CSI.ControllerExpandSecretRef == nil {
 		// This secret may be added later.
@@ -242,10 +269,7 @@ func validateVolumeUpdate(v, old *corev1.PersistentVolume) field.ErrorList {
 		errs = append(errs, field.Invalid(field.NewPath("nodeAffinity"), rules.Shown(v.Spec.NodeAffinity),
 			apivalidation.FieldImmutableErrorMsg+", except for updating from beta label to GA"))
 	}
-	if !rules.Same(v.Spec.VolumeAttributesClassName, old.Spec.VolumeAttributesClassName) {
-		errs = append(errs, field.Forbidden(specPath.Child("volumeAttributesClassName"), "update is forbidden when the VolumeAttributesClass feature gate is disabled"))
-	}
-	return errs
+	return append(errs, attributesUpdate(v.Spec.VolumeAttributesClassName, old.Spec.VolumeAttributesClassName, r.attributes)...)
 }
 
 // difference shows what changed in a structure, for people to read.

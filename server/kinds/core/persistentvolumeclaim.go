@@ -17,37 +17,53 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
+// claimRules are the rules of PersistentVolumeClaims where some gates are on.
+type claimRules struct{ attributes, anySource, otherNamespaces bool }
+
+func claimRulesFor(on kinds.Feature) claimRules {
+	return claimRules{attributes: on(attributesGate), anySource: on("AnyVolumeDataSource"), otherNamespaces: on("CrossNamespaceVolumeDataSource")}
+}
+
+// attributesGate is of classes of attributes, in claims and in volumes.
+const attributesGate = "VolumeAttributesClass"
+
 // PersistentVolumeClaim is how PersistentVolumeClaims are written.
-var PersistentVolumeClaim = kinds.Typed[*corev1.PersistentVolumeClaim]{
-	ValidateName:        apivalidation.NameIsDNSSubdomain,
-	Meta:                &kinds.MetaRules{Updates: 1, Wholes: 2},
-	Default:             defaultClaim,
-	PrepareForCreate:    prepareClaim,
-	PrepareForUpdate:    prepareClaimUpdate,
-	Validate:            func(c *corev1.PersistentVolumeClaim) field.ErrorList { return validateClaim(c, nil) },
-	ValidateUpdate:      validateClaimUpdate,
-	Warnings:            claimWarnings,
-	UnconditionalUpdate: true,
-	ReturnDeletedObject: true,
-	ResetFields:         []string{"status"},
-}.Strategy()
+func PersistentVolumeClaim(on kinds.Feature) kinds.Strategy {
+	r := claimRulesFor(on)
+	return kinds.Typed[*corev1.PersistentVolumeClaim]{
+		ValidateName:        apivalidation.NameIsDNSSubdomain,
+		Meta:                &kinds.MetaRules{Updates: 1, Wholes: 2},
+		Default:             defaultClaim,
+		PrepareForCreate:    r.prepareClaim,
+		PrepareForUpdate:    r.prepareClaimUpdate,
+		Validate:            func(c *corev1.PersistentVolumeClaim) field.ErrorList { return r.validateClaim(c, nil) },
+		ValidateUpdate:      r.validateClaimUpdate,
+		Warnings:            claimWarnings,
+		UnconditionalUpdate: true,
+		ReturnDeletedObject: true,
+		ResetFields:         []string{"status"},
+	}.Strategy()
+}
 
 // PersistentVolumeClaimStatus is how their status is written.
-var PersistentVolumeClaimStatus = kinds.Typed[*corev1.PersistentVolumeClaim]{
-	Default: defaultClaim,
-	PrepareForUpdate: func(c, old *corev1.PersistentVolumeClaim) {
-		c.Spec = old.Spec
-		if old.Status.CurrentVolumeAttributesClassName == nil {
-			c.Status.CurrentVolumeAttributesClassName = nil
-		}
-		if old.Status.ModifyVolumeStatus == nil {
-			c.Status.ModifyVolumeStatus = nil
-		}
-	},
-	ValidateUpdate:      validateClaimStatus,
-	UnconditionalUpdate: true,
-	ResetFields:         []string{"spec"},
-}.Strategy()
+func PersistentVolumeClaimStatus(on kinds.Feature) kinds.Strategy {
+	r := claimRulesFor(on)
+	return kinds.Typed[*corev1.PersistentVolumeClaim]{
+		Default: defaultClaim,
+		PrepareForUpdate: func(c, old *corev1.PersistentVolumeClaim) {
+			c.Spec = old.Spec
+			if !r.attributes && old.Status.CurrentVolumeAttributesClassName == nil {
+				c.Status.CurrentVolumeAttributesClassName = nil
+			}
+			if !r.attributes && old.Status.ModifyVolumeStatus == nil {
+				c.Status.ModifyVolumeStatus = nil
+			}
+		},
+		ValidateUpdate:      validateClaimStatus,
+		UnconditionalUpdate: true,
+		ResetFields:         []string{"spec"},
+	}.Strategy()
+}
 
 // PersistentVolumeClaimColumns is their Table form.
 var PersistentVolumeClaimColumns = columns.Of(claimCells, columns.Name(),
@@ -88,26 +104,29 @@ func defaultClaim(c *corev1.PersistentVolumeClaim) {
 	defaultTo(&c.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
 }
 
-func prepareClaim(c *corev1.PersistentVolumeClaim) {
+func (r claimRules) prepareClaim(c *corev1.PersistentVolumeClaim) {
 	c.Status = corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending}
-	dropClaimFields(&c.Spec, nil)
-	normalizeSources(&c.Spec)
+	r.dropClaimFields(&c.Spec, nil)
+	r.normalizeSources(&c.Spec)
 }
 
-func prepareClaimUpdate(c, old *corev1.PersistentVolumeClaim) {
+func (r claimRules) prepareClaimUpdate(c, old *corev1.PersistentVolumeClaim) {
 	c.Status = old.Status
-	dropClaimFields(&c.Spec, &old.Spec)
-	normalizeSources(&c.Spec)
+	r.dropClaimFields(&c.Spec, &old.Spec)
+	r.normalizeSources(&c.Spec)
 }
 
 // dropClaimFields removes what is not served, unless old has it: attribute classes,
 // sources in other namespaces, and sources that the older field cannot name.
-func dropClaimFields(s, old *corev1.PersistentVolumeClaimSpec) {
-	if old == nil || old.VolumeAttributesClassName == nil {
+func (r claimRules) dropClaimFields(s, old *corev1.PersistentVolumeClaimSpec) {
+	if !r.attributes && (old == nil || old.VolumeAttributesClassName == nil) {
 		s.VolumeAttributesClassName = nil
 	}
-	if ref := s.DataSourceRef; ref != nil && valueOr(ref.Namespace, "") != "" && (old == nil || old.DataSourceRef == nil) {
-		s.DataSourceRef = nil // sources of other namespaces are not served
+	ref, had := s.DataSourceRef, old != nil && old.DataSourceRef != nil
+	switch {
+	case ref == nil || had:
+	case !r.anySource, valueOr(ref.Namespace, "") != "" && !r.otherNamespaces:
+		s.DataSourceRef = nil
 	}
 	inUse := old != nil && (old.DataSource != nil || old.DataSourceRef != nil)
 	if s.DataSource != nil && s.DataSourceRef == nil && !inUse && !isVolumeData(s.DataSource) {
@@ -126,10 +145,10 @@ func isVolumeData(s *corev1.TypedLocalObjectReference) bool {
 }
 
 // normalizeSources keeps the older and the newer field for a source the same.
-func normalizeSources(s *corev1.PersistentVolumeClaimSpec) {
+func (r claimRules) normalizeSources(s *corev1.PersistentVolumeClaimSpec) {
 	ref := s.DataSourceRef
 	switch {
-	case ref != nil && valueOr(ref.Namespace, "") != "":
+	case !r.anySource, ref != nil && valueOr(ref.Namespace, "") != "":
 	case ref == nil && s.DataSource != nil:
 		s.DataSourceRef = &corev1.TypedObjectReference{APIGroup: s.DataSource.APIGroup, Kind: s.DataSource.Kind, Name: s.DataSource.Name}
 	case ref != nil && s.DataSource == nil:
@@ -138,7 +157,7 @@ func normalizeSources(s *corev1.PersistentVolumeClaimSpec) {
 }
 
 // validateClaim checks a claim that replaces old, which is nil on create.
-func validateClaim(c, old *corev1.PersistentVolumeClaim) field.ErrorList {
+func (r claimRules) validateClaim(c, old *corev1.PersistentVolumeClaim) field.ErrorList {
 	s := &c.Spec
 	var errs field.ErrorList
 	if len(s.AccessModes) == 0 {
@@ -155,6 +174,9 @@ func validateClaim(c, old *corev1.PersistentVolumeClaim) field.ErrorList {
 	}
 	if s.VolumeMode != nil {
 		errs = append(errs, validateVolumeMode(*s.VolumeMode)...)
+	}
+	if class := valueOr(s.VolumeAttributesClassName, ""); class != "" && r.attributes {
+		errs = append(errs, rules.Subdomain(class, specPath.Child("volumeAttributesClassName"))...)
 	}
 	return append(errs, validateSources(s, old)...)
 }
@@ -205,8 +227,8 @@ func validateSource(name, kind, group string, keepGroup bool, path *field.Path) 
 
 // validateClaimUpdate checks everything twice, as clients see it, and what may
 // change: the name of the volume once, the size while bound.
-func validateClaimUpdate(c, old *corev1.PersistentVolumeClaim) field.ErrorList {
-	errs := append(validateClaim(c, old), validateClaim(c, old)...)
+func (r claimRules) validateClaimUpdate(c, old *corev1.PersistentVolumeClaim) field.ErrorList {
+	errs := append(r.validateClaim(c, old), r.validateClaim(c, old)...)
 	now, before := c.DeepCopy(), old.DeepCopy()
 	if before.Spec.VolumeName == "" {
 		before.Spec.VolumeName = now.Spec.VolumeName
@@ -227,10 +249,26 @@ func validateClaimUpdate(c, old *corev1.PersistentVolumeClaim) field.ErrorList {
 		errs = append(errs, field.Forbidden(specPath.Child("resources", "requests", "storage"), "field can not be less than status.capacity"))
 	}
 	errs = append(errs, rules.Immutable(c.Spec.VolumeMode, old.Spec.VolumeMode, field.NewPath("volumeMode"))...)
-	if !rules.Same(old.Spec.VolumeAttributesClassName, c.Spec.VolumeAttributesClassName) {
-		errs = append(errs, field.Forbidden(specPath.Child("volumeAttributesClassName"), "update is forbidden when the VolumeAttributesClass feature gate is disabled"))
+	class, was := c.Spec.VolumeAttributesClassName, old.Spec.VolumeAttributesClassName
+	errs = append(errs, attributesUpdate(class, was, r.attributes)...)
+	if r.attributes && was != nil && class != nil && *was != "" && *class == "" {
+		errs = append(errs, field.Forbidden(specPath.Child("volumeAttributesClassName"), "update from non-nil value to an empty string is forbidden"))
 	}
 	return errs
+}
+
+// attributesUpdate lets a class of attributes change where they are served, and not go.
+func attributesUpdate(class, was *string, served bool) field.ErrorList {
+	p := specPath.Child("volumeAttributesClassName")
+	switch {
+	case rules.Same(class, was):
+		return nil
+	case !served:
+		return field.ErrorList{field.Forbidden(p, "update is forbidden when the VolumeAttributesClass feature gate is disabled")}
+	case class == nil:
+		return field.ErrorList{field.Forbidden(p, "update from non-nil value to nil is forbidden")}
+	}
+	return nil
 }
 
 // adoptClass lets a claim get its storage class where it had none, or move it from

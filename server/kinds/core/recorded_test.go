@@ -8,5 +8,5 @@ import (
 
 // TestRecorded replays what a stock server answered about the core group but for pods, and about admission.
 func TestRecorded(t *testing.T) {
-	servertest.Recorded(t, "beta-off-pvc", "beta-svc-traffic", "core-[^p]*", "core-p[uv]*")
+	servertest.Recorded(t, "beta-off-pvc", "beta-pvc-beta", "beta-svc-traffic", "core-[^p]*", "core-p[uv]*")
 }

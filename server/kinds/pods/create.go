@@ -27,6 +27,17 @@ func (r podRules) setDefaults(pod *corev1.Pod) {
 	for i := range s.InitContainers {
 		requestLimits(&s.InitContainers[i].Resources)
 	}
+	r.spec.DefaultPodRequests(s)
+	if r.resize {
+		for i := range s.Containers {
+			defaultResizePolicy(&s.Containers[i])
+		}
+		for i := range s.InitContainers {
+			if podspec.Restartable(&s.InitContainers[i]) {
+				defaultResizePolicy(&s.InitContainers[i])
+			}
+		}
+	}
 	if s.EnableServiceLinks == nil {
 		links := corev1.DefaultEnableServiceLinks
 		s.EnableServiceLinks = &links
@@ -86,7 +97,7 @@ func defaultStatus(s *corev1.PodStatus) {
 }
 
 func (r podRules) prepareForCreate(ctx context.Context, pod *corev1.Pod) {
-	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: QOS(pod)}
+	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: r.qos(pod)}
 	r.spec.DropDisabled(&pod.Spec, nil)
 	if len(pod.Spec.SchedulingGates) > 0 {
 		pod.Status.Conditions = []corev1.PodCondition{{

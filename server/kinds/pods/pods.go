@@ -4,6 +4,7 @@ package pods
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,16 +18,20 @@ import (
 
 // podRules are the rules of Pods where some gates are on.
 type podRules struct {
-	spec podspec.Rules
-	on   kinds.Feature
+	spec   podspec.Rules
+	resize bool
 }
 
 // Resource describes pods as core/v1 serves them.
 func Resource(on kinds.Feature) *kinds.Resource {
-	r := podRules{podspec.For(on), on}
 	get, create, connect := []string{"get"}, []string{"create"}, []string{"create", "get"}
 	part := func() []string { return []string{"get", "patch", "update"} }
 	proxy := []string{"create", "delete", "get", "patch", "update"}
+	r := podRules{spec: podspec.For(on), resize: on("InPlacePodVerticalScaling")}
+	var resize []kinds.Subresource
+	if r.resize {
+		resize = []kinds.Subresource{{Name: "resize", Kind: "Pod", Verbs: part(), Update: r.resizeStrategy(), NoTable: true}}
+	}
 	return &kinds.Resource{
 		Version: "v1", Plural: "pods", Singular: "pod", Kind: "Pod", ListKind: "PodList",
 		ShortNames: []string{"po"}, Categories: []string{"all"}, Namespaced: true,
@@ -40,7 +45,7 @@ func Resource(on kinds.Feature) *kinds.Resource {
 			Indexed:  []string{"spec.nodeName"},
 			Strategy: r.strategy().Strategy(),
 		},
-		Subresources: []kinds.Subresource{
+		Subresources: slices.Concat([]kinds.Subresource{
 			{Name: "attach", Kind: "PodAttachOptions", Verbs: connect},
 			{Name: "binding", Kind: "Binding", Verbs: create},
 			{Name: "ephemeralcontainers", Kind: "Pod", Verbs: part(), Update: r.ephemeralStrategy(), NoTable: true},
@@ -49,8 +54,9 @@ func Resource(on kinds.Feature) *kinds.Resource {
 			{Name: "log", Kind: "Pod", Verbs: get},
 			{Name: "portforward", Kind: "PodPortForwardOptions", Verbs: connect},
 			{Name: "proxy", Kind: "PodProxyOptions", Verbs: proxy},
+		}, resize, []kinds.Subresource{
 			{Name: "status", Kind: "Pod", Verbs: part(), Update: r.statusStrategy()},
-		},
+		}),
 		Columns: tableColumns(),
 	}
 }
@@ -90,12 +96,16 @@ func (r podRules) ephemeralStrategy() *kinds.Strategy {
 	return r.partStrategy(r.prepareEphemeral, r.validateEphemeral, append(specFieldsBut("ephemeralContainers"), "metadata", "status"))
 }
 
-// specFieldsBut lists the paths of all fields of a spec but one.
-func specFieldsBut(name string) []string {
+func (r podRules) resizeStrategy() *kinds.Strategy {
+	return r.partStrategy(r.prepareResize, r.validateResize, append(specFieldsBut("containers", "initContainers"), "metadata", "status"))
+}
+
+// specFieldsBut lists the paths of all fields of a spec but some.
+func specFieldsBut(names ...string) []string {
 	var paths []string
 	t := reflect.TypeOf(corev1.PodSpec{})
 	for i := range t.NumField() {
-		if json, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); json != name {
+		if json, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); !slices.Contains(names, json) {
 			paths = append(paths, "spec."+json)
 		}
 	}

@@ -12,9 +12,28 @@ func QOS(pod *corev1.Pod) corev1.PodQOSClass {
 	if pod.Status.QOSClass != "" {
 		return pod.Status.QOSClass
 	}
+	return quality(&pod.Spec)
+}
+
+// qos is the quality of service that a pod gets by what it asks for, also as a whole.
+func (r podRules) qos(pod *corev1.Pod) corev1.PodQOSClass {
+	if pod.Status.QOSClass != "" {
+		return pod.Status.QOSClass
+	}
+	return r.qosOf(&pod.Spec)
+}
+
+func (r podRules) qosOf(s *corev1.PodSpec) corev1.PodQOSClass {
+	if whole, ok := r.spec.PodResources(s); ok {
+		return quality(&corev1.PodSpec{Containers: []corev1.Container{{Resources: *whole}}})
+	}
+	return quality(s)
+}
+
+func quality(s *corev1.PodSpec) corev1.PodQOSClass {
 	requests, limits := make(amounts, 2), make(amounts, 2)
 	guaranteed := true
-	for _, list := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+	for _, list := range [][]corev1.Container{s.Containers, s.InitContainers} {
 		for i := range list {
 			r := &list[i].Resources
 			requests.add(r.Requests)

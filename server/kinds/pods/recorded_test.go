@@ -8,5 +8,5 @@ import (
 
 // TestRecorded replays what a stock server answered about pods and their templates.
 func TestRecorded(t *testing.T) {
-	servertest.Recorded(t, "beta-pod-*", "core-pod*")
+	servertest.Recorded(t, "beta-pod-*", "beta-off-pod-*", "beta-dra-pod-*", "core-pod*")
 }

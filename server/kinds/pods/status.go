@@ -14,27 +14,14 @@ import (
 )
 
 // prepareStatus takes the status, labels and annotations of the new pod. Owners
-// stay: node agents of old wrote them wrongly.
+// stay: node agents of old wrote them wrongly. What node agents say of features whose gates
+// are off stays too, as it does in a stock server.
 func (r podRules) prepareStatus(pod, was *corev1.Pod) {
 	pod.Spec = was.Spec
 	pod.DeletionTimestamp = was.DeletionTimestamp
 	pod.OwnerReferences = was.OwnerReferences
 	if pod.Status.QOSClass == "" {
 		pod.Status.QOSClass = was.Status.QOSClass
-	}
-	r.dropDisabledStatus(&pod.Status)
-}
-
-// dropDisabledStatus removes what belongs to gates that are off in this release. A
-// stock server lets node agents write how a resize goes all the same.
-func (r podRules) dropDisabledStatus(s *corev1.PodStatus) {
-	s.ResourceClaimStatuses = nil
-	for _, list := range [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses} {
-		for i := range list {
-			list[i].AllocatedResources = nil
-			list[i].AllocatedResourcesStatus = nil
-			list[i].User = nil
-		}
 	}
 }
 
@@ -54,8 +41,10 @@ func (r podRules) validateStatus(pod, was *corev1.Pod) field.ErrorList {
 	errs = append(errs, stateChanges(pod.Status.ContainerStatuses, was.Status.ContainerStatuses, p.Child("containerStatuses"), restart, nil)...)
 	errs = append(errs, stateChanges(pod.Status.InitContainerStatuses, was.Status.InitContainerStatuses, p.Child("initContainerStatuses"), restart, sidecars(&was.Spec))...)
 	errs = append(errs, stateChanges(pod.Status.EphemeralContainerStatuses, was.Status.EphemeralContainerStatuses, p.Child("ephemeralContainerStatuses"), corev1.RestartPolicyNever, nil)...)
+	errs = append(errs, claimStatuses(pod, p.Child("resourceClaimStatuses"))...)
 	errs = append(errs, podAddresses(&pod.Status, p.Child("podIPs"))...)
-	return append(errs, hostAddresses(&pod.Status, p.Child("hostIPs"))...)
+	errs = append(errs, hostAddresses(&pod.Status, p.Child("hostIPs"))...)
+	return append(errs, containerStatuses(pod, p)...)
 }
 
 // conditionTypes checks the names of conditions that others than the platform

@@ -9,8 +9,9 @@ import (
 // checker collects what is wrong with a spec. Paths are built only where
 // something is wrong, or where a subtree has to know its place.
 type checker struct {
-	o    Options
-	errs field.ErrorList
+	ofPod bool // resources that are checked now are those of a pod as a whole
+	o     Options
+	errs  field.ErrorList
 }
 
 func (c *checker) add(e ...*field.Error) { c.errs = append(c.errs, e...) }

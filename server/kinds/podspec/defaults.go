@@ -49,6 +49,9 @@ func (r Rules) DefaultPodSpec(s *corev1.PodSpec) {
 	syncServiceAccount(s)
 	for i := range s.Volumes {
 		defaultVolume(&s.Volumes[i])
+		if v := s.Volumes[i].Image; r.imageVolumes && v != nil && v.PullPolicy == "" {
+			v.PullPolicy = pullPolicyFor(v.Reference)
+		}
 	}
 	for i := range s.InitContainers {
 		defaultContainer(&s.InitContainers[i])

@@ -27,6 +27,8 @@ type Options struct {
 	AllowZeroSleep                   bool // a sleep of no seconds in a lifecycle handler
 	AllowLooseSearches               bool // search paths of DNS with underscores, and "."
 	AllowLooseEnv                    bool // names of variables that shells cannot have
+	AllowMountOption                 bool // volumes are labelled for SELinux as they are mounted
+	AllowSidecarResize               bool // init containers that keep running may say how they are resized
 	PodResources                     bool // the spec has resources of its own
 }
 
@@ -59,6 +61,8 @@ func (r Rules) relaxed(o Options, old *corev1.PodSpec) Options {
 	o.AllowZeroSleep = o.AllowZeroSleep || r.zeroSleep
 	o.AllowLooseSearches = r.looseSearches || old != nil && hasLooseSearch(old)
 	o.AllowLooseEnv = r.looseEnv || old != nil && hasLooseEnv(old)
+	o.AllowMountOption = r.seLinuxMount || old != nil && mountsWithLabel(old)
+	o.AllowSidecarResize = r.resize
 	o.PodResources = r.podResources
 	return o
 }
@@ -161,6 +165,11 @@ func hasZeroSleep(s *corev1.PodSpec) bool {
 		found = found || c.Lifecycle != nil && (zero(c.Lifecycle.PreStop) || zero(c.Lifecycle.PostStart))
 	})
 	return found
+}
+
+func mountsWithLabel(s *corev1.PodSpec) bool {
+	sc := s.SecurityContext
+	return sc != nil && sc.SELinuxChangePolicy != nil && *sc.SELinuxChangePolicy == corev1.SELinuxChangePolicyMountOption
 }
 
 func hasLooseSearch(s *corev1.PodSpec) bool {

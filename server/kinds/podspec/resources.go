@@ -156,11 +156,15 @@ func (c *checker) amount(n corev1.ResourceName, q resource.Quantity, p *field.Pa
 }
 
 func (c *checker) amountButPages(n corev1.ResourceName, q resource.Quantity, p *field.Path, child, list string) {
-	if okAmount(n, &q) {
+	if okAmount(n, &q) && !(c.ofPod && n == corev1.ResourceEphemeralStorage) {
 		return
 	}
 	key := at(p, child).Child(list).Key(string(n))
-	c.add(ValidateContainerResourceName(n, key)...)
+	if !c.ofPod {
+		c.add(ValidateContainerResourceName(n, key)...)
+	} else if !contains(podLevelResources, string(n)) {
+		c.add(field.NotSupported(key, n, []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}))
+	}
 	c.add(ValidateResourceQuantity(n, q, key)...)
 }
 

@@ -9,7 +9,7 @@ type Rules struct {
 	imageVolumes, trustBundles, recursiveReadOnly          bool // fields of volumes and mounts
 	affinityKeys, spreadKeys, inclusionPolicies            bool // fields of scheduling
 	sidecars, sleep                                        bool // fields of containers
-	zeroSleep, looseSearches, looseEnv                     bool // rules that are relaxed
+	zeroSleep, looseSearches, looseEnv, seLinuxMount       bool // rules that are relaxed
 }
 
 // For asks for the gates that pod specs depend on.
@@ -23,6 +23,6 @@ func For(on kinds.Feature) Rules {
 		inclusionPolicies: on("NodeInclusionPolicyInPodTopologySpread"),
 		sidecars:          on("SidecarContainers"), sleep: on("PodLifecycleSleepAction"),
 		zeroSleep: on("PodLifecycleSleepActionAllowZero"), looseSearches: on("RelaxedDNSSearchValidation"),
-		looseEnv: on("RelaxedEnvironmentVariableValidation"),
+		looseEnv: on("RelaxedEnvironmentVariableValidation"), seLinuxMount: on("SELinuxMount"),
 	}
 }

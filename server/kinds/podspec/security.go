@@ -20,6 +20,7 @@ var (
 	sysctlName       = regexp.MustCompile(`^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$`)
 	supplementPolicy = []corev1.SupplementalGroupsPolicy{corev1.SupplementalGroupsPolicyMerge, corev1.SupplementalGroupsPolicyStrict}
 	recursiveOnly    = []corev1.PodSELinuxChangePolicy{corev1.SELinuxChangePolicyRecursive}
+	changePolicies   = []corev1.PodSELinuxChangePolicy{corev1.SELinuxChangePolicyMountOption, corev1.SELinuxChangePolicyRecursive}
 )
 
 const maxSysctlName = 253
@@ -85,7 +86,11 @@ func (c *checker) podSecurityContext(spec *corev1.PodSpec, p *field.Path) {
 		oneOf(c, p, "supplementalGroupsPolicy", *s.SupplementalGroupsPolicy, supplementPolicy)
 	}
 	if s.SELinuxChangePolicy != nil {
-		oneOf(c, p, "seLinuxChangePolicy", *s.SELinuxChangePolicy, recursiveOnly)
+		allowed := recursiveOnly
+		if c.o.AllowMountOption {
+			allowed = changePolicies
+		}
+		oneOf(c, p, "seLinuxChangePolicy", *s.SELinuxChangePolicy, allowed)
 	}
 }
 

@@ -34,6 +34,9 @@ func (c *checker) spec(s *corev1.PodSpec, p *field.Path) {
 	if len(s.EphemeralContainers) > 0 {
 		c.ephemeralContainers(&scope, p.Child("ephemeralContainers"))
 	}
+	if c.o.PodResources && s.Resources != nil {
+		c.podResources(s, scope.claims, p.Child("resources"))
+	}
 	c.hostNetworkPorts(s, p)
 	c.restartPolicy(s.RestartPolicy, p)
 	c.dnsPolicy(s.DNSPolicy, p)

@@ -166,6 +166,7 @@ func (c *checker) windowsOnly(s *corev1.PodSpec, p *field.Path) {
 		c.forbidSet(inner, detail, []setField{
 			{sc.RunAsUser != nil, "runAsUser"}, {sc.RunAsGroup != nil, "runAsGroup"},
 			{sc.SupplementalGroups != nil, "supplementalGroups"}, {sc.SupplementalGroupsPolicy != nil, "supplementalGroupsPolicy"},
+			{sc.SELinuxChangePolicy != nil, "seLinuxChangePolicy"},
 		})
 	}
 	visitContainers(s, func(ctr *corev1.Container, w where) {

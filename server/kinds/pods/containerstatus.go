@@ -1,0 +1,123 @@
+package pods
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds/rules"
+)
+
+// claimStatuses checks which claims were made for a pod.
+func claimStatuses(pod *corev1.Pod, p *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	seen := rules.Seen[string]{}
+	for i := range pod.Status.ResourceClaimStatuses {
+		s, at := &pod.Status.ResourceClaimStatuses[i], p.Index(i).Child("name")
+		if !slices.ContainsFunc(pod.Spec.ResourceClaims, func(c corev1.PodResourceClaim) bool { return c.Name == s.Name }) {
+			errs = append(errs, field.Invalid(at, s.Name, "must match the name of an entry in `spec.resourceClaims`"))
+		}
+		if seen.Again(s.Name) {
+			errs = append(errs, field.Duplicate(at, s.Name))
+		}
+		if s.ResourceClaimName != nil {
+			errs = append(errs, rules.Messages(at, *s.ResourceClaimName, validation.NameIsDNSSubdomain(*s.ResourceClaimName, false))...)
+		}
+	}
+	return errs
+}
+
+// containerStatuses checks what node agents say of containers beyond their state.
+func containerStatuses(pod *corev1.Pod, p *field.Path) field.ErrorList {
+	ephemeral := make([]corev1.Container, len(pod.Spec.EphemeralContainers))
+	for i := range ephemeral {
+		ephemeral[i] = corev1.Container(pod.Spec.EphemeralContainers[i].EphemeralContainerCommon)
+	}
+	lists := [...]struct {
+		name       string
+		statuses   []corev1.ContainerStatus
+		containers []corev1.Container
+	}{
+		{"containerStatuses", pod.Status.ContainerStatuses, pod.Spec.Containers},
+		{"initContainerStatuses", pod.Status.InitContainerStatuses, pod.Spec.InitContainers},
+		{"ephemeralContainerStatuses", pod.Status.EphemeralContainerStatuses, ephemeral},
+	}
+	windows := pod.Spec.OS != nil && pod.Spec.OS.Name == corev1.Windows
+	var errs field.ErrorList
+	for _, l := range lists {
+		for i := range l.statuses {
+			errs = append(errs, containerUser(l.statuses[i].User, windows, p.Child(l.name).Index(i).Child("linux"))...)
+		}
+	}
+	for _, l := range lists {
+		for i := range l.statuses {
+			errs = append(errs, resourceHealth(&l.statuses[i], l.containers, p.Child(l.name).Index(i).Child("allocatedResourcesStatus"))...)
+		}
+	}
+	return errs
+}
+
+// containerUser checks as whom a container runs. The path is that of a stock server.
+func containerUser(u *corev1.ContainerUser, windows bool, p *field.Path) field.ErrorList {
+	switch {
+	case u == nil || u.Linux == nil:
+		return nil
+	case windows:
+		return field.ErrorList{field.Forbidden(p, "cannot be set for a windows pod")}
+	}
+	errs := rules.Messages(p.Child("uid"), u.Linux.UID, utilvalidation.IsValidUserID(u.Linux.UID))
+	errs = append(errs, rules.Messages(p.Child("gid"), u.Linux.GID, utilvalidation.IsValidGroupID(u.Linux.GID))...)
+	for i, g := range u.Linux.SupplementalGroups {
+		errs = append(errs, rules.Messages(p.Child("supplementalGroups").Index(i), g, utilvalidation.IsValidGroupID(g))...)
+	}
+	return errs
+}
+
+// healthy are the words for the health of a device.
+var healthy = []corev1.ResourceHealthStatus{corev1.ResourceHealthStatusHealthy, corev1.ResourceHealthStatusUnhealthy, corev1.ResourceHealthStatusUnknown}
+
+// resourceHealth checks how the resources of a container are: those that it asks for.
+func resourceHealth(s *corev1.ContainerStatus, containers []corev1.Container, p *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	seen := rules.Seen[corev1.ResourceName]{}
+	for i := range s.AllocatedResourcesStatus {
+		r, at := &s.AllocatedResourcesStatus[i], p.Index(i)
+		if seen.Again(r.Name) {
+			errs = append(errs, field.Duplicate(at.Child("name"), r.Name))
+		}
+		for j := range containers {
+			if c := &containers[j]; c.Name == s.Name {
+				errs = append(errs, asksFor(&c.Resources, r.Name, at.Child("name"))...)
+			}
+		}
+		ids := rules.Seen[corev1.ResourceID]{}
+		for j, h := range r.Resources {
+			if !slices.Contains(healthy, h.Health) {
+				errs = append(errs, field.NotSupported(at.Child("resources").Index(j).Child("health"), h.Health, healthy))
+			}
+			if ids.Again(h.ResourceID) {
+				errs = append(errs, field.Duplicate(at.Child("resources").Index(j).Child("resourceID"), h.ResourceID))
+			}
+		}
+	}
+	return errs
+}
+
+func asksFor(r *corev1.ResourceRequirements, name corev1.ResourceName, p *field.Path) field.ErrorList {
+	if claim, ok := strings.CutPrefix(string(name), "claim:"); ok {
+		for _, c := range r.Claims {
+			if c.Name == claim || c.Request != "" && c.Name+"/"+c.Request == claim {
+				return nil
+			}
+		}
+		return field.ErrorList{field.Invalid(p, name, "must match one of the container's resource claims in a format 'claim:<claimName>/<request>' or 'claim:<claimName>' if request is empty")}
+	}
+	if _, ok := r.Requests[name]; !ok {
+		return field.ErrorList{field.Invalid(p, name, "must match one of the container's resource requests")}
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package pods
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds/podspec"
+)
+
+// resizable are the resources that a running container can get more or less of.
+var resizable = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
+
+// defaultResizePolicy says of resources that a container asks for that it need not be
+// started again to get others.
+func defaultResizePolicy(c *corev1.Container) {
+	for _, name := range resizable {
+		_, requested := c.Resources.Requests[name]
+		_, limited := c.Resources.Limits[name]
+		said := false
+		for i := range c.ResizePolicy {
+			said = said || c.ResizePolicy[i].ResourceName == name
+		}
+		if (requested || limited) && !said {
+			c.ResizePolicy = append(c.ResizePolicy, corev1.ContainerResizePolicy{ResourceName: name, RestartPolicy: corev1.NotRequired})
+		}
+	}
+}
+
+// prepareResize takes the resources of containers from the new pod, by their names, and
+// nothing else. Lists of other lengths are left for validation to refuse.
+func (r podRules) prepareResize(pod, was *corev1.Pod) {
+	sent := pod.Spec
+	metav1.ResetObjectMetaForStatus(&pod.ObjectMeta, &was.ObjectMeta)
+	pod.Spec, pod.Status = *was.Spec.DeepCopy(), was.Status
+	pod.Spec.Containers = resized(sent.Containers, pod.Spec.Containers, func(*corev1.Container) bool { return true })
+	pod.Spec.InitContainers = resized(sent.InitContainers, pod.Spec.InitContainers, podspec.Restartable)
+	if r.proposes(pod.Spec.Containers, was.Spec.Containers) || r.proposes(pod.Spec.InitContainers, was.Spec.InitContainers) {
+		pod.Status.Resize = corev1.PodResizeStatusProposed
+	}
+	r.spec.DropDisabled(&pod.Spec, &was.Spec)
+}
+
+// resized are containers, which may be changed, with the resources of those that were sent.
+func resized(sent, containers []corev1.Container, may func(*corev1.Container) bool) []corev1.Container {
+	if len(sent) != len(containers) {
+		return sent
+	}
+	for i := range sent {
+		for j := range containers {
+			if c := &containers[j]; c.Name == sent[i].Name && may(c) {
+				c.Resources, c.ResizePolicy = sent[i].Resources, sent[i].ResizePolicy
+			}
+		}
+	}
+	return containers
+}
+
+// proposes says whether containers ask for other resources than they did.
+func (podRules) proposes(list, old []corev1.Container) bool {
+	if len(list) != len(old) {
+		return false
+	}
+	for i := range list {
+		if list[i].Resources.Requests != nil && !equality.Semantic.DeepEqual(list[i].Resources, old[i].Resources) {
+			return true
+		}
+	}
+	return false
+}
+
+// validateResize lets CPU and memory change, as long as the quality of service stays.
+func (r podRules) validateResize(pod, was *corev1.Pod) field.ErrorList {
+	_, mirror := was.Annotations[corev1.MirrorPodAnnotationKey]
+	switch {
+	case mirror:
+		return field.ErrorList{field.Forbidden(field.NewPath(""), "static pods cannot be resized")}
+	case was.Spec.OS != nil && was.Spec.OS.Name == corev1.Windows:
+		return field.ErrorList{field.Forbidden(field.NewPath(""), "windows pods cannot be resized")}
+	}
+	p := field.NewPath("spec")
+	errs := podspec.ValidatePod(pod, r.spec.PodOptions(pod, was))
+	if r.qos(was) != r.qosOf(&pod.Spec) {
+		errs = append(errs, field.Invalid(p, was.Status.QOSClass, "Pod QOS Class may not change as a result of resizing"))
+	}
+	if !canResize(was) {
+		errs = append(errs, field.Forbidden(p, "Pod running on node without support for resize"))
+	}
+	rest := pod.Spec.DeepCopy()
+	keepSize(rest.Containers, was.Spec.Containers)
+	keepSize(rest.InitContainers, was.Spec.InitContainers)
+	if !equality.Semantic.DeepEqual(*rest, was.Spec) {
+		errs = append(errs, field.Forbidden(p, "only cpu and memory resources are mutable\n"+changed(rest, &was.Spec, "spec")))
+	}
+	return errs
+}
+
+// canResize says whether the agent of a pod's node tells what its containers have, which
+// those that can resize do.
+func canResize(pod *corev1.Pod) bool {
+	for i := range pod.Status.ContainerStatuses {
+		if c := &pod.Status.ContainerStatuses[i]; c.State.Running != nil {
+			return c.Resources != nil
+		}
+	}
+	return true
+}
+
+// keepSize gives containers back what may change: CPU, memory, and how they are resized.
+func keepSize(list, old []corev1.Container) {
+	for i := range list {
+		if i >= len(old) {
+			return
+		}
+		list[i].ResizePolicy = old[i].ResizePolicy
+		restore(&list[i].Resources.Requests, old[i].Resources.Requests)
+		restore(&list[i].Resources.Limits, old[i].Resources.Limits)
+	}
+}
+
+func restore(list *corev1.ResourceList, old corev1.ResourceList) {
+	for _, name := range resizable {
+		q, ok := old[name]
+		switch {
+		case !ok:
+			delete(*list, name)
+		case *list == nil:
+			*list = corev1.ResourceList{name: q}
+		default:
+			(*list)[name] = q
+		}
+	}
+}
