@@ -54,6 +54,7 @@ type serveOptions struct {
 	externalHostname              string
 	sharePort                     bool
 	featureGates                  []string
+	emulated                      []string
 	runtimeConfig                 []string
 	logFormat                     string
 	verbosity                     int
@@ -97,6 +98,7 @@ kubeconfig in the data directory; later starts find them again.`,
 	f.StringVar(&o.externalHostname, "external-hostname", "", "name under which clients reach this server, for addresses in its answers (default: the advertised address)")
 	f.BoolVar(&o.sharePort, "permit-port-sharing", false, "let several processes listen on the port (SO_REUSEPORT)")
 	f.StringSliceVar(&o.featureGates, "feature-gates", nil, "Gate=true|false pairs. Gates are:\n"+strings.Join(gates.Help(), "\n"))
+	f.StringSliceVar(&o.emulated, "emulated-version", nil, "release to behave as: "+release+", or kube="+release)
 	f.StringSliceVar(&o.runtimeConfig, "runtime-config", nil, "APIs to serve or not, KEY=true|false pairs; keys are GROUP/VERSION, GROUP/VERSION/RESOURCE, api/all, api/ga, api/beta, api/alpha")
 	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
 	f.IntVarP(&o.verbosity, "v", "v", 0, "how much to log: 1 information, 4 every request")
@@ -124,6 +126,9 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	}
 	if !o.allowPrivileged {
 		return errors.New("--allow-privileged=false is not supported: say which namespaces may have privileged pods with pod security admission")
+	}
+	if err := emulated(o.emulated); err != nil {
+		return err
 	}
 	if o.eventTTL <= 0 {
 		return errors.New("--event-ttl must be longer than 0")
