@@ -215,7 +215,7 @@ func (z *Authorizer) slice(node string, a *authx.Attributes) answer {
 		return z.named(Slice, node, a)
 	case !oneOf(a.Verb, "watch", "list", "deletecollection"):
 		return no("only the following verbs are allowed for a ResourceSlice: get, watch, list, create, update, patch, delete, deletecollection")
-	case !z.Selectors || selects(a, "nodeName", node):
+	case !z.Selectors || selects(a, "spec.nodeName", node):
 		return allowed
 	}
 	return no("can only list/watch/deletecollection resourceslices with nodeName field selector")

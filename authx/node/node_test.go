@@ -133,8 +133,8 @@ func TestAuthorize(t *testing.T) {
 		{ask{"create", dra, "resourceslices", "", "", "", ""}, yes},
 		{ask{"get", dra, "resourceslices", "", "", "sl", ""}, yes},
 		{ask{"delete", dra, "resourceslices", "", "", "x", ""}, unrelated},
-		{ask{"list", dra, "resourceslices", "", "", "", "nodeName=n1"}, yes},
-		{ask{"deletecollection", dra, "resourceslices", "", "", "", "nodeName=n2"}, "can only list/watch/deletecollection resourceslices with nodeName field selector"},
+		{ask{"list", dra, "resourceslices", "", "", "", "spec.nodeName=n1"}, yes},
+		{ask{"deletecollection", dra, "resourceslices", "", "", "", "spec.nodeName=n2"}, "can only list/watch/deletecollection resourceslices with nodeName field selector"},
 		{ask{"get", "", "services", "", "ns", "x", ""}, yes},
 		{ask{"list", "", "endpoints", "", "ns", "", ""}, ""},
 		{ask{"get", "apps", "secrets", "", "ns", "s", ""}, ""}, // another group's secrets are no Secrets

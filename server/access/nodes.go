@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1beta1 "k8s.io/api/resource/v1beta1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -48,7 +49,16 @@ func FollowNodes(g *node.Graph, c *cache.Cache) *follow.Follower {
 		}
 		g.Hold(by, strings.Clone(a.Spec.NodeName), nil)
 	}, Delete: func(_, name string) { g.Release(node.Ref{Kind: node.Attachment, Name: name}) }}
-	return follow.New(c, g.Reset, pods, volumes, attachments)
+	slices := follow.Kind{Storage: "resourceslices.resource.k8s.io", Set: func(item *cache.Item) {
+		by := node.Ref{Kind: node.Slice, Name: item.Name}
+		var s resourcev1beta1.ResourceSlice
+		if !read(c.JSON(), item, &s) {
+			g.Release(by)
+			return
+		}
+		g.Hold(by, strings.Clone(s.Spec.NodeName), nil)
+	}, Delete: func(_, name string) { g.Release(node.Ref{Kind: node.Slice, Name: name}) }}
+	return follow.New(c, g.Reset, pods, volumes, attachments, slices)
 }
 
 // read decodes an object, whose strings keep all of it in memory.

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	resourcev1beta1 "k8s.io/api/resource/v1beta1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -260,6 +261,16 @@ func TestNodesFollowTheCache(t *testing.T) {
 	want("attached", true, attachment)
 	l.apply(l.set("volumeattachments.storage.k8s.io", "", "va", nil))
 	want("detached", false, attachment)
+	devices := [4]string{"resource.k8s.io", "resourceslices", "", "s"}
+	sliceOf := func(name string) *resourcev1beta1.ResourceSlice {
+		return &resourcev1beta1.ResourceSlice{ObjectMeta: meta("", "s"), Spec: resourcev1beta1.ResourceSliceSpec{NodeName: name}}
+	}
+	l.apply(l.set("resourceslices.resource.k8s.io", "", "s", sliceOf("")))
+	want("devices of no node", false, devices)
+	l.apply(l.set("resourceslices.resource.k8s.io", "", "s", sliceOf("n1")))
+	want("its devices", true, devices)
+	l.apply(l.set("resourceslices.resource.k8s.io", "", "s", nil))
+	want("devices that are gone", false, devices)
 
 	pod.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
 	l.apply(l.set("pods", "a", "p", pod))

@@ -58,6 +58,8 @@ func (p Restriction) Admit(ctx context.Context, a *admission.Attributes) error {
 		err = lease(name, a)
 	case schema.GroupResource{Group: "storage.k8s.io", Resource: "csinodes"}:
 		err = csiNode(name, a)
+	case schema.GroupResource{Group: "resource.k8s.io", Resource: "resourceslices"}:
+		err = slice(name, a)
 	case schema.GroupResource{Group: "certificates.k8s.io", Resource: "certificatesigningrequests"}:
 		err = p.certificate(name, a)
 	}

@@ -10,6 +10,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1beta1 "k8s.io/api/resource/v1beta1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/rowlock/rowlock/authx"
@@ -194,6 +195,27 @@ func lease(name string, a *admission.Attributes) error {
 func csiNode(name string, a *admission.Attributes) error {
 	if nameOf(a) != name {
 		return errors.New("can only access CSINode with the same name as the requesting node")
+	}
+	return nil
+}
+
+// slice lets an agent write the devices of its own node. Of a change the authorizer has
+// seen whose slice it is, and that stays so; of a collection that is deleted it has not.
+func slice(name string, a *admission.Attributes) error {
+	obj, verb := a.Object, "create"
+	switch a.Operation {
+	case admission.Create:
+	case admission.Delete:
+		obj, verb = a.Old, "delete"
+	default:
+		return nil
+	}
+	s, ok := obj.(*resourcev1beta1.ResourceSlice)
+	if !ok {
+		return unexpected(obj)
+	}
+	if s.Spec.NodeName != name {
+		return fmt.Errorf("can only %s ResourceSlice with the same NodeName as the requesting node", verb)
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourcev1beta1 "k8s.io/api/resource/v1beta1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -144,20 +145,30 @@ func TestRestriction(t *testing.T) {
 	owned := func(f func(*metav1.OwnerReference)) func(*corev1.Pod) {
 		return func(p *corev1.Pod) { f(&p.OwnerReferences[0]) }
 	}
+	const slices = "resourceslices.resource.k8s.io"
+	devices := func(name string) *resourcev1beta1.ResourceSlice {
+		return &resourcev1beta1.ResourceSlice{ObjectMeta: meta("s"), Spec: resourcev1beta1.ResourceSliceSpec{NodeName: name}}
+	}
 	for name, w := range map[string]write{
-		"mirror pod":              {op: "CREATE", resource: "pods", namespace: "ns", name: "static", object: mirror()},
-		"pod that is no mirror":   {"CREATE", "pods", "", "ns", "a", pod("a", "n1"), nil, `pod does not have "kubernetes.io/config.mirror" annotation, node "n1" can only create mirror pods`},
-		"mirror elsewhere":        {"CREATE", "pods", "", "ns", "a", mirror(func(p *corev1.Pod) { p.Spec.NodeName = "n2" }), nil, `node "n1" can only create pods with spec.nodeName set to itself`},
-		"mirror without owner":    {"CREATE", "pods", "", "ns", "a", mirror(func(p *corev1.Pod) { p.OwnerReferences = nil }), nil, "with an owner reference set to itself"},
-		"mirror with two owners":  {"CREATE", "pods", "", "ns", "a", mirror(func(p *corev1.Pod) { p.OwnerReferences = append(p.OwnerReferences, p.OwnerReferences[0]) }), nil, "with a single owner reference set to itself"},
-		"mirror of another":       {"CREATE", "pods", "", "ns", "a", mirror(owned(func(o *metav1.OwnerReference) { o.Name = "n2" })), nil, "with an owner reference set to itself"},
-		"mirror of a deployment":  {"CREATE", "pods", "", "ns", "a", mirror(owned(func(o *metav1.OwnerReference) { o.Kind = "Deployment" })), nil, "with an owner reference set to itself"},
-		"mirror not controlled":   {"CREATE", "pods", "", "ns", "a", mirror(owned(func(o *metav1.OwnerReference) { o.Controller = &no })), nil, "with a controller owner reference set to itself"},
-		"mirror that blocks":      {"CREATE", "pods", "", "ns", "a", mirror(owned(func(o *metav1.OwnerReference) { o.BlockOwnerDeletion = &yes })), nil, "must not set blockOwnerDeletion on an owner reference"},
-		"mirror of a former node": {"CREATE", "pods", "", "ns", "a", mirror(owned(func(o *metav1.OwnerReference) { o.UID = "old" })), nil, "node n1 UID mismatch: expected old got uid-n1"},
-		"mirror with account":     {"CREATE", "pods", "", "ns", "a", mirror(func(p *corev1.Pod) { p.Spec.ServiceAccountName = "x" }), nil, "can not create pods that reference a service account"},
-		"mirror with secret":      {"CREATE", "pods", "", "ns", "a", mirror(volume(corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s"}})), nil, "can not create pods that reference secrets"},
-		"mirror with pull secret": {"CREATE", "pods", "", "ns", "a", mirror(func(p *corev1.Pod) { p.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "s"}} }), nil, "can not create pods that reference secrets"},
+		"devices":                     {op: "CREATE", resource: slices, name: "s", object: devices("n1")},
+		"devices of another":          {"CREATE", slices, "", "", "s", devices("n2"), nil, "can only create ResourceSlice with the same NodeName as the requesting node"},
+		"devices of no node":          {"CREATE", slices, "", "", "s", devices(""), nil, "can only create ResourceSlice with the same NodeName as the requesting node"},
+		"change of devices":           {op: "UPDATE", resource: slices, name: "s", object: devices("n1"), old: devices("n1")},
+		"delete of devices":           {op: "DELETE", resource: slices, name: "s", old: devices("n1")},
+		"delete of another's devices": {"DELETE", slices, "", "", "s", nil, devices("n2"), "can only delete ResourceSlice with the same NodeName as the requesting node"},
+		"mirror pod":                  {op: "CREATE", resource: "pods", namespace: "ns", name: "static", object: mirror()},
+		"pod that is no mirror":       {"CREATE", "pods", "", "ns", "a", pod("a", "n1"), nil, `pod does not have "kubernetes.io/config.mirror" annotation, node "n1" can only create mirror pods`},
+		"mirror elsewhere":            {"CREATE", "pods", "", "ns", "a", mirror(func(p *corev1.Pod) { p.Spec.NodeName = "n2" }), nil, `node "n1" can only create pods with spec.nodeName set to itself`},
+		"mirror without owner":        {"CREATE", "pods", "", "ns", "a", mirror(func(p *corev1.Pod) { p.OwnerReferences = nil }), nil, "with an owner reference set to itself"},
+		"mirror with two owners":      {"CREATE", "pods", "", "ns", "a", mirror(func(p *corev1.Pod) { p.OwnerReferences = append(p.OwnerReferences, p.OwnerReferences[0]) }), nil, "with a single owner reference set to itself"},
+		"mirror of another":           {"CREATE", "pods", "", "ns", "a", mirror(owned(func(o *metav1.OwnerReference) { o.Name = "n2" })), nil, "with an owner reference set to itself"},
+		"mirror of a deployment":      {"CREATE", "pods", "", "ns", "a", mirror(owned(func(o *metav1.OwnerReference) { o.Kind = "Deployment" })), nil, "with an owner reference set to itself"},
+		"mirror not controlled":       {"CREATE", "pods", "", "ns", "a", mirror(owned(func(o *metav1.OwnerReference) { o.Controller = &no })), nil, "with a controller owner reference set to itself"},
+		"mirror that blocks":          {"CREATE", "pods", "", "ns", "a", mirror(owned(func(o *metav1.OwnerReference) { o.BlockOwnerDeletion = &yes })), nil, "must not set blockOwnerDeletion on an owner reference"},
+		"mirror of a former node":     {"CREATE", "pods", "", "ns", "a", mirror(owned(func(o *metav1.OwnerReference) { o.UID = "old" })), nil, "node n1 UID mismatch: expected old got uid-n1"},
+		"mirror with account":         {"CREATE", "pods", "", "ns", "a", mirror(func(p *corev1.Pod) { p.Spec.ServiceAccountName = "x" }), nil, "can not create pods that reference a service account"},
+		"mirror with secret":          {"CREATE", "pods", "", "ns", "a", mirror(volume(corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s"}})), nil, "can not create pods that reference secrets"},
+		"mirror with pull secret":     {"CREATE", "pods", "", "ns", "a", mirror(func(p *corev1.Pod) { p.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "s"}} }), nil, "can not create pods that reference secrets"},
 		"mirror with config map": {"CREATE", "pods", "", "ns", "a", mirror(func(p *corev1.Pod) {
 			p.Spec.InitContainers = []corev1.Container{{EnvFrom: []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "m"}}}}}}
 		}), nil, "can not create pods that reference configmaps"},
