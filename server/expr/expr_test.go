@@ -2,6 +2,7 @@ package expr_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -105,19 +106,38 @@ func TestReleaseBefore(t *testing.T) {
 	}
 }
 
-// FuzzExpression compiles and evaluates anything: it may fail, and ends.
+// FuzzExpression compiles and evaluates anything: it may fail, and ends. What it makes as a
+// mutation is no more than an object may have.
 func FuzzExpression(f *testing.F) {
 	f.Add("object.list.map(x, x + x).join('').matches('(a+)+$')")
 	f.Add("variables.v.orValue(1) == dyn(object).?n.orValue(0)")
 	f.Add("quantity('1e999').asInteger() > 0 || timestamp('9999-12-31T23:59:59Z') + duration('999999h') > timestamp(0)")
 	f.Add("'%s'.format([object]).replace('', 'x', -1).split('') == [object]")
+	f.Add("Object{metadata: Object.metadata{labels: {'a': string(object.n)}}, list: [1] + object.list, ?o: optional.none()}")
+	f.Add("[JSONPatch{op: 'add', path: '/a/' + jsonpatch.escapeKey('x/y'), value: Object.a{b: {1: 2}, t: timestamp(0)}}, JSONPatch{}]")
+	f.Add("[JSONPatch{}.value, type(JSONPatch{}), Object{} == Object{a: JSONPatch{}.nope}, has(Object{}.a)]")
 	f.Fuzz(func(t *testing.T, text string) {
-		c := expr.NewComposer()
-		c.Declare("v", expr.Source{Text: "object.?n"})
-		p := c.Compile(expr.Source{Text: text, Offer: expr.Offer{Params: true}})
-		r, err := expr.Evaluate(t.Context(), input(), c, false, expr.BudgetConditions).Run(p)
-		if err == nil && r.Err == nil && r.Value == nil {
-			t.Error("neither a value nor an error")
+		for _, mutation := range []bool{false, true} {
+			c := expr.NewComposer()
+			c.Declare("v", expr.Source{Text: "object.?n"})
+			p := c.Compile(expr.Source{Text: text, Offer: expr.Offer{Params: true, Mutation: mutation}})
+			r, err := expr.Evaluate(t.Context(), input(), c, false, expr.BudgetConditions).Run(p)
+			if err == nil && r.Err == nil && r.Value == nil {
+				t.Error("neither a value nor an error")
+			}
+			if err != nil || r.Err != nil {
+				continue
+			}
+			if tree, err := expr.Tree(t.Context(), r.Value); err == nil {
+				if data, err := json.Marshal(tree); err != nil || len(data) > 7*expr.MaxTree { // strings grow where they are escaped
+					t.Errorf("%d bytes, %v", len(data), err)
+				}
+			}
+			if ops, err := expr.Operations(t.Context(), r.Value); err == nil {
+				if _, err := json.Marshal(ops); err != nil {
+					t.Error(err)
+				}
+			}
 		}
 	})
 }

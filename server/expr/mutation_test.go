@@ -78,7 +78,7 @@ func TestPatches(t *testing.T) {
 		`true ? [] : [JSONPatch{}]`: `null`,
 		`[JSONPatch{op: "add", path: "/a/" + jsonpatch.escapeKey("x/y~z"), value: Object.a{b: [1, 2]}}]`: `[{"Op":"add","Path":"/a/x~1y~0z","From":"","Value":{"b":[1,2]},"HasValue":true}]`,
 		`[JSONPatch{op: "move", from: "/a", path: "/b"}, JSONPatch{op: "add", path: "/c", value: null}]`: `[{"Op":"move","Path":"/b","From":"/a","Value":null,"HasValue":false},{"Op":"add","Path":"/c","From":"","Value":null,"HasValue":true}]`,
-		`[JSONPatch{op: "add", path: "/c", value: [dyn(Object.x{}), dyn({"a": Object.y{}})]}]`:                `"Value":[{},{"a":{}}]`,
+		`[JSONPatch{op: "add", path: "/c", value: [dyn(Object.x{}), dyn({"a": Object.y{}})]}]`:           `"Value":[{},{"a":{}}]`,
 		`[JSONPatch{op: "add", path: "/c", value: Object.x{y: Object.z{}}}]`:                             `unexpected type name "Object.z", expected "Object.x.y"`,
 		`[JSONPatch{op: dyn(1)}]`: `unexpected type int64 for JSONPatchType 'op' field`,
 		`[JSONPatch{op: "a"}].map(p, has(p.value) ? JSONPatch{op: "b"} : p)`: `"Op":"a"`,

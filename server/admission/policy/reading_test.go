@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1alpha1 "k8s.io/api/admissionregistration/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -130,5 +131,36 @@ func TestParametersAreAskedFor(t *testing.T) {
 				t.Errorf("masters were asked about: %q", z.asked)
 			}
 		})
+	}
+}
+
+// TestReadingOfMutators: policies that change objects are read for like those that refuse.
+func TestReadingOfMutators(t *testing.T) {
+	catalogue := kinds.NewCatalogue(builtin.Resources())
+	mutator := &admissionregistrationv1alpha1.MutatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
+	mutator.Spec.ParamKind = &admissionregistrationv1alpha1.ParamKind{APIVersion: "v1", Kind: "Secret"}
+	bound := &admissionregistrationv1alpha1.MutatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
+	bound.Spec.PolicyName, bound.Spec.ParamRef = "p", &admissionregistrationv1alpha1.ParamRef{Namespace: "ns", Selector: &metav1.LabelSelector{}}
+	for _, c := range []struct {
+		plural, field, asks string
+		obj, old            runtime.Object
+		operation           admission.Operation
+	}{
+		{"mutatingadmissionpolicies", "spec.paramKind", "get /v1/secrets */*", mutator, nil, admission.Create},
+		{"mutatingadmissionpolicies", "", "", mutator, mutator.DeepCopy(), admission.Update},
+		{"mutatingadmissionpolicybindings", "spec.paramRef", "list */*/* ns/", bound, nil, admission.Create},
+	} {
+		who := &asker{says: authx.NoOpinion}
+		r := policy.Reading{Authorizer: who, Catalogue: catalogue, Objects: policies{}}
+		err := r.Validate(context.Background(), &admission.Attributes{
+			Operation: c.operation, Resource: catalogue.Lookup("admissionregistration.k8s.io", "v1alpha1", c.plural),
+			Object: c.obj, Old: c.old, User: &authx.Identity{Name: "paula"},
+		})
+		if got := strings.Join(who.asked, "; "); got != c.asks {
+			t.Errorf("%s: asked %q, want %q", c.plural, got, c.asks)
+		}
+		if (err != nil) != (c.field != "") || err != nil && !strings.Contains(err.Error(), c.field+": Forbidden: ") {
+			t.Errorf("%s: %v, want %q", c.plural, err, c.field)
+		}
 	}
 }

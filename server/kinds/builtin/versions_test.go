@@ -17,7 +17,7 @@ import (
 // annotations. Their packages have tests of their own for what is kept.
 var lossy = map[string]bool{
 	"autoscaling/v1 horizontalpodautoscalers": true,
-	"v1 events":                               true,
+	"v1 events": true,
 }
 
 // TestVersionsRoundTrip converts random objects of each version to the stored one and back,
