@@ -60,6 +60,8 @@ func (d *Definitions) Run(ctx context.Context) error {
 func (d *Definitions) follow(ctx context.Context) {
 	w, snapshot := d.Cache.WatchNow(definitions, cache.Scope{})
 	defer w.Stop()
+	services, _ := d.Cache.WatchNow(apiServices, cache.Scope{})
+	defer services.Stop()
 	d.known = map[string]*definition{}
 	changed := map[string]bool{} // groups
 	snapshot.Ascend("", "", "", func(item *cache.Item) bool {
@@ -76,6 +78,13 @@ func (d *Definitions) follow(ctx context.Context) {
 		clear(changed)
 		select {
 		case <-w.Ready():
+		case <-services.Ready():
+			var err error
+			if batch, _, err = services.Take(ctx, batch); err != nil {
+				return
+			}
+			ok = d.restore(ctx, batch)
+			continue
 		case <-d.later():
 			for _, one := range d.known {
 				if one.crd.DeletionTimestamp != nil {

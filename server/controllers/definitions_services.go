@@ -3,7 +3,9 @@ package controllers
 import (
 	"context"
 	"net/http"
+	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -31,14 +33,48 @@ func (d *Definitions) services(ctx context.Context, group string, list []*defini
 		}
 	}
 	ok := true
-	for name, service := range wanted {
-		if d.Cache.Get(apiServices, "", name) == nil {
-			err := d.API.Call(ctx, definitionsAgent, http.MethodPost, apiServicesPath, "application/json", service, nil)
-			ok = d.note(err, name) && ok
-		}
+	for _, service := range wanted {
+		ok = d.serve(ctx, service) && ok
 	}
 	for _, name := range d.kept(func(s *apiregistrationv1.APIService) bool { return s.Spec.Group == group && wanted[s.Name] == nil }) {
 		ok = d.note(d.API.Call(ctx, definitionsAgent, http.MethodDelete, apiServicesPath+"/"+name, "", nil, nil), name) && ok
+	}
+	return ok
+}
+
+// serve makes the APIService of a version, or makes it again what it was made as. One that
+// somebody took the label off is left alone.
+func (d *Definitions) serve(ctx context.Context, wanted *apiregistrationv1.APIService) bool {
+	item := d.Cache.Get(apiServices, "", wanted.Name)
+	if item == nil {
+		return d.note(d.API.Call(ctx, definitionsAgent, http.MethodPost, apiServicesPath, "application/json", wanted, nil), wanted.Name)
+	}
+	if item.Corrupt != nil || item.Meta().Labels[apiregistration.AutoManaged] != apiregistration.Always {
+		return true
+	}
+	have := &apiregistrationv1.APIService{}
+	if _, err := d.Cache.JSON().Decode(item.JSON, have, codecs.Ignore); err != nil || equality.Semantic.DeepEqual(have.Spec, wanted.Spec) {
+		return true
+	}
+	have.Spec = wanted.Spec
+	err := d.API.Call(ctx, definitionsAgent, http.MethodPut, apiServicesPath+"/"+wanted.Name, "application/json", have, nil)
+	return ignoreGone(err) == nil || d.note(err, wanted.Name)
+}
+
+// restore looks again at the APIServices of a group with definitions, after somebody
+// changed one.
+func (d *Definitions) restore(ctx context.Context, batch []cache.Delivery) bool {
+	groups := map[string]bool{}
+	for _, delivery := range batch {
+		_, group, _ := strings.Cut(delivery.Item().Name, ".")
+		groups[group] = true
+	}
+	ok := true
+	for group := range groups {
+		if list := d.of(group); len(list) > 0 {
+			d.Queue.add(1)
+			ok = d.Queue.work(func() bool { return d.services(ctx, group, list) }) && ok
+		}
 	}
 	return ok
 }
