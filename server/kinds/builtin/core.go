@@ -53,7 +53,7 @@ func (c Config) coreV1(events *kinds.Storage) []*kinds.Resource {
 		&kinds.Resource{
 			Plural: "nodes", Kind: "Node", ShortNames: []string{"no"},
 			New: object[corev1.Node](), NewList: list[corev1.NodeList](),
-			Storage: &kinds.Storage{Registry: "minions", Strategy: core.Node, Fields: core.NodeFields}, Columns: core.NodeColumns,
+			Storage: &kinds.Storage{Registry: "minions", Strategy: without(c, core.Node, &corev1.Node{}, dropNodeFeatures, "SupplementalGroupsPolicy"), Fields: core.NodeFields}, Columns: core.NodeColumns,
 			Subresources: []kinds.Subresource{
 				{Name: "proxy", Kind: "NodeProxyOptions", Verbs: proxyVerbs()},
 				status("Node", core.NodeStatus),
@@ -108,7 +108,7 @@ func (c Config) coreV1(events *kinds.Storage) []*kinds.Resource {
 			Plural: "services", Kind: "Service", Namespaced: true,
 			ShortNames: []string{"svc"}, Categories: []string{"all"},
 			New: object[corev1.Service](), NewList: list[corev1.ServiceList](),
-			Storage: &kinds.Storage{Registry: "services/specs", Strategy: core.Service(c.services()), Fields: core.ServiceFields}, Columns: core.ServiceColumns,
+			Storage: &kinds.Storage{Registry: "services/specs", Strategy: without(c, core.Service(c.services()), &corev1.Service{}, dropTrafficDistribution, "ServiceTrafficDistribution"), Fields: core.ServiceFields}, Columns: core.ServiceColumns,
 			Subresources: []kinds.Subresource{
 				{Name: "proxy", Kind: "ServiceProxyOptions", Verbs: proxyVerbs()},
 				status("Service", core.ServiceStatus),

@@ -7,12 +7,12 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/endpointslice"
 )
 
-func discoveryV1() []*kinds.Resource {
+func (c Config) discoveryV1() []*kinds.Resource {
 	return rows("discovery.k8s.io", "v1",
 		&kinds.Resource{
 			Plural: "endpointslices", Kind: "EndpointSlice", Namespaced: true,
 			New: object[discoveryv1.EndpointSlice](), NewList: list[discoveryv1.EndpointSliceList](),
-			Storage: &kinds.Storage{Strategy: endpointslice.EndpointSlice}, Columns: endpointslice.EndpointSliceColumns,
+			Storage: &kinds.Storage{Strategy: without(c, endpointslice.EndpointSlice, &discoveryv1.EndpointSlice{}, dropHints, "TopologyAwareHints", "ServiceTrafficDistribution")}, Columns: endpointslice.EndpointSliceColumns,
 		},
 	)
 }

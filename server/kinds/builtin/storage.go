@@ -9,12 +9,12 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/storage"
 )
 
-func storageV1() []*kinds.Resource {
+func (c Config) storageV1() []*kinds.Resource {
 	return rows("storage.k8s.io", "v1",
 		&kinds.Resource{
 			Plural: "csidrivers", Kind: "CSIDriver",
 			New: object[storagev1.CSIDriver](), NewList: list[storagev1.CSIDriverList](),
-			Storage: &kinds.Storage{Strategy: storage.CSIDriver}, Columns: storage.CSIDriverColumns,
+			Storage: &kinds.Storage{Strategy: without(c, storage.CSIDriver, &storagev1.CSIDriver{}, dropSELinuxMount, "SELinuxMountReadWriteOncePod")}, Columns: storage.CSIDriverColumns,
 		},
 		&kinds.Resource{
 			Plural: "csinodes", Kind: "CSINode",

@@ -57,9 +57,7 @@ var NodeStatus = kinds.Typed[*corev1.Node]{
 	Default: defaultNode,
 	PrepareForUpdate: func(n, old *corev1.Node) {
 		n.Spec = old.Spec
-		features := n.Status.Features // node agents may say what they can do
 		dropNodeConfig(n, old)
-		n.Status.Features = features
 	},
 	ValidateUpdate:      validateNodeUpdate,
 	UnconditionalUpdate: true,
@@ -158,9 +156,6 @@ func dropNodeConfig(n, old *corev1.Node) {
 	}
 	if old == nil || old.Status.Config == nil {
 		n.Status.Config = nil
-	}
-	if old == nil || old.Status.Features == nil {
-		n.Status.Features = nil
 	}
 }
 
