@@ -2,9 +2,9 @@
 // ResourceClaim, ResourceClaimTemplate and ResourceSlice.
 //
 // Who may write one of them makes the server compile the expressions in it, and nothing
-// evaluates them here. An object has at most 1024 of them with at most 10 KiB each, all
-// within the size of a body; an expression that is there twice is compiled once, and none
-// after the request has ended.
+// evaluates them here. Those of an object may have 256 KiB together, which takes two
+// seconds to compile, and 10 KiB each; an expression that is there twice is compiled once,
+// one that did not change is not compiled again, and none is after the request has ended.
 package resource
 
 import (
@@ -36,6 +36,9 @@ var DeviceClass = kinds.Typed[*resourcev1beta1.DeviceClass]{
 	// A stock server checks the class as a new one, and then as a change.
 	ValidateUpdateIn: func(ctx context.Context, c, old *resourcev1beta1.DeviceClass) field.ErrorList {
 		check := newChecker(ctx)
+		if rules.Same(c.Spec, old.Spec) {
+			return nil
+		}
 		return append(check.class(&c.Spec, nil), check.class(&c.Spec, &old.Spec)...)
 	},
 	UnconditionalUpdate: true,
@@ -54,7 +57,10 @@ func (c *checker) class(s, old *resourcev1beta1.DeviceClassSpec) field.ErrorList
 	if old != nil {
 		sameSelectors, sameConfig = rules.Same(s.Selectors, old.Selectors), rules.Same(s.Config, old.Config)
 	}
-	errs := c.selectors(s.Selectors, specPath.Child("selectors"), sameSelectors)
+	var errs field.ErrorList
+	if !sameSelectors {
+		errs = c.selectors(s.Selectors, specPath.Child("selectors"), false)
+	}
 	return append(errs, each(s.Config, resourcev1beta1.DeviceConfigMaxSize, specPath.Child("config"), func(v *resourcev1beta1.DeviceClassConfiguration, p *field.Path) field.ErrorList {
 		return configuration(&v.DeviceConfiguration, p, sameConfig)
 	})...)

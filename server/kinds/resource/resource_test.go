@@ -126,6 +126,25 @@ func TestSelectorsEndWithTheRequest(t *testing.T) {
 	}
 }
 
+// TestExpressionsAreBounded: of a body full of expressions few are compiled.
+func TestExpressionsAreBounded(t *testing.T) {
+	c := claim()
+	long := strings.Repeat(" ", 10000)
+	for i := range 32 {
+		r := resourcev1beta1.DeviceRequest{Name: fmt.Sprint("r", i), DeviceClassName: "gpu.example.com", AllocationMode: resourcev1beta1.DeviceAllocationModeAll}
+		r.Selectors = class(fmt.Sprintf("%d == %d%s", i, i, long)).Spec.Selectors
+		c.Spec.Devices.Requests = append(c.Spec.Devices.Requests[:i], r)
+	}
+	s := resource.ResourceClaim(only())
+	errs := s.Validate(context.Background(), c)
+	if len(errs) != 6 || !strings.Contains(errs[0].Error(), "too complex, the expressions of one object may have 262144 bytes together") {
+		t.Errorf("%d errors: %v", len(errs), errs)
+	}
+	if errs := s.ValidateUpdate(context.Background(), c, c.DeepCopy()); len(errs) > 0 {
+		t.Errorf("what did not change is checked again: %v", errs)
+	}
+}
+
 // FuzzSelector: whatever an expression is, it is accepted or refused, the same each time,
 // and one that is stored may stay.
 func FuzzSelector(f *testing.F) {
