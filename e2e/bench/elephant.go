@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"os/exec"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -43,6 +45,9 @@ var mice = []mouse{
 // themselves, beside them with priority and fairness, and beside them without.
 func measureElephant(e *env) error {
 	for _, fair := range []bool{true, false} {
+		if !e.only.MatchString(fmt.Sprintf("fairness %t", fair)) {
+			continue
+		}
 		if err := e.elephant(fair); err != nil {
 			return err
 		}
@@ -165,33 +170,61 @@ func (m mouse) work(c *client, n int, end time.Time) (took []time.Duration, err 
 	return took, nil
 }
 
-// herd are the elephants. They wait for a second when they are refused, as clients do.
+// herd are the elephants, in a process of their own: what they do with their answers must
+// not keep the mice's clients from theirs.
 type herd struct {
-	wg              sync.WaitGroup
-	over            chan struct{}
-	began           time.Time
-	served, refused atomic.Int64
+	cmd   *exec.Cmd
+	hold  io.Closer
+	said  bytes.Buffer
+	began time.Time
 }
 
+// herdArgument has the program be a herd; the server's URL and data directory follow.
+const herdArgument = "herd"
+
 func newHerd(s *harness.Server) (*herd, error) {
-	h := &herd{over: make(chan struct{}), began: time.Now()}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	h := &herd{cmd: exec.Command(self, herdArgument, s.URL, s.DataDir), began: time.Now()}
+	h.cmd.Stdout, h.cmd.Stderr = &h.said, os.Stderr
+	if h.hold, err = h.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	return h, h.cmd.Start()
+}
+
+// end sends the elephants home, and says what they had a second.
+func (h *herd) end() (served, refused float64) {
+	took := time.Since(h.began).Seconds()
+	h.hold.Close()
+	if err := h.cmd.Wait(); err != nil {
+		fmt.Fprintln(os.Stderr, "bench: the elephants:", err)
+	}
+	_, _ = fmt.Sscan(h.said.String(), &served, &refused) // nothing was said if they failed
+	return served / took, refused / took
+}
+
+// beHerd lists until standard input ends, and says how many lists were served and refused.
+func beHerd(url, dataDir string) error {
+	s := &harness.Server{URL: url, DataDir: dataDir}
+	var served, refused atomic.Int64
 	for range elephants {
 		c, err := newClient(s)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		h.wg.Go(func() { h.graze(c) })
+		go graze(c, &served, &refused) // until the process ends
 	}
-	return h, nil
+	_, _ = io.Copy(io.Discard, os.Stdin) // whatever ends it
+	fmt.Println(served.Load(), refused.Load())
+	return nil // those that are served still are cut off
 }
 
-func (h *herd) graze(c *client) {
+// graze lists again and again. It rests for a second after a refusal, as clients do.
+func graze(c *client, served, refused *atomic.Int64) {
 	for {
-		select {
-		case <-h.over:
-			return
-		default:
-		}
 		r, err := c.as("elephant", []string{"system:authenticated"}, "GET", "/api/v1/pods", nil)
 		if err != nil {
 			return
@@ -200,25 +233,13 @@ func (h *herd) graze(c *client) {
 		if err != nil {
 			continue
 		}
-		_, _ = c.drain(resp.Body) // a list that is cut off counts for nothing less
+		_, err = c.drain(resp.Body)
 		resp.Body.Close()
-		if resp.StatusCode == http.StatusOK {
-			h.served.Add(1)
+		if err == nil && resp.StatusCode == http.StatusOK {
+			served.Add(1)
 			continue
 		}
-		h.refused.Add(1)
-		select {
-		case <-h.over:
-		case <-time.After(time.Second):
-		}
+		refused.Add(1)
+		time.Sleep(time.Second)
 	}
-}
-
-// end sends the elephants home, and says what they had a second.
-func (h *herd) end() (served, refused float64) {
-	took := time.Since(h.began).Seconds()
-	served, refused = float64(h.served.Load())/took, float64(h.refused.Load())/took
-	close(h.over)
-	h.wg.Wait()
-	return served, refused
 }

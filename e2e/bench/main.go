@@ -73,10 +73,17 @@ func main() {
 	history := flag.Int("history", 10, "how many past versions each of them has")
 	kept := flag.String("seed", "", "SQLite file that compaction starts from; made if it does not exist, and as -objects and -history say then")
 	only := flag.String("run", "", "which measurements to run")
-	among := flag.String("only", "", "which of the lists, and of the ways of fan-out and watchers, to measure")
+	among := flag.String("only", "", "which of the lists, of the ways of fan-out and watchers, and of \"fairness true\" and \"fairness false\", to measure")
 	flag.StringVar(&profiles.dir, "profiles", "", "folder for profiles of the server, one set a measurement")
 	flag.BoolVar(&overHTTP2, "http2", false, "clients speak HTTP/2 instead of HTTP/1.1")
 	flag.Parse()
+	if flag.Arg(0) == herdArgument {
+		if err := beHerd(flag.Arg(1), flag.Arg(2)); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	re, err := regexp.Compile(*only)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench: -run:", err)
