@@ -8,10 +8,10 @@ import (
 
 // Why a flag that installers pass to kube-apiserver has no effect here.
 const (
-	noEtcd       = "the database is that of --store"
-	fromMemory   = "reads are always served from memory"
-	noAggregator = "no other API server is asked"
-	noKlog       = "see --log-format and -v"
+	noEtcd     = "the database is that of --store"
+	fromMemory = "reads are always served from memory"
+	noPeers    = "requests are not passed on between servers of one cluster: each serves all versions"
+	noKlog     = "see --log-format and -v"
 
 	noCoordination = "no leaders are chosen for other components"
 )
@@ -48,9 +48,9 @@ var ignored = []struct {
 	{"apiserver-count", false, "servers find one another in the database"},
 	{"endpoint-reconciler-type", false, "servers find one another in the database"},
 	{"cert-dir", false, "see --data-dir"},
-	{"peer-advertise-ip", false, noAggregator},
-	{"peer-advertise-port", false, noAggregator},
-	{"peer-ca-file", false, noAggregator},
+	{"peer-advertise-ip", false, noPeers},
+	{"peer-advertise-port", false, noPeers},
+	{"peer-ca-file", false, noPeers},
 	{"kubelet-port", false, "nodes say at which port they are reached"},
 	{"kubelet-read-only-port", false, "nobody asks it"},
 	{"max-connection-bytes-per-sec", false, "kube-apiserver has no use for it either"},
