@@ -90,7 +90,7 @@ func ownSecrets(dir *datadir.Dir) []source {
 	return files
 }
 
-// databaseFiles are those of an embedded database, which holds Secrets as they are.
+// databaseFiles are those of an embedded database, which holds Secrets as they are unless they are encrypted.
 func databaseFiles(flag, url string) []source {
 	path, ok := strings.CutPrefix(url, "sqlite:")
 	if !ok {

@@ -142,6 +142,9 @@ func rewriteTree(codec jsoncodec.Codec, r *kinds.Resource, row *sqlstore.Row) ([
 
 // object refuses what is no JSON object, with an error that quotes none of it.
 func object(value []byte) error {
+	if provider, key, _, sealed := sqlstore.SealedBy(value); sealed { // and this server was given no keys at all
+		return fmt.Errorf("it is encrypted (%s, key %q), and --encryption-provider-config is not given", provider, key)
+	}
 	var syntax *json.SyntaxError
 	var members map[string]json.RawMessage
 	switch err := json.Unmarshal(value, &members); {

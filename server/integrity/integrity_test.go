@@ -33,6 +33,8 @@ func TestCorrupt(t *testing.T) {
 	for _, c := range []struct{ resource, value, want string }{
 		{"configmaps", ``, "not valid JSON: unexpected end of JSON input"},
 		{"configmaps", `nonsense`, "not valid JSON"},
+		{"configmaps", sqlstore.SealHead("aesgcm", "key1") + "\x00", `it is encrypted (aesgcm, key "key1"), and --encryption-provider-config is not given`},
+		{"things.example.com", sqlstore.SealedPrefix, `it is encrypted (, key ""), and`},
 		{"configmaps", `null`, "not an API object"},
 		{"configmaps", `[]`, "not an API object"},
 		{"configmaps", `"text"`, "not an API object"},
