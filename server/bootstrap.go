@@ -40,6 +40,12 @@ func (o *ownObjects) bootstrap(ctx context.Context) error {
 	if err := o.defaults(ctx); err != nil {
 		return err
 	}
+	if name := o.cfg.Controllers.ServerName; name != "" {
+		v := controllers.StorageVersions{API: o.api, Catalogue: o.cfg.Catalogue, Log: o.cfg.Log, Clock: o.cfg.Clock, Server: name}
+		if err := o.forgive("storage versions", v.Update(ctx)); err != nil {
+			return err
+		}
+	}
 	if o.cfg.Policy != nil {
 		for _, k := range o.cfg.Policy.Keys() {
 			o.standing(k.Resource, k.Namespace, k.Name)

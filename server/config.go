@@ -22,6 +22,7 @@ import (
 	"github.com/rowlock/rowlock/server/conns"
 	"github.com/rowlock/rowlock/server/controllers"
 	"github.com/rowlock/rowlock/server/filters"
+	"github.com/rowlock/rowlock/server/gates"
 	"github.com/rowlock/rowlock/server/health"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/metrics"
@@ -97,7 +98,7 @@ type Config struct {
 	// codec of the Cache.
 	StandardOwnership, StandardMerge bool
 
-	Feature             func(gate string) bool // nil: every gate is off
+	Feature             func(gate string) bool // nil: gates are as they are by default
 	Version             version.Info
 	Address             string        // where clients reach the server, host:port
 	RequestTimeout      time.Duration // default 60s
@@ -158,7 +159,7 @@ func (c *Config) complete() error {
 		}
 	}
 	if c.Feature == nil {
-		c.Feature = func(string) bool { return false }
+		c.Feature = gates.New().Enabled
 	}
 	if err := c.Admission.Validate(); err != nil {
 		return err

@@ -140,7 +140,7 @@ func (s *Server) newDocuments() (err error) {
 	s.openapi.CustomSchema = s.Custom.OpenAPI
 	s.discovery, err = discovery.New(discovery.Config{
 		Catalogue: c.Catalogue, Codecs: s.forms().Discovery(),
-		Address: c.Address, Version: c.Version, Fail: s.fail,
+		NoHashes: !c.Feature("StorageVersionHash"), Address: c.Address, Version: c.Version, Fail: s.fail,
 	})
 	if err != nil {
 		return fmt.Errorf("discovery: %w", err)

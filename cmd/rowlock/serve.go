@@ -20,6 +20,7 @@ import (
 	apiversion "k8s.io/apimachinery/pkg/version"
 
 	"github.com/rowlock/rowlock/server"
+	"github.com/rowlock/rowlock/server/controllers"
 	"github.com/rowlock/rowlock/server/datadir"
 	"github.com/rowlock/rowlock/server/gates"
 	"github.com/rowlock/rowlock/server/kinds"
@@ -141,6 +142,9 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	if err != nil {
 		return err
 	}
+	if err := tellLibrary(features); err != nil {
+		return err
+	}
 	for _, remark := range features.Remarks() {
 		log.Warn(remark)
 	}
@@ -252,6 +256,9 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	built.Authentication, built.IssueForSecret = access.published, access.issueForSecret
 	if o.joins(built.Runs) {
 		built.JoinAt = "https://" + address
+	}
+	if features.Enabled("StorageVersionAPI") {
+		built.ServerName = controllers.ServerName(address)
 	}
 	if features.Enabled("MultiCIDRServiceAllocator") {
 		built.ServiceNetworks = n.services

@@ -52,6 +52,9 @@ type Config struct {
 	// ServiceNetworks are those of the default ServiceCIDR, where ServiceCIDRs say from which
 	// networks services get their addresses; else none.
 	ServiceNetworks []netip.Prefix
+	// ServerName is what this server is called where it says in which versions it stores
+	// objects; "": it does not say so. See ServerName.
+	ServerName string
 }
 
 // Loop is the work of a controller, for a server to run until ctx ends.
@@ -96,6 +99,7 @@ var all = []controller{
 		return s.Run
 	}},
 	{name: "serviceaddresses", build: serviceAddresses},
+	{name: "storageversions", eachServer: true, build: storageVersions},
 	{name: "certificates", switches: []string{"csrsigning", "csrapproving"}, build: signing},
 	{name: "bootstraptokens", switches: []string{"tokencleaner", "bootstrapsigner"}, build: bootstrapTokens},
 	{name: "aggregation", switches: []string{"clusterrole-aggregation"}, build: func(h Host, c Config) func(context.Context) error {

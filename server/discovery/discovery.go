@@ -34,6 +34,9 @@ type Config struct {
 	Address string
 	// Version is the answer to /version.
 	Version version.Info
+	// NoHashes leaves out of documents what tells clients that a resource moved to another
+	// stored version.
+	NoHashes bool
 	// Fail writes an error as the client asked for.
 	Fail func(w http.ResponseWriter, r *http.Request, err error)
 }
@@ -89,7 +92,7 @@ func (h *Handler) documents() (*documents, error) {
 	if d := h.current.Load(); current(d) {
 		return d, nil
 	}
-	d, err := describe(resources, services)
+	d, err := describe(resources, services, !h.config.NoHashes)
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ type documents struct {
 
 // describe makes the documents of resources, which stand in discovery order, and of what
 // APIServices say. Without any of these, all groups are those of resources.
-func describe(resources []*kinds.Resource, services []Service) (*documents, error) {
+func describe(resources []*kinds.Resource, services []Service, hashes bool) (*documents, error) {
 	d := &documents{
 		groups:   make(map[string]*document),
 		versions: make(map[schema.GroupVersion]*document),
@@ -40,7 +40,7 @@ func describe(resources []*kinds.Resource, services []Service) (*documents, erro
 	for _, g := range slices.Concat(core, named) {
 		for _, v := range g.versions {
 			gv := schema.GroupVersion{Group: g.name, Version: v.name}
-			d.versions[gv] = newDocument(resourceList(gv, v.resources))
+			d.versions[gv] = newDocument(resourceList(gv, v.resources, hashes))
 			d.custom[g.name] = v.custom()
 		}
 	}
@@ -121,7 +121,7 @@ func grouped(resources []*kinds.Resource) []groupRows {
 
 // resourceList is the document of one group version: each resource is followed by
 // its subresources.
-func resourceList(gv schema.GroupVersion, resources []*kinds.Resource) *metav1.APIResourceList {
+func resourceList(gv schema.GroupVersion, resources []*kinds.Resource, hashes bool) *metav1.APIResourceList {
 	list := &metav1.APIResourceList{
 		TypeMeta:     metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},
 		GroupVersion: gv.String(),
@@ -131,10 +131,14 @@ func resourceList(gv schema.GroupVersion, resources []*kinds.Resource) *metav1.A
 		list.APIVersion = "" // the oldest clients take a document with one for another kind
 	}
 	for _, r := range resources {
+		hash := ""
+		if hashes {
+			hash = storageVersionHash(r.Storage)
+		}
 		list.APIResources = append(list.APIResources, metav1.APIResource{
 			Name: r.Plural, SingularName: r.Singular, Namespaced: r.Namespaced, Kind: r.Kind,
 			Verbs: verbsOf(r), ShortNames: r.ShortNames, Categories: r.Categories,
-			StorageVersionHash: storageVersionHash(r.Storage),
+			StorageVersionHash: hash,
 		})
 		for _, s := range r.Subresources {
 			list.APIResources = append(list.APIResources, metav1.APIResource{

@@ -8,5 +8,5 @@ import (
 
 // TestRecorded replays what a stock server answered about which versions are served.
 func TestRecorded(t *testing.T) {
-	servertest.Recorded(t, "beta-rc-off")
+	servertest.Recorded(t, "beta-discovery*", "beta-rc-*")
 }

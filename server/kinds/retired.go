@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -45,4 +46,15 @@ var retired = map[string][]string{
 // Retired reports whether a kind is known in a version that is not served.
 func Retired(k schema.GroupVersionKind) bool {
 	return slices.Contains(retired[k.GroupVersion().String()], strings.TrimSuffix(k.Kind, "List"))
+}
+
+// RetiredVersions are the versions of a group in which a kind is known and never served.
+func RetiredVersions(group, kind string) []string {
+	var versions []string
+	for _, gv := range slices.Sorted(maps.Keys(retired)) {
+		if g, version, _ := strings.Cut(gv, "/"); g == group && slices.Contains(retired[gv], kind) {
+			versions = append(versions, version)
+		}
+	}
+	return versions
 }

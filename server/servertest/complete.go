@@ -21,6 +21,7 @@ import (
 	"github.com/rowlock/rowlock/server"
 	"github.com/rowlock/rowlock/server/access"
 	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/controllers"
 	"github.com/rowlock/rowlock/server/gates"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
@@ -72,6 +73,9 @@ func Complete(t testing.TB, flags ...string) func(*server.Config) {
 		c.Policy = policy
 		c.Plugins = []admission.Plugin{access.Escalation{Rules: roles, Follower: follower, Authorizer: c.Authorizer}}
 		c.Feature = features.Enabled
+		if features.Enabled("StorageVersionAPI") {
+			c.Controllers.ServerName = controllers.ServerName(c.Address)
+		}
 		if features.Enabled("MultiCIDRServiceAllocator") {
 			c.Controllers.ServiceNetworks = []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")}
 		}

@@ -80,7 +80,7 @@ func FuzzSelectors(f *testing.F) {
 		if !ok {
 			return
 		}
-		o, err := parseList(c, c.Info.Query.Get("watch") != "")
+		o, err := (&Handler{}).parseList(c, c.Info.Query.Get("watch") != "")
 		if err != nil {
 			return
 		}

@@ -5,7 +5,7 @@ func (h *Handler) list(c *Call) error {
 	if err := h.Answers.AcceptsList(&c.Request); err != nil {
 		return err
 	}
-	o, err := parseList(c, false)
+	o, err := h.parseList(c, false)
 	if err != nil {
 		return err
 	}

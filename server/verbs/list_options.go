@@ -14,7 +14,7 @@ import (
 )
 
 // parseList reads the parameters of a list or watch, but not its selectors.
-func parseList(c *Call, watch bool) (*objects.ListOptions, error) {
+func (h *Handler) parseList(c *Call, watch bool) (*objects.ListOptions, error) {
 	o := &objects.ListOptions{}
 	var v1 metav1.ListOptions
 	if c.Info.Query != nil {
@@ -36,8 +36,9 @@ func parseList(c *Call, watch bool) (*objects.ListOptions, error) {
 	o.ResourceVersion, o.ResourceVersionMatch = v1.ResourceVersion, v1.ResourceVersionMatch
 	o.TimeoutSeconds, o.Limit, o.Continue = v1.TimeoutSeconds, v1.Limit, v1.Continue
 	o.SendInitialEvents = v1.SendInitialEvents
-	internalversion.SetListOptionsDefaults(&o.ListOptions, true)
-	if errs := listvalidation.ValidateListOptions(&o.ListOptions, true); len(errs) > 0 {
+	initial := h.Feature == nil || h.Feature("WatchList")
+	internalversion.SetListOptionsDefaults(&o.ListOptions, initial)
+	if errs := listvalidation.ValidateListOptions(&o.ListOptions, initial); len(errs) > 0 {
 		return nil, invalidOptions("ListOptions", errs)
 	}
 	o.ReadRevision()
@@ -48,8 +49,8 @@ func parseList(c *Call, watch bool) (*objects.ListOptions, error) {
 }
 
 // CheckList checks the parameters of a list that is not read from the store.
-func CheckList(c *Call) error {
-	_, err := parseList(c, false)
+func (h *Handler) CheckList(c *Call) error {
+	_, err := h.parseList(c, false)
 	return err
 }
 

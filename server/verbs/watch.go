@@ -17,7 +17,7 @@ func (h *Handler) newWatch(c *Call) (none watches.Watch, err error) {
 	if err := h.Answers.AcceptsList(&c.Request); err != nil {
 		return none, err
 	}
-	o, err := parseList(c, true)
+	o, err := h.parseList(c, true)
 	if err != nil {
 		return none, err
 	}

@@ -79,7 +79,7 @@ func Handler(others ...Component) verbs.Special {
 			_, err := h.Objects.Head(ctx)
 			return "ok", err
 		}})
-		form, err := negotiate(c)
+		form, err := negotiate(h, c)
 		if err != nil {
 			return err
 		}
@@ -104,7 +104,7 @@ func Handler(others ...Component) verbs.Special {
 }
 
 // negotiate finds the form of the answer; what a list is asked for is checked first.
-func negotiate(c *verbs.Call) (codecs.Form, error) {
+func negotiate(h *verbs.Handler, c *verbs.Call) (codecs.Form, error) {
 	types := forms.Forms{}.Types()
 	list := c.Info.Name == "" || c.Info.NameFromSelector
 	produces := types
@@ -115,7 +115,7 @@ func negotiate(c *verbs.Call) (codecs.Form, error) {
 		return codecs.Form{}, err
 	}
 	if list {
-		if err := verbs.CheckList(c); err != nil {
+		if err := h.CheckList(c); err != nil {
 			return codecs.Form{}, err
 		}
 	}

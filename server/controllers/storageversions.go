@@ -1,0 +1,205 @@
+package controllers
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	apiserverinternalv1alpha1 "k8s.io/api/apiserverinternal/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/apiserverinternal"
+)
+
+const storageVersionsPath = "/apis/internal.apiserver.k8s.io/v1alpha1/storageversions"
+
+// StorageVersions says in which version this server stores each built-in resource, beside
+// what other servers say. That is one object a resource, read every ten minutes and written
+// where it says something else.
+type StorageVersions struct {
+	API       API
+	Catalogue *kinds.Catalogue
+	Log       *slog.Logger
+	Clock     func() time.Time
+	Server    string        // the name of this server, of ServerName
+	Every     time.Duration // 0: ten minutes
+	Retry     time.Duration // how soon a failure is tried again; 0: 1 second
+	Queue     *Queue        // nil: the work is not measured
+}
+
+// ServerName is what a server that is reached at an address is called.
+func ServerName(address string) string {
+	sum := sha256.Sum256([]byte(address))
+	return "apiserver-" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
+}
+
+// storageVersions builds the controller where the server says how it is called.
+func storageVersions(h Host, c Config) func(context.Context) error {
+	if c.ServerName == "" {
+		return nil
+	}
+	s := &StorageVersions{API: h.API, Catalogue: h.Catalogue, Log: h.Log, Clock: h.Clock, Server: c.ServerName, Queue: h.Queues.Of("storageversions")}
+	return s.Run
+}
+
+// Run works until ctx ends.
+func (s *StorageVersions) Run(ctx context.Context) error {
+	if s.Every == 0 {
+		s.Every = 10 * time.Minute
+	}
+	return again(ctx, s.Retry, func(ctx context.Context) bool {
+		s.Queue.add(1)
+		ok := s.Queue.work(func() bool {
+			err := s.Update(ctx)
+			if err != nil && ctx.Err() == nil {
+				s.Log.Warn("cannot say in which versions objects are stored", "error", err)
+			}
+			return err == nil
+		})
+		if !ok {
+			return false
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(s.Every):
+		}
+		return true
+	})
+}
+
+// Update writes what is not said yet.
+func (s *StorageVersions) Update(ctx context.Context) error {
+	for name, own := range s.own() {
+		if err := s.say(ctx, name, own); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// own is what this server says, by name of the object.
+func (s *StorageVersions) own() map[string]apiserverinternalv1alpha1.ServerStorageVersion {
+	list := map[string]apiserverinternalv1alpha1.ServerStorageVersion{}
+	for _, r := range s.Catalogue.All() {
+		if r.Storage == nil || !r.HasGoType() {
+			continue
+		}
+		group := r.Group
+		if group == "" {
+			group = "core"
+		}
+		name := group + "." + r.Plural
+		v, ok := list[name]
+		if !ok {
+			v = apiserverinternalv1alpha1.ServerStorageVersion{APIServerID: s.Server, EncodingVersion: encoding(r)}
+			for _, version := range decodable(r, s.Catalogue) {
+				v.DecodableVersions = append(v.DecodableVersions, schema.GroupVersion{Group: r.Group, Version: version}.String())
+			}
+			if !slices.Contains(v.DecodableVersions, v.EncodingVersion) {
+				v.DecodableVersions = append(v.DecodableVersions, v.EncodingVersion)
+			}
+		}
+		v.ServedVersions = append(v.ServedVersions, r.APIVersion())
+		list[name] = v
+	}
+	return list
+}
+
+func encoding(r *kinds.Resource) string {
+	gv := r.Storage.GVK.GroupVersion()
+	if r.Storage.HashedVersion != "" {
+		gv.Version = r.Storage.HashedVersion
+	}
+	return gv.String()
+}
+
+// decodable are the versions of a kind that can be read: served ones, ones that could be,
+// and ones of the past.
+func decodable(r *kinds.Resource, c *kinds.Catalogue) []string {
+	versions := kinds.RetiredVersions(r.Group, r.Kind)
+	for _, other := range c.Known() {
+		if other.GroupResource() == r.GroupResource() && !slices.Contains(versions, other.Version) {
+			versions = append(versions, other.Version)
+		}
+	}
+	slices.SortFunc(versions, func(a, b string) int { return version.CompareKubeAwareVersionStrings(b, a) })
+	if r.Group == "autoscaling" { // whose betas a stock server has the other way round
+		if i, j := slices.Index(versions, "v2beta2"), slices.Index(versions, "v2beta1"); i >= 0 && j > i {
+			versions[i], versions[j] = versions[j], versions[i]
+		}
+	}
+	return versions
+}
+
+// say puts this server's part into an object, as often as another server is faster.
+func (s *StorageVersions) say(ctx context.Context, name string, own apiserverinternalv1alpha1.ServerStorageVersion) error {
+	path := storageVersionsPath + "/" + url.PathEscape(name)
+	for {
+		var v apiserverinternalv1alpha1.StorageVersion
+		err := s.API.Call(ctx, s.Server, http.MethodGet, path, "", nil, &v)
+		if apierrors.IsNotFound(err) {
+			fresh := &apiserverinternalv1alpha1.StorageVersion{ObjectMeta: metav1.ObjectMeta{Name: name}}
+			err = s.API.Call(ctx, s.Server, http.MethodPost, storageVersionsPath, "application/json", fresh, &v)
+			if apierrors.IsAlreadyExists(err) {
+				continue
+			}
+		}
+		if err != nil {
+			return err
+		}
+		if !s.set(&v, own) {
+			return nil
+		}
+		err = s.API.Call(ctx, s.Server, http.MethodPut, path+"/status", "application/json", &v, nil)
+		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+			continue
+		}
+		return err
+	}
+}
+
+// set puts this server's part into a status, and says whether it was not there.
+func (s *StorageVersions) set(v *apiserverinternalv1alpha1.StorageVersion, own apiserverinternalv1alpha1.ServerStorageVersion) bool {
+	list := v.Status.StorageVersions
+	i := slices.IndexFunc(list, func(other apiserverinternalv1alpha1.ServerStorageVersion) bool {
+		return other.APIServerID == own.APIServerID
+	})
+	if i >= 0 && list[i].EncodingVersion == own.EncodingVersion && slices.Equal(list[i].DecodableVersions, own.DecodableVersions) && slices.Equal(list[i].ServedVersions, own.ServedVersions) {
+		return false
+	}
+	if i >= 0 {
+		list[i] = own
+	} else {
+		v.Status.StorageVersions = append(list, own)
+	}
+	c := apiserverinternalv1alpha1.StorageVersionCondition{
+		Type: apiserverinternalv1alpha1.AllEncodingVersionsEqual, Status: apiserverinternalv1alpha1.ConditionTrue,
+		ObservedGeneration: v.Generation, Reason: "CommonEncodingVersionSet", Message: "Common encoding version set",
+	}
+	v.Status.CommonEncodingVersion = apiserverinternal.Common(v.Status.StorageVersions)
+	if v.Status.CommonEncodingVersion == nil {
+		c.Status, c.Reason, c.Message = apiserverinternalv1alpha1.ConditionFalse, "CommonEncodingVersionUnset", "Common encoding version unset"
+	}
+	c.LastTransitionTime = metav1.NewTime(s.Clock())
+	for k := range v.Status.Conditions {
+		if was := &v.Status.Conditions[k]; was.Type == c.Type {
+			if was.Status == c.Status {
+				c.LastTransitionTime = was.LastTransitionTime
+			}
+			*was = c
+			return true
+		}
+	}
+	v.Status.Conditions = append(v.Status.Conditions, c)
+	return true
+}
