@@ -8,6 +8,8 @@
 // load has gone, less again. What lies about once nothing happens is collected then:
 // the runtime would wait minutes, and thousands of idle watches keep the stacks that
 // they grew at their beginning. GOGC in the environment switches all this off.
+// Once the start is over, the pages of the program that only it needed leave the
+// resident set.
 //
 // Goroutines: none of its own; Run is for the server to start.
 package heap
@@ -66,6 +68,7 @@ func Run(ctx context.Context) error {
 	defer tick.Stop()
 	calm := calmAfter
 	var t tidy
+	started := true
 	for {
 		select {
 		case <-ctx.Done():
@@ -84,6 +87,10 @@ func Run(ctx context.Context) error {
 			debug.FreeOSMemory()
 			metrics.Read(samples)
 			before = samples[1].Value.Uint64()
+		}
+		if started && t.quiet >= tidyAfter {
+			started = false
+			_ = leaveProgram() // where it fails, some megabytes more are resident
 		}
 		want := Percent(samples[0].Value.Uint64(), calm < calmAfter)
 		if want < now*9/10 || want > now*11/10 {

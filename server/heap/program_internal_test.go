@@ -1,0 +1,50 @@
+//go:build linux
+
+package heap
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestProgramMaps: what can be written, and what is no part of the program, stays.
+func TestProgramMaps(t *testing.T) {
+	const text = `00400000-01ed1000 r-xp 00000000 fe:00 3932218                            /usr/local/bin/my rowlock
+01ed1000-04a2c000 r--p 01ad1000 fe:00 3932218                            /usr/local/bin/my rowlock
+04a2c000-04d03000 rw-p 0462c000 fe:00 3932218                            /usr/local/bin/my rowlock
+04d03000-04dd5000 rw-p 00000000 00:00 0
+c000000000-c001400000 rw-p 00000000 00:00 0
+7f0000000000-7f0000010000 r--p 00000000 fe:00 77                        /usr/share/zoneinfo/UTC
+7f0000020000-7f0000030000 r--s 00000000 fe:00 3932218                    /usr/local/bin/my rowlock
+7ffd8a5fe000-7ffd8a600000 r-xp 00000000 00:00 0                          [vdso]
+nonsense
+`
+	got, err := programMaps(strings.NewReader(text), "/usr/local/bin/my rowlock")
+	if err != nil || len(got) != 2 || got[0] != (mapping{0x400000, 0x1ed1000}) || got[1] != (mapping{0x1ed1000, 0x4a2c000}) {
+		t.Errorf("%x %v", got, err)
+	}
+}
+
+// TestLeaveProgram: the program goes on, and less of its file is resident.
+func TestLeaveProgram(t *testing.T) {
+	resident := func() string {
+		status, err := os.ReadFile("/proc/self/status")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(string(status), "RssFile:")
+		line, _, _ := strings.Cut(rest, "\n")
+		return strings.TrimSpace(line)
+	}
+	before := resident()
+	for range 3 {
+		if err := leaveProgram(); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(before, " kB") || strings.ToUpper("still running") != "STILL RUNNING" {
+			t.Fatal(before)
+		}
+	}
+	t.Logf("resident of files: %s before, %s after", before, resident())
+}
