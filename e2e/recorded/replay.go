@@ -140,7 +140,7 @@ func setHeaders(req *http.Request, srv Server, step *Step, hasBody bool, vars ma
 	}
 	h.Set("User-Agent", "parity/1")
 	h.Set("Accept-Encoding", "identity") // as the recorder did
-	if step.Agent != nil { // an empty one is sent as none
+	if step.Agent != nil {               // an empty one is sent as none
 		h.Set("User-Agent", *step.Agent)
 	}
 	if hasBody {
