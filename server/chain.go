@@ -35,6 +35,7 @@ func (s *Server) steps(who authx.Authenticator) []step {
 		{"scope", filters.Scope(c.Clock)},
 		{"remote", s.markRemote},
 		{"metrics", s.Metrics.Filter},
+		{"trace", filters.Trace(c.Tracer)},
 		{"access log", filters.AccessLog(c.Log, health.Serves)},
 		{"recover", filters.Recover(c.Log, s.Metrics.Panicked)},
 		{"leaving", s.refuseLeaving()},
@@ -45,12 +46,12 @@ func (s *Server) steps(who authx.Authenticator) []step {
 		{"drain", filters.EndWith(s.watching, c.Serving.WatchGrace)},
 		{"cross origin", filters.CORS(c.Serving.Origins)},
 		{"audit", filters.Audit(c.Audit, s.auditedAnswer, c.Log)},
-		{"authenticate", filters.Authenticate(s.Metrics.Authenticator(who), c.Log, s.fail)},
+		{"authenticate", filters.Authenticate(filters.TracedAuthenticator(c.Tracer, s.Metrics.Authenticator(who)), c.Log, s.fail)},
 		{"audit received", filters.AuditReceived(c.Audit)},
 		{"impersonate", filters.Impersonate(c.Authorizer, c.Log, s.fail)},
 		{"long selectors", selectors.Filter},
 		{"in flight", inFlight.Filter},
-		{"authorize", filters.Authorize(s.Metrics.Authorizer(c.Authorizer), c.Log, s.fail)},
+		{"authorize", filters.Authorize(filters.TracedAuthorizer(c.Tracer, s.Metrics.Authorizer(c.Authorizer)), c.Log, s.fail)},
 	}
 }
 

@@ -26,6 +26,7 @@ import (
 	"github.com/rowlock/rowlock/server/health"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/metrics"
+	"github.com/rowlock/rowlock/server/tracing"
 	"github.com/rowlock/rowlock/server/verbs"
 	"github.com/rowlock/rowlock/server/verbs/components"
 	"github.com/rowlock/rowlock/server/verbs/podverbs"
@@ -87,6 +88,8 @@ type Config struct {
 	Metrics metrics.Selection
 	// Audit records requests; nil records none.
 	Audit *audit.Auditor
+	// Tracer tells a collector how long requests and their parts took; nil: nobody is told.
+	Tracer *tracing.Tracer
 	// Checks are more health checks, ReadyChecks those that do not count for /livez: a
 	// restart would not help.
 	Checks, ReadyChecks []health.Check

@@ -81,9 +81,14 @@ func New(cfg Config) (*Server, error) {
 	s.queues = controllers.NewQueues(cfg.Clock)
 	s.newMetrics()
 	resolver := services(plugins.Reader{Catalogue: cfg.Catalogue, Cache: s.Cache, Objects: s.objects}, cfg.Admission.DirectServices)
-	s.webhooks = &webhook.Client{Resolve: resolver.Resolve, Agent: webhookAgent}
+	var trace func(context.Context, http.Header)
+	if cfg.Tracer != nil {
+		trace = cfg.Tracer.Inject
+	}
+	s.webhooks = &webhook.Client{Resolve: resolver.Resolve, Agent: webhookAgent, Trace: trace}
 	s.aggregated = aggregator.New(aggregator.Config{
 		Cache: s.Cache, Services: resolver, Certificate: cfg.Aggregation.Certificate, TellUID: cfg.Feature("RemoteRequestHeaderUID"),
+		Trace: trace,
 	})
 	s.Metrics.Registry.MustRegister(s.aggregated)
 	s.proxy = &aggregator.Proxy{

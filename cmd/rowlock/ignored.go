@@ -63,7 +63,6 @@ var ignored = []struct {
 	{"coordinated-leadership-renew-deadline", false, noCoordination},
 	{"coordinated-leadership-retry-period", false, noCoordination},
 	{"debug-socket-path", false, "see --profiling"},
-	{"tracing-config-file", false, "no traces are sent"},
 	{"vmodule", false, noKlog},
 	{"log-flush-frequency", false, noKlog},
 	{"log-text-split-stream", true, noKlog},

@@ -48,6 +48,7 @@ type serveOptions struct {
 	controllers                   controllerOptions
 	encryption                    encryptionOptions
 	aggregation                   aggregationOptions
+	tracing                       tracingOptions
 	serviceRange, nodePortRange   string
 	retention                     time.Duration
 	eventTTL                      time.Duration
@@ -116,6 +117,7 @@ kubeconfig in the data directory; later starts find them again.`,
 	o.controllers.addTo(f)
 	o.encryption.addTo(f)
 	o.aggregation.addTo(f)
+	o.tracing.addTo(f)
 	addIgnored(f)
 	f.SetNormalizeFunc(otherNames)
 	return cmd
@@ -237,6 +239,11 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	if keys != nil {
 		defer keys.Close()
 	}
+	tracer, err := o.tracing.build(features.Enabled, address, log)
+	if err != nil {
+		return err
+	}
+	defer closeTracer(tracer, log)
 	driver, err := openStoreWith(ctx, url, bringUp, o.database)
 	if err != nil {
 		return err
@@ -264,6 +271,7 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 		built.ServiceNetworks = n.services
 	}
 	cfg := server.Config{
+		Tracer:    tracer,
 		Store:     sqlstore.New(driver, sqlstore.Config{Retention: o.retention, Log: log, Observer: measured, Sealer: sealer(keys)}),
 		Catalogue: catalogue, Cache: memory, Authenticate: access.authenticate,
 		Admission: admitted, Aggregation: aggregation,

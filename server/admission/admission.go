@@ -18,6 +18,7 @@ import (
 
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/tracing"
 )
 
 // Operation is what a request does, as plugins and webhooks see it.
@@ -158,6 +159,8 @@ func (c *Chain) Admit(ctx context.Context, a *Attributes) error {
 	if c == nil {
 		return nil
 	}
+	ctx, span := tracing.Start(ctx, "mutating admission")
+	defer span.End()
 	w := c.watch("admit", a.Operation)
 	if err := c.admit(ctx, a, &w); err != nil {
 		return err
@@ -191,6 +194,8 @@ func (c *Chain) Validate(ctx context.Context, a *Attributes) error {
 	if c == nil {
 		return nil
 	}
+	ctx, span := tracing.Start(ctx, "validating admission")
+	defer span.End()
 	w := c.watch("validate", a.Operation)
 	for _, p := range c.validators {
 		if !p.Handles(a.Operation) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
+	"net/http"
 	"sync"
 	"sync/atomic"
 
@@ -25,6 +26,9 @@ type Config struct {
 	// Dial reaches addresses where they are not on this server's network; nil dials them
 	// directly.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Trace tells a server, by headers, of which trace a request is a part; nil leaves the
+	// headers as they are.
+	Trace func(ctx context.Context, h http.Header)
 	// TellUID passes on the UID of users as well, in X-Remote-Uid.
 	TellUID bool
 }

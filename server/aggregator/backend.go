@@ -100,6 +100,9 @@ func (a *Aggregator) send(s *apiregistrationv1.APIService, address string, who *
 	out.URL = &url.URL{Scheme: "https", Host: address, Path: out.URL.Path, RawQuery: out.URL.RawQuery}
 	out.RequestURI = ""
 	a.Introduce(out.Header, who)
+	if a.cfg.Trace != nil {
+		a.cfg.Trace(out.Context(), out.Header)
+	}
 	return a.transport(b, s.Spec.Service, relay.Upgrades(out.Header)).RoundTrip(out)
 }
 

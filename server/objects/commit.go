@@ -8,6 +8,7 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/permits"
+	"github.com/rowlock/rowlock/server/tracing"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -129,6 +130,12 @@ func (s *Store) write(ctx context.Context, p permits.Permit, at Place, op sqlsto
 		if !belongs(&more[i], &op, at.Resource.Storage) {
 			return sqlstore.Outcome{}, fmt.Errorf("a write of %v does not belong to one of %v", more[i].Key, op.Key)
 		}
+	}
+	ctx, span := tracing.Start(ctx, "store commit")
+	defer span.End()
+	if span.On() {
+		span.Text("resource", op.Key.Resource)
+		span.Number("operations", 1+len(more))
 	}
 	if len(more) == 0 {
 		return s.store.Write(ctx, op)

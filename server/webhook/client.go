@@ -62,6 +62,8 @@ type Client struct {
 	Credentials *Credentials
 	// Agent is the User-Agent.
 	Agent string
+	// Trace tells a webhook, by headers, of which trace a call is a part; nil tells nothing.
+	Trace func(ctx context.Context, h http.Header)
 
 	mu      sync.Mutex
 	clients map[Target]*connector
@@ -96,6 +98,9 @@ func (c *Client) Post(ctx context.Context, t Target, body []byte) ([]byte, error
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, */*")
 	r.Header.Set("User-Agent", c.Agent)
+	if c.Trace != nil {
+		c.Trace(ctx, r.Header)
+	}
 	// Nothing is sent by this, but a kept connection that turns out to be closed does
 	// not fail the call: it is made again on another one.
 	r.Header["X-Idempotency-Key"] = nil

@@ -46,6 +46,14 @@ func (h *hook) compiled(k *asker) *conditions.List {
 	return h.list
 }
 
+// spanName is what a trace says of a call.
+func (h *hook) spanName() string {
+	if h.mutates {
+		return "Call mutating webhook"
+	}
+	return "Call validating webhook"
+}
+
 // source follows the configurations of one kind.
 type source struct {
 	follower *follow.Follower

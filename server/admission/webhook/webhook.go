@@ -27,6 +27,7 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/expr"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/tracing"
 	"github.com/rowlock/rowlock/server/webhook"
 )
 
@@ -160,6 +161,21 @@ func (k *asker) call(ctx context.Context, h *hook, v *view, s *shown) (out outco
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, h.timeout)
 		defer cancel()
+	}
+	ctx, span := tracing.Start(ctx, h.spanName())
+	defer span.End()
+	if span.On() {
+		span.Text("configuration", h.configuration)
+		span.Text("webhook", h.name)
+		span.Text("resource", v.a.Resource.GVR().String())
+		span.Text("subresource", v.a.Subresource)
+		span.Text("operation", string(v.a.Operation))
+		span.Text("UID", string(uid))
+		defer func() {
+			if out.err != nil {
+				span.Fail()
+			}
+		}()
 	}
 	data, err := k.cfg.Client.Post(ctx, h.target, body)
 	if err != nil {

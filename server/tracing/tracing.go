@@ -1,0 +1,182 @@
+// Package tracing tells an OpenTelemetry collector what became of requests, and how long
+// their parts took.
+//
+// Which requests are traced is decided once for each, where it comes in, by the rate that
+// the operator chose and nothing else: what a client says of its own trace is kept as a
+// link, so no client can have its requests traced, nor keep them from being. What is not
+// traced makes nothing: Start finds no span in its context and returns the zero Span, of
+// which all methods do nothing.
+//
+// What it costs at most: the queue holds 2048 spans and drops what comes beyond, each with
+// the few attributes that callers set, cut to maxText bytes. Strangers can make spans of
+// no more than the rate's share of their requests. Attributes hold no query, no header but
+// the User-Agent, and nothing of a body.
+package tracing
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc"
+)
+
+const (
+	scope      = "github.com/rowlock/rowlock/server/tracing"
+	maxText    = 1024            // bytes of an attribute
+	lastWords  = 5 * time.Second // for what is still to be sent when the server ends
+	traceState = "Tracestate"
+	traceID    = "Traceparent"
+)
+
+// Tracer decides which requests are traced, and sends what is known of them. A nil one
+// traces nothing and tells nobody. It is safe for concurrent use.
+type Tracer struct {
+	rate     uint32 // of a million
+	provider *sdktrace.TracerProvider
+	tracer   trace.Tracer
+}
+
+// Settings are what a Tracer needs beside its configuration.
+type Settings struct {
+	ServerID string // of this server among those of a cluster
+	// Dial reaches the collector where it is not on this server's network; nil dials it
+	// directly.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	Log  *slog.Logger
+}
+
+// New makes a Tracer. Nothing is connected before there is a span to send.
+func New(c *Config, s Settings) (*Tracer, error) {
+	t := &Tracer{}
+	if c.SamplingRatePerMillion == nil || *c.SamplingRatePerMillion <= 0 {
+		return t, nil
+	}
+	t.rate = uint32(*c.SamplingRatePerMillion)
+	options := []otlptracegrpc.Option{otlptracegrpc.WithInsecure()}
+	if c.Endpoint != nil {
+		options = append(options, otlptracegrpc.WithEndpoint(*c.Endpoint))
+	}
+	if s.Dial != nil {
+		options = append(options, otlptracegrpc.WithDialOption(grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+			return s.Dial(ctx, "tcp", address)
+		})))
+	}
+	exporter, err := otlptracegrpc.New(context.Background(), options...)
+	if err != nil {
+		return nil, fmt.Errorf("tracing: %w", err)
+	}
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
+		s.Log.Warn("traces could not be sent", "error", err)
+	}))
+	limits := sdktrace.NewSpanLimits()
+	limits.AttributeValueLengthLimit = maxText
+	t.provider = sdktrace.NewTracerProvider(
+		sdktrace.WithSampler(sdktrace.AlwaysSample()), // Request has decided
+		sdktrace.WithBatcher(exporter),
+		sdktrace.WithRawSpanLimits(limits),
+		sdktrace.WithResource(resource.NewSchemaless(
+			attribute.String("service.name", "apiserver"), attribute.String("service.instance.id", s.ServerID),
+		)),
+	)
+	t.tracer = t.provider.Tracer(scope)
+	return t, nil
+}
+
+// Close sends what is still to be sent, for a few seconds at most.
+func (t *Tracer) Close() error {
+	if t == nil || t.provider == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lastWords)
+	defer cancel()
+	return t.provider.Shutdown(ctx)
+}
+
+// Sample says whether the next request is traced.
+func (t *Tracer) Sample() bool {
+	return t != nil && t.provider != nil && (t.rate >= million || rand.Uint32N(million) < t.rate)
+}
+
+// Request begins the first span of a request that is sampled. The trace that the client
+// speaks of is linked and not continued.
+func (t *Tracer) Request(r *http.Request, name string) (context.Context, Span) {
+	options := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindServer), trace.WithNewRoot()}
+	theirs := trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), propagation.HeaderCarrier(r.Header)))
+	if theirs.IsValid() {
+		options = append(options, trace.WithLinks(trace.Link{SpanContext: theirs.WithTraceState(trace.TraceState{})}))
+	}
+	ctx, span := t.tracer.Start(r.Context(), name, options...)
+	return ctx, Span{span}
+}
+
+// Inject tells another server, by the headers of a request to it, of which trace the
+// request is a part, or that it is not traced. What a client said of its trace is not
+// passed on.
+func (t *Tracer) Inject(ctx context.Context, h http.Header) {
+	if t == nil {
+		return
+	}
+	h.Del(traceState)
+	if trace.SpanFromContext(ctx).IsRecording() {
+		propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(h))
+		return
+	}
+	h.Set(traceID, fmt.Sprintf("00-%016x%016x-%016x-00", rand.Uint64(), rand.Uint64()|1, rand.Uint64()|1))
+}
+
+// Span is a part of a request, from Start to End. The zero Span is none.
+type Span struct{ span trace.Span }
+
+// Start begins a span below that of ctx. Without one, nothing is made.
+func Start(ctx context.Context, name string) (context.Context, Span) {
+	above := trace.SpanFromContext(ctx)
+	if !above.IsRecording() {
+		return ctx, Span{}
+	}
+	ctx, span := above.TracerProvider().Tracer(scope).Start(ctx, name)
+	return ctx, Span{span}
+}
+
+// On says whether there is a span: what is only made for one need not be made else.
+func (s Span) On() bool { return s.span != nil }
+
+// Text sets an attribute.
+func (s Span) Text(key, value string) {
+	if s.span != nil && value != "" {
+		s.span.SetAttributes(attribute.String(key, value))
+	}
+}
+
+// Number sets an attribute.
+func (s Span) Number(key string, value int) {
+	if s.span != nil {
+		s.span.SetAttributes(attribute.Int(key, value))
+	}
+}
+
+// Fail says that this part failed. Why is not told: errors may quote what clients sent.
+func (s Span) Fail() {
+	if s.span != nil {
+		s.span.SetStatus(codes.Error, "")
+	}
+}
+
+// End ends the span.
+func (s Span) End() {
+	if s.span != nil {
+		s.span.End()
+	}
+}

@@ -1,0 +1,156 @@
+package tracing_test
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rowlock/rowlock/server/tracing"
+	"github.com/rowlock/rowlock/server/tracing/tracingtest"
+)
+
+func TestLoad(t *testing.T) {
+	head := func(version string) string {
+		return "apiVersion: apiserver.config.k8s.io/" + version + "\nkind: TracingConfiguration\n"
+	}
+	for _, c := range []struct{ name, text, err string }{
+		{"alpha", head("v1alpha1") + "endpoint: localhost:4317\nsamplingRatePerMillion: 100\n", ""},
+		{"beta", head("v1beta1"), ""},
+		{"socket", head("v1beta1") + "endpoint: unix:///run/otel.sock\n", ""},
+		{"other version", head("v1"), `failed to read tracing config: unable to decode tracing configuration data: no kind "TracingConfiguration" is registered for version "apiserver.config.k8s.io/v1"`},
+		{"unknown field", head("v1beta1") + "rate: 1\n", `strict decoding error: unknown field "rate"`},
+		{"negative", head("v1beta1") + "samplingRatePerMillion: -1\n", "failed to validate tracing configuration: samplingRatePerMillion: Invalid value: -1: sampling rate must be positive"},
+		{"too many", head("v1beta1") + "samplingRatePerMillion: 1000001\n", "samplingRatePerMillion: Invalid value: 1000001: sampling rate per million must be less than or equal to one million"},
+		{"scheme", head("v1beta1") + "endpoint: http://localhost:4317\n", `endpoint: Invalid value: "http://localhost:4317": unsupported scheme: http.  Options are none, dns, unix, or unix-abstract.`},
+	} {
+		path := filepath.Join(t.TempDir(), "tracing.yaml")
+		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := tracing.Load(path)
+		switch {
+		case c.err == "" && err != nil:
+			t.Errorf("%s: %v", c.name, err)
+		case c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)):
+			t.Errorf("%s: %v, want %s", c.name, err, c.err)
+		}
+	}
+	if _, err := tracing.Load("/none"); err == nil || err.Error() != "tracing-config-file /none does not exist" {
+		t.Errorf("no file: %v", err)
+	}
+}
+
+func tracer(t *testing.T, endpoint string, rate int32) *tracing.Tracer {
+	t.Helper()
+	tr, err := tracing.New(&tracing.Config{Endpoint: &endpoint, SamplingRatePerMillion: &rate}, tracing.Settings{ServerID: "x", Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tr
+}
+
+const theirTrace = "4bf92f3577b34da6a3ce929d0e0e4736"
+
+func TestSpans(t *testing.T) {
+	c := tracingtest.Start(t)
+	tr := tracer(t, c.Address, 1000000)
+	if !tr.Sample() {
+		t.Fatal("a request is not sampled though all are to be")
+	}
+	r := httptest.NewRequest("GET", "/", nil)
+	r.Header.Set("Traceparent", "00-"+theirTrace+"-00f067aa0ba902b7-01")
+	ctx, span := tr.Request(r, "GET")
+	span.Text("which", "one")
+	span.Text("long", strings.Repeat("x", 10000))
+	within, below := tracing.Start(ctx, "below")
+	below.Fail()
+	out := http.Header{"Tracestate": {"theirs=1"}}
+	tr.Inject(within, out)
+	below.End()
+	span.End()
+	if err := tr.Close(); err != nil {
+		t.Fatal(err)
+	}
+	list := c.Spans("which", "one")
+	if len(list) != 2 {
+		t.Fatalf("spans: %+v", list)
+	}
+	first, second := list[1], list[0] // in the order of their ends
+	if first.Name != "GET" || first.Parent != "" || second.Name != "below" || second.Parent != "GET" || !second.Failed || first.Failed {
+		t.Errorf("spans: %+v", list)
+	}
+	if first.Trace == theirTrace || len(first.Links) != 1 || first.Links[0] != theirTrace {
+		t.Errorf("the client's trace is to be a link: %+v", first)
+	}
+	if n := len(first.Texts["long"]); n != 1024 {
+		t.Errorf("an attribute has %d bytes", n)
+	}
+	if got, want := out.Get("Traceparent"), "00-"+second.Trace+"-"+second.ID+"-01"; got != want {
+		t.Errorf("told %q, want %q", got, want)
+	}
+	if out.Get("Tracestate") != "" {
+		t.Error("what the client said of its trace is passed on")
+	}
+}
+
+// Nothing that a client sends gets its request traced, and what is not traced costs nothing.
+func TestSampledOut(t *testing.T) {
+	tr := tracer(t, "127.0.0.1:1", 0)
+	if tr.Sample() || (*tracing.Tracer)(nil).Sample() {
+		t.Error("a request is sampled though none is to be")
+	}
+	ctx := t.Context()
+	if n := testing.AllocsPerRun(100, func() {
+		_ = tr.Sample()
+		_, span := tracing.Start(ctx, "below")
+		span.Text("a", "b")
+		span.Number("c", 1)
+		span.Fail()
+		span.End()
+	}); n != 0 {
+		t.Errorf("%v allocations for what is not traced", n)
+	}
+	h := http.Header{"Traceparent": {"00-" + theirTrace + "-00f067aa0ba902b7-01"}, "Tracestate": {"a=b"}}
+	tr.Inject(ctx, h)
+	if got := h.Get("Traceparent"); len(got) != 55 || !strings.HasSuffix(got, "-00") || strings.Contains(got, theirTrace) || h.Get("Tracestate") != "" {
+		t.Errorf("others are told %v", h)
+	}
+	if err := tr.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRate(t *testing.T) {
+	tr := tracer(t, "127.0.0.1:1", 500000)
+	sampled := 0
+	for range 10000 {
+		if tr.Sample() {
+			sampled++
+		}
+	}
+	if sampled < 4000 || sampled > 6000 {
+		t.Errorf("%d of 10000 requests are sampled, at a rate of a half", sampled)
+	}
+	if err := tr.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func BenchmarkSampledOut(b *testing.B) {
+	rate := int32(0)
+	tr, err := tracing.New(&tracing.Config{SamplingRatePerMillion: &rate}, tracing.Settings{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		_ = tr.Sample()
+		_, span := tracing.Start(context.Background(), "x")
+		span.End()
+	}
+}
