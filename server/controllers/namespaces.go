@@ -48,8 +48,11 @@ type Namespaces struct {
 	// Interval is how often terminating namespaces are looked at. 0: 1 second.
 	Interval time.Duration
 	Queue    *Queue // nil: the work is not measured
+	// Elsewhere knows of the resources of other servers; nil: there are none.
+	Elsewhere Elsewhere
 
 	next map[string]attempt // by UID
+	away away
 }
 
 // attempt is when a namespace that could not be finished is looked at again.
@@ -77,6 +80,8 @@ func (n *Namespaces) Run(ctx context.Context) error {
 		n.Interval = time.Second
 	}
 	n.next = make(map[string]attempt)
+	n.away.results, n.away.places = make(map[string]*emptied), make(chan struct{}, elsewhereAtOnce)
+	defer n.away.running.Wait()
 	ticks := time.NewTicker(n.Interval)
 	defer ticks.Stop()
 	for {
@@ -110,6 +115,7 @@ func (n *Namespaces) pass(ctx context.Context) {
 			delete(n.next, uid)
 		}
 	}
+	n.away.forget(seen)
 	n.Queue.add(len(due))
 	defer n.Queue.clear()
 	for _, it := range due {
@@ -145,13 +151,22 @@ func (n *Namespaces) work(ctx context.Context, name string) error {
 	}
 	failure := n.empty(ctx, name)
 	left := n.left(name)
-	if failure == nil && left.none() {
+	others := n.emptyElsewhere(ctx, uid, name)
+	if others == nil { // it is looked at again when that is done
+		n.next[uid] = attempt{at: n.now().Add(n.Interval), wait: n.next[uid].wait}
+		return nil
+	}
+	if failure != nil {
+		others.failures = append([]error{failure}, others.failures...)
+	}
+	left.add(&others.left)
+	if len(others.failures) == 0 && len(others.unknown) == 0 && left.none() {
 		ns.Spec.Finalizers = slices.DeleteFunc(ns.Spec.Finalizers, func(f corev1.FinalizerName) bool { return f == corev1.FinalizerKubernetes })
 		return ignoreGone(n.API.Call(ctx, namespaceAgent, http.MethodPut, path+"/finalize", "application/json", &ns, nil))
 	}
 	wait := min(max(2*n.next[uid].wait, n.Interval), maxWait)
 	n.next[uid] = attempt{at: n.now().Add(wait), wait: wait, left: n.count(name)}
-	return n.report(ctx, &ns, left, failure)
+	return n.report(ctx, &ns, left, others)
 }
 
 func ignoreGone(err error) error {
@@ -242,16 +257,28 @@ func (n *Namespaces) left(namespace string) *leftovers {
 			l.resources = append(l.resources, fmt.Sprintf("%s.%s has %d resource instances", r.Plural, r.Group, count))
 		}
 	}
-	for f, count := range held {
-		l.finalizers = append(l.finalizers, fmt.Sprintf("%s in %d resource instances", f, count))
-	}
+	l.hold(held)
 	slices.Sort(l.resources)
-	slices.Sort(l.finalizers)
 	return l
 }
 
+// hold notes how many objects each finalizer holds.
+func (l *leftovers) hold(held map[string]int) {
+	for f, count := range held {
+		l.finalizers = append(l.finalizers, fmt.Sprintf("%s in %d resource instances", f, count))
+	}
+	slices.Sort(l.finalizers)
+}
+
+// add adds what is left elsewhere.
+func (l *leftovers) add(other *leftovers) {
+	l.resources, l.finalizers = append(l.resources, other.resources...), append(l.finalizers, other.finalizers...)
+	slices.Sort(l.resources)
+	slices.Sort(l.finalizers)
+}
+
 // report tells in the namespace's status why it is still there.
-func (n *Namespaces) report(ctx context.Context, ns *corev1.Namespace, l *leftovers, failure error) error {
+func (n *Namespaces) report(ctx context.Context, ns *corev1.Namespace, l *leftovers, others *emptied) error {
 	yes, no := corev1.ConditionTrue, corev1.ConditionFalse
 	list := []corev1.NamespaceCondition{
 		{Type: corev1.NamespaceDeletionDiscoveryFailure, Status: no, Reason: "ResourcesDiscovered", Message: "All resources successfully discovered"},
@@ -260,9 +287,12 @@ func (n *Namespaces) report(ctx context.Context, ns *corev1.Namespace, l *leftov
 		{Type: corev1.NamespaceContentRemaining, Status: no, Reason: "ContentRemoved", Message: "All content successfully removed"},
 		{Type: corev1.NamespaceFinalizersRemaining, Status: no, Reason: "ContentHasNoFinalizers", Message: "All content-preserving finalizers finished"},
 	}
-	if failure != nil {
+	if len(others.unknown) > 0 {
+		list[0].Status, list[0].Reason, list[0].Message = yes, "DiscoveryFailed", undiscovered(others.unknown)
+	}
+	if failed := len(others.failures); failed > 0 {
 		list[2].Status, list[2].Reason = yes, "ContentDeletionFailed"
-		list[2].Message = "Failed to delete all resource types, 1 remaining: " + failure.Error()
+		list[2].Message = fmt.Sprintf("Failed to delete all resource types, %d remaining: %s", failed, joined(others.failures))
 	}
 	if len(l.resources) > 0 {
 		list[3].Status, list[3].Reason = yes, "SomeResourcesRemain"
@@ -277,6 +307,16 @@ func (n *Namespaces) report(ctx context.Context, ns *corev1.Namespace, l *leftov
 	}
 	path := "/api/v1/namespaces/" + ns.Name + "/status"
 	return ignoreGone(n.API.Call(ctx, namespaceAgent, http.MethodPut, path, "application/json", ns, nil))
+}
+
+// joined are the texts of errors, in one order.
+func joined(errs []error) string {
+	var list []string
+	for _, err := range errs {
+		list = append(list, err.Error())
+	}
+	slices.Sort(list)
+	return strings.Join(list, ", ")
 }
 
 // merge puts conditions into a status and says whether anything changed.

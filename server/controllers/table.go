@@ -28,6 +28,7 @@ type Host struct {
 	Clock      func() time.Time
 	Queues     *Queues // metrics of their work
 	Aggregator *aggregator.Aggregator
+	Elsewhere  Elsewhere
 }
 
 // Config says which controllers run, and gives them what only operators know.
@@ -77,7 +78,7 @@ var all = []controller{
 	{name: "namespaces", build: func(h Host, c Config) func(context.Context) error {
 		n := &Namespaces{
 			API: h.API, Cache: h.Cache, Catalogue: h.Catalogue, Log: h.Log, Clock: h.Clock, Grace: c.NamespaceGrace, Interval: c.NamespaceInterval,
-			Queue: h.Queues.Of("namespace"),
+			Queue: h.Queues.Of("namespace"), Elsewhere: h.Elsewhere,
 		}
 		return n.Run
 	}},

@@ -1,0 +1,82 @@
+package documents
+
+import (
+	"slices"
+
+	discoveryv2 "k8s.io/api/apidiscovery/v2"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/rowlock/rowlock/server/aggregator"
+)
+
+// Resource is a resource that another server serves.
+type Resource struct {
+	schema.GroupVersionResource
+	Kind       string
+	Namespaced bool
+	Verbs      []string
+}
+
+// Resources are those of all other servers, one version of each: the preferred one that has
+// it. unknown are the versions of which it cannot be told what they have.
+func (d *Documents) Resources() (list []Resource, unknown []schema.GroupVersion) {
+	services := d.cfg.Services()
+	if !services.AnyRemote() {
+		return nil, nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, g := range services.Groups() {
+		seen := map[string]bool{}
+		for _, one := range g.Versions {
+			if one.Spec.Service == nil || g.Name == "" {
+				continue
+			}
+			gv, says := aggregator.GroupVersion(one), (*discoveryv2.APIVersionDiscovery)(nil)
+			if at := d.servers[originOf(one)]; at != nil {
+				says = at.says(gv)
+			}
+			if says == nil || says.Freshness == discoveryv2.DiscoveryFreshnessStale {
+				unknown = append(unknown, gv)
+				continue
+			}
+			for i := range says.Resources {
+				if r := &says.Resources[i]; !seen[r.Resource] {
+					seen[r.Resource] = true
+					list = append(list, resourceOf(gv, r))
+				}
+			}
+		}
+	}
+	return list, unknown
+}
+
+// OfKind is the resource whose objects are of a kind, or nil.
+func (d *Documents) OfKind(gvk schema.GroupVersionKind) *Resource {
+	service := d.cfg.Services().Remote(gvk.GroupVersion())
+	if service == nil {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	at := d.servers[originOf(service)]
+	if at == nil {
+		return nil
+	}
+	says := at.says(gvk.GroupVersion())
+	if says == nil {
+		return nil
+	}
+	i := slices.IndexFunc(says.Resources, func(r discoveryv2.APIResourceDiscovery) bool {
+		return r.ResponseKind.Kind == gvk.Kind && (r.ResponseKind.Group == "" || r.ResponseKind.Group == gvk.Group)
+	})
+	if i < 0 {
+		return nil
+	}
+	r := resourceOf(gvk.GroupVersion(), &says.Resources[i])
+	return &r
+}
+
+func resourceOf(gv schema.GroupVersion, r *discoveryv2.APIResourceDiscovery) Resource {
+	return Resource{GroupVersionResource: gv.WithResource(r.Resource), Kind: r.ResponseKind.Kind, Namespaced: r.Scope == discoveryv2.ScopeNamespace, Verbs: r.Verbs}
+}
