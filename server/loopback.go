@@ -51,10 +51,14 @@ func (s *Server) Call(ctx context.Context, agent, method, path, contentType stri
 	w := &loopbackWriter{header: http.Header{}}
 	r.RequestURI, r.RemoteAddr = path, "127.0.0.1:0"
 	s.loopback.ServeHTTP(w, r)
+	if w.over {
+		return fmt.Errorf("%s %s: the answer has more than %d bytes", method, path, maxLoopback)
+	}
 	if w.code >= 300 {
 		st := metav1.Status{}
 		if err := json.Unmarshal(w.body.Bytes(), &st); err != nil || st.Code == 0 {
-			return fmt.Errorf("%s %s: code %d: %s", method, path, w.code, w.body.Bytes())
+			text := w.body.Bytes()
+			return fmt.Errorf("%s %s: code %d: %s", method, path, w.code, bytes.TrimSpace(text[:min(len(text), maxLoopbackQuote)]))
 		}
 		return &apierrors.StatusError{ErrStatus: st}
 	}
@@ -67,10 +71,19 @@ func (s *Server) Call(ctx context.Context, agent, method, path, contentType stri
 	return nil
 }
 
+// What an answer to a call in process may have: another server may have given it.
+const (
+	maxLoopback      = 16 << 20
+	maxLoopbackQuote = 1024 // of one that is no Status, in an error
+)
+
+var errLoopback = errors.New("the answer is too large")
+
 type loopbackWriter struct {
 	header http.Header
 	code   int
 	body   bytes.Buffer
+	over   bool
 }
 
 func (w *loopbackWriter) Header() http.Header { return w.header }
@@ -83,6 +96,10 @@ func (w *loopbackWriter) WriteHeader(code int) {
 
 func (w *loopbackWriter) Write(p []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
+	if w.body.Len()+len(p) > maxLoopback {
+		w.over = true
+		return 0, errLoopback
+	}
 	return w.body.Write(p)
 }
 

@@ -62,9 +62,9 @@ func (s *Server) reopen(ctx context.Context) error {
 
 // work are the loops that begin once the cluster's own objects are there.
 func (s *Server) work() []Loop {
-	list := []Loop{{Name: "own objects", Run: s.own.heal}}
+	list := []Loop{{Name: "own objects", Run: s.own.heal}, {Name: "aggregated documents", Run: s.elsewhere.Run}}
 	host := controllers.Host{
-		API: s, Cache: s.Cache, Catalogue: s.cfg.Catalogue, Authorizer: s.cfg.Authorizer, Log: s.cfg.Log, Clock: s.cfg.Clock, Queues: s.queues, Aggregator: s.aggregated,
+		API: s, Cache: s.Cache, Catalogue: s.cfg.Catalogue, Authorizer: s.cfg.Authorizer, Log: s.cfg.Log, Clock: s.cfg.Clock, Queues: s.queues, Aggregator: s.aggregated, Elsewhere: s.elsewhere,
 	}
 	for _, c := range controllers.Loops(host, s.cfg.Controllers) {
 		list = append(list, Loop{Name: c.Name, Run: c.Run, leads: !c.EachServer})

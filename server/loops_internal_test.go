@@ -64,7 +64,7 @@ func TestLoops(t *testing.T) {
 		t.Error(d)
 	}
 	want := []string{
-		"own objects", "namespaces (on one server)", "customresourcedefinitions (on one server)", "serviceaccounts (on one server)",
+		"own objects", "aggregated documents", "namespaces (on one server)", "customresourcedefinitions (on one server)", "serviceaccounts (on one server)",
 		"flowschemas (on one server)", "apiservicechecks", "apiservices (on one server)", "certificates (on one server)", "bootstraptokens (on one server)", "aggregation (on one server)",
 		"rootca (on one server)", "accounttokens (on one server)", "clusterinfo (on one server)", "clusterauthentication", "mine",
 	}
@@ -76,7 +76,7 @@ func TestLoops(t *testing.T) {
 		t.Error(d)
 	}
 	none := unstarted(t, controllers.Config{Runs: func(string) bool { return false }})
-	if d := cmp.Diff([]string{"own objects"}, describe(none.work())); d != "" {
+	if d := cmp.Diff([]string{"own objects", "aggregated documents"}, describe(none.work())); d != "" {
 		t.Error(d)
 	}
 }

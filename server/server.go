@@ -19,6 +19,7 @@ import (
 	"github.com/rowlock/rowlock/server/access"
 	"github.com/rowlock/rowlock/server/admission/plugins"
 	"github.com/rowlock/rowlock/server/aggregator"
+	"github.com/rowlock/rowlock/server/aggregator/documents"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/conns"
 	"github.com/rowlock/rowlock/server/controllers"
@@ -50,6 +51,7 @@ type Server struct {
 	webhooks   *webhook.Client
 	aggregated *aggregator.Aggregator
 	proxy      *aggregator.Proxy
+	elsewhere  *documents.Documents
 	delivery   *conns.Delivery // of what watches say
 	discovery  *discovery.Handler
 	openapi    *schema.Documents
@@ -95,6 +97,9 @@ func New(cfg Config) (*Server, error) {
 		By: s.aggregated, RejectRedirects: !cfg.Aggregation.Redirects, Timeout: cfg.RequestTimeout, Lasts: filters.LongRunning,
 		Read: max(cfg.MaxInFlight, 0) / 2, Write: max(cfg.MaxMutatingInFlight, 0) / 2, Fail: s.fail,
 	}
+	s.elsewhere = documents.New(documents.Config{
+		Cache: s.Cache, Services: s.aggregated.Services, Backend: s.aggregated, Proxy: s.proxy.Serve, Agent: webhookAgent, Log: cfg.Log, Clock: cfg.Clock,
+	})
 	s.Custom = definitions.New(cfg.Catalogue, s.Cache, converters(s.webhooks), cfg.Log)
 	s.Schemas = schema.New(cfg.Catalogue)
 	s.Schemas.Custom = s.Custom.Merging
@@ -110,7 +115,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	steps := s.steps(who.Authenticator)
-	s.handler, s.loopback = chain(steps, http.HandlerFunc(s.route)), chain(inside(steps), s.Verbs)
+	s.handler, s.loopback = chain(steps, http.HandlerFunc(s.route)), chain(inside(steps), http.HandlerFunc(s.route))
 	return s, nil
 }
 
@@ -143,8 +148,9 @@ func (s *Server) newDocuments() (err error) {
 	s.openapi = schema.NewDocuments(c.Catalogue, c.Version.Major+"."+c.Version.Minor)
 	s.openapi.CBOR = s.forms().CBOR
 	s.openapi.CustomSchema = s.Custom.OpenAPI
+	s.openapi.Others = s.elsewhere
 	s.discovery, err = discovery.New(discovery.Config{
-		Catalogue: c.Catalogue, Codecs: s.forms().Discovery(),
+		Catalogue: c.Catalogue, Services: s.elsewhere.Services, Codecs: s.forms().Discovery(),
 		NoHashes: !c.Feature("StorageVersionHash"), Address: c.Address, Version: c.Version, Fail: s.fail,
 	})
 	if err != nil {
