@@ -17,6 +17,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 )
@@ -47,6 +48,8 @@ type Options struct {
 	// serving certificate; a PEM file, may be empty.
 	ServerCA string
 	Now      time.Time
+
+	renews bool // not at the start: the kubeconfig may name another server
 }
 
 // Open makes or finds everything.
@@ -69,6 +72,11 @@ func Open(path string, o Options) (*Dir, error) {
 		AdminCert:      in("admin.crt"), AdminKey: in("admin.key"),
 		AdminKubeconfig: in("admin.kubeconfig"), Database: in("rowlock.db"), options: o,
 	}
+	release, err := alone(abs)
+	if err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	defer release()
 	if err := d.fill(o); err != nil {
 		return nil, fmt.Errorf("data directory %s: %w", abs, err)
 	}
@@ -131,11 +139,12 @@ func authority(name, certPath, keyPath string, now time.Time) (*pair, error) {
 	return loadPair(certPath, keyPath)
 }
 
-// ensureLeaf keeps the certificate that is there while it is good: signed by the
-// CA, not yet due, and naming all hosts.
+// ensureLeaf keeps the certificate that is there while it is good: of its key, which a
+// renewal that was cut short has replaced alone, signed by the CA, not yet due, and naming
+// all hosts.
 func ensureLeaf(t *x509.Certificate, ca *pair, chain []byte, certPath, keyPath string, now time.Time) error {
 	have, err := loadPair(certPath, keyPath)
-	if err == nil && have.cert.CheckSignatureFrom(ca.cert) == nil &&
+	if err == nil && fits(have.cert, have.key) && have.cert.CheckSignatureFrom(ca.cert) == nil &&
 		!due(have.cert, now) && covers(have.cert, t.DNSNames, t.IPAddresses) {
 		return nil
 	}
@@ -193,8 +202,12 @@ contexts:
     user: admin
 current-context: rowlock
 `, o.ServerURL, parts[0], parts[1], parts[2])
-	if have, err := os.ReadFile(d.AdminKubeconfig); err == nil && string(have) == text {
-		return nil
+	if have, err := os.ReadFile(d.AdminKubeconfig); err == nil {
+		// Of servers that share a folder, the one that started last is in the kubeconfig.
+		fresh := o.renews && strings.Contains(string(have), parts[0]) && strings.Contains(string(have), parts[1]) && strings.Contains(string(have), parts[2])
+		if fresh || string(have) == text {
+			return nil
+		}
 	}
 	return writeFile(d.AdminKubeconfig, []byte(text))
 }

@@ -23,6 +23,11 @@ type FrontProxy struct {
 func (d *Dir) FrontProxy(now time.Time) (*FrontProxy, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	release, err := alone(d.Path)
+	if err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	defer release()
 	in := func(name string) string { return filepath.Join(d.Path, name) }
 	d.front = &FrontProxy{
 		CACert: in("front-proxy-ca.crt"), CAKey: in("front-proxy-ca.key"),

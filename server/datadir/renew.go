@@ -35,13 +35,18 @@ func due(c *x509.Certificate, now time.Time) bool {
 func (d *Dir) Renew(now time.Time, authority bool) (changed []string, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	release, err := alone(d.Path)
+	if err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	defer release()
 	before := d.marks()
 	if authority {
 		err = d.succeed(now)
 	}
 	if err == nil {
 		o := d.options
-		o.Now = now
+		o.Now, o.renews = now, true
 		err = d.fill(o)
 	}
 	if err == nil && d.front != nil {

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -201,5 +203,79 @@ func TestSuccessionCutShort(t *testing.T) {
 		if ca, err := loadPair(d.CACert, d.CAKey); err != nil || !fits(ca.cert, ca.key) {
 			t.Errorf("%s: the authority does not fit its key: %v", name, err)
 		}
+	}
+}
+
+// TestLeafCutShort: a key whose certificate was not written any more gets one.
+func TestLeafCutShort(t *testing.T) {
+	now := time.Now()
+	d := open(t, t.TempDir(), now)
+	d.front = nil
+	if _, err := d.FrontProxy(now); err != nil {
+		t.Fatal(err)
+	}
+	before := contents(t, d)
+	later := now.Add(leafLife*2/3 + time.Hour)
+	if _, err := d.Renew(later, true); err != nil {
+		t.Fatal(err)
+	}
+	pairs := map[string]string{"serving.crt": "serving.key", "admin.crt": "admin.key", "front-proxy-client.crt": "front-proxy-client.key"}
+	for cert := range pairs {
+		if err := os.WriteFile(filepath.Join(d.Path, cert), []byte(before[cert]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The clock is such that the certificates of before are good still.
+	d = open(t, d.Path, now)
+	if _, err := d.FrontProxy(now); err != nil {
+		t.Fatal(err)
+	}
+	for cert, key := range pairs {
+		if p, err := loadPair(filepath.Join(d.Path, cert), filepath.Join(d.Path, key)); err != nil || !fits(p.cert, p.key) {
+			t.Errorf("%s does not fit its key: %v", cert, err)
+		}
+	}
+}
+
+// TestOneRenewsAtATime: servers that share a folder do not both replace its authority.
+func TestOneRenewsAtATime(t *testing.T) {
+	now := time.Now()
+	later := now.Add(caLife*2/3 + time.Hour)
+	for range 20 {
+		path := t.TempDir()
+		var done sync.WaitGroup
+		for _, d := range []*Dir{open(t, path, now), open(t, path, now), open(t, path, now), open(t, path, now)} {
+			done.Go(func() {
+				if _, err := d.Renew(later, true); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		done.Wait()
+		list, err := readCertificates(filepath.Join(path, "ca.crt"))
+		if err != nil || len(list) != 2 {
+			t.Fatalf("%d authorities: %v", len(list), err)
+		}
+		for _, name := range []string{"ca", "serving", "admin"} {
+			if p, err := loadPair(filepath.Join(path, name+".crt"), filepath.Join(path, name+".key")); err != nil || !fits(p.cert, p.key) {
+				t.Fatalf("%s.crt does not fit its key: %v", name, err)
+			}
+		}
+	}
+}
+
+// TestKubeconfigOfAnother: a renewal leaves the server in the kubeconfig alone.
+func TestKubeconfigOfAnother(t *testing.T) {
+	now := time.Now()
+	d := open(t, t.TempDir(), now)
+	other, err := Open(d.Path, Options{ServerURL: "https://127.0.0.1:7443", Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if changed, err := d.Renew(now, true); err != nil || len(changed) > 0 {
+		t.Errorf("changed: %q %v", changed, err)
+	}
+	if text := contents(t, other)["admin.kubeconfig"]; !strings.Contains(text, "https://127.0.0.1:7443") {
+		t.Error(text)
 	}
 }

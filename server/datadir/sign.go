@@ -30,9 +30,7 @@ func (d *Dir) Sign(r *x509.CertificateRequest, usages []certificatesv1.KeyUsage,
 	if err := r.CheckSignature(); err != nil {
 		return nil, fmt.Errorf("the request's signature: %w", err)
 	}
-	d.mu.Lock()
-	ca, err := loadPair(d.CACert, d.CAKey)
-	d.mu.Unlock()
+	ca, err := d.signer()
 	if err != nil {
 		return nil, err
 	}
@@ -67,4 +65,16 @@ func (d *Dir) Sign(r *x509.CertificateRequest, usages []certificatesv1.KeyUsage,
 		return nil, err
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
+}
+
+// signer is the authority as it is now.
+func (d *Dir) signer() (*pair, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	release, err := alone(d.Path)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	return loadPair(d.CACert, d.CAKey)
 }
