@@ -159,13 +159,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveVersionDocument lists the resources of a group version. Custom groups do
-// not look at the method, and have no Status for versions that are not there.
+// serveVersionDocument lists the resources of a group version. Custom groups, and those of
+// other servers, do not look at the method, and have no Status for versions that are not
+// there.
 func (h *Handler) serveVersionDocument(w http.ResponseWriter, r *http.Request, d *documents, gv schema.GroupVersion) {
-	custom := d.custom[gv.Group]
+	custom, here := d.custom[gv.Group]
 	doc := d.versions[gv]
 	switch {
-	case doc == nil && custom:
+	case doc == nil && (custom || !here):
 		http.NotFound(w, r)
 	case doc == nil:
 		h.notFound(w, r)

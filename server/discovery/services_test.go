@@ -191,6 +191,9 @@ func TestRemoteServices(t *testing.T) {
 	}
 	r.set(append(locals(c), discovery.Service{Group: "x.example", Version: "v1", GroupPriority: 100, VersionPriority: 1, Remote: true, Says: entry(discoveryv2.DiscoveryFreshnessStale)},
 		discovery.Service{Group: "batch", Version: "v1", GroupPriority: 17400, VersionPriority: 1, Remote: true, Says: entry(discoveryv2.DiscoveryFreshnessCurrent, "works")})...)
+	if w := get(h, "GET", "/apis/x.example/v2", ""); w.Code != 404 || w.Header().Get("Content-Type") != "text/plain; charset=utf-8" {
+		t.Errorf("a version that nobody serves: %d %v", w.Code, w.Header())
+	}
 	etag := get(h, "GET", "/apis", aggregatedV2).Header().Get("ETag")
 	_, all := items(t, h)
 	if got := all["x.example/v1"]; got.Freshness != "Stale" || len(got.Resources) != 0 {
