@@ -12,7 +12,7 @@ import (
 // they have an entry of their own. The packages on the first floor import no other room.
 var floors = [][]string{
 	{"audit", "conns", "datadir", "expr", "gates", "heap", "permits", "ratelog", "contention", "relay", "tracing", "webhook"},
-	{"health", "request"},
+	{"egress", "health", "request"},
 	{"kinds", "kinds/rules", "status"},
 	{"admission", "kinds/columns", "schema", "integrity"},
 	{"apply", "cache", "kinds/*"},

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -70,6 +71,8 @@ type Config struct {
 	Components []components.Component
 	// Aggregation says how other API servers are asked.
 	Aggregation Aggregation
+	// Egress says how connections leave.
+	Egress Egress
 	// Special are more handlers of virtual resources and subresources, which come before
 	// those; see verbs.Handler.
 	Special map[string]verbs.Special
@@ -143,6 +146,12 @@ type Aggregation struct {
 	// Redirects passes redirects of theirs on to clients, who go there with what they
 	// prove themselves with; else they are errors.
 	Redirects bool
+}
+
+// Egress is how connections are made: to nodes, pods and Services of the cluster, and to
+// what webhooks name by URL. What is nil is dialed directly.
+type Egress struct {
+	Cluster, ControlPlane func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // Bootstrap is what a cluster's own objects need to know.

@@ -87,10 +87,10 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Tracer != nil {
 		trace = cfg.Tracer.Inject
 	}
-	s.webhooks = &webhook.Client{Resolve: resolver.Resolve, Agent: webhookAgent, Trace: trace}
+	s.webhooks = &webhook.Client{Resolve: resolver.Resolve, Agent: webhookAgent, Trace: trace, Dial: cfg.Egress.Cluster, DialURL: cfg.Egress.ControlPlane}
 	s.aggregated = aggregator.New(aggregator.Config{
 		Cache: s.Cache, Services: resolver, Certificate: cfg.Aggregation.Certificate, TellUID: cfg.Feature("RemoteRequestHeaderUID"),
-		Trace: trace,
+		Trace: trace, Dial: aggregator.Through(cfg.Egress.Cluster),
 	})
 	s.Metrics.Registry.MustRegister(s.aggregated)
 	s.proxy = &aggregator.Proxy{

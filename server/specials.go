@@ -16,7 +16,11 @@ import (
 func (s *Server) specials(a access.Authentication) map[string]verbs.Special {
 	c, all := &s.cfg, map[string]verbs.Special{}
 	if c.Kubelet != nil {
-		maps.Copy(all, podverbs.Handlers(*c.Kubelet))
+		agents := *c.Kubelet
+		if agents.Dial == nil {
+			agents.Dial = c.Egress.Cluster
+		}
+		maps.Copy(all, podverbs.Handlers(agents))
 	}
 	if c.Tokens != nil {
 		tokens := *c.Tokens

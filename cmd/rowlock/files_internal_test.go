@@ -94,6 +94,7 @@ func TestEveryFileFlag(t *testing.T) {
 		{flag: "proxy-client-cert-file", with: []string{"--proxy-client-key-file", d.AdminKey}},
 		{flag: "proxy-client-key-file", with: []string{"--proxy-client-cert-file", d.AdminCert}},
 		{flag: "tracing-config-file"},
+		{flag: "egress-selector-config-file"},
 		{flag: "allow-metric-labels-manifest", allowed: []string{"empty"}},
 	} {
 		for what, path := range bad {

@@ -22,6 +22,7 @@ import (
 	"github.com/rowlock/rowlock/server"
 	"github.com/rowlock/rowlock/server/controllers"
 	"github.com/rowlock/rowlock/server/datadir"
+	"github.com/rowlock/rowlock/server/egress"
 	"github.com/rowlock/rowlock/server/gates"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
@@ -49,6 +50,7 @@ type serveOptions struct {
 	encryption                    encryptionOptions
 	aggregation                   aggregationOptions
 	tracing                       tracingOptions
+	egress                        egressOptions
 	serviceRange, nodePortRange   string
 	retention                     time.Duration
 	eventTTL                      time.Duration
@@ -118,6 +120,7 @@ kubeconfig in the data directory; later starts find them again.`,
 	o.encryption.addTo(f)
 	o.aggregation.addTo(f)
 	o.tracing.addTo(f)
+	o.egress.addTo(f)
 	addIgnored(f)
 	f.SetNormalizeFunc(otherNames)
 	return cmd
@@ -239,7 +242,11 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	if keys != nil {
 		defer keys.Close()
 	}
-	tracer, err := o.tracing.build(features.Enabled, address, log)
+	ways, err := o.egress.build(log)
+	if err != nil {
+		return err
+	}
+	tracer, err := o.tracing.build(features.Enabled, address, ways.To(egress.ControlPlane), log)
 	if err != nil {
 		return err
 	}
@@ -272,6 +279,7 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	}
 	cfg := server.Config{
 		Tracer:    tracer,
+		Egress:    server.Egress{Cluster: ways.To(egress.Cluster), ControlPlane: ways.To(egress.ControlPlane)},
 		Store:     sqlstore.New(driver, sqlstore.Config{Retention: o.retention, Log: log, Observer: measured, Sealer: sealer(keys)}),
 		Catalogue: catalogue, Cache: memory, Authenticate: access.authenticate,
 		Admission: admitted, Aggregation: aggregation,
@@ -302,6 +310,7 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	authz.addTo(&cfg)
 	auditing.addTo(&cfg)
 	addEncryption(keys, &cfg)
+	cfg.Collectors = append(cfg.Collectors, ways.Collectors()...)
 	s, err := server.New(cfg)
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/rowlock/rowlock/server/egress"
 	"github.com/rowlock/rowlock/server/tracing"
 )
 
@@ -17,7 +18,7 @@ func (o *tracingOptions) addTo(f *pflag.FlagSet) {
 }
 
 // build makes what traces requests; nil where none are to be. The caller closes it.
-func (o *tracingOptions) build(gate func(string) bool, address string, log *slog.Logger) (*tracing.Tracer, error) {
+func (o *tracingOptions) build(gate func(string) bool, address string, dial egress.Dial, log *slog.Logger) (*tracing.Tracer, error) {
 	if o.path == "" {
 		return nil, nil
 	}
@@ -28,7 +29,7 @@ func (o *tracingOptions) build(gate func(string) bool, address string, log *slog
 	if err != nil {
 		return nil, source{"--tracing-config-file", o.path}.failed(err)
 	}
-	return tracing.New(c, tracing.Settings{ServerID: idHash(address), Log: log})
+	return tracing.New(c, tracing.Settings{ServerID: idHash(address), Dial: dial, Log: log})
 }
 
 // closeTracer sends the last traces.

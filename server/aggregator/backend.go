@@ -252,6 +252,26 @@ func Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return d.DialContext(ctx, network, address)
 }
 
+// Through connects by a proxy. An address that is none of a host's name is held to the
+// same rules; what a name means, the proxy knows alone.
+func Through(dial func(ctx context.Context, network, address string) (net.Conn, error)) func(ctx context.Context, network, address string) (net.Conn, error) {
+	if dial == nil {
+		return nil
+	}
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, err
+		}
+		if _, notIP := netip.ParseAddr(host); notIP == nil {
+			if err := mayDial(address, false); err != nil {
+				return nil, err
+			}
+		}
+		return dial(ctx, network, address)
+	}
+}
+
 // mayDial refuses addresses at which only this machine, or its link, answers: cloud
 // metadata services are at such.
 func mayDial(address string, loopback bool) error {

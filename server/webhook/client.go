@@ -62,6 +62,9 @@ type Client struct {
 	Credentials *Credentials
 	// Agent is the User-Agent.
 	Agent string
+	// Dial reaches Services, and DialURL what URLs name, where they are not on this
+	// server's network; nil dials them directly.
+	Dial, DialURL func(ctx context.Context, network, address string) (net.Conn, error)
 	// Trace tells a webhook, by headers, of which trace a call is a part; nil tells nothing.
 	Trace func(ctx context.Context, h http.Header)
 
@@ -222,6 +225,7 @@ func (c *Client) connect(t Target) (*connector, error) {
 	if !local {
 		tlsConfig.NextProtos = []string{"http/1.1"}
 	}
+	transport.DialContext = c.DialURL
 	if t.URL == "" {
 		transport.Proxy = nil
 		transport.DialContext = c.dial(t.Service)
@@ -290,7 +294,10 @@ func (t *Target) address() (u *url.URL, serverName string, local bool, err error
 
 // dial connects to wherever a Service is at the moment.
 func (c *Client) dial(s Service) func(context.Context, string, string) (net.Conn, error) {
-	var d net.Dialer
+	dial := c.Dial
+	if dial == nil {
+		dial = (&net.Dialer{}).DialContext
+	}
 	return func(ctx context.Context, network, _ string) (net.Conn, error) {
 		if c.Resolve == nil {
 			return nil, errors.New("services cannot be resolved")
@@ -299,7 +306,7 @@ func (c *Client) dial(s Service) func(context.Context, string, string) (net.Conn
 		if err != nil {
 			return nil, err
 		}
-		return d.DialContext(ctx, network, address)
+		return dial(ctx, network, address)
 	}
 }
 

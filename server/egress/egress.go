@@ -1,0 +1,232 @@
+// Package egress makes connections through proxies, where a server does not stand on the
+// network of those that it calls: nodes, webhooks, aggregated API servers.
+//
+// It promises: a connection stands or has failed within dialTimeout; of what a proxy says
+// no more than maxAnswer bytes are read; an address that could be read as anything but an
+// address is refused, as names of hosts come from objects that clients write.
+package egress
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rowlock/rowlock/server/tracing"
+)
+
+const (
+	dialTimeout = 30 * time.Second
+	maxAnswer   = 16 << 10 // bytes of what a proxy says before the connection stands
+	maxStatus   = 256      // bytes of it in an error
+)
+
+// Dial makes a connection.
+type Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+// Selector knows the proxies of networks. The nil one knows none.
+type Selector struct {
+	dials map[string]Dial
+
+	starts   *prometheus.CounterVec
+	times    *prometheus.HistogramVec
+	failures *prometheus.CounterVec
+}
+
+// New makes what a configuration says.
+func New(c *Config) (*Selector, error) {
+	labels := []string{"protocol", "transport"}
+	s := &Selector{
+		dials: map[string]Dial{},
+		starts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "apiserver_egress_dialer_dial_start_total", Help: "Connections that were begun through a proxy.",
+		}, labels),
+		times: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "apiserver_egress_dialer_dial_duration_seconds", Help: "How long connections took to stand that were made through a proxy.",
+			Buckets: []float64{0.005, 0.025, 0.1, 0.5, 2.5, 12.5},
+		}, labels),
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "apiserver_egress_dialer_dial_failure_count", Help: "Connections that failed, at the proxy (connect) or behind it (proxy).",
+		}, append(labels, "stage")),
+	}
+	for i := range c.EgressSelections {
+		one := &c.EgressSelections[i]
+		name := strings.ToLower(one.Name)
+		if one.Connection.ProxyProtocol == direct {
+			continue
+		}
+		p, err := proxyOf(&one.Connection)
+		if err != nil {
+			return nil, fmt.Errorf("failed to setup egress selector: failed to create dialer for egressSelection %q: %w", name, err)
+		}
+		s.dials[name] = s.through(p)
+	}
+	return s, nil
+}
+
+// To is how connections to a network are made; nil: directly.
+func (s *Selector) To(network string) Dial {
+	if s == nil {
+		return nil
+	}
+	return s.dials[network]
+}
+
+// Collectors are the metrics.
+func (s *Selector) Collectors() []prometheus.Collector {
+	if s == nil {
+		return nil
+	}
+	return []prometheus.Collector{s.starts, s.times, s.failures}
+}
+
+// proxy is one way out.
+type proxy struct {
+	protocol, transport string // as metrics call them
+	// connect makes a connection to the proxy, and ask asks it for one to an address, on
+	// which it returns the connection.
+	connect func(ctx context.Context) (net.Conn, error)
+	ask     func(conn net.Conn, address string) error
+}
+
+func (s *Selector) through(p *proxy) Dial {
+	started := s.starts.WithLabelValues(p.protocol, p.transport)
+	took := s.times.WithLabelValues(p.protocol, p.transport)
+	failed := func(stage string) { s.failures.WithLabelValues(p.protocol, p.transport, stage).Inc() }
+	return func(ctx context.Context, _, address string) (net.Conn, error) {
+		if err := checkAddress(address); err != nil {
+			return nil, err
+		}
+		ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+		defer cancel()
+		ctx, span := tracing.Start(ctx, "Proxy via "+p.protocol+" protocol over "+p.transport)
+		defer span.End()
+		span.Text("address", address)
+		began := time.Now()
+		started.Inc()
+		conn, err := p.connect(ctx)
+		if err != nil {
+			failed("connect")
+			span.Fail()
+			return nil, err
+		}
+		if err := within(ctx, conn, func() error { return p.ask(conn, address) }); err != nil {
+			failed("proxy")
+			span.Fail()
+			return nil, errors.Join(err, conn.Close())
+		}
+		took.Observe(time.Since(began).Seconds())
+		return conn, nil
+	}
+}
+
+// within does something with a connection that has to end when ctx does.
+func within(ctx context.Context, conn net.Conn, do func() error) error {
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // one that is closed needs no end
+	err := do()
+	if !stop() && ctx.Err() != nil {
+		return errors.Join(ctx.Err(), err)
+	}
+	return err
+}
+
+// proxyOf is the proxy that a valid connection describes.
+func proxyOf(c *connection) (*proxy, error) {
+	if c.ProxyProtocol == grpcProxy {
+		return nil, errors.New("proxyProtocol GRPC is not supported, use HTTPConnect: konnectivity's proxy server speaks it with --mode=http-connect")
+	}
+	if uds := c.Transport.UDS; uds != nil {
+		return &proxy{"http_connect", "uds", func(ctx context.Context) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, "unix", uds.UDSName)
+		}, func(conn net.Conn, address string) error { return askHTTP(conn, uds.UDSName, address) }}, nil
+	}
+	u, err := url.Parse(c.Transport.TCP.URL)
+	if err != nil {
+		return nil, fmt.Errorf("invalid proxy server url %q: %w", c.Transport.TCP.URL, err)
+	}
+	connect, host := (&net.Dialer{}).DialContext, u.Host
+	if u.Port() == "" {
+		host = net.JoinHostPort(u.Hostname(), map[string]string{"https": "443", "http": "80"}[u.Scheme])
+	}
+	if t := c.Transport.TCP.TLSConfig; t != nil {
+		conf, err := t.build()
+		if err != nil {
+			return nil, err
+		}
+		connect = (&tls.Dialer{Config: conf}).DialContext
+	}
+	return &proxy{"http_connect", "tcp", func(ctx context.Context) (net.Conn, error) {
+		return connect(ctx, "tcp", host)
+	}, func(conn net.Conn, address string) error { return askHTTP(conn, host, address) }}, nil
+}
+
+// build loads the certificates, once.
+func (t *tlsConfig) build() (*tls.Config, error) {
+	cert, err := tls.LoadX509KeyPair(t.ClientCert, t.ClientKey)
+	if err != nil {
+		return nil, fmt.Errorf("failed to read key pair %s & %s, got %w", t.ClientCert, t.ClientKey, err)
+	}
+	conf := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}}
+	if t.CABundle == "" {
+		return conf, nil
+	}
+	text, err := os.ReadFile(t.CABundle)
+	if err != nil {
+		return nil, fmt.Errorf("failed to read cert file %s, got %w", t.CABundle, err)
+	}
+	conf.RootCAs = x509.NewCertPool()
+	if !conf.RootCAs.AppendCertsFromPEM(text) {
+		return nil, errors.New("failed to append CA cert to the cert pool")
+	}
+	return conf, nil
+}
+
+// askHTTP asks a proxy by the method CONNECT.
+func askHTTP(conn net.Conn, proxy, address string) error {
+	if _, err := fmt.Fprintf(conn, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", address, address); err != nil {
+		return fmt.Errorf("asking proxy %s for %s: %w", proxy, address, err)
+	}
+	answer := bufio.NewReader(io.LimitReader(conn, maxAnswer))
+	resp, err := http.ReadResponse(answer, &http.Request{Method: http.MethodConnect})
+	if err != nil {
+		return fmt.Errorf("reading HTTP response from CONNECT to %s via proxy %s failed: %w", address, proxy, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("proxy error from %s while dialing %s, code %d: %s", proxy, address, resp.StatusCode, resp.Status[:min(len(resp.Status), maxStatus)])
+	}
+	// Those behind the proxy wait to be spoken to: what came already is of the proxy.
+	if n := answer.Buffered(); n > 0 {
+		return fmt.Errorf("unexpected %d bytes of buffered data from CONNECT proxy %q", n, proxy)
+	}
+	return nil
+}
+
+// checkAddress refuses what a proxy could read as more than an address.
+func checkAddress(address string) error {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return err
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-._:%", r)
+	}
+	if err != nil || number == 0 || host == "" || len(host) > 255 || strings.ContainsFunc(host, func(r rune) bool { return !plain(r) }) {
+		return fmt.Errorf("%q is no address that a proxy could be asked for", address)
+	}
+	return nil
+}
