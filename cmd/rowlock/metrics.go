@@ -25,12 +25,12 @@ func (o *metricsOptions) addTo(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.disabled, "disabled-metrics", nil, "names of metrics that are not shown")
 	f.StringToStringVar(&o.labels, "allow-metric-labels", nil, "METRIC,LABEL=VALUE,VALUE - the values of a label that are shown; all others are shown as \"unexpected\"")
 	f.StringVar(&o.manifest, "allow-metric-labels-manifest", "", "YAML file of \"METRIC,LABEL\": VALUE,VALUE, in place of --allow-metric-labels")
-	f.StringVar(&o.showHidden, "show-hidden-metrics-for-version", "", "show the metrics that were hidden in this release, which can only be the last one ("+lastRelease+"); none are")
+	f.StringVar(&o.showHidden, "show-hidden-metrics-for-version", "", "show the metrics that were hidden in this release, which can only be the last one ("+lastRelease+")")
 }
 
 // build makes the selection that the flags ask for.
 func (o *metricsOptions) build() (metrics.Selection, error) {
-	s := metrics.Selection{Disabled: o.disabled, Allowed: map[string][]string{}}
+	s := metrics.Selection{Disabled: o.disabled, Allowed: map[string][]string{}, Hidden: o.showHidden != ""}
 	if o.showHidden != "" && o.showHidden != lastRelease {
 		return s, fmt.Errorf("--show-hidden-metrics-for-version must be omitted or have the value '%s'. Only the previous minor version is allowed", lastRelease)
 	}

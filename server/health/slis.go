@@ -18,10 +18,10 @@ type slis struct {
 func newSLIs() slis {
 	s := slis{
 		last: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "kubernetes_healthcheck", Help: "Whether a health check was well when it was asked last.",
+			Name: "kubernetes_healthcheck", Help: "[STABLE] Whether a health check was well when it was asked last.",
 		}, []string{"name", "type"}),
 		results: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "kubernetes_healthchecks_total", Help: "Results of health checks: success, error.",
+			Name: "kubernetes_healthchecks_total", Help: "[STABLE] Results of health checks: success, error.",
 		}, []string{"name", "type", "status"}),
 	}
 	registry := prometheus.NewRegistry()

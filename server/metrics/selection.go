@@ -13,8 +13,10 @@ import (
 )
 
 // Selection says which metrics are shown, and with which values of labels. The zero
-// Selection shows everything.
+// Selection shows everything that is not hidden, as it was deprecated long ago.
 type Selection struct {
+	// Hidden shows hidden metrics too.
+	Hidden bool
 	// Disabled are names of metrics that are left out.
 	Disabled []string
 	// Allowed are the values that a label may have, by "metric,label"; all others are
@@ -37,16 +39,18 @@ func (s *Selection) Validate() error {
 	return nil
 }
 
-// Of selects from what another gathers.
+// Of selects from what another gathers, and says in each help how stable the metric is.
 func (s *Selection) Of(all prometheus.Gatherer) prometheus.Gatherer {
-	if len(s.Disabled) == 0 && len(s.Allowed) == 0 {
-		return all
-	}
 	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
 		families, err := all.Gather()
-		families = slices.DeleteFunc(families, func(f *dto.MetricFamily) bool { return slices.Contains(s.Disabled, f.GetName()) })
+		families = slices.DeleteFunc(families, func(f *dto.MetricFamily) bool {
+			return slices.Contains(s.Disabled, f.GetName()) || !s.Hidden && lives[f.GetName()].hidden()
+		})
 		for _, f := range families {
-			s.restrict(f)
+			mark(f)
+			if len(s.Allowed) > 0 {
+				s.restrict(f)
+			}
 		}
 		return families, err
 	})

@@ -29,12 +29,12 @@ func TestSelection(t *testing.T) {
 	if err := s.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	want := `# HELP requests_total h
+	want := `# HELP requests_total [ALPHA] h
 # TYPE requests_total counter
 requests_total{code="200",verb="GET"} 1
 requests_total{code="200",verb="LIST"} 2
 requests_total{code="200",verb="unexpected"} 7
-# HELP times h
+# HELP times [ALPHA] h
 # TYPE times histogram
 times_bucket{verb="PUT",le="1"} 0
 times_bucket{verb="PUT",le="2"} 1

@@ -178,14 +178,6 @@ func ServiceLabel(v string, path *field.Path) field.ErrorList {
 	return Messages(path, v, validation.IsDNS1035Label(v))
 }
 
-// PathSegment checks a name that must be usable in a URL path.
-func PathSegment(name string, prefix bool) []string {
-	if prefix {
-		return apivalidation.NameIsDNSSubdomain(name, true)
-	}
-	return nil
-}
-
 // IP checks an address as strictly as new addresses are.
 func IP(v string, path *field.Path) field.ErrorList { return validation.IsValidIP(path, v) }
 

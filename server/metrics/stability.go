@@ -1,0 +1,83 @@
+package metrics
+
+import (
+	"fmt"
+	"strings"
+
+	dto "github.com/prometheus/client_model/go"
+	"google.golang.org/protobuf/proto"
+)
+
+// release is the minor version of the Kubernetes release that this server is.
+const release = 32
+
+// stability is what those who read a metric may rely on.
+type stability string
+
+// A stable metric keeps its name, its labels and their meaning; a beta metric gets no fewer
+// labels; an alpha metric promises nothing.
+const (
+	alpha  stability = "ALPHA"
+	beta   stability = "BETA"
+	stable stability = "STABLE"
+)
+
+// life is where a metric stands between its beginning and its end.
+type life struct {
+	stability  stability
+	deprecated int // minor version of the release that deprecated it; 0: none did
+}
+
+// lives are the metrics that are not plain alpha ones, as the release has them.
+var lives = map[string]life{
+	"apiserver_admission_controller_admission_duration_seconds":    {stability: stable},
+	"apiserver_admission_step_admission_duration_seconds":          {stability: stable},
+	"apiserver_admission_webhook_admission_duration_seconds":       {stability: stable},
+	"apiserver_current_inflight_requests":                          {stability: stable},
+	"apiserver_longrunning_requests":                               {stability: stable},
+	"apiserver_request_duration_seconds":                           {stability: stable},
+	"apiserver_request_total":                                      {stability: stable},
+	"apiserver_requested_deprecated_apis":                          {stability: stable},
+	"apiserver_response_sizes":                                     {stability: stable},
+	"apiserver_storage_objects":                                    {stability: stable},
+	"apiserver_storage_size_bytes":                                 {stability: stable},
+	"apiserver_flowcontrol_current_executing_requests":             {stability: beta},
+	"apiserver_flowcontrol_current_executing_seats":                {stability: beta},
+	"apiserver_flowcontrol_current_inqueue_requests":               {stability: beta},
+	"apiserver_flowcontrol_dispatched_requests_total":              {stability: beta},
+	"apiserver_flowcontrol_nominal_limit_seats":                    {stability: beta},
+	"apiserver_flowcontrol_rejected_requests_total":                {stability: beta},
+	"apiserver_flowcontrol_request_wait_duration_seconds":          {stability: beta},
+	"apiserver_validating_admission_policy_check_duration_seconds": {stability: beta},
+	"apiserver_validating_admission_policy_check_total":            {stability: beta},
+	"kubernetes_feature_enabled":                                   {stability: beta},
+	"apiserver_flowcontrol_request_concurrency_limit":              {stability: alpha, deprecated: 30},
+	"apiserver_flowcontrol_request_concurrency_in_use":             {stability: alpha, deprecated: 31},
+}
+
+// grace is for how many releases a deprecated metric is still shown to everybody.
+var grace = map[stability]int{alpha: 1, beta: 1, stable: 3}
+
+// hidden says that a metric is shown to those alone who ask for hidden ones.
+func (l life) hidden() bool {
+	return l.deprecated != 0 && l.deprecated <= release-grace[l.stability]
+}
+
+// marked is the help of a metric with what may be relied on. What comes from libraries for
+// any process has none, and packages that no table knows say it themselves.
+func marked(name, help string) string {
+	if strings.HasPrefix(help, "[") || strings.HasPrefix(name, "go_") || strings.HasPrefix(name, "process_") {
+		return help
+	}
+	l, ok := lives[name]
+	if !ok {
+		l.stability = alpha
+	}
+	if l.deprecated != 0 {
+		help = fmt.Sprintf("(Deprecated from 1.%d) %s", l.deprecated, help)
+	}
+	return fmt.Sprintf("[%s] %s", l.stability, help)
+}
+
+// mark says in the help of a family what may be relied on.
+func mark(f *dto.MetricFamily) { f.Help = proto.String(marked(f.GetName(), f.GetHelp())) }
