@@ -39,6 +39,8 @@ type AccountTokens struct {
 	Every time.Duration          // 0: a minute
 	Retry time.Duration          // how soon a failure is tried again; 0: 1 second
 	Queue *Queue                 // nil: the work is not measured
+
+	refused refused
 }
 
 // Run works until ctx ends.
@@ -46,11 +48,15 @@ func (a *AccountTokens) Run(ctx context.Context) error {
 	if a.Every == 0 {
 		a.Every = time.Minute
 	}
+	if a.Retry == 0 {
+		a.Retry = time.Second
+	}
+	a.refused = refused{first: a.Retry, longest: mostRest}
 	return again(ctx, a.Retry, a.follow)
 }
 
 // follow looks at all such Secrets, then at those that change or whose account does,
-// until it is time to read the authority again (true) or something failed (false).
+// until it is time to read the authority again (true) or it cannot be read (false).
 func (a *AccountTokens) follow(ctx context.Context) bool {
 	pem, err := a.PEM()
 	if err != nil {
@@ -61,59 +67,78 @@ func (a *AccountTokens) follow(ctx context.Context) bool {
 	defer secrets.Stop()
 	accounts, _ := a.Cache.WatchNow("serviceaccounts", cache.Scope{})
 	defer accounts.Stop()
-	ok := true
 	look := func(item *cache.Item) bool {
-		ok = a.look(ctx, item, pem)
-		return ok
+		a.look(ctx, item, pem)
+		return ctx.Err() == nil
 	}
 	snapshot.Ascend("", "", "", look)
-	timer := time.NewTimer(a.Every)
+	timer, retries := time.NewTimer(a.Every), time.NewTicker(a.Retry)
 	defer timer.Stop()
+	defer retries.Stop()
 	var batch []cache.Delivery
-	for ok {
+	for {
+		var retry <-chan time.Time
+		if len(a.refused.all) > 0 {
+			retry = retries.C
+		}
 		select {
 		case <-ctx.Done():
 			return true
 		case <-timer.C:
 			return true
+		case <-retry:
+			for _, key := range a.refused.due(time.Now()) {
+				a.Queue.add(1)
+				a.Queue.work(func() bool { return a.settle(ctx, key.namespace, key.name, pem) })
+			}
 		case <-secrets.Ready():
 			if batch, _, err = secrets.Take(ctx, batch); err != nil {
 				return true
 			}
 			for _, d := range batch {
-				ok = ok && (d.Type == cache.Deleted || a.look(ctx, d.Item(), pem))
+				if d.Type != cache.Deleted {
+					a.look(ctx, d.Item(), pem)
+				}
 			}
 		case <-accounts.Ready():
 			if batch, _, err = accounts.Take(ctx, batch); err != nil {
 				return true
 			}
+			namespaces := map[string]bool{} // each is looked through once, however many accounts of it come and go
 			for _, d := range batch {
-				if d.Type != cache.Modified && ok { // one that comes, one that goes
-					a.Cache.Snapshot("secrets").Ascend(d.Item().Namespace, d.Item().Namespace, "", look)
+				if d.Type != cache.Modified { // one that comes, one that goes
+					namespaces[d.Item().Namespace] = true
 				}
+			}
+			for namespace := range namespaces {
+				a.Cache.Snapshot("secrets").Ascend(namespace, namespace, "", look)
 			}
 		}
 	}
-	return false
 }
 
 // look does what there is to do for a Secret, as it is now.
-func (a *AccountTokens) look(ctx context.Context, item *cache.Item, pem []byte) bool {
-	if item.Corrupt != nil || !bytes.Contains(item.JSON, accountTokenMark) {
-		return true
+func (a *AccountTokens) look(ctx context.Context, item *cache.Item, pem []byte) {
+	if item.Corrupt != nil || !bytes.Contains(item.JSON, accountTokenMark) || a.refused.waits(objectKey{item.Namespace, item.Name}, item.Revision, time.Now()) {
+		return
 	}
 	a.Queue.add(1)
-	return a.Queue.work(func() bool { return a.settle(ctx, item.Namespace, item.Name, pem) })
+	a.Queue.work(func() bool { return a.settle(ctx, item.Namespace, item.Name, pem) })
 }
 
+// settle does it. What cannot be written, which one who may write the Secret can bring
+// about, is tried again later and later, and holds up nobody.
 func (a *AccountTokens) settle(ctx context.Context, namespace, name string, pem []byte) bool {
 	var secret corev1.Secret
+	key := objectKey{namespace, name}
 	item := a.Cache.Get("secrets", namespace, name)
 	if item == nil || item.Corrupt != nil || json.Unmarshal(item.JSON, &secret) != nil || secret.Type != corev1.SecretTypeServiceAccountToken || secret.DeletionTimestamp != nil {
+		a.refused.forget(key)
 		return true
 	}
 	account, wanted := secret.Annotations[corev1.ServiceAccountNameKey], secret.Annotations[corev1.ServiceAccountUIDKey]
 	if account == "" {
+		a.refused.forget(key)
 		return true
 	}
 	uid := a.uid(namespace, account)
@@ -130,8 +155,10 @@ func (a *AccountTokens) settle(ctx context.Context, namespace, name string, pem 
 	}
 	switch {
 	case err == nil, apierrors.IsConflict(err), apierrors.IsNotFound(err), ctx.Err() != nil:
+		a.refused.forget(key)
 		return true // what others did comes as a change
 	}
+	a.refused.add(key, item.Revision, time.Now())
 	a.Log.Warn("cannot settle the Secret of a token", "namespace", namespace, "name", name, "error", err)
 	return false
 }

@@ -101,6 +101,58 @@ func TestAccountTokens(t *testing.T) {
 	})
 }
 
+// TestAccountTokensRefused: a Secret that cannot be written, which whoever made it can bring
+// about, holds up no other one, and costs ever less.
+func TestAccountTokensRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		c.refuse = "a-stuck"
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		secret := func(namespace, name string) {
+			c.set("serviceaccounts", namespace, "robot", corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "robot", UID: "u1"}})
+			c.set("secrets", namespace, name, corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{corev1.ServiceAccountNameKey: "robot"}}, Type: corev1.SecretTypeServiceAccountToken,
+			})
+		}
+		filled := func(namespace, name string) bool {
+			synctest.Wait()
+			var s corev1.Secret
+			return c.get("secrets", namespace, name, &s) && string(s.Data["token"]) == "token"
+		}
+		secret("a", "a-stuck")
+		secret("b", "there")
+		a := &controllers.AccountTokens{
+			API: c, Cache: c.cache, Log: silent, PEM: func() ([]byte, error) { return []byte("authority"), nil },
+			Issue: func(string, string, string, string) (string, error) { return "token", nil },
+		}
+		go func() {
+			if err := a.Run(ctx); err != nil {
+				t.Error(err)
+			}
+		}()
+		if !filled("b", "there") {
+			t.Error("a Secret behind one that cannot be written is not filled")
+		}
+		secret("a", "later")
+		if !filled("a", "later") {
+			t.Error("one that comes later is not filled")
+		}
+		time.Sleep(24 * time.Hour)
+		synctest.Wait()
+		if n := len(c.written()); n > 350 {
+			t.Errorf("%d writes in a day", n)
+		}
+		c.mu.Lock()
+		c.refuse = ""
+		c.mu.Unlock()
+		time.Sleep(time.Hour + time.Minute)
+		if !filled("a", "a-stuck") {
+			t.Error("it is never tried again")
+		}
+	})
+}
+
 // TestClusterInfo: the ConfigMap is made, kept up, and left alone where it is not the
 // server's.
 func TestClusterInfo(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -155,6 +156,39 @@ func TestRootCA(t *testing.T) {
 		want("another authority", "b", "second")
 		if w := c.written(); len(w) != 3 {
 			t.Errorf("three namespaces: %q", w)
+		}
+	})
+}
+
+// TestRootCARefused: a ConfigMap that cannot be written, as one that somebody made
+// immutable, keeps no other namespace from its own.
+func TestRootCARefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		c.refuse = "a/configmaps/kube-root-ca.crt"
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		yes := true
+		c.set("namespaces", "", "a", corev1.Namespace{})
+		c.set("configmaps", "a", "kube-root-ca.crt", corev1.ConfigMap{Immutable: &yes, Data: map[string]string{"ca.crt": "mine"}})
+		c.set("namespaces", "", "b", corev1.Namespace{})
+		r := &controllers.RootCA{API: c, Cache: c.cache, Log: silent, PEM: func() ([]byte, error) { return []byte("authority"), nil }}
+		go func() {
+			if err := r.Run(ctx); err != nil {
+				t.Error(err)
+			}
+		}()
+		for _, namespace := range []string{"b", "later"} {
+			c.set("namespaces", "", namespace, corev1.Namespace{})
+			synctest.Wait()
+			if c.cache.Get("configmaps", namespace, "kube-root-ca.crt") == nil {
+				t.Errorf("%s is not told of the authority", namespace)
+			}
+		}
+		time.Sleep(24 * time.Hour)
+		synctest.Wait()
+		if n := len(c.written()); n > 350 {
+			t.Errorf("%d writes in a day", n)
 		}
 	})
 }

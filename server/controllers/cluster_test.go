@@ -31,7 +31,8 @@ type cluster struct {
 	last   int64
 	live   map[sqlstore.Key]sqlstore.Row
 	writes []string
-	fail   int // how many writes are still to fail
+	fail   int    // how many writes are still to fail
+	refuse string // writes of what is called so fail
 }
 
 var silent = slog.New(slog.DiscardHandler)
@@ -108,8 +109,8 @@ func (c *cluster) get(storage, namespace, name string, into any) bool {
 func (c *cluster) Call(_ context.Context, _, method, path, _ string, body, _ any) error {
 	c.mu.Lock()
 	c.writes = append(c.writes, method+" "+path)
-	failing := c.fail > 0
-	if failing {
+	failing := c.fail > 0 || c.refuse != "" && strings.HasSuffix(path, "/"+c.refuse)
+	if c.fail > 0 {
 		c.fail--
 	}
 	c.mu.Unlock()

@@ -36,6 +36,8 @@ type RootCA struct {
 	Every time.Duration          // 0: a minute
 	Retry time.Duration          // how soon a failure is tried again; 0: 1 second
 	Queue *Queue                 // nil: the work is not measured
+
+	refused refused // by namespace
 }
 
 // Run works until ctx ends.
@@ -43,11 +45,15 @@ func (r *RootCA) Run(ctx context.Context) error {
 	if r.Every == 0 {
 		r.Every = time.Minute
 	}
+	if r.Retry == 0 {
+		r.Retry = time.Second
+	}
+	r.refused = refused{first: r.Retry, longest: mostRest}
 	return again(ctx, r.Retry, r.follow)
 }
 
 // follow looks at all namespaces, then at those where something changes, until it is
-// time to read the certificates again (true) or something failed (false).
+// time to read the certificates again (true) or they cannot be read (false).
 func (r *RootCA) follow(ctx context.Context) bool {
 	pem, err := r.PEM()
 	if err != nil {
@@ -58,44 +64,66 @@ func (r *RootCA) follow(ctx context.Context) bool {
 	defer namespaces.Stop()
 	published, _ := r.Cache.WatchNow("configmaps", cache.Scope{Name: rootCAMap})
 	defer published.Stop()
-	ok := true
 	snapshot.Ascend("", "", "", func(item *cache.Item) bool {
-		ok = r.ensure(ctx, item.Name, string(pem))
-		return ok
+		r.ensure(ctx, item.Name, string(pem))
+		return ctx.Err() == nil
 	})
-	timer := time.NewTimer(r.Every)
+	timer, retries := time.NewTimer(r.Every), time.NewTicker(r.Retry)
 	defer timer.Stop()
+	defer retries.Stop()
 	var batch []cache.Delivery
-	for ok {
+	for {
 		var err error
+		var retry <-chan time.Time
+		if len(r.refused.all) > 0 {
+			retry = retries.C
+		}
 		select {
 		case <-ctx.Done():
 			return true
 		case <-timer.C:
 			return true
+		case <-retry:
+			for _, key := range r.refused.due(time.Now()) {
+				r.ensure(ctx, key.namespace, string(pem))
+			}
 		case <-namespaces.Ready():
 			if batch, _, err = namespaces.Take(ctx, batch); err != nil {
 				return true
 			}
 			for _, d := range batch {
-				ok = ok && (d.Type == cache.Deleted || r.ensure(ctx, d.Item().Name, string(pem)))
+				if d.Type != cache.Deleted {
+					r.ensure(ctx, d.Item().Name, string(pem))
+				}
 			}
 		case <-published.Ready():
 			if batch, _, err = published.Take(ctx, batch); err != nil {
 				return true
 			}
 			for _, d := range batch {
-				ok = ok && r.ensure(ctx, d.Item().Namespace, string(pem))
+				r.ensure(ctx, d.Item().Namespace, string(pem))
 			}
 		}
 	}
-	return false
 }
 
 // ensure makes or mends the ConfigMap of a namespace, unless the namespace is going.
-func (r *RootCA) ensure(ctx context.Context, namespace, pem string) bool {
+// What cannot be written, as those who may change ConfigMaps there can bring about, is
+// tried again later and later, and holds up no other namespace.
+func (r *RootCA) ensure(ctx context.Context, namespace, pem string) {
+	key, revision := objectKey{namespace: namespace}, int64(0)
+	if item := r.Cache.Get("configmaps", namespace, rootCAMap); item != nil {
+		revision = item.Revision
+	}
+	if r.refused.waits(key, revision, time.Now()) {
+		return
+	}
 	r.Queue.add(1)
-	return r.Queue.work(func() bool { return r.settle(ctx, namespace, pem) })
+	if r.Queue.work(func() bool { return r.settle(ctx, namespace, pem) }) {
+		r.refused.forget(key)
+	} else {
+		r.refused.add(key, revision, time.Now())
+	}
 }
 
 func (r *RootCA) settle(ctx context.Context, namespace, pem string) bool {

@@ -1,0 +1,52 @@
+package controllers
+
+import "time"
+
+// mostRest is how long an object that cannot be written is left alone at most.
+const mostRest = 5 * time.Minute
+
+// refused remembers objects that could not be written, and when each is tried again:
+// later each time, so that what can never be written costs little and keeps nobody
+// waiting. What is not there any more is to be forgotten when it is tried.
+type refused struct {
+	first, longest time.Duration
+	all            map[objectKey]refusal
+}
+
+type objectKey struct{ namespace, name string }
+
+type refusal struct {
+	revision int64 // of the object; another one may fare better
+	until    time.Time
+	rest     time.Duration
+}
+
+// waits says whether an object is not to be tried yet.
+func (r *refused) waits(key objectKey, revision int64, now time.Time) bool {
+	old, there := r.all[key]
+	return there && old.revision == revision && now.Before(old.until)
+}
+
+// add is told of a failure.
+func (r *refused) add(key objectKey, revision int64, now time.Time) {
+	rest := r.first
+	if old, there := r.all[key]; there && old.revision == revision {
+		rest = min(2*old.rest, r.longest)
+	}
+	if r.all == nil {
+		r.all = map[objectKey]refusal{}
+	}
+	r.all[key] = refusal{revision, now.Add(rest), rest}
+}
+
+func (r *refused) forget(key objectKey) { delete(r.all, key) }
+
+// due are the objects to try now.
+func (r *refused) due(now time.Time) (keys []objectKey) {
+	for key, one := range r.all {
+		if !now.Before(one.until) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
