@@ -277,7 +277,8 @@ func TestEncryptionRotation(t *testing.T) {
 			want(t, a, 201, http.MethodPost, configMaps, "application/json", `{"metadata":{"name":"control"},"data":{"v":"`+controlMark+`"}}`)
 			load := startSecretLoad(t, a)
 			defer load.done.Wait()
-			defer sync.OnceFunc(func() { close(load.stop) })
+			stop := sync.OnceFunc(func() { close(load.stop) })
+			defer stop()
 			load.more(t, 100)
 			for i, step := range []struct {
 				providers []string
@@ -319,9 +320,8 @@ func TestEncryptionRotation(t *testing.T) {
 				}
 				load.check(t, a)
 			}
-			close(load.stop)
+			stop()
 			load.done.Wait()
-			load.stop = make(chan struct{}) // for the deferred close
 			load.check(t, a)
 
 			backup := filepath.Join(t.TempDir(), "backup")
