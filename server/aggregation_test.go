@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -49,22 +50,26 @@ func startBehind(t *testing.T, answer http.HandlerFunc) *behind {
 	return b
 }
 
+func (b *behind) port() string { return strconv.Itoa(b.Listener.Addr().(*net.TCPAddr).Port) }
+
 // register tells a server of it, and waits until it is available.
 func (b *behind) register(t *testing.T, s *servertest.Server) {
 	t.Helper()
 	s.Must("POST", "/api/v1/namespaces/default/services", `{"metadata":{"name":"behind"},"spec":{"type":"ExternalName","externalName":"localhost"}}`)
 	s.Must("POST", "/apis/apiregistration.k8s.io/v1/apiservices", fmt.Sprintf(`{"metadata":{"name":"v1.g.example"},"spec":{"group":"g.example","version":"v1","groupPriorityMinimum":1000,
-		"versionPriority":10,"insecureSkipTLSVerify":true,"service":{"namespace":"default","name":"behind","port":%d}}}`, b.Listener.Addr().(*net.TCPAddr).Port))
+		"versionPriority":10,"insecureSkipTLSVerify":true,"service":{"namespace":"default","name":"behind","port":%s}}}`, b.port()))
 	servertest.Eventually(t, func() bool { return condition(s) == "True Passed: all checks passed" })
 }
 
-func condition(s *servertest.Server) string {
+func condition(s *servertest.Server) string { return conditionOf(s, "v1.g.example") }
+
+func conditionOf(s *servertest.Server, name string) string {
 	var service struct {
 		Status struct {
 			Conditions []struct{ Status, Reason, Message string }
 		}
 	}
-	body := s.Do("GET", "/apis/apiregistration.k8s.io/v1/apiservices/v1.g.example", "").Body.Bytes()
+	body := s.Do("GET", "/apis/apiregistration.k8s.io/v1/apiservices/"+name, "").Body.Bytes()
 	if err := json.Unmarshal(body, &service); err != nil || len(service.Status.Conditions) != 1 {
 		return ""
 	}

@@ -39,6 +39,7 @@ type Aggregator struct {
 	follower *follow.Follower
 	byName   map[string]*apiregistrationv1.APIService // guarded by the follower's lock
 	services atomic.Pointer[Services]                 // made of byName; nil: to be made
+	headers  atomic.Pointer[published]                // as they were read last
 
 	mu       sync.Mutex
 	backends map[backendKey]*backend

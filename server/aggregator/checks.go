@@ -34,6 +34,7 @@ type verdict struct {
 // outcome is the end of a check.
 type outcome struct {
 	v       *verdict
+	service *apiregistrationv1.APIService // as it was when the check began
 	verdict Verdict
 }
 
@@ -113,7 +114,7 @@ func (c *checker) take() {
 			c.known[s.Name] = v
 			c.a.store(s.Name, v)
 		}
-		if v.service != nil && (keyOf(v.service) != keyOf(s) || portOf(v.service.Spec.Service) != portOf(s.Spec.Service)) {
+		if v.service != nil && !sameServer(v.service, s) {
 			v.due, v.pause = time.Time{}, 0 // it leads elsewhere
 		}
 		v.service = s
@@ -124,6 +125,11 @@ func (c *checker) take() {
 			c.a.store(name, nil)
 		}
 	}
+}
+
+// sameServer says whether two states of an APIService lead to one server.
+func sameServer(a, b *apiregistrationv1.APIService) bool {
+	return keyOf(a) == keyOf(b) && portOf(a.Spec.Service) == portOf(b.Spec.Service)
 }
 
 // begin begins the checks that are due.
@@ -145,7 +151,7 @@ func (c *checker) begin(ctx context.Context) {
 		c.running++
 		service := v.service
 		c.checks.Go(func() {
-			o := outcome{v, c.a.judge(ctx, service)}
+			o := outcome{v, service, c.a.judge(ctx, service)}
 			select {
 			case c.done <- o:
 			case <-ctx.Done():
@@ -161,6 +167,9 @@ func (c *checker) end(ctx context.Context, o outcome) {
 	v.running = false
 	if ctx.Err() != nil {
 		return // it was cut short
+	}
+	if !sameServer(o.service, v.service) {
+		return // it is about another server; this one is looked at next
 	}
 	switch {
 	case o.verdict.available():

@@ -22,7 +22,7 @@ const (
 // Introduce takes what a client proved itself with, and what it says of itself, out of
 // headers, and puts in who it was found to be.
 func (a *Aggregator) Introduce(h http.Header, who *authx.Identity) {
-	relay.Strip(h)
+	relay.Strip(h, a.publishedHeaders().has)
 	h[UserHeader] = []string{who.Name}
 	if len(who.Groups) > 0 {
 		h[GroupHeader] = slices.Clone(who.Groups)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log"
+	"maps"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -57,12 +58,13 @@ func (a *Aggregator) Serves(i *request.Info) *apiregistrationv1.APIService {
 	if i.Path == "/api" || strings.HasPrefix(i.Path, "/api/") {
 		return services.Remote(schema.GroupVersion{Version: "v1"})
 	}
+	// APIServices are not left to others: who takes them over could not be told to stop.
 	rest, ok := strings.CutPrefix(i.Path, "/apis/")
 	if !ok {
 		return nil
 	}
 	group, rest, ok := strings.Cut(rest, "/")
-	if !ok || group == "" {
+	if !ok || group == "" || group == apiregistrationv1.GroupName {
 		return nil
 	}
 	version, _, _ := strings.Cut(rest, "/")
@@ -109,7 +111,7 @@ func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request, s *apiregistration
 		e.late = time.AfterFunc(p.Timeout, cancel)
 		defer e.late.Stop()
 	}
-	e.reverse().ServeHTTP(&final{w}, r.WithContext(ctx))
+	e.reverse().ServeHTTP(&final{w, maps.Clone(w.Header())}, r.WithContext(ctx))
 }
 
 // strays says whether a path has segments that mean another place to whoever cleans paths:
@@ -237,12 +239,22 @@ func (e *exchange) failed(w http.ResponseWriter, _ *http.Request, err error) {
 
 // final keeps from a client what a server says before its answer: nobody here reckons with
 // an answer that begins more than once.
-type final struct{ http.ResponseWriter }
+type final struct {
+	http.ResponseWriter
+	own http.Header // what this server has set: the headers are empty after an early word
+}
 
 func (f *final) WriteHeader(code int) {
-	if code >= 200 || code == http.StatusSwitchingProtocols {
-		f.ResponseWriter.WriteHeader(code)
+	if code < 200 && code != http.StatusSwitchingProtocols {
+		return
 	}
+	h := f.Header()
+	for name, values := range f.own {
+		if _, kept := h[name]; !kept {
+			h[name] = values
+		}
+	}
+	f.ResponseWriter.WriteHeader(code)
 }
 
 // Unwrap serves http.ResponseController.

@@ -11,15 +11,23 @@ import (
 )
 
 // Strip takes credentials, and headers that only a trusted proxy may set, out of the
-// headers of a request that is passed on.
-func Strip(h http.Header) {
+// headers of a request that is passed on. trusted, which may be nil, says of more of them
+// that only a trusted proxy may set them; their names are those that Plain makes.
+func Strip(h http.Header, trusted func(name string) bool) {
 	for name := range h {
-		lower := strings.ToLower(name)
-		if lower == "authorization" || lower == "proxy-authorization" || strings.HasPrefix(lower, "impersonate-") || strings.HasPrefix(lower, "x-remote-") {
+		plain := Plain(name)
+		if plain == "authorization" || plain == "proxy-authorization" || strings.HasPrefix(plain, "impersonate-") || strings.HasPrefix(plain, "x-remote-") ||
+			trusted != nil && trusted(plain) {
 			delete(h, name)
 		}
 	}
 	dropBearer(h)
+}
+
+// Plain is the name of a header as those read it who tell the fewest apart: in lower case,
+// with a dash for each underscore, as CGI and its heirs make both one.
+func Plain(name string) string {
+	return strings.ReplaceAll(strings.ToLower(name), "_", "-")
 }
 
 // dropBearer removes the token that browsers put among WebSocket protocols.

@@ -25,7 +25,7 @@ func forward(c *verbs.Call, to *url.URL, transport http.RoundTripper) error {
 			r.Out.URL = to
 			r.Out.Header["X-Forwarded-For"] = r.In.Header["X-Forwarded-For"]
 			r.SetXForwarded()
-			relay.Strip(r.Out.Header)
+			relay.Strip(r.Out.Header, nil)
 		},
 		// What a page of a pod may be shared with is not for the pod to say here.
 		ModifyResponse: func(r *http.Response) error {

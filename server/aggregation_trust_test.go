@@ -1,0 +1,102 @@
+package server_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/rowlock/rowlock/server/servertest"
+)
+
+// TestHeadersOfAggregatedServer: an aggregated server is told by this one alone who asks,
+// and at which of its sites, whatever headers the cluster's servers believe.
+func TestHeadersOfAggregatedServer(t *testing.T) {
+	b := startBehind(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Hint", "early")
+		w.WriteHeader(http.StatusEarlyHints)
+		w.Header().Del("X-Hint")
+		w.WriteHeader(http.StatusOK)
+	})
+	s := servertest.Start(t, withPeople)
+	b.register(t, s)
+	ask := func() (told, answered http.Header) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), "GET", s.URL+"/apis/g.example/v1/things/x", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = "other.example"
+		for name, value := range map[string]string{
+			"Authorization": "Bearer ann", "X-Site-User": "admin", "X_Site_User": "admin", "X-Site-Uid": "0", "X-Site-Group": "system:masters", "X-Site-Extra-A": "b", "X-Site-Color": "red",
+		} {
+			r.Header[name] = []string{value}
+		}
+		resp, err := s.Client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if host := b.seen.Load().Host; host == "other.example" {
+			t.Errorf("asked as %s", host)
+		}
+		return b.seen.Load().Header, resp.Header
+	}
+	told, answered := ask()
+	if told.Get("X-Site-User") != "admin" {
+		t.Errorf("a header that nobody believes was not passed on: %v", told)
+	}
+	for _, name := range []string{"Audit-Id", "Cache-Control"} {
+		if len(answered[name]) != 1 {
+			t.Errorf("after an early word %s is %q", name, answered[name])
+		}
+	}
+	if answered.Get("X-Hint") != "" {
+		t.Error("a header of the early word is in the answer")
+	}
+
+	// Another server of the cluster says what it believes.
+	s.Do("POST", "/api/v1/namespaces", `{"metadata":{"name":"kube-system"}}`)
+	s.Do("DELETE", "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication", "")
+	s.Must("POST", "/api/v1/namespaces/kube-system/configmaps", `{"metadata":{"name":"extension-apiserver-authentication"},"data":{"requestheader-username-headers":"[\"X-Site-User\",\"\"]",
+		"requestheader-uid-headers":"[\"x-site-uid\"]","requestheader-group-headers":"[\"X-Site-Group\"]","requestheader-extra-headers-prefix":"[\"X-Site-Extra-\",\"\"]"}}`)
+	told, _ = ask()
+	for _, name := range []string{"X-Site-User", "X_Site_User", "X-Site-Uid", "X-Site-Group", "X-Site-Extra-A"} {
+		if value, ok := told[name]; ok {
+			t.Errorf("%s: %q was passed on", name, value)
+		}
+	}
+	if told.Get("X-Site-Color") != "red" || told.Get("X-Remote-User") != "ann" {
+		t.Errorf("told %v", told)
+	}
+	s.Must("PATCH", "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication", `{"data":{"requestheader-username-headers":"{"}}`, "Content-Type", "application/merge-patch+json")
+	if told, _ = ask(); told.Get("X-Site-User") != "admin" || told.Get("X-Site-Group") != "" {
+		t.Errorf("with a list that is none, told %v", told)
+	}
+}
+
+// TestAPIServicesStay: whoever leaves the group of APIServices to another server can still
+// take that back.
+func TestAPIServicesStay(t *testing.T) {
+	b := startBehind(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
+	s := servertest.Start(t, withPeople)
+	b.register(t, s)
+	const all = "/apis/apiregistration.k8s.io/v1/apiservices"
+	s.Must("POST", all, `{"metadata":{"name":"v1.apiregistration.k8s.io"},"spec":{"group":"apiregistration.k8s.io","version":"v1","groupPriorityMinimum":1000,"versionPriority":10,
+		"insecureSkipTLSVerify":true,"service":{"namespace":"default","name":"behind","port":`+b.port()+`}}}`)
+	ask := func(method, path string) int {
+		r := httptest.NewRequestWithContext(t.Context(), method, path, nil)
+		r.Header.Set("Authorization", "Bearer ann")
+		w := httptest.NewRecorder()
+		s.Handler().ServeHTTP(w, r)
+		return w.Code
+	}
+	servertest.Eventually(t, func() bool { return conditionOf(s, "v1.apiregistration.k8s.io") == "True Passed: all checks passed" })
+	for _, method := range []string{"GET", "DELETE"} {
+		if code := ask(method, all+"/v1.apiregistration.k8s.io"); code != http.StatusOK {
+			t.Errorf("%s: %d", method, code)
+		}
+	}
+	if n := b.asked.Load(); n > 0 {
+		t.Errorf("%d requests went elsewhere", n)
+	}
+}

@@ -1,0 +1,63 @@
+package aggregator
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/relay"
+)
+
+// published are headers that aggregated servers believe when this one sends them, as all
+// servers of the cluster have published together: one may have been told of other names
+// than this one.
+type published struct {
+	item     *cache.Item // what they were read from; nil: there was none
+	names    []string    // as relay.Plain makes them
+	prefixes []string
+}
+
+// has says whether a header, named as relay.Plain does, is one of them.
+func (p *published) has(name string) bool {
+	return slices.Contains(p.names, name) || slices.ContainsFunc(p.prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+}
+
+// publishedHeaders are those of now. They are read again when the ConfigMap has changed.
+func (a *Aggregator) publishedHeaders() *published {
+	item := a.cfg.Cache.Get("configmaps", metav1.NamespaceSystem, "extension-apiserver-authentication")
+	if p := a.headers.Load(); p != nil && p.item == item {
+		return p
+	}
+	p := &published{item: item}
+	var m corev1.ConfigMap
+	if item != nil {
+		if _, err := a.cfg.Cache.JSON().Decode(item.JSON, &m, codecs.Ignore); err != nil {
+			m.Data = nil // who cannot read it believes nothing of it
+		}
+	}
+	for _, key := range []string{"requestheader-username-headers", "requestheader-uid-headers", "requestheader-group-headers"} {
+		p.names = append(p.names, plainList(m.Data[key])...)
+	}
+	p.prefixes = plainList(m.Data["requestheader-extra-headers-prefix"])
+	a.headers.Store(p)
+	return p
+}
+
+// plainList reads a list of names. What is no list counts for nothing.
+func plainList(text string) (names []string) {
+	var list []string
+	if json.Unmarshal([]byte(text), &list) != nil {
+		return nil
+	}
+	for _, name := range list {
+		if name != "" { // as a prefix it would be that of all headers
+			names = append(names, relay.Plain(name))
+		}
+	}
+	return names
+}
