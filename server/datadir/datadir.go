@@ -17,6 +17,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -49,7 +50,7 @@ type Options struct {
 	ServerCA string
 	Now      time.Time
 
-	renews bool // not at the start: the kubeconfig may name another server
+	renews bool // not at the start: kubeconfig and certificate may name other servers
 }
 
 // Open makes or finds everything.
@@ -92,6 +93,9 @@ func (d *Dir) fill(o Options) error {
 		return err
 	}
 	names, ips := o.names()
+	if o.renews {
+		names, ips = withThose(d.ServingCert, names, ips)
+	}
 	serving := &x509.Certificate{
 		Subject: pkix.Name{CommonName: "rowlock"}, DNSNames: names, IPAddresses: ips,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
@@ -164,6 +168,26 @@ func (o Options) names() ([]string, []net.IP) {
 	names = append(names, o.Hosts...)
 	for _, ip := range o.IPs {
 		if ip != nil && !ip.IsUnspecified() {
+			ips = append(ips, ip)
+		}
+	}
+	return names, ips
+}
+
+// withThose adds the names that a certificate has: of servers that share a folder, each
+// finds the others' in it, and goes on serving with them.
+func withThose(path string, names []string, ips []net.IP) ([]string, []net.IP) {
+	list, err := readCertificates(path)
+	if err != nil || len(list) == 0 {
+		return names, ips
+	}
+	for _, name := range list[0].DNSNames {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, ip := range list[0].IPAddresses {
+		if !slices.ContainsFunc(ips, ip.Equal) {
 			ips = append(ips, ip)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -261,6 +262,35 @@ func TestOneRenewsAtATime(t *testing.T) {
 				t.Fatalf("%s.crt does not fit its key: %v", name, err)
 			}
 		}
+	}
+}
+
+// TestNamesOfAnother: servers that share a folder and have names of their own come to one
+// certificate for all of them, and leave it alone.
+func TestNamesOfAnother(t *testing.T) {
+	now := time.Now()
+	path := t.TempDir()
+	var dirs []*Dir
+	for _, host := range []string{"one.example", "two.example"} {
+		d, err := Open(path, Options{Hosts: []string{host}, IPs: []net.IP{net.IPv4(10, 0, 0, byte(len(dirs)))}, ServerURL: "https://127.0.0.1:6443", Now: now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		dirs = append(dirs, d)
+	}
+	renewals := 0
+	for range 10 {
+		for _, d := range dirs {
+			changed, err := d.Renew(now, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			renewals += len(changed)
+		}
+	}
+	list, err := readCertificates(dirs[0].ServingCert)
+	if err != nil || list[0].VerifyHostname("one.example") != nil || list[0].VerifyHostname("two.example") != nil || list[0].VerifyHostname("10.0.0.1") != nil || renewals != 1 {
+		t.Errorf("%d renewals: %v", renewals, err)
 	}
 }
 
