@@ -95,10 +95,13 @@ func (s *Selector) Collectors() []prometheus.Collector {
 // proxy is one way out.
 type proxy struct {
 	protocol, transport string // as metrics call them
-	// connect makes a connection to the proxy, and ask asks it for one to an address, on
-	// which it returns the connection.
-	connect func(ctx context.Context) (net.Conn, error)
-	ask     func(conn net.Conn, address string) error
+	connect             func(ctx context.Context) (tunnel, error)
+}
+
+// tunnel is a connection to a proxy, which can become one to somebody behind it. Where it
+// does not, it is closed.
+type tunnel interface {
+	to(ctx context.Context, address string) (net.Conn, error)
 }
 
 func (s *Selector) through(p *proxy) Dial {
@@ -116,16 +119,17 @@ func (s *Selector) through(p *proxy) Dial {
 		span.Text("address", address)
 		began := time.Now()
 		started.Inc()
-		conn, err := p.connect(ctx)
+		t, err := p.connect(ctx)
 		if err != nil {
 			failed("connect")
 			span.Fail()
 			return nil, err
 		}
-		if err := within(ctx, conn, func() error { return p.ask(conn, address) }); err != nil {
+		conn, err := t.to(ctx, address)
+		if err != nil {
 			failed("proxy")
 			span.Fail()
-			return nil, errors.Join(err, conn.Close())
+			return nil, err
 		}
 		took.Observe(time.Since(began).Seconds())
 		return conn, nil
@@ -145,13 +149,10 @@ func within(ctx context.Context, conn net.Conn, do func() error) error {
 // proxyOf is the proxy that a valid connection describes.
 func proxyOf(c *connection) (*proxy, error) {
 	if c.ProxyProtocol == grpcProxy {
-		return nil, errors.New("proxyProtocol GRPC is not supported, use HTTPConnect: konnectivity's proxy server speaks it with --mode=http-connect")
+		return askGRPC(c.Transport.UDS.UDSName), nil
 	}
 	if uds := c.Transport.UDS; uds != nil {
-		return &proxy{"http_connect", "uds", func(ctx context.Context) (net.Conn, error) {
-			var d net.Dialer
-			return d.DialContext(ctx, "unix", uds.UDSName)
-		}, func(conn net.Conn, address string) error { return askHTTP(conn, uds.UDSName, address) }}, nil
+		return overHTTP("uds", "unix", uds.UDSName, (&net.Dialer{}).DialContext), nil
 	}
 	u, err := url.Parse(c.Transport.TCP.URL)
 	if err != nil {
@@ -168,9 +169,26 @@ func proxyOf(c *connection) (*proxy, error) {
 		}
 		connect = (&tls.Dialer{Config: conf}).DialContext
 	}
-	return &proxy{"http_connect", "tcp", func(ctx context.Context) (net.Conn, error) {
-		return connect(ctx, "tcp", host)
-	}, func(conn net.Conn, address string) error { return askHTTP(conn, host, address) }}, nil
+	return overHTTP("tcp", "tcp", host, connect), nil
+}
+
+func overHTTP(transport, network, address string, dial Dial) *proxy {
+	return &proxy{"http_connect", transport, func(ctx context.Context) (tunnel, error) {
+		conn, err := dial(ctx, network, address)
+		return &httpTunnel{conn, address}, err
+	}}
+}
+
+type httpTunnel struct {
+	net.Conn
+	proxy string
+}
+
+func (t *httpTunnel) to(ctx context.Context, address string) (net.Conn, error) {
+	if err := within(ctx, t.Conn, func() error { return askHTTP(t.Conn, t.proxy, address) }); err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	return t.Conn, nil
 }
 
 // build loads the certificates, once.
