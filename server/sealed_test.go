@@ -110,7 +110,15 @@ func TestSealed(t *testing.T) {
 		}
 	}
 	other.Must("GET", "/api/v1/namespaces/default/configmaps/c", "")
-	other.Must("DELETE", secretsPath+"/b", `{"apiVersion":"v1","kind":"DeleteOptions","ignoreStoreReadErrorWithClusterBreakingPotential":true}`)
+	const unread = `{"apiVersion":"v1","kind":"DeleteOptions","ignoreStoreReadErrorWithClusterBreakingPotential":true}`
+	away := storetest.NewLocksmith("one")
+	away.Fail(fmt.Errorf("%w: the key server is away", sqlstore.ErrKeyUnavailable))
+	waiting := start(away) // it does not know whether anything is wrong with b
+	if w := waiting.Do("DELETE", secretsPath+"/b", unread); w.Code != 500 || !strings.Contains(w.Body.String(), "the key server is away") {
+		t.Errorf("an unread delete while the key is away: %d %s", w.Code, w.Body)
+	}
+	s.Must("GET", secretsPath+"/b", "")
+	other.Must("DELETE", secretsPath+"/b", unread)
 	servertest.Eventually(t, func() bool { return s.Do("GET", secretsPath+"/b", "").Code == 404 })
 	old.Use("one", "two")
 	servertest.Eventually(t, func() bool { return other.Do("GET", secretsPath+"/a", "").Code == 200 })

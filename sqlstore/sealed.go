@@ -143,8 +143,8 @@ func (s *Store) open(ctx context.Context, key Key, stored []byte) ([]byte, error
 		return plain, nil
 	}
 	var unseal *UnsealError
-	if !errors.As(err, &unseal) { // the end of ctx
-		unseal = &UnsealError{Key: key, Provider: provider, KeyName: name, Err: err}
+	if !errors.As(err, &unseal) { // the end of ctx, which says nothing of the value
+		unseal = &UnsealError{Key: key, Provider: provider, KeyName: name, Err: fmt.Errorf("%w: %w", ErrKeyUnavailable, err)}
 	}
 	if s.cfg.Elapsed()-began >= slowFailure && strings.HasPrefix(provider, "kms") {
 		s.slow.failed(provider, name, s.cfg.Elapsed(), unseal.Err)

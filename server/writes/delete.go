@@ -215,6 +215,9 @@ func (w *Writer) discard(ctx context.Context, req *Request, d *Deletion, item *c
 		return nil, status.Invalid(kind, item.Name, field.ErrorList{field.Invalid(field.NewPath(UnreadOption), true,
 			"is exclusively used to delete corrupt object(s), try again by removing this option")})
 	}
+	if errors.Is(item.Corrupt, sqlstore.ErrKeyUnavailable) { // nothing is known to be wrong with it
+		return nil, objects.Corrupt(req.Resource, item)
+	}
 	if err := w.Objects.Discard(ctx, req.Permit, d.Unread, req.place(item.Name), item); err != nil {
 		return nil, err
 	}
