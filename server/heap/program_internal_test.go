@@ -3,9 +3,15 @@
 package heap
 
 import (
+	"bytes"
+	"encoding/binary"
+	"errors"
 	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"unsafe"
 )
 
 // TestProgramMaps: what can be written, and what is no part of the program, stays.
@@ -47,4 +53,50 @@ func TestLeaveProgram(t *testing.T) {
 		}
 	}
 	t.Logf("resident of files: %s before, %s after", before, resident())
+}
+
+// TestLeaveChanged: pages that differ from their file stay as they are.
+func TestLeaveChanged(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	size := 2 * os.Getpagesize()
+	if err := os.WriteFile(path, bytes.Repeat([]byte("f"), size), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	memory, err := syscall.Mmap(int(f.Fd()), 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Munmap(memory) }()
+	from := uintptr(unsafe.Pointer(&memory[0]))
+	all := mapping{from, from + uintptr(size)}
+	resident := func() bool {
+		pages, err := os.Open("/proc/self/pagemap")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer pages.Close()
+		word := make([]byte, 8)
+		if _, err := pages.ReadAt(word, int64(from)/int64(os.Getpagesize())*8); err != nil {
+			t.Fatal(err)
+		}
+		return binary.NativeEndian.Uint64(word)&pagePresent != 0
+	}
+	if memory[0] != 'f' || !resident() {
+		t.Fatal("the page is not there")
+	}
+	if err := leave([]mapping{all}); err != nil || resident() {
+		t.Errorf("a page that is as its file is stays: %v", err)
+	}
+	memory[size-1] = 'x'
+	if err := errors.Join(syscall.Mprotect(memory, syscall.PROT_READ), leave([]mapping{all})); err != nil {
+		t.Fatal(err)
+	}
+	if memory[size-1] != 'x' || memory[0] != 'f' {
+		t.Errorf("what was written is lost: %q", memory[size-1])
+	}
 }
