@@ -54,19 +54,25 @@ func (o *ownObjects) standing(storage, namespace, name string) *cache.Item {
 }
 
 // forgive takes the error of a step of the start that failed because an object cannot
-// be read; any other it returns.
+// be read, or cannot be encrypted while its key is away; any other it returns.
 func (o *ownObjects) forgive(what string, err error) error {
-	if err == nil || !apierrors.IsInternalError(err) || len(o.cache.Corrupt()) == 0 {
+	if err == nil || !apierrors.IsInternalError(err) || len(o.cache.Corrupt()) == 0 && !o.keyAway(err) {
 		return err
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !slices.Contains(o.missing, what) {
-		o.cfg.Log.Error("one of the cluster's own objects cannot be written while others cannot be read", "object", what, "error", err)
+		o.cfg.Log.Error("one of the cluster's own objects cannot be written while others cannot be read, or keys are away", "object", what, "error", err)
 		o.missing = append(o.missing, what)
 		slices.Sort(o.missing)
 	}
 	return nil
+}
+
+// keyAway says whether an answer tells of a value that could not be encrypted for now. An
+// answer has no more than the words of its cause.
+func (o *ownObjects) keyAway(err error) bool {
+	return o.cfg.Store.Sealed() && strings.Contains(err.Error(), sqlstore.ErrKeyUnavailable.Error())
 }
 
 // sayCorrupt logs what cannot be read of all that was loaded.

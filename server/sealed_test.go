@@ -2,12 +2,14 @@ package server_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rowlock/rowlock/server"
@@ -128,5 +130,36 @@ func TestSealed(t *testing.T) {
 	other.Must("GET", secretsPath, "")
 	if strings.Contains(log.String(), inside) {
 		t.Error("the log has the secret")
+	}
+}
+
+// closedSealer encrypts nothing, and for a while cannot even do that.
+type closedSealer struct {
+	sqlstore.Unsealed
+	away atomic.Bool
+}
+
+func (c *closedSealer) Seal(_ context.Context, key sqlstore.Key, plain []byte) ([]byte, error) {
+	if c.away.Load() {
+		return nil, &sqlstore.SealError{Key: key, Provider: "test", KeyName: "k", Err: fmt.Errorf("%w: nobody answers", sqlstore.ErrKeyUnavailable)}
+	}
+	return plain, nil
+}
+
+// TestStartWithoutKeys: a server whose keys are away starts, and tells what it lacks.
+func TestStartWithoutKeys(t *testing.T) {
+	keys, log := &closedSealer{}, &syncBuffer{}
+	keys.away.Store(true)
+	s := servertest.Start(t, servertest.Idle, servertest.On(storetest.NewMemory(), sqlstore.Config{Sealer: keys}), func(c *server.Config) {
+		c.Log = slog.New(slog.NewTextHandler(log, nil))
+	})
+	if got := string(s.Must("GET", "/readyz?verbose", "")); !strings.Contains(got, "cannot be written: ") || !strings.Contains(got, "namespaces/default") {
+		t.Errorf("readyz says %s", got)
+	}
+	s.Must("GET", "/api/v1/namespaces", "")
+	keys.away.Store(false)
+	s.Must("POST", "/api/v1/namespaces", `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"later"}}`)
+	if !strings.Contains(log.String(), "or keys are away") {
+		t.Errorf("the log is %s", log)
 	}
 }
