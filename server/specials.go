@@ -17,6 +17,7 @@ func (s *Server) specials(a access.Authentication) map[string]verbs.Special {
 	c, all := &s.cfg, map[string]verbs.Special{}
 	if c.Kubelet != nil {
 		agents := *c.Kubelet
+		agents.Streams = c.Feature("PodLogsQuerySplitStreams")
 		if agents.Dial == nil {
 			agents.Dial = c.Egress.Cluster
 		}

@@ -85,7 +85,7 @@ func (s *Store) claimed(owner string) (ops []sqlstore.Op) {
 		s.cache.Snapshot(pool).Ascend("", "", "", func(item *cache.Item) bool {
 			if bytes.Equal(item.JSON, value) {
 				key := sqlstore.Key{Resource: pool, Namespace: item.Namespace, Name: item.Name}
-				ops = append(ops, sqlstore.Op{Verb: sqlstore.Delete, Key: key, Expect: item.Revision, Value: item.JSON})
+				ops = append(ops, sqlstore.Op{Verb: sqlstore.Delete, Key: key, Expect: item.Revision, Value: item.JSON, AsStored: item.Sealed})
 			}
 			return true
 		})

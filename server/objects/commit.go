@@ -43,7 +43,7 @@ func (s *Store) Plan(ctx context.Context, p permits.Permit, at Place, obj, old k
 		if item == nil {
 			continue // given back already
 		}
-		ops = append(ops, sqlstore.Op{Verb: sqlstore.Delete, Key: key, Expect: item.Revision, Value: item.JSON})
+		ops = append(ops, sqlstore.Op{Verb: sqlstore.Delete, Key: key, Expect: item.Revision, Value: item.JSON, AsStored: item.Sealed})
 	}
 	for i := range take {
 		op, err := s.takeOp(ctx, st, &take[i])

@@ -1,8 +1,6 @@
 package verbs
 
 import (
-	"encoding/json"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -133,9 +131,9 @@ func applyBody(patchType string, body []byte) ([]byte, error) {
 	if patchType != codecs.PatchApplyCBOR {
 		return body, nil
 	}
-	u := &unstructured.Unstructured{Object: map[string]any{}}
-	if _, err := (cbor.Codec{}).Decode(body, u, codecs.Ignore); err != nil {
+	data, err := cbor.ToJSON(body)
+	if err != nil {
 		return nil, apierrors.NewBadRequest("error decoding CBOR: " + err.Error())
 	}
-	return json.Marshal(u.Object)
+	return data, nil
 }

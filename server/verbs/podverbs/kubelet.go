@@ -35,6 +35,9 @@ type Kubelet struct {
 	// MayProxy refuses hosts of nodes that no request is to be passed on to; nil
 	// refuses those with addresses that only this server can reach.
 	MayProxy func(ctx context.Context, host string) error
+	// Streams lets clients ask for the log of one stream of a container alone, and tells
+	// agents which one is meant.
+	Streams bool
 }
 
 // dialer connects to node agents and to pods.
@@ -45,10 +48,11 @@ type dialer struct {
 	unchecked    *http.Transport // for clients that ask for it
 	pods         *http.Transport
 	mayProxy     func(ctx context.Context, host string) error
+	streams      bool
 }
 
 func (k Kubelet) dialer() *dialer {
-	d := &dialer{addressTypes: k.AddressTypes, port: k.Port, mayProxy: k.MayProxy}
+	d := &dialer{addressTypes: k.AddressTypes, port: k.Port, mayProxy: k.MayProxy, streams: k.Streams}
 	if d.mayProxy == nil {
 		d.mayProxy = onlyPublic
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -35,7 +36,11 @@ func (d *dialer) log(h *verbs.Handler, c *verbs.Call) error {
 	if err != nil {
 		return err
 	}
-	if errs := validateLog(o); len(errs) > 0 {
+	if d.streams && o.Stream == nil {
+		all := corev1.LogStreamAll
+		o.Stream = &all
+	}
+	if errs := append(validateLog(o), d.validateStream(o)...); len(errs) > 0 {
 		return apierrors.NewInvalid(schema.GroupKind{Kind: "PodLogOptions"}, c.Info.Name, errs)
 	}
 	pod, err := livePod(h, c, c.Info.Name)
@@ -93,11 +98,24 @@ func validateLog(o *corev1.PodLogOptions) field.ErrorList {
 			errs = append(errs, field.Invalid(field.NewPath("sinceSeconds"), *o.SinceSeconds, positive))
 		}
 	}
-	// Streams can be told apart behind PodLogsQuerySplitStreams only, which is off.
-	if o.Stream != nil {
-		errs = append(errs, field.Forbidden(field.NewPath("stream"), "may not be specified"))
-	}
 	return errs
+}
+
+// validateStream checks which stream is asked for. Node agents that tell streams apart have no
+// last lines of one alone.
+func (d *dialer) validateStream(o *corev1.PodLogOptions) field.ErrorList {
+	at, known := field.NewPath("stream"), []string{corev1.LogStreamStdout, corev1.LogStreamStderr, corev1.LogStreamAll}
+	switch {
+	case o.Stream == nil:
+		return nil
+	case !d.streams:
+		return field.ErrorList{field.Forbidden(at, "may not be specified")}
+	case !slices.Contains(known, *o.Stream):
+		return field.ErrorList{field.NotSupported(at, *o.Stream, known)}
+	case *o.Stream != corev1.LogStreamAll && o.TailLines != nil:
+		return field.ErrorList{field.Forbidden(field.NewPath(""), "`tailLines` and specific `stream` are mutually exclusive for now")}
+	}
+	return nil
 }
 
 // logQuery is what the agent is asked.
@@ -112,6 +130,9 @@ func logQuery(o *corev1.PodLogOptions) url.Values {
 		if n != nil {
 			q.Set(name, strconv.FormatInt(*n, 10))
 		}
+	}
+	if o.Stream != nil {
+		q.Set("stream", *o.Stream)
 	}
 	if o.SinceTime != nil {
 		q.Set("sinceTime", o.SinceTime.Format(time.RFC3339))

@@ -317,6 +317,25 @@ func agent(t *testing.T, s *site, h http.HandlerFunc) {
 	s.must("POST", "/api/v1/nodes", fmt.Sprintf(`{"metadata": {"name": "n"}, "status": {"addresses": [{"type": "InternalIP", "address": %q}], "daemonEndpoints": {"kubeletEndpoint": {"Port": %s}}}}`, u.Hostname(), u.Port()))
 }
 
+// TestLogStreams: where the gate is on, one stream alone can be asked for, and agents hear which.
+func TestLogStreams(t *testing.T) {
+	s := newSite(t, podverbs.Kubelet{Streams: true})
+	agent(t, s, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.URL.RawQuery) })
+	s.pod("one", `, "nodeName": "n"`)
+	for query, want := range map[string]string{
+		"":                           "stream=All",
+		"?stream=Stderr":             "stream=Stderr",
+		"?stream=All&tailLines=2":    "stream=All&tailLines=2",
+		"?stream=Stdin":              `stream: Unsupported value: \"Stdin\": supported values: \"Stdout\", \"Stderr\", \"All\"`,
+		"?stream=Stdout&tailLines=2": "`tailLines` and specific `stream` are mutually exclusive for now",
+	} {
+		text := ""
+		if s.send("GET", pods+"/one/log"+query, "", &text); !strings.Contains(text, want) {
+			t.Errorf("%s: got %s", query, text)
+		}
+	}
+}
+
 func TestLog(t *testing.T) {
 	s := newSite(t, podverbs.Kubelet{})
 	agent(t, s, func(w http.ResponseWriter, r *http.Request) {
