@@ -15,6 +15,8 @@ func (s *Scheduler) Leave(r *Request) {
 		if r.usage != nil {
 			r.usage.running--
 		}
+	} else if s.withdraw(r) {
+		close(r.ready)
 	}
 	if r.Extra > 0 && r.ExtraFor > 0 && !r.exempt {
 		l.used += r.Extra

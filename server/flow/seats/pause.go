@@ -35,13 +35,23 @@ func (s *Scheduler) Resume(ctx context.Context, r *Request) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if at := slices.Index(r.Level.resuming, r); at >= 0 {
-		r.Level.advance(s.now())
-		r.Level.resuming = slices.Delete(r.Level.resuming, at, at+1)
-		r.Level.wanted -= r.Seats
-		s.waiters--
-	}
+	r.Level.advance(s.now())
+	s.withdraw(r)
 	return ctx.Err()
+}
+
+// withdraw has a request not wait any more for the seats that it has lost, and says whether
+// it did. It is called with the level advanced to now.
+func (s *Scheduler) withdraw(r *Request) (waited bool) {
+	l := r.Level
+	at := slices.Index(l.resuming, r)
+	if at < 0 {
+		return false
+	}
+	l.resuming = slices.Delete(l.resuming, at, at+1)
+	l.wanted -= r.Seats
+	s.waiters--
+	return true
 }
 
 // ask gives a request seats again and returns nil, or returns what is closed once it has
@@ -56,6 +66,9 @@ func (s *Scheduler) ask(r *Request) (ready chan struct{}) {
 	now, l := s.catchUp(), r.Level
 	s.list(l)
 	l.advance(now)
+	if slices.Contains(l.resuming, r) {
+		return r.ready // its body and its answer are with two goroutines
+	}
 	if len(l.resuming) == 0 && l.room(r.Seats) && (r.usage == nil || r.Master || !s.full(r)) {
 		s.again(r, now)
 		return nil

@@ -6,7 +6,8 @@ import (
 )
 
 // Request is a request that has seats, or wants some. Its fields in upper case are set
-// before Enter; it belongs to the goroutine of the request, which calls all methods.
+// before Enter; it belongs to the goroutine of the request, which calls all methods. Another
+// one may read the body, and so call Pause and Resume, even after Leave.
 type Request struct {
 	Level  *Level
 	Flow   *Flow  // what is counted for it

@@ -302,3 +302,36 @@ func BenchmarkDecision(b *testing.B) {
 		s.Leave(r)
 	}
 }
+
+// A request whose body another goroutine reads may end while that waits for seats: none are
+// lost, and the other one hears of it.
+func TestLeavesWhileItsBodyWaits(t *testing.T) {
+	bubble(t, 1, Limits{}, func(t *testing.T, s *Scheduler) {
+		l, counts := s.one(4, 1, 9), &Flow{}
+		r := &Request{Level: l, Flow: counts, User: "a"}
+		if err := s.Enter(context.Background(), r); err != nil {
+			t.Fatal(err)
+		}
+		s.Pause(r)
+		other := &Request{Level: l, Flow: counts, User: "b"}
+		if err := s.Enter(context.Background(), other); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 2)
+		for range 2 { // the body's goroutine, and that of the answer
+			go func() { ended <- s.Resume(context.Background(), r) }()
+		}
+		synctest.Wait()
+		s.Leave(r)
+		synctest.Wait()
+		if len(ended) != 2 {
+			t.Error("somebody waits for the seats of a request that has ended")
+		}
+		s.Pause(r)
+		if err := s.Resume(context.Background(), r); err != nil {
+			t.Error(err)
+		}
+		s.Leave(other)
+		s.drained(t)
+	})
+}
