@@ -32,7 +32,7 @@ func (w *stream) initial(ctx context.Context, out output) (err error) {
 			w.begun = true
 			w.sent(len(frame))
 			if err = pace.Next(len(frame)); err == nil {
-				err = w.sendInitial(out, frame)
+				err = w.waiting(func() error { return out.send(frame) })
 			}
 			if taken += len(frame); err == nil && taken/answers.Chunk != (taken-len(frame))/answers.Chunk && tooSlow(began, taken) {
 				err = cache.ErrSlow
@@ -46,21 +46,22 @@ func (w *stream) initial(ctx context.Context, out output) (err error) {
 	if err != nil {
 		return err
 	}
-	if w.options.InitialEvents() && w.options.AllowWatchBookmarks {
-		return w.bookmark(out, w.there.Revision, true)
-	}
-	return out.flush()
+	return w.waiting(func() error {
+		if w.options.InitialEvents() && w.options.AllowWatchBookmarks {
+			return w.bookmark(out, w.there.Revision, true)
+		}
+		return out.flush()
+	})
 }
 
-// sendInitial sends a frame of what there is. Who waits for a client that takes it slowly
-// has no seat.
-func (w *stream) sendInitial(out output, frame []byte) error {
+// waiting writes what the client may take slowly: a watch that waits for it has no seat.
+func (w *stream) waiting(write func() error) error {
 	seat := w.request.Scope.Seat
 	if seat == nil {
-		return out.send(frame)
+		return write()
 	}
 	seat.Sending()
-	err := out.send(frame)
+	err := write()
 	if late := seat.Sent(); err == nil {
 		err = late
 	}

@@ -29,7 +29,14 @@ func isWebSocket(r *http.Request) bool {
 
 // serveWebSocket sends each event as one message: text for JSON, else binary.
 func (w *stream) serveWebSocket() error {
+	seat := w.request.Scope.Seat
+	if seat != nil {
+		seat.Sending() // the handshake
+	}
 	websocket.Handler(func(ws *websocket.Conn) {
+		if seat != nil && seat.Sent() != nil {
+			return
+		}
 		ctx, cancel := context.WithCancel(w.request.R.Context())
 		done := make(chan struct{})
 		go func() { // ends with the connection, which is closed below

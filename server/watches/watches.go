@@ -124,14 +124,19 @@ func (w *stream) begin() closer {
 	rw.Header().Set("Content-Type", w.view.Negotiated().StreamType())
 	rw.WriteHeader(http.StatusOK)
 	standard := newStandardOutput(rw, r)
-	if standard.flush() != nil {
+	if w.waiting(standard.flush) != nil {
 		standard.close(false)
 		return nil
 	}
 	if w.server.Delivery == nil {
 		return standard
 	}
-	direct, err := w.server.Delivery.Open(r.Context(), rw)
+	var direct conns.Stream
+	var err error
+	_ = w.waiting(func() error { // without a seat again its context has ended, which is seen soon enough
+		direct, err = w.server.Delivery.Open(r.Context(), rw)
+		return nil
+	})
 	if direct == nil && err == nil {
 		return standard
 	}
@@ -156,6 +161,7 @@ func (w *stream) run(ctx context.Context, out output) {
 	if err == nil {
 		err = w.events(ctx, out)
 	}
+	w.request.Scope.Begun() // it may be an error with which it begins, and ends
 	if err != nil && !errors.Is(err, errGone) && !errors.Is(err, answers.ErrNoList) && !errors.Is(err, cache.ErrEnded) && ctx.Err() == nil {
 		w.fail(out, err)
 	}
