@@ -215,6 +215,10 @@ func TestAggregatedServer(t *testing.T) {
 	if line, err := lines.ReadString('\n'); err != nil || line != "first\n" {
 		t.Fatalf("%q, %v", line, err)
 	}
+	_, _, metrics := do("GET", "/metrics", "", "Authorization", "Bearer "+servertest.Token)
+	if free := `apiserver_flowcontrol_current_executing_requests{flow_schema="global-default",priority_level="global-default"} 0`; !strings.Contains(metrics, free) {
+		t.Error("a watch of another server keeps its seat here")
+	}
 	close(last)
 	if line, err := lines.ReadString('\n'); err != nil || line != "last\n" {
 		t.Errorf("%q, %v", line, err)
@@ -230,7 +234,7 @@ func TestAggregatedServer(t *testing.T) {
 	if code, _, body := do("GET", thing, ""); code != http.StatusServiceUnavailable || body != "service unavailable\n" {
 		t.Errorf("while it is down: %d %q", code, body)
 	}
-	_, _, metrics := do("GET", "/metrics", "")
+	_, _, metrics = do("GET", "/metrics", "")
 	for _, line := range []string{
 		`aggregator_unavailable_apiservice{name="v1.g.example"} 1`, `aggregator_unavailable_apiservice{name="v1.apps"} 0`,
 		`aggregator_unavailable_apiservice_total{name="v1.g.example",reason="FailedDiscoveryCheck"} 1`,

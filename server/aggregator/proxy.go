@@ -95,6 +95,7 @@ func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request, s *apiregistration
 		http.Error(w, "loop detected", http.StatusLoopDetected)
 		return
 	}
+	scope.Begun() // the other server sees to how a watch begins
 	if !p.Lasts(scope.Info) {
 		leave := p.enter(r, scope, s.Name)
 		if leave == nil {
