@@ -72,15 +72,17 @@ func TestFlowObjectsAreRepaired(t *testing.T) {
 				}
 			}
 		}
-		c.set(schemas, "", "catch-all", nil)
+		c.set(schemas, "", "workload-leader-election", nil)
 		c.set(levels, "", "workload-low", nil)
 		schema("exempt", note("false", nil))
-		schema("global-default", precedence)
 		schema("system-nodes", note("false", precedence))
 		schema("kube-scheduler", note("", precedence))
 		schema("endpoint-controller", note("", nil))
 		schema("service-accounts", note("perhaps", nil))
-		schema("probes", note("1", nil))
+		schema("probes", note("1", precedence))
+		schema("catch-all", note("", nil))
+		schema("global-default", note("1", nil))
+		schema("my", note("T", precedence))
 		schema("mine", note("true", precedence))
 		schema("other", note("false", precedence))
 		c.set(levels, "", "exempt", &flowcontrolv1.PriorityLevelConfiguration{
@@ -90,16 +92,16 @@ func TestFlowObjectsAreRepaired(t *testing.T) {
 			},
 		})
 		want := []string{
-			"DELETE flowschemas/mine", "POST flowschemas", "POST prioritylevelconfigurations",
-			"PUT flowschemas/endpoint-controller", "PUT flowschemas/exempt", "PUT flowschemas/global-default", "PUT flowschemas/kube-scheduler",
+			"DELETE flowschemas/mine", "DELETE flowschemas/my", "POST flowschemas", "POST prioritylevelconfigurations",
+			"PUT flowschemas/catch-all", "PUT flowschemas/endpoint-controller", "PUT flowschemas/exempt", "PUT flowschemas/kube-scheduler",
 			"PUT flowschemas/probes", "PUT flowschemas/service-accounts", "PUT prioritylevelconfigurations/exempt",
 		}
 		if w := minute(); !slices.Equal(w, want) {
 			t.Errorf("%q\nwant %q", w, want)
 		}
 		for name, want := range map[string]string{
-			"catch-all": "10000 true", "exempt": "1 true", "global-default": "9900 true", "system-nodes": "77 false", "kube-scheduler": "77 false",
-			"endpoint-controller": "150 true", "service-accounts": "9000 false", "probes": "2 true", "other": "77 false",
+			"catch-all": "10000 true", "exempt": "1 true", "global-default": "9900 1", "system-nodes": "77 false", "kube-scheduler": "77 false",
+			"endpoint-controller": "150 true", "service-accounts": "9000 false", "probes": "2 1", "other": "77 false",
 		} {
 			var s flowcontrolv1.FlowSchema
 			c.get(schemas, "", name, &s)
@@ -113,6 +115,13 @@ func TestFlowObjectsAreRepaired(t *testing.T) {
 		}
 		if w := minute(); len(w) != 0 {
 			t.Errorf("everything was repaired: %q", w)
+		}
+		c.set(levels, "", "system", nil)
+		c.mu.Lock()
+		c.fail = 1000 // the condition of each schema that names it, again and again
+		c.mu.Unlock()
+		if w := minute(); !slices.Contains(w, "POST prioritylevelconfigurations") {
+			t.Errorf("while conditions cannot be written nothing is repaired: %q", w)
 		}
 	})
 }

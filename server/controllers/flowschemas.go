@@ -47,15 +47,22 @@ type schemaState struct {
 
 // Run works until ctx ends.
 func (f *FlowSchemas) Run(ctx context.Context) error {
+	minute := time.NewTicker(repairEvery)
+	defer minute.Stop()
 	return again(ctx, f.Retry, func(ctx context.Context) bool {
-		f.follow(ctx)
+		select {
+		case <-minute.C: // also while conditions cannot be written
+			f.repair(ctx)
+		default:
+		}
+		f.follow(ctx, minute.C)
 		return false
 	})
 }
 
 // follow works whenever a schema or a level changes. It returns when something failed,
 // or a watcher was cut off, so that Run begins again.
-func (f *FlowSchemas) follow(ctx context.Context) {
+func (f *FlowSchemas) follow(ctx context.Context, minute <-chan time.Time) {
 	f.levels, f.schemas = map[string]bool{}, map[string]schemaState{}
 	watch := func(storage string, set func(*cache.Item)) *cache.Watcher {
 		w, snapshot := f.Cache.WatchNow(storage, cache.Scope{})
@@ -68,13 +75,11 @@ func (f *FlowSchemas) follow(ctx context.Context) {
 	levels, schemas := watch(priorityLevelsKey, f.setLevel), watch(flowSchemasKey, f.setSchema)
 	defer levels.Stop()
 	defer schemas.Stop()
-	minute := time.NewTicker(repairEvery)
-	defer minute.Stop()
 	for f.say(ctx) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-minute.C:
+		case <-minute:
 			f.repair(ctx)
 		case <-levels.Ready():
 		case <-schemas.Ready():

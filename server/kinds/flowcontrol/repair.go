@@ -58,12 +58,12 @@ func RepairSchema(s *flowcontrolv1.FlowSchema, f Fixed[*flowcontrolv1.FlowSchema
 func repair[S any](m *metav1.ObjectMeta, have, want *S, mandatory bool) (changed bool) {
 	same := rules.Same(*have, *want)
 	keep := mandatory || kept(m, same)
-	if text := strconv.FormatBool(keep); m.Annotations[AutoUpdate] != text {
+	if said, err := strconv.ParseBool(m.Annotations[AutoUpdate]); err != nil || said != keep {
 		m.Annotations, changed = maps.Clone(m.Annotations), true
 		if m.Annotations == nil {
 			m.Annotations = map[string]string{}
 		}
-		m.Annotations[AutoUpdate] = text
+		m.Annotations[AutoUpdate] = strconv.FormatBool(keep)
 	}
 	if keep && !same {
 		*have, changed = *want, true
@@ -74,10 +74,15 @@ func repair[S any](m *metav1.ObjectMeta, have, want *S, mandatory bool) (changed
 // kept says whether an object is to be kept at its values: as its annotation says; one
 // without, if nobody has changed it.
 func kept(m *metav1.ObjectMeta, same bool) bool {
-	text, said := m.Annotations[AutoUpdate]
-	if !said {
+	if _, said := m.Annotations[AutoUpdate]; !said {
 		return same
 	}
-	keep, err := strconv.ParseBool(text)
+	return Claimed(m)
+}
+
+// Claimed says whether the annotation of an object says that the server keeps it at its
+// values.
+func Claimed(m *metav1.ObjectMeta) bool {
+	keep, err := strconv.ParseBool(m.Annotations[AutoUpdate])
 	return err == nil && keep
 }
