@@ -66,6 +66,14 @@ func TestPastVersions(t *testing.T) {
 				"metadata|annotations|deprecated.deployment.rollback.to": "3", "spec|rollbackTo": nil, "spec|template|spec|restartPolicy": "Always",
 			},
 		},
+		"deployment with a long past": {
+			in: `{apiVersion: extensions/v1beta1, kind: Deployment, metadata: {name: web}, spec: {rollbackTo: {revision: 12000000}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: c, image: i}]}}}}`,
+			to: "apps/v1", want: map[string]any{"metadata|annotations|deprecated.deployment.rollback.to": "12000000"},
+		},
+		"budget with a selector of no expressions": {
+			in: `{apiVersion: policy/v1beta1, kind: PodDisruptionBudget, metadata: {name: none}, spec: {minAvailable: 1, selector: {matchExpressions: []}}}`,
+			to: "policy/v1", want: map[string]any{"spec|selector|matchExpressions|0|operator": "Exists"},
+		},
 		"deployment of apps/v1beta1": {
 			in: `{apiVersion: apps/v1beta1, kind: Deployment, metadata: {name: web, labels: {own: x}}, spec: {template: {metadata: {labels: {app: web}}, spec: {containers: [{name: c, image: i}]}}}}`,
 			want: map[string]any{

@@ -3,6 +3,7 @@ package convert
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -61,6 +62,10 @@ func normal(v any) any {
 		return int64(v)
 	case int32:
 		return int64(v)
+	case float64: // as numbers are read; one that is whole is written without an exponent
+		if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
+			return int64(v)
+		}
 	}
 	return v
 }

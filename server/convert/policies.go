@@ -13,7 +13,9 @@ func onEmpty(operator string) Object {
 }
 
 func isEmpty(selector Object) bool {
-	return selector != nil && len(sub(selector, "matchLabels")) == 0 && selector["matchExpressions"] == nil
+	some := false
+	each(selector, "matchExpressions", func(Object) { some = true })
+	return selector != nil && len(sub(selector, "matchLabels")) == 0 && !some
 }
 
 func budgetUp(o Object) error {
