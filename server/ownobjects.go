@@ -56,11 +56,17 @@ func (o *ownObjects) standing(storage, namespace, name string) *cache.Item {
 // forgive takes the error of a step of the start that failed because an object cannot
 // be read, or cannot be encrypted while its key is away; any other it returns.
 func (o *ownObjects) forgive(what string, err error) error {
-	if err == nil || !apierrors.IsInternalError(err) || len(o.cache.Corrupt()) == 0 && !o.keyAway(err) {
-		return err
+	if err == nil {
+		return nil
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	switch {
+	case apierrors.IsInternalError(err) && (len(o.cache.Corrupt()) > 0 || o.keyAway(err)):
+	case apierrors.IsNotFound(err) && len(o.missing) > 0: // it lies in a namespace that could not be written
+	default:
+		return err
+	}
 	if !slices.Contains(o.missing, what) {
 		o.cfg.Log.Error("one of the cluster's own objects cannot be written while others cannot be read, or keys are away", "object", what, "error", err)
 		o.missing = append(o.missing, what)
