@@ -2,6 +2,8 @@ package encryption
 
 import (
 	"fmt"
+	"regexp"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -67,7 +69,7 @@ func parse(path string, text []byte, reload bool) (*configuration, error) {
 	}
 	var c configuration
 	if err := configfile.DecodeAs(text, known, &c); err != nil {
-		return nil, fmt.Errorf("error decoding encryption provider configuration file %q: %w", path, err)
+		return nil, fmt.Errorf("error decoding encryption provider configuration file %q: %s", path, unquoted(err))
 	}
 	for i := range c.Resources {
 		for j := range c.Resources[i].Providers {
@@ -75,6 +77,20 @@ func parse(path string, text []byte, reload bool) (*configuration, error) {
 		}
 	}
 	return &c, validate(&c, reload).ToAggregate()
+}
+
+// secretLike is what a secret of 16 bytes and more may look like.
+var secretLike = regexp.MustCompile(`[A-Za-z0-9+/]{22,}=*`)
+
+// unquoted is what an error of a decoder says, without what may be a secret: where a space
+// or a quote is missing, a decoder takes a secret for the name of a field, and quotes it.
+func unquoted(err error) string {
+	return secretLike.ReplaceAllStringFunc(err.Error(), func(word string) string {
+		if strings.HasPrefix(word, known[0].Kind) {
+			return word
+		}
+		return "REDACTED"
+	})
 }
 
 func (k *kmsConfig) setDefaults() {

@@ -176,6 +176,25 @@ func TestFileIsNotShown(t *testing.T) {
 	}
 }
 
+// TestSlipsAreNotShown: a secret that a slip makes the name of a field, or of something of
+// YAML, is not shown either, and what is wrong still is.
+func TestSlipsAreNotShown(t *testing.T) {
+	hidden := secret(16, 'x')
+	for text, want := range map[string]string{
+		"aesgcm: {keys: [{name: a, secret:" + hidden + "}]}":                                        `unknown field "resources[0].providers[0].aesgcm.keys[0].secret:REDACTED"`,
+		"aesgcm: {keys: [{name: a, " + hidden + "}]}":                                               `keys[0].REDACTED`,
+		"aesgcm: {keys: [{name: a, secret: !!int " + hidden + "}]}":                                 "as a !!int",
+		"aesgcm: {keys: [{name: a, secret: " + hidden + ", " + hidden + ": 1, " + hidden + ": 2}]}": "REDACTED",
+	} {
+		if _, err := opened(t, top+rule("secrets", text), nil); err == nil || strings.Contains(err.Error(), hidden[:10]) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+	if _, err := opened(t, "kind: EncryptionConfigurations\napiVersion: v9", nil); err == nil || !strings.Contains(err.Error(), "EncryptionConfiguration") {
+		t.Errorf("another kind: %v", err)
+	}
+}
+
 // FuzzFile: whatever a file says, it is refused or seals and opens.
 func FuzzFile(f *testing.F) {
 	f.Add(top + rule("secrets", with("aesgcm", "a", secret(16, 'x')), none))
