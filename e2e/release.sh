@@ -14,6 +14,10 @@ out=dist
 rm -rf "$out"
 mkdir -p "$out"
 export CGO_ENABLED=0 GOFLAGS=-trimpath
+# The month in manual pages, and the time of each packed file.
+export TZ=UTC
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+export SOURCE_DATE_EPOCH
 
 for platform in $platforms; do
 	name=rowlock_${version}_$(echo "$platform" | tr / _)
@@ -31,7 +35,7 @@ for shell in bash zsh fish; do
 	"$tool" completion "$shell" >"$out/completions/rowlock.$shell"
 done
 cp -R docs/packaging "$out/packaging"
-tar -C "$out" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$(git log -1 --format=%ct)" \
+tar -C "$out" --sort=name --owner=0 --group=0 --numeric-owner --mode=u+rw,go=rX --mtime="@$SOURCE_DATE_EPOCH" \
 	-czf "$out/rowlock_${version}_extras.tar.gz" man completions packaging
 rm -rf "$out/man" "$out/completions" "$out/packaging"
 (cd "$out" && sha256sum -- * >SHA256SUMS)
