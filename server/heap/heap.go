@@ -68,7 +68,7 @@ func Run(ctx context.Context) error {
 	defer tick.Stop()
 	calm := calmAfter
 	var t tidy
-	started := true
+	leaves := leave{do: leaveProgram}
 	for {
 		select {
 		case <-ctx.Done():
@@ -88,16 +88,27 @@ func Run(ctx context.Context) error {
 			metrics.Read(samples)
 			before = samples[1].Value.Uint64()
 		}
-		if started && t.quiet >= tidyAfter {
-			started = false
-			_ = leaveProgram() // where it fails, some megabytes more are resident
-		}
+		leaves.look(t.quiet)
 		want := Percent(samples[0].Value.Uint64(), calm < calmAfter)
 		if want < now*9/10 || want > now*11/10 {
 			// Stops the world for a moment: not for small differences.
 			debug.SetGCPercent(want)
 			now = want
 		}
+	}
+}
+
+// leave gives back what of the program only the start needed: when that is over, as far as
+// can be told, and when nothing has happened for a while for the first time.
+type leave struct {
+	do   func() error
+	done int
+}
+
+func (l *leave) look(quiet int) {
+	if l.done == 0 || l.done == 1 && quiet >= tidyAfter {
+		l.done++
+		_ = l.do() // where it fails, some megabytes more are resident
 	}
 }
 
