@@ -25,7 +25,7 @@ const storageVersionsPath = "/apis/internal.apiserver.k8s.io/v1alpha1/storagever
 
 // StorageVersions says in which version this server stores each built-in resource, beside
 // what other servers say. That is one object a resource, read every ten minutes and written
-// where it says something else.
+// where it says something else; see servers for what becomes of servers that are gone.
 type StorageVersions struct {
 	API       API
 	Catalogue *kinds.Catalogue
@@ -77,10 +77,14 @@ func (s *StorageVersions) Run(ctx context.Context) error {
 	})
 }
 
-// Update writes what is not said yet.
+// Update writes what is not said yet, and takes away what servers said that are gone.
 func (s *StorageVersions) Update(ctx context.Context) error {
+	there, err := s.servers(ctx)
+	if err != nil {
+		return err
+	}
 	for name, own := range s.own() {
-		if err := s.say(ctx, name, own); err != nil {
+		if err := s.say(ctx, name, own, there); err != nil {
 			return err
 		}
 	}
@@ -141,8 +145,9 @@ func decodable(r *kinds.Resource, c *kinds.Catalogue) []string {
 	return versions
 }
 
-// say puts this server's part into an object, as often as another server is faster.
-func (s *StorageVersions) say(ctx context.Context, name string, own apiserverinternalv1alpha1.ServerStorageVersion) error {
+// say puts this server's part into an object, as often as another server is faster. Of other
+// servers those stay that are there.
+func (s *StorageVersions) say(ctx context.Context, name string, own apiserverinternalv1alpha1.ServerStorageVersion, there map[string]bool) error {
 	path := storageVersionsPath + "/" + url.PathEscape(name)
 	for {
 		var v apiserverinternalv1alpha1.StorageVersion
@@ -157,7 +162,7 @@ func (s *StorageVersions) say(ctx context.Context, name string, own apiserverint
 		if err != nil {
 			return err
 		}
-		if !s.set(&v, own) {
+		if !s.set(&v, own, there) {
 			return nil
 		}
 		err = s.API.Call(ctx, s.Server, http.MethodPut, path+"/status", "application/json", &v, nil)
@@ -168,13 +173,18 @@ func (s *StorageVersions) say(ctx context.Context, name string, own apiserverint
 	}
 }
 
-// set puts this server's part into a status, and says whether it was not there.
-func (s *StorageVersions) set(v *apiserverinternalv1alpha1.StorageVersion, own apiserverinternalv1alpha1.ServerStorageVersion) bool {
-	list := v.Status.StorageVersions
+// set puts this server's part into a status, leaves out those of servers that are gone, and
+// says whether that changed it.
+func (s *StorageVersions) set(v *apiserverinternalv1alpha1.StorageVersion, own apiserverinternalv1alpha1.ServerStorageVersion, there map[string]bool) bool {
+	before := len(v.Status.StorageVersions)
+	list := slices.DeleteFunc(v.Status.StorageVersions, func(other apiserverinternalv1alpha1.ServerStorageVersion) bool {
+		return !there[other.APIServerID]
+	})
+	v.Status.StorageVersions = list
 	i := slices.IndexFunc(list, func(other apiserverinternalv1alpha1.ServerStorageVersion) bool {
 		return other.APIServerID == own.APIServerID
 	})
-	if i >= 0 && list[i].EncodingVersion == own.EncodingVersion && slices.Equal(list[i].DecodableVersions, own.DecodableVersions) && slices.Equal(list[i].ServedVersions, own.ServedVersions) {
+	if len(list) == before && i >= 0 && list[i].EncodingVersion == own.EncodingVersion && slices.Equal(list[i].DecodableVersions, own.DecodableVersions) && slices.Equal(list[i].ServedVersions, own.ServedVersions) {
 		return false
 	}
 	if i >= 0 {
