@@ -68,7 +68,7 @@ func Run(ctx context.Context) error {
 	defer tick.Stop()
 	calm := calmAfter
 	var t tidy
-	leaves := leave{do: leaveProgram}
+	leaves := leaving{do: leaveProgram}
 	for {
 		select {
 		case <-ctx.Done():
@@ -98,14 +98,14 @@ func Run(ctx context.Context) error {
 	}
 }
 
-// leave gives back what of the program only the start needed: when that is over, as far as
+// leaving gives back what of the program only the start needed: when that is over, as far as
 // can be told, and when nothing has happened for a while for the first time.
-type leave struct {
+type leaving struct {
 	do   func() error
 	done int
 }
 
-func (l *leave) look(quiet int) {
+func (l *leaving) look(quiet int) {
 	if l.done == 0 || l.done == 1 && quiet >= tidyAfter {
 		l.done++
 		_ = l.do() // where it fails, some megabytes more are resident

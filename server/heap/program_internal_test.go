@@ -35,7 +35,7 @@ nonsense
 // TestWhenToLeave: at the first look, and once more when nothing happens.
 func TestWhenToLeave(t *testing.T) {
 	at := ""
-	l := leave{do: func() error { at += "x"; return nil }}
+	l := leaving{do: func() error { at += "x"; return nil }}
 	for _, quiet := range []int{0, 0, 1, 2, tidyAfter, tidyAfter + 1, 0, tidyAfter} {
 		at += "."
 		l.look(quiet)
