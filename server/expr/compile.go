@@ -122,7 +122,7 @@ func (c *Compiler) Compile(s Source) *Program {
 	if p.fault = mistyped(p.gives, s.Gives); p.fault != nil || c.check {
 		return p
 	}
-	if p.program, err = env.Program(ast, cel.InterruptCheckFrequency(limits.CheckFrequency), cel.CustomDecorator(joinFlat)); err != nil {
+	if p.program, err = env.Program(ast, cel.InterruptCheckFrequency(limits.CheckFrequency), cel.CustomDecorator(bounded(env))); err != nil {
 		p.fault = fmt.Errorf("program instantiation failed: %w", err)
 	}
 	return p

@@ -75,6 +75,7 @@ type Evaluation struct {
 	left       int64
 	cost       int64 // of variables, not yet taken from what is left
 	values     *lazy.MapValue
+	meter      meter
 	alone      bool // the namespace is not told
 }
 
@@ -93,7 +94,7 @@ func Evaluate(ctx context.Context, in *Input, variables *Compiler, authorizer bo
 	if variables != nil && variables.declared == nil {
 		variables = nil
 	}
-	return &Evaluation{ctx: ctx, in: in, authorizer: authorizer, variables: variables, left: budget}
+	return &Evaluation{ctx: ctx, in: in, authorizer: authorizer, variables: variables, left: budget, meter: meter{ctx: ctx, left: MaxSteps}}
 }
 
 // Left is what has not been spent.
@@ -152,6 +153,8 @@ func costOf(d *cel.EvalDetails) int64 {
 func (e *Evaluation) ResolveName(name string) (any, bool) {
 	in := e.in
 	switch name {
+	case meterName:
+		return &e.meter, true
 	case varObject:
 		return in.value(name, in.Object), true
 	case varOldObject:

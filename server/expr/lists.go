@@ -1,7 +1,6 @@
 package expr
 
 import (
-	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
@@ -11,17 +10,10 @@ import (
 // maxJoined is how many elements a list may have that is joined of others.
 const maxJoined = 1 << 20
 
-// joinFlat makes the lists that expressions join flat. Those of the library only remember
-// their parts, and ask all of them whenever they are asked for anything: a list that is
-// joined with itself some thirty times, which costs thirty by its count, answers never.
-func joinFlat(i interpreter.Interpretable) (interpreter.Interpretable, error) {
-	if call, ok := i.(interpreter.InterpretableCall); ok && call.Function() == operators.Add {
-		return join{call}, nil
-	}
-	return i, nil
-}
-
-// join is an addition, of lists or of anything else.
+// join is an addition, of lists or of anything else. Lists are joined flat. Those of the
+// library only remember their parts, and ask all of them whenever they are asked for anything:
+// a list that is joined with itself some thirty times, which costs thirty by its count,
+// answers never.
 type join struct{ interpreter.InterpretableCall }
 
 // Eval implements interpreter.Interpretable.

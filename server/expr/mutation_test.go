@@ -99,7 +99,7 @@ func TestSizeOfMade(t *testing.T) {
 	doubled := `[["xxxxxxxxxx"]]` + strings.Repeat(`.map(x, [x, x])`, 60) + `[0]`
 	for text, want := range map[string]string{
 		`Object{a: ` + doubled + `}`: `the expression makes more than 3145728 bytes`,
-		`Object{a: ` + doubled + `} == Object{a: ` + doubled + `} ? Object{} : Object{}`: `the objects are too large to be compared`,
+		`Object{a: ` + doubled + `} == Object{a: ` + doubled + `} ? Object{} : Object{}`: `the values are too large to be compared or formatted`,
 	} {
 		if got := made(t, text, false); !strings.Contains(got, want) {
 			t.Errorf("%.60s: %s, want %s", text, got, want)

@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 	"strings"
@@ -162,10 +163,12 @@ func (m *made) ConvertToType(to ref.Type) ref.Val {
 	return types.NewErr("unsupported conversion into %v", to.TypeName())
 }
 
+// maxCompared is how many values the library compares to tell two objects apart.
+const maxCompared = 100_000
+
 // Equal implements ref.Val.
 func (m *made) Equal(other ref.Val) ref.Val {
-	left := maxCompared
-	return equal(m, other, &left)
+	return (&meter{ctx: context.Background(), left: maxCompared}).equal(m, other)
 }
 
 // Type implements ref.Val.
@@ -173,44 +176,3 @@ func (m *made) Type() ref.Type { return m.typ }
 
 // Value implements ref.Val.
 func (m *made) Value() any { return m }
-
-// maxCompared is how many values are compared to tell two objects apart. One value may be in
-// an object many times, so that comparing takes longer than making.
-const maxCompared = 100_000
-
-// equal compares what is in objects, and in the lists in them.
-func equal(a, b ref.Val, left *int) ref.Val {
-	if *left--; *left < 0 {
-		return types.NewErr("the objects are too large to be compared")
-	}
-	switch x := a.(type) {
-	case *made:
-		y, ok := b.(*made)
-		if !ok || x.typ.TypeName() != y.typ.TypeName() || len(x.fields) != len(y.fields) {
-			return types.False
-		}
-		for name, v := range x.fields {
-			w := y.fields[name]
-			if w == nil {
-				return types.False
-			}
-			if same := equal(v, w, left); same != types.True {
-				return same
-			}
-		}
-		return types.True
-	case traits.Lister:
-		y, ok := b.(traits.Lister)
-		if !ok || x.Size() != y.Size() {
-			return types.False
-		}
-		size, _ := x.Size().(types.Int)
-		for i := range size {
-			if same := equal(x.Get(i), y.Get(i), left); same != types.True {
-				return same
-			}
-		}
-		return types.True
-	}
-	return types.Equal(a, b)
-}
