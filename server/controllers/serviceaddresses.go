@@ -157,9 +157,12 @@ func (s *ServiceAddresses) addresses(ctx context.Context) error {
 	// Services are looked at after the addresses: one that is written meanwhile writes its own.
 	there := s.Cache.Snapshot(core.IPAddressStorage)
 	held := map[netip.Addr]*networkingv1beta1.IPAddress{} // as it should be
+	unread := 0                                           // Services that hold addresses which nobody knows, such as those without their key
 	s.Cache.Snapshot("services").Ascend("", "", "", func(item *cache.Item) bool {
 		var service struct{ Spec corev1.ServiceSpec }
-		if item.Corrupt == nil && json.Unmarshal(item.JSON, &service) == nil {
+		if item.Corrupt != nil || json.Unmarshal(item.JSON, &service) != nil {
+			unread++
+		} else {
 			for _, ip := range service.Spec.ClusterIPs {
 				if addr, err := netip.ParseAddr(ip); err == nil {
 					held[addr] = core.ServiceAddress(addr, item.Namespace, item.Name)
@@ -179,7 +182,7 @@ func (s *ServiceAddresses) addresses(ctx context.Context) error {
 		delete(held, addr)
 		switch {
 		case want != nil && a.Spec.ParentRef != nil && *a.Spec.ParentRef == *want.Spec.ParentRef:
-		case a.Labels[core.LabelManagedBy] != core.ManagedByAllocator:
+		case a.Labels[core.LabelManagedBy] != core.ManagedByAllocator || unread > 0:
 		case s.Clock().Sub(a.CreationTimestamp.Time) > addressGrace:
 			stale = append(stale, a)
 			if want != nil {

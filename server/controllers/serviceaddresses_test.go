@@ -52,6 +52,19 @@ func TestFreshAddresses(t *testing.T) {
 	}
 }
 
+// TestAddressesOfUnreadServices: while a Service cannot be read, no address is said to be
+// nobody's.
+func TestAddressesOfUnreadServices(t *testing.T) {
+	s := servertest.Start(t, servertest.Complete(t, "--runtime-config=networking.k8s.io/v1beta1"), servertest.Idle)
+	s.Put("services", "default", "broken", "this is no object")
+	s.Must("POST", addresses, `{"metadata":{"name":"10.96.7.9","labels":{"ipaddress.kubernetes.io/managed-by":"ipallocator.k8s.io"}},"spec":{"parentRef":{"resource":"services","namespace":"default","name":"broken"}}}`)
+	startAddresses(t, s, func() time.Time { return time.Now().Add(time.Hour) })
+	servertest.Eventually(t, func() bool { return parentOf(t, s, "10.96.0.1") == "kubernetes" }) // made after others went
+	if got := parentOf(t, s, "10.96.7.9"); got != "broken" {
+		t.Errorf("the address of %q", got)
+	}
+}
+
 const (
 	addresses = "/apis/networking.k8s.io/v1beta1/ipaddresses"
 	networks  = "/apis/networking.k8s.io/v1beta1/servicecidrs"
