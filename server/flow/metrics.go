@@ -66,8 +66,12 @@ func (c *Classifier) countsOf(p pair) *counts {
 
 // forget drops the series of pairs that are no more, once nobody runs or waits there.
 func (c *Classifier) forget(list []*Class) {
+	used := make(map[*counts]bool, len(list))
+	for _, class := range list {
+		used[class.counts] = true
+	}
 	for p, k := range c.counts {
-		if slices.ContainsFunc(list, func(class *Class) bool { return class.counts == k }) {
+		if used[k] {
 			continue
 		}
 		if n := c.Seats.Counts([]*seats.Flow{&k.Flow})[0]; n.Running+n.Waiting > 0 {
