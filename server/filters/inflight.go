@@ -181,6 +181,7 @@ func (f *InFlight) enter(w http.ResponseWriter, t *activeRequest) error {
 
 // leave ends a request.
 func (f *InFlight) leave(t *activeRequest) {
+	t.Failed = t.Extra > 0 && recorderOf(t.ResponseWriter).Code >= http.StatusBadRequest // no watcher is told of it
 	t.seats.Leave(&t.Request)
 	if t.class != nil {
 		t.class.Left(t.Begins, f.Flows.Now()-t.began)

@@ -357,3 +357,25 @@ func TestLasting(t *testing.T) {
 		t.Error("something is left")
 	}
 }
+
+// Seats for telling watchers of a write are not kept after one that was refused or failed:
+// who may write nothing would take them from those who may.
+func TestFailedWritesKeepNoSeats(t *testing.T) {
+	for code, then := range map[int]int{http.StatusOK: http.StatusTooManyRequests, http.StatusForbidden: http.StatusOK, http.StatusConflict: http.StatusOK} {
+		f := newLimited(Limits{Write: 1})
+		w := httptest.NewRecorder()
+		Scope(time.Now)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			request.From(r.Context()).User = &authx.Identity{Name: "mallory"}
+			a := f.InFlight.ask(w, r, nil)
+			a.Extra, a.ExtraFor = 1, time.Hour
+			if err := f.enter(w, a); err != nil {
+				t.Fatal(err)
+			}
+			a.WriteHeader(code)
+			f.leave(a)
+		})).ServeHTTP(w, httptest.NewRequest("POST", "/api/v1/namespaces/x/pods", nil))
+		if got := f.ask("bob", "POST", "/api/v1/namespaces/x/pods", ""); got != then {
+			t.Errorf("after a write with %d: %d, want %d", code, got, then)
+		}
+	}
+}

@@ -18,7 +18,7 @@ func (s *Scheduler) Leave(r *Request) {
 	} else if s.withdraw(r) {
 		close(r.ready)
 	}
-	if r.Extra > 0 && r.ExtraFor > 0 && !r.exempt {
+	if r.Extra > 0 && r.ExtraFor > 0 && !r.exempt && !r.Failed {
 		l.used += r.Extra
 		s.keep(extra{now + r.ExtraFor, l, r.Extra})
 	}

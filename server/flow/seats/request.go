@@ -21,6 +21,8 @@ type Request struct {
 	// Extra are seats that are taken for ExtraFor after it.
 	Extra    int
 	ExtraFor time.Duration
+	// Failed is set before Leave: nothing follows the request, and it needs no Extra.
+	Failed bool
 	// Patience is how long it may wait in a queue.
 	Patience time.Duration
 	// Details are shown of requests in a dump.
