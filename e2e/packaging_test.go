@@ -137,7 +137,7 @@ func TestManifests(t *testing.T) {
 	keys := filepath.Join(t.TempDir(), "made")
 	outside(t, bin, "init", "--data-dir", keys, "--tls-san=rowlock.rowlock.svc")
 	secret := t.TempDir()
-	for _, name := range []string{"ca.crt", "ca.key", "service-account.key"} {
+	for _, name := range []string{"ca.crt", "ca.key", "service-account.key", "front-proxy-ca.crt", "front-proxy-ca.key"} {
 		data, err := os.ReadFile(filepath.Join(keys, name))
 		if err != nil {
 			t.Fatal(err)

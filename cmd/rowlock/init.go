@@ -60,6 +60,10 @@ func (o *initOptions) run(out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	// Servers that do not share this one too would each add theirs to what aggregated servers trust.
+	if _, err := dir.FrontProxy(time.Now()); err != nil {
+		return err
+	}
 	if o.authority {
 		changed, err := dir.Renew(time.Now(), true)
 		if err != nil {
