@@ -52,7 +52,9 @@ func (p Ranger) Validate(ctx context.Context, a *admission.Attributes) error {
 	var check func(*corev1.LimitRange) []error
 	switch obj := a.Object.(type) {
 	case *corev1.Pod:
-		if !a.Is("", "pods", "") || a.Operation != admission.Create {
+		// The containers of a pod keep what they were made with, unless they are resized.
+		created := a.Is("", "pods", "") && a.Operation == admission.Create
+		if !created && !(a.Is("", "pods", "resize") && a.Operation == admission.Update) {
 			return nil
 		}
 		check = func(r *corev1.LimitRange) []error { return checkPod(obj, r) }

@@ -84,3 +84,17 @@ func TestBounds(t *testing.T) {
 		})
 	}
 }
+
+// TestResize: who resizes containers does not get around the limits of a namespace.
+func TestResize(t *testing.T) {
+	p := limits.Ranger{Objects: ranges{{Type: corev1.LimitTypeContainer, Max: list("cpu", "1")}}}
+	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{container("a", nil, list("cpu", "2"))}}}
+	for subresource, refused := range map[string]bool{"": false, "status": false, "resize": true} {
+		a := creating(pod)
+		a.Operation, a.Subresource = admission.Update, subresource
+		err := p.Validate(context.Background(), a)
+		if got := err != nil && strings.Contains(err.Error(), "maximum cpu usage per Container is 1, but limit is 2"); got != refused || err != nil && !refused {
+			t.Errorf("update of %q: %v", subresource, err)
+		}
+	}
+}

@@ -47,11 +47,13 @@ func resized(sent, containers []corev1.Container, may func(*corev1.Container) bo
 	if len(sent) != len(containers) {
 		return sent
 	}
+	places := make(map[string]int, len(containers))
+	for i := range containers {
+		places[containers[i].Name] = i
+	}
 	for i := range sent {
-		for j := range containers {
-			if c := &containers[j]; c.Name == sent[i].Name && may(c) {
-				c.Resources, c.ResizePolicy = sent[i].Resources, sent[i].ResizePolicy
-			}
+		if at, ok := places[sent[i].Name]; ok && may(&containers[at]) {
+			containers[at].Resources, containers[at].ResizePolicy = sent[i].Resources, sent[i].ResizePolicy
 		}
 	}
 	return containers
