@@ -105,9 +105,9 @@ func (s *Store) Sealed() bool { return s.cfg.Sealer != nil }
 
 // Stale says of a live row, whose value is to be written once more, that the bytes in the
 // table would be others: it was encrypted by another provider or key, or cannot be opened
-// any more. It reads the row, unless nothing is encrypted here.
+// any more. It reads the row, unless nothing of the resource is encrypted here.
 func (s *Store) Stale(ctx context.Context, key Key, revision int64) bool {
-	if s.cfg.Sealer == nil || !sealable(&key) {
+	if s.cfg.Sealer == nil || !sealable(&key) || !s.cfg.Sealer.Covers(key.Resource) {
 		return false
 	}
 	row, err := s.driver.Read(ctx, key, 0)

@@ -21,6 +21,9 @@ type Sealer interface {
 	// write of the same value is no empty one.
 	// Errors: UnsealError, and those of ctx.
 	Open(ctx context.Context, key Key, stored []byte) (plain []byte, stale bool, err error)
+	// Covers says whether a value of a resource that was opened here may be stale: whether
+	// the resource is, or ever was, among those that this Sealer encrypts or decrypts.
+	Covers(resource string) bool
 }
 
 // SealedPrefix begins every value that a Sealer encrypted. Other values are JSON and begin
@@ -113,6 +116,9 @@ type Unsealed struct{}
 
 // Seal implements Sealer.
 func (Unsealed) Seal(_ context.Context, _ Key, plain []byte) ([]byte, error) { return plain, nil }
+
+// Covers implements Sealer.
+func (Unsealed) Covers(string) bool { return false }
 
 // Open implements Sealer.
 func (Unsealed) Open(_ context.Context, key Key, stored []byte) ([]byte, bool, error) {

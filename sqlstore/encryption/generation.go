@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -32,9 +33,10 @@ type plugin interface {
 type generation struct {
 	metrics *metrics
 	rules   map[schema.GroupResource][]slot
-	rings   sync.Map // resource -> *ring, nil for one that no rule names
-	plugins []plugin // in the order of the file
-	v1, v2  bool     // which there are
+	past    map[schema.GroupResource]bool // what earlier versions had rules for
+	rings   sync.Map                      // resource -> *ring, nil for one that no rule names
+	plugins []plugin                      // in the order of the file
+	v1, v2  bool                          // which there are
 	grace   time.Duration
 	stop    context.CancelFunc // of what Run started for it; set there
 }
@@ -169,6 +171,24 @@ func (g *generation) ring(resource string) *ring {
 	}
 	known, _ := g.rings.LoadOrStore(resource, made)
 	return known.(*ring)
+}
+
+// covers says whether a rule of this or of an earlier version names a resource.
+func (g *generation) covers(resource string) bool {
+	if g.ring(resource) != nil {
+		return true
+	}
+	gr := schema.ParseGroupResource(resource)
+	return g.past[gr] || g.past[schema.GroupResource{Group: gr.Group, Resource: "*"}] || g.past[everything]
+}
+
+// follow notes what the versions before had rules for.
+func (g *generation) follow(old *generation) {
+	g.past = make(map[schema.GroupResource]bool, len(old.past)+len(old.rules))
+	for gr := range old.rules {
+		g.past[gr] = true
+	}
+	maps.Copy(g.past, old.past)
 }
 
 // check asks all plugins at once.

@@ -316,6 +316,11 @@ func TestReload(t *testing.T) {
 	}
 	stop()
 	wait.Wait()
+	write(t, path, top+rule("configmaps", none))
+	reloads("success", 4)
+	if !s.Covers("secrets") || !s.Covers("configmaps") || s.Covers("pods") {
+		t.Error("values of a resource whose rule was taken away may still be encrypted")
+	}
 	if text := log.String(); !strings.Contains(text, "cannot be used; the one before stays") || strings.Contains(text, locals["aescbc"]) {
 		t.Error(text)
 	}

@@ -109,6 +109,10 @@ func (s *Set) Open(ctx context.Context, row sqlstore.Key, stored []byte) (plain 
 	return sqlstore.Unsealed{}.Open(ctx, row, stored)
 }
 
+// Covers implements sqlstore.Sealer. A resource that an earlier version of the file named
+// may have values that this one does not open, and memory has them open.
+func (s *Set) Covers(resource string) bool { return s.current.Load().covers(resource) }
+
 // Seals says whether values of a resource are encrypted when they are written now.
 func (s *Set) Seals(resource string) bool {
 	r := s.current.Load().ring(resource)
@@ -178,6 +182,7 @@ func (s *Set) take(ctx, run context.Context, group *errgroup.Group, text []byte)
 		return errors.Join(err, fresh.close())
 	}
 	s.attend(run, group, fresh)
+	fresh.follow(s.current.Load()) // which nobody else replaces
 	old := s.current.Swap(fresh)
 	s.mu.Lock()
 	s.retired[old] = true

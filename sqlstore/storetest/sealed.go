@@ -50,6 +50,9 @@ func (l *Locksmith) Counts() (seals, opens int) {
 	return seals, opens
 }
 
+// Covers implements sqlstore.Sealer.
+func (l *Locksmith) Covers(resource string) bool { return resource == "secrets" }
+
 // Seal implements sqlstore.Sealer.
 func (l *Locksmith) Seal(_ context.Context, key sqlstore.Key, plain []byte) ([]byte, error) {
 	if key.Resource != "secrets" {
