@@ -1,8 +1,12 @@
 package server_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/rowlock/rowlock/server/servertest"
@@ -98,5 +102,33 @@ func TestAPIServicesStay(t *testing.T) {
 	}
 	if n := b.asked.Load(); n > 0 {
 		t.Errorf("%d requests went elsewhere", n)
+	}
+}
+
+// TestLocalAPIServiceStaysAvailable: the condition of a version that this server serves comes
+// back as often as somebody takes it away.
+func TestLocalAPIServiceStaysAvailable(t *testing.T) {
+	s := servertest.Start(t)
+	const at = "/apis/apiregistration.k8s.io/v1/apiservices"
+	s.Must("POST", at, `{"metadata":{"name":"v1.local.example"},"spec":{"group":"local.example","version":"v1","groupPriorityMinimum":1000,"versionPriority":10}}`)
+	ctx, cancel := context.WithCancel(t.Context())
+	var others sync.WaitGroup
+	for n := range 8 { // with theirs beside it, the write is seen by watchers some time before readers see it
+		others.Go(func() {
+			for ctx.Err() == nil {
+				r := httptest.NewRequestWithContext(ctx, "POST", "/api/v1/namespaces/default/configmaps", strings.NewReader(`{"metadata":{"generateName":"c-`+strconv.Itoa(n)+`-"}}`))
+				r.Header.Set("Authorization", "Bearer "+servertest.Token)
+				r.Header.Set("Content-Type", "application/json")
+				s.Handler().ServeHTTP(httptest.NewRecorder(), r)
+			}
+		})
+	}
+	defer others.Wait()
+	defer cancel()
+	for range 200 {
+		servertest.Eventually(t, func() bool {
+			return conditionOf(s, "v1.local.example") == "True Local: Local APIServices are always available"
+		})
+		s.Must("PATCH", at+"/v1.local.example/status", `{"status":{"conditions":null}}`, "Content-Type", "application/merge-patch+json")
 	}
 }

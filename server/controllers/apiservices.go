@@ -58,7 +58,16 @@ func (c *APIServices) follow(ctx context.Context) bool {
 			if batch, _, err = w.Take(ctx, batch); err != nil {
 				return true
 			}
+			awaitReaders(ctx, c.Cache, batch)
 		}
+	}
+}
+
+// awaitReaders waits until what a watch has brought is what readers of the cache find: a
+// watch hears of changes first.
+func awaitReaders(ctx context.Context, c *cache.Cache, batch []cache.Delivery) {
+	if n := len(batch); n > 0 {
+		_ = c.WaitFor(ctx, batch[n-1].Revision()) // fails with ctx alone
 	}
 }
 

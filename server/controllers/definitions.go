@@ -83,6 +83,7 @@ func (d *Definitions) follow(ctx context.Context) {
 			if batch, _, err = services.Take(ctx, batch); err != nil {
 				return
 			}
+			awaitReaders(ctx, d.Cache, batch)
 			ok = d.restore(ctx, batch)
 			continue
 		case <-d.later():
