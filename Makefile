@@ -1,7 +1,7 @@
 # What people expect. Everything works without make too: see CONTRIBUTING.md.
 export GOFLAGS := -trimpath
 
-.PHONY: all test check cover fuzz bench release image clean
+.PHONY: all test check cover long fuzz bench release image clean
 
 # The static binary, as ./bin/rowlock.
 all:
@@ -18,6 +18,10 @@ check:
 # How much of the kinds their own tests reach, against what is written down.
 cover:
 	sh e2e/cover.sh
+
+# With servers that others wrote, built from their public modules: metrics-server.
+long:
+	sh e2e/long.sh
 
 # Every fuzz target for SECONDS each; PACKAGES="./codecs/json ./server/apply" for some.
 SECONDS ?= 20

@@ -1,0 +1,17 @@
+#!/bin/sh
+# The long tests, which CI does not run: those of modules of their own below e2e, with
+# servers that others wrote and that are built here from their public modules.
+set -eu
+cd "$(dirname "$0")/.."
+export GOFLAGS=-trimpath
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+# By the main module's libraries: the long modules have newer ones.
+CGO_ENABLED=0 go build -o "$dir/rowlock" ./cmd/rowlock
+export ROWLOCK_BINARY="${ROWLOCK_BINARY:-$dir/rowlock}"
+for module in e2e/*/go.mod; do
+    where=${module%/go.mod}
+    ls "$where"/*_test.go >/dev/null 2>&1 || continue
+    # -mod=mod: their go.mod follows what the main module requires.
+    (cd "$where" && go vet -mod=mod ./... && go test -mod=mod -count=1 -timeout 30m ./...)
+done
