@@ -191,7 +191,7 @@ func (o *kubeconfigOptions) sign() (cert, key []byte, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	dir := &datadir.Dir{CACert: filepath.Join(o.dataDir, "ca.crt"), CAKey: filepath.Join(o.dataDir, "ca.key")}
+	dir := &datadir.Dir{Path: o.dataDir, CACert: filepath.Join(o.dataDir, "ca.crt"), CAKey: filepath.Join(o.dataDir, "ca.key")}
 	usages := []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}
 	if cert, err = dir.Sign(request, usages, o.life, time.Now()); err != nil {
 		return nil, nil, fmt.Errorf("signing a certificate: %w", err)

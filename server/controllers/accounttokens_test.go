@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -160,8 +161,9 @@ func TestClusterInfo(t *testing.T) {
 		c := newCluster(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		authority := "one"
-		i := &controllers.ClusterInfo{API: c, Cache: c.cache, Log: silent, Server: "https://api:6443", PEM: func() ([]byte, error) { return []byte(authority), nil }}
+		var authority atomic.Value // the controller reads it beside the test
+		authority.Store("one")
+		i := &controllers.ClusterInfo{API: c, Cache: c.cache, Log: silent, Server: "https://api:6443", PEM: func() ([]byte, error) { return []byte(authority.Load().(string)), nil }}
 		c.set("namespaces", "", "kube-public", corev1.Namespace{})
 		go func() {
 			if err := i.Run(ctx); err != nil {
@@ -196,7 +198,7 @@ func TestClusterInfo(t *testing.T) {
 		if m := info(); m.Data["jws-kubeconfig-abc"] != "signature" {
 			t.Error("a signature is taken away")
 		}
-		authority = "two"
+		authority.Store("two")
 		time.Sleep(2 * time.Minute)
 		holds("another authority", "dHdv")
 		c.set("configmaps", "kube-public", "cluster-info", corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "cluster-info"}, Data: map[string]string{"kubeconfig": "theirs"}})
