@@ -11,7 +11,8 @@ $$;
 -- Cluster state for people with psql. value is the object, without its
 -- resourceVersion (that is revision). OFFSET 0 keeps it from being read once for
 -- each column that is made of it.
-CREATE OR REPLACE VIEW objects AS
+DROP VIEW IF EXISTS objects; -- of a later schema, with more columns
+CREATE VIEW objects AS
 SELECT kv.resource,
        kv.namespace,
        kv.name,
@@ -29,7 +30,8 @@ WHERE kv.superseded_revision IS NULL;
 -- Every write that is still kept, and what is live. change is create, update or
 -- delete; the value of a delete is the object's last state. A row held from
 -- written_at (revision) until superseded_revision.
-CREATE OR REPLACE VIEW history AS
+DROP VIEW IF EXISTS history; -- of a later schema, with more columns
+CREATE VIEW history AS
 SELECT kv.resource,
        kv.namespace,
        kv.name,
