@@ -246,6 +246,13 @@ func (c *Cache) At(storage string, revision int64) *Snapshot {
 // Count is the number of live items of a storage.
 func (c *Cache) Count(storage string) int { return c.resource(storage).published.Load().items.Len() }
 
+// Moved tells at which revision a storage changed last, and at which an object of it went
+// last: what was found out of its objects before is still so if these are the same.
+func (c *Cache) Moved(storage string) (changed, removed int64) {
+	v := c.resource(storage).published.Load()
+	return v.changed, v.removed
+}
+
 // Storages lists the storage keys that memory knows, in order.
 func (c *Cache) Storages() []string {
 	var keys []string

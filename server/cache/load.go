@@ -131,7 +131,7 @@ func (s *resource) replace(with *items, revision int64) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.items, s.changed = with, revision
+	s.items, s.changed, s.removed = with, revision, revision
 	s.recount()
 	s.recent = eventLog{floor: revision, bounds: s.recent.bounds}
 	s.reindex()

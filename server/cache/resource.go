@@ -28,6 +28,7 @@ type resource struct {
 	index    *btree.BTreeG[posting]
 	labeled  bool
 	changed  int64               // newest revision in items
+	removed  int64               // the last one at which an item may have gone
 	corrupt  map[[2]string]*Item // those of items that cannot be read, by namespace and name
 	recent   eventLog
 	watchers watchers
@@ -38,6 +39,7 @@ type resource struct {
 // state is a state of a resource that never changes.
 type state struct {
 	changed int64 // the state is that of every revision from here to the next change
+	removed int64 // no item has gone since
 	items   *btree.BTreeG[*Item]
 	index   *btree.BTreeG[posting]
 	labeled bool
@@ -79,6 +81,7 @@ func newResource(key string, storage *kinds.Storage, base int64, bounds eventLog
 		items:    newItems(),
 		index:    btree.NewBTreeGOptions(byPosting, btree.Options{NoLocks: true, Degree: indexDegree}),
 		changed:  base,
+		removed:  base,
 		recent:   eventLog{floor: base, bounds: bounds},
 	}
 	s.setStorage(storage)
@@ -89,7 +92,7 @@ func newResource(key string, storage *kinds.Storage, base int64, bounds eventLog
 
 // publish lets readers see the items as they are now.
 func (s *resource) publish() {
-	v := &state{changed: s.changed, items: s.items.Copy(), labeled: s.labeled, corrupt: len(s.corrupt) > 0}
+	v := &state{changed: s.changed, removed: s.removed, items: s.items.Copy(), labeled: s.labeled, corrupt: len(s.corrupt) > 0}
 	if s.indexed() {
 		v.index = s.index.Copy()
 	}
@@ -267,6 +270,7 @@ func (s *resource) take(ch *sqlstore.Change, now int64) *Event {
 	case ch.Deleted:
 		e.Type = Deleted
 		s.set(nil, old)
+		s.removed = ch.Revision
 	case old == nil:
 		e.Type = Added
 		s.set(it, nil)

@@ -202,6 +202,10 @@ func ClaimValue(owner string) []byte { return fmt.Appendf(nil, "{\"owner\":%q}",
 type Claims interface {
 	Taken(pool, name string) bool
 	Count(pool string) int
+	// Removed is another number whenever something of a pool may have been given back.
+	Removed(pool string) int64
+	// Changed is another number whenever a storage has changed.
+	Changed(storage string) int64
 	// Each shows the objects of a storage as they are encoded, in order of their names.
 	Each(storage string, fn func(name string, revision int64, encoded []byte))
 }

@@ -44,6 +44,16 @@ func (c taken) Taken(pool, name string) bool {
 
 func (c taken) Count(pool string) int { return c.cache.Count(poolOf(c.storage, pool)) }
 
+func (c taken) Removed(pool string) int64 {
+	_, removed := c.cache.Moved(poolOf(c.storage, pool))
+	return removed
+}
+
+func (c taken) Changed(storage string) int64 {
+	changed, _ := c.cache.Moved(storage)
+	return changed
+}
+
 func (c taken) Each(storage string, fn func(name string, revision int64, encoded []byte)) {
 	c.cache.Snapshot(storage).Ascend("", "", "", func(item *cache.Item) bool {
 		if item.Corrupt == nil {

@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"net/netip"
 	"slices"
@@ -22,6 +23,17 @@ type pools map[string]map[string]string
 
 func (p pools) Taken(pool, name string) bool { return p[pool][name] != "" }
 func (p pools) Count(pool string) int        { return len(p[pool]) }
+func (p pools) Removed(pool string) int64    { return p.state(pool) }
+func (p pools) Changed(storage string) int64 { return p.state(storage) }
+
+// state is another number for another content.
+func (p pools) state(pool string) int64 {
+	h := fnv.New64a()
+	for _, name := range slices.Sorted(maps.Keys(p[pool])) {
+		fmt.Fprintf(h, "%q=%q ", name, p[pool][name])
+	}
+	return int64(h.Sum64())
+}
 
 func (p pools) Each(storage string, fn func(string, int64, []byte)) {
 	for _, name := range slices.Sorted(maps.Keys(p[storage])) {

@@ -33,6 +33,7 @@ type ServiceAllocator struct {
 	networks map[corev1.IPFamily]network
 	ports    portRange
 	ranges   *ranges // nil: there are no other networks, and addresses are not shown
+	spent    spent
 }
 
 // FollowRanges makes ServiceCIDRs say which networks there are, and IPAddresses show which
@@ -101,19 +102,9 @@ func (p *allocation) giveBack(pool, name string) {
 	p.release = append(p.release, kinds.Claim{Pool: pool, Name: name, Owner: p.owner})
 }
 
-// any takes any of size things, by number: from the upper part first, so that those
-// who pick their own find the lower part free. It starts at random, so that writes
+// pick tries the numbers below size until one can be taken: the upper part first, so that
+// those who pick their own find the lower part free. It starts at random, so that writes
 // at the same time seldom want the same.
-func (p *allocation) any(pool string, size, lower int, name func(int) string) (int, error) {
-	if p.claims.Count(pool)+len(p.take) < size || size <= lower {
-		if k, ok := pick(size, lower, func(k int) bool { return p.claim(pool, name(k)) == nil }); ok {
-			return k, nil
-		}
-	}
-	return 0, errExhausted
-}
-
-// pick tries the numbers below size, those from lower on first, until one can be taken.
 func pick(size, lower int, take func(int) bool) (int, bool) {
 	for _, part := range [][2]int{{lower, size}, {0, min(lower, size)}} {
 		n := part[1] - part[0]
@@ -275,7 +266,7 @@ func (p *allocation) address(f corev1.IPFamily, ip string) (string, error) {
 	}
 	n := p.a.networks[f]
 	if ip == "" {
-		i, err := p.any(addressPool, n.size(), n.lower(), func(i int) string { return n.at(i).String() })
+		i, err := p.anyIn(n, func(i int) bool { return p.claim(addressPool, n.at(i).String()) == nil })
 		if err != nil {
 			return "", err
 		}
@@ -314,6 +305,7 @@ func (p *allocation) port(port int32) error {
 func (p *allocation) anyPort() (int32, error) {
 	r := p.a.ports
 	size := int(r.last-r.first) + 1
-	i, err := p.any(portPool, size, min(max(16, size/32), 128), func(i int) string { return portName(r.first + int32(i)) })
+	now := removed{ports: p.claims.Removed(portPool)} // read before the ports are
+	i, err := p.any(netip.Prefix{}, now, size, min(max(16, size/32), 128), func(i int) bool { return p.claim(portPool, portName(r.first+int32(i))) == nil })
 	return r.first + int32(i), err
 }

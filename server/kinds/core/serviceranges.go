@@ -71,11 +71,13 @@ func newServiceAddress(addr netip.Addr, owner string) *networkingv1beta1.IPAddre
 	return a
 }
 
-// ranges know the networks of ServiceCIDRs. Each is read once a change of it; to look
-// through them costs each write of an address a step for each ServiceCIDR.
+// ranges know the networks of ServiceCIDRs. They are read once a change of any of them,
+// each once a change of its own.
 type ranges struct {
-	mu    sync.Mutex
-	known map[string]serviceRange // by name
+	mu       sync.Mutex
+	known    map[string]serviceRange // by name
+	changed  int64                   // the state of all of them that known is of
+	families map[corev1.IPFamily][]network
 }
 
 type serviceRange struct {
@@ -86,16 +88,31 @@ type serviceRange struct {
 
 // of are the networks of a family that may be used, in order of the names of their
 // ServiceCIDRs; without a default ServiceCIDR those that the server was started with too.
+// They must not be changed.
 func (r *ranges) of(f corev1.IPFamily, claims kinds.Claims, own map[corev1.IPFamily]network) []network {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var list []network
+	// The number is read before the objects are, so that it is never that of a later state.
+	if changed := claims.Changed(ServiceCIDRStorage); r.families == nil || changed != r.changed {
+		r.read(claims, own)
+		r.changed = changed
+	}
+	return r.families[f]
+}
+
+func (r *ranges) read(claims kinds.Claims, own map[corev1.IPFamily]network) {
+	now, standing, seen := make(map[string]serviceRange, len(r.known)), false, map[network]bool{}
+	r.families = map[corev1.IPFamily][]network{}
 	add := func(n network) {
-		if n.prefix.Addr().Is4() == (f == corev1.IPv4Protocol) && !slices.Contains(list, n) {
-			list = append(list, n)
+		f := corev1.IPv4Protocol
+		if n.prefix.Addr().Is6() {
+			f = corev1.IPv6Protocol
+		}
+		if !seen[n] {
+			seen[n] = true
+			r.families[f] = append(r.families[f], n)
 		}
 	}
-	now, standing := make(map[string]serviceRange, len(r.known)), false
 	claims.Each(ServiceCIDRStorage, func(name string, revision int64, encoded []byte) {
 		known, ok := r.known[name]
 		if !ok || known.revision != revision {
@@ -110,10 +127,11 @@ func (r *ranges) of(f corev1.IPFamily, claims kinds.Claims, own map[corev1.IPFam
 		}
 	})
 	r.known = now
-	if n, ok := own[f]; ok && !standing {
-		add(n)
+	if !standing {
+		for _, n := range own {
+			add(n)
+		}
 	}
-	return list
 }
 
 // readRange reads a ServiceCIDR. One that nobody says anything about is ready: there need
@@ -159,15 +177,9 @@ func (p *allocation) rangeAddress(f corev1.IPFamily, ip string) (string, error) 
 
 // anyOf takes any address of networks, those of the first that has one.
 func (p *allocation) anyOf(networks []network) (string, error) {
-	total := 0
 	for _, n := range networks {
-		total += n.size()
-	}
-	if p.claims.Count(addressPool)+len(p.take) < total || total <= maxAddresses/16 {
-		for _, n := range networks {
-			if i, ok := pick(n.size(), n.lower(), func(i int) bool { return p.hold(n.at(i)) == nil }); ok {
-				return n.at(i).String(), nil
-			}
+		if i, err := p.anyIn(n, func(i int) bool { return p.hold(n.at(i)) == nil }); err == nil {
+			return n.at(i).String(), nil
 		}
 	}
 	return "", errExhausted

@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -101,5 +102,122 @@ func TestRangesAreGivenBack(t *testing.T) {
 	_, release, err := a.Plan(context.Background(), nil, s, pools{}, false)
 	if err != nil || len(release) != 2 || release[0].Pool == release[1].Pool || release[0].Name != "10.0.0.9" || release[1].Name != "10.0.0.9" {
 		t.Errorf("%+v, %v", release, err)
+	}
+}
+
+// still are claims that change only where a test says so, and count how often they are asked.
+type still struct {
+	pools
+	removed, changed int64
+	asked            int
+}
+
+func (s *still) Removed(string) int64 { return s.removed }
+func (s *still) Changed(string) int64 { return s.changed }
+
+func (s *still) Taken(pool, name string) bool {
+	s.asked++
+	return s.pools.Taken(pool, name)
+}
+
+func (s *still) Each(storage string, fn func(string, int64, []byte)) {
+	s.asked++
+	s.pools.Each(storage, fn)
+}
+
+// full are claims of all addresses of a network of 2^bits.
+func full(network string, bits int) *still {
+	s := &still{pools: pools{core.IPAddressStorage: {}, "serviceips": {}, core.ServiceCIDRStorage: {}}}
+	addr := netip.MustParseAddr(network)
+	for range 1<<bits - 2 {
+		addr = addr.Next()
+		s.pools["serviceips"][addr.String()], s.pools[core.IPAddressStorage][addr.String()] = "other", "other"
+	}
+	return s
+}
+
+// plan asks for an address, and says which it got or why not.
+func plan(a *core.ServiceAllocator, c kinds.Claims) string {
+	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	s.Spec.Type = corev1.ServiceTypeClusterIP
+	if _, _, err := a.Plan(context.Background(), s, nil, c, false); err != nil {
+		return err.Error()
+	}
+	return s.Spec.ClusterIP
+}
+
+// TestFullNetworks: that nothing is left is found out once, until something goes. ServiceCIDRs
+// are read once a change.
+func TestFullNetworks(t *testing.T) {
+	plain := core.NewServiceAllocator([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}, 30000, 30099)
+	for name, a := range map[string]*core.ServiceAllocator{
+		"one network": plain,
+		"ranges":      core.NewServiceAllocator([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}, 30000, 30099).FollowRanges(),
+	} {
+		c := full("10.0.0.0", 8)
+		for range 3 {
+			if got := plan(a, c); !strings.Contains(got, "range is full") {
+				t.Fatalf("%s: %s", name, got)
+			}
+		}
+		if c.asked > 300 {
+			t.Errorf("%s: claims were asked %d times, for 254 addresses", name, c.asked)
+		}
+		delete(c.pools["serviceips"], "10.0.0.77")
+		delete(c.pools[core.IPAddressStorage], "10.0.0.77")
+		if c.removed++; plan(a, c) != "10.0.0.77" {
+			t.Errorf("%s: the address that was given back is not found", name)
+		}
+		c.pools[core.ServiceCIDRStorage]["b"] = serviceCIDR(t, "True", false, "10.1.0.0/24")
+		c.pools["serviceips"]["10.0.0.77"] = "other"
+		if c.changed++; name == "ranges" && !strings.HasPrefix(plan(a, c), "10.1.0.") {
+			t.Errorf("%s: the new network is not used", name)
+		}
+	}
+}
+
+// TestFullFamilies: addresses of one family do not count as those of the other.
+func TestFullFamilies(t *testing.T) {
+	c := &still{pools: pools{"serviceips": {}}}
+	addr := netip.MustParseAddr("2001:db8::")
+	for range 300 {
+		addr = addr.Next()
+		c.pools["serviceips"][addr.String()] = "other"
+	}
+	a := core.NewServiceAllocator([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/24"), netip.MustParsePrefix("2001:db8::/108")}, 30000, 30099)
+	if got := plan(a, c); !strings.HasPrefix(got, "10.0.0.") {
+		t.Errorf("%s, where only IPv6 addresses are taken", got)
+	}
+}
+
+// BenchmarkRanges is a Service that gets an address: with many ServiceCIDRs, and with all
+// networks full.
+func BenchmarkRanges(b *testing.B) {
+	for _, test := range []struct {
+		name   string
+		ranges int
+		full   bool
+	}{{"1-range", 1, false}, {"1000-ranges", 1000, false}, {"full-65534-addresses", 1, true}, {"full-and-1000-full-ranges", 1000, true}} {
+		b.Run(test.name, func(b *testing.B) {
+			c := full("10.0.0.0", 16)
+			ready := `{"spec":{"cidrs":["%s"]},"status":{"conditions":[{"type":"Ready","status":"True"}]}}`
+			c.pools[core.ServiceCIDRStorage]["kubernetes"] = fmt.Sprintf(ready, "10.0.0.0/16")
+			for i := range test.ranges - 1 { // of no address, which is full from the start
+				c.pools[core.ServiceCIDRStorage][fmt.Sprint("r", i)] = fmt.Sprintf(ready, fmt.Sprintf("10.%d.%d.0/32", 1+i/250, i%250))
+			}
+			if !test.full {
+				delete(c.pools["serviceips"], "10.0.200.1")
+				delete(c.pools[core.IPAddressStorage], "10.0.200.1")
+				c.pools[core.ServiceCIDRStorage]["a"] = fmt.Sprintf(ready, "172.16.0.0/16")
+			}
+			a := core.NewServiceAllocator([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}, 30000, 30099).FollowRanges()
+			plan(a, c) // what is found out once
+			b.ReportAllocs()
+			for b.Loop() {
+				if got := plan(a, c); strings.Contains(got, "full") != test.full {
+					b.Fatal(got)
+				}
+			}
+		})
 	}
 }
