@@ -63,58 +63,38 @@ func (a *AccountTokens) follow(ctx context.Context) bool {
 		a.Log.Warn("cannot read the authority that Secrets of tokens hold", "error", err)
 		return false
 	}
-	secrets, snapshot := a.Cache.WatchNow("secrets", cache.Scope{})
-	defer secrets.Stop()
-	accounts, _ := a.Cache.WatchNow("serviceaccounts", cache.Scope{})
-	defer accounts.Stop()
 	look := func(item *cache.Item) bool {
 		a.look(ctx, item, pem)
-		return ctx.Err() == nil
+		return true
 	}
-	snapshot.Ascend("", "", "", look)
-	timer, retries := time.NewTimer(a.Every), time.NewTicker(a.Retry)
-	defer timer.Stop()
-	defer retries.Stop()
-	var batch []cache.Delivery
-	for {
-		var retry <-chan time.Time
-		if len(a.refused.all) > 0 {
-			retry = retries.C
-		}
-		select {
-		case <-ctx.Done():
-			return true
-		case <-timer.C:
-			return true
-		case <-retry:
-			for _, key := range a.refused.due(time.Now()) {
-				a.Queue.add(1)
-				a.Queue.work(func() bool { return a.settle(ctx, key.namespace, key.name, pem) })
-			}
-		case <-secrets.Ready():
-			if batch, _, err = secrets.Take(ctx, batch); err != nil {
-				return true
-			}
-			for _, d := range batch {
-				if d.Type != cache.Deleted {
-					a.look(ctx, d.Item(), pem)
+	(&round{
+		cache: a.Cache, every: a.Every, retry: a.Retry, refused: &a.refused,
+		again: func(key objectKey) {
+			a.Queue.add(1)
+			a.Queue.work(func() bool { return a.settle(ctx, key.namespace, key.name, pem) })
+		},
+		sources: []source{
+			{storage: "secrets", there: look, changed: func(batch []cache.Delivery) {
+				for _, d := range batch {
+					if d.Type != cache.Deleted {
+						look(d.Item())
+					}
 				}
-			}
-		case <-accounts.Ready():
-			if batch, _, err = accounts.Take(ctx, batch); err != nil {
-				return true
-			}
-			namespaces := map[string]bool{} // each is looked through once, however many accounts of it come and go
-			for _, d := range batch {
-				if d.Type != cache.Modified { // one that comes, one that goes
-					namespaces[d.Item().Namespace] = true
+			}},
+			{storage: "serviceaccounts", changed: func(batch []cache.Delivery) {
+				namespaces := map[string]bool{} // each is looked through once, however many accounts of it come and go
+				for _, d := range batch {
+					if d.Type != cache.Modified { // one that comes, one that goes
+						namespaces[d.Item().Namespace] = true
+					}
 				}
-			}
-			for namespace := range namespaces {
-				a.Cache.Snapshot("secrets").Ascend(namespace, namespace, "", look)
-			}
-		}
-	}
+				for namespace := range namespaces {
+					a.Cache.Snapshot("secrets").Ascend(namespace, namespace, "", func(item *cache.Item) bool { return look(item) && ctx.Err() == nil })
+				}
+			}},
+		},
+	}).run(ctx)
+	return true
 }
 
 // look does what there is to do for a Secret, as it is now.

@@ -60,51 +60,32 @@ func (r *RootCA) follow(ctx context.Context) bool {
 		r.Log.Warn("cannot read the authority that pods are to trust", "error", err)
 		return false
 	}
-	namespaces, snapshot := r.Cache.WatchNow("namespaces", cache.Scope{})
-	defer namespaces.Stop()
-	published, _ := r.Cache.WatchNow("configmaps", cache.Scope{Name: rootCAMap})
-	defer published.Stop()
-	snapshot.Ascend("", "", "", func(item *cache.Item) bool {
-		r.ensure(ctx, item.Name, string(pem))
-		return ctx.Err() == nil
-	})
-	timer, retries := time.NewTimer(r.Every), time.NewTicker(r.Retry)
-	defer timer.Stop()
-	defer retries.Stop()
-	var batch []cache.Delivery
-	for {
-		var err error
-		var retry <-chan time.Time
-		if len(r.refused.all) > 0 {
-			retry = retries.C
-		}
-		select {
-		case <-ctx.Done():
-			return true
-		case <-timer.C:
-			return true
-		case <-retry:
-			for _, key := range r.refused.due(time.Now()) {
-				r.ensure(ctx, key.namespace, string(pem))
-			}
-		case <-namespaces.Ready():
-			if batch, _, err = namespaces.Take(ctx, batch); err != nil {
-				return true
-			}
-			for _, d := range batch {
-				if d.Type != cache.Deleted {
-					r.ensure(ctx, d.Item().Name, string(pem))
+	(&round{
+		cache: r.Cache, every: r.Every, retry: r.Retry, refused: &r.refused,
+		again: func(key objectKey) { r.ensure(ctx, key.namespace, string(pem)) },
+		sources: []source{
+			{
+				storage: "namespaces",
+				there: func(item *cache.Item) bool {
+					r.ensure(ctx, item.Name, string(pem))
+					return true
+				},
+				changed: func(batch []cache.Delivery) {
+					for _, d := range batch {
+						if d.Type != cache.Deleted {
+							r.ensure(ctx, d.Item().Name, string(pem))
+						}
+					}
+				},
+			},
+			{storage: "configmaps", scope: cache.Scope{Name: rootCAMap}, changed: func(batch []cache.Delivery) {
+				for _, d := range batch {
+					r.ensure(ctx, d.Item().Namespace, string(pem))
 				}
-			}
-		case <-published.Ready():
-			if batch, _, err = published.Take(ctx, batch); err != nil {
-				return true
-			}
-			for _, d := range batch {
-				r.ensure(ctx, d.Item().Namespace, string(pem))
-			}
-		}
-	}
+			}},
+		},
+	}).run(ctx)
+	return true
 }
 
 // ensure makes or mends the ConfigMap of a namespace, unless the namespace is going.

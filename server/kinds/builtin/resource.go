@@ -3,6 +3,7 @@ package builtin
 import (
 	resourcev1alpha3 "k8s.io/api/resource/v1alpha3"
 	resourcev1beta1 "k8s.io/api/resource/v1beta1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/resource"
@@ -15,57 +16,46 @@ func (c Config) resourceV1beta1V1alpha3() []*kinds.Resource {
 	claim := &kinds.Storage{Strategy: resource.ResourceClaim(c.Feature)}
 	template := &kinds.Storage{Strategy: resource.ResourceClaimTemplate(c.Feature)}
 	slice := &kinds.Storage{Strategy: resource.ResourceSlice, Fields: resource.ResourceSliceFields, Indexed: []string{"spec.nodeName"}}
-	claimStatus := func() []kinds.Subresource {
-		return []kinds.Subresource{status("ResourceClaim", resource.ResourceClaimStatus(c.Feature))}
+	// of makes the resources of one version, of its types.
+	of := func(version string, types resourceTypes) []*kinds.Resource {
+		return rows("resource.k8s.io", version,
+			&kinds.Resource{Plural: "deviceclasses", Kind: "DeviceClass", New: types[0].one, NewList: types[0].list, Storage: class, Columns: resource.DeviceClassColumns},
+			&kinds.Resource{
+				Plural: "resourceclaims", Kind: "ResourceClaim", Namespaced: true, New: types[1].one, NewList: types[1].list,
+				Storage: claim, Columns: resource.ResourceClaimColumns,
+				Subresources: []kinds.Subresource{status("ResourceClaim", resource.ResourceClaimStatus(c.Feature))},
+			},
+			&kinds.Resource{
+				Plural: "resourceclaimtemplates", Kind: "ResourceClaimTemplate", Namespaced: true, New: types[2].one, NewList: types[2].list,
+				Storage: template, Columns: resource.ResourceClaimTemplateColumns,
+			},
+			&kinds.Resource{
+				Plural: "resourceslices", Kind: "ResourceSlice", New: types[3].one, NewList: types[3].list,
+				Storage: slice, Columns: resource.ResourceSliceColumns,
+				FieldRefusal: "field label not supported for ResourceSlice: %s",
+			},
+		)
 	}
-	v1beta1 := rows("resource.k8s.io", "v1beta1",
-		&kinds.Resource{
-			Plural: "deviceclasses", Kind: "DeviceClass",
-			New: object[resourcev1beta1.DeviceClass](), NewList: list[resourcev1beta1.DeviceClassList](),
-			Storage: class, Columns: resource.DeviceClassColumns,
-		},
-		&kinds.Resource{
-			Plural: "resourceclaims", Kind: "ResourceClaim", Namespaced: true,
-			New: object[resourcev1beta1.ResourceClaim](), NewList: list[resourcev1beta1.ResourceClaimList](),
-			Storage: claim, Columns: resource.ResourceClaimColumns, Subresources: claimStatus(),
-		},
-		&kinds.Resource{
-			Plural: "resourceclaimtemplates", Kind: "ResourceClaimTemplate", Namespaced: true,
-			New: object[resourcev1beta1.ResourceClaimTemplate](), NewList: list[resourcev1beta1.ResourceClaimTemplateList](),
-			Storage: template, Columns: resource.ResourceClaimTemplateColumns,
-		},
-		&kinds.Resource{
-			Plural: "resourceslices", Kind: "ResourceSlice",
-			New: object[resourcev1beta1.ResourceSlice](), NewList: list[resourcev1beta1.ResourceSliceList](),
-			Storage: slice, Columns: resource.ResourceSliceColumns,
-			FieldRefusal: "field label not supported for ResourceSlice: %s",
-		},
-	)
-	v1alpha3 := rows("resource.k8s.io", "v1alpha3",
-		&kinds.Resource{
-			Plural: "deviceclasses", Kind: "DeviceClass",
-			New: object[resourcev1alpha3.DeviceClass](), NewList: list[resourcev1alpha3.DeviceClassList](),
-			Storage: class, Columns: resource.DeviceClassColumns,
-		},
-		&kinds.Resource{
-			Plural: "resourceclaims", Kind: "ResourceClaim", Namespaced: true,
-			New: object[resourcev1alpha3.ResourceClaim](), NewList: list[resourcev1alpha3.ResourceClaimList](),
-			Storage: claim, Columns: resource.ResourceClaimColumns, Subresources: claimStatus(),
-		},
-		&kinds.Resource{
-			Plural: "resourceclaimtemplates", Kind: "ResourceClaimTemplate", Namespaced: true,
-			New: object[resourcev1alpha3.ResourceClaimTemplate](), NewList: list[resourcev1alpha3.ResourceClaimTemplateList](),
-			Storage: template, Columns: resource.ResourceClaimTemplateColumns,
-		},
-		&kinds.Resource{
-			Plural: "resourceslices", Kind: "ResourceSlice",
-			New: object[resourcev1alpha3.ResourceSlice](), NewList: list[resourcev1alpha3.ResourceSliceList](),
-			Storage: slice, Columns: resource.ResourceSliceColumns,
-			FieldRefusal: "field label not supported for ResourceSlice: %s",
-		},
-	)
+	v1beta1 := of("v1beta1", resourceTypes{
+		{object[resourcev1beta1.DeviceClass](), list[resourcev1beta1.DeviceClassList]()},
+		{object[resourcev1beta1.ResourceClaim](), list[resourcev1beta1.ResourceClaimList]()},
+		{object[resourcev1beta1.ResourceClaimTemplate](), list[resourcev1beta1.ResourceClaimTemplateList]()},
+		{object[resourcev1beta1.ResourceSlice](), list[resourcev1beta1.ResourceSliceList]()},
+	})
+	v1alpha3 := of("v1alpha3", resourceTypes{
+		{object[resourcev1alpha3.DeviceClass](), list[resourcev1alpha3.DeviceClassList]()},
+		{object[resourcev1alpha3.ResourceClaim](), list[resourcev1alpha3.ResourceClaimList]()},
+		{object[resourcev1alpha3.ResourceClaimTemplate](), list[resourcev1alpha3.ResourceClaimTemplateList]()},
+		{object[resourcev1alpha3.ResourceSlice](), list[resourcev1alpha3.ResourceSliceList]()},
+	})
 	for i, r := range v1alpha3 {
 		r.ToStorage, r.FromStorage = resource.Conversion(r.New, v1beta1[i].New)
 	}
 	return append(v1beta1, v1alpha3...)
+}
+
+// resourceTypes make the objects and lists of each resource, in the order of the table.
+type resourceTypes [4]struct {
+	one  func() kinds.Object
+	list func() runtime.Object
 }
