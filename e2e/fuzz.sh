@@ -18,7 +18,7 @@ export CGO_ENABLED=0 GOFLAGS=-trimpath
 if [ "${1-}" = --package ]; then
 	seconds=$2 package=$3 binary=$(mktemp)
 	trap 'rm -f "$binary"' EXIT
-	go test -c -p 1 "$ours" -o "$binary" "$package"
+	go test -c -vet=off -p 1 "$ours" -o "$binary" "$package"
 	cache=$(go env GOCACHE)/fuzz/$(go list "$package")
 	cd "$(go list -f '{{.Dir}}' "$package")"
 	for target in $("$binary" -test.list '^Fuzz'); do

@@ -31,6 +31,10 @@ if [ -n "$unformatted" ]; then
 	exit 1
 fi
 
+# Everything but the race detector reads and compiles what the static binary is made of: what
+# they share is compiled once.
+export CGO_ENABLED=0 GOFLAGS=-trimpath
+
 say "go vet"
 go vet ./...
 
@@ -54,16 +58,12 @@ fi
 # Go's clothes), so they run with it on a part of their suite and without it on all. Kinds
 # start nothing by themselves; their tests are those that count what they reach.
 say "unit tests, with the race detector"
-go test -race -timeout 15m $(go list ./... | grep -v -E '/e2e$|/sqlstore/(sqlite|postgres)$|/server/kinds(/|$)')
-go test -race -timeout 10m -run 'TestConformance/(Apply|Several|Store|Clocks)' ./sqlstore/sqlite ./sqlstore/postgres
-
-# All that follows is compiled as the static binary is: what it shares with that is
-# compiled once.
-export CGO_ENABLED=0 GOFLAGS=-trimpath
+CGO_ENABLED=1 go test -race -vet=off -timeout 15m $(go list ./... | grep -v -E '/e2e$|/sqlstore/(sqlite|postgres)$|/server/kinds(/|$)')
+CGO_ENABLED=1 go test -race -vet=off -timeout 10m -run 'TestConformance/(Apply|Several|Store|Clocks)' ./sqlstore/sqlite ./sqlstore/postgres
 
 # The drivers mostly wait for their databases, the kinds for nobody.
 say "drivers, kinds and what their tests reach"
-sh e2e/cover.sh -timeout 15m ./sqlstore/sqlite ./sqlstore/postgres
+sh e2e/cover.sh -vet=off -timeout 15m ./sqlstore/sqlite ./sqlstore/postgres
 
 say "fuzzing"
 sh e2e/fuzz.sh 2
@@ -73,5 +73,5 @@ binary=$(mktemp)
 go build -o "$binary" ./cmd/rowlock
 
 say "black-box tests"
-ROWLOCK_BINARY=$binary go test -timeout 25m ./e2e
+ROWLOCK_BINARY=$binary go test -vet=off -timeout 25m ./e2e
 rm -f "$binary"
