@@ -7,6 +7,7 @@ import (
 	"github.com/rowlock/rowlock/server/gates"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/core"
+	"github.com/rowlock/rowlock/server/kinds/podspec"
 )
 
 // Config is what of the built-in resources an operator can set. Its zero value
@@ -23,13 +24,21 @@ type Config struct {
 	// Feature says which feature gates are on; nil: those that are by default. It is asked
 	// when the resources are made, and not again.
 	Feature kinds.Feature
+	// NoPrivileged refuses pods, and templates of them, with privileged containers.
+	NoPrivileged bool
 }
 
 func (c Config) feature() kinds.Feature {
-	if c.Feature == nil {
-		return gates.New().Enabled
+	gate := c.Feature
+	if gate == nil {
+		gate = gates.New().Enabled
 	}
-	return c.Feature
+	return func(name string) bool {
+		if name == podspec.NoPrivileged {
+			return c.NoPrivileged
+		}
+		return gate(name)
+	}
 }
 
 func (c Config) services() *core.ServiceAllocator {

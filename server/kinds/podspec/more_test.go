@@ -166,3 +166,25 @@ func FuzzPod(f *testing.F) {
 		}
 	})
 }
+
+// TestNoPrivileged: where the server lets nobody have privileged containers, none of any sort
+// is; where it does, or they are not privileged, nothing is said.
+func TestNoPrivileged(t *testing.T) {
+	pod := decodePod(t, podWith(`"initContainers": [{"name": "i", "image": "i", "securityContext": {"privileged": true}}, {"name": "j", "image": "i", "securityContext": {"privileged": false}}]`))
+	for _, refused := range []bool{false, true} {
+		rules := podspec.For(func(name string) bool { return refused && name == podspec.NoPrivileged })
+		var got []string
+		for _, err := range podspec.ValidatePod(pod, rules.PodOptions(pod, nil)) {
+			if err.Type == field.ErrorTypeForbidden {
+				got = append(got, err.Error())
+			}
+		}
+		var want []string
+		if refused {
+			want = []string{"spec.initContainers[0].securityContext.privileged: Forbidden: disallowed by cluster policy"}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%v: %s", refused, diff)
+		}
+	}
+}

@@ -30,6 +30,7 @@ type Options struct {
 	AllowMountOption                 bool // volumes are labelled for SELinux as they are mounted
 	AllowSidecarResize               bool // init containers that keep running may say how they are resized
 	PodResources                     bool // the spec has resources of its own
+	NoPrivileged                     bool // containers may not be privileged
 }
 
 // TemplateOptions computes the options for a template and the one it replaces;
@@ -64,6 +65,7 @@ func (r Rules) relaxed(o Options, old *corev1.PodSpec) Options {
 	o.AllowMountOption = r.seLinuxMount || old != nil && mountsWithLabel(old)
 	o.AllowSidecarResize = r.resize
 	o.PodResources = r.podResources
+	o.NoPrivileged = r.noPrivileged
 	return o
 }
 

@@ -10,7 +10,12 @@ type Rules struct {
 	affinityKeys, spreadKeys, inclusionPolicies            bool // fields of scheduling
 	sidecars, sleep                                        bool // fields of containers
 	zeroSleep, looseSearches, looseEnv, seLinuxMount       bool // rules that are relaxed
+	noPrivileged                                           bool // rules of the whole cluster
 }
+
+// NoPrivileged is asked for like a gate, and is none: whether the server refuses privileged
+// containers everywhere.
+const NoPrivileged = "rowlock/NoPrivileged"
 
 // For asks for the gates that pod specs depend on.
 func For(on kinds.Feature) Rules {
@@ -24,5 +29,6 @@ func For(on kinds.Feature) Rules {
 		sidecars:          on("SidecarContainers"), sleep: on("PodLifecycleSleepAction"),
 		zeroSleep: on("PodLifecycleSleepActionAllowZero"), looseSearches: on("RelaxedDNSSearchValidation"),
 		looseEnv: on("RelaxedEnvironmentVariableValidation"), seLinuxMount: on("SELinuxMount"),
+		noPrivileged: on(NoPrivileged),
 	}
 }

@@ -27,6 +27,9 @@ const maxSysctlName = 253
 
 // securityContext checks that of a container.
 func (c *checker) securityContext(s *corev1.SecurityContext, p *field.Path, hostUsers bool) {
+	if c.o.NoPrivileged && s.Privileged != nil && *s.Privileged {
+		c.forbidden(p.Child("privileged"), "disallowed by cluster policy")
+	}
 	c.userID(s.RunAsUser, p, "runAsUser")
 	c.groupID(s.RunAsGroup, p, "runAsGroup")
 	if s.ProcMount != nil {
