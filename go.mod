@@ -38,6 +38,7 @@ require (
 	k8s.io/apiserver v0.32.13
 	k8s.io/client-go v0.32.13
 	k8s.io/dynamic-resource-allocation v0.32.13
+	k8s.io/externaljwt v0.32.13
 	k8s.io/kms v0.32.13
 	k8s.io/kube-aggregator v0.32.13
 	k8s.io/kube-openapi v0.0.0-20241105132330-32ad38e42d3f

@@ -57,16 +57,16 @@ func newDoor(tb testing.TB) *door {
 
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	must(err)
-	signer, err := serviceaccount.NewSigner(api, key)
+	local, err := serviceaccount.NewLocal(key)
 	must(err)
 	d := &door{certificate: &tls.ConnectionState{PeerCertificates: []*x509.Certificate{leaf}}}
-	d.token, _, err = signer.Issue(&authx.Grant{
+	d.token, _, err = serviceaccount.NewSigner(api, local).Issue(context.Background(), &authx.Grant{
 		Namespace: "ns", Account: authx.Ref{Name: "app", UID: "u1"}, Pod: &authx.Ref{Name: "p", UID: "u2"},
 		Audiences: []string{api}, Issued: time.Now(), Expires: time.Now().Add(time.Hour),
 	})
 	must(err)
 	accounts := serviceaccount.New(serviceaccount.Config{
-		Issuers: []string{api}, Keys: []serviceaccount.Key{signer.Key()}, Audiences: []string{api}, Lookup: lookup{"app": "u1", "p": "u2"},
+		Issuers: []string{api}, Keys: serviceaccount.Fixed{local.Key()}, Audiences: []string{api}, Lookup: lookup{"app": "u1", "p": "u2"},
 	})
 	file := filepath.Join(tb.TempDir(), "tokens.csv")
 	must(os.WriteFile(file, []byte("secret,somebody,uid\n"), 0o600))

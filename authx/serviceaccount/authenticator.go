@@ -64,7 +64,7 @@ type Lookup interface {
 // Config says which tokens are good.
 type Config struct {
 	Issuers    []string // whose tokens are taken; the first issues
-	Keys       []Key
+	Keys       Keys
 	Audiences  []string // of the API
 	Lookup     Lookup
 	KeepLegacy bool // take tokens of Secrets without looking the Secrets up
@@ -103,7 +103,7 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, aud
 		if !ok || issuer != LegacyIssuer && !slices.Contains(a.cfg.Issuers, issuer) {
 			return nil, false, nil
 		}
-		c, err := a.verify(token)
+		c, err := a.verify(ctx, token)
 		if err != nil {
 			return nil, true, err
 		}
@@ -161,29 +161,24 @@ var (
 var algorithms = []jose.SignatureAlgorithm{jose.RS256, jose.ES256, jose.ES384, jose.ES512}
 
 // verify checks the signature and reads the claims.
-func (a *Authenticator) verify(token string) (*claims, error) {
+func (a *Authenticator) verify(ctx context.Context, token string) (*claims, error) {
 	signed, err := jwt.ParseSigned(token, algorithms)
 	if err != nil || len(signed.Headers) != 1 {
 		return nil, errSignature
 	}
 	header := signed.Headers[0]
-	tried := false
-	for i := range a.cfg.Keys {
-		key := &a.cfg.Keys[i]
-		if header.KeyID != "" && header.KeyID != key.ID {
-			continue
-		}
-		tried = true
-		c := &claims{}
+	keys := a.cfg.Keys.Find(ctx, header.KeyID)
+	if len(keys) == 0 {
+		return nil, errNoKeys
+	}
+	for i := range keys {
+		key, c := &keys[i], &claims{}
 		if header.Algorithm == string(key.Alg) && signed.Claims(key.Public, c) == nil {
 			if c.Issuer != LegacyIssuer && !slices.Contains(a.cfg.Issuers, c.Issuer) {
 				return nil, errSignature
 			}
 			return c, nil
 		}
-	}
-	if !tried {
-		return nil, errNoKeys
 	}
 	return nil, errSignature
 }

@@ -6,6 +6,9 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
+	"sync/atomic"
+	"time"
 
 	"github.com/go-jose/go-jose/v4"
 )
@@ -33,9 +36,27 @@ func Discoverable(issuer, jwksURI string) error {
 	return nil
 }
 
-// Documents are the discovery document and the keys, by path. jwksURI is where KeysPath
-// is reached from outside.
-func Documents(issuer, jwksURI string, keys []Key) (map[string]Document, error) {
+// Published are the documents by which others verify tokens: the discovery document and
+// the keys. Set and ServeHTTP may be called at once.
+type Published struct {
+	issuer, jwksURI string
+	texts           atomic.Pointer[texts]
+}
+
+// texts are the documents as they are at a time.
+type texts struct {
+	byPath map[string][]byte
+	until  time.Time
+}
+
+// Publish makes the documents; jwksURI is where KeysPath is reached from outside. There is
+// nothing in them before Set is called.
+func Publish(issuer, jwksURI string) *Published {
+	return &Published{issuer: issuer, jwksURI: jwksURI}
+}
+
+// Set publishes these keys. until is how long they are good at least: zero where they stay.
+func (p *Published) Set(keys []Key, until time.Time) error {
 	algs := make([]string, 0, 1)
 	set := jose.JSONWebKeySet{Keys: []jose.JSONWebKey{}}
 	for _, k := range keys {
@@ -49,28 +70,47 @@ func Documents(issuer, jwksURI string, keys []Key) (map[string]Document, error) 
 		Responses []string `json:"response_types_supported"`
 		Subjects  []string `json:"subject_types_supported"`
 		Algs      []string `json:"id_token_signing_alg_values_supported"`
-	}{issuer, jwksURI, []string{"id_token"}, []string{"public"}, slices.Compact(algs)})
+	}{p.issuer, p.jwksURI, []string{"id_token"}, []string{"public"}, slices.Compact(algs)})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	published, err := json.Marshal(set)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return map[string]Document{
-		ConfigurationPath: {"application/json", configuration},
-		KeysPath:          {"application/jwk-set+json", published},
-	}, nil
+	p.texts.Store(&texts{map[string][]byte{ConfigurationPath: configuration, KeysPath: published}, until})
+	return nil
 }
 
-// Document answers with fixed bytes of one media type, whatever is asked.
+// Documents are the documents by path.
+func (p *Published) Documents() map[string]Document {
+	return map[string]Document{
+		ConfigurationPath: {"application/json", ConfigurationPath, p},
+		KeysPath:          {"application/jwk-set+json", KeysPath, p},
+	}
+}
+
+// Document answers with the bytes of one document, whatever is asked.
 type Document struct {
 	MediaType string
-	body      []byte
+	path      string
+	of        *Published
 }
 
+// keep is how long clients may keep a document whose keys stay.
+const keep = time.Hour
+
 func (d Document) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	now := d.of.texts.Load()
+	if now == nil {
+		http.Error(w, "no keys are known", http.StatusServiceUnavailable)
+		return
+	}
+	age := keep
+	if !now.until.IsZero() {
+		age = max(0, time.Until(now.until))
+	}
 	w.Header().Set("Content-Type", d.MediaType)
-	w.Header().Set("Cache-Control", "public, max-age=3600")
-	_, _ = w.Write(d.body)
+	w.Header().Set("Cache-Control", "public, max-age="+strconv.Itoa(int(age/time.Second)))
+	_, _ = w.Write(now.byPath[d.path])
 }

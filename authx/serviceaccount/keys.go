@@ -1,6 +1,7 @@
 package serviceaccount
 
 import (
+	"context"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -18,9 +19,31 @@ import (
 
 // Key is a public key and what is known of it.
 type Key struct {
-	ID     string // unpadded base64url of the SHA-256 of its DER form
+	ID     string // unpadded base64url of the SHA-256 of its DER form, or what a signer of another process calls it
 	Public crypto.PublicKey
 	Alg    jose.SignatureAlgorithm
+}
+
+// Keys finds the keys that verify tokens.
+type Keys interface {
+	// Find returns the keys with this id, and all of them for an empty one.
+	Find(ctx context.Context, id string) []Key
+}
+
+// Fixed are keys that stay.
+type Fixed []Key
+
+// Find implements Keys.
+func (f Fixed) Find(_ context.Context, id string) []Key {
+	if id == "" {
+		return f
+	}
+	for i := range f {
+		if f[i].ID == id {
+			return f[i : i+1]
+		}
+	}
+	return nil
 }
 
 // NewKey describes a public key: RSA, or ECDSA on P-256, P-384 or P-521.

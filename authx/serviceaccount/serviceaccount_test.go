@@ -41,6 +41,7 @@ func (o *objects) Secret(_ context.Context, namespace, name string) (serviceacco
 type fixture struct {
 	*objects
 	key    *rsa.PrivateKey
+	local  *serviceaccount.Local
 	signer *serviceaccount.Signer
 	auth   *serviceaccount.Authenticator
 	now    time.Time
@@ -58,11 +59,12 @@ func newFixture(t testing.TB) *fixture {
 		},
 		secrets: map[string]serviceaccount.Secret{},
 	}}
-	if f.signer, err = serviceaccount.NewSigner(issuer, key); err != nil {
+	if f.local, err = serviceaccount.NewLocal(key); err != nil {
 		t.Fatal(err)
 	}
+	f.signer = serviceaccount.NewSigner(issuer, f.local)
 	f.auth = serviceaccount.New(serviceaccount.Config{
-		Issuers: []string{issuer}, Keys: []serviceaccount.Key{f.signer.Key()}, Audiences: []string{issuer},
+		Issuers: []string{issuer}, Keys: serviceaccount.Fixed{f.local.Key()}, Audiences: []string{issuer},
 		Lookup: f.objects, Clock: func() time.Time { return f.now },
 	})
 	return f
@@ -77,7 +79,7 @@ func (f *fixture) issue(t testing.TB, change func(*authx.Grant)) string {
 	if change != nil {
 		change(g)
 	}
-	token, _, err := f.signer.Issue(g)
+	token, _, err := f.signer.Issue(t.Context(), g)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +155,7 @@ func TestClaimsAsWritten(t *testing.T) {
 	}
 	delete(parts[1], "jti")
 	want := [2]map[string]any{
-		{"alg": "RS256", "kid": f.signer.Key().ID},
+		{"alg": "RS256", "kid": f.local.Key().ID},
 		{
 			"aud": []any{issuer}, "iss": issuer, "sub": "system:serviceaccount:ns:app",
 			"iat": float64(f.now.Unix()), "nbf": float64(f.now.Unix()), "exp": float64(f.now.Add(time.Hour).Unix()),
@@ -213,7 +215,7 @@ func TestForgeries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kid := f.signer.Key().ID
+	kid := f.local.Key().ID
 	good := func(change map[string]any) map[string]any {
 		c := map[string]any{
 			"iss": issuer, "aud": []string{issuer}, "sub": "system:serviceaccount:ns:app",

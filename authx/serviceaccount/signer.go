@@ -1,7 +1,9 @@
 package serviceaccount
 
 import (
+	"context"
 	"crypto"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -13,15 +15,28 @@ import (
 	"github.com/rowlock/rowlock/authx"
 )
 
+// Signatures makes tokens of claims: JSON, which it signs.
+type Signatures interface {
+	Sign(ctx context.Context, claims []byte) (token string, err error)
+}
+
 // Signer issues tokens.
 type Signer struct {
 	issuer string
+	by     Signatures
+}
+
+// NewSigner makes a Signer that speaks as issuer.
+func NewSigner(issuer string, by Signatures) *Signer { return &Signer{issuer: issuer, by: by} }
+
+// Local signs with a key of this process.
+type Local struct {
 	key    Key
 	signer jose.Signer
 }
 
-// NewSigner makes a Signer that speaks as issuer and signs with key.
-func NewSigner(issuer string, key crypto.Signer) (*Signer, error) {
+// NewLocal makes a Local of a private key.
+func NewLocal(key crypto.Signer) (*Local, error) {
 	public, err := NewKey(key.Public())
 	if err != nil {
 		return nil, err
@@ -33,24 +48,54 @@ func NewSigner(issuer string, key crypto.Signer) (*Signer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a signer of service account tokens: %w", err)
 	}
-	return &Signer{issuer: issuer, key: public, signer: s}, nil
+	return &Local{key: public, signer: s}, nil
 }
 
-// Key is the public half of the signing key.
-func (s *Signer) Key() Key { return s.key }
+// Key is the public half of the key.
+func (l *Local) Key() Key { return l.key }
+
+// Sign implements Signatures.
+func (l *Local) Sign(_ context.Context, claims []byte) (string, error) { return l.sign(claims) }
+
+func (l *Local) sign(claims []byte) (string, error) {
+	signed, err := l.signer.Sign(claims)
+	if err != nil {
+		return "", err
+	}
+	return signed.CompactSerialize()
+}
+
+// IssueForSecret signs a token that is good as long as a Secret holds it, and its account
+// is there. It never ends by itself, so signers of other processes are not asked for one.
+func (l *Local) IssueForSecret(namespace, account, uid, secret string) (string, error) {
+	data, err := json.Marshal(claims{
+		Issuer: LegacyIssuer, Subject: Username(namespace, account),
+		LegacyNamespace: namespace, LegacySecret: secret, LegacyAccount: account, LegacyAccountUID: uid,
+	})
+	var token string
+	if err == nil {
+		token, err = l.sign(data)
+	}
+	if err != nil {
+		return "", fmt.Errorf("signing a service account token for a secret: %w", err)
+	}
+	return token, nil
+}
 
 // Issue signs a token. id is its unique number, which every use of it shows.
-func (s *Signer) Issue(g *authx.Grant) (token, id string, err error) {
+func (s *Signer) Issue(ctx context.Context, g *authx.Grant) (token, id string, err error) {
 	id = uuid.NewString()
-	c := claims{
+	data, err := json.Marshal(claims{
 		Audience: g.Audiences, Issuer: s.issuer, ID: id, Subject: Username(g.Namespace, g.Account.Name),
 		Expiry: date(g.Expires), IssuedAt: date(g.Issued), NotBefore: date(g.Issued),
 		Bound: &bound{
 			Namespace: g.Namespace, Account: *refOf(&g.Account),
 			Pod: refOf(g.Pod), Node: refOf(g.Node), Secret: refOf(g.Secret), WarnAfter: date(g.WarnAfter),
 		},
+	})
+	if err == nil {
+		token, err = s.by.Sign(ctx, data)
 	}
-	token, err = jwt.Signed(s.signer).Claims(c).Serialize()
 	if err != nil {
 		return "", "", fmt.Errorf("signing a service account token: %w", err)
 	}
@@ -63,17 +108,4 @@ func date(t time.Time) *jwt.NumericDate {
 		return nil
 	}
 	return jwt.NewNumericDate(t)
-}
-
-// IssueForSecret signs a token that is good as long as a Secret holds it, and its account
-// is there. It never ends by itself.
-func (s *Signer) IssueForSecret(namespace, account, uid, secret string) (string, error) {
-	token, err := jwt.Signed(s.signer).Claims(claims{
-		Issuer: LegacyIssuer, Subject: Username(namespace, account),
-		LegacyNamespace: namespace, LegacySecret: secret, LegacyAccount: account, LegacyAccountUID: uid,
-	}).Serialize()
-	if err != nil {
-		return "", fmt.Errorf("signing a service account token for a secret: %w", err)
-	}
-	return token, nil
 }

@@ -31,14 +31,14 @@ func TestRemembered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	signer, err := NewSigner("https://issuer", key)
+	local, err := NewLocal(key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := New(Config{Issuers: []string{"https://issuer"}, Keys: []Key{signer.Key()}, Lookup: there{}})
+	a := New(Config{Issuers: []string{"https://issuer"}, Keys: Fixed{local.Key()}, Lookup: there{}})
 	use := func(audiences ...string) {
 		t.Helper()
-		token, _, err := signer.Issue(&authx.Grant{Namespace: "n", Account: authx.Ref{Name: "a", UID: "u"}, Audiences: audiences, Issued: time.Now(), Expires: time.Now().Add(time.Hour)})
+		token, _, err := NewSigner("https://issuer", local).Issue(t.Context(), &authx.Grant{Namespace: "n", Account: authx.Ref{Name: "a", UID: "u"}, Audiences: audiences, Issued: time.Now(), Expires: time.Now().Add(time.Hour)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -12,8 +15,10 @@ import (
 
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/authx/serviceaccount"
+	"github.com/rowlock/rowlock/authx/serviceaccount/external"
 	"github.com/rowlock/rowlock/server"
 	apiaccess "github.com/rowlock/rowlock/server/access"
+	"github.com/rowlock/rowlock/server/verbs/tokenverbs"
 )
 
 // defaultIssuer is who issues service account tokens unless a flag says otherwise.
@@ -23,6 +28,7 @@ const defaultIssuer = "https://kubernetes.default.svc"
 type accountOptions struct {
 	issuers, keyFiles, audiences []string
 	signingKey, jwksURI          string
+	endpoint                     string // of who signs instead
 	lookup, extend               bool
 	maxAge                       time.Duration
 }
@@ -31,6 +37,7 @@ func (o *accountOptions) addTo(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.issuers, "service-account-issuer", []string{defaultIssuer}, "issuer of service account tokens; repeated: more whose tokens are accepted")
 	f.StringArrayVar(&o.keyFiles, "service-account-key-file", nil, "PEM file of keys that verify service account tokens; may be repeated (default: that of --tls-private-key-file); the signing key's always does")
 	f.StringVar(&o.signingKey, "service-account-signing-key-file", "", "private key that signs service account tokens (default: the data directory's)")
+	f.StringVar(&o.endpoint, "service-account-signing-endpoint", "", "unix socket (a path, or @NAME) of a signer that holds the key and signs service account tokens instead of this server; needs the feature gate ExternalServiceAccountTokenSigner")
 	f.StringVar(&o.jwksURI, "service-account-jwks-uri", "", "URI of the keys in the discovery document (default: that of this server)")
 	f.StringSliceVar(&o.audiences, "api-audiences", nil, "audiences of the API (default: the service account issuer)")
 	f.BoolVar(&o.lookup, "service-account-lookup", true, "look up the Secrets of tokens that are kept in one")
@@ -38,7 +45,10 @@ func (o *accountOptions) addTo(f *pflag.FlagSet) {
 	f.DurationVar(&o.maxAge, "service-account-max-token-expiration", 0, "longest life of a token; a longer one asked for is cut")
 }
 
-func (o *accountOptions) validate() error {
+// abstract is the name of a unix socket that is no file.
+var abstract = regexp.MustCompile(`^@([A-Za-z0-9_-]+\.)*[A-Za-z0-9_-]+$`)
+
+func (o *accountOptions) validate(gate func(string) bool) error {
 	for i, issuer := range o.issuers {
 		if issuer == "" {
 			return errors.New("service-account-issuer should not be an empty string")
@@ -55,6 +65,16 @@ func (o *accountOptions) validate() error {
 	} else if o.jwksURI != "" && u.Scheme != "https" {
 		return fmt.Errorf("service-account-jwks-uri requires https scheme, parsed as: %v", u)
 	}
+	if o.endpoint != "" {
+		switch {
+		case o.signingKey != "" || len(o.keyFiles) > 0:
+			return errors.New("can't set `--service-account-signing-key-file` and/or `--service-account-key-file` with `--service-account-signing-endpoint` (They are mutually exclusive)")
+		case !gate("ExternalServiceAccountTokenSigner"):
+			return errors.New("setting `--service-account-signing-endpoint` requires enabling ExternalServiceAccountTokenSigner feature gate")
+		case !filepath.IsAbs(o.endpoint) && !abstract.MatchString(o.endpoint):
+			return fmt.Errorf("invalid value %q passed for `--service-account-signing-endpoint`, should be a valid location on the filesystem or must be prefixed with @ to name UDS in abstract namespace", o.endpoint)
+		}
+	}
 	if slices.Contains(o.audiences, "") {
 		return errors.New("api-audiences should not hold an empty string")
 	}
@@ -66,13 +86,46 @@ func (o *accountOptions) validate() error {
 
 // load reads what issues and judges tokens, and makes the documents about the keys.
 // What judges tokens is made by the function that it returns.
-func (o *accountOptions) load(c accessConfig, a *access) (func(apiaccess.Host) authx.TokenAuthenticator, error) {
+func (o *accountOptions) load(ctx context.Context, c accessConfig, a *access) (func(apiaccess.Host) authx.TokenAuthenticator, error) {
 	if len(o.issuers) == 0 {
 		o.issuers = []string{defaultIssuer}
 	}
-	if err := o.validate(); err != nil {
+	if err := o.validate(c.gate); err != nil {
 		return nil, err
 	}
+	audiences := o.audiences
+	if len(audiences) == 0 {
+		audiences = o.issuers[:1]
+	}
+	documents := o.documents(c)
+	a.tokens.Audiences, a.tokens.MaxAge, a.tokens.Extend = audiences, o.maxAge, o.extend
+	signs := o.local
+	if o.endpoint != "" {
+		signs = o.external
+	}
+	keys, err := signs(ctx, c, a, documents)
+	if err != nil {
+		return nil, err
+	}
+	if documents != nil {
+		a.routes = map[string]server.Route{}
+		for path, document := range documents.Documents() {
+			a.routes[path] = server.Route{Produces: document.MediaType, Handler: document}
+		}
+	}
+	metrics := apiaccess.NewTokenMetrics()
+	a.collectors = append(a.collectors, metrics.Collectors()...)
+	return func(h apiaccess.Host) authx.TokenAuthenticator {
+		uses := &apiaccess.TokenUses{API: h.API, Metrics: metrics, Log: c.log}
+		return serviceaccount.New(serviceaccount.Config{
+			Issuers: o.issuers, Keys: keys, Audiences: audiences, Lookup: apiaccess.NewLookup(h), KeepLegacy: !o.lookup,
+			LegacyUsed: uses.Legacy, Extended: uses.Extended,
+		})
+	}, nil
+}
+
+// local signs with a key of a file.
+func (o *accountOptions) local(_ context.Context, c accessConfig, a *access, documents *serviceaccount.Published) (serviceaccount.Keys, error) {
 	signing := source{"--service-account-signing-key-file", o.signingKey}
 	if o.signingKey == "" {
 		signing = source{"--data-dir", c.dir.ServiceAccount}
@@ -82,11 +135,11 @@ func (o *accountOptions) load(c accessConfig, a *access) (func(apiaccess.Host) a
 	if err != nil {
 		return nil, signing.failed(err)
 	}
-	signer, err := serviceaccount.NewSigner(o.issuers[0], private)
+	signer, err := serviceaccount.NewLocal(private)
 	if err != nil {
 		return nil, signing.failed(err)
 	}
-	keys := []serviceaccount.Key{signer.Key()}
+	keys := serviceaccount.Fixed{signer.Key()}
 	files := o.keyFiles
 	if len(files) == 0 && c.tlsKey != "" { // as a stock server does; a key of another sort is none
 		if _, err := serviceaccount.LoadPublic(c.tlsKey); err == nil {
@@ -104,41 +157,57 @@ func (o *accountOptions) load(c accessConfig, a *access) (func(apiaccess.Host) a
 			}
 		}
 	}
-	audiences := o.audiences
-	if len(audiences) == 0 {
-		audiences = o.issuers[:1]
+	a.tokens.Issue, a.issueForSecret = serviceaccount.NewSigner(o.issuers[0], signer).Issue, signer.IssueForSecret
+	if documents != nil {
+		return keys, documents.Set(keys, time.Time{})
 	}
-	documents, err := o.documents(c, keys)
+	return keys, nil
+}
+
+// external leaves signing to another process.
+func (o *accountOptions) external(ctx context.Context, c accessConfig, a *access, documents *serviceaccount.Published) (serviceaccount.Keys, error) {
+	c.log.Info("waiting for the signer of service account tokens", "flag", "--service-account-signing-endpoint", "socket", o.endpoint)
+	signer, err := external.Open(ctx, external.Config{Socket: o.endpoint, Log: c.log, Changed: func(keys []serviceaccount.Key, until time.Time) {
+		if documents == nil {
+			return
+		}
+		if err := documents.Set(keys, until); err != nil {
+			c.log.Error("the keys of service account tokens cannot be published", "error", err)
+		}
+	}})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--service-account-signing-endpoint: %w", err)
 	}
-	a.routes = make(map[string]server.Route, len(documents))
-	for path, document := range documents {
-		a.routes[path] = server.Route{Produces: document.MediaType, Handler: document}
+	longest := signer.Longest()
+	switch {
+	case o.maxAge > longest:
+		_ = signer.Close()
+		return nil, fmt.Errorf("service-account-max-token-expiration cannot be set longer than the token expiration supported by service-account-signing-endpoint: %s > %s", o.maxAge, longest)
+	case o.maxAge == 0:
+		a.tokens.MaxAge = longest
 	}
-	a.tokens.Issue, a.tokens.Audiences, a.tokens.MaxAge, a.tokens.Extend = signer.Issue, audiences, o.maxAge, o.extend
-	a.issueForSecret = signer.IssueForSecret
-	metrics := apiaccess.NewTokenMetrics()
-	a.collectors = append(a.collectors, metrics.Collectors()...)
-	return func(h apiaccess.Host) authx.TokenAuthenticator {
-		uses := &apiaccess.TokenUses{API: h.API, Metrics: metrics, Log: c.log}
-		return serviceaccount.New(serviceaccount.Config{
-			Issuers: o.issuers, Keys: keys, Audiences: audiences, Lookup: apiaccess.NewLookup(h), KeepLegacy: !o.lookup,
-			LegacyUsed: uses.Legacy, Extended: uses.Extended,
-		})
-	}, nil
+	if o.extend && longest <= tokenverbs.RenewedAge {
+		c.log.Warn("tokens of pods are not extended: the signer takes on none that live longer than the hour they ask for",
+			"flag", "--service-account-extend-token-expiration", "longest", longest)
+	}
+	a.tokens.MaxExtended = longest
+	a.tokens.Issue = serviceaccount.NewSigner(o.issuers[0], signer).Issue
+	a.collectors = append(a.collectors, signer.Metrics().Collectors()...)
+	a.loops = append(a.loops, server.Loop{Name: "keys of service account tokens", Run: signer.Run})
+	a.closers = append(a.closers, signer)
+	return signer, nil
 }
 
 // documents are those by which others verify tokens. An issuer that is no URL at which
 // they could be found has none.
-func (o *accountOptions) documents(c accessConfig, keys []serviceaccount.Key) (map[string]serviceaccount.Document, error) {
+func (o *accountOptions) documents(c accessConfig) *serviceaccount.Published {
 	jwks := o.jwksURI
 	if jwks == "" {
 		jwks = "https://" + c.address + serviceaccount.KeysPath
 	}
 	if err := serviceaccount.Discoverable(o.issuers[0], jwks); err != nil {
 		c.log.Warn("the service account issuer's discovery document and keys are not served", "error", err)
-		return nil, nil
+		return nil
 	}
-	return serviceaccount.Documents(o.issuers[0], jwks, keys)
+	return serviceaccount.Publish(o.issuers[0], jwks)
 }

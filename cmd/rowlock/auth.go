@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"slices"
@@ -99,12 +100,20 @@ type access struct {
 	issueForSecret func(namespace, account, uid, secret string) (string, error)
 	routes         map[string]server.Route
 	loops          []server.Loop
+	closers        []io.Closer                       // of connections that live as long as the server
 	published      func() (map[string]string, error) // to extension servers
 	collectors     []prometheus.Collector
 	id             string // a hash that stands for this server in metrics
 	anonymous      bool
 	openPaths      []string              // to anonymous requests; nil: all
 	authorities    func() *x509.CertPool // of all client certificates that may be good
+}
+
+// close ends the connections.
+func (a *access) close() {
+	for _, c := range a.closers {
+		_ = c.Close()
+	}
 }
 
 // accessConfig is what authentication needs to know besides its flags.
@@ -118,7 +127,7 @@ type accessConfig struct {
 	tlsKey  string
 }
 
-func (o *authOptions) build(c accessConfig) (*access, error) {
+func (o *authOptions) build(ctx context.Context, c accessConfig) (*access, error) {
 	a := &access{
 		published: o.published(c), id: idHash(c.address), anonymous: o.anonymous,
 	}
@@ -140,7 +149,7 @@ func (o *authOptions) build(c accessConfig) (*access, error) {
 		source{"--client-ca-file", o.clientCA}, source{"--requestheader-client-ca-file", o.proxy.ca}); err != nil {
 		return nil, err
 	}
-	tokens, err := o.tokens(c, a)
+	tokens, err := o.tokens(ctx, c, a)
 	if err != nil {
 		return nil, err
 	}
@@ -220,8 +229,8 @@ func (o *authOptions) published(c accessConfig) func() (map[string]string, error
 
 // tokens reads what all ways to judge a bearer token need. The function that it returns
 // makes them, in their order.
-func (o *authOptions) tokens(c accessConfig, a *access) (func(apiaccess.Host) authx.TokenChain, error) {
-	accounts, err := o.accounts.load(c, a)
+func (o *authOptions) tokens(ctx context.Context, c accessConfig, a *access) (func(apiaccess.Host) authx.TokenChain, error) {
+	accounts, err := o.accounts.load(ctx, c, a)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ func TestEmptyLists(t *testing.T) {
 		if err := o.authz.validate(); err != nil {
 			return err
 		}
-		if err := o.auth.accounts.validate(); err != nil {
+		if err := o.auth.accounts.validate(func(string) bool { return true }); err != nil {
 			return err
 		}
 		if _, err := o.admission.build(); err != nil {

@@ -97,7 +97,7 @@ kubeconfig in the data directory; later starts find them again.`,
 	f.StringVar(&o.nodePortRange, "service-node-port-range", "30000-32767", "ports of services that nodes expose")
 	f.DurationVar(&o.retention, "history-retention", 5*time.Minute, "how long past versions of objects are kept")
 	f.DurationVar(&o.eventTTL, "event-ttl", time.Hour, "how long events are kept")
-	f.BoolVar(&o.allowPrivileged, "allow-privileged", true, "let pods have privileged containers; that some may not is a matter of pod security admission")
+	f.BoolVar(&o.allowPrivileged, "allow-privileged", true, "let pods have privileged containers; false refuses them in every namespace, pod security admission in some")
 	f.StringVar(&o.externalHostname, "external-hostname", "", "name under which clients reach this server, for addresses in its answers (default: the advertised address)")
 	f.BoolVar(&o.sharePort, "permit-port-sharing", false, "let several processes listen on the port (SO_REUSEPORT)")
 	f.StringSliceVar(&o.featureGates, "feature-gates", nil, "Gate=true|false pairs. Gates are:\n"+strings.Join(gates.Help(), "\n"))
@@ -128,9 +128,6 @@ kubeconfig in the data directory; later starts find them again.`,
 func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger) error {
 	if err := o.serving.validate(); err != nil {
 		return err
-	}
-	if !o.allowPrivileged {
-		return errors.New("--allow-privileged=false is not supported: say which namespaces may have privileged pods with pod security admission")
 	}
 	if err := emulated(o.emulated); err != nil {
 		return err
@@ -208,12 +205,13 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	if err != nil {
 		return err
 	}
-	access, err := o.auth.build(accessConfig{
+	access, err := o.auth.build(ctx, accessConfig{
 		dir: dir, front: front, address: address, gate: features.Enabled, log: log, open: authz.allowsAll, tlsKey: o.serving.key,
 	})
 	if err != nil {
 		return err
 	}
+	defer access.close()
 	built, err := o.controllers.build(dir, o.authority(dir))
 	if err != nil {
 		return err
@@ -323,7 +321,7 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 // resources are all that the server knows, with those turned off that are not to be
 // served.
 func (o *serveOptions) resources(n *network, feature func(gate string) bool, log *slog.Logger) ([]*kinds.Resource, error) {
-	all := builtin.Config{ServiceCIDRs: n.services, FirstNodePort: n.firstPort, LastNodePort: n.lastPort, EventTTL: o.eventTTL, Feature: feature}.Resources()
+	all := builtin.Config{ServiceCIDRs: n.services, FirstNodePort: n.firstPort, LastNodePort: n.lastPort, EventTTL: o.eventTTL, Feature: feature, NoPrivileged: !o.allowPrivileged}.Resources()
 	remarks, err := kinds.Enable(all, kinds.Asked(o.runtimeConfig), o.fairness.on, feature)
 	for _, remark := range remarks {
 		log.Warn("--runtime-config: " + remark)

@@ -56,7 +56,7 @@ var known = []Gate{
 	{Name: "ElasticIndexedJob", Stage: GA, Default: true, Locked: true},
 	{Name: "EventedPLEG", Stage: Alpha},
 	{Name: "ExecProbeTimeout", Stage: GA, Default: true},
-	{Name: "ExternalServiceAccountTokenSigner", Stage: Alpha},
+	{Name: "ExternalServiceAccountTokenSigner", Stage: Alpha, Switches: true},
 	{Name: "GracefulNodeShutdown", Stage: Beta, Default: true},
 	{Name: "GracefulNodeShutdownBasedOnPodPriority", Stage: Beta, Default: true},
 	{Name: "HPAScaleToZero", Stage: Alpha, Switches: true},

@@ -49,10 +49,11 @@ func Complete(t testing.TB, flags ...string) func(*server.Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	signer, err := serviceaccount.NewSigner(issuer, signingKey())
+	local, err := serviceaccount.NewLocal(signingKey())
 	if err != nil {
 		t.Fatal(err)
 	}
+	signer := serviceaccount.NewSigner(issuer, local)
 	return func(c *server.Config) {
 		roles := rbac.New()
 		c.Catalogue = kinds.NewCatalogue(resources)
@@ -62,7 +63,7 @@ func Complete(t testing.TB, flags ...string) func(*server.Config) {
 		rules := access.SyncedRules{Follower: follower, RuleResolver: roles}
 		c.Authenticator, c.Authenticate = nil, func(h access.Host) access.Authentication {
 			tokens := authx.TokenChain{Tokens{Token: Admin}, serviceaccount.New(serviceaccount.Config{
-				Issuers: []string{issuer}, Keys: []serviceaccount.Key{signer.Key()}, Audiences: []string{issuer}, Lookup: access.NewLookup(h),
+				Issuers: []string{issuer}, Keys: serviceaccount.Fixed{local.Key()}, Audiences: []string{issuer}, Lookup: access.NewLookup(h),
 			})}
 			return access.Authentication{
 				Authenticator: authx.AllowAnonymous{Next: authx.Chain{authx.Bearer{Tokens: tokens, Audiences: []string{issuer}}}},

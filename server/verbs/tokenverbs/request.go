@@ -21,12 +21,14 @@ import (
 	"github.com/rowlock/rowlock/server/verbs"
 )
 
+// RenewedAge is what pods ask for that expect the extension.
+const RenewedAge = 3607 * time.Second
+
 const (
 	defaultAge = int64(3600)
 	minAge     = 10 * time.Minute
 	maxAge     = int64(1) << 32 // seconds
 
-	renewedAge  = int64(3607)          // what pods ask for that expect the extension
 	extendedAge = 365 * 24 * time.Hour // what they get
 )
 
@@ -62,7 +64,7 @@ func (cfg Config) request(h *verbs.Handler, c *verbs.Call) error {
 		return err
 	}
 	cfg.age(c, req, grant)
-	token, id, err := cfg.Issue(grant)
+	token, id, err := cfg.Issue(c.Context(), grant)
 	if err != nil {
 		return err
 	}
@@ -181,8 +183,12 @@ func (cfg Config) age(c *verbs.Call, req *authenticationv1.TokenRequest, g *auth
 	}
 	age := time.Duration(*req.Spec.ExpirationSeconds) * time.Second
 	g.Expires = g.Issued.Add(age)
-	if cfg.Extend && g.Pod != nil && *req.Spec.ExpirationSeconds == renewedAge && sameSet(g.Audiences, cfg.Audiences) {
-		g.WarnAfter, g.Expires = g.Expires, g.Issued.Add(extendedAge)
+	if cfg.Extend && g.Pod != nil && *req.Spec.ExpirationSeconds == int64(RenewedAge/time.Second) && sameSet(g.Audiences, cfg.Audiences) {
+		longest := extendedAge
+		if cfg.MaxExtended > 0 {
+			longest = min(longest, cfg.MaxExtended)
+		}
+		g.WarnAfter, g.Expires = g.Expires, g.Issued.Add(longest)
 	}
 }
 

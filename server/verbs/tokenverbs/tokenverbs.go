@@ -19,7 +19,7 @@ import (
 // Config says how tokens are issued and judged.
 type Config struct {
 	// Issue signs a token; id is its number. Nil: no tokens are issued.
-	Issue func(g *authx.Grant) (token, id string, err error)
+	Issue func(ctx context.Context, g *authx.Grant) (token, id string, err error)
 	// Review judges a token for these audiences. ok is false for one that is no
 	// good; err says why.
 	Review func(ctx context.Context, token string, audiences []string) (who *authx.Authenticated, ok bool, err error)
@@ -29,7 +29,9 @@ type Config struct {
 	// Extend lets tokens of pods that ask for the usual hour live on for a year, with
 	// a note of when they should have been renewed.
 	Extend bool
-	Clock  func() time.Time // nil: time.Now
+	// MaxExtended is what becomes of that year where who signs takes on no longer lives.
+	MaxExtended time.Duration
+	Clock       func() time.Time // nil: time.Now
 }
 
 // Handlers are the specials for verbs.Handler.Special.

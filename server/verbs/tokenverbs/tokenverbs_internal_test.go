@@ -90,7 +90,7 @@ func TestHandlers(t *testing.T) {
 	if all := Handlers(Config{}); all["serviceaccounts/token"] != nil || all["tokenreviews.authentication.k8s.io"] == nil {
 		t.Error("a server that issues no tokens offers to")
 	}
-	issue := func(*authx.Grant) (string, string, error) { return "", "", nil }
+	issue := func(context.Context, *authx.Grant) (string, string, error) { return "", "", nil }
 	review := func(context.Context, string, []string) (*authx.Authenticated, bool, error) { return nil, false, nil }
 	if all := Handlers(Config{Issue: issue, Review: review}); len(all) != 2 {
 		t.Errorf("%d handlers", len(all))

@@ -1,0 +1,267 @@
+// Package external signs service account tokens with keys that another process guards: a
+// signer on this machine that speaks ExternalJWTSigner (k8s.io/externaljwt, v1alpha1) over
+// a unix socket. The private key never comes into this process.
+//
+// It promises: a token goes out only under a header that says no more than its algorithm,
+// its type and its key, and only by a key that others may find; keys are asked for again
+// when the signer said so, and when a token names one that is not known; while the signer
+// is away, tokens that it signed before are verified with the keys that it last named.
+//
+// Who causes calls, and how many: a signature for each token that is issued, to somebody
+// who may have it, at most 32 at once; one question for keys at a time, whoever wants to
+// know. What strangers show as tokens makes it ask once a second at most.
+//
+// Goroutines: those of the connection and of a question for keys, which Close ends; Run is
+// one, of who calls it.
+package external
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials/insecure"
+	"k8s.io/externaljwt/apis/v1alpha1"
+
+	"github.com/rowlock/rowlock/authx/serviceaccount"
+)
+
+const (
+	// MinAge is the shortest life of tokens that a signer may insist on.
+	MinAge = 10 * time.Minute
+
+	maxAnswer = 1 << 20
+	maxCalls  = 32
+	maxKeyID  = 1 << 10
+	maxKeys   = 1000
+	metaTime  = 10 * time.Second
+	// unknownPause is how long after a question for keys no other one is asked for the sake
+	// of a token whose key is not known.
+	unknownPause = time.Second
+	// failedPause is how long after a question that failed the next one is asked.
+	failedPause = 10 * time.Second
+	// maxHint is how many seconds at most keys are believed to stay.
+	maxHint = int64(24 * time.Hour / time.Second)
+)
+
+// Config says where the signer is.
+type Config struct {
+	Socket  string        // a path, or @ and a name
+	Timeout time.Duration // of a question for keys; 0: a minute
+	Log     *slog.Logger
+	// Changed, if set, is told which keys others may find, and for how long they are so.
+	// It is called before Open returns, and by one goroutine at a time.
+	Changed func(keys []serviceaccount.Key, until time.Time)
+}
+
+// Signer is a connection to a signer. It is a serviceaccount.Keys and a
+// serviceaccount.Signatures.
+type Signer struct {
+	cfg     Config
+	conn    *grpc.ClientConn
+	client  v1alpha1.ExternalJWTSignerClient
+	metrics *Metrics
+	places  chan struct{}
+	longest time.Duration
+
+	known atomic.Pointer[known]
+
+	life  context.Context // of the questions for keys
+	end   context.CancelFunc
+	group sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool
+	asking *question // under way
+	asked  time.Time // when the last one ended
+}
+
+// known is what the signer last said.
+type known struct {
+	keys   []serviceaccount.Key
+	at     time.Time // when the signer had them from where they are
+	hidden map[string]bool
+	until  time.Time
+}
+
+// question is one for keys, for all who wait for it.
+type question struct {
+	done chan struct{}
+	err  error
+}
+
+// Open connects, and waits until the signer has named its keys and the longest life of its
+// tokens, or Timeout is over.
+func Open(ctx context.Context, cfg Config) (*Signer, error) {
+	if cfg.Timeout == 0 {
+		cfg.Timeout = time.Minute
+	}
+	s := &Signer{cfg: cfg, metrics: newMetrics(), places: make(chan struct{}, maxCalls)}
+	s.life, s.end = context.WithCancel(context.WithoutCancel(ctx))
+	s.known.Store(&known{})
+	conn, err := grpc.NewClient("passthrough:///signer",
+		grpc.WithAuthority("localhost"), grpc.WithNoProxy(), grpc.WithDisableServiceConfig(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.WaitForReady(true), grpc.MaxCallRecvMsgSize(maxAnswer)),
+		grpc.WithMaxHeaderListSize(16<<10),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff: backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second}, MinConnectTimeout: 3 * time.Second,
+		}),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", cfg.Socket)
+		}),
+		grpc.WithUnaryInterceptor(s.metrics.intercept),
+	)
+	if err != nil {
+		s.end()
+		return nil, fmt.Errorf("connecting to the signer of service account tokens: %w", err)
+	}
+	s.conn, s.client = conn, v1alpha1.NewExternalJWTSignerClient(conn)
+	if err := s.start(ctx); err != nil {
+		_ = s.Close()
+		return nil, fmt.Errorf("the signer of service account tokens at %s: %w", cfg.Socket, err)
+	}
+	return s, nil
+}
+
+func (s *Signer) start(ctx context.Context) error {
+	if err := s.refresh(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, metaTime)
+	defer cancel()
+	said, err := s.client.Metadata(ctx, &v1alpha1.MetadataRequest{})
+	if err != nil {
+		return fmt.Errorf("asking for the longest life of its tokens: %w", err)
+	}
+	seconds := said.MaxTokenExpirationSeconds
+	if seconds < int64(MinAge/time.Second) {
+		return fmt.Errorf("max token life supported by external-jwt-signer (%ds) is less than acceptable (min %ds)", seconds, int64(MinAge/time.Second))
+	}
+	s.longest = time.Duration(min(seconds, 1<<32)) * time.Second
+	return nil
+}
+
+// Close ends the connection, and what was asked over it.
+func (s *Signer) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.end()
+	err := s.conn.Close()
+	s.group.Wait()
+	return err
+}
+
+// Longest is the longest life of a token that the signer takes on.
+func (s *Signer) Longest() time.Duration { return s.longest }
+
+// Metrics are the figures of the connection.
+func (s *Signer) Metrics() *Metrics { return s.metrics }
+
+// Sign signs the claims of a token, and makes the token.
+func (s *Signer) Sign(ctx context.Context, claims []byte) (token string, err error) {
+	defer func() { s.metrics.signed(err) }()
+	select {
+	case s.places <- struct{}{}:
+		defer func() { <-s.places }()
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+	payload := base64.RawURLEncoding.EncodeToString(claims)
+	got, err := s.client.Sign(ctx, &v1alpha1.SignJWTRequest{Claims: payload})
+	if err != nil {
+		return "", fmt.Errorf("while signing jwt: %w", err)
+	}
+	if err := s.checkHeader(ctx, got.Header); err != nil {
+		return "", fmt.Errorf("while validating header: %w", err)
+	}
+	if signature, err := base64.RawURLEncoding.DecodeString(got.Signature); err != nil || len(signature) == 0 {
+		return "", errors.New("empty signature returned")
+	}
+	return got.Header + "." + payload + "." + got.Signature, nil
+}
+
+// checkHeader judges the header of a token: what else could stand in it would be believed
+// by somebody.
+func (s *Signer) checkHeader(ctx context.Context, text string) error {
+	data, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil {
+		return fmt.Errorf("while unwrapping header: %w", err)
+	}
+	var header map[string]string
+	if err := json.Unmarshal(data, &header); err != nil {
+		return errors.New("while parsing header JSON: it is no object of texts")
+	}
+	for name := range header {
+		if name != "alg" && name != "kid" && name != "typ" {
+			return errors.New("while parsing header JSON: it has more than alg, kid and typ")
+		}
+	}
+	id := header["kid"]
+	switch {
+	case header["typ"] != "JWT":
+		return errors.New("bad type")
+	case id == "":
+		return errors.New("key id missing")
+	case len(id) > maxKeyID:
+		return errors.New("key id longer than 1 kb")
+	}
+	switch header["alg"] {
+	case "RS256", "ES256", "ES384", "ES512":
+	default:
+		return fmt.Errorf("bad signing algorithm %.20q", header["alg"])
+	}
+	if len(s.known.Load().of(id)) == 0 {
+		// Its user may have the token: no pause.
+		if err := s.refresh(ctx); err != nil {
+			return err
+		}
+	}
+	if s.known.Load().hidden[id] {
+		return fmt.Errorf("key used for signing JWT (kid: %.100s) is excluded from OIDC discovery docs", id)
+	}
+	return nil
+}
+
+// Find implements serviceaccount.Keys: the keys of this id, and all of them for an empty
+// one. An unknown id makes it ask, unless it has just asked.
+func (s *Signer) Find(ctx context.Context, id string) []serviceaccount.Key {
+	have := s.known.Load()
+	found := have.of(id)
+	if len(found) > 0 || len(id) > maxKeyID {
+		return found
+	}
+	s.mu.Lock()
+	recent := s.asking == nil && time.Since(s.asked) < unknownPause
+	s.mu.Unlock()
+	if recent {
+		return nil
+	}
+	if err := s.refresh(ctx); err != nil {
+		return nil // Run tells of it
+	}
+	return s.known.Load().of(id)
+}
+
+// of is what there is of an id.
+func (k *known) of(id string) []serviceaccount.Key {
+	if id == "" {
+		return k.keys
+	}
+	for i := range k.keys {
+		if k.keys[i].ID == id {
+			return k.keys[i : i+1]
+		}
+	}
+	return nil
+}

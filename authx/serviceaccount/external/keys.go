@@ -1,0 +1,160 @@
+package external
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/externaljwt/apis/v1alpha1"
+
+	"github.com/rowlock/rowlock/authx/serviceaccount"
+)
+
+// Run asks for the keys anew whenever the signer said it should, until ctx ends.
+func (s *Signer) Run(ctx context.Context) error {
+	wait := time.NewTimer(time.Until(s.known.Load().until))
+	defer wait.Stop()
+	failed := false
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-wait.C:
+		}
+		err := s.refresh(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			if !failed {
+				s.cfg.Log.Error("the signer of service account tokens does not name its keys; those that it named last stay", "socket", s.cfg.Socket, "error", err)
+			}
+			wait.Reset(failedPause)
+		default:
+			if failed {
+				s.cfg.Log.Info("the signer of service account tokens names its keys again", "socket", s.cfg.Socket)
+			}
+			wait.Reset(max(time.Second, time.Until(s.known.Load().until)))
+		}
+		failed = err != nil
+	}
+}
+
+// refresh asks for the keys, and waits for the answer, also to somebody else's question.
+func (s *Signer) refresh(ctx context.Context) error {
+	s.mu.Lock()
+	q := s.asking
+	if q == nil {
+		if s.closed {
+			s.mu.Unlock()
+			return errors.New("the connection is closed")
+		}
+		q = &question{done: make(chan struct{})}
+		s.asking = q
+		s.group.Go(func() { s.answer(q) })
+	}
+	s.mu.Unlock()
+	select {
+	case <-q.done:
+		return q.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// answer asks for all who wait: nobody's going away ends it.
+func (s *Signer) answer(q *question) {
+	ctx, cancel := context.WithTimeout(s.life, s.cfg.Timeout)
+	defer cancel()
+	got, err := s.fetch(ctx)
+	s.metrics.fetched(err, time.Now())
+	if err == nil {
+		s.metrics.dated(got.at)
+		if was := s.known.Swap(got); s.cfg.Changed != nil && !was.published(got) {
+			s.cfg.Changed(got.shown(), got.until)
+		}
+	}
+	s.mu.Lock()
+	s.asking, s.asked = nil, time.Now()
+	s.mu.Unlock()
+	q.err = err
+	close(q.done)
+}
+
+// published is whether what is made of these keys, and how long it is good, is there.
+func (k *known) published(other *known) bool {
+	same := func(a, b serviceaccount.Key) bool { return a.ID == b.ID }
+	return k.at.Equal(other.at) && k.until.Equal(other.until) && slices.EqualFunc(k.shown(), other.shown(), same)
+}
+
+// shown are the keys that others may find.
+func (k *known) shown() []serviceaccount.Key {
+	shown := make([]serviceaccount.Key, 0, len(k.keys))
+	for _, key := range k.keys {
+		if !k.hidden[key.ID] {
+			shown = append(shown, key)
+		}
+	}
+	return shown
+}
+
+// fetch asks for the keys and looks at what is said.
+func (s *Signer) fetch(ctx context.Context) (*known, error) {
+	said, err := s.client.FetchKeys(ctx, &v1alpha1.FetchKeysRequest{})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("while getting externally supported jwt signing keys: %w", err)
+	case said.RefreshHintSeconds <= 0:
+		return nil, fmt.Errorf("found invalid refresh hint (%ds)", said.RefreshHintSeconds)
+	case len(said.Keys) == 0:
+		return nil, errors.New("found no keys")
+	case len(said.Keys) > maxKeys:
+		return nil, fmt.Errorf("found %d keys, which is more than %d", len(said.Keys), maxKeys)
+	}
+	if err := said.DataTimestamp.CheckValid(); err != nil {
+		return nil, fmt.Errorf("invalid data timestamp: %w", err)
+	}
+	k := &known{
+		at: said.DataTimestamp.AsTime(), hidden: map[string]bool{},
+		until: time.Now().Add(time.Duration(min(said.RefreshHintSeconds, maxHint)) * time.Second),
+	}
+	for _, one := range said.Keys {
+		key, err := parse(one)
+		if err != nil {
+			return nil, err
+		}
+		if len(k.of(key.ID)) > 0 {
+			return nil, fmt.Errorf("found two public keys of the id %.100q", key.ID)
+		}
+		k.keys = append(k.keys, key)
+		if one.ExcludeFromOidcDiscovery {
+			k.hidden[key.ID] = true
+		}
+	}
+	return k, nil
+}
+
+func parse(said *v1alpha1.Key) (serviceaccount.Key, error) {
+	none := serviceaccount.Key{}
+	switch {
+	case said == nil:
+		return none, errors.New("found nil public key")
+	case said.KeyId == "" || len(said.KeyId) > maxKeyID:
+		return none, fmt.Errorf("found invalid public key id %.100q", said.KeyId)
+	case len(said.Key) == 0:
+		return none, errors.New("found empty public key")
+	}
+	public, err := x509.ParsePKIXPublicKey(said.Key)
+	if err != nil {
+		return none, fmt.Errorf("while parsing external public keys: %w", err)
+	}
+	key, err := serviceaccount.NewKey(public)
+	if err != nil {
+		return none, fmt.Errorf("the public key %.100q: %w", said.KeyId, err)
+	}
+	key.ID = said.KeyId
+	return key, nil
+}
