@@ -132,3 +132,29 @@ func TestLocalAPIServiceStaysAvailable(t *testing.T) {
 		s.Must("PATCH", at+"/v1.local.example/status", `{"status":{"conditions":null}}`, "Content-Type", "application/merge-patch+json")
 	}
 }
+
+// TestLocalConditionComesBack: who takes the condition of an APIService away that the server
+// serves itself finds it again with the next request, and after a change from another
+// server to none as well.
+func TestLocalConditionComesBack(t *testing.T) {
+	s := servertest.Start(t)
+	s.Must("POST", "/apis/apiregistration.k8s.io/v1/apiservices", `{"metadata":{"name":"v1.here.example"},"spec":{"group":"here.example","version":"v1","groupPriorityMinimum":1000,"versionPriority":10}}`)
+	const path, fancy, merge = "/apis/apiregistration.k8s.io/v1/apiservices/v1.here.example", `{"status":{"conditions":[{"type":"Fancy","status":"False"}]}}`, "application/merge-patch+json"
+	for range 20 {
+		if got := string(s.Must("PATCH", path+"/status", fancy, "Content-Type", merge)); strings.Contains(got, "Available") {
+			t.Fatalf("the answer has what the client did not write: %s", got)
+		}
+		if got := string(s.Must("GET", path, "")); !strings.Contains(got, `"reason":"Local"`) {
+			t.Fatalf("the condition is not back: %s", got)
+		}
+	}
+	if got := string(s.Must("PATCH", path+"/status?dryRun=All", fancy, "Content-Type", merge)); strings.Contains(got, "Available") {
+		t.Errorf("a dry run: %s", got)
+	}
+	s.Must("PATCH", path, `{"spec":{"insecureSkipTLSVerify":true,"service":{"namespace":"default","name":"none"}}}`, "Content-Type", merge)
+	servertest.Eventually(t, func() bool { return strings.Contains(s.Do("GET", path, "").Body.String(), "ServiceNotFound") })
+	s.Must("PATCH", path, `{"spec":{"insecureSkipTLSVerify":false,"service":null}}`, "Content-Type", merge)
+	if got := string(s.Must("GET", path, "")); !strings.Contains(got, `"reason":"Local"`) {
+		t.Errorf("local again: %s", got)
+	}
+}

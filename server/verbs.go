@@ -1,14 +1,19 @@
 package server
 
 import (
+	"context"
+
 	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/codecs/packed"
 	"github.com/rowlock/rowlock/server/access"
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/admission/plugins"
+	"github.com/rowlock/rowlock/server/aggregator"
 	"github.com/rowlock/rowlock/server/answers"
 	"github.com/rowlock/rowlock/server/apply"
 	"github.com/rowlock/rowlock/server/apply/ownership"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/controllers"
 	"github.com/rowlock/rowlock/server/verbs"
 	"github.com/rowlock/rowlock/server/watches"
 	"github.com/rowlock/rowlock/server/writes"
@@ -31,7 +36,7 @@ func (s *Server) newVerbs(who access.Authentication) error {
 			Objects:   s.objects,
 			Owner:     ownership.New(ownership.Config{Schemas: s.Schemas, StandardOnly: c.StandardOwnership, Count: s.Metrics.Ownership, Log: c.Log}),
 			Patcher:   apply.New(apply.Config{StandardOnly: c.StandardMerge, Count: s.Metrics.StrategicMerge, Log: c.Log}),
-			Admission: admits, Authorizer: c.Authorizer, Clock: c.Clock, Log: c.Log,
+			Admission: admits, Authorizer: c.Authorizer, Clock: c.Clock, Log: c.Log, Changed: s.changed(),
 		},
 		Watches: &watches.Server{Objects: s.objects, Answers: answering, Delivery: s.delivery, Measure: s.Metrics, Log: c.Log, For: c.WatchFor},
 		Feature: c.Feature, Special: s.specials(who),
@@ -40,12 +45,19 @@ func (s *Server) newVerbs(who access.Authentication) error {
 	return nil
 }
 
+// changed are who is told of an update before its client is, by storage.
+func (s *Server) changed() map[string]func(context.Context, *cache.Item) {
+	services := &controllers.APIServices{API: s, Cache: s.Cache, Aggregator: s.aggregated, Log: s.cfg.Log, Clock: s.cfg.Clock}
+	return map[string]func(context.Context, *cache.Item){aggregator.Storage: services.Restore}
+}
+
 // admission is the chain of plugins that writes pass.
 func (s *Server) admission() (*admission.Chain, error) {
 	c := &s.cfg
 	list, err := plugins.Build(plugins.Host{
 		Catalogue: c.Catalogue, Cache: s.Cache, Objects: s.objects, Schemas: s.Schemas, API: s, Authorizer: c.Authorizer, Webhooks: s.webhooks,
-		Registry: s.Metrics.Registry, Feature: c.Feature, Clock: c.Clock, Log: c.Log,
+		Elsewhere: s.elsewhere.OfKind,
+		Registry:  s.Metrics.Registry, Feature: c.Feature, Clock: c.Clock, Log: c.Log,
 	}, c.Admission)
 	if err != nil {
 		return nil, err

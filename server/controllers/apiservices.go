@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
+	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/server/aggregator"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds/apiregistration"
@@ -82,6 +83,21 @@ func (c *APIServices) wanted(s *apiregistrationv1.APIService) (_ apiregistration
 	return apiregistrationv1.APIServiceCondition{
 		Type: apiregistrationv1.Available, Status: v.Status, Reason: v.Reason, Message: v.Message, LastTransitionTime: now,
 	}, known
+}
+
+// Restore writes down that a local APIService is available, where a write has left it
+// without a word of that. It is done before the writer has its answer, so that what it
+// sends next finds the condition, as clients of a stock server do: the loop alone would
+// have to be faster than the client. Failures it leaves to the loop, and changes as well
+// that another write has made of the object since.
+func (c *APIServices) Restore(ctx context.Context, item *cache.Item) {
+	s := &apiregistrationv1.APIService{}
+	if _, err := c.Cache.JSON().Decode(item.JSON, s, codecs.Ignore); err != nil || s.Spec.Service != nil {
+		return
+	}
+	if wanted, known := c.wanted(s); known && !says(s, wanted) {
+		c.write(ctx, s, wanted)
+	}
 }
 
 func available(list []apiregistrationv1.APIServiceCondition) int {

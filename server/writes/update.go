@@ -68,6 +68,9 @@ func (w *Writer) Update(ctx context.Context, req *Request, ch *Change) (*Outcome
 	if err != nil {
 		return nil, err
 	}
+	if tell := w.Changed[req.Resource.Storage.Key]; tell != nil && !req.DryRun && out.Item != nil {
+		tell(ctx, out.Item)
+	}
 	return out, nil
 }
 

@@ -34,6 +34,7 @@ import (
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/apply"
+	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/contention"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/objects"
@@ -49,6 +50,9 @@ type Writer struct {
 	Authorizer authx.Authorizer // of creates by update and of deletes unread; nil: nobody may
 	Clock      func() time.Time // nil: time.Now
 	Log        *slog.Logger     // nil: slog.Default
+	// Changed is told what an update has stored, by the storage of the object, before the
+	// client is.
+	Changed map[string]func(ctx context.Context, item *cache.Item)
 
 	queues contention.Queues // of those whose write of an object lost to another's
 }

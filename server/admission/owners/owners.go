@@ -25,6 +25,7 @@ import (
 type Permissions struct {
 	Authorizer authx.Authorizer
 	Catalogue  *kinds.Catalogue
+	Elsewhere  admission.Elsewhere // nil: no kinds but those of the catalogue
 }
 
 var _ admission.Validator = Permissions{}
@@ -67,15 +68,15 @@ func (p Permissions) Validate(ctx context.Context, a *admission.Attributes) erro
 		return nil
 	}
 	for _, ref := range blocking {
-		owner, err := p.owner(ref)
+		owner, namespaced, err := p.owner(ref)
 		if err != nil {
 			return a.Forbid(fmt.Errorf("cannot set blockOwnerDeletion in this case because cannot find RESTMapping for APIVersion %s Kind %s: %w", ref.APIVersion, ref.Kind, err))
 		}
 		namespace := ""
-		if owner.Namespaced {
+		if namespaced {
 			namespace = a.Namespace
 		}
-		if err := p.mayFinalize(ctx, a, owner.Group, owner.Version, owner.Plural, namespace, ref.Name); err != nil {
+		if err := p.mayFinalize(ctx, a, owner.Group, owner.Version, owner.Resource, namespace, ref.Name); err != nil {
 			return a.Forbid(fmt.Errorf("cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: %w", err))
 		}
 	}
@@ -94,16 +95,19 @@ func newlyBlocking(now, before []metav1.OwnerReference) []metav1.OwnerReference 
 	return out
 }
 
-func (p Permissions) owner(ref metav1.OwnerReference) (*kinds.Resource, error) {
+// owner finds the resource of an owner.
+func (p Permissions) owner(ref metav1.OwnerReference) (what schema.GroupVersionResource, namespaced bool, err error) {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil {
-		return nil, err
+		return what, false, err
 	}
-	r := p.Catalogue.LookupKind(gv.WithKind(ref.Kind))
-	if r == nil {
-		return nil, &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: gv.Group, Kind: ref.Kind}, SearchedVersions: []string{gv.Version}}
+	if r := p.Catalogue.LookupKind(gv.WithKind(ref.Kind)); r != nil && !r.Off {
+		return gv.WithResource(r.Plural), r.Namespaced, nil
 	}
-	return r, nil
+	if what, namespaced, ok := p.Elsewhere.Find(gv.WithKind(ref.Kind)); ok {
+		return what, namespaced, nil
+	}
+	return what, false, &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: gv.Group, Kind: ref.Kind}, SearchedVersions: []string{gv.Version}}
 }
 
 // mayFinalize is nil if the user may change the finalizers of an object.

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/rowlock/rowlock/authx"
@@ -26,6 +27,12 @@ func (g grants) Authorize(_ context.Context, a *authx.Attributes) (authx.Decisio
 		return authx.Allow, "", nil
 	}
 	return authx.NoOpinion, "no rule", errors.New("no role")
+}
+
+// elsewhere serves namespaced Boxes and Shelves that are not.
+func elsewhere(kind schema.GroupVersionKind) (what schema.GroupVersionResource, namespaced, ok bool) {
+	plural := map[string]string{"Box": "boxes", "Shelf": "shelves"}[kind.Kind]
+	return kind.GroupVersion().WithResource(plural), kind.Kind == "Box", kind.Group == "far.example" && plural != ""
 }
 
 func TestPermissions(t *testing.T) {
@@ -50,18 +57,22 @@ func TestPermissions(t *testing.T) {
 		grants      grants
 		want        string
 	}{
-		"nothing owned":      {owned(), nil, nil, nothing},
-		"new, owned":         {owned(free), nil, nil, nothing},
-		"given away":         {owned(free), owned(), nil, undead},
-		"given, may delete":  {owned(free), owned(), grants{deletes}, nothing},
-		"taken back":         {owned(), owned(free), nil, undead},
-		"as before":          {owned(blocking), owned(blocking), nil, nothing},
-		"new, blocks":        {owned(blocking), nil, nil, unfinal},
-		"new, may block":     {owned(blocking), nil, grants{finishes}, nothing},
-		"may block anything": {owned(blocking), nil, grants{"update /*/finalizers/*"}, nothing},
-		"begins to block":    {owned(blocking), owned(free), grants{deletes}, unfinal},
-		"blocks still":       {owned(blocking, ref("v1", "Pod", "p", false)), owned(blocking), grants{deletes}, nothing},
-		"cluster-wide owner": {owned(ref("v1", "Node", "d", true)), nil, grants{"update /nodes/finalizers/d"}, nothing},
+		"nothing owned":         {owned(), nil, nil, nothing},
+		"new, owned":            {owned(free), nil, nil, nothing},
+		"given away":            {owned(free), owned(), nil, undead},
+		"given, may delete":     {owned(free), owned(), grants{deletes}, nothing},
+		"taken back":            {owned(), owned(free), nil, undead},
+		"as before":             {owned(blocking), owned(blocking), nil, nothing},
+		"new, blocks":           {owned(blocking), nil, nil, unfinal},
+		"new, may block":        {owned(blocking), nil, grants{finishes}, nothing},
+		"may block anything":    {owned(blocking), nil, grants{"update /*/finalizers/*"}, nothing},
+		"begins to block":       {owned(blocking), owned(free), grants{deletes}, unfinal},
+		"blocks still":          {owned(blocking, ref("v1", "Pod", "p", false)), owned(blocking), grants{deletes}, nothing},
+		"cluster-wide owner":    {owned(ref("v1", "Node", "d", true)), nil, grants{"update /nodes/finalizers/d"}, nothing},
+		"owner elsewhere":       {owned(ref("far.example/v1", "Box", "d", true)), nil, nil, unfinal},
+		"of another kind there": {owned(ref("far.example/v1", "Lid", "d", true)), nil, grants{"update n/boxes/finalizers/d"}, front + `cannot set blockOwnerDeletion in this case because cannot find RESTMapping for APIVersion far.example/v1 Kind Lid: no matches for kind "Lid" in version "far.example/v1"`},
+		"may block elsewhere":   {owned(ref("far.example/v1", "Box", "d", true)), nil, grants{"update n/boxes/finalizers/d"}, nothing},
+		"wide owner elsewhere":  {owned(ref("far.example/v1", "Shelf", "d", true)), nil, grants{"update n/shelves/finalizers/d"}, unfinal},
 		"unknown owner": {owned(ref("x/v1", "Y", "d", true)), nil, nil,
 			front + `cannot set blockOwnerDeletion in this case because cannot find RESTMapping for APIVersion x/v1 Kind Y: no matches for kind "Y" in version "x/v1"`},
 	} {
@@ -69,7 +80,7 @@ func TestPermissions(t *testing.T) {
 		if c.before != nil {
 			a.Operation, a.Old = admission.Update, c.before
 		}
-		p := owners.Permissions{Authorizer: c.grants, Catalogue: catalogue}
+		p := owners.Permissions{Authorizer: c.grants, Catalogue: catalogue, Elsewhere: elsewhere}
 		if err := p.Validate(t.Context(), a); fmt.Sprint(err) != c.want {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}

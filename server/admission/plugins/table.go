@@ -48,6 +48,7 @@ type Host struct {
 	Schemas    *schema.Schemas // of all kinds
 	API        API
 	Authorizer authx.Authorizer
+	Elsewhere  admission.Elsewhere    // kinds that aggregated servers serve; nil: none
 	Webhooks   *hooks.Client          // calls webhooks
 	Registry   *prometheus.Registry   // of metrics; nil: they are not shown
 	Feature    func(gate string) bool // whether a feature gate is on
@@ -60,7 +61,7 @@ type Host struct {
 func Build(h Host, c Config) ([]admission.Plugin, error) {
 	s := share(h, &c)
 	s.tolerations = c.Tolerations
-	list := []admission.Plugin{policy.Reading{Authorizer: h.Authorizer, Catalogue: h.Catalogue, Objects: s.reader}}
+	list := []admission.Plugin{policy.Reading{Authorizer: h.Authorizer, Catalogue: h.Catalogue, Elsewhere: h.Elsewhere, Objects: s.reader}}
 	for _, p := range all {
 		if !c.runs(p.name, h.Feature) {
 			continue
@@ -154,7 +155,7 @@ var all = []entry{
 	{name: "DefaultStorageClass", on: true, build: plain(func(s *shared) admission.Plugin { return storage.DefaultClass{Objects: s.reader} })},
 	{name: "StorageObjectInUseProtection", on: true, build: plain(func(*shared) admission.Plugin { return storage.Protection{} })},
 	{name: "OwnerReferencesPermissionEnforcement", build: plain(func(s *shared) admission.Plugin {
-		return owners.Permissions{Authorizer: s.Authorizer, Catalogue: s.Catalogue}
+		return owners.Permissions{Authorizer: s.Authorizer, Catalogue: s.Catalogue, Elsewhere: s.Elsewhere}
 	})},
 	{name: "PersistentVolumeClaimResize", on: true, build: plain(func(s *shared) admission.Plugin { return storage.Resize{Objects: s.reader} })},
 	{name: "RuntimeClass", on: true, build: plain(func(s *shared) admission.Plugin { return pods.RuntimeClass{Objects: s.reader} })},

@@ -23,6 +23,7 @@ import (
 type Reading struct {
 	Authorizer authx.Authorizer
 	Catalogue  *kinds.Catalogue
+	Elsewhere  admission.Elsewhere // nil: no kinds but those of the catalogue
 	Objects    admission.Objects
 }
 
@@ -146,12 +147,16 @@ func (p Reading) resourceOf(kind *admissionregistrationv1.ParamKind) (what authx
 		return what, fmt.Sprintf("parse paramKind &{%s %s}", kind.APIVersion, kind.Kind)
 	}
 	what.APIGroup, what.APIVersion = gv.Group, gv.Version
-	r := p.Catalogue.LookupKind(gv.WithKind(kind.Kind))
-	if r == nil || r.Off {
-		return what, fmt.Sprintf("resolve paramKind &{%s %s}", kind.APIVersion, kind.Kind)
+	// What is served here comes first: that is what would be read.
+	if r := p.Catalogue.LookupKind(gv.WithKind(kind.Kind)); r != nil && !r.Off {
+		what.Resource = r.Plural
+		return what, ""
 	}
-	what.Resource = r.Plural
-	return what, ""
+	if there, _, ok := p.Elsewhere.Find(gv.WithKind(kind.Kind)); ok {
+		what.Resource = there.Resource
+		return what, ""
+	}
+	return what, fmt.Sprintf("resolve paramKind &{%s %s}", kind.APIVersion, kind.Kind)
 }
 
 // allowed asks. A question that cannot be answered is a no.

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/admission"
@@ -65,6 +66,12 @@ func bound(to string, ref *admissionregistrationv1.ParamRef) *admissionregistrat
 	}
 }
 
+// elsewhere serves Boxes, and says that it serves Secrets, which are served here.
+func elsewhere(kind schema.GroupVersionKind) (what schema.GroupVersionResource, namespaced, ok bool) {
+	plural := map[string]string{"Box": "boxes", "Secret": "lies"}[kind.Kind]
+	return kind.GroupVersion().WithResource(plural), true, plural != ""
+}
+
 func TestParametersAreAskedFor(t *testing.T) {
 	const (
 		who     = `user &{vera u1 [devs] map[]} `
@@ -73,6 +80,7 @@ func TestParametersAreAskedFor(t *testing.T) {
 	)
 	stored := policies{
 		"secrets": kind("v1", "Secret"), "none": nil, "widgets": kind("example.org/v1", "Widget"), "odd": kind("a/b/c", "Odd"), "deployments": kind("apps/v1", "Deployment"),
+		"boxes": kind("far.example/v1", "Box"),
 	}
 	named, selected := &admissionregistrationv1.ParamRef{Name: "s", Namespace: "ns"}, &admissionregistrationv1.ParamRef{Selector: &metav1.LabelSelector{}}
 	for name, c := range map[string]struct {
@@ -84,6 +92,8 @@ func TestParametersAreAskedFor(t *testing.T) {
 		"a kind of a group":              {obj: vap(kind("apps/v1", "Deployment")), asked: "get apps/v1/deployments */*", says: `(kind=Deployment, apiVersion=apps/v1)`},
 		"an unknown kind":                {obj: vap(kind("example.org/v1", "Widget")), asked: "get example.org/v1/* */*", says: `(kind=Widget, apiVersion=example.org/v1)`},
 		"a kind that does not parse":     {obj: vap(kind("a/b/c", "Odd")), asked: "get */*/* */*", says: `(kind=Odd, apiVersion=a/b/c)`},
+		"a kind elsewhere":               {obj: vap(kind("far.example/v1", "Box")), asked: "get far.example/v1/boxes */*", says: `(kind=Box, apiVersion=far.example/v1)`},
+		"a name of a kind elsewhere":     {obj: bound("boxes", named), asked: "get far.example/v1/boxes ns/s", says: fmt.Sprintf(refused, "get")},
 		"no kind":                        {obj: vap(nil)},
 		"the kind that it had":           {obj: vap(kind("v1", "Secret")), old: vap(kind("v1", "Secret"))},
 		"another kind than it had":       {obj: vap(kind("v1", "Secret")), old: vap(kind("v1", "ConfigMap")), asked: "get /v1/secrets */*", says: "kind=Secret"},
@@ -105,7 +115,7 @@ func TestParametersAreAskedFor(t *testing.T) {
 			a := &admission.Attributes{Operation: admission.Create, Object: c.obj, Old: c.old, Subresource: c.sub, User: &authx.Identity{Name: "vera", UID: "u1", Groups: []string{"devs"}}}
 			a.Resource = catalogue.Lookup("admissionregistration.k8s.io", "v1", "validatingadmissionpolicies")
 			ask := func(z *asker) error {
-				return policy.Reading{Authorizer: z, Catalogue: catalogue, Objects: stored}.Validate(context.Background(), a)
+				return policy.Reading{Authorizer: z, Catalogue: catalogue, Elsewhere: elsewhere, Objects: stored}.Validate(context.Background(), a)
 			}
 			for _, no := range []*asker{{}, {says: authx.Deny}, {says: authx.Allow, err: errors.New("the webhook is away")}} {
 				err := ask(no)

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 	discoveryv2 "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/rowlock/rowlock/authx"
@@ -222,6 +223,22 @@ func TestLists(t *testing.T) {
 	w.untilSays("good.example/v1", "Current gadgets widgets widgets/status orphans orphans/part")
 	for _, group := range []string{"broken.example", "garbage.example", "other.example"} {
 		w.untilSays(group+"/v1", "Stale")
+	}
+	for kind, want := range map[string]string{
+		"Widget.v1.good.example": "widgets namespaced true", "Gadget.v1.good.example": "gadgets namespaced false",
+		"Part.v1.good.example": "", "Widget.v2.good.example": "", "Widget.v1.broken.example": "", "Widget.v1.none.example": "", "Deployment.v1.apps": "",
+	} {
+		gvk, _ := schema.ParseKindArg(kind)
+		got := ""
+		if what, namespaced, ok := w.OfKind(*gvk); ok {
+			got = fmt.Sprint(what.Resource, " namespaced ", namespaced)
+			if what.GroupVersion() != gvk.GroupVersion() {
+				t.Errorf("%s: found in %v", kind, what)
+			}
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", kind, got, want)
+		}
 	}
 	list, _ := w.Services()
 	for _, s := range list {

@@ -51,30 +51,30 @@ func (d *Documents) Resources() (list []Resource, unknown []schema.GroupVersion)
 	return list, unknown
 }
 
-// OfKind is the resource whose objects are of a kind, or nil.
-func (d *Documents) OfKind(gvk schema.GroupVersionKind) *Resource {
+// OfKind finds the resource whose objects are of a kind; it is an admission.Elsewhere.
+func (d *Documents) OfKind(gvk schema.GroupVersionKind) (what schema.GroupVersionResource, namespaced, ok bool) {
 	service := d.cfg.Services().Remote(gvk.GroupVersion())
 	if service == nil {
-		return nil
+		return what, false, false
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	at := d.servers[originOf(service)]
 	if at == nil {
-		return nil
+		return what, false, false
 	}
 	says := at.says(gvk.GroupVersion())
 	if says == nil {
-		return nil
+		return what, false, false
 	}
 	i := slices.IndexFunc(says.Resources, func(r discoveryv2.APIResourceDiscovery) bool {
 		return r.ResponseKind.Kind == gvk.Kind && (r.ResponseKind.Group == "" || r.ResponseKind.Group == gvk.Group)
 	})
 	if i < 0 {
-		return nil
+		return what, false, false
 	}
-	r := resourceOf(gvk.GroupVersion(), &says.Resources[i])
-	return &r
+	r := &says.Resources[i]
+	return gvk.GroupVersion().WithResource(r.Resource), r.Scope == discoveryv2.ScopeNamespace, true
 }
 
 func resourceOf(gv schema.GroupVersion, r *discoveryv2.APIResourceDiscovery) Resource {
