@@ -166,6 +166,10 @@ func TestAggregatedServer(t *testing.T) {
 	if r.URL.RawQuery != "a=1&b=2" || r.URL.Path != thing {
 		t.Errorf("asked for %s", r.URL)
 	}
+	// What stands behind all that was authorized is passed on as it is.
+	if code, _, _ := do("GET", "/apis/g.example/v1/namespaces/a/things/x/proxy//b/c%2Fd/", ""); code != http.StatusTeapot || b.seen.Load().URL.Path != thing+"/proxy//b/c/d/" {
+		t.Errorf("%d: asked for %s", code, b.seen.Load().URL.Path)
+	}
 	if code, header, body := do("GET", "/apis/g.example/v1/things/moved", ""); code != http.StatusBadGateway || header.Get("Location") != "" || !strings.Contains(body, "not permitted") {
 		t.Errorf("a redirect: %d %v %s", code, header, body)
 	}
@@ -181,7 +185,11 @@ func TestAggregatedServer(t *testing.T) {
 	hops := strings.Repeat("192.0.2.1,", 20) + "192.0.2.1"
 	for path, want := range map[string]int{
 		"/apis/g.example/v1/namespaces/a/things/../../b/things/y": http.StatusNotFound, "/apis/g.example/v1/namespaces/a/things/%2e%2e/y": http.StatusNotFound,
-		"/apis/g.example/v1/./things/y": http.StatusNotFound, "/apis/g.example/v2/things/y": http.StatusNotFound, "/apis/g.example.org/v1/things/y": http.StatusNotFound,
+		"/apis/g.example/v1/namespaces/a/things/%2e%2e%2fy": http.StatusNotFound, "/apis/g.example/v1/namespaces/a/things/%252e%252e/y": http.StatusNotFound,
+		"/apis/g.example/v1//things/y": http.StatusNotFound, "/apis/g.example//v1/things/y": http.StatusNotFound, "//apis/g.example/v1/things/y": http.StatusNotFound,
+		"/apis/g.example/v1/namespaces/a/things//y": http.StatusNotFound, "/apis/g.example/v1/namespaces/a/things/..;x/y": http.StatusNotFound,
+		"/apis/g.example/../../api/v1/secrets": http.StatusNotFound,
+		"/apis/g.example/v1/./things/y":        http.StatusNotFound, "/apis/g.example/v2/things/y": http.StatusNotFound, "/apis/g.example.org/v1/things/y": http.StatusNotFound,
 	} {
 		r := httptest.NewRequestWithContext(t.Context(), "GET", path, nil) // a client would make another path of it
 		r.Header.Set("Authorization", "Bearer ann")

@@ -85,7 +85,7 @@ func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request, s *apiregistration
 	case scope.User == nil || !scope.Permit.Valid():
 		http.Error(w, "missing user", http.StatusInternalServerError)
 		return
-	case strays(r.URL.Path):
+	case strays(r.Method, r.URL.Path):
 		http.NotFound(w, r)
 		return
 	case !p.By.Available(s):
@@ -113,17 +113,6 @@ func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request, s *apiregistration
 		defer e.late.Stop()
 	}
 	e.reverse().ServeHTTP(&final{w, maps.Clone(w.Header())}, r.WithContext(ctx))
-}
-
-// strays says whether a path has segments that mean another place to whoever cleans paths:
-// that would not be the one that an authorizer was asked about.
-func strays(p string) bool {
-	for segment := range strings.SplitSeq(p, "/") {
-		if segment == "." || segment == ".." {
-			return true
-		}
-	}
-	return false
 }
 
 // hops counts the proxies that a request says it came through.
