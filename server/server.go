@@ -20,6 +20,7 @@ import (
 	"github.com/rowlock/rowlock/server/admission/plugins"
 	"github.com/rowlock/rowlock/server/aggregator"
 	"github.com/rowlock/rowlock/server/aggregator/documents"
+	"github.com/rowlock/rowlock/server/aggregator/endpoints"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/conns"
 	"github.com/rowlock/rowlock/server/controllers"
@@ -82,14 +83,15 @@ func New(cfg Config) (*Server, error) {
 	s.flows = s.newFlows()
 	s.queues = controllers.NewQueues(cfg.Clock)
 	s.newMetrics()
-	resolver := services(plugins.Reader{Catalogue: cfg.Catalogue, Cache: s.Cache, Objects: s.objects}, cfg.Admission.DirectServices)
+	slices := endpoints.New(s.Cache)
+	resolver := services(plugins.Reader{Catalogue: cfg.Catalogue, Cache: s.Cache, Objects: s.objects}, slices, cfg.Admission.DirectServices)
 	var trace func(context.Context, http.Header)
 	if cfg.Tracer != nil {
 		trace = cfg.Tracer.Inject
 	}
 	s.webhooks = &webhook.Client{Resolve: resolver.Resolve, Agent: webhookAgent, Trace: trace, Dial: cfg.Egress.Cluster, DialURL: cfg.Egress.ControlPlane}
 	s.aggregated = aggregator.New(aggregator.Config{
-		Cache: s.Cache, Services: resolver, Certificate: cfg.Aggregation.Certificate, TellUID: cfg.Feature("RemoteRequestHeaderUID"),
+		Cache: s.Cache, Services: resolver, Slices: slices, Certificate: cfg.Aggregation.Certificate, TellUID: cfg.Feature("RemoteRequestHeaderUID"),
 		Trace: trace, Dial: aggregator.Through(cfg.Egress.Cluster),
 	})
 	s.Metrics.Registry.MustRegister(s.aggregated)

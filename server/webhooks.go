@@ -2,12 +2,15 @@ package server
 
 import (
 	"context"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/server/admission/plugins"
+	"github.com/rowlock/rowlock/server/aggregator/endpoints"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/custom"
 	"github.com/rowlock/rowlock/server/webhook"
@@ -49,7 +52,7 @@ const webhookAgent = "kube-apiserver-admission"
 
 // services finds out where Services are. direct leads to endpoints of Services, and not to
 // the Services' addresses.
-func services(r plugins.Reader, direct bool) *webhook.Resolver {
+func services(r plugins.Reader, index *endpoints.Index, direct bool) *webhook.Resolver {
 	return &webhook.Resolver{
 		Service: func(ctx context.Context, namespace, name string) (*corev1.Service, error) {
 			return find[*corev1.Service](ctx, r, "services", namespace, name)
@@ -57,8 +60,8 @@ func services(r plugins.Reader, direct bool) *webhook.Resolver {
 		Endpoints: func(ctx context.Context, namespace, name string) (*corev1.Endpoints, error) {
 			return find[*corev1.Endpoints](ctx, r, "endpoints", namespace, name)
 		},
-		Slices: func(ctx context.Context, namespace, name string) ([]*discoveryv1.EndpointSlice, error) {
-			return slicesOf(ctx, r, namespace, name)
+		Slices: func(_ context.Context, namespace, name string) ([]*discoveryv1.EndpointSlice, error) {
+			return slicesOf(r, index.Of(namespace, name))
 		},
 		Direct: direct,
 	}
@@ -73,17 +76,18 @@ func find[T kinds.Object](ctx context.Context, r plugins.Reader, storage, namesp
 	return found, err
 }
 
-// slicesOf lists the endpoint slices of a Service.
-func slicesOf(ctx context.Context, r plugins.Reader, namespace, name string) ([]*discoveryv1.EndpointSlice, error) {
-	all, err := r.List(ctx, "endpointslices.discovery.k8s.io", namespace)
-	if err != nil {
-		return nil, err
+// slicesOf reads the endpoint slices of a Service.
+func slicesOf(r plugins.Reader, found *endpoints.Slices) ([]*discoveryv1.EndpointSlice, error) {
+	if found == nil {
+		return nil, nil
 	}
-	var list []*discoveryv1.EndpointSlice
-	for _, obj := range all {
-		if slice, ok := obj.(*discoveryv1.EndpointSlice); ok && slice.Labels[discoveryv1.LabelServiceName] == name {
-			list = append(list, slice)
+	list := make([]*discoveryv1.EndpointSlice, 0, len(found.Items))
+	for _, item := range found.Items {
+		slice := &discoveryv1.EndpointSlice{}
+		if _, err := r.Cache.JSON().Decode(item.JSON, slice, codecs.Ignore); err != nil {
+			return nil, fmt.Errorf("endpoint slice %s/%s: %w", item.Namespace, item.Name, err)
 		}
+		list = append(list, slice)
 	}
 	return list, nil
 }

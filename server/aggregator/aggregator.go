@@ -10,6 +10,7 @@ import (
 
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
+	"github.com/rowlock/rowlock/server/aggregator/endpoints"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/follow"
 	"github.com/rowlock/rowlock/server/webhook"
@@ -20,6 +21,8 @@ type Config struct {
 	Cache *cache.Cache
 	// Services finds out where Services are.
 	Services *webhook.Resolver
+	// Slices are those that Services finds; nil: an index of its own.
+	Slices *endpoints.Index
 	// Certificate is what this server shows to others, as it is now; nil, or one that
 	// returns nil: it shows none.
 	Certificate func() *tls.Certificate
@@ -43,6 +46,7 @@ type Aggregator struct {
 
 	mu       sync.Mutex
 	backends map[backendKey]*backend
+	routes   map[webhook.Service]*route
 	verdicts map[string]*verdict // by the name of the APIService
 	turned   map[turn]uint64     // how often one was found to be unavailable
 	changed  chan struct{}       // holds an element when a verdict is new
@@ -50,7 +54,10 @@ type Aggregator struct {
 
 // New makes an Aggregator, which reads nothing before it is asked.
 func New(cfg Config) *Aggregator {
-	a := &Aggregator{cfg: cfg, backends: map[backendKey]*backend{}, verdicts: map[string]*verdict{}, turned: map[turn]uint64{}, changed: make(chan struct{}, 1)}
+	if cfg.Slices == nil {
+		cfg.Slices = endpoints.New(cfg.Cache)
+	}
+	a := &Aggregator{cfg: cfg, backends: map[backendKey]*backend{}, routes: map[webhook.Service]*route{}, verdicts: map[string]*verdict{}, turned: map[turn]uint64{}, changed: make(chan struct{}, 1)}
 	a.follower = follow.New(cfg.Cache, a.reset, follow.Kind{Storage: Storage, Set: a.set, Delete: a.forget})
 	return a
 }

@@ -40,13 +40,13 @@ import (
 // world is a cache of APIServices, and an Aggregator on it.
 type world struct {
 	*aggregator.Aggregator
-	t     *testing.T
+	t     testing.TB
 	cache *cache.Cache
 	last  int64
 	live  map[string]sqlstore.Row
 }
 
-func newWorld(t *testing.T, cfg aggregator.Config) *world {
+func newWorld(t testing.TB, cfg aggregator.Config) *world {
 	w := &world{t: t, cache: cache.NewWith(kinds.NewCatalogue(builtin.Resources()), cache.Config{}), live: map[string]sqlstore.Row{}}
 	cfg.Cache = w.cache
 	w.Aggregator = aggregator.New(cfg)
@@ -76,6 +76,23 @@ func (w *world) put(name string, spec apiregistrationv1.APIServiceSpec) *apiregi
 	}
 	w.cache.Apply([]sqlstore.Change{change})
 	return s
+}
+
+// write puts an object into the cache.
+func (w *world) write(resource, namespace, name string, obj any) {
+	w.t.Helper()
+	value, err := json.Marshal(obj)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.last++
+	row := sqlstore.Row{Key: sqlstore.Key{Resource: resource, Namespace: namespace, Name: name}, Revision: w.last, Value: value}
+	change, key := sqlstore.Change{Row: row}, resource+"/"+namespace+"/"+name
+	if old, ok := w.live[key]; ok {
+		change.PrevRevision, change.PrevValue = old.Revision, old.Value
+	}
+	w.live[key] = row
+	w.cache.Apply([]sqlstore.Change{change})
 }
 
 func to(namespace, name string, port int32) *apiregistrationv1.ServiceReference {

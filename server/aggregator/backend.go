@@ -7,6 +7,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -106,17 +107,6 @@ func (a *Aggregator) send(s *apiregistrationv1.APIService, address string, who *
 	return a.transport(b, s.Spec.Service, relay.Upgrades(out.Header)).RoundTrip(out)
 }
 
-// Address is where the server behind an APIService is at the moment, host:port. The error
-// is a *ResolveError.
-func (a *Aggregator) Address(ctx context.Context, s *apiregistrationv1.APIService) (string, error) {
-	ref := s.Spec.Service
-	address, err := a.cfg.Services.Resolve(ctx, webhook.Service{Namespace: ref.Namespace, Name: ref.Name, Port: portOf(ref)})
-	if err != nil {
-		return "", &ResolveError{err}
-	}
-	return address, nil
-}
-
 func (a *Aggregator) backend(key backendKey) *backend {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -131,9 +121,9 @@ func (a *Aggregator) backend(key backendKey) *backend {
 
 // forgetUnused gives up connections that no APIService leads to any more.
 func (a *Aggregator) forgetUnused(s *Services) {
-	used := map[backendKey]bool{}
+	used, leading := map[backendKey]bool{}, map[webhook.Service]bool{}
 	for _, one := range s.remote {
-		used[keyOf(one)], used[unchecked(one)] = true, true
+		used[keyOf(one)], used[unchecked(one)], leading[serviceOf(one)] = true, true, true
 	}
 	a.mu.Lock()
 	var unused []*backend
@@ -143,6 +133,7 @@ func (a *Aggregator) forgetUnused(s *Services) {
 			delete(a.backends, key)
 		}
 	}
+	maps.DeleteFunc(a.routes, func(to webhook.Service, _ *route) bool { return !leading[to] })
 	a.mu.Unlock()
 	for _, b := range unused {
 		b.close()

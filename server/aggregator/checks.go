@@ -25,7 +25,7 @@ type verdict struct {
 	uid types.UID
 
 	service *apiregistrationv1.APIService
-	seen    [3]*cache.Item // Service, Endpoints and newest slice when it was looked at last
+	seen    traces // when it was looked at last
 	due     time.Time
 	pause   time.Duration
 	running bool
@@ -187,25 +187,6 @@ func (c *checker) end(ctx context.Context, o outcome) {
 	if c.known[v.service.Name] == v {
 		c.a.judged(v, o.verdict)
 	}
-}
-
-// leading are the objects by which a server is found, as they are in memory. Slices do not
-// matter while Endpoints lead to a server that is available.
-func (a *Aggregator) leading(to *apiregistrationv1.ServiceReference, available bool) (seen [3]*cache.Item) {
-	seen[0] = a.cfg.Cache.Get("services", to.Namespace, to.Name)
-	if seen[0] == nil {
-		return seen
-	}
-	if seen[1] = a.cfg.Cache.Get("endpoints", to.Namespace, to.Name); seen[1] != nil && available {
-		return seen
-	}
-	a.cfg.Cache.Snapshot("endpointslices.discovery.k8s.io").Ascend(to.Namespace, "", "", func(item *cache.Item) bool {
-		if item.Corrupt == nil && item.Meta().Labels["kubernetes.io/service-name"] == to.Name && (seen[2] == nil || item.Revision > seen[2].Revision) {
-			seen[2] = item
-		}
-		return true
-	})
-	return seen
 }
 
 // store keeps what is known of an APIService where requests look; nil forgets it.

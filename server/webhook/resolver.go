@@ -25,14 +25,24 @@ type Resolver struct {
 	Direct bool
 }
 
-// Resolve is for Client.
+// Resolve is for Client: one of the addresses.
 func (r *Resolver) Resolve(ctx context.Context, s Service) (string, error) {
-	svc, err := r.Service(ctx, s.Namespace, s.Name)
+	all, err := r.Addresses(ctx, s)
 	if err != nil {
 		return "", err
 	}
+	return all[rand.IntN(len(all))], nil
+}
+
+// Addresses are where a port of a Service is, host:port; without an error there is one at
+// least.
+func (r *Resolver) Addresses(ctx context.Context, s Service) ([]string, error) {
+	svc, err := r.Service(ctx, s.Namespace, s.Name)
+	if err != nil {
+		return nil, err
+	}
 	if svc == nil {
-		return "", fmt.Errorf("service %q not found", s.Name)
+		return nil, fmt.Errorf("service %q not found", s.Name)
 	}
 	port := s.Port
 	if port == 0 {
@@ -42,36 +52,33 @@ func (r *Resolver) Resolve(ctx context.Context, s Service) (string, error) {
 	case corev1.ServiceTypeClusterIP, corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort:
 	case corev1.ServiceTypeExternalName:
 		if !r.Direct {
-			return net.JoinHostPort(svc.Spec.ExternalName, strconv.Itoa(int(port))), nil
+			return []string{net.JoinHostPort(svc.Spec.ExternalName, strconv.Itoa(int(port)))}, nil
 		}
 		fallthrough
 	default:
-		return "", fmt.Errorf("unsupported service type %q", svc.Spec.Type)
+		return nil, fmt.Errorf("unsupported service type %q", svc.Spec.Type)
 	}
 	if !r.Direct && svc.Spec.Type == corev1.ServiceTypeClusterIP && svc.Spec.ClusterIP == corev1.ClusterIPNone {
-		return "", errors.New(`cannot route to service with ClusterIP "None"`)
+		return nil, errors.New(`cannot route to service with ClusterIP "None"`)
 	}
 	for i := range svc.Spec.Ports {
 		if p := &svc.Spec.Ports[i]; p.Port == port {
 			if r.Direct {
-				return r.endpoint(ctx, svc, p.Name)
+				return r.endpoints(ctx, svc, p.Name)
 			}
-			return net.JoinHostPort(svc.Spec.ClusterIP, strconv.Itoa(int(port))), nil
+			return []string{net.JoinHostPort(svc.Spec.ClusterIP, strconv.Itoa(int(port)))}, nil
 		}
 	}
-	return "", apierrors.NewServiceUnavailable(fmt.Sprintf("no service port %d found for service %q", port, svc.Name))
+	return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("no service port %d found for service %q", port, svc.Name))
 }
 
-// endpoint is any endpoint of a Service that is ready.
-func (r *Resolver) endpoint(ctx context.Context, svc *corev1.Service, port string) (string, error) {
+// endpoints are all endpoints of a Service that are ready.
+func (r *Resolver) endpoints(ctx context.Context, svc *corev1.Service, port string) ([]string, error) {
 	_, all, err := r.Ready(ctx, svc.Namespace, svc.Name, port)
-	if err != nil {
-		return "", err
+	if err == nil && len(all) == 0 {
+		err = apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", svc.Name))
 	}
-	if len(all) == 0 {
-		return "", apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", svc.Name))
-	}
-	return all[rand.IntN(len(all))], nil
+	return all, err
 }
 
 // Ready are the addresses of a port of a Service at which endpoints are ready, by
