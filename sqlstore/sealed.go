@@ -1,11 +1,13 @@
 package sqlstore
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -88,8 +90,15 @@ func (s *Store) sealOne(ctx context.Context, op *Op) (stored []byte, plain opene
 	// What goes needs no key: the last state is then the one that lies in the table.
 	var sealing *SealError
 	if op.Verb == Delete && errors.As(err, &sealing) {
-		if row, e := s.driver.Read(ctx, op.Key, 0); e == nil && row.Revision == op.Expect {
+		row, e := s.driver.Read(ctx, op.Key, 0)
+		var gone *NotFoundError
+		switch {
+		case e == nil && row.Revision == op.Expect:
 			return row.Value, plain, nil
+		case e == nil: // the delete is lost, with or without a key
+			return nil, plain, &ConflictError{Key: op.Key, Expect: op.Expect, Current: row}
+		case errors.As(e, &gone):
+			return nil, plain, gone
 		}
 	}
 	return nil, plain, err
@@ -98,6 +107,16 @@ func (s *Store) sealOne(ctx context.Context, op *Op) (stored []byte, plain opene
 // same says that two values are the same memory, as they are where nothing was encrypted.
 func same(a, b []byte) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
+// Sealable says why a value of a key could not be encrypted now; nil: it could.
+// Errors: SealError, those of ctx.
+func (s *Store) Sealable(ctx context.Context, key Key) error {
+	if s.cfg.Sealer == nil || !sealable(&key) {
+		return nil
+	}
+	_, err := s.cfg.Sealer.Seal(ctx, key, nil)
+	return err
 }
 
 // Sealed says that values may be encrypted here.
@@ -168,27 +187,65 @@ func (s *Store) openRows(ctx context.Context, rows []Row) {
 	if s.cfg.Sealer == nil {
 		return
 	}
+	all := make([]*Row, len(rows))
 	for i := range rows {
-		s.openRow(ctx, &rows[i])
+		all[i] = &rows[i]
 	}
+	s.openAll(ctx, all)
 }
+
+// atOnce is how many values of a page are opened at once whose provider may ask a key
+// server for each of them.
+const atOnce = 16
+
+// openAll opens rows: one after another, but those that may cost a call each, which are
+// opened several at once. It waits for all.
+func (s *Store) openAll(ctx context.Context, rows []*Row) {
+	var calls []*Row
+	for _, r := range rows {
+		if bytes.HasPrefix(r.Value, oneCallEach) {
+			calls = append(calls, r)
+		} else {
+			s.openRow(ctx, r)
+		}
+	}
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range min(atOnce, len(calls)) {
+		workers.Go(func() {
+			for i := next.Add(1); i <= int64(len(calls)); i = next.Add(1) {
+				s.openRow(ctx, calls[i-1])
+			}
+		})
+	}
+	workers.Wait()
+}
+
+// oneCallEach begins values whose data key is their own.
+var oneCallEach = []byte(SealedPrefix + "kmsv1:")
 
 // openChanges opens what is not known to be open already.
 func (s *Store) openChanges(ctx context.Context, changes []Change, own []bool) {
 	if s.cfg.Sealer == nil {
 		return
 	}
+	rows := make([]*Row, 0, 2*len(changes))
+	before := make([]Row, len(changes))
 	for i := range changes {
 		c := &changes[i]
 		if own == nil || !own[i] {
-			s.openRow(ctx, &c.Row)
+			rows = append(rows, &c.Row)
 		}
-		if c.PrevValue == nil {
-			continue
+		if c.PrevValue != nil {
+			before[i] = Row{Key: c.Key, Value: c.PrevValue}
+			rows = append(rows, &before[i])
 		}
-		prev := Row{Key: c.Key, Value: c.PrevValue}
-		s.openRow(ctx, &prev)
-		c.PrevValue, c.PrevUnopened = prev.Value, prev.Unopened
+	}
+	s.openAll(ctx, rows)
+	for i := range changes {
+		if c := &changes[i]; c.PrevValue != nil {
+			c.PrevValue, c.PrevUnopened = before[i].Value, before[i].Unopened
+		}
 	}
 }
 

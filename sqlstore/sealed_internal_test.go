@@ -1,8 +1,11 @@
 package sqlstore
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"strconv"
+	"sync"
 	"testing"
 	"time"
 )
@@ -69,5 +72,63 @@ func TestSlowKeys(t *testing.T) {
 		if sealer.asked != c.asked {
 			t.Errorf("%s that takes %s was asked %d times, want %d", c.provider, c.takes, sealer.asked, c.asked)
 		}
+	}
+}
+
+// keyServer opens one value at a time for each caller, and counts who is there at once.
+type keyServer struct {
+	slowSealer
+	mu         sync.Mutex
+	here, most int
+	full       chan struct{} // closed when so many are there as may be
+	filled     sync.Once
+}
+
+func (k *keyServer) Open(ctx context.Context, _ Key, stored []byte) ([]byte, bool, error) {
+	if !bytes.HasPrefix(stored, oneCallEach) {
+		return stored, false, nil
+	}
+	k.mu.Lock()
+	k.here++
+	if k.most = max(k.most, k.here); k.here == atOnce {
+		k.filled.Do(func() { close(k.full) })
+	}
+	k.mu.Unlock()
+	<-k.full
+	k.mu.Lock()
+	k.here--
+	k.mu.Unlock()
+	return stored[len(SealHead("kmsv1", "k")):], false, nil
+}
+
+// TestOneCallEach: values that each cost a call are opened several at once, in whatever
+// order, and each finds its row; so are those of a page of changes.
+func TestOneCallEach(t *testing.T) {
+	sealer := &keyServer{full: make(chan struct{})}
+	s := New(&goneDriver{}, Config{Sealer: sealer})
+	var rows []Row
+	var changes []Change
+	sealed := func(text string) []byte { return []byte(SealHead("kmsv1", "k") + text) }
+	for i := range 2 * atOnce {
+		key := Key{Resource: "secrets", Name: strconv.Itoa(i)}
+		if value := sealed(key.Name); i%4 == 0 {
+			rows = append(rows, Row{Key: key, Value: []byte(key.Name)})
+		} else {
+			rows = append(rows, Row{Key: key, Value: value})
+		}
+		changes = append(changes, Change{Row: Row{Key: key, Value: sealed(key.Name)}, PrevValue: sealed("before " + key.Name)})
+	}
+	s.openRows(t.Context(), rows)
+	own := make([]bool, len(changes))
+	own[3] = true
+	s.openChanges(t.Context(), changes, own)
+	for i := range rows {
+		name := rows[i].Key.Name
+		if string(rows[i].Value) != name || (string(changes[i].Value) == name) == own[i] || string(changes[i].PrevValue) != "before "+name {
+			t.Errorf("%s: %q, %q, %q", name, rows[i].Value, changes[i].Value, changes[i].PrevValue)
+		}
+	}
+	if sealer.most != atOnce {
+		t.Errorf("%d at once, want %d", sealer.most, atOnce)
 	}
 }

@@ -252,11 +252,16 @@ var sealedTests = map[string]func(*testing.T, Database){
 		}
 		wantBounds(t, d, 0, 1)
 		write(t, s, create(pod("p"), "x").Ops...)
-		// What goes takes no key, and no plain text with it.
+		// What goes takes no key, and no plain text with it; who lost hears that.
+		var conflict *sqlstore.ConflictError
+		if _, err := s.Write(t.Context(), remove(secret("a"), 7, loot).Ops...); !errors.As(err, &conflict) || conflict.Current.Revision != 1 {
+			t.Fatalf("a delete at another revision gave %v", err)
+		}
 		write(t, s, remove(secret("a"), 1, loot+" at last").Ops...)
 		wantLoot(t, "the delete", &s.Log(t)[2].Row, loot+" at last")
 		wantHidden(t, d)
-		if _, err := s.Write(t.Context(), remove(secret("a"), 1, loot).Ops...); !errors.As(err, &why) {
+		var gone *sqlstore.NotFoundError
+		if _, err := s.Write(t.Context(), remove(secret("a"), 1, loot).Ops...); !errors.As(err, &gone) {
 			t.Fatalf("a delete of what is not there gave %v", err)
 		}
 	},
