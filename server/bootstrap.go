@@ -50,7 +50,7 @@ func (o *ownObjects) bootstrap(ctx context.Context) error {
 		for _, k := range o.cfg.Policy.Keys() {
 			o.standing(k.Resource, k.Namespace, k.Name)
 		}
-		if err := o.forgive("the default policy", o.cfg.Policy.Ensure(ctx, o.api, o.cache)); err != nil {
+		if err := o.forgive(defaultPolicy, o.cfg.Policy.Ensure(ctx, o.api, o.cache)); err != nil {
 			return err
 		}
 	}

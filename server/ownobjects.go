@@ -31,12 +31,18 @@ type ownObjects struct {
 
 	mu      sync.Mutex
 	own     map[sqlstore.Key]bool // the objects that every cluster has
-	missing []string              // those that could not be written
+	failing []string              // those that could not be written in the pass under way
+	missing []string              // those that could not be written in the last pass
+	told    map[string]bool       // those of which the log has told since all were there
+	remind  reminder
 }
 
 // mostLogged bounds the lines about objects that cannot be read, for each load and for
 // all that the feed brings: the check and the metric have the number.
 const mostLogged = 20
+
+// defaultPolicy stands for all roles and bindings that every cluster has.
+const defaultPolicy = "the default policy"
 
 // healEvery is how often a server tries again to write the cluster's own objects,
 // after some could not be.
@@ -63,16 +69,37 @@ func (o *ownObjects) forgive(what string, err error) error {
 	defer o.mu.Unlock()
 	switch {
 	case apierrors.IsInternalError(err) && (len(o.cache.Corrupt()) > 0 || o.keyAway(err)):
-	case apierrors.IsNotFound(err) && len(o.missing) > 0: // it lies in a namespace that could not be written
+	case apierrors.IsNotFound(err) && len(o.failing) > 0: // it lies in a namespace that could not be written
 	default:
 		return err
 	}
-	if !slices.Contains(o.missing, what) {
-		o.cfg.Log.Error("one of the cluster's own objects cannot be written while others cannot be read, or keys are away", "object", what, "error", err)
-		o.missing = append(o.missing, what)
-		slices.Sort(o.missing)
+	if !slices.Contains(o.failing, what) {
+		o.failing = append(o.failing, what)
+	}
+	if !o.told[what] {
+		if o.told == nil {
+			o.told = map[string]bool{}
+		}
+		if o.told[what] = true; len(o.told) <= mostLogged {
+			o.cfg.Log.Error("one of the cluster's own objects cannot be written while others cannot be read, or keys are away", "object", what, "error", err)
+		}
 	}
 	return nil
+}
+
+// ensure is bootstrap, and remembers what could not be written.
+func (o *ownObjects) ensure(ctx context.Context) error {
+	o.mu.Lock()
+	o.failing = nil
+	o.mu.Unlock()
+	err := o.bootstrap(ctx)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err == nil || len(o.failing) > 0 { // else it ended before it had tried
+		slices.Sort(o.failing)
+		o.missing = o.failing
+	}
+	return err
 }
 
 // keyAway says whether an answer tells of a value that could not be encrypted for now. An
@@ -145,7 +172,8 @@ func (o *ownObjects) probeObjects(context.Context) error {
 }
 
 // heal writes the cluster's own objects again, for as long as some of them cannot be
-// read or were not written, and for as long as it takes after they were mended.
+// read or were not written, and for as long as it takes after they were mended. The log
+// hears of what is still lacking at growing spaces.
 func (o *ownObjects) heal(ctx context.Context) error {
 	tick := time.NewTicker(healEvery)
 	defer tick.Stop()
@@ -159,15 +187,69 @@ func (o *ownObjects) heal(ctx context.Context) error {
 		if !ill && !o.isIll() {
 			continue
 		}
-		o.mu.Lock()
-		o.missing = nil
-		o.mu.Unlock()
-		err := o.bootstrap(ctx)
-		if err != nil && ctx.Err() == nil {
-			o.cfg.Log.Warn("the cluster's own objects cannot be written", "error", err)
+		err := o.locked(ctx)
+		if err == nil {
+			err = o.ensure(ctx)
+		}
+		if ctx.Err() != nil {
+			return nil
 		}
 		ill = err != nil || o.isIll()
+		o.tell(ill, err)
 	}
+}
+
+// locked says why no pass is made: the key of what is missing is away, so that each write
+// would be refused, with a line in the log.
+func (o *ownObjects) locked(ctx context.Context) error {
+	o.mu.Lock()
+	missing := o.missing
+	o.mu.Unlock()
+	for _, what := range missing {
+		resource, name, ok := strings.Cut(what, "/")
+		key := sqlstore.Key{Resource: resource, Name: name}
+		if what == defaultPolicy {
+			key, ok = o.cfg.Policy.Keys()[0], true
+		}
+		if !ok {
+			continue
+		}
+		if err := o.cfg.Store.Sealable(ctx, key); errors.Is(err, sqlstore.ErrKeyUnavailable) {
+			return err
+		}
+		break
+	}
+	return nil
+}
+
+// tell says how the cluster's own objects are after a look at them.
+func (o *ownObjects) tell(ill bool, err error) {
+	unread, missing := o.lacking(o.cache.Corrupt())
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case !ill:
+		o.cfg.Log.Info("the cluster's own objects are all there")
+		o.told, o.remind = nil, reminder{}
+	case o.remind.due(o.cfg.Clock()):
+		o.cfg.Log.Warn("the cluster's own objects are not all there yet; that is tried again", "unread", len(unread), "unwritten", len(missing), "error", err)
+	}
+}
+
+// reminder spaces out what is said again and again: the second time comes a minute after the
+// first, and each space is twice the one before, up to an hour.
+type reminder struct {
+	next  time.Time
+	space time.Duration
+}
+
+func (r *reminder) due(now time.Time) bool {
+	if now.Before(r.next) {
+		return false
+	}
+	r.space = min(max(2*r.space, time.Minute), time.Hour)
+	r.next = now.Add(r.space)
+	return true
 }
 
 func (o *ownObjects) isIll() bool {

@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"time"
@@ -23,6 +24,7 @@ const priorityLevelsPath = "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelc
 // repair puts the levels and schemas back that are to be there, and removes those that say
 // they are of the server and are not. What fails is tried again the next time.
 func (f *FlowSchemas) repair(ctx context.Context) {
+	f.failed = false
 	repaired(ctx, f, priorityLevelsKey, priorityLevelsPath, flowcontrol.FixedLevels(), flowcontrol.RepairLevel)
 	repaired(ctx, f, flowSchemasKey, flowSchemasPath, flowcontrol.FixedSchemas(), flowcontrol.RepairSchema)
 }
@@ -67,7 +69,11 @@ func (f *FlowSchemas) write(ctx context.Context, method, path string, body any) 
 		if err == nil || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) || ctx.Err() != nil {
 			return true // somebody was faster
 		}
-		f.Log.Warn("cannot repair an object of flow control", "method", method, "path", path, "error", err)
+		level := slog.LevelDebug // what follows will be for the same reason
+		if !f.failed {
+			level, f.failed = slog.LevelWarn, true
+		}
+		f.Log.Log(ctx, level, "cannot repair an object of flow control", "method", method, "path", path, "error", err)
 		return false
 	})
 }

@@ -33,6 +33,7 @@ type FlowSchemas struct {
 
 	levels  map[string]bool
 	schemas map[string]schemaState
+	failed  bool // something in this pass of repair
 }
 
 // schemaState is what counts of a flow schema.

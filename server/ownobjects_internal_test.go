@@ -1,0 +1,94 @@
+package server
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/storetest"
+)
+
+// TestReminder: what is said again and again is said ever more rarely.
+func TestReminder(t *testing.T) {
+	var r reminder
+	var said []time.Duration
+	start := time.Unix(1000, 0)
+	for at := time.Duration(0); at < 4*time.Hour; at += healEvery {
+		if r.due(start.Add(at)) {
+			said = append(said, at)
+		}
+	}
+	if len(said) < 8 || len(said) > 12 || said[0] != 0 || said[1] != time.Minute || said[2] != 3*time.Minute {
+		t.Errorf("it is said after %v", said)
+	}
+	if last := said[len(said)-1] - said[len(said)-2]; last != time.Hour {
+		t.Errorf("the last space is %v", last)
+	}
+}
+
+// TestOwnObjectsWithoutKeys: what cannot be written while a key is away is said once, is not
+// tried meanwhile, and is tried again when the key is back.
+func TestOwnObjectsWithoutKeys(t *testing.T) {
+	var out bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&out, nil))
+	keys := storetest.NewLocksmith("one")
+	away := fmt.Errorf("%w: nobody answers", sqlstore.ErrKeyUnavailable)
+	keys.Fail(away)
+	now := time.Unix(1000, 0)
+	store := sqlstore.New(storetest.NewMemory(), sqlstore.Config{Sealer: keys})
+	o := &ownObjects{
+		cfg:   &Config{Store: store, Log: log, Clock: func() time.Time { return now }},
+		cache: NewCache(kinds.NewCatalogue(nil), json.New(json.Settings{}), log),
+	}
+	refused := apierrors.NewInternalError(&sqlstore.SealError{Key: sqlstore.Key{Resource: "secrets"}, Err: away})
+	pass := func() {
+		t.Helper()
+		o.failing = nil
+		for i := range 2 * mostLogged {
+			if err := o.forgive(fmt.Sprintf("secrets/s%d", i), refused); err != nil {
+				t.Fatal(err)
+			}
+		}
+		o.missing = o.failing
+		o.tell(true, nil)
+	}
+	for range 100 {
+		pass()
+		now = now.Add(healEvery)
+	}
+	if n := strings.Count(out.String(), "level=ERROR"); n != mostLogged {
+		t.Errorf("%d objects are named, want %d", n, mostLogged)
+	}
+	if n := strings.Count(out.String(), "are not all there yet"); n != 5 { // after 0, 1, 3, 7 and 15 minutes of 17
+		t.Errorf("%d reminders", n)
+	}
+	if err := o.locked(t.Context()); !errors.Is(err, sqlstore.ErrKeyUnavailable) {
+		t.Errorf("while the key is away a pass is kept from by %v", err)
+	}
+	keys.Fail(errors.New("the plugin refuses"))
+	if err := o.locked(t.Context()); err != nil {
+		t.Errorf("a pass is kept from by %v, which no key is the reason of", err)
+	}
+	keys.Fail(nil)
+	if err := o.locked(t.Context()); err != nil {
+		t.Errorf("with the key a pass is kept from by %v", err)
+	}
+	o.missing = nil
+	o.tell(false, nil)
+	pass()
+	if n := strings.Count(out.String(), "level=ERROR"); n != 2*mostLogged || !strings.Contains(out.String(), "own objects are all there") {
+		t.Errorf("after all were there, %d objects are named in all", n)
+	}
+	if err := o.forgive("secrets/s0", errors.New("no space left")); err == nil {
+		t.Error("an error is forgiven that no key is the reason of")
+	}
+}
