@@ -12,6 +12,7 @@ import (
 
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/authx/freshfile"
+	"github.com/rowlock/rowlock/authx/remote"
 	"github.com/rowlock/rowlock/authx/webhook"
 )
 
@@ -34,6 +35,7 @@ type Chain struct {
 	Selectors bool               // match conditions may look at selectors
 	Metrics   *Metrics           // nil: nobody counts
 	Log       *slog.Logger
+	Dial      remote.Dial // how webhooks are reached; nil: directly
 	// Reloaded, if set, is told that the file is followed from now on, and of each
 	// attempt to take over a changed one.
 	Reloaded func(ok bool, at time.Time)
@@ -129,7 +131,7 @@ func (c *Chain) webhook(a *Authorizer) (Builtin, error) {
 	w := a.Webhook
 	cfg := webhook.Config{
 		Name: a.Name, Kubeconfig: *w.ConnectionInfo.KubeConfigFile, Version: w.SubjectAccessReviewVersion, Timeout: w.Timeout.Duration,
-		AuthorizedTTL: w.AuthorizedTTL.Duration, UnauthorizedTTL: w.UnauthorizedTTL.Duration, Conditions: w.conditions, Log: c.Log,
+		AuthorizedTTL: w.AuthorizedTTL.Duration, UnauthorizedTTL: w.UnauthorizedTTL.Duration, Conditions: w.conditions, Log: c.Log, Dial: c.Dial,
 	}
 	if w.FailurePolicy == FailurePolicyDeny {
 		cfg.OnError = authx.Deny

@@ -37,7 +37,7 @@ func FuzzKubeconfig(f *testing.F) {
 		if err := os.WriteFile(file, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s, err := New(file, time.Second)
+		s, err := New(file, time.Second, nil)
 		if err == nil && (s.URL() == nil || s.URL().Path == "") {
 			t.Fatalf("%q: %v", text, s.URL())
 		}

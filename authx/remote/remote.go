@@ -15,6 +15,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"mime"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -37,6 +38,9 @@ const (
 	maxQuote   = 2048    // bytes of an answer in an error
 )
 
+// Dial makes a connection.
+type Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
 // Service is one that is asked. It is safe for use by several goroutines.
 type Service struct {
 	// Pause is that before the second try; each later one is half as long again, and
@@ -52,8 +56,9 @@ type Service struct {
 }
 
 // New reads a kubeconfig; its current context names the service, and says who asks.
-// Nothing is asked yet. timeout is that of one try.
-func New(kubeconfig string, timeout time.Duration) (*Service, error) {
+// Nothing is asked yet. timeout is that of one try. dial makes the connections; nil: they
+// are made directly.
+func New(kubeconfig string, timeout time.Duration, dial Dial) (*Service, error) {
 	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig}
 	file := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{})
 	cfg, err := file.ClientConfig()
@@ -72,13 +77,27 @@ func New(kubeconfig string, timeout time.Duration) (*Service, error) {
 		u.Path = "/"
 	}
 	u.RawQuery = parameters(file)
-	client, err := rest.HTTPClientFor(cfg)
+	client, err := Client(cfg, dial)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", kubeconfig, err)
 	}
+	return &Service{Pause: firstPause, client: client, url: u, timeout: timeout}, nil
+}
+
+// Client is an HTTP client by a kubeconfig, which goes where it is sent and nowhere else:
+// no answer leads it, and its credentials, to another server.
+func Client(cfg *rest.Config, dial Dial) (*http.Client, error) {
+	if dial != nil {
+		cfg = rest.CopyConfig(cfg)
+		cfg.Dial = dial
+	}
+	client, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return nil, err
+	}
 	own := *client // it may be one that others use
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &Service{Pause: firstPause, client: &own, url: u, timeout: timeout}, nil
+	return &own, nil
 }
 
 // parameters are those of the URL in the current context. Package clientcmd takes them

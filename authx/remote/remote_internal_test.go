@@ -29,7 +29,7 @@ func service(t *testing.T, timeout time.Duration, h http.HandlerFunc) (*Service,
 		h(w, r)
 	}))
 	t.Cleanup(srv.Close)
-	s, err := New(remotetest.Kubeconfig(t, srv, "/ask"), timeout)
+	s, err := New(remotetest.Kubeconfig(t, srv, "/ask"), timeout, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,14 +153,14 @@ func TestAnotherAuthority(t *testing.T) {
 	if err := os.WriteFile(file, []byte(remotetest.Text(s.URL().String(), "")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	stranger, err := New(file, 30*time.Second)
+	stranger, err := New(file, 30*time.Second, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := stranger.Ask(t.Context(), nil, review, &authorizationv1.SubjectAccessReview{}); err == nil || !strings.Contains(err.Error(), "x509") {
 		t.Fatal(err)
 	}
-	if _, err := New(filepath.Join(dir, "none"), 30*time.Second); err == nil {
+	if _, err := New(filepath.Join(dir, "none"), 30*time.Second, nil); err == nil {
 		t.Fatal("a file that is not there")
 	}
 }

@@ -45,6 +45,7 @@ type Config struct {
 	CacheTTL   time.Duration // 0: nothing is remembered
 	Audiences  []string      // of the API
 	Gate       *authx.Gate   // bounds the questions under way; nil: nothing does
+	Dial       remote.Dial   // how the service is reached; nil: directly
 	Failed     func(error)   // is told, once, that the service does not work; may be nil
 }
 
@@ -75,7 +76,7 @@ func New(c Config) (*Authenticator, error) {
 	if c.Version != "v1" && c.Version != "v1beta1" {
 		return nil, fmt.Errorf(`unsupported authentication webhook version %q, supported versions are "v1", "v1beta1"`, c.Version)
 	}
-	service, err := remote.New(c.Kubeconfig, timeout)
+	service, err := remote.New(c.Kubeconfig, timeout, c.Dial)
 	if err != nil {
 		return nil, err
 	}

@@ -37,6 +37,7 @@ type Config struct {
 	OnError         authx.Decision
 	Conditions      Conditions
 	Observer        Observer     // nil: nobody is told
+	Dial            remote.Dial  // how the service is reached; nil: directly
 	Log             *slog.Logger // of failures that nobody else would hear of; nil: none
 }
 
@@ -66,7 +67,7 @@ func New(c Config) (*Authorizer, error) {
 	if c.Version != "v1" && c.Version != "v1beta1" {
 		return nil, fmt.Errorf(`unsupported webhook authorizer version %q, supported versions are "v1", "v1beta1"`, c.Version)
 	}
-	service, err := remote.New(c.Kubeconfig, c.Timeout)
+	service, err := remote.New(c.Kubeconfig, c.Timeout, c.Dial)
 	if err != nil {
 		return nil, err
 	}

@@ -13,9 +13,9 @@ import (
 
 	"github.com/spf13/pflag"
 	"gopkg.in/natefinch/lumberjack.v2"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/rowlock/rowlock/authx/remote"
 	"github.com/rowlock/rowlock/server"
 	"github.com/rowlock/rowlock/server/audit"
 )
@@ -120,7 +120,7 @@ type auditing struct {
 	loops   []server.Loop
 }
 
-func (o *auditOptions) build(out io.Writer, log *slog.Logger) (*auditing, error) {
+func (o *auditOptions) build(out io.Writer, dial remote.Dial, log *slog.Logger) (*auditing, error) {
 	a := &auditing{}
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -154,7 +154,7 @@ func (o *auditOptions) build(out io.Writer, log *slog.Logger) (*auditing, error)
 	}
 	if o.webhook != "" {
 		reportLoose(log, source{"--audit-webhook-config-file", o.webhook})
-		hook, err := o.sender()
+		hook, err := o.sender(dial)
 		if err != nil {
 			return nil, fmt.Errorf("initializing audit webhook: %w", source{"--audit-webhook-config-file", o.webhook}.failed(err))
 		}
@@ -181,13 +181,13 @@ func (o *auditOptions) file(out io.Writer) (io.Writer, error) {
 	return &lumberjack.Logger{Filename: o.path, MaxAge: o.maxAge, MaxBackups: o.maxBackup, MaxSize: o.maxSize, Compress: o.compress}, nil
 }
 
-func (o *auditOptions) sender() (*audit.Webhook, error) {
+func (o *auditOptions) sender(dial remote.Dial) (*audit.Webhook, error) {
 	cfg, err := clientcmd.BuildConfigFromFlags("", o.webhook)
 	if err != nil {
 		return nil, err
 	}
 	cfg.Timeout = 30 * time.Second
-	client, err := rest.HTTPClientFor(cfg)
+	client, err := remote.Client(cfg, dial)
 	if err != nil {
 		return nil, err
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/rowlock/rowlock/authx/clientcert"
 	"github.com/rowlock/rowlock/authx/freshfile"
 	"github.com/rowlock/rowlock/authx/proxy"
+	"github.com/rowlock/rowlock/authx/remote"
 	"github.com/rowlock/rowlock/authx/tokenfile"
 	"github.com/rowlock/rowlock/server"
 	apiaccess "github.com/rowlock/rowlock/server/access"
@@ -125,6 +126,7 @@ type accessConfig struct {
 	log     *slog.Logger
 	open    func() bool // whether everybody may do everything at present
 	tlsKey  string
+	dial    remote.Dial // of the token webhook; nil: directly
 }
 
 func (o *authOptions) build(ctx context.Context, c accessConfig) (*access, error) {

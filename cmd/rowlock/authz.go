@@ -19,6 +19,7 @@ import (
 	"github.com/rowlock/rowlock/authx/authzconfig"
 	"github.com/rowlock/rowlock/authx/node"
 	"github.com/rowlock/rowlock/authx/rbac"
+	"github.com/rowlock/rowlock/authx/remote"
 	"github.com/rowlock/rowlock/server"
 	apiaccess "github.com/rowlock/rowlock/server/access"
 	"github.com/rowlock/rowlock/server/admission"
@@ -134,8 +135,8 @@ func (o *authzOptions) amount() *authzconfig.Configuration {
 }
 
 // build makes the chain of authorizers; those that go by objects find them in a cache.
-// id stands for this server in figures.
-func (o *authzOptions) build(c *cache.Cache, gate func(string) bool, id string, log *slog.Logger) (*authorization, error) {
+// id stands for this server in figures, dial reaches webhooks; nil: directly.
+func (o *authzOptions) build(c *cache.Cache, gate func(string) bool, id string, dial remote.Dial, log *slog.Logger) (*authorization, error) {
 	selectors := gate("AuthorizeWithSelectors")
 	cfg, text, err := o.configuration(selectors)
 	if err != nil {
@@ -148,7 +149,7 @@ func (o *authzOptions) build(c *cache.Cache, gate func(string) bool, id string, 
 	roles := rbac.New()
 	follower := apiaccess.FollowRules(roles, c)
 	z := &authorization{policy: policy}
-	chain := &authzconfig.Chain{Path: o.file, Builtin: map[string]authzconfig.Builtin{}, Selectors: selectors, Metrics: authzconfig.NewMetrics(), Log: log}
+	chain := &authzconfig.Chain{Path: o.file, Builtin: map[string]authzconfig.Builtin{}, Selectors: selectors, Metrics: authzconfig.NewMetrics(), Dial: dial, Log: log}
 	if cfg.Has(authzconfig.TypeRBAC) {
 		chain.Builtin[authzconfig.TypeRBAC] = fed{apiaccess.Synced{Follower: follower, Authorizer: roles, Denials: log}, apiaccess.SyncedRules{Follower: follower, RuleResolver: roles}}
 	}

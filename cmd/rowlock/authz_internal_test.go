@@ -60,7 +60,7 @@ func TestAuthorizationFlags(t *testing.T) {
 		if err := set.Parse(strings.Fields(flags)); err != nil {
 			t.Fatal(err)
 		}
-		z, err := o.build(cache.New(nil), func(string) bool { return true }, "id", slog.New(slog.DiscardHandler))
+		z, err := o.build(cache.New(nil), func(string) bool { return true }, "id", nil, slog.New(slog.DiscardHandler))
 		if want == "" && err != nil || want != "" && (err == nil || err.Error() != want) {
 			t.Errorf("%s: %v\nwant %s", flags, err, want)
 		}
@@ -82,7 +82,7 @@ func TestABACMode(t *testing.T) {
 	if err := set.Parse([]string{"--authorization-mode=ABAC", "--authorization-policy-file", file}); err != nil {
 		t.Fatal(err)
 	}
-	z, err := o.build(cache.New(nil), func(string) bool { return true }, "id", slog.New(slog.DiscardHandler))
+	z, err := o.build(cache.New(nil), func(string) bool { return true }, "id", nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -173,7 +173,7 @@ func (o *issuerOptions) tokenWebhook(c accessConfig, a *access) (authx.TokenAuth
 	})
 	a.collectors = append(a.collectors, refused)
 	w, err := tokenwebhook.New(tokenwebhook.Config{
-		Kubeconfig: o.webhook, Version: o.webhookVersion, CacheTTL: o.webhookTTL, Audiences: a.tokens.Audiences,
+		Kubeconfig: o.webhook, Version: o.webhookVersion, CacheTTL: o.webhookTTL, Audiences: a.tokens.Audiences, Dial: c.dial,
 		Gate: authx.NewGate(authx.GateConfig{
 			What: "the token webhook", All: o.webhookPlaces, Each: max(1, o.webhookPlaces/16), Source: asker, Refused: refused.Inc,
 		}),

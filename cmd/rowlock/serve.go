@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 	apiversion "k8s.io/apimachinery/pkg/version"
 
+	"github.com/rowlock/rowlock/authx/remote"
 	"github.com/rowlock/rowlock/server"
 	"github.com/rowlock/rowlock/server/controllers"
 	"github.com/rowlock/rowlock/server/datadir"
@@ -196,8 +197,13 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	if err != nil {
 		return err
 	}
+	ways, err := o.egress.build(log)
+	if err != nil {
+		return err
+	}
+	control := ways.To(egress.ControlPlane)
 	memory := server.NewCache(catalogue, codec, log)
-	authz, err := o.authz.build(memory, features.Enabled, idHash(address), log)
+	authz, err := o.authz.build(memory, features.Enabled, idHash(address), remote.Dial(control), log)
 	if err != nil {
 		return err
 	}
@@ -206,7 +212,7 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 		return err
 	}
 	access, err := o.auth.build(ctx, accessConfig{
-		dir: dir, front: front, address: address, gate: features.Enabled, log: log, open: authz.allowsAll, tlsKey: o.serving.key,
+		dir: dir, front: front, address: address, gate: features.Enabled, log: log, open: authz.allowsAll, tlsKey: o.serving.key, dial: remote.Dial(control),
 	})
 	if err != nil {
 		return err
@@ -216,7 +222,7 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	if err != nil {
 		return err
 	}
-	auditing, err := o.audit.build(out, log)
+	auditing, err := o.audit.build(out, remote.Dial(control), log)
 	if err != nil {
 		return err
 	}
@@ -239,11 +245,7 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	if keys != nil {
 		defer keys.Close()
 	}
-	ways, err := o.egress.build(log)
-	if err != nil {
-		return err
-	}
-	tracer, err := o.tracing.build(features.Enabled, address, ways.To(egress.ControlPlane), log)
+	tracer, err := o.tracing.build(features.Enabled, address, control, log)
 	if err != nil {
 		return err
 	}
@@ -276,7 +278,7 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	}
 	cfg := server.Config{
 		Tracer:    tracer,
-		Egress:    server.Egress{Cluster: ways.To(egress.Cluster), ControlPlane: ways.To(egress.ControlPlane)},
+		Egress:    server.Egress{Cluster: ways.To(egress.Cluster), ControlPlane: control},
 		Store:     sqlstore.New(driver, sqlstore.Config{Retention: o.retention, Log: log, Observer: measured, Sealer: sealer(keys)}),
 		Catalogue: catalogue, Cache: memory, Authenticate: access.authenticate,
 		Admission: admitted, Aggregation: aggregation,
