@@ -28,7 +28,7 @@ func (s *Server) upkeep(from int64) []Loop {
 		{Name: "store", writes: true, Run: func(ctx context.Context) error {
 			s.following.Store(true)
 			defer s.following.Store(false)
-			return s.cfg.Store.Run(ctx, from, s.Cache)
+			return s.cfg.Store.Run(ctx, from, s.sink())
 		}},
 		{Name: "cache", Run: s.Cache.Run},
 		{Name: "definitions", Run: s.Custom.Run},

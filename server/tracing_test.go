@@ -73,10 +73,14 @@ func TestTraceOfAWrite(t *testing.T) {
 	}
 	got := map[string]string{}
 	var call tracingtest.Span
+	var fed []string
 	for _, span := range collector.Spans("audit-id", fmt.Sprint("write-", id)) {
 		got[span.Name] = span.Parent
-		if span.Name == "Call validating webhook" {
+		switch span.Name {
+		case "Call validating webhook":
 			call = span
+		case "store commit":
+			fed = span.Links
 		}
 		for key, value := range span.Texts {
 			if strings.Contains(value, "opensesame") || strings.Contains(value, servertest.Token) {
@@ -86,12 +90,15 @@ func TestTraceOfAWrite(t *testing.T) {
 	}
 	const request = "POST /api/v1/namespaces/{:namespace}/configmaps"
 	for name, parent := range map[string]string{
-		request: "", "authentication": request, "authorization": request, "mutating admission": request, "validating admission": request,
-		"Call validating webhook": "validating admission", "store commit": request,
+		request: "", "authentication": request, "authorization": request, "Create": request, "mutating admission": "Create", "validating admission": "Create",
+		"Call validating webhook": "validating admission", "store commit": "Create",
 	} {
 		if above, ok := got[name]; !ok || above != parent {
 			t.Errorf("span %q below %q (%v), want %q; there are %q", name, above, ok, parent, got)
 		}
+	}
+	if len(fed) != 1 || !collector.Has("feed", fed[0]) {
+		t.Errorf("the commit is linked with %q, want a page of the feed", fed)
 	}
 	if want := "00-" + call.Trace + "-" + call.ID + "-01"; hook.told.Load() != want {
 		t.Errorf("the webhook is told %v, want %v", hook.told.Load(), want)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/tracing"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -52,7 +53,8 @@ type waiter struct {
 // before the write is acknowledged. So the writer answers with the very item that
 // readers see.
 type Pending struct {
-	Item *Item
+	Item   *Item
+	Commit *tracing.Span // of the write, where it is traced
 }
 
 // New makes an empty cache; selectable fields and indexes come from the catalogue.

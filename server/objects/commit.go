@@ -136,6 +136,9 @@ func (s *Store) write(ctx context.Context, p permits.Permit, at Place, op sqlsto
 	if span.On() {
 		span.Text("resource", op.Key.Resource)
 		span.Number("operations", 1+len(more))
+		if pending, ok := op.Aux.(*cache.Pending); ok {
+			pending.Commit = &span
+		}
 	}
 	if len(more) == 0 {
 		return s.store.Write(ctx, op)

@@ -20,6 +20,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -78,9 +79,7 @@ func New(c *Config, s Settings) (*Tracer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tracing: %w", err)
 	}
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
-		s.Log.Warn("traces could not be sent", "error", err)
-	}))
+	otel.SetErrorHandler(unsent(s.Log))
 	limits := sdktrace.NewSpanLimits()
 	limits.AttributeValueLengthLimit = maxText
 	t.provider = sdktrace.NewTracerProvider(
@@ -93,6 +92,18 @@ func New(c *Config, s Settings) (*Tracer, error) {
 	)
 	t.tracer = t.provider.Tracer(scope)
 	return t, nil
+}
+
+// unsent says that spans could not be sent, once a minute at most: they are sent every five
+// seconds, and a collector may be away for long.
+func unsent(log *slog.Logger) otel.ErrorHandlerFunc {
+	var next atomic.Int64 // in nanoseconds
+	return func(err error) {
+		now := time.Now()
+		if due := next.Load(); now.UnixNano() >= due && next.CompareAndSwap(due, now.Add(time.Minute).UnixNano()) {
+			log.Warn("traces could not be sent", "error", err)
+		}
+	}
 }
 
 // Close sends what is still to be sent, for a few seconds at most.

@@ -112,6 +112,7 @@ func TestSampledOut(t *testing.T) {
 		span.Number("c", 1)
 		span.Fail()
 		span.End()
+		tr.Page(nil).End()
 	}); n != 0 {
 		t.Errorf("%v allocations for what is not traced", n)
 	}
@@ -152,5 +153,59 @@ func BenchmarkSampledOut(b *testing.B) {
 		_ = tr.Sample()
 		_, span := tracing.Start(context.Background(), "x")
 		span.End()
+	}
+}
+
+// The page of the feed that shows a traced commit is traced, and each is linked with the other.
+func TestPage(t *testing.T) {
+	c := tracingtest.Start(t)
+	tr := tracer(t, c.Address, 1)
+	ctx, request := tr.Request(httptest.NewRequest("PUT", "/", nil), "PUT")
+	request.Text("which", "write")
+	_, commit := tracing.Start(ctx, "store commit")
+	page := tr.Page([]*tracing.Span{&commit})
+	page.Text("which", "page")
+	page.Number("rows", 3)
+	page.End()
+	commit.End()
+	request.End()
+	var unsampled tracing.Tracer
+	if unsampled.Page(nil).On() || (*tracing.Tracer)(nil).Page(nil).On() || unsampled.Page([]*tracing.Span{&commit}).On() {
+		t.Error("a page is traced where nothing is")
+	}
+	if err := tr.Close(); err != nil {
+		t.Fatal(err)
+	}
+	write, feed := c.Spans("which", "write"), c.Spans("which", "page")
+	if len(write) != 2 || len(feed) != 1 {
+		t.Fatalf("spans: %+v, %+v", write, feed)
+	}
+	if f := feed[0]; f.Name != "feed" || f.Parent != "" || f.Trace == write[0].Trace || len(f.Links) != 1 || f.Links[0] != write[0].Trace {
+		t.Errorf("the page's: %+v", f)
+	}
+	if w := write[0]; w.Name != "store commit" || len(w.Links) != 1 || w.Links[0] != feed[0].Trace {
+		t.Errorf("the commit's: %+v", w)
+	}
+}
+
+// A collector that answers nothing delays no request: what is more than the queue holds is lost.
+func TestCollectorThatStalls(t *testing.T) {
+	c := tracingtest.Start(t)
+	release := c.Hold()
+	tr := tracer(t, c.Address, 1000000)
+	const requests = 10000
+	for range requests {
+		ctx, span := tr.Request(httptest.NewRequest("GET", "/", nil), "GET")
+		_, below := tracing.Start(ctx, "below")
+		below.End()
+		span.End()
+	}
+	release()
+	if err := tr.Close(); err != nil {
+		t.Fatal(err)
+	}
+	// One batch is under way, and the queue is full behind it.
+	if n := c.Len(); n < 1 || n > 2048+2*512 {
+		t.Errorf("%d of %d spans were kept", n, 2*requests)
 	}
 }

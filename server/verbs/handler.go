@@ -22,6 +22,7 @@ import (
 	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/status"
+	"github.com/rowlock/rowlock/server/tracing"
 	"github.com/rowlock/rowlock/server/watches"
 	"github.com/rowlock/rowlock/server/writes"
 )
@@ -76,6 +77,30 @@ func (h *Handler) serve(c *Call) error {
 	if err != nil {
 		return err
 	}
+	ctx, span := tracing.Start(c.R.Context(), spanNames[verb])
+	if !span.On() {
+		return h.perform(c, verb)
+	}
+	defer span.End()
+	span.Text("resource", c.Resource.GroupResource().String())
+	if c.Sub != nil {
+		span.Text("subresource", c.Sub.Name)
+	}
+	c.R = c.R.WithContext(ctx)
+	err = h.perform(c, verb)
+	if err != nil {
+		span.Fail()
+	}
+	return err
+}
+
+// spanNames are those of the part of a trace that a verb is.
+var spanNames = map[string]string{
+	"get": "Get", "list": "List", "watch": "Watch", "create": "Create", "update": "Update", "patch": "Patch", "delete": "Delete", "deletecollection": "DeleteCollection",
+}
+
+// perform does what a request asks for.
+func (h *Handler) perform(c *Call, verb string) error {
 	if f := h.special(c); f != nil {
 		return f(h, c)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/hex"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 
@@ -20,6 +21,13 @@ type Collector struct {
 
 	mu    sync.Mutex
 	spans []*tracev1.Span
+	held  sync.RWMutex // while it is, nothing is answered
+}
+
+// Hold lets whoever sends spans wait until release is called.
+func (c *Collector) Hold() (release func()) {
+	c.held.Lock()
+	return c.held.Unlock
 }
 
 // Start runs a collector until the test ends.
@@ -44,6 +52,8 @@ func Start(t testing.TB) *Collector {
 
 // Export implements the service.
 func (c *Collector) Export(_ context.Context, r *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
+	c.held.RLock()
+	defer c.held.RUnlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, of := range r.ResourceSpans {
@@ -99,6 +109,13 @@ func (c *Collector) Spans(key, value string) []Span {
 		list = append(list, one)
 	}
 	return list
+}
+
+// Has says whether there is a span of a name in a trace.
+func (c *Collector) Has(name, trace string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.spans, func(s *tracev1.Span) bool { return s.Name == name && hex.EncodeToString(s.TraceId) == trace })
 }
 
 // Len is how many spans came.
