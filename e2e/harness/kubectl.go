@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -28,11 +26,6 @@ func KubectlBinary() (string, error) {
 			kubectl.path = path
 			return
 		}
-		_, file, _, ok := runtime.Caller(0)
-		if !ok {
-			kubectl.err = errors.New("the source of the harness cannot be found")
-			return
-		}
 		dir, err := os.UserCacheDir()
 		if err != nil {
 			dir = os.TempDir()
@@ -42,12 +35,24 @@ func KubectlBinary() (string, error) {
 			return
 		}
 		cmd := exec.Command("go", "build", "-ldflags", "-X k8s.io/component-base/version.gitVersion=v1.32.13 -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=32", "-o", kubectl.path, ".")
-		cmd.Dir = filepath.Join(filepath.Dir(filepath.Dir(file)), "kubectl")
+		if cmd.Dir, kubectl.err = kubectlModule(); kubectl.err != nil {
+			return
+		}
 		if out, err := cmd.CombinedOutput(); err != nil {
 			kubectl.err = fmt.Errorf("building kubectl: %w\n%s", err, out)
 		}
 	})
 	return kubectl.path, kubectl.err
+}
+
+// kubectlModule is the folder of the module that builds kubectl. The compiler knows no
+// folders of what was built with -trimpath, so that the go command is asked.
+func kubectlModule() (string, error) {
+	out, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/rowlock/rowlock/e2e/harness").Output()
+	if err != nil {
+		return "", fmt.Errorf("the source of the harness cannot be found: %w", err)
+	}
+	return filepath.Join(filepath.Dir(strings.TrimSpace(string(out))), "kubectl"), nil
 }
 
 func isRelease132(path string) bool {
