@@ -89,10 +89,12 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Tracer != nil {
 		trace = cfg.Tracer.Inject
 	}
-	s.webhooks = &webhook.Client{Resolve: resolver.Resolve, Agent: webhookAgent, Trace: trace, Dial: cfg.Egress.Cluster, DialURL: cfg.Egress.ControlPlane}
+	ofWebhooks, ofServers := webhook.NewDated("webhooks"), webhook.NewDated("kube_aggregator")
+	s.Metrics.Registry.MustRegister(append(ofWebhooks.Collectors(), ofServers.Collectors()...)...)
+	s.webhooks = &webhook.Client{Resolve: resolver.Resolve, Agent: webhookAgent, Trace: trace, Dial: cfg.Egress.Cluster, DialURL: cfg.Egress.ControlPlane, Dated: ofWebhooks}
 	s.aggregated = aggregator.New(aggregator.Config{
 		Cache: s.Cache, Services: resolver, Slices: slices, Certificate: cfg.Aggregation.Certificate, TellUID: cfg.Feature("RemoteRequestHeaderUID"),
-		Trace: trace, Dial: aggregator.Through(cfg.Egress.Cluster),
+		Trace: trace, Dial: aggregator.Through(cfg.Egress.Cluster), Dated: ofServers,
 	})
 	s.Metrics.Registry.MustRegister(s.aggregated)
 	s.proxy = &aggregator.Proxy{
@@ -158,6 +160,7 @@ func (s *Server) newDocuments() (err error) {
 	if err != nil {
 		return fmt.Errorf("discovery: %w", err)
 	}
+	s.Metrics.Registry.MustRegister(s.discovery)
 	return nil
 }
 

@@ -32,6 +32,8 @@ type Config struct {
 	// Trace tells a server, by headers, of which trace a request is a part; nil leaves the
 	// headers as they are.
 	Trace func(ctx context.Context, h http.Header)
+	// Dated counts certificates that go out of use; nil: nobody does.
+	Dated *webhook.Dated
 	// TellUID passes on the UID of users as well, in X-Remote-Uid.
 	TellUID bool
 }

@@ -104,7 +104,9 @@ func (a *Aggregator) send(s *apiregistrationv1.APIService, address string, who *
 	if a.cfg.Trace != nil {
 		a.cfg.Trace(out.Context(), out.Header)
 	}
-	return a.transport(b, s.Spec.Service, relay.Upgrades(out.Header)).RoundTrip(out)
+	resp, err := a.transport(b, s.Spec.Service, relay.Upgrades(out.Header)).RoundTrip(out)
+	a.cfg.Dated.Note(resp, err)
+	return resp, err
 }
 
 func (a *Aggregator) backend(key backendKey) *backend {

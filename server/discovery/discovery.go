@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -52,6 +53,17 @@ type Handler struct {
 
 	mu      sync.Mutex // held while documents are made
 	current atomic.Pointer[documents]
+	made    atomic.Uint64 // how often they were
+}
+
+var madeDesc = prometheus.NewDesc("aggregator_discovery_aggregation_count_total", "[ALPHA] Counter of number of times discovery was aggregated", nil, nil)
+
+// Describe implements prometheus.Collector.
+func (h *Handler) Describe(ch chan<- *prometheus.Desc) { ch <- madeDesc }
+
+// Collect implements prometheus.Collector.
+func (h *Handler) Collect(ch chan<- prometheus.Metric) {
+	ch <- prometheus.MustNewConstMetric(madeDesc, prometheus.CounterValue, float64(h.made.Load()))
 }
 
 // New makes a Handler.
@@ -98,6 +110,7 @@ func (h *Handler) documents() (*documents, error) {
 	}
 	d.generation, d.serviceGeneration = generation, serviceGeneration
 	h.current.Store(d)
+	h.made.Add(1)
 	return d, nil
 }
 

@@ -67,6 +67,8 @@ type Client struct {
 	Dial, DialURL func(ctx context.Context, network, address string) (net.Conn, error)
 	// Trace tells a webhook, by headers, of which trace a call is a part; nil tells nothing.
 	Trace func(ctx context.Context, h http.Header)
+	// Dated counts certificates that go out of use; nil: nobody does.
+	Dated *Dated
 
 	mu      sync.Mutex
 	clients map[Target]*connector
@@ -108,6 +110,7 @@ func (c *Client) Post(ctx context.Context, t Target, body []byte) ([]byte, error
 	// not fail the call: it is made again on another one.
 	r.Header["X-Idempotency-Key"] = nil
 	resp, err := to.http.Do(r)
+	c.Dated.Note(resp, err)
 	if err != nil {
 		return nil, err
 	}

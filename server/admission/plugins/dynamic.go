@@ -62,7 +62,8 @@ func (s *shared) webhookConfig(config []byte) (webhook.Config, error) {
 	}
 	credentials, err := webhook.ParseCredentials(config)
 	if credentials != nil {
-		cfg.Client = &hooks.Client{Resolve: s.Webhooks.Resolve, Credentials: credentials, Agent: s.Webhooks.Agent}
+		w := s.Webhooks
+		cfg.Client = &hooks.Client{Resolve: w.Resolve, Credentials: credentials, Agent: w.Agent, Dial: w.Dial, DialURL: w.DialURL, Trace: w.Trace, Dated: w.Dated}
 	}
 	return cfg, err
 }
