@@ -100,7 +100,7 @@ func (c *cluster) configure(cfg *server.Config) {
 	cfg.Special = podverbs.Handlers(podverbs.Kubelet{Dial: func(context.Context, string, string) (net.Conn, error) {
 		return nil, errors.New("nobody is there")
 	}})
-	maps.Copy(cfg.Special, tokenverbs.Handlers(tokenverbs.Config{Issue: func(*authx.Grant) (string, string, error) { return "token", "id", nil }}))
+	maps.Copy(cfg.Special, tokenverbs.Handlers(tokenverbs.Config{Issue: func(context.Context, *authx.Grant) (string, string, error) { return "token", "id", nil }}))
 	maps.Copy(cfg.Special, reviews.Handlers(reviews.Config{Authorizer: c.z, Rules: authx.AlwaysDeny{}}))
 }
 
