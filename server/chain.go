@@ -28,6 +28,7 @@ type step struct {
 func (s *Server) steps(who authx.Authenticator) []step {
 	c := &s.cfg
 	inFlight := filters.NewInFlight(c.Limits, s.flows)
+	inFlight.Line = s.line
 	inFlight.Observe, inFlight.Refused, inFlight.Limited = s.Metrics.InFlight, s.Metrics.Refused, s.Metrics.Limited
 	selectors := filters.NewSelectors(s.fail)
 	selectors.Refused = s.Metrics.Refused

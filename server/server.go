@@ -10,10 +10,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"runtime"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/codecs/forms"
 	"github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/access"
@@ -49,6 +51,7 @@ type Server struct {
 	objects    *objects.Store
 	queues     *controllers.Queues
 	flows      *flow.Classifier
+	line       *budget.Line // of long answers
 	webhooks   *webhook.Client
 	aggregated *aggregator.Aggregator
 	proxy      *aggregator.Proxy
@@ -80,7 +83,7 @@ func New(cfg Config) (*Server, error) {
 		s.Cache = NewCache(cfg.Catalogue, json.New(json.Settings{Log: cfg.Log}), cfg.Log)
 	}
 	s.objects = objects.New(cfg.Catalogue, cfg.Store, s.Cache)
-	s.flows = s.newFlows()
+	s.flows, s.line = s.newFlows(), budget.NewLine(runtime.GOMAXPROCS(0))
 	s.queues = controllers.NewQueues(cfg.Clock)
 	s.newMetrics()
 	slices := endpoints.New(s.Cache)

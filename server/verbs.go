@@ -71,7 +71,7 @@ func (s *Server) admission() (*admission.Chain, error) {
 func (s *Server) answers() *answers.Answers {
 	on := s.cfg.Feature
 	return &answers.Answers{
-		Items: s.objects, Forms: s.forms(), Packed: packed.New(packedBytes), Line: budget.NewLine(),
+		Items: s.objects, Forms: s.forms(), Packed: packed.New(packedBytes), Line: s.line,
 		Clock: s.cfg.Clock, Log: s.cfg.Log,
 		Compress: on("APIResponseCompression"), NameCorrupt: on("AllowUnsafeMalformedObjectDeletion"),
 	}

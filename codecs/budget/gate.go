@@ -18,8 +18,6 @@ const (
 	// Turn is for how long who was let in keeps the others from the processors. Who
 	// takes longer mostly waits for somebody else, such as a webhook.
 	Turn = 2 * time.Second
-	// Lap is the same for a piece of a long answer, whose client may wait instead.
-	Lap = 50 * time.Millisecond
 )
 
 // Gate lets heavy bodies in: as many as there is room for, and no more at once than half
@@ -27,6 +25,7 @@ const (
 // turns, so what one sends makes another wait for one of them and not for all.
 type Gate struct {
 	atOnce int
+	most   func() int // how many of atOnce may be in for now; nil: all
 	turn   time.Duration
 
 	mu      sync.Mutex
@@ -56,25 +55,6 @@ func NewGate() *Gate {
 	return &Gate{atOnce: max(1, runtime.GOMAXPROCS(0)/2), turn: Turn, users: map[string]*visitor{}}
 }
 
-// Line puts long answers in order, piece by piece: as many are worked on at once as there
-// are processors, in turn among users. So what a user lists a hundred times at once takes
-// a processor from others for a piece, and not for a hundred of them.
-type Line struct{ gate Gate }
-
-// NewLine makes a line.
-func NewLine() *Line {
-	return &Line{Gate{atOnce: runtime.GOMAXPROCS(0), turn: Lap, users: map[string]*visitor{}}}
-}
-
-// Enter waits for the user's turn, until leave is called, once, or for a Lap. The error is
-// that of the context. A nil Line does not make anybody wait.
-func (l *Line) Enter(ctx context.Context, user string) (leave func(), err error) {
-	if l == nil {
-		return func() {}, nil
-	}
-	return l.gate.enter(ctx, user, 0)
-}
-
 // Enter waits until there is room for a weight and it is the user's turn, and takes the
 // room until leave is called, once. What is small does not wait. The error is that of the
 // context. A nil Gate is always open.
@@ -85,7 +65,8 @@ func (g *Gate) Enter(ctx context.Context, user string, weight int64) (leave func
 	return g.enter(ctx, user, min(weight, Share))
 }
 
-func (g *Gate) enter(ctx context.Context, user string, weight int64) (leave func(), err error) {
+// wait comes and waits until it is let in.
+func (g *Gate) wait(ctx context.Context, user string, weight int64) (*entry, error) {
 	e := g.come(user, weight)
 	select {
 	case <-e.in:
@@ -93,6 +74,14 @@ func (g *Gate) enter(ctx context.Context, user string, weight int64) (leave func
 		if g.giveUp(user, e) {
 			return nil, ctx.Err()
 		}
+	}
+	return e, nil
+}
+
+func (g *Gate) enter(ctx context.Context, user string, weight int64) (leave func(), err error) {
+	e, err := g.wait(ctx, user, weight)
+	if err != nil {
+		return nil, err
 	}
 	over := sync.OnceFunc(g.stepAside)
 	timer := time.AfterFunc(g.turn, over)
@@ -161,7 +150,14 @@ func (g *Gate) forget(name string, u *visitor) {
 // user waits for its turn the longest. If that one is too large for what is left of the
 // room, nobody overtakes it.
 func (g *Gate) admit() {
-	for g.running < g.atOnce {
+	if len(g.waiting) == 0 {
+		return
+	}
+	places := g.atOnce
+	if g.most != nil {
+		places = g.most()
+	}
+	for g.running < places {
 		next := -1
 		for i, e := range g.waiting {
 			if e.user.used+e.weight <= Share && (next < 0 || e.user.turn < g.waiting[next].user.turn) {

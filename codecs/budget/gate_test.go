@@ -159,37 +159,3 @@ func TestGateGivenUp(t *testing.T) {
 		c.empty()
 	})
 }
-
-// TestLine: pieces of long answers take turns among users, and one whose client takes its
-// time is passed by.
-func TestLine(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := NewLine()
-		l.gate.atOnce = 1
-		var mu sync.Mutex
-		var order []string
-		comes := func(user string) {
-			go func() {
-				if _, err := l.Enter(t.Context(), user); err == nil {
-					mu.Lock()
-					defer mu.Unlock()
-					order = append(order, user)
-				}
-			}()
-			synctest.Wait()
-		}
-		for _, user := range []string{"a", "a", "a", "b"} {
-			comes(user)
-		}
-		for _, want := range [][]string{{"a"}, {"a", "b"}, {"a", "b", "a"}, {"a", "b", "a", "a"}} {
-			mu.Lock()
-			got := slices.Clone(order)
-			mu.Unlock()
-			if !slices.Equal(got, want) {
-				t.Fatalf("let in were %q, want %q", got, want)
-			}
-			time.Sleep(Lap)
-			synctest.Wait()
-		}
-	})
-}

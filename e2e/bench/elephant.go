@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,6 +21,7 @@ const (
 	miceOfAKind  = 8                     // clients of each kind of mouse
 	mouseEvery   = 40 * time.Millisecond // between requests of one mouse
 	elephantPods = 5000
+	uncounted    = 10 // requests of each mouse at the beginning, when all connect at once
 )
 
 // mouse is a client with little to do that must not wait.
@@ -73,27 +75,53 @@ func (e *env) elephant(fair bool) error {
 	if _, err := c.do("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", "application/json", "", []byte(rights)); err != nil {
 		return err
 	}
-	alone, err := e.mice(s)
-	if err != nil {
-		return err
-	}
-	herd, err := newHerd(s)
-	if err != nil {
-		return err
-	}
-	time.Sleep(2 * time.Second)
-	beside, err := e.mice(s)
-	served, refused := herd.end()
-	if err != nil {
-		return err
+	var alone, beside [][]result // by pair, then by kind of mouse
+	var served, refused, held []float64
+	for range max(1, e.pairs) {
+		quiet, err := e.mice(s)
+		if err != nil {
+			return err
+		}
+		herd, err := newHerd(s)
+		if err != nil {
+			return err
+		}
+		time.Sleep(2 * time.Second)
+		profiled := profile(s, e.seconds)
+		loud, err := e.mice(s)
+		held = append(held, resident(s.Pid()))
+		lists, refusals := herd.end()
+		if err = cmp.Or(err, profiled()); err != nil {
+			return err
+		}
+		alone, beside, served, refused = append(alone, quiet), append(beside, loud), append(served, lists), append(refused, refusals)
 	}
 	for i, m := range mice {
-		a, b := alone[i], beside[i]
-		e.report(fmt.Sprintf("%s, fairness %t", m.name, fair), "alone p50 %v p99 %v   beside %d elephants p50 %v p99 %v   p99 times %.1f",
-			a.p50.Round(10*time.Microsecond), a.p99.Round(10*time.Microsecond), elephants, b.p50.Round(10*time.Microsecond), b.p99.Round(10*time.Microsecond), float64(b.p99)/float64(a.p99))
+		a50, a99 := medians(alone, i)
+		b50, b99 := medians(beside, i)
+		times := make([]float64, len(alone))
+		for n := range times {
+			times[n] = float64(beside[n][i].p99) / float64(alone[n][i].p99)
+		}
+		e.report(fmt.Sprintf("%s, fairness %t", m.name, fair), "alone p50 %v p99 %v   beside %d elephants p50 %v p99 %v   p99 times %.1f of %.1f",
+			a50, a99, elephants, b50, b99, median(times), times)
 	}
-	e.report("  the elephants", "%.1f lists/s   %.1f/s refused   resident %.0f MB", served, refused, resident(s.Pid()))
+	e.report("  the elephants", "%.1f lists/s   %.1f/s refused   resident %.0f MB", median(served), median(refused), median(held))
 	return nil
+}
+
+// medians are those of all pairs, for one kind of mouse.
+func medians(pairs [][]result, kind int) (p50, p99 time.Duration) {
+	var half, most []time.Duration
+	for _, kinds := range pairs {
+		half, most = append(half, kinds[kind].p50), append(most, kinds[kind].p99)
+	}
+	return median(half).Round(10 * time.Microsecond), median(most).Round(10 * time.Microsecond)
+}
+
+// median is the one in the middle; of two, the larger one.
+func median[T cmp.Ordered](of []T) T {
+	return slices.Sorted(slices.Values(of))[len(of)/2]
 }
 
 // as makes a request of a user.
@@ -136,6 +164,9 @@ func (e *env) mice(s *harness.Server) ([]result, error) {
 	}
 	results := make([]result, len(mice))
 	for i, took := range all {
+		if len(took) == 0 {
+			return nil, fmt.Errorf("%s: %v is too short", mice[i].name, e.seconds)
+		}
 		slices.Sort(took)
 		results[i] = result{p50: took[len(took)/2], p99: took[len(took)*99/100]}
 	}
@@ -164,7 +195,9 @@ func (m mouse) work(c *client, n int, end time.Time) (took []time.Duration, err 
 		if resp.StatusCode != http.StatusOK {
 			return nil, fmt.Errorf("%s: %d %s", m.name, resp.StatusCode, text)
 		}
-		took = append(took, time.Since(began))
+		if i > uncounted {
+			took = append(took, time.Since(began))
+		}
 		time.Sleep(mouseEvery)
 	}
 	return took, nil

@@ -3,7 +3,7 @@
 // reads it measures a plain Go TLS server that sends the same bytes from memory:
 // the ratio is the distance from the limit.
 //
-//	go run ./e2e/bench [-store URL] [-seconds N] [-objects N] [-history N] [-seed FILE] [-run REGEXP] [-only REGEXP] [-http2]
+//	go run ./e2e/bench [-store URL] [-seconds N] [-pairs N] [-objects N] [-history N] [-seed FILE] [-run REGEXP] [-only REGEXP] [-http2]
 //
 // "cpu" in its output is the processor time of the server for one request, and after
 // the plus sign that of the clients; "alone" is the rate that these would give if
@@ -34,6 +34,7 @@ type env struct {
 	pg      *pgtest.Server // nil: store says it
 	dbs     int
 	seconds time.Duration
+	pairs   int
 	objects int
 	history int
 	only    *regexp.Regexp
@@ -69,6 +70,7 @@ var measurements = []measurement{
 func main() {
 	store := flag.String("store", "", "--store of the servers; empty: SQLite in a new folder")
 	seconds := flag.Int("seconds", 5, "how long each rate is measured")
+	pairs := flag.Int("pairs", 3, "how often mice are measured, alone and beside elephants; medians are told")
 	objects := flag.Int("objects", 10000, "how many objects compaction works on")
 	history := flag.Int("history", 10, "how many past versions each of them has")
 	kept := flag.String("seed", "", "SQLite file that compaction starts from; made if it does not exist, and as -objects and -history say then")
@@ -94,7 +96,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "bench: -only:", err)
 		os.Exit(1)
 	}
-	e := &env{ctx: context.Background(), store: *store, seconds: time.Duration(*seconds) * time.Second, objects: *objects, history: *history, only: which, seed: *kept, out: tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)}
+	e := &env{ctx: context.Background(), store: *store, seconds: time.Duration(*seconds) * time.Second, pairs: *pairs, objects: *objects, history: *history, only: which, seed: *kept, out: tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)}
 	os.Exit(e.run(re))
 }
 

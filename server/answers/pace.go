@@ -5,12 +5,13 @@ import (
 	"io"
 
 	"github.com/rowlock/rowlock/codecs/budget"
+	"github.com/rowlock/rowlock/server/request"
 )
 
 const (
 	// unpaced is how much of an answer is written without asking anybody.
 	unpaced = 1 << 20
-	// lap is how much of it is written in one turn after that.
+	// lap is how much of it is written in one turn after that, at most.
 	lap = 4 << 20
 )
 
@@ -19,37 +20,36 @@ const (
 type Pace struct {
 	line  *budget.Line
 	ctx   context.Context
+	scope *request.Scope
 	user  string
 	left  int
-	leave func() // nil: it has no turn
+	place budget.Place
 }
 
 // Pace is that of the answer to a request.
 func (a *Answers) Pace(q *Request) Pace {
-	return Pace{line: a.Line, ctx: q.R.Context(), user: q.User(), left: unpaced}
+	return Pace{line: a.Line, ctx: q.R.Context(), scope: q.Scope, user: q.User(), left: unpaced}
 }
 
 // Next is asked before n bytes more are made. The error is that of the request's context.
 func (p *Pace) Next(n int) error {
-	if p.left -= n; p.left >= 0 {
+	if p.left -= n; p.left >= 0 && !p.place.Over() {
 		return nil
 	}
-	p.End()
-	leave, err := p.line.Enter(p.ctx, p.user)
+	p.place.Leave()
+	if p.scope != nil {
+		p.scope.Long = true
+	}
+	place, err := p.line.Enter(p.ctx, p.user)
 	if err != nil {
 		return err
 	}
-	p.left, p.leave = lap, leave
+	p.left, p.place = lap, place
 	return nil
 }
 
 // End gives the turn back.
-func (p *Pace) End() {
-	if p.leave != nil {
-		p.leave()
-	}
-	p.leave = nil
-}
+func (p *Pace) End() { p.place.Leave() }
 
 // paced writes at a pace.
 type paced struct {

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/server/flow"
 	"github.com/rowlock/rowlock/server/flow/seats"
 	"github.com/rowlock/rowlock/server/request"
@@ -71,6 +72,8 @@ type InFlight struct {
 	Limited func(limit string)
 	// Flows says where requests belong, and has their seats.
 	Flows *flow.Classifier
+	// Line is told of answers that did not wait in it. May be nil.
+	Line *budget.Line
 }
 
 // The headers that say where a request belongs, as net/http spells them.
@@ -186,8 +189,12 @@ func (f *InFlight) leave(t *activeRequest) {
 	if t.class != nil {
 		t.class.Left(t.Begins, f.Flows.Now()-t.began)
 	}
-	if !t.exempt && !t.Begins {
-		f.observe(t.Class)
+	if t.exempt || t.Begins {
+		return
+	}
+	f.observe(t.Class)
+	if !t.scope.Long {
+		f.Line.Short()
 	}
 }
 

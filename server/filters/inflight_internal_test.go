@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/flow"
 	"github.com/rowlock/rowlock/server/flow/seats"
@@ -377,5 +378,22 @@ func TestFailedWritesKeepNoSeats(t *testing.T) {
 		if got := f.ask("bob", "POST", "/api/v1/namespaces/x/pods", ""); got != then {
 			t.Errorf("after a write with %d: %d, want %d", code, got, then)
 		}
+	}
+}
+
+// TestShortAnswers: the line of long answers is told of those that did not wait in it.
+func TestShortAnswers(t *testing.T) {
+	f := newLimited(Limits{Read: 4})
+	f.Line = budget.NewLine(4)
+	<-f.start(t.Context(), "a", "GET", "/api/v1/pods", nil, httptest.NewRecorder(), func(w http.ResponseWriter, r *http.Request) {
+		request.From(r.Context()).Long = true
+		say(w, r)
+	})
+	if n := f.Line.Turns(); n != 4 {
+		t.Errorf("%d turns after a long answer", n)
+	}
+	f.ask("a", "GET", "/api/v1/pods", "")
+	if n := f.Line.Turns(); n != 3 {
+		t.Errorf("%d turns after a short answer", n)
 	}
 }

@@ -30,6 +30,8 @@ type Scope struct {
 
 	// Terminated is the code of an answer that the server gave to protect itself; else 0.
 	Terminated int
+	// Long: the answer took turns with other long ones.
+	Long bool
 	// Aborted: the answer was cut off.
 	Aborted bool
 

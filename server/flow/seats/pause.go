@@ -35,8 +35,11 @@ func (s *Scheduler) Resume(ctx context.Context, r *Request) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r.Level.advance(s.now())
-	s.withdraw(r)
+	now := s.catchUp()
+	r.Level.advance(now)
+	if s.withdraw(r) {
+		s.dispatch(r.Level, now, false) // it may have been the one for which no seats were free
+	}
 	return ctx.Err()
 }
 
@@ -59,7 +62,6 @@ func (s *Scheduler) withdraw(r *Request) (waited bool) {
 func (s *Scheduler) ask(r *Request) (ready chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r.taken.Store(false)
 	if r.seated || !r.in {
 		return nil
 	}
@@ -88,8 +90,7 @@ func (s *Scheduler) Sending(r *Request) { r.writing.Store(int64(s.now())) }
 
 // Sent ends what Sending began.
 func (s *Scheduler) Sent(ctx context.Context, r *Request) error {
-	r.writing.Store(0)
-	if r.taken.Load() {
+	if r.writing.Swap(0) == taken {
 		return s.Resume(ctx, r)
 	}
 	return nil

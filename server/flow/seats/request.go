@@ -30,8 +30,7 @@ type Request struct {
 	// Length is that of its queue once it had joined it. Enter sets it.
 	Length int
 
-	writing atomic.Int64 // when the write that is going on began, by the scheduler's clock; 0: none is
-	taken   atomic.Bool  // the seats were taken during a write
+	writing atomic.Int64 // when the write that is going on began, by the scheduler's clock; 0: none is; or taken
 
 	// Guarded by the scheduler's mu:
 	in, seated, exempt bool
@@ -46,6 +45,23 @@ type Request struct {
 	ready              chan struct{} // closed when it has seats; set while it waits
 	waited             time.Duration
 }
+
+// taken says of a write that the seats were taken during it.
+const taken = -1
+
+// stuck is when the write began that has lasted for too long, else 0.
+func (r *Request) stuck(now time.Duration) (since int64) {
+	since = r.writing.Load()
+	if since <= 0 || now-time.Duration(since) < Unmoved {
+		return 0
+	}
+	return since
+}
+
+// lose has whoever ends the write that began at a time hear that the seats were taken. It is
+// false if that write has ended: who takes seats and who ends a write each change writing in
+// one step, so that nobody goes on without.
+func (r *Request) lose(since int64) bool { return r.writing.CompareAndSwap(since, taken) }
 
 // work is what a request is expected to take, in seat-seconds.
 func (r *Request) work() float64 {

@@ -60,8 +60,11 @@ func (s *Scheduler) full(r *Request) bool {
 // same level or, with own, of the same user. It says whether there was one.
 func (s *Scheduler) preempt(l *Level, r *Request, own bool, now time.Duration) bool {
 	for _, t := range s.running {
-		since := time.Duration(t.writing.Load())
-		if since == 0 || now-since < Unmoved || t.exempt || (own && (t.usage == nil || t.User != r.User || t.Class != r.Class)) || (!own && t.Level != l) {
+		since := t.stuck(now)
+		if since == 0 || t.exempt || (own && (t.usage == nil || t.User != r.User || t.Class != r.Class)) || (!own && t.Level != l) {
+			continue
+		}
+		if !t.lose(since) {
 			continue
 		}
 		t.Level.advance(now)
@@ -69,7 +72,6 @@ func (s *Scheduler) preempt(l *Level, r *Request, own bool, now time.Duration) b
 		if t.usage != nil {
 			t.usage.running--
 		}
-		t.taken.Store(true)
 		if t.Level != l {
 			s.dispatch(t.Level, now, false)
 		}
@@ -131,8 +133,10 @@ func (s *Scheduler) resumeSome(l *Level, now time.Duration) {
 	}
 }
 
-// again gives a request seats that had some.
+// again gives a request seats that had some. Where it was its body that needed them, while a
+// write goes on still, they can be taken again as if the write had begun now.
 func (s *Scheduler) again(r *Request, now time.Duration) {
+	r.writing.CompareAndSwap(taken, int64(now))
 	if r.usage != nil {
 		r.usage.running++
 	}

@@ -3,7 +3,9 @@ package seats
 import (
 	"context"
 	"math"
+	"runtime"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -332,6 +334,124 @@ func TestLeavesWhileItsBodyWaits(t *testing.T) {
 			t.Error(err)
 		}
 		s.Leave(other)
+		s.drained(t)
+	})
+}
+
+// A write may end at the very moment at which its seats are taken: either they are not, or
+// who wrote waits for others. Nobody goes on without seats.
+func TestWritesThatEndAsSeatsAreTaken(t *testing.T) {
+	var clock atomic.Int64
+	clock.Store(1)
+	s := New(1, Limits{}, func() time.Duration { return time.Duration(clock.Load()) })
+	l, counts := s.one(1, 1, 9), &Flow{}
+	ctx := context.Background()
+	var inside atomic.Int64
+	works := func() {
+		if n := inside.Add(1); n > 1 {
+			t.Errorf("%d work, with one seat", n)
+		}
+		runtime.Gosched()
+		inside.Add(-1)
+	}
+	var both sync.WaitGroup
+	for range 4 {
+		both.Go(func() {
+			for range 500 {
+				r := &Request{Level: l, Flow: counts, Patience: time.Hour}
+				if err := s.Enter(ctx, r); err != nil {
+					t.Error(err)
+					return
+				}
+				for range 3 {
+					works()
+					s.Sending(r)
+					clock.Add(int64(Unmoved)) // so that whoever comes now takes the seats
+					runtime.Gosched()
+					if err := s.Sent(ctx, r); err != nil {
+						t.Error(err)
+					}
+				}
+				works()
+				s.Leave(r)
+			}
+		})
+	}
+	both.Wait()
+	s.drained(t)
+}
+
+// The same with each order of the steps.
+func TestWhoTakesSeatsAndWhoEndsAWrite(t *testing.T) {
+	bubble(t, 1, Limits{}, func(t *testing.T, s *Scheduler) {
+		l, counts := s.one(1, 1, 9), &Flow{}
+		r := &Request{Level: l, Flow: counts}
+		if err := s.Enter(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		s.Sending(r)
+		if r.stuck(s.now()) != 0 {
+			t.Error("a write is stuck that has just begun")
+		}
+		time.Sleep(Unmoved)
+		since := r.stuck(s.now())
+		if err := s.Sent(t.Context(), r); since == 0 || err != nil || r.lose(since) {
+			t.Errorf("seats are taken for a write of %d that has ended: %v", since, err)
+		}
+		s.Sending(r)
+		time.Sleep(Unmoved)
+		if r.lose(since) {
+			t.Error("seats are taken for a write before this one")
+		}
+		other := &Request{Level: l, Flow: counts, Patience: time.Minute}
+		if err := s.Enter(t.Context(), other); err != nil || r.seated || r.stuck(s.now()) != 0 {
+			t.Error("no seat of a write that is stuck, or one twice", err)
+		}
+		ended := make(chan error)
+		go func() { ended <- s.Sent(t.Context(), r) }()
+		synctest.Wait()
+		select {
+		case <-ended:
+			t.Error("it goes on without a seat")
+		default:
+		}
+		s.Leave(other)
+		if err := <-ended; err != nil || !r.seated {
+			t.Error("it has no seat again", err)
+		}
+		s.Leave(r)
+		s.drained(t)
+	})
+}
+
+// While a request waits for its client with both its answer and its body, seats that it got
+// for the one are not held for the other.
+func TestSeatsForABodyDuringAWrite(t *testing.T) {
+	bubble(t, 1, Limits{}, func(t *testing.T, s *Scheduler) {
+		l, counts := s.one(4, 1, 9), &Flow{}
+		slow := &Request{Level: l, Flow: counts, User: "a"}
+		if err := s.Enter(t.Context(), slow); err != nil {
+			t.Fatal(err)
+		}
+		s.Sending(slow)
+		for range 2 {
+			time.Sleep(Unmoved)
+			r := &Request{Level: l, Flow: counts, User: "b", Patience: time.Minute}
+			if err := s.Enter(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+			if waited, _ := r.Waited(); waited > 2*Unmoved {
+				t.Errorf("somebody waited for %v for one that writes", waited)
+			}
+			s.Leave(r)
+			if err := s.Resume(t.Context(), slow); err != nil { // that of its body
+				t.Fatal(err)
+			}
+		}
+		if err := s.Sent(t.Context(), slow); err != nil || !slow.seated {
+			t.Error("it goes on without a seat", err)
+		}
+		s.Leave(slow)
 		s.drained(t)
 	})
 }
