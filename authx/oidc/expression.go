@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
+
+	"github.com/rowlock/rowlock/authx/meter"
 )
 
 // Variables of expressions.
@@ -20,6 +22,10 @@ const (
 	claimsVariable = "claims"
 	userVariable   = "user"
 )
+
+// interruptEvery is how many steps of a comprehension are taken between two looks at
+// the context.
+const interruptEvery = 100
 
 // expression is a compiled one. variable is what it is about.
 type expression struct {
@@ -43,7 +49,11 @@ var environments = sync.OnceValues(func() (map[string]*cel.Env, error) {
 		claimsVariable: apiservercel.NewMapType(text, apiservercel.AnyType, -1),
 		userVariable:   apiservercel.NewObjectType("kubernetes.UserInfo", fields),
 	} {
-		set, err := environment.MustBaseEnvSet(version.MajorMinor(1, 32), true).Extend(environment.VersionedOptions{
+		base, err := meter.Extend(environment.MustBaseEnvSet(version.MajorMinor(1, 32), true))
+		if err != nil {
+			return nil, err
+		}
+		set, err := base.Extend(environment.VersionedOptions{
 			IntroducedVersion: version.MajorMinor(1, 0),
 			EnvOptions:        []cel.EnvOption{cel.Variable(name, t.CelType())},
 			DeclTypes:         []*apiservercel.DeclType{t},
@@ -64,6 +74,9 @@ func compile(text, variable string, condition bool) (*expression, error) {
 		return nil, err
 	}
 	env := envs[variable]
+	if err := meter.Vet(text); err != nil {
+		return nil, fmt.Errorf("compilation failed: %w", err)
+	}
 	ast, issues := env.Compile(text)
 	if issues != nil && issues.Err() != nil {
 		return nil, fmt.Errorf("compilation failed: %s", issues.String())
@@ -71,7 +84,7 @@ func compile(text, variable string, condition bool) (*expression, error) {
 	if condition && ast.OutputType() != cel.BoolType {
 		return nil, fmt.Errorf("must evaluate to %v", cel.BoolType)
 	}
-	program, err := env.Program(ast)
+	program, err := env.Program(ast, cel.InterruptCheckFrequency(interruptEvery))
 	if err != nil {
 		return nil, fmt.Errorf("program instantiation failed: %w", err)
 	}
@@ -79,7 +92,7 @@ func compile(text, variable string, condition bool) (*expression, error) {
 }
 
 func (e *expression) eval(ctx context.Context, value any) (ref.Val, error) {
-	out, _, err := e.program.ContextEval(ctx, map[string]any{e.variable: value})
+	out, _, err := e.program.ContextEval(ctx, map[string]any{e.variable: value, meter.Name: meter.New(ctx, meter.MaxSteps)})
 	if err != nil {
 		return nil, fmt.Errorf("expression '%s' resulted in error: %w", e.text, err)
 	}

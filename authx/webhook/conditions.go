@@ -12,6 +12,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 
 	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/authx/meter"
 )
 
 // Conditions are expressions about a request. All of them must hold for the service
@@ -33,6 +34,9 @@ func Compile(text string, selectors bool) (*Condition, error) {
 	env, err := environments[selectors]()
 	if err != nil {
 		return nil, err
+	}
+	if err := meter.Vet(text); err != nil {
+		return nil, fmt.Errorf("compilation failed: %w", err)
 	}
 	ast, issues := env.Compile(text)
 	if issues != nil {
@@ -57,7 +61,11 @@ var environments = map[bool]func() (*cel.Env, error){
 
 func environmentOf(selectors bool) (*cel.Env, error) {
 	request := requestType(selectors)
-	set, err := environment.MustBaseEnvSet(version.MajorMinor(1, 32), true).Extend(environment.VersionedOptions{
+	base, err := meter.Extend(environment.MustBaseEnvSet(version.MajorMinor(1, 32), true))
+	if err != nil {
+		return nil, err
+	}
+	set, err := base.Extend(environment.VersionedOptions{
 		IntroducedVersion: version.MajorMinor(1, 0),
 		EnvOptions:        []cel.EnvOption{cel.Variable("request", request.CelType())},
 		DeclTypes:         []*apiservercel.DeclType{request},
@@ -99,7 +107,7 @@ func requestType(selectors bool) *apiservercel.DeclType {
 // hold says whether all hold. One that does not ends the matter, whatever errors the
 // others have.
 func (list Conditions) hold(ctx context.Context, a *authx.Attributes) (bool, error) {
-	variables := map[string]any{"request": requestOf(a)}
+	variables := map[string]any{"request": requestOf(a), meter.Name: meter.New(ctx, meter.MaxSteps)}
 	var errs []error
 	for _, c := range list {
 		out, _, err := c.program.ContextEval(ctx, variables)

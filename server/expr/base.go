@@ -18,6 +18,8 @@ import (
 	limits "k8s.io/apiserver/pkg/apis/cel"
 	celtypes "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
+
+	"github.com/rowlock/rowlock/authx/meter"
 )
 
 // What the expressions of one decision may cost together.
@@ -43,6 +45,9 @@ var Base = sync.OnceValues(func() (*environment.EnvSet, error) {
 		IntroducedVersion: always,
 		EnvOptions:        []cel.EnvOption{signOfQuantity()},
 	})
+	if err == nil {
+		set, err = meter.Extend(set)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("the environment of expressions: %w", err)
 	}

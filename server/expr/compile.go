@@ -9,6 +9,8 @@ import (
 	limits "k8s.io/apiserver/pkg/apis/cel"
 	celtypes "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
+
+	"github.com/rowlock/rowlock/authx/meter"
 )
 
 // Source is an expression to compile.
@@ -109,23 +111,34 @@ func (c *Compiler) Compile(s Source) *Program {
 		p.fault = fmt.Errorf("unexpected error loading CEL environment: %w", err)
 		return p
 	}
-	ast, issues := env.Compile(s.Text)
-	if issues != nil {
-		text := issues.String()
+	ast, err := compiled(env, s.Text)
+	if err != nil {
+		p.fault = err
 		if !c.check {
-			text = "compilation failed: " + text
+			p.fault = fmt.Errorf("compilation failed: %w", err)
 		}
-		p.fault = errors.New(text)
 		return p
 	}
 	p.gives = ast.OutputType()
 	if p.fault = mistyped(p.gives, s.Gives); p.fault != nil || c.check {
 		return p
 	}
-	if p.program, err = env.Program(ast, cel.InterruptCheckFrequency(limits.CheckFrequency), cel.CustomDecorator(bounded(env))); err != nil {
+	if p.program, err = env.Program(ast, cel.InterruptCheckFrequency(limits.CheckFrequency)); err != nil {
 		p.fault = fmt.Errorf("program instantiation failed: %w", err)
 	}
 	return p
+}
+
+// compiled is what a text says. The error is for whoever wrote it.
+func compiled(env *cel.Env, text string) (*cel.Ast, error) {
+	if err := meter.Vet(text); err != nil {
+		return nil, errors.New(meter.Told(err.Error()))
+	}
+	ast, issues := env.Compile(text)
+	if issues != nil {
+		return nil, errors.New(meter.Told(issues.String()))
+	}
+	return ast, nil
 }
 
 func mistyped(have *cel.Type, want []*cel.Type) error {
@@ -165,7 +178,7 @@ var simple = map[*cel.Type]*celtypes.DeclType{
 
 // declType is the type of a field that holds what an expression gives.
 func declType(t *cel.Type) *celtypes.DeclType {
-	if t == nil {
+	if t == nil || !meter.Declarable(t) {
 		return celtypes.DynType
 	}
 	if d := simple[t]; d != nil {

@@ -11,6 +11,8 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
 	"k8s.io/apiserver/pkg/cel/lazy"
+
+	"github.com/rowlock/rowlock/authx/meter"
 )
 
 // Input is what the expressions of one decision see. A function is called when its
@@ -75,7 +77,7 @@ type Evaluation struct {
 	left       int64
 	cost       int64 // of variables, not yet taken from what is left
 	values     *lazy.MapValue
-	meter      meter
+	meter      *meter.Meter
 	alone      bool // the namespace is not told
 }
 
@@ -94,7 +96,7 @@ func Evaluate(ctx context.Context, in *Input, variables *Compiler, authorizer bo
 	if variables != nil && variables.declared == nil {
 		variables = nil
 	}
-	return &Evaluation{ctx: ctx, in: in, authorizer: authorizer, variables: variables, left: budget, meter: meter{ctx: ctx, left: MaxSteps}}
+	return &Evaluation{ctx: ctx, in: in, authorizer: authorizer, variables: variables, left: budget, meter: meter.New(ctx, meter.MaxSteps)}
 }
 
 // Left is what has not been spent.
@@ -153,8 +155,8 @@ func costOf(d *cel.EvalDetails) int64 {
 func (e *Evaluation) ResolveName(name string) (any, bool) {
 	in := e.in
 	switch name {
-	case meterName:
-		return &e.meter, true
+	case meter.Name:
+		return e.meter, true
 	case varObject:
 		return in.value(name, in.Object), true
 	case varOldObject:
@@ -203,6 +205,9 @@ func (e *Evaluation) declared() ref.Val {
 func (e *Evaluation) variable(name string, p *Program) ref.Val {
 	if p.fault != nil {
 		return types.NewErr("composited variable %q fails to compile: %v", name, p.fault)
+	}
+	if e.cost > e.left { // one expression can use very many variables
+		return types.NewErr("composited variable %q is not evaluated: %v", name, ErrBudget)
 	}
 	value, details, err := p.program.ContextEval(e.ctx, e)
 	if details == nil {

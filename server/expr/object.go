@@ -13,6 +13,8 @@ import (
 	"k8s.io/apiserver/pkg/cel/common"
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/apiserver/pkg/cel/library"
+
+	"github.com/rowlock/rowlock/authx/meter"
 )
 
 // The types that expressions of mutations make. An Object has any fields, and those of them
@@ -109,6 +111,7 @@ var (
 	_ traits.Indexer     = (*made)(nil)
 	_ traits.FieldTester = (*made)(nil)
 	_ traits.Zeroer      = (*made)(nil)
+	_ meter.Structure    = (*made)(nil)
 )
 
 // text is a field of a patch.
@@ -168,8 +171,11 @@ const maxCompared = 100_000
 
 // Equal implements ref.Val.
 func (m *made) Equal(other ref.Val) ref.Val {
-	return (&meter{ctx: context.Background(), left: maxCompared}).equal(m, other)
+	return meter.New(context.Background(), maxCompared).Equal(m, other)
 }
+
+// Fields implements meter.Structure.
+func (m *made) Fields() map[string]ref.Val { return m.fields }
 
 // Type implements ref.Val.
 func (m *made) Type() ref.Type { return m.typ }

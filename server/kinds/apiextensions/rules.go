@@ -8,12 +8,14 @@ import (
 	"strings"
 
 	apiext "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 
+	"github.com/rowlock/rowlock/authx/meter"
 	"github.com/rowlock/rowlock/server/expr"
 )
 
@@ -97,16 +99,36 @@ func (w *walk) compile(ctx context.Context, s *apiext.JSONSchemaProps, at place)
 			w.rules = append(w.rules, field.InternalError(p, err))
 			return
 		}
-		part.XValidations = types.tree.XValidations[from:min(from+compiledAtOnce, len(s.XValidations))]
+		part.XValidations = slices.Clone(types.tree.XValidations[from:min(from+compiledAtOnce, len(s.XValidations))])
+		vetted := make([]bool, len(part.XValidations))
+		for i := range part.XValidations {
+			vetted[i] = w.vet(&part.XValidations[i], &s.XValidations[from+i], p.Index(from+i))
+		}
 		results, err := cel.Compile(&part, types.decl, celconfig.PerCallLimit, base, w.t)
 		if err != nil {
 			w.rules = append(w.rules, field.InternalError(p, err))
 			return
 		}
 		for i := range results {
-			w.compiled(&results[i], &s.XValidations[from+i], at, p.Index(from+i))
+			if vetted[i] {
+				w.compiled(&results[i], &s.XValidations[from+i], at, p.Index(from+i))
+			}
 		}
 	}
+}
+
+// vet takes expressions out of a rule that cannot be compiled at a reasonable cost; false
+// where nothing is left of it.
+func (w *walk) vet(r *apiextensionsv1.ValidationRule, told *apiext.ValidationRule, p *field.Path) bool {
+	if err := meter.Vet(r.MessageExpression); err != nil {
+		w.rules = append(w.rules, field.Invalid(p.Child("messageExpression"), *told, "messageExpression compilation failed: "+meter.Told(err.Error())))
+		r.MessageExpression = ""
+	}
+	if err := meter.Vet(r.Rule); err != nil {
+		w.rules = append(w.rules, field.Invalid(p.Child("rule"), *told, "compilation failed: "+meter.Told(err.Error())))
+		r.Rule = ""
+	}
+	return r.Rule != ""
 }
 
 func (w *walk) compiled(c *cel.CompilationResult, r *apiext.ValidationRule, at place, p *field.Path) {
@@ -120,12 +142,12 @@ func (w *walk) compiled(c *cel.CompilationResult, r *apiext.ValidationRule, at p
 		if c.Error.Type == apiservercel.ErrorTypeRequired {
 			w.rules = append(w.rules, field.Required(rule, c.Error.Detail))
 		} else {
-			w.rules = append(w.rules, field.Invalid(rule, *r, c.Error.Detail))
+			w.rules = append(w.rules, field.Invalid(rule, *r, meter.Told(c.Error.Detail)))
 		}
 	}
 	switch {
 	case c.MessageExpressionError != nil:
-		w.rules = append(w.rules, field.Invalid(message, *r, c.MessageExpressionError.Detail))
+		w.rules = append(w.rules, field.Invalid(message, *r, meter.Told(c.MessageExpressionError.Detail)))
 	case c.MessageExpression != nil:
 		w.charge(message, "estimated messageExpression cost", c.MessageExpressionMaxCost)
 	}

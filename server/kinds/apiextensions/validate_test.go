@@ -192,6 +192,23 @@ func TestValidateSchema(t *testing.T) {
 	}
 }
 
+// TestHugeRules: rules whose compilation would take hours are refused.
+func TestHugeRules(t *testing.T) {
+	const schema = "{type: object, x-kubernetes-validations: ["
+	huge := "optional.of(1)" + strings.Repeat(".optMap(x, x)", 60)
+	for rule, want := range map[string]string{
+		"{rule: '" + huge + ".hasValue()'}":                                      "compilation failed: the expression is too large",
+		"{rule: '[1]" + strings.Repeat(".map(x, {x: x})", 60) + ".size() == 1'}": "compilation failed: the types of the expression are too large",
+		"{rule: 'true', messageExpression: 'string(" + huge + ".value())'}":      "messageExpression compilation failed: the expression is too large",
+		"{rule: '" + strings.Repeat("self.nope && ", 1000) + "true'}":            "bytes more)",
+	} {
+		got := create(read(t, withSpec(schema+rule+"]}")))
+		if strings.Count(got, "Invalid value") != 1 || !strings.Contains(got, want) {
+			t.Errorf("%.60s: %.300s ... %d bytes", rule, got, len(got))
+		}
+	}
+}
+
 func TestValidateRules(t *testing.T) {
 	const rule = "SPEC.x-kubernetes-validations[0]"
 	value := func(rule, expression string) string {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/dynamic-resource-allocation/cel"
 
+	"github.com/rowlock/rowlock/authx/meter"
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
@@ -72,6 +73,9 @@ func (c *checker) compile(e expression) *field.Error {
 	}
 	if c.bytes += len(e.text); c.bytes > maxExpressions {
 		return field.Forbidden(nil, fmt.Sprintf("too complex, the expressions of one object may have %d bytes together", maxExpressions))
+	}
+	if err := meter.Vet(e.text); err != nil {
+		return field.Invalid(nil, e.text, "compilation failed: "+meter.Told(err.Error()))
 	}
 	kind := environment.NewExpressions
 	if e.stored {

@@ -28,7 +28,7 @@ func ValidateDefaults(ctx context.Context, p *field.Path, tree *structuralschema
 	}
 	root := *tree
 	root.XEmbeddedResource = true
-	d := &defaultsCheck{evaluation: evaluation{ctx: ctx, left: expr.Budget, warn: func(string) {}}, pruned: pruned}
+	d := &defaultsCheck{evaluation: evaluation{ctx: ctx, left: expr.Budget, work: maxWork, warn: func(string) {}}, pruned: pruned}
 	at := defaultPlace{p: p, s: &root, q: newChecker(root.ToKubeOpenAPI())}
 	err := d.walk(at)
 	return d.evaluation.errs, err

@@ -2,6 +2,7 @@ package structural
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -14,13 +15,24 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/cel/common"
 
+	"github.com/rowlock/rowlock/authx/meter"
 	"github.com/rowlock/rowlock/server/expr"
+)
+
+// maxWork bounds what the rules of one object do that their price does not tell: steps of a
+// meter, of which each rule may have meter.MaxSteps twice, and a step for each planBytes bytes
+// of a rule, as it is put together for each value anew.
+const (
+	maxWork     = 10_000_000
+	maxRuleWork = 2 * meter.MaxSteps
+	planBytes   = 2
 )
 
 // evaluation is one run of rules over an object.
 type evaluation struct {
 	ctx  context.Context
 	left int64 // of the budget, in units of package cel
+	work int   // that is left of maxWork
 	over bool  // no more rules are run
 	errs field.ErrorList
 	warn func(string)
@@ -146,8 +158,14 @@ func (r *ruleTree) runRule(e *evaluation, c *rule, p *field.Path, vars *ruleVars
 	if c.UsesOldSelf && vars.old == nil && !optional {
 		return
 	}
-	value, cost, err := evaluate(e, c.Program, vars.as(optional))
+	value, cost, err := evaluate(e, c.Program, c.Rule, vars.as(optional))
 	switch {
+	case errors.Is(err, errWork):
+		e.stop(r.tooExpensive(p))
+		return
+	case cost == nil && e.ctx.Err() != nil:
+		e.stop(field.InternalError(p, e.ctx.Err()))
+		return
 	case cost == nil:
 		e.stop(field.InternalError(p, fmt.Errorf("runtime cost could not be calculated for validation rule: %v, no further validation rules will be run", messageOrRule(c.ValidationRule))))
 		return
@@ -172,11 +190,26 @@ func (r *ruleTree) runRule(e *evaluation, c *rule, p *field.Path, vars *ruleVars
 	e.over = over
 }
 
-// evaluate runs a program; without a cost nothing is known of it.
-func evaluate(e *evaluation, program celgo.Program, vars interpreter.Activation) (value ref.Val, cost *uint64, err error) {
+// errWork says that the rules of an object have too much to do together.
+var errWork = errors.New("the rules of the object are too much work")
+
+// evaluate runs a program; without a cost nothing is known of it. One that has too much to do
+// by itself fails as one does that costs too much.
+func evaluate(e *evaluation, program celgo.Program, text string, vars *ruleVars) (value ref.Val, cost *uint64, err error) {
+	e.work -= 1 + len(text)/planBytes
+	steps := min(e.work, maxRuleWork)
+	vars.meter = meter.New(e.ctx, max(steps, 0))
 	value, details, err := program.ContextEval(e.ctx, vars)
-	if details == nil {
+	e.work -= vars.meter.Used()
+	switch {
+	case e.work <= 0 && steps < maxRuleWork:
+		return nil, nil, errWork
+	case e.ctx.Err() != nil:
+		return nil, nil, e.ctx.Err()
+	case details == nil:
 		return nil, nil, err
+	case vars.meter.Over():
+		err = errors.New(costsTooBig)
 	}
 	return value, details.ActualCost(), err
 }
@@ -217,9 +250,11 @@ func (r *ruleTree) ruleError(e *evaluation, c *rule, p *field.Path, vars *ruleVa
 	if c.CompilationResult.MessageExpression == nil {
 		return r.withReason(c, p, fixed), false
 	}
-	value, cost, err := evaluate(e, c.CompilationResult.MessageExpression, vars.as(false))
 	source := c.ValidationRule.MessageExpression
+	value, cost, err := evaluate(e, c.CompilationResult.MessageExpression, source, vars.as(false))
 	switch {
+	case errors.Is(err, errWork):
+		return field.Invalid(p, r.kind, "messageExpression evaluation failed due to running out of cost budget, no further validation rules will be run"), true
 	case cost == nil:
 		return field.InternalError(p, fmt.Errorf("runtime cost could not be calculated for messageExpression: %q", source)), true
 	case !e.spend(*cost):
@@ -263,10 +298,13 @@ func messageOrRule(r *apiextensionsv1.ValidationRule) string {
 }
 
 // ruleVars are the variables of rules: self, and oldSelf where there is one.
-type ruleVars struct{ self, old ref.Val }
+type ruleVars struct {
+	self, old ref.Val
+	meter     *meter.Meter
+}
 
 // as gives the variables to a rule whose oldSelf is optional, or to one whose is not.
-func (s *ruleVars) as(optional bool) interpreter.Activation {
+func (s *ruleVars) as(optional bool) *ruleVars {
 	if !optional {
 		return s
 	}
@@ -274,7 +312,7 @@ func (s *ruleVars) as(optional bool) interpreter.Activation {
 	if s.old != nil {
 		old = types.OptionalOf(s.old)
 	}
-	return &ruleVars{s.self, old}
+	return &ruleVars{self: s.self, old: old}
 }
 
 // ResolveName and Parent implement interpreter.Activation.
@@ -284,6 +322,8 @@ func (s *ruleVars) ResolveName(name string) (any, bool) {
 		return s.self, true
 	case "oldSelf":
 		return s.old, s.old != nil
+	case meter.Name:
+		return s.meter, true
 	}
 	return nil, false
 }

@@ -11,6 +11,7 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 
+	"github.com/rowlock/rowlock/authx/meter"
 	"github.com/rowlock/rowlock/server/expr"
 )
 
@@ -104,12 +105,27 @@ func (r *ruleTree) compile(s *structuralschema.Structural, decl *apiservercel.De
 		r.compileErr = err
 		return
 	}
-	results, err := cel.Compile(s, decl, celconfig.PerCallLimit, base, cel.StoredExpressionsEnvLoader())
+	vetted := *s
+	vetted.XValidations = slices.Clone(s.XValidations)
+	faults := make([]error, len(s.XValidations))
+	for i := range vetted.XValidations {
+		v := &vetted.XValidations[i]
+		if faults[i] = meter.Vet(v.Rule); faults[i] != nil {
+			v.Rule = ""
+		}
+		if meter.Vet(v.MessageExpression) != nil {
+			v.MessageExpression = ""
+		}
+	}
+	results, err := cel.Compile(&vetted, decl, celconfig.PerCallLimit, base, cel.StoredExpressionsEnvLoader())
 	if err != nil {
 		r.compileErr = err
 		return
 	}
 	for i := range results {
+		if err := faults[i]; err != nil {
+			results[i].Error = &apiservercel.Error{Type: apiservercel.ErrorTypeInvalid, Detail: "compilation failed: " + meter.Told(err.Error())}
+		}
 		r.rules = append(r.rules, rule{results[i], &s.XValidations[i]})
 	}
 }

@@ -78,7 +78,7 @@ func compareRules(t *testing.T, s *Schema, library *cel.Validator, text, oldText
 	var wantWarned, gotWarned recorded
 	ctx := warning.WithWarningRecorder(context.Background(), &wantWarned)
 	want, _ := library.Validate(ctx, nil, s.tree, obj, before, budget, options...)
-	e := &evaluation{ctx: context.Background(), left: budget, warn: func(text string) { gotWarned.AddWarning("", text) }}
+	e := &evaluation{ctx: context.Background(), left: budget, work: maxWork, warn: func(text string) { gotWarned.AddWarning("", text) }}
 	s.rules().run(e, nil, obj, before, own)
 	if budget == 5 && (len(want) > 0) == (len(e.errs) > 0) { // it ends somewhere, for properties have no order
 		return

@@ -1,6 +1,8 @@
-package expr
+package meter
 
 import (
+	"reflect"
+
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
@@ -10,25 +12,56 @@ import (
 // maxJoined is how many elements a list may have that is joined of others.
 const maxJoined = 1 << 20
 
+// How much of what is joined is a step.
+const (
+	joinedItems = 2
+	joinedBytes = 8 // its price tells them as well
+)
+
 // join is an addition, of lists or of anything else. Lists are joined flat. Those of the
 // library only remember their parts, and ask all of them whenever they are asked for anything:
 // a list that is joined with itself some thirty times, which costs thirty by its count,
 // answers never.
 type join struct{ interpreter.InterpretableCall }
 
+// parted is the type of such lists, which has no name.
+var parted = reflect.TypeOf(pair().Add(pair()))
+
+func pair() traits.Lister {
+	return types.NewRefValList(types.DefaultTypeAdapter, []ref.Val{types.True})
+}
+
 // Eval implements interpreter.Interpretable.
 func (j join) Eval(in interpreter.Activation) ref.Val {
 	sum := j.InterpretableCall.Eval(in)
-	list, ok := sum.(traits.Lister)
-	if !ok {
-		return sum
+	switch v := sum.(type) {
+	case types.String:
+		if len(v) >= joinedBytes {
+			m := of(in)
+			m.Spend(len(v) / joinedBytes)
+			m.check()
+		}
+	case types.Bytes:
+		m := of(in)
+		m.Spend(len(v) / joinedBytes)
+		m.check()
+	case traits.MutableLister: // that of a macro, which is flat
+	case traits.Lister:
+		return joined(of(in), v)
 	}
-	if _, grows := sum.(traits.MutableLister); grows { // that of a macro, which is flat
-		return sum
-	}
+	return sum
+}
+
+// joined is a list that was just joined.
+func joined(m *Meter, list traits.Lister) ref.Val {
 	size, _ := list.Size().(types.Int)
 	if size > maxJoined {
 		return types.NewErr("a list of %d elements is too large", size)
+	}
+	m.Spend(int(size) / joinedItems)
+	m.check()
+	if reflect.TypeOf(list) != parted {
+		return list
 	}
 	flat := make([]ref.Val, size)
 	for i := range flat {

@@ -1,0 +1,308 @@
+// Package meter bounds what expressions (CEL) cost, wherever they are evaluated: in
+// admission, in rules of custom resources, in conditions of webhooks that authorize, and on
+// the claims of a token. The library counts a price, which has to do with the length of the
+// outermost value alone, or of an operand, where the work has to do with all that is in it.
+//
+// It promises: the work of an evaluation, and the bytes that it makes, are bounded by the
+// steps of its Meter (Extend); a text that would become too large by being compiled is found
+// at a cost linear in its length (Vet). Results are those of the library.
+//
+// The package knows nobody, and stands here since authenticators know nothing of the server.
+package meter
+
+import (
+	"context"
+	"reflect"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+	"github.com/google/cel-go/interpreter"
+)
+
+// MaxSteps is how many values the expressions of one decision may compare, and how many
+// bytes of text they may make: work that has to do with what is in a value, while its price
+// has to do with the length of the outermost list alone. Sixty lists, each of which has the
+// one before it twice, cost sixty, and comparing them takes 2^60 steps that no deadline ends.
+const MaxSteps = 2_000_000
+
+const noSteps = "the values are too large to be compared or formatted"
+
+// Name is the variable whose value is the Meter of an evaluation. It is no name that an
+// expression could have.
+const Name = "#meter"
+
+// Meter counts steps. It belongs to one goroutine.
+type Meter struct {
+	ctx  context.Context
+	left int
+	n    int
+	all  int
+}
+
+// New makes a meter of so many steps, which ends with ctx.
+func New(ctx context.Context, steps int) *Meter { return &Meter{ctx: ctx, left: steps, all: steps} }
+
+// Over says that there were not enough steps, or nobody waits any more.
+func (m *Meter) Over() bool { return m.left < 0 }
+
+// Used is how many steps were taken; all of them, where there were not enough.
+func (m *Meter) Used() int { return m.all - max(m.left, 0) }
+
+// Spend takes steps, and says whether there were as many.
+func (m *Meter) Spend(steps int) bool {
+	if m.left < 0 || steps < 0 || steps > m.left {
+		m.left = -1
+		return false
+	}
+	m.left -= steps
+	if m.n++; m.n%1024 == 0 && m.ctx.Err() != nil {
+		m.left = -1
+	}
+	return m.left >= 0
+}
+
+// spendProduct is Spend for a product, which may be more than a number tells.
+func (m *Meter) spendProduct(a, b int) bool {
+	if a > 0 && b > m.left/a {
+		return m.Spend(-1)
+	}
+	return m.Spend(a * b)
+}
+
+// check ends the evaluation where there were not enough steps, as an expression ends that
+// costs too much. An error would not do: finding the price of what failed may take as long.
+func (m *Meter) check() {
+	if m.left < 0 {
+		panic(interpreter.EvalCancelledError{Cause: interpreter.CostLimitExceeded, Message: noSteps})
+	}
+}
+
+// of finds the meter of an evaluation.
+func of(in interpreter.Activation) *Meter {
+	if v, ok := in.ResolveName(Name); ok {
+		if m, ok := v.(*Meter); ok && m != nil {
+			return m
+		}
+	}
+	return New(context.Background(), MaxSteps)
+}
+
+// Structure is a value with named fields that an expression made.
+type Structure interface {
+	ref.Val
+	Fields() map[string]ref.Val
+}
+
+// holds says of a value that other values are in it.
+func holds(v ref.Val) bool {
+	switch v.(type) {
+	case traits.Lister, traits.Mapper, *types.Optional, Structure:
+		return true
+	}
+	return false
+}
+
+// sameBytes is how many bytes of two texts are compared in a step.
+const sameBytes = 64
+
+// Equal is types.Equal, step by step.
+func (m *Meter) Equal(a, b ref.Val) ref.Val {
+	if !m.Spend(1) {
+		return types.NewErr(noSteps)
+	}
+	if isData(a) {
+		return m.equalData(a, b)
+	}
+	switch x := a.(type) {
+	case types.String:
+		if y, ok := b.(types.String); ok && len(x) == len(y) && !m.Spend(len(x)/sameBytes) {
+			return types.NewErr(noSteps)
+		}
+	case Structure:
+		return m.equalStructures(x, b)
+	case *types.Optional:
+		y, ok := b.(*types.Optional)
+		if !ok || !x.HasValue() || !y.HasValue() {
+			return types.Bool(ok && !x.HasValue() && !y.HasValue())
+		}
+		return m.Equal(x.GetValue(), y.GetValue())
+	case traits.Lister:
+		y, ok := b.(traits.Lister)
+		if !ok || x.Size() != y.Size() {
+			return types.False
+		}
+		size, _ := x.Size().(types.Int)
+		return m.pairs(func(yield func(a, b ref.Val) bool) {
+			for i := types.Int(0); i < size && yield(x.Get(i), y.Get(i)); i++ {
+			}
+		})
+	case traits.Mapper:
+		y, ok := b.(traits.Mapper)
+		if !ok || x.Size() != y.Size() {
+			return types.False
+		}
+		return m.pairs(func(yield func(a, b ref.Val) bool) {
+			for it := x.Iterator(); it.HasNext() == types.True; {
+				key := it.Next()
+				v, _ := x.Find(key)
+				w, found := y.Find(key)
+				if !found {
+					w = nil
+				}
+				if !yield(v, w) {
+					return
+				}
+			}
+		})
+	}
+	return types.Equal(a, b)
+}
+
+// equalStructures compares objects that an expression made.
+func (m *Meter) equalStructures(x Structure, b ref.Val) ref.Val {
+	y, ok := b.(Structure)
+	if !ok || x.Type().TypeName() != y.Type().TypeName() || len(x.Fields()) != len(y.Fields()) {
+		return types.False
+	}
+	others := y.Fields()
+	return m.pairs(func(yield func(a, b ref.Val) bool) {
+		for name, v := range x.Fields() {
+			if !yield(v, others[name]) {
+				return
+			}
+		}
+	})
+}
+
+// pairs says whether all of some pairs are equal; nil is equal to nothing.
+func (m *Meter) pairs(of func(yield func(a, b ref.Val) bool)) ref.Val {
+	result := ref.Val(types.True)
+	of(func(a, b ref.Val) bool {
+		if b == nil || m.Equal(a, b) == types.False {
+			result = types.False
+		} else if m.left < 0 {
+			result = types.NewErr(noSteps)
+		}
+		return result == types.True
+	})
+	return result
+}
+
+// dataPackage has the values that stand for a custom object and its parts. Their lists may
+// be sets and maps by their schema, which have an equality and a sum of their own.
+const dataPackage = "k8s.io/apiserver/pkg/cel/common"
+
+// isData says whether a value is one of them.
+func isData(v ref.Val) bool {
+	t := reflect.TypeOf(v)
+	return t != nil && t.Kind() == reflect.Pointer && t.Elem().PkgPath() == dataPackage
+}
+
+// equalData compares a part of a custom object with another value. What it takes has to do
+// with that part, which is a tree, whatever the other value is. The exception are maps that
+// are written as lists: the other list may have one of their items many times.
+func (m *Meter) equalData(a, b ref.Val) ref.Val {
+	values, _ := tree(a.Value())
+	if !m.Spend(values) {
+		return types.NewErr(noSteps)
+	}
+	if list, ok := a.(traits.Lister); ok && !isData(b) {
+		size, _ := list.Size().(types.Int)
+		if other, ok := b.(traits.Lister); ok && other.Size() == size && reflect.TypeOf(a).Elem().Name() == "unstructuredMapList" && !m.spendProduct(values, int(size)) {
+			return types.NewErr(noSteps)
+		}
+	}
+	return types.Equal(a, b)
+}
+
+// tree counts what is in a part of an object: the values, and the bytes of their text.
+func tree(v any) (values, bytes int) {
+	values = 1
+	switch v := v.(type) {
+	case string:
+		bytes = len(v)
+	case []any:
+		for _, item := range v {
+			n, size := tree(item)
+			values, bytes = values+n, bytes+size
+		}
+	case map[string]any:
+		for name, value := range v {
+			n, size := tree(value)
+			values, bytes = values+n+1, bytes+len(name)+size
+		}
+	}
+	return values, bytes
+}
+
+// walk takes steps for all values in a value, and for the bytes of their text.
+func (m *Meter) walk(v ref.Val, text bool) bool {
+	if isData(v) {
+		values, bytes := tree(v.Value())
+		return m.Spend(values) && (!text || m.Spend(bytes))
+	}
+	switch v := v.(type) {
+	case types.String:
+		return m.Spend(1) && (!text || m.Spend(len(v)))
+	case types.Bytes:
+		return m.Spend(1) && (!text || m.Spend(len(v)))
+	case traits.Lister:
+		for it := v.Iterator(); it.HasNext() == types.True; {
+			if !m.walk(it.Next(), text) {
+				return false
+			}
+		}
+	case traits.Mapper:
+		for it := v.Iterator(); it.HasNext() == types.True; {
+			key := it.Next()
+			if !m.walk(key, text) || !m.walk(v.Get(key), text) {
+				return false
+			}
+		}
+	}
+	return m.Spend(1)
+}
+
+// index is where a value is in a list, from its start or its end; -1 where it is not.
+func (m *Meter) index(list traits.Lister, item ref.Val, last bool) types.Int {
+	size, _ := list.Size().(types.Int)
+	for n := range size {
+		i := n
+		if last {
+			i = size - 1 - n
+		}
+		if m.Equal(list.Get(i), item) == types.True {
+			return i
+		}
+		if m.left < 0 {
+			break
+		}
+	}
+	return -1
+}
+
+// contains says whether a value is in a list. It asks the value, as the library does, and parts
+// of custom objects their own.
+func (m *Meter) contains(list traits.Lister, item ref.Val) bool {
+	if isData(list) {
+		return m.index(list, item, false) >= 0
+	}
+	size, _ := list.Size().(types.Int)
+	for i := types.Int(0); i < size && m.left >= 0; i++ {
+		if m.Equal(item, list.Get(i)) == types.True {
+			return true
+		}
+	}
+	return false
+}
+
+// subset says whether all values of one list, or any of them, are in the other.
+func (m *Meter) subset(of, in traits.Lister, any bool) bool {
+	for it := of.Iterator(); it.HasNext() == types.True && m.left >= 0; {
+		if m.contains(in, it.Next()) == any {
+			return any
+		}
+	}
+	return !any
+}

@@ -1,0 +1,145 @@
+package meter_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/cel-go/cel"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/apiserver/pkg/cel/environment"
+
+	"github.com/rowlock/rowlock/authx/meter"
+)
+
+// compilers are an environment without bounds, and the same with them; v is anything.
+var compilers = sync.OnceValues(func() (plain, metered *cel.Env) {
+	set, err := environment.MustBaseEnvSet(version.MajorMinor(1, 32), true).Extend(environment.VersionedOptions{
+		IntroducedVersion: version.MajorMinor(1, 0), EnvOptions: []cel.EnvOption{cel.Variable("v", cel.DynType)},
+	})
+	if err != nil {
+		panic(err)
+	}
+	bounded, err := meter.Extend(set)
+	if err != nil {
+		panic(err)
+	}
+	return set.StoredExpressionsEnv(), bounded.StoredExpressionsEnv()
+})
+
+// run evaluates an expression: "true", "false", or what is wrong with it.
+func run(t *testing.T, env *cel.Env, text string, v any, m *meter.Meter) string {
+	t.Helper()
+	ast, issues := env.Compile(text)
+	if issues != nil {
+		t.Fatalf("%.80s: %s", text, issues)
+	}
+	program, err := env.Program(ast)
+	if err != nil {
+		return err.Error()
+	}
+	out, _, err := program.ContextEval(t.Context(), map[string]any{"v": v, meter.Name: m})
+	switch {
+	case err != nil:
+		return err.Error()
+	case out.Value() == true:
+		return "true"
+	}
+	return "false"
+}
+
+func full(t *testing.T) *meter.Meter { return meter.New(t.Context(), meter.MaxSteps) }
+
+const tooLarge = "the values are too large to be compared or formatted"
+
+// TestOutliers: what costs little by its price, and is much work, ends.
+func TestOutliers(t *testing.T) {
+	_, env := compilers()
+	long := strings.Repeat("a", 300_000)
+	lists := make([]any, 400_000)
+	for text, v := range map[string]any{
+		"v.map(x, x.join('')).size() == 1":                                    []any{many(long, 10)},
+		"v.map(x, x.join('aaaaaaaaaa')).size() == 1":                          []any{many("", 400_000)},
+		"[1, 2, 3, 4, 5, 6, 7].map(x, v + v).size() == 1":                     lists,
+		"v.matches('((a?){30}){30}b')":                                        long,
+		"v.map(p, 'a'.matches(p)).size() == 1":                                many("((abcdefghij){900}){1}"+strings.Repeat("(abcdefghij){900}", 50), 2),
+		"v.find('(((a?){9}){9}){9}b') == ''":                                  long,
+		"v.map(x, x.findAll('a')).size() == 1":                                many(long, 30),
+		"v.indexOf('" + strings.Repeat("a", 60) + "b') == 7 || v.size() == 1": strings.Repeat("a", 2_100_000),
+		"v.map(x, x.charAt(3)).size() == 1":                                   many(long, 30),
+		"quantity(v).isLessThan(quantity('1'))":                               "1e-10000000",
+		"isQuantity(v)":                                                       strings.Repeat("1", 300_000),
+		"v.map(x, (x in [x + 'b', x + 'c', x + 'd'])).size() == 0":            many(long, 200),
+		"v.map(x, [x + 'b', x + 'c'].indexOf(x + 'd')).size() == 0":           many(long, 100),
+		"v.map(x, int(x) == 1 || true).size() == 1":                           many(strings.Repeat("1", 300_000), 60),
+		"v.map(x, url(x).getQuery()).size() == 1":                             many("http://a/?"+strings.Repeat("a=b&", 30_000), 20),
+		"v.map(x, timestamp('2020-01-01T00:00:00Z').getHours(x)).size() == 1": many("Europe/Berlin", 10_001),
+		"v.map(x, ['a'].map(y, x + x)).size() == 1":                           many(long, 30),
+		"v.map(x, bytes(x) + bytes(x)).size() == 1":                           many(long, 30),
+		"v.map(x, x.split('')).size() == 1":                                   many(long, 7),
+		"v.map(x, x.replace('a', 'b')).size() == 1":                           many(long, 7),
+	} {
+		if got := run(t, env, text, v, full(t)); !strings.Contains(got, "operation cancelled: actual cost limit exceeded") && !strings.Contains(got, tooLarge) {
+			t.Errorf("%.60s: %.200s", text, got)
+		}
+	}
+}
+
+func many(text string, n int) []any {
+	out := make([]any, n)
+	for i := range out {
+		out[i] = text
+	}
+	return out
+}
+
+// TestSameResults: what is measured is what it was.
+func TestSameResults(t *testing.T) {
+	plain, metered := compilers()
+	long := strings.Repeat("é", 100)
+	for _, text := range []string{
+		"'abc'.matches('b') && !'abc'.matches('^b') && matches('abc', 'c$')",
+		"'abc'.matches(v.bad) || true", "'abc'.matches(v.bad)", "'abc'.find(v.bad) == ''", "'abc'.findAll(v.bad) == []",
+		"'a1b22'.find('[0-9]+') == '1' && 'a'.find('b') == ''",
+		"'a1b22'.findAll('[0-9]+') == ['1', '22'] && 'a1b22'.findAll('[0-9]+', 1) == ['1'] && 'a'.findAll('b') == [] && 'abc'.findAll('b', 0) == []",
+		"['a', 'b'].join() == 'ab' && ['a', 'b'].join('-') == 'a-b' && v.list.join(',') == 'x,y'", "dyn([1, 2]).join() == ''", "v.join() == ''",
+		"'héllo'.indexOf('l') == 2 && 'héllo'.lastIndexOf('l') == 3 && 'héllo'.indexOf('l', 3) == 3 && 'héllo'.indexOf('l', 9) == -1",
+		"(v.long + 'x' + v.long).indexOf(v.long, 1) == 101", "(v.long + 'x' + v.long).lastIndexOf(v.long) == 101", "(v.long + 'x' + v.long).indexOf(v.long) == 0",
+		"v.long.indexOf(v.long + 'x') == -1", "v.long.indexOf(v.long, 500) == -1", "v.long.indexOf(v.long, -1) == 0", "''.lastIndexOf(v.long) == -1", "v.long.lastIndexOf(v.long, 3) == 0",
+		"quantity('1e3').isGreaterThan(quantity('100')) && isQuantity('1Gi') && !isQuantity('x') && quantity('1E').isGreaterThan(quantity('1'))", "quantity('x').isGreaterThan(quantity('1'))",
+		"int('12') == 12 && double('1.5') == 1.5 && uint('3') == 3u && bool('true') && duration('1h') == duration('60m') && int(1.9) == 1", "int('x') == 1",
+		"url('http://a/b?c=d').getQuery() == {'c': ['d']} && url('http://a/b%20c').getEscapedPath() == '/b%20c'",
+		"timestamp('2020-01-01T00:00:00Z').getHours() == 0 && timestamp('2020-01-01T00:00:00Z').getHours('+02:00') == 2",
+		"'hello'.charAt(1) == 'e'", "'hello'.charAt(9) == 'e'",
+		"(v.long in [v.long]) && !(v.long in ['a']) && v.list.indexOf('y') == 1 && [v.list[0], v.long].indexOf(v.long) == 1",
+		"'a' + 'b' == 'ab' && b'a' + b'b' == b'ab' && [1] + [2] == [1, 2] && 1 + 2 == 3", "v.list + ['z'] == ['x', 'y', 'z']", "v + 1 == 2",
+		"'a'.split('') == ['a'] && ''.split(',') == [''] && 'a,b'.split(',', 0) == []",
+	} {
+		v := map[string]any{"bad": "(", "list": []any{"x", "y"}, "long": long}
+		want := run(t, plain, text, v, nil)
+		if got := run(t, metered, text, v, full(t)); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+}
+
+// TestSteps: a meter says what was used, and ends with who waits.
+func TestSteps(t *testing.T) {
+	_, env := compilers()
+	m := meter.New(t.Context(), 100)
+	if got := run(t, env, "v == v", []any{"a", "b"}, m); got != "true" || m.Used() != 3 || m.Over() {
+		t.Errorf("%s, %d steps", got, m.Used())
+	}
+	if got := run(t, env, "v == v", make([]any, 200), m); got != tooLarge || m.Used() != 100 || !m.Over() {
+		t.Errorf("%s, %d steps", got, m.Used())
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if m := meter.New(ctx, meter.MaxSteps); run(t, env, "v == v", make([]any, 5000), m) != tooLarge || !m.Over() {
+		t.Error("nobody waits, and it was compared to the end")
+	}
+	if got := run(t, env, "v == v", make([]any, 5000), nil); got != "true" {
+		t.Errorf("without a meter: %s", got)
+	}
+}

@@ -1,0 +1,177 @@
+package meter
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/parser"
+)
+
+// A few hundred bytes can keep the compiler of the library busy for hours. optMap and
+// optFlatMap write what they are called of twice, so that a chain of thirty of them becomes a
+// tree of 2^30 parts; and a map whose keys have the type of its values has a type of twice the
+// size, which is written out whenever it is compared. Neither can be ended from outside.
+
+const (
+	// maxParts is how many parts an expression may have, with what macros make of it.
+	maxParts = 250_000
+	// maxTyping bounds the parts of an expression, times the size that a type in it can have.
+	maxTyping = 4 << 20
+	// maxInstructions bounds what the patterns that stand in an expression become.
+	maxInstructions = 100_000
+	// maxLength is that of the library, which says so.
+	maxLength = 100_000
+)
+
+// Vet says whether compiling a text costs no more than its length lets expect. The error is
+// for whoever wrote it, and stands for those of the compiler.
+func Vet(text string) error {
+	if !strings.Contains(text, "{") && !strings.Contains(text, "Map") && !strings.Contains(text, `\p`) || len(text) > 4*maxLength {
+		return nil
+	}
+	parse, err := reader()
+	if err != nil {
+		return err
+	}
+	source := common.NewTextSource(text)
+	tree, errs := parse.Parse(source)
+	if len(errs.GetErrors()) > 0 {
+		return errors.New(errs.ToDisplayString())
+	}
+	var w weigher
+	parts := w.of(tree.Expr())
+	switch {
+	case parts > maxParts:
+		return fmt.Errorf("the expression is too large, with what its macros stand for")
+	case parts*(1+w.nested)*math.Exp2(w.keyed) > maxTyping:
+		return fmt.Errorf("the types of the expression are too large")
+	case w.patterns > maxInstructions:
+		return fmt.Errorf("the patterns of the expression are compiled to more than %d instructions", maxInstructions)
+	}
+	return nil
+}
+
+// reader reads expressions without their macros.
+func reader() (*parser.Parser, error) { return parser.NewParser(parser.EnableOptionalSyntax(true)) }
+
+// weigher adds up what an expression is compiled to.
+type weigher struct {
+	nested   float64 // what makes types of types
+	keyed    float64 // maps whose keys may be of any type
+	patterns int
+}
+
+// partsOfMacro is about how many parts a macro adds.
+const partsOfMacro = 12
+
+// of counts the parts of an expression.
+func (w *weigher) of(e ast.Expr) float64 {
+	n := 1.0
+	switch e.Kind() {
+	case ast.CallKind:
+		return w.call(e.AsCall())
+	case ast.SelectKind:
+		return 1 + w.of(e.AsSelect().Operand())
+	case ast.ListKind:
+		plain := true
+		for _, item := range e.AsList().Elements() {
+			plain = plain && (item.Kind() == ast.LiteralKind || item.Kind() == ast.SelectKind)
+			n += w.of(item)
+		}
+		if !plain {
+			w.nested++
+		}
+	case ast.MapKind:
+		w.nested++
+		for _, entry := range e.AsMap().Entries() {
+			key := entry.AsMapEntry().Key()
+			if key.Kind() != ast.LiteralKind {
+				w.keyed++
+			}
+			n += w.of(key) + w.of(entry.AsMapEntry().Value())
+		}
+	case ast.StructKind:
+		for _, field := range e.AsStruct().Fields() {
+			n += 1 + w.of(field.AsStructField().Value())
+		}
+	}
+	return n
+}
+
+// nests are the functions and macros whose result has the type of what they are given in it.
+var nests = map[string]bool{
+	"map": true, "transformList": true, "transformMap": true, "transformMapEntry": true, "type": true,
+	"optional.of": true, "optional.ofNonZeroValue": true, "of": true, "ofNonZeroValue": true, "optMap": true, "optFlatMap": true,
+}
+
+func (w *weigher) call(c ast.CallExpr) float64 {
+	n := 1.0
+	name := c.FunctionName()
+	if nests[name] {
+		w.nested++
+	}
+	if c.IsMemberFunction() {
+		before := *w
+		target := w.of(c.Target())
+		if name == "optMap" || name == "optFlatMap" {
+			target *= 2
+			w.nested += w.nested - before.nested
+			w.keyed += w.keyed - before.keyed
+			w.patterns += w.patterns - before.patterns
+		}
+		n += target
+		if len(c.Args()) > 1 && c.Args()[0].Kind() == ast.IdentKind {
+			n += partsOfMacro
+		}
+	}
+	for _, arg := range c.Args() {
+		n += w.of(arg)
+		if patterned[name] && arg.Kind() == ast.LiteralKind {
+			if s, ok := arg.AsLiteral().(types.String); ok && w.patterns <= maxInstructions {
+				if w.patterns += len(s); w.patterns <= maxInstructions {
+					w.patterns += sizeOf(string(s))
+				}
+			}
+		}
+	}
+	return n
+}
+
+// maxDeclared is how large the type of a value may be that other expressions use.
+const maxDeclared = 100
+
+// Declarable says whether a type is of a size that others can be made of.
+func Declarable(t *cel.Type) bool {
+	left := maxDeclared
+	return within(t, &left)
+}
+
+func within(t *cel.Type, left *int) bool {
+	if *left--; *left < 0 {
+		return false
+	}
+	for _, of := range t.Parameters() {
+		if !within(of, left) {
+			return false
+		}
+	}
+	return true
+}
+
+// maxTold is how many bytes are told of what is wrong with an expression: each of a hundred
+// errors comes with the line that it is in.
+const maxTold = 16 << 10
+
+// Told is what the compiler says, without what is beyond all reading.
+func Told(text string) string {
+	if len(text) <= maxTold {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxTold], "") + fmt.Sprintf("... (%d bytes more)", len(text)-maxTold)
+}
