@@ -26,6 +26,8 @@ type walk struct {
 	unpriced      bool // single rules may cost what they like
 	schema, rules field.ErrorList
 	cost          totalCost
+	typing        int // what making the types of rules took so far
+	weights       weights
 }
 
 // place is where in a schema the walk is.

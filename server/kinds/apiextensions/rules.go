@@ -27,7 +27,7 @@ const (
 
 // compiledAtOnce is how many rules are compiled before it is asked again whether anybody
 // waits for them: one schema can have very many.
-const compiledAtOnce = 100
+const compiledAtOnce = 500
 
 var ruleReasons = []apiext.FieldValueErrorReason{
 	apiext.FieldValueDuplicate, apiext.FieldValueForbidden, apiext.FieldValueInvalid, apiext.FieldValueRequired,
@@ -97,6 +97,13 @@ func (w *walk) compile(ctx context.Context, s *apiext.JSONSchemaProps, at place)
 	for from := 0; from < len(s.XValidations); from += compiledAtOnce {
 		if err := ctx.Err(); err != nil {
 			w.rules = append(w.rules, field.InternalError(p, err))
+			return
+		}
+		if w.typing > maxTyping {
+			return
+		}
+		if w.typing += w.weights.of(types.decl).sum(); w.typing > maxTyping {
+			w.rules = append(w.rules, field.Forbidden(p, tooMuchTyping))
 			return
 		}
 		part.XValidations = slices.Clone(types.tree.XValidations[from:min(from+compiledAtOnce, len(s.XValidations))])

@@ -26,7 +26,7 @@ func validateSchema(ctx context.Context, v *apiext.CustomResourceValidation, sta
 	if s.Nullable {
 		errs = append(errs, field.Forbidden(p.Child("openAPIV3Schema.nullable"), "nullable cannot be true at the root"))
 	}
-	w := &walk{t: t, unpriced: t.unchanged.Has(version)}
+	w := &walk{t: t, unpriced: t.unchanged.Has(version), weights: weights{}}
 	var unreadable field.ErrorList // told only where nothing else tells it better
 	var rules *scope               // nil: rules cannot be compiled
 	if !t.looseSchema {

@@ -1,0 +1,51 @@
+package apiextensions
+
+import (
+	apiservercel "k8s.io/apiserver/pkg/cel"
+)
+
+// The library makes the types of everything below a schema for each schema that has rules,
+// four times over, and names them by their paths: with a rule at each of a thousand levels,
+// that grows with the third power of the definition. So it is added up before, and has a
+// limit far above what definitions in use need: one of 10,000 fields with rules at each of
+// its twenty levels takes a third.
+
+// maxTyping bounds what the types of all rules of a version are made of: fields, objects,
+// four each, and sixteen bytes of their names.
+const maxTyping = 600_000
+
+const tooMuchTyping = "there are too many rules above too large a part of the schema: the types that they are compiled against would be too many"
+
+// weight is what is below a type.
+type weight struct{ fields, objects, names int }
+
+func (w weight) sum() int { return 1 + w.fields + 4*w.objects + w.names/16 }
+
+// weights are those of the types of a schema, each of which is a part of another.
+type weights map[*apiservercel.DeclType]weight
+
+// of weighs a type once.
+func (w weights) of(t *apiservercel.DeclType) weight {
+	if t == nil {
+		return weight{}
+	}
+	if known, ok := w[t]; ok {
+		return known
+	}
+	var sum weight
+	if t.ElemType != nil {
+		sum = w.of(t.ElemType)
+		sum.names += sum.objects * len(".@elem")
+	}
+	if len(t.Fields) > 0 {
+		sum.objects++
+	}
+	for name, f := range t.Fields {
+		below := w.of(f.Type)
+		sum.fields += 1 + below.fields
+		sum.objects += below.objects
+		sum.names += below.names + below.objects*(len(name)+1)
+	}
+	w[t] = sum
+	return sum
+}
