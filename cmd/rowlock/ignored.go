@@ -12,8 +12,6 @@ const (
 	fromMemory = "reads are always served from memory"
 	noPeers    = "requests are not passed on between servers of one cluster: each serves all versions"
 	noKlog     = "see --log-format and -v"
-
-	noCoordination = "no leaders are chosen for other components"
 )
 
 // ignored are flags of kube-apiserver that are taken, so that its command lines
@@ -59,9 +57,6 @@ var ignored = []struct {
 	{"cloud-config", false, "kube-apiserver has no use for it either"},
 	{"enable-logs-handler", true, "no log files are served"},
 	{"permit-address-sharing", true, "addresses are always shared"},
-	{"coordinated-leadership-lease-duration", false, noCoordination},
-	{"coordinated-leadership-renew-deadline", false, noCoordination},
-	{"coordinated-leadership-retry-period", false, noCoordination},
 	{"debug-socket-path", false, "see --profiling"},
 	{"vmodule", false, noKlog},
 	{"log-flush-frequency", false, noKlog},

@@ -38,6 +38,7 @@ type serveOptions struct {
 	securePort                    int
 	serving                       servingOptions
 	fairness                      fairnessOptions
+	elections                     electionOptions
 	auth                          authOptions
 	authz                         authzOptions
 	admission                     admissionOptions
@@ -108,6 +109,7 @@ kubeconfig in the data directory; later starts find them again.`,
 	f.IntVarP(&o.verbosity, "v", "v", 0, "how much to log: 1 information, 4 every request")
 	o.serving.addTo(f)
 	o.fairness.addTo(f)
+	o.elections.addTo(f)
 	o.auth.addTo(f)
 	o.authz.addTo(f)
 	o.admission.addTo(f)
@@ -151,6 +153,10 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 		log.Warn(remark)
 	}
 	shown, err := o.metrics.build()
+	if err != nil {
+		return err
+	}
+	elections, err := o.elections.build(features.Enabled)
 	if err != nil {
 		return err
 	}
@@ -266,7 +272,12 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	if err != nil {
 		return err
 	}
-	built.Authentication, built.IssueForSecret = access.published, access.issueForSecret
+	built.Authentication, built.IssueForSecret, built.Elections = access.published, access.issueForSecret, elections
+	if elections != nil {
+		if elections.Identity, err = elector(address); err != nil {
+			return err
+		}
+	}
 	if o.joins(built.Runs) {
 		built.JoinAt = "https://" + address
 	}

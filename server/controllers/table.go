@@ -56,6 +56,9 @@ type Config struct {
 	// ServerName is what this server is called where it says in which versions it stores
 	// objects; "": it does not say so. See ServerName.
 	ServerName string
+	// Elections has leaders chosen among LeaseCandidates, where these are served. Nil: nobody
+	// chooses.
+	Elections *ElectionConfig
 }
 
 // Loop is the work of a controller, for a server to run until ctx ends.
@@ -101,6 +104,7 @@ var all = []controller{
 	}},
 	{name: "serviceaddresses", build: serviceAddresses},
 	{name: "storageversions", eachServer: true, build: storageVersions},
+	{name: "elections", eachServer: true, build: elections},
 	{name: "certificates", switches: []string{"csrsigning", "csrapproving"}, build: signing},
 	{name: "bootstraptokens", switches: []string{"tokencleaner", "bootstrapsigner"}, build: bootstrapTokens},
 	{name: "aggregation", switches: []string{"clusterrole-aggregation"}, build: func(h Host, c Config) func(context.Context) error {

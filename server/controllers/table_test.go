@@ -13,6 +13,8 @@ import (
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/aggregator"
 	"github.com/rowlock/rowlock/server/controllers"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/builtin"
 )
 
 func host(c *cluster) controllers.Host {
@@ -72,6 +74,28 @@ func TestWhichControllersRun(t *testing.T) {
 	none := controllers.Config{Runs: func(string) bool { return false }}
 	if list := running(t, none); len(list) > 0 {
 		t.Errorf("with everything off: %v", list)
+	}
+}
+
+// Leaders are chosen where both the feature is on and candidates are served.
+func TestWhoChoosesLeaders(t *testing.T) {
+	for asked, want := range map[string]bool{"api/beta=true": false, "coordination.k8s.io/v1alpha2=true": true} {
+		resources := builtin.Resources()
+		on := func(string) bool { return true }
+		if _, err := kinds.Enable(resources, kinds.Asked([]string{asked}), true, on); err != nil {
+			t.Fatal(err)
+		}
+		h := host(newCluster(t))
+		h.Catalogue = kinds.NewCatalogue(resources)
+		for _, config := range []*controllers.ElectionConfig{nil, {}} {
+			found := false
+			for _, l := range controllers.Loops(h, controllers.Config{Elections: config}) {
+				found = found || l.Name == "elections" && l.EachServer
+			}
+			if found != (want && config != nil) {
+				t.Errorf("with %q and %v: %v", asked, config, found)
+			}
+		}
 	}
 }
 

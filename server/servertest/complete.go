@@ -80,6 +80,9 @@ func Complete(t testing.TB, flags ...string) func(*server.Config) {
 		if features.Enabled("MultiCIDRServiceAllocator") {
 			c.Controllers.ServiceNetworks = []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")}
 		}
+		if features.Enabled("CoordinatedLeaderElection") {
+			c.Controllers.Elections = &controllers.ElectionConfig{Times: controllers.StandardLeaseTimes(), Identity: c.Address}
+		}
 		c.Version = version.Info{Major: "1", Minor: "32", GitVersion: "v1.32.13"}
 		c.Bootstrap = server.Bootstrap{ServiceIP: net.IPv4(10, 96, 0, 1), AdvertiseIP: net.IPv4(192, 0, 2, 1), AdvertisePort: 6443}
 		c.Kubelet = &podverbs.Kubelet{}

@@ -6,7 +6,7 @@ import (
 	"github.com/blang/semver/v4"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	coordinationv1alpha2 "k8s.io/api/coordination/v1alpha2"
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/kinds"
@@ -16,7 +16,8 @@ import (
 
 // LeaseCandidate is how LeaseCandidates are written.
 var LeaseCandidate = kinds.Typed[*coordinationv1alpha2.LeaseCandidate]{
-	ValidateName: apivalidation.NameIsDNSSubdomain,
+	// Candidates are called as holders call themselves, "host_uuid" for one.
+	ValidateName: func(name string, _ bool) []string { return validation.IsConfigMapKey(name) },
 	Meta:         &kinds.MetaRules{Updates: 1, AnyFinalizer: true},
 	Validate: func(obj *coordinationv1alpha2.LeaseCandidate) field.ErrorList {
 		return validateCandidate(&obj.Spec)

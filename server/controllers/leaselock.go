@@ -1,0 +1,170 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/rowlock/rowlock/server/ratelog"
+)
+
+// LeaseTimes are those of a Lease that one server holds.
+type LeaseTimes struct {
+	Duration time.Duration // for how long others leave the Lease alone that is not renewed
+	Deadline time.Duration // for how long the holder goes on that cannot renew it
+	Retry    time.Duration // between two tries to take or renew it
+}
+
+// StandardLeaseTimes are the times of stock components.
+func StandardLeaseTimes() LeaseTimes {
+	return LeaseTimes{Duration: 15 * time.Second, Deadline: 10 * time.Second, Retry: 2 * time.Second}
+}
+
+// leaseJitter is by how much a pause between two tries may be longer.
+const leaseJitter = 0.2
+
+// Validate says what is wrong with the times; the names of flags are for the message.
+func (t LeaseTimes) Validate(duration, deadline, retry string) error {
+	switch {
+	case t.Retry <= 0:
+		return errors.New(retry + " must be greater than zero")
+	case t.Deadline <= t.Retry+time.Duration(leaseJitter*float64(t.Retry)):
+		return errors.New(deadline + " must be greater than 1.2 times " + retry)
+	case t.Duration <= t.Deadline:
+		return errors.New(duration + " must be greater than " + deadline)
+	case t.Duration < time.Second:
+		return errors.New(duration + " must be at least a second")
+	}
+	return nil
+}
+
+// LeaseLock lets one server at a time work: the one that holds a Lease of kube-system, which
+// others can see and take away. It works as the library of clients does: clocks of servers
+// are not compared, and a Lease that has not changed for its duration is free. Each server
+// reads the Lease every Retry, and the holder writes it.
+type LeaseLock struct {
+	API      API
+	Log      *slog.Logger
+	Clock    func() time.Time
+	Name     string // of the Lease
+	Identity string // of this server, the same after a restart
+	Times    LeaseTimes
+	Work     func(ctx context.Context) error
+
+	seen   string    // the version of the Lease that was read last
+	seenAt time.Time // since when it is that version
+	failed ratelog.Line
+}
+
+// Run works until ctx ends. It is for one goroutine; Work runs in another, which has ended
+// when Run returns. The Lease of a server that ends is not given up, as nothing can be
+// written then: it is its own again when it comes back, and that of another later.
+func (l *LeaseLock) Run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		if held, err := l.renew(ctx); held && err == nil {
+			l.lead(ctx)
+		}
+		select {
+		case <-ctx.Done():
+		case <-l.pause():
+		}
+	}
+	return nil
+}
+
+func (l *LeaseLock) pause() <-chan time.Time {
+	return time.After(l.Times.Retry + time.Duration(rand.Float64()*leaseJitter*float64(l.Times.Retry)))
+}
+
+// lead works until the Lease is lost, or the work ends.
+func (l *LeaseLock) lead(ctx context.Context) {
+	l.Log.Info("this server holds a lease", "lease", l.Name)
+	working, stop := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := l.Work(working); err != nil && working.Err() == nil {
+			l.Log.Warn("the work of the holder of a lease ended", "lease", l.Name, "error", err)
+		}
+	}()
+	renewed := l.Clock()
+	for leads := true; leads; {
+		select {
+		case <-ctx.Done():
+			leads = false
+		case <-ended:
+			leads = false
+		case <-l.pause():
+			now := l.Clock()
+			switch held, err := l.renew(ctx); {
+			case err == nil && held:
+				renewed = now
+			case err == nil, now.Sub(renewed) >= l.Times.Deadline:
+				leads = false
+			}
+		}
+	}
+	stop()
+	<-ended
+	l.Log.Info("this server no longer holds a lease", "lease", l.Name)
+}
+
+// renew takes the Lease or renews it, and says whether this server holds it; after an error
+// nobody knows.
+func (l *LeaseLock) renew(ctx context.Context) (held bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, l.Times.Deadline)
+	defer cancel()
+	held, err = l.try(ctx)
+	if err != nil && ctx.Err() == nil && !faster(err) {
+		l.failed.Log(ctx, l.Log, slog.LevelWarn, "a lease cannot be held", "lease", l.Name, "error", err)
+	}
+	return held, err
+}
+
+func (l *LeaseLock) try(ctx context.Context) (bool, error) {
+	var have coordinationv1.Lease
+	path := leasesPath(metav1.NamespaceSystem) + "/" + l.Name
+	now := metav1.NewMicroTime(l.Clock())
+	err := l.API.Call(ctx, electionAgent, http.MethodGet, path, "", nil, &have)
+	absent := apierrors.IsNotFound(err)
+	if err != nil && !absent {
+		return false, err
+	}
+	s := &have.Spec
+	mine := ptr.Deref(s.HolderIdentity, "") == l.Identity
+	if have.ResourceVersion != l.seen {
+		l.seen, l.seenAt = have.ResourceVersion, now.Time
+	}
+	lasts := time.Duration(ptr.Deref(s.LeaseDurationSeconds, 0)) * time.Second
+	if !mine && ptr.Deref(s.HolderIdentity, "") != "" && l.seenAt.Add(lasts).After(now.Time) {
+		return false, nil
+	}
+	if !mine {
+		s.AcquireTime = &now
+	}
+	if !mine && !absent {
+		s.LeaseTransitions = ptr.To(ptr.Deref(s.LeaseTransitions, 0) + 1)
+	}
+	s.HolderIdentity, s.RenewTime, s.PreferredHolder = &l.Identity, &now, nil
+	s.LeaseDurationSeconds = ptr.To(int32(l.Times.Duration / time.Second))
+	var written coordinationv1.Lease
+	if absent {
+		have.Name, have.Namespace, s.LeaseTransitions = l.Name, metav1.NamespaceSystem, ptr.To[int32](0)
+		err = l.API.Call(ctx, electionAgent, http.MethodPost, leasesPath(metav1.NamespaceSystem), "application/json", &have, &written)
+	} else {
+		err = l.API.Call(ctx, electionAgent, http.MethodPut, path, "application/json", &have, &written)
+	}
+	if err != nil {
+		return false, err
+	}
+	l.seen, l.seenAt = written.ResourceVersion, now.Time
+	return true, nil
+}

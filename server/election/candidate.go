@@ -1,0 +1,112 @@
+package election
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/blang/semver/v4"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	coordinationv1alpha2 "k8s.io/api/coordination/v1alpha2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Lasts is for how long a candidate is one that does not renew itself.
+const Lasts = 30 * time.Minute
+
+// Candidate is what counts of a LeaseCandidate.
+type Candidate struct {
+	Name     string
+	Revision int64
+
+	strategy          coordinationv1.CoordinatedLeaseStrategy
+	emulation, binary semver.Version
+	versioned         bool // both are known
+	created           time.Time
+	pinged, renewed   time.Time // zero: never
+}
+
+// Read makes a Candidate of what a LeaseCandidate says.
+func Read(name string, revision int64, created metav1.Time, spec *coordinationv1alpha2.LeaseCandidateSpec) *Candidate {
+	c := &Candidate{Name: name, Revision: revision, strategy: spec.Strategy, created: created.Time}
+	var errs [2]error
+	c.emulation, errs[0] = semver.Parse(spec.EmulationVersion)
+	c.binary, errs[1] = semver.Parse(spec.BinaryVersion)
+	c.versioned = errs == [2]error{}
+	if spec.PingTime != nil {
+		c.pinged = spec.PingTime.Time
+	}
+	if spec.RenewTime != nil {
+		c.renewed = spec.RenewTime.Time
+	}
+	return c
+}
+
+// Expired says that a candidate has not renewed itself for so long that it is none any more.
+func (c *Candidate) Expired(now time.Time) bool { return c.renewed.Add(Lasts).Before(now) }
+
+// Created is when the LeaseCandidate was written first.
+func (c *Candidate) Created() time.Time { return c.created }
+
+// state is where a candidate stands in an election.
+type state int
+
+const (
+	present state = iota // it has just said that it is there
+	unasked              // nobody knows whether it is
+	asked                // it was asked just now
+	silent               // it was asked and did not answer
+)
+
+// stands says where a candidate stands, if it has so long to answer.
+func (c *Candidate) stands(now time.Time, wait time.Duration) state {
+	pinged := c.pinged
+	if pinged.After(now.Add(wait)) {
+		pinged = time.Time{} // nobody will have asked then: it would never come to an end
+	}
+	switch {
+	case pinged.After(c.renewed) && pinged.Add(wait).After(now):
+		return asked
+	case pinged.After(c.renewed):
+		return silent
+	case c.renewed.Add(wait).After(now), pinged.Add(2 * wait).After(now):
+		// Who answered is there until those have had their time who were asked together with it.
+		return present
+	}
+	return unasked
+}
+
+// better orders candidates by the strategy OldestEmulationVersion, best first.
+func better(a, b *Candidate) int {
+	return cmp.Or(a.emulation.Compare(b.emulation), a.binary.Compare(b.binary), a.created.Compare(b.created), strings.Compare(a.Name, b.Name))
+}
+
+// best is the candidate that leads by the strategy OldestEmulationVersion, or nil.
+func best(list []*Candidate) *Candidate {
+	var found *Candidate
+	for _, c := range list {
+		if c.versioned && (found == nil || better(c, found) < 0) {
+			found = c
+		}
+	}
+	return found
+}
+
+// strategy is that of the candidates with the newest program, who have to agree.
+func strategy(list []*Candidate) (coordinationv1.CoordinatedLeaseStrategy, error) {
+	newest := list[0]
+	var other *Candidate
+	for _, c := range list[1:] {
+		switch order := c.binary.Compare(newest.binary); {
+		case order > 0:
+			newest, other = c, nil
+		case order == 0 && c.strategy != newest.strategy:
+			other = c
+		}
+	}
+	if other != nil {
+		return "", fmt.Errorf("candidates %q and %q have the same binary version and different strategies, %s and %s", newest.Name, other.Name, newest.strategy, other.strategy)
+	}
+	return newest.strategy, nil
+}
