@@ -35,7 +35,7 @@ With --from, the authority and the keys that all servers of a cluster share are
 taken from another folder, such as a mounted Secret.
 
 With --renew-authority, an authority that has come to two thirds of its ten years gets
-a successor, which everybody trusts who trusts the old one. A server with the embedded
+a successor, which everybody trusts who trusts the old one while that lives. A server with the embedded
 database does that by itself; servers that share an authority are given the new ca.crt and ca.key.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.OutOrStdout()) },
@@ -65,7 +65,7 @@ func (o *initOptions) run(out io.Writer) error {
 		return err
 	}
 	if o.authority {
-		changed, err := dir.Renew(time.Now(), true)
+		changed, err := dir.Replace(time.Now())
 		if err != nil {
 			return err
 		}

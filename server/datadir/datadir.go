@@ -62,8 +62,11 @@ func Open(path string, o Options) (*Dir, error) {
 	if err := os.MkdirAll(abs, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
-	if err := os.Chmod(abs, 0o700); err != nil {
-		return nil, fmt.Errorf("data directory: %w", err)
+	// A folder that cannot be written, and needs nothing, is as good as any.
+	if mode, err := os.Stat(abs); err != nil || mode.Mode().Perm() != 0o700 {
+		if err := os.Chmod(abs, 0o700); err != nil {
+			return nil, fmt.Errorf("data directory: %w", err)
+		}
 	}
 	in := func(name string) string { return filepath.Join(abs, name) }
 	d := &Dir{
@@ -134,7 +137,7 @@ func authority(name, certPath, keyPath string, now time.Time) (*pair, error) {
 	switch {
 	case errors.Is(certErr, fs.ErrNotExist):
 		// A key without certificate is what a first start that was cut short leaves.
-		return createCA(name, nil, certPath, keyPath, now)
+		return createCA(name, nil, certPath, keyPath, now.Add(-backdate), now)
 	case certErr != nil:
 		return nil, certErr
 	case keyErr != nil:
@@ -145,11 +148,11 @@ func authority(name, certPath, keyPath string, now time.Time) (*pair, error) {
 
 // ensureLeaf keeps the certificate that is there while it is good: of its key, which a
 // renewal that was cut short has replaced alone, signed by the CA, not yet due, and naming
-// all hosts.
+// all hosts. While the CA is not good, it could make none that is.
 func ensureLeaf(t *x509.Certificate, ca *pair, chain []byte, certPath, keyPath string, now time.Time) error {
 	have, err := loadPair(certPath, keyPath)
 	if err == nil && fits(have.cert, have.key) && have.cert.CheckSignatureFrom(ca.cert) == nil &&
-		!due(have.cert, now) && covers(have.cert, t.DNSNames, t.IPAddresses) {
+		(!holds(ca.cert, now) || !due(have.cert, now) && covers(have.cert, t.DNSNames, t.IPAddresses)) {
 		return nil
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -238,26 +241,52 @@ current-context: rowlock
 
 // writeFile puts a file in place by renaming, so that a reader or a crash meets
 // the old or the new one, never a part.
-func writeFile(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-")
+func writeFile(path string, data []byte) error { return writeFiles(file{path, data}) }
+
+// file is one that is to be written.
+type file struct {
+	path string
+	data []byte
+}
+
+// writeFiles is writeFile for several, of which none is in place before all are written.
+func writeFiles(files ...file) error {
+	var staged []string
+	defer func() {
+		for _, name := range staged {
+			_ = os.Remove(name) // fails once renamed, as it should
+		}
+	}()
+	for _, f := range files {
+		name, err := stage(f)
+		if err != nil {
+			return err
+		}
+		staged = append(staged, name)
+	}
+	for i, f := range files {
+		if err := os.Rename(staged[i], f.path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stage writes what a file will be, beside it.
+func stage(to file) (name string, err error) {
+	f, err := os.CreateTemp(filepath.Dir(to.path), ".new-")
 	if err != nil {
-		return err
+		return "", err
 	}
-	defer os.Remove(f.Name()) // fails once renamed, as it should
-	if err := f.Chmod(0o600); err != nil {
-		f.Close()
-		return err
+	err = f.Chmod(0o600)
+	if err == nil {
+		_, err = f.Write(to.data)
 	}
-	if _, err := f.Write(data); err != nil {
-		f.Close()
-		return err
+	if err == nil {
+		err = f.Sync()
 	}
-	if err := f.Sync(); err != nil {
-		f.Close()
-		return err
+	if err = errors.Join(err, f.Close()); err != nil {
+		return "", errors.Join(err, os.Remove(f.Name()))
 	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return f.Name(), nil
 }

@@ -45,14 +45,15 @@ func (f *FrontProxy) fill(now time.Time) error {
 	if err != nil {
 		return err
 	}
-	if due(ca.cert, now) || !fits(ca.cert, ca.key) { // or a renewal was cut short
+	// One that has not begun is left alone: it is the clock that is wrong.
+	if due(ca.cert, now) && !now.Before(ca.cert.NotBefore) || !fits(ca.cert, ca.key) { // or a renewal was cut short
 		// Who has read the file before goes on trusting what that authority signed; who
 		// reads it again trusts both.
 		old, err := readCertificates(f.CACert)
 		if err != nil {
 			return err
 		}
-		if ca, err = createCA(name, living(old, now), f.CACert, f.CAKey, now); err != nil {
+		if ca, err = createCA(name, living(old, now), f.CACert, f.CAKey, ca.cert.NotBefore, now); err != nil {
 			return err
 		}
 	}

@@ -68,7 +68,7 @@ func TestFrontProxy(t *testing.T) {
 		t.Errorf("the authority's successor: %d certificates, %v", len(bundle), err)
 	}
 	// The key of a third one is there already, when the server is killed.
-	if _, err := createCA("third", nil, filepath.Join(t.TempDir(), "cert"), d.front.CAKey, last); err != nil {
+	if _, err := createCA("third", nil, filepath.Join(t.TempDir(), "cert"), d.front.CAKey, last, last); err != nil {
 		t.Fatal(err)
 	}
 	third, leaf := load(last)

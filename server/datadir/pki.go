@@ -33,23 +33,23 @@ func newSerial() (*big.Int, error) {
 	return rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 }
 
-// createCA makes a certificate authority and writes both files; chain goes behind it into
-// the first.
-func createCA(name string, chain []byte, certPath, keyPath string, now time.Time) (*pair, error) {
+// createCA makes a certificate authority that is good since a time, and writes both files;
+// chain goes behind it into the first.
+func createCA(name string, chain []byte, certPath, keyPath string, since, now time.Time) (*pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
 	}
-	t := authorityTemplate(pkix.Name{CommonName: name}, now)
+	t := authorityTemplate(pkix.Name{CommonName: name}, since, now)
 	if t.SerialNumber, err = newSerial(); err != nil {
 		return nil, err
 	}
 	return write(t, &pair{t, key}, key, chain, certPath, keyPath)
 }
 
-func authorityTemplate(name pkix.Name, now time.Time) *x509.Certificate {
+func authorityTemplate(name pkix.Name, since, now time.Time) *x509.Certificate {
 	return &x509.Certificate{
-		Subject: name, NotBefore: now.Add(-backdate), NotAfter: now.Add(caLife),
+		Subject: name, NotBefore: since, NotAfter: now.Add(caLife),
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign | x509.KeyUsageDigitalSignature,
 		BasicConstraintsValid: true, IsCA: true,
 	}
@@ -87,11 +87,10 @@ func write(t *x509.Certificate, signer *pair, key *ecdsa.PrivateKey, chain []byt
 	if err != nil {
 		return nil, err
 	}
-	// The key goes first: a certificate without its key would be taken for whole.
-	if err := writeFile(keyPath, keyText); err != nil {
-		return nil, err
-	}
-	if err := writeFile(certPath, append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), chain...)); err != nil {
+	// The key goes first: a certificate without its key would be taken for whole. Neither is
+	// in place before both are written, or a full disk would leave a key without certificate.
+	err = writeFiles(file{keyPath, keyText}, file{certPath, append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), chain...)})
+	if err != nil {
 		return nil, err
 	}
 	return &pair{cert, key}, nil

@@ -18,10 +18,16 @@ import (
 	"time"
 )
 
-// due says whether a certificate has come to two thirds of its life, when it is made anew.
+// due says whether a certificate has come to two thirds of its life, when it is made anew. So
+// is one whose life has not begun: the clock was ahead when it was made.
 func due(c *x509.Certificate, now time.Time) bool {
-	life := c.NotAfter.Sub(c.NotBefore)
-	return !now.Before(c.NotAfter.Add(-life / 3))
+	life := min(c.NotAfter.Sub(c.NotBefore), caLife) // of authorities, the time before them is not theirs
+	return now.Before(c.NotBefore) || !now.Before(c.NotAfter.Add(-life/3))
+}
+
+// holds says whether a certificate is good at a time.
+func holds(c *x509.Certificate, now time.Time) bool {
+	return !now.Before(c.NotBefore) && now.Before(c.NotAfter)
 }
 
 // Renew makes anew what has come to two thirds of its life, and what does not fit the
@@ -32,7 +38,27 @@ func due(c *x509.Certificate, now time.Time) bool {
 // A successor is trusted from the start by who trusts the authority before it: for as long
 // as that lives, ca.crt holds both, and the serving certificate comes with one of
 // the successor that the old authority has signed.
+//
+// Clocks may be wrong. By an authority that has not begun, or has ended, nothing is made that
+// is there, and it gets no successor: what it signed would be of no use to anybody, and what
+// is there may be good by the right time. What was made by a clock that was ahead is made
+// anew; an authority begins when the one before it did, so that it is good by then.
 func (d *Dir) Renew(now time.Time, authority bool) (changed []string, err error) {
+	return d.renew(now, func() error {
+		if !authority {
+			return nil
+		}
+		return d.succeed(now, false)
+	})
+}
+
+// Replace is Renew with a successor for an authority that has ended too. Nobody who trusts
+// that one alone is of any help any more.
+func (d *Dir) Replace(now time.Time) (changed []string, err error) {
+	return d.renew(now, func() error { return d.succeed(now, true) })
+}
+
+func (d *Dir) renew(now time.Time, succeed func() error) (changed []string, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	release, err := alone(d.Path)
@@ -41,10 +67,7 @@ func (d *Dir) Renew(now time.Time, authority bool) (changed []string, err error)
 	}
 	defer release()
 	before := d.marks()
-	if authority {
-		err = d.succeed(now)
-	}
-	if err == nil {
+	if err = succeed(); err == nil {
 		o := d.options
 		o.Now, o.renews = now, true
 		err = d.fill(o)
@@ -105,10 +128,10 @@ func (d *Dir) nextCert() string { return filepath.Join(d.Path, "ca-next.crt") }
 func (d *Dir) nextKey() string  { return filepath.Join(d.Path, "ca-next.key") }
 func (d *Dir) cross() string    { return filepath.Join(d.Path, "ca-cross.crt") }
 
-// succeed gives the authority a successor once it is due.
-func (d *Dir) succeed(now time.Time) error {
+// succeed gives the authority a successor once it is due; ended: after its end as well.
+func (d *Dir) succeed(now time.Time, ended bool) error {
 	ca, err := d.authority(now)
-	if err != nil || !due(ca.cert, now) {
+	if err != nil || !due(ca.cert, now) || !holds(ca.cert, now) && (!ended || now.Before(ca.cert.NotBefore)) {
 		return err
 	}
 	old, err := readCertificates(d.CACert)
@@ -119,7 +142,7 @@ func (d *Dir) succeed(now time.Time) error {
 	if err != nil {
 		return err
 	}
-	template := authorityTemplate(pkix.Name{CommonName: "rowlock-ca-" + now.UTC().Format("2006-01")}, now)
+	template := authorityTemplate(pkix.Name{CommonName: "rowlock-ca-" + now.UTC().Format("2006-01")}, ca.cert.NotBefore, now)
 	var texts [2][]byte
 	for i, signer := range []*pair{ca, {template, key}} {
 		if template.SerialNumber, err = newSerial(); err != nil {
