@@ -64,7 +64,7 @@ func (s *Server) reopen(ctx context.Context) error {
 func (s *Server) work() []Loop {
 	list := []Loop{{Name: "own objects", Run: s.own.heal}, {Name: "aggregated documents", Run: s.elsewhere.Run}}
 	host := controllers.Host{
-		API: s, Cache: s.Cache, Catalogue: s.cfg.Catalogue, Authorizer: s.cfg.Authorizer, Log: s.cfg.Log, Clock: s.cfg.Clock, Queues: s.queues, Aggregator: s.aggregated, Elsewhere: s.elsewhere,
+		API: s, Cache: s.Cache, Catalogue: s.cfg.Catalogue, Objects: s.objects, Authorizer: s.cfg.Authorizer, Log: s.cfg.Log, Clock: s.cfg.Clock, Queues: s.queues, Aggregator: s.aggregated, Elsewhere: s.elsewhere,
 	}
 	for _, c := range controllers.Loops(host, s.cfg.Controllers) {
 		list = append(list, Loop{Name: c.Name, Run: c.Run, leads: !c.EachServer})

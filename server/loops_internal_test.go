@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/netip"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -56,7 +57,7 @@ func TestLoops(t *testing.T) {
 	}
 	all := controllers.Config{
 		Runs: func(string) bool { return true }, Authority: func() ([]byte, error) { return nil, nil },
-		Authentication: func() (map[string]string, error) { return nil, nil },
+		Authentication: func() (map[string]string, error) { return nil, nil }, ServiceNetworks: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")},
 		IssueForSecret: func(_, _, _, _ string) (string, error) { return "", nil }, JoinAt: "https://here",
 	}
 	s := unstarted(t, all, Loop{Name: "mine"})
@@ -65,8 +66,8 @@ func TestLoops(t *testing.T) {
 	}
 	want := []string{
 		"own objects", "aggregated documents", "namespaces (on one server)", "customresourcedefinitions (on one server)", "serviceaccounts (on one server)",
-		"flowschemas (on one server)", "apiservicechecks", "apiservices (on one server)", "certificates (on one server)", "bootstraptokens (on one server)", "aggregation (on one server)",
-		"rootca (on one server)", "accounttokens (on one server)", "clusterinfo (on one server)", "clusterauthentication", "mine",
+		"flowschemas (on one server)", "apiservicechecks", "apiservices (on one server)", "serviceaddresses (on one server)", "certificates (on one server)", "bootstraptokens (on one server)", "aggregation (on one server)",
+		"rootca (on one server)", "accounttokens (on one server)", "servicecidrs (on one server)", "clusterinfo (on one server)", "clusterauthentication", "mine",
 	}
 	if d := cmp.Diff(want, describe(s.work())); d != "" {
 		t.Error(d)

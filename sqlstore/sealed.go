@@ -77,7 +77,7 @@ func (s *Store) seal(ctx context.Context, w *write) error {
 // sealOne is what an operation stores, and what the sink is shown of it.
 func (s *Store) sealOne(ctx context.Context, op *Op) (stored []byte, plain opened, err error) {
 	if op.AsStored {
-		plain.value, plain.err = s.open(ctx, op.Key, op.Value)
+		plain.value, _, plain.err = s.open(ctx, op.Key, op.Value)
 		if plain.err != nil {
 			plain.value = op.Value
 		}
@@ -143,23 +143,22 @@ func (s *Store) Open(ctx context.Context, key Key, stored []byte) ([]byte, error
 	if s.cfg.Sealer == nil || !sealable(&key) {
 		return stored, nil
 	}
-	return s.open(ctx, key, stored)
+	plain, _, err := s.open(ctx, key, stored)
+	return plain, err
 }
 
 // open is Sealer.Open, but for keys that lately took long to fail.
-func (s *Store) open(ctx context.Context, key Key, stored []byte) ([]byte, error) {
+func (s *Store) open(ctx context.Context, key Key, stored []byte) (plain []byte, stale bool, err error) {
 	provider, name, _, sealed := SealedBy(stored)
 	if !sealed {
-		plain, _, err := s.cfg.Sealer.Open(ctx, key, stored)
-		return plain, err
+		return s.cfg.Sealer.Open(ctx, key, stored)
 	}
 	began := s.cfg.Elapsed()
 	if cause := s.slow.lately(provider, name, began); cause != nil {
-		return nil, &UnsealError{Key: key, Provider: provider, KeyName: name, Err: cause}
+		return nil, false, &UnsealError{Key: key, Provider: provider, KeyName: name, Err: cause}
 	}
-	plain, _, err := s.cfg.Sealer.Open(ctx, key, stored)
-	if err == nil {
-		return plain, nil
+	if plain, stale, err = s.cfg.Sealer.Open(ctx, key, stored); err == nil {
+		return plain, stale, nil
 	}
 	var unseal *UnsealError
 	if !errors.As(err, &unseal) { // the end of ctx, which says nothing of the value
@@ -168,19 +167,19 @@ func (s *Store) open(ctx context.Context, key Key, stored []byte) ([]byte, error
 	if s.cfg.Elapsed()-began >= slowFailure && strings.HasPrefix(provider, "kms") {
 		s.slow.failed(provider, name, s.cfg.Elapsed(), unseal.Err)
 	}
-	return nil, unseal
+	return nil, false, unseal
 }
 
 func (s *Store) openRow(ctx context.Context, row *Row) {
 	if s.cfg.Sealer == nil || !sealable(&row.Key) {
 		return
 	}
-	plain, err := s.open(ctx, row.Key, row.Value)
+	plain, stale, err := s.open(ctx, row.Key, row.Value)
 	if err != nil {
 		row.Unopened = err
 		return
 	}
-	row.Value = plain
+	row.Value, row.Stale = plain, stale
 }
 
 func (s *Store) openRows(ctx context.Context, rows []Row) {

@@ -30,6 +30,7 @@ type Row struct {
 	Created    int64     // revision of the create that this row descends from
 	Superseded int64     // revision that ended it; 0 while it is live
 	Deleted    bool      // the row records a delete; Value is the last state
+	Stale      bool      // set by Store alone: the value would be encrypted differently now
 	Value      []byte    // encoded object without its resourceVersion; read-only once returned
 	ExpiresAt  time.Time // zero: never
 	WrittenAt  time.Time

@@ -171,7 +171,7 @@ func (n *Namespaces) work(ctx context.Context, name string) error {
 
 func ignoreGone(err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // gone, or changed: the next pass sees
+		return nil // gone, or changed: that comes as a change, or is met by the next pass
 	}
 	return err
 }

@@ -41,6 +41,20 @@ func (r *refused) add(key objectKey, revision int64, now time.Time) {
 
 func (r *refused) forget(key objectKey) { delete(r.all, key) }
 
+// tried says whether an object has been tried so often that it is left alone for so long.
+func (r *refused) tried(key objectKey, revision int64, rest time.Duration) bool {
+	old, there := r.all[key]
+	return there && old.revision == revision && old.rest >= min(rest, r.longest)
+}
+
+// until leaves an object alone until a time, whatever was tried.
+func (r *refused) until(key objectKey, revision int64, until time.Time) {
+	if r.all == nil {
+		r.all = map[objectKey]refusal{}
+	}
+	r.all[key] = refusal{revision, until, r.first}
+}
+
 // due are the objects to try now.
 func (r *refused) due(now time.Time) (keys []objectKey) {
 	for key, one := range r.all {

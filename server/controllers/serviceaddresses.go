@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1beta1 "k8s.io/api/networking/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rowlock/rowlock/server/cache"
@@ -114,10 +115,17 @@ func (s *ServiceAddresses) network(ctx context.Context) error {
 	if !slices.Equal(c.Spec.CIDRs, texts(s.Networks)) {
 		s.Log.Warn("the default ServiceCIDR has other networks than this server was started with", "has", c.Spec.CIDRs, "started", s.Networks)
 	}
-	if len(c.Status.Conditions) > 0 {
+	return s.sayReady(ctx, &c)
+}
+
+// sayReady says that the default ServiceCIDR is ready, where nobody says whether it is and it
+// has the networks of this server.
+func (s *ServiceAddresses) sayReady(ctx context.Context, c *networkingv1beta1.ServiceCIDR) error {
+	said := meta.FindStatusCondition(c.Status.Conditions, networkingv1beta1.ServiceCIDRConditionReady)
+	if said != nil || !slices.Equal(c.Spec.CIDRs, texts(s.Networks)) {
 		return nil
 	}
-	return sayReady(ctx, s.API, s.Clock())
+	return applyReady(ctx, s.API, rangeAgent, c.Name, defaultReady(s.Clock()))
 }
 
 func texts(networks []netip.Prefix) []string {
@@ -136,20 +144,22 @@ func MakeDefaultServiceCIDR(ctx context.Context, api API, networks []netip.Prefi
 	if err := api.Call(ctx, rangeAgent, http.MethodPost, serviceCIDRsPath, "application/json", &c, nil); err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	return sayReady(ctx, api, now)
+	return applyReady(ctx, api, rangeAgent, core.DefaultServiceCIDR, defaultReady(now))
 }
 
-func sayReady(ctx context.Context, api API, now time.Time) error {
+func defaultReady(now time.Time) metav1.Condition {
+	return metav1.Condition{Status: metav1.ConditionTrue, Message: "Kubernetes default Service CIDR is ready", LastTransitionTime: metav1.NewTime(now)}
+}
+
+// applyReady writes the condition Ready of a ServiceCIDR, whoever wrote it before.
+func applyReady(ctx context.Context, api API, agent, name string, ready metav1.Condition) error {
+	ready.Type = networkingv1beta1.ServiceCIDRConditionReady
 	body := map[string]any{
 		"apiVersion": networkingv1beta1.SchemeGroupVersion.String(), "kind": "ServiceCIDR",
-		"metadata": map[string]any{"name": core.DefaultServiceCIDR},
-		"status": map[string]any{"conditions": []map[string]any{{
-			"type": networkingv1beta1.ServiceCIDRConditionReady, "status": metav1.ConditionTrue, "reason": "",
-			"message": "Kubernetes default Service CIDR is ready", "lastTransitionTime": metav1.NewTime(now),
-		}}},
+		"metadata": map[string]any{"name": name}, "status": map[string]any{"conditions": []metav1.Condition{ready}},
 	}
-	path := serviceCIDRsPath + "/" + core.DefaultServiceCIDR + "/status?force=true&fieldManager=" + rangeAgent
-	return api.Call(ctx, rangeAgent, http.MethodPatch, path, "application/apply-patch+yaml", body, nil)
+	path := serviceCIDRsPath + "/" + url.PathEscape(name) + "/status?force=true&fieldManager=" + agent
+	return api.Call(ctx, agent, http.MethodPatch, path, "application/apply-patch+yaml", body, nil)
 }
 
 // addresses compares Services and IPAddresses.

@@ -23,6 +23,7 @@ type Host struct {
 	API        API
 	Cache      *cache.Cache
 	Catalogue  *kinds.Catalogue
+	Objects    Restorer
 	Authorizer authx.Authorizer
 	Log        *slog.Logger
 	Clock      func() time.Time
@@ -127,6 +128,8 @@ var all = []controller{
 			API: h.API, Cache: h.Cache, Log: h.Log, Issue: c.IssueForSecret, PEM: c.Authority, Queue: h.Queues.Of("serviceaccount_tokens_secret"),
 		}).Run
 	}},
+	{name: "storageversionmigrator", switches: []string{migrationSwitch}, build: migrations},
+	{name: "servicecidrs", switches: []string{serviceCIDRSwitch}, build: serviceCIDRs},
 	{name: "clusterinfo", build: func(h Host, c Config) func(context.Context) error {
 		if c.JoinAt == "" || c.Authority == nil {
 			return nil
@@ -191,7 +194,9 @@ func Loops(h Host, c Config) []Loop {
 func (c *Config) runs(name string) bool { return c.Runs(name) }
 
 // onRequest are the switches that are off unless they are named.
-var onRequest = []string{"tokencleaner", "bootstrapsigner", "clusterrole-aggregation", "root-ca-cert-publisher", "serviceaccount-token"}
+var onRequest = []string{
+	"tokencleaner", "bootstrapsigner", "clusterrole-aggregation", "root-ca-cert-publisher", "serviceaccount-token", migrationSwitch, serviceCIDRSwitch,
+}
 
 // longNames are what stock components call switches besides.
 var longNames = map[string]string{

@@ -26,7 +26,9 @@ func host(c *cluster) controllers.Host {
 
 // running names the loops that a configuration makes; those of every server end with !.
 func running(t *testing.T, c controllers.Config) (names []string) {
-	for _, l := range controllers.Loops(host(newCluster(t)), c) {
+	all := newCluster(t)
+	all.catalogue.ByStorage("storageversionmigrations.storagemigration.k8s.io").Off = false
+	for _, l := range controllers.Loops(host(all), c) {
 		name := l.Name
 		if l.EachServer {
 			name += "!"
@@ -52,6 +54,8 @@ func TestWhichControllersRun(t *testing.T) {
 		"*,clusterrole-aggregation,root-ca-cert-publisher": with("certificates", "aggregation", "rootca"),
 		"clusterrole-aggregation,-clusterrole-aggregation": always,
 		"serviceaccount-token-controller":                  with("accounttokens"),
+		"*,storage-version-migrator-controller":            with("certificates", "storageversionmigrator"),
+		"service-cidr-controller":                          always, // without networks there is nothing for it to do
 	} {
 		var list []string
 		if text != "" {

@@ -13,6 +13,7 @@
 //	encode.go   from objects to the bytes to store
 //	commit.go   writes of an object with its claims, each with a permit
 //	claims.go   what is unique in the cluster: service addresses, node ports
+//	restore.go  objects that are stored again, in the form in which they would be written now
 //
 // It promises: a call that its permit does not cover changes and tells nothing, and
 // fails with permits.UncoveredError. Bytes that it returns are shared and must not be

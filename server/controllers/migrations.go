@@ -1,0 +1,328 @@
+package controllers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagemigrationv1alpha1 "k8s.io/api/storagemigration/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/storagemigration"
+	"github.com/rowlock/rowlock/server/objects"
+	"github.com/rowlock/rowlock/server/permits"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+const (
+	migrationStorage = "storageversionmigrations.storagemigration.k8s.io"
+	migrationsPath   = "/apis/storagemigration.k8s.io/v1alpha1/storageversionmigrations"
+	// migrationSwitch is the name of this controller in --controllers, its agent, and the name
+	// of its queue.
+	migrationSwitch = "storage-version-migrator-controller"
+)
+
+// forMigrations: who may create a StorageVersionMigration asks for all objects of a resource
+// to be stored again. The objects mean the same afterwards, and nobody is shown any of them.
+var forMigrations = permits.OfServer("storage migrations")
+
+// Migrations does what StorageVersionMigrations ask for: each object of a resource that lies
+// in the table in another form than it would be stored in now is stored again. It does one
+// migration at a time and one object at a time, and rests as long as it worked, so that
+// others who write find the database free at least half of the time. What it has done stays
+// done when it ends: who goes on then finds it done.
+type Migrations struct {
+	API       API
+	Cache     *cache.Cache
+	Catalogue *kinds.Catalogue
+	Objects   Restorer
+	Log       *slog.Logger
+	Clock     func() time.Time
+	Every     time.Duration // how often all migrations are looked at again; 0: ten minutes
+	Retry     time.Duration // how soon a failure is tried again; 0: 1 second
+	Queue     *Queue        // nil: the work is not measured
+
+	refused refused
+}
+
+// Restorer stores the objects of a resource again; objects.Store is one.
+type Restorer interface {
+	Restore(ctx context.Context, p permits.Permit, r *kinds.Resource, after sqlstore.Key) (objects.Restored, error)
+}
+
+const (
+	// migrationAwaits is how long a resource may come later than its migration: both may
+	// stand in one manifest.
+	migrationAwaits = time.Minute
+	// migrationPasses is how often a resource is looked through until nothing is to be
+	// written any more.
+	migrationPasses = 10
+	// migrationRests is how long a rest between two pages is at most.
+	migrationRests = time.Second
+	// migrationTries is after how long a rest, in Retry, an error is the end of a migration.
+	migrationTries = 64
+)
+
+// migrations builds the controller where there can be migrations.
+func migrations(h Host, c Config) func(context.Context) error {
+	if !c.runs(migrationSwitch) {
+		return nil
+	}
+	if r := h.Catalogue.ByStorage(migrationStorage); r == nil || r.Off {
+		h.Log.Warn("nothing to do for a controller, as storage migrations are not served; see the gate StorageVersionMigrator and --runtime-config", "name", migrationSwitch)
+		return nil
+	}
+	m := &Migrations{API: h.API, Cache: h.Cache, Catalogue: h.Catalogue, Objects: h.Objects, Log: h.Log, Clock: h.Clock, Queue: h.Queues.Of(migrationSwitch)}
+	return m.Run
+}
+
+// Run works until ctx ends.
+func (m *Migrations) Run(ctx context.Context) error {
+	if m.Every == 0 {
+		m.Every = 10 * time.Minute
+	}
+	if m.Retry == 0 {
+		m.Retry = time.Second
+	}
+	m.refused = refused{first: m.Retry, longest: mostRest}
+	return again(ctx, m.Retry, func(ctx context.Context) bool {
+		look := func(item *cache.Item) bool {
+			m.look(ctx, item.Name, item.Revision)
+			return true
+		}
+		(&round{
+			cache: m.Cache, every: m.Every, retry: m.Retry, refused: &m.refused,
+			again: func(key objectKey) { m.look(ctx, key.name, 0) },
+			sources: []source{{storage: migrationStorage, there: look, changed: func(batch []cache.Delivery) {
+				for _, d := range batch {
+					if d.Type != cache.Deleted {
+						look(d.Item())
+					}
+				}
+			}}},
+		}).run(ctx)
+		return true
+	})
+}
+
+func (m *Migrations) look(ctx context.Context, name string, revision int64) {
+	if ctx.Err() != nil || m.refused.waits(objectKey{name: name}, revision, time.Now()) {
+		return
+	}
+	m.Queue.add(1)
+	m.Queue.work(func() bool { return m.settle(ctx, name) })
+}
+
+// settle does a migration, as it is now.
+func (m *Migrations) settle(ctx context.Context, name string) bool {
+	key := objectKey{name: name}
+	item := m.Cache.Get(migrationStorage, "", name)
+	var asked storagemigrationv1alpha1.StorageVersionMigration
+	if item == nil || item.Corrupt != nil || json.Unmarshal(item.JSON, &asked) != nil || asked.DeletionTimestamp != nil || finished(&asked) {
+		m.refused.forget(key)
+		return true
+	}
+	err := m.migrate(ctx, &asked)
+	var failure *migrationFailure
+	switch {
+	case err == nil || ctx.Err() != nil || errors.Is(err, errMigrationGone):
+		m.refused.forget(key)
+		return true
+	case errors.As(err, &failure):
+	case passing(err) || !m.refused.tried(key, item.Revision, migrationTries*m.Retry):
+		m.refused.add(key, item.Revision, time.Now())
+		m.Log.Warn("a storage migration is interrupted", "name", name, "error", err)
+		return false
+	default:
+		m.Log.Error("a storage migration has failed", "name", name, "error", err)
+		failure = &migrationFailure{"migration encountered unhandled error"}
+	}
+	if failure.message == notThere && m.Clock().Before(asked.CreationTimestamp.Add(migrationAwaits)) {
+		m.refused.add(key, item.Revision, time.Now())
+		return false
+	}
+	if err := m.say(ctx, &asked, conditionOf(storagemigrationv1alpha1.MigrationFailed, "StorageVersionMigrationFailed", failure.message, m.Clock())); err != nil {
+		m.refused.add(key, item.Revision, time.Now())
+		return false
+	}
+	m.refused.forget(key)
+	return true
+}
+
+// migrationFailure is the end of a migration, in the words of a stock controller.
+type migrationFailure struct{ message string }
+
+func (e *migrationFailure) Error() string { return e.message }
+
+const notThere = "resource does not exist in discovery"
+
+// errMigrationGone: nobody asks for a migration any more.
+var errMigrationGone = errors.New("the migration is gone")
+
+func finished(m *storagemigrationv1alpha1.StorageVersionMigration) bool {
+	return storagemigration.Is(m, storagemigrationv1alpha1.MigrationSucceeded) || storagemigration.Is(m, storagemigrationv1alpha1.MigrationFailed)
+}
+
+// passing says whether an error tells of the database or of a key server, and not of an
+// object: it passes without anybody doing anything for the migration.
+func passing(err error) bool {
+	for _, e := range []error{sqlstore.ErrBusy, sqlstore.ErrUnavailable, sqlstore.ErrUncertain, sqlstore.ErrClosed, sqlstore.ErrKeyUnavailable} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// migrate does a migration that is not finished, from the beginning.
+func (m *Migrations) migrate(ctx context.Context, asked *storagemigrationv1alpha1.StorageVersionMigration) error {
+	home, err := m.home(asked)
+	if err != nil {
+		return err
+	}
+	if asked.Status.ResourceVersion == "" {
+		revision := strconv.FormatInt(m.Cache.Snapshot(home.Storage.Key).Revision, 10)
+		if err := m.say(ctx, asked, func(s *storagemigrationv1alpha1.StorageVersionMigrationStatus) { s.ResourceVersion = revision }); err != nil {
+			return err
+		}
+	}
+	began := conditionOf(storagemigrationv1alpha1.MigrationRunning, "StorageVersionMigrationInProgress", "", m.Clock())
+	if err := m.say(ctx, asked, began); err != nil {
+		return err
+	}
+	for range migrationPasses {
+		written, err := m.pass(ctx, asked)
+		if err != nil {
+			return err
+		}
+		if written == 0 {
+			return m.say(ctx, asked, conditionOf(storagemigrationv1alpha1.MigrationSucceeded, "StorageVersionMigrationSucceeded", "", m.Clock()))
+		}
+	}
+	return errors.New("objects are still written in an older form, as by a server with another configuration")
+}
+
+// home is the resource of the stored version of what is to be migrated.
+func (m *Migrations) home(asked *storagemigrationv1alpha1.StorageVersionMigration) (*kinds.Resource, error) {
+	of := asked.Spec.Resource
+	r := m.Catalogue.Lookup(of.Group, of.Version, of.Resource)
+	switch {
+	case r == nil || r.Off:
+		return nil, &migrationFailure{notThere}
+	case r.Storage == nil:
+		return nil, &migrationFailure{"resource not found"}
+	}
+	return m.Catalogue.ByStorage(r.Storage.Key), nil
+}
+
+// pass looks through a resource once. It tells how many objects were not in their newest form.
+func (m *Migrations) pass(ctx context.Context, asked *storagemigrationv1alpha1.StorageVersionMigration) (written int, err error) {
+	var after sqlstore.Key
+	for {
+		if m.gone(asked) {
+			return written, errMigrationGone
+		}
+		home, err := m.home(asked) // which may store another version meanwhile
+		if err != nil {
+			return written, err
+		}
+		began := time.Now()
+		page, err := m.Objects.Restore(ctx, forMigrations, home, after)
+		if err != nil {
+			return written, fmt.Errorf("behind %v: %w", after, err)
+		}
+		written += page.Written + page.Raced
+		if !page.More {
+			return written, nil
+		}
+		after = page.Last
+		if err := pause(ctx, min(time.Since(began), migrationRests)); err != nil {
+			return written, err
+		}
+	}
+}
+
+// gone says that a migration was deleted, or finished by somebody else.
+func (m *Migrations) gone(asked *storagemigrationv1alpha1.StorageVersionMigration) bool {
+	item := m.Cache.Get(migrationStorage, "", asked.Name)
+	var now storagemigrationv1alpha1.StorageVersionMigration
+	return item == nil || item.Corrupt == nil && (json.Unmarshal(item.JSON, &now) != nil || now.UID != asked.UID || now.DeletionTimestamp != nil || finished(&now))
+}
+
+// say changes the status of a migration, as often as somebody else is faster. Afterwards
+// asked is the migration as it is.
+func (m *Migrations) say(ctx context.Context, asked *storagemigrationv1alpha1.StorageVersionMigration, change func(*storagemigrationv1alpha1.StorageVersionMigrationStatus)) error {
+	path := migrationsPath + "/" + url.PathEscape(asked.Name)
+	for tries := 1; ; tries++ {
+		change(&asked.Status)
+		var now storagemigrationv1alpha1.StorageVersionMigration
+		err := m.API.Call(ctx, migrationSwitch, http.MethodPut, path+"/status", "application/json", asked, &now)
+		if apierrors.IsConflict(err) && tries < migrationPasses {
+			if err = m.API.Call(ctx, migrationSwitch, http.MethodGet, path, "", nil, &now); err == nil {
+				if now.UID != asked.UID || finished(&now) {
+					return errMigrationGone
+				}
+				*asked = now
+				continue
+			}
+		}
+		switch {
+		case apierrors.IsNotFound(err):
+			return errMigrationGone
+		case err != nil:
+			return err
+		}
+		*asked = now
+		return nil
+	}
+}
+
+// conditionOf puts a condition that is true into a status that lacks it. What is finished
+// runs no more.
+func conditionOf(t storagemigrationv1alpha1.MigrationConditionType, reason, message string, now time.Time) func(*storagemigrationv1alpha1.StorageVersionMigrationStatus) {
+	return func(s *storagemigrationv1alpha1.StorageVersionMigrationStatus) {
+		own := storagemigrationv1alpha1.MigrationCondition{
+			Type: t, Status: corev1.ConditionTrue, LastUpdateTime: metav1.NewTime(now), Reason: reason, Message: message,
+		}
+		known := false
+		for i := range s.Conditions {
+			switch c := &s.Conditions[i]; c.Type {
+			case t:
+				known = true
+				if c.Status != own.Status {
+					*c = own
+				}
+			case storagemigrationv1alpha1.MigrationRunning:
+				c.Status = corev1.ConditionFalse
+			}
+		}
+		if !known {
+			s.Conditions = append(s.Conditions, own)
+		}
+	}
+}
+
+// pause waits.
+func pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
