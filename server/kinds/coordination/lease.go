@@ -41,13 +41,14 @@ var LeaseColumns = columns.Of(
 	columns.Age(),
 )
 
-// dropElection removes the fields of coordinated elections where the old Lease does not
-// use them.
+// dropElection removes the fields of coordinated elections that the old Lease does not have.
 func dropElection(l, old *coordinationv1.Lease) {
-	if old.Spec.Strategy != nil || old.Spec.PreferredHolder != nil {
-		return
+	if old.Spec.Strategy == nil {
+		l.Spec.Strategy = nil
 	}
-	l.Spec.Strategy, l.Spec.PreferredHolder = nil, nil
+	if old.Spec.PreferredHolder == nil {
+		l.Spec.PreferredHolder = nil
+	}
 }
 
 func validateLease(l *coordinationv1.Lease) field.ErrorList {
@@ -60,7 +61,7 @@ func validateLease(l *coordinationv1.Lease) field.ErrorList {
 	if s.Strategy != nil {
 		errs = append(errs, validateStrategy(*s.Strategy, p.Child("strategy"))...)
 	}
-	if s.Strategy == nil && rules.Value(s.PreferredHolder) != "" {
+	if rules.Value(s.Strategy) == "" && rules.Value(s.PreferredHolder) != "" {
 		errs = append(errs, field.Forbidden(p.Child("preferredHolder"), "may only be specified if `strategy` is defined"))
 	}
 	return errs
