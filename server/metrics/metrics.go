@@ -153,7 +153,7 @@ func New(catalogue *kinds.Catalogue, clock func() time.Time) *Metrics {
 	mergeTotal, m.merges = newWays("rowlock_apply_strategic_merge_total",
 		"Strategic merge patches, by the way they took: own, standard; failed where a panic led from the one to the other.",
 		apply.Own, apply.Standard, apply.Failed)
-	m.Registry.MustRegister(ownershipTotal, mergeTotal)
+	m.Registry.MustRegister(ownershipTotal, mergeTotal, newCensus(m))
 	m.reading, m.writing = m.inFlight.WithLabelValues("readOnly"), m.inFlight.WithLabelValues("mutating")
 	m.Registry.MustRegister(append(append(m.watches.parts(), m.decisions.parts()...), m.Delivery.parts()...)...)
 	m.Registry.MustRegister(m.requests, m.durations, m.sizes, m.inFlight, m.longRunning, m.refused, m.limited, m.panics, m.handshakes,

@@ -44,7 +44,7 @@ func (s *Selection) Of(all prometheus.Gatherer) prometheus.Gatherer {
 	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
 		families, err := all.Gather()
 		families = slices.DeleteFunc(families, func(f *dto.MetricFamily) bool {
-			return slices.Contains(s.Disabled, f.GetName()) || !s.Hidden && lives[f.GetName()].hidden()
+			return s.omits(f.GetName())
 		})
 		for _, f := range families {
 			mark(f)

@@ -51,8 +51,14 @@ var lives = map[string]life{
 	"apiserver_validating_admission_policy_check_duration_seconds": {stability: beta},
 	"apiserver_validating_admission_policy_check_total":            {stability: beta},
 	"kubernetes_feature_enabled":                                   {stability: beta},
+	"registered_metrics_total":                                     {stability: beta},
+	"hidden_metrics_total":                                         {stability: beta},
+	"disabled_metrics_total":                                       {stability: beta},
 	"apiserver_flowcontrol_request_concurrency_limit":              {stability: alpha, deprecated: 30},
-	"apiserver_flowcontrol_request_concurrency_in_use":             {stability: alpha, deprecated: 31},
+
+	"apiserver_encryption_config_controller_automatic_reload_success_total":  {stability: alpha, deprecated: 30},
+	"apiserver_encryption_config_controller_automatic_reload_failures_total": {stability: alpha, deprecated: 30},
+	"apiserver_flowcontrol_request_concurrency_in_use":                       {stability: alpha, deprecated: 31},
 }
 
 // grace is for how many releases a deprecated metric is still shown to everybody.
@@ -66,17 +72,32 @@ func (l life) hidden() bool {
 // marked is the help of a metric with what may be relied on. What comes from libraries for
 // any process has none, and packages that no table knows say it themselves.
 func marked(name, help string) string {
-	if strings.HasPrefix(help, "[") || strings.HasPrefix(name, "go_") || strings.HasPrefix(name, "process_") {
+	if strings.HasPrefix(help, "[") || plain(name) {
 		return help
 	}
-	l, ok := lives[name]
-	if !ok {
-		l.stability = alpha
-	}
+	l := lifeOf(name, help)
 	if l.deprecated != 0 {
 		help = fmt.Sprintf("(Deprecated from 1.%d) %s", l.deprecated, help)
 	}
 	return fmt.Sprintf("[%s] %s", l.stability, help)
+}
+
+// plain says whether a metric is one that libraries have for any process.
+func plain(name string) bool {
+	return strings.HasPrefix(name, "go_") || strings.HasPrefix(name, "process_")
+}
+
+// lifeOf is where a metric stands, by the table or by what its help says.
+func lifeOf(name, help string) life {
+	if l, ok := lives[name]; ok {
+		return l
+	}
+	for _, s := range []stability{beta, stable} {
+		if strings.HasPrefix(help, "["+string(s)+"]") {
+			return life{stability: s}
+		}
+	}
+	return life{stability: alpha}
 }
 
 // mark says in the help of a family what may be relied on.

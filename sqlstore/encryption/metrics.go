@@ -28,6 +28,8 @@ type metrics struct {
 	durations  *prometheus.HistogramVec
 	reloads    *prometheus.CounterVec
 	reloaded   *prometheus.GaugeVec
+	succeeded  *prometheus.CounterVec // both are deprecated, and shown when hidden ones are
+	failed     *prometheus.CounterVec
 }
 
 func newMetrics(server string) *metrics {
@@ -50,18 +52,27 @@ func newMetrics(server string) *metrics {
 			Name: "apiserver_encryption_config_controller_automatic_reload_last_timestamp_seconds",
 			Help: "[ALPHA] When the encryption configuration file was last reloaded, by outcome, in Unix seconds.",
 		}, []string{"status", "apiserver_id_hash"}),
+		succeeded: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "apiserver_encryption_config_controller_automatic_reload_success_total",
+			Help: "Reloads of the encryption configuration file that succeeded.",
+		}, []string{"apiserver_id_hash"}),
+		failed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "apiserver_encryption_config_controller_automatic_reload_failures_total",
+			Help: "Reloads of the encryption configuration file that failed.",
+		}, []string{"apiserver_id_hash"}),
 	}
 }
 
 func (m *metrics) collectors() []prometheus.Collector {
-	return append([]prometheus.Collector{m.operations, m.durations, m.reloads, m.reloaded}, m.kms.Collectors()...)
+	return append([]prometheus.Collector{m.operations, m.durations, m.reloads, m.reloaded, m.succeeded, m.failed}, m.kms.Collectors()...)
 }
 
 func (m *metrics) reload(err error) {
-	outcome := "success"
+	outcome, old := "success", m.succeeded
 	if err != nil {
-		outcome = "failure"
+		outcome, old = "failure", m.failed
 	}
+	old.WithLabelValues(m.server).Inc()
 	m.reloads.WithLabelValues(outcome, m.server).Inc()
 	m.reloaded.WithLabelValues(outcome, m.server).SetToCurrentTime()
 }

@@ -40,9 +40,9 @@ type Error struct {
 	Text     string // its own words, which are cut
 }
 
-func (e *Error) Error() string {
-	return fmt.Sprintf("KMS provider %s: %s: code = %s desc = %s", e.Provider, e.Method, e.Code, e.Text)
-}
+// Error reads as it does in the messages of a stock server. Those who wrap it name the
+// provider.
+func (e *Error) Error() string { return fmt.Sprintf("rpc error: code = %s desc = %s", e.Code, e.Text) }
 
 // GRPCStatus says what stock metrics show.
 func (e *Error) GRPCStatus() *status.Status { return status.New(e.Code, e.Text) }
