@@ -6,14 +6,12 @@ import (
 	"fmt"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/authx/rbac"
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/follow"
-	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/status"
 )
@@ -43,7 +41,7 @@ var everything = []rbacv1.PolicyRule{
 
 // Admit implements admission.Mutator; it changes nothing.
 func (e Escalation) Admit(ctx context.Context, a *admission.Attributes) error {
-	if a.Resource.Group != rbacv1.GroupName || a.User == nil || a.User.InGroup(authx.GroupMasters) || onlyGarbage(a) {
+	if a.Resource.Group != rbacv1.GroupName || a.User == nil || a.User.InGroup(authx.GroupMasters) || a.OnlyGarbage() {
 		return nil
 	}
 	switch obj := a.Object.(type) {
@@ -142,22 +140,4 @@ func (e Escalation) confirm(a *admission.Attributes, name string, rules []rbacv1
 		text += fmt.Sprintf("; resolution errors: %v", []error{problem})
 	}
 	return apierrors.NewForbidden(a.Resource.GroupResource(), name, errors.New(text))
-}
-
-// onlyGarbage says whether an update changes nothing but what the garbage collector
-// needs: finalizers and owner references.
-func onlyGarbage(a *admission.Attributes) bool {
-	next, ok := a.Object.(kinds.Object)
-	if !ok || a.Old == nil {
-		return false
-	}
-	old, ok := a.Old.(kinds.Object)
-	if !ok {
-		return false
-	}
-	next, old = next.DeepCopyObject().(kinds.Object), old.DeepCopyObject().(kinds.Object)
-	next.SetFinalizers(old.GetFinalizers())
-	next.SetOwnerReferences(old.GetOwnerReferences())
-	next.SetManagedFields(old.GetManagedFields())
-	return equality.Semantic.DeepEqual(next, old)
 }

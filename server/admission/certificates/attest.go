@@ -27,8 +27,8 @@ func (p Attest) Validate(ctx context.Context, a *admission.Attributes) error {
 	if !ok || !a.Is(group, "clustertrustbundles", "") || b.Spec.SignerName == "" {
 		return nil // the signer of an object never changes, so that the new one can be asked about
 	}
-	if a.Operation == admission.Update && b.DeletionTimestamp != nil {
-		return nil // whoever may delete it may take finalizers off
+	if a.Operation == admission.Update && a.OnlyGarbage() {
+		return nil // nobody is to trust anything else afterwards
 	}
 	if may(ctx, p.Authorizer, a.User, "attest", b.Spec.SignerName) {
 		return nil

@@ -30,7 +30,7 @@ func TestAttest(t *testing.T) {
 		{"nobody", admission.Create, "example.org/web", nil, nil, refusal},
 		{"another verb", admission.Update, "example.org/web", nil, grants{"sign example.org/web", "approve example.org/*"}, refusal},
 		{"no signer", admission.Create, "", nil, nil, ""},
-		{"being deleted", admission.Update, "example.org/web", &now, nil, ""},
+		{"being deleted, and another bundle", admission.Update, "example.org/web", &now, nil, refusal},
 		{"made as if it were being deleted", admission.Create, "example.org/web", &now, nil, refusal},
 	} {
 		b := &certificatesv1alpha1.ClusterTrustBundle{ObjectMeta: metav1.ObjectMeta{Name: "b", DeletionTimestamp: c.deleted}}
@@ -38,6 +38,37 @@ func TestAttest(t *testing.T) {
 		err := certificates.Attest{Authorizer: c.grants}.Validate(context.Background(), &admission.Attributes{Operation: c.op, Resource: bundles, Name: "b", Object: b})
 		if got := text(err); got != c.want {
 			t.Errorf("%s: %q", c.name, got)
+		}
+	}
+}
+
+// Whoever may update a bundle may do what the garbage collector does, and no more.
+func TestAttestLeavesGarbageAlone(t *testing.T) {
+	bundles := &kinds.Resource{Group: "certificates.k8s.io", Version: "v1alpha1", Plural: "clustertrustbundles"}
+	now := metav1.NewTime(time.Unix(1, 0))
+	old := &certificatesv1alpha1.ClusterTrustBundle{ObjectMeta: metav1.ObjectMeta{Name: "b", Finalizers: []string{"example.org/a"}, DeletionTimestamp: &now}}
+	old.Spec.SignerName, old.Spec.TrustBundle = "example.org/web", "one"
+	for name, test := range map[string]struct {
+		change func(*certificatesv1alpha1.ClusterTrustBundle)
+		passes bool
+	}{
+		"nothing":    {func(*certificatesv1alpha1.ClusterTrustBundle) {}, true},
+		"finalizers": {func(b *certificatesv1alpha1.ClusterTrustBundle) { b.Finalizers = nil }, true},
+		"owners": {func(b *certificatesv1alpha1.ClusterTrustBundle) {
+			b.OwnerReferences = []metav1.OwnerReference{{Name: "o"}}
+		}, true},
+		"owners of fields": {func(b *certificatesv1alpha1.ClusterTrustBundle) {
+			b.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m"}}
+		}, true},
+		"a label":           {func(b *certificatesv1alpha1.ClusterTrustBundle) { b.Labels = map[string]string{"a": "b"} }, false},
+		"what it trusts":    {func(b *certificatesv1alpha1.ClusterTrustBundle) { b.Spec.TrustBundle = "two" }, false},
+		"both with garbage": {func(b *certificatesv1alpha1.ClusterTrustBundle) { b.Finalizers, b.Spec.TrustBundle = nil, "two" }, false},
+	} {
+		b := old.DeepCopy()
+		test.change(b)
+		err := certificates.Attest{Authorizer: grants{}}.Validate(context.Background(), &admission.Attributes{Operation: admission.Update, Resource: bundles, Name: "b", Object: b, Old: old})
+		if (err == nil) != test.passes {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
