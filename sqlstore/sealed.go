@@ -193,8 +193,8 @@ func (s *Store) openRows(ctx context.Context, rows []Row) {
 	s.openAll(ctx, all)
 }
 
-// atOnce is how many values of a page are opened at once whose provider may ask a key
-// server for each of them.
+// atOnce is how many values are opened at once whose provider may ask a key server for each
+// of them.
 const atOnce = 16
 
 // openAll opens rows: one after another, but those that may cost a call each, which are
@@ -213,11 +213,22 @@ func (s *Store) openAll(ctx context.Context, rows []*Row) {
 	for range min(atOnce, len(calls)) {
 		workers.Go(func() {
 			for i := next.Add(1); i <= int64(len(calls)); i = next.Add(1) {
-				s.openRow(ctx, calls[i-1])
+				s.openInTurn(ctx, calls[i-1])
 			}
 		})
 	}
 	workers.Wait()
+}
+
+// openInTurn is openRow with a place among those of all pages: who waits at the plugin
+// instead loses of the time that a call may take.
+func (s *Store) openInTurn(ctx context.Context, row *Row) {
+	select {
+	case s.calls <- struct{}{}:
+		defer func() { <-s.calls }()
+	case <-ctx.Done(): // which openRow then says
+	}
+	s.openRow(ctx, row)
 }
 
 // oneCallEach begins values whose data key is their own.

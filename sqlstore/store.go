@@ -119,12 +119,13 @@ type Store struct {
 	keeper   Keeper // the driver, or nil
 	refusal  refusal
 	slow     slowKeys
+	calls    chan struct{} // places of openAll
 }
 
 // New makes a Store on a driver. Nothing runs until Run.
 func New(d Driver, cfg Config) *Store {
 	cfg = cfg.withDefaults()
-	s := &Store{driver: timed{d, cfg.Observer}, cfg: cfg, own: make(chan []*write, 4)}
+	s := &Store{driver: timed{d, cfg.Observer}, cfg: cfg, own: make(chan []*write, 4), calls: make(chan struct{}, atOnce)}
 	s.whole, _ = d.(WholeReader)
 	s.keeper, _ = d.(Keeper)
 	if s.cfg.Clock == nil {
