@@ -175,27 +175,8 @@ func customInformer(t *testing.T, client dynamic.Interface) {
 // customConversion reads and writes objects in versions that a webhook converts.
 func customConversion(t *testing.T, a *api) {
 	var broken atomic.Bool
-	hook := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var review apiextensionsv1.ConversionReview
-		if err := json.NewDecoder(r.Body).Decode(&review); err != nil || broken.Load() {
-			http.Error(w, "out of order", http.StatusInternalServerError)
-			return
-		}
-		review.Response = &apiextensionsv1.ConversionResponse{UID: review.Request.UID, Result: metav1.Status{Status: metav1.StatusSuccess}}
-		for _, raw := range review.Request.Objects {
-			review.Response.ConvertedObjects = append(review.Response.ConvertedObjects, runtime.RawExtension{Raw: moved(raw.Raw, review.Request.DesiredAPIVersion)})
-		}
-		review.Request = nil
-		_ = json.NewEncoder(w).Encode(&review) // the server tells of what does not arrive
-	}))
-	defer hook.Close()
 	crd := definition("converted.example.com", "trees", "Tree", "v1", "v2")
-	crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{
-		ConversionReviewVersions: []string{"v1"},
-		ClientConfig: &apiextensionsv1.WebhookClientConfig{
-			URL: &hook.URL, CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: hook.Certificate().Raw}),
-		},
-	}}
+	crd.Spec.Conversion = treeConversion(t, &broken)
 	defined(t, a, crd)
 	const v1, v2 = "/apis/converted.example.com/v1/namespaces/default/trees", "/apis/converted.example.com/v2/namespaces/default/trees"
 	want(t, a, http.StatusCreated, http.MethodPost, v1, "application/json", `{"apiVersion":"converted.example.com/v1","kind":"Tree","metadata":{"name":"oak"},"meters":20}`)
@@ -231,6 +212,30 @@ func customConversion(t *testing.T, a *api) {
 	broken.Store(false) // no failure is remembered
 	want(t, a, http.StatusOK, http.MethodGet, v2+"/ash", "", "")
 	want(t, a, http.StatusOK, http.MethodGet, v2, "", "")
+}
+
+// treeConversion is a webhook that converts trees, unless it is broken.
+func treeConversion(t *testing.T, broken *atomic.Bool) *apiextensionsv1.CustomResourceConversion {
+	hook := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var review apiextensionsv1.ConversionReview
+		if err := json.NewDecoder(r.Body).Decode(&review); err != nil || broken.Load() {
+			http.Error(w, "out of order", http.StatusInternalServerError)
+			return
+		}
+		review.Response = &apiextensionsv1.ConversionResponse{UID: review.Request.UID, Result: metav1.Status{Status: metav1.StatusSuccess}}
+		for _, raw := range review.Request.Objects {
+			review.Response.ConvertedObjects = append(review.Response.ConvertedObjects, runtime.RawExtension{Raw: moved(raw.Raw, review.Request.DesiredAPIVersion)})
+		}
+		review.Request = nil
+		_ = json.NewEncoder(w).Encode(&review) // the server tells of what does not arrive
+	}))
+	t.Cleanup(hook.Close)
+	return &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{
+		ConversionReviewVersions: []string{"v1"},
+		ClientConfig: &apiextensionsv1.WebhookClientConfig{
+			URL: &hook.URL, CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: hook.Certificate().Raw}),
+		},
+	}}
 }
 
 // moved puts the height of a tree where the version has it.

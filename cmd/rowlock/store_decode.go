@@ -58,11 +58,6 @@ func (d decoder) open(row *sqlstore.Row) (ok bool, err error) {
 	return err == nil, err
 }
 
-// form is the value of a decrypted row as a server would write it now.
-func (d decoder) form(row *sqlstore.Row) ([]byte, error) {
-	return integrity.Read(codecjson.New(codecjson.Settings{}), d.catalogue.ByStorage(row.Key.Resource), row)
-}
-
 // row says what is wrong with a value.
 func (d decoder) row(row sqlstore.Row) error {
 	value, err := d.read(&row)

@@ -31,6 +31,11 @@ it was encrypted by another provider or key than the first one that
 the form of an older version. Objects whose form is right already are only read,
 so the command may be interrupted and run again.
 
+Custom resources are written in the version that their definition stores, so that
+an older one can be taken out of its status.storedVersions. Where a webhook converts
+between versions, only a server can ask it: such objects are left and named, and a
+StorageVersionMigration on a running server does it.
+
 A key is rotated in these steps: add the new key as the second one and give the
 file to all servers; make it the first one, and give it to all servers again; run
 this command with that file; take the old key away. What is not encrypted any
@@ -60,8 +65,15 @@ versions keep their old form until history is compacted (--history-retention).`,
 func (r *rewriteOptions) run(ctx context.Context, o *storeOptions) error {
 	return keysFor(ctx, o.encryption, o.log(), func(keys sqlstore.Sealer, given bool) error {
 		return o.with(ctx, asItIs, "what was written stays; run it again for the rest", func(d sqlstore.Driver) error {
+			forms, err := currentForms(ctx, d, keys)
+			if err != nil {
+				return err
+			}
+			for _, problem := range forms.unread {
+				fmt.Fprintf(o.errOut, "the objects of a definition that cannot be read stay in their version: %s\n", problem)
+			}
 			p, began := o.progress("rewriting"), time.Now()
-			job := upkeep.Rewrite{Resources: r.resources, Keys: keys, Rate: r.rate, Form: newDecoder().form, Progress: func(done upkeep.Rewritten) {
+			job := upkeep.Rewrite{Resources: r.resources, Keys: keys, Rate: r.rate, Form: func(row *sqlstore.Row) ([]byte, error) { return forms.form(ctx, row) }, Progress: func(done upkeep.Rewritten) {
 				p.what = fmt.Sprintf("rewriting: %d written (%.0f/s), looked at", done.Written, float64(done.Written)/max(time.Since(began).Seconds(), 0.001))
 				p.show(done.Objects)
 			}}
@@ -76,9 +88,9 @@ func (r *rewriteOptions) run(ctx context.Context, o *storeOptions) error {
 			}
 			switch {
 			case done.Left > 0 && !given:
-				return fmt.Errorf("%d objects cannot be read and were left as they are: encrypted ones need --%s", done.Left, encryptionFlag)
+				return fmt.Errorf("%d objects cannot be read or converted and were left as they are: encrypted ones need --%s", done.Left, encryptionFlag)
 			case done.Left > 0:
-				return fmt.Errorf("%d objects cannot be read and were left as they are", done.Left)
+				return fmt.Errorf("%d objects cannot be read or converted and were left as they are", done.Left)
 			}
 			return nil
 		})

@@ -41,7 +41,7 @@ func (s *Store) Restore(ctx context.Context, p permits.Permit, r *kinds.Resource
 	for i := range rows {
 		row := &rows[i]
 		done.Looked++
-		value, err := s.formNow(ctx, r, row)
+		value, err := s.Form(ctx, r, row)
 		if err != nil {
 			return done, err
 		}
@@ -63,8 +63,9 @@ func (s *Store) Restore(ctx context.Context, p permits.Permit, r *kinds.Resource
 	return done, nil
 }
 
-// formNow is the value of a row as it would be stored now.
-func (s *Store) formNow(ctx context.Context, r *kinds.Resource, row *sqlstore.Row) ([]byte, error) {
+// Form is the value of a row, which was decrypted, as it would be stored now. It asks for no
+// permit: who calls has the row. Errors tell nothing of the value.
+func (s *Store) Form(ctx context.Context, r *kinds.Resource, row *sqlstore.Row) ([]byte, error) {
 	if row.Unopened != nil {
 		return nil, row.Unopened
 	}
