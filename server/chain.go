@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/aggregator"
 	"github.com/rowlock/rowlock/server/discovery"
 	"github.com/rowlock/rowlock/server/filters"
 	"github.com/rowlock/rowlock/server/flow"
@@ -161,17 +162,24 @@ func (s *Server) routePath(w http.ResponseWriter, r *http.Request) {
 func (s *Server) index(w http.ResponseWriter, r *http.Request) {
 	paths := []string{"/.well-known/openid-configuration", "/api", "/api/v1", "/apis", "/apis/", "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/openapi/v3/", "/openid/v1/jwks", "/readyz", "/version"}
 	seen := map[schema.GroupVersion]bool{}
-	for _, res := range s.cfg.Catalogue.All() {
-		gv := schema.GroupVersion{Group: res.Group, Version: res.Version}
-		if res.Group == "" || seen[gv] {
-			continue
+	list := func(gv schema.GroupVersion) {
+		if gv.Group == "" || seen[gv] {
+			return
 		}
-		if !seen[schema.GroupVersion{Group: res.Group}] {
-			seen[schema.GroupVersion{Group: res.Group}] = true
-			paths = append(paths, "/apis/"+res.Group)
+		if group := (schema.GroupVersion{Group: gv.Group}); !seen[group] {
+			seen[group] = true
+			paths = append(paths, "/apis/"+gv.Group)
 		}
 		seen[gv] = true
 		paths = append(paths, "/apis/"+gv.String())
+	}
+	for _, res := range s.cfg.Catalogue.All() {
+		list(schema.GroupVersion{Group: res.Group, Version: res.Version})
+	}
+	for _, one := range s.aggregated.Services().All() {
+		if one.Spec.Service != nil {
+			list(aggregator.GroupVersion(one))
+		}
 	}
 	slices.Sort(paths)
 	status.WriteJSON(w, r, http.StatusOK, &metav1.RootPaths{Paths: slices.Compact(paths)})

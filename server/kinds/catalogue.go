@@ -12,7 +12,8 @@ import (
 //
 // It promises: a custom resource never stands in for a built-in one. What would be
 // stored where objects of a built-in resource are, or taken for one, is left out: who
-// may write custom objects would write roles past all that is asked about them.
+// may write custom objects would write roles past all that is asked about them. In a version
+// that has built-in resources which are served, custom ones are off, as on a stock server.
 type Catalogue struct {
 	mu    sync.Mutex
 	table atomic.Pointer[table]
@@ -59,10 +60,19 @@ func (c *Catalogue) Set(resources []*Resource) {
 	if last := c.table.Load(); last != nil {
 		t.generation = last.generation + 1
 	}
-	seen := make(map[schema.GroupVersion]bool)
+	seen, taken := make(map[schema.GroupVersion]bool), make(map[schema.GroupVersion]bool) // taken: by built-in resources
 	for _, r := range resources {
 		if r.custom() && t.shadowed(r) {
 			continue
+		}
+		gv := schema.GroupVersion{Group: r.Group, Version: r.Version}
+		switch {
+		case !r.custom():
+			taken[gv] = taken[gv] || !r.Off
+		case taken[gv] && !r.Off:
+			off := *r
+			off.Off = true
+			r = &off
 		}
 		if !r.custom() {
 			t.own[r.GroupResource()] = true
@@ -70,7 +80,6 @@ func (c *Catalogue) Set(resources []*Resource) {
 		t.known = append(t.known, r)
 		t.byGVR[r.GVR()] = r
 		t.byGVK[r.GVK()] = r
-		gv := schema.GroupVersion{Group: r.Group, Version: r.Version}
 		if !r.custom() && !r.Off {
 			t.builtin[r.Group] = true
 		}
