@@ -111,6 +111,9 @@ func (v *mutating) offer() expr.Offer {
 
 func (v *mutating) validate() field.ErrorList {
 	s, p := v.spec, field.NewPath("spec")
+	if expr.TooLong(mutatingTexts(s)) && (v.old == nil || !expr.TooLong(mutatingTexts(v.old))) {
+		return field.ErrorList{field.Forbidden(p, expr.LongDetail())} // before any of them is compiled
+	}
 	errs := validateFailurePolicy((*admissionv1.FailurePolicyType)(s.FailurePolicy), p.Child("failurePolicy"))
 	if s.ParamKind != nil {
 		errs = append(errs, validateParamKind((*admissionv1.ParamKind)(s.ParamKind), p.Child("paramKind"))...)

@@ -116,6 +116,9 @@ func (v *policy) offer() expr.Offer {
 
 func (v *policy) validate() field.ErrorList {
 	s, p := &v.Spec, field.NewPath("spec")
+	if expr.TooLong(validatingTexts(s)) && (v.old == nil || !expr.TooLong(validatingTexts(&v.old.Spec))) {
+		return field.ErrorList{field.Forbidden(p, expr.LongDetail())} // before any of them is compiled
+	}
 	errs := validateFailurePolicy(s.FailurePolicy, p.Child("failurePolicy"))
 	if s.ParamKind != nil {
 		errs = append(errs, validateParamKind(s.ParamKind, p.Child("paramKind"))...)

@@ -165,6 +165,9 @@ func knowsVersion(versions []string) bool {
 }
 
 func validateHooks(list []hook, t tolerance) field.ErrorList {
+	if !t.conditions && expr.TooLong(hookTexts(list)) {
+		return field.ErrorList{field.Forbidden(field.NewPath("webhooks"), expr.LongDetail())} // before any of them is compiled
+	}
 	var errs field.ErrorList
 	seen := map[string]bool{}
 	for i := range list {

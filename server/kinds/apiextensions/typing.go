@@ -1,7 +1,13 @@
 package apiextensions
 
 import (
+	"iter"
+
+	apiext "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	apiservercel "k8s.io/apiserver/pkg/cel"
+
+	"github.com/rowlock/rowlock/server/expr"
 )
 
 // The library makes the types of everything below a schema for each schema that has rules,
@@ -48,4 +54,28 @@ func (w weights) of(t *apiservercel.DeclType) weight {
 	}
 	w[t] = sum
 	return sum
+}
+
+// validateTexts refuses a definition whose rules would take too long to be compiled, unless
+// it had such before.
+func validateTexts(d, old *apiext.CustomResourceDefinition, p *field.Path) field.ErrorList {
+	if !expr.TooLong(texts(&d.Spec)) || old != nil && expr.TooLong(texts(&old.Spec)) {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(p.Child("versions"), expr.LongDetail())}
+}
+
+// texts are the expressions of a definition.
+func texts(spec *apiext.CustomResourceDefinitionSpec) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for s := range schemas(spec) {
+			for n := range nodes(s) {
+				for i := range n.XValidations {
+					if !yield(n.XValidations[i].Rule) || !yield(n.XValidations[i].MessageExpression) {
+						return
+					}
+				}
+			}
+		}
+	}
 }

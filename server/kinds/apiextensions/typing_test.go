@@ -53,3 +53,29 @@ func TestWeights(t *testing.T) {
 		t.Errorf("%+v", lists)
 	}
 }
+
+// TestTexts: a definition has so many bytes of rules, unless it had more before.
+func TestTexts(t *testing.T) {
+	with := func(rules int, message string) *apiext.CustomResourceDefinition {
+		s := &apiext.JSONSchemaProps{Type: "object", Properties: map[string]apiext.JSONSchemaProps{"a": {Type: "string"}}}
+		a := s.Properties["a"]
+		for range rules {
+			a.XValidations = append(a.XValidations, apiext.ValidationRule{Rule: "self == 'x'", MessageExpression: message})
+		}
+		s.Properties["a"] = a
+		d := &apiext.CustomResourceDefinition{}
+		d.Spec.Versions = []apiext.CustomResourceDefinitionVersion{{Name: "v1", Schema: &apiext.CustomResourceValidation{OpenAPIV3Schema: s}}}
+		return d
+	}
+	for name, c := range map[string]struct {
+		d, old *apiext.CustomResourceDefinition
+		ok     bool
+	}{
+		"many": {with(2000, ""), nil, true}, "very many": {with(4000, ""), nil, false}, "messages count": {with(2000, "'it is not x'"), nil, false},
+		"as before": {with(4000, ""), with(4000, ""), true}, "not before": {with(4000, ""), with(2000, ""), false},
+	} {
+		if errs := validateTexts(c.d, c.old, field.NewPath("spec")); (len(errs) == 0) != c.ok {
+			t.Errorf("%s: %v", name, errs)
+		}
+	}
+}

@@ -58,7 +58,7 @@ func broken(err error) field.ErrorList {
 // validateWhole checks all of a definition but its metadata; old is nil for a new one.
 func validateWhole(ctx context.Context, d, old *apiext.CustomResourceDefinition, t tolerance) field.ErrorList {
 	spec, status := field.NewPath("spec"), field.NewPath("status")
-	if errs := validatePatterns(d, old, spec); len(errs) > 0 {
+	if errs := append(validatePatterns(d, old, spec), validateTexts(d, old, spec)...); len(errs) > 0 {
 		return errs // before any of them is compiled
 	}
 	errs := validateSpec(ctx, &d.Spec, t, spec)
