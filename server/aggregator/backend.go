@@ -100,6 +100,7 @@ func (a *Aggregator) send(s *apiregistrationv1.APIService, address string, who *
 	// The path is encoded anew: what the authorizer took for a slash is one.
 	out.URL = &url.URL{Scheme: "https", Host: address, Path: out.URL.Path, RawQuery: out.URL.RawQuery}
 	out.RequestURI, out.Host = "", address // a client has no say in which site of a server it gets
+	out.Trailer = nil                      // some servers take trailers for headers
 	a.Introduce(out.Header, who)
 	if a.cfg.Trace != nil {
 		a.cfg.Trace(out.Context(), out.Header)

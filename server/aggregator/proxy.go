@@ -27,6 +27,9 @@ import (
 // to where it came from.
 const mostHops = 16
 
+// mostEarly are the words that a server may say before its answer.
+const mostEarly = 16
+
 // Proxy answers requests with what aggregated servers answer. Requests have passed the
 // filters: their scope holds who asks, and that an authorizer allowed it.
 type Proxy struct {
@@ -112,7 +115,7 @@ func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request, s *apiregistration
 		e.late = time.AfterFunc(p.Timeout, cancel)
 		defer e.late.Stop()
 	}
-	e.reverse().ServeHTTP(&final{w, maps.Clone(w.Header())}, r.WithContext(ctx))
+	e.reverse().ServeHTTP(&final{w, maps.Clone(w.Header()), cancel, 0}, r.WithContext(ctx))
 }
 
 // hops counts the proxies that a request says it came through.
@@ -180,8 +183,13 @@ func (e *exchange) RoundTrip(out *http.Request) (_ *http.Response, err error) {
 	return e.By.send(e.service, e.address, e.who, out)
 }
 
-// ours are headers of an answer that this server has set already.
-var ours = []string{"Audit-Id", "Cache-Control", "X-Kubernetes-Pf-Flowschema-Uid", "X-Kubernetes-Pf-Prioritylevel-Uid"}
+// ours are headers of an answer that this server has set already, and those by which a
+// server would speak for all of this one's address: where else it is, and what clients are
+// to forget or to insist on there.
+var ours = []string{
+	"Audit-Id", "Cache-Control", "X-Kubernetes-Pf-Flowschema-Uid", "X-Kubernetes-Pf-Prioritylevel-Uid",
+	"Alt-Svc", "Clear-Site-Data", "Refresh", "Strict-Transport-Security",
+}
 
 const redirected = "the backend attempted to redirect this request, which is not permitted"
 
@@ -231,11 +239,16 @@ func (e *exchange) failed(w http.ResponseWriter, _ *http.Request, err error) {
 // an answer that begins more than once.
 type final struct {
 	http.ResponseWriter
-	own http.Header // what this server has set: the headers are empty after an early word
+	own   http.Header // what this server has set: the headers are empty after an early word
+	end   func()      // ends the request of a server that does nothing but begin
+	early int
 }
 
 func (f *final) WriteHeader(code int) {
-	if code < 200 && code != http.StatusSwitchingProtocols {
+	if code < 200 { // a switch of protocols that was asked for is written to the connection itself
+		if f.early++; f.early > mostEarly {
+			f.end()
+		}
 		return
 	}
 	h := f.Header()
