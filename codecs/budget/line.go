@@ -18,12 +18,14 @@ const (
 
 // Line puts long answers in order, piece by piece, in turn among users: so what a user lists
 // a hundred times at once takes a processor from others for a piece, and not for a hundred
-// of them. As many are worked on at once as there are processors; while there are short
-// answers too, some processors, one of two and a quarter of many, are left to those: they
-// would wait for each piece else, several times each.
+// of them. As many are worked on at once as there are processors.
+//
+// While there are short answers too, which would wait for each piece, several times each,
+// half of the processors are left to those, and each turn is followed by a rest as long as
+// it was: on machines that are small, who lists wants the same processors once more.
 type Line struct {
 	gate   Gate
-	others int // processors that short answers have for themselves
+	others int // processors that short answers have for themselves while there are any
 	began  time.Time
 	short  atomic.Int64 // when the last short answer was sent, since began; 0: never
 }
@@ -32,7 +34,7 @@ type Line struct {
 func NewLine(processors int) *Line {
 	l := &Line{
 		gate:   Gate{atOnce: processors, turn: Lap, users: map[string]*visitor{}},
-		others: min(max(1, processors/4), processors-1), began: time.Now(),
+		others: processors / 2, began: time.Now(),
 	}
 	l.gate.most = l.Turns
 	return l
@@ -40,10 +42,16 @@ func NewLine(processors int) *Line {
 
 // Turns is how many long answers are worked on at once, for now.
 func (l *Line) Turns() int {
-	if at := l.short.Load(); at != 0 && time.Since(l.began)-time.Duration(at) < Lately {
+	if l.shorts() {
 		return l.gate.atOnce - l.others
 	}
 	return l.gate.atOnce
+}
+
+// shorts says whether there are short answers these days.
+func (l *Line) shorts() bool {
+	at := l.short.Load()
+	return at != 0 && time.Since(l.began)-time.Duration(at) < Lately
 }
 
 // Short notes that an answer was sent that did not wait in the line.
@@ -78,9 +86,13 @@ func (l *Line) Enter(ctx context.Context, user string) (Place, error) {
 	if err != nil {
 		return Place{}, err
 	}
-	t := &turn{}
+	t, came := &turn{}, time.Now()
 	t.end = sync.OnceFunc(func() {
 		t.over.Store(true)
+		if took := time.Since(came); l.shorts() {
+			time.AfterFunc(min(took, Lap), l.gate.stepAside)
+			return
+		}
 		l.gate.stepAside()
 	})
 	t.timer = time.AfterFunc(l.gate.turn, t.end)

@@ -37,7 +37,7 @@ const largestBody = 3 << 20
 
 // Seats is what a classifier of requests needs to know of the limits.
 func (l Limits) Seats() flow.Config {
-	c := flow.Config{Read: l.Read, Write: l.Write, Users: seats.Limits{Bodies: bodiesOfUser}}
+	c := flow.Config{Read: l.Read, Write: l.Write, Users: seats.Limits{Bodies: bodiesOfUser, Most: [2]int{l.Read, l.Write}}}
 	for class, limit := range [2]struct{ all, share int }{{l.Read, l.ReadShare}, {l.Write, l.WriteShare}} {
 		if limit.all <= 0 {
 			continue

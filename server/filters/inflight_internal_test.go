@@ -393,7 +393,7 @@ func TestShortAnswers(t *testing.T) {
 		t.Errorf("%d turns after a long answer", n)
 	}
 	f.ask("a", "GET", "/api/v1/pods", "")
-	if n := f.Line.Turns(); n != 3 {
+	if n := f.Line.Turns(); n != 2 {
 		t.Errorf("%d turns after a short answer", n)
 	}
 }

@@ -2,6 +2,8 @@ package flow_test
 
 import (
 	"encoding/json"
+	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -160,7 +162,7 @@ func TestChanges(t *testing.T) {
 
 func TestCounts(t *testing.T) {
 	c := newCluster()
-	registry := prometheus.NewRegistry()
+	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(c.Collectors()...)
 	jane, version := user("x", "system:authenticated"), &request.Info{Verb: "get", Path: "/version"}
 	class := c.Classify(jane, version)
@@ -198,6 +200,69 @@ func TestCounts(t *testing.T) {
 	class.Entered(r, err)
 	c.Seats.Leave(wide)
 	want(map[string]float64{"current_executing_requests": 0, "dispatched_requests_total": 2, "rejected_requests_total": 1, "request_wait_duration_seconds": 2, "request_execution_seconds": 1})
+	for name, series := range map[string]int{
+		"priority_level_seat_utilization": 2, "priority_level_request_utilization": 4, "demand_seats": 2, "read_vs_write_current_requests": 4,
+		"current_r": 2, "dispatch_r": 2, "latest_s": 2, "next_s_bounds": 0, "next_discounted_s_bounds": 0, "request_dispatch_no_accommodation_total": 0,
+	} {
+		if got := count(t, registry, "apiserver_flowcontrol_"+name); got != series {
+			t.Errorf("%s has %d series, want %d", name, got, series)
+		}
+	}
+	if spent := sum(t, registry, "apiserver_flowcontrol_demand_seats"); spent <= 0 {
+		t.Errorf("demand for seats is known for %v ns", spent)
+	}
+}
+
+// TestQueuedCounts: what is said of those who wait.
+func TestQueuedCounts(t *testing.T) {
+	c := usual(t)
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(c.Collectors()...)
+	jane, info := user("x", "system:authenticated"), &request.Info{Verb: "get", Path: "/version"}
+	class := c.Classify(jane, info)
+	var states []seats.State
+	ask := func(n int) *seats.Request {
+		r := &seats.Request{User: jane.Name}
+		c.Ask(r, class, jane, info)
+		r.Seats, r.Patience = n, time.Minute
+		return r
+	}
+	states, _ = c.Seats.States(seats.OfLevels)
+	at := slices.IndexFunc(states, func(s seats.State) bool { return s.Name == class.Level })
+	wide, next := ask(states[at].Limit), ask(1)
+	if err := c.Seats.Enter(t.Context(), wide); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error)
+	go func() { ended <- c.Seats.Enter(t.Context(), next) }()
+	for count(t, registry, "apiserver_flowcontrol_next_s_bounds") == 0 {
+		runtime.Gosched()
+	}
+	for name, series := range map[string]int{"next_s_bounds": 2, "next_discounted_s_bounds": 2, "request_dispatch_no_accommodation_total": 1, "current_inqueue_requests": 1} {
+		if got := count(t, registry, "apiserver_flowcontrol_"+name); got != series {
+			t.Errorf("%s has %d series, want %d", name, got, series)
+		}
+	}
+	c.Seats.Leave(wide)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	c.Seats.Leave(next)
+}
+
+// count is how many series a metric has.
+func count(t *testing.T, g prometheus.Gatherer, name string) int {
+	t.Helper()
+	families, err := g.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			return len(f.GetMetric())
+		}
+	}
+	return 0
 }
 
 func sum(t *testing.T, g prometheus.Gatherer, name string) (total float64) {

@@ -134,9 +134,42 @@ func gauge[T any](name, help string, labels []string, of func(*T) float64) famil
 	return family[T]{prometheus.NewDesc(prefix+name, help, labels, nil), prometheus.GaugeValue, of}
 }
 
+// timed is a metric that says for how long something was how much: a histogram that counts
+// nanoseconds.
+type timed[T any] struct {
+	desc   *prometheus.Desc
+	of     func(*T) *seats.Timing
+	labels []string // its first ones
+}
+
+func timing[T any](name, help string, always prometheus.Labels, labels []string, of func(*T) *seats.Timing, first ...string) timed[T] {
+	return timed[T]{prometheus.NewDesc(prefix+name, help, labels, always), of, first}
+}
+
+// metric is what a timed metric says.
+func (f *timed[T]) metric(from *T, labels ...string) prometheus.Metric {
+	t := f.of(from)
+	buckets := make(map[float64]uint64, len(t.Bounds))
+	count := uint64(0)
+	for i, spent := range t.Spent {
+		count += uint64(spent)
+		if i < len(t.Bounds) {
+			buckets[t.Bounds[i]] = count
+		}
+	}
+	return prometheus.MustNewConstHistogram(f.desc, count, t.Sum, buckets, append(f.labels[:len(f.labels):len(f.labels)], labels...)...)
+}
+
+const (
+	requestsHelp = "For how many nanoseconds the requests that ran or waited were which part of what a level has of seats, or of places in queues."
+	kindsHelp    = "For how many nanoseconds the requests that ran or waited were which part of the limit on those that read, or write."
+)
+
 var (
 	ofLevel = []string{"priority_level"}
 	ofPair  = []string{"priority_level", "flow_schema"}
+	ofPhase = []string{"phase", "priority_level"}
+	ofKind  = []string{"phase", "request_kind"}
 
 	levelFamilies = []family[seats.State]{
 		gauge("nominal_limit_seats", "Seats of a level by its shares.", ofLevel, func(s *seats.State) float64 { return float64(s.Nominal) }),
@@ -148,6 +181,9 @@ var (
 		gauge("demand_seats_average", "Seats that a level wanted in the last period, on average.", ofLevel, func(s *seats.State) float64 { return s.Average }),
 		gauge("demand_seats_stdev", "Standard deviation of the seats that a level wanted in the last period.", ofLevel, func(s *seats.State) float64 { return s.Deviation }),
 		gauge("demand_seats_smoothed", "Seats that a level is thought to want.", ofLevel, func(s *seats.State) float64 { return s.Smoothed }),
+		gauge("current_r", "Virtual time of a level: seat-seconds that each of its queues with work could have had.", ofLevel, func(s *seats.State) float64 { return s.Virtual }),
+		gauge("dispatch_r", "Virtual time of a level as a request was let in last.", ofLevel, func(s *seats.State) float64 { return s.Ran }),
+		gauge("latest_s", "Virtual time at which the request that was let in last was to begin.", ofLevel, func(s *seats.State) float64 { return s.Latest }),
 		gauge("target_seats", "Seats that a level was to have when limits were set.", ofLevel, func(s *seats.State) float64 { return s.Target }),
 	}
 	pairFamilies = []family[seats.Counts]{
@@ -159,6 +195,23 @@ var (
 		gauge("current_inqueue_requests", "Requests that wait in queues, by where they belong.", ofPair, func(n *seats.Counts) float64 { return float64(n.Waiting) }),
 		gauge("current_inqueue_seats", "Seats that those who wait in queues want, by where they belong.", ofPair, func(n *seats.Counts) float64 { return float64(n.WaitingSeats) }),
 	}
+	timedFamilies = []timed[seats.Timings]{
+		timing("priority_level_seat_utilization", "For how many nanoseconds which part of the seats of a level was taken.", prometheus.Labels{"phase": "executing"}, ofLevel,
+			func(t *seats.Timings) *seats.Timing { return &t.Seats }),
+		timing("priority_level_request_utilization", requestsHelp, nil, ofPhase, func(t *seats.Timings) *seats.Timing { return &t.Running }, "executing"),
+		timing("priority_level_request_utilization", requestsHelp, nil, ofPhase, func(t *seats.Timings) *seats.Timing { return &t.Waiting }, "waiting"),
+		timing("demand_seats", "For how many nanoseconds a level wanted which part, or how many times, its seats.", nil, ofLevel, func(t *seats.Timings) *seats.Timing { return &t.Wanted }),
+	}
+	kindFamilies = []timed[seats.Kinds]{
+		timing("read_vs_write_current_requests", kindsHelp, nil, ofKind, func(k *seats.Kinds) *seats.Timing { return &k.Running[seats.Reading] }, "executing", "readOnly"),
+		timing("read_vs_write_current_requests", kindsHelp, nil, ofKind, func(k *seats.Kinds) *seats.Timing { return &k.Running[seats.Writing] }, "executing", "mutating"),
+		timing("read_vs_write_current_requests", kindsHelp, nil, ofKind, func(k *seats.Kinds) *seats.Timing { return &k.Waiting[seats.Reading] }, "waiting", "readOnly"),
+		timing("read_vs_write_current_requests", kindsHelp, nil, ofKind, func(k *seats.Kinds) *seats.Timing { return &k.Waiting[seats.Writing] }, "waiting", "mutating"),
+	}
+	nextDesc       = prometheus.NewDesc(prefix+"next_s_bounds", "Least and most virtual time at which queues go on in which requests wait.", append(ofLevel[:1:1], "bound"), nil)
+	discountedDesc = prometheus.NewDesc(prefix+"next_discounted_s_bounds", "The same, less what those that run are expected to take.", append(ofLevel[:1:1], "bound"), nil)
+	unplacedDesc   = prometheus.NewDesc(prefix+"request_dispatch_no_accommodation_total", "Times at which a request was the next to run and there was no room for it.", ofPair, nil)
+
 	rejectedDesc = prometheus.NewDesc(prefix+"rejected_requests_total", "Requests that were refused, by where they belong and why.", append(ofPair[:2:2], "reason"), nil)
 	fairDesc     = prometheus.NewDesc(prefix+"seat_fair_frac", "Part of their targets that levels were given.", nil, nil)
 )
@@ -171,12 +224,25 @@ func (c *Classifier) Describe(to chan<- *prometheus.Desc) {
 	for _, f := range pairFamilies {
 		to <- f.desc
 	}
+	for _, f := range timedFamilies {
+		to <- f.desc
+	}
+	for _, f := range kindFamilies {
+		to <- f.desc
+	}
+	to <- nextDesc
+	to <- discountedDesc
+	to <- unplacedDesc
 	to <- rejectedDesc
 	to <- fairDesc
 }
 
 // Collect implements prometheus.Collector.
 func (c *Classifier) Collect(to chan<- prometheus.Metric) {
+	kinds := c.Seats.Kinds()
+	for _, f := range kindFamilies {
+		to <- f.metric(&kinds)
+	}
 	if c.config.Plain {
 		return
 	}
@@ -185,6 +251,15 @@ func (c *Classifier) Collect(to chan<- prometheus.Metric) {
 	for i := range states {
 		for _, f := range levelFamilies {
 			to <- prometheus.MustNewConstMetric(f.desc, f.kind, f.of(&states[i]), states[i].Name)
+		}
+		for _, f := range timedFamilies {
+			to <- f.metric(&states[i].Timings, states[i].Name)
+		}
+		if states[i].Active > 0 {
+			for j, bound := range [2]string{"min", "max"} {
+				to <- prometheus.MustNewConstMetric(nextDesc, prometheus.GaugeValue, states[i].Next[j], states[i].Name, bound)
+				to <- prometheus.MustNewConstMetric(discountedDesc, prometheus.GaugeValue, states[i].Discounted[j], states[i].Name, bound)
+			}
 		}
 	}
 	to <- prometheus.MustNewConstMetric(fairDesc, prometheus.GaugeValue, fair)
@@ -196,6 +271,9 @@ func (c *Classifier) Collect(to chan<- prometheus.Metric) {
 		}
 		for _, f := range pairFamilies {
 			to <- prometheus.MustNewConstMetric(f.desc, f.kind, f.of(n), p.level, p.schema)
+		}
+		if n.Unplaced > 0 {
+			to <- prometheus.MustNewConstMetric(unplacedDesc, prometheus.CounterValue, float64(n.Unplaced), p.level, p.schema)
 		}
 		for j, why := range seats.Reasons {
 			if n.Rejected[j] > 0 {

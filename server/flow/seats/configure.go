@@ -21,7 +21,7 @@ func (s *Scheduler) Configure(configs []Config) []*Level {
 	for i, c := range configs {
 		l := old[c.Name]
 		if l == nil {
-			l = &Level{limit: -1, at: now, demand: integrator{}}
+			l = &Level{limit: -1, at: now, timings: newTimings()}
 			l.listed = true
 			s.shared = append(s.shared, l)
 		}
@@ -69,7 +69,7 @@ func (s *Scheduler) share() {
 	}
 	for _, l := range s.shared {
 		c := &l.config
-		l.nominal = 0
+		l.nominal, l.tenth = 0, float64(s.seats)/10
 		if sum > 0 {
 			l.nominal = int(math.Ceil(float64(s.seats) * float64(c.Shares) / sum))
 		}

@@ -61,6 +61,8 @@ func (s *Scheduler) enter(r *Request) (ready chan struct{}, err error) {
 		return nil, nil
 	}
 	l.enqueue(r)
+	s.passKinds(now)
+	s.queued[r.Class]++
 	r.Length = r.queue.length
 	s.waiters++
 	l.demand.peak(float64(l.used + l.wanted))
@@ -150,6 +152,8 @@ func (s *Scheduler) giveUp(r *Request, why Refusal) error {
 	l.advance(now)
 	l.dequeue(r)
 	l.end(r.queue)
+	s.passKinds(now)
+	s.queued[r.Class]--
 	s.waiters--
 	r.waited = now - r.arrived
 	r.in = false

@@ -60,6 +60,10 @@ type Level struct {
 	virtual float64       // seat-seconds that each active queue could have had
 	demand  integrator
 	stats   statistics
+	timings Timings
+	tenth   float64 // of the seats of all levels
+
+	ran, latest float64 // virtual when a request was let in last, and that at which it was to begin
 
 	dispatched, rejected, timedOut, cancelled uint64
 }
@@ -67,7 +71,7 @@ type Level struct {
 // Fixed makes a level that has a number of seats of its own, whatever others have. It
 // refuses what has no seat; without seats it is exempt.
 func (s *Scheduler) Fixed(name string, seats int) *Level {
-	l := &Level{config: Config{Name: name, Kind: Reject}, fixed: true, nominal: seats, lower: seats, upper: seats, limit: seats, at: s.now()}
+	l := &Level{config: Config{Name: name, Kind: Reject}, fixed: true, nominal: seats, lower: seats, upper: seats, limit: seats, at: s.now(), timings: newTimings()}
 	if seats <= 0 {
 		l.config.Kind = Exempt
 	}
@@ -95,6 +99,7 @@ func (l *Level) advance(now time.Duration) {
 		l.virtual += by * float64(min(l.used+l.wanted, l.limit)) / float64(l.active)
 	}
 	l.demand.add(by, float64(l.used+l.wanted))
+	l.pass(now - l.at)
 	l.at = now
 }
 

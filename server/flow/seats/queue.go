@@ -148,6 +148,7 @@ func (l *Level) next() *Request {
 // charge notes that a request of a queue begins to run.
 func (l *Level) charge(r *Request, work float64) {
 	q := r.queue
+	l.ran, l.latest = l.virtual, q.start
 	q.running++
 	q.used += r.Seats
 	q.start += work

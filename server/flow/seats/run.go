@@ -19,6 +19,7 @@ func (s *Scheduler) start(r *Request, now time.Duration, work float64) {
 	r.at = len(s.running)
 	s.running = append(s.running, r)
 	if !r.exempt {
+		s.passKinds(now)
 		s.runs[r.Class].Add(1)
 	}
 }
@@ -46,6 +47,7 @@ func (s *Scheduler) stop(r *Request, now time.Duration) {
 	s.running[last] = nil
 	s.running = s.running[:last]
 	if !r.exempt {
+		s.passKinds(now)
 		s.runs[r.Class].Add(-1)
 	}
 }
@@ -99,11 +101,14 @@ func (s *Scheduler) dispatch(l *Level, now time.Duration, take bool) {
 		}
 		if !l.room(r.Seats) {
 			if !take || !s.preempt(l, r, false, now) {
+				r.Flow.Unplaced++
 				return
 			}
 			continue
 		}
 		l.dequeue(r)
+		s.passKinds(now)
+		s.queued[r.Class]--
 		s.waiters--
 		r.waited = now - r.arrived
 		s.start(r, now, r.work())

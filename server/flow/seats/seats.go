@@ -61,6 +61,9 @@ type Limits struct {
 	Share  [2]int // requests of a class that run, or wait in a queue
 	Open   [2]int // requests of a class that have begun and not ended
 	Bodies int64  // bytes of the bodies of a class
+	// Most is how many requests of a class all users are thought to have at once. It limits
+	// nothing: Kinds are parts of it.
+	Most [2]int
 }
 
 // Scheduler gives seats to requests.
@@ -79,6 +82,9 @@ type Scheduler struct {
 	running  []*Request // that have seats
 	extras   []extra    // seats that are taken for a while after their requests, the next to be free first
 	adjusted time.Duration
+	kinds    Kinds
+	passed   time.Duration // up to when kinds are known
+	queued   [2]int        // requests of a class that wait in queues
 	fair     float64
 	waiters  int // requests that wait in queues or for seats that they lost
 	armed    bool
@@ -106,7 +112,11 @@ type extra struct {
 
 // New makes a scheduler with a number of seats for the levels of Configure.
 func New(seats int, l Limits, now func() time.Duration) *Scheduler {
-	return &Scheduler{limits: l, seats: seats, now: now, users: make(map[user]*usage), spare: make([]*usage, 0, 64), adjusted: now()}
+	began := now()
+	return &Scheduler{
+		limits: l, seats: seats, now: now, users: make(map[user]*usage), spare: make([]*usage, 0, 64),
+		adjusted: began, passed: began, kinds: newKinds(),
+	}
 }
 
 // Runs is how many requests of a class have seats.

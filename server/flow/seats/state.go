@@ -1,6 +1,7 @@
 package seats
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ type Counts struct {
 	Rejected              [4]uint64 // by Reasons
 	Running, Seats        int
 	Waiting, WaitingSeats int
+	Unplaced              uint64 // times at which one was the next to run, and there was no room
 }
 
 // Reasons are the refusals of levels.
@@ -53,6 +55,9 @@ type State struct {
 	High, Average, Deviation, Smoothed        float64
 	Target                                    float64
 	Active                                    int // queues in which requests wait
+	Virtual, Ran, Latest                      float64
+	Next, Discounted                          [2]float64 // of those queues: least and most virtual time at which they go on, without and with what runs
+	Timings                                   Timings
 
 	Queues   []QueueState
 	Requests []RequestState
@@ -98,7 +103,9 @@ func (s *Scheduler) States(d Depth) (list []State, fair float64) {
 			Dispatched: l.dispatched, Rejected: l.rejected, TimedOut: l.timedOut, Cancelled: l.cancelled,
 			High: l.stats.High, Average: l.stats.Average, Deviation: l.stats.Deviation, Smoothed: l.stats.Smoothed,
 			Target: l.target, Active: len(l.backlog),
+			Virtual: l.virtual, Ran: l.ran, Latest: l.latest, Timings: l.timings,
 		}
+		t.Next, t.Discounted = l.bounds()
 		if d >= WithQueues {
 			t.Queues = l.queueStates()
 		}
@@ -109,6 +116,21 @@ func (s *Scheduler) States(d Depth) (list []State, fair float64) {
 	}
 	slices.SortFunc(list, func(a, b State) int { return strings.Compare(a.Name, b.Name) })
 	return list, s.fair
+}
+
+// bounds are the least and the most virtual time at which the queues go on in which requests
+// wait: as it is, and less what those that run are expected to take.
+func (l *Level) bounds() (next, discounted [2]float64) {
+	for i, q := range l.backlog {
+		less := q.start - float64(q.used)*serviceTime
+		if i == 0 {
+			next, discounted = [2]float64{q.start, q.start}, [2]float64{less, less}
+			continue
+		}
+		next = [2]float64{min(next[0], q.start), max(next[1], q.start)}
+		discounted = [2]float64{min(discounted[0], less), max(discounted[1], less)}
+	}
+	return next, discounted
 }
 
 func (l *Level) queueStates() (list []QueueState) {
@@ -126,7 +148,7 @@ func (l *Level) queueStates() (list []QueueState) {
 	return list
 }
 
-// requestStates are those who wait, by queue and place, and those who run.
+// requestStates are those of each queue, who wait and who run; and those of none.
 func (s *Scheduler) requestStates(l *Level) (list []RequestState) {
 	for _, q := range l.queues {
 		if q == nil {
@@ -148,5 +170,7 @@ func (s *Scheduler) requestStates(l *Level) (list []RequestState) {
 		}
 		list = append(list, state)
 	}
+	// Those who wait are in the order of their queues and places already.
+	slices.SortStableFunc(list, func(a, b RequestState) int { return cmp.Compare(uint(a.Queue), uint(b.Queue)) })
 	return list
 }
