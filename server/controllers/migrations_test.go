@@ -432,3 +432,38 @@ func TestMigrationToAnotherVersion(t *testing.T) {
 		})
 	}
 }
+
+// TestMigrationByOthers: what a stock controller-manager sends for each object, an apply of
+// nothing but its name, has it stored again too, and nothing else of it changes.
+func TestMigrationByOthers(t *testing.T) {
+	keys := storetest.NewLocksmith("one")
+	m := newMigrating(t, keys)
+	m.define("v1", "")
+	const secret, thing = "/api/v1/namespaces/default/secrets", "/apis/example.com/v2/namespaces/default/things"
+	made := map[string][]byte{
+		secret + "/s": m.Must("POST", secret, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"data":{"k":"djE="}}`),
+		thing + "/t":  m.Must("POST", thing, `{"apiVersion":"example.com/v2","kind":"Thing","metadata":{"name":"t"},"spec":{"text":"v1"}}`),
+	}
+	keys.Use("two", "one")
+	m.define("v2", "")
+	for path, was := range made {
+		var o struct {
+			APIVersion, Kind string
+			Metadata         struct{ UID, ResourceVersion string }
+		}
+		if err := json.Unmarshal(was, &o); err != nil {
+			t.Fatal(err)
+		}
+		body := fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"uid":%q,"resourceVersion":%q}}`, o.APIVersion, o.Kind, o.Metadata.UID, o.Metadata.ResourceVersion)
+		now := m.Must("PATCH", path+"?fieldManager=storage-version-migrator-controller", body, "Content-Type", "application/apply-patch+yaml")
+		if a, b := revisionOut(t, was), revisionOut(t, now); a != b {
+			t.Errorf("before %s\nafter %s", a, b)
+		}
+	}
+	if _, key, _, _ := sqlstore.SealedBy(m.row("secrets", "default", "s").Value); key != "two" {
+		t.Errorf("the secret is encrypted with the key %q", key)
+	}
+	if row := m.row("things.example.com", "default", "t"); !strings.Contains(string(row.Value), `"apiVersion":"example.com/v2","kind"`) {
+		t.Errorf("the custom object is stored as %s", row.Value)
+	}
+}

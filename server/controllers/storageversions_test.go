@@ -41,6 +41,12 @@ func TestStorageVersionsOfServers(t *testing.T) {
 	if ids, common := said(); !slices.Equal(ids, []string{"apiserver-own"}) || common != "apps/v1" {
 		t.Fatal(ids, common)
 	}
+	// What a former release said under this server's name.
+	s.Must("PATCH", object+"/status", `[{"op":"replace","path":"/status/storageVersions/0","value":{"apiServerID":"apiserver-own","encodingVersion":"apps/v1beta2","decodableVersions":["apps/v1beta2"]}},
+		{"op":"replace","path":"/status/commonEncodingVersion","value":"apps/v1beta2"}]`, "Content-Type", "application/json-patch+json")
+	if ids, common := said(); !slices.Equal(ids, []string{"apiserver-own"}) || common != "apps/v1" {
+		t.Error(ids, common)
+	}
 	lease := func(name, renewed string) {
 		s.Must("POST", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases",
 			`{"metadata":{"name":"`+name+`","labels":{"apiserver.kubernetes.io/identity":"kube-apiserver"}},"spec":{"leaseDurationSeconds":3600,"renewTime":"`+renewed+`"}}`)
