@@ -390,7 +390,7 @@ func swapped(t *testing.T, s *harness.Server, db *sql.DB) {
 	}
 	t.Cleanup(s.Kill)
 	a := newAPI(t, s)
-	if b := string(want(t, a, 500, http.MethodGet, secretsPath+"/w0-0", "", "")); !strings.Contains(b, "data from the storage is not transformable revision=") || strings.Contains(b, lootMark) {
+	if b := string(want(t, a, 500, http.MethodGet, secretsPath+"/w0-0", "", "")); !strings.Contains(b, "Internal error occurred: the stored bytes were not sealed with this key for this object") || strings.Contains(b, lootMark) {
 		t.Errorf("it is %s", b)
 	}
 	want(t, a, 200, http.MethodGet, secretsPath+"/w1-0", "", "")
@@ -407,7 +407,7 @@ func TestEncryptionTwoServers(t *testing.T) {
 	want(t, b, 201, http.MethodPost, secretsPath, "application/json", secretBody("old", "2"))
 	want(t, b, 201, http.MethodPost, configMaps, "application/json", `{"metadata":{"name":"beside"}}`)
 	want(t, a, 200, http.MethodGet, secretsPath+"/old", "", "")
-	if text := string(want(t, b, 500, http.MethodGet, secretsPath+"/new", "", "")); !strings.Contains(text, "not transformable") || !strings.Contains(text, "no matching prefix found") {
+	if text := string(want(t, b, 500, http.MethodGet, secretsPath+"/new", "", "")); !strings.Contains(text, "Internal error occurred: no matching prefix found") {
 		t.Errorf("without the key it is %s", text)
 	}
 	want(t, b, 500, http.MethodGet, secretsPath, "", "")

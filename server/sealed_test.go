@@ -101,17 +101,23 @@ func TestSealed(t *testing.T) {
 	// A server that has only an older key.
 	old := storetest.NewLocksmith("one")
 	other := start(old)
-	const corrupt = `StorageError: corrupt object, Code: 1, Key: /registry/secrets/default/a, ResourceVersion: `
+	const corrupt = `StorageError: corrupt object, Code: 7, Key: /registry/secrets/default/a, ResourceVersion: 0, AdditionalErrorMsg: data from the storage is not transformable revision=0: no such key`
 	for _, c := range []struct{ method, path, body string }{
 		{"GET", secretsPath + "/a", ""}, {"PUT", secretsPath + "/a", string(b)}, {"DELETE", secretsPath + "/a", ""},
 		{"GET", secretsPath, ""}, {"GET", secretsPath + "?resourceVersion=" + revisionOf(t, b) + "&resourceVersionMatch=Exact", ""},
 	} {
 		w := other.Do(c.method, c.path, c.body)
-		if text := w.Body.String(); w.Code != 500 || !strings.Contains(text, corrupt) || !strings.Contains(text, "data from the storage is not transformable revision=") || strings.Contains(text, inside) {
+		if text := w.Body.String(); w.Code != 500 || !strings.Contains(text, corrupt) || strings.Contains(text, "two") || strings.Contains(text, inside) {
 			t.Errorf("%s %s: %d %s", c.method, c.path, w.Code, text)
 		}
 	}
 	other.Must("GET", "/api/v1/namespaces/default/configmaps/c", "")
+	plain := servertest.Start(t, servertest.Idle, servertest.On(memory.Again(), sqlstore.Config{Sealer: storetest.NewLocksmith("one")})) // without the gate
+	for path, want := range map[string]string{secretsPath + "/a": `"Internal error occurred: no such key"`, secretsPath: `"Internal error occurred: unable to transform key \"/registry/secrets/default/a\": no such key"`} {
+		if w := plain.Do("GET", path, ""); w.Code != 500 || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("without the gate, %s: %d %s, want %s", path, w.Code, w.Body, want)
+		}
+	}
 	const unread = `{"apiVersion":"v1","kind":"DeleteOptions","ignoreStoreReadErrorWithClusterBreakingPotential":true}`
 	away := storetest.NewLocksmith("one")
 	away.Fail(fmt.Errorf("%w: the key server is away", sqlstore.ErrKeyUnavailable))

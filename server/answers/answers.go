@@ -2,6 +2,7 @@ package answers
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"time"
@@ -40,7 +41,7 @@ type Answers struct {
 	Log    *slog.Logger     // nil: slog.Default
 
 	Compress    bool // large answers, for clients that take it: the gate APIResponseCompression
-	NameCorrupt bool // a list names all objects that cannot be read: the gate AllowUnsafeMalformedObjectDeletion
+	NameCorrupt bool // objects that cannot be read are named, in a list all of them: the gate AllowUnsafeMalformedObjectDeletion
 }
 
 // Request is what an answer depends on of its request, and where it goes.
@@ -139,6 +140,10 @@ func (a *Answers) Fail(q *Request, err error) {
 	gr := schema.GroupResource{}
 	if q.Resource != nil {
 		gr = q.Resource.GroupResource()
+	}
+	var unread *objects.Unreadable
+	if !a.NameCorrupt && errors.As(err, &unread) {
+		err = unread.Plain()
 	}
 	st, unknown := status.Of(err, gr)
 	if unknown {

@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -9,20 +10,62 @@ import (
 
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Corrupt is the refusal of an object whose stored value cannot be read.
-func Corrupt(r *kinds.Resource, it *cache.Item) error {
-	return apierrors.NewInternalError(unreadable(r, it))
+// Unreadable is the refusal of an object whose stored value cannot be read. It is an answer
+// as a stock server gives it with the gate AllowUnsafeMalformedObjectDeletion.
+type Unreadable struct {
+	key      string
+	revision int64
+	sealed   bool // it cannot be decrypted
+	listed   bool // a list met it
+	cause    error
 }
 
-func unreadable(r *kinds.Resource, it *cache.Item) error {
-	what := "decodable"
-	if it.Sealed {
-		what = "transformable"
+// Corrupt makes it. Which provider and which key encrypted the object is for the log and
+// for the health check, and not for who reads it.
+func Corrupt(r *kinds.Resource, it *cache.Item) error { return unreadable(r, it) }
+
+func unreadable(r *kinds.Resource, it *cache.Item) *Unreadable {
+	e := &Unreadable{key: itemKey(r, it), revision: it.Revision, sealed: it.Sealed, cause: it.Corrupt}
+	var unsealed *sqlstore.UnsealError
+	if errors.As(it.Corrupt, &unsealed) {
+		e.cause = unsealed.Err
 	}
-	return fmt.Errorf("StorageError: corrupt object, Code: 1, Key: %s, ResourceVersion: %d, AdditionalErrorMsg: "+
-		"data from the storage is not %s revision=%d: %w", itemKey(r, it), it.Revision, what, it.Revision, it.Corrupt)
+	return e
+}
+
+// Error implements error.
+func (e *Unreadable) Error() string { return e.Status().Message }
+
+// Unwrap is why.
+func (e *Unreadable) Unwrap() error { return e.cause }
+
+// Status implements apierrors.APIStatus.
+func (e *Unreadable) Status() metav1.Status { return internal(errors.New(e.detail())) }
+
+// Plain is the answer without the gate, where that is another one: of a value that cannot be
+// decrypted a stock server then says no more than why.
+func (e *Unreadable) Plain() error {
+	switch {
+	case !e.sealed:
+		return e
+	case e.listed:
+		return apierrors.NewInternalError(fmt.Errorf("unable to transform key %q: %w", e.key, e.cause))
+	}
+	return apierrors.NewInternalError(e.cause)
+}
+
+func internal(err error) metav1.Status { return apierrors.NewInternalError(err).ErrStatus }
+
+// detail is the text of the store of a stock server.
+func (e *Unreadable) detail() string {
+	what := fmt.Sprintf("object not decodable revision=%d", e.revision)
+	if e.sealed {
+		what = "data from the storage is not transformable revision=0"
+	}
+	return fmt.Sprintf("StorageError: corrupt object, Code: 7, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: %s: %v", e.key, what, e.cause)
 }
 
 // CorruptList is the refusal of a list with objects that cannot be read; nil where there
@@ -35,7 +78,9 @@ func CorruptList(r *kinds.Resource, items []*cache.Item, all bool) error {
 			continue
 		}
 		if !all {
-			return Corrupt(r, it)
+			first := unreadable(r, it)
+			first.listed = true
+			return first
 		}
 		if len(causes) == most {
 			causes = append(causes, metav1.StatusCause{
@@ -45,7 +90,7 @@ func CorruptList(r *kinds.Resource, items []*cache.Item, all bool) error {
 		}
 		causes = append(causes, metav1.StatusCause{
 			Type: metav1.CauseTypeUnexpectedServerResponse, Field: itemKey(r, it),
-			Message: unreadable(r, it).Error(),
+			Message: unreadable(r, it).detail(),
 		})
 	}
 	if len(causes) == 0 {

@@ -45,8 +45,8 @@ func TestUnsafeDelete(t *testing.T) {
 		code    int
 		message string
 	}{
-		{"the gate is off", true, may, "/broken", unsafe, 500, "Internal error occurred: StorageError: corrupt object, Code: 1, Key: /registry/configmaps/a/broken, ResourceVersion: "},
-		{"no option", false, may, "/broken", `{}`, 500, "Internal error occurred: StorageError: corrupt object, Code: 1, Key: /registry/configmaps/a/broken, ResourceVersion: "},
+		{"the gate is off", true, may, "/broken", unsafe, 500, "Internal error occurred: StorageError: corrupt object, Code: 7, Key: /registry/configmaps/a/broken, ResourceVersion: 0, AdditionalErrorMsg: object not decodable revision="},
+		{"no option", false, may, "/broken", `{}`, 500, "Internal error occurred: StorageError: corrupt object, Code: 7, Key: /registry/configmaps/a/broken, ResourceVersion: 0, AdditionalErrorMsg: object not decodable revision="},
 		{"nobody to ask", false, nil, "/broken", unsafe, 500, "Internal error occurred: no authorizer provided, unable to authorize unsafe delete"},
 		{"not permitted", false, decides{reason: "no rule"}, "/broken", unsafe, 403, forbidden + `not permitted to do "unsafe-delete-ignore-read-errors", reason: no rule`},
 		{"undecided", false, decides{err: errors.New("down")}, "/broken", unsafe, 403, forbidden + `error while checking permission for "unsafe-delete-ignore-read-errors", down`},
