@@ -50,6 +50,7 @@ func TestAge(t *testing.T) {
 		{"an hour", Config{Extend: true}, 3600, authx.Grant{Pod: pod, Audiences: api}, time.Hour, 0, 3600, ""},
 		{"extended", Config{Extend: true}, 3607, authx.Grant{Pod: pod, Audiences: []string{"other", "api"}}, 365 * 24 * time.Hour, 3607 * time.Second, 3607, ""},
 		{"not extended here", Config{}, 3607, authx.Grant{Pod: pod, Audiences: api}, 3607 * time.Second, 0, 3607, ""},
+		{"extended as far as the signer takes on", Config{Extend: true, MaxExtended: 2 * time.Hour}, 3607, authx.Grant{Pod: pod, Audiences: []string{"other", "api"}}, 2 * time.Hour, 3607 * time.Second, 3607, ""},
 		{"without a pod", Config{Extend: true}, 3607, authx.Grant{Audiences: api}, 3607 * time.Second, 0, 3607, ""},
 		{"for one audience", Config{Extend: true}, 3607, authx.Grant{Pod: pod, Audiences: api[:1]}, 3607 * time.Second, 0, 3607, ""},
 		{"for others", Config{Extend: true}, 3607, authx.Grant{Pod: pod, Audiences: []string{"api", "other", "vault"}}, 3607 * time.Second, 0, 3607, ""},
