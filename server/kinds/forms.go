@@ -90,13 +90,19 @@ func (r *Resource) Load(ctx context.Context, objs ...Object) ([]Object, error) {
 	return r.schema().FromStore(ctx, objs...)
 }
 
+// AsStored takes from a working form what would be lost if it were stored. Answers to dry
+// runs are without it too.
+func (r *Resource) AsStored(obj Object) {
+	if !r.Storage.KeepEmpty {
+		DropEmpty(obj)
+	}
+}
+
 // Save makes the stored form of a working one, which it may change where it does not
 // return another. What only the store knows of an object, its resourceVersion, is for
 // the caller to take away first.
 func (r *Resource) Save(ctx context.Context, obj Object) (Object, error) {
-	if !r.Storage.KeepEmpty {
-		DropEmpty(obj)
-	}
+	r.AsStored(obj)
 	if r.custom() {
 		var err error
 		if obj, err = r.schema().ToStore(ctx, obj.DeepCopyObject().(Object)); err != nil {

@@ -183,6 +183,7 @@ func validateCreate(ctx context.Context, req *Request, s *kinds.Strategy, obj ki
 func (w *Writer) insert(ctx context.Context, req *Request, c *creation, extra []sqlstore.Op) (*cache.Item, error) {
 	r, at := req.Resource, req.place(c.obj.GetName())
 	if req.DryRun { // what only the store finds fault with is found by no dry run
+		r.AsStored(c.obj)
 		return nil, w.Objects.CheckVacant(ctx, c.permit, at)
 	}
 	if n, err := strconv.ParseUint(c.obj.GetResourceVersion(), 10, 64); err == nil && n > 0 && req.Verb == "create" {

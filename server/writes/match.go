@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -110,7 +111,11 @@ func uidError(req *Request, want, have types.UID) error {
 	if want == "" || want == have {
 		return nil
 	}
+	key := req.Resource.RegistryKey(req.place(req.Name).Namespace, req.Name)
+	if req.DryRun { // which a stock server decides before it has the key as it is in etcd
+		key = strings.TrimPrefix(key, "/registry")
+	}
 	return apierrors.NewConflict(req.Resource.GroupResource(), req.Name, fmt.Errorf(
 		"StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: %v, UID in object meta: %v",
-		req.Resource.RegistryKey(req.place(req.Name).Namespace, req.Name), want, have))
+		key, want, have))
 }

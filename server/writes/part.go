@@ -53,8 +53,12 @@ func (w *Writer) tryRewrite(ctx context.Context, req *Request, at objects.Place,
 	if err != nil {
 		return nil, err
 	}
-	if err := fn(obj); err != nil || req.DryRun {
+	if err := fn(obj); err != nil {
 		return obj, err
+	}
+	if req.DryRun {
+		at.Resource.AsStored(obj)
+		return obj, nil
 	}
 	return obj, w.rewrite(ctx, req, at, item, obj)
 }

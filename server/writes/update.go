@@ -179,6 +179,7 @@ func (w *Writer) replace(ctx context.Context, req *Request, item *cache.Item, ob
 		}
 	}
 	if req.DryRun {
+		req.Resource.AsStored(obj)
 		obj.SetResourceVersion(strconv.FormatInt(item.Revision, 10))
 		return &Outcome{Object: obj}, nil
 	}

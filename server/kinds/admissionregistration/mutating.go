@@ -119,7 +119,7 @@ func (v *mutating) validate() field.ErrorList {
 		errs = append(errs, validateParamKind((*admissionv1.ParamKind)(s.ParamKind), p.Child("paramKind"))...)
 	}
 	errs = append(errs, validateConstraints(AlphaMatch(s.MatchConstraints), p.Child("matchConstraints"))...)
-	errs = append(errs, v.operations(p.Child("matchConstraints", "resourceRules", "operations"))...)
+	errs = append(errs, mutableOperations(s.MatchConstraints, p.Child("matchConstraints", "resourceRules", "operations"))...)
 	if v.old == nil || !reflect.DeepEqual(s.ParamKind, v.old.ParamKind) || !reflect.DeepEqual(s.MatchConditions, v.old.MatchConditions) {
 		var stored map[string]bool
 		if v.old != nil {
@@ -141,15 +141,15 @@ func (v *mutating) validate() field.ErrorList {
 		admissionv1alpha1.IfNeededReinvocationPolicy, admissionv1alpha1.NeverReinvocationPolicy)...)
 }
 
-// operations refuses those that have no object to change. Clients of a stock server know
+// mutableOperations refuses those that have no object to change. Clients of a stock server know
 // the field without the places in its lists.
-func (v *mutating) operations(p *field.Path) field.ErrorList {
-	if v.spec.MatchConstraints == nil {
+func mutableOperations(m *admissionv1alpha1.MatchResources, p *field.Path) field.ErrorList {
+	if m == nil {
 		return nil
 	}
 	var errs field.ErrorList
-	for i := range v.spec.MatchConstraints.ResourceRules {
-		for _, o := range v.spec.MatchConstraints.ResourceRules[i].Operations {
+	for i := range m.ResourceRules {
+		for _, o := range m.ResourceRules[i].Operations {
 			errs = append(errs, rules.OneOf(o, p, admissionv1.OperationAll, admissionv1.Connect, admissionv1.Create, admissionv1.Update)...)
 		}
 	}
@@ -214,5 +214,7 @@ func (v *mutating) had(text string) bool {
 }
 
 func validateMutatingBinding(s *admissionv1alpha1.MutatingAdmissionPolicyBindingSpec) field.ErrorList {
-	return validateBound(s.PolicyName, AlphaParamRef(s.ParamRef), AlphaMatch(s.MatchResources), field.NewPath("spec"))
+	p := field.NewPath("spec")
+	errs := validateBound(s.PolicyName, AlphaParamRef(s.ParamRef), AlphaMatch(s.MatchResources), p)
+	return append(errs, mutableOperations(s.MatchResources, p.Child("matchResources", "resourceRules", "operations"))...)
 }

@@ -22,7 +22,7 @@ func validateDefinition(ctx context.Context, d *apiextensionsv1.CustomResourceDe
 	if in.GenerateName != "" && in.GenerateName != name {
 		errs = append(errs, field.Invalid(metadata.Child("generateName"), in.GenerateName, detail))
 	}
-	if in.Name != name {
+	if in.Name != "" && in.Name != name { // that there is none is said elsewhere
 		errs = append(errs, field.Invalid(metadata.Child("name"), in.Name, detail))
 	}
 	// Until it is established a definition may have anything for a bundle.

@@ -110,7 +110,7 @@ func available(s *apiregistrationv1.APIService) string {
 func validateAPIService(s *apiregistrationv1.APIService) field.ErrorList {
 	p := field.NewPath("spec")
 	var errs field.ErrorList
-	if want := s.Spec.Version + "." + s.Spec.Group; s.Name != want {
+	if want := s.Spec.Version + "." + s.Spec.Group; s.Name != "" && s.Name != want {
 		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), s.Name, fmt.Sprintf("must be `spec.version+\".\"+spec.group`: %q", want)))
 	}
 	if s.Spec.Group == "" && s.Spec.Version != "v1" {

@@ -260,18 +260,18 @@ func validateUsage(t *autoscalingv2.MetricTarget, p *field.Path) field.ErrorList
 
 // validateResourceName checks a resource that containers can use.
 func validateResourceName(name corev1.ResourceName, p *field.Path) field.ErrorList {
-	errs := rules.Messages(p, name, validation.IsQualifiedName(string(name)))
+	errs := rules.Messages(p, string(name), validation.IsQualifiedName(string(name)))
 	if strings.Contains(string(name), "/") {
 		return errs
 	}
 	if len(errs) == 0 && !podspec.IsStandardResource(name) {
-		errs = append(errs, field.Invalid(p, name, "must be a standard resource type or fully qualified"))
+		errs = append(errs, field.Invalid(p, string(name), "must be a standard resource type or fully qualified"))
 	}
 	switch {
 	case name == corev1.ResourceCPU, name == corev1.ResourceMemory, name == corev1.ResourceEphemeralStorage,
 		strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix):
 		return errs
 	default:
-		return append(errs, field.Invalid(p, name, "must be a standard resource for containers"))
+		return append(errs, field.Invalid(p, string(name), "must be a standard resource for containers"))
 	}
 }

@@ -62,7 +62,9 @@ func validateBundle(b *certificatesv1alpha1.ClusterTrustBundle) field.ErrorList 
 	if b.GenerateName != "" {
 		errs = append(errs, rules.Messages(p.Child("generateName"), b.GenerateName, bundleName(signer, b.GenerateName, true))...)
 	}
-	errs = append(errs, rules.Messages(p.Child("name"), b.Name, bundleName(signer, b.Name, false))...)
+	if b.Name != "" { // that there is none is said elsewhere
+		errs = append(errs, rules.Messages(p.Child("name"), b.Name, bundleName(signer, b.Name, false))...)
+	}
 	if signer != "" {
 		errs = append(errs, validateSigner(signer, field.NewPath("spec", "signerName"))...)
 	}

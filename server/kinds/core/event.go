@@ -132,7 +132,9 @@ func validateEvent(ctx context.Context, e *corev1.Event) field.ErrorList {
 	if !newStyle(ctx) {
 		return errs
 	}
-	errs = append(errs, rules.Messages(metaPath.Child("name"), e.Name, apivalidation.NameIsDNSSubdomain(e.Name, false))...)
+	if e.Name != "" { // that there is none is said elsewhere
+		errs = append(errs, rules.Messages(metaPath.Child("name"), e.Name, apivalidation.NameIsDNSSubdomain(e.Name, false))...)
+	}
 	errs = append(errs, validateEventSeries(e)...)
 	if e.EventTime.IsZero() {
 		errs = append(errs, field.Required(field.NewPath("eventTime"), ""))
@@ -170,6 +172,7 @@ func validateEventUpdate(ctx context.Context, e, old *corev1.Event) field.ErrorL
 	same(e.FirstTimestamp, old.FirstTimestamp, "firstTimestamp")
 	same(e.LastTimestamp, old.LastTimestamp, "lastTimestamp")
 	same(e.Count, old.Count, "count")
+	same(e.Reason, old.Reason, "reason") // which a stock server says twice
 	same(e.Type, old.Type, "type")
 	// Clients may send more digits than the wire form keeps.
 	if !e.EventTime.Truncate(time.Microsecond).Equal(old.EventTime.Truncate(time.Microsecond)) {

@@ -25,7 +25,7 @@ func PersistentVolume(on kinds.Feature) kinds.Strategy {
 	r := volumeRules{on(attributesGate)}
 	return kinds.Typed[*corev1.PersistentVolume]{
 		ValidateName:        apivalidation.NameIsDNSSubdomain,
-		Meta:                &kinds.WholeMeta,
+		Meta:                &kinds.MetaRules{Updates: 1, Wholes: 2},
 		Default:             defaultVolume,
 		PrepareForCreate:    r.prepareVolume,
 		PrepareForUpdate:    r.prepareVolumeUpdate,

@@ -3,6 +3,7 @@ package podspec
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -52,9 +53,10 @@ func (c *checker) nodeSelector(s *corev1.NodeSelector, p *field.Path) {
 	}
 }
 
-// ValidateNodeSelector checks a choice of nodes, wherever one is.
+// ValidateNodeSelector checks a choice of nodes, wherever one is but in pods and volumes,
+// where values may be what no label has.
 func ValidateNodeSelector(s *corev1.NodeSelector, p *field.Path) field.ErrorList {
-	var c checker
+	c := checker{labelValues: true}
 	c.nodeSelector(s, p)
 	return c.errs
 }
@@ -86,6 +88,11 @@ func (c *checker) nodeRequirement(r *corev1.NodeSelectorRequirement, p *field.Pa
 		c.invalid(p.Child("operator"), r.Operator, "not a valid selector operator")
 	}
 	c.qualifiedName(p, "key", r.Key)
+	if c.labelValues {
+		for i, value := range r.Values {
+			c.messages(p.Child("values").Index(i), value, utilvalidation.IsValidLabelValue(value))
+		}
+	}
 }
 
 func (c *checker) nodeFieldRequirement(r *corev1.NodeSelectorRequirement, p *field.Path) {

@@ -10,8 +10,10 @@ import (
 // something is wrong, or where a subtree has to know its place.
 type checker struct {
 	ofPod bool // resources that are checked now are those of a pod as a whole
-	o     Options
-	errs  field.ErrorList
+	// labelValues says that choices of nodes have values that labels can have.
+	labelValues bool
+	o           Options
+	errs        field.ErrorList
 }
 
 func (c *checker) add(e ...*field.Error) { c.errs = append(c.errs, e...) }

@@ -2,6 +2,7 @@ package podspec
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -162,6 +163,8 @@ func (c *checker) amountButPages(n corev1.ResourceName, q resource.Quantity, p *
 	key := at(p, child).Child(list).Key(string(n))
 	if !c.ofPod {
 		c.add(ValidateContainerResourceName(n, key)...)
+	} else if errs := ValidateResourceName(n, key); len(errs) > 0 {
+		c.add(errs...)
 	} else if !contains(podLevelResources, string(n)) {
 		c.add(field.NotSupported(key, n, []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}))
 	}
@@ -203,7 +206,7 @@ func (c *checker) claimRefs(refs []corev1.ResourceClaim, claims []string, p *fie
 			if len(claims) == 0 {
 				e.Detail += " which is empty"
 			} else {
-				e.Detail += ": " + strings.Join(claims, ", ")
+				e.Detail += ": " + strings.Join(slices.Sorted(slices.Values(claims)), ", ")
 			}
 			c.add(e)
 		}

@@ -58,7 +58,9 @@ func validateAttributesClassUpdate(c, old *storagev1beta1.VolumeAttributesClass)
 	if !maps.Equal(c.Parameters, old.Parameters) {
 		errs = append(errs, field.Forbidden(field.NewPath("parameters"), "updates to parameters are forbidden."))
 	}
-	return append(errs, validateAttributesClass(c)...)
+	// A stock server says twice what is wrong with a class that replaces another one.
+	whole := validateAttributesClass(c)
+	return append(append(errs, whole...), whole...)
 }
 
 // AttributesClassToStorage makes the stored version of a VolumeAttributesClass of v1alpha1.

@@ -108,7 +108,8 @@ func validateProvisioner(v string, p *field.Path) field.ErrorList {
 	if v == "" {
 		return field.ErrorList{field.Required(p, "")}
 	}
-	return rules.Messages(p, v, validation.IsQualifiedName(strings.ToLower(v)))
+	v = strings.ToLower(v)
+	return rules.Messages(p, v, validation.IsQualifiedName(v))
 }
 
 func validateParameters(m map[string]string, p *field.Path) field.ErrorList {
