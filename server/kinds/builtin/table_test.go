@@ -2,6 +2,7 @@ package builtin_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rowlock/rowlock/server/kinds"
@@ -17,7 +18,7 @@ func TestRowsAreWhole(t *testing.T) {
 			t.Errorf("%s stands in the table twice", name)
 		}
 		seen[name] = true
-		if r.Singular == "" || r.ListKind == "" || len(r.Verbs) == 0 || !slices.IsSorted(r.Verbs) {
+		if r.Singular != strings.ToLower(r.Kind) || r.ListKind == "" || len(r.Verbs) == 0 || !slices.IsSorted(r.Verbs) {
 			t.Errorf("%s: singular %q, list kind %q, verbs %v", name, r.Singular, r.ListKind, r.Verbs)
 		}
 		if r.New == nil || r.New() == nil {
