@@ -23,6 +23,11 @@ const (
 	maxParts = 250_000
 	// maxTyping bounds the parts of an expression, times the size that a type in it can have.
 	maxTyping = 4 << 20
+	// maxDeep bounds the parts of an expression, times the square of how deep lists and maps
+	// stand in one another, where that is more than plainDepth: each of them is compared with
+	// all that is in it, type by type.
+	maxDeep    = 200_000
+	plainDepth = 8
 	// maxInstructions bounds what the patterns that stand in an expression become.
 	maxInstructions = 100_000
 	// maxLength is that of the library, which says so.
@@ -32,7 +37,8 @@ const (
 // Vet says whether compiling a text costs no more than its length lets expect. The error is
 // for whoever wrote it, and stands for those of the compiler.
 func Vet(text string) error {
-	if !strings.Contains(text, "{") && !strings.Contains(text, "Map") && !strings.Contains(text, `\p`) || len(text) > 4*maxLength {
+	plain := !strings.Contains(text, "{") && !strings.Contains(text, "Map") && !strings.Contains(text, `\p`) && strings.Count(text, "[") <= plainDepth
+	if plain || len(text) > 4*maxLength {
 		return nil
 	}
 	parse, err := reader()
@@ -49,7 +55,7 @@ func Vet(text string) error {
 	switch {
 	case parts > maxParts:
 		return fmt.Errorf("the expression is too large, with what its macros stand for")
-	case parts*(1+w.nested)*math.Exp2(w.keyed) > maxTyping:
+	case parts*(1+w.nested)*math.Exp2(w.keyed) > maxTyping, w.deepest > plainDepth && parts*w.deepest*w.deepest > maxDeep:
 		return fmt.Errorf("the types of the expression are too large")
 	case w.patterns > maxInstructions:
 		return fmt.Errorf("the patterns of the expression are compiled to more than %d instructions", maxInstructions)
@@ -65,6 +71,15 @@ type weigher struct {
 	nested   float64 // what makes types of types
 	keyed    float64 // maps whose keys may be of any type
 	patterns int
+
+	depth, deepest float64 // of lists and maps in one another
+}
+
+// inside counts a level; what it returns leaves it.
+func (w *weigher) inside() (leave func()) {
+	w.depth++
+	w.deepest = max(w.deepest, w.depth)
+	return func() { w.depth-- }
 }
 
 // partsOfMacro is about how many parts a macro adds.
@@ -79,6 +94,7 @@ func (w *weigher) of(e ast.Expr) float64 {
 	case ast.SelectKind:
 		return 1 + w.of(e.AsSelect().Operand())
 	case ast.ListKind:
+		defer w.inside()()
 		plain := true
 		for _, item := range e.AsList().Elements() {
 			plain = plain && (item.Kind() == ast.LiteralKind || item.Kind() == ast.SelectKind)
@@ -88,6 +104,7 @@ func (w *weigher) of(e ast.Expr) float64 {
 			w.nested++
 		}
 	case ast.MapKind:
+		defer w.inside()()
 		w.nested++
 		for _, entry := range e.AsMap().Entries() {
 			key := entry.AsMapEntry().Key()

@@ -12,13 +12,15 @@ import (
 // TestVet: texts whose compilation would take hours are found, and others are not.
 func TestVet(t *testing.T) {
 	for text, want := range map[string]string{
-		"[1]" + strings.Repeat(".map(x, {x: x})", 60) + ".size() == 1":                          "the types of the expression are too large",
-		"[1]" + strings.Repeat(".map(x, {[x]: [x]})", 60) + ".size() == 1":                      "the types of the expression are too large",
-		"optional.of(1)" + strings.Repeat(".optMap(x, x)", 60) + ".hasValue()":                  "the expression is too large",
-		"optional.of(1)" + strings.Repeat(".optFlatMap(x, optional.of(x))", 60) + ".hasValue()": "the expression is too large",
-		"optional.of({v: 1})" + strings.Repeat(".optMap(x, x)", 6) + ".hasValue()":              "the types of the expression are too large",
-		"v.matches('" + strings.Repeat("(abcdefghij){900}", 50) + "')":                          "the patterns of the expression",
-		"v.matches(r'" + strings.Repeat(`\pL`, 20_000) + "')":                                   "the patterns of the expression",
+		"[1]" + strings.Repeat(".map(x, {x: x})", 60) + ".size() == 1":                                                            "the types of the expression are too large",
+		"[1]" + strings.Repeat(".map(x, {[x]: [x]})", 60) + ".size() == 1":                                                        "the types of the expression are too large",
+		"optional.of(1)" + strings.Repeat(".optMap(x, x)", 60) + ".hasValue()":                                                    "the expression is too large",
+		"optional.of(1)" + strings.Repeat(".optFlatMap(x, optional.of(x))", 60) + ".hasValue()":                                   "the expression is too large",
+		"optional.of({v: 1})" + strings.Repeat(".optMap(x, x)", 6) + ".hasValue()":                                                "the types of the expression are too large",
+		"v.matches('" + strings.Repeat("(abcdefghij){900}", 50) + "')":                                                            "the patterns of the expression",
+		"v.matches(r'" + strings.Repeat(`\pL`, 20_000) + "')":                                                                     "the patterns of the expression",
+		strings.Repeat("[", 100) + "1" + strings.Repeat("]", 100) + " == v":                                                       "the types of the expression are too large",
+		strings.Repeat("[", 20) + "1" + strings.Repeat("]", 20) + " == v" + strings.Repeat(" && v[0][1] == [[1], [2, v[3]]]", 10): "",
 		"v.optMap(x, x) == ": "Syntax error",
 		"{'a': 1, 'b': v}['a'] == 1 && v.?a.optMap(x, x + 1).orValue(3) == 2":                                                   "",
 		"v.matches('^[a-z]{1,63}$') && v.all(k, {k: 1}.size() == 1)":                                                            "",

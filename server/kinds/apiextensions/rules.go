@@ -25,9 +25,20 @@ const (
 	maxTotalCost = 100_000_000
 )
 
-// compiledAtOnce is how many rules are compiled before it is asked again whether anybody
-// waits for them: one schema can have very many.
-const compiledAtOnce = 500
+// compiledAtOnce is how many rules are compiled, and bytesAtOnce how many bytes of them,
+// before it is asked again whether anybody waits for them: one schema can have very many.
+const (
+	compiledAtOnce = 500
+	bytesAtOnce    = 16 << 10
+)
+
+// atOnce is how many of some rules are compiled before that is asked: one at least.
+func atOnce(rules []apiext.ValidationRule) (n int) {
+	for bytes := 0; n < min(len(rules), compiledAtOnce) && (n == 0 || bytes < bytesAtOnce); n++ {
+		bytes += len(rules[n].Rule) + len(rules[n].MessageExpression)
+	}
+	return n
+}
 
 var ruleReasons = []apiext.FieldValueErrorReason{
 	apiext.FieldValueDuplicate, apiext.FieldValueForbidden, apiext.FieldValueInvalid, apiext.FieldValueRequired,
@@ -94,7 +105,8 @@ func (w *walk) compile(ctx context.Context, s *apiext.JSONSchemaProps, at place)
 		return
 	}
 	part := *types.tree
-	for from := 0; from < len(s.XValidations); from += compiledAtOnce {
+	for from, to := 0, 0; from < len(s.XValidations); from = to {
+		to = from + atOnce(s.XValidations[from:])
 		if err := ctx.Err(); err != nil {
 			w.rules = append(w.rules, field.InternalError(p, err))
 			return
@@ -106,7 +118,7 @@ func (w *walk) compile(ctx context.Context, s *apiext.JSONSchemaProps, at place)
 			w.rules = append(w.rules, field.Forbidden(p, tooMuchTyping))
 			return
 		}
-		part.XValidations = slices.Clone(types.tree.XValidations[from:min(from+compiledAtOnce, len(s.XValidations))])
+		part.XValidations = slices.Clone(types.tree.XValidations[from:to])
 		vetted := make([]bool, len(part.XValidations))
 		for i := range part.XValidations {
 			vetted[i] = w.vet(&part.XValidations[i], &s.XValidations[from+i], p.Index(from+i))
