@@ -50,7 +50,7 @@ func (s *source) definitions() ([]byte, error) {
 	for _, name := range s.names {
 		t := s.types[name]
 		def, ok := special[name]
-		if st, isStruct := t.expr.(*structExpr); !ok && isStruct {
+		if st, isStruct := s.structOf(t); !ok && isStruct && !t.alias {
 			def = s.object(st)
 		} else if !ok {
 			continue
@@ -131,7 +131,7 @@ func (s *source) zero(e ast.Expr, sc *scope, schema schemaOf, omitEmpty bool) (a
 		if !ok {
 			return nil, false
 		}
-		if sp, ok := special[t.pkg.path+"."+t.name]; ok && sp["type"] != "object" {
+		if _, ok := special[t.pkg.path+"."+t.name]; ok {
 			return nil, false
 		}
 		return schemaOf{}, true
@@ -192,7 +192,7 @@ func (s *source) schema(e ast.Expr, sc *scope) schemaOf {
 	case *structExpr:
 		return schemaOf{"$ref": "#/components/schemas/" + definitionName(full)}
 	case *scopedExpr:
-		if isSpecial {
+		if _, isStruct := s.structOf(t); isSpecial || isStruct && !t.alias {
 			return schemaOf{"$ref": "#/components/schemas/" + definitionName(full)}
 		}
 		schema := s.schema(inner.Expr, inner.scope)

@@ -19,8 +19,8 @@ func (s *source) markers() []byte {
 		if atomicMarker(t.markers) {
 			fmt.Fprintf(&out, "type %s atomic\n", name)
 		}
-		st, ok := t.expr.(*structExpr)
-		if !ok {
+		st, ok := s.structOf(t)
+		if !ok || t.alias {
 			continue
 		}
 		for _, f := range s.fields(st) {

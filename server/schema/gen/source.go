@@ -25,6 +25,7 @@ type typeDecl struct {
 	pkg       *pkg
 	name      string
 	expr      ast.Expr
+	alias     bool // another name of the same type
 	described bool
 	markers   markers
 	enum      []string // its values, sorted
@@ -142,7 +143,7 @@ func (s *source) declare(sc *scope, g *ast.GenDecl, enums map[string][]string) {
 			if group == nil {
 				group = g.Doc
 			}
-			t := &typeDecl{pkg: sc.pkg, name: spec.Name.Name, expr: spec.Type}
+			t := &typeDecl{pkg: sc.pkg, name: spec.Name.Name, expr: spec.Type, alias: spec.Assign.IsValid()}
 			t.described, t.markers = comment(group)
 			if st, ok := spec.Type.(*ast.StructType); ok {
 				t.expr = &structExpr{structDecl{st, sc}}
@@ -199,7 +200,7 @@ func (s *source) fields(t *structExpr) []fieldDecl {
 		d.described, d.markers = comment(f.Doc)
 		if d.inline {
 			if inner, ok := s.resolve(d.expr, d.scope); ok {
-				if st, ok := inner.expr.(*structExpr); ok {
+				if st, ok := s.structOf(inner); ok {
 					out = append(out, s.fields(st)...)
 				}
 			}
@@ -215,6 +216,19 @@ func (s *source) resolve(e ast.Expr, sc *scope) (*typeDecl, bool) {
 	full := qualified(e, sc)
 	t, ok := s.types[full]
 	return t, ok
+}
+
+// structOf is the struct that a type is, by its own declaration or as another name of one.
+func (s *source) structOf(t *typeDecl) (*structExpr, bool) {
+	switch inner := t.expr.(type) {
+	case *structExpr:
+		return inner, true
+	case *scopedExpr:
+		if other, ok := s.resolve(inner.Expr, inner.scope); ok && other != t {
+			return s.structOf(other)
+		}
+	}
+	return nil, false
 }
 
 func qualified(e ast.Expr, sc *scope) string {
