@@ -4,7 +4,8 @@
 // It promises: the cluster's flow schemas and priority levels are followed as they change;
 // a request that no schema matches, or that comes before they are known, falls under the
 // built-in catch-all. Package seats decides who runs; this one tells it what the objects
-// say (levels.go), what a request is expected to cost (width.go), and shows what it did
+// say (levels.go), which schemas
+// are about a user (index.go), what a request is expected to cost (width.go), and shows what it did
 // (metrics.go, dump.go).
 //
 // Who may write flow schemas and levels decides what others get, and how many queues and
@@ -71,7 +72,9 @@ type Classifier struct {
 
 	schemas map[string]*flowcontrolv1.FlowSchema // changed by the follower alone, as levels is
 	levels  map[string]*flowcontrolv1.PriorityLevelConfiguration
-	ranked  atomic.Pointer[[]*Class] // nil: to be made anew
+	changed atomic.Bool // since ranked was made
+	ranked  atomic.Pointer[index]
+	rest    atomic.Int64 // until when ranked is not made anew, by the clock
 
 	ranking sync.Mutex // guards counts
 	counts  map[pair]*counts
@@ -125,7 +128,7 @@ func (c *Classifier) mandatory() {
 			c.levels[l.Name] = l
 		}
 	}
-	c.ranked.Store(nil)
+	c.changed.Store(true)
 }
 
 // set keeps an object that can be read.
@@ -134,7 +137,7 @@ func set[T any](c *Classifier, in func() map[string]*T) func(*cache.Item) {
 		obj := new(T)
 		if json.Unmarshal(item.JSON, obj) == nil {
 			in()[item.Name] = obj
-			c.ranked.Store(nil)
+			c.changed.Store(true)
 		}
 	}
 }
@@ -144,21 +147,15 @@ func (c *Classifier) Classify(user *authx.Identity, info *request.Info) *Class {
 	if c.config.Plain {
 		return nil
 	}
-	list := c.classes()
-	for _, k := range list {
-		if matches(k.spec, user, info) {
-			return k
-		}
-	}
-	return list[len(list)-1]
+	return c.classes().find(user, info)
 }
 
-// classes are the flow schemas in the order in which they are asked.
-func (c *Classifier) classes() []*Class {
+// classes are the flow schemas, to be asked.
+func (c *Classifier) classes() *index {
 	c.follower.RLock()
 	defer c.follower.RUnlock()
-	if ranked := c.ranked.Load(); ranked != nil {
-		return *ranked
+	if ranked := c.fresh(); ranked != nil {
+		return ranked
 	}
 	return c.rank()
 }

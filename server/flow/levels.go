@@ -15,12 +15,14 @@ import (
 
 // rank puts the schemas whose level exists into the order in which they are asked, and has
 // the levels be as they are said to be. It is called with what it reads kept still.
-func (c *Classifier) rank() []*Class {
+func (c *Classifier) rank() *index {
 	c.ranking.Lock()
 	defer c.ranking.Unlock()
-	if ranked := c.ranked.Load(); ranked != nil {
-		return *ranked
+	if ranked := c.fresh(); ranked != nil {
+		return ranked
 	}
+	began := c.config.Now()
+	c.changed.Store(false)
 	levels := c.configure()
 	list := make([]*Class, 0, len(c.schemas))
 	for _, s := range slices.SortedFunc(maps.Values(c.schemas), func(a, b *flowcontrolv1.FlowSchema) int {
@@ -42,8 +44,29 @@ func (c *Classifier) rank() []*Class {
 		list = append(list, k)
 	}
 	c.forget(list)
-	c.ranked.Store(&list)
-	return list
+	made := newIndex(list)
+	c.ranked.Store(made)
+	if now := c.config.Now(); made.size > few {
+		c.rest.Store(int64(now + restAfter*(now-began)))
+	}
+	return made
+}
+
+// Thousands of schemas, or rules, take a while to rank, and whoever writes one of them has
+// them all ranked. So where there are more than a few this is not done again until many times
+// as much time has passed, and requests are classified as before until then.
+const (
+	few       = 2000 // schemas, rules and subjects together
+	restAfter = 20
+)
+
+// fresh is the index, if it need not or must not be made anew.
+func (c *Classifier) fresh() *index {
+	ranked := c.ranked.Load()
+	if ranked == nil || c.changed.Load() && int64(c.config.Now()) >= c.rest.Load() {
+		return nil
+	}
+	return ranked
 }
 
 // configure tells the scheduler of all levels.
