@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -63,7 +64,7 @@ func fromStore(err error, gr schema.GroupResource) *apierrors.StatusError {
 	)
 	switch {
 	case errors.As(err, &sealing): // first: what it wraps is not of this request
-		return apierrors.NewInternalError(sealing)
+		return unsealed(sealing)
 	case errors.As(err, &notFound):
 		return apierrors.NewNotFound(named(gr, notFound.Key), notFound.Key.Name)
 	case errors.As(err, &exists):
@@ -90,6 +91,16 @@ func fromStore(err error, gr schema.GroupResource) *apierrors.StatusError {
 		return unavailable("the store is not available, please try again")
 	}
 	return nil
+}
+
+// unsealed is the answer to a write whose value cannot be encrypted: why, and neither which
+// provider nor which key should have done so. That the key is away is always said, whatever a
+// plugin's own words are: the server tells it from other failures by that.
+func unsealed(e *sqlstore.SealError) *apierrors.StatusError {
+	if away := sqlstore.ErrKeyUnavailable; errors.Is(e.Err, away) && !strings.Contains(e.Err.Error(), away.Error()) {
+		return apierrors.NewInternalError(fmt.Errorf("%w: %w", away, e.Err))
+	}
+	return apierrors.NewInternalError(e.Err)
 }
 
 // named prefers the name by which the client asked.
