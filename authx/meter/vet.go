@@ -22,12 +22,15 @@ const (
 	// maxParts is how many parts an expression may have, with what macros make of it.
 	maxParts = 250_000
 	// maxTyping bounds the parts of an expression, times the size that a type in it can have.
-	maxTyping = 4 << 20
+	maxTyping = 1 << 20
 	// maxDeep bounds the parts of an expression, times the square of how deep lists and maps
 	// stand in one another, where that is more than plainDepth: each of them is compared with
 	// all that is in it, type by type.
 	maxDeep    = 200_000
 	plainDepth = 8
+	// maxOpen bounds the parts of an expression, times the lists and maps without anything in
+	// them: what they may hold is found out, and kept in mind for all that comes after.
+	maxOpen = 10_000_000
 	// maxInstructions bounds what the patterns that stand in an expression become.
 	maxInstructions = 100_000
 	// maxLength is that of the library, which says so.
@@ -55,7 +58,7 @@ func Vet(text string) error {
 	switch {
 	case parts > maxParts:
 		return fmt.Errorf("the expression is too large, with what its macros stand for")
-	case parts*(1+w.nested)*math.Exp2(w.keyed) > maxTyping, w.deepest > plainDepth && parts*w.deepest*w.deepest > maxDeep:
+	case parts*(1+w.nested)*math.Exp2(w.keyed) > maxTyping, w.deepest > plainDepth && parts*w.deepest*w.deepest > maxDeep, parts*w.open > maxOpen:
 		return fmt.Errorf("the types of the expression are too large")
 	case w.patterns > maxInstructions:
 		return fmt.Errorf("the patterns of the expression are compiled to more than %d instructions", maxInstructions)
@@ -71,6 +74,7 @@ type weigher struct {
 	nested   float64 // what makes types of types
 	keyed    float64 // maps whose keys may be of any type
 	patterns int
+	open     float64 // lists and maps that are empty
 
 	depth, deepest float64 // of lists and maps in one another
 }
@@ -95,6 +99,9 @@ func (w *weigher) of(e ast.Expr) float64 {
 		return 1 + w.of(e.AsSelect().Operand())
 	case ast.ListKind:
 		defer w.inside()()
+		if len(e.AsList().Elements()) == 0 {
+			w.open++
+		}
 		plain := true
 		for _, item := range e.AsList().Elements() {
 			plain = plain && (item.Kind() == ast.LiteralKind || item.Kind() == ast.SelectKind)
@@ -106,6 +113,9 @@ func (w *weigher) of(e ast.Expr) float64 {
 	case ast.MapKind:
 		defer w.inside()()
 		w.nested++
+		if len(e.AsMap().Entries()) == 0 {
+			w.open++
+		}
 		for _, entry := range e.AsMap().Entries() {
 			key := entry.AsMapEntry().Key()
 			if key.Kind() != ast.LiteralKind {

@@ -21,6 +21,8 @@ func TestVet(t *testing.T) {
 		"v.matches(r'" + strings.Repeat(`\pL`, 20_000) + "')":                                                                     "the patterns of the expression",
 		strings.Repeat("[", 100) + "1" + strings.Repeat("]", 100) + " == v":                                                       "the types of the expression are too large",
 		strings.Repeat("[", 20) + "1" + strings.Repeat("]", 20) + " == v" + strings.Repeat(" && v[0][1] == [[1], [2, v[3]]]", 10): "",
+		strings.Repeat("[] == [] && ", 5000) + "true":                                                                             "the types of the expression are too large",
+		strings.Repeat("v.a == [] && v.b != {} && ", 100) + "true":                                                                "",
 		"v.optMap(x, x) == ": "Syntax error",
 		"{'a': 1, 'b': v}['a'] == 1 && v.?a.optMap(x, x + 1).orValue(3) == 2":                                                   "",
 		"v.matches('^[a-z]{1,63}$') && v.all(k, {k: 1}.size() == 1)":                                                            "",
