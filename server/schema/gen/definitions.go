@@ -56,6 +56,9 @@ func (s *source) definitions() ([]byte, error) {
 			continue
 		}
 		def = with(def, nil)
+		if st, ok := s.structOf(t); ok && t.markers.has("union") {
+			def["x-kubernetes-unions"] = []schemaOf{s.union(st)}
+		}
 		if t.described {
 			def["description"] = ""
 		}
@@ -99,6 +102,20 @@ func (s *source) object(st *structExpr) schemaOf {
 		def["required"] = required
 	}
 	return def
+}
+
+// union says which field of a struct names the one that counts, and how.
+func (s *source) union(st *structExpr) schemaOf {
+	members, out := schemaOf{}, schemaOf{}
+	for _, f := range s.fields(st) {
+		if f.markers.has("unionDiscriminator") {
+			out["discriminator"] = f.name
+		} else {
+			members[f.name] = f.goName
+		}
+	}
+	out["fields-to-discriminateBy"] = members
+	return out
 }
 
 func (s *source) property(f fieldDecl) schemaOf {

@@ -45,6 +45,7 @@ type scope struct {
 // fieldDecl is one JSON field of a struct.
 type fieldDecl struct {
 	name      string
+	goName    string
 	inline    bool
 	omitEmpty bool
 	expr      ast.Expr
@@ -196,6 +197,9 @@ func (s *source) fields(t *structExpr) []fieldDecl {
 			name: name, expr: f.Type, scope: t.scope, tag: tag,
 			omitEmpty: strings.Contains(options, "omitempty"),
 			inline:    name == "" && len(f.Names) == 0,
+		}
+		if len(f.Names) > 0 {
+			d.goName = f.Names[0].Name
 		}
 		d.described, d.markers = comment(f.Doc)
 		if d.inline {
