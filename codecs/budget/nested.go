@@ -68,6 +68,27 @@ func Nested(data []byte, t reflect.Type) error {
 // TooNested is the refusal of what would be read again too often.
 func TooNested() error { return TooMuch("the schemas in the body nest too deep for their size") }
 
+// maxDepth is how deep the readers of JSON and YAML follow.
+const maxDepth = 10_000
+
+// TooDeep tells a text of brackets that no reader of JSON or YAML would follow to its end,
+// however little it weighed. Brackets in text count too, so it is for what is refused
+// anyway, to say why.
+func TooDeep(data []byte) bool {
+	depth := 0
+	for _, c := range data {
+		switch c {
+		case '{', '[':
+			if depth++; depth > maxDepth {
+				return true
+			}
+		case '}', ']':
+			depth--
+		}
+	}
+	return false
+}
+
 var recursive sync.Map // reflect.Type -> bool
 
 // Recursive tells types that can hold values of a type inside of another of the same.

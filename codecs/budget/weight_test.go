@@ -164,3 +164,14 @@ func TestSpend(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestTooDeep(t *testing.T) {
+	for text, want := range map[string]bool{
+		strings.Repeat("[", 10_001): true, strings.Repeat("[", 10_000): false, strings.Repeat("[]", 50_000): false,
+		strings.Repeat(`{"a":`, 10_001): true,
+	} {
+		if budget.TooDeep([]byte(text)) != want {
+			t.Errorf("%d bytes, %.10s: %v", len(text), text, !want)
+		}
+	}
+}

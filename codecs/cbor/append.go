@@ -1,6 +1,8 @@
 package cbor
 
 import (
+	"math/rand/v2"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -29,18 +31,49 @@ func (Codec) AppendObject(dst []byte, apiVersion, kind string, message []byte) [
 	return appendTyped(dst, apiVersion, kind, message)
 }
 
+// appendTyped puts kind and API version before or behind the other members, by chance:
+// decision 125.
 func appendTyped(dst []byte, apiVersion, kind string, raw []byte) []byte {
 	n, head := mapHead(raw)
-	if kind == "" || head == 0 {
+	if head == 0 {
 		return append(dst, raw...)
 	}
+	if kind == "" {
+		return appendTurned(dst, raw, n, head)
+	}
 	dst = appendHead(dst, object, n+2)
-	dst = appendString(dst, "kind")
-	dst = appendString(dst, kind)
-	dst = appendString(dst, "apiVersion")
-	dst = appendString(dst, apiVersion)
-	return append(dst, raw[head:]...)
+	if coin() {
+		dst = appendPairs(dst, "kind", kind, "apiVersion", apiVersion)
+		return append(dst, raw[head:]...)
+	}
+	dst = append(dst, raw[head:]...)
+	return appendPairs(dst, "kind", kind, "apiVersion", apiVersion)
 }
+
+// appendTurned appends a map whose first member may have become its last.
+func appendTurned(dst, raw []byte, members uint64, head int) []byte {
+	dst = append(dst, raw[:head]...)
+	if members < 2 || coin() {
+		return append(dst, raw[head:]...)
+	}
+	first := head + span(raw[head:], 2)
+	dst = append(dst, raw[first:]...)
+	return append(dst, raw[head:first]...)
+}
+
+// appendPairs appends two members in an order that is by chance.
+func appendPairs(dst []byte, key1, value1, key2, value2 string) []byte {
+	if coin() {
+		key1, value1, key2, value2 = key2, value2, key1, value1
+	}
+	for _, s := range [...]string{key1, value1, key2, value2} {
+		dst = appendString(dst, s)
+	}
+	return dst
+}
+
+// coin falls on either side. It is no secret how, so that any source of chance does.
+func coin() bool { return rand.Uint32()&1 == 0 }
 
 // AppendListHead implements codecs.Streamer.
 func (Codec) AppendListHead(dst []byte, l *codecs.List) ([]byte, error) {
@@ -54,10 +87,7 @@ func (Codec) AppendListHead(dst []byte, l *codecs.List) ([]byte, error) {
 	}
 	dst = append(dst, selfDescribed...)
 	dst = appendHead(dst, object, 4)
-	dst = appendString(dst, "kind")
-	dst = appendString(dst, l.Kind)
-	dst = appendString(dst, "apiVersion")
-	dst = appendString(dst, l.APIVersion)
+	dst = appendPairs(dst, "kind", l.Kind, "apiVersion", l.APIVersion)
 	dst = appendString(dst, "metadata")
 	dst = append(dst, encoded...)
 	dst = appendString(dst, "items")
@@ -77,10 +107,15 @@ func (Codec) AppendListTail(dst []byte, _ *codecs.List) []byte { return dst }
 func (c Codec) AppendEvent(dst []byte, eventType, apiVersion, kind string, message []byte) []byte {
 	dst = append(dst, selfDescribed...)
 	dst = appendHead(dst, object, 2)
-	dst = appendString(dst, "type")
-	dst = appendString(dst, eventType)
-	dst = appendString(dst, "object")
-	return c.AppendObject(dst, apiVersion, kind, message)
+	typeFirst := coin()
+	if typeFirst {
+		dst = appendString(appendString(dst, "type"), eventType)
+	}
+	dst = c.AppendObject(appendString(dst, "object"), apiVersion, kind, message)
+	if !typeFirst {
+		dst = appendString(appendString(dst, "type"), eventType)
+	}
+	return dst
 }
 
 func appendString(dst []byte, s string) []byte {

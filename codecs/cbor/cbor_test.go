@@ -199,3 +199,47 @@ func FuzzDecode(f *testing.F) {
 		cbor.Codec{}.AppendObject(nil, "v1", "Pod", data)
 	})
 }
+
+// Nobody may come to rely on an order of members: decision 125.
+func TestAnswersAreNotTheSameTwice(t *testing.T) {
+	newMap := func() runtime.Object { return &corev1.ConfigMap{} }
+	typed, err := cbor.Codec{}.FromJSON(newMap, []byte(`{"metadata":{"name":"a"},"data":{"k":"v"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("x", 70_000)
+	untyped, err := cbor.Codec{}.FromJSON(nil, []byte(`{"a":"`+long+`","apiVersion":"v1","kind":"ConfigMap","list":[1,[2.5,-3],{"n":null,"t":true}],"metadata":{"name":"a"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	variants := func(encode func() []byte) map[string]bool {
+		seen, value := map[string]bool{}, ""
+		for range 200 {
+			data := encode()
+			seen[string(data)] = true
+			json, err := cbor.ToJSON(data)
+			if err != nil {
+				t.Fatalf("%x: %v", data, err)
+			}
+			if value == "" {
+				value = string(json)
+			}
+			if value != string(json) {
+				t.Fatalf("got %s, want %s", json, value)
+			}
+		}
+		return seen
+	}
+	for name, c := range map[string]struct {
+		encode func() []byte
+		want   int
+	}{
+		"object": {func() []byte { return cbor.Codec{}.AppendObject(nil, "v1", "ConfigMap", typed) }, 4},
+		"custom": {func() []byte { return cbor.Codec{}.AppendObject(nil, "", "", untyped) }, 2},
+		"event":  {func() []byte { return cbor.Codec{}.AppendEvent(nil, "ADDED", "v1", "ConfigMap", typed) }, 8},
+	} {
+		if seen := variants(c.encode); len(seen) != c.want {
+			t.Errorf("%s: %d ways to write it, want %d", name, len(seen), c.want)
+		}
+	}
+}

@@ -35,3 +35,31 @@ func containers(data []byte) (n int) {
 	}
 	return n
 }
+
+// span is how many bytes the first items of data take, of data that the encoder made: all
+// lengths are stated, and nothing is missing.
+func span(data []byte, items uint64) (at int) {
+	for ; items > 0; items-- {
+		major, info := data[at]>>5, data[at]&0x1f
+		at++
+		value := uint64(info)
+		if info >= 24 {
+			size := 1 << (info - 24)
+			var wide [8]byte
+			copy(wide[8-size:], data[at:at+size])
+			value = binary.BigEndian.Uint64(wide[:])
+			at += size
+		}
+		switch major {
+		case 2, 3: // strings
+			at += int(value)
+		case 4:
+			items += value
+		case 5:
+			items += 2 * value
+		case 6: // a tag, and what it marks
+			items++
+		}
+	}
+	return at
+}

@@ -92,6 +92,9 @@ func (Codec) Decode(data []byte, obj runtime.Object, _ codecs.Strictness) ([]str
 	if err := m.Unmarshal(env.raw); err != nil {
 		return nil, err
 	}
+	if err := checkEmbedded(obj); err != nil {
+		return nil, err
+	}
 	obj.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(env.apiVersion, env.kind))
 	return nil, nil
 }

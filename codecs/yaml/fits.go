@@ -4,6 +4,7 @@ import (
 	"bytes"
 	stdjson "encoding/json"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	goyaml "sigs.k8s.io/yaml/goyaml.v2"
 
 	"github.com/rowlock/rowlock/codecs/budget"
@@ -26,6 +27,9 @@ func fits(data []byte) (values int, err error) {
 		values = marksInJSON(data)
 	}
 	if values > maxValues {
+		if budget.TooDeep(data) {
+			return values, apierrors.NewBadRequest("yaml: exceeded max depth of 10000")
+		}
 		return values, budget.TooMuch("the YAML in the body has more than %d values", maxValues)
 	}
 	if bytes.IndexByte(data, '*') < 0 || bytes.IndexByte(data, '&') < 0 || stdjson.Valid(data) {

@@ -78,6 +78,28 @@ func TestNamesOfDefinitions(t *testing.T) {
 	want("the names are free", lights, good)
 }
 
+// TestBundleOfDefinitions: a webhook that could never be called keeps a definition from
+// being served, until its certificates are some.
+func TestBundleOfDefinitions(t *testing.T) {
+	one := wanting(1, "lamps", "Lamp")
+	config := &apiextensionsv1.WebhookClientConfig{CABundle: []byte("none")}
+	one.crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Webhook: &apiextensionsv1.WebhookConversion{ClientConfig: config}}
+	acceptNames(one.crd, []*definition{one})
+	if got, want := said(one), "True NoConflicts: no conflicts found; False InvalidCABundle: The conversion webhook CABundle is invalid"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	config.CABundle = nil
+	acceptNames(one.crd, []*definition{one})
+	if got := said(one); got != good {
+		t.Errorf("without certificates: %s", got)
+	}
+	config.CABundle = []byte("none")
+	acceptNames(one.crd, []*definition{one})
+	if got := said(one); got != good {
+		t.Errorf("once established, always: %s", got)
+	}
+}
+
 func TestApprovalOfDefinitions(t *testing.T) {
 	const prefix = `protected groups must have approval annotation "api-approved.kubernetes.io"`
 	for annotation, want := range map[string]string{

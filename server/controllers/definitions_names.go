@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"crypto/x509"
 	"fmt"
 	"slices"
 
@@ -111,6 +112,11 @@ func establish(crd *apiextensionsv1.CustomResourceDefinition, accepted bool) {
 	old := apihelpers.FindCRDCondition(crd, apiextensionsv1.Established)
 	switch {
 	case old != nil && old.Status == apiextensionsv1.ConditionTrue:
+	case accepted && badBundle(crd):
+		apihelpers.SetCRDCondition(crd, apiextensionsv1.CustomResourceDefinitionCondition{
+			Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionFalse,
+			Reason: "InvalidCABundle", Message: "The conversion webhook CABundle is invalid",
+		})
 	case accepted:
 		apihelpers.SetCRDCondition(crd, apiextensionsv1.CustomResourceDefinitionCondition{
 			Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue,
@@ -122,6 +128,16 @@ func establish(crd *apiextensionsv1.CustomResourceDefinition, accepted bool) {
 			Reason: "NotAccepted", Message: "not all names are accepted",
 		})
 	}
+}
+
+// badBundle tells definitions whose webhook could never be called, since the certificates
+// that it is to be known by are none.
+func badBundle(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	c := crd.Spec.Conversion
+	if c == nil || c.Webhook == nil || c.Webhook.ClientConfig == nil || len(c.Webhook.ClientConfig.CABundle) == 0 {
+		return false
+	}
+	return !x509.NewCertPool().AppendCertsFromPEM(c.Webhook.ClientConfig.CABundle)
 }
 
 // approve says of definitions of the community's own groups whether it has approved

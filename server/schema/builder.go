@@ -122,8 +122,12 @@ func (b *documentBuilder) schemas(paths []pathItem, of []*kinds.Resource) (map[s
 		b.defs.closure(b.names.definition(r.APIVersion(), r.Kind), wanted)
 	}
 	marks := b.names.marks(slices.Concat(slices.DeleteFunc(slices.Clone(b.resources), func(r *kinds.Resource) bool { return !r.HasGoType() }), of))
+	selectable := b.names.selectable(of)
 	for name, raw := range wanted {
 		marked, err := mark(raw, marks[name])
+		if fields, custom := selectable[name]; err == nil && custom {
+			marked, err = extend(marked, selectableExtension, fields)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -181,12 +181,45 @@ func mark(raw json.RawMessage, marks []gvkMark) (json.RawMessage, error) {
 	if len(marks) == 0 {
 		return raw, nil
 	}
-	ext, err := json.Marshal(marks)
+	return extend(raw, gvkExtension, marks)
+}
+
+// extend adds a member to an encoded object that has some.
+func extend(raw json.RawMessage, key string, value any) (json.RawMessage, error) {
+	ext, err := json.Marshal(value)
 	if err != nil {
 		return nil, err
 	}
-	out := append(bytes.TrimSuffix(bytes.Clone(raw), []byte("}")), `,"`+gvkExtension+`":`...)
+	out := append(bytes.TrimSuffix(bytes.Clone(raw), []byte("}")), `,"`+key+`":`...)
 	return append(append(out, ext...), '}'), nil
+}
+
+// selectableExtension says which fields of a custom kind a list can be asked by. Kinds
+// without any say so.
+const selectableExtension = "x-kubernetes-selectable-fields"
+
+type selectableMark struct {
+	FieldPath string `json:"fieldPath"`
+}
+
+// selectable collects the selectable fields of the definitions of custom kinds and of
+// their lists.
+func (n *names) selectable(resources []*kinds.Resource) map[string][]selectableMark {
+	out := map[string][]selectableMark{}
+	for _, r := range resources {
+		if r.HasGoType() || r.Storage == nil {
+			continue
+		}
+		fields := []selectableMark{}
+		for _, f := range r.Storage.Fields {
+			if r.FieldLabels[f.Label] != "" {
+				fields = append(fields, selectableMark{f.Label})
+			}
+		}
+		out[n.definition(r.APIVersion(), r.Kind)] = fields
+		out[n.definition(r.APIVersion(), r.ListKind)] = fields
+	}
+	return out
 }
 
 // swaggerOf rewrites a decoded OpenAPI 3 schema as OpenAPI 2: references and what

@@ -62,7 +62,11 @@ func swaggerOfCustom(node any) any {
 		return swaggerOf(node)
 	}
 	if root["x-kubernetes-preserve-unknown-fields"] == true {
-		return tree{"type": "object", gvkExtension: root[gvkExtension]}
+		whole := tree{"type": "object", gvkExtension: root[gvkExtension]}
+		if fields, is := root[selectableExtension]; is {
+			whole[selectableExtension] = fields
+		}
+		return whole
 	}
 	lossy(root)
 	return swaggerOf(root)

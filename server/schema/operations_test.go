@@ -2,6 +2,7 @@ package schema_test
 
 import (
 	"encoding/json"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -173,6 +174,26 @@ func TestOperationsAreTold(t *testing.T) {
 	}
 	if _, ok := paths["/apis/example.com/v1/watch/pods"]; ok {
 		t.Error("a custom resource has a path to watch")
+	}
+}
+
+// TestSelectableFieldsAreTold: the definitions of a custom kind and of its list say which
+// fields selectors of its version know, in both documents; others say nothing.
+func TestSelectableFieldsAreTold(t *testing.T) {
+	custom := &kinds.Resource{
+		Group: "example.com", Version: "v1", Plural: "lamps", Kind: "Lamp", ListKind: "LampList", Schema: kinds.AsStored{}, Verbs: []string{"get", "list"},
+		Storage: &kinds.Storage{Key: "example.com/lamps", Fields: []kinds.SelectableField{{Label: "spec.color"}, {Label: "spec.old"}, {Label: "spec.size"}}}, FieldLabels: map[string]string{"spec.color": "spec.color", "spec.size": "spec.size"},
+	}
+	d := schema.NewDocuments(kinds.NewCatalogue(append(builtin.Resources(), custom)), "v1.32.0")
+	const want = `"x-kubernetes-selectable-fields":[{"fieldPath":"spec.color"},{"fieldPath":"spec.size"}]`
+	for path, serve := range map[string]http.HandlerFunc{"/openapi/v2": d.ServeV2, "/openapi/v3/apis/example.com/v1": d.ServeV3} {
+		body := get(t, serve, path, "Accept", "application/json").Body.String()
+		if n := strings.Count(body, want); n != 2 {
+			t.Errorf("%s: told %d times: %.600s", path, n, body)
+		}
+		if n := strings.Count(body, "selectable-fields"); n != 2 {
+			t.Errorf("%s: %d definitions tell", path, n)
+		}
 	}
 }
 

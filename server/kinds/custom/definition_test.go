@@ -145,8 +145,12 @@ func TestStrategy(t *testing.T) {
 	if errs := v1.Storage.Validate(t.Context(), other); len(errs) != 1 || errs[0].Error() != `kind: Invalid value: "Ship": must be Boat` {
 		t.Errorf("an object of another kind: %v", errs)
 	}
-	held := boat(t, "metadata: {name: a, finalizers: [plain, example.com/x, foregroundDeletion]}")
-	if w := v1.Storage.Warnings(t.Context(), held, nil); len(w) != 1 || !strings.HasPrefix(w[0], `metadata.finalizers: "plain": prefer a domain-qualified`) {
+	held := boat(t, "metadata: {name: a, finalizers: [plain, of.example.com, example.com/x, foregroundDeletion, kubernetes]}")
+	const end = " to avoid accidental conflicts with other finalizer writers"
+	if w := v1.Storage.Warnings(t.Context(), held, nil); !slices.Equal(w, []string{
+		`metadata.finalizers: "of.example.com": prefer a domain-qualified finalizer name including a path (/)` + end,
+		`metadata.finalizers: "plain": prefer a domain-qualified finalizer name` + end,
+	}) {
 		t.Errorf("warnings: %q", w)
 	}
 }

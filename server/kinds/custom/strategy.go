@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -151,9 +152,13 @@ func finalizerWarnings(obj, old kinds.Object) (out []string) {
 		for _, fault := range validation.IsQualifiedName(name) {
 			out = append(out, fmt.Sprintf("metadata.finalizers: %q: %s", name, fault))
 		}
-		standard := name == metav1.FinalizerOrphanDependents || name == metav1.FinalizerDeleteDependents
+		standard := name == metav1.FinalizerOrphanDependents || name == metav1.FinalizerDeleteDependents || name == string(corev1.FinalizerKubernetes)
 		if !standard && !strings.Contains(name, "/") {
-			out = append(out, fmt.Sprintf("metadata.finalizers: %q: prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with other finalizer writers", name))
+			lacks := ""
+			if strings.Contains(name, ".") { // a domain there is
+				lacks = " including a path (/)"
+			}
+			out = append(out, fmt.Sprintf("metadata.finalizers: %q: prefer a domain-qualified finalizer name%s to avoid accidental conflicts with other finalizer writers", name, lacks))
 		}
 	}
 	return out
