@@ -243,3 +243,22 @@ func TestBodiesOfOthers(t *testing.T) {
 		t.Errorf("what the body took was given back %d times", released)
 	}
 }
+
+// TestKeysOfEvents: who watches alike shares frames; in CBOR by chance, in a few groups.
+func TestKeysOfEvents(t *testing.T) {
+	k := allKinds(t)[0]
+	for mediaType, most := range map[string]int{codecs.JSON: 1, codecs.Protobuf: 1, codecs.CBOR: 4} {
+		keys := map[answers.Key]bool{}
+		for range 200 {
+			q, _ := k.request("")
+			v, err := k.answers().View(q, codecs.Form{Type: mediaType})
+			if err != nil {
+				t.Fatal(err)
+			}
+			keys[v.Key(false)] = true
+		}
+		if len(keys) != most {
+			t.Errorf("%s: frames of %d groups, want %d", mediaType, len(keys), most)
+		}
+	}
+}

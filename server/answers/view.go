@@ -3,6 +3,7 @@ package answers
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -57,12 +58,21 @@ type Key struct {
 	as      codecs.Form
 	include table.Include
 	first   bool
+	turn    uint8 // of CBOR
 }
+
+// turns is how many frames of one event in CBOR there are at most: views that ask alike
+// share them by chance, so that two watches need not see the same bytes (decision 125).
+const turns = 4
 
 // Key is the key of the view's events. first is that of Event: tables begin with the
 // definitions of their columns, and other forms are the same all along.
 func (v *View) Key(first bool) Key {
-	return Key{r: v.r, as: v.as, include: v.include, first: first && v.as.IsTable()}
+	key := Key{r: v.r, as: v.as, include: v.include, first: first && v.as.IsTable()}
+	if v.as.Type == codecs.CBOR {
+		key.turn = uint8(rand.N(turns))
+	}
+	return key
 }
 
 // Negotiated is the form that was negotiated.
