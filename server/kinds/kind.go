@@ -201,7 +201,6 @@ func ClaimValue(owner string) []byte { return fmt.Appendf(nil, "{\"owner\":%q}",
 // Claims tells an Allocator what is taken.
 type Claims interface {
 	Taken(pool, name string) bool
-	Count(pool string) int
 	// Removed is another number whenever something of a pool may have been given back.
 	Removed(pool string) int64
 	// Changed is another number whenever a storage has changed.

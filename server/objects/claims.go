@@ -42,8 +42,6 @@ func (c taken) Taken(pool, name string) bool {
 	return c.cache.Get(poolOf(c.storage, pool), "", name) != nil
 }
 
-func (c taken) Count(pool string) int { return c.cache.Count(poolOf(c.storage, pool)) }
-
 func (c taken) Removed(pool string) int64 {
 	_, removed := c.cache.Moved(poolOf(c.storage, pool))
 	return removed

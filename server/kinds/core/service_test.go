@@ -22,7 +22,6 @@ import (
 type pools map[string]map[string]string
 
 func (p pools) Taken(pool, name string) bool { return p[pool][name] != "" }
-func (p pools) Count(pool string) int        { return len(p[pool]) }
 func (p pools) Removed(pool string) int64    { return p.state(pool) }
 func (p pools) Changed(storage string) int64 { return p.state(storage) }
 
