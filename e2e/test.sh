@@ -66,7 +66,7 @@ say "drivers, kinds and what their tests reach"
 sh e2e/cover.sh -vet=off -timeout 15m ./sqlstore/sqlite ./sqlstore/postgres
 
 say "fuzzing"
-sh e2e/fuzz.sh 2
+sh e2e/fuzz.sh 1
 
 say "the static binary"
 binary=$(mktemp)
