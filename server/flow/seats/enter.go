@@ -118,7 +118,8 @@ func (s *Scheduler) open(r *Request) {
 func (s *Scheduler) find(r *Request, now time.Duration) error {
 	l := r.Level
 	if l.config.Kind == Reject {
-		for !l.room(r.Seats) {
+		s.resumeSome(l, now)
+		for s.held(l) || !l.room(r.Seats) {
 			if !s.preempt(l, r, false, now) {
 				return Concurrency
 			}
@@ -127,7 +128,7 @@ func (s *Scheduler) find(r *Request, now time.Duration) error {
 		return nil
 	}
 	r.queue = l.deal(r.Hash)
-	if l.waiting == 0 && l.room(r.Seats) {
+	if l.waiting == 0 && !s.held(l) && l.room(r.Seats) {
 		l.begin(r.queue)
 		return nil
 	}

@@ -64,7 +64,7 @@ func (s *Scheduler) sound(t *testing.T) {
 			t.Errorf("%s: %d run with %d seats, of %d with %d; %d wait for %d, of %d for %d; %d active of %d",
 				l.config.Name, l.running, l.used, running, used, l.waiting, l.wanted, waiting, wanted, l.active, active)
 		}
-		if r := l.next(); r != nil && len(l.resuming) == 0 && l.room(r.Seats) {
+		if r := l.next(); r != nil && !s.held(l) && l.room(r.Seats) {
 			t.Errorf("%s: one waits for %d seats, of %d are %d taken", l.config.Name, r.Seats, l.limit, l.used)
 		}
 	}

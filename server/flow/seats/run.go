@@ -94,6 +94,9 @@ func (s *Scheduler) dispatch(l *Level, now time.Duration, take bool) {
 	for take && len(l.resuming) > 0 && s.preempt(l, l.resuming[0], false, now) {
 		s.resumeSome(l, now)
 	}
+	if s.held(l) {
+		return
+	}
 	for {
 		r := l.next()
 		if r == nil {
@@ -136,6 +139,17 @@ func (s *Scheduler) resumeSome(l *Level, now time.Duration) {
 		s.again(r, now)
 		close(r.ready)
 	}
+}
+
+// held says whether the free seats of a level are kept for a request that has lost its own
+// and wants more of them than there are: else those that want few would pass it for ever.
+func (s *Scheduler) held(l *Level) bool {
+	for _, r := range l.resuming {
+		if r.usage == nil || r.Master || !s.full(r) {
+			return true // or it would have them by now
+		}
+	}
+	return false
 }
 
 // again gives a request seats that had some. Where it was its body that needed them, while a

@@ -455,3 +455,58 @@ func TestSeatsForABodyDuringAWrite(t *testing.T) {
 		s.drained(t)
 	})
 }
+
+// A request that lost several seats has them again before others come, however few those
+// want: what is free is kept for it.
+func TestWideRequestsAreNotPassed(t *testing.T) {
+	for _, kind := range []Kind{Queue, Reject} {
+		bubble(t, 4, Limits{}, func(t *testing.T, s *Scheduler) {
+			l := s.Configure([]Config{{Name: "one", Kind: kind, Shares: 1, Borrowing: -1, Queues: 8, Hand: 1, Length: 100}})[0]
+			counts := &Flow{}
+			enter := func(seats int) *Request {
+				t.Helper()
+				r := &Request{Level: l, Flow: counts, Hash: uint64(seats), Seats: seats, Patience: time.Hour}
+				if err := s.Enter(t.Context(), r); err != nil {
+					t.Fatal(err)
+				}
+				return r
+			}
+			wide := enter(3)
+			s.Pause(wide)
+			narrow := []*Request{enter(1), enter(1), enter(1)}
+			resumed := make(chan error, 1)
+			go func() { resumed <- s.Resume(t.Context(), wide) }()
+			synctest.Wait()
+			// One seat is free, and one more than that when a narrow one leaves.
+			late := &Request{Level: l, Flow: counts, Hash: 1, Seats: 1, Patience: time.Hour}
+			let := make(chan error, 1)
+			go func() { let <- s.Enter(t.Context(), late) }()
+			synctest.Wait()
+			s.Leave(narrow[0])
+			synctest.Wait()
+			select {
+			case err := <-let:
+				if kind == Queue || err != Concurrency {
+					t.Errorf("one passed a request that waits for its seats: %v", err)
+				}
+			default:
+				if kind == Reject {
+					t.Error("it waits where nothing does")
+				}
+			}
+			s.Leave(narrow[1])
+			if err := <-resumed; err != nil {
+				t.Error(err)
+			}
+			s.Leave(wide)
+			if kind == Queue {
+				if err := <-let; err != nil {
+					t.Error(err)
+				}
+				s.Leave(late)
+			}
+			s.Leave(narrow[2])
+			s.drained(t)
+		})
+	}
+}
