@@ -2,6 +2,7 @@ package podspec_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -170,21 +171,27 @@ func FuzzPod(f *testing.F) {
 // TestNoPrivileged: where the server lets nobody have privileged containers, none of any sort
 // is; where it does, or they are not privileged, nothing is said.
 func TestNoPrivileged(t *testing.T) {
-	pod := decodePod(t, podWith(`"initContainers": [{"name": "i", "image": "i", "securityContext": {"privileged": true}}, {"name": "j", "image": "i", "securityContext": {"privileged": false}}]`))
-	for _, refused := range []bool{false, true} {
-		rules := podspec.For(func(name string) bool { return refused && name == podspec.NoPrivileged })
-		var got []string
-		for _, err := range podspec.ValidatePod(pod, rules.PodOptions(pod, nil)) {
-			if err.Type == field.ErrorTypeForbidden {
-				got = append(got, err.Error())
+	for text, refusal := range map[string]string{
+		`"initContainers": [{"name": "i", "image": "i", "securityContext": {"privileged": true}}, {"name": "j", "image": "i", "securityContext": {"privileged": false}}]`: "spec.initContainers[0].securityContext.privileged: Forbidden: disallowed by cluster policy",
+		`"ephemeralContainers": [{"name": "e", "image": "i", "securityContext": {"privileged": true}}]`:                                                                   "spec.ephemeralContainers[0].securityContext.privileged: Forbidden: disallowed by cluster policy",
+		`"hostNetwork": true, "securityContext": {"windowsOptions": {"hostProcess": true}}`:                                                                               "spec: Forbidden: hostProcess containers are disallowed by cluster policy",
+	} {
+		pod := decodePod(t, podWith(text))
+		for _, refused := range []bool{false, true} {
+			rules := podspec.For(func(name string) bool { return refused && name == podspec.NoPrivileged })
+			var got []string
+			for _, err := range podspec.ValidatePod(pod, rules.PodOptions(pod, nil)) {
+				if strings.Contains(err.Detail, "cluster policy") {
+					got = append(got, err.Error())
+				}
 			}
-		}
-		var want []string
-		if refused {
-			want = []string{"spec.initContainers[0].securityContext.privileged: Forbidden: disallowed by cluster policy"}
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%v: %s", refused, diff)
+			var want []string
+			if refused {
+				want = []string{refusal}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s, %v: %s", text, refused, diff)
+			}
 		}
 	}
 }

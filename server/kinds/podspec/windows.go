@@ -110,6 +110,9 @@ func (c *checker) hostProcess(s *corev1.PodSpec, p *field.Path) {
 	if !s.HostNetwork {
 		c.invalid(p.Child("hostNetwork"), s.HostNetwork, "hostNetwork must be true if pod contains any hostProcess containers")
 	}
+	if c.o.NoPrivileged { // they may on Windows what privileged ones may elsewhere
+		c.forbidden(p, "hostProcess containers are disallowed by cluster policy")
+	}
 }
 
 // os holds a pod for one operating system to the fields that this one has.
