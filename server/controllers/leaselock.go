@@ -69,8 +69,9 @@ type LeaseLock struct {
 // written then: it is its own again when it comes back, and that of another later.
 func (l *LeaseLock) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		if held, err := l.renew(ctx); held && err == nil {
-			l.lead(ctx)
+		began := l.Clock()
+		if held, err := l.renew(ctx, l.Times.Deadline); held && err == nil {
+			l.lead(ctx, began)
 		}
 		select {
 		case <-ctx.Done():
@@ -84,8 +85,9 @@ func (l *LeaseLock) pause() <-chan time.Time {
 	return time.After(l.Times.Retry + time.Duration(rand.Float64()*leaseJitter*float64(l.Times.Retry)))
 }
 
-// lead works until the Lease is lost, or the work ends.
-func (l *LeaseLock) lead(ctx context.Context) {
+// lead works until the Lease is lost, or the work ends. What was renewed last counts from
+// when that began: others may have seen it then, and a renewal that stalls is none.
+func (l *LeaseLock) lead(ctx context.Context, renewed time.Time) {
 	l.Log.Info("this server holds a lease", "lease", l.Name)
 	working, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})
@@ -95,19 +97,21 @@ func (l *LeaseLock) lead(ctx context.Context) {
 			l.Log.Warn("the work of the holder of a lease ended", "lease", l.Name, "error", err)
 		}
 	}()
-	renewed := l.Clock()
+	left := func(now time.Time) time.Duration { return renewed.Add(l.Times.Deadline).Sub(now) }
 	for leads := true; leads; {
 		select {
 		case <-ctx.Done():
 			leads = false
 		case <-ended:
 			leads = false
+		case <-time.After(left(l.Clock())):
+			leads = false
 		case <-l.pause():
-			now := l.Clock()
-			switch held, err := l.renew(ctx); {
+			began := l.Clock()
+			switch held, err := l.renew(ctx, left(began)); {
 			case err == nil && held:
-				renewed = now
-			case err == nil, now.Sub(renewed) >= l.Times.Deadline:
+				renewed = began
+			case err == nil:
 				leads = false
 			}
 		}
@@ -117,10 +121,10 @@ func (l *LeaseLock) lead(ctx context.Context) {
 	l.Log.Info("this server no longer holds a lease", "lease", l.Name)
 }
 
-// renew takes the Lease or renews it, and says whether this server holds it; after an error
-// nobody knows.
-func (l *LeaseLock) renew(ctx context.Context) (held bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, l.Times.Deadline)
+// renew takes the Lease or renews it within a time, and says whether this server holds it;
+// after an error nobody knows.
+func (l *LeaseLock) renew(ctx context.Context, within time.Duration) (held bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	held, err = l.try(ctx)
 	if err != nil && ctx.Err() == nil && !faster(err) {

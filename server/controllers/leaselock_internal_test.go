@@ -66,11 +66,12 @@ func (o *oneLease) Call(_ context.Context, _, method, _, _ string, body, into an
 	return nil
 }
 
-// cut is an API that can be out of reach.
+// cut is an API that can be out of reach, and says so or lets who asks wait.
 type cut struct {
 	API
-	mu  sync.Mutex
-	off bool
+	stalls bool
+	mu     sync.Mutex
+	off    bool
 }
 
 func (c *cut) set(off bool) {
@@ -83,6 +84,9 @@ func (c *cut) Call(ctx context.Context, agent, method, path, contentType string,
 	c.mu.Lock()
 	off := c.off
 	c.mu.Unlock()
+	if off && c.stalls {
+		<-ctx.Done()
+	}
 	if off {
 		return errors.New("out of reach")
 	}
@@ -143,13 +147,19 @@ func (w *workers) expect(after time.Duration, who, why string) {
 }
 
 func TestLeaseLock(t *testing.T) {
+	t.Run("refused", func(t *testing.T) { testLeaseLock(t, false) })
+	t.Run("stalled", func(t *testing.T) { testLeaseLock(t, true) })
+}
+
+// testLeaseLock is what two servers do of which one cannot renew its Lease for a while.
+func testLeaseLock(t *testing.T, stalls bool) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())
 		var all sync.WaitGroup
 		defer all.Wait()
 		defer end()
 		lease, w := &oneLease{}, &workers{t: t, at: map[string]bool{}}
-		toB := &cut{API: lease}
+		toB := &cut{API: lease, stalls: stalls}
 		ctxA, endA := context.WithCancel(ctx)
 		w.run(ctxA, &all, lease, "a")
 		w.expect(0, "a", "nobody had the lease")
