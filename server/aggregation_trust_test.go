@@ -2,13 +2,19 @@ package server_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"github.com/rowlock/rowlock/server"
+	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/servertest"
 )
 
@@ -156,5 +162,38 @@ func TestLocalConditionComesBack(t *testing.T) {
 	s.Must("PATCH", path, `{"spec":{"insecureSkipTLSVerify":false,"service":null}}`, "Content-Type", merge)
 	if got := string(s.Must("GET", path, "")); !strings.Contains(got, `"reason":"Local"`) {
 		t.Errorf("local again: %s", got)
+	}
+}
+
+// stripping takes conditions away from APIServices, whoever writes them.
+type stripping struct{ asked atomic.Int32 }
+
+func (*stripping) Name() string                        { return "Stripping" }
+func (*stripping) Handles(op admission.Operation) bool { return op == admission.Update }
+
+func (s *stripping) Admit(_ context.Context, a *admission.Attributes) error {
+	service, ok := a.Object.(*apiregistrationv1.APIService)
+	switch {
+	case !ok || service.Name != "v1.here.example":
+	case s.asked.Add(1) > 100:
+		return errors.New("enough of that")
+	default:
+		service.Status.Conditions = nil
+	}
+	return nil
+}
+
+// TestConditionThatNeverStays: where admission takes the condition of a local APIService away
+// from what the server itself writes, the server does not write it again and again.
+func TestConditionThatNeverStays(t *testing.T) {
+	strips := &stripping{}
+	s := servertest.Start(t, func(c *server.Config) { c.Plugins = []admission.Plugin{strips} })
+	const path = "/apis/apiregistration.k8s.io/v1/apiservices/v1.here.example"
+	s.Must("POST", strings.TrimSuffix(path, "/v1.here.example"), `{"metadata":{"name":"v1.here.example"},"spec":{"group":"here.example","version":"v1","groupPriorityMinimum":1000,"versionPriority":10}}`)
+	for range 3 {
+		s.Must("PATCH", path+"/status", `{"status":{"conditions":[{"type":"Fancy","status":"False"}]}}`, "Content-Type", "application/merge-patch+json")
+	}
+	if got := string(s.Must("GET", path, "")); !strings.Contains(got, `"status":{}}`) || strips.asked.Load() < 6 || strips.asked.Load() > 100 {
+		t.Errorf("after %d questions: %s", strips.asked.Load(), got)
 	}
 }

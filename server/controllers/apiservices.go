@@ -89,8 +89,12 @@ func (c *APIServices) wanted(s *apiregistrationv1.APIService) (_ apiregistration
 // without a word of that. It is done before the writer has its answer, so that what it
 // sends next finds the condition, as clients of a stock server do: the loop alone would
 // have to be faster than the client. Failures it leaves to the loop, and changes as well
-// that another write has made of the object since.
+// that another write has made of the object since. Of what this controller writes it hears
+// as well, and leaves it alone: admission may take the condition away each time.
 func (c *APIServices) Restore(ctx context.Context, item *cache.Item) {
+	if ctx.Value(restored{}) != nil {
+		return
+	}
 	s := &apiregistrationv1.APIService{}
 	if _, err := c.Cache.JSON().Decode(item.JSON, s, codecs.Ignore); err != nil || s.Spec.Service != nil {
 		return
@@ -99,6 +103,9 @@ func (c *APIServices) Restore(ctx context.Context, item *cache.Item) {
 		c.write(ctx, s, wanted)
 	}
 }
+
+// restored marks the context of what this controller writes.
+type restored struct{}
 
 func available(list []apiregistrationv1.APIServiceCondition) int {
 	return slices.IndexFunc(list, func(c apiregistrationv1.APIServiceCondition) bool { return c.Type == apiregistrationv1.Available })
@@ -124,7 +131,7 @@ func (c *APIServices) write(ctx context.Context, s *apiregistrationv1.APIService
 		}
 		s.Status.Conditions[i] = condition
 	}
-	err := c.API.Call(ctx, apiServicesAgent, http.MethodPut, apiServicesPath+"/"+s.Name+"/status", "application/json", s, nil)
+	err := c.API.Call(context.WithValue(ctx, restored{}, true), apiServicesAgent, http.MethodPut, apiServicesPath+"/"+s.Name+"/status", "application/json", s, nil)
 	if ignoreGone(err) == nil || ctx.Err() != nil {
 		return true // what it is now is on its way here
 	}
