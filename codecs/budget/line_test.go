@@ -74,9 +74,23 @@ func TestLineAndShortAnswers(t *testing.T) {
 			defer mu.Unlock()
 			return len(in)
 		}
-		synctest.Wait()
-		if len(in) != 4 {
-			t.Fatalf("%d have turns, of 4 processors", len(in))
+		// state is how many were let in, how many of them have had their turn, how many have
+		// one, and how many users there are.
+		state := func() (let, over, running, users int) {
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			for p := range in {
+				if p.Over() {
+					over++
+				}
+			}
+			l.gate.mu.Lock()
+			defer l.gate.mu.Unlock()
+			return len(in), over, l.gate.running, len(l.gate.users)
+		}
+		if let, _, _, _ := state(); let != 4 {
+			t.Fatalf("%d have turns, of 4 processors", let)
 		}
 		// Those that have turns end them, and others follow: fewer, and after a rest.
 		const took = 5 * time.Millisecond
@@ -86,26 +100,18 @@ func TestLineAndShortAnswers(t *testing.T) {
 			t.Errorf("%d have turns, without a rest", n)
 		}
 		time.Sleep(took)
-		synctest.Wait()
-		if len(in) != 2 || l.gate.running != 2 {
-			t.Errorf("%d have turns beside short answers, of 4 processors", len(in))
+		if let, _, running, _ := state(); let != 2 || running != 2 {
+			t.Errorf("%d have turns beside short answers, of 4 processors", let)
 		}
 		// Turns end by themselves, but not more than one more follows each.
 		time.Sleep(2 * Lap)
-		synctest.Wait()
-		over := 0
-		for p := range in {
-			if p.Over() {
-				over++
-			}
-		}
-		if len(in) != 4 || over != 2 || l.gate.running != 2 {
-			t.Errorf("%d were let in, of whom %d had their turn, %d have it", len(in), over, l.gate.running)
+		if let, over, running, _ := state(); let != 4 || over != 2 || running != 2 {
+			t.Errorf("%d were let in, of whom %d had their turn, %d have it", let, over, running)
 		}
 		time.Sleep(Lately)
 		next()
-		if l.Turns() != 4 || l.gate.running != 0 || len(l.gate.users) != 0 {
-			t.Errorf("%d turns although there are no short answers; %d have a turn, %d users", l.Turns(), l.gate.running, len(l.gate.users))
+		if _, _, running, users := state(); l.Turns() != 4 || running != 0 || users != 0 {
+			t.Errorf("%d turns although there are no short answers; %d have a turn, %d users", l.Turns(), running, users)
 		}
 		var none *Line
 		none.Short()
