@@ -6,8 +6,8 @@
 //	a.RoundTrip(ctx, service, who, r)  the answer of that server to r, asked for who
 //
 // RoundTrip takes method, path, query, headers and body of r; where that goes is for the
-// APIService to say. It resolves the Service anew each time (by its address or name, or
-// with --enable-aggregator-routing by its endpoints), keeps connections, speaks TLS always
+// APIService to say. It goes where the Service is at that moment (its address or name, or
+// with --enable-aggregator-routing one of its endpoints), keeps connections, speaks TLS always
 // (for NAME.NAMESPACE.svc, trusting caBundle, or the system's authorities without one, or
 // anybody with insecureSkipTLSVerify), and shows the client certificate of the front proxy.
 // It follows no redirect. An error that is a *ResolveError or *ConfigError came up before

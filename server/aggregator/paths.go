@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"encoding/hex"
 	"net/url"
 	"strings"
 
@@ -19,10 +20,7 @@ func strays(method, path string) bool {
 	if !strings.Contains(path, "//") && !strings.Contains(path, "/.") && !strings.ContainsAny(path, `;\%`) {
 		return false
 	}
-	again, err := url.PathUnescape(path)
-	if err != nil {
-		again = path // it is no encoding
-	}
+	again := decoded(path)
 	asked := meaning(method, path).plain()
 	slashes := strings.NewReplacer(`\`, "/")
 	for _, read := range []string{path, slashes.Replace(path), again, slashes.Replace(again)} {
@@ -74,9 +72,28 @@ func meaning(method, path string) what {
 // plain decodes the parts once more.
 func (w what) plain() what {
 	for _, part := range []*string{&w.path, &w.odd, &w.group, &w.version, &w.namespace, &w.resource, &w.sub, &w.name} {
-		if decoded, err := url.PathUnescape(*part); err == nil {
-			*part = decoded
-		}
+		*part = decoded(*part)
 	}
 	return w
+}
+
+// decoded decodes a text as those do who take the most for an encoding: what is none stays,
+// and the rest is decoded all the same.
+func decoded(s string) string {
+	first := strings.IndexByte(s, '%')
+	if first < 0 {
+		return s
+	}
+	b := []byte(s[:first])
+	for i := first; i < len(s); i++ {
+		if s[i] == '%' && i+2 < len(s) {
+			if c, err := hex.DecodeString(s[i+1 : i+3]); err == nil {
+				b = append(b, c...)
+				i += 2
+				continue
+			}
+		}
+		b = append(b, s[i])
+	}
+	return string(b)
 }

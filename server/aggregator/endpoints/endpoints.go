@@ -6,13 +6,16 @@
 //
 // What it costs: the reading of the labels of each slice once a change, and for each slice
 // an entry of some hundred bytes, from the first question on. Who writes slices causes it.
+// Those of a Service are put in order when it is asked about after a change of them.
 //
 // It has no goroutine. Locks: the follower's, see package follow.
 package endpoints
 
 import (
+	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 
@@ -26,7 +29,7 @@ const Storage = "endpointslices.discovery.k8s.io"
 // Index knows which slices are of which Service. It is safe for concurrent use.
 type Index struct {
 	follower *follow.Follower
-	of       map[service]*Slices // guarded by the follower's lock, as owner is
+	of       map[service]*group // guarded by the follower's lock, as owner is
 	owner    map[slice]service
 }
 
@@ -34,6 +37,12 @@ type (
 	service struct{ namespace, name string }
 	slice   struct{ namespace, name string }
 )
+
+// group is what is known of a Service that has slices.
+type group struct {
+	items  map[string]*cache.Item // by name, guarded by the follower's lock
+	sorted atomic.Pointer[Slices] // of items; nil: nobody has asked since they changed
+}
 
 // Slices are those of a Service, by name. They do not change.
 type Slices struct{ Items []*cache.Item }
@@ -49,11 +58,22 @@ func New(c *cache.Cache) *Index {
 func (x *Index) Of(namespace, name string) *Slices {
 	x.follower.RLock()
 	defer x.follower.RUnlock()
-	return x.of[service{namespace, name}]
+	g := x.of[service{namespace, name}]
+	if g == nil {
+		return nil
+	}
+	if known := g.sorted.Load(); known != nil {
+		return known
+	}
+	made := &Slices{slices.SortedFunc(maps.Values(g.items), func(a, b *cache.Item) int { return strings.Compare(a.Name, b.Name) })}
+	if !g.sorted.CompareAndSwap(nil, made) {
+		return g.sorted.Load() // another reader was faster, and all get the same
+	}
+	return made
 }
 
 func (x *Index) reset() {
-	x.of, x.owner = map[service]*Slices{}, map[slice]service{}
+	x.of, x.owner = map[service]*group{}, map[slice]service{}
 }
 
 func (x *Index) set(item *cache.Item) {
@@ -64,36 +84,26 @@ func (x *Index) set(item *cache.Item) {
 	if to.name == "" {
 		return
 	}
-	x.owner[at] = to
-	x.replace(to, item.Name, item)
+	g := x.of[to]
+	if g == nil {
+		g = &group{items: map[string]*cache.Item{}}
+		x.of[to] = g
+	}
+	x.owner[at], g.items[item.Name] = to, item
+	g.sorted.Store(nil)
 }
 
 func (x *Index) forget(namespace, name string) {
 	at := slice{namespace, name}
-	if to, ok := x.owner[at]; ok {
-		delete(x.owner, at)
-		x.replace(to, name, nil)
-	}
-}
-
-// replace makes new Slices of a Service, with another item of a name; nil takes it out.
-func (x *Index) replace(to service, name string, item *cache.Item) {
-	var items []*cache.Item
-	if old := x.of[to]; old != nil {
-		items = old.Items
-	}
-	i, found := slices.BinarySearchFunc(items, name, func(item *cache.Item, name string) int { return strings.Compare(item.Name, name) })
-	next := make([]*cache.Item, 0, len(items)+1)
-	next = append(next, items[:i]...)
-	if item != nil {
-		next = append(next, item)
-	}
-	if found {
-		i++
-	}
-	if next = append(next, items[i:]...); len(next) == 0 {
-		delete(x.of, to)
+	to, ok := x.owner[at]
+	if !ok {
 		return
 	}
-	x.of[to] = &Slices{next}
+	delete(x.owner, at)
+	g := x.of[to]
+	delete(g.items, name)
+	g.sorted.Store(nil)
+	if len(g.items) == 0 {
+		delete(x.of, to)
+	}
 }

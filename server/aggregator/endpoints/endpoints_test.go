@@ -2,6 +2,7 @@ package endpoints_test
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -77,4 +78,26 @@ func TestOf(t *testing.T) {
 	}
 	put("b", "d", "")
 	is("b", "one", "")
+}
+
+// TestManySlicesOfOneService: what many slices of a Service cost grows as their number does,
+// and not as its square.
+func TestManySlicesOfOneService(t *testing.T) {
+	const many, most = 5000, 40 << 20 // the square were 100 MB
+	c := cache.NewWith(kinds.NewCatalogue(builtin.Resources()), cache.Config{})
+	x := endpoints.New(c)
+	changes := make([]sqlstore.Change, many)
+	for i := range changes {
+		name := fmt.Sprintf("s%06d", many-i)
+		changes[i].Row = sqlstore.Row{Key: sqlstore.Key{Resource: endpoints.Storage, Namespace: "a", Name: name}, Revision: int64(i + 1)}
+		changes[i].Value = fmt.Appendf(nil, `{"kind":"EndpointSlice","apiVersion":"discovery.k8s.io/v1","metadata":{"name":%q,"namespace":"a","labels":{"kubernetes.io/service-name":"one"}},"addressType":"IPv4","endpoints":[]}`, name)
+	}
+	c.Apply(changes)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	found := x.Of("a", "one")
+	runtime.ReadMemStats(&after)
+	if got := after.TotalAlloc - before.TotalAlloc; len(found.Items) != many || found.Items[0].Name != "s000001" || got > most {
+		t.Errorf("%d slices took %d bytes", len(found.Items), got)
+	}
 }
