@@ -36,9 +36,12 @@ const Name = "#meter"
 type Meter struct {
 	ctx  context.Context
 	left int
-	n    int
+	n    int // steps since it was asked whether ctx has ended
 	all  int
 }
+
+// askedEach is after how many steps it is asked again whether anybody waits.
+const askedEach = 1024
 
 // New makes a meter of so many steps, which ends with ctx.
 func New(ctx context.Context, steps int) *Meter { return &Meter{ctx: ctx, left: steps, all: steps} }
@@ -56,8 +59,10 @@ func (m *Meter) Spend(steps int) bool {
 		return false
 	}
 	m.left -= steps
-	if m.n++; m.n%1024 == 0 && m.ctx.Err() != nil {
-		m.left = -1
+	if m.n += 1 + steps; m.n >= askedEach {
+		if m.n = 0; m.ctx.Err() != nil {
+			m.left = -1
+		}
 	}
 	return m.left >= 0
 }
@@ -200,47 +205,64 @@ func isData(v ref.Val) bool {
 }
 
 // equalData compares a part of a custom object with another value. What it takes has to do
-// with that part, which is a tree, whatever the other value is. The exception are maps that
-// are written as lists: the other list may have one of their items many times.
+// with that part, whatever the other value is. The exception are maps that are written as
+// lists: the other list may have one of their items many times, and each of its items is
+// written out to find its key.
 func (m *Meter) equalData(a, b ref.Val) ref.Val {
-	values, _ := tree(a.Value())
-	if !m.Spend(values) {
+	values, ok := m.tree(a.Value(), false)
+	if !ok {
 		return types.NewErr(noSteps)
 	}
-	if list, ok := a.(traits.Lister); ok && !isData(b) {
-		size, _ := list.Size().(types.Int)
-		if other, ok := b.(traits.Lister); ok && other.Size() == size && reflect.TypeOf(a).Elem().Name() == "unstructuredMapList" && !m.spendProduct(values, int(size)) {
+	if other, ok := b.(traits.Lister); ok && reflect.TypeOf(a).Elem().Name() == "unstructuredMapList" {
+		size, _ := other.Size().(types.Int)
+		if own, ok := a.(traits.Lister); ok && own.Size() == size && (!m.walk(b, true) || !isData(b) && !m.spendProduct(values, int(size))) {
 			return types.NewErr(noSteps)
 		}
 	}
 	return types.Equal(a, b)
 }
 
-// tree counts what is in a part of an object: the values, and the bytes of their text.
-func tree(v any) (values, bytes int) {
-	values = 1
+// tree takes steps for what is in a part of an object: the values, and the bytes of their
+// text. It takes them as it goes: lists that an expression has joined may have one part very
+// often, and that part another.
+func (m *Meter) tree(v any, text bool) (values int, ok bool) {
+	values, bytes := 1, 0
 	switch v := v.(type) {
 	case string:
 		bytes = len(v)
 	case []any:
 		for _, item := range v {
-			n, size := tree(item)
-			values, bytes = values+n, bytes+size
+			n, ok := m.tree(item, text)
+			if !ok {
+				return 0, false
+			}
+			values += n
 		}
 	case map[string]any:
 		for name, value := range v {
-			n, size := tree(value)
-			values, bytes = values+n+1, bytes+len(name)+size
+			n, ok := m.tree(value, text)
+			if !ok {
+				return 0, false
+			}
+			values += n
+			bytes += len(name)
 		}
+		if !m.Spend(len(v)) {
+			return 0, false
+		}
+		values += len(v)
 	}
-	return values, bytes
+	if !text {
+		bytes = 0
+	}
+	return values, m.Spend(1 + bytes)
 }
 
 // walk takes steps for all values in a value, and for the bytes of their text.
 func (m *Meter) walk(v ref.Val, text bool) bool {
 	if isData(v) {
-		values, bytes := tree(v.Value())
-		return m.Spend(values) && (!text || m.Spend(bytes))
+		_, ok := m.tree(v.Value(), text)
+		return ok
 	}
 	switch v := v.(type) {
 	case types.String:

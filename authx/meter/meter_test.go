@@ -2,12 +2,21 @@ package meter_test
 
 import (
 	"context"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
+	"unsafe"
 
 	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types/ref"
+	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
 	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/apiserver/pkg/cel/common"
 	"k8s.io/apiserver/pkg/cel/environment"
 
 	"github.com/rowlock/rowlock/authx/meter"
@@ -64,6 +73,7 @@ func TestOutliers(t *testing.T) {
 		"[1, 2, 3, 4, 5, 6, 7].map(x, v + v).size() == 1":                     lists,
 		"v.matches('((a?){30}){30}b')":                                        long,
 		"v.map(p, 'a'.matches(p)).size() == 1":                                many("((abcdefghij){900}){1}"+strings.Repeat("(abcdefghij){900}", 50), 2),
+		"'a'.matches(v)":                                                      strings.Repeat(`(?i:\PL)`, 9000),
 		"v.find('(((a?){9}){9}){9}b') == ''":                                  long,
 		"v.map(x, x.findAll('a')).size() == 1":                                many(long, 30),
 		"v.indexOf('" + strings.Repeat("a", 60) + "b') == 7 || v.size() == 1": strings.Repeat("a", 2_100_000),
@@ -120,6 +130,51 @@ func TestSameResults(t *testing.T) {
 		want := run(t, plain, text, v, nil)
 		if got := run(t, metered, text, v, full(t)); got != want {
 			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+}
+
+// custom is a value of a custom object: a list of lists of lists, and so on, each of which has
+// the next one very often, as an expression can join them.
+func custom(deep, wide int) ref.Val {
+	s, v := &structural.Structural{Generic: structural.Generic{Type: "string"}}, any("a")
+	for range deep {
+		s = &structural.Structural{Generic: structural.Generic{Type: "array"}, Items: s}
+		v = slices.Repeat([]any{v}, wide)
+	}
+	return common.UnstructuredToVal(v, &model.Structural{Structural: s})
+}
+
+// TestSharedParts: parts of a custom object that are in a list very often are counted as often.
+func TestSharedParts(t *testing.T) {
+	_, env := compilers()
+	for _, text := range []string{"v == v", "'%s'.format([v]) == ''", "v.isSorted()"} {
+		if got := run(t, env, text, custom(6, 1000), full(t)); !strings.Contains(got, tooLarge) {
+			t.Errorf("%s: %s", text, got)
+		}
+		m := full(t)
+		if got := run(t, env, text, custom(3, 10), m); strings.Contains(got, tooLarge) || m.Used() < 1000 {
+			t.Errorf("%s: %s, %d steps", text, got, m.Used())
+		}
+	}
+}
+
+// TestPatternsAreCopied: of a text only the part is kept that was a pattern.
+func TestPatternsAreCopied(t *testing.T) {
+	_, env := compilers()
+	var gone atomic.Bool
+	func() {
+		large := make([]byte, 1<<20)
+		copy(large, "kept-by-nobody,")
+		text := unsafe.String(&large[0], len(large))
+		runtime.AddCleanup(&large[0], func(struct{}) { gone.Store(true) }, struct{}{})
+		if got := run(t, env, "'kept-by-nobody'.matches(v.split(',')[0])", text, full(t)); got != "true" {
+			t.Fatal(got)
+		}
+	}()
+	for end := time.Now().Add(10 * time.Second); !gone.Load(); runtime.GC() { // cleanups run soon after
+		if time.Now().After(end) {
+			t.Fatal("the text is kept with its part")
 		}
 	}
 }

@@ -3,6 +3,7 @@ package meter
 import (
 	"regexp"
 	"regexp/syntax"
+	"strings"
 	"sync"
 
 	"github.com/google/cel-go/common/types"
@@ -21,6 +22,9 @@ const (
 	// steps an instruction takes that is made of it.
 	patternBytes = 4
 	madeSteps    = 4
+	// classSteps is what a class of Unicode takes by being read: four bytes become hundreds
+	// of ranges.
+	classSteps = 500
 	// matchedAtOnce is how many instructions, each for one byte of text, are a step.
 	matchedAtOnce = 64
 )
@@ -52,9 +56,10 @@ func (m *Meter) compiled(text string) *pattern {
 	if ok {
 		return &p
 	}
-	if !m.Spend(len(text) / patternBytes) {
+	if !m.Spend(len(text)/patternBytes) || !m.spendProduct(classes(text), classSteps) {
 		return nil
 	}
+	text = strings.Clone(text) // it may be a small part of a large one, which would be kept with it
 	p.size = sizeOf(text)
 	if !m.spendProduct(p.size, madeSteps) {
 		return nil
@@ -74,6 +79,9 @@ func (m *Meter) compiled(text string) *pattern {
 	}
 	return &p
 }
+
+// classes is how many classes of Unicode a pattern has at most.
+func classes(text string) int { return strings.Count(text, `\p`) + strings.Count(text, `\P`) }
 
 // sizeOf is about how many instructions a pattern becomes; one, where it is no pattern.
 func sizeOf(text string) int {

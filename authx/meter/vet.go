@@ -40,7 +40,8 @@ const (
 // Vet says whether compiling a text costs no more than its length lets expect. The error is
 // for whoever wrote it, and stands for those of the compiler.
 func Vet(text string) error {
-	plain := !strings.Contains(text, "{") && !strings.Contains(text, "Map") && !strings.Contains(text, `\p`) && strings.Count(text, "[") <= plainDepth
+	// Behind a backslash can be any sign of a pattern.
+	plain := !strings.ContainsAny(text, `{\`) && !strings.Contains(text, "Map") && strings.Count(text, "[") <= plainDepth
 	if plain || len(text) > 4*maxLength {
 		return nil
 	}
@@ -161,7 +162,11 @@ func (w *weigher) call(c ast.CallExpr) float64 {
 		n += w.of(arg)
 		if patterned[name] && arg.Kind() == ast.LiteralKind {
 			if s, ok := arg.AsLiteral().(types.String); ok && w.patterns <= maxInstructions {
-				if w.patterns += len(s); w.patterns <= maxInstructions {
+				switch w.patterns += len(s); {
+				case w.patterns > maxInstructions:
+				case classes(string(s)) > maxInstructions/classSteps: // even to read it takes long
+					w.patterns = maxInstructions + 1
+				default:
 					w.patterns += sizeOf(string(s))
 				}
 			}
