@@ -97,7 +97,7 @@ func (s *Signer) Issue(ctx context.Context, g *authx.Grant) (token, id string, e
 		token, err = s.by.Sign(ctx, data)
 	}
 	if err != nil {
-		return "", "", fmt.Errorf("signing a service account token: %w", err)
+		return "", "", fmt.Errorf("failed to generate token: %w", err)
 	}
 	return token, id, nil
 }

@@ -3,13 +3,14 @@
 // a unix socket. The private key never comes into this process.
 //
 // It promises: a token goes out only under a header that says no more than its algorithm,
-// its type and its key, and only by a key that others may find; keys are asked for again
-// when the signer said so, and when a token names one that is not known; while the signer
-// is away, tokens that it signed before are verified with the keys that it last named.
+// its type and its key, and by none that the signer keeps from others; keys are asked for
+// again when the signer said so, and when a token names one that is not known; while the
+// signer is away, tokens that it signed before are verified with the keys that it last named.
 //
 // Who causes calls, and how many: a signature for each token that is issued, to somebody
 // who may have it, at most 32 at once; one question for keys at a time, whoever wants to
-// know. What strangers show as tokens makes it ask once a second at most.
+// know. What strangers show as tokens makes it ask once a second at most, and 256 of them
+// wait for the answer; others are refused at once.
 //
 // Goroutines: those of the connection and of a question for keys, which Close ends; Run is
 // one, of who calls it.
@@ -41,6 +42,7 @@ const (
 
 	maxAnswer = 1 << 20
 	maxCalls  = 32
+	maxAsking = 256 // tokens whose key is not known, and which wait for an answer
 	maxKeyID  = 1 << 10
 	maxKeys   = 1000
 	metaTime  = 10 * time.Second
@@ -70,7 +72,8 @@ type Signer struct {
 	conn    *grpc.ClientConn
 	client  v1alpha1.ExternalJWTSignerClient
 	metrics *Metrics
-	places  chan struct{}
+	places  chan struct{} // of signatures
+	asks    chan struct{} // places of tokens whose key is not known
 	longest time.Duration
 
 	known atomic.Pointer[known]
@@ -105,7 +108,7 @@ func Open(ctx context.Context, cfg Config) (*Signer, error) {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = time.Minute
 	}
-	s := &Signer{cfg: cfg, metrics: newMetrics(), places: make(chan struct{}, maxCalls)}
+	s := &Signer{cfg: cfg, metrics: newMetrics(), places: make(chan struct{}, maxCalls), asks: make(chan struct{}, maxAsking)}
 	s.life, s.end = context.WithCancel(context.WithoutCancel(ctx))
 	s.known.Store(&known{})
 	conn, err := grpc.NewClient("passthrough:///signer",
@@ -245,6 +248,12 @@ func (s *Signer) Find(ctx context.Context, id string) []serviceaccount.Key {
 	recent := s.asking == nil && time.Since(s.asked) < unknownPause
 	s.mu.Unlock()
 	if recent {
+		return nil
+	}
+	select {
+	case s.asks <- struct{}{}:
+		defer func() { <-s.asks }()
+	default: // a signer that stalls keeps no more of them
 		return nil
 	}
 	if err := s.refresh(ctx); err != nil {

@@ -170,6 +170,46 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
+// TestStall: while the signer does not say which keys there are, so many tokens that name
+// unknown ones wait for it, and no more.
+func TestStall(t *testing.T) {
+	s := signertest.New(t, "first")
+	signer := open(t, s, nil)
+	asked, on := s.Calls("FetchKeys"), make(chan struct{})
+	s.Behave(signertest.Manner{Stalls: on})
+	const strangers, places = 300, 256
+	ended := make(chan int, strangers)
+	go func() { // the first of them waits, once it is time to ask again
+		found := 0
+		for ; s.Calls("FetchKeys") == asked; time.Sleep(10 * time.Millisecond) {
+			found = len(signer.Find(t.Context(), "made up"))
+		}
+		ended <- found
+	}()
+	for deadline := time.Now().Add(time.Minute); s.Calls("FetchKeys") == asked; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("keys are not asked for")
+		}
+	}
+	for i := range strangers - 1 {
+		go func() { ended <- len(signer.Find(t.Context(), fmt.Sprint("made up ", i))) }()
+	}
+	for range strangers - places {
+		<-ended
+	}
+	select {
+	case <-ended:
+		t.Error("one that had a place did not wait")
+	default:
+	}
+	close(on)
+	for range places {
+		if <-ended > 0 {
+			t.Error("an unknown key is found")
+		}
+	}
+}
+
 // TestHeaders: a signer that writes more into a token than it may does not get it out.
 func TestHeaders(t *testing.T) {
 	s := signertest.New(t, "first")

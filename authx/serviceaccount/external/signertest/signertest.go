@@ -27,6 +27,7 @@ import (
 // Manner is how a signer behaves. The zero Manner is that of an honest one.
 type Manner struct {
 	Err     error           // all that is answered
+	Stalls  <-chan struct{} // keys are named once it is closed
 	Header  map[string]any  // fields of the header of tokens, in place of its own
 	Naked   bool            // tokens have no signature
 	Keys    *v1alpha1.Key   // named besides
@@ -131,10 +132,17 @@ func (a answers) Metadata(context.Context, *v1alpha1.MetadataRequest) (*v1alpha1
 	return &v1alpha1.MetadataResponse{MaxTokenExpirationSeconds: m.Longest}, err
 }
 
-func (a answers) FetchKeys(context.Context, *v1alpha1.FetchKeysRequest) (*v1alpha1.FetchKeysResponse, error) {
+func (a answers) FetchKeys(ctx context.Context, _ *v1alpha1.FetchKeysRequest) (*v1alpha1.FetchKeysResponse, error) {
 	m, err := a.s.called("FetchKeys")
 	if err != nil {
 		return nil, err
+	}
+	if m.Stalls != nil {
+		select {
+		case <-m.Stalls:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
 	if m.Hint == 0 {
 		m.Hint = 3600
