@@ -8,6 +8,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	coordinationv1alpha2 "k8s.io/api/coordination/v1alpha2"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rowlock/rowlock/server/cache"
@@ -37,11 +38,13 @@ type Elections struct {
 	Queue *Queue        // nil: the work is not measured
 
 	contests map[place]*contest
-	forLease map[place]place // the Lease that a candidate is for
+	entries  map[place]entry // by where the candidate is
 	waiting  turns
+	next     time.Time // no election is due before it; zero: none is
 	failed   ratelog.Line
 	problems ratelog.Line
 	chosen   ratelog.Line
+	kept     ratelog.Line
 }
 
 // ElectionConfig says how leaders are chosen.
@@ -69,6 +72,12 @@ func elections(h Host, c Config) func(context.Context) error {
 
 // place is where an object of a namespace is.
 type place struct{ namespace, name string }
+
+// entry is what a candidate is for.
+type entry struct {
+	lease place
+	going bool // it is being deleted, and waits for its finalizers
+}
 
 // contest is an election of one Lease that has candidates.
 type contest struct {
@@ -104,7 +113,7 @@ func (e *Elections) Run(ctx context.Context) error {
 // follow looks at all elections, then at those where something changes. It returns when a
 // watcher was cut off, so that Run begins again.
 func (e *Elections) follow(ctx context.Context) {
-	e.contests, e.forLease, e.waiting = map[place]*contest{}, map[place]place{}, turns{}
+	e.contests, e.entries, e.waiting, e.next = map[place]*contest{}, map[place]entry{}, turns{}, time.Time{}
 	e.Queue.clear()
 	candidates, there := e.Cache.WatchNow(candidatesKey, cache.Scope{})
 	defer candidates.Stop()
@@ -117,10 +126,10 @@ func (e *Elections) follow(ctx context.Context) {
 	remove := time.NewTimer(0)
 	defer remove.Stop()
 	for {
+		began := time.Now()
 		next := e.wake()
 		var resting, due <-chan time.Time
 		if key, ok := e.waiting.next(); ok {
-			began := time.Now()
 			e.Queue.work(func() bool { return e.look(ctx, key) })
 			resting = time.After(min(electionRest*time.Since(began), electionLongest))
 		} else if !next.IsZero() {
@@ -165,18 +174,21 @@ func (e *Elections) took(ctx context.Context, w *cache.Watcher, set, gone func(*
 // set takes over what a candidate says now.
 func (e *Elections) set(item *cache.Item) {
 	var stored struct {
-		Metadata struct{ CreationTimestamp metav1.Time }
-		Spec     coordinationv1alpha2.LeaseCandidateSpec
+		Metadata struct {
+			CreationTimestamp metav1.Time
+			DeletionTimestamp *metav1.Time
+		}
+		Spec coordinationv1alpha2.LeaseCandidateSpec
 	}
 	if item.Corrupt != nil || json.Unmarshal(item.JSON, &stored) != nil {
 		e.unset(item)
 		return
 	}
-	lease := place{item.Namespace, stored.Spec.LeaseName}
-	if e.forLease[place{item.Namespace, item.Name}] != lease {
+	key, lease := place{item.Namespace, item.Name}, place{item.Namespace, stored.Spec.LeaseName}
+	if e.entries[key].lease != lease {
 		e.unset(item)
 	}
-	e.forLease[place{item.Namespace, item.Name}] = lease
+	e.entries[key] = entry{lease, stored.Metadata.DeletionTimestamp != nil}
 	c := e.contests[lease]
 	if c == nil {
 		c = &contest{candidates: map[string]*election.Candidate{}}
@@ -189,16 +201,16 @@ func (e *Elections) set(item *cache.Item) {
 // unset forgets a candidate.
 func (e *Elections) unset(item *cache.Item) {
 	key := place{item.Namespace, item.Name}
-	lease, ok := e.forLease[key]
+	of, ok := e.entries[key]
 	if !ok {
 		return
 	}
-	delete(e.forLease, key)
-	c := e.contests[lease]
+	delete(e.entries, key)
+	c := e.contests[of.lease]
 	if delete(c.candidates, item.Name); len(c.candidates) == 0 {
-		delete(e.contests, lease)
+		delete(e.contests, of.lease)
 	}
-	e.await(lease)
+	e.await(of.lease)
 }
 
 // mark has the election of a Lease that changed looked at, if there is one.
@@ -215,28 +227,41 @@ func (e *Elections) await(key place) {
 	}
 }
 
-// wake has those looked at that are due, and finds when the next is; zero: never.
-func (e *Elections) wake() (next time.Time) {
-	now := e.Clock()
+// wake has those looked at that are due, and finds when the next may be; zero: never. It
+// goes through all elections only when one of them may be due, and rests as follow does.
+func (e *Elections) wake() time.Time {
+	began, now := time.Now(), e.Clock()
+	if e.next.IsZero() || e.next.After(now) {
+		return e.next
+	}
+	e.next = time.Time{}
 	for key, c := range e.contests {
-		switch {
-		case c.due.IsZero():
-		case !c.due.After(now):
+		if !c.due.IsZero() && !c.due.After(now) {
 			c.due = time.Time{}
 			e.await(key)
-		case next.IsZero() || c.due.Before(next):
-			next = c.due
 		}
+		e.plan(c.due)
 	}
-	return next
+	if rested := now.Add(electionRest * time.Since(began)); e.next.Before(rested) && !e.next.IsZero() {
+		e.next = rested
+	}
+	return e.next
+}
+
+// plan takes over when an election is due; zero: never.
+func (e *Elections) plan(due time.Time) {
+	if !due.IsZero() && (e.next.IsZero() || due.Before(e.next)) {
+		e.next = due
+	}
 }
 
 // look takes the next step of an election, and says whether it could.
 func (e *Elections) look(ctx context.Context, key place) bool {
 	c := e.contests[key]
-	if c == nil {
-		return true
+	if c == nil || len(apivalidation.NameIsDNSSubdomain(key.name, false)) > 0 {
+		return true // nobody stands any more, or for a Lease that there cannot be
 	}
+	defer func() { e.plan(c.due) }()
 	var have lease
 	if !have.read(e.Cache.Get(leasesKey, key.namespace, key.name)) {
 		return true // what cannot be read says nothing until it is written again

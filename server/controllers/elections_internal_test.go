@@ -54,13 +54,13 @@ func newBallot() *ballot {
 }
 
 // put writes a candidate that was made and renewed so long ago.
-func (b *ballot) put(namespace, name, lease string, made, renewed time.Duration) {
+func (b *ballot) put(namespace, name, lease string, made, renewed time.Duration, metadata ...string) {
 	b.last++
 	at := func(ago time.Duration) string {
 		return time.Now().Add(-ago).UTC().Format("2006-01-02T15:04:05.000000Z")
 	}
-	value := fmt.Sprintf(`{"apiVersion":"coordination.k8s.io/v1alpha2","kind":"LeaseCandidate","metadata":{"name":%q,"namespace":%q,"creationTimestamp":%q},"spec":{"leaseName":%q,"binaryVersion":"1.32.0","emulationVersion":"1.32.0","strategy":"OldestEmulationVersion","renewTime":%q}}`,
-		name, namespace, at(made)[:19]+"Z", lease, at(renewed))
+	value := fmt.Sprintf(`{"apiVersion":"coordination.k8s.io/v1alpha2","kind":"LeaseCandidate","metadata":{"name":%q,"namespace":%q,"creationTimestamp":%q%s},"spec":{"leaseName":%q,"binaryVersion":"1.32.0","emulationVersion":"1.32.0","strategy":"OldestEmulationVersion","renewTime":%q}}`,
+		name, namespace, at(made)[:19]+"Z", strings.Join(metadata, ""), lease, at(renewed))
 	b.cache.Apply([]sqlstore.Change{{Row: sqlstore.Row{Key: sqlstore.Key{Resource: candidatesKey, Namespace: namespace, Name: name}, Revision: b.last, Value: []byte(value)}}})
 }
 
@@ -111,6 +111,59 @@ func TestExpiredCandidatesGo(t *testing.T) {
 			time.Sleep(2 * time.Minute)
 			if got := deleted(); !slices.Equal(got, []string{"a/leasecandidates/fresh", "a/leasecandidates/new"}) {
 				t.Errorf("%v go after half an hour", got)
+			}
+		})
+	})
+}
+
+// Expired candidates that cannot go, or wait for their finalizers, are not tried again before
+// it is time, however many they are.
+func TestExpiredCandidatesThatStay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBallot()
+		b.fail = errors.New("no")
+		for i := range 2 * removedAtOnce {
+			b.put("a", fmt.Sprint("old", i), "l", time.Hour, time.Hour)
+			b.put("a", fmt.Sprint("going", i), "l", time.Hour, time.Hour, `,"finalizers":["example.com/f"],"deletionTimestamp":"2000-01-01T00:00:00Z"`)
+		}
+		b.during(t, func() {
+			time.Sleep(29 * time.Minute)
+			list := b.take()
+			if len(list) != removedAtOnce || slices.ContainsFunc(list, func(call string) bool { return strings.Contains(call, "going") }) {
+				t.Errorf("%d calls in half an hour: %.3q", len(list), list)
+			}
+		})
+	})
+}
+
+// Elections are gone through when one may be due, and not before.
+func TestElectionsWake(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	e := &Elections{Clock: func() time.Time { return now }, contests: map[place]*contest{{"a", "1"}: {due: now.Add(time.Second)}, {"a", "2"}: {due: now.Add(time.Hour)}}}
+	if next := e.wake(); !next.IsZero() {
+		t.Errorf("due at %v before any is planned", next)
+	}
+	for _, c := range e.contests {
+		e.plan(c.due)
+	}
+	if next := e.wake(); !next.Equal(now.Add(time.Second)) || len(e.waiting.waits) > 0 {
+		t.Errorf("due at %v, %v wait", next, e.waiting.waits)
+	}
+	now = now.Add(time.Second)
+	if next := e.wake(); !next.Equal(now.Add(time.Hour-time.Second)) || len(e.waiting.waits) != 1 || !e.waiting.waits[place{"a", "1"}] {
+		t.Errorf("due at %v, %v wait", next, e.waiting.waits)
+	}
+}
+
+// A Lease that there cannot be is not tried to be made.
+func TestLeaseThatCannotBe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBallot()
+		b.put("a", "one", "No Lease", time.Hour, time.Second)
+		b.during(t, func() {
+			time.Sleep(time.Minute)
+			if list := b.take(); len(list) > 0 {
+				t.Errorf("%q", list)
 			}
 		})
 	})

@@ -79,23 +79,33 @@ func faster(err error) bool {
 }
 
 // remove deletes candidates that have not renewed themselves for long, and says when to do
-// so again. Those stay that were made not long ago: their clock may be wrong.
+// so again. Those stay that were made not long ago: their clock may be wrong. Those that
+// cannot go are tried again as late as if they had.
 func (e *Elections) remove(ctx context.Context) time.Duration {
 	now := e.Clock()
-	removed := 0
-	for key, lease := range e.forLease {
-		c := e.contests[lease].candidates[key.name]
-		if !c.Expired(now) || now.Sub(c.Created()) < election.Lasts {
+	tried, removed := 0, 0
+	for key, of := range e.entries {
+		c := e.contests[of.lease].candidates[key.name]
+		if of.going || !c.Expired(now) || now.Sub(c.Created()) < election.Lasts {
 			continue
 		}
-		if removed++; removed > removedAtOnce || ctx.Err() != nil {
-			return e.Retry
+		if ctx.Err() != nil {
+			break
 		}
+		if tried == removedAtOnce {
+			if removed > 0 {
+				return e.Retry
+			}
+			break
+		}
+		tried++
 		revision := strconv.FormatInt(c.Revision, 10)
 		options := &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &revision}}
 		if err := e.API.Call(ctx, electionAgent, http.MethodDelete, candidatePath(key.namespace, key.name), "application/json", options, nil); err != nil && !faster(err) {
-			e.Log.Warn("an expired candidate cannot be removed", "namespace", key.namespace, "name", key.name, "error", err)
+			e.kept.Log(ctx, e.Log, slog.LevelWarn, "an expired candidate cannot be removed", "namespace", key.namespace, "name", key.name, "error", err)
+			continue
 		}
+		removed++
 	}
 	return removeEvery
 }

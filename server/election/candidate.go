@@ -15,6 +15,10 @@ import (
 // Lasts is for how long a candidate is one that does not renew itself.
 const Lasts = 30 * time.Minute
 
+// longestVersion is how many bytes a version may have that counts: each part of one takes
+// many times its length.
+const longestVersion = 256
+
 // Candidate is what counts of a LeaseCandidate.
 type Candidate struct {
 	Name     string
@@ -22,7 +26,7 @@ type Candidate struct {
 
 	strategy          coordinationv1.CoordinatedLeaseStrategy
 	emulation, binary semver.Version
-	versioned         bool // both are known
+	versioned         bool // both are known, and not too long
 	created           time.Time
 	pinged, renewed   time.Time // zero: never
 }
@@ -30,10 +34,10 @@ type Candidate struct {
 // Read makes a Candidate of what a LeaseCandidate says.
 func Read(name string, revision int64, created metav1.Time, spec *coordinationv1alpha2.LeaseCandidateSpec) *Candidate {
 	c := &Candidate{Name: name, Revision: revision, strategy: spec.Strategy, created: created.Time}
-	var errs [2]error
-	c.emulation, errs[0] = semver.Parse(spec.EmulationVersion)
-	c.binary, errs[1] = semver.Parse(spec.BinaryVersion)
-	c.versioned = errs == [2]error{}
+	var known [2]bool
+	c.emulation, known[0] = version(spec.EmulationVersion)
+	c.binary, known[1] = version(spec.BinaryVersion)
+	c.versioned = known == [2]bool{true, true}
 	if spec.PingTime != nil {
 		c.pinged = spec.PingTime.Time
 	}
@@ -41,6 +45,14 @@ func Read(name string, revision int64, created metav1.Time, spec *coordinationv1
 		c.renewed = spec.RenewTime.Time
 	}
 	return c
+}
+
+func version(text string) (v semver.Version, known bool) {
+	if len(text) > longestVersion {
+		return v, false
+	}
+	v, err := semver.Parse(text)
+	return v, err == nil
 }
 
 // Expired says that a candidate has not renewed itself for so long that it is none any more.

@@ -139,6 +139,7 @@ func TestSteps(t *testing.T) {
 		},
 		"one of them is silent":                  {among: []*election.Candidate{member("a 1.31.0 1.32.0", 9, 60, theirs), member("b 1.31.0 1.32.0", 0, 1)}, wants: term("b"), due: 5 * time.Second},
 		"one without a version is not the best":  {among: []*election.Candidate{member("a x 1.31.0", 0, 1, theirs), member("b 1.31.0 1.32.0", 0, 1)}, wants: term("b"), due: 5 * time.Second},
+		"one with a version that is too long":    {among: []*election.Candidate{member("a 1.31.0 1.32.0-"+strings.Repeat("a.", 200)+"a", 0, 1)}, err: "no candidate says of which versions it is", due: refresh - time.Second},
 		"one without a version leads by no rule": {among: []*election.Candidate{member("a x 1.32.0", 0, 1)}, err: "no candidate says of which versions it is", due: refresh - time.Second},
 	} {
 		step, err := election.Decide(test.lease, test.among, now, 5*time.Second)
