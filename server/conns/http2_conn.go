@@ -25,9 +25,10 @@ type HTTP2Conn struct {
 	reader   frameReader
 
 	coalescer coalescer
-	waits     bool         // whoever writes waits for the client; guarded by coalescer.mu, as the next two
-	tracker   frameTracker // of what package http2 writes
-	partial   []byte       // the beginning of a frame that may carry a token
+	waits     bool           // whoever writes waits for the client; guarded by coalescer.mu, as the next two
+	tracker   frameTracker   // of what package http2 writes
+	partial   []byte         // the beginning of a frame that may carry a token
+	shown     []*http2Stream // whose tokens were found in what is being written
 
 	writing atomic.Int32  // calls of Write under way
 	corked  atomic.Int32  // answers under way that are written without a pause
@@ -139,6 +140,7 @@ func (c *HTTP2Conn) writeFrames(p []byte) error {
 	c.waits = true
 	if c.flow.searching() || len(c.partial) > 0 {
 		p = c.removeTokens(p)
+		defer c.tellShown()
 	}
 	c.flow.allow(len(p))
 	between := c.track(p)

@@ -168,7 +168,10 @@ func TestGrant(t *testing.T) {
 	w.updated(0, 2<<20)
 	_ = w.opened(1)
 	w.updated(1, 35)
-	if !w.search(s) || !w.matchToken(1, s.token[:]) {
+	if !w.search(s) {
+		t.Fatal("not searched for")
+	}
+	if is, whole := w.matchToken(1, s.token[:]); !is || whole != s {
 		t.Fatal("not found")
 	}
 	for _, step := range []struct {
@@ -187,6 +190,41 @@ func TestGrant(t *testing.T) {
 	w.reset(1)
 	if _, err := w.grant(s, 1); !errors.Is(err, errEnded) {
 		t.Error(err)
+	}
+}
+
+// TestHeadersComeFirst: a stream sends nothing before what came with its token is on its
+// way, which is the head of its answer.
+func TestHeadersComeFirst(t *testing.T) {
+	c := newTracked(100)
+	c.flow.updated(0, 2<<20)
+	_ = c.flow.opened(1)
+	s := &http2Stream{conn: c, found: make(chan struct{}), grown: make(chan struct{}, 1), token: token{1}}
+	if !c.flow.search(s) {
+		t.Fatal("not searched for")
+	}
+	known := func() bool {
+		select {
+		case <-s.found:
+			return true
+		default:
+			return false
+		}
+	}
+	var sent []byte
+	c.coalescer.out = func(p []byte) (int, error) {
+		if known() {
+			t.Error("the stream may send before its headers are")
+		}
+		sent = append(sent, p...)
+		return len(p), nil
+	}
+	head := frame(headersFrame, endHeaders, 1, []byte{0x88})
+	if err := c.writeFrames(append(bytes.Clone(head), frame(dataFrame, 0, 1, s.token[:])...)); err != nil {
+		t.Fatal(err)
+	}
+	if !known() || !bytes.Equal(sent, head) {
+		t.Errorf("known %t; sent %x", known(), sent)
 	}
 }
 

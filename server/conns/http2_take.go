@@ -39,10 +39,11 @@ func (f *flowControl) forgetSearch(s *http2Stream) {
 }
 
 // matchToken says whether a frame's payload is a token, or a part of one. Then it shows
-// which stream is whose, and is not for the client. A window may have cut the token, but
+// which stream is whose, and is not for the client; whole is that stream, once all of its
+// token has come. A window may have cut the token, but
 // hardly so that less than a few bytes are left: then it is not found, which is the
 // client's doing.
-func (f *flowControl) matchToken(id uint32, payload []byte) bool {
+func (f *flowControl) matchToken(id uint32, payload []byte) (is bool, whole *http2Stream) {
 	const few = 4
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -62,11 +63,11 @@ func (f *flowControl) matchToken(id uint32, payload []byte) bool {
 			s.window = f.initial + f.unsent[id]
 			delete(f.unsent, id)
 			f.streams[id] = s
-			close(s.found)
+			whole = s
 		}
-		return true
+		return true, whole
 	}
-	return false
+	return false, nil
 }
 
 // grant says how many of n bytes of a stream may be sent now, and counts them.

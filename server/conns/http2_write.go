@@ -118,10 +118,16 @@ func (c *HTTP2Conn) removeTokens(p []byte) []byte {
 			return append(out, p[from:at]...)
 		}
 		end := at + frameHead + h.length()
-		if mayCarryToken(&h) && c.flow.matchToken(h.stream(), p[at+frameHead:end]) {
-			out = append(out, p[from:at]...)
-			from, at = end, end
-			continue
+		if mayCarryToken(&h) {
+			is, whole := c.flow.matchToken(h.stream(), p[at+frameHead:end])
+			if whole != nil {
+				c.shown = append(c.shown, whole)
+			}
+			if is {
+				out = append(out, p[from:at]...)
+				from, at = end, end
+				continue
+			}
 		}
 		at += frameHead
 		left = h.length()
@@ -130,6 +136,16 @@ func (c *HTTP2Conn) removeTokens(p []byte) []byte {
 		return p
 	}
 	return append(out, p[from:]...)
+}
+
+// tellShown lets streams begin to send whose tokens were found: not before what came with
+// the token is on its way, which may be the headers of their answers.
+func (c *HTTP2Conn) tellShown() {
+	for _, s := range c.shown {
+		close(s.found)
+	}
+	clear(c.shown)
+	c.shown = c.shown[:0]
 }
 
 // mayCarryToken says whether a frame is small enough to be a token, or a part of one.
