@@ -63,6 +63,26 @@ func TestReadBodyErrors(t *testing.T) {
 	}
 }
 
+// TestSchemes: kinds of the groups that extend a server are not known to the others, nor
+// the others to them.
+func TestSchemes(t *testing.T) {
+	for _, tc := range []struct{ want, body, err string }{
+		{"apiregistration.k8s.io", `{"apiVersion":"v1"}`, `APIService in version "v1" cannot be handled as a APIService: no kind "APIService" is registered for version "v1" in scheme "pkg/apiserver/scheme/scheme.go:28"`},
+		{"apiregistration.k8s.io", `{"apiVersion":"apiregistration.k8s.io/v1beta1"}`, `the API version in the data (apiregistration.k8s.io/v1beta1) does not match the expected API version (apiregistration.k8s.io/v1)`},
+		{"apiextensions.k8s.io", `{"apiVersion":"apps/v1"}`, `APIService in version "v1" cannot be handled as a APIService: no kind "APIService" is registered for version "apps/v1" in scheme "pkg/apiserver/apiserver.go:53"`},
+		{"apps", `{"apiVersion":"apiextensions.k8s.io/v1"}`, `APIService in version "v1" cannot be handled as a APIService: no kind "APIService" is registered for version "apiextensions.k8s.io/v1" in scheme "pkg/api/legacyscheme/scheme.go:30"`},
+	} {
+		want := codecs.Expected{
+			GVK:   schema.GroupVersionKind{Group: tc.want, Version: "v1", Kind: "APIService"},
+			Known: func(schema.GroupVersionKind) (runtime.Object, bool) { return nil, true },
+		}
+		_, _, err := codecs.ReadBody(json.Codec{}, []byte(tc.body), want, &corev1.ConfigMap{}, codecs.Ignore)
+		if err == nil || err.Error() != tc.err {
+			t.Errorf("%s for %s: %v", tc.body, tc.want, err)
+		}
+	}
+}
+
 func TestWarnings(t *testing.T) {
 	got := codecs.Warnings([]string{
 		"yaml: unmarshal errors:\n  line 7: key \"a\" already set in map\n  line 9: key \"b\" already set in map",

@@ -167,7 +167,7 @@ func TestAggregatedServer(t *testing.T) {
 		t.Errorf("asked for %s", r.URL)
 	}
 	// What stands behind all that was authorized is passed on as it is.
-	if code, _, _ := do("GET", "/apis/g.example/v1/namespaces/a/things/x/proxy//b/c%2Fd/", ""); code != http.StatusTeapot || b.seen.Load().URL.Path != thing+"/proxy//b/c/d/" {
+	if code, _, _ := do("GET", "/apis/g.example/v1/namespaces/a/things/x/proxy//b/c%2Fd/", ""); code != http.StatusTeapot || b.seen.Load().URL.Path != thing+"/proxy//b/c/d/" || b.seen.Load().Header.Get("X-Forwarded-Uri") != thing+"/proxy/b/c/d/" {
 		t.Errorf("%d: asked for %s", code, b.seen.Load().URL.Path)
 	}
 	if code, header, body := do("GET", "/apis/g.example/v1/things/moved", ""); code != http.StatusBadGateway || header.Get("Location") != "" || !strings.Contains(body, "not permitted") {

@@ -166,7 +166,8 @@ func (e *exchange) rewrite(r *httputil.ProxyRequest) {
 	h := r.Out.Header
 	h["X-Forwarded-For"] = r.In.Header["X-Forwarded-For"]
 	r.SetXForwarded()
-	uri := path.Join("/", r.In.URL.EscapedPath())
+	// An escaped slash reaches the other server as a slash.
+	uri := path.Join("/", (&url.URL{Path: r.In.URL.Path}).EscapedPath())
 	if strings.HasSuffix(r.In.URL.Path, "/") && uri != "/" {
 		uri += "/"
 	}

@@ -30,10 +30,8 @@ func LongRunning(i *request.Info) bool {
 		return true
 	}
 	switch i.Subresource {
-	case "attach", "exec", "proxy", "portforward":
+	case "attach", "exec", "proxy", "portforward", "log":
 		return true
-	case "log":
-		return i.Query.Get("follow") == "true" || i.Query.Get("follow") == "1"
 	}
 	return false
 }

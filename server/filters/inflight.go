@@ -24,7 +24,7 @@ type Limits struct {
 	Slow int
 	// Watches are how many watches there may be, and how many of one user.
 	Watches, UserWatches int
-	// Connects are how many connections to pods, nodes and services, and followed logs,
+	// Connects are how many connections to pods, nodes and services, and logs of containers,
 	// there may be, and how many of one user.
 	Connects, UserConnects int
 }

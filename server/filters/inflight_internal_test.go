@@ -342,7 +342,7 @@ func TestLasting(t *testing.T) {
 		t.Errorf("one too many of all: %d", code)
 	}
 	watch("mallory", "/api/v1/namespaces/a/pods/p/log?follow=true")
-	for _, path := range []string{"pods/p/exec", "pods/p/attach", "pods/p/portforward", "pods/p/proxy", "services/s/proxy/x", "pods/p/log?follow=true"} {
+	for _, path := range []string{"pods/p/exec", "pods/p/attach", "pods/p/portforward", "pods/p/proxy", "services/s/proxy/x", "pods/p/log?follow=true", "pods/p/log"} {
 		if code := f.ask("mallory", "GET", "/api/v1/namespaces/a/"+path, ""); code != 429 {
 			t.Errorf("%s, one too many of a user: %d", path, code)
 		}

@@ -14,6 +14,8 @@ import (
 var retired = map[string][]string{
 	"admissionregistration.k8s.io/v1alpha1": {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
 	"admissionregistration.k8s.io/v1beta1":  {"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"},
+	"apiextensions.k8s.io/v1beta1":          {"CustomResourceDefinition"},
+	"apiregistration.k8s.io/v1beta1":        {"APIService"},
 	"apps/v1beta1":                          {"ControllerRevision", "Deployment", "Scale", "StatefulSet"},
 	"apps/v1beta2":                          {"ControllerRevision", "DaemonSet", "Deployment", "ReplicaSet", "Scale", "StatefulSet"},
 	"authentication.k8s.io/v1alpha1":        {"SelfSubjectReview"},

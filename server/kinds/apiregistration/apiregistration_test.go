@@ -31,6 +31,19 @@ func TestWhatTheServerWrites(t *testing.T) {
 	}
 }
 
+// TestNames: what a name is made from must be the name too.
+func TestNames(t *testing.T) {
+	s := apiregistration.OfDefinition(schema.GroupVersion{Group: "x.example", Version: "v1"})
+	s.GenerateName = s.Name
+	if errs := apiregistration.APIService.Validate(t.Context(), s); len(errs) > 0 {
+		t.Error(errs)
+	}
+	s.GenerateName = "v1.x"
+	if errs := apiregistration.APIService.Validate(t.Context(), s); len(errs) != 1 || errs[0].Field != "metadata.generateName" {
+		t.Error(errs)
+	}
+}
+
 // TestConditions: what may stand in a status, and what the table makes of it.
 func TestConditions(t *testing.T) {
 	is := func(status apiregistrationv1.ConditionStatus, reason string) apiregistrationv1.APIServiceCondition {

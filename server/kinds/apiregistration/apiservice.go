@@ -110,9 +110,14 @@ func available(s *apiregistrationv1.APIService) string {
 func validateAPIService(s *apiregistrationv1.APIService) field.ErrorList {
 	p := field.NewPath("spec")
 	var errs field.ErrorList
-	if want := s.Spec.Version + "." + s.Spec.Group; s.Name != "" && s.Name != want {
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), s.Name, fmt.Sprintf("must be `spec.version+\".\"+spec.group`: %q", want)))
+	want := s.Spec.Version + "." + s.Spec.Group
+	named := func(name, value string) {
+		if value != "" && value != want {
+			errs = append(errs, field.Invalid(field.NewPath("metadata", name), value, fmt.Sprintf("must be `spec.version+\".\"+spec.group`: %q", want)))
+		}
 	}
+	named("generateName", s.GenerateName)
+	named("name", s.Name)
 	if s.Spec.Group == "" && s.Spec.Version != "v1" {
 		errs = append(errs, field.Required(p.Child("group"), "only v1 may have an empty group and it better be legacy kube"))
 	}

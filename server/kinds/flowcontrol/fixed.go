@@ -105,8 +105,11 @@ func SuggestedSchemas() []*flowcontrolv1.FlowSchema {
 			ResourceRules: []flowcontrolv1.ResourcePolicyRule{endpoints},
 		}),
 		schema("workload-leader-election", "leader-election", 200, byUser, flowcontrolv1.PolicyRulesWithSubjects{
-			Subjects:      systemAccounts(all),
-			ResourceRules: []flowcontrolv1.ResourcePolicyRule{leases},
+			Subjects: systemAccounts(all),
+			ResourceRules: []flowcontrolv1.ResourcePolicyRule{
+				resources(leases.Verbs, "", []string{"endpoints", "configmaps"}, []string{all}, false),
+				leases,
+			},
 		}),
 		schema("kube-controller-manager", "workload-high", 800, byNamespace, everything(users(manager)...)),
 		schema("kube-scheduler", "workload-high", 800, byNamespace, everything(users(scheduler)...)),

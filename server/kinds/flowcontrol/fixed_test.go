@@ -3,6 +3,7 @@ package flowcontrol_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/rowlock/rowlock/server/kinds/flowcontrol"
@@ -36,9 +37,15 @@ func TestLeaderElection(t *testing.T) {
 		if s.Name != "system-leader-election" && s.Name != "workload-leader-election" {
 			continue
 		}
-		rule := s.Spec.Rules[0].ResourceRules
-		if len(rule) != 1 || fmt.Sprint(rule[0].Verbs, rule[0].APIGroups, rule[0].Resources, rule[0].Namespaces, rule[0].ClusterScope) != "[get create update] [coordination.k8s.io] [leases] [*] false" {
-			t.Errorf("%s: %+v", s.Name, rule)
+		got, want := "", "[get create update] [coordination.k8s.io] [leases] [*] false;"
+		if s.Name == "workload-leader-election" { // others still use the older kinds
+			want = "[get create update] [] [endpoints configmaps] [*] false;" + want
+		}
+		for _, rule := range s.Spec.Rules[0].ResourceRules {
+			got += fmt.Sprint(rule.Verbs, rule.APIGroups, rule.Resources, rule.Namespaces, rule.ClusterScope) + ";"
+		}
+		if got != want {
+			t.Errorf("%s: %s", s.Name, got)
 		}
 	}
 }
@@ -48,5 +55,20 @@ func TestMandatoryIsFixed(t *testing.T) {
 	s.Spec.MatchingPrecedence = 9000
 	if errs := flowcontrol.FlowSchema.Validate(context.Background(), s); len(errs) != 1 {
 		t.Errorf("a changed catch-all: %v", errs)
+	}
+	for _, l := range flowcontrol.MandatoryLevels() {
+		flowcontrol.PriorityLevelConfiguration.Default(l)
+		want := "spec of 'catch-all' must"
+		if l.Name == "exempt" {
+			want = "spec of 'exempt' except the 'spec.exempt' field must"
+			l.Spec.Exempt = nil
+		}
+		if errs := flowcontrol.PriorityLevelConfiguration.Validate(t.Context(), l); len(errs) > 0 {
+			t.Errorf("%s as it may be: %v", l.Name, errs)
+		}
+		l.Spec.Type = "Other"
+		if errs := flowcontrol.PriorityLevelConfiguration.Validate(t.Context(), l); !strings.Contains(fmt.Sprint(errs), want) {
+			t.Errorf("a changed %s: %v", l.Name, errs)
+		}
 	}
 }

@@ -102,13 +102,13 @@ func validateLevel(l *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList 
 		if fixed.Name != l.Name {
 			continue
 		}
-		// How much of its share the exempt level lends may be tuned.
-		spec := l.Spec.DeepCopy()
-		if spec.Exempt != nil && fixed.Spec.Exempt != nil {
-			spec.Exempt = fixed.Spec.Exempt
+		// How much of its share the exempt level lends may be tuned, or left to the default.
+		spec, but := l.Spec.DeepCopy(), ""
+		if fixed.Spec.Exempt != nil {
+			spec.Exempt, but = fixed.Spec.Exempt, " except the 'spec.exempt' field"
 		}
 		if !rules.Same(*spec, fixed.Spec) {
-			errs = append(errs, field.Invalid(p, rules.Shown(l.Spec), fmt.Sprintf("spec of '%s' except the 'spec.exempt' field must equal the fixed value", l.Name)))
+			errs = append(errs, field.Invalid(p, rules.Shown(l.Spec), fmt.Sprintf("spec of '%s'%s must equal the fixed value", l.Name, but)))
 		}
 	}
 	return append(errs, validateLevelConditions(l.Status.Conditions)...)
