@@ -4,9 +4,9 @@
 // It promises: the cluster's flow schemas and priority levels are followed as they change;
 // a request that no schema matches, or that comes before they are known, falls under the
 // built-in catch-all. Package seats decides who runs; this one tells it what the objects
-// say (levels.go), which schemas
-// are about a user (index.go), what a request is expected to cost (width.go), and shows what it did
-// (metrics.go, dump.go).
+// say (levels.go), which schemas are about a user (index.go), what a request is expected to
+// cost (width.go), and shows what it did (metrics.go, dump.go). Where there are thousands of
+// schemas, rules and subjects, a change of one counts a little later.
 //
 // Who may write flow schemas and levels decides what others get, and how many queues and
 // series of metrics there are: seats bounds the first, and series of schemas that are gone
