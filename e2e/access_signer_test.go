@@ -64,6 +64,10 @@ func TestExternalSigner(t *testing.T) {
 	if keys := k.Run("get", "--raw", "/openid/v1/jwks"); !strings.Contains(keys, `"first"`) || !strings.Contains(keys, `"second"`) {
 		t.Error(keys)
 	}
+	signer.Behave(signertest.Manner{Longest: 7200, Header: map[string]any{"alg": "ABC"}})
+	if got := want(t, a, 500, http.MethodPost, "/api/v1/namespaces/default/serviceaccounts/default/token", "application/json", "{}"); !strings.Contains(string(got), `failed to generate token: while validating header: bad signing algorithm \"ABC\"`) {
+		t.Errorf("%s", got)
+	}
 	signer.Stop()
 	whoami(first)
 	whoami(second)

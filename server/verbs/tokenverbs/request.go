@@ -65,8 +65,11 @@ func (cfg Config) request(h *verbs.Handler, c *verbs.Call) error {
 	}
 	cfg.age(c, req, grant)
 	token, id, err := cfg.Issue(c.Context(), grant)
-	if err != nil {
-		return err
+	switch {
+	case c.Context().Err() != nil && err != nil:
+		return c.Context().Err()
+	case err != nil: // who may have tokens is told what their signer said, as by a stock server
+		return status.Plain(err.Error())
 	}
 	c.Scope.Annotate("authentication.kubernetes.io/issued-credential-id", "JTI="+id)
 	req.Status = authenticationv1.TokenRequestStatus{
