@@ -190,7 +190,7 @@ func (s *Store) openRows(ctx context.Context, rows []Row) {
 	for i := range rows {
 		all[i] = &rows[i]
 	}
-	s.openAll(ctx, all)
+	s.openAll(ctx, all, s.calls)
 }
 
 // atOnce is how many values are opened at once whose provider may ask a key server for each
@@ -199,7 +199,7 @@ const atOnce = 16
 
 // openAll opens rows: one after another, but those that may cost a call each, which are
 // opened several at once. It waits for all.
-func (s *Store) openAll(ctx context.Context, rows []*Row) {
+func (s *Store) openAll(ctx context.Context, rows []*Row, places chan struct{}) {
 	var calls []*Row
 	for _, r := range rows {
 		if bytes.HasPrefix(r.Value, oneCallEach) {
@@ -213,7 +213,7 @@ func (s *Store) openAll(ctx context.Context, rows []*Row) {
 	for range min(atOnce, len(calls)) {
 		workers.Go(func() {
 			for i := next.Add(1); i <= int64(len(calls)); i = next.Add(1) {
-				s.openInTurn(ctx, calls[i-1])
+				s.openInTurn(ctx, calls[i-1], places)
 			}
 		})
 	}
@@ -221,11 +221,12 @@ func (s *Store) openAll(ctx context.Context, rows []*Row) {
 }
 
 // openInTurn is openRow with a place among those of all pages: who waits at the plugin
-// instead loses of the time that a call may take.
-func (s *Store) openInTurn(ctx context.Context, row *Row) {
+// instead loses of the time that a call may take. The feed has places of its own, so that
+// those who read much do not make it late.
+func (s *Store) openInTurn(ctx context.Context, row *Row, places chan struct{}) {
 	select {
-	case s.calls <- struct{}{}:
-		defer func() { <-s.calls }()
+	case places <- struct{}{}:
+		defer func() { <-places }()
 	case <-ctx.Done(): // which openRow then says
 	}
 	s.openRow(ctx, row)
@@ -235,7 +236,7 @@ func (s *Store) openInTurn(ctx context.Context, row *Row) {
 var oneCallEach = []byte(SealedPrefix + "kmsv1:")
 
 // openChanges opens what is not known to be open already.
-func (s *Store) openChanges(ctx context.Context, changes []Change, own []bool) {
+func (s *Store) openChanges(ctx context.Context, changes []Change, own []bool, places chan struct{}) {
 	if s.cfg.Sealer == nil {
 		return
 	}
@@ -251,7 +252,7 @@ func (s *Store) openChanges(ctx context.Context, changes []Change, own []bool) {
 			rows = append(rows, &before[i])
 		}
 	}
-	s.openAll(ctx, rows)
+	s.openAll(ctx, rows, places)
 	for i := range changes {
 		if c := &changes[i]; c.PrevValue != nil {
 			c.PrevValue, c.PrevUnopened = before[i].Value, before[i].Unopened
@@ -270,7 +271,7 @@ func (f *feed) openFed(ctx context.Context, changes []Change, own []bool) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, feedOpens)
 	defer cancel()
-	f.openChanges(ctx, changes, own)
+	f.openChanges(ctx, changes, own, f.fed)
 }
 
 // opening opens rows before they are taken.

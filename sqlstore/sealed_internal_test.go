@@ -88,6 +88,9 @@ func (k *keyServer) Open(ctx context.Context, _ Key, stored []byte) ([]byte, boo
 	if !bytes.HasPrefix(stored, oneCallEach) {
 		return stored, false, nil
 	}
+	if err := ctx.Err(); err != nil {
+		return nil, false, err
+	}
 	k.mu.Lock()
 	k.here++
 	if k.most = max(k.most, k.here); k.here == atOnce {
@@ -121,7 +124,10 @@ func TestOneCallEach(t *testing.T) {
 	s.openRows(t.Context(), rows)
 	own := make([]bool, len(changes))
 	own[3] = true
-	s.openChanges(t.Context(), changes, own)
+	for range atOnce { // readers have all their places
+		s.calls <- struct{}{}
+	}
+	(&feed{Store: s}).openFed(t.Context(), changes, own)
 	for i := range rows {
 		name := rows[i].Key.Name
 		if string(rows[i].Value) != name || (string(changes[i].Value) == name) == own[i] || string(changes[i].PrevValue) != "before "+name {

@@ -119,13 +119,14 @@ type Store struct {
 	keeper   Keeper // the driver, or nil
 	refusal  refusal
 	slow     slowKeys
-	calls    chan struct{} // places of openAll
+	calls    chan struct{} // places of openAll for readers
+	fed      chan struct{} // the same for the feed
 }
 
 // New makes a Store on a driver. Nothing runs until Run.
 func New(d Driver, cfg Config) *Store {
 	cfg = cfg.withDefaults()
-	s := &Store{driver: timed{d, cfg.Observer}, cfg: cfg, own: make(chan []*write, 4), calls: make(chan struct{}, atOnce)}
+	s := &Store{driver: timed{d, cfg.Observer}, cfg: cfg, own: make(chan []*write, 4), calls: make(chan struct{}, atOnce), fed: make(chan struct{}, atOnce)}
 	s.whole, _ = d.(WholeReader)
 	s.keeper, _ = d.(Keeper)
 	if s.cfg.Clock == nil {
@@ -235,7 +236,7 @@ func (s *Store) Read(ctx context.Context, key Key, revision int64) (Row, error) 
 
 func (s *Store) Changes(ctx context.Context, after int64, limit int, previous bool) ([]Change, error) {
 	changes, err := s.driver.Changes(ctx, after, limit, previous)
-	s.openChanges(ctx, changes, nil)
+	s.openChanges(ctx, changes, nil, s.calls)
 	return changes, err
 }
 

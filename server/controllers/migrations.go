@@ -222,7 +222,11 @@ func (m *Migrations) home(asked *storagemigrationv1alpha1.StorageVersionMigratio
 	case r.Storage == nil:
 		return nil, &migrationFailure{"resource not found"}
 	}
-	return m.Catalogue.ByStorage(r.Storage.Key), nil
+	home := m.Catalogue.ByStorage(r.Storage.Key)
+	if home == nil { // its definition went just now
+		return nil, &migrationFailure{notThere}
+	}
+	return home, nil
 }
 
 // pass looks through a resource once. It tells how many objects were not in their newest form.
