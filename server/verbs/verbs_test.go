@@ -489,6 +489,20 @@ func TestScale(t *testing.T) {
 		t.Fatalf("%v", d)
 	}
 	f.want(422, "PUT", deployments+"/d/scale", `{"metadata":{"name":"d"},"spec":{"replicas":-1}}`)
+
+	// A manager that applies no number any more leaves that of the others, and says no
+	// name: the path does.
+	const applied = "application/apply-patch+yaml"
+	for _, spec := range []string{`{"replicas":4}`, `{}`} {
+		s = f.want(200, "PATCH", deployments+"/d/scale?fieldManager=m", `{"apiVersion":"autoscaling/v1","kind":"Scale","spec":`+spec+`}`, "Content-Type", applied)
+		if at(s, "spec.replicas") != "4" {
+			t.Fatalf("%v", s)
+		}
+	}
+	no := f.want(500, "PATCH", deployments+"/d/scale?fieldManager=m", `{"apiVersion":"autoscaling/v1","kind":"Scale","spec":{"replicas":"x"}}`, "Content-Type", applied)
+	if !strings.Contains(at(no, "message"), ".spec.replicas: expected numeric (int or float), got string") {
+		t.Errorf("%v", no)
+	}
 }
 
 func BenchmarkCreate(b *testing.B) {

@@ -44,20 +44,20 @@ func ScaleOf(m *kinds.ScaleMapping, obj kinds.Object) *autoscalingv1.Scale {
 // scaling is a change of a number of replicas, seen as a Scale.
 type scaling struct {
 	Change
-	edit func(before *autoscalingv1.Scale) (*autoscalingv1.Scale, error)
+	edit func(before *autoscalingv1.Scale, of kinds.Object) (*autoscalingv1.Scale, error)
 }
 
 // UpdateScale replaces the Scale of an object, and returns what it is then.
 func (w *Writer) UpdateScale(ctx context.Context, req *Request, sent *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
 	return w.scale(ctx, req, &scaling{
 		Change: Change{UID: sent.UID},
-		edit:   func(*autoscalingv1.Scale) (*autoscalingv1.Scale, error) { return sent.DeepCopy(), nil },
+		edit:   func(*autoscalingv1.Scale, kinds.Object) (*autoscalingv1.Scale, error) { return sent.DeepCopy(), nil },
 	})
 }
 
 // PatchScale patches the Scale of an object, and returns what it is then.
 func (w *Writer) PatchScale(ctx context.Context, req *Request, p *apply.Patch) (*autoscalingv1.Scale, error) {
-	return w.scale(ctx, req, &scaling{edit: func(before *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
+	return w.scale(ctx, req, &scaling{edit: func(before *autoscalingv1.Scale, _ kinds.Object) (*autoscalingv1.Scale, error) {
 		patched, problems, err := w.Patcher.Change(ctx, p, ScaleKind, before, nil)
 		if err != nil {
 			return nil, status.Show(err)
@@ -71,27 +71,28 @@ func (w *Writer) PatchScale(ctx context.Context, req *Request, p *apply.Patch) (
 	}})
 }
 
-// ApplyScale applies the number of replicas in a Scale, whose body is given in a as well,
-// as if the object itself were applied with nothing but that field.
-func (w *Writer) ApplyScale(ctx context.Context, req *Request, sent *autoscalingv1.Scale, a *Applied) (*autoscalingv1.Scale, error) {
+// ApplyScale merges what a manager wants of a Scale into that of an object. The number of
+// replicas is what the merge leaves: that of whoever still owns it, if this manager no
+// longer wants any.
+func (w *Writer) ApplyScale(ctx context.Context, req *Request, a *Applied) (*autoscalingv1.Scale, error) {
 	if w.Owner == nil {
 		return nil, status.NotAllowed()
 	}
-	own := func(obj, old kinds.Object) error {
-		merged, err := w.Owner.ApplyScale(req.Resource, req.sub(), objects.Copy(old), a.Body, req.Manager, a.Force)
-		if err != nil {
-			return status.Show(asScale(req, err))
-		}
-		obj.SetManagedFields(merged.GetManagedFields())
+	var owners []metav1.ManagedFieldsEntry // of the object that edit saw last
+	own := func(obj, _ kinds.Object) error {
+		obj.SetManagedFields(owners)
 		return nil
 	}
-	return w.scale(ctx, req, &scaling{Change: Change{own: own}, edit: func(before *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
-		next := before.DeepCopy()
-		next.Spec.Replicas, next.UID = sent.Spec.Replicas, sent.UID
-		if sent.ResourceVersion != "" {
-			next.ResourceVersion = sent.ResourceVersion
+	return w.scale(ctx, req, &scaling{Change: Change{own: own}, edit: func(before *autoscalingv1.Scale, obj kinds.Object) (*autoscalingv1.Scale, error) {
+		merged, after, err := w.Owner.ApplyScale(req.Resource, req.sub(), obj, a.Body, req.Manager, a.Force)
+		if err != nil {
+			return nil, status.Show(asScale(req, err))
 		}
-		return next, nil
+		owners = after
+		next := before.DeepCopy()
+		next.ObjectMeta, next.Spec = merged.ObjectMeta, merged.Spec
+		next.ManagedFields = nil
+		return next, MatchPath(req, next)
 	}})
 }
 
@@ -133,7 +134,7 @@ func (w *Writer) computeScale(ctx context.Context, req *Request, sc *scaling, ol
 		return nil, err
 	}
 	before := ScaleOf(req.Sub.Scale, obj)
-	next, err := sc.edit(before)
+	next, err := sc.edit(before, obj)
 	if err != nil {
 		return nil, err
 	}

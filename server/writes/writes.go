@@ -31,6 +31,9 @@ import (
 	"log/slog"
 	"time"
 
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/apply"
@@ -64,8 +67,9 @@ type Owner interface {
 	AfterUpdate(r *kinds.Resource, sub string, old, obj kinds.Object, manager string, now time.Time) error
 	// Apply merges patch into live, which is an empty object where there is none.
 	Apply(r *kinds.Resource, sub string, live kinds.Object, patch []byte, manager string, force bool, now time.Time) (kinds.Object, error)
-	// ApplyScale merges a patch of a Scale into live through its scale subresource.
-	ApplyScale(r *kinds.Resource, sub string, live kinds.Object, patch []byte, manager string, force bool) (kinds.Object, error)
+	// ApplyScale merges a patch of a Scale into that of live, and returns it with the
+	// owners of live's fields.
+	ApplyScale(r *kinds.Resource, sub string, live kinds.Object, patch []byte, manager string, force bool) (*autoscalingv1.Scale, []metav1.ManagedFieldsEntry, error)
 }
 
 // Admission lets writes in; admission.Chain implements it.

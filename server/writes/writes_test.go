@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -109,8 +110,8 @@ func (o owner) Apply(r *kinds.Resource, sub string, live kinds.Object, patch []b
 	return obj, o.AfterCreate(r, sub, obj, manager, now)
 }
 
-func (owner) ApplyScale(*kinds.Resource, string, kinds.Object, []byte, string, bool) (kinds.Object, error) {
-	return nil, errors.New("not asked for")
+func (owner) ApplyScale(*kinds.Resource, string, kinds.Object, []byte, string, bool) (*autoscalingv1.Scale, []metav1.ManagedFieldsEntry, error) {
+	return nil, nil, errors.New("not asked for")
 }
 
 // request is one by a user who may do what the verb says, to an object of a.

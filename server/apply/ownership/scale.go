@@ -51,46 +51,43 @@ func (m *FieldManager) trackScale(w write, mapping *kinds.ScaleMapping) ([]metav
 	return after, nil
 }
 
-// ApplyScale merges a server-side apply patch of an autoscaling/v1 Scale into live,
-// an object of r's version, and returns it with its replicas and managed fields as
-// they are then. live is not changed. Errors are those of Apply.
-func (m *FieldManager) ApplyScale(r *kinds.Resource, sub string, live kinds.Object, patch []byte, manager string, force bool) (kinds.Object, error) {
+// ApplyScale merges a server-side apply patch of an autoscaling/v1 Scale into that of
+// live, an object of r's version. It returns the Scale, and who owns what of the object
+// then. live is not changed. Errors are those of Apply.
+func (m *FieldManager) ApplyScale(r *kinds.Resource, sub string, live kinds.Object, patch []byte, manager string, force bool) (*autoscalingv1.Scale, []metav1.ManagedFieldsEntry, error) {
 	s := r.Sub(sub)
 	if s == nil || s.Scale == nil {
-		return nil, fmt.Errorf("%v has no scale %q", r.GVK(), sub)
+		return nil, nil, fmt.Errorf("%v has no scale %q", r.GVK(), sub)
 	}
 	tree, err := ReadTree(patch)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := checkEntries(live.GetManagedFields()); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	entries := m.scaleHandler(r, live.GetManagedFields())
 	current, err := scaleOf(entries, s.Scale, live)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	merger, err := m.scaleManager()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	result, err := merger.Apply(current, &unstructured.Unstructured{Object: tree}, manager, force)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	scale, ok := result.(*autoscalingv1.Scale)
 	if !ok {
-		return nil, fmt.Errorf("apply made a %T of a scale", result)
+		return nil, nil, fmt.Errorf("apply made a %T of a scale", result)
 	}
-	obj := live.DeepCopyObject().(kinds.Object)
-	s.Scale.SetReplicas(obj, scale.Spec.Replicas)
-	after, err := entries.ToParent(scale.ManagedFields)
+	owners, err := entries.ToParent(scale.ManagedFields)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	obj.SetManagedFields(after)
-	return obj, nil
+	return scale, owners, nil
 }
 
 // scaleHandler maps entries between an object and its Scale, in every version.
