@@ -26,6 +26,9 @@ type Schema interface {
 	// Coerce drops what the version does not know from an object that a client sent,
 	// and returns the paths of it. Errors tell of metadata that is none.
 	Coerce(obj Object) (unknown []string, err error)
+	// CoerceMerged is Coerce for what an apply resulted in, whose nulls are left to
+	// validation.
+	CoerceMerged(obj Object) error
 	// Clean says that what was stored at a revision is, byte by byte, an object of this
 	// version.
 	Clean(revision int64) bool
@@ -43,6 +46,9 @@ type AsStored struct{}
 
 // Coerce implements Schema.
 func (AsStored) Coerce(Object) ([]string, error) { return nil, nil }
+
+// CoerceMerged implements Schema.
+func (AsStored) CoerceMerged(Object) error { return nil }
 
 // Clean implements Schema.
 func (AsStored) Clean(int64) bool { return true }
@@ -66,6 +72,9 @@ func (r *Resource) schema() Schema {
 // Coerce drops what the version does not know from an object that a client sent; see
 // Schema.
 func (r *Resource) Coerce(obj Object) (unknown []string, err error) { return r.schema().Coerce(obj) }
+
+// CoerceMerged is Coerce for what an apply resulted in; see Schema.
+func (r *Resource) CoerceMerged(obj Object) error { return r.schema().CoerceMerged(obj) }
 
 // Clean says that bytes stored at a revision are an object of this version as they
 // are. older says that they may have been written before that revision, as those of the

@@ -101,7 +101,7 @@ func (w *Writer) merge(req *Request, a *Applied, old kinds.Object) (kinds.Object
 		return nil, err
 	}
 	// What is unknown was refused by the merge already.
-	if _, err := r.Coerce(obj); err != nil {
+	if err := r.CoerceMerged(obj); err != nil {
 		return nil, status.Show(err)
 	}
 	return Incoming(r, obj)

@@ -35,6 +35,9 @@ func (v *Version) Coerce(obj kinds.Object) (unknown []string, err error) {
 	return v.Schema.Coerce(tree(obj))
 }
 
+// CoerceMerged implements kinds.Schema.
+func (v *Version) CoerceMerged(obj kinds.Object) error { return v.Schema.CoerceMerged(tree(obj)) }
+
 // Clean implements kinds.Schema.
 func (v *Version) Clean(revision int64) bool { return revision > v.since }
 

@@ -18,7 +18,17 @@ func (s *Schema) Coerce(obj map[string]any) (unknown []string, err error) {
 	if err := s.precheck.fits(obj); err != nil {
 		return nil, err
 	}
-	return s.coerce(obj, true, false)
+	return s.coerce(obj, true, false, true)
+}
+
+// CoerceMerged is Coerce for what an apply resulted in: a null that may not stand stays,
+// and validation refuses it.
+func (s *Schema) CoerceMerged(obj map[string]any) error {
+	if err := s.precheck.fits(obj); err != nil {
+		return err
+	}
+	_, err := s.coerce(obj, false, false, false)
+	return err
 }
 
 // CoerceStored is Coerce for an object that was stored: what has the wrong type in its
@@ -28,11 +38,11 @@ func (s *Schema) CoerceStored(obj map[string]any) error {
 	if s.precheck.fits(obj) != nil {
 		return nil
 	}
-	_, err := s.coerce(obj, false, true)
+	_, err := s.coerce(obj, false, true, true)
 	return err
 }
 
-func (s *Schema) coerce(obj map[string]any, track, lenient bool) (unknown []string, err error) {
+func (s *Schema) coerce(obj map[string]any, track, lenient, dropNulls bool) (unknown []string, err error) {
 	if unknown, err = coerceMeta(obj, track, lenient); err != nil {
 		return nil, err
 	}
@@ -46,7 +56,9 @@ func (s *Schema) coerce(obj map[string]any, track, lenient bool) (unknown []stri
 	s.precheck.convertIntegers(obj)
 	if !s.preserve && (s.embedded || !s.precheck.isPruned(obj, true)) {
 		unknown = append(unknown, pruning.PruneWithOptions(obj, s.tree, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: track})...)
-		defaulting.PruneNonNullableNullsWithoutDefaults(obj, s.tree)
+		if dropNulls {
+			defaulting.PruneNonNullableNullsWithoutDefaults(obj, s.tree)
+		}
 	}
 	if !s.embedded {
 		return unknown, nil

@@ -110,6 +110,33 @@ func TestCoerceAndDefault(t *testing.T) {
 	}
 }
 
+// TestCoerceMerged: a null that may not stand is refused in an apply, where other writes
+// drop it; one with a default still gets that.
+func TestCoerceMerged(t *testing.T) {
+	s := schema(t, pruned)
+	for body, refused := range map[string]bool{
+		"{spec: {labels: {c: null}}}":        true,
+		"{spec: {list: null}}":               true,
+		"{spec: {size: null, note: null}}":   false,
+		"{spec: {labels: {c: d}, list: []}}": false,
+	} {
+		for _, merged := range []bool{true, false} {
+			obj := object(t, body)
+			err := s.CoerceMerged(obj)
+			if !merged {
+				_, err = s.Coerce(obj)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Default(obj)
+			if errs := s.Validate(t.Context(), obj, nil); len(errs) > 0 != (refused && merged) {
+				t.Errorf("%s, merged %v: %v", body, merged, errs)
+			}
+		}
+	}
+}
+
 func TestMalformedMetadata(t *testing.T) {
 	s := schema(t, pruned)
 	const malformed = "{metadata: {name: a, labels: {b: 1}, annotations: {c: d}}}"
