@@ -132,6 +132,11 @@ func (want Expected) Misfit(c Codec, gvk schema.GroupVersionKind, data []byte) e
 	if want.Known != nil && scheme(gvk.Group) == scheme(want.GVK.Group) {
 		other, known = want.Known(gvk)
 	}
+	if !known && gvk.GroupVersion().Empty() {
+		// What states no version at all is taken for the one that is used inside.
+		return fmt.Errorf("no kind %q is registered for the internal version of group %q in scheme %q",
+			gvk.Kind, want.GVK.Group, "pkg/api/legacyscheme/scheme.go:30")
+	}
 	if !known {
 		return fmt.Errorf("no kind %q is registered for version %q in scheme %q",
 			gvk.Kind, gvk.GroupVersion(), scheme(want.GVK.Group))

@@ -38,6 +38,7 @@ func TestReadBodyErrors(t *testing.T) {
 		{`{"apiVersion":"v1","kind":"Secret","data":{"a":"!"}}`, `Secret in version "v1" cannot be handled as a ConfigMap: illegal base64 data at input byte 0`},
 		{`{"apiVersion":"apps/v1","kind":"Deployment"}`, `Deployment in version "v1" cannot be handled as a ConfigMap: converting (v1.Deployment) to (core.ConfigMap): unknown conversion`},
 		{`{"apiVersion":"v2"}`, `ConfigMap in version "v2" cannot be handled as a ConfigMap: no kind "ConfigMap" is registered for version "v2" in scheme "pkg/api/legacyscheme/scheme.go:30"`},
+		{`{"apiVersion":"","kind":"Nothing"}`, `Nothing in version "v1" cannot be handled as a ConfigMap: no kind "Nothing" is registered for version "v1" in scheme "pkg/api/legacyscheme/scheme.go:30"`},
 		{`{"apiVersion":"old/v1"}`, `the API version in the data (old/v1) does not match the expected API version (v1)`},
 		{`{"metadata":{"name":5}}`, handled + "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.name of type string"},
 		{`{"metadata":{"labels":["a"]}}`, handled + "json: cannot unmarshal array into Go struct field ObjectMeta.metadata.labels of type map[string]string"},

@@ -51,6 +51,7 @@ func TestPatch(t *testing.T) {
 		{"kind of a wrong type", codecs.PatchMerge, `{"kind":1}`, codecs.Warn, "couldn't get version/kind; json parse error: json: cannot unmarshal number into Go struct field .kind of type string", ""},
 		{"version of a wrong form", codecs.PatchMerge, `{"apiVersion":"a/b/c"}`, codecs.Warn, "unexpected GroupVersion string: a/b/c", ""},
 		{"unknown kind", codecs.PatchMerge, `{"kind":"Nonsense"}`, codecs.Warn, `no kind "Nonsense" is registered for version "v1" in scheme`, ""},
+		{"unknown kind without a version", codecs.PatchMerge, `{"kind":"Nonsense","apiVersion":null}`, codecs.Warn, `no kind "Nonsense" is registered for the internal version of group "" in scheme`, ""},
 		{"known kind", codecs.PatchMerge, `{"kind":"Secret"}`, codecs.Warn, "converting (v1.Secret) to (core.Service): unknown conversion", ""},
 		{"known kind that does not fit", codecs.PatchMerge, `{"kind":"Secret","data":{"a":"!"}}`, codecs.Warn, "illegal base64 data at input byte 0", ""},
 		{"cut off", codecs.PatchJSON, `[{"op":`, codecs.Ignore, "400 unexpected end of JSON input", ""},

@@ -83,7 +83,7 @@ func (c converter) object(r *kinds.Resource, in runtime.Object) (kinds.Object, e
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, obj); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("unable to convert unstructured object to %v: %w", r.GVK(), err)
 	}
 	obj.GetObjectKind().SetGroupVersionKind(r.GVK())
 	return obj, nil
