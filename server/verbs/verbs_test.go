@@ -472,6 +472,16 @@ func TestVersionAndUIDOfNewObjects(t *testing.T) {
 	}
 }
 
+// TestApplyOfNoTime: the merge takes any text for a time; what makes an object of it says
+// which kind it failed to make.
+func TestApplyOfNoTime(t *testing.T) {
+	f := newFixture(t)
+	no := f.want(500, "PATCH", configmaps+"/t?fieldManager=m", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"t","deletionTimestamp":"0"}}`, "Content-Type", "application/apply-patch+yaml")
+	if want := "unable to convert unstructured object to /v1, Kind=ConfigMap: parsing time"; !strings.Contains(at(no, "message"), want) {
+		t.Errorf("%v", no)
+	}
+}
+
 func TestScale(t *testing.T) {
 	f := newFixture(t)
 	const deployments = "/apis/apps/v1/namespaces/a/deployments"
