@@ -13,7 +13,7 @@ func (s *Store) compact(ctx context.Context) {
 		if err := s.compactOnce(ctx, &h); err != nil && ctx.Err() == nil {
 			s.cfg.Log.Warn("compaction failed and will be tried again", "error", err)
 		}
-		if !sleep(ctx, s.cfg.CompactEvery) {
+		if !s.cfg.Sleep(ctx, s.cfg.CompactEvery) {
 			return
 		}
 	}
@@ -101,7 +101,7 @@ func (s *Store) expire(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			s.cfg.Log.Warn("expiry failed and will be tried again", "error", err)
 		}
-		if !more && !sleep(ctx, s.cfg.ExpireEvery) || ctx.Err() != nil {
+		if !more && !s.cfg.Sleep(ctx, s.cfg.ExpireEvery) || ctx.Err() != nil {
 			return
 		}
 	}

@@ -24,6 +24,9 @@ type Config struct {
 	Clock        func() time.Time     // default: the driver's
 	Elapsed      func() time.Duration // time that has passed since some moment, whatever clocks are set to
 	Log          *slog.Logger
+	// Sleep waits between looks for what has to go by its age, for as long as Clock and Elapsed
+	// take to move by d; false: ctx has ended first. Default: as time goes.
+	Sleep func(ctx context.Context, d time.Duration) bool
 }
 
 func (c Config) withDefaults() Config {
@@ -40,6 +43,9 @@ func (c Config) withDefaults() Config {
 	if c.Elapsed == nil {
 		began := time.Now()
 		c.Elapsed = func() time.Duration { return time.Since(began) }
+	}
+	if c.Sleep == nil {
+		c.Sleep = sleep
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

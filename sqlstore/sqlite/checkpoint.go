@@ -85,6 +85,9 @@ func (d *Driver) copyLog(c *conn) error {
 	if _, _, err := walCheckpoint(c, "PASSIVE"); err != nil {
 		return err
 	}
+	if d.cfg.Unsynced {
+		return nil
+	}
 	return d.file.Sync()
 }
 

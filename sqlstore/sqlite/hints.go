@@ -9,22 +9,23 @@ import (
 // Hints implements sqlstore.Driver. Writes of this process need none: the store
 // has them. Those of others show in the writer connection's data_version, which
 // its own commits do not change. While the writer is busy a look is left out:
-// the batch under way will tell the store how far the log has come.
+// the batch under way will tell the store how far the log has come. While no other
+// process has the file there is little to look for: then looks are rare.
 func (d *Driver) Hints(ctx context.Context) <-chan struct{} {
 	hints := make(chan struct{}, 1)
 	d.loops.Add(1)
 	go func() {
 		defer d.loops.Done()
 		defer close(hints)
-		tick := time.NewTicker(d.cfg.PollInterval)
-		defer tick.Stop()
+		next := time.NewTimer(d.cfg.PollInterval)
+		defer next.Stop()
 		for {
 			select {
 			case <-ctx.Done():
 				return
 			case <-d.closing:
 				return
-			case <-tick.C:
+			case <-next.C:
 			}
 			d.lock.refresh()
 			d.reclaim()
@@ -34,9 +35,22 @@ func (d *Driver) Hints(ctx context.Context) <-chan struct{} {
 				default:
 				}
 			}
+			next.Reset(d.untilNext())
 		}
 	}()
 	return hints
+}
+
+// aloneInterval is how often to look whether another process has come, whose first write
+// is then heard of so late.
+const aloneInterval = 500 * time.Millisecond
+
+// untilNext is how long to wait before the next look.
+func (d *Driver) untilNext() time.Duration {
+	if d.lock.exclusive() != 0 && !d.spare.Load() {
+		return max(d.cfg.PollInterval, aloneInterval)
+	}
+	return d.cfg.PollInterval
 }
 
 // changed says that another connection has committed since the last call. An

@@ -1,4 +1,4 @@
-//go:build unix && !linux
+//go:build !linux
 
 package sqlite
 
@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -36,20 +35,15 @@ func (l *lockFile) try(name string) (bool, error) {
 	if l.names == nil || l.names[name] != nil {
 		return false, nil
 	}
-	f, err := os.OpenFile(l.path+"."+name, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := take(l.path + "." + name)
 	if err != nil {
 		return false, fmt.Errorf("locking %q: %w", name, err)
 	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if err == nil {
-		l.names[name] = f
-		return true, nil
-	}
-	f.Close()
-	if errors.Is(err, syscall.EWOULDBLOCK) {
+	if f == nil {
 		return false, nil
 	}
-	return false, fmt.Errorf("locking %q: %w", name, err)
+	l.names[name] = f
+	return true, nil
 }
 
 func (l *lockFile) release(name string) {

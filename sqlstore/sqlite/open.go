@@ -32,9 +32,10 @@ import (
 type Config struct {
 	Readers      int           // connections for reading; default 4
 	BusyTimeout  time.Duration // how long to wait for another process's write; default 5s
-	PollInterval time.Duration // how often to look for writes of other processes; default 50ms
+	PollInterval time.Duration // how often to look for writes of other processes, where there are any; default 50ms
 	MaxBytes     int64         // the file's largest size; 0: no limit but the disk
 	CacheBytes   int64         // page cache of each connection; default 16 MiB for the writer, 4 MiB for a reader
+	Unsynced     bool          // the system writes to the disk when it likes: what was acknowledged survives a crash of the process, not of the machine
 	NoMigrate    bool          // fail with SchemaError instead of bringing an older schema up to date
 }
 
@@ -139,7 +140,7 @@ func (d *Driver) open(ctx context.Context) error {
 	if err := d.Kept(); err != nil {
 		return err
 	}
-	c, err := connect(d.path, append(d.commonPragmas(), "synchronous(FULL)"))
+	c, err := connect(d.path, append(d.commonPragmas(), d.synchronous()))
 	if err != nil {
 		return err
 	}
@@ -172,6 +173,13 @@ func (d *Driver) commonPragmas() []string {
 	}
 }
 
+func (d *Driver) synchronous() string {
+	if d.cfg.Unsynced {
+		return "synchronous(OFF)"
+	}
+	return "synchronous(FULL)"
+}
+
 func (d *Driver) writerCache() int64 {
 	if d.cfg.CacheBytes > 0 {
 		return d.cfg.CacheBytes
@@ -183,7 +191,7 @@ func (d *Driver) writerPragmas() []string {
 	p := append(d.commonPragmas(),
 		"auto_vacuum(INCREMENTAL)", // before the first table; ignored later
 		"journal_mode(WAL)",
-		"synchronous(FULL)",
+		d.synchronous(),
 		fmt.Sprintf("cache_size(-%d)", d.writerCache()>>10),
 		"journal_size_limit(67108864)",
 		fmt.Sprintf("wal_autocheckpoint(%d)", logLimit),

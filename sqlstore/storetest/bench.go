@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/rowlock/rowlock/sqlstore"
 )
@@ -120,14 +118,4 @@ func benchReads(b *testing.B, fresh func(testing.TB) Database, value []byte) {
 		log, err := d.Changes(ctx, int64(objects+i%30000), 500, true)
 		return len(log), err
 	})
-}
-
-// processor is the time that this process has used: steadier than a clock on a
-// machine that does other things as well.
-func processor() time.Duration {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

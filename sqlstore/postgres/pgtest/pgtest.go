@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package pgtest starts a PostgreSQL server of its own from the installed
 // binaries, for tests. PostgreSQL refuses to run as root, so root's tests run it
 // as the user "postgres".

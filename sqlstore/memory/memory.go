@@ -1,0 +1,226 @@
+// Package memory is the store's driver for databases that live in this process alone.
+//
+// It promises what sqlstore.Driver asks, but for what outlives the process: nothing is
+// written anywhere. A Database may be opened by several servers. What it holds is a
+// tree that never changes: a commit makes a new one, which shares with the old one all that
+// it did not touch. So a read sees one state and waits for nobody, and Clone and Snapshot
+// cost the same however much there is.
+//
+// Goroutines: none. What a commit has to tell other servers, its writer tells them.
+package memory
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// Config sets a database up. Zero values take the defaults named.
+type Config struct {
+	// MaxBytes is how large what is stored may become, history included, as Stats counts
+	// it. Beyond it writes fail with ErrFull, but for deletes. 0: no limit.
+	MaxBytes int64
+}
+
+// Database is what several servers may share, in one process.
+type Database struct {
+	cfg     Config
+	content atomic.Pointer[content]
+	// alone is Exclusive of the one driver that is open, or 0.
+	alone atomic.Uint64
+
+	mu    sync.Mutex // held by who makes the next content, and for what follows
+	open  map[*Driver]struct{}
+	turns uint64             // how often a driver was opened or closed
+	leads map[string]*Driver // by name, who holds it
+}
+
+// New makes an empty database.
+func New(cfg Config) *Database {
+	return newDatabase(cfg, newContent(uuid.NewString()))
+}
+
+func newDatabase(cfg Config, c *content) *Database {
+	b := &Database{cfg: cfg, open: map[*Driver]struct{}{}, leads: map[string]*Driver{}}
+	b.content.Store(c)
+	return b
+}
+
+// Clone makes a database of what is stored now. The two go on separately. The clone is of
+// the same cluster: it has its id, and its revisions so far.
+func (b *Database) Clone() *Database { return b.Snapshot().Clone() }
+
+// Driver is one server's view of a Database.
+type Driver struct {
+	db      *Database
+	closing chan struct{}
+	hints   map[chan struct{}]struct{} // guarded by db.mu
+}
+
+// Open makes a driver. It must be closed.
+func (b *Database) Open() *Driver {
+	d := &Driver{db: b, closing: make(chan struct{}), hints: map[chan struct{}]struct{}{}}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.open[d] = struct{}{}
+	b.turn()
+	return d
+}
+
+// turn notes that a driver came or went.
+func (b *Database) turn() {
+	b.turns++
+	if len(b.open) == 1 {
+		b.alone.Store(b.turns)
+	} else {
+		b.alone.Store(0)
+	}
+}
+
+// Close implements sqlstore.Driver.
+func (d *Driver) Close() error {
+	d.db.mu.Lock()
+	defer d.db.mu.Unlock()
+	if d.closed() {
+		return nil
+	}
+	close(d.closing)
+	for hints := range d.hints {
+		d.forget(hints)
+	}
+	for name, holder := range d.db.leads {
+		if holder == d {
+			delete(d.db.leads, name)
+		}
+	}
+	delete(d.db.open, d)
+	d.db.turn()
+	return nil
+}
+
+func (d *Driver) closed() bool {
+	select {
+	case <-d.closing:
+		return true
+	default:
+		return false
+	}
+}
+
+// look is what is stored now, for a reader.
+func (d *Driver) look(ctx context.Context) (*content, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if d.closed() {
+		return nil, sqlstore.ErrClosed
+	}
+	return d.db.content.Load(), nil
+}
+
+// change has fn make the next content of a copy of what is stored, and tells other servers.
+// An error of fn leaves what is stored as it is.
+func (d *Driver) change(ctx context.Context, fn func(next *content) error) error {
+	d.db.mu.Lock()
+	defer d.db.mu.Unlock()
+	now, err := d.look(ctx)
+	if err != nil {
+		return err
+	}
+	next := now.copy()
+	if err := fn(next); err != nil {
+		return err
+	}
+	d.db.content.Store(next)
+	d.tell()
+	return nil
+}
+
+// Exclusive implements sqlstore.Driver.
+func (d *Driver) Exclusive() uint64 {
+	if d.closed() {
+		return 0
+	}
+	return d.db.alone.Load()
+}
+
+// Now implements sqlstore.Driver: all servers are in one process, whose clock is theirs.
+func (d *Driver) Now() time.Time { return time.Now() }
+
+// TrimsBeside implements sqlstore.Driver: rows are deleted by who writes.
+func (d *Driver) TrimsBeside() bool { return false }
+
+// Hints implements sqlstore.Driver. Writes of this driver need none: the store has them.
+// Those of others are told by who commits them.
+func (d *Driver) Hints(ctx context.Context) <-chan struct{} {
+	hints := make(chan struct{}, 1)
+	d.db.mu.Lock()
+	defer d.db.mu.Unlock()
+	if d.closed() {
+		close(hints)
+		return hints
+	}
+	d.hints[hints] = struct{}{}
+	context.AfterFunc(ctx, func() {
+		d.db.mu.Lock()
+		defer d.db.mu.Unlock()
+		d.forget(hints)
+	})
+	return hints
+}
+
+// forget closes a channel of hints once. The caller holds db.mu.
+func (d *Driver) forget(hints chan struct{}) {
+	if _, ok := d.hints[hints]; ok {
+		delete(d.hints, hints)
+		close(hints)
+	}
+}
+
+// tell hints to all other servers that they should look. The caller holds db.mu.
+func (d *Driver) tell() {
+	for other := range d.db.open {
+		if other == d {
+			continue
+		}
+		for hints := range other.hints {
+			select {
+			case hints <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+// Lead implements sqlstore.Driver. A lead is not lost while its driver is open.
+func (d *Driver) Lead(ctx context.Context, name string) (<-chan struct{}, func(), bool, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, nil, false, fmt.Errorf("leading %q: %w", name, err)
+	}
+	d.db.mu.Lock()
+	defer d.db.mu.Unlock()
+	if d.closed() {
+		return nil, nil, false, sqlstore.ErrClosed
+	}
+	if d.db.leads[name] != nil {
+		return nil, nil, false, nil
+	}
+	d.db.leads[name] = d
+	var once sync.Once
+	release := func() {
+		once.Do(func() {
+			d.db.mu.Lock()
+			defer d.db.mu.Unlock()
+			if d.db.leads[name] == d && !d.closed() { // else it may be another's of the same name
+				delete(d.db.leads, name)
+			}
+		})
+	}
+	return d.closing, release, true, nil
+}

@@ -1,0 +1,241 @@
+package memory
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// Bounds implements sqlstore.Driver.
+func (d *Driver) Bounds(ctx context.Context) (sqlstore.Bounds, error) {
+	c, err := d.look(ctx)
+	if err != nil {
+		return sqlstore.Bounds{}, fmt.Errorf("reading bounds: %w", err)
+	}
+	return c.bounds, nil
+}
+
+// Read implements sqlstore.Driver.
+func (d *Driver) Read(ctx context.Context, key sqlstore.Key, revision int64) (sqlstore.Row, error) {
+	c, err := d.look(ctx)
+	if err == nil && revision != 0 {
+		err = c.bounds.Check(revision)
+	}
+	if err != nil {
+		return sqlstore.Row{}, fmt.Errorf("reading %s: %w", key, err)
+	}
+	if row := c.at(&key, revision); row != nil {
+		return given(row), nil
+	}
+	return sqlstore.Row{}, fmt.Errorf("reading %s: %w", key, &sqlstore.NotFoundError{Key: key})
+}
+
+// at is the row of a key in the snapshot at a revision; 0 is now.
+func (c *content) at(key *sqlstore.Key, revision int64) *sqlstore.Row {
+	row := c.find(key)
+	if revision == 0 || row != nil && row.Revision <= revision {
+		return row
+	}
+	if row = c.before(key, revision); row != nil && row.Superseded > revision {
+		return row
+	}
+	return nil
+}
+
+// Scan implements sqlstore.Driver.
+func (d *Driver) Scan(ctx context.Context, req sqlstore.ScanRequest) ([]sqlstore.Row, error) {
+	after, follows, err := req.Start()
+	if err != nil {
+		return nil, err
+	}
+	c, err := d.look(ctx)
+	if err == nil && req.Revision != 0 {
+		err = c.bounds.Check(req.Revision)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("scanning %q: %w", req.Resource, err)
+	}
+	if !follows {
+		return nil, nil
+	}
+	req.After = after
+	alive := c.scanLive(req)
+	var gone []*sqlstore.Row
+	if req.Revision != 0 {
+		if gone, err = c.scanPast(ctx, req); err != nil {
+			return nil, fmt.Errorf("scanning %q: %w", req.Resource, err)
+		}
+	}
+	found := make([]sqlstore.Row, 0, min(req.Limit, len(alive)+len(gone)))
+	for len(found) < cap(found) {
+		if len(gone) == 0 || len(alive) > 0 && compare(&alive[0].Key, &gone[0].Key) < 0 {
+			found, alive = append(found, given(alive[0])), alive[1:]
+		} else {
+			found, gone = append(found, given(gone[0])), gone[1:]
+		}
+	}
+	return found, nil
+}
+
+// within says whether a row is of those that a request asks for, and ended whether none
+// behind it can be.
+func within(req *sqlstore.ScanRequest, r *sqlstore.Row) (ok, ended bool) {
+	switch {
+	case req.Resource == "":
+		return req.Namespace == "" || req.Namespace == r.Key.Namespace, false
+	case req.Resource != r.Key.Resource:
+		return false, true
+	case req.Namespace == "" || req.Namespace == r.Key.Namespace:
+		return true, false
+	}
+	return false, true
+}
+
+func (c *content) scanLive(req sqlstore.ScanRequest) (found []*sqlstore.Row) {
+	c.live.Ascend(&sqlstore.Row{Key: req.After}, func(r *sqlstore.Row) bool {
+		ok, ended := within(&req, r)
+		if ok && r.Key != req.After && (req.Revision == 0 || r.Revision <= req.Revision) {
+			found = append(found, r)
+		}
+		return !ended && len(found) < req.Limit
+	})
+	return found
+}
+
+// scanPast finds the past rows of a snapshot, key by key: an object that changes often has
+// many, of which one at most is of the snapshot.
+func (c *content) scanPast(ctx context.Context, req sqlstore.ScanRequest) (found []*sqlstore.Row, err error) {
+	after := req.After
+	for n := 0; len(found) < req.Limit; n++ {
+		if n%1024 == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		var next *sqlstore.Row
+		c.past.Ascend(&sqlstore.Row{Key: after, Revision: math.MaxInt64}, func(r *sqlstore.Row) bool {
+			next = r
+			return false
+		})
+		if next == nil {
+			break
+		}
+		ok, ended := within(&req, next)
+		if ended {
+			break
+		}
+		after = next.Key
+		if !ok {
+			continue
+		}
+		if row := c.before(&after, req.Revision); row != nil && row.Superseded > req.Revision {
+			found = append(found, row)
+		}
+	}
+	return found, nil
+}
+
+// Changes implements sqlstore.Driver.
+func (d *Driver) Changes(ctx context.Context, after int64, limit int, previous bool) ([]sqlstore.Change, error) {
+	c, err := d.look(ctx)
+	if err == nil && after < c.bounds.Floor {
+		err = &sqlstore.CompactedError{Revision: after, Floor: c.bounds.Floor}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading changes after %d: %w", after, err)
+	}
+	limit = int(min(int64(limit), c.bounds.Head-after))
+	if limit <= 0 {
+		return nil, nil
+	}
+	changes := make([]sqlstore.Change, 0, limit)
+	c.log.Ascend(&sqlstore.Row{Revision: after + 1}, func(r *sqlstore.Row) bool {
+		change := sqlstore.Change{Row: given(r)}
+		if r.Created != r.Revision {
+			if old := c.before(&r.Key, r.Revision-1); old != nil && old.Superseded == r.Revision {
+				change.PrevRevision = old.Revision
+				if previous {
+					change.PrevValue = bytes.Clone(old.Value)
+				}
+			}
+		}
+		changes = append(changes, change)
+		return len(changes) < limit
+	})
+	return changes, nil
+}
+
+// RevisionAt implements sqlstore.Driver. It looks from the newest row backwards, because
+// clocks may have been set.
+func (d *Driver) RevisionAt(ctx context.Context, at time.Time) (int64, error) {
+	c, err := d.look(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("looking for the revision at %s: %w", at, err)
+	}
+	revision := c.bounds.Floor
+	c.log.Reverse(func(r *sqlstore.Row) bool {
+		if !r.WrittenAt.After(at) {
+			revision = max(revision, r.Revision)
+			return false
+		}
+		return r.Revision > c.bounds.Floor
+	})
+	return revision, nil
+}
+
+// Expired implements sqlstore.Driver.
+func (d *Driver) Expired(ctx context.Context, now time.Time, limit int) (found []sqlstore.Row, err error) {
+	c, err := d.look(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("looking for expired rows: %w", err)
+	}
+	c.expiring.Scan(func(r *sqlstore.Row) bool {
+		if r.ExpiresAt.After(now) || len(found) >= limit {
+			return false
+		}
+		found = append(found, given(r))
+		return true
+	})
+	return found, nil
+}
+
+// schema stands for the version of a schema, of which there is one here.
+const schema = 1
+
+// Stats implements sqlstore.Driver.
+func (d *Driver) Stats(ctx context.Context) (sqlstore.Stats, error) {
+	c, err := d.look(ctx)
+	if err != nil {
+		return sqlstore.Stats{}, fmt.Errorf("reading statistics: %w", err)
+	}
+	s := sqlstore.Stats{
+		Driver: "memory", ServerVersion: runtime.Version(), SchemaVersion: schema, ClusterID: c.cluster, Bounds: c.bounds,
+		LiveRows: int64(c.live.Len()), HistoryRows: int64(c.past.Len()), Bytes: c.bytes,
+	}
+	oldest := func(r *sqlstore.Row) {
+		if s.OldestWrittenAt.IsZero() || r.WrittenAt.Before(s.OldestWrittenAt) {
+			s.OldestWrittenAt = r.WrittenAt
+		}
+	}
+	c.past.Scan(func(r *sqlstore.Row) bool {
+		oldest(r)
+		return true
+	})
+	c.live.Scan(func(r *sqlstore.Row) bool {
+		oldest(r)
+		if n := len(s.Resources); n == 0 || s.Resources[n-1].Resource != r.Key.Resource {
+			s.Resources = append(s.Resources, sqlstore.ResourceStats{Resource: r.Key.Resource})
+		}
+		of := &s.Resources[len(s.Resources)-1]
+		of.Objects++
+		of.Bytes += int64(len(r.Value))
+		return true
+	})
+	slices.SortFunc(s.Resources, func(a, b sqlstore.ResourceStats) int { return cmp.Compare(a.Resource, b.Resource) })
+	return s, nil
+}

@@ -1,0 +1,128 @@
+package memory
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// Snapshot is what a database held at one moment. It does not change.
+type Snapshot struct {
+	content *content
+	cfg     Config
+}
+
+// Snapshot keeps what is stored now.
+func (b *Database) Snapshot() *Snapshot { return &Snapshot{content: b.content.Load(), cfg: b.cfg} }
+
+// Clone makes a database of a snapshot.
+func (s *Snapshot) Clone() *Database { return newDatabase(s.cfg, s.content) }
+
+// Revision is the newest one of the snapshot.
+func (s *Snapshot) Revision() int64 { return s.content.bounds.Head }
+
+// Writer is what Reset writes through; sqlstore.Store is one.
+type Writer interface {
+	Write(ctx context.Context, ops ...sqlstore.Op) (sqlstore.Outcome, error)
+}
+
+// mostResets is how often Reset compares again, after others wrote in between.
+const mostResets = 20
+
+// Reset lets the live objects be those of a snapshot, by writing what differs: revisions
+// go on, and who follows the database through w, or through any other server on it, sees what
+// becomes of each object. One that was deleted and made again since is deleted and made once
+// more. Objects that others write while Reset does may stay as they wrote them. Errors: those
+// of w.
+func (b *Database) Reset(ctx context.Context, to *Snapshot, w Writer) error {
+	var last error
+	for range mostResets {
+		first, second := b.content.Load().differences(to.content)
+		if len(first)+len(second) == 0 {
+			return nil
+		}
+		last = nil
+		for _, ops := range [][]sqlstore.Op{first, second} {
+			for part := range slices.Chunk(ops, 1000) {
+				_, err := w.Write(ctx, part...)
+				if last = err; err != nil {
+					break
+				}
+			}
+			if last != nil {
+				break
+			}
+		}
+		if last != nil && !overtaken(last) {
+			return fmt.Errorf("resetting to revision %d: %w", to.Revision(), last)
+		}
+	}
+	if last != nil {
+		return fmt.Errorf("resetting to revision %d, while others write: %w", to.Revision(), last)
+	}
+	return nil
+}
+
+// overtaken says that a write failed because another came first.
+func overtaken(err error) bool {
+	var exists *sqlstore.ExistsError
+	var conflict *sqlstore.ConflictError
+	var gone *sqlstore.NotFoundError
+	return errors.As(err, &exists) || errors.As(err, &conflict) || errors.As(err, &gone)
+}
+
+// differences are the Ops that lead from the live objects of c to those of another content: first
+// those that delete, then the rest.
+func (c *content) differences(to *content) (first, second []sqlstore.Op) {
+	is, want := c.live.Iter(), to.live.Iter()
+	defer is.Release()
+	defer want.Release()
+	more, wanted := is.First(), want.First()
+	for more || wanted {
+		order := 0
+		switch {
+		case !wanted:
+			order = -1
+		case !more:
+			order = 1
+		default:
+			order = compare(&is.Item().Key, &want.Item().Key)
+		}
+		switch {
+		case order < 0:
+			first = append(first, undo(sqlstore.Delete, is.Item(), is.Item()))
+		case order > 0:
+			second = append(second, undo(sqlstore.Create, nil, want.Item()))
+		default:
+			old, row := is.Item(), want.Item()
+			switch {
+			case old == row || bytes.Equal(old.Value, row.Value) && old.ExpiresAt.Equal(row.ExpiresAt):
+			case old.Created == row.Created:
+				second = append(second, undo(sqlstore.Update, old, row))
+			default:
+				first = append(first, undo(sqlstore.Delete, old, old))
+				second = append(second, undo(sqlstore.Create, nil, row))
+			}
+		}
+		if order <= 0 {
+			more = is.Next()
+		}
+		if order >= 0 {
+			wanted = want.Next()
+		}
+	}
+	return first, second
+}
+
+// undo is an Op that writes the state of a row in the place of another.
+func undo(verb sqlstore.Verb, old, row *sqlstore.Row) sqlstore.Op {
+	op := sqlstore.Op{Verb: verb, Key: row.Key, Value: row.Value, ExpiresAt: row.ExpiresAt, AsStored: true}
+	if old != nil {
+		op.Expect = old.Revision
+	}
+	return op
+}

@@ -1,0 +1,59 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// stride is how many revisions are passed before writers have their turn.
+const stride = 1000
+
+// Trim implements sqlstore.Driver. It goes along the log: what a revision ended goes with
+// it, and when the floor has passed it the log forgets the revision.
+func (d *Driver) Trim(ctx context.Context, to int64, limit int) (deleted int, err error) {
+	for more := true; more; {
+		err = d.change(ctx, func(next *content) error {
+			next.bounds.Floor = max(next.bounds.Floor, min(to, next.bounds.Head))
+			for range stride {
+				if more = next.trimmed < next.bounds.Floor && deleted < limit; !more {
+					return nil
+				}
+				deleted += next.trim(limit - deleted)
+			}
+			return nil
+		})
+		if err != nil {
+			return deleted, fmt.Errorf("trimming to %d: %w", to, err)
+		}
+	}
+	return deleted, nil
+}
+
+// trim deletes up to limit rows that the first revision of the log has ended: the row it
+// took the place of, and its own if that says that the object was deleted. Once nothing of
+// that is left, the revision is trimmed.
+func (c *content) trim(limit int) (deleted int) {
+	row, ok := c.log.Get(&sqlstore.Row{Revision: c.trimmed + 1})
+	if !ok {
+		c.trimmed++
+		return 0
+	}
+	if old := c.before(&row.Key, row.Revision-1); old != nil && old.Superseded == row.Revision {
+		c.past.Delete(old)
+		c.bytes -= weight(old)
+		deleted++
+	}
+	if row.Deleted {
+		if deleted == limit {
+			return deleted
+		}
+		c.past.Delete(row)
+		c.bytes -= weight(row)
+		deleted++
+	}
+	c.log.Delete(row)
+	c.trimmed++
+	return deleted
+}

@@ -1,0 +1,26 @@
+//go:build unix && !linux
+
+package sqlite
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// take opens a file that nobody else has taken, or makes it; nil: somebody has. Whoever
+// ends gives it back.
+func take(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
+		return f, nil
+	}
+	f.Close()
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, nil
+	}
+	return nil, err
+}

@@ -1,0 +1,258 @@
+// Package standin is what runs where a kube-apiserver expects an etcd: a process that
+// keeps the folder of a database and tells API servers on its machine where that is. The
+// servers open the file themselves, several at once, so nothing of theirs passes through
+// this process.
+//
+// It promises: one process a folder; the folder survives the process unless it was a
+// temporary one; a folder that an etcd wrote is refused; who asks over the network, and
+// not from this machine, or by a name that is not this process's, learns nothing but that it is
+// well; API servers take no folder but one of their own user; the end is at once, whoever is
+// connected.
+//
+// It uses the standard library alone, so that the program made of it stays small.
+//
+// Goroutines: one for each listener, ended by Close; those of net/http for each
+// connection, at most maxConns of them, ended by Close too.
+package standin
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// The release of etcd whose command line and answers these are.
+const (
+	etcdRelease = "3.5.21"
+	etcdCluster = "3.5.0"
+)
+
+const (
+	// placePath is where API servers ask for the database.
+	placePath = "/rowlock/place"
+	// Files of the folder.
+	databaseName, keysName, placeName, lockName = "rowlock.db", "keys", "rowlock.place", "rowlock.etcd.lock"
+	// maxConns is how many connections may be open at once, of all listeners.
+	maxConns = 256
+)
+
+// Place is where API servers find what they share.
+type Place struct {
+	Database string `json:"database"` // the SQLite file
+	Keys     string `json:"keys"`     // a folder for certificates and keys of the cluster
+	Unsynced bool   `json:"unsynced"` // nothing needs to survive a crash of the machine
+	Seal     string `json:"seal"`     // what the file beside the database says as long as this process keeps it
+}
+
+// Config says what a Server does.
+type Config struct {
+	Dir      string   // the folder; "": a temporary one, removed by Close
+	Clients  []string // URLs to listen on, http or https
+	Names    []string // more URLs, by whose hosts clients may call this process
+	Metrics  []string // more of them, on which nothing but health and versions is answered
+	TLS      TLS      // of https
+	Unsynced bool
+	Log      io.Writer // lines for people
+}
+
+// Server is the process. New opens everything, Run serves, Close ends it.
+type Server struct {
+	cfg       Config
+	place     Place
+	temporary string
+	unlock    func()
+	https     []*http.Server
+	listeners []net.Listener
+	failed    chan error
+	loops     sync.WaitGroup
+	once      sync.Once
+}
+
+// New takes the folder and listens.
+func New(cfg Config) (*Server, error) {
+	s := &Server{cfg: cfg, failed: make(chan error, len(cfg.Clients)+len(cfg.Metrics))}
+	if err := s.open(); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Server) open() error {
+	dir := s.cfg.Dir
+	if dir == "" {
+		made, err := os.MkdirTemp("", "rowlock-etcd-")
+		if err != nil {
+			return fmt.Errorf("a folder for the data: %w", err)
+		}
+		dir, s.temporary = made, made
+	}
+	if err := s.take(dir); err != nil {
+		return fmt.Errorf("--data-dir: %w", err)
+	}
+	places := make(chan struct{}, maxConns)
+	for _, l := range []struct {
+		flag    string
+		urls    []string
+		handler http.Handler
+	}{{"--listen-client-urls", s.cfg.Clients, s.handler(true)}, {"--listen-metrics-urls", s.cfg.Metrics, s.handler(false)}} {
+		for _, at := range l.urls {
+			listener, err := listen(at, s.cfg.TLS)
+			if err != nil {
+				return fmt.Errorf("%s %s: %w", l.flag, at, err)
+			}
+			s.listeners = append(s.listeners, limited{listener, places})
+			s.https = append(s.https, &http.Server{
+				Handler: l.handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second,
+				IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10, ErrorLog: log.New(io.Discard, "", 0),
+			})
+		}
+	}
+	return nil
+}
+
+// take makes the folder this process's own.
+func (s *Server) take(dir string) error {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(abs, 0o700); err != nil {
+		return err
+	}
+	if info, err := os.Stat(filepath.Join(abs, "member")); err == nil && info.IsDir() {
+		return fmt.Errorf("%s holds the data of an etcd, which only an etcd can read: name another folder", abs)
+	}
+	if s.unlock, err = alone(filepath.Join(abs, lockName)); err != nil {
+		return fmt.Errorf("%s: %w", abs, err)
+	}
+	var seal [16]byte
+	rand.Read(seal[:])
+	s.place = Place{
+		Database: filepath.Join(abs, databaseName), Keys: filepath.Join(abs, keysName),
+		Unsynced: s.cfg.Unsynced, Seal: hex.EncodeToString(seal[:]),
+	}
+	return writeSeal(filepath.Join(abs, placeName), s.place.Seal)
+}
+
+// Run serves until ctx ends.
+func (s *Server) Run(ctx context.Context) error {
+	for i, hs := range s.https {
+		s.loops.Go(func() {
+			if err := hs.Serve(s.listeners[i]); !errors.Is(err, http.ErrServerClosed) {
+				s.failed <- err
+			}
+		})
+		fmt.Fprintf(s.cfg.Log, "etcd for rowlock's API servers: listening on %s, data in %s\n", s.listeners[i].Addr(), filepath.Dir(s.place.Database))
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-s.failed:
+		return fmt.Errorf("serving: %w", err)
+	}
+}
+
+// Close ends everything at once.
+func (s *Server) Close() {
+	s.once.Do(func() {
+		for _, l := range s.listeners {
+			_ = l.Close() // before hs.Close, which only knows those that are served
+		}
+		for _, hs := range s.https {
+			_ = hs.Close() // whoever is connected knows that it ends
+		}
+		s.loops.Wait()
+		if s.place.Seal != "" {
+			_ = os.Remove(filepath.Join(filepath.Dir(s.place.Database), placeName)) // the folder may be gone already
+		}
+		if s.unlock != nil {
+			s.unlock()
+		}
+		if s.temporary != "" {
+			_ = os.RemoveAll(s.temporary) // in the folder of temporary files, which is emptied now and then
+		}
+	})
+}
+
+// handler answers what is asked of an etcd over plain HTTP; whole adds the place.
+func (s *Server) handler(whole bool) http.Handler {
+	mux := http.NewServeMux()
+	answer := func(path string, value any) {
+		text, _ := json.Marshal(value) // strings always can be
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write(text) // who does not wait for it has no use for an error
+		})
+	}
+	answer("/health", map[string]string{"health": "true", "reason": ""})
+	answer("/version", map[string]string{"etcdserver": etcdRelease, "etcdcluster": etcdCluster})
+	for _, path := range []string{"/livez", "/readyz"} {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, "ok\n")
+		})
+	}
+	if whole {
+		text, _ := json.Marshal(s.place)
+		mux.HandleFunc("GET "+placePath, func(w http.ResponseWriter, r *http.Request) {
+			if !local(r) || !s.called(r.Host) {
+				http.Error(w, "only processes of the same machine are told, which call it by its address or name, or by one of --advertise-client-urls", http.StatusForbidden)
+				return
+			}
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write(text)
+		})
+	}
+	return mux
+}
+
+// called says whether a client on this machine may have meant this process. A page in a
+// browser, whose name has been made to stand for an address of this machine, shows that name.
+func (s *Server) called(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if host == "localhost" || net.ParseIP(strings.Trim(host, "[]")) != nil {
+		return true
+	}
+	if own, err := os.Hostname(); err == nil && strings.EqualFold(host, own) {
+		return true
+	}
+	return slices.ContainsFunc(slices.Concat(s.cfg.Clients, s.cfg.Names), func(text string) bool {
+		u, err := url.Parse(text)
+		return err == nil && strings.EqualFold(host, u.Hostname())
+	})
+}
+
+// local says whether a request comes from this machine: by loopback, or from the address
+// that it came to.
+func local(r *http.Request) bool {
+	from, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(from)
+	if ip == nil || ip.IsLoopback() {
+		return ip != nil
+	}
+	at, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if at == nil {
+		return false
+	}
+	to, _, err := net.SplitHostPort(at.String())
+	return err == nil && ip.Equal(net.ParseIP(to))
+}
