@@ -23,6 +23,7 @@ type HTTP2Conn struct {
 	flow     flowControl // of what the client takes
 	frames   frameQueue  // that are to go out between those of package http2
 	reader   frameReader
+	parting  parting
 
 	coalescer coalescer
 	waits     bool           // whoever writes waits for the client; guarded by coalescer.mu, as the next two
@@ -73,7 +74,7 @@ func newHTTP2Conn(t *tls.Conn, streams uint32, d *Delivery) *HTTP2Conn {
 	c.coalescer.out, c.coalescer.limit, c.coalescer.expired = c.send, r.coalescer.limit, func() { c.sendQueued(true) }
 	c.coalescer.err = r.useQueue(c.queue)
 	c.flow.init(streams, d.Direct(), func() { _ = t.SetReadDeadline(time.Unix(1, 0)) }) // it has passed, so that Read returns
-	c.reader.left = len(http2.ClientPreface)
+	c.reader.left, c.reader.parting = len(http2.ClientPreface), &c.parting
 	return c
 }
 
@@ -119,6 +120,7 @@ func (c *HTTP2Conn) Write(p []byte) (n int, err error) {
 	if err := c.writeFrames(p); err != nil {
 		return 0, err
 	}
+	c.askParting()
 	c.sendQueued(true)
 	return len(p), nil
 }

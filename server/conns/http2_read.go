@@ -14,6 +14,7 @@ type frameReader struct {
 	ready   int // bytes of buf that package http2 is to have
 	passed  int // how many of those it has
 	limiter frameLimiter
+	parting *parting // told of answers to pings; may be nil
 }
 
 // settingsMax is the largest frame of settings that is looked into. Package http2 takes
@@ -59,7 +60,7 @@ func (r *frameReader) next(from io.Reader, f *flowControl) error {
 	h := head(r.buf[:frameHead])
 	n := h.length()
 	switch kind := h.kind(); {
-	case kind == updateFrame && n == 4, kind == resetFrame && n == 4, kind == settingsFrame && n <= settingsMax && !h.has(ack):
+	case kind == updateFrame && n == 4, kind == resetFrame && n == 4, kind == settingsFrame && n <= settingsMax && !h.has(ack), kind == pingFrame && n == len(partingMark) && h.has(ack):
 		if err := r.fill(from, frameHead+n); err != nil {
 			return err
 		}
@@ -92,6 +93,10 @@ func (r *frameReader) inspect(f *flowControl) error {
 	case len(payload) == 0:
 	case kind == settingsFrame:
 		f.settings(payload)
+	case kind == pingFrame:
+		if r.parting != nil {
+			r.parting.answered(payload)
+		}
 	case kind == resetFrame:
 		f.reset(id)
 	case kind == updateFrame:

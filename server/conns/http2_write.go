@@ -11,11 +11,12 @@ const (
 	headersFrame      = 1
 	resetFrame        = 3
 	settingsFrame     = 4
+	pingFrame         = 6
 	goAwayFrame       = 7
 	updateFrame       = 8
 	continuationFrame = 9
 	endStream         = 1 // of data and headers
-	ack               = 1 // of settings
+	ack               = 1 // of settings and pings
 	endHeaders        = 4 // of headers and continuations
 )
 

@@ -38,6 +38,7 @@ type Dir struct {
 	front   *FrontProxy // nil until it is asked for
 	mu      sync.Mutex  // of what the folder holds, while it changes
 	options Options
+	release func() error // of what is in memory; nil: there is a folder
 }
 
 // Options are what the certificates and the kubeconfig must name.
@@ -49,6 +50,9 @@ type Options struct {
 	// serving certificate; a PEM file, may be empty.
 	ServerCA string
 	Now      time.Time
+	// Quick is for folders that last as long as a test: the key that signs service account
+	// tokens is one that is made in no time.
+	Quick bool
 
 	renews bool // not at the start: kubeconfig and certificate may name other servers
 }
@@ -99,22 +103,14 @@ func (d *Dir) fill(o Options) error {
 	if o.renews {
 		names, ips = withThose(d.ServingCert, names, ips)
 	}
-	serving := &x509.Certificate{
-		Subject: pkix.Name{CommonName: "rowlock"}, DNSNames: names, IPAddresses: ips,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}
-	if err := ensureLeaf(serving, ca, d.chain(ca, o.Now), d.ServingCert, d.ServingKey, o.Now); err != nil {
+	if err := ensureLeaf(servingTemplate(names, ips), ca, d.chain(ca, o.Now), d.ServingCert, d.ServingKey, o.Now); err != nil {
 		return err
 	}
-	admin := &x509.Certificate{
-		Subject:     pkix.Name{CommonName: "admin", Organization: []string{"system:masters"}},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}
-	if err := ensureLeaf(admin, ca, nil, d.AdminCert, d.AdminKey, o.Now); err != nil {
+	if err := ensureLeaf(adminTemplate(), ca, nil, d.AdminCert, d.AdminKey, o.Now); err != nil {
 		return err
 	}
 	if _, err := os.Stat(d.ServiceAccount); errors.Is(err, fs.ErrNotExist) {
-		if err := createSigningKey(d.ServiceAccount); err != nil {
+		if err := createSigningKey(d.ServiceAccount, o.Quick); err != nil {
 			return err
 		}
 	} else if err != nil {
@@ -123,11 +119,27 @@ func (d *Dir) fill(o Options) error {
 	return d.writeKubeconfig(o)
 }
 
+func servingTemplate(names []string, ips []net.IP) *x509.Certificate {
+	return &x509.Certificate{
+		Subject: pkix.Name{CommonName: "rowlock"}, DNSNames: names, IPAddresses: ips,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+}
+
+func adminTemplate() *x509.Certificate {
+	return &x509.Certificate{
+		Subject:     pkix.Name{CommonName: "admin", Organization: []string{"system:masters"}},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+}
+
+const authorityName = "rowlock-ca"
+
 func (d *Dir) authority(now time.Time) (*pair, error) {
 	if err := d.takeOver(); err != nil {
 		return nil, err
 	}
-	return authority("rowlock-ca", d.CACert, d.CAKey, now)
+	return authority(authorityName, d.CACert, d.CAKey, now)
 }
 
 // authority finds a certificate authority, or makes it.
@@ -251,6 +263,9 @@ type file struct {
 
 // writeFiles is writeFile for several, of which none is in place before all are written.
 func writeFiles(files ...file) error {
+	if anonymous(files[0].path) {
+		return writeInPlace(files)
+	}
 	var staged []string
 	defer func() {
 		for _, name := range staged {
@@ -266,6 +281,16 @@ func writeFiles(files ...file) error {
 	}
 	for i, f := range files {
 		if err := os.Rename(staged[i], f.path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeInPlace is for files that no other can take the place of. Nobody reads them yet.
+func writeInPlace(files []file) error {
+	for _, f := range files {
+		if err := os.WriteFile(f.path, f.data, 0o600); err != nil {
 			return err
 		}
 	}

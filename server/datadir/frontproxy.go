@@ -23,6 +23,9 @@ type FrontProxy struct {
 func (d *Dir) FrontProxy(now time.Time) (*FrontProxy, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.release != nil { // it was made with all the rest
+		return d.front, nil
+	}
 	release, err := alone(d.Path)
 	if err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
@@ -40,8 +43,7 @@ func (d *Dir) FrontProxy(now time.Time) (*FrontProxy, error) {
 }
 
 func (f *FrontProxy) fill(now time.Time) error {
-	const name = "rowlock-front-proxy-ca"
-	ca, err := authority(name, f.CACert, f.CAKey, now)
+	ca, err := authority(frontProxyAuthority, f.CACert, f.CAKey, now)
 	if err != nil {
 		return err
 	}
@@ -53,11 +55,15 @@ func (f *FrontProxy) fill(now time.Time) error {
 		if err != nil {
 			return err
 		}
-		if ca, err = createCA(name, living(old, now), f.CACert, f.CAKey, ca.cert.NotBefore, now); err != nil {
+		if ca, err = createCA(frontProxyAuthority, living(old, now), f.CACert, f.CAKey, ca.cert.NotBefore, now); err != nil {
 			return err
 		}
 	}
-	return ensureLeaf(&x509.Certificate{
-		Subject: pkix.Name{CommonName: FrontProxyName}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}, ca, nil, f.Cert, f.Key, now)
+	return ensureLeaf(frontProxyTemplate(), ca, nil, f.Cert, f.Key, now)
+}
+
+const frontProxyAuthority = "rowlock-front-proxy-ca"
+
+func frontProxyTemplate() *x509.Certificate {
+	return &x509.Certificate{Subject: pkix.Name{CommonName: FrontProxyName}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 }

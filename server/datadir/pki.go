@@ -55,8 +55,8 @@ func authorityTemplate(name pkix.Name, since, now time.Time) *x509.Certificate {
 	}
 }
 
-// createLeaf makes a certificate for key usage by signing t with the CA. chain goes
-// behind it into the file.
+// createLeaf makes a certificate for key usage by signing t with the CA; for a year, where t
+// does not say until when. chain goes behind it into the file.
 func createLeaf(t *x509.Certificate, ca *pair, chain []byte, certPath, keyPath string, now time.Time) (*pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -65,7 +65,10 @@ func createLeaf(t *x509.Certificate, ca *pair, chain []byte, certPath, keyPath s
 	if t.SerialNumber, err = newSerial(); err != nil {
 		return nil, err
 	}
-	t.NotBefore, t.NotAfter = now.Add(-backdate), now.Add(leafLife)
+	t.NotBefore = now.Add(-backdate)
+	if t.NotAfter.IsZero() {
+		t.NotAfter = now.Add(leafLife)
+	}
 	if t.NotAfter.After(ca.cert.NotAfter) {
 		t.NotAfter = ca.cert.NotAfter
 	}
@@ -104,8 +107,20 @@ func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
 }
 
-// createSigningKey makes the RSA key that signs service-account tokens.
-func createSigningKey(path string) error {
+// createSigningKey makes the key that signs service-account tokens: an RSA key, as all who
+// verify such tokens know them, unless it is to be quick.
+func createSigningKey(path string, quick bool) error {
+	if quick {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			return err
+		}
+		text, err := encodeKey(key)
+		if err != nil {
+			return err
+		}
+		return writeFile(path, text)
+	}
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		return err
