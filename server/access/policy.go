@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"crypto/sha256"
 	_ "embed"
 	"encoding/json"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"slices"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -38,16 +38,23 @@ const (
 //go:embed policy.json
 var policyFile []byte
 
-// Policy is the roles and bindings that each cluster has from its start.
+// Policy is the roles and bindings that each cluster has from its start. All servers of a
+// process share one.
 type Policy struct {
 	ClusterRoles        []rbacv1.ClusterRole        `json:"clusterRoles"`
 	ClusterRoleBindings []rbacv1.ClusterRoleBinding `json:"clusterRoleBindings"`
 	Roles               []rbacv1.Role               `json:"roles"`
 	RoleBindings        []rbacv1.RoleBinding        `json:"roleBindings"`
+
+	whole sync.Map // sqlstore.Key -> the sum of a stored object that lacked nothing
 }
 
-// DefaultPolicy reads the built-in policy.
-func DefaultPolicy() (*Policy, error) {
+// DefaultPolicy is the built-in policy, which nobody may change.
+func DefaultPolicy() (*Policy, error) { return builtIn() }
+
+var builtIn = sync.OnceValues(readPolicy)
+
+func readPolicy() (*Policy, error) {
 	p := &Policy{}
 	if err := json.Unmarshal(policyFile, p); err != nil {
 		return nil, fmt.Errorf("default policy: %w", err)
@@ -105,7 +112,7 @@ func (p *Policy) objects() []standing {
 func (p *Policy) Keys() []sqlstore.Key {
 	var keys []sqlstore.Key
 	for _, s := range p.objects() {
-		keys = append(keys, sqlstore.Key{Resource: s.storage, Namespace: s.want.GetNamespace(), Name: s.want.GetName()})
+		keys = append(keys, s.key())
 	}
 	return keys
 }
@@ -115,19 +122,16 @@ func (p *Policy) Keys() []sqlstore.Key {
 // annotation is "false", or that cannot be read, is left alone. Several servers may do
 // so at once. An internal error of one object does not keep it from the others.
 func (p *Policy) Ensure(ctx context.Context, api API, c *cache.Cache) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(policyWriters)
 	var mu sync.Mutex
 	var kept error
+	var lacking []func(context.Context) error
 	for _, s := range p.objects() {
-		if item := c.Get(s.storage, s.want.GetNamespace(), s.want.GetName()); item != nil {
-			have := s.empty()
-			if item.Corrupt != nil || json.Unmarshal(item.JSON, have) == nil && !restore(have, s.want) {
-				continue
-			}
+		item := c.Get(s.storage, s.want.GetNamespace(), s.want.GetName())
+		if item != nil && (item.Corrupt != nil || p.enough(s, item.JSON)) {
+			continue
 		}
-		group.Go(func() error {
-			err := s.ensure(ctx, api)
+		lacking = append(lacking, func(ctx context.Context) error {
+			err := s.ensure(ctx, api, item != nil)
 			if err == nil {
 				return nil
 			}
@@ -143,13 +147,41 @@ func (p *Policy) Ensure(ctx context.Context, api API, c *cache.Cache) error {
 			return nil
 		})
 	}
-	if err := group.Wait(); err != nil {
+	if err := InParallel(ctx, policyWriters, lacking); err != nil {
 		return err
 	}
 	return kept
 }
 
-func (s standing) ensure(ctx context.Context, api API) error {
+// enough says whether a stored object lacks nothing. The last that was so is remembered: the
+// next server of the process often begins with the same bytes, and reading them all costs
+// more than the rest of its start.
+func (p *Policy) enough(s standing, stored []byte) bool {
+	key, sum := s.key(), sha256.Sum256(stored)
+	if last, ok := p.whole.Load(key); ok && last == sum {
+		return true
+	}
+	have := s.empty()
+	if json.Unmarshal(stored, have) != nil || restore(have, s.want) {
+		return false
+	}
+	p.whole.Store(key, sum)
+	return true
+}
+
+func (s standing) key() sqlstore.Key {
+	return sqlstore.Key{Resource: s.storage, Namespace: s.want.GetNamespace(), Name: s.want.GetName()}
+}
+
+// ensure makes an object, or brings it back to what it should be. Of one that is not known
+// nobody is asked first whether it is there: on the first start none is.
+func (s standing) ensure(ctx context.Context, api API, known bool) error {
+	if !known {
+		err := api.Call(ctx, policyAgent, http.MethodPost, s.collection, jsonType, s.want, nil)
+		if !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
 	for try := 1; ; try++ {
 		err := s.once(ctx, api)
 		switch {

@@ -26,7 +26,8 @@ import (
 type api struct {
 	mu        sync.Mutex
 	objects   map[string]map[string]any
-	writes    []string
+	writes    []string // but for objects that were there already
+	reads     int
 	conflicts int // how many updates are still to be refused
 }
 
@@ -41,6 +42,7 @@ func (a *api) Call(_ context.Context, _, method, path, _ string, body, into any)
 	missing := apierrors.NewNotFound(schema.GroupResource{}, path)
 	switch method {
 	case http.MethodGet:
+		a.reads++
 		obj, ok := a.objects[path]
 		if !ok {
 			return missing
@@ -53,6 +55,7 @@ func (a *api) Call(_ context.Context, _, method, path, _ string, body, into any)
 		}
 		path += "/" + obj["metadata"].(map[string]any)["name"].(string)
 		if a.objects[path] != nil {
+			a.writes = a.writes[:len(a.writes)-1]
 			return apierrors.NewAlreadyExists(schema.GroupResource{}, path)
 		}
 		a.objects[path] = obj
@@ -125,8 +128,8 @@ func TestPolicyIsBroughtBack(t *testing.T) {
 		}
 	}
 	first := ensure()
-	if len(first) < 100 {
-		t.Fatalf("only %d objects were made", len(first))
+	if len(first) < 100 || a.reads > 0 {
+		t.Fatalf("%d objects were made, with %d reads", len(first), a.reads)
 	}
 	for path, obj := range a.objects {
 		m := metav1.PartialObjectMetadata{}
@@ -221,6 +224,52 @@ func TestPolicyTrustsTheCache(t *testing.T) {
 		if strings.HasPrefix(path, rbacPath+"clusterroles/") {
 			t.Errorf("%s was made, though it is there", path)
 		}
+	}
+}
+
+// What was whole once does not count for what has changed since, nor for what another server
+// stores.
+func TestPolicyLooksAgain(t *testing.T) {
+	policy, err := access.DefaultPolicy()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill := func(l *log, but func(*rbacv1.ClusterRole)) (writes []string) {
+		t.Helper()
+		for i := range policy.ClusterRoles {
+			r := policy.ClusterRoles[i].DeepCopy()
+			but(r)
+			l.apply(l.set(clusterRoles, "", r.Name, r))
+		}
+		a := newAPI()
+		if err := policy.Ensure(t.Context(), a, l.cache); err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range a.writes {
+			if strings.Contains(w, "/clusterroles") {
+				writes = append(writes, w)
+			}
+		}
+		return writes
+	}
+	poor := func(r *rbacv1.ClusterRole) {
+		if r.Name == "system:discovery" {
+			r.Rules = nil
+		}
+	}
+	l, want := newLog(t), []string{"POST " + rbacPath + "clusterroles"}
+	for name, got := range map[string][]string{
+		"whole": fill(l, func(*rbacv1.ClusterRole) {}), "whole again": fill(newLog(t), func(*rbacv1.ClusterRole) {}),
+	} {
+		if len(got) > 0 {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if got := fill(newLog(t), poor); !slices.Equal(got, want) { // the stranger's API has no such role
+		t.Errorf("another server lacks rules: %v", got)
+	}
+	if got := fill(l, poor); !slices.Equal(got, want) {
+		t.Errorf("rules were taken away: %v", got)
 	}
 }
 

@@ -19,65 +19,76 @@ const accountsAgent = "serviceaccount-controller"
 // defaultAccount is the service account of pods that name none.
 const defaultAccount = "default"
 
-// Accounts sees to it that each namespace has its default service account.
+// mostAccountRest is how long a namespace is left alone at most whose account cannot be made.
+const mostAccountRest = 15 * time.Second
+
+// Accounts sees to it that each namespace has its default service account. Where it cannot be
+// made, as those can bring about who may limit what a namespace holds, it is tried again later
+// and later, and no other namespace waits for that.
 type Accounts struct {
 	API   API
 	Cache *cache.Cache
 	Log   *slog.Logger
 	Retry time.Duration // how soon a failure is tried again; 0: 1 second
 	Queue *Queue        // nil: the work is not measured
+
+	refused refused // by namespace
 }
 
 // Run works until ctx ends.
 func (a *Accounts) Run(ctx context.Context) error {
+	if a.Retry == 0 {
+		a.Retry = time.Second
+	}
+	a.refused = refused{first: a.Retry, longest: mostAccountRest}
 	return again(ctx, a.Retry, func(ctx context.Context) bool {
 		a.follow(ctx)
-		return false
+		return true
 	})
 }
 
-// follow looks at all namespaces, then at those where something changes. It returns
-// when a look failed, or the watchers were cut off, so that Run begins again.
+// follow looks at all namespaces, then at those where something changes, until the watchers
+// are cut off.
 func (a *Accounts) follow(ctx context.Context) {
-	namespaces, snapshot := a.Cache.WatchNow("namespaces", cache.Scope{})
-	defer namespaces.Stop()
-	accounts, _ := a.Cache.WatchNow("serviceaccounts", cache.Scope{Name: defaultAccount})
-	defer accounts.Stop()
-	ok := true
-	snapshot.Ascend("", "", "", func(item *cache.Item) bool {
-		ok = a.ensure(ctx, item.Name)
-		return ok
-	})
-	var batch []cache.Delivery
-	for ok {
-		for w, namespaceOf := range map[*cache.Watcher]func(*cache.Item) string{
-			namespaces: func(i *cache.Item) string { return i.Name },
-			accounts:   func(i *cache.Item) string { return i.Namespace },
-		} {
-			var err error
-			if batch, _, err = w.Take(ctx, batch); err != nil {
-				return
-			}
+	changes := &round{cache: a.Cache, every: time.Hour, retry: a.Retry, refused: &a.refused}
+	changes.again = func(key objectKey) { a.ensure(ctx, key) }
+	changes.sources = []source{
+		{
+			storage: "namespaces",
+			there: func(item *cache.Item) bool {
+				changes.see(objectKey{namespace: item.Name})
+				return true
+			},
+			changed: func(batch []cache.Delivery) {
+				for _, d := range batch {
+					if d.Type != cache.Deleted {
+						changes.see(objectKey{namespace: d.Item().Name})
+					}
+				}
+			},
+		},
+		{storage: "serviceaccounts", scope: cache.Scope{Name: defaultAccount}, changed: func(batch []cache.Delivery) {
 			for _, d := range batch {
-				// A namespace that comes, an account that goes.
-				if (w == namespaces) != (d.Type == cache.Deleted) {
-					ok = a.ensure(ctx, namespaceOf(d.Item())) && ok
+				if d.Type == cache.Deleted {
+					changes.see(objectKey{namespace: d.Item().Namespace})
 				}
 			}
-		}
-		select {
-		case <-namespaces.Ready():
-		case <-accounts.Ready():
-		case <-ctx.Done():
-			return
-		}
+		}},
 	}
+	changes.run(ctx)
 }
 
 // ensure makes the account where it is missing, unless the namespace is going.
-func (a *Accounts) ensure(ctx context.Context, namespace string) bool {
-	a.Queue.add(1)
-	return a.Queue.work(func() bool { return a.settle(ctx, namespace) })
+func (a *Accounts) ensure(ctx context.Context, key objectKey) {
+	if a.refused.waits(key, 0, time.Now()) {
+		return
+	}
+	a.Queue.Add(1)
+	if a.Queue.Work(func() bool { return a.settle(ctx, key.namespace) }) {
+		a.refused.forget(key)
+	} else if ctx.Err() == nil {
+		a.refused.add(key, 0, time.Now())
+	}
 }
 
 func (a *Accounts) settle(ctx context.Context, namespace string) bool {

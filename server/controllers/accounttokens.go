@@ -38,6 +38,7 @@ type AccountTokens struct {
 	PEM   func() ([]byte, error) // the authority; asked again every Every
 	Every time.Duration          // 0: a minute
 	Retry time.Duration          // how soon a failure is tried again; 0: 1 second
+	Rest  time.Duration          // for how long it leaves a change alone
 	Queue *Queue                 // nil: the work is not measured
 
 	refused refused
@@ -63,47 +64,40 @@ func (a *AccountTokens) follow(ctx context.Context) bool {
 		a.Log.Warn("cannot read the authority that Secrets of tokens hold", "error", err)
 		return false
 	}
+	changes := &round{cache: a.Cache, every: a.Every, retry: a.Retry, refused: &a.refused, settled: settled{rest: a.Rest}}
+	changes.again = func(key objectKey) {
+		a.Queue.Add(1)
+		a.Queue.Work(func() bool { return a.settle(ctx, key.namespace, key.name, pem) })
+	}
 	look := func(item *cache.Item) bool {
-		a.look(ctx, item, pem)
+		key := objectKey{item.Namespace, item.Name}
+		if item.Corrupt == nil && bytes.Contains(item.JSON, accountTokenMark) && !a.refused.waits(key, item.Revision, time.Now()) {
+			changes.see(key)
+		}
 		return true
 	}
-	(&round{
-		cache: a.Cache, every: a.Every, retry: a.Retry, refused: &a.refused,
-		again: func(key objectKey) {
-			a.Queue.add(1)
-			a.Queue.work(func() bool { return a.settle(ctx, key.namespace, key.name, pem) })
-		},
-		sources: []source{
-			{storage: "secrets", there: look, changed: func(batch []cache.Delivery) {
-				for _, d := range batch {
-					if d.Type != cache.Deleted {
-						look(d.Item())
-					}
+	changes.sources = []source{
+		{storage: "secrets", there: look, changed: func(batch []cache.Delivery) {
+			for _, d := range batch {
+				if d.Type != cache.Deleted {
+					look(d.Item())
 				}
-			}},
-			{storage: "serviceaccounts", changed: func(batch []cache.Delivery) {
-				namespaces := map[string]bool{} // each is looked through once, however many accounts of it come and go
-				for _, d := range batch {
-					if d.Type != cache.Modified { // one that comes, one that goes
-						namespaces[d.Item().Namespace] = true
-					}
+			}
+		}},
+		{storage: "serviceaccounts", changed: func(batch []cache.Delivery) {
+			namespaces := map[string]bool{} // each is looked through once, however many accounts of it come and go
+			for _, d := range batch {
+				if d.Type != cache.Modified { // one that comes, one that goes
+					namespaces[d.Item().Namespace] = true
 				}
-				for namespace := range namespaces {
-					a.Cache.Snapshot("secrets").Ascend(namespace, namespace, "", func(item *cache.Item) bool { return look(item) && ctx.Err() == nil })
-				}
-			}},
-		},
-	}).run(ctx)
-	return true
-}
-
-// look does what there is to do for a Secret, as it is now.
-func (a *AccountTokens) look(ctx context.Context, item *cache.Item, pem []byte) {
-	if item.Corrupt != nil || !bytes.Contains(item.JSON, accountTokenMark) || a.refused.waits(objectKey{item.Namespace, item.Name}, item.Revision, time.Now()) {
-		return
+			}
+			for namespace := range namespaces {
+				a.Cache.Snapshot("secrets").Ascend(namespace, namespace, "", func(item *cache.Item) bool { return look(item) && ctx.Err() == nil })
+			}
+		}},
 	}
-	a.Queue.add(1)
-	a.Queue.work(func() bool { return a.settle(ctx, item.Namespace, item.Name, pem) })
+	changes.run(ctx)
+	return true
 }
 
 // settle does it. What cannot be written, which one who may write the Secret can bring
@@ -121,7 +115,14 @@ func (a *AccountTokens) settle(ctx context.Context, namespace, name string, pem 
 		a.refused.forget(key)
 		return true
 	}
-	uid := a.uid(namespace, account)
+	if a.Cache.WaitFor(ctx, item.Revision) != nil { // an account that was made before is there then
+		return true
+	}
+	uid, ok := a.uid(namespace, account)
+	if !ok { // until the account can be read, nobody knows whose token it is
+		a.refused.add(key, item.Revision, time.Now())
+		return false
+	}
 	path := "/api/v1/namespaces/" + namespace + "/secrets/" + name
 	var err error
 	if uid == "" || wanted != "" && wanted != uid {
@@ -143,17 +144,17 @@ func (a *AccountTokens) settle(ctx context.Context, namespace, name string, pem 
 	return false
 }
 
-// uid is that of an account; empty: it is not there.
-func (a *AccountTokens) uid(namespace, account string) string {
+// uid is that of an account; empty: it is not there. Not ok: it cannot be read.
+func (a *AccountTokens) uid(namespace, account string) (uid string, ok bool) {
 	item := a.Cache.Get("serviceaccounts", namespace, account)
-	if item == nil || item.Corrupt != nil {
-		return ""
+	if item == nil {
+		return "", true
 	}
 	var partial metav1.PartialObjectMetadata
-	if json.Unmarshal(item.JSON, &partial) != nil {
-		return ""
+	if item.Corrupt != nil || json.Unmarshal(item.JSON, &partial) != nil {
+		return "", false
 	}
-	return string(partial.UID)
+	return string(partial.UID), true
 }
 
 // fill is a Secret with what it lacks, or nil if it lacks nothing. A token that it has

@@ -28,14 +28,29 @@ const (
 
 // Aggregation fills the rules of ClusterRoles that have an aggregation rule with
 // those of the ClusterRoles which that selects.
+//
+// A role that was made, or whose rules or selectors somebody changed, may be left alone for
+// a while; what its selected roles say later reaches it at once.
 type Aggregation struct {
 	API   API
 	Cache *cache.Cache
 	Log   *slog.Logger
 	Retry time.Duration // how soon a failure is tried again; 0: 1 second
-	Queue *Queue        // nil: the work is not measured
+	Rest  time.Duration // for how long a role is left alone that others changed
+	// Skip are roles that stay as they are, besides; nil: none.
+	Skip  func(role *rbacv1.ClusterRole) bool
+	Queue *Queue // nil: the work is not measured
 
 	roles map[string]*rbacv1.ClusterRole
+	calm  settled // those that are left alone
+	// imagined are the rules of roles that have none, because they are left alone: for roles
+	// that gather from them, and for the authorizer, they have what they would gather.
+	imagined map[string][]rbacv1.PolicyRule
+}
+
+// OwnRole says whether a role is one that the server itself makes and keeps.
+func OwnRole(role *rbacv1.ClusterRole) bool {
+	return role.Labels["kubernetes.io/bootstrapping"] == "rbac-defaults" && role.Annotations[rbacv1.AutoUpdateAnnotationKey] == "true"
 }
 
 // Run works until ctx ends.
@@ -51,7 +66,7 @@ func (a *Aggregation) Run(ctx context.Context) error {
 func (a *Aggregation) follow(ctx context.Context) {
 	watcher, snapshot := a.Cache.WatchNow(clusterRolesKey, cache.Scope{})
 	defer watcher.Stop()
-	a.roles = map[string]*rbacv1.ClusterRole{}
+	a.roles, a.calm = map[string]*rbacv1.ClusterRole{}, settled{rest: a.Rest}
 	snapshot.Ascend("", "", "", func(item *cache.Item) bool {
 		a.set(item)
 		return true
@@ -61,6 +76,9 @@ func (a *Aggregation) follow(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-a.calm.next(time.Now()):
+			a.calm.due(time.Now())
+			continue
 		case <-watcher.Ready():
 		}
 		var err error
@@ -83,15 +101,25 @@ func (a *Aggregation) set(item *cache.Item) {
 		delete(a.roles, item.Name) // what cannot be read gives nothing
 		return
 	}
-	a.roles[item.Name] = role
+	old := a.roles[item.Name]
+	if a.roles[item.Name] = role; role.AggregationRule == nil {
+		return
+	}
+	if a.skips(role) {
+		return
+	}
+	if old == nil || !equality.Semantic.DeepEqual(old.Rules, role.Rules) || !equality.Semantic.DeepEqual(old.AggregationRule, role.AggregationRule) {
+		a.calm.wait(objectKey{name: item.Name}, time.Now())
+	}
 }
 
 // fill writes the rules of all roles whose rules are not what they gather. What it
 // writes comes back as a change, and so reaches roles that gather from those.
 func (a *Aggregation) fill(ctx context.Context) bool {
 	ok := true
+	a.imagine()
 	for name, role := range a.roles {
-		if role.AggregationRule == nil || role.DeletionTimestamp != nil {
+		if role.AggregationRule == nil || role.DeletionTimestamp != nil || a.restsNow(role) {
 			continue
 		}
 		rules, err := a.gather(role)
@@ -102,9 +130,12 @@ func (a *Aggregation) fill(ctx context.Context) bool {
 		if equality.Semantic.DeepEqual(rules, role.Rules) {
 			continue
 		}
-		a.Queue.add(1)
-		ok = a.Queue.work(func() bool {
+		a.Queue.Add(1)
+		ok = a.Queue.Work(func() bool {
 			err := a.apply(ctx, role, rules)
+			if err == nil {
+				role.Rules = rules // what comes back is no news
+			}
 			if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) || ctx.Err() != nil { // it comes back as a change
 				return true
 			}
@@ -113,6 +144,37 @@ func (a *Aggregation) fill(ctx context.Context) bool {
 		}) && ok
 	}
 	return ok
+}
+
+func (a *Aggregation) skips(role *rbacv1.ClusterRole) bool { return a.Skip != nil && a.Skip(role) }
+
+// restsNow says whether a role is left alone now.
+func (a *Aggregation) restsNow(role *rbacv1.ClusterRole) bool {
+	return a.calm.in[objectKey{name: role.Name}] || a.skips(role)
+}
+
+// imagine finds the rules of roles that are left alone and have none. Each pass takes them
+// one step further, and there are not more steps than such roles.
+func (a *Aggregation) imagine() {
+	a.imagined = map[string][]rbacv1.PolicyRule{}
+	var empty []*rbacv1.ClusterRole
+	for _, role := range a.roles {
+		if role.AggregationRule != nil && len(role.Rules) == 0 && a.restsNow(role) {
+			empty = append(empty, role)
+		}
+	}
+	for range empty {
+		changed := false
+		for _, role := range empty {
+			rules, err := a.gather(role)
+			if err == nil && len(rules) != len(a.imagined[role.Name]) { // they only ever become more
+				a.imagined[role.Name], changed = rules, true
+			}
+		}
+		if !changed {
+			return
+		}
+	}
 }
 
 // gather puts the rules of the selected roles together, selector by selector and
@@ -129,7 +191,7 @@ func (a *Aggregation) gather(role *rbacv1.ClusterRole) ([]rbacv1.PolicyRule, err
 			if name == role.Name || !selector.Matches(labels.Set(from.Labels)) {
 				continue
 			}
-			for _, rule := range from.Rules {
+			for _, rule := range append(from.Rules[:len(from.Rules):len(from.Rules)], a.imagined[name]...) {
 				same := func(other rbacv1.PolicyRule) bool { return equality.Semantic.DeepEqual(rule, other) }
 				if !slices.ContainsFunc(rules, same) {
 					rules = append(rules, rule)

@@ -3,6 +3,7 @@ package controllers_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -98,6 +99,61 @@ func TestAggregation(t *testing.T) {
 	})
 }
 
+// Roles that nobody asked to fill are left alone at first, and those of the server itself for
+// good. Roles that gather from them have their rules all the same, and what changes in a
+// selected role reaches filled ones at once.
+func TestAggregationRests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		rules := func(step, name, want string) {
+			t.Helper()
+			synctest.Wait()
+			var r rbacv1.ClusterRole
+			if !c.get(clusterRoles, "", name, &r) {
+				t.Fatalf("%s: no %s", step, name)
+			}
+			var list []string
+			for _, rule := range r.Rules {
+				list = append(list, rule.Resources...)
+			}
+			if got := fmt.Sprint(list); got != want {
+				t.Errorf("%s: %s has %s, want %s", step, name, got, want)
+			}
+		}
+		set := func(r *rbacv1.ClusterRole) { c.set(clusterRoles, "", r.Name, r) }
+		own := role("own", "mine", "part")
+		own.Labels["kubernetes.io/bootstrapping"] = "rbac-defaults"
+		own.Annotations = map[string]string{rbacv1.AutoUpdateAnnotationKey: "true"}
+		set(own)
+		set(role("part", "part", "", "pods"))
+		set(role("sum", "sum", "mine"))
+		a := &controllers.Aggregation{API: c, Cache: c.cache, Log: silent, Rest: 5 * time.Second, Skip: controllers.OwnRole}
+		go func() {
+			if err := a.Run(ctx); err != nil {
+				t.Error(err)
+			}
+		}()
+		rules("at first", "sum", "[]")
+		time.Sleep(4 * time.Second)
+		rules("after a while", "sum", "[]")
+		set(role("late", "late", "sum"))
+		time.Sleep(time.Second)
+		rules("when it has been left alone long enough", "sum", "[pods]")
+		rules("one that came later", "late", "[]")
+		rules("a role of the server", "own", "[]")
+		set(role("part", "part", "", "pods", "jobs"))
+		rules("what changes in a selected role", "sum", "[pods jobs]")
+		set(role("sum", "sum", "mine", "stale"))
+		rules("rules that somebody wrote", "sum", "[stale]")
+		time.Sleep(5 * time.Second)
+		rules("rules that somebody wrote, later", "sum", "[pods jobs]")
+		rules("the one that came later", "late", "[pods jobs]")
+		rules("a role of the server, later", "own", "[]")
+	})
+}
+
 func TestRootCA(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
@@ -157,6 +213,45 @@ func TestRootCA(t *testing.T) {
 		if w := c.written(); len(w) != 3 {
 			t.Errorf("three namespaces: %q", w)
 		}
+	})
+}
+
+// Where nobody asked for it, namespaces are left alone at first.
+func TestRootCARests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		c.set("namespaces", "", "before", corev1.Namespace{})
+		r := &controllers.RootCA{API: c, Cache: c.cache, Log: silent, Rest: 5 * time.Second, PEM: func() ([]byte, error) { return []byte("authority"), nil }}
+		go func() {
+			if err := r.Run(ctx); err != nil {
+				t.Error(err)
+			}
+		}()
+		expect := func(when string, names ...string) {
+			t.Helper()
+			synctest.Wait()
+			for _, name := range []string{"before", "later", "changed"} {
+				if there := c.cache.Get("configmaps", name, "kube-root-ca.crt") != nil; there != slices.Contains(names, name) {
+					t.Errorf("%s: %s has the authority: %v", when, name, there)
+				}
+			}
+		}
+		time.Sleep(3 * time.Second)
+		c.set("namespaces", "", "later", corev1.Namespace{})
+		time.Sleep(time.Second)
+		c.set("namespaces", "", "changed", corev1.Namespace{})
+		expect("at first")
+		time.Sleep(time.Second)
+		expect("after five seconds", "before")
+		for range 3 { // what changes again and again is not put off
+			time.Sleep(time.Second)
+			c.set("namespaces", "", "changed", corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"at": time.Now().String()}}})
+		}
+		expect("after eight seconds", "before", "later")
+		time.Sleep(time.Second)
+		expect("after nine seconds", "before", "later", "changed")
 	})
 }
 

@@ -44,8 +44,8 @@ func (c *APIServices) follow(ctx context.Context) bool {
 		ok := true
 		for _, s := range c.Aggregator.Services().All() {
 			if wanted, known := c.wanted(s); known && !says(s, wanted) {
-				c.Queue.add(1)
-				ok = c.Queue.work(func() bool { return c.write(ctx, s, wanted) }) && ok
+				c.Queue.Add(1)
+				ok = c.Queue.Work(func() bool { return c.write(ctx, s, wanted) }) && ok
 			}
 		}
 		if !ok {

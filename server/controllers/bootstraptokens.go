@@ -24,6 +24,7 @@ type BootstrapTokens struct {
 	Cache       *cache.Cache
 	Log         *slog.Logger
 	Clock       func() time.Time
+	Moves       Moves // of the clock
 	Clean, Sign bool
 	Retry       time.Duration // how soon a failure is tried again; 0: 5 seconds
 	Cleaning    *Queue        // of tokens that are over; nil: the work is not measured
@@ -50,10 +51,12 @@ func (b *BootstrapTokens) follow(ctx context.Context) {
 	defer info.Stop()
 	var batch []cache.Delivery
 	for {
+		moved := b.Moves.next()
 		timer := time.NewTimer(b.pass(ctx))
 		var err error
 		select {
 		case <-ctx.Done():
+		case <-moved:
 		case <-timer.C:
 		case <-secrets.Ready():
 			batch, _, err = secrets.Take(ctx, batch)
@@ -75,8 +78,8 @@ func (b *BootstrapTokens) pass(ctx context.Context) time.Duration {
 		left, ends := bootstrap.Remaining(s.Data, now)
 		if ends && left <= 0 {
 			if b.Clean {
-				b.Cleaning.add(1)
-				if !b.Cleaning.work(func() bool { return b.delete(ctx, s) }) {
+				b.Cleaning.Add(1)
+				if !b.Cleaning.Work(func() bool { return b.delete(ctx, s) }) {
 					next = min(next, b.Retry)
 				}
 			}
@@ -91,8 +94,8 @@ func (b *BootstrapTokens) pass(ctx context.Context) time.Duration {
 		}
 	}
 	if b.Sign {
-		b.Signing.add(1)
-		signed := b.Signing.work(func() bool {
+		b.Signing.Add(1)
+		signed := b.Signing.Work(func() bool {
 			err := b.sign(ctx, signers)
 			if err == nil || ctx.Err() != nil {
 				return true

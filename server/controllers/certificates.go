@@ -95,9 +95,9 @@ func (c *Certificates) pass(ctx context.Context) {
 		}
 		return true
 	})
-	c.Queue.add(len(open))
+	c.Queue.Add(len(open))
 	for _, r := range open {
-		c.Queue.work(func() bool {
+		c.Queue.Work(func() bool {
 			err := c.work(ctx, r)
 			if err != nil && ctx.Err() == nil {
 				c.Log.Warn("a certificate request", "name", r.Name, "error", err)

@@ -50,7 +50,10 @@ func (c *cluster) set(storage, namespace, name string, obj any) {
 	c.last++
 	key := sqlstore.Key{Resource: storage, Namespace: namespace, Name: name}
 	old, was := c.live[key]
-	row := sqlstore.Row{Key: key, Revision: c.last, Value: old.Value, Deleted: obj == nil}
+	row := sqlstore.Row{Key: key, Revision: c.last, Created: c.last, Value: old.Value, Deleted: obj == nil}
+	if was {
+		row.Created = old.Created
+	}
 	if obj != nil {
 		row.Value = c.whole(key, obj)
 		c.live[key] = row
@@ -137,6 +140,9 @@ func (c *cluster) Call(_ context.Context, _, method, path, _ string, body, _ any
 		storage, name = kind+".flowcontrol.apiserver.k8s.io", ""
 	} else if kind := parts[len(parts)-2]; kind == "flowschemas" || kind == "prioritylevelconfigurations" {
 		storage = kind + ".flowcontrol.apiserver.k8s.io"
+	}
+	if parts[len(parts)-2] == "storageversions" {
+		storage = "storageversions.internal.apiserver.k8s.io"
 	}
 	if method == http.MethodDelete {
 		c.set(storage, namespace, name, nil)

@@ -51,8 +51,8 @@ func (c *ClusterAuthentication) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		wait := c.Every
 		for name, change := range map[string]func(map[string]string) error{authenticationMap: c.publish, trackingMap: c.since} {
-			c.Queue.add(1)
-			done := c.Queue.work(func() bool {
+			c.Queue.Add(1)
+			done := c.Queue.Work(func() bool {
 				err := c.ensure(ctx, name, change)
 				if err == nil || ctx.Err() != nil {
 					return true

@@ -65,8 +65,8 @@ func (c *ClusterInfo) follow(ctx context.Context) bool {
 	defer timer.Stop()
 	var batch []cache.Delivery
 	for {
-		c.Queue.add(1)
-		if !c.Queue.work(func() bool { return c.settle(ctx, pem) }) {
+		c.Queue.Add(1)
+		if !c.Queue.Work(func() bool { return c.settle(ctx, pem) }) {
 			return false
 		}
 		select {

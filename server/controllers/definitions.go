@@ -166,13 +166,13 @@ func (d *Definitions) work(ctx context.Context, groups map[string]bool) bool {
 	ok := true
 	for group := range groups {
 		list := d.of(group)
-		d.Queue.add(len(list) + 1)
+		d.Queue.Add(len(list) + 1)
 		for _, one := range list {
-			ok = d.Queue.work(func() bool { return d.settle(ctx, one, list) }) && ok
+			ok = d.Queue.Work(func() bool { return d.settle(ctx, one, list) }) && ok
 		}
-		ok = d.Queue.work(func() bool { return d.services(ctx, group, list) }) && ok
+		ok = d.Queue.Work(func() bool { return d.services(ctx, group, list) }) && ok
 	}
-	d.Queue.clear()
+	d.Queue.Clear()
 	return ok
 }
 

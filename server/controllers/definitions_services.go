@@ -72,8 +72,8 @@ func (d *Definitions) restore(ctx context.Context, batch []cache.Delivery) bool 
 	ok := true
 	for group := range groups {
 		if list := d.of(group); len(list) > 0 {
-			d.Queue.add(1)
-			ok = d.Queue.work(func() bool { return d.services(ctx, group, list) }) && ok
+			d.Queue.Add(1)
+			ok = d.Queue.Work(func() bool { return d.services(ctx, group, list) }) && ok
 		}
 	}
 	return ok

@@ -33,6 +33,7 @@ type Elections struct {
 	Cache *cache.Cache
 	Log   *slog.Logger
 	Clock func() time.Time
+	Moves Moves         // of the clock
 	Wait  time.Duration // how long candidates have to answer; 0: election.Wait
 	Retry time.Duration // how soon a failure is tried again; 0: 1 second
 	Queue *Queue        // nil: the work is not measured
@@ -65,7 +66,7 @@ func elections(h Host, c Config) func(context.Context) error {
 	if c.Elections == nil || r == nil || r.Off {
 		return nil
 	}
-	work := &Elections{API: h.API, Cache: h.Cache, Log: h.Log, Clock: h.Clock, Wait: c.Elections.Wait, Queue: h.Queues.Of(elector)}
+	work := &Elections{API: h.API, Cache: h.Cache, Log: h.Log, Clock: h.Clock, Moves: h.Moves, Wait: c.Elections.Wait, Queue: h.Queues.Of(elector)}
 	lock := &LeaseLock{API: h.API, Log: h.Log, Clock: h.Clock, Name: elector, Identity: c.Elections.Identity, Times: c.Elections.Times, Work: work.Run}
 	return lock.Run
 }
@@ -114,7 +115,7 @@ func (e *Elections) Run(ctx context.Context) error {
 // watcher was cut off, so that Run begins again.
 func (e *Elections) follow(ctx context.Context) {
 	e.contests, e.entries, e.waiting, e.next = map[place]*contest{}, map[place]entry{}, turns{}, time.Time{}
-	e.Queue.clear()
+	e.Queue.Clear()
 	candidates, there := e.Cache.WatchNow(candidatesKey, cache.Scope{})
 	defer candidates.Stop()
 	leases, _ := e.Cache.WatchNow(leasesKey, cache.Scope{})
@@ -126,11 +127,11 @@ func (e *Elections) follow(ctx context.Context) {
 	remove := time.NewTimer(0)
 	defer remove.Stop()
 	for {
-		began := time.Now()
+		began, moved := time.Now(), e.Moves.next()
 		next := e.wake()
 		var resting, due <-chan time.Time
 		if key, ok := e.waiting.next(); ok {
-			e.Queue.work(func() bool { return e.look(ctx, key) })
+			e.Queue.Work(func() bool { return e.look(ctx, key) })
 			resting = time.After(min(electionRest*time.Since(began), electionLongest))
 		} else if !next.IsZero() {
 			due = time.After(next.Sub(e.Clock()))
@@ -146,6 +147,8 @@ func (e *Elections) follow(ctx context.Context) {
 			case <-resting:
 				rested = true
 			case <-due:
+			case <-moved:
+				moved = nil // once for each look
 			}
 			if !e.took(ctx, candidates, e.set, e.unset) || !e.took(ctx, leases, e.mark, e.mark) {
 				return
@@ -223,7 +226,7 @@ func (e *Elections) mark(item *cache.Item) {
 // await has an election looked at.
 func (e *Elections) await(key place) {
 	if e.waiting.add(key) {
-		e.Queue.add(1)
+		e.Queue.Add(1)
 	}
 }
 

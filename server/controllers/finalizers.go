@@ -17,3 +17,14 @@ func finalizersOf(it *cache.Item) (finalizers []string) {
 	}
 	return finalizers
 }
+
+// textOf reads a string of an object, without decoding the rest; "": there is none.
+func textOf(it *cache.Item, path ...string) (text string) {
+	if it.Corrupt != nil {
+		return ""
+	}
+	if value := scan.Lookup(it.JSON, path...); value == nil || json.Unmarshal(value, &text) != nil {
+		return ""
+	}
+	return text
+}

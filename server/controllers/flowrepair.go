@@ -63,8 +63,8 @@ func repaired[T any, P object[T]](ctx context.Context, f *FlowSchemas, storage, 
 
 // write writes an object as a stock server does.
 func (f *FlowSchemas) write(ctx context.Context, method, path string, body any) {
-	f.Queue.add(1)
-	f.Queue.work(func() bool {
+	f.Queue.Add(1)
+	f.Queue.Work(func() bool {
 		err := f.API.Call(ctx, flowcontrol.Producer, method, path, "application/json", body, nil)
 		if err == nil || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) || ctx.Err() != nil {
 			return true // somebody was faster

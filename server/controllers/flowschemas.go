@@ -129,8 +129,8 @@ func (f *FlowSchemas) say(ctx context.Context) bool {
 		if s.says(&c) {
 			continue
 		}
-		f.Queue.add(1)
-		ok = f.Queue.work(func() bool {
+		f.Queue.Add(1)
+		ok = f.Queue.Work(func() bool {
 			path := flowSchemasPath + name + "/status?force=true&fieldManager=" + flowcontrol.Consumer
 			err := f.API.Call(ctx, flowcontrol.Consumer, http.MethodPatch, path, "application/apply-patch+yaml", flowcontrol.Applied(name, c), nil)
 			if err == nil {

@@ -119,8 +119,8 @@ func (m *Migrations) look(ctx context.Context, name string, revision int64) {
 	if ctx.Err() != nil || m.refused.waits(objectKey{name: name}, revision, time.Now()) {
 		return
 	}
-	m.Queue.add(1)
-	m.Queue.work(func() bool { return m.settle(ctx, name) })
+	m.Queue.Add(1)
+	m.Queue.Work(func() bool { return m.settle(ctx, name) })
 }
 
 // settle does a migration, as it is now.

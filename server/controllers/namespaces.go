@@ -8,18 +8,15 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
-	"fmt"
+	"encoding/json"
 	"log/slog"
-	"net/http"
-	"net/url"
 	"slices"
-	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
@@ -35,34 +32,71 @@ type API interface {
 const namespaceAgent = "namespace-controller"
 
 // Namespaces empties and finalizes namespaces that are being deleted.
+//
+// It is told of namespaces by a watch, and works on several at once. One that cannot be
+// finished is looked at again when fewer objects are left in it, when a pause has passed
+// that grows up to 15 seconds, or when another server has answered. What has many objects
+// takes half of the workers at most, so that it keeps no others waiting.
+//
+// No object stays behind in a namespace that is gone; see orphans.
 type Namespaces struct {
 	API       API
 	Cache     *cache.Cache
 	Catalogue *kinds.Catalogue
 	Log       *slog.Logger
-	Clock     func() time.Time // nil: time.Now
+	Clock     func() time.Time // of what conditions say; nil: time.Now
+	Moves     Moves            // of the clock: nothing waits any longer then
 
-	// Grace is how long a namespace is left alone at first, so that every server
-	// has come to know that nothing new may be made in it. 0: 5 seconds.
-	Grace time.Duration
-	// Interval is how often terminating namespaces are looked at. 0: 1 second.
+	// Rest is for how long a namespace is left alone after a client made something in it, and
+	// one that somebody else seems to be emptying. One that is empty, or whose objects are older,
+	// is left alone for a tenth of a second at most.
+	Rest time.Duration
+	// Interval is the first pause. 0: 1 second.
 	Interval time.Duration
+	Workers  int  // how many namespaces are emptied at once. 0: 10
+	Ordered  bool // Pods go before everything else
+	// Homeless says that objects may be made in namespaces that are not there.
+	Homeless bool
 	Queue    *Queue // nil: the work is not measured
 	// Elsewhere knows of the resources of other servers; nil: there are none.
 	Elsewhere Elsewhere
 
-	next map[string]attempt // by UID
-	away away
+	going   map[string]*goingNamespace // by UID
+	heavy   int                        // how many of those that are worked on have much in them
+	busy    int                        // how many are worked on
+	removed map[string]int64           // by storage: when an object of it went last
+	orphans []*orphanage
+	done    chan *goingNamespace
+	running sync.WaitGroup
+	away    away
 }
 
-// attempt is when a namespace that could not be finished is looked at again.
-type attempt struct {
-	at   time.Time
-	wait time.Duration
-	left int // objects that were left; fewer are a reason to look at once
+// goingNamespace is one that is being deleted.
+type goingNamespace struct {
+	name, uid string
+	at        time.Time // when it is worked on next; zero: when it changes
+	wait      time.Duration
+	left      int // objects that were left; fewer are a reason to look at once
+	busy      bool
+	heavy     bool
+	changed   bool // while it was worked on
 }
 
-const maxWait = 15 * time.Second
+const (
+	maxWait = 15 * time.Second
+	// emptyRest is for how long an empty or settled namespace is left alone, so that who deleted it can
+	// see that it is terminating.
+	emptyRest = 100 * time.Millisecond
+	// youngestOf is among how many objects the youngest is looked for.
+	youngestOf = 1000
+	// heavyFrom is from how many objects a namespace has much in it.
+	heavyFrom = 2000
+	// removalTick is how often it is looked whether objects went, while namespaces wait for
+	// that: a look at one number for each kind.
+	removalTick = 50 * time.Millisecond
+	// conflictRest is how soon a namespace is tried again that changed meanwhile.
+	conflictRest = 10 * time.Millisecond
+)
 
 func (n *Namespaces) now() time.Time {
 	if n.Clock == nil {
@@ -73,135 +107,269 @@ func (n *Namespaces) now() time.Time {
 
 // Run works until ctx ends.
 func (n *Namespaces) Run(ctx context.Context) error {
-	if n.Grace == 0 {
-		n.Grace = 5 * time.Second
-	}
 	if n.Interval == 0 {
 		n.Interval = time.Second
 	}
-	n.next = make(map[string]attempt)
-	n.away.results, n.away.places = make(map[string]*emptied), make(chan struct{}, elsewhereAtOnce)
-	defer n.away.running.Wait()
-	ticks := time.NewTicker(n.Interval)
-	defer ticks.Stop()
-	for {
-		n.pass(ctx)
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-ticks.C:
-		}
+	if n.Workers == 0 {
+		n.Workers = 10
 	}
+	n.going, n.removed, n.orphans = map[string]*goingNamespace{}, map[string]int64{}, nil
+	n.done, n.heavy, n.busy = make(chan *goingNamespace, n.Workers), 0, 0
+	n.away.results, n.away.places, n.away.done = map[string]*emptied{}, make(chan struct{}, elsewhereAtOnce), make(chan string, 1)
+	defer n.away.running.Wait()
+	defer n.running.Wait()
+	for ctx.Err() == nil {
+		n.follow(ctx)
+	}
+	return ctx.Err()
 }
 
-// pass looks at all terminating namespaces once.
-func (n *Namespaces) pass(ctx context.Context) {
-	now := n.now()
-	seen := make(map[string]bool)
-	var due []*cache.Item
-	n.Cache.Snapshot("namespaces").Ascend("", "", "", func(it *cache.Item) bool {
-		if it.Corrupt != nil || !it.Meta().Deleting {
-			return true
-		}
-		uid := it.Meta().UID
-		seen[uid] = true
-		if a, ok := n.next[uid]; !ok || !now.Before(a.at) || a.left > 0 && n.count(it.Name) < a.left {
-			due = append(due, it)
-		}
+// follow ends when its watcher was cut off, or with ctx.
+func (n *Namespaces) follow(ctx context.Context) {
+	watcher, snapshot := n.Cache.WatchNow("namespaces", cache.Scope{})
+	defer watcher.Stop()
+	there := map[string]bool{}
+	snapshot.Ascend("", "", "", func(it *cache.Item) bool {
+		there[it.Meta().UID] = true
+		n.see(it)
 		return true
 	})
-	for uid := range n.next {
-		if !seen[uid] {
-			delete(n.next, uid)
+	for uid, g := range n.going {
+		if !there[uid] {
+			n.forget(g)
 		}
 	}
-	n.away.forget(seen)
-	n.Queue.add(len(due))
-	defer n.Queue.clear()
-	for _, it := range due {
-		if ctx.Err() != nil {
+	tick := time.NewTicker(removalTick)
+	defer tick.Stop()
+	var batch []cache.Delivery
+	for {
+		moved := n.Moves.next()
+		n.dispatch(ctx)
+		var ticks <-chan time.Time
+		if n.waiting() {
+			ticks = tick.C
+		}
+		var due <-chan time.Time
+		if at := n.next(); !at.IsZero() {
+			due = time.After(time.Until(at))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-due:
+		case <-moved:
+			n.hurry()
+		case <-ticks:
+			n.wake()
+		case g := <-n.done:
+			n.finished(g)
+		case uid := <-n.away.done:
+			if g := n.going[uid]; g != nil {
+				n.again(g)
+			} else {
+				n.away.forget(uid)
+			}
+		case <-watcher.Ready():
+			var err error
+			if batch, _, err = watcher.Take(ctx, batch); err != nil {
+				return
+			}
+			for _, d := range batch {
+				if d.Type != cache.Deleted {
+					n.see(d.Item())
+					continue
+				}
+				// One that nobody could read went by an operator's hand, and is made again.
+				if d.Item().Corrupt == nil && (d.Event.Prev == nil || d.Event.Prev.Corrupt == nil) {
+					n.watchOrphans(d.Item().Name, d.Revision())
+				}
+				if g := n.going[d.Item().Meta().UID]; g != nil {
+					n.forget(g)
+				}
+			}
+		}
+	}
+}
+
+// see is shown a namespace as it is now. One that waits for something is not hurried by
+// what clients write into it.
+func (n *Namespaces) see(it *cache.Item) {
+	if it.Corrupt != nil || !it.Meta().Deleting {
+		return
+	}
+	uid := it.Meta().UID
+	g := n.going[uid]
+	switch {
+	case g == nil:
+		n.going[uid] = &goingNamespace{name: it.Name, uid: uid, at: time.Now().Add(n.rest(it))}
+	case g.busy:
+		g.changed = true
+	case g.at.IsZero():
+		n.again(g)
+	}
+}
+
+// rest is for how long a namespace is left alone at first.
+func (n *Namespaces) rest(it *cache.Item) time.Duration {
+	var ns corev1.Namespace
+	if n.Rest == 0 || json.Unmarshal(it.JSON, &ns) != nil {
+		return n.Rest
+	}
+	// A lone server writes these conditions after this; so somebody else empties namespaces.
+	if len(ns.Status.Conditions) > 0 {
+		return n.Rest
+	}
+	youngest, known := n.youngest(it.Name)
+	if !known {
+		return n.Rest
+	}
+	// Times of creation are whole seconds, and may be those of another machine.
+	settled := youngest.Add(time.Second + n.Rest).Sub(n.now())
+	return max(min(n.Rest, emptyRest), min(n.Rest, settled))
+}
+
+// youngest is when a client made the youngest object in a namespace, zero where none did.
+// It is not known of a namespace with more objects than are looked at.
+func (n *Namespaces) youngest(namespace string) (at time.Time, known bool) {
+	left := youngestOf
+	for _, r := range n.inside() {
+		n.Cache.Snapshot(r.Storage.Key).Ascend(namespace, "", "", func(it *cache.Item) bool {
+			if r.Storage.Key == "serviceaccounts" && it.Name == defaultAccount || r.Storage.Key == "configmaps" && it.Name == rootCAMap {
+				return true
+			}
+			left--
+			if made, err := time.Parse(time.RFC3339, it.Meta().CreationTimestamp); err == nil && made.After(at) {
+				at = made
+			}
+			return left >= 0
+		})
+		if left < 0 {
+			return at, false
+		}
+	}
+	return at, true
+}
+
+func (n *Namespaces) forget(g *goingNamespace) {
+	delete(n.going, g.uid)
+	n.away.forget(g.uid)
+}
+
+// again has a namespace worked on as soon as there is a worker.
+func (n *Namespaces) again(g *goingNamespace) {
+	if g.busy {
+		g.changed = true
+	} else {
+		g.at = time.Now()
+	}
+}
+
+// hurry has those worked on that wait for a time.
+func (n *Namespaces) hurry() {
+	for _, g := range n.going {
+		if !g.busy && !g.at.IsZero() {
+			n.again(g)
+		}
+	}
+}
+
+// next is when something is due; zero: not before something happens.
+func (n *Namespaces) next() (at time.Time) {
+	earlier := func(other time.Time) {
+		if !other.IsZero() && (at.IsZero() || other.Before(at)) {
+			at = other
+		}
+	}
+	if n.busy < n.Workers {
+		for _, g := range n.going {
+			if !g.busy && !(g.heavy && n.heavyFull()) {
+				earlier(g.at)
+			}
+		}
+	}
+	for _, o := range n.orphans {
+		earlier(o.at)
+	}
+	return at
+}
+
+func (n *Namespaces) heavyFull() bool { return n.heavy >= max(1, n.Workers/2) }
+
+// dispatch gives what is due to workers, the oldest first.
+func (n *Namespaces) dispatch(ctx context.Context) {
+	n.sweep(ctx)
+	now := time.Now()
+	var due []*goingNamespace
+	for _, g := range n.going {
+		if !g.busy && !g.at.IsZero() && !g.at.After(now) {
+			due = append(due, g)
+		}
+	}
+	slices.SortFunc(due, func(a, b *goingNamespace) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.name, b.name)) })
+	for _, g := range due {
+		if n.busy == n.Workers {
 			return
 		}
-		n.Queue.work(func() bool {
-			err := n.work(ctx, it.Name)
-			if err != nil && ctx.Err() == nil {
-				n.Log.Warn("emptying a namespace", "namespace", it.Name, "error", err)
-			}
-			_, later := n.next[it.Meta().UID]
-			return err == nil && !later
+		if g.heavy = n.count(g.name) >= heavyFrom; g.heavy && n.heavyFull() {
+			continue
+		}
+		if g.busy, g.changed = true, false; g.heavy {
+			n.heavy++
+		}
+		n.busy++
+		n.Queue.Add(1)
+		n.running.Go(func() {
+			n.Queue.Work(func() bool {
+				err := n.work(ctx, g)
+				if err != nil && ctx.Err() == nil {
+					n.Log.Warn("emptying a namespace", "namespace", g.name, "error", err)
+				}
+				return err == nil && g.at.IsZero()
+			})
+			n.done <- g
 		})
 	}
 }
 
-// work does what can be done for one namespace now.
-func (n *Namespaces) work(ctx context.Context, name string) error {
-	path := "/api/v1/namespaces/" + name
-	var ns corev1.Namespace
-	if err := n.API.Call(ctx, namespaceAgent, http.MethodGet, path, "", nil, &ns); err != nil {
-		return ignoreGone(err)
+// finished is told that a worker is done with a namespace.
+func (n *Namespaces) finished(g *goingNamespace) {
+	g.busy = false
+	n.busy--
+	if g.heavy {
+		n.heavy--
 	}
-	uid := string(ns.UID)
-	if ns.DeletionTimestamp == nil || !slices.Contains(ns.Spec.Finalizers, corev1.FinalizerKubernetes) {
-		n.next[uid] = attempt{at: n.now().Add(maxWait), wait: maxWait} // others have to finish it
-		return nil
+	if g.changed && g.at.IsZero() {
+		n.again(g)
 	}
-	if start := ns.DeletionTimestamp.Add(n.Grace); n.now().Before(start) {
-		n.next[uid] = attempt{at: start}
-		return nil
-	}
-	failure := n.empty(ctx, name)
-	left := n.left(name)
-	others := n.emptyElsewhere(ctx, uid, name)
-	if others == nil { // it is looked at again when that is done
-		n.next[uid] = attempt{at: n.now().Add(n.Interval), wait: n.next[uid].wait}
-		return nil
-	}
-	if failure != nil {
-		others.failures = append([]error{failure}, others.failures...)
-	}
-	left.add(&others.left)
-	if len(others.failures) == 0 && len(others.unknown) == 0 && left.none() {
-		ns.Spec.Finalizers = slices.DeleteFunc(ns.Spec.Finalizers, func(f corev1.FinalizerName) bool { return f == corev1.FinalizerKubernetes })
-		return ignoreGone(n.API.Call(ctx, namespaceAgent, http.MethodPut, path+"/finalize", "application/json", &ns, nil))
-	}
-	wait := min(max(2*n.next[uid].wait, n.Interval), maxWait)
-	n.next[uid] = attempt{at: n.now().Add(wait), wait: wait, left: n.count(name)}
-	return n.report(ctx, &ns, left, others)
 }
 
-func ignoreGone(err error) error {
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // gone, or changed: that comes as a change, or is met by the next pass
-	}
-	return err
-}
-
-// empty deletes everything in a namespace. It goes on after an error and returns the first.
-func (n *Namespaces) empty(ctx context.Context, namespace string) (first error) {
-	note := func(err error) {
-		if err != nil && !apierrors.IsNotFound(err) && first == nil {
-			first = err
-		}
-	}
-	for _, r := range n.inside() {
-		var names []string
-		n.Cache.Snapshot(r.Storage.Key).Ascend(namespace, "", "", func(it *cache.Item) bool {
-			names = append(names, it.Name)
+// waiting says whether a namespace waits for objects to go.
+func (n *Namespaces) waiting() bool {
+	for _, g := range n.going {
+		if !g.busy && g.left > 0 {
 			return true
-		})
-		if len(names) == 0 {
-			continue
-		}
-		path := collection(r, namespace)
-		if slices.Contains(r.Verbs, "deletecollection") {
-			note(n.API.Call(ctx, namespaceAgent, http.MethodDelete, path+"?propagationPolicy=Background", "", nil, nil))
-			continue
-		}
-		for _, name := range names {
-			note(n.API.Call(ctx, namespaceAgent, http.MethodDelete, path+"/"+url.PathEscape(name)+"?propagationPolicy=Background", "", nil, nil))
 		}
 	}
-	return first
+	return false
+}
+
+// wake has namespaces worked on that have fewer objects than before.
+func (n *Namespaces) wake() {
+	went := false
+	for _, r := range n.inside() {
+		if _, removed := n.Cache.Moved(r.Storage.Key); removed != n.removed[r.Storage.Key] {
+			n.removed[r.Storage.Key], went = removed, true
+		}
+	}
+	if !went {
+		return
+	}
+	for _, g := range n.going {
+		if !g.busy && g.left > 0 && n.count(g.name) < g.left {
+			g.left, g.wait = 0, 0
+			n.again(g)
+		}
+	}
 }
 
 // inside lists one resource for each storage that lives in namespaces.
@@ -223,121 +391,4 @@ func (n *Namespaces) count(namespace string) (count int) {
 		count += n.Cache.Snapshot(r.Storage.Key).Count(namespace, cache.Position{})
 	}
 	return count
-}
-
-func collection(r *kinds.Resource, namespace string) string {
-	prefix := "/api/" + r.Version
-	if r.Group != "" {
-		prefix = "/apis/" + r.Group + "/" + r.Version
-	}
-	return prefix + "/namespaces/" + namespace + "/" + r.Plural
-}
-
-// leftovers count what is still in a namespace.
-type leftovers struct {
-	resources  []string // "pods. has 1 resource instances"
-	finalizers []string // "x/y in 1 resource instances"
-}
-
-func (l *leftovers) none() bool { return len(l.resources) == 0 }
-
-func (n *Namespaces) left(namespace string) *leftovers {
-	l := &leftovers{}
-	held := make(map[string]int)
-	for _, r := range n.inside() {
-		count := 0
-		n.Cache.Snapshot(r.Storage.Key).Ascend(namespace, "", "", func(it *cache.Item) bool {
-			count++
-			for _, f := range finalizersOf(it) {
-				held[f]++
-			}
-			return true
-		})
-		if count > 0 {
-			l.resources = append(l.resources, fmt.Sprintf("%s.%s has %d resource instances", r.Plural, r.Group, count))
-		}
-	}
-	l.hold(held)
-	slices.Sort(l.resources)
-	return l
-}
-
-// hold notes how many objects each finalizer holds.
-func (l *leftovers) hold(held map[string]int) {
-	for f, count := range held {
-		l.finalizers = append(l.finalizers, fmt.Sprintf("%s in %d resource instances", f, count))
-	}
-	slices.Sort(l.finalizers)
-}
-
-// add adds what is left elsewhere.
-func (l *leftovers) add(other *leftovers) {
-	l.resources, l.finalizers = append(l.resources, other.resources...), append(l.finalizers, other.finalizers...)
-	slices.Sort(l.resources)
-	slices.Sort(l.finalizers)
-}
-
-// report tells in the namespace's status why it is still there.
-func (n *Namespaces) report(ctx context.Context, ns *corev1.Namespace, l *leftovers, others *emptied) error {
-	yes, no := corev1.ConditionTrue, corev1.ConditionFalse
-	list := []corev1.NamespaceCondition{
-		{Type: corev1.NamespaceDeletionDiscoveryFailure, Status: no, Reason: "ResourcesDiscovered", Message: "All resources successfully discovered"},
-		{Type: corev1.NamespaceDeletionGVParsingFailure, Status: no, Reason: "ParsedGroupVersions", Message: "All legacy kube types successfully parsed"},
-		{Type: corev1.NamespaceDeletionContentFailure, Status: no, Reason: "ContentDeleted", Message: "All content successfully deleted, may be waiting on finalization"},
-		{Type: corev1.NamespaceContentRemaining, Status: no, Reason: "ContentRemoved", Message: "All content successfully removed"},
-		{Type: corev1.NamespaceFinalizersRemaining, Status: no, Reason: "ContentHasNoFinalizers", Message: "All content-preserving finalizers finished"},
-	}
-	if len(others.unknown) > 0 {
-		list[0].Status, list[0].Reason, list[0].Message = yes, "DiscoveryFailed", undiscovered(others.unknown)
-	}
-	if failed := len(others.failures); failed > 0 {
-		list[2].Status, list[2].Reason = yes, "ContentDeletionFailed"
-		list[2].Message = fmt.Sprintf("Failed to delete all resource types, %d remaining: %s", failed, joined(others.failures))
-	}
-	if len(l.resources) > 0 {
-		list[3].Status, list[3].Reason = yes, "SomeResourcesRemain"
-		list[3].Message = "Some resources are remaining: " + strings.Join(l.resources, ", ")
-	}
-	if len(l.finalizers) > 0 {
-		list[4].Status, list[4].Reason = yes, "SomeFinalizersRemain"
-		list[4].Message = "Some content in the namespace has finalizers remaining: " + strings.Join(l.finalizers, ", ")
-	}
-	if !merge(&ns.Status, list, metav1.Time{Time: n.now().UTC().Truncate(time.Second)}) {
-		return nil
-	}
-	path := "/api/v1/namespaces/" + ns.Name + "/status"
-	return ignoreGone(n.API.Call(ctx, namespaceAgent, http.MethodPut, path, "application/json", ns, nil))
-}
-
-// joined are the texts of errors, in one order.
-func joined(errs []error) string {
-	var list []string
-	for _, err := range errs {
-		list = append(list, err.Error())
-	}
-	slices.Sort(list)
-	return strings.Join(list, ", ")
-}
-
-// merge puts conditions into a status and says whether anything changed.
-func merge(st *corev1.NamespaceStatus, list []corev1.NamespaceCondition, now metav1.Time) (changed bool) {
-	for _, c := range list {
-		c.LastTransitionTime = now
-		i := slices.IndexFunc(st.Conditions, func(have corev1.NamespaceCondition) bool { return have.Type == c.Type })
-		if i < 0 {
-			st.Conditions = append(st.Conditions, c)
-			changed = true
-			continue
-		}
-		have := &st.Conditions[i]
-		if have.Status == c.Status && have.Reason == c.Reason && have.Message == c.Message {
-			continue
-		}
-		if have.Status == c.Status {
-			c.LastTransitionTime = have.LastTransitionTime
-		}
-		*have = c
-		changed = true
-	}
-	return changed
 }

@@ -21,6 +21,8 @@ import (
 // Elsewhere knows of resources that other servers serve; documents.Documents is one.
 type Elsewhere interface {
 	Resources() (list []documents.Resource, unknown []schema.GroupVersion)
+	Serves(gv schema.GroupVersion) bool
+	OfKind(gvk schema.GroupVersionKind) (what schema.GroupVersionResource, namespaced, ok bool)
 }
 
 // What emptying a namespace at other servers may cost. Whoever deletes namespaces causes it.
@@ -44,6 +46,7 @@ type away struct {
 	mu      sync.Mutex
 	results map[string]*emptied // by UID; nil while it is under way
 	places  chan struct{}
+	done    chan string // says of which the result is there
 	running sync.WaitGroup
 }
 
@@ -81,20 +84,22 @@ func (n *Namespaces) emptyElsewhere(ctx context.Context, uid, name string) *empt
 		case <-ctx.Done():
 		}
 		a.mu.Lock()
-		defer a.mu.Unlock()
 		a.results[uid] = result
+		a.mu.Unlock()
+		select {
+		case a.done <- uid:
+		case <-ctx.Done():
+		}
 	})
 	return nil
 }
 
-// forget drops the results of namespaces that are gone.
-func (a *away) forget(seen map[string]bool) {
+// forget drops the result of a namespace that is gone.
+func (a *away) forget(uid string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for uid, result := range a.results {
-		if !seen[uid] && result != nil {
-			delete(a.results, uid)
-		}
+	if a.results[uid] != nil {
+		delete(a.results, uid)
 	}
 }
 

@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"time"
@@ -16,6 +17,8 @@ type Queues struct {
 	depth, unfinished, longest *prometheus.GaugeVec
 	adds, retries              *prometheus.CounterVec
 	waited, worked             *prometheus.HistogramVec
+	running                    *prometheus.GaugeVec
+	back                       prometheus.Gauge
 
 	mu  sync.Mutex
 	all []*Queue
@@ -42,11 +45,38 @@ func NewQueues(clock func() time.Time) *Queues {
 		retries:    counter("retries_total", "Objects that a controller has to look at again."),
 		waited:     histogram("queue_duration_seconds", "How long objects waited for a controller."),
 		worked:     histogram("work_duration_seconds", "How long a controller worked on an object."),
+		running: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "running_managed_controllers", Help: "Which controllers work on this server now.",
+		}, []string{"manager", "name"}),
+		back: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "rowlock_controllers_standing_back", Help: "Whether controllers leave their work to a kube-controller-manager, whose Lease is renewed.",
+		}),
+	}
+}
+
+// standBack shows whether controllers stand back.
+func (q *Queues) standBack(back bool) {
+	if q == nil {
+		return
+	}
+	q.back.Set(0)
+	if back {
+		q.back.Set(1)
+	}
+}
+
+// shown is the work of a controller, which metrics show while it is under way.
+func (q *Queues) shown(name string, work func(context.Context) error) func(context.Context) error {
+	gauge := q.running.WithLabelValues("rowlock", name)
+	return func(ctx context.Context) error {
+		gauge.Set(1)
+		defer gauge.Set(0)
+		return work(ctx)
 	}
 }
 
 func (q *Queues) parts() []prometheus.Collector {
-	return []prometheus.Collector{q.depth, q.unfinished, q.longest, q.adds, q.retries, q.waited, q.worked}
+	return []prometheus.Collector{q.depth, q.unfinished, q.longest, q.adds, q.retries, q.waited, q.worked, q.running, q.back}
 }
 
 // Describe implements prometheus.Collector.
@@ -81,8 +111,8 @@ func (q *Queues) Of(name string) *Queue {
 	return one
 }
 
-// Queue measures the work of one controller, which does one thing at a time, in the
-// order in which it came. A nil Queue measures nothing.
+// Queue measures the work of one controller, in the order in which it came. A nil Queue
+// measures nothing.
 type Queue struct {
 	clock                      func() time.Time
 	depth, unfinished, longest prometheus.Gauge
@@ -91,11 +121,11 @@ type Queue struct {
 
 	mu      sync.Mutex
 	waiting []time.Time // since when
-	began   time.Time   // the work under way; zero: none is
+	begun   []time.Time // the work under way; zero: none is, and the place is free
 }
 
-// add says that objects wait.
-func (q *Queue) add(objects int) {
+// Add says that objects wait.
+func (q *Queue) Add(objects int) {
 	if q == nil || objects == 0 {
 		return
 	}
@@ -108,32 +138,37 @@ func (q *Queue) add(objects int) {
 	q.adds.Add(float64(objects))
 }
 
-// work does something for the object that has waited longest, and counts it as
-// one to come back to if that fails.
-func (q *Queue) work(do func() (ok bool)) bool {
+// Work does something for the object that has waited longest, and counts it as
+// one to come back to if that fails. Several may work at once.
+func (q *Queue) Work(do func() (ok bool)) bool {
 	if q == nil {
 		return do()
 	}
+	began := q.clock()
 	q.mu.Lock()
-	q.began = q.clock()
+	place := slices.IndexFunc(q.begun, time.Time.IsZero)
+	if place < 0 {
+		place, q.begun = len(q.begun), append(q.begun, began)
+	}
+	q.begun[place] = began
 	if len(q.waiting) > 0 {
-		q.waited.Observe(q.began.Sub(q.waiting[0]).Seconds())
+		q.waited.Observe(began.Sub(q.waiting[0]).Seconds())
 		q.waiting = q.waiting[1:]
 	}
 	q.mu.Unlock()
 	ok := do()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.worked.Observe(q.clock().Sub(q.began).Seconds())
-	q.began = time.Time{}
+	q.worked.Observe(q.clock().Sub(began).Seconds())
+	q.begun[place] = time.Time{}
 	if !ok {
 		q.retries.Inc()
 	}
 	return ok
 }
 
-// clear forgets what waits.
-func (q *Queue) clear() {
+// Clear forgets what waits.
+func (q *Queue) Clear() {
 	if q == nil {
 		return
 	}
@@ -146,10 +181,13 @@ func (q *Queue) measure() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.depth.Set(float64(len(q.waiting)))
-	var took float64
-	if !q.began.IsZero() {
-		took = q.clock().Sub(q.began).Seconds()
+	var all, longest float64
+	for _, began := range q.begun {
+		if !began.IsZero() {
+			took := q.clock().Sub(began).Seconds()
+			all, longest = all+took, max(longest, took)
+		}
 	}
-	q.unfinished.Set(took)
-	q.longest.Set(took)
+	q.unfinished.Set(all)
+	q.longest.Set(longest)
 }

@@ -15,8 +15,11 @@ type refused struct {
 
 type objectKey struct{ namespace, name string }
 
+// anyRevision is for an object of which each try makes another revision.
+const anyRevision = -1
+
 type refusal struct {
-	revision int64 // of the object; another one may fare better
+	revision int64 // of the object; another one may fare better, but of anyRevision
 	until    time.Time
 	rest     time.Duration
 }
@@ -24,7 +27,7 @@ type refusal struct {
 // waits says whether an object is not to be tried yet.
 func (r *refused) waits(key objectKey, revision int64, now time.Time) bool {
 	old, there := r.all[key]
-	return there && old.revision == revision && now.Before(old.until)
+	return there && (old.revision == revision || old.revision == anyRevision) && now.Before(old.until)
 }
 
 // add is told of a failure.

@@ -35,6 +35,7 @@ type RootCA struct {
 	PEM   func() ([]byte, error) // the certificates; asked again every Every
 	Every time.Duration          // 0: a minute
 	Retry time.Duration          // how soon a failure is tried again; 0: 1 second
+	Rest  time.Duration          // for how long it leaves a change alone
 	Queue *Queue                 // nil: the work is not measured
 
 	refused refused // by namespace
@@ -60,31 +61,30 @@ func (r *RootCA) follow(ctx context.Context) bool {
 		r.Log.Warn("cannot read the authority that pods are to trust", "error", err)
 		return false
 	}
-	(&round{
-		cache: r.Cache, every: r.Every, retry: r.Retry, refused: &r.refused,
-		again: func(key objectKey) { r.ensure(ctx, key.namespace, string(pem)) },
-		sources: []source{
-			{
-				storage: "namespaces",
-				there: func(item *cache.Item) bool {
-					r.ensure(ctx, item.Name, string(pem))
-					return true
-				},
-				changed: func(batch []cache.Delivery) {
-					for _, d := range batch {
-						if d.Type != cache.Deleted {
-							r.ensure(ctx, d.Item().Name, string(pem))
-						}
-					}
-				},
+	changes := &round{cache: r.Cache, every: r.Every, retry: r.Retry, refused: &r.refused, settled: settled{rest: r.Rest}}
+	changes.again = func(key objectKey) { r.ensure(ctx, key.namespace, string(pem)) }
+	changes.sources = []source{
+		{
+			storage: "namespaces",
+			there: func(item *cache.Item) bool {
+				changes.see(objectKey{namespace: item.Name})
+				return true
 			},
-			{storage: "configmaps", scope: cache.Scope{Name: rootCAMap}, changed: func(batch []cache.Delivery) {
+			changed: func(batch []cache.Delivery) {
 				for _, d := range batch {
-					r.ensure(ctx, d.Item().Namespace, string(pem))
+					if d.Type != cache.Deleted {
+						changes.see(objectKey{namespace: d.Item().Name})
+					}
 				}
-			}},
+			},
 		},
-	}).run(ctx)
+		{storage: "configmaps", scope: cache.Scope{Name: rootCAMap}, changed: func(batch []cache.Delivery) {
+			for _, d := range batch {
+				changes.see(objectKey{namespace: d.Item().Namespace})
+			}
+		}},
+	}
+	changes.run(ctx)
 	return true
 }
 
@@ -99,8 +99,8 @@ func (r *RootCA) ensure(ctx context.Context, namespace, pem string) {
 	if r.refused.waits(key, revision, time.Now()) {
 		return
 	}
-	r.Queue.add(1)
-	if r.Queue.work(func() bool { return r.settle(ctx, namespace, pem) }) {
+	r.Queue.Add(1)
+	if r.Queue.Work(func() bool { return r.settle(ctx, namespace, pem) }) {
 		r.refused.forget(key)
 	} else {
 		r.refused.add(key, revision, time.Now())

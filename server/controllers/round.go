@@ -17,6 +17,9 @@ type source struct {
 	there func(item *cache.Item) bool
 	// changed is told of what changes after that.
 	changed func(batch []cache.Delivery)
+	// lost is told, by a desk, that the storage is not followed any more, as what is in it
+	// changed too fast or is not served as it was; nil: the run of the desk ends.
+	lost func()
 }
 
 // round is what a controller does that looks at objects: first at all that there are, then
@@ -26,8 +29,16 @@ type round struct {
 	every   time.Duration // how long a round lasts
 	retry   time.Duration // how often it is looked whether one that was refused is due
 	refused *refused
-	again   func(key objectKey) // tries one that was refused
+	settled settled             // those that are to be left alone at first
+	again   func(key objectKey) // tries one that was refused, or has been left alone
 	sources []source
+}
+
+// see tries an object, at once or when it has been left alone long enough.
+func (r *round) see(key objectKey) {
+	if !r.settled.wait(key, time.Now()) {
+		r.again(key)
+	}
 }
 
 // The channels that a round waits for; behind them those of its sources.
@@ -35,6 +46,7 @@ const (
 	roundEnds = iota
 	roundLasted
 	roundRetries
+	roundSettled
 	roundSources
 )
 
@@ -44,7 +56,7 @@ func (r *round) run(ctx context.Context) {
 	timer, retries := time.NewTimer(r.every), time.NewTicker(r.retry)
 	defer timer.Stop()
 	defer retries.Stop()
-	cases := []reflect.SelectCase{roundEnds: receive(ctx.Done()), roundLasted: receive(timer.C), roundRetries: receive(retries.C)}
+	cases := []reflect.SelectCase{roundEnds: receive(ctx.Done()), roundLasted: receive(timer.C), roundRetries: receive(retries.C), roundSettled: {Dir: reflect.SelectRecv}}
 	retrying := cases[roundRetries].Chan
 	watchers := make([]*cache.Watcher, len(r.sources))
 	snapshots := make([]*cache.Snapshot, len(r.sources))
@@ -64,11 +76,16 @@ func (r *round) run(ctx context.Context) {
 		if len(r.refused.all) > 0 {
 			cases[roundRetries].Chan = retrying
 		}
+		cases[roundSettled].Chan = reflect.ValueOf(r.settled.next(time.Now()))
 		switch i, _, _ := reflect.Select(cases); i {
 		case roundEnds, roundLasted:
 			return
 		case roundRetries:
 			for _, key := range r.refused.due(time.Now()) {
+				r.again(key)
+			}
+		case roundSettled:
+			for _, key := range r.settled.due(time.Now()) {
 				r.again(key)
 			}
 		default:

@@ -91,8 +91,8 @@ func (s *ServiceAddresses) follow(ctx context.Context) bool {
 }
 
 func (s *ServiceAddresses) step(ctx context.Context, what string, do func(context.Context) error) bool {
-	s.Queue.add(1)
-	return s.Queue.work(func() bool {
+	s.Queue.Add(1)
+	return s.Queue.Work(func() bool {
 		err := do(ctx)
 		if err != nil && ctx.Err() == nil {
 			s.Log.Warn("cannot keep up "+what, "error", err)

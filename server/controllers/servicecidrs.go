@@ -108,8 +108,8 @@ func (s *ServiceCIDRs) look(ctx context.Context, name string, revision int64) {
 	if ctx.Err() != nil || s.refused.waits(objectKey{name: name}, revision, time.Now()) {
 		return
 	}
-	s.Queue.add(1)
-	s.Queue.work(func() bool {
+	s.Queue.Add(1)
+	s.Queue.Work(func() bool {
 		err := s.settle(ctx, name)
 		if err != nil && ctx.Err() == nil {
 			s.refused.add(objectKey{name: name}, revision, time.Now())

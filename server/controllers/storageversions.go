@@ -2,13 +2,10 @@ package controllers
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base32"
 	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	apiserverinternalv1alpha1 "k8s.io/api/apiserverinternal/v1alpha1"
@@ -17,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 
+	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/apiserverinternal"
 )
@@ -25,30 +23,26 @@ const storageVersionsPath = "/apis/internal.apiserver.k8s.io/v1alpha1/storagever
 
 // StorageVersions says in which version this server stores each built-in resource, beside
 // what other servers say. That is one object a resource, read every ten minutes and written
-// where it says something else; see servers for what becomes of servers that are gone.
+// where it says something else; StorageVersionCollector takes away what servers said that are
+// gone.
 type StorageVersions struct {
 	API       API
+	Cache     *cache.Cache
 	Catalogue *kinds.Catalogue
 	Log       *slog.Logger
 	Clock     func() time.Time
-	Server    string        // the name of this server, of ServerName
+	Host      string        // the name of this server's host: servers of one host speak as one
 	Every     time.Duration // 0: ten minutes
 	Retry     time.Duration // how soon a failure is tried again; 0: 1 second
 	Queue     *Queue        // nil: the work is not measured
 }
 
-// ServerName is what a server that is reached at an address is called.
-func ServerName(address string) string {
-	sum := sha256.Sum256([]byte(address))
-	return "apiserver-" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
-}
-
-// storageVersions builds the controller where the server says how it is called.
+// storageVersions builds the controller where the server says which versions it stores.
 func storageVersions(h Host, c Config) func(context.Context) error {
-	if c.ServerName == "" {
+	if c.Host == "" || !c.StorageVersions {
 		return nil
 	}
-	s := &StorageVersions{API: h.API, Catalogue: h.Catalogue, Log: h.Log, Clock: h.Clock, Server: c.ServerName, Queue: h.Queues.Of("storageversions")}
+	s := &StorageVersions{API: h.API, Cache: h.Cache, Catalogue: h.Catalogue, Log: h.Log, Clock: h.Clock, Host: c.Host, Queue: h.Queues.Of("storageversions")}
 	return s.Run
 }
 
@@ -58,8 +52,8 @@ func (s *StorageVersions) Run(ctx context.Context) error {
 		s.Every = 10 * time.Minute
 	}
 	return again(ctx, s.Retry, func(ctx context.Context) bool {
-		s.Queue.add(1)
-		ok := s.Queue.work(func() bool {
+		s.Queue.Add(1)
+		ok := s.Queue.Work(func() bool {
 			err := s.Update(ctx)
 			if err != nil && ctx.Err() == nil {
 				s.Log.Warn("cannot say in which versions objects are stored", "error", err)
@@ -77,14 +71,15 @@ func (s *StorageVersions) Run(ctx context.Context) error {
 	})
 }
 
-// Update writes what is not said yet, and takes away what servers said that are gone.
+// Update writes what is not said yet. Before that the server has its Lease: what somebody says
+// who has none is taken away.
 func (s *StorageVersions) Update(ctx context.Context) error {
-	there, err := s.servers(ctx)
-	if err != nil {
+	lease := Identity{API: s.API, Cache: s.Cache, Clock: s.Clock, Host: s.Host, Every: renewEvery}
+	if err := lease.Renew(ctx, false); err != nil && !faster(err) {
 		return err
 	}
 	for name, own := range s.own() {
-		if err := s.say(ctx, name, own, there); err != nil {
+		if err := s.say(ctx, name, own); err != nil {
 			return err
 		}
 	}
@@ -105,7 +100,7 @@ func (s *StorageVersions) own() map[string]apiserverinternalv1alpha1.ServerStora
 		name := group + "." + r.Plural
 		v, ok := list[name]
 		if !ok {
-			v = apiserverinternalv1alpha1.ServerStorageVersion{APIServerID: s.Server, EncodingVersion: encoding(r)}
+			v = apiserverinternalv1alpha1.ServerStorageVersion{APIServerID: ServerName(s.Host), EncodingVersion: encoding(r)}
 			for _, version := range decodable(r, s.Catalogue) {
 				v.DecodableVersions = append(v.DecodableVersions, schema.GroupVersion{Group: r.Group, Version: version}.String())
 			}
@@ -145,16 +140,15 @@ func decodable(r *kinds.Resource, c *kinds.Catalogue) []string {
 	return versions
 }
 
-// say puts this server's part into an object, as often as another server is faster. Of other
-// servers those stay that are there.
-func (s *StorageVersions) say(ctx context.Context, name string, own apiserverinternalv1alpha1.ServerStorageVersion, there map[string]bool) error {
+// say puts this server's part into an object, as often as another server is faster.
+func (s *StorageVersions) say(ctx context.Context, name string, own apiserverinternalv1alpha1.ServerStorageVersion) error {
 	path := storageVersionsPath + "/" + url.PathEscape(name)
 	for {
 		var v apiserverinternalv1alpha1.StorageVersion
-		err := s.API.Call(ctx, s.Server, http.MethodGet, path, "", nil, &v)
+		err := s.API.Call(ctx, identityServer, http.MethodGet, path, "", nil, &v)
 		if apierrors.IsNotFound(err) {
 			fresh := &apiserverinternalv1alpha1.StorageVersion{ObjectMeta: metav1.ObjectMeta{Name: name}}
-			err = s.API.Call(ctx, s.Server, http.MethodPost, storageVersionsPath, "application/json", fresh, &v)
+			err = s.API.Call(ctx, identityServer, http.MethodPost, storageVersionsPath, "application/json", fresh, &v)
 			if apierrors.IsAlreadyExists(err) {
 				continue
 			}
@@ -162,10 +156,10 @@ func (s *StorageVersions) say(ctx context.Context, name string, own apiserverint
 		if err != nil {
 			return err
 		}
-		if !s.set(&v, own, there) {
+		if !s.set(&v, own) {
 			return nil
 		}
-		err = s.API.Call(ctx, s.Server, http.MethodPut, path+"/status", "application/json", &v, nil)
+		err = s.API.Call(ctx, identityServer, http.MethodPut, path+"/status", "application/json", &v, nil)
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 			continue
 		}
@@ -173,18 +167,13 @@ func (s *StorageVersions) say(ctx context.Context, name string, own apiserverint
 	}
 }
 
-// set puts this server's part into a status, leaves out those of servers that are gone, and
-// says whether that changed it.
-func (s *StorageVersions) set(v *apiserverinternalv1alpha1.StorageVersion, own apiserverinternalv1alpha1.ServerStorageVersion, there map[string]bool) bool {
-	before := len(v.Status.StorageVersions)
-	list := slices.DeleteFunc(v.Status.StorageVersions, func(other apiserverinternalv1alpha1.ServerStorageVersion) bool {
-		return !there[other.APIServerID]
-	})
-	v.Status.StorageVersions = list
+// set puts this server's part into a status, and says whether that changed it.
+func (s *StorageVersions) set(v *apiserverinternalv1alpha1.StorageVersion, own apiserverinternalv1alpha1.ServerStorageVersion) bool {
+	list := v.Status.StorageVersions
 	i := slices.IndexFunc(list, func(other apiserverinternalv1alpha1.ServerStorageVersion) bool {
 		return other.APIServerID == own.APIServerID
 	})
-	if len(list) == before && i >= 0 && list[i].EncodingVersion == own.EncodingVersion && slices.Equal(list[i].DecodableVersions, own.DecodableVersions) && slices.Equal(list[i].ServedVersions, own.ServedVersions) {
+	if i >= 0 && list[i].EncodingVersion == own.EncodingVersion && slices.Equal(list[i].DecodableVersions, own.DecodableVersions) && slices.Equal(list[i].ServedVersions, own.ServedVersions) {
 		return false
 	}
 	if i >= 0 {
@@ -192,6 +181,12 @@ func (s *StorageVersions) set(v *apiserverinternalv1alpha1.StorageVersion, own a
 	} else {
 		v.Status.StorageVersions = append(list, own)
 	}
+	agree(v, s.Clock())
+	return true
+}
+
+// agree says in a status whether all servers store the same version.
+func agree(v *apiserverinternalv1alpha1.StorageVersion, now time.Time) {
 	c := apiserverinternalv1alpha1.StorageVersionCondition{
 		Type: apiserverinternalv1alpha1.AllEncodingVersionsEqual, Status: apiserverinternalv1alpha1.ConditionTrue,
 		ObservedGeneration: v.Generation, Reason: "CommonEncodingVersionSet", Message: "Common encoding version set",
@@ -200,16 +195,15 @@ func (s *StorageVersions) set(v *apiserverinternalv1alpha1.StorageVersion, own a
 	if v.Status.CommonEncodingVersion == nil {
 		c.Status, c.Reason, c.Message = apiserverinternalv1alpha1.ConditionFalse, "CommonEncodingVersionUnset", "Common encoding version unset"
 	}
-	c.LastTransitionTime = metav1.NewTime(s.Clock())
+	c.LastTransitionTime = metav1.NewTime(now)
 	for k := range v.Status.Conditions {
 		if was := &v.Status.Conditions[k]; was.Type == c.Type {
 			if was.Status == c.Status {
 				c.LastTransitionTime = was.LastTransitionTime
 			}
 			*was = c
-			return true
+			return
 		}
 	}
 	v.Status.Conditions = append(v.Status.Conditions, c)
-	return true
 }

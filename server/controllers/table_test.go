@@ -24,7 +24,7 @@ func host(c *cluster) controllers.Host {
 	}
 }
 
-// running names the loops that a configuration makes; those of every server end with !.
+// running names the loops that a configuration makes, in alphabetical order; those of every server end with !.
 func running(t *testing.T, c controllers.Config) (names []string) {
 	all := newCluster(t)
 	all.catalogue.ByStorage("storageversionmigrations.storagemigration.k8s.io").Off = false
@@ -35,26 +35,40 @@ func running(t *testing.T, c controllers.Config) (names []string) {
 		}
 		names = append(names, name)
 	}
+	slices.Sort(names)
 	return names
 }
 
+func sorted(names []string) []string { return slices.Sorted(slices.Values(names)) }
+
 func TestWhichControllersRun(t *testing.T) {
-	always := []string{"namespaces", "customresourcedefinitions", "serviceaccounts", "flowschemas", "apiservicechecks!", "apiservices"}
-	with := func(names ...string) []string { return append(slices.Clone(always), names...) }
+	always := []string{"customresourcedefinitions", "flowschemas", "apiservicechecks!", "apiservices"}
+	with := func(names ...string) []string { // those that stand back come with the one that tells them to
+		return append(append([]string{"standback!"}, always...), names...)
+	}
+	usual := func(names ...string) []string {
+		return append([]string{"standback!", "namespaces", "customresourcedefinitions", "serviceaccounts", "flowschemas", "apiservicechecks!", "apiservices", "garbagecollector",
+			"resourcequotas", "ttlafterfinished", "csrcleaner", "pvprotection", "pvcprotection", "aggregation", "rootca", "accounttokens"}, names...)
+	}
+	without := func(list []string, names ...string) []string {
+		return slices.DeleteFunc(list, func(name string) bool { return slices.Contains(names, name) })
+	}
 	published := func() (map[string]string, error) { return nil, nil }
 	for text, want := range map[string][]string{
-		"*":             with("certificates"),
+		"*":             usual("certificates"),
 		"":              always,
 		"-*":            always,
-		"*,-csrsigning": with("certificates"),
-		"*,-csrsigning,-certificatesigningrequest-approving-controller": always,
-		"csrapproving":                                     with("certificates"),
-		"*,token-cleaner-controller":                       with("certificates", "bootstraptokens"),
-		"bootstrapsigner, -tokencleaner":                   with("bootstraptokens"),
-		"*,clusterrole-aggregation,root-ca-cert-publisher": with("certificates", "aggregation", "rootca"),
+		"*,-csrsigning": usual("certificates"),
+		"*,-csrsigning,-certificatesigningrequest-approving-controller": usual(),
+		"*,-namespace-controller,-serviceaccount,-csrsigning,-csrapproving,-gc,-resourcequota-controller,-ttl-after-finished,-csrcleaner,-pv-protection,-pvc-protection,-clusterrole-aggregation,-root-ca-cert-publisher,-serviceaccount-token": always,
+		"podgc":                          with("podgc"),
+		"csrapproving":                   with("certificates"),
+		"*,token-cleaner-controller":     usual("certificates", "bootstraptokens"),
+		"bootstrapsigner, -tokencleaner": with("bootstraptokens"),
+		"*,clusterrole-aggregation,root-ca-cert-publisher": usual("certificates"),
 		"clusterrole-aggregation,-clusterrole-aggregation": always,
 		"serviceaccount-token-controller":                  with("accounttokens"),
-		"*,storage-version-migrator-controller":            with("certificates", "storageversionmigrator"),
+		"*,storage-version-migrator-controller":            usual("certificates", "storageversionmigrator"),
 		"service-cidr-controller":                          always, // without networks there is nothing for it to do
 	} {
 		var list []string
@@ -65,15 +79,18 @@ func TestWhichControllersRun(t *testing.T) {
 		if err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
-		if d := cmp.Diff(want, running(t, controllers.Config{
+		if d := cmp.Diff(sorted(want), running(t, controllers.Config{
 			Runs: s.Runs, Authority: func() ([]byte, error) { return nil, nil },
 			IssueForSecret: func(_, _, _, _ string) (string, error) { return "", nil },
 		})); d != "" {
 			t.Errorf("%q: %s", text, d)
 		}
 	}
-	if d := cmp.Diff(with("certificates", "clusterauthentication!"), running(t, controllers.Config{Authentication: published})); d != "" {
+	if d := cmp.Diff(sorted(append(without(usual("certificates"), "rootca", "accounttokens"), "clusterauthentication!")), running(t, controllers.Config{Authentication: published})); d != "" {
 		t.Errorf("with nothing selected: %s", d)
+	}
+	if d := cmp.Diff(sorted(without(usual("certificates"), "standback!", "rootca", "accounttokens")), running(t, controllers.Config{NeverBack: true})); d != "" {
+		t.Errorf("with those that never stand back: %s", d)
 	}
 	none := controllers.Config{Runs: func(string) bool { return false }}
 	if list := running(t, none); len(list) > 0 {
@@ -100,6 +117,38 @@ func TestWhoChoosesLeaders(t *testing.T) {
 				t.Errorf("with %q and %v: %v", asked, config, found)
 			}
 		}
+	}
+}
+
+// What is on by default leaves alone for a while what it sees, what was named does not.
+func TestWhatSettles(t *testing.T) {
+	for text, want := range map[string]bool{"*": true, "*,namespace-controller": false, "namespace": false, "namespace,-namespace": true} {
+		s, err := controllers.Select(strings.Split(text, ","))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := controllers.Config{Runs: s.Runs, Named: s.Named}
+		if got := c.Settle("namespace"); got > 0 != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+	if c := (controllers.Config{}); c.Settle("namespace") == 0 {
+		t.Error("without a selection nothing settles")
+	}
+}
+
+func TestWithout(t *testing.T) {
+	for text, want := range map[string]bool{"*": false, "*,serviceaccount": true, "namespace": false, "*,-serviceaccount": false} {
+		s, err := controllers.Select(strings.Split(text, ","))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w := s.Without("serviceaccount"); w.Runs("serviceaccount") != want || w.Runs("namespace") != s.Runs("namespace") {
+			t.Errorf("%q: %v", text, w)
+		}
+	}
+	if (controllers.Selection{}).Without("serviceaccount").Runs("serviceaccount") {
+		t.Error("by default it runs though it is left out")
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -33,13 +34,17 @@ type Plugin struct {
 
 var _ admission.Validator = (*Plugin)(nil)
 
+// evaluator knows the standards of all releases. It never changes, so all servers of a
+// process share one.
+var evaluator = sync.OnceValues(func() (policy.Evaluator, error) { return policy.NewEvaluator(policy.DefaultChecks()) })
+
 // New makes the plugin.
 func New(objects admission.Objects, c Config) (*Plugin, error) {
 	defaults, err := c.policy()
 	if err != nil {
 		return nil, err
 	}
-	standards, err := policy.NewEvaluator(policy.DefaultChecks())
+	standards, err := evaluator()
 	if err != nil {
 		return nil, fmt.Errorf("pod security standards: %w", err)
 	}

@@ -3,6 +3,7 @@ package quota
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1beta1 "k8s.io/api/resource/v1beta1"
@@ -17,7 +18,10 @@ import (
 type meter struct {
 	updates bool // updates can change the use, not creates alone
 	resizes bool // so can the subresource resize
-	// counts says whether a name of a quota is about this resource.
+	// names are all that are about this resource, where each object counts as one, whatever
+	// it is; nil: it is not so.
+	names []corev1.ResourceName
+	// counts says whether a name of a quota is about this resource; nil: names do.
 	counts func(name corev1.ResourceName) bool
 	// use is what an object uses; the list is the caller's.
 	use func(obj runtime.Object) corev1.ResourceList
@@ -40,6 +44,14 @@ func (m *meter) handles(op admission.Operation, sub string) bool {
 // counted are the names of a quota that are about this resource.
 func (m *meter) counted(hard corev1.ResourceList) []corev1.ResourceName {
 	var names []corev1.ResourceName
+	for _, name := range m.names { // a quota may have tens of thousands of others
+		if _, ok := hard[name]; ok {
+			names = append(names, name)
+		}
+	}
+	if m.names != nil {
+		return names
+	}
 	for name := range hard {
 		if m.counts(name) {
 			names = append(names, name)
@@ -87,6 +99,15 @@ var uncounted = map[schema.GroupResource]bool{
 	{Group: "authorization.k8s.io", Resource: "localsubjectaccessreviews"}: true,
 }
 
+// measured are resources of which more is counted than how many there are, and the names
+// of quotas that are about each.
+var measured = map[schema.GroupResource]func(corev1.ResourceName) bool{
+	{Resource: "pods"}:                                     countsPods,
+	{Resource: "services"}:                                 countsServices,
+	{Resource: "persistentvolumeclaims"}:                   countsClaims,
+	{Group: "resource.k8s.io", Resource: "resourceclaims"}: countsDevices,
+}
+
 // aliases are names for numbers of objects that are older than count/RESOURCE.
 var aliases = map[schema.GroupResource]corev1.ResourceName{
 	{Resource: "configmaps"}:             corev1.ResourceConfigMaps,
@@ -100,7 +121,10 @@ func count(r schema.GroupResource) corev1.ResourceName {
 	return corev1.ResourceName("count/" + r.String())
 }
 
-func (p *Plugin) meter(r schema.GroupResource) *meter {
+// meters knows the meters of all resources.
+type meters struct{ now func() time.Time }
+
+func (p meters) meter(r schema.GroupResource) *meter {
 	if uncounted[r] {
 		return nil
 	}
@@ -119,7 +143,7 @@ func (p *Plugin) meter(r schema.GroupResource) *meter {
 		names = append(names, alias)
 	}
 	return &meter{
-		counts: func(name corev1.ResourceName) bool { return name == names[0] || name == names[len(names)-1] },
+		names: names,
 		use: func(runtime.Object) corev1.ResourceList {
 			l := corev1.ResourceList{}
 			for _, n := range names {

@@ -45,7 +45,7 @@ func countsPods(name corev1.ResourceName) bool {
 }
 
 // usePod counts a pod that has ended as an object alone.
-func (p *Plugin) usePod(obj runtime.Object) corev1.ResourceList {
+func (p meters) usePod(obj runtime.Object) corev1.ResourceList {
 	l := corev1.ResourceList{countPods: number(1)}
 	pod, ok := obj.(*corev1.Pod)
 	if !ok || p.ended(pod) {
@@ -57,7 +57,7 @@ func (p *Plugin) usePod(obj runtime.Object) corev1.ResourceList {
 }
 
 // ended says whether a pod runs no more, or should not by now.
-func (p *Plugin) ended(pod *corev1.Pod) bool {
+func (p meters) ended(pod *corev1.Pod) bool {
 	if pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
 		return true
 	}

@@ -39,7 +39,7 @@ const patience = 10 * time.Second
 type Plugin struct {
 	store   Store
 	limited []Limited
-	now     func() time.Time
+	meters  meters
 	lanes   lanes
 }
 
@@ -47,7 +47,7 @@ var _ admission.Validator = (*Plugin)(nil)
 
 // New makes the plugin. What limited names needs a quota that covers it.
 func New(store Store, limited []Limited, now func() time.Time) *Plugin {
-	return &Plugin{store: store, limited: limited, now: now}
+	return &Plugin{store: store, limited: limited, meters: meters{now}}
 }
 
 // Name implements admission.Plugin.
@@ -63,7 +63,7 @@ func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	if a.Namespace == "" || !a.Resource.Namespaced {
 		return nil
 	}
-	m := p.meter(a.Resource.GroupResource())
+	m := p.meters.meter(a.Resource.GroupResource())
 	if m == nil || !m.handles(a.Operation, a.Subresource) {
 		return nil
 	}

@@ -1,0 +1,55 @@
+package access
+
+import (
+	"log/slog"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/authx/node"
+	"github.com/rowlock/rowlock/authx/rbac"
+	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/follow"
+)
+
+// Standard is authorization by the objects of a cluster as a server usually has it: by
+// roles and bindings, and by what is a node agent's.
+type Standard struct {
+	Policy *Policy // the roles and bindings that there are from the start
+
+	cache    *cache.Cache
+	roles    *rbac.Rules
+	follower *follow.Follower
+}
+
+// NewStandard follows the roles and bindings of a cache.
+func NewStandard(c *cache.Cache) (*Standard, error) {
+	policy, err := DefaultPolicy()
+	if err != nil {
+		return nil, err
+	}
+	roles := rbac.New()
+	return &Standard{Policy: policy, cache: c, roles: roles, follower: FollowRules(roles, c)}, nil
+}
+
+// RBAC decides by roles, and lists by them what a user may do. Denials are logged; nil: none.
+func (s *Standard) RBAC(denials *slog.Logger) interface {
+	authx.Authorizer
+	authx.RuleResolver
+} {
+	return struct {
+		authx.Authorizer
+		authx.RuleResolver
+	}{Synced{Follower: s.follower, Authorizer: s.roles, Denials: denials}, SyncedRules{Follower: s.follower, RuleResolver: s.roles}}
+}
+
+// Nodes decides on what node agents ask for. selectors says whether it looks at those of
+// requests.
+func (s *Standard) Nodes(selectors bool) Nodes {
+	return NewNodes(node.Authorizer{Allows: rbac.RuleAllows, Rules: s.Policy.NodeRules(), Selectors: selectors}, s.cache)
+}
+
+// Guard is the admission plugin that keeps people from granting what they do not hold.
+// by is who decides on all requests.
+func (s *Standard) Guard(by authx.Authorizer) admission.Plugin {
+	return Escalation{Rules: s.roles, Follower: s.follower, Authorizer: by}
+}

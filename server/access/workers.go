@@ -1,0 +1,31 @@
+package access
+
+import (
+	"context"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// InParallel does a list of things, several at once, until one fails, and returns its
+// error. A request in process needs tens of kilobytes of stack, which a goroutine for each
+// would have to grow into anew: here few do them all.
+func InParallel(ctx context.Context, workers int, list []func(context.Context) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	var next atomic.Int64
+	for range min(workers, len(list)) {
+		group.Go(func() error {
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= len(list) {
+					return nil
+				}
+				if err := list[i](ctx); err != nil {
+					return err
+				}
+			}
+			return ctx.Err()
+		})
+	}
+	return group.Wait()
+}

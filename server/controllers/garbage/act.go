@@ -1,0 +1,106 @@
+package garbage
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// remove deletes an object, if it still is what was looked at.
+func (c *collection) remove(ctx context.Context, s *subject, how metav1.DeletionPropagation) error {
+	uid, revision := types.UID(s.uid), fmt.Sprint(s.item.Revision)
+	return c.call(ctx, s, http.MethodDelete, "application/json", &metav1.DeleteOptions{
+		TypeMeta:      metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
+		Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &revision}, PropagationPolicy: &how,
+	})
+}
+
+// release takes references away from an object.
+func (c *collection) release(ctx context.Context, s *subject, away func(i int) bool) error {
+	var kept []json.RawMessage
+	for i := range s.refs {
+		if !away(i) {
+			kept = append(kept, s.refs[i].json)
+		}
+	}
+	return c.patch(ctx, s, "ownerReferences", kept)
+}
+
+// unblock has an object block no owner's deletion any more.
+func (c *collection) unblock(ctx context.Context, s *subject) error {
+	var list []json.RawMessage
+	for i := range s.refs {
+		var r map[string]any
+		if err := json.Unmarshal(s.refs[i].json, &r); err != nil {
+			return err
+		}
+		if s.refs[i].blocks {
+			r["blockOwnerDeletion"] = false
+		}
+		changed, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		list = append(list, changed)
+	}
+	return c.patch(ctx, s, "ownerReferences", list)
+}
+
+// unfinalize takes a finalizer away.
+func (c *collection) unfinalize(ctx context.Context, s *subject, finalizer string) error {
+	var all []string
+	if err := json.Unmarshal(s.finalizers, &all); err != nil {
+		return err
+	}
+	var kept []json.RawMessage
+	for _, f := range all {
+		if f != finalizer {
+			text, err := json.Marshal(f)
+			if err != nil {
+				return err
+			}
+			kept = append(kept, text)
+		}
+	}
+	return c.patch(ctx, s, "finalizers", kept)
+}
+
+// patch puts a list in the place of one in an object's metadata, if the object still is what
+// was looked at.
+func (c *collection) patch(ctx context.Context, s *subject, name string, list []json.RawMessage) error {
+	return c.call(ctx, s, http.MethodPatch, string(types.MergePatchType), map[string]any{"metadata": map[string]any{
+		"uid": s.uid, "resourceVersion": fmt.Sprint(s.item.Revision), name: list,
+	}})
+}
+
+// call writes an object. What follows from the write follows at once.
+func (c *collection) call(ctx context.Context, s *subject, method, contentType string, body any) error {
+	r := c.Catalogue.ByStorage(s.storage)
+	if r == nil {
+		return errUnknown
+	}
+	path := bytes.NewBufferString("/apis/" + r.Group + "/" + r.Version)
+	if r.Group == "" {
+		path = bytes.NewBufferString("/api/" + r.Version)
+	}
+	if r.Namespaced {
+		path.WriteString("/namespaces/" + s.item.Namespace)
+	}
+	path.WriteString("/" + r.Plural + "/" + url.PathEscape(s.item.Name))
+	c.mu.Lock()
+	c.graph.Hurry(s.id)
+	c.mu.Unlock()
+	err := c.API.Call(ctx, agent, method, path.String(), contentType, body, nil)
+	if err != nil {
+		c.mu.Lock()
+		c.graph.Calm(s.id)
+		c.mu.Unlock()
+	}
+	return err
+}

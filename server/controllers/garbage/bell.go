@@ -1,0 +1,44 @@
+package garbage
+
+import "sync"
+
+// bell wakes the one who follows the cache. It has no goroutine, and ringing never waits.
+type bell struct {
+	rings chan struct{}
+
+	mu   sync.Mutex
+	rung []*source // by whom; each once
+}
+
+func newBell() *bell { return &bell{rings: make(chan struct{}, 1)} }
+
+// signal wakes, with nothing to be said.
+func (b *bell) signal() {
+	select {
+	case b.rings <- struct{}{}:
+	default:
+	}
+}
+
+// ring says that a source has changes.
+func (b *bell) ring(s *source) {
+	b.mu.Lock()
+	if !s.rung {
+		s.rung = true
+		b.rung = append(b.rung, s)
+	}
+	b.mu.Unlock()
+	b.signal()
+}
+
+// answer takes all sources that have rung.
+func (b *bell) answer() []*source {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	rung := b.rung
+	for _, s := range rung {
+		s.rung = false
+	}
+	b.rung = nil
+	return rung
+}

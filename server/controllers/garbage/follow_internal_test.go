@@ -1,0 +1,131 @@
+package garbage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/controllers/garbage/graph"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// memory is a collection and the cache that it follows.
+type memory struct {
+	*collection
+	last int64
+	rows map[string]sqlstore.Row
+}
+
+func newMemory(with func(*Collector)) *memory {
+	catalogue := kinds.NewCatalogue(builtin.Resources())
+	c := &Collector{Cache: cache.New(catalogue), Catalogue: catalogue, Clock: time.Now, Changes: unmeasured{}}
+	if with != nil {
+		with(c)
+	}
+	r := &collection{Collector: c, bell: newBell(), graph: graph.New(), away: newElsewhere()}
+	r.queue = newQueue(c.Clock, r.bell.signal, func() {})
+	r.sources.byStorage = map[string]*source{}
+	return &memory{collection: r, rows: map[string]sqlstore.Row{}}
+}
+
+// config writes a ConfigMap; "" has one that nobody can read.
+func (m *memory) config(name, metadata string) {
+	m.last++
+	row := sqlstore.Row{Key: sqlstore.Key{Resource: "configmaps", Namespace: "n", Name: name}, Revision: m.last, Created: m.last}
+	if metadata == "" {
+		row.Unopened = errors.New("its key is away")
+	} else {
+		row.Value = fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"namespace":"n",%s}}`, name, metadata)
+	}
+	old := m.rows[name]
+	m.rows[name] = row
+	m.Cache.Apply([]sqlstore.Change{{Row: row, PrevRevision: old.Revision, PrevValue: old.Value}})
+}
+
+// An owner that nobody can read is there, also when all is read again.
+func TestOwnersThatCannotBeRead(t *testing.T) {
+	m, ctx := newMemory(nil), t.Context()
+	m.config("owner", `"uid":"1"`)
+	m.config("dependent", `"uid":"2","ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":"1"}]`)
+	m.follow(ctx)
+	item := m.Cache.Get("configmaps", "n", "dependent")
+	refs := read(item.JSON, nil).refs
+	if o, err := m.judge(item, &refs[0]); o != solid || err != nil {
+		t.Fatal(o, err)
+	}
+	m.config("owner", "")
+	for _, what := range []string{"as it is heard of", "as all is read again"} {
+		m.feed(ctx, m.bell.answer())
+		n, known := m.graph.Find(graph.IDOf("1"))
+		if !known || n.Absent {
+			t.Errorf("%s: %+v", what, n)
+		}
+		if o, err := m.judge(item, &refs[0]); o != solid || !errors.Is(err, errUnknown) {
+			t.Errorf("%s: %v, %v", what, o, err)
+		}
+		m.Cache.End("configmaps")
+	}
+}
+
+// others is another server that has toys, and whether it says of what kind they are.
+type others struct{ silent bool }
+
+func (others) Serves(gv schema.GroupVersion) bool {
+	return gv.Group == "toys.example.com" || gv.String() == "v1"
+}
+
+func (o others) OfKind(gvk schema.GroupVersionKind) (what schema.GroupVersionResource, namespaced, ok bool) {
+	return gvk.GroupVersion().WithResource("toys"), true, !o.silent
+}
+
+// Call has none.
+func (others) Call(_ context.Context, _, _, path, _ string, _, _ any) error {
+	return apierrors.NewNotFound(schema.GroupResource{Resource: "toys"}, path[strings.LastIndex(path, "/")+1:])
+}
+
+// What is asked of another server is remembered without the text of the object that it was
+// asked for, and no longer than a name can be.
+func TestWhatIsRememberedOfOthers(t *testing.T) {
+	m, ctx := newMemory(func(c *Collector) { c.Elsewhere, c.API = others{}, others{} }), t.Context()
+	text := strings.Clone("toys.example.com/v1")
+	s := &subject{item: &cache.Item{Namespace: "n"}, metadata: metadata{refs: []reference{
+		{apiVersion: text, kind: "Toy", name: text[:4], uid: text[:3]},
+		{apiVersion: text, kind: "Toy", name: strings.Repeat("x", longestAsked), uid: "x"},
+	}}}
+	if v := m.judgeAll(ctx, s); v.count[dangling] != 1 || !errors.Is(v.refused, errUnknown) {
+		t.Errorf("%+v", v)
+	}
+	if len(m.away.answers) != 1 {
+		t.Errorf("%d are remembered", len(m.away.answers))
+	}
+	for q := range m.away.answers {
+		for _, part := range []string{q.name, q.uid, q.what.Group} {
+			if at := uintptr(unsafe.Pointer(unsafe.StringData(part))) - uintptr(unsafe.Pointer(unsafe.StringData(text))); at < uintptr(len(text)) {
+				t.Errorf("%q is part of the text of the object", part)
+			}
+		}
+	}
+}
+
+// What another server serves is not looked for here, though there is such a kind, and that
+// server may be away.
+func TestKindsThatAreHereToo(t *testing.T) {
+	m := newMemory(func(c *Collector) { c.Elsewhere = others{silent: true} })
+	m.config("dependent", `"uid":"2","ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":"1"}]`)
+	m.follow(t.Context())
+	item := m.Cache.Get("configmaps", "n", "dependent")
+	s := &subject{item: item, metadata: read(item.JSON, nil)}
+	if v := m.judgeAll(t.Context(), s); !errors.Is(v.refused, errUnknown) {
+		t.Errorf("%+v", v)
+	}
+}

@@ -1,0 +1,331 @@
+// Package graph knows which objects refer to which as their owners, and says which objects
+// are to be looked at when one changes or goes.
+//
+// It holds what is needed to find objects, and decides nothing: whether an owner is there is
+// asked of the objects themselves, by whoever looks at one. An object that has no owners and
+// is nobody's owner is not in it. It promises: a dependent with one owner takes about a
+// hundred bytes, whatever is in it; and every change takes time in proportion to the
+// references of that object, and to its dependents where these are to be looked at.
+//
+// A Graph is not safe for concurrent use.
+package graph
+
+import (
+	"bytes"
+	"slices"
+	"unique"
+)
+
+// State is what an object waits for that is being deleted.
+type State uint8
+
+const (
+	// Foreground: until none of its dependents blocks its deletion.
+	Foreground State = 1 << iota
+	// Orphaning: until no object refers to it.
+	Orphaning
+)
+
+// Place is where an object is.
+type Place struct {
+	Kind      uint32 // a number of the caller's; less than 1<<24
+	Namespace unique.Handle[string]
+	Name      string
+}
+
+// Ref is a reference to an owner.
+type Ref struct {
+	Owner  ID
+	Blocks bool // the owner's deletion in the foreground waits for the dependent
+}
+
+// Object is what a Graph is told of an object.
+type Object struct {
+	ID    ID
+	Place Place
+	Refs  []Ref // in any order; Set puts them in its own
+	State State
+}
+
+// Node is what a Graph knows of an object that is an owner, has some, or waits.
+type Node struct {
+	Place      Place // if Located
+	State      State
+	Located    bool // where it is, is known
+	Absent     bool // it was seen going
+	Dependents bool // there are some
+	Blocking   int  // dependents that block its deletion, itself aside
+}
+
+// Look is an object to be looked at, and in which namespace it is.
+type Look struct {
+	ID        ID
+	Namespace unique.Handle[string]
+}
+
+// What is known of a node besides its State.
+const (
+	located uint8 = 1 << (iota + 2)
+	absent
+	hurried
+	parked
+	seen
+)
+
+type node struct {
+	id         ID
+	name       string
+	namespace  unique.Handle[string]
+	owners     uint32 // its first edge to an owner
+	dependents uint32 // its first edge from a dependent
+	blocking   uint32
+	place      uint32 // kind<<8 | flags
+}
+
+func (n *node) has(flag uint8) bool { return uint8(n.place)&flag != 0 }
+func (n *node) set(flag uint8)      { n.place |= uint32(flag) }
+func (n *node) clear(flag uint8)    { n.place &^= uint32(flag) }
+func (n *node) kind() uint32        { return n.place >> 8 }
+func (n *node) state() State        { return State(n.place) & (Foreground | Orphaning) }
+
+func (n *node) locate(p *Place) {
+	n.name, n.namespace, n.place = p.Name, p.Namespace, p.Kind<<8|n.place&0xff|uint32(located)
+}
+
+// edge is a reference. Those of a dependent are a list in the order of their owners' IDs;
+// those to an owner are a list in no order.
+type edge struct {
+	owner, dependent uint32
+	more             uint32 // of the dependent
+	before, after    uint32 // of the owner
+	blocks           bool
+}
+
+// Graph is the graph of all owners and dependents.
+type Graph struct {
+	nodes arena[node]
+	edges arena[edge]
+	byID  map[ID]uint32
+}
+
+// New makes an empty graph.
+func New() *Graph { return &Graph{byID: map[ID]uint32{}} }
+
+// Len is how many objects and references there are.
+func (g *Graph) Len() (nodes, edges int) { return g.nodes.len(), g.edges.len() }
+
+// Find tells what is known of an object.
+func (g *Graph) Find(id ID) (Node, bool) {
+	i, ok := g.byID[id]
+	if !ok {
+		return Node{}, false
+	}
+	n := g.nodes.at(i)
+	return Node{
+		Place: Place{Kind: n.kind(), Namespace: n.namespace, Name: n.name}, State: n.state(), Located: n.has(located), Absent: n.has(absent),
+		Dependents: n.dependents != 0, Blocking: int(n.blocking),
+	}, true
+}
+
+// Set takes an object as it is now, and calls look with each other object, or itself, that
+// is to be looked at because of what changed. It says whether the object refers to owners
+// otherwise than before.
+func (g *Graph) Set(o *Object, look func(Look)) (changed bool) {
+	i, known := g.byID[o.ID]
+	if !known {
+		if len(o.Refs) == 0 && o.State == 0 {
+			return false
+		}
+		i = g.add(o.ID)
+	}
+	n := g.nodes.at(i)
+	n.locate(&o.Place)
+	n.clear(absent)
+	n.set(seen)
+	changed = g.refer(i, o.Refs, look)
+	began := o.State &^ n.state()
+	n.clear(uint8(Foreground | Orphaning))
+	n.set(uint8(o.State))
+	if began != 0 {
+		g.lookAtDependents(n, look)
+		look(Look{n.id, n.namespace})
+	}
+	g.drop(i)
+	return changed
+}
+
+// Gone takes that an object is gone, from where it was, and calls look like Set.
+func (g *Graph) Gone(id ID, p *Place, look func(Look)) {
+	i, known := g.byID[id]
+	if !known {
+		return
+	}
+	n := g.nodes.at(i)
+	n.locate(p)
+	n.clear(uint8(Foreground|Orphaning) | parked)
+	n.set(absent)
+	g.refer(i, nil, look)
+	g.lookAtDependents(n, look)
+	g.drop(i)
+}
+
+// Locate takes where an owner is that others refer to, if that is not known.
+func (g *Graph) Locate(id ID, p *Place) {
+	if i, ok := g.byID[id]; ok && !g.nodes.at(i).has(located) {
+		g.nodes.at(i).locate(p)
+		g.nodes.at(i).set(seen)
+	}
+}
+
+// Dependents calls fn with the dependents of an object until it says false.
+func (g *Graph) Dependents(id ID, fn func(id ID, state State) bool) {
+	i, ok := g.byID[id]
+	if !ok {
+		return
+	}
+	for e := g.nodes.at(i).dependents; e != 0; e = g.edges.at(e).after {
+		if d := g.nodes.at(g.edges.at(e).dependent); !fn(d.id, d.state()) {
+			return
+		}
+	}
+}
+
+func (g *Graph) lookAtDependents(n *node, look func(Look)) {
+	for e := n.dependents; e != 0; e = g.edges.at(e).after {
+		d := g.nodes.at(g.edges.at(e).dependent)
+		look(Look{d.id, d.namespace})
+	}
+}
+
+// refer puts references in the place of those that a node has.
+func (g *Graph) refer(i uint32, refs []Ref, look func(Look)) (changed bool) {
+	refs = inOrder(refs)
+	at := &g.nodes.at(i).owners // the link to the edge that is looked at; nodes and edges stay where they are
+	for *at != 0 || len(refs) > 0 {
+		e := *at
+		order := 1
+		switch {
+		case e == 0:
+		case len(refs) == 0:
+			order = -1
+		default:
+			owner := g.nodes.at(g.edges.at(e).owner)
+			order = bytes.Compare(owner.id[:], refs[0].Owner[:])
+		}
+		switch {
+		case order < 0: // nothing refers like that any more
+			*at = g.edges.at(e).more
+			g.disconnect(e, look)
+			changed = true
+			continue
+		case order > 0:
+			e = g.connect(i, refs[0])
+			g.edges.at(e).more, *at = *at, e
+			changed = true
+		case g.edges.at(e).blocks != refs[0].Blocks:
+			g.block(e, refs[0].Blocks, look)
+			changed = true
+		}
+		at, refs = &g.edges.at(e).more, refs[1:]
+	}
+	return changed
+}
+
+// inOrder sorts references by their owners, each of which is named once then.
+func inOrder(refs []Ref) []Ref {
+	if len(refs) < 2 {
+		return refs
+	}
+	slices.SortFunc(refs, func(a, b Ref) int { return bytes.Compare(a.Owner[:], b.Owner[:]) })
+	kept := refs[:1]
+	for _, r := range refs[1:] {
+		if last := &kept[len(kept)-1]; last.Owner == r.Owner {
+			last.Blocks = last.Blocks || r.Blocks
+		} else {
+			kept = append(kept, r)
+		}
+	}
+	return kept
+}
+
+// connect makes the edge of a reference.
+func (g *Graph) connect(dependent uint32, r Ref) uint32 {
+	owner, ok := g.byID[r.Owner]
+	if !ok {
+		owner = g.add(r.Owner)
+	}
+	i := g.edges.take()
+	n := g.nodes.at(owner)
+	*g.edges.at(i) = edge{owner: owner, dependent: dependent, after: n.dependents, blocks: r.Blocks}
+	if n.dependents != 0 {
+		g.edges.at(n.dependents).before = i
+	}
+	n.dependents = i
+	if r.Blocks && owner != dependent {
+		n.blocking++
+	}
+	return i
+}
+
+// disconnect removes an edge from its owner, which may be what that waits for.
+func (g *Graph) disconnect(i uint32, look func(Look)) {
+	e := g.edges.at(i)
+	g.block(i, false, look)
+	n := g.nodes.at(e.owner)
+	if e.before != 0 {
+		g.edges.at(e.before).after = e.after
+	} else {
+		n.dependents = e.after
+	}
+	if e.after != 0 {
+		g.edges.at(e.after).before = e.before
+	}
+	if n.dependents == 0 && n.state()&Orphaning != 0 {
+		look(Look{n.id, n.namespace})
+	}
+	owner, dependent := e.owner, e.dependent
+	g.edges.give(i)
+	if owner != dependent {
+		g.drop(owner)
+	}
+}
+
+// block changes whether a reference blocks.
+func (g *Graph) block(i uint32, blocks bool, look func(Look)) {
+	e := g.edges.at(i)
+	if e.blocks == blocks {
+		return
+	}
+	e.blocks = blocks
+	if e.owner == e.dependent {
+		return
+	}
+	n := g.nodes.at(e.owner)
+	if blocks {
+		n.blocking++
+		return
+	}
+	if n.blocking--; n.blocking == 0 && n.state()&Foreground != 0 {
+		look(Look{n.id, n.namespace})
+	}
+}
+
+func (g *Graph) add(id ID) uint32 {
+	i := g.nodes.take()
+	g.nodes.at(i).id = id
+	g.byID[id] = i
+	return i
+}
+
+// drop forgets a node that nothing asks for.
+func (g *Graph) drop(i uint32) {
+	n := g.nodes.at(i)
+	if n.owners != 0 || n.dependents != 0 || n.state() != 0 {
+		return
+	}
+	delete(g.byID, n.id)
+	g.nodes.give(i)
+	if len(g.byID) == 0 { // give back the memory of all
+		*g = *New()
+	}
+}

@@ -1,0 +1,78 @@
+package graph
+
+// Hurry marks an object: what follows from its next change need not wait. Calm takes the
+// mark away, and says whether it was there.
+func (g *Graph) Hurry(id ID) { g.mark(id, hurried) }
+
+// Calm: see Hurry.
+func (g *Graph) Calm(id ID) (was bool) {
+	i, ok := g.byID[id]
+	if ok {
+		was = g.nodes.at(i).has(hurried)
+		g.nodes.at(i).clear(hurried)
+	}
+	return was
+}
+
+// Park marks an object of which nothing can be said now.
+func (g *Graph) Park(id ID) { g.mark(id, parked) }
+
+func (g *Graph) mark(id ID, flag uint8) {
+	if i, ok := g.byID[id]; ok {
+		g.nodes.at(i).set(flag)
+	}
+}
+
+// Unpark calls fn with all objects that were marked by Park, which they are no more then.
+func (g *Graph) Unpark(fn func(Look)) {
+	g.each(func(n *node) {
+		if n.has(parked) {
+			n.clear(parked)
+			fn(Look{n.id, n.namespace})
+		}
+	})
+}
+
+// Referring calls fn with all objects that have owners.
+func (g *Graph) Referring(fn func(Look)) {
+	g.each(func(n *node) {
+		if n.owners != 0 {
+			fn(Look{n.id, n.namespace})
+		}
+	})
+}
+
+// Begin says that all objects of a kind are set again. Those that were not when Lost is
+// called are gone.
+func (g *Graph) Begin(kind uint32) {
+	g.each(func(n *node) {
+		if n.has(located) && n.kind() == kind {
+			n.clear(seen)
+		}
+	})
+}
+
+// Lost lists the objects of a kind that were not set or located since Begin.
+func (g *Graph) Lost(kind uint32) (list []ID) {
+	g.each(func(n *node) {
+		if n.has(located) && !n.has(absent) && n.kind() == kind && !n.has(seen) {
+			list = append(list, n.id)
+		}
+	})
+	return list
+}
+
+// Uses says whether any object of a kind is known, be it that it was seen going.
+func (g *Graph) Uses(kind uint32) (found bool) {
+	g.each(func(n *node) { found = found || n.has(located) && n.kind() == kind })
+	return found
+}
+
+// each calls fn with all nodes. It must not add or drop any.
+func (g *Graph) each(fn func(*node)) {
+	for i := uint32(1); i <= g.nodes.used; i++ {
+		if n := g.nodes.at(i); n.owners != 0 || n.dependents != 0 || n.state() != 0 {
+			fn(n)
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package garbage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/controllers/garbage/graph"
+)
+
+// What telling of references into other namespaces may cost, which everybody causes who may
+// write objects: events, and looks into namespaces for the owner that is meant. Of what is
+// over that nothing is told.
+const (
+	eventsAtFirst, eventsPerSecond = 100, 10
+	looksAtFirst, looksPerSecond   = 20_000, 20_000
+)
+
+// allowance is so much at once, and so much a second.
+type allowance struct {
+	most, perSecond float64
+
+	mu   sync.Mutex
+	left float64
+	at   time.Time // when that was left; zero: nothing was taken yet
+}
+
+func (a *allowance) take(n int, now time.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.at.IsZero() {
+		a.left = a.most
+	} else if passed := now.Sub(a.at); passed > 0 {
+		a.left = min(a.most, a.left+passed.Seconds()*a.perSecond)
+	}
+	a.at = now
+	if a.left < float64(n) {
+		return false
+	}
+	a.left -= float64(n)
+	return true
+}
+
+// misplaced tells in an event of each owner that an object cannot have, because it is in
+// another namespace. One that has gone meanwhile, or has another name than the reference
+// says, is not found.
+func (c *collection) misplaced(ctx context.Context, s *subject, which func(i int) bool) {
+	for i := range s.refs {
+		r := &s.refs[i]
+		if !which(i) {
+			continue
+		}
+		c.mu.Lock()
+		n, _ := c.graph.Find(graph.IDOf(r.uid))
+		c.mu.Unlock()
+		if !n.Absent && c.isInOtherNamespace(s.item, r) { // most owners were seen going
+			c.tell(ctx, s, r)
+		}
+	}
+}
+
+func (c *collection) isInOtherNamespace(item *cache.Item, r *reference) (found bool) {
+	resource := c.resourceOf(r)
+	if resource == nil || !resource.Namespaced {
+		return false
+	}
+	namespaces, there := c.Cache.Snapshot("namespaces"), c.Cache.Snapshot(resource.Storage.Key)
+	if !c.looks.take(min(namespaces.Len(), looksAtFirst), c.Clock()) {
+		return false
+	}
+	namespaces.Ascend("", "", "", func(ns *cache.Item) bool {
+		owner := there.Get(ns.Name, r.name)
+		found = ns.Name != item.Namespace && owner != nil && owner.Corrupt == nil && read(owner.JSON, nil).uid == r.uid
+		return !found
+	})
+	return found
+}
+
+// tell writes the event, in the words of a stock controller.
+func (c *collection) tell(ctx context.Context, s *subject, r *reference) {
+	kind := c.Catalogue.ByStorage(s.storage)
+	now := c.Clock()
+	if kind == nil || !c.events.take(1, now) {
+		return
+	}
+	apiVersion, _ := kind.GVK().ToAPIVersionAndKind()
+	at := s.item.Namespace
+	if at == "" {
+		at = metav1.NamespaceDefault
+	}
+	stamp := metav1.NewTime(now)
+	event := corev1.Event{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s.%x", s.item.Name, now.UnixNano()), Namespace: at},
+		InvolvedObject: corev1.ObjectReference{
+			APIVersion: apiVersion, Kind: kind.Kind, Namespace: s.item.Namespace, Name: s.item.Name, UID: types.UID(s.uid),
+		},
+		Type: corev1.EventTypeWarning, Reason: "OwnerRefInvalidNamespace",
+		Message: fmt.Sprintf("ownerRef [%s/%s, namespace: %s, name: %s, uid: %s] does not exist in namespace %q",
+			r.apiVersion, r.kind, s.item.Namespace, r.name, r.uid, s.item.Namespace),
+		Source: corev1.EventSource{Component: component}, ReportingController: component,
+		FirstTimestamp: stamp, LastTimestamp: stamp, Count: 1,
+	}
+	err := c.API.Call(ctx, agent, http.MethodPost, "/api/v1/namespaces/"+at+"/events", "application/json", &event, nil)
+	if err != nil && !errors.Is(err, ctx.Err()) { // it is only told
+		c.failed.Log(ctx, c.Log, slog.LevelDebug, "telling of a reference into another namespace", "error", err)
+	}
+}

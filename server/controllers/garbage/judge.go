@@ -1,0 +1,137 @@
+package garbage
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"unique"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/controllers/garbage/graph"
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+// owner is what a reference turns out to refer to.
+type owner uint8
+
+const (
+	solid    owner = iota // it is there
+	dangling              // it is not
+	waiting               // it is there until the dependent is gone
+	leaving               // it is there until the dependent refers to it no more
+)
+
+var (
+	// errUnknown: nobody can say now whether an owner is there.
+	errUnknown = errors.New("nobody knows what an owner is")
+	// errUnreachable: the object can have no such owner, and never will.
+	errUnreachable = errors.New("an object of the cluster cannot have an owner in a namespace")
+)
+
+// judge finds out about the owner that an object refers to, by what is in memory; errElsewhere
+// for one of a kind that is not there.
+func (c *collection) judge(item *cache.Item, r *reference) (owner, error) {
+	id := graph.IDOf(r.uid)
+	c.mu.Lock()
+	n, known := c.graph.Find(id)
+	wentFrom := "" // which storage
+	if known && n.Absent && c.wasAt(&n.Place, item, r) {
+		wentFrom = c.kinds.names[n.Place.Kind].storage
+	}
+	c.mu.Unlock()
+	if known && n.State == graph.Orphaning {
+		return leaving, nil
+	}
+	resource := c.resourceOf(r)
+	switch {
+	case resource != nil: // what memory has counts, and not what the graph has heard
+	case wentFrom != "" && !c.has(wentFrom, n.Place.Namespace.Value(), r.name, id):
+		return dangling, nil // with its kind
+	default:
+		return solid, errElsewhere
+	}
+	namespace := ""
+	if resource.Namespaced {
+		if namespace = item.Namespace; namespace == "" {
+			return solid, errUnreachable
+		}
+	}
+	there := c.Cache.Get(resource.Storage.Key, namespace, r.name)
+	switch {
+	case there == nil:
+		return dangling, nil
+	case there.Corrupt != nil:
+		return solid, errUnknown
+	}
+	m := read(there.JSON, nil)
+	if m.uid != r.uid {
+		return dangling, nil
+	}
+	if known && !n.Located {
+		c.locate(id, resource.Storage.Key, there)
+	}
+	switch {
+	case m.deleting && m.foreground:
+		return waiting, nil
+	case !collectable(resource): // when it goes, nobody tells
+		return solid, errUnknown
+	}
+	return solid, nil
+}
+
+// has says whether memory has an object, be it that it is not served, or one that nobody can
+// read and that may be it.
+func (c *collection) has(storage, namespace, name string, id graph.ID) bool {
+	item := c.Cache.Get(storage, namespace, name)
+	return item != nil && (item.Corrupt != nil || graph.IDOf(read(item.JSON, nil).uid) == id)
+}
+
+// wasAt says whether a place is that which a reference names. c.mu is held.
+func (c *collection) wasAt(p *graph.Place, item *cache.Item, r *reference) bool {
+	name := c.kinds.names[p.Kind]
+	gv, err := schema.ParseGroupVersion(r.apiVersion)
+	in := p.Namespace.Value()
+	return err == nil && name != nil && slices.Contains(name.gvks, gv.WithKind(r.kind)) && p.Name == r.name && (in == "" || in == item.Namespace)
+}
+
+// resourceOf is the resource that a reference names, if objects of it are in memory.
+func (c *collection) resourceOf(r *reference) *kinds.Resource {
+	gv, err := schema.ParseGroupVersion(r.apiVersion)
+	if err != nil || c.Elsewhere != nil && c.Elsewhere.Serves(gv) {
+		return nil // who asks for one is answered by another server, whatever is here
+	}
+	found := c.Catalogue.LookupKind(gv.WithKind(r.kind))
+	if found == nil || found.Off || found.Storage == nil {
+		return nil
+	}
+	return found
+}
+
+// locate tells the graph where an owner is.
+func (c *collection) locate(id graph.ID, storage string, item *cache.Item) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if kind, ok := c.kinds.number[storage]; ok {
+		c.graph.Locate(id, &graph.Place{Kind: kind, Namespace: unique.Make(item.Namespace), Name: item.Name})
+	}
+}
+
+// screen looks at objects that refer to owners otherwise than before, once memory has
+// everything up to a revision, and queues those that may have to go or change.
+func (c *collection) screen(ctx context.Context, newest int64, items []*cache.Item) {
+	if len(items) == 0 || c.Cache.WaitFor(ctx, newest) != nil {
+		return
+	}
+	for _, item := range items {
+		m := read(item.JSON, c.sources.refs)
+		c.sources.refs = m.refs
+		for i := range m.refs {
+			if o, err := c.judge(item, &m.refs[i]); o != solid || err != nil {
+				c.queue.add(graph.Look{ID: graph.IDOf(m.uid), Namespace: unique.Make(item.Namespace)}, c.Settle)
+				break
+			}
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package garbage
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/rowlock/rowlock/server/controllers/garbage/graph"
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+// kindNumbers number storages for the graph. Number 0 is given to none.
+type kindNumbers struct {
+	names  map[uint32]*kindName
+	number map[string]uint32 // by storage
+	last   uint32
+}
+
+// kindName is what is kept of a storage as long as the graph knows an object of it, served or
+// not: a dependent may name an owner whose kind has gone with it.
+type kindName struct {
+	storage string
+	gvks    []schema.GroupVersionKind // under which it was served since it is numbered
+}
+
+// mostNames is how many names of a storage are remembered: definitions can change again and again.
+const mostNames = 32
+
+// numberOf numbers the storage of a resource, and remembers under which name that is served.
+func (k *kindNumbers) numberOf(r *kinds.Resource) uint32 {
+	storage := r.Storage.Key
+	if n, ok := k.number[storage]; ok {
+		if name := k.names[n]; !slices.Contains(name.gvks, r.GVK()) {
+			name.gvks = append(name.gvks[max(0, len(name.gvks)+1-mostNames):], r.GVK())
+		}
+		return n
+	}
+	if k.names == nil {
+		k.names, k.number = map[uint32]*kindName{}, map[string]uint32{}
+	}
+	for k.last++; k.names[k.last&(1<<24-1)] != nil || k.last&(1<<24-1) == 0; k.last++ { // after so many definitions they begin anew
+	}
+	n := k.last & (1<<24 - 1)
+	k.names[n], k.number[storage] = &kindName{storage, []schema.GroupVersionKind{r.GVK()}}, n
+	return n
+}
+
+// forget gives back the number of a storage that the graph knows nothing of.
+func (k *kindNumbers) forget(n uint32, g *graph.Graph) bool {
+	if g.Uses(n) {
+		return false
+	}
+	delete(k.number, k.names[n].storage)
+	delete(k.names, n)
+	return true
+}

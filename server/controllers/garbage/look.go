@@ -1,0 +1,274 @@
+package garbage
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/controllers/garbage/graph"
+)
+
+// subject is an object that is looked at.
+type subject struct {
+	id      graph.ID
+	storage string
+	item    *cache.Item
+	metadata
+}
+
+// errAgain: the object was changed, and is to be looked at as it is now.
+var errAgain = errors.New("there is more to do")
+
+// look does what is to be done with an object now, and says whether it is to be looked at
+// again.
+func (c *collection) look(ctx context.Context, id graph.ID) (again bool) {
+	s := c.subject(id)
+	if s == nil {
+		return false // it is gone, and that comes as a change
+	}
+	err := c.Cache.WaitFor(ctx, s.item.Revision)
+	if err == nil {
+		err = c.settle(ctx, s)
+	}
+	switch {
+	case err == nil, ctx.Err() != nil:
+		return false
+	case apierrors.IsNotFound(err): // it is gone, or not served for a moment
+		return c.subject(id) != nil
+	case errors.Is(err, errUnknown):
+		c.park(id)
+		return false
+	case !apierrors.IsConflict(err) && !errors.Is(err, errAgain):
+		c.failed.Log(ctx, c.Log, slog.LevelWarn, "collecting garbage", "resource", s.storage, "namespace", s.item.Namespace, "name", s.item.Name, "error", err)
+	}
+	return true
+}
+
+// subject finds an object; nil if it is not there.
+func (c *collection) subject(id graph.ID) *subject {
+	c.mu.Lock()
+	node, ok := c.graph.Find(id)
+	storage := ""
+	if name := c.kinds.names[node.Place.Kind]; ok && name != nil {
+		storage = name.storage
+	}
+	c.mu.Unlock()
+	if !ok || !node.Located || node.Absent || storage == "" {
+		return nil
+	}
+	item := c.Cache.Get(storage, node.Place.Namespace.Value(), node.Place.Name)
+	if item == nil || item.Corrupt != nil {
+		return nil
+	}
+	s := &subject{id: id, storage: storage, item: item, metadata: read(item.JSON, nil)}
+	if graph.IDOf(s.uid) != id {
+		return nil
+	}
+	return s
+}
+
+// verdict is what was found out about the owners of an object.
+type verdict struct {
+	owners    []owner
+	count     [leaving + 1]int
+	elsewhere bool  // another server said something of it
+	refused   error // why nothing could be found out about one of them; the first reason
+}
+
+// are says of references whether their owner is one of some.
+func (v *verdict) are(some ...owner) func(i int) bool {
+	return func(i int) bool { return slices.Contains(some, v.owners[i]) }
+}
+
+func (v *verdict) note(i int, o owner, err error) {
+	if err == nil {
+		v.owners[i] = o
+		v.count[o]++
+	} else if v.refused == nil {
+		v.refused = err
+	}
+}
+
+// judgeAll finds out about all owners of an object. Other servers are asked only if nothing
+// else keeps it from being decided, and not for long.
+func (c *collection) judgeAll(ctx context.Context, s *subject) *verdict {
+	v := &verdict{owners: make([]owner, len(s.refs))}
+	var others []int
+	for i := range s.refs {
+		if o, err := c.judge(s.item, &s.refs[i]); errors.Is(err, errElsewhere) {
+			others = append(others, i)
+		} else {
+			v.note(i, o, err)
+		}
+	}
+	if v.elsewhere = len(others) > 0; !v.elsewhere {
+		return v
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	for _, i := range others {
+		if v.refused == nil {
+			o, err := c.judgeElsewhere(ctx, s, &s.refs[i])
+			v.note(i, o, err)
+		}
+	}
+	return v
+}
+
+// settle is look for an object that is there.
+func (c *collection) settle(ctx context.Context, s *subject) error {
+	v := c.judgeAll(ctx, s)
+	switch {
+	case v.count[leaving] > 0: // whatever else holds it is looked at when that is done
+		return c.release(ctx, s, v.are(leaving))
+	case s.state() == graph.Orphaning:
+		return c.orphan(ctx, s)
+	case s.state() == graph.Foreground:
+		return c.finish(ctx, s)
+	case s.deleting || len(s.refs) == 0:
+		return nil
+	case errors.Is(v.refused, errUnreachable):
+		c.misplaced(ctx, s, func(int) bool { return true })
+		return nil
+	case v.refused != nil:
+		return v.refused
+	case v.count[solid] == len(s.refs) && v.elsewhere:
+		return errUnknown // for how long they are there, nobody tells
+	case v.count[solid] == len(s.refs):
+		return nil
+	}
+	c.misplaced(ctx, s, v.are(dangling))
+	switch {
+	case v.count[solid] > 0:
+		return c.release(ctx, s, v.are(dangling, waiting))
+	case v.count[waiting] > 0:
+		return c.precede(ctx, s)
+	}
+	return c.remove(ctx, s, s.propagation())
+}
+
+// propagation is how an object without owners goes: as its finalizers say, if they do.
+func (m *metadata) propagation() metav1.DeletionPropagation {
+	switch {
+	case m.orphan:
+		return metav1.DeletePropagationOrphan
+	case m.foreground:
+		return metav1.DeletePropagationForeground
+	}
+	return metav1.DeletePropagationBackground
+}
+
+// orphan lets an object go whose dependents were to lose their references to it first, once
+// none of them has any.
+func (c *collection) orphan(ctx context.Context, s *subject) error {
+	c.Orphans.Add(1)
+	var err error
+	c.Orphans.Work(func() bool {
+		err = c.finalize(ctx, s, metav1.FinalizerOrphanDependents, func(n *graph.Node) bool { return !n.Dependents })
+		return err == nil
+	})
+	return err
+}
+
+// finish lets an object go that waits for dependents, once none of them blocks it.
+func (c *collection) finish(ctx context.Context, s *subject) error {
+	return c.finalize(ctx, s, metav1.FinalizerDeleteDependents, func(n *graph.Node) bool { return n.Blocking == 0 })
+}
+
+// finalize takes a finalizer away where what it waits for has come. The graph must know of
+// every dependent that there was when the object began to wait.
+func (c *collection) finalize(ctx context.Context, s *subject, finalizer string, come func(*graph.Node) bool) error {
+	for range 2 { // once by what is known, and once by all that there is to know
+		c.mu.Lock()
+		n, ok := c.graph.Find(s.id)
+		c.mu.Unlock()
+		if !ok || !come(&n) {
+			return nil // the last dependent has it looked at again
+		}
+		if err := c.knows(ctx, s.item.Revision); err != nil {
+			return err
+		}
+	}
+	return c.unfinalize(ctx, s, finalizer)
+}
+
+// precede deletes an object that has no owners but such as wait for it, after its own
+// dependents if it has any.
+func (c *collection) precede(ctx context.Context, s *subject) error {
+	if err := c.knows(ctx, s.item.Revision); err != nil {
+		return err
+	}
+	dependents, circle := false, false
+	c.mu.Lock()
+	c.graph.Dependents(s.id, func(_ graph.ID, state graph.State) bool {
+		dependents = true
+		circle = circle || state == graph.Foreground
+		return !circle
+	})
+	c.mu.Unlock()
+	switch {
+	case !dependents:
+		return c.remove(ctx, s, s.propagation())
+	case circle && s.blocks(): // an owner may wait for itself, by way of this object
+		if err := c.unblock(ctx, s); err != nil {
+			return err
+		}
+		return errAgain
+	}
+	return c.remove(ctx, s, metav1.DeletePropagationForeground)
+}
+
+// blocks says whether an object blocks the deletion of any owner.
+func (s *subject) blocks() bool {
+	for i := range s.refs {
+		if s.refs[i].blocks {
+			return true
+		}
+	}
+	return false
+}
+
+// park leaves an object alone of which nothing can be said.
+func (c *collection) park(id graph.ID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.graph.Park(id)
+	c.parked.Store(true)
+	c.bell.signal()
+}
+
+// How often objects of which nothing can be said, or not for long, are looked at, at first and
+// at last, unless other kinds are served.
+const (
+	firstUnpark = time.Second
+	longUnpark  = time.Minute
+)
+
+// unpark looks again at objects of which nothing could be said, when it is time.
+func (c *collection) unpark() {
+	now, s := c.Clock(), &c.sources
+	if c.parked.Swap(false) && s.unpark.IsZero() {
+		s.rest = min(max(2*s.rest, firstUnpark), longUnpark)
+		s.unpark = now.Add(s.rest)
+	}
+	if s.unpark.IsZero() || now.Before(s.unpark) {
+		return
+	}
+	s.unpark = time.Time{}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	any := false
+	c.graph.Unpark(func(what graph.Look) {
+		any = true
+		c.queue.add(what, 0)
+	})
+	if !any {
+		s.rest = 0
+	}
+}

@@ -1,0 +1,169 @@
+package controllers_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/rowlock/rowlock/server/controllers"
+)
+
+// What a namespace leaves behind is deleted: what was made before its end at once, what is
+// made after it a little later, and nothing that belongs to a new namespace of that name.
+func TestOrphans(t *testing.T) {
+	for name, homeless := range map[string]bool{"as usual": false, "where objects need no namespace": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(t)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				n := &controllers.Namespaces{API: c, Cache: c.cache, Catalogue: c.catalogue, Log: silent, Homeless: homeless}
+				ended := make(chan error, 1)
+				go func() { ended <- n.Run(ctx) }()
+				namespace := func(name string, uid types.UID) {
+					c.set("namespaces", "", name, corev1.Namespace{ObjectMeta: metav1.ObjectMeta{UID: uid}})
+				}
+				there := func(when, namespace string, want bool) {
+					t.Helper()
+					synctest.Wait()
+					if got := c.cache.Get("configmaps", namespace, "x") != nil; got != want {
+						t.Errorf("%s: the object is there: %v", when, got)
+					}
+				}
+				x := corev1.ConfigMap{}
+				c.set("configmaps", "never", "x", x)
+				namespace("a", "1")
+				namespace("b", "2")
+				c.set("configmaps", "a", "x", x)
+				there("while its namespace is there", "a", true)
+				c.set("namespaces", "", "a", nil)
+				there("made before the end", "a", false)
+				c.set("namespaces", "", "b", nil)
+				time.Sleep(30 * time.Second)
+				c.set("configmaps", "b", "x", x)
+				time.Sleep(40 * time.Second)
+				there("made after the end", "b", homeless)
+				namespace("a", "3")
+				c.set("configmaps", "a", "x", x)
+				time.Sleep(time.Hour)
+				there("of a new namespace", "a", true)
+				there("in a namespace that nobody saw go", "never", true)
+				cancel()
+				<-ended
+			})
+		})
+	}
+}
+
+// A namespace is left alone until what clients made in it has settled, and not because it
+// holds something.
+func TestNamespacesSettle(t *testing.T) {
+	const rest = 5 * time.Second
+	for name, tt := range map[string]struct {
+		age    time.Duration // of the youngest object; negative: there is none
+		status corev1.NamespaceStatus
+		want   time.Duration // after that it is worked on, and not before
+	}{
+		"empty":              {age: -1, want: 100 * time.Millisecond},
+		"of an hour ago":     {age: time.Hour, want: 100 * time.Millisecond},
+		"of four seconds":    {age: 4 * time.Second, want: 2 * time.Second},
+		"of now":             {age: 0, want: rest},
+		"of the future":      {age: -time.Hour, want: rest},
+		"emptied by another": {age: time.Hour, status: corev1.NamespaceStatus{Conditions: make([]corev1.NamespaceCondition, 1)}, want: rest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(t)
+				c.fail = 1000 // what is asked for counts here, and not what comes of it
+				made := func(storage, name string, age time.Duration) {
+					at := metav1.NewTime(time.Now().Add(-age))
+					c.set(storage, "a", name, corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: at}})
+				}
+				made("serviceaccounts", "default", 0)
+				made("configmaps", "kube-root-ca.crt", 0)
+				if tt.age != -1 {
+					made("configmaps", "x", tt.age)
+					made("secrets", "older", tt.age+time.Hour)
+				}
+				now := metav1.Now()
+				c.set("namespaces", "", "a", corev1.Namespace{ObjectMeta: metav1.ObjectMeta{UID: "1", DeletionTimestamp: &now}, Status: tt.status})
+				ctx, cancel := context.WithCancel(t.Context())
+				n := &controllers.Namespaces{API: c, Cache: c.cache, Catalogue: c.catalogue, Log: silent, Rest: rest}
+				ended := make(chan error, 1)
+				go func() { ended <- n.Run(ctx) }()
+				time.Sleep(tt.want - time.Millisecond)
+				synctest.Wait()
+				if early := c.written(); len(early) > 0 {
+					t.Errorf("too early: %v", early)
+				}
+				time.Sleep(2 * time.Millisecond)
+				synctest.Wait()
+				if len(c.written()) == 0 {
+					t.Error("nobody works on it")
+				}
+				cancel()
+				<-ended
+			})
+		})
+	}
+}
+
+// impostor is a cluster in which an object is another one of that name by the time that it is
+// deleted.
+type impostor struct {
+	*cluster
+	came bool
+}
+
+func (i *impostor) Call(ctx context.Context, agent, method, path, contentType string, body, into any) error {
+	if method != http.MethodDelete {
+		return i.cluster.Call(ctx, agent, method, path, contentType, body, into)
+	}
+	if !i.came {
+		i.came = true
+		i.set("configmaps", "a", "x", nil)
+		i.set("namespaces", "", "a", corev1.Namespace{ObjectMeta: metav1.ObjectMeta{UID: "2"}})
+		i.set("configmaps", "a", "x", corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "new", Finalizers: []string{"example.com/hold"}}})
+	}
+	options, ok := body.(*metav1.DeleteOptions)
+	if !ok || options.Preconditions == nil || options.Preconditions.UID == nil {
+		return i.cluster.Call(ctx, agent, method, path, contentType, body, into)
+	}
+	var there corev1.ConfigMap
+	if i.get("configmaps", "a", "x", &there) && there.UID != *options.Preconditions.UID {
+		return apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "x", errors.New("another UID"))
+	}
+	return i.cluster.Call(ctx, agent, method, path, contentType, body, into)
+}
+
+// What a namespace left is deleted as the object that it is, not by its name.
+func TestOrphansByTheirUID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &impostor{cluster: newCluster(t)}
+		ctx, cancel := context.WithCancel(t.Context())
+		n := &controllers.Namespaces{API: c, Cache: c.cache, Catalogue: c.catalogue, Log: silent}
+		ended := make(chan error, 1)
+		go func() { ended <- n.Run(ctx) }()
+		c.set("namespaces", "", "a", corev1.Namespace{ObjectMeta: metav1.ObjectMeta{UID: "1"}})
+		c.set("configmaps", "a", "x", corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "old"}})
+		synctest.Wait()
+		c.set("namespaces", "", "a", nil)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		var there corev1.ConfigMap
+		if !c.came || !c.get("configmaps", "a", "x", &there) || there.UID != "new" || len(there.Finalizers) != 1 {
+			t.Errorf("the object of the new namespace is %+v", there)
+		}
+		cancel()
+		<-ended
+	})
+}

@@ -1,0 +1,372 @@
+package controllers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/rowlock/rowlock/server/aggregator/documents"
+)
+
+func runQuotas(settle time.Duration, change ...func(*Quotas)) func(*world) func(context.Context) error {
+	return func(w *world) func(context.Context) error {
+		q := &Quotas{API: w, Cache: w.cache, Catalogue: w.catalogue, Log: quiet, Clock: time.Now, Settle: settle}
+		for _, f := range change {
+			f(q)
+		}
+		return q.Run
+	}
+}
+
+// limit is a quota as it is made; amounts are names and how much of each.
+func limit(amounts ...string) string {
+	hard := map[string]string{}
+	for i := 0; i < len(amounts); i += 2 {
+		hard[amounts[i]] = amounts[i+1]
+	}
+	text, err := json.Marshal(map[string]any{"spec": map[string]any{"hard": hard}})
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+// uses says whether the status of a quota is what its spec says, and what is used of it.
+func (w *world) uses(namespace, name string, want ...string) {
+	w.t.Helper()
+	var q corev1.ResourceQuota
+	if err := json.Unmarshal([]byte(w.read(quotasStorage, namespace, name)), &q); err != nil {
+		w.t.Fatal(err)
+	}
+	if len(q.Status.Hard) != len(q.Spec.Hard) {
+		w.t.Errorf("%s: limits %v and should %v", name, q.Status.Hard, q.Spec.Hard)
+	}
+	got := map[string]string{}
+	for k, v := range q.Status.Used {
+		got[string(k)] = v.String()
+	}
+	expected := map[string]string{}
+	for i := 0; i < len(want); i += 2 {
+		expected[want[i]] = want[i+1]
+	}
+	if fmt.Sprint(got) != fmt.Sprint(expected) {
+		w.t.Errorf("%s: uses %v, want %v", name, got, expected)
+	}
+}
+
+// charge records more use, as admission does.
+func (w *world) charge(namespace, name string, amounts ...string) {
+	var tree map[string]any
+	if err := json.Unmarshal([]byte(w.read(quotasStorage, namespace, name)), &tree); err != nil {
+		w.t.Fatal(err)
+	}
+	used := tree["status"].(map[string]any)["used"].(map[string]any)
+	for i := 0; i < len(amounts); i += 2 {
+		used[amounts[i]] = amounts[i+1]
+	}
+	text, err := json.Marshal(tree)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.set(quotasStorage, namespace, name, string(text))
+}
+
+// TestQuotas: a quota is counted when it is made, when it changes, and when something goes
+// that it limits, whatever that is.
+func TestQuotas(t *testing.T) {
+	during(t, func(w *world) {
+		pod := func(phase string) string {
+			return `{"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":"100m"}}}]},"status":{"phase":"` + phase + `"}}`
+		}
+		w.set("pods", "a", "p", pod("Running"))
+		w.set("pods", "b", "p", pod("Running"))
+		w.set("configmaps", "a", "c", `{}`)
+		w.set(quotasStorage, "a", "q", limit("pods", "5", "requests.cpu", "1", "configmaps", "3", "count/deployments.apps", "2", "count/nothings.example.com", "1"))
+		pass(time.Second)
+		w.uses("a", "q", "pods", "1", "requests.cpu", "100m", "configmaps", "1", "count/deployments.apps", "0")
+		w.took()
+
+		// Admission adds, and nothing is done for that.
+		w.charge("a", "q", "pods", "2", "requests.cpu", "200m")
+		w.set("pods", "a", "p2", pod("Pending"))
+		w.charge("a", "q", "count/deployments.apps", "1")
+		w.set("deployments.apps", "a", "d", `{}`)
+		w.set("configmaps", "a", "c", `{"data":{"a":"b"}}`)
+		w.set("pods", "b", "p", "")
+		pass(time.Second)
+		if got := w.took(); len(got) > 0 {
+			t.Errorf("without reason: %v", got)
+		}
+
+		w.set("pods", "a", "p", pod("Succeeded"))
+		pass(time.Second)
+		w.uses("a", "q", "pods", "1", "requests.cpu", "100m", "configmaps", "1", "count/deployments.apps", "1")
+		w.set("deployments.apps", "a", "d", "")
+		w.set("configmaps", "a", "c", "")
+		w.set("pods", "a", "p2", "")
+		pass(time.Second)
+		w.uses("a", "q", "pods", "0", "requests.cpu", "0", "configmaps", "0", "count/deployments.apps", "0")
+
+		// It limits something else, and then it does not any more.
+		w.set("services", "a", "s", `{"spec":{"type":"ClusterIP"}}`)
+		w.set(quotasStorage, "a", "q", limit("services", "5", "count/pods", "7"))
+		pass(time.Second)
+		w.uses("a", "q", "services", "1", "count/pods", "1")
+		if n := w.cache.Watchers("configmaps"); n != 0 {
+			t.Errorf("%d watches of what no quota limits", n)
+		}
+		w.set(quotasStorage, "a", "q", "")
+		pass(time.Second)
+		if n := w.cache.Watchers("services"); n != 0 {
+			t.Errorf("%d watches of what no quota limits any more", n)
+		}
+	}, runQuotas(0))
+}
+
+// TestQuotasOfQuotas: that the last quota goes that limits quotas does not end the
+// controller's own watch of them.
+func TestQuotasOfQuotas(t *testing.T) {
+	during(t, func(w *world) {
+		w.set(quotasStorage, "a", "q", limit("resourcequotas", "2"))
+		pass(time.Second)
+		w.uses("a", "q", "resourcequotas", "1")
+		w.set(quotasStorage, "a", "q", "")
+		pass(time.Second)
+		w.set(quotasStorage, "a", "q2", limit("pods", "5"))
+		pass(time.Second)
+		w.uses("a", "q2", "pods", "0")
+	}, runQuotas(0))
+}
+
+// TestQuotasAgain: everything is counted again after some time, as what goes may be missed
+// and statuses be written by others.
+func TestQuotasAgain(t *testing.T) {
+	for every, lasts := range map[time.Duration]time.Duration{0: 5 * time.Minute, time.Minute: time.Minute, -1: time.Hour} {
+		during(t, func(w *world) {
+			w.set(quotasStorage, "a", "q", limit("secrets", "5"))
+			pass(10 * time.Second)
+			w.charge("a", "q", "secrets", "4")
+			pass(lasts - 11*time.Second)
+			w.uses("a", "q", "secrets", "4")
+			if every < 0 {
+				return
+			}
+			pass(2 * time.Second)
+			w.uses("a", "q", "secrets", "0")
+		}, runQuotas(0, func(q *Quotas) { q.Every = every }))
+	}
+}
+
+// TestQuotasWithOthers: what admission records meanwhile is not lost, and what it had recorded
+// before the object was there is found soon after.
+func TestQuotasWithOthers(t *testing.T) {
+	during(t, func(w *world) {
+		w.set("secrets", "a", "s1", `{}`)
+		w.set("secrets", "a", "s2", `{}`)
+		w.set(quotasStorage, "a", "q", limit("secrets", "5"))
+		pass(time.Second)
+		w.early = func(method, _ string) { // a secret is admitted while the quota is counted
+			w.early = nil
+			w.charge("a", "q", "secrets", "3")
+		}
+		w.set("secrets", "a", "s1", "")
+		pass(time.Second)
+		w.uses("a", "q", "secrets", "1") // it was not there yet
+		w.set("secrets", "a", "s3", `{}`)
+		pass(10 * time.Second)
+		w.uses("a", "q", "secrets", "2")
+
+		// One that is admitted while nobody knows the limit comes after the count.
+		w.set(quotasStorage, "b", "q", limit("secrets", "5"))
+		pass(time.Second)
+		w.set("secrets", "b", "s1", `{}`)
+		pass(10 * time.Second)
+		w.uses("b", "q", "secrets", "1")
+
+		w.refuse = func(string, string) error { return errors.New("no") }
+		w.set("secrets", "a", "s3", "")
+		w.took()
+		pass(time.Minute)
+		if got := w.took(); len(got) < 3 || len(got) > 8 {
+			t.Errorf("tried %d times in a minute", len(got))
+		}
+		w.refuse = nil
+		pass(time.Minute)
+		w.uses("a", "q", "secrets", "1")
+	}, runQuotas(0))
+}
+
+// TestQuotasSettle: a quota that is new has no status for a while.
+func TestQuotasSettle(t *testing.T) {
+	during(t, func(w *world) {
+		w.set(quotasStorage, "a", "q", limit("secrets", "5"))
+		pass(900 * time.Millisecond)
+		if got := w.took(); len(got) > 0 {
+			t.Errorf("too early: %v", got)
+		}
+		pass(200 * time.Millisecond)
+		w.uses("a", "q", "secrets", "0")
+	}, runQuotas(time.Second))
+}
+
+// TestQuotasOfMany: who deletes all the time has a namespace counted no more often than
+// it settles, and others are counted beside it.
+func TestQuotasOfMany(t *testing.T) {
+	during(t, func(w *world) {
+		w.set(quotasStorage, "a", "q", limit("secrets", "5"))
+		pass(time.Second)
+		counted := 0
+		w.early = func(string, string) { counted++ }
+		for i := range 2000 {
+			name := fmt.Sprint("s", i)
+			w.set("secrets", "a", name, `{}`)
+			w.charge("a", "q", "secrets", fmt.Sprint(i+2))
+			w.set("secrets", "a", name, "")
+			time.Sleep(5 * time.Millisecond)
+		}
+		pass(10 * time.Second)
+		w.uses("a", "q", "secrets", "0")
+		if counted > 10 {
+			t.Errorf("counted %d times in ten seconds", counted)
+		}
+	}, runQuotas(time.Second))
+}
+
+// TestQuotasRest: a namespace that takes long to count is not counted for five times as long.
+func TestQuotasRest(t *testing.T) {
+	during(t, func(w *world) {
+		var counted atomic.Int64
+		w.early = func(string, string) {
+			counted.Add(1)
+			time.Sleep(time.Second)
+		}
+		w.set(quotasStorage, "a", "q", limit("secrets", "5"))
+		w.set(quotasStorage, "b", "q", limit("secrets", "5"))
+		pass(20 * time.Second)
+		counted.Store(0)
+		for range 120 { // a minute
+			w.set("secrets", "a", "s", `{}`)
+			w.charge("a", "q", "secrets", "1")
+			w.set("secrets", "a", "s", "")
+			time.Sleep(500 * time.Millisecond)
+		}
+		if n := counted.Load(); n < 5 || n > 11 {
+			t.Errorf("counted %d times in a minute", n)
+		}
+		pass(20 * time.Second)
+		w.uses("a", "q", "secrets", "0")
+	}, runQuotas(0))
+}
+
+// TestQuotasServedAnew: what is watched goes on to be when it is served anew, as a resource is
+// whose definition changes.
+func TestQuotasServedAnew(t *testing.T) {
+	during(t, func(w *world) {
+		w.set("secrets", "a", "s", `{}`)
+		w.set(quotasStorage, "a", "q", limit("secrets", "5"))
+		w.set(quotasStorage, "b", "q", limit("secrets", "5", "configmaps", "3"))
+		pass(10 * time.Second)
+		for range 2 {
+			w.cache.End("secrets")
+			pass(10 * time.Second)
+		}
+		w.set("secrets", "a", "s", "")
+		pass(10 * time.Second)
+		w.uses("a", "q", "secrets", "0")
+		if n := w.cache.Watchers("secrets") + w.cache.Watchers("configmaps"); n != 2 {
+			t.Errorf("%d watches of two resources", n)
+		}
+	}, runQuotas(0))
+}
+
+type otherServers []documents.Resource
+
+func (o otherServers) Resources() ([]documents.Resource, []schema.GroupVersion) { return o, nil }
+
+func (otherServers) Serves(schema.GroupVersion) bool { return false }
+
+func (otherServers) OfKind(schema.GroupVersionKind) (what schema.GroupVersionResource, namespaced, ok bool) {
+	return what, false, false
+}
+
+// far is a world some of whose objects are at another server.
+type far struct {
+	*world
+	asked int
+	items int // what each page has; less than 0: the server does not answer
+	pages int
+}
+
+func (f *far) Call(ctx context.Context, agent, method, path, contentType string, body, into any) error {
+	turn.Load()
+	if !strings.HasPrefix(path, "/apis/away.example.com/v1/namespaces/a/widgets?") {
+		return f.world.Call(ctx, agent, method, path, contentType, body, into)
+	}
+	f.asked++
+	if f.items < 0 {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	list := map[string]any{"items": make([]struct{}, f.items), "metadata": map[string]any{}}
+	if f.pages--; f.pages > 0 {
+		list["metadata"] = map[string]any{"continue": "more"}
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, into)
+}
+
+// TestQuotasElsewhere: what other servers have is counted page by page; one that does not
+// answer is left alone for a while, and holds up nobody for long.
+func TestQuotasElsewhere(t *testing.T) {
+	const widgets = "count/widgets.away.example.com"
+	resource := documents.Resource{GroupVersionResource: schema.GroupVersionResource{Group: "away.example.com", Version: "v1", Resource: "widgets"}, Namespaced: true, Verbs: []string{"list"}}
+	f := &far{items: 3, pages: 2}
+	during(t, func(w *world) {
+		w.set(quotasStorage, "a", "q", limit(widgets, "9", "secrets", "1"))
+		pass(time.Second)
+		w.uses("a", "q", widgets, "6", "secrets", "0")
+		f.items, f.asked = -1, 0
+		for range 10 { // 200 seconds
+			w.set("secrets", "a", "s", `{}`)
+			w.charge("a", "q", "secrets", "1")
+			w.set("secrets", "a", "s", "")
+			pass(20 * time.Second)
+			w.uses("a", "q", widgets, "6", "secrets", "0")
+		}
+		if f.asked != 1 {
+			t.Errorf("a server that does not answer was asked %d times", f.asked)
+		}
+		f.items, f.pages, f.asked = 1, 1000, 0
+		pass(10 * time.Minute)
+		w.uses("a", "q", widgets, "6", "secrets", "0")
+		if f.asked > 3*awayMost {
+			t.Errorf("asked %d times for more than can be counted", f.asked)
+		}
+		f.items, f.pages, f.asked = 2, 1, 0
+		pass(10 * time.Minute)
+		w.uses("a", "q", widgets, "2", "secrets", "0")
+		f.asked = 0
+		for range 20 { // 10 seconds
+			w.set("secrets", "a", "s", `{}`)
+			w.set("secrets", "a", "s", "")
+			pass(500 * time.Millisecond)
+		}
+		if f.asked > 2 {
+			t.Errorf("asked %d times in ten seconds", f.asked)
+		}
+	}, func(w *world) func(context.Context) error {
+		f.world = w
+		return runQuotas(0, func(q *Quotas) { q.API, q.Elsewhere = f, otherServers{resource} })(w)
+	})
+}
