@@ -11,7 +11,10 @@
 // Once the start is over, the pages of the program that only it needed leave the
 // resident set.
 //
-// Goroutines: none of its own; Run is for the server to start.
+// All this is the process's: Run is for a program whose only purpose is one server, and
+// runs once in it. A program that embeds servers has a garbage collector of its own.
+//
+// Goroutines: none of its own; Run is for the program to start.
 package heap
 
 import (

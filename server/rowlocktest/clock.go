@@ -1,0 +1,95 @@
+package rowlocktest
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Clock is a server's: it goes as time does, and ahead when a test says so. Times of objects,
+// tokens, leases, the age of history and when events and Jobs are to go are read off it;
+// deadlines of requests and certificates are not.
+type Clock struct {
+	began time.Time
+
+	mu    sync.Mutex
+	ahead time.Duration
+	moved chan struct{} // closed, and made anew, whenever it is moved
+	tell  func()        // called after each move; nil: nobody is told
+}
+
+func newClock() *Clock { return &Clock{began: time.Now(), moved: make(chan struct{})} }
+
+func (c *Clock) copy() *Clock {
+	other := newClock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	other.ahead = c.ahead
+	return other
+}
+
+// Now is the server's time.
+func (c *Clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Add(c.ahead)
+}
+
+// Advance moves the clock ahead. What is due now is done soon, and not when Advance returns:
+// see Eventually.
+func (c *Clock) Advance(d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	c.mu.Lock()
+	c.ahead += d
+	close(c.moved)
+	c.moved = make(chan struct{})
+	tell := c.tell
+	c.mu.Unlock()
+	if tell != nil {
+		tell()
+	}
+}
+
+// tells has something called after each move.
+func (c *Clock) tells(fn func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tell = fn
+}
+
+// state is how much time has passed, and what is closed by the next move.
+func (c *Clock) state() (time.Duration, <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Since(c.began) + c.ahead, c.moved
+}
+
+// moves is what the next move closes.
+func (c *Clock) moves() <-chan struct{} {
+	_, moved := c.state()
+	return moved
+}
+
+func (c *Clock) elapsed() time.Duration {
+	d, _ := c.state()
+	return d
+}
+
+// sleep waits until the clock has gone on by d.
+func (c *Clock) sleep(ctx context.Context, d time.Duration) bool {
+	now, moved := c.state()
+	for end := now + d; now < end; now, moved = c.state() {
+		timer := time.NewTimer(end - now)
+		select {
+		case <-timer.C:
+		case <-moved:
+			timer.Stop()
+		case <-ctx.Done():
+			timer.Stop()
+			return false
+		}
+	}
+	return ctx.Err() == nil
+}

@@ -1,0 +1,49 @@
+package rowlocktest
+
+import (
+	"bytes"
+	"log/slog"
+	"sync"
+	"testing"
+)
+
+// mostLog is how much is kept of what a server logs, of its end.
+const mostLog = 256 << 10
+
+// log keeps what a server logs.
+type log struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	cut  bool
+}
+
+func newLog() *log { return &log{} }
+
+func (l *log) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
+
+// Write implements io.Writer.
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.text.Len() > mostLog {
+		rest := bytes.Clone(l.text.Bytes()[l.text.Len()/2:])
+		l.text.Reset()
+		l.text.Write(rest)
+		l.cut = true
+	}
+	return l.text.Write(p)
+}
+
+// tell shows the log of a test that has failed.
+func (l *log) tell(t testing.TB) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !t.Failed() || l.text.Len() == 0 {
+		return
+	}
+	what := "the server's log"
+	if l.cut {
+		what = "the end of the server's log"
+	}
+	t.Logf("%s:\n%s", what, l.text.String())
+}

@@ -1,0 +1,128 @@
+package rowlocktest
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/rowlock/rowlock/server/embed"
+	"github.com/rowlock/rowlock/sqlstore/memory"
+)
+
+// Option changes what Start starts.
+type Option func(*options)
+
+type options struct {
+	embed       embed.Options
+	kinds       []embed.Kind
+	folders     []string
+	definitions []*apiextensionsv1.CustomResourceDefinition
+}
+
+// CRDs has the server serve the CustomResourceDefinitions in files, and in folders and what is
+// below these: *.yaml, *.yml and *.json. What else stands there is left alone.
+func CRDs(paths ...string) Option {
+	return func(o *options) { o.folders = append(o.folders, paths...) }
+}
+
+// Definitions has the server serve CustomResourceDefinitions.
+func Definitions(list ...*apiextensionsv1.CustomResourceDefinition) Option {
+	return func(o *options) { o.definitions = append(o.definitions, list...) }
+}
+
+// Kinds has the server serve kinds whose schemas are those of Go types.
+func Kinds(list ...embed.Kind) Option {
+	return func(o *options) { o.kinds = append(o.kinds, list...) }
+}
+
+// Controllers runs some of those of a lone server, by the names that --controllers has:
+// "garbagecollector", "namespace", or "*" for all that are on by default. Without this option
+// none runs, as beside a stock server in envtest.
+func Controllers(names ...string) Option {
+	return func(o *options) { o.embed.Controllers = append(o.embed.Controllers, names...) }
+}
+
+// FeatureGates and RuntimeConfig are as the flags of these names.
+func FeatureGates(pairs ...string) Option {
+	return func(o *options) { o.embed.FeatureGates = append(o.embed.FeatureGates, pairs...) }
+}
+
+// RuntimeConfig turns APIs on and off: KEY=true, KEY=false.
+func RuntimeConfig(pairs ...string) Option {
+	return func(o *options) { o.embed.RuntimeConfig = append(o.embed.RuntimeConfig, pairs...) }
+}
+
+// Retention is how long past versions of objects are kept, by the server's Clock. Without
+// this option it is a year, so that histories are whole.
+func Retention(d time.Duration) Option { return func(o *options) { o.embed.Retention = d } }
+
+// Admission adds rules about writes.
+func Admission(list ...embed.Admission) Option {
+	return func(o *options) { o.embed.Admission = append(o.embed.Admission, list...) }
+}
+
+// DisableAdmission turns admission plugins of the release off. The plugin ServiceAccount is
+// off without this option, as no controller makes the accounts that pods would want.
+func DisableAdmission(names ...string) Option {
+	return func(o *options) { o.embed.DisableAdmission = append(o.embed.DisableAdmission, names...) }
+}
+
+// EnableAdmission turns admission plugins of the release on.
+func EnableAdmission(names ...string) Option {
+	return func(o *options) { o.embed.EnableAdmission = append(o.embed.EnableAdmission, names...) }
+}
+
+const year = 365 * 24 * time.Hour
+
+func collect(list []Option) options {
+	o := options{embed: embed.Options{Retention: year, Controllers: []string{}}}
+	for _, set := range list {
+		set(&o)
+	}
+	if wanted := strings.Join(o.embed.EnableAdmission, ","); len(o.embed.Controllers) == 0 && !strings.Contains(wanted, "ServiceAccount") {
+		o.embed.DisableAdmission = append(o.embed.DisableAdmission, "ServiceAccount")
+	}
+	return o
+}
+
+// own are the definitions that a server has besides those in folders.
+func (o *options) own() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	list := slices.Clone(o.definitions)
+	for _, k := range o.kinds {
+		d, err := k.Definition()
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, d)
+	}
+	return list, nil
+}
+
+// bare says that nothing but what each cluster has is stored when a server is ready.
+func (o *options) bare() bool {
+	return len(o.embed.Controllers)+len(o.embed.Admission)+len(o.embed.EnableAdmission) == 0
+}
+
+// gates names what the objects depend on that each cluster has.
+func (o *options) gates() string {
+	return strings.Join(o.embed.FeatureGates, ",") + ";" + strings.Join(o.embed.RuntimeConfig, ",")
+}
+
+// snapshots are what servers begin with, by what that depends on. They never change, so all
+// servers of a process share them.
+type snapshots struct{ byKinds sync.Map }
+
+var prepared snapshots
+
+func (s *snapshots) get(kinds string) *memory.Snapshot {
+	found, _ := s.byKinds.Load(kinds)
+	snapshot, _ := found.(*memory.Snapshot)
+	return snapshot
+}
+
+func (s *snapshots) put(kinds string, snapshot *memory.Snapshot) {
+	s.byKinds.LoadOrStore(kinds, snapshot)
+}

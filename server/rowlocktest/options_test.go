@@ -1,0 +1,78 @@
+package rowlocktest_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/rowlock/rowlock/server/embed"
+	"github.com/rowlock/rowlock/server/rowlocktest"
+)
+
+// TestOptions: controllers run that are named, APIs are on and off, rules of the test hold, and
+// definitions that are Go values are served.
+func TestOptions(t *testing.T) {
+	def, err := embed.Kind{Group: "rowing.example", Version: "v1", Object: Boat{}}.Definition()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := rowlocktest.Start(t, rowlocktest.Controllers("namespace"), rowlocktest.Definitions(def), rowlocktest.RuntimeConfig("batch/v1=false"),
+		rowlocktest.FeatureGates("AllAlpha=false"), rowlocktest.EnableAdmission("AlwaysPullImages"), rowlocktest.DisableAdmission("ServiceAccount"),
+		rowlocktest.Admission(embed.Admission{Name: "no-b", Validate: func(_ context.Context, w *embed.Write) error {
+			if w.Name == "b" {
+				return errors.New("no b")
+			}
+			return nil
+		}}))
+	c := clients(t, s.Config())
+	if _, err := c.BatchV1().Jobs("default").List(t.Context(), metav1.ListOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("Jobs: %v", err)
+	}
+	if _, err := c.CoreV1().ConfigMaps("default").Create(t.Context(), configMap("b"), metav1.CreateOptions{}); !apierrors.IsForbidden(err) {
+		t.Errorf("the rule: %v", err)
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i", ImagePullPolicy: corev1.PullNever}}}}
+	made, err := c.CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{})
+	if err != nil || made.Spec.Containers[0].ImagePullPolicy != corev1.PullAlways {
+		t.Errorf("the plugin: %v %v", made, err)
+	}
+	busy := s.Inject(rowlocktest.Fault{Verb: "create", Resource: "namespaces", Times: 1, Effect: rowlocktest.TooManyRequests(0)})
+	s.Namespace("goes") // the test's own writes meet no faults
+	namespaces := schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	s.Await(namespaces, "", "goes", 0, rowlocktest.Exists)
+	if _, err := c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "late"}}, metav1.CreateOptions{}); err != nil || busy.Hits() != 1 {
+		t.Errorf("a client of client-go tries again after 429: %v, %d times", err, busy.Hits())
+	}
+	if err := c.CoreV1().Namespaces().Delete(t.Context(), "goes", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.Clock().Advance(time.Minute)
+	s.Await(namespaces, "", "goes", 0, rowlocktest.Absent)
+}
+
+// TestFirstOfItsGates: what the first server of a process has more than others, those that
+// start later have not.
+func TestFirstOfItsGates(t *testing.T) {
+	alike := rowlocktest.FeatureGates("AllAlpha=false", "AllBeta=true") // no other test's
+	first := rowlocktest.Start(t, alike, rowlocktest.Kinds(embed.Kind{Group: "rowing.example", Version: "v1", Object: Boat{}}))
+	accounts := rowlocktest.Start(t, alike, rowlocktest.Controllers("serviceaccount"))
+	accounts.Await(schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}, "default", "default", 0, rowlocktest.Exists)
+	later := rowlocktest.Start(t, alike)
+	boats := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	if have := len(first.History(boats, "", "boats.rowing.example")); have == 0 {
+		t.Error("the first has no Boats")
+	}
+	if have := len(later.History(boats, "", "boats.rowing.example")); have != 0 {
+		t.Error("the last has the Boats of the first")
+	}
+	list, err := clients(t, later.Config()).CoreV1().ServiceAccounts("").List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(list.Items) != 0 {
+		t.Errorf("accounts without their controller: %v %v", list, err)
+	}
+}

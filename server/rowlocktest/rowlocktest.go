@@ -1,0 +1,178 @@
+// Package rowlocktest gives each test a Kubernetes API of its own: in the process of the
+// test, in memory, without files and without ports unless it asks for them.
+//
+//	srv := rowlocktest.Start(t, rowlocktest.CRDs("../config/crd"))
+//	mgr, err := ctrl.NewManager(srv.Config(), ...)
+//
+// What it can do that a real server cannot: Clone copies a prepared server, Reset goes back
+// to a Snapshot, Inject makes requests fail by rules, Clock moves time, Record tells what a
+// controller did, and History has all that an object ever was.
+//
+// It promises: Start returns a server that is ready; all that it started has ended when the
+// test ends, in the order of t.Cleanup; what a server logs is seen where its test fails, and
+// nowhere else. What happens to one server, no other notices, so tests run in parallel. But
+// the servers of a process are alike in what nobody but the server makes: the UIDs of the
+// namespaces and roles that each cluster has, and the authority and the key that sign client
+// certificates and tokens of service accounts. A credential of one is therefore good for others
+// that have the same account.
+//
+// The same promise about versions holds as for package embed.
+package rowlocktest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/embed"
+	"github.com/rowlock/rowlock/server/filters"
+	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/memory"
+)
+
+// Server is a server of a test.
+type Server struct {
+	t       testing.TB
+	plane   *embed.ControlPlane
+	db      *memory.Database
+	options options
+	clock   *Clock
+	faults  *faults
+	records *records
+	tokens  *tokens
+}
+
+// Start runs a server until the test ends.
+func Start(t testing.TB, list ...Option) *Server {
+	t.Helper()
+	o := collect(list)
+	if from := prepared.get(o.gates()); from != nil {
+		return start(t, o, from.Clone(), newClock(), nil)
+	}
+	var empty func(*Server)
+	if o.bare() {
+		// The objects that each cluster has are written once in a process.
+		empty = func(s *Server) { prepared.put(o.gates(), s.db.Snapshot()) }
+	}
+	return start(t, o, memory.New(memory.Config{}), newClock(), empty)
+}
+
+// grace is how long requests under way may take to finish when their test has ended.
+const grace = 5 * time.Second
+
+// start runs a server on a database. empty is called before anything is added to what each
+// cluster has.
+func start(t testing.TB, o options, db *memory.Database, clock *Clock, empty func(*Server)) *Server {
+	t.Helper()
+	s := &Server{t: t, db: db, options: o, clock: clock, faults: &faults{}, records: &records{}, tokens: &tokens{}}
+	log := newLog()
+	t.Cleanup(func() { log.tell(t) })
+	authority, err := newAuthority()
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := o.embed
+	asked.Store = func(context.Context) (sqlstore.Driver, error) { return db.Open(), nil }
+	asked.ClientAuthorities, asked.TokenAuthenticators = authority.pool, []authx.TokenAuthenticator{s.tokens}
+	asked.Grace, asked.Log, asked.Version = grace, log.logger(), "rowlock.test"
+	asked.Configure = func(c *server.Config) {
+		c.Clock, c.ClockMoves, c.BeforeWebhook = clock.Now, clock.moves, s.faults.webhook
+		c.Cache = cache.NewWith(c.Catalogue, cache.Config{JSON: c.Cache.JSON(), Clock: clock.Now})
+		c.Around = []filters.Filter{s.records.filter(s), s.faults.filter}
+		c.Controllers.Authority = func() ([]byte, error) { return authority.pem, nil }
+		c.Controllers.Sign = authority.sign
+	}
+	asked.ConfigureStore = func(c *sqlstore.Config) { c.Clock, c.Elapsed, c.Sleep = clock.Now, clock.elapsed, clock.sleep }
+	plane, err := embed.New(t.Context(), asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.plane = plane
+	clock.tells(plane.Server.Cache.Forget)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- plane.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		s.faults.clear() // whoever is held up goes on
+		if err := <-ended; err != nil {
+			t.Errorf("rowlocktest: the server ended with %v", err)
+		}
+	})
+	if err := plane.Ready(t.Context()); err != nil {
+		t.Fatalf("rowlocktest: %v", err)
+	}
+	if empty != nil {
+		empty(s)
+	}
+	definitions, err := o.own()
+	if err != nil {
+		t.Fatalf("rowlocktest: %v", err)
+	}
+	if len(definitions)+len(o.folders) > 0 {
+		s.CRDs(o.folders, definitions...)
+	}
+	return s
+}
+
+// Config is for clients that may do everything.
+func (s *Server) Config() *rest.Config { return s.plane.Config() }
+
+// As is for clients that are a user, in groups. What they may do, roles and bindings say; a
+// user whom nothing allows anything may do next to nothing. See Allow.
+func (s *Server) As(user string, groups ...string) *rest.Config { return s.plane.As(user, groups...) }
+
+// AsServiceAccount is for clients that are a service account.
+func (s *Server) AsServiceAccount(namespace, name string) *rest.Config {
+	return s.As("system:serviceaccount:"+namespace+":"+name, "system:serviceaccounts", "system:serviceaccounts:"+namespace)
+}
+
+// Clock is the server's.
+func (s *Server) Clock() *Clock { return s.clock }
+
+// Snapshot is what a server held at one moment.
+type Snapshot struct{ of *memory.Snapshot }
+
+// Snapshot keeps what is stored now. It costs the same however much that is.
+func (s *Server) Snapshot() Snapshot { return Snapshot{s.db.Snapshot()} }
+
+// Reset takes the objects back to a snapshot of this server, or of one that it is a clone of,
+// and takes away all that Inject added. It does so by writes: objects that came since are
+// deleted, others are made again or changed back, with the UIDs and times that they had, and
+// under new resource versions. So watches of before stay open and see what becomes of each
+// object, and informers of a manager that runs through several tests stay right. The clock
+// stays where it is. Controllers that react to the writes may write again; who wants nothing of
+// that stops them first, or takes a Clone for each test.
+func (s *Server) Reset(to Snapshot) {
+	s.t.Helper()
+	s.faults.clear()
+	if err := s.db.Reset(s.t.Context(), to.of, s.plane.Store); err != nil {
+		s.t.Fatalf("rowlocktest: %v", err)
+	}
+}
+
+// Clone runs a server of its own, until t ends, with all that this one has stored: the two
+// share what neither has changed. It begins with this one's options, time and history, and
+// without its faults and records. This server may go on working meanwhile.
+func (s *Server) Clone(t testing.TB) *Server {
+	t.Helper()
+	return s.Snapshot().start(t, s)
+}
+
+func (n Snapshot) start(t testing.TB, like *Server) *Server {
+	t.Helper()
+	o := like.options
+	o.kinds, o.definitions, o.folders = nil, nil, nil // they are stored
+	return start(t, o, n.of.Clone(), like.clock.copy(), nil)
+}
+
+// CloneOf is Clone of what this server had stored at a snapshot.
+func (s *Server) CloneOf(t testing.TB, snapshot Snapshot) *Server {
+	t.Helper()
+	return snapshot.start(t, s)
+}
