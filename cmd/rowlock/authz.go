@@ -17,8 +17,6 @@ import (
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/authx/abac"
 	"github.com/rowlock/rowlock/authx/authzconfig"
-	"github.com/rowlock/rowlock/authx/node"
-	"github.com/rowlock/rowlock/authx/rbac"
 	"github.com/rowlock/rowlock/authx/remote"
 	"github.com/rowlock/rowlock/server"
 	apiaccess "github.com/rowlock/rowlock/server/access"
@@ -142,20 +140,17 @@ func (o *authzOptions) build(c *cache.Cache, gate func(string) bool, id string, 
 	if err != nil {
 		return nil, err
 	}
-	policy, err := apiaccess.DefaultPolicy()
+	usual, err := apiaccess.NewStandard(c)
 	if err != nil {
 		return nil, err
 	}
-	roles := rbac.New()
-	follower := apiaccess.FollowRules(roles, c)
-	z := &authorization{policy: policy}
+	z := &authorization{policy: usual.Policy}
 	chain := &authzconfig.Chain{Path: o.file, Builtin: map[string]authzconfig.Builtin{}, Selectors: selectors, Metrics: authzconfig.NewMetrics(), Dial: dial, Log: log}
 	if cfg.Has(authzconfig.TypeRBAC) {
-		chain.Builtin[authzconfig.TypeRBAC] = fed{apiaccess.Synced{Follower: follower, Authorizer: roles, Denials: log}, apiaccess.SyncedRules{Follower: follower, RuleResolver: roles}}
+		chain.Builtin[authzconfig.TypeRBAC] = usual.RBAC(log)
 	}
 	if cfg.Has(authzconfig.TypeNode) {
-		agents := apiaccess.NewNodes(node.Authorizer{Allows: rbac.RuleAllows, Rules: policy.NodeRules(), Selectors: gate("AuthorizeNodeWithSelectors")}, c)
-		chain.Builtin[authzconfig.TypeNode] = agents
+		chain.Builtin[authzconfig.TypeNode] = usual.Nodes(gate("AuthorizeNodeWithSelectors"))
 	}
 	if cfg.Has(authzconfig.TypeABAC) {
 		if chain.Builtin[authzconfig.TypeABAC], err = o.policies(log); err != nil {
@@ -175,7 +170,7 @@ func (o *authzOptions) build(c *cache.Cache, gate func(string) bool, id string, 
 		chain.Using = func(cfg *authzconfig.Configuration) { o.reportKubeconfigs(cfg, log) }
 		chain.Reloaded, z.reload, z.collectors = sayOpen(chain, reloaded, log), chain.Run, append(z.collectors, figures...)
 	}
-	z.plugins = []admission.Plugin{apiaccess.Escalation{Rules: roles, Follower: follower, Authorizer: z.authorizer}}
+	z.plugins = []admission.Plugin{usual.Guard(z.authorizer)}
 	return z, nil
 }
 
@@ -221,12 +216,6 @@ func (o *authzOptions) policies(log *slog.Logger) (*abac.Authorizer, error) {
 		}
 	}
 	return z, err
-}
-
-// fed decides and lists by what it is fed.
-type fed struct {
-	authx.Authorizer
-	authx.RuleResolver
 }
 
 // addTo adds what the server needs of it.

@@ -39,5 +39,5 @@ func (o *electionOptions) build(feature func(gate string) bool) (*controllers.El
 // so that the server goes on at once.
 func elector(address string) (string, error) {
 	host, err := os.Hostname()
-	return host + "_" + controllers.ServerName(address), err
+	return host + "_" + address, err
 }

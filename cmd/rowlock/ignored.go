@@ -82,7 +82,7 @@ func addIgnored(f *pflag.FlagSet) {
 func reportIgnored(f *pflag.FlagSet, log *slog.Logger) {
 	f.Visit(func(given *pflag.Flag) {
 		for _, i := range ignored {
-			if i.name == given.Name {
+			if i.name == given.Name && given.Hidden { // else it means something here
 				log.Warn("a flag has no effect", "flag", "--"+i.name, "reason", i.why)
 			}
 		}

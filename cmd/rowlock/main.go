@@ -7,10 +7,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
@@ -27,16 +27,31 @@ const release = "1.32"
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	root := command()
-	if name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe"); name == pluginName {
-		root = convertCommand()
-		root.SilenceUsage, root.SilenceErrors = true, true
-	}
+	root := called(calledAs(os.Args[0]))
 	if err := root.ExecuteContext(ctx); err != nil {
+		if code := exitCode(0); errors.As(err, &code) {
+			stop()
+			os.Exit(int(code))
+		}
 		// One line, whatever is wrapped in it.
 		fmt.Fprintln(os.Stderr, "Error: "+strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; "))
 		os.Exit(1)
 	}
+}
+
+// called is what the binary does by the name of its file.
+func called(name string) *cobra.Command {
+	switch name {
+	case apiserverName:
+		return apiserverCommand()
+	case etcdName:
+		return etcdCommand()
+	case pluginName:
+		root := convertCommand()
+		root.SilenceUsage, root.SilenceErrors = true, true
+		return root
+	}
+	return command()
 }
 
 func command() *cobra.Command {
@@ -48,7 +63,7 @@ func command() *cobra.Command {
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.AddCommand(serveCommand(), initCommand(), storeCommand(), credentialCommand(), kubeconfigCommand(), convertCommand(), versionCommand())
+	root.AddCommand(serveCommand(), initCommand(), storeCommand(), credentialCommand(), kubeconfigCommand(), etcdCommand(), envtestCommand(), convertCommand(), versionCommand())
 	for _, extra := range extras {
 		root.AddCommand(extra())
 	}

@@ -20,20 +20,19 @@ import (
 
 	"github.com/rowlock/rowlock/authx/remote"
 	"github.com/rowlock/rowlock/server"
-	"github.com/rowlock/rowlock/server/controllers"
 	"github.com/rowlock/rowlock/server/datadir"
 	"github.com/rowlock/rowlock/server/egress"
 	"github.com/rowlock/rowlock/server/gates"
+	"github.com/rowlock/rowlock/server/heap"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
-	"github.com/rowlock/rowlock/server/verbs/components"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
 // serveOptions are the flags of serve, with the names that kube-apiserver has for them.
 type serveOptions struct {
 	dataDir, store                string
-	initialize                    bool
+	initialize, inMemory          bool
 	bindAddress, advertiseAddress string
 	securePort                    int
 	serving                       servingOptions
@@ -64,7 +63,16 @@ type serveOptions struct {
 	logFormat                     string
 	verbosity                     int
 	flags                         *pflag.FlagSet // all of them, as they are set
+
+	// prepare fills in what a command line says otherwise; nil: nothing.
+	prepare      func(context.Context, *network, *slog.Logger) error
+	older        bool          // gates may be switched that only older releases let be
+	deletesApart time.Duration // of kube-apiserver by its name
+	quick        bool          // keys and certificates need to last no longer than the machine runs
 }
+
+// defaultDataDir is --data-dir of serve and init.
+const defaultDataDir = "./rowlock-data"
 
 func serveCommand() *cobra.Command { return serveCommandOf(&serveOptions{}) }
 
@@ -89,8 +97,9 @@ kubeconfig in the data directory; later starts find them again.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.dataDir, "data-dir", "./rowlock-data", "folder of keys, certificates and the embedded database")
-	f.StringVar(&o.store, "store", "", "database: sqlite:FILE or postgres://USER@HOST/DATABASE (default sqlite:<data-dir>/rowlock.db)")
+	f.StringVar(&o.dataDir, "data-dir", defaultDataDir, "folder of keys, certificates and the embedded database")
+	f.StringVar(&o.store, "store", "", "database: sqlite:FILE, postgres://USER@HOST/DATABASE, or memory: for one that ends with the server (default sqlite:<data-dir>/rowlock.db)")
+	f.BoolVar(&o.inMemory, "in-memory", false, "keep everything in memory and nothing on disk: objects, and without --data-dir keys and certificates too. All of it is gone when the server ends")
 	f.BoolVar(&o.initialize, "init", false, "begin with an empty database where the SQLite file that was used with this data directory is not there any more")
 	f.StringVar(&o.bindAddress, "bind-address", "0.0.0.0", "address to listen on")
 	f.IntVar(&o.securePort, "secure-port", 6443, "port to listen on")
@@ -138,11 +147,23 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	if o.eventTTL <= 0 {
 		return errors.New("--event-ttl must be longer than 0")
 	}
+	if err := o.remember(); err != nil {
+		return err
+	}
 	n, err := o.network()
 	if err != nil {
 		return err
 	}
-	features, err := gates.Parse(o.featureGates)
+	if o.prepare != nil {
+		if err := o.prepare(ctx, n, log); err != nil {
+			return err
+		}
+	}
+	parse := gates.Parse
+	if o.older {
+		parse = gates.ParseOlder
+	}
+	features, err := parse(o.featureGates)
 	if err != nil {
 		return err
 	}
@@ -183,12 +204,13 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 		}
 	}
 	names, ips := splitNames(o.serving.names)
-	dir, err := datadir.Open(o.dataDir, datadir.Options{
-		Hosts: names, IPs: append(ips, n.advertise, n.serviceIP, net.ParseIP(o.bindAddress)), ServerURL: "https://" + n.local, ServerCA: o.serving.cert, Now: time.Now(),
+	dir, err := o.folder(datadir.Options{
+		Hosts: names, IPs: append(ips, n.advertise, n.serviceIP, net.ParseIP(o.bindAddress)), ServerURL: "https://" + n.local, ServerCA: o.serving.cert, Now: time.Now(), Quick: o.quick,
 	})
 	if err != nil {
 		return err
 	}
+	defer dir.Close()
 	tlsConfig, err := o.serving.tls(dir, log)
 	if err != nil {
 		return err
@@ -224,7 +246,7 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 		return err
 	}
 	defer access.close()
-	built, err := o.controllers.build(dir, o.authority(dir))
+	built, err := o.controllers.build(dir, o.authority(dir), admitted)
 	if err != nil {
 		return err
 	}
@@ -281,29 +303,24 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	if o.joins(built.Runs) {
 		built.JoinAt = "https://" + address
 	}
-	if features.Enabled("StorageVersionAPI") {
-		built.ServerName = controllers.ServerName(address)
-	}
-	if features.Enabled("MultiCIDRServiceAllocator") {
-		built.ServiceNetworks = n.services
-	}
+	built.PodsFirst = features.Enabled("OrderedNamespaceDeletion")
 	cfg := server.Config{
 		Tracer:    tracer,
 		Egress:    server.Egress{Cluster: ways.To(egress.Cluster), ControlPlane: control},
 		Store:     sqlstore.New(driver, sqlstore.Config{Retention: o.retention, Log: log, Observer: measured, Sealer: sealer(keys)}),
-		Catalogue: catalogue, Cache: memory, Authenticate: access.authenticate,
+		Catalogue: catalogue, Cache: memory, Authenticate: access.authenticate, DeletesApart: o.deletesApart,
 		Admission: admitted, Aggregation: aggregation,
 		Kubelet: &kubelet, Tokens: &access.tokens, Routes: access.routes,
-		Components: []components.Component{components.Local("scheduler", 10259), components.Local("controller-manager", 10257)},
-		Loops:      access.loops, Controllers: built,
+		Loops: access.loops, Controllers: built,
 		Collectors:        append([]prometheus.Collector{measured, showGates(features), showEnds(dir)}, access.collectors...),
 		Metrics:           shown,
 		ClientAuthorities: access.authorities,
 		TLS:               tlsConfig, Listener: listener, Feature: features.Enabled, Version: versionInfo(), Address: address,
 		Bootstrap: n.bootstrap(o.securePort), Log: log,
 	}
+	cfg.Usual(n.services)
 	// Servers on one database share their authority, which none of them may replace alone.
-	cfg.Loops = append(cfg.Loops, renewing(dir, isFile, log))
+	cfg.Loops = append(cfg.Loops, renewing(dir, isFile || inMemory(url), log), server.Loop{Name: "heap", Run: heap.Run})
 	measured.Behind = cfg.Store.Behind
 	if err := o.ways.apply(&cfg); err != nil {
 		return err
@@ -326,9 +343,47 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 		return err
 	}
 	o.greet(out, n, dir, url)
+	if inMemory(url) {
+		log.Warn("objects are kept in memory alone: nothing is left of them when the server ends", "keys and certificates", o.keysIn(dir))
+	}
 	stopTelling := tellManager(ctx, log)
 	defer stopTelling()
 	return s.Run(ctx)
+}
+
+// remember lets --in-memory stand for a store.
+func (o *serveOptions) remember() error {
+	switch {
+	case !o.inMemory:
+	case o.store != "" && !inMemory(o.store):
+		return errors.New("--in-memory: there is another --store")
+	case o.initialize:
+		return errors.New("--in-memory: --init is for databases in files")
+	default:
+		o.store = memoryStore
+	}
+	return nil
+}
+
+// inFolder says whether keys and certificates are kept in a folder.
+func (o *serveOptions) inFolder() bool {
+	return !o.inMemory || o.flags != nil && o.flags.Changed("data-dir")
+}
+
+// folder is where keys and certificates are.
+func (o *serveOptions) folder(opt datadir.Options) (*datadir.Dir, error) {
+	if o.inFolder() {
+		return datadir.Open(o.dataDir, opt)
+	}
+	return datadir.InMemory(opt)
+}
+
+// keysIn says where they are to people.
+func (o *serveOptions) keysIn(dir *datadir.Dir) string {
+	if o.inFolder() {
+		return dir.Path
+	}
+	return "in memory too"
 }
 
 // resources are all that the server knows, with those turned off that are not to be
@@ -367,7 +422,11 @@ func orNone(limit int) int {
 // greet prints what a person needs next.
 func (o *serveOptions) greet(out io.Writer, n *network, dir *datadir.Dir, url string) {
 	fmt.Fprintf(out, "rowlock %s (Kubernetes %s) listens on https://%s\n", version, release, n.local)
-	fmt.Fprintf(out, "store: %s\n", publicURL(url))
+	if inMemory(url) {
+		fmt.Fprintln(out, "store: memory; nothing is kept when the server ends")
+	} else {
+		fmt.Fprintf(out, "store: %s\n", publicURL(url))
+	}
 	fmt.Fprintf(out, "export KUBECONFIG=%s\n", dir.AdminKubeconfig)
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rowlock/rowlock/server/metrics"
 	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/memory"
 	"github.com/rowlock/rowlock/sqlstore/postgres"
 	"github.com/rowlock/rowlock/sqlstore/sqlite"
 )
@@ -34,17 +35,20 @@ type opener func(ctx context.Context, url, rest string, how opening, o databaseO
 // databaseOptions are the flags of serve that only one driver has a use for.
 type databaseOptions struct {
 	maxBytes         int64
+	maxMemory        int64
 	feed             string
 	maxConns         int32
 	pollInterval     time.Duration
 	statementTimeout time.Duration
 	lockTimeout      time.Duration
+	unsynced         bool // --unsafe-no-fsync of the etcd that names the database
 	reconnected      func()
 	log              *slog.Logger
 }
 
 func (o *databaseOptions) addTo(f *pflag.FlagSet) {
 	f.Int64Var(&o.maxBytes, "sqlite-max-bytes", 0, "largest size of the SQLite file: beyond it writes are refused, and reads go on (0: what the disk holds)")
+	f.Int64Var(&o.maxMemory, "in-memory-max-bytes", 1<<30, "largest size of what --store=memory: holds, past versions of objects included: beyond it writes are refused but for deletes, and reads go on (0: no limit)")
 	f.StringVar(&o.feed, "postgres-feed", "notify", "how other servers' writes are heard of: notify (LISTEN) or poll (for poolers in transaction mode)")
 	f.DurationVar(&o.pollInterval, "postgres-poll-interval", 0, "how often to look for other servers' writes (default 50ms with --postgres-feed=poll, else 5s)")
 	f.Int32Var(&o.maxConns, "postgres-max-connections", 0, "most connections of this server's pool, without the one that listens (default: pool_max_conns of the URL, at least 8)")
@@ -73,6 +77,24 @@ var drivers = map[string]opener{
 	"sqlite":     openSQLite,
 	"postgres":   openPostgres,
 	"postgresql": openPostgres,
+	"memory":     openMemory,
+}
+
+// memoryStore names a database in memory: one for each process, and each time an empty one.
+const memoryStore = "memory:"
+
+func inMemory(url string) bool { return strings.HasPrefix(url, memoryStore) }
+
+func openMemory(_ context.Context, _, rest string, how opening, o databaseOptions) (sqlstore.Driver, error) {
+	switch {
+	case rest != "":
+		return nil, fmt.Errorf("a database in memory has no name: want %s, not %q behind it", memoryStore, rest)
+	case how == asItIs:
+		return nil, errors.New("a database in memory is known to its server alone")
+	case o.maxMemory < 0:
+		return nil, fmt.Errorf("--in-memory-max-bytes: %d is negative", o.maxMemory)
+	}
+	return memory.New(memory.Config{MaxBytes: o.maxMemory}).Open(), nil
 }
 
 func openSQLite(ctx context.Context, _, rest string, how opening, o databaseOptions) (sqlstore.Driver, error) {
@@ -85,7 +107,7 @@ func openSQLite(ctx context.Context, _, rest string, how opening, o databaseOpti
 			return nil, fmt.Errorf("there is no database %s", path)
 		}
 	}
-	return sqlite.Open(ctx, path, sqlite.Config{NoMigrate: how == asItIs, MaxBytes: o.maxBytes})
+	return sqlite.Open(ctx, path, sqlite.Config{NoMigrate: how == asItIs, MaxBytes: o.maxBytes, Unsynced: o.unsynced})
 }
 
 // sqliteFile is the file that a --store URL names, if it names one.
@@ -124,7 +146,7 @@ func openStoreWith(ctx context.Context, url string, how opening, o databaseOptio
 		if isScheme(scheme) { // else it may be anything, a password too
 			named = strconv.Quote(scheme)
 		}
-		return nil, fmt.Errorf("--store: %s names no known store: want sqlite:FILE, postgres://USER@HOST/DATABASE or postgres:KEYWORD=VALUE...", named)
+		return nil, fmt.Errorf("--store: %s names no known store: want sqlite:FILE, postgres://USER@HOST/DATABASE, postgres:KEYWORD=VALUE... or memory:", named)
 	}
 	d, err := open(ctx, url, rest, how, o)
 	if err != nil {
@@ -142,7 +164,7 @@ func isScheme(text string) bool {
 func publicURL(text string) string {
 	scheme, rest, ok := strings.Cut(text, ":")
 	switch scheme {
-	case "sqlite":
+	case "sqlite", "memory":
 		return text
 	case "postgres", "postgresql":
 		if seen, err := postgres.Describe(connection(text, rest)); ok && err == nil && !misplaced(text) {

@@ -1,0 +1,24 @@
+// Command etcd stands where test environments and scripts start an etcd beside a
+// kube-apiserver: it has etcd's command line, answers its health checks, and keeps the
+// folder of the database that rowlock's API servers open. It is no etcd: it speaks none
+// of its protocol. `rowlock etcd` is the same.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/rowlock/rowlock/sqlstore/standin"
+)
+
+// version is set by the linker for releases.
+var version = "v0.1.0"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := standin.Main(ctx, os.Args[1:], os.Getenv, version, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}

@@ -1,0 +1,313 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// embedded may hold the program of cmd/etcd.
+//
+//go:embed embedded
+var embedded embed.FS
+
+// envtestCommand prepares what controller-runtime's envtest looks for.
+func envtestCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "envtest",
+		Short: "Put this binary where tests of controllers look for kube-apiserver and etcd",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(envtestSetupCommand(), envtestArchiveCommand())
+	return cmd
+}
+
+func envtestSetupCommand() *cobra.Command {
+	form := "env"
+	cmd := &cobra.Command{
+		Use:   "setup [DIR]",
+		Short: "Lay out kube-apiserver, etcd and kubectl, and print the variable that names their folder",
+		Long: `Lay out kube-apiserver, etcd and, where one is in PATH, kubectl in a folder, and print
+the variable by which controller-runtime's envtest finds them:
+
+  eval "$(rowlock envtest setup)" && go test ./...
+
+Without DIR it is a folder of this version in the user's cache.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if form != "env" && form != "path" {
+				return fmt.Errorf("--print %q: want env or path", form)
+			}
+			dir, err := assetsDir(args)
+			if err != nil {
+				return err
+			}
+			if err := layOut(dir); err != nil {
+				return err
+			}
+			if form == "env" {
+				dir = "export KUBEBUILDER_ASSETS=" + quote(dir)
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), dir)
+			return err
+		},
+	}
+	cmd.Flags().StringVarP(&form, "print", "p", form, "what to print: env, a line for a shell, or path, the folder alone")
+	return cmd
+}
+
+func assetsDir(args []string) (string, error) {
+	if len(args) > 0 {
+		return filepath.Abs(args[0])
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("no folder for caches, so name a DIR: %w", err)
+	}
+	return filepath.Join(cache, "rowlock", "envtest-"+release+"-"+version), nil
+}
+
+// quote makes one word of a shell of a text.
+func quote(text string) string {
+	if strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+:@") == "" {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
+func envtestArchiveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "archive [FILE]",
+		Short: "Write the archive of kube-apiserver, etcd and kubectl that setup-envtest takes",
+		Long: `Write the archive of kube-apiserver, etcd and, where one is in PATH, kubectl that
+setup-envtest takes, to FILE or to the standard output:
+
+  rowlock envtest archive | setup-envtest sideload ` + release + `.13`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			out := cmd.OutOrStdout()
+			if len(args) == 0 || args[0] == "-" {
+				if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+					return errors.New("the archive is not for a terminal: name a FILE")
+				}
+				return archiveAssets(out)
+			}
+			f, err := os.Create(args[0])
+			if err != nil {
+				return err
+			}
+			if err := errors.Join(archiveAssets(f), f.Close()); err != nil {
+				return errors.Join(err, os.Remove(args[0]))
+			}
+			return nil
+		},
+	}
+}
+
+// exe is what a program's file is called.
+func exe(name string) string {
+	if runtime.GOOS == "windows" {
+		return name + ".exe"
+	}
+	return name
+}
+
+// smallEtcd is the program of cmd/etcd: the one inside this binary, or a file beside it.
+// It is nil where there is neither.
+func smallEtcd(self string) ([]byte, error) {
+	text, err := embedded.ReadFile("embedded/etcd")
+	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return text, err
+	}
+	beside := filepath.Join(filepath.Dir(self), exe(etcdName))
+	if same(beside, self) {
+		return nil, nil
+	}
+	said, err := exec.Command(beside, "--version").Output()
+	if err != nil || !bytes.Contains(said, []byte("rowlock-")) {
+		return nil, nil // no program, or another one
+	}
+	return os.ReadFile(beside)
+}
+
+func same(a, b string) bool {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
+}
+
+// own is the file of this binary.
+func own() (string, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(path)
+}
+
+// layOut fills a folder. Files that are there are replaced as a whole, so that what runs
+// from them goes on.
+func layOut(dir string) error {
+	self, err := own()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	server := filepath.Join(dir, exe(apiserverName))
+	if err := place(server, func(at string) error { return linkOrCopy(self, at) }); err != nil {
+		return err
+	}
+	small, err := smallEtcd(self)
+	if err != nil {
+		return err
+	}
+	if err := place(filepath.Join(dir, exe(etcdName)), func(at string) error {
+		if small == nil {
+			return linkOrCopy(server, at)
+		}
+		return os.WriteFile(at, small, 0o755)
+	}); err != nil {
+		return err
+	}
+	kubectl, to := foundKubectl(), filepath.Join(dir, exe("kubectl"))
+	if kubectl == "" || same(kubectl, to) {
+		return nil
+	}
+	return place(to, func(at string) error {
+		if os.Symlink(kubectl, at) == nil {
+			return nil
+		}
+		return linkOrCopy(kubectl, at)
+	})
+}
+
+// foundKubectl is the kubectl of PATH, or "".
+func foundKubectl() string {
+	path, err := exec.LookPath("kubectl")
+	if err != nil {
+		return ""
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return ""
+	}
+	return path
+}
+
+// place has a file made beside its place, and puts it there.
+func place(path string, build func(at string) error) error {
+	part := path + ".new"
+	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a run that was cut short
+		return err
+	}
+	if err := build(part); err != nil {
+		return errors.Join(err, os.RemoveAll(part))
+	}
+	return os.Rename(part, path)
+}
+
+// linkOrCopy makes a file of the same contents, which takes no place on the disk where
+// that can be.
+func linkOrCopy(from, to string) error {
+	if os.Link(from, to) == nil {
+		return nil
+	}
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+// etcdScript is etcd in an archive of a binary without the small program: two copies of
+// the large one would double it, and who unpacks it leaves links out.
+const etcdScript = `#!/bin/sh
+exec "$(dirname "$0")/kube-apiserver" etcd "$@"
+`
+
+// archiveAssets writes a compressed archive.
+func archiveAssets(to io.Writer) error {
+	self, err := own()
+	if err != nil {
+		return err
+	}
+	small, err := smallEtcd(self)
+	if err != nil {
+		return err
+	}
+	if small == nil && runtime.GOOS != "windows" {
+		small = []byte(etcdScript)
+	}
+	packed, err := gzip.NewWriterLevel(to, gzip.BestSpeed)
+	if err != nil {
+		return err
+	}
+	t := tar.NewWriter(packed)
+	if err := addFile(t, apiserverName, self); err != nil {
+		return err
+	}
+	if small == nil {
+		err = addFile(t, etcdName, self)
+	} else {
+		err = add(t, etcdName, int64(len(small)), bytes.NewReader(small))
+	}
+	if err != nil {
+		return err
+	}
+	if kubectl := foundKubectl(); kubectl != "" {
+		if err := addFile(t, "kubectl", kubectl); err != nil {
+			return err
+		}
+	}
+	return errors.Join(t.Close(), packed.Close())
+}
+
+func addFile(t *tar.Writer, name, path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	return add(t, name, info.Size(), f)
+}
+
+// add writes a program under the path that such archives have.
+func add(t *tar.Writer, name string, size int64, content io.Reader) error {
+	err := t.WriteHeader(&tar.Header{
+		Typeflag: tar.TypeReg, Name: "controller-tools/envtest/" + exe(name), Mode: 0o755, Size: size, ModTime: time.Unix(0, 0),
+	})
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(t, content)
+	return err
+}
