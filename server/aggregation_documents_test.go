@@ -153,7 +153,7 @@ func namespaceConditions(s *servertest.Server, name string) string {
 }
 
 func quickNamespaces(c *server.Config) {
-	c.Controllers.NamespaceGrace, c.Controllers.NamespaceInterval = time.Millisecond, 10*time.Millisecond
+	c.Controllers.Named, c.Controllers.NamespaceInterval = func(name string) bool { return name == "namespace" }, 10*time.Millisecond
 }
 
 // TestAggregatedDocuments goes the way of a group that another server serves: it is in

@@ -40,8 +40,8 @@ func (o *ownObjects) bootstrap(ctx context.Context) error {
 	if err := o.defaults(ctx); err != nil {
 		return err
 	}
-	if name := o.cfg.Controllers.ServerName; name != "" {
-		v := controllers.StorageVersions{API: o.api, Catalogue: o.cfg.Catalogue, Log: o.cfg.Log, Clock: o.cfg.Clock, Server: name}
+	if c := &o.cfg.Controllers; c.Host != "" && c.StorageVersions {
+		v := controllers.StorageVersions{API: o.api, Cache: o.cache, Catalogue: o.cfg.Catalogue, Log: o.cfg.Log, Clock: o.cfg.Clock, Host: c.Host}
 		if err := o.forgive("storage versions", v.Update(ctx)); err != nil {
 			return err
 		}

@@ -51,9 +51,23 @@ func (s *Server) steps(who authx.Authenticator) []step {
 		{"authenticate", filters.Authenticate(filters.TracedAuthenticator(c.Tracer, s.Metrics.Authenticator(who)), c.Log, s.fail)},
 		{"audit received", filters.AuditReceived(c.Audit)},
 		{"impersonate", filters.Impersonate(c.Authorizer, c.Log, s.fail)},
+		{"around", around(c.Around)},
 		{"long selectors", selectors.Filter},
 		{"in flight", inFlight.Filter},
 		{"authorize", filters.Authorize(filters.TracedAuthorizer(c.Tracer, s.Metrics.Authorizer(c.Authorizer)), c.Log, s.fail)},
+	}
+}
+
+// around is what the filters of a Config come to; nil where there are none.
+func around(list []filters.Filter) filters.Filter {
+	if len(list) == 0 {
+		return nil
+	}
+	return func(next http.Handler) http.Handler {
+		for _, filter := range slices.Backward(list) {
+			next = filter(next)
+		}
+		return next
 	}
 }
 
@@ -94,9 +108,9 @@ func inside(steps []step) []step {
 }
 
 // refuseLeaving counts requests, and refuses them when the server leaves, where
-// that is asked for.
+// that is asked for, or where nothing else says which are under way.
 func (s *Server) refuseLeaving() filters.Filter {
-	if !s.cfg.Serving.RefuseLeaving {
+	if !s.cfg.Serving.RefuseLeaving && s.cfg.Listener != nil {
 		return nil
 	}
 	refuse, count := filters.Leaving(s.leaving), filters.Counted(func(by int) { s.running.Add(int64(by)) })

@@ -33,6 +33,7 @@ import (
 	"github.com/rowlock/rowlock/server/verbs/podverbs"
 	"github.com/rowlock/rowlock/server/verbs/reviews"
 	"github.com/rowlock/rowlock/server/verbs/tokenverbs"
+	"github.com/rowlock/rowlock/server/webhook"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -44,7 +45,7 @@ type Config struct {
 	Authenticator authx.Authenticator // nil: Authenticate makes it
 	Authorizer    authx.Authorizer
 	TLS           *tls.Config
-	Listener      net.Listener // plain TCP; closed by Run
+	Listener      net.Listener // plain TCP; closed by Run. Nil, as TLS then is: requests come by Handler alone
 
 	// Authenticate makes the authenticator of a server, and what reviews tokens, where
 	// they look at the server's objects. New calls it once.
@@ -73,6 +74,12 @@ type Config struct {
 	Aggregation Aggregation
 	// Egress says how connections leave.
 	Egress Egress
+	// Around meet each request of others once it is known who sends it, before it is limited
+	// and allowed, in this order.
+	Around []filters.Filter
+	// BeforeWebhook is asked before each call of a webhook, and fails it with an error or takes
+	// its time; nil: nobody is asked.
+	BeforeWebhook func(ctx context.Context, t webhook.Target) error
 	// Special are more handlers of virtual resources and subresources, which come before
 	// those; see verbs.Handler.
 	Special map[string]verbs.Special
@@ -103,6 +110,9 @@ type Config struct {
 	// patches, to the libraries alone. The same for reading and writing JSON is a setting of the
 	// codec of the Cache.
 	StandardOwnership, StandardMerge bool
+	// DeletesApart is for how long watchers see a Pod that has no grace period be deleted,
+	// before it goes; 0: as long as it takes.
+	DeletesApart time.Duration
 
 	Feature             func(gate string) bool // nil: gates are as they are by default
 	Version             version.Info
@@ -123,6 +133,9 @@ type Config struct {
 	PlainLimits bool
 	Log         *slog.Logger
 	Clock       func() time.Time
+	// ClockMoves has controllers look at the clock when somebody moves it: what it returns is
+	// closed by the next move. Nil: nobody does.
+	ClockMoves func() <-chan struct{}
 	// Started is called once, when requests are served. May be nil.
 	Started func()
 }
@@ -164,7 +177,7 @@ type Bootstrap struct {
 func (c *Config) complete() error {
 	for name, missing := range map[string]bool{
 		"Store": c.Store == nil, "Catalogue": c.Catalogue == nil, "Authenticator": (c.Authenticator == nil) == (c.Authenticate == nil),
-		"Authorizer": c.Authorizer == nil, "TLS": c.TLS == nil, "Listener": c.Listener == nil,
+		"Authorizer": c.Authorizer == nil, "TLS": c.TLS == nil && c.Listener != nil, "Listener": c.Listener == nil && c.TLS != nil,
 	} {
 		if missing {
 			return errors.New("server: Config." + name + " is missing")

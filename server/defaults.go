@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"net/http"
 
-	"golang.org/x/sync/errgroup"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
+	"github.com/rowlock/rowlock/server/access"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds/apiregistration"
 	"github.com/rowlock/rowlock/server/kinds/flowcontrol"
@@ -24,13 +24,12 @@ const defaultWriters = 16
 // flow schemas with their priority levels, and the APIServices of what it serves.
 // What is there already stays as it is.
 func (o *ownObjects) defaults(ctx context.Context) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(defaultWriters)
+	var lacking []func(context.Context) error
 	add := func(agent, storage, path, name string, obj any) {
 		if o.standing(storage, "", name) != nil {
 			return
 		}
-		group.Go(func() error { return o.forgive(storage+"/"+name, o.createAs(ctx, agent, path, obj)) })
+		lacking = append(lacking, func(ctx context.Context) error { return o.forgive(storage+"/"+name, o.createAs(ctx, agent, path, obj)) })
 	}
 	for _, c := range scheduling.SystemClasses() {
 		add(apiserverAgent, "priorityclasses.scheduling.k8s.io", "/apis/scheduling.k8s.io/v1/priorityclasses", c.Name, c)
@@ -42,14 +41,16 @@ func (o *ownObjects) defaults(ctx context.Context) error {
 	for _, f := range append(flowcontrol.MandatorySchemas(), flowcontrol.SuggestedSchemas()...) {
 		const storage = "flowschemas.flowcontrol.apiserver.k8s.io"
 		if o.standing(storage, "", f.Name) == nil {
-			group.Go(func() error { return o.forgive(storage+"/"+f.Name, o.createSchema(ctx, flow+"flowschemas", f)) })
+			lacking = append(lacking, func(ctx context.Context) error {
+				return o.forgive(storage+"/"+f.Name, o.createSchema(ctx, flow+"flowschemas", f))
+			})
 		}
 	}
 	for name, local := range o.locals() {
 		add(apiserverAgent, apiServices, apiServicesPath, name, local)
 	}
 	for _, name := range o.unserved() {
-		group.Go(func() error {
+		lacking = append(lacking, func(ctx context.Context) error {
 			err := o.api.Call(ctx, apiserverAgent, http.MethodDelete, apiServicesPath+"/"+name, "", nil, nil)
 			if isReason(err, metav1.StatusReasonNotFound) {
 				return nil
@@ -57,7 +58,7 @@ func (o *ownObjects) defaults(ctx context.Context) error {
 			return err
 		})
 	}
-	if err := group.Wait(); err != nil {
+	if err := access.InParallel(ctx, defaultWriters, lacking); err != nil {
 		return fmt.Errorf("default objects: %w", err)
 	}
 	return nil

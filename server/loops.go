@@ -2,12 +2,12 @@ package server
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rowlock/rowlock/server/controllers"
-	"github.com/rowlock/rowlock/server/heap"
 )
 
 // Loop is a loop that runs while the server does.
@@ -32,7 +32,6 @@ func (s *Server) upkeep(from int64) []Loop {
 		}},
 		{Name: "cache", Run: s.Cache.Run},
 		{Name: "definitions", Run: s.Custom.Run},
-		{Name: "heap", Run: heap.Run},
 	}
 	if s.cfg.Store.Sealed() {
 		list = append(list, Loop{Name: "decryption", Run: s.reopen})
@@ -64,7 +63,8 @@ func (s *Server) reopen(ctx context.Context) error {
 func (s *Server) work() []Loop {
 	list := []Loop{{Name: "own objects", Run: s.own.heal}, {Name: "aggregated documents", Run: s.elsewhere.Run}}
 	host := controllers.Host{
-		API: s, Cache: s.Cache, Catalogue: s.cfg.Catalogue, Objects: s.objects, Authorizer: s.cfg.Authorizer, Log: s.cfg.Log, Clock: s.cfg.Clock, Queues: s.queues, Aggregator: s.aggregated, Elsewhere: s.elsewhere,
+		API: s, Cache: s.Cache, Catalogue: s.cfg.Catalogue, Objects: s.objects, Authorizer: s.cfg.Authorizer, Log: s.cfg.Log, Clock: s.cfg.Clock, Moves: s.cfg.ClockMoves, Queues: s.queues, Aggregator: s.aggregated, Elsewhere: s.elsewhere,
+		Homeless: slices.Contains(s.cfg.Admission.Disable, "NamespaceLifecycle"),
 	}
 	for _, c := range controllers.Loops(host, s.cfg.Controllers) {
 		list = append(list, Loop{Name: c.Name, Run: c.Run, leads: !c.EachServer})

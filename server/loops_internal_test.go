@@ -59,21 +59,23 @@ func TestLoops(t *testing.T) {
 		Runs: func(string) bool { return true }, Authority: func() ([]byte, error) { return nil, nil },
 		Authentication: func() (map[string]string, error) { return nil, nil }, ServiceNetworks: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")},
 		IssueForSecret: func(_, _, _, _ string) (string, error) { return "", nil }, JoinAt: "https://here",
+		Host: "host", StorageVersions: true,
 	}
 	s := unstarted(t, all, Loop{Name: "mine"})
-	if d := cmp.Diff([]string{"store", "cache", "definitions", "heap"}, describe(s.upkeep(0))); d != "" {
+	if d := cmp.Diff([]string{"store", "cache", "definitions"}, describe(s.upkeep(0))); d != "" {
 		t.Error(d)
 	}
 	want := []string{
-		"own objects", "aggregated documents", "namespaces (on one server)", "customresourcedefinitions (on one server)", "serviceaccounts (on one server)",
-		"flowschemas (on one server)", "apiservicechecks", "apiservices (on one server)", "serviceaddresses (on one server)", "certificates (on one server)", "bootstraptokens (on one server)", "aggregation (on one server)",
-		"rootca (on one server)", "accounttokens (on one server)", "servicecidrs (on one server)", "clusterinfo (on one server)", "clusterauthentication", "mine",
+		"own objects", "aggregated documents", "standback", "namespaces (on one server)", "customresourcedefinitions (on one server)", "serviceaccounts (on one server)",
+		"flowschemas (on one server)", "apiservicechecks", "apiservices (on one server)", "serviceaddresses (on one server)", "identity", "storageversions", "certificates (on one server)", "bootstraptokens (on one server)", "aggregation (on one server)",
+		"rootca (on one server)", "accounttokens (on one server)", "garbagecollector (on one server)", "resourcequotas (on one server)", "ttlafterfinished (on one server)", "csrcleaner (on one server)", "podgc (on one server)",
+		"pvprotection (on one server)", "pvcprotection (on one server)", "storageversiongc (on one server)", "servicecidrs (on one server)", "clusterinfo (on one server)", "clusterauthentication", "mine",
 	}
 	if d := cmp.Diff(want, describe(s.work())); d != "" {
 		t.Error(d)
 	}
 	s.cfg.Store = sqlstore.New(storetest.NewMemory(), sqlstore.Config{Sealer: sqlstore.Unsealed{}})
-	if d := cmp.Diff([]string{"store", "cache", "definitions", "heap", "decryption"}, describe(s.upkeep(0))); d != "" {
+	if d := cmp.Diff([]string{"store", "cache", "definitions", "decryption"}, describe(s.upkeep(0))); d != "" {
 		t.Error(d)
 	}
 	none := unstarted(t, controllers.Config{Runs: func(string) bool { return false }})

@@ -94,7 +94,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	ofWebhooks, ofServers := webhook.NewDated("webhooks"), webhook.NewDated("kube_aggregator")
 	s.Metrics.Registry.MustRegister(append(ofWebhooks.Collectors(), ofServers.Collectors()...)...)
-	s.webhooks = &webhook.Client{Resolve: resolver.Resolve, Agent: webhookAgent, Trace: trace, Dial: cfg.Egress.Cluster, DialURL: cfg.Egress.ControlPlane, Dated: ofWebhooks}
+	s.webhooks = &webhook.Client{Resolve: resolver.Resolve, Agent: webhookAgent, Trace: trace, Dial: cfg.Egress.Cluster, DialURL: cfg.Egress.ControlPlane, Before: cfg.BeforeWebhook, Dated: ofWebhooks}
 	s.aggregated = aggregator.New(aggregator.Config{
 		Cache: s.Cache, Services: resolver, Slices: slices, Certificate: cfg.Aggregation.Certificate, TellUID: cfg.Feature("RemoteRequestHeaderUID"),
 		Trace: trace, Dial: aggregator.Through(cfg.Egress.Cluster), Dated: ofServers,
@@ -158,7 +158,7 @@ func (s *Server) newDocuments() (err error) {
 	s.openapi.Others = s.elsewhere
 	s.discovery, err = discovery.New(discovery.Config{
 		Catalogue: c.Catalogue, Services: s.elsewhere.Services, Codecs: s.forms().Discovery(),
-		NoHashes: !c.Feature("StorageVersionHash"), Address: c.Address, Version: c.Version, Fail: s.fail,
+		NoHashes: !c.Feature("StorageVersionHash"), Single: !c.Feature("AggregatedDiscoveryEndpoint"), Address: c.Address, Version: c.Version, Fail: s.fail,
 	})
 	if err != nil {
 		return fmt.Errorf("discovery: %w", err)
@@ -173,6 +173,9 @@ func (s *Server) Config() *Config { return &s.cfg }
 // Ready says whether the server serves: what it stores is loaded, and the cluster's
 // own objects are there.
 func (s *Server) Ready() bool { return s.stage.Load() == stageServing }
+
+// Started is closed when Ready becomes true.
+func (s *Server) Started() <-chan struct{} { return s.started }
 
 // Handler serves everything; tests call it without a listener.
 func (s *Server) Handler() http.Handler { return s.handler }
@@ -225,5 +228,6 @@ func (s *Server) run(ctx context.Context, f *front) error {
 	err = errors.Join(err, group.Wait())
 	s.Cache.Close() // nobody applies changes any more
 	s.aggregated.Close()
+	s.webhooks.Close()
 	return err
 }

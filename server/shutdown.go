@@ -6,11 +6,13 @@ import (
 	"errors"
 	"log"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/net/http2"
@@ -20,19 +22,25 @@ import (
 
 // front is the listener with what speaks HTTP on it.
 type front struct {
-	hs      *http.Server
+	hs      *http.Server    // nil: nothing is listened on
 	hijacks *conns.Hijacker // watches whose connections hs has given away
 	served  chan struct{}   // closed when it has ended
 	err     error           // that ended it
 
 	mu    sync.Mutex
-	mute  map[net.Conn]struct{} // connections that have not asked for anything yet
+	mute  map[net.Conn]time.Time        // connections that have not asked for anything yet, and of HTTP/2 those that ask for nothing now: since when
+	both  map[net.Conn]*conns.HTTP2Conn // all of HTTP/2
 	ended bool
+
+	leaving atomic.Bool // nobody is to send another request
 }
 
 // open begins to serve.
 func (s *Server) open() (*front, error) {
-	f := &front{served: make(chan struct{}), mute: map[net.Conn]struct{}{}}
+	f := &front{served: make(chan struct{}), mute: map[net.Conn]time.Time{}, both: map[net.Conn]*conns.HTTP2Conn{}}
+	if s.cfg.Listener == nil {
+		return f, nil
+	}
 	f.hs = &http.Server{
 		TLSConfig: s.cfg.TLS.Clone(), ConnState: f.track, ConnContext: conns.ConnContext,
 		ReadHeaderTimeout: 32 * time.Second, IdleTimeout: 3 * time.Minute, MaxHeaderBytes: 1 << 20,
@@ -60,7 +68,13 @@ func (s *Server) open() (*front, error) {
 		f.hs.TLSConfig.GetConfigForClient = acceptable(f.hs.TLSConfig.Clone(), s.cfg.ClientAuthorities)
 	}
 	listener := newHandshakes(conns.Listener{Listener: s.cfg.Listener}, f.hs.TLSConfig, handshakeFor, s.handshakeFailed)
-	f.hijacks = conns.NewHijacker(s.delivery, listener.hand)
+	f.hijacks = conns.NewHijacker(s.delivery, func(c net.Conn) {
+		if f.leaving.Load() {
+			_ = c.Close() // as package net/http closes those that are idle
+			return
+		}
+		listener.hand(c)
+	})
 	f.hs.Handler = f.hijacks.Handler(s.handler)
 	s.delivery.SelfTest(!s.cfg.Serving.NoHTTP2)
 	go func() {
@@ -71,50 +85,94 @@ func (s *Server) open() (*front, error) {
 	return f, nil
 }
 
-// track notes connections that have not said anything yet: nobody's request is
-// broken when they are closed, and net/http would wait five seconds for each.
+// track notes connections that have not said anything yet, and those of HTTP/2 without a
+// request: nobody's request is broken when they are closed, and the HTTP packages would
+// wait five seconds, or one, for each that its client does not close.
 func (f *front) track(c net.Conn, state http.ConnState) {
+	h2, ok := c.(*conns.HTTP2Conn)
+	if ok {
+		c = h2.Conn // which is how it was new, and will be closed
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if state != http.StateNew {
+	if ok && state != http.StateClosed {
+		f.both[c] = h2
+	} else {
+		delete(f.both, c)
+	}
+	if state != http.StateNew && !(ok && state == http.StateIdle) {
 		delete(f.mute, c)
 		return
 	}
-	if f.ended {
+	if f.ended && !ok {
 		_ = c.Close() // it came while the listener was being closed
 		return
 	}
-	f.mute[c] = struct{}{}
+	f.mute[c] = time.Now()
 }
 
-// hangUp closes the connections that have not said anything.
-func (f *front) hangUp() {
+// hangUp closes the connections on which nobody waits for anything. Unless all are to go,
+// those that have just come have some time to say what they want, and of HTTP/2 those go
+// whose clients are known to send no more.
+func (f *front) hangUp(all bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.ended = true
-	for c := range f.mute {
-		_ = c.Close() // whatever it says, it is over
+	f.ended = f.ended || all
+	for c, since := range f.mute {
+		h2 := f.both[c]
+		if all || h2 != nil && h2.Parted(partingRest) || h2 == nil && time.Since(since) >= lastWords {
+			_ = c.Close() // whatever it says, it is over
+		}
+	}
+}
+
+// farewell asks all clients of HTTP/2 to say when they know that they are to leave.
+func (f *front) farewell() {
+	f.leaving.Store(true)
+	f.mu.Lock()
+	list := slices.Collect(maps.Values(f.both))
+	f.mu.Unlock()
+	for _, h2 := range list {
+		h2.Farewell()
 	}
 }
 
 // close ends serving at once.
 func (f *front) close() {
+	if f.hs == nil {
+		return
+	}
 	_ = f.hs.Close() // the listener's error is of no use any more
 	<-f.served
 	f.hijacks.Close()
 }
 
+// How long clients have to say what they were just about to: since they connected, or since
+// they were told to leave; and where they say that they know so, after they did.
+const (
+	lastWords   = 250 * time.Millisecond
+	partingRest = 20 * time.Millisecond
+	shortRound  = 5 * time.Millisecond
+)
+
 // finish takes no new connections, tells clients to leave, and waits until what is
-// under way is done.
+// under way is done. Each round gives clients that have just connected, or just sent
+// something, the time to say so.
 func (f *front) finish(ctx context.Context) error {
+	f.farewell()
 	// A connection whose handshake ends after Shutdown has told all others is told by
 	// nobody, and would be waited for until it had been idle for minutes. So everybody
 	// is told again, now and then.
-	for wait := 250 * time.Millisecond; ; {
-		part, cancel := context.WithTimeout(ctx, wait)
+	for began := time.Now(); ; {
+		late := time.Since(began) >= lastWords
+		round := shortRound
+		if late {
+			round = lastWords
+		}
+		part, cancel := context.WithTimeout(ctx, round)
 		err := f.hs.Shutdown(part)
 		cancel()
-		f.hangUp()
+		f.hangUp(time.Since(began) >= lastWords)
 		if err == nil {
 			return f.hijacks.Wait(ctx)
 		}
@@ -137,8 +195,11 @@ func (s *Server) drain(f *front) error {
 	s.endWatches()
 	ctx, cancel := context.WithTimeout(context.Background(), max(s.cfg.ShutdownGrace, s.cfg.Serving.WatchGrace))
 	defer cancel()
-	if s.cfg.Serving.RefuseLeaving {
+	if s.cfg.Serving.RefuseLeaving || f.hs == nil {
 		s.quiet(ctx)
+	}
+	if f.hs == nil {
+		return nil
 	}
 	err := f.finish(ctx)
 	if err != nil {

@@ -60,7 +60,7 @@ func (k *kind) shown(t *testing.T, as schema.GroupVersionKind, i int) any {
 	obj := k.served(t, k.items[i])
 	switch as.Kind {
 	case metadata.Kind:
-		return partial(obj)
+		return k.partial(t, k.items[i])
 	case asTable.Kind:
 		return k.table(t, metav1.ListMeta{ResourceVersion: obj.GetResourceVersion()}, k.items[i:i+1])
 	}
@@ -76,6 +76,17 @@ func (k *kind) customJSON(t *testing.T, it *cache.Item) any {
 		return json.RawMessage(it.JSON)
 	}
 	return k.served(t, it).(*unstructured.Unstructured).Object
+}
+
+// partial is the metadata of an item: of a built-in kind as it is stored.
+func (k *kind) partial(t *testing.T, it *cache.Item) *metav1.PartialObjectMetadata {
+	obj := k.served(t, it)
+	if !k.custom() && !it.Older() {
+		stored := k.stored(t, it)
+		stored.SetResourceVersion(obj.GetResourceVersion())
+		obj = stored
+	}
+	return partial(obj)
 }
 
 func partial(obj kinds.Object) *metav1.PartialObjectMetadata {
@@ -99,7 +110,7 @@ func (k *kind) table(t *testing.T, meta metav1.ListMeta, items []*cache.Item) *m
 		if k.r.Columns.Conditions != nil {
 			row.Conditions = k.r.Columns.Conditions(k.stored(t, it))
 		}
-		row.Object.Object = partial(k.served(t, it))
+		row.Object.Object = k.partial(t, it)
 		out.Rows = append(out.Rows, row)
 	}
 	return out
@@ -112,7 +123,7 @@ func (k *kind) list(t *testing.T, as schema.GroupVersionKind, p *objects.Page) a
 		out := &metav1.PartialObjectMetadataList{ListMeta: *p.Meta()}
 		out.SetGroupVersionKind(metalist)
 		for _, it := range p.Items {
-			out.Items = append(out.Items, *partial(k.served(t, it)))
+			out.Items = append(out.Items, *k.partial(t, it))
 		}
 		return out
 	case asTable.Kind:

@@ -1,6 +1,9 @@
 package answers
 
 import (
+	"bytes"
+	"encoding/json"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -34,15 +37,31 @@ func (v *View) appendMetadata(dst []byte, it *cache.Item) ([]byte, error) {
 	if it.Corrupt != nil {
 		return dst, objects.Corrupt(v.r, it)
 	}
-	if objects.Clean(v.r, it) {
-		return jsoncodec.AppendMetadata(dst, v.as.As.Version, it.Metadata()), nil
+	// What a version of a built-in kind has in annotations, as there is no field for it, is
+	// not told: the metadata is that of the stored form.
+	if objects.Clean(v.r, it) || v.r.HasGoType() && !it.Older() {
+		metadata, err := v.shownMetadata(it.Metadata())
+		return jsoncodec.AppendMetadata(dst, v.as.As.Version, metadata), err
 	}
-	// A conversion may keep what does not fit in annotations.
+	// A conversion by a webhook may change metadata.
 	data, err := v.json(it)
 	if err != nil {
 		return dst, err
 	}
 	return jsoncodec.AppendPartial(dst, v.as.As.Version, data), nil
+}
+
+// shownMetadata is metadata without annotations that stand for fields.
+func (v *View) shownMetadata(metadata []byte) ([]byte, error) {
+	if st := v.r.Storage; st != nil && st.FieldAnnotation != "" && bytes.Contains(metadata, []byte(`"`+st.FieldAnnotation+`"`)) {
+		var m metav1.ObjectMeta
+		if err := json.Unmarshal(metadata, &m); err != nil {
+			return nil, err
+		}
+		delete(m.Annotations, st.FieldAnnotation)
+		return json.Marshal(&m)
+	}
+	return metadata, nil
 }
 
 // Prepare implements Form.
@@ -98,13 +117,16 @@ func (f metadataForm) Error(dst []byte, st *metav1.Status) ([]byte, error) {
 	return codecs.AppendError(dst, f.codec(), st)
 }
 
-// metadataMessage is the metadata of an item as a Protobuf message, of a custom resource.
-// Nothing keeps it.
+// metadataMessage is the metadata of an item as a Protobuf message, where that is no part of
+// the message of the object. Nothing keeps it.
 func (f *protobufForm) metadataMessage(it *cache.Item) ([]byte, error) {
-	data, err := f.json(it)
+	buf := getBuffer()
+	defer putBuffer(buf)
+	data, err := f.appendMetadata((*buf)[:0], it)
 	if err != nil {
 		return nil, err
 	}
+	*buf = data
 	return f.codec().PartialFromJSON(data)
 }
 

@@ -24,7 +24,7 @@ func (f *protobufForm) message(it *cache.Item) ([]byte, error) {
 	if it.Corrupt != nil {
 		return nil, objects.Corrupt(f.r, it)
 	}
-	if !f.r.Protobuf(nil) {
+	if !f.r.Protobuf(nil) || f.metadataOnly() && (f.r.Storage.FieldAnnotation != "" || !objects.Clean(f.r, it)) {
 		return f.metadataMessage(it)
 	}
 	raw, err := it.Bytes(cache.FormKey{Form: cache.FormProtobuf, For: f.r}, func(it *cache.Item) ([]byte, error) {

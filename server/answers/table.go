@@ -1,6 +1,7 @@
 package answers
 
 import (
+	"bytes"
 	"slices"
 	"time"
 
@@ -188,8 +189,12 @@ func (f *tableForm) Item(dst []byte, it *cache.Item, first bool) ([]byte, error)
 	return f.appendRow(f.codec().AppendItemHead(dst, first, 0), it)
 }
 
-// ListTail implements Form.
-func (f *tableForm) ListTail(dst []byte, _ *objects.Page) []byte {
+// ListTail implements Form. Kinds without columns of their own have null for no rows, as on a
+// stock server.
+func (f *tableForm) ListTail(dst []byte, p *objects.Page) []byte {
+	if len(p.Items) == 0 && f.r.Columns.Cells == nil && bytes.HasSuffix(dst, []byte("[")) {
+		return append(dst[:len(dst)-1], "null}\n"...)
+	}
 	return append(append(dst, table.Tail...), '\n')
 }
 

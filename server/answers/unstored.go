@@ -67,12 +67,24 @@ func (a *Answers) DryRun(q *Request, as codecs.Form, code int, obj kinds.Object)
 		row = a.dryRow(q.Resource, obj)
 	}
 	obj.GetObjectKind().SetGroupVersionKind(q.Resource.Storage.GVK)
+	// Metadata is told as it is of what is stored; see appendMetadata.
+	var metadata *metav1.PartialObjectMetadata
+	if q.Resource.HasGoType() && (as.IsTable() || as.IsPartial()) {
+		metadata = meta.AsPartialObjectMetadata(obj).DeepCopy()
+		delete(metadata.Annotations, q.Resource.Storage.FieldAnnotation)
+	}
 	out, err := q.Resource.ToServed(obj)
 	if err != nil {
 		return err
 	}
-	if !as.IsTable() {
+	switch {
+	case as.IsPartial() && metadata != nil:
+		metadata.SetGroupVersionKind(as.As)
+		return a.encode(q, as, code, metadata)
+	case !as.IsTable():
 		return a.Object(q, as, code, out)
+	case metadata == nil:
+		metadata = meta.AsPartialObjectMetadata(out)
 	}
 	include, err := q.include()
 	if err != nil {
@@ -80,9 +92,8 @@ func (a *Answers) DryRun(q *Request, as codecs.Form, code int, obj kinds.Object)
 	}
 	switch include {
 	case table.Metadata:
-		m := meta.AsPartialObjectMetadata(out)
-		m.SetGroupVersionKind(as.As.GroupVersion().WithKind("PartialObjectMetadata"))
-		row.Object.Object = m
+		metadata.SetGroupVersionKind(as.As.GroupVersion().WithKind("PartialObjectMetadata"))
+		row.Object.Object = metadata
 	case table.Object:
 		if row.Object.Raw, err = a.Forms.JSON.Append(nil, out); err != nil {
 			return err

@@ -38,6 +38,8 @@ type Config struct {
 	// NoHashes leaves out of documents what tells clients that a resource moved to another
 	// stored version.
 	NoHashes bool
+	// Single: each document by itself, as before release 1.27; there is none that has all.
+	Single bool
 	// Fail writes an error as the client asked for.
 	Fail func(w http.ResponseWriter, r *http.Request, err error)
 }
@@ -192,6 +194,10 @@ func (h *Handler) serveVersionDocument(w http.ResponseWriter, r *http.Request, d
 func (h *Handler) serveRoot(w http.ResponseWriter, r *http.Request, all *aggregated, plain *document, route bool) {
 	if route && r.Method != http.MethodGet {
 		h.notAllowed(w, r)
+		return
+	}
+	if h.config.Single {
+		h.serve(w, r, plain, route)
 		return
 	}
 	f, err := codecs.Negotiate(r, codecs.Offer{Types: h.types, Transforms: aggregatedForm})

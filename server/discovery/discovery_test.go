@@ -26,9 +26,9 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-func newHandler(t *testing.T, c *kinds.Catalogue) *discovery.Handler {
+func newHandler(t *testing.T, c *kinds.Catalogue, but ...func(*discovery.Config)) *discovery.Handler {
 	t.Helper()
-	h, err := discovery.New(discovery.Config{
+	config := discovery.Config{
 		Catalogue: c,
 		Codecs:    []codecs.Codec{jsoncodec.Codec{}, yaml.Codec{}},
 		Address:   "192.0.2.1:6443",
@@ -42,7 +42,11 @@ func newHandler(t *testing.T, c *kinds.Catalogue) *discovery.Handler {
 			w.WriteHeader(int(s.Status().Code))
 			fmt.Fprint(w, s.Status().Message)
 		},
-	})
+	}
+	for _, change := range but {
+		change(&config)
+	}
+	h, err := discovery.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,6 +100,20 @@ func TestDocuments(t *testing.T) {
 	}
 	golden(t, "aggregated_core", get(h, "GET", "/api", aggregatedV2).Body.Bytes())
 	golden(t, "aggregated", get(h, "GET", "/apis", aggregatedV2).Body.Bytes())
+}
+
+// TestSingle: without the document that has all, clients get the single ones.
+func TestSingle(t *testing.T) {
+	h := newHandler(t, kinds.NewCatalogue(builtin.Resources()), func(c *discovery.Config) { c.Single = true })
+	for path, kind := range map[string]string{"/api": `"APIVersions"`, "/apis": `"APIGroupList"`} {
+		w := get(h, "GET", path, aggregatedV2+",application/json")
+		if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "application/json" || !strings.Contains(w.Body.String(), kind) {
+			t.Errorf("%s: %d, %s: %.200s", path, w.Code, w.Header().Get("Content-Type"), w.Body)
+		}
+		if w := get(h, "GET", path, aggregatedV2); w.Code != http.StatusNotAcceptable {
+			t.Errorf("%s in one document alone: %d", path, w.Code)
+		}
+	}
 }
 
 func golden(t *testing.T, name string, got []byte) {

@@ -29,8 +29,10 @@ type Gate struct {
 	Name    string
 	Stage   Stage
 	Default bool
-	Locked  bool   // to Default
-	Needs   string // another gate that must be on
+	Locked  bool // to Default
+	// Older: locked, but suites that were written for older releases switch it; see ParseOlder.
+	Older bool
+	Needs string // another gate that must be on
 	// Switches: the gate changes what this server does. Others are taken, so that the
 	// command lines of stock servers work.
 	Switches bool
@@ -40,6 +42,7 @@ type Gate struct {
 type Gates struct {
 	gates   map[string]Gate
 	on      map[string]bool
+	older   bool // gates that are Older may be switched
 	remarks []string
 }
 
@@ -54,8 +57,18 @@ func New() *Gates {
 }
 
 // Parse reads the NAME=BOOL pairs of --feature-gates.
-func Parse(pairs []string) (*Gates, error) {
-	g, switches := New(), make(map[string]bool, len(pairs))
+func Parse(pairs []string) (*Gates, error) { return New().parse(pairs) }
+
+// ParseOlder is Parse for those who start this server in the place of an older release:
+// what is locked in this one, and was not then, may be switched where the table says so.
+func ParseOlder(pairs []string) (*Gates, error) {
+	g := New()
+	g.older = true
+	return g.parse(pairs)
+}
+
+func (g *Gates) parse(pairs []string) (*Gates, error) {
+	switches := make(map[string]bool, len(pairs))
 	for _, pair := range pairs {
 		name, text, ok := strings.Cut(strings.TrimSpace(pair), "=")
 		if !ok {
@@ -86,7 +99,7 @@ func (g *Gates) Set(switches map[string]bool) error {
 		if !ok {
 			return fmt.Errorf("unrecognized feature gate: %s", name)
 		}
-		if k.Locked && on != k.Default {
+		if k.Locked && on != k.Default && !(k.Older && g.older) {
 			return fmt.Errorf("cannot set feature gate %s to %t, feature is locked to %t", name, on, k.Default)
 		}
 		g.on[name] = on

@@ -67,6 +67,21 @@ func TestHelp(t *testing.T) {
 	}
 }
 
+func TestParseOlder(t *testing.T) {
+	for _, pair := range []string{"AggregatedDiscoveryEndpoint=false", "ComponentSLIs=false"} {
+		if _, err := gates.Parse([]string{pair}); err == nil {
+			t.Errorf("%s: taken", pair)
+		}
+	}
+	g, err := gates.ParseOlder([]string{"AggregatedDiscoveryEndpoint=false"})
+	if err != nil || g.Enabled("AggregatedDiscoveryEndpoint") || len(g.Remarks()) != 1 {
+		t.Error(g, err)
+	}
+	if _, err := gates.ParseOlder([]string{"ComponentSLIs=false"}); err == nil {
+		t.Error("a gate is unlocked that nothing here knows to switch")
+	}
+}
+
 func TestParse(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                             "missing bool value for ",

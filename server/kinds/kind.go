@@ -93,6 +93,9 @@ type Storage struct {
 	Fields        []SelectableField // besides metadata.name and metadata.namespace
 	Indexed       []string          // labels of Fields that the cache indexes, "spec.nodeName"
 	TTL           func(Object) time.Duration
+	// FieldAnnotation is an annotation that stands for a field in a stock server's memory: what
+	// shows no more than metadata leaves it out. "" for most.
+	FieldAnnotation string
 	// New makes an empty object of the stored version; nil where that is what each
 	// Resource makes.
 	New func() Object

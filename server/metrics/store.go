@@ -133,7 +133,7 @@ var (
 	connectionsDesc = prometheus.NewDesc("rowlock_store_connections", "Connections to the database by state: idle, in_use.", []string{"state"}, nil)
 	mostDesc        = prometheus.NewDesc("rowlock_store_connections_max", "Most connections that the pool may open.", nil, nil)
 	rowsDesc        = prometheus.NewDesc("rowlock_store_rows", "Rows in the database by state: live, history; minutes old.", []string{"state"}, nil)
-	bytesDesc       = prometheus.NewDesc("rowlock_store_bytes", "Size of the database on disk; minutes old.", nil, nil)
+	bytesDesc       = prometheus.NewDesc("rowlock_store_bytes", "Size of the database, on disk or in memory; minutes old.", nil, nil)
 )
 
 func (s *Store) parts() []prometheus.Collector {

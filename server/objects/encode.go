@@ -55,12 +55,12 @@ func (s *Store) Encode(ctx context.Context, r *kinds.Resource, obj kinds.Object)
 // item, and are encrypted in the table as they would be now. For who may write it reads the
 // row, where values are encrypted.
 func (s *Store) Unchanged(ctx context.Context, p permits.Permit, at Place, item *cache.Item, data []byte) bool {
-	return unchanged(item, data) && (at.check(&p, permits.Update) != nil || !s.store.Stale(ctx, at.Key(), item.Revision))
+	return Unchanged(item, data) && (at.check(&p, permits.Update) != nil || !s.store.Stale(ctx, at.Key(), item.Revision))
 }
 
-// unchanged says whether the bytes to store are those of the item, which has its
+// Unchanged says whether the bytes to store are those of the item, which has its
 // resourceVersion in them besides.
-func unchanged(item *cache.Item, data []byte) bool {
+func Unchanged(item *cache.Item, data []byte) bool {
 	extra := len(item.JSON) - len(data)
 	if item.Corrupt != nil || extra <= 0 {
 		return false

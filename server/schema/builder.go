@@ -80,6 +80,7 @@ func (b *documentBuilder) paths(key string) ([]pathItem, []*kinds.Resource) {
 	}
 	tag := lowerFirst(groupTag(of[0].Group)) + "_" + of[0].Version
 	out := []pathItem{rootPath("/"+key+"/", metaName("APIResourceList"), "get available resources", "get"+groupTag(of[0].Group)+upperFirst(of[0].Version)+"APIResources", tag)}
+	out[0].operations[0].produces = b.types.plain
 	for _, r := range of {
 		out = append(out, resourcePaths(b.names, b.types, r)...)
 	}

@@ -91,6 +91,21 @@ func TestEveryValueIsDescribed(t *testing.T) {
 	}
 }
 
+// TestValuesOfConvertedConstants: an enumeration has the values that its constants name by a
+// conversion, too.
+func TestValuesOfConvertedConstants(t *testing.T) {
+	all := served(t)
+	for name, want := range map[string][]string{
+		"io.k8s.api.networking.v1.HTTPIngressPath pathType": {"Exact", "ImplementationSpecific", "Prefix"},
+		"io.k8s.api.discovery.v1.EndpointSlice addressType": {"FQDN", "IPv4", "IPv6"},
+	} {
+		kind, field, _ := strings.Cut(name, " ")
+		if got := all[kind].Properties[field].Enum; !slices.Equal(got, want) {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 // TestDataHoldsNoSentence: descriptions are read where their authors publish them, and
 // stand in no file of ours.
 func TestDataHoldsNoSentence(t *testing.T) {

@@ -275,7 +275,8 @@ func (b *pathBuilder) delete() *operation {
 	}
 	op.text = "delete " + article(b.r.Kind)
 	op.body, op.bodyOptional, op.parameters, op.codes = metaName("DeleteOptions"), true, query("DeleteOptions"), []int{200, 202}
-	if s := b.r.Storage; s == nil || !s.ReturnDeletedObject {
+	// Of namespaces a stock server says so too, though it answers the object.
+	if s := b.r.Storage; s == nil || !s.ReturnDeletedObject || b.r.Group == "" && b.r.Kind == "Namespace" {
 		op.answer = metaName("Status")
 	}
 	return op

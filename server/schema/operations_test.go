@@ -225,3 +225,31 @@ func TestNamesakes(t *testing.T) {
 		}
 	}
 }
+
+// TestNamespaceDeletionAnswersAStatus: so a stock server says, of namespaces alone of the kinds
+// whose deletion answers the object.
+func TestNamespaceDeletionAnswersAStatus(t *testing.T) {
+	paths := swagger(t, documents())
+	for path, want := range map[string]string{
+		"/api/v1/namespaces/{name}":                        "#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.Status",
+		"/api/v1/namespaces/{namespace}/services/{name}":   "#/definitions/io.k8s.api.core.v1.Service",
+		"/api/v1/namespaces/{namespace}/configmaps/{name}": "#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.Status",
+	} {
+		if got := string(paths[path]["delete"].Responses["200"]); !strings.Contains(got, `"`+want+`"`) {
+			t.Errorf("%s: %s", path, got)
+		}
+	}
+}
+
+// TestListsOfResourcesInCBOR: where bodies may be CBOR, so may be the list of a version's
+// resources, and no other list of what there is.
+func TestListsOfResourcesInCBOR(t *testing.T) {
+	d := documents()
+	d.CBOR = true
+	paths := swagger(t, d)
+	for path, want := range map[string]bool{"/apis/apps/v1/": true, "/api/v1/": true, "/apis/apps/": false, "/api/": false, "/apis/": false} {
+		if got := slices.Contains(paths[path]["get"].Produces, "application/cbor"); got != want {
+			t.Errorf("%s: %v", path, got)
+		}
+	}
+}

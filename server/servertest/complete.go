@@ -14,8 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/rowlock/rowlock/authx"
-	"github.com/rowlock/rowlock/authx/node"
-	"github.com/rowlock/rowlock/authx/rbac"
 	"github.com/rowlock/rowlock/authx/serviceaccount"
 	"github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server"
@@ -25,8 +23,6 @@ import (
 	"github.com/rowlock/rowlock/server/gates"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
-	"github.com/rowlock/rowlock/server/verbs/components"
-	"github.com/rowlock/rowlock/server/verbs/podverbs"
 	"github.com/rowlock/rowlock/server/verbs/reviews"
 	"github.com/rowlock/rowlock/server/verbs/tokenverbs"
 )
@@ -45,22 +41,19 @@ func Complete(t testing.TB, flags ...string) func(*server.Config) {
 	if _, err := kinds.Enable(resources, asked, true, features.Enabled); err != nil {
 		t.Fatal(err)
 	}
-	policy, err := access.DefaultPolicy()
-	if err != nil {
-		t.Fatal(err)
-	}
 	local, err := serviceaccount.NewLocal(signingKey())
 	if err != nil {
 		t.Fatal(err)
 	}
 	signer := serviceaccount.NewSigner(issuer, local)
 	return func(c *server.Config) {
-		roles := rbac.New()
 		c.Catalogue = kinds.NewCatalogue(resources)
 		c.Cache = server.NewCache(c.Catalogue, json.New(json.Settings{}), slog.New(slog.DiscardHandler))
-		follower := access.FollowRules(roles, c.Cache)
-		agents := access.NewNodes(node.Authorizer{Allows: rbac.RuleAllows, Rules: policy.NodeRules(), Selectors: true}, c.Cache)
-		rules := access.SyncedRules{Follower: follower, RuleResolver: roles}
+		usual, err := access.NewStandard(c.Cache)
+		if err != nil {
+			t.Fatal(err)
+		}
+		roles := usual.RBAC(nil)
 		c.Authenticator, c.Authenticate = nil, func(h access.Host) access.Authentication {
 			tokens := authx.TokenChain{Tokens{Token: Admin}, serviceaccount.New(serviceaccount.Config{
 				Issuers: []string{issuer}, Keys: serviceaccount.Fixed{local.Key()}, Audiences: []string{issuer}, Lookup: access.NewLookup(h),
@@ -70,25 +63,18 @@ func Complete(t testing.TB, flags ...string) func(*server.Config) {
 				Review:        func(context.Context, string, []string) (*authx.Authenticated, bool, error) { return nil, false, nil },
 			}
 		}
-		c.Authorizer = authx.AuthorizerChain{authx.Masters{}, agents, access.Synced{Follower: follower, Authorizer: roles}}
-		c.Policy = policy
-		c.Plugins = []admission.Plugin{access.Escalation{Rules: roles, Follower: follower, Authorizer: c.Authorizer}}
+		c.Authorizer = authx.AuthorizerChain{authx.Masters{}, usual.Nodes(true), roles}
+		c.Policy = usual.Policy
+		c.Plugins = []admission.Plugin{usual.Guard(c.Authorizer)}
 		c.Feature = features.Enabled
-		if features.Enabled("StorageVersionAPI") {
-			c.Controllers.ServerName = controllers.ServerName(c.Address)
-		}
-		if features.Enabled("MultiCIDRServiceAllocator") {
-			c.Controllers.ServiceNetworks = []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")}
-		}
+		c.Usual([]netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")})
 		if features.Enabled("CoordinatedLeaderElection") {
 			c.Controllers.Elections = &controllers.ElectionConfig{Times: controllers.StandardLeaseTimes(), Identity: c.Address}
 		}
 		c.Version = version.Info{Major: "1", Minor: "32", GitVersion: "v1.32.13"}
 		c.Bootstrap = server.Bootstrap{ServiceIP: net.IPv4(10, 96, 0, 1), AdvertiseIP: net.IPv4(192, 0, 2, 1), AdvertisePort: 6443}
-		c.Kubelet = &podverbs.Kubelet{}
-		c.Reviews = &reviews.Config{Authorizer: c.Authorizer, Rules: rules}
+		c.Reviews = &reviews.Config{Authorizer: c.Authorizer, Rules: roles}
 		c.Tokens = &tokenverbs.Config{Issue: signer.Issue, Audiences: []string{issuer}}
-		c.Components = []components.Component{components.Local("scheduler", 10259), components.Local("controller-manager", 10257)}
 	}
 }
 

@@ -32,6 +32,12 @@ func (h *Handler) getScale(c *Call) error {
 	if err != nil {
 		return err
 	}
+	// A stock server finds no scale at a revision that is none, whatever is wrong with it.
+	if version := c.Info.Query.Get("resourceVersion"); version != "" && c.Resource.HasGoType() {
+		if _, err := h.Objects.Read(c.Context(), c.Permit(), c.place(c.Info.Name), version); err != nil {
+			return apierrors.NewNotFound(scaleResource(c.Resource), c.Info.Name)
+		}
+	}
 	obj, _, err := h.Objects.Live(c.Context(), c.Permit(), c.place(c.Info.Name))
 	if apierrors.IsNotFound(err) || apierrors.IsBadRequest(err) {
 		return apierrors.NewNotFound(scaleResource(c.Resource), c.Info.Name)

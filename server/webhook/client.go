@@ -67,6 +67,9 @@ type Client struct {
 	Dial, DialURL func(ctx context.Context, network, address string) (net.Conn, error)
 	// Trace tells a webhook, by headers, of which trace a call is a part; nil tells nothing.
 	Trace func(ctx context.Context, h http.Header)
+	// Before is asked before each call, and fails it with an error or takes its time. Nil:
+	// nobody is asked.
+	Before func(ctx context.Context, t Target) error
 	// Dated counts certificates that go out of use; nil: nobody does.
 	Dated *Dated
 
@@ -109,6 +112,11 @@ func (c *Client) Post(ctx context.Context, t Target, body []byte) ([]byte, error
 	// Nothing is sent by this, but a kept connection that turns out to be closed does
 	// not fail the call: it is made again on another one.
 	r.Header["X-Idempotency-Key"] = nil
+	if c.Before != nil {
+		if err := c.Before(ctx, t); err != nil {
+			return nil, err
+		}
+	}
 	resp, err := to.http.Do(r)
 	c.Dated.Note(resp, err)
 	if err != nil {

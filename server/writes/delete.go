@@ -118,6 +118,14 @@ func (w *Writer) tryDelete(ctx context.Context, req *Request, d *Deletion) (*Out
 	case dry:
 		return &Outcome{Object: obj, Gone: true}, nil
 	}
+	if plan.mark && w.Apart > 0 {
+		shown := time.NewTimer(w.Apart)
+		select {
+		case <-shown.C:
+		case <-ctx.Done():
+		}
+		shown.Stop()
+	}
 	return w.erase(ctx, req, item, obj)
 }
 

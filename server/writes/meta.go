@@ -105,13 +105,15 @@ func warnRepeated(req *Request, format string, obj metav1.Object) {
 	}
 }
 
-// onlyTimesDiffer says whether two records of ownership differ in nothing but times.
+// onlyTimesDiffer says whether two records of ownership differ in times, and in nothing else.
 func onlyTimesDiffer(a, b []metav1.ManagedFieldsEntry) bool {
 	if len(a) != len(b) {
 		return false
 	}
+	differ := false
 	for i := range a {
 		x, y := &a[i], &b[i]
+		differ = differ || !x.Time.Equal(y.Time)
 		if x.Manager != y.Manager || x.Operation != y.Operation || x.APIVersion != y.APIVersion ||
 			x.FieldsType != y.FieldsType || x.Subresource != y.Subresource || (x.FieldsV1 == nil) != (y.FieldsV1 == nil) {
 			return false
@@ -120,7 +122,7 @@ func onlyTimesDiffer(a, b []metav1.ManagedFieldsEntry) bool {
 			return false
 		}
 	}
-	return true
+	return differ
 }
 
 // emptied says whether an update takes away the last thing that kept a

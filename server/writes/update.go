@@ -132,9 +132,6 @@ func (w *Writer) admitUpdate(ctx context.Context, req *Request, ch *Change, obj,
 		}
 		warnAdmittedOwners(req, obj)
 	}
-	if fields := old.GetManagedFields(); onlyTimesDiffer(fields, obj.GetManagedFields()) {
-		obj.SetManagedFields(fields)
-	}
 	return nil
 }
 
@@ -178,6 +175,13 @@ func (w *Writer) replace(ctx context.Context, req *Request, item *cache.Item, ob
 			return nil, err
 		}
 	}
+	var value []byte
+	var err error
+	if !gone {
+		if value, err = w.encode(ctx, req, item, obj, old); err != nil {
+			return nil, err
+		}
+	}
 	if req.DryRun {
 		req.Resource.AsStored(obj)
 		obj.SetResourceVersion(strconv.FormatInt(item.Revision, 10))
@@ -192,10 +196,6 @@ func (w *Writer) replace(ctx context.Context, req *Request, item *cache.Item, ob
 		obj.SetResourceVersion(strconv.FormatInt(item.Revision, 10))
 		return &Outcome{Object: obj}, nil
 	}
-	value, err := w.Objects.Encode(ctx, req.Resource, obj)
-	if err != nil {
-		return nil, err
-	}
 	if len(extra) == 0 && w.Objects.Unchanged(ctx, req.Permit, at, item, value) {
 		return &Outcome{Item: item, Object: obj}, nil
 	}
@@ -209,4 +209,21 @@ func (w *Writer) replace(ctx context.Context, req *Request, item *cache.Item, ob
 		return nil, err
 	}
 	return &Outcome{Item: next, Object: obj}, nil
+}
+
+// encode makes the bytes to store. Where they would be those that are stored but for the times
+// of managed fields, the times stay as well.
+func (w *Writer) encode(ctx context.Context, req *Request, item *cache.Item, obj, old kinds.Object) ([]byte, error) {
+	value, err := w.Objects.Encode(ctx, req.Resource, obj)
+	was, fields := old.GetManagedFields(), obj.GetManagedFields()
+	if err != nil || !onlyTimesDiffer(was, fields) || len(value)+len(`"resourceVersion":"",`)+len(strconv.FormatInt(item.Revision, 10)) != len(item.JSON) {
+		return value, err
+	}
+	obj.SetManagedFields(was)
+	same, err := w.Objects.Encode(ctx, req.Resource, obj)
+	if err != nil || objects.Unchanged(item, same) {
+		return same, err
+	}
+	obj.SetManagedFields(fields)
+	return value, nil
 }

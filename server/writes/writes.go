@@ -53,6 +53,9 @@ type Writer struct {
 	Authorizer authx.Authorizer // of creates by update and of deletes unread; nil: nobody may
 	Clock      func() time.Time // nil: time.Now
 	Log        *slog.Logger     // nil: slog.Default
+	// Apart is how long an object that is marked and then goes at once is there for watchers,
+	// marked, before it goes.
+	Apart time.Duration
 	// Changed is told what an update has stored, by the storage of the object, before the
 	// client is.
 	Changed map[string]func(ctx context.Context, item *cache.Item)

@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"k8s.io/externaljwt/apis/v1alpha1"
@@ -73,7 +72,7 @@ func (s *Signer) answer(q *question) {
 	s.metrics.fetched(err, time.Now())
 	if err == nil {
 		s.metrics.dated(got.at)
-		if was := s.known.Swap(got); s.cfg.Changed != nil && !was.published(got) {
+		if s.known.Store(got); s.cfg.Changed != nil { // how long they are good is new in any case
 			s.cfg.Changed(got.shown(), got.until)
 		}
 	}
@@ -82,12 +81,6 @@ func (s *Signer) answer(q *question) {
 	s.mu.Unlock()
 	q.err = err
 	close(q.done)
-}
-
-// published is whether what is made of these keys, and how long it is good, is there.
-func (k *known) published(other *known) bool {
-	same := func(a, b serviceaccount.Key) bool { return a.ID == b.ID }
-	return k.at.Equal(other.at) && k.until.Equal(other.until) && slices.EqualFunc(k.shown(), other.shown(), same)
 }
 
 // shown are the keys that others may find.

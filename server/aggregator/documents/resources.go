@@ -51,6 +51,9 @@ func (d *Documents) Resources() (list []Resource, unknown []schema.GroupVersion)
 	return list, unknown
 }
 
+// Serves says whether another server has a version, whatever it says of it.
+func (d *Documents) Serves(gv schema.GroupVersion) bool { return d.cfg.Services().Remote(gv) != nil }
+
 // OfKind finds the resource whose objects are of a kind; it is an admission.Elsewhere.
 func (d *Documents) OfKind(gvk schema.GroupVersionKind) (what schema.GroupVersionResource, namespaced, ok bool) {
 	service := d.cfg.Services().Remote(gvk.GroupVersion())

@@ -17,7 +17,7 @@ func (c Config) appsV1() []*kinds.Resource {
 		&kinds.Resource{
 			Plural: "daemonsets", Kind: "DaemonSet", Namespaced: true, ShortNames: []string{"ds"}, Categories: []string{"all"},
 			New: object[appsv1.DaemonSet](), NewList: list[appsv1.DaemonSetList](),
-			Storage: &kinds.Storage{Strategy: apps.DaemonSet(c.Feature)}, Columns: apps.DaemonSetColumns,
+			Storage: &kinds.Storage{Strategy: apps.DaemonSet(c.Feature), FieldAnnotation: appsv1.DeprecatedTemplateGeneration}, Columns: apps.DaemonSetColumns,
 			Zero:         apps.ZeroDaemonSet,
 			Subresources: []kinds.Subresource{status("DaemonSet", apps.DaemonSetStatus(c.Feature))},
 		},

@@ -2,6 +2,7 @@ package networking
 
 import (
 	"net/netip"
+	"strings"
 	"time"
 
 	networkingv1beta1 "k8s.io/api/networking/v1beta1"
@@ -25,18 +26,19 @@ var IPAddress = kinds.Typed[*networkingv1beta1.IPAddress]{
 	UnconditionalUpdate: true,
 }.Strategy()
 
-// IPAddressColumns is their Table form.
+// IPAddressColumns is their Table form. Its rows have an age, of which its columns do not tell,
+// as on a stock server.
 var IPAddressColumns = columns.Of(
-	func(a *networkingv1beta1.IPAddress, _ time.Time) []any {
+	func(a *networkingv1beta1.IPAddress, now time.Time) []any {
 		parent := "<none>"
 		if r := a.Spec.ParentRef; r != nil {
-			parent = schema.GroupResource{Group: r.Group, Resource: r.Resource}.String() + "/"
+			parent = strings.ToLower(schema.GroupResource{Group: r.Group, Resource: r.Resource}.String()) + "/"
 			if r.Namespace != "" {
 				parent += r.Namespace + "/"
 			}
 			parent += r.Name
 		}
-		return []any{a.Name, parent}
+		return []any{a.Name, parent, columns.Since(a.CreationTimestamp, now)}
 	},
 	columns.Name(),
 	columns.Text("ParentRef", networkingv1beta1.IPAddressSpec{}.SwaggerDoc()["parentRef"]),

@@ -75,6 +75,16 @@ var ownValues = map[string]map[string]string{
 		"Failed":              "makes another pod when the one before it has ended.",
 		"TerminatingOrFailed": "makes another pod as soon as the one before it is being deleted or has failed.",
 	},
+	"k8s.io/api/discovery/v1.AddressType": {
+		"FQDN": "addresses are host names.",
+		"IPv4": "addresses are of IPv4.",
+		"IPv6": "addresses are of IPv6.",
+	},
+	"k8s.io/api/networking/v1.PathType": {
+		"Exact":                  "matches that very path, with the same letters.",
+		"ImplementationSpecific": "matches whatever the class of the Ingress says.",
+		"Prefix":                 "matches paths that begin with the same elements, split at slashes.",
+	},
 	"k8s.io/api/policy/v1.UnhealthyPodEvictionPolicyType": {
 		"AlwaysAllow":     "lets pods that run but are not ready be evicted whatever the budget says.",
 		"IfHealthyBudget": "lets pods that run but are not ready be evicted while enough other pods are healthy.",

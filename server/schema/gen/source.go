@@ -19,7 +19,13 @@ import (
 type source struct {
 	types map[string]*typeDecl // "k8s.io/api/core/v1.Pod"
 	names []string             // of types, sorted
+
+	consts map[string]string     // string constants of all packages: "k8s.io/api/core/v1.IPv4Protocol"
+	values map[string][]constant // of types, by their names
 }
+
+// constant is a value of a type: its text, or the constant that it takes it from.
+type constant struct{ text, from string }
 
 type typeDecl struct {
 	pkg       *pkg
@@ -78,7 +84,7 @@ func load(paths []string) (*source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing packages: %w", err)
 	}
-	s := &source{types: map[string]*typeDecl{}}
+	s := &source{types: map[string]*typeDecl{}, consts: map[string]string{}, values: map[string][]constant{}}
 	for dec := json.NewDecoder(strings.NewReader(string(out))); dec.More(); {
 		var listed struct {
 			Dir, ImportPath string
@@ -91,7 +97,10 @@ func load(paths []string) (*source, error) {
 			return nil, err
 		}
 	}
-	for name := range s.types {
+	for name, t := range s.types {
+		if t.markers.has("enum") {
+			t.enum = s.enumeration(name)
+		}
 		s.names = append(s.names, name)
 	}
 	slices.Sort(s.names)
@@ -100,7 +109,6 @@ func load(paths []string) (*source, error) {
 
 func (s *source) parse(dir, importPath string, files []string) error {
 	p := &pkg{path: importPath, consts: map[string]string{}}
-	enums := map[string][]string{}
 	for _, name := range files {
 		if strings.HasPrefix(name, "zz_generated") || name == "generated.pb.go" || strings.HasSuffix(name, "swagger_doc_generated.go") {
 			continue
@@ -120,20 +128,27 @@ func (s *source) parse(dir, importPath string, files []string) error {
 		}
 		for _, d := range f.Decls {
 			if g, ok := d.(*ast.GenDecl); ok {
-				s.declare(sc, g, enums)
+				s.declare(sc, g)
 			}
-		}
-	}
-	for typ, values := range enums {
-		if t := s.types[p.path+"."+typ]; t != nil && t.markers.has("enum") {
-			slices.Sort(values)
-			t.enum = slices.Compact(values)
 		}
 	}
 	return nil
 }
 
-func (s *source) declare(sc *scope, g *ast.GenDecl, enums map[string][]string) {
+// enumeration are the values of a type, sorted.
+func (s *source) enumeration(name string) []string {
+	var values []string
+	for _, c := range s.values[name] {
+		if c.from != "" {
+			c.text = s.consts[c.from]
+		}
+		values = append(values, c.text)
+	}
+	slices.Sort(values)
+	return slices.Compact(values)
+}
+
+func (s *source) declare(sc *scope, g *ast.GenDecl) {
 	for _, spec := range g.Specs {
 		switch spec := spec.(type) {
 		case *ast.TypeSpec:
@@ -156,14 +171,31 @@ func (s *source) declare(sc *scope, g *ast.GenDecl, enums map[string][]string) {
 			if g.Tok != token.CONST || len(spec.Values) != 1 {
 				continue
 			}
-			lit, ok := spec.Values[0].(*ast.BasicLit)
-			if !ok || lit.Kind != token.STRING {
+			typ, value := spec.Type, spec.Values[0]
+			if call, ok := value.(*ast.CallExpr); ok && typ == nil && len(call.Args) == 1 { // a conversion names the type
+				typ, value = call.Fun, call.Args[0]
+			}
+			var c constant
+			switch value := value.(type) {
+			case *ast.BasicLit:
+				if value.Kind != token.STRING {
+					continue
+				}
+				c.text, _ = strconv.Unquote(value.Value)
+				sc.pkg.consts[spec.Names[0].Name] = c.text
+				s.consts[sc.pkg.path+"."+spec.Names[0].Name] = c.text
+			case *ast.SelectorExpr:
+				other, _ := value.X.(*ast.Ident)
+				if other == nil || sc.imports[other.Name] == "" {
+					continue
+				}
+				c.from = sc.imports[other.Name] + "." + value.Sel.Name
+			default:
 				continue
 			}
-			value, _ := strconv.Unquote(lit.Value)
-			sc.pkg.consts[spec.Names[0].Name] = value
-			if typ, ok := spec.Type.(*ast.Ident); ok {
-				enums[typ.Name] = append(enums[typ.Name], value)
+			if typ, ok := typ.(*ast.Ident); ok {
+				full := sc.pkg.path + "." + typ.Name
+				s.values[full] = append(s.values[full], c)
 			}
 		}
 	}
