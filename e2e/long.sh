@@ -15,3 +15,4 @@ for module in e2e/*/go.mod; do
     # -mod=mod: their go.mod follows what the main module requires.
     (cd "$where" && go vet -mod=mod ./... && go test -mod=mod -count=1 -timeout 30m ./...)
 done
+sh e2e/goget.sh

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -22,6 +23,7 @@ import (
 const (
 	recordings     = "testdata/parity"
 	atOnce         = 16 // scenarios beside one another: most of their time they wait
+	aloneAtOnce    = 4  // servers for those that must be alone
 	filesVariable  = "ROWLOCK_RECORDED"
 	flagsVariable  = "ROWLOCK_RECORDED_FLAGS"
 	strictFamilies = "protocol-" // here every difference has a reason in differences.txt
@@ -42,6 +44,7 @@ func TestRecordedAnswers(t *testing.T) {
 	}
 	known := knownDifferences(t)
 	t.Run("SQLite", func(t *testing.T) {
+		t.Parallel()
 		all := scenarios(t, recordings+"/*.json")
 		diffs := replayAll(t, "", all, "--watch-delivery=direct")
 		failUnlisted(t, known, diffs)
@@ -63,6 +66,7 @@ func TestRecordedAnswers(t *testing.T) {
 		}
 	})
 	t.Run("PostgreSQL", func(t *testing.T) {
+		t.Parallel()
 		pg, err := pgtest.Start(context.Background(), pgtest.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -85,23 +89,49 @@ func scenarios(t *testing.T, patterns ...string) []*recorded.Scenario {
 	return list
 }
 
-// replayAll replays scenarios against fresh servers, one for each set of flags that
-// they name, beside flags of the caller. Keys of the answer are "file:step".
+// replayAll replays scenarios against fresh servers, beside flags of the caller: for each
+// set of flags that they name one for those that bear others beside them, and, on
+// stores of their own, some more for those that must be alone. Keys of the answer are
+// "file:step".
 func replayAll(t *testing.T, store string, list []*recorded.Scenario, flags ...string) map[string][]string {
 	t.Helper()
 	r := &replay{diffs: map[string][]string{}, counts: map[string][2]int{}}
 	vars := knownVars(t, list)
-	for _, group := range recorded.ByFlags(list) {
-		s := harness.StartT(t, harness.Options{Store: store, Args: append(withFiles(t, group[0].Flags()), flags...)})
-		client, err := s.Client()
-		if err != nil {
-			t.Fatal(err)
+	var group sync.WaitGroup
+	defer group.Wait()
+	for _, of := range recorded.ByFlags(list) {
+		for _, part := range apart(of, store) {
+			s := harness.StartT(t, harness.Options{Store: store, Args: append(withFiles(t, of[0].Flags()), flags...)})
+			client, err := s.Client()
+			if err != nil {
+				t.Fatal(err)
+			}
+			srv := recorded.Server{URL: s.URL, Client: client, Token: harness.AdminToken, Vars: vars}
+			group.Go(func() { r.all(t.Context(), srv, part) })
 		}
-		r.srv = recorded.Server{URL: s.URL, Client: client, Token: harness.AdminToken, Vars: vars}
-		r.all(t, group)
 	}
+	group.Wait()
 	r.report(t)
 	return r.diffs
+}
+
+// apart deals scenarios to servers: those that must be alone to some that do them one
+// after another, the rest to one more. Servers on one store would not be apart.
+func apart(list []*recorded.Scenario, store string) [][]*recorded.Scenario {
+	if store != "" {
+		return [][]*recorded.Scenario{list}
+	}
+	parts := make([][]*recorded.Scenario, 1+aloneAtOnce)
+	next := 0
+	for _, sc := range list {
+		if !sc.Alone() {
+			parts[aloneAtOnce] = append(parts[aloneAtOnce], sc)
+			continue
+		}
+		parts[next%aloneAtOnce] = append(parts[next%aloneAtOnce], sc)
+		next++
+	}
+	return slices.DeleteFunc(parts, func(part []*recorded.Scenario) bool { return len(part) == 0 })
 }
 
 // withFiles completes flags that name no file: those of the certificate that aggregated
@@ -155,41 +185,42 @@ func knownVars(t *testing.T, list []*recorded.Scenario) map[string]string {
 	return e.Vars()
 }
 
-// all replays scenarios: those that must be alone one after another, then the rest
-// beside one another.
-func (r *replay) all(t *testing.T, list []*recorded.Scenario) {
+// all replays scenarios against a server: those that must be alone one after another,
+// then the rest beside one another, those that wait for long first.
+func (r *replay) all(ctx context.Context, srv recorded.Server, list []*recorded.Scenario) {
 	work := make(chan *recorded.Scenario)
 	var group sync.WaitGroup
+	var beside []*recorded.Scenario
 	for _, sc := range list {
 		if sc.Alone() {
-			r.run(t.Context(), sc)
+			r.run(ctx, srv, sc)
+		} else {
+			beside = append(beside, sc)
 		}
 	}
-	for range atOnce {
+	slices.SortStableFunc(beside, func(a, b *recorded.Scenario) int { return cmp.Compare(b.Waits(), a.Waits()) })
+	for range min(atOnce, len(beside)) {
 		group.Go(func() {
 			for sc := range work {
-				r.run(t.Context(), sc)
+				r.run(ctx, srv, sc)
 			}
 		})
 	}
-	for _, sc := range list {
-		if !sc.Alone() {
-			work <- sc
-		}
+	for _, sc := range beside {
+		work <- sc
 	}
 	close(work)
 	group.Wait()
 }
 
 type replay struct {
-	srv    recorded.Server
 	mu     sync.Mutex
 	diffs  map[string][]string
 	counts map[string][2]int // by family: equal, all
 }
 
-func (r *replay) run(ctx context.Context, sc *recorded.Scenario) {
-	results := recorded.Replay(ctx, r.srv, sc)
+func (r *replay) run(ctx context.Context, srv recorded.Server, sc *recorded.Scenario) {
+	results := recorded.Replay(ctx, srv, sc)
 	family, _, _ := strings.Cut(sc.Name, "-")
 	r.mu.Lock()
 	defer r.mu.Unlock()

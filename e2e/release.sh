@@ -3,13 +3,13 @@
 #
 #	sh e2e/release.sh [VERSION]
 #
-# Static binaries for Linux on amd64 and arm64 with the version stamped in, a bill of
+# Static binaries for Linux, macOS and Windows on amd64 and arm64 with the version stamped in, a bill of
 # materials of each, manual pages, completions, what people install it with, and checksums
 # of all. The same commit and the same release of Go give the same bytes.
 set -eu
 cd "$(dirname "$0")/.."
 version=${1:-$(git describe --tags --always --dirty 2>/dev/null || echo dev)}
-platforms=${ROWLOCK_PLATFORMS:-linux/amd64 linux/arm64}
+platforms=${ROWLOCK_PLATFORMS:-linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64}
 out=dist
 rm -rf "$out"
 mkdir -p "$out"
@@ -19,12 +19,17 @@ export TZ=UTC
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
 
+trap 'rm -f cmd/rowlock/embedded/etcd' EXIT
 for platform in $platforms; do
 	name=rowlock_${version}_$(echo "$platform" | tr / _)
+	case $platform in windows/*) name=$name.exe ;; esac
 	echo "$name"
+	# The small etcd of test environments goes inside.
+	GOOS=${platform%/*} GOARCH=${platform#*/} go build -ldflags "-s -w -X main.version=$version" -o cmd/rowlock/embedded/etcd ./cmd/etcd
 	GOOS=${platform%/*} GOARCH=${platform#*/} go build -ldflags "-s -w -X main.version=$version" -o "$out/$name" ./cmd/rowlock
 	go run ./e2e/release "$out/$name" >"$out/$name.spdx.json"
 done
+rm -f cmd/rowlock/embedded/etcd
 
 tool=$(mktemp)
 trap 'rm -f "$tool"' EXIT

@@ -56,6 +56,8 @@ func TestRefusesToStart(t *testing.T) {
 		want string
 	}{
 		{"unknown flag", []string{"--nope"}, "unknown flag: --nope"},
+		{"two stores", []string{"--in-memory", "--store", "sqlite:x.db"}, "--in-memory"},
+		{"a store of its own", []string{"--in-memory", "--init"}, "--init"},
 		{"bad port", []string{"--secure-port", "99999"}, "--secure-port"},
 		{"port in use", []string{"--secure-port", port}, port},
 		{"missing token file", []string{"--token-auth-file", filepath.Join(dir, "none")}, "none"},

@@ -111,6 +111,67 @@ func ask(c net.Conn, request bool) error {
 	}
 }
 
+// TestEndsAfterWhatIsUnderWay stops a server while a request is being sent, by HTTP/2 and
+// HTTP/1.1: the server waits for it.
+func TestEndsAfterWhatIsUnderWay(t *testing.T) {
+	for _, version := range []string{"HTTP/2.0", "HTTP/1.1"} {
+		s := harness.StartT(t, harness.Options{})
+		client, err := s.Client()
+		if err != nil {
+			t.Fatal(err)
+		}
+		transport := client.Transport.(*http.Transport)
+		transport.ExpectContinueTimeout = time.Minute
+		if version == "HTTP/1.1" {
+			transport.ForceAttemptHTTP2, transport.TLSClientConfig.NextProtos = false, []string{"http/1.1"}
+		}
+		body, rest := io.Pipe()
+		awaited, ended := make(chan struct{}), make(chan error, 1)
+		trace := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got100Continue: func() { close(awaited) }})
+		req, err := http.NewRequestWithContext(trace, http.MethodPost, s.URL+configMaps, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+harness.AdminToken)
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Expect", "100-continue")
+		go func() {
+			resp, err := client.Do(req)
+			if err == nil {
+				resp.Body.Close()
+				if resp.Proto != version || resp.StatusCode != http.StatusCreated {
+					err = fmt.Errorf("%s %s", resp.Proto, resp.Status)
+				}
+			}
+			ended <- err
+		}()
+		select {
+		case <-awaited:
+		case err := <-ended:
+			t.Fatalf("%s: the request: %v", version, err)
+		}
+		stopped := make(chan error, 1)
+		go func() { stopped <- s.Stop() }()
+		for refused := false; !refused; time.Sleep(10 * time.Millisecond) {
+			c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", s.Port))
+			if refused = err != nil; !refused {
+				c.Close()
+			}
+		}
+		time.Sleep(600 * time.Millisecond) // longer than idle connections are left alone
+		if _, err := io.WriteString(rest, `{"metadata":{"name":"late"}}`); err != nil {
+			t.Error(err)
+		}
+		rest.Close()
+		if err := <-ended; err != nil {
+			t.Errorf("%s: the request under way: %v", version, err)
+		}
+		if err := <-stopped; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestWatchesOverHTTP1 sees that a connection of HTTP/1.1 serves on after its watch has
 // ended, and that a watch ends whole when the server does.
 func TestWatchesOverHTTP1(t *testing.T) {

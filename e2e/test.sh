@@ -38,6 +38,22 @@ export CGO_ENABLED=0 GOFLAGS=-trimpath
 say "go vet"
 go vet ./...
 
+say "the static binary"
+binary=$(mktemp)
+go build -o "$binary" ./cmd/rowlock
+
+# Drivers and black-box tests mostly wait, for databases, processes and clocks: they run
+# beside what computes, and what they print is shown at the end.
+waited=$(mktemp)
+{
+	go test -vet=off -timeout 15m ./sqlstore/sqlite ./sqlstore/postgres &&
+		ROWLOCK_BINARY=$binary go test -vet=off -timeout 30m ./e2e
+} >"$waited" 2>&1 &
+waiting=$!
+# What the last command of a trap answers is what the shell answers under -e: the lane is
+# mostly over by then.
+trap 'kill $waiting 2>/dev/null || :; rm -f "$binary" "$waited"' EXIT
+
 say "staticcheck"
 # Deprecated fields of the API are served all the same (SA1019), and messages that
 # clients know begin as a stock server's do (ST1005).
@@ -46,9 +62,10 @@ go run honnef.co/go/tools/cmd/staticcheck@v0.8.1 -checks inherit,-SA1019,-ST1005
 say "deadcode"
 # Functions that neither a program nor a test calls. Exceptions, with their reasons, stand
 # in e2e/deadcode.txt.
-go run golang.org/x/tools/cmd/deadcode@v0.48.0 -test ./... | sed 's/:[0-9]*:[0-9]*: /: /' | sort >"${TMPDIR:-/tmp}/deadcode.$$"
-unlisted=$(grep -v -x -F -f e2e/deadcode.txt "${TMPDIR:-/tmp}/deadcode.$$" || true)
-rm -f "${TMPDIR:-/tmp}/deadcode.$$"
+dead=$(mktemp)
+go run golang.org/x/tools/cmd/deadcode@v0.48.0 -test ./... >"$dead"
+unlisted=$(sed 's/:[0-9]*:[0-9]*: /: /' "$dead" | grep -v -x -F -f e2e/deadcode.txt || true)
+rm -f "$dead"
 if [ -n "$unlisted" ]; then
 	echo "$unlisted"
 	exit 1
@@ -58,25 +75,21 @@ fi
 # Go's clothes), so they run with it on a part of their suite and without it on all. Kinds
 # start nothing by themselves; their tests are those that count what they reach. What only
 # computes (plain) is tested without it: the tests of the server use all of it, with it.
-plain='/authx/meter$|/codecs/json$|/server/(schema|apply|convert)(/|$)'
+plain='/authx/meter$|/codecs/(budget|json)$|/server/(schema|apply|convert)(/|$)'
 say "unit tests, with the race detector"
 CGO_ENABLED=1 go test -race -vet=off -timeout 15m $(go list ./... | grep -v -E '/e2e$|/sqlstore/(sqlite|postgres)$|/server/kinds(/|$)' | grep -v -E "$plain")
+CGO_ENABLED=1 go test -race -vet=off -run 'Gate|Line' ./codecs/budget
 CGO_ENABLED=1 go test -race -vet=off -timeout 10m -run 'TestConformance/(Apply|Several|Store|Clocks)' ./sqlstore/sqlite ./sqlstore/postgres
 
 say "unit tests of what only computes"
 go test -vet=off -timeout 10m $(go list ./... | grep -E "$plain")
 
-# The drivers mostly wait for their databases, the kinds for nobody.
-say "drivers, kinds and what their tests reach"
-sh e2e/cover.sh -vet=off -timeout 15m ./sqlstore/sqlite ./sqlstore/postgres
+say "kinds and what their tests reach"
+sh e2e/cover.sh -vet=off -timeout 15m
 
-say "fuzzing"
-sh e2e/fuzz.sh 1
-
-say "the static binary"
-binary=$(mktemp)
-go build -o "$binary" ./cmd/rowlock
-
-say "black-box tests"
-ROWLOCK_BINARY=$binary go test -vet=off -timeout 25m ./e2e
-rm -f "$binary"
+say "drivers and black-box tests"
+wait $waiting || {
+	cat "$waited"
+	exit 1
+}
+cat "$waited"

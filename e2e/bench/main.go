@@ -55,6 +55,7 @@ type measurement struct {
 
 var measurements = []measurement{
 	{"start", measureStart},
+	{"stop", measureStop},
 	{"create", measureCreate},
 	{"get", measureGet},
 	{"lists", measureLists},
@@ -65,13 +66,14 @@ var measurements = []measurement{
 	{"compaction", measureCompaction},
 	{"past", measurePast},
 	{"elephant", measureElephant},
+	{"garbage", measureGarbage},
 }
 
 func main() {
 	store := flag.String("store", "", "--store of the servers; empty: SQLite in a new folder")
 	seconds := flag.Int("seconds", 5, "how long each rate is measured")
 	pairs := flag.Int("pairs", 3, "how often mice are measured, alone and beside elephants; medians are told")
-	objects := flag.Int("objects", 10000, "how many objects compaction works on")
+	objects := flag.Int("objects", 10000, "how many objects compaction works on, and how many dependents the garbage collector deletes")
 	history := flag.Int("history", 10, "how many past versions each of them has")
 	kept := flag.String("seed", "", "SQLite file that compaction starts from; made if it does not exist, and as -objects and -history say then")
 	only := flag.String("run", "", "which measurements to run")

@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Scenario is one file: requests and the answers wanted.
@@ -131,6 +132,16 @@ func (s *Scenario) NamespaceName() string {
 		out = out[:50]
 	}
 	return string(out)
+}
+
+// Waits is how long a replay of the scenario waits at most: before steps, and for what
+// watches may still say.
+func (s *Scenario) Waits() time.Duration {
+	var seconds float64
+	for i := range s.Steps {
+		seconds += s.Steps[i].Sleep + s.Steps[i].Seconds
+	}
+	return time.Duration(seconds * float64(time.Second))
 }
 
 // Alone says that a scenario must not run beside others: it reads what the whole

@@ -1,0 +1,111 @@
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// mostModules is how many modules a program takes along that imports server/embed, it and this
+// one included. A new one is to be worth it.
+const mostModules = 83
+
+// TestGoGet: an empty module requires this one as anybody would, with nothing but what the
+// two go.mod files say, and gets no more than it needs. e2e/goget.sh, of the long tests, goes
+// on to build and test it.
+func TestGoGet(t *testing.T) {
+	const version = "v0.99.0"
+	dir := t.TempDir()
+	modules := output(t, ".", nil, "go", "env", "GOMODCACHE")
+	run := exec.Command("go", "run", "./e2e/modproxy", filepath.Join(dir, "proxy"), version)
+	run.Dir = ".."
+	if out, err := run.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "importer"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	// What has been fetched for this module is there for the importer, but for this module.
+	for _, of := range []string{"", "cache/download"} {
+		linkAll(t, filepath.Join(modules, of), filepath.Join(dir, "modules", of), "github.com", "cache")
+		linkAll(t, filepath.Join(modules, of, "github.com"), filepath.Join(dir, "modules", of, "github.com"), "rowlock")
+	}
+	env := []string{
+		"GOPROXY=file://" + filepath.ToSlash(filepath.Join(dir, "proxy")) + ",file://" + filepath.ToSlash(filepath.Join(modules, "cache", "download")),
+		"GOMODCACHE=" + filepath.Join(dir, "modules"), "GOFLAGS=-modcacherw -mod=mod", "GONOSUMDB=*", "GOSUMDB=off", "GOWORK=off",
+	}
+	at := filepath.Join(dir, "importer")
+	// What `go get` writes down in the end: this module, and what it requires. To find that out
+	// it asks for what others have required at some time, which nobody has fetched here.
+	ours, err := os.ReadFile("../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, requires, _ := strings.Cut(string(ours), "\n\n")
+	mod := "module importer.example\n\n" + requires + "\nrequire github.com/rowlock/rowlock " + version + "\n"
+	if err := os.WriteFile(filepath.Join(at, "go.mod"), []byte(mod), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	program := "package main\n\nimport _ \"github.com/rowlock/rowlock/server/embed\"\n\nfunc main() {}\n"
+	if err := os.WriteFile(filepath.Join(at, "main.go"), []byte(program), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	packages := strings.Fields(output(t, at, env, "go", "list", "-deps", "."))
+	if !slices.Contains(packages, "github.com/rowlock/rowlock/server/embed") {
+		t.Errorf("it is not among %d packages", len(packages))
+	}
+	for _, p := range packages {
+		for _, not := range []string{
+			"k8s.io/client-go/kubernetes", "k8s.io/client-go/informers", "k8s.io/client-go/dynamic", "k8s.io/client-go/tools/cache", "k8s.io/kubectl",
+			"github.com/jackc/pgx", "modernc.org/sqlite", "testing", "github.com/rowlock/rowlock/server/rowlocktest", "github.com/rowlock/rowlock/sqlstore/storetest",
+		} {
+			if under(p, not) {
+				t.Errorf("an importer of server/embed compiles %s", p)
+			}
+		}
+	}
+	list := strings.Fields(output(t, at, env, "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", "."))
+	slices.Sort(list)
+	list = slices.Compact(list)
+	if len(list) > mostModules || len(list) < 10 {
+		t.Errorf("%d modules come along: %s", len(list), list)
+	}
+	t.Logf("%d modules, %d packages", len(list), len(packages))
+}
+
+// linkAll makes a folder with links to what another has, but for some names.
+func linkAll(t *testing.T, from, to string, but ...string) {
+	t.Helper()
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if slices.Contains(but, e.Name()) {
+			continue
+		}
+		if err := os.Symlink(filepath.Join(from, e.Name()), filepath.Join(to, e.Name())); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// output is what a command says; one that fails ends the test.
+func output(t *testing.T, dir string, env []string, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
+	var told strings.Builder
+	cmd.Stderr = &told
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, told.String())
+	}
+	return strings.TrimSpace(string(out))
+}
