@@ -1,0 +1,100 @@
+// Package foreign is the contract of stores that other API servers filled: a kine
+// database, an etcd snapshot, a live etcd. A Source is read from, a Sink is
+// written to; what the keys and values mean is the business of server/transfer,
+// and nothing here decodes a value.
+//
+// Both promise that memory stays flat: an implementation holds some pages of
+// entries, never the whole store. Neither starts a goroutine that outlives Close,
+// Commit or Abort. None of them logs; Describe and errors carry no credentials.
+package foreign
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+)
+
+// MaxValue is how long a value of a foreign store may be, in bytes, before it is
+// refused unread. etcd takes requests of 1.5 MiB unless it is told otherwise, and
+// servers are run with ten times that; beyond it is no object, but damage.
+const MaxValue = 32 << 20
+
+// MaxKey is how long a key may be, in bytes.
+const MaxKey = 4 << 10
+
+// Entry is a live key of a foreign store, as an API server left it there.
+type Entry struct {
+	Key            string    // with its prefix: "/registry/pods/default/web"
+	Value          []byte    // as stored: Protobuf with its prefix, JSON, or encrypted; valid until the next Entry
+	CreateRevision int64     // of the write that made the key
+	ModRevision    int64     // of the newest write; several keys of one transaction may share it
+	ExpiresAt      time.Time // zero: never (etcd's leases, kine's column "lease" in seconds)
+}
+
+// Source is a foreign store, read consistently at one revision: what is written to
+// it after it was opened is not seen, or ends the reading with an error.
+type Source interface {
+	// Describe names the source for people, without credentials: "kine SQLite file state.db".
+	Describe() string
+
+	// Revision is the newest revision of the source, as it is read. No Entry has a
+	// larger ModRevision.
+	Revision() int64
+
+	// Entries yields the live keys in bytewise order of Key, each once. It may be
+	// called more than once, one call after the other. The first error is the last
+	// thing that it yields.
+	Entries(ctx context.Context) iter.Seq2[Entry, error]
+
+	// Close lets go of files and connections. The source is as it was found.
+	Close() error
+}
+
+// Sink is filled with the live keys of a store. Nothing appears under its name
+// until Commit, and nothing remains of it after Abort.
+type Sink interface {
+	// Describe names the sink for people, without credentials.
+	Describe() string
+
+	// Put adds a key, in bytewise order of Key. ModRevision is kept where the form of
+	// the sink can. The sink copies what it keeps of Value.
+	Put(ctx context.Context, e Entry) error
+
+	// Commit makes everything that was put appear at once. revision is that of the
+	// whole: at least as large as each ModRevision, and writers go on above it.
+	Commit(ctx context.Context, revision int64) error
+
+	// Abort ends a sink that was not committed. After Commit it does nothing.
+	Abort() error
+}
+
+// KeyError is what a source or sink says of one key that it cannot carry.
+type KeyError struct {
+	Key string
+	Why string
+}
+
+func (e *KeyError) Error() string { return fmt.Sprintf("key %q: %s", Shown(e.Key), e.Why) }
+
+// Shown is a key as it may stand in a message: of bounded length.
+func Shown(key string) string {
+	const most = 256
+	if len(key) <= most {
+		return key
+	}
+	return key[:most] + "…"
+}
+
+// Check says what is wrong with the bounds of an entry that was read, or nil.
+func Check(key string, valueBytes int64) error {
+	switch {
+	case key == "":
+		return &KeyError{Key: key, Why: "is empty"}
+	case len(key) > MaxKey:
+		return &KeyError{Key: key, Why: fmt.Sprintf("is %d bytes long, and at most %d are read", len(key), MaxKey)}
+	case valueBytes > MaxValue:
+		return &KeyError{Key: key, Why: fmt.Sprintf("its value has %d bytes, and at most %d are read", valueBytes, MaxValue)}
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+// Package foreigntest has a foreign store that lives in memory, for tests of what
+// reads from a foreign.Source or writes to a foreign.Sink.
+package foreigntest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/rowlock/rowlock/sqlstore/foreign"
+)
+
+// Memory is a Source of what it holds and a Sink that fills it. It is not for
+// concurrent use.
+type Memory struct {
+	At        int64           // Revision
+	Held      []foreign.Entry // what Entries yields, sorted by New and Commit
+	Fail      error           // if set, Entries ends with it, after everything
+	Committed bool
+	put       []foreign.Entry
+}
+
+var (
+	_ foreign.Source = (*Memory)(nil)
+	_ foreign.Sink   = (*Memory)(nil)
+)
+
+// New returns a store at revision that holds entries, in whatever order they come.
+func New(revision int64, entries ...foreign.Entry) *Memory {
+	m := &Memory{At: revision, Held: slices.Clone(entries)}
+	slices.SortFunc(m.Held, func(a, b foreign.Entry) int { return cmp.Compare(a.Key, b.Key) })
+	return m
+}
+
+// Describe implements Source and Sink.
+func (m *Memory) Describe() string { return "memory" }
+
+// Revision implements Source.
+func (m *Memory) Revision() int64 { return m.At }
+
+// Entries implements Source. As the contract allows, the bytes of a value are
+// overwritten when the next entry is asked for, so that who keeps them is found out.
+func (m *Memory) Entries(ctx context.Context) iter.Seq2[foreign.Entry, error] {
+	return func(yield func(foreign.Entry, error) bool) {
+		for _, e := range m.Held {
+			if err := ctx.Err(); err != nil {
+				yield(foreign.Entry{}, err)
+				return
+			}
+			e.Value = bytes.Clone(e.Value)
+			if !yield(e, nil) {
+				return
+			}
+			for i := range e.Value {
+				e.Value[i] = 0xff
+			}
+		}
+		if m.Fail != nil {
+			yield(foreign.Entry{}, m.Fail)
+		}
+	}
+}
+
+// Close implements Source.
+func (m *Memory) Close() error { return nil }
+
+// Put implements Sink; it refuses keys that are out of order, and empty ones.
+func (m *Memory) Put(ctx context.Context, e foreign.Entry) error {
+	if err := foreign.Check(e.Key, int64(len(e.Value))); err != nil {
+		return err
+	}
+	if n := len(m.put); n > 0 && m.put[n-1].Key >= e.Key {
+		return &foreign.KeyError{Key: e.Key, Why: fmt.Sprintf("comes after %q", m.put[n-1].Key)}
+	}
+	e.Value = bytes.Clone(e.Value)
+	m.put = append(m.put, e)
+	return ctx.Err()
+}
+
+// Commit implements Sink.
+func (m *Memory) Commit(ctx context.Context, revision int64) error {
+	for _, e := range m.put {
+		if e.ModRevision > revision {
+			return &foreign.KeyError{Key: e.Key, Why: fmt.Sprintf("has revision %d, newer than %d of the whole", e.ModRevision, revision)}
+		}
+	}
+	m.Held, m.put, m.At, m.Committed = m.put, nil, revision, true
+	return ctx.Err()
+}
+
+// Abort implements Sink.
+func (m *Memory) Abort() error {
+	m.put = nil
+	return nil
+}
