@@ -33,6 +33,11 @@ type Driver interface {
 	// Errors: NotFoundError, CompactedError, FutureError.
 	Read(ctx context.Context, key Key, revision int64) (Row, error)
 
+	// Past returns up to limit rows of one key with a revision below before (0: from the
+	// newest), newest first: the live one, those that ended above the floor, and those that
+	// record deletes. None is no error.
+	Past(ctx context.Context, key Key, before int64, limit int) ([]Row, error)
+
 	// Changes returns up to limit entries after a revision, ascending, without
 	// gaps, with previous values if asked. Errors: CompactedError if after < floor.
 	Changes(ctx context.Context, after int64, limit int, previous bool) ([]Change, error)
@@ -46,8 +51,8 @@ type Driver interface {
 	// called for few rows at a time, with long rests.
 	TrimsBeside() bool
 
-	// RevisionAt returns the newest revision written at or before t (0: none),
-	// for retention.
+	// RevisionAt returns the newest revision written at or before t (0: none; the floor
+	// where all that is kept is newer).
 	RevisionAt(ctx context.Context, t time.Time) (int64, error)
 
 	// Expired returns up to limit live rows whose ExpiresAt is at or before now.

@@ -193,6 +193,10 @@ func (s *Store) Applied() int64 { return s.applied.Load() }
 // Floor is the highest compacted revision known here.
 func (s *Store) Floor() int64 { return s.floor.Load() }
 
+// PastFloor is the oldest revision at which snapshots of a resource ("deployments.apps") can
+// be read, as known here.
+func (s *Store) PastFloor(resource string) int64 { return s.floor.Load() }
+
 // Lag is how many revisions the sink is behind the newest one known here.
 func (s *Store) Lag() int64 { return max(0, s.head.Load()-s.applied.Load()) }
 
@@ -238,6 +242,18 @@ func (s *Store) Read(ctx context.Context, key Key, revision int64) (Row, error) 
 		s.openRow(ctx, &row)
 	}
 	return row, err
+}
+
+// Past reads the rows of one key, newest first; see Driver.
+func (s *Store) Past(ctx context.Context, key Key, before int64, limit int) ([]Row, error) {
+	rows, err := s.driver.Past(ctx, key, before, limit)
+	s.openRows(ctx, rows)
+	return rows, err
+}
+
+// RevisionAt is the newest revision that was written at or before a time; see Driver.
+func (s *Store) RevisionAt(ctx context.Context, t time.Time) (int64, error) {
+	return s.driver.RevisionAt(ctx, t)
 }
 
 func (s *Store) Changes(ctx context.Context, after int64, limit int, previous bool) ([]Change, error) {

@@ -31,6 +31,11 @@ func (t timed) Read(ctx context.Context, key Key, revision int64) (row Row, err 
 	return t.Driver.Read(ctx, key, revision)
 }
 
+func (t timed) Past(ctx context.Context, key Key, before int64, limit int) (rows []Row, err error) {
+	defer t.tell("past", time.Now(), &err)
+	return t.Driver.Past(ctx, key, before, limit)
+}
+
 func (t timed) Changes(ctx context.Context, after int64, limit int, previous bool) (changes []Change, err error) {
 	defer t.tell("changes", time.Now(), &err)
 	return t.Driver.Changes(ctx, after, limit, previous)

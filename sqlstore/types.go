@@ -12,6 +12,7 @@ package sqlstore
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -112,6 +113,14 @@ func (b Bounds) Check(revision int64) error {
 		return &FutureError{Revision: revision, Head: b.Head}
 	}
 	return nil
+}
+
+// PastFrom is the revision below which Driver.Past reads: before, or above all for 0.
+func PastFrom(before int64) int64 {
+	if before == 0 {
+		return math.MaxInt64
+	}
+	return before
 }
 
 // Start is where a scan begins within what it asks for: After, moved into the

@@ -140,6 +140,26 @@ func (c *content) scanPast(ctx context.Context, req sqlstore.ScanRequest) (found
 	return found, nil
 }
 
+// Past implements sqlstore.Driver.
+func (d *Driver) Past(ctx context.Context, key sqlstore.Key, before int64, limit int) (found []sqlstore.Row, err error) {
+	c, err := d.look(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading the past of %s: %w", key, err)
+	}
+	before = sqlstore.PastFrom(before)
+	if row := c.find(&key); row != nil && row.Revision < before && limit > 0 {
+		found = append(found, given(row))
+	}
+	c.past.Descend(&sqlstore.Row{Key: key, Revision: before - 1}, func(r *sqlstore.Row) bool {
+		if r.Key != key || r.Superseded <= c.bounds.Floor || len(found) >= limit {
+			return false
+		}
+		found = append(found, given(r))
+		return true
+	})
+	return found, nil
+}
+
 // Changes implements sqlstore.Driver.
 func (d *Driver) Changes(ctx context.Context, after int64, limit int, previous bool) ([]sqlstore.Change, error) {
 	c, err := d.look(ctx)

@@ -53,7 +53,7 @@ var Statements = map[string]string{
 	"qLiveAll": qLiveAll, "qLiveResource": qLiveResource, "qLiveNamespace": qLiveNamespace,
 	"qEndedAll": qEndedAll, "qEndedResource": qEndedResource, "qEndedNamespace": qEndedNamespace,
 	"qPastAll": qPastAll, "qPastResource": qPastResource, "qPastNamespace": qPastNamespace,
-	"qLive": qLive, "qReadEnded": qReadEnded, "qChanges": qChanges, "qChangesPrev": qChangesPrev,
+	"qLive": qLive, "qReadEnded": qReadEnded, "qPast": qPast, "qChanges": qChanges, "qChangesPrev": qChangesPrev,
 	"qWrittenAt": qWrittenAt, "qExpired": qExpired, "qTrim": qTrim, "qLead": qLead, "qLeader": qLeader, "qUnlead": qUnlead,
 	"qWhole": qWhole, "qWholeSettings": qWholeSettings,
 }

@@ -24,7 +24,7 @@ var indexes = map[string][]string{
 	"qEnd": {"kv_pkey", "kv_live"}, "qInsert": {"kv_pkey", "kv_live"}, "qWritten": {"kv_pkey"},
 	"qLiveAll": {"kv_live"}, "qLiveResource": {"kv_live"}, "qLiveNamespace": {"kv_live"}, "qLive": {"kv_live"},
 	"qEndedAll": {"kv_ended", "kv_pkey"}, "qEndedResource": {"kv_ended", "kv_pkey"}, "qEndedNamespace": {"kv_ended", "kv_pkey"},
-	"qPastAll": {"kv_past"}, "qPastResource": {"kv_past"}, "qPastNamespace": {"kv_past"}, "qReadEnded": {"kv_past"},
+	"qPastAll": {"kv_past"}, "qPastResource": {"kv_past"}, "qPastNamespace": {"kv_past"}, "qReadEnded": {"kv_past"}, "qPast": {"kv_past"},
 	"qChanges": {"kv_pkey", "kv_ended"}, "qChangesPrev": {"kv_pkey", "kv_ended"},
 	"qWrittenAt": {"kv_pkey"}, "qExpired": {"kv_expiring"}, "qTrim": {"kv_ended", "kv_pkey"},
 }

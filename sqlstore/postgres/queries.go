@@ -130,6 +130,11 @@ SELECT ` + columns + ` FROM kv WHERE revision IN (SELECT revision FROM e WHERE t
 	pastOrder  = ` ORDER BY superseded_revision, revision LIMIT 1`
 	qReadEnded = `SELECT * FROM (SELECT ` + columns + past + `$2 AND namespace = $3 AND name = $4` + pastOrder + `) p WHERE revision <= $1`
 
+	// kv_past, backwards: what ended above the floor, which is read with it, and below a
+	// revision. Of the rows that ended at one revision, that of a delete is the newer.
+	qPast = `SELECT ` + columns + ` FROM kv WHERE superseded_revision IS NOT NULL AND superseded_revision > (SELECT number FROM kv_meta WHERE key = 'floor')` +
+		` AND superseded_revision < $1 AND resource = $2 AND namespace = $3 AND name = $4 ORDER BY superseded_revision DESC, revision DESC LIMIT $5`
+
 	// kv_past, twice for each key: from one key that has ended rows to the next, and
 	// to its row at a revision; up to a last key.
 	pastKey  = `SELECT resource, namespace, name FROM kv WHERE superseded_revision IS NOT NULL`

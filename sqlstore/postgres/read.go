@@ -173,6 +173,34 @@ func (d *Driver) Read(ctx context.Context, key sqlstore.Key, revision int64) (ro
 	return sqlstore.Row{}, fmt.Errorf("reading %s: %w", key, err)
 }
 
+// Past implements sqlstore.Driver. A key's rows hold one after another: of those written
+// below a revision, the newest alone can have ended at it or later.
+func (d *Driver) Past(ctx context.Context, key sqlstore.Key, before int64, limit int) (rows []sqlstore.Row, err error) {
+	if limit <= 0 {
+		return nil, nil
+	}
+	ctx, done := d.call(ctx, d.cfg.StatementTimeout)
+	defer done(&err)
+	before = sqlstore.PastFrom(before)
+	var alive, across, ended []sqlstore.Row
+	b, err := d.snapshot(ctx, func(batch *pgx.Batch) {
+		batch.Queue(qLive, key.Resource, key.Namespace, key.Name).Query(into(&alive))
+		batch.Queue(qReadEnded, before-1, key.Resource, key.Namespace, key.Name).Query(into(&across))
+		batch.Queue(qPast, before, key.Resource, key.Namespace, key.Name, limit).Query(into(&ended))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the past of %s: %w", key, err)
+	}
+	switch {
+	case len(alive) > 0 && alive[0].Revision < before:
+		rows = alive
+	case len(across) > 0 && across[0].Superseded > b.Floor:
+		rows = across
+	}
+	rows = append(rows, ended...)
+	return rows[:min(limit, len(rows))], nil
+}
+
 // Changes implements sqlstore.Driver.
 func (d *Driver) Changes(ctx context.Context, after int64, limit int, previous bool) (changes []sqlstore.Change, err error) {
 	if limit <= 0 {

@@ -66,5 +66,5 @@ var Statements = map[string]string{
 	"qLiveAll": qLiveAll, "qLiveResource": qLiveResource, "qLiveNamespace": qLiveNamespace,
 	"qEndedAll": qEndedAll, "qEndedResource": qEndedResource, "qEndedNamespace": qEndedNamespace,
 	"qNextPastAll": qNextPastAll, "qNextPastResource": qNextPastResource, "qNextPastNamespace": qNextPastNamespace,
-	"qRow": qRow, "qReadEnded": qReadEnded, "qChanges": qChanges, "qChangesPrev": qChangesPrev, "qWrittenAt": qWrittenAt, "qExpired": qExpired, "qTrim": qTrim,
+	"qRow": qRow, "qReadEnded": qReadEnded, "qPast": qPast, "qChanges": qChanges, "qChangesPrev": qChangesPrev, "qWrittenAt": qWrittenAt, "qExpired": qExpired, "qTrim": qTrim,
 }

@@ -61,6 +61,11 @@ const (
 	past       = ` superseded_revision IS NOT NULL AND superseded_revision > ?1 AND resource = ?2 AND namespace = ?3 AND name = ?4 ORDER BY superseded_revision LIMIT 1`
 	qReadEnded = `SELECT * FROM (SELECT ` + columns + ` FROM kv INDEXED BY kv_past WHERE` + past + `) WHERE revision <= ?1`
 
+	// kv_past, backwards: what ended above the floor, ?5, and below a revision. Of the rows
+	// that ended at one revision, that of a delete is the newer.
+	qPast = `SELECT ` + columns + ` FROM kv INDEXED BY kv_past WHERE superseded_revision IS NOT NULL AND superseded_revision > ?5 AND superseded_revision < ?1` +
+		` AND resource = ?2 AND namespace = ?3 AND name = ?4 ORDER BY superseded_revision DESC, revision DESC LIMIT ?6`
+
 	// kv_past, twice: the next key that has ended rows, and its row at a revision.
 	nextPast = `SELECT k.resource, k.namespace, k.name, (SELECT revision FROM kv INDEXED BY kv_past WHERE superseded_revision IS NOT NULL AND superseded_revision > ?1` +
 		` AND resource = k.resource AND namespace = k.namespace AND name = k.name ORDER BY superseded_revision LIMIT 1)` +

@@ -119,6 +119,35 @@ func (d *Driver) Read(ctx context.Context, key sqlstore.Key, revision int64) (ro
 	return row, nil
 }
 
+// Past implements sqlstore.Driver. A key's rows hold one after another: of those written
+// below a revision, the newest alone can have ended at it or later.
+func (d *Driver) Past(ctx context.Context, key sqlstore.Key, before int64, limit int) (rows []sqlstore.Row, err error) {
+	before = sqlstore.PastFrom(before)
+	err = d.snapshot(ctx, func(c *conn, b sqlstore.Bounds) error {
+		newest, found, err := readRow(ctx, c, qLive, key.Resource, key.Namespace, key.Name)
+		if err == nil && (!found || newest.Revision >= before) {
+			newest, found, err = readRow(ctx, c, qReadEnded, before-1, key.Resource, key.Namespace, key.Name)
+			found = found && newest.Superseded > b.Floor
+		}
+		if err != nil || limit <= 0 {
+			return err
+		}
+		if found {
+			rows = append(rows, newest)
+		}
+		var dec decoder
+		return c.query(ctx, func(v []driver.Value) error {
+			row, err := dec.row(v)
+			rows = append(rows, row)
+			return err
+		}, qPast, before, key.Resource, key.Namespace, key.Name, b.Floor, int64(limit-len(rows)))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the past of %s: %w", key, err)
+	}
+	return rows, nil
+}
+
 // Changes implements sqlstore.Driver.
 func (d *Driver) Changes(ctx context.Context, after int64, limit int, previous bool) (changes []sqlstore.Change, err error) {
 	err = d.snapshot(ctx, func(c *conn, b sqlstore.Bounds) error {

@@ -188,6 +188,20 @@ func (m *Memory) Read(ctx context.Context, k sqlstore.Key, revision int64) (sqls
 	return sqlstore.Row{}, &sqlstore.NotFoundError{Key: k}
 }
 
+func (m *Memory) Past(ctx context.Context, k sqlstore.Key, before int64, limit int) (rows []sqlstore.Row, err error) {
+	if err := m.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
+	for _, r := range slices.Backward(m.rows) {
+		kept := r.Superseded == 0 || r.Superseded > m.bounds.Floor
+		if r.Key == k && kept && r.Revision < sqlstore.PastFrom(before) && len(rows) < limit {
+			rows = append(rows, clone(r))
+		}
+	}
+	return rows, nil
+}
+
 func (m *Memory) Changes(ctx context.Context, after int64, limit int, previous bool) ([]sqlstore.Change, error) {
 	if err := m.enter(ctx); err != nil {
 		return nil, err

@@ -53,7 +53,7 @@ func runModel(t *testing.T, fresh func(testing.TB) Database) {
 	t.Logf("repeat with -storetest.seed=%d -storetest.steps=%d", s, *steps)
 	db := fresh(t)
 	p := &player{T: t, rng: rand.New(rand.NewPCG(s, 0)), db: db, driver: db.Open(t), model: NewMemory(), now: start}
-	moves := []func(){p.apply, p.apply, p.apply, p.apply, p.scan, p.scan, p.read, p.changes, p.trim, p.expired, p.revisionAt, p.bounds, p.pass}
+	moves := []func(){p.apply, p.apply, p.apply, p.apply, p.scan, p.scan, p.read, p.past, p.changes, p.trim, p.expired, p.revisionAt, p.bounds, p.pass}
 	for i := range *steps {
 		if i%100 == 99 {
 			p.driver.Close()
@@ -167,6 +167,15 @@ func (p *player) read() {
 	got, gotE := p.driver.Read(p.Context(), k, revision)
 	if p.compare(gotE, wantE) {
 		wantRow(p, got, want)
+	}
+}
+
+func (p *player) past() {
+	k, before, limit := p.key(), max(0, p.revision()), 1+p.rng.IntN(5)
+	want, wantE := p.model.Past(p.Context(), k, before, limit)
+	got, gotE := p.driver.Past(p.Context(), k, before, limit)
+	if p.compare(gotE, wantE) {
+		wantRows(p, got, want)
 	}
 }
 
