@@ -17,7 +17,7 @@ var floors = [][]string{
 	{"admission", "kinds/columns", "schema", "integrity"},
 	{"apply", "cache", "kinds/*"},
 	{"convert", "discovery", "follow", "objects"},
-	{"admission/*", "answers", "apply/internal", "aggregator", "definitions", "flow"},
+	{"admission/*", "answers", "apply/internal", "aggregator", "definitions", "flow", "transfer"},
 	{"access", "admission/plugins", "controllers", "filters", "watches", "writes"},
 	{"metrics", "verbs"},
 	{"verbs/*"},

@@ -1,0 +1,140 @@
+// Package transfer translates between what other API servers keep under a key of
+// etcd and the rows of this one.
+//
+//	transfer.go  what both directions know of keys: which resource is kept where
+//	kept.go      what a server keeps for itself and nobody takes along
+//	read.go      from an entry to a row, with the claims that go with it
+//	value.go     from the bytes of a value to the JSON that is stored
+//	legacy.go    values in versions of the past
+//	write.go     from a row to the entry that a stock server serves
+//	customs.go   whether custom resources fit the definitions that came with them
+//	report.go    what became of how many, by name
+//
+// It promises: an object that passes is the one that was kept, field by field; UIDs,
+// times, managed fields and generations stay what they were; what does not pass is
+// named with the reason, which holds nothing of a value but names and numbers.
+//
+// The form of what leaves (Writer.Entry): the key is PREFIX/RESOURCE/[NAMESPACE/]NAME with
+// the resource names of a stock server ("services/specs", "minions"), custom ones
+// PREFIX/GROUP/PLURAL/[NAMESPACE/]NAME; the value is Protobuf with its prefix "k8s\x00" in
+// the version that is stored here for built-in kinds, and JSON ended by a newline for
+// CustomResourceDefinitions, APIServices and custom resources, as kube-apiserver 1.32
+// writes them. Rows that are no objects (claims, resource "~...") have no entry: a stock
+// server makes its ranges anew from the Services. Keys of etcd have another order than
+// rows ("a-b/" is before "a/"), so that who needs them in order has to sort.
+//
+// Who may cause it: an operator, by a command; nothing here serves clients. A value costs
+// some times its size while it is translated, and sizes are bounded by foreign.MaxValue.
+// It starts no goroutine.
+package transfer
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/codecs/protobuf"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/server/objects"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// DefaultPrefix is where kube-apiserver keeps everything unless --etcd-prefix says
+// otherwise.
+const DefaultPrefix = "/registry"
+
+// Storages of which more must be known than of others.
+const (
+	definitionStorage = "customresourcedefinitions.apiextensions.k8s.io"
+	serviceStorage    = "apiservices.apiregistration.k8s.io"
+	eventStorage      = "events"
+	leaseStorage      = "leases.coordination.k8s.io"
+)
+
+// layout is what there is to know of keys and values without any of them.
+type layout struct {
+	prefix    string // without a slash at its end
+	catalogue *kinds.Catalogue
+	objects   *objects.Store
+	json      json.Codec
+	protobuf  protobuf.Codec
+	places    map[string]*kinds.Resource // "services/specs" -> Services as they are stored
+}
+
+func newLayout(prefix string) *layout {
+	if prefix == "" {
+		prefix = DefaultPrefix
+	}
+	l := &layout{prefix: "/" + strings.Trim(prefix, "/"), catalogue: kinds.NewCatalogue(builtin.Resources()), places: map[string]*kinds.Resource{}}
+	l.objects = objects.New(l.catalogue, nil, cache.New(l.catalogue))
+	l.json = l.objects.Codec()
+	l.protobuf = protobuf.Codec{JSON: l.json}
+	for _, r := range l.catalogue.Known() {
+		if r.Storage != nil {
+			home := l.catalogue.ByStorage(r.Storage.Key)
+			l.places[placeOf(home)] = home
+		}
+	}
+	return l
+}
+
+// placeOf is the part of a key that stands for a built-in resource.
+func placeOf(r *kinds.Resource) string {
+	return strings.TrimSuffix(strings.TrimPrefix(r.RegistryKey("", ""), DefaultPrefix+"/"), "/")
+}
+
+// path is a key without the prefix; ok is false for one that is not below it.
+func (l *layout) path(key string) (string, bool) { return strings.CutPrefix(key, l.prefix+"/") }
+
+// located is a key that was understood.
+type located struct {
+	resource *kinds.Resource // of the stored version; nil for a custom resource
+	key      sqlstore.Key
+}
+
+// locate finds the object that a path names. ok is false where no resource is kept so.
+func (l *layout) locate(path string) (at located, ok bool) {
+	parts := strings.Split(path, "/")
+	for _, p := range parts {
+		if p == "" {
+			return located{}, false
+		}
+	}
+	for n := min(2, len(parts)-1); n > 0; n-- {
+		r := l.places[strings.Join(parts[:n], "/")]
+		if r == nil {
+			continue
+		}
+		at := located{resource: r, key: sqlstore.Key{Resource: r.Storage.Key}}
+		switch rest := parts[n:]; {
+		case r.Namespaced && len(rest) == 2:
+			at.key.Namespace, at.key.Name = rest[0], rest[1]
+		case !r.Namespaced && len(rest) == 1:
+			at.key.Name = rest[0]
+		default:
+			return located{}, false
+		}
+		return at, true
+	}
+	return custom(parts)
+}
+
+// custom finds the object of a custom resource: GROUP/PLURAL/[NAMESPACE/]NAME. A group of
+// a definition has a dot in its name, and built-in resources have none.
+func custom(parts []string) (at located, ok bool) {
+	if len(parts) < 3 || len(parts) > 4 || !strings.Contains(parts[0], ".") {
+		return located{}, false
+	}
+	at.key.Resource = schema.GroupResource{Group: parts[0], Resource: parts[1]}.String()
+	if strings.Contains(parts[1], ".") {
+		return located{}, false // the row could not be told from that of another group
+	}
+	if len(parts) == 4 {
+		at.key.Namespace = parts[2]
+	}
+	at.key.Name = parts[len(parts)-1]
+	return at, true
+}
