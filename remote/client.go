@@ -1,0 +1,231 @@
+// Package remote speaks to the API server of another cluster: what it serves, all
+// objects of a resource at one resource version, and single requests.
+//
+// The server is not trusted. Nothing that it answers is without a bound: the bytes of
+// an answer and of an object, how long an answer may stand still and how long it may
+// take, how often a request is tried again and how long a server may ask to wait,
+// how many pages a list has and how many bytes all objects are. What goes beyond ends
+// with an error that names the bound. Redirects are not followed, so that credentials
+// go nowhere else. What a server says is made printable before it becomes an error.
+//
+// Clients may be used by several goroutines, and start none.
+package remote
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// Config says which server is spoken to, and what it may cost. Zero values take what
+// the comments name.
+type Config struct {
+	URL     string        // of the server, with what comes before /api
+	HTTP    *http.Client  // identifies the user
+	QPS     float64       // requests a second; 50
+	Burst   int           // requests at once after a rest; 100
+	Silence time.Duration // how long an answer may stand still, and a server may ask to wait; 1m
+	Whole   time.Duration // how long one answer may take; 10m
+	Answer  int64         // bytes of one answer; 1 GiB
+	Object  int64         // bytes of one object; 16 MiB
+	Total   int64         // bytes of all objects that are collected; 64 GiB
+	Page    int           // objects asked for at once; 500
+	Agent   string        // User-Agent
+	// Sleep waits, for tests; nil: by the clock.
+	Sleep func(ctx context.Context, d time.Duration) error
+}
+
+// Client sends requests. Its methods return *StatusError for what the server refuses,
+// *BoundError for what goes beyond a bound, *MalformedError for what is no answer to
+// what was asked, and else what the network says.
+type Client struct {
+	cfg     Config
+	http    *http.Client
+	limiter *rate.Limiter
+
+	mu        sync.Mutex
+	notBefore time.Time // a server asked everybody to wait
+}
+
+// New makes a client. Errors: a URL that is none.
+func New(cfg Config) (*Client, error) {
+	u, err := url.Parse(cfg.URL)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return nil, errors.New("the server's URL is none") // not repeated: it may have a password in it
+	}
+	cfg.URL = strings.TrimSuffix(cfg.URL, "/")
+	cfg.QPS = cmp.Or(cfg.QPS, 50)
+	cfg.Burst = cmp.Or(cfg.Burst, 100)
+	cfg.Silence = cmp.Or(cfg.Silence, time.Minute)
+	cfg.Whole = cmp.Or(cfg.Whole, 10*time.Minute)
+	cfg.Answer = cmp.Or(cfg.Answer, 1<<30)
+	cfg.Object = cmp.Or(cfg.Object, 16<<20)
+	cfg.Total = cmp.Or(cfg.Total, 64<<30)
+	cfg.Page = cmp.Or(cfg.Page, 500)
+	cfg.Agent = cmp.Or(cfg.Agent, "rowlock")
+	if cfg.Sleep == nil {
+		cfg.Sleep = sleep
+	}
+	own := *cmp.Or(cfg.HTTP, http.DefaultClient)
+	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &Client{cfg: cfg, http: &own, limiter: rate.NewLimiter(rate.Limit(cfg.QPS), cfg.Burst)}, nil
+}
+
+// Host is the server, for people.
+func (c *Client) Host() string {
+	u, err := url.Parse(c.cfg.URL)
+	if err != nil {
+		return "the server"
+	}
+	return u.Host
+}
+
+// Close ends connections that nobody uses.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Request is one request. Each may be sent more than once: it is given to the server
+// until it answers, so it must do the same when it is repeated.
+type Request struct {
+	Method, Path string
+	Query        url.Values
+	Accept       string // default: application/json
+	ContentType  string
+	Body         []byte
+}
+
+// tries are how often a request is sent before its last failure is told.
+const tries = 10
+
+// open sends a request until the server takes it. The caller closes the answer.
+func (c *Client) open(ctx context.Context, r Request) (*answer, error) {
+	backoff := 200 * time.Millisecond
+	for try := 1; ; try++ {
+		if err := c.turn(ctx); err != nil {
+			return nil, err
+		}
+		a, err := c.once(ctx, r)
+		if err == nil {
+			return a, nil
+		}
+		var refused *StatusError
+		wait := backoff
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case errors.As(err, &refused) && !refused.passing():
+			return nil, err
+		case errors.As(err, &refused):
+			wait = max(wait, refused.RetryAfter)
+		case !broken(err):
+			return nil, err
+		}
+		if wait > c.cfg.Silence {
+			return nil, &BoundError{Path: r.Path, Bound: fmt.Sprintf("the server asks to wait %s; more than %s is not waited", wait, c.cfg.Silence)}
+		}
+		if try == tries {
+			return nil, fmt.Errorf("tried %d times: %w", tries, err)
+		}
+		if refused != nil && refused.RetryAfter > 0 {
+			c.hold(wait)
+		} else if err := c.cfg.Sleep(ctx, wait); err != nil {
+			return nil, err
+		}
+		backoff = min(2*backoff, 5*time.Second)
+	}
+}
+
+// hold keeps all requests back for a while, as the server asked.
+func (c *Client) hold(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if until := time.Now().Add(d); until.After(c.notBefore) {
+		c.notBefore = until
+	}
+}
+
+// turn waits until the next request may be sent.
+func (c *Client) turn(ctx context.Context) error {
+	c.mu.Lock()
+	wait := time.Until(c.notBefore)
+	c.mu.Unlock()
+	if wait > 0 {
+		if err := c.cfg.Sleep(ctx, wait); err != nil {
+			return err
+		}
+	}
+	return c.limiter.Wait(ctx)
+}
+
+// once sends a request one time.
+func (c *Client) once(ctx context.Context, r Request) (*answer, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	a := &answer{path: r.Path, cfg: &c.cfg, cancel: cancel, left: c.cfg.Answer}
+	a.whole = time.AfterFunc(c.cfg.Whole, func() {
+		cancel(&BoundError{Path: r.Path, Bound: fmt.Sprintf("the answer takes longer than %s", c.cfg.Whole)})
+	})
+	a.silent = time.AfterFunc(c.cfg.Silence, func() {
+		cancel(&BoundError{Path: r.Path, Bound: fmt.Sprintf("the server has sent nothing for %s", c.cfg.Silence), passing: true})
+	})
+	address := c.cfg.URL + r.Path
+	if len(r.Query) > 0 {
+		address += "?" + r.Query.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, r.Method, address, bytes.NewReader(r.Body))
+	if err != nil {
+		a.Close()
+		return nil, err
+	}
+	req.Header.Set("Accept", cmp.Or(r.Accept, "application/json"))
+	req.Header.Set("User-Agent", c.cfg.Agent)
+	if r.ContentType != "" {
+		req.Header.Set("Content-Type", r.ContentType)
+	}
+	resp, err := c.http.Do(req)
+	a.silent.Stop()
+	if err != nil {
+		a.Close()
+		return nil, a.cause(ctx, plain(err))
+	}
+	a.ctx, a.body, a.Header = ctx, resp.Body, resp.Header
+	if resp.StatusCode/100 != 2 {
+		defer a.Close()
+		return nil, readStatus(a, resp)
+	}
+	return a, nil
+}
+
+// Do sends a request and reads the whole answer, which must be small: as large as an
+// object may be.
+func (c *Client) Do(ctx context.Context, r Request) ([]byte, error) {
+	return c.read(ctx, r, c.cfg.Object)
+}
+
+func (c *Client) read(ctx context.Context, r Request, most int64) ([]byte, error) {
+	a, err := c.open(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	defer a.Close()
+	a.left = min(a.left, most)
+	return a.all()
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

@@ -1,0 +1,248 @@
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// Options say what is collected, and how.
+type Options struct {
+	Dir           string // where the objects are kept meanwhile; "": the system's folder for temporary files
+	SkipForbidden bool   // leave out, and report, what the user may not list
+	// Want says whether a resource is wanted; nil: all are.
+	Want func(Resource) bool
+	// Version chooses the version to list in, of those in Served; nil or "": the one that
+	// the server prefers. Custom resources are listed in their storage version.
+	Version func(Resource) string
+	// Progress is told how many objects there are so far; may be nil.
+	Progress func(of Resource, objects int64)
+}
+
+// LeftOut is a resource that was not collected.
+type LeftOut struct {
+	Resource string // "componentstatuses", "pods.metrics.k8s.io"
+	Reason   string
+}
+
+// Collected are all objects of a cluster. The caller closes it.
+type Collected struct {
+	*Spool
+	Discovered *Discovered
+	LeftOut    []LeftOut
+	Newest     int64    // the highest resource version that was seen, of lists and of objects
+	Notes      []string // what is not as it should be, and does no harm
+}
+
+// mostVersion is the highest resource version that is believed: revisions that follow
+// it need room.
+const mostVersion = 1 << 62
+
+const (
+	definitionsGroup = "apiextensions.k8s.io"
+	servicesGroup    = "apiregistration.k8s.io"
+)
+
+// Collect reads all objects that a server shows: each resource at one resource version,
+// of which the API has no way to say that it is the same for two resources. Nothing is
+// read twice: what has a second name, or is kept by another API server, is left out.
+// What the user may not list is an error that names the resource.
+func (c *Client) Collect(ctx context.Context, o Options) (*Collected, error) {
+	found, err := c.Discover(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("asking what the server serves: %w", err)
+	}
+	spool, err := NewSpool(o.Dir, c.cfg.Total)
+	if err != nil {
+		return nil, err
+	}
+	k := &collector{c: c, o: o, out: &Collected{Spool: spool, Discovered: found}, storage: map[string]string{}}
+	if err := k.all(ctx); err != nil {
+		return nil, errors.Join(err, spool.Close())
+	}
+	return k.out, nil
+}
+
+type collector struct {
+	c       *Client
+	o       Options
+	out     *Collected
+	storage map[string]string // of custom resources, by "widgets.example.com": the version that they are stored in
+	objects int64
+}
+
+func (k *collector) all(ctx context.Context) error {
+	elsewhere, err := k.elsewhere(ctx)
+	if err != nil {
+		return err
+	}
+	definitions, custom := k.out.Discovered.Find(definitionsGroup, "customresourcedefinitions")
+	if custom {
+		if err := k.definitions(ctx, definitions); err != nil {
+			return err
+		}
+	}
+	for _, r := range k.out.Discovered.Resources {
+		if custom && r.Group == definitionsGroup && r.Name == definitions.Name {
+			continue // is there already
+		}
+		if k.o.Want != nil && !k.o.Want(r) {
+			continue
+		}
+		if reason := k.leaveOut(r, elsewhere); reason != "" {
+			k.out.LeftOut = append(k.out.LeftOut, LeftOut{r.String(), reason})
+			continue
+		}
+		if err := k.resource(ctx, r, nil); err != nil {
+			return err
+		}
+	}
+	for _, gv := range k.out.Discovered.Stale {
+		if elsewhere[gv] == "" {
+			return fmt.Errorf("the server does not know what %s serves just now", Printable(gv))
+		}
+	}
+	return nil
+}
+
+// elsewhere are the groups and versions that other API servers serve, with the name of
+// the APIService that says so.
+func (k *collector) elsewhere(ctx context.Context) (map[string]string, error) {
+	served := map[string]string{}
+	r, ok := k.out.Discovered.Find(servicesGroup, "apiservices")
+	if !ok {
+		return served, nil
+	}
+	_, err := k.c.List(ctx, r, each(func(o Object) error {
+		var s struct {
+			Spec struct {
+				Group   string          `json:"group"`
+				Version string          `json:"version"`
+				Service json.RawMessage `json:"service"`
+			} `json:"spec"`
+		}
+		if err := json.Unmarshal(o.JSON, &s); err != nil {
+			return &MalformedError{Path: r.Path(""), What: "an APIService", Err: err}
+		}
+		if len(s.Spec.Service) > 0 && string(s.Spec.Service) != "null" {
+			served[Resource{Group: s.Spec.Group, Version: s.Spec.Version}.APIVersion()] = o.Name
+		}
+		return nil
+	}))
+	if Is(err, http.StatusForbidden) && k.o.SkipForbidden {
+		return served, nil // and resource will report it
+	}
+	return served, k.named(r, err)
+}
+
+// each is a Sink that keeps nothing.
+type each func(Object) error
+
+func (each) Begin() error         { return nil }
+func (f each) Put(o Object) error { return f(o) }
+
+// definitions collects those of custom resources, and learns how these are stored.
+func (k *collector) definitions(ctx context.Context, r Resource) error {
+	learn := func(o Object) error {
+		var d apiextensionsv1.CustomResourceDefinition
+		if err := json.Unmarshal(o.JSON, &d); err != nil {
+			return &MalformedError{Path: r.Path(""), What: "a definition", Err: err}
+		}
+		for _, v := range d.Spec.Versions {
+			if v.Storage {
+				k.storage[ResourceName(d.Spec.Group, d.Spec.Names.Plural)] = v.Name
+			}
+		}
+		return nil
+	}
+	if k.o.Want != nil && !k.o.Want(r) {
+		_, err := k.c.List(ctx, r, each(learn))
+		return k.named(r, err)
+	}
+	return k.resource(ctx, r, learn)
+}
+
+// resource collects one resource.
+func (k *collector) resource(ctx context.Context, r Resource, learn func(Object) error) error {
+	r.Version = k.version(r)
+	t := k.out.open(r)
+	before := k.objects
+	t.each = func(o Object) error {
+		if learn != nil {
+			if err := learn(o); err != nil {
+				return err
+			}
+		}
+		if k.objects++; k.o.Progress != nil {
+			k.o.Progress(r, k.objects)
+		}
+		return k.see(r, o.Version)
+	}
+	listed, err := k.c.List(ctx, r, begun{t, func() { k.objects = before }})
+	if Is(err, http.StatusForbidden) && k.o.SkipForbidden {
+		k.out.LeftOut = append(k.out.LeftOut, LeftOut{r.String(), "forbidden to this user"})
+		return nil
+	}
+	if err != nil {
+		return k.named(r, err)
+	}
+	if err := k.see(r, listed.Version); err != nil {
+		return err
+	}
+	return t.close(listed)
+}
+
+// begun is a section whose beginnings are noted.
+type begun struct {
+	*section
+	again func()
+}
+
+func (b begun) Begin() error {
+	b.again()
+	return b.section.Begin()
+}
+
+func (k *collector) named(r Resource, err error) error {
+	if Is(err, http.StatusForbidden) {
+		return fmt.Errorf("the user of the kubeconfig may not list %s (--skip-forbidden leaves it out): %w", r, err)
+	}
+	if err != nil {
+		return fmt.Errorf("listing %s: %w", r, err)
+	}
+	return nil
+}
+
+// version chooses the one to list a resource in.
+func (k *collector) version(r Resource) string {
+	stored := k.storage[r.String()]
+	if stored != "" && slices.Contains(r.Served, stored) {
+		return stored
+	}
+	if stored != "" {
+		k.out.Notes = append(k.out.Notes, fmt.Sprintf("%s are stored as %s, which is not served: they come as %s", r, Printable(stored), r.Version))
+		return r.Version
+	}
+	if k.o.Version != nil {
+		if v := k.o.Version(r); slices.Contains(r.Served, v) {
+			return v
+		}
+	}
+	return r.Version
+}
+
+// see notes the resource version of a list or of an object.
+func (k *collector) see(r Resource, version string) error {
+	n, err := strconv.ParseInt(version, 10, 64)
+	if err != nil || n < 0 || n > mostVersion {
+		return &MalformedError{Path: r.Path(""), What: "the resource version " + Printable(version)}
+	}
+	k.out.Newest = max(k.out.Newest, n)
+	return nil
+}

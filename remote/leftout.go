@@ -1,0 +1,47 @@
+package remote
+
+// virtual are resources that can be listed and are nothing that is stored: the server
+// makes them up when it is asked.
+var virtual = map[string]string{
+	"componentstatuses":                    "made up by the server when it is asked",
+	"revisions.history.rowlock.dev":        "the past of other objects",
+	"clusterrevisions.history.rowlock.dev": "the past of other objects",
+	"moments.history.rowlock.dev":          "the past of other objects",
+}
+
+// usually are groups that other API servers serve, for a user who may not see which do.
+var usually = map[string]bool{
+	"metrics.k8s.io": true, "custom.metrics.k8s.io": true, "external.metrics.k8s.io": true,
+}
+
+// names are groups that show objects of another group a second time: all of a group, or
+// some resources of it.
+var names = map[string]map[string]string{
+	"events.k8s.io": {"events": ""},
+	"extensions": {
+		"daemonsets": "apps", "deployments": "apps", "replicasets": "apps", "ingresses": "networking.k8s.io",
+		"networkpolicies": "networking.k8s.io", "podsecuritypolicies": "policy",
+	},
+}
+
+// leaveOut says why a resource is not collected; "" if it is.
+func (k *collector) leaveOut(r Resource, elsewhere map[string]string) string {
+	if service := elsewhere[r.APIVersion()]; service != "" {
+		return "kept by another API server (APIService " + Printable(service) + ")"
+	}
+	if reason := virtual[r.String()]; reason != "" {
+		return reason
+	}
+	if group, ok := names[r.Group][r.Name]; ok {
+		if other, ok := k.out.Discovered.Find(group, r.Name); ok {
+			return "the same objects as " + other.String()
+		}
+	}
+	if !r.Can("list") {
+		return "nothing that is stored: it cannot be listed"
+	}
+	if len(elsewhere) == 0 && usually[r.Group] && k.o.SkipForbidden {
+		return "usually kept by another API server; this user may not see by which"
+	}
+	return ""
+}
