@@ -109,6 +109,22 @@ func (c *Converter) current(obj Object, kind schema.GroupVersionKind) (*kinds.Re
 	return nil, obj, nil
 }
 
+// Raise makes an object of a version of the past one of the version that it goes by now;
+// the one given stays as it is. ok is false, and the object the same, where its version is
+// none of the past.
+func Raise(obj Object) (raised Object, ok bool, err error) {
+	kind, err := kindOf(obj)
+	if err != nil {
+		return nil, false, err
+	}
+	past := legacyOf(kind)
+	if past == nil {
+		return obj, false, nil
+	}
+	raised, err = past.up(obj)
+	return raised, true, err
+}
+
 // read makes the working form of an object, with the defaults of its version.
 func (c *Converter) read(obj Object, r *kinds.Resource) (kinds.Object, error) {
 	data, err := json.Marshal(obj)

@@ -61,9 +61,14 @@ func (c taken) Each(storage string, fn func(name string, revision int64, encoded
 	})
 }
 
+// ClaimKey is where the claim of an object of a storage lies.
+func ClaimKey(st *kinds.Storage, cl *kinds.Claim) sqlstore.Key {
+	return sqlstore.Key{Resource: poolOf(st, cl.Pool), Name: cl.Name}
+}
+
 // takeOp is the write of a claim.
 func (s *Store) takeOp(ctx context.Context, st *kinds.Storage, cl *kinds.Claim) (sqlstore.Op, error) {
-	op := sqlstore.Op{Verb: sqlstore.Create, Key: sqlstore.Key{Resource: poolOf(st, cl.Pool), Name: cl.Name}, Value: kinds.ClaimValue(cl.Owner)}
+	op := sqlstore.Op{Verb: sqlstore.Create, Key: ClaimKey(st, cl), Value: kinds.ClaimValue(cl.Owner)}
 	if cl.Object == nil {
 		return op, nil
 	}

@@ -38,7 +38,7 @@ func (s *Store) Plan(ctx context.Context, p permits.Permit, at Place, obj, old k
 		return nil, err
 	}
 	for _, cl := range release {
-		key := sqlstore.Key{Resource: poolOf(st, cl.Pool), Name: cl.Name}
+		key := ClaimKey(st, &cl)
 		item := s.cache.Get(key.Resource, "", key.Name)
 		if item == nil {
 			continue // given back already

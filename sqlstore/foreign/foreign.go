@@ -30,6 +30,7 @@ type Entry struct {
 	CreateRevision int64     // of the write that made the key
 	ModRevision    int64     // of the newest write; several keys of one transaction may share it
 	ExpiresAt      time.Time // zero: never (etcd's leases, kine's column "lease" in seconds)
+	Unread         error     // set by sources alone: why the value was not read; Value is then nil
 }
 
 // Source is a foreign store, read consistently at one revision: what is written to

@@ -1,0 +1,78 @@
+package transfer
+
+import (
+	"strings"
+
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+// Why something is left out, as reports call it.
+const (
+	leftRanges    = "ranges of service addresses and node ports (made anew from the Services)"
+	leftMasters   = "leases of the old API servers"
+	leftHealth    = "marks of the old store itself"
+	leftEndpoints = "endpoints of the old API servers (the new ones write their own)"
+	leftEvents    = "events (taken along with --events)"
+	leftElsewhere = "keys outside the prefix"
+	leftUnknown   = "keys of resources that are not served here"
+	leftNotJSON   = "objects of other API servers (custom resources are JSON, these are not)"
+)
+
+// keptBelow are the beginnings of paths whose content is a server's own business, in a
+// stock server and in what k3s and kine add.
+var keptBelow = map[string]string{
+	"ranges/":           leftRanges,
+	"masterleases/":     leftMasters,
+	"peerserverleases/": leftMasters,
+}
+
+// keptAt are such paths themselves.
+var keptAt = map[string]string{
+	"health":          leftHealth, // written by kine to see that the database takes writes
+	"compact_rev_key": leftHealth,
+}
+
+// keptKeys are such keys outside the prefix.
+var keptKeys = map[string]string{
+	"compact_rev_key":  leftHealth, // of a stock server and of kine: how far the log is compacted
+	"/compact_rev_key": leftHealth,
+}
+
+const (
+	identityLabel  = "apiserver.kubernetes.io/identity"
+	identityServer = "kube-apiserver"
+)
+
+// keptPath says why what is kept at a path is left out; "" for what is not.
+func keptPath(path string) string {
+	if why := keptAt[path]; why != "" {
+		return why
+	}
+	for below, why := range keptBelow {
+		if strings.HasPrefix(path, below) {
+			return why
+		}
+	}
+	return ""
+}
+
+// keptObject says why an object is left out by its key.
+func (r *Reader) keptObject(at located) string {
+	k := at.key
+	switch {
+	case k.Resource == eventStorage && !r.options.Events:
+		return leftEvents
+	case k.Namespace == "default" && k.Name == "kubernetes" && (k.Resource == "endpoints" || k.Resource == "endpointslices.discovery.k8s.io"):
+		return leftEndpoints
+	}
+	return ""
+}
+
+// keptInside says why an object is left out by what it says: the lease of a server that
+// will not be there would have others believe in it.
+func keptInside(at located, obj kinds.Object) string {
+	if at.key.Resource == leaseStorage && at.key.Namespace == "kube-system" && obj.GetLabels()[identityLabel] == identityServer {
+		return leftMasters
+	}
+	return ""
+}

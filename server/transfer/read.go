@@ -1,0 +1,201 @@
+package transfer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/rowlock/rowlock/server/integrity"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/objects"
+	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/foreign"
+)
+
+// Opener decrypts values of a stock server.
+type Opener interface {
+	// Open gives back what was encrypted for a key of etcd. Errors tell nothing of it.
+	Open(ctx context.Context, key string, stored []byte) ([]byte, error)
+}
+
+// Options of a Reader.
+type Options struct {
+	Prefix string    // of the keys; "": DefaultPrefix
+	Opener Opener    // nil: values that are encrypted cannot be read
+	Events bool      // events are taken along
+	Now    time.Time // when the rows are written
+}
+
+// Fate is what becomes of an entry.
+type Fate uint8
+
+const (
+	Taken   Fate = iota + 1 // it is a row now
+	Left                    // it is left out, for the reason in Why
+	Damaged                 // it should be a row, and cannot be read: Err says why
+)
+
+// Outcome is the fate of one entry.
+type Outcome struct {
+	Fate   Fate
+	Key    sqlstore.Key // of the object, where the key of the entry names one
+	Why    string
+	Err    error
+	Row    sqlstore.Row   // its value is the Outcome's own
+	Claims []sqlstore.Row // rows that go with it; their revisions are for the caller to give
+}
+
+// Reader makes rows of entries, and keeps count. It is for one goroutine at a time.
+type Reader struct {
+	*layout
+	options Options
+	customs customs
+	report  Report
+}
+
+// NewReader makes a Reader.
+func NewReader(o Options) *Reader {
+	return &Reader{layout: newLayout(o.Prefix), options: o, customs: newCustoms(), report: newReport()}
+}
+
+// Read decides what becomes of an entry, and counts it in the report. An error ends the
+// work: it is that of ctx, or of a key management service that does not answer.
+func (r *Reader) Read(ctx context.Context, e foreign.Entry) (Outcome, error) {
+	out := r.read(ctx, e)
+	if err := ctx.Err(); err != nil {
+		return Outcome{}, err
+	}
+	if out.Fate == Damaged && errors.Is(out.Err, sqlstore.ErrKeyUnavailable) {
+		return Outcome{}, fmt.Errorf("%s: %w", foreign.Shown(e.Key), out.Err)
+	}
+	r.report.count(e.Key, &out)
+	return out, nil
+}
+
+func (r *Reader) read(ctx context.Context, e foreign.Entry) Outcome {
+	path, below := r.path(e.Key)
+	if !below {
+		if why := keptKeys[e.Key]; why != "" {
+			return Outcome{Fate: Left, Why: why}
+		}
+		return Outcome{Fate: Left, Why: leftElsewhere}
+	}
+	if why := keptPath(path); why != "" {
+		return Outcome{Fate: Left, Why: why}
+	}
+	at, ok := r.locate(path)
+	if !ok {
+		return Outcome{Fate: Left, Why: leftUnknown}
+	}
+	if why := r.keptObject(at); why != "" {
+		return Outcome{Fate: Left, Why: why, Key: at.key}
+	}
+	out, err := r.object(ctx, at, e)
+	if err != nil {
+		return Outcome{Fate: Damaged, Key: at.key, Err: err}
+	}
+	out.Key = at.key
+	return out
+}
+
+// object reads what is kept for an object.
+func (r *Reader) object(ctx context.Context, at located, e foreign.Entry) (Outcome, error) {
+	if e.Unread != nil {
+		return Outcome{}, e.Unread
+	}
+	if err := foreign.Check(e.Key, int64(len(e.Value))); err != nil {
+		return Outcome{}, err
+	}
+	if e.ModRevision <= 0 {
+		return Outcome{}, fmt.Errorf("it is of revision %d, and revisions begin with 1", e.ModRevision)
+	}
+	plain, err := r.open(ctx, e)
+	if err != nil {
+		return Outcome{}, err
+	}
+	row := sqlstore.Row{Key: at.key, Revision: e.ModRevision, Created: e.CreateRevision, ExpiresAt: e.ExpiresAt, WrittenAt: r.options.Now}
+	if row.Created <= 0 || row.Created > row.Revision {
+		row.Created = row.Revision
+	}
+	if at.resource == nil {
+		return r.customObject(row, plain)
+	}
+	return r.builtin(ctx, at, row, plain)
+}
+
+// builtin makes the row of an object of a built-in kind.
+func (r *Reader) builtin(ctx context.Context, at located, row sqlstore.Row, plain []byte) (Outcome, error) {
+	home := at.resource
+	obj, err := r.decode(home, plain)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if why := keptInside(at, obj); why != "" {
+		return Outcome{Fate: Left, Why: why}, nil
+	}
+	if row.ExpiresAt.IsZero() {
+		row.ExpiresAt = objects.Expiry(home.Storage, obj, r.options.Now)
+	}
+	out := Outcome{Fate: Taken}
+	if out.Claims, err = r.claims(ctx, home, obj); err != nil {
+		return Outcome{}, err
+	}
+	if d, ok := obj.(*apiextensionsv1.CustomResourceDefinition); ok {
+		r.customs.defined(d)
+	}
+	if row.Value, err = r.objects.Encode(ctx, home, obj); err != nil {
+		return Outcome{}, err
+	}
+	if row.Value, err = integrity.Read(r.json, home, &row); err != nil {
+		return Outcome{}, err
+	}
+	out.Row = row
+	return out, nil
+}
+
+// customObject makes the row of an object of a custom resource, in the version in which
+// it is: the definition that is in the same store knows it.
+func (r *Reader) customObject(row sqlstore.Row, plain []byte) (Outcome, error) {
+	if !isJSON(plain) {
+		return Outcome{Fate: Left, Why: leftNotJSON}, nil
+	}
+	row.Value = bytes.Clone(bytes.TrimRight(plain, "\n"))
+	value, err := integrity.Read(r.json, nil, &row)
+	if err != nil {
+		return Outcome{}, err
+	}
+	kind, err := r.json.Kind(value)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if err := r.customs.met(row.Key, kind.Version); err != nil {
+		return Outcome{}, err
+	}
+	row.Value = value
+	return Outcome{Fate: Taken, Row: row}, nil
+}
+
+// claims are the rows of what an object holds alone in the cluster: what it would give back
+// if it were deleted.
+func (r *Reader) claims(ctx context.Context, home *kinds.Resource, obj kinds.Object) ([]sqlstore.Row, error) {
+	if home.Storage.Allocate == nil {
+		return nil, nil
+	}
+	_, held, err := home.Storage.Allocate.Plan(ctx, nil, obj, nil, true)
+	if err != nil {
+		return nil, err
+	}
+	owner := obj.GetNamespace() + "/" + obj.GetName()
+	var rows []sqlstore.Row
+	for i := range held {
+		if held[i].Pool == home.Storage.ClaimsIn {
+			continue // an object of its own, which is in the source too
+		}
+		rows = append(rows, sqlstore.Row{Key: objects.ClaimKey(home.Storage, &held[i]), Value: kinds.ClaimValue(owner), WrittenAt: r.options.Now})
+	}
+	return rows, nil
+}

@@ -1,0 +1,115 @@
+package transfer
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/rowlock/rowlock/sqlstore/foreign"
+)
+
+// What a report names at most of a kind.
+const (
+	maxNames    = 20
+	maxProblems = 1000
+	maxWarnings = 1000
+	// Large is what servers take of an object at most when it is written, in bytes of JSON.
+	Large = 3 << 19
+)
+
+// Report says what became of how many entries, by name.
+type Report struct {
+	Entries     int64      `json:"entries"`   // that were read
+	Objects     int64      `json:"objects"`   // that are taken along
+	Claims      int64      `json:"claims"`    // addresses and ports of services that are held
+	Resources   []Resource `json:"resources"` // in the order of their names
+	Left        []LeftOut  `json:"left"`      // in the order of the reasons
+	Undecodable int64      `json:"undecodable"`
+	Problems    []Problem  `json:"problems"` // the first of what is undecodable
+	Warnings    []string   `json:"warnings"`
+	byResource  map[string]*Resource
+	byReason    map[string]*LeftOut
+}
+
+// Resource counts the objects of one resource.
+type Resource struct {
+	Name    string `json:"name"` // "deployments.apps"
+	Objects int64  `json:"objects"`
+	Bytes   int64  `json:"bytes"` // of JSON
+}
+
+// LeftOut counts what was left out for one reason.
+type LeftOut struct {
+	Why   string   `json:"why"`
+	Keys  int64    `json:"keys"`
+	Names []string `json:"names"` // the first of them
+}
+
+// Problem is an entry that cannot be read.
+type Problem struct {
+	Key    string `json:"key"`
+	Reason string `json:"reason"`
+}
+
+func newReport() Report {
+	return Report{Resources: []Resource{}, Left: []LeftOut{}, Problems: []Problem{}, Warnings: []string{}, byResource: map[string]*Resource{}, byReason: map[string]*LeftOut{}}
+}
+
+func (r *Report) count(key string, out *Outcome) {
+	r.Entries++
+	switch out.Fate {
+	case Taken:
+		r.Objects++
+		r.Claims += int64(len(out.Claims))
+		one := r.byResource[out.Key.Resource]
+		if one == nil {
+			one = &Resource{Name: out.Key.Resource}
+			r.byResource[out.Key.Resource] = one
+		}
+		one.Objects++
+		one.Bytes += int64(len(out.Row.Value))
+		if n := len(out.Row.Value); n > Large {
+			r.warn(foreign.Shown(key) + ": the object is larger than servers take in a write (--store keeps it, and it must shrink to be changed)")
+		}
+	case Left:
+		one := r.byReason[out.Why]
+		if one == nil {
+			one = &LeftOut{Why: out.Why}
+			r.byReason[out.Why] = one
+		}
+		one.Keys++
+		if len(one.Names) < maxNames {
+			one.Names = append(one.Names, foreign.Shown(key))
+		}
+	case Damaged:
+		r.Undecodable++
+		if len(r.Problems) < maxProblems {
+			r.Problems = append(r.Problems, Problem{Key: foreign.Shown(key), Reason: out.Err.Error()})
+		}
+	}
+}
+
+func (r *Report) warn(text string) {
+	if len(r.Warnings) < maxWarnings {
+		r.Warnings = append(r.Warnings, text)
+	}
+}
+
+// Report is what became of all entries so far. It is the caller's.
+func (r *Reader) Report() Report {
+	out := r.report
+	out.Resources, out.Left = []Resource{}, []LeftOut{}
+	for _, name := range slices.Sorted(maps.Keys(r.report.byResource)) {
+		out.Resources = append(out.Resources, *r.report.byResource[name])
+	}
+	for _, why := range r.report.byReason {
+		one := *why
+		one.Names = slices.Clone(one.Names)
+		out.Left = append(out.Left, one)
+	}
+	slices.SortFunc(out.Left, func(a, b LeftOut) int { return cmp.Compare(a.Why, b.Why) })
+	out.Problems = slices.Clone(out.Problems)
+	out.Warnings = append(slices.Clone(out.Warnings), r.customs.warnings()...)
+	out.byResource, out.byReason = nil, nil
+	return out
+}

@@ -1,0 +1,157 @@
+// Package kine reads databases that kine keeps for API servers of other makers: k3s, and
+// what else runs kine beside a kube-apiserver.
+//
+//	kine.go     the rows of its table, whatever the database
+//	sqlite.go   a SQLite file, also one that is in use or was left beside its -wal
+//	queries.go  the statements
+//
+// Its table `kine` has a row for each write: id is the revision, name the key; the newest
+// row of a name is what is live, unless it says deleted. created marks the first write
+// of a key, whose create_revision is 0; later ones name the first. lease is for how many
+// seconds the key lives. kine's own rows (compact_rev_key, gaps) are handed out like others.
+//
+// It promises: what is read is one state of the database, whoever writes meanwhile; the
+// source is as it was found; memory holds a row at a time. A Source is for one goroutine
+// at a time and starts none.
+package kine
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/rowlock/rowlock/sqlstore/foreign"
+)
+
+// dialect is what differs between databases.
+type dialect struct {
+	describe string // for people, without credentials
+	head     string // the newest revision; statement without parameters
+	// live selects id, name, create_revision, lease, length and value of the live rows in
+	// bytewise order of name; the value is NULL where it is longer than the parameter.
+	live string
+	tx   *sql.TxOptions
+	// limit is the parameter of live, as the driver takes it.
+	limit any
+}
+
+// Source is a kine database.
+type Source struct {
+	db       *sql.DB
+	tx       *sql.Tx // in which everything is read
+	dialect  dialect
+	revision int64
+	now      time.Time
+	cleanup  func() error
+}
+
+var _ foreign.Source = (*Source)(nil)
+
+// begin reads the revision in the transaction in which everything else is read. It owns db
+// and cleanup, also where it fails.
+func begin(ctx context.Context, db *sql.DB, d dialect, cleanup func() error) (*Source, error) {
+	s := &Source{db: db, dialect: d, now: time.Now(), cleanup: cleanup}
+	if err := s.begin(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("reading %s: %w", d.describe, err), s.Close())
+	}
+	return s, nil
+}
+
+func (s *Source) begin(ctx context.Context) (err error) {
+	// The transaction outlives the call: it ends with Close.
+	if s.tx, err = s.db.BeginTx(context.WithoutCancel(ctx), s.dialect.tx); err != nil {
+		return err
+	}
+	var head sql.NullInt64
+	if err := s.tx.QueryRowContext(ctx, s.dialect.head).Scan(&head); err != nil {
+		return err
+	}
+	if !head.Valid || head.Int64 <= 0 {
+		return errors.New("the table kine has no rows")
+	}
+	s.revision = head.Int64
+	return nil
+}
+
+// Describe implements foreign.Source.
+func (s *Source) Describe() string { return s.dialect.describe }
+
+// Revision implements foreign.Source.
+func (s *Source) Revision() int64 { return s.revision }
+
+// Close implements foreign.Source.
+func (s *Source) Close() error {
+	var errs []error
+	if s.tx != nil {
+		if err := s.tx.Rollback(); err != nil && !errors.Is(err, sql.ErrTxDone) {
+			errs = append(errs, err)
+		}
+	}
+	errs = append(errs, s.db.Close())
+	if s.cleanup != nil {
+		errs = append(errs, s.cleanup())
+	}
+	return errors.Join(errs...)
+}
+
+// Entries implements foreign.Source.
+func (s *Source) Entries(ctx context.Context) iter.Seq2[foreign.Entry, error] {
+	return func(yield func(foreign.Entry, error) bool) {
+		err := s.entries(ctx, func(e foreign.Entry) bool { return yield(e, nil) })
+		if err != nil {
+			yield(foreign.Entry{}, fmt.Errorf("reading %s: %w", s.dialect.describe, err))
+		}
+	}
+}
+
+func (s *Source) entries(ctx context.Context, yield func(foreign.Entry) bool) error {
+	rows, err := s.tx.QueryContext(ctx, s.dialect.live, s.dialect.limit)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var r row
+		if err := rows.Scan(&r.id, &r.name, &r.created, &r.lease, &r.size, &r.value); err != nil {
+			return err
+		}
+		e, err := r.entry(s.now)
+		if err != nil {
+			return err
+		}
+		if !yield(e) {
+			return nil
+		}
+	}
+	return rows.Err()
+}
+
+// row is the newest of its name, and not deleted.
+type row struct {
+	id             int64
+	name           sql.RawBytes
+	created, lease sql.NullInt64
+	size           sql.NullInt64
+	value          sql.RawBytes
+}
+
+// entry is what the row says. A row whose value is too long is an entry that was not read.
+func (r *row) entry(now time.Time) (foreign.Entry, error) {
+	if len(r.name) == 0 {
+		return foreign.Entry{}, fmt.Errorf("the row with id %d has no name", r.id)
+	}
+	e := foreign.Entry{Key: string(r.name), Value: r.value, ModRevision: r.id, CreateRevision: r.created.Int64}
+	if e.CreateRevision == 0 {
+		e.CreateRevision = r.id
+	}
+	if seconds := r.lease.Int64; seconds > 0 && seconds < 1<<31 {
+		e.ExpiresAt = now.Add(time.Duration(seconds) * time.Second)
+	}
+	if err := foreign.Check(e.Key, r.size.Int64); err != nil {
+		e.Value, e.Unread = nil, err
+	}
+	return e, nil
+}

@@ -1,0 +1,190 @@
+package kine
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	_ "modernc.org/sqlite" // the driver "sqlite"
+
+	"github.com/rowlock/rowlock/sqlstore/foreign"
+)
+
+// sqliteMagic begins every SQLite file.
+const sqliteMagic = "SQLite format 3\x00"
+
+// IsSQLite says whether a file begins as a SQLite database does.
+func IsSQLite(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head := make([]byte, len(sqliteMagic))
+	_, err = io.ReadFull(f, head)
+	return err == nil && string(head) == sqliteMagic
+}
+
+// OpenSQLite reads a SQLite file of kine; k3s keeps it as server/db/state.db. The file may
+// be in use: then what is read is its state now. It may have been left beside its
+// write-ahead log: then both are copied to the folder for temporary files and read there,
+// so that nothing is written beside the original.
+// Errors name the file, and say what it is where it is no database of kine.
+func OpenSQLite(ctx context.Context, path string) (*Source, error) {
+	if err := regular(path); err != nil {
+		return nil, err
+	}
+	if !IsSQLite(path) {
+		return nil, fmt.Errorf("%s is no SQLite database", path)
+	}
+	used, cleanup := path, func() error { return nil }
+	how := url.Values{"mode": {"ro"}}
+	switch log, index := size(path+"-wal"), size(path+"-shm"); {
+	case index >= 0: // somebody has it open, or had when the machine went down
+	case log > 0: // left behind: reading it in place would make an index beside it
+		var err error
+		if used, cleanup, err = copied(ctx, path); err != nil {
+			return nil, err
+		}
+		how = url.Values{}
+	default: // nobody has it open: no lock and no index is needed
+		how.Set("immutable", "1")
+	}
+	db, err := sql.Open("sqlite", dataSource(used, how))
+	if err != nil {
+		return nil, errors.Join(err, cleanup())
+	}
+	db.SetMaxOpenConns(1)
+	d := dialect{describe: "kine SQLite file " + path, head: qSQLiteHead, live: qSQLiteLive, limit: int64(foreign.MaxValue)}
+	if err := isKine(ctx, db, path); err != nil {
+		return nil, errors.Join(err, db.Close(), cleanup())
+	}
+	return begin(ctx, db, d, cleanup)
+}
+
+func dataSource(path string, how url.Values) string {
+	how.Add("_pragma", "query_only(1)")
+	how.Add("_pragma", "busy_timeout(10000)")
+	how.Add("_pragma", "cache_size(-16384)")
+	return (&url.URL{Scheme: "file", Path: absolute(path), RawQuery: how.Encode()}).String()
+}
+
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}
+
+// isKine refuses databases that are not kine's.
+func isKine(ctx context.Context, db *sql.DB, path string) error {
+	var columns int
+	if err := db.QueryRowContext(ctx, qSQLiteTable).Scan(&columns); err != nil {
+		return fmt.Errorf("reading %s: %w", path, err)
+	}
+	if columns != sqliteColumns {
+		return fmt.Errorf("%s is a SQLite database, and not one of kine: it has no table kine with its columns", path)
+	}
+	return nil
+}
+
+func regular(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is no file", path)
+	}
+	return nil
+}
+
+// size is that of a file, or -1 where there is none.
+func size(path string) int64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		return -1
+	}
+	return info.Size()
+}
+
+// copied makes a copy of a database with its write-ahead log, which cleanup removes.
+// Errors: if somebody writes meanwhile, as the two would not fit each other.
+func copied(ctx context.Context, path string) (string, func() error, error) {
+	dir, err := os.MkdirTemp("", "rowlock-kine-")
+	if err != nil {
+		return "", nil, err
+	}
+	cleanup := func() error { return os.RemoveAll(dir) }
+	before, err := stamps(path)
+	target := filepath.Join(dir, "state.db")
+	for _, end := range []string{"", "-wal"} {
+		if err == nil {
+			err = copyFile(ctx, path+end, target+end)
+		}
+	}
+	if err == nil {
+		var after [2]stamp
+		if after, err = stamps(path); err == nil && after != before {
+			err = errors.New("it is written to while it is copied: stop what uses it, or try again")
+		}
+	}
+	if err != nil {
+		return "", nil, errors.Join(fmt.Errorf("copying %s: %w", path, err), cleanup())
+	}
+	return target, cleanup, nil
+}
+
+// stamp tells whether a file was written to.
+type stamp struct {
+	size int64
+	at   time.Time
+}
+
+func stamps(path string) (list [2]stamp, err error) {
+	for i, end := range []string{"", "-wal"} {
+		info, err := os.Stat(path + end)
+		if err != nil {
+			return list, err
+		}
+		list[i] = stamp{info.Size(), info.ModTime()}
+	}
+	if _, err := os.Stat(path + "-shm"); !errors.Is(err, fs.ErrNotExist) {
+		return list, errors.New("it was opened while it is copied: try again")
+	}
+	return list, nil
+}
+
+func copyFile(ctx context.Context, from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, reader{ctx, in})
+	return errors.Join(err, out.Close())
+}
+
+// reader ends with its context.
+type reader struct {
+	ctx context.Context //nolint:containedctx // of the one copy that it is made for
+	in  io.Reader
+}
+
+func (r reader) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.in.Read(p)
+}

@@ -1,0 +1,228 @@
+package kine_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowlock/rowlock/sqlstore/foreign"
+	"github.com/rowlock/rowlock/sqlstore/foreign/kine"
+)
+
+// schema is the table as kine documents it.
+const schema = `CREATE TABLE IF NOT EXISTS kine (id INTEGER PRIMARY KEY AUTOINCREMENT, name INTEGER, created INTEGER, deleted INTEGER,
+ create_revision INTEGER, prev_revision INTEGER, lease INTEGER, value BLOB, old_value BLOB);
+CREATE INDEX IF NOT EXISTS kine_name_index ON kine (name);
+CREATE INDEX IF NOT EXISTS kine_name_id_index ON kine (name, id);
+CREATE UNIQUE INDEX IF NOT EXISTS kine_name_prev_revision_uindex ON kine (name, prev_revision);`
+
+// create makes a database and leaves it open, with a write-ahead log.
+func create(t *testing.T, path string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=journal_mode(wal)&_pragma=wal_autocheckpoint(0)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.SetMaxOpenConns(1)
+	run(t, db, schema)
+	return db
+}
+
+func run(t *testing.T, db *sql.DB, statement string, args ...any) {
+	t.Helper()
+	if _, err := db.Exec(statement, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const insert = `INSERT INTO kine (name, created, deleted, create_revision, prev_revision, lease, value) VALUES (?, ?, ?, ?, ?, ?, ?)`
+
+func read(t *testing.T, path string) (list []string, revision int64) {
+	t.Helper()
+	s, err := kine.OpenSQLite(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for range 2 { // it may be read again
+		list = nil
+		for e, err := range s.Entries(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			left := ""
+			if !e.ExpiresAt.IsZero() {
+				left = fmt.Sprint(" ", time.Until(e.ExpiresAt).Round(time.Minute))
+			}
+			list = append(list, fmt.Sprintf("%s=%s %d/%d%s", e.Key, e.Value, e.CreateRevision, e.ModRevision, left))
+		}
+	}
+	return list, s.Revision()
+}
+
+// fill writes what a server does: creates, changes, deletes, a lease, a gap.
+func fill(t *testing.T, db *sql.DB) {
+	for _, r := range [][]any{
+		{"compact_rev_key", 1, 0, 0, 0, 0, nil}, // 1
+		{"/registry/pods/a/x", 1, 0, 0, 0, 0, []byte("one")},
+		{"/registry/pods/a/y", 1, 0, 0, 0, 0, []byte("gone")},
+		{"/registry/pods/a/x", 0, 0, 2, 2, 0, []byte("two")}, // 4
+		{"/registry/pods/a/y", 0, 1, 3, 3, 0, []byte("gone")},
+		{"/registry/events/a/e", 1, 0, 0, 0, 3600, []byte("event")},
+		{"gap-7", 0, 1, 0, 0, 0, nil},
+		{"/registry/pods/a-b/x", 1, 0, 0, 0, 0, []byte("b")}, // 8
+		{"/registry/pods/a/y", 1, 0, 0, 5, 0, []byte("again")},
+		{"/registry/odd/\x01\u00ff", 1, 0, 0, 0, 0, []byte("")},
+	} {
+		run(t, db, insert, r...)
+	}
+}
+
+var filled = []string{
+	"/registry/events/a/e=event 6/6 1h0m0s", "/registry/odd/\x01\u00ff= 10/10", "/registry/pods/a-b/x=b 8/8",
+	"/registry/pods/a/x=two 2/4", "/registry/pods/a/y=again 9/9", "compact_rev_key= 1/1",
+}
+
+// TestEntries: the newest row of each name, deleted ones left out, in the order of the
+// names; of a file in use, of one left beside its log, and of a closed one.
+func TestEntries(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "state.db")
+	db := create(t, path)
+	fill(t, db)
+	check := func(what, path string) {
+		t.Helper()
+		before := files(t, filepath.Dir(path))
+		if list, revision := read(t, path); !slices.Equal(list, filled) || revision != 10 {
+			t.Errorf("%s: at %d %q", what, revision, list)
+		}
+		if after := files(t, filepath.Dir(path)); !slices.Equal(before, after) {
+			t.Errorf("%s: beside it were %q, and now %q", what, before, after)
+		}
+	}
+	check("in use", path)
+	left := filepath.Join(t.TempDir(), "left ?&#.db")
+	for _, end := range []string{"", "-wal"} {
+		data, err := os.ReadFile(path + end)
+		if err == nil {
+			err = os.WriteFile(left+end, data, 0o400)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	check("left beside its log", left)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	check("closed", path)
+}
+
+// files lists a folder with sizes and times.
+func files(t *testing.T, dir string) (list []string) {
+	t.Helper()
+	err := fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && !strings.HasSuffix(path, "-shm") {
+			info, e := d.Info()
+			list, err = append(list, fmt.Sprint(path, info.Size(), info.ModTime())), e
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// TestOneState: what is written after a source was opened is not read.
+func TestOneState(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.db")
+	db := create(t, path)
+	defer db.Close()
+	fill(t, db)
+	s, err := kine.OpenSQLite(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	n := 0
+	for _, err := range s.Entries(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n++; n == 1 {
+			run(t, db, insert, "/registry/zz/late", 1, 0, 0, 0, 0, []byte("late"))
+		}
+	}
+	if n != len(filled) || s.Revision() != 10 {
+		t.Errorf("%d entries at %d", n, s.Revision())
+	}
+}
+
+// TestTooLong: a value beyond the bound is not read, and its key is named.
+func TestTooLong(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.db")
+	db := create(t, path)
+	defer db.Close()
+	run(t, db, `INSERT INTO kine (name, created, deleted, create_revision, prev_revision, lease, value) VALUES ('/registry/secrets/a/huge', 1, 0, 0, 0, 0, zeroblob(?))`, 100<<20)
+	s, err := kine.OpenSQLite(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for e, err := range s.Entries(t.Context()) {
+		if err != nil || e.Value != nil || e.Unread == nil || !strings.Contains(e.Unread.Error(), "/registry/secrets/a/huge") || !strings.Contains(e.Unread.Error(), fmt.Sprint(foreign.MaxValue)) {
+			t.Errorf("%d bytes, %v, %v", len(e.Value), e.Unread, err)
+		}
+	}
+}
+
+// TestRefused: what is no database of kine is named with what it is.
+func TestRefused(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	other, empty := filepath.Join(dir, "other.db"), filepath.Join(dir, "empty.db")
+	db := create(t, other)
+	run(t, db, "DROP TABLE kine")
+	run(t, db, "CREATE TABLE kine (id INTEGER, label TEXT)")
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := create(t, empty).Close(); err != nil {
+		t.Fatal(err)
+	}
+	for path, says := range map[string]string{
+		filepath.Join(dir, "none"): "no such file",
+		dir:                        "is no file",
+		write("text", "hello"):     "is no SQLite database",
+		write("void", ""):          "is no SQLite database",
+		write("broken", "SQLite format 3\x00"+strings.Repeat("\xff\x00", 500)): "broken",
+		other: "not one of kine",
+		empty: "has no rows",
+	} {
+		s, err := kine.OpenSQLite(context.Background(), path)
+		if err == nil {
+			s.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v, want %q", path, err, says)
+		}
+	}
+}
