@@ -34,10 +34,12 @@ func main() {
 			os.Exit(int(code))
 		}
 		// One line, whatever is wrapped in it.
-		fmt.Fprintln(os.Stderr, "Error: "+strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; "))
+		fmt.Fprintln(os.Stderr, "Error: "+oneLine(err))
 		os.Exit(1)
 	}
 }
+
+func oneLine(err error) string { return strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ") }
 
 // called is what the binary does by the name of its file.
 func called(name string) *cobra.Command {
@@ -50,6 +52,10 @@ func called(name string) *cobra.Command {
 		root := convertCommand()
 		root.SilenceUsage, root.SilenceErrors = true, true
 		return root
+	case historyPlugin:
+		return pluginCommand()
+	case historyCompletion:
+		return completionCommand()
 	}
 	return command()
 }
@@ -64,6 +70,7 @@ func command() *cobra.Command {
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.AddCommand(serveCommand(), initCommand(), storeCommand(), credentialCommand(), kubeconfigCommand(), etcdCommand(), envtestCommand(), convertCommand(), versionCommand())
+	root.AddCommand(pastCommands()...)
 	for _, extra := range extras {
 		root.AddCommand(extra())
 	}

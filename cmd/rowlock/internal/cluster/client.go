@@ -1,0 +1,178 @@
+// Package cluster is how commands that look at a cluster from outside reach it: by a
+// kubeconfig and the flags that kubectl has, with requests whose answers are bounded, and
+// with what its discovery says, so that words such as deploy/web mean what they mean there.
+//
+// Nothing is remembered between commands, and nothing here writes to a log.
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// mostAnswer is the largest answer that is read, in bytes. Lists are read in pages, far
+// below it.
+const mostAnswer = 64 << 20
+
+// Flags are those by which kubectl finds its cluster.
+type Flags struct {
+	kubeconfig string
+	overrides  clientcmd.ConfigOverrides
+}
+
+// AddTo defines the flags, with the names and meanings that kubectl has for them.
+func (f *Flags) AddTo(flags *pflag.FlagSet) {
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "path of the kubeconfig file (default: $KUBECONFIG, or ~/.kube/config)")
+	clientcmd.BindOverrideFlags(&f.overrides, flags, clientcmd.RecommendedConfigOverrideFlags(""))
+}
+
+// Client sends requests as the user of a kubeconfig. It is safe for several goroutines.
+type Client struct {
+	// Namespace is that of --namespace, or of the context.
+	Namespace string
+	// Base is the address of the server.
+	Base *url.URL
+	http *http.Client
+}
+
+// Connect reads the kubeconfig. Nothing is sent yet.
+func (f *Flags) Connect() (*Client, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.kubeconfig
+	config := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &f.overrides)
+	cfg, err := config.ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	namespace, _, err := config.Namespace()
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	return New(cfg, namespace)
+}
+
+// New is a client by a configuration of client-go.
+func New(cfg *rest.Config, namespace string) (*Client, error) {
+	base, _, err := rest.DefaultServerUrlFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("address of the server: %w", err)
+	}
+	client, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	return &Client{Namespace: namespace, Base: base, http: client}, nil
+}
+
+// Transport sends requests with the user's credentials.
+func (c *Client) Transport() http.RoundTripper {
+	if c.http.Transport == nil {
+		return http.DefaultTransport
+	}
+	return c.http.Transport
+}
+
+// Request is one request with a JSON answer.
+type Request struct {
+	Method string // default GET
+	Path   string // below Base, escaped
+	Query  url.Values
+	Body   any    // JSON, or nothing
+	Type   string // Content-Type of Body; default application/json
+	Accept string // default application/json
+}
+
+// Do sends a request and reads its answer into a value, or nowhere. An answer of another
+// class than 2xx is an *apierrors.StatusError that says what was asked.
+func (c *Client) Do(ctx context.Context, r Request, into any) error {
+	data, err := c.send(ctx, r)
+	if err != nil {
+		return err
+	}
+	if into == nil {
+		return nil
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return fmt.Errorf("the answer to %s: %w", r.Path, err)
+	}
+	return nil
+}
+
+func (c *Client) send(ctx context.Context, r Request) ([]byte, error) {
+	var body io.Reader
+	if r.Body != nil {
+		data, err := json.Marshal(r.Body)
+		if err != nil {
+			return nil, fmt.Errorf("body of a request for %s: %w", r.Path, err)
+		}
+		body = bytes.NewReader(data)
+	}
+	address := strings.TrimSuffix(c.Base.String(), "/") + r.Path
+	if len(r.Query) > 0 {
+		address += "?" + r.Query.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, or(r.Method, http.MethodGet), address, body)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", or(r.Accept, "application/json"))
+	req.Header.Set("User-Agent", "rowlock")
+	if r.Body != nil {
+		req.Header.Set("Content-Type", or(r.Type, "application/json"))
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, plain(err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, mostAnswer+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("reading the answer to %s: %w", r.Path, err)
+	case len(data) > mostAnswer:
+		return nil, fmt.Errorf("the answer to %s is larger than %d MiB", r.Path, mostAnswer>>20)
+	case resp.StatusCode < 200 || resp.StatusCode > 299:
+		return nil, refusal(resp, data)
+	}
+	return data, nil
+}
+
+// plain takes the address off an error of the HTTP client: its query is long, and who
+// reads the message knows what was asked.
+func plain(err error) error {
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		return fmt.Errorf("asking the server: %w", wrapped.Err)
+	}
+	return err
+}
+
+// refusal is what the server says, or that it says nothing.
+func refusal(resp *http.Response, data []byte) error {
+	var status metav1.Status
+	if json.Unmarshal(data, &status) == nil && status.Kind == "Status" {
+		status.Code = int32(resp.StatusCode)
+		return &apierrors.StatusError{ErrStatus: status}
+	}
+	return apierrors.NewGenericServerResponse(resp.StatusCode, resp.Request.Method, metav1GroupResource, "", "the server answers "+resp.Status, 0, true)
+}
+
+func or(value, usual string) string {
+	if value == "" {
+		return usual
+	}
+	return value
+}

@@ -1,0 +1,171 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// metav1GroupResource names nothing: errors without a Status are about an address.
+var metav1GroupResource = schema.GroupResource{}
+
+const acceptDiscovery = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+// Resource is a resource as discovery shows it.
+type Resource struct {
+	Group, Version string
+	Name           string // plural
+	Singular, Kind string
+	Short          []string
+	Namespaced     bool
+	Verbs          []string
+	Subresources   []string
+}
+
+// Can says whether the resource has a verb.
+func (r *Resource) Can(verb string) bool { return slices.Contains(r.Verbs, verb) }
+
+// FullName is the plural with the group, if it has one: deployments.apps.
+func (r *Resource) FullName() string { return dotted(r.Name, r.Group) }
+
+// Shown is how kubectl writes the type before a slash: deployment.apps.
+func (r *Resource) Shown() string { return dotted(or(r.Singular, strings.ToLower(r.Kind)), r.Group) }
+
+// APIVersion is what objects of the resource say.
+func (r *Resource) APIVersion() string {
+	if r.Group == "" {
+		return r.Version
+	}
+	return r.Group + "/" + r.Version
+}
+
+// Path is the path of a collection, or of an object, or of a subresource.
+func (r *Resource) Path(namespace, name string, sub ...string) string {
+	path := "/apis/" + r.Group + "/" + r.Version
+	if r.Group == "" {
+		path = "/api/" + r.Version
+	}
+	if r.Namespaced && namespace != "" {
+		path += "/namespaces/" + url.PathEscape(namespace)
+	}
+	path += "/" + r.Name
+	if name != "" {
+		path += "/" + url.PathEscape(name)
+	}
+	for _, s := range sub {
+		path += "/" + s
+	}
+	return path
+}
+
+func dotted(name, group string) string {
+	if group == "" {
+		return name
+	}
+	return name + "." + group
+}
+
+// Resources are what a server has, each in the version that it prefers, in the order of
+// discovery.
+type Resources struct {
+	preferred []*Resource
+	all       []*Resource
+	// Stale are the groups whose own server does not answer at present.
+	Stale []string
+}
+
+// Discover asks for all resources, in two requests.
+func (c *Client) Discover(ctx context.Context) (*Resources, error) {
+	all := &Resources{}
+	for _, path := range []string{"/api", "/apis"} {
+		var groups apidiscoveryv2.APIGroupDiscoveryList
+		if err := c.Do(ctx, Request{Path: path, Accept: acceptDiscovery}, &groups); err != nil {
+			return nil, fmt.Errorf("discovery: %w", err)
+		}
+		if groups.Kind != "APIGroupDiscoveryList" {
+			return nil, fmt.Errorf("discovery: the server answers %s with a %q and not with what it has in one document", path, groups.Kind)
+		}
+		for i := range groups.Items {
+			all.add(&groups.Items[i])
+		}
+	}
+	return all, nil
+}
+
+func (all *Resources) add(group *apidiscoveryv2.APIGroupDiscovery) {
+	seen := map[string]bool{}
+	for _, version := range group.Versions {
+		if version.Freshness == apidiscoveryv2.DiscoveryFreshnessStale {
+			all.Stale = append(all.Stale, group.Name+"/"+version.Version)
+		}
+		for _, found := range version.Resources {
+			r := &Resource{
+				Group: group.Name, Version: version.Version, Name: found.Resource, Singular: found.SingularResource,
+				Short: found.ShortNames, Namespaced: found.Scope == apidiscoveryv2.ScopeNamespace, Verbs: found.Verbs,
+			}
+			if found.ResponseKind != nil {
+				r.Kind = found.ResponseKind.Kind
+			}
+			for _, sub := range found.Subresources {
+				r.Subresources = append(r.Subresources, sub.Subresource)
+			}
+			all.all = append(all.all, r)
+			if !seen[r.Name] {
+				seen[r.Name] = true
+				all.preferred = append(all.preferred, r)
+			}
+		}
+	}
+}
+
+// Preferred are all resources, each once.
+func (all *Resources) Preferred() []*Resource { return all.preferred }
+
+// Find is the resource that a word means: a plural, singular, kind or short name, with
+// .GROUP or .VERSION.GROUP behind it or not. What is named in full goes before what is
+// named in short, and groups go in the order of discovery.
+func (all *Resources) Find(word string) (*Resource, error) {
+	name, rest, qualified := strings.Cut(word, ".")
+	if qualified {
+		version, group, _ := strings.Cut(rest, ".")
+		for _, r := range all.all {
+			if r.Version == version && r.Group == group && r.named(name) {
+				return r, nil
+			}
+		}
+	} else {
+		rest = ""
+	}
+	for _, match := range []func(*Resource) bool{
+		func(r *Resource) bool { return r.named(name) },
+		func(r *Resource) bool { return slices.Contains(r.Short, name) },
+	} {
+		for _, r := range all.preferred {
+			if (!qualified || r.Group == rest) && match(r) {
+				return r, nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("the server does not have a resource type %q", word)
+}
+
+// Kind is the resource of a kind, or nil: what an owner reference means.
+func (all *Resources) Kind(group, kind string) *Resource {
+	for _, r := range all.preferred {
+		if r.Group == group && r.Kind == kind && r.Can("get") {
+			return r
+		}
+	}
+	return nil
+}
+
+// named compares with the names in full. Kinds are found whatever their case.
+func (r *Resource) named(name string) bool {
+	lower := strings.ToLower(name)
+	return lower == r.Name || lower == r.Singular || lower == strings.ToLower(r.Kind)
+}

@@ -1,0 +1,130 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Target is one object by its name. It need not exist.
+type Target struct {
+	Resource  *Resource
+	Namespace string // "" for what is in none
+	Name      string
+}
+
+// String is how kubectl names it: deployment.apps/web.
+func (t Target) String() string { return t.Resource.Shown() + "/" + t.Name }
+
+// Where is String with the namespace, for people.
+func (t Target) Where() string {
+	if t.Namespace == "" {
+		return t.String()
+	}
+	return t.String() + " in namespace " + t.Namespace
+}
+
+// Path is the path of the object, or of a subresource.
+func (t Target) Path(sub ...string) string { return t.Resource.Path(t.Namespace, t.Name, sub...) }
+
+// Target is an object of a resource, in the namespace if it is of one.
+func (r *Resource) Target(namespace, name string) Target {
+	if !r.Namespaced {
+		namespace = ""
+	}
+	return Target{Resource: r, Namespace: namespace, Name: name}
+}
+
+// Names are arguments as kubectl takes them, before anything is looked up: types, and
+// the names of objects of them.
+type Names struct {
+	words []string // types, one for each name where names are given
+	names []string
+}
+
+// ParseNames reads TYPE/NAME..., TYPE NAME..., or TYPE[,TYPE...] alone.
+func ParseNames(args []string) (Names, error) {
+	var n Names
+	if len(args) == 0 {
+		return n, nil
+	}
+	if !strings.Contains(args[0], "/") {
+		types := strings.Split(args[0], ",")
+		for _, word := range types {
+			if word == "" {
+				return n, fmt.Errorf("%q: a type is missing beside a comma", args[0])
+			}
+		}
+		if len(args) == 1 {
+			n.words = types
+			return n, nil
+		}
+		if len(types) > 1 {
+			return n, fmt.Errorf("%q: name one type with names behind it, or write TYPE/NAME for each object", args[0])
+		}
+	}
+	word := args[0]
+	if strings.Contains(word, "/") {
+		word = ""
+	} else {
+		args = args[1:]
+	}
+	for _, arg := range args {
+		kind, name, slash := strings.Cut(arg, "/")
+		switch {
+		case slash && word != "", !slash && word == "":
+			return n, fmt.Errorf("%q: write TYPE/NAME for each object, or one TYPE and names behind it", arg)
+		case !slash:
+			kind, name = word, arg
+		}
+		if kind == "" || name == "" || strings.Contains(name, "/") {
+			return n, fmt.Errorf("%q: want TYPE/NAME", arg)
+		}
+		n.words, n.names = append(n.words, kind), append(n.names, name)
+	}
+	return n, nil
+}
+
+// Given says whether anything was named.
+func (n Names) Given() bool { return len(n.words) > 0 }
+
+// Types are the resources of arguments that name no objects; nil if they do.
+func (n Names) Types(all *Resources) ([]*Resource, error) {
+	if len(n.names) > 0 {
+		return nil, nil
+	}
+	var types []*Resource
+	for _, word := range n.words {
+		r, err := all.Find(word)
+		if err != nil {
+			return nil, err
+		}
+		types = append(types, r)
+	}
+	return types, nil
+}
+
+// Targets are the objects that are named; none where only types are.
+func (n Names) Targets(all *Resources, namespace string) ([]Target, error) {
+	var targets []Target
+	for i, name := range n.names {
+		r, err := all.Find(n.words[i])
+		if err != nil {
+			return nil, err
+		}
+		targets = append(targets, r.Target(namespace, name))
+	}
+	return targets, nil
+}
+
+// One is the single object that arguments name.
+func (n Names) One(all *Resources, namespace string) (Target, error) {
+	targets, err := n.Targets(all, namespace)
+	if err != nil {
+		return Target{}, err
+	}
+	if len(targets) != 1 {
+		return Target{}, errors.New("name one object: TYPE/NAME")
+	}
+	return targets[0], nil
+}

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/cluster"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/moments"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/revisions"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/shown"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/timeline"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/webpage"
+)
+
+// historyOptions are the flags of history.
+type historyOptions struct {
+	pastOptions
+	since, until string
+	limit        int
+	output, html string
+	form         shown.Form
+	query        revisions.Query
+}
+
+func historyCommand() *cobra.Command {
+	o := &historyOptions{}
+	cmd := &cobra.Command{
+		Use:   "history TYPE/NAME...",
+		Short: "Show the past of objects: when they were written, by whom, and what changed",
+		Long: `Show the past of objects as a line of time: when each was written, by which manager
+and user, and which fields changed. Objects that are deleted have a past too.
+
+With --html FILE it is one page, which needs no server and no network: the line of
+time, what differs between any two revisions, and who wrote them. Types alone are then
+all objects of them in the namespace, and no arguments all that the namespace has.
+
+Times are ` + moments.Forms + `.`,
+		Example: `  rowlock history deploy/web
+  rowlock history deploy/web cm/settings --since 2h
+  rowlock history deploy,cm -n shop --html shop.html`,
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), cmd.OutOrStdout(), args) },
+	}
+	o.addTo(cmd)
+	f := cmd.Flags()
+	f.StringVar(&o.since, "since", "", "show what was written at or after this moment")
+	f.StringVar(&o.until, "until", "", "show what was written at or before this moment")
+	f.IntVar(&o.limit, "limit", 50, "writes of one object at most, the newest ones; 0: all that is kept")
+	f.StringVarP(&o.output, "output", "o", "", "json, yaml, or wide: a row for each write, with all that is known")
+	f.StringVar(&o.html, "html", "", "file to write a page to")
+	f.BoolVar(&o.form.Secrets, "show-secrets", false, "with --html: show the data of Secrets, which are hidden otherwise")
+	f.BoolVar(&o.form.ManagedFields, "show-managed-fields", false, "with --html: show managedFields")
+	return cmd
+}
+
+func (o *historyOptions) run(ctx context.Context, out io.Writer, args []string) error {
+	var err error
+	o.query.Most = o.limit
+	if o.query.Since, err = o.moment("--since", o.since); err != nil {
+		return err
+	}
+	if o.query.Until, err = o.moment("--until", o.until); err != nil {
+		return err
+	}
+	switch {
+	case o.limit < 0:
+		return fmt.Errorf("--limit %d: want 0 or more", o.limit)
+	case o.html != "" && o.output != "":
+		return errors.New("--html and --output: want one of them")
+	case o.html != "":
+		return o.page(ctx, out, args)
+	}
+	c, targets, err := o.targets(ctx, args)
+	if err != nil {
+		return err
+	}
+	switch o.output {
+	case "":
+		return o.draw(ctx, out, c, targets)
+	case "wide", "json", "yaml":
+		return o.print(ctx, out, c, targets)
+	}
+	return fmt.Errorf("--output %q: want json, yaml or wide", o.output)
+}
+
+// collect is the past of one object, newest first. An object without one is an error.
+func (o *historyOptions) collect(ctx context.Context, c *cluster.Client, t cluster.Target) ([]revisions.Revision, bool, error) {
+	var list []revisions.Revision
+	more, err := revisions.List(ctx, c, t, o.query, func(r *revisions.Revision) (bool, error) {
+		list = append(list, *r)
+		return true, nil
+	})
+	if err == nil && len(list) == 0 && o.since == "" && o.until == "" {
+		err = fmt.Errorf("%s: nothing is known of it, now or in the past that is kept", t.Where())
+	}
+	return list, more, err
+}
+
+func (o *historyOptions) draw(ctx context.Context, out io.Writer, c *cluster.Client, targets []cluster.Target) error {
+	s, err := o.screen(out)
+	if err != nil {
+		return err
+	}
+	line := timeline.Line{Screen: s, Now: o.now, Fold: true}
+	for i, t := range targets {
+		list, more, err := o.collect(ctx, c, t)
+		if err != nil {
+			return err
+		}
+		text := line.Draw(t.Where(), list, more)
+		if i > 0 {
+			text = "\n" + text
+		}
+		if _, err := io.WriteString(out, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// print writes revisions as the server gave them, newest first.
+func (o *historyOptions) print(ctx context.Context, out io.Writer, c *cluster.Client, targets []cluster.Target) error {
+	items := []revisions.Revision{}
+	for _, t := range targets {
+		list, _, err := o.collect(ctx, c, t)
+		if err != nil {
+			return err
+		}
+		items = append(items, list...)
+	}
+	if o.output == "wide" {
+		return o.table(out, items)
+	}
+	data, err := json.MarshalIndent(map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{}, "items": items}, "", "    ")
+	if err == nil && o.output == "yaml" {
+		data, err = yaml.JSONToYAML(data)
+	} else {
+		data = append(data, '\n')
+	}
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(data)
+	return err
+}
+
+func (o *historyOptions) table(out io.Writer, items []revisions.Revision) error {
+	w := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
+	fmt.Fprintln(w, "OBJECT\tREVISION\tWRITTEN\tCHANGE\tMANAGERS\tUSER\tUID\tSUPERSEDED BY\tFIELDS")
+	none := func(s string) string {
+		if s == "" {
+			return "<none>"
+		}
+		return shown.Safe(s)
+	}
+	for _, r := range items {
+		fmt.Fprintf(w, "%s/%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", shown.Safe(r.Object.Resource), shown.Safe(r.Object.Name), none(r.Revision),
+			r.WrittenAt.UTC().Format("2006-01-02T15:04:05Z"), none(r.Change), none(strings.Join(r.By(), ",")), none(r.User), none(r.Object.UID), none(r.SupersededBy), none(strings.Join(r.ChangedFields, ",")))
+	}
+	return w.Flush()
+}
+
+// page writes the page, under its name only once it is whole.
+func (o *historyOptions) page(ctx context.Context, out io.Writer, args []string) error {
+	names, err := cluster.ParseNames(args)
+	if err != nil {
+		return err
+	}
+	c, all, err := o.connect(ctx)
+	if err != nil {
+		return err
+	}
+	p := webpage.New(webpage.Config{Now: o.now, Form: &o.form, Server: c.Base.Host, Version: version})
+	o.query.Content = true
+	if err := p.Collect(ctx, c, all, names, o.query); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(o.html), ".rowlock-*.html")
+	if err != nil {
+		return fmt.Errorf("--html: %w", err)
+	}
+	defer os.Remove(f.Name()) // gone already if all went well
+	err = p.Write(f)
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), o.html)
+	}
+	if err != nil {
+		return fmt.Errorf("--html: %w", err)
+	}
+	_, err = fmt.Fprintf(out, "%s: %s\n", o.html, p.Summary())
+	return err
+}
