@@ -29,7 +29,7 @@ func tamper(t *testing.T, store, from, to, where string) {
 		}
 		return
 	}
-	db, err := sql.Open("sqlite", strings.TrimPrefix(store, "sqlite:"))
+	db, err := sql.Open("sqlite", strings.TrimPrefix(store, "sqlite:")+"?_pragma=busy_timeout(10000)")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,6 +133,69 @@ func TestCorruptObjects(t *testing.T) {
 			if code, b, err := a.do(context.Background(), http.MethodPost, configMaps, "application/json", `{"metadata":{"name":"new"}}`); err != nil || code != 201 {
 				t.Errorf("a write after the repair: %d %s %v", code, b, err)
 			}
+		})
+	}
+}
+
+// TestRepairedNamespaceKeepsItsObjects takes corrupt Namespaces away beside a running server,
+// which saw one of them whole and one of them never. Nothing that was in them goes: neither
+// while they are missing nor when they are there again.
+func TestRepairedNamespaceKeepsItsObjects(t *testing.T) {
+	pg := startPostgres(t)
+	for name, url := range map[string]string{"SQLite": "sqlite:" + t.TempDir() + "/rowlock.db", "PostgreSQL": newDatabase(t, pg)} {
+		t.Run(name, func(t *testing.T) {
+			s := harness.StartT(t, harness.Options{Store: url})
+			a := newAPI(t, s)
+			namespaces := []string{"default", "shop", "yard"} // the first is made again by the server
+			for _, ns := range namespaces {
+				if ns != "default" {
+					want(t, a, 201, http.MethodPost, "/api/v1/namespaces", "application/json", `{"metadata":{"name":"`+ns+`"}}`)
+				}
+				want(t, a, 201, http.MethodPost, "/api/v1/namespaces/"+ns+"/configmaps", "application/json", `{"metadata":{"name":"kept"}}`)
+				want(t, a, 201, http.MethodPost, "/api/v1/namespaces/"+ns+"/secrets", "application/json", `{"metadata":{"name":"held","finalizers":["example.com/hold"]}}`)
+			}
+			if err := s.Stop(); err != nil {
+				t.Fatal(err)
+			}
+			tamper(t, url, `"metadata"`, `"labels"`, `resource = 'namespaces' AND name IN ('default', 'shop')`)
+			s, err := s.Again(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(s.Kill)
+			a = newAPI(t, s)
+			tamper(t, url, `"metadata"`, `"labels"`, `resource = 'namespaces' AND name = 'yard'`)
+			for _, ns := range namespaces {
+				if out, log, err := storeCommand(t, "repair", "--delete", "namespaces/"+ns, "--store", url); err != nil || !strings.Contains(out, ", by revision ") {
+					t.Fatalf("%s: %v %s%s", ns, err, out, log)
+				}
+			}
+			time.Sleep(4 * time.Second) // what a namespace leaves is looked for at once, and after one second and two
+			there := func(when string) {
+				t.Helper()
+				for _, ns := range namespaces {
+					want(t, a, 200, http.MethodGet, "/api/v1/namespaces/"+ns+"/configmaps/kept", "", "")
+					if b := string(want(t, a, 200, http.MethodGet, "/api/v1/namespaces/"+ns+"/secrets/held", "", "")); strings.Contains(b, "deletionTimestamp") {
+						t.Errorf("%s: %s", when, b)
+					}
+				}
+			}
+			there("while the namespaces are missing")
+			for _, ns := range namespaces {
+				deadline := time.Now().Add(60 * time.Second)
+				for {
+					code, b, err := a.do(context.Background(), http.MethodPost, "/api/v1/namespaces", "application/json", `{"metadata":{"name":"`+ns+`"}}`)
+					if err == nil && (code == 201 || code == 409) {
+						break
+					}
+					if time.Now().After(deadline) {
+						t.Fatalf("%s is not made again: %d %s %v", ns, code, b, err)
+					}
+					time.Sleep(200 * time.Millisecond)
+				}
+			}
+			time.Sleep(3 * time.Second)
+			there("when they were made again")
 		})
 	}
 }

@@ -179,13 +179,10 @@ func (n *Namespaces) follow(ctx context.Context) {
 					n.see(d.Item())
 					continue
 				}
-				// One that nobody could read went by an operator's hand, and is made again.
-				if d.Item().Corrupt == nil && (d.Event.Prev == nil || d.Event.Prev.Corrupt == nil) {
+				if ended(d) {
 					n.watchOrphans(d.Item().Name, d.Revision())
 				}
-				if g := n.going[d.Item().Meta().UID]; g != nil {
-					n.forget(g)
-				}
+				n.gone(d.Item())
 			}
 		}
 	}
@@ -206,6 +203,21 @@ func (n *Namespaces) see(it *cache.Item) {
 		g.changed = true
 	case g.at.IsZero():
 		n.again(g)
+	}
+}
+
+// gone is shown the last state of a namespace. One that cannot be read is known by its name.
+func (n *Namespaces) gone(it *cache.Item) {
+	if g := n.going[it.Meta().UID]; g != nil {
+		n.forget(g)
+	}
+	if it.Corrupt == nil {
+		return
+	}
+	for _, g := range n.going {
+		if g.name == it.Name {
+			n.forget(g)
+		}
 	}
 }
 

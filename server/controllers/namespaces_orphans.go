@@ -26,6 +26,10 @@ import (
 // request may take. A name that is used again is safe: objects of the new namespace are
 // younger than the end of the old one.
 //
+// Only a namespace that was terminating leaves orphans. One that went otherwise was taken away
+// by an operator, with `store repair --delete`, because nobody could read it: what is in it is
+// as good as before, and waits for the namespace to be made again.
+//
 // A server that dies with a namespace just gone may leave such an object behind, and so may
 // one whose controller stands back.
 
@@ -41,6 +45,12 @@ const (
 	orphansLongest = 64 * time.Second
 	orphansMost    = 10_000 // namespaces that are looked at; then the oldest are no more
 )
+
+// ended says of a namespace's deletion that it is the end of its termination, by the last
+// state that it carries. What is corrupt says nothing of that kind.
+func ended(d cache.Delivery) bool {
+	return d.Item().Meta().Deleting && (d.Event.Prev == nil || d.Event.Prev.Corrupt == nil)
+}
 
 // watchOrphans has the objects looked for that a namespace left.
 func (n *Namespaces) watchOrphans(name string, end int64) {

@@ -26,7 +26,7 @@ func TestOrphans(t *testing.T) {
 				c := newCluster(t)
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				n := &controllers.Namespaces{API: c, Cache: c.cache, Catalogue: c.catalogue, Log: silent, Homeless: homeless}
+				n := &controllers.Namespaces{API: c, Cache: c.cache, Catalogue: c.catalogue, Log: silent, Homeless: homeless, Rest: time.Hour}
 				ended := make(chan error, 1)
 				go func() { ended <- n.Run(ctx) }()
 				namespace := func(name string, uid types.UID) {
@@ -45,9 +45,9 @@ func TestOrphans(t *testing.T) {
 				namespace("b", "2")
 				c.set("configmaps", "a", "x", x)
 				there("while its namespace is there", "a", true)
-				c.set("namespaces", "", "a", nil)
+				c.end("a", "1")
 				there("made before the end", "a", false)
-				c.set("namespaces", "", "b", nil)
+				c.end("b", "2")
 				time.Sleep(30 * time.Second)
 				c.set("configmaps", "b", "x", x)
 				time.Sleep(40 * time.Second)
@@ -57,6 +57,56 @@ func TestOrphans(t *testing.T) {
 				time.Sleep(time.Hour)
 				there("of a new namespace", "a", true)
 				there("in a namespace that nobody saw go", "never", true)
+				cancel()
+				<-ended
+			})
+		})
+	}
+}
+
+// end has a namespace terminate, and go at once.
+func (c *cluster) end(name string, uid types.UID) {
+	c.t.Helper()
+	now := metav1.Now()
+	c.set("namespaces", "", name, corev1.Namespace{ObjectMeta: metav1.ObjectMeta{UID: uid, DeletionTimestamp: &now}})
+	c.set("namespaces", "", name, nil)
+}
+
+// A namespace that goes without having been terminating was taken away by an operator, and
+// nothing in it goes with it: not while it is missing, and not when it is made again.
+func TestNothingIsLeftOfANamespaceThatDidNotTerminate(t *testing.T) {
+	now := metav1.Now()
+	active := corev1.Namespace{ObjectMeta: metav1.ObjectMeta{UID: "1"}}
+	terminating := corev1.Namespace{ObjectMeta: metav1.ObjectMeta{UID: "1", DeletionTimestamp: &now}}
+	for name, states := range map[string][]any{
+		"active":                     {active},
+		"never readable":             {unreadable(`{"metadata":7}`)},
+		"active, then unreadable":    {active, unreadable(`{"metadata":{"name":"a","uid":"1"},"spec":7}`)},
+		"unreadable and terminating": {terminating, unreadable(`{"metadata":{"name":"a","uid":"1","deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":7}`)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(t)
+				ctx, cancel := context.WithCancel(t.Context())
+				n := &controllers.Namespaces{API: c, Cache: c.cache, Catalogue: c.catalogue, Log: silent, Rest: time.Hour}
+				ended := make(chan error, 1)
+				go func() { ended <- n.Run(ctx) }()
+				c.set("configmaps", "a", "x", corev1.ConfigMap{})
+				for _, state := range states {
+					c.set("namespaces", "", "a", state)
+					synctest.Wait()
+				}
+				c.set("namespaces", "", "a", nil)
+				time.Sleep(time.Hour)
+				c.set("namespaces", "", "a", corev1.Namespace{ObjectMeta: metav1.ObjectMeta{UID: "2"}})
+				time.Sleep(time.Hour)
+				synctest.Wait()
+				if asked := c.written(); len(asked) > 0 {
+					t.Errorf("it is worked on: %v", asked)
+				}
+				if c.cache.Get("configmaps", "a", "x") == nil {
+					t.Error("the object went")
+				}
 				cancel()
 				<-ended
 			})
@@ -150,13 +200,13 @@ func TestOrphansByTheirUID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &impostor{cluster: newCluster(t)}
 		ctx, cancel := context.WithCancel(t.Context())
-		n := &controllers.Namespaces{API: c, Cache: c.cache, Catalogue: c.catalogue, Log: silent}
+		n := &controllers.Namespaces{API: c, Cache: c.cache, Catalogue: c.catalogue, Log: silent, Rest: time.Hour}
 		ended := make(chan error, 1)
 		go func() { ended <- n.Run(ctx) }()
 		c.set("namespaces", "", "a", corev1.Namespace{ObjectMeta: metav1.ObjectMeta{UID: "1"}})
 		c.set("configmaps", "a", "x", corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "old"}})
 		synctest.Wait()
-		c.set("namespaces", "", "a", nil)
+		c.end("a", "1")
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		var there corev1.ConfigMap
