@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"maps"
 	"net"
-	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	apiversion "k8s.io/apimachinery/pkg/version"
 
 	"github.com/rowlock/rowlock/authx/remote"
 	"github.com/rowlock/rowlock/server"
@@ -70,9 +68,6 @@ type serveOptions struct {
 	deletesApart time.Duration // of kube-apiserver by its name
 	quick        bool          // keys and certificates need to last no longer than the machine runs
 }
-
-// defaultDataDir is --data-dir of serve and init.
-const defaultDataDir = "./rowlock-data"
 
 func serveCommand() *cobra.Command { return serveCommandOf(&serveOptions{}) }
 
@@ -351,41 +346,6 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	return s.Run(ctx)
 }
 
-// remember lets --in-memory stand for a store.
-func (o *serveOptions) remember() error {
-	switch {
-	case !o.inMemory:
-	case o.store != "" && !inMemory(o.store):
-		return errors.New("--in-memory: there is another --store")
-	case o.initialize:
-		return errors.New("--in-memory: --init is for databases in files")
-	default:
-		o.store = memoryStore
-	}
-	return nil
-}
-
-// inFolder says whether keys and certificates are kept in a folder.
-func (o *serveOptions) inFolder() bool {
-	return !o.inMemory || o.flags != nil && o.flags.Changed("data-dir")
-}
-
-// folder is where keys and certificates are.
-func (o *serveOptions) folder(opt datadir.Options) (*datadir.Dir, error) {
-	if o.inFolder() {
-		return datadir.Open(o.dataDir, opt)
-	}
-	return datadir.InMemory(opt)
-}
-
-// keysIn says where they are to people.
-func (o *serveOptions) keysIn(dir *datadir.Dir) string {
-	if o.inFolder() {
-		return dir.Path
-	}
-	return "in memory too"
-}
-
 // resources are all that the server knows, with those turned off that are not to be
 // served.
 func (o *serveOptions) resources(n *network, feature func(gate string) bool, log *slog.Logger) ([]*kinds.Resource, error) {
@@ -402,37 +362,4 @@ func (o *serveOptions) resources(n *network, feature func(gate string) bool, log
 func (o *serveOptions) joins(runs func(controller string) bool) bool {
 	asked := o.flags != nil && o.flags.Changed("enable-bootstrap-token-auth")
 	return o.auth.bootstrap && (asked || runs("bootstrapsigner"))
-}
-
-// authority is the file with what serving certificates are checked with.
-func (o *serveOptions) authority(dir *datadir.Dir) string {
-	if o.serving.cert != "" {
-		return o.serving.cert
-	}
-	return dir.CACert
-}
-
-func orNone(limit int) int {
-	if limit <= 0 {
-		return -1
-	}
-	return limit
-}
-
-// greet prints what a person needs next.
-func (o *serveOptions) greet(out io.Writer, n *network, dir *datadir.Dir, url string) {
-	fmt.Fprintf(out, "rowlock %s (Kubernetes %s) listens on https://%s\n", version, release, n.local)
-	if inMemory(url) {
-		fmt.Fprintln(out, "store: memory; nothing is kept when the server ends")
-	} else {
-		fmt.Fprintf(out, "store: %s\n", publicURL(url))
-	}
-	fmt.Fprintf(out, "export KUBECONFIG=%s\n", dir.AdminKubeconfig)
-}
-
-func versionInfo() apiversion.Info {
-	return apiversion.Info{
-		Major: "1", Minor: "32", GitVersion: "v1.32.13+rowlock." + version, GitTreeState: "clean", BuildDate: "1970-01-01T00:00:00Z",
-		GoVersion: runtime.Version(), Compiler: "gc", Platform: runtime.GOOS + "/" + runtime.GOARCH,
-	}
 }

@@ -265,3 +265,11 @@ func cipherSuites(names []string) ([]uint16, error) {
 	}
 	return ids, nil
 }
+
+// orNone is a limit as the server knows it, which takes 0 for its default.
+func orNone(limit int) int {
+	if limit <= 0 {
+		return -1
+	}
+	return limit
+}
