@@ -31,7 +31,7 @@ const page = 1000
 // BackupFile writes a backup to path. Until it is whole it is path with
 // ".partial" at its end, which a crash leaves behind at worst.
 func BackupFile(ctx context.Context, d sqlstore.Driver, path string, opt Options) (h Header, t Trailer, err error) {
-	err = writeFile(path, func(f io.Writer) error {
+	err = WriteFile(path, func(f io.Writer) error {
 		h, t, err = Backup(ctx, d, f, opt)
 		return err
 	})
@@ -41,8 +41,8 @@ func BackupFile(ctx context.Context, d sqlstore.Driver, path string, opt Options
 	return h, t, err
 }
 
-// writeFile makes a file that appears whole or not at all, for its owner alone.
-func writeFile(path string, write func(io.Writer) error) error {
+// WriteFile makes a file that appears whole or not at all, for its owner alone.
+func WriteFile(path string, write func(io.Writer) error) error {
 	partial := path + ".partial"
 	f, err := os.OpenFile(partial, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {

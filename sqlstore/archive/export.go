@@ -40,7 +40,7 @@ type ExportOptions struct {
 // ExportFile writes an export to a file that appears when it is whole. Errors:
 // those of Export.
 func ExportFile(ctx context.Context, d sqlstore.Driver, path string, opt ExportOptions) (objects, at int64, err error) {
-	err = writeFile(path, func(f io.Writer) error {
+	err = WriteFile(path, func(f io.Writer) error {
 		objects, at, err = Export(ctx, d, f, opt)
 		return err
 	})

@@ -58,7 +58,7 @@ type Sink interface {
 	// Describe names the sink for people, without credentials.
 	Describe() string
 
-	// Put adds a key, in bytewise order of Key. ModRevision is kept where the form of
+	// Put adds a key, each once, in whatever order. ModRevision is kept where the form of
 	// the sink can. The sink copies what it keeps of Value.
 	Put(ctx context.Context, e Entry) error
 

@@ -1,0 +1,51 @@
+package foreign
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// maxHeld is how many bytes of memory the keys of a source may take while it is read.
+// It is enough for two to three million keys of the usual length.
+const maxHeld = 512 << 20
+
+// heldBeside is what the map of Newest takes for an entry besides the bytes of its key.
+const heldBeside = 96
+
+// Newest remembers for each live key of a log where its newest value lies, for sources
+// that are ordered by revision while their keys are wanted in order. It holds keys and no
+// values, and refuses to hold more than a bound. T is small: a revision, a row's number.
+type Newest[T any] struct {
+	at   map[string]T
+	held int64
+}
+
+// Set says where the newest value of a key lies. It fails with what to do where the keys
+// are too many to be held.
+func (n *Newest[T]) Set(key []byte, at T) error {
+	if n.at == nil {
+		n.at = make(map[string]T)
+	}
+	if _, known := n.at[string(key)]; !known {
+		if n.held += int64(len(key)) + heldBeside; n.held > maxHeld {
+			return fmt.Errorf("it has more than %d keys, and at most %d MiB of keys are held in memory", len(n.at), maxHeld>>20)
+		}
+	}
+	n.at[string(key)] = at
+	return nil
+}
+
+// Delete says that a key is there no longer.
+func (n *Newest[T]) Delete(key []byte) {
+	if _, known := n.at[string(key)]; known {
+		n.held -= int64(len(key)) + heldBeside
+		delete(n.at, string(key))
+	}
+}
+
+// Keys are the live keys in bytewise order.
+func (n *Newest[T]) Keys() []string { return slices.Sorted(maps.Keys(n.at)) }
+
+// At is where the newest value of a live key lies.
+func (n *Newest[T]) At(key string) T { return n.at[key] }
