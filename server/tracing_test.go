@@ -17,6 +17,7 @@ import (
 	"github.com/rowlock/rowlock/server"
 	"github.com/rowlock/rowlock/server/servertest"
 	"github.com/rowlock/rowlock/server/tracing"
+	"github.com/rowlock/rowlock/server/tracing/otlp"
 	"github.com/rowlock/rowlock/server/tracing/tracingtest"
 )
 
@@ -48,7 +49,7 @@ func (h *tracedHook) configuration() string {
 
 func tracedServer(t *testing.T, endpoint string, rate int32) (*servertest.Server, *tracing.Tracer) {
 	t.Helper()
-	tracer, err := tracing.New(&tracing.Config{Endpoint: &endpoint, SamplingRatePerMillion: &rate}, tracing.Settings{ServerID: "x", Log: slog.New(slog.DiscardHandler)})
+	tracer, err := tracing.New(&tracing.Config{Endpoint: &endpoint, SamplingRatePerMillion: &rate}, tracing.Settings{ServerID: "x", Exporter: otlp.Through(nil), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

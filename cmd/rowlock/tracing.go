@@ -8,6 +8,7 @@ import (
 
 	"github.com/rowlock/rowlock/server/egress"
 	"github.com/rowlock/rowlock/server/tracing"
+	"github.com/rowlock/rowlock/server/tracing/otlp"
 )
 
 // tracingOptions are the flags that say who is told how long requests take.
@@ -29,7 +30,7 @@ func (o *tracingOptions) build(gate func(string) bool, address string, dial egre
 	if err != nil {
 		return nil, source{"--tracing-config-file", o.path}.failed(err)
 	}
-	return tracing.New(c, tracing.Settings{ServerID: idHash(address), Dial: dial, Log: log})
+	return tracing.New(c, tracing.Settings{ServerID: idHash(address), Exporter: otlp.Through(dial), Log: log})
 }
 
 // closeTracer sends the last traces.

@@ -15,10 +15,10 @@ package tracing
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -26,12 +26,10 @@ import (
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
-	"google.golang.org/grpc"
 )
 
 const (
@@ -53,29 +51,23 @@ type Tracer struct {
 // Settings are what a Tracer needs beside its configuration.
 type Settings struct {
 	ServerID string // of this server among those of a cluster
-	// Dial reaches the collector where it is not on this server's network; nil dials it
-	// directly.
-	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	Log  *slog.Logger
+	// Exporter makes what sends spans to a collector at an endpoint (nil: where they listen by
+	// default); see package otlp. It is asked where requests are traced, and must not wait.
+	Exporter func(endpoint *string) (sdktrace.SpanExporter, error)
+	Log      *slog.Logger
 }
 
-// New makes a Tracer. Nothing is connected before there is a span to send.
+// New makes a Tracer. Errors: one that needs an exporter has none, or it could not be made.
 func New(c *Config, s Settings) (*Tracer, error) {
 	t := &Tracer{}
 	if c.SamplingRatePerMillion == nil || *c.SamplingRatePerMillion <= 0 {
 		return t, nil
 	}
 	t.rate = uint32(*c.SamplingRatePerMillion)
-	options := []otlptracegrpc.Option{otlptracegrpc.WithInsecure()}
-	if c.Endpoint != nil {
-		options = append(options, otlptracegrpc.WithEndpoint(*c.Endpoint))
+	if s.Exporter == nil {
+		return nil, errors.New("tracing: nothing sends spans")
 	}
-	if s.Dial != nil {
-		options = append(options, otlptracegrpc.WithDialOption(grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-			return s.Dial(ctx, "tcp", address)
-		})))
-	}
-	exporter, err := otlptracegrpc.New(context.Background(), options...)
+	exporter, err := s.Exporter(c.Endpoint)
 	if err != nil {
 		return nil, fmt.Errorf("tracing: %w", err)
 	}

@@ -2,6 +2,7 @@ package tracing_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -10,7 +11,10 @@ import (
 	"strings"
 	"testing"
 
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
 	"github.com/rowlock/rowlock/server/tracing"
+	"github.com/rowlock/rowlock/server/tracing/otlp"
 	"github.com/rowlock/rowlock/server/tracing/tracingtest"
 )
 
@@ -47,7 +51,7 @@ func TestLoad(t *testing.T) {
 
 func tracer(t *testing.T, endpoint string, rate int32) *tracing.Tracer {
 	t.Helper()
-	tr, err := tracing.New(&tracing.Config{Endpoint: &endpoint, SamplingRatePerMillion: &rate}, tracing.Settings{ServerID: "x", Log: slog.New(slog.DiscardHandler)})
+	tr, err := tracing.New(&tracing.Config{Endpoint: &endpoint, SamplingRatePerMillion: &rate}, tracing.Settings{ServerID: "x", Exporter: otlp.Through(nil), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,6 +143,25 @@ func TestRate(t *testing.T) {
 	}
 	if err := tr.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A server that is to trace and cannot tell anybody does not start; nor does one whose exporter
+// cannot be made.
+func TestNoExporter(t *testing.T) {
+	rate := int32(1)
+	broken := errors.New("no such place")
+	for name, tt := range map[string]struct {
+		exporter func(*string) (sdktrace.SpanExporter, error)
+		want     string
+	}{
+		"none":   {nil, "nothing sends spans"},
+		"broken": {func(*string) (sdktrace.SpanExporter, error) { return nil, broken }, broken.Error()},
+	} {
+		_, err := tracing.New(&tracing.Config{SamplingRatePerMillion: &rate}, tracing.Settings{Exporter: tt.exporter})
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
