@@ -6,12 +6,14 @@ cd "$(dirname "$0")/.."
 export GOFLAGS=-trimpath
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 # By the main module's libraries: the long modules have newer ones.
 CGO_ENABLED=0 go build -o "$dir/rowlock" ./cmd/rowlock
 export ROWLOCK_BINARY="${ROWLOCK_BINARY:-$dir/rowlock}"
 for module in e2e/*/go.mod; do
     where=${module%/go.mod}
-    ls "$where"/*_test.go >/dev/null 2>&1 || continue
+    [ -n "$(find "$where" -name '*_test.go')" ] || continue
     # -mod=mod: their go.mod follows what the main module requires.
     (cd "$where" && go vet -mod=mod ./... && go test -mod=mod -count=1 -timeout 30m ./...)
 done

@@ -19,7 +19,11 @@ export TZ=UTC
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
 
-trap 'rm -f cmd/rowlock/embedded/etcd' EXIT
+tool=$(mktemp)
+# What is left in embedded would be in each later build, also after Ctrl-C.
+trap 'rm -f cmd/rowlock/embedded/etcd "$tool"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 for platform in $platforms; do
 	name=rowlock_${version}_$(echo "$platform" | tr / _)
 	case $platform in windows/*) name=$name.exe ;; esac
@@ -31,8 +35,6 @@ for platform in $platforms; do
 done
 rm -f cmd/rowlock/embedded/etcd
 
-tool=$(mktemp)
-trap 'rm -f "$tool"' EXIT
 go build -tags release -ldflags "-s -w -X main.version=$version" -o "$tool" ./cmd/rowlock
 "$tool" man "$out/man"
 mkdir -p "$out/completions"

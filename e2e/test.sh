@@ -24,8 +24,23 @@ if [ -n "$need" ]; then
 	DEBIAN_FRONTEND=noninteractive $sudo apt-get install -q -y --no-install-recommends $need
 fi
 
+# However it ends: what runs beside is ended with all that it has started, and nothing is left.
+made=$(mktemp -d)
+waiting=""
+end() {
+	code=$?
+	trap - EXIT
+	[ -z "$waiting" ] || kill -- "-$waiting" 2>/dev/null || :
+	rm -rf "$made"
+	exit "$code"
+}
+trap end EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
 say "gofmt"
-unformatted=$(gofmt -l $(git ls-files '*.go'))
+files=$(git ls-files '*.go')
+unformatted=$(gofmt -l $files)
 if [ -n "$unformatted" ]; then
 	echo "$unformatted"
 	exit 1
@@ -39,20 +54,17 @@ say "go vet"
 go vet ./...
 
 say "the static binary"
-binary=$(mktemp)
+binary=$made/rowlock
 go build -o "$binary" ./cmd/rowlock
 
 # Drivers and black-box tests mostly wait, for databases, processes and clocks: they run
 # beside what computes, and what they print is shown at the end.
-waited=$(mktemp)
-{
-	go test -vet=off -timeout 15m ./sqlstore/sqlite ./sqlstore/postgres &&
-		ROWLOCK_BINARY=$binary go test -vet=off -timeout 30m ./e2e
-} >"$waited" 2>&1 &
+waited=$made/waited
+ROWLOCK_BINARY=$binary setsid sh -c '
+	env -u ROWLOCK_BINARY go test -vet=off -timeout 15m ./sqlstore/sqlite ./sqlstore/postgres &&
+		go test -vet=off -timeout 30m ./e2e
+' >"$waited" 2>&1 &
 waiting=$!
-# What the last command of a trap answers is what the shell answers under -e: the lane is
-# mostly over by then.
-trap 'kill $waiting 2>/dev/null || :; rm -f "$binary" "$waited"' EXIT
 
 say "staticcheck"
 # Deprecated fields of the API are served all the same (SA1019), and messages that
@@ -62,10 +74,9 @@ go run honnef.co/go/tools/cmd/staticcheck@v0.8.1 -checks inherit,-SA1019,-ST1005
 say "deadcode"
 # Functions that neither a program nor a test calls. Exceptions, with their reasons, stand
 # in e2e/deadcode.txt.
-dead=$(mktemp)
+dead=$made/dead
 go run golang.org/x/tools/cmd/deadcode@v0.48.0 -test ./... >"$dead"
-unlisted=$(sed 's/:[0-9]*:[0-9]*: /: /' "$dead" | grep -v -x -F -f e2e/deadcode.txt || true)
-rm -f "$dead"
+unlisted=$(sed 's/:[0-9]*:[0-9]*: /: /' "$dead" | grep -v -x -F -f e2e/deadcode.txt) || [ $? = 1 ] # 1: all are listed
 if [ -n "$unlisted" ]; then
 	echo "$unlisted"
 	exit 1
@@ -76,20 +87,22 @@ fi
 # start nothing by themselves; their tests are those that count what they reach. What only
 # computes (plain) is tested without it: the tests of the server use all of it, with it.
 plain='/authx/meter$|/codecs/(budget|json)$|/server/(schema|apply|convert)(/|$)'
+packages=$(go list ./...)
 say "unit tests, with the race detector"
-CGO_ENABLED=1 go test -race -vet=off -timeout 15m $(go list ./... | grep -v -E '/e2e$|/sqlstore/(sqlite|postgres)$|/server/kinds(/|$)' | grep -v -E "$plain")
+CGO_ENABLED=1 go test -race -vet=off -timeout 15m $(echo "$packages" | grep -v -E '/e2e$|/sqlstore/(sqlite|postgres)$|/server/kinds(/|$)' | grep -v -E "$plain")
 CGO_ENABLED=1 go test -race -vet=off -run 'Gate|Line' ./codecs/budget
 CGO_ENABLED=1 go test -race -vet=off -timeout 10m -run 'TestConformance/(Apply|Several|Store|Clocks)' ./sqlstore/sqlite ./sqlstore/postgres
 
 say "unit tests of what only computes"
-go test -vet=off -timeout 10m $(go list ./... | grep -E "$plain")
+go test -vet=off -timeout 10m $(echo "$packages" | grep -E "$plain")
 
 say "kinds and what their tests reach"
 sh e2e/cover.sh -vet=off -timeout 15m
 
 say "drivers and black-box tests"
-wait $waiting || {
+wait "$waiting" || {
 	cat "$waited"
 	exit 1
 }
+waiting=""
 cat "$waited"
