@@ -34,24 +34,29 @@ func storeCommand() *cobra.Command {
 be interrupted (Ctrl-C): what it did not finish leaves no trace.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			o.out, o.errOut = cmd.OutOrStdout(), cmd.ErrOrStderr()
-			if o.output != "table" && o.output != "json" {
-				return fmt.Errorf("--output %q: want table or json", o.output)
-			}
-			return nil
-		},
+	}
+	o.addTo(cmd)
+	cmd.AddCommand(
+		statusCommand(o), migrateCommand(o), compactCommand(o), verifyCommand(o), repairCommand(o), rewriteCommand(o),
+		backupCommand(o), restoreCommand(o), exportCommand(o),
+	)
+	return cmd
+}
+
+// addTo gives a command and those below it the flags, and what to write to.
+func (o *storeOptions) addTo(cmd *cobra.Command) {
+	cmd.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		o.out, o.errOut = cmd.OutOrStdout(), cmd.ErrOrStderr()
+		if o.output != "table" && o.output != "json" {
+			return fmt.Errorf("--output %q: want table or json", o.output)
+		}
+		return nil
 	}
 	f := cmd.PersistentFlags()
 	f.StringVar(&o.dataDir, "data-dir", "./rowlock-data", "folder of the server")
 	f.StringVar(&o.store, "store", "", "database: sqlite:FILE or postgres://USER@HOST/DATABASE (default sqlite:<data-dir>/rowlock.db)")
 	f.StringVar(&o.encryption, encryptionFlag, "", "file of the servers that says how values are encrypted: for verify, repair, export and rewrite")
 	f.StringVar(&o.output, "output", "table", "how to answer: table or json")
-	cmd.AddCommand(
-		statusCommand(o), migrateCommand(o), compactCommand(o), verifyCommand(o), repairCommand(o), rewriteCommand(o),
-		backupCommand(o), restoreCommand(o), exportCommand(o),
-	)
-	return cmd
 }
 
 func (o *storeOptions) url() string {

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rowlock/rowlock/server/transfer"
+	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/foreign"
+	"github.com/rowlock/rowlock/sqlstore/foreign/etcd"
+	"github.com/rowlock/rowlock/sqlstore/upkeep"
+)
+
+// maxProblems is how many rows that cannot be exported are named.
+const maxProblems = 20
+
+// outCommand is everything that leaves: the forms for people, and the stores of other
+// API servers.
+func outCommand() *cobra.Command {
+	o := &storeOptions{}
+	cmd := exportCommand(o)
+	o.addTo(cmd)
+	cmd.AddCommand(exportEtcdCommand(o))
+	return cmd
+}
+
+// leaving says what an export to the store of another API server takes along.
+type leaving struct {
+	*storeOptions
+	prefix      string
+	revision    int64
+	dryRun      bool
+	skipDamaged bool
+}
+
+func (l *leaving) addTo(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&l.prefix, "prefix", transfer.DefaultPrefix, "where the other API server keeps its keys (its --etcd-prefix)")
+	f.Int64Var(&l.revision, "revision", 0, "everything as it was at this revision (default: now)")
+	f.BoolVar(&l.dryRun, "dry-run", false, "read and translate everything, and write nothing")
+	f.BoolVar(&l.skipDamaged, "skip-damaged", false, "leave out what cannot be read, instead of writing nothing")
+}
+
+func exportEtcdCommand(o *storeOptions) *cobra.Command {
+	l := &leaving{storeOptions: o}
+	cmd := &cobra.Command{
+		Use:   "etcd-snapshot FILE",
+		Short: "Write all objects to a snapshot file that etcd restores",
+		Long: `Write all objects, as they are at one revision, to a snapshot file of etcd 3.5, with
+its hash. etcdutl snapshot restore makes a member of it, and a stock kube-apiserver
+serves what is in it: UIDs, revisions and managed fields stay, and later revisions
+go on above. Who watched here lists anew there. The values are not encrypted.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return l.run(cmd.Context(), "etcd snapshot "+args[0], func(context.Context) (foreign.Sink, error) {
+				return etcd.CreateSnapshot(args[0], time.Now())
+			})
+		},
+	}
+	l.addTo(cmd)
+	return cmd
+}
+
+// leftAnswer tells of an export to the store of another API server.
+type leftAnswer struct {
+	Target      string             `json:"target"`
+	DryRun      bool               `json:"dryRun"`
+	Revision    int64              `json:"revision"`
+	Objects     int64              `json:"objects"`
+	Decrypted   int64              `json:"decrypted"` // values that are encrypted here
+	Claims      int64              `json:"claims"`    // addresses and ports that are held, which the other server finds out by itself
+	Resources   []resourceCount    `json:"resources"`
+	Undecodable int64              `json:"undecodable"`
+	Problems    []transfer.Problem `json:"problems"` // the first of what is undecodable
+	counts      map[string]*resourceCount
+}
+
+// run writes the objects of the store into the sink that open makes.
+func (l *leaving) run(ctx context.Context, target string, open func(context.Context) (foreign.Sink, error)) error {
+	if l.revision < 0 {
+		return fmt.Errorf("--revision %d: want a revision above 0", l.revision)
+	}
+	a := &leftAnswer{Target: target, DryRun: l.dryRun, Problems: []transfer.Problem{}, counts: map[string]*resourceCount{}}
+	err := keysFor(ctx, l.encryption, l.log(), func(keys sqlstore.Sealer, _ bool) error {
+		return l.with(ctx, asItIs, "nothing was exported", func(d sqlstore.Driver) error {
+			sink, err := foreign.Sink(foreign.Nowhere{}), error(nil)
+			if !l.dryRun {
+				sink, err = open(ctx)
+			}
+			if err != nil {
+				return err
+			}
+			return errors.Join(l.fill(ctx, d, keys, sink, a), sink.Abort())
+		})
+	})
+	if err != nil {
+		return tooSlow(err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.counts)) {
+		a.Resources = append(a.Resources, *a.counts[name])
+	}
+	if err := l.answer(l.out, a, a.table); err != nil {
+		return err
+	}
+	if a.Undecodable > 0 && !l.skipDamaged {
+		return fmt.Errorf("%d objects cannot be read, and nothing was written: repair them (rowlock store repair), or leave them out (--skip-damaged)", a.Undecodable)
+	}
+	if !l.dryRun {
+		fmt.Fprintf(l.errOut, "%s holds the Secrets as they are: nothing in it is encrypted\n", target)
+	}
+	return nil
+}
+
+// fill reads everything and, unless something is damaged, commits.
+func (l *leaving) fill(ctx context.Context, d sqlstore.Driver, keys sqlstore.Sealer, sink foreign.Sink, a *leftAnswer) error {
+	window, release, err := upkeep.Hold(ctx, d)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if a.Revision = l.revision; a.Revision == 0 {
+		a.Revision = window.Head
+	}
+	w, p := transfer.NewWriter(l.prefix), l.progress("exporting")
+	defer p.end()
+	err = upkeep.Snapshot(ctx, d, a.Revision, func(rows []sqlstore.Row) error {
+		for i := range rows {
+			if err := a.put(ctx, w, keys, sink, &rows[i]); err != nil {
+				return err
+			}
+		}
+		p.show(a.Objects)
+		return nil
+	})
+	if err != nil || a.Undecodable > 0 && !l.skipDamaged {
+		return err
+	}
+	return sink.Commit(ctx, max(a.Revision, 1))
+}
+
+// put translates one row, and counts it.
+func (a *leftAnswer) put(ctx context.Context, w *transfer.Writer, keys sqlstore.Sealer, sink foreign.Sink, row *sqlstore.Row) error {
+	_, _, _, sealed := sqlstore.SealedBy(row.Value)
+	if sealed {
+		if err := decryptFor(ctx, keys, row); err != nil {
+			return err
+		}
+	}
+	e, ok, err := w.Entry(*row)
+	if err == nil && ok {
+		err = sink.Put(ctx, e)
+	}
+	var keyed *foreign.KeyError
+	switch {
+	case errors.As(err, &keyed):
+		if a.Undecodable++; len(a.Problems) < maxProblems {
+			a.Problems = append(a.Problems, transfer.Problem{Key: foreign.Shown(keyed.Key), Reason: keyed.Why})
+		}
+		return nil
+	case err != nil:
+		return err
+	case !ok:
+		a.Claims++
+		return nil
+	}
+	if sealed {
+		a.Decrypted++
+	}
+	c := a.counts[row.Key.Resource]
+	if c == nil {
+		c = &resourceCount{Resource: row.Key.Resource}
+		a.counts[row.Key.Resource] = c
+	}
+	c.Objects, c.Bytes, a.Objects = c.Objects+1, c.Bytes+int64(len(e.Value)), a.Objects+1
+	return nil
+}
+
+func (a *leftAnswer) table(w io.Writer) {
+	verb := "EXPORTED TO"
+	if a.DryRun || a.Undecodable > 0 {
+		verb = "READ FOR"
+	}
+	fmt.Fprintf(w, "%s\t%s\n", verb, a.Target)
+	fmt.Fprintf(w, "AT REVISION\t%d\n", a.Revision)
+	fmt.Fprintf(w, "OBJECTS\t%d, of them decrypted %d\n", a.Objects, a.Decrypted)
+	fmt.Fprintf(w, "LEFT OUT\t%d claims of addresses and ports, which the other server makes anew\n", a.Claims)
+	if a.Undecodable > 0 {
+		fmt.Fprintf(w, "DAMAGED\t%d\n", a.Undecodable)
+	}
+	for _, p := range a.Problems {
+		fmt.Fprintf(w, "\t%s: %s\n", p.Key, strings.ReplaceAll(p.Reason, "\n", " "))
+	}
+	fmt.Fprintf(w, "\nRESOURCE\tOBJECTS\tBYTES\n")
+	for _, r := range a.Resources {
+		fmt.Fprintf(w, "%s\t%d\t%s\n", r.Resource, r.Objects, size(r.Bytes))
+	}
+}
