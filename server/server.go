@@ -7,6 +7,7 @@ package server
 
 import (
 	"context"
+	stdjson "encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -31,6 +32,8 @@ import (
 	"github.com/rowlock/rowlock/server/filters"
 	"github.com/rowlock/rowlock/server/flow"
 	"github.com/rowlock/rowlock/server/health"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/history"
 	"github.com/rowlock/rowlock/server/metrics"
 	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/schema"
@@ -154,7 +157,12 @@ func (s *Server) newDocuments() (err error) {
 	c := &s.cfg
 	s.openapi = schema.NewDocuments(c.Catalogue, c.Version.Major+"."+c.Version.Minor)
 	s.openapi.CBOR = s.forms().CBOR
-	s.openapi.CustomSchema = s.Custom.OpenAPI
+	s.openapi.CustomSchema = func(r *kinds.Resource) stdjson.RawMessage {
+		if text := history.OpenAPI(r); text != nil {
+			return text
+		}
+		return s.Custom.OpenAPI(r)
+	}
 	s.openapi.Others = s.elsewhere
 	s.discovery, err = discovery.New(discovery.Config{
 		Catalogue: c.Catalogue, Services: s.elsewhere.Services, Codecs: s.forms().Discovery(),

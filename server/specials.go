@@ -6,6 +6,7 @@ import (
 	"github.com/rowlock/rowlock/server/access"
 	"github.com/rowlock/rowlock/server/verbs"
 	"github.com/rowlock/rowlock/server/verbs/components"
+	"github.com/rowlock/rowlock/server/verbs/history"
 	"github.com/rowlock/rowlock/server/verbs/podverbs"
 	"github.com/rowlock/rowlock/server/verbs/reviews"
 	"github.com/rowlock/rowlock/server/verbs/tokenverbs"
@@ -34,6 +35,7 @@ func (s *Server) specials(a access.Authentication) map[string]verbs.Special {
 	if len(c.Components) > 0 {
 		all[components.Key] = components.Handler(c.Components...)
 	}
+	maps.Copy(all, history.Handlers(history.Config{Authorizer: c.Authorizer, Retention: c.Store.Retention(), Typed: s.Schemas.ObjectToTyped}))
 	maps.Copy(all, c.Special)
 	return all
 }

@@ -197,6 +197,9 @@ func (s *Store) Floor() int64 { return s.floor.Load() }
 // be read, as known here.
 func (s *Store) PastFloor(resource string) int64 { return s.floor.Load() }
 
+// Retention is for how long ended rows are kept at least.
+func (s *Store) Retention() time.Duration { return s.cfg.Retention }
+
 // Lag is how many revisions the sink is behind the newest one known here.
 func (s *Store) Lag() int64 { return max(0, s.head.Load()-s.applied.Load()) }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/rowlock/rowlock/server/heap"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/server/kinds/history"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -51,6 +52,7 @@ type serveOptions struct {
 	egress                        egressOptions
 	serviceRange, nodePortRange   string
 	retention                     time.Duration
+	historyAPI                    bool
 	eventTTL                      time.Duration
 	allowPrivileged               bool
 	externalHostname              string
@@ -102,6 +104,7 @@ kubeconfig in the data directory; later starts find them again.`,
 	f.StringVar(&o.serviceRange, "service-cluster-ip-range", "10.96.0.0/16", "addresses of services; one network, or one of IPv4 and one of IPv6")
 	f.StringVar(&o.nodePortRange, "service-node-port-range", "30000-32767", "ports of services that nodes expose")
 	f.DurationVar(&o.retention, "history-retention", 5*time.Minute, "how long past versions of objects are kept")
+	f.BoolVar(&o.historyAPI, "history-api", true, "serve the past of objects as the group history.rowlock.dev, to who may get them")
 	f.DurationVar(&o.eventTTL, "event-ttl", time.Hour, "how long events are kept")
 	f.BoolVar(&o.allowPrivileged, "allow-privileged", true, "let pods have privileged containers; false refuses them in every namespace, pod security admission in some")
 	f.StringVar(&o.externalHostname, "external-hostname", "", "name under which clients reach this server, for addresses in its answers (default: the advertised address)")
@@ -350,6 +353,9 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 // served.
 func (o *serveOptions) resources(n *network, feature func(gate string) bool, log *slog.Logger) ([]*kinds.Resource, error) {
 	all := builtin.Config{ServiceCIDRs: n.services, FirstNodePort: n.firstPort, LastNodePort: n.lastPort, EventTTL: o.eventTTL, Feature: feature, NoPrivileged: !o.allowPrivileged}.Resources()
+	if o.historyAPI {
+		all = append(all, history.Resources()...)
+	}
 	remarks, err := kinds.Enable(all, kinds.Asked(o.runtimeConfig), o.fairness.on, feature)
 	for _, remark := range remarks {
 		log.Warn("--runtime-config: " + remark)

@@ -26,6 +26,9 @@ type Service struct {
 // APIService may have.
 const ownPriority = 20001
 
+// lastPriority is that of reserved groups, which have no APIService: lower than one may have.
+const lastPriority = 0
+
 // place is where a group version stands among others.
 type place struct {
 	schema.GroupVersion
@@ -34,10 +37,12 @@ type place struct {
 
 // placeOf is where a group version that this server serves stands unless its APIService
 // says otherwise. registered says that there should be one.
-func placeOf(gv schema.GroupVersion, custom bool) (p place, registered bool) {
+func placeOf(gv schema.GroupVersion, v *versionRows) (p place, registered bool) {
 	local := apiregistration.Local(gv)
 	switch {
-	case custom:
+	case v.resources[0].Reserved:
+		return place{gv, lastPriority, 1}, false
+	case v.custom():
 		local = apiregistration.OfDefinition(gv)
 	case local == nil:
 		return place{gv, ownPriority, 1}, false
@@ -60,7 +65,7 @@ func registered(groups []groupRows, services []Service) []place {
 	for _, g := range groups {
 		for _, v := range g.versions {
 			gv := schema.GroupVersion{Group: g.name, Version: v.name}
-			p, has := placeOf(gv, v.custom())
+			p, has := placeOf(gv, &v)
 			if !named[gv] && (!has || v.custom()) {
 				list = append(list, p)
 			}
@@ -73,7 +78,7 @@ func registered(groups []groupRows, services []Service) []place {
 func served(groups []groupRows) (list []place) {
 	for _, g := range groups {
 		for _, v := range g.versions {
-			p, _ := placeOf(schema.GroupVersion{Group: g.name, Version: v.name}, v.custom())
+			p, _ := placeOf(schema.GroupVersion{Group: g.name, Version: v.name}, &v)
 			list = append(list, p)
 		}
 	}
@@ -134,7 +139,7 @@ func aggregatedItems(groups []groupRows, services []Service) (items []discoveryv
 				continue
 			}
 			entriesOf[gv] = discoveryv2.APIVersionDiscovery{Version: v.name, Resources: entries(v.resources), Freshness: discoveryv2.DiscoveryFreshnessCurrent}
-			p, _ := placeOf(gv, v.custom())
+			p, _ := placeOf(gv, &v)
 			list = append(list, p)
 		}
 	}

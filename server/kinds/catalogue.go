@@ -62,25 +62,30 @@ func (c *Catalogue) Set(resources []*Resource) {
 	}
 	seen, taken := make(map[schema.GroupVersion]bool), make(map[schema.GroupVersion]bool) // taken: by built-in resources
 	for _, r := range resources {
-		if r.custom() && t.shadowed(r) {
+		if r.Reserved { // they stand last, and are not to be overtaken
+			taken[r.GVR().GroupVersion()], t.own[r.GroupResource()] = !r.Off, true
+		}
+	}
+	for _, r := range resources {
+		if r.defined() && t.shadowed(r) {
 			continue
 		}
 		gv := schema.GroupVersion{Group: r.Group, Version: r.Version}
 		switch {
-		case !r.custom():
+		case !r.defined():
 			taken[gv] = taken[gv] || !r.Off
 		case taken[gv] && !r.Off:
 			off := *r
 			off.Off = true
 			r = &off
 		}
-		if !r.custom() {
+		if !r.defined() {
 			t.own[r.GroupResource()] = true
 		}
 		t.known = append(t.known, r)
 		t.byGVR[r.GVR()] = r
 		t.byGVK[r.GVK()] = r
-		if !r.custom() && !r.Off {
+		if !r.defined() && !r.Off {
 			t.builtin[r.Group] = true
 		}
 		if !r.Off {
@@ -102,14 +107,14 @@ func (t *table) shadowed(r *Resource) bool {
 	if t.own[r.GroupResource()] {
 		return true
 	}
-	if other := t.byGVK[r.GVK()]; other != nil && !other.custom() {
+	if other := t.byGVK[r.GVK()]; other != nil && !other.defined() {
 		return true
 	}
 	if r.Storage == nil {
 		return false
 	}
 	home := t.storages[r.Storage.Key]
-	return home != nil && !home.custom()
+	return home != nil && !home.defined()
 }
 
 // Own says that a resource is built in, in whatever version, served or not.

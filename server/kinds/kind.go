@@ -74,6 +74,9 @@ type Resource struct {
 	// Ending says that the definition of a custom resource is being deleted: nothing new
 	// is made any more.
 	Ending bool
+	// Reserved says that a resource with a Schema comes from no definition but with the server.
+	// No definition can take its place or join its version, and its group stands last.
+	Reserved bool
 
 	// Gate is the feature gate without which clients do not see the resource, whatever
 	// else is asked for; "" for most.

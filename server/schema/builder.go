@@ -67,6 +67,14 @@ func (b *documentBuilder) addCustom(r *kinds.Resource) {
 	if err == nil {
 		b.defs[b.names.definition(r.APIVersion(), r.ListKind)] = list
 	}
+	for i := range r.Subresources {
+		// What is read of an object as another kind of its version.
+		if sub := &r.Subresources[i]; r.Reserved && b.CustomSchema != nil {
+			part := *r
+			part.Kind = sub.Kind
+			b.defs[b.names.definition(r.APIVersion(), sub.Kind)] = b.CustomSchema(&part)
+		}
+	}
 }
 
 // paths are those of one document of version 3, or nil for a key that has none.

@@ -48,11 +48,9 @@ func (h *Handler) parseList(c *Call, watch bool) (*objects.ListOptions, error) {
 	return o, nil
 }
 
-// CheckList checks the parameters of a list that is not read from the store.
-func (h *Handler) CheckList(c *Call) error {
-	_, err := h.parseList(c, false)
-	return err
-}
+// ReadList reads and checks the parameters of a list that a Special answers, but not its
+// selectors.
+func (h *Handler) ReadList(c *Call) (*objects.ListOptions, error) { return h.parseList(c, false) }
 
 // readSelectors translates the selectors into a filter of the storage.
 func readSelectors(c *Call, o *objects.ListOptions) error {

@@ -25,6 +25,7 @@ import (
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/forms"
 	tables "github.com/rowlock/rowlock/codecs/table"
+	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/status"
 	"github.com/rowlock/rowlock/server/verbs"
 )
@@ -83,14 +84,14 @@ func Handler(others ...Component) verbs.Special {
 		if err != nil {
 			return err
 		}
-		include, err := tables.ParseInclude(c.Info.Query.Get("includeObject"))
-		if err != nil {
+		if _, err := tables.ParseInclude(c.Info.Query.Get("includeObject")); err != nil {
 			return err
 		}
 		if c.Info.Name != "" && !c.Info.NameFromSelector {
 			for _, component := range all {
 				if component.Name == c.Info.Name {
-					return h.Send(c, http.StatusOK, one(c, form, include, ask(c.Context(), component)))
+					status := ask(c.Context(), component)
+					return h.Answers.Made(&c.Request, form, http.StatusOK, []kinds.Object{status}, status)
 				}
 			}
 			return status.Plain("Component not found: " + c.Info.Name)
@@ -99,7 +100,8 @@ func Handler(others ...Component) verbs.Special {
 		if err != nil {
 			return err
 		}
-		return h.Send(c, http.StatusOK, many(c, form, include, askAll(c.Context(), wanted)))
+		rows, whole := many(askAll(c.Context(), wanted))
+		return h.Answers.Made(&c.Request, form, http.StatusOK, rows, whole)
 	}
 }
 
@@ -115,7 +117,7 @@ func negotiate(h *verbs.Handler, c *verbs.Call) (codecs.Form, error) {
 		return codecs.Form{}, err
 	}
 	if list {
-		if err := h.CheckList(c); err != nil {
+		if _, err := h.ReadList(c); err != nil {
 			return codecs.Form{}, err
 		}
 	}
@@ -173,55 +175,12 @@ func ask(ctx context.Context, component Component) *corev1.ComponentStatus {
 	}
 }
 
-// one is a status as the client wants to see it.
-func one(c *verbs.Call, form codecs.Form, include tables.Include, s *corev1.ComponentStatus) runtime.Object {
-	switch {
-	case form.IsTable():
-		return table(c, form, include, []corev1.ComponentStatus{*s})
-	case form.IsPartial():
-		return partial(form, s)
-	}
-	return s
-}
-
-// many is a list of statuses as the client wants to see it.
-func many(c *verbs.Call, form codecs.Form, include tables.Include, list []corev1.ComponentStatus) runtime.Object {
-	switch {
-	case form.IsTable():
-		return table(c, form, include, list)
-	case form.IsPartialList():
-		out := &metav1.PartialObjectMetadataList{Items: make([]metav1.PartialObjectMetadata, 0, len(list))}
-		out.SetGroupVersionKind(form.As)
-		for i := range list {
-			out.Items = append(out.Items, *partial(form, &list[i]))
-		}
-		return out
-	}
+// many is a list of statuses.
+func many(list []corev1.ComponentStatus) (rows []kinds.Object, whole runtime.Object) {
+	bare := slices.Clone(list)
 	for i := range list {
-		list[i].TypeMeta = metav1.TypeMeta{}
+		rows = append(rows, &list[i])
+		bare[i].TypeMeta = metav1.TypeMeta{}
 	}
-	return &corev1.ComponentStatusList{TypeMeta: metav1.TypeMeta{Kind: "ComponentStatusList", APIVersion: "v1"}, Items: list}
-}
-
-func partial(form codecs.Form, s *corev1.ComponentStatus) *metav1.PartialObjectMetadata {
-	out := &metav1.PartialObjectMetadata{ObjectMeta: s.ObjectMeta}
-	out.SetGroupVersionKind(form.As.GroupVersion().WithKind("PartialObjectMetadata"))
-	return out
-}
-
-func table(c *verbs.Call, form codecs.Form, include tables.Include, list []corev1.ComponentStatus) *metav1.Table {
-	out := &metav1.Table{ColumnDefinitions: c.Resource.Columns.Definitions, Rows: make([]metav1.TableRow, 0, len(list))}
-	out.SetGroupVersionKind(form.As)
-	for i := range list {
-		s := &list[i]
-		row := metav1.TableRow{Cells: c.Resource.Columns.Cells(s, time.Time{})}
-		switch include {
-		case tables.Metadata:
-			row.Object = runtime.RawExtension{Object: partial(form, s)}
-		case tables.Object:
-			row.Object = runtime.RawExtension{Object: s}
-		}
-		out.Rows = append(out.Rows, row)
-	}
-	return out
+	return rows, &corev1.ComponentStatusList{TypeMeta: metav1.TypeMeta{Kind: "ComponentStatusList", APIVersion: "v1"}, Items: bare}
 }

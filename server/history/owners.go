@@ -1,0 +1,150 @@
+package history
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v4/fieldpath"
+)
+
+// mostEntries is how many entries of managedFields are looked at, the newest first.
+const mostEntries = 100
+
+// Entries reads the entries of managedFields of an object, a tree of JSON: those written last,
+// the newest first. What is no entry is left out.
+func Entries(object map[string]any) []metav1.ManagedFieldsEntry {
+	metadata, _ := object["metadata"].(map[string]any)
+	list, _ := metadata["managedFields"].([]any)
+	var entries []metav1.ManagedFieldsEntry
+	for _, item := range list {
+		var e metav1.ManagedFieldsEntry
+		if data, err := json.Marshal(item); err == nil && json.Unmarshal(data, &e) == nil {
+			entries = append(entries, e)
+		}
+	}
+	slices.SortStableFunc(entries, func(a, b metav1.ManagedFieldsEntry) int { return timeOf(&b).Compare(timeOf(&a)) })
+	return entries[:min(len(entries), mostEntries)]
+}
+
+func timeOf(e *metav1.ManagedFieldsEntry) time.Time {
+	if e.Time == nil {
+		return time.Time{}
+	}
+	return e.Time.Time
+}
+
+// identity is what makes an entry the same as another.
+type identity struct{ manager, operation, subresource, apiVersion string }
+
+func identify(e *metav1.ManagedFieldsEntry) identity {
+	return identity{e.Manager, string(e.Operation), e.Subresource, e.APIVersion}
+}
+
+// Wrote finds the entries that a write made or renewed: those that are new, or of another time
+// than before. An entry that only lost fields to another manager keeps its time. Times are in whole
+// seconds: where nothing is new, it is the newest entries that own one of the fields that
+// changed.
+func Wrote(before, after []metav1.ManagedFieldsEntry, changed []Field) []Manager {
+	known := make(map[identity]*metav1.ManagedFieldsEntry, len(before))
+	for i := range before {
+		known[identify(&before[i])] = &before[i]
+	}
+	var found []Manager
+	for i := range after {
+		old := known[identify(&after[i])]
+		if old == nil || !timeOf(old).Equal(timeOf(&after[i])) {
+			found = append(found, managerOf(&after[i]))
+		}
+	}
+	if len(found) > 0 || len(after) == 0 {
+		return found
+	}
+	newest := timeOf(&after[0])
+	for _, e := range after {
+		if !timeOf(&e).Equal(newest) {
+			break
+		}
+		o := NewOwners([]metav1.ManagedFieldsEntry{e})
+		if slices.ContainsFunc(changed, func(f Field) bool { return f.Op != Remove && o.Of(f.Path) != "" }) || !sameFields(known[identify(&e)], &e) {
+			found = append(found, managerOf(&e))
+		}
+	}
+	return found
+}
+
+func sameFields(a, b *metav1.ManagedFieldsEntry) bool {
+	if a == nil || a.FieldsV1 == nil || b.FieldsV1 == nil {
+		return false
+	}
+	return bytes.Equal(a.FieldsV1.Raw, b.FieldsV1.Raw)
+}
+
+func managerOf(e *metav1.ManagedFieldsEntry) Manager {
+	return Manager{Manager: e.Manager, Operation: string(e.Operation), Subresource: e.Subresource, Time: e.Time}
+}
+
+// Owners knows which managers own which fields of an object.
+type Owners struct{ list []owner }
+
+type owner struct {
+	manager string
+	set     *fieldpath.Set
+}
+
+// NewOwners reads what entries say, the newest first. Entries that cannot be read own nothing.
+func NewOwners(entries []metav1.ManagedFieldsEntry) *Owners {
+	o := &Owners{}
+	for i := range entries {
+		set := &fieldpath.Set{}
+		if entries[i].FieldsV1 == nil || set.FromJSON(bytes.NewReader(entries[i].FieldsV1.Raw)) != nil {
+			continue
+		}
+		o.list = append(o.list, owner{entries[i].Manager, set})
+	}
+	return o
+}
+
+// How a manager owns a field, from the closest to the loosest.
+const (
+	exactly = iota + 1
+	above   // it owns something that holds the field
+	below   // it owns something that the field holds
+)
+
+// Of is who owns a field: whoever owns just that, else what it is part of, else a part of it; of
+// several the one who wrote last. "" for nobody.
+func (o *Owners) Of(path fieldpath.Path) string {
+	best, manager := 0, ""
+	for i := range o.list {
+		how := owns(o.list[i].set, path)
+		if how != 0 && (best == 0 || cmp.Less(how, best)) {
+			best, manager = how, o.list[i].manager
+		}
+	}
+	return manager
+}
+
+func owns(set *fieldpath.Set, path fieldpath.Path) int {
+	how := 0
+	for i, e := range path {
+		if set.Members.Has(e) {
+			how = above
+			if i == len(path)-1 {
+				return exactly
+			}
+		}
+		children, ok := set.Children.Get(e)
+		if !ok {
+			return how
+		}
+		set = children
+	}
+	if how == 0 && !set.Empty() {
+		return below
+	}
+	return how
+}

@@ -1,0 +1,92 @@
+package history
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"sigs.k8s.io/structured-merge-diff/v4/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v4/value"
+)
+
+// mostPath is how many characters of a path are told.
+const mostPath = 512
+
+// pathText words a path: spec.containers[name="web"].image, metadata.labels["a.b/c"],
+// spec.args[2].
+func pathText(path fieldpath.Path) string {
+	var b strings.Builder
+	for _, e := range path {
+		if b.Len() > mostPath {
+			break
+		}
+		switch {
+		case e.FieldName != nil && !plain(*e.FieldName):
+			fmt.Fprintf(&b, "[%q]", *e.FieldName)
+		case e.FieldName != nil:
+			if b.Len() > 0 {
+				b.WriteByte('.')
+			}
+			b.WriteString(*e.FieldName)
+		case e.Key != nil:
+			parts := make([]string, len(*e.Key))
+			for i, f := range *e.Key {
+				parts[i] = f.Name + "=" + value.ToString(f.Value)
+			}
+			fmt.Fprintf(&b, "[%s]", strings.Join(parts, ","))
+		case e.Value != nil:
+			fmt.Fprintf(&b, "[=%s]", value.ToString(*e.Value))
+		case e.Index != nil:
+			b.WriteString("[" + strconv.Itoa(*e.Index) + "]")
+		}
+	}
+	if b.Len() > mostPath {
+		return strings.ToValidUTF8(b.String()[:mostPath], "") + "..."
+	}
+	return b.String()
+}
+
+// plain says that a name needs no quotes in a path.
+func plain(name string) bool {
+	for _, r := range name {
+		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' || r == '$') {
+			return false
+		}
+	}
+	return name != ""
+}
+
+func fieldElement(name string) fieldpath.PathElement { return fieldpath.PathElement{FieldName: &name} }
+
+func indexElement(i int) fieldpath.PathElement { return fieldpath.PathElement{Index: &i} }
+
+// keyElement is the place of an item among those that some of its fields tell apart; ok is
+// false for one that has none of them, or where one is no plain value.
+func keyElement(item any, keys []string) (e fieldpath.PathElement, ok bool) {
+	fields, isMap := item.(map[string]any)
+	if !isMap {
+		return e, false
+	}
+	var list value.FieldList
+	for _, key := range keys {
+		switch v := fields[key].(type) {
+		case nil:
+		case string, bool, int64, float64:
+			list = append(list, value.Field{Name: key, Value: value.NewValueInterface(v)})
+		default:
+			return e, false
+		}
+	}
+	list.Sort()
+	return fieldpath.PathElement{Key: &list}, len(list) > 0
+}
+
+// valueElement is the place of an item of a set; ok is false for one that is no plain value.
+func valueElement(item any) (e fieldpath.PathElement, ok bool) {
+	switch item.(type) {
+	case string, bool, int64, float64:
+		v := value.NewValueInterface(item)
+		return fieldpath.PathElement{Value: &v}, true
+	}
+	return e, false
+}

@@ -1,0 +1,100 @@
+package history
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// tree is a part of an OpenAPI schema.
+type tree map[string]any
+
+// schemas describe the kinds of the group, for OpenAPI documents and kubectl explain.
+var schemas = map[string]tree{
+	"Revision":        kind("Revision is one write of one object in a namespace.", revisionFields()),
+	"ClusterRevision": kind("ClusterRevision is one write of one object that is in no namespace.", revisionFields()),
+	"Difference": kind("Difference is what changed between two states of one object.", tree{
+		"object":        reference(),
+		"from":          text("Revision of the write that made the earlier state."),
+		"to":            text("Revision of the write that made the later state."),
+		"fromWrittenAt": timestamp("When the write of from was."),
+		"toWrittenAt":   timestamp("When the write of to was."),
+		"truncated":     flag("There are more changes than are told."),
+		"changes": list("The fields that differ.", object("One field that differs.", tree{
+			"path":    text("The field; empty for the whole object, which one of the states did not have."),
+			"op":      text("What happened to it: add, remove or replace."),
+			"from":    anything("Its value before."),
+			"to":      anything("Its value after."),
+			"manager": text("The field manager that owns it after the change, or that alone wrote in between."),
+			"omitted": flag("The values are too long to be told."),
+		})),
+	}),
+	"Moment": kind("Moment is which revision held at a time.", tree{
+		"revision":  text("The newest revision that had been written by then."),
+		"writtenAt": timestamp("When it was written, where that is known still."),
+		"oldest":    text("The first revision at which everything can be read."),
+	}),
+}
+
+func revisionFields() tree {
+	return tree{
+		"object":        reference(),
+		"revision":      text("Number of the write, as a resourceVersion."),
+		"previous":      text("Number of the write of the object before this one, where that is kept."),
+		"change":        text("What the write did: create, update or delete."),
+		"writtenAt":     timestamp("When it was written."),
+		"supersededBy":  text("Number of the write that came after; empty while this one holds."),
+		"user":          text("Who wrote, where an annotation of the object tells."),
+		"changedFields": list("Fields that differ from the write before, without those that every write changes.", text("A path.")),
+		"managers": list("The entries of managedFields that the write made or renewed.", object("An entry.", tree{
+			"manager":     text("Name of the field manager."),
+			"operation":   text("Apply or Update."),
+			"subresource": text("The subresource that was written, empty for the object itself."),
+			"time":        timestamp("The time of the entry."),
+		})),
+		"moreChangedFields": flag("There are more changed fields than are told."),
+		"unreadable":        text("Why nothing is told of the object, where it cannot be read."),
+		"content": tree{
+			"type": "object", "description": "The object as it was written; of a delete its last state.", "x-kubernetes-preserve-unknown-fields": true,
+		},
+	}
+}
+
+func reference() tree {
+	return object("The object whose past it is.", tree{
+		"resource":  text("Plural name of the resource."),
+		"group":     text("Group of the resource; empty for the core group."),
+		"version":   text("Version of the content."),
+		"kind":      text("Kind of the object."),
+		"namespace": text("Its namespace."),
+		"name":      text("Its name."),
+		"uid":       text("Its UID."),
+	})
+}
+
+// kind is an object with what every kind has.
+func kind(description string, fields tree) tree {
+	meta := metav1.TypeMeta{}.SwaggerDoc()
+	fields["apiVersion"], fields["kind"] = text(meta["apiVersion"]), text(meta["kind"])
+	fields["metadata"] = tree{
+		"description": metav1.PartialObjectMetadata{}.SwaggerDoc()["metadata"], "default": tree{},
+		"allOf": []tree{{"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}},
+	}
+	return object(description, fields)
+}
+
+func object(description string, fields tree) tree {
+	return tree{"type": "object", "description": description, "properties": fields}
+}
+
+func text(description string) tree { return tree{"type": "string", "description": description} }
+
+func flag(description string) tree { return tree{"type": "boolean", "description": description} }
+
+func timestamp(description string) tree {
+	return tree{"type": "string", "format": "date-time", "description": description}
+}
+
+func list(description string, items tree) tree {
+	return tree{"type": "array", "description": description, "items": items}
+}
+
+func anything(description string) tree {
+	return tree{"description": description, "x-kubernetes-preserve-unknown-fields": true}
+}

@@ -1,0 +1,46 @@
+package history
+
+import (
+	"encoding/base64"
+	"encoding/json"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// token is where a list goes on: the writes of one object below a revision. Who brings it is
+// asked for the right to that object again, so it opens nothing.
+type token struct {
+	Version   string `json:"v"`
+	Resource  string `json:"resource"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	Before    int64  `json:"before"`
+}
+
+const tokenVersion = "history.rowlock.dev/v1"
+
+func (o *object) tokenAt(before int64) token {
+	return token{tokenVersion, o.place.Resource.GroupResource().String(), o.place.Namespace, o.place.Name, before}
+}
+
+// token is the one that leads to the next page.
+func (p *page) token() string {
+	b, err := json.Marshal(p.tokenAt(p.continueFrom))
+	if err != nil {
+		return "" // strings and numbers cannot fail
+	}
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+// goOn reads the token of a list of the same object: below which revision it goes on.
+func (o *object) goOn(text string) (before int64, err error) {
+	var t token
+	b, err := base64.RawURLEncoding.DecodeString(text)
+	if err == nil {
+		err = json.Unmarshal(b, &t)
+	}
+	if err != nil || t.Before <= 0 || t != o.tokenAt(t.Before) {
+		return 0, apierrors.NewBadRequest("continue: this is no token of a list of this object's revisions")
+	}
+	return t.Before, nil
+}

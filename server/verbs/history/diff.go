@@ -1,0 +1,166 @@
+package history
+
+import (
+	"context"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rowlock/rowlock/server/history"
+	"github.com/rowlock/rowlock/server/verbs"
+)
+
+// What a Difference may hold: so many changes, so many bytes of one value and of all of them.
+const (
+	mostChanges = 1000
+	valueBytes  = 64 << 10
+	valuesBytes = 1 << 20
+)
+
+// diff answers with what changed between the state that the parameter from means, the write
+// before without it, and that of the revision.
+func (t *teller) diff(h *verbs.Handler, c *verbs.Call) error {
+	form, err := h.Answers.Negotiate(&c.Request)
+	if err != nil {
+		return err
+	}
+	name, err := history.ParseName(c.Info.Name)
+	if err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	var since *history.State
+	if text := c.Info.Query.Get("from"); text != "" {
+		s, err := history.ParseState(text)
+		if err != nil {
+			return apierrors.NewBadRequest("from: " + err.Error())
+		}
+		since = &s
+	}
+	o, err := t.open(h, c, name.Resource, name.Name)
+	if err != nil {
+		return err
+	}
+	ctx := c.R.Context()
+	to, err := o.at(ctx, name.State)
+	if err != nil {
+		return err
+	}
+	if to.write == nil {
+		return apierrors.NewNotFound(c.Resource.GroupResource(), c.Info.Name)
+	}
+	from, err := o.earlier(ctx, to, since)
+	if err != nil {
+		return err
+	}
+	d, err := o.difference(ctx, from, to)
+	if err != nil {
+		return err
+	}
+	d.SetGroupVersionKind(history.GroupVersion.WithKind(c.Sub.Kind))
+	return h.Answers.Object(&c.Request, form, http.StatusOK, d)
+}
+
+// earlier is the state that another is compared with.
+func (o *object) earlier(ctx context.Context, to *state, since *history.State) (*state, error) {
+	switch {
+	case since != nil:
+		return o.at(ctx, *since)
+	case to.before != nil:
+		return &state{revision: to.before.Item.Revision, write: to.before}, nil
+	case to.write.Made():
+		return &state{revision: to.write.Item.Revision - 1}, nil
+	}
+	return nil, o.expired(o.h.Objects.PastFloor(o.place.Resource))
+}
+
+// difference is what changed between two states.
+func (o *object) difference(ctx context.Context, from, to *state) (*history.Difference, error) {
+	d := &history.Difference{From: number(from.revision), To: number(to.write.Item.Revision), Changes: []history.Change{}}
+	d.Object = o.bare(to.write).Object
+	d.Name, d.Namespace = o.bare(to.write).Name, o.place.Namespace
+	d.ToWrittenAt = &metav1.MicroTime{Time: to.write.WrittenAt}
+	if from.write != nil {
+		d.From, d.FromWrittenAt = number(from.write.Item.Revision), &metav1.MicroTime{Time: from.write.WrittenAt}
+	}
+	leave, err := o.room(ctx, from.write, to.write)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	before, err := o.stood(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	after, err := o.stood(ctx, to)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case before == nil && after == nil:
+		return d, nil
+	case before == nil:
+		d.Changes = append(d.Changes, history.Change{Op: history.Add})
+		return d, nil
+	case after == nil:
+		d.Changes = append(d.Changes, history.Change{Op: history.Remove})
+		return d, nil
+	}
+	fields, more, err := history.Compare(ctx, o.schema(after), before, after, mostChanges)
+	d.Truncated = more
+	if err == nil {
+		err = o.values(d, fields, before, after)
+	}
+	return d, err
+}
+
+// stood is the object in a state, nil where there was none.
+func (o *object) stood(ctx context.Context, s *state) (map[string]any, error) {
+	if !s.there() {
+		return nil, nil
+	}
+	return o.tree(ctx, s.write)
+}
+
+// values fills in what the fields were and are, as far as there is room, and who did it.
+func (o *object) values(d *history.Difference, fields []history.Field, before, after map[string]any) error {
+	entries := history.Entries(after)
+	owners := history.NewOwners(entries)
+	sole := soleManager(history.Wrote(history.Entries(before), entries, fields))
+	codec, room := o.h.Objects.Codec(), valuesBytes
+	for i := range fields {
+		f := &fields[i]
+		change := history.Change{Path: f.Text(), Op: f.Op, From: f.From, To: f.To, Manager: sole}
+		if f.Op != history.Remove {
+			if owner := owners.Of(f.Path); owner != "" {
+				change.Manager = owner
+			}
+		}
+		text, err := codec.Append(nil, &change)
+		if err != nil {
+			return err
+		}
+		if len(text) > valueBytes {
+			change.From, change.To, change.Omitted = nil, nil, true
+			text = nil
+		}
+		if room -= len(text); room < 0 {
+			d.Truncated = true
+			return nil
+		}
+		d.Changes = append(d.Changes, change)
+	}
+	return nil
+}
+
+// soleManager is the one manager who wrote, "" where several did, or nobody is known.
+func soleManager(list []history.Manager) string {
+	name := ""
+	for _, m := range list {
+		if name != "" && m.Manager != name {
+			return ""
+		}
+		name = m.Manager
+	}
+	return name
+}

@@ -1,0 +1,110 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/rowlock/rowlock/server/history"
+	"github.com/rowlock/rowlock/server/objects"
+	"github.com/rowlock/rowlock/server/verbs"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// state is what an object was at a revision: write held then, nil where the object was never
+// there by then, and before is the write before it, nil where it is not kept.
+type state struct {
+	revision      int64
+	write, before *objects.Write
+}
+
+// tree says whether there was an object.
+func (s *state) there() bool { return s.write != nil && !s.write.Deleted }
+
+// number words a revision.
+func number(revision int64) string { return strconv.FormatInt(revision, 10) }
+
+// at finds the state that is meant. Its errors are API statuses: 410 where the past is not kept so
+// far back, 504 for a revision that nobody has written within a while, 400 for a time to come.
+func (o *object) at(ctx context.Context, s history.State) (*state, error) {
+	revision := s.Revision
+	if revision == 0 {
+		var err error
+		if revision, err = o.timed(ctx, o.h, s.Time); err != nil {
+			return nil, err
+		}
+	} else if err := o.h.Objects.Reach(ctx, revision); err != nil {
+		return nil, err
+	}
+	writes, err := o.past(ctx, revision+1, 2)
+	if err != nil {
+		return nil, err
+	}
+	floor := o.h.Objects.PastFloor(o.place.Resource)
+	if len(writes) == 0 {
+		if revision < floor {
+			return nil, o.expired(floor)
+		}
+		return &state{revision: revision}, nil
+	}
+	found := &state{revision: revision, write: &writes[0]}
+	// At the floor a time may be meant that came before it: nobody knows which write held then.
+	if s.Revision == 0 && revision <= floor && found.write.WrittenAt.After(s.Time) {
+		return nil, o.expired(floor)
+	}
+	if len(writes) > 1 {
+		found.before = &writes[1]
+	}
+	return found, nil
+}
+
+// past reads writes below a revision, the newest first.
+func (o *object) past(ctx context.Context, before int64, limit int) ([]objects.Write, error) {
+	writes, err := o.h.Objects.Past(ctx, o.permit, o.place, before, limit)
+	var gone *sqlstore.CompactedError
+	if errors.As(err, &gone) {
+		return nil, o.expired(gone.Floor)
+	}
+	return writes, err
+}
+
+func (o *object) expired(floor int64) error {
+	return apierrors.NewResourceExpired(fmt.Sprintf("the past of %s is kept from revision %d on; what was before is gone", o.place.Resource.GroupResource(), max(floor, 1)))
+}
+
+// timed is the newest revision that had been written at a time.
+func (t *teller) timed(ctx context.Context, h *verbs.Handler, at time.Time) (int64, error) {
+	if now := h.Objects.Now(); at.After(now) {
+		return 0, apierrors.NewBadRequest(fmt.Sprintf("%s is to come: by the server's clock it is %s", at.Format(time.RFC3339), now.UTC().Format(time.RFC3339)))
+	}
+	return h.Objects.RevisionAt(ctx, at)
+}
+
+// revisionOf is the revision that held at a moment, "now" or a time in RFC 3339, and the oldest at
+// which everything can be read.
+func (t *teller) revisionOf(ctx context.Context, h *verbs.Handler, moment string) (revision, oldest int64, err error) {
+	if moment == "now" {
+		if err := h.Objects.CatchUp(ctx); err != nil {
+			return 0, 0, err
+		}
+		return h.Objects.Revision(), h.Objects.Floor(), nil
+	}
+	at, err := time.Parse(time.RFC3339, moment)
+	if err != nil {
+		return 0, 0, apierrors.NewBadRequest(fmt.Sprintf(`%q is no moment: name a time in RFC 3339, such as 2026-01-31T14:05:00Z, or "now"`, moment))
+	}
+	if revision, err = t.timed(ctx, h, at); err != nil {
+		return 0, 0, err
+	}
+	oldest = h.Objects.Floor()
+	// At the floor, or where nothing had been written: only what is younger than the retention is
+	// known to have held then.
+	if revision == 0 || revision <= oldest && at.Before(h.Objects.Now().Add(-t.Retention)) {
+		return 0, 0, apierrors.NewResourceExpired(fmt.Sprintf("what held at %s is not known any more: the oldest revision that can be read is %d", at.Format(time.RFC3339), max(oldest, 1)))
+	}
+	return revision, oldest, nil
+}

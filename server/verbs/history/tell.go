@@ -1,0 +1,159 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/codecs/budget"
+	"github.com/rowlock/rowlock/server/history"
+	"github.com/rowlock/rowlock/server/objects"
+)
+
+// mostFields is how many changed fields are told of one write.
+const mostFields = 50
+
+// lightBytes is the size of objects whose trees are not worth a look at what they take.
+const lightBytes = 32 << 10
+
+// makerAnnotations are those of others that say who made an object.
+var makerAnnotations = []string{"openshift.io/requester", "field.cattle.io/creatorId"}
+
+// tell is what is told of a write, given the one before it, with the object as it was or without.
+func (o *object) tell(ctx context.Context, w, before *objects.Write, content bool) (*history.Revision, error) {
+	data, err := o.h.Objects.JSON(ctx, o.place.Resource, w.Item)
+	if err != nil {
+		return nil, err
+	}
+	r := o.bare(w)
+	if before != nil && !w.Made() && before.Item.Created == w.Item.Created {
+		r.Previous = number(before.Item.Revision)
+	} else {
+		before = nil
+	}
+	if content {
+		r.Content = &runtime.RawExtension{Raw: data}
+	}
+	return r, o.examine(ctx, r, w, before)
+}
+
+// bare is what is told of a write without a look at what was written.
+func (o *object) bare(w *objects.Write) *history.Revision {
+	at, res := &o.place, o.place.Resource
+	name := history.Name{Resource: res.GroupResource(), Name: at.Name, State: history.State{Revision: w.Item.Revision}}
+	r := &history.Revision{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name.String(), Namespace: at.Namespace, CreationTimestamp: metav1.NewTime(w.WrittenAt.Truncate(time.Second)), ResourceVersion: number(w.Item.Revision),
+		},
+		Object: history.Reference{
+			Resource: res.Plural, Group: res.Group, Version: res.Version, Kind: res.Kind, Namespace: at.Namespace, Name: at.Name,
+		},
+		Revision: number(w.Item.Revision), Change: history.Updated, WrittenAt: metav1.NewMicroTime(w.WrittenAt),
+	}
+	switch {
+	case w.Deleted:
+		r.Change = history.Deleted
+	case w.Made():
+		r.Change = history.Created
+	}
+	if w.Superseded != 0 {
+		r.SupersededBy = number(w.Superseded)
+	}
+	r.SetGroupVersionKind(o.c.Resource.GVK())
+	return r
+}
+
+// examine fills in what only the object itself tells.
+func (o *object) examine(ctx context.Context, r *history.Revision, w, before *objects.Write) error {
+	leave, err := o.room(ctx, w, before)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	tree, err := o.tree(ctx, w)
+	if err != nil {
+		return err
+	}
+	shown := unstructured.Unstructured{Object: tree}
+	r.Object.UID = string(shown.GetUID())
+	if kind := shown.GroupVersionKind(); r.Object.Kind == "" {
+		r.Object.Kind, r.Object.Version = kind.Kind, kind.Version
+	}
+	notes := shown.GetAnnotations()
+	r.User = notes[history.UserAnnotation]
+	after := history.Entries(tree)
+	if w.Made() {
+		for i := 0; r.User == "" && i < len(makerAnnotations); i++ {
+			r.User = notes[makerAnnotations[i]]
+		}
+		r.Managers = history.Wrote(nil, after, nil)
+		return nil
+	}
+	if before == nil {
+		return nil
+	}
+	old, err := o.tree(ctx, before)
+	var unread *objects.Unreadable
+	if errors.As(err, &unread) {
+		r.Previous = "" // nobody can tell what changed
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	fields, more, err := history.Compare(ctx, o.schema(tree), old, tree, mostFields)
+	if err != nil {
+		return err
+	}
+	r.MoreChangedFields = more
+	for i := range fields {
+		r.ChangedFields = append(r.ChangedFields, fields[i].Text())
+	}
+	r.Managers = history.Wrote(history.Entries(old), after, fields)
+	return nil
+}
+
+// tree is what was written, as it is shown.
+func (o *object) tree(ctx context.Context, w *objects.Write) (map[string]any, error) {
+	data, err := o.h.Objects.JSON(ctx, o.place.Resource, w.Item)
+	if err != nil {
+		return nil, err
+	}
+	var tree map[string]any
+	_, err = o.h.Objects.Codec().Unmarshal(data, &tree, codecs.Ignore)
+	return tree, err
+}
+
+// room waits until there is room for the trees of writes. What is small does not wait.
+func (o *object) room(ctx context.Context, writes ...*objects.Write) (leave func(), err error) {
+	weight := int64(0)
+	for _, w := range writes {
+		if w == nil || len(w.Item.JSON) < lightBytes {
+			continue
+		}
+		one, err := codecs.Weigh(o.h.Objects.Codec(), w.Item.JSON, &unstructured.Unstructured{})
+		if err != nil {
+			one = budget.Memory // stored before there was a limit
+		}
+		weight += one
+	}
+	return o.h.Gate.Enter(ctx, o.c.Request.User(), weight)
+}
+
+// schema is what merges know of the object.
+func (o *object) schema(tree map[string]any) history.Schema {
+	if o.merged || o.Typed == nil {
+		return o.merge
+	}
+	o.merged = true
+	bare := &unstructured.Unstructured{Object: map[string]any{"apiVersion": tree["apiVersion"], "kind": tree["kind"]}}
+	if v, err := o.Typed(bare); err == nil {
+		o.merge = history.SchemaOf(v)
+	}
+	return o.merge
+}
