@@ -27,7 +27,7 @@ const (
 // pastCommands are those that look at the past of a cluster, or bring it back. They ask
 // the API with the rights of a kubeconfig's user, and know nothing of databases.
 func pastCommands() []*cobra.Command {
-	return []*cobra.Command{historyCommand(), diffCommand(), blameCommand()}
+	return []*cobra.Command{historyCommand(), diffCommand(), blameCommand(), atCommand(), undeleteCommand(), restorePastCommand()}
 }
 
 // pluginCommand is what kubectl calls for `kubectl rowlock`.

@@ -169,3 +169,6 @@ func (r *Resource) named(name string) bool {
 	lower := strings.ToLower(name)
 	return lower == r.Name || lower == r.Singular || lower == strings.ToLower(r.Kind)
 }
+
+// HasStatus says whether the status is written separately.
+func (r *Resource) HasStatus() bool { return slices.Contains(r.Subresources, "status") }

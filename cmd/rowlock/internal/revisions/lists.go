@@ -24,7 +24,6 @@ const acceptMetadata = "application/json;as=PartialObjectMetadataList;g=meta.k8s
 // Selection is which objects of a resource a list gives.
 type Selection struct {
 	Namespace string // "": all
-	Labels    string
 	Name      string // one object
 	At        int64  // as of this revision; 0: now
 	Metadata  bool   // metadata alone
@@ -33,9 +32,6 @@ type Selection struct {
 // Each calls do for the objects of a resource, page by page. Items say their kind.
 func Each(ctx context.Context, c *cluster.Client, r *cluster.Resource, s Selection, do func(Object) error) error {
 	query := url.Values{"limit": {strconv.Itoa(listPage)}}
-	if s.Labels != "" {
-		query.Set("labelSelector", s.Labels)
-	}
 	if s.Name != "" {
 		query.Set("fieldSelector", "metadata.name="+s.Name)
 	}

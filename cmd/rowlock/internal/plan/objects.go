@@ -1,0 +1,199 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// identity are fields of metadata that a server gives an object. Another object of the
+// same name has others.
+var identity = []string{"uid", "resourceVersion", "creationTimestamp", "generation", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields"}
+
+// observed are annotations in which controllers write down what they see. The live value
+// is the right one.
+var observed = []string{"deployment.kubernetes.io/revision", "control-plane.alpha.kubernetes.io/leader", "endpoints.kubernetes.io/last-change-trigger-time"}
+
+// deleting are finalizers by which a delete is carried out. They are no part of an object
+// that comes back.
+var deleting = []string{"foregroundDeletion", "orphan"}
+
+func meta(obj Object) Object {
+	m, _ := obj["metadata"].(Object)
+	return m
+}
+
+// owners are the owner references of an object, as they stand in it.
+func owners(obj Object) []Object {
+	list, _ := meta(obj)["ownerReferences"].([]any)
+	var refs []Object
+	for _, r := range list {
+		if ref, ok := r.(Object); ok {
+			refs = append(refs, ref)
+		}
+	}
+	return refs
+}
+
+// controller is the owner that makes an object; nil for none.
+func controller(obj Object) Object {
+	for _, ref := range owners(obj) {
+		if ref["controller"] == true {
+			return ref
+		}
+	}
+	return nil
+}
+
+// afresh is an object of the past as it is created again: without what the server gave it,
+// and without a status where that is written separately.
+func afresh(past Object, ownStatus bool) Object {
+	obj := runtime.DeepCopyJSON(past)
+	for _, field := range identity {
+		delete(meta(obj), field)
+	}
+	if list, ok := meta(obj)["finalizers"].([]any); ok {
+		list = slices.DeleteFunc(list, func(f any) bool { return slices.Contains(deleting, fmt.Sprint(f)) })
+		if meta(obj)["finalizers"] = list; len(list) == 0 {
+			delete(meta(obj), "finalizers")
+		}
+	}
+	if ownStatus {
+		delete(obj, "status")
+	}
+	if obj["kind"] == "Job" && obj["apiVersion"] == "batch/v1" {
+		withoutOwnSelector(obj)
+	}
+	return obj
+}
+
+// withoutOwnSelector takes out of a Job what the server adds to it: a selector by its UID,
+// which would select nothing.
+func withoutOwnSelector(job Object) {
+	spec, _ := job["spec"].(Object)
+	if spec["manualSelector"] == true {
+		return
+	}
+	delete(spec, "selector")
+	template, _ := spec["template"].(Object)
+	for _, holder := range []Object{meta(job), meta(template)} {
+		labels, _ := holder["labels"].(Object)
+		delete(labels, "controller-uid")
+		delete(labels, "batch.kubernetes.io/controller-uid")
+	}
+}
+
+// updated is what a live object becomes so that it is as in the past.
+func updated(past, live Object, ownStatus bool) Object {
+	obj := afresh(past, ownStatus)
+	for _, field := range []string{"uid", "resourceVersion"} {
+		meta(obj)[field] = meta(live)[field]
+	}
+	keep(obj, live)
+	return obj
+}
+
+// keep takes from the live object what is not for people to set.
+func keep(obj, live Object) {
+	now, _ := meta(live)["annotations"].(Object)
+	then, _ := meta(obj)["annotations"].(Object)
+	for _, name := range observed {
+		value, has := now[name]
+		switch {
+		case !has:
+			delete(then, name)
+		case then == nil:
+			then = Object{name: value}
+			meta(obj)["annotations"] = then
+		default:
+			then[name] = value
+		}
+	}
+	if then != nil && len(then) == 0 {
+		delete(meta(obj), "annotations")
+	}
+	if obj["kind"] == "Job" && obj["apiVersion"] == "batch/v1" {
+		keepAt(obj, live, "spec", "selector")
+		keepAt(obj, live, "spec", "template", "metadata", "labels")
+		keepAt(obj, live, "metadata", "labels")
+	}
+	if obj["kind"] == "Service" && obj["apiVersion"] == "v1" && meta(obj)["uid"] != nil {
+		for _, field := range []string{"clusterIP", "clusterIPs", "healthCheckNodePort"} {
+			keepAt(obj, live, "spec", field) // an address cannot be changed
+		}
+	}
+}
+
+// keepAt copies one field from the live object, or takes it away.
+func keepAt(obj, live Object, path ...string) {
+	for _, key := range path[:len(path)-1] {
+		obj, _ = obj[key].(Object)
+		live, _ = live[key].(Object)
+	}
+	last := path[len(path)-1]
+	if value, has := live[last]; has && obj != nil {
+		obj[last] = value
+	} else {
+		delete(obj, last)
+	}
+}
+
+// comparable is a live object without what may differ.
+func comparable(live Object, ownStatus bool) Object {
+	obj := runtime.DeepCopyJSON(live)
+	for _, field := range identity {
+		delete(meta(obj), field)
+	}
+	if ownStatus {
+		delete(obj, "status")
+	}
+	return obj
+}
+
+// mostFields is how many changed fields a step names.
+const mostFields = 6
+
+// differing are fields in which two objects differ, the first of them, in order.
+func differing(a, b Object) []string {
+	var list []string
+	differ("", a, b, &list)
+	slices.Sort(list)
+	if more := len(list) - mostFields; more > 0 {
+		list = append(list[:mostFields], fmt.Sprintf("and %d more", more))
+	}
+	return list
+}
+
+func differ(at string, a, b any, list *[]string) {
+	x, isX := a.(Object)
+	y, isY := b.(Object)
+	if !isX || !isY {
+		if !same(a, b) {
+			*list = append(*list, strings.TrimPrefix(at, "."))
+		}
+		return
+	}
+	for key, value := range x {
+		differ(at+"."+key, value, y[key], list)
+	}
+	for key, value := range y {
+		if _, both := x[key]; !both {
+			differ(at+"."+key, nil, value, list)
+		}
+	}
+}
+
+func same(a, b any) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && string(x) == string(y)
+}
+
+// size is about how many bytes an object takes as JSON.
+func size(obj Object) int {
+	text, _ := json.Marshal(obj) // it came from JSON
+	return len(text)
+}

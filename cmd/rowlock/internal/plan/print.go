@@ -1,0 +1,88 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/screen"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/shown"
+)
+
+// sign is how a step is marked.
+func (s *Step) sign(sc screen.Screen) (sign, colour string) {
+	switch {
+	case s.Err != nil:
+		return "!", screen.Red
+	case s.Action == Create:
+		return "+", screen.Green
+	case s.Action == Delete:
+		return "-", screen.Red
+	}
+	return "~", screen.Yellow
+}
+
+// Line is a step in one line, with what keeps it from going below.
+func (s *Step) Line(sc screen.Screen) string {
+	sign, colour := s.sign(sc)
+	text := fmt.Sprintf("  %s %-6s  %s", sign, s.Action, s.Target.Where())
+	if len(s.Fields) > 0 {
+		text += ": " + strings.Join(s.Fields, ", ")
+	}
+	for _, note := range append(s.Notes, s.Note) {
+		if note != "" {
+			text += " (" + note + ")"
+		}
+	}
+	text = sc.Paint(colour, shown.Safe(text)) + "\n"
+	if s.Err != nil {
+		text += "             " + shown.Safe(s.Err.Error()) + "\n"
+	}
+	return text
+}
+
+// Text is the whole plan.
+func (p *Plan) Text(sc screen.Screen) string {
+	var b strings.Builder
+	counts := map[Action]int{}
+	faults := 0
+	for _, s := range p.Steps {
+		b.WriteString(s.Line(sc))
+		if s.Err != nil {
+			faults++
+			continue
+		}
+		counts[s.Action]++
+	}
+	if len(p.Steps) > 0 {
+		b.WriteString("\n")
+	}
+	fmt.Fprintf(&b, "%d to create, %d to change, %d to adopt, %d to delete; %d the same.\n", counts[Create], counts[Change], counts[Adopt], counts[Delete], p.Same)
+	for _, reason := range slices.Sorted(maps.Keys(p.Left)) {
+		fmt.Fprintf(&b, "Left out: %d %s.\n", p.Left[reason], shown.Safe(reason))
+	}
+	for _, note := range p.Notes {
+		b.WriteString(shown.Safe(note) + "\n")
+	}
+	if faults > 0 {
+		b.WriteString(sc.Paint(screen.Red, fmt.Sprintf("%d would not go (!): they are left as they are.", faults)) + "\n")
+	}
+	return b.String()
+}
+
+// Report is what became of it.
+func (p *Plan) Report() string {
+	done, conflicts, failed := 0, 0, 0
+	for _, s := range p.Steps {
+		switch {
+		case s.Done:
+			done++
+		case s.Conflict():
+			conflicts++
+		default:
+			failed++
+		}
+	}
+	return fmt.Sprintf("%d done, %d conflicts, %d failed.\n", done, conflicts, failed)
+}
