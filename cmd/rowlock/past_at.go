@@ -75,7 +75,7 @@ func (o *atOptions) run(cmd *cobra.Command, when, command []string) error {
 		return err
 	}
 	said := m.Say(o.now)
-	fmt.Fprintf(cmd.ErrOrStderr(), "# %s\n", seen(said, m, revision))
+	fmt.Fprintf(cmd.ErrOrStderr(), "# %s, read only\n", seen(said, m, revision))
 	w, err := window.Open(window.Config{Client: c, Revision: revision, Said: said})
 	if err != nil {
 		return err
@@ -101,9 +101,9 @@ func (o *atOptions) run(cmd *cobra.Command, when, command []string) error {
 // seen says which revision is looked at, and how it was found.
 func seen(said string, m moments.Moment, revision int64) string {
 	if m.Revision > 0 {
-		return said + ", read only"
+		return said
 	}
-	return fmt.Sprintf("%s: revision %d, read only", said, revision)
+	return fmt.Sprintf("%s: revision %d", said, revision)
 }
 
 // child runs a program and passes its exit code on.

@@ -86,14 +86,14 @@ func (r *Restore) types(ctx context.Context, p *Plan) error {
 // compare plans for the objects of one resource.
 func (r *Restore) compare(ctx context.Context, p *Plan, resource *cluster.Resource, s revisions.Selection) error {
 	then := map[cluster.Target]Object{}
-	held := 0
+	held, found := 0, false
 	past := s
 	past.At = r.At
 	err := revisions.Each(ctx, r.Client, resource, past, func(obj Object) error {
 		if held += size(obj); held > mostBytes {
 			return fmt.Errorf("the %s of then are more than %d MiB: name objects or a selector", resource.FullName(), mostBytes>>20)
 		}
-		then[targetOf(resource, obj)] = obj
+		then[targetOf(resource, obj)], found = obj, true
 		return nil
 	})
 	if err != nil {
@@ -102,6 +102,7 @@ func (r *Restore) compare(ctx context.Context, p *Plan, resource *cluster.Resour
 	err = revisions.Each(ctx, r.Client, resource, s, func(live Object) error {
 		t := targetOf(resource, live)
 		was := then[t]
+		found = true
 		delete(then, t)
 		switch {
 		case !r.selects(was) && !r.selects(live):
@@ -113,6 +114,9 @@ func (r *Restore) compare(ctx context.Context, p *Plan, resource *cluster.Resour
 	})
 	if err != nil {
 		return err
+	}
+	if s.Name != "" && !found {
+		p.Notes = append(p.Notes, fmt.Sprintf("%s/%s was not there, and is not.", resource.Shown(), s.Name))
 	}
 	for t, was := range then {
 		if !r.selects(was) || r.leaves(p, was) {
