@@ -50,6 +50,7 @@ type serveOptions struct {
 	aggregation                   aggregationOptions
 	tracing                       tracingOptions
 	egress                        egressOptions
+	backing                       backingOptions
 	serviceRange, nodePortRange   string
 	retention                     time.Duration
 	historyAPI                    bool
@@ -130,6 +131,7 @@ kubeconfig in the data directory; later starts find them again.`,
 	o.aggregation.addTo(f)
 	o.tracing.addTo(f)
 	o.egress.addTo(f)
+	o.backing.addTo(f)
 	addIgnored(f)
 	f.SetNormalizeFunc(otherNames)
 	return cmd
@@ -137,6 +139,9 @@ kubeconfig in the data directory; later starts find them again.`,
 
 func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger) error {
 	if err := o.serving.validate(); err != nil {
+		return err
+	}
+	if err := o.backing.validate(o.flags); err != nil {
 		return err
 	}
 	if err := emulated(o.emulated); err != nil {
@@ -320,6 +325,9 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	// Servers on one database share their authority, which none of them may replace alone.
 	cfg.Loops = append(cfg.Loops, renewing(dir, isFile || inMemory(url), log), server.Loop{Name: "heap", Run: heap.Run})
 	measured.Behind = cfg.Store.Behind
+	if err := o.backing.addBacking(&cfg, driver, log); err != nil {
+		return err
+	}
 	if err := o.ways.apply(&cfg); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/archive"
+	"github.com/rowlock/rowlock/sqlstore/archive/follow"
 )
 
 // backupAnswer tells of a backup that was made, read or restored.
@@ -44,16 +45,33 @@ func (a backupAnswer) table(verb string) func(io.Writer) {
 }
 
 func backupCommand(o *storeOptions) *cobra.Command {
-	var history bool
+	var history, following bool
+	var flags followOptions
 	cmd := &cobra.Command{
-		Use:   "backup FILE",
-		Short: "Write all objects, as they are at one revision, to a file",
+		Use:   "backup (FILE | --follow DIR)",
+		Short: "Write all objects, as they are at one revision, to a file, or each commit to a folder",
 		Long: `Write all objects, as they are at one revision, to a file, while servers go on.
 The file appears when it is whole, and carries a checksum. It can be restored
 into either database. It holds secrets; what is encrypted in the database is
-encrypted in it, and of use only with the keys.`,
+encrypted in it, and of use only with the keys.
+
+With --follow it goes on: a base, and then every commit, are written to a folder
+within a second, until it is told to stop (SIGINT, SIGTERM). It may be killed at any
+instant, and goes on where it ended when it is run again. What is older than --keep
+is deleted. See also serve --backup-dir.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if following {
+				if history {
+					return errors.New("--history: is of no use with --follow, which keeps each commit")
+				}
+				return o.follow(cmd.Context(), args[0], &flags)
+			}
+			for _, name := range []string{"keep", "base-every"} {
+				if cmd.Flags().Changed(name) {
+					return fmt.Errorf("--%s: is of use with --follow alone", name)
+				}
+			}
 			return o.with(cmd.Context(), asItIs, "no backup was made", func(d sqlstore.Driver) error {
 				p := o.progress("backing up")
 				h, t, err := archive.BackupFile(cmd.Context(), d, args[0], archive.Options{History: history, Progress: p.show})
@@ -67,6 +85,9 @@ encrypted in it, and of use only with the keys.`,
 		},
 	}
 	cmd.Flags().BoolVar(&history, "history", false, "with the writes that are still kept, so that watches go on after a restore")
+	cmd.Flags().BoolVar(&following, "follow", false, "write each commit to a folder, until told to stop")
+	flags.addTo(cmd.Flags(), "")
+	cmd.AddCommand(listCommand(o))
 	return cmd
 }
 
@@ -80,15 +101,37 @@ func tooSlow(err error) error {
 }
 
 func restoreCommand(o *storeOptions) *cobra.Command {
-	var check bool
+	var check, latest bool
+	var r restoreOptions
 	cmd := &cobra.Command{
-		Use:   "restore FILE",
-		Short: "Fill an empty database from a backup",
+		Use:   "restore (FILE | DIR)",
+		Short: "Fill an empty database from a backup, or from a folder of backups as of a time",
 		Long: `Fill an empty database from a backup, in one transaction. Revisions, UIDs and the
 cluster's identity stay what they were. Start servers afterwards: one that
-starts before makes the database its own.`,
+starts before makes the database its own.
+
+From a folder that backup --follow, or serve --backup-dir, writes to, the state at a
+revision or time is restored, by default the newest.
+
+With --verify-latest the newest state is restored into a file that is deleted again,
+and checked as by verify. Where --store is given, it is compared with that
+database at the same revision. The exit code is 1 if anything is wrong.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			folder := follow.IsFolder(args[0])
+			for _, name := range []string{"to", "skip-revisions", "scratch", "verify-latest"} {
+				if cmd.Flags().Changed(name) && !folder {
+					return fmt.Errorf("--%s: %s is no folder of backups", name, args[0])
+				}
+			}
+			switch {
+			case folder && check:
+				return errors.New("--check: is for files; see --verify-latest, and backup list")
+			case latest:
+				return o.verifyLatest(cmd.Context(), args[0], &r, cmd.Flags().Changed("store"))
+			case folder:
+				return o.restoreFolder(cmd.Context(), args[0], &r)
+			}
 			if check {
 				return o.check(args[0])
 			}
@@ -112,7 +155,12 @@ starts before makes the database its own.`,
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&check, "check", false, "read the file and compare its checksum; touch no database")
+	f := cmd.Flags()
+	f.BoolVar(&check, "check", false, "read the file and compare its checksum; touch no database")
+	f.StringVar(&r.to, "to", "", "of a folder: the revision, or the time (2026-11-23T14:05:00Z), whose state is restored (default: the newest)")
+	f.Int64Var(&r.skip, "skip-revisions", 0, "of a folder: revisions that are left out before the database goes on, so that clients that saw later ones list anew, and are not told of others by the same numbers")
+	f.StringVar(&r.scratch, "scratch", "", "of a folder: where temporary files go (default: the system's folder for them)")
+	f.BoolVar(&latest, "verify-latest", false, "of a folder: restore the newest state for a check alone, and compare it with --store where that is given")
 	return cmd
 }
 

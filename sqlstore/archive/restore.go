@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"iter"
 	"os"
 
 	"github.com/klauspost/compress/gzip"
@@ -62,6 +63,16 @@ func Check(in io.Reader) (Header, Trailer, error) {
 		}
 	}
 	return r.header, r.trailer, nil
+}
+
+// Rows reads a backup row by row, for who does something else with it than Restore. The
+// last thing that the rows do is to compare the checksum; they are read once.
+func Rows(in io.Reader) (Header, iter.Seq2[sqlstore.Row, error], error) {
+	r, err := open(in)
+	if err != nil {
+		return Header{}, nil, err
+	}
+	return r.header, r.all, nil
 }
 
 type reader struct {

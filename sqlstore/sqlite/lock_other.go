@@ -9,6 +9,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/rowlock/rowlock/sqlstore/lockfile"
 )
 
 // lockFile locks names as files of their own where locks of open file
@@ -35,7 +37,7 @@ func (l *lockFile) try(name string) (bool, error) {
 	if l.names == nil || l.names[name] != nil {
 		return false, nil
 	}
-	f, err := take(l.path + "." + name)
+	f, err := lockfile.Take(l.path + "." + name)
 	if err != nil {
 		return false, fmt.Errorf("locking %q: %w", name, err)
 	}

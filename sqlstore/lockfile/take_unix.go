@@ -1,6 +1,6 @@
-//go:build unix && !linux
+//go:build unix
 
-package sqlite
+package lockfile
 
 import (
 	"errors"
@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// take opens a file that nobody else has taken, or makes it; nil: somebody has. Whoever
-// ends gives it back.
-func take(path string) (*os.File, error) {
+// Take opens a file that nobody else has taken, or makes it; nil: somebody has. Whoever
+// closes it, or ends, gives it back.
+func Take(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err

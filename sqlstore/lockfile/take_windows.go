@@ -1,4 +1,4 @@
-package sqlite
+package lockfile
 
 import (
 	"errors"
@@ -9,9 +9,9 @@ import (
 // sharingViolation is what Windows says of a file that another has opened for itself.
 const sharingViolation syscall.Errno = 32
 
-// take opens a file that nobody else has taken, or makes it; nil: somebody has. Whoever
-// ends gives it back.
-func take(path string) (*os.File, error) {
+// Take opens a file that nobody else has taken, or makes it; nil: somebody has. Whoever
+// closes it, or ends, gives it back.
+func Take(path string) (*os.File, error) {
 	name, err := syscall.UTF16PtrFromString(path)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/archive/follow"
+	"github.com/rowlock/rowlock/sqlstore/sqlite"
+	"github.com/rowlock/rowlock/sqlstore/upkeep"
+)
+
+// restoreOptions are the flags of restore that folders have a use for.
+type restoreOptions struct {
+	to      string
+	skip    int64
+	scratch string
+}
+
+// target reads --to.
+func (r *restoreOptions) target() (t follow.Target, err error) {
+	if r.to == "" {
+		return t, nil
+	}
+	if t.Revision, err = strconv.ParseInt(r.to, 10, 64); err == nil && t.Revision > 0 {
+		return t, nil
+	}
+	t.Revision = 0
+	if t.Time, err = time.Parse(time.RFC3339Nano, r.to); err != nil || t.Time.IsZero() {
+		return t, fmt.Errorf("--to %q: want a revision, or a time such as %s", r.to, time.Date(2026, 11, 23, 14, 5, 0, 0, time.UTC).Format(time.RFC3339))
+	}
+	return t, nil
+}
+
+// restoreFolder is `store restore DIR`.
+func (o *storeOptions) restoreFolder(ctx context.Context, dir string, r *restoreOptions) error {
+	target, err := r.target()
+	if err != nil {
+		return err
+	}
+	if r.skip < 0 {
+		return fmt.Errorf("--skip-revisions %d: want 0 or more", r.skip)
+	}
+	plan, err := planFor(dir, target)
+	if err != nil {
+		return err
+	}
+	return o.with(ctx, bringUp, "the database is as empty as before", func(d sqlstore.Driver) error {
+		p := o.progress("restoring")
+		done, err := follow.Restore(ctx, d, plan, follow.Options{Skip: r.skip, Scratch: r.scratch, Progress: p.show})
+		p.end()
+		if errors.Is(err, sqlstore.ErrNotEmpty) {
+			return errors.New("--store: the database is in use: a backup is restored into an empty one")
+		}
+		if err != nil {
+			return fmt.Errorf("restoring %s: %w", dir, err)
+		}
+		return o.answer(o.out, done, func(w io.Writer) { restoredTable(w, dir, &done) })
+	})
+}
+
+func planFor(dir string, target follow.Target) (*follow.Plan, error) {
+	l, err := follow.List(dir)
+	if err != nil {
+		return nil, err
+	}
+	return l.Plan(target)
+}
+
+func restoredTable(w io.Writer, dir string, r *follow.Restored) {
+	fmt.Fprintf(w, "RESTORED FROM\t%s\n", dir)
+	fmt.Fprintf(w, "OF CLUSTER\t%s\n", r.ClusterID)
+	fmt.Fprintf(w, "AT REVISION\t%d\n", r.Revision)
+	if r.Newest {
+		fmt.Fprintf(w, "NEWEST\tyes: with everything until %s\n", r.Until.Format(time.RFC3339Nano))
+	} else {
+		fmt.Fprintf(w, "NEWEST\tno: more is there, until %s\n", r.Until.Format(time.RFC3339Nano))
+	}
+	if r.Floor > r.Revision {
+		fmt.Fprintf(w, "GOES ON AT\t%d\n", r.Floor+1)
+	}
+	fmt.Fprintf(w, "BASE\t%s\n", r.Base)
+	fmt.Fprintf(w, "COMMITS\t%d\n", r.Commits)
+	fmt.Fprintf(w, "OBJECTS\t%d\n", r.Objects)
+}
+
+// latestAnswer is what --verify-latest found.
+type latestAnswer struct {
+	Folder   string             `json:"folder"`
+	Restored follow.Restored    `json:"restored"`
+	Problems []string           `json:"problems"` // of the folder
+	Verified *upkeep.Report     `json:"verified"`
+	Compared *follow.Comparison `json:"compared"` // null: no --store was given
+	Behind   *int64             `json:"behind"`   // revisions that the database has more, by now
+	Took     string             `json:"took"`
+	OK       bool               `json:"ok"`
+}
+
+// verifyLatest is `store restore --verify-latest`. compare says that --store was given.
+func (o *storeOptions) verifyLatest(ctx context.Context, dir string, r *restoreOptions, compare bool) error {
+	if r.to != "" || r.skip != 0 {
+		return errors.New("--verify-latest: restores the newest state, and nothing stays of it: leave out --to and --skip-revisions")
+	}
+	began := time.Now()
+	l, err := follow.List(dir)
+	if err != nil {
+		return err
+	}
+	a := latestAnswer{Folder: dir, Problems: l.Problems}
+	plan, err := l.Plan(follow.Target{})
+	if err != nil {
+		return err
+	}
+	scratch, err := os.MkdirTemp(r.scratch, "rowlock-verify-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch)
+	d, err := sqlite.Open(ctx, filepath.Join(scratch, "restored.db"), sqlite.Config{Unsynced: true})
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	p := o.progress("restoring")
+	a.Restored, err = follow.Restore(ctx, d, plan, follow.Options{Scratch: scratch, Progress: p.show})
+	p.end()
+	if err != nil {
+		return explain(ctx, fmt.Errorf("restoring %s: %w", dir, err), "nothing was changed")
+	}
+	err = o.decrypting(ctx, func(decode decoder) error {
+		a.Verified, err = upkeep.Verify(ctx, d, decode.row)
+		return err
+	})
+	if err != nil {
+		return explain(ctx, err, "nothing was changed")
+	}
+	if a.Verified.Problems == nil {
+		a.Verified.Problems = []upkeep.Problem{}
+	}
+	if compare {
+		if err := o.compare(ctx, d, &a); err != nil {
+			return err
+		}
+	}
+	a.Took = time.Since(began).Round(time.Millisecond).String()
+	a.OK = a.Verified.Count == 0 && len(a.Problems) == 0 && (a.Compared == nil || a.Compared.Count == 0)
+	if err := o.answer(o.out, a, a.table); err != nil {
+		return err
+	}
+	if !a.OK {
+		return fmt.Errorf("%s: the newest state in it is not right, or parts are damaged", dir)
+	}
+	return nil
+}
+
+// compare holds what was restored against the live database.
+func (o *storeOptions) compare(ctx context.Context, restored sqlstore.Driver, a *latestAnswer) error {
+	return o.with(ctx, asItIs, "nothing was changed", func(live sqlstore.Driver) error {
+		b, err := live.Bounds(ctx)
+		if err != nil {
+			return err
+		}
+		behind := b.Head - a.Restored.Revision
+		a.Behind = &behind
+		c, err := follow.Compare(ctx, restored, live, a.Restored.Revision)
+		var compacted *sqlstore.CompactedError
+		if errors.As(err, &compacted) {
+			return fmt.Errorf("--store: the database no longer has revision %d, the newest in %s: the backup is not followed any more, or was not for longer than history is kept", a.Restored.Revision, a.Folder)
+		}
+		a.Compared = &c
+		return err
+	})
+}
+
+func (a latestAnswer) table(w io.Writer) {
+	restoredTable(w, a.Folder, &a.Restored)
+	for _, p := range a.Problems {
+		fmt.Fprintf(w, "PROBLEM\t%s\n", p)
+	}
+	for _, p := range a.Verified.Problems {
+		fmt.Fprintf(w, "PROBLEM\t%s at %d: %s\n", p.Key, p.Revision, p.Reason)
+	}
+	if a.Compared != nil {
+		for _, d := range a.Compared.Differences {
+			fmt.Fprintf(w, "DIFFERENCE\t%s %s\n", d.Key, d.Reason)
+		}
+		fmt.Fprintf(w, "COMPARED\t%d objects, %d differences; the database is %d revisions ahead by now\n", a.Compared.Objects, a.Compared.Count, *a.Behind)
+	}
+	fmt.Fprintf(w, "VERIFIED\t%d objects, %d problems, in %s\n", a.Verified.Objects, a.Verified.Count, a.Took)
+}

@@ -1,0 +1,94 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// names are the newest files of a folder, by their names alone.
+type names struct {
+	run     int    // the newest that any file is of
+	segment string // the newest
+}
+
+func newest(dir string) (n names, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return n, err
+	}
+	for _, e := range entries { // in the order of their names
+		if run, _, ok := parseName(e.Name(), basePrefix, baseSuffix); ok {
+			n.run = max(n.run, run)
+		}
+		if run, _, ok := parseName(e.Name(), logPrefix, logSuffix); ok {
+			n.run, n.segment = max(n.run, run), e.Name()
+		}
+	}
+	return n, nil
+}
+
+// continues has the writer go on where the folder ends, or begin a new run where it cannot.
+func (s *session) continues(ctx context.Context) error {
+	for {
+		n, err := newest(s.cfg.Dir)
+		if err != nil {
+			return err
+		}
+		b, err := s.cfg.Driver.Bounds(ctx)
+		if err != nil {
+			return fmt.Errorf("reading the database: %w", err)
+		}
+		if n.segment == "" {
+			s.newRun(n.run+1, b.Head, "", 0)
+			return nil
+		}
+		r, err := s.w.resume(filepath.Join(s.cfg.Dir, n.segment))
+		if errors.Is(err, ErrDamaged) {
+			s.tally.fail(err)
+			s.newRun(n.run+1, b.Head, err.Error(), r.next-1)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if r.size == 0 {
+			continue // it was removed: the one before it is the newest
+		}
+		if r.header.ClusterID != s.source.cluster {
+			return fmt.Errorf("%s is of cluster %s, and the database of cluster %s: another folder is needed", s.cfg.Dir, r.header.ClusterID, s.source.cluster)
+		}
+		if r.cut > 0 {
+			s.cfg.Log.Warn("the end of the backup was cut short, and is written again", "file", n.segment, "bytes", r.cut)
+		}
+		return s.agrees(ctx, r, b)
+	}
+}
+
+// agrees looks whether the database is the one that the log tells of, also if it was
+// restored to an earlier state and has gone on since.
+func (s *session) agrees(ctx context.Context, r resumed, b sqlstore.Bounds) error {
+	at := s.cfg.Driver.Now()
+	if b.Head < s.w.last() || r.last == nil {
+		return nil // the first round sees to that; without rows there is nothing to compare
+	}
+	var compacted *sqlstore.CompactedError
+	log, err := s.cfg.Driver.Changes(ctx, r.last.Revision-1, 1, false)
+	switch {
+	case errors.As(err, &compacted):
+		return s.gap(at, b.Head, "the database no longer has the last commit of the backup: it was away for longer than they are kept")
+	case err != nil:
+		return fmt.Errorf("reading the database: %w", err)
+	case len(log) == 0 || !sameCommit(&log[0], r.last):
+		return s.gap(at, b.Head, "the database has another commit at the last revision of the backup: it was restored to an earlier state")
+	}
+	return nil
+}
+
+func sameCommit(a, b *sqlstore.Change) bool {
+	return a.Key == b.Key && a.Revision == b.Revision && a.Created == b.Created && a.Deleted == b.Deleted && a.WrittenAt.UnixMicro() == b.WrittenAt.UnixMicro()
+}

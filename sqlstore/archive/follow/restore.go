@@ -1,0 +1,211 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"path/filepath"
+
+	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/archive"
+)
+
+// Restored tells what was restored.
+type Restored struct {
+	Plan
+	ClusterID string `json:"clusterID"`
+	Objects   int64  `json:"objects"`
+	Commits   int64  `json:"commits"` // read from the log
+	Floor     int64  `json:"floor"`   // at which the database begins; Revision, unless revisions were skipped
+}
+
+// Options of a restore.
+type Options struct {
+	// Skip is how many revisions the database leaves out, so that those that clients know
+	// from after the restored state do not come again with other content.
+	Skip     int64
+	Scratch  string           // folder for a temporary one; empty: the system's
+	Progress func(rows int64) // called now and then; may be nil
+}
+
+// Restore fills an empty database with a state, in one transaction: an interrupted restore,
+// or one that meets damage, leaves it empty. Revisions and times stay what they were. It
+// needs little memory, and disk as much as was written since the base, at most.
+// Errors: UnreachableError, ErrDamaged, sqlstore.ErrNotEmpty, those of the driver.
+func Restore(ctx context.Context, d sqlstore.Driver, p *Plan, opt Options) (r Restored, err error) {
+	loader, ok := d.(sqlstore.Loader)
+	if !ok {
+		return r, errors.New("this database cannot be restored into")
+	}
+	r.Plan = *p
+	scratch, err := os.MkdirTemp(opt.Scratch, "rowlock-restore-")
+	if err != nil {
+		return r, err
+	}
+	defer func() {
+		if e := os.RemoveAll(scratch); err == nil {
+			err = e
+		}
+	}()
+	pile := &pile{dir: scratch}
+	defer pile.close()
+	if r.Commits, err = p.read(ctx, pile, opt.Progress); err != nil {
+		return r, err
+	}
+	f, err := os.Open(filepath.Join(p.dir, p.Base))
+	if err != nil {
+		return r, err
+	}
+	defer f.Close()
+	h, base, err := archive.Rows(f)
+	if err != nil {
+		return r, fmt.Errorf("%s: %w", p.Base, err)
+	}
+	r.ClusterID, r.Floor = h.ClusterID, p.Revision+opt.Skip
+	rows := counted(live(named(p.Base, base), pile), &r.Objects, opt.Progress)
+	err = loader.Load(ctx, sqlstore.Content{Bounds: sqlstore.Bounds{Floor: r.Floor, Head: r.Floor}, ClusterID: h.ClusterID, Rows: rows})
+	return r, err
+}
+
+// read takes the commits of a plan onto a pile. All that it reads is checked.
+func (p *Plan) read(ctx context.Context, pile *pile, progress func(int64)) (commits int64, err error) {
+	unpack, err := newUnpacker()
+	if err != nil {
+		return 0, err
+	}
+	defer unpack.close()
+	var before *segmentReader
+	for _, name := range p.Segments {
+		in, err := p.segment(ctx, name, before, func(one *frame) error {
+			if one.kind != kindRows || one.last() <= p.From {
+				return nil
+			}
+			return unpack.rows(one, func(c *sqlstore.Change) error {
+				if c.Revision <= p.From || c.Revision > p.Revision {
+					return nil
+				}
+				if commits++; progress != nil && commits%1000 == 0 {
+					progress(commits)
+				}
+				return pile.add(&c.Row)
+			})
+		})
+		if err != nil {
+			return commits, err
+		}
+		before = in
+	}
+	if want := p.Revision - p.From; commits != want {
+		return commits, fmt.Errorf("%s: %w: the log has %d commits after the base, not %d", p.dir, ErrDamaged, commits, want)
+	}
+	return commits, pile.seal()
+}
+
+// segment reads one segment up to the revision that is restored.
+func (p *Plan) segment(ctx context.Context, name string, before *segmentReader, each func(*frame) error) (*segmentReader, error) {
+	f, err := os.Open(filepath.Join(p.dir, name))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	in, err := newSegmentReader(name, f)
+	if err != nil {
+		return nil, err
+	}
+	if before != nil && (!in.header.follows(before.sum) || in.header.First != before.next) {
+		return nil, fmt.Errorf("%s: %w: it does not go on where %s ends", name, ErrDamaged, before.name)
+	}
+	for in.next <= p.Revision {
+		one, err := in.read()
+		switch {
+		case errors.Is(err, io.EOF):
+			return in, nil
+		case err != nil:
+			return nil, fmt.Errorf("%w; revision %d is the newest that can be restored before it", err, in.next-1)
+		}
+		if err := each(&one); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+	return in, nil
+}
+
+// named says of which file an error is.
+func named(name string, rows iter.Seq2[sqlstore.Row, error]) iter.Seq2[sqlstore.Row, error] {
+	return func(yield func(sqlstore.Row, error) bool) {
+		for row, err := range rows {
+			if err != nil {
+				err = fmt.Errorf("%s: %w", name, err)
+			}
+			if !yield(row, err) {
+				return
+			}
+		}
+	}
+}
+
+func counted(rows iter.Seq2[sqlstore.Row, error], n *int64, progress func(int64)) iter.Seq2[sqlstore.Row, error] {
+	return func(yield func(sqlstore.Row, error) bool) {
+		for row, err := range rows {
+			if err == nil {
+				*n++
+			}
+			if progress != nil && *n%1000 == 0 {
+				progress(*n)
+			}
+			if !yield(row, err) {
+				return
+			}
+		}
+	}
+}
+
+// live are the objects of a base with what is on a pile in their place.
+func live(base iter.Seq2[sqlstore.Row, error], pile *pile) iter.Seq2[sqlstore.Row, error] {
+	return func(yield func(sqlstore.Row, error) bool) {
+		newer, stop := iter.Pull2(pile.rows)
+		defer stop()
+		n, err, more := newer()
+		// put yields what is on the pile before a key.
+		put := func(before *sqlstore.Key) bool {
+			for more && err == nil && (before == nil || n.Key.Compare(*before) < 0) {
+				if !n.Deleted && !yield(n, nil) {
+					return false
+				}
+				n, err, more = newer()
+			}
+			if more && err != nil {
+				yield(sqlstore.Row{}, err)
+				return false
+			}
+			return true
+		}
+		var last sqlstore.Key
+		for row, e := range base {
+			if e == nil && row.Key.Compare(last) <= 0 {
+				e = fmt.Errorf("%w: %s stands behind %s in the base", ErrDamaged, row.Key, last)
+			}
+			if e != nil {
+				yield(sqlstore.Row{}, e)
+				return
+			}
+			last = row.Key
+			if !put(&row.Key) {
+				return
+			}
+			if more && n.Key == row.Key {
+				continue // put yields it before the next key
+			}
+			if !yield(row, nil) {
+				return
+			}
+		}
+		put(nil)
+	}
+}

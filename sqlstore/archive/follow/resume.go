@@ -1,0 +1,126 @@
+package follow
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// resumed is where the newest segment of a folder ends.
+type resumed struct {
+	header segmentHeader
+	next   int64
+	sum    sum
+	ended  bool
+	size   int64
+	last   *sqlstore.Change // the newest row in it, if it has any
+	cut    int64            // bytes of a frame that was not whole
+}
+
+// resume makes the writer go on where the folder ends. What a writer that was killed left
+// of a frame is cut off. Errors: ErrDamaged, where more than that is wrong: the writer
+// then has to begin a new run.
+func (w *writer) resume(path string) (r resumed, err error) {
+	r, err = readEnd(path)
+	if err != nil {
+		return r, err
+	}
+	if r.size == 0 { // killed before anything was whole
+		if err := os.Remove(path); err != nil {
+			return r, err
+		}
+		return r, syncFolder(w.dir)
+	}
+	w.run, w.next, w.sum, w.fresh = r.header.Run, r.next, r.sum, false
+	if r.ended {
+		return r, nil
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return r, err
+	}
+	if r.cut > 0 {
+		if err = f.Truncate(r.size); err == nil {
+			err = f.Sync()
+		}
+	}
+	if err != nil {
+		f.Close()
+		return r, err
+	}
+	w.f, w.path, w.size, w.began = f, path, r.size, r.header.Began
+	if age := time.Since(w.began); age < 0 || age > w.mostAge {
+		w.began = time.Now() // clocks are set
+	}
+	return r, nil
+}
+
+// readEnd reads a segment up to its last whole frame.
+func readEnd(path string) (r resumed, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return r, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return r, err
+	}
+	unpack, err := newUnpacker()
+	if err != nil {
+		return r, err
+	}
+	defer unpack.close()
+	in, err := newSegmentReader(filepath.Base(path), f)
+	for err == nil {
+		r.header, r.next, r.sum, r.ended, r.size = in.header, in.next, in.sum, in.ended, in.offset
+		var one frame
+		if one, err = in.read(); err == nil {
+			err = unpack.rows(&one, func(c *sqlstore.Change) error {
+				keep := *c
+				keep.Value = append([]byte(nil), c.Value...)
+				r.last = &keep
+				return nil
+			})
+		}
+	}
+	r.cut = info.Size() - r.size
+	switch {
+	case errors.Is(err, io.EOF):
+		return r, nil
+	case errors.Is(err, errTorn), errors.Is(err, ErrDamaged):
+		return r, tail(f, r.size, err)
+	}
+	return r, err
+}
+
+// tail decides whether what follows the last whole frame is the rest of one that was being
+// written, when the process or the machine ended; then err is forgotten.
+func tail(f *os.File, from int64, err error) error {
+	if _, e := f.Seek(from, io.SeekStart); e != nil {
+		return e
+	}
+	const most = 2*longest + headSize
+	rest, e := io.ReadAll(io.LimitReader(f, most+1))
+	if e != nil {
+		return e
+	}
+	if len(rest) > most {
+		return err
+	}
+	if len(rest) > 0 {
+		rest = rest[1:] // the frame itself may begin rightly
+	}
+	if frameIn(rest) {
+		if errors.Is(err, ErrDamaged) {
+			return err
+		}
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return nil
+}
