@@ -102,7 +102,7 @@ func tooSlow(err error) error {
 
 func restoreCommand(o *storeOptions) *cobra.Command {
 	var check, latest bool
-	var r restoreOptions
+	var r folderOptions
 	cmd := &cobra.Command{
 		Use:   "restore (FILE | DIR)",
 		Short: "Fill an empty database from a backup, or from a folder of backups as of a time",

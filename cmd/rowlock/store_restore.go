@@ -16,15 +16,15 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/upkeep"
 )
 
-// restoreOptions are the flags of restore that folders have a use for.
-type restoreOptions struct {
+// folderOptions are the flags of restore that folders have a use for.
+type folderOptions struct {
 	to      string
 	skip    int64
 	scratch string
 }
 
 // target reads --to.
-func (r *restoreOptions) target() (t follow.Target, err error) {
+func (r *folderOptions) target() (t follow.Target, err error) {
 	if r.to == "" {
 		return t, nil
 	}
@@ -39,7 +39,7 @@ func (r *restoreOptions) target() (t follow.Target, err error) {
 }
 
 // restoreFolder is `store restore DIR`.
-func (o *storeOptions) restoreFolder(ctx context.Context, dir string, r *restoreOptions) error {
+func (o *storeOptions) restoreFolder(ctx context.Context, dir string, r *folderOptions) error {
 	target, err := r.target()
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ type latestAnswer struct {
 }
 
 // verifyLatest is `store restore --verify-latest`. compare says that --store was given.
-func (o *storeOptions) verifyLatest(ctx context.Context, dir string, r *restoreOptions, compare bool) error {
+func (o *storeOptions) verifyLatest(ctx context.Context, dir string, r *folderOptions, compare bool) error {
 	if r.to != "" || r.skip != 0 {
 		return errors.New("--verify-latest: restores the newest state, and nothing stays of it: leave out --to and --skip-revisions")
 	}
