@@ -67,13 +67,13 @@ func (m *Memory) Entries(ctx context.Context) iter.Seq2[foreign.Entry, error] {
 // Close implements Source.
 func (m *Memory) Close() error { return nil }
 
-// Put implements Sink; it refuses keys that are out of order, and empty ones.
+// Put implements Sink; it refuses keys that were put before, and empty ones.
 func (m *Memory) Put(ctx context.Context, e foreign.Entry) error {
 	if err := foreign.Check(e.Key, int64(len(e.Value))); err != nil {
 		return err
 	}
-	if n := len(m.put); n > 0 && m.put[n-1].Key >= e.Key {
-		return &foreign.KeyError{Key: e.Key, Why: fmt.Sprintf("comes after %q", m.put[n-1].Key)}
+	if slices.ContainsFunc(m.put, func(other foreign.Entry) bool { return other.Key == e.Key }) {
+		return &foreign.KeyError{Key: e.Key, Why: "was put before"}
 	}
 	e.Value = bytes.Clone(e.Value)
 	m.put = append(m.put, e)
@@ -87,7 +87,8 @@ func (m *Memory) Commit(ctx context.Context, revision int64) error {
 			return &foreign.KeyError{Key: e.Key, Why: fmt.Sprintf("has revision %d, newer than %d of the whole", e.ModRevision, revision)}
 		}
 	}
-	m.Held, m.put, m.At, m.Committed = m.put, nil, revision, true
+	*m = *New(revision, m.put...)
+	m.Committed = true
 	return ctx.Err()
 }
 
