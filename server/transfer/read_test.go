@@ -245,6 +245,7 @@ func TestFates(t *testing.T) {
 		{"/registry/e.io/ws/a/x", []byte(`{"kind":"W","apiVersion":"e.io/v1","metadata":{"name":"x","namespace":"a"},"spec":1}` + "\n"), transfer.Taken, ""},
 		{"/registry/e.io/ws/a/x", []byte(`{"kind":"W","apiVersion":"f.io/v1","metadata":{"name":"x","namespace":"a"}}`), transfer.Damaged, `not of the group "e.io"`},
 		{"/registry/e.io/ws/a/x", cm, transfer.Left, "other API servers"},
+		{"/registry/rbac.authorization.k8s.io/clusterroles/x", []byte(`{"kind":"ClusterRole","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"x"}}`), transfer.Left, "not served here"},
 		{"/registry/configmaps/a", cm, transfer.Left, "not served here"},
 		{"/registry/configmaps/a/x/y", cm, transfer.Left, "not served here"},
 		{"/registry/configmaps//x", cm, transfer.Left, "not served here"},

@@ -119,18 +119,18 @@ func (l *layout) locate(path string) (at located, ok bool) {
 		}
 		return at, true
 	}
-	return custom(parts)
+	return l.custom(parts)
 }
 
 // custom finds the object of a custom resource: GROUP/PLURAL/[NAMESPACE/]NAME. A group of
 // a definition has a dot in its name, and built-in resources have none.
-func custom(parts []string) (at located, ok bool) {
+func (l *layout) custom(parts []string) (at located, ok bool) {
 	if len(parts) < 3 || len(parts) > 4 || !strings.Contains(parts[0], ".") {
 		return located{}, false
 	}
 	at.key.Resource = schema.GroupResource{Group: parts[0], Resource: parts[1]}.String()
-	if strings.Contains(parts[1], ".") {
-		return located{}, false // the row could not be told from that of another group
+	if strings.Contains(parts[1], ".") || l.catalogue.Own(parts[0], parts[1]) {
+		return located{}, false // the row would be taken for one of another group, or of a built-in kind
 	}
 	if len(parts) == 4 {
 		at.key.Namespace = parts[2]

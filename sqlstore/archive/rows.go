@@ -2,7 +2,6 @@ package archive
 
 import (
 	"io"
-	"iter"
 
 	"github.com/klauspost/compress/gzip"
 
@@ -44,17 +43,4 @@ func (w *Writer) Close() (Trailer, error) {
 		return t, err
 	}
 	return t, w.zip.Close()
-}
-
-// Rows reads the rows of such a file, or of a backup, once; before it ends without an error it has
-// compared the checksum. Errors: ErrDamaged.
-func Rows(in io.Reader) iter.Seq2[sqlstore.Row, error] {
-	return func(yield func(sqlstore.Row, error) bool) {
-		r, err := open(in)
-		if err != nil {
-			yield(sqlstore.Row{}, err)
-			return
-		}
-		r.all(yield)
-	}
 }
