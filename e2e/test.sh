@@ -1,5 +1,5 @@
 #!/bin/sh
-# All checks and tests. Installs what they need (PostgreSQL's server, nginx, PgBouncer, a C
+# All checks and tests. Installs what they need (PostgreSQL's and MariaDB's servers, nginx, PgBouncer, a C
 # compiler for the race detector) where apt-get can; exits non-zero on the first failure.
 set -eu
 cd "$(dirname "$0")/.."
@@ -10,6 +10,7 @@ need=""
 ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null 2>&1 || need="$need postgresql"
 command -v nginx >/dev/null 2>&1 || [ -x /usr/sbin/nginx ] || need="$need nginx-light"
 command -v pgbouncer >/dev/null 2>&1 || [ -x /usr/sbin/pgbouncer ] || need="$need pgbouncer"
+command -v mariadbd >/dev/null 2>&1 || [ -x /usr/sbin/mariadbd ] || need="$need mariadb-server"
 command -v prlimit >/dev/null 2>&1 || need="$need util-linux"
 command -v prometheus >/dev/null 2>&1 && command -v promtool >/dev/null 2>&1 || need="$need prometheus"
 command -v docker-compose >/dev/null 2>&1 || need="$need docker-compose"

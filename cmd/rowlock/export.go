@@ -16,6 +16,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/foreign"
 	"github.com/rowlock/rowlock/sqlstore/foreign/etcd"
+	"github.com/rowlock/rowlock/sqlstore/foreign/kine"
 	"github.com/rowlock/rowlock/sqlstore/upkeep"
 )
 
@@ -28,7 +29,7 @@ func outCommand() *cobra.Command {
 	o := &storeOptions{}
 	cmd := exportCommand(o)
 	o.addTo(cmd)
-	cmd.AddCommand(exportEtcdCommand(o))
+	cmd.AddCommand(exportEtcdCommand(o), exportKineCommand(o))
 	return cmd
 }
 
@@ -63,6 +64,29 @@ go on above. Who watched here lists anew there. The values are not encrypted.`,
 			return l.run(cmd.Context(), "etcd snapshot "+args[0], func(context.Context) (foreign.Sink, error) {
 				return etcd.CreateSnapshot(args[0], time.Now())
 			})
+		},
+	}
+	l.addTo(cmd)
+	return cmd
+}
+
+func exportKineCommand(o *storeOptions) *cobra.Command {
+	l := &leaving{storeOptions: o}
+	cmd := &cobra.Command{
+		Use:   "kine URL",
+		Short: "Write all objects to a database of kine, for k3s or a kube-apiserver beside kine",
+		Long: `Write all objects, as they are at one revision, to the table of kine in an empty
+database: sqlite:FILE (which must not exist), postgres://USER@HOST/DATABASE, or
+mysql://USER:PASSWORD@tcp(HOST:PORT)/DATABASE, as kine itself takes them. UIDs,
+revisions and managed fields stay, and later revisions go on above. Who watched here
+lists anew there. The values are not encrypted.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			target, err := kine.Describe(args[0])
+			if err != nil {
+				return err
+			}
+			return l.run(cmd.Context(), target, func(ctx context.Context) (foreign.Sink, error) { return kine.Create(ctx, args[0]) })
 		},
 	}
 	l.addTo(cmd)

@@ -1,7 +1,10 @@
-// Package kine reads databases that kine keeps for API servers of other makers: k3s, and
+// Package kine reads and fills databases that kine keeps for API servers of other makers: k3s, and
 // what else runs kine beside a kube-apiserver.
 //
 //	kine.go     the rows of its table, whatever the database
+//	url.go      which of them a URL names
+//	write.go    the table filled anew, whatever the database
+//	postgres.go, mysql.go  those databases
 //	sqlite.go   a SQLite file, also one that is in use or was left beside its -wal
 //	queries.go  the statements
 //
@@ -58,6 +61,18 @@ func begin(ctx context.Context, db *sql.DB, d dialect, cleanup func() error) (*S
 		return nil, errors.Join(fmt.Errorf("reading %s: %w", d.describe, err), s.Close())
 	}
 	return s, nil
+}
+
+// isKine refuses databases that are not kine's; table counts the columns that there are.
+func isKine(ctx context.Context, db *sql.DB, table, otherwise string) error {
+	var columns int
+	if err := db.QueryRowContext(ctx, table).Scan(&columns); err != nil {
+		return err
+	}
+	if columns != kineColumns {
+		return errors.New(otherwise + ": it has no table kine with its columns")
+	}
+	return nil
 }
 
 func (s *Source) begin(ctx context.Context) (err error) {

@@ -62,12 +62,14 @@ func OpenSQLite(ctx context.Context, path string) (*Source, error) {
 		return nil, errors.Join(err, cleanup())
 	}
 	db.SetMaxOpenConns(1)
-	d := dialect{describe: "kine SQLite file " + path, head: qSQLiteHead, live: qSQLiteLive, limit: int64(foreign.MaxValue)}
-	if err := isKine(ctx, db, path); err != nil {
-		return nil, errors.Join(err, db.Close(), cleanup())
+	d := dialect{describe: describeSQLite(path), head: qHead, live: qSQLiteLive, limit: int64(foreign.MaxValue)}
+	if err := isKine(ctx, db, qSQLiteTable, path+" is a SQLite database, and not one of kine"); err != nil {
+		return nil, errors.Join(fmt.Errorf("reading %s: %w", path, err), db.Close(), cleanup())
 	}
 	return begin(ctx, db, d, cleanup)
 }
+
+func describeSQLite(path string) string { return "kine SQLite file " + path }
 
 func dataSource(path string, how url.Values) string {
 	how.Add("_pragma", "query_only(1)")
@@ -81,18 +83,6 @@ func absolute(path string) string {
 		return abs
 	}
 	return path
-}
-
-// isKine refuses databases that are not kine's.
-func isKine(ctx context.Context, db *sql.DB, path string) error {
-	var columns int
-	if err := db.QueryRowContext(ctx, qSQLiteTable).Scan(&columns); err != nil {
-		return fmt.Errorf("reading %s: %w", path, err)
-	}
-	if columns != sqliteColumns {
-		return fmt.Errorf("%s is a SQLite database, and not one of kine: it has no table kine with its columns", path)
-	}
-	return nil
 }
 
 func regular(path string) error {

@@ -1,0 +1,85 @@
+package kine
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/url"
+	"strings"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/rowlock/rowlock/sqlstore/foreign"
+)
+
+// mysqlName is how long a key may be in the table that kine makes there.
+const mysqlName = 630
+
+// mysqlConfig reads what names a database: kine's USER:PASSWORD@tcp(HOST:PORT)/DATABASE,
+// or the URL mysql://USER:PASSWORD@HOST:PORT/DATABASE. Errors carry nothing of it.
+func mysqlConfig(text string) (*mysql.Config, error) {
+	rest := strings.TrimPrefix(text, "mysql://")
+	if !strings.Contains(rest, "(") {
+		u, err := url.Parse("mysql://" + rest)
+		if err != nil {
+			return nil, errors.New("the URL of a MySQL database of kine does not parse: want mysql://USER:PASSWORD@tcp(HOST:PORT)/DATABASE")
+		}
+		user := u.User.Username()
+		if password, ok := u.User.Password(); ok {
+			user += ":" + password
+		}
+		if user != "" {
+			user += "@"
+		}
+		rest = fmt.Sprintf("%stcp(%s)%s", user, u.Host, u.Path)
+		if u.RawQuery != "" {
+			rest += "?" + u.RawQuery
+		}
+	}
+	cfg, err := mysql.ParseDSN(rest)
+	if err != nil || cfg.DBName == "" {
+		return nil, errors.New("the URL of a MySQL database of kine does not parse, or names no database: want mysql://USER:PASSWORD@tcp(HOST:PORT)/DATABASE")
+	}
+	cfg.Logger = log.New(io.Discard, "", 0) // what it would log are errors that it returns too
+	return cfg, nil
+}
+
+func openMySQL(text string) (db *sql.DB, describe string, err error) {
+	cfg, err := mysqlConfig(text)
+	if err != nil {
+		return nil, "", err
+	}
+	connector, err := mysql.NewConnector(cfg)
+	if err != nil {
+		return nil, "", fmt.Errorf("the URL of a MySQL database of kine: %w", err)
+	}
+	db = sql.OpenDB(connector)
+	db.SetMaxOpenConns(1)
+	return db, fmt.Sprintf("kine MySQL database %s at %s", cfg.DBName, cfg.Addr), nil
+}
+
+// OpenMySQL reads the database of kine, on MySQL or MariaDB, that a URL names.
+func OpenMySQL(ctx context.Context, text string) (*Source, error) {
+	db, describe, err := openMySQL(text)
+	if err != nil {
+		return nil, err
+	}
+	if err := isKine(ctx, db, qMySQLTable, "it is none of kine"); err != nil {
+		return nil, errors.Join(fmt.Errorf("reading %s: %w", describe, err), db.Close())
+	}
+	tx := &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}
+	return begin(ctx, db, dialect{describe: describe, head: qHead, live: qMySQLLive, limit: int64(foreign.MaxValue), tx: tx}, nil)
+}
+
+// CreateMySQL begins to fill a database that has no rows of kine. There a table appears
+// when it is made; it is empty until Commit, and Abort takes it away.
+func CreateMySQL(ctx context.Context, text string) (*Sink, error) {
+	db, describe, err := openMySQL(text)
+	if err != nil {
+		return nil, err
+	}
+	return create(ctx, db, writing{describe: describe, table: qMySQLTable, schema: mysqlSchema, insert: qInsert, drop: qMySQLDrop, name: mysqlName})
+}
