@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rowlock/rowlock/server/transfer"
+	"github.com/rowlock/rowlock/server/transfer/intake"
+	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/encryption"
+	"github.com/rowlock/rowlock/sqlstore/foreign/etcd"
+)
+
+// targetFlag is the file by which servers of the new database encrypt: the other flag is
+// that of the old one, as operators know it.
+const targetFlag = "target-" + encryptionFlag
+
+// importOptions are the flags of import.
+type importOptions struct {
+	*storeOptions
+	prefix, target string
+	events, dryRun bool
+	skip           bool
+	spool          string
+	takeAlong      []string
+	accountKey     string
+	snapshot       etcd.SnapshotOptions
+}
+
+func importCommand() *cobra.Command {
+	o := &importOptions{storeOptions: &storeOptions{}}
+	cmd := &cobra.Command{
+		Use:   "import SOURCE",
+		Short: "Move in: fill an empty database with what another API server kept",
+		Long: `Fill an empty database with everything that a kube-apiserver, or k3s, kept: a kine
+database or a snapshot of etcd. SOURCE is kine+sqlite:FILE, etcd-snapshot:FILE, or the
+path of such a file. The source is only read.
+
+Objects stay what they are, with their UIDs, times, managed fields, generations and
+resource versions; the new log begins above all of these, so that whoever was connected
+lists anew. Left out, and named in the answer, is what a server keeps for itself: its
+leases and endpoints, ranges of addresses and ports (made anew from the Services), and
+events unless --events is given.
+
+Everything is read and checked before anything is written, and written in one
+transaction: an interrupted run leaves the database as empty as before, and the same
+command again does the rest, reading anew only what was not finished.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
+	}
+	o.addTo(cmd)
+	f := cmd.Flags()
+	cmd.PersistentFlags().Lookup(encryptionFlag).Usage = "file of the old API server that says how its values are encrypted (an EncryptionConfiguration)"
+	f.StringVar(&o.target, targetFlag, "", "file of the servers to come that says how values are to be encrypted in the database")
+	f.StringVar(&o.prefix, "prefix", transfer.DefaultPrefix, "where the old API server kept its keys (its --etcd-prefix)")
+	f.BoolVar(&o.events, "events", false, "take Events along")
+	f.BoolVar(&o.dryRun, "dry-run", false, "read and check everything, write nothing, and say what would come")
+	f.BoolVar(&o.skip, "skip-undecodable", false, "leave out what cannot be read, instead of importing nothing")
+	f.StringVar(&o.spool, "spool", "", "path of the files between reading and writing, which hold what the database will hold (default <data-dir>/import)")
+	f.StringSliceVar(&o.takeAlong, "take-along", nil, "folders (server/tls of k3s, pki of kubeadm) or files with the authorities and the key of service accounts of the old cluster, which are copied into --data-dir")
+	f.StringVar(&o.accountKey, "service-account-key-file", "", "private key by which the old cluster signed tokens of service accounts, which is copied into --data-dir")
+	f.BoolVar(&o.snapshot.Unhashed, "skip-hash-check", false, "read a file of etcd that has no hash, as one copied out of a data directory")
+	return cmd
+}
+
+func (o *importOptions) run(ctx context.Context, name string) (err error) {
+	files, err := readAlong(o.takeAlong, o.accountKey)
+	if err != nil {
+		return err
+	}
+	if err := files.conflicts(o.dataDir); err != nil {
+		return err
+	}
+	if err := o.expectEmpty(ctx); err != nil {
+		return err
+	}
+	source, err := o.openSource(ctx, name)
+	if err != nil {
+		return explain(ctx, err, "nothing was imported")
+	}
+	defer func() { err = errors.Join(err, source.Close()) }()
+	job := &intake.Job{Source: source, SkipUndecodable: o.skip, Options: transfer.Options{Prefix: o.prefix, Events: o.events, Now: time.Now().UTC().Truncate(time.Microsecond)}}
+	if o.encryption != "" {
+		keys, err := encryption.OpenStock(o.encryption, o.log())
+		if err != nil {
+			return fmt.Errorf("--%s: %w", encryptionFlag, err)
+		}
+		defer func() { err = errors.Join(err, keys.Close()) }()
+		job.Options.Opener = keys
+	}
+	return o.sealed(ctx, job, func() error { return o.move(ctx, job, files) })
+}
+
+// sealed lends the job what encrypts values for the new database.
+func (o *importOptions) sealed(ctx context.Context, job *intake.Job, fn func() error) error {
+	var err error
+	if job.Mark, err = hashes(o.encryption, o.target); err != nil {
+		return err
+	}
+	err = keysFor(ctx, o.target, o.log(), func(keys sqlstore.Sealer, _ bool) error {
+		job.Keys = keys
+		return fn()
+	})
+	return err
+}
+
+// hashes stand for files by what is in them.
+func hashes(paths ...string) (text string, err error) {
+	for _, path := range paths {
+		var content []byte
+		if path != "" {
+			if content, err = os.ReadFile(path); err != nil {
+				return "", err
+			}
+		}
+		sum := sha256.Sum256(content)
+		text += hex.EncodeToString(sum[:]) + " "
+	}
+	return text, nil
+}
+
+// move reads, and unless it is a trial writes.
+func (o *importOptions) move(ctx context.Context, job *intake.Job, files along) error {
+	began := time.Now()
+	if !o.dryRun {
+		if job.Spool = o.spool; job.Spool == "" {
+			if err := os.MkdirAll(o.dataDir, 0o700); err != nil {
+				return fmt.Errorf("--data-dir: %w", err)
+			}
+			job.Spool = filepath.Join(o.dataDir, "import")
+		}
+	}
+	p := o.progress("reading")
+	job.Progress = p.show
+	spooled, err := job.Read(ctx)
+	p.end()
+	var undecodable *intake.UndecodableError
+	if err != nil && !errors.As(err, &undecodable) {
+		return explain(ctx, err, "the database is as empty as before; run it again to begin anew")
+	}
+	a := &importAnswer{Source: job.Source.Describe(), Store: publicURL(o.url()), DryRun: o.dryRun, SourceRevision: spooled.SourceRevision, Revision: spooled.Head, Reused: spooled.Reused, Report: spooled.Report, TakenAlong: files.names()}
+	switch {
+	case undecodable != nil && !o.dryRun:
+		a.Refused = true
+		err := fmt.Errorf("%w, and nothing was written: give the keys that they are encrypted with (--%s), or leave them out (--skip-undecodable)", undecodable, encryptionFlag)
+		return errors.Join(o.answer(o.out, a, a.table), err)
+	case !o.dryRun:
+		if err := o.load(ctx, spooled, files); err != nil {
+			return err
+		}
+	}
+	a.Seconds = time.Since(began).Seconds()
+	if err := o.answer(o.out, a, a.table); err != nil {
+		return err
+	}
+	if !o.dryRun {
+		fmt.Fprintf(o.errOut, "now start it: rowlock serve --data-dir %s --store %s%s\n", o.dataDir, a.Store, files.hint(o.dataDir))
+	}
+	return nil
+}
+
+// load writes what was read, and then the files.
+func (o *importOptions) load(ctx context.Context, spooled *intake.Spooled, files along) error {
+	err := o.with(ctx, bringUp, "the database is as empty as before; run it again, and what was read is not read anew", func(d sqlstore.Driver) error {
+		p := o.progress("writing")
+		defer p.end()
+		return spooled.Load(ctx, d, p.show)
+	})
+	if errors.Is(err, sqlstore.ErrNotEmpty) {
+		return errors.Join(errInUse, spooled.Remove())
+	}
+	if err != nil {
+		return err
+	}
+	if err := spooled.Remove(); err != nil {
+		return err
+	}
+	return files.put(o.dataDir)
+}
+
+var errInUse = errors.New("--store: the database is in use: only an empty one can be filled")
+
+// expectEmpty refuses a database that has content before hours are spent on reading. It
+// creates none.
+func (o *importOptions) expectEmpty(ctx context.Context) error {
+	if file, ok := sqliteFile(o.url()); ok {
+		if info, err := os.Stat(file); err != nil || info.Size() == 0 {
+			return nil // there is none yet, or it says why when it is opened
+		}
+	}
+	if inMemory(o.url()) {
+		return errors.New("--store: a database in memory would be gone with this command")
+	}
+	d, err := openStore(ctx, o.url(), asItIs)
+	var schema *sqlstore.SchemaError
+	if errors.As(err, &schema) && schema.Found < schema.Known {
+		return nil // empty, or older: that is seen when it is filled
+	}
+	if err != nil {
+		return explain(ctx, err, "nothing was imported")
+	}
+	bounds, err := d.Bounds(ctx)
+	err = errors.Join(err, d.Close())
+	if err == nil && bounds.Head != 0 {
+		return errInUse
+	}
+	return err
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/rowlock/rowlock/server/transfer"
+)
+
+// importAnswer is what import prints as JSON.
+type importAnswer struct {
+	Source          string   `json:"source"`
+	Store           string   `json:"store"`
+	DryRun          bool     `json:"dryRun"`
+	Refused         bool     `json:"refused"`        // something cannot be read, and nothing was written
+	SourceRevision  int64    `json:"sourceRevision"` // the newest of the source
+	Revision        int64    `json:"revision"`       // from which the new log goes on
+	Reused          bool     `json:"reused"`         // what an earlier run had read was used
+	Seconds         float64  `json:"seconds"`
+	TakenAlong      []string `json:"takenAlong"` // files in the data directory
+	transfer.Report          // by name and count
+}
+
+func (a *importAnswer) table(w io.Writer) {
+	fmt.Fprintln(w, "RESOURCE\tOBJECTS\tSIZE")
+	for _, r := range a.Resources {
+		fmt.Fprintf(w, "%s\t%d\t%s\n", r.Name, r.Objects, size(r.Bytes))
+	}
+	if len(a.Left) > 0 {
+		fmt.Fprintln(w, "\nLEFT OUT\tKEYS\tFIRST")
+	}
+	for _, l := range a.Left {
+		fmt.Fprintf(w, "%s\t%d\t%q\n", l.Why, l.Keys, l.Names[0])
+	}
+	if len(a.Problems) > 0 {
+		fmt.Fprintln(w, "\nUNDECODABLE KEY\tPROBLEM")
+	}
+	for _, p := range a.Problems {
+		fmt.Fprintf(w, "%q\t%s\n", p.Key, p.Reason)
+	}
+	if more := a.Undecodable - int64(len(a.Problems)); more > 0 {
+		fmt.Fprintf(w, "and %d more\n", more)
+	}
+	for _, warning := range a.Warnings {
+		fmt.Fprintf(w, "\nnote: %s", warning)
+	}
+	fmt.Fprintln(w)
+	switch verb := "imported"; {
+	case a.Refused:
+		fmt.Fprintf(w, "nothing was imported from %s\n", a.Source)
+	default:
+		if a.DryRun {
+			verb = "would import"
+		}
+		fmt.Fprintf(w, "%s %d objects and %d claims of addresses and ports from %s at revision %d; the new log begins at %d\n", verb, a.Objects, a.Claims, a.Source, a.SourceRevision, a.Revision)
+	}
+	for _, name := range a.TakenAlong {
+		fmt.Fprintf(w, "taken along: %s\n", name)
+	}
+}

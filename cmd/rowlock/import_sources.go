@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/rowlock/rowlock/sqlstore/foreign"
+	"github.com/rowlock/rowlock/sqlstore/foreign/etcd"
+	"github.com/rowlock/rowlock/sqlstore/foreign/kine"
+)
+
+// sourceKind is a kind of foreign store that is imported from.
+type sourceKind struct {
+	prefix string // that its URLs begin with
+	form   string // for help and errors
+	// open is given the URL without the prefix, and whole.
+	open func(ctx context.Context, rest, url string, o *importOptions) (foreign.Source, error)
+	// recognise says whether a file that is named without a prefix is of this kind; nil: no
+	// file is.
+	recognise func(path string) bool
+}
+
+// sourceKinds are all that there are.
+var sourceKinds = []sourceKind{
+	{prefix: "kine+sqlite:", form: "kine+sqlite:FILE", open: openKineSQLite, recognise: kine.IsSQLite},
+	{prefix: "etcd-snapshot:", form: "etcd-snapshot:FILE", open: openEtcdSnapshot, recognise: isBolt},
+}
+
+func openKineSQLite(ctx context.Context, rest, _ string, _ *importOptions) (foreign.Source, error) {
+	return kine.OpenSQLite(ctx, strings.TrimPrefix(rest, "//"))
+}
+
+func openEtcdSnapshot(ctx context.Context, rest, _ string, o *importOptions) (foreign.Source, error) {
+	return etcd.OpenSnapshot(ctx, strings.TrimPrefix(rest, "//"), o.snapshot)
+}
+
+// isBolt looks for the mark of a bbolt file, which stands behind the head of its first page.
+func isBolt(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	mark := make([]byte, 4)
+	_, err = f.ReadAt(mark, 16)
+	return err == nil && string(mark) == "\xed\xda\x0c\xed"
+}
+
+// openSource opens what a URL, or the path of a file, names.
+func (o *importOptions) openSource(ctx context.Context, name string) (foreign.Source, error) {
+	var forms []string
+	for _, k := range sourceKinds {
+		if rest, ok := strings.CutPrefix(name, k.prefix); ok {
+			return k.open(ctx, rest, name, o)
+		}
+		forms = append(forms, k.form)
+	}
+	info, err := os.Stat(name)
+	switch {
+	case err == nil && info.Mode().IsRegular():
+		for _, k := range sourceKinds {
+			if k.recognise != nil && k.recognise(name) {
+				return k.open(ctx, name, name, o)
+			}
+		}
+		return nil, fmt.Errorf("%s is neither a SQLite database nor a snapshot of etcd", name)
+	case err == nil:
+		return nil, fmt.Errorf("%s is no file: k3s keeps its database in server/db/state.db", name)
+	case strings.Contains(name, "@") || strings.Contains(name, "://"): // it may hold a password
+		return nil, fmt.Errorf("SOURCE is of no kind that is known: want %s, or the path of a file", strings.Join(forms, ", "))
+	case errors.Is(err, os.ErrNotExist):
+		return nil, fmt.Errorf("%s is no file, and no URL of a source (%s)", name, strings.Join(forms, ", "))
+	}
+	return nil, err
+}
