@@ -25,12 +25,18 @@ type sourceKind struct {
 
 // sourceKinds are all that there are.
 var sourceKinds = []sourceKind{
-	{prefix: "kine+sqlite:", form: "kine+sqlite:FILE", open: openKineSQLite, recognise: kine.IsSQLite},
+	{prefix: "kine+sqlite:", form: "kine+sqlite:FILE", open: openKine, recognise: kine.IsSQLite},
+	{prefix: "kine+postgres:", form: "kine+postgres://USER@HOST/DATABASE", open: openKine},
+	{prefix: "kine+postgresql:", form: "kine+postgresql://USER@HOST/DATABASE", open: openKine},
+	{prefix: "kine+mysql:", form: "kine+mysql://USER@tcp(HOST:PORT)/DATABASE", open: openKine},
 	{prefix: "etcd-snapshot:", form: "etcd-snapshot:FILE", open: openEtcdSnapshot, recognise: isBolt},
 }
 
-func openKineSQLite(ctx context.Context, rest, _ string, _ *importOptions) (foreign.Source, error) {
-	return kine.OpenSQLite(ctx, strings.TrimPrefix(rest, "//"))
+func openKine(ctx context.Context, rest, url string, _ *importOptions) (foreign.Source, error) {
+	if rest == url { // the path of a file, which was recognised
+		return kine.OpenSQLite(ctx, url)
+	}
+	return kine.Open(ctx, url)
 }
 
 func openEtcdSnapshot(ctx context.Context, rest, _ string, o *importOptions) (foreign.Source, error) {
