@@ -53,20 +53,7 @@ func (a *Accounts) follow(ctx context.Context) {
 	changes := &round{cache: a.Cache, every: time.Hour, retry: a.Retry, refused: &a.refused}
 	changes.again = func(key objectKey) { a.ensure(ctx, key) }
 	changes.sources = []source{
-		{
-			storage: "namespaces",
-			there: func(item *cache.Item) bool {
-				changes.see(objectKey{namespace: item.Name})
-				return true
-			},
-			changed: func(batch []cache.Delivery) {
-				for _, d := range batch {
-					if d.Type != cache.Deleted {
-						changes.see(objectKey{namespace: d.Item().Name})
-					}
-				}
-			},
-		},
+		changes.namespaces(),
 		{storage: "serviceaccounts", scope: cache.Scope{Name: defaultAccount}, changed: func(batch []cache.Delivery) {
 			for _, d := range batch {
 				if d.Type == cache.Deleted {

@@ -39,6 +39,7 @@ type AccountTokens struct {
 	Every time.Duration          // 0: a minute
 	Retry time.Duration          // how soon a failure is tried again; 0: 1 second
 	Rest  time.Duration          // for how long it leaves a change alone
+	Moves Moves                  // of the clock
 	Queue *Queue                 // nil: the work is not measured
 
 	refused refused
@@ -64,7 +65,7 @@ func (a *AccountTokens) follow(ctx context.Context) bool {
 		a.Log.Warn("cannot read the authority that Secrets of tokens hold", "error", err)
 		return false
 	}
-	changes := &round{cache: a.Cache, every: a.Every, retry: a.Retry, refused: &a.refused, settled: settled{rest: a.Rest}}
+	changes := &round{cache: a.Cache, every: a.Every, retry: a.Retry, refused: &a.refused, moves: a.Moves, settled: settled{rest: a.Rest}}
 	changes.again = func(key objectKey) {
 		a.Queue.Add(1)
 		a.Queue.Work(func() bool { return a.settle(ctx, key.namespace, key.name, pem) })

@@ -39,6 +39,7 @@ type Aggregation struct {
 	Rest  time.Duration // for how long a role is left alone that others changed
 	// Skip are roles that stay as they are, besides; nil: none.
 	Skip  func(role *rbacv1.ClusterRole) bool
+	Moves Moves  // of the clock
 	Queue *Queue // nil: the work is not measured
 
 	roles map[string]*rbacv1.ClusterRole
@@ -72,12 +73,19 @@ func (a *Aggregation) follow(ctx context.Context) {
 		return true
 	})
 	var batch []cache.Delivery
-	for a.fill(ctx) {
+	for {
+		moved := a.Moves.next()
+		if !a.fill(ctx) {
+			return
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-a.calm.next(time.Now()):
 			a.calm.due(time.Now())
+			continue
+		case <-moved:
+			a.calm.all()
 			continue
 		case <-watcher.Ready():
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -30,14 +29,7 @@ const (
 // and claims of that namespace, and no more often than that one such look in six takes the
 // time. Each claim costs a write.
 type ClaimProtection struct {
-	API    API
-	Cache  *cache.Cache
-	Log    *slog.Logger
-	Clock  func() time.Time
-	Moves  Moves         // of the clock
-	Settle time.Duration // how long a namespace where something has changed is left alone at first
-	Retry  time.Duration // how soon a failure is tried again; 0: 1 second
-	Queue  *Queue        // nil: the work is not measured
+	Chore
 
 	refused refused
 	held    map[string]bool // namespaces with claims that pods keep from going
@@ -45,50 +37,26 @@ type ClaimProtection struct {
 
 // claimProtection builds the controller.
 func claimProtection(h Host, c Config) func(context.Context) error {
-	p := &ClaimProtection{API: h.API, Cache: h.Cache, Log: h.Log, Clock: h.Clock, Moves: h.Moves, Settle: c.Settle(claimsSwitch), Queue: h.Queues.Of("pvcprotection")}
-	return p.Run
+	return (&ClaimProtection{Chore: choreOf(h, c, claimsSwitch, "pvcprotection")}).Run
 }
 
 // Run works until ctx ends.
 func (p *ClaimProtection) Run(ctx context.Context) error {
-	if p.Retry == 0 {
-		p.Retry = time.Second
-	}
-	list := &agenda{settle: p.Settle, first: p.Retry, longest: mostRest, queue: p.Queue}
-	touch := func(item *cache.Item) {
-		if misfit(item, claimsFinalizer) {
-			list.touch(objectKey{namespace: item.Namespace}, p.Clock())
-		}
-	}
-	return again(ctx, p.Retry, func(ctx context.Context) bool {
+	return p.run(ctx, p.look, func(ctx context.Context, list *agenda) []source {
 		p.refused, p.held = refused{first: p.Retry, longest: mostRest}, map[string]bool{}
-		d := &desk{cache: p.Cache, clock: p.Clock, agendas: []*agenda{list}, moves: p.Moves, look: p.look}
-		d.run(ctx,
-			source{
-				storage: claimsStorage,
-				there: func(item *cache.Item) bool {
-					touch(item)
-					return ctx.Err() == nil
-				},
-				changed: func(batch []cache.Delivery) {
-					for _, d := range batch {
-						if item := d.Item(); d.Type == cache.Deleted {
-							p.refused.forget(objectKey{item.Namespace, item.Name})
-						} else {
-							touch(item)
-						}
-					}
-				},
-			},
-			source{storage: "pods", changed: func(batch []cache.Delivery) {
-				for _, d := range batch {
-					if item := d.Item(); p.held[item.Namespace] && (d.Type == cache.Deleted || item.Meta().Deleting) {
-						list.touch(objectKey{namespace: item.Namespace}, p.Clock())
-					}
+		touch := func(item *cache.Item) {
+			if misfit(item, claimsFinalizer) {
+				list.touch(objectKey{namespace: item.Namespace}, p.Clock())
+			}
+		}
+		gone := func(item *cache.Item) { p.refused.forget(objectKey{item.Namespace, item.Name}) }
+		return []source{objectsOf(ctx, claimsStorage, touch, gone), {storage: "pods", changed: func(batch []cache.Delivery) {
+			for _, d := range batch {
+				if item := d.Item(); p.held[item.Namespace] && (d.Type == cache.Deleted || item.Meta().Deleting) {
+					list.touch(objectKey{namespace: item.Namespace}, p.Clock())
 				}
-			}},
-		)
-		return true
+			}
+		}}}
 	})
 }
 

@@ -15,7 +15,7 @@ const (
 )
 
 func runClaims(w *world) func(context.Context) error {
-	return (&ClaimProtection{API: w, Cache: w.cache, Log: quiet, Clock: time.Now}).Run
+	return (&ClaimProtection{Chore: Chore{API: w, Cache: w.cache, Log: quiet, Clock: time.Now}}).Run
 }
 
 // TestClaimProtection: claims have the finalizer, and those that are being deleted lose it once
@@ -111,7 +111,7 @@ func TestFinalizersThatOthersUndo(t *testing.T) {
 	for storage, run := range map[string]func(w *world) func(context.Context) error{
 		claimsStorage: runClaims,
 		volumesStorage: func(w *world) func(context.Context) error {
-			return (&VolumeProtection{API: w, Cache: w.cache, Log: quiet, Clock: time.Now}).Run
+			return (&VolumeProtection{Chore{API: w, Cache: w.cache, Log: quiet, Clock: time.Now}}).Run
 		},
 	} {
 		during(t, func(w *world) {
@@ -166,6 +166,6 @@ func TestVolumeProtection(t *testing.T) {
 			t.Errorf("once it is free: %s", got)
 		}
 	}, func(w *world) func(context.Context) error {
-		return (&VolumeProtection{API: w, Cache: w.cache, Log: quiet, Clock: time.Now}).Run
+		return (&VolumeProtection{Chore{API: w, Cache: w.cache, Log: quiet, Clock: time.Now}}).Run
 	})
 }

@@ -43,7 +43,7 @@ type CertificateCleaner struct {
 
 // certificateCleaner builds the controller.
 func certificateCleaner(h Host, c Config) func(context.Context) error {
-	return (&CertificateCleaner{API: h.API, Cache: h.Cache, Log: h.Log, Clock: h.Clock}).Run
+	return (&CertificateCleaner{API: h.API, Cache: h.Cache, Log: h.Log, Clock: h.Clock, Moves: h.Moves}).Run
 }
 
 // Run works until ctx ends.

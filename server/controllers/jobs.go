@@ -3,7 +3,6 @@ package controllers
 import (
 	"context"
 	"encoding/json"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"time"
@@ -28,53 +27,23 @@ const (
 //
 // Who may write Jobs causes, for each, a look when it changes and one when its time has
 // come, and an entry of a hundred bytes until then.
-type FinishedJobs struct {
-	API    API
-	Cache  *cache.Cache
-	Log    *slog.Logger
-	Clock  func() time.Time
-	Moves  Moves         // of the clock
-	Settle time.Duration // how long a Job that has changed is left alone at first
-	Retry  time.Duration // how soon a failure is tried again; 0: 1 second
-	Queue  *Queue        // nil: the work is not measured
-}
+type FinishedJobs struct{ Chore }
 
 // finishedJobs builds the controller.
 func finishedJobs(h Host, c Config) func(context.Context) error {
-	j := &FinishedJobs{API: h.API, Cache: h.Cache, Log: h.Log, Clock: h.Clock, Moves: h.Moves, Settle: c.Settle(jobsSwitch), Queue: h.Queues.Of("ttl_jobs_to_delete")}
-	return j.Run
+	return (&FinishedJobs{choreOf(h, c, jobsSwitch, "ttl_jobs_to_delete")}).Run
 }
 
 // Run works until ctx ends.
 func (j *FinishedJobs) Run(ctx context.Context) error {
-	if j.Retry == 0 {
-		j.Retry = time.Second
-	}
-	list := &agenda{settle: j.Settle, first: j.Retry, longest: mostRest, queue: j.Queue}
-	touch := func(item *cache.Item) {
-		if mayExpire(item) {
-			list.touch(objectKey{item.Namespace, item.Name}, j.Clock())
+	return j.run(ctx, j.look, func(ctx context.Context, list *agenda) []source {
+		touch := func(item *cache.Item) {
+			if mayExpire(item) {
+				list.touch(objectKey{item.Namespace, item.Name}, j.Clock())
+			}
 		}
-	}
-	return again(ctx, j.Retry, func(ctx context.Context) bool {
-		d := &desk{cache: j.Cache, clock: j.Clock, agendas: []*agenda{list}, moves: j.Moves, look: j.look}
-		d.run(ctx, source{
-			storage: jobsStorage,
-			there: func(item *cache.Item) bool {
-				touch(item)
-				return ctx.Err() == nil
-			},
-			changed: func(batch []cache.Delivery) {
-				for _, d := range batch {
-					if item := d.Item(); d.Type == cache.Deleted {
-						list.drop(objectKey{item.Namespace, item.Name})
-					} else {
-						touch(item)
-					}
-				}
-			},
-		})
-		return true
+		gone := func(item *cache.Item) { list.drop(objectKey{item.Namespace, item.Name}) }
+		return []source{objectsOf(ctx, jobsStorage, touch, gone)}
 	})
 }
 

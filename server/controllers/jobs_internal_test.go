@@ -14,7 +14,7 @@ func jobThatEnded(ttl int, at string) string {
 
 func runJobs(settle time.Duration) func(*world) func(context.Context) error {
 	return func(w *world) func(context.Context) error {
-		return (&FinishedJobs{API: w, Cache: w.cache, Log: quiet, Clock: time.Now, Settle: settle}).Run
+		return (&FinishedJobs{Chore{API: w, Cache: w.cache, Log: quiet, Clock: time.Now, Settle: settle}}).Run
 	}
 }
 

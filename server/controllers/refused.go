@@ -58,6 +58,14 @@ func (r *refused) until(key objectKey, revision int64, until time.Time) {
 	r.all[key] = refusal{revision, until, r.first}
 }
 
+// hurry has nothing wait any longer.
+func (r *refused) hurry(now time.Time) {
+	for key, one := range r.all {
+		one.until = now
+		r.all[key] = one
+	}
+}
+
 // due are the objects to try now.
 func (r *refused) due(now time.Time) (keys []objectKey) {
 	for key, one := range r.all {

@@ -36,6 +36,7 @@ type RootCA struct {
 	Every time.Duration          // 0: a minute
 	Retry time.Duration          // how soon a failure is tried again; 0: 1 second
 	Rest  time.Duration          // for how long it leaves a change alone
+	Moves Moves                  // of the clock
 	Queue *Queue                 // nil: the work is not measured
 
 	refused refused // by namespace
@@ -61,23 +62,10 @@ func (r *RootCA) follow(ctx context.Context) bool {
 		r.Log.Warn("cannot read the authority that pods are to trust", "error", err)
 		return false
 	}
-	changes := &round{cache: r.Cache, every: r.Every, retry: r.Retry, refused: &r.refused, settled: settled{rest: r.Rest}}
+	changes := &round{cache: r.Cache, every: r.Every, retry: r.Retry, refused: &r.refused, moves: r.Moves, settled: settled{rest: r.Rest}}
 	changes.again = func(key objectKey) { r.ensure(ctx, key.namespace, string(pem)) }
 	changes.sources = []source{
-		{
-			storage: "namespaces",
-			there: func(item *cache.Item) bool {
-				changes.see(objectKey{namespace: item.Name})
-				return true
-			},
-			changed: func(batch []cache.Delivery) {
-				for _, d := range batch {
-					if d.Type != cache.Deleted {
-						changes.see(objectKey{namespace: d.Item().Name})
-					}
-				}
-			},
-		},
+		changes.namespaces(),
 		{storage: "configmaps", scope: cache.Scope{Name: rootCAMap}, changed: func(batch []cache.Delivery) {
 			for _, d := range batch {
 				changes.see(objectKey{namespace: d.Item().Namespace})

@@ -29,6 +29,7 @@ type round struct {
 	every   time.Duration // how long a round lasts
 	retry   time.Duration // how often it is looked whether one that was refused is due
 	refused *refused
+	moves   Moves               // of the clock: what waits is tried at once then
 	settled settled             // those that are to be left alone at first
 	again   func(key objectKey) // tries one that was refused, or has been left alone
 	sources []source
@@ -41,12 +42,32 @@ func (r *round) see(key objectKey) {
 	}
 }
 
+// namespaces is the storage of namespaces, each of which is tried when it is there and when it
+// changes.
+func (r *round) namespaces() source {
+	return source{
+		storage: "namespaces",
+		there: func(item *cache.Item) bool {
+			r.see(objectKey{namespace: item.Name})
+			return true
+		},
+		changed: func(batch []cache.Delivery) {
+			for _, d := range batch {
+				if d.Type != cache.Deleted {
+					r.see(objectKey{namespace: d.Item().Name})
+				}
+			}
+		},
+	}
+}
+
 // The channels that a round waits for; behind them those of its sources.
 const (
 	roundEnds = iota
 	roundLasted
 	roundRetries
 	roundSettled
+	roundMoved
 	roundSources
 )
 
@@ -56,10 +77,11 @@ func (r *round) run(ctx context.Context) {
 	timer, retries := time.NewTimer(r.every), time.NewTicker(r.retry)
 	defer timer.Stop()
 	defer retries.Stop()
-	cases := []reflect.SelectCase{roundEnds: receive(ctx.Done()), roundLasted: receive(timer.C), roundRetries: receive(retries.C), roundSettled: {Dir: reflect.SelectRecv}}
+	cases := []reflect.SelectCase{roundEnds: receive(ctx.Done()), roundLasted: receive(timer.C), roundRetries: receive(retries.C), roundSettled: {Dir: reflect.SelectRecv}, roundMoved: {Dir: reflect.SelectRecv}}
 	retrying := cases[roundRetries].Chan
 	watchers := make([]*cache.Watcher, len(r.sources))
 	snapshots := make([]*cache.Snapshot, len(r.sources))
+	cases[roundMoved] = receive(r.moves.next())
 	for i, s := range r.sources { // all are watched before anything is looked at
 		watchers[i], snapshots[i] = r.cache.WatchNow(s.storage, s.scope)
 		defer watchers[i].Stop()
@@ -86,6 +108,13 @@ func (r *round) run(ctx context.Context) {
 			}
 		case roundSettled:
 			for _, key := range r.settled.due(time.Now()) {
+				r.again(key)
+			}
+		case roundMoved:
+			cases[roundMoved] = receive(r.moves.next())
+			now := time.Now()
+			r.refused.hurry(now)
+			for _, key := range append(r.settled.all(), r.refused.due(now)...) {
 				r.again(key)
 			}
 		default:

@@ -34,6 +34,7 @@ type ServiceCIDRs struct {
 	Cache *cache.Cache
 	Log   *slog.Logger
 	Clock func() time.Time
+	Moves Moves         // of the clock
 	Grace time.Duration // how long one that nobody needs waits until every server knows that it goes; 0: 10 seconds
 	Every time.Duration // how often all are looked at again; 0: ten minutes
 	Retry time.Duration // how soon a failure is tried again; 0: 1 second
@@ -54,7 +55,7 @@ func serviceCIDRs(h Host, c Config) func(context.Context) error {
 	if !c.runs(serviceCIDRSwitch) || len(c.ServiceNetworks) == 0 {
 		return nil
 	}
-	return (&ServiceCIDRs{API: h.API, Cache: h.Cache, Log: h.Log, Clock: h.Clock, Queue: h.Queues.Of("ipaddresses")}).Run
+	return (&ServiceCIDRs{API: h.API, Cache: h.Cache, Log: h.Log, Clock: h.Clock, Moves: h.Moves, Queue: h.Queues.Of("ipaddresses")}).Run
 }
 
 // Run works until ctx ends.
@@ -75,7 +76,7 @@ func (s *ServiceCIDRs) Run(ctx context.Context) error {
 			return true
 		}
 		(&round{
-			cache: s.Cache, every: s.Every, retry: s.Retry, refused: &s.refused,
+			cache: s.Cache, every: s.Every, retry: s.Retry, refused: &s.refused, moves: s.Moves,
 			again: func(key objectKey) { s.look(ctx, key.name, 0) },
 			sources: []source{
 				{storage: core.ServiceCIDRStorage, there: look, changed: func(batch []cache.Delivery) {

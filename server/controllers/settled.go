@@ -43,6 +43,15 @@ func (s *settled) due(now time.Time) (keys []objectKey) {
 	return keys
 }
 
+// all takes out those that wait, however long they have.
+func (s *settled) all() (keys []objectKey) {
+	for _, e := range s.line {
+		keys = append(keys, e.key)
+	}
+	s.line, s.in = nil, nil
+	return keys
+}
+
 // next is a channel that says when one may be due; nil: none waits.
 func (s *settled) next(now time.Time) <-chan time.Time {
 	if len(s.line) == 0 {

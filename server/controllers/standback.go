@@ -39,7 +39,9 @@ const mostHolder = 256
 type StandBack struct {
 	Cache  *cache.Cache
 	Log    *slog.Logger
-	Lease  string  // namespace/name
+	Lease  string // namespace/name
+	Clock  func() time.Time
+	Moves  Moves   // of the clock
 	Queues *Queues // shows it in metrics
 
 	seen   coordinationv1.LeaseSpec
@@ -59,7 +61,7 @@ func newStandBack(h Host, c Config) *StandBack {
 	case c.ManagerLease == "":
 		c.ManagerLease = DefaultManagerLease
 	}
-	return &StandBack{Cache: h.Cache, Log: h.Log, Lease: c.ManagerLease, Queues: h.Queues}
+	return &StandBack{Cache: h.Cache, Log: h.Log, Clock: h.Clock, Moves: h.Moves, Lease: c.ManagerLease, Queues: h.Queues}
 }
 
 // Run follows the Lease until ctx ends.
@@ -77,14 +79,16 @@ func (s *StandBack) follow(ctx context.Context, namespace, name string) {
 	defer watcher.Stop()
 	var batch []cache.Delivery
 	for {
+		moved := s.Moves.next()
 		var ends <-chan time.Time
-		if left := s.look(s.Cache.Get(leasesKey, namespace, name), time.Now()); left > 0 {
+		if left := s.look(s.Cache.Get(leasesKey, namespace, name), s.Clock()); left > 0 {
 			ends = time.After(left)
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-ends:
+		case <-moved:
 		case <-watcher.Ready():
 			var err error
 			if batch, _, err = watcher.Take(ctx, batch); err != nil {

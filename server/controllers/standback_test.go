@@ -49,7 +49,7 @@ func inManaged(t *testing.T, before, test func(m *managed)) {
 		m := &managed{cluster: newCluster(t), t: t}
 		before(m)
 		ctx, cancel := context.WithCancel(t.Context())
-		s := &controllers.StandBack{Cache: m.cache, Log: silent, Lease: controllers.DefaultManagerLease}
+		s := &controllers.StandBack{Cache: m.cache, Log: silent, Clock: time.Now, Lease: controllers.DefaultManagerLease}
 		ended := make(chan error, 2)
 		go func() { ended <- s.Run(ctx) }()
 		go func() {
@@ -134,7 +134,7 @@ func TestWorkEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &managed{cluster: newCluster(t), t: t}
 		ctx, cancel := context.WithCancel(t.Context())
-		s := &controllers.StandBack{Cache: m.cache, Log: silent, Lease: controllers.DefaultManagerLease}
+		s := &controllers.StandBack{Cache: m.cache, Log: silent, Clock: time.Now, Lease: controllers.DefaultManagerLease}
 		following := make(chan error, 1)
 		go func() { following <- s.Run(ctx) }()
 		over := errors.New("over")

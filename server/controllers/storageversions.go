@@ -31,6 +31,7 @@ type StorageVersions struct {
 	Catalogue *kinds.Catalogue
 	Log       *slog.Logger
 	Clock     func() time.Time
+	Moves     Moves         // of the clock
 	Host      string        // the name of this server's host: servers of one host speak as one
 	Every     time.Duration // 0: ten minutes
 	Retry     time.Duration // how soon a failure is tried again; 0: 1 second
@@ -42,7 +43,7 @@ func storageVersions(h Host, c Config) func(context.Context) error {
 	if c.Host == "" || !c.StorageVersions {
 		return nil
 	}
-	s := &StorageVersions{API: h.API, Cache: h.Cache, Catalogue: h.Catalogue, Log: h.Log, Clock: h.Clock, Host: c.Host, Queue: h.Queues.Of("storageversions")}
+	s := &StorageVersions{API: h.API, Cache: h.Cache, Catalogue: h.Catalogue, Log: h.Log, Clock: h.Clock, Moves: h.Moves, Host: c.Host, Queue: h.Queues.Of("storageversions")}
 	return s.Run
 }
 
@@ -63,10 +64,7 @@ func (s *StorageVersions) Run(ctx context.Context) error {
 		if !ok {
 			return false
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(s.Every):
-		}
+		s.Moves.wait(ctx, s.Clock, s.Every)
 		return true
 	})
 }

@@ -33,6 +33,7 @@ type StorageVersionCollector struct {
 	Cache *cache.Cache
 	Log   *slog.Logger
 	Clock func() time.Time
+	Moves Moves         // of the clock
 	Rest  time.Duration // for how long it leaves alone what it sees
 	Retry time.Duration // how soon a failure is tried again; 0: 1 second
 	Queue *Queue        // nil: the work is not measured
@@ -45,7 +46,7 @@ func collectVersions(h Host, c Config) func(context.Context) error {
 	if !c.runs(versionGCSwitch) || c.Host == "" || !c.StorageVersions {
 		return nil
 	}
-	g := &StorageVersionCollector{API: h.API, Cache: h.Cache, Log: h.Log, Clock: h.Clock, Rest: c.Settle(versionGCSwitch), Queue: h.Queues.Of("storage_version_garbage_collector_storageversions")}
+	g := &StorageVersionCollector{API: h.API, Cache: h.Cache, Log: h.Log, Clock: h.Clock, Moves: h.Moves, Rest: c.Settle(versionGCSwitch), Queue: h.Queues.Of("storage_version_garbage_collector_storageversions")}
 	return g.Run
 }
 
@@ -57,7 +58,7 @@ func (g *StorageVersionCollector) Run(ctx context.Context) error {
 	return again(ctx, g.Retry, func(ctx context.Context) bool {
 		g.refused = refused{first: g.Retry, longest: mostRest}
 		g.Queue.Clear()
-		r := round{cache: g.Cache, every: 10 * time.Minute, retry: g.Retry, refused: &g.refused,
+		r := round{cache: g.Cache, every: 10 * time.Minute, retry: g.Retry, refused: &g.refused, moves: g.Moves,
 			again: func(key objectKey) {
 				if item := g.Cache.Get(storageVersionsKey, key.namespace, key.name); item != nil {
 					g.collect(ctx, item, true)

@@ -135,7 +135,7 @@ var all = []controller{
 	{name: "certificates", switches: []string{"csrsigning", "csrapproving"}, build: signing},
 	{name: "bootstraptokens", switches: []string{"tokencleaner", "bootstrapsigner"}, build: bootstrapTokens},
 	{name: "aggregation", switches: []string{"clusterrole-aggregation"}, build: func(h Host, c Config) func(context.Context) error {
-		a := &Aggregation{API: h.API, Cache: h.Cache, Log: h.Log, Rest: c.Settle("clusterrole-aggregation"), Queue: h.Queues.Of("ClusterRoleAggregator")}
+		a := &Aggregation{API: h.API, Cache: h.Cache, Log: h.Log, Rest: c.Settle("clusterrole-aggregation"), Moves: h.Moves, Queue: h.Queues.Of("ClusterRoleAggregator")}
 		if a.Rest > 0 {
 			a.Skip = OwnRole // which count as if they were filled, and are shown as a stock server shows them
 		}
@@ -145,20 +145,20 @@ var all = []controller{
 		if c.Authority == nil {
 			return nil
 		}
-		return (&RootCA{API: h.API, Cache: h.Cache, Log: h.Log, PEM: c.Authority, Rest: c.Settle("root-ca-cert-publisher"), Queue: h.Queues.Of("root_ca_cert_publisher")}).Run
+		return (&RootCA{API: h.API, Cache: h.Cache, Log: h.Log, PEM: c.Authority, Rest: c.Settle("root-ca-cert-publisher"), Moves: h.Moves, Queue: h.Queues.Of("root_ca_cert_publisher")}).Run
 	}},
 	{name: "accounttokens", switches: []string{"serviceaccount-token"}, build: func(h Host, c Config) func(context.Context) error {
 		if c.Authority == nil || c.IssueForSecret == nil {
 			return nil
 		}
 		return (&AccountTokens{
-			API: h.API, Cache: h.Cache, Log: h.Log, Issue: c.IssueForSecret, PEM: c.Authority, Rest: c.Settle("serviceaccount-token"),
+			API: h.API, Cache: h.Cache, Log: h.Log, Issue: c.IssueForSecret, PEM: c.Authority, Rest: c.Settle("serviceaccount-token"), Moves: h.Moves,
 			Queue: h.Queues.Of("serviceaccount_tokens_secret"),
 		}).Run
 	}},
 	{name: "garbagecollector", switches: []string{garbageSwitch}, build: func(h Host, c Config) func(context.Context) error {
 		g := &garbage.Collector{
-			API: h.API, Cache: h.Cache, Catalogue: h.Catalogue, Elsewhere: h.Elsewhere, Log: h.Log, Clock: h.Clock, Workers: c.GarbageWorkers, Settle: c.Settle(garbageSwitch),
+			API: h.API, Cache: h.Cache, Catalogue: h.Catalogue, Elsewhere: h.Elsewhere, Log: h.Log, Clock: h.Clock, Moves: h.Moves, Workers: c.GarbageWorkers, Settle: c.Settle(garbageSwitch),
 			Deletes: h.Queues.Of("garbage_collector_attempt_to_delete"), Orphans: h.Queues.Of("garbage_collector_attempt_to_orphan"), Changes: h.Queues.Of("garbage_collector_graph_changes"),
 		}
 		return g.Run

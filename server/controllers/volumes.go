@@ -3,12 +3,10 @@ package controllers
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,51 +26,22 @@ const (
 // to a claim, by a finalizer, which it gives to volumes that lack it.
 //
 // Who may write PersistentVolumes causes a look and at most a write for each change of one.
-type VolumeProtection struct {
-	API    API
-	Cache  *cache.Cache
-	Log    *slog.Logger
-	Clock  func() time.Time
-	Moves  Moves         // of the clock
-	Settle time.Duration // how long a volume that has changed is left alone at first
-	Retry  time.Duration // how soon a failure is tried again; 0: 1 second
-	Queue  *Queue        // nil: the work is not measured
-}
+type VolumeProtection struct{ Chore }
 
 // volumeProtection builds the controller.
 func volumeProtection(h Host, c Config) func(context.Context) error {
-	p := &VolumeProtection{API: h.API, Cache: h.Cache, Log: h.Log, Clock: h.Clock, Moves: h.Moves, Settle: c.Settle(volumesSwitch), Queue: h.Queues.Of("pvprotection")}
-	return p.Run
+	return (&VolumeProtection{choreOf(h, c, volumesSwitch, "pvprotection")}).Run
 }
 
 // Run works until ctx ends.
 func (p *VolumeProtection) Run(ctx context.Context) error {
-	if p.Retry == 0 {
-		p.Retry = time.Second
-	}
-	list := &agenda{settle: p.Settle, first: p.Retry, longest: mostRest, queue: p.Queue}
-	touch := func(item *cache.Item) {
-		if misfit(item, volumesFinalizer) {
-			list.touch(objectKey{name: item.Name}, p.Clock())
+	return p.run(ctx, p.look, func(ctx context.Context, list *agenda) []source {
+		touch := func(item *cache.Item) {
+			if misfit(item, volumesFinalizer) {
+				list.touch(objectKey{name: item.Name}, p.Clock())
+			}
 		}
-	}
-	return again(ctx, p.Retry, func(ctx context.Context) bool {
-		d := &desk{cache: p.Cache, clock: p.Clock, agendas: []*agenda{list}, moves: p.Moves, look: p.look}
-		d.run(ctx, source{
-			storage: volumesStorage,
-			there: func(item *cache.Item) bool {
-				touch(item)
-				return ctx.Err() == nil
-			},
-			changed: func(batch []cache.Delivery) {
-				for _, d := range batch {
-					if d.Type != cache.Deleted {
-						touch(d.Item())
-					}
-				}
-			},
-		})
-		return true
+		return []source{objectsOf(ctx, volumesStorage, touch, func(*cache.Item) {})}
 	})
 }
 

@@ -70,6 +70,9 @@ type Collector struct {
 	Elsewhere Elsewhere // nil: there are no other servers
 	Log       *slog.Logger
 	Clock     func() time.Time // nil: time.Now
+	// Moves says that somebody moves the clock: what it returns is closed by the next move. Nil:
+	// nobody does.
+	Moves func() <-chan struct{}
 
 	// Workers is how many objects are worked on at once. 0: Workers.
 	Workers int
@@ -133,6 +136,10 @@ func (c *collection) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
+		var moved <-chan struct{}
+		if c.Moves != nil {
+			moved = c.Moves()
+		}
 		c.follow(ctx)
 		c.feed(ctx, c.bell.answer())
 		c.catchUp(ctx)
@@ -145,6 +152,7 @@ func (c *collection) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-c.bell.rings:
+		case <-moved:
 		case <-timer.C:
 		}
 	}
