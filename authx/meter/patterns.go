@@ -60,7 +60,7 @@ func (m *Meter) compiled(text string) *pattern {
 		return nil
 	}
 	text = strings.Clone(text) // it may be a small part of a large one, which would be kept with it
-	p.size = sizeOf(text)
+	p.size = Instructions(text)
 	if !m.spendProduct(p.size, madeSteps) {
 		return nil
 	}
@@ -83,8 +83,9 @@ func (m *Meter) compiled(text string) *pattern {
 // classes is how many classes of Unicode a pattern has at most.
 func classes(text string) int { return strings.Count(text, `\p`) + strings.Count(text, `\P`) }
 
-// sizeOf is about how many instructions a pattern becomes; one, where it is no pattern.
-func sizeOf(text string) int {
+// Instructions is about how many instructions a pattern becomes when it is compiled; one, where
+// it is no pattern. It takes no more than a reading of the pattern.
+func Instructions(text string) int {
 	re, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
 		return 1

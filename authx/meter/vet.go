@@ -167,7 +167,7 @@ func (w *weigher) call(c ast.CallExpr) float64 {
 				case classes(string(s)) > maxInstructions/classSteps: // even to read it takes long
 					w.patterns = maxInstructions + 1
 				default:
-					w.patterns += sizeOf(string(s))
+					w.patterns += Instructions(string(s))
 				}
 			}
 		}

@@ -5,50 +5,53 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	admissionv1alpha1 "k8s.io/api/admissionregistration/v1alpha1"
+	"k8s.io/utils/ptr"
 )
 
 // validatingTexts are the expressions of a validating policy.
 func validatingTexts(s *admissionv1.ValidatingAdmissionPolicySpec) iter.Seq[string] {
+	return together(
+		of(s.Variables, func(v *admissionv1.Variable) string { return v.Expression }),
+		of(s.MatchConditions, func(c *admissionv1.MatchCondition) string { return c.Expression }),
+		of(s.Validations, func(v *admissionv1.Validation) string { return v.Expression }),
+		of(s.Validations, func(v *admissionv1.Validation) string { return v.MessageExpression }),
+		of(s.AuditAnnotations, func(a *admissionv1.AuditAnnotation) string { return a.ValueExpression }),
+	)
+}
+
+// mutatingTexts are the expressions of a mutating policy.
+func mutatingTexts(s *admissionv1alpha1.MutatingAdmissionPolicySpec) iter.Seq[string] {
+	return together(
+		of(s.Variables, func(v *admissionv1alpha1.Variable) string { return v.Expression }),
+		of(s.MatchConditions, func(c *admissionv1alpha1.MatchCondition) string { return c.Expression }),
+		of(s.Mutations, func(m *admissionv1alpha1.Mutation) string {
+			return ptr.Deref(m.ApplyConfiguration, admissionv1alpha1.ApplyConfiguration{}).Expression
+		}),
+		of(s.Mutations, func(m *admissionv1alpha1.Mutation) string {
+			return ptr.Deref(m.JSONPatch, admissionv1alpha1.JSONPatch{}).Expression
+		}),
+	)
+}
+
+// of is the text of each element of a list.
+func of[T any](list []T, text func(*T) string) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for _, v := range s.Variables {
-			if !yield(v.Expression) {
-				return
-			}
-		}
-		for _, c := range s.MatchConditions {
-			if !yield(c.Expression) {
-				return
-			}
-		}
-		for _, v := range s.Validations {
-			if !yield(v.Expression) || !yield(v.MessageExpression) {
-				return
-			}
-		}
-		for _, a := range s.AuditAnnotations {
-			if !yield(a.ValueExpression) {
+		for i := range list {
+			if !yield(text(&list[i])) {
 				return
 			}
 		}
 	}
 }
 
-// mutatingTexts are the expressions of a mutating policy.
-func mutatingTexts(s *admissionv1alpha1.MutatingAdmissionPolicySpec) iter.Seq[string] {
+// together is one sequence after the other.
+func together(all ...iter.Seq[string]) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for _, v := range s.Variables {
-			if !yield(v.Expression) {
-				return
-			}
-		}
-		for _, c := range s.MatchConditions {
-			if !yield(c.Expression) {
-				return
-			}
-		}
-		for _, m := range s.Mutations {
-			if m.ApplyConfiguration != nil && !yield(m.ApplyConfiguration.Expression) || m.JSONPatch != nil && !yield(m.JSONPatch.Expression) {
-				return
+		for _, seq := range all {
+			for text := range seq {
+				if !yield(text) {
+					return
+				}
 			}
 		}
 	}

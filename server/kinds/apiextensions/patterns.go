@@ -2,10 +2,11 @@ package apiextensions
 
 import (
 	"fmt"
-	"regexp/syntax"
 
 	apiext "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/authx/meter"
 )
 
 // A pattern of a few bytes becomes a program of thousands of steps ("a{1000}"), which is
@@ -26,7 +27,7 @@ func steps(spec *apiext.CustomResourceDefinitionSpec) (sum int) {
 			}
 			cost, ok := known[n.Pattern]
 			if !ok {
-				cost = programOf(n.Pattern)
+				cost = meter.Instructions(n.Pattern) // what is no pattern is refused elsewhere
 				known[n.Pattern] = cost
 			}
 			if sum += cost; sum > maxSteps {
@@ -35,33 +36,6 @@ func steps(spec *apiext.CustomResourceDefinitionSpec) (sum int) {
 		}
 	}
 	return sum
-}
-
-// programOf is about how many steps a pattern becomes; what is no pattern is refused
-// elsewhere.
-func programOf(pattern string) int {
-	re, err := syntax.Parse(pattern, syntax.Perl)
-	if err != nil {
-		return 1
-	}
-	return size(re)
-}
-
-func size(re *syntax.Regexp) int {
-	n := 1
-	switch re.Op {
-	case syntax.OpLiteral:
-		return len(re.Rune)
-	case syntax.OpCharClass:
-		return 1 + len(re.Rune)/2
-	}
-	for _, sub := range re.Sub {
-		n += size(sub)
-	}
-	if re.Op == syntax.OpRepeat {
-		n *= max(re.Max, re.Min, 1)
-	}
-	return n
 }
 
 // validatePatterns refuses a definition whose patterns are too much together.
