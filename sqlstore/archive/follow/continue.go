@@ -13,7 +13,8 @@ import (
 // names are the newest files of a folder, by their names alone.
 type names struct {
 	run     int    // the newest that any file is of
-	segment string // the newest
+	base    int64  // revision of its newest base
+	segment string // its newest
 }
 
 func newest(dir string) (n names, err error) {
@@ -22,11 +23,13 @@ func newest(dir string) (n names, err error) {
 		return n, err
 	}
 	for _, e := range entries { // in the order of their names
-		if run, _, ok := parseName(e.Name(), basePrefix, baseSuffix); ok {
-			n.run = max(n.run, run)
+		if run, revision, ok := parseName(e.Name(), basePrefix, baseSuffix); ok {
+			n.run, n.base = run, revision
 		}
-		if run, _, ok := parseName(e.Name(), logPrefix, logSuffix); ok {
-			n.run, n.segment = max(n.run, run), e.Name()
+	}
+	for _, e := range entries {
+		if run, _, ok := parseName(e.Name(), logPrefix, logSuffix); ok && run >= n.run {
+			n.run, n.segment = run, e.Name()
 		}
 	}
 	return n, nil
@@ -43,8 +46,12 @@ func (s *session) continues(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("reading the database: %w", err)
 		}
-		if n.segment == "" {
-			s.newRun(n.run+1, b.Head, "", 0)
+		switch {
+		case n.segment == "" && n.run > 0: // ended before the first commit behind the base
+			s.w.begin(n.run, n.base)
+			return nil
+		case n.segment == "":
+			s.newRun(1, b.Head, "", 0)
 			return nil
 		}
 		r, err := s.w.resume(filepath.Join(s.cfg.Dir, n.segment))

@@ -111,7 +111,9 @@ func (l *Listing) complete(r *Run, newest bool) {
 			l.Problems = append(l.Problems, s.Problem)
 		}
 		l.Bytes += s.Bytes
-		l.Cluster = s.header.ClusterID
+		if s.header.ClusterID != "" {
+			l.Cluster = s.header.ClusterID
+		}
 		r.Last, r.Until = s.Last, s.Until
 	}
 	for _, b := range r.Bases {
@@ -185,7 +187,8 @@ func readBase(dir, name string, run int, revision int64) Base {
 func (s *Segment) read(path string, newest bool) {
 	s.Last = s.First - 1
 	err := s.readEnds(path, newest)
-	if err == nil && (s.header.Run != s.Run || s.header.First != s.First) {
+	whole := s.header.First > 0 // else not even the first line is there
+	if err == nil && whole && (s.header.Run != s.Run || s.header.First != s.First) {
 		err = fmt.Errorf("%s: %w: it was written as part of run %d from revision %d", s.File, ErrDamaged, s.header.Run, s.header.First)
 	}
 	if err != nil {
@@ -208,7 +211,7 @@ func (s *Segment) readEnds(path string, newest bool) error {
 	if err != nil {
 		if newest && errors.Is(err, errTorn) {
 			s.Torn = s.Bytes
-			return nil
+			return tail(f, 0, err)
 		}
 		return err
 	}

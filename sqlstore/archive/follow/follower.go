@@ -79,14 +79,14 @@ const (
 func (f *Follower) Run(ctx context.Context) error {
 	f.tally.active(true)
 	defer f.tally.active(false)
-	told := ""
+	told, ever := "", false
 	for wait := f.cfg.Every; ctx.Err() == nil; {
 		caught, err := f.follow(ctx)
 		if ctx.Err() != nil || err == nil {
 			return nil
 		}
 		f.tally.fail(err)
-		if f.cfg.Strict && !caught {
+		if ever = ever || caught; f.cfg.Strict && !ever {
 			return err
 		}
 		if caught {

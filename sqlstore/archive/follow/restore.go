@@ -136,16 +136,21 @@ func (p *Plan) segment(ctx context.Context, name string, before *segmentReader, 
 	return in, nil
 }
 
-// named says of which file an error is.
+// named says of which file an error is, and that its rows stand in the order of their keys.
 func named(name string, rows iter.Seq2[sqlstore.Row, error]) iter.Seq2[sqlstore.Row, error] {
 	return func(yield func(sqlstore.Row, error) bool) {
+		var last sqlstore.Key
 		for row, err := range rows {
+			if err == nil && row.Key.Compare(last) <= 0 {
+				err = fmt.Errorf("%w: %s stands behind %s", ErrDamaged, row.Key, last)
+			}
 			if err != nil {
 				err = fmt.Errorf("%s: %w", name, err)
 			}
-			if !yield(row, err) {
+			if !yield(row, err) || err != nil {
 				return
 			}
+			last = row.Key
 		}
 	}
 }
@@ -186,16 +191,11 @@ func live(base iter.Seq2[sqlstore.Row, error], pile *pile) iter.Seq2[sqlstore.Ro
 			}
 			return true
 		}
-		var last sqlstore.Key
 		for row, e := range base {
-			if e == nil && row.Key.Compare(last) <= 0 {
-				e = fmt.Errorf("%w: %s stands behind %s in the base", ErrDamaged, row.Key, last)
-			}
 			if e != nil {
 				yield(sqlstore.Row{}, e)
 				return
 			}
-			last = row.Key
 			if !put(&row.Key) {
 				return
 			}

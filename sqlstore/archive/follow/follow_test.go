@@ -1,0 +1,207 @@
+package follow
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// TestEveryRevision: each revision since the base comes back as it was, from segments of
+// which each has few frames.
+func TestEveryRevision(t *testing.T) {
+	o := newOrigin(t)
+	dir := o.filled(Config{SegmentBytes: 2000}, 60)
+	l, err := List(dir)
+	if err != nil || len(l.Problems) > 0 || len(l.Runs) != 1 {
+		t.Fatalf("%+v %v", l, err)
+	}
+	for revision := l.Runs[0].First; revision <= l.Runs[0].Last; revision++ {
+		o.same(dir, Target{Revision: revision}, revision)
+	}
+	o.same(dir, Target{}, o.head())
+	for _, wrong := range []int64{1, o.head() + 1} {
+		if text := unreachable(t, dir, Target{Revision: wrong}); !strings.Contains(text, "newest that can be is revision") {
+			t.Error(text)
+		}
+	}
+	err = filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
+		if want := map[bool]os.FileMode{true: 0o700, false: 0o600}[info.IsDir()]; info.Mode().Perm() != want {
+			t.Errorf("%s has mode %v", path, info.Mode())
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestGoesOn: who follows after another goes on where that ended, however it ended.
+func TestGoesOn(t *testing.T) {
+	o := newOrigin(t)
+	dir := o.filled(Config{}, 10)
+	for range 5 {
+		o.write(7)
+		r := o.follow(Config{Dir: dir})
+		head := o.head()
+		r.until("the head", func(s Stats) bool { return s.Revision >= head })
+		if s := r.Stats(); s.Bases != 0 || s.Gaps != 0 {
+			t.Fatalf("%+v", s)
+		}
+		r.end()
+	}
+	o.same(dir, Target{}, o.head())
+	l, err := List(dir)
+	if err != nil || len(l.Runs) != 1 || len(l.Runs[0].Segments) != 1 {
+		t.Fatalf("%+v %v", l, err)
+	}
+}
+
+// TestOneWriter: a second follower of a folder is told so.
+func TestOneWriter(t *testing.T) {
+	o := newOrigin(t)
+	dir := filepath.Join(t.TempDir(), "backup")
+	r := o.follow(Config{Dir: dir})
+	r.until("a start", func(s Stats) bool { return !s.Synced.IsZero() })
+	if err := New(Config{Dir: dir, Driver: o.d, Strict: true}).Run(t.Context()); !errors.Is(err, ErrLocked) {
+		t.Fatal(err)
+	}
+	r.end()
+	again := o.follow(Config{Dir: dir})
+	again.until("a start", func(s Stats) bool { return s.Revision == o.head() && s.Active })
+	again.end()
+}
+
+// TestGap: where the database has compacted what was not followed, there is a new base,
+// and a gap that is said.
+func TestGap(t *testing.T) {
+	o := newOrigin(t)
+	dir := o.filled(Config{}, 10)
+	before := o.head()
+	o.write(20)
+	if _, err := o.d.Trim(t.Context(), before+5, 1000); err != nil {
+		t.Fatal(err)
+	}
+	r := o.follow(Config{Dir: dir})
+	o.has(r)
+	if s := r.Stats(); s.Gaps != 1 {
+		t.Fatalf("%+v", s)
+	}
+	o.write(3)
+	o.has(r)
+	r.end()
+	o.same(dir, Target{}, o.head())
+	if _, got, err := restored(t, dir, Target{Revision: before}); err != nil || got.Revision != before {
+		t.Fatalf("%+v %v", got, err)
+	}
+	if text := unreachable(t, dir, Target{Revision: before + 5}); !strings.Contains(text, "has a gap from revision") {
+		t.Error(text)
+	}
+	l, err := List(dir)
+	if err != nil || len(l.Runs) != 2 || len(l.Problems) > 0 {
+		t.Fatalf("%+v %v", l, err)
+	}
+}
+
+// TestSetBack: a database that was restored to an earlier state, and went on, is another
+// run, also where it has reached the revision of the backup again.
+func TestSetBack(t *testing.T) {
+	for name, further := range map[string]int{"behind": 2, "ahead": 30} {
+		t.Run(name, func(t *testing.T) {
+			o := newOrigin(t)
+			dir := o.filled(Config{}, 10)
+			old := o.head() - 5
+			back, _, err := restored(t, dir, Target{Revision: old})
+			if err != nil {
+				t.Fatal(err)
+			}
+			other := &origin{t: t, d: back, at: map[sqlstore.Key]int64{}, rnd: o.rnd}
+			for row, err := range snapshot(t.Context(), back, old) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				other.at[row.Key] = row.Revision
+			}
+			other.write(further)
+			r := other.follow(Config{Dir: dir})
+			other.has(r)
+			if s := r.Stats(); s.Gaps != 1 {
+				t.Fatalf("%+v", s)
+			}
+			r.end()
+			other.same(dir, Target{}, other.head())
+		})
+	}
+}
+
+// TestAnotherCluster: a folder is of one cluster.
+func TestAnotherCluster(t *testing.T) {
+	o := newOrigin(t)
+	dir := o.filled(Config{}, 5)
+	other := newOrigin(t)
+	other.write(100)
+	if err := New(Config{Dir: dir, Driver: other.d, Strict: true}).Run(t.Context()); err == nil || !strings.Contains(err.Error(), "another folder is needed") {
+		t.Fatal(err)
+	}
+}
+
+// TestTimes: a time means the newest revision written by then, also where the clock was
+// set back and ahead meanwhile.
+func TestTimes(t *testing.T) {
+	o := newOrigin(t)
+	dir := filepath.Join(t.TempDir(), "backup")
+	began := time.Now().Add(-time.Hour).Truncate(time.Second)
+	o.now = began
+	o.write(10)
+	r := o.follow(Config{Dir: dir})
+	o.has(r)
+	at := map[time.Duration]int64{}
+	for _, after := range []time.Duration{10 * time.Minute, 20 * time.Minute, 5 * time.Minute, 30 * time.Minute} {
+		o.now = began.Add(after)
+		o.write(5)
+		at[after] = o.head()
+		o.has(r)
+	}
+	r.end()
+	for after, want := range map[time.Duration]int64{
+		30 * time.Minute: at[30*time.Minute], 31 * time.Minute: at[30*time.Minute],
+		29 * time.Minute: at[5*time.Minute], 5 * time.Minute: at[5*time.Minute], 12 * time.Minute: at[5*time.Minute],
+	} {
+		o.same(dir, Target{Time: began.Add(after)}, want)
+	}
+	if text := unreachable(t, dir, Target{Time: began.Add(2 * time.Minute)}); !strings.Contains(text, "the oldest that can be restored") {
+		t.Error(text)
+	}
+	if text := unreachable(t, dir, Target{Time: time.Now().Add(time.Hour)}); !strings.Contains(text, "with everything until") {
+		t.Error(text)
+	}
+}
+
+// TestFolderGone: a folder that goes away and comes back is gone on with; meanwhile it is
+// said, and nothing is made in its place.
+func TestFolderGone(t *testing.T) {
+	o := newOrigin(t)
+	dir := filepath.Join(t.TempDir(), "backup")
+	r := o.follow(Config{Dir: dir})
+	o.write(5)
+	o.has(r)
+	if err := os.Rename(dir, dir+".away"); err != nil {
+		t.Fatal(err)
+	}
+	o.write(5)
+	r.until("a failure", func(s Stats) bool { return s.Failures > 1 && strings.Contains(s.LastError, dir) })
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("the folder was made: %v", err)
+	}
+	if err := os.Rename(dir+".away", dir); err != nil {
+		t.Fatal(err)
+	}
+	head := o.head()
+	r.until("the head", func(s Stats) bool { return s.Revision == head && s.LastError == "" })
+	r.end()
+	o.same(dir, Target{}, head)
+}

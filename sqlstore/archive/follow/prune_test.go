@@ -1,0 +1,84 @@
+package follow
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestPrune: what is older than Keep goes once a newer base covers it, and everything
+// within Keep stays.
+func TestPrune(t *testing.T) {
+	o := newOrigin(t)
+	dir := filepath.Join(t.TempDir(), "backup")
+	r := o.follow(Config{Dir: dir, Keep: 2 * time.Second, BaseEvery: time.Second, SegmentAge: 200 * time.Millisecond})
+	began := time.Now()
+	heads := map[time.Time]int64{}
+	for time.Since(began) < 6*time.Second {
+		o.write(1)
+		heads[time.Now()] = o.head()
+		time.Sleep(20 * time.Millisecond)
+	}
+	o.has(r)
+	r.end()
+	l, err := List(dir)
+	if err != nil || len(l.Problems) > 0 || len(l.Runs) != 1 {
+		t.Fatalf("%+v %v", l, err)
+	}
+	run := l.Runs[0]
+	if _, err := os.Stat(filepath.Join(dir, fileName(logPrefix, logSuffix, 1, 1))); !os.IsNotExist(err) {
+		t.Errorf("the first segment is still there: %v", err)
+	}
+	if run.First == 0 || len(run.Bases) > 5 || run.Segments[0].First > run.First+1 {
+		t.Errorf("%+v", run)
+	}
+	within := time.Now().Add(-1500 * time.Millisecond)
+	for at, head := range heads {
+		if at.After(within) {
+			o.same(dir, Target{Revision: head}, head)
+		}
+	}
+}
+
+// TestPruneByClock: a clock that is set ahead while a follower runs deletes nothing, and
+// one that was ahead from the start leaves the newest base and all that follows it.
+func TestPruneByClock(t *testing.T) {
+	var c steady
+	c.now()
+	c.wall = c.wall.Add(-time.Hour) // as if the clock had jumped ahead by an hour since
+	if ahead := c.now().Sub(time.Now()); ahead > -59*time.Minute {
+		t.Errorf("a clock that was set ahead is believed: %v", ahead)
+	}
+	o := newOrigin(t)
+	dir := o.filled(Config{}, 20)
+	r := o.follow(Config{Dir: dir, BaseEvery: time.Millisecond, SegmentBytes: 1})
+	r.until("more bases", func(s Stats) bool { return s.Bases > 2 })
+	r.end()
+	s := &session{Follower: New(Config{Dir: dir, Keep: time.Hour})}
+	s.clock.first, s.clock.wall = time.Now(), time.Now().Add(1000*time.Hour)
+	before := segmentsOf(t, dir)
+	if err := s.prune(); err != nil {
+		t.Fatal(err)
+	}
+	if after := segmentsOf(t, dir); len(after) != len(before) {
+		t.Errorf("%v were %v", after, before)
+	}
+	o.same(dir, Target{}, o.head())
+}
+
+// TestListSays: what a folder holds is told, with what is wrong in it.
+func TestListSays(t *testing.T) {
+	o := newOrigin(t)
+	dir := o.filled(Config{}, 5)
+	path := segmentsOf(t, dir)[0]
+	store(t, filepath.Join(dir, "notes.txt"), []byte("of an operator"))
+	if err := os.Rename(path, filepath.Join(dir, fileName(logPrefix, logSuffix, 7, 99))); err != nil {
+		t.Fatal(err)
+	}
+	l, err := List(dir)
+	if err != nil || len(l.Problems) != 1 || !strings.Contains(l.Problems[0], "it was written as part of run 1") {
+		t.Fatalf("%+v %v", l, err)
+	}
+}
