@@ -35,6 +35,7 @@ type opener func(ctx context.Context, url, rest string, how opening, o databaseO
 // databaseOptions are the flags of serve that only one driver has a use for.
 type databaseOptions struct {
 	maxBytes         int64
+	checkpoint       string // "" as auto
 	maxMemory        int64
 	feed             string
 	maxConns         int32
@@ -48,6 +49,7 @@ type databaseOptions struct {
 
 func (o *databaseOptions) addTo(f *pflag.FlagSet) {
 	f.Int64Var(&o.maxBytes, "sqlite-max-bytes", 0, "largest size of the SQLite file: beyond it writes are refused, and reads go on (0: what the disk holds)")
+	f.StringVar(&o.checkpoint, "sqlite-checkpoint", "auto", "who copies SQLite's write-ahead log into the file: auto (this server) or off (another program does, as Litestream; without one the log grows for ever)")
 	f.Int64Var(&o.maxMemory, "in-memory-max-bytes", 1<<30, "largest size of what --store=memory: holds, past versions of objects included: beyond it writes are refused but for deletes, and reads go on (0: no limit)")
 	f.StringVar(&o.feed, "postgres-feed", "notify", "how other servers' writes are heard of: notify (LISTEN) or poll (for poolers in transaction mode)")
 	f.DurationVar(&o.pollInterval, "postgres-poll-interval", 0, "how often to look for other servers' writes (default 50ms with --postgres-feed=poll, else 5s)")
@@ -102,12 +104,15 @@ func openSQLite(ctx context.Context, _, rest string, how opening, o databaseOpti
 	if o.maxBytes < 0 {
 		return nil, fmt.Errorf("--sqlite-max-bytes: %d is negative", o.maxBytes)
 	}
+	if o.checkpoint != "" && o.checkpoint != "auto" && o.checkpoint != "off" {
+		return nil, fmt.Errorf("--sqlite-checkpoint: %q is neither auto nor off", o.checkpoint)
+	}
 	if how == asItIs {
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("there is no database %s", path)
 		}
 	}
-	return sqlite.Open(ctx, path, sqlite.Config{NoMigrate: how == asItIs, MaxBytes: o.maxBytes, Unsynced: o.unsynced})
+	return sqlite.Open(ctx, path, sqlite.Config{NoMigrate: how == asItIs, MaxBytes: o.maxBytes, NoCheckpoint: o.checkpoint == "off", Unsynced: o.unsynced})
 }
 
 // sqliteFile is the file that a --store URL names, if it names one.

@@ -65,3 +65,35 @@ func TestLogIsCopiedBesideWriters(t *testing.T) {
 		}
 	}
 }
+
+// TestLogIsLeftAlone: where another program copies the log, nothing of it is copied here,
+// however long it is, and all that was written is read.
+func TestLogIsLeftAlone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "test.db")
+	d, err := sqlite.Open(t.Context(), path, sqlite.Config{NoCheckpoint: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var busy, before, pages, copied int
+	if err := db.QueryRow("PRAGMA wal_checkpoint(NOOP)").Scan(&busy, &pages, &before); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 40 { // 20,000 pages, more than SQLite would leave
+		op := sqlstore.Op{Verb: sqlstore.Create, Key: sqlstore.Key{Resource: "pods", Name: fmt.Sprint(i)}, Value: bytes.Repeat([]byte("x"), 2<<20)}
+		if out, err := d.Apply(t.Context(), []sqlstore.Txn{{Ops: []sqlstore.Op{op}}}, time.Now()); err != nil || out[0].Err != nil {
+			t.Fatal(err, out)
+		}
+	}
+	if err := db.QueryRow("PRAGMA wal_checkpoint(NOOP)").Scan(&busy, &pages, &copied); err != nil || pages < 20_000 || copied != before {
+		t.Fatalf("%d pages, %d copied, %d before: %v", pages, copied, before, err)
+	}
+	if b, err := d.Bounds(t.Context()); err != nil || b.Head != 40 {
+		t.Fatal(b, err)
+	}
+}

@@ -36,6 +36,7 @@ type Config struct {
 	MaxBytes     int64         // the file's largest size; 0: no limit but the disk
 	CacheBytes   int64         // page cache of each connection; default 16 MiB for the writer, 4 MiB for a reader
 	Unsynced     bool          // the system writes to the disk when it likes: what was acknowledged survives a crash of the process, not of the machine
+	NoCheckpoint bool          // leave it to another program, as Litestream, to copy the write-ahead log into the file
 	NoMigrate    bool          // fail with SchemaError instead of bringing an older schema up to date
 }
 
@@ -140,6 +141,9 @@ func (d *Driver) open(ctx context.Context) error {
 	if err := d.Kept(); err != nil {
 		return err
 	}
+	if d.cfg.NoCheckpoint {
+		return nil
+	}
 	c, err := connect(d.path, append(d.commonPragmas(), d.synchronous()))
 	if err != nil {
 		return err
@@ -194,8 +198,12 @@ func (d *Driver) writerPragmas() []string {
 		d.synchronous(),
 		fmt.Sprintf("cache_size(-%d)", d.writerCache()>>10),
 		"journal_size_limit(67108864)",
-		fmt.Sprintf("wal_autocheckpoint(%d)", logLimit),
 	)
+	if d.cfg.NoCheckpoint {
+		p = append(p, "wal_autocheckpoint(0)")
+	} else {
+		p = append(p, fmt.Sprintf("wal_autocheckpoint(%d)", logLimit))
+	}
 	if d.cfg.MaxBytes > 0 {
 		p = append(p, fmt.Sprintf("max_page_count(%d)", max(1, d.cfg.MaxBytes/pageSize)))
 	}
