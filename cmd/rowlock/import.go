@@ -33,6 +33,7 @@ type importOptions struct {
 	takeAlong      []string
 	accountKey     string
 	snapshot       etcd.SnapshotOptions
+	etcd           etcdOptions
 }
 
 func importCommand() *cobra.Command {
@@ -67,6 +68,7 @@ command again does the rest, reading anew only what was not finished.`,
 	f.StringVar(&o.spool, "spool", "", "path of the files between reading and writing, which hold what the database will hold (default <data-dir>/import)")
 	f.StringSliceVar(&o.takeAlong, "take-along", nil, "folders (server/tls of k3s, pki of kubeadm) or files with the authorities and the key of service accounts of the old cluster, which are copied into --data-dir")
 	f.StringVar(&o.accountKey, "service-account-key-file", "", "private key by which the old cluster signed tokens of service accounts, which is copied into --data-dir")
+	o.etcd.addTo(f)
 	f.BoolVar(&o.snapshot.Unhashed, "skip-hash-check", false, "read a file of etcd that has no hash, as one copied out of a data directory")
 	return cmd
 }

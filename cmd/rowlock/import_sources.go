@@ -30,6 +30,7 @@ var sourceKinds = []sourceKind{
 	{prefix: "kine+postgresql:", form: "kine+postgresql://USER@HOST/DATABASE", open: openKine},
 	{prefix: "kine+mysql:", form: "kine+mysql://USER@tcp(HOST:PORT)/DATABASE", open: openKine},
 	{prefix: "etcd-snapshot:", form: "etcd-snapshot:FILE", open: openEtcdSnapshot, recognise: isBolt},
+	{prefix: "etcd:", form: "etcd:https://HOST:PORT[,...]", open: openEtcd},
 }
 
 func openKine(ctx context.Context, rest, url string, _ *importOptions) (foreign.Source, error) {

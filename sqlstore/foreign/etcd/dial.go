@@ -45,7 +45,7 @@ func (c Config) endpoints() (list []resolver.Address, secure bool, err error) {
 		if strings.Contains(text, "://") {
 			u, err := url.Parse(text)
 			if err != nil || u.User != nil || u.Path != "" && u.Path != "/" {
-				return nil, false, errors.New("--etcd-endpoints: want https://HOST:PORT, without a name or path")
+				return nil, false, errors.New("etcd endpoints: want https://HOST:PORT, without a name or path")
 			}
 			switch u.Scheme {
 			case "https":
@@ -53,21 +53,21 @@ func (c Config) endpoints() (list []resolver.Address, secure bool, err error) {
 			case "http":
 				plain = true
 			default:
-				return nil, false, fmt.Errorf("--etcd-endpoints: %q is neither https nor http", u.Scheme)
+				return nil, false, fmt.Errorf("etcd endpoints: %q is neither https nor http", u.Scheme)
 			}
 			address = u.Host
 		}
 		host, _, err := net.SplitHostPort(address)
 		if err != nil || host == "" {
-			return nil, false, errors.New("--etcd-endpoints: want HOST:PORT, or https://HOST:PORT")
+			return nil, false, errors.New("etcd endpoints: want HOST:PORT, or https://HOST:PORT")
 		}
 		list = append(list, resolver.Address{Addr: address, ServerName: host})
 	}
 	switch files := c.CAFile != "" || c.CertFile != "" || c.KeyFile != ""; {
 	case len(list) == 0:
-		return nil, false, errors.New("--etcd-endpoints: none is given")
+		return nil, false, errors.New("etcd endpoints: none is given")
 	case plain && (secure || files):
-		return nil, false, errors.New("--etcd-endpoints: one is http, which has no TLS, and others or --etcd-cafile, --etcd-certfile and --etcd-keyfile want it")
+		return nil, false, errors.New("etcd endpoints: one is http, which has no TLS, and others or --etcd-cafile, --etcd-certfile and --etcd-keyfile want it")
 	default:
 		return list, secure || files, nil
 	}

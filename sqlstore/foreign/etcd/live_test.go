@@ -256,11 +256,11 @@ func TestLiveByTLSWithPassword(t *testing.T) {
 		change func(c *etcd.Config)
 		says   string
 	}{
-		"no endpoint":       {func(c *etcd.Config) { c.Endpoints = nil }, "--etcd-endpoints"},
-		"a path":            {func(c *etcd.Config) { c.Endpoints = []string{"https://h:1/x"} }, "--etcd-endpoints"},
-		"a secret":          {func(c *etcd.Config) { c.Endpoints = []string{"https://a:hunter2@h:1"} }, "--etcd-endpoints"},
+		"no endpoint":       {func(c *etcd.Config) { c.Endpoints = nil }, "etcd endpoints"},
+		"a path":            {func(c *etcd.Config) { c.Endpoints = []string{"https://h:1/x"} }, "etcd endpoints"},
+		"a secret":          {func(c *etcd.Config) { c.Endpoints = []string{"https://a:hunter2@h:1"} }, "etcd endpoints"},
 		"a scheme":          {func(c *etcd.Config) { c.Endpoints = []string{"unix://h:1"} }, "unix"},
-		"no port":           {func(c *etcd.Config) { c.Endpoints = []string{"h"} }, "--etcd-endpoints"},
+		"no port":           {func(c *etcd.Config) { c.Endpoints = []string{"h"} }, "etcd endpoints"},
 		"plain, with files": {func(c *etcd.Config) { c.Endpoints = []string{"http://h:1"} }, "no TLS"},
 		"no file":           {func(c *etcd.Config) { c.CAFile += "x" }, "--etcd-cafile"},
 		"no certificate":    {func(c *etcd.Config) { c.CAFile = key }, "--etcd-cafile"},
