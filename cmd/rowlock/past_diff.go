@@ -123,7 +123,9 @@ func (o *diffOptions) between(ctx context.Context, c *cluster.Client, t cluster.
 // last compares the newest write with the one before.
 func (o *diffOptions) last(ctx context.Context, c *cluster.Client, t cluster.Target) (string, error) {
 	var list []*revisions.Revision
+	first := true // of the object's past, as far as is known
 	_, err := revisions.List(ctx, c, t, revisions.Query{Most: 2, Content: true, PageSize: 2}, func(r *revisions.Revision) (bool, error) {
+		first = r.Change == "create"
 		if r.Deleted() {
 			r = nil
 		}
@@ -135,6 +137,8 @@ func (o *diffOptions) last(ctx context.Context, c *cluster.Client, t cluster.Tar
 		return "", err
 	case len(list) == 0:
 		return "", fmt.Errorf("%s: nothing is known of it, now or in the past that is kept", t.Where())
+	case len(list) == 1 && !first:
+		return "", fmt.Errorf("%s: what it was before its last write is not kept any more", t.Where())
 	case len(list) == 1:
 		list = append(list, nil)
 	}

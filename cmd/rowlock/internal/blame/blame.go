@@ -43,6 +43,9 @@ func (t *Tracer) Add(r *revisions.Revision) (more bool, err error) {
 		t.settle(nil) // an object of the same name, which is another one
 		return false, nil
 	}
+	if t.newer != nil && r.Unreadable != "" {
+		return false, nil // what is older cannot be compared
+	}
 	obj, err := r.Decoded()
 	if err != nil {
 		return false, err

@@ -44,13 +44,18 @@ type Revision struct {
 	Metadata        metav1.ObjectMeta `json:"metadata"`
 	Object          Reference         `json:"object"`
 	Revision        string            `json:"revision"`
+	Previous        string            `json:"previous,omitempty"`
 	Change          string            `json:"change"` // create, update or delete
-	WrittenAt       metav1.Time       `json:"writtenAt"`
+	WrittenAt       metav1.MicroTime  `json:"writtenAt"`
 	SupersededBy    string            `json:"supersededBy,omitempty"`
 	Managers        []Manager         `json:"managers,omitempty"`
 	User            string            `json:"user,omitempty"`
 	ChangedFields   []string          `json:"changedFields,omitempty"`
-	Content         json.RawMessage   `json:"content,omitempty"`
+	// MoreChangedFields: there were more than ChangedFields names.
+	MoreChangedFields bool `json:"moreChangedFields,omitempty"`
+	// Unreadable is why there is no content.
+	Unreadable string          `json:"unreadable,omitempty"`
+	Content    json.RawMessage `json:"content,omitempty"`
 }
 
 // Reference is which object a revision is of.
@@ -75,6 +80,9 @@ func (r *Revision) Number() int64 {
 
 // Decoded is the object as of this write.
 func (r *Revision) Decoded() (Object, error) {
+	if r.Unreadable != "" || len(r.Content) == 0 {
+		return nil, fmt.Errorf("revision %s cannot be read: %s", r.Revision, r.Unreadable)
+	}
 	var obj Object
 	if err := utiljson.Unmarshal(r.Content, &obj); err != nil {
 		return nil, fmt.Errorf("revision %s: %w", r.Revision, err)
@@ -193,9 +201,8 @@ func missing(err error) bool {
 
 // Held is what held at a moment.
 type Held struct {
-	Revision  string      `json:"revision"`
-	WrittenAt metav1.Time `json:"writtenAt"`
-	Oldest    string      `json:"oldest"`
+	Revision string `json:"revision"`
+	Oldest   string `json:"oldest"`
 }
 
 // At is the revision that held at a time, as a number. Revisions are themselves.

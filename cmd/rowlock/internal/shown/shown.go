@@ -14,7 +14,7 @@ import (
 // Form says how objects are shown. Use one Form for all objects that are compared: what is
 // hidden is numbered, so that one sees whether two hidden values are the same.
 type Form struct {
-	ManagedFields bool // shown
+	ManagedFields bool // shown, with the other numbers that each write changes
 	Secrets       bool // shown
 	hidden        map[string]int
 }
@@ -27,7 +27,9 @@ func (f *Form) Of(obj map[string]any) map[string]any {
 	obj = runtime.DeepCopyJSON(obj)
 	meta, _ := obj["metadata"].(map[string]any)
 	if !f.ManagedFields {
-		delete(meta, "managedFields")
+		for _, field := range []string{"managedFields", "resourceVersion", "generation"} {
+			delete(meta, field)
+		}
 	}
 	if !f.Secrets && obj["kind"] == "Secret" && obj["apiVersion"] == "v1" {
 		f.hide(obj, "data")

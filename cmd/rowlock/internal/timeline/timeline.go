@@ -56,11 +56,10 @@ func (l Line) summary(list []revisions.Revision) string {
 		return "no write is known"
 	}
 	oldest, newest := list[len(list)-1].WrittenAt.Time, list[0].WrittenAt.Time
-	writes := "1 write"
-	if len(list) > 1 {
-		writes = fmt.Sprintf("%d writes", len(list))
+	if len(list) == 1 {
+		return fmt.Sprintf("1 write, at %s %s (%s)", l.clock(newest), moments.Day(newest, l.Now), newest.In(l.Now.Location()).Format("MST"))
 	}
-	return fmt.Sprintf("%s, %s %s to %s %s (%s)", writes,
+	return fmt.Sprintf("%d writes, %s %s to %s %s (%s)", len(list),
 		l.clock(oldest), moments.Day(oldest, l.Now), l.clock(newest), moments.Day(newest, l.Now), newest.In(l.Now.Location()).Format("MST"))
 }
 
@@ -184,7 +183,10 @@ func fields(r *revisions.Revision, room int, s screen.Screen) string {
 	if r.Change == "create" && len(r.ChangedFields) > 3 {
 		return ""
 	}
-	text := ""
+	text, open := "", ""
+	if r.MoreChangedFields {
+		open = "+"
+	}
 	for i, f := range r.ChangedFields {
 		next := text
 		if i > 0 {
@@ -193,13 +195,13 @@ func fields(r *revisions.Revision, room int, s screen.Screen) string {
 		next += shown.Safe(f)
 		rest := ""
 		if left := len(r.ChangedFields) - i - 1; left > 0 {
-			rest = fmt.Sprintf(" +%d", left)
+			rest = fmt.Sprintf(" +%d%s", left, open)
 		}
 		if room > 0 && len([]rune(next+rest)) > room {
 			if i == 0 {
 				return s.Fit(tail(shown.Safe(f), room-len(rest), s), room-len(rest)) + rest
 			}
-			return text + fmt.Sprintf(" +%d", len(r.ChangedFields)-i)
+			return text + fmt.Sprintf(" +%d%s", len(r.ChangedFields)-i, open)
 		}
 		text = next
 	}
