@@ -16,6 +16,7 @@ import (
 type Option func(*options)
 
 type options struct {
+	past        bool
 	embed       embed.Options
 	kinds       []embed.Kind
 	folders     []string
@@ -54,6 +55,9 @@ func FeatureGates(pairs ...string) Option {
 func RuntimeConfig(pairs ...string) Option {
 	return func(o *options) { o.embed.RuntimeConfig = append(o.embed.RuntimeConfig, pairs...) }
 }
+
+// Past serves the group history.rowlock.dev, as the binary does by default.
+func Past() Option { return func(o *options) { o.past = true } }
 
 // Retention is how long past versions of objects are kept, by the server's Clock. Without
 // this option it is a year, so that histories are whole.

@@ -31,6 +31,7 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/embed"
 	"github.com/rowlock/rowlock/server/filters"
+	"github.com/rowlock/rowlock/server/kinds/history"
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/memory"
 )
@@ -81,6 +82,9 @@ func start(t testing.TB, o options, db *memory.Database, clock *Clock, empty fun
 	asked.ClientAuthorities, asked.TokenAuthenticators = authority.pool, []authx.TokenAuthenticator{s.tokens}
 	asked.Grace, asked.Log, asked.Version = grace, log.logger(), "rowlock.test"
 	asked.Configure = func(c *server.Config) {
+		if o.past {
+			c.Catalogue.Set(append(c.Catalogue.Known(), history.Resources()...))
+		}
 		c.Clock, c.ClockMoves, c.BeforeWebhook = clock.Now, clock.moves, s.faults.webhook
 		c.Cache = cache.NewWith(c.Catalogue, cache.Config{JSON: c.Cache.JSON(), Clock: clock.Now})
 		c.Around = []filters.Filter{s.records.filter(s), s.faults.filter}

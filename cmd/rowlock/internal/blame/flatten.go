@@ -18,7 +18,7 @@ type step struct {
 // path leads to a value that holds no others.
 type path []step
 
-// String is the path for people and as identity: spec.containers[name=web].image.
+// String is the path for people and as identity: spec.containers[name="web"].image.
 func (p path) String() string {
 	var b strings.Builder
 	for i, s := range p {
@@ -89,7 +89,7 @@ func elements(list []any) []step {
 		}
 		if by != "" {
 			text, _ := json.Marshal(e.(map[string]any)[by])
-			steps[i].id = by + "=" + strings.Trim(string(text), `"`)
+			steps[i].id = by + "=" + string(text)
 		}
 	}
 	return steps

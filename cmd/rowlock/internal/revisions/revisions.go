@@ -4,7 +4,6 @@ package revisions
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"slices"
@@ -16,12 +15,13 @@ import (
 
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/cluster"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/moments"
+	"github.com/rowlock/rowlock/server/history"
 )
 
 // Group is where a server shows the past.
 const (
 	Group = "history.rowlock.dev"
-	root  = "/apis/" + Group + "/v1"
+	Root  = "/apis/" + Group + "/v1"
 )
 
 // page is how many revisions are asked for at once; servers give no more than 100.
@@ -30,47 +30,11 @@ const page = 100
 // Object is an object as JSON: whole numbers are int64.
 type Object = map[string]any
 
-// Manager is who wrote fields with a revision.
-type Manager struct {
-	Manager     string       `json:"manager"`
-	Operation   string       `json:"operation,omitempty"`
-	Subresource string       `json:"subresource,omitempty"`
-	Time        *metav1.Time `json:"time,omitempty"`
-}
-
-// Revision is one write of one object.
-type Revision struct {
-	metav1.TypeMeta `json:",inline"`
-	Metadata        metav1.ObjectMeta `json:"metadata"`
-	Object          Reference         `json:"object"`
-	Revision        string            `json:"revision"`
-	Previous        string            `json:"previous,omitempty"`
-	Change          string            `json:"change"` // create, update or delete
-	WrittenAt       metav1.MicroTime  `json:"writtenAt"`
-	SupersededBy    string            `json:"supersededBy,omitempty"`
-	Managers        []Manager         `json:"managers,omitempty"`
-	User            string            `json:"user,omitempty"`
-	ChangedFields   []string          `json:"changedFields,omitempty"`
-	// MoreChangedFields: there were more than ChangedFields names.
-	MoreChangedFields bool `json:"moreChangedFields,omitempty"`
-	// Unreadable is why there is no content.
-	Unreadable string          `json:"unreadable,omitempty"`
-	Content    json.RawMessage `json:"content,omitempty"`
-}
-
-// Reference is which object a revision is of.
-type Reference struct {
-	Resource  string `json:"resource"`
-	Group     string `json:"group,omitempty"`
-	Version   string `json:"version,omitempty"`
-	Kind      string `json:"kind,omitempty"`
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name"`
-	UID       string `json:"uid,omitempty"`
-}
+// Revision is one write of one object, as the server tells it.
+type Revision history.Revision
 
 // Deleted says whether the object was gone with this write.
-func (r *Revision) Deleted() bool { return r.Change == "delete" }
+func (r *Revision) Deleted() bool { return r.Change == history.Deleted }
 
 // Number is the revision as a number.
 func (r *Revision) Number() int64 {
@@ -80,11 +44,11 @@ func (r *Revision) Number() int64 {
 
 // Decoded is the object as of this write.
 func (r *Revision) Decoded() (Object, error) {
-	if r.Unreadable != "" || len(r.Content) == 0 {
+	if r.Unreadable != "" || r.Content == nil {
 		return nil, fmt.Errorf("revision %s cannot be read: %s", r.Revision, r.Unreadable)
 	}
 	var obj Object
-	if err := utiljson.Unmarshal(r.Content, &obj); err != nil {
+	if err := utiljson.Unmarshal(r.Content.Raw, &obj); err != nil {
 		return nil, fmt.Errorf("revision %s: %w", r.Revision, err)
 	}
 	return obj, nil
@@ -176,9 +140,9 @@ func Get(ctx context.Context, c *cluster.Client, t cluster.Target, at moments.Mo
 
 func collection(t cluster.Target) string {
 	if t.Namespace == "" {
-		return root + "/clusterrevisions"
+		return Root + "/clusterrevisions"
 	}
-	return root + "/namespaces/" + url.PathEscape(t.Namespace) + "/revisions"
+	return Root + "/namespaces/" + url.PathEscape(t.Namespace) + "/revisions"
 }
 
 // asked says what a refusal means where the server's words do not.
@@ -199,12 +163,6 @@ func missing(err error) bool {
 	return details == nil || details.Name == ""
 }
 
-// Held is what held at a moment.
-type Held struct {
-	Revision string `json:"revision"`
-	Oldest   string `json:"oldest"`
-}
-
 // At is the revision that held at a time, as a number. Revisions are themselves.
 func At(ctx context.Context, c *cluster.Client, m moments.Moment) (int64, error) {
 	if m.Revision > 0 {
@@ -217,8 +175,8 @@ func At(ctx context.Context, c *cluster.Client, m moments.Moment) (int64, error)
 func Now(ctx context.Context, c *cluster.Client) (int64, error) { return held(ctx, c, "now") }
 
 func held(ctx context.Context, c *cluster.Client, name string) (int64, error) {
-	var h Held
-	if err := c.Do(ctx, cluster.Request{Path: root + "/moments/" + url.PathEscape(name)}, &h); err != nil {
+	var h history.Moment
+	if err := c.Do(ctx, cluster.Request{Path: Root + "/moments/" + url.PathEscape(name)}, &h); err != nil {
 		if missing(err) {
 			return 0, fmt.Errorf("the server has no %s: it is no rowlock, an older one, or runs with --history-api=false; a revision instead of a time needs none", Group)
 		}

@@ -148,18 +148,20 @@ func (l Line) row(r Row, who int) string {
 		sign, colour = s.Sign("✕", "x"), screen.Red
 	}
 	change := shown.Safe(r.last.Change)
-	if r.count > 1 {
-		change = fmt.Sprintf("%d updates until %s", r.count, l.clock(r.last.WrittenAt.Time))
-	}
 	ago := moments.Ago(l.Now.Sub(r.first.WrittenAt.Time)) + " ago"
 	head := fmt.Sprintf("%s %s %s  ", sign, l.clock(r.first.WrittenAt.Time), screen.Pad(ago, 10))
 	number := shown.Safe(r.last.Revision)
 	middle := fmt.Sprintf("%s  %s  %s  ", screen.Pad(number, 7), screen.Pad(change, 6), screen.Pad(s.Fit(author(r.last), who), who))
-	room := 0
+	times := ""
+	if r.count > 1 {
+		times = fmt.Sprintf("%d times until %s: ", r.count, l.clock(r.last.WrittenAt.Time))
+	}
+	room, left := 0, 0
 	if s.Width > 0 {
 		room = max(s.Width-len([]rune(head+middle)), 1)
+		left = max(room-len(times), 1)
 	}
-	what := fields(r.last, room, s)
+	what := s.Fit(times+fields(r.last, left, s), room)
 	return strings.TrimRight(s.Paint(colour, sign)+head[len(sign):]+s.Paint(screen.Dim, screen.Pad(number, 7))+middle[len(screen.Pad(number, 7)):]+what, " ")
 }
 

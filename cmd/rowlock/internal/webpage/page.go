@@ -145,8 +145,8 @@ func (p *Page) row(r *revisions.Revision) (row, error) {
 	if slices.Contains([]string{"create", "delete"}, r.Change) {
 		made.Class = r.Change
 	}
-	if r.Deleted() || len(r.Content) == 0 {
-		return made, nil // nothing is there any more
+	if r.Deleted() || r.Content == nil {
+		return made, nil // nothing is there any more, or nothing that can be read
 	}
 	obj, err := r.Decoded()
 	if err != nil {

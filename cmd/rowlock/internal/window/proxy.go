@@ -143,17 +143,17 @@ func (p *proxy) recorded(r *http.Request, info *request.Info, code int, contentT
 	if info.Group != "" {
 		resource += "." + info.Group
 	}
-	path := "/apis/" + revisions.Group + "/v1/clusterrevisions/"
+	path := revisions.Root + "/clusterrevisions/"
 	if info.Namespace != "" && info.Resource != "namespaces" {
-		path = "/apis/" + revisions.Group + "/v1/namespaces/" + url.PathEscape(info.Namespace) + "/revisions/"
+		path = revisions.Root + "/namespaces/" + url.PathEscape(info.Namespace) + "/revisions/"
 	}
 	path += url.PathEscape(resource + ":" + info.Name + ":" + strconv.FormatInt(p.config.Revision, 10))
 	got, kind, text, err := p.ask(r, path, nil, "application/json")
 	var revision revisions.Revision
-	if err != nil || got != http.StatusOK || json.Unmarshal(text, &revision) != nil || len(revision.Content) == 0 || revision.Deleted() {
+	if err != nil || got != http.StatusOK || json.Unmarshal(text, &revision) != nil || revision.Content == nil || revision.Deleted() {
 		return code, contentType, body
 	}
-	return http.StatusOK, kind, revision.Content
+	return http.StatusOK, kind, revision.Content.Raw
 }
 
 // ask sends a read as the user.

@@ -1,0 +1,62 @@
+package cluster_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/cluster"
+	"github.com/rowlock/rowlock/server/rowlocktest"
+)
+
+// TestTargets: arguments mean what they mean to kubectl.
+func TestTargets(t *testing.T) {
+	t.Parallel()
+	srv := rowlocktest.Start(t)
+	c, err := cluster.New(srv.Config(), "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := c.Discover(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for args, want := range map[string]string{
+		"deploy/web": "deployment.apps/web shop", "deploy web": "deployment.apps/web shop", "Deployment.apps/web": "deployment.apps/web shop",
+		"deployments.v1.apps web other": "deployment.apps/web shop,deployment.apps/other shop", "po/a cm/b": "pod/a shop,configmap/b shop",
+		"node/n1": "node/n1 ", "ns/x": "namespace/x ", "events.events.k8s.io/e": "event.events.k8s.io/e shop", "events/e": "event/e shop", "crd/a.b": "customresourcedefinition.apiextensions.k8s.io/a.b ",
+	} {
+		names, err := cluster.ParseNames(strings.Fields(args))
+		if err != nil {
+			t.Errorf("%s: %v", args, err)
+			continue
+		}
+		targets, err := names.Targets(all, "shop")
+		var got []string
+		for _, target := range targets {
+			got = append(got, target.String()+" "+target.Namespace)
+		}
+		if strings.Join(got, ",") != want || err != nil {
+			t.Errorf("%s: %v, %v; want %s", args, got, err, want)
+		}
+	}
+	names, err := cluster.ParseNames([]string{"deploy,cm"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if types, err := names.Types(all); err != nil || len(types) != 2 || types[0].FullName() != "deployments.apps" || types[1].Path("a b", "c/d", "status") != "/api/v1/namespaces/a%20b/configmaps/c%2Fd/status" {
+		t.Errorf("%v, %v", types, err)
+	}
+	for _, word := range []string{"widget", "deployments.nowhere", "deployments.v9.apps", ""} {
+		if r, err := all.Find(word); err == nil {
+			t.Errorf("%q is %s", word, r.FullName())
+		}
+	}
+}
+
+func TestParseNamesRefuses(t *testing.T) {
+	for _, args := range []string{"deploy/", "/web", "deploy/web cm", "deploy cm/x", "a/b/c", "deploy,cm web", "deploy,,cm", "deploy,"} {
+		if _, err := cluster.ParseNames(strings.Fields(args)); err == nil {
+			t.Errorf("%q was taken", args)
+		}
+	}
+}
