@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/klauspost/compress/gzip"
@@ -252,9 +253,12 @@ func IsFolder(path string) bool {
 
 // removePartial takes away what a base left that was not finished.
 func removePartial(dir string) error {
-	names, err := filepath.Glob(filepath.Join(dir, basePrefix+"*"+partialSuffix))
-	for _, name := range names {
-		if e := os.Remove(name); e != nil && !errors.Is(e, fs.ErrNotExist) {
+	entries, err := os.ReadDir(dir) // the folder's name may be no pattern
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), basePrefix) || !strings.HasSuffix(e.Name(), partialSuffix) {
+			continue
+		}
+		if e := os.Remove(filepath.Join(dir, e.Name())); e != nil && !errors.Is(e, fs.ErrNotExist) {
 			err = errors.Join(err, e)
 		}
 	}

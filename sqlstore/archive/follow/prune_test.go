@@ -82,3 +82,24 @@ func TestListSays(t *testing.T) {
 		t.Fatalf("%+v %v", l, err)
 	}
 }
+
+// TestPartialBases: what a base left that was not finished goes, whatever the folder is called,
+// and nothing else does.
+func TestPartialBases(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "[prod]*")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"base-000001.partial", "base-000002.partial.partial", "other.partial"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := removePartial(dir); err != nil {
+		t.Fatal(err)
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 1 || left[0].Name() != "other.partial" {
+		t.Errorf("%v %v", left, err)
+	}
+}

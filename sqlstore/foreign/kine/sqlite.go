@@ -17,36 +17,50 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/foreign"
 )
 
-// sqliteMagic begins every SQLite file.
-const sqliteMagic = "SQLite format 3\x00"
+// sqliteMagic begins every SQLite file. Some bytes behind it stands which readers a file is for.
+const (
+	sqliteMagic   = "SQLite format 3\x00"
+	sqliteReaders = len(sqliteMagic) + 3
+	readersOfLogs = 2 // those that know of a write-ahead log
+)
 
 // IsSQLite says whether a file begins as a SQLite database does.
 func IsSQLite(path string) bool {
+	return headOf(path) != nil
+}
+
+// headOf is the beginning of a SQLite file; nil: it is none.
+func headOf(path string) []byte {
 	f, err := os.Open(path)
 	if err != nil {
-		return false
+		return nil
 	}
 	defer f.Close()
-	head := make([]byte, len(sqliteMagic))
-	_, err = io.ReadFull(f, head)
-	return err == nil && string(head) == sqliteMagic
+	head := make([]byte, sqliteReaders+1)
+	if _, err = io.ReadFull(f, head); err != nil || string(head[:len(sqliteMagic)]) != sqliteMagic {
+		return nil
+	}
+	return head
 }
 
 // OpenSQLite reads a SQLite file of kine; k3s keeps it as server/db/state.db. The file may
 // be in use: then what is read is its state now. It may have been left beside its
 // write-ahead log: then both are copied to the folder for temporary files and read there,
-// so that nothing is written beside the original.
+// so that nothing is written beside the original. With a rollback journal in place of that log, it
+// is an error where a transaction was left that would have to be undone.
 // Errors name the file, and say what it is where it is no database of kine.
 func OpenSQLite(ctx context.Context, path string) (*Source, error) {
 	if err := regular(path); err != nil {
 		return nil, err
 	}
-	if !IsSQLite(path) {
+	head := headOf(path)
+	if head == nil {
 		return nil, fmt.Errorf("%s is no SQLite database", path)
 	}
 	used, cleanup := path, func() error { return nil }
 	how := url.Values{"mode": {"ro"}}
 	switch log, index := size(path+"-wal"), size(path+"-shm"); {
+	case head[sqliteReaders] < readersOfLogs: // a rollback journal: locks say whether it is in use, and it may have to be undone first
 	case index >= 0: // somebody has it open, or had when the machine went down
 	case log > 0: // left behind: reading it in place would make an index beside it
 		var err error

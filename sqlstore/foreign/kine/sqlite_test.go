@@ -145,6 +145,56 @@ func files(t *testing.T, dir string) (list []string) {
 	return list
 }
 
+// TestRollbackJournal: a file without a write-ahead log is read as it was committed, whoever writes
+// to it; one whose last transaction was cut off is not read as that left it.
+func TestRollbackJournal(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.db")
+	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=journal_mode(delete)&_pragma=cache_size(1)&_txlock=immediate")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	run(t, db, schema)
+	fill(t, db)
+	if list, revision := read(t, path); !slices.Equal(list, filled) || revision != 10 {
+		t.Errorf("nobody writes: at %d %q", revision, list)
+	}
+	tx, err := db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 200 { // far more than the pages that it keeps in memory
+		if _, err := tx.Exec(insert, fmt.Sprintf("/registry/pods/a/never-%d", i), 1, 0, 0, 0, 0, make([]byte, 8192)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cut := filepath.Join(t.TempDir(), "state.db")
+	for _, end := range []string{"", "-journal"} {
+		data, err := os.ReadFile(path + end)
+		if err == nil {
+			err = os.WriteFile(cut+end, data, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	before := files(t, filepath.Dir(cut))
+	s, err := kine.OpenSQLite(t.Context(), cut)
+	if err == nil {
+		_ = s.Close()
+		t.Error("a transaction that was cut off is read")
+	} else if !strings.Contains(err.Error(), cut) {
+		t.Error(err)
+	}
+	if after := files(t, filepath.Dir(cut)); !slices.Equal(before, after) {
+		t.Errorf("beside it were %q, and now %q", before, after)
+	}
+}
+
 // TestOneState: what is written after a source was opened is not read.
 func TestOneState(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
