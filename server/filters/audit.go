@@ -33,6 +33,7 @@ type trail struct {
 
 	body    []byte
 	tooLong bool
+	hidden  bool // the answer is of a kind that is not recorded
 	started bool
 }
 
@@ -58,6 +59,12 @@ func (t *trail) ResponseStatus(st *metav1.Status) {
 		return
 	}
 	t.status = st
+}
+
+// Shows implements request.Auditor: nobody is to find in an audit log by a detour what its policy
+// keeps out of it.
+func (t *trail) Shows(at *authx.Attributes) {
+	t.hidden = t.hidden || t.auditor.Policy.For(at).Level != audit.RequestResponse
 }
 
 // begin asks the policy about the request.
@@ -134,6 +141,8 @@ func (t *trail) end(w http.ResponseWriter, code int, p any) {
 	}
 	if LongRunning(t.scope.Info) {
 		t.start(code)
+	} else if t.hidden {
+		t.body = nil
 	} else if t.tooLong {
 		t.scope.Annotate("audit.k8s.io/truncated", "true")
 	} else if data := t.answer(w.Header().Get("Content-Type")); data != nil {
@@ -223,6 +232,8 @@ func (w *tap) WriteHeader(code int) {
 func (w *tap) Write(p []byte) (int, error) {
 	if w.long {
 		w.trail.start(http.StatusOK)
+	} else if w.trail.hidden {
+		return w.ResponseWriter.Write(p)
 	} else if w.trail.tooLong = w.trail.tooLong || len(w.trail.body)+len(p) > maxAudited; !w.trail.tooLong {
 		w.trail.body = append(w.trail.body, p...)
 	}

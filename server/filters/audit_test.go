@@ -15,6 +15,7 @@ import (
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/audit"
 	"github.com/rowlock/rowlock/server/filters"
+	"github.com/rowlock/rowlock/server/request"
 )
 
 // stages keeps what each event says: its stage, code and user.
@@ -89,6 +90,36 @@ func TestAuditStages(t *testing.T) {
 		}
 		if !slices.Equal(sink.seen, tc.want) {
 			t.Errorf("%s: %q, want %q", tc.name, sink.seen, tc.want)
+		}
+	}
+}
+
+// lines keeps events as they are.
+type lines struct{ all string }
+
+func (l *lines) Take(line []byte) error {
+	l.all += string(line)
+	return nil
+}
+
+// TestAuditShows: an answer that shows what other requests are for is recorded only where the
+// policy records the answers to those too.
+func TestAuditShows(t *testing.T) {
+	for level, want := range map[string]bool{"Metadata": false, "Request": false, "None": false, "RequestResponse": true} {
+		policy, err := audit.Parse([]byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- {level: " + level + ", resources: [{group: '', resources: [secrets]}]}\n- {level: RequestResponse}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sink := &lines{}
+		a := &audit.Auditor{Policy: policy, Sinks: []audit.Sink{sink}, Metrics: audit.NewMetrics(), Clock: time.Now}
+		answer := func(w http.ResponseWriter, r *http.Request) {
+			request.From(r.Context()).Audit.Shows(&authx.Attributes{Verb: "get", ResourceRequest: true, Resource: "secrets", Namespace: "a", Name: "x"})
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"hidden":1}`)
+		}
+		w := serve(httptest.NewRequest("GET", "/apis/g/v1/things/x", nil), answer, filters.Audit(a, nil, quiet), filters.Authenticate(known{}, quiet, fail), filters.AuditReceived(a))
+		if !strings.Contains(w.Body.String(), "hidden") || !strings.Contains(sink.all, "ResponseComplete") || strings.Contains(sink.all, "hidden") != want {
+			t.Errorf("%s: %s %s", level, w.Body, sink.all)
 		}
 	}
 }

@@ -62,6 +62,9 @@ type Auditor interface {
 	WantsRequest() bool
 	RequestPatch(data []byte)
 	ResponseStatus(st *metav1.Status)
+	// Shows says that the answer holds what a request of such attributes would be answered
+	// with: it is recorded where the policy records the answers to those too.
+	Shows(at *authx.Attributes)
 }
 
 // Seat is what a watch needs of the server as it begins. Others may have it while the

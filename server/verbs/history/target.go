@@ -64,10 +64,14 @@ func (t *teller) ask(ctx context.Context, c *verbs.Call, at *objects.Place) (per
 		said = r.GroupResource().String() + " " + at.Namespace + "/" + at.Name
 	}
 	c.Scope.Annotate(annotateObject, said)
-	p, err := permits.Need(ctx, t.Authorizer, &authx.Attributes{
+	get := &authx.Attributes{
 		User: c.User, Verb: "get", ResourceRequest: true,
 		APIGroup: r.Group, APIVersion: r.Version, Resource: r.Plural, Namespace: r.NamespaceOf(at.Namespace, at.Name), Name: at.Name,
-	})
+	}
+	if c.Scope.Audit != nil {
+		c.Scope.Audit.Shows(get)
+	}
+	p, err := permits.Need(ctx, t.Authorizer, get)
 	decision := "allow"
 	if err != nil {
 		decision = "forbid"
