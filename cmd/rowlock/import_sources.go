@@ -37,7 +37,7 @@ func openKine(ctx context.Context, rest, url string, _ *importOptions) (foreign.
 	if rest == url { // the path of a file, which was recognised
 		return kine.OpenSQLite(ctx, url)
 	}
-	return kine.Open(ctx, url)
+	return kine.Open(ctx, strings.TrimPrefix(url, "kine+"))
 }
 
 func openEtcdSnapshot(ctx context.Context, rest, _ string, o *importOptions) (foreign.Source, error) {
