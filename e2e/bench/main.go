@@ -67,6 +67,7 @@ var measurements = []measurement{
 	{"past", measurePast},
 	{"elephant", measureElephant},
 	{"garbage", measureGarbage},
+	{"backup", measureBackup},
 }
 
 func main() {

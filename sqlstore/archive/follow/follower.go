@@ -210,8 +210,8 @@ func (s *session) close() error {
 }
 
 const (
-	leastPage = 16
-	mostPage  = 256
+	leastPage = 8
+	mostPage  = 64
 	aimPage   = 1 << 20 // bytes of values that are read at once, about
 )
 
