@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -120,4 +121,32 @@ func TestRevisions(t *testing.T) {
 			t.Errorf("got\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
 		}
 	})
+}
+
+// TestUntilBeforeWhatIsKept: of a time that is older than all that is kept nothing is listed, and
+// not the write that held when the past begins.
+func TestUntilBeforeWhatIsKept(t *testing.T) {
+	for name, open := range stores {
+		t.Run(name, func(t *testing.T) {
+			d := open(t)
+			s := servertest.Start(t, servertest.Plain(nil), served, servertest.On(d, sqlstore.Config{}))
+			s.Must("POST", "/api/v1/namespaces", `{"metadata":{"name":"shop"}}`)
+			before := time.Now()
+			time.Sleep(2 * time.Millisecond)
+			s.Must("POST", deployments, deployment("web:1", 1))
+			for after, want := range map[time.Time]int{before: 0, time.Now(): 1} {
+				b, err := d.Bounds(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := d.Trim(t.Context(), b.Head, 1<<20); err != nil {
+					t.Fatal(err)
+				}
+				got := read[history.RevisionList](t, s, list("shop", "deployments.apps", "web", "&until="+url.QueryEscape(after.Format(time.RFC3339Nano))))
+				if len(got.Items) != want {
+					t.Errorf("until %v, of which nothing is kept: %d, want %d: %+v", after, len(got.Items), want, got.Items)
+				}
+			}
+		})
+	}
 }

@@ -44,6 +44,7 @@ type page struct {
 	limit        int
 	content      bool
 	since        time.Time // what is older is left out; zero: nothing is
+	until        time.Time // so is what is newer
 	before       int64     // writes below it come
 	items        []history.Revision
 	read, shown  int   // bytes
@@ -140,18 +141,17 @@ func (p *page) bounds(ctx context.Context, token string) (err error) {
 	if p.since, err = moment(p.c, "since"); err != nil {
 		return err
 	}
-	until, err := moment(p.c, "until")
-	if err != nil {
+	if p.until, err = moment(p.c, "until"); err != nil {
 		return err
 	}
 	if token != "" {
 		p.before, err = p.goOn(token)
 		return err
 	}
-	if until.IsZero() || until.After(p.h.Objects.Now()) {
+	if p.until.IsZero() || p.until.After(p.h.Objects.Now()) {
 		return nil
 	}
-	last, err := p.h.Objects.RevisionAt(ctx, until)
+	last, err := p.h.Objects.RevisionAt(ctx, p.until)
 	p.before = last + 1
 	return err
 }
@@ -176,6 +176,10 @@ func (p *page) fill(ctx context.Context) error {
 			if w.WrittenAt.Before(p.since) {
 				return nil
 			}
+			// Of a time that is older than all that is kept, the oldest that is kept is not.
+			if next == nil && !p.until.IsZero() && w.WrittenAt.After(p.until) {
+				continue
+			}
 			if next = w; p.full() {
 				p.continueFrom = w.Item.Revision + 1
 				return nil
@@ -188,7 +192,7 @@ func (p *page) fill(ctx context.Context) error {
 			}
 			return p.add(ctx, next, nil)
 		}
-		p.before = next.Item.Revision
+		p.before = writes[len(writes)-1].Item.Revision
 		n = min(max(atOnce*n/max(size, 1), 1), mostRead)
 	}
 }
