@@ -15,6 +15,7 @@ command -v prlimit >/dev/null 2>&1 || need="$need util-linux"
 command -v prometheus >/dev/null 2>&1 && command -v promtool >/dev/null 2>&1 || need="$need prometheus"
 command -v docker-compose >/dev/null 2>&1 || need="$need docker-compose"
 command -v systemd-analyze >/dev/null 2>&1 || need="$need systemd"
+command -v chromium >/dev/null 2>&1 || need="$need chromium"
 command -v file >/dev/null 2>&1 || need="$need file"
 command -v gcc >/dev/null 2>&1 || need="$need gcc libc6-dev"
 if [ -n "$need" ]; then

@@ -30,7 +30,11 @@ func (s *Step) Line(sc screen.Screen) string {
 	if len(s.Fields) > 0 {
 		text += ": " + strings.Join(s.Fields, ", ")
 	}
-	for _, note := range append(s.Notes, s.Note) {
+	notes := s.Notes
+	if s.Done {
+		notes = []string{s.Note} // what was expected has been said
+	}
+	for _, note := range notes {
 		if note != "" {
 			text += " (" + note + ")"
 		}

@@ -123,6 +123,8 @@ func (r *Restore) compare(ctx context.Context, p *Plan, resource *cluster.Resour
 			continue
 		}
 		step := &Step{Action: Create, Target: t, Object: afresh(was, resource.HasStatus()), OldUID: revisions.Text(was, "uid"), Notes: warnings(was, false)}
+		// Each new namespace gets one by itself.
+		step.already = resource.Kind == "ServiceAccount" && t.Name == "default"
 		if err := p.add(step, size(step.Object)); err != nil {
 			return err
 		}
