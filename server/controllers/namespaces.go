@@ -206,21 +206,6 @@ func (n *Namespaces) see(it *cache.Item) {
 	}
 }
 
-// gone is shown the last state of a namespace. One that cannot be read is known by its name.
-func (n *Namespaces) gone(it *cache.Item) {
-	if g := n.going[it.Meta().UID]; g != nil {
-		n.forget(g)
-	}
-	if it.Corrupt == nil {
-		return
-	}
-	for _, g := range n.going {
-		if g.name == it.Name {
-			n.forget(g)
-		}
-	}
-}
-
 // rest is for how long a namespace is left alone at first.
 func (n *Namespaces) rest(it *cache.Item) time.Duration {
 	var ns corev1.Namespace

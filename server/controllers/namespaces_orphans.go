@@ -52,6 +52,21 @@ func ended(d cache.Delivery) bool {
 	return d.Item().Meta().Deleting && (d.Event.Prev == nil || d.Event.Prev.Corrupt == nil)
 }
 
+// gone is shown the last state of a namespace. One that cannot be read is known by its name.
+func (n *Namespaces) gone(it *cache.Item) {
+	if g := n.going[it.Meta().UID]; g != nil {
+		n.forget(g)
+	}
+	if it.Corrupt == nil {
+		return
+	}
+	for _, g := range n.going {
+		if g.name == it.Name {
+			n.forget(g)
+		}
+	}
+}
+
 // watchOrphans has the objects looked for that a namespace left.
 func (n *Namespaces) watchOrphans(name string, end int64) {
 	if len(n.orphans) >= orphansMost {
