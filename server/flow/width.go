@@ -42,7 +42,7 @@ func (c *Classifier) reading(k *Class, info *request.Info) int {
 	}
 	res := c.stored(info)
 	if res == nil {
-		return 1
+		return min(c.past(info), k.level.Most())
 	}
 	stored := c.count(res, info.Namespace)
 	if 2*stored <= objectsOfSeat {
@@ -66,6 +66,15 @@ func (c *Classifier) reading(k *Class, info *request.Info) int {
 		objects = 2 * limit
 	}
 	return min(max((objects+objectsOfSeat-1)/objectsOfSeat, 1), k.level.Most())
+}
+
+// past is the width of a list that is made of the table for the request: its pages are no longer than
+// what a seat reads, and it compares what it reads.
+func (c *Classifier) past(info *request.Info) int {
+	if r := c.config.Catalogue.Lookup(info.Group, info.Version, info.Resource); r != nil && r.Reserved && info.Verb == "list" {
+		return 2
+	}
+	return 1
 }
 
 func initialEvents(info *request.Info) bool {

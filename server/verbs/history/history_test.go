@@ -150,3 +150,8 @@ func TestUntilBeforeWhatIsKept(t *testing.T) {
 		})
 	}
 }
+
+// retained keeps the past for some time, and looks often for what is older.
+func retained(d time.Duration) sqlstore.Config {
+	return sqlstore.Config{Retention: d, CompactEvery: time.Millisecond}
+}
