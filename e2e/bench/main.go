@@ -68,6 +68,7 @@ var measurements = []measurement{
 	{"elephant", measureElephant},
 	{"garbage", measureGarbage},
 	{"backup", measureBackup},
+	{"import", measureImport},
 }
 
 func main() {

@@ -127,6 +127,16 @@ func Files(t testing.TB, c *tls.Certificate) (cert, key []byte) {
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
+// Key is the PEM form of the authority's own key, as k3s writes it.
+func (a *Authority) Key(t testing.TB) []byte {
+	t.Helper()
+	der, err := x509.MarshalECPrivateKey(a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})
+}
+
 // IssueWith signs a client certificate with one that need not be an authority's.
 func IssueWith(t testing.TB, parent *tls.Certificate, cn string, orgs ...string) *tls.Certificate {
 	t.Helper()
