@@ -8,9 +8,9 @@ import (
 
 // compact enforces the retention while this server leads.
 func (s *Store) compact(ctx context.Context) {
-	var h *horizon
+	h := make(horizons)
 	for {
-		if err := s.compactOnce(ctx, &h); err != nil && ctx.Err() == nil {
+		if err := s.compactOnce(ctx, h); err != nil && ctx.Err() == nil {
 			s.cfg.Log.Warn("compaction failed and will be tried again", "error", err)
 		}
 		if !s.cfg.Sleep(ctx, s.cfg.CompactEvery) {
@@ -19,20 +19,35 @@ func (s *Store) compact(ctx context.Context) {
 	}
 }
 
-func (s *Store) compactOnce(ctx context.Context, h **horizon) error {
+// compactOnce trims where all that is kept is in the log. Else it packs, once in the time that
+// the log reaches back: an object that is written all the time then fills its packs.
+func (s *Store) compactOnce(ctx context.Context, h horizons) error {
+	if s.cfg.Kept.packs(s.cfg.LogRetention) {
+		now := s.cfg.Elapsed()
+		if s.lastPack != nil && now-*s.lastPack < s.cfg.PackEvery {
+			_, err := s.floorsNow(ctx, h) // which remembers the head
+			return err
+		}
+		if err := s.pack(ctx, h); err != nil {
+			return err
+		}
+		s.lastPack = &now
+		return nil
+	}
 	b, err := s.Bounds(ctx)
 	if err != nil {
 		return err
 	}
-	wall, elapsed := s.cfg.Clock(), s.cfg.Elapsed() // in this order: time between them lets history live longer
-	if *h == nil {
-		*h = newHorizon(s.cfg.Retention, wall, elapsed, b.Head)
+	to, err := s.reach(ctx, h, s.cfg.Kept.Rest, b.Head)
+	if err == nil {
+		err = s.trim(ctx, to)
 	}
-	old, err := s.driver.RevisionAt(ctx, (*h).before(elapsed))
-	if err != nil {
-		return err
+	if f := s.floors.Load(); err == nil && (f == nil || f.Past != nil) { // packs of a longer retention
+		if err = Forget(ctx, s.driver, s.rest()); err == nil {
+			s.floors.Store(&Floors{Log: to})
+		}
 	}
-	return s.trim(ctx, (*h).reach(elapsed, b.Head, old))
+	return err
 }
 
 // The trimmer rests this many times as long as it worked: most of the database's time
@@ -43,11 +58,7 @@ const (
 )
 
 func (s *Store) trim(ctx context.Context, to int64) error {
-	rest := restWaited
-	if s.driver.TrimsBeside() {
-		rest = restBeside
-	}
-	return Trim(ctx, s.driver, to, rest, func(rows int) {
+	return Trim(ctx, s.driver, to, s.rest(), func(rows int) {
 		raise(&s.floor, to)
 		s.cfg.Observer.Trimmed(to, rows)
 	})
@@ -68,27 +79,14 @@ const (
 // tells how many rows went, and rests rest times as long as that took, within
 // limits. It may be cut short by ctx and begun again. Errors: those of Driver.Trim.
 func Trim(ctx context.Context, d Driver, to int64, rest int, trimmed func(rows int)) error {
-	aim := trimTime
-	if d.TrimsBeside() {
-		aim = trimTimeBeside
-	}
-	for limit := leastTrim; ; {
-		start := time.Now()
+	return inPieces(ctx, d, rest, leastTrim, func(limit int) (bool, error) {
 		n, err := d.Trim(ctx, to, limit)
 		if err != nil {
-			return err
+			return false, err
 		}
 		trimmed(n)
-		if n < limit {
-			return nil
-		}
-		took := time.Since(start)
-		if !sleep(ctx, min(time.Duration(rest)*took, longestRest)) {
-			return ctx.Err()
-		}
-		fits := int(int64(limit) * int64(aim) / max(1, int64(took)))
-		limit = min(max((limit+fits)/2, leastTrim), mostTrim, 2*limit)
-	}
+		return n >= limit, nil
+	})
 }
 
 const expirePage = 500

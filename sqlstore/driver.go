@@ -34,8 +34,8 @@ type Driver interface {
 	Read(ctx context.Context, key Key, revision int64) (Row, error)
 
 	// Past returns up to limit rows of one key with a revision below before (0: from the
-	// newest), newest first: the live one, those that ended above the floor, and those that
-	// record deletes. None is no error.
+	// newest), newest first: the live one, and those that ended above the floor of its
+	// resource, deletes among them. None is no error.
 	Past(ctx context.Context, key Key, before int64, limit int) ([]Row, error)
 
 	// Changes returns up to limit entries after a revision, ascending, without
@@ -46,6 +46,30 @@ type Driver interface {
 	// rows that ended at or below the floor. It returns how many; fewer than
 	// limit means that none is left. A floor is never lowered.
 	Trim(ctx context.Context, to int64, limit int) (deleted int, err error)
+
+	// Floors says how far back the log and snapshots reach.
+	Floors(ctx context.Context) (Floors, error)
+
+	// Retain raises the floors, durably, to those of Floors.Raised, and deletes nothing. Where
+	// the log's would rise by much it may rise by less: the floors that are returned hold
+	// then. From here on Trim is not called, as it raises the log's floor and that of all
+	// snapshots with it.
+	Retain(ctx context.Context, to Floors) (Floors, error)
+
+	// Pack moves about limit rows that ended at or below the floor of the log, from a place
+	// on, into packs, each transaction all rows of some objects or the oldest of one; it deletes
+	// those whose resource's floor has passed them. Readers and writers see no difference. What it
+	// did stays done when ctx ends or a later call fails.
+	Pack(ctx context.Context, from Cursor, limit int) (Packed, error)
+
+	// Forget deletes up to limit packs that are below the floors of their resources. Fewer than limit
+	// means that none is left.
+	Forget(ctx context.Context, limit int) (deleted int, err error)
+
+	// Older returns up to limit rows that ended at or below a revision and above the floor of their
+	// resource, behind a place, in the order of keys and revisions, packed or not. None means that none is left.
+	// Errors: CorruptError of a pack, whose Key and Revision are a place to go on from.
+	Older(ctx context.Context, upTo int64, after Cursor, limit int) ([]Row, error)
 
 	// TrimsBeside tells whether writers go on while Trim works. Where they do not, it is
 	// called for few rows at a time, with long rests.
@@ -91,7 +115,9 @@ type Stats struct {
 	ClusterID       string
 	Bounds          Bounds
 	LiveRows        int64
-	HistoryRows     int64
+	HistoryRows     int64 // that are not packed
+	PackedRows      int64
+	Packs           int64
 	Bytes           int64 // size of the database on disk
 	OldestWrittenAt time.Time
 	Resources       []ResourceStats

@@ -22,6 +22,10 @@ type Loader interface {
 // for the bounds. Rows that ended by the head carry Superseded.
 type Content struct {
 	Bounds    Bounds
-	ClusterID string // empty: keep the database's own
+	Past      map[string]int64 // Floors.Past
+	ClusterID string           // empty: keep the database's own
 	Rows      iter.Seq2[Row, error]
 }
+
+// Floors are those of the content.
+func (c *Content) Floors() Floors { return Floors{Log: c.Bounds.Floor, Past: c.Past} }

@@ -13,6 +13,9 @@ import (
 // Config sets a Store up. Zero values take the defaults named.
 type Config struct {
 	Retention    time.Duration        // how long ended rows are kept; default 5m
+	Kept         Retention            // the same, which may differ by resource; default Retention
+	LogRetention time.Duration        // how long of that the log is kept at most, and what is older packed; default 10m
+	PackEvery    time.Duration        // how often it is packed; default as long as the log is kept
 	MaxBatch     int                  // most Txns in one commit; default 512
 	MaxBatchSize int                  // most value bytes in one commit; default 4 MiB
 	MaxValue     int                  // largest value; default 3 MiB (the API's own limit is lower)
@@ -31,6 +34,12 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	setDefault(&c.Retention, 5*time.Minute)
+	if c.Kept.Rest <= 0 {
+		c.Kept.Rest = c.Retention
+	}
+	c.Retention = c.Kept.Rest
+	setDefault(&c.LogRetention, 10*time.Minute)
+	setDefault(&c.PackEvery, c.Kept.log(c.LogRetention))
 	setDefault(&c.MaxBatch, 512)
 	setDefault(&c.MaxBatchSize, 4<<20)
 	setDefault(&c.MaxValue, 3<<20)
@@ -71,6 +80,8 @@ type Observer interface {
 	Reloaded(revision int64, d time.Duration)
 	// Trimmed: compaction has reached floor, deleting rows.
 	Trimmed(floor int64, rows int)
+	// Packed: rows, whose values had so many bytes, became packs of so many more bytes.
+	Packed(rows int, bytes, stored int64)
 	// Expired: rows were deleted because their time had come.
 	Expired(rows int)
 	// Queried: a call of the driver other than a commit took d; query names it.
@@ -83,6 +94,7 @@ func (silent) Committed(int, int, time.Duration, error) {}
 func (silent) Fed(int64, int64, time.Duration)          {}
 func (silent) Reloaded(int64, time.Duration)            {}
 func (silent) Trimmed(int64, int)                       {}
+func (silent) Packed(int, int64, int64)                 {}
 func (silent) Expired(int)                              {}
 func (silent) Queried(string, time.Duration, error)     {}
 
@@ -105,14 +117,16 @@ type Reloader interface {
 
 // Store is the face that a server uses. It is safe for concurrent use.
 type Store struct {
-	driver  Driver
-	whole   WholeReader // the driver, or nil
-	cfg     Config
-	running atomic.Bool
-	ended   atomic.Bool // Run has returned: nobody takes writes
-	applied atomic.Int64
-	head    atomic.Int64 // newest revision known here
-	floor   atomic.Int64
+	driver   Driver
+	whole    WholeReader // the driver, or nil
+	cfg      Config
+	running  atomic.Bool
+	ended    atomic.Bool // Run has returned: nobody takes writes
+	applied  atomic.Int64
+	head     atomic.Int64 // newest revision known here
+	floor    atomic.Int64
+	floors   atomic.Pointer[Floors] // as known here; nil: not yet
+	lastPack *time.Duration         // when, by Elapsed; of who leads
 	// exclusive is the driver's Exclusive under which head was read last: while it
 	// holds, head moves with own writes alone.
 	exclusive atomic.Uint64
@@ -172,6 +186,7 @@ func (s *Store) Run(ctx context.Context, from int64, sink Sink) error {
 		failed = f.run(feeding, ctx, cancel)
 	})
 	loops.Go(func() { s.answerHeads(ctx) })
+	loops.Go(func() { s.learnFloors(ctx) })
 	loops.Go(func() { s.Lead(ctx, CompactorLead, s.compact) })
 	loops.Go(func() { s.Lead(ctx, "expiry", s.expire) })
 	loops.Wait()
@@ -192,10 +207,6 @@ func (s *Store) Applied() int64 { return s.applied.Load() }
 
 // Floor is the highest compacted revision known here.
 func (s *Store) Floor() int64 { return s.floor.Load() }
-
-// PastFloor is the oldest revision at which snapshots of a resource ("deployments.apps") can
-// be read, as known here.
-func (s *Store) PastFloor(resource string) int64 { return s.floor.Load() }
 
 // Retention is for how long ended rows are kept at least.
 func (s *Store) Retention() time.Duration { return s.cfg.Retention }

@@ -46,6 +46,21 @@ func (t timed) Trim(ctx context.Context, to int64, limit int) (deleted int, err 
 	return t.Driver.Trim(ctx, to, limit)
 }
 
+func (t timed) Retain(ctx context.Context, to Floors) (f Floors, err error) {
+	defer t.tell("retain", time.Now(), &err)
+	return t.Driver.Retain(ctx, to)
+}
+
+func (t timed) Pack(ctx context.Context, from Cursor, limit int) (p Packed, err error) {
+	defer t.tell("pack", time.Now(), &err)
+	return t.Driver.Pack(ctx, from, limit)
+}
+
+func (t timed) Forget(ctx context.Context, limit int) (deleted int, err error) {
+	defer t.tell("forget", time.Now(), &err)
+	return t.Driver.Forget(ctx, limit)
+}
+
 func (t timed) RevisionAt(ctx context.Context, at time.Time) (revision int64, err error) {
 	defer t.tell("revision_at", time.Now(), &err)
 	return t.Driver.RevisionAt(ctx, at)

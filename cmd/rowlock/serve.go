@@ -52,7 +52,8 @@ type serveOptions struct {
 	egress                        egressOptions
 	backing                       backingOptions
 	serviceRange, nodePortRange   string
-	retention                     time.Duration
+	retention                     retention
+	logRetention                  time.Duration
 	historyAPI                    bool
 	eventTTL                      time.Duration
 	allowPrivileged               bool
@@ -104,7 +105,9 @@ kubeconfig in the data directory; later starts find them again.`,
 	f.StringVar(&o.advertiseAddress, "advertise-address", "", "address at which the cluster reaches this server (default: the bind address, or that of the default interface)")
 	f.StringVar(&o.serviceRange, "service-cluster-ip-range", "10.96.0.0/16", "addresses of services; one network, or one of IPv4 and one of IPv6")
 	f.StringVar(&o.nodePortRange, "service-node-port-range", "30000-32767", "ports of services that nodes expose")
-	f.DurationVar(&o.retention, "history-retention", 5*time.Minute, "how long past versions of objects are kept")
+	o.retention.Rest = 5 * time.Minute
+	f.Var(&o.retention, "history-retention", "how long past versions of objects are kept: 5m, 7d, or by resource, where * is the rest: leases=10m,events=1h,*=7d. What is older than --history-log-retention is packed")
+	f.DurationVar(&o.logRetention, "history-log-retention", 10*time.Minute, "how far back watches, and servers that fall behind, can go on, if history is kept for so long")
 	f.BoolVar(&o.historyAPI, "history-api", true, "serve the past of objects as the group history.rowlock.dev, to who may get them")
 	f.DurationVar(&o.eventTTL, "event-ttl", time.Hour, "how long events are kept")
 	f.BoolVar(&o.allowPrivileged, "allow-privileged", true, "let pods have privileged containers; false refuses them in every namespace, pod security admission in some")
@@ -223,6 +226,7 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 		host = n.advertise.String()
 	}
 	address := net.JoinHostPort(host, strconv.Itoa(o.securePort))
+	o.retention.strange(resources, log)
 	catalogue := kinds.NewCatalogue(resources)
 	codec, err := o.ways.codec(log)
 	if err != nil {
@@ -310,7 +314,7 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	cfg := server.Config{
 		Tracer:    tracer,
 		Egress:    server.Egress{Cluster: ways.To(egress.Cluster), ControlPlane: control},
-		Store:     sqlstore.New(driver, sqlstore.Config{Retention: o.retention, Log: log, Observer: measured, Sealer: sealer(keys)}),
+		Store:     sqlstore.New(driver, sqlstore.Config{Kept: o.retention.Retention, LogRetention: o.logRetention, Log: log, Observer: measured, Sealer: sealer(keys)}),
 		Catalogue: catalogue, Cache: memory, Authenticate: access.authenticate, DeletesApart: o.deletesApart,
 		Admission: admitted, Aggregation: aggregation,
 		Kubelet: &kubelet, Tokens: &access.tokens, Routes: access.routes,

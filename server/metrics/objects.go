@@ -27,12 +27,14 @@ var (
 	lagDesc = prometheus.NewDesc("rowlock_store_lag_revisions",
 		"Revisions known to be in the database that memory does not have yet.", nil, nil)
 	floorDesc = prometheus.NewDesc("rowlock_store_compacted_revision",
-		"Highest revision whose history is gone.", nil, nil)
+		"Revision up to which the log is gone: no watch begins before it.", nil, nil)
+	pastDesc = prometheus.NewDesc("rowlock_store_past_revision",
+		"Oldest revision at which all resources can be read.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (s State) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{objectsDesc, watchersDesc, corruptDesc, cachedDesc, revisionDesc, lagDesc, floorDesc} {
+	for _, d := range []*prometheus.Desc{objectsDesc, watchersDesc, corruptDesc, cachedDesc, revisionDesc, lagDesc, floorDesc, pastDesc} {
 		ch <- d
 	}
 }
@@ -55,4 +57,5 @@ func (s State) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(revisionDesc, prometheus.GaugeValue, float64(s.Cache.Revision()))
 	ch <- prometheus.MustNewConstMetric(lagDesc, prometheus.GaugeValue, float64(s.Store.Lag()))
 	ch <- prometheus.MustNewConstMetric(floorDesc, prometheus.GaugeValue, float64(s.Store.Floor()))
+	ch <- prometheus.MustNewConstMetric(pastDesc, prometheus.GaugeValue, float64(s.Store.PastFloor("")))
 }

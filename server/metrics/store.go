@@ -29,6 +29,8 @@ type Store struct {
 	reconnects prometheus.Counter
 	reloads    prometheus.Counter
 	trimmed    prometheus.Counter
+	packed     prometheus.Counter
+	saved      prometheus.Gauge
 	expired    prometheus.Counter
 	queries    *prometheus.HistogramVec
 	failures   *prometheus.CounterVec
@@ -59,6 +61,8 @@ func NewStore() *Store {
 		reconnects: prometheus.NewCounter(prometheus.CounterOpts{Name: "rowlock_store_feed_reconnects_total", Help: "How often the connection that listens for other servers' writes was made anew."}),
 		reloads:    prometheus.NewCounter(prometheus.CounterOpts{Name: "rowlock_store_feed_reloads_total", Help: "How often all objects were loaded anew, because the feed had fallen behind the history that is kept."}),
 		trimmed:    prometheus.NewCounter(prometheus.CounterOpts{Name: "rowlock_store_compacted_rows_total", Help: "Rows of history that compaction deleted."}),
+		packed:     prometheus.NewCounter(prometheus.CounterOpts{Name: "rowlock_store_packed_rows_total", Help: "Rows of history that were put together in packs."}),
+		saved:      prometheus.NewGauge(prometheus.GaugeOpts{Name: "rowlock_store_packed_saved_bytes", Help: "How much smaller packs are than the values that this server put into them."}),
 		expired:    prometheus.NewCounter(prometheus.CounterOpts{Name: "rowlock_store_expired_objects_total", Help: "Objects deleted because their time had come."}),
 		queries: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "rowlock_store_query_duration_seconds", Help: "Time of a call of the database other than a commit, by its kind.", Buckets: fast,
@@ -114,6 +118,12 @@ func (s *Store) Reloaded(int64, time.Duration) { s.reloads.Inc() }
 // Trimmed implements sqlstore.Observer.
 func (s *Store) Trimmed(_ int64, rows int) { s.trimmed.Add(float64(rows)) }
 
+// Packed implements sqlstore.Observer.
+func (s *Store) Packed(rows int, bytes, stored int64) {
+	s.packed.Add(float64(rows))
+	s.saved.Add(float64(bytes - stored))
+}
+
 // Expired implements sqlstore.Observer.
 func (s *Store) Expired(rows int) { s.expired.Add(float64(rows)) }
 
@@ -137,7 +147,7 @@ var (
 )
 
 func (s *Store) parts() []prometheus.Collector {
-	return []prometheus.Collector{s.commits, s.batches, s.operations, s.reconnects, s.reloads, s.trimmed, s.expired, s.queries, s.failures}
+	return []prometheus.Collector{s.commits, s.batches, s.operations, s.reconnects, s.reloads, s.trimmed, s.packed, s.saved, s.expired, s.queries, s.failures}
 }
 
 // Describe implements prometheus.Collector.

@@ -140,7 +140,7 @@ func (s *Store) listAt(ctx context.Context, l *list) (*Page, error) {
 	if err := s.Reach(ctx, l.exact); err != nil {
 		return nil, err
 	}
-	if floor := s.Floor(); l.exact < floor {
+	if floor := s.store.PastFloor(l.resource.Storage.Key); l.exact < floor {
 		return nil, l.expired()
 	}
 	c, err := s.CollectionAt(l.permit, l.place(), l.exact)

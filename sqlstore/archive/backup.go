@@ -91,6 +91,13 @@ func Backup(ctx context.Context, d sqlstore.Driver, out io.Writer, opt Options) 
 	}
 	if opt.History {
 		h.Floor = window.Floor
+		f, err := d.Floors(ctx)
+		if err != nil {
+			return h, Trailer{}, err
+		}
+		if f.Past != nil {
+			h.Past = sqlstore.Floors{Log: h.Floor, Past: f.Past}.Text()
+		}
 	}
 	zip := gzip.NewWriter(out)
 	w := &writer{out: zip, sum: newSum(), progress: opt.Progress}
@@ -134,6 +141,9 @@ func (w *writer) all(ctx context.Context, d sqlstore.Driver, h Header) error {
 	if err != nil {
 		return err
 	}
+	if err := w.older(ctx, d, h); err != nil {
+		return err
+	}
 	for after := h.Floor; after < h.Revision; {
 		log, err := d.Changes(ctx, after, int(min(page, h.Revision-after)), false)
 		if err != nil {
@@ -150,6 +160,23 @@ func (w *writer) all(ctx context.Context, d sqlstore.Driver, h Header) error {
 	}
 	w.total = sum(w.sum)
 	return w.line(Trailer{Rows: w.rows, SHA256: w.total})
+}
+
+// older writes what is kept from before the floor.
+func (w *writer) older(ctx context.Context, d sqlstore.Driver, h Header) error {
+	if h.Past == "" {
+		return nil
+	}
+	for after := (sqlstore.Cursor{}); ; {
+		rows, err := d.Older(ctx, h.Floor, after, page)
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		if err := w.page(rows, h); err != nil {
+			return err
+		}
+		after = sqlstore.Cursor{Key: rows[len(rows)-1].Key, Revision: rows[len(rows)-1].Revision}
+	}
 }
 
 func (w *writer) page(rows []sqlstore.Row, h Header) error {

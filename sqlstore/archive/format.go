@@ -36,6 +36,8 @@ type Header struct {
 	Revision  int64     `json:"revision"` // that it is of
 	Floor     int64     `json:"floor"`    // from which its history reaches back; Revision without history
 	Taken     time.Time `json:"taken"`
+	// Past are the floors of snapshots where those reach back further than Floor, as databases keep them.
+	Past string `json:"past,omitempty"`
 }
 
 // Trailer is the last line. SHA256 covers every byte before it.

@@ -43,8 +43,13 @@ func Restore(ctx context.Context, d sqlstore.Driver, in io.Reader, progress func
 		return Header{}, Trailer{}, err
 	}
 	r.progress = progress
+	floors, err := sqlstore.ParseFloors(r.header.Past, r.header.Floor)
+	if err != nil {
+		return Header{}, Trailer{}, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
 	err = loader.Load(ctx, sqlstore.Content{
 		Bounds:    sqlstore.Bounds{Floor: r.header.Floor, Head: r.header.Revision},
+		Past:      floors.Past,
 		ClusterID: r.header.ClusterID,
 		Rows:      r.all,
 	})

@@ -21,8 +21,9 @@ type rows = btree.BTreeG[*sqlstore.Row]
 type content struct {
 	cluster string
 	bounds  sqlstore.Bounds
-	trimmed int64 // revision up to which nothing is left that had ended by then
-	bytes   int64 // see weight
+	floors  sqlstore.Floors // as they were raised last, together
+	trimmed int64           // revision up to which nothing is left that had ended by then
+	bytes   int64           // see weight
 
 	live     *rows // by key
 	past     *rows // that have ended, by key and revision
@@ -68,7 +69,7 @@ func (c *content) copy() *content {
 	c.forking.Lock()
 	defer c.forking.Unlock()
 	return &content{
-		cluster: c.cluster, bounds: c.bounds, trimmed: c.trimmed, bytes: c.bytes,
+		cluster: c.cluster, bounds: c.bounds, floors: c.floors, trimmed: c.trimmed, bytes: c.bytes,
 		live: c.live.Copy(), past: c.past.Copy(), log: c.log.Copy(), expiring: c.expiring.Copy(),
 	}
 }

@@ -19,7 +19,8 @@ func (d *Driver) Load(ctx context.Context, from sqlstore.Content) error {
 		if next.bounds.Head != 0 {
 			return sqlstore.ErrNotEmpty
 		}
-		next.bounds, next.trimmed = from.Bounds, from.Bounds.Floor
+		next.bounds, next.floors = from.Bounds, from.Floors()
+		next.trimmed = next.floors.Lowest()
 		if from.ClusterID != "" {
 			next.cluster = from.ClusterID
 		}

@@ -26,7 +26,7 @@ func (d *Driver) Bounds(ctx context.Context) (sqlstore.Bounds, error) {
 func (d *Driver) Read(ctx context.Context, key sqlstore.Key, revision int64) (sqlstore.Row, error) {
 	c, err := d.look(ctx)
 	if err == nil && revision != 0 {
-		err = c.bounds.Check(revision)
+		err = c.kept().Check(key.Resource, revision, c.bounds.Head)
 	}
 	if err != nil {
 		return sqlstore.Row{}, fmt.Errorf("reading %s: %w", key, err)
@@ -57,7 +57,7 @@ func (d *Driver) Scan(ctx context.Context, req sqlstore.ScanRequest) ([]sqlstore
 	}
 	c, err := d.look(ctx)
 	if err == nil && req.Revision != 0 {
-		err = c.bounds.Check(req.Revision)
+		err = c.kept().Check(req.Resource, req.Revision, c.bounds.Head)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("scanning %q: %w", req.Resource, err)
@@ -147,11 +147,12 @@ func (d *Driver) Past(ctx context.Context, key sqlstore.Key, before int64, limit
 		return nil, fmt.Errorf("reading the past of %s: %w", key, err)
 	}
 	before = sqlstore.PastFrom(before)
+	floor := c.kept().Of(key.Resource)
 	if row := c.find(&key); row != nil && row.Revision < before && limit > 0 {
 		found = append(found, given(row))
 	}
 	c.past.Descend(&sqlstore.Row{Key: key, Revision: before - 1}, func(r *sqlstore.Row) bool {
-		if r.Key != key || r.Superseded <= c.bounds.Floor || len(found) >= limit {
+		if r.Key != key || r.Superseded <= floor || len(found) >= limit {
 			return false
 		}
 		found = append(found, given(r))
@@ -197,13 +198,14 @@ func (d *Driver) RevisionAt(ctx context.Context, at time.Time) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("looking for the revision at %s: %w", at, err)
 	}
-	revision := c.bounds.Floor
+	floor := c.kept().Lowest()
+	revision := floor
 	c.log.Reverse(func(r *sqlstore.Row) bool {
 		if !r.WrittenAt.After(at) {
 			revision = max(revision, r.Revision)
 			return false
 		}
-		return r.Revision > c.bounds.Floor
+		return r.Revision > floor
 	})
 	return revision, nil
 }

@@ -49,6 +49,18 @@ func (d *Driver) Load(ctx context.Context, content sqlstore.Content) error {
 		if _, err := tx.Exec(ctx, qRaiseFloor, content.Bounds.Floor); err != nil {
 			return err
 		}
+		if content.Past != nil {
+			seconds, revisions, err := readSeconds(ctx, tx, 0, content.Bounds.Floor)
+			if err != nil {
+				return err
+			}
+			if _, err := tx.Exec(ctx, qMark, seconds, revisions); err != nil {
+				return err
+			}
+			if _, err := tx.Exec(ctx, qSetFloors, content.Floors().Text()); err != nil {
+				return err
+			}
+		}
 		_, err := tx.Exec(ctx, qSetRevision, content.Bounds.Head)
 		return err
 	})

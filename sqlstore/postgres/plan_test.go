@@ -26,13 +26,17 @@ var indexes = map[string][]string{
 	"qEndedAll": {"kv_ended", "kv_pkey"}, "qEndedResource": {"kv_ended", "kv_pkey"}, "qEndedNamespace": {"kv_ended", "kv_pkey"},
 	"qPastAll": {"kv_past"}, "qPastResource": {"kv_past"}, "qPastNamespace": {"kv_past"}, "qReadEnded": {"kv_past"}, "qPast": {"kv_past"},
 	"qChanges": {"kv_pkey", "kv_ended"}, "qChangesPrev": {"kv_pkey", "kv_ended"},
+	"qFloors": nil, "qSetFloors": nil, "qInsertPacks": nil, "qMark": nil, "qForgetMarks": {"kv_marks_pkey"}, "qMarked": {"kv_marks_pkey"},
+	"qPacked": {"kv_packed_past"}, "qPackedBelow": {"kv_packed_past"}, "qPackedAll": {"kv_packed_past"}, "qPackedResource": {"kv_packed_past"}, "qPackedNamespace": {"kv_packed_past"},
+	"qNextPacked": {"kv_packed_past"}, "qNextEnded": {"kv_past"}, "qEndedRows": {"kv_past"}, "qUnkeep": {"kv_pkey"}, "qDropPack": {"kv_packed_past"},
+	"qNextForget": {"kv_packed_ended"}, "qForget": {"kv_packed_ended"}, "qSeconds": {"kv_pkey"},
 	"qWrittenAt": {"kv_pkey"}, "qExpired": {"kv_expiring"}, "qTrim": {"kv_ended", "kv_pkey"},
 }
 
 // Statements without a plan, and those that read whole tables for operators.
 var unplanned = map[string]bool{
 	"qBegin": true, "qBeginSnapshot": true, "qCommit": true, "qNotify": true, "qListen": true,
-	"qTerminate": true, "qOldMarkers": true, "qSizes": true, "qCounts": true, "qSchema": true, "qTable": true,
+	"qTerminate": true, "qOldMarkers": true, "qSizes": true, "qCounts": true, "qPacks": true, "qSchema": true, "qTable": true,
 	"qWhole": true, "qWholeSettings": true, // see wholePlan
 }
 
@@ -48,6 +52,8 @@ DELETE FROM kv;
 INSERT INTO kv SELECT r, 'pods', 'ns' || (r % 20000) % 10, 'p' || r % 20000, r % 20000 + 1, CASE WHEN r <= 180000 THEN r + 20000 END, false,
   convert_to('{"metadata":{}}', 'UTF8'), CASE WHEN r % 1000 = 0 THEN now() END, '2026-03-01'::timestamptz + r * interval '1 second'
 FROM generate_series(1, 200000) r;
+INSERT INTO kv_packed SELECT 'pods', 'ns' || r % 1000 % 10, 'p' || r % 1000, r, r + 1000, r, false, 1, '2026-03-01', '{}' FROM generate_series(1, 50000) r;
+INSERT INTO kv_marks SELECT r, r FROM generate_series(1, 50000) r;
 UPDATE kv_meta SET number = 200000 WHERE key = 'revision'`
 
 // fillLittle writes as much as there is when sessions are first replaced.
@@ -67,7 +73,7 @@ func TestPlans(t *testing.T) {
 		case "no":
 			db.Exec(t, fill)
 		case "fresh":
-			db.Exec(t, "VACUUM ANALYZE kv")
+			db.Exec(t, "VACUUM ANALYZE kv, kv_packed, kv_marks")
 		}
 		for _, name := range statementNames(t) {
 			if unplanned[name] {
@@ -89,7 +95,7 @@ func TestPlans(t *testing.T) {
 					t.Errorf("with %s statistics %s does not use %s:\n%s", statistics, name, index, plan)
 				}
 			}
-			if strings.Contains(plan, "Seq Scan on kv ") {
+			if strings.Contains(plan, "Seq Scan on kv ") || strings.Contains(plan, "Seq Scan on kv_packed") || strings.Contains(plan, "Seq Scan on kv_marks") {
 				t.Errorf("with %s statistics %s reads a whole table:\n%s", statistics, name, plan)
 			}
 			if whole := wholeIndex(plan); whole != "" {

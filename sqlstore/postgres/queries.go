@@ -130,10 +130,9 @@ SELECT ` + columns + ` FROM kv WHERE revision IN (SELECT revision FROM e WHERE t
 	pastOrder  = ` ORDER BY superseded_revision, revision LIMIT 1`
 	qReadEnded = `SELECT * FROM (SELECT ` + columns + past + `$2 AND namespace = $3 AND name = $4` + pastOrder + `) p WHERE revision <= $1`
 
-	// kv_past, backwards: what ended above the floor, which is read with it, and below a
-	// revision. Of the rows that ended at one revision, that of a delete is the newer.
-	qPast = `SELECT ` + columns + ` FROM kv WHERE superseded_revision IS NOT NULL AND superseded_revision > (SELECT number FROM kv_meta WHERE key = 'floor')` +
-		` AND superseded_revision < $1 AND resource = $2 AND namespace = $3 AND name = $4 ORDER BY superseded_revision DESC, revision DESC LIMIT $5`
+	// kv_past, backwards: what ended above a floor, $5, and below a revision. Of the rows that ended at one revision, that of a delete is the newer.
+	qPast = `SELECT ` + columns + ` FROM kv WHERE superseded_revision IS NOT NULL AND superseded_revision > $5` +
+		` AND superseded_revision < $1 AND resource = $2 AND namespace = $3 AND name = $4 ORDER BY superseded_revision DESC, revision DESC LIMIT $6`
 
 	// kv_past, twice for each key: from one key that has ended rows to the next, and
 	// to its row at a revision; up to a last key.
@@ -147,6 +146,55 @@ SELECT p.* FROM k, LATERAL (SELECT ` + columns + past + `k.resource AND namespac
 		` AND ($6::text IS NULL OR (resource, namespace, name) <= ($6, $7::text, $8::text))` + pastRow + `$5`
 	qPastNamespace = `WITH RECURSIVE k AS ((` + pastKey + inNamespace + pastNext + ` AND resource = $2 AND namespace = $3 AND name > k.name` +
 		` AND ($6::text IS NULL OR (resource, namespace, name) <= ($6, $7::text, $8::text))` + pastRow + `$5`
+
+	// Packs. Those of one key are in the order of until_revision, and older than its rows in kv.
+	packColumns = `resource, namespace, name, first_revision, until_revision, created_revision, deleted, count, written_at, value`
+	ofKey       = ` WHERE resource = $2 AND namespace = $3 AND name = $4`
+
+	// kv_meta by primary key.
+	qFloors    = `SELECT coalesce((SELECT word FROM kv_meta WHERE key = 'past'), '')`
+	qSetFloors = `INSERT INTO kv_meta (key, word) VALUES ('past', $1) ON CONFLICT (key) DO UPDATE SET word = excluded.word`
+
+	// kv_packed_past: the first pack of a key that ended after a revision; those before one, backwards.
+	qPacked      = `SELECT ` + packColumns + ` FROM kv_packed` + ofKey + ` AND until_revision > $1 ORDER BY until_revision LIMIT 1`
+	qPackedBelow = `SELECT ` + packColumns + ` FROM kv_packed` + ofKey + ` AND until_revision < $1 AND until_revision > $5 ORDER BY until_revision DESC LIMIT $6`
+
+	// kv_packed_past, twice for each key: as kv_past above.
+	packedKey  = `SELECT resource, namespace, name FROM kv_packed WHERE true`
+	packedNext = ` ORDER BY resource, namespace, name LIMIT 1) UNION ALL SELECT n.resource, n.namespace, n.name FROM k, LATERAL (` + packedKey
+	packedRow  = ` ORDER BY resource, namespace, name LIMIT 1) n)
+SELECT p.* FROM k, LATERAL (SELECT ` + packColumns + ` FROM kv_packed WHERE resource = k.resource AND namespace = k.namespace AND name = k.name AND until_revision > $1` +
+		` ORDER BY until_revision LIMIT 1) p WHERE p.first_revision <= $1 LIMIT `
+	qPackedAll = `WITH RECURSIVE k AS ((` + packedKey + inAll + packedNext + ` AND (resource, namespace, name) > (k.resource, k.namespace, k.name) AND ($5 = '' OR namespace = $5)` +
+		` AND ($7::text IS NULL OR (resource, namespace, name) <= ($7, $8::text, $9::text))` + packedRow + `$6`
+	qPackedResource = `WITH RECURSIVE k AS ((` + packedKey + inResource + packedNext + ` AND resource = $2 AND (namespace, name) > (k.namespace, k.name)` +
+		` AND ($6::text IS NULL OR (resource, namespace, name) <= ($6, $7::text, $8::text))` + packedRow + `$5`
+	qPackedNamespace = `WITH RECURSIVE k AS ((` + packedKey + inNamespace + packedNext + ` AND resource = $2 AND namespace = $3 AND name > k.name` +
+		` AND ($6::text IS NULL OR (resource, namespace, name) <= ($6, $7::text, $8::text))` + packedRow + `$5`
+
+	// kv_packed_past, and kv_past: the next key.
+	behindKey   = ` AND (resource, namespace, name) > ($1, $2, $3) ORDER BY resource, namespace, name LIMIT 1`
+	qNextPacked = packedKey + behindKey
+	qNextEnded  = pastKey + behindKey
+	// kv_past: the rows of a key that ended in a range, oldest first.
+	qEndedRows = `SELECT ` + columns + ` FROM kv` + ofKey + ` AND superseded_revision IS NOT NULL AND superseded_revision >= $1 AND superseded_revision <= $5 ORDER BY superseded_revision, revision LIMIT $6`
+	// kv by primary key.
+	qUnkeep = `DELETE FROM kv WHERE revision = ANY($1::int8[]) AND superseded_revision <= (SELECT number FROM kv_meta WHERE key = 'floor')`
+	// Maintains the indexes of kv_packed.
+	qInsertPacks = `INSERT INTO kv_packed (` + packColumns + `) SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::int8[], $5::int8[], $6::int8[], $7::bool[], $8::int4[], $9::timestamptz[], $10::bytea[])`
+	// kv_packed_past.
+	qDropPack = `DELETE FROM kv_packed WHERE resource = $1 AND namespace = $2 AND name = $3 AND until_revision = $4 AND count = $5`
+
+	// kv_packed_ended: the next resource that has packs, and its oldest packs.
+	qNextForget = `SELECT resource FROM kv_packed WHERE resource > $1 ORDER BY resource LIMIT 1`
+	qForget     = `DELETE FROM kv_packed WHERE ctid = ANY(ARRAY(SELECT ctid FROM kv_packed WHERE resource = $1 AND until_revision + 0 <= $2 ORDER BY until_revision + 0 LIMIT $3))`
+
+	// kv by primary key.
+	qSeconds = `SELECT floor(extract(epoch FROM written_at))::bigint, max(revision) FROM kv WHERE revision > $1 AND revision <= $2 GROUP BY 1`
+	// kv_marks by primary key.
+	qMark        = `INSERT INTO kv_marks (second, revision) SELECT * FROM unnest($1::int8[], $2::int8[]) ON CONFLICT (second) DO UPDATE SET revision = greatest(kv_marks.revision, excluded.revision)`
+	qMarked      = `SELECT coalesce((SELECT revision FROM kv_marks WHERE second < $1 ORDER BY second DESC LIMIT 1), 0)`
+	qForgetMarks = `DELETE FROM kv_marks WHERE second <= (SELECT max(second) FROM (SELECT second, revision FROM kv_marks ORDER BY second LIMIT $2) m WHERE revision < $1)`
 
 	changeColumns = `k.revision, k.resource, k.namespace, k.name, k.created_revision, k.superseded_revision, k.deleted, k.value, k.expires_at, k.written_at, p.revision`
 	changeJoin    = ` FROM kv k LEFT JOIN kv p ON p.superseded_revision = k.revision AND p.revision < k.revision` +
@@ -180,8 +228,9 @@ WHERE kv_lead.holder = excluded.holder OR kv_lead.holder = $4 AND kv_lead.until 
 
 	// Whole-table reads for operators, never on a request's path.
 	qSizes = `SELECT (SELECT count(*) FROM kv WHERE superseded_revision IS NULL), (SELECT count(*) FROM kv WHERE superseded_revision IS NOT NULL),
-  (SELECT written_at FROM kv ORDER BY revision LIMIT 1), pg_total_relation_size('kv') + pg_total_relation_size('kv_meta'), current_setting('server_version'),
+  (SELECT written_at FROM kv ORDER BY revision LIMIT 1), pg_total_relation_size('kv') + pg_total_relation_size('kv_meta') + pg_total_relation_size('kv_packed') + pg_total_relation_size('kv_marks'), current_setting('server_version'),
   (SELECT word FROM kv_meta WHERE key = 'cluster_id')`
+	qPacks  = `SELECT count(*), coalesce(sum(count), 0), min(written_at) FROM kv_packed`
 	qCounts = `SELECT resource, count(*), sum(length(value)) FROM kv WHERE superseded_revision IS NULL GROUP BY resource ORDER BY resource`
 	qSchema = `SELECT version, dirty FROM schema_migrations`
 	qTable  = `SELECT to_regclass('schema_migrations') IS NOT NULL`

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/pack"
 )
 
 // Bounds implements sqlstore.Driver.
@@ -52,11 +53,15 @@ func (d *Driver) Scan(ctx context.Context, req sqlstore.ScanRequest) (rows []sql
 		return nil, err
 	}
 	if !ok { // nothing can follow, but whether the snapshot is there has to be said
+		f, err := d.Floors(ctx)
+		if err != nil {
+			return nil, err
+		}
 		b, err := d.Bounds(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return nil, b.Check(req.Revision)
+		return nil, f.Check(req.Resource, req.Revision, b.Head)
 	}
 	req.After = after
 	ctx, done := d.call(ctx, d.cfg.StatementTimeout)
@@ -104,25 +109,32 @@ func (d *Driver) scanSnapshot(ctx context.Context, req sqlstore.ScanRequest) ([]
 	}
 	far := func(batch *pgx.Batch) {
 		sql, args := statement(req, req.Revision, qPastAll, qPastResource, qPastNamespace)
-		last := []any{nil, nil, nil}
-		if len(alive) == req.Limit {
-			k := alive[len(alive)-1].Key
-			last = []any{k.Resource, k.Namespace, k.Name}
-		}
-		batch.Queue(sql, append(args, last...)...).Query(into(&gone))
+		batch.Queue(sql, append(args, upTo(alive, req.Limit)...)...).Query(into(&gone))
+	}
+	var packs []pack.Pack
+	packed := func(batch *pgx.Batch) {
+		sql, args := statement(req, req.Revision, qPackedAll, qPackedResource, qPackedNamespace)
+		batch.Queue(sql, append(args, upTo(alive, req.Limit)...)...).Query(intoPacks(&packs))
 	}
 	var b sqlstore.Bounds
+	var past string
 	var err error
 	if d.head.Load()-req.Revision <= d.far {
-		b, err = d.snapshot(ctx, live, near)
+		b, err = d.snapshot(ctx, queueFloors(&past), live, near)
 	} else {
-		b, err = d.snapshot(ctx, live, nil, far)
+		b, err = d.snapshot(ctx, queueFloors(&past), live, nil, far)
+	}
+	if err == nil && req.Revision < b.Floor && past != "" { // all of one snapshot
+		b, err = d.snapshot(ctx, queueFloors(&past), live, nil, far, packed)
 	}
 	if err != nil {
 		return nil, err
 	}
 	d.saw(b.Head)
-	if err := b.Check(req.Revision); err != nil {
+	if err := check(b, past, req.Resource, req.Revision); err != nil {
+		return nil, err
+	}
+	if gone, err = unfold(gone, packs, req.Revision); err != nil {
 		return nil, err
 	}
 	if len(gone) == 0 {
@@ -137,6 +149,15 @@ func (d *Driver) scanSnapshot(ctx context.Context, req sqlstore.ScanRequest) ([]
 		}
 	}
 	return rows, nil
+}
+
+// upTo is the last key that past rows are looked for up to, where live ones fill the page.
+func upTo(alive []sqlstore.Row, limit int) []any {
+	if len(alive) < limit {
+		return []any{nil, nil, nil}
+	}
+	k := alive[len(alive)-1].Key
+	return []any{k.Resource, k.Namespace, k.Name}
 }
 
 // Read implements sqlstore.Driver.
@@ -154,12 +175,18 @@ func (d *Driver) Read(ctx context.Context, key sqlstore.Key, revision int64) (ro
 		return row, nil
 	}
 	var alive, gone []sqlstore.Row
-	b, err := d.snapshot(ctx, func(batch *pgx.Batch) {
+	var packs []pack.Pack
+	var past string
+	b, err := d.snapshot(ctx, queueFloors(&past), func(batch *pgx.Batch) {
 		batch.Queue(qLive, key.Resource, key.Namespace, key.Name).Query(into(&alive))
 		batch.Queue(qReadEnded, revision, key.Resource, key.Namespace, key.Name).Query(into(&gone))
+		batch.Queue(qPacked, revision, key.Resource, key.Namespace, key.Name).Query(intoPacks(&packs))
 	})
 	if err == nil {
-		err = b.Check(revision)
+		err = check(b, past, key.Resource, revision)
+	}
+	if err == nil && len(gone) == 0 {
+		gone, err = unfold(gone, packs, revision)
 	}
 	switch {
 	case err != nil:
@@ -182,23 +209,29 @@ func (d *Driver) Past(ctx context.Context, key sqlstore.Key, before int64, limit
 	ctx, done := d.call(ctx, d.cfg.StatementTimeout)
 	defer done(&err)
 	before = sqlstore.PastFrom(before)
-	var alive, across, ended []sqlstore.Row
-	b, err := d.snapshot(ctx, func(batch *pgx.Batch) {
-		batch.Queue(qLive, key.Resource, key.Namespace, key.Name).Query(into(&alive))
-		batch.Queue(qReadEnded, before-1, key.Resource, key.Namespace, key.Name).Query(into(&across))
-		batch.Queue(qPast, before, key.Resource, key.Namespace, key.Name, limit).Query(into(&ended))
+	err = d.reading(ctx, func(tx pgx.Tx, _ sqlstore.Bounds, f sqlstore.Floors) (err error) {
+		floor := f.Of(key.Resource)
+		row, found, err := queryRow(ctx, tx, qLive, key.Resource, key.Namespace, key.Name)
+		if err == nil && (!found || row.Revision >= before) {
+			row, found, err = queryRow(ctx, tx, qReadEnded, before-1, key.Resource, key.Namespace, key.Name)
+			found = found && row.Superseded > floor
+		}
+		if err != nil {
+			return err
+		}
+		if found {
+			rows = append(rows, row)
+		}
+		ended, err := queryRows(ctx, tx, qPast, before, key.Resource, key.Namespace, key.Name, floor, limit-len(rows))
+		if rows = append(rows, ended...); err == nil && f.Past != nil {
+			rows, err = pastPacked(ctx, tx, rows, key, before, floor, limit)
+		}
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading the past of %s: %w", key, err)
 	}
-	switch {
-	case len(alive) > 0 && alive[0].Revision < before:
-		rows = alive
-	case len(across) > 0 && across[0].Superseded > b.Floor:
-		rows = across
-	}
-	rows = append(rows, ended...)
-	return rows[:min(limit, len(rows))], nil
+	return rows, nil
 }
 
 // Changes implements sqlstore.Driver.
@@ -275,16 +308,12 @@ func (d *Driver) Expired(ctx context.Context, now time.Time, limit int) (rows []
 }
 
 // RevisionAt implements sqlstore.Driver by bisection: above the floor every
-// revision has its row.
+// revision has its row. Below it there are marks, one for each second.
 func (d *Driver) RevisionAt(ctx context.Context, t time.Time) (revision int64, err error) {
 	ctx, done := d.call(ctx, d.cfg.StatementTimeout)
 	defer done(&err)
-	txOptions := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err = pgx.BeginTxFunc(ctx, d.pool, txOptions, func(tx pgx.Tx) error {
-		var low, high int64
-		if err := tx.QueryRow(ctx, qBounds).Scan(&low, &high); err != nil {
-			return err
-		}
+	err = d.reading(ctx, func(tx pgx.Tx, b sqlstore.Bounds, f sqlstore.Floors) error {
+		low, high := b.Floor, b.Head
 		for low < high {
 			middle := high - (high-low)/2
 			var at time.Time
@@ -297,8 +326,12 @@ func (d *Driver) RevisionAt(ctx context.Context, t time.Time) (revision int64, e
 				high = middle - 1
 			}
 		}
-		revision = low
-		return nil
+		if revision = low; low > b.Floor || f.Past == nil {
+			return nil
+		}
+		err := tx.QueryRow(ctx, qMarked, t.Unix()).Scan(&revision)
+		revision = max(revision, f.Lowest())
+		return err
 	})
 	if err != nil {
 		return 0, fmt.Errorf("finding the revision at %s: %w", t, err)

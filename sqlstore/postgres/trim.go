@@ -69,6 +69,13 @@ func (d *Driver) Stats(ctx context.Context) (s sqlstore.Stats, err error) {
 		if oldest != nil {
 			s.OldestWrittenAt = oldest.UTC()
 		}
+		var packed *time.Time
+		if err := tx.QueryRow(ctx, qPacks).Scan(&s.Packs, &s.PackedRows, &packed); err != nil {
+			return err
+		}
+		if packed != nil && (oldest == nil || packed.Before(*oldest)) {
+			s.OldestWrittenAt = packed.UTC()
+		}
 		rows, err := tx.Query(ctx, qCounts)
 		if err != nil {
 			return err

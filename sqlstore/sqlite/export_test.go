@@ -66,5 +66,6 @@ var Statements = map[string]string{
 	"qLiveAll": qLiveAll, "qLiveResource": qLiveResource, "qLiveNamespace": qLiveNamespace,
 	"qEndedAll": qEndedAll, "qEndedResource": qEndedResource, "qEndedNamespace": qEndedNamespace,
 	"qNextPastAll": qNextPastAll, "qNextPastResource": qNextPastResource, "qNextPastNamespace": qNextPastNamespace,
+	"qFloors": qFloors, "qSetFloors": qSetFloors, "qPacked": qPacked, "qPackedHead": qPackedHead, "qPackedBelow": qPackedBelow, "qPackedRow": qPackedRow, "qNextPackedAll": qNextPackedAll, "qNextPackedResource": qNextPackedResource, "qNextPackedNamespace": qNextPackedNamespace, "qNextEnded": qNextEnded, "qEndedRows": qEndedRows, "qUnkeep": qUnkeep, "qInsertPack": qInsertPack, "qExtendPack": qExtendPack, "qNextForget": qNextForget, "qForget": qForget, "qSeconds": qSeconds, "qMark": qMark, "qMarked": qMarked, "qForgetMarks": qForgetMarks,
 	"qRow": qRow, "qReadEnded": qReadEnded, "qPast": qPast, "qChanges": qChanges, "qChangesPrev": qChangesPrev, "qWrittenAt": qWrittenAt, "qExpired": qExpired, "qTrim": qTrim,
 }

@@ -64,6 +64,11 @@ func load(ctx context.Context, w *conn, content sqlstore.Content) error {
 	if err := w.exec(qRaiseFloor, content.Bounds.Floor); err != nil {
 		return err
 	}
+	if content.Past != nil {
+		if err := markLoaded(ctx, w, content.Floors()); err != nil {
+			return err
+		}
+	}
 	return record(w, content.Bounds.Head, "loaded")
 }
 
@@ -89,4 +94,18 @@ func insert(w *conn, row sqlstore.Row) error {
 		return fmt.Errorf("%s at revision %d: %w", row.Key, row.Revision, err)
 	}
 	return nil
+}
+
+// markLoaded notes the floors, and which revisions below that of the log were the last of their seconds.
+func markLoaded(ctx context.Context, w *conn, f sqlstore.Floors) error {
+	marks, err := readMarks(ctx, w, 0, f.Log)
+	if err != nil {
+		return err
+	}
+	for _, m := range marks {
+		if err := w.exec(qMark, m.second, m.revision); err != nil {
+			return err
+		}
+	}
+	return w.exec(qSetFloors, f.Text())
 }

@@ -14,39 +14,59 @@ const nextPast = "SEARCH kv USING COVERING INDEX kv_past (resource=? AND namespa
 
 // What each statement must be planned as; every step listed has to occur.
 var plans = map[string][]string{
-	"qBounds":            {"SEARCH kv_meta USING PRIMARY KEY (key=?)"},
-	"qRevision":          {"SEARCH kv_meta USING PRIMARY KEY (key=?)"},
-	"qSetRevision":       {"SEARCH kv_meta USING PRIMARY KEY (key=?)"},
-	"qSetBatch":          {"SEARCH kv_meta USING PRIMARY KEY (key=?)"},
-	"qBatch":             {"SEARCH kv_meta USING PRIMARY KEY (key=?)"},
-	"qRaiseFloor":        {"SEARCH kv_meta USING PRIMARY KEY (key=?)"},
-	"qSetClusterID":      {"SEARCH kv_meta USING PRIMARY KEY (key=?)"},
-	"qClusterID":         {"SEARCH kv_meta USING PRIMARY KEY (key=?)"},
-	"qInsert":            {},
-	"qExpected":          {"SEARCH kv USING INTEGER PRIMARY KEY (rowid=?)"},
-	"qSupersede":         {"SEARCH kv USING INTEGER PRIMARY KEY (rowid=?)"},
-	"qLive":              {"SEARCH kv USING INDEX kv_live (resource=? AND namespace=? AND name=?)"},
-	"qLiveAll":           {"SEARCH kv USING INDEX kv_live ((resource,namespace,name)>(?,?,?))"},
-	"qLiveResource":      {"SEARCH kv USING INDEX kv_live (resource=? AND (namespace,name)>(?,?))"},
-	"qLiveNamespace":     {"SEARCH kv USING INDEX kv_live (resource=? AND namespace=? AND name>?)"},
-	"qEndedAll":          {"SEARCH kv USING INDEX kv_ended (superseded_revision>?)"},
-	"qEndedResource":     {"SEARCH kv USING INDEX kv_ended (superseded_revision>?)"},
-	"qEndedNamespace":    {"SEARCH kv USING INDEX kv_ended (superseded_revision>?)"},
-	"qRow":               {"SEARCH kv USING INTEGER PRIMARY KEY (rowid=?)"},
-	"qReadEnded":         {"SEARCH kv USING INDEX kv_past (resource=? AND namespace=? AND name=? AND superseded_revision>?)"},
-	"qPast":              {"SEARCH kv USING INDEX kv_past (resource=? AND namespace=? AND name=? AND superseded_revision>? AND superseded_revision<?)"},
-	"qNextPastAll":       {"SEARCH k USING COVERING INDEX kv_past ((resource,namespace,name)>(?,?,?))", nextPast},
-	"qNextPastResource":  {"SEARCH k USING COVERING INDEX kv_past (resource=? AND (namespace,name)>(?,?))", nextPast},
-	"qNextPastNamespace": {"SEARCH k USING COVERING INDEX kv_past (resource=? AND namespace=? AND name>?)", nextPast},
-	"qChanges":           {"SEARCH k USING INTEGER PRIMARY KEY (rowid>?)", "SEARCH p USING COVERING INDEX kv_ended (superseded_revision=? AND rowid<?)"},
-	"qChangesPrev":       {"SEARCH k USING INTEGER PRIMARY KEY (rowid>?)", "SEARCH p USING INDEX kv_ended (superseded_revision=? AND rowid<?)"},
-	"qWrittenAt":         {"SEARCH kv USING INTEGER PRIMARY KEY (rowid=?)"},
-	"qExpired":           {"SEARCH kv USING INDEX kv_expiring (expires_at>? AND expires_at<?)"},
-	"qTrim":              {"SEARCH kv USING INTEGER PRIMARY KEY (rowid=?)", "SEARCH kv USING COVERING INDEX kv_ended (superseded_revision<?)"},
+	"qBounds":              {"SEARCH kv_meta USING PRIMARY KEY (key=?)"},
+	"qRevision":            {"SEARCH kv_meta USING PRIMARY KEY (key=?)"},
+	"qSetRevision":         {"SEARCH kv_meta USING PRIMARY KEY (key=?)"},
+	"qSetBatch":            {"SEARCH kv_meta USING PRIMARY KEY (key=?)"},
+	"qBatch":               {"SEARCH kv_meta USING PRIMARY KEY (key=?)"},
+	"qRaiseFloor":          {"SEARCH kv_meta USING PRIMARY KEY (key=?)"},
+	"qSetClusterID":        {"SEARCH kv_meta USING PRIMARY KEY (key=?)"},
+	"qClusterID":           {"SEARCH kv_meta USING PRIMARY KEY (key=?)"},
+	"qInsert":              {},
+	"qExpected":            {"SEARCH kv USING INTEGER PRIMARY KEY (rowid=?)"},
+	"qSupersede":           {"SEARCH kv USING INTEGER PRIMARY KEY (rowid=?)"},
+	"qLive":                {"SEARCH kv USING INDEX kv_live (resource=? AND namespace=? AND name=?)"},
+	"qLiveAll":             {"SEARCH kv USING INDEX kv_live ((resource,namespace,name)>(?,?,?))"},
+	"qLiveResource":        {"SEARCH kv USING INDEX kv_live (resource=? AND (namespace,name)>(?,?))"},
+	"qLiveNamespace":       {"SEARCH kv USING INDEX kv_live (resource=? AND namespace=? AND name>?)"},
+	"qEndedAll":            {"SEARCH kv USING INDEX kv_ended (superseded_revision>?)"},
+	"qEndedResource":       {"SEARCH kv USING INDEX kv_ended (superseded_revision>?)"},
+	"qEndedNamespace":      {"SEARCH kv USING INDEX kv_ended (superseded_revision>?)"},
+	"qRow":                 {"SEARCH kv USING INTEGER PRIMARY KEY (rowid=?)"},
+	"qReadEnded":           {"SEARCH kv USING INDEX kv_past (resource=? AND namespace=? AND name=? AND superseded_revision>?)"},
+	"qPast":                {"SEARCH kv USING INDEX kv_past (resource=? AND namespace=? AND name=? AND superseded_revision>? AND superseded_revision<?)"},
+	"qNextPastAll":         {"SEARCH k USING COVERING INDEX kv_past ((resource,namespace,name)>(?,?,?))", nextPast},
+	"qNextPastResource":    {"SEARCH k USING COVERING INDEX kv_past (resource=? AND (namespace,name)>(?,?))", nextPast},
+	"qNextPastNamespace":   {"SEARCH k USING COVERING INDEX kv_past (resource=? AND namespace=? AND name>?)", nextPast},
+	"qChanges":             {"SEARCH k USING INTEGER PRIMARY KEY (rowid>?)", "SEARCH p USING COVERING INDEX kv_ended (superseded_revision=? AND rowid<?)"},
+	"qChangesPrev":         {"SEARCH k USING INTEGER PRIMARY KEY (rowid>?)", "SEARCH p USING INDEX kv_ended (superseded_revision=? AND rowid<?)"},
+	"qWrittenAt":           {"SEARCH kv USING INTEGER PRIMARY KEY (rowid=?)"},
+	"qExpired":             {"SEARCH kv USING INDEX kv_expiring (expires_at>? AND expires_at<?)"},
+	"qFloors":              {"SEARCH kv_meta USING PRIMARY KEY (key=?)"},
+	"qSetFloors":           {},
+	"qPacked":              {"SEARCH kv_packed USING INDEX kv_packed_past (resource=? AND namespace=? AND name=? AND until_revision>?)"},
+	"qPackedHead":          {"SEARCH kv_packed USING INDEX kv_packed_past (resource=? AND namespace=? AND name=? AND until_revision>?)"},
+	"qPackedBelow":         {"SEARCH kv_packed USING INDEX kv_packed_past (resource=? AND namespace=? AND name=? AND until_revision>? AND until_revision<?)"},
+	"qPackedRow":           {"SEARCH kv_packed USING INTEGER PRIMARY KEY (rowid=?)"},
+	"qNextPackedAll":       {"SEARCH kv_packed USING COVERING INDEX kv_packed_past ((resource,namespace,name)>(?,?,?))"},
+	"qNextPackedResource":  {"SEARCH kv_packed USING COVERING INDEX kv_packed_past (resource=? AND (namespace,name)>(?,?))"},
+	"qNextPackedNamespace": {"SEARCH kv_packed USING COVERING INDEX kv_packed_past (resource=? AND namespace=? AND name>?)"},
+	"qNextEnded":           {"SEARCH kv USING COVERING INDEX kv_past ((resource,namespace,name)>(?,?,?))"},
+	"qEndedRows":           {"SEARCH kv USING INDEX kv_past (resource=? AND namespace=? AND name=? AND superseded_revision>? AND superseded_revision<?)"},
+	"qUnkeep":              {"SEARCH kv USING INTEGER PRIMARY KEY (rowid=?)"},
+	"qInsertPack":          {},
+	"qExtendPack":          {"SEARCH kv_packed USING INTEGER PRIMARY KEY (rowid=?)"},
+	"qNextForget":          {"SEARCH kv_packed USING COVERING INDEX kv_packed_ended (resource>?)"},
+	"qForget":              {"SEARCH kv_packed USING INTEGER PRIMARY KEY (rowid=?)", "SEARCH kv_packed USING COVERING INDEX kv_packed_ended (resource=? AND until_revision<?)"},
+	"qSeconds":             {"SEARCH kv USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"},
+	"qMark":                {},
+	"qMarked":              {"SEARCH kv_marks USING INTEGER PRIMARY KEY (rowid<?)"},
+	"qForgetMarks":         {"SEARCH kv_marks USING INTEGER PRIMARY KEY (rowid<?)"},
+	"qTrim":                {"SEARCH kv USING INTEGER PRIMARY KEY (rowid=?)", "SEARCH kv USING COVERING INDEX kv_ended (superseded_revision<?)"},
 }
 
 // Statements that are no searches, or read whole tables for operators.
-var unplanned = map[string]bool{"qBegin": true, "qBeginRO": true, "qCommit": true, "qRollback": true, "qSizes": true, "qCounts": true}
+var unplanned = map[string]bool{"qBegin": true, "qBeginRO": true, "qCommit": true, "qRollback": true, "qSizes": true, "qCounts": true, "qPacks": true}
 
 func TestPlans(t *testing.T) {
 	names := statementNames(t)
@@ -71,10 +91,10 @@ func TestPlans(t *testing.T) {
 				t.Errorf("%s is planned as %q, want %q", name, plan, step)
 			}
 		}
-		if strings.Contains(plan, "SCAN kv") && name != "qInsert" {
+		if strings.Contains(plan, "SCAN kv") && name != "qInsert" && name != "qForgetMarks" { // the oldest few of them
 			t.Errorf("%s reads a whole table: %q", name, plan)
 		}
-		if (strings.HasPrefix(name, "qLive") || strings.HasPrefix(name, "qNext") || name == "qPast" || name == "qReadEnded") && strings.Contains(plan, "TEMP B-TREE") {
+		if (strings.HasPrefix(name, "qLive") || strings.HasPrefix(name, "qNext") || strings.HasPrefix(name, "qPacked") || name == "qEndedRows" || name == "qPast" || name == "qReadEnded") && strings.Contains(plan, "TEMP B-TREE") {
 			t.Errorf("%s sorts: %q", name, plan)
 		}
 	}

@@ -31,6 +31,51 @@ const (
 	qLive = `SELECT ` + columns + ` FROM kv WHERE resource = ? AND namespace = ? AND name = ? AND superseded_revision IS NULL`
 )
 
+// Packs. Those of one key are in the order of until_revision, and older than its rows in kv.
+const (
+	packColumns = `resource, namespace, name, first_revision, until_revision, created_revision, deleted, count, written_at, value`
+	ofKey       = ` WHERE resource = ?2 AND namespace = ?3 AND name = ?4`
+
+	// kv_meta by primary key.
+	qFloors    = `SELECT value FROM kv_meta WHERE key = 'past'`
+	qSetFloors = `INSERT INTO kv_meta (key, value) VALUES ('past', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value`
+
+	// kv_packed_past: the first pack of a key that ended after a revision; those before one,
+	// backwards; the last one.
+	qPacked      = `SELECT ` + packColumns + `, rowid FROM kv_packed INDEXED BY kv_packed_past` + ofKey + ` AND until_revision > ?1 ORDER BY until_revision LIMIT 1`
+	qPackedHead  = `SELECT rowid, first_revision FROM kv_packed INDEXED BY kv_packed_past` + ofKey + ` AND until_revision > ?1 ORDER BY until_revision LIMIT 1`
+	qPackedBelow = `SELECT ` + packColumns + `, rowid FROM kv_packed INDEXED BY kv_packed_past` + ofKey + ` AND until_revision < ?1 AND until_revision > ?5 ORDER BY until_revision DESC LIMIT ?6`
+	// kv_packed by primary key.
+	qPackedRow = `SELECT ` + packColumns + `, rowid FROM kv_packed WHERE rowid = ?`
+	// kv_packed_past: the next key that has packs.
+	nextPacked           = `SELECT resource, namespace, name FROM kv_packed INDEXED BY kv_packed_past WHERE ?1 = ?1`
+	packedOrder          = ` ORDER BY resource, namespace, name LIMIT 1`
+	qNextPackedAll       = nextPacked + inAll + packedOrder
+	qNextPackedResource  = nextPacked + inResource + packedOrder
+	qNextPackedNamespace = nextPacked + inNamespace + packedOrder
+
+	// kv_past: the next key that has ended rows; those of one key that ended in a range, oldest first.
+	qNextEnded = `SELECT resource, namespace, name FROM kv INDEXED BY kv_past WHERE superseded_revision IS NOT NULL AND (resource, namespace, name) > (?, ?, ?)` + packedOrder
+	qEndedRows = `SELECT ` + columns + ` FROM kv INDEXED BY kv_past` + ofKey + ` AND superseded_revision IS NOT NULL AND superseded_revision >= ?1 AND superseded_revision <= ?5 ORDER BY superseded_revision, revision LIMIT ?6`
+	// kv by primary key.
+	qUnkeep = `DELETE FROM kv WHERE revision = ? AND superseded_revision = ?`
+	// Maintains the indexes of kv_packed.
+	qInsertPack = `INSERT INTO kv_packed (` + packColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	// kv_packed by primary key.
+	qExtendPack = `UPDATE kv_packed SET until_revision = ?, deleted = ?, count = ?, value = ? WHERE rowid = ? AND until_revision = ?`
+
+	// kv_packed_ended: the next resource that has packs, and its oldest packs.
+	qNextForget = `SELECT resource FROM kv_packed INDEXED BY kv_packed_ended WHERE resource > ? ORDER BY resource LIMIT 1`
+	qForget     = `DELETE FROM kv_packed WHERE rowid IN (SELECT rowid FROM kv_packed INDEXED BY kv_packed_ended WHERE resource = ? AND until_revision <= ? LIMIT ?)`
+
+	// kv by primary key.
+	qSeconds = `SELECT written_at / 1000000, max(revision) FROM kv WHERE revision > ? AND revision <= ? GROUP BY 1`
+	// kv_marks by primary key.
+	qMark        = `INSERT INTO kv_marks (second, revision) VALUES (?1, ?2) ON CONFLICT (second) DO UPDATE SET revision = max(revision, excluded.revision)`
+	qMarked      = `SELECT revision FROM kv_marks WHERE second < ? ORDER BY second DESC LIMIT 1`
+	qForgetMarks = `DELETE FROM kv_marks WHERE second <= (SELECT max(second) FROM (SELECT second, revision FROM kv_marks ORDER BY second LIMIT ?2) WHERE revision < ?1)`
+)
+
 // Reading pages. Each shape of request has its own text, so that each uses its index fully.
 const (
 	live  = ` superseded_revision IS NULL`
@@ -91,5 +136,6 @@ const (
 
 	// Whole-table reads for operators, never on a request's path.
 	qSizes  = `SELECT (SELECT count(*) FROM kv WHERE superseded_revision IS NULL), (SELECT count(*) FROM kv WHERE superseded_revision IS NOT NULL), (SELECT min(written_at) FROM kv)`
+	qPacks  = `SELECT count(*), coalesce(sum(count), 0), min(written_at) FROM kv_packed`
 	qCounts = `SELECT resource, count(*), sum(length(value)) FROM kv WHERE superseded_revision IS NULL GROUP BY resource ORDER BY resource`
 )

@@ -100,13 +100,17 @@ func (d *Driver) Read(ctx context.Context, key sqlstore.Key, revision int64) (ro
 		err = d.reader(ctx, read)
 	} else {
 		err = d.snapshot(ctx, func(c *conn, b sqlstore.Bounds) error {
-			if err := b.Check(revision); err != nil {
+			packed, err := check(c, b, key.Resource, revision)
+			if err != nil {
 				return err
 			}
 			if err := read(c); err != nil || found && row.Revision <= revision {
 				return err
 			}
 			row, found, err = readRow(ctx, c, qReadEnded, revision, key.Resource, key.Namespace, key.Name)
+			if err == nil && !found && packed {
+				row, found, err = readPacked(ctx, c, key, revision)
+			}
 			return err
 		})
 	}
@@ -124,10 +128,15 @@ func (d *Driver) Read(ctx context.Context, key sqlstore.Key, revision int64) (ro
 func (d *Driver) Past(ctx context.Context, key sqlstore.Key, before int64, limit int) (rows []sqlstore.Row, err error) {
 	before = sqlstore.PastFrom(before)
 	err = d.snapshot(ctx, func(c *conn, b sqlstore.Bounds) error {
+		f, err := floors(c, b)
+		if err != nil {
+			return err
+		}
+		floor := f.Of(key.Resource)
 		newest, found, err := readRow(ctx, c, qLive, key.Resource, key.Namespace, key.Name)
 		if err == nil && (!found || newest.Revision >= before) {
 			newest, found, err = readRow(ctx, c, qReadEnded, before-1, key.Resource, key.Namespace, key.Name)
-			found = found && newest.Superseded > b.Floor
+			found = found && newest.Superseded > floor
 		}
 		if err != nil || limit <= 0 {
 			return err
@@ -136,11 +145,15 @@ func (d *Driver) Past(ctx context.Context, key sqlstore.Key, before int64, limit
 			rows = append(rows, newest)
 		}
 		var dec decoder
-		return c.query(ctx, func(v []driver.Value) error {
+		err = c.query(ctx, func(v []driver.Value) error {
 			row, err := dec.row(v)
 			rows = append(rows, row)
 			return err
-		}, qPast, before, key.Resource, key.Namespace, key.Name, b.Floor, int64(limit-len(rows)))
+		}, qPast, before, key.Resource, key.Namespace, key.Name, floor, int64(limit-len(rows)))
+		if err == nil && f.Past != nil {
+			rows, err = pastPacked(ctx, c, rows, key, before, floor, limit)
+		}
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading the past of %s: %w", key, err)
@@ -213,7 +226,7 @@ func (d *Driver) Expired(ctx context.Context, now time.Time, limit int) (rows []
 }
 
 // RevisionAt implements sqlstore.Driver by bisection: above the floor every
-// revision has its row.
+// revision has its row. Below it there are marks.
 func (d *Driver) RevisionAt(ctx context.Context, t time.Time) (revision int64, err error) {
 	err = d.snapshot(ctx, func(c *conn, b sqlstore.Bounds) error {
 		low, high := b.Floor, b.Head
@@ -230,12 +243,27 @@ func (d *Driver) RevisionAt(ctx context.Context, t time.Time) (revision int64, e
 			}
 		}
 		revision = low
-		return nil
+		if low > b.Floor {
+			return nil
+		}
+		f, err := floors(c, b)
+		if err == nil && f.Past != nil {
+			revision, err = marked(c, f, t)
+		}
+		return err
 	})
 	if err != nil {
 		return 0, fmt.Errorf("finding the revision at %s: %w", t, err)
 	}
 	return revision, nil
+}
+
+// marked is the revision at a time below the floor of the log, to the second.
+func marked(c *conn, f sqlstore.Floors, t time.Time) (int64, error) {
+	var v [1]driver.Value
+	_, err := c.one(v[:], qMarked, t.Unix())
+	revision, _ := v[0].(int64)
+	return max(revision, f.Lowest()), err
 }
 
 // decoder makes Rows from result columns. It shares the strings that rows in

@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/rowlock/rowlock/sqlstore"
 )
@@ -15,14 +16,12 @@ func (d *Driver) Scan(ctx context.Context, req sqlstore.ScanRequest) (rows []sql
 	if err != nil || !ok && req.Revision == 0 {
 		return nil, err
 	}
-	if !ok { // nothing can follow, but whether the snapshot is there has to be said
-		b, err := d.Bounds(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return nil, b.Check(req.Revision)
+	if req.After = after; !ok { // nothing can follow, but whether the snapshot is there has to be said
+		return nil, d.snapshot(ctx, func(c *conn, b sqlstore.Bounds) error {
+			_, err := check(c, b, req.Resource, req.Revision)
+			return err
+		})
 	}
-	req.After = after
 	if req.Revision == 0 {
 		err = d.reader(ctx, func(c *conn) error {
 			rows, err = scanLive(ctx, c, req)
@@ -30,10 +29,11 @@ func (d *Driver) Scan(ctx context.Context, req sqlstore.ScanRequest) (rows []sql
 		})
 	} else {
 		err = d.snapshot(ctx, func(c *conn, b sqlstore.Bounds) error {
-			if err := b.Check(req.Revision); err != nil {
+			packed, err := check(c, b, req.Resource, req.Revision)
+			if err != nil {
 				return err
 			}
-			rows, err = scanSnapshot(ctx, c, req, b.Head-req.Revision > d.far)
+			rows, err = scanSnapshot(ctx, c, req, packed || b.Head-req.Revision > d.far, packed)
 			return err
 		})
 	}
@@ -86,54 +86,61 @@ const farBack = 1000
 
 // scanSnapshot merges, in key order, the live rows that were there already with
 // those that have ended since, found in the way that suits the snapshot's depth.
-func scanSnapshot(ctx context.Context, c *conn, req sqlstore.ScanRequest, deep bool) ([]sqlstore.Row, error) {
+func scanSnapshot(ctx context.Context, c *conn, req sqlstore.ScanRequest, deep, packed bool) ([]sqlstore.Row, error) {
 	alive, err := scanLive(ctx, c, req)
 	if err != nil {
 		return nil, err
 	}
-	var gone []sqlstore.Row // keys and revisions only
-	if deep {
-		var last *sqlstore.Key
-		if len(alive) == req.Limit {
-			last = &alive[len(alive)-1].Key
-		}
-		gone, err = scanPast(ctx, c, req, last)
-	} else {
-		gone, err = scanEnded(ctx, c, req)
-	}
+	gone, err := scanGone(ctx, c, req, alive, deep, packed)
 	if err != nil || len(gone) == 0 {
 		return alive, err
 	}
 	rows := make([]sqlstore.Row, 0, min(req.Limit, len(alive)+len(gone)))
 	for len(rows) < req.Limit && len(alive)+len(gone) > 0 {
-		if len(gone) == 0 || len(alive) > 0 && alive[0].Key.Compare(gone[0].Key) < 0 {
+		if len(gone) == 0 || len(alive) > 0 && alive[0].Key.Compare(gone[0].key) < 0 {
 			rows, alive = append(rows, alive[0]), alive[1:]
 			continue
 		}
-		row, found, err := readRow(ctx, c, qRow, gone[0].Revision)
+		row, err := gone[0].at(ctx, c, req.Revision)
 		if err != nil {
 			return nil, err
-		}
-		if !found {
-			return nil, fmt.Errorf("revision %d vanished inside a transaction", gone[0].Revision)
 		}
 		rows, gone = append(rows, row), gone[1:]
 	}
 	return rows, nil
 }
 
+// scanGone finds where the rows of a page lie that are not live, in key order.
+func scanGone(ctx context.Context, c *conn, req sqlstore.ScanRequest, alive []sqlstore.Row, deep, packed bool) ([]place, error) {
+	if !deep {
+		return scanEnded(ctx, c, req)
+	}
+	var last *sqlstore.Key
+	if len(alive) == req.Limit {
+		last = &alive[len(alive)-1].Key
+	}
+	gone, err := scanPast(ctx, c, req, last)
+	if err != nil || !packed {
+		return gone, err
+	}
+	more, err := scanPacked(ctx, c, req, last)
+	gone = append(gone, more...)
+	slices.SortFunc(gone, func(a, b place) int { return a.key.Compare(b.key) })
+	return gone, err
+}
+
 // scanEnded finds the ended rows of a page among all that ended since its revision.
-func scanEnded(ctx context.Context, c *conn, req sqlstore.ScanRequest) (gone []sqlstore.Row, err error) {
+func scanEnded(ctx context.Context, c *conn, req sqlstore.ScanRequest) (gone []place, err error) {
 	err = c.query(ctx, func(v []driver.Value) error {
 		revision, _ := v[0].(int64)
-		gone = append(gone, sqlstore.Row{Revision: revision, Key: sqlstore.Key{Resource: text(v[1]), Namespace: text(v[2]), Name: text(v[3])}})
+		gone = append(gone, place{revision: revision, key: sqlstore.Key{Resource: text(v[1]), Namespace: text(v[2]), Name: text(v[3])}})
 		return nil
 	}, shape(req, qEndedAll, qEndedResource, qEndedNamespace), scanArgs(req, req.Revision)...)
 	return gone, err
 }
 
 // scanPast finds them key by key, up to last if that is given.
-func scanPast(ctx context.Context, c *conn, req sqlstore.ScanRequest, last *sqlstore.Key) (gone []sqlstore.Row, err error) {
+func scanPast(ctx context.Context, c *conn, req sqlstore.ScanRequest, last *sqlstore.Key) (gone []place, err error) {
 	query := shape(req, qNextPastAll, qNextPastResource, qNextPastNamespace)
 	var v [4]driver.Value
 	for len(gone) < req.Limit {
@@ -149,7 +156,7 @@ func scanPast(ctx context.Context, c *conn, req sqlstore.ScanRequest, last *sqls
 			return gone, nil
 		}
 		if revision, ok := v[3].(int64); ok && revision <= req.Revision {
-			gone = append(gone, sqlstore.Row{Key: req.After, Revision: revision})
+			gone = append(gone, place{key: req.After, revision: revision})
 		}
 	}
 	return gone, nil

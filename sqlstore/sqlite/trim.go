@@ -111,6 +111,14 @@ func readStats(ctx context.Context, c *conn, s *sqlstore.Stats) error {
 	if oldest, ok := v[2].(int64); ok {
 		s.OldestWrittenAt = fromMicros(oldest)
 	}
+	if _, err := c.one(v[:], qPacks); err != nil {
+		return err
+	}
+	s.Packs, _ = v[0].(int64)
+	s.PackedRows, _ = v[1].(int64)
+	if oldest, ok := v[2].(int64); ok && (s.OldestWrittenAt.IsZero() || fromMicros(oldest).Before(s.OldestWrittenAt)) {
+		s.OldestWrittenAt = fromMicros(oldest)
+	}
 	pages, err := c.number(`PRAGMA page_count`)
 	if err != nil {
 		return err

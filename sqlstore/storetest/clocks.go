@@ -69,6 +69,7 @@ type counter struct{ rounds *atomic.Int64 }
 func (c counter) Committed(int, int, time.Duration, error) {}
 func (c counter) Fed(int64, int64, time.Duration)          {}
 func (c counter) Reloaded(int64, time.Duration)            {}
+func (c counter) Packed(int, int64, int64)                 {}
 func (c counter) Trimmed(int64, int)                       { c.rounds.Add(1) }
 func (c counter) Expired(int)                              {}
 func (c counter) Queried(string, time.Duration, error)     {}

@@ -27,6 +27,7 @@ type state struct {
 	mu     sync.Mutex
 	rows   []sqlstore.Row // by revision
 	bounds sqlstore.Bounds
+	floors sqlstore.Floors // as they were raised last, together
 	hints  map[chan struct{}]struct{}
 	leads  map[string]*Memory
 }
@@ -156,7 +157,7 @@ func (m *Memory) Scan(ctx context.Context, req sqlstore.ScanRequest) ([]sqlstore
 	}
 	defer m.mu.Unlock()
 	if req.Revision != 0 {
-		if err := m.bounds.Check(req.Revision); err != nil {
+		if err := m.kept().Check(req.Resource, req.Revision, m.bounds.Head); err != nil {
 			return nil, err
 		}
 	}
@@ -176,7 +177,7 @@ func (m *Memory) Read(ctx context.Context, k sqlstore.Key, revision int64) (sqls
 	}
 	defer m.mu.Unlock()
 	if revision != 0 {
-		if err := m.bounds.Check(revision); err != nil {
+		if err := m.kept().Check(k.Resource, revision, m.bounds.Head); err != nil {
 			return sqlstore.Row{}, err
 		}
 	}
@@ -194,7 +195,7 @@ func (m *Memory) Past(ctx context.Context, k sqlstore.Key, before int64, limit i
 	}
 	defer m.mu.Unlock()
 	for _, r := range slices.Backward(m.rows) {
-		kept := r.Superseded == 0 || r.Superseded > m.bounds.Floor
+		kept := r.Superseded == 0 || r.Superseded > m.kept().Of(k.Resource)
 		if r.Key == k && kept && r.Revision < sqlstore.PastFrom(before) && len(rows) < limit {
 			rows = append(rows, clone(r))
 		}
@@ -251,7 +252,7 @@ func (m *Memory) RevisionAt(ctx context.Context, at time.Time) (int64, error) {
 		return 0, err
 	}
 	defer m.mu.Unlock()
-	revision := m.bounds.Floor
+	revision := m.kept().Lowest()
 	for _, r := range m.rows {
 		if !r.WrittenAt.After(at) {
 			revision = max(revision, r.Revision)

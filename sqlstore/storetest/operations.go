@@ -22,6 +22,8 @@ import (
 func Operations(t *testing.T, from, to func(testing.TB) Database) {
 	for name, test := range map[string]func(*testing.T, Database, Database){
 		"backup and restore":             backupAndRestore,
+		"backup of packs":                backupOfPacks,
+		"verify of packs":                verifyPacks,
 		"backup while writing":           backupWhileWriting,
 		"damaged backups leave it empty": damagedBackups,
 		"restore wants an empty store":   restoreNotEmpty,
@@ -267,4 +269,52 @@ func export(t *testing.T, from, _ Database) {
 	}
 	_, _, err := archive.Export(t.Context(), d, io.Discard, archive.ExportOptions{Format: archive.SQL, Revision: 9})
 	wantErr(t, err, &sqlstore.FutureError{Revision: 9, Head: 3})
+}
+
+// backupOfPacks takes history that lies in packs into another database, where it is packed again.
+func backupOfPacks(t *testing.T, from, to Database) {
+	src, dst, m := from.Open(t), to.Open(t), NewMemory()
+	lives(t, 1, src, m)
+	retain(t, sqlstore.Floors{Log: 150, Past: map[string]int64{"": 20, "pods": 90}}, src, m)
+	packAll(t, src, 40)
+	packAll(t, m, 1)
+	file, _ := backup(t, src, archive.Options{History: true})
+	if _, _, err := archive.Restore(t.Context(), dst, bytes.NewReader(file), nil); err != nil {
+		t.Fatal(err)
+	}
+	samePast(t, dst, m)
+	packAll(t, dst, 40)
+	samePast(t, dst, m)
+	at := start.Add(60*time.Second + time.Millisecond)
+	a, err1 := src.RevisionAt(t.Context(), at)
+	b, err2 := dst.RevisionAt(t.Context(), at)
+	if err1 != nil || err2 != nil || a != 60 || b < 55 || b > a { // of what is not kept there is no mark
+		t.Fatalf("the revision at a time is %d, %v; after the restore %d, %v; want 60 and hardly less", a, err1, b, err2)
+	}
+}
+
+// verifyPacks damages what lies in packs.
+func verifyPacks(t *testing.T, from, _ Database) {
+	d := from.Open(t)
+	lives(t, 1, d)
+	retain(t, sqlstore.Floors{Log: 150, Past: map[string]int64{"": 0}}, d)
+	packAll(t, d, 40)
+	if r := clean(t, d); r.Older < 100 || r.From != 150 {
+		t.Fatalf("the report is %+v", r)
+	}
+	for _, damage := range []string{
+		`UPDATE kv_packed SET count = count + 1 WHERE until_revision = (SELECT max(until_revision) FROM kv_packed)`,
+		`UPDATE kv_packed SET created_revision = created_revision + 1 WHERE until_revision = (SELECT min(until_revision) FROM kv_packed WHERE first_revision > 50)`,
+		`UPDATE kv_packed SET value = '{"base":"{}","rows":[[0,0,[]]],"sum":1}' WHERE until_revision = (SELECT max(until_revision) FROM kv_packed)`,
+	} {
+		before, err := upkeep.Verify(t.Context(), d, func(sqlstore.Row) error { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		from.Exec(t, damage)
+		after, err := upkeep.Verify(t.Context(), d, func(sqlstore.Row) error { return nil })
+		if err != nil || after.Count == 0 || strings.Contains(damage, "created") && after.Count <= before.Count {
+			t.Fatalf("after %q the report is %+v, %v", damage, after, err)
+		}
+	}
 }

@@ -58,6 +58,24 @@ func SQLDoc(t *testing.T, document, dialect string, d sqlstore.Driver, db *sql.D
 	must(t, d, create(key("vaults.example.com", "other", "sealed"), sealed))
 	must(t, d, create(key("vaults.example.com", "other", "headless"), sqlstore.SealedPrefix+"\x00\xff"))
 	queries := sqlBlocks(t, document, dialect)
+	answers := func() map[string]string {
+		all := make(map[string]string)
+		for name, query := range queries {
+			all[name] = answer(t, db, query)
+		}
+		all["history"] = answer(t, db, "SELECT resource, name, revision, created_revision, superseded_revision, change, uid, labels, written_at, bytes, value, encrypted, encryption_key FROM history ORDER BY revision")
+		return all
+	}
+	before := answers()
+	retain(t, sqlstore.Floors{Log: 15, Past: map[string]int64{"": 0}}, d)
+	if packed := packAll(t, d, 10); packed == 0 {
+		t.Fatal("nothing was packed")
+	}
+	for name, text := range answers() {
+		if text != before[name] {
+			t.Errorf("with packs the answer to %q is\n%s\nwant\n%s", name, text, before[name])
+		}
+	}
 	for name, query := range queries {
 		t.Run(name, func(t *testing.T) {
 			want, ok := sqlDocWant[name]

@@ -123,15 +123,46 @@ func Compact(ctx context.Context, d sqlstore.Driver, to int64, progress func(row
 		return b.Floor, 0, &sqlstore.FutureError{Revision: to, Head: b.Head}
 	}
 	floor = max(to, b.Floor)
-	err = sqlstore.Trim(ctx, d, to, 1, func(n int) {
+	told := func(n int) {
 		if rows += int64(n); progress != nil {
 			progress(rows)
 		}
-	})
+	}
+	f, err := d.Floors(ctx)
+	if err != nil {
+		return floor, 0, err
+	}
+	before, err := d.Stats(ctx)
+	if err != nil {
+		return floor, 0, err
+	}
+	if to < b.Floor && f.Past != nil { // within what is packed
+		floor, err = compactPacked(ctx, d, f, to, told)
+	} else {
+		err = sqlstore.Trim(ctx, d, to, 1, told)
+	}
+	if err == nil {
+		err = sqlstore.Forget(ctx, d, 1)
+	}
+	if after, e := d.Stats(ctx); err == nil && e == nil {
+		rows += max(0, before.PackedRows-after.PackedRows)
+	}
 	if err != nil {
 		err = fmt.Errorf("compacting to %d: %w", to, err)
 	}
 	return floor, rows, err
+}
+
+// compactPacked raises the floors of snapshots alone.
+func compactPacked(ctx context.Context, d sqlstore.Driver, f sqlstore.Floors, to int64, deleted func(int)) (floor int64, err error) {
+	next := sqlstore.Floors{Log: f.Log, Past: map[string]int64{"": to}}
+	for name := range f.Past {
+		next.Past[name] = to
+	}
+	if next, err = d.Retain(ctx, next); err == nil {
+		err = sqlstore.Pack(ctx, d, 1, func(p sqlstore.Packed) { deleted(p.Deleted) })
+	}
+	return next.Lowest(), err
 }
 
 // CompactTo is the revision that keeping what was written since a time leaves

@@ -14,6 +14,7 @@ type Report struct {
 	From     int64     `json:"from"` // revisions looked at
 	To       int64     `json:"to"`
 	Objects  int64     `json:"objects"`
+	Older    int64     `json:"older"` // rows of history before From, packed or not
 	Changes  int64     `json:"changes"`
 	Problems []Problem `json:"problems"` // the first hundred
 	Count    int64     `json:"count"`    // of all problems
@@ -49,7 +50,11 @@ func Verify(ctx context.Context, d sqlstore.Driver, decode func(sqlstore.Row) er
 		decode = decodeJSON
 	}
 	v := verifier{Report: Report{From: window.Floor, To: window.Head}, decode: decode, live: make(map[sqlstore.Key]known)}
-	if err := v.run(ctx, d); err != nil {
+	err = v.older(ctx, d)
+	if err == nil {
+		err = v.run(ctx, d)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("verifying: %w", err)
 	}
 	return &v.Report, nil
@@ -105,6 +110,36 @@ func (v *verifier) run(ctx context.Context, d sqlstore.Driver) error {
 		v.add(key, k.revision, "is missing among the objects")
 	}
 	return err
+}
+
+// older checks what is kept from before the log: each pack unfolds to what its checksum says, each
+// row of an object ends where the next begins, or later after a delete, and each value decodes.
+func (v *verifier) older(ctx context.Context, d sqlstore.Driver) error {
+	var last sqlstore.Row
+	var after sqlstore.Cursor
+	for {
+		rows, err := d.Older(ctx, v.From, after, 1000)
+		var corrupt *sqlstore.CorruptError
+		if errors.As(err, &corrupt) && corrupt.Key != (sqlstore.Key{}) {
+			v.add(corrupt.Key, corrupt.Revision, "%s", corrupt.Reason)
+			after, last = sqlstore.Cursor{Key: corrupt.Key, Revision: corrupt.Revision}, sqlstore.Row{}
+			continue
+		}
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		for _, row := range rows {
+			v.Older++
+			v.row(row)
+			if same := row.Key == last.Key; same && !last.Deleted && row.Revision != last.Superseded {
+				v.add(row.Key, row.Revision, "follows revision %d, which ended at %d", last.Revision, last.Superseded)
+			} else if same && (row.Created == last.Created) == last.Deleted {
+				v.add(row.Key, row.Revision, "created by %d, the row before by %d", row.Created, last.Created)
+			}
+			last = row
+		}
+		after = sqlstore.Cursor{Key: last.Key, Revision: last.Revision}
+	}
 }
 
 func (v *verifier) row(row sqlstore.Row) {

@@ -1,0 +1,121 @@
+package sqlstore
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Floors are how far back a database can be read: the log, and the snapshots of each
+// resource, which may reach back further. Rows between the two lie packed.
+type Floors struct {
+	Log int64 `json:"log"`
+	// Past are the floors of snapshots, by resource ("leases.coordination.k8s.io"), by its
+	// plural in whatever group ("leases"), and "" of all others; nil: all are that of the log.
+	Past map[string]int64 `json:"past,omitempty"`
+}
+
+// ParseFloors reads what a database keeps of them. Where its log has another floor than is
+// noted with them, somebody has compacted who knows nothing of packs: then all end there.
+func ParseFloors(text string, log int64) (Floors, error) {
+	if text == "" {
+		return Floors{Log: log}, nil
+	}
+	var f Floors
+	if err := json.Unmarshal([]byte(text), &f); err != nil {
+		return Floors{}, &CorruptError{Reason: fmt.Sprintf("kv_meta has floors that cannot be read: %v", err)}
+	}
+	if f.Log != log {
+		return Floors{Log: log}, nil
+	}
+	return f, nil
+}
+
+// Text is what a database keeps of them.
+func (f Floors) Text() string {
+	text, _ := json.Marshal(f) // numbers and names cannot fail
+	return string(text)
+}
+
+// Of is the floor of the snapshots of a resource; of those of all resources for "".
+func (f Floors) Of(resource string) int64 {
+	if f.Past == nil {
+		return f.Log
+	}
+	if resource == "" {
+		return slices.Max(slices.Collect(maps.Values(f.Past)))
+	}
+	if floor, ok := f.Past[resource]; ok {
+		return floor
+	}
+	plural, _, _ := strings.Cut(resource, ".")
+	if floor, ok := f.Past[plural]; ok {
+		return floor
+	}
+	return f.Past[""]
+}
+
+// Lowest is the floor of what is kept longest.
+func (f Floors) Lowest() int64 {
+	if f.Past == nil {
+		return f.Log
+	}
+	return slices.Min(slices.Collect(maps.Values(f.Past)))
+}
+
+// Check says whether a snapshot of a resource can be read: CompactedError, FutureError or nil.
+func (f Floors) Check(resource string, revision, head int64) error {
+	return Bounds{Floor: f.Of(resource), Head: head}.Check(revision)
+}
+
+// Raised are the floors that keeping to others leaves. None is lowered, and none of
+// the past is above that of the log. Names that to does not have any more go once
+// others have reached them.
+func (f Floors) Raised(to Floors, head int64) Floors {
+	next := Floors{Log: max(f.Log, min(to.Log, head)), Past: map[string]int64{"": 0}}
+	for name, floor := range to.Past {
+		next.Past[name] = max(f.start(name), min(floor, next.Log))
+	}
+	next.Past[""] = max(f.start(""), min(to.Past[""], next.Log))
+	for name, floor := range f.Past {
+		if _, kept := to.Past[name]; !kept && name != "" && floor > next.Of(name) {
+			next.Past[name] = floor
+		}
+	}
+	return next
+}
+
+// start is from where a name's floor rises: nothing that it may stand for is there below.
+func (f Floors) start(name string) int64 {
+	if f.Past == nil {
+		return f.Log
+	}
+	if name == "" {
+		return f.Past[""]
+	}
+	floor := f.Of(name)
+	for other, at := range f.Past {
+		if plural, _, _ := strings.Cut(other, "."); plural == name {
+			floor = max(floor, at)
+		}
+	}
+	return floor
+}
+
+// Cursor is a place among the rows of all keys, in the order of keys and revisions.
+type Cursor struct {
+	Key      Key
+	Revision int64
+}
+
+// Packed is what one call of Driver.Pack did.
+type Packed struct {
+	Next    Cursor // where the next call goes on
+	Done    bool   // no key is left
+	Rows    int    // that were moved into packs
+	Deleted int    // that are not kept
+	Bytes   int64  // of the values that were moved
+	Stored  int64  // that packs grew by
+}

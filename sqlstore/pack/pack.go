@@ -1,0 +1,317 @@
+// Package pack puts the past states of one object into few bytes, as text that plain SQL
+// can unfold.
+//
+// It promises that what comes out is what went in, byte for byte, and that a text that was
+// damaged is noticed when it is unfolded. A pack holds consecutive rows of one life of
+// an object: each row ends where the next begins, and only the last can be a delete. Every row
+// is told by what differs from the first one, so that none needs others to be unfolded. What
+// is no JSON, as encrypted values are, is kept whole.
+package pack
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+const (
+	// MaxRows and MaxBytes are what a pack grows to: what has to be read for one state.
+	MaxRows  = 128
+	MaxBytes = 64 << 10
+	// poor is the size of a list of edits that no new pack is begun for.
+	poor = 96
+)
+
+// Pack is consecutive ended rows of one life of an object.
+type Pack struct {
+	Key     sqlstore.Key
+	First   int64 // revision of its first row
+	Until   int64 // revision that ended its last row
+	Created int64
+	Deleted bool // its last row records a delete
+	Count   int
+	Written time.Time // when its first row was
+	Text    []byte    // see content
+}
+
+// content is the text of a pack. Rows are lists: the revision and the time in
+// microseconds, both counted from those of the first row; the value; when it expires, in
+// microseconds since 1970, where it does. A value is a list of edits or a whole.
+type content struct {
+	Base string            `json:"base"`
+	Rows []json.RawMessage `json:"rows"`
+	Sum  uint32            `json:"sum"` // CRC-32 of all values, each with a zero byte behind it
+}
+
+// whole is a value that is no JSON.
+type whole struct {
+	Size   int     `json:"size"`
+	Sealed *string `json:"sealed,omitempty"` // provider and name of the key, as views show them
+	Bytes  []byte  `json:"bytes"`
+}
+
+// Fold makes packs of ended rows of one object, oldest first. last is the pack before
+// them, if there is one: where it is small and the rows go on from it, it comes back within the first,
+// and extends is true.
+func Fold(last *Pack, rows []sqlstore.Row) (packs []Pack, extends bool, err error) {
+	if last != nil && last.continues(&rows[0]) {
+		before, err := last.Rows()
+		if err != nil {
+			return nil, false, err
+		}
+		rows, extends = append(before, rows...), true
+	}
+	for len(rows) > 0 {
+		p, n := fold(rows)
+		packs, rows = append(packs, p), rows[n:]
+	}
+	return packs, extends, nil
+}
+
+// continues says whether a row goes into the pack. One that records a delete always does
+// where it can: it ended at the revision at which the row before it did, which no two packs of a
+// key do.
+func (p *Pack) continues(row *sqlstore.Row) bool {
+	room := row.Deleted || p.Count < MaxRows*3/4 && len(p.Text) < MaxBytes/2
+	return room && !p.Deleted && p.Until == row.Revision && p.Created == row.Created
+}
+
+// fold makes one pack of the first rows, as many as belong into it.
+func fold(rows []sqlstore.Row) (Pack, int) {
+	first := &rows[0]
+	f := folder{first: first}
+	plain := isText(first.Value)
+	f.out = append(f.out, `{"base":`...)
+	if plain {
+		f.out = appendString(f.out, string(first.Value))
+		f.begin(first.Value)
+	} else {
+		f.out = append(f.out, `""`...)
+	}
+	f.out = append(f.out, `,"rows":[`...)
+	n := 0
+	for n < len(rows) && (n < MaxRows || rows[n].Deleted) && (n == 0 || f.follows(&rows[n-1], &rows[n])) && f.add(&rows[n], plain, n == 0) {
+		n++
+	}
+	last := &rows[n-1]
+	f.out = append(f.out, `],"sum":`...)
+	f.out = append(strconv.AppendUint(f.out, uint64(f.sum), 10), '}')
+	return Pack{
+		Key: first.Key, First: first.Revision, Until: last.Superseded, Created: first.Created, Deleted: last.Deleted,
+		Count: n, Written: first.WrittenAt, Text: f.out,
+	}, n
+}
+
+type folder struct {
+	first *sqlstore.Row
+	ascii base[byte]
+	runes *base[rune] // of a base that is not ASCII, or when a text is not
+	text  []byte
+	plain bool // text is ASCII
+	out   []byte
+	sum   uint32
+}
+
+func (f *folder) begin(text []byte) {
+	f.text, f.plain, f.ascii.text = text, isASCII(text), text
+}
+
+// follows says that a row goes on where another ended.
+func (f *folder) follows(before, row *sqlstore.Row) bool {
+	return !before.Deleted && before.Superseded == row.Revision && row.Created == f.first.Created
+}
+
+// add appends a row, unless it is better off as the first of a pack of its own.
+func (f *folder) add(row *sqlstore.Row, plain, first bool) bool {
+	forced := first || row.Deleted // see continues
+	text := isText(row.Value)
+	if text != plain && !forced {
+		return false
+	}
+	start := len(f.out)
+	if !first {
+		f.out = append(f.out, ',')
+	}
+	f.out = strconv.AppendInt(append(f.out, '['), row.Revision-f.first.Revision, 10)
+	f.out = strconv.AppendInt(append(f.out, ','), row.WrittenAt.UnixMicro()-f.first.WrittenAt.UnixMicro(), 10)
+	f.out = append(f.out, ',')
+	value := len(f.out)
+	if text {
+		f.out = f.edits(f.out, row.Value)
+	} else {
+		f.out = appendWhole(f.out, row.Value)
+	}
+	size := len(f.out) - value
+	if !row.ExpiresAt.IsZero() {
+		f.out = strconv.AppendInt(append(f.out, ','), row.ExpiresAt.UnixMicro(), 10)
+	}
+	f.out = append(f.out, ']')
+	if !forced && (text && size > max(len(row.Value)/2, poor) || len(f.out) > MaxBytes) {
+		f.out = f.out[:start]
+		return false
+	}
+	f.sum = addSum(f.sum, row.Value)
+	return true
+}
+
+func (f *folder) edits(out, value []byte) []byte {
+	if f.plain && isASCII(value) {
+		return f.ascii.edits(out, value)
+	}
+	if f.runes == nil {
+		f.runes = &base[rune]{text: []rune(string(f.text))}
+	}
+	return f.runes.edits(out, []rune(string(value)))
+}
+
+func addSum(sum uint32, value []byte) uint32 {
+	return crc32.Update(crc32.Update(sum, crc32.IEEETable, value), crc32.IEEETable, []byte{0})
+}
+
+// isText says that a value is shown as JSON by the views.
+func isText(value []byte) bool { return json.Valid(value) && utf8.Valid(value) }
+
+func appendWhole(out, value []byte) []byte {
+	w := whole{Size: len(value), Bytes: value, Sealed: sealedBy(value)}
+	text, _ := json.Marshal(w) // cannot fail
+	return append(out, text...)
+}
+
+// sealedBy is what the views say of the key of a value, or nil where it is not encrypted.
+func sealedBy(value []byte) *string {
+	head, ok := bytes.CutPrefix(value, []byte(sqlstore.SealedPrefix))
+	if !ok {
+		return nil
+	}
+	var key string
+	if parts := bytes.SplitN(head[:min(len(head), 4096)], []byte(":"), 3); len(parts) == 3 {
+		key = string(parts[0]) + ":" + string(parts[1])
+	}
+	return &key
+}
+
+// Rows are all rows of the pack, oldest first. Errors: CorruptError.
+func (p *Pack) Rows() ([]sqlstore.Row, error) {
+	c, err := p.content()
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]sqlstore.Row, len(c.Rows))
+	var sum uint32
+	for i := range c.Rows {
+		if rows[i], err = p.row(c, i); err != nil {
+			return nil, err
+		}
+		sum = addSum(sum, rows[i].Value)
+	}
+	if sum != c.Sum || len(rows) != p.Count || rows[0].Revision != p.First {
+		return nil, p.damaged("its rows do not match its checksum")
+	}
+	return rows, nil
+}
+
+// At is the row that held at a revision, if the pack has one. Errors: CorruptError.
+func (p *Pack) At(revision int64) (row sqlstore.Row, found bool, err error) {
+	if revision < p.First || revision >= p.Until {
+		return row, false, nil
+	}
+	c, err := p.content()
+	if err != nil {
+		return row, false, err
+	}
+	at := 0
+	for i := range c.Rows {
+		offset, _, err := head(c.Rows[i])
+		if err != nil {
+			return row, false, p.damaged(err.Error())
+		}
+		if p.First+offset > revision {
+			break
+		}
+		at = i
+	}
+	row, err = p.row(c, at)
+	return row, err == nil, err
+}
+
+func (p *Pack) content() (*content, error) {
+	var c content
+	if err := json.Unmarshal(p.Text, &c); err != nil {
+		return nil, p.damaged(err.Error())
+	}
+	if len(c.Rows) == 0 {
+		return nil, p.damaged("it is empty")
+	}
+	return &c, nil
+}
+
+// head is the first number of a row, and what follows it.
+func head(row json.RawMessage) (int64, []json.RawMessage, error) {
+	var parts []json.RawMessage
+	if err := json.Unmarshal(row, &parts); err != nil {
+		return 0, nil, err
+	}
+	if len(parts) < 3 {
+		return 0, nil, fmt.Errorf("a row has %d parts", len(parts))
+	}
+	offset, err := strconv.ParseInt(string(parts[0]), 10, 64)
+	return offset, parts[1:], err
+}
+
+func (p *Pack) row(c *content, i int) (sqlstore.Row, error) {
+	offset, parts, err := head(c.Rows[i])
+	if err != nil {
+		return sqlstore.Row{}, p.damaged(err.Error())
+	}
+	r := sqlstore.Row{Key: p.Key, Revision: p.First + offset, Created: p.Created, Superseded: p.Until}
+	if i+1 < len(c.Rows) {
+		next, _, err := head(c.Rows[i+1])
+		if err != nil {
+			return r, p.damaged(err.Error())
+		}
+		r.Superseded = p.First + next
+	} else {
+		r.Deleted = p.Deleted
+	}
+	micros, err := strconv.ParseInt(string(parts[0]), 10, 64)
+	if err != nil {
+		return r, p.damaged(err.Error())
+	}
+	r.WrittenAt = time.UnixMicro(p.Written.UnixMicro() + micros).UTC()
+	if len(parts) > 2 {
+		expires, err := strconv.ParseInt(string(parts[2]), 10, 64)
+		if err != nil {
+			return r, p.damaged(err.Error())
+		}
+		r.ExpiresAt = time.UnixMicro(expires).UTC()
+	}
+	if r.Value, err = unfold(c.Base, parts[1]); err != nil {
+		return r, p.damaged(err.Error())
+	}
+	return r, nil
+}
+
+func unfold(base string, value json.RawMessage) ([]byte, error) {
+	if value[0] == '[' {
+		return apply(base, value)
+	}
+	var w struct {
+		Bytes string `json:"bytes"`
+	}
+	if err := json.Unmarshal(value, &w); err != nil {
+		return nil, err
+	}
+	return base64.StdEncoding.DecodeString(w.Bytes)
+}
+
+// damaged names the pack by the revision behind which reading can go on.
+func (p *Pack) damaged(reason string) error {
+	return &sqlstore.CorruptError{Key: p.Key, Revision: p.Until, Reason: "packed history: " + reason}
+}

@@ -1,0 +1,193 @@
+package pack_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/pack"
+)
+
+var start = time.Date(2026, 3, 1, 12, 0, 0, 123456000, time.UTC)
+
+// rows is a life of an object with these values; the last row is followed by another.
+func rows(values ...string) (all []sqlstore.Row) {
+	for i, v := range values {
+		all = append(all, sqlstore.Row{
+			Key: sqlstore.Key{Resource: "pods", Namespace: "a", Name: "b"}, Revision: int64(100 + 7*i), Created: 93, Superseded: int64(107 + 7*i),
+			Value: []byte(v), WrittenAt: start.Add(time.Duration(i) * 10 * time.Second),
+		})
+	}
+	return all
+}
+
+func fold(t testing.TB, last *pack.Pack, in []sqlstore.Row) []pack.Pack {
+	t.Helper()
+	packs, _, err := pack.Fold(last, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return packs
+}
+
+func wantRows(t testing.TB, packs []pack.Pack, want []sqlstore.Row) {
+	t.Helper()
+	var got []sqlstore.Row
+	for i := range packs {
+		if !json.Valid(packs[i].Text) {
+			t.Fatalf("a pack is no JSON: %s", packs[i].Text)
+		}
+		rows, err := packs[i].Rows()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, rows...)
+		for _, r := range rows {
+			held := r.Revision < r.Superseded // and not a delete
+			for _, revision := range []int64{r.Revision, max(r.Revision, r.Superseded-1)} {
+				at, found, err := packs[i].At(revision)
+				if err != nil || found != held || held && fmt.Sprint(at) != fmt.Sprint(r) {
+					t.Fatalf("at %d the pack has %+v, %v, %v; want %+v", revision, at, found, err, r)
+				}
+			}
+		}
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Fatalf("unfolded\n%v\nwant\n%v", got, want)
+	}
+}
+
+func TestRoundTrip(t *testing.T) {
+	lease := `{"spec":{"holder":"n","renewTime":"2026-03-01T12:00:%02d.123456Z"},"metadata":{"managedFields":[{"time":"2026-03-01T12:00:%02dZ"}]},"status":{}}`
+	binary := "rowlock:enc:1:aescbc:key1:\x00\xff"
+	for name, values := range map[string][]string{
+		"one":                  {`{"a":1}`},
+		"the same":             {`{"a":1}`, `{"a":1}`, `{"a":1}`},
+		"a time":               {fmt.Sprintf(lease, 1, 1), fmt.Sprintf(lease, 11, 11), fmt.Sprintf(lease, 21, 21)},
+		"longer and shorter":   {fmt.Sprintf(lease, 1, 1), fmt.Sprintf(lease, 1, 100000), fmt.Sprintf(lease, 1234567890, 1), fmt.Sprintf(lease, 1, 1)},
+		"something else":       {`{"a":1}`, `{"b":"` + strings.Repeat("x", 500) + `"}`, `{"c":"` + strings.Repeat("y", 500) + `"}`},
+		"not ASCII":            {`{"a":"ä€😀","b":"2026"}`, `{"a":"ä€😀","b":"2027"}`, `{"a":"ö€😀","b":"2027ü"}`, `{"a":"","b":"2027"}`},
+		"then not ASCII":       {`{"a":"abcdefghijklmnop","b":"2026"}`, `{"a":"äbcdefghijklmnop","b":"2026"}`, `{"a":"abcdefghijklmnop","b":"2026"}`},
+		"escapes":              {`{"a":"\"\\\u0000\n<&>\u2028"}`, `{"a":"\"\\\u0000\n<&>\u2029"}`, "{\"a\":\"\u2028\u007f\"}"},
+		"no JSON":              {"", "\x00\xff", "{cut", binary, binary},
+		"encrypted, then open": {binary, `{"a":1}`, `{"a":2}`, binary},
+		"no UTF-8":             {"{\"a\":\"\xff\"}", `{"a":"b"}`},
+		"spaces":               {" {\"a\": 1.50}\n", " {\"a\": 1.51}\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := rows(values...)
+			in[len(in)-1].Deleted, in[len(in)-1].Superseded = true, in[len(in)-1].Revision
+			in[0].ExpiresAt = start.Add(time.Hour)
+			wantRows(t, fold(t, nil, in), in)
+		})
+	}
+}
+
+// TestRandomEdits changes texts at random and wants them back.
+func TestRandomEdits(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	alphabet := []rune(`abcdefgh0123456789{}":, ä€😀`)
+	quoted := func(text []rune) string {
+		b, _ := json.Marshal(string(text))
+		return string(b)
+	}
+	for round := range 300 {
+		text := make([]rune, rng.IntN(600))
+		for i := range text {
+			text[i] = alphabet[rng.IntN(len(alphabet)-3*(round%2))]
+		}
+		values := []string{quoted(text)}
+		for range 20 {
+			next := append([]rune(nil), text...)
+			for range rng.IntN(4) {
+				from := rng.IntN(len(next) + 1)
+				to := min(len(next), from+rng.IntN(20))
+				in := text[:rng.IntN(min(len(text), 20)+1)]
+				next = append(append(append([]rune(nil), next[:from]...), in...), next[to:]...)
+			}
+			values = append(values, quoted(next))
+		}
+		in := rows(values...)
+		wantRows(t, fold(t, nil, in), in)
+	}
+}
+
+func TestLivesAndSizes(t *testing.T) {
+	var values []string
+	for i := range 300 {
+		values = append(values, fmt.Sprintf(`{"renewTime":"2026-03-01T12:00:%05d","rest":"%s"}`, i, strings.Repeat("r", 400)))
+	}
+	in := rows(values...)
+	packs := fold(t, nil, in)
+	wantRows(t, packs, in)
+	if len(packs) != 3 || packs[0].Count != pack.MaxRows {
+		t.Fatalf("300 rows became %d packs, the first of %d", len(packs), packs[0].Count)
+	}
+	if per := len(packs[0].Text) / pack.MaxRows; per > 40 {
+		t.Errorf("a row whose time alone changes takes %d bytes", per)
+	}
+	// Another life begins another pack.
+	again := rows(values[:6]...)
+	again[2].Deleted, again[2].Superseded = true, again[2].Revision
+	for i := 3; i < 6; i++ {
+		again[i].Created = again[3].Revision
+	}
+	packs = fold(t, nil, again)
+	wantRows(t, packs, again)
+	if len(packs) != 2 || !packs[0].Deleted || packs[1].Created != again[3].Revision {
+		t.Fatalf("two lives became %+v", packs)
+	}
+	large := rows(`"`+strings.Repeat("l", 3<<20)+`"`, `"`+strings.Repeat("m", 3<<20)+`"`)
+	if packs = fold(t, nil, large); len(packs) != 2 {
+		t.Fatalf("two large values became %d packs", len(packs))
+	}
+	wantRows(t, packs, large)
+}
+
+func TestExtending(t *testing.T) {
+	var values []string
+	for i := range 150 {
+		values = append(values, fmt.Sprintf(`{"time":"%05d","rest":"%s"}`, i, strings.Repeat("r", 100)))
+	}
+	in := rows(values...)
+	packs := fold(t, nil, in[:60])
+	packs, extends, err := pack.Fold(&packs[0], in[60:])
+	if err != nil || !extends || len(packs) != 2 || packs[0].Count != pack.MaxRows {
+		t.Fatalf("extending gave %d packs, %v, %v", len(packs), extends, err)
+	}
+	wantRows(t, packs, in)
+	gap := rows(values[:2]...)
+	gap[0].Revision, gap[0].Superseded = 1, 3
+	first := fold(t, nil, gap[:1])
+	if _, extends, _ := pack.Fold(&first[0], gap[1:]); extends {
+		t.Fatal("a pack was extended by rows that do not go on from it")
+	}
+}
+
+func TestDamage(t *testing.T) {
+	in := rows(`{"time":"00001","rest":"somewhat longer"}`, `{"time":"00002","rest":"somewhat longer"}`)
+	whole := fold(t, nil, in)[0]
+	for i := range whole.Text {
+		bad := whole
+		bad.Text = bytes.Clone(whole.Text)
+		bad.Text[i] ^= 1
+		got, err := bad.Rows()
+		var corrupt *sqlstore.CorruptError
+		if err == nil && fmt.Sprint(got) == fmt.Sprint(in) {
+			t.Fatalf("with byte %d damaged it is as before", i)
+		}
+		if err != nil && !errors.As(err, &corrupt) {
+			t.Fatalf("error is %v", err)
+		}
+	}
+	whole.Text = []byte(`{"base":"ab","rows":[[0,0,[5]]]}`)
+	if _, _, err := whole.At(whole.First); err == nil {
+		t.Fatal("more was copied than there is")
+	}
+}

@@ -1,0 +1,151 @@
+package sqlstore
+
+import (
+	"context"
+	"time"
+)
+
+// horizons are the horizons of all retentions, of which several resources may share one.
+type horizons map[time.Duration]*horizon
+
+// reach is the revision up to which what is kept for d may go.
+func (s *Store) reach(ctx context.Context, h horizons, d time.Duration, head int64) (int64, error) {
+	wall, elapsed := s.cfg.Clock(), s.cfg.Elapsed() // in this order: time between them lets history live longer
+	if h[d] == nil {
+		h[d] = newHorizon(d, wall, elapsed, head)
+	}
+	old, err := s.driver.RevisionAt(ctx, h[d].before(elapsed))
+	if err != nil {
+		return 0, err
+	}
+	return h[d].reach(elapsed, head, old), nil
+}
+
+// floorsNow are the floors that the retention asks for now.
+func (s *Store) floorsNow(ctx context.Context, h horizons) (to Floors, err error) {
+	b, err := s.Bounds(ctx)
+	if err != nil {
+		return to, err
+	}
+	log := s.cfg.Kept.log(s.cfg.LogRetention)
+	if to.Log, err = s.reach(ctx, h, log, b.Head); err != nil {
+		return to, err
+	}
+	to.Past = make(map[string]int64)
+	if to.Past[""], err = s.reach(ctx, h, s.cfg.Kept.Rest, b.Head); err != nil {
+		return to, err
+	}
+	for name, d := range s.cfg.Kept.Of {
+		if to.Past[name], err = s.reach(ctx, h, max(d, log), b.Head); err != nil {
+			return to, err
+		}
+	}
+	return to, nil
+}
+
+// pack raises the floors, puts what the log does not need any more into packs, and deletes those
+// that are not kept.
+func (s *Store) pack(ctx context.Context, h horizons) error {
+	to, err := s.floorsNow(ctx, h)
+	if err != nil {
+		return err
+	}
+	for more := true; more && ctx.Err() == nil; {
+		now, err := s.driver.Retain(ctx, to)
+		if err != nil {
+			return err
+		}
+		more = now.Log < to.Log
+		s.floors.Store(&now)
+		raise(&s.floor, now.Log)
+	}
+	if err := Pack(ctx, s.driver, s.rest(), s.packed); err != nil {
+		return err
+	}
+	return Forget(ctx, s.driver, s.rest())
+}
+
+func (s *Store) packed(p Packed) {
+	s.cfg.Observer.Trimmed(s.floor.Load(), p.Deleted)
+	s.cfg.Observer.Packed(p.Rows, p.Bytes, p.Stored)
+}
+
+func (s *Store) rest() int {
+	if s.driver.TrimsBeside() {
+		return restBeside
+	}
+	return restWaited
+}
+
+// Forget deletes packs that are not kept, as Pack packs.
+func Forget(ctx context.Context, d Driver, rest int) error {
+	return inPieces(ctx, d, rest, leastForget, func(limit int) (bool, error) {
+		n, err := d.Forget(ctx, limit)
+		return n >= limit, err
+	})
+}
+
+// Pack packs all that ended at or below the floor of the log, in short transactions. After each
+// it tells what was done, and rests rest times as long as that took, within limits. It may be cut
+// short by ctx and begun again. Errors: those of Driver.Pack.
+func Pack(ctx context.Context, d Driver, rest int, packed func(Packed)) error {
+	var from Cursor
+	return inPieces(ctx, d, rest, leastTrim, func(limit int) (bool, error) {
+		done, err := d.Pack(ctx, from, limit)
+		if err != nil {
+			return false, err
+		}
+		packed(done)
+		from = done.Next
+		return !done.Done, nil
+	})
+}
+
+const leastForget = 10
+
+// inPieces calls do until nothing is left, each time with as many rows as fit into the time that
+// writers may be kept waiting, and rests in between.
+func inPieces(ctx context.Context, d Driver, rest, least int, do func(limit int) (more bool, err error)) error {
+	aim := trimTime
+	if d.TrimsBeside() {
+		aim = trimTimeBeside
+	}
+	for limit := least; ; {
+		start := time.Now()
+		more, err := do(limit)
+		if err != nil || !more {
+			return err
+		}
+		took := time.Since(start)
+		if !sleep(ctx, min(time.Duration(rest)*took, longestRest)) {
+			return ctx.Err()
+		}
+		fits := int(int64(limit) * int64(aim) / max(1, int64(took)))
+		limit = min(max((limit+fits)/2, least), mostTrim, 2*limit)
+	}
+}
+
+// learnFloors keeps up with floors that other servers raise.
+func (s *Store) learnFloors(ctx context.Context) {
+	for {
+		if f, err := s.driver.Floors(ctx); err == nil {
+			s.floors.Store(&f)
+			raise(&s.floor, f.Log)
+		} else if ctx.Err() == nil {
+			s.cfg.Log.Debug("cannot read how far history reaches back", "error", err)
+		}
+		if !s.cfg.Sleep(ctx, s.cfg.CompactEvery) {
+			return
+		}
+	}
+}
+
+// PastFloor is the oldest revision at which snapshots of a resource ("deployments.apps"), or
+// of all for "", can be read, as known here.
+func (s *Store) PastFloor(resource string) int64 {
+	f := s.floors.Load()
+	if f == nil || f.Past == nil {
+		return s.floor.Load()
+	}
+	return f.Of(resource)
+}

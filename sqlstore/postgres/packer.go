@@ -1,0 +1,224 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/pack"
+)
+
+// markedAtOnce is how far the floor of the log rises at once, in revisions: as far as its
+// rows are read for the seconds that they were written in.
+const markedAtOnce = 100_000
+
+// Retain implements sqlstore.Driver. It waits for no writer, but for another that compacts.
+func (d *Driver) Retain(ctx context.Context, to sqlstore.Floors) (next sqlstore.Floors, err error) {
+	ctx, done := d.call(ctx, d.cfg.StatementTimeout)
+	defer done(&err)
+	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
+		b, f, err := floors(ctx, tx)
+		if err != nil {
+			return err
+		}
+		to.Log = min(to.Log, b.Floor+markedAtOnce, b.Head)
+		seconds, revisions, err := readSeconds(ctx, tx, b.Floor, to.Log)
+		if err != nil {
+			return err
+		}
+		next = f.Raised(to, b.Head)
+		batch := &pgx.Batch{}
+		batch.Queue(qMark, seconds, revisions)
+		batch.Queue(qRaiseFloor, next.Log).Exec(func(tag pgconn.CommandTag) error {
+			if next.Log > b.Floor && tag.RowsAffected() == 0 {
+				return fmt.Errorf("%w: somebody else compacts", sqlstore.ErrBusy)
+			}
+			return nil
+		})
+		batch.Queue(qSetFloors, next.Text())
+		return tx.SendBatch(ctx, batch).Close()
+	})
+	if err != nil {
+		return next, fmt.Errorf("raising the floors: %w", err)
+	}
+	return next, nil
+}
+
+func readSeconds(ctx context.Context, tx pgx.Tx, from, to int64) (seconds, revisions []int64, err error) {
+	rows, err := tx.Query(ctx, qSeconds, from, to)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var second, revision int64
+		if err := rows.Scan(&second, &revision); err != nil {
+			return nil, nil, err
+		}
+		seconds, revisions = append(seconds, second), append(revisions, revision)
+	}
+	return seconds, revisions, rows.Err()
+}
+
+// units is what is done with rows of some keys in one transaction.
+type units struct {
+	gone  []int64     // revisions of rows that are not in kv afterwards
+	last  []pack.Pack // that are replaced
+	packs []pack.Pack
+}
+
+// Pack implements sqlstore.Driver. Packs are made beside writers; the transaction fails if
+// the rows are not as they were read.
+func (d *Driver) Pack(ctx context.Context, from sqlstore.Cursor, limit int) (packed sqlstore.Packed, err error) {
+	ctx, done := d.call(ctx, d.cfg.StatementTimeout)
+	defer done(&err)
+	var u units
+	err = d.reading(ctx, func(tx pgx.Tx, b sqlstore.Bounds, f sqlstore.Floors) error {
+		return u.gather(ctx, tx, b.Floor, f, from, limit, &packed)
+	})
+	if err == nil && len(u.gone) > 0 {
+		err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error { return u.write(ctx, tx) })
+	}
+	if err != nil {
+		return sqlstore.Packed{Next: from}, fmt.Errorf("packing: %w", err)
+	}
+	return packed, nil
+}
+
+func (u *units) gather(ctx context.Context, tx pgx.Tx, log int64, f sqlstore.Floors, from sqlstore.Cursor, limit int, done *sqlstore.Packed) error {
+	done.Next = from
+	for len(u.gone) < limit {
+		found, err := endedRows(ctx, tx, done.Next.Key, done.Next.Revision, log, pack.MaxRows)
+		if err != nil {
+			return err
+		}
+		if len(found) > 0 {
+			if err := u.add(ctx, tx, found, f.Of(done.Next.Key.Resource), done); err != nil {
+				return err
+			}
+			if len(found) == pack.MaxRows || len(u.gone) >= limit { // the next of this key are seen after these are gone
+				done.Next.Revision = found[len(found)-1].Superseded
+				return nil
+			}
+		}
+		key, more, err := nextKey(ctx, tx, qNextEnded, done.Next.Key)
+		if err != nil || !more {
+			done.Done = true
+			return err
+		}
+		done.Next = sqlstore.Cursor{Key: key}
+	}
+	return nil
+}
+
+// add takes the rows of one key, oldest first.
+func (u *units) add(ctx context.Context, tx pgx.Tx, rows []sqlstore.Row, floor int64, done *sqlstore.Packed) error {
+	kept := 0
+	for i := range rows {
+		u.gone = append(u.gone, rows[i].Revision)
+		if rows[i].Superseded <= floor {
+			kept = i + 1
+		}
+	}
+	done.Deleted += kept
+	if rows = rows[kept:]; len(rows) == 0 {
+		return nil
+	}
+	k := rows[0].Key
+	before, err := queryPacks(ctx, tx, qPackedBelow, rows[0].Revision+1, k.Resource, k.Namespace, k.Name, floor, 1)
+	if err != nil {
+		return err
+	}
+	var last *pack.Pack
+	if len(before) > 0 {
+		last = &before[0]
+	}
+	packs, extends, err := pack.Fold(last, rows)
+	if err != nil {
+		return err
+	}
+	if extends {
+		u.last = append(u.last, *last)
+		done.Stored -= int64(len(last.Text))
+	}
+	for i := range packs {
+		done.Stored += int64(len(packs[i].Text))
+	}
+	for i := range rows {
+		done.Bytes += int64(len(rows[i].Value))
+	}
+	done.Rows += len(rows)
+	u.packs = append(u.packs, packs...)
+	return nil
+}
+
+// write puts packs in the place of rows, all of which must be there still.
+func (u *units) write(ctx context.Context, tx pgx.Tx) error {
+	batch := &pgx.Batch{}
+	want := func(n int) func(pgconn.CommandTag) error {
+		return func(tag pgconn.CommandTag) error {
+			if tag.RowsAffected() != int64(n) {
+				return fmt.Errorf("%w: somebody else compacts", sqlstore.ErrBusy)
+			}
+			return nil
+		}
+	}
+	batch.Queue(qUnkeep, u.gone).Exec(want(len(u.gone)))
+	for i := range u.last {
+		p := &u.last[i]
+		batch.Queue(qDropPack, p.Key.Resource, p.Key.Namespace, p.Key.Name, p.Until, p.Count).Exec(want(1))
+	}
+	n := len(u.packs)
+	resource, namespace, name := make([]string, n), make([]string, n), make([]string, n)
+	first, until, created := make([]int64, n), make([]int64, n), make([]int64, n)
+	deleted, count, written, text := make([]bool, n), make([]int32, n), make([]time.Time, n), make([][]byte, n)
+	for i := range u.packs {
+		p := &u.packs[i]
+		resource[i], namespace[i], name[i] = p.Key.Resource, p.Key.Namespace, p.Key.Name
+		first[i], until[i], created[i] = p.First, p.Until, p.Created
+		deleted[i], count[i], written[i], text[i] = p.Deleted, int32(p.Count), p.Written, p.Text
+	}
+	if n > 0 {
+		batch.Queue(qInsertPacks, resource, namespace, name, first, until, created, deleted, count, written, text)
+	}
+	return tx.SendBatch(ctx, batch).Close()
+}
+
+// Forget implements sqlstore.Driver.
+func (d *Driver) Forget(ctx context.Context, limit int) (deleted int, err error) {
+	ctx, done := d.call(ctx, d.cfg.StatementTimeout)
+	defer done(&err)
+	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
+		_, f, err := floors(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, qForgetMarks, f.Lowest(), limit); err != nil {
+			return err
+		}
+		for resource := ""; deleted < limit; {
+			err := tx.QueryRow(ctx, qNextForget, resource).Scan(&resource)
+			if errors.Is(err, pgx.ErrNoRows) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			tag, err := tx.Exec(ctx, qForget, resource, f.Of(resource), limit-deleted)
+			if err != nil {
+				return err
+			}
+			deleted += int(tag.RowsAffected())
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("deleting packs: %w", err)
+	}
+	return deleted, nil
+}

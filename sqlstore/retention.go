@@ -1,0 +1,96 @@
+package sqlstore
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Retention is how long ended rows are kept.
+type Retention struct {
+	Rest time.Duration // of resources that are not named
+	// Of are others, by resource ("leases.coordination.k8s.io"), or by its plural in whatever group ("leases").
+	Of map[string]time.Duration
+}
+
+// ParseRetention reads "5m", "7d", or "leases=10m,events=1h,*=7d", where * is the rest. Its
+// error names the part that cannot be read.
+func ParseRetention(text string) (r Retention, err error) {
+	if !strings.Contains(text, "=") {
+		r.Rest, err = parseAge(text)
+		return r, err
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		name, age, ok := strings.Cut(part, "=")
+		if name = strings.TrimSpace(name); !ok || name == "" {
+			return r, fmt.Errorf("%q is no RESOURCE=DURATION", part)
+		}
+		d, err := parseAge(strings.TrimSpace(age))
+		if err != nil {
+			return r, fmt.Errorf("%s: %w", name, err)
+		}
+		_, twice := r.Of[name]
+		switch {
+		case twice, name == "*" && r.Rest != 0:
+			return r, fmt.Errorf("%s is given twice", name)
+		case name == "*":
+			r.Rest = d
+		case strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789.-") != "":
+			return r, fmt.Errorf("%q is no resource: want its plural (leases) or RESOURCE.GROUP (leases.coordination.k8s.io)", name)
+		default:
+			if r.Of == nil {
+				r.Of = make(map[string]time.Duration)
+			}
+			r.Of[name] = d
+		}
+	}
+	if r.Rest == 0 {
+		return r, errors.New("* is missing: how long all other resources are kept")
+	}
+	return r, nil
+}
+
+// parseAge reads a duration, which may also be given in days.
+func parseAge(text string) (time.Duration, error) {
+	const longest = 36500
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		if n, err := strconv.ParseFloat(days, 64); err == nil && n > 0 && n <= longest {
+			return time.Duration(n * 24 * float64(time.Hour)), nil
+		}
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return 0, fmt.Errorf("%q is no duration: want such as 5m, 12h or 7d", text)
+	}
+	return d, nil
+}
+
+// String is what ParseRetention reads.
+func (r Retention) String() string {
+	if len(r.Of) == 0 {
+		return r.Rest.String()
+	}
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(r.Of)) {
+		fmt.Fprintf(&b, "%s=%s,", name, r.Of[name])
+	}
+	return b.String() + "*=" + r.Rest.String()
+}
+
+// log is how far back the log is to reach: as long as window, but not longer than the rest is kept.
+func (r Retention) log(window time.Duration) time.Duration { return min(window, r.Rest) }
+
+// packs says whether anything is kept for longer than the log is.
+func (r Retention) packs(window time.Duration) bool {
+	log := r.log(window)
+	for _, d := range r.Of {
+		if d > log {
+			return true
+		}
+	}
+	return r.Rest > log
+}
