@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -229,10 +230,22 @@ func lives(t testing.TB, seed int64, drivers ...sqlstore.Driver) {
 	}
 }
 
+// looked counts how often somebody asks what is old: each round of compaction does so for each
+// retention.
+type looked struct {
+	sqlstore.Driver
+	looks *atomic.Int64
+}
+
+func (l looked) RevisionAt(ctx context.Context, at time.Time) (int64, error) {
+	defer l.looks.Add(1)
+	return l.Driver.RevisionAt(ctx, at)
+}
+
 // packedByStore lets a server keep a resource for less, and one for longer, than the rest.
 func packedByStore(t *testing.T, db Database) {
-	d := db.Open(t)
-	var now atomic.Int64
+	var looks, now atomic.Int64
+	d := looked{db.Open(t), &looks}
 	clock := func() time.Time { return start.Add(time.Duration(now.Load())) }
 	cfg := sqlstore.Config{
 		Kept:         sqlstore.Retention{Rest: time.Hour, Of: map[string]time.Duration{"pods": time.Minute, "nodes": 4 * time.Hour}},
@@ -252,6 +265,8 @@ func packedByStore(t *testing.T, db Database) {
 			}
 			revisions[resource] = append(revisions[resource], r.Revisions[0])
 		}
+		seen := looks.Load()
+		waitFor(t, "a look at the head", func() bool { return looks.Load() > seen+8 })
 		now.Add(int64(time.Minute))
 	}
 	now.Add(int64(10 * time.Minute))
