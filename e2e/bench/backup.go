@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -127,7 +128,7 @@ func (e *env) pace(s *harness.Server, beside int) (p paced, err error) {
 				time.Sleep(time.Until(due))
 				name := fmt.Sprintf("c%d", (i*backupWriters+w)%2000)
 				t := time.Now()
-				_, err = c.do("PUT", configMaps+"/"+name, "application/json", "", configMap(name, 1000))
+				_, err = c.do("PUT", configMaps+"/"+name, "application/json", "", changing(name, i))
 				own = append(own, time.Since(t))
 			}
 			mu.Lock()
@@ -149,6 +150,14 @@ func (e *env) pace(s *harness.Server, beside int) (p paced, err error) {
 	slices.Sort(latencies)
 	p.p50, p.p99, p.rate = latencies[len(latencies)/2], latencies[len(latencies)*99/100], float64(len(latencies))/took
 	return p, nil
+}
+
+// changing is a ConfigMap of a kilobyte that is another each time, for a server does not
+// write what does not change; half of it is such that no compression helps.
+func changing(name string, i int) []byte {
+	var noise [256]byte
+	rand.NewChaCha8([32]byte{byte(i), byte(i >> 8), byte(i >> 16)}).Read(noise[:])
+	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"n":"%d","noise":"%x","v":%q}}`, name, i, noise, strings.Repeat("v", 400))
 }
 
 // worstLag asks a server again and again how far its backup is behind.

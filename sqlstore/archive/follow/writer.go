@@ -37,6 +37,7 @@ type writer struct {
 	raw    []byte // rows of the frame that is filled
 	head   frameHead
 	out    []byte
+	packed []byte // rows of the frame, packed; reused
 	synced func(bytes int)
 }
 
@@ -81,7 +82,8 @@ func (w *writer) flush(at time.Time) error {
 	if h.count == 0 {
 		h.kind, h.earliest = kindSeen, h.at
 	} else {
-		packed = w.zip.EncodeAll(w.raw, nil)
+		w.packed = w.zip.EncodeAll(w.raw, w.packed[:0])
+		packed = w.packed
 	}
 	if len(w.raw) > longest || len(packed) > longest {
 		return fmt.Errorf("the commits from revision %d on have %d bytes, more than a frame can hold", h.first, len(w.raw))
@@ -91,7 +93,7 @@ func (w *writer) flush(at time.Time) error {
 	}
 	w.drop()
 	if cap(w.raw) > 8<<20 {
-		w.raw = nil
+		w.raw, w.packed = nil, nil
 	}
 	return nil
 }
