@@ -12,6 +12,8 @@ import (
 	apidiscovery "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/rowlock/rowlock/server"
+	"github.com/rowlock/rowlock/server/audit"
 	"github.com/rowlock/rowlock/server/history"
 	"github.com/rowlock/rowlock/server/servertest"
 )
@@ -250,4 +252,62 @@ func TestDescribed(t *testing.T) {
 			t.Errorf("without the group GET %s: %d", path, w.Code)
 		}
 	}
+}
+
+// TestUnreadable: what cannot be read now is the error of a get of it, and in a list without
+// objects one line of it.
+func TestUnreadable(t *testing.T) {
+	onStores(t, func(t *testing.T, s *servertest.Server) {
+		s.Put("secrets", "shop", "key", `{"kind":"Secret","apiVersion":"v1","metadata":{"name":"key","namespace":"shop","uid":"u"}}`)
+		bad := s.Put("secrets", "shop", "key", `sealed`)
+		s.Put("secrets", "shop", "key", `{"kind":"Secret","apiVersion":"v1","metadata":{"name":"key","namespace":"shop","uid":"u"},"type":"Opaque"}`)
+		got := read[history.RevisionList](t, s, list("shop", "secrets", "key", ""))
+		if len(got.Items) != 3 || got.Items[1].Unreadable == "" || got.Items[0].Previous != "" || got.Items[2].Change != history.Created || got.Items[2].Object.UID != "u" {
+			t.Errorf("%+v", got.Items)
+		}
+		one := fmt.Sprintf("%ssecrets:key:%d", item, bad)
+		for _, path := range []string{one, one + "/diff", list("shop", "secrets", "key", "&content=true")} {
+			if w := s.Do("GET", path, ""); w.Code != http.StatusInternalServerError {
+				t.Errorf("GET %s: %d %s", path, w.Code, w.Body)
+			}
+		}
+	})
+}
+
+// TestAudited: the event names the revision, and beside it the object and the decision about it.
+func TestAudited(t *testing.T) {
+	policy, err := audit.Parse([]byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules:\n- {level: Metadata, resources: [{group: '', resources: [secrets]}]}\n- {level: RequestResponse, resources: [{group: '', resources: [configmaps]}]}\n- {level: RequestResponse, resources: [{group: history.rowlock.dev}]}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := &events{}
+	s := servertest.Start(t, servertest.Complete(t), servertest.Idle, served, func(c *server.Config) {
+		c.Audit = &audit.Auditor{Policy: policy, Sinks: []audit.Sink{log}, Metrics: audit.NewMetrics(), Clock: time.Now}
+	})
+	s.Must("POST", "/api/v1/namespaces", `{"metadata":{"name":"shop"}}`)
+	s.Must("POST", "/api/v1/namespaces/shop/secrets", `{"metadata":{"name":"key"},"stringData":{"k":"hidden"}}`)
+	configmap(t, s, "POST", "shown")
+	grant(s, "u", "shop", rule(everyRevision))
+	head := s.Store.Applied()
+	log.last = ""
+	s.Must("GET", fmt.Sprintf("%ssecrets:key:%d", item, head), "")
+	if strings.Contains(log.last, "aGlkZGVu") || !strings.Contains(log.last, `"resource":"revisions"`) || !strings.Contains(log.last, `"history.rowlock.dev/object":"secrets shop/key"`) || !strings.Contains(log.last, `"history.rowlock.dev/decision":"allow"`) {
+		t.Error(log.last)
+	}
+	s.Must("GET", fmt.Sprintf("%sconfigmaps:c:%d", item, head), "")
+	if !strings.Contains(log.last, `"v":"shown"`) {
+		t.Error(log.last)
+	}
+	s.Do("GET", fmt.Sprintf("%ssecrets:key:%d", item, head), "", "Impersonate-User", "u")
+	if !strings.Contains(log.last, `"history.rowlock.dev/decision":"forbid"`) || !strings.Contains(log.last, `"username":"u"`) {
+		t.Error(log.last)
+	}
+}
+
+// events keeps the last event.
+type events struct{ last string }
+
+func (e *events) Take(line []byte) error {
+	e.last = string(line)
+	return nil
 }
