@@ -155,6 +155,8 @@ func (d database) read(t *testing.T) {
 var put = []foreign.Entry{
 	{Key: "/registry/pods/a/x", Value: []byte("two"), CreateRevision: 2, ModRevision: 7},
 	{Key: "/registry/pods/a-b/x", Value: []byte{0, 0xff, '\\'}, CreateRevision: 3, ModRevision: 3},
+	{Key: "/registry/roles/a/View", Value: []byte("upper"), CreateRevision: 8, ModRevision: 8},
+	{Key: "/registry/roles/a/view", Value: []byte("lower"), CreateRevision: 9, ModRevision: 9},
 	{Key: "/registry/events/a/e", Value: []byte("event"), CreateRevision: 11, ModRevision: 11},
 }
 
@@ -165,7 +167,7 @@ func sink(t *testing.T, url string) *kine.Sink {
 		t.Fatal(err)
 	}
 	entries := slices.Clone(put)
-	entries[2].ExpiresAt = time.Now().Add(time.Hour)
+	entries[4].ExpiresAt = time.Now().Add(time.Hour)
 	for _, e := range entries {
 		if err := s.Put(t.Context(), e); err != nil {
 			t.Fatal(err)
@@ -190,6 +192,7 @@ func (d database) fill(t *testing.T) {
 		}
 		want := []string{
 			"/registry/events/a/e=event 11/11 1h0m0s", "/registry/pods/a-b/x=\x00\xff\\ 3/3", "/registry/pods/a/x=two 2/7",
+			"/registry/roles/a/View=upper 8/8", "/registry/roles/a/view=lower 9/9",
 			fmt.Sprintf("compact_rev_key= %d/%d", c.head, c.head),
 		}
 		if got := contents(t, s); !slices.Equal(got, want) || s.Revision() != c.head {
@@ -259,13 +262,30 @@ func (d database) inUse(t *testing.T) {
 	for _, statement := range d.schema {
 		run(t, db, statement)
 	}
+	if d.name == "MariaDB" { // as kine makes it now
+		run(t, db, "CREATE UNIQUE INDEX kine_name_prev_revision_uindex ON kine (name, prev_revision)")
+	}
 	if d.name == "SQLite" {
 		if s, err := kine.Create(t.Context(), url); err == nil || !strings.Contains(err.Error(), "exists") {
 			t.Errorf("a file was overwritten: %v", errors.Join(err, abort(s)))
 		}
 		return
 	}
-	if err := sink(t, url).Commit(t.Context(), 11); err != nil {
+	s, err := kine.Create(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Abort()
+	if err := s.Put(t.Context(), put[0]); err != nil {
+		t.Fatal(err)
+	}
+	if d.name == "MariaDB" { // whose table takes names of other case for the same
+		var keyed *foreign.KeyError
+		if err := s.Put(t.Context(), foreign.Entry{Key: "/registry/pods/a/X", CreateRevision: 5, ModRevision: 5}); !errors.As(err, &keyed) || !strings.Contains(err.Error(), "case") {
+			t.Error(err)
+		}
+	}
+	if err := s.Commit(t.Context(), 11); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -47,6 +47,12 @@ func mysqlConfig(text string) (*mysql.Config, error) {
 	return cfg, nil
 }
 
+// isTaken knows the error of a unique index, ER_DUP_ENTRY.
+func isTaken(err error) bool {
+	var refused *mysql.MySQLError
+	return errors.As(err, &refused) && refused.Number == 1062
+}
+
 func openMySQL(text string) (db *sql.DB, describe string, err error) {
 	cfg, err := mysqlConfig(text)
 	if err != nil {
@@ -81,5 +87,5 @@ func CreateMySQL(ctx context.Context, text string) (*Sink, error) {
 	if err != nil {
 		return nil, err
 	}
-	return create(ctx, db, writing{describe: describe, table: qMySQLTable, schema: mysqlSchema, insert: qInsert, drop: qMySQLDrop, name: mysqlName})
+	return create(ctx, db, writing{describe: describe, table: qMySQLTable, schema: mysqlSchema, insert: qInsert, drop: qMySQLDrop, name: mysqlName, taken: isTaken})
 }

@@ -47,6 +47,7 @@ ORDER BY latest.bytes`
 const kineColumns = 6
 
 // What a kine makes when it starts on an empty database. It adds indexes that it misses.
+// On MySQL its names do not differ by case, where those of roles may: ours do.
 var (
 	sqliteSchema = append([]string{`CREATE TABLE IF NOT EXISTS kine (
  id INTEGER PRIMARY KEY AUTOINCREMENT, name INTEGER, created INTEGER, deleted INTEGER, create_revision INTEGER,
@@ -57,7 +58,7 @@ var (
  prev_revision BIGINT, lease INTEGER, value bytea, old_value bytea)`}, indexes("IF NOT EXISTS ")...)
 
 	mysqlSchema = append([]string{`CREATE TABLE kine (
- id BIGINT UNSIGNED AUTO_INCREMENT, name VARCHAR(630) CHARACTER SET ascii, created INTEGER, deleted INTEGER, create_revision BIGINT UNSIGNED,
+ id BIGINT UNSIGNED AUTO_INCREMENT, name VARCHAR(630) CHARACTER SET ascii COLLATE ascii_bin, created INTEGER, deleted INTEGER, create_revision BIGINT UNSIGNED,
  prev_revision BIGINT UNSIGNED, lease INTEGER, value MEDIUMBLOB, old_value MEDIUMBLOB, PRIMARY KEY (id))`}, indexes("")...)
 )
 

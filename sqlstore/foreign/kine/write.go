@@ -28,6 +28,7 @@ type writing struct {
 	after    string   // when all rows are there; may be ""
 	drop     string   // takes a table away whose making is not undone with the transaction; may be ""
 	name     int      // how long a name of ASCII may be; 0: any
+	taken    func(error) bool // tells that a name is there already, where others may be taken for it; may be nil
 	done     func() error
 	cleanup  func() error
 }
@@ -118,7 +119,11 @@ func (s *Sink) Put(ctx context.Context, e foreign.Entry) error {
 	}
 	// What a row replaced is not there. That it names none keeps kine's compaction from
 	// deleting a row that happens to have the number.
-	if _, err := s.insert.ExecContext(ctx, e.ModRevision, e.Key, created, from, 0, s.lease(e.ExpiresAt), value); err != nil {
+	_, err := s.insert.ExecContext(ctx, e.ModRevision, e.Key, created, from, 0, s.lease(e.ExpiresAt), value)
+	if s.w.taken != nil && s.w.taken(err) {
+		return &foreign.KeyError{Key: e.Key, Why: "is there already, or differs from another by its case alone, which a table that kine made cannot hold"}
+	}
+	if err != nil {
 		return s.failed(fmt.Errorf("key %q: %w", foreign.Shown(e.Key), err))
 	}
 	return nil
