@@ -22,12 +22,12 @@ const compactKey = "compact_rev_key"
 // writing is what differs between databases.
 type writing struct {
 	describe string
-	table    string   // counts the columns of a table of kine
-	schema   []string // the table and its indexes
-	insert   string   // of id, name, created, create_revision, prev_revision, lease and value
-	after    string   // when all rows are there; may be ""
-	drop     string   // takes a table away whose making is not undone with the transaction; may be ""
-	name     int      // how long a name of ASCII may be; 0: any
+	table    string           // counts the columns of a table of kine
+	schema   []string         // the table and its indexes
+	insert   string           // of id, name, created, create_revision, prev_revision, lease and value
+	after    string           // when all rows are there; may be ""
+	drop     string           // takes a table away whose making is not undone with the transaction; may be ""
+	name     int              // how long a name of ASCII may be; 0: any
 	taken    func(error) bool // tells that a name is there already, where others may be taken for it; may be nil
 	done     func() error
 	cleanup  func() error
