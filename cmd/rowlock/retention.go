@@ -26,7 +26,9 @@ func (r *retention) Type() string { return "retention" }
 func (r *retention) strange(built []*kinds.Resource, log *slog.Logger) {
 	known := make(map[string]bool)
 	for _, b := range built {
-		known[b.Plural], known[b.Storage.Key] = true, true
+		if b.Storage != nil { // else nothing of it is stored
+			known[b.Plural], known[b.Storage.Key] = true, true
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Of)) {
 		if !known[name] {
