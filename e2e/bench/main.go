@@ -56,6 +56,7 @@ type measurement struct {
 var measurements = []measurement{
 	{"start", measureStart},
 	{"stop", measureStop},
+	{"history", measureHistory},
 	{"create", measureCreate},
 	{"get", measureGet},
 	{"lists", measureLists},
@@ -76,7 +77,7 @@ func main() {
 	seconds := flag.Int("seconds", 5, "how long each rate is measured")
 	pairs := flag.Int("pairs", 3, "how often mice are measured, alone and beside elephants; medians are told")
 	objects := flag.Int("objects", 10000, "how many objects compaction works on, and how many dependents the garbage collector deletes")
-	history := flag.Int("history", 10, "how many past versions each of them has")
+	history := flag.Int("history", 10, "how many past versions each of them has; of how many nodes a week is weighed")
 	kept := flag.String("seed", "", "SQLite file that compaction starts from; made if it does not exist, and as -objects and -history say then")
 	only := flag.String("run", "", "which measurements to run")
 	among := flag.String("only", "", "which of the lists, of the ways of fan-out and watchers, and of \"fairness true\" and \"fairness false\", to measure")
