@@ -10,16 +10,6 @@ import (
 // ErrScheme is returned for a URL that names no database of a kind that kine uses.
 var ErrScheme = errors.New("want sqlite:FILE, postgres://USER@HOST/DATABASE or mysql://USER:PASSWORD@tcp(HOST:PORT)/DATABASE")
 
-// Is tells whether a text is a URL that Open and Create take.
-func Is(url string) bool {
-	scheme, _, ok := strings.Cut(url, ":")
-	switch scheme {
-	case "sqlite", "postgres", "postgresql", "mysql":
-		return ok
-	}
-	return false
-}
-
 // Describe is for people the database that a URL names, without credentials. It does not
 // connect.
 func Describe(url string) (string, error) {
