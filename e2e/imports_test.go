@@ -121,10 +121,6 @@ func forbidden(from, to string) string {
 		if !under(own, "sqlstore") && !under(own, "migrations") {
 			return "the store knows nobody else"
 		}
-	case "remote":
-		if !under(own, "remote") {
-			return "what speaks to other clusters knows nobody else"
-		}
 	case "migrations":
 		return "migrations know nobody else"
 	case "e2e":

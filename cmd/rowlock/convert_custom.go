@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -21,8 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/rowlock/rowlock/server/convert"
 )
@@ -39,16 +36,11 @@ type definitionsOf struct {
 const mostAnswer = 64 << 20
 
 func newDefinitionsOf(kubeconfig, context string) (*definitionsOf, error) {
-	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
-		&clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig}, &clientcmd.ConfigOverrides{CurrentContext: context}).ClientConfig()
+	server, client, err := dial("--kubeconfig", kubeconfig, context)
 	if err != nil {
-		return nil, fmt.Errorf("--kubeconfig: %w", err)
+		return nil, err
 	}
-	client, err := rest.HTTPClientFor(cfg)
-	if err != nil {
-		return nil, fmt.Errorf("--kubeconfig: %w", err)
-	}
-	return &definitionsOf{server: strings.TrimSuffix(cfg.Host, "/"), client: client}, nil
+	return &definitionsOf{server: server, client: client}, nil
 }
 
 func (d *definitionsOf) find(ctx context.Context, group, kind string) (*convert.Definition, error) {

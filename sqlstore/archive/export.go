@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/archive/afresh"
 	"github.com/rowlock/rowlock/sqlstore/upkeep"
 )
 
@@ -147,10 +148,6 @@ func (e *exporter) sql(row sqlstore.Row) error {
 
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
-// filled are the fields of the metadata that a server fills in, and that stand in
-// the way when an object is created anew or changed.
-var filled = []string{"resourceVersion", "uid", "creationTimestamp", "generation", "managedFields", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"}
-
 func (e *exporter) yaml(row sqlstore.Row) error {
 	if strings.HasPrefix(row.Key.Resource, "~") { // a taken address or port, which follows from its object
 		return nil
@@ -167,10 +164,7 @@ func (e *exporter) yaml(row sqlstore.Row) error {
 	if meta, ok := object["metadata"].(map[string]any); ok && e.opt.AsStored {
 		meta["resourceVersion"] = strconv.FormatInt(row.Revision, 10)
 	} else if ok {
-		for _, name := range filled {
-			delete(meta, name)
-		}
-		untie(row.Key.Resource, object)
+		afresh.Object(row.Key.Resource, object)
 	}
 	text, err := json.Marshal(object)
 	if err == nil {

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rowlock/rowlock/remote"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote"
 )
 
 // fake is an API server that answers what a test says.

@@ -1,7 +1,24 @@
-package archive
+// Package afresh takes from an object what would be wrong, or refused, where it is made
+// anew: in another cluster, or beside an object of other UID.
+package afresh
 
-// untie removes from an object what names others, or itself, by UID, where a server
-// or controller would refuse it in another cluster, or beside an object made anew.
+// filled are the fields of the metadata that a server fills in, and that stand in
+// the way when an object is created anew or changed.
+var filled = []string{"resourceVersion", "uid", "creationTimestamp", "generation", "managedFields", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"}
+
+// Object changes an object of a resource ("pods", "jobs.batch") in place: it loses what
+// a server fills in, and what names others, or itself, by UID. Owners, finalizers and
+// the status stay.
+func Object(resource string, object map[string]any) {
+	meta := child(object, "metadata")
+	for _, name := range filled {
+		delete(meta, name)
+	}
+	untie(resource, object)
+}
+
+// untie removes what names others, or the object itself, by UID, where a server or
+// controller would refuse it.
 func untie(resource string, object map[string]any) {
 	spec := child(object, "spec")
 	switch resource {

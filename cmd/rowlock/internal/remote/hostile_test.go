@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rowlock/rowlock/remote"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote"
 )
 
 const maps = "/api/v1/configmaps"

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rowlock/rowlock/remote"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote"
 )
 
 // TestRetryAfter: a server that has no time is asked again when it says, and everybody

@@ -27,8 +27,8 @@ type Options struct {
 
 // LeftOut is a resource that was not collected.
 type LeftOut struct {
-	Resource string // "componentstatuses", "pods.metrics.k8s.io"
-	Reason   string
+	Resource string `json:"resource"` // "componentstatuses", "pods.metrics.k8s.io"
+	Reason   string `json:"reason"`
 }
 
 // Collected are all objects of a cluster. The caller closes it.
@@ -62,7 +62,7 @@ func (c *Client) Collect(ctx context.Context, o Options) (*Collected, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &collector{c: c, o: o, out: &Collected{Spool: spool, Discovered: found}, storage: map[string]string{}}
+	k := &collector{c: c, o: o, out: &Collected{Spool: spool, Discovered: found, LeftOut: []LeftOut{}}, storage: map[string]string{}}
 	if err := k.all(ctx); err != nil {
 		return nil, errors.Join(err, spool.Close())
 	}
@@ -171,7 +171,7 @@ func (k *collector) definitions(ctx context.Context, r Resource) error {
 // resource collects one resource.
 func (k *collector) resource(ctx context.Context, r Resource, learn func(Object) error) error {
 	r.Version = k.version(r)
-	t := k.out.open(r)
+	t := k.out.Open(r)
 	before := k.objects
 	t.each = func(o Object) error {
 		if learn != nil {
@@ -195,18 +195,18 @@ func (k *collector) resource(ctx context.Context, r Resource, learn func(Object)
 	if err := k.see(r, listed.Version); err != nil {
 		return err
 	}
-	return t.close(listed)
+	return t.Close(listed)
 }
 
-// begun is a section whose beginnings are noted.
+// begun is a Filling whose beginnings are noted.
 type begun struct {
-	*section
+	*Filling
 	again func()
 }
 
 func (b begun) Begin() error {
 	b.again()
-	return b.section.Begin()
+	return b.Filling.Begin()
 }
 
 func (k *collector) named(r Resource, err error) error {

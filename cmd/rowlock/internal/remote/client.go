@@ -21,6 +21,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -51,6 +52,7 @@ type Client struct {
 	cfg     Config
 	http    *http.Client
 	limiter *rate.Limiter
+	reached atomic.Bool // the server has answered once: before that, nothing is tried again
 
 	mu        sync.Mutex
 	notBefore time.Time // a server asked everybody to wait
@@ -125,7 +127,7 @@ func (c *Client) open(ctx context.Context, r Request) (*answer, error) {
 			return nil, err
 		case errors.As(err, &refused):
 			wait = max(wait, refused.RetryAfter)
-		case !broken(err):
+		case !broken(err) || !c.reached.Load():
 			return nil, err
 		}
 		if wait > c.cfg.Silence {
@@ -195,6 +197,7 @@ func (c *Client) once(ctx context.Context, r Request) (*answer, error) {
 		a.Close()
 		return nil, a.cause(ctx, plain(err))
 	}
+	c.reached.Store(true)
 	a.ctx, a.body, a.Header = ctx, resp.Body, resp.Header
 	if resp.StatusCode/100 != 2 {
 		defer a.Close()

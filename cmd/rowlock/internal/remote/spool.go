@@ -54,11 +54,11 @@ func (s *Spool) Bytes() int64 { return s.end }
 // Sections are the resources that it has, in the order in which they came.
 func (s *Spool) Sections() []Section { return s.sections }
 
-// open begins the section of a resource.
-func (s *Spool) open(r Resource) *section { return &section{s, r, s.end, nil} }
+// Open begins the section of a resource. One is open at a time.
+func (s *Spool) Open(r Resource) *Filling { return &Filling{s: s, resource: r, from: s.end} }
 
-// section is a Sink for one resource.
-type section struct {
+// Filling is a section that is being filled: a Sink for one resource.
+type Filling struct {
 	s        *Spool
 	resource Resource
 	from     int64
@@ -66,7 +66,7 @@ type section struct {
 }
 
 // Begin forgets what came of the resource.
-func (t *section) Begin() error {
+func (t *Filling) Begin() error {
 	if err := t.s.w.Flush(); err != nil {
 		return err
 	}
@@ -78,7 +78,8 @@ func (t *section) Begin() error {
 	return err
 }
 
-func (t *section) Put(o Object) error {
+// Put adds an object.
+func (t *Filling) Put(o Object) error {
 	if t.each != nil {
 		if err := t.each(o); err != nil {
 			return err
@@ -96,8 +97,8 @@ func (t *section) Put(o Object) error {
 	return err
 }
 
-// close ends the section.
-func (t *section) close(l Listed) error {
+// Close ends the section; without it, what came is forgotten with the next.
+func (t *Filling) Close(l Listed) error {
 	t.s.sections = append(t.s.sections, Section{t.resource, l, t.from, t.s.end})
 	return t.s.w.Flush()
 }
@@ -106,6 +107,21 @@ func (t *section) close(l Listed) error {
 // until the next. Several may be read at a time, while nothing is put.
 func (s *Spool) Objects(of Section) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
+		for data, err := range s.Raw(of) {
+			var o Object
+			if err == nil {
+				o, err = item(of.Resource, data)
+			}
+			if !yield(o, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Raw is Objects that does not look into them.
+func (s *Spool) Raw(of Section) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
 		in := bufio.NewReaderSize(io.NewSectionReader(s.file, of.from, of.to-of.from), 1<<18)
 		var data []byte
 		for {
@@ -120,15 +136,11 @@ func (s *Spool) Objects(of Section) iter.Seq2[Object, error] {
 				data = data[:size]
 				_, err = io.ReadFull(in, data)
 			}
-			var o Object
-			if err == nil {
-				o, err = item(of.Resource, data)
-			}
 			if err != nil {
-				yield(Object{}, fmt.Errorf("reading what was collected: %w", err))
+				yield(nil, fmt.Errorf("reading what was collected: %w", err))
 				return
 			}
-			if !yield(o, nil) {
+			if !yield(data, nil) {
 				return
 			}
 		}

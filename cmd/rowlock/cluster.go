@@ -1,0 +1,70 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote"
+)
+
+// dial reads a kubeconfig, which flag names: the server's URL, and a client that is the
+// user of a context ("": the current one), whatever identifies them.
+func dial(flag, kubeconfig, context string) (url string, client *http.Client, err error) {
+	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		&clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig}, &clientcmd.ConfigOverrides{CurrentContext: context}).ClientConfig()
+	if err != nil {
+		return "", nil, source{flag, kubeconfig}.failed(err)
+	}
+	if !strings.Contains(cfg.Host, "://") { // as kubectl takes it
+		cfg.Host = "https://" + cfg.Host
+	}
+	client, err = rest.HTTPClientFor(cfg)
+	if err != nil {
+		return "", nil, source{flag, kubeconfig}.failed(err)
+	}
+	return strings.TrimSuffix(cfg.Host, "/"), client, nil
+}
+
+// clusterOptions are the flags of commands that speak to other clusters.
+type clusterOptions struct {
+	qps   float64
+	burst int
+	page  int
+	wait  time.Duration
+}
+
+func (o *clusterOptions) flags(f *pflag.FlagSet) {
+	f.Float64Var(&o.qps, "qps", 50, "most requests a second to a live cluster")
+	f.IntVar(&o.burst, "burst", 100, "most requests to a live cluster at once, after a rest")
+	f.IntVar(&o.page, "page-size", 500, "objects that are asked for at once")
+	f.DurationVar(&o.wait, "max-wait", time.Minute, "how long a live cluster may send nothing, or ask to wait (Retry-After), before the command fails")
+}
+
+// client is one for the server of a kubeconfig.
+func (o *clusterOptions) client(flag, kubeconfig, context string) (*remote.Client, error) {
+	switch {
+	case o.qps <= 0:
+		return nil, fmt.Errorf("--qps %v: want more than 0", o.qps)
+	case o.burst < 1:
+		return nil, fmt.Errorf("--burst %d: want 1 or more", o.burst)
+	case o.page < 1 || o.page > 10_000:
+		return nil, fmt.Errorf("--page-size %d: want 1 to 10000", o.page)
+	case o.wait <= 0:
+		return nil, fmt.Errorf("--max-wait %s: want more than 0", o.wait)
+	}
+	url, client, err := dial(flag, kubeconfig, context)
+	if err != nil {
+		return nil, err
+	}
+	c, err := remote.New(remote.Config{URL: url, HTTP: client, QPS: o.qps, Burst: o.burst, Page: o.page, Silence: o.wait, Agent: "rowlock/" + version})
+	if err != nil {
+		return nil, source{flag, kubeconfig}.failed(err)
+	}
+	return c, nil
+}

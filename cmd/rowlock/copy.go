@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote/copying"
+	"github.com/rowlock/rowlock/server/convert"
+	"github.com/rowlock/rowlock/server/kinds/builtin"
+)
+
+// copyOptions are the flags of copy.
+type copyOptions struct {
+	storeOptions
+	clusterOptions
+	to, toContext     string
+	from, fromContext string
+	selector          string
+	skipForbidden     bool
+	opt               copying.Options
+}
+
+func copyCommand() *cobra.Command {
+	o := &copyOptions{}
+	cmd := &cobra.Command{
+		Use:   "copy --to-kubeconfig FILE [--store URL | --from-kubeconfig FILE]",
+		Short: "Copy objects into any cluster, through the API of its server",
+		Long: `Copy objects from a database, or from a live cluster, into any cluster, through the
+API of its server.
+
+Objects are made anew: with UIDs of the target, which references to owners are given,
+too. Namespaces and definitions come first, webhooks and policies last. An object that
+is there already and is no different is left alone, so that a second run does what the
+first one left; fields that others own with other values are conflicts, which are named,
+and are taken with --overwrite.
+
+With --dry-run the target decides everything, admission included, and keeps nothing.
+The command fails if any object could not be copied.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.out, o.errOut = cmd.OutOrStdout(), cmd.ErrOrStderr()
+			if err := o.check(cmd); err != nil {
+				return err
+			}
+			return o.run(cmd.Context())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.to, "to-kubeconfig", "", "kubeconfig of the cluster to write to (required)")
+	f.StringVar(&o.toContext, "to-context", "", "context of --to-kubeconfig (default: the current one)")
+	f.StringVar(&o.store, "store", "", "database to read (default sqlite:<data-dir>/rowlock.db)")
+	f.StringVar(&o.dataDir, "data-dir", "./rowlock-data", "folder of the server whose database is read")
+	f.StringVar(&o.encryption, encryptionFlag, "", "file of the servers that says how values in the database are encrypted")
+	f.StringVar(&o.from, "from-kubeconfig", "", "kubeconfig of a live cluster to read, instead of a database")
+	f.StringVar(&o.fromContext, "from-context", "", "context of --from-kubeconfig (default: the current one)")
+	f.BoolVar(&o.skipForbidden, "skip-forbidden", false, "leave out, and report, what the user of --from-kubeconfig may not list")
+	f.StringSliceVarP(&o.opt.Namespaces, "namespace", "n", nil, "these namespaces alone, and nothing outside of namespaces; may be repeated")
+	f.StringVarP(&o.selector, "selector", "l", "", "objects with these labels alone")
+	f.StringSliceVar(&o.opt.Resources, "resources", nil, "these resources alone: pods, deployments.apps, *.example.com; may be repeated")
+	f.StringSliceVar(&o.opt.Exclude, "exclude", nil, "all but these resources; may be repeated")
+	f.BoolVar(&o.opt.Overwrite, "overwrite", false, "take over fields that others own with other values")
+	f.BoolVar(&o.opt.WithStatus, "with-status", false, "write the status, too, where it is a subresource")
+	f.BoolVar(&o.opt.Events, "events", false, "copy events, too")
+	f.BoolVar(&o.opt.DryRun, "dry-run", false, "have the target decide, and print the plan; nothing is written")
+	f.IntVar(&o.opt.Workers, "workers", 8, "objects that are written at a time")
+	f.StringVar(&o.output, "output", "table", "how to answer: table or json")
+	o.clusterOptions.flags(f)
+	return cmd
+}
+
+func (o *copyOptions) check(cmd *cobra.Command) error {
+	var err error
+	switch {
+	case o.to == "":
+		return errors.New("--to-kubeconfig is needed: the cluster to write to")
+	case o.from != "" && (cmd.Flags().Changed("store") || cmd.Flags().Changed("data-dir")):
+		return errors.New("--from-kubeconfig: a cluster and a database (--store, --data-dir) cannot both be the source")
+	case o.opt.Workers < 1 || o.opt.Workers > 100:
+		return fmt.Errorf("--workers %d: want 1 to 100", o.opt.Workers)
+	case o.output != "table" && o.output != "json":
+		return fmt.Errorf("--output %q: want table or json", o.output)
+	}
+	if o.selector != "" {
+		if o.opt.Selector, err = labels.Parse(o.selector); err != nil {
+			return fmt.Errorf("--selector: %w", err)
+		}
+	}
+	return nil
+}
+
+// copyAnswer is what --output json prints.
+type copyAnswer struct {
+	Source string `json:"source"`
+	Target string `json:"target"`
+	*copying.Report
+	LeftOut []remote.LeftOut `json:"leftOut"` // resources of the source that were not read
+	Error   string           `json:"error,omitempty"`
+}
+
+func (o *copyOptions) run(ctx context.Context) error {
+	to, err := o.client("--to-kubeconfig", o.to, o.toContext)
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	from, err := o.read(ctx)
+	if err != nil {
+		return err
+	}
+	c := convert.New(builtin.Config{Feature: func(string) bool { return true }}.Resources())
+	o.opt.Convert = func(ctx context.Context, object map[string]any, group, version string) (map[string]any, error) {
+		return c.Convert(ctx, object, schema.GroupVersion{Group: group, Version: version})
+	}
+	p := o.progress("copying")
+	o.opt.Progress = p.show
+	report, err := copying.Run(ctx, to, copying.FromSpool(from.Spool), o.opt)
+	p.end()
+	err = errors.Join(err, from.Close())
+	if ctx.Err() != nil {
+		err = errors.New("interrupted: what was copied stays, and the same command goes on")
+	}
+	a := copyAnswer{Source: from.name, Target: to.Host(), Report: report, LeftOut: from.leftOut}
+	if err != nil {
+		a.Error = err.Error()
+	}
+	if e := o.answer(o.out, a, a.table); e != nil {
+		return errors.Join(err, e)
+	}
+	if bad := report.Total.Failed + report.Total.Conflicts; err == nil && bad > 0 {
+		err = fmt.Errorf("%d of the objects were not copied: %d conflicts, %d failed", bad, report.Total.Conflicts, report.Total.Failed)
+	}
+	return err
+}
+
+func (a copyAnswer) table(w io.Writer) {
+	verb := "COPIED"
+	if a.DryRun {
+		verb = "WOULD COPY"
+	}
+	fmt.Fprintf(w, "%s\tfrom %s to %s\n\n", verb, a.Source, a.Target)
+	fmt.Fprintf(w, "RESOURCE\tCREATED\tCHANGED\tUNCHANGED\tSKIPPED\tCONFLICTS\tFAILED\n")
+	for _, t := range append(a.Resources, a.Total) {
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\n", t.Resource, t.Created, t.Changed, t.Unchanged, t.Skipped, t.Conflicts, t.Failed)
+	}
+	if len(a.Details)+len(a.LeftOut) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\nOUTCOME\tRESOURCE\tNAMESPACE\tNAME\tREASON\n")
+	dash := func(s string) string {
+		if s == "" {
+			return "-"
+		}
+		return s
+	}
+	for _, l := range a.LeftOut {
+		fmt.Fprintf(w, "left out\t%s\t-\t-\t%s\n", l.Resource, l.Reason)
+	}
+	for _, d := range a.Details {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", d.Outcome, d.Resource, dash(d.Namespace), d.Name, dash(d.Reason))
+	}
+	if a.Unnamed > 0 {
+		fmt.Fprintf(w, "...\t%d more\t\t\t\n", a.Unnamed)
+	}
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote"
+	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/upkeep"
+)
+
+// copySource is what copy reads, as it was at one moment.
+type copySource struct {
+	*remote.Spool
+	name    string // for people
+	leftOut []remote.LeftOut
+}
+
+// mostSpooled is how much of a database is copied.
+const mostSpooled = 1 << 40
+
+// read brings all that may be copied into a file, before anything is written: of a
+// database at one revision, of a live cluster each resource at one version.
+func (o *copyOptions) read(ctx context.Context) (*copySource, error) {
+	if o.from == "" {
+		return o.readStore(ctx)
+	}
+	c, err := o.client("--from-kubeconfig", o.from, o.fromContext)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	p := o.progress("reading " + c.Host())
+	all, err := c.Collect(ctx, remote.Options{
+		SkipForbidden: o.skipForbidden,
+		Want:          func(r remote.Resource) bool { return o.opt.Picks(r.String()) },
+		Progress:      func(_ remote.Resource, objects int64) { p.show(objects) },
+	})
+	p.end()
+	if err != nil {
+		return nil, fmt.Errorf("--from-kubeconfig: %w", err)
+	}
+	return &copySource{Spool: all.Spool, name: c.Host(), leftOut: all.LeftOut}, nil
+}
+
+func (o *copyOptions) readStore(ctx context.Context) (*copySource, error) {
+	spool, err := remote.NewSpool("", mostSpooled)
+	if err != nil {
+		return nil, err
+	}
+	s := &copySource{Spool: spool, name: publicURL(o.url()), leftOut: []remote.LeftOut{}}
+	p := o.progress("reading the database")
+	err = keysFor(ctx, o.encryption, o.log(), func(keys sqlstore.Sealer, _ bool) error {
+		return o.with(ctx, asItIs, "nothing was copied", func(d sqlstore.Driver) error {
+			r := &rowReader{spool: spool, picks: o.opt.Picks, open: func(row *sqlstore.Row) error { return decryptFor(ctx, keys, row) }, progress: p.show}
+			return tooSlow(r.all(ctx, d))
+		})
+	})
+	p.end()
+	if err != nil {
+		return nil, errors.Join(err, spool.Close())
+	}
+	return s, nil
+}
+
+// rowReader brings rows into a Spool.
+type rowReader struct {
+	spool    *remote.Spool
+	picks    func(resource string) bool
+	open     func(*sqlstore.Row) error
+	progress func(int64)
+	resource string
+	section  *remote.Filling
+	objects  int64
+}
+
+func (r *rowReader) all(ctx context.Context, d sqlstore.Driver) error {
+	window, release, err := upkeep.Hold(ctx, d)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := upkeep.Snapshot(ctx, d, window.Head, r.page); err != nil {
+		return err
+	}
+	return r.end()
+}
+
+func (r *rowReader) page(rows []sqlstore.Row) error {
+	for i := range rows {
+		row := &rows[i]
+		if strings.HasPrefix(row.Key.Resource, "~") || !r.picks(row.Key.Resource) { // "~": a taken address or port, which follows from its object
+			continue
+		}
+		if err := r.open(row); err != nil {
+			return err
+		}
+		if !json.Valid(row.Value) {
+			return fmt.Errorf("%s is damaged: `rowlock store verify` and `rowlock store repair` help", row.Key)
+		}
+		if row.Key.Resource != r.resource {
+			if err := r.end(); err != nil {
+				return err
+			}
+			name, group, _ := strings.Cut(row.Key.Resource, ".")
+			r.resource, r.section = row.Key.Resource, r.spool.Open(remote.Resource{Group: group, Name: name})
+		}
+		if err := r.section.Put(remote.Object{JSON: row.Value}); err != nil {
+			return err
+		}
+		r.objects++
+		r.progress(r.objects)
+	}
+	return nil
+}
+
+// end closes the section that is open.
+func (r *rowReader) end() error {
+	if r.section == nil {
+		return nil
+	}
+	return r.section.Close(remote.Listed{})
+}

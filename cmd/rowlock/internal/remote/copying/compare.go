@@ -1,0 +1,78 @@
+package copying
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote"
+	"github.com/rowlock/rowlock/sqlstore/archive/afresh"
+)
+
+func decode(data []byte) (map[string]any, error) {
+	var object map[string]any
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	if err := dec.Decode(&object); err != nil || object == nil {
+		return nil, &remote.MalformedError{Path: "the target", What: "an object", Err: err}
+	}
+	return object, nil
+}
+
+// equal says whether what is there is what would be written: nothing is missing, and
+// nothing is there besides.
+func equal(t *task, r remote.Resource, live []byte) (bool, error) {
+	there, err := decode(live)
+	if err != nil {
+		return false, err
+	}
+	afresh.Object(t.Resource, there)
+	if r.Status {
+		delete(there, "status")
+	}
+	if t.Resource == "namespaces" {
+		delete(there, "spec")
+	}
+	return reflect.DeepEqual(t.object, there), nil
+}
+
+// within says whether all that want has is in there, too.
+func within(want, there any) bool {
+	switch w := want.(type) {
+	case map[string]any:
+		t, ok := there.(map[string]any)
+		if !ok {
+			return len(w) == 0 && there == nil
+		}
+		for name, v := range w {
+			if !within(v, t[name]) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		t, _ := there.([]any)
+		if len(w) != len(t) {
+			return false
+		}
+		for i, v := range w {
+			if !within(v, t[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	return want == there
+}
+
+func versionOf(data []byte) string {
+	var h struct {
+		Metadata struct {
+			ResourceVersion string `json:"resourceVersion"`
+		} `json:"metadata"`
+	}
+	if json.Unmarshal(data, &h) != nil {
+		return ""
+	}
+	return h.Metadata.ResourceVersion
+}

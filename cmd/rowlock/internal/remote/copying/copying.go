@@ -1,0 +1,210 @@
+// Package copying writes objects into another cluster through its API.
+//
+// Namespaces come first, then definitions of custom resources, until they are served;
+// then everything else, owners before what they own, so that references are given with
+// the UIDs of the new cluster; quotas, policies, webhooks and APIServices, which could
+// refuse what is still to come, are last.
+//
+// Each object is looked at first and written by server-side apply, by a manager of its
+// own: what is there already and is no different is left alone, which makes a second
+// run go on where the first one ended; what others own with other values is a conflict,
+// which is named and not forced unless that is asked for.
+//
+// Objects are not kept in memory: what is, is a bit for each object and some 150 bytes
+// for each that owns others. Run starts its workers and waits for them.
+package copying
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote"
+)
+
+// Manager is who the fields of copied objects belong to.
+const Manager = "rowlock-copy"
+
+// Source has the objects that are copied.
+type Source interface {
+	// Resources are all of which there may be objects: "pods", "deployments.apps".
+	Resources() []string
+	// Objects are those of a resource as JSON, with kind and version in them, in the same
+	// order each time. Each is valid until the next.
+	Objects(ctx context.Context, resource string) iter.Seq2[[]byte, error]
+}
+
+// Options say what is copied, and how.
+type Options struct {
+	Namespaces []string        // objects in these, and these themselves; none: everything
+	Selector   labels.Selector // nil: everything
+	Resources  []string        // "pods", "deployments.apps", "*.example.com"; none: everything
+	Exclude    []string        // likewise
+	Overwrite  bool            // take fields from others that own them
+	WithStatus bool            // write the status, too
+	Events     bool            // copy events, too
+	DryRun     bool            // the server decides everything and keeps nothing
+	Workers    int             // objects that are written at a time; 8
+	Served     time.Duration   // how long a definition may take until it is served; 1m
+	// Convert gives a built-in object in another of its versions; nil: they are written as
+	// they are.
+	Convert func(ctx context.Context, object map[string]any, group, version string) (map[string]any, error)
+	// Progress is told how many objects are done; may be nil.
+	Progress func(objects int64)
+}
+
+// Run copies. The report tells what became of each object, also together with an error,
+// which is about the way to the server or the source, and not about an object.
+func Run(ctx context.Context, to *remote.Client, from Source, o Options) (*Report, error) {
+	c := &copier{to: to, from: from, o: o, report: newReport(o.DryRun), done: map[string]*bits{}, planned: map[string]bool{}, owners: map[string]*owner{}}
+	if c.o.Workers <= 0 {
+		c.o.Workers = 8
+	}
+	if c.o.Served <= 0 {
+		c.o.Served = time.Minute
+	}
+	err := c.run(ctx)
+	c.report.finish()
+	return c.report, err
+}
+
+// copier is one run. What workers share is behind mu.
+type copier struct {
+	to     *remote.Client
+	from   Source
+	o      Options
+	target *remote.Discovered
+	report *Report
+	done   map[string]*bits // which objects of a resource are finished, by their place in it
+
+	mu      sync.Mutex
+	owners  map[string]*owner // by their UID in the source
+	planned map[string]bool   // in a dry run, what would be there: "namespaces/a", "widgets.example.com"
+	written int64
+}
+
+func (c *copier) run(ctx context.Context) (err error) {
+	if c.target, err = c.to.Discover(ctx); err != nil {
+		return fmt.Errorf("asking what the target serves: %w", err)
+	}
+	if err := c.survey(ctx); err != nil {
+		return err
+	}
+	stages := arrange(c.from.Resources())
+	for _, stage := range stages {
+		if err := c.stage(ctx, stage); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stage copies what may be copied in any order but for owners: wave after wave, each of
+// them what was waiting for the one before.
+func (c *copier) stage(ctx context.Context, s stage) error {
+	for wave := 0; ; wave++ {
+		waiting, progress := int64(0), int64(0)
+		for _, rank := range s.ranks {
+			w, p, err := c.rank(ctx, rank, wave)
+			if err != nil {
+				return err
+			}
+			waiting, progress = waiting+w, progress+p
+		}
+		if waiting == 0 {
+			break
+		}
+		if progress == 0 {
+			c.unreachable()
+		}
+	}
+	if s.definitions {
+		return c.serve(ctx)
+	}
+	return nil
+}
+
+// rank copies what of some resources is ready. It returns how many objects wait for
+// their owners, and how many were done.
+func (c *copier) rank(ctx context.Context, resources []string, wave int) (waiting, progress int64, err error) {
+	work := make(chan *task)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	for range c.o.Workers {
+		wg.Go(func() {
+			for t := range work {
+				if err := c.perform(ctx, t); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	for _, resource := range resources {
+		var w, p int64
+		if w, p, err = c.resource(ctx, resource, wave, work); err != nil {
+			break
+		}
+		waiting, progress = waiting+w, progress+p
+	}
+	close(work)
+	wg.Wait()
+	if cause := context.Cause(ctx); err == nil || ctx.Err() != nil {
+		err = cause
+	}
+	return waiting, progress, err
+}
+
+// resource hands the objects of a resource that are ready to the workers.
+func (c *copier) resource(ctx context.Context, resource string, wave int, work chan<- *task) (waiting, progress int64, err error) {
+	finished := c.done[resource]
+	place := -1
+	for data, err := range c.from.Objects(ctx, resource) {
+		if err != nil {
+			return waiting, progress, fmt.Errorf("reading %s of the source: %w", resource, err)
+		}
+		if place++; finished.has(place) {
+			continue
+		}
+		t, err := newTask(resource, data)
+		if err != nil {
+			return waiting, progress, err
+		}
+		if wave == 0 && !c.wanted(t) {
+			finished.set(place)
+			continue
+		}
+		ready, err := c.ready(ctx, t)
+		if err != nil {
+			return waiting, progress, err
+		}
+		if !ready {
+			waiting++
+			continue
+		}
+		finished.set(place)
+		progress++
+		select {
+		case work <- t:
+		case <-ctx.Done():
+			return waiting, progress, context.Cause(ctx)
+		}
+	}
+	return waiting, progress, nil
+}
+
+// bits is a set of small numbers.
+type bits []uint64
+
+func (b *bits) has(i int) bool { return i/64 < len(*b) && (*b)[i/64]&(1<<(i%64)) != 0 }
+
+func (b *bits) set(i int) {
+	for len(*b) <= i/64 {
+		*b = append(*b, 0)
+	}
+	(*b)[i/64] |= 1 << (i % 64)
+}

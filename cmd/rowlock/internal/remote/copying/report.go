@@ -1,0 +1,118 @@
+package copying
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+)
+
+// Outcome is what became of an object.
+type Outcome string
+
+const (
+	Created   Outcome = "created"
+	Changed   Outcome = "changed"
+	Unchanged Outcome = "unchanged"
+	Skipped   Outcome = "skipped"
+	Conflict  Outcome = "conflict"
+	Failed    Outcome = "failed"
+	Noted     Outcome = "noted" // copied, but not quite as it was
+)
+
+// Tally counts the objects of a resource by outcome.
+type Tally struct {
+	Resource  string `json:"resource"`
+	Created   int64  `json:"created"`
+	Changed   int64  `json:"changed"`
+	Unchanged int64  `json:"unchanged"`
+	Skipped   int64  `json:"skipped"`
+	Conflicts int64  `json:"conflicts"`
+	Failed    int64  `json:"failed"`
+}
+
+// Detail tells of one object.
+type Detail struct {
+	Resource  string  `json:"resource"`
+	Namespace string  `json:"namespace,omitempty"`
+	Name      string  `json:"name"`
+	Outcome   Outcome `json:"outcome"`
+	Reason    string  `json:"reason"`
+}
+
+// mostDetails are how many objects a report names.
+const mostDetails = 10_000
+
+// Report tells what became of each object. In a dry run it is what would.
+type Report struct {
+	DryRun    bool     `json:"dryRun"`
+	Resources []Tally  `json:"resources"`
+	Total     Tally    `json:"total"`
+	Details   []Detail `json:"details"`           // what is neither created, changed nor unchanged; notes
+	Unnamed   int64    `json:"unnamed,omitempty"` // details beyond those
+
+	mu      sync.Mutex
+	tallies map[string]*Tally
+	plan    bool // name everything
+}
+
+func newReport(dry bool) *Report {
+	return &Report{DryRun: dry, Details: []Detail{}, Resources: []Tally{}, tallies: map[string]*Tally{}, plan: dry}
+}
+
+func (r *Report) add(t *task, o Outcome, reason string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	sum := r.tallies[t.Resource]
+	if sum == nil {
+		sum = &Tally{Resource: t.Resource}
+		r.tallies[t.Resource] = sum
+	}
+	for _, s := range []*Tally{sum, &r.Total} {
+		switch o {
+		case Created:
+			s.Created++
+		case Changed:
+			s.Changed++
+		case Unchanged:
+			s.Unchanged++
+		case Skipped:
+			s.Skipped++
+		case Conflict:
+			s.Conflicts++
+		case Failed:
+			s.Failed++
+		}
+	}
+	if reason != "" || r.plan && o != Unchanged {
+		r.detail(t, o, reason)
+	}
+}
+
+// note tells of an object that is copied, but not quite as it was.
+func (r *Report) note(t *task, reason string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.detail(t, Noted, reason)
+}
+
+func (r *Report) detail(t *task, o Outcome, reason string) {
+	if len(r.Details) >= mostDetails {
+		r.Unnamed++
+		return
+	}
+	r.Details = append(r.Details, Detail{t.Resource, t.namespace, t.name, o, reason})
+}
+
+// finish puts the report in order.
+func (r *Report) finish() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.tallies {
+		r.Resources = append(r.Resources, *s)
+	}
+	slices.SortFunc(r.Resources, func(a, b Tally) int { return cmp.Compare(a.Resource, b.Resource) })
+	slices.SortStableFunc(r.Details, func(a, b Detail) int {
+		return cmp.Or(cmp.Compare(a.Outcome, b.Outcome), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	r.Total.Resource = "total"
+}

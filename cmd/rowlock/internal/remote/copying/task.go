@@ -1,0 +1,155 @@
+package copying
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote"
+)
+
+// reference is an owner, as an object names it.
+type reference struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Name       string `json:"name"`
+	UID        string `json:"uid"`
+}
+
+// task is an object on its way.
+type task struct {
+	Resource  string // "deployments.apps"
+	group     string
+	plural    string
+	version   string
+	namespace string
+	name      string
+	uid       string // in the source
+	owners    []reference
+	object    map[string]any
+}
+
+func newTask(resource string, data []byte) (*task, error) {
+	t := &task{Resource: resource}
+	t.group, t.plural = split(resource)
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber() // numbers stay as they are written
+	if err := dec.Decode(&t.object); err != nil || t.object == nil {
+		return nil, fmt.Errorf("an object of %s in the source is not JSON: %w", resource, err)
+	}
+	var h struct {
+		APIVersion string `json:"apiVersion"`
+		Metadata   struct {
+			Name            string      `json:"name"`
+			Namespace       string      `json:"namespace"`
+			UID             string      `json:"uid"`
+			OwnerReferences []reference `json:"ownerReferences"`
+		} `json:"metadata"`
+	}
+	if err := json.Unmarshal(data, &h); err != nil {
+		return nil, fmt.Errorf("an object of %s in the source: %w", resource, err)
+	}
+	m := h.Metadata
+	if strings.ContainsAny(m.Name, "/%?#") || strings.ContainsAny(m.Namespace, "/%?#") || m.Name == "" || m.Name == "." || m.Name == ".." {
+		return nil, fmt.Errorf("an object of %s in the source has the name %q in namespace %q, which cannot be", resource, m.Name, m.Namespace)
+	}
+	t.namespace, t.name, t.uid, t.owners = m.Namespace, m.Name, m.UID, m.OwnerReferences
+	t.version = h.APIVersion[strings.LastIndexByte(h.APIVersion, '/')+1:]
+	return t, nil
+}
+
+// path is where the object is served, as its resource is.
+func (t *task) path(r remote.Resource) string { return r.Path(t.namespace) + "/" + t.name }
+
+func (t *task) field(path ...string) any {
+	var v any = t.object
+	for _, name := range path {
+		m, ok := v.(map[string]any)
+		if !ok {
+			return nil
+		}
+		v = m[name]
+	}
+	return v
+}
+
+func (t *task) label(name string) string {
+	s, _ := t.field("metadata", "labels", name).(string)
+	return s
+}
+
+// Picks says whether objects of a resource may be copied.
+func (o *Options) Picks(resource string) bool {
+	return (len(o.Resources) == 0 || matches(o.Resources, resource)) && !matches(o.Exclude, resource)
+}
+
+// wanted says whether an object is to be copied. What is asked for and cannot be copied
+// is reported.
+func (c *copier) wanted(t *task) bool {
+	o := &c.o
+	switch {
+	case !o.Picks(t.Resource):
+		return false
+	case len(o.Namespaces) > 0 && !slices.Contains(o.Namespaces, t.namespace) && (t.Resource != "namespaces" || !slices.Contains(o.Namespaces, t.name)):
+		return false
+	case o.Selector != nil && !o.Selector.Matches(t.labels()):
+		return false
+	}
+	if reason := c.skip(t); reason != "" {
+		c.report.add(t, Skipped, reason)
+		return false
+	}
+	return true
+}
+
+func (t *task) labels() labels.Set {
+	set := labels.Set{}
+	m, _ := t.field("metadata", "labels").(map[string]any)
+	for k, v := range m {
+		set[k], _ = v.(string)
+	}
+	return set
+}
+
+// derived are resources that the target makes by itself, of other objects or of
+// requests.
+var derived = map[string]string{
+	"ipaddresses.networking.k8s.io":                  "the target notes its own addresses",
+	"certificatesigningrequests.certificates.k8s.io": "it is bound to who asked for it",
+	"componentstatuses":                              "the server makes it up",
+}
+
+// own are objects that each server makes for itself.
+var own = map[string]bool{
+	"services default/kubernetes": true, "endpoints default/kubernetes": true, "endpointslices.discovery.k8s.io default/kubernetes": true,
+	"servicecidrs.networking.k8s.io /kubernetes":                 true,
+	"configmaps kube-system/extension-apiserver-authentication":  true,
+	"priorityclasses.scheduling.k8s.io /system-cluster-critical": true, "priorityclasses.scheduling.k8s.io /system-node-critical": true,
+}
+
+// skip says why an object is not copied; "" if it is.
+func (c *copier) skip(t *task) string {
+	kept := "the target keeps its own"
+	switch {
+	case derived[t.Resource] != "":
+		return derived[t.Resource]
+	case own[t.Resource+" "+t.namespace+"/"+t.name],
+		t.Resource == "configmaps" && t.name == "kube-root-ca.crt",
+		t.Resource == "leases.coordination.k8s.io" && t.label("apiserver.kubernetes.io/identity") != "",
+		t.Resource == "apiservices.apiregistration.k8s.io" && t.field("spec", "service") == nil,
+		t.label("kubernetes.io/bootstrapping") != "",
+		t.field("metadata", "annotations", "apf.kubernetes.io/autoupdate-spec") == "true":
+		return kept
+	case t.Resource == "secrets" && t.field("type") == "kubernetes.io/service-account-token":
+		return "a token of a service account is good for its own cluster alone"
+	case (t.Resource == "events" || t.Resource == "events.events.k8s.io") && !c.o.Events:
+		return "events tell of the past of the other cluster (--events copies them)"
+	case t.field("metadata", "deletionTimestamp") != nil:
+		return "it is being deleted"
+	}
+	return ""
+}

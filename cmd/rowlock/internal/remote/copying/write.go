@@ -1,0 +1,262 @@
+package copying
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote"
+	"github.com/rowlock/rowlock/sqlstore/archive/afresh"
+)
+
+const applyType = "application/apply-patch+yaml" // which JSON is, too
+
+// perform writes one object and reports what became of it. An error is about the way to
+// the server and ends the copy.
+func (c *copier) perform(ctx context.Context, t *task) error {
+	outcome, reason, uid, err := c.put(ctx, t)
+	var refused *remote.StatusError
+	var malformed *remote.MalformedError
+	switch {
+	case errors.As(err, &refused) && refused.Code == http.StatusUnauthorized:
+		return fmt.Errorf("writing %s %s: %w", t.Resource, t.name, err)
+	case errors.As(err, &refused), errors.As(err, &malformed):
+		outcome, reason = Failed, err.Error()
+		if refused != nil {
+			reason = refused.Message
+		}
+		if refused != nil && refused.Code == http.StatusConflict {
+			outcome = Conflict
+		}
+	case err != nil:
+		return fmt.Errorf("writing %s %s: %w", t.Resource, t.name, err)
+	}
+	c.settle(t.uid, uid)
+	c.report.add(t, outcome, reason)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.written++; c.o.Progress != nil {
+		c.o.Progress(c.written)
+	}
+	return nil
+}
+
+// put brings an object into the target. uid is that of the object there, "" if there is
+// none.
+func (c *copier) put(ctx context.Context, t *task) (o Outcome, reason, uid string, err error) {
+	r, ok := c.target.Find(t.group, t.plural)
+	switch {
+	case !ok && c.o.DryRun && c.isPlanned(t.Resource):
+		return Created, "not tried: its definition is not there yet", t.uid, nil
+	case !ok:
+		return Failed, "the target does not serve " + t.Resource, "", nil
+	case r.Namespaced != (t.namespace != ""):
+		return Failed, "the target has the resource in another scope", "", nil
+	}
+	if err := c.translate(ctx, t, r); err != nil {
+		return Failed, err.Error(), "", nil
+	}
+	r.Version = t.version
+	status := clean(t, r)
+	live, err := c.get(ctx, t, r)
+	if err != nil {
+		return "", "", "", err
+	}
+	if live == nil && t.namespace != "" && c.isPlanned("namespaces/"+t.namespace) {
+		return Created, "not tried: its namespace is not there yet", t.uid, nil
+	}
+	o, body, err := c.apply(ctx, t, r, live)
+	if live != nil {
+		uid = uidOf(live)
+	}
+	if err != nil {
+		return "", "", uid, err
+	}
+	if o != Unchanged {
+		uid = uidOf(body)
+	}
+	if c.o.DryRun && o == Created {
+		c.plan(t)
+		return o, "", uid, nil // there is no object whose status could be written
+	}
+	if c.o.WithStatus && status != nil && r.Status && !settled[t.Resource] {
+		changed, err := c.status(ctx, t, r, status, body)
+		if err != nil {
+			return "", "", uid, fmt.Errorf("the status: %w", err)
+		}
+		if changed && o == Unchanged {
+			o = Changed
+		}
+	}
+	return o, "", uid, nil
+}
+
+// settled are resources whose status the target knows better.
+var settled = map[string]bool{"namespaces": true, definitions: true, "apiservices.apiregistration.k8s.io": true}
+
+// translate gives an object a version that the target serves.
+func (c *copier) translate(ctx context.Context, t *task, r remote.Resource) error {
+	if slices.Contains(r.Served, t.version) {
+		return nil
+	}
+	none := fmt.Errorf("the target serves %s as %s, not as %s", t.Resource, strings.Join(r.Served, ", "), t.version)
+	if c.o.Convert == nil {
+		return none
+	}
+	object, err := c.o.Convert(ctx, t.object, r.Group, r.Served[0])
+	if err != nil {
+		return fmt.Errorf("%w: %w", none, err)
+	}
+	t.object, t.version = object, r.Served[0]
+	return nil
+}
+
+// clean takes from an object what the target fills in. It returns the status, where
+// that is written by itself.
+func clean(t *task, r remote.Resource) any {
+	afresh.Object(t.Resource, t.object)
+	var status any
+	if r.Status {
+		status = t.object["status"]
+		delete(t.object, "status")
+	}
+	if t.Resource == "namespaces" {
+		delete(t.object, "spec") // its finalizer
+	}
+	return status
+}
+
+func (c *copier) get(ctx context.Context, t *task, r remote.Resource) ([]byte, error) {
+	data, err := c.to.Do(ctx, remote.Request{Method: http.MethodGet, Path: t.path(r)})
+	if remote.Is(err, http.StatusNotFound) {
+		return nil, nil
+	}
+	return data, err
+}
+
+// apply writes an object that is not there, or is different. body is what is there
+// afterwards.
+func (c *copier) apply(ctx context.Context, t *task, r remote.Resource, live []byte) (o Outcome, body []byte, err error) {
+	if live != nil {
+		same, err := equal(t, r, live)
+		if err != nil {
+			return "", nil, err
+		}
+		if same {
+			return Unchanged, live, nil
+		}
+	}
+	body, err = c.patch(ctx, t, r)
+	for range 2 {
+		if live != nil || err == nil || !c.withoutAddresses(t, err) {
+			break
+		}
+		body, err = c.patch(ctx, t, r)
+	}
+	var refused *remote.StatusError
+	if live == nil && errors.As(err, &refused) && repeats(refused) {
+		body, err = c.create(ctx, t, r)
+	}
+	switch {
+	case err != nil:
+		return "", nil, err
+	case live == nil:
+		return Created, body, nil
+	case versionOf(body) == versionOf(live):
+		return Unchanged, body, nil
+	}
+	return Changed, body, nil
+}
+
+// repeats says that an apply was refused because entries of a list have the same key.
+// Objects may be so, and can be created, but not applied.
+func repeats(e *remote.StatusError) bool {
+	return (e.Code == http.StatusInternalServerError || e.Code == http.StatusBadRequest || e.Code == http.StatusUnprocessableEntity) && strings.Contains(e.Message, "duplicate entries for key")
+}
+
+func (c *copier) options() url.Values {
+	q := url.Values{"fieldManager": {Manager}}
+	if c.o.DryRun {
+		q.Set("dryRun", "All")
+	}
+	return q
+}
+
+func (c *copier) patch(ctx context.Context, t *task, r remote.Resource) ([]byte, error) {
+	data, err := json.Marshal(t.object)
+	if err != nil {
+		return nil, err
+	}
+	q := c.options()
+	if c.o.Overwrite {
+		q.Set("force", "true")
+	}
+	return c.to.Do(ctx, remote.Request{Method: http.MethodPatch, Path: t.path(r), Query: q, ContentType: applyType, Body: data})
+}
+
+// create is not repeated safely: after an answer that was lost the object is told to be
+// there already, which a second run finds to be right.
+func (c *copier) create(ctx context.Context, t *task, r remote.Resource) ([]byte, error) {
+	data, err := json.Marshal(t.object)
+	if err != nil {
+		return nil, err
+	}
+	return c.to.Do(ctx, remote.Request{Method: http.MethodPost, Path: r.Path(t.namespace), Query: c.options(), ContentType: "application/json", Body: data})
+}
+
+// status writes the status of an object that is there.
+func (c *copier) status(ctx context.Context, t *task, r remote.Resource, status any, there []byte) (bool, error) {
+	has, err := decode(there)
+	if err != nil {
+		return false, err
+	}
+	if within(status, has["status"]) {
+		return false, nil
+	}
+	data, err := json.Marshal(map[string]any{
+		"apiVersion": r.APIVersion(), "kind": t.object["kind"], "status": status,
+		"metadata": map[string]any{"name": t.name},
+	})
+	if err != nil {
+		return false, err
+	}
+	q := c.options()
+	q.Set("force", "true") // nobody but controllers of the target would own it, and they write it again
+	body, err := c.to.Do(ctx, remote.Request{Method: http.MethodPatch, Path: t.path(r) + "/status", Query: q, ContentType: applyType, Body: data})
+	return err == nil && versionOf(body) != versionOf(there), err
+}
+
+// withoutAddresses takes from a Service the addresses or ports that the target refuses,
+// so that it gives others. ok is false if the refusal is about something else.
+func (c *copier) withoutAddresses(t *task, err error) (ok bool) {
+	var refused *remote.StatusError
+	if t.Resource != "services" || !errors.As(err, &refused) || refused.Code != http.StatusUnprocessableEntity {
+		return false
+	}
+	spec, _ := t.object["spec"].(map[string]any)
+	for _, cause := range refused.Causes {
+		switch {
+		case strings.HasPrefix(cause.Field, "spec.clusterIP") && spec["clusterIP"] != nil && spec["clusterIP"] != "None":
+			c.report.note(t, fmt.Sprintf("gets another address: %v is not free: %s", spec["clusterIP"], remote.Printable(cause.Message)))
+			delete(spec, "clusterIP")
+			delete(spec, "clusterIPs")
+			ok = true
+		case strings.HasSuffix(cause.Field, "odePort"): // nodePort, healthCheckNodePort
+			c.report.note(t, fmt.Sprintf("gets other node ports: %s: %s", remote.Printable(cause.Field), remote.Printable(cause.Message)))
+			delete(spec, "healthCheckNodePort")
+			ports, _ := spec["ports"].([]any)
+			for _, p := range ports {
+				if p, isMap := p.(map[string]any); isMap {
+					delete(p, "nodePort")
+				}
+			}
+			ok = true
+		}
+	}
+	return ok
+}
