@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -221,6 +222,11 @@ func abort(s *kine.Sink) error {
 func (d database) abort(t *testing.T) {
 	_, url := d.create(t, "aborted")
 	s := sink(t, url)
+	if path, ok := strings.CutPrefix(url, "sqlite:"); ok { // with Secrets in it
+		if info, err := os.Stat(path + ".gathered"); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("the file that is filled: %v, %v", info, err)
+		}
+	}
 	if err := s.Put(t.Context(), foreign.Entry{Key: "/bad", CreateRevision: 3, ModRevision: 2}); err == nil {
 		t.Error("a key was taken that was created after it was written")
 	}
@@ -297,6 +303,44 @@ func TestURLs(t *testing.T) {
 		to, err2 := kine.Create(t.Context(), url)
 		if err == nil || err2 == nil || strings.Contains(err.Error()+err2.Error(), "hunter2") {
 			t.Errorf("%s: %v, %v", url, err, errors.Join(err2, abort(to)))
+		}
+	}
+}
+
+// TestNeverAnswers: a database that takes connections and says nothing holds nobody who
+// wants to leave.
+func TestNeverAnswers(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, url := range []string{"mysql://u@tcp(%s)/db", "postgres://u@%s/db"} {
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		began := time.Now()
+		s, err := kine.Open(ctx, fmt.Sprintf(url, l.Addr()))
+		if err == nil {
+			t.Error(s.Close())
+		}
+		to, err2 := kine.Create(ctx, fmt.Sprintf(url, l.Addr()))
+		if err2 == nil {
+			t.Error(to.Abort())
+		}
+		if took := time.Since(began); err == nil || err2 == nil || took > 10*time.Second {
+			t.Errorf("%s: %v, %v after %s", url, err, err2, took)
+		}
+		cancel()
+	}
+}
+
+// TestPasswordFromEnvironment: MYSQL_PWD is the password of a URL that has none.
+func TestPasswordFromEnvironment(t *testing.T) {
+	for _, c := range []struct{ url, want string }{
+		{"mysql://u@tcp(h:1)/db", "of the environment"}, {"mysql://u@h:1/db", "of the environment"}, {"mysql://u:own@tcp(h:1)/db", "own"},
+	} {
+		t.Setenv("MYSQL_PWD", "of the environment")
+		if got, err := kine.MySQLPassword(c.url); err != nil || got != c.want {
+			t.Errorf("%s: %q, %v", c.url, got, err)
 		}
 	}
 }

@@ -75,9 +75,24 @@ func isKine(ctx context.Context, db *sql.DB, table, otherwise string) error {
 	return nil
 }
 
+// beginTx begins a transaction that outlives ctx, which ends no more than the wait for a
+// database that does not answer.
+func beginTx(ctx context.Context, db *sql.DB, opt *sql.TxOptions) (*sql.Tx, error) {
+	waiting, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, cancel)
+	tx, err := db.BeginTx(waiting, opt)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	if !stop() { // ctx ended meanwhile, and the transaction with it
+		return nil, errors.Join(ctx.Err(), tx.Rollback())
+	}
+	return tx, nil
+}
+
 func (s *Source) begin(ctx context.Context) (err error) {
-	// The transaction outlives the call: it ends with Close.
-	if s.tx, err = s.db.BeginTx(context.WithoutCancel(ctx), s.dialect.tx); err != nil {
+	if s.tx, err = beginTx(ctx, s.db, s.dialect.tx); err != nil {
 		return err
 	}
 	var head sql.NullInt64

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log"
 	"net/url"
+	"os"
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
@@ -42,6 +43,9 @@ func mysqlConfig(text string) (*mysql.Config, error) {
 	cfg, err := mysql.ParseDSN(rest)
 	if err != nil || cfg.DBName == "" {
 		return nil, errors.New("the URL of a MySQL database of kine does not parse, or names no database: want mysql://USER:PASSWORD@tcp(HOST:PORT)/DATABASE")
+	}
+	if cfg.Passwd == "" { // as MySQL's own programs do: what is in a command is seen by all
+		cfg.Passwd = os.Getenv("MYSQL_PWD")
 	}
 	cfg.Logger = log.New(io.Discard, "", 0) // what it would log are errors that it returns too
 	return cfg, nil

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rowlock/rowlock/sqlstore/foreign"
 	"github.com/rowlock/rowlock/sqlstore/foreign/kine"
@@ -55,20 +54,7 @@ func read(t *testing.T, path string) (list []string, revision int64) {
 			t.Error(err)
 		}
 	}()
-	for range 2 { // it may be read again
-		list = nil
-		for e, err := range s.Entries(t.Context()) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			left := ""
-			if !e.ExpiresAt.IsZero() {
-				left = fmt.Sprint(" ", time.Until(e.ExpiresAt).Round(time.Minute))
-			}
-			list = append(list, fmt.Sprintf("%s=%s %d/%d%s", e.Key, e.Value, e.CreateRevision, e.ModRevision, left))
-		}
-	}
-	return list, s.Revision()
+	return contents(t, s), s.Revision()
 }
 
 // fill writes what a server does: creates, changes, deletes, a lease, a gap.

@@ -82,7 +82,7 @@ func (s *Sink) begin(ctx context.Context) error {
 		schema = nil
 	}
 	var err error
-	if s.tx, err = s.db.BeginTx(context.WithoutCancel(ctx), nil); err != nil {
+	if s.tx, err = beginTx(ctx, s.db, nil); err != nil {
 		return err
 	}
 	for _, statement := range schema {
@@ -221,6 +221,14 @@ func CreateSQLite(ctx context.Context, path string) (*Sink, error) {
 	}
 	part := path + ".gathered"
 	if err := os.Remove(part); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	// The library would make it readable for everybody, and Secrets come into it.
+	own, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		err = own.Close()
+	}
+	if err != nil {
 		return nil, err
 	}
 	// The file of this process alone: only the one that is made of it must reach the disk.
