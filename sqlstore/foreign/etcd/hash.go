@@ -22,8 +22,6 @@ func checkHash(ctx context.Context, f *os.File, unhashed bool) (size int64, err 
 	}
 	size = info.Size()
 	switch {
-	case !info.Mode().IsRegular():
-		return 0, fmt.Errorf("it is no regular file")
 	case size%pageUnit == 0 && size > 0:
 		if !unhashed {
 			return 0, fmt.Errorf("%w: it was copied, not saved by etcdctl snapshot save (or cut off), and nothing tells whether it is whole", ErrNoHash)

@@ -36,6 +36,7 @@ type Live struct {
 	prefix   string
 	describe string
 	revision int64
+	count    int64 // keys at that revision, as it says
 }
 
 var _ foreign.Source = (*Live)(nil)
@@ -55,7 +56,7 @@ func Open(ctx context.Context, c Config) (*Live, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("reading %s: %w", l.describe, err), l.Close())
 	}
-	l.revision = head.Header.GetRevision()
+	l.revision, l.count = head.Header.GetRevision(), head.Count
 	return l, nil
 }
 
@@ -108,7 +109,7 @@ func (l *Live) Entries(ctx context.Context) iter.Seq2[foreign.Entry, error] {
 
 func (l *Live) entries(ctx context.Context, yield func(foreign.Entry) bool) error {
 	leases := make(map[int64]time.Time)
-	limit, last := int64(100), ""
+	limit, last, n := int64(100), "", int64(0)
 	req := &etcdserverpb.RangeRequest{Key: []byte(l.prefix), RangeEnd: after(l.prefix), Revision: l.revision}
 	for {
 		req.Limit = limit
@@ -127,6 +128,9 @@ func (l *Live) entries(ctx context.Context, yield func(foreign.Entry) bool) erro
 			if key <= last || !strings.HasPrefix(key, l.prefix) {
 				return fmt.Errorf("it sends key %q, which was not asked for", foreign.Shown(key))
 			}
+			if n++; n > l.count {
+				return fmt.Errorf("it sends more than the %d keys that it says there are", l.count)
+			}
 			last, size = key, size+len(kv.Key)+len(kv.Value)
 			e := foreign.Entry{Key: key, Value: kv.Value, CreateRevision: kv.CreateRevision, ModRevision: kv.ModRevision}
 			if e.Unread = foreign.Check(key, int64(len(kv.Value))); e.Unread != nil {
@@ -142,6 +146,9 @@ func (l *Live) entries(ctx context.Context, yield func(foreign.Entry) bool) erro
 			}
 		}
 		if !page.More || len(page.Kvs) == 0 {
+			if n != l.count {
+				return fmt.Errorf("it sends %d keys, and said that there are %d", n, l.count)
+			}
 			return nil
 		}
 		req.Key = append([]byte(last), 0)

@@ -41,6 +41,7 @@ type member struct {
 	kvs        []*mvccpb.KeyValue
 	calls      atomic.Int64
 	compactAt  int64 // call from which on the revision is compacted; 0: never
+	miscounts  int64 // how many keys more it says that there are
 	repeats    bool  // each page begins with the first key again
 	password   string
 	logins     atomic.Int64
@@ -58,6 +59,12 @@ func (m *member) Range(ctx context.Context, req *etcdserverpb.RangeRequest) (*et
 	}
 	answer := &etcdserverpb.RangeResponse{Header: &etcdserverpb.ResponseHeader{Revision: m.head}}
 	if req.CountOnly {
+		for _, kv := range m.kvs {
+			if string(kv.Key) >= string(req.Key) && string(kv.Key) < string(req.RangeEnd) {
+				answer.Count++
+			}
+		}
+		answer.Count += m.miscounts
 		return answer, nil
 	}
 	if req.Revision != 500 {
@@ -192,6 +199,13 @@ func TestLiveRefusesWhatIsWrong(t *testing.T) {
 	repeats.repeats = true
 	if _, _, err := read(t, etcd.Config{Endpoints: []string{repeats.serve(t)}}); err == nil || !strings.Contains(err.Error(), "not asked for") {
 		t.Errorf("keys again and again: %v", err)
+	}
+	for miscounts, says := range map[int64]string{-1: "more than the 4999 keys", 1: "5000 keys, and said that there are 5001"} {
+		other := newMember(5000, 10)
+		other.miscounts = miscounts
+		if _, _, err := read(t, etcd.Config{Endpoints: []string{other.serve(t)}}); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%d keys more than it sends: %v", miscounts, err)
+		}
 	}
 	huge := newMember(3, 10)
 	huge.kvs[1].Value = make([]byte, foreign.MaxValue+1)
