@@ -50,7 +50,10 @@ func (e *UndecodableError) Error() string {
 	return fmt.Sprintf("%d values cannot be decoded", e.Count)
 }
 
-const progressEvery = 500
+const (
+	progressEvery = 500
+	maxShared     = 1000 // addresses and ports of two services that are named
+)
 
 // intake is a Job at work.
 type intake struct {
@@ -59,7 +62,8 @@ type intake struct {
 	spool     *spool // nil: nothing is kept
 	revisions []int64
 	holders   map[sqlstore.Key]string // of claims
-	warnings  []string
+	shared    int64                   // claims that another service holds already
+	warnings  []string                // of the first of these
 }
 
 // Read reads everything, or finds the spool of an earlier run that did. Errors:
@@ -96,10 +100,15 @@ func (j *Job) Read(ctx context.Context) (*Spooled, error) {
 // all decides every entry.
 func (in *intake) all(ctx context.Context) error {
 	var n int64
+	var last string
 	for e, err := range in.Source.Entries(ctx) {
 		if err != nil {
 			return err
 		}
+		if n > 0 && e.Key <= last {
+			return fmt.Errorf("%s: the source gives it twice, or out of order", foreign.Shown(e.Key))
+		}
+		last = e.Key
 		if e.ModRevision > in.Source.Revision() {
 			return fmt.Errorf("%s: revision %d is newer than %d, which the source says is its newest", foreign.Shown(e.Key), e.ModRevision, in.Source.Revision())
 		}
@@ -125,7 +134,9 @@ func (in *intake) keep(ctx context.Context, out *transfer.Outcome) error {
 	for _, c := range out.Claims {
 		owner := out.Key.Namespace + "/" + out.Key.Name
 		if holder, taken := in.holders[c.Key]; taken {
-			in.warnings = append(in.warnings, fmt.Sprintf("%s is held by the services %s and %s: the first keeps it", c.Key.Name, holder, owner))
+			if in.shared++; in.shared <= maxShared {
+				in.warnings = append(in.warnings, fmt.Sprintf("%s is held by the services %s and %s: the first keeps it", c.Key.Name, holder, owner))
+			}
 			continue
 		}
 		in.holders[c.Key] = owner
@@ -153,6 +164,9 @@ func (in *intake) result() *Spooled {
 	slices.Sort(in.revisions)
 	s := &Spooled{Path: in.Spool, Mark: in.mark(), SourceRevision: in.Source.Revision(), Report: in.reader.Report()}
 	s.Report.Warnings = append(s.Report.Warnings, in.warnings...)
+	if more := in.shared - int64(len(in.warnings)); more > 0 {
+		s.Report.Warnings = append(s.Report.Warnings, fmt.Sprintf("%d more addresses and ports are held by two services", more))
+	}
 	s.Report.Claims = int64(len(in.holders))
 	fresh := s.Report.Claims
 	for i := 1; i < len(in.revisions); i++ {

@@ -77,6 +77,24 @@ func TestRevisions(t *testing.T) {
 	}
 }
 
+// TestSharedPorts: however many services hold the same port, only so many are named.
+func TestSharedPorts(t *testing.T) {
+	var entries []foreign.Entry
+	for i := range 1010 {
+		entries = append(entries, service(fmt.Sprintf("s-%04d", i), 9, 1))
+	}
+	j := job(t, entries...)
+	j.Spool = ""
+	s, err := j.Read(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Each after the first shares an address and a port.
+	if w := s.Report.Warnings; len(w) != 1001 || w[1000] != "1018 more addresses and ports are held by two services" {
+		t.Errorf("%d warnings, the last %q", len(w), w[len(w)-1])
+	}
+}
+
 // TestGoesOn: a spool that was finished is used again, by the same job alone and as long as
 // it is whole.
 func TestGoesOn(t *testing.T) {
@@ -143,6 +161,10 @@ func TestRefused(t *testing.T) {
 	nothingLeft(t, broken)
 	future := job(t, configMap("x", 51))
 	if _, err := future.Read(t.Context()); err == nil || !strings.Contains(err.Error(), "newer than 50") {
+		t.Error(err)
+	}
+	twice := job(t, configMap("x", 7), configMap("x", 8))
+	if _, err := twice.Read(t.Context()); err == nil || !strings.Contains(err.Error(), "a/x: the source gives it twice") {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
