@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -160,6 +161,13 @@ func TestImportRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	pipe := filepath.Join(old, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(old, "copied.db"), make([]byte, 8192), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	data := filepath.Join(t.TempDir(), "data")
 	for says, args := range map[string][]string{
 		"neither a SQLite database":      {filepath.Join(old, "note.txt")},
@@ -170,6 +178,9 @@ func TestImportRefused(t *testing.T) {
 		"certificate that belongs to it": {db, "--take-along", filepath.Join(old, "other")},
 		"nothing is known by this name":  {db, "--take-along", filepath.Join(old, "note.txt")},
 		"holds no private key":           {db, "--service-account-key-file", filepath.Join(tlsDir, "client-ca.crt")},
+		"no file of at most 1048576":     {db, "--service-account-key-file", "/dev/zero"},
+		"it is no regular file":          {"etcd-snapshot:" + pipe},
+		"--skip-hash-check reads it":     {"etcd-snapshot:" + filepath.Join(old, "copied.db")},
 		"--encryption-provider-config: ": {db, "--encryption-provider-config", filepath.Join(old, "note.txt")},
 	} {
 		_, errOut, err := importInto(t, append(args, "--data-dir", data)...)

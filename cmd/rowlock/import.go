@@ -23,6 +23,9 @@ import (
 // that of the old one, as operators know it.
 const targetFlag = "target-" + encryptionFlag
 
+// unhashedFlag takes a file of etcd that nothing vouches for.
+const unhashedFlag = "skip-hash-check"
+
 // importOptions are the flags of import.
 type importOptions struct {
 	*storeOptions
@@ -42,8 +45,14 @@ func importCommand() *cobra.Command {
 		Use:   "import SOURCE",
 		Short: "Move in: fill an empty database with what another API server kept",
 		Long: `Fill an empty database with everything that a kube-apiserver, or k3s, kept: a kine
-database or a snapshot of etcd. SOURCE is kine+sqlite:FILE, etcd-snapshot:FILE, or the
-path of such a file. The source is only read.
+database, a snapshot of etcd, or a live etcd. SOURCE is one of
+
+  kine+sqlite:FILE, etcd-snapshot:FILE, or the path of such a file
+  kine+postgres://USER@HOST/DATABASE (the password: PGPASSWORD or ~/.pgpass)
+  kine+mysql://USER@tcp(HOST:PORT)/DATABASE (the password: MYSQL_PWD)
+  etcd:https://HOST:PORT[,...] (with the --etcd flags)
+
+The source is only read.
 
 Objects stay what they are, with their UIDs, times, managed fields, generations and
 resource versions; the new log begins above all of these, so that whoever was connected
@@ -69,7 +78,7 @@ command again does the rest, reading anew only what was not finished.`,
 	f.StringSliceVar(&o.takeAlong, "take-along", nil, "folders (server/tls of k3s, pki of kubeadm) or files with the authorities and the key of service accounts of the old cluster, which are copied into --data-dir")
 	f.StringVar(&o.accountKey, "service-account-key-file", "", "private key by which the old cluster signed tokens of service accounts, which is copied into --data-dir")
 	o.etcd.addTo(f)
-	f.BoolVar(&o.snapshot.Unhashed, "skip-hash-check", false, "read a file of etcd that has no hash, as one copied out of a data directory")
+	f.BoolVar(&o.snapshot.Unhashed, unhashedFlag, false, "read a file of etcd that has no hash, as one copied out of a data directory")
 	return cmd
 }
 
@@ -169,8 +178,12 @@ func (o *importOptions) move(ctx context.Context, job *intake.Job, files along) 
 	return nil
 }
 
-// load writes what was read, and then the files.
+// load puts the files, and then writes what was read: whoever finds the database filled
+// has the keys too, wherever this ended.
 func (o *importOptions) load(ctx context.Context, spooled *intake.Spooled, files along) error {
+	if err := files.put(o.dataDir); err != nil {
+		return err
+	}
 	err := o.with(ctx, bringUp, "the database is as empty as before; run it again, and what was read is not read anew", func(d sqlstore.Driver) error {
 		p := o.progress("writing")
 		defer p.end()
@@ -182,10 +195,7 @@ func (o *importOptions) load(ctx context.Context, spooled *intake.Spooled, files
 	if err != nil {
 		return err
 	}
-	if err := spooled.Remove(); err != nil {
-		return err
-	}
-	return files.put(o.dataDir)
+	return spooled.Remove()
 }
 
 var errInUse = errors.New("--store: the database is in use: only an empty one can be filled")

@@ -111,8 +111,8 @@ func (a along) read(to, path string) error {
 	if err != nil {
 		return err
 	}
-	if info.Size() > maxAlong {
-		return fmt.Errorf("%s has %d bytes, and keys and certificates have at most %d", path, info.Size(), maxAlong)
+	if !info.Mode().IsRegular() || info.Size() > maxAlong {
+		return fmt.Errorf("%s is no file of at most %d bytes, as keys and certificates are", path, maxAlong)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {

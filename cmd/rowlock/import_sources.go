@@ -41,7 +41,14 @@ func openKine(ctx context.Context, rest, url string, _ *importOptions) (foreign.
 }
 
 func openEtcdSnapshot(ctx context.Context, rest, _ string, o *importOptions) (foreign.Source, error) {
-	return etcd.OpenSnapshot(ctx, strings.TrimPrefix(rest, "//"), o.snapshot)
+	s, err := etcd.OpenSnapshot(ctx, strings.TrimPrefix(rest, "//"), o.snapshot)
+	if errors.Is(err, etcd.ErrNoHash) {
+		return nil, fmt.Errorf("%w; --%s reads it all the same", err, unhashedFlag)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // isBolt looks for the mark of a bbolt file, which stands behind the head of its first page.
