@@ -35,6 +35,10 @@ var noise = map[string]bool{"managedFields": true, "resourceVersion": true, "gen
 // askEvery is after how many values the context is asked whether anybody waits still.
 const askEvery = 4096
 
+// mostDepth is how many elements of a path are kept: as many as characters of it are told. What
+// nests deeper is told of there, or a thousand paths would take far more than the object.
+const mostDepth = mostPath
+
 type comparison struct {
 	ctx    context.Context
 	most   int
@@ -57,7 +61,7 @@ func (c *comparison) found(path fieldpath.Path, op string, from, to any) {
 		c.more = true
 		return
 	}
-	c.fields = append(c.fields, Field{path.Copy(), op, from, to})
+	c.fields = append(c.fields, Field{path[:min(len(path), mostDepth)].Copy(), op, from, to})
 }
 
 // values compares what may be of any kind.

@@ -227,3 +227,26 @@ func TestCopies(t *testing.T) {
 		t.Errorf("%s, then %s; the first is now %+v", one, two, l)
 	}
 }
+
+// TestDeepPaths: a thousand fields far down in an object do not each keep the whole way there.
+func TestDeepPaths(t *testing.T) {
+	nest := func(value any) map[string]any {
+		leaf := map[string]any{}
+		for i := range 1000 {
+			leaf[fmt.Sprint(i)] = value
+		}
+		for range 5000 {
+			leaf = map[string]any{"a": leaf}
+		}
+		return leaf
+	}
+	fields, more, err := history.Compare(t.Context(), history.Schema{}, nest("x"), nest("y"), 1000)
+	if err != nil || more || len(fields) != 1000 {
+		t.Fatalf("%d fields, %v, %v", len(fields), more, err)
+	}
+	for i := range fields {
+		if n := len(fields[i].Path); n > 512 {
+			t.Fatalf("a path of %d elements", n)
+		}
+	}
+}

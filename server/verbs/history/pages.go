@@ -25,11 +25,12 @@ const (
 	contentBytes   = 4 << 20
 )
 
-// How many writes are read at once: few at first, then as many as have some bytes together.
+// readAtOnce is how many writes are read before anything is known of their sizes: so many of the
+// largest are no more than a few bodies are, whatever was read before them. Where they were
+// large the next is read alone.
 const (
-	firstRead = 4
-	mostRead  = 32
-	atOnce    = 2 << 20
+	readAtOnce = 4
+	largeBytes = 1 << 20
 )
 
 // Labels of the field selector that says whose past is listed.
@@ -159,7 +160,7 @@ func (p *page) bounds(ctx context.Context, token string) (err error) {
 // fill reads writes and tells of each, until the page is full or there are no more.
 func (p *page) fill(ctx context.Context) error {
 	var next *objects.Write // read, and not told of yet: what came before it is not known
-	for n := firstRead; ; {
+	for n := readAtOnce; ; {
 		writes, err := p.past(ctx, p.before, n)
 		if err != nil {
 			return err
@@ -176,13 +177,13 @@ func (p *page) fill(ctx context.Context) error {
 			if w.WrittenAt.Before(p.since) {
 				return nil
 			}
-			// Of a time that is older than all that is kept, the oldest that is kept is not.
-			if next == nil && !p.until.IsZero() && w.WrittenAt.After(p.until) {
-				continue
-			}
-			if next = w; p.full() {
+			if p.full() {
 				p.continueFrom = w.Item.Revision + 1
 				return nil
+			}
+			// Of a time that is older than all that is kept, the oldest that is kept is not.
+			if next != nil || p.until.IsZero() || !w.WrittenAt.After(p.until) {
+				next = w
 			}
 		}
 		p.read += size
@@ -193,12 +194,16 @@ func (p *page) fill(ctx context.Context) error {
 			return p.add(ctx, next, nil)
 		}
 		p.before = writes[len(writes)-1].Item.Revision
-		n = min(max(atOnce*n/max(size, 1), 1), mostRead)
+		if n = readAtOnce; size > largeBytes {
+			n = 1
+		}
 	}
 }
 
+// full says that the page ends before the next write. Bytes that were read count also where
+// nothing of them is shown.
 func (p *page) full() bool {
-	return len(p.items) == p.limit || len(p.items) > 0 && (p.read >= readBytes || p.shown >= contentBytes)
+	return len(p.items) == p.limit || p.read >= readBytes || len(p.items) > 0 && p.shown >= contentBytes
 }
 
 // add tells of a write. One that cannot be read says so; with objects in the answer it is

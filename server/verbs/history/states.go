@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/history"
 	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/verbs"
@@ -62,14 +63,27 @@ func (o *object) at(ctx context.Context, s history.State) (*state, error) {
 	return found, nil
 }
 
-// past reads writes below a revision, the newest first.
+// past reads writes below a revision, the newest first, in the version in which they are shown:
+// those of one read are converted together. Items keep what was converted.
 func (o *object) past(ctx context.Context, before int64, limit int) ([]objects.Write, error) {
 	writes, err := o.h.Objects.Past(ctx, o.permit, o.place, before, limit)
 	var gone *sqlstore.CompactedError
 	if errors.As(err, &gone) {
 		return nil, o.expired(gone.Floor)
 	}
-	return writes, err
+	if err != nil || !o.place.Resource.LoadMayFail() {
+		return writes, err
+	}
+	items, refs := make([]*cache.Item, len(writes)), make([]*objects.Write, len(writes))
+	for i := range writes {
+		items[i], refs[i] = writes[i].Item, &writes[i]
+	}
+	leave, err := o.room(ctx, refs...)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	return writes, o.h.Objects.Convert(ctx, o.place.Resource, items)
 }
 
 func (o *object) expired(floor int64) error {

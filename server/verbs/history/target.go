@@ -35,12 +35,31 @@ type object struct {
 }
 
 // open finds the resource of an object in the namespace of the request, and asks whether the
-// user may get the object now. It looks for no object.
+// user may get the object now. It looks for no object. The database is asked for a newer
+// definition only for who may get what nothing describes, and who may then get what it describes.
 func (t *teller) open(h *verbs.Handler, c *verbs.Call, of schema.GroupResource, name string) (*object, error) {
-	r, err := find(h, c, of)
+	r, err := find(h, of)
 	if err != nil {
 		return nil, err
 	}
+	if r != nil {
+		return t.opened(h, c, r, name)
+	}
+	o, err := t.opened(h, c, undescribed(c, of), name)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.Objects.CatchUp(c.R.Context()); err != nil {
+		return nil, err
+	}
+	if r, err = find(h, of); r == nil || err != nil {
+		return o, err
+	}
+	return t.opened(h, c, r, name)
+}
+
+// opened is an object of a resource, if the user may get it.
+func (t *teller) opened(h *verbs.Handler, c *verbs.Call, r *kinds.Resource, name string) (*object, error) {
 	if r.Namespaced != c.Resource.Namespaced {
 		other, scope := "revisions", "in namespaces"
 		if c.Resource.Namespaced {
@@ -52,8 +71,11 @@ func (t *teller) open(h *verbs.Handler, c *verbs.Call, of schema.GroupResource, 
 	if r.Namespaced {
 		o.place.Namespace = c.Info.Namespace
 	}
-	o.permit, err = t.ask(c.R.Context(), c, &o.place)
-	return o, err
+	var err error
+	if o.permit, err = t.ask(c.R.Context(), c, &o.place); err != nil {
+		return nil, err
+	}
+	return o, nil
 }
 
 // ask asks whether the user may get an object, as a request for that would.
@@ -81,25 +103,23 @@ func (t *teller) ask(ctx context.Context, c *verbs.Call, at *objects.Place) (per
 }
 
 // find finds the resource in whose preferred version the past of objects is shown, in the group
-// in which they are stored. What no definition describes any more is a resource of which
-// nothing but its name is known.
-func find(h *verbs.Handler, c *verbs.Call, of schema.GroupResource) (*kinds.Resource, error) {
+// in which they are stored; nil for what no definition describes that is known here.
+func find(h *verbs.Handler, of schema.GroupResource) (*kinds.Resource, error) {
 	if r := lookUp(h, of); r != nil {
 		return stored(r, of)
 	}
 	if h.Catalogue.Own(of.Group, of.Resource) || of.Group == "" || h.Catalogue.BuiltIn(of.Group) {
 		return nil, unserved(of)
 	}
-	if err := h.Objects.CatchUp(c.R.Context()); err != nil {
-		return nil, err
-	}
-	if r := lookUp(h, of); r != nil {
-		return stored(r, of)
-	}
+	return nil, nil
+}
+
+// undescribed is a resource of which nothing but its name is known, and where it is asked for.
+func undescribed(c *verbs.Call, of schema.GroupResource) *kinds.Resource {
 	return &kinds.Resource{
 		Group: of.Group, Plural: of.Resource, Namespaced: c.Resource.Namespaced, Schema: kinds.AsStored{},
 		Storage: &kinds.Storage{Key: of.String()}, New: func() kinds.Object { return &unstructured.Unstructured{} },
-	}, nil
+	}
 }
 
 func stored(r *kinds.Resource, of schema.GroupResource) (*kinds.Resource, error) {
