@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"syscall"
 	"time"
@@ -57,6 +58,11 @@ Times are ` + moments.Forms + `.`,
 func (o *atOptions) run(cmd *cobra.Command, when, command []string) error {
 	if len(when) == 0 {
 		return errors.New("TIME is missing: want " + moments.Forms)
+	}
+	if !signal.Ignored(syscall.SIGHUP) { // a terminal that is closed leaves no token behind
+		ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGHUP)
+		defer stop()
+		cmd.SetContext(ctx)
 	}
 	m, err := o.moment("TIME", strings.Join(when, " "))
 	if err != nil {

@@ -23,6 +23,7 @@ import (
 type proxy struct {
 	config Config
 	pass   *httputil.ReverseProxy
+	kept   kept
 }
 
 // described are paths that say what a server has and how it is; the past of them is not kept.
@@ -52,7 +53,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if reason := p.closed(r, info); reason != "" {
-		refuse(w, http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, "this is a read-only view of the past, "+p.config.Said+": "+reason)
+		p.turnAway(w, reason)
 		return
 	}
 	switch {
@@ -61,11 +62,19 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case info.Verb == "get":
 		p.single(w, r, info)
 	default:
+		if reason := p.present(r, info); reason != "" {
+			p.turnAway(w, reason)
+			return
+		}
 		query := r.URL.Query()
 		p.exactly(query)
 		r.URL.RawQuery = query.Encode()
 		p.pass.ServeHTTP(w, r)
 	}
+}
+
+func (p *proxy) turnAway(w http.ResponseWriter, reason string) {
+	refuse(w, http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, "this is a read-only view of the past, "+p.config.Said+": "+reason)
 }
 
 // closed says why a request is not answered; "" if it is.
@@ -80,6 +89,8 @@ func (p *proxy) closed(r *http.Request, info *request.Info) string {
 		return "only resources have a past, not " + info.Path
 	case !info.IsResource:
 		return ""
+	case info.Group == revisions.Group && info.Verb == "get":
+		return "" // what changed between two revisions is of the past, too
 	case info.Verb == "watch":
 		return "nothing changes in it, so nothing can be watched"
 	case info.Subresource != "" && info.Subresource != "status":
@@ -122,6 +133,9 @@ func (p *proxy) single(w http.ResponseWriter, r *http.Request, info *request.Inf
 		return
 	case code == http.StatusForbidden:
 		code, contentType, body = p.recorded(r, info, code, contentType, body)
+	case code == http.StatusOK && (p.kept.elsewhere(r.Context(), p, info) || !p.asOfThen(body)):
+		p.turnAway(w, notKept(info))
+		return
 	case code == http.StatusOK:
 		if body, err = one(body); err != nil {
 			refuse(w, http.StatusBadGateway, "", "the answer of the server: "+err.Error())
@@ -139,15 +153,11 @@ func (p *proxy) single(w http.ResponseWriter, r *http.Request, info *request.Inf
 
 // recorded is the object from its history; what was answered before, if that says no, too.
 func (p *proxy) recorded(r *http.Request, info *request.Info, code int, contentType string, body []byte) (int, string, []byte) {
-	resource := info.Resource
-	if info.Group != "" {
-		resource += "." + info.Group
-	}
 	path := revisions.Root + "/clusterrevisions/"
 	if info.Namespace != "" && info.Resource != "namespaces" {
 		path = revisions.Root + "/namespaces/" + url.PathEscape(info.Namespace) + "/revisions/"
 	}
-	path += url.PathEscape(resource + ":" + info.Name + ":" + strconv.FormatInt(p.config.Revision, 10))
+	path += url.PathEscape(named(info) + ":" + info.Name + ":" + strconv.FormatInt(p.config.Revision, 10))
 	got, kind, text, err := p.ask(r, path, nil, "application/json")
 	var revision revisions.Revision
 	if err != nil || got != http.StatusOK || json.Unmarshal(text, &revision) != nil || revision.Content == nil || revision.Deleted() {
@@ -230,10 +240,7 @@ func one(body []byte) ([]byte, error) {
 }
 
 func (p *proxy) absent(w http.ResponseWriter, info *request.Info) {
-	resource := info.Resource
-	if info.Group != "" {
-		resource += "." + info.Group
-	}
+	resource := named(info)
 	answer(w, metav1.Status{
 		Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound, Message: fmt.Sprintf("%s %q not found, %s", resource, info.Name, p.config.Said),
 		Details: &metav1.StatusDetails{Name: info.Name, Group: info.Group, Kind: info.Resource},

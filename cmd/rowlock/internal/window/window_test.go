@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -128,6 +129,7 @@ func TestReads(t *testing.T) {
 		{"/api/v1/namespaces/default/status", "application/json", 200, `"kind":"Namespace"`},
 		{"/apis", "application/json", 200, `"APIGroupList"`},
 		{"/version", "application/json", 200, `"gitVersion"`},
+		{revisions.Root + "/namespaces/default/revisions/" + fmt.Sprintf("configmaps:a:%d/diff", at), "application/json", 200, `"kind":"Difference"`},
 		{"/api/v1/nonsense/x", "application/json", 404, `"Status"`},
 	} {
 		if code, body := ask(t, cfg, http.MethodGet, c.path, c.accept); code != c.code || !strings.Contains(body, c.has) || strings.Contains(body, `"is":"new"`) {
@@ -154,7 +156,7 @@ func TestRefuses(t *testing.T) {
 		{http.MethodPost, maps}, {http.MethodPut, maps + "/a"}, {http.MethodPatch, maps + "/a"}, {http.MethodDelete, maps + "/a"}, {http.MethodDelete, maps},
 		{http.MethodGet, maps + "?watch=true"}, {http.MethodGet, "/api/v1/watch/namespaces/default/configmaps"},
 		{http.MethodGet, "/api/v1/namespaces/default/pods/p/log"}, {http.MethodGet, "/api/v1/namespaces/default/pods/p/exec"},
-		{http.MethodGet, "/api/v1/namespaces/default/services/s/proxy/x"}, {http.MethodGet, "/metrics"}, {http.MethodPost, "/apis"}, {http.MethodConnect, "/api/v1/nodes/n/proxy"},
+		{http.MethodGet, "/api/v1/namespaces/default/services/s/proxy/x"}, {http.MethodGet, "/api/v1/componentstatuses"}, {http.MethodGet, "/api/v1/componentstatuses/etcd-0"}, {http.MethodGet, "/metrics"}, {http.MethodPost, "/apis"}, {http.MethodConnect, "/api/v1/nodes/n/proxy"},
 	} {
 		if code, body := ask(t, cfg, c.method, c.path, "application/json"); code != http.StatusMethodNotAllowed || !strings.Contains(body, "read-only view of the past, then") {
 			t.Errorf("%s %s: %d %s", c.method, c.path, code, body)
@@ -163,6 +165,38 @@ func TestRefuses(t *testing.T) {
 	a, err := kubernetes.NewForConfigOrDie(srv.Config()).CoreV1().ConfigMaps("default").Get(t.Context(), "a", metav1.GetOptions{})
 	if err != nil || a.Data["is"] != "new" {
 		t.Errorf("something was written: %v, %v", a, err)
+	}
+}
+
+// TestWhatOthersKeep: what a server behind this one answers is of the present, whichever version
+// is asked for and whatever it says: it is not shown as the past.
+func TestWhatOthersKeep(t *testing.T) {
+	t.Parallel()
+	const then = 7
+	for name, c := range map[string]struct{ services, version string }{
+		"another server":               {`{"kind":"APIServiceList","items":[{"spec":{"group":"metrics.k8s.io","version":"v1beta1","service":{"name":"m"}}}]}`, "7"},
+		"without versions":             {`{"kind":"APIServiceList","items":[{"spec":{"group":"metrics.k8s.io","version":"v1beta1"}}]}`, ""},
+		"of now, and services unknown": {"", "9"},
+		"kept here":                    {`{"kind":"APIServiceList","items":[{"spec":{"group":"metrics.k8s.io","version":"v1beta1"}},{"spec":{"group":"other","version":"v1beta1","service":{}}}]}`, "7"},
+	} {
+		behind := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case r.URL.Path != "/apis/apiregistration.k8s.io/v1/apiservices":
+				fmt.Fprintf(w, `{"kind":"PodMetricsList","metadata":{"resourceVersion":%q},"items":[{"metadata":{"name":"p"},"load":"present"}]}`, c.version)
+			case c.services == "":
+				w.WriteHeader(http.StatusForbidden)
+			default:
+				fmt.Fprint(w, c.services)
+			}
+		}))
+		t.Cleanup(behind.Close)
+		_, cfg := look(t, &rest.Config{Host: behind.URL}, then)
+		for _, path := range []string{"/apis/metrics.k8s.io/v1beta1/namespaces/default/pods", "/apis/metrics.k8s.io/v1beta1/pods", "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods/p"} {
+			code, body := ask(t, cfg, http.MethodGet, path, "application/json")
+			if here := name == "kept here"; (code == http.StatusOK) != here || strings.Contains(body, "present") != here || !here && !strings.Contains(body, "not stored by this server") {
+				t.Errorf("%s: %s: %d %s", name, path, code, body)
+			}
+		}
 	}
 }
 
