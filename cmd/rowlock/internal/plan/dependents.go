@@ -38,7 +38,7 @@ func (u *Undelete) dependents(ctx context.Context, p *Plan, t cluster.Target, ro
 			}
 			return nil
 		})
-		if revisions.Denied(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsNotFound(err) {
+		if revisions.LeftOut(err) {
 			p.Notes = append(p.Notes, fmt.Sprintf("Dependents among %s are not looked for: %v.", r.FullName(), err))
 			continue
 		}

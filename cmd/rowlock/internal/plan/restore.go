@@ -65,20 +65,30 @@ func (r *Restore) Plan(ctx context.Context, p *Plan) error {
 	return nil
 }
 
+// types plans for each resource. Those whose past is kept for a shorter time than that of others
+// are left out and named; where none reaches so far back, that is the error.
 func (r *Restore) types(ctx context.Context, p *Plan) error {
+	var expired error
+	reached := false
 	for _, resource := range r.Types {
 		namespace := r.Namespace
 		if !resource.Namespaced {
 			namespace = ""
 		}
 		err := r.compare(ctx, p, resource, revisions.Selection{Namespace: namespace})
-		if !r.Named && (revisions.Denied(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsNotFound(err)) {
-			p.Notes = append(p.Notes, fmt.Sprintf("%s are left out: %v.", resource.FullName(), err))
+		switch {
+		case err == nil:
+			reached = true
 			continue
-		}
-		if err != nil {
+		case r.Named || !revisions.LeftOut(err):
 			return err
+		case apierrors.IsResourceExpired(err):
+			expired = err
 		}
+		p.Notes = append(p.Notes, fmt.Sprintf("%s are left out: %v.", resource.FullName(), err))
+	}
+	if !reached {
+		return expired
 	}
 	return nil
 }

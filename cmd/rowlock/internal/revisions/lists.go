@@ -29,7 +29,17 @@ type Selection struct {
 	Metadata  bool   // metadata alone
 }
 
-// Each calls do for the objects of a resource, page by page. Items say their kind.
+// NotKeptError: the server answers a list as of a revision with another one, because it does
+// not store the resource itself.
+type NotKeptError struct{ Resource, Wanted, Got string }
+
+func (e *NotKeptError) Error() string {
+	return fmt.Sprintf("%s have no past here: as of revision %s the answer is of %q", e.Resource, e.Wanted, e.Got)
+}
+
+// Each calls do for the objects of a resource, page by page. Items say their kind. Of a
+// resource that other servers keep it calls nothing as of a revision: the error is a
+// *NotKeptError.
 func Each(ctx context.Context, c *cluster.Client, r *cluster.Resource, s Selection, do func(Object) error) error {
 	query := url.Values{"limit": {strconv.Itoa(listPage)}}
 	if s.Name != "" {
@@ -51,6 +61,9 @@ func Each(ctx context.Context, c *cluster.Client, r *cluster.Resource, s Selecti
 		}
 		if err := c.Do(ctx, request, &list); err != nil {
 			return fmt.Errorf("listing %s: %w", r.FullName(), tooOld(err, s.At))
+		}
+		if wanted := strconv.FormatInt(s.At, 10); s.At > 0 && list.Metadata.ResourceVersion != wanted {
+			return &NotKeptError{r.FullName(), wanted, list.Metadata.ResourceVersion}
 		}
 		for _, item := range list.Items {
 			var obj Object
@@ -93,6 +106,14 @@ func tooOld(err error, at int64) error {
 		return fmt.Errorf("revision %d is older than what the server keeps (its --history-retention): %w", at, err)
 	}
 	return err
+}
+
+// LeftOut says whether a list failed in a way that concerns its resource alone, so that those
+// who look at many do without it: the user may not list it, or it cannot be listed, or has no
+// past, or none that is kept for so long.
+func LeftOut(err error) bool {
+	var notKept *NotKeptError
+	return Denied(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsNotFound(err) || apierrors.IsResourceExpired(err) || errors.As(err, &notKept)
 }
 
 // Denied says whether an authorizer said no.

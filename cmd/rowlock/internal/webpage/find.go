@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/cluster"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/revisions"
 )
@@ -49,7 +47,7 @@ func (p *Page) find(ctx context.Context, c *cluster.Client, all *cluster.Resourc
 				}
 				return nil
 			})
-			if revisions.Denied(err) || apierrors.IsMethodNotSupported(err) {
+			if revisions.LeftOut(err) {
 				p.note("%s are left out: %v", r.FullName(), err)
 				break
 			}
