@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strconv"
 	"time"
@@ -103,7 +102,7 @@ type latestAnswer struct {
 }
 
 // verifyLatest is `store restore --verify-latest`. compare says that --store was given.
-func (o *storeOptions) verifyLatest(ctx context.Context, dir string, r *folderOptions, compare bool) error {
+func (o *storeOptions) verifyLatest(ctx context.Context, dir string, r *folderOptions, compare bool) (err error) {
 	if r.to != "" || r.skip != 0 {
 		return errors.New("--verify-latest: restores the newest state, and nothing stays of it: leave out --to and --skip-revisions")
 	}
@@ -117,11 +116,11 @@ func (o *storeOptions) verifyLatest(ctx context.Context, dir string, r *folderOp
 	if err != nil {
 		return err
 	}
-	scratch, err := os.MkdirTemp(r.scratch, "rowlock-verify-")
+	scratch, done, err := follow.VerifyScratch(r.scratch)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(scratch)
+	defer func() { err = errors.Join(err, done()) }()
 	d, err := sqlite.Open(ctx, filepath.Join(scratch, "restored.db"), sqlite.Config{Unsynced: true})
 	if err != nil {
 		return err

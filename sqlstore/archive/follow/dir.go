@@ -157,7 +157,7 @@ func readBase(dir, name string, run int, revision int64) Base {
 		b.Problem = fmt.Sprintf("%s: %v", name, err)
 		return b
 	}
-	f, err := os.Open(filepath.Join(dir, name))
+	f, err := openFile(filepath.Join(dir, name))
 	if err != nil {
 		return fail(err)
 	}
@@ -198,7 +198,7 @@ func (s *Segment) read(path string, newest bool) {
 }
 
 func (s *Segment) readEnds(path string, newest bool) error {
-	f, err := os.Open(path)
+	f, err := openFile(path)
 	if err != nil {
 		return err
 	}
@@ -235,6 +235,19 @@ func (s *Segment) readEnds(path string, newest bool) error {
 		return fmt.Errorf("%s: %w: it has no end, and is not the newest", s.File, ErrDamaged)
 	}
 	return err
+}
+
+// openFile opens a file of a folder for reading: one that others put there may be a pipe,
+// which would hold who opens it, or a link to anywhere.
+func openFile(path string) (*os.File, error) {
+	info, err := os.Lstat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s: %w: it is no regular file", filepath.Base(path), ErrDamaged)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return os.Open(path)
 }
 
 // newestRun is the number of the newest run that a folder has; 0: none.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -93,7 +92,7 @@ func (l *Listing) writtenBy(s *Segment, t time.Time) (revision int64, ok bool, e
 	if s.Last < s.First {
 		return 0, false, nil
 	}
-	f, err := os.Open(filepath.Join(l.Dir, s.File))
+	f, err := openFile(filepath.Join(l.Dir, s.File))
 	if err != nil {
 		return 0, false, err
 	}

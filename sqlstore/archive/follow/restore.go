@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"os"
 	"path/filepath"
 
 	"github.com/rowlock/rowlock/sqlstore"
@@ -41,21 +40,21 @@ func Restore(ctx context.Context, d sqlstore.Driver, p *Plan, opt Options) (r Re
 		return r, errors.New("this database cannot be restored into")
 	}
 	r.Plan = *p
-	scratch, err := os.MkdirTemp(opt.Scratch, "rowlock-restore-")
+	dir, done, err := scratch(opt.Scratch, restorePrefix)
 	if err != nil {
 		return r, err
 	}
 	defer func() {
-		if e := os.RemoveAll(scratch); err == nil {
+		if e := done(); err == nil {
 			err = e
 		}
 	}()
-	pile := &pile{dir: scratch}
+	pile := &pile{dir: dir}
 	defer pile.close()
 	if r.Commits, err = p.read(ctx, pile, opt.Progress); err != nil {
 		return r, err
 	}
-	f, err := os.Open(filepath.Join(p.dir, p.Base))
+	f, err := openFile(filepath.Join(p.dir, p.Base))
 	if err != nil {
 		return r, err
 	}
@@ -106,7 +105,7 @@ func (p *Plan) read(ctx context.Context, pile *pile, progress func(int64)) (comm
 
 // segment reads one segment up to the revision that is restored.
 func (p *Plan) segment(ctx context.Context, name string, before *segmentReader, each func(*frame) error) (*segmentReader, error) {
-	f, err := os.Open(filepath.Join(p.dir, name))
+	f, err := openFile(filepath.Join(p.dir, name))
 	if err != nil {
 		return nil, err
 	}

@@ -62,7 +62,7 @@ func (w *writer) resume(path string) (r resumed, err error) {
 
 // readEnd reads a segment up to its last whole frame.
 func readEnd(path string) (r resumed, err error) {
-	f, err := os.Open(path)
+	f, err := openFile(path)
 	if err != nil {
 		return r, err
 	}
