@@ -11,6 +11,7 @@ import (
 	"github.com/rowlock/rowlock/server/filters"
 	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/tracing"
+	"github.com/rowlock/rowlock/server/tracing/otlp"
 )
 
 type nobody struct{}
@@ -21,7 +22,7 @@ func (nobody) Authenticate(*http.Request) (*authx.Authenticated, bool, error) { 
 // have been part of, whatever a client says of its own.
 func TestNotTraced(t *testing.T) {
 	endpoint, rate := "127.0.0.1:1", int32(1) // one request in a million: less than one allocation each
-	tracer, err := tracing.New(&tracing.Config{Endpoint: &endpoint, SamplingRatePerMillion: &rate}, tracing.Settings{Log: slog.New(slog.DiscardHandler)})
+	tracer, err := tracing.New(&tracing.Config{Endpoint: &endpoint, SamplingRatePerMillion: &rate}, tracing.Settings{Exporter: otlp.Through(nil), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,11 +11,10 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/revisions"
 )
 
-// known is an object of the past that has owners: who it is and whose.
+// known is an object of the past that has owners.
 type known struct {
 	target cluster.Target
 	uid    string
-	owners []string
 }
 
 // dependents plans what an object owned at a revision, and what that owned, owners first.
