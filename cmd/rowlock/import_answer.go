@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/shown"
 	"github.com/rowlock/rowlock/server/transfer"
 )
 
@@ -24,7 +25,7 @@ type importAnswer struct {
 func (a *importAnswer) table(w io.Writer) {
 	fmt.Fprintln(w, "RESOURCE\tOBJECTS\tSIZE")
 	for _, r := range a.Resources {
-		fmt.Fprintf(w, "%s\t%d\t%s\n", r.Name, r.Objects, size(r.Bytes))
+		fmt.Fprintf(w, "%s\t%d\t%s\n", shown.Safe(r.Name), r.Objects, size(r.Bytes))
 	}
 	if len(a.Left) > 0 {
 		fmt.Fprintln(w, "\nLEFT OUT\tKEYS\tFIRST")
@@ -36,13 +37,13 @@ func (a *importAnswer) table(w io.Writer) {
 		fmt.Fprintln(w, "\nUNDECODABLE KEY\tPROBLEM")
 	}
 	for _, p := range a.Problems {
-		fmt.Fprintf(w, "%q\t%s\n", p.Key, p.Reason)
+		fmt.Fprintf(w, "%q\t%s\n", p.Key, shown.Safe(p.Reason))
 	}
 	if more := a.Undecodable - int64(len(a.Problems)); more > 0 {
 		fmt.Fprintf(w, "and %d more\n", more)
 	}
 	for _, warning := range a.Warnings {
-		fmt.Fprintf(w, "\nnote: %s", warning)
+		fmt.Fprintf(w, "\nnote: %s", shown.Safe(warning))
 	}
 	fmt.Fprintln(w)
 	switch verb := "imported"; {
