@@ -250,14 +250,6 @@ func openFile(path string) (*os.File, error) {
 	return os.Open(path)
 }
 
-// newestRun is the number of the newest run that a folder has; 0: none.
-func (l *Listing) newestRun() int {
-	if len(l.Runs) == 0 {
-		return 0
-	}
-	return l.Runs[len(l.Runs)-1].Number
-}
-
 // IsFolder says whether a path is a folder, as of Follow, and not a file of Backup.
 func IsFolder(path string) bool {
 	info, err := os.Stat(path)
