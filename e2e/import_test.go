@@ -37,8 +37,10 @@ type importAnswer struct {
 		Why  string
 		Keys int64
 	}
-	Problems []struct{ Key, Reason string }
-	Warnings []string
+	Resources     []struct{ Name string }
+	ResourcesLeft []struct{ Resource, Reason string }
+	Problems      []struct{ Key, Reason string }
+	Warnings      []string
 }
 
 // importInto runs the command and returns its answer, what it said beside that, and its end.

@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote"
 	"github.com/rowlock/rowlock/server/transfer"
 	"github.com/rowlock/rowlock/server/transfer/intake"
 	"github.com/rowlock/rowlock/sqlstore"
@@ -37,12 +39,13 @@ type importOptions struct {
 	accountKey     string
 	snapshot       etcd.SnapshotOptions
 	etcd           etcdOptions
+	live           fromCluster
 }
 
 func importCommand() *cobra.Command {
 	o := &importOptions{storeOptions: &storeOptions{}}
 	cmd := &cobra.Command{
-		Use:   "import SOURCE",
+		Use:   "import SOURCE | import --from-cluster KUBECONFIG",
 		Short: "Move in: fill an empty database with what another API server kept",
 		Long: `Fill an empty database with everything that a kube-apiserver, or k3s, kept: a kine
 database, a snapshot of etcd, or a live etcd. SOURCE is one of
@@ -52,7 +55,8 @@ database, a snapshot of etcd, or a live etcd. SOURCE is one of
   kine+mysql://USER@tcp(HOST:PORT)/DATABASE (the password: MYSQL_PWD)
   etcd:https://HOST:PORT[,...] (with the --etcd flags)
 
-The source is only read.
+With --from-cluster it is a live cluster, of which everything that its API shows to the
+user of the kubeconfig is read, each resource at one version. The source is only read.
 
 Objects stay what they are, with their UIDs, times, managed fields, generations and
 resource versions; the new log begins above all of these, so that whoever was connected
@@ -63,8 +67,16 @@ events unless --events is given.
 Everything is read and checked before anything is written, and written in one
 transaction: an interrupted run leaves the database as empty as before, and the same
 command again does the rest, reading anew only what was not finished.`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if (len(args) == 1) == (o.live.kubeconfig != "") {
+				return errors.New("want one source: SOURCE, or --from-cluster")
+			}
+			if err := o.live.only(cmd.Flags().Changed); err != nil {
+				return err
+			}
+			return o.run(cmd.Context(), strings.Join(args, ""))
+		},
 	}
 	o.addTo(cmd)
 	f := cmd.Flags()
@@ -79,6 +91,7 @@ command again does the rest, reading anew only what was not finished.`,
 	f.StringVar(&o.accountKey, "service-account-key-file", "", "private key by which the old cluster signed tokens of service accounts, which is copied into --data-dir")
 	o.etcd.addTo(f)
 	f.BoolVar(&o.snapshot.Unhashed, unhashedFlag, false, "read a file of etcd that has no hash, as one copied out of a data directory")
+	o.live.addTo(f)
 	return cmd
 }
 
@@ -113,8 +126,11 @@ func (o *importOptions) run(ctx context.Context, name string) (err error) {
 // sealed lends the job what encrypts values for the new database.
 func (o *importOptions) sealed(ctx context.Context, job *intake.Job, fn func() error) error {
 	var err error
-	if job.Mark, err = hashes(o.encryption, o.target); err != nil {
+	if job.Mark, err = hashes(o.encryption, o.target, o.live.kubeconfig); err != nil {
 		return err
+	}
+	if live, ok := job.Source.(*liveSource); ok {
+		job.Mark += fmt.Sprintf("%q %q", o.live.context, live.LeftOut) // another user may see less of the same revision
 	}
 	err = keysFor(ctx, o.target, o.log(), func(keys sqlstore.Sealer, _ bool) error {
 		job.Keys = keys
@@ -157,7 +173,11 @@ func (o *importOptions) move(ctx context.Context, job *intake.Job, files along) 
 	if err != nil && !errors.As(err, &undecodable) {
 		return explain(ctx, err, "the database is as empty as before; run it again to begin anew")
 	}
-	a := &importAnswer{Source: job.Source.Describe(), Store: publicURL(o.url()), DryRun: o.dryRun, SourceRevision: spooled.SourceRevision, Revision: spooled.Head, Reused: spooled.Reused, Report: spooled.Report, TakenAlong: files.names()}
+	a := &importAnswer{Source: job.Source.Describe(), Store: publicURL(o.url()), DryRun: o.dryRun, SourceRevision: spooled.SourceRevision, Revision: spooled.Head, Reused: spooled.Reused, Report: spooled.Report, ResourcesLeft: []remote.LeftOut{}, TakenAlong: files.names()}
+	if live, ok := job.Source.(*liveSource); ok {
+		a.ResourcesLeft = live.LeftOut
+		a.Warnings = append(a.Warnings, live.Notes...)
+	}
 	switch {
 	case undecodable != nil && !o.dryRun:
 		a.Refused = true

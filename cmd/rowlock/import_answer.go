@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/shown"
 	"github.com/rowlock/rowlock/server/transfer"
 )
@@ -20,6 +21,8 @@ type importAnswer struct {
 	Seconds         float64  `json:"seconds"`
 	TakenAlong      []string `json:"takenAlong"` // files in the data directory
 	transfer.Report          // by name and count
+	// ResourcesLeft are those of a live cluster that were not read.
+	ResourcesLeft []remote.LeftOut `json:"resourcesLeft"`
 }
 
 func (a *importAnswer) table(w io.Writer) {
@@ -32,6 +35,12 @@ func (a *importAnswer) table(w io.Writer) {
 	}
 	for _, l := range a.Left {
 		fmt.Fprintf(w, "%s\t%d\t%q\n", l.Why, l.Keys, l.Names[0])
+	}
+	if len(a.ResourcesLeft) > 0 {
+		fmt.Fprintln(w, "\nRESOURCE LEFT OUT\tREASON")
+	}
+	for _, l := range a.ResourcesLeft {
+		fmt.Fprintf(w, "%s\t%s\n", l.Resource, l.Reason)
 	}
 	if len(a.Problems) > 0 {
 		fmt.Fprintln(w, "\nUNDECODABLE KEY\tPROBLEM")

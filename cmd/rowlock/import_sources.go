@@ -63,8 +63,11 @@ func isBolt(path string) bool {
 	return err == nil && string(mark) == "\xed\xda\x0c\xed"
 }
 
-// openSource opens what a URL, or the path of a file, names.
+// openSource opens what a URL, or the path of a file, names; or the live cluster.
 func (o *importOptions) openSource(ctx context.Context, name string) (foreign.Source, error) {
+	if o.live.kubeconfig != "" {
+		return o.openCluster(ctx)
+	}
 	var forms []string
 	for _, k := range sourceKinds {
 		if rest, ok := strings.CutPrefix(name, k.prefix); ok {

@@ -18,6 +18,9 @@ type Options struct {
 	SkipForbidden bool   // leave out, and report, what the user may not list
 	// Want says whether a resource is wanted; nil: all are.
 	Want func(Resource) bool
+	// Refuse says why a wanted resource is left out, and reported; "" or nil: it is not.
+	// defined: it is a custom resource whose definition was seen.
+	Refuse func(r Resource, defined bool) string
 	// Version chooses the version to list in, of those in Served; nil or "": the one that
 	// the server prefers. Custom resources are listed in their storage version.
 	Version func(Resource) string

@@ -43,5 +43,8 @@ func (k *collector) leaveOut(r Resource, elsewhere map[string]string) string {
 	if len(elsewhere) == 0 && usually[r.Group] && k.o.SkipForbidden {
 		return "usually kept by another API server; this user may not see by which"
 	}
+	if k.o.Refuse != nil {
+		return k.o.Refuse(r, k.storage[r.String()] != "")
+	}
 	return ""
 }

@@ -143,6 +143,9 @@ func (c *copier) get(ctx context.Context, t *task, r remote.Resource) ([]byte, e
 // afterwards.
 func (c *copier) apply(ctx context.Context, t *task, r remote.Resource, live []byte) (o Outcome, body []byte, err error) {
 	if live != nil {
+		if err := c.keepAddresses(t, live); err != nil {
+			return "", nil, err
+		}
 		same, err := equal(t, r, live)
 		if err != nil {
 			return "", nil, err
@@ -153,7 +156,7 @@ func (c *copier) apply(ctx context.Context, t *task, r remote.Resource, live []b
 	}
 	body, err = c.patch(ctx, t, r)
 	for range 2 {
-		if live != nil || err == nil || !c.withoutAddresses(t, err) {
+		if err == nil || !c.withoutAddresses(t, err) {
 			break
 		}
 		body, err = c.patch(ctx, t, r)
@@ -229,34 +232,4 @@ func (c *copier) status(ctx context.Context, t *task, r remote.Resource, status 
 	q.Set("force", "true") // nobody but controllers of the target would own it, and they write it again
 	body, err := c.to.Do(ctx, remote.Request{Method: http.MethodPatch, Path: t.path(r) + "/status", Query: q, ContentType: applyType, Body: data})
 	return err == nil && versionOf(body) != versionOf(there), err
-}
-
-// withoutAddresses takes from a Service the addresses or ports that the target refuses,
-// so that it gives others. ok is false if the refusal is about something else.
-func (c *copier) withoutAddresses(t *task, err error) (ok bool) {
-	var refused *remote.StatusError
-	if t.Resource != "services" || !errors.As(err, &refused) || refused.Code != http.StatusUnprocessableEntity {
-		return false
-	}
-	spec, _ := t.object["spec"].(map[string]any)
-	for _, cause := range refused.Causes {
-		switch {
-		case strings.HasPrefix(cause.Field, "spec.clusterIP") && spec["clusterIP"] != nil && spec["clusterIP"] != "None":
-			c.report.note(t, fmt.Sprintf("gets another address: %v is not free: %s", spec["clusterIP"], remote.Printable(cause.Message)))
-			delete(spec, "clusterIP")
-			delete(spec, "clusterIPs")
-			ok = true
-		case strings.HasSuffix(cause.Field, "odePort"): // nodePort, healthCheckNodePort
-			c.report.note(t, fmt.Sprintf("gets other node ports: %s: %s", remote.Printable(cause.Field), remote.Printable(cause.Message)))
-			delete(spec, "healthCheckNodePort")
-			ports, _ := spec["ports"].([]any)
-			for _, p := range ports {
-				if p, isMap := p.(map[string]any); isMap {
-					delete(p, "nodePort")
-				}
-			}
-			ok = true
-		}
-	}
-	return ok
 }

@@ -1,0 +1,73 @@
+package copying
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strings"
+
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote"
+)
+
+// keepAddresses leaves to a Service that is there its addresses, which cannot change: an
+// earlier run may have got others than those of the source.
+func (c *copier) keepAddresses(t *task, live []byte) error {
+	if t.Resource != "services" {
+		return nil
+	}
+	there, err := decode(live)
+	if err != nil {
+		return err
+	}
+	has, _ := there["spec"].(map[string]any)
+	spec, _ := t.object["spec"].(map[string]any)
+	if !isAddress(spec["clusterIP"]) || !isAddress(has["clusterIP"]) {
+		return nil
+	}
+	if !reflect.DeepEqual(spec["clusterIPs"], has["clusterIPs"]) {
+		c.report.note(t, fmt.Sprintf("has another address in the target, and keeps it: %s instead of %s", shown(has["clusterIP"]), shown(spec["clusterIP"])))
+	}
+	for _, name := range []string{"clusterIP", "clusterIPs"} {
+		spec[name] = has[name]
+	}
+	return nil
+}
+
+// isAddress tells an address from a field that is not there, and from "None".
+func isAddress(v any) bool {
+	s, _ := v.(string)
+	return s != "" && s != "None"
+}
+
+func shown(v any) string { return remote.Printable(fmt.Sprint(v)) }
+
+// withoutAddresses takes from a Service the addresses or ports that the target refuses,
+// so that it gives others. ok is false if the refusal is about something else.
+func (c *copier) withoutAddresses(t *task, err error) (ok bool) {
+	var refused *remote.StatusError
+	if t.Resource != "services" || !errors.As(err, &refused) || refused.Code != http.StatusUnprocessableEntity {
+		return false
+	}
+	spec, _ := t.object["spec"].(map[string]any)
+	for _, cause := range refused.Causes {
+		switch {
+		case strings.HasPrefix(cause.Field, "spec.clusterIP") && spec["clusterIP"] != nil && spec["clusterIP"] != "None":
+			c.report.note(t, fmt.Sprintf("gets another address: %v is not free: %s", spec["clusterIP"], remote.Printable(cause.Message)))
+			delete(spec, "clusterIP")
+			delete(spec, "clusterIPs")
+			ok = true
+		case strings.HasSuffix(cause.Field, "odePort"): // nodePort, healthCheckNodePort
+			c.report.note(t, fmt.Sprintf("gets other node ports: %s: %s", remote.Printable(cause.Field), remote.Printable(cause.Message)))
+			delete(spec, "healthCheckNodePort")
+			ports, _ := spec["ports"].([]any)
+			for _, p := range ports {
+				if p, isMap := p.(map[string]any); isMap {
+					delete(p, "nodePort")
+				}
+			}
+			ok = true
+		}
+	}
+	return ok
+}
