@@ -48,6 +48,9 @@ func (s *Store) Past(ctx context.Context, p permits.Permit, at Place, before int
 // that was superseded at it or before is not kept.
 func (s *Store) PastFloor(r *kinds.Resource) int64 { return s.store.PastFloor(r.Storage.Key) }
 
+// Oldest is the first revision at which the objects of all resources can be read.
+func (s *Store) Oldest() int64 { return s.store.PastFloor("") }
+
 // RevisionAt is the newest revision that was written at or before a time; where all that is
 // kept is newer, the floor.
 func (s *Store) RevisionAt(ctx context.Context, t time.Time) (int64, error) {

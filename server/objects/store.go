@@ -77,9 +77,6 @@ func (s *Store) Head(ctx context.Context) (int64, error) { return s.store.Head(c
 // Now is the time by the store's clock.
 func (s *Store) Now() time.Time { return s.store.Now() }
 
-// Floor is the oldest revision that can be read.
-func (s *Store) Floor() int64 { return s.store.Floor() }
-
 // Revision is the newest one in memory.
 func (s *Store) Revision() int64 { return s.cache.Revision() }
 

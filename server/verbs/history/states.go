@@ -105,7 +105,7 @@ func (t *teller) revisionOf(ctx context.Context, h *verbs.Handler, moment string
 		if err := h.Objects.CatchUp(ctx); err != nil {
 			return 0, 0, err
 		}
-		return h.Objects.Revision(), h.Objects.Floor(), nil
+		return h.Objects.Revision(), h.Objects.Oldest(), nil
 	}
 	at, err := time.Parse(time.RFC3339, moment)
 	if err != nil {
@@ -114,7 +114,7 @@ func (t *teller) revisionOf(ctx context.Context, h *verbs.Handler, moment string
 	if revision, err = t.timed(ctx, h, at); err != nil {
 		return 0, 0, err
 	}
-	oldest = h.Objects.Floor()
+	oldest = h.Objects.Oldest()
 	// At the floor, or where nothing had been written: only what is younger than the retention is
 	// known to have held then.
 	if revision == 0 || revision <= oldest && at.Before(h.Objects.Now().Add(-t.Retention)) {
