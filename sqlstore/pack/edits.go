@@ -17,6 +17,10 @@ import (
 // same is how many characters have to agree before they are worth a copy.
 const same = 12
 
+// searched is how long a base may be that pieces are looked for in: no pack is begun with a
+// longer one that others are told by, and the table of its pieces takes a hundred bytes for each.
+const searched = 2 * MaxBytes
+
 // nearby is how far a change of one length is followed before it is looked for elsewhere.
 const nearby = 64
 
@@ -39,6 +43,9 @@ func hash[C character](piece []C) uint64 {
 
 // find is the first place at or behind from where a piece stands, or -1.
 func (b *base[C]) find(piece []C, from int) int {
+	if len(b.text) > searched {
+		return -1
+	}
 	if b.where == nil {
 		b.where = make(map[uint64][]int32, len(b.text))
 		for i := range len(b.text) - same + 1 {
@@ -136,20 +143,20 @@ func apply(base string, list []byte) ([]byte, error) {
 		return nil, err
 	}
 	out := make([]byte, 0, len(base)+64)
-	rest := base
+	rest, plain := base, isASCII(base)
 	take := func(n int) (string, error) {
-		end := 0
-		if isASCII(rest) {
-			end = n
-		} else {
-			for ; n > 0 && end < len(rest); n-- {
+		if n < 0 || n > len(rest) { // a character has a byte at least
+			return "", errEdits
+		}
+		end := n
+		if !plain {
+			for end = 0; n > 0 && end < len(rest); n-- {
 				_, size := utf8.DecodeRuneInString(rest[end:])
 				end += size
 			}
-			end += n
-		}
-		if end > len(rest) {
-			return "", errEdits
+			if n > 0 {
+				return "", errEdits
+			}
 		}
 		piece := rest[:end]
 		rest = rest[end:]

@@ -27,6 +27,9 @@ const (
 	MaxBytes = 64 << 10
 	// poor is the size of a list of edits that no new pack is begun for.
 	poor = 96
+	// mostUnfolded is what the rows of a pack can take beside three times its text: where
+	// more than two are told by one base, that is no longer than MaxBytes.
+	mostUnfolded = (MaxRows + 1) * 2 * MaxBytes
 )
 
 // Pack is consecutive ended rows of one life of an object.
@@ -59,14 +62,17 @@ type whole struct {
 
 // Fold makes packs of ended rows of one object, oldest first. last is the pack before
 // them, if there is one: where it is small and the rows go on from it, it comes back within the first,
-// and extends is true.
+// and extends is true. A pack before them that is damaged stays as it is. Errors: CorruptError where
+// the first row is a delete, which belongs into that pack.
 func Fold(last *Pack, rows []sqlstore.Row) (packs []Pack, extends bool, err error) {
 	if last != nil && last.continues(&rows[0]) {
 		before, err := last.Rows()
-		if err != nil {
+		switch {
+		case err == nil:
+			rows, extends = append(before, rows...), true
+		case rows[0].Deleted: // no other pack can end where the damaged one does
 			return nil, false, err
 		}
-		rows, extends = append(before, rows...), true
 	}
 	for len(rows) > 0 {
 		p, n := fold(rows)
@@ -131,6 +137,9 @@ func (f *folder) follows(before, row *sqlstore.Row) bool {
 // add appends a row, unless it is better off as the first of a pack of its own.
 func (f *folder) add(row *sqlstore.Row, plain, first bool) bool {
 	forced := first || row.Deleted // see continues
+	if !forced && len(f.out) > MaxBytes {
+		return false
+	}
 	text := isText(row.Value)
 	if text != plain && !forced {
 		return false
@@ -205,9 +214,13 @@ func (p *Pack) Rows() ([]sqlstore.Row, error) {
 	}
 	rows := make([]sqlstore.Row, len(c.Rows))
 	var sum uint32
+	size := 0
 	for i := range c.Rows {
 		if rows[i], err = p.row(c, i); err != nil {
 			return nil, err
+		}
+		if size += len(rows[i].Value); size > mostUnfolded+3*len(p.Text) {
+			return nil, p.damaged("its rows are too large to lie in one pack")
 		}
 		sum = addSum(sum, rows[i].Value)
 	}
@@ -237,7 +250,9 @@ func (p *Pack) At(revision int64) (row sqlstore.Row, found bool, err error) {
 		}
 		at = i
 	}
-	row, err = p.row(c, at)
+	if row, err = p.row(c, at); err == nil && (row.Revision > revision || row.Superseded <= revision) {
+		err = p.damaged("its rows do not follow one another")
+	}
 	return row, err == nil, err
 }
 
@@ -246,8 +261,8 @@ func (p *Pack) content() (*content, error) {
 	if err := json.Unmarshal(p.Text, &c); err != nil {
 		return nil, p.damaged(err.Error())
 	}
-	if len(c.Rows) == 0 {
-		return nil, p.damaged("it is empty")
+	if n := len(c.Rows); n == 0 || n > MaxRows+1 || n != p.Count {
+		return nil, p.damaged(fmt.Sprintf("it has %d rows, and is said to have %d", n, p.Count))
 	}
 	return &c, nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -143,7 +144,7 @@ func TestLivesAndSizes(t *testing.T) {
 	if len(packs) != 2 || !packs[0].Deleted || packs[1].Created != again[3].Revision {
 		t.Fatalf("two lives became %+v", packs)
 	}
-	large := rows(`"`+strings.Repeat("l", 3<<20)+`"`, `"`+strings.Repeat("m", 3<<20)+`"`)
+	large := rows(`"`+strings.Repeat("l", 400<<10)+`"`, `"`+strings.Repeat("m", 400<<10)+`"`)
 	if packs = fold(t, nil, large); len(packs) != 2 {
 		t.Fatalf("two large values became %d packs", len(packs))
 	}
@@ -186,8 +187,75 @@ func TestDamage(t *testing.T) {
 			t.Fatalf("error is %v", err)
 		}
 	}
-	whole.Text = []byte(`{"base":"ab","rows":[[0,0,[5]]]}`)
-	if _, _, err := whole.At(whole.First); err == nil {
-		t.Fatal("more was copied than there is")
+	whole.Count = 1
+	for _, list := range []string{`[5]`, `[-9223372036854775808]`, `[9223372036854775807]`, `[1,9223372036854775807]`, `["abc"]`, `[null]`, `[1.5]`, `[[1]]`, `{}5`} {
+		for _, base := range []string{"ab", "ä", "\\ud800"} {
+			whole.Text = fmt.Appendf(nil, `{"base":"%s","rows":[[0,0,%s]]}`, base, list)
+			if row, _, err := whole.At(whole.First); err == nil {
+				t.Errorf("%s and the base %q gave %q", list, base, row.Value)
+			}
+		}
 	}
+}
+
+// TestHostileSizes unfolds packs that somebody made to become large, or to lie about what held.
+func TestHostileSizes(t *testing.T) {
+	p := fold(t, nil, rows(`{"a":1}`))[0]
+	many := func(n, base int) pack.Pack {
+		p := p
+		p.Until, p.Count = p.First+int64(n), n
+		p.Text = fmt.Appendf(nil, `{"base":%q,"rows":[[0,0,[]]`, strings.Repeat("b", base))
+		for i := 1; i < n; i++ {
+			p.Text = fmt.Appendf(p.Text, `,[%d,0,[]]`, i)
+		}
+		p.Text = append(p.Text, `]}`...)
+		return p
+	}
+	for name, bad := range map[string]pack.Pack{"many rows": many(100000, 10), "large rows": many(pack.MaxRows, 4<<20)} {
+		var corrupt *sqlstore.CorruptError
+		if _, err := bad.Rows(); !errors.As(err, &corrupt) || corrupt.Key != p.Key {
+			t.Errorf("%s gave %v", name, err)
+		}
+	}
+	for _, offset := range []int{-7, 1, 1 << 40} {
+		p.Text = fmt.Appendf(nil, `{"base":"{}","rows":[[%d,0,[]]]}`, offset)
+		if row, found, err := p.At(p.First); offset > 0 && err == nil {
+			t.Errorf("a row %d behind its pack held: %v, %v", offset, row, found)
+		}
+	}
+}
+
+// TestDamagedBefore packs rows behind a pack that is damaged.
+func TestDamagedBefore(t *testing.T) {
+	in := rows(`{"a":1}`, `{"a":2}`, `{"a":3}`)
+	last := fold(t, nil, in[:1])[0]
+	last.Text = []byte("{")
+	packs, extends, err := pack.Fold(&last, in[1:])
+	if err != nil || extends {
+		t.Fatalf("packing behind a damaged pack gave %v, %v", extends, err)
+	}
+	wantRows(t, packs, in[1:])
+	in[1].Deleted, in[1].Revision, in[1].Superseded = true, last.Until, last.Until
+	var corrupt *sqlstore.CorruptError
+	if _, _, err = pack.Fold(&last, in[1:2]); !errors.As(err, &corrupt) {
+		t.Fatalf("a delete that belongs into a damaged pack gave %v", err)
+	}
+}
+
+// TestLargeValues takes little memory to see that large values do not lie in one pack.
+func TestLargeValues(t *testing.T) {
+	var large []string
+	for i := range 4 {
+		large = append(large, fmt.Sprintf(`"%s%d%s"`, strings.Repeat("l", 200<<10), i, strings.Repeat("m", 200<<10)))
+	}
+	in := rows(large...)
+	in[3].Deleted, in[3].Superseded = true, in[3].Revision
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	packs := fold(t, nil, in)
+	runtime.ReadMemStats(&after)
+	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 20 {
+		t.Errorf("packing 4 values of 400 KiB took %d MiB", took)
+	}
+	wantRows(t, packs, in)
 }
