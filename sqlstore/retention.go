@@ -1,7 +1,6 @@
 package sqlstore
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,8 +16,8 @@ type Retention struct {
 	Of map[string]time.Duration
 }
 
-// ParseRetention reads "5m", "7d", or "leases=10m,events=1h,*=7d", where * is the rest. Its
-// error names the part that cannot be read.
+// ParseRetention reads "5m", "7d", or "leases=10m,events=1h,*=7d", where * is the rest, which is 0 where
+// it is not given. Its error names the part that cannot be read.
 func ParseRetention(text string) (r Retention, err error) {
 	if !strings.Contains(text, "=") {
 		r.Rest, err = parseAge(text)
@@ -47,9 +46,6 @@ func ParseRetention(text string) (r Retention, err error) {
 			}
 			r.Of[name] = d
 		}
-	}
-	if r.Rest == 0 {
-		return r, errors.New("* is missing: how long all other resources are kept")
 	}
 	return r, nil
 }

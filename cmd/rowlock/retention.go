@@ -13,8 +13,15 @@ import (
 type retention struct{ sqlstore.Retention }
 
 // Set implements pflag.Value.
-func (r *retention) Set(text string) (err error) {
-	r.Retention, err = sqlstore.ParseRetention(text)
+func (r *retention) Set(text string) error {
+	rest := r.Rest // where only others are named
+	read, err := sqlstore.ParseRetention(text)
+	if read.Rest == 0 {
+		read.Rest = rest
+	}
+	if err == nil {
+		r.Retention = read
+	}
 	return err
 }
 
