@@ -2,13 +2,16 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,20 +26,25 @@ import (
 
 // statusAnswer is what status prints as JSON.
 type statusAnswer struct {
-	Store             string          `json:"store"`
-	Driver            string          `json:"driver"`
-	ServerVersion     string          `json:"serverVersion"`
-	SchemaVersion     uint            `json:"schemaVersion"`
-	ClusterID         string          `json:"clusterID"`
-	Revision          int64           `json:"revision"`
-	CompactedRevision int64           `json:"compactedRevision"`
-	OldestSnapshot    *time.Time      `json:"oldestSnapshot"`
-	Objects           int64           `json:"objects"`
-	HistoryRows       int64           `json:"historyRows"`
-	DatabaseBytes     int64           `json:"databaseBytes"`
-	Served            bool            `json:"served"`
-	Feed              feedAnswer      `json:"feed"`
-	Resources         []resourceCount `json:"resources"`
+	Store             string     `json:"store"`
+	Driver            string     `json:"driver"`
+	ServerVersion     string     `json:"serverVersion"`
+	SchemaVersion     uint       `json:"schemaVersion"`
+	ClusterID         string     `json:"clusterID"`
+	Revision          int64      `json:"revision"`
+	CompactedRevision int64      `json:"compactedRevision"`
+	OldestSnapshot    *time.Time `json:"oldestSnapshot"`
+	Objects           int64      `json:"objects"`
+	HistoryRows       int64      `json:"historyRows"`
+	PackedRows        int64      `json:"packedRows"`
+	Packs             int64      `json:"packs"`
+	// PastRevisions are from which revision on lists at an exact one are answered, by resource, as
+	// --history-retention names them; * is the rest.
+	PastRevisions map[string]int64 `json:"pastRevisions"`
+	DatabaseBytes int64            `json:"databaseBytes"`
+	Served        bool             `json:"served"`
+	Feed          feedAnswer       `json:"feed"`
+	Resources     []resourceCount  `json:"resources"`
 }
 
 type resourceCount struct {
@@ -88,6 +96,10 @@ func newStatusAnswer(url string, s upkeep.Status) *statusAnswer {
 		Revision: s.Bounds.Head, CompactedRevision: s.Bounds.Floor, Objects: s.LiveRows, HistoryRows: s.HistoryRows,
 		DatabaseBytes: s.Bytes, Served: s.Served, Resources: []resourceCount{},
 	}
+	a.PackedRows, a.Packs, a.PastRevisions = s.PackedRows, s.Packs, map[string]int64{"*": s.Floors.Log}
+	for name, floor := range s.Floors.Past {
+		a.PastRevisions[cmp.Or(name, "*")] = floor
+	}
 	if !s.OldestSnapshot.IsZero() {
 		a.OldestSnapshot = &s.OldestSnapshot
 	}
@@ -115,6 +127,8 @@ func (a *statusAnswer) table(w io.Writer) {
 	fmt.Fprintf(w, "OLDEST SNAPSHOT\t%s\n", oldest)
 	fmt.Fprintf(w, "OBJECTS\t%d\n", a.Objects)
 	fmt.Fprintf(w, "HISTORY\t%d rows\n", a.HistoryRows)
+	fmt.Fprintf(w, "PACKED\t%d rows in %d packs\n", a.PackedRows, a.Packs)
+	fmt.Fprintf(w, "PAST FROM\t%s\n", a.past())
 	fmt.Fprintf(w, "DATABASE\t%s\n", size(a.DatabaseBytes))
 	fmt.Fprintf(w, "COMPACTION\t%s\n", served)
 	if a.Feed.Lag != nil {
@@ -126,6 +140,14 @@ func (a *statusAnswer) table(w io.Writer) {
 	for _, r := range a.Resources {
 		fmt.Fprintf(w, "%s\t%d\t%s\n", r.Resource, r.Objects, size(r.Bytes))
 	}
+}
+
+func (a *statusAnswer) past() string {
+	names := slices.Sorted(maps.Keys(a.PastRevisions)) // of which * is the first
+	for i, name := range names {
+		names[i] = fmt.Sprintf("%s=%d", name, a.PastRevisions[name])
+	}
+	return strings.Join(names, ",")
 }
 
 // askFeed asks the server of a kubeconfig which revision its readers see, against

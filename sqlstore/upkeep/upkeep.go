@@ -16,12 +16,16 @@ import (
 type Status struct {
 	sqlstore.Stats
 	OldestSnapshot time.Time `json:"oldestSnapshot"` // from when on the past can be read; zero: unknown
-	Served         bool      `json:"served"`         // a server does this store's compaction
+	Floors         sqlstore.Floors
+	Served         bool `json:"served"` // a server does this store's compaction
 }
 
 // Look gathers the status.
 func Look(ctx context.Context, d sqlstore.Driver) (s Status, err error) {
 	if s.Stats, err = d.Stats(ctx); err != nil {
+		return s, err
+	}
+	if s.Floors, err = d.Floors(ctx); err != nil {
 		return s, err
 	}
 	if b := s.Bounds; b.Floor < b.Head {
@@ -136,7 +140,7 @@ func Compact(ctx context.Context, d sqlstore.Driver, to int64, progress func(row
 	if err != nil {
 		return floor, 0, err
 	}
-	if to < b.Floor && f.Past != nil { // within what is packed
+	if to <= b.Floor && f.Past != nil { // within what is packed
 		floor, err = compactPacked(ctx, d, f, to, told)
 	} else {
 		err = sqlstore.Trim(ctx, d, to, 1, told)
