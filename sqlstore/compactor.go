@@ -44,7 +44,10 @@ func (s *Store) compactOnce(ctx context.Context, h horizons) error {
 	}
 	if f := s.floors.Load(); err == nil && (f == nil || f.Past != nil) { // packs of a longer retention
 		if err = Forget(ctx, s.driver, s.rest()); err == nil {
-			s.floors.Store(&Floors{Log: to})
+			var now Floors
+			if now, err = s.driver.Floors(ctx); err == nil {
+				s.floors.Store(&now)
+			}
 		}
 	}
 	return err
@@ -79,13 +82,13 @@ const (
 // tells how many rows went, and rests rest times as long as that took, within
 // limits. It may be cut short by ctx and begun again. Errors: those of Driver.Trim.
 func Trim(ctx context.Context, d Driver, to int64, rest int, trimmed func(rows int)) error {
-	return inPieces(ctx, d, rest, leastTrim, func(limit int) (bool, error) {
+	return inPieces(ctx, d, rest, leastTrim, func(limit int) (bool, time.Duration, error) {
 		n, err := d.Trim(ctx, to, limit)
 		if err != nil {
-			return false, err
+			return false, 0, err
 		}
 		trimmed(n)
-		return n >= limit, nil
+		return n >= limit, 0, nil
 	})
 }
 

@@ -44,7 +44,8 @@ type Driver interface {
 
 	// Trim raises the floor to to, durably and first, then deletes up to limit
 	// rows that ended at or below the floor. It returns how many; fewer than
-	// limit means that none is left. A floor is never lowered.
+	// limit means that none is left. A floor is never lowered. Where packs go beyond the floor
+	// and to does not, it deletes nothing: what ended below waits to be packed.
 	Trim(ctx context.Context, to int64, limit int) (deleted int, err error)
 
 	// Floors says how far back the log and snapshots reach.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Floors are how far back a database can be read: the log, and the snapshots of each
@@ -118,4 +119,6 @@ type Packed struct {
 	Deleted int    // that are not kept
 	Bytes   int64  // of the values that were moved
 	Stored  int64  // that packs grew by
+
+	Held time.Duration // how long writers may have waited; 0: not known apart
 }

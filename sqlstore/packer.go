@@ -79,9 +79,9 @@ func (s *Store) rest() int {
 
 // Forget deletes packs that are not kept, as Pack packs.
 func Forget(ctx context.Context, d Driver, rest int) error {
-	return inPieces(ctx, d, rest, leastForget, func(limit int) (bool, error) {
+	return inPieces(ctx, d, rest, leastForget, func(limit int) (bool, time.Duration, error) {
 		n, err := d.Forget(ctx, limit)
-		return n >= limit, err
+		return n >= limit, 0, err
 	})
 }
 
@@ -90,29 +90,34 @@ func Forget(ctx context.Context, d Driver, rest int) error {
 // short by ctx and begun again. Errors: those of Driver.Pack.
 func Pack(ctx context.Context, d Driver, rest int, packed func(Packed)) error {
 	var from Cursor
-	return inPieces(ctx, d, rest, leastTrim, func(limit int) (bool, error) {
+	return inPieces(ctx, d, rest, leastPack, func(limit int) (bool, time.Duration, error) {
 		done, err := d.Pack(ctx, from, limit)
 		if err != nil {
-			return false, err
+			return false, 0, err
 		}
 		packed(done)
 		from = done.Next
-		return !done.Done, nil
+		return !done.Done, done.Held, nil
 	})
 }
 
-const leastForget = 10
+const leastPack, leastForget = 10, 10
+
+// PackedFor is how many bytes, of rows that are read and packs that are written, one call of
+// Driver.Pack may take for each row of its limit. It stops with the key that goes beyond.
+const PackedFor = 2 << 10
 
 // inPieces calls do until nothing is left, each time with as many rows as fit into the time that
-// writers may be kept waiting, and rests in between.
-func inPieces(ctx context.Context, d Driver, rest, least int, do func(limit int) (more bool, err error)) error {
+// writers may be kept waiting, and rests in between. do says for how long it kept them, where that is less
+// than it took.
+func inPieces(ctx context.Context, d Driver, rest, least int, do func(limit int) (more bool, held time.Duration, err error)) error {
 	aim := trimTime
 	if d.TrimsBeside() {
 		aim = trimTimeBeside
 	}
 	for limit := least; ; {
 		start := time.Now()
-		more, err := do(limit)
+		more, held, err := do(limit)
 		if err != nil || !more {
 			return err
 		}
@@ -120,7 +125,10 @@ func inPieces(ctx context.Context, d Driver, rest, least int, do func(limit int)
 		if !sleep(ctx, min(time.Duration(rest)*took, longestRest)) {
 			return ctx.Err()
 		}
-		fits := int(int64(limit) * int64(aim) / max(1, int64(took)))
+		if held == 0 {
+			held = took
+		}
+		fits := int(int64(limit) * int64(aim) / max(1, int64(held)))
 		limit = min(max((limit+fits)/2, least), mostTrim, 2*limit)
 	}
 }

@@ -15,6 +15,9 @@ const stride = 1000
 func (d *Driver) Trim(ctx context.Context, to int64, limit int) (deleted int, err error) {
 	for more := true; more; {
 		err = d.change(ctx, func(next *content) error {
+			if more = to > next.bounds.Floor || next.kept().Past == nil; !more { // the rest is kept
+				return nil
+			}
 			next.bounds.Floor = max(next.bounds.Floor, min(to, next.bounds.Head))
 			for range stride {
 				if more = next.trimmed < next.bounds.Floor && deleted < limit; !more {

@@ -92,22 +92,24 @@ func (d *Driver) Pack(ctx context.Context, from sqlstore.Cursor, limit int) (pac
 
 func (u *units) gather(ctx context.Context, tx pgx.Tx, log int64, f sqlstore.Floors, from sqlstore.Cursor, limit int, done *sqlstore.Packed) error {
 	done.Next = from
-	for len(u.gone) < limit {
-		found, err := endedRows(ctx, tx, done.Next.Key, done.Next.Revision, log, pack.MaxRows)
+	for left := int64(limit) * sqlstore.PackedFor; left > 0; {
+		found, more, err := endedRows(ctx, tx, done.Next.Key, done.Next.Revision, log, pack.MaxRows)
 		if err != nil {
 			return err
 		}
 		if len(found) > 0 {
-			if err := u.add(ctx, tx, found, f.Of(done.Next.Key.Resource), done); err != nil {
+			cost, err := u.add(ctx, tx, found, f.Of(done.Next.Key.Resource), done)
+			var damaged *sqlstore.CorruptError
+			if more = more && err == nil; err != nil && !errors.As(err, &damaged) {
 				return err
-			}
-			if len(found) == pack.MaxRows || len(u.gone) >= limit { // the next of this key are seen after these are gone
+			} // else the rows of this key stay where they are, as long as a damaged pack before them does
+			if left -= cost; more || err == nil && left <= 0 { // the next of this key are seen after these are gone
 				done.Next.Revision = found[len(found)-1].Superseded
 				return nil
 			}
 		}
-		key, more, err := nextKey(ctx, tx, qNextEnded, done.Next.Key)
-		if err != nil || !more {
+		key, any, err := nextKey(ctx, tx, qNextEnded, done.Next.Key)
+		if err != nil || !any {
 			done.Done = true
 			return err
 		}
@@ -116,23 +118,25 @@ func (u *units) gather(ctx context.Context, tx pgx.Tx, log int64, f sqlstore.Flo
 	return nil
 }
 
-// add takes the rows of one key, oldest first.
-func (u *units) add(ctx context.Context, tx pgx.Tx, rows []sqlstore.Row, floor int64, done *sqlstore.Packed) error {
+// add takes the rows of one key, oldest first, and tells what that costs, as PackedFor counts. Errors:
+// CorruptError where a damaged pack is in the way; then what can be done is added.
+func (u *units) add(ctx context.Context, tx pgx.Tx, rows []sqlstore.Row, floor int64, done *sqlstore.Packed) (cost int64, err error) {
 	kept := 0
 	for i := range rows {
-		u.gone = append(u.gone, rows[i].Revision)
+		cost += sqlstore.PackedFor + int64(len(rows[i].Value))
 		if rows[i].Superseded <= floor {
+			u.gone = append(u.gone, rows[i].Revision)
 			kept = i + 1
 		}
 	}
 	done.Deleted += kept
 	if rows = rows[kept:]; len(rows) == 0 {
-		return nil
+		return cost, nil
 	}
 	k := rows[0].Key
 	before, err := queryPacks(ctx, tx, qPackedBelow, rows[0].Revision+1, k.Resource, k.Namespace, k.Name, floor, 1)
 	if err != nil {
-		return err
+		return cost, err
 	}
 	var last *pack.Pack
 	if len(before) > 0 {
@@ -140,7 +144,7 @@ func (u *units) add(ctx context.Context, tx pgx.Tx, rows []sqlstore.Row, floor i
 	}
 	packs, extends, err := pack.Fold(last, rows)
 	if err != nil {
-		return err
+		return cost, err
 	}
 	if extends {
 		u.last = append(u.last, *last)
@@ -148,13 +152,15 @@ func (u *units) add(ctx context.Context, tx pgx.Tx, rows []sqlstore.Row, floor i
 	}
 	for i := range packs {
 		done.Stored += int64(len(packs[i].Text))
+		cost += int64(len(packs[i].Text))
 	}
 	for i := range rows {
+		u.gone = append(u.gone, rows[i].Revision)
 		done.Bytes += int64(len(rows[i].Value))
 	}
 	done.Rows += len(rows)
 	u.packs = append(u.packs, packs...)
-	return nil
+	return cost, nil
 }
 
 // write puts packs in the place of rows, all of which must be there still.

@@ -132,27 +132,29 @@ func floors(ctx context.Context, tx pgx.Tx) (b sqlstore.Bounds, f sqlstore.Floor
 	return b, f, err
 }
 
-// unitBytes is how much of one object is packed at once.
-const unitBytes = 4 << 20
+// unitBytes is how much of one object is packed at once, and a row.
+const unitBytes = 1 << 20
 
-// endedRows reads the oldest rows of a key that ended from one revision to another.
-func endedRows(ctx context.Context, tx pgx.Tx, key sqlstore.Key, from, upTo int64, limit int) (found []sqlstore.Row, err error) {
+// endedRows reads the oldest rows of a key that ended from one revision to another. more says
+// that there may be others.
+func endedRows(ctx context.Context, tx pgx.Tx, key sqlstore.Key, from, upTo int64, limit int) (found []sqlstore.Row, more bool, err error) {
 	rows, err := tx.Query(ctx, qEndedRows, from, key.Resource, key.Namespace, key.Name, upTo, limit)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer rows.Close()
 	var s scanner
-	for size := 0; size <= unitBytes && rows.Next(); {
+	size := 0
+	for size <= unitBytes && rows.Next() {
 		row, err := s.row(rows)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		found = append(found, row)
 		size += len(row.Value)
 	}
 	rows.Close()
-	return found, rows.Err()
+	return found, len(found) == limit || size > unitBytes, rows.Err()
 }
 
 func nextKey(ctx context.Context, tx pgx.Tx, sql string, k sqlstore.Key) (key sqlstore.Key, found bool, err error) {
@@ -203,7 +205,7 @@ func olderOf(ctx context.Context, tx pgx.Tx, after sqlstore.Cursor, from, upTo i
 			return nil, err
 		}
 		if len(packs) == 0 {
-			rows, err = endedRows(ctx, tx, k, from, upTo, limit+2) // of which two may be those before
+			rows, _, err = endedRows(ctx, tx, k, from, upTo, limit+2) // of which two may be those before
 			rows = slices.DeleteFunc(rows, behind)
 			return rows[:min(limit, len(rows))], err
 		}

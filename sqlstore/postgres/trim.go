@@ -18,11 +18,15 @@ func (d *Driver) Trim(ctx context.Context, to int64, limit int) (deleted int, er
 	defer done(&err)
 	var last int64
 	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
-		var b sqlstore.Bounds
-		if err := tx.QueryRow(ctx, qBounds).Scan(&b.Floor, &b.Head); err != nil {
+		b, f, err := floors(ctx, tx)
+		if err != nil {
 			return err
 		}
-		if to = min(to, b.Head); to > b.Floor {
+		// Rows below a floor that packs go beyond wait to be packed; they go once the floor rises, which ends those.
+		if to = min(to, b.Head); to <= b.Floor && f.Past != nil {
+			return nil
+		}
+		if to > b.Floor {
 			if _, err := tx.Exec(ctx, qRaiseFloor, to); err != nil {
 				return err
 			}

@@ -79,6 +79,11 @@ func TestCrash(t *testing.T) {
 	storetest.Crash(t, db, db.path)
 }
 
+func TestCrashPacking(t *testing.T) {
+	db := file{path: filepath.Join(t.TempDir(), "test.db")}
+	storetest.CrashPacking(t, db, db.path)
+}
+
 func Benchmark(b *testing.B) { storetest.Bench(b, fresh) }
 
 func TestOperations(t *testing.T) { storetest.Operations(t, fresh, fresh) }

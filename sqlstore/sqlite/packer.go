@@ -12,19 +12,21 @@ import (
 )
 
 // writing runs a transaction of upkeep: while the checkpointer rests, and briefly, as writers wait.
-func (d *Driver) writing(ctx context.Context, fn func(w *conn) error) error {
+// held is for how long they did.
+func (d *Driver) writing(ctx context.Context, fn func(w *conn) error) (held time.Duration, err error) {
 	if err := ctx.Err(); err != nil {
-		return err
+		return 0, err
 	}
 	d.trimming.Lock()
 	defer d.trimming.Unlock()
 	w, unlock, err := d.lockWriter()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer unlock()
+	start := time.Now()
 	if err = w.exec(qBegin); err != nil {
-		return err
+		return 0, err
 	}
 	if err = fn(w); err == nil {
 		err = w.exec(qCommit)
@@ -33,10 +35,10 @@ func (d *Driver) writing(ctx context.Context, fn func(w *conn) error) error {
 		if e := w.exec(qRollback); e != nil && !isIdle(e) {
 			err = errors.Join(err, e)
 		}
-		return err
+		return 0, err
 	}
 	d.wroteLog()
-	return nil
+	return time.Since(start), nil
 }
 
 // markedAtOnce is how far the floor of the log rises at once, in revisions: as far as its
@@ -55,7 +57,7 @@ func (d *Driver) Retain(ctx context.Context, to sqlstore.Floors) (next sqlstore.
 		return err
 	})
 	if err == nil {
-		err = d.writing(ctx, func(w *conn) error {
+		_, err = d.writing(ctx, func(w *conn) error {
 			next, err = retain(w, before, to, marks)
 			return err
 		})
@@ -117,7 +119,7 @@ func (d *Driver) Pack(ctx context.Context, from sqlstore.Cursor, limit int) (don
 		return err
 	})
 	if err == nil && len(units) > 0 {
-		err = d.writing(ctx, func(w *conn) error {
+		done.Held, err = d.writing(ctx, func(w *conn) error {
 			for i := range units {
 				if err := units[i].write(w); err != nil {
 					return err
@@ -140,24 +142,25 @@ func gather(ctx context.Context, c *conn, b sqlstore.Bounds, from sqlstore.Curso
 		return nil, err
 	}
 	done.Next = from
-	for rows := 0; rows < limit && ctx.Err() == nil; {
-		found, err := endedRows(ctx, c, done.Next.Key, done.Next.Revision, b.Floor, pack.MaxRows)
+	for left := int64(limit) * sqlstore.PackedFor; left > 0 && ctx.Err() == nil; {
+		found, more, err := endedRows(ctx, c, done.Next.Key, done.Next.Revision, b.Floor, min(pack.MaxRows, limit))
 		if err != nil {
 			return nil, err
 		}
 		if len(found) > 0 {
-			u, err := newUnit(ctx, c, found, f.Of(done.Next.Key.Resource), done)
-			if err != nil {
+			u, cost, err := newUnit(ctx, c, found, f.Of(done.Next.Key.Resource), done)
+			var damaged *sqlstore.CorruptError
+			if more = more && err == nil; err != nil && !errors.As(err, &damaged) {
 				return nil, err
-			}
-			units, rows = append(units, u), rows+len(found)
-			if len(found) == pack.MaxRows || rows >= limit { // the next of this key are seen after these are gone
+			} // else the rows of this key stay where they are, as long as a damaged pack before them does
+			units, left = append(units, u), left-cost
+			if more || err == nil && left <= 0 { // the next of this key are seen after these are gone
 				done.Next.Revision = found[len(found)-1].Superseded
 				return units, nil
 			}
 		}
-		key, more, err := nextKey(c, qNextEnded, done.Next.Key.Resource, done.Next.Key.Namespace, done.Next.Key.Name)
-		if err != nil || !more {
+		key, any, err := nextKey(c, qNextEnded, done.Next.Key.Resource, done.Next.Key.Namespace, done.Next.Key.Name)
+		if err != nil || !any {
 			done.Done = true
 			return units, err
 		}
@@ -166,20 +169,25 @@ func gather(ctx context.Context, c *conn, b sqlstore.Bounds, from sqlstore.Curso
 	return units, ctx.Err()
 }
 
-func newUnit(ctx context.Context, c *conn, rows []sqlstore.Row, floor int64, done *sqlstore.Packed) (u unit, err error) {
+// newUnit also tells what it costs, as PackedFor counts. Errors: CorruptError where a damaged pack is in
+// the way; the unit then has what can be done.
+func newUnit(ctx context.Context, c *conn, rows []sqlstore.Row, floor int64, done *sqlstore.Packed) (u unit, cost int64, err error) {
 	kept := 0
 	for kept < len(rows) && rows[kept].Superseded <= floor {
 		kept++
 	}
 	u.drop, u.move = rows[:kept], rows[kept:]
 	done.Deleted += len(u.drop)
+	for i := range rows {
+		cost += sqlstore.PackedFor + int64(len(rows[i].Value))
+	}
 	if len(u.move) == 0 {
-		return u, nil
+		return u, cost, nil
 	}
 	k := rows[0].Key
 	packs, err := readPacks(ctx, c, qPackedBelow, u.move[0].Revision+1, k.Resource, k.Namespace, k.Name, floor, int64(1))
 	if err != nil {
-		return u, err
+		return u, cost, err
 	}
 	var last *pack.Pack
 	if len(packs) > 0 {
@@ -187,10 +195,12 @@ func newUnit(ctx context.Context, c *conn, rows []sqlstore.Row, floor int64, don
 	}
 	var extends bool
 	if u.packs, extends, err = pack.Fold(last, u.move); err != nil {
-		return u, err
+		u.move = nil
+		return u, cost, err
 	}
 	for i := range u.packs {
 		done.Stored += int64(len(u.packs[i].Text))
+		cost += int64(len(u.packs[i].Text))
 	}
 	if extends {
 		done.Stored -= int64(len(last.Text))
@@ -201,7 +211,7 @@ func newUnit(ctx context.Context, c *conn, rows []sqlstore.Row, floor int64, don
 	for i := range u.move {
 		done.Bytes += int64(len(u.move[i].Value))
 	}
-	return u, nil
+	return u, cost, nil
 }
 
 // write puts packs in the place of rows, all of which must be there still.
@@ -242,7 +252,7 @@ func one(n int64, err error) error {
 
 // Forget implements sqlstore.Driver.
 func (d *Driver) Forget(ctx context.Context, limit int) (deleted int, err error) {
-	err = d.writing(ctx, func(w *conn) error {
+	_, err = d.writing(ctx, func(w *conn) error {
 		b, err := bounds(w)
 		if err != nil {
 			return err

@@ -164,11 +164,12 @@ func (p *place) at(ctx context.Context, c *conn, revision int64) (row sqlstore.R
 
 var errEnough = errors.New("enough was read")
 
-// unitBytes is how much of one object is packed at once.
-const unitBytes = 4 << 20
+// unitBytes is how much of one object is packed at once, and a row.
+const unitBytes = 256 << 10
 
-// endedRows reads the oldest rows of a key that ended from one revision to another.
-func endedRows(ctx context.Context, c *conn, key sqlstore.Key, from, upTo int64, limit int) (rows []sqlstore.Row, err error) {
+// endedRows reads the oldest rows of a key that ended from one revision to another. more says
+// that there may be others.
+func endedRows(ctx context.Context, c *conn, key sqlstore.Key, from, upTo int64, limit int) (rows []sqlstore.Row, more bool, err error) {
 	var dec decoder
 	size := 0
 	err = c.query(ctx, func(v []driver.Value) error {
@@ -182,10 +183,11 @@ func endedRows(ctx context.Context, c *conn, key sqlstore.Key, from, upTo int64,
 		}
 		return nil
 	}, qEndedRows, from, key.Resource, key.Namespace, key.Name, upTo, int64(limit))
+	more = len(rows) == limit
 	if errors.Is(err, errEnough) {
-		err = nil
+		more, err = true, nil
 	}
-	return rows, err
+	return rows, more, err
 }
 
 func nextKey(c *conn, query string, args ...any) (key sqlstore.Key, found bool, err error) {
@@ -233,7 +235,7 @@ func olderOf(ctx context.Context, c *conn, after sqlstore.Cursor, from, upTo int
 			return nil, err
 		}
 		if len(packs) == 0 {
-			rows, err = endedRows(ctx, c, k, from, upTo, limit+2) // of which two may be those before
+			rows, _, err = endedRows(ctx, c, k, from, upTo, limit+2) // of which two may be those before
 			rows = slices.DeleteFunc(rows, behind)
 			return rows[:min(limit, len(rows))], err
 		}

@@ -52,7 +52,15 @@ func trim(w *conn, to int64, limit int) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if to = min(to, b.Head); to > b.Floor {
+	f, err := floors(w, b)
+	if err != nil {
+		return 0, err
+	}
+	// Rows below a floor that packs go beyond wait to be packed; they go once the floor rises, which ends those.
+	if to = min(to, b.Head); to <= b.Floor && f.Past != nil {
+		return 0, nil
+	}
+	if to > b.Floor {
 		if err := w.exec(qRaiseFloor, to); err != nil {
 			return 0, err
 		}

@@ -20,6 +20,7 @@ var crashes = flag.Int("storetest.crashes", 12, "how often the crash test kills 
 
 const (
 	crashEnv     = "ROWLOCK_STORETEST_CRASH"
+	packEnv      = "ROWLOCK_STORETEST_PACK" // the child packs as well
 	crashWriters = 8
 )
 
@@ -46,7 +47,10 @@ func crashChild(ctx context.Context, where string, open func(context.Context, st
 		return err
 	}
 	s := sqlstore.New(d, sqlstore.Config{})
-	failed := make(chan error, crashWriters+1)
+	failed := make(chan error, crashWriters+2)
+	if os.Getenv(packEnv) != "" {
+		go func() { failed <- crashPacker(ctx, d) }()
+	}
 	go func() { failed <- s.Run(ctx, b.Head, NewRecorder(b.Head)) }()
 	for w := range crashWriters {
 		go func() { failed <- crashWriter(ctx, s, w, b.Head) }()
@@ -57,7 +61,7 @@ func crashChild(ctx context.Context, where string, open func(context.Context, st
 // crashWriter creates, updates and deletes a few objects in turn.
 func crashWriter(ctx context.Context, s *sqlstore.Store, w int, round int64) error {
 	for i := 0; ; i++ {
-		value := fmt.Sprintf("%d/%d/%d %s", round, w, i, strings.Repeat("x", i%3000))
+		value := fmt.Sprintf(`"%d/%d/%d %s"`, round, w, i, strings.Repeat("x", i%3000))
 		k := pod(fmt.Sprintf("%d-%d", w, i%5))
 		op := sqlstore.Op{Verb: sqlstore.Create, Key: k, Value: []byte(value)}
 		row, err := s.Read(ctx, k, 0)
@@ -75,6 +79,91 @@ func crashWriter(ctx context.Context, s *sqlstore.Store, w int, round int64) err
 			return err
 		}
 		fmt.Printf("%d %s %d %s\n", out.Revisions[0], k.Name, op.Verb, strings.Fields(value)[0])
+	}
+}
+
+// crashPacker packs what was just written, over and over, and keeps all of it.
+func crashPacker(ctx context.Context, d sqlstore.Driver) error {
+	for {
+		b, err := d.Bounds(ctx)
+		if err != nil {
+			return err
+		}
+		if _, err = d.Retain(ctx, sqlstore.Floors{Log: b.Head - 50, Past: map[string]int64{"": 0}}); err != nil {
+			return err
+		}
+		if err = sqlstore.Pack(ctx, d, 1, func(sqlstore.Packed) {}); err != nil {
+			return err
+		}
+	}
+}
+
+// CrashPacking is Crash of a child that packs what it writes: each state that was written is there
+// exactly once, in a pack or as a row.
+func CrashPacking(t *testing.T, db Database, where string) {
+	t.Setenv(packEnv, "yes")
+	acknowledged := make(map[int64]string)
+	db.Open(t).Close()
+	packed := false
+	for round := range *crashes {
+		if crashOnce(t, where, acknowledged) == 0 {
+			t.Fatal("the child acknowledged nothing")
+		}
+		if s, ok := db.(Sessions); ok {
+			s.Ended(t)
+		}
+		d := db.Open(t)
+		checkOnce(t, d, acknowledged)
+		CheckTable(t, d)
+		s, err := d.Stats(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		packed = packed || s.PackedRows > 0
+		d.Close()
+		if t.Failed() {
+			t.Fatalf("after crash %d", round+1)
+		}
+	}
+	if !packed {
+		t.Error("nothing was packed")
+	}
+}
+
+// checkOnce looks whether each revision up to the head has one row, and says what was acknowledged.
+func checkOnce(t *testing.T, d sqlstore.Driver, acknowledged map[int64]string) {
+	t.Helper()
+	b, err := d.Bounds(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[int64]bool)
+	rows := append(olderAll(t, d, b.Head, 500), scanAll(t, d, sqlstore.ScanRequest{Limit: 1000})...)
+	for _, row := range rows {
+		if seen[row.Revision] {
+			t.Errorf("revision %d is there twice", row.Revision)
+		}
+		seen[row.Revision] = true
+		verb := sqlstore.Update
+		if row.Deleted {
+			verb = sqlstore.Delete
+		} else if row.Created == row.Revision {
+			verb = sqlstore.Create
+		}
+		is := fmt.Sprintf("%s %d %s", row.Key.Name, verb, strings.Fields(string(row.Value))[0])
+		if told, ok := acknowledged[row.Revision]; ok && told != is {
+			t.Errorf("revision %d was acknowledged as %q and is %q", row.Revision, told, is)
+		}
+	}
+	for revision := int64(1); revision <= b.Head; revision++ {
+		if !seen[revision] {
+			t.Fatalf("revision %d of %d is lost (%q)", revision, b.Head, acknowledged[revision])
+		}
+	}
+	for revision := range acknowledged {
+		if revision > b.Head {
+			t.Errorf("revision %d was acknowledged, and the head is %d", revision, b.Head)
+		}
 	}
 }
 

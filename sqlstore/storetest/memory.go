@@ -235,6 +235,9 @@ func (m *Memory) Trim(ctx context.Context, to int64, limit int) (int, error) {
 		return 0, err
 	}
 	defer m.mu.Unlock()
+	if m.kept().Past != nil && min(to, m.bounds.Head) <= m.bounds.Floor {
+		return 0, nil
+	}
 	m.bounds.Floor = max(m.bounds.Floor, min(to, m.bounds.Head))
 	deleted := 0
 	m.rows = slices.DeleteFunc(m.rows, func(r sqlstore.Row) bool {

@@ -40,6 +40,8 @@ var pastTests = map[string]func(*testing.T, Database){
 	"by a server, by resource": packedByStore,
 	"somebody trims":           somebodyTrims,
 	"two pack at once":         twoPackers,
+	"damaged":                  damagedPacks,
+	"large values":             largePast,
 	"down to the floor": func(t *testing.T, db Database) {
 		d, m := db.Open(t), NewMemory()
 		history(t, 120, d, m)
@@ -299,6 +301,15 @@ func somebodyTrims(t *testing.T, db Database) {
 	d, m := db.Open(t), NewMemory()
 	lives(t, 1, d, m)
 	retain(t, sqlstore.Floors{Log: 100, Past: map[string]int64{"": 10}}, d, m)
+	// One that keeps less, and has not come so far: what waits to be packed is not its own.
+	for _, to := range []int64{0, 50, 100} {
+		for _, driver := range []sqlstore.Driver{d, m} {
+			if n, err := driver.Trim(t.Context(), to, 1000); err != nil || n != 0 {
+				t.Fatalf("trimming below the floor deleted %d rows, %v", n, err)
+			}
+		}
+		samePast(t, d, m)
+	}
 	packAll(t, d, 50)
 	for _, driver := range []sqlstore.Driver{d, m} {
 		if _, err := driver.Trim(t.Context(), 150, 1000); err != nil {

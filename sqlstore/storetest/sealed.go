@@ -297,7 +297,7 @@ var sealedTests = map[string]func(*testing.T, Database){
 		}
 		first.stop()
 		keys = NewLocksmith("two")
-		later := serve(t, d, sqlstore.Config{Sealer: keys, Retention: 48 * time.Hour, ExpireEvery: time.Millisecond, Clock: func() time.Time { return start.Add(time.Hour) }})
+		later := serve(t, d, sqlstore.Config{Sealer: keys, Retention: 48 * time.Hour, LogRetention: 48 * time.Hour, ExpireEvery: time.Millisecond, Clock: func() time.Time { return start.Add(time.Hour) }})
 		waitFor(t, "expiry", func() bool { return len(later.Log(t)) == 2 })
 		for _, c := range later.Log(t) {
 			if c.Key == secret("b") {

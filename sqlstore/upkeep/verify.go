@@ -120,7 +120,7 @@ func (v *verifier) older(ctx context.Context, d sqlstore.Driver) error {
 	for {
 		rows, err := d.Older(ctx, v.From, after, 1000)
 		var corrupt *sqlstore.CorruptError
-		if errors.As(err, &corrupt) && corrupt.Key != (sqlstore.Key{}) {
+		if errors.As(err, &corrupt) && behind(corrupt, after) {
 			v.add(corrupt.Key, corrupt.Revision, "%s", corrupt.Reason)
 			after, last = sqlstore.Cursor{Key: corrupt.Key, Revision: corrupt.Revision}, sqlstore.Row{}
 			continue
@@ -140,6 +140,12 @@ func (v *verifier) older(ctx context.Context, d sqlstore.Driver) error {
 		}
 		after = sqlstore.Cursor{Key: last.Key, Revision: last.Revision}
 	}
+}
+
+// behind says that reading can go on behind what is damaged: it is not what stopped the last time.
+func behind(c *sqlstore.CorruptError, after sqlstore.Cursor) bool {
+	by := c.Key.Compare(after.Key)
+	return c.Key != (sqlstore.Key{}) && (by > 0 || by == 0 && c.Revision > after.Revision)
 }
 
 func (v *verifier) row(row sqlstore.Row) {
