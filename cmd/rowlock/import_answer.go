@@ -40,7 +40,7 @@ func (a *importAnswer) table(w io.Writer) {
 		fmt.Fprintln(w, "\nRESOURCE LEFT OUT\tREASON")
 	}
 	for _, l := range a.ResourcesLeft {
-		fmt.Fprintf(w, "%s\t%s\n", l.Resource, l.Reason)
+		fmt.Fprintf(w, "%s\t%s\n", shown.Safe(l.Resource), shown.Safe(l.Reason))
 	}
 	if len(a.Problems) > 0 {
 		fmt.Fprintln(w, "\nUNDECODABLE KEY\tPROBLEM")

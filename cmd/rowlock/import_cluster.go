@@ -49,7 +49,7 @@ func (o *fromCluster) only(changed func(flag string) bool) error {
 }
 
 // liveSource is a live cluster as it was read, each resource at one version. It is a
-// foreign.Source whose entries come resource by resource: an import takes any order.
+// foreign.Source that has the key of each object in memory while entries are read.
 type liveSource struct {
 	*remote.Collected
 	host string
@@ -107,26 +107,28 @@ func (s *liveSource) Revision() int64 { return s.Newest }
 // Entries are the objects under the keys that a stock server would keep them at.
 func (s *liveSource) Entries(ctx context.Context) iter.Seq2[foreign.Entry, error] {
 	return func(yield func(foreign.Entry, error) bool) {
-		for _, section := range s.Sections() {
-			for o, err := range s.Objects(section) {
-				var e foreign.Entry
-				if err = errors.Join(err, ctx.Err()); err == nil {
-					e, err = s.entry(o)
-				}
-				if !yield(e, err) || err != nil {
-					return
-				}
+		for o, err := range s.Ordered(s.key) {
+			var e foreign.Entry
+			if err = errors.Join(err, ctx.Err()); err == nil {
+				e, err = s.entry(o)
+			}
+			if !yield(e, err) || err != nil {
+				return
 			}
 		}
 	}
 }
 
-func (s *liveSource) entry(o remote.Object) (foreign.Entry, error) {
+func (s *liveSource) key(o remote.Object) (string, error) {
 	resource := o.Resource.String()
 	if stored, _, ok := s.keys.Stored(o.Resource.Group, o.Resource.Name, o.Resource.Served); ok {
 		resource = stored
 	}
-	key, err := s.keys.Key(sqlstore.Key{Resource: resource, Namespace: o.Namespace, Name: o.Name})
+	return s.keys.Key(sqlstore.Key{Resource: resource, Namespace: o.Namespace, Name: o.Name})
+}
+
+func (s *liveSource) entry(o remote.Object) (foreign.Entry, error) {
+	key, err := s.key(o)
 	if err != nil {
 		return foreign.Entry{}, err
 	}

@@ -1,0 +1,69 @@
+package remote
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"slices"
+)
+
+// placed says where an object lies in a Spool.
+type placed struct {
+	name    string
+	section int
+	at      int64
+	size    int
+}
+
+// Ordered are the objects of all sections in the bytewise order of what name says of
+// each. Memory holds that name and 48 bytes for each object, and one object. Each is valid
+// until the next.
+func (s *Spool) Ordered(name func(Object) (string, error)) iter.Seq2[Object, error] {
+	return func(yield func(Object, error) bool) {
+		places, err := s.places(name)
+		if err != nil {
+			yield(Object{}, err)
+			return
+		}
+		slices.SortStableFunc(places, func(a, b placed) int { return cmp.Compare(a.name, b.name) })
+		var data []byte
+		for _, p := range places {
+			data = slices.Grow(data[:0], p.size)[:p.size]
+			var o Object
+			_, err := s.file.ReadAt(data, p.at)
+			if err == nil {
+				o, err = item(s.sections[p.section].Resource, data)
+			} else {
+				err = fmt.Errorf("reading what was collected: %w", err)
+			}
+			if !yield(o, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (s *Spool) places(name func(Object) (string, error)) (all []placed, err error) {
+	var size [binary.MaxVarintLen64]byte
+	for i, section := range s.sections {
+		at := section.from
+		for data, err := range s.Raw(section) {
+			if err != nil {
+				return nil, err
+			}
+			o, err := item(section.Resource, data)
+			if err != nil {
+				return nil, err
+			}
+			n, err := name(o)
+			if err != nil {
+				return nil, err
+			}
+			at += int64(binary.PutUvarint(size[:], uint64(len(data))))
+			all = append(all, placed{n, i, at, len(data)})
+			at += int64(len(data))
+		}
+	}
+	return all, nil
+}
