@@ -58,11 +58,3 @@ func (k *Kine) Delete(key string, created int64) {
 // Begin and Commit put what is between them into one transaction.
 func (k *Kine) Begin()  { k.t.Helper(); k.exec("BEGIN") }
 func (k *Kine) Commit() { k.t.Helper(); k.exec("COMMIT") }
-
-// Close closes the file as a server that ends in order does.
-func (k *Kine) Close() {
-	k.t.Helper()
-	if err := k.db.Close(); err != nil {
-		k.t.Fatal(err)
-	}
-}
