@@ -15,8 +15,7 @@ type Kine struct {
 	last int64
 }
 
-// NewKine makes the file, which stays open, with a write-ahead log, until the test ends or
-// Close is called.
+// NewKine makes the file, which stays open, with a write-ahead log, until the test ends.
 func NewKine(t testing.TB, path string) *Kine {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=journal_mode(wal)&_pragma=synchronous(off)")

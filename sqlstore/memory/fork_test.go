@@ -369,7 +369,10 @@ type ignorant struct{}
 func (ignorant) Apply([]sqlstore.Change) {}
 
 func running(t *testing.T, d sqlstore.Driver) *sqlstore.Store {
-	s := sqlstore.New(d, sqlstore.Config{})
+	// What these tests write is as old as start: by a retention of minutes it is gone before
+	// the feed has seen it.
+	const always = 200 * 365 * 24 * time.Hour
+	s := sqlstore.New(d, sqlstore.Config{Retention: always, LogRetention: always})
 	b, err := d.Bounds(t.Context())
 	if err != nil {
 		t.Fatal(err)
