@@ -96,7 +96,7 @@ func managersCell(r *history.Revision) string {
 			names = append(names, name)
 		}
 	}
-	return some(names, r)
+	return some(names, false, r)
 }
 
 // changedCell names the first fields that changed. A write that made or ended the object
@@ -105,13 +105,14 @@ func changedCell(r *history.Revision) string {
 	if r.Change != history.Updated {
 		return "<all>"
 	}
-	return some(r.ChangedFields, r)
+	return some(r.ChangedFields, r.MoreChangedFields, r)
 }
 
 // mostNamed is how many names a cell has.
 const mostNamed = 3
 
-func some(names []string, r *history.Revision) string {
+// some names the first of names; more says that there are others than these.
+func some(names []string, more bool, r *history.Revision) string {
 	switch {
 	case r.Unreadable != "":
 		return "<unreadable>"
@@ -119,12 +120,12 @@ func some(names []string, r *history.Revision) string {
 		return "<unknown>"
 	case len(names) == 0:
 		return "<none>"
-	case len(names) <= mostNamed && !r.MoreChangedFields:
+	case len(names) <= mostNamed && !more:
 		return strings.Join(names, ",")
 	}
 	shown := names[:min(mostNamed, len(names))]
 	rest := len(names) - len(shown)
-	if r.MoreChangedFields {
+	if more {
 		return fmt.Sprintf("%s + more than %d more", strings.Join(shown, ","), rest)
 	}
 	return fmt.Sprintf("%s + %d more", strings.Join(shown, ","), rest)
