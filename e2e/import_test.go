@@ -46,21 +46,29 @@ type importAnswer struct {
 // importInto runs the command and returns its answer, what it said beside that, and its end.
 func importInto(t testing.TB, args ...string) (a importAnswer, errOut string, err error) {
 	t.Helper()
+	errOut, err = answered(t, &a, append([]string{"import", "--output", "json"}, args...)...)
+	return a, errOut, err
+}
+
+// answered runs a command of the binary that answers in JSON, where it answers at all. It
+// returns what the command said beside that, and its end.
+func answered(t testing.TB, answer any, args ...string) (errOut string, err error) {
+	t.Helper()
 	bin, err := harness.Binary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(bin, append([]string{"import", "--output", "json"}, args...)...)
+	cmd := exec.Command(bin, args...)
 	cmd.Dir = t.TempDir()
 	var out, e bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &e
 	err = cmd.Run()
 	if out.Len() > 0 {
-		if err := json.Unmarshal(out.Bytes(), &a); err != nil {
-			t.Fatalf("import %v: %v in %s", args, err, out.String())
+		if err := json.Unmarshal(out.Bytes(), answer); err != nil {
+			t.Fatalf("%v: %v in %s", args, err, out.String())
 		}
 	}
-	return a, e.String(), err
+	return e.String(), err
 }
 
 // active are kinds by which a server does something, so that objects of them are not made at

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -220,21 +219,8 @@ type copyAnswer struct {
 // copyInto runs the command.
 func copyInto(t *testing.T, args ...string) (a copyAnswer, errOut string, err error) {
 	t.Helper()
-	bin, err := harness.Binary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(bin, append([]string{"copy", "--output", "json", "--qps", "1000"}, args...)...)
-	cmd.Dir = t.TempDir()
-	var out, e bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &e
-	err = cmd.Run()
-	if out.Len() > 0 {
-		if err := json.Unmarshal(out.Bytes(), &a); err != nil {
-			t.Fatalf("copy %v: %v in %s", args, err, out.String())
-		}
-	}
-	return a, e.String(), err
+	errOut, err = answered(t, &a, append([]string{"copy", "--output", "json", "--qps", "1000"}, args...)...)
+	return a, errOut, err
 }
 
 // told says whether an object has a detail with this outcome.

@@ -285,15 +285,23 @@ func TestUndeleteJob(t *testing.T) {
 	want(t, got, map[string]string{"job.batch/once": "create"})
 }
 
+// changed makes a ConfigMap and a Secret, changes the one and deletes the other. It returns a
+// time in between.
+func (s *shop) changed() (at int64) {
+	s.t.Helper()
+	s.make("cm", "a", plan.Object{"data": plan.Object{"a": "old"}})
+	s.make("secret", "b", plan.Object{})
+	at = s.now()
+	s.data("a", "new")
+	s.remove("secret/b")
+	return at
+}
+
 // TestRights: a plan is made and done with the user's rights, and says what they lack.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	s.make("cm", "a", plan.Object{"data": plan.Object{"a": "old"}})
-	s.make("secret", "b", plan.Object{})
-	at := s.now()
-	s.data("a", "new")
-	s.remove("secret/b")
+	at := s.changed()
 	s.srv.Allow("ann", "shop", rowlocktest.Rule("", []string{"configmaps"}, "get", "list"))
 	ann := as(t, s.srv, s.srv.As("ann"))
 	p := plan.New()

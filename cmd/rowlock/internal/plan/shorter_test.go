@@ -38,11 +38,7 @@ func forgets(cfg *rest.Config, ends string) *rest.Config {
 func TestShorterPast(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	s.make("cm", "a", plan.Object{"data": plan.Object{"a": "old"}})
-	s.make("secret", "b", plan.Object{})
-	at := s.now()
-	s.data("a", "new")
-	s.remove("secret/b")
+	at := s.changed()
 	some := as(t, s.srv, forgets(s.srv.Config(), "/secrets"))
 	r := &plan.Restore{Finder: some.finder(), At: at, Namespace: "shop", Types: plan.Everything(s.all)}
 	p := plan.New()
