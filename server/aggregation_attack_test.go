@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/rowlock/rowlock/server/aggregator"
 	"github.com/rowlock/rowlock/server/servertest"
 )
 
@@ -157,8 +159,11 @@ func TestLyingServer(t *testing.T) {
 		if what == "claims" && resp.Header.Get("X-Kept") != "yes" {
 			t.Error("other headers are lost")
 		}
+		if (what == "claims" || what == "nowhere") && !slices.Contains(resp.Header.Values("Via"), aggregator.Via) {
+			t.Errorf("%s: nothing says that it is of another server: %q", what, resp.Header)
+		}
 	}
-	if w := s.Do("GET", "/api/v1/namespaces/default", ""); w.Code != http.StatusOK {
-		t.Errorf("afterwards: %d", w.Code)
+	if w := s.Do("GET", "/api/v1/namespaces/default", ""); w.Code != http.StatusOK || w.Header().Get("Via") != "" {
+		t.Errorf("afterwards: %d %q", w.Code, w.Header())
 	}
 }

@@ -192,6 +192,10 @@ var ours = []string{
 	"Alt-Svc", "Clear-Site-Data", "Refresh", "Strict-Transport-Security",
 }
 
+// Via is in the headers of answers that another server gave: clients that ask about the past must
+// not take that server's resource versions for those of this one.
+const Via = "1.1 rowlock-aggregator"
+
 const redirected = "the backend attempted to redirect this request, which is not permitted"
 
 // answered looks at an answer before it is passed on.
@@ -202,13 +206,14 @@ func (e *exchange) answered(resp *http.Response) error {
 	for _, name := range ours {
 		delete(resp.Header, name)
 	}
+	resp.Header.Add("Via", Via)
 	location := resp.Header.Get("Location")
 	if location == "" || resp.StatusCode < 300 || resp.StatusCode > 399 {
 		return nil
 	}
 	if e.RejectRedirects {
 		resp.Body.Close()
-		resp.StatusCode, resp.Header = http.StatusBadGateway, http.Header{}
+		resp.StatusCode, resp.Header = http.StatusBadGateway, http.Header{"Via": {Via}}
 		resp.Body, resp.ContentLength = io.NopCloser(strings.NewReader(redirected)), int64(len(redirected))
 		return nil
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/audit"
+	"github.com/rowlock/rowlock/server/history"
 )
 
 const head = "apiVersion: audit.k8s.io/v1\nkind: Policy\n"
@@ -110,6 +111,16 @@ func TestStagesAndFields(t *testing.T) {
 	got := string(audit.WithoutManagedFields([]byte(`{"items":[{"metadata":{"name":"a","managedFields":[]}}],"metadata":{"managedFields":[1]}}`)))
 	if strings.Contains(got, "managedFields") || !strings.Contains(got, `"name":"a"`) {
 		t.Error(got)
+	}
+	// Revisions of the past hold whole objects; what is called so elsewhere is the user's own.
+	one := `{"metadata":{"name":"r"},"content":{"kind":"Pod","metadata":{"name":"p","managedFields":[{"manager":"m"}]}}}`
+	of := func(version string) string { return `{"apiVersion":"` + version + `","items":[` + one + `]}` }
+	for text, kept := range map[string]bool{
+		strings.Replace(one, `{`, `{"apiVersion":"`+history.GroupVersion.String()+`",`, 1): false, of(history.GroupVersion.String()): false, of("a.example/v1"): true, one: true,
+	} {
+		if got := string(audit.WithoutManagedFields([]byte(text))); strings.Contains(got, "managedFields") != kept || !strings.Contains(got, `"name":"p"`) {
+			t.Errorf("%s: %s", text, got)
+		}
 	}
 }
 

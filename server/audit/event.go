@@ -53,17 +53,25 @@ type ObjectReference struct {
 func micro(t time.Time) metav1.MicroTime { return metav1.NewMicroTime(t.UTC()) }
 
 // WithoutManagedFields drops metadata.managedFields from an object, or from each
-// item of a list. What is no object comes back as it is.
-func WithoutManagedFields(data []byte) []byte {
+// item of a list, and from an object of the past that stands in a revision. What is no object
+// comes back as it is.
+func WithoutManagedFields(data []byte) []byte { return withoutManagedFields(data, "") }
+
+// withoutManagedFields is for an item of a list of an API version, too, which need not say its own.
+func withoutManagedFields(data []byte, version string) []byte {
 	var obj map[string]json.RawMessage
 	if json.Unmarshal(data, &obj) != nil {
 		return data
 	}
+	_ = json.Unmarshal(obj["apiVersion"], &version) // who says none is of that of the list
 	changed := strip(obj)
+	if content, ok := obj["content"]; ok && version == past {
+		obj["content"], changed = withoutManagedFields(content, ""), true
+	}
 	var items []json.RawMessage
 	if raw, ok := obj["items"]; ok && json.Unmarshal(raw, &items) == nil {
 		for i := range items {
-			items[i] = WithoutManagedFields(items[i])
+			items[i] = withoutManagedFields(items[i], version)
 		}
 		if out, err := json.Marshal(items); err == nil {
 			obj["items"], changed = out, true
@@ -78,6 +86,9 @@ func WithoutManagedFields(data []byte) []byte {
 	}
 	return out
 }
+
+// past is the API version of revisions, which hold whole objects.
+const past = "history.rowlock.dev/v1"
 
 func strip(obj map[string]json.RawMessage) bool {
 	var meta map[string]json.RawMessage

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -249,4 +250,70 @@ func TestDeepPaths(t *testing.T) {
 			t.Fatalf("a path of %d elements", n)
 		}
 	}
+}
+
+// TestLongNames: a thousand fields below one long name, of a field or of an item, do not each take
+// the time to word all of it.
+func TestLongNames(t *testing.T) {
+	long := strings.Repeat("x/", 1<<19)
+	for name, hold := range map[string]func(v any) map[string]any{
+		"a field": func(v any) map[string]any { return map[string]any{long: v} },
+		"an item": func(v any) map[string]any {
+			return map[string]any{"keyed": []any{map[string]any{"name": long, "v": v}}}
+		},
+	} {
+		fill := func(value string) map[string]any {
+			fields := map[string]any{}
+			for i := range 1000 {
+				fields[fmt.Sprint(i)] = value
+			}
+			return hold(fields)
+		}
+		fields, _, err := history.Compare(t.Context(), lists(t), fill("x"), fill("y"), 1000)
+		if err != nil || len(fields) != 1000 {
+			t.Fatalf("%s: %d fields, %v", name, len(fields), err)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for i := range fields {
+			if n := len(fields[i].Text()); n > 600 {
+				t.Fatalf("%s: a path of %d characters", name, n)
+			}
+		}
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; took > 64<<20 {
+			t.Errorf("%s: the paths took %d MiB to word", name, took>>20)
+		}
+	}
+}
+
+// TestOwnersAreBounded: who owns fields that lie deep is not looked for without end.
+func TestOwnersAreBounded(t *testing.T) {
+	deep := `{".":{}}`
+	path := map[string]any{"leaf": int64(1)}
+	for range 400 {
+		deep, path = `{"f:a":`+deep+`}`, map[string]any{"a": path}
+	}
+	var many []string
+	for i := range 100 {
+		many = append(many, entry(fmt.Sprint(i), "", time.Unix(int64(i), 0).UTC().Format(time.RFC3339), deep))
+	}
+	o := history.NewOwners(history.Entries(managed(t, `{}`, many...)))
+	fields, _, err := history.Compare(t.Context(), history.Schema{}, map[string]any{}, path, 1)
+	if err != nil || len(fields) != 1 {
+		t.Fatal(fields, err)
+	}
+	other := fields[0].Path.Copy()
+	for range 398 {
+		other = append(other, other[0])
+	}
+	for i := range 1000 {
+		if owner := o.Of(other); owner == "" {
+			if i < 5 {
+				t.Errorf("the owner of field %d is not looked for", i)
+			}
+			return
+		}
+	}
+	t.Error("a thousand deep fields were looked up among a hundred managers")
 }

@@ -88,7 +88,14 @@ func managerOf(e *metav1.ManagedFieldsEntry) Manager {
 }
 
 // Owners knows which managers own which fields of an object.
-type Owners struct{ list []owner }
+type Owners struct {
+	list  []owner
+	steps int // that were taken to find out
+}
+
+// mostSteps is how many elements of paths are looked up for one object: a thousand fields of usual
+// depth among a hundred managers. A thousand that lie deep would take seconds.
+const mostSteps = 1 << 20
 
 type owner struct {
 	manager string
@@ -116,11 +123,14 @@ const (
 )
 
 // Of is who owns a field: whoever owns just that, else what it is part of, else a part of it; of
-// several the one who wrote last. "" for nobody.
+// several the one who wrote last. "" for nobody, and once too much was asked.
 func (o *Owners) Of(path fieldpath.Path) string {
 	best, manager := 0, ""
 	for i := range o.list {
-		how := owns(o.list[i].set, path)
+		if o.steps > mostSteps {
+			return ""
+		}
+		how := o.owns(o.list[i].set, path)
 		if how != 0 && (best == 0 || cmp.Less(how, best)) {
 			best, manager = how, o.list[i].manager
 		}
@@ -128,9 +138,10 @@ func (o *Owners) Of(path fieldpath.Path) string {
 	return manager
 }
 
-func owns(set *fieldpath.Set, path fieldpath.Path) int {
+func (o *Owners) owns(set *fieldpath.Set, path fieldpath.Path) int {
 	how := 0
 	for i, e := range path {
+		o.steps++
 		if set.Members.Has(e) {
 			how = above
 			if i == len(path)-1 {

@@ -22,20 +22,20 @@ func pathText(path fieldpath.Path) string {
 		}
 		switch {
 		case e.FieldName != nil && !plain(*e.FieldName):
-			fmt.Fprintf(&b, "[%q]", *e.FieldName)
+			fmt.Fprintf(&b, "[%q]", head(*e.FieldName))
 		case e.FieldName != nil:
 			if b.Len() > 0 {
 				b.WriteByte('.')
 			}
-			b.WriteString(*e.FieldName)
+			b.WriteString(head(*e.FieldName))
 		case e.Key != nil:
 			parts := make([]string, len(*e.Key))
 			for i, f := range *e.Key {
-				parts[i] = f.Name + "=" + value.ToString(f.Value)
+				parts[i] = f.Name + "=" + valueText(f.Value)
 			}
 			fmt.Fprintf(&b, "[%s]", strings.Join(parts, ","))
 		case e.Value != nil:
-			fmt.Fprintf(&b, "[=%s]", value.ToString(*e.Value))
+			fmt.Fprintf(&b, "[=%s]", valueText(*e.Value))
 		case e.Index != nil:
 			b.WriteString("[" + strconv.Itoa(*e.Index) + "]")
 		}
@@ -46,8 +46,21 @@ func pathText(path fieldpath.Path) string {
 	return b.String()
 }
 
+// head is as much of a name as a path can tell: a thousand fields below one long name would
+// each take the time to quote all of it.
+func head(name string) string { return name[:min(len(name), mostPath+1)] }
+
+// valueText words a value by which an item of a list is known, up to what a path can tell.
+func valueText(v value.Value) string {
+	if v.IsString() {
+		return strconv.Quote(head(v.AsString()))
+	}
+	return value.ToString(v)
+}
+
 // plain says that a name needs no quotes in a path.
 func plain(name string) bool {
+	name = head(name)
 	for _, r := range name {
 		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' || r == '$') {
 			return false

@@ -66,6 +66,9 @@ func (s *Store) List(ctx context.Context, p permits.Permit, r *kinds.Resource, o
 		return nil, err
 	}
 	if l.exact > 0 {
+		if err := s.checkNamespace(o, l); err != nil {
+			return nil, err
+		}
 		return s.listAt(ctx, l)
 	}
 	if l.token || o.ResourceVersion == "" {
@@ -156,6 +159,20 @@ func (s *Store) listAt(ctx context.Context, l *list) (*Page, error) {
 		return nil, l.expired()
 	}
 	return p, err
+}
+
+// checkNamespace refuses what was in an earlier namespace of the same name, as history that is
+// gone: rights in a namespace that was made anew are none to that.
+func (s *Store) checkNamespace(o *ListOptions, l *list) error {
+	if !l.resource.Namespaced || l.exact >= s.NamespaceMade(l.namespace) {
+		return nil
+	}
+	if o.Everywhere != nil {
+		if may, err := o.Everywhere(); may || err != nil {
+			return err
+		}
+	}
+	return l.expired()
 }
 
 // expired is the refusal of a revision whose history is gone. Who comes with a token

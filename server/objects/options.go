@@ -21,6 +21,9 @@ type ListOptions struct {
 	Namespace string // "" for all
 	Name      string // of a watch on one object's path
 	Filter    *cache.Filter
+	// Everywhere asks whether the user may list the resource in all namespaces, which it takes to
+	// see what was in an earlier namespace of the same name. Nil: nobody asks, and may not.
+	Everywhere func() (bool, error)
 
 	revision int64 // of ResourceVersion; 0 where that is empty or "0"
 	badRV    error // why ResourceVersion is none

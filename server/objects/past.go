@@ -48,6 +48,18 @@ func (s *Store) Past(ctx context.Context, p permits.Permit, at Place, before int
 // that was superseded at it or before is not kept.
 func (s *Store) PastFloor(r *kinds.Resource) int64 { return s.store.PastFloor(r.Storage.Key) }
 
+// NamespaceMade is the revision with which the namespace of a name was made that there is now; 0
+// for none. What held before was in another namespace of that name.
+func (s *Store) NamespaceMade(name string) int64 {
+	if name == "" {
+		return 0
+	}
+	if item := s.cache.Get("namespaces", "", name); item != nil {
+		return item.Created
+	}
+	return 0
+}
+
 // Oldest is the first revision at which the objects of all resources can be read.
 func (s *Store) Oldest() int64 { return s.store.PastFloor("") }
 

@@ -16,6 +16,7 @@ func (h *Handler) list(c *Call) error {
 	if err := readSelectors(c, o); err != nil {
 		return err
 	}
+	o.Everywhere = func() (bool, error) { return h.everywhere(c) }
 	p, err := h.Objects.List(c.Context(), c.Permit(), c.Resource, o)
 	if err != nil {
 		return err

@@ -28,5 +28,8 @@ func (h *Handler) newWatch(c *Call) (none watches.Watch, err error) {
 	if err := readSelectors(c, o); err != nil {
 		return none, err
 	}
+	if err := h.ofThisNamespace(c, o); err != nil {
+		return none, err
+	}
 	return h.Watches.New(&c.Request, o, form)
 }

@@ -42,14 +42,18 @@ func (t *teller) diff(h *verbs.Handler, c *verbs.Call) error {
 		return err
 	}
 	ctx := c.R.Context()
-	to, err := o.at(ctx, name.State)
+	writes := pair
+	if since != nil {
+		writes = alone
+	}
+	to, err := o.at(ctx, name.State, writes)
 	if err != nil {
 		return err
 	}
 	if to.write == nil {
 		return apierrors.NewNotFound(c.Resource.GroupResource(), c.Info.Name)
 	}
-	from, err := o.earlier(ctx, to, since)
+	from, err := o.compared(ctx, to, since)
 	if err != nil {
 		return err
 	}
@@ -61,15 +65,17 @@ func (t *teller) diff(h *verbs.Handler, c *verbs.Call) error {
 	return h.Answers.Object(&c.Request, form, http.StatusOK, d)
 }
 
-// earlier is the state that another is compared with.
-func (o *object) earlier(ctx context.Context, to *state, since *history.State) (*state, error) {
+// compared is the state that another is compared with.
+func (o *object) compared(ctx context.Context, to *state, since *history.State) (*state, error) {
 	switch {
 	case since != nil:
-		return o.at(ctx, *since)
+		return o.at(ctx, *since, alone)
 	case to.before != nil:
 		return &state{revision: to.before.Item.Revision, write: to.before}, nil
 	case to.write.Made():
 		return &state{revision: to.write.Item.Revision - 1}, nil
+	case o.closed:
+		return nil, o.earlier()
 	}
 	return nil, o.expired(o.h.Objects.PastFloor(o.place.Resource))
 }

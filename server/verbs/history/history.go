@@ -3,6 +3,7 @@
 //
 //	history.go   the handlers
 //	target.go    the object whose past is asked for, and the right to see it
+//	namespace.go what was in an earlier namespace of the same name
 //	states.go    finding a write by its revision or by a time
 //	pages.go     lists; continue.go their tokens
 //	tell.go      from a write to what is told of it
@@ -78,7 +79,7 @@ func (t *teller) get(h *verbs.Handler, c *verbs.Call) error {
 	if err != nil {
 		return err
 	}
-	s, err := o.at(c.R.Context(), name.State)
+	s, err := o.at(c.R.Context(), name.State, pair)
 	if err != nil {
 		return err
 	}

@@ -1,11 +1,15 @@
 package history_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +21,8 @@ import (
 	"github.com/rowlock/rowlock/server/servertest"
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/memory"
+	"github.com/rowlock/rowlock/sqlstore/postgres"
+	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
 	"github.com/rowlock/rowlock/sqlstore/sqlite"
 )
 
@@ -38,6 +44,40 @@ var stores = map[string]func(t *testing.T) sqlstore.Driver{
 		t.Cleanup(func() { d.Close() })
 		return d
 	},
+	"postgres": func(t *testing.T) sqlstore.Driver {
+		server, err := postgresql()
+		if err != nil {
+			t.Fatal(err)
+		}
+		url, err := server.CreateDB(t.Context(), fmt.Sprintf("t%d", databases.Add(1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := postgres.Open(t.Context(), url, postgres.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { d.Close() })
+		return d
+	},
+}
+
+// postgresql is the one server of this package's tests, started by the first that needs it.
+var (
+	started    *pgtest.Server
+	databases  atomic.Int64
+	postgresql = sync.OnceValues(func() (s *pgtest.Server, err error) {
+		started, err = pgtest.Start(context.Background(), pgtest.Options{Settings: map[string]string{"fsync": "off"}})
+		return started, err
+	})
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if started != nil {
+		started.Stop()
+	}
+	os.Exit(code)
 }
 
 // onStores runs a test on a server for each kind of store.

@@ -29,9 +29,16 @@ func (s *state) there() bool { return s.write != nil && !s.write.Deleted }
 // number words a revision.
 func number(revision int64) string { return strconv.FormatInt(revision, 10) }
 
-// at finds the state that is meant. Its errors are API statuses: 410 where the past is not kept so
-// far back, 504 for a revision that nobody has written within a while, 400 for a time to come.
-func (o *object) at(ctx context.Context, s history.State) (*state, error) {
+// Writes that are read to find a state: with the one before, or without.
+const (
+	alone = 1
+	pair  = 2
+)
+
+// at finds the state that is meant, alone or as one of a pair. Its errors are API statuses: 410
+// where the past is not kept so far back, 504 for a revision that nobody has written within a
+// while, 400 for a time to come.
+func (o *object) at(ctx context.Context, s history.State, writes int) (*state, error) {
 	revision := s.Revision
 	if revision == 0 {
 		var err error
@@ -41,24 +48,27 @@ func (o *object) at(ctx context.Context, s history.State) (*state, error) {
 	} else if err := o.h.Objects.Reach(ctx, revision); err != nil {
 		return nil, err
 	}
-	writes, err := o.past(ctx, revision+1, 2)
+	list, err := o.past(ctx, revision+1, writes)
 	if err != nil {
 		return nil, err
 	}
 	floor := o.h.Objects.PastFloor(o.place.Resource)
-	if len(writes) == 0 {
-		if revision < floor {
-			return nil, o.expired(floor)
-		}
+	switch {
+	case len(list) > 0:
+	case o.closed:
+		return nil, o.earlier()
+	case revision < floor:
+		return nil, o.expired(floor)
+	default:
 		return &state{revision: revision}, nil
 	}
-	found := &state{revision: revision, write: &writes[0]}
+	found := &state{revision: revision, write: &list[0]}
 	// At the floor a time may be meant that came before it: nobody knows which write held then.
 	if s.Revision == 0 && revision <= floor && found.write.WrittenAt.After(s.Time) {
 		return nil, o.expired(floor)
 	}
-	if len(writes) > 1 {
-		found.before = &writes[1]
+	if len(list) > 1 {
+		found.before = &list[1]
 	}
 	return found, nil
 }
@@ -70,6 +80,9 @@ func (o *object) past(ctx context.Context, before int64, limit int) ([]objects.W
 	var gone *sqlstore.CompactedError
 	if errors.As(err, &gone) {
 		return nil, o.expired(gone.Floor)
+	}
+	if err == nil {
+		writes, err = o.ofThisNamespace(writes)
 	}
 	if err != nil || !o.place.Resource.LoadMayFail() {
 		return writes, err

@@ -32,6 +32,9 @@ type object struct {
 	permit permits.Permit
 	merge  history.Schema
 	merged bool // merge is known
+
+	asked  bool // about objects in all namespaces
+	closed bool // what was in an earlier namespace of the name is not shown
 }
 
 // open finds the resource of an object in the namespace of the request, and asks whether the

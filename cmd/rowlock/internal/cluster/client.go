@@ -21,6 +21,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/rowlock/rowlock/server/aggregator"
 )
 
 // mostAnswer is the largest answer that is read, in bytes. Lists are read in pages, far
@@ -93,6 +95,20 @@ type Request struct {
 	Body   any    // JSON, or nothing
 	Type   string // Content-Type of Body; default application/json
 	Accept string // default application/json
+	Own    bool   // an answer that another server behind this one gave is an *ElsewhereError
+}
+
+// ElsewhereError: the server has passed a request on to another one, which counts resource versions
+// by itself and knows nothing of this one's past.
+type ElsewhereError struct{ Path string }
+
+func (e *ElsewhereError) Error() string {
+	return e.Path + " is not stored by this server, which knows it as it is now alone"
+}
+
+// Elsewhere says whether an answer with these headers is that of another server behind this one.
+func Elsewhere(h http.Header) bool {
+	return strings.Contains(strings.Join(h.Values("Via"), ","), aggregator.Via) // proxies on the way add their own
 }
 
 // Do sends a request and reads its answer into a value, or nowhere. An answer of another
@@ -146,6 +162,8 @@ func (c *Client) send(ctx context.Context, r Request) ([]byte, error) {
 		return nil, fmt.Errorf("the answer to %s is larger than %d MiB", r.Path, mostAnswer>>20)
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
 		return nil, refusal(resp, data)
+	case r.Own && Elsewhere(resp.Header):
+		return nil, &ElsewhereError{Path: r.Path}
 	}
 	return data, nil
 }

@@ -29,8 +29,8 @@ type Selection struct {
 	Metadata  bool   // metadata alone
 }
 
-// NotKeptError: the server answers a list as of a revision with another one, because it does
-// not store the resource itself.
+// NotKeptError: the server answers a list as of a revision with another one, because it makes the
+// resource up on demand.
 type NotKeptError struct{ Resource, Wanted, Got string }
 
 func (e *NotKeptError) Error() string {
@@ -38,8 +38,8 @@ func (e *NotKeptError) Error() string {
 }
 
 // Each calls do for the objects of a resource, page by page. Items say their kind. Of a
-// resource that other servers keep it calls nothing as of a revision: the error is a
-// *NotKeptError.
+// resource that is not stored it calls nothing as of a revision: the error is a *NotKeptError, or
+// of what another server answers a *cluster.ElsewhereError.
 func Each(ctx context.Context, c *cluster.Client, r *cluster.Resource, s Selection, do func(Object) error) error {
 	query := url.Values{"limit": {strconv.Itoa(listPage)}}
 	if s.Name != "" {
@@ -49,7 +49,7 @@ func Each(ctx context.Context, c *cluster.Client, r *cluster.Resource, s Selecti
 		query.Set("resourceVersion", strconv.FormatInt(s.At, 10))
 		query.Set("resourceVersionMatch", string(metav1.ResourceVersionMatchExact))
 	}
-	request := cluster.Request{Path: r.Path(s.Namespace, ""), Query: query}
+	request := cluster.Request{Path: r.Path(s.Namespace, ""), Query: query, Own: s.At > 0}
 	if s.Metadata {
 		request.Accept = acceptMetadata
 	}
@@ -113,7 +113,8 @@ func tooOld(err error, at int64) error {
 // past, or none that is kept for so long.
 func LeftOut(err error) bool {
 	var notKept *NotKeptError
-	return Denied(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsNotFound(err) || apierrors.IsResourceExpired(err) || errors.As(err, &notKept)
+	var elsewhere *cluster.ElsewhereError
+	return errors.As(err, &elsewhere) || Denied(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsNotFound(err) || apierrors.IsResourceExpired(err) || errors.As(err, &notKept)
 }
 
 // Denied says whether an authorizer said no.

@@ -1,7 +1,6 @@
 package window
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -18,9 +17,8 @@ import (
 // made up for each request, are answered as they are now, whichever version is asked for: to
 // show that would be to show the present as the past.
 type kept struct {
-	mu     sync.Mutex
-	known  map[string]bool // group versions and resources with a past, "v1/pods"
-	others map[string]bool // group versions of other servers; nil: not asked for yet
+	mu    sync.Mutex
+	known map[string]bool // group versions and resources with a past, "v1/pods"
 }
 
 // mostKnown is how many resources are remembered.
@@ -36,18 +34,15 @@ func (p *proxy) present(r *http.Request, info *request.Info) string {
 	if known {
 		return ""
 	}
-	if p.kept.elsewhere(r.Context(), p, info) {
-		return notKept(info)
-	}
 	query := url.Values{"limit": {"1"}}
 	p.exactly(query)
-	code, _, body, err := p.ask(r, r.URL.EscapedPath(), query, "application/json")
+	code, header, body, err := p.ask(r, r.URL.EscapedPath(), query, "application/json")
 	switch {
 	case err != nil:
 		return "asking whether " + named(info) + " have a past: " + err.Error()
 	case code != http.StatusOK:
 		return "" // what is asked for gets the same refusal
-	case !p.asOfThen(body):
+	case !p.asOfThen(header, body):
 		return notKept(info)
 	}
 	p.kept.mu.Lock()
@@ -59,37 +54,12 @@ func (p *proxy) present(r *http.Request, info *request.Info) string {
 	return ""
 }
 
-// elsewhere says whether another server answers for the resource, as far as the user may see
-// which do. One that keeps versions of its own counts them by itself.
-func (k *kept) elsewhere(ctx context.Context, p *proxy, info *request.Info) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.others == nil {
-		var list struct {
-			Items []struct {
-				Spec struct {
-					Group, Version string
-					Service        *struct{} `json:"service"`
-				} `json:"spec"`
-			} `json:"items"`
-		}
-		// Who may not list them goes by the versions of answers alone.
-		err := p.config.Client.Do(ctx, cluster.Request{Path: "/apis/apiregistration.k8s.io/v1/apiservices"}, &list)
-		if ctx.Err() != nil {
-			return false
-		}
-		k.others = map[string]bool{}
-		for i := range list.Items {
-			if spec := &list.Items[i].Spec; err == nil && spec.Service != nil {
-				k.others[spec.Group+"/"+spec.Version] = true
-			}
-		}
+// asOfThen says whether a list is of the server itself, and says that it is of the revision.
+// Another one counts versions by itself.
+func (p *proxy) asOfThen(header http.Header, body []byte) bool {
+	if cluster.Elsewhere(header) {
+		return false
 	}
-	return k.others[groupVersion(info)]
-}
-
-// asOfThen says whether a list says that it is of the revision.
-func (p *proxy) asOfThen(body []byte) bool {
 	var list struct {
 		Metadata struct {
 			ResourceVersion string `json:"resourceVersion"`

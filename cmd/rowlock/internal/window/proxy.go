@@ -126,14 +126,14 @@ func (p *proxy) single(w http.ResponseWriter, r *http.Request, info *request.Inf
 	query := r.URL.Query()
 	query.Set("fieldSelector", "metadata.name="+info.Name)
 	p.exactly(query)
-	code, contentType, body, err := p.ask(r, strings.Join(segments[:len(segments)-up], "/"), query, accepted(r.Header.Values("Accept")))
+	code, header, body, err := p.ask(r, strings.Join(segments[:len(segments)-up], "/"), query, accepted(r.Header.Values("Accept")))
 	switch {
 	case err != nil:
 		refuse(w, http.StatusBadGateway, "", "asking the server: "+err.Error())
 		return
 	case code == http.StatusForbidden:
-		code, contentType, body = p.recorded(r, info, code, contentType, body)
-	case code == http.StatusOK && (p.kept.elsewhere(r.Context(), p, info) || !p.asOfThen(body)):
+		code, header, body = p.recorded(r, info, code, header, body)
+	case code == http.StatusOK && !p.asOfThen(header, body):
 		p.turnAway(w, notKept(info))
 		return
 	case code == http.StatusOK:
@@ -146,35 +146,35 @@ func (p *proxy) single(w http.ResponseWriter, r *http.Request, info *request.Inf
 			return
 		}
 	}
-	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Content-Type", header.Get("Content-Type"))
 	w.WriteHeader(code)
 	_, _ = w.Write(body) // who asked may be gone
 }
 
 // recorded is the object from its history; what was answered before, if that says no, too.
-func (p *proxy) recorded(r *http.Request, info *request.Info, code int, contentType string, body []byte) (int, string, []byte) {
+func (p *proxy) recorded(r *http.Request, info *request.Info, code int, header http.Header, body []byte) (int, http.Header, []byte) {
 	path := revisions.Root + "/clusterrevisions/"
 	if info.Namespace != "" && info.Resource != "namespaces" {
 		path = revisions.Root + "/namespaces/" + url.PathEscape(info.Namespace) + "/revisions/"
 	}
 	path += url.PathEscape(named(info) + ":" + info.Name + ":" + strconv.FormatInt(p.config.Revision, 10))
-	got, kind, text, err := p.ask(r, path, nil, "application/json")
+	got, its, text, err := p.ask(r, path, nil, "application/json")
 	var revision revisions.Revision
 	if err != nil || got != http.StatusOK || json.Unmarshal(text, &revision) != nil || revision.Content == nil || revision.Deleted() {
-		return code, contentType, body
+		return code, header, body
 	}
-	return http.StatusOK, kind, revision.Content.Raw
+	return http.StatusOK, its, revision.Content.Raw
 }
 
 // ask sends a read as the user.
-func (p *proxy) ask(r *http.Request, path string, query url.Values, accept string) (code int, contentType string, body []byte, err error) {
+func (p *proxy) ask(r *http.Request, path string, query url.Values, accept string) (code int, header http.Header, body []byte, err error) {
 	address := strings.TrimSuffix(p.config.Client.Base.String(), "/") + path
 	if len(query) > 0 {
 		address += "?" + query.Encode()
 	}
 	req, err := http.NewRequestWithContext(r.Context(), http.MethodGet, address, nil)
 	if err != nil {
-		return 0, "", nil, err
+		return 0, nil, nil, err
 	}
 	for name, values := range r.Header {
 		if strings.HasPrefix(name, "Impersonate-") || name == "User-Agent" {
@@ -184,14 +184,14 @@ func (p *proxy) ask(r *http.Request, path string, query url.Values, accept strin
 	req.Header.Set("Accept", accept)
 	resp, err := p.config.Client.Transport().RoundTrip(req)
 	if err != nil {
-		return 0, "", nil, err
+		return 0, nil, nil, err
 	}
 	defer resp.Body.Close()
 	body, err = io.ReadAll(io.LimitReader(resp.Body, mostSingle+1))
 	if err == nil && len(body) > mostSingle {
 		err = fmt.Errorf("the answer is larger than %d MiB", mostSingle>>20)
 	}
-	return resp.StatusCode, resp.Header.Get("Content-Type"), body, err
+	return resp.StatusCode, resp.Header, body, err
 }
 
 // accepted are the JSON forms of what a client takes: they can be looked into. Tables and

@@ -19,6 +19,7 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/cluster"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/revisions"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/window"
+	"github.com/rowlock/rowlock/server/aggregator"
 	"github.com/rowlock/rowlock/server/rowlocktest"
 )
 
@@ -173,27 +174,23 @@ func TestRefuses(t *testing.T) {
 func TestWhatOthersKeep(t *testing.T) {
 	t.Parallel()
 	const then = 7
-	for name, c := range map[string]struct{ services, version string }{
-		"another server":               {`{"kind":"APIServiceList","items":[{"spec":{"group":"metrics.k8s.io","version":"v1beta1","service":{"name":"m"}}}]}`, "7"},
-		"without versions":             {`{"kind":"APIServiceList","items":[{"spec":{"group":"metrics.k8s.io","version":"v1beta1"}}]}`, ""},
-		"of now, and services unknown": {"", "9"},
-		"kept here":                    {`{"kind":"APIServiceList","items":[{"spec":{"group":"metrics.k8s.io","version":"v1beta1"}},{"spec":{"group":"other","version":"v1beta1","service":{}}}]}`, "7"},
+	for name, c := range map[string]struct{ via, version string }{
+		"another server":                {aggregator.Via, "7"},
+		"another server, and proxies":   {"1.0 a, " + aggregator.Via + ", 1.1 b", "7"},
+		"without versions":              {"", ""},
+		"of now":                        {"", "9"},
+		"kept here":                     {"", "7"},
+		"kept here, and behind a proxy": {"1.1 proxy", "7"},
 	} {
 		behind := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			switch {
-			case r.URL.Path != "/apis/apiregistration.k8s.io/v1/apiservices":
-				fmt.Fprintf(w, `{"kind":"PodMetricsList","metadata":{"resourceVersion":%q},"items":[{"metadata":{"name":"p"},"load":"present"}]}`, c.version)
-			case c.services == "":
-				w.WriteHeader(http.StatusForbidden)
-			default:
-				fmt.Fprint(w, c.services)
-			}
+			w.Header().Set("Via", c.via)
+			fmt.Fprintf(w, `{"kind":"PodMetricsList","metadata":{"resourceVersion":%q},"items":[{"metadata":{"name":"p"},"load":"present"}]}`, c.version)
 		}))
 		t.Cleanup(behind.Close)
 		_, cfg := look(t, &rest.Config{Host: behind.URL}, then)
 		for _, path := range []string{"/apis/metrics.k8s.io/v1beta1/namespaces/default/pods", "/apis/metrics.k8s.io/v1beta1/pods", "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods/p"} {
 			code, body := ask(t, cfg, http.MethodGet, path, "application/json")
-			if here := name == "kept here"; (code == http.StatusOK) != here || strings.Contains(body, "present") != here || !here && !strings.Contains(body, "not stored by this server") {
+			if here := strings.HasPrefix(name, "kept here"); (code == http.StatusOK) != here || strings.Contains(body, "present") != here || !here && !strings.Contains(body, "not stored by this server") {
 				t.Errorf("%s: %s: %d %s", name, path, code, body)
 			}
 		}
