@@ -166,17 +166,18 @@ func TestPastVersions(t *testing.T) {
 		},
 		"definition": {
 			in: `{apiVersion: apiextensions.k8s.io/v1beta1, kind: CustomResourceDefinition, metadata: {name: ws.e.io}, spec: {group: e.io, version: v1, names: {plural: ws, kind: W}, validation: {openAPIV3Schema: {type: object}},
-  additionalPrinterColumns: [{name: a, type: string, JSONPath: .a}], subresources: {status: {}}}}`,
+  additionalPrinterColumns: [{name: a, type: string, JSONPath: .a}], selectableFields: [{jsonPath: .spec.a}], subresources: {status: {}}}}`,
 			want: map[string]any{
 				"spec|versions|0|name": "v1", "spec|versions|0|schema|openAPIV3Schema|type": "object", "spec|versions|0|additionalPrinterColumns|0|jsonPath": ".a",
+				"spec|versions|0|selectableFields|0|jsonPath": ".spec.a", "spec|selectableFields": nil,
 				"spec|preserveUnknownFields": true, "spec|validation": nil, "spec|version": nil, "spec|scope": "Namespaced",
 			},
 		},
 		"definition back": {
 			in: `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: ws.e.io}, spec: {group: e.io, scope: Cluster, names: {plural: ws, kind: W}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}},
-  additionalPrinterColumns: [{name: a, type: string, jsonPath: .a}]}]}}`,
+  additionalPrinterColumns: [{name: a, type: string, jsonPath: .a}], selectableFields: [{jsonPath: .spec.a}]}]}}`,
 			to:   "apiextensions.k8s.io/v1beta1",
-			want: map[string]any{"spec|version": "v1", "spec|validation|openAPIV3Schema|type": "object", "spec|additionalPrinterColumns|0|JSONPath": ".a"},
+			want: map[string]any{"spec|selectableFields|0|jsonPath": ".spec.a", "spec|version": "v1", "spec|validation|openAPIV3Schema|type": "object", "spec|additionalPrinterColumns|0|JSONPath": ".a"},
 		},
 		"priority level": {
 			in:   `{apiVersion: flowcontrol.apiserver.k8s.io/v1beta2, kind: PriorityLevelConfiguration, metadata: {name: p}, spec: {type: Limited, limited: {assuredConcurrencyShares: 7, limitResponse: {type: Reject}}}}`,

@@ -2,6 +2,12 @@ package convert
 
 import "errors"
 
+// ofAllVersions is what v1beta1 says once where all versions have it in common, and what v1
+// calls it in each version. A stock server stores definitions so.
+var ofAllVersions = map[string]string{
+	"validation": "schema", "subresources": "subresources", "additionalPrinterColumns": "additionalPrinterColumns", "selectableFields": "selectableFields",
+}
+
 // definitionUp says for each version of a definition what v1beta1 says for all, and
 // writes out that unknown fields are kept.
 func definitionUp(o Object) error {
@@ -16,15 +22,16 @@ func definitionUp(o Object) error {
 		}
 		spec["versions"] = []any{Object{"name": version, "served": true, "storage": true}}
 	}
-	validation, subresources, columns := spec["validation"], spec["subresources"], spec["additionalPrinterColumns"]
-	for _, field := range []string{"validation", "subresources", "additionalPrinterColumns"} {
-		delete(spec, field)
+	common := map[string]any{}
+	for of, single := range ofAllVersions {
+		if all := spec[of]; all != nil {
+			common[single] = all
+		}
+		delete(spec, of)
 	}
 	each(spec, "versions", func(v Object) {
-		for field, all := range map[string]any{"schema": validation, "subresources": subresources, "additionalPrinterColumns": columns} {
-			if all != nil {
-				preset(v, field, normal(all))
-			}
+		for field, all := range common {
+			preset(v, field, normal(all))
 		}
 		each(v, "additionalPrinterColumns", func(c Object) { move(c, "JSONPath", c, "jsonPath") })
 	})
@@ -54,9 +61,9 @@ func definitionDown(o Object) error {
 	})
 	if list, ok := spec["versions"].([]any); ok && len(list) == 1 {
 		v := list[0].(Object)
-		move(v, "schema", spec, "validation")
-		move(v, "subresources", spec, "subresources")
-		move(v, "additionalPrinterColumns", spec, "additionalPrinterColumns")
+		for of, single := range ofAllVersions {
+			move(v, single, spec, of)
+		}
 	}
 	if c := sub(spec, "conversion"); c != nil {
 		if webhook := sub(c, "webhook"); webhook != nil {
