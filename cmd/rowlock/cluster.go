@@ -14,10 +14,16 @@ import (
 )
 
 // dial reads a kubeconfig, which flag names: the server's URL, and a client that is the
-// user of a context ("": the current one), whatever identifies them.
+// user of a context ("": the current one), whatever identifies them: a program, too, if
+// the file names one, as kubectl has it. An empty file is an error, also in a pod, whose
+// own cluster is not meant. The client follows no redirects.
 func dial(flag, kubeconfig, context string) (url string, client *http.Client, err error) {
-	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
-		&clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig}, &clientcmd.ConfigOverrides{CurrentContext: context}).ClientConfig()
+	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig}
+	file, err := rules.Load()
+	if err != nil {
+		return "", nil, source{flag, kubeconfig}.failed(err)
+	}
+	cfg, err := clientcmd.NewNonInteractiveClientConfig(*file, context, &clientcmd.ConfigOverrides{}, rules).ClientConfig()
 	if err != nil {
 		return "", nil, source{flag, kubeconfig}.failed(err)
 	}
@@ -28,7 +34,7 @@ func dial(flag, kubeconfig, context string) (url string, client *http.Client, er
 	if err != nil {
 		return "", nil, source{flag, kubeconfig}.failed(err)
 	}
-	return strings.TrimSuffix(cfg.Host, "/"), client, nil
+	return strings.TrimSuffix(cfg.Host, "/"), remote.Staying(client), nil
 }
 
 // clusterOptions are the flags of commands that speak to other clusters.
@@ -49,7 +55,7 @@ func (o *clusterOptions) flags(f *pflag.FlagSet) {
 // client is one for the server of a kubeconfig.
 func (o *clusterOptions) client(flag, kubeconfig, context string) (*remote.Client, error) {
 	switch {
-	case o.qps <= 0:
+	case !(o.qps > 0): // nor is it NaN
 		return nil, fmt.Errorf("--qps %v: want more than 0", o.qps)
 	case o.burst < 1:
 		return nil, fmt.Errorf("--burst %d: want 1 or more", o.burst)

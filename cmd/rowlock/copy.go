@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote/copying"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/shown"
 	"github.com/rowlock/rowlock/server/convert"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
 )
@@ -39,7 +42,7 @@ Objects are made anew: with UIDs of the target, which references to owners are g
 too. Namespaces and definitions come first, webhooks and policies last. An object that
 is there already and is no different is left alone, so that a second run does what the
 first one left; fields that others own with other values are conflicts, which are named,
-and are taken with --overwrite.
+and are taken with --overwrite; so it is with the status, which --with-status writes.
 
 With --dry-run the target decides everything, admission included, and keeps nothing.
 The command fails if any object could not be copied.`,
@@ -87,6 +90,22 @@ func (o *copyOptions) check(cmd *cobra.Command) error {
 	case o.output != "table" && o.output != "json":
 		return fmt.Errorf("--output %q: want table or json", o.output)
 	}
+	ofDatabase, ofCluster := []string{encryptionFlag}, []string{"from-context", "skip-forbidden"}
+	for _, flag := range ofDatabase {
+		if o.from != "" && cmd.Flags().Changed(flag) {
+			return fmt.Errorf("--%s is about a database, and --from-kubeconfig is the source", flag)
+		}
+	}
+	for _, flag := range ofCluster {
+		if o.from == "" && cmd.Flags().Changed(flag) {
+			return fmt.Errorf("--%s is about a live cluster, and --from-kubeconfig is not given", flag)
+		}
+	}
+	for flag, names := range map[string][]string{"namespace": o.opt.Namespaces, "resources": o.opt.Resources, "exclude": o.opt.Exclude} {
+		if slices.Contains(names, "") {
+			return fmt.Errorf("--%s %q: a name is empty", flag, strings.Join(names, ","))
+		}
+	}
 	if o.selector != "" {
 		if o.opt.Selector, err = labels.Parse(o.selector); err != nil {
 			return fmt.Errorf("--selector: %w", err)
@@ -110,10 +129,14 @@ func (o *copyOptions) run(ctx context.Context) error {
 		return err
 	}
 	defer to.Close()
+	if _, err := to.Discover(ctx); err != nil { // before hours are spent on reading
+		return fmt.Errorf("--to-kubeconfig: %w", err)
+	}
 	from, err := o.read(ctx)
 	if err != nil {
-		return err
+		return explain(ctx, err, "nothing was copied")
 	}
+	from.leaveUnknown(&o.opt)
 	c := convert.New(builtin.Config{Feature: func(string) bool { return true }}.Resources())
 	o.opt.Convert = func(ctx context.Context, object map[string]any, group, version string) (map[string]any, error) {
 		return c.Convert(ctx, object, schema.GroupVersion{Group: group, Version: version})
@@ -140,14 +163,14 @@ func (o *copyOptions) run(ctx context.Context) error {
 }
 
 func (a copyAnswer) table(w io.Writer) {
-	verb := "COPIED"
+	safe, verb := shown.Safe, "COPIED"
 	if a.DryRun {
 		verb = "WOULD COPY"
 	}
-	fmt.Fprintf(w, "%s\tfrom %s to %s\n\n", verb, a.Source, a.Target)
+	fmt.Fprintf(w, "%s\tfrom %s to %s\n\n", verb, safe(a.Source), safe(a.Target))
 	fmt.Fprintf(w, "RESOURCE\tCREATED\tCHANGED\tUNCHANGED\tSKIPPED\tCONFLICTS\tFAILED\n")
 	for _, t := range append(a.Resources, a.Total) {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\n", t.Resource, t.Created, t.Changed, t.Unchanged, t.Skipped, t.Conflicts, t.Failed)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\n", safe(t.Resource), t.Created, t.Changed, t.Unchanged, t.Skipped, t.Conflicts, t.Failed)
 	}
 	if len(a.Details)+len(a.LeftOut) == 0 {
 		return
@@ -157,13 +180,13 @@ func (a copyAnswer) table(w io.Writer) {
 		if s == "" {
 			return "-"
 		}
-		return s
+		return safe(s)
 	}
 	for _, l := range a.LeftOut {
-		fmt.Fprintf(w, "left out\t%s\t-\t-\t%s\n", l.Resource, l.Reason)
+		fmt.Fprintf(w, "left out\t%s\t-\t-\t%s\n", safe(l.Resource), safe(l.Reason))
 	}
 	for _, d := range a.Details {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", d.Outcome, d.Resource, dash(d.Namespace), d.Name, dash(d.Reason))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", d.Outcome, safe(d.Resource), dash(d.Namespace), safe(d.Name), dash(d.Reason))
 	}
 	if a.Unnamed > 0 {
 		fmt.Fprintf(w, "...\t%d more\t\t\t\n", a.Unnamed)

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote/copying"
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/upkeep"
 )
@@ -17,6 +19,20 @@ type copySource struct {
 	*remote.Spool
 	name    string // for people
 	leftOut []remote.LeftOut
+}
+
+// leaveUnknown names the words of --resources by which nothing was found: a singular, say,
+// must not look like a resource that has no objects.
+func (s *copySource) leaveUnknown(opt *copying.Options) {
+	for _, word := range opt.Resources {
+		one := copying.Options{Resources: []string{word}}
+		named := func(r remote.Resource) bool { return one.Picks(r.String()) }
+		read := slices.ContainsFunc(s.Sections(), func(section remote.Section) bool { return named(section.Resource) })
+		left := slices.ContainsFunc(s.leftOut, func(l remote.LeftOut) bool { return one.Picks(l.Resource) })
+		if !read && !left {
+			s.leftOut = append(s.leftOut, remote.LeftOut{Resource: word, Reason: "the source has no objects by this name (plurals with their group are meant: pods, deployments.apps)"})
+		}
+	}
 }
 
 // mostSpooled is how much of a database is copied.
@@ -47,7 +63,7 @@ func (o *copyOptions) read(ctx context.Context) (*copySource, error) {
 }
 
 func (o *copyOptions) readStore(ctx context.Context) (*copySource, error) {
-	spool, err := remote.NewSpool("", mostSpooled)
+	spool, err := remote.NewSpool("", mostSpooled, 0)
 	if err != nil {
 		return nil, err
 	}

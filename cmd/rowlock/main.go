@@ -16,6 +16,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/shown"
 )
 
 // version is set by the linker for releases.
@@ -39,7 +41,10 @@ func main() {
 	}
 }
 
-func oneLine(err error) string { return strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ") }
+// oneLine is an error as it is printed. Parts of it may be what a server, or a file, says.
+func oneLine(err error) string {
+	return shown.Safe(strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; "))
+}
 
 // called is what the binary does by the name of its file.
 func called(name string) *cobra.Command {

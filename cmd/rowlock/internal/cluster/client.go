@@ -1,6 +1,7 @@
 // Package cluster is how commands that look at a cluster from outside reach it: by a
 // kubeconfig and the flags that kubectl has, with requests whose answers are bounded, and
 // with what its discovery says, so that words such as deploy/web mean what they mean there.
+// Redirects are not followed: what identifies the user goes to no other server.
 //
 // Nothing is remembered between commands, and nothing here writes to a log.
 package cluster
@@ -22,6 +23,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote"
 	"github.com/rowlock/rowlock/server/aggregator"
 )
 
@@ -76,7 +78,7 @@ func New(cfg *rest.Config, namespace string) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
-	return &Client{Namespace: namespace, Base: base, http: client}, nil
+	return &Client{Namespace: namespace, Base: base, http: remote.Staying(client)}, nil
 }
 
 // Transport sends requests with the user's credentials.

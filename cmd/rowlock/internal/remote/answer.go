@@ -154,7 +154,7 @@ const mostStatus = 256 << 10
 func readStatus(a *answer, resp *http.Response) error {
 	a.left = min(a.left, mostStatus)
 	data, _ := a.all() // what could be read of it
-	e := &StatusError{Path: a.path, Code: resp.StatusCode, Message: resp.Status, RetryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now())}
+	e := &StatusError{Path: a.path, Code: resp.StatusCode, Message: Printable(resp.Status), RetryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now())}
 	var status metav1.Status
 	if json.Unmarshal(data, &status) == nil && status.Message != "" {
 		e.Reason, e.Message = status.Reason, Printable(status.Message)

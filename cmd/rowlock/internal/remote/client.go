@@ -4,9 +4,10 @@
 // The server is not trusted. Nothing that it answers is without a bound: the bytes of
 // an answer and of an object, how long an answer may stand still and how long it may
 // take, how often a request is tried again and how long a server may ask to wait,
-// how many pages a list has and how many bytes all objects are. What goes beyond ends
-// with an error that names the bound. Redirects are not followed, so that credentials
-// go nowhere else. What a server says is made printable before it becomes an error.
+// how many pages a list has, how many resources there are, how many bytes all objects are
+// and how much memory their order takes. What goes beyond ends with an error that names
+// the bound. Redirects are not followed, so that credentials go nowhere else. What a
+// server says is made printable before it becomes an error.
 //
 // Clients may be used by several goroutines, and start none.
 package remote
@@ -38,8 +39,10 @@ type Config struct {
 	Whole   time.Duration // how long one answer may take; 10m
 	Answer  int64         // bytes of one answer; 1 GiB
 	Object  int64         // bytes of one object; 16 MiB
-	Total   int64         // bytes of all objects that are collected; 64 GiB
+	Total   int64         // bytes of all objects of a list, and of all that are collected; 64 GiB
 	Page    int           // objects asked for at once; 500
+	Pages   int           // of one list; a million
+	Index   int64         // bytes of memory for the order of what is collected; 4 GiB
 	Agent   string        // User-Agent
 	// Sleep waits, for tests; nil: by the clock.
 	Sleep func(ctx context.Context, d time.Duration) error
@@ -73,13 +76,21 @@ func New(cfg Config) (*Client, error) {
 	cfg.Object = cmp.Or(cfg.Object, 16<<20)
 	cfg.Total = cmp.Or(cfg.Total, 64<<30)
 	cfg.Page = cmp.Or(cfg.Page, 500)
+	cfg.Pages = cmp.Or(cfg.Pages, 1_000_000)
+	cfg.Index = cmp.Or(cfg.Index, 4<<30)
 	cfg.Agent = cmp.Or(cfg.Agent, "rowlock")
 	if cfg.Sleep == nil {
 		cfg.Sleep = sleep
 	}
-	own := *cmp.Or(cfg.HTTP, http.DefaultClient)
+	return &Client{cfg: cfg, http: Staying(cmp.Or(cfg.HTTP, http.DefaultClient)), limiter: rate.NewLimiter(rate.Limit(cfg.QPS), cfg.Burst)}, nil
+}
+
+// Staying is a client that follows no redirect: what identifies a user to one server would
+// be sent to whatever the redirect names.
+func Staying(c *http.Client) *http.Client {
+	own := *c
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &Client{cfg: cfg, http: &own, limiter: rate.NewLimiter(rate.Limit(cfg.QPS), cfg.Burst)}, nil
+	return &own
 }
 
 // Host is the server, for people.
@@ -109,7 +120,7 @@ const tries = 10
 
 // open sends a request until the server takes it. The caller closes the answer.
 func (c *Client) open(ctx context.Context, r Request) (*answer, error) {
-	backoff := 200 * time.Millisecond
+	backoff := min(200*time.Millisecond, c.cfg.Silence)
 	for try := 1; ; try++ {
 		if err := c.turn(ctx); err != nil {
 			return nil, err
@@ -141,7 +152,7 @@ func (c *Client) open(ctx context.Context, r Request) (*answer, error) {
 		} else if err := c.cfg.Sleep(ctx, wait); err != nil {
 			return nil, err
 		}
-		backoff = min(2*backoff, 5*time.Second)
+		backoff = min(2*backoff, 5*time.Second, c.cfg.Silence)
 	}
 }
 
@@ -184,7 +195,7 @@ func (c *Client) once(ctx context.Context, r Request) (*answer, error) {
 	req, err := http.NewRequestWithContext(ctx, r.Method, address, bytes.NewReader(r.Body))
 	if err != nil {
 		a.Close()
-		return nil, err
+		return nil, plain(err)
 	}
 	req.Header.Set("Accept", cmp.Or(r.Accept, "application/json"))
 	req.Header.Set("User-Agent", c.cfg.Agent)

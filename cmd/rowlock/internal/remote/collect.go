@@ -2,14 +2,11 @@ package remote
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
-
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
 // Options say what is collected, and how.
@@ -61,7 +58,7 @@ func (c *Client) Collect(ctx context.Context, o Options) (*Collected, error) {
 	if err != nil {
 		return nil, fmt.Errorf("asking what the server serves: %w", err)
 	}
-	spool, err := NewSpool(o.Dir, c.cfg.Total)
+	spool, err := NewSpool(o.Dir, c.cfg.Total, c.cfg.Index)
 	if err != nil {
 		return nil, err
 	}
@@ -76,6 +73,7 @@ type collector struct {
 	c       *Client
 	o       Options
 	out     *Collected
+	blind   bool              // the user may not see what other API servers serve
 	storage map[string]string // of custom resources, by "widgets.example.com": the version that they are stored in
 	objects int64
 }
@@ -83,6 +81,9 @@ type collector struct {
 func (k *collector) all(ctx context.Context) error {
 	elsewhere, err := k.elsewhere(ctx)
 	if err != nil {
+		return err
+	}
+	if err := k.unknown(elsewhere); err != nil {
 		return err
 	}
 	definitions, custom := k.out.Discovered.Find(definitionsGroup, "customresourcedefinitions")
@@ -98,50 +99,23 @@ func (k *collector) all(ctx context.Context) error {
 		if k.o.Want != nil && !k.o.Want(r) {
 			continue
 		}
+		if !r.Can("list") && !r.Can("get") {
+			continue // a question that is asked by creating it: there is nothing to leave out
+		}
 		if reason := k.leaveOut(r, elsewhere); reason != "" {
-			k.out.LeftOut = append(k.out.LeftOut, LeftOut{r.String(), reason})
+			k.leave(r.String(), reason)
 			continue
 		}
 		if err := k.resource(ctx, r, nil); err != nil {
 			return err
 		}
 	}
-	for _, gv := range k.out.Discovered.Stale {
-		if elsewhere[gv] == "" {
-			return fmt.Errorf("the server does not know what %s serves just now", Printable(gv))
-		}
-	}
+	k.notServed()
 	return nil
 }
 
-// elsewhere are the groups and versions that other API servers serve, with the name of
-// the APIService that says so.
-func (k *collector) elsewhere(ctx context.Context) (map[string]string, error) {
-	served := map[string]string{}
-	r, ok := k.out.Discovered.Find(servicesGroup, "apiservices")
-	if !ok {
-		return served, nil
-	}
-	_, err := k.c.List(ctx, r, each(func(o Object) error {
-		var s struct {
-			Spec struct {
-				Group   string          `json:"group"`
-				Version string          `json:"version"`
-				Service json.RawMessage `json:"service"`
-			} `json:"spec"`
-		}
-		if err := json.Unmarshal(o.JSON, &s); err != nil {
-			return &MalformedError{Path: r.Path(""), What: "an APIService", Err: err}
-		}
-		if len(s.Spec.Service) > 0 && string(s.Spec.Service) != "null" {
-			served[Resource{Group: s.Spec.Group, Version: s.Spec.Version}.APIVersion()] = o.Name
-		}
-		return nil
-	}))
-	if Is(err, http.StatusForbidden) && k.o.SkipForbidden {
-		return served, nil // and resource will report it
-	}
-	return served, k.named(r, err)
+func (k *collector) leave(resource, reason string) {
+	k.out.LeftOut = append(k.out.LeftOut, LeftOut{resource, reason})
 }
 
 // each is a Sink that keeps nothing.
@@ -149,27 +123,6 @@ type each func(Object) error
 
 func (each) Begin() error         { return nil }
 func (f each) Put(o Object) error { return f(o) }
-
-// definitions collects those of custom resources, and learns how these are stored.
-func (k *collector) definitions(ctx context.Context, r Resource) error {
-	learn := func(o Object) error {
-		var d apiextensionsv1.CustomResourceDefinition
-		if err := json.Unmarshal(o.JSON, &d); err != nil {
-			return &MalformedError{Path: r.Path(""), What: "a definition", Err: err}
-		}
-		for _, v := range d.Spec.Versions {
-			if v.Storage {
-				k.storage[ResourceName(d.Spec.Group, d.Spec.Names.Plural)] = v.Name
-			}
-		}
-		return nil
-	}
-	if k.o.Want != nil && !k.o.Want(r) {
-		_, err := k.c.List(ctx, r, each(learn))
-		return k.named(r, err)
-	}
-	return k.resource(ctx, r, learn)
-}
 
 // resource collects one resource.
 func (k *collector) resource(ctx context.Context, r Resource, learn func(Object) error) error {
@@ -189,8 +142,13 @@ func (k *collector) resource(ctx context.Context, r Resource, learn func(Object)
 	}
 	listed, err := k.c.List(ctx, r, begun{t, func() { k.objects = before }})
 	if Is(err, http.StatusForbidden) && k.o.SkipForbidden {
-		k.out.LeftOut = append(k.out.LeftOut, LeftOut{r.String(), "forbidden to this user"})
+		k.leave(r.String(), "forbidden to this user")
 		return nil
+	}
+	if Is(err, http.StatusNotFound) {
+		if gone, e := k.gone(ctx, r); e != nil || gone {
+			return e
+		}
 	}
 	if err != nil {
 		return k.named(r, err)

@@ -159,7 +159,7 @@ func TestWhatIsCollected(t *testing.T) {
 		left = append(left, l.Resource)
 	}
 	slices.Sort(left)
-	if want := []string{"bindings", "componentstatuses", "events.events.k8s.io", "numbers.own.metrics.io"}; !slices.Equal(left, want) {
+	if want := []string{"componentstatuses", "events.events.k8s.io", "numbers.own.metrics.io"}; !slices.Equal(left, want) {
 		t.Errorf("left out %v, want %v", left, want)
 	}
 

@@ -3,10 +3,12 @@ package remote
 import (
 	"context"
 	"encoding/json"
-	"errors"
+	"fmt"
 	"mime"
 	"net/http"
+	"net/url"
 	"slices"
+	"strings"
 
 	discoveryv2 "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,16 +45,20 @@ func (r Resource) APIVersion() string {
 	return r.Group + "/" + r.Version
 }
 
-// Path is where it is served: all of it, or what is in a namespace.
-func (r Resource) Path(namespace string) string {
+// Path is where it is served: all of it, or what is in a namespace, or one object.
+func (r Resource) Path(namespace string, name ...string) string {
 	p := "/apis/" + r.APIVersion()
 	if r.Group == "" {
 		p = "/api/" + r.Version
 	}
 	if namespace != "" {
-		p += "/namespaces/" + namespace
+		p += "/namespaces/" + url.PathEscape(namespace)
 	}
-	return p + "/" + r.Name
+	p += "/" + r.Name
+	for _, n := range name {
+		p += "/" + url.PathEscape(n)
+	}
+	return p
 }
 
 // Can says whether the server knows a verb for it.
@@ -64,29 +70,37 @@ type Discovered struct {
 	// Stale are groups and versions, "metrics.k8s.io/v1beta1", of which the server does
 	// not know what they serve, because who serves them does not answer.
 	Stale []string
+
+	places map[[2]string]int // in Resources, by group and name
+	left   int64             // bytes of documents that are still read
 }
 
 // Find is the resource of a group and a name; ok is false if it is not served.
 func (d *Discovered) Find(group, name string) (Resource, bool) {
-	i := slices.IndexFunc(d.Resources, func(r Resource) bool { return r.Group == group && r.Name == name })
-	if i < 0 {
+	i, ok := d.places[[2]string{group, name}]
+	if !ok {
 		return Resource{}, false
 	}
 	return d.Resources[i], true
 }
 
 const (
-	// mostDiscovery is how large a document of discovery may be.
+	// mostDiscovery is how large all documents of discovery may be together.
 	mostDiscovery = 64 << 20
-	// mostResources is how many resources a server may have.
+	// mostResources is how many resources a server may have, and how many groups and
+	// versions that nobody knows the resources of.
 	mostResources = 50_000
-	aggregated    = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json"
+	// mostServed is in how many versions a resource may be served.
+	mostServed = 100
+	// mostName is how long a group, a version, a resource or a kind may be.
+	mostName   = 253
+	aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json"
 )
 
 // Discover asks a server what it serves: by aggregated discovery, or where it has none
 // (before release 1.27) by a request for each group and version.
 func (c *Client) Discover(ctx context.Context) (*Discovered, error) {
-	d := &Discovered{}
+	d := &Discovered{places: map[[2]string]int{}, left: mostDiscovery}
 	for _, root := range []string{"/api", "/apis"} {
 		if err := c.root(ctx, root, d); err != nil {
 			return nil, err
@@ -99,17 +113,11 @@ func (c *Client) Discover(ctx context.Context) (*Discovered, error) {
 }
 
 func (c *Client) root(ctx context.Context, path string, d *Discovered) error {
-	a, err := c.open(ctx, Request{Method: http.MethodGet, Path: path, Accept: aggregated})
+	data, header, err := c.document(ctx, path, aggregated, d)
 	if err != nil {
 		return err
 	}
-	a.left = mostDiscovery
-	data, err := a.all()
-	a.Close()
-	if err != nil {
-		return err
-	}
-	_, params, _ := mime.ParseMediaType(a.Header.Get("Content-Type"))
+	_, params, _ := mime.ParseMediaType(header.Get("Content-Type"))
 	if params["as"] != "APIGroupDiscoveryList" {
 		return c.plainly(ctx, path, data, d)
 	}
@@ -120,7 +128,9 @@ func (c *Client) root(ctx context.Context, path string, d *Discovered) error {
 	for _, group := range list.Items {
 		for _, v := range group.Versions {
 			if v.Freshness == discoveryv2.DiscoveryFreshnessStale {
-				d.Stale = append(d.Stale, Resource{Group: group.Name, Version: v.Version}.APIVersion())
+				if err := d.stale(path, Resource{Group: group.Name, Version: v.Version}); err != nil {
+					return err
+				}
 			}
 			for _, r := range v.Resources {
 				one := Resource{
@@ -137,6 +147,19 @@ func (c *Client) root(ctx context.Context, path string, d *Discovered) error {
 		}
 	}
 	return nil
+}
+
+// document reads one of discovery. All of them together are bounded.
+func (c *Client) document(ctx context.Context, path, accept string, d *Discovered) ([]byte, http.Header, error) {
+	a, err := c.open(ctx, Request{Method: http.MethodGet, Path: path, Accept: accept})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer a.Close()
+	a.left = d.left
+	data, err := a.all()
+	d.left -= int64(len(data))
+	return data, a.Header, err
 }
 
 // plainly reads what servers without aggregated discovery answer.
@@ -195,11 +218,9 @@ func (c *Client) version(ctx context.Context, gv Resource, d *Discovered) error 
 	if gv.Group == "" {
 		path = "/api/" + gv.Version
 	}
-	data, err := c.read(ctx, Request{Method: http.MethodGet, Path: path}, mostDiscovery)
-	var refused *StatusError
-	if errors.As(err, &refused) && (refused.Code == http.StatusServiceUnavailable || refused.Code == http.StatusNotFound) {
-		d.Stale = append(d.Stale, gv.APIVersion())
-		return nil
+	data, _, err := c.document(ctx, path, "", d)
+	if Is(err, http.StatusServiceUnavailable) || Is(err, http.StatusNotFound) {
+		return d.stale(path, gv)
 	}
 	if err != nil {
 		return err
@@ -208,14 +229,15 @@ func (c *Client) version(ctx context.Context, gv Resource, d *Discovered) error 
 	if err := json.Unmarshal(data, &list); err != nil {
 		return &MalformedError{Path: path, What: "resources", Err: err}
 	}
-	has := func(name string) bool {
-		return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == name })
+	has := map[string]bool{}
+	for _, r := range list.APIResources {
+		has[r.Name] = true
 	}
 	for _, r := range list.APIResources {
-		if slices.Contains([]byte(r.Name), '/') {
+		if strings.Contains(r.Name, "/") {
 			continue // a subresource
 		}
-		one := Resource{Group: gv.Group, Version: gv.Version, Name: r.Name, Kind: r.Kind, Namespaced: r.Namespaced, Verbs: r.Verbs, Status: has(r.Name + "/status")}
+		one := Resource{Group: gv.Group, Version: gv.Version, Name: r.Name, Kind: r.Kind, Namespaced: r.Namespaced, Verbs: r.Verbs, Status: has[r.Name+"/status"]}
 		if err := d.add(path, one); err != nil {
 			return err
 		}
@@ -225,16 +247,19 @@ func (c *Client) version(ctx context.Context, gv Resource, d *Discovered) error 
 
 // add notes a resource, or one more version of it.
 func (d *Discovered) add(path string, r Resource) error {
-	if err := checkName(path, r.Group, r.Version, r.Name); err != nil {
+	if err := checkName(path, r.Group, r.Version, r.Name, r.Kind); err != nil {
 		return err
 	}
 	if r.Name == "" || r.Version == "" {
 		return &MalformedError{Path: path, What: "a resource without a name or a version"}
 	}
-	i := slices.IndexFunc(d.Resources, func(o Resource) bool { return o.Group == r.Group && o.Name == r.Name })
-	if i >= 0 {
-		if !slices.Contains(d.Resources[i].Served, r.Version) {
-			d.Resources[i].Served = append(d.Resources[i].Served, r.Version)
+	if i, ok := d.places[[2]string{r.Group, r.Name}]; ok {
+		first := &d.Resources[i]
+		if slices.Contains(first.Served, r.Version) {
+			return nil
+		}
+		if first.Served = append(first.Served, r.Version); len(first.Served) > mostServed {
+			return &BoundError{Path: path, Bound: fmt.Sprintf("%s is served in more than %d versions", r, mostServed)}
 		}
 		return nil
 	}
@@ -242,7 +267,20 @@ func (d *Discovered) add(path string, r Resource) error {
 		return &BoundError{Path: path, Bound: "it serves too many resources"}
 	}
 	r.Served = []string{r.Version}
+	d.places[[2]string{r.Group, r.Name}] = len(d.Resources)
 	d.Resources = append(d.Resources, r)
+	return nil
+}
+
+// stale notes a group and version of which nobody knows what it has.
+func (d *Discovered) stale(path string, gv Resource) error {
+	if err := checkName(path, gv.Group, gv.Version); err != nil {
+		return err
+	}
+	if len(d.Stale) >= mostResources {
+		return &BoundError{Path: path, Bound: "it serves too many groups and versions"}
+	}
+	d.Stale = append(d.Stale, gv.APIVersion())
 	return nil
 }
 
@@ -254,8 +292,8 @@ func checkName(path string, names ...string) error {
 				return &MalformedError{Path: path, What: "the name " + Printable(name)}
 			}
 		}
-		if name == "." || name == ".." {
-			return &MalformedError{Path: path, What: "the name " + name}
+		if name == "." || name == ".." || len(name) > mostName {
+			return &MalformedError{Path: path, What: "the name " + Printable(name)}
 		}
 	}
 	return nil

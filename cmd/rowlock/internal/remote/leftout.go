@@ -38,9 +38,9 @@ func (k *collector) leaveOut(r Resource, elsewhere map[string]string) string {
 		}
 	}
 	if !r.Can("list") {
-		return "nothing that is stored: it cannot be listed"
+		return "it cannot be listed"
 	}
-	if len(elsewhere) == 0 && usually[r.Group] && k.o.SkipForbidden {
+	if k.blind && usually[r.Group] {
 		return "usually kept by another API server; this user may not see by which"
 	}
 	if k.o.Refuse != nil {

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,7 +43,7 @@ func (c *Client) List(ctx context.Context, r Resource, sink Sink) (Listed, error
 		if err := sink.Begin(); err != nil {
 			return Listed{}, err
 		}
-		l := &list{c: c, r: r, sink: sink, seen: map[string]bool{}}
+		l := &list{c: c, r: r, sink: sink, seen: map[[16]byte]struct{}{}}
 		err := l.all(ctx)
 		if err == nil {
 			return Listed{Version: l.version, Objects: l.objects, Begun: begun}, nil
@@ -64,7 +65,9 @@ type list struct {
 	sink    Sink
 	version string
 	objects int64
-	seen    map[string]bool // tokens: a server that gives one again would never end
+	pages   int
+	bytes   int64                 // of the objects
+	seen    map[[16]byte]struct{} // digests of tokens: a server that gives one again would never end
 }
 
 func (l *list) all(ctx context.Context) error {
@@ -87,12 +90,22 @@ func (l *list) all(ctx context.Context) error {
 		if empty++; l.objects > before {
 			empty = 0
 		}
-		if empty > mostEmpty || l.seen[page.Continue] {
+		digest := digestOf(page.Continue)
+		if _, again := l.seen[digest]; again || empty > mostEmpty {
 			return &BoundError{Path: l.r.Path(""), Bound: "the list does not end: the server gives pages that are empty, or the same continue token again"}
 		}
-		l.seen[page.Continue] = true
+		if l.pages++; l.pages >= l.c.cfg.Pages {
+			return &BoundError{Path: l.r.Path(""), Bound: fmt.Sprintf("the list has more than %d pages", l.c.cfg.Pages)}
+		}
+		l.seen[digest] = struct{}{}
 		next = page.Continue
 	}
+}
+
+// digestOf stands for a text in 16 bytes, however long the text is.
+func digestOf(text string) [16]byte {
+	sum := sha256.Sum256([]byte(text))
+	return [16]byte(sum[:16])
 }
 
 // meta is the metadata of a list.
@@ -205,6 +218,9 @@ func (l *list) items(dec *json.Decoder, in *budget) error {
 			return err
 		}
 		in.left = in.most
+		if l.bytes += int64(len(raw)); l.bytes > l.c.cfg.Total {
+			return &BoundError{Path: l.r.Path(""), Bound: fmt.Sprintf("all objects together have more than %d bytes", l.c.cfg.Total)}
+		}
 		obj, err := item(l.r, raw)
 		if err != nil {
 			return err

@@ -3,8 +3,12 @@ package remote
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
+	"unicode"
+
+	"github.com/rowlock/rowlock/codecs/json/scan"
 )
 
 // Object is one object as a server gave it, with its kind and version in it.
@@ -19,17 +23,12 @@ type Object struct {
 
 // head is what is read of an object where it is listed.
 type head struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Metadata   struct {
-		Name            string `json:"name"`
-		Namespace       string `json:"namespace"`
-		UID             string `json:"uid"`
-		ResourceVersion string `json:"resourceVersion"`
-	} `json:"metadata"`
+	apiVersion, kind              string
+	name, namespace, uid, version string
 }
 
-// item makes an object of what a list has, where kind and version are not said.
+// item makes an object of what a list has, where kind and version are not said. raw is
+// valid JSON.
 func item(r Resource, raw []byte) (Object, error) {
 	malformed := func(what string, err error) (Object, error) {
 		return Object{}, &MalformedError{Path: r.Path(""), What: what, Err: err}
@@ -37,30 +36,92 @@ func item(r Resource, raw []byte) (Object, error) {
 	if len(raw) == 0 || raw[0] != '{' {
 		return malformed("an item is no object", nil)
 	}
-	var h head
-	if err := json.Unmarshal(raw, &h); err != nil {
+	h, err := readHead(raw)
+	if err != nil {
 		return malformed("an item", err)
 	}
-	m := h.Metadata
+	if err := CheckNames(h.namespace, h.name); err != nil {
+		return malformed("an item", err)
+	}
 	switch {
-	case m.Name == "" || m.Name == "." || m.Name == ".." || strings.ContainsAny(m.Name, "/%") || strings.ContainsAny(m.Namespace, "/%"):
-		return malformed(fmt.Sprintf("an item has the name %q in namespace %q", Printable(m.Name), Printable(m.Namespace)), nil)
-	case (m.Namespace != "") != r.Namespaced:
-		return malformed(fmt.Sprintf("item %q has the namespace %q", Printable(m.Name), Printable(m.Namespace)), nil)
-	case h.Kind != "" && h.Kind != r.Kind || h.APIVersion != "" && h.APIVersion != r.APIVersion():
-		return malformed(fmt.Sprintf("item %q is %s of %s", Printable(m.Name), Printable(h.Kind), Printable(h.APIVersion)), nil)
+	case (h.namespace != "") != r.Namespaced:
+		return malformed(fmt.Sprintf("item %q has the namespace %q", Printable(h.name), Printable(h.namespace)), nil)
+	case h.kind != "" && h.kind != r.Kind || h.apiVersion != "" && h.apiVersion != r.APIVersion():
+		return malformed(fmt.Sprintf("item %q is %s of %s", Printable(h.name), Printable(h.kind), Printable(h.apiVersion)), nil)
 	}
 	var missing []string
-	if h.Kind == "" {
+	if h.kind == "" {
 		missing = append(missing, `"kind":`+quote(r.Kind))
 	}
-	if h.APIVersion == "" {
+	if h.apiVersion == "" {
 		missing = append(missing, `"apiVersion":`+quote(r.APIVersion()))
 	}
 	if len(missing) > 0 { // it has metadata, so a comma follows
 		raw = append([]byte("{"+strings.Join(missing, ",")+","), bytes.TrimLeft(raw[1:], " \t\r\n")...)
 	}
-	return Object{Resource: r, Namespace: m.Namespace, Name: m.Name, UID: m.UID, Version: m.ResourceVersion, JSON: raw}, nil
+	return Object{Resource: r, Namespace: h.namespace, Name: h.name, UID: h.uid, Version: h.version, JSON: raw}, nil
+}
+
+// readHead reads what an object says of itself. A member that is there twice is refused:
+// who reads the object next might believe the other one.
+func readHead(raw []byte) (h head, err error) {
+	metadata := -1
+	err = members(raw, 0, map[string]func(at int) error{
+		"apiVersion": text(raw, &h.apiVersion),
+		"kind":       text(raw, &h.kind),
+		"metadata":   func(at int) error { metadata = at; return nil },
+	})
+	if err != nil || metadata < 0 {
+		return h, err
+	}
+	err = members(raw, metadata, map[string]func(at int) error{
+		"name":            text(raw, &h.name),
+		"namespace":       text(raw, &h.namespace),
+		"uid":             text(raw, &h.uid),
+		"resourceVersion": text(raw, &h.version),
+	})
+	return h, err
+}
+
+// members calls what is wanted of the object at i with the place of its value, by name.
+func members(raw []byte, i int, want map[string]func(at int) error) error {
+	met := make(map[string]bool, len(want))
+	var failed error
+	end := scan.Loose.Members(raw, i, func(n scan.Name, at int) (int, bool) {
+		name := string(n.In(raw))
+		if take := want[name]; take != nil {
+			if failed = take(at); failed != nil {
+				failed = fmt.Errorf("%s: %w", name, failed)
+			} else if met[name] {
+				failed = fmt.Errorf("it says its %s twice", name)
+			}
+			met[name] = true
+		}
+		return scan.Skip(raw, at), failed == nil
+	})
+	if failed == nil && end < 0 {
+		return errors.New("it, or its metadata, is no object")
+	}
+	return failed
+}
+
+// text takes a string, or null for none.
+func text(raw []byte, into *string) func(at int) error {
+	return func(at int) error { return json.Unmarshal(raw[at:scan.Skip(raw, at)], into) }
+}
+
+// mostObjectName is how long the name of an object, or of a namespace, may be. Those of
+// most kinds have 253 bytes at most; some kinds have no bound of their own.
+const mostObjectName = 2048
+
+// CheckNames refuses a name, or a namespace ("": none), that can be no part of a path.
+func CheckNames(namespace, name string) error {
+	for _, n := range []string{namespace, name} {
+		if n == "." || n == ".." || strings.ContainsAny(n, "/%") || len(n) > mostObjectName || strings.ContainsFunc(n, unicode.IsControl) || name == "" {
+			return fmt.Errorf("no object can have the name %.80q in namespace %.80q", Printable(name), Printable(namespace))
+		}
+	}
+	return nil
 }
 
 func quote(text string) string {

@@ -17,8 +17,8 @@ type placed struct {
 }
 
 // Ordered are the objects of all sections in the bytewise order of what name says of
-// each. Memory holds that name and 48 bytes for each object, and one object. Each is valid
-// until the next.
+// each. Memory holds that name and some 48 bytes for each object, which are bounded
+// together, and one object. Each is valid until the next.
 func (s *Spool) Ordered(name func(Object) (string, error)) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		places, err := s.places(name)
@@ -33,7 +33,9 @@ func (s *Spool) Ordered(name func(Object) (string, error)) iter.Seq2[Object, err
 			var o Object
 			_, err := s.file.ReadAt(data, p.at)
 			if err == nil {
-				o, err = item(s.sections[p.section].Resource, data)
+				section := &s.sections[p.section]
+				s.keys.stream(section.stream, p.at-section.from).XORKeyStream(data, data)
+				o, err = item(section.Resource, data)
 			} else {
 				err = fmt.Errorf("reading what was collected: %w", err)
 			}
@@ -45,6 +47,14 @@ func (s *Spool) Ordered(name func(Object) (string, error)) iter.Seq2[Object, err
 }
 
 func (s *Spool) places(name func(Object) (string, error)) (all []placed, err error) {
+	var objects, held int64
+	for _, section := range s.sections {
+		objects += section.Listed.Objects
+	}
+	if objects*placedBytes > s.index {
+		return nil, s.tooMany()
+	}
+	all = make([]placed, 0, objects)
 	var size [binary.MaxVarintLen64]byte
 	for i, section := range s.sections {
 		at := section.from
@@ -60,10 +70,20 @@ func (s *Spool) places(name func(Object) (string, error)) (all []placed, err err
 			if err != nil {
 				return nil, err
 			}
+			if held += int64(placedBytes + len(n)); held > s.index {
+				return nil, s.tooMany()
+			}
 			at += int64(binary.PutUvarint(size[:], uint64(len(data))))
 			all = append(all, placed{n, i, at, len(data)})
 			at += int64(len(data))
 		}
 	}
 	return all, nil
+}
+
+// placedBytes is what memory holds for each object besides its name.
+const placedBytes = 48
+
+func (s *Spool) tooMany() error {
+	return &BoundError{Path: "/", Bound: fmt.Sprintf("the names of all objects take more than %d bytes of memory", s.index)}
 }

@@ -2,6 +2,8 @@ package remote
 
 import (
 	"bufio"
+	"cmp"
+	"crypto/cipher"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -11,13 +13,19 @@ import (
 )
 
 // Spool keeps objects in a file, resource by resource, so that they can be read more
-// than once and none of them is in memory. The file has no name where the system
-// allows that, nobody else may read it, and it is gone with Close.
+// than once and none of them is in memory. The file is for its owner alone, has no name
+// before anything is written to it where the system allows that, and holds nothing that
+// can be read without a key that only this process has. It is gone with Close, and with
+// the process.
 type Spool struct {
 	file     *os.File
+	named    bool // the file could not be without a name
+	keys     sealing
 	w        *bufio.Writer
-	end      int64 // bytes so far
+	begun    uint64 // streams of the key so far
+	end      int64  // bytes so far
 	most     int64
+	index    int64 // bytes of memory for Ordered
 	sections []Section
 }
 
@@ -26,24 +34,28 @@ type Section struct {
 	Resource Resource
 	Listed   Listed
 	from, to int64
+	stream   uint64 // of the key
 }
 
 // NewSpool makes an empty one in a folder ("": the system's for temporary files) that
-// takes so many bytes.
-func NewSpool(dir string, most int64) (*Spool, error) {
+// takes so many bytes, and so many of memory where it is read in order (0: 4 GiB).
+func NewSpool(dir string, most, index int64) (*Spool, error) {
+	keys, err := newSealing()
+	if err != nil {
+		return nil, err
+	}
 	f, err := os.CreateTemp(dir, "rowlock-objects-*")
 	if err != nil {
 		return nil, fmt.Errorf("a file for the objects: %w", err)
 	}
-	_ = os.Remove(f.Name()) // where an open file cannot be removed, Close does it
-	return &Spool{file: f, w: bufio.NewWriterSize(f, 1<<18), most: most}, nil
+	return &Spool{file: f, named: os.Remove(f.Name()) != nil, keys: keys, w: bufio.NewWriterSize(f, 1<<18), most: most, index: cmp.Or(index, 4<<30)}, nil
 }
 
-// Close takes the file away.
+// Close takes the file away. A file that has its name since is somebody else's.
 func (s *Spool) Close() error {
 	err := s.file.Close()
-	if e := os.Remove(s.file.Name()); err == nil && !errors.Is(e, os.ErrNotExist) {
-		err = e
+	if s.named {
+		err = errors.Join(err, os.Remove(s.file.Name()))
 	}
 	return err
 }
@@ -55,31 +67,45 @@ func (s *Spool) Bytes() int64 { return s.end }
 func (s *Spool) Sections() []Section { return s.sections }
 
 // Open begins the section of a resource. One is open at a time.
-func (s *Spool) Open(r Resource) *Filling { return &Filling{s: s, resource: r, from: s.end} }
+func (s *Spool) Open(r Resource) *Filling {
+	t := &Filling{s: s, resource: r}
+	if n := len(s.sections); n > 0 {
+		t.from = s.sections[n-1].to
+	}
+	return t
+}
 
 // Filling is a section that is being filled: a Sink for one resource.
 type Filling struct {
 	s        *Spool
 	resource Resource
 	from     int64
+	stream   uint64             // of the key; 0: it has not begun
 	each     func(Object) error // may be nil
 }
 
-// Begin forgets what came of the resource.
+// Begin forgets what came of the resource. What comes now is written with another stream
+// of the key: two texts by one would tell of each other.
 func (t *Filling) Begin() error {
-	if err := t.s.w.Flush(); err != nil {
-		return err
-	}
 	if err := t.s.file.Truncate(t.from); err != nil {
 		return err
 	}
-	t.s.end = t.from
-	_, err := t.s.file.Seek(t.from, io.SeekStart)
-	return err
+	if _, err := t.s.file.Seek(t.from, io.SeekStart); err != nil {
+		return err
+	}
+	t.s.begun++
+	t.s.end, t.stream = t.from, t.s.begun
+	t.s.w.Reset(cipher.StreamWriter{S: t.s.keys.stream(t.stream, 0), W: t.s.file})
+	return nil
 }
 
 // Put adds an object.
 func (t *Filling) Put(o Object) error {
+	if t.stream == 0 {
+		if err := t.Begin(); err != nil {
+			return err
+		}
+	}
 	if t.each != nil {
 		if err := t.each(o); err != nil {
 			return err
@@ -99,7 +125,12 @@ func (t *Filling) Put(o Object) error {
 
 // Close ends the section; without it, what came is forgotten with the next.
 func (t *Filling) Close(l Listed) error {
-	t.s.sections = append(t.s.sections, Section{t.resource, l, t.from, t.s.end})
+	if t.stream == 0 {
+		if err := t.Begin(); err != nil {
+			return err
+		}
+	}
+	t.s.sections = append(t.s.sections, Section{Resource: t.resource, Listed: l, from: t.from, to: t.s.end, stream: t.stream})
 	return t.s.w.Flush()
 }
 
@@ -122,7 +153,7 @@ func (s *Spool) Objects(of Section) iter.Seq2[Object, error] {
 // Raw is Objects that does not look into them.
 func (s *Spool) Raw(of Section) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		in := bufio.NewReaderSize(io.NewSectionReader(s.file, of.from, of.to-of.from), 1<<18)
+		in := bufio.NewReaderSize(cipher.StreamReader{S: s.keys.stream(of.stream, 0), R: io.NewSectionReader(s.file, of.from, of.to-of.from)}, 1<<18)
 		var data []byte
 		for {
 			size, err := binary.ReadUvarint(in)

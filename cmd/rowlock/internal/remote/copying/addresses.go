@@ -26,7 +26,7 @@ func (c *copier) keepAddresses(t *task, live []byte) error {
 		return nil
 	}
 	if !reflect.DeepEqual(spec["clusterIPs"], has["clusterIPs"]) {
-		c.report.note(t, fmt.Sprintf("has another address in the target, and keeps it: %s instead of %s", shown(has["clusterIP"]), shown(spec["clusterIP"])))
+		c.report.note(t, fmt.Sprintf("has another address in the target, and keeps it: %v instead of %v", has["clusterIP"], spec["clusterIP"]))
 	}
 	for _, name := range []string{"clusterIP", "clusterIPs"} {
 		spec[name] = has[name]
@@ -40,8 +40,6 @@ func isAddress(v any) bool {
 	return s != "" && s != "None"
 }
 
-func shown(v any) string { return remote.Printable(fmt.Sprint(v)) }
-
 // withoutAddresses takes from a Service the addresses or ports that the target refuses,
 // so that it gives others. ok is false if the refusal is about something else.
 func (c *copier) withoutAddresses(t *task, err error) (ok bool) {
@@ -53,12 +51,12 @@ func (c *copier) withoutAddresses(t *task, err error) (ok bool) {
 	for _, cause := range refused.Causes {
 		switch {
 		case strings.HasPrefix(cause.Field, "spec.clusterIP") && spec["clusterIP"] != nil && spec["clusterIP"] != "None":
-			c.report.note(t, fmt.Sprintf("gets another address: %v is not free: %s", spec["clusterIP"], remote.Printable(cause.Message)))
+			c.report.note(t, fmt.Sprintf("gets another address: %v is not free: %s", spec["clusterIP"], cause.Message))
 			delete(spec, "clusterIP")
 			delete(spec, "clusterIPs")
 			ok = true
 		case strings.HasSuffix(cause.Field, "odePort"): // nodePort, healthCheckNodePort
-			c.report.note(t, fmt.Sprintf("gets other node ports: %s: %s", remote.Printable(cause.Field), remote.Printable(cause.Message)))
+			c.report.note(t, fmt.Sprintf("gets other node ports: %s: %s", cause.Field, cause.Message))
 			delete(spec, "healthCheckNodePort")
 			ports, _ := spec["ports"].([]any)
 			for _, p := range ports {

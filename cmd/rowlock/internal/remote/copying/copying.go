@@ -10,8 +10,11 @@
 // run go on where the first one ended; what others own with other values is a conflict,
 // which is named and not forced unless that is asked for.
 //
-// Objects are not kept in memory: what is, is a bit for each object and some 150 bytes
-// for each that owns others. Run starts its workers and waits for them.
+// Neither side is trusted. Objects are not kept in memory: what is, is a bit for each
+// object, some 100 bytes for each of at most 4,000,000 that are named as owners, what the
+// report names, and the objects that are being written, of which there are as many as
+// workers and at most 32 MiB, or one. What a target answers is bounded by package remote;
+// owners more than 100 deep are not waited for. Run starts its workers and waits for them.
 package copying
 
 import (
@@ -21,6 +24,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote"
@@ -60,7 +64,7 @@ type Options struct {
 // Run copies. The report tells what became of each object, also together with an error,
 // which is about the way to the server or the source, and not about an object.
 func Run(ctx context.Context, to *remote.Client, from Source, o Options) (*Report, error) {
-	c := &copier{to: to, from: from, o: o, report: newReport(o.DryRun), done: map[string]*bits{}, planned: map[string]bool{}, owners: map[string]*owner{}}
+	c := &copier{to: to, from: from, o: o, report: newReport(o.DryRun), done: map[string]*bits{}, planned: map[string]bool{}, owners: map[ownerKey]*owner{}, mostOwners: mostOwners, weight: semaphore.NewWeighted(mostUnderWay)}
 	if c.o.Workers <= 0 {
 		c.o.Workers = 8
 	}
@@ -74,18 +78,29 @@ func Run(ctx context.Context, to *remote.Client, from Source, o Options) (*Repor
 
 // copier is one run. What workers share is behind mu.
 type copier struct {
-	to     *remote.Client
-	from   Source
-	o      Options
-	target *remote.Discovered
-	report *Report
-	done   map[string]*bits // which objects of a resource are finished, by their place in it
+	to         *remote.Client
+	from       Source
+	o          Options
+	target     *remote.Discovered
+	report     *Report
+	mostOwners int
+	weight     *semaphore.Weighted // of objects under way, in bytes
+	done       map[string]*bits    // which objects of a resource are finished, by their place in it
 
 	mu      sync.Mutex
-	owners  map[string]*owner // by their UID in the source
-	planned map[string]bool   // in a dry run, what would be there: "namespaces/a", "widgets.example.com"
+	owners  map[ownerKey]*owner // by their UID in the source
+	planned map[string]bool     // in a dry run, what would be there: "namespaces/a", "widgets.example.com"
 	written int64
 }
+
+const (
+	// mostUnderWay are the bytes of the objects that are read and not yet written. One that
+	// is larger is alone. Taken apart they have up to 30 times as many.
+	mostUnderWay = 32 << 20
+	// mostWaves is how often what waits for its owners is gone through: owners that are
+	// deeper are none that anybody made.
+	mostWaves = 100
+)
 
 func (c *copier) run(ctx context.Context) (err error) {
 	if c.target, err = c.to.Discover(ctx); err != nil {
@@ -118,8 +133,11 @@ func (c *copier) stage(ctx context.Context, s stage) error {
 		if waiting == 0 {
 			break
 		}
-		if progress == 0 {
-			c.unreachable()
+		switch {
+		case progress == 0:
+			c.unreachable("is not in the target, or comes later")
+		case wave >= mostWaves:
+			c.unreachable(fmt.Sprintf("has owners of its own, more than %d deep", mostWaves))
 		}
 	}
 	if s.definitions {
@@ -141,6 +159,7 @@ func (c *copier) rank(ctx context.Context, resources []string, wave int) (waitin
 				if err := c.perform(ctx, t); err != nil {
 					cancel(err)
 				}
+				c.weight.Release(t.weight)
 			}
 		})
 	}
@@ -170,23 +189,24 @@ func (c *copier) resource(ctx context.Context, resource string, wave int, work c
 		if place++; finished.has(place) {
 			continue
 		}
-		t, err := newTask(resource, data)
+		weight := min(int64(len(data)), mostUnderWay)
+		if err := c.weight.Acquire(ctx, weight); err != nil {
+			return waiting, progress, context.Cause(ctx)
+		}
+		t, err := c.take(ctx, resource, data, wave)
 		if err != nil {
 			return waiting, progress, err
 		}
-		if wave == 0 && !c.wanted(t) {
-			finished.set(place)
-			continue
-		}
-		ready, err := c.ready(ctx, t)
-		if err != nil {
-			return waiting, progress, err
-		}
-		if !ready {
+		if t.state == waits {
 			waiting++
+		} else {
+			finished.set(place)
+		}
+		if t.state != goes {
+			c.weight.Release(weight)
 			continue
 		}
-		finished.set(place)
+		t.weight = weight
 		progress++
 		select {
 		case work <- t:
@@ -195,6 +215,30 @@ func (c *copier) resource(ctx context.Context, resource string, wave int, work c
 		}
 	}
 	return waiting, progress, nil
+}
+
+// take decides what an object does now, and reports it where that is nothing.
+func (c *copier) take(ctx context.Context, resource string, data []byte, wave int) (*task, error) {
+	t, err := newTask(resource, data)
+	if err != nil {
+		if c.o.Picks(resource) {
+			c.report.add(t, Failed, err.Error())
+		}
+		return t, nil
+	}
+	if wave == 0 && !c.wanted(t) {
+		return t, nil
+	}
+	ready, err := c.ready(ctx, t)
+	switch {
+	case err != nil:
+		return t, err
+	case ready:
+		t.state = goes
+	default:
+		t.state = waits
+	}
+	return t, nil
 }
 
 // bits is a set of small numbers.

@@ -3,7 +3,9 @@ package copying
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -29,11 +31,8 @@ func (c *copier) serve(ctx context.Context) error {
 			return fmt.Errorf("reading %s of the source: %w", definitions, err)
 		}
 		t, err := newTask(definitions, data)
-		if err != nil {
-			return err
-		}
 		quiet := copier{o: c.o, report: newReport(false)}
-		if !quiet.wanted(t) {
+		if err != nil || !quiet.wanted(t) {
 			continue
 		}
 		if err := c.established(ctx, r, t, until); err != nil {
@@ -63,6 +62,11 @@ func (c *copier) serve(ctx context.Context) error {
 func (c *copier) established(ctx context.Context, r remote.Resource, t *task, until time.Time) error {
 	for {
 		data, err := c.get(ctx, t, r)
+		var refused *remote.StatusError
+		if errors.As(err, &refused) && refused.Code != http.StatusUnauthorized {
+			c.report.note(t, "the target does not show whether it is served: "+refused.Message)
+			return nil
+		}
 		if err != nil {
 			return fmt.Errorf("waiting for the definition %s: %w", t.name, err)
 		}

@@ -2,7 +2,9 @@ package copying
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -15,56 +17,76 @@ import (
 type owner struct {
 	comes bool   // it is among what is copied
 	uid   string // in the target, once it is there
-	lost  bool   // it will not be in the target
+	lost  string // why there will be none in the target; "": there may be
+}
+
+// mostOwners is how many objects may be named as owners: some 100 bytes of memory each.
+const mostOwners = 4_000_000
+
+// ownerKey stands for a UID, which may be any text, of any length.
+type ownerKey [16]byte
+
+func keyOf(uid string) ownerKey {
+	sum := sha256.Sum256([]byte(uid))
+	return ownerKey(sum[:16])
 }
 
 // survey reads the source twice: who is named as an owner, and which of these are
-// among what is copied.
+// among what is copied. What cannot be read is reported later.
 func (c *copier) survey(ctx context.Context) error {
-	each := func(do func(*task)) error {
+	each := func(do func(*task) error) error {
 		for _, resource := range c.from.Resources() {
 			for data, err := range c.from.Objects(ctx, resource) {
 				if err != nil {
 					return fmt.Errorf("reading %s of the source: %w", resource, err)
 				}
-				t, err := newTask(resource, data)
-				if err != nil {
+				if t, err := newTask(resource, data); err != nil {
+					continue
+				} else if err := do(t); err != nil {
 					return err
 				}
-				do(t)
 			}
 			c.done[resource] = &bits{}
 		}
 		return nil
 	}
-	err := each(func(t *task) {
+	err := each(func(t *task) error {
 		for _, ref := range t.owners {
-			c.owners[ref.UID] = &owner{}
+			if ref.UID != "" {
+				c.owners[keyOf(ref.UID)] = &owner{}
+			}
 		}
+		if len(c.owners) > c.mostOwners {
+			return fmt.Errorf("the source names more than %d objects as owners of others", c.mostOwners)
+		}
+		return nil
 	})
 	if err != nil || len(c.owners) == 0 {
 		return err
 	}
 	quiet := copier{o: c.o, report: newReport(false)} // what is left out is reported later
-	return each(func(t *task) {
-		if o := c.owners[t.uid]; o != nil {
-			o.comes = quiet.wanted(t)
+	return each(func(t *task) error {
+		if o := c.owners[keyOf(t.uid)]; o != nil && quiet.wanted(t) {
+			o.comes = true
 		}
+		return nil
 	})
 }
 
 // ready says whether all owners of an object are done, and puts their new UIDs into its
 // references. An owner that is not copied is looked for in the target; where there is
-// none, its reference is dropped, as it would have the object collected as garbage.
+// none, its reference is dropped, as it would have the object collected as garbage. Notes
+// of what was dropped are for an object that is ready.
 func (c *copier) ready(ctx context.Context, t *task) (bool, error) {
 	list, _ := t.field("metadata", "ownerReferences").([]any)
-	if len(list) != len(t.owners) {
+	if len(list) == 0 {
 		return true, nil
 	}
 	var kept []any
+	var notes []string
 	for i, ref := range t.owners {
 		o := c.ownerOf(ref.UID)
-		if o.uid == "" && !o.lost && !o.comes {
+		if o.uid == "" && o.lost == "" && !o.comes {
 			if err := c.lookUp(ctx, t, ref); err != nil {
 				return false, err
 			}
@@ -75,11 +97,14 @@ func (c *copier) ready(ctx context.Context, t *task) (bool, error) {
 			entry, _ := list[i].(map[string]any)
 			entry["uid"] = o.uid
 			kept = append(kept, entry)
-		case o.lost:
-			c.report.note(t, fmt.Sprintf("is copied without its owner, %s %q, which is not in the target", remote.Printable(ref.Kind), remote.Printable(ref.Name)))
+		case o.lost != "":
+			notes = append(notes, fmt.Sprintf("is copied without its owner, %.80s %q, which %s", ref.Kind, ref.Name, o.lost))
 		default:
 			return false, nil
 		}
+	}
+	for _, n := range notes {
+		c.report.note(t, n)
 	}
 	if meta, _ := t.field("metadata").(map[string]any); len(kept) > 0 {
 		meta["ownerReferences"] = kept
@@ -92,22 +117,30 @@ func (c *copier) ready(ctx context.Context, t *task) (bool, error) {
 func (c *copier) ownerOf(uid string) owner {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if o := c.owners[uid]; o != nil {
+	if o := c.owners[keyOf(uid)]; o != nil {
 		return *o
 	}
-	return owner{lost: true}
+	return owner{lost: "has no UID"}
 }
 
+// notThere is why an owner is lost as a rule.
+const notThere = "is not in the target"
+
 // settle notes what became of an object that may own others.
-func (c *copier) settle(uid, there string) {
+func (c *copier) settle(uid, there string) { c.settleWhy(uid, there, notThere) }
+
+func (c *copier) settleWhy(uid, there, why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if o := c.owners[uid]; o != nil && o.uid == "" {
-		o.uid, o.lost = there, there == ""
+	if o := c.owners[keyOf(uid)]; o != nil && o.uid == "" {
+		if o.uid, o.lost = there, why; there != "" {
+			o.lost = ""
+		}
 	}
 }
 
-// lookUp asks the target for an owner that is not copied.
+// lookUp asks the target for an owner that is not copied. An error is about the way to
+// the target; what the target refuses to show is as good as not there, and noted so.
 func (c *copier) lookUp(ctx context.Context, t *task, ref reference) error {
 	group, version, ok := strings.Cut(ref.APIVersion, "/")
 	if !ok {
@@ -116,7 +149,7 @@ func (c *copier) lookUp(ctx context.Context, t *task, ref reference) error {
 	i := slices.IndexFunc(c.target.Resources, func(r remote.Resource) bool {
 		return r.Group == group && r.Kind == ref.Kind && slices.Contains(r.Served, version) && r.Can("get")
 	})
-	if i < 0 || strings.ContainsAny(ref.Name, "/%?#") || ref.Name == "" || ref.Name == "." || ref.Name == ".." {
+	if i < 0 || remote.CheckNames("", ref.Name) != nil {
 		c.settle(ref.UID, "")
 		return nil
 	}
@@ -126,24 +159,30 @@ func (c *copier) lookUp(ctx context.Context, t *task, ref reference) error {
 	if r.Namespaced {
 		namespace = t.namespace
 	}
-	data, err := c.to.Do(ctx, remote.Request{Method: http.MethodGet, Path: r.Path(namespace) + "/" + ref.Name})
-	if remote.Is(err, http.StatusNotFound) {
+	data, err := c.to.Do(ctx, remote.Request{Method: http.MethodGet, Path: r.Path(namespace, ref.Name)})
+	var refused *remote.StatusError
+	switch {
+	case remote.Is(err, http.StatusNotFound):
 		c.settle(ref.UID, "")
-		return nil
+	case errors.As(err, &refused) && refused.Code != http.StatusUnauthorized:
+		c.settleWhy(ref.UID, "", fmt.Sprintf("the target does not show: %.300s", refused.Message))
+	case err != nil:
+		return fmt.Errorf("looking for the owner of %s %s: %w", t.Resource, t.name, err)
+	default:
+		c.settle(ref.UID, uidOf(data))
 	}
-	if err != nil {
-		return fmt.Errorf("looking for the owner of %s: %w", t.name, err)
-	}
-	c.settle(ref.UID, uidOf(data))
 	return nil
 }
 
-// unreachable gives up owners that never come, because they wait for each other.
-func (c *copier) unreachable() {
+// unreachable gives up owners that never come, because they wait for each other, or that
+// come later than what they own.
+func (c *copier) unreachable(why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, o := range c.owners {
-		o.lost = o.uid == ""
+		if o.uid == "" {
+			o.lost = why
+		}
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"sync"
+
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote"
 )
 
 // Outcome is what became of an object.
@@ -100,7 +102,7 @@ func (r *Report) detail(t *task, o Outcome, reason string) {
 		r.Unnamed++
 		return
 	}
-	r.Details = append(r.Details, Detail{t.Resource, t.namespace, t.name, o, reason})
+	r.Details = append(r.Details, Detail{t.Resource, t.namespace, t.name, o, remote.Printable(reason)})
 }
 
 // finish puts the report in order.

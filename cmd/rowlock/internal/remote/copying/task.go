@@ -3,7 +3,7 @@ package copying
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"slices"
 	"strings"
 
@@ -13,12 +13,7 @@ import (
 )
 
 // reference is an owner, as an object names it.
-type reference struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Name       string `json:"name"`
-	UID        string `json:"uid"`
-}
+type reference struct{ APIVersion, Kind, Name, UID string }
 
 // task is an object on its way.
 type task struct {
@@ -31,39 +26,57 @@ type task struct {
 	uid       string // in the source
 	owners    []reference
 	object    map[string]any
+	state     state
+	weight    int64 // bytes that it was read from
 }
 
+// state is what becomes of a task next.
+type state int
+
+const (
+	ends  state = iota // it is not copied, or was
+	waits              // for its owners
+	goes               // to a worker
+)
+
+// newTask reads an object. With an error, which says why it can be copied nowhere, comes
+// a task that a report can name. What it says of itself is read from what is written, and
+// from nothing else.
 func newTask(resource string, data []byte) (*task, error) {
-	t := &task{Resource: resource}
+	t := &task{Resource: resource, name: "?"}
 	t.group, t.plural = split(resource)
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber() // numbers stay as they are written
 	if err := dec.Decode(&t.object); err != nil || t.object == nil {
-		return nil, fmt.Errorf("an object of %s in the source is not JSON: %w", resource, err)
+		return t, errors.New("it is no JSON object")
 	}
-	var h struct {
-		APIVersion string `json:"apiVersion"`
-		Metadata   struct {
-			Name            string      `json:"name"`
-			Namespace       string      `json:"namespace"`
-			UID             string      `json:"uid"`
-			OwnerReferences []reference `json:"ownerReferences"`
-		} `json:"metadata"`
+	version, _ := t.object["apiVersion"].(string)
+	name, _ := t.field("metadata", "name").(string)
+	namespace, _ := t.field("metadata", "namespace").(string)
+	if err := remote.CheckNames(namespace, name); err != nil {
+		return t, err
 	}
-	if err := json.Unmarshal(data, &h); err != nil {
-		return nil, fmt.Errorf("an object of %s in the source: %w", resource, err)
+	t.name, t.namespace = name, namespace
+	t.uid, _ = t.field("metadata", "uid").(string)
+	t.version = version[strings.LastIndexByte(version, '/')+1:]
+	list, _ := t.field("metadata", "ownerReferences").([]any)
+	for _, entry := range list {
+		t.owners = append(t.owners, referenceOf(entry))
 	}
-	m := h.Metadata
-	if strings.ContainsAny(m.Name, "/%?#") || strings.ContainsAny(m.Namespace, "/%?#") || m.Name == "" || m.Name == "." || m.Name == ".." {
-		return nil, fmt.Errorf("an object of %s in the source has the name %q in namespace %q, which cannot be", resource, m.Name, m.Namespace)
-	}
-	t.namespace, t.name, t.uid, t.owners = m.Namespace, m.Name, m.UID, m.OwnerReferences
-	t.version = h.APIVersion[strings.LastIndexByte(h.APIVersion, '/')+1:]
 	return t, nil
 }
 
+func referenceOf(entry any) (r reference) {
+	m, _ := entry.(map[string]any)
+	r.APIVersion, _ = m["apiVersion"].(string)
+	r.Kind, _ = m["kind"].(string)
+	r.Name, _ = m["name"].(string)
+	r.UID, _ = m["uid"].(string)
+	return r
+}
+
 // path is where the object is served, as its resource is.
-func (t *task) path(r remote.Resource) string { return r.Path(t.namespace) + "/" + t.name }
+func (t *task) path(r remote.Resource) string { return r.Path(t.namespace, t.name) }
 
 func (t *task) field(path ...string) any {
 	var v any = t.object

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -23,16 +24,12 @@ func (c *copier) perform(ctx context.Context, t *task) error {
 	var refused *remote.StatusError
 	var malformed *remote.MalformedError
 	switch {
-	case errors.As(err, &refused) && refused.Code == http.StatusUnauthorized:
-		return fmt.Errorf("writing %s %s: %w", t.Resource, t.name, err)
-	case errors.As(err, &refused), errors.As(err, &malformed):
-		outcome, reason = Failed, err.Error()
-		if refused != nil {
-			reason = refused.Message
-		}
-		if refused != nil && refused.Code == http.StatusConflict {
+	case errors.As(err, &refused) && refused.Code != http.StatusUnauthorized:
+		if outcome, reason = Failed, reason+refused.Message; refused.Code == http.StatusConflict {
 			outcome = Conflict
 		}
+	case errors.As(err, &malformed):
+		outcome, reason = Failed, reason+err.Error()
 	case err != nil:
 		return fmt.Errorf("writing %s %s: %w", t.Resource, t.name, err)
 	}
@@ -47,7 +44,7 @@ func (c *copier) perform(ctx context.Context, t *task) error {
 }
 
 // put brings an object into the target. uid is that of the object there, "" if there is
-// none.
+// none. With an error, reason is what it is about, if not the object as a whole.
 func (c *copier) put(ctx context.Context, t *task) (o Outcome, reason, uid string, err error) {
 	r, ok := c.target.Find(t.group, t.plural)
 	switch {
@@ -87,7 +84,7 @@ func (c *copier) put(ctx context.Context, t *task) (o Outcome, reason, uid strin
 	if c.o.WithStatus && status != nil && r.Status && !settled[t.Resource] {
 		changed, err := c.status(ctx, t, r, status, body)
 		if err != nil {
-			return "", "", uid, fmt.Errorf("the status: %w", err)
+			return "", fmt.Sprintf("it was %s, but not its status: ", o), uid, err
 		}
 		if changed && o == Unchanged {
 			o = Changed
@@ -170,10 +167,26 @@ func (c *copier) apply(ctx context.Context, t *task, r remote.Resource, live []b
 		return "", nil, err
 	case live == nil:
 		return Created, body, nil
-	case versionOf(body) == versionOf(live):
-		return Unchanged, body, nil
 	}
-	return Changed, body, nil
+	other, err := c.differs(live, body)
+	if err != nil || other {
+		return Changed, body, err
+	}
+	return Unchanged, body, nil
+}
+
+// differs says whether a write changed an object. One that is tried leaves the version as
+// it was, whatever it would change.
+func (c *copier) differs(before, after []byte) (bool, error) {
+	if !c.o.DryRun {
+		return versionOf(before) != versionOf(after), nil
+	}
+	was, err := decode(before)
+	if err != nil {
+		return false, err
+	}
+	is, err := decode(after)
+	return !reflect.DeepEqual(was, is), err
 }
 
 // repeats says that an apply was refused because entries of a list have the same key.
@@ -191,7 +204,13 @@ func (c *copier) options() url.Values {
 }
 
 func (c *copier) patch(ctx context.Context, t *task, r remote.Resource) ([]byte, error) {
-	data, err := json.Marshal(t.object)
+	return c.applied(ctx, t.path(r), t.object)
+}
+
+// applied sends a server-side apply, which takes from others what they own only where
+// that is asked for.
+func (c *copier) applied(ctx context.Context, path string, object map[string]any) ([]byte, error) {
+	data, err := json.Marshal(object)
 	if err != nil {
 		return nil, err
 	}
@@ -199,20 +218,32 @@ func (c *copier) patch(ctx context.Context, t *task, r remote.Resource) ([]byte,
 	if c.o.Overwrite {
 		q.Set("force", "true")
 	}
-	return c.to.Do(ctx, remote.Request{Method: http.MethodPatch, Path: t.path(r), Query: q, ContentType: applyType, Body: data})
+	return c.to.Do(ctx, remote.Request{Method: http.MethodPatch, Path: path, Query: q, ContentType: applyType, Body: asYAML(data)})
 }
 
 // create is not repeated safely: after an answer that was lost the object is told to be
-// there already, which a second run finds to be right.
+// there already. It is ours if it is no different.
 func (c *copier) create(ctx context.Context, t *task, r remote.Resource) ([]byte, error) {
 	data, err := json.Marshal(t.object)
 	if err != nil {
 		return nil, err
 	}
-	return c.to.Do(ctx, remote.Request{Method: http.MethodPost, Path: r.Path(t.namespace), Query: c.options(), ContentType: "application/json", Body: data})
+	body, err := c.to.Do(ctx, remote.Request{Method: http.MethodPost, Path: r.Path(t.namespace), Query: c.options(), ContentType: "application/json", Body: data})
+	if !remote.Is(err, http.StatusConflict) {
+		return body, err
+	}
+	live, failed := c.get(ctx, t, r)
+	if failed != nil || live == nil {
+		return nil, errors.Join(err, failed)
+	}
+	if same, failed := equal(t, r, live); failed != nil || !same {
+		return nil, errors.Join(err, failed)
+	}
+	return live, nil
 }
 
-// status writes the status of an object that is there.
+// status writes the status of an object that is there. What controllers of the target say
+// in it is theirs, as any field of others is.
 func (c *copier) status(ctx context.Context, t *task, r remote.Resource, status any, there []byte) (bool, error) {
 	has, err := decode(there)
 	if err != nil {
@@ -221,15 +252,12 @@ func (c *copier) status(ctx context.Context, t *task, r remote.Resource, status 
 	if within(status, has["status"]) {
 		return false, nil
 	}
-	data, err := json.Marshal(map[string]any{
+	body, err := c.applied(ctx, t.path(r)+"/status", map[string]any{
 		"apiVersion": r.APIVersion(), "kind": t.object["kind"], "status": status,
 		"metadata": map[string]any{"name": t.name},
 	})
 	if err != nil {
 		return false, err
 	}
-	q := c.options()
-	q.Set("force", "true") // nobody but controllers of the target would own it, and they write it again
-	body, err := c.to.Do(ctx, remote.Request{Method: http.MethodPatch, Path: t.path(r) + "/status", Query: q, ContentType: applyType, Body: data})
-	return err == nil && versionOf(body) != versionOf(there), err
+	return c.differs(there, body)
 }

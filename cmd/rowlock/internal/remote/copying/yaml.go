@@ -1,0 +1,32 @@
+package copying
+
+import (
+	"bytes"
+	"fmt"
+	"unicode/utf8"
+)
+
+// asYAML makes JSON, as encoding/json writes it, into the same as readers of YAML take it:
+// servers read an apply as YAML, which refuses some characters that JSON allows, and folds
+// others as ends of lines. They are only in strings, and are escaped there.
+func asYAML(data []byte) []byte {
+	var out bytes.Buffer
+	from := 0
+	for i := 0; i < len(data); {
+		r, size := rune(data[i]), 1
+		if r >= utf8.RuneSelf {
+			r, size = utf8.DecodeRune(data[i:])
+		}
+		if r >= 0x7f && r <= 0x9f || r == 0xfeff || r == 0xfffe || r == 0xffff {
+			out.Write(data[from:i])
+			fmt.Fprintf(&out, `\u%04x`, r)
+			from = i + size
+		}
+		i += size
+	}
+	if from == 0 {
+		return data
+	}
+	out.Write(data[from:])
+	return out.Bytes()
+}

@@ -1,0 +1,122 @@
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// unknown ends what would have a gap: a group and version of which nobody knows what it
+// has, unless another API server keeps it.
+func (k *collector) unknown(elsewhere map[string]string) error {
+	for _, gv := range k.out.Discovered.Stale {
+		group, _, _ := strings.Cut(gv, "/")
+		switch {
+		case elsewhere[gv] != "":
+		case k.blind && usually[group]:
+			k.leave(gv, "does not answer just now, and is usually kept by another API server")
+		default:
+			return fmt.Errorf("the server does not know what %s serves just now", gv)
+		}
+	}
+	return nil
+}
+
+// notServed names the custom resources that are defined and that discovery does not show:
+// they came meanwhile, or are not served.
+func (k *collector) notServed() {
+	for _, name := range slices.Sorted(maps.Keys(k.storage)) {
+		plural, group, _ := strings.Cut(name, ".")
+		r := Resource{Group: group, Name: plural}
+		if _, served := k.out.Discovered.Find(group, plural); !served && (k.o.Want == nil || k.o.Want(r)) {
+			k.leave(Printable(name), "it has a definition, but was not served when reading began: nothing of it was read")
+		}
+	}
+}
+
+// elsewhere are the groups and versions that other API servers serve, with the name of
+// the APIService that says so.
+func (k *collector) elsewhere(ctx context.Context) (map[string]string, error) {
+	served := map[string]string{}
+	r, ok := k.out.Discovered.Find(servicesGroup, "apiservices")
+	if !ok {
+		return served, nil
+	}
+	_, err := k.c.List(ctx, r, each(func(o Object) error {
+		var s struct {
+			Spec struct {
+				Group   string          `json:"group"`
+				Version string          `json:"version"`
+				Service json.RawMessage `json:"service"`
+			} `json:"spec"`
+		}
+		if err := json.Unmarshal(o.JSON, &s); err != nil {
+			return &MalformedError{Path: r.Path(""), What: "an APIService", Err: err}
+		}
+		if err := checkName(r.Path(""), s.Spec.Group, s.Spec.Version); err != nil {
+			return err
+		}
+		if len(s.Spec.Service) > 0 && string(s.Spec.Service) != "null" {
+			served[Resource{Group: s.Spec.Group, Version: s.Spec.Version}.APIVersion()] = o.Name
+		}
+		return tooMany(r, len(served))
+	}))
+	if Is(err, http.StatusForbidden) && k.o.SkipForbidden {
+		k.blind = true
+		return served, nil // and resource will report it
+	}
+	return served, k.named(r, err)
+}
+
+// tooMany bounds what is remembered of a resource about others.
+func tooMany(r Resource, n int) error {
+	if n > mostResources {
+		return &BoundError{Path: r.Path(""), Bound: fmt.Sprintf("there are more than %d of them", mostResources)}
+	}
+	return nil
+}
+
+// definitions collects those of custom resources, and learns how these are stored.
+func (k *collector) definitions(ctx context.Context, r Resource) error {
+	learn := func(o Object) error {
+		var d apiextensionsv1.CustomResourceDefinition
+		if err := json.Unmarshal(o.JSON, &d); err != nil {
+			return &MalformedError{Path: r.Path(""), What: "a definition", Err: err}
+		}
+		for _, v := range d.Spec.Versions {
+			if !v.Storage {
+				continue
+			}
+			if err := checkName(r.Path(""), d.Spec.Group, d.Spec.Names.Plural, v.Name); err != nil {
+				return err
+			}
+			k.storage[ResourceName(d.Spec.Group, d.Spec.Names.Plural)] = v.Name
+		}
+		return tooMany(r, len(k.storage))
+	}
+	if k.o.Want != nil && !k.o.Want(r) {
+		_, err := k.c.List(ctx, r, each(learn))
+		return k.named(r, err)
+	}
+	return k.resource(ctx, r, learn)
+}
+
+// gone says, and reports, that a resource is served no longer: its definition was deleted
+// while others were read.
+func (k *collector) gone(ctx context.Context, r Resource) (bool, error) {
+	now, err := k.c.Discover(ctx)
+	if err != nil {
+		return false, fmt.Errorf("asking again what the server serves: %w", err)
+	}
+	if _, there := now.Find(r.Group, r.Name); there {
+		return false, nil
+	}
+	k.leave(r.String(), "it was served when reading began, and is no longer: its definition was deleted meanwhile")
+	return true, nil
+}
