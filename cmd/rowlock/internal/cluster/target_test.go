@@ -1,8 +1,12 @@
 package cluster_test
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"k8s.io/client-go/rest"
 
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/cluster"
 	"github.com/rowlock/rowlock/server/rowlocktest"
@@ -58,5 +62,23 @@ func TestParseNamesRefuses(t *testing.T) {
 		if _, err := cluster.ParseNames(strings.Fields(args)); err == nil {
 			t.Errorf("%q was taken", args)
 		}
+	}
+}
+
+// TestRedirects: what identifies the user is sent to no other server, whatever a server says.
+func TestRedirects(t *testing.T) {
+	t.Parallel()
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("the other server was sent %q", r.Header.Get("Authorization"))
+	}))
+	defer other.Close()
+	srv := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
+	defer srv.Close()
+	c, err := cluster.New(&rest.Config{Host: srv.URL, BearerToken: "secret"}, "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Do(t.Context(), cluster.Request{Path: "/api"}, nil); err == nil || !strings.Contains(err.Error(), "307") {
+		t.Errorf("the error is %v", err)
 	}
 }
