@@ -171,30 +171,76 @@ func TestExtending(t *testing.T) {
 	}
 }
 
+// TestDamage changes each byte, and each thing that is told beside the text: nobody is answered out of
+// what is not as it was written.
 func TestDamage(t *testing.T) {
 	in := rows(`{"time":"00001","rest":"somewhat longer"}`, `{"time":"00002","rest":"somewhat longer"}`)
+	in[1].ExpiresAt = start.Add(time.Hour)
 	whole := fold(t, nil, in)[0]
-	for i := range whole.Text {
-		bad := whole
-		bad.Text = bytes.Clone(whole.Text)
-		bad.Text[i] ^= 1
-		got, err := bad.Rows()
+	wantDamaged := func(what string, bad pack.Pack) {
+		t.Helper()
 		var corrupt *sqlstore.CorruptError
-		if err == nil && fmt.Sprint(got) == fmt.Sprint(in) {
-			t.Fatalf("with byte %d damaged it is as before", i)
+		got, err := bad.Rows()
+		if err == nil && fmt.Sprint(got) != fmt.Sprint(in) || err != nil && !errors.As(err, &corrupt) {
+			t.Errorf("with %s another its rows are %v, %v", what, got, err)
 		}
-		if err != nil && !errors.As(err, &corrupt) {
-			t.Fatalf("error is %v", err)
-		}
-	}
-	whole.Count = 1
-	for _, list := range []string{`[5]`, `[-9223372036854775808]`, `[9223372036854775807]`, `[1,9223372036854775807]`, `["abc"]`, `[null]`, `[1.5]`, `[[1]]`, `{}5`} {
-		for _, base := range []string{"ab", "ä", "\\ud800"} {
-			whole.Text = fmt.Appendf(nil, `{"base":"%s","rows":[[0,0,%s]]}`, base, list)
-			if row, _, err := whole.At(whole.First); err == nil {
-				t.Errorf("%s and the base %q gave %q", list, base, row.Value)
+		for _, r := range in {
+			row, found, err := bad.At(r.Revision)
+			if err == nil && found && fmt.Sprint(row) != fmt.Sprint(r) || err != nil && !errors.As(err, &corrupt) {
+				t.Errorf("with %s another the row of %d is %v, %v", what, r.Revision, row, err)
 			}
 		}
+	}
+	silent := 0
+	for i := range whole.Text {
+		for _, bit := range []byte{1, 2, 128} {
+			bad := whole
+			bad.Text = bytes.Clone(whole.Text)
+			bad.Text[i] ^= bit
+			wantDamaged(fmt.Sprintf("byte %d", i), bad)
+			if _, err := bad.Rows(); err == nil {
+				silent++ // no checksum is found, and the values are right
+			}
+		}
+	}
+	if silent > 3*len(`"all"`) {
+		t.Errorf("%d changes are not noticed", silent)
+	}
+	for what, change := range map[string]func(*pack.Pack){
+		"its key": func(p *pack.Pack) { p.Key.Name = "c" }, "its life": func(p *pack.Pack) { p.Created++ }, "its end": func(p *pack.Pack) { p.Until++ },
+		"its first revision": func(p *pack.Pack) { p.First-- }, "its time": func(p *pack.Pack) { p.Written = start.Add(time.Second) },
+		"its delete": func(p *pack.Pack) { p.Deleted = true }, "its count": func(p *pack.Pack) { p.Count = 1 },
+	} {
+		bad := whole
+		change(&bad)
+		wantDamaged(what, bad)
+	}
+}
+
+// TestHostileEdits unfolds packs with a right checksum, and lists that fit nothing.
+func TestHostileEdits(t *testing.T) {
+	bad := fold(t, nil, rows(`{}`))[0]
+	for _, list := range []string{`[5]`, `[-9223372036854775808]`, `[9223372036854775807]`, `[1,9223372036854775807]`, `["abc"]`, `[null]`, `[1.5]`, `[[1]]`, `{}5`} {
+		for _, base := range []string{"ab", "ä", "\\ud800"} {
+			bad.Text = fmt.Appendf(nil, `{"base":"%s","rows":[[0,0,%s]],"sum":0`, base, list)
+			bad.Sign()
+			if row, _, err := bad.At(bad.First); err == nil || strings.Contains(err.Error(), "checksum") {
+				t.Errorf("%s and the base %q gave %q, %v", list, base, row.Value, err)
+			}
+		}
+	}
+}
+
+// TestWithoutChecksum reads a pack as it was written before there was one of the whole: each read
+// of it looks at all values.
+func TestWithoutChecksum(t *testing.T) {
+	in := rows(`{"time":"00001"}`, `{"time":"00002"}`)
+	p := fold(t, nil, in)[0]
+	p.Text = append(p.Text[:bytes.LastIndex(p.Text, []byte(`,"all":`))], '}')
+	wantRows(t, []pack.Pack{p}, in)
+	p.Text = bytes.Replace(p.Text, []byte("00001"), []byte("00003"), 1)
+	if row, _, err := p.At(in[1].Revision); err == nil {
+		t.Errorf("a damaged pack gave %s", row.Value)
 	}
 }
 
@@ -218,7 +264,8 @@ func TestHostileSizes(t *testing.T) {
 		}
 	}
 	for _, offset := range []int{-7, 1, 1 << 40} {
-		p.Text = fmt.Appendf(nil, `{"base":"{}","rows":[[%d,0,[]]]}`, offset)
+		p.Text = fmt.Appendf(nil, `{"base":"{}","rows":[[%d,0,[]]],"sum":0`, offset)
+		p.Sign()
 		if row, found, err := p.At(p.First); offset > 0 && err == nil {
 			t.Errorf("a row %d behind its pack held: %v, %v", offset, row, found)
 		}
@@ -258,4 +305,31 @@ func TestLargeValues(t *testing.T) {
 		t.Errorf("packing 4 values of 400 KiB took %d MiB", took)
 	}
 	wantRows(t, packs, in)
+}
+
+// BenchmarkAt reads one state out of a full pack: of leases, and of what is encrypted.
+func BenchmarkAt(b *testing.B) {
+	lease := `{"metadata":{"name":"node-0001","managedFields":[{"time":"2026-03-01T12:%02d:%02dZ","fieldsV1":"` + strings.Repeat("f", 600) + `"}]},"spec":{"renewTime":"2026-03-01T12:%02d:%02d.123456Z"}}`
+	for name, head := range map[string]string{"plain": "", "encrypted": sqlstore.SealHead("aescbc", "key1") + "\x00"} {
+		var values []string
+		for i := range pack.MaxRows {
+			values = append(values, head+fmt.Sprintf(lease, i/6, i%6*10, i/6, i%6*10))
+		}
+		p := fold(b, nil, rows(values...))[0]
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if _, found, err := p.At(p.Until - 1); err != nil || !found {
+					b.Fatal(found, err)
+				}
+			}
+			b.ReportMetric(float64(len(p.Text))/float64(p.Count), "bytes/state")
+			b.ReportMetric(float64(len(values[0])), "bytes/value")
+		})
+		b.Run(name+", its checksum", func(b *testing.B) {
+			for b.Loop() {
+				p.Sign()
+				p.Text = p.Text[:bytes.LastIndexByte(p.Text, ',')]
+			}
+		})
+	}
 }

@@ -1,0 +1,4 @@
+package pack
+
+// Sign ends a text that a test has made as Fold ends its own.
+func (p *Pack) Sign() { p.sign() }
