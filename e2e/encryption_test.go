@@ -83,9 +83,9 @@ func openSQL(t testing.TB, url string) *sql.DB {
 }
 
 // keysInUse counts the live secrets by what encrypted them.
-func keysInUse(t testing.TB, db *sql.DB) map[string]int {
+func keysInUse(t testing.TB, db *sql.DB, view string) map[string]int {
 	t.Helper()
-	rows, err := db.QueryContext(t.Context(), `SELECT coalesce(encryption_key, 'none'), count(*) FROM objects WHERE resource = 'secrets' GROUP BY 1`)
+	rows, err := db.QueryContext(t.Context(), `SELECT coalesce(encryption_key, 'none'), count(*) FROM `+view+` WHERE resource = 'secrets' GROUP BY 1`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -272,7 +272,7 @@ func TestEncryptionRotation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			endpoint := kmstest.New("first").Serve(t)
 			file := newEncryptionFile(t, cbcKey, identityKey)
-			s := harness.StartT(t, harness.Options{Store: url, Args: file.flags()})
+			s := harness.StartT(t, harness.Options{Store: url, Args: append(file.flags(), "--history-retention=1h", "--history-log-retention=1s")})
 			logs, a, db := "", newAPI(t, s), openSQL(t, url)
 			want(t, a, 201, http.MethodPost, configMaps, "application/json", `{"metadata":{"name":"control"},"data":{"v":"`+controlMark+`"}}`)
 			load := startSecretLoad(t, a)
@@ -309,13 +309,16 @@ func TestEncryptionRotation(t *testing.T) {
 				}
 				load.more(t, 50)
 				if step.rewrite {
-					var done struct{ Objects, Written, Left int64 }
+					var done struct{ Objects, Written, Left, Past, PastWritten, PastLeft int64 }
 					store(t, &done, "rewrite", "--resource", "secrets", "--encryption-provider-config", string(file), "--store", url)
-					if done.Objects == 0 || done.Left != 0 {
+					if done.Objects == 0 || done.Left != 0 || done.Past == 0 || done.PastWritten == 0 || done.PastLeft != 0 {
 						t.Errorf("step %d: rewritten %+v", i, done)
 					}
-					if in := keysInUse(t, db); len(in) != 1 || in[step.writes] == 0 {
+					if in := keysInUse(t, db, "objects"); len(in) != 1 || in[step.writes] == 0 {
 						t.Errorf("step %d: after that secrets are under %v, want %s", i, in, step.writes)
+					}
+					if past := keysInUse(t, db, "history"); len(past) != 1 || past[step.writes] == 0 {
+						t.Errorf("step %d: after that the past of secrets is under %v, want %s", i, past, step.writes)
 					}
 				}
 				load.check(t, a)

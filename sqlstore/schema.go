@@ -23,3 +23,11 @@ func (s Schema) Lacks(compatible func() (int64, error), frozen bool) (bool, erro
 	}
 	return lacks, nil
 }
+
+// PackedSchema is the first schema whose binaries know of packs. While snapshots reach back farther than the log
+// does, a database is compatible with no older ones: they would delete what waits to be packed,
+// and the past would be said to be there. Where nothing is packed any more it is Unpacked again.
+const (
+	PackedSchema   = 6
+	UnpackedSchema = 1
+)

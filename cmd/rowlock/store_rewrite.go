@@ -42,8 +42,10 @@ this command with that file; take the old key away. What is not encrypted any
 more, because the file says identity first, is decrypted likewise.
 
 Each object is written as servers write, if it did not change meanwhile; servers
-may run, and their watches see a new revision with nothing else changed. Past
-versions keep their old form until history is compacted (--history-retention).`,
+may run, and their watches see a new revision with nothing else changed. Then the past
+states of resources that are encrypted, or were, are encrypted by the first provider
+in their place, packed or not, with no new revision; their form stays what it was then.
+Those that cannot be read are named, and stay.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
@@ -74,8 +76,8 @@ func (r *rewriteOptions) run(ctx context.Context, o *storeOptions) error {
 			}
 			p, began := o.progress("rewriting"), time.Now()
 			job := upkeep.Rewrite{Resources: r.resources, Keys: keys, Rate: r.rate, Form: func(row *sqlstore.Row) ([]byte, error) { return forms.form(ctx, row) }, Progress: func(done upkeep.Rewritten) {
-				p.what = fmt.Sprintf("rewriting: %d written (%.0f/s), looked at", done.Written, float64(done.Written)/max(time.Since(began).Seconds(), 0.001))
-				p.show(done.Objects)
+				p.what = fmt.Sprintf("rewriting: %d written (%.0f/s), looked at", done.Written+done.PastWritten, float64(done.Written+done.PastWritten)/max(time.Since(began).Seconds(), 0.001))
+				p.show(done.Objects + done.Past)
 			}}
 			done, err := job.Run(ctx, d)
 			p.end()
@@ -104,7 +106,8 @@ func rewriteTable(w io.Writer, done *upkeep.Rewritten, took time.Duration) {
 	for _, p := range done.Reasons {
 		fmt.Fprintf(w, "%s\t%d\t%s\n", p.Key, p.Revision, p.Reason)
 	}
-	fmt.Fprintf(w, "looked at %d objects, wrote %d in %s, left %d\n", done.Objects, done.Written, took.Round(time.Millisecond), done.Left)
+	fmt.Fprintf(w, "looked at %d objects and %d past states, wrote %d and %d in %s, left %d and %d\n",
+		done.Objects, done.Past, done.Written, done.PastWritten, took.Round(time.Millisecond), done.Left, done.PastLeft)
 }
 
 // log is where commands say what an operator should see beside the answer.

@@ -130,6 +130,11 @@ func TestCrash(t *testing.T) {
 	storetest.Crash(t, db, db.url)
 }
 
+func TestCrashPacking(t *testing.T) {
+	db := newDatabase(t, postgres.Config{})
+	storetest.CrashPacking(t, db, db.url)
+}
+
 func Benchmark(b *testing.B) {
 	storetest.Bench(b, func(t testing.TB) storetest.Database { return newDatabase(t, postgres.Config{}) })
 }

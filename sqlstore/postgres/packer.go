@@ -40,6 +40,7 @@ func (d *Driver) Retain(ctx context.Context, to sqlstore.Floors) (next sqlstore.
 			}
 			return nil
 		})
+		batch.Queue(qCompatible, sqlstore.UnpackedSchema, sqlstore.PackedSchema)
 		batch.Queue(qSetFloors, next.Text())
 		return tx.SendBatch(ctx, batch).Close()
 	})
@@ -67,7 +68,8 @@ func readSeconds(ctx context.Context, tx pgx.Tx, from, to int64) (seconds, revis
 
 // units is what is done with rows of some keys in one transaction.
 type units struct {
-	gone  []int64     // revisions of rows that are not in kv afterwards
+	gone  []int64     // revisions of rows that are not in kv afterwards,
+	were  [][]byte    // and their values
 	last  []pack.Pack // that are replaced
 	packs []pack.Pack
 }
@@ -125,7 +127,7 @@ func (u *units) add(ctx context.Context, tx pgx.Tx, rows []sqlstore.Row, floor i
 	for i := range rows {
 		cost += sqlstore.PackedFor + int64(len(rows[i].Value))
 		if rows[i].Superseded <= floor {
-			u.gone = append(u.gone, rows[i].Revision)
+			u.goes(&rows[i])
 			kept = i + 1
 		}
 	}
@@ -155,7 +157,7 @@ func (u *units) add(ctx context.Context, tx pgx.Tx, rows []sqlstore.Row, floor i
 		cost += int64(len(packs[i].Text))
 	}
 	for i := range rows {
-		u.gone = append(u.gone, rows[i].Revision)
+		u.goes(&rows[i])
 		done.Bytes += int64(len(rows[i].Value))
 	}
 	done.Rows += len(rows)
@@ -163,23 +165,38 @@ func (u *units) add(ctx context.Context, tx pgx.Tx, rows []sqlstore.Row, floor i
 	return cost, nil
 }
 
-// write puts packs in the place of rows, all of which must be there still.
+func (u *units) goes(row *sqlstore.Row) {
+	u.gone, u.were = append(u.gone, row.Revision), append(u.were, append([]byte{}, row.Value...)) // not NULL
+}
+
+// write puts packs in the place of rows, all of which must be there still, and not restated.
 func (u *units) write(ctx context.Context, tx pgx.Tx) error {
 	batch := &pgx.Batch{}
-	want := func(n int) func(pgconn.CommandTag) error {
-		return func(tag pgconn.CommandTag) error {
-			if tag.RowsAffected() != int64(n) {
-				return fmt.Errorf("%w: somebody else compacts", sqlstore.ErrBusy)
-			}
-			return nil
+	batch.Queue(qUnkeep, u.gone, u.were).Exec(affects(len(u.gone)))
+	u.queuePacks(batch)
+	return tx.SendBatch(ctx, batch).Close()
+}
+
+// affects wants a statement to have found so many rows.
+func affects(n int) func(pgconn.CommandTag) error {
+	return func(tag pgconn.CommandTag) error {
+		if tag.RowsAffected() != int64(n) {
+			return fmt.Errorf("%w: somebody else compacts", sqlstore.ErrBusy)
 		}
+		return nil
 	}
-	batch.Queue(qUnkeep, u.gone).Exec(want(len(u.gone)))
+}
+
+// queuePacks puts packs in the place of others, all of which must be there still.
+func (u *units) queuePacks(batch *pgx.Batch) {
 	for i := range u.last {
 		p := &u.last[i]
-		batch.Queue(qDropPack, p.Key.Resource, p.Key.Namespace, p.Key.Name, p.Until, p.Count).Exec(want(1))
+		batch.Queue(qDropPack, p.Key.Resource, p.Key.Namespace, p.Key.Name, p.Until, p.Count).Exec(affects(1))
 	}
 	n := len(u.packs)
+	if n == 0 {
+		return
+	}
 	resource, namespace, name := make([]string, n), make([]string, n), make([]string, n)
 	first, until, created := make([]int64, n), make([]int64, n), make([]int64, n)
 	deleted, count, written, text := make([]bool, n), make([]int32, n), make([]time.Time, n), make([][]byte, n)
@@ -189,10 +206,7 @@ func (u *units) write(ctx context.Context, tx pgx.Tx) error {
 		first[i], until[i], created[i] = p.First, p.Until, p.Created
 		deleted[i], count[i], written[i], text[i] = p.Deleted, int32(p.Count), p.Written, p.Text
 	}
-	if n > 0 {
-		batch.Queue(qInsertPacks, resource, namespace, name, first, until, created, deleted, count, written, text)
-	}
-	return tx.SendBatch(ctx, batch).Close()
+	batch.Queue(qInsertPacks, resource, namespace, name, first, until, created, deleted, count, written, text)
 }
 
 // Forget implements sqlstore.Driver.

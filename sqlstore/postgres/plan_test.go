@@ -19,7 +19,7 @@ import (
 // The index that each statement must use on kv; "" for those that read kv_meta or
 // kv_lead alone, which have a handful of rows.
 var indexes = map[string][]string{
-	"qBounds": nil, "qBoundsNow": nil, "qLock": nil, "qSetRevision": nil, "qSetClusterID": nil, "qRaiseFloor": nil,
+	"qBounds": nil, "qBoundsNow": nil, "qLock": nil, "qSetRevision": nil, "qSetClusterID": nil, "qRaiseFloor": nil, "qCompatible": nil,
 	"qMarker": nil, "qSetMarker": nil, "qNewMarker": nil, "qDropMarker": nil, "qLead": nil, "qLeader": nil, "qUnlead": nil,
 	"qEnd": {"kv_pkey", "kv_live"}, "qInsert": {"kv_pkey", "kv_live"}, "qWritten": {"kv_pkey"},
 	"qLiveAll": {"kv_live"}, "qLiveResource": {"kv_live"}, "qLiveNamespace": {"kv_live"}, "qLive": {"kv_live"},
@@ -28,7 +28,7 @@ var indexes = map[string][]string{
 	"qChanges": {"kv_pkey", "kv_ended"}, "qChangesPrev": {"kv_pkey", "kv_ended"},
 	"qFloors": nil, "qSetFloors": nil, "qInsertPacks": nil, "qMark": nil, "qForgetMarks": {"kv_marks_pkey"}, "qMarked": {"kv_marks_pkey"},
 	"qPacked": {"kv_packed_past"}, "qPackedBelow": {"kv_packed_past"}, "qPackedAll": {"kv_packed_past"}, "qPackedResource": {"kv_packed_past"}, "qPackedNamespace": {"kv_packed_past"},
-	"qNextPacked": {"kv_packed_past"}, "qNextEnded": {"kv_past"}, "qEndedRows": {"kv_past"}, "qUnkeep": {"kv_pkey"}, "qDropPack": {"kv_packed_past"},
+	"qNextPacked": {"kv_packed_past"}, "qNextEnded": {"kv_past"}, "qEndedRows": {"kv_past"}, "qUnkeep": {"kv_pkey"}, "qRestate": {"kv_pkey"}, "qDropPack": {"kv_packed_past"},
 	"qNextForget": {"kv_packed_ended"}, "qForget": {"kv_packed_ended"}, "qSeconds": {"kv_pkey"},
 	"qWrittenAt": {"kv_pkey"}, "qExpired": {"kv_expiring"}, "qTrim": {"kv_ended", "kv_pkey"},
 }

@@ -16,6 +16,7 @@ const (
 	// its own, so that the statements after it look with newer snapshots.
 	qLock       = `SELECT number FROM kv_meta WHERE key = 'revision' FOR UPDATE`
 	qRaiseFloor = `UPDATE kv_meta SET number = $1 WHERE key = 'floor' AND number < $1`
+	qCompatible = `UPDATE kv_meta SET number = $2 WHERE key = 'schema_compatible' AND number = $1`
 	// Filling an empty database; kv_meta by primary key.
 	qSetRevision  = `UPDATE kv_meta SET number = $1 WHERE key = 'revision'`
 	qSetClusterID = `UPDATE kv_meta SET word = $1 WHERE key = 'cluster_id'`
@@ -179,7 +180,8 @@ SELECT p.* FROM k, LATERAL (SELECT ` + packColumns + ` FROM kv_packed WHERE reso
 	// kv_past: the rows of a key that ended in a range, oldest first.
 	qEndedRows = `SELECT ` + columns + ` FROM kv` + ofKey + ` AND superseded_revision IS NOT NULL AND superseded_revision >= $1 AND superseded_revision <= $5 ORDER BY superseded_revision, revision LIMIT $6`
 	// kv by primary key.
-	qUnkeep = `DELETE FROM kv WHERE revision = ANY($1::int8[]) AND superseded_revision <= (SELECT number FROM kv_meta WHERE key = 'floor')`
+	qUnkeep  = `DELETE FROM kv USING unnest($1::int8[], $2::bytea[]) n (revision, value) WHERE kv.revision = n.revision AND kv.value = n.value AND kv.superseded_revision <= (SELECT number FROM kv_meta WHERE key = 'floor')`
+	qRestate = `UPDATE kv SET value = n.value FROM unnest($1::int8[], $2::bytea[]) n (revision, value) WHERE kv.revision = n.revision AND kv.superseded_revision IS NOT NULL`
 	// Maintains the indexes of kv_packed.
 	qInsertPacks = `INSERT INTO kv_packed (` + packColumns + `) SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::int8[], $5::int8[], $6::int8[], $7::bool[], $8::int4[], $9::timestamptz[], $10::bytea[])`
 	// kv_packed_past.

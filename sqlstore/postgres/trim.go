@@ -30,6 +30,11 @@ func (d *Driver) Trim(ctx context.Context, to int64, limit int) (deleted int, er
 			if _, err := tx.Exec(ctx, qRaiseFloor, to); err != nil {
 				return err
 			}
+			if f.Past != nil { // all packs are below the floor now
+				if _, err := tx.Exec(ctx, qCompatible, sqlstore.PackedSchema, sqlstore.UnpackedSchema); err != nil {
+					return err
+				}
+			}
 			b.Floor = to
 		}
 		if limit <= 0 {

@@ -44,6 +44,19 @@ UPDATE schema_migrations SET version = 3`)
 	wantOptions("{autovacuum_vacuum_threshold=1000}")
 }
 
+func TestOlderBinaries(t *testing.T) {
+	db := newDatabase(t, postgres.Config{})
+	storetest.OlderBinaries(t, db.Open(t), func() (n int64, err error) {
+		conn, err := pgx.Connect(t.Context(), db.url)
+		if err != nil {
+			return 0, err
+		}
+		defer conn.Close(context.Background())
+		err = conn.QueryRow(t.Context(), "SELECT number FROM kv_meta WHERE key = 'schema_compatible'").Scan(&n)
+		return n, err
+	})
+}
+
 // trimInDepth compares trimming at first with trimming after much was trimmed, while
 // somebody's snapshot keeps all of it in the index.
 func trimInDepth(t *testing.T, db database, d *postgres.Driver) {

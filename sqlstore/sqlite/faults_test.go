@@ -2,6 +2,7 @@ package sqlite_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -154,6 +155,19 @@ func TestSchema(t *testing.T) {
 	if !errors.As(err, &schema) || schema.Found != 99 || strings.Contains(err.Error(), "\n") {
 		t.Fatalf("opening a newer database gave %v", err)
 	}
+}
+
+func TestOlderBinaries(t *testing.T) {
+	f := file{path: filepath.Join(t.TempDir(), "test.db")}
+	storetest.OlderBinaries(t, f.Open(t), func() (n int64, err error) {
+		db, err := sql.Open("sqlite", f.path+"?_pragma=busy_timeout(5000)")
+		if err != nil {
+			return 0, err
+		}
+		defer db.Close()
+		err = db.QueryRow(`SELECT value FROM kv_meta WHERE key = 'schema_compatible'`).Scan(&n)
+		return n, err
+	})
 }
 
 // A process may die between a migration and the note that it is done.

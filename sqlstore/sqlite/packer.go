@@ -1,10 +1,12 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rowlock/rowlock/sqlstore"
@@ -45,6 +47,9 @@ func (d *Driver) writing(ctx context.Context, fn func(w *conn) error) (held time
 // rows are read for the seconds that they were written in.
 const markedAtOnce = 100_000
 
+// marksAtOnce is how many of those seconds one transaction notes, as writers wait for it.
+const marksAtOnce = 1000
+
 type mark struct{ second, revision int64 }
 
 // Retain implements sqlstore.Driver. What the floor passes is read beside writers.
@@ -53,7 +58,10 @@ func (d *Driver) Retain(ctx context.Context, to sqlstore.Floors) (next sqlstore.
 	var before sqlstore.Bounds
 	err = d.snapshot(ctx, func(c *conn, b sqlstore.Bounds) error {
 		before, to.Log = b, min(to.Log, b.Floor+markedAtOnce, b.Head)
-		marks, err = readMarks(ctx, c, b.Floor, to.Log)
+		if marks, err = readMarks(ctx, c, b.Floor, to.Log); len(marks) > marksAtOnce {
+			marks = marks[:marksAtOnce]
+			to.Log = marks[marksAtOnce-1].revision
+		}
 		return err
 	})
 	if err == nil {
@@ -68,7 +76,7 @@ func (d *Driver) Retain(ctx context.Context, to sqlstore.Floors) (next sqlstore.
 	return next, nil
 }
 
-// readMarks reads the last revision of each second in a range of revisions.
+// readMarks reads the last revision of each second in a range of revisions, in their order.
 func readMarks(ctx context.Context, c *conn, after, upTo int64) (marks []mark, err error) {
 	err = c.query(ctx, func(v []driver.Value) error {
 		second, _ := v[0].(int64)
@@ -76,6 +84,7 @@ func readMarks(ctx context.Context, c *conn, after, upTo int64) (marks []mark, e
 		marks = append(marks, mark{second, revision})
 		return nil
 	}, qSeconds, after, upTo)
+	slices.SortFunc(marks, func(a, b mark) int { return cmp.Compare(a.revision, b.revision) }) // clocks are set
 	return marks, err
 }
 
@@ -98,6 +107,9 @@ func retain(w *conn, before sqlstore.Bounds, to sqlstore.Floors, marks []mark) (
 	}
 	next = f.Raised(to, b.Head)
 	if err := w.exec(qRaiseFloor, next.Log); err != nil {
+		return next, err
+	}
+	if err := w.exec(qCompatible, int64(sqlstore.UnpackedSchema), int64(sqlstore.PackedSchema)); err != nil {
 		return next, err
 	}
 	return next, w.exec(qSetFloors, next.Text())
@@ -214,32 +226,43 @@ func newUnit(ctx context.Context, c *conn, rows []sqlstore.Row, floor int64, don
 	return u, cost, nil
 }
 
-// write puts packs in the place of rows, all of which must be there still.
+// write puts packs in the place of rows, all of which must be there still, and not restated.
 func (u *unit) write(w *conn) error {
 	for _, rows := range [][]sqlstore.Row{u.drop, u.move} {
 		for i := range rows {
-			if err := one(w.execCount(qUnkeep, rows[i].Revision, rows[i].Superseded)); err != nil {
+			value := rows[i].Value
+			if value == nil {
+				value = []byte{} // and not NULL
+			}
+			if err := one(w.execCount(qUnkeep, rows[i].Revision, rows[i].Superseded, value)); err != nil {
 				return err
 			}
 		}
 	}
 	for i := range u.packs {
 		p := &u.packs[i]
-		deleted := int64(0)
-		if p.Deleted {
-			deleted = 1
-		}
 		var err error
 		if i == 0 && u.last != nil {
-			err = one(w.execCount(qExtendPack, p.Until, deleted, int64(p.Count), string(p.Text), u.last.row, u.last.Until))
+			err = one(w.execCount(qExtendPack, p.Until, number(p.Deleted), int64(p.Count), string(p.Text), u.last.row, u.last.Until))
 		} else {
-			err = w.exec(qInsertPack, p.Key.Resource, p.Key.Namespace, p.Key.Name, p.First, p.Until, p.Created, deleted, int64(p.Count), p.Written.UnixMicro(), string(p.Text))
+			err = insertPack(w, p)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func insertPack(w *conn, p *pack.Pack) error {
+	return w.exec(qInsertPack, p.Key.Resource, p.Key.Namespace, p.Key.Name, p.First, p.Until, p.Created, number(p.Deleted), int64(p.Count), p.Written.UnixMicro(), string(p.Text))
+}
+
+func number(set bool) int64 {
+	if set {
+		return 1
+	}
+	return 0
 }
 
 // one wants a statement to have found its row.

@@ -17,6 +17,7 @@ const (
 	qSetBatch     = `UPDATE kv_meta SET value = ? WHERE key = 'batch'`
 	qBatch        = `SELECT value FROM kv_meta WHERE key = 'batch'`
 	qRaiseFloor   = `UPDATE kv_meta SET value = ?1 WHERE key = 'floor' AND value < ?1`
+	qCompatible   = `UPDATE kv_meta SET value = ?2 WHERE key = 'schema_compatible' AND value = ?1`
 	qSetClusterID = `UPDATE kv_meta SET value = ? WHERE key = 'cluster_id'`
 	qClusterID    = `SELECT value FROM kv_meta WHERE key = 'cluster_id'`
 
@@ -58,7 +59,10 @@ const (
 	qNextEnded = `SELECT resource, namespace, name FROM kv INDEXED BY kv_past WHERE superseded_revision IS NOT NULL AND (resource, namespace, name) > (?, ?, ?)` + packedOrder
 	qEndedRows = `SELECT ` + columns + ` FROM kv INDEXED BY kv_past` + ofKey + ` AND superseded_revision IS NOT NULL AND superseded_revision >= ?1 AND superseded_revision <= ?5 ORDER BY superseded_revision, revision LIMIT ?6`
 	// kv by primary key.
-	qUnkeep = `DELETE FROM kv WHERE revision = ? AND superseded_revision = ?`
+	qUnkeep  = `DELETE FROM kv WHERE revision = ? AND superseded_revision = ? AND CAST(value AS BLOB) = ?`
+	qRestate = `UPDATE kv SET value = ? WHERE revision = ? AND superseded_revision IS NOT NULL`
+	// kv_packed_past.
+	qDropPack = `DELETE FROM kv_packed INDEXED BY kv_packed_past` + ofKey + ` AND until_revision = ?1 AND count = ?5`
 	// Maintains the indexes of kv_packed.
 	qInsertPack = `INSERT INTO kv_packed (` + packColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	// kv_packed by primary key.

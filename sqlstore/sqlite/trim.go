@@ -64,6 +64,11 @@ func trim(w *conn, to int64, limit int) (int64, error) {
 		if err := w.exec(qRaiseFloor, to); err != nil {
 			return 0, err
 		}
+		if f.Past != nil { // all packs are below the floor now
+			if err := w.exec(qCompatible, int64(sqlstore.PackedSchema), int64(sqlstore.UnpackedSchema)); err != nil {
+				return 0, err
+			}
+		}
 		b.Floor = to
 	}
 	if limit <= 0 {

@@ -105,7 +105,7 @@ func CrashPacking(t *testing.T, db Database, where string) {
 	acknowledged := make(map[int64]string)
 	db.Open(t).Close()
 	packed := false
-	for round := range *crashes {
+	for round := range (*crashes + 2) / 3 { // what is the same without packs, Crash sees
 		if crashOnce(t, where, acknowledged) == 0 {
 			t.Fatal("the child acknowledged nothing")
 		}

@@ -42,6 +42,10 @@ var pastTests = map[string]func(*testing.T, Database){
 	"two pack at once":         twoPackers,
 	"damaged":                  damagedPacks,
 	"large values":             largePast,
+	"encrypted anew":           resealedPast,
+	"names in several groups":  groupsOfPast,
+	"what expires":             expiredPast,
+	"many seconds":             manySeconds,
 	"down to the floor": func(t *testing.T, db Database) {
 		d, m := db.Open(t), NewMemory()
 		history(t, 120, d, m)
@@ -211,6 +215,9 @@ func lives(t testing.TB, seed int64, drivers ...sqlstore.Driver) {
 	for i := range 200 {
 		k := historyKeys[rng.IntN(len(historyKeys))]
 		value := fmt.Sprintf(`{"metadata":{"name":%q,"labels":{"ä":"€"}},"spec":{"renewTime":"2026-03-01T12:00:%02d.%06dZ"},"status":"%d"}`, k.Name, i%60, rng.IntN(1000000), i)
+		if i%41 == 0 {
+			value = ""
+		}
 		if i%17 == 0 {
 			value = sqlstore.SealedPrefix + "aescbc:key1:\x00\xff" + value
 		}

@@ -28,6 +28,18 @@ type Rewritten struct {
 	Written int64     `json:"written"`
 	Left    int64     `json:"left"`     // that cannot be read, and stay as they are
 	Reasons []Problem `json:"problems"` // of the first hundred of those
+
+	Past        int64 `json:"past"` // past states that were looked at
+	PastWritten int64 `json:"pastWritten"`
+	PastLeft    int64 `json:"pastLeft"` // that cannot be read; among Reasons, too
+
+	busy bool // somebody else was at work on some
+}
+
+func (w *Rewritten) reason(key sqlstore.Key, revision int64, err error) {
+	if len(w.Reasons) < 100 {
+		w.Reasons = append(w.Reasons, Problem{Key: key.String(), Revision: revision, Reason: err.Error()})
+	}
 }
 
 const (
@@ -40,27 +52,42 @@ const (
 // encrypted by another provider or key, or has an older form. Each is written as servers
 // write, if it is still what was read, so that servers may run and hear of it. What was done
 // stays done when ctx ends, and is not done again by the next run. It looks again until
-// it finds nothing to do, as servers with an older configuration may write meanwhile.
+// it finds nothing to do, as servers with an older configuration may write meanwhile. Then it
+// does the same with the past, which what it wrote has become a part of.
 // Errors: those of the driver, and SealError.
 func (r *Rewrite) Run(ctx context.Context, d sqlstore.Driver) (done Rewritten, err error) {
 	resources := r.Resources
 	if resources == nil {
 		resources = []string{""}
 	}
+	for _, part := range []struct {
+		what string
+		of   func(context.Context, sqlstore.Driver, string, *Rewritten) error
+	}{{"objects", r.resource}, {"past states", r.past}} {
+		if done, err = r.passes(ctx, d, part.what, resources, done, part.of); err != nil {
+			return done, err
+		}
+	}
+	return done, nil
+}
+
+// passes goes over all resources until there is nothing more to write.
+func (r *Rewrite) passes(ctx context.Context, d sqlstore.Driver, what string, resources []string, done Rewritten, of func(context.Context, sqlstore.Driver, string, *Rewritten) error) (Rewritten, error) {
+	first := done
 	for range rewritePasses {
-		before := done.Written
-		pass := Rewritten{Written: before, Reasons: []Problem{}}
+		pass := first // what a pass looked at and left, the next one sees again
+		pass.Written, pass.PastWritten, pass.Reasons = done.Written, done.PastWritten, append([]Problem{}, first.Reasons...)
 		for _, resource := range resources {
-			if err := r.resource(ctx, d, resource, &pass); err != nil {
+			if err := of(ctx, d, resource, &pass); err != nil {
 				return pass, err
 			}
 		}
-		done = pass
-		if done.Written == before {
+		before := done
+		if done = pass; done.Written == before.Written && done.PastWritten == before.PastWritten && !done.busy {
 			return done, nil
 		}
 	}
-	return done, errors.New("objects are still written in an older form: is a server running with another configuration?")
+	return done, errors.New(what + " are still written in an older form: is a server running with another configuration?")
 }
 
 func (r *Rewrite) resource(ctx context.Context, d sqlstore.Driver, resource string, done *Rewritten) error {
@@ -98,9 +125,8 @@ func (r *Rewrite) page(ctx context.Context, d sqlstore.Driver, rows []sqlstore.R
 		case errors.As(err, &sealing):
 			return err
 		case err != nil:
-			if done.Left++; len(done.Reasons) < 100 {
-				done.Reasons = append(done.Reasons, Problem{Key: rows[i].Key.String(), Revision: rows[i].Revision, Reason: err.Error()})
-			}
+			done.Left++
+			done.reason(rows[i].Key, rows[i].Revision, err)
 			continue
 		case value == nil:
 			continue
@@ -156,8 +182,13 @@ func (r *Rewrite) write(ctx context.Context, d sqlstore.Driver, batch []sqlstore
 			return fmt.Errorf("%s: %w", batch[i].Ops[0].Key, err)
 		}
 	}
+	return r.slowed(ctx, len(batch), began)
+}
+
+// slowed waits until so many rows, begun with at a time, are no more than Rate.
+func (r *Rewrite) slowed(ctx context.Context, rows int, began time.Time) error {
 	if r.Rate <= 0 {
 		return nil
 	}
-	return pause(ctx, time.Duration(len(batch))*time.Second/time.Duration(r.Rate)-time.Since(began))
+	return pause(ctx, time.Duration(rows)*time.Second/time.Duration(r.Rate)-time.Since(began))
 }

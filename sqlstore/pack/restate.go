@@ -1,0 +1,62 @@
+package pack
+
+import (
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// Swap is a pack, and those that come in its place.
+type Swap struct {
+	Old Pack
+	New []Pack
+}
+
+// Restate finds the packs that have some rows of one object, ascending, and makes others with the values
+// that these rows have here. next reads the first pack of the object that ended above a revision; nil: there is
+// none. loose are the rows that no pack has. Errors: CorruptError, and those of next.
+func Restate(rows []sqlstore.Row, next func(above int64) (*Pack, error)) (swaps []Swap, loose []sqlstore.Row, err error) {
+	for len(rows) > 0 {
+		n := 0
+		// What ended where the row begins may be the row before it, or the end of its own life.
+		for above := rows[0].Revision - 1; n == 0; {
+			p, err := next(above)
+			if err != nil {
+				return nil, nil, err
+			}
+			if p == nil || p.First > rows[0].Revision {
+				break
+			}
+			var swap Swap
+			if swap, n, err = p.restated(rows); err != nil {
+				return nil, nil, err
+			}
+			if n > 0 {
+				swaps = append(swaps, swap)
+			}
+			above = p.Until
+		}
+		if n == 0 {
+			loose, n = append(loose, rows[0]), 1
+		}
+		rows = rows[n:]
+	}
+	return swaps, loose, nil
+}
+
+// restated takes the first n of some rows into the pack.
+func (p *Pack) restated(rows []sqlstore.Row) (swap Swap, n int, err error) {
+	has, err := p.Rows()
+	if err != nil {
+		return swap, 0, err
+	}
+	for i := range has {
+		if n < len(rows) && has[i].Revision == rows[n].Revision {
+			has[i].Value = rows[n].Value
+			n++
+		}
+	}
+	if n > 0 {
+		swap.Old = *p
+		swap.New, _, err = Fold(nil, has)
+	}
+	return swap, n, err
+}

@@ -1,0 +1,59 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/pack"
+)
+
+var _ sqlstore.PastWriter = (*Driver)(nil)
+
+// Restate implements sqlstore.PastWriter. Packs are made beside writers; the transaction fails if
+// they are not as they were read.
+func (d *Driver) Restate(ctx context.Context, rows []sqlstore.Row) (done int, err error) {
+	ctx, ended := d.call(ctx, d.cfg.StatementTimeout)
+	defer ended(&err)
+	var swaps []pack.Swap
+	var loose []sqlstore.Row
+	k := rows[0].Key
+	err = d.reading(ctx, func(tx pgx.Tx, _ sqlstore.Bounds, _ sqlstore.Floors) error {
+		swaps, loose, err = pack.Restate(rows, func(above int64) (*pack.Pack, error) {
+			packs, err := queryPacks(ctx, tx, qPacked, above, k.Resource, k.Namespace, k.Name)
+			if err != nil || len(packs) == 0 {
+				return nil, err
+			}
+			return &packs[0], nil
+		})
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("writing history of %s anew: %w", k, err)
+	}
+	var u units
+	for i := range swaps {
+		u.last, u.packs = append(u.last, swaps[i].Old), append(u.packs, swaps[i].New...)
+	}
+	revisions, values := make([]int64, len(loose)), make([][]byte, len(loose))
+	for i := range loose {
+		revisions[i], values[i] = loose[i].Revision, loose[i].Value
+	}
+	done = len(rows) - len(loose)
+	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
+		batch := &pgx.Batch{}
+		batch.Queue(qRestate, revisions, values).Exec(func(tag pgconn.CommandTag) error {
+			done += int(tag.RowsAffected())
+			return nil
+		})
+		u.queuePacks(batch)
+		return tx.SendBatch(ctx, batch).Close()
+	})
+	if err != nil {
+		return 0, fmt.Errorf("writing history of %s anew: %w", k, err)
+	}
+	return done, nil
+}

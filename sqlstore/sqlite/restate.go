@@ -1,0 +1,58 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/pack"
+)
+
+var _ sqlstore.PastWriter = (*Driver)(nil)
+
+// Restate implements sqlstore.PastWriter. Packs are made beside writers; the transaction fails if
+// they are not as they were read.
+func (d *Driver) Restate(ctx context.Context, rows []sqlstore.Row) (done int, err error) {
+	var swaps []pack.Swap
+	var loose []sqlstore.Row
+	k := rows[0].Key
+	err = d.snapshot(ctx, func(c *conn, _ sqlstore.Bounds) error {
+		swaps, loose, err = pack.Restate(rows, func(above int64) (*pack.Pack, error) {
+			packs, err := readPacks(ctx, c, qPacked, above, k.Resource, k.Namespace, k.Name)
+			if err != nil || len(packs) == 0 {
+				return nil, err
+			}
+			return &packs[0].Pack, nil
+		})
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("writing history of %s anew: %w", k, err)
+	}
+	done = len(rows) - len(loose)
+	_, err = d.writing(ctx, func(w *conn) error {
+		for i := range loose {
+			n, err := w.execCount(qRestate, loose[i].Value, loose[i].Revision)
+			if err != nil {
+				return err
+			}
+			done += int(n)
+		}
+		for i := range swaps {
+			p := &swaps[i].Old
+			if err := one(w.execCount(qDropPack, p.Until, k.Resource, k.Namespace, k.Name, int64(p.Count))); err != nil {
+				return err
+			}
+			for j := range swaps[i].New {
+				if err := insertPack(w, &swaps[i].New[j]); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("writing history of %s anew: %w", k, err)
+	}
+	return done, nil
+}

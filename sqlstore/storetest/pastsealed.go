@@ -1,0 +1,154 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/upkeep"
+)
+
+// sealedPast writes secrets, of which two end and one comes again, and another object; it returns what
+// all past states of a key were, newest first.
+func sealedPast(t *testing.T, d sqlstore.Driver, keys *Locksmith) map[sqlstore.Key][]string {
+	t.Helper()
+	states := map[sqlstore.Key][]string{}
+	live := map[sqlstore.Key]int64{}
+	put := func(verb sqlstore.Verb, k sqlstore.Key, value string) {
+		stored, err := keys.Seal(t.Context(), k, []byte(value))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := apply(t, d, sqlstore.Txn{Ops: []sqlstore.Op{{Verb: verb, Key: k, Expect: live[k], Value: stored}}})
+		if out[0].Err != nil {
+			t.Fatal(out[0].Err)
+		}
+		if live[k] = out[0].Revisions[0]; verb == sqlstore.Delete {
+			live[k] = 0
+		}
+		states[k] = append([]string{value}, states[k]...)
+	}
+	for i := range 150 {
+		for _, k := range []sqlstore.Key{secret("a"), secret("b"), secret("c"), pod("a")} {
+			verb := sqlstore.Update
+			if live[k] == 0 {
+				verb = sqlstore.Create
+			} else if k.Name != "a" && i == 70 || k.Name == "c" && i == 149 {
+				verb = sqlstore.Delete
+			}
+			if k.Name == "b" && i > 70 {
+				continue
+			}
+			put(verb, k, fmt.Sprintf(`{"%s":%d}`, loot, i))
+		}
+	}
+	return states
+}
+
+// resealedPast encrypts what is kept with another key, while a server packs, then with none: nothing
+// under the old one is left, packed or not, and the past is what it was.
+func resealedPast(t *testing.T, db Database) {
+	d, keys := db.Open(t), NewLocksmith("old")
+	writer, ok := d.(sqlstore.PastWriter)
+	if !ok { // nobody rewrites a store in memory
+		return
+	}
+	states := sealedPast(t, d, keys)
+	b, err := d.Bounds(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	retain(t, sqlstore.Floors{Log: b.Head - 100, Past: map[string]int64{"": 0}}, d)
+	packAll(t, d, 64)
+	keys.Use("new", "old")
+	rewriteBeside(t, db, d, keys, b.Head)
+	keys.Use("new")
+	wantStates(t, d, keys, states)
+	keys.Use("new", "old")
+	again := upkeep.Rewrite{Keys: keys, Form: asStored}
+	if done, err := again.Run(t.Context(), d); err != nil || done.Written+done.PastWritten+done.PastLeft != 0 {
+		t.Errorf("once more it wrote %+v, %v", done, err)
+	}
+	// Rows that went meanwhile, and others that are live, are left alone.
+	if n, err := writer.Restate(t.Context(), []sqlstore.Row{{Key: secret("a"), Revision: 1 << 40, Value: []byte("x")}}); n != 0 || err != nil {
+		t.Errorf("a row that is not there was written: %d, %v", n, err)
+	}
+	live, err := d.Read(t.Context(), secret("a"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := writer.Restate(t.Context(), []sqlstore.Row{{Key: live.Key, Revision: live.Revision, Value: []byte("x")}}); n != 0 || err != nil {
+		t.Errorf("a live row was written: %d, %v", n, err)
+	}
+	// What cannot be opened stays, and is said; what is damaged hinders nobody.
+	db.Exec(t, `UPDATE kv_packed SET value = 'x' WHERE name = 'b'`)
+	job := upkeep.Rewrite{Resources: []string{"secrets"}, Keys: NewLocksmith("third"), Form: asStored}
+	done, err := job.Run(t.Context(), d)
+	if err != nil || done.PastWritten != 0 || done.PastLeft < 200 || len(done.Reasons) == 0 {
+		t.Errorf("without its keys it wrote %+v, %v", done, err)
+	}
+}
+
+func asStored(row *sqlstore.Row) ([]byte, error) { return row.Value, nil }
+
+// rewriteBeside rewrites in two runs, the first of which is interrupted, while another process packs.
+func rewriteBeside(t *testing.T, db Database, d sqlstore.Driver, keys *Locksmith, head int64) {
+	t.Helper()
+	other := db.Open(t)
+	ctx, stop := context.WithCancel(t.Context())
+	var packing sync.WaitGroup
+	packing.Go(func() {
+		for to := head - 90; ctx.Err() == nil; to = min(to+10, head) {
+			if _, err := other.Retain(ctx, sqlstore.Floors{Log: to, Past: map[string]int64{"": 0}}); err != nil && ctx.Err() == nil {
+				t.Error(err)
+			}
+			if err := sqlstore.Pack(ctx, other, 1, func(sqlstore.Packed) {}); err != nil && ctx.Err() == nil && !errors.Is(err, sqlstore.ErrBusy) {
+				t.Error(err)
+			}
+		}
+	})
+	cut, cancel := context.WithCancel(t.Context())
+	first := upkeep.Rewrite{Keys: keys, Form: asStored, Progress: func(done upkeep.Rewritten) {
+		if done.PastWritten > 0 {
+			cancel()
+		}
+	}}
+	if done, err := first.Run(cut, d); !errors.Is(err, context.Canceled) || done.PastWritten == 0 {
+		t.Errorf("interrupted it says %+v, %v", done, err)
+	}
+	second := upkeep.Rewrite{Keys: keys, Form: asStored}
+	done, err := second.Run(t.Context(), d)
+	stop()
+	packing.Wait()
+	if err != nil || done.PastLeft != 0 || done.Past < 300 {
+		t.Fatalf("rewriting gave %+v, %v", done, err)
+	}
+}
+
+// wantStates reads all past states with keys.
+func wantStates(t *testing.T, d sqlstore.Driver, keys *Locksmith, states map[sqlstore.Key][]string) {
+	t.Helper()
+	for k, want := range states {
+		rows, err := d.Past(t.Context(), k, 0, 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if k.Resource == "secrets" && len(rows) > 0 && !rows[0].Deleted {
+			rows = rows[1:] // which rewriting wrote
+		}
+		if len(rows) != len(want) {
+			t.Fatalf("%s has %d states, and had %d", k, len(rows), len(want))
+		}
+		for i := range rows {
+			if plain, stale, err := keys.Open(t.Context(), k, rows[i].Value); err != nil || stale || string(plain) != want[i] {
+				t.Fatalf("%s at %d is %q (stale: %v), %v; want %q", k, rows[i].Revision, plain, stale, err, want[i])
+			}
+		}
+	}
+	if report, err := upkeep.Verify(t.Context(), d, func(sqlstore.Row) error { return nil }); err != nil || report.Count != 0 {
+		t.Errorf("verify says %+v, %v", report, err)
+	}
+}

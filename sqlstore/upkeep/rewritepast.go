@@ -1,0 +1,127 @@
+package upkeep
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// pastPage is how many past states are read at once: as many as one pack may have, and the same again.
+const pastPage = 256
+
+// past encrypts what is kept of the past as it would be now. It keeps its form otherwise: that is
+// what was stored then. Resources of which nothing is or was encrypted are not read.
+func (r *Rewrite) past(ctx context.Context, d sqlstore.Driver, resource string, done *Rewritten) error {
+	writer, ok := d.(sqlstore.PastWriter)
+	if !ok || resource != "" && !r.Keys.Covers(resource) {
+		return nil
+	}
+	b, err := d.Bounds(ctx)
+	if err != nil {
+		return err
+	}
+	after := sqlstore.Cursor{Key: sqlstore.Key{Resource: resource}}
+	for {
+		rows, err := d.Older(ctx, b.Head, after, pastPage)
+		var corrupt *sqlstore.CorruptError
+		if errors.As(err, &corrupt) && behind(corrupt, after) {
+			done.PastLeft++
+			done.reason(corrupt.Key, corrupt.Revision, err)
+			after = sqlstore.Cursor{Key: corrupt.Key, Revision: corrupt.Revision}
+			continue
+		}
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		for of := range byKey(rows) {
+			after = sqlstore.Cursor{Key: of[0].Key, Revision: of[len(of)-1].Revision}
+			if resource != "" && after.Key.Resource != resource {
+				return nil
+			}
+			if !r.Keys.Covers(after.Key.Resource) {
+				after = behindResource(after.Key.Resource)
+				break
+			}
+			if err := r.pastOf(ctx, writer, of, done); err != nil {
+				return err
+			}
+		}
+		if r.Progress != nil {
+			r.Progress(*done)
+		}
+	}
+}
+
+// behindResource is the place before the next resource: no name of one has such a character.
+func behindResource(name string) sqlstore.Cursor {
+	return sqlstore.Cursor{Key: sqlstore.Key{Resource: name + "\x01"}}
+}
+
+// byKey yields the rows of one key after another, of rows that are ordered by it.
+func byKey(rows []sqlstore.Row) func(yield func([]sqlstore.Row) bool) {
+	return func(yield func([]sqlstore.Row) bool) {
+		for len(rows) > 0 {
+			n := slices.IndexFunc(rows, func(row sqlstore.Row) bool { return row.Key != rows[0].Key })
+			if n < 0 {
+				n = len(rows)
+			}
+			if !yield(rows[:n]) {
+				return
+			}
+			rows = rows[n:]
+		}
+	}
+}
+
+// pastOf writes the past states of one object anew that need it.
+func (r *Rewrite) pastOf(ctx context.Context, d sqlstore.PastWriter, rows []sqlstore.Row, done *Rewritten) error {
+	began := time.Now()
+	var stale []sqlstore.Row
+	for i := range rows {
+		done.Past++
+		value, err := r.resealed(ctx, &rows[i])
+		var sealing *sqlstore.SealError
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.As(err, &sealing):
+			return err
+		case err != nil:
+			done.PastLeft++
+			done.reason(rows[i].Key, rows[i].Revision, err)
+		case value != nil:
+			rows[i].Value = value
+			stale = append(stale, rows[i])
+		}
+	}
+	if len(stale) == 0 {
+		return nil
+	}
+	n, err := d.Restate(ctx, stale)
+	var corrupt *sqlstore.CorruptError
+	switch {
+	case errors.As(err, &corrupt):
+		done.PastLeft += int64(len(stale))
+		done.reason(corrupt.Key, corrupt.Revision, err)
+		return nil
+	case errors.Is(err, sqlstore.ErrBusy): // a server packs; the next pass meets them again
+		done.busy = true
+		return nil
+	case err != nil:
+		return err
+	}
+	done.PastWritten += int64(n)
+	return r.slowed(ctx, n, began)
+}
+
+// resealed is what is stored in place of a past value; nil: it stays.
+func (r *Rewrite) resealed(ctx context.Context, row *sqlstore.Row) ([]byte, error) {
+	plain, stale, err := r.Keys.Open(ctx, row.Key, row.Value)
+	if err != nil || !stale {
+		return nil, err
+	}
+	return r.Keys.Seal(ctx, row.Key, plain)
+}
