@@ -11,10 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -148,47 +145,29 @@ func (e *env) whileCompacting(s *harness.Server, store string, n, versions int, 
 // latency counts from when it was due.
 func updates(s *harness.Server, objects int, d time.Duration, done func() bool) (result, error) {
 	const workers = 32
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	var all []time.Duration
-	var failed error
-	var stop atomic.Bool
-	body := strings.Repeat("y", 2000)
-	began := time.Now()
-	for w := range workers {
+	var clients []*client
+	for range workers {
 		c, err := newClient(s)
 		if err != nil {
 			return result{}, err
 		}
-		wg.Go(func() {
-			for i := 0; !stop.Load(); i++ {
-				due := began.Add(time.Duration(i*workers+w) * time.Second / pace)
-				time.Sleep(time.Until(due))
-				name := objectName((i*workers+w)*31, objects)
-				patch := fmt.Appendf(nil, `{"data":{"payload":"%d %d%s"}}`, began.UnixNano(), i, body)
-				_, err := c.do("PATCH", configMaps+"/"+name, "application/merge-patch+json", "", patch)
-				mu.Lock()
-				all = append(all, time.Since(due))
-				if err != nil {
-					failed = err
-					stop.Store(true)
-				}
-				mu.Unlock()
-			}
-		})
+		clients = append(clients, c)
 	}
-	for time.Since(began) < d && !stop.Load() && (done == nil || !done()) {
-		time.Sleep(min(500*time.Millisecond, d))
+	body := strings.Repeat("y", 2000)
+	began, late, asked := time.Now(), until(d), time.Now()
+	over := func() bool {
+		if late() || done == nil || time.Since(asked) < 500*time.Millisecond { // what done asks is a statement
+			return late()
+		}
+		asked = time.Now()
+		return done()
 	}
-	stop.Store(true)
-	wg.Wait()
-	if failed != nil {
-		return result{}, failed
-	}
-	r := result{rate: float64(len(all)) / time.Since(began).Seconds()}
-	slices.Sort(all)
-	r.p50, r.p99 = all[len(all)/2], all[len(all)*99/100]
-	return r, nil
+	return steady(clients, pace, over, func(c *client, w, i int) error {
+		name := objectName((i*workers+w)*31, objects)
+		patch := fmt.Appendf(nil, `{"data":{"payload":"%d %d%s"}}`, began.UnixNano(), i, body)
+		_, err := c.do("PATCH", configMaps+"/"+name, "application/merge-patch+json", "", patch)
+		return err
+	})
 }
 
 // objectName scatters the order of writes over the order of keys.

@@ -73,43 +73,69 @@ func tapped(perConn int, h2 bool) func(*harness.Server) (collect, error) {
 // transport opens a connection when those that it has take no more streams.
 func goroutines(h2, one bool) func(*harness.Server) (collect, error) {
 	return func(s *harness.Server) (collect, error) {
-		var mu sync.Mutex
-		var all []time.Duration
-		var wg sync.WaitGroup
-		var c *client
-		for range fanWatchers {
-			var err error
-			if c == nil || !one {
-				if c, err = newClientOver(s, h2); err != nil {
-					return nil, err
-				}
+		var last *client
+		return eachInGoroutine(fanWatchers, watchConfigMaps, func() (c *client, err error) {
+			if last == nil || !one {
+				last, err = newClientOver(s, h2)
 			}
-			resp, err := c.open(http.MethodGet, watchConfigMaps, "", "", nil)
-			if err != nil {
-				return nil, err
-			}
-			wg.Go(func() {
-				defer resp.Body.Close()
-				var own []time.Duration
-				var rest []byte
-				buf := make([]byte, 16<<10)
-				for len(own) < fanWarm+fanEvents {
-					n, err := resp.Body.Read(buf[copy(buf, rest):])
-					own, rest = times(own, buf[:len(rest)+n], rest[:0])
-					if err != nil {
-						break
-					}
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				all = append(all, own...)
-			})
-		}
-		return func() ([]time.Duration, error) {
-			wg.Wait()
-			return all, nil
-		}, nil
+			return last, err
+		})
 	}
+}
+
+// eachInGoroutine opens n watches, and reads the times of sending from each by itself.
+func eachInGoroutine(n int, path string, open func() (*client, error)) (collect, error) {
+	var mu sync.Mutex
+	var all []time.Duration
+	var wg sync.WaitGroup
+	for range n {
+		c, err := open()
+		if err != nil {
+			return nil, err
+		}
+		resp, err := c.open(http.MethodGet, path, "", "", nil)
+		if err != nil {
+			return nil, err
+		}
+		wg.Go(func() {
+			defer resp.Body.Close()
+			var own []time.Duration
+			var rest []byte
+			buf := make([]byte, 16<<10)
+			for len(own) < fanWarm+fanEvents {
+				n, err := resp.Body.Read(buf[copy(buf, rest):])
+				own, rest = times(own, buf[:len(rest)+n], rest[:0])
+				if err != nil {
+					break
+				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, own...)
+		})
+	}
+	return func() ([]time.Duration, error) {
+		wg.Wait()
+		return all, nil
+	}, nil
+}
+
+// sendEvents creates ConfigMaps that say when they were sent, at a steady rate, and returns
+// how soon each but the first ones was acknowledged. warm is called when those have gone.
+func sendEvents(c *client, path, prefix string, warm func()) (acks []time.Duration, err error) {
+	for i := range fanWarm + fanEvents {
+		if i == fanWarm {
+			warm()
+		}
+		began := time.Now()
+		body := fmt.Appendf(nil, `{"metadata":{"name":"%s%d"},"data":{"sent":"@%d@"}}`, prefix, i, began.UnixNano())
+		if _, err := c.do("POST", path, "application/json", "", body); err != nil {
+			return nil, err
+		}
+		acks = append(acks, time.Since(began))
+		time.Sleep(time.Until(began.Add(fanEvery)))
+	}
+	return acks[fanWarm:], nil
 }
 
 func (e *env) fanOut(name string, open func(*harness.Server) (collect, error)) error {
@@ -133,18 +159,9 @@ func (e *env) fanOut(name string, open func(*harness.Server) (collect, error)) e
 	wg.Go(func() { all, failed = get() })
 	profiled := profile(s, fanEvents*fanEvery)
 	var used, own time.Duration
-	var acks []time.Duration
-	for i := range fanWarm + fanEvents {
-		if i == fanWarm {
-			used, own = processorTime(s.Pid()), processorTime(os.Getpid())
-		}
-		began := time.Now()
-		body := fmt.Appendf(nil, `{"metadata":{"name":"e%d"},"data":{"sent":"@%d@"}}`, i, began.UnixNano())
-		if _, err := c.do("POST", configMaps, "application/json", "", body); err != nil {
-			return err
-		}
-		acks = append(acks, time.Since(began))
-		time.Sleep(time.Until(began.Add(fanEvery)))
+	acks, err := sendEvents(c, configMaps, "e", func() { used, own = processorTime(s.Pid()), processorTime(os.Getpid()) })
+	if err != nil {
+		return err
 	}
 	wg.Wait()
 	used, own = processorTime(s.Pid())-used, processorTime(os.Getpid())-own
@@ -158,7 +175,6 @@ func (e *env) fanOut(name string, open func(*harness.Server) (collect, error)) e
 		return fmt.Errorf("%d of %d events arrived", len(all), want)
 	}
 	slices.Sort(all)
-	acks = acks[fanWarm:]
 	slices.Sort(acks)
 	e.report("500 watchers, 50 events/s, "+name, "p1 %v   p50 %v   p90 %v   p99 %v   acknowledged p50 %v   cpu of a delivery %v + %v   resident %.0f MB",
 		tenths(all, 1), tenths(all, 50), tenths(all, 90), tenths(all, 99), tenths(acks, 50), used/(fanEvents*fanWatchers), own/(fanEvents*fanWatchers), before)

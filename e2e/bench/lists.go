@@ -51,6 +51,7 @@ func measureLists(e *env) error {
 		}
 		e.report(l.name+", 4 clients", "%8.1f/s   alone %.1f/s   %.0f MB/s   %.0f KB each   p50 %v   cpu %v + %v",
 			r.rate, r.alone(), r.bytes/1e6, r.bytes/r.rate/1e3, r.p50, r.cpu, r.own)
+		e.rated(l.name+", 4 clients", r)
 		if err := e.compare(s, r, 1); err != nil {
 			return err
 		}
@@ -61,6 +62,7 @@ func measureLists(e *env) error {
 			return err
 		}
 		e.report("walk 5,000 Pods in pages of 500, 4 clients", "%8.1f/s   alone %.1f/s   cpu %v + %v", r.rate, r.alone(), r.cpu, r.own)
+		e.rated("walk 5,000 Pods in pages of 500, 4 clients", r)
 		if err := e.compare(s, r, 10); err != nil {
 			return err
 		}

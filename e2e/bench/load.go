@@ -2,16 +2,12 @@ package main
 
 import (
 	"bytes"
-	"crypto/tls"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rowlock/rowlock/e2e/harness"
@@ -20,10 +16,11 @@ import (
 // client is one connection of its own, as one program has it. It throws away what
 // it reads: the processors are the server's.
 type client struct {
-	url  string
-	c    *http.Client
-	buf  []byte
-	gzip bool // ask for compressed answers, and leave them so
+	url   string
+	token string
+	c     *http.Client
+	buf   []byte
+	gzip  bool // ask for compressed answers, and leave them so
 }
 
 // overHTTP2 is -http2. Programs made with client-go speak it, with all their
@@ -33,18 +30,11 @@ var overHTTP2 bool
 func newClient(s *harness.Server) (*client, error) { return newClientOver(s, overHTTP2) }
 
 func newClientOver(s *harness.Server, h2 bool) (*client, error) {
-	pool, err := s.CA()
+	t, err := own(s)
 	if err != nil {
 		return nil, err
 	}
-	t := &http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: pool}, MaxIdleConnsPerHost: 1, DisableCompression: true,
-		ForceAttemptHTTP2: h2,
-	}
-	if !h2 {
-		t.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{}
-	}
-	return &client{url: s.URL, c: &http.Client{Transport: t}, buf: make([]byte, 64<<10)}, nil
+	return t.client(h2), nil
 }
 
 // drain reads to the end.
@@ -77,7 +67,9 @@ func (c *client) open(method, path, contentType, accept string, body []byte) (*h
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Authorization", "Bearer "+harness.AdminToken)
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
 	if body != nil {
 		req.Header.Set("Content-Type", contentType)
 	}
@@ -91,7 +83,7 @@ func (c *client) open(method, path, contentType, accept string, body []byte) (*h
 	if err == nil && resp.StatusCode >= 300 {
 		text, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
-		return nil, fmt.Errorf("%s %s: %d %s", method, path, resp.StatusCode, text)
+		return nil, &refusal{what: method + " " + path, code: resp.StatusCode, text: text}
 	}
 	return resp, err
 }
@@ -116,54 +108,11 @@ func (r result) String() string {
 
 // drive runs fn from n clients for d and counts.
 func drive(s *harness.Server, n int, d time.Duration, fn func(c *client, worker, i int) (int64, error)) (result, error) {
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	var all []time.Duration
-	var bytes atomic.Int64
-	var failed atomic.Pointer[error]
-	profiled := profile(s, d)
-	used, own := processorTime(s.Pid()), processorTime(os.Getpid())
-	end := time.Now().Add(d)
-	began := time.Now()
-	for w := range n {
-		c, err := newClient(s)
-		if err != nil {
-			return result{}, err
-		}
-		wg.Go(func() {
-			var own []time.Duration
-			for i := 0; time.Now().Before(end) && failed.Load() == nil; i++ {
-				t := time.Now()
-				got, err := fn(c, w, i)
-				if err != nil {
-					failed.Store(&err)
-					return
-				}
-				own = append(own, time.Since(t))
-				bytes.Add(got)
-			}
-			mu.Lock()
-			all = append(all, own...)
-			mu.Unlock()
-		})
-	}
-	wg.Wait()
-	took := time.Since(began)
-	used, own = processorTime(s.Pid())-used, processorTime(os.Getpid())-own
-	if err := profiled(); err != nil {
+	t, err := own(s)
+	if err != nil {
 		return result{}, err
 	}
-	if err := failed.Load(); err != nil {
-		return result{}, *err
-	}
-	slices.Sort(all)
-	r := result{rate: float64(len(all)) / took.Seconds(), bytes: float64(bytes.Load()) / took.Seconds()}
-	if len(all) > 0 {
-		r.cpu = (used / time.Duration(len(all))).Round(time.Microsecond)
-		r.own = (own / time.Duration(len(all))).Round(time.Microsecond)
-		r.p50, r.p99 = all[len(all)/2], all[len(all)*99/100]
-	}
-	return r, nil
+	return t.drive(n, d, fn)
 }
 
 // profiles is the folder of -profiles, and how many are there.
@@ -173,9 +122,9 @@ var profiles struct {
 }
 
 // profile records what the processor does in the server for d. What it returns
-// waits for the end.
+// waits for the end. Servers of others (nil) are not asked.
 func profile(s *harness.Server, d time.Duration) func() error {
-	if profiles.dir == "" {
+	if profiles.dir == "" || s == nil {
 		return func() error { return nil }
 	}
 	profiles.n++

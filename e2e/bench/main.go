@@ -4,6 +4,9 @@
 // the ratio is the distance from the limit.
 //
 //	go run ./e2e/bench [-store URL] [-seconds N] [-pairs N] [-objects N] [-history N] [-seed FILE] [-run REGEXP] [-only REGEXP] [-http2]
+//	go run ./e2e/bench -scale [-objects N] [-seed FILE] [-number N] [-churn N]
+//	go run ./e2e/bench -against [NAME@]URL[=TOKEN or kubeconfig],...
+//	go run ./e2e/bench ... [-record FILE] [-plots DIR]; go run ./e2e/bench -plots DIR FILE...
 //
 // "cpu" in its output is the processor time of the server for one request, and after
 // the plus sign that of the clients; "alone" is the rate that these would give if
@@ -15,14 +18,17 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"text/tabwriter"
 	"time"
 
+	"github.com/rowlock/rowlock/e2e/bench/record"
 	"github.com/rowlock/rowlock/e2e/harness"
 	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
 )
@@ -37,9 +43,13 @@ type env struct {
 	pairs   int
 	objects int
 	history int
+	churn   float64
 	only    *regexp.Regexp
 	seed    string
+	number  uint64
+	against []*target
 	out     *tabwriter.Writer
+	kept    record.Run // what was measured so far
 }
 
 func (e *env) report(name, format string, args ...any) {
@@ -72,59 +82,107 @@ var measurements = []measurement{
 	{"import", measureImport},
 }
 
+// settings are the flags that say what is done, beside those of an env.
+type settings struct {
+	run, only, against    string
+	scale                 bool
+	record, plots, called string
+}
+
 func main() {
-	store := flag.String("store", "", "--store of the servers; empty: SQLite in a new folder")
+	e := &env{ctx: context.Background(), out: tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)}
+	var o settings
+	flag.StringVar(&e.store, "store", "", "--store of the servers; empty: SQLite in a new folder; postgres: a server for the time of the run")
 	seconds := flag.Int("seconds", 5, "how long each rate is measured")
-	pairs := flag.Int("pairs", 3, "how often mice are measured, alone and beside elephants; medians are told")
-	objects := flag.Int("objects", 10000, "how many objects compaction works on, and how many dependents the garbage collector deletes")
-	history := flag.Int("history", 10, "how many past versions each of them has; of how many nodes a week is weighed")
-	kept := flag.String("seed", "", "SQLite file that compaction starts from; made if it does not exist, and as -objects and -history say then")
-	only := flag.String("run", "", "which measurements to run")
-	among := flag.String("only", "", "which of the lists, of the ways of fan-out and watchers, and of \"fairness true\" and \"fairness false\", to measure")
+	flag.IntVar(&e.pairs, "pairs", 3, "how often mice are measured, alone and beside elephants, and each thing of -scale and -against; medians are told")
+	flag.IntVar(&e.objects, "objects", 10000, "how many objects compaction works on, how many dependents the garbage collector deletes, and, by default 1000000, how many Pods -scale has")
+	flag.IntVar(&e.history, "history", 10, "how many past versions each of them has; of how many nodes a week is weighed")
+	flag.Float64Var(&e.churn, "churn", 2, "how often each Pod is written in the month that -scale simulates")
+	flag.StringVar(&e.seed, "seed", "", "file that is made if it does not exist, and used again: the SQLite file that compaction starts from, as -objects and -history say then; the backup that -scale restores")
+	flag.Uint64Var(&e.number, "number", 1, "what the names, addresses and digests of the cluster of -scale follow from")
+	flag.StringVar(&o.run, "run", "", "which measurements to run")
+	flag.StringVar(&o.only, "only", "", "which of the lists, of the ways of fan-out and watchers, of \"fairness true\" and \"fairness false\", of the parts of -scale, and of the loads of -against, to measure")
+	flag.BoolVar(&o.scale, "scale", false, "build a cluster of -objects Pods and measure what that costs, instead of everything else")
+	flag.StringVar(&o.against, "against", "", "other servers, driven with the same load in turns, instead of everything else: [NAME@]URL[=TOKEN or kubeconfig],...")
+	flag.StringVar(&o.record, "record", "", "file for the record of the run, as JSON")
+	flag.StringVar(&o.plots, "plots", "", "folder for plots of the run, as SVG; of the records that are named behind all flags, if there are any, without a run")
+	flag.StringVar(&o.called, "name", "", "what the record is called in plots that show several")
 	flag.StringVar(&profiles.dir, "profiles", "", "folder for profiles of the server, one set a measurement")
 	flag.BoolVar(&overHTTP2, "http2", false, "clients speak HTTP/2 instead of HTTP/1.1")
 	flag.Parse()
-	if flag.Arg(0) == herdArgument {
-		if err := beHerd(flag.Arg(1), flag.Arg(2)); err != nil {
-			fmt.Fprintln(os.Stderr, "bench:", err)
-			os.Exit(1)
-		}
-		return
+	e.seconds = time.Duration(*seconds) * time.Second
+	if o.scale && !given("objects") {
+		e.objects = 1_000_000
 	}
-	re, err := regexp.Compile(*only)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench: -run:", err)
+	if err := e.main(o); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
-	which, err := regexp.Compile(*among)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench: -only:", err)
-		os.Exit(1)
-	}
-	e := &env{ctx: context.Background(), store: *store, seconds: time.Duration(*seconds) * time.Second, pairs: *pairs, objects: *objects, history: *history, only: which, seed: *kept, out: tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)}
-	os.Exit(e.run(re))
 }
 
-func (e *env) run(re *regexp.Regexp) int {
+// given says whether a flag was on the command line.
+func given(name string) (found bool) {
+	flag.Visit(func(f *flag.Flag) { found = found || f.Name == name })
+	return found
+}
+
+// main is a crowd of clients for another process of this program, or draws records, or runs.
+func (e *env) main(o settings) (err error) {
+	switch {
+	case flag.Arg(0) == herdArgument:
+		return beHerd(flag.Arg(1), flag.Arg(2))
+	case flag.Arg(0) == informersArgument:
+		return beInformers(flag.Args()[1:])
+	case flag.NArg() > 0:
+		return redraw(o.plots, flag.Args())
+	case o.scale && o.against != "":
+		return errors.New("-scale and -against are two runs")
+	case o.scale && e.objects < 200:
+		return fmt.Errorf("-objects: %d Pods are less than a namespace has", e.objects)
+	}
+	which, err := regexp.Compile(o.run)
+	if err != nil {
+		return fmt.Errorf("-run: %w", err)
+	}
+	if e.only, err = regexp.Compile(o.only); err != nil {
+		return fmt.Errorf("-only: %w", err)
+	}
+	if e.against, err = targets(o.against); err != nil {
+		return fmt.Errorf("-against: %w", err)
+	}
+	e.begin(o.called)
+	if err := e.run(o.chosen(which)); err != nil {
+		return err
+	}
+	return e.keep(o.record, o.plots)
+}
+
+// chosen are the measurements of a run.
+func (o settings) chosen(which *regexp.Regexp) []measurement {
+	switch {
+	case o.scale:
+		return []measurement{{"scale", measureScale}}
+	case o.against != "":
+		return []measurement{{"against", measureAgainst}}
+	}
+	return slices.DeleteFunc(slices.Clone(measurements), func(m measurement) bool { return !which.MatchString(m.name) })
+}
+
+func (e *env) run(chosen []measurement) error {
 	defer harness.Cleanup()
 	if e.store == "postgres" {
 		var err error
 		if e.pg, err = pgtest.Start(e.ctx, pgtest.Options{Settings: map[string]string{"shared_buffers": "'256MB'", "max_wal_size": "'4GB'"}}); err != nil {
-			fmt.Fprintln(os.Stderr, "bench: -store postgres:", err)
-			return 1
+			return fmt.Errorf("-store postgres: %w", err)
 		}
 		defer e.pg.Stop()
 	}
-	for _, m := range measurements {
-		if !re.MatchString(m.name) {
-			continue
-		}
+	for _, m := range chosen {
 		if err := m.run(e); err != nil {
-			fmt.Fprintf(os.Stderr, "bench: %s: %v\n", m.name, err)
-			return 1
+			return fmt.Errorf("%s: %w", m.name, err)
 		}
 	}
-	return 0
+	return e.where()
 }
 
 // newStore is the --store of a measurement whose files are in dir.

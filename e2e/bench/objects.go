@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/rowlock/rowlock/e2e/harness"
 )
@@ -34,11 +35,20 @@ func pod(name, node, app string) []byte {
 
 // fill writes n objects from several clients.
 func fill(s *harness.Server, n int, path string, body func(i int) []byte) error {
+	t, err := own(s)
+	if err != nil {
+		return err
+	}
+	return t.fill(n, path, body)
+}
+
+func (t *target) fill(n int, path string, body func(i int) []byte) error {
 	const workers = 16
 	errs := make(chan error, workers)
 	for w := range workers {
 		go func() {
-			c, err := newClient(s)
+			c := t.client(overHTTP2)
+			var err error
 			for i := w; i < n && err == nil; i += workers {
 				_, err = c.do("POST", path, "application/json", "", body(i))
 			}
@@ -60,4 +70,27 @@ func account(s *harness.Server) {
 	if err == nil {
 		_, _ = c.do("POST", "/api/v1/namespaces/default/serviceaccounts", "application/json", "", []byte(`{"metadata":{"name":"default"}}`)) // it may exist
 	}
+}
+
+// lease is a Lease as a kubelet makes it.
+func lease(name string) []byte {
+	return fmt.Appendf(nil, `{"metadata":{"name":%q},"spec":{"holderIdentity":%q,"leaseDurationSeconds":40}}`, name, name)
+}
+
+// renew renews a Lease.
+func renew(c *client, path string) error {
+	now := time.Now().UTC().Format("2006-01-02T15:04:05.000000Z")
+	_, err := c.do("PATCH", path, "application/merge-patch+json", "", fmt.Appendf(nil, `{"spec":{"renewTime":%q}}`, now))
+	return err
+}
+
+// hostIP is a field that a kubelet adds to the status of a Pod that has none.
+const hostIP = `,"hostIP":"10.0.0.1"`
+
+// patchStatus changes the status of a Pod, to another one with each i. more are further
+// fields of the status, each behind a comma.
+func patchStatus(c *client, path, more string, i int) error {
+	patch := fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","status":"%s","lastTransitionTime":"2026-01-01T00:%02d:%02dZ"}],"phase":"Running"%s}}`, []string{"True", "False"}[i%2], i/60%60, i%60, more)
+	_, err := c.do("PATCH", path, "application/strategic-merge-patch+json", "", patch)
+	return err
 }

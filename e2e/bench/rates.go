@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/rowlock/rowlock/e2e/bench/record"
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
@@ -19,7 +20,7 @@ func measureStart(e *env) error {
 	}
 	defer stop()
 	time.Sleep(2 * time.Second)
-	e.report("resident, idle and empty", "%.0f MB", resident(s.Pid()))
+	e.figure(record.Of("start", "resident, idle and empty", "MB", record.Lower, resident(s.Pid())))
 	if err := fill(s, 10000, configMaps, func(i int) []byte { return configMap(fmt.Sprintf("c%d", i), 1000) }); err != nil {
 		return err
 	}
@@ -32,8 +33,8 @@ func measureStart(e *env) error {
 		return err
 	}
 	defer again.Kill()
-	e.report("ready with 10,000 objects", "%v", time.Since(began).Round(time.Millisecond))
-	e.report("resident with 10,000 objects", "%.0f MB", resident(again.Pid()))
+	e.figure(record.Of("start", "ready with 10,000 objects", "ms", record.Lower, millis(time.Since(began))))
+	e.figure(record.Of("start", "resident with 10,000 objects", "MB", record.Lower, resident(again.Pid())))
 	return nil
 }
 
@@ -51,7 +52,9 @@ func measureCreate(e *env) error {
 		if err != nil {
 			return err
 		}
-		e.report(fmt.Sprintf("create 1 KB ConfigMaps, %d clients", n), "%v", r)
+		name := fmt.Sprintf("create 1 KB ConfigMaps, %d clients", n)
+		e.report(name, "%v", r)
+		e.rated(name, r)
 	}
 	r, err := drive(s, 32, e.seconds, func(c *client, w, i int) (int64, error) {
 		return c.do("POST", pods, "application/json", "", pod(fmt.Sprintf("w%d-%d", w, i), "", "a"))
@@ -60,6 +63,7 @@ func measureCreate(e *env) error {
 		return err
 	}
 	e.report("create 5 KB Pods, 32 clients", "%v", r)
+	e.rated("create 5 KB Pods, 32 clients", r)
 	return nil
 }
 
@@ -90,6 +94,8 @@ func measureGet(e *env) error {
 		return err
 	}
 	e.report(fmt.Sprintf("get a Pod of %d bytes, 16 clients", size), "%v   %.0f%% of a bare server", r, 100*r.rate/bare.rate)
+	e.rated("get a Pod, 16 clients", r)
+	e.kept.Add(record.Of("of a bare server", "get a Pod, 16 clients", "%", record.Higher, 100*r.rate/bare.rate))
 	return nil
 }
 
@@ -129,15 +135,15 @@ func measureLeases(e *env) error {
 	r, err := drive(s, 32, e.seconds, func(c *client, w, i int) (int64, error) {
 		name := fmt.Sprintf("node-%d", w)
 		if i == 0 {
-			return c.do("POST", leases, "application/json", "", fmt.Appendf(nil, `{"metadata":{"name":%q},"spec":{"holderIdentity":%q,"leaseDurationSeconds":40}}`, name, name))
+			return c.do("POST", leases, "application/json", "", lease(name))
 		}
-		now := time.Now().UTC().Format("2006-01-02T15:04:05.000000Z")
-		return c.do("PATCH", leases+"/"+name, "application/merge-patch+json", "", fmt.Appendf(nil, `{"spec":{"renewTime":%q}}`, now))
+		return 0, renew(c, leases+"/"+name)
 	})
 	if err != nil {
 		return err
 	}
 	e.report("renew Leases, 32 clients", "%v", r)
+	e.rated("renew Leases, 32 clients", r)
 	return nil
 }
 
@@ -152,12 +158,12 @@ func measureStatus(e *env) error {
 		return err
 	}
 	r, err := drive(s, 32, e.seconds, func(c *client, w, i int) (int64, error) {
-		patch := fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","status":"%s","lastTransitionTime":"2026-01-01T00:00:%02dZ"}],"phase":"Running","hostIP":"10.0.0.1"}}`, []string{"True", "False"}[i%2], i%60)
-		return c.do("PATCH", fmt.Sprintf("%s/p%d/status", pods, w*10+i%10), "application/strategic-merge-patch+json", "", patch)
+		return 0, patchStatus(c, fmt.Sprintf("%s/p%d/status", pods, w*10+i%10), hostIP, i)
 	})
 	if err != nil {
 		return err
 	}
 	e.report("patch Pod status, 32 clients", "%v", r)
+	e.rated("patch Pod status, 32 clients", r)
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rowlock/rowlock/e2e/bench/record"
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
@@ -116,6 +117,8 @@ func (e *env) watchers(name string, http2 bool, perTransport int) error {
 	after := settled(s.Pid())
 	e.report("5000 watchers, "+name, "%d of %d events in %v, cpu %v   a watcher: idle %.1f KB, after %.1f KB", got.Load(), watchers*events,
 		took.Round(time.Millisecond), used.Round(time.Millisecond), (idle-before)*1024/watchers, (after-before)*1024/watchers)
+	e.kept.Add(record.Of("a watcher of 5,000", name+", idle", "KB", record.Lower, (idle-before)*1024/watchers))
+	e.kept.Add(record.Of("a watcher of 5,000", name+", after events", "KB", record.Lower, (after-before)*1024/watchers))
 	for _, end := range bodies {
 		end()
 	}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const kubeconfig = `{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"k","user":"u"}}],
+"clusters":[{"name":"k","cluster":{"server":"https://elsewhere:1","insecure-skip-tls-verify":true}}],"users":[{"name":"u","user":USER}]}`
+
+func TestTargets(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(path, []byte(strings.Replace(kubeconfig, "USER", `{"token":"t1"}`, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all, err := targets("etcd@https://127.0.0.1:6443=" + path + ",https://kine:7443=t2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []target{{name: "etcd", url: "https://127.0.0.1:6443", token: "t1"}, {name: "kine:7443", url: "https://kine:7443", token: "t2"}} {
+		if got := all[i]; got.name != want.name || got.url != want.url || got.token != want.token || got.tls == nil {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	}
+	if !all[0].tls.InsecureSkipVerify || all[1].tls.InsecureSkipVerify {
+		t.Error("whether a certificate is verified is not what the kubeconfig says")
+	}
+}
+
+func TestNoTargets(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(path, []byte(strings.Replace(kubeconfig, "USER", `{"username":"u","password":"hidden"}`, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for list, want := range map[string]string{
+		"http://a:1=hidden":                      "http://a:1: it is no URL",
+		"https://a:1/path=hidden":                "it is no URL",
+		"https://u:hidden@a:1":                   "it is no URL",
+		"a@https://a:1=hidden,a@https://b:1":     "another one of the name a",
+		"rowlock@https://a:1=hidden":             "another one of the name rowlock",
+		"https://a:1=" + path:                    "plugins and passwords are not used",
+		"https://a:1=hidden,,https://b:1=hidden": "it is no URL",
+	} {
+		_, err := targets(list)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hidden") {
+			t.Errorf("%s: %v, want %q", list, err, want)
+		}
+	}
+}
+
+func TestSecretsAreNotRecorded(t *testing.T) {
+	for _, c := range []struct{ args, want []string }{
+		{[]string{"-against", "a@https://h:1=hidden,https://g:2=hidden", "-seconds", "3"}, []string{"-against", "a@https://h:1,https://g:2", "-seconds", "3"}},
+		{[]string{"--against=https://h:1=hidden"}, []string{"-against=https://h:1"}},
+		{[]string{"-store", "postgres://u:hidden@h/db"}, []string{"-store", "postgres://h/db"}},
+		{[]string{"-store=postgres://h/db?password=hidden"}, []string{"-store=postgres://h/db"}},
+		{[]string{"-record", "out.json"}, []string{"-record", "out.json"}},
+	} {
+		got := withoutSecrets(c.args)
+		if strings.Contains(strings.Join(got, " "), "hidden") || len(got) != len(c.want) || !strings.HasPrefix(got[len(got)-1], strings.Split(c.want[len(c.want)-1], "?")[0]) {
+			t.Errorf("%q is recorded as %q", c.args, got)
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rowlock/rowlock/e2e/bench/plots"
+	"github.com/rowlock/rowlock/e2e/bench/record"
+	"github.com/rowlock/rowlock/e2e/harness"
+)
+
+// figure prints a figure and keeps it for the record of the run.
+func (e *env) figure(f record.Figure) {
+	text := f.String()
+	if f.Goal != 0 {
+		text += "   goal " + record.Number(f.Goal) + map[bool]string{true: ", met", false: ", NOT met"}[f.Met()]
+	}
+	name := f.Name
+	if f.Server != "" {
+		name += ", " + f.Server
+	}
+	e.report(f.Group+": "+name, "%s", text)
+	e.kept.Add(f)
+}
+
+// promised is figure of something that has a goal.
+func (e *env) promised(f record.Figure, goal float64) {
+	f.Goal = goal
+	e.figure(f)
+}
+
+// rated keeps the rate and the latencies of a result that is printed otherwise.
+func (e *env) rated(name string, r result) {
+	e.kept.Add(record.Of("rates", name, "1/s", record.Higher, r.rate))
+	e.kept.Add(record.Of("latencies", name+", p50", "ms", record.Lower, p50(r)))
+	e.kept.Add(record.Of("latencies", name+", p99", "ms", record.Lower, p99(r)))
+	e.kept.Add(record.Of("processor time of one request", name, "ms", record.Lower, millis(r.cpu)))
+}
+
+func sortedFloats(of []float64) []float64 {
+	slices.Sort(of)
+	return of
+}
+
+// begin begins the record of a run.
+func (e *env) begin(name string) {
+	e.kept.Name, e.kept.Taken, e.kept.Command = name, time.Now().UTC().Truncate(time.Second), withoutSecrets(os.Args[1:])
+	e.kept.Where = record.Here()
+}
+
+// withoutSecrets leaves out what -against says behind URLs, and passwords of databases.
+func withoutSecrets(args []string) []string {
+	out := slices.Clone(args)
+	for i, arg := range out {
+		name, value, joined := strings.Cut(arg, "=")
+		switch name = strings.TrimLeft(name, "-"); {
+		case !strings.HasPrefix(arg, "-"):
+		case (name == "against" || name == "store") && joined:
+			out[i] = "-" + name + "=" + bareURLs(value)
+		case (name == "against" || name == "store") && i+1 < len(out):
+			out[i+1] = bareURLs(out[i+1])
+		}
+	}
+	return out
+}
+
+// bareURLs are the entries of a list without credentials: what stands behind "=", and before
+// the "@" of an authority.
+func bareURLs(list string) string {
+	var kept []string
+	for _, entry := range strings.Split(list, ",") {
+		entry, _, _ = strings.Cut(entry, "=")
+		if scheme, rest, ok := strings.Cut(entry, "://"); ok {
+			authority, path, _ := strings.Cut(rest, "/")
+			entry = scheme + "://" + authority[strings.LastIndexByte(authority, '@')+1:] + "/" + path
+		}
+		kept = append(kept, strings.TrimSuffix(entry, "/"))
+	}
+	return strings.Join(kept, ",")
+}
+
+// where adds what is known of the binary and the database at the end of a run only.
+func (e *env) where() error {
+	bin, err := harness.Binary()
+	if err != nil {
+		return err
+	}
+	store := e.store
+	if e.pg != nil {
+		store = e.pg.URL("postgres")
+	}
+	if e.kept.Database, err = databaseVersion(e.ctx, store); err != nil {
+		return err
+	}
+	return e.kept.Binary(bin)
+}
+
+// keep writes the record and draws it, where the flags say so.
+func (e *env) keep(file, dir string) error {
+	if file != "" {
+		if err := e.kept.Write(file); err != nil {
+			return fmt.Errorf("-record: %w", err)
+		}
+	}
+	if dir == "" {
+		return nil
+	}
+	return draw(dir, &e.kept)
+}
+
+// redraw draws records that were kept.
+func redraw(dir string, files []string) error {
+	if dir == "" {
+		return fmt.Errorf("%q: files are records to be drawn, and -plots does not say where", files)
+	}
+	var runs []*record.Run
+	for _, path := range files {
+		r, err := record.Read(path)
+		if err != nil {
+			return err
+		}
+		if r.Name == "" {
+			r.Name = strings.TrimSuffix(filepath.Base(path), ".json")
+		}
+		runs = append(runs, r)
+	}
+	return draw(dir, runs...)
+}
+
+func draw(dir string, runs ...*record.Run) error {
+	names, err := plots.Draw(dir, runs)
+	if err != nil {
+		return fmt.Errorf("-plots: %w", err)
+	}
+	for _, name := range names {
+		fmt.Println(filepath.Join(dir, name))
+	}
+	return nil
+}

@@ -1,0 +1,103 @@
+// Package million makes a large cluster out of a number: namespaces, nodes with their
+// leases, ReplicaSets and Pods of about 4 KB, as a backup that `rowlock store restore` takes.
+//
+// It promises that the same Shape gives the same bytes, on every machine; that what it makes
+// is as a real server stores it, so that nothing is written anew or collected when it is
+// loaded; and that no object depends on another one that is not there.
+package million
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// Shape says how large the cluster is, and which one of that size it is.
+type Shape struct {
+	Pods int
+	Seed uint64 // names, addresses and digests follow from it
+}
+
+// How many Pods there are of what.
+const (
+	podsOfANamespace  = 200
+	podsOfANode       = 10
+	podsOfAReplicaSet = 20
+)
+
+// TierLabel selects a tenth of all Pods.
+const TierLabel = "tier=edge"
+
+// tiers are of equal size; TierLabel names the first.
+var tiers = [...]string{"edge", "frontend", "backend", "cache", "queue", "batch", "search", "metrics", "storage", "control"}
+
+// epoch is when the cluster was made. It is fixed: the same Shape is the same file.
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Namespaces is how many there are.
+func (s Shape) Namespaces() int { return atLeastOne(s.Pods / podsOfANamespace) }
+
+// Nodes is how many there are; each has a Lease.
+func (s Shape) Nodes() int { return atLeastOne(s.Pods / podsOfANode) }
+
+// ReplicaSets is how many there are. A namespace has whole ones.
+func (s Shape) ReplicaSets() int { return (s.Pods + podsOfAReplicaSet - 1) / podsOfAReplicaSet }
+
+func atLeastOne(n int) int { return max(1, n) }
+
+// Namespace is the name of one of Namespaces.
+func (s Shape) Namespace(i int) string { return fmt.Sprintf("team-%05d", i) }
+
+// Node is the name of one of Nodes.
+func (s Shape) Node(i int) string { return fmt.Sprintf("node-%06d.zone-%d.example", i, i%3) }
+
+// NamespaceOf is the number of the namespace that a Pod is in.
+func (s Shape) NamespaceOf(pod int) int { return min(pod/podsOfANamespace, s.Namespaces()-1) }
+
+// NodeOf is the number of the node that a Pod runs on. Neighbours run on different ones.
+func (s Shape) NodeOf(pod int) int { return pod * 7919 % s.Nodes() }
+
+// PodName is the name of a Pod, as its ReplicaSet chose it.
+func (s Shape) PodName(i int) string {
+	return fmt.Sprintf("%s-%s", s.replicaSetName(i/podsOfAReplicaSet), suffix(s.chance(ofPods, i), 5))
+}
+
+func (s Shape) app(replicaSet int) string { return fmt.Sprintf("app-%04d", replicaSet%5000) }
+
+func (s Shape) replicaSetName(i int) string { return s.app(i) + "-" + s.hash(i) }
+
+// hash is the pod-template-hash of a ReplicaSet.
+func (s Shape) hash(i int) string { return suffix(s.chance(ofReplicaSets, i), 10) }
+
+// What chance is asked for: numbers of different things are not the same numbers.
+const (
+	ofPods = iota
+	ofReplicaSets
+	ofNodes
+	ofLeases
+	ofNamespaces
+)
+
+// chance is the source of everything that looks random in one object.
+func (s Shape) chance(of, i int) *rand.Rand {
+	return rand.New(rand.NewPCG(s.Seed, uint64(of)<<48|uint64(i)))
+}
+
+// suffix is a random name as Kubernetes makes them.
+func suffix(r *rand.Rand, n int) string {
+	const letters = "bcdfghjklmnpqrstvwxz2456789"
+	out := make([]byte, n)
+	for i := range out {
+		out[i] = letters[r.IntN(len(letters))]
+	}
+	return string(out)
+}
+
+func uid(r *rand.Rand) string {
+	a, b := r.Uint64(), r.Uint64()
+	return fmt.Sprintf("%08x-%04x-4%03x-%04x-%012x", a>>32, a>>16&0xffff, a&0xfff, 0x8000|b>>48&0x3fff, b&0xffffffffffff)
+}
+
+func digest(r *rand.Rand) string {
+	return fmt.Sprintf("%016x%016x%016x%016x", r.Uint64(), r.Uint64(), r.Uint64(), r.Uint64())
+}

@@ -1,0 +1,106 @@
+// Package plots draws records of runs as SVG files: bars with their spread, which can be
+// read on light and on dark pages.
+//
+// It promises files that need nothing else, neither fonts nor scripts nor a library, and
+// that are the same for the same records.
+package plots
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/rowlock/rowlock/e2e/bench/record"
+)
+
+// Draw draws one file into dir for each group of figures, and returns their names. Of
+// several records each has a bar of its own.
+func Draw(dir string, runs []*record.Run) ([]string, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, c := range charts(runs) {
+		name := slug(c.group) + ".svg"
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(c.svg()), 0o644); err != nil {
+			return nil, err
+		}
+		names = append(names, name)
+	}
+	return names, nil
+}
+
+// chart is a group: rows of bars, one bar for each server of each record.
+type chart struct {
+	group   string
+	caption string
+	series  []string // who the bars are of; one color each
+	rows    []row
+}
+
+// row is a figure. Each has a scale of its own, as units differ.
+type row struct {
+	name string
+	bars []bar
+}
+
+type bar struct {
+	series int
+	record.Figure
+}
+
+// charts has the groups, rows and series in the order in which they were measured.
+func charts(runs []*record.Run) []*chart {
+	var all []*chart
+	for _, run := range runs {
+		for _, f := range run.Figures {
+			c := find(&all, func(c *chart) bool { return c.group == f.Group }, func() *chart { return &chart{group: f.Group, caption: captionOf(runs)} })
+			who := f.Server
+			if len(runs) > 1 {
+				who = strings.TrimSpace(run.Name + " " + f.Server)
+			}
+			who = cmp.Or(who, "rowlock")
+			if !slices.Contains(c.series, who) {
+				c.series = append(c.series, who)
+			}
+			i := slices.IndexFunc(c.rows, func(r row) bool { return r.name == f.Name })
+			if i < 0 {
+				i = len(c.rows)
+				c.rows = append(c.rows, row{name: f.Name})
+			}
+			c.rows[i].bars = append(c.rows[i].bars, bar{slices.Index(c.series, who), f})
+		}
+	}
+	return all
+}
+
+func find(all *[]*chart, is func(*chart) bool, make func() *chart) *chart {
+	if i := slices.IndexFunc(*all, is); i >= 0 {
+		return (*all)[i]
+	}
+	*all = append(*all, make())
+	return (*all)[len(*all)-1]
+}
+
+// captionOf says what was measured on what.
+func captionOf(runs []*record.Run) string {
+	var parts []string
+	for _, r := range runs {
+		commit := r.Commit[:min(len(r.Commit), 10)]
+		text := fmt.Sprintf("%s, %s, %d cores, %s, %s", r.Taken.Format("2006-01-02"), cmp.Or(commit, r.Version), r.Cores, cmp.Or(r.CPU, r.Kernel), r.Database)
+		if !slices.Contains(parts, text) {
+			parts = append(parts, text)
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// slug is a name for a file.
+func slug(group string) string {
+	words := strings.FieldsFunc(strings.ToLower(group), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	return cmp.Or(strings.Join(words, "-"), "figures")
+}

@@ -1,0 +1,78 @@
+package record
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+)
+
+// Where says on what something was measured. What cannot be found out is empty.
+type Where struct {
+	Version  string `json:"version"` // of the binary that was measured, as it says itself
+	Commit   string `json:"commit"`
+	Dirty    bool   `json:"dirty,omitempty"` // the tree had changes beside the commit
+	Go       string `json:"go"`
+	CPU      string `json:"cpu"`
+	Cores    int    `json:"cores"`
+	MemoryMB int    `json:"memoryMB"`
+	Kernel   string `json:"kernel"`
+	Database string `json:"database"` // "SQLite 3.50.4", "PostgreSQL 15.8"
+	Load     string `json:"load"`     // averages when the run began: what else the machine did
+}
+
+// Here finds out about this machine and the tree that the command runs in.
+func Here() Where {
+	w := Where{Go: runtime.Version(), Cores: runtime.NumCPU(), Kernel: runtime.GOOS + "/" + runtime.GOARCH}
+	w.Commit = said("git", "rev-parse", "HEAD")
+	w.Dirty = said("git", "status", "--porcelain", "--untracked-files=no") != ""
+	if text := read("/proc/sys/kernel/osrelease"); text != "" {
+		w.Kernel = "Linux " + text
+	}
+	w.CPU = valueOf(read("/proc/cpuinfo"), "model name")
+	if kb, _, ok := strings.Cut(valueOf(read("/proc/meminfo"), "MemTotal"), " "); ok {
+		n, _ := strconv.Atoi(kb) // 0: it is not known
+		w.MemoryMB = n >> 10
+	}
+	if load := strings.Fields(read("/proc/loadavg")); len(load) > 3 {
+		w.Load = strings.Join(load[:3], " ")
+	}
+	return w
+}
+
+// Binary asks the binary that was measured for its version.
+func (w *Where) Binary(path string) error {
+	w.Version = said(path, "version")
+	if w.Version == "" {
+		return fmt.Errorf("%s does not say which version it is", path)
+	}
+	return nil
+}
+
+func read(path string) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
+}
+
+func said(name string, args ...string) string {
+	out, err := exec.Command(name, args...).Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// valueOf finds "key   : value".
+func valueOf(text, key string) string {
+	for line := range strings.Lines(text) {
+		if k, v, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(k) == key {
+			return strings.TrimSpace(v)
+		}
+	}
+	return ""
+}

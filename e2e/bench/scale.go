@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/rowlock/rowlock/e2e/bench/million"
+	"github.com/rowlock/rowlock/e2e/bench/record"
+	"github.com/rowlock/rowlock/e2e/harness"
+)
+
+// scaled is a server with a large cluster in its database, for the time of -scale.
+type scaled struct {
+	*env
+	shape  million.Shape
+	dir    string
+	store  string
+	server *harness.Server
+	stored float64 // MB of live values
+	bare   memory  // of a server whose database is empty
+}
+
+// scaleParts are measured one after the other on one database; -only chooses among them.
+var scaleParts = []struct {
+	name string
+	run  func(*scaled) error
+}{
+	{"start", scaleStart},
+	{"memory", scaleMemory},
+	{"pages", scalePages},
+	{"label", scaleLabel},
+	{"node", scaleNode},
+	{"whole", scaleWhole},
+	{"informers", scaleInformers},
+	{"create", scaleCreate},
+	{"month", scaleMonth},
+}
+
+// measureScale builds the cluster and measures all parts in one run.
+func measureScale(e *env) (err error) {
+	dir, err := os.MkdirTemp("", "rowlock-bench-scale-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	s := &scaled{env: e, shape: million.Shape{Pods: e.objects, Seed: e.number}, dir: dir}
+	if s.store, err = e.newStore(dir); err != nil {
+		return err
+	}
+	defer func() {
+		if s.server != nil {
+			s.server.Kill()
+		}
+	}()
+	if err := s.build(); err != nil {
+		return fmt.Errorf("building the cluster: %w", err)
+	}
+	for _, p := range scaleParts {
+		if !e.only.MatchString(p.name) {
+			continue
+		}
+		if err := p.run(s); err != nil {
+			return fmt.Errorf("%s: %w\n%s", p.name, err, s.lastWords())
+		}
+	}
+	return nil
+}
+
+// build restores the cluster into the database, and has a server on it once, which makes
+// its certificates and the objects that it adds to every cluster.
+func (s *scaled) build() error {
+	seed := s.seed
+	if seed == "" {
+		seed = filepath.Join(s.dir, "seed")
+	}
+	began := time.Now()
+	if err := s.shape.File(seed); err != nil {
+		return fmt.Errorf("-seed: %w", err)
+	}
+	s.figure(record.Of("building", "backup of the cluster", "s", record.Lower, time.Since(began).Seconds()))
+	bin, err := harness.Binary()
+	if err != nil {
+		return err
+	}
+	began = time.Now()
+	cmd := exec.CommandContext(s.ctx, bin, "store", "restore", seed, "--store", s.store)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("store restore: %w\n%s", err, out)
+	}
+	s.figure(record.Of("building", "store restore", "s", record.Lower, time.Since(began).Seconds()))
+	if s.bare, err = s.empty(); err != nil {
+		return err
+	}
+	if err := s.start(s.ctx); err != nil {
+		return err
+	}
+	if err := s.quiet(); err != nil {
+		return err
+	}
+	w, err := weigh(s.ctx, s.store)
+	if err != nil {
+		return err
+	}
+	s.stored = float64(w.live) / (1 << 20)
+	s.figure(record.Of("building", "objects", "", "", float64(w.objects)))
+	s.figure(record.Of("building", "stored bytes, the sum of the values", "MB", "", s.stored))
+	s.figure(record.Of("building", "files of the database by stored bytes", "times", record.Lower, float64(w.size)/float64(w.live)))
+	return nil
+}
+
+// empty is what a server holds whose database is empty.
+func (s *scaled) empty() (memory, error) {
+	other, stop, err := s.env.start()
+	if err != nil {
+		return memory{}, err
+	}
+	defer stop()
+	return calm(other.Pid())
+}
+
+// start has a server on the database, in place of the one before.
+func (s *scaled) start(ctx context.Context, args ...string) error {
+	port := 0
+	if s.server != nil {
+		port = s.server.Port
+		if err := s.stop(); err != nil {
+			return err
+		}
+	}
+	var err error
+	s.server, err = harness.Start(ctx, s.options(port, args...))
+	return err
+}
+
+// options are those of a server on the database.
+func (s *scaled) options(port int, args ...string) harness.Options {
+	if profiles.dir != "" {
+		args = append(args, "--profiling")
+	}
+	return harness.Options{DataDir: filepath.Join(s.dir, "data"), Store: s.store, Port: port, Args: args}
+}
+
+func (s *scaled) stop() error {
+	server := s.server
+	s.server = nil
+	return server.Stop()
+}
+
+// quiet waits until the server writes no more: it has made its own objects then.
+func (s *scaled) quiet() error {
+	c, err := newClient(s.server)
+	if err != nil {
+		return err
+	}
+	last, since := "", time.Now()
+	for late := until(10 * time.Minute); time.Since(since) < 3*time.Second; {
+		if late() {
+			return errors.New("the server still writes ten minutes after its start")
+		}
+		now, err := revision(c)
+		if err != nil {
+			return err
+		}
+		if now != last {
+			last, since = now, time.Now()
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	return nil
+}
+
+// revision is that of the newest write.
+func revision(c *client) (string, error) {
+	text, err := c.read("/api/v1/namespaces?limit=1")
+	_, rest, _ := strings.Cut(string(text), `"resourceVersion":"`)
+	rv, _, _ := strings.Cut(rest, `"`)
+	return rv, err
+}
+
+// clients connect when they are used.
+func (s *scaled) clients(n int, h2 bool) ([]*client, error) {
+	t, err := own(s.server)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*client, n)
+	for i := range out {
+		out[i] = t.client(h2)
+	}
+	return out, nil
+}
+
+// windows measures a part several times, so that its figures have a spread.
+func (s *scaled) windows(measure func() (result, error)) ([]result, error) {
+	var all []result
+	for range max(1, s.pairs) {
+		r, err := measure()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+// lastWords is the end of what the server said.
+func (s *scaled) lastWords() string {
+	if s.server == nil {
+		return ""
+	}
+	lines := strings.Split(strings.TrimSpace(s.server.Log()), "\n")
+	return strings.Join(lines[max(0, len(lines)-10):], "\n")
+}
+
+// of takes a number from each result.
+func of(all []result, what func(result) float64) []float64 {
+	out := make([]float64, len(all))
+	for i, r := range all {
+		out[i] = what(r)
+	}
+	return out
+}
+
+func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+func p50(r result) float64 { return millis(r.p50) }
+func p99(r result) float64 { return millis(r.p99) }

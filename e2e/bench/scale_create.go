@@ -1,0 +1,165 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rowlock/rowlock/e2e/bench/million"
+	"github.com/rowlock/rowlock/e2e/bench/record"
+)
+
+const (
+	writers       = 32
+	leasesAt      = 100              // renewals a second, beside everything else
+	selectorsAt   = 2                // pages of the label selector a second, beside everything else
+	shortRetained = 30 * time.Second // so that compaction has something to do
+)
+
+// mold makes bodies of Pods to be created: those of the cluster, with another name.
+type mold struct{ before, after []byte }
+
+// molds are of some Pods of the cluster.
+func molds(shape million.Shape, n int) ([]mold, []string, error) {
+	var all []mold
+	var paths []string
+	for i := range n {
+		p := shape.Pod(i * 97 % shape.Pods)
+		p.UID, p.ManagedFields, p.GenerateName = "", nil, ""
+		p.Status.Reset()
+		body, err := json.Marshal(p)
+		if err != nil {
+			return nil, nil, err
+		}
+		before, after, found := bytes.Cut(body, []byte(`"name":"`+p.Name+`"`))
+		if !found {
+			return nil, nil, fmt.Errorf("no name in %s", body)
+		}
+		all = append(all, mold{append(before, `"name":"`...), append([]byte(`"`), after...)})
+		paths = append(paths, "/api/v1/namespaces/"+p.Namespace+"/pods")
+	}
+	return all, paths, nil
+}
+
+func (m mold) with(name string) []byte {
+	return append(append(append(make([]byte, 0, len(m.before)+len(name)+len(m.after)), m.before...), name...), m.after...)
+}
+
+// creator creates Pods of new names.
+type creator struct {
+	molds []mold
+	paths []string
+	made  atomic.Int64
+}
+
+func (s *scaled) creator() (*creator, error) {
+	m, paths, err := molds(s.shape, 64)
+	return &creator{molds: m, paths: paths}, err
+}
+
+func (k *creator) one(c *client) error {
+	n := int(k.made.Add(1))
+	at := n % len(k.molds)
+	_, err := c.do("POST", k.paths[at], "application/json", "", k.molds[at].with(fmt.Sprintf("new-%08d", n)))
+	return err
+}
+
+// scaleCreate measures creates of Pods at half of the highest rate, while pages, selectors
+// and renewals of leases go on and what they supersede is compacted.
+func scaleCreate(s *scaled) error {
+	if err := s.start(s.ctx, "--history-retention="+shortRetained.String()); err != nil {
+		return err
+	}
+	k, err := s.creator()
+	if err != nil {
+		return err
+	}
+	most, err := s.windows(func() (result, error) {
+		return drive(s.server, writers, s.seconds, func(c *client, _, _ int) (int64, error) { return 0, k.one(c) })
+	})
+	if err != nil {
+		return err
+	}
+	highest := record.Of("creates", "highest rate, 32 clients", "1/s", record.Higher, of(most, func(r result) float64 { return r.rate })...)
+	s.figure(highest)
+	s.figure(record.Of("creates", "highest rate, processor time of one", "ms", record.Lower, of(most, func(r result) float64 { return millis(r.cpu) })...))
+	var beside []mixture
+	all, err := s.windows(func() (result, error) {
+		m, err := s.mixed(k, highest.Median/2)
+		beside = append(beside, m)
+		return m.creates, err
+	})
+	if err != nil {
+		return err
+	}
+	s.figure(record.Of("creates", "half of it among other requests, rate", "1/s", record.Higher, of(all, func(r result) float64 { return r.rate })...))
+	s.figure(record.Of("creates", "half of it among other requests, p50", "ms", record.Lower, of(all, p50)...))
+	s.promised(record.Of("creates", "half of it among other requests, p99", "ms", record.Lower, of(all, p99)...), 20)
+	for i, name := range besideNames {
+		var p []float64
+		for _, m := range beside {
+			p = append(p, millis(m.beside[i].p99))
+		}
+		s.figure(record.Of("creates", "meanwhile "+name+", p99", "ms", record.Lower, p...))
+	}
+	return nil
+}
+
+// mixture is what was measured of creates and of what went on beside them.
+type mixture struct {
+	creates result
+	beside  [4]result
+}
+
+var besideNames = [4]string{"pages of 500", "node-name selector", "label selector, a page of 500", "renewals of leases"}
+
+// mixed has everything go on at once for the usual time.
+func (s *scaled) mixed(k *creator, perSecond float64) (m mixture, err error) {
+	over := until(2 * s.seconds)
+	profiled := profile(s.server, s.seconds)
+	var wg sync.WaitGroup
+	errs := make([]error, len(m.beside)+1)
+	for i, work := range [...]func(func() bool) (result, error){s.pager, s.kubelets, s.selectors, s.heartbeats} {
+		wg.Go(func() { m.beside[i], errs[i] = work(over) })
+	}
+	wg.Go(func() {
+		clients, err := s.clients(writers, overHTTP2)
+		if err == nil {
+			m.creates, err = steady(clients, perSecond, over, func(c *client, _, _ int) error { return k.one(c) })
+		}
+		errs[len(m.beside)] = err
+	})
+	wg.Wait()
+	return m, errors.Join(errors.Join(errs...), profiled())
+}
+
+// selectors read pages of what the label selects.
+func (s *scaled) selectors(over func() bool) (result, error) {
+	clients, err := s.clients(1, overHTTP2)
+	if err != nil {
+		return result{}, err
+	}
+	query := allPods + "?limit=500&labelSelector=" + url.QueryEscape(million.TierLabel)
+	return steady(clients, selectorsAt, over, func(c *client, _, _ int) error {
+		_, err := c.do("GET", query, "", "", nil)
+		return err
+	})
+}
+
+// heartbeats renew the leases of nodes.
+func (s *scaled) heartbeats(over func() bool) (result, error) {
+	clients, err := s.clients(4, overHTTP2)
+	if err != nil {
+		return result{}, err
+	}
+	return steady(clients, leasesAt, over, func(c *client, w, i int) error {
+		return renew(c, nodeLeases+"/"+s.shape.Node((i*len(clients)+w)*31%s.shape.Nodes()))
+	})
+}
+
+const nodeLeases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
