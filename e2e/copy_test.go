@@ -1,9 +1,13 @@
 package e2e
 
 import (
+	"net/http"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -56,18 +60,20 @@ func wantCopied(t *testing.T, source, target *harness.Server) {
 }
 
 // TestCopy: what a live cluster, or a database, has comes into another cluster through its
-// API, owners with their new UIDs; a second run changes nothing; what others own and what
-// the user may not is named and left.
+// API, owners with their new UIDs, also after a run that was killed; a second run changes
+// nothing; what others own and what the user may not is named and left.
 func TestCopy(t *testing.T) {
 	postgres := startPostgres(t)
 	store := "sqlite:" + filepath.Join(t.TempDir(), "from.db")
 	source := liveCluster(t, store)
+	source.Kubectl(t).Run("patch", "deployment", "web", "-n", "shop", "--subresource=status", "--type=merge", "-p", `{"status":{"replicas":5}}`)
 	for name, c := range map[string]struct {
-		to   string
-		from []string
+		to     string
+		from   []string
+		killed bool
 	}{
-		"cluster to postgres": {createDB(t, postgres, "copied"), []string{"--from-kubeconfig", source.Kubeconfig}},
-		"database to sqlite":  {"", []string{"--store", store}},
+		"cluster to postgres": {createDB(t, postgres, "copied"), []string{"--from-kubeconfig", source.Kubeconfig}, true},
+		"database to sqlite":  {"", []string{"--store", store}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			target := harness.StartT(t, harness.Options{Store: c.to})
@@ -82,7 +88,12 @@ func TestCopy(t *testing.T) {
 					t.Errorf("a trial made %s", name)
 				}
 			}
-			if a, errOut, err = copyInto(t, args...); err != nil || a.Total.Created < 50 || a.Total.Conflicts+a.Total.Failed > 0 || !a.told("apiservices.apiregistration.k8s.io", "v1.", "skipped") {
+			before := int64(0)
+			if c.killed {
+				copyKilled(t, target, args)
+				before = 20
+			}
+			if a, errOut, err = copyInto(t, args...); err != nil || a.Total.Unchanged < before || a.Total.Created+a.Total.Unchanged < 50 || a.Total.Changed > 0 || a.Total.Conflicts+a.Total.Failed > 0 || !a.told("apiservices.apiregistration.k8s.io", "v1.", "skipped") {
 				t.Fatalf("%v, %+v, %s", err, a, errOut)
 			}
 			wantCopied(t, source, target)
@@ -93,8 +104,71 @@ func TestCopy(t *testing.T) {
 			if a, errOut, err = copyInto(t, args...); err != nil || a.Total.Created+a.Total.Changed > 0 || a.Total.Unchanged < 50 {
 				t.Errorf("again: %v, %+v, %s", err, a.Total, errOut)
 			}
+			if !c.killed { // each costs time
+				copyChosen(t, kubectl, args)
+			}
 			copyRefused(t, target, kubectl, args)
 		})
+	}
+}
+
+// copyKilled runs the command, slowly, until it has written something, and kills it. No file
+// of it stays.
+func copyKilled(t *testing.T, target *harness.Server, args []string) {
+	t.Helper()
+	bin, err := harness.Binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	cmd := exec.Command(bin, append([]string{"copy", "--qps", "150", "--burst", "1", "--workers", "1", "--exclude", "*.rbac.authorization.k8s.io"}, args...)...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "TMPDIR="+dir)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	get := asAdministrator(t, target)
+	for until := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		if code, _ := get("/api/v1/namespaces/shop/configmaps/c20"); code == http.StatusOK || time.Now().After(until) {
+			break
+		}
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatalf("a run that was to be killed had ended: %v, %v", err, <-ended)
+	}
+	<-ended
+	if code, _ := get("/api/v1/namespaces/shop/pods/p"); code != http.StatusNotFound {
+		t.Errorf("a run that was killed midway had copied everything: %d", code)
+	}
+	if files, err := os.ReadDir(dir); err != nil || len(files) > 0 {
+		t.Errorf("the run that was killed leaves %v, %v", files, err)
+	}
+}
+
+// copyChosen goes on with a target in which all is copied: the status, labels, addresses.
+func copyChosen(t *testing.T, kubectl *harness.Kubectl, args []string) {
+	t.Helper()
+	only := func(more ...string) []string { return append(append([]string{}, args...), more...) }
+	if a, errOut, err := copyInto(t, only("--with-status", "--resources", "deployments.apps")...); err != nil || a.Total.Changed != 1 {
+		t.Errorf("the status: %v, %+v, %s", err, a.Total, errOut)
+	}
+	if got := kubectl.Run("get", "deployment", "web", "-n", "shop", "-o", "jsonpath={.status.replicas}"); got != "5" {
+		t.Errorf("the status has %s replicas", got)
+	}
+	kubectl.Run("delete", "service", "web", "-n", "shop")
+	if _, err := kubectl.Try(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"other","namespace":"shop"},"spec":{"type":"NodePort","clusterIP":"10.96.7.7","ports":[{"port":80,"nodePort":30123}]}}`, "create", "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+	a, errOut, err := copyInto(t, only("--resources", "services", "-n", "shop")...)
+	if err != nil || a.Total.Created != 1 || !a.told("services", "web", "noted") {
+		t.Errorf("an address that is taken: %v, %+v, %s", err, a, errOut)
+	}
+	if got := kubectl.Run("get", "service", "web", "-n", "shop", "-o", "jsonpath={.spec.clusterIP} {.spec.ports[0].nodePort}"); strings.Contains(got, "10.96.7.7") || strings.Contains(got, "30123") {
+		t.Errorf("the Service has %s", got)
+	}
+	if a, errOut, err := copyInto(t, only("-l", "kubernetes.io/metadata.name=shop", "-n", "shop")...); err != nil || a.Total.Unchanged != 1 || a.Total.Created+a.Total.Changed > 0 {
+		t.Errorf("by a label that the namespace has: %v, %+v, %s", err, a.Total, errOut)
 	}
 }
 

@@ -130,7 +130,7 @@ func (o *copyOptions) run(ctx context.Context) error {
 	}
 	defer to.Close()
 	if _, err := to.Discover(ctx); err != nil { // before hours are spent on reading
-		return fmt.Errorf("--to-kubeconfig: %w", err)
+		return explain(ctx, fmt.Errorf("--to-kubeconfig: %w", err), "nothing was copied")
 	}
 	from, err := o.read(ctx)
 	if err != nil {
@@ -185,7 +185,20 @@ func (a copyAnswer) table(w io.Writer) {
 	for _, l := range a.LeftOut {
 		fmt.Fprintf(w, "left out\t%s\t-\t-\t%s\n", safe(l.Resource), safe(l.Reason))
 	}
+	kept := map[[2]string]int{} // skipped objects of a resource, by reason: a line for many
 	for _, d := range a.Details {
+		if d.Outcome == copying.Skipped {
+			kept[[2]string{d.Resource, d.Reason}]++
+		}
+	}
+	for _, d := range a.Details {
+		alike := [2]string{d.Resource, d.Reason}
+		if n := kept[alike]; d.Outcome == copying.Skipped && n != 1 {
+			if kept[alike] = 0; n > 1 {
+				fmt.Fprintf(w, "%s\t%s\t-\t(%d objects)\t%s\n", d.Outcome, safe(d.Resource), n, dash(d.Reason))
+			}
+			continue
+		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", d.Outcome, safe(d.Resource), dash(d.Namespace), safe(d.Name), dash(d.Reason))
 	}
 	if a.Unnamed > 0 {

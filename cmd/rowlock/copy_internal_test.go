@@ -37,6 +37,20 @@ func TestCopyTableIsText(t *testing.T) {
 	}
 }
 
+// TestCopyTableIsShort: what is skipped for one reason is one line, and still counted.
+func TestCopyTableIsShort(t *testing.T) {
+	a := copyAnswer{Report: &copying.Report{}}
+	for i := range 20 {
+		a.Details = append(a.Details, copying.Detail{Resource: "clusterroles", Name: fmt.Sprint("r", i), Outcome: copying.Skipped, Reason: "its own"}, copying.Detail{Resource: "pods", Name: fmt.Sprint("p", i), Outcome: copying.Failed, Reason: "no"})
+	}
+	a.Details = append(a.Details, copying.Detail{Resource: "secrets", Name: "alone", Outcome: copying.Skipped, Reason: "its own"})
+	var b strings.Builder
+	a.table(&b)
+	if text := b.String(); strings.Count(text, "clusterroles") != 1 || !strings.Contains(text, "(20 objects)\tits own") || strings.Count(text, "failed\tpods") != 20 || !strings.Contains(text, "alone\tits own") {
+		t.Errorf("%s", text)
+	}
+}
+
 // TestCopyRefuses: flags that say nothing about this source, or nothing at all, are refused
 // by their names.
 func TestCopyRefuses(t *testing.T) {

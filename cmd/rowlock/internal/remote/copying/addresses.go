@@ -1,6 +1,7 @@
 package copying
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -12,10 +13,15 @@ import (
 
 // keepAddresses leaves to a Service that is there its addresses, which cannot change: an
 // earlier run may have got others than those of the source.
-func (c *copier) keepAddresses(t *task, live []byte) error {
+func (c *copier) keepAddresses(ctx context.Context, t *task, live []byte) error {
 	if t.Resource != "services" {
 		return nil
 	}
+	done, err := c.look(ctx, live)
+	if err != nil {
+		return err
+	}
+	defer done()
 	there, err := decode(live)
 	if err != nil {
 		return err

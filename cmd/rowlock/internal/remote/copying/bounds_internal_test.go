@@ -2,10 +2,14 @@ package copying
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // one is a Source of one object.
@@ -41,5 +45,41 @@ func TestMostDetails(t *testing.T) {
 	}
 	if r.finish(); len(r.Details) != mostDetails || r.Unnamed != 5 || r.Total.Failed != mostDetails+5 {
 		t.Errorf("%d details, %d unnamed, %+v", len(r.Details), r.Unnamed, r.Total)
+	}
+}
+
+// TestLook: answers of the target that are large are taken apart one after the other, and one
+// that is larger than all may be is taken apart alone.
+func TestLook(t *testing.T) {
+	c := &copier{looking: semaphore.NewWeighted(mostUnderWay)}
+	done, err := c.look(t.Context(), make([]byte, mostUnderWay/2), make([]byte, mostUnderWay))
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := make(chan error, 1)
+	go func() {
+		done, err := c.look(t.Context(), make([]byte, 1))
+		if err == nil {
+			done()
+		}
+		second <- err
+	}()
+	select {
+	case err := <-second:
+		t.Fatalf("a second answer was taken apart beside the first: %v", err)
+	case <-time.After(20 * time.Millisecond):
+	}
+	done()
+	if err := <-second; err != nil {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if done, err = c.look(t.Context(), make([]byte, mostUnderWay)); err != nil {
+		t.Fatal(err)
+	}
+	defer done()
+	if _, err := c.look(ctx, make([]byte, 1)); !errors.Is(err, context.Canceled) {
+		t.Errorf("a look after the end: %v", err)
 	}
 }

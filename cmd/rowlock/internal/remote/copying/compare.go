@@ -2,6 +2,7 @@ package copying
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"reflect"
 
@@ -19,9 +20,28 @@ func decode(data []byte) (map[string]any, error) {
 	return object, nil
 }
 
+// look waits until answers of the target may be taken apart: as many bytes of them at once
+// as of objects under way. The caller calls done, and looks at nothing else before.
+func (c *copier) look(ctx context.Context, answers ...[]byte) (done func(), err error) {
+	var weight int64
+	for _, a := range answers {
+		weight += int64(len(a))
+	}
+	weight = min(weight, mostUnderWay)
+	if err := c.looking.Acquire(ctx, weight); err != nil {
+		return nil, err
+	}
+	return func() { c.looking.Release(weight) }, nil
+}
+
 // equal says whether what is there is what would be written: nothing is missing, and
 // nothing is there besides.
-func equal(t *task, r remote.Resource, live []byte) (bool, error) {
+func (c *copier) equal(ctx context.Context, t *task, r remote.Resource, live []byte) (bool, error) {
+	done, err := c.look(ctx, live)
+	if err != nil {
+		return false, err
+	}
+	defer done()
 	there, err := decode(live)
 	if err != nil {
 		return false, err

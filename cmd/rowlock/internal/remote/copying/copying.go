@@ -13,8 +13,8 @@
 // Neither side is trusted. Objects are not kept in memory: what is, is a bit for each
 // object, some 100 bytes for each of at most 4,000,000 that are named as owners, what the
 // report names, and the objects that are being written, of which there are as many as
-// workers and at most 32 MiB, or one. What a target answers is bounded by package remote;
-// owners more than 100 deep are not waited for. Run starts its workers and waits for them.
+// workers and at most 32 MiB, or one, and as much of what the target shows of them. What
+// a target answers is bounded by package remote; owners more than 100 deep are not waited for. Run starts its workers and waits for them.
 package copying
 
 import (
@@ -64,7 +64,11 @@ type Options struct {
 // Run copies. The report tells what became of each object, also together with an error,
 // which is about the way to the server or the source, and not about an object.
 func Run(ctx context.Context, to *remote.Client, from Source, o Options) (*Report, error) {
-	c := &copier{to: to, from: from, o: o, report: newReport(o.DryRun), done: map[string]*bits{}, planned: map[string]bool{}, owners: map[ownerKey]*owner{}, mostOwners: mostOwners, weight: semaphore.NewWeighted(mostUnderWay)}
+	c := &copier{
+		to: to, from: from, o: o, report: newReport(o.DryRun), done: map[string]*bits{}, planned: map[string]bool{},
+		owners: map[ownerKey]*owner{}, mostOwners: mostOwners,
+		weight: semaphore.NewWeighted(mostUnderWay), looking: semaphore.NewWeighted(mostUnderWay),
+	}
 	if c.o.Workers <= 0 {
 		c.o.Workers = 8
 	}
@@ -85,6 +89,7 @@ type copier struct {
 	report     *Report
 	mostOwners int
 	weight     *semaphore.Weighted // of objects under way, in bytes
+	looking    *semaphore.Weighted // of answers of the target that are taken apart, in bytes
 	done       map[string]*bits    // which objects of a resource are finished, by their place in it
 
 	mu      sync.Mutex

@@ -140,10 +140,10 @@ func (c *copier) get(ctx context.Context, t *task, r remote.Resource) ([]byte, e
 // afterwards.
 func (c *copier) apply(ctx context.Context, t *task, r remote.Resource, live []byte) (o Outcome, body []byte, err error) {
 	if live != nil {
-		if err := c.keepAddresses(t, live); err != nil {
+		if err := c.keepAddresses(ctx, t, live); err != nil {
 			return "", nil, err
 		}
-		same, err := equal(t, r, live)
+		same, err := c.equal(ctx, t, r, live)
 		if err != nil {
 			return "", nil, err
 		}
@@ -168,7 +168,7 @@ func (c *copier) apply(ctx context.Context, t *task, r remote.Resource, live []b
 	case live == nil:
 		return Created, body, nil
 	}
-	other, err := c.differs(live, body)
+	other, err := c.differs(ctx, live, body)
 	if err != nil || other {
 		return Changed, body, err
 	}
@@ -177,10 +177,15 @@ func (c *copier) apply(ctx context.Context, t *task, r remote.Resource, live []b
 
 // differs says whether a write changed an object. One that is tried leaves the version as
 // it was, whatever it would change.
-func (c *copier) differs(before, after []byte) (bool, error) {
+func (c *copier) differs(ctx context.Context, before, after []byte) (bool, error) {
 	if !c.o.DryRun {
 		return versionOf(before) != versionOf(after), nil
 	}
+	done, err := c.look(ctx, before, after)
+	if err != nil {
+		return false, err
+	}
+	defer done()
 	was, err := decode(before)
 	if err != nil {
 		return false, err
@@ -236,21 +241,28 @@ func (c *copier) create(ctx context.Context, t *task, r remote.Resource) ([]byte
 	if failed != nil || live == nil {
 		return nil, errors.Join(err, failed)
 	}
-	if same, failed := equal(t, r, live); failed != nil || !same {
+	if same, failed := c.equal(ctx, t, r, live); failed != nil || !same {
 		return nil, errors.Join(err, failed)
 	}
 	return live, nil
 }
 
-// status writes the status of an object that is there. What controllers of the target say
-// in it is theirs, as any field of others is.
-func (c *copier) status(ctx context.Context, t *task, r remote.Resource, status any, there []byte) (bool, error) {
-	has, err := decode(there)
+// hasStatus says whether an object of the target says all that a status says.
+func (c *copier) hasStatus(ctx context.Context, status any, there []byte) (bool, error) {
+	done, err := c.look(ctx, there)
 	if err != nil {
 		return false, err
 	}
-	if within(status, has["status"]) {
-		return false, nil
+	defer done()
+	has, err := decode(there)
+	return within(status, has["status"]), err
+}
+
+// status writes the status of an object that is there. What controllers of the target say
+// in it is theirs, as any field of others is.
+func (c *copier) status(ctx context.Context, t *task, r remote.Resource, status any, there []byte) (bool, error) {
+	if has, err := c.hasStatus(ctx, status, there); has || err != nil {
+		return false, err
 	}
 	body, err := c.applied(ctx, t.path(r)+"/status", map[string]any{
 		"apiVersion": r.APIVersion(), "kind": t.object["kind"], "status": status,
@@ -259,5 +271,5 @@ func (c *copier) status(ctx context.Context, t *task, r remote.Resource, status 
 	if err != nil {
 		return false, err
 	}
-	return c.differs(there, body)
+	return c.differs(ctx, there, body)
 }
