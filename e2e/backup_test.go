@@ -224,6 +224,7 @@ func waitForBackup(t *testing.T, server *harness.Server) {
 			t.Fatalf("%d %v", code, err)
 		}
 		if bytes.Contains(body, []byte("\nrowlock_backup_lag_revisions 0\n")) && bytes.Contains(body, []byte("\nrowlock_backup_active 1\n")) {
+			want(t, a, http.StatusOK, http.MethodGet, "/readyz/backup", "", "")
 			return
 		}
 	}
