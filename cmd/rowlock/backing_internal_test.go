@@ -71,7 +71,9 @@ func TestBackupMetrics(t *testing.T) {
 		}
 	}()
 	write("a")
-	got := await(t, metrics, func(m map[string]float64) bool { return m["rowlock_backup_bases_total"] == 1 && m["rowlock_backup_revision"] == 1 })
+	got := await(t, metrics, func(m map[string]float64) bool {
+		return m["rowlock_backup_bases_total"] == 1 && m["rowlock_backup_revision"] == 1
+	})
 	if got["rowlock_backup_active"] != 1 || got["rowlock_backup_lag_seconds"] > lateBackup.Seconds() || got["rowlock_backup_failures_total"]+got["rowlock_backup_gaps_total"] != 0 {
 		t.Errorf("while it follows it tells %v", got)
 	}
@@ -82,14 +84,18 @@ func TestBackupMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	write("b")
-	got = await(t, metrics, func(m map[string]float64) bool { return m["rowlock_backup_failures_total"] > 0 && m["rowlock_backup_lag_revisions"] == 1 })
+	got = await(t, metrics, func(m map[string]float64) bool {
+		return m["rowlock_backup_failures_total"] > 0 && m["rowlock_backup_lag_revisions"] == 1
+	})
 	if s := f.Stats(); s.LastError == "" || got["rowlock_backup_active"] != 1 {
 		t.Errorf("without its folder it tells %v, %q", got, s.LastError)
 	}
 	if err := os.Rename(dir+".away", dir); err != nil {
 		t.Fatal(err)
 	}
-	await(t, metrics, func(m map[string]float64) bool { return m["rowlock_backup_revision"] == 2 && m["rowlock_backup_lag_revisions"] == 0 })
+	await(t, metrics, func(m map[string]float64) bool {
+		return m["rowlock_backup_revision"] == 2 && m["rowlock_backup_lag_revisions"] == 0
+	})
 	if s := f.Stats(); s.LastError != "" {
 		t.Errorf("caught up it still says %q", s.LastError)
 	}
