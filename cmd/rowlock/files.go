@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime"
 	"strings"
 
 	"k8s.io/client-go/tools/clientcmd"
@@ -79,6 +80,19 @@ func reportLoose(log *slog.Logger, files ...source) {
 		log.Warn("a file with secrets in it can be read or written by others than its owner; it should have the mode 0600",
 			"flag", f.flag, "file", f.path, "mode", fmt.Sprintf("%04o", info.Mode().Perm()))
 	}
+}
+
+// notEverybodys refuses a folder that everybody may write to, sticky or not: what somebody
+// put there beforehand, by a name that is expected, would be taken for our own.
+func notEverybodys(flag, dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return nil // who writes to it says so
+	}
+	if mode := info.Mode(); mode.Perm()&0o002 != 0 && runtime.GOOS != "windows" {
+		return fmt.Errorf("%s: everybody may write to the folder %s (mode %04o), and could put there what would then be taken for ours: name one that is yours alone", flag, dir, mode.Perm())
+	}
+	return nil
 }
 
 // ownSecrets are the files of a data directory that nobody else looks after.

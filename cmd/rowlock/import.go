@@ -164,6 +164,9 @@ func (o *importOptions) move(ctx context.Context, job *intake.Job, files along) 
 			}
 			job.Spool = filepath.Join(o.dataDir, "import")
 		}
+		if err := notEverybodys("--spool", filepath.Dir(job.Spool)); err != nil {
+			return err
+		}
 	}
 	p := o.progress("reading")
 	job.Progress = p.show

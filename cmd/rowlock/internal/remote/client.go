@@ -220,16 +220,12 @@ func (c *Client) once(ctx context.Context, r Request) (*answer, error) {
 // Do sends a request and reads the whole answer, which must be small: as large as an
 // object may be.
 func (c *Client) Do(ctx context.Context, r Request) ([]byte, error) {
-	return c.read(ctx, r, c.cfg.Object)
-}
-
-func (c *Client) read(ctx context.Context, r Request, most int64) ([]byte, error) {
 	a, err := c.open(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	defer a.Close()
-	a.left = min(a.left, most)
+	a.left = min(a.left, c.cfg.Object)
 	return a.all()
 }
 
