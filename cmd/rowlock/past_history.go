@@ -1,18 +1,15 @@
 package main
 
 import (
+	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/cluster"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/moments"
@@ -86,22 +83,40 @@ func (o *historyOptions) run(ctx context.Context, out io.Writer, args []string) 
 	switch o.output {
 	case "":
 		return o.draw(ctx, out, c, targets)
-	case "wide", "json", "yaml":
-		return o.print(ctx, out, c, targets)
+	case "wide":
+		return o.print(ctx, &rowPrinter{w: newTable(out)}, c, targets)
+	case "json", "yaml":
+		return o.print(ctx, &listPrinter{out: bufio.NewWriter(out), yaml: o.output == "yaml"}, c, targets)
 	}
 	return fmt.Errorf("--output %q: want json, yaml or wide", o.output)
 }
 
-// collect is the past of one object, newest first. An object without one is an error.
-func (o *historyOptions) collect(ctx context.Context, c *cluster.Client, t cluster.Target) ([]revisions.Revision, bool, error) {
-	var list []revisions.Revision
-	more, err := revisions.List(ctx, c, t, o.query, func(r *revisions.Revision) (bool, error) {
-		list = append(list, *r)
-		return true, nil
+// each calls do for the past of one object, newest first, until it answers false. An object
+// without one is an error.
+func (o *historyOptions) each(ctx context.Context, c *cluster.Client, t cluster.Target, do func(*revisions.Revision) (bool, error)) (more bool, err error) {
+	known := false
+	more, err = revisions.List(ctx, c, t, o.query, func(r *revisions.Revision) (bool, error) {
+		known = true
+		return do(r)
 	})
-	if err == nil && len(list) == 0 && o.since == "" && o.until == "" {
+	if err == nil && !known && o.since == "" && o.until == "" {
 		err = fmt.Errorf("%s: nothing is known of it, now or in the past that is kept", t.Where())
 	}
+	return more, err
+}
+
+// mostDrawn is how much is held of the past of one object to draw it, in bytes: a line of time
+// begins with the oldest write, which comes last.
+const mostDrawn = 64 << 20
+
+// collect is the past of one object, newest first, as much of it as is held.
+func (o *historyOptions) collect(ctx context.Context, c *cluster.Client, t cluster.Target) (list []revisions.Revision, more bool, err error) {
+	held := 0
+	more, err = o.each(ctx, c, t, func(r *revisions.Revision) (bool, error) {
+		list = append(list, *r)
+		held += r.Weight()
+		return held < mostDrawn, nil
+	})
 	return list, more, err
 }
 
@@ -125,48 +140,6 @@ func (o *historyOptions) draw(ctx context.Context, out io.Writer, c *cluster.Cli
 		}
 	}
 	return nil
-}
-
-// print writes revisions as the server gave them, newest first.
-func (o *historyOptions) print(ctx context.Context, out io.Writer, c *cluster.Client, targets []cluster.Target) error {
-	items := []revisions.Revision{}
-	for _, t := range targets {
-		list, _, err := o.collect(ctx, c, t)
-		if err != nil {
-			return err
-		}
-		items = append(items, list...)
-	}
-	if o.output == "wide" {
-		return o.table(out, items)
-	}
-	data, err := json.MarshalIndent(map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{}, "items": items}, "", "    ")
-	if err == nil && o.output == "yaml" {
-		data, err = yaml.JSONToYAML(data)
-	} else {
-		data = append(data, '\n')
-	}
-	if err != nil {
-		return err
-	}
-	_, err = out.Write(data)
-	return err
-}
-
-func (o *historyOptions) table(out io.Writer, items []revisions.Revision) error {
-	w := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
-	fmt.Fprintln(w, "OBJECT\tREVISION\tWRITTEN\tCHANGE\tMANAGERS\tUSER\tUID\tSUPERSEDED BY\tFIELDS")
-	none := func(s string) string {
-		if s == "" {
-			return "<none>"
-		}
-		return shown.Safe(s)
-	}
-	for _, r := range items {
-		fmt.Fprintf(w, "%s/%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", shown.Safe(r.Object.Resource), shown.Safe(r.Object.Name), none(r.Revision),
-			r.WrittenAt.UTC().Format("2006-01-02T15:04:05Z"), none(r.Change), none(strings.Join(r.By(), ",")), none(r.User), none(r.Object.UID), none(r.SupersededBy), none(strings.Join(r.ChangedFields, ",")))
-	}
-	return w.Flush()
 }
 
 // page writes the page, under its name only once it is whole.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/history"
 )
 
 // Storage is the storage key of APIServices.
@@ -55,6 +56,9 @@ func newServices(byName map[string]*apiregistrationv1.APIService) *Services {
 	at := map[string]int{}
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		one := byName[name]
+		if one.Spec.Service != nil && one.Spec.Group == history.GroupVersion.Group {
+			continue // nobody else tells what was here
+		}
 		s.all = append(s.all, one)
 		if one.Spec.Service != nil {
 			s.remote[GroupVersion(one)] = one

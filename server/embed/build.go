@@ -29,6 +29,7 @@ import (
 	"github.com/rowlock/rowlock/server/gates"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/server/kinds/history"
 	"github.com/rowlock/rowlock/server/verbs/reviews"
 	"github.com/rowlock/rowlock/server/verbs/tokenverbs"
 	"github.com/rowlock/rowlock/sqlstore"
@@ -62,6 +63,9 @@ func (c *ControlPlane) build() error {
 	}
 	for _, remark := range append(remarks, features.Remarks()...) {
 		o.Log.Warn(remark)
+	}
+	if o.Past {
+		resources = append(resources, history.Resources()...)
 	}
 	run, err := o.controllers()
 	if err != nil {

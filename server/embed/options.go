@@ -28,6 +28,8 @@ type Options struct {
 	// Retention is how long past versions of objects are kept; default 5 minutes. EventTTL
 	// is how long events are; default one hour.
 	Retention, EventTTL time.Duration
+	// Past serves the past versions as the group history.rowlock.dev, to who may get the objects.
+	Past bool
 
 	// Listener is where the API is served, with TLS. Run closes it. Both nil: requests come
 	// by Handler alone, from a listener of the program's own.

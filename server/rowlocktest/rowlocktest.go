@@ -31,7 +31,6 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/embed"
 	"github.com/rowlock/rowlock/server/filters"
-	"github.com/rowlock/rowlock/server/kinds/history"
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/memory"
 )
@@ -80,11 +79,8 @@ func start(t testing.TB, o options, db *memory.Database, clock *Clock, empty fun
 	asked := o.embed
 	asked.Store = func(context.Context) (sqlstore.Driver, error) { return db.Open(), nil }
 	asked.ClientAuthorities, asked.TokenAuthenticators = authority.pool, []authx.TokenAuthenticator{s.tokens}
-	asked.Grace, asked.Log, asked.Version = grace, log.logger(), "rowlock.test"
+	asked.Grace, asked.Log, asked.Version, asked.Past = grace, log.logger(), "rowlock.test", o.past
 	asked.Configure = func(c *server.Config) {
-		if o.past {
-			c.Catalogue.Set(append(c.Catalogue.Known(), history.Resources()...))
-		}
 		c.Clock, c.ClockMoves, c.BeforeWebhook = clock.Now, clock.moves, s.faults.webhook
 		c.Cache = cache.NewWith(c.Catalogue, cache.Config{JSON: c.Cache.JSON(), Clock: clock.Now})
 		c.Around = []filters.Filter{s.records.filter(s), s.faults.filter}

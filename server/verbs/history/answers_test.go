@@ -244,8 +244,11 @@ func TestDescribed(t *testing.T) {
 	}
 	s.Do("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", `{"metadata":{"name":"revisions.history.rowlock.dev"},"spec":{"group":"history.rowlock.dev","scope":"Namespaced","names":{"plural":"revisions","kind":"Revision"},
 		"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`)
-	time.Sleep(100 * time.Millisecond)
+	s.Must("POST", "/apis/apiregistration.k8s.io/v1/apiservices", `{"metadata":{"name":"v1.history.rowlock.dev"},"spec":{"group":"history.rowlock.dev","version":"v1","insecureSkipTLSVerify":true,
+		"groupPriorityMinimum":100,"versionPriority":100,"service":{"namespace":"shop","name":"evil"}}}`)
+	// What is asked now is answered with everything that is written above.
 	refused(t, s, root+"/namespaces/shop/revisions", http.StatusBadRequest, "object.resource")
+	s.Must("GET", root+"/moments/now", "")
 	without := servertest.Start(t, servertest.Complete(t))
 	for _, path := range []string{root, "/apis/history.rowlock.dev", root + "/moments/now"} {
 		if w := without.Do("GET", path, ""); w.Code != http.StatusNotFound {

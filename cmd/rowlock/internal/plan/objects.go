@@ -70,6 +70,30 @@ func afresh(past Object, ownStatus bool) Object {
 	return obj
 }
 
+// reborn is an object of the past as it is created again: what names the UID of something that is
+// gone would keep it from working.
+func reborn(past Object, ownStatus bool) Object {
+	obj := afresh(past, ownStatus)
+	if obj["apiVersion"] != "v1" {
+		return obj
+	}
+	spec, _ := obj["spec"].(Object)
+	switch obj["kind"] {
+	case "PersistentVolumeClaim":
+		// With these it would be taken for bound already, to a volume that names another claim, and
+		// be given up as lost. It asks for the same volume, and waits for it.
+		notes, _ := meta(obj)["annotations"].(Object)
+		delete(notes, "pv.kubernetes.io/bind-completed")
+		delete(notes, "pv.kubernetes.io/bound-by-controller")
+	case "PersistentVolume":
+		// It is kept for the claim of that name, whichever UID that has by now.
+		claim, _ := spec["claimRef"].(Object)
+		delete(claim, "uid")
+		delete(claim, "resourceVersion")
+	}
+	return obj
+}
+
 // withoutOwnSelector takes out of a Job what the server adds to it: a selector by its UID,
 // which would select nothing.
 func withoutOwnSelector(job Object) {

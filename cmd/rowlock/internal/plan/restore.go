@@ -51,7 +51,7 @@ func (r *Restore) Plan(ctx context.Context, p *Plan) error {
 	} else if err := r.types(ctx, p); err != nil {
 		return err
 	}
-	if err := r.namespaces(ctx, p); err != nil {
+	if err := r.namespaces(ctx, p, r.At); err != nil {
 		return err
 	}
 	p.order()
@@ -132,7 +132,7 @@ func (r *Restore) compare(ctx context.Context, p *Plan, resource *cluster.Resour
 		if !r.selects(was) || r.leaves(p, was) {
 			continue
 		}
-		step := &Step{Action: Create, Target: t, Object: afresh(was, resource.HasStatus()), OldUID: revisions.Text(was, "uid"), Notes: warnings(was, false)}
+		step := &Step{Action: Create, Target: t, Object: reborn(was, resource.HasStatus()), OldUID: revisions.Text(was, "uid"), Notes: warnings(was, false)}
 		// Each new namespace gets one by itself.
 		step.already = resource.Kind == "ServiceAccount" && t.Name == "default"
 		if err := p.add(step, size(step.Object)); err != nil {
@@ -222,38 +222,4 @@ func (r *Restore) comesBack(ref Object) bool {
 	kind, _ := ref["kind"].(string)
 	of := r.Resources.Kind(groupOf(version), kind)
 	return of != nil && (!r.Named || slices.Contains(r.Types, of))
-}
-
-// namespaces plans for those that objects are to be created in and that are gone.
-func (r *Restore) namespaces(ctx context.Context, p *Plan) error {
-	resource := r.Resources.Kind("", "Namespace")
-	wanted := map[string]bool{}
-	for _, s := range p.Steps {
-		if s.Action == Create && s.Target.Namespace != "" {
-			wanted[s.Target.Namespace] = true
-		}
-	}
-	if resource == nil {
-		return nil
-	}
-	for name := range wanted {
-		t := resource.Target("", name)
-		live, err := current(ctx, r.Client, t)
-		switch {
-		case err == nil && meta(live)["deletionTimestamp"] != nil:
-			return fmt.Errorf("namespace %s is being deleted: wait until it is gone", name)
-		case err == nil, revisions.Denied(err):
-			continue // who may not see it is told by what is created in it
-		case !apierrors.IsNotFound(err):
-			return err
-		}
-		err = revisions.Each(ctx, r.Client, resource, revisions.Selection{Name: name, At: r.At}, func(obj Object) error {
-			s := &Step{Action: Create, Target: t, Object: afresh(obj, true), OldUID: revisions.Text(obj, "uid"), already: true}
-			return p.add(s, size(s.Object))
-		})
-		if err != nil {
-			return fmt.Errorf("namespace %s, which is gone: %w", name, err)
-		}
-	}
-	return nil
 }

@@ -41,6 +41,10 @@ func (u *Undelete) Plan(ctx context.Context, p *Plan, t cluster.Target) error {
 		return err
 	}
 	p.Notes = append(p.Notes, fmt.Sprintf("%s as of revision %s, written %s, deleted with revision %d.", t, last.Revision, last.WrittenAt.Format("2006-01-02 15:04:05 -0700"), until))
+	if err := u.namespaces(ctx, p, until-1); err != nil {
+		return err
+	}
+	p.namespacesFirst()
 	if !u.Dependents {
 		return nil
 	}
@@ -73,7 +77,7 @@ func (u *Undelete) last(ctx context.Context, t cluster.Target) (last *revisions.
 // create plans one object.
 func (u *Undelete) create(ctx context.Context, p *Plan, t cluster.Target, past Object, dependent bool) error {
 	ownStatus := t.Resource.HasStatus()
-	s := &Step{Action: Create, Target: t, Object: afresh(past, ownStatus), OldUID: revisions.Text(past, "uid"), already: dependent}
+	s := &Step{Action: Create, Target: t, Object: reborn(past, ownStatus), OldUID: revisions.Text(past, "uid"), already: dependent}
 	if u.Status && ownStatus {
 		s.Status = past["status"]
 	}
@@ -92,9 +96,11 @@ func warnings(past Object, status bool) []string {
 	case past["kind"] == "Job" && state["completionTime"] != nil && !status:
 		return []string{"it was complete, and runs again: --with-status writes its status, a moment later"}
 	case past["kind"] == "PersistentVolumeClaim" && spec["volumeName"] != nil:
-		return []string{fmt.Sprintf("its volume %v was bound to the claim that is gone, and may have to be released by hand", spec["volumeName"])}
+		return []string{fmt.Sprintf("it waits until its volume %v is free of the claim that is gone: unless that comes back too, remove spec.claimRef.uid of it", spec["volumeName"])}
+	case past["kind"] == "PersistentVolume" && spec["persistentVolumeReclaimPolicy"] == "Delete":
+		return []string{"what it stood for may have been deleted with it"}
 	case past["kind"] == "Secret" && past["type"] == "kubernetes.io/service-account-token":
-		return []string{"its token names the Secret that is gone, and may be refused"}
+		return []string{"the token in it is good again if its service account is the one of then: whoever has a copy, too"}
 	}
 	return nil
 }

@@ -54,6 +54,21 @@ func (r *Revision) Decoded() (Object, error) {
 	return obj, nil
 }
 
+// Weight is about how many bytes the revision takes in memory.
+func (r *Revision) Weight() int {
+	size := 1 << 10
+	for _, f := range r.ChangedFields {
+		size += 16 + len(f)
+	}
+	for _, m := range r.Managers {
+		size += 128 + len(m.Manager)
+	}
+	if r.Content != nil {
+		size += len(r.Content.Raw)
+	}
+	return size
+}
+
 // By are the managers of the write, each once, in the server's order.
 func (r *Revision) By() []string {
 	var names []string
@@ -180,7 +195,7 @@ func held(ctx context.Context, c *cluster.Client, name string) (int64, error) {
 		if missing(err) {
 			return 0, fmt.Errorf("the server has no %s: it is no rowlock, an older one, or runs with --history-api=false; a revision instead of a time needs none", Group)
 		}
-		return 0, fmt.Errorf("what held at %s: %w", name, err)
+		return 0, fmt.Errorf("asking which revision held: %w", err)
 	}
 	n, err := strconv.ParseInt(h.Revision, 10, 64)
 	if err != nil || n <= 0 {
