@@ -40,6 +40,11 @@ func scaleWhole(s *scaled) error {
 		s.figure(record.Of("whole list", name+", memory on top meanwhile", "MB", record.Lower, most-before.rss))
 		s.figure(record.Of("whole list", name+", memory on top that stays", "MB", record.Lower, after.rss-before.rss))
 	}
+	m, err := memoryOf(s.server.Pid())
+	if err != nil {
+		return err
+	}
+	s.held("after lists in all forms", m)
 	return nil
 }
 

@@ -37,7 +37,7 @@ func Draw(dir string, runs []*record.Run) ([]string, error) {
 // chart is a group: rows of bars, one bar for each server of each record.
 type chart struct {
 	group   string
-	caption string
+	caption []string // one line for each machine and version
 	series  []string // who the bars are of; one color each
 	rows    []row
 }
@@ -87,16 +87,22 @@ func find(all *[]*chart, is func(*chart) bool, make func() *chart) *chart {
 }
 
 // captionOf says what was measured on what.
-func captionOf(runs []*record.Run) string {
+func captionOf(runs []*record.Run) []string {
 	var parts []string
 	for _, r := range runs {
 		commit := r.Commit[:min(len(r.Commit), 10)]
+		if r.Dirty {
+			commit += "+"
+		}
 		text := fmt.Sprintf("%s, %s, %d cores, %s, %s", r.Taken.Format("2006-01-02"), cmp.Or(commit, r.Version), r.Cores, cmp.Or(r.CPU, r.Kernel), r.Database)
+		if r.Load != "" {
+			text += ", load at the beginning " + r.Load
+		}
 		if !slices.Contains(parts, text) {
 			parts = append(parts, text)
 		}
 	}
-	return strings.Join(parts, "; ")
+	return parts
 }
 
 // slug is a name for a file.

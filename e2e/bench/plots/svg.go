@@ -10,15 +10,16 @@ import (
 
 // Measures of a chart, in pixels.
 const (
-	width     = 860
-	left      = 16
-	barStart  = 330 // names stand before it
-	barEnd    = 640 // values stand behind it
-	barHeight = 14
-	barGap    = 4
-	rowGap    = 14
-	headSpace = 62
-	footSpace = 34
+	width       = 900
+	left        = 16
+	barStart    = 330 // names stand before it
+	barEnd      = 640 // values stand behind it
+	barHeight   = 14
+	barGap      = 4
+	rowGap      = 14
+	headSpace   = 62
+	footSpace   = 34
+	captionLine = 15
 )
 
 // style has colors for light and for dark pages. The colors of bars are told apart by those
@@ -36,7 +37,7 @@ const seriesColors = 5
 
 func (c *chart) svg() string {
 	var b strings.Builder
-	height := headSpace + footSpace
+	height := headSpace + footSpace + captionLine*(len(c.caption)-1)
 	for _, r := range c.rows {
 		height += len(r.bars)*(barHeight+barGap) + rowGap
 	}
@@ -47,7 +48,9 @@ func (c *chart) svg() string {
 	for _, r := range c.rows {
 		y = r.draw(&b, y)
 	}
-	fmt.Fprintf(&b, `<text class="dim" x="%d" y="%d">%s</text>`+"\n", left, height-10, escape(c.caption))
+	for i, line := range c.caption {
+		fmt.Fprintf(&b, `<text class="dim" x="%d" y="%d">%s</text>`+"\n", left, height-10-captionLine*(len(c.caption)-1-i), escape(line))
+	}
 	b.WriteString("</svg>\n")
 	return b.String()
 }
