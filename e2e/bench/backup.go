@@ -87,7 +87,11 @@ func (e *env) backedUp(way string) (p paced, err error) {
 		pid = cmd.Process.Pid
 	}
 	time.Sleep(3 * time.Second) // the first base
-	return e.pace(s, pid)
+	return e.pace(s, pid, func(c *client, n int) error {
+		name := fmt.Sprintf("c%d", n%2000)
+		_, err := c.do("PUT", configMaps+"/"+name, "application/json", "", changing(name, n/backupWriters))
+		return err
+	})
 }
 
 // follower starts store backup --follow on the database of a server.
@@ -101,8 +105,8 @@ func follower(s *harness.Server, dir string) (*exec.Cmd, error) {
 	return cmd, cmd.Start()
 }
 
-// pace writes at backupRate for as long as rates are measured.
-func (e *env) pace(s *harness.Server, beside int) (p paced, err error) {
+// pace writes at backupRate for as long as rates are measured. write is the n-th write.
+func (e *env) pace(s *harness.Server, beside int, write func(c *client, n int) error) (p paced, err error) {
 	var mu sync.Mutex
 	var latencies []time.Duration
 	used, other := processorTime(s.Pid()), time.Duration(0)
@@ -126,9 +130,8 @@ func (e *env) pace(s *harness.Server, beside int) (p paced, err error) {
 					break
 				}
 				time.Sleep(time.Until(due))
-				name := fmt.Sprintf("c%d", (i*backupWriters+w)%2000)
 				t := time.Now()
-				_, err = c.do("PUT", configMaps+"/"+name, "application/json", "", changing(name, i))
+				err = write(c, i*backupWriters+w)
 				own = append(own, time.Since(t))
 			}
 			mu.Lock()
@@ -208,7 +211,7 @@ func (e *env) restores() error {
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("%v: %w: %s", args, err, out)
 		}
-		e.report(strings.TrimSuffix("store "+strings.Join(args[:2], " "), " "+backup)+", "+strconv.Itoa(e.objects)+" objects from the log", "%v", time.Since(began).Round(10*time.Millisecond))
+		e.report(strings.TrimSuffix("store "+strings.Join(args[:2], " "), " "+backup)+", "+strconv.Itoa(e.objects)+" objects from the log", "%v, at most %d MB of memory", time.Since(began).Round(10*time.Millisecond), mostMemory(cmd))
 	}
 	return nil
 }

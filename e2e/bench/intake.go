@@ -54,9 +54,8 @@ func (e *env) intake(n int) error {
 		return fmt.Errorf("import: %w\n%s", err, out)
 	}
 	took := time.Since(began)
-	usage, _ := cmd.ProcessState.SysUsage().(*syscall.Rusage)
 	e.report(fmt.Sprintf("import %d", n), "%.1f s, %.0f objects/s, at most %d MB of memory, %.1f s of processor time",
-		took.Seconds(), float64(n)/took.Seconds(), usage.Maxrss>>10, (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds())
+		took.Seconds(), float64(n)/took.Seconds(), mostMemory(cmd), (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds())
 	return nil
 }
 
@@ -126,4 +125,13 @@ func objectOf(i int) (key string, obj message) {
 	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: meta.Labels}
 	d.Spec.Template = corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: meta.Labels}, Spec: pod}
 	return "/registry/deployments/" + namespace + "/" + name, d
+}
+
+// mostMemory is the most memory that a process held, in MB, once it has ended.
+func mostMemory(cmd *exec.Cmd) int64 {
+	usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	if !ok {
+		return 0
+	}
+	return usage.Maxrss >> 10
 }

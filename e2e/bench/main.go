@@ -67,6 +67,7 @@ var measurements = []measurement{
 	{"start", measureStart},
 	{"stop", measureStop},
 	{"history", measureHistory},
+	{"heartbeats", measureHeartbeats},
 	{"create", measureCreate},
 	{"get", measureGet},
 	{"lists", measureLists},
