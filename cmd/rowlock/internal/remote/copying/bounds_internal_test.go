@@ -83,3 +83,47 @@ func TestLook(t *testing.T) {
 		t.Errorf("a look after the end: %v", err)
 	}
 }
+
+// many is a Source of the same object several times.
+type many struct {
+	one
+	times int
+}
+
+func (m many) Objects(context.Context, string) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		for range m.times {
+			if !yield([]byte(m.one), nil) {
+				return
+			}
+		}
+	}
+}
+
+// TestMostUnderWay: of objects that are large, so many are read as are bounded together, also
+// where more workers wait for them.
+func TestMostUnderWay(t *testing.T) {
+	large := one(`{"metadata":{"name":"x","namespace":"a"},"data":{"k":"` + strings.Repeat("x", mostUnderWay*2/3) + `"}}`)
+	c := &copier{from: many{large, 2}, report: newReport(false), done: map[string]*bits{"configmaps": {}}, owners: map[ownerKey]*owner{}, weight: semaphore.NewWeighted(mostUnderWay)}
+	work, ended := make(chan *task, 2), make(chan error, 1)
+	go func() {
+		_, progress, err := c.resource(t.Context(), "configmaps", 0, work)
+		if progress != 2 {
+			err = errors.Join(err, fmt.Errorf("%d objects were read", progress))
+		}
+		ended <- err
+	}()
+	first := <-work
+	select {
+	case <-work:
+		t.Fatal("a second large object was read beside the first")
+	case err := <-ended:
+		t.Fatalf("it has ended: %v", err)
+	case <-time.After(20 * time.Millisecond):
+	}
+	c.weight.Release(first.weight)
+	<-work
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
