@@ -97,6 +97,20 @@ func (c *Client) Discover(ctx context.Context) (*Resources, error) {
 	return all, nil
 }
 
+// areNames says whether names are such as resources have: parts of paths, and text for a
+// terminal. A resource with another name is passed over: no argument can mean it.
+func areNames(names ...string) bool {
+	for _, name := range names {
+		other := func(r rune) bool {
+			return r != '-' && r != '.' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+		}
+		if len(name) > 253 || name == "." || name == ".." || strings.ContainsFunc(name, other) {
+			return false
+		}
+	}
+	return true
+}
+
 func (all *Resources) add(group *apidiscoveryv2.APIGroupDiscovery) {
 	seen := map[string]bool{}
 	for _, version := range group.Versions {
@@ -110,6 +124,9 @@ func (all *Resources) add(group *apidiscoveryv2.APIGroupDiscovery) {
 			}
 			if found.ResponseKind != nil {
 				r.Kind = found.ResponseKind.Kind
+			}
+			if !areNames(r.Group, r.Version, r.Name, r.Singular, r.Kind) {
+				continue
 			}
 			for _, sub := range found.Subresources {
 				r.Subresources = append(r.Subresources, sub.Subresource)

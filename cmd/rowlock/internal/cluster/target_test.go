@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -80,5 +81,34 @@ func TestRedirects(t *testing.T) {
 	}
 	if err := c.Do(t.Context(), cluster.Request{Path: "/api"}, nil); err == nil || !strings.Contains(err.Error(), "307") {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// TestHostileNames: a resource whose name would be another path, or steer a terminal, is none.
+func TestHostileNames(t *testing.T) {
+	t.Parallel()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		resource := func(name, kind string) string {
+			return fmt.Sprintf(`{"resource":%q,"scope":"Cluster","verbs":["get"],"responseKind":{"kind":%q}}`, name, kind)
+		}
+		_, _ = fmt.Fprintf(w, `{"kind":"APIGroupDiscoveryList","items":[{"metadata":{"name":"g"},"versions":[{"version":"v1","resources":[%s,%s,%s,%s]}]}]}`,
+			resource("../../evil", "A"), resource("..", "B"), resource("good", "C"), strings.Replace(resource("steer", "D"), "steer", `\u001b[2J`, 1))
+	}))
+	defer srv.Close()
+	c, err := cluster.New(&rest.Config{Host: srv.URL}, "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := c.Discover(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range all.Preferred() {
+		if r.Name != "good" {
+			t.Errorf("%q is a resource", r.Name)
+		}
+	}
+	if len(all.Preferred()) == 0 {
+		t.Error("nothing is left")
 	}
 }
