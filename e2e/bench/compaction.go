@@ -3,7 +3,6 @@ package main
 import (
 	"compress/gzip"
 	"crypto/sha256"
-	"database/sql"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -115,11 +114,7 @@ func measureCompaction(e *env) error {
 }
 
 func (e *env) whileCompacting(s *harness.Server, store string, n, versions int, before result) error {
-	driver, source := "pgx", store
-	if path, ok := strings.CutPrefix(store, "sqlite:"); ok {
-		driver, source = "sqlite", path+"?mode=ro"
-	}
-	db, err := sql.Open(driver, source)
+	db, err := openStore(store)
 	if err != nil {
 		return err
 	}

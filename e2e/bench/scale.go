@@ -138,12 +138,15 @@ func (s *scaled) start(ctx context.Context, args ...string) error {
 	return err
 }
 
+// scalePatience is how long a server may take for a million objects on a busy machine.
+const scalePatience = 20 * time.Minute
+
 // options are those of a server on the database.
 func (s *scaled) options(port int, args ...string) harness.Options {
 	if profiles.dir != "" {
 		args = append(args, "--profiling")
 	}
-	return harness.Options{DataDir: filepath.Join(s.dir, "data"), Store: s.store, Port: port, Args: args}
+	return harness.Options{DataDir: filepath.Join(s.dir, "data"), Store: s.store, Port: port, Args: args, Patience: scalePatience}
 }
 
 func (s *scaled) stop() error {

@@ -28,24 +28,31 @@ func scaleMonth(s *scaled) error {
 		return err
 	}
 	took := time.Since(began)
+	began = time.Now()
+	behind, err := oldestPast(s.ctx, s.store)
+	if err != nil {
+		return err
+	}
 	at, err := weigh(s.ctx, s.store)
 	if err != nil {
 		return err
 	}
 	s.figure(record.Of("a month", fmt.Sprintf("writes, %.3g of each Pod", s.churn), "1/s", record.Higher, float64(writes)/took.Seconds()))
-	s.figure(record.Of("a month", "compaction is behind at their end", "s", record.Lower, max(0, at.behind-monthRetained.Seconds())))
+	s.figure(record.Of("a month", "compaction is behind at their end", "s", record.Lower, max(0, behind-monthRetained.Seconds())))
 	s.figure(record.Of("a month", "files by live data at their end", "times", record.Lower, float64(at.size)/float64(at.live)))
-	began = time.Now()
 	// The server renews leases of its own: what was superseded later than the month may be there.
-	for late := until(monthPatience); at.behind > time.Since(began).Seconds(); time.Sleep(time.Second) {
+	for late := until(monthPatience); behind > time.Since(began).Seconds(); time.Sleep(time.Second) {
 		if late() {
-			return fmt.Errorf("%d superseded rows are left after %v", at.ended, monthPatience)
+			return fmt.Errorf("rows that were superseded %.0f s ago are left after %v", behind, monthPatience)
 		}
-		if at, err = weigh(s.ctx, s.store); err != nil {
+		if behind, err = oldestPast(s.ctx, s.store); err != nil {
 			return err
 		}
 	}
 	s.figure(record.Of("a month", "until the last of it is compacted", "s", record.Lower, time.Since(began).Seconds()))
+	if at, err = weigh(s.ctx, s.store); err != nil {
+		return err
+	}
 	s.promised(record.Of("a month", "files by live data afterwards", "times", record.Lower, float64(at.size)/float64(at.live)), 2)
 	m, err := calm(s.server.Pid())
 	if err != nil {

@@ -11,11 +11,9 @@ import (
 
 // weights are what a database says of itself.
 type weights struct {
-	objects int     // that are live
-	live    int64   // bytes of their values
-	ended   int     // rows of past versions
-	size    int64   // bytes of its files, indexes and logs included
-	behind  float64 // seconds since the oldest past version was superseded
+	objects int   // that are live
+	live    int64 // bytes of their values
+	size    int64 // bytes of its files, indexes and logs included
 }
 
 // databaseVersion is what a run was measured on.
@@ -65,14 +63,10 @@ func weigh(ctx context.Context, store string) (w weights, err error) {
 	for query, into := range map[string]any{
 		`SELECT count(*) FROM kv WHERE superseded_revision IS NULL`:                         &w.objects,
 		`SELECT coalesce(sum(` + length + `), 0) FROM kv WHERE superseded_revision IS NULL`: &w.live,
-		`SELECT count(*) FROM kv WHERE superseded_revision IS NOT NULL`:                     &w.ended,
 	} {
 		if err := db.QueryRowContext(ctx, query).Scan(into); err != nil {
 			return w, fmt.Errorf("%s: %w", query, err)
 		}
-	}
-	if w.behind, err = oldest(ctx, db, lite); err != nil {
-		return w, err
 	}
 	if !lite {
 		return w, db.QueryRowContext(ctx, `SELECT pg_database_size(current_database())`).Scan(&w.size)
@@ -85,10 +79,9 @@ func weigh(ctx context.Context, store string) (w weights, err error) {
 	return w, nil
 }
 
-// oldest is how many seconds ago the oldest past version was superseded; 0: there is none.
-func oldest(ctx context.Context, db *sql.DB, lite bool) (float64, error) {
-	var written any
-	err := db.QueryRowContext(ctx, `SELECT max(written_at) FROM kv WHERE revision = (SELECT min(superseded_revision) FROM kv WHERE superseded_revision IS NOT NULL)`).Scan(&written)
+// oldestPast is how many seconds ago the oldest past version was superseded; 0: there is none.
+func oldestPast(ctx context.Context, store string) (float64, error) {
+	written, err := ask[any](ctx, store, `SELECT max(written_at) FROM kv WHERE revision = (SELECT min(superseded_revision) FROM kv WHERE superseded_revision IS NOT NULL)`)
 	switch at := written.(type) {
 	case int64: // microseconds, in SQLite
 		return time.Since(time.UnixMicro(at)).Seconds(), err

@@ -2,6 +2,7 @@ package harness
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -27,6 +28,7 @@ type Options struct {
 	// ServingCA is the authority of --tls-cert-file in Args, as PEM; none: the server's own.
 	ServingCA []byte
 	Env       []string
+	Patience  time.Duration // how long it may take to start, and to end; default: that of a busy machine with little to load
 }
 
 // AdminToken is the bearer token of user admin in group system:masters.
@@ -125,7 +127,7 @@ func (s *Server) Options() Options {
 }
 
 func (s *Server) waitReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, s.patience())
 	defer cancel()
 	var client *http.Client
 	for {
@@ -192,11 +194,13 @@ func (s *Server) Stop() error {
 	select {
 	case <-s.done:
 		return s.waitErr
-	case <-time.After(patience):
+	case <-time.After(s.patience()):
 		s.Kill()
-		return fmt.Errorf("server did not end within %s of SIGTERM", patience)
+		return fmt.Errorf("server did not end within %s of SIGTERM", s.patience())
 	}
 }
+
+func (s *Server) patience() time.Duration { return cmp.Or(s.opts.Patience, patience) }
 
 // Kill ends the server at once (SIGKILL) and waits for it.
 func (s *Server) Kill() {
