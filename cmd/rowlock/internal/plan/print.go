@@ -75,18 +75,25 @@ func (p *Plan) Text(sc screen.Screen) string {
 	return b.String()
 }
 
-// Report is what became of it.
+// Report is what became of it. Steps that nobody came to, because the user ended it, are said apart:
+// the same plan, made again, goes on with them.
 func (p *Plan) Report() string {
-	done, conflicts, failed := 0, 0, 0
+	done, conflicts, failed, left := 0, 0, 0, 0
 	for _, s := range p.Steps {
 		switch {
 		case s.Done:
 			done++
 		case s.Conflict():
 			conflicts++
-		default:
+		case s.Err != nil:
 			failed++
+		default:
+			left++
 		}
 	}
-	return fmt.Sprintf("%d done, %d conflicts, %d failed.\n", done, conflicts, failed)
+	text := fmt.Sprintf("%d done, %d conflicts, %d failed.\n", done, conflicts, failed)
+	if left > 0 {
+		text = fmt.Sprintf("%d done, %d conflicts, %d failed, %d not tried.\n", done, conflicts, failed, left)
+	}
+	return text
 }

@@ -140,3 +140,38 @@ func TestUndeleteDefinition(t *testing.T) {
 		t.Errorf("a Deployment of apps that never was: %v", err)
 	}
 }
+
+// TestEnded: a plan that is ended in its midst says what it did not come to, and goes on when it is
+// made again.
+func TestEnded(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for i := range 6 {
+		s.make("cm", fmt.Sprint("c", i), plan.Object{"data": plan.Object{"a": "old"}})
+	}
+	at := s.now()
+	for i := range 6 {
+		s.remove(fmt.Sprint("cm/c", i))
+	}
+	restore := &plan.Restore{Finder: s.finder(), At: at, Namespace: "shop", Types: plan.Everything(s.all)}
+	p := plan.New()
+	if err := restore.Plan(t.Context(), p); err != nil || len(p.Steps) != 6 {
+		t.Fatal(len(p.Steps), err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	n := 0
+	ok, err := p.Apply(ctx, s.c, func(*plan.Step) {
+		if n++; n == 2 {
+			end()
+		}
+	})
+	if got := p.Report(); ok || err == nil || got != "2 done, 0 conflicts, 0 failed, 4 not tried.\n" {
+		t.Errorf("%v %v: %s", ok, err, got)
+	}
+	got := s.carry(restore.Plan, nil)
+	if len(got) != 4 {
+		t.Errorf("what was left is %v", got)
+	}
+	s.is("c5", "old")
+}
