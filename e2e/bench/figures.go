@@ -52,17 +52,22 @@ func (e *env) begin(name string) {
 	e.kept.Where = record.Here()
 }
 
-// withoutSecrets leaves out what -against says behind URLs, and passwords of databases.
+// withoutSecrets leaves out what -against says behind URLs, passwords of databases, and the
+// folders of files: they say who the user is, and nothing of the run.
 func withoutSecrets(args []string) []string {
+	shown := map[string]func(string) string{
+		"against": bareURLs, "store": bareURLs, "record": filepath.Base, "seed": filepath.Base, "plots": filepath.Base, "profiles": filepath.Base,
+	}
 	out := slices.Clone(args)
 	for i, arg := range out {
-		name, value, joined := strings.Cut(arg, "=")
-		switch name = strings.TrimLeft(name, "-"); {
-		case !strings.HasPrefix(arg, "-"):
-		case (name == "against" || name == "store") && joined:
-			out[i] = "-" + name + "=" + bareURLs(value)
-		case (name == "against" || name == "store") && i+1 < len(out):
-			out[i+1] = bareURLs(out[i+1])
+		name, value, joined := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		show := shown[name]
+		switch {
+		case show == nil || !strings.HasPrefix(arg, "-"):
+		case joined:
+			out[i] = "-" + name + "=" + show(value)
+		case i+1 < len(out):
+			out[i+1] = show(out[i+1])
 		}
 	}
 	return out
