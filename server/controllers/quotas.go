@@ -53,6 +53,7 @@ type Quotas struct {
 	usual  *agenda
 	limits quotaLimits
 	away   awayCounts
+	doubts quotaDoubts
 }
 
 // tidying is the key of the look at which resources there are, everything that of the look
@@ -92,7 +93,7 @@ func (q *Quotas) Run(ctx context.Context) error {
 	return again(ctx, q.Retry, func(ctx context.Context) bool {
 		q.first = &agenda{settle: q.Settle, first: q.Retry, longest: mostRest, queue: q.Priority}
 		q.usual = &agenda{settle: q.Settle, first: q.Retry, longest: mostRest, queue: q.Primary}
-		q.limits = newQuotaLimits()
+		q.limits, q.doubts = newQuotaLimits(), quotaDoubts{}
 		q.desk = &desk{cache: q.Cache, clock: q.Clock, agendas: []*agenda{q.first, q.usual}, moves: q.Moves, look: q.look}
 		if q.Every > 0 {
 			q.usual.until(everything, q.Clock().Add(q.Every))
@@ -207,10 +208,11 @@ func (q *Quotas) tidy() {
 // when something changes.
 func (q *Quotas) count(ctx context.Context, namespace string) (next time.Duration, err error) {
 	var quotas []*corev1.ResourceQuota
+	var revisions []int64
 	limited := corev1.ResourceList{}
 	q.Cache.Snapshot(quotasStorage).Ascend(namespace, "", "", func(item *cache.Item) bool {
 		if one, ok := q.decode(item, q.Catalogue.ByStorage(quotasStorage)).(*corev1.ResourceQuota); ok && one.DeletionTimestamp == nil {
-			quotas = append(quotas, one)
+			quotas, revisions = append(quotas, one), append(revisions, item.Revision)
 			for name, amount := range one.Spec.Hard {
 				limited[name] = amount
 			}
@@ -220,6 +222,8 @@ func (q *Quotas) count(ctx context.Context, namespace string) (next time.Duratio
 	q.follow(namespace, quota.Resources(limited))
 	objects := &quotaObjects{ctx: ctx, q: q, namespace: namespace}
 	statuses := quota.Recount(quotas, objects, q.Clock())
+	next = q.doubts.keep(namespace, quotas, revisions, statuses, q.Clock())
+	held, later := next > 0, time.Duration(0)
 	for i, one := range quotas {
 		if ctx.Err() != nil {
 			return 0, nil
@@ -229,16 +233,21 @@ func (q *Quotas) count(ctx context.Context, namespace string) (next time.Duratio
 			continue
 		}
 		if lowered(one.Status.Used, status.Used) || quota.Unmeasured(one) {
-			next = max(next, recheck)
+			later = recheck
 		}
 		one.Status = *status
 		path := "/api/v1/namespaces/" + namespace + "/resourcequotas/" + url.PathEscape(one.Name) + "/status"
 		switch e := q.API.Call(ctx, quotasAgent, http.MethodPut, path, "application/json", one, nil); {
 		case apierrors.IsConflict(e):
 			next = contended
+		case e == nil && !held:
+			q.doubts.written(namespace, one.Name)
 		case e != nil && !apierrors.IsNotFound(e):
 			err = e
 		}
+	}
+	if next == 0 {
+		next = later
 	}
 	return next, err
 }

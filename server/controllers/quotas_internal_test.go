@@ -178,7 +178,7 @@ func TestQuotasWithOthers(t *testing.T) {
 			w.charge("a", "q", "secrets", "3")
 		}
 		w.set("secrets", "a", "s1", "")
-		pass(time.Second)
+		pass(2 * time.Second)
 		w.uses("a", "q", "secrets", "1") // it was not there yet
 		w.set("secrets", "a", "s3", `{}`)
 		pass(10 * time.Second)
@@ -337,11 +337,11 @@ func TestQuotasElsewhere(t *testing.T) {
 		pass(time.Second)
 		w.uses("a", "q", widgets, "6", "secrets", "0")
 		f.items, f.asked = -1, 0
-		for range 10 { // 200 seconds
+		for range 7 { // 210 seconds
 			w.set("secrets", "a", "s", `{}`)
 			w.charge("a", "q", "secrets", "1")
 			w.set("secrets", "a", "s", "")
-			pass(20 * time.Second)
+			pass(30 * time.Second)
 			w.uses("a", "q", widgets, "6", "secrets", "0")
 		}
 		if f.asked != 1 {
