@@ -110,6 +110,7 @@ func readAudit(t *testing.T, path string) (events []auditEvent, text string) {
 // TestAudit records requests to a file, and to a server that does not answer for a
 // while.
 func TestAudit(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	policy, log := filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "logs", "audit.log")
 	if err := os.WriteFile(policy, []byte(busyPolicy), 0o600); err != nil {

@@ -13,6 +13,7 @@ import (
 // TestRefusesAccessFlags: what is wrong with the flags of authentication or audit
 // stops the start, with the words that operators know.
 func TestRefusesAccessFlags(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)

@@ -15,6 +15,7 @@ import (
 // connection, it is asked about few at once. Those who find no place are told to come
 // again, and neither other connections nor other tokens wait for them.
 func TestTokenFlood(t *testing.T) {
+	t.Parallel()
 	const places, share, flood = 32, 2, 60
 	var asked atomic.Int64
 	free := make(chan struct{})

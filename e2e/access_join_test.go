@@ -13,6 +13,7 @@ import (
 // to check the API; a Secret for a token of an account gets one, which is taken until the
 // account goes.
 func TestJoining(t *testing.T) {
+	t.Parallel()
 	s := harness.StartT(t, harness.Options{Args: []string{"--enable-bootstrap-token-auth", "--controllers=*,serviceaccount-token,bootstrapsigner"}})
 	k := s.Kubectl(t)
 	client, err := s.Client()

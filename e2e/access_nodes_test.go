@@ -19,6 +19,7 @@ import (
 // TestNodesAndRoles has two node agents try what they may and may not, and the
 // default policy mended by a restart.
 func TestNodesAndRoles(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	a := &access{dir: dir, users: harness.NewAuthority(t, "users"), clients: map[*tls.Certificate]*http.Client{}, roots: x509.NewCertPool()}
 	ca := filepath.Join(dir, "users.crt")

@@ -45,6 +45,7 @@ func lines(log string, texts ...string) int {
 // TestWhatAnOperatorIsTold: what is not as it should be, and does not stop the start, is
 // in the log once, with the flag and the file, and no secret is.
 func TestWhatAnOperatorIsTold(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	hook := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadRequest) }))
 	defer hook.Close()
@@ -115,6 +116,7 @@ func TestWhatAnOperatorIsTold(t *testing.T) {
 
 // TestNothingIsRecorded: half of what audit needs is said, and does not stop the start.
 func TestNothingIsRecorded(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.log")
 	s := harness.StartT(t, harness.Options{Args: []string{"--audit-log-path", path}})
 	logged(t, s, "no request is recorded: that needs --audit-policy-file too")
@@ -127,6 +129,7 @@ func TestNothingIsRecorded(t *testing.T) {
 // comes in without a credential: from the start, once it is changed to that, and however
 // anonymous requests were turned on; without AlwaysAllow they are as welcome as before.
 func TestAlwaysAllowByFile(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	const head = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers: [{type: RBAC, name: rbac}"
 	open, narrow := head+", {type: AlwaysAllow, name: alwaysallow}]", head+"]"
@@ -186,6 +189,7 @@ func TestAlwaysAllowByFile(t *testing.T) {
 // TestNamedAuthorities: a handshake names the authorities of users and of proxies, the
 // server's own among them, as they are at that moment.
 func TestNamedAuthorities(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	users, more, proxies := harness.NewAuthority(t, "users"), harness.NewAuthority(t, "more users"), harness.NewAuthority(t, "proxies")
 	path := file(t, filepath.Join(dir, "users.crt"), string(users.PEM), 0o644)

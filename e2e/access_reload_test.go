@@ -35,6 +35,7 @@ type reloadStorm struct {
 // piece by piece. What is good in all versions is good all the time, what is good in
 // none is never let in, and in the end the last version counts.
 func TestReloadStorm(t *testing.T) {
+	t.Parallel()
 	s := startStorm(t)
 	ctx, stop := context.WithCancel(t.Context())
 	var load sync.WaitGroup

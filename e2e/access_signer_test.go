@@ -16,6 +16,7 @@ import (
 // another key; what it signed is good while it is away, and privileged Pods are refused
 // where the server refuses them.
 func TestExternalSigner(t *testing.T) {
+	t.Parallel()
 	signer := signertest.New(t, "first")
 	signer.Behave(signertest.Manner{Longest: 7200})
 	s := harness.StartT(t, harness.Options{Args: []string{

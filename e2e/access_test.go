@@ -51,6 +51,7 @@ jwt:
 
 // TestAccess attacks one server in every way that is known to have worked somewhere.
 func TestAccess(t *testing.T) {
+	t.Parallel()
 	a := startAccess(t)
 	for _, part := range []struct {
 		name string

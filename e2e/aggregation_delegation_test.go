@@ -122,6 +122,7 @@ func (d *delegating) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // TestDelegatingServer: a server behind this one learns whom to believe, and asks about
 // tokens and rights, with the roles that are there for it; without them it learns nothing.
 func TestDelegatingServer(t *testing.T) {
+	t.Parallel()
 	s := harness.StartT(t, harness.Options{})
 	ctx := t.Context()
 	admin := restConfig(t, s, "")

@@ -140,6 +140,7 @@ authorizers:
 
 // TestAuthorizationConfig has a service, and roles, decide by a file that changes.
 func TestAuthorizationConfig(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	hook := startRightsHook(t, dir)
 	file := filepath.Join(dir, "authorization.yaml")
@@ -315,6 +316,7 @@ func logged(t testing.TB, s *harness.Server, text string) {
 
 // TestAuthorizationModes has policies of a file and a service decide, by flags.
 func TestAuthorizationModes(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	hook := startRightsHook(t, dir)
 	policies := filepath.Join(dir, "policies")

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/rowlock/rowlock/e2e/harness"
-	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
 )
 
 // stormWrite is one write of an object, of which only its writer knows.
@@ -24,7 +23,7 @@ type stormWrite struct {
 	acked time.Time // zero: never
 }
 
-// backupStorm is writers that write objects of their own as fast as they may, and remember when
+// backupStorm is writers that write objects of their own one after another, and remember when
 // they sent and were answered.
 type backupStorm struct {
 	t      *testing.T
@@ -43,6 +42,7 @@ func (s *backupStorm) run(ctx context.Context, server *harness.Server, round int
 				if !s.write(ctx, a, name, fmt.Sprintf("%d-%d", w, i)) {
 					return
 				}
+				time.Sleep(stormPause)
 			}
 		})
 	}
@@ -143,7 +143,7 @@ func beside(t *testing.T, store, dir string) (kill func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(bin, "store", "backup", "--follow", dir, "--store", store, "--base-every=3s")
+	cmd := exec.Command(bin, "store", "backup", "--follow", dir, "--store", store, "--base-every=2s")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -160,15 +160,13 @@ func beside(t *testing.T, store, dir string) (kill func()) {
 
 // TestBackupSurvivesKills kills server and followers in the middle of storms, and restores
 // into both databases: a second of the storm, as its writers knew it, and the newest, which
-// has all that was answered a second before the end.
+// has all that was answered two seconds before the end.
 func TestBackupSurvivesKills(t *testing.T) {
-	pg, err := pgtest.Start(context.Background(), pgtest.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pg.Stop)
+	t.Parallel()
+	pg := sharedPostgres(t)
 	for _, kind := range []string{"sqlite", "postgres"} {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			file := func(name string) string { return "sqlite:" + filepath.Join(dir, name) }
 			store, other := file("live.db"), newDatabase(t, pg)
@@ -176,10 +174,10 @@ func TestBackupSurvivesKills(t *testing.T) {
 				store, other = newDatabase(t, pg), file("restored.db")
 			}
 			inside, outside := filepath.Join(dir, "inside"), filepath.Join(dir, "outside")
-			o := harness.Options{Store: store, Dir: t.TempDir(), Args: []string{"--backup-dir=" + inside, "--backup-base-every=3s"}}
+			o := harness.Options{Store: store, Dir: t.TempDir(), Args: []string{"--backup-dir=" + inside, "--backup-base-every=2s"}}
 			s := &backupStorm{t: t, writes: map[string][]stormWrite{}}
 			var second, killed time.Time
-			for round := range 3 {
+			for round := range 2 {
 				server := harness.StartT(t, o)
 				o = server.Options()
 				waitForBackup(t, server)
@@ -187,7 +185,7 @@ func TestBackupSurvivesKills(t *testing.T) {
 				ctx, stop := context.WithCancel(t.Context())
 				ended := make(chan struct{})
 				go func() { defer close(ended); s.run(ctx, server, round) }()
-				time.Sleep(3 * time.Second)
+				time.Sleep(2 * time.Second)
 				second = time.Now()
 				time.Sleep(2*time.Second + 137*time.Millisecond)
 				killed = time.Now()
@@ -204,7 +202,7 @@ func TestBackupSurvivesKills(t *testing.T) {
 			for i, dir := range []string{inside, outside} {
 				target := file("newest" + strconv.Itoa(i) + ".db")
 				runBinary(t, "store", "restore", dir, "--store", target)
-				s.check(target, killed.Add(-time.Second), false)
+				s.check(target, killed.Add(-2*time.Second), false)
 				wantWhole(t, dir, store)
 			}
 			runBinary(t, "store", "restore", outside, "--to", at, "--store", file("second.db"))

@@ -17,6 +17,7 @@ import (
 // TestAuthorityGetsASuccessor: a server with an old authority makes the successor while
 // it runs, serves with it without a restart, and who trusts the old one alone goes on.
 func TestAuthorityGetsASuccessor(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "data")
 	old, err := datadir.Open(path, datadir.Options{ServerURL: "https://127.0.0.1:1", Now: time.Now().AddDate(-7, 0, 0)})
 	if err != nil {

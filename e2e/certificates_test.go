@@ -29,6 +29,7 @@ rules:
 // TestCertificateApproval has a certificate approved and signed, checks it, and
 // finds what happened in the audit log, but no secret.
 func TestCertificateApproval(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	policy, log := filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "audit.log")
 	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {

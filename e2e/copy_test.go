@@ -63,7 +63,8 @@ func wantCopied(t *testing.T, source, target *harness.Server) {
 // API, owners with their new UIDs, also after a run that was killed; a second run changes
 // nothing; what others own and what the user may not is named and left.
 func TestCopy(t *testing.T) {
-	postgres := startPostgres(t)
+	t.Parallel()
+	postgres := sharedPostgres(t)
 	store := "sqlite:" + filepath.Join(t.TempDir(), "from.db")
 	source := liveCluster(t, store)
 	source.Kubectl(t).Run("patch", "deployment", "web", "-n", "shop", "--subresource=status", "--type=merge", "-p", `{"status":{"replicas":5}}`)
@@ -76,6 +77,7 @@ func TestCopy(t *testing.T) {
 		"database to sqlite":  {"", []string{"--store", store}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			target := harness.StartT(t, harness.Options{Store: c.to})
 			kubectl := target.Kubectl(t)
 			args := append([]string{"--to-kubeconfig", target.Kubeconfig}, c.from...)

@@ -43,9 +43,11 @@ func tamper(t *testing.T, store, from, to, where string) {
 // runs. A server starts all the same, names them, and is whole again without a restart
 // once they are repaired beside it.
 func TestCorruptObjects(t *testing.T) {
-	pg := startPostgres(t)
+	t.Parallel()
+	pg := sharedPostgres(t)
 	for name, url := range map[string]string{"SQLite": "sqlite:" + t.TempDir() + "/rowlock.db", "PostgreSQL": newDatabase(t, pg)} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := harness.StartT(t, harness.Options{Store: url})
 			a := newAPI(t, s)
 			want(t, a, 201, http.MethodPost, configMaps, "application/json", `{"metadata":{"name":"bad"},"data":{"v":"first"}}`)
@@ -141,9 +143,11 @@ func TestCorruptObjects(t *testing.T) {
 // which saw one of them whole and one of them never. Nothing that was in them goes: neither
 // while they are missing nor when they are there again.
 func TestRepairedNamespaceKeepsItsObjects(t *testing.T) {
-	pg := startPostgres(t)
+	t.Parallel()
+	pg := sharedPostgres(t)
 	for name, url := range map[string]string{"SQLite": "sqlite:" + t.TempDir() + "/rowlock.db", "PostgreSQL": newDatabase(t, pg)} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := harness.StartT(t, harness.Options{Store: url})
 			a := newAPI(t, s)
 			namespaces := []string{"default", "shop", "yard"} // the first is made again by the server

@@ -86,6 +86,7 @@ type fate struct {
 // again, and checks after each restart that what was acknowledged is there, that
 // nothing else is, and that the revisions have no hole.
 func TestKillLosesNothing(t *testing.T) {
+	t.Parallel()
 	s := harness.StartT(t, harness.Options{Args: []string{"--history-retention=1h"}})
 	fates := map[string]*fate{}
 	for round := range 5 {

@@ -9,6 +9,7 @@ import (
 
 // TestExplainNamesakes explains custom kinds that are named like built-in ones.
 func TestExplainNamesakes(t *testing.T) {
+	t.Parallel()
 	s := harness.StartT(t, harness.Options{})
 	a, k := newAPI(t, s), s.Kubectl(t)
 	for plural, kind := range map[string]string{"deployments": "Deployment", "services": "Service", "statuses": "Status"} {

@@ -10,6 +10,7 @@ import (
 
 // TestCustomObjectOfAnotherKind sends custom objects that say they are something else.
 func TestCustomObjectOfAnotherKind(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t, harness.StartT(t, harness.Options{}))
 	defined(t, a, definition("kinds.example.com", "pens", "Pen", "v1"))
 	const pens = "/apis/kinds.example.com/v1/namespaces/default/pens"

@@ -14,6 +14,7 @@ import (
 // TestCustomNumbers writes the replicas of a custom resource in all forms there are,
 // and reads them through its scale.
 func TestCustomNumbers(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t, harness.StartT(t, harness.Options{}))
 	crd := definition("numbers.example.com", "herds", "Herd", "v1")
 	v := &crd.Spec.Versions[0]

@@ -13,6 +13,7 @@ import (
 // TestOwnersOfParts writes through endpoints whose ownership is not what it is
 // elsewhere.
 func TestOwnersOfParts(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t, harness.StartT(t, harness.Options{}))
 	t.Run("ephemeral containers", func(t *testing.T) { ownEphemeral(t, a) })
 	t.Run("a definition's status", func(t *testing.T) { ownDefinition(t, a) })

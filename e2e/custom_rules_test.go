@@ -11,6 +11,7 @@ import (
 
 // TestEveryCompileErrorIsTold writes expressions with several mistakes each.
 func TestEveryCompileErrorIsTold(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t, harness.StartT(t, harness.Options{}))
 	crd := definition("rules.example.com", "knots", "Knot", "v1", "v2")
 	schema := crd.Spec.Versions[0].Schema.OpenAPIV3Schema

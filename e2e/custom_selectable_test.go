@@ -25,6 +25,7 @@ import (
 // TestSelectableFields selects custom objects by fields that another version has
 // elsewhere than the stored one, or that have got a default since they were stored.
 func TestSelectableFields(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t, harness.StartT(t, harness.Options{}))
 	t.Run("converted", func(t *testing.T) { selectConverted(t, a) })
 	t.Run("defaulted", func(t *testing.T) { selectDefaulted(t, a) })

@@ -13,6 +13,7 @@ import (
 // TestCustomStatusDefaults makes objects whose status has defaults: what a client sends
 // of it is dropped, what the schema says of it is there at once.
 func TestCustomStatusDefaults(t *testing.T) {
+	t.Parallel()
 	a := newAPI(t, harness.StartT(t, harness.Options{}))
 	for plural, schema := range map[string]string{
 		"whole": `{"type":"object","default":{},"properties":{"phase":{"type":"string","default":"Pending"}}}`,

@@ -29,6 +29,7 @@ const definitionsPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions
 
 // TestCustomResources works with custom resources as people and programs do.
 func TestCustomResources(t *testing.T) {
+	t.Parallel()
 	s := harness.StartT(t, harness.Options{})
 	t.Run("kubectl", func(t *testing.T) { customKubectl(t, s.Kubectl(t)) })
 	t.Run("informers", func(t *testing.T) { customInformer(t, dynamicClient(t, s)) })
@@ -262,7 +263,8 @@ func moved(raw []byte, apiVersion string) []byte {
 // TestCustomResourcesOfTwoServers defines at one server what the other serves, and
 // keeps it when servers are killed.
 func TestCustomResourcesOfTwoServers(t *testing.T) {
-	c := startCluster(t, newDatabase(t, startPostgres(t)), 2)
+	t.Parallel()
+	c := startCluster(t, newDatabase(t, sharedPostgres(t)), 2)
 	a := clients(t, c)
 	for i := range 4 {
 		group := fmt.Sprintf("g%d.example.com", i)

@@ -40,9 +40,11 @@ func storedIn(t testing.TB, db *sql.DB, resource string) string {
 // a command beside the server where versions differ by name alone, by a StorageVersionMigration
 // where a webhook converts. The old version then leaves the definition.
 func TestStorageVersions(t *testing.T) {
-	pg := startPostgres(t)
+	t.Parallel()
+	pg := sharedPostgres(t)
 	for name, url := range map[string]string{"SQLite": "sqlite:" + t.TempDir() + "/rowlock.db", "PostgreSQL": createDB(t, pg, "versions")} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := harness.StartT(t, harness.Options{Store: url, Args: []string{
 				"--runtime-config=storagemigration.k8s.io/v1alpha1", "--feature-gates=StorageVersionMigrator=true", "--controllers=*,storage-version-migrator-controller",
 			}})

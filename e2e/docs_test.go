@@ -16,6 +16,7 @@ var (
 // TestDocsNameWhatExists: every file and folder that the map of the project names is
 // there, and every page that a page refers to.
 func TestDocsNameWhatExists(t *testing.T) {
+	t.Parallel()
 	exists := func(path string) bool {
 		_, err := os.Stat(filepath.Join("..", path))
 		return err == nil

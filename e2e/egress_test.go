@@ -130,6 +130,7 @@ func (f *farAway) saw(what string) bool {
 // TestEgress: the binary reaches those that it calls through the proxies that its file names,
 // each through that of its network, and by no other way: it could not find them.
 func TestEgress(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	far := &farAway{asked: map[string]int{}}
 	far.Server = httptest.NewTLSServer(far)

@@ -267,9 +267,11 @@ func holds(t testing.TB, text string, folders ...string) (found []string) {
 // was acknowledged is there after each step; in the end nothing of it is in any file, while
 // what is not encrypted is found by the same search.
 func TestEncryptionRotation(t *testing.T) {
+	t.Parallel()
 	pg := startPostgres(t)
 	for name, url := range map[string]string{"SQLite": "sqlite:" + t.TempDir() + "/rowlock.db", "PostgreSQL": createDB(t, pg, "encrypted")} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			endpoint := kmstest.New("first").Serve(t)
 			file := newEncryptionFile(t, cbcKey, identityKey)
 			s := harness.StartT(t, harness.Options{Store: url, Args: append(file.flags(), "--history-retention=1h", "--history-log-retention=1s")})
@@ -402,7 +404,8 @@ func swapped(t *testing.T, s *harness.Server, db *sql.DB) {
 // TestEncryptionTwoServers: two servers on one database, of which one still has the older
 // file. What it cannot read hinders nothing else, and it reads it once it has the file.
 func TestEncryptionTwoServers(t *testing.T) {
-	url := createDB(t, startPostgres(t), "two")
+	t.Parallel()
+	url := createDB(t, sharedPostgres(t), "two")
 	fresh, old := newEncryptionFile(t, gcmKey, cbcKey), newEncryptionFile(t, cbcKey)
 	a := newAPI(t, harness.StartT(t, harness.Options{Store: url, Args: fresh.flags()}))
 	b := newAPI(t, harness.StartT(t, harness.Options{Store: url, Args: old.flags()}))

@@ -190,6 +190,7 @@ func (p *plane) ask(code int, method, url, body string) string {
 // TestEnvtest is the life of a control plane whose programs are found by their names: what
 // they say of themselves, two API servers on one etcd, restarts, and an end without traces.
 func TestEnvtest(t *testing.T) {
+	t.Parallel()
 	p := newPlane(t)
 	p.helps()
 	data := filepath.Join(t.TempDir(), "data")
@@ -273,6 +274,7 @@ func (p *plane) helps() {
 
 // TestEnvtestRefuses sees that what cannot work is told in words.
 func TestEnvtestRefuses(t *testing.T) {
+	t.Parallel()
 	p := newPlane(t)
 	real := httptest.NewServer(http.NotFoundHandler())
 	defer real.Close()
@@ -304,6 +306,7 @@ func TestEnvtestRefuses(t *testing.T) {
 // TestEnvtestArchive unpacks the archive as setup-envtest does: plain files alone, into
 // one folder.
 func TestEnvtestArchive(t *testing.T) {
+	t.Parallel()
 	bin, err := harness.Binary()
 	if err != nil {
 		t.Fatal(err)

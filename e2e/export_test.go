@@ -115,7 +115,8 @@ const aWidget = `{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": 
 // TestExportRoundTrip: out of each database, into each form of a foreign store, and back
 // into the other database, everything is what it was.
 func TestExportRoundTrip(t *testing.T) {
-	pg := startPostgres(t)
+	t.Parallel()
+	pg := sharedPostgres(t)
 	maria, err := mariadbtest.Start(context.Background())
 	if err != nil {
 		t.Fatal(err)
@@ -127,6 +128,7 @@ func TestExportRoundTrip(t *testing.T) {
 	})
 	for _, from := range []string{"sqlite", "postgres"} {
 		t.Run(from, func(t *testing.T) {
+			t.Parallel()
 			url, keys := filled(t, from, createDB(t, pg, "from_"+from))
 			want := rowsOf(t, url, keys)
 			flags := []string{"--store", url}
@@ -217,6 +219,7 @@ func wantSealedExport(t *testing.T, url string) {
 
 // TestExportRefuses what cannot be, naming what is wrong.
 func TestExportRefuses(t *testing.T) {
+	t.Parallel()
 	url, keys := filled(t, "sqlite", "")
 	path, _ := strings.CutPrefix(url, "sqlite:")
 	for _, c := range []struct {

@@ -92,7 +92,8 @@ const (
 // TestFairness: objects that kubectl writes decide which requests run, which wait, and
 // which are refused.
 func TestFairness(t *testing.T) {
-	s := harness.StartT(t, harness.Options{Args: []string{"--max-requests-inflight=8", "--max-mutating-requests-inflight=8"}})
+	t.Parallel()
+	s := harness.StartT(t, harness.Options{Args: []string{"--max-requests-inflight=8", "--max-mutating-requests-inflight=8", noRootCA}})
 	client, err := s.Client()
 	if err != nil {
 		t.Fatal(err)
@@ -196,6 +197,7 @@ func TestFairness(t *testing.T) {
 // TestPlainLimits: without priority and fairness nothing is classified, and the limits are
 // by number.
 func TestPlainLimits(t *testing.T) {
+	t.Parallel()
 	s := harness.StartT(t, harness.Options{Args: []string{"--enable-priority-and-fairness=false", "--max-mutating-requests-inflight=1"}})
 	client, err := s.Client()
 	if err != nil {

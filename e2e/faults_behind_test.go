@@ -17,6 +17,7 @@ import (
 // other wrote meanwhile is compacted. The server goes on by itself: its watches end with
 // 410, and what it shows and writes after that is right.
 func TestFeedFallsBehind(t *testing.T) {
+	t.Parallel()
 	_, proxy, c := behindProxy(t)
 	a := clients(t, c)
 	for i := range 20 {

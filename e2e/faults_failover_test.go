@@ -75,9 +75,11 @@ func wantNoWrites(t *testing.T, a *api) {
 // TestPoolers puts PgBouncer between PostgreSQL and two servers, which start together on
 // an empty database, and restarts PostgreSQL under load.
 func TestPoolers(t *testing.T) {
-	pg := startPostgres(t)
+	t.Parallel()
 	for mode, args := range map[string][]string{"session": nil, "transaction": {"--postgres-feed=poll"}} {
 		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			pg := startPostgres(t)
 			pooler, err := pgtest.StartPooler(t.Context(), pg, mode)
 			if err != nil {
 				t.Fatal(err)

@@ -73,6 +73,7 @@ func fillUp(t *testing.T, s *harness.Server, room func()) {
 // TestSQLiteFull fills a file up to its limit; compacting history beside the server
 // makes room.
 func TestSQLiteFull(t *testing.T) {
+	t.Parallel()
 	s := harness.StartT(t, harness.Options{Args: []string{"--sqlite-max-bytes=6000000", "--history-retention=1h"}})
 	url := "sqlite:" + filepath.Join(s.DataDir, "rowlock.db")
 	a := newAPI(t, s)
@@ -91,6 +92,7 @@ func TestSQLiteFull(t *testing.T) {
 
 // TestPostgresFull lets PostgreSQL's files grow no more, and then again.
 func TestPostgresFull(t *testing.T) {
+	t.Parallel()
 	pg, err := pgtest.Start(context.Background(), pgtest.Options{Segment: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -120,10 +122,12 @@ func TestPostgresFull(t *testing.T) {
 // TestDamagedRow damages a value behind the server's back. That object alone is
 // unreadable, a list tells of it, and everything else works.
 func TestDamagedRow(t *testing.T) {
-	pg := startPostgres(t)
+	t.Parallel()
+	pg := sharedPostgres(t)
 	file := t.TempDir() + "/rowlock.db"
 	for name, store := range map[string]string{"SQLite": "sqlite:" + file, "PostgreSQL": newDatabase(t, pg)} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := harness.StartT(t, harness.Options{Store: store, Args: []string{"--feature-gates=AllowUnsafeMalformedObjectDeletion=true"}})
 			a := newAPI(t, s)
 			for _, n := range []string{"good", "bad"} {

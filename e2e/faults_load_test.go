@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"strings"
@@ -18,10 +17,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/rowlock/rowlock/e2e/harness"
-	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
 )
 
 const configMaps = "/api/v1/namespaces/default/configmaps"
+
+// noRootCA is for tests that count ConfigMaps, or who asks about them: some seconds after a
+// namespace came, or later on a busy machine, a controller adds one with the root certificates.
+const noRootCA = "--controllers=*,-root-ca-cert-publisher"
 
 // cluster is servers that share one database and one folder of keys.
 type cluster struct {
@@ -32,15 +34,6 @@ type cluster struct {
 	mu    sync.Mutex
 	all   []*harness.Server
 	known map[*harness.Server]*api
-}
-
-func newDatabase(t testing.TB, pg *pgtest.Server) string {
-	t.Helper()
-	url, err := pg.CreateDB(context.Background(), fmt.Sprintf("db%d", rand.Uint32()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return url
 }
 
 // startCluster starts n servers on a store. History is kept, so that it can be compared.
@@ -143,6 +136,10 @@ func startLoad(c *cluster, writers int) *load {
 	return l
 }
 
+// stormPause is how long a writer of a storm rests behind each write: a cluster under load,
+// not a benchmark, which would take the processors that what it meets wants as well.
+const stormPause = 2 * time.Millisecond
+
 // write creates, changes and deletes a few objects in turn, through every server.
 func (l *load) write(w int) {
 	var a *api
@@ -179,10 +176,11 @@ func (l *load) write(w int) {
 			code, answer, err = a.do(context.Background(), http.MethodPatch, configMaps+"/"+name, "application/merge-patch+json", fmt.Sprintf(`{"data":{"v":%q}}`, value))
 		}
 		l.note(name, value, absent, code, answer, err)
+		pause := stormPause
 		if err != nil {
-			a = nil
-			time.Sleep(5 * time.Millisecond) // its server may be on its way up
+			a, pause = nil, 5*time.Millisecond // its server may be on its way up
 		}
+		time.Sleep(pause)
 	}
 }
 

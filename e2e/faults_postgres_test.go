@@ -13,7 +13,8 @@ import (
 
 // TestKillServersOnPostgres kills one of two servers in a storm of writes, again and again.
 func TestKillServersOnPostgres(t *testing.T) {
-	pg := startPostgres(t)
+	t.Parallel()
+	pg := sharedPostgres(t)
 	c := startCluster(t, newDatabase(t, pg), 2)
 	l := startLoad(c, 12)
 	for round := range 4 {
@@ -31,6 +32,7 @@ func TestKillServersOnPostgres(t *testing.T) {
 // then, too, also while PostgreSQL is away. Both refuse what they cannot do meanwhile,
 // and go on by themselves.
 func TestPostgresRestarts(t *testing.T) {
+	t.Parallel()
 	var storm time.Duration
 	if text := os.Getenv("ROWLOCK_STORM"); text != "" {
 		var err error
@@ -130,6 +132,7 @@ func waitForWrite(t *testing.T, c *cluster) {
 // TestProxyFaults puts one server behind a network that cuts, stalls, breaks
 // requests in the middle and loses the answers to COMMIT.
 func TestProxyFaults(t *testing.T) {
+	t.Parallel()
 	_, proxy, c := behindProxy(t)
 	l := startLoad(c, 8)
 	for _, fault := range []struct {

@@ -69,6 +69,7 @@ func inServer(path string) (rest string, ok bool) {
 }
 
 func TestFloors(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		from, to string
 		ok       bool

@@ -12,6 +12,7 @@ import (
 // selectors of authorizers either. The library of expressions is told once a process, so that
 // this takes a server of its own; what it does where the gate is on, package expr tests.
 func TestSelectorsInExpressions(t *testing.T) {
+	t.Parallel()
 	a := startAuthorization(t, "--feature-gates=AuthorizeWithSelectors=false,AuthorizeNodeWithSelectors=false")
 	policy := func(name, expression string) (int, string) {
 		return a.do(t, call{method: "POST", path: policiesPath, token: harness.AdminToken, body: `{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingAdmissionPolicy","metadata":{"name":"` + name + `"},"spec":{

@@ -17,6 +17,7 @@ const mostModules = 77
 // two go.mod files say, and gets no more than it needs. e2e/goget.sh, of the long tests, goes
 // on to build and test it.
 func TestGoGet(t *testing.T) {
+	t.Parallel()
 	const version = "v0.99.0"
 	dir := t.TempDir()
 	modules := output(t, ".", nil, "go", "env", "GOMODCACHE")

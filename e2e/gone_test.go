@@ -15,6 +15,7 @@ import (
 // acknowledged, reads go on, readyz is red. Put back, all is well; deleted, a start
 // refuses to begin anew by itself.
 func TestDatabaseGone(t *testing.T) {
+	t.Parallel()
 	s := harness.StartT(t, harness.Options{})
 	a := newAPI(t, s)
 	file := filepath.Join(s.DataDir, "rowlock.db")

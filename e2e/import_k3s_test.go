@@ -86,6 +86,7 @@ func k3s(t *testing.T, dir string) (client *tls.Certificate, token string) {
 // administrator's certificate and the tokens of pods are good, the old clients trust the
 // server, and addresses and ports that are in use are not given away.
 func TestFromK3s(t *testing.T) {
+	t.Parallel()
 	old, data := t.TempDir(), filepath.Join(t.TempDir(), "data")
 	client, token := k3s(t, old)
 	a, errOut, err := importInto(t, filepath.Join(old, "server", "db", "state.db"), "--data-dir", data, "--take-along", old)
@@ -145,6 +146,7 @@ func asPod(t *testing.T, s *harness.Server, roots *x509.CertPool, token string) 
 
 // TestImportRefused: what cannot be used is refused before anything is written, by its name.
 func TestImportRefused(t *testing.T) {
+	t.Parallel()
 	old := t.TempDir()
 	k3s(t, old)
 	db, tlsDir := filepath.Join(old, "server", "db", "state.db"), filepath.Join(old, "server", "tls")
@@ -196,6 +198,7 @@ func TestImportRefused(t *testing.T) {
 // TestImportKilled: a run that is killed, while it reads or while it writes, leaves the
 // database empty, and the same command again does the rest.
 func TestImportKilled(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	k := harness.NewKine(t, filepath.Join(dir, "state.db"))
 	const n = 30_000
@@ -209,8 +212,9 @@ func TestImportKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, url := range map[string]string{"sqlite": "sqlite:" + filepath.Join(dir, "rowlock.db"), "postgres": createDB(t, startPostgres(t), "killed")} {
+	for name, url := range map[string]string{"sqlite": "sqlite:" + filepath.Join(dir, "rowlock.db"), "postgres": createDB(t, sharedPostgres(t), "killed")} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			data := filepath.Join(dir, "data-"+name)
 			for _, sign := range []string{"import.rows", "import.json"} { // it reads; it writes
 				cmd := exec.Command(bin, "import", k.Path, "--store", url, "--data-dir", data)

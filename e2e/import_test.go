@@ -227,6 +227,7 @@ const importedWidget = `{"apiVersion":"example.com/v1","kind":"Widget","metadata
 // TestImport: what k3s left, of every built-in kind, custom, encrypted, deleted, comes into
 // both databases, is served as it was, and clients go on from there.
 func TestImport(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	k := harness.NewKine(t, filepath.Join(dir, "state.db"))
 	secret := bytes.Repeat([]byte{7}, 32)
@@ -250,8 +251,9 @@ func TestImport(t *testing.T) {
 	k.Delete("/registry/configmaps/shop/gone", k.Put("/registry/configmaps/shop/gone", []byte("nonsense")))
 	head := k.Put("/registry/health", []byte("{}"))
 
-	for name, url := range map[string]string{"sqlite": "sqlite:" + filepath.Join(dir, "rowlock.db"), "postgres": createDB(t, startPostgres(t), "arrived")} {
+	for name, url := range map[string]string{"sqlite": "sqlite:" + filepath.Join(dir, "rowlock.db"), "postgres": createDB(t, sharedPostgres(t), "arrived")} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			data := filepath.Join(dir, "data-"+name)
 			if a, errOut, err := importInto(t, k.Path, "--store", url, "--data-dir", data); err == nil || !a.Refused || a.Undecodable != 1 || !strings.Contains(errOut, "--encryption-provider-config") {
 				t.Fatalf("without keys: %v, %+v, %s", err, a, errOut)

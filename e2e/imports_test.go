@@ -14,6 +14,7 @@ const module = "github.com/rowlock/rowlock/"
 
 // TestImports holds the packages to the rules of who may import whom.
 func TestImports(t *testing.T) {
+	t.Parallel()
 	cmd := exec.Command("go", "list", "-json=ImportPath,Imports", "./...")
 	cmd.Dir = ".."
 	out, err := cmd.Output()

@@ -26,6 +26,7 @@ import (
 // TestInMemory: a server that keeps everything in memory is used by the kubeconfig that it
 // names, writes no file while it runs, and leaves none.
 func TestInMemory(t *testing.T) {
+	t.Parallel()
 	bin, err := harness.Binary()
 	if err != nil {
 		t.Fatal(err)

@@ -174,7 +174,7 @@ func TestInformersStayInStep(t *testing.T) {
 	clusters := map[string]*cluster{"a server on SQLite": startCluster(t, "", 1, args...)}
 	if asked {
 		pace = 100 * time.Millisecond
-		clusters["two servers on PostgreSQL"] = startCluster(t, newDatabase(t, startPostgres(t)), 2, append(args, "--history-retention=4s")...)
+		clusters["two servers on PostgreSQL"] = startCluster(t, newDatabase(t, sharedPostgres(t)), 2, append(args, "--history-retention=4s")...)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup

@@ -39,6 +39,7 @@ subjects:
 
 // TestKubectlAccess goes through the commands that ask about access, and change it.
 func TestKubectlAccess(t *testing.T) {
+	t.Parallel()
 	s := harness.StartT(t, harness.Options{})
 	k := s.Kubectl(t)
 	k.Run("create", "namespace", "team")

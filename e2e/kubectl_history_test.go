@@ -9,6 +9,7 @@ import (
 
 // TestKubectlHistory: kubectl lists and shows the past of an object, and says who may.
 func TestKubectlHistory(t *testing.T) {
+	t.Parallel()
 	s := harness.StartT(t, harness.Options{})
 	k := s.Kubectl(t)
 	k.Run("create", "namespace", "shop")

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,6 +24,7 @@ func manifests(t *testing.T) []string {
 
 // TestKubectlManifests applies a whole shop, twice, changes it, and takes it down.
 func TestKubectlManifests(t *testing.T) {
+	t.Parallel()
 	s := harness.StartT(t, harness.Options{})
 	k := s.Kubectl(t)
 	files := manifests(t)
@@ -35,39 +37,31 @@ func TestKubectlManifests(t *testing.T) {
 		}
 	}
 	before := versions(k, files)
-	for _, f := range files {
-		out := k.Run("apply", "-f", f)
-		for _, line := range strings.Split(strings.TrimSpace(out), "\n") {
-			// kubectl always sends a budget's selector, as the type says that it is to be
-			// replaced, and says "configured" whatever the server makes of it.
-			if !strings.HasSuffix(line, " unchanged") && !strings.HasPrefix(line, "poddisruptionbudget.policy/") {
-				t.Errorf("%s: second apply says %q", f, line)
-			}
+	for _, line := range strings.Split(strings.TrimSpace(k.Run(ofFiles(files, "apply")...)), "\n") {
+		// kubectl always sends a budget's selector, as the type says that it is to be
+		// replaced, and says "configured" whatever the server makes of it.
+		if !strings.HasSuffix(line, " unchanged") && !strings.HasPrefix(line, "poddisruptionbudget.policy/") {
+			t.Errorf("second apply says %q", line)
 		}
 	}
 	if after := versions(k, files); after != before {
 		t.Errorf("the second apply changed something:\n%s\n%s", before, after)
 	}
-	for _, f := range files {
-		if out, err := k.Try("", "diff", "-f", f); err != nil || out != "" {
-			t.Errorf("%s: diff after apply: %v\n%s", f, err, out)
-		}
-		k.Run("get", "-f", f, "-o", "yaml")
-		k.Run("describe", "-f", f)
+	if out, err := k.Try("", ofFiles(files, "diff")...); err != nil || out != "" {
+		t.Errorf("diff after apply: %v\n%s", err, out)
 	}
-	for _, f := range files {
-		if out, err := k.Try("", "apply", "--server-side", "--force-conflicts", "--dry-run=server", "-f", f); err != nil {
-			t.Errorf("%s: server-side apply: %v\n%s", f, err, out)
-		}
+	k.Run(ofFiles(files, "get", "-o", "yaml")...)
+	k.Run(ofFiles(files, "describe")...)
+	if out, err := k.Try("", ofFiles(files, "apply", "--server-side", "--force-conflicts", "--dry-run=server")...); err != nil {
+		t.Errorf("server-side apply: %v\n%s", err, out)
 	}
 	// Volumes and claims in use are kept until the controller-manager, which is not
 	// here, finds that they are not.
 	for _, protected := range []string{"pv/media-0", "pvc/media"} {
 		k.Run("patch", "-n", "shop", protected, "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
 	}
-	for i := len(files) - 1; i >= 0; i-- {
-		k.Run("delete", "-f", files[i], "--wait=true", "--timeout=60s")
-	}
+	slices.Reverse(files)
+	k.Run(ofFiles(files, "delete", "--wait=true", "--timeout=3m")...)
 	k.Want([]string{"default", "kube-system"}, "get", "namespaces")
 	if out, err := k.Try("", "get", "namespace", "shop"); err == nil {
 		t.Errorf("namespace shop is still there:\n%s", out)
@@ -76,15 +70,20 @@ func TestKubectlManifests(t *testing.T) {
 
 // versions are the resource versions of all objects of files.
 func versions(k *harness.Kubectl, files []string) string {
-	args := []string{"get", "-o", `jsonpath={range .items[*]}{.kind}/{.metadata.name}={.metadata.resourceVersion} {end}`}
+	return k.Run(ofFiles(files, "get", "-o", `jsonpath={range .items[*]}{.kind}/{.metadata.name}={.metadata.resourceVersion} {end}`)...)
+}
+
+// ofFiles is a command of kubectl for all of some files: one process is dearer than what it asks.
+func ofFiles(files []string, args ...string) []string {
 	for _, f := range files {
 		args = append(args, "-f", f)
 	}
-	return k.Run(args...)
+	return args
 }
 
 // TestKubectlEveryday goes through the commands of a normal day.
 func TestKubectlEveryday(t *testing.T) {
+	t.Parallel()
 	s := harness.StartT(t, harness.Options{})
 	k := s.Kubectl(t)
 	k.Want([]string{"Server Version: v1.32"}, "version")
@@ -161,6 +160,7 @@ func TestKubectlEveryday(t *testing.T) {
 
 // TestKubectlWatch sees changes as they come, across a restart of the server.
 func TestKubectlWatch(t *testing.T) {
+	t.Parallel()
 	s := harness.StartT(t, harness.Options{})
 	k := s.Kubectl(t)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

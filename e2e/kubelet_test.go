@@ -113,6 +113,7 @@ func ports(w http.ResponseWriter, r *http.Request) {
 // TestKubelet has kubectl read logs, run commands and forward ports on a node whose
 // agent checks the server's certificate, as the server does the agent's.
 func TestKubelet(t *testing.T) {
+	t.Parallel()
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(kubelet))
 	srv.TLS = &tls.Config{ClientAuth: tls.RequestClientCert, NextProtos: []string{"http/1.1"}}
 	srv.StartTLS()

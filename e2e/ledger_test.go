@@ -250,6 +250,7 @@ func joinFirst(errs []error) error {
 
 // TestLedger has one of several mirrors that agree tell something else.
 func TestLedger(t *testing.T) {
+	t.Parallel()
 	object := func(name, version, on string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: version, Labels: map[string]string{"on": on}}}
 	}

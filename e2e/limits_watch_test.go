@@ -21,7 +21,7 @@ func TestWatchesThatNobodyReads(t *testing.T) {
 	s := harness.StartT(t, harness.Options{})
 	allow(t, s, "mallory")
 	body := func(name string, i int) string {
-		return fmt.Sprintf(`{"metadata":{"name":%q},"data":{"i":"%d","a":%q}}`, name, i, strings.Repeat("x", 40<<10))
+		return fmt.Sprintf(`{"metadata":{"name":%q},"data":{"i":"%d","a":%q}}`, name, i, strings.Repeat("x", 120<<10))
 	}
 	for i := range 50 {
 		if a := asAdmin(t, s, "POST", configMaps, body(fmt.Sprint("c", i), 0)); a.code != 201 {
@@ -52,7 +52,7 @@ func TestWatchesThatNobodyReads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const writes = 6000
+	const writes = 2000 // a quarter of a gigabyte
 	var took []time.Duration
 	for i := range writes {
 		r, err := http.NewRequestWithContext(t.Context(), "PUT", fmt.Sprintf("%s%s/c%d", s.URL, configMaps, i%50), strings.NewReader(body(fmt.Sprint("c", i%50), i+1)))

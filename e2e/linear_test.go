@@ -75,6 +75,7 @@ const registers = 4
 // servers while PostgreSQL is killed and connections break, and looks for an order
 // of all operations that explains every answer.
 func TestLinearizable(t *testing.T) {
+	t.Parallel()
 	pg, proxy, c := behindProxy(t)
 	a := clients(t, c)
 	for k := range registers {
@@ -163,6 +164,7 @@ func operate(a *api, in registerInput) registerOutput {
 
 // TestRegisterModel keeps the model honest: it must refuse what no register does.
 func TestRegisterModel(t *testing.T) {
+	t.Parallel()
 	op := func(client int, in registerInput, out registerOutput, call, ret int64) porcupine.Operation {
 		return porcupine.Operation{ClientId: client, Input: in, Output: out, Call: call, Return: ret}
 	}

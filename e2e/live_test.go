@@ -136,14 +136,16 @@ func limitedTo(t *testing.T, s *harness.Server, name string, rights ...string) s
 // TestImportLiveCluster: everything that a second rowlock shows is the same, object by
 // object and in every version, in a database of the other kind that was filled from it.
 func TestImportLiveCluster(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
-	postgres := startPostgres(t)
+	postgres := sharedPostgres(t)
 	file := func(name string) string { return "sqlite:" + filepath.Join(dir, name) }
 	for name, stores := range map[string][2]string{
 		"sqlite to postgres": {file("from.db"), createDB(t, postgres, "to")},
 		"postgres to sqlite": {createDB(t, postgres, "from"), file("to.db")},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			source := liveCluster(t, stores[0])
 			data := t.TempDir()
 			args := []string{"--from-cluster", source.Kubeconfig, "--store", stores[1], "--data-dir", data, "--page-size", "7", "--qps", "1000", "--take-along", source.DataDir}
@@ -197,6 +199,7 @@ func (a importAnswer) leftResource(name, reason string) bool {
 
 // TestImportLiveClusterRefusals: what cannot be meant is refused by the name of its flag.
 func TestImportLiveClusterRefusals(t *testing.T) {
+	t.Parallel()
 	for want, args := range map[string][]string{
 		"want one source":          {},
 		"--from-cluster":           {"--from-cluster", filepath.Join(t.TempDir(), "none")},

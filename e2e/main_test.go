@@ -11,6 +11,7 @@ import (
 
 func TestMain(m *testing.M) {
 	code := m.Run()
+	stopPostgres()
 	harness.Cleanup()
 	os.Exit(code)
 }

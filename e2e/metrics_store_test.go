@@ -12,7 +12,7 @@ import (
 // TestStoreMetrics wants the metrics of the store to tell of what was done, on both databases.
 func TestStoreMetrics(t *testing.T) {
 	t.Parallel()
-	pg := startPostgres(t)
+	pg := sharedPostgres(t)
 	for _, db := range []struct {
 		name, store string
 		more        []string // metrics of this database alone

@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/rowlock/rowlock/e2e/harness"
-	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
 )
 
 const packaging = "../docs/packaging/"
@@ -39,6 +38,7 @@ func outside(t *testing.T, name string, args ...string) string {
 // TestUnit: a service manager finds the unit in order, and is told when requests are
 // served and when the server stops.
 func TestUnit(t *testing.T) {
+	t.Parallel()
 	bin, err := harness.Binary()
 	if err != nil {
 		t.Fatal(err)
@@ -92,6 +92,7 @@ func TestUnit(t *testing.T) {
 // TestManifests: the manifests are taken by a cluster, and what their pods run serves: the
 // keys of the Secret, a database that the environment names, the probes as strangers.
 func TestManifests(t *testing.T) {
+	t.Parallel()
 	host := harness.StartT(t, harness.Options{})
 	k := host.Kubectl(t)
 	k.Run("create", "namespace", "rowlock")
@@ -121,15 +122,7 @@ func TestManifests(t *testing.T) {
 		}
 	}
 	spec := pod.Spec.Template.Spec
-	pg, err := pgtest.Start(t.Context(), pgtest.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pg.Stop)
-	database, err := pg.CreateDB(context.Background(), "packaged")
-	if err != nil {
-		t.Fatal(err)
-	}
+	database := createDB(t, sharedPostgres(t), "packaged")
 	bin, err := harness.Binary()
 	if err != nil {
 		t.Fatal(err)
@@ -185,12 +178,14 @@ func TestManifests(t *testing.T) {
 
 // TestCompose: the compose files say what Debian's docker-compose understands.
 func TestCompose(t *testing.T) {
+	t.Parallel()
 	outside(t, "docker-compose", "-f", "../docker-compose.yaml", "config", "-q")
 	outside(t, "docker-compose", "-f", "../docs/docker-compose.sqlite.yaml", "--project-directory", "..", "config", "-q")
 }
 
 // TestConvertPlugin: kubectl finds the program under the plugin's name.
 func TestConvertPlugin(t *testing.T) {
+	t.Parallel()
 	bin, err := harness.Binary()
 	if err != nil {
 		t.Fatal(err)
@@ -215,6 +210,7 @@ func TestConvertPlugin(t *testing.T) {
 // TestDockerfile: what the Dockerfile runs builds the program with its version, and what
 // the image starts serves.
 func TestDockerfile(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../Dockerfile")
 	if err != nil {
 		t.Fatal(err)
@@ -272,6 +268,7 @@ var (
 // TestMonitoring: a Prometheus scrapes the server as the documents say, its rules and
 // every question of the dashboard can be answered, and each alert has its page.
 func TestMonitoring(t *testing.T) {
+	t.Parallel()
 	outside(t, "promtool", "check", "rules", packaging+"prometheus/rules.yaml")
 	outside(t, "promtool", "test", "rules", packaging+"prometheus/rules.test.yaml")
 	rules, err := os.ReadFile(packaging + "prometheus/rules.yaml")

@@ -19,6 +19,7 @@ const hostile = `</script></pre></title><script>document.title='owned'</script><
 // TestPastPage looks at a page in a real browser: what its script draws, and what differs
 // between two writes, are there, and what hostile objects and managers say is text.
 func TestPastPage(t *testing.T) {
+	t.Parallel()
 	browser, err := exec.LookPath("chromium")
 	if err != nil {
 		t.Fatalf("%v: e2e/test.sh installs it", err)
@@ -76,6 +77,7 @@ func TestPastPage(t *testing.T) {
 
 // TestPastOff: without the group nothing of it is served, and the commands say why.
 func TestPastOff(t *testing.T) {
+	t.Parallel()
 	s := harness.StartT(t, harness.Options{Args: []string{"--history-api=false"}})
 	bin, err := harness.Binary()
 	if err != nil {

@@ -25,7 +25,7 @@ type past struct {
 // onBoth runs a test against servers on SQLite and on PostgreSQL.
 func onBoth(t *testing.T, test func(p *past)) {
 	t.Helper()
-	pg := startPostgres(t)
+	pg := sharedPostgres(t)
 	for name, store := range map[string]string{"sqlite": "", "postgres": createDB(t, pg, "past")} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -107,6 +107,7 @@ func (p *past) shop() {
 
 // TestPastCommands goes through a day on which somebody changes and deletes things.
 func TestPastCommands(t *testing.T) {
+	t.Parallel()
 	onBoth(t, func(p *past) {
 		p.shop()
 		then := p.moment()

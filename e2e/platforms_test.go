@@ -110,6 +110,7 @@ func (i importer) Import(path string) (*types.Package, error) { return i(path) }
 // TestPlatforms: what is released for other systems has its halves for them. make release
 // compiles it for all six.
 func TestPlatforms(t *testing.T) {
+	t.Parallel()
 	for _, target := range []string{"windows/amd64", "darwin/arm64"} {
 		goos, goarch, _ := strings.Cut(target, "/")
 		if goos == runtime.GOOS {

@@ -30,16 +30,19 @@ type protocol struct {
 // TestProtocol holds the server to what Kubernetes' own end-to-end tests expect of
 // the protocol, on one server for each database.
 func TestProtocol(t *testing.T) {
-	pg := startPostgres(t)
+	t.Parallel()
+	pg := sharedPostgres(t)
 	stores := map[string]func() string{
 		"SQLite":     func() string { return "" },
 		"PostgreSQL": func() string { return newDatabase(t, pg) },
 	}
 	for name, store := range stores {
 		t.Run(name, func(t *testing.T) {
-			p := startProtocol(t, store())
+			t.Parallel()
+			// What these controllers do after some seconds, cases here count or do themselves.
+			p := startProtocol(t, store(), noRootCA+",-garbagecollector")
 			// Here history is short, so that tokens expire while somebody waits for it.
-			forgetful := startProtocol(t, store(), "--history-retention=2s")
+			forgetful := startProtocol(t, store(), "--history-retention=2s", noRootCA)
 			var wg sync.WaitGroup
 			wg.Go(func() {
 				t.Run("chunks of lost history", func(t *testing.T) { lostChunks(t, forgetful, forgetful.namespace(t, "lost")) })

@@ -17,7 +17,6 @@ import (
 	"github.com/rowlock/rowlock/e2e/extension"
 	"github.com/rowlock/rowlock/e2e/harness"
 	"github.com/rowlock/rowlock/e2e/recorded"
-	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
 )
 
 const (
@@ -36,6 +35,7 @@ const (
 // package extension, unless ROWLOCK_EXT_IP, ROWLOCK_EXT_PORT and ROWLOCK_EXT_CA say where
 // another one is.
 func TestRecordedAnswers(t *testing.T) {
+	t.Parallel()
 	if pattern := os.Getenv(filesVariable); pattern != "" {
 		for name, diffs := range replayAll(t, "", scenarios(t, strings.Fields(pattern)...), strings.Fields(os.Getenv(flagsVariable))...) {
 			t.Errorf("%s:\n%s", name, strings.Join(diffs, "\n"))
@@ -67,15 +67,7 @@ func TestRecordedAnswers(t *testing.T) {
 	})
 	t.Run("PostgreSQL", func(t *testing.T) {
 		t.Parallel()
-		pg, err := pgtest.Start(context.Background(), pgtest.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(pg.Stop)
-		url, err := pg.CreateDB(context.Background(), "recorded")
-		if err != nil {
-			t.Fatal(err)
-		}
+		url := createDB(t, sharedPostgres(t), "recorded")
 		failUnlisted(t, known, replayAll(t, url, scenarios(t, recordings+"/"+strictFamilies+"*.json"), "--watch-delivery=standard"))
 	})
 }

@@ -40,6 +40,7 @@ func pointer(name, policy, ref string) string {
 // TestReferences: who may write policies and bindings, and nothing else, gets to know
 // no Secret by them, whatever form the write has.
 func TestReferences(t *testing.T) {
+	t.Parallel()
 	a := startAuthorization(t)
 	a.namespace(t, "refs")
 	a.admin(t, "POST", "/api/v1/namespaces/refs/secrets", `{"metadata":{"name":"s"},"data":{"key":"aHVudGVyMg=="}}`)
@@ -111,6 +112,7 @@ func TestReferences(t *testing.T) {
 
 // TestStatusMakesNothing: no form of a write of a status makes the object.
 func TestStatusMakesNothing(t *testing.T) {
+	t.Parallel()
 	a := startAuthorization(t)
 	for path, kind := range map[string]string{
 		"/api/v1/namespaces/default/services/none/status": "Service", "/api/v1/namespaces/default/pods/none/status": "Pod", "/api/v1/persistentvolumes/none/status": "PersistentVolume",

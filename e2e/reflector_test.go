@@ -140,7 +140,7 @@ func wireForms() []wireForm {
 func TestReflectors(t *testing.T) {
 	long, _ := stormTime(t, 9*time.Second)
 	allowCBOR(t)
-	pg := startPostgres(t)
+	pg := sharedPostgres(t)
 	args := []string{"--history-retention=4s", "--feature-gates=CBORServingAndStorage=true"}
 	t.Run("two servers on PostgreSQL", func(t *testing.T) {
 		t.Parallel()

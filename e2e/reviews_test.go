@@ -19,6 +19,7 @@ import (
 
 // TestReviews asks about access as clients and node agents do, in JSON and in Protobuf.
 func TestReviews(t *testing.T) {
+	t.Parallel()
 	s := harness.StartT(t, harness.Options{})
 	config := func(contentType, as string) *rest.Config {
 		return &rest.Config{

@@ -35,6 +35,7 @@ func rowlock(t *testing.T, args ...string) (stdout, stderr string, code int) {
 
 // TestRefusesToStart: whatever is wrong, one clear line and exit code 1.
 func TestRefusesToStart(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -92,6 +93,7 @@ func TestRefusesToStart(t *testing.T) {
 }
 
 func TestCommandLine(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct{ args, want string }{
 		{"version", "1.32"},
 		{"help", "serve"},
@@ -107,6 +109,7 @@ func TestCommandLine(t *testing.T) {
 
 // TestFirstStart: five lines or fewer, secret files closed, the second start finds them.
 func TestFirstStart(t *testing.T) {
+	t.Parallel()
 	s := harness.StartT(t, harness.Options{})
 	logged(t, s, "export KUBECONFIG="+s.Kubeconfig+"\n")
 	if n := len(strings.Split(strings.TrimSpace(s.Log()), "\n")); n > 5 {
@@ -152,6 +155,7 @@ func TestFirstStart(t *testing.T) {
 
 // TestStrangersAreRefused: 401 for bad credentials, 403 for good ones without rights.
 func TestStrangersAreRefused(t *testing.T) {
+	t.Parallel()
 	s := harness.StartT(t, harness.Options{})
 	c, err := s.Client()
 	if err != nil {
@@ -185,6 +189,7 @@ func TestStrangersAreRefused(t *testing.T) {
 
 // TestDrain: on SIGTERM a watch ends cleanly and the process with exit code 0.
 func TestDrain(t *testing.T) {
+	t.Parallel()
 	s := harness.StartT(t, harness.Options{})
 	a := newAPI(t, s)
 	done := make(chan error, 1)

@@ -38,10 +38,12 @@ func clients(t testing.TB, c *cluster) []*api {
 }
 
 func TestTwoServersActAsOne(t *testing.T) {
-	pg := startPostgres(t)
+	t.Parallel()
+	pg := sharedPostgres(t)
 	stores := map[string]string{"PostgreSQL": newDatabase(t, pg), "SQLite": "sqlite:" + t.TempDir() + "/shared.db"}
 	for name, store := range stores {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			var args []string
 			if name == "PostgreSQL" {
 				args = []string{"--postgres-poll-interval=1h"} // a server hears of writes, or never
@@ -142,7 +144,8 @@ func watchLatency(t *testing.T, c *cluster) {
 
 // TestRollingRestart restarts two servers one after the other, as an upgrade does.
 func TestRollingRestart(t *testing.T) {
-	pg := startPostgres(t)
+	t.Parallel()
+	pg := sharedPostgres(t)
 	c := startCluster(t, newDatabase(t, pg), 2)
 	l := startLoad(c, 6)
 	for round := range 4 {
@@ -157,6 +160,7 @@ func TestRollingRestart(t *testing.T) {
 
 // TestTwoProcessesOnOneFile runs the same load on one SQLite file, and kills one process.
 func TestTwoProcessesOnOneFile(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, "sqlite:"+t.TempDir()+"/shared.db", 2)
 	l := startLoad(c, 6)
 	for round := range 2 {
@@ -170,7 +174,8 @@ func TestTwoProcessesOnOneFile(t *testing.T) {
 // TestLeadMoves kills the server that does what one server alone may do. The other
 // takes all of it over, and finishes what waits.
 func TestLeadMoves(t *testing.T) {
-	pg := startPostgres(t)
+	t.Parallel()
+	pg := sharedPostgres(t)
 	url := newDatabase(t, pg)
 	c := startCluster(t, url, 1)
 	before := leads(t, url)

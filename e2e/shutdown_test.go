@@ -22,6 +22,7 @@ import (
 // used ones, fresh ones and some that never said who they are. None of the clients
 // hangs up by itself.
 func TestEndsWithIdleConnections(t *testing.T) {
+	t.Parallel()
 	s := harness.StartT(t, harness.Options{})
 	pool, err := s.CA()
 	if err != nil {
@@ -114,6 +115,7 @@ func ask(c net.Conn, request bool) error {
 // TestEndsAfterWhatIsUnderWay stops a server while a request is being sent, by HTTP/2 and
 // HTTP/1.1: the server waits for it.
 func TestEndsAfterWhatIsUnderWay(t *testing.T) {
+	t.Parallel()
 	for _, version := range []string{"HTTP/2.0", "HTTP/1.1"} {
 		s := harness.StartT(t, harness.Options{})
 		client, err := s.Client()
@@ -175,6 +177,7 @@ func TestEndsAfterWhatIsUnderWay(t *testing.T) {
 // TestWatchesOverHTTP1 sees that a connection of HTTP/1.1 serves on after its watch has
 // ended, and that a watch ends whole when the server does.
 func TestWatchesOverHTTP1(t *testing.T) {
+	t.Parallel()
 	for _, way := range []string{"direct", "standard"} {
 		t.Run(way, func(t *testing.T) { endWatchesOverHTTP1(t, way) })
 	}

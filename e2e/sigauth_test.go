@@ -34,6 +34,7 @@ import (
 // sig-auth ask of an API server: certificate requests, service accounts, their tokens,
 // and what others need to check these.
 func TestIdentities(t *testing.T) {
+	t.Parallel()
 	s := harness.StartT(t, harness.Options{})
 	cfg := restConfig(t, s, "application/json")
 	t.Run("certificate requests", func(t *testing.T) { certificateOperations(t, cfg) })

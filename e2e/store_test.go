@@ -20,7 +20,6 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/rowlock/rowlock/e2e/harness"
-	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
 )
 
 // storeCommand runs `rowlock store ...` and returns what it printed on both streams.
@@ -162,25 +161,6 @@ func waitForRevision(t testing.TB, url string, revision int64) storeStatus {
 	}
 }
 
-func startPostgres(t testing.TB) *pgtest.Server {
-	t.Helper()
-	pg, err := pgtest.Start(context.Background(), pgtest.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pg.Stop)
-	return pg
-}
-
-func createDB(t testing.TB, pg *pgtest.Server, name string) string {
-	t.Helper()
-	url, err := pg.CreateDB(context.Background(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return url
-}
-
 // objectsAt is a snapshot, by the export for programs.
 func objectsAt(t testing.TB, url string, revision int64) string {
 	t.Helper()
@@ -204,7 +184,8 @@ func wantClean(t testing.TB, url string) storeReport {
 // TestStoreMovesBetweenDatabases backs a served SQLite up under load, restores it
 // into PostgreSQL, serves that under load, and goes back.
 func TestStoreMovesBetweenDatabases(t *testing.T) {
-	pg := startPostgres(t)
+	t.Parallel()
+	pg := sharedPostgres(t)
 	dir := t.TempDir()
 	s := harness.StartT(t, harness.Options{Args: []string{"--history-retention=1h"}})
 	from := "sqlite:" + filepath.Join(s.DataDir, "rowlock.db")
@@ -254,6 +235,7 @@ func TestStoreMovesBetweenDatabases(t *testing.T) {
 
 // TestStoreStatus looks at the shape of the answer and asks the server for its feed.
 func TestStoreStatus(t *testing.T) {
+	t.Parallel()
 	s := harness.StartT(t, harness.Options{})
 	var st storeStatus
 	eventually(t, "a feed that is not behind", func() bool { // the server may just be writing by itself
@@ -299,6 +281,7 @@ func TestStoreStatus(t *testing.T) {
 
 // TestStoreCompact compacts beside a running server, which goes on to answer.
 func TestStoreCompact(t *testing.T) {
+	t.Parallel()
 	s := harness.StartT(t, harness.Options{Args: []string{"--history-retention=1h"}})
 	url := "sqlite:" + filepath.Join(s.DataDir, "rowlock.db")
 	stop := writers(t, s)
@@ -327,6 +310,7 @@ func TestStoreCompact(t *testing.T) {
 
 // TestStoreVerifyFindsDamage damages rows behind the store's back.
 func TestStoreVerifyFindsDamage(t *testing.T) {
+	t.Parallel()
 	s := harness.StartT(t, harness.Options{})
 	k := s.Kubectl(t)
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
@@ -376,6 +360,7 @@ func TestStoreVerifyFindsDamage(t *testing.T) {
 
 // TestStoreInterrupted stops commands half way. Named pipes hold them there.
 func TestStoreInterrupted(t *testing.T) {
+	t.Parallel()
 	s := harness.StartT(t, harness.Options{Args: []string{"--history-retention=1h"}})
 	a := newAPI(t, s)
 	for i := range 60 { // more than pipes and buffers hold
@@ -425,7 +410,7 @@ func TestStoreInterrupted(t *testing.T) {
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("a backup has the mode %v, %v", info.Mode(), err)
 	}
-	pg := startPostgres(t)
+	pg := sharedPostgres(t)
 	for name, to := range map[string]string{"sqlite": "sqlite:" + filepath.Join(dir, "new.db"), "postgres": createDB(t, pg, "new")} {
 		t.Run("restore into "+name, func(t *testing.T) {
 			pipe := filepath.Join(dir, "pipe-"+name)
@@ -510,6 +495,7 @@ func interrupt(t *testing.T, cmd *exec.Cmd, errOut *bytes.Buffer, goOn func(), w
 
 // TestStoreExportApplies takes a snapshot of the past from one server to another.
 func TestStoreExportApplies(t *testing.T) {
+	t.Parallel()
 	s := harness.StartT(t, harness.Options{Args: []string{"--history-retention=1h"}})
 	k := s.Kubectl(t)
 	k.Run("create", "namespace", "shop")
@@ -545,12 +531,14 @@ func TestStoreExportApplies(t *testing.T) {
 
 // TestStoreSchemaMessages meets databases that are not there, empty, older and newer.
 func TestStoreSchemaMessages(t *testing.T) {
-	pg := startPostgres(t)
+	t.Parallel()
+	pg := sharedPostgres(t)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "rowlock.db")
+	schema := createDB(t, pg, "schema")
 	for _, c := range []struct{ driver, url, source, absent string }{
 		{"sqlite", "sqlite:" + path, path, "there is no database"},
-		{"pgx", createDB(t, pg, "schema"), pg.URL("schema"), "the database is empty"},
+		{"pgx", schema, schema, "the database is empty"},
 	} {
 		for _, cmd := range []string{"status", "verify", "export --sql", "compact --keep 1h", "backup " + dir + "/none"} {
 			storeFails(t, c.absent, append(strings.Fields(cmd), "--store", c.url)...)

@@ -59,12 +59,16 @@ say "the static binary"
 binary=$made/rowlock
 go build -o "$binary" ./cmd/rowlock
 
-# Drivers and black-box tests mostly wait, for databases, processes and clocks: they run
-# beside what computes, and what they print is shown at the end.
+# Drivers and black-box tests mostly wait, for disks, databases, processes and clocks: they
+# run beside one another and beside what computes, and what they print is shown at the end.
+# Four black-box tests at a time are enough to have the processors always wanted.
 waited=$made/waited
 ROWLOCK_BINARY=$binary setsid sh -c '
-	env -u ROWLOCK_BINARY go test -vet=off -timeout 15m ./sqlstore/sqlite ./sqlstore/postgres &&
-		go test -vet=off -timeout 30m ./e2e
+	env -u ROWLOCK_BINARY go test -vet=off -timeout 25m ./sqlstore/sqlite ./sqlstore/postgres &
+	drivers=$!
+	go test -vet=off -timeout 30m -parallel 4 ./e2e
+	code=$?
+	wait $drivers && exit $code
 ' >"$waited" 2>&1 &
 waiting=$!
 
@@ -86,17 +90,32 @@ fi
 
 # The race detector costs the drivers ten times their time (SQLite is a C program in
 # Go's clothes), so they run with it on a part of their suite and without it on all. Kinds
-# start nothing by themselves; their tests are those that count what they reach. What only
-# computes (plain) is tested without it: the tests of the server use all of it, with it.
+# start nothing by themselves; their tests are those that count what they reach. Tests that
+# have one goroutine (single) cannot race, and of what only computes (plain) the tests of the
+# server use all, with the detector: both are tested without it. So is what takes a backup
+# apart byte by byte.
 plain='/authx/meter$|/codecs/(budget|json)$|/server/(schema|apply|convert)(/|$)'
-packages=$(go list ./...)
+starts='^[[:space:]]+(go|defer go) |\.Go\(|sync\.WaitGroup|errgroup|AfterFunc|\.Parallel\(|RunParallel|httptest|servertest|rowlocktest|harness|net\.Listen|exec\.Command'
+packages=$(go list ./... | grep -v -E '/e2e$|/sqlstore/(sqlite|postgres)$|/server/kinds(/|$)')
+single=""
+racing=""
+for package in $packages; do
+	dir=.${package#github.com/rowlock/rowlock}
+	if echo "$package" | grep -q -E "$plain" || ! grep -q -E "$starts" "$dir"/*.go; then
+		single="$single $package"
+	else
+		racing="$racing $package"
+	fi
+done
+bytes='TestCutAnywhere|TestFlipAnywhere|TestEveryRevision'
 say "unit tests, with the race detector"
-CGO_ENABLED=1 go test -race -vet=off -timeout 15m $(echo "$packages" | grep -v -E '/e2e$|/sqlstore/(sqlite|postgres)$|/server/kinds(/|$)' | grep -v -E "$plain")
+CGO_ENABLED=1 go test -race -vet=off -timeout 15m -skip "$bytes" $racing
 CGO_ENABLED=1 go test -race -vet=off -run 'Gate|Line' ./codecs/budget
 CGO_ENABLED=1 go test -race -vet=off -timeout 10m -run 'TestConformance/(Apply|Several|Store|Clocks)' ./sqlstore/sqlite ./sqlstore/postgres
 
-say "unit tests of what only computes"
-go test -vet=off -timeout 10m $(echo "$packages" | grep -E "$plain")
+say "unit tests of what has one goroutine, or only computes"
+go test -vet=off -timeout 10m $single
+go test -vet=off -timeout 10m -run "$bytes" ./sqlstore/archive/follow
 
 say "kinds and what their tests reach"
 sh e2e/cover.sh -vet=off -timeout 15m

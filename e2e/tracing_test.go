@@ -13,6 +13,7 @@ import (
 
 // The binary sends a collector what became of a request, at the latest as it ends.
 func TestTracing(t *testing.T) {
+	t.Parallel()
 	collector := tracingtest.Start(t)
 	path := filepath.Join(t.TempDir(), "tracing.yaml")
 	text := fmt.Sprintf("apiVersion: apiserver.config.k8s.io/v1beta1\nkind: TracingConfiguration\nendpoint: %s\nsamplingRatePerMillion: 1000000\n", collector.Address)

@@ -1,0 +1,66 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
+)
+
+// postgresSettings: what is tested is not whether the disk keeps its word. Processes that
+// are killed lose nothing of what the system has.
+var postgresSettings = map[string]string{"fsync": "off", "max_connections": "400"}
+
+// startPostgres starts a server for one test, which may end, limit or read it as it likes.
+func startPostgres(t testing.TB) *pgtest.Server {
+	t.Helper()
+	pg, err := pgtest.Start(context.Background(), pgtest.Options{Settings: postgresSettings})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pg.Stop)
+	return pg
+}
+
+var common struct {
+	once sync.Once
+	pg   *pgtest.Server
+	err  error
+}
+
+// sharedPostgres is the server of all tests that only want a database of their own in one.
+func sharedPostgres(t testing.TB) *pgtest.Server {
+	t.Helper()
+	common.once.Do(func() {
+		common.pg, common.err = pgtest.Start(context.Background(), pgtest.Options{Settings: postgresSettings})
+	})
+	if common.err != nil {
+		t.Fatal(common.err)
+	}
+	return common.pg
+}
+
+// stopPostgres ends the server that all share, once all tests are over.
+func stopPostgres() {
+	if common.pg != nil {
+		common.pg.Stop()
+	}
+}
+
+// createDB makes an empty database, whose name begins with one that tells what it is for.
+func createDB(t testing.TB, pg *pgtest.Server, name string) string {
+	t.Helper()
+	url, err := pg.CreateDB(context.Background(), fmt.Sprintf("%s_%d", name, rand.Uint32()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return url
+}
+
+func newDatabase(t testing.TB, pg *pgtest.Server) string {
+	t.Helper()
+	return createDB(t, pg, "db")
+}
