@@ -278,3 +278,50 @@ func FuzzDecode(f *testing.F) {
 		protobuf.Partial(data)
 	})
 }
+
+// TestUnknown: of what is made here nothing is unknown, whatever the kind; what is put into
+// a message besides its fields, at the top, in a list and in a map, is named.
+func TestUnknown(t *testing.T) {
+	scheme, c := sample.Scheme(), protobuf.Codec{}
+	r := rand.New(rand.NewSource(2))
+	for _, gvk := range sample.Kinds(scheme) {
+		obj, err := scheme.New(gvk)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sample.Fill(r, obj)
+		obj.GetObjectKind().SetGroupVersionKind(gvk)
+		data, err := c.Encode(nil, obj)
+		if err != nil {
+			continue // a kind without this form
+		}
+		if found := c.Unknown(data, obj); len(found) > 0 {
+			t.Errorf("%v: %q", gvk, found)
+		}
+	}
+	message := func(parts ...[]byte) []byte { return slices.Concat(parts...) }
+	field := func(number int, value []byte) []byte {
+		return append(binary.AppendUvarint(binary.AppendUvarint(nil, uint64(number)<<3|2), uint64(len(value))), value...)
+	}
+	port := message([]byte{3 << 3, 80}, field(99, []byte("new")))
+	spec := message(field(1, port), field(1, port), field(2, message(field(1, []byte("a")), field(2, []byte("b")))), []byte{0xf8, 0x0f, 1})
+	raw := message(field(2, spec), field(77, []byte("hunter2")))
+	data := append([]byte(protobuf.Prefix), message(field(1, message(field(1, []byte("v1")), field(2, []byte("Service")))), field(2, raw))...)
+	if _, err := c.Decode(data, &corev1.Service{}, codecs.Ignore); err != nil {
+		t.Fatal(err)
+	}
+	if found := c.Unknown(data, &corev1.Service{}); !slices.Equal(found, []string{"spec.ports.99", "spec.255", "77"}) {
+		t.Errorf("found %q", found)
+	}
+	if found := c.Unknown([]byte("k8s"), &corev1.Service{}); found != nil {
+		t.Errorf("of nothing: %q", found)
+	}
+	many := []byte{}
+	for n := range 50 {
+		many = append(many, field(100+n, nil)...)
+	}
+	data = append([]byte(protobuf.Prefix), field(2, many)...)
+	if found := c.Unknown(data, &corev1.Service{}); len(found) != 10 {
+		t.Errorf("%d are named: %q", len(found), found)
+	}
+}

@@ -59,41 +59,41 @@ var past = sync.OnceValue(func() *runtime.Scheme {
 })
 
 // raise makes the JSON of a version that can be served of a value in one that cannot any
-// more, and finds the resource of that.
-func (l *layout) raise(home *kinds.Resource, kind schema.GroupVersionKind, codec codecs.Codec, value []byte) ([]byte, *kinds.Resource, error) {
+// more, and finds the resource of that, and the first fields that are lost.
+func (l *layout) raise(home *kinds.Resource, kind schema.GroupVersionKind, codec codecs.Codec, value []byte) (now []byte, to *kinds.Resource, unknown []string, err error) {
 	if isProtobuf(value) {
 		typed, err := past().New(kind)
 		if err != nil {
-			return nil, nil, misplaced(home, kind)
+			return nil, nil, nil, misplaced(home, kind)
 		}
-		if _, err := codec.Decode(value, typed, codecs.Ignore); err != nil {
-			return nil, nil, err
+		if unknown, err = l.read(codec, value, typed); err != nil {
+			return nil, nil, nil, err
 		}
 		if value, err = l.json.Encode(nil, typed); err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 	}
 	var tree convert.Object
 	if _, err := l.json.Unmarshal(value, &tree, codecs.Ignore); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	raised, ok, err := convert.Raise(tree)
 	if err != nil {
-		return nil, nil, fmt.Errorf("converting from %s: %w", kind.GroupVersion(), err)
+		return nil, nil, nil, fmt.Errorf("converting from %s: %w", kind.GroupVersion(), err)
 	}
 	if !ok {
-		return nil, nil, misplaced(home, kind)
+		return nil, nil, nil, misplaced(home, kind)
 	}
 	if value, err = json.Marshal(raised); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	now, err := l.json.Kind(value)
+	served, err := l.json.Kind(value)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	r, err := l.version(home, now)
+	r, err := l.version(home, served)
 	if err == nil && r == nil {
-		err = misplaced(home, now)
+		err = misplaced(home, served)
 	}
-	return value, r, err
+	return value, r, unknown, err
 }

@@ -41,12 +41,14 @@ const (
 
 // Outcome is the fate of one entry.
 type Outcome struct {
-	Fate   Fate
-	Key    sqlstore.Key // of the object, where the key of the entry names one
-	Why    string
-	Err    error
-	Row    sqlstore.Row   // its value is the Outcome's own
-	Claims []sqlstore.Row // rows that go with it; their revisions are for the caller to give
+	Fate Fate
+	Key  sqlstore.Key // of the object, where the key of the entry names one
+	Why  string
+	Err  error
+	Row  sqlstore.Row // its value is the Outcome's own
+	// Unknown are the first fields of its value that no type here has, which are lost.
+	Unknown []string
+	Claims  []sqlstore.Row // rows that go with it; their revisions are for the caller to give
 }
 
 // Reader makes rows of entries, and keeps count. It is for one goroutine at a time.
@@ -96,10 +98,20 @@ func (r *Reader) read(ctx context.Context, e foreign.Entry) Outcome {
 	}
 	out, err := r.object(ctx, at, e)
 	if err != nil {
-		return Outcome{Fate: Damaged, Key: at.key, Err: err}
+		return Outcome{Fate: Damaged, Key: at.key, Err: unquoted(err)}
 	}
 	out.Key = at.key
 	return out
+}
+
+// unquoted takes out of an error what it quotes of a value: of all that decoders say, the text
+// where a time should be.
+func unquoted(err error) error {
+	var parsed *time.ParseError
+	if errors.As(err, &parsed) {
+		return fmt.Errorf("a text of %d bytes stands where a time is expected", len(parsed.Value))
+	}
+	return err
 }
 
 // object reads what is kept for an object.
@@ -130,7 +142,7 @@ func (r *Reader) object(ctx context.Context, at located, e foreign.Entry) (Outco
 // builtin makes the row of an object of a built-in kind.
 func (r *Reader) builtin(ctx context.Context, at located, row sqlstore.Row, plain []byte) (Outcome, error) {
 	home := at.resource
-	obj, err := r.decode(home, plain)
+	obj, unknown, err := r.decode(home, plain)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -140,7 +152,7 @@ func (r *Reader) builtin(ctx context.Context, at located, row sqlstore.Row, plai
 	if row.ExpiresAt.IsZero() {
 		row.ExpiresAt = objects.Expiry(home.Storage, obj, r.options.Now)
 	}
-	out := Outcome{Fate: Taken}
+	out := Outcome{Fate: Taken, Unknown: unknown}
 	if out.Claims, err = r.claims(ctx, home, obj); err != nil {
 		return Outcome{}, err
 	}

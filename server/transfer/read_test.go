@@ -12,15 +12,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1beta1 "k8s.io/api/policy/v1beta1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	jsoncodec "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/codecs/protobuf"
@@ -191,34 +188,6 @@ func encode(t *testing.T, obj runtime.Object, apiVersion, kind string) []byte {
 
 func meta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, UID: "u"}
-}
-
-// TestOldVersions: objects that nobody wrote since an upgrade are of versions that are no
-// longer served, and arrive in the stored one.
-func TestOldVersions(t *testing.T) {
-	one := intstr.FromInt32(1)
-	budget := encode(t, &policyv1beta1.PodDisruptionBudget{ObjectMeta: meta("a", "x"), Spec: policyv1beta1.PodDisruptionBudgetSpec{MinAvailable: &one, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}}, "policy/v1beta1", "PodDisruptionBudget")
-	scaler := encode(t, &autoscalingv1.HorizontalPodAutoscaler{ObjectMeta: meta("a", "x"), Spec: autoscalingv1.HorizontalPodAutoscalerSpec{MaxReplicas: 7}}, "autoscaling/v1", "HorizontalPodAutoscaler")
-	const definition = `{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1beta1","metadata":{"name":"ws.e.io","uid":"u"},"spec":{"group":"e.io","version":"v1","names":{"plural":"ws","singular":"w","kind":"W","listKind":"WList"},"scope":"Namespaced","preserveUnknownFields":false,"validation":{"openAPIV3Schema":{"type":"object"}},"versions":[{"name":"v1","served":true,"storage":true}],"conversion":{"strategy":"None"}},"status":{"conditions":[],"acceptedNames":{"plural":"ws","kind":"W"},"storedVersions":["v1"]}}` + "\n"
-	for _, c := range []struct {
-		key   string
-		value []byte
-		holds []string
-	}{
-		{"/registry/poddisruptionbudgets/a/x", budget, []string{`"apiVersion":"policy/v1"`, `"minAvailable":1`, `"matchLabels":{"a":"b"}`, `"uid":"u"`}},
-		{"/registry/horizontalpodautoscalers/a/x", scaler, []string{`"apiVersion":"autoscaling/v2"`, `"maxReplicas":7`}},
-		{"/registry/apiextensions.k8s.io/customresourcedefinitions/ws.e.io", []byte(definition), []string{`"apiVersion":"apiextensions.k8s.io/v1"`, `"schema":{"openAPIV3Schema":{"type":"object"}}`, `"storedVersions":["v1"]`, `"uid":"u"`}},
-	} {
-		out := take(t, reader(), foreign.Entry{Key: c.key, Value: c.value, ModRevision: 1})
-		for _, part := range c.holds {
-			if out.Fate != transfer.Taken || !strings.Contains(string(out.Row.Value), part) {
-				t.Errorf("%s: %v, no %s in %s", c.key, out.Err, part, out.Row.Value)
-			}
-		}
-		if strings.Contains(string(out.Row.Value), "preserveUnknownFields") {
-			t.Errorf("%s", out.Row.Value)
-		}
-	}
 }
 
 // TestFates: what is taken along, what is left out for which reason, what is damaged.

@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -13,6 +14,7 @@ const (
 	maxNames    = 20
 	maxProblems = 1000
 	maxWarnings = 1000
+	maxUnknown  = 10 // fields of one object
 	// Large is what servers take of an object at most when it is written, in bytes of JSON.
 	Large = 3 << 19
 )
@@ -29,6 +31,7 @@ type Report struct {
 	Warnings    []string   `json:"warnings"`
 	byResource  map[string]*Resource
 	byReason    map[string]*LeftOut
+	byField     map[string]*LeftOut
 }
 
 // Resource counts the objects of one resource.
@@ -52,7 +55,7 @@ type Problem struct {
 }
 
 func newReport() Report {
-	return Report{Resources: []Resource{}, Left: []LeftOut{}, Problems: []Problem{}, Warnings: []string{}, byResource: map[string]*Resource{}, byReason: map[string]*LeftOut{}}
+	return Report{Resources: []Resource{}, Left: []LeftOut{}, Problems: []Problem{}, Warnings: []string{}, byResource: map[string]*Resource{}, byReason: map[string]*LeftOut{}, byField: map[string]*LeftOut{}}
 }
 
 func (r *Report) count(key string, out *Outcome) {
@@ -68,6 +71,9 @@ func (r *Report) count(key string, out *Outcome) {
 		}
 		one.Objects++
 		one.Bytes += int64(len(out.Row.Value))
+		for _, field := range out.Unknown {
+			r.lost(out.Key.Resource+": "+field, key)
+		}
 		if n := len(out.Row.Value); n > Large {
 			r.warn(foreign.Shown(key) + ": the object is larger than servers take in a write (--store keeps it, and it must shrink to be changed)")
 		}
@@ -87,6 +93,29 @@ func (r *Report) count(key string, out *Outcome) {
 			r.Problems = append(r.Problems, Problem{Key: foreign.Shown(key), Reason: out.Err.Error()})
 		}
 	}
+}
+
+// lost counts a field of a resource that is not known here.
+func (r *Report) lost(field, key string) {
+	field = foreign.Shown(field)
+	one := r.byField[field]
+	if one == nil {
+		if len(r.byField) >= maxWarnings {
+			return
+		}
+		one = &LeftOut{Why: field, Names: []string{foreign.Shown(key)}}
+		r.byField[field] = one
+	}
+	one.Keys++
+}
+
+// losses are the warnings of lost.
+func (r *Report) losses() (list []string) {
+	for _, field := range slices.Sorted(maps.Keys(r.byField)) {
+		one := r.byField[field]
+		list = append(list, fmt.Sprintf("%s: it is left out of %d objects (the first: %q), as the type has no such field in this release", field, one.Keys, one.Names[0]))
+	}
+	return list
 }
 
 func (r *Report) warn(text string) {
@@ -109,7 +138,7 @@ func (r *Reader) Report() Report {
 	}
 	slices.SortFunc(out.Left, func(a, b LeftOut) int { return cmp.Compare(a.Why, b.Why) })
 	out.Problems = slices.Clone(out.Problems)
-	out.Warnings = append(slices.Clone(out.Warnings), r.customs.warnings()...)
-	out.byResource, out.byReason = nil, nil
+	out.Warnings = slices.Concat([]string{}, out.Warnings, out.losses(), r.customs.warnings())
+	out.byResource, out.byReason, out.byField = nil, nil, nil
 	return out
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/rowlock/rowlock/codecs"
@@ -48,7 +49,8 @@ func isJSON(value []byte) bool {
 
 // decode makes the working form, with its defaults, of a value of a built-in kind: a stock
 // server fills them in too whenever it reads.
-func (l *layout) decode(home *kinds.Resource, value []byte) (kinds.Object, error) {
+// Fields that no type here has cannot be kept: unknown names the first of them.
+func (l *layout) decode(home *kinds.Resource, value []byte) (obj kinds.Object, unknown []string, err error) {
 	var codec codecs.Codec
 	switch {
 	case isProtobuf(value):
@@ -56,34 +58,47 @@ func (l *layout) decode(home *kinds.Resource, value []byte) (kinds.Object, error
 	case isJSON(value):
 		codec = l.json
 	default:
-		return nil, errors.New("its value is neither Protobuf nor JSON")
+		return nil, nil, errors.New("its value is neither Protobuf nor JSON")
 	}
 	kind, err := codec.Kind(value)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	from, err := l.version(home, kind)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if from == nil {
-		if value, from, err = l.raise(home, kind, codec, value); err != nil {
-			return nil, err
+		if value, from, unknown, err = l.raise(home, kind, codec, value); err != nil {
+			return nil, nil, err
 		}
 		codec = l.json
 	}
-	obj := from.New()
-	if _, err := codec.Decode(value, obj, codecs.Ignore); err != nil {
-		return nil, err
+	obj = from.New()
+	more, err := l.read(codec, value, obj)
+	if err != nil {
+		return nil, nil, err
 	}
 	if obj, err = from.ToWorking(obj); err != nil {
-		return nil, fmt.Errorf("converting from %s: %w", kind.GroupVersion(), err)
+		return nil, nil, fmt.Errorf("converting from %s: %w", kind.GroupVersion(), err)
 	}
 	obj.GetObjectKind().SetGroupVersionKind(home.Storage.GVK)
 	if d := home.Storage.Default; d != nil {
 		d(obj)
 	}
-	return obj, nil
+	return obj, append(unknown, more...), nil
+}
+
+// read decodes a value, and names the first fields of it that obj does not have.
+func (l *layout) read(codec codecs.Codec, value []byte, obj runtime.Object) (unknown []string, err error) {
+	unknown, err = codec.Decode(value, obj, codecs.Warn)
+	if err == nil && isProtobuf(value) {
+		unknown = l.protobuf.Unknown(value, obj)
+		for i, field := range unknown {
+			unknown[i] = "unknown field " + shown(field)
+		}
+	}
+	return unknown[:min(len(unknown), maxUnknown)], err
 }
 
 // version is the resource that serves a kind in the version in which it was found; nil

@@ -1,0 +1,74 @@
+package protobuf
+
+import (
+	"encoding/binary"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// maxUnknown is how many fields Unknown names at most.
+const maxUnknown = 10
+
+// Unknown names the first fields of an enveloped message that the type of obj does not
+// have, by the path and the number of each ("spec.containers.99"), each once. Decode drops
+// them, as Protobuf wants it; who moves objects and must not lose anything asks. data is what
+// Decode took: a message that does not decode has no answer here.
+func (Codec) Unknown(data []byte, obj runtime.Object) []string {
+	env, err := open(data)
+	if err != nil {
+		return nil
+	}
+	var found []string
+	unknownIn(env.raw, reflect.TypeOf(obj), nil, &found)
+	return found
+}
+
+// unknownIn adds to found what a message holds besides the fields of t.
+func unknownIn(data []byte, t reflect.Type, path []string, found *[]string) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	fields := fieldsOutside(t)
+	if len(fields) == 0 || t == quantityType {
+		return // a type that reads itself, as those of times do
+	}
+	eachField(data, func(number uint64, field []byte, message bool) {
+		f, known := fields[number]
+		switch {
+		case !known:
+			name := strings.Join(append(path, strconv.FormatUint(number, 10)), ".")
+			if len(*found) < maxUnknown && !slices.Contains(*found, name) {
+				*found = append(*found, name)
+			}
+		case message && f.inner != nil:
+			name, _ := fieldOfNumber(t, number)
+			below := append(path, name)
+			if !f.isMap {
+				unknownIn(field, f.inner, below, found)
+				return
+			}
+			eachField(field, func(number uint64, value []byte, message bool) {
+				if number == 2 && message {
+					unknownIn(value, f.inner, below, found)
+				}
+			})
+		}
+	})
+}
+
+// eachField calls fn for the fields of a message, up to what cannot be read.
+func eachField(data []byte, fn func(number uint64, field []byte, message bool)) {
+	for len(data) > 0 {
+		tag, n := binary.Uvarint(data)
+		field, rest, ok := next(data)
+		if n <= 0 || !ok {
+			return
+		}
+		data = rest
+		fn(tag>>3, field, tag&7 == 2)
+	}
+}
