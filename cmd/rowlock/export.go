@@ -7,11 +7,11 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/shown"
 	"github.com/rowlock/rowlock/server/transfer"
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/foreign"
@@ -220,10 +220,10 @@ func (a *leftAnswer) table(w io.Writer) {
 		fmt.Fprintf(w, "DAMAGED\t%d\n", a.Undecodable)
 	}
 	for _, p := range a.Problems {
-		fmt.Fprintf(w, "\t%s: %s\n", p.Key, strings.ReplaceAll(p.Reason, "\n", " "))
+		fmt.Fprintf(w, "\t%q: %s\n", p.Key, shown.Safe(p.Reason))
 	}
 	fmt.Fprintf(w, "\nRESOURCE\tOBJECTS\tBYTES\n")
 	for _, r := range a.Resources {
-		fmt.Fprintf(w, "%s\t%d\t%s\n", r.Resource, r.Objects, size(r.Bytes))
+		fmt.Fprintf(w, "%s\t%d\t%s\n", shown.Safe(r.Resource), r.Objects, size(r.Bytes))
 	}
 }

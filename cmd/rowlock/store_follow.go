@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/shown"
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/archive/follow"
 )
@@ -100,7 +101,7 @@ The exit code is 1 if something is damaged or missing.`,
 
 func listTable(w io.Writer, l *follow.Listing) {
 	fmt.Fprintf(w, "FOLDER\t%s (%s)\n", l.Dir, size(l.Bytes))
-	fmt.Fprintf(w, "OF CLUSTER\t%s\n", l.Cluster)
+	fmt.Fprintf(w, "OF CLUSTER\t%s\n", shown.Safe(l.Cluster))
 	for i, r := range l.Runs {
 		if i > 0 {
 			before := l.Runs[i-1]
@@ -112,13 +113,13 @@ func listTable(w io.Writer, l *follow.Listing) {
 			fmt.Fprintf(w, "RUN %d\trevisions %d to %d, %s to %s\n", r.Number, r.First, r.Last, moment(r.From), moment(r.Until))
 		}
 		for _, b := range r.Bases {
-			fmt.Fprintf(w, "  base\t%s  %s  taken %s\n", b.File, size(b.Bytes), moment(b.Taken))
+			fmt.Fprintf(w, "  base\t%s  %s  taken %s\n", shown.Safe(b.File), size(b.Bytes), moment(b.Taken))
 		}
 		for _, s := range r.Segments {
-			fmt.Fprintf(w, "  log\t%s  %s  revisions %d to %d, %s to %s\n", s.File, size(s.Bytes), s.First, s.Last, moment(s.Began), moment(s.Until))
+			fmt.Fprintf(w, "  log\t%s  %s  revisions %d to %d, %s to %s\n", shown.Safe(s.File), size(s.Bytes), s.First, s.Last, moment(s.Began), moment(s.Until))
 		}
 	}
 	for _, p := range l.Problems {
-		fmt.Fprintf(w, "PROBLEM\t%s\n", p)
+		fmt.Fprintf(w, "PROBLEM\t%s\n", shown.Safe(p))
 	}
 }
