@@ -101,7 +101,9 @@ func Pack(ctx context.Context, d Driver, rest int, packed func(Packed)) error {
 	})
 }
 
-const leastPack, leastForget = 10, 10
+// leastPack is as many rows as a pack can have, about: fewer would make the last pack of a key anew for each few of
+// them, and where a commit alone takes longer than writers should wait, packing would fall behind what is written.
+const leastPack, leastForget = 100, 10
 
 // PackedFor is how many bytes, of rows that are read and packs that are written, one call of
 // Driver.Pack may take for each row of its limit. It stops with the key that goes beyond.
@@ -122,11 +124,12 @@ func inPieces(ctx context.Context, d Driver, rest, least int, do func(limit int)
 			return err
 		}
 		took := time.Since(start)
-		if !sleep(ctx, min(time.Duration(rest)*took, longestRest)) {
-			return ctx.Err()
-		}
 		if held == 0 {
 			held = took
+		}
+		// Who worked beside the writers leaves them as much of the processor as it had.
+		if !sleep(ctx, min(max(time.Duration(rest)*held, restBeside*took), longestRest)) {
+			return ctx.Err()
 		}
 		fits := int(int64(limit) * int64(aim) / max(1, int64(held)))
 		limit = min(max((limit+fits)/2, least), mostTrim, 2*limit)
