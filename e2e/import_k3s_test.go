@@ -65,8 +65,9 @@ func k3s(t *testing.T, dir string) (client *tls.Certificate, token string) {
 	put("serviceaccounts/shop/default", `{"kind":"ServiceAccount","apiVersion":"v1","metadata":{"name":"default","namespace":"shop","uid":"sa-uid"}}`)
 	put("services/specs/default/kubernetes", `{"kind":"Service","apiVersion":"v1","metadata":{"name":"kubernetes","namespace":"default","uid":"k"},"spec":{"clusterIP":"10.43.0.1","clusterIPs":["10.43.0.1"],"type":"ClusterIP","ports":[{"name":"https","port":443,"targetPort":6443,"protocol":"TCP"}],"ipFamilies":["IPv4"],"ipFamilyPolicy":"SingleStack","sessionAffinity":"None"}}`)
 	put("services/specs/shop/web", `{"kind":"Service","apiVersion":"v1","metadata":{"name":"web","namespace":"shop","uid":"w"},"spec":{"clusterIP":"10.43.0.7","clusterIPs":["10.43.0.7"],"type":"NodePort","ports":[{"port":80,"nodePort":30007,"protocol":"TCP"}],"ipFamilies":["IPv4"],"ipFamilyPolicy":"SingleStack"}}`)
+	k3sOwn(k)
 	put("configmaps/shop/settings", `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"settings","namespace":"shop","uid":"cm-uid"},"data":{"colour":"blue"}}`)
-	for _, end := range []string{"", "-wal"} { // as a machine that lost its power leaves it
+	for _, end := range []string{"", "-wal", "-shm"} { // as a machine that lost its power leaves it
 		text, err := os.ReadFile(k.Path + end)
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, "server", "db", "state.db"+end), text, 0o600)
@@ -90,9 +91,10 @@ func TestFromK3s(t *testing.T) {
 	old, data := t.TempDir(), filepath.Join(t.TempDir(), "data")
 	client, token := k3s(t, old)
 	a, errOut, err := importInto(t, filepath.Join(old, "server", "db", "state.db"), "--data-dir", data, "--take-along", old)
-	if err != nil || a.Objects != 7 || a.Claims != 3 || !strings.Contains(errOut, "--client-ca-file "+filepath.Join(data, "client-ca.crt")) {
+	if err != nil || a.Objects != 7+k3sObjects || a.Claims != 3 || !strings.Contains(errOut, "--client-ca-file "+filepath.Join(data, "client-ca.crt")) {
 		t.Fatalf("%v, %+v, %s", err, a, errOut)
 	}
+	wantLeft(t, a, k3sLeft)
 	for _, name := range []string{"ca.crt", "ca.key", "client-ca.crt", "service-account.key", "front-proxy-ca.crt", "front-proxy-ca.key", "rowlock.db"} {
 		if info, err := os.Stat(filepath.Join(data, name)); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s: %v, %v", name, info, err)
@@ -112,6 +114,9 @@ func TestFromK3s(t *testing.T) {
 		t.Errorf("as the old administrator: %d %s", code, body)
 	}
 	k := s.Kubectl(t)
+	if out := k.Run("get", "addons,helmcharts", "-n", "kube-system", "-o", "jsonpath={.items[*].metadata.uid} {.items[*].spec.checksum}"); out != "addon chart c0ffee" {
+		t.Errorf("what k3s installed: %s", out)
+	}
 	if who := asPod(t, s, roots, token); !strings.Contains(who, `User \"system:serviceaccount:shop:default\" cannot list`) {
 		t.Errorf("as a pod: %s", who)
 	}
@@ -120,6 +125,26 @@ func TestFromK3s(t *testing.T) {
 	}
 	k.Run("delete", "service", "web", "-n", "shop")
 	k.Run("create", "service", "nodeport", "second", "-n", "shop", "--tcp=80", "--node-port=30007")
+}
+
+// wantLeft compares what was left out with what should have been, by the beginnings of the
+// reasons.
+func wantLeft(t *testing.T, a importAnswer, want map[string]int64) {
+	t.Helper()
+	for _, l := range a.Left {
+		found := false
+		for says, n := range want {
+			if strings.HasPrefix(l.Why, says) {
+				found = n == l.Keys
+			}
+		}
+		if !found {
+			t.Errorf("left out are %d as %q, want %v", l.Keys, l.Why, want)
+		}
+	}
+	if len(a.Left) != len(want) {
+		t.Errorf("left out is %+v, want %v", a.Left, want)
+	}
 }
 
 // asPod is what a server answers to a pod that lists Secrets, which it may not.

@@ -11,6 +11,7 @@ const (
 	leftRanges    = "ranges of service addresses and node ports (made anew from the Services)"
 	leftMasters   = "leases of the old API servers"
 	leftHealth    = "marks of the old store itself"
+	leftK3s       = "what k3s keeps for itself: its keys and certificates (taken along by --take-along), its members of etcd"
 	leftEndpoints = "endpoints of the old API servers (the new ones write their own)"
 	leftEvents    = "events (taken along with --events)"
 	leftElsewhere = "keys outside the prefix"
@@ -38,6 +39,14 @@ var keptKeys = map[string]string{
 	"/compact_rev_key": leftHealth,
 }
 
+// keptKeysBelow are the beginnings of keys outside the prefix by which k3s, and rke2, keep
+// what is their own in the store of the cluster.
+var keptKeysBelow = map[string]string{
+	"/bootstrap/": leftK3s, // encrypted with the token by which servers join
+	"k3s/":        leftK3s,
+	"rke2/":       leftK3s,
+}
+
 const (
 	identityLabel  = "apiserver.kubernetes.io/identity"
 	identityServer = "kube-apiserver"
@@ -54,6 +63,19 @@ func keptPath(path string) string {
 		}
 	}
 	return ""
+}
+
+// keptOutside says why what is kept at a key outside the prefix is left out.
+func keptOutside(key string) string {
+	if why := keptKeys[key]; why != "" {
+		return why
+	}
+	for below, why := range keptKeysBelow {
+		if strings.HasPrefix(key, below) {
+			return why
+		}
+	}
+	return leftElsewhere
 }
 
 // keptObject says why an object is left out by its key.

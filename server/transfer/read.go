@@ -81,10 +81,7 @@ func (r *Reader) Read(ctx context.Context, e foreign.Entry) (Outcome, error) {
 func (r *Reader) read(ctx context.Context, e foreign.Entry) Outcome {
 	path, below := r.path(e.Key)
 	if !below {
-		if why := keptKeys[e.Key]; why != "" {
-			return Outcome{Fate: Left, Why: why}
-		}
-		return Outcome{Fate: Left, Why: leftElsewhere}
+		return Outcome{Fate: Left, Why: keptOutside(e.Key)}
 	}
 	if why := keptPath(path); why != "" {
 		return Outcome{Fate: Left, Why: why}
