@@ -105,6 +105,10 @@ func TestDatabases(t *testing.T) {
 			t.Run("Fill", d.fill)
 			t.Run("Abort", d.abort)
 			t.Run("InUse", d.inUse)
+			t.Run("Plans", d.plans)
+			if d.name == "PostgreSQL" {
+				t.Run("Flood", d.flood)
+			}
 		})
 	}
 }
@@ -290,6 +294,26 @@ func (d database) inUse(t *testing.T) {
 	}
 	if err := s.Commit(t.Context(), 11); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// flood has a row that is longer than any should be: it ends the reading.
+func (d database) flood(t *testing.T) {
+	db, url := d.create(t, "flooding")
+	run(t, db, "CREATE TABLE kine (id BIGSERIAL PRIMARY KEY, name text, deleted INTEGER, create_revision BIGINT, lease INTEGER, value bytea)")
+	run(t, db, "INSERT INTO kine (name, deleted, create_revision, value) VALUES (repeat('k', 70 << 20), 0, 0, 'v')")
+	s, err := kine.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for e, last := range s.Entries(t.Context()) {
+		if err = last; err == nil {
+			t.Errorf("a key of %d bytes is read", len(e.Key))
+		}
+	}
+	if err == nil || !strings.Contains(err.Error(), "expected at most 68157440") || !strings.Contains(err.Error(), s.Describe()) {
+		t.Errorf("a row of 70 MiB: %v", err)
 	}
 }
 

@@ -3,7 +3,7 @@
 //
 //	kine.go     the rows of its table, whatever the database
 //	url.go      which of them a URL names
-//	write.go    the table filled anew, whatever the database
+//	write.go    the table filled anew, whatever the database; write_sqlite.go: as a file
 //	postgres.go, mysql.go  those databases
 //	sqlite.go   a SQLite file, also one that is in use or was left beside its -wal
 //	queries.go  the statements
@@ -33,7 +33,7 @@ import (
 type dialect struct {
 	describe string // for people, without credentials
 	head     string // the newest revision; statement without parameters
-	// live selects id, name, create_revision, lease, length and value of the live rows in
+	// live selects id, name, create_revision, lease, bytes and value of the live rows in
 	// bytewise order of name; the value is NULL where it is longer than the parameter.
 	live string
 	tx   *sql.TxOptions
@@ -143,6 +143,7 @@ func (s *Source) entries(ctx context.Context, yield func(foreign.Entry) bool) er
 		return err
 	}
 	defer rows.Close()
+	last := ""
 	for rows.Next() {
 		var r row
 		if err := rows.Scan(&r.id, &r.name, &r.created, &r.lease, &r.size, &r.value); err != nil {
@@ -152,6 +153,10 @@ func (s *Source) entries(ctx context.Context, yield func(foreign.Entry) bool) er
 		if err != nil {
 			return err
 		}
+		if e.Key <= last {
+			return fmt.Errorf("it sends key %q after %q, which is not the order that was asked for", foreign.Shown(e.Key), foreign.Shown(last))
+		}
+		last = e.Key
 		if !yield(e) {
 			return nil
 		}

@@ -12,12 +12,17 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/foreign"
 )
 
+// maxMessage is how many bytes the server may send as one row: the longest value, in hex
+// where the URL asks for text (default_query_exec_mode=simple_protocol), and its name.
+const maxMessage = 2*foreign.MaxValue + 1<<20
+
 // openPostgres connects, and says for people which database it is.
 func openPostgres(url string) (db *sql.DB, describe string, err error) {
 	cfg, err := pgx.ParseConfig(url)
 	if err != nil {
 		return nil, "", fmt.Errorf("the URL of a PostgreSQL database of kine: %w", err) // without its password
 	}
+	cfg.MaxProtocolMessageBodyLen = maxMessage
 	db = stdlib.OpenDB(*cfg)
 	db.SetMaxOpenConns(1)
 	return db, fmt.Sprintf("kine PostgreSQL database %s at %s:%d", cfg.Database, cfg.Host, cfg.Port), nil

@@ -6,13 +6,16 @@ package kine
 // slowly: the names and ids are sorted, never the values.
 
 const (
-	// SQLite compares text bytewise unless a column says otherwise, and kine's does not.
+	// SQLite compares text bytewise unless a column says otherwise. length counts letters,
+	// and those before a zero alone, where octet_length counts what would be read.
+	// An order asked of the whole would sort the values too: that of the names, which LIMIT
+	// keeps from being taken for idle, is that in which a CROSS JOIN looks up the rows, and
+	// who reads them checks it.
 	qSQLiteLive = `
-SELECT kv.id, kv.name, kv.create_revision, kv.lease, length(kv.value), CASE WHEN length(kv.value) <= ?1 THEN kv.value END
-FROM (SELECT name, MAX(id) AS newest FROM kine GROUP BY name ORDER BY name) AS latest
+SELECT kv.id, kv.name, kv.create_revision, kv.lease, octet_length(kv.value), CASE WHEN octet_length(kv.value) <= ?1 THEN kv.value END
+FROM (SELECT name, MAX(id) AS newest FROM kine GROUP BY name COLLATE BINARY ORDER BY name COLLATE BINARY LIMIT -1) AS latest
 CROSS JOIN kine AS kv ON kv.id = latest.newest
-WHERE kv.deleted = 0
-ORDER BY latest.name`
+WHERE kv.deleted = 0`
 
 	// PostgreSQL reads each row by its id, in the order of the names, whatever order the
 	// column has: OFFSET 0 keeps it from reading all rows first and sorting them with
@@ -39,8 +42,12 @@ ORDER BY latest.bytes`
 
 	qMySQLTable = `SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = 'kine' AND column_name IN ('id', 'name', 'deleted', 'create_revision', 'lease', 'value')`
 
-	// qSQLiteTable tells whether a file is one of kine, by the columns of the table.
-	qSQLiteTable = `SELECT COUNT(*) FROM pragma_table_info('kine') WHERE name IN ('id', 'name', 'deleted', 'create_revision', 'lease', 'value')`
+	// qSQLiteTable tells whether a file is one of kine, by the columns of the table. A view
+	// or a virtual table in its place would be a program of whoever made the file, and
+	// where id alone is no primary key each row costs a look at all of them.
+	qSQLiteTable = `SELECT COUNT(*) FROM pragma_table_info('kine') WHERE name IN ('id', 'name', 'deleted', 'create_revision', 'lease', 'value')
+ AND (name <> 'id' OR pk = 1) AND (SELECT COUNT(*) FROM pragma_table_info('kine') WHERE pk > 0) = 1
+ AND (SELECT COUNT(*) FROM pragma_table_list('kine') WHERE schema = 'main' AND type = 'table') = 1`
 )
 
 // kineColumns is how many of these a table of kine has.
@@ -84,4 +91,7 @@ const (
 	qPostgresSequence = `SELECT setval(pg_get_serial_sequence('kine', 'id'), (SELECT MAX(id) FROM kine))`
 
 	qMySQLDrop = `DROP TABLE kine`
+
+	// qSQLiteLog makes a file one for writers with a write-ahead log, for whoever opens it.
+	qSQLiteLog = `PRAGMA journal_mode = wal`
 )

@@ -12,7 +12,8 @@ import (
 	"path/filepath"
 	"time"
 
-	_ "modernc.org/sqlite" // the driver "sqlite"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/rowlock/rowlock/sqlstore/foreign"
 )
@@ -23,6 +24,10 @@ const (
 	sqliteReaders = len(sqliteMagic) + 3
 	readersOfLogs = 2 // those that know of a write-ahead log
 )
+
+// maxHeldBySQLite is how many bytes each text and blob may have that SQLite makes in
+// memory: more than the longest value.
+const maxHeldBySQLite = foreign.MaxValue + 1<<20
 
 // IsSQLite says whether a file begins as a SQLite database does.
 func IsSQLite(path string) bool {
@@ -77,16 +82,33 @@ func OpenSQLite(ctx context.Context, path string) (*Source, error) {
 	}
 	db.SetMaxOpenConns(1)
 	d := dialect{describe: describeSQLite(path), head: qHead, live: qSQLiteLive, limit: int64(foreign.MaxValue)}
-	if err := isKine(ctx, db, qSQLiteTable, path+" is a SQLite database, and not one of kine"); err != nil {
+	err = bounded(ctx, db)
+	if err == nil {
+		err = isKine(ctx, db, qSQLiteTable, path+" is a SQLite database, and not one of kine")
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("reading %s: %w", path, err), db.Close(), cleanup())
 	}
 	return begin(ctx, db, d, cleanup)
+}
+
+// bounded keeps SQLite from reading longer texts and blobs than there should be, on the
+// one connection of a database: it would take up to a gigabyte, before a query can say no.
+func bounded(ctx context.Context, db *sql.DB) error {
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = sqlite.Limit(conn, sqlite3.SQLITE_LIMIT_LENGTH, maxHeldBySQLite)
+	return errors.Join(err, conn.Close())
 }
 
 func describeSQLite(path string) string { return "kine SQLite file " + path }
 
 func dataSource(path string, how url.Values) string {
 	how.Add("_pragma", "query_only(1)")
+	how.Add("_pragma", "trusted_schema(0)") // what the file says is to be computed, is not
+	how.Add("_pragma", "cell_size_check(1)")
 	how.Add("_pragma", "busy_timeout(10000)")
 	how.Add("_pragma", "cache_size(-16384)")
 	return (&url.URL{Scheme: "file", Path: absolute(path), RawQuery: how.Encode()}).String()

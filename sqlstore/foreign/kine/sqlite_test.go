@@ -1,8 +1,8 @@
 package kine_test
 
 import (
-	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rowlock/rowlock/sqlstore/foreign"
 	"github.com/rowlock/rowlock/sqlstore/foreign/kine"
 )
 
@@ -206,59 +205,41 @@ func TestOneState(t *testing.T) {
 	}
 }
 
-// TestTooLong: a value beyond the bound is not read, and its key is named.
-func TestTooLong(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "state.db")
-	db := create(t, path)
-	defer db.Close()
-	run(t, db, `INSERT INTO kine (name, created, deleted, create_revision, prev_revision, lease, value) VALUES ('/registry/secrets/a/huge', 1, 0, 0, 0, 0, zeroblob(?))`, 100<<20)
-	s, err := kine.OpenSQLite(t.Context(), path)
+// TestFilledForWritersAndReaders: a file that is filled has a write-ahead log for whoever
+// opens it, however they do, so that a reader does not stand in the way of a writer.
+func TestFilledForWritersAndReaders(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "state.db")
+	if err := os.WriteFile(path+".gathered-wal", []byte("left by one that was killed"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := sink(t, "sqlite:"+path).Commit(t.Context(), 40); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 || left[0].Name() != "state.db" {
+		t.Errorf("there are %v, %v", left, err)
+	}
+	plain, err := sql.Open("sqlite", "file:"+path) // without a word of a log or of waiting
+	db := opened(t, plain, err)
+	var mode string
+	if err := db.QueryRow("PRAGMA journal_mode").Scan(&mode); err != nil || mode != "wal" {
+		t.Errorf("its journal mode is %q, %v", mode, err)
+	}
+	reading, err := db.Query("SELECT name FROM kine")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
-	for e, err := range s.Entries(t.Context()) {
-		if err != nil || e.Value != nil || e.Unread == nil || !strings.Contains(e.Unread.Error(), "/registry/secrets/a/huge") || !strings.Contains(e.Unread.Error(), fmt.Sprint(foreign.MaxValue)) {
-			t.Errorf("%d bytes, %v, %v", len(e.Value), e.Unread, err)
-		}
+	defer reading.Close()
+	if !reading.Next() {
+		t.Fatal("it has no rows")
 	}
-}
-
-// TestRefused: what is no database of kine is named with what it is.
-func TestRefused(t *testing.T) {
-	dir := t.TempDir()
-	write := func(name, text string) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	other, empty := filepath.Join(dir, "other.db"), filepath.Join(dir, "empty.db")
-	db := create(t, other)
-	run(t, db, "DROP TABLE kine")
-	run(t, db, "CREATE TABLE kine (id INTEGER, label TEXT)")
-	if err := db.Close(); err != nil {
+	run(t, db, insert, "/registry/pods/a/meanwhile", 1, 0, 0, 0, 0, []byte("n"))
+	// A log that is there belongs to another file of the name, and would be taken for its own.
+	other := filepath.Join(t.TempDir(), "state.db")
+	if err := os.WriteFile(other+"-wal", []byte("of another"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := create(t, empty).Close(); err != nil {
-		t.Fatal(err)
-	}
-	for path, says := range map[string]string{
-		filepath.Join(dir, "none"): "no such file",
-		dir:                        "is no file",
-		write("text", "hello"):     "is no SQLite database",
-		write("void", ""):          "is no SQLite database",
-		write("broken", "SQLite format 3\x00"+strings.Repeat("\xff\x00", 500)): "broken",
-		other: "not one of kine",
-		empty: "has no rows",
-	} {
-		s, err := kine.OpenSQLite(context.Background(), path)
-		if err == nil {
-			s.Close()
-		}
-		if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), path) {
-			t.Errorf("%s: %v, want %q", path, err, says)
-		}
+	if s, err := kine.CreateSQLite(t.Context(), other); err == nil || !strings.Contains(err.Error(), other+"-wal exists") {
+		t.Errorf("filled beside another's log: %v", errors.Join(err, abort(s)))
 	}
 }

@@ -5,13 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
 	"math"
-	"net/url"
-	"os"
 	"time"
 
-	"github.com/rowlock/rowlock/sqlstore/archive"
 	"github.com/rowlock/rowlock/sqlstore/foreign"
 )
 
@@ -212,49 +208,4 @@ func (s *Sink) Abort() error {
 	}
 	s.db, s.tx = nil, nil
 	return errors.Join(errs...)
-}
-
-// CreateSQLite begins a SQLite file of kine, which must not exist.
-func CreateSQLite(ctx context.Context, path string) (*Sink, error) {
-	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
-		return nil, errors.Join(err, fmt.Errorf("%s exists: an export goes into a new file", path))
-	}
-	part := path + ".gathered"
-	if err := os.Remove(part); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-	// The library would make it readable for everybody, and Secrets come into it.
-	own, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err == nil {
-		err = own.Close()
-	}
-	if err != nil {
-		return nil, err
-	}
-	// The file of this process alone: only the one that is made of it must reach the disk.
-	how := url.Values{"_pragma": {"journal_mode(off)", "synchronous(off)", "cache_size(-32768)"}}
-	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: absolute(part), RawQuery: how.Encode()}).String())
-	if err != nil {
-		return nil, err
-	}
-	db.SetMaxOpenConns(1)
-	w := writing{describe: describeSQLite(path), table: qSQLiteTable, schema: sqliteSchema, insert: qInsert}
-	w.cleanup = func() error {
-		if err := os.Remove(part); !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-		return nil
-	}
-	w.done = func() error {
-		return archive.WriteFile(path, func(out io.Writer) error {
-			in, err := os.Open(part)
-			if err != nil {
-				return err
-			}
-			defer in.Close()
-			_, err = io.Copy(out, reader{ctx, in})
-			return err
-		})
-	}
-	return create(ctx, db, w)
 }
