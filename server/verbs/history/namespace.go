@@ -19,12 +19,8 @@ func (o *object) ofThisNamespace(writes []objects.Write) ([]objects.Write, error
 		if held := !w.Deleted && (w.Superseded == 0 || w.Superseded > made); held || w.Item.Revision > made {
 			continue
 		}
-		if !o.asked {
-			everywhere, err := o.h.Everywhere(o.c, o.place.Resource, "get", o.place.Name)
-			if err != nil {
-				return nil, err
-			}
-			o.asked, o.closed = true, !everywhere
+		if err := o.askEverywhere(); err != nil {
+			return nil, err
 		}
 		if o.closed {
 			return writes[:i], nil
@@ -34,8 +30,31 @@ func (o *object) ofThisNamespace(writes []objects.Write) ([]objects.Write, error
 	return writes, nil
 }
 
+// askEverywhere settles, once, whether what was in an earlier namespace is shown.
+func (o *object) askEverywhere() error {
+	if o.asked {
+		return nil
+	}
+	everywhere, err := o.h.Everywhere(o.c, o.place.Resource, "get", o.place.Name)
+	if err == nil {
+		o.asked, o.closed = true, !everywhere
+	}
+	return err
+}
+
+// before says whether a revision, 0 where nothing was, lies before the namespace was made, for who
+// sees nothing of that: whether there was such an object then must not show either, so the answer
+// is the same for all names.
+func (o *object) before(revision int64) (bool, error) {
+	if revision == 0 || revision >= o.h.Objects.NamespaceMade(o.place.Namespace) {
+		return false, nil
+	}
+	err := o.askEverywhere()
+	return o.closed, err
+}
+
 // earlier is the refusal of what was in an earlier namespace.
 func (o *object) earlier() error {
-	return apierrors.NewResourceExpired(fmt.Sprintf("what was before namespace %s was made anew is the past of another namespace, and shown to who may get %s in all namespaces",
+	return apierrors.NewResourceExpired(fmt.Sprintf("what was before namespace %s was made is the past of another namespace, and shown to who may get %s in all namespaces",
 		o.place.Namespace, o.place.Resource.GroupResource()))
 }

@@ -26,7 +26,9 @@ func TestAnotherNamespace(t *testing.T) {
 		}
 		return s.Store.Applied()
 	}
-	past := fill("hidden")
+	fill("hidden")
+	s.Must("POST", secrets, `{"metadata":{"name":"only"}}`)
+	past := s.Store.Applied()
 	then := time.Now().UTC().Format(time.RFC3339Nano)
 	s.Must("DELETE", shop, "")
 	servertest.Eventually(t, func() bool { return s.Do("GET", shop, "").Code == http.StatusNotFound })
@@ -66,6 +68,18 @@ func TestAnotherNamespace(t *testing.T) {
 		}
 		if len(items) != writes || items[0].Previous != "" || items[0].Change != history.Created {
 			t.Errorf("%s sees %d writes, want %d: %+v", user, len(items), writes, items)
+		}
+	}
+	// Whether there was an object in the earlier namespace shows as little: names that it had are answered as others.
+	for _, name := range []string{"only", "never"} {
+		for when, code := range map[string]int{fmt.Sprint(past): gone, "at-" + then: gone, fmt.Sprint(now): http.StatusNotFound} {
+			w := s.Do("GET", item+"secrets:"+name+":"+when, "", "Impersonate-User", "tenant")
+			if w.Code != code {
+				t.Errorf("tenant GET %s at %s: %d %s, want %d", name, when, w.Code, w.Body, code)
+			}
+		}
+		if got := read[history.RevisionList](t, s, list("shop", "secrets", name, ""), "Impersonate-User", "tenant"); len(got.Items) != 0 {
+			t.Errorf("tenant lists of %s %+v", name, got.Items)
 		}
 	}
 	// A token of who saw it opens it to nobody else.

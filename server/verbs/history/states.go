@@ -52,10 +52,15 @@ func (o *object) at(ctx context.Context, s history.State, writes int) (*state, e
 	if err != nil {
 		return nil, err
 	}
-	floor := o.h.Objects.PastFloor(o.place.Resource)
+	floor, earlier := o.h.Objects.PastFloor(o.place.Resource), false
+	if len(list) == 0 {
+		earlier, err = o.before(revision)
+	}
 	switch {
+	case err != nil:
+		return nil, err
 	case len(list) > 0:
-	case o.closed:
+	case earlier:
 		return nil, o.earlier()
 	case revision < floor:
 		return nil, o.expired(floor)
