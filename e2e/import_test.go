@@ -32,7 +32,7 @@ import (
 // importAnswer is what import prints with --output json, as far as it is looked at.
 type importAnswer struct {
 	SourceRevision, Revision, Objects, Claims, Undecodable int64
-	Reused, DryRun, Refused                                bool
+	Reused, DryRun, Refused, Done                          bool
 	Left                                                   []struct {
 		Why  string
 		Keys int64

@@ -7,13 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote"
 	"github.com/rowlock/rowlock/server/transfer"
 	"github.com/rowlock/rowlock/server/transfer/intake"
 	"github.com/rowlock/rowlock/sqlstore"
@@ -103,8 +101,9 @@ func (o *importOptions) run(ctx context.Context, name string) (err error) {
 	if err := files.conflicts(o.dataDir); err != nil {
 		return err
 	}
-	if err := o.expectEmpty(ctx); err != nil {
-		return err
+	inUse := o.expectEmpty(ctx)
+	if inUse != nil && (!errors.Is(inUse, errInUse) || !o.mayBeDone()) {
+		return inUse
 	}
 	source, err := o.openSource(ctx, name)
 	if err != nil {
@@ -120,7 +119,12 @@ func (o *importOptions) run(ctx context.Context, name string) (err error) {
 		defer func() { err = errors.Join(err, keys.Close()) }()
 		job.Options.Opener = keys
 	}
-	return o.sealed(ctx, job, func() error { return o.move(ctx, job, files) })
+	return o.sealed(ctx, job, func() error {
+		if inUse != nil {
+			return o.done(ctx, job, files)
+		}
+		return o.move(ctx, job, files)
+	})
 }
 
 // sealed lends the job what encrypts values for the new database.
@@ -158,13 +162,12 @@ func hashes(paths ...string) (text string, err error) {
 func (o *importOptions) move(ctx context.Context, job *intake.Job, files along) error {
 	began := time.Now()
 	if !o.dryRun {
-		if job.Spool = o.spool; job.Spool == "" {
+		if job.Spool = o.spoolPath(); o.spool == "" {
 			if err := os.MkdirAll(o.dataDir, 0o700); err != nil {
 				return fmt.Errorf("--data-dir: %w", err)
 			}
-			job.Spool = filepath.Join(o.dataDir, "import")
 		}
-		if err := notEverybodys("--spool", filepath.Dir(job.Spool)); err != nil {
+		if err := o.spoolIsOurs(); err != nil {
 			return err
 		}
 	}
@@ -176,7 +179,7 @@ func (o *importOptions) move(ctx context.Context, job *intake.Job, files along) 
 	if err != nil && !errors.As(err, &undecodable) {
 		return explain(ctx, err, "the database is as empty as before; run it again to begin anew")
 	}
-	a := &importAnswer{Source: job.Source.Describe(), Store: publicURL(o.url()), DryRun: o.dryRun, SourceRevision: spooled.SourceRevision, Revision: spooled.Head, Reused: spooled.Reused, Report: spooled.Report, ResourcesLeft: []remote.LeftOut{}, TakenAlong: files.names()}
+	a := o.about(job, spooled, files)
 	if live, ok := job.Source.(*liveSource); ok {
 		a.ResourcesLeft = live.LeftOut
 		a.Warnings = append(a.Warnings, live.Notes...)
@@ -192,13 +195,7 @@ func (o *importOptions) move(ctx context.Context, job *intake.Job, files along) 
 		}
 	}
 	a.Seconds = time.Since(began).Seconds()
-	if err := o.answer(o.out, a, a.table); err != nil {
-		return err
-	}
-	if !o.dryRun {
-		fmt.Fprintf(o.errOut, "now start it: rowlock serve --data-dir %s --store %s%s\n", o.dataDir, a.Store, files.hint(o.dataDir))
-	}
-	return nil
+	return o.finish(a, files)
 }
 
 // load puts the files, and then writes what was read: whoever finds the database filled

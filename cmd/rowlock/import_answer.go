@@ -18,6 +18,7 @@ type importAnswer struct {
 	SourceRevision  int64    `json:"sourceRevision"` // the newest of the source
 	Revision        int64    `json:"revision"`       // from which the new log goes on
 	Reused          bool     `json:"reused"`         // what an earlier run had read was used
+	Done            bool     `json:"done"`           // an earlier run had filled the database, and ended before it could say so
 	Seconds         float64  `json:"seconds"`
 	TakenAlong      []string `json:"takenAlong"` // files in the data directory
 	transfer.Report          // by name and count
@@ -61,6 +62,9 @@ func (a *importAnswer) table(w io.Writer) {
 	default:
 		if a.DryRun {
 			verb = "would import"
+		}
+		if a.Done {
+			fmt.Fprintln(w, "an earlier run had filled the database, and ended before it took away the file between: that is done now")
 		}
 		fmt.Fprintf(w, "%s %d objects and %d claims of addresses and ports from %s at revision %d; the new log begins at %d\n", verb, a.Objects, a.Claims, a.Source, a.SourceRevision, a.Revision)
 	}

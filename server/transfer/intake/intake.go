@@ -3,6 +3,7 @@
 //	intake.go  reading: every entry is decided, counted and spooled
 //	spool.go   the file between: what is in it, and whether it may be used again
 //	load.go    loading: the spool goes into the database in one transaction
+//	loaded.go  whether a database holds a spool already: a run that ended just before its end
 //
 // It promises: nothing is written to the database before everything was read and checked;
 // after an error, or a crash, the database is as empty as before, and a second run begins
@@ -70,7 +71,7 @@ type intake struct {
 // UndecodableError, with which the result has the report; those of the source; and those
 // of a key management service that does not answer.
 func (j *Job) Read(ctx context.Context) (*Spooled, error) {
-	if found := j.finished(); found != nil {
+	if found := j.Finished(); found != nil {
 		return found, nil
 	}
 	in := &intake{Job: j, reader: transfer.NewReader(j.Options), holders: map[sqlstore.Key]string{}}

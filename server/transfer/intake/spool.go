@@ -116,9 +116,9 @@ func (j *Job) mark() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// finished finds the spool of an earlier run of the same job that came to its end, if it is
+// Finished finds the spool of an earlier run of the same job that came to its end, if it is
 // whole; nil where there is none.
-func (j *Job) finished() *Spooled {
+func (j *Job) Finished() *Spooled {
 	if j.Spool == "" {
 		return nil
 	}

@@ -1,0 +1,82 @@
+package intake
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"os"
+
+	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/archive"
+)
+
+// scanPage is how many rows of the database are in memory at once.
+const scanPage = 50
+
+// MayBeFinished says whether there is what an earlier run found, of whichever job.
+func MayBeFinished(path string) bool {
+	info, err := os.Stat(path + foundEnd)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// Loaded says whether a database holds exactly what Load puts there and nothing was written
+// since: then the run that read the spool ended before it could take the spool away. It
+// reads both to their ends, but for a database whose revisions are others. Errors:
+// archive.ErrDamaged, and those of the driver.
+func (s *Spooled) Loaded(ctx context.Context, d sqlstore.Driver) (bool, error) {
+	b, err := d.Bounds(ctx)
+	if err != nil || b != (sqlstore.Bounds{Floor: s.Head, Head: s.Head}) {
+		return false, err
+	}
+	f, err := os.Open(s.Path + rowsEnd)
+	if err != nil {
+		return false, fmt.Errorf("the file between: %w", err)
+	}
+	defer f.Close()
+	_, rows, err := archive.Rows(f)
+	if err != nil {
+		return false, err
+	}
+	var want, have digest
+	for row, err := range s.numbered(rows, nil) {
+		if err != nil {
+			return false, err
+		}
+		if ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+		want.add(&row)
+	}
+	for after := (sqlstore.Key{}); ; {
+		page, err := d.Scan(ctx, sqlstore.ScanRequest{After: after, Limit: scanPage})
+		if err != nil {
+			return false, err
+		}
+		for i := range page {
+			have.add(&page[i])
+		}
+		if len(page) < scanPage {
+			return have == want, nil
+		}
+		after = page[len(page)-1].Key
+	}
+}
+
+// digest stands for rows in whichever order they come: a source has another one than the
+// database.
+type digest struct {
+	rows int64
+	sum  [sha256.Size / 8]uint64 // of the hashes of the rows, word by word
+}
+
+func (g *digest) add(row *sqlstore.Row) {
+	h := sha256.New()
+	fmt.Fprintf(h, "%q %q %q %d %d ", row.Key.Resource, row.Key.Namespace, row.Key.Name, row.Revision, row.Created)
+	h.Write(row.Value)
+	one := h.Sum(nil)
+	for i := range g.sum {
+		g.sum[i] += binary.BigEndian.Uint64(one[8*i:])
+	}
+	g.rows++
+}
