@@ -109,16 +109,10 @@ func (l *Live) Entries(ctx context.Context) iter.Seq2[foreign.Entry, error] {
 
 func (l *Live) entries(ctx context.Context, yield func(foreign.Entry) bool) error {
 	leases := make(map[int64]time.Time)
-	limit, last, n := int64(100), "", int64(0)
-	req := &etcdserverpb.RangeRequest{Key: []byte(l.prefix), RangeEnd: after(l.prefix), Revision: l.revision}
+	last, n := "", int64(0)
+	req := &etcdserverpb.RangeRequest{Key: []byte(l.prefix), RangeEnd: after(l.prefix), Revision: l.revision, Limit: 100}
 	for {
-		req.Limit = limit
-		page, err := l.get(ctx, req)
-		if status.Code(err) == codes.ResourceExhausted && limit > 1 { // longer than maxAnswer
-			limit /= 4
-			limit = max(limit, 1)
-			continue
-		}
+		page, tooLong, err := l.page(ctx, req)
 		if err != nil {
 			return err
 		}
@@ -133,7 +127,10 @@ func (l *Live) entries(ctx context.Context, yield func(foreign.Entry) bool) erro
 			}
 			last, size = key, size+len(kv.Key)+len(kv.Value)
 			e := foreign.Entry{Key: key, Value: kv.Value, CreateRevision: kv.CreateRevision, ModRevision: kv.ModRevision}
-			if e.Unread = foreign.Check(key, int64(len(kv.Value))); e.Unread != nil {
+			if e.Unread = foreign.Check(key, int64(len(kv.Value))); e.Unread == nil && tooLong {
+				e.Unread = &foreign.KeyError{Key: key, Why: fmt.Sprintf("its value does not fit into an answer of %d bytes, and at most %d are read", maxAnswer, foreign.MaxValue)}
+			}
+			if e.Unread != nil {
 				e.Value = nil
 			}
 			if kv.Lease != 0 {
@@ -153,11 +150,31 @@ func (l *Live) entries(ctx context.Context, yield func(foreign.Entry) bool) erro
 		}
 		req.Key = append([]byte(last), 0)
 		if size < pageBytesAim/2 {
-			limit = min(limit*2, maxPage)
+			req.Limit = min(req.Limit*2, maxPage)
 		} else if size > pageBytesAim*2 {
-			limit = max(limit/2, 1)
+			req.Limit = max(req.Limit/2, 1)
 		}
 	}
+}
+
+// page asks for a page, and for a shorter one where that is longer than maxAnswer. tooLong
+// says that one key alone is: then the page has that without its value.
+func (l *Live) page(ctx context.Context, req *etcdserverpb.RangeRequest) (page *etcdserverpb.RangeResponse, tooLong bool, err error) {
+	for {
+		page, err = l.get(ctx, req)
+		if status.Code(err) != codes.ResourceExhausted || errors.Is(rpctypes.Error(err), rpctypes.ErrTooManyRequests) {
+			return page, false, err
+		}
+		if req.Limit == 1 {
+			break
+		}
+		req.Limit = max(req.Limit/4, 1)
+	}
+	name := &etcdserverpb.RangeRequest{Key: req.Key, RangeEnd: req.RangeEnd, Revision: req.Revision, Limit: 1, KeysOnly: true}
+	if page, err = l.get(ctx, name); err != nil {
+		return nil, false, fmt.Errorf("the first key from %q on is longer than an answer of %d bytes: %w", foreign.Shown(string(req.Key)), maxAnswer, err)
+	}
+	return page, true, nil
 }
 
 // end is when a lease ends, asked once for each. One that ended since the revision that

@@ -41,6 +41,7 @@ type member struct {
 	kvs        []*mvccpb.KeyValue
 	calls      atomic.Int64
 	compactAt  int64 // call from which on the revision is compacted; 0: never
+	busyAt     int64 // call that is one too many; 0: none
 	miscounts  int64 // how many keys more it says that there are
 	repeats    bool  // each page begins with the first key again
 	password   string
@@ -73,6 +74,9 @@ func (m *member) Range(ctx context.Context, req *etcdserverpb.RangeRequest) (*et
 	if m.compactAt > 0 && call >= m.compactAt {
 		return nil, rpctypes.ErrGRPCCompacted
 	}
+	if call == m.busyAt {
+		return nil, rpctypes.ErrGRPCRequestTooManyRequests
+	}
 	m.head++ // the cluster lives on
 	from := sort.Search(len(m.kvs), func(i int) bool { return string(m.kvs[i].Key) >= string(req.Key) })
 	if m.repeats {
@@ -85,6 +89,9 @@ func (m *member) Range(ctx context.Context, req *etcdserverpb.RangeRequest) (*et
 		if int64(len(answer.Kvs)) == req.Limit {
 			answer.More = true
 			break
+		}
+		if req.KeysOnly {
+			kv = &mvccpb.KeyValue{Key: kv.Key, CreateRevision: kv.CreateRevision, ModRevision: kv.ModRevision, Lease: kv.Lease}
 		}
 		answer.Kvs = append(answer.Kvs, kv)
 	}
@@ -213,17 +220,46 @@ func TestLiveRefusesWhatIsWrong(t *testing.T) {
 	if err != nil || len(got) != 3 || got[1].Unread == nil || got[1].Value != nil {
 		t.Errorf("%d keys, %v", len(got), err)
 	}
-	flood := newMember(3, 10)
-	flood.kvs[1].Value = make([]byte, 70<<20)
-	if _, _, err := read(t, etcd.Config{Endpoints: []string{flood.serve(t)}}); err == nil || !strings.Contains(err.Error(), "larger than max") {
-		t.Errorf("an answer of 70 MiB: %v", err)
-	}
 	ended := newMember(1, 10)
 	ended.kvs[0].Lease = 404
 	if got, _, err := read(t, etcd.Config{Endpoints: []string{ended.serve(t)}}); err != nil || len(got) != 1 || time.Until(got[0].ExpiresAt) > 0 || got[0].ExpiresAt.IsZero() {
 		t.Errorf("a lease that ended: %v, %v", got, err)
 	}
 }
+
+// TestLiveFlood: a value that is longer than an answer is one that is not read, by name, and
+// the others are; a key that is so long ends the reading, with what was asked for.
+func TestLiveFlood(t *testing.T) {
+	m := newMember(300, 10)
+	m.kvs[150].Value = make([]byte, maxAnswer+1)
+	got, _, err := read(t, etcd.Config{Endpoints: []string{m.serve(t)}})
+	if err != nil || len(got) != 300 {
+		t.Fatalf("%d keys, %v", len(got), err)
+	}
+	for i, e := range got {
+		var keyed *foreign.KeyError
+		if long := i == 150; errors.As(e.Unread, &keyed) != long || (e.Value == nil) != long || long && keyed.Key != "/registry/k00150" {
+			t.Errorf("%s: %d bytes, %v", e.Key, len(e.Value), e.Unread)
+		}
+	}
+	if n := m.calls.Load(); n > 20 {
+		t.Errorf("%d calls", n)
+	}
+	named := newMember(3, 10)
+	named.kvs[1].Key = []byte("/registry/k00001" + strings.Repeat("k", maxAnswer))
+	got, _, err = read(t, etcd.Config{Endpoints: []string{named.serve(t)}})
+	if err == nil || len(got) != 1 || !strings.Contains(err.Error(), `from "/registry/k00000\x00" on`) || !strings.Contains(err.Error(), "larger than max") {
+		t.Errorf("a key of 64 MiB: %d keys, %v", len(got), err)
+	}
+	busy := newMember(3, 10)
+	busy.busyAt = 2
+	if got, _, err := read(t, etcd.Config{Endpoints: []string{busy.serve(t)}}); err == nil || len(got) != 0 || !strings.Contains(err.Error(), "too many requests") {
+		t.Errorf("too many requests: %d keys, %v", len(got), err)
+	}
+}
+
+// maxAnswer is how many bytes an answer may have.
+const maxAnswer = 64 << 20
 
 // authority makes a certificate for 127.0.0.1 that signs itself, as files.
 func authority(t testing.TB) (cert, key string, pair tls.Certificate) {

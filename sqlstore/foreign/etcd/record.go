@@ -56,20 +56,63 @@ func readPlace(b []byte) (p place, deleted, ok bool) {
 
 // record is a decoder of records that uses its memory again.
 type record struct {
-	kv mvccpb.KeyValue
+	kv     mvccpb.KeyValue
+	unread error // why the value of the last was not read; nil: it was
 }
 
-// read decodes the record at a place; what it returns is valid until the next call.
+// valueField is that of the value in a record. maxBesideValue is how many bytes all others
+// may have: the key, and four numbers.
+const (
+	valueField     = 5
+	maxBesideValue = foreign.MaxKey + 128
+)
+
+// read decodes the record at a place; what it returns is valid until the next call. A
+// value that is too long is left out: unread says so, with the key.
 func (r *record) read(at place, value []byte) (*mvccpb.KeyValue, error) {
-	if len(value) > foreign.MaxValue+foreign.MaxKey+128 {
-		return nil, damaged("the record at revision %d has %d bytes, and at most %d are read", at.main, len(value), foreign.MaxValue)
+	whole, left := value, 0
+	if len(value) > foreign.MaxValue {
+		var err error
+		if value, left, err = withoutValue(value); err != nil {
+			return nil, damaged("the record at revision %d does not decode: %v", at.main, err)
+		}
+		if len(value) > maxBesideValue {
+			return nil, damaged("the record at revision %d has %d bytes besides its value, and at most %d are read", at.main, len(value), maxBesideValue)
+		}
+		if left <= foreign.MaxValue {
+			value, left = whole, 0
+		}
 	}
 	r.kv = mvccpb.KeyValue{Key: r.kv.Key[:0], Value: r.kv.Value[:0]}
 	if err := r.kv.Unmarshal(value); err != nil {
 		return nil, damaged("the record at revision %d does not decode: %v", at.main, err)
 	}
 	r.kv.XXX_unrecognized = nil
-	return &r.kv, foreign.Check(string(r.kv.Key), int64(len(r.kv.Value)))
+	key := string(r.kv.Key)
+	r.unread = foreign.Check(key, int64(left))
+	return &r.kv, foreign.Check(key, 0)
+}
+
+// withoutValue is a record without its value, and how many bytes that has.
+func withoutValue(record []byte) (rest []byte, left int, err error) {
+	for len(record) > 0 {
+		field, kind, head := protowire.ConsumeTag(record)
+		if head < 0 {
+			return nil, 0, protowire.ParseError(head)
+		}
+		n := protowire.ConsumeFieldValue(field, kind, record[head:])
+		if n < 0 {
+			return nil, 0, protowire.ParseError(n)
+		}
+		if field == valueField && kind == protowire.BytesType {
+			text, _ := protowire.ConsumeBytes(record[head:])
+			left += len(text)
+		} else if len(rest) <= maxBesideValue { // what is longer is refused, not gathered
+			rest = append(rest, record[:min(head+n, maxBesideValue+1)]...)
+		}
+		record = record[head+n:]
+	}
+	return rest, left, nil
 }
 
 // Fields of a lease as etcd stores it.

@@ -236,6 +236,9 @@ func (s *Snapshot) entry(bucket *bbolt.Bucket, r *record, key string) (foreign.E
 		return foreign.Entry{}, damaged("it changed while it was read")
 	}
 	e := foreign.Entry{Key: key, Value: kv.Value, CreateRevision: kv.CreateRevision, ModRevision: kv.ModRevision}
+	if e.Unread = r.unread; e.Unread != nil {
+		e.Value = nil
+	}
 	if seconds := s.leases[kv.Lease]; kv.Lease != 0 && seconds > 0 {
 		e.ExpiresAt = s.opened.Add(time.Duration(seconds) * time.Second)
 	}

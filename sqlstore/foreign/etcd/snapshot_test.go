@@ -238,13 +238,45 @@ func TestSnapshotInUseOrMissing(t *testing.T) {
 	}
 }
 
+// TestSnapshotLeavesOutLongValues: a value that is too long is left out by name, and others
+// are read; one that was replaced is nothing that matters.
+func TestSnapshotLeavesOutLongValues(t *testing.T) {
+	b := newBackend(t)
+	b.put(2, 0, kv("/long", strings.Repeat("v", foreign.MaxValue+1), 2))
+	b.put(3, 0, kv("/most", strings.Repeat("v", foreign.MaxValue), 3))
+	b.put(4, 0, kv("/was", strings.Repeat("v", foreign.MaxValue+9000), 4))
+	b.put(5, 0, kv("/was", "short", 4))
+	b.save()
+	got, at, err := all(t, b.path, etcd.SnapshotOptions{})
+	if err != nil || at != 5 || len(got) != 3 {
+		t.Fatalf("%d keys at %d: %v", len(got), at, err)
+	}
+	var keyed *foreign.KeyError
+	if e := got[0]; !errors.As(e.Unread, &keyed) || keyed.Key != "/long" || !strings.Contains(keyed.Why, fmt.Sprint(foreign.MaxValue+1)) || e.Value != nil || e.ModRevision != 2 {
+		t.Errorf("%s: %d bytes, %v", e.Key, len(e.Value), e.Unread)
+	}
+	for i, size := range []int{foreign.MaxValue, len("short")} {
+		if e := got[i+1]; e.Unread != nil || len(e.Value) != size {
+			t.Errorf("%s: %d bytes, %v", e.Key, len(e.Value), e.Unread)
+		}
+	}
+}
+
 func TestSnapshotBoundsRecords(t *testing.T) {
 	for name, c := range map[string]struct {
 		fill func(b *backend)
 		says string
 	}{
-		"a value":    {func(b *backend) { b.put(2, 0, kv("/k", strings.Repeat("v", foreign.MaxValue+1), 2)) }, `key "/k": its value has`},
-		"a record":   {func(b *backend) { b.put(2, 0, kv("/k", strings.Repeat("v", foreign.MaxValue+9000), 2)) }, "at most 33554432"},
+		"a record": {func(b *backend) {
+			long := kv("/k", strings.Repeat("v", foreign.MaxValue), 2)
+			long.XXX_unrecognized = append([]byte{0x82, 1, 0x80, 0x40}, make([]byte, 8192)...) // field 16
+			b.put(2, 0, long)
+		}, "besides its value"},
+		"a cut record": {func(b *backend) {
+			b.in("key", func(k *bbolt.Bucket) error {
+				return k.Put(revision(3, 0), append([]byte{0x2a, 0xff, 0xff, 0xff, 0x7f}, make([]byte, foreign.MaxValue)...))
+			})
+		}, "does not decode"},
 		"a key":      {func(b *backend) { b.put(2, 0, kv("/"+strings.Repeat("k", foreign.MaxKey), "v", 2)) }, "at most 4096"},
 		"no key":     {func(b *backend) { b.put(2, 0, kv("", "v", 2)) }, "is empty"},
 		"created":    {func(b *backend) { b.put(2, 0, kv("/k", "v", 3)) }, "created at 3"},
