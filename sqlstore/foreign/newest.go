@@ -1,6 +1,7 @@
 package foreign
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,6 +20,7 @@ const heldBeside = 96
 type Newest[T any] struct {
 	at   map[string]T
 	held int64
+	most int64 // of held; 0: maxHeld
 }
 
 // Set says where the newest value of a key lies. It fails with what to do where the keys
@@ -28,8 +30,8 @@ func (n *Newest[T]) Set(key []byte, at T) error {
 		n.at = make(map[string]T)
 	}
 	if _, known := n.at[string(key)]; !known {
-		if n.held += int64(len(key)) + heldBeside; n.held > maxHeld {
-			return fmt.Errorf("it has more than %d keys, and at most %d MiB of keys are held in memory", len(n.at), maxHeld>>20)
+		if n.held += int64(len(key)) + heldBeside; n.held > cmp.Or(n.most, maxHeld) {
+			return fmt.Errorf("it has more than %d keys, and at most %d MiB of keys are held in memory", len(n.at), cmp.Or(n.most, maxHeld)>>20)
 		}
 	}
 	n.at[string(key)] = at
