@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/rowlock/rowlock/sqlstore"
 )
 
 // SetFar makes snapshots deeper than depth be read key by key.
@@ -69,3 +71,16 @@ func NewClock() *Clock { return &Clock{} }
 
 func (c *Clock) Now() time.Time                        { return c.now() }
 func (c *Clock) Told(there, asked, answered time.Time) { c.told(there, asked, answered) }
+
+// PackAround packs once, and calls between after it has read.
+func (d *Driver) PackAround(ctx context.Context, between func()) error {
+	var u units
+	err := d.reading(ctx, func(tx pgx.Tx, b sqlstore.Bounds, f sqlstore.Floors) error {
+		return u.gather(ctx, tx, b.Floor, f, sqlstore.Cursor{}, 64, &sqlstore.Packed{})
+	})
+	if err != nil {
+		return err
+	}
+	between()
+	return pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error { return u.write(ctx, tx) })
+}

@@ -187,11 +187,11 @@ func affects(n int) func(pgconn.CommandTag) error {
 	}
 }
 
-// queuePacks puts packs in the place of others, all of which must be there still.
+// queuePacks puts packs in the place of others, all of which must be there still, and not restated.
 func (u *units) queuePacks(batch *pgx.Batch) {
 	for i := range u.last {
 		p := &u.last[i]
-		batch.Queue(qDropPack, p.Key.Resource, p.Key.Namespace, p.Key.Name, p.Until, p.Count).Exec(affects(1))
+		batch.Queue(qDropPack, p.Key.Resource, p.Key.Namespace, p.Key.Name, p.Until, p.Text).Exec(affects(1))
 	}
 	n := len(u.packs)
 	if n == 0 {

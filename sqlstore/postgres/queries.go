@@ -185,7 +185,7 @@ SELECT p.* FROM k, LATERAL (SELECT ` + packColumns + ` FROM kv_packed WHERE reso
 	// Maintains the indexes of kv_packed.
 	qInsertPacks = `INSERT INTO kv_packed (` + packColumns + `) SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::int8[], $5::int8[], $6::int8[], $7::bool[], $8::int4[], $9::timestamptz[], $10::bytea[])`
 	// kv_packed_past.
-	qDropPack = `DELETE FROM kv_packed WHERE resource = $1 AND namespace = $2 AND name = $3 AND until_revision = $4 AND count = $5`
+	qDropPack = `DELETE FROM kv_packed WHERE resource = $1 AND namespace = $2 AND name = $3 AND until_revision = $4 AND value = $5`
 
 	// kv_packed_ended: the next resource that has packs, and its oldest packs.
 	qNextForget = `SELECT resource FROM kv_packed WHERE resource > $1 ORDER BY resource LIMIT 1`

@@ -44,6 +44,11 @@ UPDATE schema_migrations SET version = 3`)
 	wantOptions("{autovacuum_vacuum_threshold=1000}")
 }
 
+func TestRestatedBeneath(t *testing.T) {
+	d := newDatabase(t, postgres.Config{}).Open(t)
+	storetest.RestatedBeneath(t, d, func(between func()) error { return d.(*postgres.Driver).PackAround(t.Context(), between) })
+}
+
 func TestOlderBinaries(t *testing.T) {
 	db := newDatabase(t, postgres.Config{})
 	storetest.OlderBinaries(t, db.Open(t), func() (n int64, err error) {

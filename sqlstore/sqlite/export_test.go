@@ -1,8 +1,11 @@
 package sqlite
 
 import (
+	"context"
 	"database/sql/driver"
 	"strings"
+
+	"github.com/rowlock/rowlock/sqlstore"
 )
 
 // Explain returns the plan of a statement as the driver's own connection makes it.
@@ -68,4 +71,26 @@ var Statements = map[string]string{
 	"qNextPastAll": qNextPastAll, "qNextPastResource": qNextPastResource, "qNextPastNamespace": qNextPastNamespace,
 	"qFloors": qFloors, "qSetFloors": qSetFloors, "qPacked": qPacked, "qPackedHead": qPackedHead, "qPackedBelow": qPackedBelow, "qPackedRow": qPackedRow, "qNextPackedAll": qNextPackedAll, "qNextPackedResource": qNextPackedResource, "qNextPackedNamespace": qNextPackedNamespace, "qNextEnded": qNextEnded, "qEndedRows": qEndedRows, "qUnkeep": qUnkeep, "qRestate": qRestate, "qDropPack": qDropPack, "qInsertPack": qInsertPack, "qExtendPack": qExtendPack, "qNextForget": qNextForget, "qForget": qForget, "qSeconds": qSeconds, "qMark": qMark, "qMarked": qMarked, "qForgetMarks": qForgetMarks,
 	"qRow": qRow, "qReadEnded": qReadEnded, "qPast": qPast, "qChanges": qChanges, "qChangesPrev": qChangesPrev, "qWrittenAt": qWrittenAt, "qExpired": qExpired, "qTrim": qTrim,
+}
+
+// PackAround packs once, and calls between after it has read.
+func (d *Driver) PackAround(ctx context.Context, between func()) error {
+	var units []unit
+	err := d.snapshot(ctx, func(c *conn, b sqlstore.Bounds) (err error) {
+		units, err = gather(ctx, c, b, sqlstore.Cursor{}, 64, &sqlstore.Packed{})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	between()
+	_, err = d.writing(ctx, func(w *conn) error {
+		for i := range units {
+			if err := units[i].write(w); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return err
 }

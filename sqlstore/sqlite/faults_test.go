@@ -157,6 +157,11 @@ func TestSchema(t *testing.T) {
 	}
 }
 
+func TestRestatedBeneath(t *testing.T) {
+	d := file{path: filepath.Join(t.TempDir(), "test.db")}.Open(t)
+	storetest.RestatedBeneath(t, d, func(between func()) error { return d.(*sqlite.Driver).PackAround(t.Context(), between) })
+}
+
 func TestOlderBinaries(t *testing.T) {
 	f := file{path: filepath.Join(t.TempDir(), "test.db")}
 	storetest.OlderBinaries(t, f.Open(t), func() (n int64, err error) {

@@ -226,7 +226,7 @@ func newUnit(ctx context.Context, c *conn, rows []sqlstore.Row, floor int64, don
 	return u, cost, nil
 }
 
-// write puts packs in the place of rows, all of which must be there still, and not restated.
+// write puts packs in the place of rows and of the pack before them, all of which must be there still, and not restated.
 func (u *unit) write(w *conn) error {
 	for _, rows := range [][]sqlstore.Row{u.drop, u.move} {
 		for i := range rows {
@@ -243,7 +243,7 @@ func (u *unit) write(w *conn) error {
 		p := &u.packs[i]
 		var err error
 		if i == 0 && u.last != nil {
-			err = one(w.execCount(qExtendPack, p.Until, number(p.Deleted), int64(p.Count), string(p.Text), u.last.row, u.last.Until))
+			err = one(w.execCount(qExtendPack, p.Until, number(p.Deleted), int64(p.Count), string(p.Text), u.last.row, u.last.Until, u.last.Text))
 		} else {
 			err = insertPack(w, p)
 		}

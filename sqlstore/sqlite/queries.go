@@ -62,11 +62,11 @@ const (
 	qUnkeep  = `DELETE FROM kv WHERE revision = ? AND superseded_revision = ? AND CAST(value AS BLOB) = ?`
 	qRestate = `UPDATE kv SET value = ? WHERE revision = ? AND superseded_revision IS NOT NULL`
 	// kv_packed_past.
-	qDropPack = `DELETE FROM kv_packed INDEXED BY kv_packed_past` + ofKey + ` AND until_revision = ?1 AND count = ?5`
+	qDropPack = `DELETE FROM kv_packed INDEXED BY kv_packed_past` + ofKey + ` AND until_revision = ?1 AND CAST(value AS BLOB) = ?5`
 	// Maintains the indexes of kv_packed.
 	qInsertPack = `INSERT INTO kv_packed (` + packColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	// kv_packed by primary key.
-	qExtendPack = `UPDATE kv_packed SET until_revision = ?, deleted = ?, count = ?, value = ? WHERE rowid = ? AND until_revision = ?`
+	qExtendPack = `UPDATE kv_packed SET until_revision = ?, deleted = ?, count = ?, value = ? WHERE rowid = ? AND until_revision = ? AND CAST(value AS BLOB) = ?`
 
 	// kv_packed_ended: the next resource that has packs, and its oldest packs.
 	qNextForget = `SELECT resource FROM kv_packed INDEXED BY kv_packed_ended WHERE resource > ? ORDER BY resource LIMIT 1`

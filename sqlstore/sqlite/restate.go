@@ -40,7 +40,7 @@ func (d *Driver) Restate(ctx context.Context, rows []sqlstore.Row) (done int, er
 		}
 		for i := range swaps {
 			p := &swaps[i].Old
-			if err := one(w.execCount(qDropPack, p.Until, k.Resource, k.Namespace, k.Name, int64(p.Count))); err != nil {
+			if err := one(w.execCount(qDropPack, p.Until, k.Resource, k.Namespace, k.Name, p.Text)); err != nil {
 				return err
 			}
 			for j := range swaps[i].New {

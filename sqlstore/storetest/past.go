@@ -43,6 +43,7 @@ var pastTests = map[string]func(*testing.T, Database){
 	"damaged":                  damagedPacks,
 	"large values":             largePast,
 	"encrypted anew":           resealedPast,
+	"encrypted while packed":   resealedWhilePacked,
 	"names in several groups":  groupsOfPast,
 	"what expires":             expiredPast,
 	"many seconds":             manySeconds,

@@ -128,6 +128,98 @@ func rewriteBeside(t *testing.T, db Database, d sqlstore.Driver, keys *Locksmith
 	}
 }
 
+// RestatedBeneath wants a packer that has read to write nothing once what it goes on from was encrypted
+// anew: that would bring the old key back. pack packs, and calls between after it has read.
+func RestatedBeneath(t *testing.T, d sqlstore.Driver, pack func(between func()) error) {
+	keys, k := NewLocksmith("old"), secret("a")
+	states := map[sqlstore.Key][]string{}
+	write := func(last int64, n int) int64 {
+		for range n {
+			value := fmt.Sprintf(`{"%s":%d}`, loot, last)
+			stored, err := keys.Seal(t.Context(), k, []byte(value))
+			if err != nil {
+				t.Fatal(err)
+			}
+			txn := create(k, string(stored))
+			if last > 0 {
+				txn = update(k, last, string(stored))
+			}
+			last, states[k] = must(t, d, txn), append([]string{value}, states[k]...)
+		}
+		return last
+	}
+	last := write(0, 10)
+	retain(t, sqlstore.Floors{Log: last, Past: map[string]int64{"": 0}}, d)
+	packAll(t, d, 64)
+	keys.Use("new", "old")
+	last = write(last, 10)
+	retain(t, sqlstore.Floors{Log: last, Past: map[string]int64{"": 0}}, d)
+	err := pack(func() {
+		job := upkeep.Rewrite{Keys: keys, Form: asStored}
+		if done, err := job.Run(t.Context(), d); err != nil || done.PastWritten == 0 {
+			t.Errorf("rewriting gave %+v, %v", done, err)
+		}
+	})
+	if !errors.Is(err, sqlstore.ErrBusy) {
+		t.Errorf("packing onto what was rewritten gave %v", err)
+	}
+	packAll(t, d, 64)
+	keys.Use("new")
+	wantStates(t, d, keys, states)
+}
+
+// packing is a driver in which somebody packs whatever is restated first, between reading and writing.
+type packing struct {
+	sqlstore.Driver
+	sqlstore.PastWriter
+	calls int
+}
+
+func (p *packing) Restate(ctx context.Context, rows []sqlstore.Row) (int, error) {
+	if p.calls++; p.calls == 1 {
+		return 0, sqlstore.Pack(ctx, p.Driver, 1, func(sqlstore.Packed) {})
+	}
+	return p.PastWriter.Restate(ctx, rows)
+}
+
+// resealedWhilePacked encrypts what is kept with another key, where rows are packed just then and
+// so not found: what was missed is not taken for done.
+func resealedWhilePacked(t *testing.T, db Database) {
+	d, keys := db.Open(t), NewLocksmith("old")
+	writer, ok := d.(sqlstore.PastWriter)
+	if !ok {
+		return
+	}
+	k, last := secret("a"), int64(0)
+	for i := range 5 {
+		stored, err := keys.Seal(t.Context(), k, fmt.Appendf(nil, `{"%s":%d}`, loot, i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last == 0 {
+			last = must(t, d, create(k, string(stored)))
+		} else {
+			last = must(t, d, update(k, last, string(stored)))
+		}
+	}
+	retain(t, sqlstore.Floors{Log: last, Past: map[string]int64{"": 0}}, d)
+	keys.Use("new", "old")
+	job := upkeep.Rewrite{Keys: keys, Form: asStored}
+	if done, err := job.Run(t.Context(), &packing{Driver: d, PastWriter: writer}); err != nil || done.PastLeft != 0 || done.PastWritten == 0 {
+		t.Errorf("rewriting gave %+v, %v", done, err)
+	}
+	keys.Use("new")
+	rows, err := d.Past(t.Context(), k, 0, 100)
+	if err != nil || len(rows) < 5 {
+		t.Fatal(len(rows), err)
+	}
+	for i := range rows {
+		if _, _, err := keys.Open(t.Context(), k, rows[i].Value); err != nil {
+			t.Errorf("at %d: %v", rows[i].Revision, err)
+		}
+	}
+}
+
 // wantStates reads all past states with keys.
 func wantStates(t *testing.T, d sqlstore.Driver, keys *Locksmith, states map[sqlstore.Key][]string) {
 	t.Helper()
@@ -136,7 +228,7 @@ func wantStates(t *testing.T, d sqlstore.Driver, keys *Locksmith, states map[sql
 		if err != nil {
 			t.Fatal(err)
 		}
-		if k.Resource == "secrets" && len(rows) > 0 && !rows[0].Deleted {
+		if k.Resource == "secrets" && len(rows) > len(want) && !rows[0].Deleted {
 			rows = rows[1:] // which rewriting wrote
 		}
 		if len(rows) != len(want) {

@@ -114,6 +114,7 @@ func (r *Rewrite) pastOf(ctx context.Context, d sqlstore.PastWriter, rows []sqls
 		return err
 	}
 	done.PastWritten += int64(n)
+	done.busy = done.busy || n < len(stale) // they went, or were packed meanwhile; the next pass tells
 	return r.slowed(ctx, n, began)
 }
 
