@@ -5,8 +5,6 @@ import (
 	"context"
 	"crypto/aes"
 	"crypto/cipher"
-	"crypto/hkdf"
-	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -16,8 +14,6 @@ import (
 	"testing"
 
 	"golang.org/x/crypto/nacl/secretbox"
-	"google.golang.org/protobuf/encoding/protowire"
-	api "k8s.io/kms/apis/v2"
 
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/encryption"
@@ -52,37 +48,6 @@ func stockCBC(plain []byte) []byte {
 func stockBox() []byte {
 	nonce := [24]byte{1, 2, 3}
 	return secretbox.Seal(nonce[:], stockPlain, &nonce, (*[32]byte)(stockSecret))
-}
-
-// stockKMS is the message of a stock server: a data key, or a seed, that the plugin encrypted.
-func stockKMS(t *testing.T, plugin *kmstest.Plugin, key string, seed bool) []byte {
-	t.Helper()
-	answer, err := plugin.V2().Encrypt(t.Context(), &api.EncryptRequest{Plaintext: stockSecret, Uid: "u"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	sealed := stockGCM(stockSecret, key)
-	if seed {
-		info := bytes.Repeat([]byte{3}, 32)
-		derived, err := hkdf.Expand(sha256.New, stockSecret, string(info), 32)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sealed = append(info, stockGCM(derived, key)...)
-	}
-	field := func(b []byte, n protowire.Number, v []byte) []byte {
-		return protowire.AppendBytes(protowire.AppendTag(b, n, protowire.BytesType), v)
-	}
-	out := field(nil, 1, sealed)
-	out = field(out, 2, []byte(answer.KeyId))
-	out = field(out, 3, answer.Ciphertext)
-	for name, v := range answer.Annotations {
-		out = field(out, 4, field(field(nil, 1, []byte(name)), 2, v))
-	}
-	if seed {
-		out = protowire.AppendVarint(protowire.AppendTag(out, 5, protowire.VarintType), 1)
-	}
-	return out
 }
 
 func openStock(t *testing.T, text string) (*encryption.Stock, error) {
@@ -132,8 +97,8 @@ func TestStock(t *testing.T) {
 	head := func(head string, sealed []byte) []byte { return append([]byte("k8s:enc:"+head), sealed...) }
 	values := map[string][]byte{
 		"aescbc": head("aescbc:v1:k:", stockCBC(stockPlain)), "aesgcm": head("aesgcm:v1:k:", stockGCM(stockSecret, stockKey)), "secretbox": head("secretbox:v1:k:", stockBox()),
-		"kms":      head("kms:v2:plug:", stockKMS(t, plugin, stockKey, false)),
-		"kms seed": head("kms:v2:plug:", stockKMS(t, plugin, stockKey, true)),
+		"kms":      head("kms:v2:plug:", plugin.Stock(t, stockKey, stockPlain, false)),
+		"kms seed": head("kms:v2:plug:", plugin.Stock(t, stockKey, stockPlain, true)),
 		"none":     stockPlain,
 	}
 	for name, value := range values {
@@ -171,7 +136,7 @@ func TestStockSilent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	value := append([]byte("k8s:enc:kms:v2:plug:"), stockKMS(t, plugin, stockKey, true)...)
+	value := append([]byte("k8s:enc:kms:v2:plug:"), plugin.Stock(t, stockKey, stockPlain, true)...)
 	plugin.Stop()
 	if _, err := s.Open(context.Background(), stockKey, value); !errors.Is(err, sqlstore.ErrKeyUnavailable) {
 		t.Errorf("%v", err)
