@@ -155,6 +155,7 @@ func TestMetrics(t *testing.T) {
 		{"rowlock_watchers", "gauge", "resource"},
 		{"rowlock_store_revision", "gauge", ""},
 		{"rowlock_store_compacted_revision", "gauge", ""},
+		{"rowlock_cache_plain_bytes", "gauge", ""},
 		{"rowlock_store_compacted_rows_total", "counter", ""},
 		{"rowlock_store_expired_objects_total", "counter", ""},
 		{"rowlock_store_lag_revisions", "gauge", ""},

@@ -84,7 +84,7 @@ func slicesOf(r plugins.Reader, found *endpoints.Slices) ([]*discoveryv1.Endpoin
 	list := make([]*discoveryv1.EndpointSlice, 0, len(found.Items))
 	for _, item := range found.Items {
 		slice := &discoveryv1.EndpointSlice{}
-		if _, err := r.Cache.JSON().Decode(item.JSON, slice, codecs.Ignore); err != nil {
+		if _, err := r.Cache.JSON().Decode(item.JSON(), slice, codecs.Ignore); err != nil {
 			return nil, fmt.Errorf("endpoint slice %s/%s: %w", item.Namespace, item.Name, err)
 		}
 		list = append(list, slice)

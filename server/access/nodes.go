@@ -66,7 +66,7 @@ func read(codec jsoncodec.Codec, item *cache.Item, into runtime.Object) bool {
 	if item.Corrupt != nil {
 		return false
 	}
-	_, err := codec.Decode(item.JSON, into, codecs.Ignore)
+	_, err := codec.Decode(item.JSON(), into, codecs.Ignore)
 	return err == nil
 }
 

@@ -127,7 +127,7 @@ func (p *Policy) Ensure(ctx context.Context, api API, c *cache.Cache) error {
 	var lacking []func(context.Context) error
 	for _, s := range p.objects() {
 		item := c.Get(s.storage, s.want.GetNamespace(), s.want.GetName())
-		if item != nil && (item.Corrupt != nil || p.enough(s, item.JSON)) {
+		if item != nil && (item.Corrupt != nil || p.enough(s, item.JSON())) {
 			continue
 		}
 		lacking = append(lacking, func(ctx context.Context) error {

@@ -27,7 +27,7 @@ func FollowRules(rules *rbac.Rules, c *cache.Cache) *follow.Follower {
 		var r struct {
 			Rules []rbacv1.PolicyRule `json:"rules"`
 		}
-		if json.Unmarshal(item.JSON, &r) != nil {
+		if json.Unmarshal(item.JSON(), &r) != nil {
 			rules.DeleteRole(item.Namespace, item.Name)
 			return
 		}
@@ -46,7 +46,7 @@ func FollowRules(rules *rbac.Rules, c *cache.Cache) *follow.Follower {
 			Subjects []rbacv1.Subject `json:"subjects"`
 			RoleRef  rbacv1.RoleRef   `json:"roleRef"`
 		}
-		if json.Unmarshal(item.JSON, &b) != nil {
+		if json.Unmarshal(item.JSON(), &b) != nil {
 			rules.DeleteBinding(item.Namespace, item.Name)
 			return
 		}
@@ -70,7 +70,7 @@ func clusterRole(item *cache.Item) (rbac.ClusterRole, error) {
 		Rules           []rbacv1.PolicyRule     `json:"rules"`
 		AggregationRule *rbacv1.AggregationRule `json:"aggregationRule"`
 	}
-	if err := json.Unmarshal(item.JSON, &r); err != nil {
+	if err := json.Unmarshal(item.JSON(), &r); err != nil {
 		return rbac.ClusterRole{}, fmt.Errorf("cluster role %q: %w", item.Name, err)
 	}
 	c := rbac.ClusterRole{Name: item.Name, Labels: r.Metadata.Labels, Rules: r.Rules}

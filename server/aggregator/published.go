@@ -36,7 +36,7 @@ func (a *Aggregator) publishedHeaders() *published {
 	p := &published{item: item}
 	var m corev1.ConfigMap
 	if item != nil {
-		if _, err := a.cfg.Cache.JSON().Decode(item.JSON, &m, codecs.Ignore); err != nil {
+		if _, err := a.cfg.Cache.JSON().Decode(item.JSON(), &m, codecs.Ignore); err != nil {
 			m.Data = nil // who cannot read it believes nothing of it
 		}
 	}

@@ -62,7 +62,7 @@ func read[T any, P interface {
 		return nil, nil
 	}
 	obj := P(new(T))
-	_, err := c.JSON().Decode(item.JSON, obj, codecs.Ignore)
+	_, err := c.JSON().Decode(item.JSON(), obj, codecs.Ignore)
 	return obj, err
 }
 

@@ -39,11 +39,11 @@ func (f jsonForm) Prepare(p *objects.Page) (int, error) {
 	*buf = frame
 	size := len(frame) + max(0, len(p.Items)-1) // and the commas
 	for _, it := range p.Items {
-		brace, data, err := f.listed(it)
+		n, err := f.listedSize(it)
 		if err != nil {
 			return 0, err
 		}
-		size += len(brace) + len(data)
+		size += n
 	}
 	if f.as.Pretty {
 		return -1, nil
@@ -58,6 +58,13 @@ func (f jsonForm) ListHead(dst []byte, p *objects.Page) ([]byte, error) {
 
 // Item implements Form.
 func (f jsonForm) Item(dst []byte, it *cache.Item, first bool) ([]byte, error) {
+	if f.stored(it) {
+		dst = f.codec().AppendItemHead(dst, first, f.storedSize(it))
+		if f.r.AsMaps() {
+			return it.AppendJSON(dst), nil
+		}
+		return it.AppendBody(append(dst, '{')), nil
+	}
 	brace, data, err := f.listed(it)
 	if err != nil {
 		return dst, err
@@ -66,14 +73,32 @@ func (f jsonForm) Item(dst []byte, it *cache.Item, first bool) ([]byte, error) {
 	return append(append(dst, brace...), data...), nil
 }
 
-// listed is an item as it stands in a list: those of built-in kinds leave out kind and
-// apiVersion there, but not their opening brace.
+// stored says that an item is shown as it is stored, so that its bytes can be appended
+// without being unpacked first.
+func (f jsonForm) stored(it *cache.Item) bool { return it.Corrupt == nil && objects.Clean(f.r, it) }
+
+// storedSize is how many bytes such an item has in a list.
+func (f jsonForm) storedSize(it *cache.Item) int {
+	if f.r.AsMaps() {
+		return it.Size()
+	}
+	return len("{") + it.BodySize()
+}
+
+// listedSize is how many bytes any item has there.
+func (f jsonForm) listedSize(it *cache.Item) (int, error) {
+	if f.stored(it) {
+		return f.storedSize(it), nil
+	}
+	brace, data, err := f.listed(it)
+	return len(brace) + len(data), err
+}
+
+// listed is an item as it stands in a list where it is not shown as it is stored: those of
+// built-in kinds leave out kind and apiVersion there, but not their opening brace.
 func (f jsonForm) listed(it *cache.Item) (brace string, data []byte, err error) {
 	if data, err = f.json(it); err != nil || f.r.AsMaps() {
 		return "", data, err
-	}
-	if objects.Clean(f.r, it) {
-		return "{", it.Body(), nil
 	}
 	if rest, ok := withoutTypeMeta(data, f.r.Kind, f.r.APIVersion()); ok {
 		return "{", rest, nil

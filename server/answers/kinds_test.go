@@ -73,7 +73,7 @@ func (k *kind) shown(t *testing.T, as schema.GroupVersionKind, i int) any {
 // customJSON is an item of a custom resource as it stands in lists and by itself.
 func (k *kind) customJSON(t *testing.T, it *cache.Item) any {
 	if objects.Clean(k.r, it) {
-		return json.RawMessage(it.JSON)
+		return json.RawMessage(it.JSON())
 	}
 	return k.served(t, it).(*unstructured.Unstructured).Object
 }
@@ -168,7 +168,7 @@ func (k *kind) typedList(t *testing.T, p *objects.Page) runtime.Object {
 
 func decode(t *testing.T, it *cache.Item, obj kinds.Object) kinds.Object {
 	t.Helper()
-	if err := json.Unmarshal(it.JSON, obj); err != nil {
+	if err := json.Unmarshal(it.JSON(), obj); err != nil {
 		t.Fatal(err)
 	}
 	return obj
@@ -227,7 +227,7 @@ func things(name string, catalogue *kinds.Catalogue, s upgraded) *kind {
 		`{"apiVersion":"a.example/`+version+`","kind":"Thing","metadata":{"creationTimestamp":"2026-05-04T03:00:00Z","name":"b","namespace":"ns","uid":"u2"}}`)
 	k.served = func(t *testing.T, it *cache.Item) kinds.Object {
 		u := &unstructured.Unstructured{}
-		if err := u.UnmarshalJSON(it.JSON); err != nil {
+		if err := u.UnmarshalJSON(it.JSON()); err != nil {
 			t.Fatal(err)
 		}
 		if !s.clean {

@@ -83,7 +83,7 @@ func (a *Answers) sendPacked(q *Request, v *View, p *objects.Page, head []byte) 
 func pieceOf(items []*cache.Item) int {
 	size := 0
 	for i, it := range items {
-		size += len(it.JSON)
+		size += it.Size()
 		if size >= pieceBytes || maphash.String(pieceSeed, it.Name)%pieceItems == 0 {
 			return i + 1
 		}

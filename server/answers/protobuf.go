@@ -19,6 +19,11 @@ type protobufForm struct {
 
 func (f *protobufForm) codec() protobuf.Codec { return protobuf.Codec{JSON: f.answers.Forms.JSON} }
 
+// key is that of the message which an item keeps.
+func (f *protobufForm) key() cache.FormKey {
+	return cache.FormKey{Form: cache.FormProtobuf, For: f.r}
+}
+
 // message is an item as a message without envelope. The bytes are shared.
 func (f *protobufForm) message(it *cache.Item) ([]byte, error) {
 	if it.Corrupt != nil {
@@ -27,7 +32,7 @@ func (f *protobufForm) message(it *cache.Item) ([]byte, error) {
 	if !f.r.Protobuf(nil) || f.metadataOnly() && (f.r.Storage.FieldAnnotation != "" || !objects.Clean(f.r, it)) {
 		return f.metadataMessage(it)
 	}
-	raw, err := it.Bytes(cache.FormKey{Form: cache.FormProtobuf, For: f.r}, func(it *cache.Item) ([]byte, error) {
+	raw, err := it.Bytes(f.key(), func(it *cache.Item) ([]byte, error) {
 		data, err := f.json(it)
 		if err != nil {
 			return nil, err
@@ -54,6 +59,10 @@ func (f *protobufForm) Object(dst []byte, it *cache.Item) ([]byte, error) {
 func (f *protobufForm) Prepare(p *objects.Page) (int, error) {
 	f.size, f.unkept = 0, nil
 	for _, it := range p.Items {
+		if n, ok := it.BytesSize(f.key()); ok && !f.metadataOnly() {
+			f.size += f.codec().ItemSize(n)
+			continue
+		}
 		raw, err := f.message(it)
 		if err != nil {
 			return 0, err

@@ -113,7 +113,7 @@ func BenchmarkDispatch(b *testing.B) {
 					case <-w.Ready():
 						buffers[i], _, _ = w.Take(b.Context(), buffers[i])
 						for _, d := range buffers[i] {
-							_, _ = d.Frame("json", func(_ cache.EventType, it *cache.Item) ([]byte, error) { return it.JSON, nil })
+							_, _ = d.Frame("json", func(_ cache.EventType, it *cache.Item) ([]byte, error) { return it.JSON(), nil })
 						}
 					default:
 					}

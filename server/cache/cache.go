@@ -19,6 +19,9 @@ type Config struct {
 	RingEvents int           // most recent events of a storage; default 8192
 	RingBytes  int           // their size; default 24 MiB
 	RingAge    time.Duration // default 5m
+	// PlainBytes is what objects and what was made of them may take as they are. What was
+	// not read of late and does not fit lies packed. Default 64 MiB; negative: no bound.
+	PlainBytes int64
 	Clock      func() time.Time
 	// JSON checks and reads what is stored, for the cache and for those who decode its items.
 	JSON json.Codec
@@ -37,6 +40,7 @@ type Cache struct {
 	base      int64 // revision of the last Load; guarded by making
 	revision  atomic.Int64
 	fanOuts   fanOuts
+	plain     plainBytes
 	replays   chan struct{} // held while a page of the log is read for a watcher
 
 	waiting atomic.Int64 // count of waiters
@@ -73,10 +77,15 @@ func NewWith(catalogue *kinds.Catalogue, cfg Config) *Cache {
 	if cfg.RingAge == 0 {
 		cfg.RingAge = 5 * time.Minute
 	}
+	if cfg.PlainBytes == 0 {
+		cfg.PlainBytes = 64 << 20
+	}
 	if cfg.Clock == nil {
 		cfg.Clock = time.Now
 	}
-	return &Cache{catalogue: catalogue, cfg: cfg, replays: make(chan struct{}, replaysMost)}
+	c := &Cache{catalogue: catalogue, cfg: cfg, replays: make(chan struct{}, replaysMost)}
+	c.plain.most = cfg.PlainBytes
+	return c
 }
 
 // JSON reads the cache's items.
@@ -95,7 +104,7 @@ func (c *Cache) resource(key string) *resource {
 	s := newResource(key, c.storageOf(key), c.base, eventLogBounds{
 		count: c.cfg.RingEvents, bytes: c.cfg.RingBytes, age: int64(c.cfg.RingAge / time.Second),
 	})
-	s.cache = c
+	s.cache, s.packer.plain = c, &c.plain
 	c.resources.Store(key, s)
 	return s
 }
@@ -294,12 +303,17 @@ func (c *Cache) Interested(storage, namespace, name string) (n int) {
 	return n
 }
 
-// Run forgets old events and pinned snapshots, and ends slow watchers, until ctx ends.
+// Run forgets old events and pinned snapshots, packs what is not read, and ends slow
+// watchers, until ctx ends.
 func (c *Cache) Run(ctx context.Context) error {
 	tick := time.NewTicker(30 * time.Second)
 	defer tick.Stop()
 	shed := time.NewTicker(3 * time.Second)
 	defer shed.Stop()
+	pack := time.NewTicker(time.Second)
+	defer pack.Stop()
+	weigh := time.NewTicker(time.Minute)
+	defer weigh.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -308,6 +322,14 @@ func (c *Cache) Run(ctx context.Context) error {
 			c.Forget()
 		case <-shed.C:
 			c.EndSlow()
+		case <-pack.C:
+			if c.plain.crowded() {
+				c.Pack(ctx)
+			}
+		case <-weigh.C:
+			if c.plain.filling() {
+				c.Pack(ctx)
+			}
 		}
 	}
 }

@@ -177,8 +177,8 @@ func TestSnapshots(t *testing.T) {
 	}
 	want := `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p1","namespace":"a","uid":"u-p1","resourceVersion":"4","labels":{"app":"y"}},"spec":{"nodeName":"n2"}}`
 	it := c.Get("pods", "a", "p1")
-	if string(it.JSON) != want {
-		t.Errorf("item %s", it.JSON)
+	if string(it.JSON()) != want {
+		t.Errorf("item %s", it.JSON())
 	}
 	if body := string(it.Body()); body != want[len(`{"kind":"Pod","apiVersion":"v1",`):] {
 		t.Errorf("body %s", body)
@@ -345,7 +345,7 @@ func TestReopen(t *testing.T) {
 	}
 	client, _ := c.WatchNow("pods", cache.Scope{Log: l})
 	for _, name := range []string{"x", "y"} {
-		if it := c.Get("pods", "a", name); it == nil || it.Corrupt == nil || !it.Sealed || !strings.HasPrefix(string(it.JSON), "sealed:") {
+		if it := c.Get("pods", "a", name); it == nil || it.Corrupt == nil || !it.Sealed || !strings.HasPrefix(string(it.JSON()), "sealed:") {
 			t.Fatalf("%s is %+v", name, it)
 		}
 	}
@@ -359,7 +359,7 @@ func TestReopen(t *testing.T) {
 		t.Fatalf("with the key %d were opened, %v are left", n, c.Corrupt())
 	}
 	it := c.Get("pods", "a", "x")
-	if it.Corrupt != nil || it.Sealed || it.Revision != 2 || !strings.Contains(string(it.JSON), `"resourceVersion":"2"`) {
+	if it.Corrupt != nil || it.Sealed || it.Revision != 2 || !strings.Contains(string(it.JSON()), `"resourceVersion":"2"`) {
 		t.Errorf("x is %+v", it)
 	}
 	if before.Get("a", "x").Corrupt == nil {
@@ -396,8 +396,8 @@ func TestReopen(t *testing.T) {
 	// An object that was written meanwhile is not overwritten.
 	c.Apply([]sqlstore.Change{sealed("x", "n1")})
 	racing := &racer{keyless: keys, do: func() { c.Apply([]sqlstore.Change{l.write("a", "x", pod("x", "n9", ""))}) }}
-	if n := c.Reopen(t.Context(), racing); n != 0 || !strings.Contains(string(c.Get("pods", "a", "x").JSON), "n9") {
-		t.Errorf("%d were opened, x is %s", n, c.Get("pods", "a", "x").JSON)
+	if n := c.Reopen(t.Context(), racing); n != 0 || !strings.Contains(string(c.Get("pods", "a", "x").JSON()), "n9") {
+		t.Errorf("%d were opened, x is %s", n, c.Get("pods", "a", "x").JSON())
 	}
 }
 

@@ -25,9 +25,9 @@ func (l *eventLog) add(e *Event) {
 }
 
 func (e *Event) size() int {
-	n := len(e.Item.JSON) + 256
+	n := e.Item.Size() + 256
 	if e.Type == Deleted && e.Prev != nil {
-		n += len(e.Prev.JSON)
+		n += e.Prev.Size()
 	}
 	return n
 }

@@ -141,14 +141,14 @@ func (f *Filter) pinned(index int) (string, bool) {
 const maxPostings = 16
 
 // postings lists index keys of which every selected item has one.
-func (f *Filter) postings(s *resource, labeled bool) []posting {
+func (f *Filter) postings(s *resource, labeled bool) []term {
 	if f == nil {
 		return nil
 	}
-	var out []posting
+	var out []term
 	for _, t := range f.Fields {
 		if key := s.indexKey(t.Index); key != "" && !t.Not && len(out) < maxPostings {
-			out = append(out, posting{key: key, value: t.Value})
+			out = append(out, term{key: key, value: t.Value})
 		}
 	}
 	if !labeled || f.Unsure != nil && f.Relabeled {
@@ -159,7 +159,7 @@ func (f *Filter) postings(s *resource, labeled bool) []posting {
 			break
 		}
 		if value, ok := pinned(&f.terms[i]); ok {
-			out = append(out, posting{key: f.terms[i].Key(), value: value})
+			out = append(out, term{key: f.terms[i].Key(), value: value})
 		}
 	}
 	return out

@@ -12,23 +12,21 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Item is one version of one object. It is immutable, but for the wire forms and
-// the metadata that are made on first use and kept.
+// Item is one version of one object. What it says never changes; its bytes may come to lie
+// packed, and what is made of them on first use may be kept or dropped.
 type Item struct {
 	Namespace string
 	Name      string
 	Revision  int64
 	Created   int64
-	JSON      []byte // the whole object with its resourceVersion in place; the stored bytes if Corrupt
-	Corrupt   error  // why the stored value cannot be read
-	Sealed    bool   // it is because it cannot be decrypted: JSON is what lies in the table
+	Corrupt   error // why the stored value cannot be read
+	Sealed    bool  // it is because it cannot be decrypted: JSON is what lies in the table
 
-	line    []byte // JSON and a newline
-	storage *atomic.Pointer[kinds.Storage]
-	head    int32
 	older   bool
-	meta    atomic.Pointer[Meta]
-	forms   atomic.Pointer[form[FormKey]]
+	used    atomic.Bool // since it was last looked at for packing
+	head    int32
+	storage *atomic.Pointer[kinds.Storage]
+	body    atomic.Pointer[body]
 }
 
 // Form names a kept wire form of an item.
@@ -55,6 +53,7 @@ type FormKey struct {
 type form[K comparable] struct {
 	key   K
 	once  sync.Once
+	done  atomic.Bool // value and err are there
 	value any
 	err   error
 	next  *form[K]
@@ -70,7 +69,7 @@ func NewItem(codec json.Codec, row *sqlstore.Row, r *kinds.Resource) *Item {
 	}
 	it := own(row, storage)
 	if !Internal(row.Key.Resource) {
-		it.judge(codec, r, row)
+		it.judge(codec, r, row, nil)
 	}
 	return it
 }
@@ -79,7 +78,7 @@ func NewItem(codec json.Codec, row *sqlstore.Row, r *kinds.Resource) *Item {
 func NewOwnItem(row *sqlstore.Row, storage *kinds.Storage) *Item {
 	it := own(row, storage)
 	if !Internal(row.Key.Resource) {
-		it.trust(row.Value)
+		it.trust(row.Value, nil)
 	}
 	return it
 }
@@ -97,32 +96,33 @@ func Internal(storage string) bool { return len(storage) > 0 && storage[0] == '~
 func bareItem(row *sqlstore.Row, storage *atomic.Pointer[kinds.Storage]) *Item {
 	// The key's strings may be parts of a whole request body. Few namespaces hold
 	// many objects, so those are shared.
-	return &Item{
+	it := &Item{
 		Namespace: unique.Make(row.Key.Namespace).Value(),
 		Name:      strings.Clone(row.Key.Name),
 		Revision:  row.Revision,
 		Created:   row.Created,
-		JSON:      row.Value,
 		storage:   storage,
 		older:     row.Deleted,
 	}
+	it.body.Store(&body{data: row.Value, bare: true})
+	return it
 }
 
-// judge takes a value that anybody may have written.
-func (it *Item) judge(codec json.Codec, r *kinds.Resource, row *sqlstore.Row) {
+// judge takes a value that anybody may have written. Its line is made in room, if there is some.
+func (it *Item) judge(codec json.Codec, r *kinds.Resource, row *sqlstore.Row, room []byte) {
 	if row.Unopened != nil {
 		it.Corrupt, it.Sealed = row.Unopened, true
 		return
 	}
 	var value []byte
 	if value, it.Corrupt = integrity.Read(codec, r, row); it.Corrupt == nil {
-		it.trust(value)
+		it.trust(value, room)
 	}
 }
 
-// trust takes a value that is an encoded object.
-func (it *Item) trust(value []byte) {
-	out, l, err := splice(value, it.Revision)
+// trust takes a value that is an encoded object. Its line is made in room, if there is some.
+func (it *Item) trust(value, room []byte) {
+	out, l, err := splice(room, value, it.Revision)
 	if err != nil {
 		it.Corrupt = err
 		return
@@ -135,108 +135,26 @@ func (it *Item) trust(value []byte) {
 func (it *Item) at(revision int64) *Item {
 	out := &Item{
 		Namespace: it.Namespace, Name: it.Name, Revision: revision, Created: it.Created,
-		JSON: it.JSON, Corrupt: it.Corrupt, Sealed: it.Sealed, storage: it.storage, older: true,
+		Corrupt: it.Corrupt, Sealed: it.Sealed, storage: it.storage, older: true,
 	}
-	if it.Corrupt != nil || it.head == 0 {
-		return out
-	}
-	b, l, err := splice(it.JSON, revision)
-	if err != nil {
+	data := it.JSON()
+	if it.Corrupt == nil && it.head != 0 {
+		b, l, err := splice(nil, data, revision)
+		if err == nil {
+			out.setLine(b, l)
+			return out
+		}
 		out.Corrupt = err
-		return out
 	}
-	out.setLine(b, l)
+	out.body.Store(&body{data: data, bare: true})
 	return out
 }
 
 func (it *Item) setLine(line []byte, l layout) {
-	n := len(line) - 1
-	it.line, it.JSON, it.head = line, line[:n:n], int32(l.head)
+	it.head = int32(l.head)
+	it.body.Store(&body{data: line})
 }
 
 // Older says that the object may have been written before Revision: it is shown as it
 // was before it went.
 func (it *Item) Older() bool { return it.older }
-
-// Line is the object's JSON with the newline that ends a response.
-func (it *Item) Line() []byte { return it.line }
-
-// Metadata is the object's metadata as JSON; nil for a corrupt item.
-func (it *Item) Metadata() []byte {
-	m := it.Meta()
-	if it.Corrupt != nil || m.to <= m.from {
-		return nil
-	}
-	return it.JSON[m.from:m.to:m.to]
-}
-
-// Meta is scanned on first use. It is never nil; that of a corrupt item is empty.
-func (it *Item) Meta() *Meta {
-	st := it.storage.Load()
-	if m := it.meta.Load(); m != nil && (m.storage == st || m.storage == nil && st == nil) {
-		return m
-	}
-	m := &Meta{storage: st}
-	if it.Corrupt == nil {
-		if scanned, err := ScanMeta(it.JSON, st); err == nil {
-			m = scanned
-		}
-	}
-	if m.Fields == nil && st != nil {
-		m.Fields = make([]string, len(st.Fields))
-	}
-	it.meta.Store(m)
-	return m
-}
-
-// Body is the object's JSON after its opening brace, without kind and apiVersion
-// where it starts with them: what follows "{" in a list of built-in kinds.
-func (it *Item) Body() []byte { return it.JSON[it.head:] }
-
-// Form returns a kept form, or makes and keeps it. make is called once for a key;
-// others that ask meanwhile wait for it. It may ask for other forms.
-func (it *Item) Form(key FormKey, make func(*Item) (any, error)) (any, error) {
-	f := keep(&it.forms, key)
-	f.once.Do(func() { f.value, f.err = make(it) })
-	return f.value, f.err
-}
-
-// Bytes is Form for forms that are bytes.
-func (it *Item) Bytes(key FormKey, make func(*Item) ([]byte, error)) ([]byte, error) {
-	v, err := it.Form(key, func(it *Item) (any, error) { return make(it) })
-	if err != nil {
-		return nil, err
-	}
-	b, _ := v.([]byte)
-	return b, nil
-}
-
-// Has says that a form was made, or is being made.
-func (it *Item) Has(key FormKey) bool {
-	for f := it.forms.Load(); f != nil; f = f.next {
-		if f.key == key {
-			return true
-		}
-	}
-	return false
-}
-
-// keep finds the entry of a key in a list that only grows at its head, or adds it.
-func keep[K comparable](list *atomic.Pointer[form[K]], key K) *form[K] {
-	var fresh *form[K]
-	for {
-		head := list.Load()
-		for f := head; f != nil; f = f.next {
-			if f.key == key {
-				return f
-			}
-		}
-		if fresh == nil {
-			fresh = &form[K]{key: key}
-		}
-		fresh.next = head
-		if list.CompareAndSwap(head, fresh) {
-			return fresh
-		}
-	}
-}

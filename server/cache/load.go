@@ -60,6 +60,7 @@ func (c *Cache) read(ctx context.Context, s Source, revision int64) (map[*resour
 	var mu sync.Mutex
 	found := map[*resource][]*Item{}
 	err := s.ReadAll(ctx, revision, func(rows []sqlstore.Row) error {
+		var lent lentRoom
 		made := make([]*Item, len(rows))
 		resources := make([]*resource, len(rows))
 		for i := range rows {
@@ -68,12 +69,17 @@ func (c *Cache) read(ctx context.Context, s Source, revision int64) (map[*resour
 			} else {
 				resources[i] = c.resource(rows[i].Key.Resource)
 			}
-			made[i] = resources[i].item(&rows[i])
+			made[i] = resources[i].item(&rows[i], &lent)
 		}
 		mu.Lock()
 		defer mu.Unlock()
 		for i, it := range made {
 			found[resources[i]] = append(found[resources[i]], it)
+		}
+		for i, s := range resources {
+			if i == 0 || s != resources[i-1] {
+				s.learn(found[s])
+			}
 		}
 		return nil
 	})
@@ -100,15 +106,29 @@ func compareKeys(a, b *Item) int {
 	return strings.Compare(a.Name, b.Name)
 }
 
-// item is the item of a row that is lent.
-func (s *resource) item(row *sqlstore.Row) *Item {
+// lentRoom is memory that items are read and packed in, one after the other.
+type lentRoom struct{ line, packed []byte }
+
+// item is the item of a row that is lent. It is packed at once if there is no room and it is
+// known what the objects look like.
+func (s *resource) item(row *sqlstore.Row, lent *lentRoom) *Item {
 	it := s.published.Load().get(row.Key.Namespace, row.Key.Name)
 	if it != nil && it.Revision == row.Revision {
 		return it
 	}
-	it = s.read(row)
+	of := s.packer.known()
+	if of == nil || s.packer.room() {
+		it = s.read(row, nil)
+		s.packer.grow(it.Size())
+	} else {
+		lent.line = slices.Grow(lent.line[:0], len(row.Value)+64)
+		it = s.read(row, lent.line)
+		if s.packer.pack(it, of, &lent.packed) == 0 {
+			it.body.Store(&body{data: slices.Clone(it.body.Load().data), bare: it.Corrupt != nil || s.internal})
+		}
+	}
 	if s.internal || it.Corrupt != nil { // it holds the row's own bytes
-		it.JSON = slices.Clone(it.JSON)
+		it.body.Store(&body{data: slices.Clone(row.Value), bare: true})
 	}
 	return it
 }

@@ -28,13 +28,13 @@ func (c *Cache) Reopen(ctx context.Context, with Opener) (opened int) {
 				return false
 			}
 			key := s.keyOf(it)
-			plain, err := with.Open(ctx, key, it.JSON)
+			plain, err := with.Open(ctx, key, it.JSON())
 			if err != nil {
 				failed++
 				continue
 			}
 			row := &sqlstore.Row{Key: key, Revision: it.Revision, Created: it.Created, Value: plain}
-			if s.reread(it, s.read(row)) {
+			if s.reread(it, s.read(row, nil)) {
 				opened++
 			}
 		}

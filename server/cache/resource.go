@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"unique"
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/sqlstore"
@@ -33,7 +34,8 @@ type resource struct {
 	recent   eventLog
 	watchers watchers
 
-	pins pins
+	pins   pins
+	packer packer
 }
 
 // state is a state of a resource that never changes.
@@ -47,10 +49,20 @@ type state struct {
 }
 
 // posting is an index entry: an item that has a label, or a field under "\x00" and
-// the field's name.
+// the field's name. Equal terms are one in memory, and no views of an item's bytes.
 type posting struct {
-	key, value string
-	item       *Item
+	term unique.Handle[term]
+	item *Item
+}
+
+type term struct{ key, value string }
+
+// compare orders terms by key, then by value.
+func (t term) compare(u term) int {
+	if c := strings.Compare(t.key, u.key); c != 0 {
+		return c
+	}
+	return strings.Compare(t.value, u.value)
 }
 
 func byKey(a, b *Item) bool {
@@ -61,11 +73,8 @@ func byKey(a, b *Item) bool {
 }
 
 func byPosting(a, b posting) bool {
-	if c := strings.Compare(a.key, b.key); c != 0 {
-		return c < 0
-	}
-	if c := strings.Compare(a.value, b.value); c != 0 {
-		return c < 0
+	if a.term != b.term {
+		return a.term.Value().compare(b.term.Value()) < 0
 	}
 	return byKey(a.item, b.item)
 }
@@ -135,13 +144,13 @@ func (s *resource) postings(it *Item, fn func(posting)) {
 		m := it.Meta()
 		for i, key := range keys {
 			if key != "" && i < len(m.Fields) {
-				fn(posting{key, m.Fields[i], it})
+				fn(posting{unique.Make(term{key, m.Fields[i]}), it})
 			}
 		}
 	}
 	if s.labeled {
 		for k, v := range it.Meta().Labels {
-			fn(posting{k, v, it})
+			fn(posting{unique.Make(term{k, v}), it})
 		}
 	}
 }
@@ -167,7 +176,7 @@ func (s *resource) set(it, old *Item) {
 
 // has says whether an item's entries hold one that sorts where p does.
 func (s *resource) has(it *Item, p posting) (found bool) {
-	s.postings(it, func(q posting) { found = found || q.key == p.key && q.value == p.value })
+	s.postings(it, func(q posting) { found = found || q.term == p.term })
 	return found
 }
 
@@ -257,10 +266,11 @@ func (s *resource) take(ch *sqlstore.Change, now int64) *Event {
 	var it *Item
 	if ch.Aux != nil && !s.internal && ch.Unopened == nil { // this process wrote it
 		it = bareItem(&ch.Row, &s.storage)
-		it.trust(ch.Value)
+		it.trust(ch.Value, nil)
 	} else {
-		it = s.read(&ch.Row)
+		it = s.read(&ch.Row, nil)
 	}
+	s.packer.grow(it.Size())
 	old, _ := s.items.Get(it)
 	e := &Event{Type: Modified, Item: it, Prev: old, at: now}
 	if pending, ok := ch.Aux.(*Pending); ok && pending != nil {

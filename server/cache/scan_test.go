@@ -42,7 +42,7 @@ func FuzzSplice(f *testing.F) {
 		if check(b) != nil || repeats(b) {
 			return
 		}
-		out, l, err := splice(b, revision)
+		out, l, err := splice(nil, b, revision)
 		if err != nil {
 			return
 		}

@@ -4,6 +4,7 @@ import (
 	"sort"
 	"sync"
 	"time"
+	"unique"
 
 	"github.com/tidwall/btree"
 )
@@ -165,7 +166,7 @@ func (s *Snapshot) Select(f *Filter, namespace string, from Position, fn func(*I
 }
 
 // best picks the index key with the fewest entries, if that beats the plain way.
-func (s *Snapshot) best(f *Filter, namespace string) (best posting, ok bool) {
+func (s *Snapshot) best(f *Filter, namespace string) (best term, ok bool) {
 	if s.v.index == nil || s.v.corrupt { // indexes do not have what cannot be read
 		return best, false
 	}
@@ -184,10 +185,10 @@ func (s *Snapshot) best(f *Filter, namespace string) (best posting, ok bool) {
 	}
 	for _, k := range keys {
 		from := rank(s.v.index, func(p posting) bool {
-			return p.key > k.key || p.key == k.key && p.value >= k.value
+			return p.term.Value().compare(k) >= 0
 		})
 		to := rank(s.v.index, func(p posting) bool {
-			return p.key > k.key || p.key == k.key && p.value > k.value
+			return p.term.Value().compare(k) > 0
 		})
 		if to-from <= fewest {
 			best, fewest, ok = k, to-from, true
@@ -200,12 +201,12 @@ func (s *Snapshot) best(f *Filter, namespace string) (best posting, ok bool) {
 const fewEntries = 32
 
 // few says that an index key has so few entries that no other way can be much shorter.
-func (s *Snapshot) few(k posting) bool {
-	k.item = pivot("", "")
-	defer release(k.item)
+func (s *Snapshot) few(k term) bool {
+	first := posting{unique.Make(k), pivot("", "")}
+	defer release(first.item)
 	n := 0
-	s.v.index.Ascend(k, func(e posting) bool {
-		if e.key != k.key || e.value != k.value {
+	s.v.index.Ascend(first, func(e posting) bool {
+		if e.term != first.term {
 			return false
 		}
 		n++
@@ -214,14 +215,13 @@ func (s *Snapshot) few(k posting) bool {
 	return n <= fewEntries
 }
 
-func (s *Snapshot) ascendIndex(k posting, f *Filter, namespace string, from Position, fn func(*Item) bool) {
+func (s *Snapshot) ascendIndex(k term, f *Filter, namespace string, from Position, fn func(*Item) bool) {
 	from = from.within(namespace)
-	p := pivot(from.Namespace, from.Name)
-	defer release(p)
-	k.item = p
+	first := posting{unique.Make(k), pivot(from.Namespace, from.Name)}
+	defer release(first.item)
 	all := len(f.Fields)+len(f.terms) == 1 && f.Unsure == nil // the entries are what the filter asks for
-	s.v.index.Ascend(k, func(e posting) bool {
-		if e.key != k.key || e.value != k.value || namespace != "" && e.item.Namespace != namespace {
+	s.v.index.Ascend(first, func(e posting) bool {
+		if e.term != first.term || namespace != "" && e.item.Namespace != namespace {
 			return false
 		}
 		return !all && !f.Match(e.item) || fn(e.item)

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/rowlock/rowlock/codecs/json/scan"
@@ -92,12 +93,12 @@ func measureMetadata(b []byte, at int, l *layout) int {
 }
 
 // splice returns b with a resourceVersion in its metadata and a newline behind it,
-// and the layout of b.
-func splice(b []byte, revision int64) (out []byte, l layout, err error) {
+// and the layout of b. room is overwritten; nil: the line gets memory of its own.
+func splice(room, b []byte, revision int64) (out []byte, l layout, err error) {
 	if l, err = measure(b); err != nil {
 		return nil, l, err
 	}
-	out = make([]byte, 0, len(b)-(l.insTo-l.insAt)+len(rvKey)+len("-9223372036854775808")+3)
+	out = slices.Grow(room[:0], len(b)-(l.insTo-l.insAt)+len(rvKey)+len("-9223372036854775808")+3)
 	out = append(out, b[:l.insAt]...)
 	if l.lead {
 		out = append(out, ',')

@@ -177,7 +177,7 @@ func (w *Watcher) catchUp(ctx context.Context, out []Delivery) ([]Delivery, int6
 func page(events []*Event) []*Event {
 	bytes := 0
 	for n, e := range events {
-		if bytes += len(e.Item.JSON); n == maxQueue || n > 0 && bytes > maxQueueBytes {
+		if bytes += e.Item.Size(); n == maxQueue || n > 0 && bytes > maxQueueBytes {
 			return events[:n]
 		}
 	}
@@ -222,11 +222,11 @@ func (w *Watcher) replay(ctx context.Context, out []Delivery) ([]Delivery, int64
 
 // event makes an event of a change that was read from the log.
 func (s *resource) event(ch *sqlstore.Change) *Event {
-	e := &Event{Type: Modified, Item: s.read(&ch.Row)}
+	e := &Event{Type: Modified, Item: s.read(&ch.Row, nil)}
 	if ch.PrevRevision > 0 {
 		prev := ch.Row
 		prev.Revision, prev.Value, prev.Deleted, prev.Unopened = ch.PrevRevision, ch.PrevValue, false, ch.PrevUnopened
-		e.Prev = s.read(&prev)
+		e.Prev = s.read(&prev, nil)
 	}
 	switch {
 	case ch.Deleted:

@@ -308,7 +308,7 @@ func (w *Watcher) push(d Delivery) bool {
 	if w.err != nil {
 		return true
 	}
-	size := len(d.Event.Item.JSON)
+	size := d.Event.Item.Size()
 	if n := len(w.queue); n >= maxQueue || n > 0 && w.held+size > maxQueueBytes {
 		return false
 	}

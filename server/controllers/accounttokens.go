@@ -72,7 +72,7 @@ func (a *AccountTokens) follow(ctx context.Context) bool {
 	}
 	look := func(item *cache.Item) bool {
 		key := objectKey{item.Namespace, item.Name}
-		if item.Corrupt == nil && bytes.Contains(item.JSON, accountTokenMark) && !a.refused.waits(key, item.Revision, time.Now()) {
+		if item.Corrupt == nil && bytes.Contains(item.JSON(), accountTokenMark) && !a.refused.waits(key, item.Revision, time.Now()) {
 			changes.see(key)
 		}
 		return true
@@ -107,7 +107,7 @@ func (a *AccountTokens) settle(ctx context.Context, namespace, name string, pem 
 	var secret corev1.Secret
 	key := objectKey{namespace, name}
 	item := a.Cache.Get("secrets", namespace, name)
-	if item == nil || item.Corrupt != nil || json.Unmarshal(item.JSON, &secret) != nil || secret.Type != corev1.SecretTypeServiceAccountToken || secret.DeletionTimestamp != nil {
+	if item == nil || item.Corrupt != nil || json.Unmarshal(item.JSON(), &secret) != nil || secret.Type != corev1.SecretTypeServiceAccountToken || secret.DeletionTimestamp != nil {
 		a.refused.forget(key)
 		return true
 	}
@@ -152,7 +152,7 @@ func (a *AccountTokens) uid(namespace, account string) (uid string, ok bool) {
 		return "", true
 	}
 	var partial metav1.PartialObjectMetadata
-	if item.Corrupt != nil || json.Unmarshal(item.JSON, &partial) != nil {
+	if item.Corrupt != nil || json.Unmarshal(item.JSON(), &partial) != nil {
 		return "", false
 	}
 	return string(partial.UID), true

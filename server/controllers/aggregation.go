@@ -105,7 +105,7 @@ func (a *Aggregation) follow(ctx context.Context) {
 
 func (a *Aggregation) set(item *cache.Item) {
 	role := &rbacv1.ClusterRole{}
-	if item.Corrupt != nil || json.Unmarshal(item.JSON, role) != nil {
+	if item.Corrupt != nil || json.Unmarshal(item.JSON(), role) != nil {
 		delete(a.roles, item.Name) // what cannot be read gives nothing
 		return
 	}

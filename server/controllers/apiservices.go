@@ -96,7 +96,7 @@ func (c *APIServices) Restore(ctx context.Context, item *cache.Item) {
 		return
 	}
 	s := &apiregistrationv1.APIService{}
-	if _, err := c.Cache.JSON().Decode(item.JSON, s, codecs.Ignore); err != nil || s.Spec.Service != nil {
+	if _, err := c.Cache.JSON().Decode(item.JSON(), s, codecs.Ignore); err != nil || s.Spec.Service != nil {
 		return
 	}
 	if wanted, known := c.wanted(s); known && !says(s, wanted) {

@@ -115,7 +115,7 @@ func (b *BootstrapTokens) tokens() []*corev1.Secret {
 	var out []*corev1.Secret
 	b.Cache.Snapshot("secrets").Ascend(metav1.NamespaceSystem, "", "", func(item *cache.Item) bool {
 		s := &corev1.Secret{}
-		if strings.HasPrefix(item.Name, bootstrap.NamePrefix) && item.Corrupt == nil && json.Unmarshal(item.JSON, s) == nil && s.Type == bootstrap.SecretType {
+		if strings.HasPrefix(item.Name, bootstrap.NamePrefix) && item.Corrupt == nil && json.Unmarshal(item.JSON(), s) == nil && s.Type == bootstrap.SecretType {
 			out = append(out, s)
 		}
 		return true

@@ -90,7 +90,7 @@ func (c *Certificates) pass(ctx context.Context) {
 	var open []*certificatesv1.CertificateSigningRequest
 	c.Cache.Snapshot(requestsKey).Ascend("", "", "", func(item *cache.Item) bool {
 		r := &certificatesv1.CertificateSigningRequest{}
-		if item.Corrupt == nil && json.Unmarshal(item.JSON, r) == nil && len(r.Status.Certificate) == 0 && strings.HasPrefix(r.Spec.SignerName, "kubernetes.io/") {
+		if item.Corrupt == nil && json.Unmarshal(item.JSON(), r) == nil && len(r.Status.Certificate) == 0 && strings.HasPrefix(r.Spec.SignerName, "kubernetes.io/") {
 			open = append(open, r)
 		}
 		return true
@@ -114,7 +114,7 @@ func (c *Certificates) elsewhere() bool {
 		return false
 	}
 	var l coordinationv1.Lease
-	if json.Unmarshal(item.JSON, &l) != nil || l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil {
+	if json.Unmarshal(item.JSON(), &l) != nil || l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil {
 		return false
 	}
 	return c.Clock().Before(l.Spec.RenewTime.Add(time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second))

@@ -144,7 +144,7 @@ func (u claimUse) has(item *cache.Item) bool {
 		return false
 	}
 	var claim metav1.PartialObjectMetadata
-	if json.Unmarshal(item.JSON, &claim) != nil {
+	if json.Unmarshal(item.Peek(), &claim) != nil {
 		return true
 	}
 	owner := metav1.GetControllerOfNoCopy(&claim)
@@ -156,11 +156,11 @@ func (u claimUse) has(item *cache.Item) bool {
 func (p *ClaimProtection) use(ctx context.Context, namespace string) claimUse {
 	u := claimUse{map[string]bool{}, map[string]types.UID{}}
 	p.Cache.Snapshot("pods").Ascend(namespace, "", "", func(item *cache.Item) bool {
-		if item.Corrupt != nil || scan.Lookup(item.JSON, "spec", "nodeName") == nil || scan.Lookup(item.JSON, "spec", "volumes") == nil {
+		if item.Corrupt != nil || scan.Lookup(item.Peek(), "spec", "nodeName") == nil || scan.Lookup(item.JSON(), "spec", "volumes") == nil {
 			return ctx.Err() == nil
 		}
 		var pod corev1.Pod
-		if json.Unmarshal(item.JSON, &pod) != nil || pod.Spec.NodeName == "" {
+		if json.Unmarshal(item.JSON(), &pod) != nil || pod.Spec.NodeName == "" {
 			return true
 		}
 		grace := pod.DeletionGracePeriodSeconds

@@ -107,7 +107,7 @@ func (c *cluster) get(storage, namespace, name string, into any) bool {
 	if item == nil {
 		return false
 	}
-	if err := json.Unmarshal(item.JSON, into); err != nil {
+	if err := json.Unmarshal(item.JSON(), into); err != nil {
 		c.t.Error(err)
 	}
 	return true

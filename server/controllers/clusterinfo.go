@@ -31,7 +31,7 @@ func (b *BootstrapTokens) sign(ctx context.Context, tokens map[string]string) er
 		return nil
 	}
 	info := &corev1.ConfigMap{}
-	if err := json.Unmarshal(item.JSON, info); err != nil {
+	if err := json.Unmarshal(item.JSON(), info); err != nil {
 		return err
 	}
 	content, ok := info.Data[infoKey]

@@ -124,7 +124,7 @@ func (c *ClusterInfo) settleMap(ctx context.Context, pem []byte) error {
 		}, nil)
 	}
 	info := &corev1.ConfigMap{}
-	if item.Corrupt != nil || json.Unmarshal(item.JSON, info) != nil || info.Labels[managedBy] != managedHere || info.Data[infoKey] == text {
+	if item.Corrupt != nil || json.Unmarshal(item.JSON(), info) != nil || info.Labels[managedBy] != managedHere || info.Data[infoKey] == text {
 		return nil
 	}
 	if info.Data == nil {

@@ -109,7 +109,7 @@ func (w *world) whole(key sqlstore.Key, text string) []byte {
 // read is an object as JSON; "": it is not there.
 func (w *world) read(storage, namespace, name string) string {
 	if item := w.cache.Get(storage, namespace, name); item != nil {
-		return string(item.JSON)
+		return string(item.JSON())
 	}
 	return ""
 }
@@ -177,7 +177,7 @@ func (w *world) Call(_ context.Context, _, method, path, _ string, body, into an
 	case http.MethodPut:
 		w.set(storage, namespace, name, string(data))
 	case http.MethodPatch:
-		merged, err := jsonpatch.MergePatch(item.JSON, data)
+		merged, err := jsonpatch.MergePatch(item.JSON(), data)
 		if err != nil {
 			return err
 		}
@@ -186,7 +186,7 @@ func (w *world) Call(_ context.Context, _, method, path, _ string, body, into an
 		}
 		w.set(storage, namespace, name, string(merged))
 		if into != nil {
-			if err := json.Unmarshal(w.cache.Get(storage, namespace, name).JSON, into); err != nil {
+			if err := json.Unmarshal(w.cache.Get(storage, namespace, name).JSON(), into); err != nil {
 				return err
 			}
 		}

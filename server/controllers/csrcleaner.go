@@ -61,7 +61,7 @@ func (c *CertificateCleaner) Run(ctx context.Context) error {
 func (c *CertificateCleaner) pass(ctx context.Context) {
 	c.Cache.Snapshot(requestsKey).Ascend("", "", "", func(item *cache.Item) bool {
 		var r certificatesv1.CertificateSigningRequest
-		if item.Corrupt != nil || json.Unmarshal(item.JSON, &r) != nil || r.DeletionTimestamp != nil {
+		if item.Corrupt != nil || json.Unmarshal(item.JSON(), &r) != nil || r.DeletionTimestamp != nil {
 			return true
 		}
 		why := useless(&r, c.Clock())

@@ -126,7 +126,7 @@ func (d *Definitions) take(item *cache.Item, changed map[string]bool) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	err := item.Corrupt
 	if err == nil {
-		_, err = d.Cache.JSON().Decode(item.JSON, crd, codecs.Ignore)
+		_, err = d.Cache.JSON().Decode(item.JSON(), crd, codecs.Ignore)
 	}
 	if err != nil {
 		d.Log.Warn("a definition cannot be read", "name", item.Name, "error", err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/sqlstore"
 )
 
 // TestCorruptDefinitions: what cannot be read defines nothing, though its bytes decode,
@@ -15,13 +16,19 @@ func TestCorruptDefinitions(t *testing.T) {
 		`"metadata":{"name":"gadgets.example.com","deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{"group":"example.com"}}`
 	d := &Definitions{Cache: cache.New(nil), Log: slog.New(slog.DiscardHandler), known: map[string]*definition{}}
 	changed := map[string]bool{}
-	d.take(&cache.Item{Name: "widgets.example.com", JSON: []byte(other)}, changed)
+	item := func(value string) *cache.Item {
+		key := sqlstore.Key{Resource: "customresourcedefinitions.apiextensions.k8s.io", Name: "widgets.example.com"}
+		return cache.NewOwnItem(&sqlstore.Row{Key: key, Value: []byte(value)}, nil)
+	}
+	d.take(item(other), changed)
 	if len(d.known) != 1 {
 		t.Fatal("a definition that can be read is not taken")
 	}
 	for _, value := range []string{other, "null"} {
 		clear(changed)
-		d.take(&cache.Item{Name: "widgets.example.com", JSON: []byte(value), Corrupt: errors.New("another name")}, changed)
+		corrupt := item(value)
+		corrupt.Corrupt = errors.New("another name")
+		d.take(corrupt, changed)
 		if len(d.known) != 0 {
 			t.Errorf("%s defines %d", value, len(d.known))
 		}

@@ -53,7 +53,7 @@ func (d *Definitions) serve(ctx context.Context, wanted *apiregistrationv1.APISe
 		return true
 	}
 	have := &apiregistrationv1.APIService{}
-	if _, err := d.Cache.JSON().Decode(item.JSON, have, codecs.Ignore); err != nil || equality.Semantic.DeepEqual(have.Spec, wanted.Spec) {
+	if _, err := d.Cache.JSON().Decode(item.JSON(), have, codecs.Ignore); err != nil || equality.Semantic.DeepEqual(have.Spec, wanted.Spec) {
 		return true
 	}
 	have.Spec = wanted.Spec
@@ -99,7 +99,7 @@ func (d *Definitions) kept(which func(*apiregistrationv1.APIService) bool) (out 
 			return true
 		}
 		s := &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: item.Name}}
-		if _, err := d.Cache.JSON().Decode(item.JSON, s, codecs.Ignore); err == nil && which(s) {
+		if _, err := d.Cache.JSON().Decode(item.JSON(), s, codecs.Ignore); err == nil && which(s) {
 			out = append(out, item.Name)
 		}
 		return true

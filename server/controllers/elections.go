@@ -183,7 +183,7 @@ func (e *Elections) set(item *cache.Item) {
 		}
 		Spec coordinationv1alpha2.LeaseCandidateSpec
 	}
-	if item.Corrupt != nil || json.Unmarshal(item.JSON, &stored) != nil {
+	if item.Corrupt != nil || json.Unmarshal(item.JSON(), &stored) != nil {
 		e.unset(item)
 		return
 	}
@@ -358,7 +358,7 @@ func (l *lease) read(item *cache.Item) bool {
 		return true
 	}
 	var stored struct{ Spec coordinationv1.LeaseSpec }
-	if item.Corrupt != nil || json.Unmarshal(item.JSON, &stored) != nil {
+	if item.Corrupt != nil || json.Unmarshal(item.JSON(), &stored) != nil {
 		return false
 	}
 	l.revision, l.spec = item.Revision, &stored.Spec

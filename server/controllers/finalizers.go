@@ -12,7 +12,7 @@ func finalizersOf(it *cache.Item) (finalizers []string) {
 	if it.Corrupt != nil {
 		return nil
 	}
-	if list := scan.Lookup(it.JSON, "metadata", "finalizers"); list == nil || json.Unmarshal(list, &finalizers) != nil {
+	if list := scan.Lookup(it.Peek(), "metadata", "finalizers"); list == nil || json.Unmarshal(list, &finalizers) != nil {
 		return nil
 	}
 	return finalizers
@@ -23,7 +23,7 @@ func textOf(it *cache.Item, path ...string) (text string) {
 	if it.Corrupt != nil {
 		return ""
 	}
-	if value := scan.Lookup(it.JSON, path...); value == nil || json.Unmarshal(value, &text) != nil {
+	if value := scan.Lookup(it.Peek(), path...); value == nil || json.Unmarshal(value, &text) != nil {
 		return ""
 	}
 	return text

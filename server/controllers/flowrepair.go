@@ -46,14 +46,14 @@ func repaired[T any, P object[T]](ctx context.Context, f *FlowSchemas, storage, 
 			continue
 		}
 		have := P(new(T))
-		if item.Corrupt == nil && json.Unmarshal(item.JSON, have) == nil && repair(have, want) {
+		if item.Corrupt == nil && json.Unmarshal(item.JSON(), have) == nil && repair(have, want) {
 			have.SetResourceVersion(strconv.FormatInt(item.Revision, 10))
 			f.write(ctx, http.MethodPut, path+name, have)
 		}
 	}
 	f.Cache.Snapshot(storage).Ascend("", "", "", func(item *cache.Item) bool {
 		var have metav1.PartialObjectMetadata
-		if !known[item.Name] && item.Corrupt == nil && json.Unmarshal(item.JSON, &have) == nil && flowcontrol.Claimed(&have.ObjectMeta) {
+		if !known[item.Name] && item.Corrupt == nil && json.Unmarshal(item.JSON(), &have) == nil && flowcontrol.Claimed(&have.ObjectMeta) {
 			version := strconv.FormatInt(item.Revision, 10)
 			f.write(ctx, http.MethodDelete, path+item.Name, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &version}})
 		}

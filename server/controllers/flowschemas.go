@@ -114,7 +114,7 @@ func (f *FlowSchemas) setLevel(item *cache.Item) { f.levels[item.Name] = item.Co
 
 func (f *FlowSchemas) setSchema(item *cache.Item) {
 	var s schemaState
-	if item.Corrupt != nil || json.Unmarshal(item.JSON, &s) != nil {
+	if item.Corrupt != nil || json.Unmarshal(item.JSON(), &s) != nil {
 		delete(f.schemas, item.Name)
 		return
 	}

@@ -134,7 +134,7 @@ func (l *Identity) Renew(ctx context.Context, first bool) error {
 		return item.Corrupt
 	}
 	var lease coordinationv1.Lease
-	if err := json.Unmarshal(item.JSON, &lease); err != nil {
+	if err := json.Unmarshal(item.JSON(), &lease); err != nil {
 		return err
 	}
 	whole := lease.Labels[identityLabel] == labels[identityLabel] && lease.Labels[corev1.LabelHostname] == labels[corev1.LabelHostname]
@@ -157,7 +157,7 @@ func (l *Identity) collect(ctx context.Context) error {
 	var ended []*cache.Item
 	l.Cache.Snapshot(leasesKey).Ascend(metav1.NamespaceSystem, "", "", func(item *cache.Item) bool {
 		var stored struct{ Spec coordinationv1.LeaseSpec }
-		if isIdentity(item) && json.Unmarshal(item.JSON, &stored) == nil && leaseEnded(&stored.Spec, now) {
+		if isIdentity(item) && json.Unmarshal(item.JSON(), &stored) == nil && leaseEnded(&stored.Spec, now) {
 			ended = append(ended, item)
 		}
 		return ctx.Err() == nil

@@ -49,14 +49,14 @@ func (j *FinishedJobs) Run(ctx context.Context) error {
 
 // mayExpire says, without decoding it, that a Job may go by itself some time.
 func mayExpire(item *cache.Item) bool {
-	return item.Corrupt == nil && !item.Meta().Deleting && scan.Lookup(item.JSON, "spec", "ttlSecondsAfterFinished") != nil && scan.Lookup(item.JSON, "status", "conditions") != nil
+	return item.Corrupt == nil && !item.Meta().Deleting && scan.Lookup(item.Peek(), "spec", "ttlSecondsAfterFinished") != nil && scan.Lookup(item.Peek(), "status", "conditions") != nil
 }
 
 // look deletes a Job whose time has come.
 func (j *FinishedJobs) look(ctx context.Context, list *agenda, key objectKey) bool {
 	var job batchv1.Job
 	item := j.Cache.Get(jobsStorage, key.namespace, key.name)
-	if item == nil || item.Corrupt != nil || json.Unmarshal(item.JSON, &job) != nil {
+	if item == nil || item.Corrupt != nil || json.Unmarshal(item.JSON(), &job) != nil {
 		list.forget(key)
 		return true
 	}

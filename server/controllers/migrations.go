@@ -128,7 +128,7 @@ func (m *Migrations) settle(ctx context.Context, name string) bool {
 	key := objectKey{name: name}
 	item := m.Cache.Get(migrationStorage, "", name)
 	var asked storagemigrationv1alpha1.StorageVersionMigration
-	if item == nil || item.Corrupt != nil || json.Unmarshal(item.JSON, &asked) != nil || asked.DeletionTimestamp != nil || finished(&asked) {
+	if item == nil || item.Corrupt != nil || json.Unmarshal(item.JSON(), &asked) != nil || asked.DeletionTimestamp != nil || finished(&asked) {
 		m.refused.forget(key)
 		return true
 	}
@@ -260,7 +260,7 @@ func (m *Migrations) pass(ctx context.Context, asked *storagemigrationv1alpha1.S
 func (m *Migrations) gone(asked *storagemigrationv1alpha1.StorageVersionMigration) bool {
 	item := m.Cache.Get(migrationStorage, "", asked.Name)
 	var now storagemigrationv1alpha1.StorageVersionMigration
-	return item == nil || item.Corrupt == nil && (json.Unmarshal(item.JSON, &now) != nil || now.UID != asked.UID || now.DeletionTimestamp != nil || finished(&now))
+	return item == nil || item.Corrupt == nil && (json.Unmarshal(item.JSON(), &now) != nil || now.UID != asked.UID || now.DeletionTimestamp != nil || finished(&now))
 }
 
 // say changes the status of a migration, as often as somebody else is faster. Afterwards

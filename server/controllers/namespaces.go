@@ -209,7 +209,7 @@ func (n *Namespaces) see(it *cache.Item) {
 // rest is for how long a namespace is left alone at first.
 func (n *Namespaces) rest(it *cache.Item) time.Duration {
 	var ns corev1.Namespace
-	if n.Rest == 0 || json.Unmarshal(it.JSON, &ns) != nil {
+	if n.Rest == 0 || json.Unmarshal(it.JSON(), &ns) != nil {
 		return n.Rest
 	}
 	// A lone server writes these conditions after this; so somebody else empties namespaces.

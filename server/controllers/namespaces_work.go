@@ -171,7 +171,7 @@ func (n *Namespaces) objects(namespace string, r *kinds.Resource) (names []strin
 	n.Cache.Snapshot(r.Storage.Key).Ascend(namespace, "", "", func(it *cache.Item) bool {
 		names = append(names, it.Name)
 		var pod corev1.Pod
-		if r.Storage.Key != "pods" || it.Corrupt != nil || json.Unmarshal(it.JSON, &pod) != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		if r.Storage.Key != "pods" || it.Corrupt != nil || json.Unmarshal(it.JSON(), &pod) != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 			return true
 		}
 		if s := pod.Spec.TerminationGracePeriodSeconds; s != nil {

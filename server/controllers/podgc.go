@@ -142,7 +142,7 @@ func (p *PodCollector) gone(ctx context.Context, orphans map[string][]*cache.Ite
 // outOfService says that a node is not ready, and that somebody has said that it will not be.
 func outOfService(item *cache.Item) bool {
 	var node corev1.Node
-	if item == nil || item.Corrupt != nil || json.Unmarshal(item.JSON, &node) != nil {
+	if item == nil || item.Corrupt != nil || json.Unmarshal(item.Peek(), &node) != nil {
 		return false
 	}
 	ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
@@ -189,7 +189,7 @@ func (p *PodCollector) collect(ctx context.Context, list []*cache.Item, why *cor
 func over(item *cache.Item) bool {
 	phase := corev1.PodPhase(textOf(item, "status", "phase"))
 	return (phase == corev1.PodSucceeded || phase == corev1.PodFailed) && item.Meta().Deleting &&
-		string(scan.Lookup(item.JSON, "metadata", "deletionGracePeriodSeconds")) == "0"
+		string(scan.Lookup(item.Peek(), "metadata", "deletionGracePeriodSeconds")) == "0"
 }
 
 func (p *PodCollector) end(ctx context.Context, item *cache.Item, why *corev1.PodCondition) error {
@@ -216,7 +216,7 @@ func (p *PodCollector) told(item *cache.Item, why corev1.PodCondition) corev1.Po
 	var pod struct {
 		Status struct{ Conditions []corev1.PodCondition }
 	}
-	if json.Unmarshal(item.JSON, &pod) != nil {
+	if json.Unmarshal(item.JSON(), &pod) != nil {
 		return why
 	}
 	for _, c := range pod.Status.Conditions {

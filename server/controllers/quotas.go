@@ -120,7 +120,7 @@ func (q *Quotas) changed(batch []cache.Delivery) {
 		switch {
 		case d.Type == cache.Deleted:
 			q.usual.touch(objectKey{namespace: item.Namespace}, q.Clock())
-		case d.Event.Prev != nil && bytes.Equal(scan.Lookup(item.JSON, "spec"), scan.Lookup(d.Event.Prev.JSON, "spec")):
+		case d.Event.Prev != nil && bytes.Equal(scan.Lookup(item.JSON(), "spec"), scan.Lookup(d.Event.Prev.JSON(), "spec")):
 			// Admission has counted something, or this controller.
 		default:
 			q.touch(item)
@@ -143,7 +143,7 @@ func (q *Quotas) decode(item *cache.Item, r *kinds.Resource) kinds.Object {
 		return nil
 	}
 	obj := r.New()
-	if _, err := q.Cache.JSON().Decode(item.JSON, obj, codecs.Ignore); err != nil {
+	if _, err := q.Cache.JSON().Decode(item.JSON(), obj, codecs.Ignore); err != nil {
 		return nil
 	}
 	return obj
@@ -304,7 +304,7 @@ func frees(storage string, d cache.Delivery) bool {
 		return d.Type == cache.Modified
 	}
 	differ := func(path ...string) bool {
-		return !bytes.Equal(scan.Lookup(item.JSON, path...), scan.Lookup(before.JSON, path...))
+		return !bytes.Equal(scan.Lookup(item.JSON(), path...), scan.Lookup(before.JSON(), path...))
 	}
 	switch storage {
 	case "pods":

@@ -102,7 +102,7 @@ func (r *RootCA) settle(ctx context.Context, namespace, pem string) bool {
 	method, path := http.MethodPost, "/api/v1/namespaces/"+namespace+"/configmaps"
 	data := map[string]string{rootCAKey: pem}
 	var m corev1.ConfigMap
-	if item := r.Cache.Get("configmaps", namespace, rootCAMap); item != nil && item.Corrupt == nil && json.Unmarshal(item.JSON, &m) == nil {
+	if item := r.Cache.Get("configmaps", namespace, rootCAMap); item != nil && item.Corrupt == nil && json.Unmarshal(item.JSON(), &m) == nil {
 		if maps.Equal(m.Data, data) && len(m.Annotations[descriptionAnnotation]) > 0 {
 			return true
 		}

@@ -109,7 +109,7 @@ func (s *ServiceAddresses) network(ctx context.Context) error {
 		return MakeDefaultServiceCIDR(ctx, s.API, s.Networks, s.Clock())
 	}
 	var c networkingv1beta1.ServiceCIDR
-	if item.Corrupt != nil || json.Unmarshal(item.JSON, &c) != nil || c.DeletionTimestamp != nil {
+	if item.Corrupt != nil || json.Unmarshal(item.JSON(), &c) != nil || c.DeletionTimestamp != nil {
 		return nil
 	}
 	if !slices.Equal(c.Spec.CIDRs, texts(s.Networks)) {
@@ -170,7 +170,7 @@ func (s *ServiceAddresses) addresses(ctx context.Context) error {
 	unread := 0                                           // Services that hold addresses which nobody knows, such as those without their key
 	s.Cache.Snapshot("services").Ascend("", "", "", func(item *cache.Item) bool {
 		var service struct{ Spec corev1.ServiceSpec }
-		if item.Corrupt != nil || json.Unmarshal(item.JSON, &service) != nil {
+		if item.Corrupt != nil || json.Unmarshal(item.JSON(), &service) != nil {
 			unread++
 		} else {
 			for _, ip := range service.Spec.ClusterIPs {
@@ -184,7 +184,7 @@ func (s *ServiceAddresses) addresses(ctx context.Context) error {
 	var stale []networkingv1beta1.IPAddress
 	there.Ascend("", "", "", func(item *cache.Item) bool {
 		var a networkingv1beta1.IPAddress
-		if item.Corrupt != nil || json.Unmarshal(item.JSON, &a) != nil {
+		if item.Corrupt != nil || json.Unmarshal(item.JSON(), &a) != nil {
 			return true
 		}
 		addr, _ := netip.ParseAddr(a.Name)

@@ -127,7 +127,7 @@ func (s *ServiceCIDRs) settle(ctx context.Context, name string) error {
 	delete(s.blocked, name)
 	item := s.Cache.Get(core.ServiceCIDRStorage, "", name)
 	var c networkingv1beta1.ServiceCIDR
-	if item == nil || item.Corrupt != nil || json.Unmarshal(item.JSON, &c) != nil {
+	if item == nil || item.Corrupt != nil || json.Unmarshal(item.JSON(), &c) != nil {
 		return nil
 	}
 	if c.DeletionTimestamp == nil {
@@ -206,7 +206,7 @@ func (s *ServiceCIDRs) needed(c *networkingv1beta1.ServiceCIDR) (found bool) {
 
 func networksOf(item *cache.Item) (list []netip.Prefix) {
 	var c networkingv1beta1.ServiceCIDR
-	if item.Corrupt != nil || json.Unmarshal(item.JSON, &c) != nil {
+	if item.Corrupt != nil || json.Unmarshal(item.JSON(), &c) != nil {
 		return nil
 	}
 	for _, text := range c.Spec.CIDRs {

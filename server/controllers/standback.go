@@ -101,7 +101,7 @@ func (s *StandBack) follow(ctx context.Context, namespace, name string) {
 // look judges the Lease as it is now, and says for how long it counts if it does not change.
 func (s *StandBack) look(item *cache.Item, now time.Time) (left time.Duration) {
 	var lease coordinationv1.Lease
-	if item == nil || item.Corrupt != nil || json.Unmarshal(item.JSON, &lease) != nil {
+	if item == nil || item.Corrupt != nil || json.Unmarshal(item.JSON(), &lease) != nil {
 		lease = coordinationv1.Lease{}
 	}
 	spec := &lease.Spec

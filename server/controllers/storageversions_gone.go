@@ -102,7 +102,7 @@ func (g *StorageVersionCollector) all(ctx context.Context) {
 func (g *StorageVersionCollector) collect(ctx context.Context, item *cache.Item, rested bool) {
 	key := objectKey{item.Namespace, item.Name}
 	var v apiserverinternalv1alpha1.StorageVersion
-	if g.refused.waits(key, item.Revision, time.Now()) || item.Corrupt != nil || json.Unmarshal(item.JSON, &v) != nil {
+	if g.refused.waits(key, item.Revision, time.Now()) || item.Corrupt != nil || json.Unmarshal(item.JSON(), &v) != nil {
 		return
 	}
 	said := len(v.Status.StorageVersions)

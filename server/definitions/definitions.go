@@ -151,7 +151,7 @@ func (f *Follower) forget(name string) {
 // take takes a definition that is new or has changed.
 func (f *Follower) take(item *cache.Item) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	_, err := f.cache.JSON().Decode(item.JSON, crd, codecs.Ignore)
+	_, err := f.cache.JSON().Decode(item.JSON(), crd, codecs.Ignore)
 	if err != nil || !custom.Established(crd) {
 		if err != nil {
 			f.log.Error("a definition cannot be read", "name", item.Name, "error", err)

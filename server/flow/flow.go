@@ -135,7 +135,7 @@ func (c *Classifier) mandatory() {
 func set[T any](c *Classifier, in func() map[string]*T) func(*cache.Item) {
 	return func(item *cache.Item) {
 		obj := new(T)
-		if json.Unmarshal(item.JSON, obj) == nil {
+		if json.Unmarshal(item.JSON(), obj) == nil {
 			in()[item.Name] = obj
 			c.changed.Store(true)
 		}

@@ -45,8 +45,8 @@ func (c *cluster) remove(storage, name string) {
 	old := c.cache.Get(storage, "", name)
 	c.revision++
 	c.cache.Apply([]sqlstore.Change{{
-		Row:          sqlstore.Row{Key: sqlstore.Key{Resource: storage, Name: name}, Revision: c.revision, Value: old.JSON, Deleted: true},
-		PrevRevision: old.Revision, PrevValue: old.JSON,
+		Row:          sqlstore.Row{Key: sqlstore.Key{Resource: storage, Name: name}, Revision: c.revision, Value: old.JSON(), Deleted: true},
+		PrevRevision: old.Revision, PrevValue: old.JSON(),
 	}})
 }
 
@@ -73,7 +73,7 @@ func store(t testing.TB, c *cluster, storage string, o kinds.Object) {
 	c.revision++
 	change := sqlstore.Change{Row: sqlstore.Row{Key: sqlstore.Key{Resource: storage, Namespace: o.GetNamespace(), Name: o.GetName()}, Revision: c.revision, Value: data}}
 	if old := c.cache.Get(storage, o.GetNamespace(), o.GetName()); old != nil {
-		change.PrevRevision, change.PrevValue = old.Revision, old.JSON
+		change.PrevRevision, change.PrevValue = old.Revision, old.JSON()
 	}
 	c.cache.Apply([]sqlstore.Change{change})
 }

@@ -28,13 +28,15 @@ var (
 		"Revisions known to be in the database that memory does not have yet.", nil, nil)
 	floorDesc = prometheus.NewDesc("rowlock_store_compacted_revision",
 		"Revision up to which the log is gone: no watch begins before it.", nil, nil)
+	plainDesc = prometheus.NewDesc("rowlock_cache_plain_bytes",
+		"Bytes of objects that memory has as they are; what is read seldom lies packed beyond --cache-plain-bytes.", nil, nil)
 	pastDesc = prometheus.NewDesc("rowlock_store_past_revision",
 		"Oldest revision at which all resources can be read.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (s State) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{objectsDesc, watchersDesc, corruptDesc, cachedDesc, revisionDesc, lagDesc, floorDesc, pastDesc} {
+	for _, d := range []*prometheus.Desc{objectsDesc, watchersDesc, corruptDesc, cachedDesc, revisionDesc, lagDesc, floorDesc, pastDesc, plainDesc} {
 		ch <- d
 	}
 }
@@ -57,5 +59,6 @@ func (s State) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(revisionDesc, prometheus.GaugeValue, float64(s.Cache.Revision()))
 	ch <- prometheus.MustNewConstMetric(lagDesc, prometheus.GaugeValue, float64(s.Store.Lag()))
 	ch <- prometheus.MustNewConstMetric(floorDesc, prometheus.GaugeValue, float64(s.Store.Floor()))
+	ch <- prometheus.MustNewConstMetric(plainDesc, prometheus.GaugeValue, float64(s.Cache.PlainBytes()))
 	ch <- prometheus.MustNewConstMetric(pastDesc, prometheus.GaugeValue, float64(s.Store.PastFloor("")))
 }

@@ -32,11 +32,11 @@ func (s *Store) decoded(r *kinds.Resource, item *cache.Item) (kinds.Object, erro
 		return nil, Corrupt(r, item)
 	}
 	obj := r.NewStored()
-	if s.cache.JSON().DecodeClean(item.JSON, obj) {
+	if s.cache.JSON().DecodeClean(item.JSON(), obj) {
 		return obj, nil
 	}
 	obj = r.NewStored()
-	if _, err := s.cache.JSON().Decode(item.JSON, obj, codecs.Ignore); err != nil {
+	if _, err := s.cache.JSON().Decode(item.JSON(), obj, codecs.Ignore); err != nil {
 		return nil, fmt.Errorf("decoding %s %s/%s: %w", r.Storage.Key, item.Namespace, item.Name, err)
 	}
 	return obj, nil

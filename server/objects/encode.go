@@ -61,15 +61,15 @@ func (s *Store) Unchanged(ctx context.Context, p permits.Permit, at Place, item 
 // Unchanged says whether the bytes to store are those of the item, which has its
 // resourceVersion in them besides.
 func Unchanged(item *cache.Item, data []byte) bool {
-	extra := len(item.JSON) - len(data)
+	extra := item.Size() - len(data)
 	if item.Corrupt != nil || extra <= 0 {
 		return false
 	}
-	same := 0
-	for same < len(data) && item.JSON[same] == data[same] {
+	have, same := item.JSON(), 0
+	for same < len(data) && have[same] == data[same] {
 		same++
 	}
-	return string(item.JSON[same+extra:]) == string(data[same:])
+	return string(have[same+extra:]) == string(data[same:])
 }
 
 // Expiry is when an object dies by itself, or zero.

@@ -20,7 +20,7 @@ func (s *Store) JSON(ctx context.Context, r *kinds.Resource, it *cache.Item) ([]
 	case it.Corrupt != nil:
 		return nil, Corrupt(r, it)
 	case Clean(r, it):
-		return it.JSON, nil
+		return it.JSON(), nil
 	case !r.LoadMayFail() || it.Has(servedJSON(r)):
 		return it.Bytes(servedJSON(r), func(it *cache.Item) ([]byte, error) { return s.encodeServed(ctx, r, it) })
 	}
@@ -84,13 +84,13 @@ func (s *Store) Convert(ctx context.Context, r *kinds.Resource, items []*cache.I
 		if it.Corrupt != nil || Clean(r, it) || it.Has(key) {
 			continue
 		}
-		if len(waiting) == convertAtOnce || len(waiting) > 0 && size+len(it.JSON) > convertBytes {
+		if len(waiting) == convertAtOnce || len(waiting) > 0 && size+it.Size() > convertBytes {
 			if err := s.convertTogether(ctx, r, waiting); err != nil {
 				return err
 			}
 			waiting, size = waiting[:0], 0
 		}
-		waiting, size = append(waiting, it), size+len(it.JSON)
+		waiting, size = append(waiting, it), size+it.Size()
 	}
 	if len(waiting) == 0 {
 		return nil

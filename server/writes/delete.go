@@ -208,7 +208,7 @@ func (w *Writer) erase(ctx context.Context, req *Request, item *cache.Item, obj 
 	if err != nil {
 		return nil, err
 	}
-	last, err := w.Objects.Commit(ctx, req.Permit, at, sqlstore.Op{Verb: sqlstore.Delete, Expect: item.Revision, Value: item.JSON}, extra)
+	last, err := w.Objects.Commit(ctx, req.Permit, at, sqlstore.Op{Verb: sqlstore.Delete, Expect: item.Revision, Value: item.JSON()}, extra)
 	if err != nil {
 		return nil, err
 	}

@@ -43,7 +43,7 @@ func (w *Writer) Patch(ctx context.Context, req *Request, p *apply.Patch) (*Outc
 // patchable is an object in the version that a patch is of, and its JSON.
 func (w *Writer) patchable(r *kinds.Resource, old kinds.Object, item *cache.Item) (kinds.Object, []byte, error) {
 	if objects.Clean(r, item) {
-		return old, item.JSON, nil
+		return old, item.JSON(), nil
 	}
 	obj, err := r.ToServed(objects.Copy(old))
 	if err != nil {

@@ -189,7 +189,7 @@ func (w *Writer) replace(ctx context.Context, req *Request, item *cache.Item, ob
 	}
 	if gone {
 		// Watchers see it as it was; the client, as it would have become.
-		op := sqlstore.Op{Verb: sqlstore.Delete, Expect: item.Revision, Value: item.JSON}
+		op := sqlstore.Op{Verb: sqlstore.Delete, Expect: item.Revision, Value: item.JSON()}
 		if _, err := w.Objects.Commit(ctx, req.Permit, at, op, extra); err != nil {
 			return nil, err
 		}
@@ -216,7 +216,7 @@ func (w *Writer) replace(ctx context.Context, req *Request, item *cache.Item, ob
 func (w *Writer) encode(ctx context.Context, req *Request, item *cache.Item, obj, old kinds.Object) ([]byte, error) {
 	value, err := w.Objects.Encode(ctx, req.Resource, obj)
 	was, fields := old.GetManagedFields(), obj.GetManagedFields()
-	if err != nil || !onlyTimesDiffer(was, fields) || len(value)+len(`"resourceVersion":"",`)+len(strconv.FormatInt(item.Revision, 10)) != len(item.JSON) {
+	if err != nil || !onlyTimesDiffer(was, fields) || len(value)+len(`"resourceVersion":"",`)+len(strconv.FormatInt(item.Revision, 10)) != item.Size() {
 		return value, err
 	}
 	obj.SetManagedFields(was)

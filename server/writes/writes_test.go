@@ -185,7 +185,7 @@ func TestCreate(t *testing.T) {
 	if want := []string{"admit CREATE a/x", "validate CREATE a/x"}; !slices.Equal(d.asked, want) {
 		t.Errorf("admission was asked %q", d.asked)
 	}
-	if item := d.cache.Get("configmaps", "a", "x"); item == nil || item != out.Item || !strings.Contains(string(item.JSON), `"admitted":"yes"`) {
+	if item := d.cache.Get("configmaps", "a", "x"); item == nil || item != out.Item || !strings.Contains(string(item.JSON()), `"admitted":"yes"`) {
 		t.Errorf("stored: %v", item)
 	}
 	if _, err := d.Create(t.Context(), d.request("create", "configmaps", "", ""), configMap("x", nil)); !apierrors.IsAlreadyExists(err) {

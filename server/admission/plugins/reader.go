@@ -72,7 +72,7 @@ func (r Reader) List(_ context.Context, storage, namespace string) ([]kinds.Obje
 			return true // what cannot be read cannot be respected
 		}
 		obj := resource.New()
-		if _, err = r.Cache.JSON().Decode(item.JSON, obj, codecs.Ignore); err != nil {
+		if _, err = r.Cache.JSON().Decode(item.JSON(), obj, codecs.Ignore); err != nil {
 			err = fmt.Errorf("%s %s/%s: %w", storage, item.Namespace, item.Name, err)
 			return false
 		}

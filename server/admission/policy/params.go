@@ -113,7 +113,7 @@ type kept struct {
 func paramTree(codec jsoncodec.Codec, item *cache.Item, home, res *kinds.Resource) (any, error) {
 	return item.Form(cache.FormKey{Form: cache.FormOther, For: kept{"param", res}}, func(item *cache.Item) (any, error) {
 		obj := home.New()
-		if _, err := codec.Decode(item.JSON, obj, codecs.Ignore); err != nil {
+		if _, err := codec.Decode(item.JSON(), obj, codecs.Ignore); err != nil {
 			return nil, err
 		}
 		if res.FromStorage != nil {
@@ -130,7 +130,7 @@ func paramTree(codec jsoncodec.Codec, item *cache.Item, home, res *kinds.Resourc
 func namespaceTree(codec jsoncodec.Codec, item *cache.Item) (any, error) {
 	return item.Form(cache.FormKey{Form: cache.FormOther, For: kept{what: "namespace"}}, func(item *cache.Item) (any, error) {
 		ns := &corev1.Namespace{}
-		if _, err := codec.Decode(item.JSON, ns, codecs.Ignore); err != nil {
+		if _, err := codec.Decode(item.JSON(), ns, codecs.Ignore); err != nil {
 			return nil, err
 		}
 		ns.ManagedFields, ns.OwnerReferences = nil, nil

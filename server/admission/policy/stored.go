@@ -27,7 +27,7 @@ func validatingPolicies(m *conditions.Metrics) stored {
 		policy: func(codec jsoncodec.Codec, item *cache.Item) *policy { return readValidating(codec, item, m) },
 		binding: func(codec jsoncodec.Codec, item *cache.Item) *binding {
 			obj := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{}
-			if _, err := codec.Decode(item.JSON, obj, codecs.Ignore); err != nil {
+			if _, err := codec.Decode(item.JSON(), obj, codecs.Ignore); err != nil {
 				return nil
 			}
 			s := &obj.Spec
@@ -38,7 +38,7 @@ func validatingPolicies(m *conditions.Metrics) stored {
 
 func readValidating(codec jsoncodec.Codec, item *cache.Item, m *conditions.Metrics) *policy {
 	obj := &admissionregistrationv1.ValidatingAdmissionPolicy{}
-	if _, err := codec.Decode(item.JSON, obj, codecs.Ignore); err != nil {
+	if _, err := codec.Decode(item.JSON(), obj, codecs.Ignore); err != nil {
 		return nil
 	}
 	p := newPolicy(obj.Spec.ParamKind, obj.Spec.MatchConstraints, obj.Spec.FailurePolicy)
@@ -57,7 +57,7 @@ func mutatingPolicies(m *conditions.Metrics) stored {
 		policy: func(codec jsoncodec.Codec, item *cache.Item) *policy { return readMutating(codec, item, m) },
 		binding: func(codec jsoncodec.Codec, item *cache.Item) *binding {
 			obj := &admissionregistrationv1alpha1.MutatingAdmissionPolicyBinding{}
-			if _, err := codec.Decode(item.JSON, obj, codecs.Ignore); err != nil {
+			if _, err := codec.Decode(item.JSON(), obj, codecs.Ignore); err != nil {
 				return nil
 			}
 			s := &obj.Spec
@@ -68,7 +68,7 @@ func mutatingPolicies(m *conditions.Metrics) stored {
 
 func readMutating(codec jsoncodec.Codec, item *cache.Item, m *conditions.Metrics) *policy {
 	obj := &admissionregistrationv1alpha1.MutatingAdmissionPolicy{}
-	if _, err := codec.Decode(item.JSON, obj, codecs.Ignore); err != nil {
+	if _, err := codec.Decode(item.JSON(), obj, codecs.Ignore); err != nil {
 		return nil
 	}
 	s := &obj.Spec

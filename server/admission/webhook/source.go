@@ -96,7 +96,7 @@ func (s *source) hooks() []*hook {
 // mutating reads a MutatingWebhookConfiguration.
 func mutating(codec jsoncodec.Codec, item *cache.Item) []*hook {
 	c := &admissionregistrationv1.MutatingWebhookConfiguration{}
-	if _, err := codec.Decode(item.JSON, c, codecs.Ignore); err != nil {
+	if _, err := codec.Decode(item.JSON(), c, codecs.Ignore); err != nil {
 		return nil
 	}
 	list := make([]*hook, len(c.Webhooks))
@@ -110,7 +110,7 @@ func mutating(codec jsoncodec.Codec, item *cache.Item) []*hook {
 // validating reads a ValidatingWebhookConfiguration.
 func validating(codec jsoncodec.Codec, item *cache.Item) []*hook {
 	c := &admissionregistrationv1.ValidatingWebhookConfiguration{}
-	if _, err := codec.Decode(item.JSON, c, codecs.Ignore); err != nil {
+	if _, err := codec.Decode(item.JSON(), c, codecs.Ignore); err != nil {
 		return nil
 	}
 	list := make([]*hook, len(c.Webhooks))

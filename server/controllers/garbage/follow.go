@@ -229,7 +229,7 @@ func (c *collection) set(s *source, item *cache.Item) bool {
 	if item.Corrupt != nil {
 		return false // it may be read later; until then it is as it was
 	}
-	m := read(item.JSON, c.sources.refs)
+	m := read(item.Peek(), c.sources.refs)
 	c.sources.refs = m.refs
 	o := graph.Object{ID: graph.IDOf(m.uid), Place: placeOf(s.kind, item), State: m.state()}
 	for i := range m.refs {
@@ -253,7 +253,7 @@ func (c *collection) gone(s *source, d cache.Delivery) {
 	if item.Corrupt != nil {
 		return // nobody could say who it was
 	}
-	m := read(item.JSON, nil)
+	m := read(item.Peek(), nil)
 	id, p := graph.IDOf(m.uid), placeOf(s.kind, item)
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -59,7 +59,7 @@ func TestOwnersThatCannotBeRead(t *testing.T) {
 	m.config("dependent", `"uid":"2","ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":"1"}]`)
 	m.follow(ctx)
 	item := m.Cache.Get("configmaps", "n", "dependent")
-	refs := read(item.JSON, nil).refs
+	refs := read(item.JSON(), nil).refs
 	if o, err := m.judge(item, &refs[0]); o != solid || err != nil {
 		t.Fatal(o, err)
 	}
@@ -124,7 +124,7 @@ func TestKindsThatAreHereToo(t *testing.T) {
 	m.config("dependent", `"uid":"2","ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":"1"}]`)
 	m.follow(t.Context())
 	item := m.Cache.Get("configmaps", "n", "dependent")
-	s := &subject{item: item, metadata: read(item.JSON, nil)}
+	s := &subject{item: item, metadata: read(item.JSON(), nil)}
 	if v := m.judgeAll(t.Context(), s); !errors.Is(v.refused, errUnknown) {
 		t.Errorf("%+v", v)
 	}

@@ -79,7 +79,7 @@ func (c *collection) isInOtherNamespace(item *cache.Item, r *reference) (found b
 	}
 	namespaces.Ascend("", "", "", func(ns *cache.Item) bool {
 		owner := there.Get(ns.Name, r.name)
-		found = ns.Name != item.Namespace && owner != nil && owner.Corrupt == nil && read(owner.JSON, nil).uid == r.uid
+		found = ns.Name != item.Namespace && owner != nil && owner.Corrupt == nil && read(owner.JSON(), nil).uid == r.uid
 		return !found
 	})
 	return found

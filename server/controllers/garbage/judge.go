@@ -65,7 +65,7 @@ func (c *collection) judge(item *cache.Item, r *reference) (owner, error) {
 	case there.Corrupt != nil:
 		return solid, errUnknown
 	}
-	m := read(there.JSON, nil)
+	m := read(there.JSON(), nil)
 	if m.uid != r.uid {
 		return dangling, nil
 	}
@@ -85,7 +85,7 @@ func (c *collection) judge(item *cache.Item, r *reference) (owner, error) {
 // read and that may be it.
 func (c *collection) has(storage, namespace, name string, id graph.ID) bool {
 	item := c.Cache.Get(storage, namespace, name)
-	return item != nil && (item.Corrupt != nil || graph.IDOf(read(item.JSON, nil).uid) == id)
+	return item != nil && (item.Corrupt != nil || graph.IDOf(read(item.Peek(), nil).uid) == id)
 }
 
 // wasAt says whether a place is that which a reference names. c.mu is held.
@@ -125,7 +125,7 @@ func (c *collection) screen(ctx context.Context, newest int64, items []*cache.It
 		return
 	}
 	for _, item := range items {
-		m := read(item.JSON, c.sources.refs)
+		m := read(item.Peek(), c.sources.refs)
 		c.sources.refs = m.refs
 		for i := range m.refs {
 			if o, err := c.judge(item, &m.refs[i]); o != solid || err != nil {

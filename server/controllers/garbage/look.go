@@ -66,7 +66,7 @@ func (c *collection) subject(id graph.ID) *subject {
 	if item == nil || item.Corrupt != nil {
 		return nil
 	}
-	s := &subject{id: id, storage: storage, item: item, metadata: read(item.JSON, nil)}
+	s := &subject{id: id, storage: storage, item: item, metadata: read(item.JSON(), nil)}
 	if graph.IDOf(s.uid) != id {
 		return nil
 	}

@@ -168,7 +168,7 @@ func (p *page) fill(ctx context.Context) error {
 		size := 0
 		for i := range writes {
 			w := &writes[i]
-			size += len(w.Item.JSON)
+			size += w.Item.Size()
 			if next != nil {
 				if err := p.add(ctx, next, w); err != nil {
 					return err

@@ -133,10 +133,10 @@ func (o *object) tree(ctx context.Context, w *objects.Write) (map[string]any, er
 func (o *object) room(ctx context.Context, writes ...*objects.Write) (leave func(), err error) {
 	weight := int64(0)
 	for _, w := range writes {
-		if w == nil || len(w.Item.JSON) < lightBytes {
+		if w == nil || w.Item.Size() < lightBytes {
 			continue
 		}
-		one, err := codecs.Weigh(o.h.Objects.Codec(), w.Item.JSON, &unstructured.Unstructured{})
+		one, err := codecs.Weigh(o.h.Objects.Codec(), w.Item.JSON(), &unstructured.Unstructured{})
 		if err != nil {
 			one = budget.Memory // stored before there was a limit
 		}

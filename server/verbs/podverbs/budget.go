@@ -48,7 +48,7 @@ func (e *evicting) budgets(pod *corev1.Pod) ([]*policyv1.PodDisruptionBudget, er
 	}
 	all.Select(nil, cache.Position{}, func(item *cache.Item) bool {
 		b := &policyv1.PodDisruptionBudget{}
-		if _, err = e.h.Answers.Forms.JSON.Decode(item.JSON, b, codecs.Ignore); err != nil {
+		if _, err = e.h.Answers.Forms.JSON.Decode(item.JSON(), b, codecs.Ignore); err != nil {
 			return false
 		}
 		selector, problem := metav1.LabelSelectorAsSelector(b.Spec.Selector)

@@ -1,0 +1,158 @@
+package cache
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// body is the bytes of an item, as they are or packed, with what was made of them. An item
+// that is packed, or unpacked, gets another body: what a reader has of the former one stays
+// as it was.
+type body struct {
+	data []byte // plain: JSON and, unless bare, a newline; packed: the metadata, and JSON with its newline
+	bare bool
+
+	with    *shape     // what it is packed with; nil: it is plain
+	size    int32      // of JSON, where it is packed
+	split   int32      // where the metadata ends in data
+	labels  labels.Set // those of the metadata; shared with other items
+	message *message   // the Protobuf form; nil if there is none
+
+	meta  atomic.Pointer[Meta] // of what is plain
+	forms atomic.Pointer[form[FormKey]]
+}
+
+func (b *body) packed() bool { return b.with != nil }
+
+// json is the JSON of a plain body.
+func (b *body) json() []byte {
+	if n := len(b.data) - 1; !b.bare {
+		return b.data[:n:n]
+	}
+	return b.data
+}
+
+// line appends the JSON of a packed body, and its newline.
+func (b *body) line(dst []byte) []byte { return b.with.objects.unpack(dst, b.data[b.split:]) }
+
+// use notes that the item was read, and tells whether it was before in this round of packing.
+func (it *Item) use() (again bool) {
+	if it.used.Load() {
+		return true
+	}
+	it.used.Store(true)
+	return false
+}
+
+// plain is the item's body, unpacked. What is read more than once within a round of packing
+// stays so, as long as there is room.
+func (it *Item) plain() *body {
+	again, b := it.use(), it.body.Load()
+	if !b.packed() {
+		return b
+	}
+	made := &body{data: b.line(make([]byte, 0, b.size+1))}
+	if again && b.with.packer.room() && it.body.CompareAndSwap(b, made) {
+		b.with.packer.grow(len(made.data))
+	}
+	return made
+}
+
+// JSON is the whole object with its resourceVersion in place; the stored bytes if Corrupt.
+func (it *Item) JSON() []byte { return it.plain().json() }
+
+// Peek is JSON for those who look at many objects once: what is packed stays so.
+func (it *Item) Peek() []byte {
+	b := it.body.Load()
+	if b.packed() {
+		return b.line(make([]byte, 0, b.size+1))[:b.size:b.size]
+	}
+	return b.json()
+}
+
+// Line is the object's JSON with the newline that ends a response; nil for a corrupt item.
+func (it *Item) Line() []byte {
+	if b := it.plain(); !b.bare {
+		return b.data
+	}
+	return nil
+}
+
+// Body is the object's JSON after its opening brace, without kind and apiVersion
+// where it starts with them: what follows "{" in a list of built-in kinds.
+func (it *Item) Body() []byte { return it.JSON()[it.head:] }
+
+// Size is the number of bytes of JSON, which need not be unpacked for it.
+func (it *Item) Size() int {
+	b := it.body.Load()
+	if b.packed() {
+		return int(b.size)
+	}
+	return len(b.json())
+}
+
+// BodySize is the number of bytes of Body.
+func (it *Item) BodySize() int { return it.Size() - int(it.head) }
+
+// AppendJSON appends JSON to dst, as Peek reads it.
+func (it *Item) AppendJSON(dst []byte) []byte { return it.appendFrom(dst, 0) }
+
+// AppendBody appends Body to dst, as Peek reads it.
+func (it *Item) AppendBody(dst []byte) []byte { return it.appendFrom(dst, int(it.head)) }
+
+func (it *Item) appendFrom(dst []byte, from int) []byte {
+	b := it.body.Load()
+	if !b.packed() {
+		return append(dst, b.json()[from:]...)
+	}
+	at, size := len(dst), int(b.size)
+	dst = b.line(slices.Grow(dst, size+1))
+	n := copy(dst[at:], dst[at+from:at+size])
+	return dst[:at+n]
+}
+
+// Metadata is the object's metadata as JSON; nil for a corrupt item.
+func (it *Item) Metadata() []byte {
+	if it.Corrupt != nil {
+		return nil
+	}
+	b := it.plain()
+	m := it.metaOf(b)
+	if m.to <= m.from {
+		return nil
+	}
+	return b.json()[m.from:m.to:m.to]
+}
+
+// Meta is scanned on first use. It is never nil; that of a corrupt item is empty.
+func (it *Item) Meta() *Meta {
+	b := it.body.Load()
+	if !b.packed() {
+		return it.metaOf(b)
+	}
+	if m := b.unpackMeta(); m.storage == it.storage.Load() {
+		return m
+	}
+	return it.metaOf(it.plain())
+}
+
+// metaOf is the metadata of the item as a plain body has it.
+func (it *Item) metaOf(b *body) *Meta {
+	st := it.storage.Load()
+	if m := b.meta.Load(); m != nil && m.storage == st {
+		return m
+	}
+	m := &Meta{storage: st}
+	if it.Corrupt == nil {
+		if scanned, err := ScanMeta(b.json(), st); err == nil {
+			m = scanned
+		}
+	}
+	if m.Fields == nil && st != nil {
+		m.Fields = make([]string, len(st.Fields))
+	}
+	b.meta.Store(m)
+	return m
+}

@@ -1,0 +1,61 @@
+package cache
+
+import "sync/atomic"
+
+// Form returns a kept form, or makes and keeps it. make is called once for a key as long as
+// the form is kept; others that ask meanwhile wait for it. It may ask for other forms.
+// Forms are dropped when the item is packed, but for FormJSON and FormOther, which keep the
+// item from being packed.
+func (it *Item) Form(key FormKey, make func(*Item) (any, error)) (any, error) {
+	it.use()
+	f := keep(&it.body.Load().forms, key)
+	f.once.Do(func() {
+		f.value, f.err = make(it)
+		f.done.Store(true)
+	})
+	return f.value, f.err
+}
+
+// Bytes is Form for forms that are bytes.
+func (it *Item) Bytes(key FormKey, make func(*Item) ([]byte, error)) ([]byte, error) {
+	if b := it.body.Load(); b.packed() && b.message.is(key) {
+		return b.message.unpack(), nil
+	}
+	v, err := it.Form(key, func(it *Item) (any, error) { return make(it) })
+	if err != nil {
+		return nil, err
+	}
+	b, _ := v.([]byte)
+	return b, nil
+}
+
+// Has says that a form was made, or is being made.
+func (it *Item) Has(key FormKey) bool {
+	b := it.body.Load()
+	for f := b.forms.Load(); f != nil; f = f.next {
+		if f.key == key {
+			return true
+		}
+	}
+	return b.packed() && b.message.is(key)
+}
+
+// keep finds the entry of a key in a list that only grows at its head, or adds it.
+func keep[K comparable](list *atomic.Pointer[form[K]], key K) *form[K] {
+	var fresh *form[K]
+	for {
+		head := list.Load()
+		for f := head; f != nil; f = f.next {
+			if f.key == key {
+				return f
+			}
+		}
+		if fresh == nil {
+			fresh = &form[K]{key: key}
+		}
+		fresh.next = head
+		if list.CompareAndSwap(head, fresh) {
+			return fresh
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package cache
+
+import (
+	"cmp"
+	"context"
+	"slices"
+)
+
+// packFrom is how many plain bytes a storage has before its objects are packed: less is not
+// worth a dictionary.
+const packFrom = 1 << 20
+
+// BoundPlain says what objects may take as they are; see Config.PlainBytes. It is for before
+// the cache is filled.
+func (c *Cache) BoundPlain(bytes int64) { c.plain.most = bytes }
+
+// PlainBytes is what objects, and what was made of them, take as they are, as of the last
+// round of packing and with what has come since; without those resources of which there
+// is little.
+func (c *Cache) PlainBytes() int64 { return c.plain.taken() }
+
+// Pack packs objects that were not read since the last round, and drops what was made of
+// them, until what is plain takes no more than Config.PlainBytes. It returns how many bytes
+// less are plain. One caller at a time.
+func (c *Cache) Pack(ctx context.Context) (less int64) {
+	if c.plain.most < 0 {
+		return 0
+	}
+	c.plain.grown.Store(0)
+	all, total := c.weigh()
+	c.plain.total.Store(total)
+	// What is used right now stays plain in the first pass; in the second nothing does.
+	for range 2 {
+		for _, w := range all {
+			if total-less <= c.plain.most/8*7 || ctx.Err() != nil {
+				break
+			}
+			less += w.resource.pack(ctx, total-less-c.plain.most/8*7)
+			c.plain.total.Store(total - less)
+		}
+		if total-less <= c.plain.most {
+			break
+		}
+	}
+	return less
+}
+
+// weight is what a resource has that is plain.
+type weight struct {
+	resource *resource
+	plain    int64
+}
+
+// weigh weighs all resources, the heaviest first: those whose objects may be packed, and the
+// total of them.
+func (c *Cache) weigh() (all []weight, total int64) {
+	c.resources.Range(func(_, v any) bool {
+		s := v.(*resource)
+		if s.internal {
+			return true
+		}
+		n := int64(0)
+		s.published.Load().items.Scan(func(it *Item) bool {
+			n += int64(it.body.Load().plainSize())
+			return true
+		})
+		if n >= packFrom {
+			all = append(all, weight{s, n})
+			total += n
+		}
+		return true
+	})
+	slices.SortFunc(all, func(a, b weight) int { return cmp.Compare(b.plain, a.plain) })
+	return all, total
+}
+
+// pack packs objects of the resource that are not in use, from where the last round ended,
+// until so many bytes less are plain.
+func (s *resource) pack(ctx context.Context, want int64) (less int64) {
+	v := s.published.Load()
+	n := v.items.Len()
+	at := func(i int) *Item { it, _ := v.items.GetAt(i); return it }
+	var room []byte
+	from, looked := s.packer.hand, 0
+	one := func(it *Item) bool {
+		if looked++; looked%256 == 0 && ctx.Err() != nil {
+			return false
+		}
+		s.packer.hand = After(it.Namespace, it.Name)
+		if it.used.Swap(false) {
+			return true
+		}
+		if of := s.packer.shapeOf(s.storage.Load(), n, at); of != nil {
+			less += int64(s.packer.pack(it, of, &room))
+		}
+		return less < want
+	}
+	snapshot := &Snapshot{resource: s, v: v}
+	snapshot.ascend("", from, one)
+	if less < want && looked < n {
+		s.packer.hand = Position{}
+		snapshot.ascend("", Position{}, func(it *Item) bool { return !from.reached(it) && one(it) })
+	}
+	return less
+}
+
+// learnFrom is how many objects Load has read of a resource before it packs any.
+const learnFrom = 500
+
+// learn finds out what the objects of a resource look like, while they are loaded and there
+// is no room for all.
+func (s *resource) learn(items []*Item) {
+	if !s.internal && len(items) >= learnFrom && s.packer.plain.most >= 0 && !s.packer.room() && s.packer.known() == nil {
+		s.packer.shapeOf(s.storage.Load(), len(items), func(i int) *Item { return items[i] })
+	}
+}
+
+// Packed counts the live objects that lie packed, the bytes that their JSON has, and those
+// that it takes.
+func (c *Cache) Packed() (objects int, plain, packed int64) {
+	c.resources.Range(func(_, v any) bool {
+		v.(*resource).published.Load().items.Scan(func(it *Item) bool {
+			if b := it.body.Load(); b.packed() {
+				objects++
+				plain += int64(b.size)
+				packed += int64(len(b.data))
+			}
+			return true
+		})
+		return true
+	})
+	return objects, plain, packed
+}

@@ -1,0 +1,139 @@
+package cache
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync"
+	"unique"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/rowlock/rowlock/server/cache/dictionary"
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+// shape is what the packed objects of a storage are packed with.
+type shape struct {
+	packer   *packer
+	storage  *kinds.Storage // whose fields lie in the metadata
+	objects  *packing
+	messages *packing // of the Protobuf forms; nil: none has been packed
+}
+
+// packing packs the bytes of one form, of the objects of one storage.
+type packing struct{ *dictionary.Dictionary }
+
+// unpack appends a packed value. Packing has seen each come back.
+func (p *packing) unpack(dst, packed []byte) []byte {
+	dst, err := p.Unpack(dst, packed)
+	if err != nil {
+		panic(fmt.Sprintf("memory of a packed object was changed: %v", err))
+	}
+	return dst
+}
+
+// message is a Protobuf form that is packed.
+type message struct {
+	key  FormKey
+	with *packing
+	size int
+	data []byte
+}
+
+func (m *message) is(key FormKey) bool { return m != nil && m.key == key }
+
+func (m *message) unpack() []byte { return m.with.unpack(make([]byte, 0, m.size), m.data) }
+
+// BytesSize is the number of bytes of a form, if it can be told without making or unpacking
+// it.
+func (it *Item) BytesSize(key FormKey) (n int, ok bool) {
+	if b := it.body.Load(); b.packed() && b.message.is(key) {
+		return b.message.size, true
+	}
+	return 0, false
+}
+
+// appendMeta appends what unpackMeta reads, but for the labels.
+func appendMeta(dst []byte, m *Meta) []byte {
+	deleting := uint64(0)
+	if m.Deleting {
+		deleting = 1
+	}
+	for _, n := range [...]uint64{deleting, uint64(m.from), uint64(m.to), uint64(len(m.Fields))} {
+		dst = binary.AppendUvarint(dst, n)
+	}
+	dst = appendText(appendText(dst, m.UID), m.CreationTimestamp)
+	for _, f := range m.Fields {
+		dst = appendText(dst, f)
+	}
+	return dst
+}
+
+func appendText(dst []byte, s string) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
+}
+
+// unpackMeta is the metadata of a packed body. Its strings are views of the body.
+func (b *body) unpackMeta() *Meta {
+	r := metaReader(b.data[:b.split])
+	m := &Meta{storage: b.with.storage, Labels: b.labels}
+	m.Deleting = r.number() == 1
+	m.from, m.to = r.number(), r.number()
+	fields := r.number()
+	m.UID, m.CreationTimestamp = r.text(), r.text()
+	if m.storage != nil {
+		m.Fields = make([]string, fields)
+	}
+	for i := range m.Fields {
+		m.Fields[i] = r.text()
+	}
+	return m
+}
+
+// metaReader reads what appendMeta wrote.
+type metaReader []byte
+
+func (r *metaReader) number() int {
+	n, size := binary.Uvarint(*r)
+	*r = (*r)[size:]
+	return int(n)
+}
+
+func (r *metaReader) text() string {
+	n := r.number()
+	s := view((*r)[:n:n])
+	*r = (*r)[n:]
+	return s
+}
+
+// sharedLabels gives equal sets of labels one map: those of the objects of one owner are
+// mostly the same.
+type sharedLabels struct {
+	mu    sync.Mutex
+	known map[string]labels.Set
+}
+
+// maxSharedLabels is how many sets are known at a time.
+const maxSharedLabels = 4096
+
+// share is a set with the same labels, whose strings are no views.
+func (l *sharedLabels) share(set labels.Set) labels.Set {
+	if len(set) == 0 {
+		return set
+	}
+	name := set.String() // in order
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if known := l.known[name]; known != nil {
+		return known
+	}
+	if l.known == nil || len(l.known) >= maxSharedLabels {
+		l.known = map[string]labels.Set{}
+	}
+	own := make(labels.Set, len(set))
+	for k, v := range set {
+		own[unique.Make(k).Value()] = unique.Make(v).Value()
+	}
+	l.known[name] = own
+	return own
+}
