@@ -67,28 +67,13 @@ func TestEveryKind(t *testing.T) {
 func sameThereAndBack(t *testing.T, catalogue *kinds.Catalogue, r *kinds.Resource, seed int64) {
 	t.Helper()
 	home := catalogue.ByStorage(r.Storage.Key)
-	obj := r.New()
-	sample.Fill(rand.New(rand.NewSource(seed)), obj)
-	obj.SetName("x")
-	obj.SetNamespace("")
-	if r.Namespaced {
-		obj.SetNamespace("a")
-	}
-	obj.SetSelfLink("")
-	obj.SetResourceVersion("")
-	obj.SetUID(types.UID(fmt.Sprint("uid-", seed)))
-	obj.SetGeneration(41 + seed)
-	obj.SetCreationTimestamp(metav1.NewTime(time.Unix(1_700_000_000, 0)))
-	obj.GetObjectKind().SetGroupVersionKind(r.GVK())
-	for _, codec := range []interface {
-		Encode(dst []byte, obj runtime.Object) ([]byte, error)
-	}{protobuf.Codec{}, jsoncodec.New(jsoncodec.Settings{})} {
+	obj := sampled(r, seed)
+	for _, codec := range forms {
 		value, err := codec.Encode(nil, obj)
 		if err != nil {
 			t.Fatal(err)
 		}
-		key := "/registry/" + strings.TrimPrefix(home.RegistryKey(obj.GetNamespace(), "x"), "/registry/")
-		e := foreign.Entry{Key: key, Value: slices.Clone(value), CreateRevision: 3, ModRevision: 9}
+		e := foreign.Entry{Key: keyOf(home, obj), Value: slices.Clone(value), CreateRevision: 3, ModRevision: 9}
 		rd := reader()
 		out := take(t, rd, e)
 		if out.Fate != transfer.Taken {
@@ -108,6 +93,34 @@ func sameThereAndBack(t *testing.T, catalogue *kinds.Catalogue, r *kinds.Resourc
 			t.Fatalf("there and back: %v %s", again.Err, diff)
 		}
 	}
+}
+
+// forms are those in which a stock server stores objects.
+var forms = []interface {
+	Encode(dst []byte, obj runtime.Object) ([]byte, error)
+}{protobuf.Codec{}, jsoncodec.New(jsoncodec.Settings{})}
+
+// sampled is an object of a kind as it is stored, with something in all its fields.
+func sampled(r *kinds.Resource, seed int64) kinds.Object {
+	obj := r.New()
+	sample.Fill(rand.New(rand.NewSource(seed)), obj)
+	obj.SetName("x")
+	obj.SetNamespace("")
+	if r.Namespaced {
+		obj.SetNamespace("a")
+	}
+	obj.SetSelfLink("")
+	obj.SetResourceVersion("")
+	obj.SetUID(types.UID(fmt.Sprint("uid-", seed)))
+	obj.SetGeneration(41 + seed)
+	obj.SetCreationTimestamp(metav1.NewTime(time.Unix(1_700_000_000, 0)))
+	obj.GetObjectKind().SetGroupVersionKind(r.GVK())
+	return obj
+}
+
+// keyOf is where a stock server keeps an object.
+func keyOf(home *kinds.Resource, obj kinds.Object) string {
+	return "/registry/" + strings.TrimPrefix(home.RegistryKey(obj.GetNamespace(), obj.GetName()), "/registry/")
 }
 
 // same compares what is stored, in the version of r, with what was there, field by field.
@@ -313,46 +326,4 @@ func TestReport(t *testing.T) {
 	if got.Entries != 7 || got.Objects != 5 || got.Undecodable != 1 || len(got.Problems) != 1 || got.Problems[0].Key != "/registry/configmaps/a/y" || len(got.Left) != 1 || got.Left[0].Keys != 1 || len(got.Resources) != 4 || got.Resources[0].Name != "configmaps" {
 		t.Errorf("%+v", got)
 	}
-}
-
-// FuzzRead: whatever key and value are, nothing breaks; what is taken has the key that it
-// says, comes back the same, and reasons hold nothing of the value.
-func FuzzRead(f *testing.F) {
-	cm, err := protobuf.Codec{}.Encode(nil, &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Name: "x", Namespace: "a"}, Data: map[string]string{"k": "v"}})
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add("/registry/configmaps/a/x", cm)
-	f.Add("/registry/e.io/ws/x", []byte(`{"kind":"W","apiVersion":"e.io/v1","metadata":{"name":"x"}}`))
-	f.Add("/registry/poddisruptionbudgets/a/x", []byte(`{"kind":"PodDisruptionBudget","apiVersion":"policy/v1beta1","metadata":{"name":"x","namespace":"a"}}`))
-	f.Add("/registry/services/specs/a/x", []byte(`{"kind":"Service","apiVersion":"v1","metadata":{"name":"x","namespace":"a"},"spec":{"clusterIP":"10.0.0.1","ports":[{"nodePort":-1}]}}`))
-	f.Add("\x00", []byte("k8s:enc:"))
-	writer, r := transfer.NewWriter(""), reader()
-	f.Fuzz(func(t *testing.T, key string, value []byte) {
-		out, err := r.Read(t.Context(), foreign.Entry{Key: key, Value: value, ModRevision: 5})
-		if err != nil {
-			t.Fatal(err)
-		}
-		switch out.Fate {
-		case transfer.Taken:
-			e, ok, err := writer.Entry(out.Row)
-			if err != nil || !ok || e.Key != key {
-				t.Fatalf("%q comes back as %q: %v", key, e.Key, err)
-			}
-			again, err := r.Read(t.Context(), e)
-			if err != nil || again.Fate != transfer.Taken || !cmp.Equal(tree(t, again.Row.Value), tree(t, out.Row.Value)) {
-				t.Fatalf("%q: %v, %v\n%s\n%s", key, err, again.Err, out.Row.Value, again.Row.Value)
-			}
-		case transfer.Left:
-			if out.Why == "" {
-				t.Fatal("no reason")
-			}
-		case transfer.Damaged:
-			if out.Err == nil || len(out.Err.Error()) > 4096 {
-				t.Fatalf("%v", out.Err)
-			}
-		default:
-			t.Fatalf("%+v", out)
-		}
-	})
 }
