@@ -149,9 +149,10 @@ func RestatedBeneath(t *testing.T, d sqlstore.Driver, pack func(between func()) 
 		return last
 	}
 	last := write(0, 10)
+	keys.Use("new", "old")
+	last = write(last, 1) // which ends the last of the old key: all of those are packed now
 	retain(t, sqlstore.Floors{Log: last, Past: map[string]int64{"": 0}}, d)
 	packAll(t, d, 64)
-	keys.Use("new", "old")
 	last = write(last, 10)
 	retain(t, sqlstore.Floors{Log: last, Past: map[string]int64{"": 0}}, d)
 	err := pack(func() {
