@@ -82,7 +82,9 @@ var active = map[string]bool{
 // arrived is an object of the old cluster, and where the new one is to show it.
 type arrived struct {
 	path string
-	want any // without what is empty
+	key  string          // where the old cluster kept it
+	kind *kinds.Resource // nil for a custom one
+	want any             // without what is empty
 }
 
 // fill makes an object of each built-in kind in a source.
@@ -128,7 +130,7 @@ func fill(t *testing.T, k *harness.Kine, seal func(key string, value []byte) []b
 			d(obj)
 		}
 		obj.SetResourceVersion(fmt.Sprint(revision))
-		all = append(all, arrived{path: apiPath(r, namespace), want: shown(t, obj)})
+		all = append(all, arrived{path: apiPath(r, namespace), key: key, kind: r, want: shown(t, obj)})
 	}
 	return all, others
 }
@@ -225,7 +227,8 @@ const importedDefinition = `{"kind":"CustomResourceDefinition","apiVersion":"api
 const importedWidget = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w","namespace":"shop","uid":"w","generation":7,"creationTimestamp":"2026-01-01T00:00:00Z","finalizers":["example.com/f"]},"spec":{"big":9007199254740993,"half":0.5,"deep":{"a":[1,"2",null,{"b":false}]}}}` + "\n"
 
 // TestImport: what k3s left, of every built-in kind, custom, encrypted, deleted, comes into
-// both databases, is served as it was, and clients go on from there.
+// both databases, from a file of kine and from a snapshot of etcd, is served as it was, and
+// clients go on from there; what goes out again is what came.
 func TestImport(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -245,20 +248,25 @@ func TestImport(t *testing.T) {
 	revision := k.Put("/registry/example.com/widgets/shop/w", []byte(importedWidget))
 	widget := treeOf(t, []byte(importedWidget)).(map[string]any)
 	widget["metadata"].(map[string]any)["resourceVersion"] = fmt.Sprint(revision)
-	objects = append(objects, arrived{"/apis/example.com/v1/namespaces/shop/widgets/w", widget})
+	objects = append(objects, arrived{path: "/apis/example.com/v1/namespaces/shop/widgets/w", key: "/registry/example.com/widgets/shop/w", want: widget})
 	k.Put("/registry/masterleases/10.0.0.1", []byte("k8s\x00"))
 	k.Put("/registry/ranges/serviceips", []byte("k8s\x00"))
 	k.Delete("/registry/configmaps/shop/gone", k.Put("/registry/configmaps/shop/gone", []byte("nonsense")))
 	head := k.Put("/registry/health", []byte("{}"))
 
+	snapshot := asSnapshot(t, k.Path, dir)
 	for name, url := range map[string]string{"sqlite": "sqlite:" + filepath.Join(dir, "rowlock.db"), "postgres": createDB(t, sharedPostgres(t), "arrived")} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			data := filepath.Join(dir, "data-"+name)
-			if a, errOut, err := importInto(t, k.Path, "--store", url, "--data-dir", data); err == nil || !a.Refused || a.Undecodable != 1 || !strings.Contains(errOut, "--encryption-provider-config") {
+			source, out := k.Path, "etcd-snapshot"
+			if name == "postgres" {
+				source, out = snapshot, "kine"
+			}
+			if a, errOut, err := importInto(t, source, "--store", url, "--data-dir", data); err == nil || !a.Refused || a.Undecodable != 1 || !strings.Contains(errOut, "--encryption-provider-config") {
 				t.Fatalf("without keys: %v, %+v, %s", err, a, errOut)
 			}
-			args := []string{"kine+sqlite:" + k.Path, "--store", url, "--data-dir", data, "--encryption-provider-config", config}
+			args := []string{source, "--store", url, "--data-dir", data, "--encryption-provider-config", config}
 			if a, errOut, err := importInto(t, append(args, "--dry-run")...); err != nil || !a.DryRun || a.Objects != int64(len(objects)+others+1) {
 				t.Fatalf("trial: %v, %+v, %s", err, a, errOut)
 			}
@@ -273,6 +281,7 @@ func TestImport(t *testing.T) {
 				t.Errorf("left behind: %q, %v", left, err)
 			}
 			wantClean(t, url)
+			sameExported(t, url, out, objects)
 			sameServed(t, data, url, objects, a)
 		})
 	}
