@@ -14,10 +14,9 @@ import (
 
 // shape is what the packed objects of a storage are packed with.
 type shape struct {
-	packer   *packer
-	storage  *kinds.Storage // whose fields lie in the metadata
-	objects  *packing
-	messages *packing // of the Protobuf forms; nil: none has been packed
+	packer  *packer
+	storage *kinds.Storage // whose fields lie in the metadata
+	objects *packing
 }
 
 // packing packs the bytes of one form, of the objects of one storage.

@@ -214,16 +214,6 @@ func lent(room *[]byte, size int) []byte {
 	return *room
 }
 
-// form finds a form that was made, or is being made.
-func (b *body) form(key FormKey) *form[FormKey] {
-	for f := b.forms.Load(); f != nil; f = f.next {
-		if f.key == key {
-			return f
-		}
-	}
-	return nil
-}
-
 // droppable says whether all forms can be made again from the bytes alone, and finds the one
 // to pack instead.
 func (b *body) droppable() (message *form[FormKey], ok bool) {
