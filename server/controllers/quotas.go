@@ -223,7 +223,7 @@ func (q *Quotas) count(ctx context.Context, namespace string) (next time.Duratio
 	objects := &quotaObjects{ctx: ctx, q: q, namespace: namespace}
 	statuses := quota.Recount(quotas, objects, q.Clock())
 	next = q.doubts.keep(namespace, quotas, revisions, statuses, q.Clock())
-	held, later := next > 0, time.Duration(0)
+	later := time.Duration(0)
 	for i, one := range quotas {
 		if ctx.Err() != nil {
 			return 0, nil
@@ -240,7 +240,7 @@ func (q *Quotas) count(ctx context.Context, namespace string) (next time.Duratio
 		switch e := q.API.Call(ctx, quotasAgent, http.MethodPut, path, "application/json", one, nil); {
 		case apierrors.IsConflict(e):
 			next = contended
-		case e == nil && !held:
+		case e == nil:
 			q.doubts.written(namespace, one.Name)
 		case e != nil && !apierrors.IsNotFound(e):
 			err = e

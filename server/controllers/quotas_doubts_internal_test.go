@@ -43,3 +43,24 @@ func TestQuotasInDoubt(t *testing.T) {
 		w.uses("a", "q", "secrets", "0")
 	}, runQuotas(0))
 }
+
+// TestQuotasHeldHostage: who makes and deletes what one quota limits, over and over, does not keep another
+// quota of the namespace from giving back what has gone.
+func TestQuotasHeldHostage(t *testing.T) {
+	during(t, func(w *world) {
+		w.set("secrets", "a", "old", `{}`)
+		w.set(quotasStorage, "a", "q", limit("secrets", "3"))
+		w.set(quotasStorage, "a", "other", limit("configmaps", "3"))
+		pass(10 * time.Second)
+		w.uses("a", "q", "secrets", "1")
+		w.set("secrets", "a", "old", "")
+		for range 20 {
+			w.charge("a", "other", "configmaps", "1")
+			w.set("configmaps", "a", "c", `{}`)
+			pass(150 * time.Millisecond)
+			w.set("configmaps", "a", "c", "")
+			pass(150 * time.Millisecond)
+		}
+		w.uses("a", "q", "secrets", "0")
+	}, runQuotas(0))
+}
