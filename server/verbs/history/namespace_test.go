@@ -91,3 +91,31 @@ func TestAnotherNamespace(t *testing.T) {
 		t.Errorf("with a token of others: %d %s", w.Code, w.Body)
 	}
 }
+
+// TestAnotherNamespaceItself: a right to the Namespace object that was given in it is none to
+// the object that had the name before.
+func TestAnotherNamespaceItself(t *testing.T) {
+	s := servertest.Start(t, servertest.Complete(t), served)
+	const shop = "/api/v1/namespaces/shop"
+	made := func(owner string) int64 {
+		s.Must("POST", "/api/v1/namespaces", fmt.Sprintf(`{"metadata":{"name":"shop","labels":{"owner":%q}}}`, owner))
+		return s.Store.Applied()
+	}
+	past := made("hidden")
+	s.Must("DELETE", shop, "")
+	servertest.Eventually(t, func() bool { return s.Do("GET", shop, "").Code == http.StatusNotFound })
+	now := made("mine")
+	grant(s, "reader", "*", rule(everyRevision))
+	s.Must("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", `{"metadata":{"name":"tenant"},
+		"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"reader"},"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"tenant"}]}`)
+	grant(s, "tenant", "shop", rule("get /namespaces"))
+	grant(s, "all", "*", rule(everyRevision), rule("get /namespaces"))
+	for user, codes := range map[string][2]int{"reader": {http.StatusForbidden, http.StatusForbidden}, "tenant": {http.StatusGone, http.StatusOK}, "all": {http.StatusOK, http.StatusOK}} {
+		for i, revision := range []int64{past, now} {
+			w := s.Do("GET", fmt.Sprintf("%s/clusterrevisions/namespaces:shop:%d", root, revision), "", "Impersonate-User", user)
+			if w.Code != codes[i] || w.Code != http.StatusOK && strings.Contains(w.Body.String(), `"owner"`) {
+				t.Errorf("%s GET at %d: %d %s, want %d", user, revision, w.Code, w.Body, codes[i])
+			}
+		}
+	}
+}
