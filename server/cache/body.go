@@ -53,9 +53,12 @@ func (it *Item) plain() *body {
 	if !b.packed() {
 		return b
 	}
-	made := &body{data: b.line(make([]byte, 0, b.size+1))}
-	if again && b.with.packer.room() && it.body.CompareAndSwap(b, made) {
-		b.with.packer.grow(len(made.data))
+	made := &body{data: b.line(make([]byte, 0, b.size+1)), message: b.message}
+	if again && b.with.packer.room() {
+		made.forms.Store(b.forms.Load()) // one of them may be in the making right now, from what is read here
+		if it.body.CompareAndSwap(b, made) {
+			b.with.packer.grow(len(made.data))
+		}
 	}
 	return made
 }

@@ -7,18 +7,18 @@ import "sync/atomic"
 // Forms are dropped when the item is packed, but for FormJSON and FormOther, which keep the
 // item from being packed.
 func (it *Item) Form(key FormKey, make func(*Item) (any, error)) (any, error) {
-	it.use()
 	f := keep(&it.body.Load().forms, key)
 	f.once.Do(func() {
 		f.value, f.err = make(it)
 		f.done.Store(true)
 	})
+	it.use() // last: reading the item to make a form is no second use
 	return f.value, f.err
 }
 
 // Bytes is Form for forms that are bytes.
 func (it *Item) Bytes(key FormKey, make func(*Item) ([]byte, error)) ([]byte, error) {
-	if b := it.body.Load(); b.packed() && b.message.is(key) {
+	if b := it.body.Load(); b.message.is(key) {
 		return b.message.unpack(), nil
 	}
 	v, err := it.Form(key, func(it *Item) (any, error) { return make(it) })
@@ -37,7 +37,7 @@ func (it *Item) Has(key FormKey) bool {
 			return true
 		}
 	}
-	return b.packed() && b.message.is(key)
+	return b.message.is(key)
 }
 
 // keep finds the entry of a key in a list that only grows at its head, or adds it.

@@ -171,6 +171,28 @@ func TestPackingAndForms(t *testing.T) {
 	}
 }
 
+// TestFormsOfWhatIsUnpackedMeanwhile: what makes a form reads the item, which may be unpacked for
+// good by that; the form is kept all the same.
+func TestFormsOfWhatIsUnpackedMeanwhile(t *testing.T) {
+	c, _ := packedPods(t, 1200, 1<<20)
+	pack(t, c)
+	it := all(c)[5]
+	made := 0
+	for range 3 {
+		got, err := it.Bytes(cache.FormKey{Form: cache.FormProtobuf}, func(it *cache.Item) ([]byte, error) {
+			made++
+			it.JSON()
+			return it.JSON(), nil // the second use
+		})
+		if err != nil || string(got) != string(it.Peek()) {
+			t.Fatalf("%.100s, %v", got, err)
+		}
+	}
+	if made != 1 {
+		t.Errorf("a form was made %d times", made)
+	}
+}
+
 func TestDictionaryFollowsTheObjects(t *testing.T) {
 	c, l := packedPods(t, 1200, 1<<20)
 	pack(t, c)

@@ -46,7 +46,7 @@ func (m *message) unpack() []byte { return m.with.unpack(make([]byte, 0, m.size)
 // BytesSize is the number of bytes of a form, if it can be told without making or unpacking
 // it.
 func (it *Item) BytesSize(key FormKey) (n int, ok bool) {
-	if b := it.body.Load(); b.packed() && b.message.is(key) {
+	if b := it.body.Load(); b.message.is(key) {
 		return b.message.size, true
 	}
 	return 0, false
