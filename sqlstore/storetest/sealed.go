@@ -344,12 +344,15 @@ var sealedTests = map[string]func(*testing.T, Database){
 		if cut, err := first.Run(ctx, d); !errors.Is(err, context.Canceled) || cut.Written != 200 {
 			t.Fatalf("cut short it has done %+v, %v", cut, err)
 		}
-		done, err := job.Run(t.Context(), d)
-		if err != nil || done.Objects != 231 || done.Written != 30 || done.Left != 1 || len(done.Reasons) != 1 || done.Reasons[0].Key != "secrets/default/lost" || done.PastWritten != 230 || done.PastLeft != 0 {
-			t.Fatalf("begun again it has done %+v, %v", done, err)
+		// Two pages of what lives, and one of what was where that can be written; all again, to see
+		// that nothing is left.
+		wantPast, wantPages := int64(0), 4
+		if _, ok := d.(sqlstore.PastWriter); ok {
+			wantPast, wantPages = 230, 6
 		}
-		if len(pages) != 6 { // two of what lives and one of what was, and again, to see that nothing is left
-			t.Errorf("progress was told of %d pages", len(pages))
+		done, err := job.Run(t.Context(), d)
+		if err != nil || done.Objects != 231 || done.Written != 30 || done.Left != 1 || len(done.Reasons) != 1 || done.Reasons[0].Key != "secrets/default/lost" || done.PastWritten != wantPast || done.PastLeft != 0 || len(pages) != wantPages {
+			t.Fatalf("begun again it has done %+v in %d pages, %v", done, len(pages), err)
 		}
 		for _, row := range scanAll(t, d, sqlstore.ScanRequest{Resource: "secrets", Limit: 100}) {
 			_, name, _, _ := sqlstore.SealedBy(row.Value)
