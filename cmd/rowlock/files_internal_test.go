@@ -27,17 +27,23 @@ var notFiles = []string{
 	"allow-metric-labels", "audit-log-maxage", "audit-log-maxbackup", "audit-log-maxsize", "audit-log-compress", "log-format",
 }
 
-// TestEveryFileFlag: what is wrong with a file stops the start with one error that names
-// the flag and the file, whichever flag and fault it is.
-func TestEveryFileFlag(t *testing.T) {
-	dir := t.TempDir()
-	write := func(name, text string) string {
+// folder is a new one, and what writes files into it and returns their paths.
+func folder(t *testing.T) (dir string, write func(name, text string) string) {
+	t.Helper()
+	dir = t.TempDir()
+	return dir, func(name, text string) string {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return path
 	}
+}
+
+// TestEveryFileFlag: what is wrong with a file stops the start with one error that names
+// the flag and the file, whichever flag and fault it is.
+func TestEveryFileFlag(t *testing.T) {
+	dir, write := folder(t)
 	d, err := datadir.Open(filepath.Join(dir, "data"), datadir.Options{ServerURL: "https://127.0.0.1", Now: time.Now()})
 	if err != nil {
 		t.Fatal(err)

@@ -102,7 +102,7 @@ func (l *learned) learn(n int, get func(i int) []byte) *packing {
 	return l.with
 }
 
-// shapeOf is what objects of a storage are packed with: one of the items tell what they
+// shapeOf is what objects of a storage are packed with: some of n items tell what they
 // look like. It is nil if they tell nothing.
 func (p *packer) shapeOf(storage *kinds.Storage, n int, at func(i int) *Item) *shape {
 	p.mu.Lock()
