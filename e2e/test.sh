@@ -1,10 +1,15 @@
 #!/bin/sh
 # All checks and tests. Installs what they need (PostgreSQL's and MariaDB's servers, nginx, PgBouncer, a C
-# compiler for the race detector) where apt-get can; exits non-zero on the first failure.
+# compiler for the race detector) where apt-get can; exits non-zero on any failure. Tests
+# that fail are told at once, and what comes after them is tested all the same.
 set -eu
 cd "$(dirname "$0")/.."
 
 say() { printf '\n== %s\n' "$*"; }
+
+failed=""
+tested() { "$@" || failed="$failed
+  $*"; }
 
 need=""
 ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null 2>&1 || need="$need postgresql"
@@ -109,21 +114,25 @@ for package in $packages; do
 done
 bytes='TestCutAnywhere|TestFlipAnywhere|TestEveryRevision'
 say "unit tests, with the race detector"
-CGO_ENABLED=1 go test -race -vet=off -timeout 15m -skip "$bytes" $racing
-CGO_ENABLED=1 go test -race -vet=off -run 'Gate|Line' ./codecs/budget
-CGO_ENABLED=1 go test -race -vet=off -timeout 10m -run 'TestConformance/(Apply|Several|Store|Clocks)' ./sqlstore/sqlite ./sqlstore/postgres
+export CGO_ENABLED=1
+tested go test -race -vet=off -timeout 15m -skip "$bytes" $racing
+tested go test -race -vet=off -run 'Gate|Line' ./codecs/budget
+tested go test -race -vet=off -timeout 10m -run 'TestConformance/(Apply|Several|Store|Clocks)' ./sqlstore/sqlite ./sqlstore/postgres
+export CGO_ENABLED=0
 
 say "unit tests of what has one goroutine, or only computes"
-go test -vet=off -timeout 10m $single
-go test -vet=off -timeout 10m -run "$bytes" ./sqlstore/archive/follow
+tested go test -vet=off -timeout 10m $single
+tested go test -vet=off -timeout 10m -run "$bytes" ./sqlstore/archive/follow
 
 say "kinds and what their tests reach"
-sh e2e/cover.sh -vet=off -timeout 15m
+tested sh e2e/cover.sh -vet=off -timeout 15m
 
 say "drivers and black-box tests"
-wait "$waiting" || {
-	cat "$waited"
-	exit 1
-}
+tested wait "$waiting"
 waiting=""
 cat "$waited"
+
+if [ -n "$failed" ]; then
+	say "failed:$failed"
+	exit 1
+fi

@@ -56,7 +56,7 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-var played = regexp.MustCompile(`servertest\.Recorded\(t((?:, "[^"]+")+)\)`)
+var played = regexp.MustCompile(`servertest\.Recorded(?:By)?\(t(?:, [a-z]+)?((?:, "[^"]+")+)\)`)
 
 // TestEveryRecordingIsPlayed: each scenario about kinds is replayed beside the code of
 // one of them.
