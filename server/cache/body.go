@@ -75,6 +75,17 @@ func (it *Item) Peek() []byte {
 	return b.json()
 }
 
+// PeekIn is Peek that unpacks into room, which grows as it needs to: what it returns is good
+// until room is used again.
+func (it *Item) PeekIn(room *[]byte) []byte {
+	b := it.body.Load()
+	if !b.packed() {
+		return b.json()
+	}
+	*room = b.line(slices.Grow((*room)[:0], int(b.size)+1))
+	return (*room)[:b.size:b.size]
+}
+
 // Line is the object's JSON with the newline that ends a response; nil for a corrupt item.
 func (it *Item) Line() []byte {
 	if b := it.plain(); !b.bare {

@@ -3,16 +3,19 @@
 //
 // The runtime's rule, as much garbage as there are live bytes, is wrong at both
 // ends for a server that keeps its objects in memory: with few objects it collects
-// many times a second under load, with many it holds twice what it needs. So under
-// load there is a floor of headroom, and beyond it half of what lives; when the
-// load has gone, less again. What lies about once nothing happens is collected then:
-// the runtime would wait minutes, and thousands of idle watches keep the stacks that
-// they grew at their beginning. GOGC in the environment switches all this off.
+// many times a second under load, with many it holds twice what it needs. A collection
+// costs what has pointers in it, and packed objects have none: so under load there
+// may be as much garbage as the collector has to look through, an eighth of what lives
+// if that is more, and a floor for those with little; when the load has gone, half of it.
+// What lies about once nothing happens is collected then, and memory that is free goes
+// back to the system: the runtime would wait minutes, and thousands of idle watches keep the
+// stacks that they grew at their beginning. Loaded does so after what a start leaves
+// behind. GOGC in the environment switches all this off.
 // Once the start is over, the pages of the program that only it needed leave the
 // resident set.
 //
-// All this is the process's: Run is for a program whose only purpose is one server, and
-// runs once in it. A program that embeds servers has a garbage collector of its own.
+// All this is the process's: Run and Loaded are for a program whose only purpose is one server,
+// once in it. A program that embeds servers has a garbage collector of its own.
 //
 // Goroutines: none of its own; Run is for the program to start.
 package heap
@@ -32,7 +35,7 @@ const (
 
 	tidyAfter = 3       // looks with next to nothing allocated after which garbage is collected
 	little    = 1 << 20 // bytes between two looks that are next to nothing
-	worth     = 8 << 20 // bytes of garbage that are worth it
+	worth     = 8 << 20 // bytes of garbage, or of free memory, that are worth it
 
 	headroom = 32 << 20 // bytes of garbage that load may always make
 	small    = 32 << 20 // a live heap for which the runtime's rule will do
@@ -40,20 +43,57 @@ const (
 
 const (
 	liveBytes   = "/gc/heap/live:bytes"
+	scanBytes   = "/gc/scan/heap:bytes"
 	collections = "/gc/cycles/total:gc-cycles"
 	objectBytes = "/memory/classes/heap/objects:bytes"
+	freeBytes   = "/memory/classes/heap/free:bytes"
 )
 
-// Percent is what GOGC should be for a number of live bytes.
-func Percent(live uint64, busy bool) int {
+// Percent is what GOGC should be for a number of live bytes, of which the collector looks
+// through some.
+func Percent(live, scanned uint64, busy bool) int {
+	room := max(headroom, scanned, live/8)
 	switch {
 	case busy:
-		room := max(headroom, live/2)
-		return int(min(room*100/max(live, 1), 1000))
 	case live <= small:
 		return 100
+	default:
+		room /= 2
 	}
-	return 50
+	return int(min(room*100/max(live, 1), 1000))
+}
+
+// usage is what the runtime says of the heap, in bytes, and how often it was collected.
+type usage struct{ live, scanned, collections, objects, free uint64 }
+
+func measure() (u usage) {
+	into := [...]struct {
+		name string
+		to   *uint64
+	}{{liveBytes, &u.live}, {scanBytes, &u.scanned}, {collections, &u.collections}, {objectBytes, &u.objects}, {freeBytes, &u.free}}
+	var samples [len(into)]metrics.Sample
+	for i := range into {
+		samples[i].Name = into[i].name
+	}
+	metrics.Read(samples[:])
+	for i := range into {
+		*into[i].to = samples[i].Value.Uint64()
+	}
+	return u
+}
+
+// reserve says whether collecting, and giving back what is free, is worth it.
+func (u usage) reserve() bool {
+	least := max(worth, u.live/16)
+	return u.objects > u.live+least || u.free > least
+}
+
+// Loaded is for when a server has read what it stores: what reading it left behind goes back
+// to the system before clients come, where it is much. It takes as long as a collection does.
+func Loaded() {
+	if u := measure(); os.Getenv("GOGC") == "" && u.live > small && u.reserve() {
+		debug.FreeOSMemory()
+	}
 }
 
 // Run keeps the runtime's setting in step until ctx ends, and then restores it.
@@ -64,40 +104,39 @@ func Run(ctx context.Context) error {
 	}
 	now := 100
 	defer debug.SetGCPercent(debug.SetGCPercent(now))
-	samples := []metrics.Sample{{Name: liveBytes}, {Name: collections}, {Name: objectBytes}}
-	metrics.Read(samples)
-	before := samples[1].Value.Uint64()
+	u := measure()
+	before := u.collections
 	tick := time.NewTicker(look)
 	defer tick.Stop()
 	calm := calmAfter
 	var t tidy
 	leaves := leaving{do: leaveProgram}
 	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-		metrics.Read(samples)
-		cycles := samples[1].Value.Uint64() - before
-		before += cycles
-		calm = min(calm+1, calmAfter)
-		// Load that is felt at a roomy setting is load at a narrow one too.
-		if cycles >= busyFrom || cycles > 0 && calm < calmAfter {
-			calm = 0
-		}
-		if t.due(samples[0].Value.Uint64(), samples[2].Value.Uint64(), cycles) {
-			debug.FreeOSMemory()
-			metrics.Read(samples)
-			before = samples[1].Value.Uint64()
-		}
-		leaves.look(t.quiet)
-		want := Percent(samples[0].Value.Uint64(), calm < calmAfter)
+		want := Percent(u.live, u.scanned, calm < calmAfter)
 		if want < now*9/10 || want > now*11/10 {
 			// Stops the world for a moment: not for small differences.
 			debug.SetGCPercent(want)
 			now = want
 		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		u = measure()
+		cycles := u.collections - before
+		before = u.collections
+		calm = min(calm+1, calmAfter)
+		// Load that is felt at a roomy setting is load at a narrow one too.
+		if cycles >= busyFrom || cycles > 0 && calm < calmAfter {
+			calm = 0
+		}
+		if t.due(u, cycles) {
+			debug.FreeOSMemory()
+			u = measure()
+			before = u.collections
+		}
+		leaves.look(t.quiet)
 	}
 }
 
@@ -115,18 +154,18 @@ func (l *leaving) look(quiet int) {
 	}
 }
 
-// tidy tells when nothing happens and there is something to collect.
+// tidy tells when nothing happens and there is something to collect, or to give back.
 type tidy struct {
 	quiet int
 	bytes uint64 // at the last look
 }
 
-func (t *tidy) due(live, bytes, cycles uint64) bool {
-	if grown := bytes - min(bytes, t.bytes); cycles > 0 || grown > little {
+func (t *tidy) due(u usage, cycles uint64) bool {
+	if grown := u.objects - min(u.objects, t.bytes); cycles > 0 || grown > little {
 		t.quiet = 0
 	} else {
 		t.quiet++
 	}
-	t.bytes = bytes
-	return t.quiet >= tidyAfter && bytes > live+max(worth, live/8)
+	t.bytes = u.objects
+	return t.quiet >= tidyAfter && u.reserve()
 }

@@ -30,6 +30,14 @@ type sources struct {
 	rest       time.Duration
 	batch      []cache.Delivery
 	refs       []reference
+	room       []byte
+}
+
+// read reads an object's metadata, which is good until another's is read.
+func (s *sources) read(item *cache.Item) metadata {
+	m := read(item.PeekIn(&s.room), s.refs)
+	s.refs = m.refs
+	return m
 }
 
 // definitions is where the definitions of custom resources are. The catalogue follows them
@@ -229,8 +237,7 @@ func (c *collection) set(s *source, item *cache.Item) bool {
 	if item.Corrupt != nil {
 		return false // it may be read later; until then it is as it was
 	}
-	m := read(item.Peek(), c.sources.refs)
-	c.sources.refs = m.refs
+	m := c.sources.read(item)
 	o := graph.Object{ID: graph.IDOf(m.uid), Place: placeOf(s.kind, item), State: m.state()}
 	for i := range m.refs {
 		o.Refs = append(o.Refs, graph.Ref{Owner: graph.IDOf(m.refs[i].uid), Blocks: m.refs[i].blocks})

@@ -125,8 +125,7 @@ func (c *collection) screen(ctx context.Context, newest int64, items []*cache.It
 		return
 	}
 	for _, item := range items {
-		m := read(item.Peek(), c.sources.refs)
-		c.sources.refs = m.refs
+		m := c.sources.read(item)
 		for i := range m.refs {
 			if o, err := c.judge(item, &m.refs[i]); o != solid || err != nil {
 				c.queue.add(graph.Look{ID: graph.IDOf(m.uid), Namespace: unique.Make(item.Namespace)}, c.Settle)
