@@ -22,6 +22,7 @@ type conn struct {
 
 // connect opens a connection and sets its pragmas; every connection is made here.
 func connect(path string, pragmas []string) (*conn, error) {
+	holdSlots()
 	raw, err := (&sqlite.Driver{}).Open(dsn(path))
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", path, translate(err))

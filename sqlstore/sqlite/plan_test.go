@@ -33,6 +33,7 @@ var plans = map[string][]string{
 	"qEndedAll":            {"SEARCH kv USING INDEX kv_ended (superseded_revision>?)"},
 	"qEndedResource":       {"SEARCH kv USING INDEX kv_ended (superseded_revision>?)"},
 	"qEndedNamespace":      {"SEARCH kv USING INDEX kv_ended (superseded_revision>?)"},
+	"qWhole":               {"SEARCH kv USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"},
 	"qRow":                 {"SEARCH kv USING INTEGER PRIMARY KEY (rowid=?)"},
 	"qReadEnded":           {"SEARCH kv USING INDEX kv_past (resource=? AND namespace=? AND name=? AND superseded_revision>?)"},
 	"qPast":                {"SEARCH kv USING INDEX kv_past (resource=? AND namespace=? AND name=? AND superseded_revision>? AND superseded_revision<?)"},

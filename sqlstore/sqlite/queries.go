@@ -103,6 +103,9 @@ const (
 	qEndedResource  = `SELECT revision, resource, namespace, name FROM kv INDEXED BY kv_ended WHERE` + ended + inResource + order
 	qEndedNamespace = `SELECT revision, resource, namespace, name FROM kv INDEXED BY kv_ended WHERE` + ended + inNamespace + order
 
+	// kv by primary key: the rows written within a span of revisions that held at one.
+	qWhole = `SELECT revision, resource, namespace, name, created_revision, value FROM kv WHERE revision > ?1 AND revision <= ?2` +
+		` AND (superseded_revision IS NULL OR superseded_revision > ?3) ORDER BY revision LIMIT ?4`
 	// kv by primary key.
 	qRow = `SELECT ` + columns + ` FROM kv WHERE revision = ?`
 	// kv_past. A key's versions hold one after another, so the first that ended

@@ -284,11 +284,15 @@ func (d *decoder) row(v []driver.Value) (sqlstore.Row, error) {
 	}
 	written, ok3 := v[9].(int64)
 	r.WrittenAt = fromMicros(written)
-	r.Key = sqlstore.Key{Resource: share(&d.resource, text(v[1])), Namespace: share(&d.namespace, text(v[2])), Name: text(v[3])}
+	r.Key = d.key(v[1], v[2], v[3])
 	if !ok1 || !ok2 || !ok3 {
 		return r, &sqlstore.CorruptError{Key: r.Key, Revision: r.Revision, Reason: "a column has another type"}
 	}
 	return r, nil
+}
+
+func (d *decoder) key(resource, namespace, name driver.Value) sqlstore.Key {
+	return sqlstore.Key{Resource: share(&d.resource, text(resource)), Namespace: share(&d.namespace, text(namespace)), Name: text(name)}
 }
 
 func share(last *string, s string) string {
