@@ -15,6 +15,7 @@
 //	    watchers.wake     watchers.go   Ready is signalled; hooks are left to a fanOut
 //	      fanOut          fanout.go     calls the hooks
 //	Reopen (reopen.go)    tries again to decrypt what could not be
+//	indexLabels           labelindex.go the first label selector lets the index be made, beside the lock
 //	Snapshot, At, Get     snapshot.go   readers; they take the published state, and no lock
 //	Watch, WatchNow       watch.go      a Watcher; Take returns what is queued
 //	Run (cache.go)        forgets old events and snapshots, and ends slow watchers (slow.go)
@@ -27,5 +28,5 @@
 //
 // Goroutines: Load reads ahead in one that ends with it; a fanOut has at most half as many
 // as there are processors for each batch of changes, which end when all watchers have been
-// notified, and which Close waits for; Run is for the server to start.
+// notified, and which Close waits for, as for one that indexes labels; Run is for the server to start.
 package cache

@@ -15,7 +15,7 @@ const (
 	groupStep  = 128
 )
 
-// fanOuts owns the goroutines of fanOut.
+// fanOuts owns the goroutines of fanOut, and those that index labels.
 type fanOuts struct {
 	mu     sync.Mutex
 	closed bool
@@ -36,6 +36,13 @@ func (o *fanOuts) close() {
 	o.closed = true
 	o.mu.Unlock()
 	o.wg.Wait()
+}
+
+// ended says that whoever close waits for should give up what takes long.
+func (o *fanOuts) ended() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.closed
 }
 
 // fanOut notifies watchers with hooks that they were given something. That may take a
@@ -102,6 +109,6 @@ func (w *Watcher) SetHooks(notify, wake func()) { w.hooks.Store(&hooks{notify, w
 // may call Take.
 func (w *Watcher) InMemory() bool { return w.history == nil && !w.lagging.Load() }
 
-// Close waits for the goroutines that notify watchers, and starts no others. Watchers with
+// Close waits for the goroutines that notify watchers or index labels, and starts no others. Watchers with
 // hooks are not notified of what comes later.
 func (c *Cache) Close() { c.fanOuts.close() }

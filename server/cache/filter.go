@@ -65,9 +65,9 @@ func (f *Filter) Match(it *Item) bool {
 		return true
 	}
 	if f.unsure(it) {
-		return f.matchFields(it, nil) && (f.Relabeled || f.matchLabels(it.Meta().Labels))
+		return f.matchFields(it, nil) && (f.Relabeled || f.matchLabels(it.labels()))
 	}
-	return f.matchFields(it, it.Meta()) && f.matchLabels(it.Meta().Labels)
+	return (len(f.Fields) == 0 || f.matchFields(it, it.Meta())) && (!f.labeled || f.matchLabels(it.labels()))
 }
 
 // Shows is Match for an item that is shown with what m says.
@@ -140,14 +140,15 @@ func (f *Filter) pinned(index int) (string, bool) {
 // than the best of them saves.
 const maxPostings = 16
 
-// postings lists index keys of which every selected item has one.
-func (f *Filter) postings(s *resource, labeled bool) []term {
+// postings lists index keys of which every selected item has one, as far as fields and labels
+// are indexed.
+func (f *Filter) postings(s *resource, indexed, labeled bool) []term {
 	if f == nil {
 		return nil
 	}
 	var out []term
 	for _, t := range f.Fields {
-		if key := s.indexKey(t.Index); key != "" && !t.Not && len(out) < maxPostings {
+		if key := s.indexKey(t.Index); indexed && key != "" && !t.Not && len(out) < maxPostings {
 			out = append(out, term{key: key, value: t.Value})
 		}
 	}

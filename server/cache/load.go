@@ -152,6 +152,9 @@ func (s *resource) replace(with *items, revision int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.items, s.changed, s.removed = with, revision, revision
+	if s.forgetLabels() {
+		defer s.indexLabels()
+	}
 	s.recount()
 	s.recent = eventLog{floor: revision, bounds: s.recent.bounds}
 	s.reindex()

@@ -2,10 +2,8 @@ package cache
 
 import (
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
-	"unique"
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/sqlstore"
@@ -22,12 +20,13 @@ type resource struct {
 	keys     atomic.Pointer[[]string]      // posting keys of its fields, "" where there is no index
 
 	published atomic.Pointer[state]
-	wantIndex atomic.Bool // a label selector was seen: index labels
+	wantIndex atomic.Bool // labels are indexed, or about to be
 
 	mu       sync.Mutex // held while the resource changes, and to watch from a known point
 	items    *btree.BTreeG[*Item]
-	index    *btree.BTreeG[posting]
-	labeled  bool
+	index    *postings           // of the fields that are indexed
+	labels   *postings           // nil until a selector asked for them, and a while longer
+	build    *labelBuild         // labels in the making, or nil
 	changed  int64               // newest revision in items
 	removed  int64               // the last one at which an item may have gone
 	corrupt  map[[2]string]*Item // those of items that cannot be read, by namespace and name
@@ -43,26 +42,9 @@ type state struct {
 	changed int64 // the state is that of every revision from here to the next change
 	removed int64 // no item has gone since
 	items   *btree.BTreeG[*Item]
-	index   *btree.BTreeG[posting]
-	labeled bool
-	corrupt bool // some of items cannot be read
-}
-
-// posting is an index entry: an item that has a label, or a field under "\x00" and
-// the field's name. Equal terms are one in memory, and no views of an item's bytes.
-type posting struct {
-	term unique.Handle[term]
-	item *Item
-}
-
-type term struct{ key, value string }
-
-// compare orders terms by key, then by value.
-func (t term) compare(u term) int {
-	if c := strings.Compare(t.key, u.key); c != 0 {
-		return c
-	}
-	return strings.Compare(t.value, u.value)
+	index   *postings // of fields; nil: none are indexed
+	labels  *postings // nil: not indexed, or not yet
+	corrupt bool      // some of items cannot be read
 }
 
 func byKey(a, b *Item) bool {
@@ -72,23 +54,12 @@ func byKey(a, b *Item) bool {
 	return a.Name < b.Name
 }
 
-func byPosting(a, b posting) bool {
-	if a.term != b.term {
-		return a.term.Value().compare(b.term.Value()) < 0
-	}
-	return byKey(a.item, b.item)
-}
-
-// indexDegree is small because entries are large, and every write copies the nodes
-// on its way.
-const indexDegree = 12
-
 func newResource(key string, storage *kinds.Storage, base int64, bounds eventLogBounds) *resource {
 	s := &resource{
 		key:      key,
 		internal: Internal(key),
 		items:    newItems(),
-		index:    btree.NewBTreeGOptions(byPosting, btree.Options{NoLocks: true, Degree: indexDegree}),
+		index:    newPostings(),
 		changed:  base,
 		removed:  base,
 		recent:   eventLog{floor: base, bounds: bounds},
@@ -101,16 +72,18 @@ func newResource(key string, storage *kinds.Storage, base int64, bounds eventLog
 
 // publish lets readers see the items as they are now.
 func (s *resource) publish() {
-	v := &state{changed: s.changed, removed: s.removed, items: s.items.Copy(), labeled: s.labeled, corrupt: len(s.corrupt) > 0}
+	v := &state{changed: s.changed, removed: s.removed, items: s.items.Copy(), corrupt: len(s.corrupt) > 0}
 	if s.indexed() {
 		v.index = s.index.Copy()
+	}
+	if s.labels != nil {
+		v.labels = s.labels.Copy()
 	}
 	s.published.Store(v)
 }
 
-func (s *resource) indexed() bool {
-	return s.labeled || len(*s.keys.Load()) > 0
-}
+// indexed says that there are fields that have an index.
+func (s *resource) indexed() bool { return len(*s.keys.Load()) > 0 }
 
 // indexKey is the posting key of a selectable field, "" if it has no index.
 func (s *resource) indexKey(field int) string {
@@ -127,32 +100,12 @@ func (s *resource) setStorage(st *kinds.Storage) {
 		keys = make([]string, len(st.Fields))
 		for i, f := range st.Fields {
 			if slices.Contains(st.Indexed, f.Label) {
-				keys[i] = "\x00" + f.Label
+				keys[i] = fieldTerm + f.Label
 			}
 		}
 	}
 	s.keys.Store(&keys)
 	s.storage.Store(st)
-}
-
-// postings calls fn with every index entry of an item.
-func (s *resource) postings(it *Item, fn func(posting)) {
-	if it == nil || it.Corrupt != nil || s.internal {
-		return
-	}
-	if keys := *s.keys.Load(); len(keys) > 0 {
-		m := it.Meta()
-		for i, key := range keys {
-			if key != "" && i < len(m.Fields) {
-				fn(posting{unique.Make(term{key, m.Fields[i]}), it})
-			}
-		}
-	}
-	if s.labeled {
-		for k, v := range it.Meta().Labels {
-			fn(posting{unique.Make(term{k, v}), it})
-		}
-	}
 }
 
 // set puts an item in place of an older one, or removes that one (nil).
@@ -163,31 +116,20 @@ func (s *resource) set(it, old *Item) {
 	} else if old != nil {
 		s.items.Delete(old)
 	}
-	if !s.indexed() {
+	if s.internal {
 		return
 	}
-	s.postings(old, func(p posting) {
-		if it == nil || !s.has(it, p) {
-			s.index.Delete(p)
-		}
-	})
-	s.postings(it, func(p posting) { s.index.Set(p) })
-}
-
-// has says whether an item's entries hold one that sorts where p does.
-func (s *resource) has(it *Item, p posting) (found bool) {
-	s.postings(it, func(q posting) { found = found || q.term == p.term })
-	return found
-}
-
-// reindex makes the index anew, after the storage's fields or s.labeled changed.
-func (s *resource) reindex() {
-	s.index.Clear()
 	if s.indexed() {
-		s.items.Scan(func(it *Item) bool {
-			s.postings(it, func(p posting) { s.index.Set(p) })
-			return true
-		})
+		reenter(s.index, fieldTerms(*s.keys.Load()), it, old)
+	}
+	s.relabel(it, old)
+}
+
+// reindex makes the index anew, after the storage's fields changed.
+func (s *resource) reindex() {
+	s.index = newPostings()
+	if s.indexed() && !s.internal {
+		s.index = index(s.items, fieldTerms(*s.keys.Load()), never)
 	}
 	s.publish()
 }
@@ -223,17 +165,6 @@ func sameIndex(a, b *kinds.Storage) bool {
 		func(x, y kinds.SelectableField) bool {
 			return x.Label == y.Label && slices.Equal(x.Path, y.Path) && x.Default == y.Default
 		})
-}
-
-// indexLabels turns the label index on.
-func (s *resource) indexLabels() {
-	if s.internal || s.wantIndex.Swap(true) {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.labeled = true
-	s.reindex()
 }
 
 // apply takes the resource's changes of one batch, in revision order.

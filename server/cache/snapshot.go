@@ -150,11 +150,8 @@ func (s *Snapshot) Select(f *Filter, namespace string, from Position, fn func(*I
 			return
 		}
 	}
-	if f.labeled && !s.v.labeled {
+	if f.labeled && s.v.labels == nil {
 		s.resource.indexLabels()
-		if v := s.resource.published.Load(); v.changed == s.v.changed {
-			s = &Snapshot{Revision: s.Revision, resource: s.resource, v: v}
-		}
 	}
 	if p, ok := s.best(f, namespace); ok {
 		s.ascendIndex(p, f, namespace, from, fn)
@@ -165,12 +162,20 @@ func (s *Snapshot) Select(f *Filter, namespace string, from Position, fn func(*I
 	})
 }
 
+// postings is the index that a term is of.
+func (v *state) postings(of term) *postings {
+	if of.field() {
+		return v.index
+	}
+	return v.labels
+}
+
 // best picks the index key with the fewest entries, if that beats the plain way.
 func (s *Snapshot) best(f *Filter, namespace string) (best term, ok bool) {
-	if s.v.index == nil || s.v.corrupt { // indexes do not have what cannot be read
+	if s.v.corrupt { // indexes do not have what cannot be read
 		return best, false
 	}
-	keys := f.postings(s.resource, s.v.labeled)
+	keys := f.postings(s.resource, s.v.index != nil, s.v.labels != nil)
 	if len(keys) == 1 && namespace == "" {
 		return keys[0], true
 	}
@@ -184,10 +189,11 @@ func (s *Snapshot) best(f *Filter, namespace string) (best term, ok bool) {
 		fewest = s.Count(namespace, Position{})
 	}
 	for _, k := range keys {
-		from := rank(s.v.index, func(p posting) bool {
+		index := s.v.postings(k)
+		from := rank(index, func(p posting) bool {
 			return p.term.Value().compare(k) >= 0
 		})
-		to := rank(s.v.index, func(p posting) bool {
+		to := rank(index, func(p posting) bool {
 			return p.term.Value().compare(k) > 0
 		})
 		if to-from <= fewest {
@@ -205,7 +211,7 @@ func (s *Snapshot) few(k term) bool {
 	first := posting{unique.Make(k), pivot("", "")}
 	defer release(first.item)
 	n := 0
-	s.v.index.Ascend(first, func(e posting) bool {
+	s.v.postings(k).Ascend(first, func(e posting) bool {
 		if e.term != first.term {
 			return false
 		}
@@ -220,7 +226,7 @@ func (s *Snapshot) ascendIndex(k term, f *Filter, namespace string, from Positio
 	first := posting{unique.Make(k), pivot(from.Namespace, from.Name)}
 	defer release(first.item)
 	all := len(f.Fields)+len(f.terms) == 1 && f.Unsure == nil // the entries are what the filter asks for
-	s.v.index.Ascend(first, func(e posting) bool {
+	s.v.postings(k).Ascend(first, func(e posting) bool {
 		if e.term != first.term || namespace != "" && e.item.Namespace != namespace {
 			return false
 		}

@@ -1,0 +1,151 @@
+package cache
+
+import (
+	"slices"
+	"strings"
+	"unique"
+
+	"github.com/tidwall/btree"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// posting is an index entry: an item that has a label, or a field under "\x00" and
+// the field's name. Equal terms are one in memory, and no views of an item's bytes.
+type posting struct {
+	term unique.Handle[term]
+	item *Item
+}
+
+type term struct{ key, value string }
+
+// field says that the term is of a field and not of a label.
+func (t term) field() bool { return strings.HasPrefix(t.key, fieldTerm) }
+
+const fieldTerm = "\x00"
+
+// compare orders terms by key, then by value.
+func (t term) compare(u term) int {
+	if c := strings.Compare(t.key, u.key); c != 0 {
+		return c
+	}
+	return strings.Compare(t.value, u.value)
+}
+
+func byPosting(a, b posting) bool {
+	if a.term != b.term {
+		return a.term.Value().compare(b.term.Value()) < 0
+	}
+	return byKey(a.item, b.item)
+}
+
+// postings are the entries of the fields, or of the labels, of all items of a resource.
+type postings = btree.BTreeG[posting]
+
+// indexDegree is small because entries are large, and every write copies the nodes
+// on its way.
+const indexDegree = 12
+
+func newPostings() *postings {
+	return btree.NewBTreeGOptions(byPosting, btree.Options{NoLocks: true, Degree: indexDegree})
+}
+
+// termsOf calls add with each term of an item.
+type termsOf func(it *Item, add func(term))
+
+// fieldTerms are those of the fields that have posting keys ("" where there is none).
+func fieldTerms(keys []string) termsOf {
+	return func(it *Item, add func(term)) {
+		if it.Corrupt != nil {
+			return
+		}
+		fields := it.Meta().Fields
+		for i, key := range keys {
+			if key != "" && i < len(fields) {
+				add(term{key, fields[i]})
+			}
+		}
+	}
+}
+
+func labelTerms(it *Item, add func(term)) {
+	for k, v := range it.labels() {
+		add(term{k, v})
+	}
+}
+
+// labels are those of the object, without the rest of its Meta.
+func (it *Item) labels() labels.Set {
+	if it.Corrupt != nil {
+		return nil
+	}
+	b := it.body.Load()
+	if b.packed() {
+		return b.labels
+	}
+	return it.metaOf(b).Labels
+}
+
+// reenter puts the entries of an item in place of those of an older one. Either may be nil.
+func reenter(into *postings, of termsOf, it, old *Item) {
+	var has []term
+	if it != nil {
+		of(it, func(t term) { has = append(has, t) })
+	}
+	if old != nil {
+		of(old, func(t term) {
+			if !slices.Contains(has, t) {
+				into.Delete(posting{unique.Make(t), old})
+			}
+		})
+	}
+	for _, t := range has {
+		into.Set(posting{unique.Make(t), it})
+	}
+}
+
+// run is the items of one term, in key order.
+type run struct {
+	term  unique.Handle[term]
+	items []*Item
+}
+
+// index makes the entries of all items at once: as items come in key order, those of each term
+// need no sorting, and the tree is filled from its left to its right. It ends early, with nil,
+// when stop says so.
+func index(all *items, of termsOf, stop func() bool) *postings {
+	runs := map[term]*run{}
+	looked, stopped := 0, false
+	all.Scan(func(it *Item) bool {
+		if looked++; looked%1024 == 0 && stop() {
+			stopped = true
+			return false
+		}
+		of(it, func(t term) {
+			r := runs[t]
+			if r == nil {
+				r = &run{term: unique.Make(t)}
+				runs[r.term.Value()] = r // t may be a view of the item's bytes
+			}
+			r.items = append(r.items, it)
+		})
+		return true
+	})
+	if stopped {
+		return nil
+	}
+	sorted := make([]*run, 0, len(runs))
+	for _, r := range runs {
+		sorted = append(sorted, r)
+	}
+	slices.SortFunc(sorted, func(a, b *run) int { return a.term.Value().compare(b.term.Value()) })
+	into := newPostings()
+	for _, r := range sorted {
+		for _, it := range r.items {
+			into.Load(posting{r.term, it})
+		}
+	}
+	return into
+}
+
+// never lets index go on to its end.
+func never() bool { return false }
