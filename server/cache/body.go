@@ -3,8 +3,6 @@ package cache
 import (
 	"slices"
 	"sync/atomic"
-
-	"k8s.io/apimachinery/pkg/labels"
 )
 
 // body is the bytes of an item, as they are or packed, with what was made of them. An item
@@ -14,11 +12,11 @@ type body struct {
 	data []byte // plain: JSON and, unless bare, a newline; packed: the metadata, and JSON with its newline
 	bare bool
 
-	with    *shape     // what it is packed with; nil: it is plain
-	size    int32      // of JSON, where it is packed
-	split   int32      // where the metadata ends in data
-	labels  labels.Set // those of the metadata; shared with other items
-	message *message   // the Protobuf form; nil if there is none
+	with    *shape   // what it is packed with; nil: it is plain
+	size    int32    // of JSON, where it is packed
+	split   int32    // where the metadata ends in data
+	labels  labelSet // those of the metadata, where it is packed
+	message *message // the Protobuf form; nil if there is none
 
 	meta  atomic.Pointer[Meta] // of what is plain
 	forms atomic.Pointer[form[FormKey]]

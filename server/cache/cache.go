@@ -314,6 +314,9 @@ func (c *Cache) Run(ctx context.Context) error {
 	defer pack.Stop()
 	weigh := time.NewTicker(time.Minute)
 	defer weigh.Stop()
+	if c.plain.filling() { // by what was loaded first
+		c.Pack(ctx)
+	}
 	for {
 		select {
 		case <-ctx.Done():

@@ -65,14 +65,14 @@ func (f *Filter) Match(it *Item) bool {
 		return true
 	}
 	if f.unsure(it) {
-		return f.matchFields(it, nil) && (f.Relabeled || f.matchLabels(it.labels()))
+		return f.matchFields(it, nil) && (f.Relabeled || f.matchLabels(it))
 	}
-	return (len(f.Fields) == 0 || f.matchFields(it, it.Meta())) && (!f.labeled || f.matchLabels(it.labels()))
+	return (len(f.Fields) == 0 || f.matchFields(it, it.Meta())) && f.matchLabels(it)
 }
 
 // Shows is Match for an item that is shown with what m says.
 func (f *Filter) Shows(it *Item, m *Meta) bool {
-	return f.Everything() || !f.none && f.matchFields(it, m) && f.matchLabels(m.Labels)
+	return f.Everything() || !f.none && f.matchFields(it, m) && f.matchSet(m.Labels)
 }
 
 func (f *Filter) unsure(it *Item) bool { return f != nil && f.Unsure != nil && f.Unsure(it) }
@@ -95,15 +95,26 @@ func (f *Filter) matchFields(it *Item, m *Meta) bool {
 	return true
 }
 
-func (f *Filter) matchLabels(set labels.Set) bool {
-	if !f.labeled {
+func (f *Filter) matchLabels(it *Item) bool {
+	switch {
+	case !f.labeled:
 		return true
+	case f.many.labels:
+		return f.many.match(it.Meta().Labels)
 	}
+	return f.matchTerms(it.labels())
+}
+
+func (f *Filter) matchSet(set labels.Set) bool {
 	if f.many.labels {
 		return f.many.match(set)
 	}
+	return f.matchTerms(set)
+}
+
+func (f *Filter) matchTerms(of labels.Labels) bool {
 	for i := range f.terms {
-		if !f.terms[i].Matches(set) {
+		if !f.terms[i].Matches(of) {
 			return false
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"unique"
 
 	"github.com/tidwall/btree"
-	"k8s.io/apimachinery/pkg/labels"
 )
 
 // posting is an index entry: an item that has a label, or a field under "\x00" and
@@ -68,21 +67,13 @@ func fieldTerms(keys []string) termsOf {
 }
 
 func labelTerms(it *Item, add func(term)) {
-	for k, v := range it.labels() {
+	if b := it.body.Load(); b.packed() {
+		b.labels.each(func(k, v string) bool { add(term{k, v}); return true })
+		return
+	}
+	for k, v := range it.Meta().Labels {
 		add(term{k, v})
 	}
-}
-
-// labels are those of the object, without the rest of its Meta.
-func (it *Item) labels() labels.Set {
-	if it.Corrupt != nil {
-		return nil
-	}
-	b := it.body.Load()
-	if b.packed() {
-		return b.labels
-	}
-	return it.metaOf(b).Labels
 }
 
 // reenter puts the entries of an item in place of those of an older one. Either may be nil.

@@ -19,26 +19,31 @@ func (c *Cache) BoundPlain(bytes int64) { c.plain.most = bytes }
 // is little.
 func (c *Cache) PlainBytes() int64 { return c.plain.taken() }
 
-// Pack packs objects that were not read since the last round, and drops what was made of
-// them, until what is plain takes no more than Config.PlainBytes. It returns how many bytes
-// less are plain. One caller at a time.
+// Pack packs objects, and drops what was made of them, where not everything fits into
+// Config.PlainBytes: those that were not read since the last round, until what is plain takes a
+// quarter of that, and if it takes too much still, others as well. It returns how many bytes less
+// are plain. One caller at a time.
 func (c *Cache) Pack(ctx context.Context) (less int64) {
-	if c.plain.most < 0 {
+	most := c.plain.most
+	if most < 0 {
 		return 0
 	}
 	c.plain.grown.Store(0)
-	all, total := c.weigh()
+	all, total, fits := c.weigh()
 	c.plain.total.Store(total)
+	if fits && total <= most {
+		return 0
+	}
 	// What is used right now stays plain in the first pass; in the second nothing does.
-	for range 2 {
+	for _, down := range [...]int64{most / 4, most / 8 * 7} {
 		for _, w := range all {
-			if total-less <= c.plain.most/8*7 || ctx.Err() != nil {
+			if total-less <= down || ctx.Err() != nil {
 				break
 			}
-			less += w.resource.pack(ctx, total-less-c.plain.most/8*7)
+			less += w.resource.pack(ctx, total-less-down)
 			c.plain.total.Store(total - less)
 		}
-		if total-less <= c.plain.most {
+		if total-less <= most {
 			break
 		}
 	}
@@ -52,8 +57,9 @@ type weight struct {
 }
 
 // weigh weighs all resources, the heaviest first: those whose objects may be packed, and the
-// total of them.
-func (c *Cache) weigh() (all []weight, total int64) {
+// total of them. fits says that none is packed.
+func (c *Cache) weigh() (all []weight, total int64, fits bool) {
+	fits = true
 	c.resources.Range(func(_, v any) bool {
 		s := v.(*resource)
 		if s.internal {
@@ -61,7 +67,9 @@ func (c *Cache) weigh() (all []weight, total int64) {
 		}
 		n := int64(0)
 		s.published.Load().items.Scan(func(it *Item) bool {
-			n += int64(it.body.Load().plainSize())
+			b := it.body.Load()
+			n += int64(b.plainSize())
+			fits = fits && !b.packed()
 			return true
 		})
 		if n >= packFrom {
@@ -71,7 +79,7 @@ func (c *Cache) weigh() (all []weight, total int64) {
 		return true
 	})
 	slices.SortFunc(all, func(a, b weight) int { return cmp.Compare(b.plain, a.plain) })
-	return all, total
+	return all, total, fits
 }
 
 // pack packs objects of the resource that are not in use, from where the last round ended,

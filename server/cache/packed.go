@@ -3,10 +3,6 @@ package cache
 import (
 	"encoding/binary"
 	"fmt"
-	"sync"
-	"unique"
-
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/rowlock/rowlock/server/cache/dictionary"
 	"github.com/rowlock/rowlock/server/kinds"
@@ -75,7 +71,7 @@ func appendText(dst []byte, s string) []byte {
 // unpackMeta is the metadata of a packed body. Its strings are views of the body.
 func (b *body) unpackMeta() *Meta {
 	r := metaReader(b.data[:b.split])
-	m := &Meta{storage: b.with.storage, Labels: b.labels}
+	m := &Meta{storage: b.with.storage, Labels: b.labels.set()}
 	m.Deleting = r.number() == 1
 	m.from, m.to = r.number(), r.number()
 	fields := r.number()
@@ -103,36 +99,4 @@ func (r *metaReader) text() string {
 	s := view((*r)[:n:n])
 	*r = (*r)[n:]
 	return s
-}
-
-// sharedLabels gives equal sets of labels one map: those of the objects of one owner are
-// mostly the same.
-type sharedLabels struct {
-	mu    sync.Mutex
-	known map[string]labels.Set
-}
-
-// maxSharedLabels is how many sets are known at a time.
-const maxSharedLabels = 4096
-
-// share is a set with the same labels, whose strings are no views.
-func (l *sharedLabels) share(set labels.Set) labels.Set {
-	if len(set) == 0 {
-		return set
-	}
-	name := set.String() // in order
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if known := l.known[name]; known != nil {
-		return known
-	}
-	if l.known == nil || len(l.known) >= maxSharedLabels {
-		l.known = map[string]labels.Set{}
-	}
-	own := make(labels.Set, len(set))
-	for k, v := range set {
-		own[unique.Make(k).Value()] = unique.Make(v).Value()
-	}
-	l.known[name] = own
-	return own
 }

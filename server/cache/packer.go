@@ -30,8 +30,7 @@ func (p *plainBytes) filling() bool { return p.most >= 0 && p.taken() > p.most/4
 
 // packer packs the objects of one storage.
 type packer struct {
-	plain  *plainBytes
-	labels sharedLabels
+	plain *plainBytes
 
 	mu       sync.Mutex
 	shape    *shape
@@ -193,7 +192,7 @@ func (p *packer) packBody(made *body, m *Meta, line []byte, of *shape, room *[]b
 	p.note(&p.objects, len(line), len(packed))
 	meta := appendMeta(nil, m)
 	made.data = append(append(make([]byte, 0, len(meta)+len(packed)), meta...), packed...)
-	made.with, made.size, made.split, made.labels = of, int32(len(line)-1), int32(len(meta)), p.labels.share(m.Labels)
+	made.with, made.size, made.split, made.labels = of, int32(len(line)-1), int32(len(meta)), newLabelSet(m.Labels)
 	return true
 }
 

@@ -1,0 +1,44 @@
+package cache
+
+import (
+	"maps"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+func TestLabelSet(t *testing.T) {
+	long := strings.Repeat("v", 300) // its length takes two bytes
+	for _, want := range []labels.Set{
+		nil, {"a": ""}, {"": "x"}, {"app": "web", "tier": "edge", "example.com/long": long}, {"b": "1", "a": "2", "ab": "3"},
+	} {
+		got := newLabelSet(want)
+		if !maps.Equal(got.set(), want) {
+			t.Errorf("%v came back as %v", want, got.set())
+		}
+		for _, key := range []string{"", "a", "ab", "b", "app", "tier", "example.com/long", "z"} {
+			value, there := want[key]
+			if v, ok := got.Lookup(key); v != value || ok != there || got.Has(key) != there || got.Get(key) != value {
+				t.Errorf("%v: %q is %q, %v", want, key, v, ok)
+			}
+		}
+		if newLabelSet(maps.Clone(want)) != got {
+			t.Errorf("%v lies there twice", want)
+		}
+	}
+	if newLabelSet(labels.Set{"a": "bc"}) == newLabelSet(labels.Set{"ab": "c"}) {
+		t.Error("different labels are one set")
+	}
+}
+
+func BenchmarkLabelSet(b *testing.B) {
+	set := newLabelSet(labels.Set{"app": "web-17", "pod-template-hash": "5d6f8c7b9", "tier": "edge", "topology.kubernetes.io/zone": "b"})
+	selector := labels.SelectorFromSet(labels.Set{"tier": "edge"})
+	b.ReportAllocs()
+	for b.Loop() {
+		if !selector.Matches(set) {
+			b.Fatal("not selected")
+		}
+	}
+}
