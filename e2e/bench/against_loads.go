@@ -50,6 +50,10 @@ var loads = []load{
 		pod := fmt.Sprintf("%s/p%d/status", c.at("pods"), at.worker*10+at.n%10)
 		return 0, patchStatus(client, pod, hostIP, at.count())
 	}},
+	{"apply 1 KB ConfigMaps, 32 clients", 32, nil, func(c *contest, client *client, at turn) (int64, error) {
+		name := fmt.Sprintf("applied-%d-%d", at.worker, at.n%applyEach)
+		return 0, apply(client, c.at("configmaps"), name, appliedConfigMap(name, at.count()))
+	}},
 }
 
 func createConfigMap(prefix string) func(*contest, *client, turn) (int64, error) {

@@ -95,15 +95,20 @@ type result struct {
 	bytes    float64       // a second
 	cpu      time.Duration // of the server, for one request
 	own      time.Duration // of the clients, for one request
+	behind   time.Duration // of the database, for one request, where the bench has started it
 }
 
 // alone is the rate that both processors would allow if nobody else used them.
 func (r result) alone() float64 {
-	return float64(runtime.NumCPU()) * float64(time.Second) / float64(max(1, r.cpu+r.own))
+	return float64(runtime.NumCPU()) * float64(time.Second) / float64(max(1, r.cpu+r.own+r.behind))
 }
 
 func (r result) String() string {
-	return fmt.Sprintf("%8.0f/s   p50 %v   p99 %v   cpu %v + %v", r.rate, r.p50.Round(10*time.Microsecond), r.p99.Round(10*time.Microsecond), r.cpu, r.own)
+	text := fmt.Sprintf("%8.0f/s   p50 %v   p99 %v   cpu %v + %v", r.rate, r.p50.Round(10*time.Microsecond), r.p99.Round(10*time.Microsecond), r.cpu, r.own)
+	if r.behind > 0 {
+		text += fmt.Sprintf(" + %v of the database", r.behind)
+	}
+	return text
 }
 
 // drive runs fn from n clients for d and counts.
@@ -111,6 +116,9 @@ func drive(s *harness.Server, n int, d time.Duration, fn func(c *client, worker,
 	t, err := own(s)
 	if err != nil {
 		return result{}, err
+	}
+	if all := behind(s.Port); len(all) > 1 {
+		t.behind = all[1:]
 	}
 	return t.drive(n, d, fn)
 }

@@ -8,8 +8,8 @@
 //	go run ./e2e/bench -against [NAME@]URL[=TOKEN or kubeconfig],...
 //	go run ./e2e/bench ... [-record FILE] [-plots DIR]; go run ./e2e/bench -plots DIR FILE...
 //
-// "cpu" in its output is the processor time of the server for one request, and after
-// the plus sign that of the clients; "alone" is the rate that these would give if
+// "cpu" in its output is the processor time of the server for one request, after the
+// plus sign that of the clients, and then that of a database beside it; "alone" is the rate that these would give if
 // nothing else ran on the machine.
 //
 // -store postgres starts a PostgreSQL server for the time of the run, with a new
@@ -73,6 +73,7 @@ var measurements = []measurement{
 	{"lists", measureLists},
 	{"status", measureStatus},
 	{"leases", measureLeases},
+	{"apply", measureApply},
 	{"fanout", measureFanOut},
 	{"watchers", measureWatchers},
 	{"compaction", measureCompaction},

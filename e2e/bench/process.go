@@ -42,6 +42,14 @@ func processorTime(pid int) time.Duration {
 	return time.Duration(user+system) * 10 * time.Millisecond // ticks of USER_HZ
 }
 
+// processorTimes is what several processes have used together.
+func processorTimes(pids []int) (sum time.Duration) {
+	for _, pid := range pids {
+		sum += processorTime(pid)
+	}
+	return sum
+}
+
 // asked is what ps says of a process, where there is no /proc.
 func asked(pid int, column string) string {
 	out, _ := exec.Command("ps", "-o", column, "-p", strconv.Itoa(pid)).Output() // none: nothing is known

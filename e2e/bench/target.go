@@ -22,6 +22,7 @@ type target struct {
 	token  string          // "": the certificate in tls says who asks
 	pids   []int           // whose processor time is counted; none: that of server, if there is one
 	server *harness.Server // nil: somebody else has started it
+	behind []int           // the processes that started its database, whose time is told by itself
 }
 
 // own is a server that the bench has started.
@@ -43,13 +44,18 @@ func (t *target) client(h2 bool) *client {
 }
 
 // used is the processor time of all processes of the target so far.
-func (t *target) used() (sum time.Duration) {
+func (t *target) used() time.Duration {
 	pids := t.pids
 	if pids == nil && t.server != nil {
 		pids = []int{t.server.Pid()}
 	}
-	for _, pid := range pids {
-		sum += processorTime(pid)
+	return processorTimes(pids)
+}
+
+// usedBehind is the processor time of its database so far.
+func (t *target) usedBehind() (sum time.Duration) {
+	for _, pid := range t.behind {
+		sum += processorTimes(descendants(pid))
 	}
 	return sum
 }
@@ -62,7 +68,7 @@ func (t *target) drive(n int, d time.Duration, fn func(c *client, worker, i int)
 	var bytes atomic.Int64
 	var failed atomic.Pointer[error]
 	profiled := profile(t.server, d)
-	used, own := t.used(), processorTime(os.Getpid())
+	used, own, behind := t.used(), processorTime(os.Getpid()), t.usedBehind()
 	began := time.Now()
 	end := began.Add(d)
 	for w := range n {
@@ -87,7 +93,7 @@ func (t *target) drive(n int, d time.Duration, fn func(c *client, worker, i int)
 	}
 	wg.Wait()
 	took := time.Since(began)
-	used, own = t.used()-used, processorTime(os.Getpid())-own
+	used, own, behind = t.used()-used, processorTime(os.Getpid())-own, t.usedBehind()-behind
 	if err := profiled(); err != nil {
 		return result{}, err
 	}
@@ -99,6 +105,7 @@ func (t *target) drive(n int, d time.Duration, fn func(c *client, worker, i int)
 	if len(all) > 0 {
 		r.cpu = (used / time.Duration(len(all))).Round(time.Microsecond)
 		r.own = (own / time.Duration(len(all))).Round(time.Microsecond)
+		r.behind = (behind / time.Duration(len(all))).Round(time.Microsecond)
 	}
 	return r, nil
 }

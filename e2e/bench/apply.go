@@ -1,0 +1,59 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+const (
+	deployments = "/apis/apps/v1/namespaces/default/deployments"
+	applyEach   = 10 // objects that each client applies, one after the other
+)
+
+// measureApply has controllers apply what they own, a little different each time, over what
+// is there: the first of each object makes it.
+func measureApply(e *env) error {
+	for _, kind := range []struct {
+		name, path string
+		body       func(name string, i int) []byte
+	}{
+		{"apply 1 KB ConfigMaps, 32 clients", configMaps, appliedConfigMap},
+		{"apply Deployments, 32 clients", deployments, appliedDeployment},
+	} {
+		s, stop, err := e.start()
+		if err != nil {
+			return err
+		}
+		r, err := drive(s, 32, e.seconds, func(c *client, w, i int) (int64, error) {
+			name := fmt.Sprintf("a%d-%d", w, i%applyEach)
+			return 0, apply(c, kind.path, name, kind.body(name, i))
+		})
+		stop()
+		if err != nil {
+			return err
+		}
+		e.report(kind.name, "%v", r)
+		e.rated(kind.name, r)
+	}
+	return nil
+}
+
+// apply is server-side apply by one manager.
+func apply(c *client, collection, name string, body []byte) error {
+	_, err := c.do("PATCH", collection+"/"+name+"?fieldManager=bench&force=true", "application/apply-patch+yaml", "", body)
+	return err
+}
+
+// appliedConfigMap differs from i to i in one of its four keys.
+func appliedConfigMap(name string, i int) []byte {
+	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"labels":{"app":"bench"}},"data":{"mode":"fast","level":"info","payload":%q,"round":"%d"}}`,
+		name, strings.Repeat("x", 1000), i)
+}
+
+// appliedDeployment is a Deployment as operators apply it, with another image from i to i.
+func appliedDeployment(name string, i int) []byte {
+	return fmt.Appendf(nil, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":%q,"labels":{"app":%q,"tier":"backend"}},"spec":{"replicas":3,"selector":{"matchLabels":{"app":%q}},
+"template":{"metadata":{"labels":{"app":%q}},"spec":{"serviceAccountName":"bench","containers":[{"name":"main","image":"registry.example/app:1.%d","args":["--listen=:8080","--level=info"],
+"env":[{"name":"MODE","value":"fast"},{"name":"REGION","value":"north"}],"ports":[{"name":"http","containerPort":8080}],
+"resources":{"requests":{"cpu":"100m","memory":"128Mi"},"limits":{"memory":"256Mi"}},"readinessProbe":{"httpGet":{"path":"/healthz","port":8080}}}]}}}}`, name, name, name, name, i)
+}
