@@ -54,11 +54,11 @@ func ServeHTTP2(hs *http.Server, h2 *http2.Server, d *Delivery) error {
 		}
 		c := newHTTP2Conn(t, h2.MaxConcurrentStreams, d)
 		if c == nil {
-			h2.ServeConn(t, &http2.ServeConnOpts{Handler: h, BaseConfig: hs, Context: ctx})
+			h2.ServeConn(t, &http2.ServeConnOpts{Handler: roomy(h), BaseConfig: hs, Context: ctx})
 			return
 		}
 		defer c.queue.join() // the connection is closed by then
-		h2.ServeConn(c, &http2.ServeConnOpts{Handler: h, BaseConfig: hs, Context: context.WithValue(ctx, connKey{}, Conn(c))})
+		h2.ServeConn(c, &http2.ServeConnOpts{Handler: roomy(h), BaseConfig: hs, Context: context.WithValue(ctx, connKey{}, Conn(c))})
 	}
 	return nil
 }
