@@ -7,7 +7,7 @@
 //
 // Who calls whom:
 //
-//	Load (load.go)        all live rows, once; again if the store has lost its place
+//	Load (load.go)        all live rows, once, by several readers (loading.go); again if the store has lost its place
 //	Apply (cache.go)      changes in revision order, from the store's follower alone
 //	  resource.apply      resource.go   the objects of one storage; the new state is published
 //	    eventLog.add      eventlog.go   recent events, for watches from a revision and for rewind

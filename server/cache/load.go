@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
-	"sync"
 
 	"github.com/tidwall/btree"
 
@@ -53,76 +51,38 @@ func newItems() *items { return btree.NewBTreeGOptions(byKey, btree.Options{NoLo
 
 // read makes the items of a revision, by storage. An item that is in memory already
 // is used again, with the wire forms that it has.
-func (c *Cache) read(ctx context.Context, s Source, revision int64) (map[*resource]*items, error) {
+func (c *Cache) read(ctx context.Context, s Source, revision int64) (map[*resource]*loaded, error) {
 	if revision == 0 {
 		return nil, nil
 	}
-	var mu sync.Mutex
-	found := map[*resource][]*Item{}
-	err := s.ReadAll(ctx, revision, func(rows []sqlstore.Row) error {
-		var lent lentRoom
-		made := make([]*Item, len(rows))
-		resources := make([]*resource, len(rows))
-		for i := range rows {
-			if i > 0 && rows[i].Key.Resource == rows[i-1].Key.Resource {
-				resources[i] = resources[i-1]
-			} else {
-				resources[i] = c.resource(rows[i].Key.Resource)
-			}
-			made[i] = resources[i].item(&rows[i], &lent)
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		for i, it := range made {
-			found[resources[i]] = append(found[resources[i]], it)
-		}
-		for i, s := range resources {
-			if i == 0 || s != resources[i-1] {
-				s.learn(found[s])
-			}
-		}
-		return nil
-	})
-	if err != nil {
+	l := &loading{cache: c, found: map[*resource]*loaded{}}
+	if err := s.ReadAll(ctx, revision, l.take); err != nil {
 		return nil, err
 	}
-	loaded := make(map[*resource]*items, len(found))
-	for at, all := range found {
-		slices.SortFunc(all, compareKeys)
-		into := newItems()
-		for _, it := range all {
-			into.Load(it)
-		}
-		loaded[at] = into
-	}
-	return loaded, nil
-}
-
-// compareKeys is byKey for sorting.
-func compareKeys(a, b *Item) int {
-	if c := strings.Compare(a.Namespace, b.Namespace); c != 0 {
-		return c
-	}
-	return strings.Compare(a.Name, b.Name)
+	l.sort()
+	return l.found, nil
 }
 
 // lentRoom is memory that items are read and packed in, one after the other.
 type lentRoom struct{ line, packed []byte }
 
 // item is the item of a row that is lent. It is packed at once if there is no room and it is
-// known what the objects look like.
-func (s *resource) item(row *sqlstore.Row, lent *lentRoom) *Item {
+// known what the objects look like; before that it is shown to look, as its metadata is at hand.
+func (s *resource) item(row *sqlstore.Row, lent *lentRoom, look func(*Item)) *Item {
 	it := s.published.Load().get(row.Key.Namespace, row.Key.Name)
 	if it != nil && it.Revision == row.Revision {
+		look(it)
 		return it
 	}
 	of := s.packer.known()
 	if of == nil || s.packer.room() {
 		it = s.read(row, nil)
 		s.packer.grow(it.Size())
+		look(it)
 	} else {
 		lent.line = slices.Grow(lent.line[:0], len(row.Value)+64)
 		it = s.read(row, lent.line)
+		look(it)
 		if s.packer.pack(it, of, &lent.packed) == 0 {
 			it.body.Store(&body{data: slices.Clone(it.body.Load().data), bare: it.Corrupt != nil || s.internal})
 		}
@@ -134,7 +94,7 @@ func (s *resource) item(row *sqlstore.Row, lent *lentRoom) *Item {
 }
 
 // replace puts the items of a revision in place of all there are.
-func (c *Cache) replace(loaded map[*resource]*items, revision int64) {
+func (c *Cache) replace(loaded map[*resource]*loaded, revision int64) {
 	c.making.Lock()
 	defer c.making.Unlock()
 	c.base = revision
@@ -145,19 +105,24 @@ func (c *Cache) replace(loaded map[*resource]*items, revision int64) {
 	})
 }
 
-func (s *resource) replace(with *items, revision int64) {
+func (s *resource) replace(with *loaded, revision int64) {
 	if with == nil {
-		with = newItems()
+		with = &loaded{items: newItems()}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.items, s.changed, s.removed = with, revision, revision
+	s.items, s.changed, s.removed = with.items, revision, revision
 	if s.forgetLabels() {
 		defer s.indexLabels()
 	}
 	s.recount()
 	s.recent = eventLog{floor: revision, bounds: s.recent.bounds}
-	s.reindex()
+	if with.keys != nil && with.keys == s.keys.Load() {
+		s.index = with.index
+		s.publish()
+	} else {
+		s.reindex()
+	}
 	s.watchers.each(func(w *Watcher) {
 		if w.after < revision {
 			s.watchers.remove(w)

@@ -1,0 +1,154 @@
+package cache
+
+import (
+	"cmp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"unique"
+
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// loading is the items of a revision, while several readers hand out the rows.
+type loading struct {
+	cache *Cache
+	mu    sync.Mutex
+	found map[*resource]*loaded
+}
+
+// loaded is the items of one resource, with the entries of their fields.
+type loaded struct {
+	of      *resource
+	keys    *[]string // those that entries were made by
+	all     []*Item
+	entries []posting
+
+	items *items
+	index *postings
+}
+
+// take makes the items of some rows, which are lent.
+func (l *loading) take(rows []sqlstore.Row) error {
+	var lent lentRoom
+	var entries []posting
+	made := make([]*Item, len(rows))
+	for len(rows) > 0 {
+		n := 1
+		for n < len(rows) && rows[n].Key.Resource == rows[0].Key.Resource {
+			n++
+		}
+		s := l.cache.resource(rows[0].Key.Resource)
+		keys := s.keys.Load()
+		terms := fieldTerms(*keys)
+		entries = entries[:0]
+		for i := range rows[:n] {
+			made[i] = s.item(&rows[i], &lent, func(it *Item) {
+				if len(*keys) > 0 {
+					terms(it, func(t term) { entries = append(entries, posting{unique.Make(t), it}) })
+				}
+			})
+		}
+		l.add(s, keys, made[:n], entries)
+		rows, made = rows[n:], made[n:]
+	}
+	return nil
+}
+
+// add takes items of one resource, and lets it learn what they look like.
+func (l *loading) add(s *resource, keys *[]string, some []*Item, entries []posting) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	to := l.found[s]
+	if to == nil {
+		to = &loaded{of: s, keys: keys}
+		l.found[s] = to
+	}
+	if to.keys != keys { // the catalogue has other fields now: the index is made when all is there
+		to.keys = nil
+	}
+	to.all, to.entries = append(to.all, some...), append(to.entries, entries...)
+	s.learn(to.all)
+}
+
+// sort puts all in order and fills the trees, on all processors, the most work first.
+func (l *loading) sort() {
+	type work struct {
+		size int
+		do   func()
+	}
+	var todo []work
+	for _, r := range l.found {
+		todo = append(todo, work{len(r.all), r.order}, work{len(r.entries), r.enter})
+	}
+	slices.SortFunc(todo, func(a, b work) int { return cmp.Compare(b.size, a.size) })
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(todo)) {
+		workers.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(todo)); i = next.Add(1) - 1 {
+				todo[i].do()
+			}
+		})
+	}
+	workers.Wait()
+}
+
+// order fills the items' tree.
+func (r *loaded) order() {
+	r.items = newItems()
+	for _, some := range grouped(r.all, func(it *Item) string { return it.Namespace }, strings.Compare) {
+		slices.SortFunc(some, compareKeys)
+		for _, it := range some {
+			r.items.Load(it)
+		}
+	}
+	r.all = nil
+}
+
+// enter fills the index.
+func (r *loaded) enter() {
+	r.index = newPostings()
+	for _, some := range grouped(r.entries, func(p posting) unique.Handle[term] { return p.term }, compareTerms) {
+		slices.SortFunc(some, func(a, b posting) int { return compareKeys(a.item, b.item) })
+		for _, p := range some {
+			r.index.Load(p)
+		}
+	}
+	r.entries = nil
+}
+
+// grouped are the elements by a key of which there are few, in its order: sorting each group
+// takes a fraction of sorting all, since what is compared lies close together.
+func grouped[E any, K comparable](all []E, key func(E) K, compare func(a, b K) int) [][]E {
+	at := map[K]int{}
+	var keys []K
+	var groups [][]E
+	for _, e := range all {
+		k := key(e)
+		i, known := at[k]
+		if !known {
+			i = len(groups)
+			at[k], keys, groups = i, append(keys, k), append(groups, nil)
+		}
+		groups[i] = append(groups[i], e)
+	}
+	slices.SortFunc(keys, compare)
+	sorted := make([][]E, 0, len(groups))
+	for _, k := range keys {
+		sorted = append(sorted, groups[at[k]])
+	}
+	return sorted
+}
+
+// compareKeys is byKey for sorting.
+func compareKeys(a, b *Item) int {
+	if c := strings.Compare(a.Namespace, b.Namespace); c != 0 {
+		return c
+	}
+	return strings.Compare(a.Name, b.Name)
+}
+
+func compareTerms(a, b unique.Handle[term]) int { return a.Value().compare(b.Value()) }
