@@ -39,9 +39,12 @@ func (c Codec) Canonical(data []byte, obj runtime.Object) (id Identity, ok bool)
 		if _, tree := obj.(runtime.Unstructured); obj != nil && !tree {
 			key.t = reflect.TypeOf(obj).Elem()
 		}
-		walk := &checking{data: data, text: unsafe.String(unsafe.SliceData(data), len(data))}
-		end := rootChecker(key)(walk, 0)
-		id = walk.id
+		end := -1
+		walkWith(func(m *memory) {
+			walk := &checking{data: data, text: unsafe.String(unsafe.SliceData(data), len(data)), memory: m}
+			end = rootChecker(key)(walk, 0)
+			id = walk.id
+		})
 		return end == len(data)
 	})
 	return id, way == Own
@@ -49,10 +52,11 @@ func (c Codec) Canonical(data []byte, obj runtime.Object) (id Identity, ok bool)
 
 // checking is one walk.
 type checking struct {
-	data  []byte
-	text  string // the same memory
-	depth int
-	id    Identity
+	data   []byte
+	text   string // the same memory
+	depth  int
+	id     Identity
+	memory *memory
 }
 
 // checker takes the index of a value's first byte, and returns the one after its last,
@@ -115,7 +119,7 @@ func structChecker(t reflect.Type, how order) checker {
 	}
 	lazy := d.(*lazyChecker)
 	return func(c *checking, i int) int {
-		lazy.once.Do(func() { lazy.fn = newStructChecker(lazy.t, lazy.how, nil) })
+		lazy.once.Do(func() { lazy.fn = remembering(newStructChecker(lazy.t, lazy.how, nil)) })
 		return lazy.fn(c, i)
 	}
 }
@@ -135,7 +139,9 @@ func newChecker(t reflect.Type, how order) checker {
 			}
 			return integerChecker(32)(c, i)
 		}
-	case reflect.TypeFor[metav1.FieldsV1](), reflect.TypeFor[runtime.RawExtension]():
+	case reflect.TypeFor[metav1.FieldsV1]():
+		return checkFields
+	case reflect.TypeFor[runtime.RawExtension]():
 		return checkRaw
 	}
 	if customDecoding(t) && t.Kind() != reflect.Pointer {

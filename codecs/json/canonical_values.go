@@ -32,6 +32,9 @@ func checkRaw(c *checking, i int) int {
 	return end
 }
 
+// checkFields is checkRaw for who owns which fields, which few managers say in a few ways.
+var checkFields = remembering(checkRaw)
+
 func checkScalar(c *checking, i int) int {
 	if c.at(i) == '"' {
 		return checkText(c, i)
