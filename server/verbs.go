@@ -34,7 +34,7 @@ func (s *Server) newVerbs(who access.Authentication) error {
 		Catalogue: c.Catalogue, Follow: s.Custom.Follow, Objects: s.objects, Answers: answering,
 		Writes: &writes.Writer{
 			Objects:   s.objects,
-			Owner:     ownership.New(ownership.Config{Schemas: s.Schemas, StandardOnly: c.StandardOwnership, Count: s.Metrics.Ownership, Log: c.Log}),
+			Owner:     ownership.New(ownership.Config{Schemas: s.Schemas, JSON: s.objects.Codec(), StandardOnly: c.StandardOwnership, Count: s.Metrics.Ownership, Log: c.Log}),
 			Patcher:   apply.New(apply.Config{StandardOnly: c.StandardMerge, Count: s.Metrics.StrategicMerge, Log: c.Log}),
 			Admission: admits, Authorizer: c.Authorizer, Clock: c.Clock, Log: c.Log, Changed: s.changed(), Apart: c.DeletesApart,
 		},

@@ -17,7 +17,7 @@ import (
 type waysOptions struct{ ownership, merge, json string }
 
 func (o *waysOptions) addTo(f *pflag.FlagSet) {
-	f.StringVar(&o.ownership, "apply-ownership", ownership.Planned, "how to compute who owns the fields of an object after a write: planned, by comparing objects in memory where that is possible, or standard, always with the library, for the case that the first is suspected of being wrong")
+	f.StringVar(&o.ownership, "apply-ownership", ownership.Planned, "how to compute who owns the fields of an object after a write, and to merge an apply of the same fields as before: planned, by comparing objects in memory where that is possible, or standard, always with the library, for the case that the first is suspected of being wrong")
 	f.StringVar(&o.merge, "strategic-merge", apply.Own, "how to apply strategic merge patches and merge patches: own, quicker, or standard, always with the library, which takes shorter lists")
 	f.StringVar(&o.json, "json-codec", json.Own.String(), "how to read and write objects as JSON: own, several times as fast, or standard, always with the packages that are its measure, for the case that the first is suspected of being wrong")
 }

@@ -11,19 +11,45 @@ import (
 
 // Apply merges a server-side apply patch (YAML or JSON) into live, or into nothing
 // where live is nil, and records manager as the owner of what it applied. The result
-// is neither defaulted nor validated; live is not changed.
+// is neither defaulted nor validated; live is not changed. Values in it may be parts of patch,
+// which must not change any more.
 //
 // Errors: 400 for a patch that is no object of r's kind; 409 with one cause a field
 // for fields that others own, unless force is set; 413 for what would take the library too
 // long; plain errors, 500 to clients, for fields that the kind does not have.
 func (m *FieldManager) Apply(r *kinds.Resource, sub string, live kinds.Object, patch []byte, manager string, force bool, now time.Time) (kinds.Object, error) {
-	tree, err := ReadTree(patch)
-	if err != nil {
-		return nil, err
+	tree, plain := quickTree(m.json, patch)
+	if plain && live != nil && m.planned != nil && r.HasGoType() {
+		a := application{resource: r, subresource: sub, live: live, tree: tree, body: patch, codec: m.json, manager: manager, now: now}
+		if obj, err := m.tryReapply(a); err == nil {
+			m.count(Planned)
+			return obj, nil
+		}
+	}
+	m.count(Standard)
+	if !plain {
+		var err error
+		if tree, err = ReadTree(patch); err != nil {
+			return nil, err
+		}
 	}
 	if live == nil {
 		live = r.New()
 	}
+	return m.standard.apply(r, sub, live, tree, manager, force, now)
+}
+
+// tryReapply asks the planned way.
+func (m *FieldManager) tryReapply(a application) (obj kinds.Object, err error) {
+	err = m.quickly(a.resource, a.live, func() error {
+		obj, err = m.planned.reapply(a)
+		return err
+	})
+	return obj, err
+}
+
+// apply merges tree into live.
+func (s *standard) apply(r *kinds.Resource, sub string, live kinds.Object, tree map[string]any, manager string, force bool, now time.Time) (kinds.Object, error) {
 	if err := checkFields(tree); err != nil {
 		return nil, err
 	}
@@ -34,7 +60,7 @@ func (m *FieldManager) Apply(r *kinds.Resource, sub string, live kinds.Object, p
 	if err := checkEntries(before); err != nil {
 		return nil, err
 	}
-	merger, err := m.standard.manager(r, sub)
+	merger, err := s.manager(r, sub)
 	if err != nil {
 		return nil, err
 	}

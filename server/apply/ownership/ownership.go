@@ -4,7 +4,10 @@
 //	writes -> FieldManager.AfterCreate, AfterUpdate    what every other write does to the record
 //	               |-> planned    quick: plans of package fieldset; frequent cases alone
 //	               `-> standard   the library (managedfields of apimachinery); every case
-//	writes -> FieldManager.Apply, ApplyScale           always the library
+//	writes -> FieldManager.Apply
+//	               |-> planned    an apply of just the fields that were applied before
+//	               `-> standard   every other
+//	writes -> FieldManager.ApplyScale                  always the library
 //
 // Both ways are behind one interface, tracker, and make the same of a write. The planned
 // one is asked first, unless Config says otherwise, and hands on what it is not made for:
@@ -28,6 +31,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	jsoncodec "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/apply/ownership/fieldset"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/schema"
@@ -44,6 +48,8 @@ const (
 type Config struct {
 	Schemas *schema.Schemas
 
+	// JSON reads what is applied. Without one, all of that goes the standard way.
+	JSON jsoncodec.Codec
 	// StandardOnly leaves everything to the library.
 	StandardOnly bool
 	// Count is told of each write which way it took: Planned, Standard or Failed. It may
@@ -56,6 +62,7 @@ type Config struct {
 // FieldManager keeps metadata.managedFields and merges server-side applies.
 type FieldManager struct {
 	schemas  *schema.Schemas
+	json     jsoncodec.Codec
 	planned  tracker // nil: not in use
 	standard *standard
 	failed   sync.Map // reflect.Type of objects that made planned panic -> bool
@@ -65,7 +72,7 @@ type FieldManager struct {
 
 // New makes a FieldManager for the kinds of the schemas' catalogue.
 func New(cfg Config) *FieldManager {
-	m := &FieldManager{schemas: cfg.Schemas, standard: &standard{schemas: cfg.Schemas}, count: cfg.Count, log: cfg.Log}
+	m := &FieldManager{schemas: cfg.Schemas, json: cfg.JSON, standard: &standard{schemas: cfg.Schemas}, count: cfg.Count, log: cfg.Log}
 	if !cfg.StandardOnly {
 		m.planned = &planned{schemas: cfg.Schemas}
 	}
@@ -78,9 +85,13 @@ func New(cfg Config) *FieldManager {
 	return m
 }
 
-// tracker computes the managed fields that an object has after a write which is no apply.
+// tracker computes the managed fields that an object has after a write, or
+// fieldset.ErrUnsupported for what it is not made for.
 type tracker interface {
+	// track is for writes that are no applies.
 	track(write) ([]metav1.ManagedFieldsEntry, error)
+	// reapply is for applies, and returns the merged object.
+	reapply(application) (kinds.Object, error)
 }
 
 // write is what there is to know of a write. The objects are of the resource's version and
@@ -156,21 +167,30 @@ func (m *FieldManager) track(w write) ([]metav1.ManagedFieldsEntry, error) {
 	return m.standard.track(w)
 }
 
-// tryPlanned asks the planned way, and turns a panic there into a case that is not
-// supported, for all objects of the type from now on.
+// tryPlanned asks the planned way.
 func (m *FieldManager) tryPlanned(w write) (entries []metav1.ManagedFieldsEntry, err error) {
-	t := reflect.TypeOf(w.new)
+	err = m.quickly(w.resource, w.new, func() error {
+		entries, err = m.planned.track(w)
+		return err
+	})
+	return entries, err
+}
+
+// quickly calls fn, which asks the planned way about an object of obj's type, and turns a
+// panic there into a case that is not supported, for all objects of the type from now on.
+func (m *FieldManager) quickly(r *kinds.Resource, obj kinds.Object, fn func() error) (err error) {
+	t := reflect.TypeOf(obj)
 	if _, failed := m.failed.Load(t); failed {
-		return nil, fieldset.ErrUnsupported
+		return fieldset.ErrUnsupported
 	}
 	defer func() {
 		if reason := recover(); reason != nil {
-			entries, err = nil, fieldset.ErrUnsupported
+			err = fieldset.ErrUnsupported
 			m.failed.Store(t, true)
 			m.count(Failed)
 			m.log.Error("the quick way to compute the owners of fields failed; the standard one is taken for such objects from now on",
-				"kind", w.resource.GVK().String(), "error", reason, "stack", string(debug.Stack()))
+				"kind", r.GVK().String(), "error", reason, "stack", string(debug.Stack()))
 		}
 	}()
-	return m.planned.track(w)
+	return fn()
 }

@@ -23,6 +23,11 @@ func (b *broken) track(write) ([]metav1.ManagedFieldsEntry, error) {
 	panic("no such field")
 }
 
+func (b *broken) reapply(application) (kinds.Object, error) {
+	b.asked++
+	panic("no such field")
+}
+
 // TestPanicLeadsToTheLibrary: a write survives a panic in the planned way, which then is not
 // asked about such objects again.
 func TestPanicLeadsToTheLibrary(t *testing.T) {

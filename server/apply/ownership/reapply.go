@@ -1,0 +1,165 @@
+package ownership
+
+import (
+	"bytes"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	jsoncodec "github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/server/apply/ownership/fieldset"
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+// application is what there is to know of a server-side apply onto an object that is there.
+type application struct {
+	resource    *kinds.Resource
+	subresource string
+	live        kinds.Object   // of the resource's version; not changed
+	tree        map[string]any // what is applied
+	body        []byte         // the same, as JSON
+	codec       jsoncodec.Codec
+	manager     string
+	now         time.Time
+}
+
+// lastApplied is the annotation in which client-side apply keeps what it applied. The library
+// takes it over, and keeps it in step, where kubectl applies.
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// reapply is for what controllers do all day: the manager applies just the fields that it applied
+// before, of which some have other values now. Nothing is to be removed then, and nobody
+// else loses a field, unless it has another owner; all that is left to do is to set values
+// and to note the time. Everything else is fieldset.ErrUnsupported.
+func (p *planned) reapply(a application) (kinds.Object, error) {
+	entries := a.live.GetManagedFields()
+	own := a.ownEntry(entries)
+	fields, ok := a.owned()
+	if own < 0 || !ok || !planEntries(entries, a.resource.APIVersion()) || a.manager == "kubectl" && a.live.GetAnnotations()[lastApplied] != "" {
+		return nil, fieldset.ErrUnsupported
+	}
+	want := a.resource.New()
+	if reflect.TypeOf(want) != reflect.TypeOf(a.live) || !a.codec.DecodeClean(a.body, want) {
+		return nil, fieldset.ErrUnsupported
+	}
+	live := reflect.ValueOf(a.live).Elem()
+	plan, err := p.plans.Of(p.schemas, live.Type(), resetFields(a.resource, a.subresource))
+	if err != nil {
+		return nil, err
+	}
+	merged := a.live.DeepCopyObject().(kinds.Object)
+	merged.GetObjectKind().SetGroupVersionKind(a.resource.GVK())
+	memory := fieldset.NewMemory()
+	defer memory.Release()
+	named, err := plan.Overlay(memory, fields, reflect.ValueOf(merged).Elem(), reflect.ValueOf(want).Elem())
+	if err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(named.Append(make([]byte, 0, len(entries[own].FieldsV1.Raw))), entries[own].FieldsV1.Raw) {
+		return nil, fieldset.ErrUnsupported
+	}
+	changes, err := plan.Changes(memory, live, reflect.ValueOf(merged).Elem())
+	if err != nil || len(changes) == 0 {
+		return merged, err
+	}
+	if err := unshared(entries, own, changes, memory); err != nil {
+		return nil, err
+	}
+	after := slices.Clone(entries)
+	after[own].Time = timestamp(a.now)
+	slices.SortFunc(after, compareEntries)
+	merged.SetManagedFields(after)
+	return merged, nil
+}
+
+// ownEntry is which entry says what the manager applied last; -1 if none does.
+func (a *application) ownEntry(entries []metav1.ManagedFieldsEntry) int {
+	return slices.IndexFunc(entries, func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == a.manager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == a.subresource
+	})
+}
+
+// owned is what is applied without that which says what it is applied to; ok is false unless
+// that is the live object.
+func (a *application) owned() (fields map[string]any, ok bool) {
+	metadata, ok := a.tree["metadata"].(map[string]any)
+	if !ok || a.tree["kind"] != a.resource.Kind || a.tree["apiVersion"] != a.resource.APIVersion() {
+		return nil, false
+	}
+	if ns, given := metadata["namespace"]; metadata["name"] != a.live.GetName() || given && ns != a.live.GetNamespace() {
+		return nil, false
+	}
+	fields, metadata = maps.Clone(a.tree), maps.Clone(metadata)
+	delete(fields, "kind")
+	delete(fields, "apiVersion")
+	delete(metadata, "name")
+	delete(metadata, "namespace")
+	if fields["metadata"] = metadata; len(metadata) == 0 {
+		delete(fields, "metadata")
+	}
+	return fields, true
+}
+
+// unshared says by its error that a change is to what somebody else owns as well, a conflict.
+func unshared(entries []metav1.ManagedFieldsEntry, own int, changes fieldset.Set, memory *fieldset.Memory) error {
+	for i := range entries {
+		if i == own || !changes.MayMention(entries[i].FieldsV1.Raw) {
+			continue
+		}
+		set, err := fieldset.Parse(entries[i].FieldsV1.Raw, memory)
+		if err != nil {
+			return err
+		}
+		if set.Remove(changes) {
+			return fieldset.ErrUnsupported
+		}
+	}
+	return nil
+}
+
+// maxPlainKey is how long a name may be for the reader of YAML, and a bit less.
+const maxPlainKey = 1000
+
+// quickTree reads the body of an apply where it is JSON that the reader of YAML takes for
+// the same: printable ASCII without escapes of slashes or of what is not Latin, and numbers that are
+// integers.
+func quickTree(codec jsoncodec.Codec, body []byte) (map[string]any, bool) {
+	if len(body) == 0 || body[0] != '{' || bytes.Contains(body, []byte(`\/`)) || bytes.Count(body, []byte(`\u`)) != bytes.Count(body, []byte(`\u00`)) {
+		return nil, false
+	}
+	for _, c := range body {
+		if (c < 0x20 || c > 0x7e) && c != '\n' {
+			return nil, false
+		}
+	}
+	u := &unstructured.Unstructured{}
+	if !codec.DecodeClean(body, u) || !plainTree(u.Object) {
+		return nil, false
+	}
+	return u.Object, true
+}
+
+// plainTree says that a value has no numbers with fractions and no long names.
+func plainTree(v any) bool {
+	switch v := v.(type) {
+	case float64:
+		return false
+	case map[string]any:
+		for k, item := range v {
+			if len(k) > maxPlainKey || !plainTree(item) {
+				return false
+			}
+		}
+	case []any:
+		for _, item := range v {
+			if !plainTree(item) {
+				return false
+			}
+		}
+	}
+	return true
+}
