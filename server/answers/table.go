@@ -141,8 +141,12 @@ func (f *tableForm) head(dst []byte, p *objects.Page, defined bool) ([]byte, err
 // Prepare implements Form: items are put in the order of their kind's rows.
 func (f *tableForm) Prepare(p *objects.Page) (int, error) {
 	for _, it := range p.Items {
-		if _, err := f.row(it); err != nil {
-			return 0, err
+		// A row of an object of a built-in kind that can be read can be made, too: not now, as
+		// there may be a million of them.
+		if it.Corrupt != nil || !f.r.HasGoType() || f.r.LoadMayFail() || !objects.Clean(f.r, it) {
+			if _, err := f.row(it); err != nil {
+				return 0, err
+			}
 		}
 		if f.include == table.None || objects.Clean(f.r, it) {
 			continue

@@ -52,10 +52,10 @@ func (it *Item) plain() *body {
 		return b
 	}
 	made := &body{data: b.line(make([]byte, 0, b.size+1)), message: b.message}
-	if again && b.with.packer.room() {
+	if again && it.home.plain.room() {
 		made.forms.Store(b.forms.Load()) // one of them may be in the making right now, from what is read here
 		if it.body.CompareAndSwap(b, made) {
-			b.with.packer.grow(len(made.data))
+			it.home.plain.grow(len(made.data))
 		}
 	}
 	return made
@@ -144,7 +144,7 @@ func (it *Item) Meta() *Meta {
 	if !b.packed() {
 		return it.metaOf(b)
 	}
-	if m := b.unpackMeta(); m.storage == it.storage.Load() {
+	if m := b.unpackMeta(); m.storage == it.home.storage.Load() {
 		return m
 	}
 	return it.metaOf(it.plain())
@@ -152,7 +152,7 @@ func (it *Item) Meta() *Meta {
 
 // metaOf is the metadata of the item as a plain body has it.
 func (it *Item) metaOf(b *body) *Meta {
-	st := it.storage.Load()
+	st := it.home.storage.Load()
 	if m := b.meta.Load(); m != nil && m.storage == st {
 		return m
 	}

@@ -104,7 +104,7 @@ func (c *Cache) resource(key string) *resource {
 	s := newResource(key, c.storageOf(key), c.base, eventLogBounds{
 		count: c.cfg.RingEvents, bytes: c.cfg.RingBytes, age: int64(c.cfg.RingAge / time.Second),
 	})
-	s.cache, s.packer.plain = c, &c.plain
+	s.cache, s.plain = c, &c.plain
 	c.resources.Store(key, s)
 	return s
 }
@@ -312,7 +312,7 @@ func (c *Cache) Run(ctx context.Context) error {
 	defer shed.Stop()
 	pack := time.NewTicker(time.Second)
 	defer pack.Stop()
-	weigh := time.NewTicker(time.Minute)
+	weigh := time.NewTicker(20 * time.Second)
 	defer weigh.Stop()
 	if c.plain.filling() { // by what was loaded first
 		c.Pack(ctx)

@@ -44,7 +44,7 @@ func (s *resource) resource() *kinds.Resource {
 
 // read makes an item of a row as it lies in the table.
 func (s *resource) read(row *sqlstore.Row, room []byte) *Item {
-	it := bareItem(row, &s.storage)
+	it := bareItem(row, &s.home)
 	if !s.internal {
 		it.judge(s.cache.cfg.JSON, s.resource(), row, room)
 	}

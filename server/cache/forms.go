@@ -11,6 +11,7 @@ func (it *Item) Form(key FormKey, make func(*Item) (any, error)) (any, error) {
 	f.once.Do(func() {
 		f.value, f.err = make(it)
 		f.done.Store(true)
+		it.home.plain.grow(f.size())
 	})
 	it.use() // last: reading the item to make a form is no second use
 	return f.value, f.err

@@ -22,11 +22,17 @@ type Item struct {
 	Corrupt   error // why the stored value cannot be read
 	Sealed    bool  // it is because it cannot be decrypted: JSON is what lies in the table
 
-	older   bool
-	used    atomic.Bool // since it was last looked at for packing
-	head    int32
-	storage *atomic.Pointer[kinds.Storage]
-	body    atomic.Pointer[body]
+	older bool
+	used  atomic.Bool // since it was last looked at for packing
+	head  int32
+	home  *home
+	body  atomic.Pointer[body]
+}
+
+// home is what the items of a storage share.
+type home struct {
+	storage atomic.Pointer[kinds.Storage] // nil while the catalogue does not know the key
+	plain   *plainBytes                   // nil: nobody counts
 }
 
 // Form names a kept wire form of an item.
@@ -84,16 +90,16 @@ func NewOwnItem(row *sqlstore.Row, storage *kinds.Storage) *Item {
 }
 
 func own(row *sqlstore.Row, storage *kinds.Storage) *Item {
-	ptr := new(atomic.Pointer[kinds.Storage])
-	ptr.Store(storage)
-	return bareItem(row, ptr)
+	at := new(home)
+	at.storage.Store(storage)
+	return bareItem(row, at)
 }
 
 // Internal says that rows of this storage key are the server's own, not API objects.
 func Internal(storage string) bool { return len(storage) > 0 && storage[0] == '~' }
 
 // bareItem has a row's bytes as they are.
-func bareItem(row *sqlstore.Row, storage *atomic.Pointer[kinds.Storage]) *Item {
+func bareItem(row *sqlstore.Row, at *home) *Item {
 	// The key's strings may be parts of a whole request body. Few namespaces hold
 	// many objects, so those are shared.
 	it := &Item{
@@ -101,7 +107,7 @@ func bareItem(row *sqlstore.Row, storage *atomic.Pointer[kinds.Storage]) *Item {
 		Name:      strings.Clone(row.Key.Name),
 		Revision:  row.Revision,
 		Created:   row.Created,
-		storage:   storage,
+		home:      at,
 		older:     row.Deleted,
 	}
 	it.body.Store(&body{data: row.Value, bare: true})
@@ -135,7 +141,7 @@ func (it *Item) trust(value, room []byte) {
 func (it *Item) at(revision int64) *Item {
 	out := &Item{
 		Namespace: it.Namespace, Name: it.Name, Revision: revision, Created: it.Created,
-		Corrupt: it.Corrupt, Sealed: it.Sealed, storage: it.storage, older: true,
+		Corrupt: it.Corrupt, Sealed: it.Sealed, home: it.home, older: true,
 	}
 	data := it.JSON()
 	if it.Corrupt == nil && it.head != 0 {

@@ -75,9 +75,9 @@ func (s *resource) item(row *sqlstore.Row, lent *lentRoom, look func(*Item)) *It
 		return it
 	}
 	of := s.packer.known()
-	if of == nil || s.packer.room() {
+	if of == nil || s.plain.room() {
 		it = s.read(row, nil)
-		s.packer.grow(it.Size())
+		s.plain.grow(it.Size())
 		look(it)
 	} else {
 		lent.line = slices.Grow(lent.line[:0], len(row.Value)+64)

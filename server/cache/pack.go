@@ -118,7 +118,7 @@ const learnFrom = 500
 // learn finds out what the objects of a resource look like, while they are loaded and there
 // is no room for all.
 func (s *resource) learn(items []*Item) {
-	if !s.internal && len(items) >= learnFrom && s.packer.plain.most >= 0 && !s.packer.room() && s.packer.known() == nil {
+	if !s.internal && len(items) >= learnFrom && !s.plain.room() && s.packer.known() == nil {
 		s.packer.shapeOf(s.storage.Load(), len(items), func(i int) *Item { return items[i] })
 	}
 }

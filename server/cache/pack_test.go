@@ -171,6 +171,24 @@ func TestPackingAndForms(t *testing.T) {
 	}
 }
 
+// TestFormsCount: what is made of objects takes room as they do, at once and not only in the next
+// round.
+func TestFormsCount(t *testing.T) {
+	c, _ := packedPods(t, 1200, 1<<20)
+	pack(t, c)
+	before, made := c.PlainBytes(), int64(0)
+	for _, it := range all(c)[:100] {
+		form, err := it.Bytes(cache.FormKey{Form: cache.FormProtobuf}, func(it *cache.Item) ([]byte, error) { return it.Peek(), nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		made += int64(len(form))
+	}
+	if grown := c.PlainBytes() - before; grown != made {
+		t.Errorf("%d bytes more are counted, not %d", grown, made)
+	}
+}
+
 // TestFormsOfWhatIsUnpackedMeanwhile: what makes a form reads the item, which may be unpacked for
 // good by that; the form is kept all the same.
 func TestFormsOfWhatIsUnpackedMeanwhile(t *testing.T) {

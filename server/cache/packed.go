@@ -10,7 +10,6 @@ import (
 
 // shape is what the packed objects of a storage are packed with.
 type shape struct {
-	packer  *packer
 	storage *kinds.Storage // whose fields lie in the metadata
 	objects *packing
 }

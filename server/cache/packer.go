@@ -25,13 +25,19 @@ func (p *plainBytes) crowded() bool {
 	return p.most >= 0 && p.taken() > p.most && p.grown.Load() > p.most/16
 }
 
-// filling says whether what was made of objects, which nobody counts, may have made it so.
+// filling says whether a round would find something, where most is not read any more.
 func (p *plainBytes) filling() bool { return p.most >= 0 && p.taken() > p.most/4 }
+
+// room says whether more may stay as it is, and grow that it does.
+func (p *plainBytes) room() bool { return p == nil || p.most < 0 || p.taken() < p.most }
+func (p *plainBytes) grow(n int) {
+	if p != nil {
+		p.grown.Add(int64(n))
+	}
+}
 
 // packer packs the objects of one storage.
 type packer struct {
-	plain *plainBytes
-
 	mu       sync.Mutex
 	shape    *shape
 	objects  learned
@@ -40,9 +46,6 @@ type packer struct {
 	samples  [][]byte // Protobuf forms of which a dictionary will be made
 	seen     int      // of how many they were taken
 }
-
-func (p *packer) room() bool { return p.plain.most < 0 || p.plain.taken() < p.plain.most }
-func (p *packer) grow(n int) { p.plain.grown.Add(int64(n)) }
 
 // learned is how the bytes of one form are packed: by what dictionary, and how well.
 type learned struct {
@@ -116,7 +119,7 @@ func (p *packer) shapeOf(storage *kinds.Storage, n int, at func(i int) *Item) *s
 		return nil
 	}
 	if p.shape == nil || p.shape.objects != with || p.shape.storage != storage {
-		p.shape = &shape{packer: p, storage: storage, objects: with}
+		p.shape = &shape{storage: storage, objects: with}
 	}
 	return p.shape
 }
@@ -236,14 +239,17 @@ func (b *body) plainSize() (n int) {
 		n = len(b.data)
 	}
 	for f := b.forms.Load(); f != nil; f = f.next {
-		if !f.done.Load() {
-			continue
-		}
-		if raw, ok := f.value.([]byte); ok {
-			n += len(raw)
-		} else {
-			n += otherForm
+		if f.done.Load() {
+			n += f.size()
 		}
 	}
 	return n
+}
+
+// size is about what a form takes that is done.
+func (f *form[K]) size() int {
+	if raw, ok := f.value.([]byte); ok {
+		return len(raw)
+	}
+	return otherForm
 }

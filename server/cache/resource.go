@@ -13,11 +13,12 @@ import (
 // resource is the objects of one storage in memory: the live items, their index, the recent events,
 // and the watchers. Apply is its only writer; readers take what it has published.
 type resource struct {
+	home
+
 	cache    *Cache
 	key      string
 	internal bool
-	storage  atomic.Pointer[kinds.Storage] // nil while the catalogue does not know the key
-	keys     atomic.Pointer[[]string]      // posting keys of its fields, "" where there is no index
+	keys     atomic.Pointer[[]string] // posting keys of its fields, "" where there is no index
 
 	published atomic.Pointer[state]
 	wantIndex atomic.Bool // labels are indexed, or about to be
@@ -196,12 +197,12 @@ func (s *resource) applied(changes []*sqlstore.Change, now int64) *fanOut {
 func (s *resource) take(ch *sqlstore.Change, now int64) *Event {
 	var it *Item
 	if ch.Aux != nil && !s.internal && ch.Unopened == nil { // this process wrote it
-		it = bareItem(&ch.Row, &s.storage)
+		it = bareItem(&ch.Row, &s.home)
 		it.trust(ch.Value, nil)
 	} else {
 		it = s.read(&ch.Row, nil)
 	}
-	s.packer.grow(it.Size())
+	s.plain.grow(it.Size())
 	old, _ := s.items.Get(it)
 	e := &Event{Type: Modified, Item: it, Prev: old, at: now}
 	if pending, ok := ch.Aux.(*Pending); ok && pending != nil {

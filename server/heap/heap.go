@@ -3,10 +3,10 @@
 //
 // The runtime's rule, as much garbage as there are live bytes, is wrong at both
 // ends for a server that keeps its objects in memory: with few objects it collects
-// many times a second under load, with many it holds twice what it needs. A collection
-// costs what has pointers in it, and packed objects have none: so under load there
-// may be as much garbage as the collector has to look through, an eighth of what lives
-// if that is more, and a floor for those with little; when the load has gone, half of it.
+// many times a second under load, with many it holds twice what it needs. So under
+// load there is a floor of headroom, and beyond it half of what lives. When the load
+// has gone, an eighth of that is enough, or half of what the collector has to look through,
+// if that is more: packed objects have no pointers.
 // What lies about once nothing happens is collected then, and memory that is free goes
 // back to the system: the runtime would wait minutes, and thousands of idle watches keep the
 // stacks that they grew at their beginning. Loaded does so after what a start leaves
@@ -30,8 +30,9 @@ import (
 
 const (
 	look      = time.Second
-	busyFrom  = 2  // collections between two looks that mean load
-	calmAfter = 30 // looks without load after which it has gone
+	busyFrom  = 2    // collections between two looks that mean load
+	busyTime  = 0.05 // seconds of processor time for collections that do
+	calmAfter = 30   // looks without load after which it has gone
 
 	tidyAfter = 3       // looks with next to nothing allocated after which garbage is collected
 	little    = 1 << 20 // bytes between two looks that are next to nothing
@@ -45,6 +46,7 @@ const (
 	liveBytes   = "/gc/heap/live:bytes"
 	scanBytes   = "/gc/scan/heap:bytes"
 	collections = "/gc/cycles/total:gc-cycles"
+	spentTime   = "/cpu/classes/gc/total:cpu-seconds"
 	objectBytes = "/memory/classes/heap/objects:bytes"
 	freeBytes   = "/memory/classes/heap/free:bytes"
 )
@@ -52,33 +54,39 @@ const (
 // Percent is what GOGC should be for a number of live bytes, of which the collector looks
 // through some.
 func Percent(live, scanned uint64, busy bool) int {
-	room := max(headroom, scanned, live/8)
-	switch {
-	case busy:
-	case live <= small:
-		return 100
-	default:
-		room /= 2
+	room := max(headroom, live/2)
+	if !busy {
+		if live <= small {
+			return 100
+		}
+		room = max(headroom/2, live/8, scanned/2)
 	}
 	return int(min(room*100/max(live, 1), 1000))
 }
 
-// usage is what the runtime says of the heap, in bytes, and how often it was collected.
-type usage struct{ live, scanned, collections, objects, free uint64 }
+// usage is what the runtime says of the heap, in bytes, how often it was collected, and what
+// that took, in seconds of processor time.
+type usage struct {
+	live, scanned, collections, objects, free uint64
+
+	spent float64
+}
 
 func measure() (u usage) {
 	into := [...]struct {
 		name string
 		to   *uint64
 	}{{liveBytes, &u.live}, {scanBytes, &u.scanned}, {collections, &u.collections}, {objectBytes, &u.objects}, {freeBytes, &u.free}}
-	var samples [len(into)]metrics.Sample
+	var samples [len(into) + 1]metrics.Sample
 	for i := range into {
 		samples[i].Name = into[i].name
 	}
+	samples[len(into)].Name = spentTime
 	metrics.Read(samples[:])
 	for i := range into {
 		*into[i].to = samples[i].Value.Uint64()
 	}
+	u.spent = samples[len(into)].Value.Float64()
 	return u
 }
 
@@ -105,7 +113,7 @@ func Run(ctx context.Context) error {
 	now := 100
 	defer debug.SetGCPercent(debug.SetGCPercent(now))
 	u := measure()
-	before := u.collections
+	before := u
 	tick := time.NewTicker(look)
 	defer tick.Stop()
 	calm := calmAfter
@@ -124,17 +132,17 @@ func Run(ctx context.Context) error {
 		case <-tick.C:
 		}
 		u = measure()
-		cycles := u.collections - before
-		before = u.collections
+		cycles, spent := u.collections-before.collections, u.spent-before.spent
+		before = u
 		calm = min(calm+1, calmAfter)
 		// Load that is felt at a roomy setting is load at a narrow one too.
-		if cycles >= busyFrom || cycles > 0 && calm < calmAfter {
+		if cycles >= busyFrom || spent >= busyTime || cycles > 0 && calm < calmAfter {
 			calm = 0
 		}
 		if t.due(u, cycles) {
 			debug.FreeOSMemory()
 			u = measure()
-			before = u.collections
+			before = u
 		}
 		leaves.look(t.quiet)
 	}

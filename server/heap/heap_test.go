@@ -19,16 +19,16 @@ func TestPercent(t *testing.T) {
 	}{
 		{0, 0, false, 100},
 		{32 * mb, 32 * mb, false, 100},
-		{40 * mb, 40 * mb, false, 50},
-		{160 * mb, 20 * mb, false, 10},
+		{40 * mb, 10 * mb, false, 40},
+		{160 * mb, 20 * mb, false, 12},
+		{160 * mb, 160 * mb, false, 50},
+		{4096 * mb, 64 * mb, false, 12}, // next to all of it is packed
+		{4096 * mb, 2048 * mb, false, 25},
 		{0, 0, true, 1000},
 		{8 * mb, 8 * mb, true, 400},
 		{32 * mb, 8 * mb, true, 100},
-		{96 * mb, 96 * mb, true, 100},
-		{96 * mb, 48 * mb, true, 50},
-		{4096 * mb, 64 * mb, true, 12}, // next to all of it is packed
-		{4096 * mb, 1024 * mb, true, 25},
-		{4096 * mb, 1024 * mb, false, 12},
+		{96 * mb, 96 * mb, true, 50},
+		{4096 * mb, 64 * mb, true, 50},
 	} {
 		if got := heap.Percent(c.live, c.scanned, c.busy); got != c.want {
 			t.Errorf("%d live, %d of it scanned, busy %v: %d, want %d", c.live, c.scanned, c.busy, got, c.want)
