@@ -2,7 +2,6 @@ package cache
 
 import (
 	"encoding/binary"
-	"maps"
 	"slices"
 	"unique"
 
@@ -24,8 +23,15 @@ func newLabelSet(set labels.Set) labelSet {
 	if len(set) == 0 {
 		return noLabels
 	}
-	var text []byte
-	for _, key := range slices.Sorted(maps.Keys(set)) {
+	var few [8]string // most objects have fewer, and there is one set for each that is loaded
+	keys := few[:0]
+	for key := range set {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	var room [256]byte
+	text := room[:0]
+	for _, key := range keys {
 		text = appendText(appendText(text, key), set[key])
 	}
 	return labelSet{unique.Make(string(text))}
