@@ -3,7 +3,7 @@
 // reads it measures a plain Go TLS server that sends the same bytes from memory:
 // the ratio is the distance from the limit.
 //
-//	go run ./e2e/bench [-store URL] [-seconds N] [-pairs N] [-objects N] [-history N] [-seed FILE] [-run REGEXP] [-only REGEXP] [-http2]
+//	go run ./e2e/bench [-store URL] [-seconds N] [-pairs N] [-objects N] [-history N] [-kinds N] [-seed FILE] [-run REGEXP] [-only REGEXP] [-http2]
 //	go run ./e2e/bench -scale [-objects N] [-seed FILE] [-number N] [-churn N]
 //	go run ./e2e/bench -against [NAME@]URL[=TOKEN or kubeconfig],...
 //	go run ./e2e/bench ... [-record FILE] [-plots DIR]; go run ./e2e/bench -plots DIR FILE...
@@ -43,6 +43,7 @@ type env struct {
 	pairs   int
 	objects int
 	history int
+	kinds   int
 	churn   float64
 	only    *regexp.Regexp
 	seed    string
@@ -76,6 +77,7 @@ var measurements = []measurement{
 	{"apply", measureApply},
 	{"fanout", measureFanOut},
 	{"watchers", measureWatchers},
+	{"crds", measureCRDs},
 	{"compaction", measureCompaction},
 	{"past", measurePast},
 	{"elephant", measureElephant},
@@ -99,6 +101,7 @@ func main() {
 	flag.IntVar(&e.pairs, "pairs", 3, "how often mice are measured, alone and beside elephants, and each thing of -scale and -against; medians are told")
 	flag.IntVar(&e.objects, "objects", 10000, "how many objects compaction works on, how many dependents the garbage collector deletes, and, by default 1000000, how many Pods -scale has")
 	flag.IntVar(&e.history, "history", 10, "how many past versions each of them has; of how many nodes a week is weighed")
+	flag.IntVar(&e.kinds, "kinds", 200, "how many CustomResourceDefinitions crds installs")
 	flag.Float64Var(&e.churn, "churn", 2, "how often each Pod is written in the month that -scale simulates")
 	flag.StringVar(&e.seed, "seed", "", "file that is made if it does not exist, and used again: the SQLite file that compaction starts from, as -objects and -history say then; the backup that -scale restores")
 	flag.Uint64Var(&e.number, "number", 1, "what the names, addresses and digests of the cluster of -scale follow from")
