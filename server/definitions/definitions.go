@@ -22,7 +22,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 
-	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/follow"
 	"github.com/rowlock/rowlock/server/kinds"
@@ -40,6 +39,7 @@ type Follower struct {
 	log       *slog.Logger
 	cache     *cache.Cache
 	follower  *follow.Follower
+	kept      *custom.Kept
 
 	stale atomic.Bool // known has changed since the catalogue was set
 
@@ -50,9 +50,16 @@ type Follower struct {
 
 // served is one definition that is established.
 type served struct {
-	crd   *apiextensionsv1.CustomResourceDefinition
-	since int64
+	crd     *apiextensionsv1.CustomResourceDefinition // without schemas
+	digests digests
+	item    atomic.Pointer[cache.Item] // whose text has the schemas; kept, however the cache packs it
+	since   int64
 	*custom.Definition
+}
+
+// schema reads a version from the text.
+func (s *served) schema(name string) (*apiextensionsv1.CustomResourceDefinitionVersion, int, error) {
+	return readVersion(s.item.Load().Peek(), name)
 }
 
 // New makes a follower of the definitions in c. The catalogue holds the built-in
@@ -61,7 +68,7 @@ type served struct {
 func New(catalogue *kinds.Catalogue, c *cache.Cache, converter func(*apiextensionsv1.CustomResourceDefinition) custom.Converter, log *slog.Logger) *Follower {
 	f := &Follower{
 		catalogue: catalogue, builtin: catalogue.Known(), converter: converter, log: log, cache: c,
-		known: map[string]*served{}, set: map[string]*served{},
+		known: map[string]*served{}, set: map[string]*served{}, kept: custom.NewKept(),
 	}
 	f.follower = follow.New(c, f.reset, follow.Kind{Storage: Storage, Set: f.take, Delete: func(_, name string) { f.forget(name) }})
 	return f
@@ -88,8 +95,12 @@ func (f *Follower) Follow() {
 	}
 }
 
-// Run follows definitions that nobody asks for until ctx ends.
+// Run follows definitions that nobody asks for, and drops what was compiled of them and is idle,
+// until ctx ends.
 func (f *Follower) Run(ctx context.Context) error {
+	var sweeper sync.WaitGroup
+	defer sweeper.Wait()
+	sweeper.Go(func() { f.kept.Run(ctx) })
 	for ctx.Err() == nil {
 		f.run(ctx)
 	}
@@ -150,8 +161,7 @@ func (f *Follower) forget(name string) {
 
 // take takes a definition that is new or has changed.
 func (f *Follower) take(item *cache.Item) {
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	_, err := f.cache.JSON().Decode(item.JSON(), crd, codecs.Ignore)
+	crd, digests, err := read(f.cache.JSON(), item.Peek())
 	if err != nil || !custom.Established(crd) {
 		if err != nil {
 			f.log.Error("a definition cannot be read", "name", item.Name, "error", err)
@@ -165,28 +175,39 @@ func (f *Follower) take(item *cache.Item) {
 		return
 	}
 	old := f.known[item.Name]
-	if old != nil && same(old.crd, crd) {
+	if old != nil && same(old.crd, crd) && maps.Equal(old.digests, digests) {
+		old.item.Store(item) // the old one may go
 		return
 	}
 	since := item.Revision
-	if old != nil && old.crd.UID == crd.UID && custom.StoredAlike(old.crd, crd) {
+	if old != nil && old.crd.UID == crd.UID && storedAlike(old, crd, digests) {
 		since = old.since
 	}
 	var converter custom.Converter
 	if f.converter != nil {
 		converter = f.converter(crd)
 	}
-	definition, err := custom.New(crd, since, converter)
+	now := &served{crd: crd, digests: digests, since: since}
+	now.item.Store(item)
+	now.Definition, err = custom.From(crd, since, converter, custom.Source{Read: now.schema, Kept: f.kept})
 	if err != nil {
 		f.log.Error("a definition cannot be served", "name", item.Name, "error", err)
 		f.forget(item.Name)
 		return
 	}
-	f.known[item.Name] = &served{crd: crd, since: since, Definition: definition}
+	f.known[item.Name] = now
 	f.stale.Store(true)
 }
 
-// same says whether two states of a definition are served in the same way.
+// storedAlike says whether objects of two states of a definition are stored alike, so that what
+// was stored for one needs no second look for the other.
+func storedAlike(old *served, crd *apiextensionsv1.CustomResourceDefinition, now digests) bool {
+	x, y := custom.Stored(old.crd), custom.Stored(crd)
+	return x != nil && y != nil && x.Name == y.Name && old.crd.Spec.PreserveUnknownFields == crd.Spec.PreserveUnknownFields &&
+		old.crd.Status.AcceptedNames.Kind == crd.Status.AcceptedNames.Kind && old.digests[x.Name] == now[y.Name]
+}
+
+// same says whether two states of a definition are served in the same way, but for schemas.
 func same(a, b *apiextensionsv1.CustomResourceDefinition) bool {
 	return a.UID == b.UID && a.Generation == b.Generation && custom.Ending(a) == custom.Ending(b) &&
 		equality.Semantic.DeepEqual(a.Status.AcceptedNames, b.Status.AcceptedNames) && equality.Semantic.DeepEqual(a.Spec, b.Spec)
@@ -220,7 +241,7 @@ func (f *Follower) OpenAPI(r *kinds.Resource) json.RawMessage {
 	if !ok {
 		return nil
 	}
-	text, err := v.Schema.OpenAPI()
+	text, err := v.OpenAPI()
 	if err != nil {
 		f.log.Error("a custom kind cannot be described", "kind", r.GVK().String(), "error", err)
 		return nil

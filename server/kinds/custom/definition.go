@@ -11,13 +11,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/rowlock/rowlock/server/kinds"
@@ -58,22 +55,42 @@ func isTrue(crd *apiextensionsv1.CustomResourceDefinition, t apiextensionsv1.Cus
 	})
 }
 
-// New makes a definition. What was stored after the revision since is taken to be as
-// the stored version's schema says now. A nil converter changes nothing but the
-// version that an object says it is of. crd must not change any more.
+// Source is where the schemas of a definition are read, each when it is needed.
+type Source struct {
+	// Read gives a version with its schema, and how many bytes of text that has.
+	Read func(version string) (v *apiextensionsv1.CustomResourceDefinitionVersion, size int, err error)
+	Kept *Kept // bounds what is kept of them compiled; nil: all is kept
+}
+
+// New makes a definition whose schemas are read at once. What was stored after the revision
+// since is taken to be as the stored version's schema says now. A nil converter changes nothing
+// but the version that an object says it is of. crd must not change any more.
 func New(crd *apiextensionsv1.CustomResourceDefinition, since int64, converter Converter) (*Definition, error) {
+	versions := map[string]*apiextensionsv1.CustomResourceDefinitionVersion{}
+	for i := range crd.Spec.Versions {
+		v := &crd.Spec.Versions[i]
+		if _, err := structural.New(v, crd.Spec.PreserveUnknownFields); err != nil {
+			return nil, fmt.Errorf("schema of version %s: %w", v.Name, err)
+		}
+		versions[v.Name] = v
+	}
+	return From(crd, since, converter, Source{Read: func(name string) (*apiextensionsv1.CustomResourceDefinitionVersion, int, error) {
+		return versions[name], 0, nil
+	}})
+}
+
+// From is New for a definition whose schemas are read where they are needed; those in crd are
+// not looked at. Where one cannot be read then, writes of objects fail.
+func From(crd *apiextensionsv1.CustomResourceDefinition, since int64, converter Converter, schemas Source) (*Definition, error) {
 	d := &Definition{
 		spec: &crd.Spec, names: &crd.Status.AcceptedNames, versions: map[string]*Version{},
 		ending: Ending(crd), converter: converter,
 	}
 	for i := range crd.Spec.Versions {
 		v := &crd.Spec.Versions[i]
-		s, err := structural.New(v, crd.Spec.PreserveUnknownFields)
-		if err != nil {
-			return nil, fmt.Errorf("schema of version %s: %w", v.Name, err)
-		}
-		made := &Version{Schema: s, of: d, spec: v, gvk: schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: d.names.Kind}, since: math.MaxInt64}
-		made.Merging = sync.OnceValues(func() (managedfields.TypeConverter, error) { return s.TypeConverter(made.gvk) })
+		made := &Version{of: d, spec: v, gvk: schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: d.names.Kind}, since: math.MaxInt64}
+		made.kept = schemas.Kept
+		made.read = func() (*apiextensionsv1.CustomResourceDefinitionVersion, int, error) { return schemas.Read(v.Name) }
 		d.versions[v.Name] = made
 		if v.Storage {
 			d.storage, made.since = made, since
@@ -88,15 +105,8 @@ func New(crd *apiextensionsv1.CustomResourceDefinition, since int64, converter C
 	return d, nil
 }
 
-// StoredAlike says whether objects of two states of a definition are stored alike, so
-// that what was stored for one needs no second look for the other.
-func StoredAlike(a, b *apiextensionsv1.CustomResourceDefinition) bool {
-	x, y := stored(a), stored(b)
-	return x != nil && y != nil && x.Name == y.Name && a.Spec.PreserveUnknownFields == b.Spec.PreserveUnknownFields &&
-		a.Status.AcceptedNames.Kind == b.Status.AcceptedNames.Kind && equality.Semantic.DeepEqual(x.Schema, y.Schema)
-}
-
-func stored(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinitionVersion {
+// Stored is the version that objects are stored in, or nil.
+func Stored(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinitionVersion {
 	for i := range crd.Spec.Versions {
 		if crd.Spec.Versions[i].Storage {
 			return &crd.Spec.Versions[i]

@@ -29,10 +29,10 @@ var metaRules = kinds.MetaRules{Updates: 1, AnyFinalizer: true}
 func (v *Version) strategy() kinds.Strategy {
 	s := kinds.Strategy{
 		Meta:    &metaRules,
-		Default: func(obj kinds.Object) { v.Schema.Default(tree(obj)) },
+		Default: func(obj kinds.Object) { v.Schema().Default(tree(obj)) },
 		// A status that was dropped may have a default, as anybody who reads what is
 		// stored would find.
-		Complete: func(obj kinds.Object) { v.Schema.Default(tree(obj)) },
+		Complete: func(obj kinds.Object) { v.Schema().Default(tree(obj)) },
 		PrepareForCreate: func(_ context.Context, obj kinds.Object) {
 			if v.hasStatus() {
 				delete(tree(obj), "status")
@@ -49,13 +49,13 @@ func (v *Version) strategy() kinds.Strategy {
 			if errs := v.validateType(obj); len(errs) > 0 {
 				return errs
 			}
-			return v.Schema.Validate(ctx, tree(obj), nil)
+			return v.Schema().Validate(ctx, tree(obj), nil)
 		},
 		ValidateUpdate: func(ctx context.Context, obj, old kinds.Object) field.ErrorList {
 			if errs := v.validateType(obj); len(errs) > 0 {
 				return errs
 			}
-			return v.Schema.Validate(ctx, tree(obj), tree(old))
+			return v.Schema().Validate(ctx, tree(obj), tree(old))
 		},
 		Warnings: func(_ context.Context, obj, old kinds.Object) []string { return finalizerWarnings(obj, old) },
 	}
@@ -69,7 +69,7 @@ func (v *Version) strategy() kinds.Strategy {
 func (v *Version) statusStrategy() *kinds.Strategy {
 	return &kinds.Strategy{
 		Meta:    &metaRules,
-		Default: func(obj kinds.Object) { v.Schema.Default(tree(obj)) },
+		Default: func(obj kinds.Object) { v.Schema().Default(tree(obj)) },
 		PrepareForUpdate: func(_ context.Context, obj, old kinds.Object) {
 			owners, version := obj.GetManagedFields(), obj.GetResourceVersion()
 			now, before := tree(obj), tree(old)
@@ -90,7 +90,7 @@ func (v *Version) statusStrategy() *kinds.Strategy {
 			if errs := v.validateType(obj); len(errs) > 0 {
 				return errs
 			}
-			return v.Schema.ValidateStatus(ctx, tree(obj), tree(old))
+			return v.Schema().ValidateStatus(ctx, tree(obj), tree(old))
 		},
 		ResetFields: []string{"spec"},
 	}

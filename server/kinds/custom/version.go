@@ -7,23 +7,18 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/managedfields"
 
 	"github.com/rowlock/rowlock/server/kinds"
-	"github.com/rowlock/rowlock/server/schema/structural"
 )
 
 // Version is one version of a definition. It is the kinds.Schema of its resource.
 type Version struct {
-	Schema *structural.Schema
-
 	of    *Definition
 	spec  *apiextensionsv1.CustomResourceDefinitionVersion
 	gvk   schema.GroupVersionKind
 	since int64 // what was stored later is clean
 
-	// Merging gives what merges objects of the version; it is made once.
-	Merging func() (managedfields.TypeConverter, error)
+	compiled
 }
 
 // tree is the content of an object. Whatever is in the store of a custom resource is
@@ -32,11 +27,11 @@ func tree(obj kinds.Object) map[string]any { return obj.(*unstructured.Unstructu
 
 // Coerce implements kinds.Schema.
 func (v *Version) Coerce(obj kinds.Object) (unknown []string, err error) {
-	return v.Schema.Coerce(tree(obj))
+	return v.Schema().Coerce(tree(obj))
 }
 
 // CoerceMerged implements kinds.Schema.
-func (v *Version) CoerceMerged(obj kinds.Object) error { return v.Schema.CoerceMerged(tree(obj)) }
+func (v *Version) CoerceMerged(obj kinds.Object) error { return v.Schema().CoerceMerged(tree(obj)) }
 
 // Clean implements kinds.Schema.
 func (v *Version) Clean(revision int64) bool { return revision > v.since }
@@ -75,10 +70,10 @@ func (v *Version) ToStore(ctx context.Context, obj kinds.Object) (kinds.Object, 
 
 // fit makes an object what it would be, had it been read from the store.
 func (v *Version) fit(obj kinds.Object) error {
-	if err := v.Schema.CoerceStored(tree(obj)); err != nil {
+	if err := v.Schema().CoerceStored(tree(obj)); err != nil {
 		return err
 	}
-	v.Schema.Default(tree(obj))
+	v.Schema().Default(tree(obj))
 	return nil
 }
 
@@ -94,7 +89,7 @@ func (v *Version) from(ctx context.Context, objs []kinds.Object) ([]kinds.Object
 	}
 	for i, obj := range objs {
 		if other[i] {
-			if err := v.Schema.CoerceStored(tree(obj)); err != nil {
+			if err := v.Schema().CoerceStored(tree(obj)); err != nil {
 				return nil, err
 			}
 		}

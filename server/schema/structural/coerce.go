@@ -43,6 +43,9 @@ func (s *Schema) CoerceStored(obj map[string]any) error {
 }
 
 func (s *Schema) coerce(obj map[string]any, track, lenient, dropNulls bool) (unknown []string, err error) {
+	if s.broken != nil {
+		return nil, s.broken
+	}
 	if unknown, err = coerceMeta(obj, track, lenient); err != nil {
 		return nil, err
 	}

@@ -2,18 +2,28 @@ package structural
 
 import (
 	"encoding/json"
+	"fmt"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// OpenAPI is the OpenAPI 3 schema of a kind whose schema this is, as JSON. Without a
-// schema, it is an object of which nothing is known.
-func (s *Schema) OpenAPI() ([]byte, error) {
+// OpenAPI is the OpenAPI 3 schema of the kind of a version, as JSON. Without a schema, it is an
+// object of which nothing is known. What objects are held against is not made for it.
+func OpenAPI(v *apiextensionsv1.CustomResourceDefinitionVersion, preserveUnknown bool) ([]byte, error) {
+	props, err := propsOf(v)
+	if err != nil {
+		return nil, err
+	}
+	s := &Schema{preserve: preserveUnknown}
+	if err := s.buildTree(props); err != nil {
+		return nil, fmt.Errorf("read the schema of version %s: %w", v.Name, err)
+	}
 	if s.tree == nil {
 		return json.Marshal(&spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}}})
 	}
-	tree := s.tree.DeepCopy()
+	tree := s.tree                 // nobody else has it
 	tree.XEmbeddedResource = false // it is not inside of anything
 	model := tree.ToKubeOpenAPI()
 	embed(model, tree)

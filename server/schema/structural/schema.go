@@ -6,7 +6,7 @@
 // may use it; objects are trees of map[string]any, []any, string, bool, int64,
 // float64 and nil, and no other object is kept or changed than the one a method is
 // named for; no tree makes it panic. CEL rules are compiled when the first write needs
-// them, not before.
+// them, not before, and go with the Schema.
 package structural
 
 import (
@@ -27,8 +27,9 @@ type Schema struct {
 	status func() *checker // nil: the schema says nothing of it
 	scale  *apiextensionsv1.CustomResourceSubresourceScale
 
-	preserve bool // keep what the schema does not know
-	embedded bool // there are resources in the resource
+	broken   error // nothing is known of it, and nothing taken for it
+	preserve bool  // keep what the schema does not know
+	embedded bool  // there are resources in the resource
 	precheck *precheck
 
 	celSchema func() *celSchema
@@ -61,14 +62,11 @@ func newValues(props *apiextensions.JSONSchemaProps) (func() *checker, error) {
 // nothing defaulted for being unknown, as definitions of apiextensions/v1beta1 could
 // ask for. Errors mean that the version is not one that passed validation.
 func New(v *apiextensionsv1.CustomResourceDefinitionVersion, preserveUnknown bool) (*Schema, error) {
-	s := &Schema{preserve: preserveUnknown, rules: func() *ruleTree { return nil }}
-	var props *apiextensions.JSONSchemaProps
-	if v.Schema != nil && v.Schema.OpenAPIV3Schema != nil {
-		props = &apiextensions.JSONSchemaProps{}
-		if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(v.Schema.OpenAPIV3Schema, props, nil); err != nil {
-			return nil, fmt.Errorf("convert the schema of version %s: %w", v.Name, err)
-		}
+	props, err := propsOf(v)
+	if err != nil {
+		return nil, err
 	}
+	s := &Schema{preserve: preserveUnknown, rules: func() *ruleTree { return nil }}
 	if err := s.build(props); err != nil {
 		return nil, fmt.Errorf("read the schema of version %s: %w", v.Name, err)
 	}
@@ -76,6 +74,21 @@ func New(v *apiextensionsv1.CustomResourceDefinitionVersion, preserveUnknown boo
 		s.scale = v.Subresources.Scale.DeepCopy()
 	}
 	return s, nil
+}
+
+// Broken stands for a schema that could not be read: it takes no object.
+func Broken(err error) *Schema { return &Schema{broken: err} }
+
+// propsOf is the schema of a version as the libraries want it; nil where there is none.
+func propsOf(v *apiextensionsv1.CustomResourceDefinitionVersion) (*apiextensions.JSONSchemaProps, error) {
+	if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
+		return nil, nil
+	}
+	props := &apiextensions.JSONSchemaProps{}
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(v.Schema.OpenAPIV3Schema, props, nil); err != nil {
+		return nil, fmt.Errorf("convert the schema of version %s: %w", v.Name, err)
+	}
+	return props, nil
 }
 
 func (s *Schema) build(props *apiextensions.JSONSchemaProps) (err error) {
@@ -87,6 +100,21 @@ func (s *Schema) build(props *apiextensions.JSONSchemaProps) (err error) {
 			return err
 		}
 	}
+	if err := s.buildTree(props); err != nil || s.tree == nil {
+		return err
+	}
+	s.embedded, s.precheck = embeds(s.tree), newPrecheck(s.tree)
+	s.precheck.convertDefaults(s.tree)
+	s.celSchema = sync.OnceValue(func() *celSchema { return newCELSchema(s.tree) })
+	s.rules = sync.OnceValue(func() *ruleTree { return compileRules(s.tree, s.celSchema()) })
+	return nil
+}
+
+// buildTree makes the schema as a tree; there is none of one that need not be structural.
+func (s *Schema) buildTree(props *apiextensions.JSONSchemaProps) error {
+	if props == nil {
+		return nil
+	}
 	tree, err := structuralschema.NewStructural(props)
 	if err != nil {
 		if s.preserve { // such schemas need not be structural
@@ -95,16 +123,10 @@ func (s *Schema) build(props *apiextensions.JSONSchemaProps) (err error) {
 		return err
 	}
 	s.tree = tree.DeepCopy() // it shares defaults with props
-	if !s.preserve {
-		if err := defaulting.PruneDefaults(s.tree); err != nil {
-			return err
-		}
+	if s.preserve {
+		return nil
 	}
-	s.embedded, s.precheck = embeds(s.tree), newPrecheck(s.tree)
-	s.precheck.convertDefaults(s.tree)
-	s.celSchema = sync.OnceValue(func() *celSchema { return newCELSchema(s.tree) })
-	s.rules = sync.OnceValue(func() *ruleTree { return compileRules(s.tree, s.celSchema()) })
-	return nil
+	return defaulting.PruneDefaults(s.tree)
 }
 
 // Structural is the schema as a tree, for those who describe it to clients; nil where

@@ -33,6 +33,9 @@ var metaModels = sync.OnceValues(func() (map[string]*spec.Schema, error) {
 // TypeConverter is what merges objects of a kind whose schema this is: which lists and
 // maps merge, and by which keys. It costs some milliseconds to make.
 func (s *Schema) TypeConverter(gvk schema.GroupVersionKind) (managedfields.TypeConverter, error) {
+	if s.broken != nil {
+		return nil, s.broken
+	}
 	meta, err := metaModels()
 	if err != nil {
 		return nil, err

@@ -18,6 +18,9 @@ import (
 // against the schema, and rules that they break become warnings of the request that
 // ctx carries. The caller sees to metadata, kind and apiVersion.
 func (s *Schema) Validate(ctx context.Context, obj, old map[string]any) field.ErrorList {
+	if s.broken != nil {
+		return field.ErrorList{field.InternalError(nil, s.broken)}
+	}
 	// What is equal in both is found out once, for values and for rules.
 	var correlated *common.CorrelatedObject
 	if old != nil && s.tree != nil && (s.rules() != nil || !s.object().valid(obj)) {
@@ -35,6 +38,9 @@ func (s *Schema) Validate(ctx context.Context, obj, old map[string]any) field.Er
 // ValidateStatus is Validate for a write of the status alone, whose values are held
 // against the schema whether they changed or not.
 func (s *Schema) ValidateStatus(ctx context.Context, obj, old map[string]any) field.ErrorList {
+	if s.broken != nil {
+		return field.ErrorList{field.InternalError(nil, s.broken)}
+	}
 	var errs field.ErrorList
 	complete := true
 	if status, ok := obj["status"]; ok && s.status != nil {

@@ -1,0 +1,175 @@
+package custom
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+
+	"github.com/rowlock/rowlock/server/schema/structural"
+)
+
+const (
+	// keptText bounds the schemas that are kept compiled at a time, in bytes of their text; a
+	// compiled one takes some thirty times as much. The one that was used last is kept always.
+	keptText = 8 << 20
+	// keptFor is how long a compiled schema is kept that nobody uses.
+	keptFor = 45 * time.Second
+)
+
+// Kept are the versions whose schemas are compiled: what their objects are held against, how
+// they merge, and their rules. A schema is compiled when it is first used, and dropped when it
+// was not used for a while, or when others need its place; whoever uses it meanwhile keeps it to
+// the end. A Kept may be shared by goroutines.
+type Kept struct {
+	limit int // of bytes of text
+	idle  time.Duration
+	now   func() time.Time
+	begun chan struct{} // there is something to look after again
+
+	mu    sync.Mutex
+	all   map[*Version]int // bytes of text
+	bytes int
+}
+
+// NewKept makes one that keeps nothing yet. Run looks after it.
+func NewKept() *Kept {
+	return &Kept{limit: keptText, idle: keptFor, now: time.Now, begun: make(chan struct{}, 1), all: map[*Version]int{}}
+}
+
+// Run drops what is idle until ctx ends. While nothing is compiled it has no timer.
+func (k *Kept) Run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-k.begun:
+		}
+		for timer := time.NewTicker(k.idle / 3); ; {
+			select {
+			case <-ctx.Done():
+				timer.Stop()
+				return
+			case <-timer.C:
+			}
+			if k.sweep() == 0 {
+				timer.Stop()
+				break
+			}
+		}
+	}
+}
+
+// sweep drops what nobody used for a while, and says how many there are still.
+func (k *Kept) sweep() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	before := k.now().Add(-k.idle).UnixNano()
+	for v := range k.all {
+		if v.used.Load() <= before {
+			k.drop(v)
+		}
+	}
+	return len(k.all)
+}
+
+// add takes a version whose schema was compiled just now.
+func (k *Kept) add(v *Version, size int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.bytes += size - k.all[v]
+	k.all[v] = size
+	for k.bytes > k.limit && len(k.all) > 1 {
+		var last *Version
+		for other := range k.all {
+			if other != v && (last == nil || other.used.Load() < last.used.Load()) {
+				last = other
+			}
+		}
+		k.drop(last)
+	}
+	select {
+	case k.begun <- struct{}{}:
+	default: // it is known
+	}
+}
+
+// drop forgets what was compiled of a version. The caller holds mu.
+func (k *Kept) drop(v *Version) {
+	k.bytes -= k.all[v]
+	delete(k.all, v)
+	v.made.Store(nil)
+}
+
+// made is what was compiled of a version.
+type made struct {
+	schema  *structural.Schema
+	merging func() (managedfields.TypeConverter, error) // made once
+}
+
+// compiled is a place for what is compiled of a version.
+type compiled struct {
+	read func() (v *apiextensionsv1.CustomResourceDefinitionVersion, size int, err error)
+	kept *Kept // nil: what is compiled once stays
+
+	mu   sync.Mutex // held while it is compiled
+	made atomic.Pointer[made]
+	used atomic.Int64 // nanoseconds of the clock, when it was last asked for
+}
+
+// use gives what is compiled of the version, which is its user's to keep.
+func (v *Version) use() *made {
+	m := v.made.Load()
+	if m == nil {
+		m = v.compile()
+	}
+	if v.kept != nil {
+		v.used.Store(v.kept.now().UnixNano())
+	}
+	return m
+}
+
+func (v *Version) compile() *made {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if m := v.made.Load(); m != nil {
+		return m
+	}
+	text, size, err := v.read()
+	var s *structural.Schema
+	if err == nil {
+		s, err = structural.New(text, v.of.spec.PreserveUnknownFields)
+	}
+	if err != nil {
+		s = structural.Broken(err)
+	}
+	m := &made{schema: s, merging: sync.OnceValues(func() (managedfields.TypeConverter, error) { return s.TypeConverter(v.gvk) })}
+	v.made.Store(m)
+	if v.kept != nil {
+		v.used.Store(v.kept.now().UnixNano())
+		v.kept.add(v, size)
+	}
+	return m
+}
+
+// Schema is what objects of the version are held against. One that cannot be read refuses
+// them all.
+func (v *Version) Schema() *structural.Schema { return v.use().schema }
+
+// Merging gives what merges objects of the version.
+func (v *Version) Merging() (managedfields.TypeConverter, error) { return v.use().merging() }
+
+// OpenAPI describes objects of the version, as JSON. Nothing of what it makes is kept.
+func (v *Version) OpenAPI() ([]byte, error) {
+	text, _, err := v.read()
+	if err != nil {
+		return nil, err
+	}
+	return structural.OpenAPI(text, v.of.spec.PreserveUnknownFields)
+}
+
+// Digest tells the texts of schemas apart.
+type Digest = [32]byte
