@@ -163,6 +163,7 @@ func (s *Server) newDocuments() (err error) {
 		}
 		return s.Custom.OpenAPI(r)
 	}
+	s.openapi.CustomDigest = definitions.Digest
 	s.openapi.Others = s.elsewhere
 	s.discovery, err = discovery.New(discovery.Config{
 		Catalogue: c.Catalogue, Services: s.elsewhere.Services, Codecs: s.forms().Discovery(),

@@ -189,7 +189,7 @@ func (f *Follower) take(item *cache.Item) {
 	}
 	now := &served{crd: crd, digests: digests, since: since}
 	now.item.Store(item)
-	now.Definition, err = custom.From(crd, since, converter, custom.Source{Read: now.schema, Kept: f.kept})
+	now.Definition, err = custom.From(crd, since, converter, custom.Source{Read: now.schema, Digests: digests, Kept: f.kept})
 	if err != nil {
 		f.log.Error("a definition cannot be served", "name", item.Name, "error", err)
 		f.forget(item.Name)
@@ -233,6 +233,14 @@ func (f *Follower) Merging(gvk schema.GroupVersionKind) managedfields.TypeConver
 		f.log.Error("objects of a custom kind are merged without their schema", "kind", gvk.String(), "error", err)
 	}
 	return nil
+}
+
+// Digest tells the schema of a custom resource from others; it is "" for other resources.
+func Digest(r *kinds.Resource) string {
+	if v, ok := r.Schema.(*custom.Version); ok {
+		return v.Digest()
+	}
+	return ""
 }
 
 // OpenAPI describes the objects of a custom resource, or is nil.

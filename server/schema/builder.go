@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"crypto/sha512"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -17,6 +18,8 @@ type documentBuilder struct {
 	names     *names
 	types     *wireTypes
 	custom    map[string]bool // names of definitions of custom kinds
+	own       map[string]bool // the same, with those of their lists
+	tags      bool            // schemas are told apart, not described
 }
 
 // newBuilder makes a builder, and the definitions for the first one. The caller holds mu.
@@ -32,20 +35,18 @@ func (d *Documents) newBuilder(resources []*kinds.Resource) (*documentBuilder, e
 	if err != nil {
 		return nil, fmt.Errorf("unpacking the OpenAPI definitions: %w", err)
 	}
-	b := &documentBuilder{Documents: d, defs: defs, resources: resources, names: newNames(resources), types: newWireTypes(d.CBOR), custom: map[string]bool{}}
+	b := &documentBuilder{Documents: d, defs: defs, resources: resources, names: newNames(resources), types: newWireTypes(d.CBOR), custom: map[string]bool{}, own: map[string]bool{}}
 	b.names.avoidCollisions(defs)
-	for _, r := range resources {
-		if !r.HasGoType() {
-			b.addCustom(r)
-		}
-	}
 	return b, nil
 }
 
 // addCustom adds the definitions of a custom kind and its list.
 func (b *documentBuilder) addCustom(r *kinds.Resource) {
 	var schema json.RawMessage
-	if b.CustomSchema != nil {
+	switch {
+	case b.tags:
+		schema = fmt.Appendf(nil, `{"description":%q,"allOf":[{"$ref":%q}]}`, b.CustomDigest(r), refPrefix+metaName("ObjectMeta"))
+	case b.CustomSchema != nil:
 		schema = b.CustomSchema(r)
 	}
 	if schema == nil {
@@ -53,6 +54,7 @@ func (b *documentBuilder) addCustom(r *kinds.Resource) {
 	}
 	b.defs[b.names.definition(r.APIVersion(), r.Kind)] = schema
 	b.custom[b.names.definition(r.APIVersion(), r.Kind)] = true
+	b.own[b.names.definition(r.APIVersion(), r.Kind)], b.own[b.names.definition(r.APIVersion(), r.ListKind)] = true, true
 	list, err := json.Marshal(tree{
 		"description": r.ListKind + " is a list of " + r.Kind,
 		"type":        "object",
@@ -79,12 +81,17 @@ func (b *documentBuilder) addCustom(r *kinds.Resource) {
 
 // paths are those of one document of version 3, or nil for a key that has none.
 func (b *documentBuilder) paths(key string) ([]pathItem, []*kinds.Resource) {
-	if root, ok := b.roots()[key]; ok {
-		return []pathItem{root}, nil
-	}
-	of := resourcesOf(b.resources, key)
+	of := b.byKey[key]
 	if len(of) == 0 {
+		if root, ok := b.roots()[key]; ok {
+			return []pathItem{root}, nil
+		}
 		return nil, nil
+	}
+	for _, r := range of {
+		if !r.HasGoType() {
+			b.addCustom(r)
+		}
 	}
 	tag := lowerFirst(groupTag(of[0].Group)) + "_" + of[0].Version
 	out := []pathItem{rootPath("/"+key+"/", metaName("APIResourceList"), "get available resources", "get"+groupTag(of[0].Group)+upperFirst(of[0].Version)+"APIResources", tag)}
@@ -105,7 +112,7 @@ func (b *documentBuilder) roots() map[string]pathItem {
 		"apis":                             rootPath("/apis/", metaName("APIGroupList"), "get available API versions", "getAPIVersions", "apis"),
 	}
 	for _, r := range b.resources {
-		if r.Group != "" {
+		if _, made := out["apis/"+r.Group]; r.Group != "" && !made {
 			out["apis/"+r.Group] = rootPath("/apis/"+r.Group+"/", metaName("APIGroup"), "get information of a group", "get"+groupTag(r.Group)+"APIGroup", lowerFirst(groupTag(r.Group)))
 		}
 	}
@@ -115,8 +122,8 @@ func (b *documentBuilder) roots() map[string]pathItem {
 // keys lists the documents of version 3.
 func (b *documentBuilder) keys() []string {
 	keys := b.roots()
-	for _, r := range b.resources {
-		keys[documentKey(r)] = pathItem{}
+	for key := range b.byKey {
+		keys[key] = pathItem{}
 	}
 	return slices.Sorted(maps.Keys(keys))
 }
@@ -147,11 +154,48 @@ func (b *documentBuilder) schemas(paths []pathItem, of []*kinds.Resource) (map[s
 
 func (b *documentBuilder) info() tree { return tree{"title": "Kubernetes", "version": b.version} }
 
-// openAPI3 builds one document of version 3, or nil for an unknown key.
+// openAPI3 builds one document of version 3, or nil for an unknown key. That of custom kinds has
+// a tag that follows from what it is made of, so that others need not make it to know the tag.
 func (b *documentBuilder) openAPI3(key string) (*document, error) {
+	var tag *document
+	if b.customs(b.byKey[key]) {
+		var err error
+		if tag, err = b.tagged(key); err != nil {
+			return nil, err
+		}
+	}
+	text, of, err := b.text3(key)
+	if text == nil || err != nil {
+		return nil, err
+	}
+	doc, err := b.pack(text, of)
+	if tag != nil && err == nil {
+		doc.etag, doc.modified = tag.etag, tag.modified
+	}
+	return doc, err
+}
+
+// tagged is a document of which the tag is known: the one that there is, one of custom kinds
+// without its text, or else the document itself.
+func (b *documentBuilder) tagged(key string) (*document, error) {
+	of := b.byKey[key]
+	if doc := b.documents[key]; doc != nil {
+		return doc, nil
+	}
+	if !b.customs(of) {
+		return b.openAPI3(key)
+	}
+	b.tags = true
+	text, of, err := b.text3(key)
+	b.tags = false
+	return &document{etag: fmt.Sprintf("%X", sha512.Sum512(text)), modified: b.Now(), resources: of}, err
+}
+
+// text3 is the text of a document of version 3, nil for an unknown key, and what it describes.
+func (b *documentBuilder) text3(key string) ([]byte, []*kinds.Resource, error) {
 	paths, of := b.paths(key)
 	if paths == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
 	rendered := tree{}
 	for i := range paths {
@@ -159,33 +203,28 @@ func (b *documentBuilder) openAPI3(key string) (*document, error) {
 	}
 	schemas, err := b.schemas(paths, of)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	components := tree{"securitySchemes": tree{"BearerToken": bearer()}}
 	if len(schemas) > 0 {
 		components["schemas"] = schemas
 	}
 	text, err := json.Marshal(tree{"openapi": "3.0.0", "info": b.info(), "paths": rendered, "components": components})
-	if err != nil {
-		return nil, err
-	}
-	return b.pack(text, of)
+	return text, of, err
 }
 
 func bearer() tree {
 	return tree{"type": "apiKey", "name": "authorization", "in": "header", "description": "Bearer Token authentication"}
 }
 
-// openAPI2 builds the whole document of version 2.
-func (b *documentBuilder) openAPI2() (tree, error) {
+// openAPI2 builds the document of version 2, with what its parts need and without them.
+func (b *documentBuilder) openAPI2(parts []*swaggerPart) (tree, error) {
 	var all []pathItem
 	for _, root := range b.roots() {
 		all = append(all, root)
 	}
-	seen := map[string]bool{}
-	for _, r := range b.resources {
-		if key := documentKey(r); !seen[key] {
-			seen[key] = true
+	for key, of := range b.byKey {
+		if !b.customs(of) {
 			paths, _ := b.paths(key)
 			all = append(all, paths...)
 		}
@@ -194,7 +233,14 @@ func (b *documentBuilder) openAPI2() (tree, error) {
 	for i := range all {
 		paths[all[i].path] = all[i].swagger(shared)
 	}
-	raw, err := b.schemas(all, b.resources)
+	var needed []pathItem // operations of no path
+	for _, p := range parts {
+		maps.Copy(shared, p.shared)
+		for _, name := range p.needs {
+			needed = append(needed, pathItem{operations: []operation{{answer: name}}})
+		}
+	}
+	raw, err := b.schemas(append(needed, all...), b.resources)
 	if err != nil {
 		return nil, err
 	}
@@ -204,14 +250,18 @@ func (b *documentBuilder) openAPI2() (tree, error) {
 		if err := json.Unmarshal(schema, &node); err != nil {
 			return nil, fmt.Errorf("definition %s: %w", name, err)
 		}
-		if b.custom[name] {
-			defs[name] = swaggerOfCustom(node)
-		} else {
-			defs[name] = swaggerOf(node)
-		}
+		defs[name] = b.swaggerOf(name, node)
 	}
 	return tree{
 		"swagger": "2.0", "info": b.info(), "paths": paths, "definitions": defs, "parameters": shared,
 		"securityDefinitions": tree{"BearerToken": bearer()}, "security": []tree{{"BearerToken": []string{}}},
 	}, nil
+}
+
+// swaggerOf is a definition as OpenAPI 2 has it.
+func (b *documentBuilder) swaggerOf(name string, node any) any {
+	if b.custom[name] {
+		return swaggerOfCustom(node)
+	}
+	return swaggerOf(node)
 }

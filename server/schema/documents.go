@@ -26,6 +26,9 @@ type Documents struct {
 	// CustomSchema gives the OpenAPI 3 schema of a custom resource. Nil, or a nil
 	// answer, stands for an object of unknown fields. Set before first use.
 	CustomSchema func(*kinds.Resource) json.RawMessage
+	// CustomDigest tells the schemas of custom resources apart without making them; "" for a
+	// resource that is not custom. Nil: schemas are made to tell them apart. Set before first use.
+	CustomDigest func(*kinds.Resource) string
 	// Others tell of the documents of other servers; nil: there are none. Set before first use.
 	Others Others
 	// CBOR says that bodies may be CBOR.
@@ -35,11 +38,16 @@ type Documents struct {
 
 	mu         sync.Mutex
 	generation uint64
-	others     uint64               // the number of what other servers say
-	packed     []byte               // the definitions of built-in types; nil until a document is made
-	documents  map[string]*document // by the path below /openapi/v3; "" for the index
+	resources  []*kinds.Resource            // of this generation
+	byKey      map[string][]*kinds.Resource // the same, by the path below /openapi/v3
+	others     uint64                       // the number of what other servers say
+	packed     []byte                       // the definitions of built-in types; nil until a document is made
+	documents  map[string]*document         // by the path below /openapi/v3; "" for the index
 	swagger    *document
 	swaggerPB  *document
+	// What documents of version 2 are put together of.
+	swaggerParts map[string]*swaggerPart
+	swaggerBases map[bool]*swaggerBase // by whether it is in protobuf
 }
 
 // Others are the documents of other servers. The numbers rise when anything of them changes.
@@ -54,7 +62,8 @@ type Others interface {
 
 // document is one encoded document.
 type document struct {
-	packed    []byte // gzip
+	packed    []byte // gzip; nil for one of pieces, and for one of which only the tag was asked for
+	pieces    pieces
 	etag      string
 	modified  time.Time
 	resources []*kinds.Resource // what it describes
@@ -63,7 +72,8 @@ type document struct {
 
 // NewDocuments makes the documents of a catalogue for a server of a release ("1.32").
 func NewDocuments(catalogue *kinds.Catalogue, version string) *Documents {
-	return &Documents{catalogue: catalogue, version: version, Now: time.Now, documents: map[string]*document{}}
+	return &Documents{catalogue: catalogue, version: version, Now: time.Now, documents: map[string]*document{},
+		swaggerParts: map[string]*swaggerPart{}, swaggerBases: map[bool]*swaggerBase{}}
 }
 
 func (d *Documents) pack(text []byte, resources []*kinds.Resource) (*document, error) {
@@ -83,12 +93,17 @@ func packed(text []byte, now time.Time) (*document, error) {
 func (d *Documents) refresh() []*kinds.Resource {
 	resources, generation := d.catalogue.Snapshot()
 	if generation == d.generation {
-		return resources
+		return d.resources
 	}
-	d.generation, d.swagger, d.swaggerPB = generation, nil, nil
+	d.generation, d.resources, d.swagger, d.swaggerPB = generation, resources, nil, nil
+	d.byKey = make(map[string][]*kinds.Resource, len(d.byKey))
+	for _, r := range resources {
+		key := documentKey(r)
+		d.byKey[key] = append(d.byKey[key], r)
+	}
 	delete(d.documents, "")
 	for key, doc := range d.documents {
-		if len(doc.resources) > 0 && !slices.Equal(doc.resources, resourcesOf(resources, key)) {
+		if len(doc.resources) > 0 && !slices.Equal(doc.resources, d.byKey[key]) {
 			delete(d.documents, key)
 		}
 	}
@@ -123,17 +138,7 @@ func (d *Documents) renumber(number uint64) {
 	}
 }
 
-// resourcesOf picks the resources of "api/v1" or "apis/apps/v1".
-func resourcesOf(resources []*kinds.Resource, key string) []*kinds.Resource {
-	var out []*kinds.Resource
-	for _, r := range resources {
-		if documentKey(r) == key {
-			out = append(out, r)
-		}
-	}
-	return out
-}
-
+// documentKey is the key of the document that describes a resource.
 func documentKey(r *kinds.Resource) string {
 	if r.Group == "" {
 		return "api/" + r.Version
@@ -146,7 +151,7 @@ func (d *Documents) version3(key string) (*document, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	resources := d.refresh()
-	if doc := d.documents[key]; doc != nil && key != "" {
+	if doc := d.documents[key]; doc != nil && doc.packed != nil && key != "" {
 		return doc, nil
 	}
 	b, err := d.newBuilder(resources)
@@ -215,7 +220,7 @@ func (d *Documents) index() (*document, error) {
 	for _, key := range b.keys() {
 		doc := d.documents[key]
 		if doc == nil {
-			if doc, err = b.openAPI3(key); err != nil {
+			if doc, err = b.tagged(key); err != nil {
 				return nil, err
 			}
 			d.documents[key] = doc
@@ -242,43 +247,4 @@ func documentURL(key, etag string) string {
 		u.RawQuery = url.Values{"hash": {etag}}.Encode()
 	}
 	return u.String()
-}
-
-// version2 returns the document of version 2 as JSON or as protobuf.
-func (d *Documents) version2(protobuf bool) (*document, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	resources, others := d.refresh(), d.parts()
-	slot := &d.swagger
-	if protobuf {
-		slot = &d.swaggerPB
-	}
-	if *slot != nil {
-		return *slot, nil
-	}
-	b, err := d.newBuilder(resources)
-	if err != nil {
-		return nil, err
-	}
-	doc, err := b.openAPI2()
-	if err != nil {
-		return nil, err
-	}
-	if err := merge(doc, others); err != nil {
-		return nil, err
-	}
-	text, err := json.Marshal(doc)
-	if err != nil {
-		return nil, err
-	}
-	if protobuf {
-		if text, err = gnostic(text); err != nil {
-			return nil, err
-		}
-	}
-	packed, err := d.pack(text, nil)
-	if err == nil {
-		*slot = packed
-	}
-	return packed, err
 }

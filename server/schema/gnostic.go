@@ -14,7 +14,13 @@ import (
 
 // gnostic encodes an OpenAPI 2 document in the protobuf form that clients of
 // discovery ask for: package openapi.v2 of gnostic. Field numbers are its own.
-func gnostic(text []byte) ([]byte, error) {
+func gnostic(text []byte) ([]byte, error) { return gnosticOf(text, (*gnosticWriter).document) }
+
+// gnosticPart encodes paths and definitions alone. Behind a document they become part of it:
+// readers of protobuf merge messages that stand there several times.
+func gnosticPart(text []byte) ([]byte, error) { return gnosticOf(text, (*gnosticWriter).content) }
+
+func gnosticOf(text []byte, write func(*gnosticWriter, tree) []byte) ([]byte, error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.UseNumber()
 	var doc tree
@@ -22,7 +28,7 @@ func gnostic(text []byte) ([]byte, error) {
 		return nil, err
 	}
 	g := &gnosticWriter{}
-	out := g.document(doc)
+	out := write(g, doc)
 	return out, g.err
 }
 
@@ -34,13 +40,7 @@ func (g *gnosticWriter) document(doc tree) []byte {
 	b = text(b, 1, doc["swagger"])
 	info := asTree(doc["info"])
 	b = message(b, 2, text(text(nil, 1, info["title"]), 2, info["version"]))
-	var paths []byte
-	for _, name := range sorted(doc["paths"]) {
-		item := g.pathItem(asTree(asTree(doc["paths"])[name]))
-		paths = message(paths, 2, named(name, item))
-	}
-	b = message(b, 8, paths)
-	b = message(b, 9, g.schemas(doc["definitions"]))
+	b = append(b, g.content(doc)...)
 	var params []byte
 	for _, name := range sorted(doc["parameters"]) {
 		params = message(params, 1, named(name, g.parameter(asTree(asTree(doc["parameters"])[name]))))
@@ -63,6 +63,16 @@ func (g *gnosticWriter) document(doc tree) []byte {
 		security = message(security, 1, named(name, message(nil, 2, key)))
 	}
 	return message(b, 13, security)
+}
+
+// content encodes paths and definitions.
+func (g *gnosticWriter) content(doc tree) []byte {
+	var paths []byte
+	for _, name := range sorted(doc["paths"]) {
+		item := g.pathItem(asTree(asTree(doc["paths"])[name]))
+		paths = message(paths, 2, named(name, item))
+	}
+	return message(message(nil, 8, paths), 9, g.schemas(doc["definitions"]))
 }
 
 func (g *gnosticWriter) pathItem(item tree) []byte {

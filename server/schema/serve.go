@@ -131,6 +131,10 @@ func (doc *document) serve(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Etag", strconv.Quote(doc.etag))
 	h.Add("Vary", "Accept-Encoding")
+	if doc.pieces != nil {
+		doc.servePieces(w, r)
+		return
+	}
 	body := doc.packed
 	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		h.Set("Content-Encoding", "gzip")
@@ -142,6 +146,16 @@ func (doc *document) serve(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	http.ServeContent(w, r, "", doc.modified, bytes.NewReader(body))
+}
+
+// servePieces writes a document of pieces. No more than one of them is unpacked at a time.
+func (doc *document) servePieces(w http.ResponseWriter, r *http.Request) {
+	body := doc.pieces.plain
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		w.Header().Set("Content-Encoding", "gzip")
+		body = doc.pieces.gzip
+	}
+	http.ServeContent(w, r, "", doc.modified, body())
 }
 
 func unzip(packed []byte) ([]byte, error) {

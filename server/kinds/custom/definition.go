@@ -59,7 +59,9 @@ func isTrue(crd *apiextensionsv1.CustomResourceDefinition, t apiextensionsv1.Cus
 type Source struct {
 	// Read gives a version with its schema, and how many bytes of text that has.
 	Read func(version string) (v *apiextensionsv1.CustomResourceDefinitionVersion, size int, err error)
-	Kept *Kept // bounds what is kept of them compiled; nil: all is kept
+	// Digests are those of the texts of the schemas, by the names of versions.
+	Digests map[string]Digest
+	Kept    *Kept // bounds what is kept of them compiled; nil: all is kept
 }
 
 // New makes a definition whose schemas are read at once. What was stored after the revision
@@ -89,7 +91,7 @@ func From(crd *apiextensionsv1.CustomResourceDefinition, since int64, converter 
 	for i := range crd.Spec.Versions {
 		v := &crd.Spec.Versions[i]
 		made := &Version{of: d, spec: v, gvk: schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: d.names.Kind}, since: math.MaxInt64}
-		made.kept = schemas.Kept
+		made.kept, made.digest = schemas.Kept, schemas.Digests[v.Name]
 		made.read = func() (*apiextensionsv1.CustomResourceDefinitionVersion, int, error) { return schemas.Read(v.Name) }
 		d.versions[v.Name] = made
 		if v.Storage {

@@ -2,6 +2,7 @@ package custom
 
 import (
 	"context"
+	"encoding/hex"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -112,8 +113,9 @@ type made struct {
 
 // compiled is a place for what is compiled of a version.
 type compiled struct {
-	read func() (v *apiextensionsv1.CustomResourceDefinitionVersion, size int, err error)
-	kept *Kept // nil: what is compiled once stays
+	read   func() (v *apiextensionsv1.CustomResourceDefinitionVersion, size int, err error)
+	digest Digest
+	kept   *Kept // nil: what is compiled once stays
 
 	mu   sync.Mutex // held while it is compiled
 	made atomic.Pointer[made]
@@ -173,3 +175,7 @@ func (v *Version) OpenAPI() ([]byte, error) {
 
 // Digest tells the texts of schemas apart.
 type Digest = [32]byte
+
+// Digest tells what the version's objects may be like from what those of others may: it
+// follows from the text of the schema.
+func (v *Version) Digest() string { return hex.EncodeToString(v.digest[:]) }
