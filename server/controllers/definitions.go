@@ -11,9 +11,10 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/server/cache"
+	following "github.com/rowlock/rowlock/server/definitions"
 )
 
 const (
@@ -40,8 +41,8 @@ type Definitions struct {
 
 // definition is one that was decoded.
 type definition struct {
-	crd     *apiextensionsv1.CustomResourceDefinition
-	created int64 // revision
+	crd     *apiextensionsv1.CustomResourceDefinition // without schemas
+	created int64                                     // revision
 }
 
 // Run works until ctx ends.
@@ -123,10 +124,10 @@ func (d *Definitions) later() <-chan time.Time {
 // take takes a definition as it is now. One that cannot be read is none, though its bytes
 // may decode: as that of another name, whose objects would be deleted.
 func (d *Definitions) take(item *cache.Item, changed map[string]bool) {
-	crd := &apiextensionsv1.CustomResourceDefinition{}
+	var crd *apiextensionsv1.CustomResourceDefinition
 	err := item.Corrupt
 	if err == nil {
-		_, err = d.Cache.JSON().Decode(item.JSON(), crd, codecs.Ignore)
+		crd, _, err = following.Read(d.Cache.JSON(), item.Peek())
 	}
 	if err != nil {
 		d.Log.Warn("a definition cannot be read", "name", item.Name, "error", err)
@@ -200,13 +201,26 @@ func (d *Definitions) settle(ctx context.Context, one *definition, list []*defin
 	return d.write(ctx, one, crd)
 }
 
+// patchStep is an operation of a JSON patch.
+type patchStep struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
 // write stores the status of crd, a changed copy of one, if it differs.
 func (d *Definitions) write(ctx context.Context, one *definition, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	if equality.Semantic.DeepEqual(one.crd.Status, crd.Status) {
 		return true
 	}
-	err := d.API.Call(ctx, definitionsAgent, http.MethodPut, definitionsPath+crd.Name+"/status", "application/json", crd, crd)
+	// Nothing but the status is sent, and nothing else but metadata read: schemas are large.
+	written := &metav1.PartialObjectMetadata{}
+	err := d.API.Call(ctx, definitionsAgent, http.MethodPatch, definitionsPath+crd.Name+"/status", "application/json-patch+json", []patchStep{
+		{"replace", "/metadata/resourceVersion", crd.ResourceVersion},
+		{"add", "/status", crd.Status},
+	}, written)
 	if err == nil {
+		crd.ObjectMeta = written.ObjectMeta
 		one.crd = crd // others of its group must know before it comes back
 		return true
 	}

@@ -51,7 +51,7 @@ type Follower struct {
 // served is one definition that is established.
 type served struct {
 	crd     *apiextensionsv1.CustomResourceDefinition // without schemas
-	digests digests
+	digests Digests
 	item    atomic.Pointer[cache.Item] // whose text has the schemas; kept, however the cache packs it
 	since   int64
 	*custom.Definition
@@ -161,7 +161,7 @@ func (f *Follower) forget(name string) {
 
 // take takes a definition that is new or has changed.
 func (f *Follower) take(item *cache.Item) {
-	crd, digests, err := read(f.cache.JSON(), item.Peek())
+	crd, digests, err := Read(f.cache.JSON(), item.Peek())
 	if err != nil || !custom.Established(crd) {
 		if err != nil {
 			f.log.Error("a definition cannot be read", "name", item.Name, "error", err)
@@ -201,7 +201,7 @@ func (f *Follower) take(item *cache.Item) {
 
 // storedAlike says whether objects of two states of a definition are stored alike, so that what
 // was stored for one needs no second look for the other.
-func storedAlike(old *served, crd *apiextensionsv1.CustomResourceDefinition, now digests) bool {
+func storedAlike(old *served, crd *apiextensionsv1.CustomResourceDefinition, now Digests) bool {
 	x, y := custom.Stored(old.crd), custom.Stored(crd)
 	return x != nil && y != nil && x.Name == y.Name && old.crd.Spec.PreserveUnknownFields == crd.Spec.PreserveUnknownFields &&
 		old.crd.Status.AcceptedNames.Kind == crd.Status.AcceptedNames.Kind && old.digests[x.Name] == now[y.Name]

@@ -13,14 +13,14 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/custom"
 )
 
-// digests tell schemas of versions apart, by the names of the versions.
-type digests map[string]custom.Digest
+// Digests tell schemas of versions apart, by the names of the versions.
+type Digests map[string]custom.Digest
 
-// read reads a stored definition without the schemas of its versions, which are nearly all of
+// Read reads a stored definition without the schemas of its versions, which are nearly all of
 // it: of them there are digests.
-func read(c codec.Codec, text []byte) (*apiextensionsv1.CustomResourceDefinition, digests, error) {
+func Read(c codec.Codec, text []byte) (*apiextensionsv1.CustomResourceDefinition, Digests, error) {
 	small := make([]byte, 0, 4096)
-	of, last := digests{}, 0
+	of, last := Digests{}, 0
 	eachVersion(text, func(version []byte, at int) {
 		name := scan.Lookup(version, "name")
 		from, to := member(version, "schema")
