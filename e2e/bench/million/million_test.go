@@ -109,6 +109,20 @@ func TestPodName(t *testing.T) {
 	}
 }
 
+// TestNoNameTwice: names are as random as those of a cluster, and a million of them would meet.
+func TestNoNameTwice(t *testing.T) {
+	large := million.Shape{Pods: 300_000, Seed: 1}
+	// Two that drew the same letters, in the cluster that the benchmark is run with.
+	const first, last = 258_720, 258_740
+	seen := map[string]int{}
+	for i := first; i < last; i++ {
+		if other, twice := seen[large.PodName(i)]; twice {
+			t.Errorf("Pods %d and %d are both %s", other, i, large.PodName(i))
+		}
+		seen[large.PodName(i)] = i
+	}
+}
+
 func TestFileOfAnother(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "seed")
 	if err := small.File(path); err != nil {

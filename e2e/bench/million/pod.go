@@ -15,9 +15,9 @@ import (
 
 // Pod is one of the Pods, running, as a server stores it.
 func (s Shape) Pod(i int) *corev1.Pod {
-	set := i / podsOfAReplicaSet
 	r := s.chance(ofPods, i)
-	name := s.replicaSetName(set) + "-" + suffix(r, 5)
+	_ = suffix(r, 5) // in the name
+	name := s.PodName(i)
 	made := metav1.NewTime(epoch.Add(time.Duration(i%86400) * time.Second))
 	address := fmt.Sprintf("10.%d.%d.%d", 64+i>>16&63, i>>8&255, i&255)
 	host := fmt.Sprintf("172.%d.%d.%d", 16+s.NodeOf(i)>>16&15, s.NodeOf(i)>>8&255, s.NodeOf(i)&255)

@@ -59,7 +59,14 @@ func (s Shape) NodeOf(pod int) int { return pod * 7919 % s.Nodes() }
 
 // PodName is the name of a Pod, as its ReplicaSet chose it.
 func (s Shape) PodName(i int) string {
-	return fmt.Sprintf("%s-%s", s.replicaSetName(i/podsOfAReplicaSet), suffix(s.chance(ofPods, i), 5))
+	own := suffix(s.chance(ofPods, i), 5)
+	for j := i - i%podsOfAReplicaSet; j < i; j++ {
+		if suffix(s.chance(ofPods, j), 5) == own { // of a million Pods it happens to one or two
+			own += letters[i%podsOfAReplicaSet:][:1]
+			break
+		}
+	}
+	return s.replicaSetName(i/podsOfAReplicaSet) + "-" + own
 }
 
 func (s Shape) app(replicaSet int) string { return fmt.Sprintf("app-%04d", replicaSet%5000) }
@@ -83,9 +90,11 @@ func (s Shape) chance(of, i int) *rand.Rand {
 	return rand.New(rand.NewPCG(s.Seed, uint64(of)<<48|uint64(i)))
 }
 
+// letters are those that Kubernetes makes random names of.
+const letters = "bcdfghjklmnpqrstvwxz2456789"
+
 // suffix is a random name as Kubernetes makes them.
 func suffix(r *rand.Rand, n int) string {
-	const letters = "bcdfghjklmnpqrstvwxz2456789"
 	out := make([]byte, n)
 	for i := range out {
 		out[i] = letters[r.IntN(len(letters))]
