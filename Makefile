@@ -1,12 +1,12 @@
 # What people expect. Everything works without make too: see CONTRIBUTING.md.
 export GOFLAGS := -trimpath
 
-.PHONY: all test check cover long fuzz bench release image clean
+.PHONY: all test check cover long fuzz bench pgo release image clean
 
 # The static binary, as ./bin/rowlock, and beside it the small etcd of test environments.
 all:
 	CGO_ENABLED=0 go build -ldflags "-s -w" -o bin/etcd ./cmd/etcd
-	CGO_ENABLED=0 go build -o bin/rowlock ./cmd/rowlock
+	CGO_ENABLED=0 go build -pgo=cmd/rowlock/load.pgo -o bin/rowlock ./cmd/rowlock
 
 # The tests beside the code, and some of the built binary: minutes.
 test:
@@ -33,6 +33,10 @@ fuzz:
 bench:
 	go test -run '^$$' -bench . -benchmem ./codecs/... ./server/...
 	go run ./e2e/bench $(BENCH)
+
+# The profile that builds for use are guided by (cmd/rowlock/load.pgo), from a run of the bench.
+pgo:
+	sh e2e/pgo.sh
 
 # What is published: binaries, bills of materials, manual pages, completions, checksums.
 release:

@@ -30,7 +30,7 @@ for platform in $platforms; do
 	echo "$name"
 	# The small etcd of test environments goes inside.
 	GOOS=${platform%/*} GOARCH=${platform#*/} go build -ldflags "-s -w -X main.version=$version" -o cmd/rowlock/embedded/etcd ./cmd/etcd
-	GOOS=${platform%/*} GOARCH=${platform#*/} go build -ldflags "-s -w -X main.version=$version" -o "$out/$name" ./cmd/rowlock
+	GOOS=${platform%/*} GOARCH=${platform#*/} go build -pgo=cmd/rowlock/load.pgo -ldflags "-s -w -X main.version=$version" -o "$out/$name" ./cmd/rowlock
 	go run ./e2e/release "$out/$name" >"$out/$name.spdx.json"
 done
 rm -f cmd/rowlock/embedded/etcd
