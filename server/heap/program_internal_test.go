@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -32,16 +33,21 @@ nonsense
 	}
 }
 
-// TestWhenToLeave: at the first look, and once more when nothing happens.
+// TestWhenToLeave: at the first look, and while nothing happens again and again, at intervals.
 func TestWhenToLeave(t *testing.T) {
-	at := ""
-	l := leaving{do: func() error { at += "x"; return nil }}
-	for _, quiet := range []int{0, 0, 1, 2, tidyAfter, tidyAfter + 1, 0, tidyAfter} {
-		at += "."
+	at := []int{}
+	l := leaving{}
+	looks := []int{0, 0, 1, 2, tidyAfter, tidyAfter + 1, 0}
+	for quiet := 1; quiet <= tidyAfter+2*leaveEvery; quiet++ {
+		looks = append(looks, quiet)
+	}
+	for i, quiet := range looks {
+		l.do = func() error { at = append(at, i); return nil }
 		l.look(quiet)
 	}
-	if at != ".x....x..." {
-		t.Error(at)
+	calm := 6 + tidyAfter // the look at which nothing has happened for a while the second time
+	if want := []int{0, 4, calm, calm + leaveEvery, calm + 2*leaveEvery}; !slices.Equal(at, want) {
+		t.Errorf("at the looks %v, want %v", at, want)
 	}
 }
 
