@@ -2,11 +2,12 @@
 FROM golang:1.26 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
+COPY third_party third_party
 RUN go mod download
 COPY . .
 ARG VERSION=dev
 RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=${VERSION}" -o cmd/rowlock/embedded/etcd ./cmd/etcd \
- && CGO_ENABLED=0 go build -trimpath -pgo=cmd/rowlock/load.pgo -ldflags "-s -w -X main.version=${VERSION}" -o /rowlock ./cmd/rowlock \
+ && CGO_ENABLED=0 go build -trimpath -tags=grpcnotrace -pgo=cmd/rowlock/load.pgo -ldflags "-s -w -X main.version=${VERSION}" -o /rowlock ./cmd/rowlock \
  && install -d -m 0700 -o 65532 -g 65532 /var-lib-rowlock
 
 FROM scratch

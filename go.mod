@@ -34,7 +34,7 @@ require (
 	golang.org/x/term v0.44.0
 	golang.org/x/time v0.15.0
 	google.golang.org/grpc v1.82.0
-	google.golang.org/protobuf v1.36.11
+	google.golang.org/protobuf v1.36.12
 	gopkg.in/evanphx/json-patch.v4 v4.12.0
 	gopkg.in/natefinch/lumberjack.v2 v2.2.1
 	gopkg.in/yaml.v3 v3.0.1
@@ -134,3 +134,7 @@ exclude (
 	github.com/emicklei/go-restful/v3 v3.12.1
 	github.com/go-openapi/jsonreference v0.20.4
 )
+
+// What structured-merge-diff uses of it, without reflection that keeps every method linked
+// (decision 234). The line may go: everything works with the library.
+replace github.com/json-iterator/go => ./third_party/json-iterator

@@ -13,7 +13,7 @@ platforms=${ROWLOCK_PLATFORMS:-linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 out=dist
 rm -rf "$out"
 mkdir -p "$out"
-export CGO_ENABLED=0 GOFLAGS=-trimpath
+export CGO_ENABLED=0 GOFLAGS="-trimpath -tags=grpcnotrace"
 # The month in manual pages, and the time of each packed file.
 export TZ=UTC
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)

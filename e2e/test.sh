@@ -55,7 +55,7 @@ fi
 
 # Everything but the race detector reads and compiles what the static binary is made of: what
 # they share is compiled once.
-export CGO_ENABLED=0 GOFLAGS=-trimpath
+export CGO_ENABLED=0 GOFLAGS="-trimpath -tags=grpcnotrace"
 
 say "go vet"
 go vet ./...

@@ -20,7 +20,7 @@ var build struct {
 	err  error
 }
 
-// Binary builds cmd/rowlock once per process and returns its path. ROWLOCK_BINARY
+// Binary builds cmd/rowlock as it is released once per process and returns its path. ROWLOCK_BINARY
 // names a ready one instead; ROWLOCK_BUILD_FLAGS adds flags (-race).
 func Binary() (string, error) {
 	build.once.Do(func() {
@@ -33,7 +33,7 @@ func Binary() (string, error) {
 			return
 		}
 		build.path = filepath.Join(dir, "rowlock")
-		args := append([]string{"build", "-o", build.path}, strings.Fields(os.Getenv("ROWLOCK_BUILD_FLAGS"))...)
+		args := append([]string{"build", "-tags=grpcnotrace", "-o", build.path}, strings.Fields(os.Getenv("ROWLOCK_BUILD_FLAGS"))...)
 		cmd := exec.Command("go", append(args, "github.com/rowlock/rowlock/cmd/rowlock")...)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			build.err = fmt.Errorf("building rowlock: %w\n%s", err, out)

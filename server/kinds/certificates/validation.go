@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/google/go-cmp/cmp"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -113,7 +112,7 @@ func validateDecisions(r, old *certificatesv1.CertificateSigningRequest, may per
 		case len(mine) > len(theirs):
 			errs = append(errs, field.Forbidden(p, fmt.Sprintf("updates may not add a condition of type %q", t)))
 		case len(mine) == len(theirs) && !rules.Same(mine, theirs):
-			errs = append(errs, field.Forbidden(p, fmt.Sprintf("updates may not modify a condition of type %q\n%v", t, cmp.Diff(theirs, mine))))
+			errs = append(errs, field.Forbidden(p, fmt.Sprintf("updates may not modify a condition of type %q\n%v", t, rules.Difference(theirs, mine))))
 		}
 	}
 	return errs

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -274,7 +273,7 @@ func (r volumeRules) validateVolumeUpdate(v, old *corev1.PersistentVolume) field
 
 // difference shows what changed in a structure, for people to read.
 func difference(old, value any) string {
-	return strings.ReplaceAll(cmp.Diff(old, value), "v1.", "core.")
+	return strings.ReplaceAll(rules.Difference(old, value), "v1.", "core.")
 }
 
 func volumeWarnings(v, _ *corev1.PersistentVolume) []string {

@@ -6,12 +6,8 @@ package webpage
 
 import (
 	"context"
-	"crypto/sha256"
 	_ "embed"
-	"encoding/base64"
 	"fmt"
-	"html/template"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -22,8 +18,6 @@ import (
 )
 
 var (
-	//go:embed page.html
-	layout string
 	//go:embed page.css
 	style string
 	//go:embed page.js
@@ -167,27 +161,4 @@ func (p *Page) Summary() string {
 		text += " " + strings.Join(p.notes, " ")
 	}
 	return text
-}
-
-var parsed = template.Must(template.New("page").Parse(layout))
-
-// Write writes the page.
-func (p *Page) Write(w io.Writer) error {
-	title := fmt.Sprintf("The past of %d objects", len(p.objects))
-	if len(p.objects) == 1 {
-		title = "The past of " + p.objects[0].Name
-	}
-	return parsed.Execute(w, map[string]any{
-		"Policy": "default-src 'none'; script-src " + hash(script) + "; style-src " + hash(style) + "; base-uri 'none'; form-action 'none'",
-		"Title":  title, "Style": template.CSS(style), "Script": template.JS(script),
-		"Summary": fmt.Sprintf("%d objects, %d writes.", len(p.objects), p.writes), "Notes": p.notes,
-		"Version": p.config.Version, "Server": p.config.Server, "Objects": p.objects,
-		"Written": p.config.Now.Format("2006-01-02 15:04:05"), "Zone": p.config.Now.Format("MST (Z07:00)"),
-	})
-}
-
-// hash is how a policy names a text that may run.
-func hash(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }

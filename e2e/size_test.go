@@ -1,0 +1,86 @@
+package e2e
+
+import (
+	"bytes"
+	"debug/elf"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rowlock/rowlock/e2e/harness"
+)
+
+// mostBytes is what the stripped binary may take on amd64. A change that needs more says so here, and
+// in docs/performance.md what it buys.
+const mostBytes = 72 << 20
+
+// TestBinarySize holds the binary to its size, and to what makes the difference of a ninth: the linker
+// keeps exported methods that nobody calls as soon as anything that is linked looks methods up by name.
+func TestBinarySize(t *testing.T) {
+	t.Parallel()
+	path, err := harness.Binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := elf.NewFile(bytes.NewReader(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := uint64(len(file))
+	for _, s := range program.Sections {
+		if s.Name == ".symtab" || s.Name == ".strtab" || strings.HasPrefix(s.Name, ".debug_") {
+			size -= s.FileSize
+		}
+	}
+	t.Logf("%d bytes", size)
+	if size > mostBytes && program.Machine == elf.EM_X86_64 && !strings.Contains(os.Getenv("ROWLOCK_BUILD_FLAGS"), "-race") {
+		t.Errorf("the stripped binary has %d bytes, %d are allowed", size, mostBytes)
+	}
+	// The table of functions names them all, also in a stripped binary.
+	if called := []byte("github.com/spf13/cobra.(*Command).ExecuteContext"); !bytes.Contains(file, called) {
+		t.Errorf("%s is not found: are functions named in another way?", called)
+	}
+	if idle := []byte("k8s.io/api/core/v1.(*Pod).XXX_DiscardUnknown"); bytes.Contains(file, idle) {
+		t.Errorf("%s, which nobody calls, is linked: go build -ldflags=-dumpdep ./cmd/rowlock says behind <ReflectMethod> why", idle)
+	}
+}
+
+// unwanted are packages that are not linked, each with what it would cost.
+var unwanted = map[string]string{
+	"html/template":                      "looks methods up by name; cmd/rowlock/internal/webpage escapes by itself",
+	"golang.org/x/net/trace":             "uses html/template; grpc leaves it out with the tag grpcnotrace",
+	"github.com/google/go-cmp/cmp":       "looks methods up by name; server/kinds/rules.Difference is for messages",
+	"github.com/modern-go/reflect2":      "looks methods up by name; third_party/json-iterator stands in for what uses it",
+	"testing":                            "is for tests",
+	"net/http/httptest":                  "is for tests",
+	"k8s.io/client-go/kubernetes":        "has a client for every kind",
+	"k8s.io/client-go/kubernetes/scheme": "has the types of every version that ever was",
+	"k8s.io/apiserver/pkg/server":        "is another API server",
+	"go.etcd.io/etcd/client/v3":          "is another client of etcd than sqlstore/foreign/etcd",
+}
+
+// TestLinkedPackages holds the list of what is linked to those that must stay away.
+func TestLinkedPackages(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command("go", "list", "-tags=grpcnotrace", "-deps", "./cmd/rowlock")
+	cmd.Dir = ".."
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	linked := strings.Fields(string(out))
+	if !slices.Contains(linked, "github.com/json-iterator/go") {
+		t.Error("json-iterator is not linked any more: its replacement may go")
+	}
+	for _, p := range linked {
+		if why := unwanted[p]; why != "" {
+			t.Errorf("%s %s", p, why)
+		}
+	}
+}
