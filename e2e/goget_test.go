@@ -29,6 +29,7 @@ func TestGoGet(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "importer"), 0o755); err != nil {
 		t.Fatal(err)
 	}
+	fetchReplaced(t)
 	// What has been fetched for this module is there for the importer, but for this module.
 	for _, of := range []string{"", "cache/download"} {
 		linkAll(t, filepath.Join(modules, of), filepath.Join(dir, "modules", of), "github.com", "cache")
@@ -46,6 +47,7 @@ func TestGoGet(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, requires, _ := strings.Cut(string(ours), "\n\n")
+	requires, _, _ = strings.Cut(requires, "\nreplace ") // as for all who require a module
 	mod := "module importer.example\n\n" + requires + "\nrequire github.com/rowlock/rowlock " + version + "\n"
 	if err := os.WriteFile(filepath.Join(at, "go.mod"), []byte(mod), 0o600); err != nil {
 		t.Fatal(err)
@@ -75,6 +77,25 @@ func TestGoGet(t *testing.T) {
 		t.Errorf("%d modules come along: %s", len(list), list)
 	}
 	t.Logf("%d modules, %d packages", len(list), len(packages))
+}
+
+// fetchReplaced fetches the modules that others need and this one replaces, which nobody has
+// fetched for it.
+func fetchReplaced(t *testing.T) {
+	t.Helper()
+	ours, err := os.ReadFile("../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fetch := []string{"mod", "download"}
+	for _, path := range []string{"github.com/json-iterator/go", "github.com/modern-go/concurrent", "github.com/modern-go/reflect2"} {
+		_, version, found := strings.Cut(string(ours), "\t"+path+" ")
+		if !found {
+			t.Fatalf("go.mod does not require %s", path)
+		}
+		fetch = append(fetch, path+"@"+strings.Fields(version)[0])
+	}
+	output(t, t.TempDir(), []string{"GOFLAGS=", "GOWORK=off", "GONOSUMDB=*", "GOSUMDB=off"}, "go", fetch...)
 }
 
 // linkAll makes a folder with links to what another has, but for some names.
