@@ -85,7 +85,8 @@ func sockets() (listening map[int]string, connected map[string]int) {
 	return listening, connected
 }
 
-// owners says which process has which socket open, as far as this one may know.
+// owners says which process has which socket open, as far as this one may know: of those
+// that share one, the first, which has started the others.
 func owners() map[string]int {
 	out := map[string]int{}
 	links, _ := filepath.Glob("/proc/[0-9]*/fd/*")
@@ -96,8 +97,9 @@ func owners() map[string]int {
 			continue
 		}
 		pid, err := strconv.Atoi(strings.Split(link, "/")[2])
-		if err == nil {
-			out[strings.TrimSuffix(inode, "]")] = pid
+		inode = strings.TrimSuffix(inode, "]")
+		if first, known := out[inode]; err == nil && (!known || pid < first) {
+			out[inode] = pid
 		}
 	}
 	return out
