@@ -312,7 +312,7 @@ func (c *Cache) Run(ctx context.Context) error {
 	defer shed.Stop()
 	pack := time.NewTicker(time.Second)
 	defer pack.Stop()
-	weigh := time.NewTicker(20 * time.Second)
+	weigh := time.NewTicker(10 * time.Second)
 	defer weigh.Stop()
 	if c.plain.filling() { // by what was loaded first
 		c.Pack(ctx)

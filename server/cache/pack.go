@@ -20,9 +20,8 @@ func (c *Cache) BoundPlain(bytes int64) { c.plain.most = bytes }
 func (c *Cache) PlainBytes() int64 { return c.plain.taken() }
 
 // Pack packs objects, and drops what was made of them, where not everything fits into
-// Config.PlainBytes: those that were not read since the last round, until what is plain takes a
-// quarter of that, and if it takes too much still, others as well. It returns how many bytes less
-// are plain. One caller at a time.
+// Config.PlainBytes: those that were not read since the last round, and if what is plain takes
+// too much still, others as well. It returns how many bytes less are plain. One caller at a time.
 func (c *Cache) Pack(ctx context.Context) (less int64) {
 	most := c.plain.most
 	if most < 0 {
@@ -35,7 +34,7 @@ func (c *Cache) Pack(ctx context.Context) (less int64) {
 		return 0
 	}
 	// What is used right now stays plain in the first pass; in the second nothing does.
-	for _, down := range [...]int64{most / 4, most / 8 * 7} {
+	for _, down := range [...]int64{0, most / 8 * 7} {
 		for _, w := range all {
 			if total-less <= down || ctx.Err() != nil {
 				break
