@@ -2,7 +2,7 @@
 FROM golang:1.26 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
-COPY third_party third_party
+COPY codecs/jsoniterator codecs/jsoniterator
 RUN go mod download
 COPY . .
 ARG VERSION=dev

@@ -137,4 +137,4 @@ exclude (
 
 // What structured-merge-diff uses of it, without reflection that keeps every method linked
 // (decision 234). The line may go: everything works with the library.
-replace github.com/json-iterator/go => ./third_party/json-iterator
+replace github.com/json-iterator/go => ./codecs/jsoniterator

@@ -56,7 +56,7 @@ var unwanted = map[string]string{
 	"html/template":                      "looks methods up by name; cmd/rowlock/internal/webpage escapes by itself",
 	"golang.org/x/net/trace":             "uses html/template; grpc leaves it out with the tag grpcnotrace",
 	"github.com/google/go-cmp/cmp":       "looks methods up by name; server/kinds/rules.Difference is for messages",
-	"github.com/modern-go/reflect2":      "looks methods up by name; third_party/json-iterator stands in for what uses it",
+	"github.com/modern-go/reflect2":      "looks methods up by name; codecs/jsoniterator stands in for what uses it",
 	"testing":                            "is for tests",
 	"net/http/httptest":                  "is for tests",
 	"k8s.io/client-go/kubernetes":        "has a client for every kind",

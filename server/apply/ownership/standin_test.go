@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v4/value"
 )
 
-// What is in the place of github.com/json-iterator/go (third_party) is held to encoding/json.
+// What is in the place of github.com/json-iterator/go (codecs/jsoniterator) is held to encoding/json.
 
 func read(text string) (any, error) {
 	pool := jsoniter.NewIterator(jsoniter.ConfigCompatibleWithStandardLibrary).Pool()
