@@ -92,7 +92,6 @@ var shapes = map[string]string{
 	"address":        "type:string value:string url:string",
 	"valuesFrom":     "kind:string name:name valuesKey:string targetPath:string optional:bool configMapKeyRef:keyRef",
 	"message":        "type:string level:string documentationUrl:string",
-	"env2":           "name:string! value:string",
 	"listenerStatus": "name:string! attachedRoutes:int conditions:[]condition@type supportedKinds:[]reference",
 
 	// Certificates and issuers.

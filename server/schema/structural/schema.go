@@ -128,7 +128,3 @@ func (s *Schema) buildTree(props *apiextensions.JSONSchemaProps) error {
 	}
 	return defaulting.PruneDefaults(s.tree)
 }
-
-// Structural is the schema as a tree, for those who describe it to clients; nil where
-// anything goes. It must not be changed.
-func (s *Schema) Structural() *structuralschema.Structural { return s.tree }
