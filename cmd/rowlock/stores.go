@@ -42,6 +42,7 @@ type databaseOptions struct {
 	pollInterval     time.Duration
 	statementTimeout time.Duration
 	lockTimeout      time.Duration
+	relaxed          []string
 	unsynced         bool // --unsafe-no-fsync of the etcd that names the database
 	reconnected      func()
 	log              *slog.Logger
@@ -51,11 +52,21 @@ func (o *databaseOptions) addTo(f *pflag.FlagSet) {
 	f.Int64Var(&o.maxBytes, "sqlite-max-bytes", 0, "largest size of the SQLite file: beyond it writes are refused, and reads go on (0: what the disk holds)")
 	f.StringVar(&o.checkpoint, "sqlite-checkpoint", "auto", "who copies SQLite's write-ahead log into the file: auto (this server) or off (another program does, as Litestream; without one the log grows for ever)")
 	f.Int64Var(&o.maxMemory, "in-memory-max-bytes", 1<<30, "largest size of what --store=memory: holds, past versions of objects included: beyond it writes are refused but for deletes, and reads go on (0: no limit)")
+	f.StringSliceVar(&o.relaxed, "relaxed-durability", nil, "leases, events or both: writes of these alone are acknowledged before the disk has them; a power loss may take those of the last 100ms, a crash of this process none (default: none)")
 	f.StringVar(&o.feed, "postgres-feed", "notify", "how other servers' writes are heard of: notify (LISTEN) or poll (for poolers in transaction mode)")
 	f.DurationVar(&o.pollInterval, "postgres-poll-interval", 0, "how often to look for other servers' writes (default 50ms with --postgres-feed=poll, else 5s)")
 	f.Int32Var(&o.maxConns, "postgres-max-connections", 0, "most connections of this server's pool, without the one that listens (default: pool_max_conns of the URL, at least 8)")
 	f.DurationVar(&o.statementTimeout, "postgres-statement-timeout", 30*time.Second, "how long a statement may take")
 	f.DurationVar(&o.lockTimeout, "postgres-lock-timeout", 5*time.Second, "how long a commit waits for those of other servers")
+}
+
+// relaxable are the resources of --relaxed-durability.
+func (o *databaseOptions) relaxable() ([]string, error) {
+	resources, err := sqlstore.ParseRelaxed(o.relaxed)
+	if err != nil {
+		return nil, fmt.Errorf("--relaxed-durability: %w", err)
+	}
+	return resources, nil
 }
 
 func (o *databaseOptions) postgres() (cfg postgres.Config, err error) {
@@ -71,7 +82,8 @@ func (o *databaseOptions) postgres() (cfg postgres.Config, err error) {
 	}
 	cfg.MaxConns, cfg.PollInterval, cfg.StatementTimeout, cfg.LockTimeout = o.maxConns, o.pollInterval, o.statementTimeout, o.lockTimeout
 	cfg.Reconnected, cfg.Log = o.reconnected, o.log
-	return cfg, nil
+	cfg.Relaxed, err = o.relaxable()
+	return cfg, err
 }
 
 // drivers are all stores there are, by URL scheme.
@@ -95,6 +107,8 @@ func openMemory(_ context.Context, _, rest string, how opening, o databaseOption
 		return nil, errors.New("a database in memory is known to its server alone")
 	case o.maxMemory < 0:
 		return nil, fmt.Errorf("--in-memory-max-bytes: %d is negative", o.maxMemory)
+	case len(o.relaxed) > 0:
+		return nil, errors.New("--relaxed-durability: a database in memory has no disk to wait for")
 	}
 	return memory.New(memory.Config{MaxBytes: o.maxMemory}).Open(), nil
 }
@@ -112,7 +126,11 @@ func openSQLite(ctx context.Context, _, rest string, how opening, o databaseOpti
 			return nil, fmt.Errorf("there is no database %s", path)
 		}
 	}
-	return sqlite.Open(ctx, path, sqlite.Config{NoMigrate: how == asItIs, MaxBytes: o.maxBytes, NoCheckpoint: o.checkpoint == "off", Unsynced: o.unsynced})
+	relaxed, err := o.relaxable()
+	if err != nil {
+		return nil, err
+	}
+	return sqlite.Open(ctx, path, sqlite.Config{Relaxed: relaxed, NoMigrate: how == asItIs, MaxBytes: o.maxBytes, NoCheckpoint: o.checkpoint == "off", Unsynced: o.unsynced})
 }
 
 // sqliteFile is the file that a --store URL names, if it names one.
@@ -197,6 +215,9 @@ func measure() (m *metrics.Store, use func(sqlstore.Driver)) {
 	m = metrics.NewStore()
 	return m, func(d sqlstore.Driver) {
 		m.Stats = d.Stats
+		if r, ok := d.(sqlstore.Relaxing); ok {
+			m.Relaxed = r.RelaxedStats
+		}
 		if pg, ok := d.(*postgres.Driver); ok {
 			m.Pool = func() (open, idle, most int) {
 				total, free, _, limit := pg.Pool()

@@ -19,6 +19,8 @@ type Store struct {
 	Pool func() (open, idle, most int)
 	// Behind, if set, tells for how long memory has lacked a change that is known of.
 	Behind func() time.Duration
+	// Relaxed, if set, counts writes that were acknowledged before the disk had them.
+	Relaxed func() sqlstore.RelaxedStats
 	// Stats, if set, is asked for rows and bytes, at most every five minutes, as
 	// counting takes time.
 	Stats func(ctx context.Context) (sqlstore.Stats, error)
@@ -143,6 +145,9 @@ var (
 	connectionsDesc = prometheus.NewDesc("rowlock_store_connections", "Connections to the database by state: idle, in_use.", []string{"state"}, nil)
 	mostDesc        = prometheus.NewDesc("rowlock_store_connections_max", "Most connections that the pool may open.", nil, nil)
 	rowsDesc        = prometheus.NewDesc("rowlock_store_rows", "Rows in the database by state: live, history; minutes old.", []string{"state"}, nil)
+	relaxedDesc     = prometheus.NewDesc("rowlock_store_relaxed_writes_total", "Writes that were acknowledged before the disk had them (--relaxed-durability).", nil, nil)
+	unsyncedDesc    = prometheus.NewDesc("rowlock_store_unsynced_seconds", "Age of the oldest acknowledged write that the disk may not have.", nil, nil)
+	unflushedDesc   = prometheus.NewDesc("rowlock_store_relaxed_sync_failures_total", "How often bringing such writes to the disk failed.", nil, nil)
 	bytesDesc       = prometheus.NewDesc("rowlock_store_bytes", "Size of the database, on disk or in memory; minutes old.", nil, nil)
 )
 
@@ -155,7 +160,7 @@ func (s *Store) Describe(ch chan<- *prometheus.Desc) {
 	for _, p := range s.parts() {
 		p.Describe(ch)
 	}
-	for _, d := range []*prometheus.Desc{lagSecondsDesc, connectionsDesc, mostDesc, rowsDesc, bytesDesc} {
+	for _, d := range []*prometheus.Desc{lagSecondsDesc, connectionsDesc, mostDesc, rowsDesc, bytesDesc, relaxedDesc, unsyncedDesc, unflushedDesc} {
 		ch <- d
 	}
 }
@@ -174,6 +179,12 @@ func (s *Store) Collect(ch chan<- prometheus.Metric) {
 		gauge(connectionsDesc, float64(idle), "idle")
 		gauge(connectionsDesc, float64(open-idle), "in_use")
 		gauge(mostDesc, float64(most))
+	}
+	if s.Relaxed != nil {
+		r := s.Relaxed()
+		ch <- prometheus.MustNewConstMetric(relaxedDesc, prometheus.CounterValue, float64(r.Writes))
+		ch <- prometheus.MustNewConstMetric(unflushedDesc, prometheus.CounterValue, float64(r.Failures))
+		gauge(unsyncedDesc, r.Unsynced.Seconds())
 	}
 	if stats, ok := s.counted(); ok {
 		gauge(rowsDesc, float64(stats.LiveRows), "live")

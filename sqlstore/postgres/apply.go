@@ -14,11 +14,12 @@ import (
 
 // pendingBatch is a batch whose outcome could not be read.
 type pendingBatch struct {
-	marker string
-	batch  []sqlstore.Txn
-	waves  []*wavePlan
-	now    time.Time
-	pid    uint32 // of the session that it was sent to
+	marker  string
+	batch   []sqlstore.Txn
+	waves   []*wavePlan
+	now     time.Time
+	relaxed bool   // it need not wait for the disk
+	pid     uint32 // of the session that it was sent to
 }
 
 // wavePlan is the part of a batch whose keys all differ, as arrays of one statement.
@@ -106,18 +107,19 @@ func (d *Driver) Apply(ctx context.Context, batch []sqlstore.Txn, now time.Time)
 	if err := d.mark(ctx); err != nil {
 		return nil, fmt.Errorf("writing a batch: %w", d.translate(ctx, err))
 	}
+	relaxed := d.relax(ctx, batch)
 	conn, err := d.pool.Acquire(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("writing a batch: %w", d.translate(ctx, err))
 	}
 	defer conn.Release()
 	now = now.UTC().Truncate(time.Microsecond)
-	p := &pendingBatch{marker: strconv.FormatInt(d.seq+1, 10), batch: batch, waves: plan(batch), now: now, pid: conn.Conn().PgConn().PID()}
+	p := &pendingBatch{marker: strconv.FormatInt(d.seq+1, 10), batch: batch, waves: plan(batch), now: now, relaxed: relaxed, pid: conn.Conn().PgConn().PID()}
 	out := make([]sqlstore.Outcome, len(batch))
 	if err := d.send(ctx, conn.Conn(), p, out); err != nil {
 		if fenced(err) {
-			d.marked = false // somebody cleaned the marker away: a new one is made
-			return nil, fmt.Errorf("writing a batch: the marker is gone: %w", sqlstore.ErrBusy)
+			d.marked = false // somebody cleaned the marker away, or the database crashed: a new one is made
+			return nil, fmt.Errorf("writing a batch: its marker or kv_alive is gone: %w", sqlstore.ErrBusy)
 		}
 		if refused(err) || errors.Is(err, errNotSent) {
 			return nil, fmt.Errorf("writing a batch: %w", d.translate(ctx, err))
@@ -129,8 +131,21 @@ func (d *Driver) Apply(ctx context.Context, batch []sqlstore.Txn, now time.Time)
 	}
 	d.seq++
 	d.saw(newest(out))
+	if relaxed {
+		d.relaxed.Committed(p.ops())
+	} else {
+		d.relaxed.Durable()
+	}
 	d.wake()
 	return out, nil
+}
+
+// ops is how many revisions a batch takes at most.
+func (p *pendingBatch) ops() (n int) {
+	for i := range p.batch {
+		n += len(p.batch[i].Ops)
+	}
+	return n
 }
 
 // newest is the last revision that a batch wrote, 0 if nothing.
@@ -155,6 +170,9 @@ func unsent(err error) error {
 func (d *Driver) mark(ctx context.Context) error {
 	if d.marked {
 		return nil
+	}
+	if err := d.revive(ctx); err != nil {
+		return err
 	}
 	if _, err := d.pool.Exec(ctx, qNewMarker, d.marker(), strconv.FormatInt(d.seq+1, 10)); err != nil {
 		return err
@@ -183,7 +201,10 @@ func (d *Driver) send(ctx context.Context, c *pgx.Conn, p *pendingBatch, out []s
 	b := &pgx.Batch{}
 	b.Queue(qBegin)
 	d.queueSettings(b)
-	b.Queue(qLock)
+	b.Queue(qLockAlive)
+	if p.relaxed {
+		b.Queue(qRelax, int64(p.ops()))
+	}
 	prepareOutcomes(p.batch, out, p.now)
 	fence, marker := strconv.FormatInt(d.seq, 10), &p.marker
 	for _, w := range p.waves {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,7 +23,12 @@ var server *pgtest.Server
 
 func TestMain(m *testing.M) {
 	storetest.CrashChild(func(ctx context.Context, url string) (sqlstore.Driver, error) {
-		return postgres.Open(ctx, url, postgres.Config{})
+		url, relaxed := strings.CutPrefix(url, "relaxed:")
+		cfg := postgres.Config{}
+		if relaxed {
+			cfg.Relaxed = []string{"pods"}
+		}
+		return postgres.Open(ctx, url, cfg)
 	})
 	var err error
 	// What is tested is not whether the disk keeps its word.

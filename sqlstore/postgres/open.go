@@ -6,7 +6,7 @@
 // an error.
 //
 // Goroutines: the listener and the notifier of Hints, which end with its context;
-// the heartbeat of each lead, which ends with the lead. Close waits for all.
+// the heartbeat of each lead, which ends with the lead; who flushes relaxed commits. Close waits for all.
 package postgres
 
 import (
@@ -23,6 +23,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/rowlock/rowlock/sqlstore"
 )
 
 // Config sets a Driver up. Zero values take the defaults named.
@@ -35,6 +37,7 @@ type Config struct {
 	StatementTimeout time.Duration // default 30s
 	LockTimeout      time.Duration // default 5s
 	LeadFor          time.Duration // how long a lead outlives its holder; default 5s
+	Relaxed          []string      // resources whose commits are acknowledged up to sqlstore.RelaxedFor before they are on the disk
 	NoMigrate        bool          // fail with SchemaError instead of bringing an older schema up to date
 	Reconnected      func()        // called when the connection that listens is made anew; may be nil
 	Log              *slog.Logger
@@ -70,27 +73,29 @@ func (c Config) withDefaults() Config {
 
 // Driver implements sqlstore.Driver.
 type Driver struct {
-	cfg     Config
-	pool    *pgxpool.Pool
-	single  *pgx.ConnConfig // of connections beside the pool
-	renew   func(context.Context, *pgx.ConnConfig) error
-	nonce   string // names this process in markers and leads
-	session string // the application_name of its connections
-	seq     int64  // number of the last batch
-	marked  bool   // the marker's row is there, as far as known
-	far     int64
-	head    atomic.Int64 // a revision that is or was the newest, to choose how to read
-	planned atomic.Int64 // what head was when sessions were last replaced for their plans
-	trimmed atomic.Int64 // no row that ended before it is left, as far as known
-	reset   atomic.Int64 // when the pool was reset last, in Unix nanoseconds
-	pending *pendingBatch
-	mu      sync.Mutex // Apply and Resolve
-	notify  chan struct{}
-	leads   leads
-	clock   clock
-	closing chan struct{}
-	once    sync.Once
-	loops   sync.WaitGroup
+	cfg      Config
+	pool     *pgxpool.Pool
+	single   *pgx.ConnConfig // of connections beside the pool
+	renew    func(context.Context, *pgx.ConnConfig) error
+	nonce    string // names this process in markers and leads
+	session  string // the application_name of its connections
+	seq      int64  // number of the last batch
+	marked   bool   // the marker's row is there, as far as known
+	far      int64
+	head     atomic.Int64 // a revision that is or was the newest, to choose how to read
+	planned  atomic.Int64 // what head was when sessions were last replaced for their plans
+	trimmed  atomic.Int64 // no row that ended before it is left, as far as known
+	reset    atomic.Int64 // when the pool was reset last, in Unix nanoseconds
+	pending  *pendingBatch
+	relaxed  *sqlstore.Relaxed
+	reserved int64      // revisions up to here may be given to relaxed commits; of who holds mu
+	mu       sync.Mutex // Apply and Resolve
+	notify   chan struct{}
+	leads    leads
+	clock    clock
+	closing  chan struct{}
+	once     sync.Once
+	loops    sync.WaitGroup
 }
 
 // Open connects to the database that url names (any libpq URL or keyword string)
@@ -108,6 +113,7 @@ func Open(ctx context.Context, url string, cfg Config) (*Driver, error) {
 		pc.MaxConns = 8
 	}
 	d := &Driver{cfg: cfg, far: farBack, nonce: newNonce(), notify: make(chan struct{}, 1), closing: make(chan struct{})}
+	d.relaxed = sqlstore.NewRelaxed(cfg.Relaxed, d.flush)
 	d.prepare(pc)
 	d.single, d.renew = pc.ConnConfig.Copy(), pc.BeforeConnect
 	if d.pool, err = pgxpool.NewWithConfig(ctx, pc); err != nil {
@@ -123,6 +129,9 @@ func Open(ctx context.Context, url string, cfg Config) (*Driver, error) {
 	}
 	if _, err := d.pool.Exec(ctx, qOldMarkers); err != nil {
 		d.cfg.Log.Debug("cannot remove the markers of former servers", "error", err)
+	}
+	if d.relaxed != nil {
+		d.loops.Go(func() { d.relaxed.Run(d.closing) })
 	}
 	return d, nil
 }
@@ -228,6 +237,9 @@ func (d *Driver) Close() error {
 		defer cancel()
 		d.mu.Lock()
 		defer d.mu.Unlock()
+		if d.relaxed.Stats().Unsynced > 0 {
+			_ = d.flush() // else PostgreSQL does it within three times its wal_writer_delay
+		}
 		if d.marked {
 			_, _ = d.pool.Exec(ctx, qDropMarker, d.marker()) // one short row more does no harm
 		}

@@ -11,7 +11,7 @@ const (
 
 	// kv_meta by primary key.
 	qBounds    = `SELECT (SELECT number FROM kv_meta WHERE key = 'floor'), (SELECT number FROM kv_meta WHERE key = 'revision')`
-	qBoundsNow = `SELECT (SELECT number FROM kv_meta WHERE key = 'floor'), (SELECT number FROM kv_meta WHERE key = 'revision'), clock_timestamp()`
+	qBoundsNow = `SELECT (SELECT number FROM kv_meta WHERE key = 'floor'), (SELECT number FROM kv_meta WHERE key = 'revision'), clock_timestamp(), EXISTS (SELECT FROM kv_alive WHERE one = 1)`
 	// The lock of all writers: first in every writing transaction, in a statement of
 	// its own, so that the statements after it look with newer snapshots.
 	qLock       = `SELECT number FROM kv_meta WHERE key = 'revision' FOR UPDATE`
@@ -20,6 +20,17 @@ const (
 	// Filling an empty database; kv_meta by primary key.
 	qSetRevision  = `UPDATE kv_meta SET number = $1 WHERE key = 'revision'`
 	qSetClusterID = `UPDATE kv_meta SET word = $1 WHERE key = 'cluster_id'`
+	// The same at the head of a batch, which ends (division by zero) if PostgreSQL has crashed
+	// since somebody looked: see revive. kv_meta and kv_alive by primary key.
+	qLockAlive = `SELECT number, 1 / (SELECT count(*) FROM kv_alive WHERE one = 1) FROM kv_meta WHERE key = 'revision' FOR UPDATE`
+	qAlive     = `SELECT EXISTS (SELECT FROM kv_alive WHERE one = 1), coalesce((SELECT number FROM kv_meta WHERE key = 'relaxed'), 0)`
+	qRevive    = `INSERT INTO kv_alive (one) VALUES (1) ON CONFLICT (one) DO NOTHING`
+	// Revisions up to 'relaxed' are set aside for relaxed commits; kv_meta by primary key. A
+	// transaction of $1 operations relaxes only where that many are left.
+	qReserve = `INSERT INTO kv_meta (key, number) SELECT 'relaxed', number + $1 FROM kv_meta WHERE key = 'revision'` +
+		` ON CONFLICT (key) DO UPDATE SET number = greatest(kv_meta.number, excluded.number) RETURNING number`
+	qRelax = `SELECT set_config('synchronous_commit', 'off', true) FROM kv_meta m, kv_meta r WHERE m.key = 'revision' AND r.key = 'relaxed' AND m.number + $1::int8 <= r.number`
+	qFlush = `UPDATE kv_meta SET word = word WHERE key = 'relaxed'`
 	// The marker of a server's last batch: word is the batch's number and, behind it,
 	// the counter after each of its waves; number is the counter before it.
 	qMarker     = `SELECT word, number FROM kv_meta WHERE key = $1`

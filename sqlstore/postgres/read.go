@@ -17,9 +17,15 @@ func (d *Driver) Bounds(ctx context.Context) (b sqlstore.Bounds, err error) {
 	ctx, done := d.call(ctx, boundsTime)
 	defer done(&err)
 	var now time.Time
-	asked := time.Now()
-	if err := d.pool.QueryRow(ctx, qBoundsNow).Scan(&b.Floor, &b.Head, &now); err != nil {
-		return sqlstore.Bounds{}, fmt.Errorf("reading bounds: %w", err)
+	var asked time.Time
+	for alive := false; !alive; {
+		asked = time.Now()
+		if err = d.pool.QueryRow(ctx, qBoundsNow).Scan(&b.Floor, &b.Head, &now, &alive); err == nil && !alive {
+			err = d.revive(ctx)
+		}
+		if err != nil {
+			return sqlstore.Bounds{}, fmt.Errorf("reading bounds: %w", err)
+		}
 	}
 	d.clock.told(now, asked, time.Now())
 	d.saw(b.Head)

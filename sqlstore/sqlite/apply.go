@@ -26,28 +26,47 @@ func newNonce() string {
 	return hex.EncodeToString(b[:])
 }
 
-// lockWriter takes the one writing connection; unlock gives it back.
-func (d *Driver) lockWriter() (w *conn, unlock func(), err error) {
+// lockWriter takes the one writing connection; unlock gives it back. Its commits are durable.
+func (d *Driver) lockWriter() (w *conn, unlock func(), err error) { return d.lockWriterFor(false) }
+
+// lockWriterFor takes the writing connection for commits that may be relaxed.
+func (d *Driver) lockWriterFor(relaxed bool) (w *conn, unlock func(), err error) {
 	d.mu.Lock()
 	if d.writer == nil {
+		err = sqlstore.ErrClosed
+	} else if d.relaxed != nil {
+		err = d.writer.setRelaxed(relaxed)
+	}
+	if err != nil {
 		d.mu.Unlock()
-		return nil, nil, sqlstore.ErrClosed
+		return nil, nil, err
 	}
 	return d.writer, d.mu.Unlock, nil
 }
 
 // Apply implements sqlstore.Driver.
 func (d *Driver) Apply(ctx context.Context, batch []sqlstore.Txn, now time.Time) ([]sqlstore.Outcome, error) {
+	out, err := d.apply(ctx, batch, now, d.relaxed.May(batch))
+	if errors.Is(err, errReserve) {
+		return d.apply(ctx, batch, now, false)
+	}
+	return out, err
+}
+
+func (d *Driver) apply(ctx context.Context, batch []sqlstore.Txn, now time.Time, relaxed bool) ([]sqlstore.Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	w, unlock, err := d.lockWriter()
+	w, unlock, err := d.lockWriterFor(relaxed)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
 	if d.pending != nil {
 		return nil, fmt.Errorf("an earlier batch is not resolved: %w", sqlstore.ErrUncertain)
+	}
+	if err := d.mend(w); err != nil {
+		return nil, fmt.Errorf("writing a batch: %w", err)
 	}
 	if err := w.exec(qBegin); err != nil {
 		return nil, fmt.Errorf("beginning a batch: %w", err)
@@ -57,14 +76,21 @@ func (d *Driver) Apply(ctx context.Context, batch []sqlstore.Txn, now time.Time)
 	if err == nil && a.next > a.head {
 		d.seq++
 		marker := fmt.Sprintf("%s:%d", d.nonce, d.seq)
+		reserved := d.reserved
 		if err = record(w, a.next, marker); err == nil {
+			reserved, err = d.reserve(w, a.next, relaxed)
+		}
+		if err == nil {
 			err = ctx.Err()
 		}
 		if err == nil {
 			err = d.Kept()
 		}
 		if err == nil {
-			return out, d.commit(w, marker, out)
+			if err = d.commit(w, marker, out); err == nil {
+				d.committed(a.next-a.head, reserved, relaxed)
+			}
+			return out, err
 		}
 	}
 	if e := w.exec(qRollback); e != nil && !isIdle(e) {

@@ -14,10 +14,11 @@ import (
 // goroutine at a time. It speaks to the driver's connection directly: on the
 // write path database/sql would cost as much as SQLite itself.
 type conn struct {
-	raw   driver.Conn
-	stmts map[string]driver.Stmt
-	args  []driver.NamedValue
-	dest  []driver.Value
+	raw     driver.Conn
+	stmts   map[string]driver.Stmt
+	args    []driver.NamedValue
+	dest    []driver.Value
+	relaxed bool // commits do not wait for the disk
 }
 
 // connect opens a connection and sets its pragmas; every connection is made here.
@@ -35,6 +36,23 @@ func connect(path string, pragmas []string) (*conn, error) {
 		}
 	}
 	return c, nil
+}
+
+// setRelaxed says whether commits from here on leave the write-ahead log to a later sync, which
+// brings them to the disk in their order. The pragma acts when it is prepared, so it is not kept.
+func (c *conn) setRelaxed(relaxed bool) error {
+	if c.relaxed == relaxed {
+		return nil
+	}
+	level := "FULL"
+	if relaxed {
+		level = "NORMAL"
+	}
+	if _, err := c.raw.(driver.ExecerContext).ExecContext(context.Background(), "PRAGMA synchronous("+level+")", nil); err != nil {
+		return fmt.Errorf("pragma synchronous(%s): %w", level, translate(err))
+	}
+	c.relaxed = relaxed
+	return nil
 }
 
 func (c *conn) close() error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -16,7 +17,12 @@ import (
 
 func TestMain(m *testing.M) {
 	storetest.CrashChild(func(ctx context.Context, path string) (sqlstore.Driver, error) {
-		return sqlite.Open(ctx, path, sqlite.Config{})
+		path, relaxed := strings.CutPrefix(path, "relaxed:")
+		cfg := sqlite.Config{}
+		if relaxed {
+			cfg.Relaxed = []string{"pods"}
+		}
+		return sqlite.Open(ctx, path, cfg)
 	})
 	goleak.VerifyTestMain(m)
 }
@@ -77,6 +83,12 @@ func TestConformanceOfDeepSnapshots(t *testing.T) {
 func TestCrash(t *testing.T) {
 	db := file{path: filepath.Join(t.TempDir(), "test.db")}
 	storetest.Crash(t, db, db.path)
+}
+
+// TestCrashRelaxed: what was acknowledged before the disk had it is there when the process is killed.
+func TestCrashRelaxed(t *testing.T) {
+	db := file{path: filepath.Join(t.TempDir(), "test.db"), cfg: sqlite.Config{Relaxed: []string{"pods"}}}
+	storetest.Crash(t, db, "relaxed:"+db.path)
 }
 
 func TestCrashPacking(t *testing.T) {

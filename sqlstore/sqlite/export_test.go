@@ -65,6 +65,7 @@ func (d *Driver) Begin() (end func() error, err error) {
 // Statements are all statements of queries.go by name.
 var Statements = map[string]string{
 	"qBounds": qBounds, "qRevision": qRevision, "qSetRevision": qSetRevision, "qSetBatch": qSetBatch, "qBatch": qBatch, "qRaiseFloor": qRaiseFloor, "qCompatible": qCompatible, "qClusterID": qClusterID, "qSetClusterID": qSetClusterID,
+	"qReserved": qReserved, "qReserve": qReserve, "qBoot": qBoot, "qUnreserve": qUnreserve,
 	"qInsert": qInsert, "qExpected": qExpected, "qSupersede": qSupersede, "qLive": qLive,
 	"qLiveAll": qLiveAll, "qLiveResource": qLiveResource, "qLiveNamespace": qLiveNamespace,
 	"qEndedAll": qEndedAll, "qEndedResource": qEndedResource, "qEndedNamespace": qEndedNamespace,
@@ -93,4 +94,19 @@ func (d *Driver) PackAround(ctx context.Context, between func()) error {
 		return nil
 	})
 	return err
+}
+
+// RelaxWith relaxes commits of resources with a sync of the test's.
+func (d *Driver) RelaxWith(resources []string, sync func() error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.relaxed = sqlstore.NewRelaxed(resources, sync)
+	d.loops.Go(func() { d.relaxed.Run(d.closing) })
+}
+
+// Synchronous is what the last commit waited for: 2 for the disk, 1 for the system alone.
+func (d *Driver) Synchronous() (int64, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.writer.number("PRAGMA synchronous")
 }

@@ -65,7 +65,7 @@ func load(ctx context.Context, w *conn, content sqlstore.Content) error {
 		return err
 	}
 	if content.Past != nil {
-		if err := markLoaded(ctx, w, content.Floors()); err != nil {
+		if err := markLoaded(ctx, w, 0, content.Floors()); err != nil {
 			return err
 		}
 	}
@@ -96,9 +96,9 @@ func insert(w *conn, row sqlstore.Row) error {
 	return nil
 }
 
-// markLoaded notes the floors, and which revisions below that of the log were the last of their seconds.
-func markLoaded(ctx context.Context, w *conn, f sqlstore.Floors) error {
-	marks, err := readMarks(ctx, w, 0, f.Log)
+// markLoaded notes the floors, and which revisions behind one and below that of the log were the last of their seconds.
+func markLoaded(ctx context.Context, w *conn, after int64, f sqlstore.Floors) error {
+	marks, err := readMarks(ctx, w, after, f.Log)
 	if err != nil {
 		return err
 	}

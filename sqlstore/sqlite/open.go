@@ -5,7 +5,10 @@
 // with immediate transactions; readers that never wait for the writer. Several
 // processes on one machine may use a file together.
 //
-// Goroutines: the checkpointer, ended by Close; one for each Hints call, ended by
+// Where the operator asks for it, commits of some resources are acknowledged before the disk has them:
+// see Config.Relaxed and docs/durability.md.
+//
+// Goroutines: the checkpointer and who syncs after relaxed commits, ended by Close; one for each Hints call, ended by
 // its context or Close.
 package sqlite
 
@@ -36,6 +39,7 @@ type Config struct {
 	MaxBytes     int64         // the file's largest size; 0: no limit but the disk
 	CacheBytes   int64         // page cache of each connection; default 16 MiB for the writer, 4 MiB for a reader
 	Unsynced     bool          // the system writes to the disk when it likes: what was acknowledged survives a crash of the process, not of the machine
+	Relaxed      []string      // resources whose commits are acknowledged up to sqlstore.RelaxedFor before they are on the disk; without effect where Unsynced
 	NoCheckpoint bool          // leave it to another program, as Litestream, to copy the write-ahead log into the file
 	NoMigrate    bool          // fail with SchemaError instead of bringing an older schema up to date
 }
@@ -78,12 +82,16 @@ type Driver struct {
 
 	trimming sync.Mutex // held while rows are deleted, and while the log is copied; before mu
 
-	mu      sync.Mutex // guards the writer
-	writer  *conn
-	version int64 // data_version of the writer when last seen
-	pending *pendingBatch
-	seq     uint64 // of batches, for their markers
-	nonce   string
+	relaxed *sqlstore.Relaxed
+	boot    string // the run of the machine; "" where that is not known
+
+	mu       sync.Mutex // guards the writer
+	reserved int64      // revisions up to here may be given to relaxed commits
+	writer   *conn
+	version  int64 // data_version of the writer when last seen
+	pending  *pendingBatch
+	seq      uint64 // of batches, for their markers
+	nonce    string
 }
 
 // Open opens path, creating file and schema as needed. The folder must exist.
@@ -93,7 +101,10 @@ func Open(ctx context.Context, path string, cfg Config) (*Driver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", path, err)
 	}
-	d := &Driver{began: time.Now(), path: abs, cfg: cfg.withDefaults(), far: farBack, closing: make(chan struct{}), wrote: make(chan struct{}, 1)}
+	d := &Driver{began: time.Now(), path: abs, cfg: cfg.withDefaults(), far: farBack, closing: make(chan struct{}), wrote: make(chan struct{}, 1), boot: bootID()}
+	if !cfg.Unsynced {
+		d.relaxed = sqlstore.NewRelaxed(cfg.Relaxed, d.syncLog)
+	}
 	if d.lock, err = openLock(ctx, abs+".lock"); err != nil {
 		return nil, fmt.Errorf("opening %s: %w", path, err)
 	}
@@ -114,7 +125,10 @@ func (d *Driver) open(ctx context.Context) error {
 			return err
 		}
 		d.writer = w
-		return d.migrate()
+		if err := d.migrate(); err != nil {
+			return err
+		}
+		return d.recover(ctx)
 	})
 	if err != nil {
 		return err
@@ -140,6 +154,9 @@ func (d *Driver) open(ctx context.Context) error {
 	}
 	if err := d.Kept(); err != nil {
 		return err
+	}
+	if d.relaxed != nil {
+		d.loops.Go(func() { d.relaxed.Run(d.closing) })
 	}
 	if d.cfg.NoCheckpoint {
 		return nil
@@ -307,7 +324,7 @@ func (d *Driver) Close() error {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		if d.writer != nil {
-			errs = append(errs, d.writer.close())
+			errs = append(errs, d.unreserve(), d.writer.close())
 			d.writer = nil
 		}
 		if d.file != nil { // last: closing it ends SQLite's own locks on it

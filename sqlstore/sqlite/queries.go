@@ -20,6 +20,11 @@ const (
 	qCompatible   = `UPDATE kv_meta SET value = ?2 WHERE key = 'schema_compatible' AND value = ?1`
 	qSetClusterID = `UPDATE kv_meta SET value = ? WHERE key = 'cluster_id'`
 	qClusterID    = `SELECT value FROM kv_meta WHERE key = 'cluster_id'`
+	// Which revisions are set aside for relaxed commits, and in which run of the machine.
+	qReserved  = `SELECT (SELECT value FROM kv_meta WHERE key = 'relaxed'), (SELECT value FROM kv_meta WHERE key = 'boot')`
+	qReserve   = `INSERT INTO kv_meta (key, value) VALUES ('relaxed', ?) ON CONFLICT (key) DO UPDATE SET value = max(value, excluded.value)`
+	qBoot      = `INSERT INTO kv_meta (key, value) VALUES ('boot', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value`
+	qUnreserve = `DELETE FROM kv_meta WHERE key = 'relaxed' AND value = ?`
 
 	// kv by primary key; maintains all indexes.
 	qInsert = `INSERT INTO kv (` + columns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`

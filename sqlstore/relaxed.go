@@ -1,0 +1,205 @@
+package sqlstore
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// RelaxedFor is how much of relaxed commits can be lost with the machine at most: while one
+	// that is not durable is older, the next commit waits for the disk.
+	RelaxedFor = 100 * time.Millisecond
+	// relaxedSync is when after the first of them a sync begins.
+	relaxedSync = 50 * time.Millisecond
+	// RelaxedReserve is how many revisions are set aside, durably, before relaxed commits are given some
+	// of them. Those that were set aside are never given again after relaxed commits may have been lost.
+	RelaxedReserve = 1_000_000
+)
+
+// relaxable are the resources whose commits may be relaxed, by the names that operators use.
+var relaxable = map[string]string{"events": "events", "leases": "leases.coordination.k8s.io"}
+
+// ParseRelaxed reads names such as "leases" and "events" and returns the resources that they mean.
+// The error says which name is none of those.
+func ParseRelaxed(names []string) ([]string, error) {
+	var resources []string
+	for _, name := range names {
+		resource, ok := relaxable[name]
+		if !ok {
+			return nil, fmt.Errorf("%q is neither events nor leases: all else is on the disk before it is acknowledged", name)
+		}
+		if !slices.Contains(resources, resource) {
+			resources = append(resources, resource)
+		}
+	}
+	return resources, nil
+}
+
+// Relaxed is what a driver knows of its commits that are acknowledged before they are
+// durable. A nil one relaxes nothing. Commits are told of in their order, by one caller at a time.
+type Relaxed struct {
+	of   map[string]bool
+	sync func() error
+	wake chan struct{}
+
+	mu      sync.Mutex
+	oldest  time.Time // when the first of those was acknowledged that no sync has begun for
+	syncing time.Time // the same of those that a sync is under way for
+	failed  error     // of the last sync
+	stats   RelaxedStats
+}
+
+// RelaxedStats are counts since the start.
+type RelaxedStats struct {
+	Writes   int64         // operations that were acknowledged before they were durable
+	Failures int64         // syncs that failed
+	Unsynced time.Duration // age of the oldest such operation that is not known to be durable
+}
+
+// NewRelaxed makes one for resources ("leases.coordination.k8s.io"); sync makes durable what was
+// committed before it is called. Nil where there are no resources.
+func NewRelaxed(resources []string, sync func() error) *Relaxed {
+	if len(resources) == 0 {
+		return nil
+	}
+	r := &Relaxed{of: make(map[string]bool), sync: sync, wake: make(chan struct{}, 1)}
+	for _, name := range resources {
+		r.of[name] = true
+	}
+	return r
+}
+
+// May says that a batch need not wait for the disk: it holds nothing else, and the disk
+// keeps up with what was acknowledged before.
+func (r *Relaxed) May(batch []Txn) bool {
+	if r == nil {
+		return false
+	}
+	for i := range batch {
+		for j := range batch[i].Ops {
+			if !r.of[batch[i].Ops[j].Key.Resource] {
+				return false
+			}
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failed == nil && r.age() < RelaxedFor
+}
+
+func (r *Relaxed) age() time.Duration {
+	switch {
+	case !r.syncing.IsZero():
+		return time.Since(r.syncing)
+	case !r.oldest.IsZero():
+		return time.Since(r.oldest)
+	}
+	return 0
+}
+
+// Committed tells of a relaxed commit of ops operations, just before it is acknowledged.
+func (r *Relaxed) Committed(ops int) {
+	r.mu.Lock()
+	if r.oldest.IsZero() {
+		r.oldest = time.Now()
+	}
+	r.stats.Writes += int64(ops)
+	r.mu.Unlock()
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Durable tells of a commit that waited for the disk, and that all before it are there with it.
+func (r *Relaxed) Durable() {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	r.oldest = time.Time{}
+	r.mu.Unlock()
+}
+
+// Failed is why the last sync failed; nil if it did not.
+func (r *Relaxed) Failed() error {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failed
+}
+
+// Mended tells that everything is durable in another way after a sync failed.
+func (r *Relaxed) Mended() {
+	r.mu.Lock()
+	r.failed, r.oldest, r.syncing = nil, time.Time{}, time.Time{}
+	r.mu.Unlock()
+}
+
+// Stats are the counts so far.
+func (r *Relaxed) Stats() RelaxedStats {
+	if r == nil {
+		return RelaxedStats{}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.stats
+	s.Unsynced = r.age()
+	return s
+}
+
+// Run syncs soon after relaxed commits until closing closes. What is left then is its owner's
+// to make durable.
+func (r *Relaxed) Run(closing <-chan struct{}) {
+	for {
+		select {
+		case <-r.wake:
+		case <-closing:
+			return
+		}
+		pause := time.NewTimer(relaxedSync)
+		select {
+		case <-pause.C:
+		case <-closing:
+			pause.Stop()
+			return
+		}
+		r.flush()
+	}
+}
+
+// flush syncs once; after a failure it comes again.
+func (r *Relaxed) flush() {
+	r.mu.Lock()
+	if r.syncing.IsZero() {
+		r.syncing, r.oldest = r.oldest, time.Time{}
+	}
+	idle := r.syncing.IsZero()
+	r.mu.Unlock()
+	if idle {
+		return // a durable commit came behind them
+	}
+	err := r.sync()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failed = err
+	if err == nil {
+		r.syncing = time.Time{}
+		return
+	}
+	r.stats.Failures++
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Relaxing is a Driver with commits that are acknowledged before they are durable.
+type Relaxing interface {
+	// RelaxedStats counts them.
+	RelaxedStats() RelaxedStats
+}

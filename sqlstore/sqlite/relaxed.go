@@ -1,0 +1,171 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// Relaxed commits lie in the write-ahead log as any other, but are acknowledged before it
+// is synced. Every sync brings all of them to the disk, and what recovery finds after a power loss is
+// the log up to some commit, so nothing durable is there without what came before it.
+//
+// Revisions that such commits had may be lost, while clients have seen them. So the file says, durably,
+// up to where that can be ('relaxed' in kv_meta), and in which run of the machine ('boot'): who opens
+// it in another one goes on behind them. A process that is killed loses nothing, as the system
+// still has what it wrote.
+
+// errReserve: the revisions that were set aside are used up; the batch must be durable.
+var errReserve = errors.New("no revisions are reserved for relaxed commits")
+
+// bootID names the run of this machine; "" where the system does not tell.
+func bootID() string {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(id))
+}
+
+// reserve has a durable commit set revisions aside where few are left, and refuses a relaxed
+// one that would go beyond them. It returns up to where they go once it is committed.
+func (d *Driver) reserve(w *conn, revision int64, relaxed bool) (int64, error) {
+	switch {
+	case d.relaxed == nil:
+		return 0, nil
+	case relaxed && revision > d.reserved:
+		return 0, errReserve
+	case relaxed || revision+sqlstore.RelaxedReserve/2 < d.reserved:
+		return d.reserved, nil
+	}
+	if err := w.exec(qBoot, d.boot); err != nil {
+		return 0, err
+	}
+	return revision + sqlstore.RelaxedReserve, w.exec(qReserve, revision+sqlstore.RelaxedReserve)
+}
+
+// committed tells what became durable, or will soon.
+func (d *Driver) committed(ops, reserved int64, relaxed bool) {
+	if d.relaxed == nil {
+		return
+	}
+	d.reserved = reserved
+	if relaxed {
+		d.relaxed.Committed(int(ops))
+	} else {
+		d.relaxed.Durable()
+	}
+}
+
+// RelaxedStats implements sqlstore.Relaxing.
+func (d *Driver) RelaxedStats() sqlstore.RelaxedStats { return d.relaxed.Stats() }
+
+// syncLog brings all that was committed to the disk.
+func (d *Driver) syncLog() error {
+	log, err := os.OpenFile(d.path+"-wal", os.O_RDWR, 0) // no lock is on it that closing would end
+	if err != nil {
+		return err
+	}
+	return errors.Join(log.Sync(), log.Close())
+}
+
+// mend is called before each batch. After a failed sync the system may take pages of the log for
+// written that are not, and what is durable behind them would be lost with them: nothing is written until
+// all of the log is in the file, and the log empty.
+func (d *Driver) mend(w *conn) error {
+	failed := d.relaxed.Failed()
+	if failed == nil {
+		return nil
+	}
+	var v [3]driver.Value
+	_, err := w.one(v[:], "PRAGMA wal_checkpoint(TRUNCATE)")
+	if err == nil && v[0] != int64(0) {
+		err = errors.New("readers are in the way")
+	}
+	if err == nil {
+		err = d.file.Sync()
+	}
+	if err != nil {
+		return fmt.Errorf("%w: the write-ahead log could not be synced (%w), nor copied into the file: %w", sqlstore.ErrUnavailable, failed, err)
+	}
+	d.relaxed.Mended()
+	return nil
+}
+
+// recover goes on behind the revisions that may have been lost with the machine. Where only a
+// process ended, what it left to be synced is synced. Its caller is alone with the file, or all others
+// are of the same run of the machine.
+func (d *Driver) recover(ctx context.Context) error {
+	var v [2]driver.Value
+	if _, err := d.writer.one(v[:], qReserved); err != nil {
+		return fmt.Errorf("reading what was relaxed: %w", err)
+	}
+	reserved, ok := v[0].(int64)
+	if !ok {
+		return nil
+	}
+	if text(v[1]) == d.boot && d.boot != "" {
+		if err := d.syncLog(); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("syncing what a former process wrote: %w", err)
+		}
+		return nil
+	}
+	_, err := d.writing(ctx, func(w *conn) error { return skip(ctx, w, reserved) })
+	if err != nil {
+		return fmt.Errorf("skipping revisions that may have been lost: %w", err)
+	}
+	return nil
+}
+
+// skip raises revision and floor of the log to reserved: clients that have seen a lost
+// revision are told to list again. Snapshots of the past stay, as far as they are kept.
+func skip(ctx context.Context, w *conn, reserved int64) error {
+	b, err := bounds(w)
+	if err != nil {
+		return err
+	}
+	f, err := floors(w, b)
+	if err != nil {
+		return err
+	}
+	if reserved > b.Head {
+		if err := w.exec(qSetRevision, reserved); err != nil {
+			return err
+		}
+		if err := w.exec(qRaiseFloor, reserved); err != nil {
+			return err
+		}
+		if f.Past != nil {
+			if err := markLoaded(ctx, w, b.Floor, sqlstore.Floors{Log: reserved, Past: f.Past}); err != nil {
+				return err
+			}
+		}
+	}
+	return w.exec(qUnreserve, reserved)
+}
+
+// unreserve ends relaxing in good order: all is on the disk, so nothing need be skipped.
+// Another process that has reserved more since keeps what it reserved.
+func (d *Driver) unreserve() error {
+	if d.relaxed == nil || d.reserved == 0 {
+		return nil
+	}
+	if err := d.mend(d.writer); err != nil {
+		return err
+	}
+	if err := d.writer.setRelaxed(false); err != nil {
+		return err
+	}
+	if err := d.syncLog(); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("syncing the write-ahead log: %w", err)
+	}
+	if d.lock.refresh(); d.lock.exclusive() == 0 {
+		return nil
+	}
+	return d.writer.exec(qUnreserve, d.reserved)
+}

@@ -1,0 +1,176 @@
+package sqlite_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/sqlite"
+	"github.com/rowlock/rowlock/sqlstore/storetest"
+)
+
+const leases = "leases.coordination.k8s.io"
+
+func relaxedFile(t *testing.T) file {
+	return file{path: filepath.Join(t.TempDir(), "test.db"), cfg: sqlite.Config{Relaxed: []string{leases}, NoCheckpoint: true}}
+}
+
+func putIn(resource, name string) sqlstore.Txn {
+	txn := put(name, `"`+name+`"`)
+	txn.Ops[0].Key.Resource = resource
+	return txn
+}
+
+// logSize is how long the write-ahead log is.
+func logSize(t *testing.T, f file) int64 {
+	t.Helper()
+	info, err := os.Stat(f.path + "-wal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Size()
+}
+
+// afterPowerLoss copies what the disk has when nothing of the write-ahead log beyond a size was
+// synced, and has the machine started again.
+func afterPowerLoss(t *testing.T, f file, synced int64) file {
+	t.Helper()
+	other := f
+	other.path = filepath.Join(t.TempDir(), "test.db")
+	for _, suffix := range []string{"", "-wal"} {
+		data, err := os.ReadFile(f.path + suffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if suffix == "-wal" {
+			data = data[:synced]
+		}
+		if err := os.WriteFile(other.path+suffix, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other.Exec(t, `UPDATE kv_meta SET value = 'another run' WHERE key = 'boot'`)
+	return other
+}
+
+func waitSynced(t *testing.T, d *sqlite.Driver) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); d.RelaxedStats().Unsynced > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("relaxed commits are not synced")
+		}
+	}
+}
+
+func wantNames(t *testing.T, d sqlstore.Driver, names ...string) {
+	t.Helper()
+	rows, err := d.Scan(t.Context(), sqlstore.ScanRequest{Limit: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, row := range rows {
+		got = append(got, row.Key.Name)
+	}
+	if len(got) != len(names) {
+		t.Fatalf("there are %q, want %q", got, names)
+	}
+	for i := range names {
+		if got[i] != names[i] {
+			t.Fatalf("there are %q, want %q", got, names)
+		}
+	}
+}
+
+// TestPowerLoss: what was relaxed and not synced is lost, all else is there, and no revision that
+// was lost is given again, nor can a client watch on from one.
+func TestPowerLoss(t *testing.T) {
+	f := relaxedFile(t)
+	d := f.Open(t).(*sqlite.Driver)
+	mustApply(t, d, putIn("pods", "z-durable"))
+	mustApply(t, d, putIn(leases, "a-synced"))
+	waitSynced(t, d) // by a sync of its own
+	synced := logSize(t, f)
+	mustApply(t, d, putIn(leases, "b-lost"))
+	if logSize(t, f) == synced {
+		t.Fatal("the log did not grow")
+	}
+	after := afterPowerLoss(t, f, synced).Open(t)
+	wantNames(t, after, "a-synced", "z-durable")
+	b, err := after.Bounds(t.Context())
+	if err != nil || b.Head < 3 || b.Floor != b.Head {
+		t.Fatalf("the bounds are %v, %v", b, err)
+	}
+	out, err := after.Apply(t.Context(), []sqlstore.Txn{putIn(leases, "c-new")}, time.Now())
+	if err != nil || out[0].Revisions[0] != b.Head+1 {
+		t.Fatalf("the next write gave %v, %v", out, err)
+	}
+	var compacted *sqlstore.CompactedError
+	if _, err := after.Changes(t.Context(), 3, 10, false); !errors.As(err, &compacted) {
+		t.Fatalf("watching on from a lost revision gave %v", err)
+	}
+	storetest.CheckTable(t, after)
+}
+
+// TestPowerLossBehindADurableWrite: a durable commit brings all relaxed ones before it to the
+// disk, and one that is durable in part is durable.
+func TestPowerLossBehindADurableWrite(t *testing.T) {
+	f := relaxedFile(t)
+	d := f.Open(t).(*sqlite.Driver)
+	mustApply(t, d, putIn("pods", "first"))
+	level := func(want int64) {
+		t.Helper()
+		if got, err := d.Synchronous(); got != want || err != nil {
+			t.Fatalf("the commit had synchronous=%d, %v, want %d", got, err, want)
+		}
+	}
+	mustApply(t, d, putIn(leases, "relaxed"))
+	level(1)
+	mustApply(t, d, putIn(leases, "mixed"), putIn("pods", "durable"))
+	level(2)
+	if s := d.RelaxedStats(); s.Writes != 1 {
+		t.Fatalf("%d writes were relaxed, want 1", s.Writes)
+	}
+	after := afterPowerLoss(t, f, logSize(t, f)).Open(t)
+	wantNames(t, after, "mixed", "relaxed", "durable", "first")
+}
+
+// TestRelaxedInGoodOrder: a server that ends, or is killed and starts again while the machine runs on,
+// leaves out no revision.
+func TestRelaxedInGoodOrder(t *testing.T) {
+	f := relaxedFile(t)
+	d := f.Open(t)
+	mustApply(t, d, putIn("pods", "a"), putIn(leases, "b"))
+	d.Close()
+	f.Exec(t, `UPDATE kv_meta SET value = 'another run' WHERE key = 'boot'`)
+	again := f.Open(t)
+	if b, err := again.Bounds(t.Context()); b != (sqlstore.Bounds{Head: 2}) || err != nil {
+		t.Fatalf("after a good end the bounds are %v, %v", b, err)
+	}
+}
+
+// TestFailedSync: what follows a sync that failed goes another way to the disk first.
+func TestFailedSync(t *testing.T) {
+	f := file{path: filepath.Join(t.TempDir(), "test.db"), cfg: sqlite.Config{NoCheckpoint: true}}
+	d := f.Open(t).(*sqlite.Driver)
+	broken := errors.New("the disk is broken")
+	d.RelaxWith([]string{leases}, func() error { return broken })
+	mustApply(t, d, putIn("pods", "a"))
+	mustApply(t, d, putIn(leases, "b"))
+	for end := time.Now().Add(time.Minute); d.RelaxedStats().Failures == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("no sync failed")
+		}
+	}
+	before := logSize(t, f)
+	mustApply(t, d, putIn(leases, "c")) // after a checkpoint, so that the log begins anew
+	if got := logSize(t, f); got >= before {
+		t.Fatalf("the log had %d bytes and has %d", before, got)
+	}
+	if got, err := d.Synchronous(); got != 2 || err != nil {
+		t.Fatalf("the commit after it had synchronous=%d, %v", got, err)
+	}
+}
