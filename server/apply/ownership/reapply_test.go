@@ -200,21 +200,7 @@ func reapplying(t *testing.T, m *FieldManager, r *kinds.Resource, seed int64, st
 
 func TestReapplyEqualsLibrary(t *testing.T) {
 	m := applier()
-	rounds := 8
-	if testing.Short() {
-		rounds = 2
-	}
-	quick, all := 0, 0
-	for _, r := range applytest.Stored() {
-		for seed := range rounds {
-			q, a := reapplying(t, m, r, int64(seed), 6)
-			quick, all = quick+q, all+a
-		}
-	}
-	t.Logf("%d of %d applies took the planned way", quick, all)
-	if quick < all/20 {
-		t.Errorf("only %d of %d applies took the planned way", quick, all)
-	}
+	ofAllStored(t, 8, 20, func(r *kinds.Resource, seed int64) (quick, all int) { return reapplying(t, m, r, seed, 6) })
 }
 
 func FuzzReapplyEqualsLibrary(f *testing.F) {
