@@ -15,7 +15,7 @@ type body struct {
 	with    *shape   // what it is packed with; nil: it is plain
 	size    int32    // of JSON, where it is packed
 	split   int32    // where the metadata ends in data
-	labels  labelSet // those of the metadata, where it is packed
+	common  common   // labels and owners, where it is packed
 	message *message // the Protobuf form; nil if there is none
 
 	meta  atomic.Pointer[Meta] // of what is plain
@@ -71,17 +71,6 @@ func (it *Item) Peek() []byte {
 		return b.line(make([]byte, 0, b.size+1))[:b.size:b.size]
 	}
 	return b.json()
-}
-
-// PeekIn is Peek that unpacks into room, which grows as it needs to: what it returns is good
-// until room is used again.
-func (it *Item) PeekIn(room *[]byte) []byte {
-	b := it.body.Load()
-	if !b.packed() {
-		return b.json()
-	}
-	*room = b.line(slices.Grow((*room)[:0], int(b.size)+1))
-	return (*room)[:b.size:b.size]
 }
 
 // Line is the object's JSON with the newline that ends a response; nil for a corrupt item.

@@ -68,7 +68,7 @@ func fieldTerms(keys []string) termsOf {
 
 func labelTerms(it *Item, add func(term)) {
 	if b := it.body.Load(); b.packed() {
-		b.labels.each(func(k, v string) bool { add(term{k, v}); return true })
+		b.common.each(func(k, v string) bool { add(term{k, v}); return true })
 		return
 	}
 	for k, v := range it.Meta().Labels {

@@ -11,14 +11,15 @@ import (
 // Meta is what the read path needs to know of an object. It is scanned from the
 // bytes, not decoded; its strings may be views of them.
 type Meta struct {
-	UID               string
+	Kin
 	Labels            labels.Set
 	Fields            []string // values of the storage's selectable fields, in their order
 	CreationTimestamp string   // as encoded
-	Deleting          bool     // metadata.deletionTimestamp is set
 
-	storage  *kinds.Storage // whose fields these are
-	from, to int            // where the metadata lies in the bytes
+	storage    *kinds.Storage // whose fields these are
+	from, to   int            // where the metadata lies in the bytes
+	finalizers part
+	owners     part
 }
 
 // ScanMeta reads the Meta of an encoded object of a storage (nil: no fields). The
@@ -69,18 +70,12 @@ func (m *Meta) metadata(b []byte, at int) int {
 	}
 	return scan.Loose.Members(b, at, func(name scan.Name, at int) (end int, more bool) {
 		switch string(name.In(b)) {
-		case "uid":
-			m.UID, end = text(b, at)
 		case "creationTimestamp":
 			m.CreationTimestamp, end = text(b, at)
-		case "deletionTimestamp":
-			var s string
-			s, end = text(b, at)
-			m.Deleting = s != ""
 		case "labels":
 			end = m.labels(b, at)
 		default:
-			end = scan.Skip(b, at)
+			end = m.kinMember(b, name.In(b), at)
 		}
 		return end, true
 	})

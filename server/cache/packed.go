@@ -47,13 +47,23 @@ func (it *Item) BytesSize(key FormKey) (n int, ok bool) {
 	return 0, false
 }
 
-// appendMeta appends what unpackMeta reads, but for the labels.
-func appendMeta(dst []byte, m *Meta) []byte {
-	deleting := uint64(0)
-	if m.Deleting {
-		deleting = 1
+// What is kept of a packed object in one number.
+const (
+	flagDeleting = 1 << iota
+	flagForeground
+	flagOrphan
+	flagManyOwners // they are read from the value
+)
+
+// appendMeta appends what unpackMeta and kin read, but for what is common.
+func appendMeta(dst []byte, m *Meta, manyOwners bool) []byte {
+	flags := uint64(0)
+	for i, is := range [...]bool{m.Deleting, m.Foreground, m.Orphan, manyOwners} {
+		if is {
+			flags |= 1 << i
+		}
 	}
-	for _, n := range [...]uint64{deleting, uint64(m.from), uint64(m.to), uint64(len(m.Fields))} {
+	for _, n := range [...]uint64{flags, uint64(m.from), uint64(m.to), uint64(len(m.Fields))} {
 		dst = binary.AppendUvarint(dst, n)
 	}
 	dst = appendText(appendText(dst, m.UID), m.CreationTimestamp)
@@ -70,8 +80,8 @@ func appendText(dst []byte, s string) []byte {
 // unpackMeta is the metadata of a packed body. Its strings are views of the body.
 func (b *body) unpackMeta() *Meta {
 	r := metaReader(b.data[:b.split])
-	m := &Meta{storage: b.with.storage, Labels: b.labels.set()}
-	m.Deleting = r.number() == 1
+	m := &Meta{storage: b.with.storage, Labels: b.common.set()}
+	m.Deleting = r.number()&flagDeleting != 0
 	m.from, m.to = r.number(), r.number()
 	fields := r.number()
 	m.UID, m.CreationTimestamp = r.text(), r.text()
@@ -82,6 +92,22 @@ func (b *body) unpackMeta() *Meta {
 		m.Fields[i] = r.text()
 	}
 	return m
+}
+
+// kin is what a packed body says to Item.Kin. Its string is a view of the body.
+func (b *body) kin() Kin {
+	r := metaReader(b.data[:b.split])
+	flags := r.number()
+	r.number() // where the metadata lies
+	r.number()
+	r.number() // how many fields there are
+	return Kin{UID: r.text(), Deleting: flags&flagDeleting != 0, Foreground: flags&flagForeground != 0, Orphan: flags&flagOrphan != 0}
+}
+
+// ownersKept says that the owners of a packed body are all in common.
+func (b *body) ownersKept() bool {
+	r := metaReader(b.data[:b.split])
+	return r.number()&flagManyOwners == 0
 }
 
 // metaReader reads what appendMeta wrote.

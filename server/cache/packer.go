@@ -165,7 +165,7 @@ func (p *packer) pack(it *Item, of *shape, room *[]byte) (less int) {
 	if !ok || it.Corrupt != nil || b.bare || b.packed() && b.forms.Load() == nil {
 		return 0
 	}
-	made := &body{with: b.with, data: b.data, size: b.size, split: b.split, labels: b.labels, message: b.message}
+	made := &body{with: b.with, data: b.data, size: b.size, split: b.split, common: b.common, message: b.message}
 	if !b.packed() && !p.packBody(made, it.metaOf(b), b.data, of, room) {
 		return 0
 	}
@@ -193,9 +193,13 @@ func (p *packer) packBody(made *body, m *Meta, line []byte, of *shape, room *[]b
 		return false
 	}
 	p.note(&p.objects, len(line), len(packed))
-	meta := appendMeta(nil, m)
+	owners, kept := keptOwners(m.owners.of(line))
+	if !kept {
+		owners = nil
+	}
+	meta := appendMeta(nil, m, !kept)
 	made.data = append(append(make([]byte, 0, len(meta)+len(packed)), meta...), packed...)
-	made.with, made.size, made.split, made.labels = of, int32(len(line)-1), int32(len(meta)), newLabelSet(m.Labels)
+	made.with, made.size, made.split, made.common = of, int32(len(line)-1), int32(len(meta)), newCommon(m.Labels, owners)
 	return true
 }
 

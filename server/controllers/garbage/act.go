@@ -14,7 +14,7 @@ import (
 
 // remove deletes an object, if it still is what was looked at.
 func (c *collection) remove(ctx context.Context, s *subject, how metav1.DeletionPropagation) error {
-	uid, revision := types.UID(s.uid), fmt.Sprint(s.item.Revision)
+	uid, revision := types.UID(s.UID), fmt.Sprint(s.item.Revision)
 	return c.call(ctx, s, http.MethodDelete, "application/json", &metav1.DeleteOptions{
 		TypeMeta:      metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
 		Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &revision}, PropagationPolicy: &how,
@@ -26,7 +26,7 @@ func (c *collection) release(ctx context.Context, s *subject, away func(i int) b
 	var kept []json.RawMessage
 	for i := range s.refs {
 		if !away(i) {
-			kept = append(kept, s.refs[i].json)
+			kept = append(kept, s.refs[i].JSON)
 		}
 	}
 	return c.patch(ctx, s, "ownerReferences", kept)
@@ -37,10 +37,10 @@ func (c *collection) unblock(ctx context.Context, s *subject) error {
 	var list []json.RawMessage
 	for i := range s.refs {
 		var r map[string]any
-		if err := json.Unmarshal(s.refs[i].json, &r); err != nil {
+		if err := json.Unmarshal(s.refs[i].JSON, &r); err != nil {
 			return err
 		}
-		if s.refs[i].blocks {
+		if s.refs[i].Blocks {
 			r["blockOwnerDeletion"] = false
 		}
 		changed, err := json.Marshal(r)
@@ -75,7 +75,7 @@ func (c *collection) unfinalize(ctx context.Context, s *subject, finalizer strin
 // was looked at.
 func (c *collection) patch(ctx context.Context, s *subject, name string, list []json.RawMessage) error {
 	return c.call(ctx, s, http.MethodPatch, string(types.MergePatchType), map[string]any{"metadata": map[string]any{
-		"uid": s.uid, "resourceVersion": fmt.Sprint(s.item.Revision), name: list,
+		"uid": s.UID, "resourceVersion": fmt.Sprint(s.item.Revision), name: list,
 	}})
 }
 

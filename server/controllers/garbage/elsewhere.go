@@ -14,6 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/rowlock/rowlock/server/cache"
 )
 
 // What asking other servers about owners may cost, which whoever writes objects that refer to
@@ -65,21 +67,21 @@ func newElsewhere() *elsewhere {
 }
 
 // judgeElsewhere is judge for owners that are not in memory, of which another server may know.
-func (c *collection) judgeElsewhere(ctx context.Context, s *subject, r *reference) (owner, error) {
-	gv, err := schema.ParseGroupVersion(r.apiVersion)
+func (c *collection) judgeElsewhere(ctx context.Context, s *subject, r *cache.Owner) (owner, error) {
+	gv, err := schema.ParseGroupVersion(r.APIVersion)
 	if err != nil || c.Elsewhere == nil {
 		return solid, errUnknown
 	}
-	what, namespaced, ok := c.Elsewhere.OfKind(gv.WithKind(r.kind))
+	what, namespaced, ok := c.Elsewhere.OfKind(gv.WithKind(r.Kind))
 	if !ok {
 		return solid, errUnknown
 	}
-	if len(r.name)+len(r.uid) > longestAsked {
+	if len(r.Name)+len(r.UID) > longestAsked {
 		return solid, errUnknown
 	}
 	// What is remembered must not keep the whole text of the dependent.
 	what.Group, what.Version = strings.Clone(what.Group), strings.Clone(what.Version)
-	q := asked{what: what, name: strings.Clone(r.name), uid: strings.Clone(r.uid)}
+	q := asked{what: what, name: strings.Clone(r.Name), uid: strings.Clone(r.UID)}
 	if namespaced {
 		if q.namespace = s.item.Namespace; q.namespace == "" {
 			return solid, errUnreachable

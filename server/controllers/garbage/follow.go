@@ -29,15 +29,14 @@ type sources struct {
 	unpark     time.Time // when objects of which nothing could be said are looked at again; zero: there are none
 	rest       time.Duration
 	batch      []cache.Delivery
-	refs       []reference
-	room       []byte
+	owners     []cache.Owner
+	refs       []graph.Ref
 }
 
-// read reads an object's metadata, which is good until another's is read.
-func (s *sources) read(item *cache.Item) metadata {
-	m := read(item.PeekIn(&s.room), s.refs)
-	s.refs = m.refs
-	return m
+// ownersOf are an object's references, which are good until another's are asked for.
+func (s *sources) ownersOf(item *cache.Item) []cache.Owner {
+	s.owners = item.Owners(s.owners[:0])
+	return s.owners
 }
 
 // definitions is where the definitions of custom resources are. The catalogue follows them
@@ -237,14 +236,15 @@ func (c *collection) set(s *source, item *cache.Item) bool {
 	if item.Corrupt != nil {
 		return false // it may be read later; until then it is as it was
 	}
-	m := c.sources.read(item)
-	o := graph.Object{ID: graph.IDOf(m.uid), Place: placeOf(s.kind, item), State: m.state()}
-	for i := range m.refs {
-		o.Refs = append(o.Refs, graph.Ref{Owner: graph.IDOf(m.refs[i].uid), Blocks: m.refs[i].blocks})
+	kin, refs := item.Kin(), c.sources.refs[:0]
+	for _, o := range c.sources.ownersOf(item) {
+		refs = append(refs, graph.Ref{Owner: graph.IDOf(o.UID), Blocks: o.Blocks})
 	}
+	c.sources.refs = refs
+	o := graph.Object{ID: graph.IDOf(kin.UID), Place: placeOf(s.kind, item), State: stateOf(kin), Refs: refs}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.graph.Set(&o, c.queueFor(c.graph.Calm(o.ID))) && len(m.refs) > 0
+	return c.graph.Set(&o, c.queueFor(c.graph.Calm(o.ID))) && len(refs) > 0
 }
 
 func placeOf(kind uint32, item *cache.Item) graph.Place {
@@ -260,8 +260,7 @@ func (c *collection) gone(s *source, d cache.Delivery) {
 	if item.Corrupt != nil {
 		return // nobody could say who it was
 	}
-	m := read(item.Peek(), nil)
-	id, p := graph.IDOf(m.uid), placeOf(s.kind, item)
+	id, p := graph.IDOf(item.Kin().UID), placeOf(s.kind, item)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.graph.Gone(id, &p, c.queueFor(c.graph.Calm(id)))

@@ -59,7 +59,7 @@ func TestOwnersThatCannotBeRead(t *testing.T) {
 	m.config("dependent", `"uid":"2","ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":"1"}]`)
 	m.follow(ctx)
 	item := m.Cache.Get("configmaps", "n", "dependent")
-	refs := read(item.JSON(), nil).refs
+	_, refs := item.Written()
 	if o, err := m.judge(item, &refs[0]); o != solid || err != nil {
 		t.Fatal(o, err)
 	}
@@ -98,9 +98,9 @@ func (others) Call(_ context.Context, _, _, path, _ string, _, _ any) error {
 func TestWhatIsRememberedOfOthers(t *testing.T) {
 	m, ctx := newMemory(func(c *Collector) { c.Elsewhere, c.API = others{}, others{} }), t.Context()
 	text := strings.Clone("toys.example.com/v1")
-	s := &subject{item: &cache.Item{Namespace: "n"}, metadata: metadata{refs: []reference{
-		{apiVersion: text, kind: "Toy", name: text[:4], uid: text[:3]},
-		{apiVersion: text, kind: "Toy", name: strings.Repeat("x", longestAsked), uid: "x"},
+	s := &subject{item: &cache.Item{Namespace: "n"}, metadata: metadata{refs: []cache.Owner{
+		{APIVersion: text, Kind: "Toy", Name: text[:4], UID: text[:3]},
+		{APIVersion: text, Kind: "Toy", Name: strings.Repeat("x", longestAsked), UID: "x"},
 	}}}
 	if v := m.judgeAll(ctx, s); v.count[dangling] != 1 || !errors.Is(v.refused, errUnknown) {
 		t.Errorf("%+v", v)
@@ -124,7 +124,7 @@ func TestKindsThatAreHereToo(t *testing.T) {
 	m.config("dependent", `"uid":"2","ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":"1"}]`)
 	m.follow(t.Context())
 	item := m.Cache.Get("configmaps", "n", "dependent")
-	s := &subject{item: item, metadata: read(item.JSON(), nil)}
+	s := &subject{item: item, metadata: read(item)}
 	if v := m.judgeAll(t.Context(), s); !errors.Is(v.refused, errUnknown) {
 		t.Errorf("%+v", v)
 	}

@@ -60,7 +60,7 @@ func (c *collection) misplaced(ctx context.Context, s *subject, which func(i int
 			continue
 		}
 		c.mu.Lock()
-		n, _ := c.graph.Find(graph.IDOf(r.uid))
+		n, _ := c.graph.Find(graph.IDOf(r.UID))
 		c.mu.Unlock()
 		if !n.Absent && c.isInOtherNamespace(s.item, r) { // most owners were seen going
 			c.tell(ctx, s, r)
@@ -68,7 +68,7 @@ func (c *collection) misplaced(ctx context.Context, s *subject, which func(i int
 	}
 }
 
-func (c *collection) isInOtherNamespace(item *cache.Item, r *reference) (found bool) {
+func (c *collection) isInOtherNamespace(item *cache.Item, r *cache.Owner) (found bool) {
 	resource := c.resourceOf(r)
 	if resource == nil || !resource.Namespaced {
 		return false
@@ -78,15 +78,15 @@ func (c *collection) isInOtherNamespace(item *cache.Item, r *reference) (found b
 		return false
 	}
 	namespaces.Ascend("", "", "", func(ns *cache.Item) bool {
-		owner := there.Get(ns.Name, r.name)
-		found = ns.Name != item.Namespace && owner != nil && owner.Corrupt == nil && read(owner.JSON(), nil).uid == r.uid
+		owner := there.Get(ns.Name, r.Name)
+		found = ns.Name != item.Namespace && owner != nil && owner.Corrupt == nil && owner.Kin().UID == r.UID
 		return !found
 	})
 	return found
 }
 
 // tell writes the event, in the words of a stock controller.
-func (c *collection) tell(ctx context.Context, s *subject, r *reference) {
+func (c *collection) tell(ctx context.Context, s *subject, r *cache.Owner) {
 	kind := c.Catalogue.ByStorage(s.storage)
 	now := c.Clock()
 	if kind == nil || !c.events.take(1, now) {
@@ -102,11 +102,11 @@ func (c *collection) tell(ctx context.Context, s *subject, r *reference) {
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
 		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s.%x", s.item.Name, now.UnixNano()), Namespace: at},
 		InvolvedObject: corev1.ObjectReference{
-			APIVersion: apiVersion, Kind: kind.Kind, Namespace: s.item.Namespace, Name: s.item.Name, UID: types.UID(s.uid),
+			APIVersion: apiVersion, Kind: kind.Kind, Namespace: s.item.Namespace, Name: s.item.Name, UID: types.UID(s.UID),
 		},
 		Type: corev1.EventTypeWarning, Reason: "OwnerRefInvalidNamespace",
 		Message: fmt.Sprintf("ownerRef [%s/%s, namespace: %s, name: %s, uid: %s] does not exist in namespace %q",
-			r.apiVersion, r.kind, s.item.Namespace, r.name, r.uid, s.item.Namespace),
+			r.APIVersion, r.Kind, s.item.Namespace, r.Name, r.UID, s.item.Namespace),
 		Source: corev1.EventSource{Component: component}, ReportingController: component,
 		FirstTimestamp: stamp, LastTimestamp: stamp, Count: 1,
 	}

@@ -32,8 +32,8 @@ var (
 
 // judge finds out about the owner that an object refers to, by what is in memory; errElsewhere
 // for one of a kind that is not there.
-func (c *collection) judge(item *cache.Item, r *reference) (owner, error) {
-	id := graph.IDOf(r.uid)
+func (c *collection) judge(item *cache.Item, r *cache.Owner) (owner, error) {
+	id := graph.IDOf(r.UID)
 	c.mu.Lock()
 	n, known := c.graph.Find(id)
 	wentFrom := "" // which storage
@@ -47,7 +47,7 @@ func (c *collection) judge(item *cache.Item, r *reference) (owner, error) {
 	resource := c.resourceOf(r)
 	switch {
 	case resource != nil: // what memory has counts, and not what the graph has heard
-	case wentFrom != "" && !c.has(wentFrom, n.Place.Namespace.Value(), r.name, id):
+	case wentFrom != "" && !c.has(wentFrom, n.Place.Namespace.Value(), r.Name, id):
 		return dangling, nil // with its kind
 	default:
 		return solid, errElsewhere
@@ -58,22 +58,22 @@ func (c *collection) judge(item *cache.Item, r *reference) (owner, error) {
 			return solid, errUnreachable
 		}
 	}
-	there := c.Cache.Get(resource.Storage.Key, namespace, r.name)
+	there := c.Cache.Get(resource.Storage.Key, namespace, r.Name)
 	switch {
 	case there == nil:
 		return dangling, nil
 	case there.Corrupt != nil:
 		return solid, errUnknown
 	}
-	m := read(there.JSON(), nil)
-	if m.uid != r.uid {
+	kin := there.Kin()
+	if kin.UID != r.UID {
 		return dangling, nil
 	}
 	if known && !n.Located {
 		c.locate(id, resource.Storage.Key, there)
 	}
 	switch {
-	case m.deleting && m.foreground:
+	case kin.Deleting && kin.Foreground:
 		return waiting, nil
 	case !collectable(resource): // when it goes, nobody tells
 		return solid, errUnknown
@@ -85,24 +85,24 @@ func (c *collection) judge(item *cache.Item, r *reference) (owner, error) {
 // read and that may be it.
 func (c *collection) has(storage, namespace, name string, id graph.ID) bool {
 	item := c.Cache.Get(storage, namespace, name)
-	return item != nil && (item.Corrupt != nil || graph.IDOf(read(item.Peek(), nil).uid) == id)
+	return item != nil && (item.Corrupt != nil || graph.IDOf(item.Kin().UID) == id)
 }
 
 // wasAt says whether a place is that which a reference names. c.mu is held.
-func (c *collection) wasAt(p *graph.Place, item *cache.Item, r *reference) bool {
+func (c *collection) wasAt(p *graph.Place, item *cache.Item, r *cache.Owner) bool {
 	name := c.kinds.names[p.Kind]
-	gv, err := schema.ParseGroupVersion(r.apiVersion)
+	gv, err := schema.ParseGroupVersion(r.APIVersion)
 	in := p.Namespace.Value()
-	return err == nil && name != nil && slices.Contains(name.gvks, gv.WithKind(r.kind)) && p.Name == r.name && (in == "" || in == item.Namespace)
+	return err == nil && name != nil && slices.Contains(name.gvks, gv.WithKind(r.Kind)) && p.Name == r.Name && (in == "" || in == item.Namespace)
 }
 
 // resourceOf is the resource that a reference names, if objects of it are in memory.
-func (c *collection) resourceOf(r *reference) *kinds.Resource {
-	gv, err := schema.ParseGroupVersion(r.apiVersion)
+func (c *collection) resourceOf(r *cache.Owner) *kinds.Resource {
+	gv, err := schema.ParseGroupVersion(r.APIVersion)
 	if err != nil || c.Elsewhere != nil && c.Elsewhere.Serves(gv) {
 		return nil // who asks for one is answered by another server, whatever is here
 	}
-	found := c.Catalogue.LookupKind(gv.WithKind(r.kind))
+	found := c.Catalogue.LookupKind(gv.WithKind(r.Kind))
 	if found == nil || found.Off || found.Storage == nil {
 		return nil
 	}
@@ -124,13 +124,29 @@ func (c *collection) screen(ctx context.Context, newest int64, items []*cache.It
 	if len(items) == 0 || c.Cache.WaitFor(ctx, newest) != nil {
 		return
 	}
+	var known solidOwner
 	for _, item := range items {
-		m := c.sources.read(item)
-		for i := range m.refs {
-			if o, err := c.judge(item, &m.refs[i]); o != solid || err != nil {
-				c.queue.add(graph.Look{ID: graph.IDOf(m.uid), Namespace: unique.Make(item.Namespace)}, c.Settle)
+		for _, r := range c.sources.ownersOf(item) {
+			if known.is(item, &r) {
+				continue
+			}
+			if o, err := c.judge(item, &r); o != solid || err != nil {
+				c.queue.add(graph.Look{ID: graph.IDOf(item.Kin().UID), Namespace: unique.Make(item.Namespace)}, c.Settle)
 				break
 			}
+			known = solidOwner{item.Namespace, r}
 		}
 	}
+}
+
+// solidOwner is the last owner that was found to be there: objects that follow each other mostly
+// have the same.
+type solidOwner struct {
+	namespace string
+	owner     cache.Owner
+}
+
+func (s *solidOwner) is(item *cache.Item, r *cache.Owner) bool {
+	o := &s.owner
+	return s.namespace == item.Namespace && o.UID != "" && o.UID == r.UID && o.Name == r.Name && o.Kind == r.Kind && o.APIVersion == r.APIVersion
 }

@@ -66,8 +66,8 @@ func (c *collection) subject(id graph.ID) *subject {
 	if item == nil || item.Corrupt != nil {
 		return nil
 	}
-	s := &subject{id: id, storage: storage, item: item, metadata: read(item.JSON(), nil)}
-	if graph.IDOf(s.uid) != id {
+	s := &subject{id: id, storage: storage, item: item, metadata: read(item)}
+	if graph.IDOf(s.UID) != id {
 		return nil
 	}
 	return s
@@ -127,11 +127,11 @@ func (c *collection) settle(ctx context.Context, s *subject) error {
 	switch {
 	case v.count[leaving] > 0: // whatever else holds it is looked at when that is done
 		return c.release(ctx, s, v.are(leaving))
-	case s.state() == graph.Orphaning:
+	case stateOf(s.Kin) == graph.Orphaning:
 		return c.orphan(ctx, s)
-	case s.state() == graph.Foreground:
+	case stateOf(s.Kin) == graph.Foreground:
 		return c.finish(ctx, s)
-	case s.deleting || len(s.refs) == 0:
+	case s.Deleting || len(s.refs) == 0:
 		return nil
 	case errors.Is(v.refused, errUnreachable):
 		c.misplaced(ctx, s, func(int) bool { return true })
@@ -156,9 +156,9 @@ func (c *collection) settle(ctx context.Context, s *subject) error {
 // propagation is how an object without owners goes: as its finalizers say, if they do.
 func (m *metadata) propagation() metav1.DeletionPropagation {
 	switch {
-	case m.orphan:
+	case m.Orphan:
 		return metav1.DeletePropagationOrphan
-	case m.foreground:
+	case m.Foreground:
 		return metav1.DeletePropagationForeground
 	}
 	return metav1.DeletePropagationBackground
@@ -227,7 +227,7 @@ func (c *collection) precede(ctx context.Context, s *subject) error {
 // blocks says whether an object blocks the deletion of any owner.
 func (s *subject) blocks() bool {
 	for i := range s.refs {
-		if s.refs[i].blocks {
+		if s.refs[i].Blocks {
 			return true
 		}
 	}

@@ -8,12 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-func TestLabelSet(t *testing.T) {
+func TestLabelsInCommon(t *testing.T) {
 	long := strings.Repeat("v", 300) // its length takes two bytes
 	for _, want := range []labels.Set{
 		nil, {"a": ""}, {"": "x"}, {"app": "web", "tier": "edge", "example.com/long": long}, {"b": "1", "a": "2", "ab": "3"},
 	} {
-		got := newLabelSet(want)
+		got := newCommon(want, nil)
 		if !maps.Equal(got.set(), want) {
 			t.Errorf("%v came back as %v", want, got.set())
 		}
@@ -23,17 +23,17 @@ func TestLabelSet(t *testing.T) {
 				t.Errorf("%v: %q is %q, %v", want, key, v, ok)
 			}
 		}
-		if newLabelSet(maps.Clone(want)) != got {
+		if newCommon(maps.Clone(want), nil) != got {
 			t.Errorf("%v lies there twice", want)
 		}
 	}
-	if newLabelSet(labels.Set{"a": "bc"}) == newLabelSet(labels.Set{"ab": "c"}) {
+	if newCommon(labels.Set{"a": "bc"}, nil) == newCommon(labels.Set{"ab": "c"}, nil) {
 		t.Error("different labels are one set")
 	}
 }
 
-func BenchmarkLabelSet(b *testing.B) {
-	set := newLabelSet(labels.Set{"app": "web-17", "pod-template-hash": "5d6f8c7b9", "tier": "edge", "topology.kubernetes.io/zone": "b"})
+func BenchmarkLabelsInCommon(b *testing.B) {
+	set := newCommon(labels.Set{"app": "web-17", "pod-template-hash": "5d6f8c7b9", "tier": "edge", "topology.kubernetes.io/zone": "b"}, nil)
 	selector := labels.SelectorFromSet(labels.Set{"tier": "edge"})
 	b.ReportAllocs()
 	for b.Loop() {

@@ -1,0 +1,197 @@
+package cache
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rowlock/rowlock/codecs/json/scan"
+)
+
+// Kin is what an object says of itself to those who follow owners and their dependents.
+type Kin struct {
+	UID        string
+	Deleting   bool // metadata.deletionTimestamp is set: it waits for something before it goes
+	Foreground bool // it has the finalizer that waits for its dependents to go
+	Orphan     bool // it has the finalizer that waits for its dependents to forget it
+}
+
+// Owner is one of an object's references to owners. Its strings may be views of memory that
+// never changes.
+type Owner struct {
+	APIVersion, Kind, Name, UID string
+
+	Blocks bool   // the owner's deletion in the foreground waits for the object
+	JSON   []byte // as it stands in the object, where that was asked for
+}
+
+// mostOwners is how many bytes the references of a packed object may take beside its value. Those
+// of objects that have more are read from there: whoever writes them would have them kept twice.
+const mostOwners = 1 << 10
+
+// Kin needs no value of a packed item. That of a corrupt one is empty.
+func (it *Item) Kin() Kin {
+	b := it.body.Load()
+	switch {
+	case it.Corrupt != nil:
+		return Kin{}
+	case b.packed():
+		return b.kin()
+	}
+	return it.kinOf(b).Kin
+}
+
+// Owners appends an item's references to owners, without JSON. It needs no value of a packed item
+// unless there are many.
+func (it *Item) Owners(dst []Owner) []Owner {
+	b := it.body.Load()
+	switch {
+	case it.Corrupt != nil:
+		return dst
+	case b.packed() && b.ownersKept():
+		return b.common.owners(dst)
+	case b.packed():
+		b = &body{data: b.line(make([]byte, 0, b.size+1))}
+	}
+	return appendOwners(dst, it.kinOf(b).owners.of(b.json()), false)
+}
+
+// Written is what stands in the item's metadata: the list of its finalizers, and its references to
+// owners with JSON.
+func (it *Item) Written() (finalizers []byte, owners []Owner) {
+	if it.Corrupt != nil {
+		return nil, nil
+	}
+	b := it.plain()
+	m := it.kinOf(b)
+	return m.finalizers.of(b.json()), appendOwners(nil, m.owners.of(b.json()), true)
+}
+
+// kinOf is as much of a plain body's metadata as Kin and Owners need. It is not kept: most of
+// what is asked for it once is packed soon, and asked for nothing else.
+func (it *Item) kinOf(b *body) *Meta {
+	if m := b.meta.Load(); m != nil {
+		return m
+	}
+	return scanKin(b.json())
+}
+
+// scanKin reads the parts of a Meta that Kin and Owners need. What is no object has none.
+func scanKin(b []byte) *Meta {
+	m := &Meta{}
+	top := scan.Space(b, 0)
+	if top >= len(b) || b[top] != '{' {
+		return m
+	}
+	scan.Loose.Members(b, top, func(name scan.Name, at int) (int, bool) {
+		if string(name.In(b)) != "metadata" {
+			return scan.Skip(b, at), true
+		}
+		if at >= len(b) || b[at] != '{' {
+			return scan.Skip(b, at), false
+		}
+		return scan.Loose.Members(b, at, func(name scan.Name, at int) (int, bool) {
+			return m.kinMember(b, name.In(b), at), true
+		}), false
+	})
+	return m
+}
+
+// part is where something lies in an object's bytes; the zero part is nowhere.
+type part struct{ from, to int32 }
+
+func (p part) of(b []byte) []byte {
+	if p.to <= p.from {
+		return nil
+	}
+	return b[p.from:p.to:p.to]
+}
+
+// kinMember reads a member of the metadata that Kin or Owners need, or passes over another.
+func (m *Meta) kinMember(b, name []byte, at int) (end int) {
+	switch string(name) {
+	case "uid":
+		m.UID, end = text(b, at)
+	case "deletionTimestamp":
+		var s string
+		s, end = text(b, at)
+		m.Deleting = s != ""
+	case "finalizers":
+		end = elements(b, at, func(at int) (end int) {
+			finalizer, end := text(b, at)
+			m.Foreground = m.Foreground || finalizer == metav1.FinalizerDeleteDependents
+			m.Orphan = m.Orphan || finalizer == metav1.FinalizerOrphanDependents
+			return end
+		})
+		m.finalizers = part{int32(at), int32(end)}
+	case "ownerReferences":
+		end = scan.Skip(b, at)
+		m.owners = part{int32(at), int32(end)}
+	default:
+		end = scan.Skip(b, at)
+	}
+	return end
+}
+
+// appendOwners appends the references of a list, each with its JSON if that is wanted.
+func appendOwners(dst []Owner, list []byte, whole bool) []Owner {
+	elements(list, 0, func(at int) int {
+		o, end := readOwner(list, at)
+		if whole && end > at {
+			o.JSON = list[at:end:end]
+		}
+		dst = append(dst, o)
+		return end
+	})
+	return dst
+}
+
+func readOwner(b []byte, at int) (o Owner, end int) {
+	if at >= len(b) || b[at] != '{' {
+		return o, scan.Skip(b, at)
+	}
+	end = scan.Loose.Members(b, at, func(name scan.Name, at int) (end int, more bool) {
+		switch string(name.In(b)) {
+		case "apiVersion":
+			o.APIVersion, end = text(b, at)
+		case "kind":
+			o.Kind, end = text(b, at)
+		case "name":
+			o.Name, end = text(b, at)
+		case "uid":
+			o.UID, end = text(b, at)
+		case "blockOwnerDeletion":
+			end = scan.Skip(b, at)
+			o.Blocks = at < len(b) && b[at] == 't'
+		default:
+			end = scan.Skip(b, at)
+		}
+		return end, true
+	})
+	return o, end
+}
+
+// elements is scan.Elements for what may be no list.
+func elements(b []byte, at int, element func(at int) (end int)) int {
+	if at >= len(b) || b[at] != '[' {
+		return scan.Skip(b, at)
+	}
+	return scan.Loose.Elements(b, at, func(at int) (int, bool) { return element(at), true })
+}
+
+// keptOwners is what common keeps of a list of references; false if that is too much.
+func keptOwners(list []byte) (kept []byte, ok bool) {
+	if len(list) == 0 {
+		return nil, true
+	}
+	if len(list) > 4*mostOwners {
+		return nil, false
+	}
+	for _, o := range appendOwners(nil, list, false) {
+		blocks := byte(0)
+		if o.Blocks {
+			blocks = 1
+		}
+		kept = appendText(appendText(append(kept, blocks), o.APIVersion), o.Kind)
+		kept = appendText(appendText(kept, o.Name), o.UID)
+	}
+	return kept, len(kept) <= mostOwners
+}

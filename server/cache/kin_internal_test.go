@@ -1,0 +1,152 @@
+package cache
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+const (
+	firstOwner  = `{"apiVersion":"v1","kind":"A","name":"a","uid":"1"}`
+	secondOwner = `{"uid":"2","name":"\u0062","kind":"B","apiVersion":"g/v1","blockOwnerDeletion":true,"controller":false}`
+)
+
+// TestScanKin: what is scanned of an object's text, and of what only looks like one.
+func TestScanKin(t *testing.T) {
+	for text, want := range map[string]struct {
+		Kin
+		finalizers string
+		owners     []Owner
+	}{
+		``:                                  {},
+		`{}`:                                {},
+		`[]`:                                {},
+		`{"metadata":null}`:                 {},
+		`{"metadata":{"uid":"u"}}`:          {Kin: Kin{UID: "u"}},
+		`{"metadata":{"uid":null}}`:         {},
+		`{"spec":{"metadata":{"uid":"x"}}}`: {},
+		`{"apiVersion":"v1","metadata":{"labels":{"uid":"x"},"uid":"u","deletionTimestamp":null,"finalizers":null,"ownerReferences":null},"spec":{}}`: {Kin: Kin{UID: "u"}, finalizers: "null"},
+		`{ "metadata" : { "deletionTimestamp" : "2026-01-01T00:00:00Z" , "finalizers" : [ "x" , "orphan" ] , "uid" : "u" } }`: {
+			Kin: Kin{UID: "u", Deleting: true, Orphan: true}, finalizers: `[ "x" , "orphan" ]`,
+		},
+		`{"metadata":{"finalizers":["foregroundDeletion"],"uid":"u"}}`: {Kin: Kin{UID: "u", Foreground: true}, finalizers: `["foregroundDeletion"]`},
+		`{"metadata":{"ownerReferences":[` + firstOwner + `,` + secondOwner + `]}}`: {owners: []Owner{
+			{APIVersion: "v1", Kind: "A", Name: "a", UID: "1", JSON: []byte(firstOwner)},
+			{APIVersion: "g/v1", Kind: "B", Name: "b", UID: "2", Blocks: true, JSON: []byte(secondOwner)},
+		}},
+		`{"metadata":{"ownerReferences":[{"blockOwnerDeletion":false}]}}`: {owners: []Owner{{JSON: []byte(`{"blockOwnerDeletion":false}`)}}},
+	} {
+		b := []byte(text)
+		m := scanKin(b)
+		if d := cmp.Diff(want.Kin, m.Kin) + cmp.Diff(want.finalizers, string(m.finalizers.of(b))) + cmp.Diff(want.owners, appendOwners(nil, m.owners.of(b), true)); d != "" {
+			t.Errorf("%s: %s", text, d)
+		}
+	}
+}
+
+// withMetadata is an item of an object that has more in its metadata.
+func withMetadata(name, more string) *Item {
+	value := fmt.Sprintf(`{"kind":"Toy","apiVersion":"v1","metadata":{"name":%q,"uid":"%s-uid"%s},"spec":%q}`, name, name, more, strings.Repeat("what all of them say ", 50))
+	return NewOwnItem(&sqlstore.Row{Key: sqlstore.Key{Resource: "toys", Namespace: "n", Name: name}, Revision: 7, Value: []byte(value)}, nil)
+}
+
+// packed has an item packed.
+func packed(t testing.TB, it *Item) *Item {
+	t.Helper()
+	var p packer
+	var room []byte
+	of := p.shapeOf(nil, 3, func(int) *Item { return withMetadata("sample", "") })
+	if of == nil || p.pack(it, of, &room) == 0 || !it.body.Load().packed() {
+		t.Fatal("the item is not packed")
+	}
+	return it
+}
+
+// TestKinOfPacked: a packed object says what it said before, and its value is not read for it
+// but where there are many owners.
+func TestKinOfPacked(t *testing.T) {
+	var list []string
+	for i := range 40 {
+		list = append(list, fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"of-%d","uid":"0b7e6f3c-4d7b-4a51-9c1e-%012d","controller":%t}`, i, i, i == 0))
+	}
+	for name, c := range map[string]struct {
+		more string
+		many bool
+	}{
+		"nothing": {},
+		"labels":  {more: `,"labels":{"a":"b","c":"d"}`},
+		"owners":  {more: `,"ownerReferences":[` + firstOwner + `,` + secondOwner + `]`},
+		"all":     {more: `,"labels":{"a":"b"},"deletionTimestamp":"2026-01-01T00:00:00Z","finalizers":["orphan","foregroundDeletion"],"ownerReferences":[` + firstOwner + `]`},
+		"few":     {more: `,"ownerReferences":[` + strings.Join(list[:10], ",") + `]`},
+		"many":    {more: `,"ownerReferences":[` + strings.Join(list, ",") + `]`, many: true},
+		"long":    {more: `,"ownerReferences":[{"apiVersion":"v1","kind":"A","name":"` + strings.Repeat("x", mostOwners) + `","uid":"1"}]`, many: true},
+	} {
+		it := withMetadata(name, c.more)
+		kin, owners, labels := it.Kin(), it.Owners(nil), it.Meta().Labels
+		finalizers, whole := it.Written()
+		packed(t, it)
+		b := it.body.Load()
+		if b.ownersKept() == c.many || len(b.common.text.Value()) > 2*mostOwners {
+			t.Errorf("%s: owners are kept: %v, in %d bytes", name, b.ownersKept(), len(b.common.text.Value()))
+		}
+		if !c.many { // the value is not there to be read
+			away := &body{with: b.with, data: b.data[:b.split:b.split], split: b.split, common: b.common}
+			it.body.Store(away)
+		}
+		if d := cmp.Diff(kin, it.Kin()) + cmp.Diff(owners, it.Owners(nil)) + cmp.Diff(labels, it.body.Load().common.set()); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+		it.body.Store(b)
+		again, references := it.Written()
+		if d := cmp.Diff(string(finalizers), string(again)) + cmp.Diff(whole, references); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+		if kin.UID != name+"-uid" || c.many && len(owners) == 0 || !slices.EqualFunc(owners, whole, func(a, b Owner) bool { b.JSON = nil; return cmp.Equal(a, b) }) {
+			t.Errorf("%s: it is %+v with %v", name, kin, owners)
+		}
+	}
+}
+
+// TestOwnersInCommon: objects of one owner share what they say of it.
+func TestOwnersInCommon(t *testing.T) {
+	const one = `,"labels":{"a":"b"},"ownerReferences":[` + firstOwner + `]`
+	a, b := packed(t, withMetadata("a", one)), packed(t, withMetadata("b", one))
+	other := packed(t, withMetadata("c", strings.Replace(one, firstOwner, secondOwner, 1)))
+	if a.body.Load().common != b.body.Load().common {
+		t.Error("it lies there twice")
+	}
+	if a.body.Load().common == other.body.Load().common {
+		t.Error("different owners are one")
+	}
+}
+
+func FuzzKin(f *testing.F) {
+	f.Add([]byte(`{"metadata":{"uid":"u","finalizers":["x"],"ownerReferences":[{"uid":"o","blockOwnerDeletion":true}]}}`))
+	f.Add([]byte(`{"metadata":{"ownerReferences":[[{}],"x",1,null,{"uid":{}}]}}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		list := scanKin(text).owners.of(text)
+		kept, ok := keptOwners(list)
+		if !ok {
+			return
+		}
+		if d := cmp.Diff(appendOwners(nil, list, false), newCommon(nil, kept).owners(nil)); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
+func BenchmarkOwnersOfPacked(b *testing.B) {
+	it := packed(b, withMetadata("a", `,"labels":{"app":"web"},"ownerReferences":[`+firstOwner+`]`))
+	var owners []Owner
+	b.ReportAllocs()
+	for b.Loop() {
+		if owners = it.Owners(owners[:0]); len(owners) != 1 || it.Kin().UID == "" {
+			b.Fatal(owners)
+		}
+	}
+}
