@@ -11,6 +11,7 @@ import (
 type body struct {
 	data []byte // plain: JSON and, unless bare, a newline; packed: the metadata, and JSON with its newline
 	bare bool
+	hard atomic.Uint32 // number of the shape that a plain body was found not to be worth packing with
 
 	with    *shape   // what it is packed with; nil: it is plain
 	size    int32    // of JSON, where it is packed

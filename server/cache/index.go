@@ -83,8 +83,9 @@ func reenter(into *postings, of termsOf, it, old *Item) {
 		of(it, func(t term) { has = append(has, t) })
 	}
 	if old != nil {
+		keeps := contains(has)
 		of(old, func(t term) {
-			if !slices.Contains(has, t) {
+			if !keeps(t) {
 				into.Delete(posting{unique.Make(t), old})
 			}
 		})
@@ -92,6 +93,22 @@ func reenter(into *postings, of termsOf, it, old *Item) {
 	for _, t := range has {
 		into.Set(posting{unique.Make(t), it})
 	}
+}
+
+// lookedThrough is how many terms are looked through for each; of more, which an object may have by the
+// hundred thousand, a map is made, as writers wait.
+const lookedThrough = 16
+
+// contains tells which terms are among some.
+func contains(some []term) func(term) bool {
+	if len(some) <= lookedThrough {
+		return func(t term) bool { return slices.Contains(some, t) }
+	}
+	all := make(map[term]struct{}, len(some))
+	for _, t := range some {
+		all[t] = struct{}{}
+	}
+	return func(t term) bool { _, ok := all[t]; return ok }
 }
 
 // run is the items of one term, in key order.

@@ -3,8 +3,10 @@ package cache_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -291,5 +293,41 @@ func TestPackingBesideReadersAndWriters(t *testing.T) {
 	readers.Wait()
 	if n, _, _ := c.Packed(); n == 0 {
 		t.Error("nothing was packed")
+	}
+}
+
+// TestFormsOfWhatCannotBePacked: objects that look like noise stay as they are, but what was
+// made of them goes as that of any other.
+func TestFormsOfWhatCannotBePacked(t *testing.T) {
+	c, l := cache.NewWith(podCatalogue(), cache.Config{PlainBytes: 1 << 20, RingEvents: 10}), newLog()
+	noise := rand.NewChaCha8([32]byte{7})
+	for i := range 1000 {
+		text := make([]byte, 1500)
+		_, _ = noise.Read(text)
+		name := fmt.Sprintf("p%d", i)
+		value := strings.Replace(largePod(name, i), strings.Repeat("what all of them say ", 100), base64.StdEncoding.EncodeToString(text), 1)
+		c.Apply([]sqlstore.Change{l.write("ns", name, value)})
+	}
+	message := cache.FormKey{Form: cache.FormProtobuf}
+	for _, it := range all(c) {
+		if _, err := it.Bytes(message, func(it *cache.Item) ([]byte, error) { return slices.Clone(it.Peek()), nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pack(t, c)
+	if n, _, _ := c.Packed(); n > 16 { // those of which the dictionary is made
+		t.Fatalf("%d objects are packed", n)
+	}
+	kept := 0
+	for _, it := range all(c) {
+		if _, packed := it.BytesSize(message); it.Has(message) && !packed {
+			kept++
+		}
+		if !strings.Contains(string(it.Peek()), `"name":"`+it.Name+`"`) || it.Meta().UID != "u-"+it.Name {
+			t.Fatalf("%s is %.200s", it.Name, it.Peek())
+		}
+	}
+	if kept != 0 {
+		t.Errorf("%d forms are kept beyond the bound", kept)
 	}
 }

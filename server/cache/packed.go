@@ -10,6 +10,7 @@ import (
 
 // shape is what the packed objects of a storage are packed with.
 type shape struct {
+	number  uint32         // of the storage's shapes, from 1
 	storage *kinds.Storage // whose fields lie in the metadata
 	objects *packing
 }

@@ -40,6 +40,7 @@ func (p *plainBytes) grow(n int) {
 type packer struct {
 	mu       sync.Mutex
 	shape    *shape
+	shapes   uint32 // how many there were
 	objects  learned
 	messages learned
 	hand     Position // where the next round begins
@@ -119,7 +120,8 @@ func (p *packer) shapeOf(storage *kinds.Storage, n int, at func(i int) *Item) *s
 		return nil
 	}
 	if p.shape == nil || p.shape.objects != with || p.shape.storage != storage {
-		p.shape = &shape{storage: storage, objects: with}
+		p.shapes++
+		p.shape = &shape{number: p.shapes, storage: storage, objects: with}
 	}
 	return p.shape
 }
@@ -162,12 +164,22 @@ func (p *packer) note(l *learned, plain, packed int) {
 func (p *packer) pack(it *Item, of *shape, room *[]byte) (less int) {
 	b := it.body.Load()
 	form, ok := b.droppable()
-	if !ok || it.Corrupt != nil || b.bare || b.packed() && b.forms.Load() == nil {
+	stays := b.packed() || of != nil && b.hard.Load() == of.number
+	if !ok || it.Corrupt != nil || b.bare || stays && b.forms.Load() == nil {
 		return 0
 	}
 	made := &body{with: b.with, data: b.data, size: b.size, split: b.split, common: b.common, message: b.message}
-	if !b.packed() && !p.packBody(made, it.metaOf(b), b.data, of, room) {
-		return 0
+	if !stays && !p.packBody(made, it.metaOf(b), b.data, of, room) {
+		if of != nil {
+			b.hard.Store(of.number)
+		}
+		if b.forms.Load() == nil {
+			return 0
+		}
+	}
+	if !made.packed() { // what was made of it goes all the same
+		made.meta.Store(b.meta.Load())
+		made.hard.Store(b.hard.Load())
 	}
 	if form != nil {
 		raw, _ := form.value.([]byte)
@@ -180,7 +192,7 @@ func (p *packer) pack(it *Item, of *shape, room *[]byte) (less int) {
 	if !it.body.CompareAndSwap(b, made) {
 		return 0 // somebody else was faster
 	}
-	return b.plainSize()
+	return b.plainSize() - made.plainSize()
 }
 
 // packBody packs a line and its metadata.
