@@ -100,7 +100,7 @@ func (d *Driver) PackAround(ctx context.Context, between func()) error {
 func (d *Driver) RelaxWith(resources []string, sync func() error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.relaxed = sqlstore.NewRelaxed(resources, sync)
+	d.relax(resources, sync)
 	d.loops.Go(func() { d.relaxed.Run(d.closing) })
 }
 

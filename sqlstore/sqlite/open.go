@@ -103,7 +103,7 @@ func Open(ctx context.Context, path string, cfg Config) (*Driver, error) {
 	}
 	d := &Driver{began: time.Now(), path: abs, cfg: cfg.withDefaults(), far: farBack, closing: make(chan struct{}), wrote: make(chan struct{}, 1), boot: bootID()}
 	if !cfg.Unsynced {
-		d.relaxed = sqlstore.NewRelaxed(cfg.Relaxed, d.syncLog)
+		d.relax(cfg.Relaxed, d.syncLog)
 	}
 	if d.lock, err = openLock(ctx, abs+".lock"); err != nil {
 		return nil, fmt.Errorf("opening %s: %w", path, err)

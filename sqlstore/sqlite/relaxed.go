@@ -32,6 +32,26 @@ func bootID() string {
 	return strings.TrimSpace(string(id))
 }
 
+// relax relaxes commits of resources. sync is asked until it fails once: another one that does
+// not fail says nothing, as the system reports pages that it could not write only once.
+func (d *Driver) relax(resources []string, sync func() error) {
+	d.relaxed = sqlstore.NewRelaxed(resources, func() error {
+		failed := d.relaxed.Failed()
+		if failed == nil {
+			return sync()
+		}
+		w, unlock, err := d.lockWriter()
+		if err != nil {
+			return failed
+		}
+		defer unlock()
+		if err := d.mend(w); err != nil {
+			return failed
+		}
+		return nil
+	})
+}
+
 // reserve has a durable commit set revisions aside where few are left, and refuses a relaxed
 // one that would go beyond them. It returns up to where they go once it is committed.
 func (d *Driver) reserve(w *conn, revision int64, relaxed bool) (int64, error) {
@@ -74,7 +94,7 @@ func (d *Driver) syncLog() error {
 	return errors.Join(log.Sync(), log.Close())
 }
 
-// mend is called before each batch. After a failed sync the system may take pages of the log for
+// mend is called before each batch, and while none comes. After a failed sync the system may take pages of the log for
 // written that are not, and what is durable behind them would be lost with them: nothing is written until
 // all of the log is in the file, and the log empty.
 func (d *Driver) mend(w *conn) error {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -172,5 +173,33 @@ func TestFailedSync(t *testing.T) {
 	}
 	if got, err := d.Synchronous(); got != 2 || err != nil {
 		t.Fatalf("the commit after it had synchronous=%d, %v", got, err)
+	}
+}
+
+// TestSyncThatFailedOnceIsNotForgotten: the next sync may find nothing to do, as the system takes
+// the pages for written. So it is no sync, but all of the log goes into the file, also where nobody writes.
+func TestSyncThatFailedOnceIsNotForgotten(t *testing.T) {
+	f := file{path: filepath.Join(t.TempDir(), "test.db"), cfg: sqlite.Config{NoCheckpoint: true}}
+	d := f.Open(t).(*sqlite.Driver)
+	var syncs atomic.Int32
+	d.RelaxWith([]string{leases}, func() error {
+		if syncs.Add(1) == 1 {
+			return errors.New("the disk was broken")
+		}
+		return nil
+	})
+	mustApply(t, d, putIn("pods", "a"))
+	mustApply(t, d, putIn(leases, "b"))
+	waitSynced(t, d)
+	if s := d.RelaxedStats(); s.Failures != 1 || syncs.Load() != 1 {
+		t.Fatalf("%d syncs, %d of them failed", syncs.Load(), s.Failures)
+	}
+	if got := logSize(t, f); got != 0 {
+		t.Fatalf("the log has %d bytes still", got)
+	}
+	mustApply(t, d, putIn(leases, "c"))
+	waitSynced(t, d)
+	if syncs.Load() != 2 {
+		t.Fatalf("%d syncs once all was mended", syncs.Load())
 	}
 }
