@@ -131,10 +131,12 @@ func quickTree(codec jsoncodec.Codec, body []byte) (map[string]any, bool) {
 	if len(body) == 0 || body[0] != '{' || bytes.Contains(body, []byte(`\/`)) || bytes.Count(body, []byte(`\u`)) != bytes.Count(body, []byte(`\u00`)) {
 		return nil, false
 	}
+	broken := false // nothing but blanks since the last end of a line
 	for _, c := range body {
-		if (c < 0x20 || c > 0x7e) && c != '\n' {
-			return nil, false
+		if (c < 0x20 || c > 0x7e) && c != '\n' || broken && c == ':' {
+			return nil, false // to the reader of YAML a name and its colon stand on one line
 		}
+		broken = c == '\n' || broken && c == ' '
 	}
 	u := &unstructured.Unstructured{}
 	if !codec.DecodeClean(body, u) || !plainTree(u.Object) {
