@@ -31,3 +31,8 @@ const (
 	PackedSchema   = 6
 	UnpackedSchema = 1
 )
+
+// RelaxedSchema is the first schema whose binaries look for revisions that were lost with relaxed
+// commits, before they give any. A database in which some are set aside for those is compatible
+// with no older ones.
+const RelaxedSchema = 7

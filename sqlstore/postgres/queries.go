@@ -30,6 +30,7 @@ const (
 	qReserve = `INSERT INTO kv_meta (key, number) SELECT 'relaxed', number + $1 FROM kv_meta WHERE key = 'revision'` +
 		` ON CONFLICT (key) DO UPDATE SET number = greatest(kv_meta.number, excluded.number) RETURNING number`
 	qRelax = `SELECT set_config('synchronous_commit', 'off', true) FROM kv_meta m, kv_meta r WHERE m.key = 'revision' AND r.key = 'relaxed' AND m.number + $1::int8 <= r.number`
+	qFence = `UPDATE kv_meta SET number = $1 WHERE key = 'schema_compatible' AND number < $1`
 	qFlush = `UPDATE kv_meta SET word = word WHERE key = 'relaxed'`
 	// The marker of a server's last batch: word is the batch's number and, behind it,
 	// the counter after each of its waves; number is the counter before it.

@@ -25,7 +25,11 @@ func (d *Driver) relax(ctx context.Context, batch []sqlstore.Txn) bool {
 		return true
 	}
 	var reserved int64
-	if err := d.pool.QueryRow(ctx, qReserve, int64(sqlstore.RelaxedReserve)).Scan(&reserved); err != nil {
+	_, err := d.pool.Exec(ctx, qFence, int64(sqlstore.RelaxedSchema)) // older binaries do not look at kv_alive
+	if err == nil {
+		err = d.pool.QueryRow(ctx, qReserve, int64(sqlstore.RelaxedReserve)).Scan(&reserved)
+	}
+	if err != nil {
 		d.cfg.Log.Debug("cannot set revisions aside for relaxed commits", "error", err)
 		return false
 	}

@@ -27,12 +27,19 @@ func TestCrashRelaxed(t *testing.T) {
 
 // TestRelaxedIsFlushed: relaxed commits are flushed when nothing comes behind them, and a mixed batch waits for the disk.
 func TestRelaxedIsFlushed(t *testing.T) {
-	d := newDatabase(t, postgres.Config{Relaxed: []string{"leases.coordination.k8s.io"}}).Open(t).(*postgres.Driver)
+	db := newDatabase(t, postgres.Config{Relaxed: []string{"leases.coordination.k8s.io"}})
+	d := db.Open(t).(*postgres.Driver)
 	must(t, d, leaseTxn("a"), createTxn("b", `"b"`))
+	if n, err := db.compatible(t.Context()); n != sqlstore.UnpackedSchema || err != nil {
+		t.Fatalf("before any relaxed write the oldest schema is %d, %v", n, err)
+	}
 	if s := d.RelaxedStats(); s.Writes != 0 || s.Unsynced != 0 {
 		t.Fatalf("a mixed batch was relaxed: %+v", s)
 	}
 	must(t, d, leaseTxn("c"))
+	if n, err := db.compatible(t.Context()); n != sqlstore.RelaxedSchema || err != nil {
+		t.Fatalf("behind a relaxed write the oldest schema is %d, %v", n, err)
+	}
 	for end := time.Now().Add(time.Minute); d.RelaxedStats().Unsynced > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("a relaxed commit is not flushed")

@@ -51,15 +51,18 @@ func TestRestatedBeneath(t *testing.T) {
 
 func TestOlderBinaries(t *testing.T) {
 	db := newDatabase(t, postgres.Config{})
-	storetest.OlderBinaries(t, db.Open(t), func() (n int64, err error) {
-		conn, err := pgx.Connect(t.Context(), db.url)
-		if err != nil {
-			return 0, err
-		}
-		defer conn.Close(context.Background())
-		err = conn.QueryRow(t.Context(), "SELECT number FROM kv_meta WHERE key = 'schema_compatible'").Scan(&n)
-		return n, err
-	})
+	storetest.OlderBinaries(t, db.Open(t), func() (int64, error) { return db.compatible(t.Context()) })
+}
+
+// compatible is the oldest schema whose binaries the database lets in.
+func (db database) compatible(ctx context.Context) (n int64, err error) {
+	conn, err := pgx.Connect(ctx, db.url)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close(context.Background())
+	err = conn.QueryRow(ctx, "SELECT number FROM kv_meta WHERE key = 'schema_compatible'").Scan(&n)
+	return n, err
 }
 
 // trimInDepth compares trimming at first with trimming after much was trimmed, while

@@ -65,7 +65,7 @@ func (d *Driver) Begin() (end func() error, err error) {
 // Statements are all statements of queries.go by name.
 var Statements = map[string]string{
 	"qBounds": qBounds, "qRevision": qRevision, "qSetRevision": qSetRevision, "qSetBatch": qSetBatch, "qBatch": qBatch, "qRaiseFloor": qRaiseFloor, "qCompatible": qCompatible, "qClusterID": qClusterID, "qSetClusterID": qSetClusterID,
-	"qReserved": qReserved, "qReserve": qReserve, "qBoot": qBoot, "qUnreserve": qUnreserve,
+	"qReserved": qReserved, "qReserve": qReserve, "qBoot": qBoot, "qFence": qFence, "qUnreserve": qUnreserve,
 	"qInsert": qInsert, "qExpected": qExpected, "qSupersede": qSupersede, "qLive": qLive,
 	"qLiveAll": qLiveAll, "qLiveResource": qLiveResource, "qLiveNamespace": qLiveNamespace,
 	"qEndedAll": qEndedAll, "qEndedResource": qEndedResource, "qEndedNamespace": qEndedNamespace,

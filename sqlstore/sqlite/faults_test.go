@@ -164,15 +164,18 @@ func TestRestatedBeneath(t *testing.T) {
 
 func TestOlderBinaries(t *testing.T) {
 	f := file{path: filepath.Join(t.TempDir(), "test.db")}
-	storetest.OlderBinaries(t, f.Open(t), func() (n int64, err error) {
-		db, err := sql.Open("sqlite", f.path+"?_pragma=busy_timeout(5000)")
-		if err != nil {
-			return 0, err
-		}
-		defer db.Close()
-		err = db.QueryRow(`SELECT value FROM kv_meta WHERE key = 'schema_compatible'`).Scan(&n)
-		return n, err
-	})
+	storetest.OlderBinaries(t, f.Open(t), f.compatible)
+}
+
+// compatible is the oldest schema whose binaries the file lets in.
+func (f file) compatible() (n int64, err error) {
+	db, err := sql.Open("sqlite", f.path+"?_pragma=busy_timeout(5000)")
+	if err != nil {
+		return 0, err
+	}
+	defer db.Close()
+	err = db.QueryRow(`SELECT value FROM kv_meta WHERE key = 'schema_compatible'`).Scan(&n)
+	return n, err
 }
 
 // A process may die between a migration and the note that it is done.

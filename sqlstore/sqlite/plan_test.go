@@ -26,6 +26,7 @@ var plans = map[string][]string{
 	"qReserved":            {"SEARCH kv_meta USING PRIMARY KEY (key=?)"},
 	"qReserve":             {},
 	"qBoot":                {},
+	"qFence":               {"SEARCH kv_meta USING PRIMARY KEY (key=?)"},
 	"qUnreserve":           {"SEARCH kv_meta USING PRIMARY KEY (key=?)"},
 	"qInsert":              {},
 	"qExpected":            {"SEARCH kv USING INTEGER PRIMARY KEY (rowid=?)"},

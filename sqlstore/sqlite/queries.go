@@ -24,6 +24,7 @@ const (
 	qReserved  = `SELECT (SELECT value FROM kv_meta WHERE key = 'relaxed'), (SELECT value FROM kv_meta WHERE key = 'boot')`
 	qReserve   = `INSERT INTO kv_meta (key, value) VALUES ('relaxed', ?) ON CONFLICT (key) DO UPDATE SET value = max(value, excluded.value)`
 	qBoot      = `INSERT INTO kv_meta (key, value) VALUES ('boot', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value`
+	qFence     = `UPDATE kv_meta SET value = ?1 WHERE key = 'schema_compatible' AND value < ?1`
 	qUnreserve = `DELETE FROM kv_meta WHERE key = 'relaxed' AND value = ?`
 
 	// kv by primary key; maintains all indexes.

@@ -66,6 +66,9 @@ func (d *Driver) reserve(w *conn, revision int64, relaxed bool) (int64, error) {
 	if err := w.exec(qBoot, d.boot); err != nil {
 		return 0, err
 	}
+	if err := w.exec(qFence, int64(sqlstore.RelaxedSchema)); err != nil {
+		return 0, err
+	}
 	return revision + sqlstore.RelaxedReserve, w.exec(qReserve, revision+sqlstore.RelaxedReserve)
 }
 
@@ -166,7 +169,24 @@ func skip(ctx context.Context, w *conn, reserved int64) error {
 			}
 		}
 	}
-	return w.exec(qUnreserve, reserved)
+	return release(w, reserved, f)
+}
+
+// release takes back what was set aside, unless more has been since, and lets those older binaries
+// in again that know of what is packed.
+func release(w *conn, reserved int64, f sqlstore.Floors) error {
+	if err := w.exec(qUnreserve, reserved); err != nil {
+		return err
+	}
+	var v [2]driver.Value
+	if _, err := w.one(v[:], qReserved); err != nil || v[0] != nil {
+		return err
+	}
+	oldest := int64(sqlstore.UnpackedSchema)
+	if f.Past != nil {
+		oldest = sqlstore.PackedSchema
+	}
+	return w.exec(qCompatible, int64(sqlstore.RelaxedSchema), oldest)
 }
 
 // unreserve ends relaxing in good order: all is on the disk, so nothing need be skipped.
@@ -187,5 +207,13 @@ func (d *Driver) unreserve() error {
 	if d.lock.refresh(); d.lock.exclusive() == 0 {
 		return nil
 	}
-	return d.writer.exec(qUnreserve, d.reserved)
+	b, err := bounds(d.writer)
+	if err != nil {
+		return err
+	}
+	f, err := floors(d.writer, b)
+	if err != nil {
+		return err
+	}
+	return release(d.writer, d.reserved, f)
 }

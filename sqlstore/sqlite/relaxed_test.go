@@ -203,3 +203,34 @@ func TestSyncThatFailedOnceIsNotForgotten(t *testing.T) {
 		t.Fatalf("%d syncs once all was mended", syncs.Load())
 	}
 }
+
+// TestOlderBinariesBesideRelaxed: a binary that does not look for lost revisions is let in where
+// none can be lost, and nowhere else; packs are minded besides.
+func TestOlderBinariesBesideRelaxed(t *testing.T) {
+	want := func(f file, when string, n int64) {
+		t.Helper()
+		if got, err := f.compatible(); got != n || err != nil {
+			t.Errorf("%s the oldest schema is %d, %v, not %d", when, got, err, n)
+		}
+	}
+	f := relaxedFile(t)
+	d := f.Open(t)
+	want(f, "before any write", sqlstore.UnpackedSchema)
+	mustApply(t, d, putIn("pods", "a"))
+	want(f, "with revisions set aside", sqlstore.RelaxedSchema)
+	after := afterPowerLoss(t, f, logSize(t, f))
+	other := after
+	other.cfg.Relaxed = nil
+	other.Open(t).Close()
+	want(other, "once what may be lost was skipped", sqlstore.UnpackedSchema)
+	d.Close()
+	want(f, "after a good end", sqlstore.UnpackedSchema)
+	d = f.Open(t)
+	mustApply(t, d, putIn("pods", "b"))
+	if _, err := d.Retain(t.Context(), sqlstore.Floors{Log: 1, Past: map[string]int64{"": 0}}); err != nil {
+		t.Fatal(err)
+	}
+	want(f, "beside packs", sqlstore.RelaxedSchema)
+	d.Close()
+	want(f, "beside packs after a good end", sqlstore.PackedSchema)
+}
