@@ -8,6 +8,7 @@ import (
 	"sync"
 	"unsafe"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -86,6 +87,12 @@ func newDecoder(t reflect.Type) decoder {
 		return func(s *source, p unsafe.Pointer) bool { return s.raw(&(*metav1.FieldsV1)(p).Raw) }
 	case reflect.TypeFor[runtime.RawExtension]():
 		return func(s *source, p unsafe.Pointer) bool { return s.raw(&(*runtime.RawExtension)(p).Raw) }
+	case reflect.TypeFor[apiextensionsv1.JSON]():
+		return readPlainJSON
+	case reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrArray]():
+		return readSchemaOrList
+	case reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrBool]():
+		return readSchemaOrBool
 	}
 	if customDecoding(t) && t.Kind() != reflect.Pointer {
 		return otherDecoder(t)
@@ -187,6 +194,8 @@ func newMapDecoder(t reflect.Type) decoder {
 		}
 	case elem.Kind() == reflect.Slice && elem.Elem().Kind() == reflect.Uint8 && !customDecoding(elem) && !customDecoding(elem.Elem()):
 		return func(s *source, p unsafe.Pointer) bool { return readMap(s, (*map[string][]byte)(p), s.base64) }
+	case elem.Kind() == reflect.Struct && !customDecoding(elem):
+		return mapOfStructs(t)
 	}
 	return otherDecoder(t)
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"unsafe"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -73,6 +74,12 @@ func newEncoder(t reflect.Type) encoder {
 		return appendFields
 	case reflect.TypeFor[runtime.RawExtension]():
 		return appendExtension
+	case reflect.TypeFor[apiextensionsv1.JSON]():
+		return appendPlainJSON
+	case reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrArray]():
+		return appendSchemaOrList
+	case reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrBool]():
+		return appendSchemaOrBool
 	}
 	if custom(t) && t.Kind() != reflect.Pointer {
 		return stdEncoder(t)
@@ -171,6 +178,8 @@ func mapEncoder(t reflect.Type) encoder {
 		return func(dst []byte, p unsafe.Pointer) ([]byte, error) {
 			return appendMap(dst, *(*map[string][]byte)(p), func(dst []byte, v *[]byte) ([]byte, error) { return appendBytes(dst, unsafe.Pointer(v)) })
 		}
+	case elem.Kind() == reflect.Struct && !custom(elem):
+		return appendMapOfStructs(t)
 	}
 	return stdEncoder(t)
 }

@@ -36,7 +36,8 @@ func (d *Definitions) services(ctx context.Context, group string, list []*defini
 	for _, service := range wanted {
 		ok = d.serve(ctx, service) && ok
 	}
-	for _, name := range d.kept(func(s *apiregistrationv1.APIService) bool { return s.Spec.Group == group && wanted[s.Name] == nil }) {
+	of := func(of string) bool { return of == group }
+	for _, name := range d.kept(of, func(s *apiregistrationv1.APIService) bool { return s.Spec.Group == group && wanted[s.Name] == nil }) {
 		ok = d.note(d.API.Call(ctx, definitionsAgent, http.MethodDelete, apiServicesPath+"/"+name, "", nil, nil), name) && ok
 	}
 	return ok
@@ -86,15 +87,20 @@ func (d *Definitions) tidy(ctx context.Context) bool {
 		groups[one.crd.Spec.Group] = true
 	}
 	ok := true
-	for _, name := range d.kept(func(s *apiregistrationv1.APIService) bool { return !groups[s.Spec.Group] }) {
+	all := func(string) bool { return true }
+	for _, name := range d.kept(all, func(s *apiregistrationv1.APIService) bool { return !groups[s.Spec.Group] }) {
 		ok = d.note(d.API.Call(ctx, definitionsAgent, http.MethodDelete, apiServicesPath+"/"+name, "", nil, nil), name) && ok
 	}
 	return ok
 }
 
-// kept names those of the APIServices of definitions that which says yes to.
-func (d *Definitions) kept(which func(*apiregistrationv1.APIService) bool) (out []string) {
+// kept names those of the APIServices of definitions that which says yes to. Only those are read
+// that are named for a group that is one of those asked for: there can be thousands.
+func (d *Definitions) kept(of func(group string) bool, which func(*apiregistrationv1.APIService) bool) (out []string) {
 	d.Cache.Snapshot(apiServices).Ascend("", "", "", func(item *cache.Item) bool {
+		if _, group, _ := strings.Cut(item.Name, "."); !of(group) {
+			return true
+		}
 		if item.Corrupt != nil || item.Meta().Labels[apiregistration.AutoManaged] != apiregistration.Always {
 			return true
 		}

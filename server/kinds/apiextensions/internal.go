@@ -13,23 +13,10 @@ import (
 // have in common stands once, above them. Messages name paths and print values of
 // that form ("spec.validation.openAPIV3Schema"), and clients read them.
 
-// inward gives a definition that form. It shares nothing that checks change.
+// inward gives a definition that form. They share memory, which no check changes.
 func inward(d *apiextensionsv1.CustomResourceDefinition) (*apiext.CustomResourceDefinition, error) {
 	out := &apiext.CustomResourceDefinition{}
-	return out, apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(d.DeepCopy(), out, nil)
-}
-
-// normalize turns a definition into what is left of it after it has been through that
-// form: nulls go, numbers are written plainly, an empty webhook is none.
-func normalize(d *apiextensionsv1.CustomResourceDefinition) {
-	in, err := inward(d)
-	if err != nil {
-		return // some JSON in it is broken, which its validation tells
-	}
-	var out apiextensionsv1.CustomResourceDefinitionSpec
-	if apiextensionsv1.Convert_apiextensions_CustomResourceDefinitionSpec_To_v1_CustomResourceDefinitionSpec(&in.Spec, &out, nil) == nil {
-		d.Spec = *out.DeepCopy() // versions with the same schema share it
-	}
+	return out, apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(d, out, nil)
 }
 
 // schemas are those of a definition, each once.

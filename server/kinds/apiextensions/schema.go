@@ -14,8 +14,21 @@ import (
 	"github.com/rowlock/rowlock/server/schema/structural"
 )
 
-// validateSchema checks the schema of a version, or the one that all versions share.
-func validateSchema(ctx context.Context, v *apiext.CustomResourceValidation, status bool, t tolerance, version string, p *field.Path) (errs field.ErrorList) {
+// validateSchema checks the schema of a version, or the one that all versions share, unless it
+// is known to pass.
+func validateSchema(ctx context.Context, v *apiext.CustomResourceValidation, status bool, t tolerance, version string, p *field.Path) field.ErrorList {
+	text, known := t.texts[v]
+	if known && passed.has(pass{text, status}) {
+		return nil
+	}
+	errs := checkSchema(ctx, v, status, t, version, p)
+	if known && len(errs) == 0 && t.none(version) {
+		passed.add(pass{text, status})
+	}
+	return errs
+}
+
+func checkSchema(ctx context.Context, v *apiext.CustomResourceValidation, status bool, t tolerance, version string, p *field.Path) (errs field.ErrorList) {
 	s, at := v.OpenAPIV3Schema, p.Child("openAPIV3Schema")
 	if s == nil {
 		return nil

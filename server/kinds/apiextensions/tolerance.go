@@ -26,6 +26,14 @@ type tolerance struct {
 
 	rules, messages sets.Set[string] // expressions that were there
 	unchanged       sets.Set[string] // versions with the schema that they had
+
+	texts schemaTexts // by which schemas that passed before are known
+}
+
+// none says that nothing is tolerated in the schema of a version.
+func (t *tolerance) none(version string) bool {
+	loose := t.noSchema || t.looseSchema || t.oddTypes || t.unprunedDefaults || t.looseSets || t.looseKeys
+	return !loose && t.rules.Len() == 0 && t.messages.Len() == 0 && !t.unchanged.Has(version)
 }
 
 // tolerated is what an update of old may keep.

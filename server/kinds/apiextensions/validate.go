@@ -26,7 +26,7 @@ func validateDefinition(ctx context.Context, d *apiextensionsv1.CustomResourceDe
 		errs = append(errs, field.Invalid(metadata.Child("name"), in.Name, detail))
 	}
 	// Until it is established a definition may have anything for a bundle.
-	return append(errs, validateWhole(ctx, in, nil, tolerance{badBundle: true})...)
+	return append(errs, validateWhole(ctx, in, nil, tolerance{badBundle: true, texts: textsOf(d, in)})...)
 }
 
 // validateDefinitionUpdate checks a definition that replaces another one.
@@ -39,16 +39,19 @@ func validateDefinitionUpdate(ctx context.Context, d, old *apiextensionsv1.Custo
 	if err != nil {
 		return broken(err)
 	}
-	return validateWhole(ctx, in, was, tolerated(in, was))
+	t := tolerated(in, was)
+	t.texts = textsOf(d, in)
+	return validateWhole(ctx, in, was, t)
 }
 
 // validateDefinitionStatus checks a status that is written.
 func validateDefinitionStatus(d *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
-	in, err := inward(d)
-	if err != nil {
+	// The spec is that of the definition as it is stored, and was checked with it.
+	accepted := apiext.CustomResourceDefinitionNames{}
+	if err := apiextensionsv1.Convert_v1_CustomResourceDefinitionNames_To_apiextensions_CustomResourceDefinitionNames(&d.Status.AcceptedNames, &accepted, nil); err != nil {
 		return broken(err)
 	}
-	return validateNames(&in.Status.AcceptedNames, field.NewPath("status", "acceptedNames"))
+	return validateNames(&accepted, field.NewPath("status", "acceptedNames"))
 }
 
 func broken(err error) field.ErrorList {

@@ -1,0 +1,147 @@
+package json
+
+import (
+	"reflect"
+	"slices"
+	"unsafe"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// Schemas of custom resources nest through types that encode themselves, each of which reads and
+// writes anew all that is below it: a field at the twentieth level was read twenty times over.
+// Here they are what they hold.
+
+// readSchemaOrList reads what items are: a schema, or a list of them.
+func readSchemaOrList(s *source, p unsafe.Pointer) bool {
+	v := (*apiextensionsv1.JSONSchemaPropsOrArray)(p)
+	switch s.peek() {
+	case '{':
+		v.Schema = &apiextensionsv1.JSONSchemaProps{}
+		return schemaDecoder().read(s, unsafe.Pointer(v.Schema))
+	case '[':
+		v.JSONSchemas = []apiextensionsv1.JSONSchemaProps{}
+		return s.array(func() bool {
+			var one apiextensionsv1.JSONSchemaProps
+			ok := schemaDecoder().read(s, unsafe.Pointer(&one))
+			v.JSONSchemas = append(v.JSONSchemas, one)
+			return ok
+		})
+	}
+	return false
+}
+
+// readSchemaOrBool reads what other properties are: of a schema, allowed or not.
+func readSchemaOrBool(s *source, p unsafe.Pointer) bool {
+	v := (*apiextensionsv1.JSONSchemaPropsOrBool)(p)
+	if s.peek() != '{' {
+		return readBool(s, unsafe.Pointer(&v.Allows))
+	}
+	v.Allows, v.Schema = true, &apiextensionsv1.JSONSchemaProps{}
+	return schemaDecoder().read(s, unsafe.Pointer(v.Schema))
+}
+
+// readPlainJSON keeps a value as it is written.
+func readPlainJSON(s *source, p unsafe.Pointer) bool { return s.raw(&(*apiextensionsv1.JSON)(p).Raw) }
+
+func schemaDecoder() *lazyDecoder {
+	return structDecoder(reflect.TypeFor[apiextensionsv1.JSONSchemaProps]())
+}
+
+func appendSchemaOrList(dst []byte, p unsafe.Pointer) ([]byte, error) {
+	v := (*apiextensionsv1.JSONSchemaPropsOrArray)(p)
+	if len(v.JSONSchemas) == 0 {
+		return appendSchema(dst, v.Schema)
+	}
+	for i := range v.JSONSchemas {
+		dst = append(dst, "[,"[min(i, 1)])
+		var err error
+		if dst, err = appendSchema(dst, &v.JSONSchemas[i]); err != nil {
+			return dst, err
+		}
+	}
+	return append(dst, ']'), nil
+}
+
+func appendSchemaOrBool(dst []byte, p unsafe.Pointer) ([]byte, error) {
+	v := (*apiextensionsv1.JSONSchemaPropsOrBool)(p)
+	switch {
+	case v.Schema != nil:
+		return appendSchema(dst, v.Schema)
+	case v.Allows:
+		return append(dst, "true"...), nil
+	}
+	return append(dst, "false"...), nil
+}
+
+func appendPlainJSON(dst []byte, p unsafe.Pointer) ([]byte, error) {
+	raw := (*apiextensionsv1.JSON)(p).Raw
+	switch {
+	case len(raw) == 0:
+		return append(dst, "null"...), nil
+	case compact(raw):
+		return append(dst, raw...), nil
+	}
+	return stdEncoder(reflect.TypeFor[apiextensionsv1.JSON]())(dst, p)
+}
+
+func appendSchema(dst []byte, s *apiextensionsv1.JSONSchemaProps) ([]byte, error) {
+	if s == nil {
+		return append(dst, "null"...), nil
+	}
+	return structEncoder(reflect.TypeFor[apiextensionsv1.JSONSchemaProps]()).append(dst, unsafe.Pointer(s))
+}
+
+// mapOfStructs reads objects whose values are structs.
+func mapOfStructs(t reflect.Type) decoder {
+	value := structDecoder(t.Elem())
+	return func(s *source, p unsafe.Pointer) bool {
+		if s.null() {
+			return true
+		}
+		m, key := reflect.MakeMap(t), reflect.New(t.Key()).Elem()
+		reflect.NewAt(t, p).Elem().Set(m)
+		v := reflect.New(t.Elem())
+		return s.object(func(name string) bool {
+			v.Elem().SetZero()
+			key.SetString(name)
+			if m.MapIndex(key).IsValid() || !value.read(s, v.UnsafePointer()) {
+				return false
+			}
+			m.SetMapIndex(key, v.Elem())
+			return true
+		})
+	}
+}
+
+// appendMapOfStructs writes what mapOfStructs reads, in the order of the keys.
+func appendMapOfStructs(t reflect.Type) encoder {
+	value := structEncoder(t.Elem())
+	return func(dst []byte, p unsafe.Pointer) ([]byte, error) {
+		m := reflect.NewAt(t, p).Elem()
+		if m.IsNil() {
+			return append(dst, "null"...), nil
+		}
+		keys := make([]string, 0, m.Len())
+		key, v := reflect.New(t.Key()).Elem(), reflect.New(t.Elem())
+		for iter := m.MapRange(); iter.Next(); {
+			key.SetIterKey(iter)
+			keys = append(keys, key.String())
+		}
+		slices.Sort(keys)
+		dst = append(dst, '{')
+		for i, name := range keys {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = append(appendString(dst, name), ':')
+			key.SetString(name)
+			v.Elem().Set(m.MapIndex(key))
+			var err error
+			if dst, err = value.append(dst, v.UnsafePointer()); err != nil {
+				return dst, err
+			}
+		}
+		return append(dst, '}'), nil
+	}
+}
