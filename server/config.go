@@ -136,9 +136,8 @@ type Config struct {
 	// ClockMoves has controllers look at the clock when somebody moves it: what it returns is
 	// closed by the next move. Nil: nobody does.
 	ClockMoves func() <-chan struct{}
-	// Loaded is called once, when what is stored has been read, and Started, when requests are
-	// served. Both may be nil.
-	Loaded, Started func()
+	// Started is called once, when requests are served. It may be nil.
+	Started func()
 }
 
 // Serving says how HTTP is spoken. The zero value is how it usually is.

@@ -212,9 +212,6 @@ func (s *Server) run(ctx context.Context, f *front) error {
 		return fmt.Errorf("loading the stored objects: %w", err)
 	}
 	s.own.sayCorrupt()
-	if s.cfg.Loaded != nil {
-		s.cfg.Loaded()
-	}
 	s.begin(stageWriting)
 	// Loops outlive ctx: requests under way still need them.
 	loops, stopLoops := context.WithCancel(context.WithoutCancel(ctx))

@@ -346,7 +346,7 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	if o.serving.profiling {
 		maps.Copy(cfg.Paths, profiles())
 	}
-	cfg.Loaded, cfg.Started = heap.Loaded, func() { tell(log, ready) }
+	cfg.Started = func() { tell(log, ready) }
 	authz.addTo(&cfg)
 	auditing.addTo(&cfg)
 	addEncryption(keys, &cfg)

@@ -9,13 +9,13 @@
 // if that is more: packed objects have no pointers.
 // What lies about once nothing happens is collected then, and memory that is free goes
 // back to the system: the runtime would wait minutes, and thousands of idle watches keep the
-// stacks that they grew at their beginning. Loaded does so after what a start leaves
-// behind. GOGC in the environment switches all this off.
+// stacks that they grew at their beginning. What a start leaves behind goes back as soon as Run
+// begins, beside the first requests. GOGC in the environment switches all this off.
 // Once the start is over, and whenever nothing happens for a while, the pages of the program
 // that nobody needs leave the resident set.
 //
-// All this is the process's: Run and Loaded are for a program whose only purpose is one server,
-// once in it. A program that embeds servers has a garbage collector of its own.
+// All this is the process's: Run is for a program whose only purpose is one server, once in it,
+// from when that has read what it stores. A program that embeds servers has a garbage collector of its own.
 //
 // Goroutines: none of its own; Run is for the program to start.
 package heap
@@ -98,14 +98,6 @@ func (u usage) reserve() bool {
 	return u.objects > u.live+least || u.free > least
 }
 
-// Loaded is for when a server has read what it stores: what reading it left behind goes back
-// to the system before clients come, where it is much. It takes as long as a collection does.
-func Loaded() {
-	if u := measure(); os.Getenv("GOGC") == "" && u.live > small && u.reserve() {
-		debug.FreeOSMemory()
-	}
-}
-
 // Run keeps the runtime's setting in step until ctx ends, and then restores it.
 func Run(ctx context.Context) error {
 	if os.Getenv("GOGC") != "" {
@@ -115,6 +107,10 @@ func Run(ctx context.Context) error {
 	now := 100
 	defer debug.SetGCPercent(debug.SetGCPercent(now))
 	u := measure()
+	if u.live > small && u.reserve() {
+		debug.FreeOSMemory()
+		u = measure()
+	}
 	before := u
 	tick := time.NewTicker(look)
 	defer tick.Stop()
