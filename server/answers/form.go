@@ -21,7 +21,7 @@ type Form interface {
 
 	// Prepare makes what the items of a page need, so that nothing fails once the answer
 	// has begun, and puts them in the order in which they are shown. size is the length of
-	// the whole list, -1 where only writing it tells.
+	// the whole list. Where only writing it tells, it is less than zero: -1, or minus what it may be.
 	Prepare(p *objects.Page) (size int, err error)
 	ListHead(dst []byte, p *objects.Page) ([]byte, error)
 	// Item appends an item, and what separates it from the one before it.

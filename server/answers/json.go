@@ -26,6 +26,11 @@ func (f jsonForm) Object(dst []byte, it *cache.Item) ([]byte, error) {
 	return append(append(dst, data...), '\n'), nil
 }
 
+// weighed is how many items of a list are looked at before the first is written, where nothing
+// can be wrong with them: of a hundred thousand that would take as long as all the rest until the
+// first byte, and of so many nobody gains by knowing the length.
+const weighed = 4096
+
 // Prepare implements Form. The size is told, as a length saves a frame of its own for
 // every piece, but not that of pretty JSON.
 func (f jsonForm) Prepare(p *objects.Page) (int, error) {
@@ -37,16 +42,23 @@ func (f jsonForm) Prepare(p *objects.Page) (int, error) {
 	}
 	frame := f.ListTail(head, p)
 	*buf = frame
-	size := len(frame) + max(0, len(p.Items)-1) // and the commas
-	for _, it := range p.Items {
+	items := p.Items
+	if len(items) > weighed && p.Sound && f.r.HasGoType() && f.r.Clean(p.Revision, true) {
+		items = items[:weighed]
+	}
+	size := len(frame) + max(0, len(items)-1) // and the commas
+	for _, it := range items {
 		n, err := f.listedSize(it)
 		if err != nil {
 			return 0, err
 		}
 		size += n
 	}
-	if f.as.Pretty {
+	switch {
+	case f.as.Pretty:
 		return -1, nil
+	case len(items) < len(p.Items):
+		return -size / len(items) * len(p.Items), nil
 	}
 	return size, nil
 }

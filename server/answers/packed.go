@@ -25,10 +25,12 @@ const (
 
 var pieceSeed = maphash.MakeSeed()
 
-// packs says whether a list of so many bytes is put together from compressed pieces.
+// packs says whether a list of so many bytes, or of about so many if size is less than zero, is
+// put together from compressed pieces.
 // The bytes of an item must follow from its revision, which they do not where a schema
 // says what they are.
 func (a *Answers) packs(q *Request, v *View, p *objects.Page, size int) bool {
+	size = max(size, -size)
 	return a.Packed != nil && size > framing.CompressFrom && size <= maxPacked && !v.metadataOnly() &&
 		a.Compress && framing.AcceptsGzip(q.R) &&
 		(v.r.HasGoType() || allClean(v.r, p.Items))

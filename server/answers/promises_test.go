@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -260,5 +262,38 @@ func TestKeysOfEvents(t *testing.T) {
 		if len(keys) != most {
 			t.Errorf("%s: frames of %d groups, want %d", mediaType, len(keys), most)
 		}
+	}
+}
+
+// TestLongPage: of a list of very many items not all are looked at before the first is written,
+// and the length is not told, if it is known that nothing is wrong with them; else all are.
+func TestLongPage(t *testing.T) {
+	for _, k := range allKinds(t) {
+		p := &objects.Page{Revision: 1234, Items: slices.Repeat(k.items[:1], 5000), Remaining: -1}
+		var bodies []string
+		for _, p.Sound = range []bool{false, true} {
+			q, w := k.request("")
+			if err := k.answers().Page(q, codecs.Form{Type: codecs.JSON, As: whole}, p); err != nil {
+				t.Fatal(err)
+			}
+			length := w.Header().Get("Content-Length")
+			if estimated := p.Sound && k.r.HasGoType() && objects.Clean(k.r, k.items[0]); estimated != (length == "") {
+				t.Errorf("%s, sound: %v: the length is %q", k.name, p.Sound, length)
+			}
+			if length != "" && length != strconv.Itoa(w.Body.Len()) {
+				t.Errorf("%s: %d bytes, said to be %s", k.name, w.Body.Len(), length)
+			}
+			bodies = append(bodies, w.Body.String())
+		}
+		if bodies[0] != bodies[1] || !json.Valid([]byte(bodies[0])) {
+			t.Errorf("%s: two bodies of the same list differ", k.name)
+		}
+	}
+	k := allKinds(t)[0]
+	bad := cache.NewItem(own, &sqlstore.Row{Key: sqlstore.Key{Resource: "configmaps", Namespace: "n", Name: "x"}, Value: []byte("{"), Revision: 3}, k.r)
+	p := &objects.Page{Revision: 1234, Items: append(slices.Repeat(k.items[:1], 5000), bad), Remaining: -1}
+	q, w := k.request("")
+	if err := k.answers().Page(q, codecs.Form{Type: codecs.JSON, As: whole}, p); err == nil || w.Body.Len() > 0 {
+		t.Errorf("the last of 5,001 items cannot be read, and the answer has begun: %v, %d bytes", err, w.Body.Len())
 	}
 }

@@ -70,6 +70,25 @@ func (f *Filter) Match(it *Item) bool {
 	return (len(f.Fields) == 0 || f.matchFields(it, it.Meta())) && f.matchLabels(it)
 }
 
+// matcher is Match for one reader of many items. Those that follow each other mostly have the same
+// labels.
+type matcher struct {
+	*Filter
+	of        common
+	known, is bool // whether the terms select of
+}
+
+func (m *matcher) match(it *Item) bool {
+	b := it.body.Load()
+	if !m.labeled || m.none || len(m.Fields) > 0 || m.Unsure != nil || m.many.labels || it.Corrupt != nil || !b.packed() {
+		return m.Match(it)
+	}
+	if !m.known || m.of != b.common {
+		m.of, m.known, m.is = b.common, true, m.matchTerms(b.common)
+	}
+	return m.is
+}
+
 // Shows is Match for an item that is shown with what m says.
 func (f *Filter) Shows(it *Item, m *Meta) bool {
 	return f.Everything() || !f.none && f.matchFields(it, m) && f.matchSet(m.Labels)

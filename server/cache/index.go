@@ -117,17 +117,33 @@ type run struct {
 	items []*Item
 }
 
+// sameLabels says that two items have the same labels, where that costs nothing to find out.
+func sameLabels(a, b *Item) bool {
+	of, and := a.body.Load(), b.body.Load()
+	return of.packed() && and.packed() && of.common == and.common
+}
+
 // index makes the entries of all items at once: as items come in key order, those of each term
-// need no sorting, and the tree is filled from its left to its right. It ends early, with nil,
-// when stop says so.
-func index(all *items, of termsOf, stop func() bool) *postings {
+// need no sorting, and the tree is filled from its left to its right. Items that follow each other
+// and have the same terms, as same says if it is not nil, are looked at once. It ends early, with
+// nil, when stop says so.
+func index(all *items, of termsOf, same func(a, b *Item) bool, stop func() bool) *postings {
 	runs := map[term]*run{}
+	var before *Item
+	var had []*run // those of before
 	looked, stopped := 0, false
 	all.Scan(func(it *Item) bool {
 		if looked++; looked%1024 == 0 && stop() {
 			stopped = true
 			return false
 		}
+		if before != nil && same != nil && same(before, it) {
+			for _, r := range had {
+				r.items = append(r.items, it)
+			}
+			return true
+		}
+		before, had = it, had[:0]
 		of(it, func(t term) {
 			r := runs[t]
 			if r == nil {
@@ -135,6 +151,7 @@ func index(all *items, of termsOf, stop func() bool) *postings {
 				runs[r.term.Value()] = r // t may be a view of the item's bytes
 			}
 			r.items = append(r.items, it)
+			had = append(had, r)
 		})
 		return true
 	})

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/rowlock/rowlock/sqlstore"
 )
@@ -87,7 +88,7 @@ func TestKinOfPacked(t *testing.T) {
 		"long":    {more: `,"ownerReferences":[{"apiVersion":"v1","kind":"A","name":"` + strings.Repeat("x", mostOwners) + `","uid":"1"}]`, many: true},
 	} {
 		it := withMetadata(name, c.more)
-		kin, owners, labels := it.Kin(), it.Owners(nil), it.Meta().Labels
+		kin, owners, before := it.Kin(), it.Owners(nil), it.Meta().Labels
 		finalizers, whole := it.Written()
 		packed(t, it)
 		b := it.body.Load()
@@ -98,7 +99,7 @@ func TestKinOfPacked(t *testing.T) {
 			away := &body{with: b.with, data: b.data[:b.split:b.split], split: b.split, common: b.common}
 			it.body.Store(away)
 		}
-		if d := cmp.Diff(kin, it.Kin()) + cmp.Diff(owners, it.Owners(nil)) + cmp.Diff(labels, it.body.Load().common.set()); d != "" {
+		if d := cmp.Diff(kin, it.Kin()) + cmp.Diff(owners, it.Owners(nil)) + cmp.Diff(before, it.body.Load().common.set()); d != "" {
 			t.Errorf("%s: %s", name, d)
 		}
 		it.body.Store(b)
@@ -147,6 +148,46 @@ func BenchmarkOwnersOfPacked(b *testing.B) {
 	for b.Loop() {
 		if owners = it.Owners(owners[:0]); len(owners) != 1 || it.Kin().UID == "" {
 			b.Fatal(owners)
+		}
+	}
+}
+
+// TestAlikeAreLookedAtOnce: items with the labels of the one before are indexed and selected as
+// they would be one by one, packed or not.
+func TestAlikeAreLookedAtOnce(t *testing.T) {
+	all := newItems()
+	for i := range 200 {
+		text := fmt.Sprintf(`,"labels":{"app":"a%d","tier":"t%d"}`, i/10, i/40%2)
+		if i%50 == 7 {
+			text = ""
+		}
+		it := withMetadata(fmt.Sprintf("p%03d", i), text)
+		if i%20 != 3 {
+			packed(t, it)
+		}
+		all.Set(it)
+	}
+	if got, want := index(all, labelTerms, sameLabels, never), index(all, labelTerms, nil, never); !slices.Equal(got.Items(), want.Items()) || got.Len() != 2*196 {
+		t.Errorf("%d entries, not %d", got.Len(), want.Len())
+	}
+	for _, text := range []string{"app=a3", "tier=t1,app!=a5", "!app", "app in (a1,a2)"} {
+		selector, err := labels.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, selected := &matcher{Filter: NewFilter(selector, nil)}, 0
+		all.Scan(func(it *Item) bool {
+			is := m.match(it)
+			if is != m.Match(it) {
+				t.Errorf("%s selects %s: %v", text, it.Name, is)
+			}
+			if is {
+				selected++
+			}
+			return true
+		})
+		if selected == 0 || selected == all.Len() {
+			t.Errorf("%s selects %d items", text, selected)
 		}
 	}
 }

@@ -30,7 +30,7 @@ func (s *resource) buildLabels() {
 	s.build = b
 	v := s.published.Load()
 	s.mu.Unlock()
-	labels := index(v.items, labelTerms, s.cache.fanOuts.ended)
+	labels := index(v.items, labelTerms, sameLabels, s.cache.fanOuts.ended)
 	if labels == nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()

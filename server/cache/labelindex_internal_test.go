@@ -104,7 +104,7 @@ func TestLabelIndexCatchesUp(t *testing.T) {
 	s.wantIndex.Store(true)
 	b := &labelBuild{}
 	s.build = b
-	made := index(s.published.Load().items, labelTerms, never)
+	made := index(s.published.Load().items, labelTerms, sameLabels, never)
 	for i := range 2 * fewMoved {
 		w.write(i % 150)
 	}
@@ -124,7 +124,7 @@ func TestLabelIndexCatchesUp(t *testing.T) {
 	for i := range 50 {
 		w.write(i * 2)
 	}
-	if want := index(s.items, labelTerms, never); !slices.Equal(want.Items(), s.labels.Items()) {
+	if want := index(s.items, labelTerms, nil, never); !slices.Equal(want.Items(), s.labels.Items()) {
 		t.Error("the index has other entries than one made of the items that there are")
 	}
 }
@@ -140,7 +140,7 @@ func TestLabelIndexIsGivenUp(t *testing.T) {
 		s.wantIndex.Store(true)
 		b := &labelBuild{}
 		s.build = b
-		made := index(s.published.Load().items, labelTerms, never)
+		made := index(s.published.Load().items, labelTerms, sameLabels, never)
 		change(b)
 		if _, more := s.finish(b, made, mostTurns); more || s.labels != nil || s.build != nil || s.wantIndex.Load() {
 			t.Errorf("an index that is not of the items: %v", s.labels != nil)
@@ -149,7 +149,7 @@ func TestLabelIndexIsGivenUp(t *testing.T) {
 	late(func(b *labelBuild) { s.forgetLabels() })
 	late(func(b *labelBuild) { b.meanwhile = make([]moved, fewMoved+1) })
 	late(func(b *labelBuild) { b.meanwhile = make([]moved, mostMoved); w.write(1) })
-	if got := index(s.items, labelTerms, func() bool { return true }); s.items.Len() < 1024 && got == nil {
+	if got := index(s.items, labelTerms, sameLabels, func() bool { return true }); s.items.Len() < 1024 && got == nil {
 		t.Error("a small index was given up")
 	}
 	same(t, w.cache.Snapshot("pods"), "tier=t3")
@@ -167,7 +167,7 @@ func BenchmarkIndexLabels(b *testing.B) {
 	items := w.resource().published.Load().items
 	b.ReportAllocs()
 	for b.Loop() {
-		index(items, labelTerms, never)
+		index(items, labelTerms, sameLabels, never)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*items.Len()), "ns/item")
 }

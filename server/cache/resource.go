@@ -45,7 +45,7 @@ type state struct {
 	items   *btree.BTreeG[*Item]
 	index   *postings // of fields; nil: none are indexed
 	labels  *postings // nil: not indexed, or not yet
-	corrupt bool      // some of items cannot be read
+	corrupt bool      // some of items cannot be read, or may not
 }
 
 func byKey(a, b *Item) bool {
@@ -130,7 +130,7 @@ func (s *resource) set(it, old *Item) {
 func (s *resource) reindex() {
 	s.index = newPostings()
 	if s.indexed() && !s.internal {
-		s.index = index(s.items, fieldTerms(*s.keys.Load()), never)
+		s.index = index(s.items, fieldTerms(*s.keys.Load()), nil, never)
 	}
 	s.publish()
 }

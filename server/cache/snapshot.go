@@ -157,10 +157,14 @@ func (s *Snapshot) Select(f *Filter, namespace string, from Position, fn func(*I
 		s.ascendIndex(p, f, namespace, from, fn)
 		return
 	}
+	m := &matcher{Filter: f}
 	s.ascend(namespace, from, func(it *Item) bool {
-		return !f.Match(it) || fn(it)
+		return !m.match(it) || fn(it)
 	})
 }
+
+// Sound says that all items can be read, as far as it is known.
+func (s *Snapshot) Sound() bool { return s.v != nil && !s.v.corrupt }
 
 // postings is the index that a term is of.
 func (v *state) postings(of term) *postings {
@@ -312,5 +316,5 @@ func (s *resource) rewind(revision int64) *state {
 			items.Delete(e.Item)
 		}
 	}
-	return &state{changed: revision, items: items}
+	return &state{changed: revision, items: items, corrupt: true} // some of them may be
 }

@@ -29,6 +29,7 @@ type Page struct {
 	Items     []*cache.Item
 	Continue  string // the token of the next page; "" for none
 	Remaining int64  // how many items come after the page; -1 where it is not told
+	Sound     bool   // it is known that none of Items is corrupt
 }
 
 // Meta is the list's metadata.
@@ -191,7 +192,7 @@ const someItems = 16
 
 // take takes the selected items of a collection in memory, at most limit.
 func (s *Store) take(ctx context.Context, l *list, c *Collection) (*Page, error) {
-	p := &Page{Revision: c.Revision, Remaining: -1}
+	p := &Page{Revision: c.Revision, Remaining: -1, Sound: c.Sound()}
 	more := false
 	room := someItems
 	if l.limit == 0 && l.tell {

@@ -85,6 +85,9 @@ func (c *Collection) Select(f *cache.Filter, from cache.Position, fn func(*cache
 // Count says how many items come at a position or behind it.
 func (c *Collection) Count(from cache.Position) int { return c.snap.Count(c.namespace, from) }
 
+// Sound says that all objects can be read, as far as it is known.
+func (c *Collection) Sound() bool { return c.snap.Sound() }
+
 // Pin keeps the snapshot for the pages that follow.
 func (c *Collection) Pin() { c.snap.Pin() }
 
