@@ -5,7 +5,8 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-say() { printf '\n== %s\n' "$*"; }
+began=$(date +%s)
+say() { printf '\n== %s (after %d s)\n' "$*" $(($(date +%s) - began)); }
 
 failed=""
 tested() { "$@" || failed="$failed
@@ -97,8 +98,9 @@ fi
 # Go's clothes), so they run with it on a part of their suite and without it on all. Kinds
 # start nothing by themselves; their tests are those that count what they reach. Tests that
 # have one goroutine (single) cannot race, and of what only computes (plain) the tests of the
-# server use all, with the detector: both are tested without it. So is what takes a backup
-# apart byte by byte.
+# server use all, with the detector: both are tested without it. So are long tests in which
+# one thing happens after the other: a backup taken apart byte by byte, piles and watchers of
+# many megabytes, every right on every resource.
 plain='/authx/meter$|/codecs/(budget|json)$|/server/(schema|apply|convert)(/|$)'
 starts='^[[:space:]]+(go|defer go) |\.Go\(|sync\.WaitGroup|errgroup|AfterFunc|\.Parallel\(|RunParallel|httptest|servertest|rowlocktest|harness|net\.Listen|exec\.Command'
 packages=$(go list ./... | grep -v -E '/e2e$|/sqlstore/(sqlite|postgres)$|/server/kinds(/|$)')
@@ -112,17 +114,17 @@ for package in $packages; do
 		racing="$racing $package"
 	fi
 done
-bytes='TestCutAnywhere|TestFlipAnywhere|TestEveryRevision'
+steps='^(TestCutAnywhere|TestFlipAnywhere|TestEveryRevision|TestPile|TestRights|TestNothingIsKeptForSlowWatchers)$'
 say "unit tests, with the race detector"
 export CGO_ENABLED=1
-tested go test -race -vet=off -timeout 15m -skip "$bytes" $racing
+tested go test -race -vet=off -timeout 15m -skip "$steps" $racing
 tested go test -race -vet=off -run 'Gate|Line' ./codecs/budget
 tested go test -race -vet=off -timeout 10m -run 'TestConformance/(Apply|Several|Store|Clocks)' ./sqlstore/sqlite ./sqlstore/postgres
 export CGO_ENABLED=0
 
 say "unit tests of what has one goroutine, or only computes"
 tested go test -vet=off -timeout 10m $single
-tested go test -vet=off -timeout 10m -run "$bytes" ./sqlstore/archive/follow
+tested go test -vet=off -timeout 10m -run "$steps" ./sqlstore/archive/follow ./server ./server/cache
 
 say "kinds and what their tests reach"
 tested sh e2e/cover.sh -vet=off -timeout 15m
