@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -146,6 +147,9 @@ func (s *Store) admit(w *write) error {
 // on its way to disk the next gathers; nobody waits for a timer.
 func (s *Store) commit(ctx context.Context) {
 	for ctx.Err() == nil {
+		// Who is about to write, and waits for a processor alone, comes along: a commit
+		// costs far more than a row. Where nobody is, this returns at once.
+		runtime.Gosched()
 		batch := s.queue.take(s.cfg.MaxBatch, s.cfg.MaxBatchSize)
 		if len(batch) == 0 {
 			select {

@@ -31,6 +31,7 @@ func Bench(b *testing.B, fresh func(testing.TB) Database) {
 			})
 		})
 	}
+	benchGroups(b, fresh, value)
 	benchReads(b, fresh, value)
 }
 
