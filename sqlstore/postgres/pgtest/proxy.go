@@ -21,6 +21,7 @@ type Proxy struct {
 	mu    sync.Mutex
 	pairs map[*pair]bool
 	gate  chan struct{} // closed while traffic flows
+	back  chan struct{} // the same for what servers answer
 	shut  bool
 
 	commits atomic.Int64 // how many answers to COMMIT are still to be lost
@@ -40,8 +41,9 @@ func NewProxy(port int) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Proxy{Port: l.Addr().(*net.TCPAddr).Port, target: fmt.Sprintf("127.0.0.1:%d", port), listener: l, pairs: make(map[*pair]bool), gate: make(chan struct{})}
+	p := &Proxy{Port: l.Addr().(*net.TCPAddr).Port, target: fmt.Sprintf("127.0.0.1:%d", port), listener: l, pairs: make(map[*pair]bool), gate: make(chan struct{}), back: make(chan struct{})}
 	close(p.gate)
+	close(p.back)
 	p.loops.Go(p.accept)
 	return p, nil
 }
@@ -67,14 +69,24 @@ func (p *Proxy) Stall() {
 	p.gate = make(chan struct{})
 }
 
+// HoldAnswers holds back until Go what the server sends, as a network with a long way
+// does; requests pass.
+func (p *Proxy) HoldAnswers() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.back = make(chan struct{})
+}
+
 // Go lets traffic flow again.
 func (p *Proxy) Go() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	select {
-	case <-p.gate:
-	default:
-		close(p.gate)
+	for _, gate := range []chan struct{}{p.gate, p.back} {
+		select {
+		case <-gate:
+		default:
+			close(gate)
+		}
 	}
 }
 
@@ -117,9 +129,9 @@ func (p *Proxy) accept() {
 		if shut {
 			pr.close()
 		}
-		p.loops.Go(func() { p.copy(pr, s, c, &p.halves, p.half) })
+		p.loops.Go(func() { p.copy(pr, s, c, &p.gate, &p.halves, p.half) })
 		p.loops.Go(func() {
-			p.copy(pr, c, s, &p.commits, p.noCommit)
+			p.copy(pr, c, s, &p.back, &p.commits, p.noCommit)
 			p.mu.Lock()
 			delete(p.pairs, pr)
 			p.mu.Unlock()
@@ -135,18 +147,19 @@ func (p *Proxy) noCommit(b []byte) ([]byte, bool) {
 	return nil, bytes.Contains(b, []byte("COMMIT\x00"))
 }
 
-// copy moves bytes one way. spoil says whether a chunk suits a fault of which left
+// copy moves bytes one way, while all traffic and that way are open. spoil says whether a chunk suits a fault of which left
 // are to come, and what of it is still passed before the end.
-func (p *Proxy) copy(pr *pair, to, from net.Conn, left *atomic.Int64, spoil func([]byte) ([]byte, bool)) {
+func (p *Proxy) copy(pr *pair, to, from net.Conn, way *chan struct{}, left *atomic.Int64, spoil func([]byte) ([]byte, bool)) {
 	defer pr.close()
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buf)
 		if n > 0 {
 			p.mu.Lock()
-			gate := p.gate
+			all, one := p.gate, *way
 			p.mu.Unlock()
-			<-gate
+			<-all
+			<-one
 			if rest, suits := spoil(buf[:n]); suits && left.Load() > 0 && left.Add(-1) >= 0 {
 				_, _ = to.Write(rest) // the connection ends anyway
 				return
