@@ -44,6 +44,7 @@ type env struct {
 	objects int
 	history int
 	kinds   int
+	feed    time.Duration
 	churn   float64
 	only    *regexp.Regexp
 	seed    string
@@ -74,6 +75,7 @@ var measurements = []measurement{
 	{"lists", measureLists},
 	{"status", measureStatus},
 	{"leases", measureLeases},
+	{"cores", measureCores},
 	{"apply", measureApply},
 	{"fanout", measureFanOut},
 	{"watchers", measureWatchers},
@@ -102,6 +104,7 @@ func main() {
 	flag.IntVar(&e.objects, "objects", 10000, "how many objects compaction works on, how many dependents the garbage collector deletes, and, by default 1000000, how many Pods -scale has")
 	flag.IntVar(&e.history, "history", 10, "how many past versions each of them has; of how many nodes a week is weighed")
 	flag.IntVar(&e.kinds, "kinds", 200, "how many CustomResourceDefinitions crds installs")
+	flag.DurationVar(&e.feed, "feed", 6*time.Microsecond, "what the feed and the cache take for a row, as BenchmarkFeed of sqlstore and BenchmarkApplyGroup of server/cache tell, for cores")
 	flag.Float64Var(&e.churn, "churn", 2, "how often each Pod is written in the month that -scale simulates")
 	flag.StringVar(&e.seed, "seed", "", "file that is made if it does not exist, and used again: the SQLite file that compaction starts from, as -objects and -history say then; the backup that -scale restores")
 	flag.Uint64Var(&e.number, "number", 1, "what the names, addresses and digests of the cluster of -scale follow from")

@@ -80,6 +80,30 @@ func BenchmarkApply(b *testing.B) {
 	}
 }
 
+// BenchmarkApplyGroup is what the cache takes for a new object of a group that was committed
+// together, while nobody watches.
+func BenchmarkApplyGroup(b *testing.B) {
+	for _, rows := range []int{1, 32, 256} {
+		b.Run(fmt.Sprintf("rows=%d", rows), func(b *testing.B) {
+			c, l := full(5000)
+			value := bigPod("p", "n77", `"app":"a7","tier":"web"`)
+			b.ReportAllocs()
+			for n := 0; n < b.N; {
+				b.StopTimer()
+				l.changes = l.changes[:0]
+				var group []sqlstore.Change
+				for ; len(group) < rows && n < b.N; n++ {
+					ch := l.write("default", fmt.Sprintf("new-%d", n*7919%1_000_003), value)
+					ch.Aux = &cache.Pending{}
+					group = append(group, ch)
+				}
+				b.StartTimer()
+				c.Apply(group)
+			}
+		})
+	}
+}
+
 // BenchmarkDispatch is one event to 1,000 watchers: all want it, or each watches a
 // node of its own.
 func BenchmarkDispatch(b *testing.B) {
