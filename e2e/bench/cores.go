@@ -154,10 +154,13 @@ func newDisk(path string) (*disk, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := f.Write(make([]byte, diskSize)); err == nil {
+	if _, err = f.Write(make([]byte, diskSize)); err == nil {
 		err = f.Sync()
 	}
-	return &disk{File: f}, err
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &disk{File: f}, nil
 }
 
 // flush writes so many bytes, in pages as a log has them, and waits for the disk.
