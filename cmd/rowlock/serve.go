@@ -108,7 +108,7 @@ kubeconfig in the data directory; later starts find them again.`,
 	f.StringVar(&o.nodePortRange, "service-node-port-range", "30000-32767", "ports of services that nodes expose")
 	o.retention.Rest = 5 * time.Minute
 	f.Var(&o.retention, "history-retention", "how long past versions of objects are kept: 5m, 7d, or by resource, where * is the rest (5m where it is not given): leases=10m,events=1h,*=7d. What is older than --history-log-retention is packed")
-	f.Int64Var(&o.cachePlainBytes, "cache-plain-bytes", 64<<20, "how many bytes of objects memory keeps as they are. Beyond that, what was not read of late lies packed, and is unpacked when it is read (-1: nothing is packed)")
+	f.Int64Var(&o.cachePlainBytes, "cache-plain-bytes", 64<<20, "how many bytes of objects, and of what was made of them for clients, memory keeps as they are. Beyond that, what was not read of late lies packed, and is unpacked when it is read (-1: nothing is packed)")
 	f.DurationVar(&o.logRetention, "history-log-retention", 10*time.Minute, "how far back watches, and servers that fall behind, can go on, if history is kept for so long")
 	f.BoolVar(&o.historyAPI, "history-api", true, "serve the past of objects as the group history.rowlock.dev, to who may get them")
 	f.DurationVar(&o.eventTTL, "event-ttl", time.Hour, "how long events are kept")

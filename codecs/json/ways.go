@@ -30,11 +30,12 @@ type Operation uint8
 const (
 	Decode Operation = iota
 	Encode
-	Check // Canonical
+	Check     // Canonical
+	Transcode // into another form, by Try
 	operations
 )
 
-func (o Operation) String() string { return [...]string{"decode", "encode", "check"}[o] }
+func (o Operation) String() string { return [...]string{"decode", "encode", "check", "transcode"}[o] }
 
 // Way is how an operation was done in the end.
 type Way uint8
@@ -82,6 +83,16 @@ func (c Codec) took(o Operation, w Way) {
 
 // goesOwn says whether the own way is tried first.
 func (c Codec) goesOwn() bool { return c.ways != nil && c.ways.own }
+
+// Try is for own ways of other packages, into other forms: it runs f for a value of a type, unless the
+// standard way is to be gone, and says whether f could do it. What f panics at is logged.
+func (c Codec) Try(o Operation, t reflect.Type, f func() bool) bool {
+	if !c.goesOwn() {
+		c.took(o, Standard)
+		return false
+	}
+	return c.try(o, t, f) == Own
+}
 
 // try runs the own way for a value of a type, and says which way has been taken if it is the last
 // one: Own if f could do it, else why not.

@@ -22,6 +22,7 @@ import (
 	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/codecs/json/scan"
+	"github.com/rowlock/rowlock/codecs/protobuf/transcode"
 )
 
 // Prefix starts every enveloped message.
@@ -132,6 +133,17 @@ func (c Codec) FromJSON(newObject func() runtime.Object, data []byte) ([]byte, e
 		return nil, err
 	}
 	return Marshal(obj)
+}
+
+// AppendFromJSON is FromJSON that appends to dst, of an object as encoders write it mostly without
+// making the object. t is the type of what newObject makes a pointer to. data must be JSON.
+func (c Codec) AppendFromJSON(dst []byte, newObject func() runtime.Object, t reflect.Type, data []byte) ([]byte, error) {
+	out := dst
+	if c.JSON.Try(json.Transcode, t, func() (ok bool) { out, ok = transcode.Append(dst, data, t); return ok }) {
+		return out, nil
+	}
+	raw, err := c.FromJSON(newObject, data)
+	return append(dst, raw...), err
 }
 
 // PartialFromJSON is the PartialObjectMetadata message of an object of any kind.

@@ -1,6 +1,8 @@
 package answers
 
 import (
+	"reflect"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -13,8 +15,19 @@ import (
 // protobufForm is whole objects of built-in kinds, or the metadata of any, as Protobuf.
 type protobufForm struct {
 	*View
-	size   int      // of the items of the list under way
-	unkept [][]byte // its items that are still to come, where no item keeps its message
+	size    int    // of the items of the list under way
+	large   bool   // nothing that is made of them is kept
+	held    []held // messages that were made to tell the size, of the first items
+	holding int    // bytes in held
+
+	of   reflect.Type // what items are decoded into; nil until it is asked
+	room []byte       // in which they are unpacked
+}
+
+// held is an item's message.
+type held struct {
+	it  *cache.Item
+	raw []byte
 }
 
 func (f *protobufForm) codec() protobuf.Codec { return protobuf.Codec{JSON: f.answers.Forms.JSON} }
@@ -24,62 +37,87 @@ func (f *protobufForm) key() cache.FormKey {
 	return cache.FormKey{Form: cache.FormProtobuf, For: f.r}
 }
 
-// message is an item as a message without envelope. The bytes are shared.
-func (f *protobufForm) message(it *cache.Item) ([]byte, error) {
+// appendMessage appends an item as a message without envelope.
+func (f *protobufForm) appendMessage(dst []byte, it *cache.Item) ([]byte, error) {
 	if it.Corrupt != nil {
-		return nil, objects.Corrupt(f.r, it)
+		return dst, objects.Corrupt(f.r, it)
 	}
-	if !f.r.Protobuf(nil) || f.metadataOnly() && (f.r.Storage.FieldAnnotation != "" || !objects.Clean(f.r, it)) {
-		return f.metadataMessage(it)
+	if !f.whole(it) {
+		raw, err := f.metadataMessage(it)
+		return append(dst, raw...), err
+	}
+	begin := len(dst)
+	dst, ok := it.AppendBytes(dst, f.key())
+	if !ok {
+		var err error
+		if dst, err = f.made(dst, it); err != nil {
+			return dst[:begin], err
+		}
+		if objects.Clean(f.r, it) {
+			it.NoteSize(len(dst) - begin)
+		}
+	}
+	if f.metadataOnly() {
+		return dst[:begin+len(protobuf.Partial(dst[begin:]))], nil // it comes first
+	}
+	return dst, nil
+}
+
+// whole says that the message is that of the object, or the beginning of it.
+func (f *protobufForm) whole(it *cache.Item) bool {
+	return f.r.Protobuf(nil) && (!f.metadataOnly() || f.r.Storage.FieldAnnotation == "" && objects.Clean(f.r, it))
+}
+
+// made appends an item's message, which is kept if there is room.
+func (f *protobufForm) made(dst []byte, it *cache.Item) ([]byte, error) {
+	if f.large {
+		return f.fromJSON(dst, it)
 	}
 	raw, err := it.Bytes(f.key(), func(it *cache.Item) ([]byte, error) {
-		data, err := f.json(it)
-		if err != nil {
-			return nil, err
-		}
-		return f.codec().FromJSON(func() runtime.Object { return f.r.New() }, data)
+		buf := getBuffer()
+		defer putBuffer(buf)
+		raw, err := f.fromJSON((*buf)[:0], it)
+		*buf = raw[:0]
+		return append([]byte(nil), raw...), err
 	})
-	if err == nil && f.metadataOnly() {
-		raw = protobuf.Partial(raw)
+	return append(dst, raw...), err
+}
+
+// fromJSON appends an item's message as it follows from its JSON.
+func (f *protobufForm) fromJSON(dst []byte, it *cache.Item) ([]byte, error) {
+	var data []byte
+	if objects.Clean(f.r, it) {
+		data = it.PeekIn(&f.room)
+	} else {
+		var err error
+		if data, err = f.json(it); err != nil {
+			return dst, err
+		}
 	}
-	return raw, err
+	if f.of == nil {
+		f.of = f.r.GoType()
+	}
+	return f.codec().AppendFromJSON(dst, func() runtime.Object { return f.r.New() }, f.of, data)
 }
 
 // Object implements Form.
 func (f *protobufForm) Object(dst []byte, it *cache.Item) ([]byte, error) {
-	raw, err := f.message(it)
-	if err != nil {
-		return dst, err
-	}
-	apiVersion, kind := f.typeMeta()
-	return f.codec().AppendObject(dst, apiVersion, kind, raw), nil
+	return f.enveloped(it, func(apiVersion, kind string, raw []byte) []byte {
+		return f.codec().AppendObject(dst, apiVersion, kind, raw)
+	})
 }
 
-// Prepare implements Form. The sizes of all items come before them, so each is made first.
-func (f *protobufForm) Prepare(p *objects.Page) (int, error) {
-	f.size, f.unkept = 0, nil
-	for _, it := range p.Items {
-		if n, ok := it.BytesSize(f.key()); ok && !f.metadataOnly() {
-			f.size += f.codec().ItemSize(n)
-			continue
-		}
-		raw, err := f.message(it)
-		if err != nil {
-			return 0, err
-		}
-		if !f.r.Protobuf(nil) {
-			f.unkept = append(f.unkept, raw)
-		}
-		f.size += f.codec().ItemSize(len(raw))
-	}
+// enveloped calls around with an item's message.
+func (f *protobufForm) enveloped(it *cache.Item, around func(apiVersion, kind string, raw []byte) []byte) ([]byte, error) {
 	buf := getBuffer()
 	defer putBuffer(buf)
-	head, err := f.ListHead((*buf)[:0], p)
+	raw, err := f.appendMessage((*buf)[:0], it)
+	*buf = raw
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	*buf = f.ListTail(head, p)
-	return len(*buf) + f.size, nil
+	apiVersion, kind := f.typeMeta()
+	return around(apiVersion, kind, raw), nil
 }
 
 // ListHead implements Form.
@@ -91,10 +129,22 @@ func (f *protobufForm) ListHead(dst []byte, p *objects.Page) ([]byte, error) {
 
 // Item implements Form.
 func (f *protobufForm) Item(dst []byte, it *cache.Item, first bool) (_ []byte, err error) {
-	var raw []byte
-	if len(f.unkept) > 0 {
-		raw, f.unkept = f.unkept[0], f.unkept[1:]
-	} else if raw, err = f.message(it); err != nil {
+	if raw, ok := f.take(it); ok {
+		return append(f.codec().AppendItemHead(dst, first, len(raw)), raw...), nil
+	}
+	if n, ok := f.known(it); ok {
+		dst = f.codec().AppendItemHead(dst, first, n)
+		begin := len(dst)
+		if dst, err = f.appendMessage(dst, it); err == nil && len(dst)-begin != n {
+			err = errSize
+		}
+		return dst, err
+	}
+	buf := getBuffer()
+	defer putBuffer(buf)
+	raw, err := f.appendMessage((*buf)[:0], it)
+	*buf = raw
+	if err != nil {
 		return dst, err
 	}
 	return append(f.codec().AppendItemHead(dst, first, len(raw)), raw...), nil
@@ -107,12 +157,9 @@ func (f *protobufForm) ListTail(dst []byte, p *objects.Page) []byte {
 
 // Event implements Form.
 func (f *protobufForm) Event(dst []byte, eventType string, it *cache.Item, _ bool) ([]byte, error) {
-	raw, err := f.message(it)
-	if err != nil {
-		return dst, err
-	}
-	apiVersion, kind := f.typeMeta()
-	return f.codec().AppendEvent(dst, eventType, apiVersion, kind, raw), nil
+	return f.enveloped(it, func(apiVersion, kind string, raw []byte) []byte {
+		return f.codec().AppendEvent(dst, eventType, apiVersion, kind, raw)
+	})
 }
 
 // Error implements Form.

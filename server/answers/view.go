@@ -27,6 +27,7 @@ type View struct {
 	as      codecs.Form // what was negotiated
 	include table.Include
 	form    Form
+	pace    Pace         // that of the answer, where it is a list
 	around  *codecs.List // what list made of the page that is shown; nil until it is asked
 }
 

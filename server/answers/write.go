@@ -33,6 +33,7 @@ func putBuffer(b *[]byte) {
 // list answers with the items of a page, in bounded pieces. Nothing fails once the answer
 // has begun, but that the client goes.
 func (a *Answers) list(q *Request, v *View, p *objects.Page) error {
+	v.pace = a.Pace(q)
 	size, err := v.form.Prepare(p)
 	if err != nil {
 		return err

@@ -13,6 +13,8 @@ type body struct {
 	bare bool
 	hard atomic.Uint32 // number of the shape that a plain body was found not to be worth packing with
 
+	sized atomic.Int32 // bytes of the Protobuf form, and one; 0 where nobody knows
+
 	with    *shape   // what it is packed with; nil: it is plain
 	size    int32    // of JSON, where it is packed
 	split   int32    // where the metadata ends in data
@@ -53,6 +55,7 @@ func (it *Item) plain() *body {
 		return b
 	}
 	made := &body{data: b.line(make([]byte, 0, b.size+1)), message: b.message}
+	made.sized.Store(b.sized.Load())
 	if again && it.home.plain.room() {
 		made.forms.Store(b.forms.Load()) // one of them may be in the making right now, from what is read here
 		if it.body.CompareAndSwap(b, made) {
@@ -72,6 +75,17 @@ func (it *Item) Peek() []byte {
 		return b.line(make([]byte, 0, b.size+1))[:b.size:b.size]
 	}
 	return b.json()
+}
+
+// PeekIn is Peek that unpacks into room, which grows as it needs to: what it returns is good
+// until room is used again.
+func (it *Item) PeekIn(room *[]byte) []byte {
+	b := it.body.Load()
+	if !b.packed() {
+		return b.json()
+	}
+	*room = b.line(slices.Grow((*room)[:0], int(b.size)+1))
+	return (*room)[:b.size:b.size]
 }
 
 // Line is the object's JSON with the newline that ends a response; nil for a corrupt item.

@@ -1,13 +1,25 @@
 package cache
 
-import "sync/atomic"
+import (
+	"sync/atomic"
 
-// Form returns a kept form, or makes and keeps it. make is called once for a key as long as
-// the form is kept; others that ask meanwhile wait for it. It may ask for other forms.
-// Forms are dropped when the item is packed, but for FormJSON and FormOther, which keep the
-// item from being packed.
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+// Form returns a kept form, or makes it, and keeps it where there is room. make is called once for a
+// key as long as the form is kept; others that ask meanwhile wait for it. It may ask for other forms.
+// Forms are dropped when the item is packed, but for those that cannot be made again at any time,
+// which keep the item from being packed.
 func (it *Item) Form(key FormKey, make func(*Item) (any, error)) (any, error) {
-	f := keep(&it.body.Load().forms, key)
+	b := it.body.Load()
+	f := find(&b.forms, key)
+	if f == nil {
+		if key.again() && !it.home.plain.room() {
+			it.use()
+			return make(it)
+		}
+		f = keep(&b.forms, key)
+	}
 	f.once.Do(func() {
 		f.value, f.err = make(it)
 		f.done.Store(true)
@@ -17,9 +29,20 @@ func (it *Item) Form(key FormKey, make func(*Item) (any, error)) (any, error) {
 	return f.value, f.err
 }
 
+// again says that the form can be made at any time, from the item alone: not so where a webhook was
+// asked, and where who made it did not say.
+func (k FormKey) again() bool {
+	if k.Form == FormJSON {
+		r, ok := k.For.(*kinds.Resource)
+		return ok && !r.LoadMayFail()
+	}
+	return k.Form != FormOther
+}
+
 // Bytes is Form for forms that are bytes.
 func (it *Item) Bytes(key FormKey, make func(*Item) ([]byte, error)) ([]byte, error) {
 	if b := it.body.Load(); b.message.is(key) {
+		it.use()
 		return b.message.unpack(), nil
 	}
 	v, err := it.Form(key, func(it *Item) (any, error) { return make(it) })
@@ -33,12 +56,17 @@ func (it *Item) Bytes(key FormKey, make func(*Item) ([]byte, error)) ([]byte, er
 // Has says that a form was made, or is being made.
 func (it *Item) Has(key FormKey) bool {
 	b := it.body.Load()
-	for f := b.forms.Load(); f != nil; f = f.next {
+	return find(&b.forms, key) != nil || b.message.is(key)
+}
+
+// find finds the entry of a key, or nil.
+func find[K comparable](list *atomic.Pointer[form[K]], key K) *form[K] {
+	for f := list.Load(); f != nil; f = f.next {
 		if f.key == key {
-			return true
+			return f
 		}
 	}
-	return b.message.is(key)
+	return nil
 }
 
 // keep finds the entry of a key in a list that only grows at its head, or adds it.

@@ -14,10 +14,10 @@ const packFrom = 1 << 20
 // the cache is filled.
 func (c *Cache) BoundPlain(bytes int64) { c.plain.most = bytes }
 
-// PlainBytes is what objects, and what was made of them, take as they are, as of the last
+// PlainBytes is what objects take as they are, and what was made of them, as of the last
 // round of packing and with what has come since; without those resources of which there
 // is little.
-func (c *Cache) PlainBytes() int64 { return c.plain.taken() }
+func (c *Cache) PlainBytes() int64 { return c.plain.taken() + c.plain.messages.Load() }
 
 // Pack packs objects, and drops what was made of them, where not everything fits into
 // Config.PlainBytes: those that were not read since the last round, and if what is plain takes
@@ -30,6 +30,7 @@ func (c *Cache) Pack(ctx context.Context) (less int64) {
 	c.plain.grown.Store(0)
 	all, total, fits := c.weigh()
 	c.plain.total.Store(total)
+	most = max(0, most-c.plain.messages.Load())
 	if fits && total <= most {
 		return 0
 	}
@@ -59,6 +60,7 @@ type weight struct {
 // total of them. fits says that none is packed.
 func (c *Cache) weigh() (all []weight, total int64, fits bool) {
 	fits = true
+	messages := int64(0)
 	c.resources.Range(func(_, v any) bool {
 		s := v.(*resource)
 		if s.internal {
@@ -68,6 +70,7 @@ func (c *Cache) weigh() (all []weight, total int64, fits bool) {
 		s.published.Load().items.Scan(func(it *Item) bool {
 			b := it.body.Load()
 			n += int64(b.plainSize())
+			messages += int64(b.message.weight())
 			fits = fits && !b.packed()
 			return true
 		})
@@ -77,6 +80,7 @@ func (c *Cache) weigh() (all []weight, total int64, fits bool) {
 		}
 		return true
 	})
+	c.plain.messages.Store(messages)
 	slices.SortFunc(all, func(a, b weight) int { return cmp.Compare(b.plain, a.plain) })
 	return all, total, fits
 }

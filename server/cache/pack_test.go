@@ -117,7 +117,7 @@ func TestPackingLeavesWhatIsReadAndWhatFits(t *testing.T) {
 }
 
 func TestPackingAndForms(t *testing.T) {
-	c, _ := packedPods(t, 1200, 1<<20)
+	c, _ := packedPods(t, 1200, 8<<20) // nearly all of what is made below
 	items := all(c)
 	made := 0
 	form := func(it *cache.Item, key cache.FormKey) string {
@@ -145,15 +145,15 @@ func TestPackingAndForms(t *testing.T) {
 	if n, _, _ := c.Packed(); n < 600 {
 		t.Fatalf("%d objects are packed", n)
 	}
-	at := slices.IndexFunc(items, func(it *cache.Item) bool { _, ok := it.BytesSize(message); return ok })
+	at := slices.IndexFunc(items, func(it *cache.Item) bool { return it.Has(message) && !it.Has(table) })
 	if at < 0 {
 		t.Fatal("no message is packed")
 	}
 	made = 0
 	it := items[at]
 	want := string(append([]byte{0}, it.Peek()...))
-	if n, _ := it.BytesSize(message); n != len(want) || !it.Has(message) || it.Has(table) {
-		t.Errorf("a packed message is said to have %d bytes, not %d", n, len(want))
+	if got, ok := it.AppendBytes([]byte("x"), message); !ok || string(got) != "x"+want {
+		t.Errorf("a packed message came back as %.100q", got)
 	}
 	if got := form(it, message); got != want || made != 0 {
 		t.Errorf("a packed message came back as %.100q, made %d times", got, made)
@@ -170,6 +170,61 @@ func TestPackingAndForms(t *testing.T) {
 	pack(t, c) // drops what was made of packed items
 	if it.Has(table) || form(it, message) != want {
 		t.Error("a packed item keeps its forms, or lost its message")
+	}
+}
+
+// TestFormsAreBounded: many clients ask for all objects in all forms, again and again; what is kept stays
+// within the bound, with packed messages, and what is not kept is made each time.
+func TestFormsAreBounded(t *testing.T) {
+	const most = 1 << 20
+	c, _ := packedPods(t, 4000, most)
+	pack(t, c)
+	items := all(c)
+	for round := range 6 {
+		var clients sync.WaitGroup
+		for i := range 3 {
+			clients.Go(func() {
+				for _, it := range items {
+					for _, form := range []cache.Form{cache.FormProtobuf, cache.FormCBOR, cache.FormTableRow, cache.FormPartialJSON} {
+						got, err := it.Bytes(cache.FormKey{Form: form, For: i}, func(it *cache.Item) ([]byte, error) { return append([]byte{byte(form)}, it.Peek()...), nil })
+						if err != nil || got[0] != byte(form) || string(got[1:]) != string(it.Peek()) {
+							t.Errorf("a form came as %.100q, %v", got, err)
+							return
+						}
+					}
+				}
+			})
+		}
+		clients.Wait()
+		const atOnce = 3 * 4 << 10 // the last form of each client may not fit
+		if got := c.PlainBytes(); got > most+atOnce {
+			t.Fatalf("round %d: %d bytes are kept", round, got)
+		}
+		if c.Pack(t.Context()); c.PlainBytes() > most+atOnce {
+			t.Fatalf("round %d: %d bytes are kept after packing", round, c.PlainBytes())
+		}
+	}
+}
+
+// TestSizesStay: the size of a message is known for as long as the item is there, packed or not.
+func TestSizesStay(t *testing.T) {
+	c, _ := packedPods(t, 1200, 1<<20)
+	it := all(c)[5]
+	if n, ok := it.Sized(); ok {
+		t.Fatalf("%d bytes, though nobody said so", n)
+	}
+	for range 2 {
+		it.NoteSize(0)
+		if n, ok := it.Sized(); n != 0 || !ok {
+			t.Fatalf("%d, %v", n, ok)
+		}
+		it.NoteSize(77)
+		pack(t, c)
+		it.JSON()
+		it.JSON()
+		if n, ok := it.Sized(); n != 77 || !ok {
+			t.Fatalf("%d, %v", n, ok)
+		}
 	}
 }
 
@@ -299,7 +354,7 @@ func TestPackingBesideReadersAndWriters(t *testing.T) {
 // TestFormsOfWhatCannotBePacked: objects that look like noise stay as they are, but what was
 // made of them goes as that of any other.
 func TestFormsOfWhatCannotBePacked(t *testing.T) {
-	c, l := cache.NewWith(podCatalogue(), cache.Config{PlainBytes: 1 << 20, RingEvents: 10}), newLog()
+	c, l := cache.NewWith(podCatalogue(), cache.Config{PlainBytes: 4 << 20, RingEvents: 10}), newLog()
 	noise := rand.NewChaCha8([32]byte{7})
 	for i := range 1000 {
 		text := make([]byte, 1500)
@@ -314,20 +369,29 @@ func TestFormsOfWhatCannotBePacked(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	made := 0
+	for _, it := range all(c) {
+		if it.Has(message) {
+			made++
+		}
+	}
+	if made < 100 {
+		t.Fatalf("%d forms found room", made)
+	}
 	pack(t, c)
 	if n, _, _ := c.Packed(); n > 16 { // those of which the dictionary is made
 		t.Fatalf("%d objects are packed", n)
 	}
 	kept := 0
 	for _, it := range all(c) {
-		if _, packed := it.BytesSize(message); it.Has(message) && !packed {
+		if it.Has(message) {
 			kept++
 		}
 		if !strings.Contains(string(it.Peek()), `"name":"`+it.Name+`"`) || it.Meta().UID != "u-"+it.Name {
 			t.Fatalf("%s is %.200s", it.Name, it.Peek())
 		}
 	}
-	if kept != 0 {
+	if kept > 16 { // likewise
 		t.Errorf("%d forms are kept beyond the bound", kept)
 	}
 }

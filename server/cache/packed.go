@@ -3,6 +3,8 @@ package cache
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
+	"unsafe"
 
 	"github.com/rowlock/rowlock/server/cache/dictionary"
 	"github.com/rowlock/rowlock/server/kinds"
@@ -39,13 +41,42 @@ func (m *message) is(key FormKey) bool { return m != nil && m.key == key }
 
 func (m *message) unpack() []byte { return m.with.unpack(make([]byte, 0, m.size), m.data) }
 
-// BytesSize is the number of bytes of a form, if it can be told without making or unpacking
-// it.
-func (it *Item) BytesSize(key FormKey) (n int, ok bool) {
-	if b := it.body.Load(); b.message.is(key) {
-		return b.message.size, true
+// weight is what a packed message takes.
+func (m *message) weight() int {
+	if m == nil {
+		return 0
 	}
-	return 0, false
+	return len(m.data) + int(unsafe.Sizeof(*m))
+}
+
+// Sized is the number of bytes that NoteSize was given, if it was.
+func (it *Item) Sized() (n int, ok bool) {
+	n = int(it.body.Load().sized.Load())
+	return n - 1, n > 0
+}
+
+// NoteSize keeps how many bytes the Protobuf form has that is made of the item's bytes as they
+// are. It is kept for good, where the form itself may be dropped: lists tell it first of all.
+func (it *Item) NoteSize(n int) {
+	if n < math.MaxInt32 {
+		it.body.Load().sized.Store(int32(n + 1))
+	}
+}
+
+// AppendBytes appends a form that is kept and is bytes; false if there is none.
+func (it *Item) AppendBytes(dst []byte, key FormKey) ([]byte, bool) {
+	b := it.body.Load()
+	if b.message.is(key) {
+		it.use()
+		return b.message.with.unpack(dst, b.message.data), true
+	}
+	if f := find(&b.forms, key); f != nil && f.done.Load() && f.err == nil {
+		if raw, ok := f.value.([]byte); ok {
+			it.use()
+			return append(dst, raw...), true
+		}
+	}
+	return dst, false
 }
 
 // What is kept of a packed object in one number.

@@ -15,21 +15,35 @@ type plainBytes struct {
 	most  int64        // what does not fit is packed; negative: nothing is
 	total atomic.Int64 // as of the last round
 	grown atomic.Int64 // since
+
+	messages atomic.Int64 // packed Protobuf forms, as of the last round and since
 }
 
 // taken is how much there is by now, or a little less.
 func (p *plainBytes) taken() int64 { return p.total.Load() + p.grown.Load() }
 
+// keeps says whether so many bytes more of packed messages may be kept: they have half of the room at most.
+func (p *plainBytes) keeps(n int) bool {
+	return p == nil || p.most < 0 || p.messages.Load()+int64(n) <= p.most/2
+}
+
+// crammed says that packed messages have taken nearly all that they may.
+func (p *plainBytes) crammed() bool {
+	return p != nil && p.most >= 0 && p.messages.Load() > p.most/16*7
+}
+
 // crowded says whether a round of packing is due: much has come since the last.
 func (p *plainBytes) crowded() bool {
-	return p.most >= 0 && p.taken() > p.most && p.grown.Load() > p.most/16
+	return p.most >= 0 && p.taken()+p.messages.Load() >= p.most && p.grown.Load() > p.most/16
 }
 
 // filling says whether a round would find something, where most is not read any more.
 func (p *plainBytes) filling() bool { return p.most >= 0 && p.taken() > p.most/4 }
 
 // room says whether more may stay as it is, and grow that it does.
-func (p *plainBytes) room() bool { return p == nil || p.most < 0 || p.taken() < p.most }
+func (p *plainBytes) room() bool {
+	return p == nil || p.most < 0 || p.taken()+p.messages.Load() < p.most
+}
 func (p *plainBytes) grow(n int) {
 	if p != nil {
 		p.grown.Add(int64(n))
@@ -165,10 +179,15 @@ func (p *packer) pack(it *Item, of *shape, room *[]byte) (less int) {
 	b := it.body.Load()
 	form, ok := b.droppable()
 	stays := b.packed() || of != nil && b.hard.Load() == of.number
-	if !ok || it.Corrupt != nil || b.bare || stays && b.forms.Load() == nil {
+	drop := b.message != nil && it.home.plain.crammed()
+	if !ok || it.Corrupt != nil || b.bare || stays && b.forms.Load() == nil && !drop {
 		return 0
 	}
 	made := &body{with: b.with, data: b.data, size: b.size, split: b.split, common: b.common, message: b.message}
+	made.sized.Store(b.sized.Load())
+	if drop {
+		made.message = nil
+	}
 	if !stays && !p.packBody(made, it.metaOf(b), b.data, of, room) {
 		if of != nil {
 			b.hard.Store(of.number)
@@ -187,10 +206,15 @@ func (p *packer) pack(it *Item, of *shape, room *[]byte) (less int) {
 		if with == nil {
 			return 0 // it may be a sample, and is packed in another round
 		}
-		made.message = p.packMessage(form.key, raw, with, room)
+		if m := p.packMessage(form.key, raw, with, room); m != nil && it.home.plain.keeps(m.weight()) {
+			made.message = m
+		}
 	}
 	if !it.body.CompareAndSwap(b, made) {
 		return 0 // somebody else was faster
+	}
+	if plain := it.home.plain; plain != nil {
+		plain.messages.Add(int64(made.message.weight() - b.message.weight()))
 	}
 	return b.plainSize() - made.plainSize()
 }
@@ -236,7 +260,7 @@ func lent(room *[]byte, size int) []byte {
 // to pack instead.
 func (b *body) droppable() (message *form[FormKey], ok bool) {
 	for f := b.forms.Load(); f != nil; f = f.next {
-		if !f.done.Load() || f.key.Form == FormJSON || f.key.Form == FormOther {
+		if !f.done.Load() || !f.key.again() {
 			return nil, false
 		}
 		if f.key.Form == FormProtobuf && f.err == nil {

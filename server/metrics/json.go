@@ -10,7 +10,7 @@ import (
 type JSON struct{ Codec json.Codec }
 
 var jsonValues = prometheus.NewDesc("rowlock_json_values_total",
-	"JSON values that were decoded, encoded or checked, by the way it was done: own code, the standard packages because of --json-codec or the type, or these because the value was unclean or own code failed.",
+	"JSON values that were decoded, encoded, checked or made Protobuf, by the way it was done: own code, the standard packages because of --json-codec or the type, or these because the value was unclean or own code failed.",
 	[]string{"operation", "way"}, nil)
 
 // Describe implements prometheus.Collector.

@@ -1,0 +1,250 @@
+package transcode
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+var plans sync.Map // reflect.Type -> *plan; nil for what is given up
+
+// planOf is how messages of a type are made, or nil.
+func planOf(t reflect.Type) *plan {
+	if p, ok := plans.Load(t); ok {
+		return p.(*plan)
+	}
+	p := (planner{}).plan(t)
+	plans.Store(t, p)
+	return p
+}
+
+// planner is the types that are being planned: one that holds itself is given up.
+type planner []reflect.Type
+
+// marshaller is what generated types can do.
+type marshaller interface{ Marshal() ([]byte, error) }
+
+func (b planner) plan(t reflect.Type) *plan {
+	if slices.Contains(b, t) || t.Kind() != reflect.Struct || writesItself(t) {
+		return nil
+	}
+	p := &plan{}
+	var ok bool
+	if p.order, ok = append(b, t).fields(p, t); !ok {
+		return nil
+	}
+	// What the own marshaller says of an empty value is the same, or the type is not as it seems.
+	w := &walk{marks: make([]mark, len(p.fields))}
+	for i := range w.marks {
+		w.marks[i].from = -1
+	}
+	w.arrange(p, p.order, w.marks)
+	if empty, ok := emptyMessage(t); !ok || !bytes.Equal(empty, w.spare) {
+		return nil
+	}
+	if inOrder(p) {
+		p.order = nil
+	}
+	for _, f := range p.fields {
+		p.zeroAt = append(p.zeroAt, len(p.zeros))
+		p.zeros = append(p.zeros, f.zero...)
+	}
+	p.zeroAt = append(p.zeroAt, len(p.zeros))
+	return p
+}
+
+// inOrder says that the fields which a message has stand in it as they do in JSON.
+func inOrder(p *plan) bool {
+	last := -1
+	for _, n := range p.order {
+		if n.tag != nil || n.field < last {
+			return false
+		}
+		last = n.field
+	}
+	return true
+}
+
+// fields adds the fields of a struct to a plan, and tells where they stand in its message.
+func (b planner) fields(p *plan, t reflect.Type) ([]node, bool) {
+	type numbered struct {
+		number uint64
+		node
+	}
+	var found []numbered
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		quoted, plain := quote(name)
+		number, tag := tagOf(f)
+		switch {
+		case f.Type == reflect.TypeFor[metav1.TypeMeta]() && f.Anonymous && name == "" && tag == nil:
+			for _, known := range []string{`"kind":`, `"apiVersion":`} {
+				p.fields = append(p.fields, field{quoted: known})
+			}
+			continue
+		case tag == nil || options == "string" || strings.Contains(options, ",string") || strings.Contains(options, "omitzero"):
+			return nil, false
+		case f.Anonymous && name == "":
+			if f.Type.Kind() != reflect.Struct || writesItself(f.Type) || slices.Contains(b, f.Type) {
+				return nil, false
+			}
+			inner, ok := append(b, f.Type).fields(p, f.Type)
+			if !ok {
+				return nil, false
+			}
+			found = append(found, numbered{number, node{tag: tag, inner: inner}})
+			continue
+		case !plain || !f.IsExported():
+			return nil, false
+		}
+		v, ok := b.value(f.Type, tag)
+		if !ok {
+			return nil, false
+		}
+		zero, ok := zeroOf(f.Type, tag)
+		if !ok {
+			return nil, false
+		}
+		found = append(found, numbered{number, node{field: len(p.fields)}})
+		p.fields = append(p.fields, field{quoted, v, zero})
+	}
+	slices.SortStableFunc(found, func(a, b numbered) int { return cmp.Compare(a.number, b.number) })
+	nodes := make([]node, len(found))
+	for i := range found {
+		nodes[i] = found[i].node
+	}
+	return nodes, true
+}
+
+// tagOf is the number of a field and what stands before it in a message: nil if it has none. What the
+// struct tag says of the wire type is not always so; the type does.
+func tagOf(f reflect.StructField) (number uint64, tag []byte) {
+	parts := strings.Split(f.Tag.Get("protobuf"), ",")
+	if len(parts) < 2 {
+		return 0, nil
+	}
+	number, err := strconv.ParseUint(parts[1], 10, 28)
+	if err != nil || number == 0 || slices.Contains(parts, "packed") {
+		return 0, nil
+	}
+	of, wire := f.Type, uint64(2)
+	if k := of.Kind(); k == reflect.Pointer || k == reflect.Slice {
+		of = of.Elem()
+	}
+	switch of.Kind() {
+	case reflect.Bool, reflect.Int32, reflect.Int64:
+		wire = 0
+	}
+	return number, binary.AppendUvarint(nil, number<<3|wire)
+}
+
+// writesItself says that a type's JSON or its message are not what its fields say.
+func writesItself(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[interface{ UnmarshalText([]byte) error }]()) ||
+		t.Kind() != reflect.Struct && p.Implements(reflect.TypeFor[marshaller]())
+}
+
+// zeroOf is what a message says of a field that is missing in JSON.
+func zeroOf(t reflect.Type, tag []byte) ([]byte, bool) {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Map:
+		return nil, true
+	case reflect.Struct:
+		empty, ok := emptyMessage(t)
+		return append(binary.AppendUvarint(slices.Clone(tag), uint64(len(empty))), empty...), ok
+	}
+	return append(slices.Clone(tag), 0), true
+}
+
+func emptyMessage(t reflect.Type) ([]byte, bool) {
+	m, ok := reflect.New(t).Interface().(marshaller)
+	if !ok {
+		return nil, false
+	}
+	empty, err := m.Marshal()
+	return empty, err == nil
+}
+
+// value is how a field of a type is made; false for types that are given up.
+func (b planner) value(t reflect.Type, tag []byte) (value, bool) {
+	switch t {
+	case reflect.TypeFor[metav1.Time]():
+		return messageOf(tag, seconds), true
+	case reflect.TypeFor[metav1.MicroTime]():
+		return messageOf(tag, micros), true
+	case reflect.TypeFor[resource.Quantity]():
+		return messageOf(tag, quantity), true
+	case reflect.TypeFor[intstr.IntOrString]():
+		return messageOf(tag, intOrString), true
+	case reflect.TypeFor[metav1.FieldsV1](), reflect.TypeFor[runtime.RawExtension]():
+		return messageOf(tag, rawJSON), true
+	}
+	if t.Kind() != reflect.Pointer && writesItself(t) {
+		return nil, false
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return text(tag), true
+	case reflect.Bool:
+		return boolean(tag), true
+	case reflect.Int32:
+		return integer(tag, 32), true
+	case reflect.Int64:
+		return integer(tag, 64), true
+	case reflect.Struct:
+		p := b.plan(t)
+		if p == nil {
+			return nil, false
+		}
+		return messageOf(tag, p.message), true
+	case reflect.Pointer:
+		return b.single(t.Elem(), tag)
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return base64Bytes(tag), !writesItself(t.Elem())
+		}
+		elem, ok := b.single(t.Elem(), tag)
+		return elements(elem), ok
+	case reflect.Map:
+		if t.Key().Kind() != reflect.String || writesItself(t.Key()) {
+			return nil, false
+		}
+		elem, ok := b.entryValue(t.Elem())
+		return entries(tag, elem), ok
+	}
+	return nil, false
+}
+
+// single is value for what is one value.
+func (b planner) single(t reflect.Type, tag []byte) (value, bool) {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Map:
+		return nil, false
+	}
+	return b.value(t, tag)
+}
+
+// entryValue is value for what stands in a map.
+func (b planner) entryValue(t reflect.Type) (value, bool) {
+	tag := []byte{2<<3 | 2}
+	if t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8 {
+		return b.value(t, tag)
+	}
+	if k := t.Kind(); k != reflect.String && k != reflect.Struct {
+		return nil, false
+	}
+	return b.single(t, tag)
+}

@@ -1,0 +1,215 @@
+// Package transcode makes the Protobuf message of an object straight from its JSON, without making
+// the object.
+//
+// It promises: the bytes are those that decoding the JSON into the Go type and marshalling that would
+// give, or none. It gives up at all that is too rare to deserve a quick way: types that write
+// themselves in a manner of their own, and text that is not as encoders write it (white space, unknown
+// fields, fields in another order). What a type needs is found out once, and held against what its
+// own marshaller says of an empty value. The text must be JSON: of values that messages carry as JSON
+// it looks for the end alone.
+package transcode
+
+import (
+	"encoding/binary"
+	"reflect"
+	"strings"
+	"sync"
+
+	"github.com/rowlock/rowlock/codecs/json/scan"
+)
+
+// Append appends to dst the message of the object in data, whose Go type is the struct t. On false
+// nothing was appended, and the object has to be decoded.
+func Append(dst, data []byte, t reflect.Type) (_ []byte, ok bool) {
+	p := planOf(t)
+	if p == nil {
+		return dst, false
+	}
+	w := walks.Get().(*walk)
+	defer w.release()
+	w.data, w.dst = data, dst
+	if end := p.message(w, 0); end != len(data) {
+		return dst, false
+	}
+	return w.dst, true
+}
+
+// Supports says that objects of a type are not given up for their type alone.
+func Supports(t reflect.Type) bool { return planOf(t) != nil }
+
+// walk is one object on its way.
+type walk struct {
+	data, dst []byte
+	marks     []mark // where the fields of messages lie that are put in order
+	spare     []byte // in which they are
+}
+
+// mark is a part of walk.dst; from is -1 for a field that was not there.
+type mark struct{ from, to int }
+
+var walks = sync.Pool{New: func() any { return new(walk) }}
+
+// maxSpare is the largest memory that is lent again.
+const maxSpare = 64 << 10
+
+func (w *walk) release() {
+	w.data, w.dst = nil, nil
+	w.marks, w.spare = w.marks[:0], w.spare[:0]
+	if cap(w.spare) <= maxSpare {
+		walks.Put(w)
+	}
+}
+
+// value appends a field with its tag. It takes the index of the value's first byte, and returns the
+// one after its last, or -1.
+type value func(w *walk, i int) int
+
+// plan is how the message of a struct is made.
+type plan struct {
+	fields []field // as they stand in JSON
+	order  []node  // as they stand in the message; nil: just so
+	zeros  []byte  // what the message says of all of them where they are missing
+	zeroAt []int   // where that of each begins in zeros, and where the last ends
+}
+
+type field struct {
+	quoted string // its name, with quotes and colon
+	value  value  // nil: the message does not have it
+	zero   []byte // what the message says where it is missing
+}
+
+// node is a field of a message, or (with a tag) a message whose fields JSON has among those around it.
+type node struct {
+	field int
+	tag   []byte
+	inner []node
+}
+
+// message appends the fields of an object, without tag and length.
+func (p *plan) message(w *walk, i int) int {
+	if p.order == nil {
+		return p.members(w, i)
+	}
+	begin, marked := len(w.dst), len(w.marks)
+	end := p.members(w, i)
+	if end >= 0 {
+		at := len(w.spare)
+		w.arrange(p, p.order, w.marks[marked:])
+		w.dst = append(w.dst[:begin], w.spare[at:]...)
+		w.spare = w.spare[:at]
+	}
+	w.marks = w.marks[:marked]
+	return end
+}
+
+// members appends the fields of an object as they come: in the order of the message, or with a mark
+// for each.
+func (p *plan) members(w *walk, i int) int {
+	data := w.data
+	if i >= len(data) || data[i] != '{' {
+		return -1
+	}
+	next := 0
+	for i++; i < len(data) && data[i] != '}'; {
+		at := p.find(data[i:], next)
+		if at < 0 {
+			return -1
+		}
+		p.missing(w, next, at)
+		next = at + 1
+		f, from := &p.fields[at], len(w.dst)
+		switch i += len(f.quoted); {
+		case i < len(data) && data[i] == 'n':
+			i = scan.Word(data, i, "null")
+			p.missing(w, at, next)
+		case f.value == nil:
+			i, _ = scan.String(data, i)
+			p.there(w, from)
+		default:
+			i = f.value(w, i)
+			p.there(w, from)
+		}
+		if i < 0 || i >= len(data) {
+			return -1
+		}
+		if data[i] == ',' && i+1 < len(data) && data[i+1] == '"' {
+			i++
+		} else if data[i] != '}' {
+			return -1
+		}
+	}
+	if i >= len(data) {
+		return -1
+	}
+	p.missing(w, next, len(p.fields))
+	return i + 1
+}
+
+// missing says what fields are that are missing, those from one to before another.
+func (p *plan) missing(w *walk, from, to int) {
+	if p.order == nil {
+		w.dst = append(w.dst, p.zeros[p.zeroAt[from]:p.zeroAt[to]]...)
+		return
+	}
+	for ; from < to; from++ {
+		w.marks = append(w.marks, mark{from: -1})
+	}
+}
+
+// there says that a field was appended, from an index on.
+func (p *plan) there(w *walk, from int) {
+	if p.order != nil {
+		w.marks = append(w.marks, mark{from, len(w.dst)})
+	}
+}
+
+// find is the field from next on whose name the text begins with, or -1: encoders write fields in
+// their order.
+func (p *plan) find(text []byte, next int) int {
+	for at := next; at < len(p.fields); at++ {
+		if name := p.fields[at].quoted; len(text) > len(name) && text[1] == name[1] && string(text[:len(name)]) == name {
+			return at
+		}
+	}
+	return -1
+}
+
+// arrange appends to spare what nodes say, out of the marked parts of dst.
+func (w *walk) arrange(p *plan, nodes []node, marks []mark) {
+	for _, n := range nodes {
+		if n.tag == nil {
+			if m := marks[n.field]; m.from >= 0 {
+				w.spare = append(w.spare, w.dst[m.from:m.to]...)
+			} else {
+				w.spare = append(w.spare, p.fields[n.field].zero...)
+			}
+			continue
+		}
+		w.spare = append(append(w.spare, n.tag...), 0)
+		at := len(w.spare)
+		w.arrange(p, n.inner, marks)
+		w.spare = measured(w.spare, at)
+	}
+}
+
+// measured puts the length of what is in dst from an index on before it, where a byte was left for it.
+func measured(dst []byte, at int) []byte {
+	n := len(dst) - at
+	if n < 0x80 {
+		dst[at-1] = byte(n)
+		return dst
+	}
+	var room [binary.MaxVarintLen64]byte
+	size := binary.PutUvarint(room[:], uint64(n))
+	dst = append(dst, room[1:size]...)
+	copy(dst[at-1+size:], dst[at:at+n])
+	copy(dst[at-1:], room[:size])
+	return dst
+}
+
+// quote is a name as it stands before a value; ok is false for names that need escapes.
+func quote(name string) (_ string, ok bool) {
+	return `"` + name + `":`, name != "" && !strings.ContainsFunc(name, func(r rune) bool {
+		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"\<>&`, r)
+	})
+}
