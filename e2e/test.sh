@@ -114,7 +114,7 @@ for package in $packages; do
 		racing="$racing $package"
 	fi
 done
-steps='^(TestCutAnywhere|TestFlipAnywhere|TestEveryRevision|TestPile|TestRights|TestNothingIsKeptForSlowWatchers)$'
+steps='^(TestCutAnywhere|TestFlipAnywhere|TestEveryRevision|TestPile|TestEveryRight|TestNothingIsKeptForSlowWatchers)$'
 say "unit tests, with the race detector"
 export CGO_ENABLED=1
 tested go test -race -vet=off -timeout 15m -skip "$steps" $racing

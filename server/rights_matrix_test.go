@@ -12,10 +12,10 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// TestRights asks for everything in every way, of every resource, as users who hold one
+// TestEveryRight asks for everything in every way, of every resource, as users who hold one
 // verb, or the two that a request turns out to need. What becomes of the store and what
 // the answer shows is compared with what they hold.
-func TestRights(t *testing.T) {
+func TestEveryRight(t *testing.T) {
 	c := newCluster(t)
 	cells, done := 0, map[string]int{}
 	for _, r := range c.stored() {
