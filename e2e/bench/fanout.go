@@ -58,7 +58,7 @@ type collect func() ([]time.Duration, error)
 // tapped reads all watches in one thread.
 func tapped(perConn int, h2 bool) func(*harness.Server) (collect, error) {
 	return func(s *harness.Server) (collect, error) {
-		t, err := openTaps(s, fanWatchers, perConn, h2)
+		t, err := openTaps(s, watchConfigMaps, fanWatchers, perConn, h2)
 		if err != nil {
 			return nil, err
 		}

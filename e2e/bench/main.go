@@ -79,6 +79,7 @@ var measurements = []measurement{
 	{"apply", measureApply},
 	{"fanout", measureFanOut},
 	{"watchers", measureWatchers},
+	{"manywatches", measureManyWatches},
 	{"crds", measureCRDs},
 	{"compaction", measureCompaction},
 	{"past", measurePast},
@@ -109,7 +110,7 @@ func main() {
 	flag.StringVar(&e.seed, "seed", "", "file that is made if it does not exist, and used again: the SQLite file that compaction starts from, as -objects and -history say then; the backup that -scale restores")
 	flag.Uint64Var(&e.number, "number", 1, "what the names, addresses and digests of the cluster of -scale follow from")
 	flag.StringVar(&o.run, "run", "", "which measurements to run")
-	flag.StringVar(&o.only, "only", "", "which of the lists, of the ways of fan-out and watchers, of \"fairness true\" and \"fairness false\", of the parts of -scale, and of the loads of -against, to measure")
+	flag.StringVar(&o.only, "only", "", "which of the lists, of the ways of fan-out, watchers and manywatches, of \"fairness true\" and \"fairness false\", of the parts of -scale, and of the loads of -against, to measure")
 	flag.BoolVar(&o.scale, "scale", false, "build a cluster of -objects Pods and measure what that costs, instead of everything else")
 	flag.StringVar(&o.against, "against", "", "other servers, driven with the same load in turns, instead of everything else: [NAME@]URL[=TOKEN or kubeconfig],...")
 	flag.StringVar(&o.record, "record", "", "file for the record of the run, as JSON")

@@ -26,6 +26,9 @@ type taps struct {
 	all  []*tap
 }
 
+// tapAgent is what taps say they are: something as long as clients say.
+const tapAgent = "bench/v1.32.0 (linux/amd64) kubernetes/70d3cc9"
+
 // tap is one connection.
 type tap struct {
 	socket socket
@@ -33,8 +36,8 @@ type tap struct {
 	rest   []byte // of a time that was cut in two
 }
 
-// openTaps opens watches, so many on a connection: over HTTP/2 if more than one.
-func openTaps(s *harness.Server, watches, perConn int, h2 bool) (*taps, error) {
+// openTaps opens watches by a path, so many on a connection: over HTTP/2 if more than one.
+func openTaps(s *harness.Server, path string, watches, perConn int, h2 bool) (*taps, error) {
 	poll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, err
@@ -51,7 +54,7 @@ func openTaps(s *harness.Server, watches, perConn int, h2 bool) (*taps, error) {
 		if h2 {
 			begin = c.beginHTTP2
 		}
-		if err := errors.Join(begin(s, min(perConn, watches-n)), c.join(poll, len(t.all)-1)); err != nil {
+		if err := errors.Join(begin(s, path, min(perConn, watches-n)), c.join(poll, len(t.all)-1)); err != nil {
 			t.close()
 			return nil, err
 		}
@@ -90,8 +93,8 @@ func dialTap(s *harness.Server, h2 bool) (*tap, error) {
 }
 
 // beginHTTP1 asks for the watch and waits for the head of the answer.
-func (t *tap) beginHTTP1(s *harness.Server, _ int) error {
-	if _, err := fmt.Fprintf(t.tls, "GET %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", watchConfigMaps, strings.TrimPrefix(s.URL, "https://"), harness.AdminToken); err != nil {
+func (t *tap) beginHTTP1(s *harness.Server, path string, _ int) error {
+	if _, err := fmt.Fprintf(t.tls, "GET %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nUser-Agent: %s\r\n\r\n", path, strings.TrimPrefix(s.URL, "https://"), harness.AdminToken, tapAgent); err != nil {
 		return err
 	}
 	head := make([]byte, 4096)
@@ -104,7 +107,7 @@ func (t *tap) beginHTTP1(s *harness.Server, _ int) error {
 
 // beginHTTP2 opens streams with windows that are never used up, and waits for the
 // heads of all answers.
-func (t *tap) beginHTTP2(s *harness.Server, streams int) error {
+func (t *tap) beginHTTP2(s *harness.Server, path string, streams int) error {
 	const window = 1 << 30
 	if _, err := io.WriteString(t.tls, http2.ClientPreface); err != nil {
 		return err
@@ -119,7 +122,7 @@ func (t *tap) beginHTTP2(s *harness.Server, streams int) error {
 		block.Reset()
 		for _, h := range [][2]string{
 			{":method", "GET"}, {":scheme", "https"}, {":authority", strings.TrimPrefix(s.URL, "https://")},
-			{":path", watchConfigMaps}, {"authorization", "Bearer " + harness.AdminToken},
+			{":path", path}, {"authorization", "Bearer " + harness.AdminToken}, {"user-agent", tapAgent}, {"accept", "application/json, */*"}, {"accept-encoding", "gzip"},
 		} {
 			if err := enc.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]}); err != nil {
 				return err

@@ -11,7 +11,7 @@ import (
 // taps need epoll.
 type taps struct{}
 
-func openTaps(*harness.Server, int, int, bool) (*taps, error) { return nil, errNoTaps }
+func openTaps(*harness.Server, string, int, int, bool) (*taps, error) { return nil, errNoTaps }
 
 func (*taps) read(int) ([]time.Duration, error) { return nil, errNoTaps }
 
