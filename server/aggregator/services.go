@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
@@ -20,8 +21,13 @@ const Storage = "apiservices.apiregistration.k8s.io"
 // Services are all APIServices at one moment. Neither they nor the objects change; a
 // later moment is another pointer.
 type Services struct {
-	all    []*apiregistrationv1.APIService // by name
 	remote map[schema.GroupVersion]*apiregistrationv1.APIService
+	sorted func() listing // made once: with thousands of them, few requests need more than remote
+}
+
+// listing is what there is to make of APIServices in their order.
+type listing struct {
+	all    []*apiregistrationv1.APIService // by name
 	groups []Group
 }
 
@@ -33,7 +39,7 @@ type Group struct {
 }
 
 // All are the APIServices in the order of their names.
-func (s *Services) All() []*apiregistrationv1.APIService { return s.all }
+func (s *Services) All() []*apiregistrationv1.APIService { return s.sorted().all }
 
 // Remote is the APIService that leaves a group version to another server; nil: none does.
 func (s *Services) Remote(gv schema.GroupVersion) *apiregistrationv1.APIService {
@@ -44,42 +50,55 @@ func (s *Services) Remote(gv schema.GroupVersion) *apiregistrationv1.APIService 
 func (s *Services) AnyRemote() bool { return len(s.remote) > 0 }
 
 // Groups are the groups in the order of discovery.
-func (s *Services) Groups() []Group { return s.groups }
+func (s *Services) Groups() []Group { return s.sorted().groups }
 
 // GroupVersion is what an APIService is about.
 func GroupVersion(s *apiregistrationv1.APIService) schema.GroupVersion {
 	return schema.GroupVersion{Group: s.Spec.Group, Version: s.Spec.Version}
 }
 
+// newServices keeps byName, which must not change any more.
 func newServices(byName map[string]*apiregistrationv1.APIService) *Services {
 	s := &Services{remote: map[schema.GroupVersion]*apiregistrationv1.APIService{}}
+	for _, one := range byName {
+		if one.Spec.Service != nil && !withheld(one) {
+			s.remote[GroupVersion(one)] = one
+		}
+	}
+	s.sorted = sync.OnceValue(func() listing { return listed(byName) })
+	return s
+}
+
+// withheld tells an APIService that nobody is sent to: nobody else tells what was here.
+func withheld(s *apiregistrationv1.APIService) bool {
+	return s.Spec.Service != nil && s.Spec.Group == history.GroupVersion.Group
+}
+
+func listed(byName map[string]*apiregistrationv1.APIService) (l listing) {
 	at := map[string]int{}
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		one := byName[name]
-		if one.Spec.Service != nil && one.Spec.Group == history.GroupVersion.Group {
-			continue // nobody else tells what was here
+		if withheld(one) {
+			continue
 		}
-		s.all = append(s.all, one)
-		if one.Spec.Service != nil {
-			s.remote[GroupVersion(one)] = one
-		}
+		l.all = append(l.all, one)
 		i, known := at[one.Spec.Group]
 		if !known {
-			i = len(s.groups)
+			i = len(l.groups)
 			at[one.Spec.Group] = i
-			s.groups = append(s.groups, Group{Name: one.Spec.Group})
+			l.groups = append(l.groups, Group{Name: one.Spec.Group})
 		}
-		g := &s.groups[i]
+		g := &l.groups[i]
 		g.Priority = max(g.Priority, one.Spec.GroupPriorityMinimum)
 		g.Versions = append(g.Versions, one)
 	}
-	for i := range s.groups {
-		slices.SortStableFunc(s.groups[i].Versions, compareVersions)
+	for i := range l.groups {
+		slices.SortStableFunc(l.groups[i].Versions, compareVersions)
 	}
-	slices.SortStableFunc(s.groups, func(a, b Group) int {
+	slices.SortStableFunc(l.groups, func(a, b Group) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Name, b.Name))
 	})
-	return s
+	return l
 }
 
 // compareVersions puts the higher versionPriority first, then the more mature version.
@@ -98,7 +117,7 @@ func (a *Aggregator) Services() *Services {
 	}
 	a.follower.RLock()
 	defer a.follower.RUnlock()
-	s := newServices(a.byName)
+	s := newServices(maps.Clone(a.byName))
 	a.services.Store(s)
 	a.forgetUnused(s)
 	return s

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -91,26 +92,49 @@ func New(c Config) (*Handler, error) {
 	return h, err
 }
 
-// documents are those of the catalogue and of APIServices as they are now.
+const (
+	// manyResources are so many that what is made of them may be a little older than they are.
+	manyResources = 1000
+	// oftenAs is how many times as long as making them took documents of many resources are
+	// served, so that no more than a part of one processor makes them.
+	oftenAs = 10
+)
+
+// documents are those of the catalogue and of APIServices as they are now. Of many resources
+// they are as they were when documents were last made, or are being made by somebody else:
+// while thousands of definitions are installed nobody waits for all of them at each.
 func (h *Handler) documents() (*documents, error) {
 	resources, generation := h.config.Catalogue.Snapshot()
+	last := h.current.Load()
+	many := last != nil && len(resources) > manyResources
+	if many && time.Since(last.at) < oftenAs*last.took {
+		return last, nil
+	}
 	services, serviceGeneration := h.services()
 	current := func(d *documents) bool {
 		return d != nil && d.generation >= generation && d.serviceGeneration >= serviceGeneration
 	}
-	if d := h.current.Load(); current(d) {
-		return d, nil
+	if current(last) {
+		return last, nil
 	}
-	h.mu.Lock()
+	if !h.mu.TryLock() {
+		if many {
+			return last, nil
+		}
+		h.mu.Lock()
+	}
 	defer h.mu.Unlock()
-	if d := h.current.Load(); current(d) {
-		return d, nil
+	if last = h.current.Load(); current(last) {
+		return last, nil
 	}
-	d, err := describe(resources, services, !h.config.NoHashes)
+	began := time.Now()
+	d, err := describe(resources, services, !h.config.NoHashes, last)
 	if err != nil {
 		return nil, err
 	}
 	d.generation, d.serviceGeneration = generation, serviceGeneration
+	d.at = time.Now()
+	d.took = d.at.Sub(began)
 	h.current.Store(d)
 	h.made.Add(1)
 	return d, nil

@@ -10,9 +10,9 @@ import (
 	"github.com/rowlock/rowlock/codecs/json"
 )
 
-// document is an object that is encoded at most once a form.
+// document is an object that is made when a form is asked for, and encoded at most once a form.
 type document struct {
-	obj runtime.Object
+	obj func() runtime.Object
 
 	mu    sync.Mutex
 	forms map[form][]byte
@@ -23,8 +23,15 @@ type form struct {
 	pretty    bool
 }
 
+// plainJSON is the form that nearly everybody asks for.
+var plainJSON = form{mediaType: codecs.JSON}
+
 func newDocument(obj runtime.Object) *document {
-	return &document{obj: obj, forms: make(map[form][]byte)}
+	return lazyDocument(func() runtime.Object { return obj })
+}
+
+func lazyDocument(obj func() runtime.Object) *document {
+	return &document{obj: obj, forms: map[form][]byte{}}
 }
 
 // bytes is the document as codec encodes it; shared, so not to be changed.
@@ -35,7 +42,7 @@ func (d *document) bytes(codec codecs.Codec, pretty bool) ([]byte, error) {
 	if b, ok := d.forms[key]; ok {
 		return b, nil
 	}
-	b, err := codec.Encode(nil, d.obj)
+	b, err := codec.Encode(nil, d.obj())
 	if err != nil {
 		return nil, fmt.Errorf("encoding a discovery document: %w", err)
 	}

@@ -3,11 +3,9 @@ package discovery
 import (
 	"cmp"
 	"crypto/sha256"
-	"crypto/sha512"
 	"encoding/base64"
-	"encoding/json"
-	"fmt"
 	"slices"
+	"time"
 
 	discoveryv2 "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,27 +18,38 @@ import (
 type documents struct {
 	generation, serviceGeneration uint64
 
+	at   time.Time     // when they were made
+	took time.Duration // to make them
+
 	groups   map[string]*document // "apps"
 	versions map[schema.GroupVersion]*document
 	list     *document // /apis
 	custom   map[string]bool
 
 	legacy, named *aggregated // the core group, and all others
+
+	parts map[schema.GroupVersion]*part // of which all of this is made
 }
 
 // describe makes the documents of resources, which stand in discovery order, and of what
-// APIServices say. Without any of these, all groups are those of resources.
-func describe(resources []*kinds.Resource, services []Service, hashes bool) (*documents, error) {
+// APIServices say. Without any of these, all groups are those of resources. What it makes of
+// versions that are as they were in last is taken from there.
+func describe(resources []*kinds.Resource, services []Service, hashes bool, last *documents) (*documents, error) {
 	d := &documents{
 		groups:   make(map[string]*document),
 		versions: make(map[schema.GroupVersion]*document),
 		custom:   make(map[string]bool),
+		parts:    make(map[schema.GroupVersion]*part),
 	}
 	core, named := groupsOf(resources)
 	for _, g := range slices.Concat(core, named) {
 		for _, v := range g.versions {
 			gv := schema.GroupVersion{Group: g.name, Version: v.name}
-			d.versions[gv] = newDocument(resourceList(gv, v.resources, hashes))
+			p := last.part(gv)
+			if p == nil || !slices.Equal(p.resources, v.resources) {
+				p = newPart(gv, v.resources, hashes)
+			}
+			d.parts[gv], d.versions[gv] = p, p.list
 			d.custom[g.name] = v.custom()
 		}
 	}
@@ -59,12 +68,21 @@ func describe(resources []*kinds.Resource, services []Service, hashes bool) (*do
 		TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"},
 		Groups:   groups,
 	})
-	var err error
-	if d.legacy, err = newAggregated(aggregatedItems(core, nil)); err != nil {
-		return nil, err
+	d.legacy, d.named = newAggregated(d.aggregatedGroups(core, nil)), newAggregated(d.aggregatedGroups(named, services))
+	for _, all := range []*aggregated{d.legacy, d.named} {
+		if err := all.read(); err != nil {
+			return nil, err
+		}
 	}
-	d.named, err = newAggregated(aggregatedItems(named, services))
-	return d, err
+	return d, nil
+}
+
+// part finds what was made of a version, or nil.
+func (d *documents) part(gv schema.GroupVersion) *part {
+	if d == nil {
+		return nil
+	}
+	return d.parts[gv]
 }
 
 // add makes a group's document.
@@ -200,27 +218,4 @@ func responseKind(r *kinds.Resource, group, version, kind string) *metav1.GroupV
 		group, version = r.Group, r.Version
 	}
 	return &metav1.GroupVersionKind{Group: group, Version: version, Kind: kind}
-}
-
-// aggregated is all groups in one document, in each version of the form.
-type aggregated struct {
-	etag    string
-	v2      *document
-	v2beta1 *document
-}
-
-func newAggregated(items []discoveryv2.APIGroupDiscovery) (*aggregated, error) {
-	list := discoveryv2.APIGroupDiscoveryList{Items: items}
-	plain, err := json.Marshal(list)
-	if err != nil {
-		return nil, fmt.Errorf("hashing the discovery document: %w", err)
-	}
-	older := olderList(items)
-	older.TypeMeta = metav1.TypeMeta{Kind: listKind, APIVersion: groupName + "/v2beta1"}
-	list.TypeMeta = metav1.TypeMeta{Kind: listKind, APIVersion: groupName + "/v2"}
-	return &aggregated{
-		etag:    fmt.Sprintf("%q", fmt.Sprintf("%X", sha512.Sum512(plain))),
-		v2:      newDocument(&list),
-		v2beta1: newDocument(older),
-	}, nil
 }

@@ -92,20 +92,27 @@ func (v *versionRows) custom() bool { return !v.resources[0].FixedRoutes() }
 // its versions first, in it the version with the highest priority, then the most mature one.
 // Groups of the same priority stand in the order of what name makes of their places.
 func ordered(list []place, name func(place) string) [][]place {
-	list = slices.Clone(list)
-	slices.SortStableFunc(list, func(a, b place) int {
-		return cmp.Or(cmp.Compare(b.group, a.group), cmp.Compare(name(a), name(b)))
+	type named struct {
+		place
+		name string
+	}
+	all := make([]named, len(list))
+	for i, p := range list {
+		all[i] = named{p, name(p)}
+	}
+	slices.SortStableFunc(all, func(a, b named) int {
+		return cmp.Or(cmp.Compare(b.group, a.group), cmp.Compare(a.name, b.name))
 	})
 	var groups [][]place
 	at := make(map[string]int)
-	for _, p := range list {
+	for _, p := range all {
 		i, ok := at[p.Group]
 		if !ok {
 			i = len(groups)
 			at[p.Group] = i
 			groups = append(groups, nil)
 		}
-		groups[i] = append(groups[i], p)
+		groups[i] = append(groups[i], p.place)
 	}
 	for _, g := range groups {
 		slices.SortStableFunc(g, func(a, b place) int {
@@ -119,39 +126,38 @@ func ordered(list []place, name func(place) string) [][]place {
 func byService(p place) string { return p.Version + "." + p.Group }
 func byGroup(p place) string   { return p.Group }
 
-// aggregatedItems are the groups of the aggregated document: what this server serves, at
-// the places that it gives them itself, and what others serve at those of their APIServices.
-func aggregatedItems(groups []groupRows, services []Service) (items []discoveryv2.APIGroupDiscovery) {
-	entriesOf := make(map[schema.GroupVersion]discoveryv2.APIVersionDiscovery)
+// aggregatedGroups are the groups of the aggregated document: what this server serves, at the
+// places that it gives them itself, and what others serve at those of their APIServices.
+func (d *documents) aggregatedGroups(groups []groupRows, services []Service) (all []aggregatedGroup) {
+	partOf := make(map[schema.GroupVersion]*part)
 	var list []place
 	for _, s := range services {
 		if s.Says == nil {
 			continue
 		}
 		gv := schema.GroupVersion{Group: s.Group, Version: s.Version}
-		entriesOf[gv] = *s.Says
+		partOf[gv] = elsewhere(*s.Says)
 		list = append(list, place{gv, s.GroupPriority, s.VersionPriority})
 	}
 	for _, g := range groups {
 		for _, v := range g.versions {
 			gv := schema.GroupVersion{Group: g.name, Version: v.name}
-			if _, elsewhere := entriesOf[gv]; elsewhere {
+			if _, elsewhere := partOf[gv]; elsewhere {
 				continue
 			}
-			entriesOf[gv] = discoveryv2.APIVersionDiscovery{Version: v.name, Resources: entries(v.resources), Freshness: discoveryv2.DiscoveryFreshnessCurrent}
+			partOf[gv] = d.parts[gv]
 			p, _ := placeOf(gv, &v)
 			list = append(list, p)
 		}
 	}
 	for _, g := range ordered(list, byGroup) {
-		item := discoveryv2.APIGroupDiscovery{}
-		item.Name = g[0].Group
+		of := aggregatedGroup{name: g[0].Group}
 		for _, p := range g {
-			item.Versions = append(item.Versions, entriesOf[p.GroupVersion])
+			of.versions = append(of.versions, partOf[p.GroupVersion])
 		}
-		items = append(items, item)
+		all = append(all, of)
 	}
-	return items
+	return all
 }
 
 // groupsOf are the core group, and all others.

@@ -1,0 +1,151 @@
+package discovery
+
+import (
+	"bytes"
+	"crypto/sha512"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	discoveryv2 "k8s.io/api/apidiscovery/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+// The aggregated document is put together of the texts of versions. When a definition changes,
+// that of its version is made anew, and nothing else: with thousands of definitions that come
+// one after the other, all of it would be made again and again.
+
+// part is one version of a group, as documents have it.
+type part struct {
+	resources []*kinds.Resource
+	list      *document // its resources
+
+	entry func() discoveryv2.APIVersionDiscovery // in the aggregated document
+	text  func() ([]byte, error)                 // the same as JSON
+}
+
+func newPart(gv schema.GroupVersion, resources []*kinds.Resource, hashes bool) *part {
+	p := &part{resources: resources, list: lazyDocument(func() runtime.Object { return resourceList(gv, resources, hashes) })}
+	p.made(func() discoveryv2.APIVersionDiscovery {
+		return discoveryv2.APIVersionDiscovery{Version: gv.Version, Resources: entries(resources), Freshness: discoveryv2.DiscoveryFreshnessCurrent}
+	})
+	return p
+}
+
+// elsewhere is a version of which another server says what there is.
+func elsewhere(says discoveryv2.APIVersionDiscovery) *part {
+	p := &part{}
+	p.made(func() discoveryv2.APIVersionDiscovery { return says })
+	return p
+}
+
+// made says what makes the entry of a part. It is made when it is asked for: few read others
+// than the text.
+func (p *part) made(entry func() discoveryv2.APIVersionDiscovery) {
+	p.entry = entry
+	p.text = sync.OnceValues(func() ([]byte, error) { return json.Marshal(entry()) })
+}
+
+// aggregatedGroup is a group in the aggregated document.
+type aggregatedGroup struct {
+	name     string
+	versions []*part
+}
+
+// item is the group as an object.
+func (g *aggregatedGroup) item() discoveryv2.APIGroupDiscovery {
+	item := discoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: g.name}}
+	for _, v := range g.versions {
+		item.Versions = append(item.Versions, v.entry())
+	}
+	return item
+}
+
+// append appends the group as JSON.
+func (g *aggregatedGroup) append(dst []byte) ([]byte, error) {
+	head, err := json.Marshal(discoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: g.name}})
+	if err != nil {
+		return nil, err
+	}
+	dst = append(append(dst, head[:len(head)-1]...), `,"versions":[`...)
+	for i, v := range g.versions {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		text, err := v.text()
+		if err != nil {
+			return nil, err
+		}
+		dst = append(dst, text...)
+	}
+	return append(dst, "]}"...), nil
+}
+
+// aggregated is all groups in one document, in each version of the form.
+type aggregated struct {
+	groups  []aggregatedGroup
+	v2      *document
+	v2beta1 *document
+	etag    string
+}
+
+func newAggregated(groups []aggregatedGroup) *aggregated {
+	return &aggregated{groups: groups}
+}
+
+// items are all groups as objects.
+func (a *aggregated) items() (items []discoveryv2.APIGroupDiscovery) {
+	for i := range a.groups {
+		items = append(items, a.groups[i].item())
+	}
+	return items
+}
+
+// list is the document as an object, in version 2 of the form.
+func (a *aggregated) list() *discoveryv2.APIGroupDiscoveryList {
+	return &discoveryv2.APIGroupDiscoveryList{TypeMeta: metav1.TypeMeta{Kind: listKind, APIVersion: groupName + "/v2"}, Items: a.items()}
+}
+
+// read puts the text together, and makes the tag, which tells documents apart by it.
+func (a *aggregated) read() error {
+	around := &discoveryv2.APIGroupDiscoveryList{Items: []discoveryv2.APIGroupDiscovery{}}
+	untyped, err := json.Marshal(around)
+	if err != nil {
+		return fmt.Errorf("encoding the discovery document: %w", err)
+	}
+	around.TypeMeta = metav1.TypeMeta{Kind: listKind, APIVersion: groupName + "/v2"}
+	typed, err := json.Marshal(around)
+	if err != nil {
+		return fmt.Errorf("encoding the discovery document: %w", err)
+	}
+	head, tail, _ := bytes.Cut(typed, []byte("[]"))
+	text := append(head[:len(head):len(head)], '[')
+	for i := range a.groups {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		if text, err = a.groups[i].append(text); err != nil {
+			return fmt.Errorf("encoding the discovery document: %w", err)
+		}
+	}
+	text = append(append(append(text, ']'), tail...), '\n')
+	sum := sha512.New() // of the text without what says that it is of version 2
+	before, _, _ := bytes.Cut(untyped, []byte("[]"))
+	sum.Write(before)
+	sum.Write(text[len(head) : len(text)-1])
+	a.etag = fmt.Sprintf("%q", fmt.Sprintf("%X", sum.Sum(nil)))
+	a.v2 = lazyDocument(func() runtime.Object { return a.list() })
+	if len(a.groups) > 0 {
+		a.v2.forms[plainJSON] = text
+	}
+	a.v2beta1 = lazyDocument(func() runtime.Object {
+		older := olderList(a.items())
+		older.TypeMeta = metav1.TypeMeta{Kind: listKind, APIVersion: groupName + "/v2beta1"}
+		return older
+	})
+	return nil
+}
