@@ -105,6 +105,9 @@ type Storage struct {
 	// Registry is what a stock server's messages call the collection, where it is not
 	// its plural name.
 	Registry string
+	// Laborious is of how many bytes on a body is so much work to check that requests with such
+	// take turns, however little it weighs; 0: none is.
+	Laborious int
 	// KeepEmpty says that empty lists and maps are stored as they are; see DropEmpty.
 	KeepEmpty bool
 	Strategy
