@@ -15,19 +15,13 @@ import (
 // protobufForm is whole objects of built-in kinds, or the metadata of any, as Protobuf.
 type protobufForm struct {
 	*View
-	size    int    // of the items of the list under way
-	large   bool   // nothing that is made of them is kept
-	held    []held // messages that were made to tell the size, of the first items
-	holding int    // bytes in held
+	size    int                    // of the items of the list under way
+	large   bool                   // nothing that is made of them is kept
+	held    map[*cache.Item][]byte // messages that were made to tell the size, of the first items
+	holding int                    // bytes in held
 
 	of   reflect.Type // what items are decoded into; nil until it is asked
 	room []byte       // in which they are unpacked
-}
-
-// held is an item's message.
-type held struct {
-	it  *cache.Item
-	raw []byte
 }
 
 func (f *protobufForm) codec() protobuf.Codec { return protobuf.Codec{JSON: f.answers.Forms.JSON} }

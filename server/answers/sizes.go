@@ -1,6 +1,7 @@
 package answers
 
 import (
+	"bytes"
 	"errors"
 	"runtime"
 	"sync"
@@ -30,7 +31,7 @@ var errSize = errors.New("an item of the list is not as large as it was")
 
 // Prepare implements Form.
 func (f *protobufForm) Prepare(p *objects.Page) (int, error) {
-	f.size, f.held, f.holding, f.large = 0, nil, 0, len(p.Items) > largeList
+	f.size, f.held, f.holding, f.large = 0, map[*cache.Item][]byte{}, 0, len(p.Items) > largeList
 	var unknown []*cache.Item
 	for _, it := range p.Items {
 		if n, ok := f.known(it); ok {
@@ -86,8 +87,8 @@ func (f *protobufForm) measure(items []*cache.Item, pace *Pace) error {
 			return err
 		}
 		f.size += f.codec().ItemSize(len(raw))
-		if f.holding+len(raw) <= maxHeld {
-			f.held, f.holding = append(f.held, held{it, append([]byte(nil), raw...)}), f.holding+len(raw)
+		if f.holding+len(raw) < maxHeld {
+			f.held[it], f.holding = bytes.Clone(raw), f.holding+len(raw)
 		}
 		if err := pace.Next(len(raw)); err != nil {
 			return err
@@ -102,9 +103,16 @@ func (f *protobufForm) measureMany(items []*cache.Item) error {
 	var next, size atomic.Int64
 	workers := runtime.GOMAXPROCS(0)
 	failed := make([]error, workers)
+	var panicked atomic.Pointer[any]
 	var all sync.WaitGroup
 	for w := range workers {
 		all.Go(func() {
+			defer func() {
+				if p := recover(); p != nil { // it costs this request, not the server
+					panicked.Store(&p)
+					next.Store(int64(len(items)))
+				}
+			}()
 			one, pace := &protobufForm{View: f.View, large: f.large, holding: maxHeld}, f.turns()
 			for {
 				to := int(next.Add(share))
@@ -119,19 +127,18 @@ func (f *protobufForm) measureMany(items []*cache.Item) error {
 		})
 	}
 	all.Wait()
+	if p := panicked.Load(); p != nil {
+		panic(*p)
+	}
 	f.size += int(size.Load())
 	return errors.Join(failed...)
 }
 
-// take takes an item's message out of those that are held. Items come in their order, some of
-// them perhaps not at all.
+// take takes an item's message out of those that are held.
 func (f *protobufForm) take(it *cache.Item) ([]byte, bool) {
-	for len(f.held) > 0 {
-		h := f.held[0]
-		f.held = f.held[1:]
-		if h.it == it {
-			return h.raw, true
-		}
+	raw, ok := f.held[it]
+	if ok {
+		delete(f.held, it)
 	}
-	return nil, false
+	return raw, ok
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/objects"
 )
 
@@ -86,6 +87,23 @@ func TestMeasuringEnds(t *testing.T) {
 	if err := k.answers().Page(q, codecs.Form{Type: codecs.Protobuf}, p); err == nil {
 		t.Error("an item without a message was answered with")
 	}
+}
+
+// TestPanicWhileMeasuring: what goes wrong in a goroutine of an answer is the answer's, whose filters
+// recover from it.
+func TestPanicWhileMeasuring(t *testing.T) {
+	k := allKinds(t)[0]
+	broken := *k.r
+	broken.New = func() kinds.Object { panic("no object") }
+	q, w := k.request("")
+	q.Resource, q.W = &broken, untouched{t, w}
+	defer func() {
+		if p := recover(); p != "no object" {
+			t.Errorf("recovered from %v", p)
+		}
+	}()
+	err := k.answers().Page(q, codecs.Form{Type: codecs.Protobuf}, manyOf(k, 5000))
+	t.Errorf("there was no panic, but %v", err)
 }
 
 // TestSizeThatChanges: an answer that would not be what its head says ends.
