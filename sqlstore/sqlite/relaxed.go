@@ -105,11 +105,7 @@ func (d *Driver) mend(w *conn) error {
 	if failed == nil {
 		return nil
 	}
-	var v [3]driver.Value
-	_, err := w.one(v[:], "PRAGMA wal_checkpoint(TRUNCATE)")
-	if err == nil && v[0] != int64(0) {
-		err = errors.New("readers are in the way")
-	}
+	err := copyLog(w)
 	if err == nil {
 		err = d.file.Sync()
 	}
@@ -120,8 +116,31 @@ func (d *Driver) mend(w *conn) error {
 	return nil
 }
 
+// copyLog has all of the write-ahead log copied into the file, which is synced, and empties it.
+func copyLog(w *conn) error {
+	var v [3]driver.Value
+	_, err := w.one(v[:], "PRAGMA wal_checkpoint(TRUNCATE)")
+	if err == nil && v[0] != int64(0) {
+		err = errors.New("readers are in the way")
+	}
+	return err
+}
+
+// settle brings to the disk what a process left that was killed. A sync of it may have failed, so
+// that another one would find nothing to do: what is in the file needs none. Where the log is not this
+// process's to copy, or others read from it, a sync is all there is.
+func (d *Driver) settle() error {
+	if !d.cfg.NoCheckpoint && !d.cfg.Unsynced && copyLog(d.writer) == nil {
+		return nil
+	}
+	if err := d.syncLog(); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("syncing what a former process wrote: %w", err)
+	}
+	return nil
+}
+
 // recover goes on behind the revisions that may have been lost with the machine. Where only a
-// process ended, what it left to be synced is synced. Its caller is alone with the file, or all others
+// process ended, what it left goes to the disk. Its caller is alone with the file, or all others
 // are of the same run of the machine.
 func (d *Driver) recover(ctx context.Context) error {
 	var v [2]driver.Value
@@ -133,10 +152,7 @@ func (d *Driver) recover(ctx context.Context) error {
 		return nil
 	}
 	if text(v[1]) == d.boot && d.boot != "" {
-		if err := d.syncLog(); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("syncing what a former process wrote: %w", err)
-		}
-		return nil
+		return d.settle()
 	}
 	_, err := d.writing(ctx, func(w *conn) error { return skip(ctx, w, reserved) })
 	if err != nil {

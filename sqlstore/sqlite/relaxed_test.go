@@ -39,6 +39,14 @@ func logSize(t *testing.T, f file) int64 {
 // synced, and has the machine started again.
 func afterPowerLoss(t *testing.T, f file, synced int64) file {
 	t.Helper()
+	other := afterKill(t, f, synced)
+	other.Exec(t, `UPDATE kv_meta SET value = 'another run' WHERE key = 'boot'`)
+	return other
+}
+
+// afterKill copies what a process leaves that is killed, with so much of the write-ahead log.
+func afterKill(t *testing.T, f file, size int64) file {
+	t.Helper()
 	other := f
 	other.path = filepath.Join(t.TempDir(), "test.db")
 	for _, suffix := range []string{"", "-wal"} {
@@ -47,13 +55,12 @@ func afterPowerLoss(t *testing.T, f file, synced int64) file {
 			t.Fatal(err)
 		}
 		if suffix == "-wal" {
-			data = data[:synced]
+			data = data[:size]
 		}
 		if err := os.WriteFile(other.path+suffix, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	other.Exec(t, `UPDATE kv_meta SET value = 'another run' WHERE key = 'boot'`)
 	return other
 }
 
@@ -201,6 +208,25 @@ func TestSyncThatFailedOnceIsNotForgotten(t *testing.T) {
 	waitSynced(t, d)
 	if syncs.Load() != 2 {
 		t.Fatalf("%d syncs once all was mended", syncs.Load())
+	}
+}
+
+// TestKilledAfterAFailedSync: a sync may have failed before the process was killed, and another one
+// would find nothing to do. So the next process has all of the log in the file before it serves.
+func TestKilledAfterAFailedSync(t *testing.T) {
+	f := relaxedFile(t)
+	d := f.Open(t)
+	mustApply(t, d, putIn("pods", "a"))
+	mustApply(t, d, putIn(leases, "b"))
+	for _, other := range []bool{false, true} { // whether another program copies the log
+		left := afterKill(t, f, logSize(t, f))
+		left.cfg.NoCheckpoint = other
+		left.cfg.Relaxed = nil
+		again := left.Open(t)
+		if got := logSize(t, left); (got != 0) != other {
+			t.Errorf("the log has %d bytes; it is for another program: %v", got, other)
+		}
+		wantNames(t, again, "b", "a")
 	}
 }
 
