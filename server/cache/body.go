@@ -148,10 +148,21 @@ func (it *Item) Meta() *Meta {
 	if !b.packed() {
 		return it.metaOf(b)
 	}
-	if m := b.unpackMeta(); m.storage == it.home.storage.Load() {
-		return m
+	if b.with.storage != it.home.storage.Load() {
+		return it.metaOf(it.plain())
 	}
-	return it.metaOf(it.plain())
+	m := b.unpackMeta()
+	m.Labels = b.common.set()
+	return m
+}
+
+// fieldMeta is Meta for who only wants fields: where a packed item has it, without the labels, of
+// which a map would have to be made.
+func (it *Item) fieldMeta() *Meta {
+	if b := it.body.Load(); b.packed() && b.with.storage == it.home.storage.Load() {
+		return b.unpackMeta()
+	}
+	return it.Meta()
 }
 
 // metaOf is the metadata of the item as a plain body has it.

@@ -67,7 +67,7 @@ func (f *Filter) Match(it *Item) bool {
 	if f.unsure(it) {
 		return f.matchFields(it, nil) && (f.Relabeled || f.matchLabels(it))
 	}
-	return (len(f.Fields) == 0 || f.matchFields(it, it.Meta())) && f.matchLabels(it)
+	return (len(f.Fields) == 0 || f.matchFields(it, it.fieldMeta())) && f.matchLabels(it)
 }
 
 // matcher is Match for one reader of many items. Those that follow each other mostly have the same

@@ -57,7 +57,7 @@ func fieldTerms(keys []string) termsOf {
 		if it.Corrupt != nil {
 			return
 		}
-		fields := it.Meta().Fields
+		fields := it.fieldMeta().Fields
 		for i, key := range keys {
 			if key != "" && i < len(fields) {
 				add(term{key, fields[i]})

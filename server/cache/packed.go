@@ -109,10 +109,10 @@ func appendText(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
-// unpackMeta is the metadata of a packed body. Its strings are views of the body.
+// unpackMeta is the metadata of a packed body but for its labels. Its strings are views of the body.
 func (b *body) unpackMeta() *Meta {
 	r := metaReader(b.data[:b.split])
-	m := &Meta{storage: b.with.storage, Labels: b.common.set()}
+	m := &Meta{storage: b.with.storage}
 	m.Deleting = r.number()&flagDeleting != 0
 	m.from, m.to = r.number(), r.number()
 	fields := r.number()

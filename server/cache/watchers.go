@@ -252,10 +252,10 @@ func (s *resource) dispatch(e *Event) {
 
 // offerFields reaches the watchers of the field's value now and of that before.
 func (s *resource) offerFields(e *Event) {
-	now := e.Item.Meta().Fields
+	now := e.Item.fieldMeta().Fields
 	var was []string
 	if e.Prev != nil {
-		was = e.Prev.Meta().Fields
+		was = e.Prev.fieldMeta().Fields
 	}
 	for i, key := range *s.keys.Load() {
 		if key == "" || i >= len(now) {
