@@ -60,11 +60,23 @@ func (o *databaseOptions) addTo(f *pflag.FlagSet) {
 	f.DurationVar(&o.lockTimeout, "postgres-lock-timeout", 5*time.Second, "how long a commit waits for those of other servers")
 }
 
+// flagError is what is wrong with another flag than --store.
+type flagError struct {
+	flag string
+	err  error
+}
+
+func badFlag(flag string, err error) error { return &flagError{flag, err} }
+
+func (e *flagError) Error() string { return "--" + e.flag + ": " + e.err.Error() }
+
+func (e *flagError) Unwrap() error { return e.err }
+
 // relaxable are the resources of --relaxed-durability.
 func (o *databaseOptions) relaxable() ([]string, error) {
 	resources, err := sqlstore.ParseRelaxed(o.relaxed)
 	if err != nil {
-		return nil, fmt.Errorf("--relaxed-durability: %w", err)
+		return nil, badFlag("relaxed-durability", err)
 	}
 	return resources, nil
 }
@@ -75,10 +87,10 @@ func (o *databaseOptions) postgres() (cfg postgres.Config, err error) {
 	case "poll":
 		cfg.Poll = true
 	default:
-		return cfg, fmt.Errorf("--postgres-feed: %q is neither notify nor poll", o.feed)
+		return cfg, badFlag("postgres-feed", fmt.Errorf("%q is neither notify nor poll", o.feed))
 	}
 	if o.maxConns < 0 || o.maxConns == 1 {
-		return cfg, fmt.Errorf("--postgres-max-connections: %d: at least 2 are needed", o.maxConns)
+		return cfg, badFlag("postgres-max-connections", fmt.Errorf("%d: at least 2 are needed", o.maxConns))
 	}
 	cfg.MaxConns, cfg.PollInterval, cfg.StatementTimeout, cfg.LockTimeout = o.maxConns, o.pollInterval, o.statementTimeout, o.lockTimeout
 	cfg.Reconnected, cfg.Log = o.reconnected, o.log
@@ -106,9 +118,9 @@ func openMemory(_ context.Context, _, rest string, how opening, o databaseOption
 	case how == asItIs:
 		return nil, errors.New("a database in memory is known to its server alone")
 	case o.maxMemory < 0:
-		return nil, fmt.Errorf("--in-memory-max-bytes: %d is negative", o.maxMemory)
+		return nil, badFlag("in-memory-max-bytes", fmt.Errorf("%d is negative", o.maxMemory))
 	case len(o.relaxed) > 0:
-		return nil, errors.New("--relaxed-durability: a database in memory has no disk to wait for")
+		return nil, badFlag("relaxed-durability", errors.New("a database in memory has no disk to wait for"))
 	}
 	return memory.New(memory.Config{MaxBytes: o.maxMemory}).Open(), nil
 }
@@ -116,10 +128,10 @@ func openMemory(_ context.Context, _, rest string, how opening, o databaseOption
 func openSQLite(ctx context.Context, _, rest string, how opening, o databaseOptions) (sqlstore.Driver, error) {
 	path := strings.TrimPrefix(rest, "//")
 	if o.maxBytes < 0 {
-		return nil, fmt.Errorf("--sqlite-max-bytes: %d is negative", o.maxBytes)
+		return nil, badFlag("sqlite-max-bytes", fmt.Errorf("%d is negative", o.maxBytes))
 	}
 	if o.checkpoint != "" && o.checkpoint != "auto" && o.checkpoint != "off" {
-		return nil, fmt.Errorf("--sqlite-checkpoint: %q is neither auto nor off", o.checkpoint)
+		return nil, badFlag("sqlite-checkpoint", fmt.Errorf("%q is neither auto nor off", o.checkpoint))
 	}
 	if how == asItIs {
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
@@ -172,6 +184,10 @@ func openStoreWith(ctx context.Context, url string, how opening, o databaseOptio
 		return nil, fmt.Errorf("--store: %s names no known store: want sqlite:FILE, postgres://USER@HOST/DATABASE, postgres:KEYWORD=VALUE... or memory:", named)
 	}
 	d, err := open(ctx, url, rest, how, o)
+	var other *flagError
+	if errors.As(err, &other) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, fmt.Errorf("--store: %w", err)
 	}
