@@ -119,6 +119,7 @@ type Reloader interface {
 type Store struct {
 	driver   Driver
 	whole    WholeReader // the driver, or nil
+	copier   Copier      // the driver, or nil
 	cfg      Config
 	running  atomic.Bool
 	ended    atomic.Bool // Run has returned: nobody takes writes
@@ -148,6 +149,7 @@ func New(d Driver, cfg Config) *Store {
 	cfg = cfg.withDefaults()
 	s := &Store{driver: timed{d, cfg.Observer}, cfg: cfg, own: make(chan []*write, 4), calls: make(chan struct{}, atOnce), fed: make(chan struct{}, atOnce)}
 	s.whole, _ = d.(WholeReader)
+	s.copier, _ = d.(Copier)
 	s.keeper, _ = d.(Keeper)
 	if s.cfg.Clock == nil {
 		s.cfg.Clock = d.Now

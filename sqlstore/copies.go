@@ -1,0 +1,137 @@
+package sqlstore
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// A server may keep a copy of live values outside of the database, so that it need not read them
+// all when it starts. Two things have to be proved of each value in it: that its row is live still,
+// which the row's revision shows, and that the row has this value, which a revision alone does
+// not show: the database may have gone back to an older state and on from there, or somebody may
+// have changed rows in place. So the database has a key for each copy, written after the rows
+// that the copy is of, and drops all keys when a live row is changed in place. A copy whose key is there
+// is of rows that this very database has, whatever was done to it in between.
+
+// ErrEdited: live rows were changed in place, or the database was changed by others, so that nothing that
+// was read before can be vouched for.
+var ErrEdited = errors.New("rows were changed in place since they were read")
+
+// Copies are the copies that a database vouches for.
+type Copies struct {
+	Edition string // of the rows; another one once a row was changed in place
+	keys    []copyKey
+}
+
+type copyKey struct {
+	name string
+	key  [32]byte
+}
+
+// mostCopies is how many copies a database vouches for, the newest ones.
+const mostCopies = 16
+
+// Copier is a Driver that vouches for copies of its values.
+type Copier interface {
+	// Copies are those that the database vouches for. It may begin an edition.
+	Copies(ctx context.Context) (Copies, error)
+
+	// Vouch adds a copy, durably, of rows that were read in an edition, and later ones of the log.
+	// Errors: ErrEdited if there is another edition by now.
+	Vouch(ctx context.Context, edition, name string, key [32]byte) error
+
+	// Outline hands out the revision of every row of the snapshot at a revision, in any order, in
+	// pieces, some of them maybe twice. take may be called by several goroutines at once, and must copy
+	// what it keeps. splits are keys, in order, between which there is about as much: several can
+	// read at once. Errors: CompactedError, FutureError, and those of take.
+	Outline(ctx context.Context, revision int64, splits []Key, take func(revisions []int64) error) error
+
+	// ReadRows hands out rows as WholeReader.ReadAll does: those of the revisions.
+	// Errors: CompactedError where one is gone, and those of take.
+	ReadRows(ctx context.Context, revisions []int64, take func(rows []Row) error) error
+}
+
+// NewCopies begins an edition.
+func NewCopies() Copies {
+	var b [16]byte
+	rand.Read(b[:])
+	return Copies{Edition: hex.EncodeToString(b[:])}
+}
+
+// Key is what the database vouches for a copy with.
+func (c *Copies) Key(name string) (key [32]byte, ok bool) {
+	for i := range c.keys {
+		if c.keys[i].name == name {
+			return c.keys[i].key, true
+		}
+	}
+	return key, false
+}
+
+// Add adds a copy. Of many the oldest go.
+func (c *Copies) Add(name string, key [32]byte) {
+	c.keys = append(c.keys[max(0, len(c.keys)-mostCopies+1):], copyKey{name, key})
+}
+
+// Text is what ParseCopies reads: the edition, and a line for each copy.
+func (c *Copies) Text() string {
+	var b strings.Builder
+	b.WriteString(c.Edition)
+	for i := range c.keys {
+		fmt.Fprintf(&b, "\n%s %x", c.keys[i].name, c.keys[i].key)
+	}
+	return b.String()
+}
+
+// ParseCopies reads what a database has; false: it is nothing that Text wrote.
+func ParseCopies(text string) (c Copies, ok bool) {
+	lines := strings.Split(text, "\n")
+	if c.Edition = lines[0]; len(c.Edition) != 32 || len(lines) > mostCopies+1 {
+		return Copies{}, false
+	}
+	for _, line := range lines[1:] {
+		name, digits, _ := strings.Cut(line, " ")
+		key, err := hex.DecodeString(digits)
+		if err != nil || len(key) != len(copyKey{}.key) || name == "" {
+			return Copies{}, false
+		}
+		c.keys = append(c.keys, copyKey{name, [32]byte(key)})
+	}
+	return c, true
+}
+
+// Copies is the driver as one that vouches for copies, or nil; errors and times of it are
+// observed as those of other reads. Rows are opened.
+func (s *Store) Copies() Copier {
+	if s.copier == nil {
+		return nil
+	}
+	return storeCopier{s.copier, s}
+}
+
+type storeCopier struct {
+	Copier
+	s *Store
+}
+
+func (c storeCopier) Outline(ctx context.Context, revision int64, splits []Key, take func([]int64) error) (err error) {
+	began := time.Now()
+	defer func() { c.s.cfg.Observer.Queried("outline", time.Since(began), err) }()
+	return c.Copier.Outline(ctx, revision, splits, take)
+}
+
+func (c storeCopier) ReadRows(ctx context.Context, revisions []int64, take func([]Row) error) (err error) {
+	began := time.Now()
+	defer func() { c.s.cfg.Observer.Queried("read_rows", time.Since(began), err) }()
+	return c.Copier.ReadRows(ctx, revisions, c.s.opening(ctx, take))
+}
+
+// Encrypts says that values of a resource are encrypted in the database, or were.
+func (s *Store) Encrypts(resource string) bool {
+	return s.cfg.Sealer != nil && !strings.HasPrefix(resource, "~") && s.cfg.Sealer.Covers(resource)
+}
