@@ -76,3 +76,18 @@ func (d *Dictionary) Unpack(dst, packed []byte) ([]byte, error) {
 	}
 	return dst[:at+size], nil
 }
+
+// Bytes is what Parse makes the same dictionary of.
+func (d *Dictionary) Bytes() []byte { return d.with.Bytes() }
+
+// Parse makes a dictionary of what Bytes gave; nil if it did not.
+func Parse(b []byte) *Dictionary {
+	with := s2.NewDict(b)
+	if with == nil {
+		return nil
+	}
+	return &Dictionary{with: with}
+}
+
+// Size is how many bytes a packed value says that it has.
+func Size(packed []byte) (int, error) { return s2.DecodedLen(packed) }

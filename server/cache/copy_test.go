@@ -1,0 +1,326 @@
+package cache_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/cache/blockfile"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// vouching is a log as a store that vouches for copies.
+type vouching struct {
+	*log
+	known sqlstore.Copies
+	read  int // rows that were read in full
+}
+
+func newVouching() *vouching { return &vouching{log: newLog(), known: sqlstore.NewCopies()} }
+
+func (v *vouching) Head(context.Context) (int64, error) { return v.revision, nil }
+
+func (v *vouching) rows(keep func(revision int64) bool) (rows []sqlstore.Row) {
+	for key, s := range v.live {
+		if keep(s.revision) {
+			rows = append(rows, sqlstore.Row{Key: key, Revision: s.revision, Created: 1, Value: []byte(s.value)})
+		}
+	}
+	return rows
+}
+
+func (v *vouching) ReadAll(_ context.Context, _ int64, take func([]sqlstore.Row) error) error {
+	return take(v.rows(func(int64) bool { return true }))
+}
+
+func (v *vouching) Copies(context.Context) (sqlstore.Copies, error) { return v.known, nil }
+
+func (v *vouching) Vouch(_ context.Context, edition, name string, key [32]byte) error {
+	if edition != v.known.Edition {
+		return sqlstore.ErrEdited
+	}
+	v.known.Add(name, key)
+	return nil
+}
+
+func (v *vouching) Outline(_ context.Context, _ int64, _ []sqlstore.Key, take func([]int64) error) error {
+	for _, s := range v.live {
+		for range 2 { // some may come twice
+			if err := take([]int64{s.revision}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (v *vouching) ReadRows(_ context.Context, revisions []int64, take func([]sqlstore.Row) error) error {
+	v.read += len(revisions)
+	if len(revisions) == 0 {
+		return nil
+	}
+	return take(v.rows(func(r int64) bool { return slices.Contains(revisions, r) }))
+}
+
+func (v *vouching) config(path string) cache.CopyConfig {
+	edition := v.known.Edition
+	return cache.CopyConfig{Path: path, Maker: "this", Leave: func(resource string) bool { return resource == "secrets" },
+		Vouch: func(ctx context.Context, name string, key [32]byte) error { return v.Vouch(ctx, edition, name, key) }}
+}
+
+// copied is a cache of packed pods and others, with a copy of it.
+func copied(t testing.TB, n int) (v *vouching, path string) {
+	t.Helper()
+	v, path = newVouching(), filepath.Join(t.TempDir(), "copy")
+	c := cache.NewWith(podCatalogue(), cache.Config{PlainBytes: 1 << 20})
+	for i := range n {
+		name := fmt.Sprintf("p%d", i)
+		c.Apply([]sqlstore.Change{v.write(fmt.Sprintf("ns%d", i%7), name, largePod(name, i))})
+	}
+	c.Apply([]sqlstore.Change{v.change(sqlstore.Key{Resource: "secrets", Namespace: "a", Name: "s"}, `{"kind":"Secret","apiVersion":"v1","metadata":{"name":"s","namespace":"a","uid":"1"},"data":{"very":"hush"}}`, false)})
+	c.Apply([]sqlstore.Change{v.change(sqlstore.Key{Resource: "widgets.x", Namespace: "a", Name: "w"}, `{"kind":"Widget","apiVersion":"x/v1","metadata":{"name":"w","namespace":"a","uid":"2"}}`, false)})
+	c.Apply([]sqlstore.Change{v.change(sqlstore.Key{Resource: "~ranges", Name: "r"}, `10.0.0.1`, false)})
+	c.Apply([]sqlstore.Change{v.change(sqlstore.Key{Resource: "widgets.x", Namespace: "a", Name: "bad"}, `{"kind":`, false)})
+	pack(t, c)
+	for _, it := range all(c)[:n/10] { // what is read twice is plain again
+		_, _ = it.JSON(), it.JSON()
+	}
+	if objects, _, _ := c.Packed(); objects == 0 || objects == n {
+		t.Fatalf("%d of %d objects are packed: some are to be and some not", objects, n)
+	}
+	if done, err := c.WriteCopy(t.Context(), v.config(path)); err != nil || done.Objects != n+1 {
+		t.Fatalf("%d objects are in the copy: %v", done.Objects, err)
+	}
+	return v, path
+}
+
+// loaded is a cache that was loaded by way of the copy.
+func loadedFrom(t testing.TB, v *vouching, path string) (*cache.Cache, cache.Loaded) {
+	t.Helper()
+	p, err := cache.OpenCopy(v.config(path), &v.known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	c := cache.NewWith(podCatalogue(), cache.Config{PlainBytes: 1 << 20})
+	done, err := c.LoadCopy(t.Context(), v, v, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, done
+}
+
+// everything is all that readers can see of a cache.
+func everything(t testing.TB, c *cache.Cache) (out []string) {
+	t.Helper()
+	for _, key := range c.Storages() {
+		c.Snapshot(key).Ascend("", "", "", func(it *cache.Item) bool {
+			out = append(out, key+" "+seen(it)+fmt.Sprint(it.Corrupt))
+			return true
+		})
+	}
+	for _, f := range []*cache.Filter{cache.NewFilter(selector(t, "app=a3"), nil), cache.NewFilter(nil, []cache.FieldTerm{{Index: 0, Value: "n3"}})} {
+		out = append(out, strings.Join(names(c.Snapshot("pods"), f, "", "", ""), " "))
+	}
+	for _, bad := range c.Corrupt() {
+		out = append(out, fmt.Sprint(bad))
+	}
+	return append(out, fmt.Sprint(c.Revision()))
+}
+
+func TestCopyLoadsWhatTheDatabaseHas(t *testing.T) {
+	const n = 1200
+	for name, change := range map[string]func(v *vouching){
+		"nothing": func(*vouching) {},
+		"some": func(v *vouching) {
+			for i := range 100 {
+				name := fmt.Sprintf("p%d", i*3)
+				switch ns := fmt.Sprintf("ns%d", i*3%7); i % 3 {
+				case 0:
+					v.write(ns, name, largePod(name, i+7))
+				case 1:
+					v.remove(ns, name)
+				default:
+					v.remove(ns, name)
+					v.write(ns, name, largePod(name, i+9))
+				}
+				v.write("new", name, largePod(name, i))
+			}
+		},
+		"all": func(v *vouching) {
+			for key := range v.live {
+				v.change(key, v.live[key].value, true)
+			}
+			v.write("new", "one", largePod("one", 1))
+		},
+		"older": func(v *vouching) { // the database is an older one, which vouches all the same
+			for key, s := range v.live {
+				if s.revision > n/2 {
+					delete(v.live, key)
+				}
+			}
+			v.revision = n / 2
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v, path := copied(t, n)
+			change(v)
+			got, done := loadedFrom(t, v, path)
+			if done.FromRows != v.read || done.FromCopy+done.FromRows != len(v.live) || done.Revision != v.revision {
+				t.Fatalf("loaded %+v of %d live rows, of which %d were read", done, len(v.live), v.read)
+			}
+			if name == "nothing" && done.FromRows != 3 { // a secret, the server's own, and what cannot be read
+				t.Fatalf("%d rows were read though nothing changed", done.FromRows)
+			}
+			whole := cache.NewWith(podCatalogue(), cache.Config{PlainBytes: 1 << 20})
+			if _, err := whole.Load(t.Context(), v); err != nil {
+				t.Fatal(err)
+			}
+			a, b := everything(t, got), everything(t, whole)
+			for i := range b {
+				// Created is not told by the log, whose items the copy has.
+				if a[i] = strings.Replace(a[i], " 0 \"", " 1 \"", 1); i >= len(a) || a[i] != b[i] {
+					t.Fatalf("loaded from a copy:\n%.300s\nloaded in full:\n%.300s", a[i], b[i])
+				}
+			}
+			ch := v.write("later", "later", largePod("later", 3))
+			got.Apply([]sqlstore.Change{ch})
+			if got.Get("pods", "later", "later") == nil {
+				t.Fatal("a later change is not there")
+			}
+		})
+	}
+}
+
+func TestCopyHasNoSecrets(t *testing.T) {
+	v, path := copied(t, 1200)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := blockfile.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	key, _ := v.known.Key(f.Name())
+	about, err := f.Unseal(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := string(content) + string(about)
+	if strings.Contains(all, "what all of them say") {
+		t.Error("what the file has is plain")
+	}
+	for i := range f.Blocks() {
+		b, err := f.Block(i, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all += string(b)
+	}
+	if strings.Contains(all, "hush") {
+		t.Error("a secret is in the file")
+	}
+}
+
+func TestCopyIsRefused(t *testing.T) {
+	v, path := copied(t, 1200)
+	refused := func(what string, want error, cfg cache.CopyConfig, known sqlstore.Copies) {
+		t.Helper()
+		if _, err := cache.OpenCopy(cfg, &known); !errors.Is(err, want) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	refused("rows were changed in place", cache.ErrNotVouched, v.config(path), sqlstore.NewCopies())
+	other := v.config(path)
+	other.Maker = "another"
+	refused("another program", cache.ErrOtherMaker, other, v.known)
+	refused("no file", os.ErrNotExist, v.config(path+"x"), v.known)
+	cfg := v.config(path)
+	v.known = sqlstore.NewCopies()
+	c := cache.NewWith(podCatalogue(), cache.Config{})
+	if _, err := c.WriteCopy(t.Context(), cfg); !errors.Is(err, sqlstore.ErrEdited) {
+		t.Errorf("a copy of rows that were changed in place was written: %v", err)
+	}
+	if left, _ := filepath.Glob(path + ".*"); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// TestCopyLeavesOut sees that what must not be in a copy any more is not read from one.
+func TestCopyLeavesOut(t *testing.T) {
+	v, path := copied(t, 1200)
+	cfg := v.config(path)
+	cfg.Leave = func(resource string) bool { return resource != "widgets.x" }
+	p, err := cache.OpenCopy(cfg, &v.known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	done, err := cache.New(podCatalogue()).LoadCopy(t.Context(), v, v, p)
+	if err != nil || done.FromCopy != 1 || done.FromRows != len(v.live)-1 {
+		t.Fatalf("loaded %+v: %v", done, err)
+	}
+}
+
+// FuzzCopy: a copy whose blocks are anything, under the right key, is read or refused, and
+// what comes of it can be looked at.
+func FuzzCopy(f *testing.F) {
+	v, path := copied(f, 1200)
+	good, err := blockfile.Open(path)
+	if err != nil {
+		f.Fatal(err)
+	}
+	key, _ := v.known.Key(good.Name())
+	about, err := good.Unseal(key)
+	if err != nil {
+		f.Fatal(err)
+	}
+	for i := range good.Blocks() {
+		b, err := good.Block(i, nil)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(about, b[:min(len(b), 4<<10)], 1)
+		f.Add(about, b, 3)
+	}
+	good.Close()
+	f.Fuzz(func(t *testing.T, about, block []byte, count int) {
+		var parts map[string]any
+		if json.Unmarshal(about, &parts) != nil {
+			return
+		}
+		parts["Blocks"] = []map[string]any{{"Resource": 0, "Objects": count}}
+		about, _ = json.Marshal(parts)
+		path := filepath.Join(t.TempDir(), "copy")
+		w, err := blockfile.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Discard()
+		if err := errors.Join(w.Add(block), w.Finish(about), w.Commit()); err != nil {
+			t.Fatal(err)
+		}
+		known := sqlstore.NewCopies()
+		known.Add(w.Name(), w.Key())
+		p, err := cache.OpenCopy(v.config(path), &known)
+		if err != nil {
+			return
+		}
+		defer p.Close()
+		c := cache.New(podCatalogue())
+		if _, err := c.LoadCopy(t.Context(), v, v, p); err != nil {
+			return
+		}
+		c.Snapshot("pods").Ascend("", "", "", func(it *cache.Item) bool { _ = it.Meta(); return true })
+		names(c.Snapshot("pods"), cache.NewFilter(selector(t, "app=a3"), nil), "", "", "")
+	})
+}

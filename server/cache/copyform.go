@@ -1,0 +1,242 @@
+package cache
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+	"unique"
+
+	"github.com/rowlock/rowlock/server/cache/blockfile"
+	"github.com/rowlock/rowlock/server/cache/dictionary"
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+// A copy is a blockfile of objects as memory has them, for the next start. Each block has objects of one
+// resource, in key order; what it takes to read them is in about. A reader trusts none of it
+// further than its checks go: damage is the end of the copy, and never of the process.
+
+// about is what a copy says before its blocks, as JSON.
+type about struct {
+	Maker     string // the program that wrote it; another one might have packed or judged objects otherwise
+	Resources []aboutResource
+	Blocks    []aboutBlock
+}
+
+type aboutResource struct {
+	Name         string
+	Fields       []string // labels of the selectable fields, whose values lie in the metadata
+	Dictionaries [][]byte
+}
+
+type aboutBlock struct {
+	Resource        int
+	Objects         int
+	Namespace, Name string // of the first
+}
+
+// What an object in a block begins with.
+const (
+	copyPacked        = 1 << iota // it lies packed, and not as a line
+	copySameNamespace             // as the one before
+	copySameCommon
+)
+
+// copyBlock is about how many bytes of objects a block has.
+const copyBlock = 1 << 20
+
+// fieldLabels are those of a storage's selectable fields.
+func fieldLabels(st *kinds.Storage) (labels []string) {
+	if st != nil {
+		for _, f := range st.Fields {
+			labels = append(labels, f.Label)
+		}
+	}
+	return labels
+}
+
+// copyRecord appends an item, as it lies in body b. before is the one before it in the block.
+func copyRecord(dst []byte, it *Item, b *body, dictionary int, before *copyBefore) []byte {
+	at := len(dst)
+	dst = append(dst, 0)
+	flags := byte(0)
+	if it.Namespace == before.namespace && before.any {
+		flags |= copySameNamespace
+	} else {
+		dst = appendText(dst, it.Namespace)
+	}
+	dst = appendText(dst, it.Name)
+	dst = binary.AppendUvarint(dst, uint64(it.Revision))
+	dst = binary.AppendUvarint(dst, uint64(it.Created))
+	dst = binary.AppendUvarint(dst, uint64(it.head))
+	if b.packed() {
+		flags |= copyPacked
+		for _, n := range [...]int{dictionary, int(b.size), int(b.split)} {
+			dst = binary.AppendUvarint(dst, uint64(n))
+		}
+		if b.common == before.common && before.packed {
+			flags |= copySameCommon
+		} else {
+			dst = appendText(dst, b.common.text.Value())
+		}
+		before.common, before.packed = b.common, true
+	}
+	dst = appendText(dst, view(b.data))
+	dst[at] = flags
+	before.namespace, before.any = it.Namespace, true
+	return dst
+}
+
+// copyBefore is what an object may have in common with the one before it.
+type copyBefore struct {
+	namespace   string
+	common      common
+	any, packed bool // there is one; a packed one
+}
+
+// copyReader reads the objects of a block, which is lent: items have memory of their own.
+type copyReader struct {
+	of     *resource
+	shapes []*shape // by dictionary
+	left   cursor
+	before copyBefore
+}
+
+// next reads an object. fields are the values of its selectable fields, where they are known;
+// they are views of the block.
+func (r *copyReader) next(fields []string) (it *Item, _ []string, err error) {
+	c := &r.left
+	flags := c.byte()
+	if flags&copySameNamespace == 0 {
+		r.before.namespace = unique.Make(c.text()).Value()
+	}
+	it = &Item{Namespace: r.before.namespace, Name: strings.Clone(c.text()), home: &r.of.home}
+	it.Revision, it.Created, it.head = int64(c.number()), int64(c.number()), int32(c.number())
+	if c.bad || it.Revision <= 0 || it.Created < 0 || it.Created > it.Revision || it.head < 0 {
+		return nil, nil, errCopyForm
+	}
+	if flags&copyPacked == 0 {
+		return it, nil, r.plain(it)
+	}
+	if fields, err = r.packed(it, flags, fields); err != nil {
+		return nil, nil, err
+	}
+	return it, fields, nil
+}
+
+var errCopyForm = fmt.Errorf("%w: an object in it has another form", blockfile.ErrDamaged)
+
+func (r *copyReader) plain(it *Item) error {
+	line := r.left.bytes()
+	if r.left.bad || len(line) < 2 || line[len(line)-1] != '\n' || int(it.head) >= len(line) {
+		return errCopyForm
+	}
+	it.body.Store(&body{data: slices.Clone(line)})
+	return nil
+}
+
+func (r *copyReader) packed(it *Item, flags byte, fields []string) ([]string, error) {
+	c := &r.left
+	of, size, split := c.number(), c.number(), c.number()
+	if flags&copySameCommon == 0 {
+		text := c.text()
+		if !validCommon(text) {
+			return nil, errCopyForm
+		}
+		r.before.common, r.before.packed = common{unique.Make(strings.Clone(text))}, true
+	}
+	data := c.bytes()
+	if c.bad || !r.before.packed || of >= uint64(len(r.shapes)) || size >= blockfile.MostBlock || split >= uint64(len(data)) || int(it.head) > int(size) {
+		return nil, errCopyForm
+	}
+	if n, err := dictionary.Size(data[split:]); err != nil || n != int(size)+1 {
+		return nil, errCopyForm
+	}
+	fields, ok := readMeta(data[:split], int(size), fields)
+	st := r.shapes[of].storage
+	if !ok || st != nil && len(fields) != len(st.Fields) {
+		return nil, errCopyForm
+	}
+	it.body.Store(&body{data: slices.Clone(data), with: r.shapes[of], size: int32(size), split: int32(split), common: r.before.common})
+	if st == nil {
+		return nil, nil
+	}
+	return fields, nil
+}
+
+// readMeta checks what unpackMeta will read, of an object of so many bytes, and returns the values
+// of the fields.
+func readMeta(b []byte, size int, fields []string) (_ []string, ok bool) {
+	c := cursor{b: b}
+	c.number() // flags
+	from, to, n := c.number(), c.number(), c.number()
+	c.bytes() // UID
+	c.bytes() // creation
+	if fields = fields[:0]; n > uint64(len(b)) {
+		return nil, false
+	}
+	for range n {
+		fields = append(fields, c.text())
+	}
+	return fields, !c.bad && len(c.b) == 0 && from <= to && to <= uint64(size)
+}
+
+// validCommon says that a text is one of a common.
+func validCommon(text string) bool {
+	if text == "" {
+		return true
+	}
+	c := cursor{b: []byte(text)}
+	for labels := (cursor{b: c.bytes()}); len(labels.b) > 0; {
+		labels.bytes()
+		labels.bytes()
+		c.bad = c.bad || labels.bad
+	}
+	for len(c.b) > 0 {
+		c.byte()
+		for range 4 {
+			c.bytes()
+		}
+	}
+	return !c.bad
+}
+
+// cursor reads bytes that may be anything. What it cannot read is empty, and bad is set.
+type cursor struct {
+	b   []byte
+	bad bool
+}
+
+func (c *cursor) byte() byte {
+	if len(c.b) == 0 {
+		c.bad = true
+		return 0
+	}
+	v := c.b[0]
+	c.b = c.b[1:]
+	return v
+}
+
+func (c *cursor) number() uint64 {
+	v, n := binary.Uvarint(c.b)
+	if n <= 0 {
+		c.b, c.bad = nil, true
+		return 0
+	}
+	c.b = c.b[n:]
+	return v
+}
+
+// bytes reads what appendText wrote; it is a view.
+func (c *cursor) bytes() []byte {
+	n := c.number()
+	if n > uint64(len(c.b)) {
+		c.b, c.bad = nil, true
+		return nil
+	}
+	v := c.b[:n:n]
+	c.b = c.b[n:]
+	return v
+}
+
+func (c *cursor) text() string { return view(c.bytes()) }
