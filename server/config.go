@@ -57,6 +57,8 @@ type Config struct {
 
 	// Cache is that of NewCache, for an Authorizer that follows objects; nil: New makes it.
 	Cache *cache.Cache
+	// CacheFile says where a copy of what the Cache holds is kept for the next start.
+	CacheFile CacheFile
 	// Policy is the roles and bindings that there must be from the start; nil: none.
 	Policy *access.Policy
 	// Admission says which of the release's admission plugins run.

@@ -33,6 +33,9 @@ func (s *Server) upkeep(from int64) []Loop {
 		{Name: "cache", Run: s.Cache.Run},
 		{Name: "definitions", Run: s.Custom.Run},
 	}
+	if s.copies.from != nil {
+		list = append(list, Loop{Name: "cache file", Run: s.copies.run})
+	}
 	if s.cfg.Store.Sealed() {
 		list = append(list, Loop{Name: "decryption", Run: s.reopen})
 	}

@@ -72,6 +72,7 @@ type Server struct {
 	running    atomic.Int64  // requests, where they are counted
 	following  atomic.Bool   // the store tells the cache of changes
 	own        *ownObjects
+	copies     *copies
 }
 
 // New puts a server together, from what is below to what stands on it. Nothing runs and
@@ -88,6 +89,7 @@ func New(cfg Config) (*Server, error) {
 	s.objects = objects.New(cfg.Catalogue, cfg.Store, s.Cache)
 	s.flows, s.line = s.newFlows(), budget.NewLine(runtime.GOMAXPROCS(0))
 	s.queues = controllers.NewQueues(cfg.Clock)
+	s.copies = newCopies(s)
 	s.newMetrics()
 	slices := endpoints.New(s.Cache)
 	resolver := services(plugins.Reader{Catalogue: cfg.Catalogue, Cache: s.Cache, Objects: s.objects}, slices, cfg.Admission.DirectServices)
@@ -136,6 +138,9 @@ func (s *Server) newMetrics() {
 	register := s.Metrics.Registry.MustRegister
 	register(metrics.State{Store: s.cfg.Store, Cache: s.Cache}, metrics.JSON{Codec: s.Cache.JSON()}, s.queues, metrics.Build(s.cfg.Version))
 	register(s.cfg.Collectors...)
+	if s.copies.from != nil {
+		register(s.copies)
+	}
 	register(s.flows.Collectors()...)
 }
 
@@ -207,7 +212,7 @@ func (s *Server) Run(ctx context.Context) error {
 
 // run does everything but opening and, where it fails, closing the front.
 func (s *Server) run(ctx context.Context, f *front) error {
-	from, err := s.Cache.Load(ctx, s.cfg.Store)
+	from, err := s.copies.load(ctx)
 	if err != nil {
 		return fmt.Errorf("loading the stored objects: %w", err)
 	}
@@ -235,6 +240,7 @@ func (s *Server) run(ctx context.Context, f *front) error {
 	}
 	stopLoops()
 	err = errors.Join(err, group.Wait())
+	s.copies.stop()
 	s.Cache.Close() // nobody applies changes any more
 	s.aggregated.Close()
 	s.webhooks.Close()

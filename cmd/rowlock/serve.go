@@ -51,6 +51,7 @@ type serveOptions struct {
 	tracing                       tracingOptions
 	egress                        egressOptions
 	backing                       backingOptions
+	cacheFile                     cacheFileOptions
 	serviceRange, nodePortRange   string
 	retention                     retention
 	logRetention                  time.Duration
@@ -137,6 +138,7 @@ kubeconfig in the data directory; later starts find them again.`,
 	o.tracing.addTo(f)
 	o.egress.addTo(f)
 	o.backing.addTo(f)
+	o.cacheFile.addTo(f)
 	addIgnored(f)
 	f.SetNormalizeFunc(otherNames)
 	return cmd
@@ -269,6 +271,10 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 		url, from = "sqlite:"+dir.Database, "--data-dir"
 	}
 	measured, measureDriver := measure()
+	cacheFile, err := o.cacheFile.build(url)
+	if err != nil {
+		return err
+	}
 	o.database.reconnected, o.database.log = measured.Reconnected, log
 	file, isFile := sqliteFile(url)
 	if isFile && !o.initialize {
@@ -318,7 +324,7 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 		Tracer:    tracer,
 		Egress:    server.Egress{Cluster: ways.To(egress.Cluster), ControlPlane: control},
 		Store:     sqlstore.New(driver, sqlstore.Config{Kept: o.retention.Retention, LogRetention: o.logRetention, Log: log, Observer: measured, Sealer: sealer(keys)}),
-		Catalogue: catalogue, Cache: memory, Authenticate: access.authenticate, DeletesApart: o.deletesApart,
+		Catalogue: catalogue, Cache: memory, CacheFile: cacheFile, Authenticate: access.authenticate, DeletesApart: o.deletesApart,
 		Admission: admitted, Aggregation: aggregation,
 		Kubelet: &kubelet, Tokens: &access.tokens, Routes: access.routes,
 		Loops: access.loops, Controllers: built,

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rowlock/rowlock/server"
+)
+
+// cacheFileOptions are the flags of what a server keeps for its next start.
+type cacheFileOptions struct {
+	file string
+	from int
+}
+
+func (o *cacheFileOptions) addTo(f *pflag.FlagSet) {
+	f.StringVar(&o.file, "cache-file", "off", "file with a copy of the objects as memory has them, from which the next start reads what the SQLite file says is still so: auto (beside that file), a path, or off. Secrets, and what is encrypted in the database, are not in it")
+	f.IntVar(&o.from, "cache-file-from", 50_000, "of how many objects on the cache file is written; with fewer a start is as quick without")
+}
+
+// build is where the file lies; url names the database.
+func (o *cacheFileOptions) build(url string) (server.CacheFile, error) {
+	c := server.CacheFile{Path: o.file, Least: o.from}
+	if o.from < 1 {
+		return c, fmt.Errorf("--cache-file-from: %d is not positive", o.from)
+	}
+	database, isFile := sqliteFile(url)
+	switch {
+	case o.file == "":
+		return c, errors.New("--cache-file: want auto, a path, or off")
+	case o.file == "off":
+		c.Path = ""
+	case !isFile:
+		return c, errors.New("--cache-file: only a SQLite file vouches for what is kept outside of it: want off")
+	case o.file == "auto":
+		c.Path = database + "-cache"
+	default:
+		path, err := filepath.Abs(o.file)
+		if err != nil {
+			return c, fmt.Errorf("--cache-file: %w", err)
+		}
+		c.Path = path
+	}
+	return c, nil
+}

@@ -1,0 +1,268 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// CacheFile says where a server keeps a copy of its objects as memory has them, so that the next start need
+// not read them all from the database, and unpack, check and pack each. What the database does not vouch
+// for is not read from it (decision 203).
+type CacheFile struct {
+	Path  string // "": there is none
+	Least int    // of so many objects on one is written; default 50,000
+}
+
+// When copies are written, beside what a start costs without them.
+const (
+	copyLeast   = 50_000
+	copyEvery   = 30 * time.Minute // at most, while the server serves
+	copyLook    = time.Minute
+	copyRate    = 64 << 20         // bytes a second, while the server serves
+	copyAtStop  = 10 * time.Second // it may take that long to write one at the end
+	copyChanged = 10               // percent of the objects that are others than in the last one: another is due
+	copyStale   = 1                // the same at the end of a server
+)
+
+// copies keeps a server's copy.
+type copies struct {
+	cfg     CacheFile
+	s       *Server
+	from    sqlstore.Copier
+	edition string // of the rows that were loaded; "": nothing is vouched for
+	maker   string
+
+	written   int64 // revision up to which the last one has everything; 0: there is none
+	loaded    atomic.Pointer[cache.Loaded]
+	took      atomic.Int64 // to load everything
+	bytes     atomic.Int64 // of the last one that was written, or read
+	at        atomic.Int64 // when it was written, in seconds since 1970
+	failures  atomic.Int64
+	unvouched bool
+}
+
+func newCopies(s *Server) *copies {
+	k := &copies{cfg: s.cfg.CacheFile, s: s}
+	if k.cfg.Least == 0 {
+		k.cfg.Least = copyLeast
+	}
+	if k.cfg.Path != "" {
+		k.from = s.cfg.Store.Copies()
+	}
+	return k
+}
+
+// load fills the cache, from the copy if there is one that can be used.
+func (k *copies) load(ctx context.Context) (from int64, err error) {
+	began := time.Now()
+	loaded, used := cache.Loaded{}, false
+	if k.from != nil {
+		if loaded, used, err = k.loadCopy(ctx); err != nil {
+			return 0, err
+		}
+	}
+	if !used {
+		if loaded.Revision, err = k.s.Cache.Load(ctx, k.s.cfg.Store); err != nil {
+			return 0, err
+		}
+		for _, key := range k.s.Cache.Storages() {
+			loaded.FromRows += k.s.Cache.Count(key)
+		}
+	}
+	k.loaded.Store(&loaded)
+	k.took.Store(int64(time.Since(began)))
+	k.s.cfg.Log.Info("loaded what is stored", "from the cache file", loaded.FromCopy, "from the database", loaded.FromRows, "took", time.Since(began).Round(time.Millisecond))
+	return loaded.Revision, nil
+}
+
+// loadCopy loads from the copy; used is false where that cannot be, which it logs.
+func (k *copies) loadCopy(ctx context.Context) (loaded cache.Loaded, used bool, err error) {
+	known, err := k.from.Copies(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return loaded, false, err
+		}
+		k.s.cfg.Log.Warn("the cache file is neither read nor written: the database vouches for none", "error", err)
+		return loaded, false, nil
+	}
+	k.edition = known.Edition
+	if k.maker, err = maker(); err != nil {
+		k.s.cfg.Log.Warn("the cache file is neither read nor written: this program cannot be told from others", "error", err)
+		k.edition = ""
+		return loaded, false, nil
+	}
+	if loaded, err = k.read(ctx, &known); err == nil {
+		return loaded, true, nil
+	}
+	if ctx.Err() == nil && !errors.Is(err, fs.ErrNotExist) {
+		k.s.cfg.Log.Warn("the cache file cannot be used, everything is read from the database", "file", k.cfg.Path, "error", err)
+	}
+	return cache.Loaded{}, false, nil
+}
+
+func (k *copies) read(ctx context.Context, known *sqlstore.Copies) (loaded cache.Loaded, err error) {
+	file, err := cache.OpenCopy(k.config(0), known)
+	if err != nil {
+		return loaded, err
+	}
+	defer file.Close()
+	loaded, err = k.s.Cache.LoadCopy(ctx, k.s.cfg.Store, k.from, file)
+	if err == nil {
+		k.bytes.Store(file.Size())
+		if info, err := os.Stat(k.cfg.Path); err == nil {
+			k.at.Store(info.ModTime().Unix())
+		}
+		if loaded.FromRows*100 < (loaded.FromRows+loaded.FromCopy)*copyStale {
+			k.written = loaded.Revision
+		}
+	}
+	return loaded, err
+}
+
+func (k *copies) config(rate int64) cache.CopyConfig {
+	return cache.CopyConfig{
+		Path: k.cfg.Path, Maker: k.maker, Rate: rate,
+		Leave: func(resource string) bool { return resource == "secrets" || k.s.cfg.Store.Encrypts(resource) },
+		Vouch: func(ctx context.Context, name string, key [32]byte) error {
+			return k.from.Vouch(ctx, k.edition, name, key)
+		},
+	}
+}
+
+// run writes a copy now and then.
+func (k *copies) run(ctx context.Context) error {
+	tick := time.NewTicker(copyLook)
+	defer tick.Stop()
+	var last time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if time.Since(last) >= copyEvery && k.due(copyChanged) {
+			last = time.Now()
+			k.write(ctx, copyRate)
+		}
+	}
+}
+
+// stop writes a copy at the end, when nothing changes any more, unless the last one will do.
+func (k *copies) stop() {
+	if k.from == nil || !k.due(copyStale) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), copyAtStop)
+	defer cancel()
+	k.write(ctx, 0)
+}
+
+// due says whether there are enough objects, of which so many percent are others than in the last copy.
+func (k *copies) due(percent int) bool {
+	if k.edition == "" || k.unvouched {
+		return false
+	}
+	total, changed := 0, 0
+	for _, key := range k.s.Cache.Storages() {
+		total += k.s.Cache.Count(key)
+	}
+	if total < k.cfg.Least {
+		return false
+	}
+	if k.written == 0 {
+		return true
+	}
+	if k.s.Cache.Revision()-k.written < int64(total*percent/100) {
+		return false
+	}
+	for _, key := range k.s.Cache.Storages() {
+		k.s.Cache.Snapshot(key).Ascend("", "", "", func(it *cache.Item) bool {
+			if it.Revision > k.written {
+				changed++
+			}
+			return true
+		})
+	}
+	return changed*100 >= total*percent
+}
+
+func (k *copies) write(ctx context.Context, rate int64) {
+	began, revision := time.Now(), k.s.Cache.Revision()
+	done, err := k.s.Cache.WriteCopy(ctx, k.config(rate))
+	switch {
+	case err == nil:
+		k.written = revision
+		k.bytes.Store(done.Bytes)
+		k.at.Store(time.Now().Unix())
+		k.s.cfg.Log.Info("wrote the cache file", "objects", done.Objects, "bytes", done.Bytes, "took", time.Since(began).Round(time.Millisecond))
+	case errors.Is(err, sqlstore.ErrEdited):
+		k.unvouched = true
+		k.s.cfg.Log.Warn("no cache file is written until this server starts anew", "error", err)
+	default:
+		k.failures.Add(1)
+		k.s.cfg.Log.Warn("the cache file was not written", "file", k.cfg.Path, "error", err)
+	}
+}
+
+// maker tells this program from others, and from other versions of it.
+func maker() (string, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, file); err != nil {
+		return "", fmt.Errorf("reading %s: %w", path, err)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+var (
+	startObjects    = prometheus.NewDesc("rowlock_start_objects", "Objects that the start read, by where from: cache_file, or database.", []string{"from"}, nil)
+	startSeconds    = prometheus.NewDesc("rowlock_start_load_seconds", "How long the start took to load everything.", nil, nil)
+	cacheFileBytes  = prometheus.NewDesc("rowlock_cache_file_bytes", "Size of the cache file that was read or written last.", nil, nil)
+	cacheFileTime   = prometheus.NewDesc("rowlock_cache_file_timestamp_seconds", "When that was written, in seconds since 1970.", nil, nil)
+	cacheFileFailed = prometheus.NewDesc("rowlock_cache_file_failures_total", "How often the cache file could not be written.", nil, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (k *copies) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{startObjects, startSeconds, cacheFileBytes, cacheFileTime, cacheFileFailed} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (k *copies) Collect(ch chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	if l := k.loaded.Load(); l != nil {
+		gauge(startObjects, float64(l.FromCopy), "cache_file")
+		gauge(startObjects, float64(l.FromRows), "database")
+		gauge(startSeconds, time.Duration(k.took.Load()).Seconds())
+	}
+	if at := k.at.Load(); at != 0 {
+		gauge(cacheFileBytes, float64(k.bytes.Load()))
+		gauge(cacheFileTime, float64(at))
+	}
+	ch <- prometheus.MustNewConstMetric(cacheFileFailed, prometheus.CounterValue, float64(k.failures.Load()))
+}
