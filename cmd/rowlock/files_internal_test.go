@@ -22,9 +22,11 @@ import (
 )
 
 // notFiles are flags of serve whose names or descriptions sound like files, and which
-// name none that is read.
+// name none that has to be read: a cache file that cannot be used is as good as none, and
+// server tests how that is told.
 var notFiles = []string{
 	"allow-metric-labels", "audit-log-maxage", "audit-log-maxbackup", "audit-log-maxsize", "audit-log-compress", "log-format",
+	"cache-file", "cache-file-from",
 }
 
 // folder is a new one, and what writes files into it and returns their paths.
