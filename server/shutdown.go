@@ -57,7 +57,7 @@ func (s *Server) open() (*front, error) {
 	if s.cfg.Serving.NoHTTP2 {
 		f.hs.TLSConfig.NextProtos = []string{"http/1.1"}
 		f.hs.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){}
-	} else if err := conns.ServeHTTP2(f.hs, h2, s.delivery); err != nil {
+	} else if err := conns.ServeHTTP2(f.hs, h2, s.delivery, s.short()); err != nil {
 		return nil, err
 	}
 	if protos := &f.hs.TLSConfig.NextProtos; !slices.Contains(*protos, "http/1.1") {
@@ -120,6 +120,9 @@ func (f *front) hangUp(all bool) {
 	f.ended = f.ended || all
 	for c, since := range f.mute {
 		h2 := f.both[c]
+		if h2 != nil && h2.Busy() {
+			continue
+		}
 		if all || h2 != nil && h2.Parted(partingRest) || h2 == nil && time.Since(since) >= lastWords {
 			_ = c.Close() // whatever it says, it is over
 		}

@@ -35,6 +35,7 @@ type servingOptions struct {
 	refuse                bool
 	watchGrace            time.Duration
 	watchDelivery         string
+	shortRequests         string
 	requestTimeout        time.Duration
 	minRequestTimeout     int
 	maxRead, maxWrite     int
@@ -59,6 +60,7 @@ func (o *servingOptions) addTo(f *pflag.FlagSet) {
 	f.BoolVar(&o.refuse, "shutdown-send-retry-after", false, "while shutting down, answer new requests with 429 until those under way are done")
 	f.DurationVar(&o.watchGrace, "shutdown-watch-termination-grace-period", 0, "time over which watches end while shutting down; 0 ends all at once")
 	f.StringVar(&o.watchDelivery, "watch-delivery", string(conns.Direct), "how events of watches are sent: direct, past the HTTP packages of Go, or standard, by them; direct becomes standard by itself if it fails")
+	f.StringVar(&o.shortRequests, "short-requests", string(conns.Direct), "how writes and reads of single objects are served over HTTP/2: direct, beside the HTTP packages of Go, or standard, by them")
 	f.DurationVar(&o.requestTimeout, "request-timeout", time.Minute, "how long a request may take, watches aside")
 	f.IntVar(&o.minRequestTimeout, "min-request-timeout", 1800, "seconds that a watch without timeout lasts at least; it ends before twice that")
 	f.IntVar(&o.maxRead, "max-requests-inflight", 400, "most reading requests at once; 0 is no limit")
@@ -102,8 +104,10 @@ func (o *servingOptions) validate() error {
 	if o.goaway < 0 || o.goaway > 0.02 {
 		return errors.New("--goaway-chance can not be less than 0 or greater than 0.02")
 	}
-	if mode := conns.DeliveryMode(o.watchDelivery); mode != "" && mode != conns.Direct && mode != conns.Standard {
-		return fmt.Errorf("--watch-delivery %q: want %s or %s", o.watchDelivery, conns.Direct, conns.Standard)
+	for _, way := range []struct{ flag, mode string }{{"watch-delivery", o.watchDelivery}, {"short-requests", o.shortRequests}} {
+		if mode := conns.DeliveryMode(way.mode); mode != "" && mode != conns.Direct && mode != conns.Standard {
+			return fmt.Errorf("--%s %q: want %s or %s", way.flag, mode, conns.Direct, conns.Standard)
+		}
 	}
 	if (o.cert == "") != (o.key == "") {
 		return errors.New("--tls-cert-file and --tls-private-key-file go together")
@@ -123,7 +127,7 @@ func (o *servingOptions) addServing(cfg *server.Config) error {
 	}
 	cfg.Serving = server.Serving{
 		MaxStreams: uint32(o.maxStreams), NoHTTP2: o.noHTTP2, GoawayChance: o.goaway, StrictTransport: strict, Origins: origins,
-		RefuseLeaving: o.refuse, WatchGrace: o.watchGrace, WatchDelivery: conns.DeliveryMode(o.watchDelivery),
+		RefuseLeaving: o.refuse, WatchGrace: o.watchGrace, WatchDelivery: conns.DeliveryMode(o.watchDelivery), ShortRequests: conns.DeliveryMode(o.shortRequests),
 	}
 	cfg.LivezGrace, cfg.ShutdownDelay = o.livezGrace, o.shutdownDelay
 	cfg.RequestTimeout, cfg.WatchFor = o.requestTimeout, time.Duration(o.minRequestTimeout)*time.Second

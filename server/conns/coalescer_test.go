@@ -99,6 +99,13 @@ func patientSite(t *testing.T, two bool, wait time.Duration, h http.HandlerFunc)
 // siteOf is a site whose watches are sent as a Delivery says.
 func siteOf(t *testing.T, d *conns.Delivery, two bool, wait time.Duration, h http.HandlerFunc) (*counting, *http.Client, string) {
 	t.Helper()
+	l, client, url, _ := shortSite(t, d, two, wait, h, conns.Short{})
+	return l, client, url
+}
+
+// shortSite is a site that serves short requests beside package http2.
+func shortSite(t *testing.T, d *conns.Delivery, two bool, wait time.Duration, h http.HandlerFunc, short conns.Short) (*counting, *http.Client, string, *http.Server) {
+	t.Helper()
 	plain, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +113,7 @@ func siteOf(t *testing.T, d *conns.Delivery, two bool, wait time.Duration, h htt
 	l := &counting{Listener: plain}
 	hs := &http.Server{ConnContext: conns.ConnContext, TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate(t)}, DynamicRecordSizingDisabled: true}}
 	served := newAgain(tls.NewListener(conns.Listener{Listener: l, Delay: wait}, hs.TLSConfig))
-	if err := conns.ServeHTTP2(hs, &http2.Server{MaxConcurrentStreams: 100}, d); err != nil {
+	if err := conns.ServeHTTP2(hs, &http2.Server{MaxConcurrentStreams: 100, IdleTimeout: time.Minute}, d, short); err != nil {
 		t.Fatal(err)
 	}
 	hijacker := conns.NewHijacker(d, served.hand)
@@ -123,7 +130,7 @@ func siteOf(t *testing.T, d *conns.Delivery, two bool, wait time.Duration, h htt
 		<-done
 		hijacker.Close()
 	})
-	return l, &http.Client{Transport: transport}, "https://" + plain.Addr().String()
+	return l, &http.Client{Transport: transport}, "https://" + plain.Addr().String(), hs
 }
 
 // again is a listener that takes connections back.

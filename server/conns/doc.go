@@ -1,5 +1,5 @@
 // Package conns is what lies between the server's HTTP packages and the connections of
-// clients. It has two jobs, which share the layer below TLS.
+// clients. It has three jobs, which share the layer below TLS.
 //
 // First, bulk leaves in few large pieces. Package tls hands every record of 16 KB to the
 // kernel by itself, and package http2 makes a full and a tiny record of every frame. A
@@ -10,6 +10,10 @@
 // data frames are put between those of package http2. Both are a Stream. A Delivery
 // decides for the whole server whether that is done, tries it before clients come, and
 // goes back to the standard packages for good when it fails.
+//
+// Third, short requests over HTTP/2 are served beside package http2, which takes a dozen
+// hops between goroutines for each (short.go): their frames are taken out of what it reads,
+// and their answers put between its own, by the goroutine that made them.
 //
 //	standard answer           watch, HTTP/1.1            watch, HTTP/2
 //	      |                         |                          |
@@ -32,14 +36,16 @@
 //	    net.Conn
 //
 // Locks, in the order in which they are taken: coalescer.mu of an HTTP2Conn (its tracker
-// and partial frame are guarded by it), then flowControl.mu or frameQueue.mu, which are
-// never held together, then the lock of tls.Conn, then coalescer.mu of a recordConn or
-// sendQueue.mu. Hijacker.mu and http1Stream.mu are held alone. TryWrite over HTTP/2 takes
-// coalescer.mu only if nobody has it: whoever has it sends what was queued meanwhile.
+// and partial frame are guarded by it), shorts.mu, then flowControl.mu or frameQueue.mu,
+// which are never held together, then the lock of tls.Conn, then coalescer.mu of a
+// recordConn or sendQueue.mu. Hijacker.mu, http1Stream.mu and shortAnswer.mu are held alone.
+// TryWrite over HTTP/2 takes coalescer.mu only if nobody has it: whoever has it sends what
+// was queued meanwhile.
 //
 // Goroutines: Hijacker has one for each request that may be a watch over HTTP/1.1, and
-// Close waits for them. An HTTP2Conn whose client is slow has one in its sendQueue, which
-// ends with the client's time or the connection, and which ServeHTTP2 waits for. Timers of
+// Close waits for them; an HTTP2Conn has one for each short request, and one in its sendQueue
+// if its client is slow, which ends with the client's time or the connection. ServeHTTP2
+// waits for both. The timer of shorts ends with the connection, and those of
 // a coalescer run once. SelfTest waits for all that it starts, but for some seconds only: a
 // direct way that hangs is left behind, once in the life of a server.
 //
@@ -49,7 +55,8 @@
 // kept.
 //
 // What a client may cost: a stream keeps what the client does not take, a chunk of some 32
-// KB and as much again; a connection keeps the numbers of so many streams as it may open,
-// four times over; frames that ask for nothing are read slowly (http2_limit.go). How many
-// watches there may be is bounded by package filters.
+// KB and as much again; a short request keeps its body and a piece of its answer; a
+// connection keeps a table of headers for short requests, and the numbers of so many streams
+// as it may open, four times over; frames that ask for nothing are read slowly
+// (http2_limit.go). How many watches there may be is bounded by package filters.
 package conns

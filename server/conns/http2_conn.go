@@ -24,6 +24,7 @@ type HTTP2Conn struct {
 	frames   frameQueue  // that are to go out between those of package http2
 	reader   frameReader
 	parting  parting
+	shorts   *shorts // nil: package http2 serves all requests
 
 	coalescer coalescer
 	waits     bool           // whoever writes waits for the client; guarded by coalescer.mu, as the next two
@@ -31,6 +32,7 @@ type HTTP2Conn struct {
 	partial   []byte         // the beginning of a frame that may carry a token
 	shown     []*http2Stream // whose tokens were found in what is being written
 
+	greeted atomic.Bool   // package http2 has sent its settings, which come first
 	writing atomic.Int32  // calls of Write under way
 	corked  atomic.Int32  // answers under way that are written without a pause
 	writers atomic.Int32  // that were added and not removed yet
@@ -41,8 +43,8 @@ type HTTP2Conn struct {
 var lastID atomic.Uint64
 
 // ServeHTTP2 makes hs, whose Listener must be a Listener with TLS, speak HTTP/2 over
-// HTTP2Conns.
-func ServeHTTP2(hs *http.Server, h2 *http2.Server, d *Delivery) error {
+// HTTP2Conns, and serve short requests beside package http2.
+func ServeHTTP2(hs *http.Server, h2 *http2.Server, d *Delivery, short Short) error {
 	if err := http2.ConfigureServer(hs, h2); err != nil {
 		return err
 	}
@@ -57,7 +59,10 @@ func ServeHTTP2(hs *http.Server, h2 *http2.Server, d *Delivery) error {
 			h2.ServeConn(t, &http2.ServeConnOpts{Handler: roomy(h), BaseConfig: hs, Context: ctx})
 			return
 		}
+		c.shorts = newShorts(ctx, c, short, h2, hs, h)
+		c.reader.shorts = c.shorts
 		defer c.queue.join() // the connection is closed by then
+		defer c.shorts.finish()
 		h2.ServeConn(c, &http2.ServeConnOpts{Handler: roomy(h), BaseConfig: hs, Context: context.WithValue(ctx, connKey{}, Conn(c))})
 	}
 	return nil
@@ -99,6 +104,7 @@ func (c *HTTP2Conn) Read(p []byte) (n int, err error) {
 			return n, nil // an error comes again
 		}
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			c.shorts.cancel()
 			return 0, err
 		}
 		// Only flowControl sets this deadline, to have Read look at it again.
@@ -144,6 +150,9 @@ func (c *HTTP2Conn) writeFrames(p []byte) error {
 		p = c.removeTokens(p)
 		defer c.tellShown()
 	}
+	if c.shorts != nil {
+		p = c.corrected(p)
+	}
 	c.flow.allow(len(p))
 	between := c.track(p)
 	if c.frames.size.Load() > 0 && between >= 0 {
@@ -158,6 +167,7 @@ func (c *HTTP2Conn) writeFrames(p []byte) error {
 	if len(p) == 0 {
 		return c.coalescer.err
 	}
+	c.greeted.Store(true)
 	_, err := c.coalescer.add(p, !c.tracker.betweenFrames() || c.tracker.more || c.writers.Load() > 0)
 	return err
 }
@@ -243,7 +253,7 @@ func (c *HTTP2Conn) awaitWriters() {
 func (c *HTTP2Conn) idle() bool {
 	c.coalescer.mu.Lock()
 	defer c.coalescer.mu.Unlock()
-	return c.writing.Load() == 0 && c.coalescer.pending == nil && !c.queue.blocked()
+	return c.writing.Load() == 0 && !c.shorts.busy() && c.coalescer.pending == nil && !c.queue.blocked()
 }
 
 // AddWriter implements Conn.

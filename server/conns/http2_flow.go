@@ -32,6 +32,7 @@ type flowControl struct {
 	most     int64                     // that told may be
 	pending  bool                      // wake was called
 	newest   uint32                    // stream
+	taken    uint32                    // the newest that package http2 was not told of
 	unsent   map[uint32]int64          // streams that nothing was sent to, and by how much their windows have grown
 	searches map[*http2Stream]struct{} // streams whose tokens are under way
 	streams  map[uint32]*http2Stream   // that were taken over
@@ -78,6 +79,36 @@ func (f *flowControl) opened(id uint32) error {
 	}
 	f.unsent[id] = 0
 	return nil
+}
+
+// latest is the newest stream that was begun.
+func (f *flowControl) latest() uint32 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.newest
+}
+
+// take begins a stream that package http2 is not told of. It is false where no stream can be
+// taken over, or the client has been told to go away.
+func (f *flowControl) take(s *http2Stream) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.split || f.most <= initialWindow || f.goneAway.Load() || s.id <= f.newest {
+		return false
+	}
+	f.newest, f.taken = s.id, s.id
+	s.window = f.initial
+	f.streams[s.id] = s
+	return true
+}
+
+// goAway is told that the client is told to go away, and that nothing is done about streams
+// after last, as far as package http2 knows. It returns up to which something is.
+func (f *flowControl) goAway(last uint32) uint32 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.goneAway.Store(true)
+	return max(last, f.taken)
 }
 
 // mayBlock says whether an answer of n bytes may have to wait for the client to take

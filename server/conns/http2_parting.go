@@ -48,12 +48,8 @@ func (p *parting) answered(payload []byte) {
 
 // addPing adds the question to the frames that are to go out.
 func (q *frameQueue) addPing() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.bytes == nil {
-		q.bytes = buffers.Get().(*[]byte)
-	}
-	*q.bytes = append(*q.bytes, 0, 0, byte(len(partingMark)), pingFrame, 0, 0, 0, 0, 0)
-	*q.bytes = append(*q.bytes, partingMark...)
-	q.size.Store(int64(len(*q.bytes)))
+	q.append(func(out []byte) []byte {
+		out = append(out, 0, 0, byte(len(partingMark)), pingFrame, 0, 0, 0, 0, 0)
+		return append(out, partingMark...)
+	})
 }

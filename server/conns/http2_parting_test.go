@@ -32,7 +32,7 @@ func TestParting(t *testing.T) {
 			}
 		},
 	}
-	if err := conns.ServeHTTP2(hs, &http2.Server{MaxConcurrentStreams: 100}, d); err != nil {
+	if err := conns.ServeHTTP2(hs, &http2.Server{MaxConcurrentStreams: 100}, d, conns.Short{}); err != nil {
 		t.Fatal(err)
 	}
 	served := make(chan error, 1)

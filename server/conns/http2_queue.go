@@ -18,21 +18,69 @@ type frameQueue struct {
 
 // add adds the data frames of a part of a stream's body.
 func (q *frameQueue) add(id uint32, p []byte) {
+	q.append(func(out []byte) []byte { return appendData(out, id, p, false) })
+}
+
+// append adds whole frames.
+func (q *frameQueue) append(frames func([]byte) []byte) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.bytes == nil {
 		q.bytes = buffers.Get().(*[]byte)
 	}
-	out := *q.bytes
-	for len(p) > 0 {
+	*q.bytes = frames(*q.bytes)
+	q.size.Store(int64(len(*q.bytes)))
+}
+
+// appendData makes data frames of a part of a body. The last one ends the stream where last
+// is set.
+func appendData(out []byte, id uint32, p []byte, last bool) []byte {
+	for {
 		n := min(len(p), largestFrame)
-		out = append(out, byte(n>>16), byte(n>>8), byte(n), dataFrame, 0)
-		out = binary.BigEndian.AppendUint32(out, id)
-		out = append(out, p[:n]...)
-		p = p[n:]
+		flags := byte(0)
+		if last && n == len(p) {
+			flags = endStream
+		}
+		if n > 0 || last {
+			out = append(out, byte(n>>16), byte(n>>8), byte(n), dataFrame, flags)
+			out = binary.BigEndian.AppendUint32(out, id)
+			out = append(out, p[:n]...)
+		}
+		if p = p[n:]; len(p) == 0 {
+			return out
+		}
 	}
-	*q.bytes = out
-	q.size.Store(int64(len(out)))
+}
+
+// addAnswer adds a block of headers, if there is one, and a part of a body.
+func (q *frameQueue) addAnswer(id uint32, block, body []byte, last bool) {
+	q.append(func(out []byte) []byte {
+		if len(block) > 0 {
+			var flags byte
+			if last && len(body) == 0 {
+				flags = endStream
+			}
+			if out = appendHeaders(out, id, block, flags, largestFrame); len(body) == 0 {
+				return out
+			}
+		}
+		return appendData(out, id, body, last)
+	})
+}
+
+// addUpdate gives the client back n bytes of the connection's window.
+func (q *frameQueue) addUpdate(n int) { q.addNumber(updateFrame, 0, uint32(n)) }
+
+// addReset adds the end of a stream that is not whole.
+func (q *frameQueue) addReset(id, code uint32) { q.addNumber(resetFrame, id, code) }
+
+// addNumber adds a frame that says nothing but a number.
+func (q *frameQueue) addNumber(kind byte, id, n uint32) {
+	q.append(func(out []byte) []byte {
+		out = append(out, 0, 0, 4, kind, 0)
+		out = binary.BigEndian.AppendUint32(out, id)
+		return binary.BigEndian.AppendUint32(out, n)
+	})
 }
 
 // take returns the frames, or nil. They are given back with putFrames.

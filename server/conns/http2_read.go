@@ -15,6 +15,7 @@ type frameReader struct {
 	passed  int // how many of those it has
 	limiter frameLimiter
 	parting *parting // told of answers to pings; may be nil
+	shorts  *shorts  // takes short requests; may be nil
 }
 
 // settingsMax is the largest frame of settings that is looked into. Package http2 takes
@@ -29,6 +30,9 @@ func (r *frameReader) read(from io.Reader, f *flowControl, p []byte) (int, error
 			n := copy(p, r.buf[r.passed:r.ready])
 			if r.passed += n; r.passed == r.ready {
 				r.passed, r.ready = 0, 0
+				if cap(r.buf) > largestFrame {
+					r.buf = nil
+				}
 			}
 			return n, nil
 		case r.left > 0:
@@ -53,11 +57,21 @@ func (r *frameReader) next(from io.Reader, f *flowControl) error {
 			r.makeUpdate(n)
 			return nil
 		}
+		if r.shorts.leaving() {
+			r.give(clientLeaves)
+			return nil
+		}
 	}
 	if err := r.fill(from, frameHead); err != nil {
 		return err
 	}
 	h := head(r.buf[:frameHead])
+	if r.shorts != nil {
+		if took, err := r.shorts.follow(r, from, f, &h); took || err != nil {
+			r.limiter.frame(&h, f)
+			return err
+		}
+	}
 	n := h.length()
 	switch kind := h.kind(); {
 	case kind == updateFrame && n == 4, kind == resetFrame && n == 4, kind == settingsFrame && n <= settingsMax && !h.has(ack), kind == pingFrame && n == len(partingMark) && h.has(ack):
@@ -83,6 +97,16 @@ func (r *frameReader) makeUpdate(n int64) {
 	binary.BigEndian.PutUint32(r.buf[frameHead:], uint32(n))
 }
 
+// clientLeaves is a frame by which a client says that it is about to go. Package http2 then
+// tells it to, and closes the connection once nothing is under way.
+var clientLeaves = []byte{0, 0, 8, goAwayFrame, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+// give has package http2 get bytes instead of what was read.
+func (r *frameReader) give(p []byte) {
+	r.buf = append(r.buf[:0], p...)
+	r.ready, r.have = len(p), 0
+}
+
 // inspect learns from a frame, and changes what package http2 gets of it.
 func (r *frameReader) inspect(f *flowControl) error {
 	h, payload := (*head)(r.buf), r.buf[frameHead:r.ready]
@@ -99,13 +123,18 @@ func (r *frameReader) inspect(f *flowControl) error {
 		}
 	case kind == resetFrame:
 		f.reset(id)
+		if r.shorts != nil {
+			if r.shorts.reset(id); r.shorts.foreign(id) && id <= f.latest() {
+				r.ready = 0
+			}
+		}
 	case kind == updateFrame:
 		n := binary.BigEndian.Uint32(payload) & largestWindow
 		if n == 0 {
 			return nil // package http2 answers that with an error
 		}
 		n = uint32(f.updated(id, int64(n)))
-		if n == 0 {
+		if n == 0 || r.shorts != nil && r.shorts.foreign(id) && id <= f.latest() {
 			r.ready = 0
 		}
 		binary.BigEndian.PutUint32(payload, n)

@@ -149,9 +149,15 @@ func (p *peer) take(f http2.Frame) error {
 		}
 		s.body = append(s.body, f.Data()...)
 		s.ended = f.StreamEnded()
+	case *http2.HeadersFrame:
+		if s := p.streams[f.StreamID]; s != nil {
+			s.ended = f.StreamEnded()
+		}
 	case *http2.RSTStreamFrame:
-		code := f.ErrCode
-		p.streams[f.StreamID].reset = &code
+		if s := p.streams[f.StreamID]; s != nil {
+			code := f.ErrCode
+			s.reset = &code
+		}
 	case *http2.GoAwayFrame:
 		return fmt.Errorf("told to go away: %s %s", f.ErrCode, f.DebugData())
 	}

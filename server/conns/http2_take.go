@@ -109,6 +109,9 @@ func (f *flowControl) beginWait(s *http2Stream) bool {
 		return false
 	}
 	f.waiting++
+	if s.grown == nil {
+		s.grown = make(chan struct{}, 1)
+	}
 	return true
 }
 

@@ -55,7 +55,7 @@ func TestTokenIsNotSeen(t *testing.T) {
 	}))
 	srv.Listener = Listener{Listener: srv.Listener}
 	srv.Config.ConnContext, srv.EnableHTTP2 = ConnContext, true
-	if err := ServeHTTP2(srv.Config, &http2.Server{MaxConcurrentStreams: 100}, d); err != nil {
+	if err := ServeHTTP2(srv.Config, &http2.Server{MaxConcurrentStreams: 100}, d, Short{}); err != nil {
 		t.Fatal(err)
 	}
 	srv.Config.TLSNextProto[http2.NextProtoTLS] = func(hs *http.Server, c *tls.Conn, h http.Handler) {

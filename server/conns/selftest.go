@@ -88,7 +88,7 @@ func newTrial(open Opener) (*trial, error) {
 		TLSConfig: t.config, ConnContext: ConnContext, ConnState: t.track, ErrorLog: log.New(io.Discard, "", 0),
 		Handler: t.hijacker.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { t.answer(delivery, w, r) })),
 	}
-	if err := ServeHTTP2(t.server, &http2.Server{}, delivery); err != nil {
+	if err := ServeHTTP2(t.server, &http2.Server{}, delivery, Short{}); err != nil {
 		return nil, err
 	}
 	t.config.NextProtos = append(t.config.NextProtos, "http/1.1")
