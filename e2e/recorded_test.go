@@ -46,7 +46,7 @@ func TestRecordedAnswers(t *testing.T) {
 	t.Run("SQLite", func(t *testing.T) {
 		t.Parallel()
 		all := scenarios(t, recordings+"/*.json")
-		diffs := replayAll(t, "", all, "--watch-delivery=direct")
+		diffs := replayAll(t, "", all, "--watch-delivery=direct", "--short-requests=direct")
 		failUnlisted(t, known, diffs)
 		total := 0
 		for _, s := range all {

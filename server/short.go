@@ -9,7 +9,7 @@ import (
 
 // short says which requests are answered at once, and so may be served beside package http2.
 func (s *Server) short() conns.Short {
-	if s.cfg.Serving.ShortRequests == conns.Standard {
+	if s.cfg.Serving.ShortRequests != conns.Direct {
 		return conns.Short{}
 	}
 	return conns.Short{Is: isShort}
