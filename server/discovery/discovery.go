@@ -98,7 +98,12 @@ const (
 	// oftenAs is how many times as long as making them took documents of many resources are
 	// served, so that no more than a part of one processor makes them.
 	oftenAs = 10
+	// oldest bounds that where making them took long, as others had the processors.
+	oldest = time.Second
 )
+
+// fresh says that documents of many resources may be served a while after they were made.
+func (d *documents) fresh(age time.Duration) bool { return age < min(oftenAs*d.took, oldest) }
 
 // documents are those of the catalogue and of APIServices as they are now. Of many resources
 // they are as they were when documents were last made, or are being made by somebody else:
@@ -107,7 +112,7 @@ func (h *Handler) documents() (*documents, error) {
 	resources, generation := h.config.Catalogue.Snapshot()
 	last := h.current.Load()
 	many := last != nil && len(resources) > manyResources
-	if many && time.Since(last.at) < oftenAs*last.took {
+	if many && last.fresh(time.Since(last.at)) {
 		return last, nil
 	}
 	services, serviceGeneration := h.services()
