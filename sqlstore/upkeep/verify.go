@@ -36,26 +36,45 @@ func (r *Report) add(key sqlstore.Key, revision int64, format string, args ...an
 // known is what the log says of one live key.
 type known struct{ revision, created int64 }
 
+// mostWindows is how often Verify begins again behind a server that compacts what it looks at.
+const mostWindows = 5
+
 // Verify checks the promises of the table on live data: the log has no hole,
 // each change names rightly what it replaced, playing the log leads to the live
 // objects, and each value decodes. decode judges a value (nil: it must be a JSON
-// object). The error is one of reading; what is wrong with the data is in the Report.
+// object); rows are given to it once more where a server beside compacts the revisions that
+// are looked at, and Verify begins again with what is left. The error is one of reading; what is
+// wrong with the data is in the Report.
 func Verify(ctx context.Context, d sqlstore.Driver, decode func(sqlstore.Row) error) (*Report, error) {
-	window, release, err := Hold(ctx, d)
-	if err != nil {
-		return nil, fmt.Errorf("verifying: %w", err)
-	}
-	defer release()
 	if decode == nil {
 		decode = decodeJSON
 	}
-	v := verifier{Report: Report{From: window.Floor, To: window.Head}, decode: decode, live: make(map[sqlstore.Key]known)}
-	err = v.older(ctx, d)
-	if err == nil {
-		err = v.run(ctx, d)
+	for window := 1; ; window++ {
+		report, err := verify(ctx, d, decode)
+		var compacted *sqlstore.CompactedError
+		if errors.As(err, &compacted) && window < mostWindows {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("verifying: %w", err)
+		}
+		return report, nil
 	}
+}
+
+// verify looks at one window of revisions.
+func verify(ctx context.Context, d sqlstore.Driver, decode func(sqlstore.Row) error) (*Report, error) {
+	window, release, err := Hold(ctx, d)
 	if err != nil {
-		return nil, fmt.Errorf("verifying: %w", err)
+		return nil, err
+	}
+	defer release()
+	v := verifier{Report: Report{From: window.Floor, To: window.Head}, decode: decode, live: make(map[sqlstore.Key]known)}
+	if err := v.older(ctx, d); err != nil {
+		return nil, err
+	}
+	if err := v.run(ctx, d); err != nil {
+		return nil, err
 	}
 	return &v.Report, nil
 }
