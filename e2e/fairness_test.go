@@ -37,7 +37,9 @@ func startGate(t *testing.T, s *harness.Server) *gate {
 	config := map[string]any{"metadata": map[string]any{"name": "gate"}, "webhooks": []any{map[string]any{
 		"name": "gate.example.com", "admissionReviewVersions": []string{"v1"}, "sideEffects": "None", "timeoutSeconds": 30,
 		"clientConfig": map[string]any{"url": g.URL, "caBundle": authority.PEM},
-		"rules":        []any{map[string]any{"operations": []string{"CREATE"}, "apiGroups": []string{""}, "apiVersions": []string{"v1"}, "resources": []string{"configmaps"}}},
+		// The server makes ConfigMaps of its own in kube-system, some time after it is ready.
+		"namespaceSelector": map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": "default"}},
+		"rules":             []any{map[string]any{"operations": []string{"CREATE"}, "apiGroups": []string{""}, "apiVersions": []string{"v1"}, "resources": []string{"configmaps"}}},
 	}}}
 	body, err := json.Marshal(config)
 	if err != nil {

@@ -68,9 +68,11 @@ func TestKubectlManifests(t *testing.T) {
 	}
 }
 
-// versions are the resource versions of all objects of files.
+// versions are the resource versions of all objects of files, and what quotas ask for: their
+// versions rise whenever the controller counts.
 func versions(k *harness.Kubectl, files []string) string {
-	return k.Run(ofFiles(files, "get", "-o", `jsonpath={range .items[*]}{.kind}/{.metadata.name}={.metadata.resourceVersion} {end}`)...)
+	return k.Run(ofFiles(files, "get", "-o", `jsonpath={range .items[?(@.kind!="ResourceQuota")]}{.kind}/{.metadata.name}={.metadata.resourceVersion} {end}`+
+		`{range .items[?(@.kind=="ResourceQuota")]}{.kind}/{.metadata.name}={.metadata.uid} {.metadata.annotations} {.metadata.labels} {.spec} {end}`)...)
 }
 
 // ofFiles is a command of kubectl for all of some files: one process is dearer than what it asks.
