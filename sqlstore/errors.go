@@ -13,7 +13,7 @@ var (
 	ErrClosed      = errors.New("store closed")
 	ErrFull        = errors.New("store full")      // disk or quota: writes refused, reads go on
 	ErrReadOnly    = errors.New("store read-only") // a standby, or a read-only file
-	ErrGone        = errors.New("store gone")      // the database is not where it was opened: writes refused, reads go on
+	ErrGone        = errors.New("store gone")      // the database is not where it was opened, or a sync of it failed: writes refused, reads go on
 	ErrTooLarge    = errors.New("value too large")
 )
 

@@ -8,7 +8,7 @@ import (
 
 // Keeper is a Driver that can tell without writing that what it wrote would be lost.
 type Keeper interface {
-	// Kept is ErrGone if the database is not where it was opened.
+	// Kept is ErrGone if the database is not where it was opened, or a sync of it failed.
 	Kept() error
 }
 

@@ -107,10 +107,7 @@ func (r *Relaxed) Committed(ops int) {
 	}
 	r.stats.Writes += int64(ops)
 	r.mu.Unlock()
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
+	r.rouse()
 }
 
 // Durable tells of a commit that waited for the disk, and that all before it are there with it.
@@ -133,8 +130,31 @@ func (r *Relaxed) Failed() error {
 	return r.failed
 }
 
+// Fail tells of a sync that failed, though it was not Run's.
+func (r *Relaxed) Fail(err error) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	r.failed = err
+	r.stats.Failures++
+	r.mu.Unlock()
+	r.rouse()
+}
+
+// rouse has Run come.
+func (r *Relaxed) rouse() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
 // Mended tells that everything is durable in another way after a sync failed.
 func (r *Relaxed) Mended() {
+	if r == nil {
+		return
+	}
 	r.mu.Lock()
 	r.failed, r.oldest, r.syncing = nil, time.Time{}, time.Time{}
 	r.mu.Unlock()
@@ -178,7 +198,8 @@ func (r *Relaxed) flush() {
 	if r.syncing.IsZero() {
 		r.syncing, r.oldest = r.oldest, time.Time{}
 	}
-	idle := r.syncing.IsZero()
+	idle := r.syncing.IsZero() && r.failed == nil
+	failures := r.stats.Failures
 	r.mu.Unlock()
 	if idle {
 		return // a durable commit came behind them
@@ -186,16 +207,16 @@ func (r *Relaxed) flush() {
 	err := r.sync()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.failed = err
 	if err == nil {
 		r.syncing = time.Time{}
+		if failures == r.stats.Failures { // no other one failed meanwhile
+			r.failed = nil
+		}
 		return
 	}
+	r.failed = err
 	r.stats.Failures++
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
+	r.rouse()
 }
 
 // Relaxing is a Driver with commits that are acknowledged before they are durable.

@@ -79,3 +79,33 @@ func TestRelaxedRun(t *testing.T) {
 		t.Fatalf("after the next: %v, %+v", r.Failed(), s)
 	}
 }
+
+// TestRelaxedFail: a sync that failed elsewhere, and while one is under way that succeeds, is mended also where
+// nothing waits for one.
+func TestRelaxedFail(t *testing.T) {
+	began, end := make(chan struct{}), make(chan error)
+	r := sqlstore.NewRelaxed([]string{"events"}, func() error {
+		began <- struct{}{}
+		return <-end
+	})
+	closing, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		r.Run(closing)
+		close(ended)
+	}()
+	r.Committed(1)
+	<-began
+	r.Fail(sqlstore.ErrUnavailable)
+	end <- nil
+	<-began // once more
+	if r.Failed() == nil || r.May(batchOf("events")) {
+		t.Error("what failed meanwhile is forgotten")
+	}
+	end <- nil
+	r.Durable()
+	close(closing)
+	<-ended
+	if r.Failed() != nil {
+		t.Errorf("after the next: %v", r.Failed())
+	}
+}

@@ -84,7 +84,7 @@ func fromStore(err error, gr schema.GroupResource) *apierrors.StatusError {
 	case errors.Is(err, sqlstore.ErrFull):
 		return unavailable("the store is full")
 	case errors.Is(err, sqlstore.ErrGone):
-		return unavailable("the store's database is not where it was: nothing can be written")
+		return unavailable("the store's database is not where it was, or its disk failed: nothing can be written")
 	case errors.Is(err, sqlstore.ErrReadOnly):
 		return unavailable("the store is read-only")
 	case errors.Is(err, sqlstore.ErrUnavailable), errors.Is(err, sqlstore.ErrBusy), errors.Is(err, sqlstore.ErrClosed):

@@ -37,6 +37,9 @@ func (d *Driver) lockWriterFor(relaxed bool) (w *conn, unlock func(), err error)
 	} else if d.relaxed != nil {
 		err = d.writer.setRelaxed(relaxed)
 	}
+	if err == nil {
+		err = d.mend(d.writer)
+	}
 	if err != nil {
 		d.mu.Unlock()
 		return nil, nil, err
@@ -64,9 +67,6 @@ func (d *Driver) apply(ctx context.Context, batch []sqlstore.Txn, now time.Time,
 	defer unlock()
 	if d.pending != nil {
 		return nil, fmt.Errorf("an earlier batch is not resolved: %w", sqlstore.ErrUncertain)
-	}
-	if err := d.mend(w); err != nil {
-		return nil, fmt.Errorf("writing a batch: %w", err)
 	}
 	if err := w.exec(qBegin); err != nil {
 		return nil, fmt.Errorf("beginning a batch: %w", err)
@@ -103,7 +103,7 @@ func (d *Driver) apply(ctx context.Context, batch []sqlstore.Txn, now time.Time,
 }
 
 func (d *Driver) commit(w *conn, marker string, out []sqlstore.Outcome) error {
-	err := w.exec(qCommit)
+	err := d.end(w)
 	if err == nil {
 		d.written.Store(true)
 		d.wroteLog()
@@ -122,6 +122,16 @@ func (d *Driver) commit(w *conn, marker string, out []sqlstore.Outcome) error {
 	// A failed sync may leave a whole commit in the log, to be found by recovery.
 	d.pending = &pendingBatch{marker: marker, out: out}
 	return fmt.Errorf("committing a batch: %w: %w", sqlstore.ErrUncertain, err)
+}
+
+// end commits a transaction of the writer. Where its sync may have failed, what lies before it in the log
+// may not be on the disk either: see mend.
+func (d *Driver) end(w *conn) error {
+	err := w.exec(qCommit)
+	if hasCode(err, sqlite3.SQLITE_IOERR) {
+		d.unsynced = err
+	}
+	return err
 }
 
 // Resolve implements sqlstore.Driver. Where the batch is not in the table it

@@ -33,7 +33,11 @@ func (d *Driver) wroteLog() {
 // checkpoints copies the log after writes, until the driver closes.
 func (d *Driver) checkpoints(c *conn) {
 	defer d.loops.Done()
-	defer c.close() // it holds nothing that could be lost
+	defer func() {
+		if d.doubted() == nil {
+			_ = c.close() // it holds nothing that could be lost
+		}
+	}()
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	for {
@@ -56,6 +60,9 @@ func (d *Driver) checkpoints(c *conn) {
 // nothing is trimmed: trimming writes as fast as it may, and so keeps to the pace
 // of the disk.
 func (d *Driver) checkpoint(c *conn) {
+	if d.doubted() != nil {
+		return
+	}
 	_, left, err := logged(c)
 	if err != nil || left < copyFrom {
 		return
@@ -76,19 +83,21 @@ func (d *Driver) checkpoint(c *conn) {
 		return
 	}
 	defer unlock()
-	_, _, _ = walCheckpoint(c, "PASSIVE")
+	_, _, err = walCheckpoint(c, "PASSIVE")
+	d.checkpointed(err)
 }
 
 // copyLog copies what the log has now. SQLite syncs the file only at the end of the
 // log, which is when writers wait for it: it shall find little to do then.
 func (d *Driver) copyLog(c *conn) error {
 	if _, _, err := walCheckpoint(c, "PASSIVE"); err != nil {
+		d.checkpointed(err)
 		return err
 	}
 	if d.cfg.Unsynced {
 		return nil
 	}
-	return d.file.Sync()
+	return d.syncFile()
 }
 
 // logged is how many pages the log has, and how many of them are not copied yet.

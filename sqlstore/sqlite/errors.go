@@ -42,14 +42,19 @@ func kindOf(code int) error {
 
 // isUnique says that a statement met the unique index of live keys.
 func isUnique(err error) bool {
-	var e *sqlite.Error
-	return errors.As(err, &e) && e.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE
+	return isCode(err, sqlite3.SQLITE_CONSTRAINT_UNIQUE)
 }
 
 // hasCode compares the primary result code.
 func hasCode(err error, code int) bool {
 	var e *sqlite.Error
 	return errors.As(err, &e) && e.Code()&0xff == code
+}
+
+// isCode compares the whole result code.
+func isCode(err error, code int) bool {
+	var e *sqlite.Error
+	return errors.As(err, &e) && e.Code() == code
 }
 
 // isIdle says that a ROLLBACK found no transaction: SQLite had ended it already.

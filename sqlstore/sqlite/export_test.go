@@ -3,7 +3,12 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
+	"reflect"
 	"strings"
+	"unsafe"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/rowlock/rowlock/sqlstore"
 )
@@ -110,4 +115,36 @@ func (d *Driver) Synchronous() (int64, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.writer.number("PRAGMA synchronous")
+}
+
+// FailCommit has the sync of the next commit fail.
+func (d *Driver) FailCommit() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	err := new(sqlite.Error)
+	code := reflect.ValueOf(err).Elem().FieldByName("code")
+	reflect.NewAt(code.Type(), unsafe.Pointer(code.UnsafeAddr())).Elem().SetInt(sqlite3.SQLITE_IOERR_FSYNC)
+	real, prepareErr := d.writer.prepare(qCommit)
+	if prepareErr != nil {
+		panic(prepareErr)
+	}
+	d.writer.stmts[qCommit] = failing{Stmt: real, err: err, once: func() { d.writer.stmts[qCommit] = real }}
+}
+
+type failing struct {
+	driver.Stmt
+	err  error
+	once func()
+}
+
+func (f failing) ExecContext(context.Context, []driver.NamedValue) (driver.Result, error) {
+	f.once()
+	return nil, f.err
+}
+
+// SyncFileWith has the file synced by the test.
+func (d *Driver) SyncFileWith(sync func() error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.syncDB = sync
 }

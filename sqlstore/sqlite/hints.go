@@ -92,7 +92,7 @@ func (d *Driver) reclaim() {
 	}
 	defer d.mu.Unlock()
 	d.reclaimed = now
-	if d.writer == nil {
+	if d.writer == nil || d.doubted() != nil {
 		return
 	}
 	free, err := d.writer.number("PRAGMA freelist_count")

@@ -28,7 +28,7 @@ func (d *Driver) Load(ctx context.Context, content sqlstore.Content) error {
 		return fmt.Errorf("loading: %w", err)
 	}
 	if err = load(ctx, w, content); err == nil {
-		err = w.exec(qCommit)
+		err = d.end(w)
 	}
 	if err != nil {
 		if e := w.exec(qRollback); e != nil && !isIdle(e) {

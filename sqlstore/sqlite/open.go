@@ -90,7 +90,13 @@ type Driver struct {
 	writer   *conn
 	version  int64 // data_version of the writer when last seen
 	pending  *pendingBatch
-	seq      uint64 // of batches, for their markers
+	unsynced error // of the last commit whose sync may have failed; nil once that is mended
+
+	logMu    sync.Mutex
+	logFile  *os.File              // the write-ahead log, to sync it; opened when it is needed
+	syncDB   func() error          // of file; another one in tests
+	doubtful atomic.Pointer[error] // why what was copied into the file may not be there
+	seq      uint64                // of batches, for their markers
 	nonce    string
 }
 
@@ -149,6 +155,7 @@ func (d *Driver) open(ctx context.Context) error {
 	if d.file, err = os.Open(d.path); err != nil {
 		return err
 	}
+	d.syncDB = d.file.Sync
 	if d.inode, err = d.file.Stat(); err != nil {
 		return err
 	}
@@ -156,6 +163,9 @@ func (d *Driver) open(ctx context.Context) error {
 		return err
 	}
 	if d.relaxed != nil {
+		if err := d.openLog(); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
 		d.loops.Go(func() { d.relaxed.Run(d.closing) })
 	}
 	if d.cfg.NoCheckpoint {
@@ -312,22 +322,33 @@ func (c connector) Connect(context.Context) (driver.Conn, error) {
 
 func (c connector) Driver() driver.Driver { return nil }
 
-// Close waits for everything the driver started, and for calls under way.
+// Close waits for everything the driver started, and for calls under way. Where what is in the file is doubted
+// connections stay open until the process ends: the last one that is closed in order throws the log away.
 func (d *Driver) Close() error {
 	d.once.Do(func() {
 		close(d.closing)
 		d.loops.Wait()
 		var errs []error
 		for range d.opened {
-			errs = append(errs, (<-d.readers).close())
+			r := <-d.readers
+			if d.doubted() == nil {
+				errs = append(errs, r.close())
+			}
 		}
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		if d.writer != nil {
+		switch {
+		case d.writer == nil:
+		case d.doubted() == nil:
 			errs = append(errs, d.unreserve(), d.writer.close())
-			d.writer = nil
+		default:
+			errs = append(errs, d.doubted())
 		}
-		if d.file != nil { // last: closing it ends SQLite's own locks on it
+		d.writer = nil
+		if d.logFile != nil {
+			errs = append(errs, d.logFile.Close())
+		}
+		if d.file != nil && d.doubted() == nil { // last: closing it ends SQLite's own locks on it
 			errs = append(errs, d.file.Close())
 		}
 		errs = append(errs, d.lock.close())

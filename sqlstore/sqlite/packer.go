@@ -31,7 +31,7 @@ func (d *Driver) writing(ctx context.Context, fn func(w *conn) error) (held time
 		return 0, err
 	}
 	if err = fn(w); err == nil {
-		err = w.exec(qCommit)
+		err = d.end(w)
 	}
 	if err != nil {
 		if e := w.exec(qRollback); e != nil && !isIdle(e) {

@@ -40,14 +40,11 @@ func (d *Driver) relax(resources []string, sync func() error) {
 		if failed == nil {
 			return sync()
 		}
-		w, unlock, err := d.lockWriter()
+		_, unlock, err := d.lockWriter() // which mends
 		if err != nil {
 			return failed
 		}
-		defer unlock()
-		if err := d.mend(w); err != nil {
-			return failed
-		}
+		unlock()
 		return nil
 	})
 }
@@ -88,57 +85,6 @@ func (d *Driver) committed(ops, reserved int64, relaxed bool) {
 // RelaxedStats implements sqlstore.Relaxing.
 func (d *Driver) RelaxedStats() sqlstore.RelaxedStats { return d.relaxed.Stats() }
 
-// syncLog brings all that was committed to the disk.
-func (d *Driver) syncLog() error {
-	log, err := os.OpenFile(d.path+"-wal", os.O_RDWR, 0) // no lock is on it that closing would end
-	if err != nil {
-		return err
-	}
-	return errors.Join(log.Sync(), log.Close())
-}
-
-// mend is called before each batch, and while none comes. After a failed sync the system may take pages of the log for
-// written that are not, and what is durable behind them would be lost with them: nothing is written until
-// all of the log is in the file, and the log empty.
-func (d *Driver) mend(w *conn) error {
-	failed := d.relaxed.Failed()
-	if failed == nil {
-		return nil
-	}
-	err := copyLog(w)
-	if err == nil {
-		err = d.file.Sync()
-	}
-	if err != nil {
-		return fmt.Errorf("%w: the write-ahead log could not be synced (%w), nor copied into the file: %w", sqlstore.ErrUnavailable, failed, err)
-	}
-	d.relaxed.Mended()
-	return nil
-}
-
-// copyLog has all of the write-ahead log copied into the file, which is synced, and empties it.
-func copyLog(w *conn) error {
-	var v [3]driver.Value
-	_, err := w.one(v[:], "PRAGMA wal_checkpoint(TRUNCATE)")
-	if err == nil && v[0] != int64(0) {
-		err = errors.New("readers are in the way")
-	}
-	return err
-}
-
-// settle brings to the disk what a process left that was killed. A sync of it may have failed, so
-// that another one would find nothing to do: what is in the file needs none. Where the log is not this
-// process's to copy, or others read from it, a sync is all there is.
-func (d *Driver) settle() error {
-	if !d.cfg.NoCheckpoint && !d.cfg.Unsynced && copyLog(d.writer) == nil {
-		return nil
-	}
-	if err := d.syncLog(); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("syncing what a former process wrote: %w", err)
-	}
-	return nil
-}
-
 // recover goes on behind the revisions that may have been lost with the machine. Where only a
 // process ended, what it left goes to the disk. Its caller is alone with the file, or all others
 // are of the same run of the machine.
@@ -148,8 +94,11 @@ func (d *Driver) recover(ctx context.Context) error {
 		return fmt.Errorf("reading what was relaxed: %w", err)
 	}
 	reserved, ok := v[0].(int64)
+	if !ok && d.lock.exclusive() == 0 {
+		return nil // others have shown what there is, and see to it
+	}
 	if !ok {
-		return nil
+		return d.settle()
 	}
 	if text(v[1]) == d.boot && d.boot != "" {
 		return d.settle()

@@ -28,7 +28,7 @@ func (d *Driver) Trim(ctx context.Context, to int64, limit int) (int, error) {
 	}
 	n, err := trim(w, to, limit)
 	if err == nil {
-		err = w.exec(qCommit)
+		err = d.end(w)
 	}
 	if err != nil {
 		if e := w.exec(qRollback); e != nil && !isIdle(e) {
@@ -98,11 +98,11 @@ func (d *Driver) Stats(ctx context.Context) (s sqlstore.Stats, err error) {
 // Schema is the version of the schema that the file has; dirty says that a
 // migration was cut short.
 func (d *Driver) Schema() (version uint, dirty bool, err error) {
-	_, unlock, err := d.lockWriter()
-	if err != nil {
-		return 0, false, err
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.writer == nil {
+		return 0, false, sqlstore.ErrClosed
 	}
-	defer unlock()
 	return d.schema()
 }
 

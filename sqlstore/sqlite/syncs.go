@@ -1,0 +1,135 @@
+package sqlite
+
+import (
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"os"
+
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// What a sync that failed leaves behind. The system may take pages for written that the disk does not
+// have, and it tells of them once: another sync that succeeds says nothing.
+//
+// Of the write-ahead log: what was synced before stays; relaxed commits may be lost, and all behind them.
+// They still can be read, so all of it is copied into the file (mend).
+//
+// Of the file: what was copied into it may be lost, and SQLite does not copy it again. The log has all of it as long as it
+// does not begin anew. So nothing is written any more, and the log is left as it is for
+// the next process, which begins at its beginning.
+
+// syncLog brings all that was committed to the disk. The log stays open, as the system tells each open
+// file of pages that it could not write by then, but those opened later not always.
+func (d *Driver) syncLog() error {
+	d.logMu.Lock()
+	defer d.logMu.Unlock()
+	if err := d.openLog(); err != nil {
+		return err
+	}
+	return d.logFile.Sync()
+}
+
+// openLog opens the log for syncLog, of whose mutex its caller is the holder. SQLite has no locks on it that closing would end.
+func (d *Driver) openLog() (err error) {
+	if d.logFile == nil {
+		d.logFile, err = os.OpenFile(d.path+"-wal", os.O_RDWR, 0)
+	}
+	return err
+}
+
+// syncFile brings to the disk what was copied into the file.
+func (d *Driver) syncFile() error {
+	err := d.syncDB()
+	d.doubt(err)
+	return err
+}
+
+// doubt takes note of an error that means that what was copied into the file may not be there.
+func (d *Driver) doubt(err error) {
+	if err != nil {
+		err = fmt.Errorf("%w: a sync of %s failed; it is read anew when the server starts again: %w", sqlstore.ErrGone, d.path, err)
+		d.doubtful.CompareAndSwap(nil, &err)
+	}
+}
+
+// doubted is why nothing may be written any more.
+func (d *Driver) doubted() error {
+	if err := d.doubtful.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// mend is called before whatever is written, and while nothing is. After a failed sync of the log, of whichever commit,
+// nothing is written until all of the log is in the file, and the log empty. Where no commit is relaxed all
+// before the one that failed was synced before, and nothing need be done.
+func (d *Driver) mend(w *conn) error {
+	if err := d.doubted(); err != nil {
+		return err
+	}
+	failed := d.relaxed.Failed()
+	if failed == nil {
+		failed = d.unsynced
+	}
+	if failed == nil {
+		return nil
+	}
+	if d.relaxed == nil {
+		var v [2]driver.Value
+		if _, err := w.one(v[:], qReserved); err != nil {
+			return fmt.Errorf("reading what was relaxed: %w", err)
+		}
+		if v[0] == nil { // nor are those of other processes
+			d.unsynced = nil
+			return nil
+		}
+	}
+	err := d.emptyLog(w)
+	if err == nil {
+		err = d.syncFile()
+	}
+	if err != nil {
+		return fmt.Errorf("%w: the write-ahead log could not be synced (%w), nor copied into the file: %w", sqlstore.ErrUnavailable, failed, err)
+	}
+	d.unsynced = nil
+	d.relaxed.Mended()
+	return nil
+}
+
+// emptyLog has all of the write-ahead log copied into the file, which is synced, and empties it.
+func (d *Driver) emptyLog(w *conn) error {
+	var v [3]driver.Value
+	_, err := w.one(v[:], "PRAGMA wal_checkpoint(TRUNCATE)")
+	if err == nil && v[0] != int64(0) {
+		err = errors.New("readers are in the way")
+	}
+	d.checkpointed(err)
+	return err
+}
+
+// checkpointed looks at what became of a checkpoint: it syncs the log first and then the file, and does not
+// tell which of them failed.
+func (d *Driver) checkpointed(err error) {
+	if isCode(err, sqlite3.SQLITE_IOERR_FSYNC) {
+		d.doubt(err)
+	}
+}
+
+// settle brings to the disk what a process left that was killed, so that nothing is shown that a power loss
+// takes. A sync of it may have failed, so that another one would find nothing to do: what is in the file needs
+// none. Where the log is not this process's to copy, or others read from it, a sync is all there is.
+func (d *Driver) settle() error {
+	if d.cfg.Unsynced {
+		return nil
+	}
+	if !d.cfg.NoCheckpoint && d.emptyLog(d.writer) == nil {
+		return nil
+	}
+	if err := d.syncLog(); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("syncing what a former process wrote: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,178 @@
+package sqlite_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/sqlite"
+)
+
+// resolve finds that a batch was not written.
+func resolve(t *testing.T, d sqlstore.Driver) {
+	t.Helper()
+	if _, committed, err := d.Resolve(t.Context()); committed || err != nil {
+		t.Fatalf("the batch: committed %v, %v", committed, err)
+	}
+}
+
+// TestFailedSyncOfACommit: with a sync of a durable commit that fails the system may have thrown away
+// relaxed commits before it. So all of the log goes into the file before anything else counts,
+// also where another process relaxes.
+func TestFailedSyncOfACommit(t *testing.T) {
+	for name, fail := range map[string]func(t *testing.T, d *sqlite.Driver){
+		"batch": func(t *testing.T, d *sqlite.Driver) {
+			if _, err := d.Apply(t.Context(), []sqlstore.Txn{putIn("pods", "uncertain")}, time.Now()); !errors.Is(err, sqlstore.ErrUncertain) {
+				t.Fatalf("the batch gave %v", err)
+			}
+			resolve(t, d)
+		},
+		"trim": func(t *testing.T, d *sqlite.Driver) {
+			if _, err := d.Trim(t.Context(), 1, 10); !errors.Is(err, sqlstore.ErrUnavailable) {
+				t.Fatalf("trimming gave %v", err)
+			}
+		},
+		"retain": func(t *testing.T, d *sqlite.Driver) {
+			if _, err := d.Retain(t.Context(), sqlstore.Floors{Log: 1}); !errors.Is(err, sqlstore.ErrUnavailable) {
+				t.Fatalf("raising the floors gave %v", err)
+			}
+		},
+	} {
+		for _, other := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", relaxed by another: ", other), func(t *testing.T) {
+				f := relaxedFile(t)
+				relaxing := f.Open(t).(*sqlite.Driver)
+				d := relaxing
+				if other {
+					f.cfg.Relaxed = nil
+					d = f.Open(t).(*sqlite.Driver)
+				}
+				mustApply(t, relaxing, putIn("pods", "durable"))
+				mustApply(t, relaxing, putIn(leases, "relaxed"))
+				before := logSize(t, f)
+				d.FailCommit()
+				fail(t, d)
+				mustApply(t, d, putIn("pods", "next"))
+				if got := logSize(t, f); got >= before {
+					t.Fatalf("the log had %d bytes before the sync that failed, and has %d", before, got)
+				}
+				wantNames(t, d, "relaxed", "durable", "next")
+			})
+		}
+	}
+}
+
+// TestFailedSyncOfADurableCommit: where nothing is relaxed, all before it was synced, and the log is
+// left alone: another program may be about to copy it.
+func TestFailedSyncOfADurableCommit(t *testing.T) {
+	f := file{path: filepath.Join(t.TempDir(), "test.db"), cfg: sqlite.Config{NoCheckpoint: true}}
+	d := f.Open(t).(*sqlite.Driver)
+	mustApply(t, d, put("a", "a"))
+	before := logSize(t, f)
+	d.FailCommit()
+	if _, err := d.Apply(t.Context(), []sqlstore.Txn{put("b", "b")}, time.Now()); !errors.Is(err, sqlstore.ErrUncertain) {
+		t.Fatalf("the batch gave %v", err)
+	}
+	resolve(t, d)
+	mustApply(t, d, put("c", "c"))
+	if got := logSize(t, f); got <= before {
+		t.Fatalf("the log had %d bytes, and has %d", before, got)
+	}
+}
+
+// TestLogIsSyncedThroughOneFile: the system tells of what it could not write to files that were open then.
+func TestLogIsSyncedThroughOneFile(t *testing.T) {
+	f := relaxedFile(t)
+	d := f.Open(t).(*sqlite.Driver)
+	mustApply(t, d, putIn("pods", "a"))
+	mustApply(t, d, putIn(leases, "b"))
+	if err := os.Rename(f.path+"-wal", f.path+"-moved"); err != nil { // nobody can open it again
+		t.Fatal(err)
+	}
+	waitSynced(t, d)
+	if s := d.RelaxedStats(); s.Failures != 0 {
+		t.Errorf("%d syncs failed", s.Failures)
+	}
+	if err := os.Rename(f.path+"-moved", f.path+"-wal"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestKilledWithoutRelaxedCommits: a commit that a process had not synced when it was killed is shown by the
+// next one, which sees to it first that a power loss does not take it. Beside others it leaves
+// the log to them.
+func TestKilledWithoutRelaxedCommits(t *testing.T) {
+	f := file{path: filepath.Join(t.TempDir(), "test.db"), cfg: sqlite.Config{NoCheckpoint: true}}
+	d := f.Open(t)
+	mustApply(t, d, put("a", "a"))
+	left := afterKill(t, f, logSize(t, f))
+	left.cfg = sqlite.Config{}
+	again := left.Open(t)
+	if got := logSize(t, left); got != 0 {
+		t.Errorf("the log of the killed process has %d bytes", got)
+	}
+	wantNames(t, again, "a")
+	mustApply(t, again, put("b", "b"))
+	before := logSize(t, left)
+	left.Open(t)
+	if got := logSize(t, left); got < before {
+		t.Errorf("the log of a process that lives had %d bytes, and has %d", before, got)
+	}
+}
+
+// TestFailedSyncOfTheFile: the system may have thrown away what was copied into the file, and SQLite would not
+// copy it again. So the log is never begun anew, nor thrown away in the end, and has all of it for the next process.
+func TestFailedSyncOfTheFile(t *testing.T) {
+	f := file{path: filepath.Join(t.TempDir(), "test.db")}
+	opened, err := sqlite.Open(t.Context(), f.path, f.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := opened
+	disk, err := os.ReadFile(f.path) // and nothing that is copied into it from here on
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.SyncFileWith(func() error { return errors.New("the disk is broken") })
+	var names []string
+	value := `"` + string(bytes.Repeat([]byte("x"), 1<<20)) + `"`
+	for i := 0; i < 1000 && d.Kept() == nil; i++ {
+		name := fmt.Sprintf("%03d", i)
+		out, err := d.Apply(t.Context(), []sqlstore.Txn{put(name, value)}, time.Now())
+		if err == nil && out[0].Err == nil {
+			names = append(names, name)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	for range 2 {
+		if _, err := d.Apply(t.Context(), []sqlstore.Txn{put("late", "late")}, time.Now()); !errors.Is(err, sqlstore.ErrGone) && !errors.Is(err, sqlstore.ErrUncertain) {
+			t.Fatalf("a write behind a sync that failed gave %v", err)
+		}
+	}
+	if _, err := d.Trim(t.Context(), 1, 1); !errors.Is(err, sqlstore.ErrGone) {
+		t.Fatalf("trimming behind a sync that failed gave %v", err)
+	}
+	if err := d.Kept(); !errors.Is(err, sqlstore.ErrGone) {
+		t.Fatalf("the store is said to be kept: %v", err)
+	}
+	if row, err := d.Read(t.Context(), sqlstore.Key{Resource: "pods", Namespace: "default", Name: names[0]}, 0); err != nil || len(row.Value) != len(value) {
+		t.Fatalf("reading gave %d bytes, %v", len(row.Value), err)
+	}
+	if err := d.Close(); !errors.Is(err, sqlstore.ErrGone) {
+		t.Fatalf("the end gave %v", err)
+	}
+	after := afterKill(t, f, logSize(t, f))
+	if err := os.WriteFile(after.path, disk, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	again := after.Open(t)
+	rows, err := again.Scan(t.Context(), sqlstore.ScanRequest{Limit: 1001})
+	if err != nil || len(rows) < len(names) {
+		t.Fatalf("of %d rows %d are there: %v", len(names), len(rows), err)
+	}
+}
