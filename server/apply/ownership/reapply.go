@@ -121,8 +121,11 @@ func unshared(entries []metav1.ManagedFieldsEntry, own int, changes fieldset.Set
 	return nil
 }
 
-// maxPlainKey is how long a name may be for the reader of YAML, and a bit less.
-const maxPlainKey = 1000
+// What the reader of YAML takes for a name ends, with its colon, 1024 bytes after it began.
+const (
+	maxPlainKey = 1000 // bytes of a name, each of which may be written in six
+	maxBlanks   = 8    // blanks between it and its colon
+)
 
 // quickTree reads the body of an apply where it is JSON that the reader of YAML takes for
 // the same: printable ASCII without escapes of slashes or of what is not Latin, and numbers that are
@@ -131,12 +134,15 @@ func quickTree(codec jsoncodec.Codec, body []byte) (map[string]any, bool) {
 	if len(body) == 0 || body[0] != '{' || bytes.Contains(body, []byte(`\/`)) || bytes.Count(body, []byte(`\u`)) != bytes.Count(body, []byte(`\u00`)) {
 		return nil, false
 	}
-	broken := false // nothing but blanks since the last end of a line
+	broken, blanks := false, 0 // nothing but blanks since the last end of a line; how many blanks there were last
 	for _, c := range body {
-		if (c < 0x20 || c > 0x7e) && c != '\n' || broken && c == ':' {
-			return nil, false // to the reader of YAML a name and its colon stand on one line
+		if (c < 0x20 || c > 0x7e) && c != '\n' || (broken || blanks > maxBlanks) && c == ':' {
+			return nil, false // to the reader of YAML a name and its colon stand on one line, near each other
 		}
 		broken = c == '\n' || broken && c == ' '
+		if blanks++; c != ' ' {
+			blanks = 0
+		}
 	}
 	u := &unstructured.Unstructured{}
 	if !codec.DecodeClean(body, u) || !plainTree(u.Object) {
@@ -152,7 +158,7 @@ func plainTree(v any) bool {
 		return false
 	case map[string]any:
 		for k, item := range v {
-			if len(k) > maxPlainKey || !plainTree(item) {
+			if 6*len(k) > maxPlainKey || !plainTree(item) {
 				return false
 			}
 		}
