@@ -69,6 +69,16 @@ func TestPassed(t *testing.T) {
 	if d.Spec.Versions[0].Schema.OpenAPIV3Schema.Description = "another"; known(d) {
 		t.Error("another text is known")
 	}
+	for _, empty := range []string{"dependencies", "definitions", "patternProperties", "properties"} {
+		text := `{"type":"object","properties":{"in":{"type":"object","description":"` + empty + `"`
+		alone := len(validateDefinition(ctx, read(text+`,"`+empty+`":{}}}}`)))
+		if errs := validateDefinition(ctx, read(text+`}}}`)); len(errs) > 0 {
+			t.Fatal(errs)
+		}
+		if errs := validateDefinition(ctx, read(text+`,"`+empty+`":{}}}}`)); len(errs) != alone {
+			t.Errorf("empty %s: %d errors, and %v once the schema without has passed", empty, alone, errs)
+		}
+	}
 	set := operators.New(1)
 	for i := range 20 {
 		made, err := set.At(i)
