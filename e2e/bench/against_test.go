@@ -38,6 +38,8 @@ func TestNoTargets(t *testing.T) {
 		"http://a:1=hidden":                      "http://a:1: it is no URL",
 		"https://a:1/path=hidden":                "it is no URL",
 		"https://u:hidden@a:1":                   "it is no URL",
+		"https://u:hidden=x@a:1":                 "it is no URL",
+		"https://a:1=x,hidden":                   "it is no URL",
 		"a@https://a:1=hidden,a@https://b:1":     "another one of the name a",
 		"rowlock@https://a:1=hidden":             "another one of the name rowlock",
 		"https://a:1=" + path:                    "plugins and passwords are not used",
@@ -56,6 +58,13 @@ func TestSecretsAreNotRecorded(t *testing.T) {
 		{[]string{"--against=https://h:1=hidden"}, []string{"-against=https://h:1"}},
 		{[]string{"-store", "postgres://u:hidden@h/db"}, []string{"-store", "postgres://h/db"}},
 		{[]string{"-store=postgres://h/db?password=hidden"}, []string{"-store=postgres://h/db"}},
+		{[]string{"-store", "postgres://u:hidden=@h/db"}, []string{"-store", "postgres://h/db"}},
+		{[]string{"-store", "postgres://u:hidden,x@h/db"}, []string{"-store", "postgres://h/db"}},
+		{[]string{"-store", "postgres://u:hidden/x@h/db"}, []string{"-store", "postgres:"}},
+		{[]string{"-store", "postgres"}, []string{"-store", "postgres"}},
+		{[]string{"-store", "postgres:host=h password=hidden"}, []string{"-store", "postgres:"}},
+		{[]string{"-against", "a@https://u:hidden=x@h:1"}, []string{"-against", "a@"}},
+		{[]string{"-against", "https://g:2=x,hidden"}, []string{"-against", "https://g:2,(no URL)"}},
 		{[]string{"-record", "/home/hidden/out.json"}, []string{"-record", "out.json"}},
 	} {
 		got := withoutSecrets(c.args)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -56,7 +57,7 @@ func (e *env) begin(name string) {
 // folders of files: they say who the user is, and nothing of the run.
 func withoutSecrets(args []string) []string {
 	shown := map[string]func(string) string{
-		"against": bareURLs, "store": bareURLs, "record": filepath.Base, "seed": filepath.Base, "plots": filepath.Base, "profiles": filepath.Base,
+		"against": bareURLs, "store": bareURL, "record": filepath.Base, "seed": filepath.Base, "plots": filepath.Base, "profiles": filepath.Base,
 	}
 	out := slices.Clone(args)
 	for i, arg := range out {
@@ -73,19 +74,35 @@ func withoutSecrets(args []string) []string {
 	return out
 }
 
-// bareURLs are the entries of a list without credentials: what stands behind "=", and before
-// the "@" of an authority.
+// bareURLs are the entries of a list of [NAME@]URL[=CREDENTIAL] without credentials.
 func bareURLs(list string) string {
 	var kept []string
 	for _, entry := range strings.Split(list, ",") {
-		entry, _, _ = strings.Cut(entry, "=")
-		if scheme, rest, ok := strings.Cut(entry, "://"); ok {
-			authority, path, _ := strings.Cut(rest, "/")
-			entry = scheme + "://" + authority[strings.LastIndexByte(authority, '@')+1:] + "/" + path
+		name := named.FindString(entry)
+		at, credential, _ := strings.Cut(entry[len(name):], "=")
+		if strings.Contains(credential, "@") {
+			at = "" // it is a password, of which the URL has the rest
 		}
-		kept = append(kept, strings.TrimSuffix(entry, "/"))
+		kept = append(kept, name+bareURL(at))
 	}
 	return strings.Join(kept, ",")
+}
+
+// bareURL is where a URL leads to, without all that may be a credential: of what cannot be read for
+// certain, as of passwords that are not escaped, nothing is shown but the scheme.
+func bareURL(text string) string {
+	u, err := url.Parse(text)
+	if err == nil && u.Host != "" && !strings.ContainsAny(u.Host+u.Path, "@=,") {
+		return strings.TrimSuffix(u.Scheme+"://"+u.Host+u.Path, "/")
+	}
+	scheme, _, ok := strings.Cut(text, ":")
+	switch {
+	case ok:
+		return scheme + ":"
+	case text == "postgres" || text == "": // words of -store
+		return text
+	}
+	return "(no URL)"
 }
 
 // where adds what is known of the binary and the database at the end of a run only.
