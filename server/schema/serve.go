@@ -148,12 +148,18 @@ func (doc *document) serve(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", doc.modified, bytes.NewReader(body))
 }
 
-// servePieces writes a document of pieces. No more than one of them is unpacked at a time.
+// servePieces writes a document of pieces. No more than one of them is unpacked at a time, and
+// none twice: who asks for several ranges, each of which may lie in another piece than the one before,
+// is given all of the document.
 func (doc *document) servePieces(w http.ResponseWriter, r *http.Request) {
 	body := doc.pieces.plain
 	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		w.Header().Set("Content-Encoding", "gzip")
 		body = doc.pieces.gzip
+	}
+	if strings.Contains(r.Header.Get("Range"), ",") {
+		r = r.Clone(r.Context())
+		r.Header.Del("Range")
 	}
 	http.ServeContent(w, r, "", doc.modified, body())
 }
