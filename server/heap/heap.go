@@ -31,12 +31,13 @@ import (
 const (
 	look      = time.Second
 	busyFrom  = 2    // collections between two looks that mean load
-	busyTime  = 0.05 // seconds of processor time for collections that do
+	busyTime  = 0.05 // seconds of processor time that collections take of each second, which do
 	calmAfter = 30   // looks without load after which it has gone
 
-	tidyAfter = 3       // looks with next to nothing allocated after which garbage is collected
-	little    = 1 << 20 // bytes between two looks that are next to nothing
-	worth     = 8 << 20 // bytes of garbage, or of free memory, that are worth it
+	tidyAfter = 3        // looks with next to nothing allocated after which garbage is collected
+	little    = 1 << 20  // bytes between two looks that are next to nothing
+	worth     = 8 << 20  // bytes of garbage, or of free memory, that are worth it, a sixteenth of what lives,
+	worthAny  = 32 << 20 // or these, however much lives
 
 	leaveEvery = 15 // looks with next to nothing allocated between two times that pages are left
 
@@ -94,7 +95,7 @@ func measure() (u usage) {
 
 // reserve says whether collecting, and giving back what is free, is worth it.
 func (u usage) reserve() bool {
-	least := max(worth, u.live/16)
+	least := max(worth, min(u.live/16, worthAny))
 	return u.objects > u.live+least || u.free > least
 }
 
@@ -116,6 +117,7 @@ func Run(ctx context.Context) error {
 	defer tick.Stop()
 	calm := calmAfter
 	var t tidy
+	var load load
 	leaves := leaving{do: leaveProgram}
 	for {
 		want := Percent(u.live, u.scanned, calm < calmAfter)
@@ -133,8 +135,7 @@ func Run(ctx context.Context) error {
 		cycles, spent := u.collections-before.collections, u.spent-before.spent
 		before = u
 		calm = min(calm+1, calmAfter)
-		// Load that is felt at a roomy setting is load at a narrow one too.
-		if cycles >= busyFrom || spent >= busyTime || cycles > 0 && calm < calmAfter {
+		if load.felt(cycles, spent, calm < calmAfter) {
 			calm = 0
 		}
 		if t.due(u, cycles) {
@@ -144,6 +145,20 @@ func Run(ctx context.Context) error {
 		}
 		leaves.look(t.quiet)
 	}
+}
+
+// load tells when collections are so many, or take so much, that there is load. One of a large heap
+// takes long, however seldom it is: it is weighed by the time since the one before.
+type load struct{ since int }
+
+func (l *load) felt(cycles uint64, spent float64, still bool) bool {
+	if l.since = min(l.since+1, calmAfter); cycles == 0 {
+		return false
+	}
+	since := l.since
+	l.since = 0
+	// Load that is felt at a roomy setting is load at a narrow one too.
+	return cycles >= busyFrom || spent >= busyTime*float64(since) || still
 }
 
 // leaving gives back what of the program nobody needs: when the start is over, as far as can be

@@ -21,9 +21,47 @@ func TestTidyWhenNothingHappens(t *testing.T) {
 		{101 * mb, 102 * mb, 0, 0, false},
 		{101 * mb, 102 * mb, 60 * mb, 0, true}, // what was collected long ago is still held
 		{101 * mb, 102 * mb, 60 * mb, 1, false},
+		{2000 * mb, 2040 * mb, 0, 1, false}, // of much that lives, a sixteenth is much
+		{2000 * mb, 2040 * mb, 0, 0, false},
+		{2000 * mb, 2040 * mb, 0, 0, false},
+		{2000 * mb, 2040 * mb, 0, 0, true},
 	} {
 		if got := s.due(usage{live: look.live, objects: look.bytes, free: look.free}, look.cycles); got != look.want {
 			t.Errorf("look %d: %v", i, got)
 		}
+	}
+}
+
+// TestLoad: what a collection takes is load where there is one again soon, and not by itself.
+func TestLoad(t *testing.T) {
+	var l load
+	for i, look := range []struct {
+		cycles uint64
+		spent  float64
+		still  bool
+		want   bool
+	}{
+		{1, 0.06, false, true},
+		{0, 0, false, false},
+		{1, 0.06, false, false}, // two seconds later
+		{1, 0.06, false, true},
+		{1, 0.01, false, false},
+		{1, 0.01, true, true}, // there was load just now
+		{2, 0.01, false, true},
+		{0, 0, true, false},
+		{0, 0, true, false},
+		{0, 0, false, false},
+		{1, 0.19, false, false}, // a large heap, seldom
+		{1, 0.19, false, true},  // and often
+	} {
+		if got := l.felt(look.cycles, look.spent, look.still); got != look.want {
+			t.Errorf("look %d: %v", i, got)
+		}
+	}
+	for range 1000 {
+		l.felt(0, 0, false)
+	}
+	if !l.felt(1, 1.6, false) {
+		t.Error("however long nothing happened, what takes more than a second is load")
 	}
 }

@@ -3,8 +3,8 @@
 //
 // It holds what is needed to find objects, and decides nothing: whether an owner is there is
 // asked of the objects themselves, by whoever looks at one. An object that has no owners and
-// is nobody's owner is not in it. It promises: a dependent with one owner takes about a
-// hundred bytes, whatever is in it; and every change takes time in proportion to the
+// is nobody's owner is not in it. It promises: a dependent with one owner takes less
+// than a hundred bytes, whatever is in it; and every change takes time in proportion to the
 // references of that object, and to its dependents where these are to be looked at.
 //
 // A Graph is not safe for concurrent use.
@@ -105,19 +105,19 @@ type edge struct {
 type Graph struct {
 	nodes arena[node]
 	edges arena[edge]
-	byID  map[ID]uint32
+	byID  index
 }
 
 // New makes an empty graph.
-func New() *Graph { return &Graph{byID: map[ID]uint32{}} }
+func New() *Graph { return &Graph{byID: newIndex()} }
 
 // Len is how many objects and references there are.
 func (g *Graph) Len() (nodes, edges int) { return g.nodes.len(), g.edges.len() }
 
 // Find tells what is known of an object.
 func (g *Graph) Find(id ID) (Node, bool) {
-	i, ok := g.byID[id]
-	if !ok {
+	i := g.find(id)
+	if i == 0 {
 		return Node{}, false
 	}
 	n := g.nodes.at(i)
@@ -131,8 +131,8 @@ func (g *Graph) Find(id ID) (Node, bool) {
 // is to be looked at because of what changed. It says whether the object refers to owners
 // otherwise than before.
 func (g *Graph) Set(o *Object, look func(Look)) (changed bool) {
-	i, known := g.byID[o.ID]
-	if !known {
+	i := g.find(o.ID)
+	if i == 0 {
 		if len(o.Refs) == 0 && o.State == 0 {
 			return false
 		}
@@ -156,8 +156,8 @@ func (g *Graph) Set(o *Object, look func(Look)) (changed bool) {
 
 // Gone takes that an object is gone, from where it was, and calls look like Set.
 func (g *Graph) Gone(id ID, p *Place, look func(Look)) {
-	i, known := g.byID[id]
-	if !known {
+	i := g.find(id)
+	if i == 0 {
 		return
 	}
 	n := g.nodes.at(i)
@@ -171,7 +171,7 @@ func (g *Graph) Gone(id ID, p *Place, look func(Look)) {
 
 // Locate takes where an owner is that others refer to, if that is not known.
 func (g *Graph) Locate(id ID, p *Place) {
-	if i, ok := g.byID[id]; ok && !g.nodes.at(i).has(located) {
+	if i := g.find(id); i != 0 && !g.nodes.at(i).has(located) {
 		g.nodes.at(i).locate(p)
 		g.nodes.at(i).set(seen)
 	}
@@ -179,8 +179,8 @@ func (g *Graph) Locate(id ID, p *Place) {
 
 // Dependents calls fn with the dependents of an object until it says false.
 func (g *Graph) Dependents(id ID, fn func(id ID, state State) bool) {
-	i, ok := g.byID[id]
-	if !ok {
+	i := g.find(id)
+	if i == 0 {
 		return
 	}
 	for e := g.nodes.at(i).dependents; e != 0; e = g.edges.at(e).after {
@@ -250,8 +250,8 @@ func inOrder(refs []Ref) []Ref {
 
 // connect makes the edge of a reference.
 func (g *Graph) connect(dependent uint32, r Ref) uint32 {
-	owner, ok := g.byID[r.Owner]
-	if !ok {
+	owner := g.find(r.Owner)
+	if owner == 0 {
 		owner = g.add(r.Owner)
 	}
 	i := g.edges.take()
@@ -313,9 +313,12 @@ func (g *Graph) block(i uint32, blocks bool, look func(Look)) {
 func (g *Graph) add(id ID) uint32 {
 	i := g.nodes.take()
 	g.nodes.at(i).id = id
-	g.byID[id] = i
+	g.byID.add(i, &g.nodes)
 	return i
 }
+
+// find is the number of a node, or 0.
+func (g *Graph) find(id ID) uint32 { return g.byID.find(id, &g.nodes) }
 
 // drop forgets a node that nothing asks for.
 func (g *Graph) drop(i uint32) {
@@ -323,9 +326,9 @@ func (g *Graph) drop(i uint32) {
 	if n.owners != 0 || n.dependents != 0 || n.state() != 0 {
 		return
 	}
-	delete(g.byID, n.id)
+	g.byID.remove(i, &g.nodes)
 	g.nodes.give(i)
-	if len(g.byID) == 0 { // give back the memory of all
+	if g.nodes.len() == 0 { // give back the memory of all
 		*g = *New()
 	}
 }

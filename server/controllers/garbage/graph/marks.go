@@ -6,8 +6,7 @@ func (g *Graph) Hurry(id ID) { g.mark(id, hurried) }
 
 // Calm: see Hurry.
 func (g *Graph) Calm(id ID) (was bool) {
-	i, ok := g.byID[id]
-	if ok {
+	if i := g.find(id); i != 0 {
 		was = g.nodes.at(i).has(hurried)
 		g.nodes.at(i).clear(hurried)
 	}
@@ -18,7 +17,7 @@ func (g *Graph) Calm(id ID) (was bool) {
 func (g *Graph) Park(id ID) { g.mark(id, parked) }
 
 func (g *Graph) mark(id ID, flag uint8) {
-	if i, ok := g.byID[id]; ok {
+	if i := g.find(id); i != 0 {
 		g.nodes.at(i).set(flag)
 	}
 }

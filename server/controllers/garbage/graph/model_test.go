@@ -140,7 +140,7 @@ func check(t *testing.T, w *world, m model) {
 	}
 }
 
-// A dependent with one owner takes about a hundred bytes, and what is gone gives back all.
+// A dependent with one owner takes less than a hundred bytes, and what is gone gives back all.
 func TestMemory(t *testing.T) {
 	const many = 100_000
 	names := make([]string, many)
@@ -165,7 +165,7 @@ func TestMemory(t *testing.T) {
 	}
 	each := float64(size()-before) / many
 	t.Logf("%.0f bytes a dependent", each)
-	if each > 160 {
+	if each > 110 {
 		t.Errorf("%.0f bytes a dependent", each)
 	}
 	for _, name := range names {
