@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -118,7 +117,7 @@ func dial(c Config) (*grpc.ClientConn, error) {
 	}
 	r := manual.NewBuilderWithScheme("etcd")
 	r.InitialState(resolver.State{Addresses: addresses})
-	options := []grpc.DialOption{grpc.WithResolvers(r), grpc.WithTransportCredentials(creds), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)), grpc.WithNoProxy()}
+	options := []grpc.DialOption{grpc.WithResolvers(r), grpc.WithTransportCredentials(creds), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer), grpc.ForceCodec(codec{})), grpc.WithNoProxy()}
 	login := &login{user: c.User, password: c.Password}
 	if c.User != "" {
 		options = append(options, grpc.WithUnaryInterceptor(login.intercept))
@@ -134,8 +133,6 @@ type login struct {
 	mu    sync.Mutex
 	token string
 }
-
-const authenticate = "/etcdserverpb.Auth/Authenticate"
 
 func (l *login) intercept(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	for renewed := false; ; renewed = true {
@@ -156,10 +153,10 @@ func (l *login) get(ctx context.Context, conn *grpc.ClientConn, invoke grpc.Unar
 	if l.token != "" && !renew {
 		return l.token, nil
 	}
-	var answer etcdserverpb.AuthenticateResponse
-	if err := invoke(ctx, authenticate, &etcdserverpb.AuthenticateRequest{Name: l.user, Password: l.password}, &answer, conn); err != nil {
+	var answer loginAnswer
+	if err := invoke(ctx, authenticate, &loginRequest{name: l.user, password: l.password}, &answer, conn, grpc.ForceCodec(codec{})); err != nil {
 		return "", fmt.Errorf("as user %q of --etcd-user: %w", l.user, err)
 	}
-	l.token = answer.Token
+	l.token = answer.token
 	return l.token, nil
 }

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -31,8 +29,6 @@ const (
 // Live is a running etcd, read at the revision that it had when it was opened.
 type Live struct {
 	conn     *grpc.ClientConn
-	kv       etcdserverpb.KVClient
-	lease    etcdserverpb.LeaseClient
 	prefix   string
 	describe string
 	revision int64
@@ -48,30 +44,31 @@ func Open(ctx context.Context, c Config) (*Live, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Live{conn: conn, kv: etcdserverpb.NewKVClient(conn), lease: etcdserverpb.NewLeaseClient(conn), prefix: c.Prefix, describe: "etcd at " + strings.Join(c.Endpoints, ", ")}
+	l := &Live{conn: conn, prefix: c.Prefix, describe: "etcd at " + strings.Join(c.Endpoints, ", ")}
 	if l.prefix == "" {
 		l.prefix = "/registry/"
 	}
-	head, err := l.get(ctx, &etcdserverpb.RangeRequest{Key: []byte(l.prefix), RangeEnd: after(l.prefix), CountOnly: true})
+	head, err := l.get(ctx, &rangeRequest{key: []byte(l.prefix), end: after(l.prefix), countOnly: true})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("reading %s: %w", l.describe, err), l.Close())
 	}
-	l.revision, l.count = head.Header.GetRevision(), head.Count
+	l.revision, l.count = head.revision, head.count
 	return l, nil
 }
 
 // get asks for a range.
-func (l *Live) get(ctx context.Context, req *etcdserverpb.RangeRequest) (*etcdserverpb.RangeResponse, error) {
+func (l *Live) get(ctx context.Context, req *rangeRequest) (*rangeAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	answer, err := l.kv.Range(ctx, req, grpc.WaitForReady(true))
+	answer := &rangeAnswer{}
+	err := l.conn.Invoke(ctx, rangeMethod, req, answer, grpc.WaitForReady(true))
 	switch {
 	case err == nil:
-		if answer.Header == nil {
+		if !answer.headed {
 			return nil, errors.New("its answer has no revision")
 		}
 		return answer, nil
-	case errors.Is(rpctypes.Error(err), rpctypes.ErrCompacted):
+	case says(err, saysCompacted):
 		return nil, ErrCompacted
 	}
 	return nil, err
@@ -110,31 +107,31 @@ func (l *Live) Entries(ctx context.Context) iter.Seq2[foreign.Entry, error] {
 func (l *Live) entries(ctx context.Context, yield func(foreign.Entry) bool) error {
 	leases := make(map[int64]time.Time)
 	last, n := "", int64(0)
-	req := &etcdserverpb.RangeRequest{Key: []byte(l.prefix), RangeEnd: after(l.prefix), Revision: l.revision, Limit: 100}
+	req := &rangeRequest{key: []byte(l.prefix), end: after(l.prefix), revision: l.revision, limit: 100}
 	for {
 		page, tooLong, err := l.page(ctx, req)
 		if err != nil {
 			return err
 		}
 		size := 0
-		for _, kv := range page.Kvs {
-			key := string(kv.Key)
+		for _, kv := range page.kvs {
+			key := string(kv.key)
 			if key <= last || !strings.HasPrefix(key, l.prefix) {
 				return fmt.Errorf("it sends key %q, which was not asked for", foreign.Shown(key))
 			}
 			if n++; n > l.count {
 				return fmt.Errorf("it sends more than the %d keys that it says there are", l.count)
 			}
-			last, size = key, size+len(kv.Key)+len(kv.Value)
-			e := foreign.Entry{Key: key, Value: kv.Value, CreateRevision: kv.CreateRevision, ModRevision: kv.ModRevision}
-			if e.Unread = foreign.Check(key, int64(len(kv.Value))); e.Unread == nil && tooLong {
+			last, size = key, size+len(kv.key)+len(kv.value)
+			e := foreign.Entry{Key: key, Value: kv.value, CreateRevision: kv.created, ModRevision: kv.modified}
+			if e.Unread = foreign.Check(key, int64(len(kv.value))); e.Unread == nil && tooLong {
 				e.Unread = &foreign.KeyError{Key: key, Why: fmt.Sprintf("its value does not fit into an answer of %d bytes, and at most %d are read", maxAnswer, foreign.MaxValue)}
 			}
 			if e.Unread != nil {
 				e.Value = nil
 			}
-			if kv.Lease != 0 {
-				if e.ExpiresAt, err = l.end(ctx, leases, kv.Lease); err != nil {
+			if kv.leased != 0 {
+				if e.ExpiresAt, err = l.end(ctx, leases, kv.leased); err != nil {
 					return err
 				}
 			}
@@ -142,37 +139,37 @@ func (l *Live) entries(ctx context.Context, yield func(foreign.Entry) bool) erro
 				return nil
 			}
 		}
-		if !page.More || len(page.Kvs) == 0 {
+		if !page.more || len(page.kvs) == 0 {
 			if n != l.count {
 				return fmt.Errorf("it sends %d keys, and said that there are %d", n, l.count)
 			}
 			return nil
 		}
-		req.Key = append([]byte(last), 0)
+		req.key = append([]byte(last), 0)
 		if size < pageBytesAim/2 {
-			req.Limit = min(req.Limit*2, maxPage)
+			req.limit = min(req.limit*2, maxPage)
 		} else if size > pageBytesAim*2 {
-			req.Limit = max(req.Limit/2, 1)
+			req.limit = max(req.limit/2, 1)
 		}
 	}
 }
 
 // page asks for a page, and for a shorter one where that is longer than maxAnswer. tooLong
 // says that one key alone is: then the page has that without its value.
-func (l *Live) page(ctx context.Context, req *etcdserverpb.RangeRequest) (page *etcdserverpb.RangeResponse, tooLong bool, err error) {
+func (l *Live) page(ctx context.Context, req *rangeRequest) (page *rangeAnswer, tooLong bool, err error) {
 	for {
 		page, err = l.get(ctx, req)
-		if status.Code(err) != codes.ResourceExhausted || errors.Is(rpctypes.Error(err), rpctypes.ErrTooManyRequests) {
+		if status.Code(err) != codes.ResourceExhausted || says(err, saysTooManyRequests) {
 			return page, false, err
 		}
-		if req.Limit == 1 {
+		if req.limit == 1 {
 			break
 		}
-		req.Limit = max(req.Limit/4, 1)
+		req.limit = max(req.limit/4, 1)
 	}
-	name := &etcdserverpb.RangeRequest{Key: req.Key, RangeEnd: req.RangeEnd, Revision: req.Revision, Limit: 1, KeysOnly: true}
+	name := &rangeRequest{key: req.key, end: req.end, revision: req.revision, limit: 1, keysOnly: true}
 	if page, err = l.get(ctx, name); err != nil {
-		return nil, false, fmt.Errorf("the first key from %q on is longer than an answer of %d bytes: %w", foreign.Shown(string(req.Key)), maxAnswer, err)
+		return nil, false, fmt.Errorf("the first key from %q on is longer than an answer of %d bytes: %w", foreign.Shown(string(req.key)), maxAnswer, err)
 	}
 	return page, true, nil
 }
@@ -188,12 +185,13 @@ func (l *Live) end(ctx context.Context, known map[int64]time.Time, id int64) (ti
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	answer, err := l.lease.LeaseTimeToLive(ctx, &etcdserverpb.LeaseTimeToLiveRequest{ID: id}, grpc.WaitForReady(true))
-	if err != nil && !errors.Is(rpctypes.Error(err), rpctypes.ErrLeaseNotFound) {
+	answer := &leaseAnswer{}
+	err := l.conn.Invoke(ctx, leaseMethod, &leaseRequest{id: id}, answer, grpc.WaitForReady(true))
+	if err != nil && !says(err, saysNoLease) {
 		return time.Time{}, err
 	}
 	at := time.Now()
-	if seconds := answer.GetTTL(); err == nil && seconds > 0 && seconds < 1<<31 {
+	if seconds := answer.seconds; err == nil && seconds > 0 && seconds < 1<<31 {
 		at = at.Add(time.Duration(seconds) * time.Second)
 	}
 	known[id] = at

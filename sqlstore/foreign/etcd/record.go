@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"math"
 
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/rowlock/rowlock/sqlstore/foreign"
@@ -56,7 +55,7 @@ func readPlace(b []byte) (p place, deleted, ok bool) {
 
 // record is a decoder of records that uses its memory again.
 type record struct {
-	kv     mvccpb.KeyValue
+	kv     keyValue
 	unread error // why the value of the last was not read; nil: it was
 }
 
@@ -69,7 +68,7 @@ const (
 
 // read decodes the record at a place; what it returns is valid until the next call. A
 // value that is too long is left out: unread says so, with the key.
-func (r *record) read(at place, value []byte) (*mvccpb.KeyValue, error) {
+func (r *record) read(at place, value []byte) (*keyValue, error) {
 	whole, left := value, 0
 	if len(value) > foreign.MaxValue {
 		var err error
@@ -83,12 +82,10 @@ func (r *record) read(at place, value []byte) (*mvccpb.KeyValue, error) {
 			value, left = whole, 0
 		}
 	}
-	r.kv = mvccpb.KeyValue{Key: r.kv.Key[:0], Value: r.kv.Value[:0]}
-	if err := r.kv.Unmarshal(value); err != nil {
+	if err := r.kv.read(value); err != nil {
 		return nil, damaged("the record at revision %d does not decode: %v", at.main, err)
 	}
-	r.kv.XXX_unrecognized = nil
-	key := string(r.kv.Key)
+	key := string(r.kv.key)
 	r.unread = foreign.Check(key, int64(left))
 	return &r.kv, foreign.Check(key, 0)
 }

@@ -185,13 +185,13 @@ func (s *Snapshot) index(ctx context.Context) error {
 		}
 		last = at
 		if deleted {
-			s.newest.Delete(kv.Key)
+			s.newest.Delete(kv.key)
 			continue
 		}
-		if kv.ModRevision != at.main || kv.CreateRevision > kv.ModRevision || kv.CreateRevision < 0 {
-			return damaged("key %q says that it was written at revision %d, created at %d, and lies at %d", foreign.Shown(string(kv.Key)), kv.ModRevision, kv.CreateRevision, at.main)
+		if kv.modified != at.main || kv.created > kv.modified || kv.created < 0 {
+			return damaged("key %q says that it was written at revision %d, created at %d, and lies at %d", foreign.Shown(string(kv.key)), kv.modified, kv.created, at.main)
 		}
-		if err := s.newest.Set(kv.Key, at); err != nil {
+		if err := s.newest.Set(kv.key, at); err != nil {
 			return err
 		}
 	}
@@ -232,14 +232,14 @@ func (s *Snapshot) entry(bucket *bbolt.Bucket, r *record, key string) (foreign.E
 	if err != nil {
 		return foreign.Entry{}, err
 	}
-	if string(kv.Key) != key {
+	if string(kv.key) != key {
 		return foreign.Entry{}, damaged("it changed while it was read")
 	}
-	e := foreign.Entry{Key: key, Value: kv.Value, CreateRevision: kv.CreateRevision, ModRevision: kv.ModRevision}
+	e := foreign.Entry{Key: key, Value: kv.value, CreateRevision: kv.created, ModRevision: kv.modified}
 	if e.Unread = r.unread; e.Unread != nil {
 		e.Value = nil
 	}
-	if seconds := s.leases[kv.Lease]; kv.Lease != 0 && seconds > 0 {
+	if seconds := s.leases[kv.leased]; kv.leased != 0 && seconds > 0 {
 		e.ExpiresAt = s.opened.Add(time.Duration(seconds) * time.Second)
 	}
 	return e, nil

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
-	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	"github.com/rowlock/rowlock/sqlstore/archive"
 	"github.com/rowlock/rowlock/sqlstore/foreign"
@@ -102,14 +101,11 @@ func (s *SnapshotSink) Put(ctx context.Context, e foreign.Entry) error {
 	if e.ModRevision <= 0 || e.CreateRevision <= 0 || e.CreateRevision > e.ModRevision {
 		return &foreign.KeyError{Key: e.Key, Why: fmt.Sprintf("was created at revision %d and written at %d, which no key can be", e.CreateRevision, e.ModRevision)}
 	}
-	kv := mvccpb.KeyValue{Key: []byte(e.Key), Value: e.Value, CreateRevision: e.CreateRevision, ModRevision: e.ModRevision, Version: 1, Lease: s.lease(e.ExpiresAt)}
+	kv := keyValue{key: []byte(e.Key), value: e.Value, created: e.CreateRevision, modified: e.ModRevision, versions: 1, leased: s.lease(e.ExpiresAt)}
 	if e.ModRevision > e.CreateRevision {
-		kv.Version = 2 // how often it was written is not known
+		kv.versions = 2 // how often it was written is not known
 	}
-	value, err := kv.Marshal()
-	if err != nil {
-		return fmt.Errorf("key %q: %w", foreign.Shown(e.Key), err)
-	}
+	value := kv.append(nil)
 	at := place{main: e.ModRevision}
 	for s.keys.Get(at.bytes()) != nil {
 		at.sub++
