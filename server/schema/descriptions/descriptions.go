@@ -36,7 +36,11 @@ func Read() (*Library, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the API types: %w", err)
 	}
-	l := &Library{types: types, published: publishedDefinitions(), values: map[string]map[string]string{}}
+	return newLibrary(types, publishedDefinitions()), nil
+}
+
+func newLibrary(types map[string]reflect.Type, published map[string]described) *Library {
+	l := &Library{types: types, published: published, values: map[string]map[string]string{}}
 	for name, values := range ownValues {
 		l.values[name] = values
 	}
@@ -45,7 +49,7 @@ func Read() (*Library, error) {
 			l.readValues(t, d)
 		}
 	}
-	return l, nil
+	return l
 }
 
 // Name is what the library calls a type: its package's path, a dot, its own name.

@@ -2,9 +2,16 @@ package descriptions
 
 import (
 	"maps"
+	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/generated/openapi"
+	aggregator "k8s.io/kube-aggregator/pkg/generated/openapi"
+	"k8s.io/kube-openapi/pkg/common"
+	core "sigs.k8s.io/custom-metrics-apiserver/pkg/generated/openapi/core"
 )
 
 func read(t *testing.T) *Library {
@@ -14,6 +21,74 @@ func read(t *testing.T) *Library {
 		t.Fatal(err)
 	}
 	return l
+}
+
+// whole are all definitions of all publications.
+func whole() map[string]described {
+	return publishedBy(func(yield func(string, common.OpenAPIDefinition) bool) {
+		for _, publication := range []common.GetOpenAPIDefinitions{aggregator.GetOpenAPIDefinitions, apiextensions.GetOpenAPIDefinitions, core.GetOpenAPIDefinitions} {
+			for name, definition := range publication(noReference) {
+				if !yield(name, definition) {
+					return
+				}
+			}
+		}
+	})
+}
+
+// TestPartsAreEnough: what the parts of publications say of the types that documents show is what the
+// whole publications say of them, and would not be without any of the parts.
+func TestPartsAreEnough(t *testing.T) {
+	l, all := read(t), whole()
+	shown, err := os.ReadFile("../data/definitions.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	says := func(l *Library) map[string]string {
+		out := map[string]string{}
+		for line := range strings.Lines(string(shown)) {
+			name, _, _ := strings.Cut(line, "\t")
+			typ := l.types[name]
+			if typ == nil && name != "k8s.io/apimachinery/pkg/version.Info" { // which is of no kind
+				continue
+			}
+			out[name] = l.Type(name)
+			for i := 0; typ != nil && i < typ.NumField(); i++ {
+				field, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
+				out[name+" "+field] = l.Field(name, field, nil)
+			}
+			for field := range all[name].fields {
+				out[name+" "+field] = l.Field(name, field, nil)
+			}
+		}
+		for name, sentences := range l.values {
+			for value, sentence := range sentences {
+				out[name+" value "+value] = sentence
+			}
+		}
+		return out
+	}
+	want, got := says(newLibrary(l.types, all)), says(l)
+	for about := range want {
+		if got[about] != want[about] {
+			t.Errorf("%s: %q, the publications say %q", about, got[about], want[about])
+		}
+	}
+	for about := range got {
+		if _, ok := want[about]; !ok {
+			t.Errorf("%s: %q, of which the publications say nothing", about, got[about])
+		}
+	}
+	for _, p := range parts {
+		if !reflect.DeepEqual(l.published[p.name], all[p.name]) {
+			t.Errorf("%s is not what is published", p.name)
+		}
+		without := maps.Clone(l.published)
+		delete(without, p.name)
+		if maps.Equal(says(newLibrary(l.types, without)), got) {
+			t.Errorf("%s says nothing that nobody else says", p.name)
+		}
+	}
 }
 
 func TestSources(t *testing.T) {
@@ -58,6 +133,7 @@ func TestValues(t *testing.T) {
 // some backslashes.
 func TestPublicationsAreOfTheseTypes(t *testing.T) {
 	l, compared := read(t), 0
+	l.published = whole()
 	plain := func(s string) string { return strings.TrimSpace(strings.ReplaceAll(s, `\`, "")) }
 	for name, d := range l.published {
 		typ := l.types[name]
@@ -83,6 +159,7 @@ func TestPublicationsAreOfTheseTypes(t *testing.T) {
 // that are of nothing.
 func TestOwnWordsAreNeeded(t *testing.T) {
 	l := read(t)
+	l.published = whole()
 	for name := range ownTypes {
 		if l.published[name].text != "" || l.types[name] == nil || swaggerDoc(l.types[name])[""] != "" {
 			t.Errorf("%s", name)
