@@ -11,8 +11,6 @@ import (
 	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	discoveryv1beta1 "k8s.io/api/discovery/v1beta1"
 	extensionsv1beta1 "k8s.io/api/extensions/v1beta1"
-	flowcontrolv1beta1 "k8s.io/api/flowcontrol/v1beta1"
-	flowcontrolv1beta2 "k8s.io/api/flowcontrol/v1beta2"
 	networkingv1beta1 "k8s.io/api/networking/v1beta1"
 	nodev1alpha1 "k8s.io/api/node/v1alpha1"
 	rbacv1alpha1 "k8s.io/api/rbac/v1alpha1"
@@ -27,14 +25,16 @@ import (
 )
 
 // alike are the versions of the past whose messages are those of a version that is served:
-// fields of the same numbers, types and names. The Go types of those read them, so that
-// types of their own need not be linked (TestAlike compares both).
+// fields of the same numbers and types, and of the same names, or of names that convert.Raise gives them
+// anyway. The Go types of those read them, so that types of their own need not be linked (TestAlike compares both).
 var alike = map[schema.GroupVersion]schema.GroupVersion{
 	{Group: "apps", Version: "v1beta2"}:                         {Group: "apps", Version: "v1"},
 	{Group: "autoscaling", Version: "v2beta2"}:                  {Group: "autoscaling", Version: "v2"},
 	{Group: "batch", Version: "v1beta1"}:                        {Group: "batch", Version: "v1"},
 	{Group: "coordination.k8s.io", Version: "v1beta1"}:          {Group: "coordination.k8s.io", Version: "v1"},
 	{Group: "events.k8s.io", Version: "v1beta1"}:                {Group: "events.k8s.io", Version: "v1"},
+	{Group: "flowcontrol.apiserver.k8s.io", Version: "v1beta1"}: {Group: "flowcontrol.apiserver.k8s.io", Version: "v1"},
+	{Group: "flowcontrol.apiserver.k8s.io", Version: "v1beta2"}: {Group: "flowcontrol.apiserver.k8s.io", Version: "v1"},
 	{Group: "flowcontrol.apiserver.k8s.io", Version: "v1beta3"}: {Group: "flowcontrol.apiserver.k8s.io", Version: "v1"},
 	{Group: "node.k8s.io", Version: "v1beta1"}:                  {Group: "node.k8s.io", Version: "v1"},
 	{Group: "policy", Version: "v1beta1"}:                       {Group: "policy", Version: "v1"},
@@ -51,8 +51,7 @@ var past = sync.OnceValue(func() *runtime.Scheme {
 	for _, add := range []func(*runtime.Scheme) error{
 		admissionregistrationv1beta1.AddToScheme, appsv1beta1.AddToScheme,
 		autoscalingv2beta1.AddToScheme,
-		certificatesv1beta1.AddToScheme, discoveryv1beta1.AddToScheme, extensionsv1beta1.AddToScheme, flowcontrolv1beta1.AddToScheme,
-		flowcontrolv1beta2.AddToScheme, networkingv1beta1.AddToScheme,
+		certificatesv1beta1.AddToScheme, discoveryv1beta1.AddToScheme, extensionsv1beta1.AddToScheme, networkingv1beta1.AddToScheme,
 		nodev1alpha1.AddToScheme, rbacv1alpha1.AddToScheme,
 		storagev1alpha1.AddToScheme, storagev1beta1.AddToScheme,
 	} {

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	rbacv1beta1 "k8s.io/api/rbac/v1beta1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -54,7 +53,7 @@ var RoleBindingColumns = columns.Of(
 	func(b *rbacv1.RoleBinding, now time.Time) []any {
 		return bindingCells(&b.ObjectMeta, &b.RoleRef, b.Subjects, now)
 	},
-	bindingColumns("roleBinding", rbacv1beta1.RoleBinding{}.SwaggerDoc()["roleRef"])...,
+	bindingColumns("roleBinding", rbacv1.RoleBinding{}.SwaggerDoc()["roleRef"])...,
 )
 
 // ClusterRoleBindingColumns is the Table form of ClusterRoleBindings.
@@ -62,10 +61,13 @@ var ClusterRoleBindingColumns = columns.Of(
 	func(b *rbacv1.ClusterRoleBinding, now time.Time) []any {
 		return bindingCells(&b.ObjectMeta, &b.RoleRef, b.Subjects, now)
 	},
-	bindingColumns("clusterRoleBinding", rbacv1beta1.ClusterRoleBinding{}.SwaggerDoc()["roleRef"])...,
+	bindingColumns("clusterRoleBinding", rbacv1.ClusterRoleBinding{}.SwaggerDoc()["roleRef"])...,
 )
 
+// bindingColumns are those of bindings of a kind. A stock server shows what v1beta1 says of the role, which
+// v1 says with one sentence more.
 func bindingColumns(noun, role string) []columns.Column {
+	role = strings.TrimSuffix(role, " This field is immutable.")
 	return []columns.Column{
 		columns.Name(),
 		columns.Text("Role", role),
