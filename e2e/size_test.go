@@ -65,6 +65,7 @@ var unwanted = map[string]string{
 	"github.com/gogo/protobuf/protoc-gen-gogo/descriptor": "came with the messages of etcd",
 	"go.etcd.io/etcd/api/v3/etcdserverpb":                 "has a hundred messages; sqlstore/foreign/etcd reads the few that it asks for by itself",
 	"k8s.io/api/flowcontrol/v1beta2":                      "is read as v1; see server/transfer",
+	"k8s.io/api/extensions/v1beta1":                       "is read as apps/v1 and networking; see server/transfer",
 	"k8s.io/api/rbac/v1beta1":                             "is read as v1; see server/transfer",
 	"testing":                                             "is for tests",
 	"net/http/httptest":                                   "is for tests",

@@ -3,14 +3,13 @@ package transfer
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 
 	admissionregistrationv1beta1 "k8s.io/api/admissionregistration/v1beta1"
-	appsv1beta1 "k8s.io/api/apps/v1beta1"
 	autoscalingv2beta1 "k8s.io/api/autoscaling/v2beta1"
 	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	discoveryv1beta1 "k8s.io/api/discovery/v1beta1"
-	extensionsv1beta1 "k8s.io/api/extensions/v1beta1"
 	networkingv1beta1 "k8s.io/api/networking/v1beta1"
 	nodev1alpha1 "k8s.io/api/node/v1alpha1"
 	rbacv1alpha1 "k8s.io/api/rbac/v1alpha1"
@@ -28,6 +27,7 @@ import (
 // fields of the same numbers and types, and of the same names, or of names that convert.Raise gives them
 // anyway. The Go types of those read them, so that types of their own need not be linked (TestAlike compares both).
 var alike = map[schema.GroupVersion]schema.GroupVersion{
+	{Group: "apps", Version: "v1beta1"}:                         {Group: "apps", Version: "v1"}, // but for oldFields
 	{Group: "apps", Version: "v1beta2"}:                         {Group: "apps", Version: "v1"},
 	{Group: "autoscaling", Version: "v2beta2"}:                  {Group: "autoscaling", Version: "v2"},
 	{Group: "batch", Version: "v1beta1"}:                        {Group: "batch", Version: "v1"},
@@ -43,15 +43,33 @@ var alike = map[schema.GroupVersion]schema.GroupVersion{
 	{Group: "scheduling.k8s.io", Version: "v1beta1"}:            {Group: "scheduling.k8s.io", Version: "v1"},
 }
 
+// alikeKinds are the same for kinds that have moved to other groups.
+var alikeKinds = map[schema.GroupVersionKind]schema.GroupVersion{
+	{Group: "extensions", Version: "v1beta1", Kind: "DaemonSet"}:     {Group: "apps", Version: "v1"}, // but for oldFields
+	{Group: "extensions", Version: "v1beta1", Kind: "Deployment"}:    {Group: "apps", Version: "v1"}, // but for oldFields
+	{Group: "extensions", Version: "v1beta1", Kind: "ReplicaSet"}:    {Group: "apps", Version: "v1"},
+	{Group: "extensions", Version: "v1beta1", Kind: "NetworkPolicy"}: {Group: "networking.k8s.io", Version: "v1"},
+	{Group: "extensions", Version: "v1beta1", Kind: "Ingress"}:       {Group: "networking.k8s.io", Version: "v1beta1"},
+}
+
+// likeness is the kind whose Go type reads messages of a kind of the past; ok is false where it has its own.
+func likeness(kind schema.GroupVersionKind) (now schema.GroupVersionKind, ok bool) {
+	gv, ok := alikeKinds[kind]
+	if !ok {
+		gv, ok = alike[kind.GroupVersion()]
+	}
+	return gv.WithKind(kind.Kind), ok
+}
+
 // past knows the Go types of all other versions that are no longer served. Objects that
 // nobody wrote since an upgrade lie in them, and a stock server of release 1.32 still reads
 // them.
 var past = sync.OnceValue(func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		admissionregistrationv1beta1.AddToScheme, appsv1beta1.AddToScheme,
+		admissionregistrationv1beta1.AddToScheme,
 		autoscalingv2beta1.AddToScheme,
-		certificatesv1beta1.AddToScheme, discoveryv1beta1.AddToScheme, extensionsv1beta1.AddToScheme, networkingv1beta1.AddToScheme,
+		certificatesv1beta1.AddToScheme, discoveryv1beta1.AddToScheme, networkingv1beta1.AddToScheme,
 		nodev1alpha1.AddToScheme, rbacv1alpha1.AddToScheme,
 		storagev1alpha1.AddToScheme, storagev1beta1.AddToScheme,
 	} {
@@ -65,6 +83,7 @@ var past = sync.OnceValue(func() *runtime.Scheme {
 // raise makes the JSON of a version that can be served of a value in one that cannot any
 // more, and finds the resource of that, and the first fields that are lost.
 func (l *layout) raise(home *kinds.Resource, kind schema.GroupVersionKind, codec codecs.Codec, value []byte) (now []byte, to *kinds.Resource, unknown []string, err error) {
+	var old oldField
 	if isProtobuf(value) {
 		typed := l.ofPast(kind)
 		if typed == nil {
@@ -74,13 +93,19 @@ func (l *layout) raise(home *kinds.Resource, kind schema.GroupVersionKind, codec
 			return nil, nil, nil, err
 		}
 		typed.GetObjectKind().SetGroupVersionKind(kind)
+		message := value
 		if value, err = l.json.Encode(nil, typed); err != nil {
 			return nil, nil, nil, err
 		}
+		old = readOld(kind, message)
+		unknown = slices.DeleteFunc(unknown, func(u string) bool { return u == old.unknown })
 	}
 	var tree convert.Object
 	if _, err := l.json.Unmarshal(value, &tree, codecs.Ignore); err != nil {
 		return nil, nil, nil, err
+	}
+	if spec, ok := tree["spec"].(convert.Object); ok && old.value != nil {
+		spec[old.name] = old.value
 	}
 	raised, ok, err := convert.Raise(tree)
 	if err != nil {
@@ -106,11 +131,11 @@ func (l *layout) raise(home *kinds.Resource, kind schema.GroupVersionKind, codec
 // ofPast is an empty object that reads messages of a kind in a version of the past; nil
 // where none does.
 func (l *layout) ofPast(kind schema.GroupVersionKind) runtime.Object {
-	if now, ok := alike[kind.GroupVersion()]; ok {
-		if r := l.catalogue.LookupKind(now.WithKind(kind.Kind)); r != nil {
+	if now, ok := likeness(kind); ok {
+		if r := l.catalogue.LookupKind(now); r != nil {
 			return r.New()
 		}
-		return nil
+		kind = now
 	}
 	typed, err := past().New(kind)
 	if err != nil {

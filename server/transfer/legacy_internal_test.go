@@ -5,8 +5,11 @@ import (
 	"math/rand"
 	"testing"
 
+	appsv1beta1 "k8s.io/api/apps/v1beta1"
+	extensionsv1beta1 "k8s.io/api/extensions/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/sample"
@@ -18,13 +21,16 @@ func TestAlike(t *testing.T) {
 	l, types, random := newLayout(""), sample.Scheme(), rand.New(rand.NewSource(1))
 	read := map[string]bool{}
 	for _, kind := range sample.Kinds(types) {
-		now, ok := alike[kind.GroupVersion()]
-		served := l.catalogue.LookupKind(now.WithKind(kind.Kind))
+		now, ok := likeness(kind)
+		served := l.catalogue.LookupKind(now)
+		if kind.Kind == "Ingress" { // whose likeness is of the past, too
+			served = l.catalogue.LookupKind(now.GroupKind().WithVersion("v1"))
+		}
 		if !ok || served == nil {
 			continue
 		}
 		home := l.catalogue.ByStorage(served.Storage.Key)
-		read[kind.GroupVersion().String()] = true
+		read[kind.GroupVersion().String()], read[kind.String()] = true, true
 		for i := range 40 {
 			typed, err := types.New(kind)
 			if err != nil {
@@ -60,6 +66,39 @@ func TestAlike(t *testing.T) {
 	for gv := range alike {
 		if !read[gv.String()] {
 			t.Errorf("%s: no kind of it was read", gv)
+		}
+	}
+	for kind := range alikeKinds {
+		if !read[kind.String()] {
+			t.Errorf("%s was not read", kind)
+		}
+	}
+}
+
+// TestOldFields: what the Go type of apps/v1 does not have comes along, and is not said to be lost.
+func TestOldFields(t *testing.T) {
+	l := newLayout("")
+	for _, c := range []struct {
+		obj   runtime.Object
+		kind  schema.GroupVersionKind
+		holds string
+	}{
+		{&extensionsv1beta1.Deployment{Spec: extensionsv1beta1.DeploymentSpec{RollbackTo: &extensionsv1beta1.RollbackConfig{Revision: 7}}}, extensionsv1beta1.SchemeGroupVersion.WithKind("Deployment"), `"deprecated.deployment.rollback.to":"7"`},
+		{&appsv1beta1.Deployment{Spec: appsv1beta1.DeploymentSpec{RollbackTo: &appsv1beta1.RollbackConfig{}}}, appsv1beta1.SchemeGroupVersion.WithKind("Deployment"), `"deprecated.deployment.rollback.to":"0"`},
+		{&extensionsv1beta1.DaemonSet{Spec: extensionsv1beta1.DaemonSetSpec{TemplateGeneration: 1 << 40}}, extensionsv1beta1.SchemeGroupVersion.WithKind("DaemonSet"), `"deprecated.daemonset.template.generation":"1099511627776"`},
+	} {
+		c.obj.GetObjectKind().SetGroupVersionKind(c.kind)
+		message, err := l.protobuf.Encode(nil, c.obj)
+		if err != nil {
+			t.Fatal(err)
+		}
+		home := l.catalogue.LookupKind(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: c.kind.Kind})
+		got, unknown, err := l.decode(home, message)
+		if err != nil || len(unknown) > 0 || !bytes.Contains(mustEncode(t, l, got), []byte(c.holds)) {
+			t.Errorf("%s: %v, lost %q, no %s in %s", c.kind, err, unknown, c.holds, mustEncode(t, l, got))
+		}
+		for i := range message { // what is cut off anywhere is refused, or read without more of it
+			_, _, _ = l.decode(home, message[:i])
 		}
 	}
 }

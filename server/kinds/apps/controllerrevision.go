@@ -7,7 +7,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	appsv1beta1 "k8s.io/api/apps/v1beta1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -33,7 +32,7 @@ var ControllerRevision = kinds.Typed[*appsv1.ControllerRevision]{
 var ControllerRevisionColumns = columns.Of(controllerRevisionCells,
 	columns.Name(),
 	columns.Text("Controller", "Controller of the object"),
-	columns.Text("Revision", appsv1beta1.ControllerRevision{}.SwaggerDoc()["revision"]),
+	columns.Text("Revision", strings.Replace(appsv1.ControllerRevision{}.SwaggerDoc()["revision"], "Revision", "revision", 1)),
 	columns.Age(),
 )
 

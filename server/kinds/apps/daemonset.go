@@ -7,7 +7,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	extensionsv1beta1 "k8s.io/api/extensions/v1beta1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -57,14 +56,14 @@ func DaemonSetStatus(on kinds.Feature) kinds.Strategy {
 // DaemonSetColumns is their Table form.
 var DaemonSetColumns = columns.Of(daemonSetCells, append([]columns.Column{
 	columns.Name(),
-	columns.Number("Desired", extensionsv1beta1.DaemonSetStatus{}.SwaggerDoc()["desiredNumberScheduled"]),
-	columns.Number("Current", extensionsv1beta1.DaemonSetStatus{}.SwaggerDoc()["currentNumberScheduled"]),
-	columns.Number("Ready", extensionsv1beta1.DaemonSetStatus{}.SwaggerDoc()["numberReady"]),
-	columns.Number("Up-to-date", extensionsv1beta1.DaemonSetStatus{}.SwaggerDoc()["updatedNumberScheduled"]),
-	columns.Number("Available", extensionsv1beta1.DaemonSetStatus{}.SwaggerDoc()["numberAvailable"]),
+	columns.Number("Desired", appsv1.DaemonSetStatus{}.SwaggerDoc()["desiredNumberScheduled"]),
+	columns.Number("Current", appsv1.DaemonSetStatus{}.SwaggerDoc()["currentNumberScheduled"]),
+	columns.Number("Ready", firstReady(appsv1.DaemonSetStatus{}.SwaggerDoc()["numberReady"])),
+	columns.Number("Up-to-date", appsv1.DaemonSetStatus{}.SwaggerDoc()["updatedNumberScheduled"]),
+	columns.Number("Available", appsv1.DaemonSetStatus{}.SwaggerDoc()["numberAvailable"]),
 	columns.Text("Node Selector", corev1.PodSpec{}.SwaggerDoc()["nodeSelector"]),
 	columns.Age(),
-}, append(columns.Containers(), columns.Wide(columns.Text("Selector", extensionsv1beta1.DaemonSetSpec{}.SwaggerDoc()["selector"])))...)...)
+}, append(columns.Containers(), columns.Wide(columns.Text("Selector", firstSelector(appsv1.DaemonSetSpec{}.SwaggerDoc()["selector"], "If empty, defaulted to labels on Pod template. ", ""))))...)...)
 
 func daemonSetCells(d *appsv1.DaemonSet, now time.Time) []any {
 	names, images := columns.ContainerCells(d.Spec.Template.Spec.Containers)

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	extensionsv1beta1 "k8s.io/api/extensions/v1beta1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -57,10 +56,10 @@ var DeploymentScale = kinds.TypedScale[*appsv1.Deployment]{
 var DeploymentColumns = columns.Of(deploymentCells, append([]columns.Column{
 	columns.Name(),
 	columns.Text("Ready", "Number of the pod with ready state"),
-	columns.Text("Up-to-date", extensionsv1beta1.DeploymentStatus{}.SwaggerDoc()["updatedReplicas"]),
-	columns.Text("Available", extensionsv1beta1.DeploymentStatus{}.SwaggerDoc()["availableReplicas"]),
+	columns.Text("Up-to-date", appsv1.DeploymentStatus{}.SwaggerDoc()["updatedReplicas"]),
+	columns.Text("Available", appsv1.DeploymentStatus{}.SwaggerDoc()["availableReplicas"]),
 	columns.Age(),
-}, append(columns.Containers(), columns.Wide(columns.Text("Selector", extensionsv1beta1.DeploymentSpec{}.SwaggerDoc()["selector"])))...)...)
+}, append(columns.Containers(), columns.Wide(columns.Text("Selector", firstSelector(appsv1.DeploymentSpec{}.SwaggerDoc()["selector"], "", ""))))...)...)
 
 func deploymentCells(d *appsv1.Deployment, now time.Time) []any {
 	names, images := columns.ContainerCells(d.Spec.Template.Spec.Containers)

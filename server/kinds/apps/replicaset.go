@@ -1,10 +1,11 @@
 package apps
 
 import (
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	extensionsv1beta1 "k8s.io/api/extensions/v1beta1"
+	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -57,11 +58,11 @@ var ReplicaSetScale = kinds.TypedScale[*appsv1.ReplicaSet]{
 // ReplicaSetColumns is their Table form.
 var ReplicaSetColumns = columns.Of(replicaSetCells, append([]columns.Column{
 	columns.Name(),
-	columns.Number("Desired", extensionsv1beta1.ReplicaSetSpec{}.SwaggerDoc()["replicas"]),
-	columns.Number("Current", extensionsv1beta1.ReplicaSetStatus{}.SwaggerDoc()["replicas"]),
-	columns.Number("Ready", extensionsv1beta1.ReplicaSetStatus{}.SwaggerDoc()["readyReplicas"]),
+	columns.Number("Desired", appsv1.ReplicaSetSpec{}.SwaggerDoc()["replicas"]),
+	columns.Number("Current", appsv1.ReplicaSetStatus{}.SwaggerDoc()["replicas"]),
+	columns.Number("Ready", strings.Replace(corev1.ReplicationControllerStatus{}.SwaggerDoc()["readyReplicas"], "replication controller", "replica set", 1)),
 	columns.Age(),
-}, append(columns.Containers(), columns.Wide(columns.Text("Selector", extensionsv1beta1.ReplicaSetSpec{}.SwaggerDoc()["selector"])))...)...)
+}, append(columns.Containers(), columns.Wide(columns.Text("Selector", firstSelector(appsv1.ReplicaSetSpec{}.SwaggerDoc()["selector"], "", "If the selector is empty, it is defaulted to the labels present on the pod template. "))))...)...)
 
 func replicaSetCells(r *appsv1.ReplicaSet, now time.Time) []any {
 	names, images := columns.ContainerCells(r.Spec.Template.Spec.Containers)

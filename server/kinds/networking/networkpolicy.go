@@ -2,10 +2,10 @@ package networking
 
 import (
 	"reflect"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	extensionsv1beta1 "k8s.io/api/extensions/v1beta1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,13 +40,17 @@ var NetworkPolicy = kinds.Typed[*networkingv1.NetworkPolicy]{
 	UnconditionalUpdate: true,
 }.Strategy()
 
+// firstWords makes the words of extensions/v1beta1, which a stock server shows, of those of networking/v1
+// (TestFirstWords compares).
+var firstWords = strings.NewReplacer("podSelector selects", "Selects", ". The array", ".  The array", ". In this case", ".  In this case")
+
 // NetworkPolicyColumns is their Table form.
 var NetworkPolicyColumns = columns.Of(
 	func(n *networkingv1.NetworkPolicy, now time.Time) []any {
 		return []any{n.Name, metav1.FormatLabelSelector(&n.Spec.PodSelector), columns.Since(n.CreationTimestamp, now)}
 	},
 	columns.Name(),
-	columns.Text("Pod-Selector", extensionsv1beta1.NetworkPolicySpec{}.SwaggerDoc()["podSelector"]),
+	columns.Text("Pod-Selector", firstWords.Replace(networkingv1.NetworkPolicySpec{}.SwaggerDoc()["podSelector"])),
 	columns.Age(),
 )
 

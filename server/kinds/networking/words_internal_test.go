@@ -1,0 +1,15 @@
+package networking
+
+import (
+	"testing"
+
+	extensionsv1beta1 "k8s.io/api/extensions/v1beta1"
+)
+
+// TestFirstWords holds the words of the column of selectors to those of the version in which it was first shown.
+func TestFirstWords(t *testing.T) {
+	want := extensionsv1beta1.NetworkPolicySpec{}.SwaggerDoc()["podSelector"]
+	if got := NetworkPolicyColumns.Definitions[1].Description; got != want || want == "" {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
