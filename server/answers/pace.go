@@ -55,11 +55,14 @@ func (p *Pace) End() { p.place.Leave() }
 type paced struct {
 	io.Writer
 	Pace
+	gone bool // the client is
 }
 
 func (p *paced) Write(data []byte) (int, error) {
 	if err := p.Next(len(data)); err != nil {
 		return 0, err
 	}
-	return p.Writer.Write(data)
+	n, err := p.Writer.Write(data)
+	p.gone = err != nil
+	return n, err
 }

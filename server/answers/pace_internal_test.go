@@ -3,9 +3,15 @@ package answers
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/server/request"
 )
@@ -19,7 +25,7 @@ func TestPaced(t *testing.T) {
 	a := &Answers{Line: line}
 	scope := &request.Scope{}
 	writer := func(buf *bytes.Buffer) *paced {
-		return &paced{buf, Pace{line: a.Line, ctx: ctx, scope: scope, left: unpaced}}
+		return &paced{Writer: buf, Pace: Pace{line: a.Line, ctx: ctx, scope: scope, left: unpaced}}
 	}
 	var long, short bytes.Buffer
 	w := writer(&long)
@@ -58,3 +64,49 @@ func TestPaced(t *testing.T) {
 		all[i].Leave()
 	}
 }
+
+// TestBrokenOff: an answer that ends before it is whole does not end like one that is, unless there is
+// nobody to tell.
+func TestBrokenOff(t *testing.T) {
+	failure := errors.New("an item cannot be read any more")
+	for name, c := range map[string]struct {
+		fails, over, gone bool
+		want              any
+	}{
+		"whole":               {},
+		"an item that fails":  {fails: true, want: failure},
+		"the end of its time": {fails: true, over: true, want: http.ErrAbortHandler},
+		"nobody reads it":     {gone: true},
+	} {
+		for _, as := range []codecs.Form{{Type: codecs.YAML}, {Type: codecs.JSON, Pretty: true}} {
+			ctx, cancel := context.WithCancel(t.Context())
+			if c.over {
+				cancel()
+			}
+			a, w := &Answers{}, httptest.NewRecorder()
+			q := &Request{W: w, R: httptest.NewRequestWithContext(ctx, "GET", "/", nil), Scope: &request.Scope{}}
+			if c.gone {
+				q.W = leaving{w}
+			}
+			func() {
+				defer func() {
+					if reason := recover(); reason != c.want {
+						t.Errorf("%s, %s: %v, not %v", name, as.Type, reason, c.want)
+					}
+				}()
+				a.stream(q, as, http.StatusOK, func(w io.Writer) error {
+					if _, err := w.Write([]byte("[" + strings.Repeat("1,", 50_000) + "1]")); err != nil || !c.fails {
+						return err
+					}
+					return failure
+				})
+			}()
+			cancel()
+		}
+	}
+}
+
+// leaving is a client that goes.
+type leaving struct{ http.ResponseWriter }
+
+func (leaving) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }

@@ -112,19 +112,28 @@ func (a *Answers) write(q *Request, mediaType string, code int, data []byte) err
 }
 
 // stream answers with what fill writes: compressed where that pays, indented where that
-// is asked for, and in turns with the long answers of other users.
+// is asked for, and in turns with the long answers of other users. An answer that ends before it
+// is whole is broken off: in some forms a part of it looks like all of it.
 func (a *Answers) stream(q *Request, as codecs.Form, code int, fill func(io.Writer) error) {
 	q.Done()
 	q.W.Header().Set("Content-Type", as.Type)
 	body := framing.NewBody(q.W, q.R, code, a.Compress)
-	defer body.Close()
-	w := &paced{body, a.Pace(q)}
+	w := &paced{Writer: body, Pace: a.Pace(q)}
 	defer w.End()
+	var err error
 	if as.Type == codecs.JSON && as.Pretty {
-		_ = indented(w, fill)
-		return
+		err = indented(w, fill)
+	} else {
+		err = fill(w)
 	}
-	_ = fill(w) // an error means that the client has gone
+	switch {
+	case err == nil || w.gone:
+		_ = body.Close()
+	case q.R.Context().Err() != nil:
+		panic(http.ErrAbortHandler)
+	default:
+		panic(err) // which is logged
+	}
 }
 
 // indented writes the pretty form of the JSON that fill writes. It is made as it goes:
