@@ -67,7 +67,10 @@ func around(list []filters.Filter) filters.Filter {
 		for _, filter := range slices.Backward(list) {
 			next = filter(next)
 		}
-		return next
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			request.From(r.Context()).MustStay() // they may do something when it has been answered
+			next.ServeHTTP(w, r)
+		})
 	}
 }
 

@@ -90,20 +90,30 @@ func notifyTogether(watchers []*Watcher) (n int) {
 		defer g.RemoveWriter()
 	}
 	for n < len(watchers) && (n == 0 || g != nil && watchers[n].scope.Group == g) {
-		watchers[n].hooks.Load().notify()
+		(*watchers[n].hooks.Load()).Notify()
 		n++
 	}
 	return n
 }
 
-// hooks are called instead of a signal on Ready; see SetHooks.
-type hooks struct{ notify, wake func() }
+// Hooks are called instead of a signal on Ready: Notify by a goroutine that can do what there
+// is to be done, Wake by others, with locks held. Neither may wait for anything. Both may be
+// called after Stop; Notify is not called after Close of the cache.
+type Hooks interface {
+	Notify()
+	Wake()
+}
 
-// SetHooks sets what is called when Take may have something new, in place of signalling
-// Ready: notify by a goroutine that can do what there is to be done, wake by others, with
-// locks held. Neither may wait for anything. Both may be called after Stop; notify is not
-// called after Close of the cache.
-func (w *Watcher) SetHooks(notify, wake func()) { w.hooks.Store(&hooks{notify, wake}) }
+type hookFuncs struct{ notify, wake func() }
+
+func (h hookFuncs) Notify() { h.notify() }
+func (h hookFuncs) Wake()   { h.wake() }
+
+// HookFuncs are hooks of two functions.
+func HookFuncs(notify, wake func()) Hooks { return hookFuncs{notify, wake} }
+
+// SetHooks sets what is called when Take may have something new.
+func (w *Watcher) SetHooks(h Hooks) { w.hooks.Store(&h) }
 
 // InMemory says that Take has nothing to read that was kept elsewhere. It is for whoever
 // may call Take.

@@ -19,14 +19,14 @@ func TestCloseJoinsFanOut(t *testing.T) {
 	var running, notified atomic.Int64
 	w, _ := c.WatchNow("configmaps", cache.Scope{})
 	defer w.Stop()
-	w.SetHooks(func() {
+	w.SetHooks(cache.HookFuncs(func() {
 		running.Add(1)
 		defer running.Add(-1)
 		if notified.Add(1) == 1 {
 			close(begun)
 			<-release
 		}
-	}, func() {})
+	}, func() {}))
 	put(1)
 	<-begun
 	closed := make(chan struct{})

@@ -70,7 +70,7 @@ func (s *resource) newWatcher(scope Scope, after int64) *Watcher {
 // Wake signals Ready.
 func (w *Watcher) Wake() {
 	if h := w.hooks.Load(); h != nil {
-		h.wake()
+		(*h).Wake()
 		return
 	}
 	select {

@@ -40,7 +40,7 @@ type Watcher struct {
 
 	ready chan struct{}
 	state atomic.Uint32
-	hooks atomic.Pointer[hooks] // of SetHooks
+	hooks atomic.Pointer[Hooks] // of SetHooks
 
 	mu    sync.Mutex
 	queue []Delivery

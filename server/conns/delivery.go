@@ -33,6 +33,12 @@ type Stream interface {
 	// client has gone it notices that as well: then it fails, and the request's context
 	// ends.
 	Wait(until time.Time) error
+	// Outlive has the answer go on after its handler has returned, or says that it cannot.
+	// The request's context then ends when the client has gone, or wants no more, and Over
+	// must be called, once, when Close has been and all is done that the request's end asks
+	// for: nothing else of it is waited for. Wait is not called any more.
+	Outlive() bool
+	Over()
 	// Wake ends Wait, or the next one. Anybody may call it, at any time.
 	Wake()
 }
@@ -247,6 +253,12 @@ func (g *guarded) Wait(until time.Time) (err error) {
 	defer g.caught(&err)
 	return g.stream.Wait(until)
 }
+
+func (g *guarded) Outlive() bool {
+	return !g.broken.Load() && g.stream.Outlive()
+}
+
+func (g *guarded) Over() { g.stream.Over() }
 
 func (g *guarded) Wake() {
 	var err error

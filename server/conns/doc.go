@@ -7,7 +7,9 @@
 //
 // Second, watches leave packages net/http and http2, which take more memory and time for
 // them than they need. Over HTTP/1.1 their connections are hijacked; over HTTP/2 their
-// data frames are put between those of package http2. Both are a Stream. A Delivery
+// data frames are put between those of package http2. Both are a Stream, and can go on when
+// their handler has returned (outlive.go): package http2 then takes the stream for ended, and
+// the frame that says so does not leave; one handler of the connection stays for all. A Delivery
 // decides for the whole server whether that is done, tries it before clients come, and
 // goes back to the standard packages for good when it fails.
 //
@@ -37,15 +39,16 @@
 //
 // Locks, in the order in which they are taken: coalescer.mu of an HTTP2Conn (its tracker
 // and partial frame are guarded by it), shorts.mu, then flowControl.mu or frameQueue.mu,
-// which are never held together, then the lock of tls.Conn, then coalescer.mu of a
+// which are never held together, outlivers.mu before flowControl.mu, then the lock of tls.Conn, then coalescer.mu of a
 // recordConn or sendQueue.mu. Hijacker.mu, http1Stream.mu and shortAnswer.mu are held alone.
 // TryWrite over HTTP/2 takes coalescer.mu only if nobody has it: whoever has it sends what
 // was queued meanwhile.
 //
 // Goroutines: Hijacker has one for each request that may be a watch over HTTP/1.1, and
-// Close waits for them; an HTTP2Conn has one for each short request, and one in its sendQueue
+// Close waits for them, and for one that reads what the client sends while an answer goes on
+// without its handler; an HTTP2Conn has one for each short request, and one in its sendQueue
 // if its client is slow, which ends with the client's time or the connection. ServeHTTP2
-// waits for both. The timer of shorts ends with the connection, and those of
+// waits for both, and for all answers that go on without their handlers. The timer of shorts ends with the connection, and those of
 // a coalescer run once. SelfTest waits for all that it starts, but for some seconds only: a
 // direct way that hangs is left behind, once in the life of a server.
 //

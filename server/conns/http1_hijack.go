@@ -53,8 +53,7 @@ func (h *Hijacker) begin() bool {
 
 // mayBeWatch says whether a request looks like a watch whose connection can be hijacked.
 func mayBeWatch(r *http.Request) bool {
-	return r.ProtoMajor == 1 && r.ProtoMinor == 1 && r.Method == http.MethodGet && r.Body == http.NoBody && !r.Close &&
-		(strings.Contains(r.URL.RawQuery, "watch=") || strings.Contains(r.URL.Path, "/watch/")) &&
+	return r.ProtoMajor == 1 && r.ProtoMinor == 1 && r.Body == http.NoBody && !r.Close && looksLikeWatch(r) &&
 		r.Header["Upgrade"] == nil && isHTTP1(r.Context())
 }
 
@@ -70,6 +69,10 @@ func (h *Hijacker) serve(next http.Handler, w http.ResponseWriter, r *http.Reque
 		defer h.wg.Done()
 		defer func() {
 			p := recover()
+			if p == nil && hw.outlives() {
+				h.wg.Go(hw.attend) // with as little stack as that takes
+				return
+			}
 			cancel()
 			hw.end(p != nil)
 			ended <- p
@@ -167,6 +170,16 @@ func (h *Hijacker) forget(t *tls.Conn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.open, t)
+}
+
+// outlives says that the answer goes on although the handler has returned.
+func (w *hijackable) outlives() bool { return w.stream != nil && w.stream.over != nil }
+
+// attend waits until that answer has ended.
+func (w *hijackable) attend() {
+	w.stream.attend()
+	w.cancel()
+	w.end(false)
 }
 
 // end gives a hijacked connection back, or closes it.

@@ -19,7 +19,10 @@ type http1Stream struct {
 
 	mu     sync.Mutex
 	woken  bool
-	closed bool // Wake does nothing any more
+	closed bool          // Wake does nothing any more
+	hushed bool          // hush was called
+	quiet  chan struct{} // closed when listen has returned; nil: it was not called
+	over   chan struct{} // closed by Over; nil: the answer does not go on without its handler
 
 	last  bool     // the connection can serve no further request; used by the handler alone
 	early [16]byte // what a client sends before the answer has ended is read into this
@@ -62,6 +65,9 @@ func (s *http1Stream) Close(complete bool) {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
+	if s.over != nil {
+		s.hush()
+	}
 	if complete {
 		_, _ = s.tls.Write([]byte("0" + crlf + crlf)) // flush returns the error again
 	}
@@ -109,6 +115,58 @@ func (s *http1Stream) beginWait(until time.Time) (woken bool) {
 		_ = s.below.Conn.SetReadDeadline(until) // a closed connection says so when it is read
 	}
 	return woken
+}
+
+// Outlive implements Stream. A goroutine of Hijacker then does nothing but read.
+func (s *http1Stream) Outlive() bool {
+	s.over = make(chan struct{})
+	return true
+}
+
+// Over implements Stream.
+func (s *http1Stream) Over() { close(s.over) }
+
+// attend notices the end of the client until the answer ends, and waits until it is over.
+// What the client says meanwhile nobody will look at.
+func (s *http1Stream) attend() {
+	spoke, lost := s.listen()
+	if lost {
+		s.gone()
+	}
+	<-s.over
+	s.last = s.last || spoke || lost
+}
+
+// listen reads until hush is called, or the client has gone.
+func (s *http1Stream) listen() (spoke, lost bool) {
+	s.mu.Lock()
+	if s.hushed {
+		s.mu.Unlock()
+		return false, false
+	}
+	s.quiet = make(chan struct{})
+	defer close(s.quiet)
+	s.mu.Unlock()
+	for {
+		_, err := s.tls.Read(s.early[:])
+		if err != nil {
+			return spoke, !errors.Is(err, os.ErrDeadlineExceeded)
+		}
+		spoke = true
+	}
+}
+
+// hush stops listen: what the client sends when it has the end of the answer is its next
+// request.
+func (s *http1Stream) hush() {
+	s.mu.Lock()
+	s.hushed = true
+	quiet := s.quiet
+	s.mu.Unlock()
+	if quiet != nil {
+		_ = s.below.Conn.SetReadDeadline(time.Unix(1, 0)) // it has passed; a closed connection says so when it is read
+		<-quiet
+	}
 }
 
 func (s *http1Stream) Wake() {

@@ -1,6 +1,7 @@
 package conns
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -26,6 +27,8 @@ type HTTP2Conn struct {
 	parting  parting
 	shorts   *shorts // nil: package http2 serves all requests
 
+	outlivers outlivers
+
 	coalescer coalescer
 	waits     bool           // whoever writes waits for the client; guarded by coalescer.mu, as the next two
 	tracker   frameTracker   // of what package http2 writes
@@ -38,6 +41,9 @@ type HTTP2Conn struct {
 	writers atomic.Int32  // that were added and not removed yet
 	ready   chan struct{} // signalled when the last of them is removed
 }
+
+// usualStreams is how many streams package http2 serves at once unless it is told.
+const usualStreams = 250
 
 // lastID numbers connections.
 var lastID atomic.Uint64
@@ -63,7 +69,8 @@ func ServeHTTP2(hs *http.Server, h2 *http2.Server, d *Delivery, short Short) err
 		c.reader.shorts = c.shorts
 		defer c.queue.join() // the connection is closed by then
 		defer c.shorts.finish()
-		h2.ServeConn(c, &http2.ServeConnOpts{Handler: roomy(h), BaseConfig: hs, Context: context.WithValue(ctx, connKey{}, Conn(c))})
+		defer c.outlivers.end()
+		h2.ServeConn(c, &http2.ServeConnOpts{Handler: c.outliving(roomy(h)), BaseConfig: hs, Context: context.WithValue(ctx, connKey{}, Conn(c))})
 	}
 	return nil
 }
@@ -79,6 +86,7 @@ func newHTTP2Conn(t *tls.Conn, streams uint32, d *Delivery) *HTTP2Conn {
 	c.coalescer.out, c.coalescer.limit, c.coalescer.expired = c.send, r.coalescer.limit, func() { c.sendQueued(true) }
 	c.coalescer.err = r.useQueue(c.queue)
 	c.flow.init(streams, d.Direct(), func() { _ = t.SetReadDeadline(time.Unix(1, 0)) }) // it has passed, so that Read returns
+	c.outlivers.most = cmp.Or(int(streams), usualStreams)
 	c.reader.left, c.reader.parting = len(http2.ClientPreface), &c.parting
 	return c
 }

@@ -36,12 +36,13 @@ type flowControl struct {
 	unsent   map[uint32]int64          // streams that nothing was sent to, and by how much their windows have grown
 	searches map[*http2Stream]struct{} // streams whose tokens are under way
 	streams  map[uint32]*http2Stream   // that were taken over
+	unended  map[uint32]bool           // that go on although package http2 is to end them; whether it is about to
 	waiting  int                       // of streams, for a window
 	ignored  int                       // streams that were begun after the connection had been told to go away
 	shrunk   bool                      // the client has made initial less once
 
 	unsentMax int          // how many unsent streams there may be
-	tokens    atomic.Int32 // how many searches there are
+	tokens    atomic.Int32 // how many searches there are, and how many streams are about to be ended unseen
 	goneAway  atomic.Bool  // the client has been told to go away
 	allowance atomic.Int64 // frames that the client may send because of what it was sent
 }
@@ -222,5 +223,8 @@ func (f *flowControl) end(id uint32) {
 		delete(f.streams, id)
 		s.ended = true
 		s.signal()
+		if s.gone != nil {
+			s.gone()
+		}
 	}
 }

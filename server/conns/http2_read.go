@@ -123,6 +123,9 @@ func (r *frameReader) inspect(f *flowControl) error {
 		}
 	case kind == resetFrame:
 		f.reset(id)
+		if f.goesOn(id) {
+			r.ready = 0
+		}
 		if r.shorts != nil {
 			if r.shorts.reset(id); r.shorts.foreign(id) && id <= f.latest() {
 				r.ready = 0
@@ -134,7 +137,7 @@ func (r *frameReader) inspect(f *flowControl) error {
 			return nil // package http2 answers that with an error
 		}
 		n = uint32(f.updated(id, int64(n)))
-		if n == 0 || r.shorts != nil && r.shorts.foreign(id) && id <= f.latest() {
+		if n == 0 || f.goesOn(id) || r.shorts != nil && r.shorts.foreign(id) && id <= f.latest() {
 			r.ready = 0
 		}
 		binary.BigEndian.PutUint32(payload, n)

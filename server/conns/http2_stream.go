@@ -47,6 +47,7 @@ type http2Stream struct {
 	cut    bool  // the token may have been cut into parts that are too small
 	window int64 // of the stream
 	ended  bool
+	gone   context.CancelFunc // called when it ends, once it goes on without its handler
 }
 
 // takeOver is an Opener's work. w is package http2's.
@@ -149,6 +150,10 @@ func (s *http2Stream) Flush() (err error) {
 // Close lets package http2 end the stream when the handler returns. An answer that is not
 // whole must be reset first: package http2 would end it as if nothing were missing.
 func (s *http2Stream) Close(complete bool) {
+	if s.gone != nil {
+		s.closeOutliving(complete)
+		return
+	}
 	defer s.conn.flow.remove(s)
 	if complete && s.Flush() == nil || s.conn.queue.broken() {
 		return

@@ -34,6 +34,7 @@ type peer struct {
 	streams map[uint32]*peerStream
 	next    uint32
 	err     error
+	stays   bool // also when it is told to go away
 }
 
 type peerStream struct {
@@ -159,6 +160,9 @@ func (p *peer) take(f http2.Frame) error {
 			s.reset = &code
 		}
 	case *http2.GoAwayFrame:
+		if p.stays && f.ErrCode == http2.ErrCodeNo {
+			return nil
+		}
 		return fmt.Errorf("told to go away: %s %s", f.ErrCode, f.DebugData())
 	}
 	return nil

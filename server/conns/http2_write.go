@@ -83,7 +83,7 @@ func (c *HTTP2Conn) trackHead() {
 	case continuationFrame:
 		t.headers = !h.has(endHeaders)
 	case resetFrame:
-		c.flow.reset(h.stream())
+		c.flow.endedByHTTP2(h.stream())
 	case goAwayFrame:
 		c.flow.goneAway.Store(true)
 	}
@@ -120,6 +120,11 @@ func (c *HTTP2Conn) removeTokens(p []byte) []byte {
 		}
 		end := at + frameHead + h.length()
 		if mayCarryToken(&h) {
+			if c.flow.seesEnd(&h) {
+				out = append(out, p[from:at]...)
+				from, at = end, end
+				continue
+			}
 			is, whole := c.flow.matchToken(h.stream(), p[at+frameHead:end])
 			if whole != nil {
 				c.shown = append(c.shown, whole)

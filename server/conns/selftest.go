@@ -113,24 +113,42 @@ func (t *trial) answer(d *Delivery, w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, trialWhole) // the client sees what it gets
 		return
 	}
-	if err := answerDirectly(d, w, r); err != nil {
-		t.mu.Lock()
-		defer t.mu.Unlock()
+	s, err := openDirectly(d, w, r)
+	switch {
+	case err != nil:
+		t.note(err)
+	case s.Outlive():
+		t.running.Go(func() { // it ends with its connection
+			t.note(answerDirectly(s))
+			s.Over()
+		})
+	default:
+		t.note(answerDirectly(s))
+	}
+}
+
+// note keeps the first error of the handler.
+func (t *trial) note(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.err == nil {
 		t.err = err
 	}
 }
 
-func answerDirectly(d *Delivery, w http.ResponseWriter, r *http.Request) error {
+func openDirectly(d *Delivery, w http.ResponseWriter, r *http.Request) (Stream, error) {
 	if err := http.NewResponseController(w).Flush(); err != nil {
-		return err
+		return nil, err
 	}
 	s, err := d.Open(r.Context(), w)
-	if err != nil {
-		return err
+	if err == nil && s == nil {
+		err = errors.New("the answer was not taken over")
 	}
-	if s == nil {
-		return errors.New("the answer was not taken over")
-	}
+	return s, err
+}
+
+// answerDirectly sends the parts, which may be when the handler has returned.
+func answerDirectly(s Stream) (err error) {
 	for _, part := range trialParts {
 		b := append(make([]byte, Headroom), part...)
 		if _, err = s.TryWrite(&b); err == nil {

@@ -102,6 +102,10 @@ func Audit(a *audit.Auditor, decode Decode, log *slog.Logger) Filter {
 			s.Audit = t
 			rec := recorderOf(w)
 			defer func() {
+				if s.Outlives() {
+					t.outlive(rec)
+					return
+				}
 				p := recover()
 				if t.record == nil {
 					t.unknown(r, rec.Code)
@@ -115,6 +119,14 @@ func Audit(a *audit.Auditor, decode Decode, log *slog.Logger) Filter {
 			next.ServeHTTP(w, r)
 		})
 	}
+}
+
+// outlive has the end of an answer recorded that goes on without its handler.
+func (t *trail) outlive(rec *Recorder) {
+	if t.record.Level() == audit.None {
+		return
+	}
+	t.scope.AtEnd(func() { t.end(nil, rec.Code, t.scope.Panicked()) })
 }
 
 // unknown records a request from nobody that is known.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"sync"
 	"time"
@@ -163,36 +162,3 @@ func (w *timely) Write(b []byte) (int, error) {
 
 // Unwrap serves http.ResponseController.
 func (w *timely) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// EndWith ends long-running requests when ctx does: a server that drains lets
-// watches finish what they are sending, and no more. They end at some moment of
-// the time that grace gives, so that their clients do not all come back at once.
-func EndWith(end context.Context, grace time.Duration) Filter {
-	return func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if !LongRunning(request.From(r.Context()).Info) {
-				next.ServeHTTP(w, r)
-				return
-			}
-			r, cancel := endingWith(end, grace, r)
-			defer cancel()
-			next.ServeHTTP(w, r)
-		})
-	}
-}
-
-// endingWith is a request whose context ends with another one. cancel frees what that costs.
-func endingWith(end context.Context, grace time.Duration, r *http.Request) (_ *http.Request, cancel func()) {
-	ctx, stop := context.WithCancel(r.Context())
-	unlink := context.AfterFunc(end, func() {
-		if grace > 0 {
-			time.AfterFunc(rand.N(grace), stop)
-			return
-		}
-		stop()
-	})
-	return r.WithContext(ctx), func() {
-		unlink()
-		stop()
-	}
-}

@@ -96,7 +96,7 @@ func (f *InFlight) Filter(next http.Handler) http.Handler {
 			return
 		}
 		if open := f.acquireLongRunning(w, r); open != nil {
-			defer open.release()
+			defer open.returned()
 			next.ServeHTTP(w, r)
 		}
 	})

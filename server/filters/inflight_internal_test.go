@@ -397,3 +397,29 @@ func TestShortAnswers(t *testing.T) {
 		t.Errorf("%d turns after a short answer", n)
 	}
 }
+
+// TestOutlivingIsCounted: a watch that goes on without its handler counts until it ends.
+func TestOutlivingIsCounted(t *testing.T) {
+	f := newLimited(Limits{Watches: 4, UserWatches: 1})
+	var scope *request.Scope
+	begin := func() int {
+		w := httptest.NewRecorder()
+		<-f.start(context.Background(), "mallory", "GET", "/api/v1/pods?watch=1", nil, w, func(_ http.ResponseWriter, r *http.Request) {
+			scope = request.From(r.Context())
+			scope.Outlive(func(any) {})
+		})
+		return w.Code
+	}
+	for range 3 {
+		if code := begin(); code != 200 {
+			t.Fatal(code)
+		}
+		if code := begin(); code != 429 {
+			t.Errorf("one too many: %d", code)
+		}
+		scope.Ended(nil)
+		if f.watches.open != 0 || len(f.watches.users) != 0 {
+			t.Error("something is left")
+		}
+	}
+}

@@ -80,6 +80,15 @@ type openRequest struct {
 	scope   *request.Scope
 }
 
+// returned releases a request whose handler has returned, or has that done at its end.
+func (o *openRequest) returned() {
+	if o.scope.Outlives() {
+		o.scope.AtEnd(o.release)
+		return
+	}
+	o.release()
+}
+
 func (o *openRequest) release() {
 	o.scope.Begun()
 	o.counted.release()

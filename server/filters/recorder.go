@@ -11,10 +11,12 @@ import (
 	"time"
 
 	"github.com/rowlock/rowlock/server/conns"
+	"github.com/rowlock/rowlock/server/request"
 )
 
 // Filter wraps a handler. The function that it returns stays on the stack of every open
-// watch. To keep its frame small, what it does before and after calling the next handler
+// watch whose handler stays. What is to be done when the request has ended goes to
+// request.Scope.AtEnd where the answer goes on without it. To keep its frame small, what it does before and after calling the next handler
 // belongs into functions of its own.
 type Filter func(http.Handler) http.Handler
 
@@ -25,7 +27,8 @@ type Recorder struct {
 	Code  int // 0 until the header is written
 	Bytes int64
 
-	conn  conns.Conn // nil in tests
+	scope *request.Scope // nil in tests, as conn is
+	conn  conns.Conn
 	http2 bool
 	whole bool  // conn has been told that the answer is
 	body  *sent // the client's; nil: none, or not over HTTP/1
@@ -45,6 +48,21 @@ const (
 	lastBytes = 30 * time.Second
 	lastBody  = 5 * time.Second
 )
+
+// returned is called when the handler has, which may be before the end of the answer. It
+// must be deferred.
+func (r *Recorder) returned() {
+	s := r.scope
+	if s == nil || !s.Outlives() {
+		r.done()
+		return
+	}
+	p := recover()
+	s.Returned(p)
+	if p != nil {
+		panic(p)
+	}
+}
 
 // done ends what Whole began, and the patience with the client: what packages net/http
 // and http2 still do for the request, they do without a deadline.

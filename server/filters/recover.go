@@ -17,7 +17,9 @@ func Recover(log *slog.Logger, panicked func()) Filter {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			defer func() {
-				if p := recover(); p != nil {
+				if s := request.From(r.Context()); s.Outlives() {
+					recoverAtEnd(log, panicked, s, r.Method)
+				} else if p := recover(); p != nil {
 					recovered(log, panicked, w, r, p)
 				}
 			}()
@@ -26,18 +28,38 @@ func Recover(log *slog.Logger, panicked func()) Filter {
 	}
 }
 
-func recovered(log *slog.Logger, panicked func(), w http.ResponseWriter, r *http.Request, p any) {
+// recoverAtEnd does for an answer that goes on without its handler what recovered does for
+// others. It has begun.
+func recoverAtEnd(log *slog.Logger, panicked func(), s *request.Scope, method string) {
+	s.AtEnd(func() {
+		if p := s.Panicked(); p != nil {
+			abort(log, panicked, s, method, p)
+		}
+	})
+}
+
+// abort has an answer that has begun broken off.
+func abort(log *slog.Logger, panicked func(), s *request.Scope, method string, p any) {
+	s.Aborted = true
 	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
-		request.From(r.Context()).Aborted = true
 		panic(p) // somebody wants the connection cut
 	}
 	panicked()
-	log.Error("panic while serving a request", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
-	rec := recorderOf(w)
-	if rec.Code != 0 {
-		request.From(r.Context()).Aborted = true
-		panic(http.ErrAbortHandler)
+	logPanic(log, s, method, p)
+	panic(http.ErrAbortHandler)
+}
+
+func logPanic(log *slog.Logger, s *request.Scope, method string, p any) {
+	log.Error("panic while serving a request", "method", method, "path", s.Info.Path, "panic", p, "stack", string(debug.Stack()))
+}
+
+func recovered(log *slog.Logger, panicked func(), w http.ResponseWriter, r *http.Request, p any) {
+	s := request.From(r.Context())
+	if err, ok := p.(error); recorderOf(w).Code != 0 || ok && errors.Is(err, http.ErrAbortHandler) {
+		abort(log, panicked, s, r.Method, p)
 	}
+	panicked()
+	logPanic(log, s, r.Method, p)
 	http.Error(w, "This request caused apiserver to panic. Look in the logs for details.", http.StatusInternalServerError)
 }
 
@@ -52,7 +74,23 @@ func AccessLog(log *slog.Logger, mayFail func(path string) bool) Filter {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			next.ServeHTTP(w, r)
-			logAccess(log, failed, mayFail, w, r)
+			returned(log, failed, mayFail, w, r)
+		})
+	}
+}
+
+// returned writes the line of a request whose handler has returned, or has that done at its
+// end. What an answer that goes on was is known by then.
+func returned(log *slog.Logger, failed *ratelog.Line, mayFail func(path string) bool, w http.ResponseWriter, r *http.Request) {
+	s := request.From(r.Context())
+	switch {
+	case !s.Outlives():
+		logAccess(log, failed, mayFail, w, r)
+	case log.Enabled(r.Context(), slog.LevelDebug):
+		s.AtEnd(func() {
+			if s.Panicked() == nil {
+				logAccess(log, failed, mayFail, w, r)
+			}
 		})
 	}
 }

@@ -40,7 +40,7 @@ func Scope(now func() time.Time) Filter {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			rec := &Recorder{ResponseWriter: w, conn: conns.FromContext(r.Context()), http2: r.ProtoMajor == 2}
-			defer rec.done()
+			defer rec.returned()
 			if !rec.http2 && r.Body != nil && r.Body != http.NoBody {
 				rec.body = &sent{ReadCloser: r.Body}
 				r = r.WithContext(r.Context()) // package net/http looks at its own later
@@ -48,6 +48,8 @@ func Scope(now func() time.Time) Filter {
 			}
 			h := w.Header()
 			s := request.NewScope(h, now())
+			s.MayOutlive()
+			rec.scope = s
 			if s.ID = r.Header.Get(AuditID); s.ID == "" || len(s.ID) > maxAuditID {
 				s.ID = newID()
 			}

@@ -96,7 +96,7 @@ func (l *Selectors) bounded(next http.Handler, size int, w http.ResponseWriter, 
 		l.fail(w, r, apierrors.NewTooManyRequests("too many lists and watches with long selectors at once", 1))
 		return
 	}
-	defer l.give(name, master, size)
+	defer l.returned(s, name, master, size)
 	if err := l.read(r.Context(), u, s.Info); err != nil {
 		l.fail(w, r, err)
 		return
@@ -123,6 +123,16 @@ func (l *Selectors) take(name string, master bool, size int) *user {
 		l.held += size
 	}
 	return u
+}
+
+// returned gives back what a request took whose handler has returned, or has that done at
+// its end: the selectors are kept until then.
+func (l *Selectors) returned(s *request.Scope, name string, master bool, size int) {
+	if s.Outlives() {
+		s.AtEnd(func() { l.give(name, master, size) })
+		return
+	}
+	l.give(name, master, size)
 }
 
 func (l *Selectors) give(name string, master bool, size int) {

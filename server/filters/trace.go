@@ -30,7 +30,7 @@ func Trace(t *tracing.Tracer) Filter {
 func traced(t *tracing.Tracer, next http.Handler, w http.ResponseWriter, r *http.Request) {
 	s := request.From(r.Context())
 	ctx, span := t.Request(r, spanName(r.Method, s.Info))
-	defer endTrace(span, recorderOf(w))
+	defer endTrace(s, span, recorderOf(w))
 	span.Text("http.method", r.Method)
 	span.Text("http.scheme", "https")
 	span.Text("http.target", r.URL.EscapedPath()) // a query may hold what containers are to run
@@ -42,7 +42,15 @@ func traced(t *tracing.Tracer, next http.Handler, w http.ResponseWriter, r *http
 	next.ServeHTTP(w, r.WithContext(ctx))
 }
 
-func endTrace(span tracing.Span, rec *Recorder) {
+func endTrace(s *request.Scope, span tracing.Span, rec *Recorder) {
+	if s.Outlives() {
+		s.AtEnd(func() { endSpan(span, rec) })
+		return
+	}
+	endSpan(span, rec)
+}
+
+func endSpan(span tracing.Span, rec *Recorder) {
 	if rec.Code > 0 {
 		span.Number("http.status_code", rec.Code)
 	}

@@ -78,6 +78,7 @@ type seen struct {
 }
 
 type handles struct {
+	of    labels
 	count prometheus.Counter
 	took  prometheus.Observer
 	sli   prometheus.Observer
@@ -197,28 +198,41 @@ func (m *Metrics) Refused(mutating bool) {
 // Filter counts and measures requests. It stands right behind filters.Scope.
 func (m *Metrics) Filter(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer m.answered(w, r)
+		var lasting prometheus.Gauge
 		if filters.LongRunning(request.From(r.Context()).Info) {
-			g := m.lasting(r)
-			g.Inc()
-			defer g.Dec()
+			lasting = m.lasting(r)
+			lasting.Inc()
 		}
+		defer m.returned(w, r, lasting)
 		next.ServeHTTP(w, r)
 	})
 }
 
-// answered counts a request that has come to its end.
-func (m *Metrics) answered(w http.ResponseWriter, r *http.Request) {
+// returned counts a request whose handler has returned, or has that done at its end.
+func (m *Metrics) returned(w http.ResponseWriter, r *http.Request, lasting prometheus.Gauge) {
 	scope := request.From(r.Context())
-	code, bytes := http.StatusOK, int64(0)
-	if rec, ok := w.(*filters.Recorder); ok {
-		bytes = rec.Bytes
-		if rec.Code != 0 {
-			code = rec.Code
-		}
+	rec, _ := w.(*filters.Recorder)
+	code := http.StatusOK
+	if rec != nil && rec.Code != 0 {
+		code = rec.Code
 	}
-	l := m.labelsOf(scope.Info, r)
-	h := m.handlesOf(seen{l, code})
+	h := m.handlesOf(seen{m.labelsOf(scope.Info, r), code})
+	if scope.Outlives() { // the request is not kept
+		scope.AtEnd(func() { m.answered(rec, scope, h, lasting) })
+		return
+	}
+	m.answered(rec, scope, h, lasting)
+}
+
+// answered counts a request that has come to its end.
+func (m *Metrics) answered(rec *filters.Recorder, scope *request.Scope, h *handles, lasting prometheus.Gauge) {
+	if lasting != nil {
+		lasting.Dec()
+	}
+	l, bytes := &h.of, int64(0)
+	if rec != nil {
+		bytes = rec.Bytes
+	}
 	h.count.Inc()
 	if !filters.LongRunning(scope.Info) {
 		took := m.clock().Sub(scope.Received).Seconds()
@@ -316,6 +330,7 @@ func (m *Metrics) handlesOf(s seen) *handles {
 		return h.(*handles)
 	}
 	h := &handles{
+		of:    s.labels,
 		count: m.requests.WithLabelValues(s.values(strconv.Itoa(s.code))...),
 		took:  m.durations.WithLabelValues(s.values()...),
 		sli:   m.slis.WithLabelValues(s.placed()...),

@@ -47,6 +47,10 @@ type Scope struct {
 	warnings []string
 	size     int
 	cut      bool
+
+	outlivable bool       // somebody will call Returned
+	outlived   *outliving // the answer goes on without its handler; else nil
+	panicked   any        // what it has ended with
 }
 
 // A response carries this many characters of warnings before each is cut short.

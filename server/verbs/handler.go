@@ -81,7 +81,7 @@ func (h *Handler) serve(c *Call) error {
 	if !span.On() {
 		return h.perform(c, verb)
 	}
-	defer span.End()
+	defer endSpan(c.Scope, span)
 	span.Text("resource", c.Resource.GroupResource().String())
 	if c.Sub != nil {
 		span.Text("subresource", c.Sub.Name)
@@ -92,6 +92,15 @@ func (h *Handler) serve(c *Call) error {
 		span.Fail()
 	}
 	return err
+}
+
+// endSpan ends the span of a verb, or has that done at the end of the answer.
+func endSpan(s *request.Scope, span tracing.Span) {
+	if s.Outlives() {
+		s.AtEnd(span.End)
+		return
+	}
+	span.End()
 }
 
 // spanNames are those of the part of a trace that a verb is.

@@ -3,7 +3,7 @@ package verbs
 import "github.com/rowlock/rowlock/server/watches"
 
 // watch streams the changes of a collection or of one object. It stands on the stack of
-// every open watch: what comes before belongs into newWatch.
+// every watch whose handler stays: what comes before belongs into newWatch.
 func (h *Handler) watch(c *Call) error {
 	w, err := h.newWatch(c)
 	if err != nil {

@@ -2,15 +2,23 @@ package watches
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"github.com/rowlock/rowlock/server/cache"
 )
+
+// errUp: the watch has lasted for its time.
+var errUp = errors.New("the time of the watch is up")
 
 // drain sends what waits, and the bookmark that is due. What comes meanwhile wakes the
 // handler again.
 func (w *stream) drain(ctx context.Context, out output) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.heard(); w.up {
+		return errUp
+	}
 	if w.panicked != nil {
 		panic(w.panicked)
 	}
@@ -69,16 +77,35 @@ func (w *stream) push(ctx context.Context, out *directOutput) (done bool) {
 	if w.over {
 		return true
 	}
-	if w.failed != nil || w.panicked != nil || out.blocked() || len(w.rest) > 0 || !w.watcher.InMemory() {
+	if w.heard(); w.up || w.failed != nil || w.panicked != nil || out.blocked() || len(w.rest) > 0 || !w.watcher.InMemory() {
 		return false
 	}
-	if _, w.failed = w.take(ctx); w.failed != nil {
+	var revision int64
+	if revision, w.failed = w.take(ctx); w.failed != nil {
 		return false
 	}
 	out.noWait = true
 	w.failed = w.deliver(out)
+	if w.failed == nil && w.due && len(w.rest) == 0 && !out.blocked() {
+		// The revision was taken after the time came, and all before it has been sent.
+		w.due = false
+		w.failed = w.bookmark(out, revision, false)
+	}
 	out.noWait = false
 	return w.failed == nil && !out.blocked()
+}
+
+// heard looks whether the clock has rung, and what for. The caller holds w.mu.
+func (w *stream) heard() {
+	if !w.rang.Swap(false) || w.up {
+		return
+	}
+	now := time.Now()
+	if w.up = !now.Before(w.end); w.up {
+		return
+	}
+	w.due = w.bookmarks
+	w.server.clock.set(w, w.nextAlarm(now))
 }
 
 // deliver sends the rest of the batch, or what the client takes of it without delay.
@@ -120,6 +147,6 @@ func (w *stream) deliver(out output) error {
 // settle decides what the watcher sees of an event that needs a closer look.
 func (w *stream) settle(d cache.Delivery) (cache.Delivery, bool, error) {
 	return d.Settle(func(it *cache.Item) (bool, error) {
-		return w.server.Objects.Selects(w.request.Context(), w.request.Resource, w.options.Filter, it)
+		return w.server.Objects.Selects(w.request.Context(), w.request.Resource, w.filter, it)
 	})
 }

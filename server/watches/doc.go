@@ -8,6 +8,8 @@
 //	  stream          stream.go            waits, and writes what there is to say
 //	    initial       initial.go           objects that are there already
 //	    drain, push   deliver.go           changes and bookmarks
+//	  outlive         outlive.go           ... when the handler has returned
+//	    clock         clock.go             what is due when
 //	  output          output.go            where frames go
 //	    direct        output_direct.go     a conns.Stream
 //	    standard      output_standard.go   the request's own writer
@@ -28,12 +30,19 @@
 //	                           v
 //	                         output
 //
+// With the direct output the handler returns, where all that stands around it knows of that
+// (request.Scope.Outlive): what is kept then is the stream, the watcher, and what is to be
+// done at the end. Its part is done by a goroutine that work is run in while there is
+// something to do that push cannot do without waiting, one at a time; the connection waits
+// for its end. The clock calls push for bookmarks that are due, in the goroutine of its timer,
+// for all watches of a connection together. The request ends once, after the answer.
+//
 // Only the direct output has hooks: it can write without waiting for the client. With the
 // others the handler does all the work, woken by the cache. The handler of a WebSocket has
 // one goroutine more, which reads until the client has gone, and which it waits for. A
 // panic of push is that of the handler, so that it costs its own watch alone.
 //
-// A watch costs one handler, and what the cache keeps for a watcher that is slow. How many
+// A watch costs one handler where that stays, and what the cache keeps for a watcher that is slow. How many
 // there may be, of a user and of all, is bounded by package filters. What a client does
 // not take is bounded by a piece and its socket's buffer; it has 30 seconds for a write, and a
 // minute, or the time that its bytes take at 256 KB a second, for what there is at first.

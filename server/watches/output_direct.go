@@ -8,12 +8,13 @@ import (
 
 // directOutput writes to a conns.Stream.
 type directOutput struct {
-	stream conns.Stream
-	w      http.ResponseWriter // of the request, which is told how much was written
-	chunk  *[]byte             // collected frames; nil: none
-	noWait bool                // the writer is a goroutine of the cache
-	kept   bool                // stream keeps something that the client did not take
-	bytes  int64               // written to stream
+	stream  conns.Stream
+	w       http.ResponseWriter // of the request
+	counter counter             // is told how much was written; nil until slim has found it
+	chunk   *[]byte             // collected frames; nil: none
+	noWait  bool                // the writer is a goroutine of the cache
+	kept    bool                // stream keeps something that the client did not take
+	bytes   int64               // written to stream
 }
 
 // send adds a frame to the next chunk, or writes several.
@@ -77,20 +78,28 @@ func (o *directOutput) postpones(frame []byte) bool {
 
 func (o *directOutput) close(complete bool) {
 	o.stream.Close(complete)
-	count(o.w, o.bytes)
+	if o.counter == nil {
+		o.counter = counterOf(o.w)
+	}
+	if o.counter != nil {
+		o.counter.Count(o.bytes)
+	}
 }
 
-// count tells the writers around the request's own what was written past them.
-func count(w http.ResponseWriter, bytes int64) {
+// counter is the one of the writers around the request's own that is told what was written
+// past them.
+type counter interface{ Count(bytes int64) }
+
+func counterOf(w http.ResponseWriter) counter {
 	for w != nil {
-		if c, ok := w.(interface{ Count(bytes int64) }); ok {
-			c.Count(bytes)
-			return
+		if c, ok := w.(counter); ok {
+			return c
 		}
 		u, ok := w.(interface{ Unwrap() http.ResponseWriter })
 		if !ok {
-			return
+			return nil
 		}
 		w = u.Unwrap()
 	}
+	return nil
 }

@@ -25,7 +25,7 @@ func (w *stream) start(ctx context.Context) error {
 	at := objects.Place{Resource: w.request.Resource, Namespace: o.Namespace, Name: o.Name}
 	scope := cache.Scope{Filter: o.Filter}
 	if conn := conns.FromContext(ctx); conn != nil && w.request.R.ProtoMajor == 2 {
-		scope.Group = conn
+		scope.Group, w.conn = conn, conn
 	}
 	if revision > 0 && !o.InitialEvents() {
 		w.watcher, err = store.Watch(permit, at, scope, revision)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rowlock/rowlock/server/answers"
 	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/conns"
 	"github.com/rowlock/rowlock/server/objects"
 )
 
@@ -18,6 +19,9 @@ type stream struct {
 	mu       sync.Mutex
 	over     bool // nothing may be sent any more
 	complete bool // nothing is missing from the answer
+	outlives bool // it goes on although the handler has returned
+	up       bool // its time is
+	asks     bool // what it sends may take a webhook
 	panicked any  // what push ended with
 
 	server  *Server
@@ -25,20 +29,31 @@ type stream struct {
 	options *objects.ListOptions
 	view    *answers.View
 
-	watcher *cache.Watcher
-	there   *objects.Collection // what there is at the beginning; nil for a watch from a revision
-	failed  error               // why there is nothing to watch
-	begun   bool                // a frame has been sent
-	due     bool                // a bookmark is to be sent
-	end     time.Time
-	timer   *time.Timer
-	alarms  atomic.Uint32
-	batch   []cache.Delivery
-	rest    []cache.Delivery                                   // of batch: to be sent still
-	first   any                                                // the key of the first event's frame
-	later   any                                                // that of all others
-	make    func(cache.EventType, *cache.Item) ([]byte, error) // w.frame
-	sent    func(bytes int)                                    // is told of each event
+	watcher   *cache.Watcher
+	there     *objects.Collection // what there is at the beginning; nil for a watch from a revision
+	failed    error               // why there is nothing to watch
+	begun     bool                // a frame has been sent
+	due       bool                // a bookmark is to be sent
+	bookmarks bool
+	end       time.Time
+	timer     *time.Timer
+	alarms    atomic.Uint32
+	conn      conns.Conn // of HTTP/2; else nil
+	filter    *cache.Filter
+	batch     []cache.Delivery
+	rest      []cache.Delivery                                   // of batch: to be sent still
+	first     any                                                // the key of the first event's frame
+	later     any                                                // that of all others
+	make      func(cache.EventType, *cache.Item) ([]byte, error) // w.frame
+	sent      func(bytes int)                                    // is told of each event
+
+	// Where it goes on without its handler:
+	ctx    context.Context
+	out    *directOutput
+	unlink func() bool // from ctx
+	state  atomic.Uint32
+	rang   atomic.Bool // the clock has, and nobody has looked
+	alarm  alarm
 }
 
 // prepare makes ready what every event needs.
@@ -67,6 +82,9 @@ func (w *stream) events(ctx context.Context, out output) error {
 	w.there = nil
 	w.request.Scope.Begun()
 	if direct, ok := out.(*directOutput); ok {
+		if w.outlive(ctx, direct) {
+			return nil
+		}
 		return w.sharedLoop(ctx, direct)
 	}
 	return w.ownLoop(ctx, out)
@@ -81,9 +99,9 @@ const (
 // ownLoop sends changes and bookmarks from the handler alone. It waits for one channel, as
 // waiting for one of several costs each event more.
 func (w *stream) ownLoop(ctx context.Context, out output) error {
-	w.timer = time.AfterFunc(w.untilBookmark(), func() { w.alarm(timerFired) })
+	w.timer = time.AfterFunc(w.untilBookmark(), func() { w.happens(timerFired) })
 	defer w.timer.Stop()
-	defer context.AfterFunc(ctx, func() { w.alarm(contextEnded) })()
+	defer context.AfterFunc(ctx, func() { w.happens(contextEnded) })()
 	for {
 		if err := w.drain(ctx, out); err != nil {
 			return err
@@ -95,13 +113,13 @@ func (w *stream) ownLoop(ctx context.Context, out output) error {
 		if w.alarms.Swap(0)&contextEnded != 0 || !time.Now().Before(w.end) {
 			return nil
 		}
-		w.due = w.options.AllowWatchBookmarks
+		w.due = w.bookmarks
 		w.timer.Reset(w.untilBookmark())
 	}
 }
 
-// alarm wakes ownLoop.
-func (w *stream) alarm(what uint32) {
+// happens wakes ownLoop.
+func (w *stream) happens(what uint32) {
 	w.alarms.Or(what)
 	w.watcher.Wake()
 }
@@ -110,11 +128,11 @@ func (w *stream) alarm(what uint32) {
 func (w *stream) sharedLoop(ctx context.Context, out *directOutput) error {
 	wake := out.stream.Wake
 	asks := w.request.Resource.LoadAsks() // no goroutine of the cache waits for a webhook
-	w.watcher.SetHooks(func() {
+	w.watcher.SetHooks(cache.HookFuncs(func() {
 		if asks || !w.push(ctx, out) {
 			wake()
 		}
-	}, wake)
+	}, wake))
 	unlink := context.AfterFunc(ctx, wake)
 	defer unlink()
 	next := time.Now().Add(w.untilBookmark())
@@ -129,7 +147,9 @@ func (w *stream) sharedLoop(ctx context.Context, out *directOutput) error {
 			if !now.Before(w.end) {
 				return nil
 			}
-			w.due = w.options.AllowWatchBookmarks
+			w.mu.Lock()
+			w.due = w.bookmarks
+			w.mu.Unlock()
 			next = now.Add(w.untilBookmark())
 		}
 	}
@@ -138,7 +158,7 @@ func (w *stream) sharedLoop(ctx context.Context, out *directOutput) error {
 // untilBookmark is the time until a bookmark is due, or the end.
 func (w *stream) untilBookmark() time.Duration {
 	left := time.Until(w.end)
-	if !w.options.AllowWatchBookmarks || left <= bookmarkBefore {
+	if !w.bookmarks || left <= bookmarkBefore {
 		return left
 	}
 	return min(bookmarkEvery, left-bookmarkBefore)

@@ -65,6 +65,8 @@ type Server struct {
 	Measure  Measure       // nil: nobody measures
 	Log      *slog.Logger  // nil: slog.Default
 	For      time.Duration // a watch without timeoutSeconds lasts this to twice this; 0: half an hour
+
+	clock clock
 }
 
 const (
@@ -80,13 +82,16 @@ const (
 	writeTimeout = 30 * time.Second
 )
 
+// nobody is told of what is sent.
+func nobody(int) {}
+
 // Watch is one watch that can be served.
 type Watch struct{ stream *stream }
 
 // New finds where a watch begins, by the options of a request, in a form that was
 // negotiated. Serve must be called.
 func (s *Server) New(q *answers.Request, o *objects.ListOptions, as codecs.Form) (Watch, error) {
-	w := &stream{server: s, request: q, options: o, sent: func(int) {}}
+	w := &stream{server: s, request: q, options: o, filter: o.Filter, bookmarks: o.AllowWatchBookmarks, sent: nobody}
 	if s.Measure != nil {
 		w.sent = s.Measure.Watch(q.Resource)
 	}
@@ -98,23 +103,35 @@ func (s *Server) New(q *answers.Request, o *objects.ListOptions, as codecs.Form)
 	return Watch{w}, w.start(q.R.Context())
 }
 
-// Serve sends the events. It stands on the stack of every open watch, as do those it
+// Serve sends the events, or has them sent when all have returned. It stands on the stack of every watch whose handler stays, as do those it
 // calls: each takes little of it, and what New needs is free by then.
 func (w Watch) Serve() error { return w.stream.serve() }
 
 func (w *stream) serve() error {
-	if w.watcher != nil {
-		defer w.watcher.Stop()
-	}
+	defer w.returned()
 	if isWebSocket(w.request.R) {
 		return w.serveWebSocket()
 	}
 	if out := w.begin(); out != nil {
-		defer w.finish(out)
+		defer w.leave(out)
 		w.run(w.request.R.Context(), out)
 		w.complete = true
 	}
 	return nil
+}
+
+// returned stops the watcher, unless the watch goes on.
+func (w *stream) returned() {
+	if w.watcher != nil && !w.outlives {
+		w.watcher.Stop()
+	}
+}
+
+// leave ends the answer, unless it goes on.
+func (w *stream) leave(out closer) {
+	if !w.outlives {
+		w.finish(out)
+	}
 }
 
 // begin starts the answer; from here on errors are events. It is nil if the client has
@@ -162,6 +179,11 @@ func (w *stream) run(ctx context.Context, out output) {
 		err = w.events(ctx, out)
 	}
 	w.request.Scope.Begun() // it may be an error with which it begins, and ends
+	w.conclude(ctx, out, err)
+}
+
+// conclude says what has ended a watch, if that is an error that the client can be told of.
+func (w *stream) conclude(ctx context.Context, out output, err error) {
 	if err != nil && !errors.Is(err, errGone) && !errors.Is(err, answers.ErrNoList) && !errors.Is(err, cache.ErrEnded) && ctx.Err() == nil {
 		w.fail(out, err)
 	}
@@ -169,7 +191,7 @@ func (w *stream) run(ctx context.Context, out output) {
 
 // fail ends the watch with an ERROR event; one whose client is too slow, without.
 func (w *stream) fail(out output, err error) {
-	r, path, id := w.request.Resource, w.request.R.URL.Path, w.request.Scope.ID
+	r, path, id := w.request.Resource, w.request.Scope.Info.Path, w.request.Scope.ID
 	if errors.Is(err, cache.ErrSlow) {
 		if w.server.Measure != nil {
 			w.server.Measure.Terminated(r)

@@ -146,7 +146,7 @@ func (c *collection) load(ctx context.Context, list []*source) {
 		s.given = snapshots[i].Revision
 		newest = max(newest, s.given)
 		ring := func() { c.bell.ring(s) }
-		s.watcher.SetHooks(ring, ring)
+		s.watcher.SetHooks(cache.HookFuncs(ring, ring))
 		c.bell.ring(s) // of what came before there were hooks
 	}
 	var changed []*cache.Item

@@ -1,0 +1,234 @@
+package conns
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+// outlivers are the answers of one connection over HTTP/2 that go on although their
+// handlers have returned: a goroutine, its stack, and what package http2 keeps for it, are
+// most of what a watch costs that says nothing.
+//
+// Package http2 thinks that such a stream has ended: the frame by which it says so is not
+// sent. It must not think that nothing is under way, as it closes a connection then after
+// some minutes, or soon after it has told the client to go away. So one handler stays for
+// all, also when its own answer has ended.
+type outlivers struct {
+	most int // as many as package http2 serves streams
+
+	mu      sync.Mutex
+	open    int
+	none    chan struct{} // closed when the last has ended; nil: there is none
+	stays   bool          // a handler stays until then
+	streams map[*http2Stream]struct{}
+	closed  bool // nothing goes on any more
+}
+
+// outlivable is a request over HTTP/2 whose answer may go on when its handler has returned.
+type outlivable struct {
+	ctx    context.Context // of the request, which does not end when its handler returns
+	cancel context.CancelFunc
+	stream *http2Stream // that goes on; nil: none
+}
+
+type outlivableKey struct{}
+
+// looksLikeWatch says so of a request, without knowing what there is.
+func looksLikeWatch(r *http.Request) bool {
+	return r.Method == http.MethodGet && (strings.Contains(r.URL.RawQuery, "watch=") || strings.Contains(r.URL.Path, "/watch/"))
+}
+
+// outliving serves requests by next, of which those that look like watches may go on.
+func (c *HTTP2Conn) outliving(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !c.delivery.Direct() || !looksLikeWatch(r) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		if s := c.serveOutlivable(next, w, r); s != nil {
+			c.outlivers.stay()
+			c.flow.endsUnseen(s.id)
+		}
+	})
+}
+
+// serveOutlivable returns the stream of an answer that goes on.
+func (c *HTTP2Conn) serveOutlivable(next http.Handler, w http.ResponseWriter, r *http.Request) *http2Stream {
+	o := &outlivable{}
+	// The request's own context ends when its handler returns.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
+	o.ctx, o.cancel = ctx, cancel
+	unlink := context.AfterFunc(r.Context(), cancel)
+	defer func() {
+		unlink()
+		if o.stream == nil {
+			cancel()
+		}
+	}()
+	next.ServeHTTP(w, r.WithContext(context.WithValue(ctx, outlivableKey{}, o)))
+	return o.stream
+}
+
+// add counts a stream that goes on, unless there are too many, or it has ended. gone is called
+// when the client wants no more of it.
+func (l *outlivers) add(s *http2Stream, gone context.CancelFunc) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed || l.open >= l.most || !s.conn.flow.outlive(s, gone) {
+		return false
+	}
+	if l.open == 0 {
+		l.none = make(chan struct{})
+	}
+	if l.streams == nil {
+		l.streams = map[*http2Stream]struct{}{}
+	}
+	l.streams[s] = struct{}{}
+	l.open++
+	return true
+}
+
+func (l *outlivers) remove(s *http2Stream) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.streams, s)
+	if l.open--; l.open == 0 {
+		close(l.none)
+		l.none, l.stays = nil, false
+	}
+}
+
+// stay returns at once where another handler stays, or else when no answer goes on any more.
+func (l *outlivers) stay() {
+	l.mu.Lock()
+	none := l.none
+	first := !l.stays && none != nil
+	l.stays = l.stays || first
+	l.mu.Unlock()
+	if first {
+		<-none
+	}
+}
+
+// end ends all that goes on, on a connection that is closed, and waits for that.
+func (l *outlivers) end() {
+	l.mu.Lock()
+	l.closed = true
+	none := l.none
+	for s := range l.streams {
+		s.gone()
+	}
+	l.mu.Unlock()
+	if none != nil {
+		<-none
+	}
+}
+
+// Outlive implements Stream.
+func (s *http2Stream) Outlive() bool {
+	o, ok := s.ctx.Value(outlivableKey{}).(*outlivable)
+	if !ok || o.stream != nil || !s.conn.outlivers.add(s, o.cancel) {
+		return false
+	}
+	o.stream = s
+	s.control, s.found, s.wake = nil, nil, nil
+	return true
+}
+
+// Over implements Stream.
+func (s *http2Stream) Over() {
+	s.gone()
+	s.conn.outlivers.remove(s)
+}
+
+// closeOutliving ends the stream on the wire, as package http2 does not.
+func (s *http2Stream) closeOutliving(complete bool) {
+	whole := complete && s.Flush() == nil
+	if !s.conn.flow.finish(s) || s.conn.queue.broken() {
+		return
+	}
+	if whole {
+		s.conn.frames.append(func(out []byte) []byte { return appendData(out, s.id, nil, true) })
+	} else {
+		s.conn.frames.addReset(s.id, resetInternal)
+	}
+	s.conn.sendQueued(false)
+}
+
+// outlive has a stream go on when package http2 ends it.
+func (f *flowControl) outlive(s *http2Stream, gone context.CancelFunc) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if s.ended {
+		return false
+	}
+	s.gone, s.grown = gone, nil
+	if f.unended == nil {
+		f.unended = map[uint32]bool{}
+	}
+	f.unended[s.id] = false
+	return true
+}
+
+// endsUnseen has the frame looked for by which package http2 ends a stream that goes on.
+func (f *flowControl) endsUnseen(id uint32) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if sought, ok := f.unended[id]; ok && !sought {
+		f.unended[id] = true
+		f.tokens.Add(1)
+	}
+}
+
+// seesEnd says whether a frame is that by which package http2 ends a stream that goes on, or
+// that has ended by itself. It is not for the client.
+func (f *flowControl) seesEnd(h *head) bool {
+	if h.kind() != dataFrame || h.length() > 0 || !h.has(endStream) {
+		return false
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.forgetUnended(h.stream())
+}
+
+// goesOn says of a stream that package http2 does not know what has become of it: what the
+// client says of it is nothing for package http2.
+func (f *flowControl) goesOn(id uint32) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, ok := f.unended[id]
+	return ok
+}
+
+// forgetUnended says whether package http2 had not ended a stream. The caller holds f.mu.
+func (f *flowControl) forgetUnended(id uint32) bool {
+	sought, ok := f.unended[id]
+	delete(f.unended, id)
+	if sought {
+		f.tokens.Add(-1)
+	}
+	return ok
+}
+
+// endedByHTTP2 is told that package http2 resets a stream.
+func (f *flowControl) endedByHTTP2(id uint32) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.forgetUnended(id)
+	delete(f.unsent, id)
+	f.end(id)
+}
+
+// finish says whether a stream had not ended, which it has now.
+func (f *flowControl) finish(s *http2Stream) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.streams[s.id] == s {
+		delete(f.streams, s.id)
+	}
+	before := s.ended
+	s.ended = true
+	return !before
+}

@@ -1,0 +1,97 @@
+package filters
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/rowlock/rowlock/server/request"
+)
+
+// EndWith ends long-running requests when ctx does: a server that drains lets
+// watches finish what they are sending, and no more. They end at some moment of
+// the time that grace gives, so that their clients do not all come back at once.
+func EndWith(end context.Context, grace time.Duration) Filter {
+	e := &endings{grace: grace, open: map[*ending]struct{}{}}
+	context.AfterFunc(end, e.end)
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			scope := request.From(r.Context())
+			if !LongRunning(scope.Info) {
+				next.ServeHTTP(w, r)
+				return
+			}
+			r, one := e.begin(r)
+			defer one.returned(scope)
+			next.ServeHTTP(w, r)
+		})
+	}
+}
+
+// endings are the long-running requests that end together. A set of them takes less for each
+// than a context does that follows another one.
+type endings struct {
+	grace time.Duration
+
+	mu    sync.Mutex
+	open  map[*ending]struct{}
+	ended bool
+}
+
+// ending is one of them.
+type ending struct {
+	of   *endings
+	stop context.CancelFunc
+}
+
+// begin gives a request a context that ends with the others.
+func (e *endings) begin(r *http.Request) (*http.Request, *ending) {
+	ctx, stop := context.WithCancel(r.Context())
+	one := &ending{e, stop}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.ended {
+		one.endSoon()
+	} else {
+		e.open[one] = struct{}{}
+	}
+	return r.WithContext(ctx), one
+}
+
+// end ends all, and those that begin from now on.
+func (e *endings) end() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.ended = true
+	for one := range e.open {
+		one.endSoon()
+	}
+	clear(e.open)
+}
+
+func (o *ending) endSoon() {
+	if o.of.grace > 0 {
+		time.AfterFunc(rand.N(o.of.grace), o.stop)
+		return
+	}
+	o.stop()
+}
+
+// returned frees what the context costs of a request whose handler has returned, or has that
+// done at its end.
+func (o *ending) returned(s *request.Scope) {
+	if s.Outlives() {
+		s.AtEnd(o.free)
+		return
+	}
+	o.free()
+}
+
+func (o *ending) free() {
+	o.of.mu.Lock()
+	delete(o.of.open, o)
+	o.of.mu.Unlock()
+	o.stop()
+}

@@ -1,0 +1,175 @@
+package watches
+
+import (
+	"cmp"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rowlock/rowlock/server/conns"
+)
+
+// The clock is exact to a step, and late by that at most. Its dial goes round in a while in
+// which nearly everything that it is asked for happens; what comes later stays for another.
+const (
+	clockStep  = 100 * time.Millisecond
+	clockSteps = 1024
+	ringStep   = 128 // watches after which other goroutines have their turn
+)
+
+// clock rings watches whose handlers have returned: one timer for all. Its zero value is
+// ready, and it runs only while there are watches. Its goroutine ends with each round, in
+// which it waits for nothing.
+type clock struct {
+	mu    sync.Mutex
+	began time.Time // nothing was asked of it before
+	seen  int64     // the step up to which it has rung
+	count int
+	timer *time.Timer
+	dial  [clockSteps]*stream // of each step modulo these, as lists
+}
+
+// alarm is a watch's place on the dial.
+type alarm struct {
+	at         int64 // the step; 0: it has none
+	prev, next *stream
+}
+
+// set has a watch rung at a time, once.
+func (c *clock) set(w *stream, at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.began.IsZero() {
+		c.began = time.Now()
+	}
+	step := max(int64((at.Sub(c.began)+clockStep-1)/clockStep), c.seen+1)
+	place := &c.dial[step%clockSteps]
+	w.alarm = alarm{at: step, next: *place}
+	if w.alarm.next != nil {
+		w.alarm.next.alarm.prev = w
+	}
+	*place = w
+	c.count++
+	c.arm()
+}
+
+// forget takes a watch off the dial, if it is there.
+func (c *clock) forget(w *stream) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if w.alarm.at != 0 {
+		c.unlink(w)
+	}
+}
+
+func (c *clock) unlink(w *stream) {
+	if a := &w.alarm; a.prev != nil {
+		a.prev.alarm.next = a.next
+	} else {
+		c.dial[a.at%clockSteps] = a.next
+	}
+	if a := &w.alarm; a.next != nil {
+		a.next.alarm.prev = a.prev
+	}
+	w.alarm = alarm{}
+	if c.count--; c.count == 0 {
+		c.timer.Stop()
+	}
+}
+
+// arm sets the timer to the next step at which there is something. The caller holds c.mu.
+func (c *clock) arm() {
+	if c.count == 0 {
+		return
+	}
+	step := c.seen + 1
+	for c.dial[step%clockSteps] == nil {
+		step++
+	}
+	in := time.Until(c.began.Add(time.Duration(step) * clockStep))
+	if c.timer == nil {
+		c.timer = time.AfterFunc(in, c.ring)
+	} else {
+		c.timer.Reset(in)
+	}
+}
+
+// ring rings what is due. Watches of one connection come one after the other, as what they
+// send goes out together.
+func (c *clock) ring() {
+	due := c.take()
+	slices.SortFunc(due, func(a, b *stream) int { return cmp.Compare(a.order(), b.order()) })
+	for len(due) > 0 {
+		n := ringTogether(due[:min(ringStep, len(due))])
+		if due = due[n:]; len(due) > 0 {
+			runtime.Gosched()
+		}
+	}
+}
+
+// take takes what is due off the dial.
+func (c *clock) take() (due []*stream) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := int64(time.Since(c.began) / clockStep)
+	for step := max(c.seen, now-clockSteps) + 1; step <= now; step++ {
+		for w := c.dial[step%clockSteps]; w != nil; {
+			next := w.alarm.next
+			if w.alarm.at <= now {
+				c.unlink(w)
+				due = append(due, w)
+			}
+			w = next
+		}
+	}
+	c.seen = max(c.seen, now)
+	c.arm()
+	return due
+}
+
+// ringTogether rings the first watch, and those that follow of its connection. It returns how
+// many they were.
+func ringTogether(due []*stream) (n int) {
+	conn := due[0].conn
+	if conn != nil {
+		conn.AddWriter()
+		defer conn.RemoveWriter()
+	}
+	for n < len(due) && (n == 0 || conn != nil && due[n].conn == conn) {
+		due[n].rang.Store(true)
+		due[n].Notify()
+		n++
+	}
+	return n
+}
+
+// order is equal for watches of one connection of HTTP/2.
+func (w *stream) order() uint64 {
+	if w.conn == nil {
+		return 0
+	}
+	return w.conn.ID()
+}
+
+// nextAlarm is when a bookmark is due, or the end. Bookmarks of one connection are due at the
+// same times, so that they go out together: the first one comes sooner than after a minute.
+func (w *stream) nextAlarm(now time.Time) time.Time {
+	at := now.Add(w.untilBookmark())
+	if !w.bookmarks || w.conn == nil {
+		return at
+	}
+	return sooner(w.conn, now, at)
+}
+
+// sooner is the time of a connection's bookmarks that comes after now, and at a time at the
+// latest.
+func sooner(conn conns.Conn, now, at time.Time) time.Time {
+	const spread = 0x9e3779b97f4a7c15 // so that connections that follow one another do not meet
+	phase := time.Duration(conn.ID() * spread % uint64(bookmarkEvery))
+	since := time.Duration(now.UnixNano()) - phase
+	if next := now.Add(bookmarkEvery - since%bookmarkEvery); next.Before(at) {
+		return next
+	}
+	return at
+}
