@@ -1,6 +1,7 @@
 package definitions
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -36,13 +37,18 @@ func Read(c codec.Codec, text []byte) (*apiextensionsv1.CustomResourceDefinition
 	return crd, of, err
 }
 
+// ruleWeight is for how many bytes of text a rule of a schema, or the expression of its message,
+// counts besides its own: compiled it takes some 40 KB, however short it is.
+const ruleWeight = 1500
+
 // readVersion reads one version of a stored definition, with its schema, and says how many
-// bytes that has.
+// bytes that has, to which its rules are added.
 func readVersion(text []byte, name string) (v *apiextensionsv1.CustomResourceDefinitionVersion, size int, err error) {
 	err = fmt.Errorf("the definition has no version %s", name)
 	eachVersion(text, func(version []byte, _ int) {
 		if v == nil && scan.Unquote(scan.Lookup(version, "name")) == name {
-			v, size = &apiextensionsv1.CustomResourceDefinitionVersion{}, len(version)
+			rules := bytes.Count(version, []byte(`"rule":"`)) + bytes.Count(version, []byte(`"messageExpression":"`))
+			v, size = &apiextensionsv1.CustomResourceDefinitionVersion{}, len(version)+rules*ruleWeight
 			err = json.Unmarshal(version, v)
 		}
 	})

@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	// keptText bounds the schemas that are kept compiled at a time, in bytes of their text; a
-	// compiled one takes some thirty times as much. The one that was used last is kept always.
+	// keptText bounds the schemas that are kept compiled at a time, in bytes of their text, where
+	// rules count for more; a compiled one takes some thirty times as much. The one that was used
+	// last is kept always.
 	keptText = 8 << 20
 	// keptFor is how long a compiled schema is kept that nobody uses.
 	keptFor = 45 * time.Second
