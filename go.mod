@@ -89,7 +89,7 @@ require (
 	github.com/go-openapi/jsonpointer v0.21.0 // indirect
 	github.com/go-openapi/jsonreference v0.20.2 // indirect
 	github.com/go-openapi/swag v0.23.0 // indirect
-	github.com/gogo/protobuf v1.3.2 // indirect
+	github.com/gogo/protobuf v1.3.2
 	github.com/golang/protobuf v1.5.4 // indirect
 	github.com/google/gofuzz v1.2.0 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
@@ -138,3 +138,7 @@ exclude (
 // What structured-merge-diff uses of it, without reflection that keeps every method linked
 // (decision 234). The line may go: everything works with the library.
 replace github.com/json-iterator/go => ./codecs/jsoniterator
+
+// What the API types of Kubernetes use of it, without the lists of all messages that keep them and
+// four methods of each linked (decision 280). The line may go: everything works with the library.
+replace github.com/gogo/protobuf => ./codecs/gogo
