@@ -9,7 +9,6 @@ package admission
 import (
 	"context"
 	"slices"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -124,12 +123,15 @@ type Validator interface {
 	Validate(ctx context.Context, a *Attributes) error
 }
 
-// Observer takes the time of plugins, and of the two steps that they make up.
-// phase is "admit" or "validate".
+// Observer says who takes the times of a plugin, and of the two steps that they make up. It is
+// asked once for each combination that occurs. phase is "admit" or "validate".
 type Observer interface {
-	Plugin(name, phase string, op Operation, rejected bool, took time.Duration)
-	Step(phase string, op Operation, rejected bool, took time.Duration)
+	Plugin(name, phase string, op Operation, rejected bool) Timer
+	Step(phase string, op Operation, rejected bool) Timer
 }
+
+// Timer takes times.
+type Timer interface{ Observe(seconds float64) }
 
 // Chain is an ordered list of plugins, split by what they do. The nil Chain lets
 // everything pass.
@@ -138,6 +140,8 @@ type Chain struct {
 
 	mutators   []Mutator
 	validators []Validator
+
+	admits, validates []timers // of the plugins, and of the step in the end
 }
 
 // NewChain makes a chain that runs plugins in the order given.
@@ -151,6 +155,7 @@ func NewChain(plugins ...Plugin) *Chain {
 			c.validators = append(c.validators, v)
 		}
 	}
+	c.admits, c.validates = make([]timers, len(c.mutators)+1), make([]timers, len(c.validators)+1)
 	return c
 }
 
@@ -161,7 +166,7 @@ func (c *Chain) Admit(ctx context.Context, a *Attributes) error {
 	}
 	ctx, span := tracing.Start(ctx, "mutating admission")
 	defer span.End()
-	w := c.watch("admit", a.Operation)
+	w := c.watch("admit", c.admits, a.Operation)
 	if err := c.admit(ctx, a, &w); err != nil {
 		return err
 	}
@@ -176,12 +181,12 @@ func (c *Chain) Admit(ctx context.Context, a *Attributes) error {
 }
 
 func (c *Chain) admit(ctx context.Context, a *Attributes, w *stopwatch) error {
-	for _, p := range c.mutators {
+	for i, p := range c.mutators {
 		if !p.Handles(a.Operation) {
 			continue
 		}
 		err := p.Admit(ctx, a)
-		w.passed(p, err)
+		w.passed(i, p, err)
 		if err != nil {
 			return err
 		}
@@ -196,54 +201,19 @@ func (c *Chain) Validate(ctx context.Context, a *Attributes) error {
 	}
 	ctx, span := tracing.Start(ctx, "validating admission")
 	defer span.End()
-	w := c.watch("validate", a.Operation)
-	for _, p := range c.validators {
+	w := c.watch("validate", c.validates, a.Operation)
+	for i, p := range c.validators {
 		if !p.Handles(a.Operation) {
 			continue
 		}
 		err := p.Validate(ctx, a)
-		w.passed(p, err)
+		w.passed(i, p, err)
 		if err != nil {
 			return err
 		}
 	}
 	w.ended(false)
 	return nil
-}
-
-// stopwatch takes the times of one step for an observer, if there is one.
-type stopwatch struct {
-	to          Observer
-	phase       string
-	op          Operation
-	begun, last time.Time
-}
-
-func (c *Chain) watch(phase string, op Operation) stopwatch {
-	w := stopwatch{to: c.Observer, phase: phase, op: op}
-	if w.to != nil {
-		w.begun = time.Now()
-		w.last = w.begun
-	}
-	return w
-}
-
-// passed notes that a plugin has said what it had to; a refusal ends the step.
-func (w *stopwatch) passed(p Plugin, err error) {
-	if w.to == nil {
-		return
-	}
-	now := time.Now()
-	w.to.Plugin(p.Name(), w.phase, w.op, err != nil, now.Sub(w.last))
-	if w.last = now; err != nil {
-		w.ended(true)
-	}
-}
-
-func (w *stopwatch) ended(rejected bool) {
-	if w.to != nil {
-		w.to.Step(w.phase, w.op, rejected, w.last.Sub(w.begun))
-	}
 }
 
 // Names lists the plugins of the chain, each once.

@@ -21,17 +21,10 @@ type decisions struct {
 	attemptTime, askTime *prometheus.HistogramVec
 	users                *prometheus.CounterVec
 	steps, plugins       *prometheus.HistogramVec
-	known                sync.Map // pluginKey -> prometheus.Observer
 	sorts                sync.Map // sort of user -> prometheus.Counter
 
 	succeeded, failed, erred            outcome
 	allowed, denied, undecided, unclear outcome
-}
-
-type pluginKey struct {
-	name, phase string
-	op          admission.Operation
-	rejected    bool
 }
 
 func newDecisions() *decisions {
@@ -163,25 +156,11 @@ func compress(user string) string {
 }
 
 // Plugin implements admission.Observer.
-func (m *Metrics) Plugin(name, phase string, op admission.Operation, rejected bool, took time.Duration) {
-	m.admission(pluginKey{name, phase, op, rejected}).Observe(took.Seconds())
+func (m *Metrics) Plugin(name, phase string, op admission.Operation, rejected bool) admission.Timer {
+	return m.decisions.plugins.WithLabelValues(name, phase, string(op), strconv.FormatBool(rejected))
 }
 
 // Step implements admission.Observer.
-func (m *Metrics) Step(phase string, op admission.Operation, rejected bool, took time.Duration) {
-	m.admission(pluginKey{"", phase, op, rejected}).Observe(took.Seconds())
-}
-
-// admission finds the histogram of a plugin, or of a step where it has no name.
-func (m *Metrics) admission(k pluginKey) prometheus.Observer {
-	if o, ok := m.decisions.known.Load(k); ok {
-		return o.(prometheus.Observer)
-	}
-	rejected := strconv.FormatBool(k.rejected)
-	o := m.decisions.steps.WithLabelValues(k.phase, string(k.op), rejected)
-	if k.name != "" {
-		o = m.decisions.plugins.WithLabelValues(k.name, k.phase, string(k.op), rejected)
-	}
-	got, _ := m.decisions.known.LoadOrStore(k, o)
-	return got.(prometheus.Observer)
+func (m *Metrics) Step(phase string, op admission.Operation, rejected bool) admission.Timer {
+	return m.decisions.steps.WithLabelValues(phase, string(op), strconv.FormatBool(rejected))
 }
