@@ -87,4 +87,35 @@ func BenchmarkRequests(b *testing.B) {
 				`{"status":{"conditions":[{"type":"Ready","status":"%s","lastTransitionTime":"2026-01-01T00:00:%02dZ"}],"phase":"Running","hostIP":"10.0.0.1"}}`, []string{"True", "False"}[i%2], i%60))
 		}
 	})
+	const (
+		leases  = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+		renewed = `{"spec":{"renewTime":"2026-01-01T00:00:%02d.%06dZ"}}`
+		applied = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","labels":{"app":"bench"}},"data":{"mode":"fast","level":"info","payload":"%s","round":"%d"}}`
+		again   = "?fieldManager=bench&force=true"
+	)
+	do("POST", leases, "application/json", `{"metadata":{"name":"n"},"spec":{"holderIdentity":"n","leaseDurationSeconds":40}}`)
+	payload := strings.Repeat("x", 1000)
+	for _, bc := range []struct {
+		name, method, path, contentType string
+		body                            func(i int) string
+	}{
+		{"renew", "PATCH", leases + "/n", "application/merge-patch+json", func(i int) string { return fmt.Sprintf(renewed, i/1000%60, i%1000) }},
+		{"apply", "PATCH", "/api/v1/namespaces/default/configmaps/a" + again, "application/apply-patch+yaml", func(i int) string { return fmt.Sprintf(applied, payload, i) }},
+		{"applyDeployment", "PATCH", "/apis/apps/v1/namespaces/default/deployments/a" + again, "application/apply-patch+yaml", benchDeployment},
+	} {
+		b.Run(bc.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				do(bc.method, bc.path, bc.contentType, bc.body(i))
+			}
+		})
+	}
+}
+
+// benchDeployment is a Deployment as operators apply it, with another image from i to i.
+func benchDeployment(i int) string {
+	return fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a","labels":{"app":"a","tier":"backend"}},"spec":{"replicas":3,"selector":{"matchLabels":{"app":"a"}},
+"template":{"metadata":{"labels":{"app":"a"}},"spec":{"serviceAccountName":"bench","containers":[{"name":"main","image":"registry.example/app:1.%d","args":["--listen=:8080","--level=info"],
+"env":[{"name":"MODE","value":"fast"},{"name":"REGION","value":"north"}],"ports":[{"name":"http","containerPort":8080}],
+"resources":{"requests":{"cpu":"100m","memory":"128Mi"},"limits":{"memory":"256Mi"}},"readinessProbe":{"httpGet":{"path":"/healthz","port":8080}}}]}}}}`, i)
 }
