@@ -8,28 +8,83 @@ import (
 // body is the bytes of an item, as they are or packed, with what was made of them. An item
 // that is packed, or unpacked, gets another body: what a reader has of the former one stays
 // as it was.
+//
+// There is one for each object: it has 64 bytes, which is a size that memory is given in. What
+// most do not have lies apart.
 type body struct {
-	data []byte // plain: JSON and, unless bare, a newline; packed: the metadata, and JSON with its newline
-	bare bool
-	hard atomic.Uint32 // number of the shape that a plain body was found not to be worth packing with
-
-	sized atomic.Int32 // bytes of the Protobuf form, and one; 0 where nobody knows
-
-	with    *shape   // what it is packed with; nil: it is plain
-	size    int32    // of JSON, where it is packed
-	split   int32    // where the metadata ends in data
-	common  common   // labels and owners, where it is packed
-	message *message // the Protobuf form; nil if there is none
-
-	meta  atomic.Pointer[Meta] // of what is plain
-	forms atomic.Pointer[form[FormKey]]
+	data   []byte  // plain: JSON and, unless bare, a newline; packed: the metadata, and JSON with its newline
+	with   *shape  // what it is packed with; nil: it is plain
+	common *common // labels and owners, where it is packed
+	made   atomic.Pointer[made]
+	size   int32         // of JSON, where it is packed; noNewline
+	split  int32         // where the metadata ends in data
+	hard   atomic.Uint32 // number of the shape that a plain body was found not to be worth packing with
+	sized  atomic.Int32  // bytes of the Protobuf form, and one; 0 where nobody knows
 }
+
+// made is what was made of a body.
+type made struct {
+	message *message             // the packed Protobuf form; nil if there is none. It never changes
+	meta    atomic.Pointer[Meta] // of what is plain
+	forms   atomic.Pointer[form[FormKey]]
+}
+
+// noNewline is the size of a plain body that is bare.
+const noNewline = -1
+
+// bareBody is a plain body without a newline.
+func bareBody(data []byte) *body { return &body{data: data, size: noNewline} }
 
 func (b *body) packed() bool { return b.with != nil }
 
+func (b *body) bare() bool { return b.size == noNewline }
+
+// keep is where to put what is made of the body.
+func (b *body) keep() *made {
+	if m := b.made.Load(); m != nil {
+		return m
+	}
+	b.made.CompareAndSwap(nil, &made{})
+	return b.made.Load()
+}
+
+// message is the packed Protobuf form, or nil.
+func (b *body) message() *message {
+	if m := b.made.Load(); m != nil {
+		return m.message
+	}
+	return nil
+}
+
+// forms is the first of the forms that were made, or nil.
+func (b *body) forms() *form[FormKey] {
+	if m := b.made.Load(); m != nil {
+		return m.forms.Load()
+	}
+	return nil
+}
+
+// meta is the metadata of a plain body, if it is known.
+func (b *body) meta() *Meta {
+	if m := b.made.Load(); m != nil {
+		return m.meta.Load()
+	}
+	return nil
+}
+
+// like takes the forms, and the Protobuf form, of another body of the same bytes, before others see it.
+func (b *body) like(other *body, message *message, forms *form[FormKey]) {
+	b.sized.Store(other.sized.Load())
+	if message != nil || forms != nil {
+		m := &made{message: message}
+		m.forms.Store(forms)
+		b.made.Store(m)
+	}
+}
+
 // json is the JSON of a plain body.
 func (b *body) json() []byte {
-	if n := len(b.data) - 1; !b.bare {
+	if n := len(b.data) - 1; !b.bare() {
 		return b.data[:n:n]
 	}
 	return b.data
@@ -54,10 +109,9 @@ func (it *Item) plain() *body {
 	if !b.packed() {
 		return b
 	}
-	made := &body{data: b.line(make([]byte, 0, b.size+1)), message: b.message}
-	made.sized.Store(b.sized.Load())
+	made := &body{data: b.line(make([]byte, 0, b.size+1))}
 	if again && it.home.plain.room() {
-		made.forms.Store(b.forms.Load()) // one of them may be in the making right now, from what is read here
+		made.like(b, b.message(), b.forms()) // a form may be in the making right now, from what is read here
 		if it.body.CompareAndSwap(b, made) {
 			it.home.plain.grow(len(made.data))
 		}
@@ -90,7 +144,7 @@ func (it *Item) PeekIn(room *[]byte) []byte {
 
 // Line is the object's JSON with the newline that ends a response; nil for a corrupt item.
 func (it *Item) Line() []byte {
-	if b := it.plain(); !b.bare {
+	if b := it.plain(); !b.bare() {
 		return b.data
 	}
 	return nil
@@ -168,7 +222,7 @@ func (it *Item) fieldMeta() *Meta {
 // metaOf is the metadata of the item as a plain body has it.
 func (it *Item) metaOf(b *body) *Meta {
 	st := it.home.storage.Load()
-	if m := b.meta.Load(); m != nil && m.storage == st {
+	if m := b.meta(); m != nil && m.storage == st {
 		return m
 	}
 	m := &Meta{storage: st}
@@ -180,6 +234,6 @@ func (it *Item) metaOf(b *body) *Meta {
 	if m.Fields == nil && st != nil {
 		m.Fields = make([]string, len(st.Fields))
 	}
-	b.meta.Store(m)
+	b.keep().meta.Store(m)
 	return m
 }

@@ -1,62 +1,118 @@
 package cache
 
 import (
+	"cmp"
 	"encoding/binary"
 	"slices"
-	"unique"
 
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// common is what a packed object mostly has in common with others of the same owner: its labels
-// and its references to owners. Equal ones are one in memory, and go with the last object that has
-// them. A map of three labels takes 336 bytes and more, and there are as many as nodes.
+// common is what a packed object mostly has in common with its neighbours in the order of keys:
+// its labels and its references to owners. nil is neither. A map of three labels takes 336 bytes
+// and more, and there are as many as nodes.
 //
-// The text is the length of the labels; their keys and values in the order of the keys; and of
-// each reference whether it blocks, its version, kind, name and UID. Each string stands behind
-// its length. Without labels and references the text is empty.
-type common struct{ text unique.Handle[string] }
+// Labels are their keys and values in the order of the keys; owners are of each reference whether
+// it blocks, its version, kind, name and UID. Each string stands behind its length.
+type common struct{ labels, owners string }
 
-var _ labels.Labels = common{}
+var _ labels.Labels = (*common)(nil)
 
-var nothing = common{unique.Make("")}
+// mostNear is how many others an object's labels and owners are compared with. As many Pods of one
+// owner may differ in one label.
+const mostNear = 32
 
-// newCommon keeps labels, of which nothing is a view then, and what keptOwners made.
-func newCommon(set labels.Set, owners []byte) common {
-	if len(set) == 0 && len(owners) == 0 {
-		return nothing
+// near is what objects have that were looked at last, so that equal ones share it. It is for who
+// goes through many objects, mostly in the order of keys, and holds nothing once that is over.
+type near struct {
+	seen [mostNear]*common
+	next int
+}
+
+// see takes what a packed object has.
+func (n *near) see(c *common) {
+	if c == nil || slices.Contains(n.seen[:], c) {
+		return
 	}
+	n.seen[n.next] = c
+	n.next = (n.next + 1) % mostNear
+}
+
+// find finds what is equal, or else the parts that are.
+func (n *near) find(labels, owners string) (same *common, parts common) {
+	for i := range n.seen {
+		c := n.seen[(n.next+mostNear-1-i)%mostNear] // the last first
+		if c == nil {
+			break
+		}
+		if c.labels == labels {
+			parts.labels = c.labels
+			if c.owners == owners {
+				return c, *c
+			}
+		}
+		if c.owners == owners {
+			parts.owners = c.owners
+		}
+	}
+	return nil, parts
+}
+
+// common finds what is equal, or makes it of the parts that are. Nothing is a view of what it is given.
+func (n *near) common(labels, owners []byte) *common {
+	if len(labels) == 0 && len(owners) == 0 {
+		return nil
+	}
+	same, made := n.find(view(labels), view(owners))
+	if same != nil {
+		return same
+	}
+	if made.labels == "" {
+		made.labels = string(labels)
+	}
+	if made.owners == "" {
+		made.owners = string(owners)
+	}
+	n.see(&made)
+	return &made
+}
+
+// shared is what is equal to c among what was seen, or else c with the parts that are.
+func (n *near) shared(c *common) *common {
+	if c == nil || slices.Contains(n.seen[:], c) {
+		return c
+	}
+	same, made := n.find(c.labels, c.owners)
+	if same != nil {
+		return same
+	}
+	if made.labels != "" || made.owners != "" {
+		c = &common{cmp.Or(made.labels, c.labels), cmp.Or(made.owners, c.owners)}
+	}
+	n.see(c)
+	return c
+}
+
+// appendLabels appends labels as common has them.
+func appendLabels(dst []byte, set labels.Set) []byte {
 	var few [8]string // most objects have fewer, and there is one set for each that is loaded
 	keys := few[:0]
 	for key := range set {
 		keys = append(keys, key)
 	}
 	slices.Sort(keys)
-	var room [512]byte
-	const head = binary.MaxVarintLen32
-	text := room[:head]
 	for _, key := range keys {
-		text = appendText(appendText(text, key), set[key])
+		dst = appendText(appendText(dst, key), set[key])
 	}
-	var length [head]byte
-	n := binary.PutUvarint(length[:], uint64(len(text)-head))
-	copy(text[head-n:], length[:n])
-	return common{unique.Make(string(append(text, owners...)[head-n:]))}
-}
-
-// parts are the labels and the references.
-func (c common) parts() (labels, owners commonReader) {
-	text := commonReader(c.text.Value())
-	if text == "" {
-		return "", ""
-	}
-	n := text.length()
-	return text[:n], text[n:]
+	return dst
 }
 
 // each calls fn with the labels, in order, until it returns false.
-func (c common) each(fn func(key, value string) bool) {
-	for left, _ := c.parts(); len(left) > 0; {
+func (c *common) each(fn func(key, value string) bool) {
+	if c == nil {
+		return
+	}
+	for left := commonReader(c.labels); len(left) > 0; {
 		key := left.next()
 		if !fn(key, left.next()) {
 			return
@@ -64,9 +120,12 @@ func (c common) each(fn func(key, value string) bool) {
 	}
 }
 
-// owners appends the references.
-func (c common) owners(dst []Owner) []Owner {
-	for _, left := c.parts(); len(left) > 0; {
+// refs appends the references.
+func (c *common) refs(dst []Owner) []Owner {
+	if c == nil {
+		return dst
+	}
+	for left := commonReader(c.owners); len(left) > 0; {
 		o := Owner{Blocks: left[0] == 1}
 		left = left[1:]
 		o.APIVersion, o.Kind = left.next(), left.next()
@@ -76,7 +135,7 @@ func (c common) owners(dst []Owner) []Owner {
 	return dst
 }
 
-// commonReader reads the text of a common.
+// commonReader reads the texts of a common.
 type commonReader string
 
 // length reads what appendText wrote before a string.
@@ -94,7 +153,7 @@ func (r *commonReader) next() (s string) {
 }
 
 // Lookup finds the value of a label.
-func (c common) Lookup(label string) (value string, exists bool) {
+func (c *common) Lookup(label string) (value string, exists bool) {
 	c.each(func(k, v string) bool {
 		if exists = k == label; exists {
 			value = v
@@ -105,13 +164,13 @@ func (c common) Lookup(label string) (value string, exists bool) {
 }
 
 // Has implements labels.Labels.
-func (c common) Has(label string) bool { _, exists := c.Lookup(label); return exists }
+func (c *common) Has(label string) bool { _, exists := c.Lookup(label); return exists }
 
 // Get implements labels.Labels.
-func (c common) Get(label string) string { value, _ := c.Lookup(label); return value }
+func (c *common) Get(label string) string { value, _ := c.Lookup(label); return value }
 
 // set is the labels as a map, which is the caller's; nil if there are none.
-func (c common) set() (set labels.Set) {
+func (c *common) set() (set labels.Set) {
 	c.each(func(k, v string) bool {
 		if set == nil {
 			set = labels.Set{}
@@ -120,6 +179,14 @@ func (c common) set() (set labels.Set) {
 		return true
 	})
 	return set
+}
+
+// text is what selectors of labels depend on: equal ones select the same.
+func (c *common) text() string {
+	if c == nil {
+		return ""
+	}
+	return c.labels
 }
 
 // labels are the labels of an item, of whatever it may lie in.

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"fmt"
 	"maps"
 	"reflect"
 	"strings"
@@ -14,7 +15,7 @@ func TestLabelsInCommon(t *testing.T) {
 	for _, want := range []labels.Set{
 		nil, {"a": ""}, {"": "x"}, {"app": "web", "tier": "edge", "example.com/long": long}, {"b": "1", "a": "2", "ab": "3"},
 	} {
-		got := newCommon(want, nil)
+		got := commonOf(want)
 		if !maps.Equal(got.set(), want) {
 			t.Errorf("%v came back as %v", want, got.set())
 		}
@@ -24,17 +25,55 @@ func TestLabelsInCommon(t *testing.T) {
 				t.Errorf("%v: %q is %q, %v", want, key, v, ok)
 			}
 		}
-		if newCommon(maps.Clone(want), nil) != got {
-			t.Errorf("%v lies there twice", want)
-		}
 	}
-	if newCommon(labels.Set{"a": "bc"}, nil) == newCommon(labels.Set{"ab": "c"}, nil) {
+	if commonOf(labels.Set{"a": "bc"}).labels == commonOf(labels.Set{"ab": "c"}).labels {
 		t.Error("different labels are one set")
 	}
 }
 
+func commonOf(set labels.Set) *common { return (&near{}).common(appendLabels(nil, set), nil) }
+
+// TestCommonInCopy: what is read of a copy is what was written, with as much shared, however many
+// objects lie between equal ones; and damage is found.
+func TestCommonInCopy(t *testing.T) {
+	all := []*common{nil}
+	for i := range 3 * mostNear {
+		all = append(all, &common{appendedLabels(i % 41), appendedOwner(i / 20)})
+	}
+	all = append(all, nil, all[len(all)-1], &common{all[5].labels, ""}, &common{"", all[5].owners})
+	var text []byte
+	var to near
+	for _, c := range all {
+		text = to.record(text, c)
+	}
+	from, left := near{}, cursor{b: text}
+	for i, want := range all {
+		got, ok := from.read(&left)
+		if !ok || (got == nil) != (want == nil) || got != nil && *got != *want {
+			t.Fatalf("%d: %v is %v", i, want, got)
+		}
+	}
+	if len(left.b) > 0 || from.next != to.next {
+		t.Error("something is left")
+	}
+	for _, bad := range []string{"", "\x01", "\x21", "\xff", "\x00", "\x00\x00", "\x00\x02\x01a\x00", "\x00\x00\x01\x01", "\x00\x05ab"} {
+		if c, ok := (&near{}).read(&cursor{b: []byte(bad)}); ok {
+			t.Errorf("%q is %v", bad, c)
+		}
+	}
+}
+
+func appendedLabels(i int) string {
+	return string(appendLabels(nil, labels.Set{"n": strings.Repeat("x", i)}))
+}
+
+func appendedOwner(i int) string {
+	kept, _ := appendKeptOwners(nil, fmt.Appendf(nil, `[{"apiVersion":"v1","kind":"A","name":"a-%d","uid":"%d"}]`, i, i))
+	return string(kept)
+}
+
 func BenchmarkLabelsInCommon(b *testing.B) {
-	set := newCommon(labels.Set{"app": "web-17", "pod-template-hash": "5d6f8c7b9", "tier": "edge", "topology.kubernetes.io/zone": "b"}, nil)
+	set := commonOf(labels.Set{"app": "web-17", "pod-template-hash": "5d6f8c7b9", "tier": "edge", "topology.kubernetes.io/zone": "b"})
 	selector := labels.SelectorFromSet(labels.Set{"tier": "edge"})
 	b.ReportAllocs()
 	for b.Loop() {

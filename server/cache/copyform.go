@@ -39,7 +39,6 @@ type aboutBlock struct {
 const (
 	copyPacked        = 1 << iota // it lies packed, and not as a line
 	copySameNamespace             // as the one before
-	copySameCommon
 )
 
 // copyBlock is about how many bytes of objects a block has.
@@ -74,12 +73,7 @@ func copyRecord(dst []byte, it *Item, b *body, dictionary int, before *copyBefor
 		for _, n := range [...]int{dictionary, int(b.size), int(b.split)} {
 			dst = binary.AppendUvarint(dst, uint64(n))
 		}
-		if b.common == before.common && before.packed {
-			flags |= copySameCommon
-		} else {
-			dst = appendText(dst, b.common.text.Value())
-		}
-		before.common, before.packed = b.common, true
+		dst = before.near.record(dst, b.common)
 	}
 	dst = appendText(dst, view(b.data))
 	dst[at] = flags
@@ -89,9 +83,47 @@ func copyRecord(dst []byte, it *Item, b *body, dictionary int, before *copyBefor
 
 // copyBefore is what an object may have in common with the one before it.
 type copyBefore struct {
-	namespace   string
-	common      common
-	any, packed bool // there is one; a packed one
+	namespace string
+	any       bool // there is one
+	near      near
+}
+
+// record appends what a packed object has in common with those before it: a number of what was seen,
+// or 0 and what is new. Who reads has seen the same.
+func (n *near) record(dst []byte, c *common) []byte {
+	at := 0
+	if c != nil {
+		if same, _ := n.find(c.labels, c.owners); same != nil {
+			c = same
+		}
+		at = slices.Index(n.seen[:], c) + 1
+	}
+	if dst = append(dst, byte(at)); at > 0 {
+		return dst
+	}
+	if c == nil {
+		c = &common{}
+	} else {
+		n.see(c)
+	}
+	return appendText(appendText(dst, c.labels), c.owners)
+}
+
+// read reads what record wrote; false if that is something else.
+func (n *near) read(from *cursor) (c *common, ok bool) {
+	at := int(from.byte())
+	if at > mostNear {
+		return nil, false
+	}
+	if at > 0 {
+		c = n.seen[at-1]
+		return c, c != nil
+	}
+	labels, owners := from.bytes(), from.bytes()
+	if from.bad || !validLabels(labels) || !validOwners(owners) {
+		return nil, false
+	}
+	return n.common(labels, owners), true
 }
 
 // copyReader reads the objects of a block, which is lent: items have memory of their own.
@@ -118,7 +150,7 @@ func (r *copyReader) next(fields []string) (it *Item, _ []string, err error) {
 	if flags&copyPacked == 0 {
 		return it, nil, r.plain(it)
 	}
-	if fields, err = r.packed(it, flags, fields); err != nil {
+	if fields, err = r.packed(it, fields); err != nil {
 		return nil, nil, err
 	}
 	return it, fields, nil
@@ -135,18 +167,12 @@ func (r *copyReader) plain(it *Item) error {
 	return nil
 }
 
-func (r *copyReader) packed(it *Item, flags byte, fields []string) ([]string, error) {
+func (r *copyReader) packed(it *Item, fields []string) ([]string, error) {
 	c := &r.left
 	of, size, split := c.number(), c.number(), c.number()
-	if flags&copySameCommon == 0 {
-		text := c.text()
-		if !validCommon(text) {
-			return nil, errCopyForm
-		}
-		r.before.common, r.before.packed = common{unique.Make(strings.Clone(text))}, true
-	}
+	common, known := r.before.near.read(c)
 	data := c.bytes()
-	if c.bad || !r.before.packed || of >= uint64(len(r.shapes)) || size >= blockfile.MostBlock || split >= uint64(len(data)) || int(it.head) > int(size) {
+	if c.bad || !known || of >= uint64(len(r.shapes)) || size >= blockfile.MostBlock || split >= uint64(len(data)) || int(it.head) > int(size) {
 		return nil, errCopyForm
 	}
 	if n, err := dictionary.Size(data[split:]); err != nil || n != int(size)+1 {
@@ -157,7 +183,7 @@ func (r *copyReader) packed(it *Item, flags byte, fields []string) ([]string, er
 	if !ok || st != nil && len(fields) != len(st.Fields) {
 		return nil, errCopyForm
 	}
-	it.body.Store(&body{data: slices.Clone(data), with: r.shapes[of], size: int32(size), split: int32(split), common: r.before.common})
+	it.body.Store(&body{data: slices.Clone(data), with: r.shapes[of], size: int32(size), split: int32(split), common: common})
 	if st == nil {
 		return nil, nil
 	}
@@ -181,17 +207,19 @@ func readMeta(b []byte, size int, fields []string) (_ []string, ok bool) {
 	return fields, !c.bad && len(c.b) == 0 && from <= to && to <= uint64(size)
 }
 
-// validCommon says that a text is one of a common.
-func validCommon(text string) bool {
-	if text == "" {
-		return true
+// validLabels says that a text is the labels of a common.
+func validLabels(text []byte) bool {
+	c := cursor{b: text}
+	for len(c.b) > 0 {
+		c.bytes()
+		c.bytes()
 	}
-	c := cursor{b: []byte(text)}
-	for labels := (cursor{b: c.bytes()}); len(labels.b) > 0; {
-		labels.bytes()
-		labels.bytes()
-		c.bad = c.bad || labels.bad
-	}
+	return !c.bad
+}
+
+// validOwners says that a text is the owners of a common.
+func validOwners(text []byte) bool {
+	c := cursor{b: text}
 	for len(c.b) > 0 {
 		c.byte()
 		for range 4 {

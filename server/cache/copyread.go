@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -24,11 +25,12 @@ var ErrOtherMaker = errors.New("the copy was made by another version of the prog
 type Copy struct {
 	file  *blockfile.File
 	about about
-	leave func(resource string) bool
 }
 
 // OpenCopy opens the copy at cfg.Path if it is among those that the database vouches for.
-// Errors: ErrNotVouched, ErrOtherMaker, blockfile.ErrDamaged, and those of the system.
+// One that has objects of what is to be left out now is removed, whoever wrote it: encryption may
+// have been turned on since, and what lies there would not be encrypted as is wanted.
+// Errors: ErrNotVouched, ErrOtherMaker, ErrLeftOut, blockfile.ErrDamaged, and those of the system.
 func OpenCopy(cfg CopyConfig, known *sqlstore.Copies) (_ *Copy, err error) {
 	file, err := blockfile.Open(cfg.Path)
 	if err != nil {
@@ -47,20 +49,27 @@ func OpenCopy(cfg CopyConfig, known *sqlstore.Copies) (_ *Copy, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Copy{file: file, leave: cfg.Leave}
+	p := &Copy{file: file}
 	if err := json.Unmarshal(text, &p.about); err != nil || len(p.about.Blocks) != file.Blocks() {
 		return nil, fmt.Errorf("%w: its directory", blockfile.ErrDamaged)
-	}
-	if p.about.Maker != cfg.Maker {
-		return nil, ErrOtherMaker
 	}
 	for _, b := range p.about.Blocks {
 		if b.Resource < 0 || b.Resource >= len(p.about.Resources) {
 			return nil, fmt.Errorf("%w: its directory", blockfile.ErrDamaged)
 		}
+		if name := p.about.Resources[b.Resource].Name; cfg.Leave(name) {
+			file.Close()
+			return nil, errors.Join(fmt.Errorf("%w: %s", ErrLeftOut, name), os.Remove(cfg.Path))
+		}
+	}
+	if p.about.Maker != cfg.Maker {
+		return nil, ErrOtherMaker
 	}
 	return p, nil
 }
+
+// ErrLeftOut: a copy had objects that must not be in one any more, and was removed.
+var ErrLeftOut = errors.New("the copy had objects that are not to be in one any more, and is removed")
 
 // ErrNotVouched: the database does not vouch for a copy: rows were changed in place since, or it is
 // that of another database, or of another state of this one.
@@ -129,13 +138,13 @@ type madeBlock struct {
 	entries []posting
 }
 
-// resources gets ready for what the copy has objects of. What the catalogue has other fields of, and
-// what is to be left out, is read from the database.
+// resources gets ready for what the copy has objects of. What the catalogue has other fields of
+// is read from the database.
 func (r *copyLoading) resources() error {
 	for _, a := range r.copy.about.Resources {
 		s := r.cache.resource(a.Name)
 		st := s.storage.Load()
-		if s.internal || r.copy.leave(a.Name) || st != nil && !slices.Equal(a.Fields, fieldLabels(st)) {
+		if s.internal || st != nil && !slices.Equal(a.Fields, fieldLabels(st)) {
 			r.of = append(r.of, nil)
 			continue
 		}

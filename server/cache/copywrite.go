@@ -92,7 +92,7 @@ func (w *copyWriter) resource(s *resource) (err error) {
 
 func (w *copyWriter) item(it *Item) error {
 	b := it.body.Load()
-	if b.bare {
+	if b.bare() {
 		return nil
 	}
 	dictionary := 0

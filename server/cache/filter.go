@@ -74,8 +74,8 @@ func (f *Filter) Match(it *Item) bool {
 // labels.
 type matcher struct {
 	*Filter
-	of        common
-	known, is bool // whether the terms select of
+	of        string // labels, as common has them
+	known, is bool   // whether the terms select them
 }
 
 func (m *matcher) match(it *Item) bool {
@@ -83,8 +83,8 @@ func (m *matcher) match(it *Item) bool {
 	if !m.labeled || m.none || len(m.Fields) > 0 || m.Unsure != nil || m.many.labels || it.Corrupt != nil || !b.packed() {
 		return m.Match(it)
 	}
-	if !m.known || m.of != b.common {
-		m.of, m.known, m.is = b.common, true, m.matchTerms(b.common)
+	if of := b.common.text(); !m.known || m.of != of {
+		m.of, m.known, m.is = of, true, m.matchTerms(b.common)
 	}
 	return m.is
 }

@@ -12,13 +12,13 @@ import (
 // which keep the item from being packed.
 func (it *Item) Form(key FormKey, make func(*Item) (any, error)) (any, error) {
 	b := it.body.Load()
-	f := find(&b.forms, key)
+	f := find(b.forms(), key)
 	if f == nil {
 		if key.again() && !it.home.plain.room() {
 			it.use()
 			return make(it)
 		}
-		f = keep(&b.forms, key)
+		f = keep(&b.keep().forms, key)
 	}
 	f.once.Do(func() {
 		f.value, f.err = make(it)
@@ -41,9 +41,9 @@ func (k FormKey) again() bool {
 
 // Bytes is Form for forms that are bytes.
 func (it *Item) Bytes(key FormKey, make func(*Item) ([]byte, error)) ([]byte, error) {
-	if b := it.body.Load(); b.message.is(key) {
+	if b := it.body.Load(); b.message().is(key) {
 		it.use()
-		return b.message.unpack(), nil
+		return b.message().unpack(), nil
 	}
 	v, err := it.Form(key, func(it *Item) (any, error) { return make(it) })
 	if err != nil {
@@ -56,12 +56,12 @@ func (it *Item) Bytes(key FormKey, make func(*Item) ([]byte, error)) ([]byte, er
 // Has says that a form was made, or is being made.
 func (it *Item) Has(key FormKey) bool {
 	b := it.body.Load()
-	return find(&b.forms, key) != nil || b.message.is(key)
+	return find(b.forms(), key) != nil || b.message().is(key)
 }
 
 // find finds the entry of a key, or nil.
-func find[K comparable](list *atomic.Pointer[form[K]], key K) *form[K] {
-	for f := list.Load(); f != nil; f = f.next {
+func find[K comparable](list *form[K], key K) *form[K] {
+	for f := list; f != nil; f = f.next {
 		if f.key == key {
 			return f
 		}

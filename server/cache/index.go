@@ -117,10 +117,10 @@ type run struct {
 	items []*Item
 }
 
-// sameLabels says that two items have the same labels, where that costs nothing to find out.
+// sameLabels says that two items have the same labels, where that costs little to find out.
 func sameLabels(a, b *Item) bool {
 	of, and := a.body.Load(), b.body.Load()
-	return of.packed() && and.packed() && of.common == and.common
+	return of.packed() && and.packed() && of.common.text() == and.common.text()
 }
 
 // index makes the entries of all items at once: as items come in key order, those of each term

@@ -110,7 +110,7 @@ func bareItem(row *sqlstore.Row, at *home) *Item {
 		home:      at,
 		older:     row.Deleted,
 	}
-	it.body.Store(&body{data: row.Value, bare: true})
+	it.body.Store(bareBody(row.Value))
 	return it
 }
 
@@ -152,7 +152,7 @@ func (it *Item) at(revision int64) *Item {
 		}
 		out.Corrupt = err
 	}
-	out.body.Store(&body{data: data, bare: true})
+	out.body.Store(bareBody(data))
 	return out
 }
 

@@ -47,7 +47,7 @@ func (it *Item) Owners(dst []Owner) []Owner {
 	case it.Corrupt != nil:
 		return dst
 	case b.packed() && b.ownersKept():
-		return b.common.owners(dst)
+		return b.common.refs(dst)
 	case b.packed():
 		b = &body{data: b.line(make([]byte, 0, b.size+1))}
 	}
@@ -68,7 +68,7 @@ func (it *Item) Written() (finalizers []byte, owners []Owner) {
 // kinOf is as much of a plain body's metadata as Kin and Owners need. It is not kept: most of
 // what is asked for it once is packed soon, and asked for nothing else.
 func (it *Item) kinOf(b *body) *Meta {
-	if m := b.meta.Load(); m != nil {
+	if m := b.meta(); m != nil {
 		return m
 	}
 	return scanKin(b.json())
@@ -177,14 +177,16 @@ func elements(b []byte, at int, element func(at int) (end int)) int {
 	return scan.Loose.Elements(b, at, func(at int) (int, bool) { return element(at), true })
 }
 
-// keptOwners is what common keeps of a list of references; false if that is too much.
-func keptOwners(list []byte) (kept []byte, ok bool) {
+// appendKeptOwners appends what common keeps of a list of references; false if that is too much,
+// and then it appends nothing.
+func appendKeptOwners(dst, list []byte) (kept []byte, ok bool) {
 	if len(list) == 0 {
-		return nil, true
+		return dst, true
 	}
 	if len(list) > 4*mostOwners {
-		return nil, false
+		return dst, false
 	}
+	kept = dst
 	for _, o := range appendOwners(nil, list, false) {
 		blocks := byte(0)
 		if o.Blocks {
@@ -193,5 +195,8 @@ func keptOwners(list []byte) (kept []byte, ok bool) {
 		kept = appendText(appendText(append(kept, blocks), o.APIVersion), o.Kind)
 		kept = appendText(appendText(kept, o.Name), o.UID)
 	}
-	return kept, len(kept) <= mostOwners
+	if len(kept)-len(dst) > mostOwners {
+		return dst, false
+	}
+	return kept, true
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/labels"
@@ -59,10 +60,14 @@ func withMetadata(name, more string) *Item {
 // packed has an item packed.
 func packed(t testing.TB, it *Item) *Item {
 	t.Helper()
+	return packedIn(t, it, &packRoom{})
+}
+
+func packedIn(t testing.TB, it *Item, room *packRoom) *Item {
+	t.Helper()
 	var p packer
-	var room []byte
 	of := p.shapeOf(nil, 3, func(int) *Item { return withMetadata("sample", "") })
-	if of == nil || p.pack(it, of, &room) == 0 || !it.body.Load().packed() {
+	if of == nil || p.pack(it, of, room) == 0 || !it.body.Load().packed() {
 		t.Fatal("the item is not packed")
 	}
 	return it
@@ -92,8 +97,8 @@ func TestKinOfPacked(t *testing.T) {
 		finalizers, whole := it.Written()
 		packed(t, it)
 		b := it.body.Load()
-		if b.ownersKept() == c.many || len(b.common.text.Value()) > 2*mostOwners {
-			t.Errorf("%s: owners are kept: %v, in %d bytes", name, b.ownersKept(), len(b.common.text.Value()))
+		if b.ownersKept() == c.many || b.common != nil && len(b.common.owners) > mostOwners {
+			t.Errorf("%s: owners are kept: %v, in %d bytes", name, b.ownersKept(), len(b.common.owners))
 		}
 		if !c.many { // the value is not there to be read
 			away := &body{with: b.with, data: b.data[:b.split:b.split], split: b.split, common: b.common}
@@ -113,16 +118,34 @@ func TestKinOfPacked(t *testing.T) {
 	}
 }
 
-// TestOwnersInCommon: objects of one owner share what they say of it.
+// TestOwnersInCommon: neighbours of one owner share what they say of it, and of their labels, and
+// where only one of both is the same they share that.
 func TestOwnersInCommon(t *testing.T) {
 	const one = `,"labels":{"a":"b"},"ownerReferences":[` + firstOwner + `]`
-	a, b := packed(t, withMetadata("a", one)), packed(t, withMetadata("b", one))
-	other := packed(t, withMetadata("c", strings.Replace(one, firstOwner, secondOwner, 1)))
-	if a.body.Load().common != b.body.Load().common {
-		t.Error("it lies there twice")
+	var room packRoom
+	of := func(name, more string) *common {
+		return packedIn(t, withMetadata(name, more), &room).body.Load().common
 	}
-	if a.body.Load().common == other.body.Load().common {
-		t.Error("different owners are one")
+	a, b := of("a", one), of("b", one)
+	otherOwner, otherLabel := of("c", strings.Replace(one, firstOwner, secondOwner, 1)), of("d", strings.Replace(one, `"b"`, `"c"`, 1))
+	at := func(s string) *byte { return unsafe.StringData(s) }
+	switch {
+	case a != b:
+		t.Error("all of it lies there twice")
+	case a.owners == otherOwner.owners || a.labels == otherLabel.labels:
+		t.Error("what is different is one")
+	case at(a.labels) != at(otherOwner.labels) || at(a.owners) != at(otherLabel.owners):
+		t.Error("the same part lies there twice")
+	case of("e", "") != nil:
+		t.Error("nothing takes memory")
+	}
+	// Whoever was read in another order shares it once all are in order.
+	twice, alike := &common{strings.Clone(a.labels), strings.Clone(a.owners)}, &common{"\x01x\x01y", strings.Clone(a.owners)}
+	if room.near.shared(twice) != a || room.near.shared(nil) != nil {
+		t.Error("what is equal is not shared")
+	}
+	if c := room.near.shared(alike); c.labels != alike.labels || at(c.owners) != at(a.owners) || room.near.shared(alike) != c {
+		t.Error("owners are not shared")
 	}
 }
 
@@ -131,11 +154,14 @@ func FuzzKin(f *testing.F) {
 	f.Add([]byte(`{"metadata":{"ownerReferences":[[{}],"x",1,null,{"uid":{}}]}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		list := scanKin(text).owners.of(text)
-		kept, ok := keptOwners(list)
+		kept, ok := appendKeptOwners([]byte("x"), list)
 		if !ok {
+			if len(kept) != 1 {
+				t.Error("some of them are kept")
+			}
 			return
 		}
-		if d := cmp.Diff(appendOwners(nil, list, false), newCommon(nil, kept).owners(nil)); d != "" {
+		if d := cmp.Diff(appendOwners(nil, list, false), (&near{}).common(nil, kept[1:]).refs(nil)); d != "" {
 			t.Error(d)
 		}
 	})

@@ -64,7 +64,10 @@ func (c *Cache) read(ctx context.Context, s Source, revision int64) (map[*resour
 }
 
 // lentRoom is memory that items are read and packed in, one after the other.
-type lentRoom struct{ line, packed []byte }
+type lentRoom struct {
+	line    []byte
+	packing packRoom
+}
 
 // item is the item of a row that is lent. It is packed at once if there is no room and it is
 // known what the objects look like; before that it is shown to look, as its metadata is at hand.
@@ -83,12 +86,13 @@ func (s *resource) item(row *sqlstore.Row, lent *lentRoom, look func(*Item)) *It
 		lent.line = slices.Grow(lent.line[:0], len(row.Value)+64)
 		it = s.read(row, lent.line)
 		look(it)
-		if s.packer.pack(it, of, &lent.packed) == 0 {
-			it.body.Store(&body{data: slices.Clone(it.body.Load().data), bare: it.Corrupt != nil || s.internal})
+		if s.packer.pack(it, of, &lent.packing) == 0 {
+			b := it.body.Load()
+			it.body.Store(&body{data: slices.Clone(b.data), size: b.size})
 		}
 	}
 	if s.internal || it.Corrupt != nil { // it holds the row's own bytes
-		it.body.Store(&body{data: slices.Clone(row.Value), bare: true})
+		it.body.Store(bareBody(slices.Clone(row.Value)))
 	}
 	return it
 }

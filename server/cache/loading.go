@@ -98,10 +98,15 @@ func (l *loading) sort() {
 
 // order fills the items' tree.
 func (r *loaded) order() {
+	again := r.of.published.Load().items.Len() > 0 // readers may have some of the items already
 	r.items = newItems()
+	var all near
 	for _, some := range grouped(r.all, func(it *Item) string { return it.Namespace }, strings.Compare) {
 		slices.SortFunc(some, compareKeys)
 		for _, it := range some {
+			if b := it.body.Load(); !again && b.common != nil {
+				b.common = all.shared(b.common) // rows come in the order of their revisions: neighbours have met only here
+			}
 			r.items.Load(it)
 		}
 	}

@@ -70,7 +70,7 @@ func (c *Cache) weigh() (all []weight, total int64, fits bool) {
 		s.published.Load().items.Scan(func(it *Item) bool {
 			b := it.body.Load()
 			n += int64(b.plainSize())
-			messages += int64(b.message.weight())
+			messages += int64(b.message().weight())
 			fits = fits && !b.packed()
 			return true
 		})
@@ -91,13 +91,14 @@ func (s *resource) pack(ctx context.Context, want int64) (less int64) {
 	v := s.published.Load()
 	n := v.items.Len()
 	at := func(i int) *Item { it, _ := v.items.GetAt(i); return it }
-	var room []byte
+	var room packRoom
 	from, looked := s.packer.hand, 0
 	one := func(it *Item) bool {
 		if looked++; looked%256 == 0 && ctx.Err() != nil {
 			return false
 		}
 		s.packer.hand = After(it.Namespace, it.Name)
+		room.near.see(it.body.Load().common)
 		if it.used.Swap(false) {
 			return true
 		}

@@ -66,11 +66,11 @@ func (it *Item) NoteSize(n int) {
 // AppendBytes appends a form that is kept and is bytes; false if there is none.
 func (it *Item) AppendBytes(dst []byte, key FormKey) ([]byte, bool) {
 	b := it.body.Load()
-	if b.message.is(key) {
+	if m := b.message(); m.is(key) {
 		it.use()
-		return b.message.with.unpack(dst, b.message.data), true
+		return m.with.unpack(dst, m.data), true
 	}
-	if f := find(&b.forms, key); f != nil && f.done.Load() && f.err == nil {
+	if f := find(b.forms(), key); f != nil && f.done.Load() && f.err == nil {
 		if raw, ok := f.value.([]byte); ok {
 			it.use()
 			return append(dst, raw...), true

@@ -174,31 +174,28 @@ func (p *packer) note(l *learned, plain, packed int) {
 }
 
 // pack packs an item with what was made of it, unless somebody needs it as it is. It returns
-// how many bytes less are plain now. room lends memory.
-func (p *packer) pack(it *Item, of *shape, room *[]byte) (less int) {
+// how many bytes less are plain now.
+func (p *packer) pack(it *Item, of *shape, room *packRoom) (less int) {
 	b := it.body.Load()
 	form, ok := b.droppable()
 	stays := b.packed() || of != nil && b.hard.Load() == of.number
-	drop := b.message != nil && it.home.plain.crammed()
-	if !ok || it.Corrupt != nil || b.bare || stays && b.forms.Load() == nil && !drop {
+	message := b.message()
+	drop := message != nil && it.home.plain.crammed()
+	if !ok || it.Corrupt != nil || b.bare() || stays && b.forms() == nil && !drop {
 		return 0
 	}
-	made := &body{with: b.with, data: b.data, size: b.size, split: b.split, common: b.common, message: b.message}
-	made.sized.Store(b.sized.Load())
+	was := message.weight()
 	if drop {
-		made.message = nil
+		message = nil
 	}
+	made := &body{with: b.with, data: b.data, size: b.size, split: b.split, common: b.common}
 	if !stays && !p.packBody(made, it.metaOf(b), b.data, of, room) {
 		if of != nil {
 			b.hard.Store(of.number)
 		}
-		if b.forms.Load() == nil {
+		if b.forms() == nil {
 			return 0
 		}
-	}
-	if !made.packed() { // what was made of it goes all the same
-		made.meta.Store(b.meta.Load())
-		made.hard.Store(b.hard.Load())
 	}
 	if form != nil {
 		raw, _ := form.value.([]byte)
@@ -207,41 +204,49 @@ func (p *packer) pack(it *Item, of *shape, room *[]byte) (less int) {
 			return 0 // it may be a sample, and is packed in another round
 		}
 		if m := p.packMessage(form.key, raw, with, room); m != nil && it.home.plain.keeps(m.weight()) {
-			made.message = m
+			message = m
+		}
+	}
+	made.like(b, message, nil)
+	if !made.packed() { // what was made of it goes all the same
+		made.hard.Store(b.hard.Load())
+		if m := b.meta(); m != nil {
+			made.keep().meta.Store(m)
 		}
 	}
 	if !it.body.CompareAndSwap(b, made) {
 		return 0 // somebody else was faster
 	}
 	if plain := it.home.plain; plain != nil {
-		plain.messages.Add(int64(made.message.weight() - b.message.weight()))
+		plain.messages.Add(int64(message.weight() - was))
 	}
 	return b.plainSize() - made.plainSize()
 }
 
 // packBody packs a line and its metadata.
-func (p *packer) packBody(made *body, m *Meta, line []byte, of *shape, room *[]byte) bool {
+func (p *packer) packBody(made *body, m *Meta, line []byte, of *shape, room *packRoom) bool {
 	if of == nil || m.storage != of.storage {
 		return false
 	}
-	packed := of.objects.Pack(lent(room, len(line)), line)
+	packed := of.objects.Pack(room.lend(len(line)), line)
 	if packed == nil {
 		return false
 	}
 	p.note(&p.objects, len(line), len(packed))
-	owners, kept := keptOwners(m.owners.of(line))
-	if !kept {
-		owners = nil
-	}
-	meta := appendMeta(nil, m, !kept)
-	made.data = append(append(make([]byte, 0, len(meta)+len(packed)), meta...), packed...)
-	made.with, made.size, made.split, made.common = of, int32(len(line)-1), int32(len(meta)), newCommon(m.Labels, owners)
+	text := appendLabels(room.text[:0], m.Labels)
+	end := len(text)
+	text, kept := appendKeptOwners(text, m.owners.of(line))
+	made.common = room.near.common(text[:end], text[end:])
+	text = appendMeta(text[:0], m, !kept)
+	made.data = append(append(make([]byte, 0, len(text)+len(packed)), text...), packed...)
+	made.with, made.size, made.split = of, int32(len(line)-1), int32(len(text))
+	room.text = text
 	return true
 }
 
 // packMessage packs a Protobuf form; nil if that does not pay.
-func (p *packer) packMessage(key FormKey, raw []byte, with *packing, room *[]byte) *message {
-	packed := with.Pack(lent(room, len(raw)), raw)
+func (p *packer) packMessage(key FormKey, raw []byte, with *packing, room *packRoom) *message {
+	packed := with.Pack(room.lend(len(raw)), raw)
 	if packed == nil {
 		return nil
 	}
@@ -249,17 +254,23 @@ func (p *packer) packMessage(key FormKey, raw []byte, with *packing, room *[]byt
 	return &message{key: key, with: with, size: len(raw), data: bytes.Clone(packed)}
 }
 
-// lent is room for packing so many bytes.
-func lent(room *[]byte, size int) []byte {
+// packRoom is what packing one object after the other needs, and remembers.
+type packRoom struct {
+	packed, text []byte
+	near         near
+}
+
+// lend is room for packing so many bytes.
+func (r *packRoom) lend(size int) []byte {
 	n := dictionary.Room(size)
-	*room = slices.Grow((*room)[:0], n)[:n]
-	return *room
+	r.packed = slices.Grow(r.packed[:0], n)[:n]
+	return r.packed
 }
 
 // droppable says whether all forms can be made again from the bytes alone, and finds the one
 // to pack instead.
 func (b *body) droppable() (message *form[FormKey], ok bool) {
-	for f := b.forms.Load(); f != nil; f = f.next {
+	for f := b.forms(); f != nil; f = f.next {
 		if !f.done.Load() || !f.key.again() {
 			return nil, false
 		}
@@ -278,7 +289,7 @@ func (b *body) plainSize() (n int) {
 	if !b.packed() {
 		n = len(b.data)
 	}
-	for f := b.forms.Load(); f != nil; f = f.next {
+	for f := b.forms(); f != nil; f = f.next {
 		if f.done.Load() {
 			n += f.size()
 		}
