@@ -151,7 +151,7 @@ type Serving struct {
 	Origins         []*regexp.Regexp   // whose pages in browsers may use the API
 	RefuseLeaving   bool               // while shutting down, go on listening and answer 429
 	WatchDelivery   conns.DeliveryMode // how what watches say is sent; default conns.Direct
-	ShortRequests   conns.DeliveryMode // how writes and reads of single objects are served over HTTP/2; default conns.Standard
+	ShortRequests   conns.DeliveryMode // how writes and reads of single objects are served over HTTP/2; default conns.Direct
 	WatchGrace      time.Duration      // over which watches end while shutting down; default: all at once
 }
 

@@ -119,7 +119,9 @@ func New(cfg Config) (*Server, error) {
 	s.own = &ownObjects{cfg: &s.cfg, api: s, cache: s.Cache}
 	s.Health = s.checks()
 	who := s.authentication()
-	s.delivery = conns.NewDelivery(conns.DeliveryConfig{Mode: cfg.Serving.WatchDelivery, Log: cfg.Log, Observer: s.Metrics.Delivery})
+	s.delivery = conns.NewDelivery(conns.DeliveryConfig{
+		Mode: cfg.Serving.WatchDelivery, Shorts: cfg.Serving.ShortRequests != conns.Standard, Log: cfg.Log, Observer: s.Metrics.Delivery,
+	})
 	if err := s.newVerbs(who); err != nil {
 		return nil, err
 	}

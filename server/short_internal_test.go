@@ -29,6 +29,12 @@ func TestIsShort(t *testing.T) {
 		{http.MethodPost, "/apis", false},
 		{http.MethodPost, "/apis/apps", false},
 		{http.MethodPost, "/debug/pprof/profile", false},
+		{http.MethodPost, "/api/v1/namespaces/a/services/s/proxy/stream", false},
+		{http.MethodPut, "/api/v1/nodes/n/proxy/x", false},
+		{http.MethodPost, "/api/v1/namespaces/a/pods/p/exec?command=x", false},
+		{http.MethodPost, "/api/v1/namespaces/a/pods/p/%61ttach", false},
+		{http.MethodPost, "/api/v1/namespaces/a/pods/p/portforward", false},
+		{http.MethodPost, "/api/v1/namespaces/a/pods/p/eviction", true},
 		{http.MethodHead, "/api/v1/namespaces/a/pods/p", false},
 		{http.MethodConnect, "/api/v1/namespaces/a/pods/p", false},
 	} {

@@ -60,7 +60,7 @@ func (o *servingOptions) addTo(f *pflag.FlagSet) {
 	f.BoolVar(&o.refuse, "shutdown-send-retry-after", false, "while shutting down, answer new requests with 429 until those under way are done")
 	f.DurationVar(&o.watchGrace, "shutdown-watch-termination-grace-period", 0, "time over which watches end while shutting down; 0 ends all at once")
 	f.StringVar(&o.watchDelivery, "watch-delivery", string(conns.Direct), "how events of watches are sent: direct, past the HTTP packages of Go, or standard, by them; direct becomes standard by itself if it fails")
-	f.StringVar(&o.shortRequests, "short-requests", string(conns.Standard), "how writes and reads of single objects are served over HTTP/2: direct, beside the HTTP packages of Go, or standard, by them")
+	f.StringVar(&o.shortRequests, "short-requests", string(conns.Direct), "how writes and reads of single objects are served over HTTP/2: direct, beside the HTTP packages of Go, or standard, by them; direct becomes standard by itself if it fails, and with --watch-delivery=standard")
 	f.DurationVar(&o.requestTimeout, "request-timeout", time.Minute, "how long a request may take, watches aside")
 	f.IntVar(&o.minRequestTimeout, "min-request-timeout", 1800, "seconds that a watch without timeout lasts at least; it ends before twice that")
 	f.IntVar(&o.maxRead, "max-requests-inflight", 400, "most reading requests at once; 0 is no limit")

@@ -72,7 +72,7 @@ func (c *countedRaw) Write(f func(uintptr) bool) error {
 	})
 }
 
-func certificate(t *testing.T) tls.Certificate {
+func certificate(t testing.TB) tls.Certificate {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +104,7 @@ func siteOf(t *testing.T, d *conns.Delivery, two bool, wait time.Duration, h htt
 }
 
 // shortSite is a site that serves short requests beside package http2.
-func shortSite(t *testing.T, d *conns.Delivery, two bool, wait time.Duration, h http.HandlerFunc, short conns.Short) (*counting, *http.Client, string, *http.Server) {
+func shortSite(t testing.TB, d *conns.Delivery, two bool, wait time.Duration, h http.HandlerFunc, short conns.Short) (*counting, *http.Client, string, *http.Server) {
 	t.Helper()
 	plain, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

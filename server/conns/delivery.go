@@ -82,6 +82,7 @@ type Opener func(ctx context.Context, w http.ResponseWriter) (Stream, error)
 // DeliveryConfig is what a Delivery is made of. Its zero value is the direct way.
 type DeliveryConfig struct {
 	Mode     DeliveryMode     // default Direct
+	Shorts   bool             // short requests are served beside package http2 as well: they are tested too
 	Log      *slog.Logger     // default: none
 	Observer DeliveryObserver // nil: none
 	Opener   Opener           // default: the direct way of this package; tests replace it
@@ -156,8 +157,11 @@ func (d *Delivery) open(ctx context.Context, w http.ResponseWriter) (s Stream, e
 // sends data frames between those of package http2.
 func TakeOver(ctx context.Context, w http.ResponseWriter) (Stream, error) {
 	for {
-		if h, ok := w.(*hijackable); ok {
+		switch h := w.(type) {
+		case *hijackable:
 			return h.hijack()
+		case *shortAnswer:
+			return nil, nil // package http2 does not know the stream
 		}
 		u, ok := w.(interface{ Unwrap() http.ResponseWriter })
 		if !ok {
@@ -176,7 +180,7 @@ func (d *Delivery) fallBack(reason string, err error) {
 	if d == nil || !d.direct.CompareAndSwap(true, false) {
 		return
 	}
-	d.cfg.Log.Error("watches are sent the standard way from now on, as the direct way has failed", "reason", reason, "error", err)
+	d.cfg.Log.Error("watches are sent, and requests served, the standard way from now on, as the direct way has failed", "reason", reason, "error", err)
 	if o := d.cfg.Observer; o != nil {
 		o.DeliveryMode(false)
 		o.FellBack(reason)

@@ -109,7 +109,7 @@ func TestSelfTest(t *testing.T) {
 	}
 	t.Run("as it is", func(t *testing.T) {
 		for _, two := range []bool{false, true} {
-			d, n, logged := measured(conns.DeliveryConfig{})
+			d, n, logged := measured(conns.DeliveryConfig{Shorts: true})
 			d.SelfTest(two)
 			n.want(t, map[string]int{"mode direct=true": 1})
 			if !d.Direct() || logged.Len() > 0 {

@@ -40,15 +40,18 @@
 // Locks, in the order in which they are taken: coalescer.mu of an HTTP2Conn (its tracker
 // and partial frame are guarded by it), shorts.mu, then flowControl.mu or frameQueue.mu,
 // which are never held together, outlivers.mu before flowControl.mu, then the lock of tls.Conn, then coalescer.mu of a
-// recordConn or sendQueue.mu. Hijacker.mu, http1Stream.mu and shortAnswer.mu are held alone.
+// recordConn or sendQueue.mu. shortAnswer.mu is taken before those of flowControl and
+// frameQueue. Hijacker.mu and http1Stream.mu are held alone. HTTP2Conn.reading comes before all.
 // TryWrite over HTTP/2 takes coalescer.mu only if nobody has it: whoever has it sends what
 // was queued meanwhile.
 //
 // Goroutines: Hijacker has one for each request that may be a watch over HTTP/1.1, and
 // Close waits for them, and for one that reads what the client sends while an answer goes on
 // without its handler; an HTTP2Conn has one for each short request, and one in its sendQueue
-// if its client is slow, which ends with the client's time or the connection. ServeHTTP2
-// waits for both, and for all answers that go on without their handlers. The timer of shorts ends with the connection, and those of
+// if its client is slow, which ends with the client's time or the connection. One goes on to
+// read when package http2 has closed a connection with short requests under way, until they
+// are answered. ServeHTTP2 waits for all of these, and for all answers that go on without their
+// handlers. The timer of shorts ends with the connection, and those of
 // a coalescer run once. SelfTest waits for all that it starts, but for some seconds only: a
 // direct way that hangs is left behind, once in the life of a server.
 //

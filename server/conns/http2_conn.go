@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -34,6 +35,11 @@ type HTTP2Conn struct {
 	tracker   frameTracker   // of what package http2 writes
 	partial   []byte         // the beginning of a frame that may carry a token
 	shown     []*http2Stream // whose tokens were found in what is being written
+
+	reading sync.Mutex     // held by who reads
+	readsOn sync.Once      // readOn was called
+	reads   sync.WaitGroup // its goroutine
+	failed  atomic.Bool    // package http2 has told the client what it did wrong, and takes nothing more
 
 	greeted atomic.Bool   // package http2 has sent its settings, which come first
 	writing atomic.Int32  // calls of Write under way
@@ -68,7 +74,8 @@ func ServeHTTP2(hs *http.Server, h2 *http2.Server, d *Delivery, short Short) err
 		c.shorts = newShorts(ctx, c, short, h2, hs, h)
 		c.reader.shorts = c.shorts
 		defer c.queue.join() // the connection is closed by then
-		defer c.shorts.finish()
+		defer c.reads.Wait()
+		defer c.shorts.finish(c.readOn)
 		defer c.outlivers.end()
 		h2.ServeConn(c, &http2.ServeConnOpts{Handler: c.outliving(roomy(h)), BaseConfig: hs, Context: context.WithValue(ctx, connKey{}, Conn(c))})
 	}
@@ -105,6 +112,8 @@ var _ net.Conn = (*HTTP2Conn)(nil)
 
 // Read gives package http2 what the client sends.
 func (c *HTTP2Conn) Read(p []byte) (n int, err error) {
+	c.reading.Lock()
+	defer c.reading.Unlock()
 	defer c.caught(&err)
 	for {
 		n, err := c.reader.read(c.Conn, &c.flow, p)
@@ -220,6 +229,22 @@ func (c *HTTP2Conn) trySendQueued(wait bool) bool {
 	}
 	_ = c.addQueued() // the next write returns the error
 	return true
+}
+
+// queuedTaken sends the frames of streams beside package http2, and waits until the client has
+// taken what was sent, or until done.
+func (c *HTTP2Conn) queuedTaken(done <-chan struct{}) error {
+	const enough = 3 * recordSize
+	for {
+		c.sendQueued(false)
+		if err := c.queue.awaitTaken(done); err != nil || c.frames.size.Load() < enough {
+			return err
+		}
+		select { // somebody else is writing, and sends them next
+		case <-done:
+		case <-time.After(c.coalescer.limit):
+		}
+	}
 }
 
 // flushQueued sends the frames of streams that were taken over, and waits until the

@@ -40,6 +40,7 @@ type flowControl struct {
 	waiting  int                       // of streams, for a window
 	ignored  int                       // streams that were begun after the connection had been told to go away
 	shrunk   bool                      // the client has made initial less once
+	small    bool                      // the client has made its table of headers smaller once
 
 	unsentMax int          // how many unsent streams there may be
 	tokens    atomic.Int32 // how many searches there are, and how many streams are about to be ended unseen
@@ -94,7 +95,7 @@ func (f *flowControl) latest() uint32 {
 func (f *flowControl) take(s *http2Stream) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !f.split || f.most <= initialWindow || f.goneAway.Load() || s.id <= f.newest {
+	if !f.split || f.most <= initialWindow || f.small || f.goneAway.Load() || s.id <= f.newest {
 		return false
 	}
 	f.newest, f.taken = s.id, s.id
@@ -104,12 +105,31 @@ func (f *flowControl) take(s *http2Stream) bool {
 }
 
 // goAway is told that the client is told to go away, and that nothing is done about streams
-// after last, as far as package http2 knows. It returns up to which something is.
-func (f *flowControl) goAway(last uint32) uint32 {
+// after last, as far as package http2 knows. It returns up to which something is, and of those
+// before which are not served nevertheless: package http2 was given them too late.
+func (f *flowControl) goAway(last uint32) (served uint32, but []uint32) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.goneAway.Store(true)
-	return max(last, f.taken)
+	for id := range f.unsent {
+		if id > last && id < f.taken {
+			but = append(but, id)
+			delete(f.unsent, id)
+		}
+	}
+	return max(last, f.taken), but
+}
+
+// overflows says whether a window that package http2 does not know of would become larger than
+// one may be if it grew by n bytes.
+func (f *flowControl) overflows(id uint32, n int64) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if id == 0 {
+		return f.split && f.pool+f.told+n > largestWindow
+	}
+	s := f.streams[id]
+	return s != nil && s.found == nil && s.window+n > largestWindow
 }
 
 // mayBlock says whether an answer of n bytes may have to wait for the client to take
@@ -179,11 +199,14 @@ func (f *flowControl) pendingUpdate() int64 {
 // settings is told of a frame of settings. Package http2 gets it as well, and answers
 // those that are wrong.
 func (f *flowControl) settings(payload []byte) {
-	const setting, windowSize = 6, 4
+	const setting, tableSize, windowSize = 6, 1, 4
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for ; len(payload) >= setting; payload = payload[setting:] {
 		value := int64(binary.BigEndian.Uint32(payload[2:]))
+		// Who makes the table smaller may expect the next headers to say that they know so,
+		// which are to be those of package http2: it keeps the table.
+		f.small = f.small || binary.BigEndian.Uint16(payload) == tableSize && value < hpackTable
 		if binary.BigEndian.Uint16(payload) != windowSize || value > largestWindow {
 			continue
 		}

@@ -68,13 +68,7 @@ func (q *frameQueue) addAnswer(id uint32, block, body []byte, last bool) {
 	})
 }
 
-// addUpdate gives the client back n bytes of the connection's window.
-func (q *frameQueue) addUpdate(n int) { q.addNumber(updateFrame, 0, uint32(n)) }
-
-// addReset adds the end of a stream that is not whole.
-func (q *frameQueue) addReset(id, code uint32) { q.addNumber(resetFrame, id, code) }
-
-// addNumber adds a frame that says nothing but a number.
+// addNumber adds a frame that says nothing but a number: more of a window, or why a stream ends.
 func (q *frameQueue) addNumber(kind byte, id, n uint32) {
 	q.append(func(out []byte) []byte {
 		out = append(out, 0, 0, 4, kind, 0)

@@ -1,6 +1,7 @@
 package conns
 
 import (
+	"bytes"
 	"encoding/binary"
 	"io"
 )
@@ -57,7 +58,7 @@ func (r *frameReader) next(from io.Reader, f *flowControl) error {
 			r.makeUpdate(n)
 			return nil
 		}
-		if r.shorts.leaving() {
+		if r.shorts.asked() {
 			r.give(clientLeaves)
 			return nil
 		}
@@ -78,14 +79,14 @@ func (r *frameReader) next(from io.Reader, f *flowControl) error {
 		if err := r.fill(from, frameHead+n); err != nil {
 			return err
 		}
-		n = 0
 	}
-	r.ready, r.have = r.have, 0
+	left := frameHead + n - r.have // a part of the payload may have been read for somebody who does not want it any more
+	r.pass(r.have)
 	if err := r.inspect(f); err != nil {
 		r.ready = 0
 		return err
 	}
-	r.left = n
+	r.left = left
 	r.limiter.frame(&h, f)
 	return nil
 }
@@ -100,6 +101,9 @@ func (r *frameReader) makeUpdate(n int64) {
 // clientLeaves is a frame by which a client says that it is about to go. Package http2 then
 // tells it to, and closes the connection once nothing is under way.
 var clientLeaves = []byte{0, 0, 8, goAwayFrame, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+// pass has package http2 get the first n bytes of what was read, which are all of it.
+func (r *frameReader) pass(n int) { r.ready, r.have = n, 0 }
 
 // give has package http2 get bytes instead of what was read.
 func (r *frameReader) give(p []byte) {
@@ -136,6 +140,10 @@ func (r *frameReader) inspect(f *flowControl) error {
 		if n == 0 {
 			return nil // package http2 answers that with an error
 		}
+		if r.shorts != nil && f.overflows(id, int64(n)) {
+			r.overflow(id)
+			return nil
+		}
 		n = uint32(f.updated(id, int64(n)))
 		if n == 0 || f.goesOn(id) || r.shorts != nil && r.shorts.foreign(id) && id <= f.latest() {
 			r.ready = 0
@@ -143,6 +151,18 @@ func (r *frameReader) inspect(f *flowControl) error {
 		binary.BigEndian.PutUint32(payload, n)
 	}
 	return nil
+}
+
+// overflow is told that a window has become larger than there may be any. Package http2 does
+// not know how large that of a connection is: it is told of so much that it says the same.
+func (r *frameReader) overflow(id uint32) {
+	if id != 0 {
+		r.shorts.refuse(id, resetFlow)
+		r.ready = 0
+		return
+	}
+	r.makeUpdate(largestWindow)
+	r.give(append(bytes.Clone(r.buf[:r.ready]), r.buf[:r.ready]...))
 }
 
 // fill reads until n bytes are in buf.

@@ -27,6 +27,8 @@ type peer struct {
 	framer  *http2.Framer
 	write   sync.Mutex
 	initial int64
+	leaves  bool // it may be told to go away
+	deaf    bool // it reads nothing, and holds mu
 
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -42,6 +44,7 @@ type peerStream struct {
 	body   []byte
 	ended  bool
 	reset  *http2.ErrCode
+	back   int // bytes of the window for its body that were given back
 }
 
 // newPeer connects; grow is added to the connection's window.
@@ -139,6 +142,9 @@ func (p *peer) take(f http2.Frame) error {
 	switch f := f.(type) {
 	case *http2.DataFrame:
 		s := p.streams[f.StreamID]
+		if s == nil {
+			return fmt.Errorf("data of stream %d, which was not begun", f.StreamID)
+		}
 		n := int64(f.Length)
 		p.window -= n
 		s.window -= n
@@ -159,8 +165,12 @@ func (p *peer) take(f http2.Frame) error {
 			code := f.ErrCode
 			s.reset = &code
 		}
+	case *http2.WindowUpdateFrame:
+		if s := p.streams[f.StreamID]; s != nil {
+			s.back += int(f.Increment)
+		}
 	case *http2.GoAwayFrame:
-		if p.stays && f.ErrCode == http2.ErrCodeNo {
+		if (p.stays || p.leaves) && f.ErrCode == http2.ErrCodeNo {
 			return nil
 		}
 		return fmt.Errorf("told to go away: %s %s", f.ErrCode, f.DebugData())

@@ -152,7 +152,7 @@ func (s *http2Stream) closeOutliving(complete bool) {
 	if whole {
 		s.conn.frames.append(func(out []byte) []byte { return appendData(out, s.id, nil, true) })
 	} else {
-		s.conn.frames.addReset(s.id, resetInternal)
+		s.conn.frames.addNumber(resetFrame, s.id, resetInternal)
 	}
 	s.conn.sendQueued(false)
 }

@@ -23,9 +23,9 @@ import (
 // selfTestFor is how long the test at start may take. It takes some milliseconds.
 const selfTestFor = 3 * time.Second
 
-// SelfTest sends one answer the direct way over each protocol, to a client in this
-// process that looks at every byte, and switches to the standard way if the answer does
-// not come as it should. So a change in packages net/http and http2 that this package
+// SelfTest sends one answer the direct way over each protocol, and answers to short requests,
+// to a client in this process that looks at every byte, and switches to the standard way if an
+// answer does not come as it should. So a change in packages net/http and http2 that this package
 // does not know costs no client anything.
 func (d *Delivery) SelfTest(overHTTP2 bool) {
 	if !d.Direct() {
@@ -34,6 +34,9 @@ func (d *Delivery) SelfTest(overHTTP2 bool) {
 	try := map[string]func(net.Conn) error{"HTTP/1.1": tryHTTP1}
 	if overHTTP2 {
 		try["HTTP/2"] = tryHTTP2
+	}
+	if overHTTP2 && d.cfg.Shorts {
+		try["HTTP/2, short requests"] = tryShort
 	}
 	t, err := newTrial(d.cfg.Opener)
 	if err != nil {
@@ -52,6 +55,7 @@ func (d *Delivery) SelfTest(overHTTP2 bool) {
 const (
 	trialDirect   = "/?watch=1"
 	trialStandard = "/standard"
+	trialShort    = "/short" // beside package http2
 )
 
 var trialParts = []string{"some ", "bytes and ", "others"}
@@ -88,7 +92,7 @@ func newTrial(open Opener) (*trial, error) {
 		TLSConfig: t.config, ConnContext: ConnContext, ConnState: t.track, ErrorLog: log.New(io.Discard, "", 0),
 		Handler: t.hijacker.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { t.answer(delivery, w, r) })),
 	}
-	if err := ServeHTTP2(t.server, &http2.Server{}, delivery, Short{}); err != nil {
+	if err := ServeHTTP2(t.server, &http2.Server{}, delivery, Short{Is: func(_, path string) bool { return path == trialShort }}); err != nil {
 		return nil, err
 	}
 	t.config.NextProtos = append(t.config.NextProtos, "http/1.1")
@@ -109,8 +113,14 @@ func trialCertificate() (tls.Certificate, error) {
 
 // answer is the server's handler.
 func (t *trial) answer(d *Delivery, w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path == trialStandard {
+	switch r.URL.Path {
+	case trialStandard:
 		_, _ = io.WriteString(w, trialWhole) // the client sees what it gets
+		return
+	case trialShort:
+		if _, beside := w.(*shortAnswer); beside {
+			_, _ = io.Copy(w, r.Body) // as above
+		}
 		return
 	}
 	s, err := openDirectly(d, w, r)

@@ -2,6 +2,7 @@ package conns
 
 import (
 	"bytes"
+	"context"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -28,6 +29,8 @@ type sendQueue struct {
 	kept      *[]byte          // nil: nothing is kept
 	written   int              // bytes of kept that were written
 	gathering bool             // everything is kept until release is called
+	behind    bool             // something was kept before that began
+	taken     chan struct{}    // not nil: closed when nothing is kept any more
 	draining  bool             // the goroutine runs
 	joined    bool             // it is not started any more
 	err       error
@@ -77,7 +80,7 @@ func (q *sendQueue) add(p []byte) (kept bool, err error) {
 func (q *sendQueue) gather() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.gathering = true
+	q.gathering, q.behind = true, q.kept != nil
 }
 
 // release writes what was gathered. If the client is slow it waits, or has the goroutine
@@ -109,7 +112,7 @@ func (q *sendQueue) endGathering() (kept bool, err error) {
 func (q *sendQueue) blocked() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.kept != nil && !q.gathering
+	return q.kept != nil && (!q.gathering || q.behind)
 }
 
 // broken says that nothing can be written any more.
@@ -166,6 +169,35 @@ func (q *sendQueue) flush() error {
 			}
 		}
 	}
+}
+
+// awaitTaken waits until nothing is kept, or until done. The goroutine writes meanwhile.
+func (q *sendQueue) awaitTaken(done <-chan struct{}) error {
+	taken, err := q.whenTaken()
+	if taken == nil || err != nil {
+		return err
+	}
+	q.startWriter()
+	select {
+	case <-taken:
+	case <-done:
+		return context.Canceled
+	}
+	_, err = q.whenTaken()
+	return err
+}
+
+// whenTaken is closed when nothing is kept any more; nil says that nothing is.
+func (q *sendQueue) whenTaken() (<-chan struct{}, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.kept == nil || q.gathering && !q.behind {
+		return nil, q.err
+	}
+	if q.taken == nil {
+		q.taken = make(chan struct{})
+	}
+	return q.taken, q.err
 }
 
 // flushed says whether nothing is kept. Where only a blocking write is possible, it does
@@ -271,15 +303,24 @@ func (q *sendQueue) keep(p []byte) {
 func (q *sendQueue) shrink() {
 	if q.kept != nil && cap(*q.kept) >= bufferSize {
 		small := bytes.Clone((*q.kept)[q.written:])
-		q.drop()
+		q.giveBack()
 		q.kept = &small
 	}
 }
 
+// drop keeps nothing any more.
 func (q *sendQueue) drop() {
 	if q.kept == nil {
 		return
 	}
+	q.giveBack()
+	if q.behind = false; q.taken != nil {
+		close(q.taken)
+		q.taken = nil
+	}
+}
+
+func (q *sendQueue) giveBack() {
 	if n := cap(*q.kept); n >= bufferSize && n <= 2*bufferSize {
 		*q.kept = (*q.kept)[:0]
 		buffers.Put(q.kept)

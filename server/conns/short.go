@@ -2,6 +2,7 @@ package conns
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"net/http"
@@ -15,11 +16,15 @@ import (
 // Bounds of what is served beside package http2 on one connection. What exceeds them is left
 // to package http2.
 const (
-	shortMax       = 32        // requests at once
+	shortMax       = 32        // requests at once, and no more than package http2 serves
+	shortFields    = 64        // of the headers of a request
 	shortBody      = 64 << 10  // bytes of one body
 	shortBodies    = 256 << 10 // bytes of all bodies that have not come yet, as they were announced
 	shortWindow    = 64 << 10  // bytes of bodies after which the client is given back its window
 	shortPassEvery = time.Minute
+
+	enoughPadding = 4 << 10 // bytes of padding after which a client is given back its window
+	hpackTable    = 4 << 10 // bytes of the table of headers that each end keeps at first
 )
 
 // Short is how short requests are served over HTTP/2: those whose body is small and comes
@@ -45,6 +50,8 @@ type shorts struct {
 	hs      *http.Server
 	base    context.Context
 	frame   int // bytes of the largest frame that package http2 takes
+	window  int // bytes that a client may send of a body unasked
+	most    int // requests at once
 
 	// For the goroutine that reads:
 	decoder *hpack.Decoder
@@ -62,8 +69,10 @@ type shorts struct {
 	awaited  int                     // bytes of bodies that have not come
 	overdue  *time.Timer             // ends requests whose bodies do not come; nil: none is awaited
 	handlers sync.WaitGroup
-	closed   bool // no handler is started any more
-	leave    bool // package http2 is to tell the client to go away
+	leaving  bool          // package http2 has closed the connection: nothing is taken any more
+	none     chan struct{} // not nil: closed when no request is left
+	closed   bool          // no handler is started any more
+	leave    bool          // package http2 is to tell the client to go away
 }
 
 // newShorts is nil where nothing is short.
@@ -71,15 +80,19 @@ func newShorts(ctx context.Context, c *HTTP2Conn, short Short, h2 *http2.Server,
 	if short.Is == nil || !c.delivery.Direct() {
 		return nil
 	}
-	s := &shorts{conn: c, is: short.Is, handler: h, hs: hs, frame: int(h2.MaxReadFrameSize), streams: map[uint32]*shortStream{}}
-	if s.frame == 0 {
-		s.frame = 1 << 20
+	s := &shorts{
+		conn: c, is: short.Is, handler: h, hs: hs, streams: map[uint32]*shortStream{}, most: shortMax,
+		// What is not set is what package http2 takes then.
+		frame: cmp.Or(int(h2.MaxReadFrameSize), 1<<20), window: max(initialWindow, int(cmp.Or(h2.MaxUploadBufferPerStream, 1<<20))),
+	}
+	if h2.MaxConcurrentStreams > 0 {
+		s.most = int(min(shortMax, h2.MaxConcurrentStreams))
 	}
 	ctx = context.WithValue(ctx, http.LocalAddrContextKey, c.LocalAddr())
 	ctx = context.WithValue(ctx, http.ServerContextKey, hs)
 	s.base = context.WithValue(ctx, connKey{}, Conn(c))
 	s.block.limit = uint32(headersMax(hs))
-	s.decoder = hpack.NewDecoder(4096, s.block.add)
+	s.decoder = hpack.NewDecoder(cmp.Or(h2.MaxDecoderHeaderTableSize, hpackTable), s.block.add)
 	s.decoder.SetMaxStringLength(int(s.block.limit))
 	s.encoder = hpack.NewEncoder(&s.encoded)
 	return s
@@ -125,25 +138,50 @@ func (s *shorts) drop(id uint32, st *shortStream) {
 	}
 	s.awaited -= st.length
 	delete(s.streams, id)
+	s.signal()
 }
 
-// finish waits for the requests that have wholly come, whose clients wait for their answers.
-func (s *shorts) finish() {
+// signal tells finish that no request is left. The caller holds s.mu.
+func (s *shorts) signal() {
+	if s.none != nil && len(s.streams) == 0 {
+		close(s.none)
+		s.none = nil
+	}
+}
+
+// finish waits for the requests that have begun, whose clients wait for their answers, and
+// takes no others. read has what the clients send meanwhile read: bodies, and windows for
+// the answers.
+func (s *shorts) finish(read func()) {
 	if s == nil {
 		return
 	}
+	if none := s.leaveOff(); none != nil {
+		read()
+		<-none
+	}
 	s.mu.Lock()
 	s.closed = true
-	for id, st := range s.streams {
-		if st.cancel == nil {
-			s.drop(id, st) // the rest of its body is read by nobody
-		}
-	}
 	if s.overdue != nil {
 		s.overdue.Stop()
 	}
 	s.mu.Unlock()
 	s.handlers.Wait()
+}
+
+// leaveOff has nothing taken any more. It returns what is closed when nothing is left, or nil
+// if that is so already.
+func (s *shorts) leaveOff() chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leaving = true
+	if len(s.streams) == 0 {
+		return nil
+	}
+	if s.none == nil {
+		s.none = make(chan struct{})
+	}
+	return s.none
 }
 
 // reset is told that the client wants no answer to a request any more.
@@ -155,8 +193,28 @@ func (s *shorts) reset(id uint32) {
 	}
 }
 
-// foreign says that package http2 has never heard of a stream that was begun.
-func (s *shorts) foreign(id uint32) bool { return id > s.passed }
+// refuse resets a stream because of what its client has sent, and ends the request. A client
+// that does not even read what it is sent is not told.
+func (s *shorts) refuse(id, code uint32) {
+	if s.reset(id); s.conn.queue.blocked() {
+		s.conn.flow.reset(id)
+		return
+	}
+	s.conn.resetStream(id, code)
+}
+
+// guard ends the connection, and serving beside package http2 for good, when this code has
+// panicked. It must be deferred.
+func (s *shorts) guard() {
+	if p := recover(); p != nil {
+		_ = s.conn.delivery.panicked(p) // which logs it
+		_ = s.conn.queue.conn.Close()   // who reads finds out
+	}
+}
+
+// foreign says that package http2 has never heard of a stream that was begun. Streams with
+// even numbers are none that a client begins.
+func (s *shorts) foreign(id uint32) bool { return id%2 == 1 && id > s.passed }
 
 // goAway has package http2 tell the client to go away, as an answer asked for it.
 func (s *shorts) goAway() {
@@ -166,8 +224,8 @@ func (s *shorts) goAway() {
 	s.conn.flow.wake()
 }
 
-// leaving says once that goAway was called.
-func (s *shorts) leaving() bool {
+// asked says once that goAway was called.
+func (s *shorts) asked() bool {
 	if s == nil {
 		return false
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -37,10 +38,10 @@ func (p *piece) add(name, value string) {
 	_ = p.encoder.WriteField(hpack.HeaderField{Name: name, Value: value, Sensitive: true}) // a buffer takes everything
 }
 
-// addAll adds the fields of a header but for those of a connection.
-func (p *piece) addAll(h http.Header) {
+// addAll adds the fields of a header but for those of a connection, and others.
+func (p *piece) addAll(h http.Header, but ...string) {
 	for key, values := range h {
-		if key == "Connection" || key == "Transfer-Encoding" || strings.HasPrefix(key, http.TrailerPrefix) || !httpguts.ValidHeaderFieldName(key) {
+		if slices.Contains(but, key) || key == "Connection" || key == "Transfer-Encoding" || strings.HasPrefix(key, http.TrailerPrefix) || !httpguts.ValidHeaderFieldName(key) {
 			continue
 		}
 		name := wireName(key)
@@ -90,7 +91,7 @@ type shortAnswer struct {
 
 	mu       sync.Mutex
 	deadline *time.Timer // nil: none
-	over     bool
+	over     bool        // nothing is sent any more: it is whole, or was reset
 }
 
 // Header implements http.ResponseWriter.
@@ -107,7 +108,7 @@ func (a *shortAnswer) WriteHeader(code int) {
 	p := a.piece
 	p.add(":status", strconv.Itoa(code))
 	if code < 200 {
-		p.addAll(a.header)
+		p.addAll(a.header, "Content-Length") // which is that of the answer to come
 		a.queue(nil, false)
 		return
 	}
@@ -192,14 +193,15 @@ func (a *shortAnswer) SetWriteDeadline(at time.Time) error {
 
 // late ends an answer whose client does not take it in time.
 func (a *shortAnswer) late() {
-	a.mu.Lock()
-	over := a.over
-	a.over = true
-	a.mu.Unlock()
-	if !over {
-		a.stream.conn.flow.remove(&a.stream.http2Stream)
+	defer a.stream.shorts.guard()
+	a.fail(resetInternal)
+}
+
+// fail resets the stream of an answer that is not whole. Nothing of it is sent behind that.
+func (a *shortAnswer) fail(code uint32) {
+	if a.ends() {
 		a.stream.cancel()
-		a.stream.conn.resetStream(a.stream.id, resetInternal)
+		a.stream.conn.resetStream(a.stream.id, code)
 	}
 }
 
@@ -274,15 +276,9 @@ func (a *shortAnswer) send(last bool) {
 			p.add("date", time.Now().UTC().Format(http.TimeFormat))
 		}
 	}
-	body := p.body
-	for {
-		n, err := a.stream.conn.flow.grant(&a.stream.http2Stream, len(body))
-		if err != nil {
-			a.err = err
-			break
-		}
-		a.queue(body[:n], last && n == len(body))
-		if body = body[n:]; len(body) == 0 {
+	for body := p.body; ; {
+		n := a.queue(body, last)
+		if body = body[n:]; len(body) == 0 || a.err != nil {
 			break
 		}
 		if a.err = a.wait(); a.err != nil {
@@ -291,28 +287,48 @@ func (a *shortAnswer) send(last bool) {
 	}
 	p.body = p.body[:0]
 	if !last && !a.done && a.err == nil { // more will come: the client is to have taken this
-		a.err = a.stream.conn.flushQueued()
+		a.err = a.stream.conn.queuedTaken(a.stream.ctx.Done())
 	}
 }
 
 // wait waits for the client to grant more of a window.
 func (a *shortAnswer) wait() error {
 	s := &a.stream.http2Stream
-	if err := s.conn.flushQueued(); err != nil {
+	if err := s.conn.queuedTaken(s.ctx.Done()); err != nil {
 		return err
 	}
 	err := s.conn.flow.awaitWindow(s.ctx, s)
 	if err != nil && s.ctx.Err() == nil {
-		a.stream.conn.resetStream(s.id, resetInternal)
+		a.fail(resetInternal)
 		return os.ErrDeadlineExceeded
 	}
 	return err
 }
 
-// queue has the collected headers and a part of the body sent.
-func (a *shortAnswer) queue(body []byte, last bool) {
+// queue has the collected headers sent, and so much of the body as the windows have room for.
+// last says that nothing follows the body.
+func (a *shortAnswer) queue(body []byte, last bool) (n int) {
+	if n, a.err = a.frames(body, last); a.err == nil {
+		a.stream.conn.sendQueued(false)
+	}
+	return n
+}
+
+// frames makes frames of them, unless the stream was reset.
+func (a *shortAnswer) frames(body []byte, last bool) (n int, err error) {
 	c, p := a.stream.conn, a.piece
-	c.frames.addAnswer(a.stream.id, p.block.Bytes(), body, last)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.over {
+		return 0, os.ErrDeadlineExceeded
+	}
+	if n, err = c.flow.grant(&a.stream.http2Stream, len(body)); err != nil {
+		return 0, err
+	}
+	if a.over = last && n == len(body); a.over {
+		c.flow.remove(&a.stream.http2Stream) // the client may know the end before the handler has returned
+	}
+	c.frames.addAnswer(a.stream.id, p.block.Bytes(), body[:n], a.over)
 	p.block.Reset()
-	c.sendQueued(false)
+	return n, nil
 }

@@ -9,24 +9,42 @@ import (
 const (
 	resetProtocol = 1
 	resetInternal = 2
+	resetFlow     = 3
+	resetClosed   = 5
+	resetRefused  = 7
 	resetCancel   = 8
 )
 
 // resetStream ends a stream that package http2 does not know.
 func (c *HTTP2Conn) resetStream(id, code uint32) {
 	c.flow.reset(id)
-	c.frames.addReset(id, code)
+	c.frames.addNumber(resetFrame, id, code)
 	c.sendQueued(false)
 }
 
 // Close is called by package http2 when nothing of its own is under way. It waits for the
-// answers to short requests.
+// answers to short requests, unless nobody is there to take them.
 func (c *HTTP2Conn) Close() error {
-	if c.queue.broken() {
+	if c.queue.broken() || c.failed.Load() {
 		c.shorts.cancel()
 	}
-	c.shorts.finish()
+	c.shorts.finish(c.readOn)
 	return c.Conn.Close()
+}
+
+// readOn goes on to read what the client sends, once: package http2 does not any more. What is
+// not about short requests is for nobody. It ends with the connection, and ServeHTTP2 waits for
+// it.
+func (c *HTTP2Conn) readOn() {
+	c.readsOn.Do(func() {
+		c.reads.Go(func() {
+			for p := make([]byte, 1<<10); ; {
+				if _, err := c.Read(p); err != nil {
+					return
+				}
+			}
+		})
+	})
 }
 
 // Busy says that requests are under way of which package http2 does not know.
@@ -37,21 +55,33 @@ func (c *HTTP2Conn) Busy() bool { return c.shorts.busy() }
 // sends anew what it takes for unserved. The beginning of such a frame is kept until enough
 // of it has come.
 func (c *HTTP2Conn) corrected(p []byte) []byte {
+	const lastAndCode = 8 // bytes
 	t := &c.tracker
 	at, h, have := t.left, t.head, t.have // the place in p of the next head, of which have bytes came before
 	for at+frameHead-have <= len(p) {
 		copy(h[have:], p[at:])
 		payload := at + frameHead - have
-		if h.kind() == goAwayFrame && h.length() >= 4 {
-			if payload+4 > len(p) {
+		if h.kind() == goAwayFrame && h.length() >= lastAndCode {
+			if payload+lastAndCode > len(p) {
 				return c.keepBack(p, at)
 			}
-			last := p[payload : payload+4]
-			binary.BigEndian.PutUint32(last, c.flow.goAway(binary.BigEndian.Uint32(last)&largestWindow))
+			c.goingAway(p[payload:])
 		}
 		at, have = payload+h.length(), 0
 	}
 	return p
+}
+
+// goingAway corrects what a client is told who is to go away.
+func (c *HTTP2Conn) goingAway(payload []byte) {
+	if binary.BigEndian.Uint32(payload[4:]) != 0 {
+		c.failed.Store(true)
+	}
+	served, but := c.flow.goAway(binary.BigEndian.Uint32(payload) & largestWindow)
+	binary.BigEndian.PutUint32(payload, served)
+	for _, id := range but {
+		c.frames.addNumber(resetFrame, id, resetRefused)
+	}
 }
 
 // keepBack keeps what begins at a place for the next write.

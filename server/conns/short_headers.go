@@ -3,29 +3,31 @@ package conns
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"io"
+	"slices"
 	"time"
 
+	"golang.org/x/net/http/httpguts"
 	"golang.org/x/net/http2/hpack"
 )
 
 const (
 	padded   = 8  // a flag of data and headers
 	priority = 32 // a flag of headers
-)
 
-// errFrames: the client sends frames in an order that HTTP/2 does not know.
-var errFrames = errors.New("the client sends frames that do not belong where they are")
+	dependency = 5 // bytes of headers with that flag: on which stream, and by how much
+)
 
 // headerBlock is what the headers of a request, or its trailers, consist of.
 type headerBlock struct {
-	limit  uint32 // bytes of fields; what comes behind the field that exceeds them is left out
-	open   bool   // continuations follow
-	id     uint32
-	end    bool // nothing follows the block
-	fields []hpack.HeaderField
-	size   uint32
+	limit    uint32 // bytes of fields; what comes behind the field that exceeds them is left out
+	open     bool   // continuations follow
+	id       uint32
+	end      bool   // nothing follows the block
+	priority []byte // dependency bytes, or none
+	fields   []hpack.HeaderField
+	size     uint32
+	checked  int // fields that unsound has looked at
 }
 
 func (b *headerBlock) add(f hpack.HeaderField) {
@@ -36,13 +38,70 @@ func (b *headerBlock) add(f hpack.HeaderField) {
 	b.fields = append(b.fields, f)
 }
 
+// begin notes what the head of a frame of headers, and its payload, say of the block.
+func (b *headerBlock) begin(h *head, payload []byte) {
+	b.open, b.id, b.end = true, h.stream(), h.has(endStream)
+	b.priority = b.priority[:0]
+	if h.has(priority) {
+		if h.has(padded) {
+			payload = payload[1:]
+		}
+		b.priority = append(b.priority, payload[:dependency]...)
+	}
+}
+
+// selfish says that a stream is to depend on itself, which package http2 refuses.
+func (b *headerBlock) selfish() bool {
+	return len(b.priority) > 0 && binary.BigEndian.Uint32(b.priority)&largestWindow == b.id
+}
+
 func (b *headerBlock) reset() {
 	clear(b.fields)
 	if b.fields = b.fields[:0]; cap(b.fields) > 64 {
 		b.fields = nil
 	}
-	b.open, b.size = false, 0
+	b.open, b.size, b.checked = false, 0, 0
 }
+
+// unsound says that one of the fields that have come is none. Package http2 takes no more of
+// such a block.
+func (b *headerBlock) unsound() bool {
+	for ; b.checked < len(b.fields); b.checked++ {
+		f := &b.fields[b.checked]
+		if f.IsPseudo() && httpguts.ValidHeaderFieldValue(f.Value) && (b.checked == 0 || b.fields[b.checked-1].IsPseudo()) {
+			continue
+		}
+		if !validField(f) {
+			return true
+		}
+	}
+	return false
+}
+
+// sound says that package http2 looks at what the block is for. A stream that is begun with
+// another is none for it: it is reset, and not counted as begun.
+func (b *headerBlock) sound() bool {
+	if b.unsound() {
+		return false
+	}
+	n := slices.IndexFunc(b.fields, func(f hpack.HeaderField) bool { return !f.IsPseudo() })
+	if n < 0 {
+		n = len(b.fields)
+	}
+	for i, f := range b.fields[:n] {
+		again := slices.ContainsFunc(b.fields[:i], func(other hpack.HeaderField) bool { return other.Name == f.Name })
+		if again || !slices.Contains(pseudoHeaders, f.Name) || f.Name == ":status" && n > 1 {
+			return false
+		}
+	}
+	return true
+}
+
+var pseudoHeaders = []string{":method", ":path", ":scheme", ":authority", ":protocol", ":status"}
+
+// misplaced is a frame for which package http2 tells the client that it breaks the protocol,
+// after which it reads no more: a body of no stream.
+var misplaced = []byte{0, 0, 0, dataFrame, 0, 0, 0, 0, 0}
 
 // follow is told of the head of each frame. Where it took the frame, it has put into
 // r what package http2 gets instead, or nothing.
@@ -52,7 +111,8 @@ func (s *shorts) follow(r *frameReader, from io.Reader, f *flowControl, h *head)
 		return false, nil // package http2 ends the connection
 	}
 	if s.block.open && (kind != continuationFrame || id != s.block.id) {
-		return true, errFrames
+		r.give(misplaced)
+		return true, nil
 	}
 	switch kind {
 	case headersFrame:
@@ -60,32 +120,35 @@ func (s *shorts) follow(r *frameReader, from io.Reader, f *flowControl, h *head)
 		if !s.block.open {
 			return false, nil // package http2 ends the connection
 		}
+		if s.block.unsound() {
+			r.give(misplaced)
+			return true, nil
+		}
 	case dataFrame:
-		if st := s.waiting(id); st != nil {
-			return true, s.data(r, from, h, st)
+		st := s.waiting(id)
+		if st == nil && (!s.foreign(id) || id > f.latest()) {
+			return false, nil
 		}
-		if s.foreign(id) {
-			return true, errFrames
-		}
-		return false, nil
+		return true, s.data(r, from, h, st)
 	default:
 		return false, nil
 	}
 	if err := r.fill(from, frameHead+n); err != nil {
 		return true, err
 	}
-	r.have = 0
-	fragment, ok := unpadded(h, r.buf[frameHead:frameHead+n])
+	payload := r.buf[frameHead : frameHead+n]
+	fragment, ok := unpadded(h, payload)
 	if !ok {
-		r.ready = frameHead + n // package http2 says what is wrong
+		r.pass(frameHead + n) // package http2 says what is wrong
 		return true, nil
 	}
+	r.have = 0
 	if kind == headersFrame {
-		s.block.open, s.block.id, s.block.end = true, id, h.has(endStream)
+		s.block.begin(h, payload)
 	}
 	if _, err := s.decoder.Write(fragment); err == nil && !h.has(endHeaders) {
 		if s.block.size > s.block.limit {
-			return true, errFlood // nobody waits for the end of these
+			r.give(misplaced) // nobody waits for the end of these
 		}
 		return true, nil
 	} else if err != nil || s.decoder.Close() != nil {
@@ -107,7 +170,7 @@ func unpadded(h *head, payload []byte) (rest []byte, ok bool) {
 		before, behind = 1, int(payload[0])
 	}
 	if h.kind() == headersFrame && h.has(priority) {
-		before += 5
+		before += dependency
 	}
 	if before+behind > len(payload) {
 		return nil, false
@@ -127,20 +190,26 @@ func undecodable(id uint32) []byte {
 // trailers.
 func (s *shorts) headers(r *frameReader, f *flowControl) error {
 	id := s.block.id
-	if st := s.waiting(id); st != nil { // trailers, which were not announced
-		if !s.block.end {
-			return errFrames
-		}
-		s.begin(st)
+	if known, waits := s.find(id); known != nil && (waits || !f.seenEnd(&known.http2Stream)) {
+		s.trailers(known, waits)
 		return nil
 	}
 	if s.foreign(id) {
-		if id <= f.latest() {
-			return errFrames // it had its answer
+		switch begun := id <= f.latest(); {
+		case begun && s.block.sound():
+			r.give(misplaced) // it had its answer
+			return nil
+		case begun:
+			s.refuse(id, resetProtocol)
+			return nil
 		}
 		if st := s.request(); st != nil && s.take(f, st) {
 			return nil
 		}
+	}
+	if !s.block.sound() {
+		r.give(s.again())
+		return nil
 	}
 	if err := f.opened(id); err != nil {
 		return err
@@ -150,16 +219,35 @@ func (s *shorts) headers(r *frameReader, f *flowControl) error {
 	return nil
 }
 
+// trailers end the body of a request that waits for it. Nobody has announced them, so that
+// nobody is told what they are.
+func (s *shorts) trailers(st *shortStream, waits bool) {
+	switch {
+	case !s.block.sound():
+		s.refuse(st.id, resetProtocol)
+	case !waits:
+		s.refuse(st.id, resetClosed)
+	case !s.block.end, len(s.block.fields) > 0 && s.block.fields[0].IsPseudo():
+		s.refuse(st.id, resetProtocol)
+	default:
+		s.begin(st)
+	}
+}
+
 // again writes the block for package http2. It does not depend on blocks before.
 func (s *shorts) again() []byte {
 	s.encoded.Reset()
+	_, _ = s.encoded.Write(s.block.priority) // a buffer takes everything
 	for _, f := range s.block.fields {
 		f.Sensitive = true          // which is: it gets into no table
 		_ = s.encoder.WriteField(f) // a buffer takes everything
 	}
 	var flags byte
+	if len(s.block.priority) > 0 {
+		flags = priority
+	}
 	if s.block.end {
-		flags = endStream
+		flags |= endStream
 	}
 	out := appendHeaders(nil, s.block.id, s.encoded.Bytes(), flags, s.frame)
 	if s.encoded.Cap() > largestFrame {

@@ -18,22 +18,34 @@ import (
 // post sends the headers of a request that is short.
 func (p *peer) post(path string, more ...string) uint32 {
 	p.t.Helper()
+	return p.send(len(more) == 0, append([]string{":method", "POST", ":scheme", "https", ":authority", "x", ":path", path}, more...)...)
+}
+
+// send begins a stream.
+func (p *peer) send(end bool, fields ...string) uint32 {
+	p.t.Helper()
+	id, err := p.begin(end, fields...)
+	p.must(err)
+	return id
+}
+
+func (p *peer) begin(end bool, fields ...string) (id uint32, err error) {
 	var head bytes.Buffer
 	enc := hpack.NewEncoder(&head)
 	enc.SetMaxDynamicTableSize(0)
-	fields := append([]string{":method", "POST", ":scheme", "https", ":authority", "x", ":path", path}, more...)
 	for i := 0; i < len(fields); i += 2 {
 		p.must(enc.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]}))
 	}
 	p.write.Lock()
 	defer p.write.Unlock()
-	p.mu.Lock()
-	id := p.next
+	if !p.deaf {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.streams[p.next] = &peerStream{window: p.initial}
+	}
+	id = p.next
 	p.next += 2
-	p.streams[id] = &peerStream{window: p.initial}
-	p.mu.Unlock()
-	p.must(p.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: head.Bytes(), EndStream: len(more) == 0, EndHeaders: true}))
-	return id
+	return id, p.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: head.Bytes(), EndStream: end, EndHeaders: true})
 }
 
 func (p *peer) data(id uint32, end bool, text string) {
@@ -177,12 +189,10 @@ func TestShortProtocol(t *testing.T) {
 		},
 		"continuations of nothing": func(p *peer) { p.must(p.framer.WriteContinuation(3, true, []byte{0x82})) },
 		"data of no stream":        func(p *peer) { p.must(p.framer.WriteData(9, true, []byte("x"))) },
-		"data behind the end": func(p *peer) {
+		"a reset of a stream that only a server could begin": func(p *peer) {
 			what, is := over()
-			id := p.post("/", "content-length", "1")
-			p.data(id, true, "x")
-			p.until(id, what, is)
-			p.must(p.framer.WriteData(id, true, []byte("x")))
+			p.until(p.post("/"), what, is)
+			p.must(p.framer.WriteRSTStream(2, http2.ErrCodeCancel))
 		},
 		"a stream again": func(p *peer) {
 			what, is := over()
@@ -202,8 +212,21 @@ func TestShortProtocol(t *testing.T) {
 			for p.err == nil {
 				p.changed.Wait()
 			}
+			if !strings.HasPrefix(p.err.Error(), "told to go away: ") {
+				t.Errorf("the client is not told why: %v", p.err)
+			}
 		})
 	}
+	t.Run("data behind the end", func(t *testing.T) {
+		p := shortPeer(t, url, 1<<20)
+		what, is := over()
+		id := p.post("/", "content-length", "1")
+		p.data(id, true, "x")
+		p.until(id, what, is)
+		p.data(id, true, "x")
+		p.until(id, "reset", func(s *peerStream) bool { return s.reset != nil && *s.reset == http2.ErrCodeStreamClosed })
+		p.until(p.post("/"), what, is)
+	})
 }
 
 // TestShortLeaves: a client that is told to go away has the answers to all that it sent, and

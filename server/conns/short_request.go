@@ -26,6 +26,8 @@ type shortStream struct {
 	length int       // of the body, as announced
 	since  time.Time // when its headers came
 	body   []byte    // what has come of it
+	room   int       // bytes that its window has for the client
+	fill   int       // bytes of padding that the client was not given back yet
 
 	cancel context.CancelFunc // nil until the handler runs; guarded by shorts.mu
 	answer shortAnswer
@@ -34,13 +36,15 @@ type shortStream struct {
 // request makes a request of the block, or nil if it is none that is taken.
 func (s *shorts) request() *shortStream {
 	b := &s.block
-	if b.size > b.limit || b.id%2 == 0 || len(b.fields) < 4 {
+	if b.size > b.limit || b.id%2 == 0 || len(b.fields) < 4 || len(b.fields) > shortFields || b.selfish() {
 		return nil
 	}
 	var method, path, host string
 	seen := 0
 	for seen < len(b.fields) && strings.HasPrefix(b.fields[seen].Name, ":") {
 		switch f := &b.fields[seen]; {
+		case !httpguts.ValidHeaderFieldValue(f.Value):
+			return nil
 		case f.Name == ":method" && method == "":
 			method = f.Value
 		case f.Name == ":path" && path == "":
@@ -52,7 +56,7 @@ func (s *shorts) request() *shortStream {
 		}
 		seen++
 	}
-	if seen != 4 || method == "" || path == "" || host == "" || !s.is(method, path) {
+	if seen != 4 || !plainMethod(method) || !strings.HasPrefix(path, "/") || host == "" || !s.is(method, path) {
 		return nil
 	}
 	header := shortHeader(b.fields[seen:])
@@ -64,13 +68,22 @@ func (s *shorts) request() *shortStream {
 	if err != nil {
 		return nil
 	}
-	st := &shortStream{shorts: s, length: length}
+	st := &shortStream{shorts: s, length: length, room: s.window}
 	st.conn, st.id = s.conn, b.id
 	st.req = &http.Request{
 		Method: method, URL: target, RequestURI: path, Host: host, Header: header, ContentLength: int64(length),
 		Proto: "HTTP/2.0", ProtoMajor: 2, RemoteAddr: s.asker(), TLS: s.tls,
 	}
 	return st
+}
+
+// plainMethod says whether answers to a method are what a handler writes.
+func plainMethod(method string) bool {
+	switch method {
+	case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
+		return true
+	}
+	return false
 }
 
 // asker is the address of the client; s.tls is set as well.
@@ -93,7 +106,7 @@ func shortHeader(fields []hpack.HeaderField) http.Header {
 		case "connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade", "te", "trailer", "expect", "host", "cookie", "priority":
 			return nil
 		}
-		if !httpguts.ValidHeaderFieldName(f.Name) || strings.ToLower(f.Name) != f.Name || !httpguts.ValidHeaderFieldValue(f.Value) {
+		if !validField(f) {
 			return nil
 		}
 		key := http.CanonicalHeaderKey(f.Name)
@@ -105,6 +118,11 @@ func shortHeader(fields []hpack.HeaderField) http.Header {
 		header[key] = values[len(values)-1 : len(values) : len(values)]
 	}
 	return header
+}
+
+// validField says whether a field is one that HTTP/2 knows, and of no pseudo header.
+func validField(f *hpack.HeaderField) bool {
+	return httpguts.ValidHeaderFieldName(f.Name) && strings.ToLower(f.Name) == f.Name && httpguts.ValidHeaderFieldValue(f.Value)
 }
 
 // announced is how long a body will be; ok is false where that is not known, or too much.
@@ -127,7 +145,7 @@ func (s *shorts) take(f *flowControl, st *shortStream) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || len(s.streams) >= shortMax || s.awaited+st.length > shortBodies || !f.take(&st.http2Stream) {
+	if s.leaving || len(s.streams) >= s.most || s.awaited+st.length > shortBodies || !f.take(&st.http2Stream) {
 		return false
 	}
 	s.streams[st.id] = st
@@ -145,70 +163,102 @@ func (s *shorts) take(f *flowControl, st *shortStream) bool {
 
 // late ends requests whose bodies have not come for too long.
 func (s *shorts) late() {
-	s.mu.Lock()
-	s.overdue = nil
-	left := false
-	var ended []uint32
-	for id, st := range s.streams {
-		if st.cancel != nil {
-			continue
-		}
-		if time.Since(st.since) >= clientPatience {
-			s.drop(id, st)
-			ended = append(ended, id)
-			continue
-		}
-		left = true
-	}
-	if left && !s.closed {
-		s.overdue = time.AfterFunc(clientPatience, s.late)
-	}
-	s.mu.Unlock()
-	for _, id := range ended {
+	defer s.guard()
+	for _, id := range s.overdueNow() {
 		s.conn.resetStream(id, resetCancel)
 	}
 }
 
-// waiting is a stream whose body has not wholly come; nil if id is none.
-func (s *shorts) waiting(id uint32) *shortStream {
+// overdueNow forgets those requests, and looks again later if others are left.
+func (s *shorts) overdueNow() (ended []uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if st := s.streams[id]; st != nil && st.cancel == nil {
+	s.overdue = nil
+	for id, st := range s.streams {
+		switch {
+		case st.cancel != nil:
+		case time.Since(st.since) >= clientPatience:
+			s.drop(id, st)
+			ended = append(ended, id)
+		case s.overdue == nil && !s.closed:
+			s.overdue = time.AfterFunc(clientPatience, s.late)
+		}
+	}
+	return ended
+}
+
+// find is a stream that is under way, and whether its body is waited for; nil if id is none.
+func (s *shorts) find(id uint32) (st *shortStream, waits bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st = s.streams[id]
+	return st, st != nil && st.cancel == nil
+}
+
+// waiting is a stream whose body has not wholly come; nil if id is none.
+func (s *shorts) waiting(id uint32) *shortStream {
+	if st, waits := s.find(id); waits {
 		return st
 	}
 	return nil
 }
 
-// data takes a part of a body.
+// data takes a part of a body, or of what has ended where st is nil.
 func (s *shorts) data(r *frameReader, from io.Reader, h *head, st *shortStream) error {
 	n := h.length()
 	if err := r.fill(from, frameHead+n); err != nil {
 		return err
 	}
-	r.have = 0
 	part, ok := unpadded(h, r.buf[frameHead:frameHead+n])
 	if !ok {
-		return errFrames
-	}
-	if s.taken += n; s.taken >= shortWindow {
-		s.conn.frames.addUpdate(s.taken)
-		s.taken = 0
-	}
-	if len(st.body)+len(part) > st.length {
-		s.reset(st.id)
-		s.conn.resetStream(st.id, resetProtocol)
+		r.pass(frameHead + n) // package http2 says what is wrong
 		return nil
 	}
-	if st.body == nil {
-		st.body = make([]byte, 0, st.length)
+	r.have = 0
+	if s.taken += n; s.taken >= shortWindow {
+		s.conn.frames.addNumber(updateFrame, 0, uint32(s.taken))
+		s.conn.sendQueued(false)
+		s.taken = 0
 	}
-	if st.body = append(st.body, part...); h.has(endStream) {
+	code := uint32(0)
+	switch {
+	case st == nil:
+		code = resetClosed
+	case len(st.body)+len(part) > st.length:
+		code = resetProtocol
+	case n > st.room:
+		code = resetFlow
+	}
+	if code != 0 {
+		s.refuse(h.stream(), code)
+	} else if st.add(part, h.has(endStream), n); h.has(endStream) {
 		s.begin(st)
 	}
 	if cap(r.buf) > largestFrame {
 		r.buf = nil
 	}
 	return nil
+}
+
+// add adds a part of the body, which took n bytes of the stream's window. Of those only what
+// is no body is given back: there is room for all of that.
+func (st *shortStream) add(part []byte, last bool, n int) {
+	if have, want := cap(st.body), len(st.body)+len(part); have < want {
+		if want < st.length && !last {
+			want = min(st.length, max(want, 2*have)) // no more than twice what was sent
+		}
+		body := make([]byte, len(st.body), want)
+		copy(body, st.body)
+		st.body = body
+	}
+	st.body = append(st.body, part...)
+	st.room -= n
+	if st.fill += n - len(part); st.fill >= enoughPadding && !last {
+		st.room += st.fill
+		st.conn.frames.addNumber(updateFrame, st.id, uint32(st.fill))
+		st.conn.sendQueued(false)
+		st.fill = 0
+	}
 }
 
 // begin serves a request of which nothing more will come.
@@ -241,37 +291,46 @@ func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 // serve calls the handler and ends the answer.
 func (st *shortStream) serve() {
-	s := st.shorts
-	defer func() {
-		s.mu.Lock()
-		delete(s.streams, st.id)
-		s.mu.Unlock()
-		s.conn.flow.remove(&st.http2Stream)
-		st.cancel()
-	}()
+	defer st.shorts.guard()
+	defer st.shorts.served(st)
+	makeRoom(len(st.req.Method))
+	p := pieces.Get().(*piece)
+	st.answer.stream, st.answer.header, st.answer.piece = st, make(http.Header, 8), p
+	st.handle()
+	st.answer.end()
+	st.answer.piece = nil // who writes now panics, and writes into nobody else's answer
+	if p.block.Cap() <= largestFrame {
+		p.body = p.body[:0]
+		p.block.Reset()
+		pieces.Put(p)
+	}
+}
+
+// served forgets a request whose handler has returned.
+func (s *shorts) served(st *shortStream) {
+	s.mu.Lock()
+	delete(s.streams, st.id)
+	s.signal()
+	s.mu.Unlock()
+	s.conn.flow.remove(&st.http2Stream)
+	st.cancel()
+}
+
+// handle calls the handler. One that panics, or ends its goroutine, has its stream reset.
+func (st *shortStream) handle() {
 	whole := false
 	defer func() {
 		if whole {
 			return
 		}
 		reason := recover()
-		st.answer.ends()
-		st.conn.resetStream(st.id, resetInternal)
-		if err, is := reason.(error); !is || !errors.Is(err, http.ErrAbortHandler) {
+		st.answer.fail(resetInternal)
+		if err, is := reason.(error); reason != nil && (!is || !errors.Is(err, http.ErrAbortHandler)) {
 			st.logPanic(reason)
 		}
 	}()
-	makeRoom(len(st.req.Method))
-	p := pieces.Get().(*piece)
-	st.answer.stream, st.answer.header, st.answer.piece = st, make(http.Header, 8), p
-	s.handler.ServeHTTP(&st.answer, st.req)
-	st.answer.end()
+	st.shorts.handler.ServeHTTP(&st.answer, st.req)
 	whole = true
-	if p.block.Cap() <= largestFrame {
-		p.body = p.body[:0]
-		p.block.Reset()
-		pieces.Put(p)
-	}
 }
 
 // logPanic says what a handler panicked with, as package http2 does.

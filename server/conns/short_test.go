@@ -2,6 +2,7 @@ package conns_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"log"
@@ -11,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/rowlock/rowlock/server/conns"
 )
@@ -29,8 +31,19 @@ func shortly(t *testing.T, short conns.Short, h http.HandlerFunc) (*http.Client,
 		h(w, r)
 	}, short)
 	hs.ErrorLog = log.New(io.Discard, "", 0)
+	gone(t, hs)
 	passed(t, client, url)
 	return client, url, hs
+}
+
+// gone has the end of a test wait for connections whose clients have gone: package http2 keeps
+// those for a second that it has told to go away.
+func gone(t testing.TB, hs *http.Server) {
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+		defer cancel()
+		_ = hs.Shutdown(ctx) // what is left is closed
+	})
 }
 
 // passed sends the request of a connection that package http2 always serves.
