@@ -194,6 +194,8 @@ func newMapDecoder(t reflect.Type) decoder {
 		}
 	case elem.Kind() == reflect.Slice && elem.Elem().Kind() == reflect.Uint8 && !customDecoding(elem) && !customDecoding(elem.Elem()):
 		return func(s *source, p unsafe.Pointer) bool { return readMap(s, (*map[string][]byte)(p), s.base64) }
+	case t == reflect.TypeFor[schemas]():
+		return readSchemas
 	case elem.Kind() == reflect.Struct && !customDecoding(elem):
 		return mapOfStructs(t)
 	}

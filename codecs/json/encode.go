@@ -178,6 +178,8 @@ func mapEncoder(t reflect.Type) encoder {
 		return func(dst []byte, p unsafe.Pointer) ([]byte, error) {
 			return appendMap(dst, *(*map[string][]byte)(p), func(dst []byte, v *[]byte) ([]byte, error) { return appendBytes(dst, unsafe.Pointer(v)) })
 		}
+	case t == reflect.TypeFor[schemas]():
+		return appendSchemas
 	case elem.Kind() == reflect.Struct && !custom(elem):
 		return appendMapOfStructs(t)
 	}

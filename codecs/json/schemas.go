@@ -3,6 +3,7 @@ package json
 import (
 	"reflect"
 	"slices"
+	"sync"
 	"unsafe"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -90,6 +91,65 @@ func appendSchema(dst []byte, s *apiextensionsv1.JSONSchemaProps) ([]byte, error
 		return append(dst, "null"...), nil
 	}
 	return structEncoder(reflect.TypeFor[apiextensionsv1.JSONSchemaProps]()).append(dst, unsafe.Pointer(s))
+}
+
+// schemas is what nearly all of a definition is made of. A map of large structs by way of
+// reflection makes a copy of each that it is asked for.
+type schemas = map[string]apiextensionsv1.JSONSchemaProps
+
+// schemaRoom has room for a schema that is read or written; it is empty where nobody has it.
+var schemaRoom = sync.Pool{New: func() any { return new(apiextensionsv1.JSONSchemaProps) }}
+
+func leaveRoom(v *apiextensionsv1.JSONSchemaProps) {
+	*v = apiextensionsv1.JSONSchemaProps{}
+	schemaRoom.Put(v)
+}
+
+// readSchemas is mapOfStructs for schemas.
+func readSchemas(s *source, p unsafe.Pointer) bool {
+	if s.null() {
+		return true
+	}
+	m, value := schemas{}, schemaDecoder()
+	*(*schemas)(p) = m
+	v := schemaRoom.Get().(*apiextensionsv1.JSONSchemaProps)
+	defer leaveRoom(v)
+	return s.object(func(name string) bool {
+		*v = apiextensionsv1.JSONSchemaProps{}
+		if _, twice := m[name]; twice || !value.read(s, unsafe.Pointer(v)) {
+			return false
+		}
+		m[name] = *v
+		return true
+	})
+}
+
+// appendSchemas is appendMapOfStructs for schemas.
+func appendSchemas(dst []byte, p unsafe.Pointer) (_ []byte, err error) {
+	m := *(*schemas)(p)
+	if m == nil {
+		return append(dst, "null"...), nil
+	}
+	var some [32]string
+	keys := some[:0]
+	for name := range m {
+		keys = append(keys, name)
+	}
+	slices.Sort(keys)
+	v := schemaRoom.Get().(*apiextensionsv1.JSONSchemaProps)
+	defer leaveRoom(v)
+	dst = append(dst, '{')
+	for i, name := range keys {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(appendString(dst, name), ':')
+		*v = m[name]
+		if dst, err = appendSchema(dst, v); err != nil {
+			return dst, err
+		}
+	}
+	return append(dst, '}'), nil
 }
 
 // mapOfStructs reads objects whose values are structs.

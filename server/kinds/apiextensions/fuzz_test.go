@@ -7,7 +7,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apiext "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 
 	"github.com/rowlock/rowlock/server/kinds/apiextensions"
 )
@@ -39,8 +41,24 @@ func FuzzDefinition(f *testing.F) {
 			t.Errorf("the second time it became something else:\n%s", diff)
 		}
 		s.PrepareForCreate(context.Background(), d)
-		s.Validate(context.Background(), d)
+		if len(s.Validate(context.Background(), d)) == 0 {
+			buildValidators(t, d)
+		}
 		s.ValidateUpdate(context.Background(), d, again)
 		apiextensions.CustomResourceDefinitionStatus.ValidateUpdate(context.Background(), d, again)
 	})
+}
+
+// buildValidators sees that the library can make validators of schemas that pass, which stock
+// servers try.
+func buildValidators(t *testing.T, d *apiextensionsv1.CustomResourceDefinition) {
+	for _, v := range d.Spec.Versions {
+		in := &apiext.CustomResourceValidation{}
+		if err := apiextensionsv1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(v.Schema, in, nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := validation.NewSchemaValidator(in.OpenAPIV3Schema); err != nil {
+			t.Errorf("version %s passes, and there is no validator of it: %v", v.Name, err)
+		}
+	}
 }

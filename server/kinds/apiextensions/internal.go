@@ -46,19 +46,20 @@ func eachNode(s *apiext.JSONSchemaProps, yield func(*apiext.JSONSchemaProps) boo
 	if !yield(s) {
 		return false
 	}
-	inside := []*apiext.JSONSchemaProps{s.Not}
-	lists := [][]apiext.JSONSchemaProps{s.AllOf, s.AnyOf, s.OneOf}
+	inside := [4]*apiext.JSONSchemaProps{s.Not}
+	lists := [4][]apiext.JSONSchemaProps{s.AllOf, s.AnyOf, s.OneOf}
 	if s.Items != nil {
-		inside = append(inside, s.Items.Schema)
-		lists = append(lists, s.Items.JSONSchemas)
+		inside[1], lists[3] = s.Items.Schema, s.Items.JSONSchemas
 	}
-	for _, either := range []*apiext.JSONSchemaPropsOrBool{s.AdditionalProperties, s.AdditionalItems} {
+	for i, either := range [...]*apiext.JSONSchemaPropsOrBool{s.AdditionalProperties, s.AdditionalItems} {
 		if either != nil {
-			inside = append(inside, either.Schema)
+			inside[2+i] = either.Schema
 		}
 	}
 	for _, d := range s.Dependencies {
-		inside = append(inside, d.Schema)
+		if !eachNode(d.Schema, yield) {
+			return false
+		}
 	}
 	for _, n := range inside {
 		if !eachNode(n, yield) {
@@ -72,11 +73,21 @@ func eachNode(s *apiext.JSONSchemaProps, yield func(*apiext.JSONSchemaProps) boo
 			}
 		}
 	}
-	for _, m := range []map[string]apiext.JSONSchemaProps{s.Properties, s.PatternProperties, s.Definitions} {
-		for _, n := range m {
-			if !eachNode(&n, yield) {
-				return false
-			}
+	for _, m := range [...]map[string]apiext.JSONSchemaProps{s.Properties, s.PatternProperties, s.Definitions} {
+		if len(m) > 0 && !eachNamed(m, yield) {
+			return false
+		}
+	}
+	return true
+}
+
+// eachNamed is eachNode for schemas that have names. All of them are shown in one place: a schema
+// is large, and a copy of each was most of what such a walk cost.
+func eachNamed(m map[string]apiext.JSONSchemaProps, yield func(*apiext.JSONSchemaProps) bool) bool {
+	var n apiext.JSONSchemaProps
+	for _, n = range m {
+		if !eachNode(&n, yield) {
+			return false
 		}
 	}
 	return true

@@ -127,7 +127,12 @@ func rewriteNamed(s *apiextensionsv1.JSONSchemaProps) error {
 		}
 	}
 	for _, m := range [...]map[string]apiextensionsv1.JSONSchemaProps{s.Properties, s.PatternProperties, s.Definitions} {
-		for name, below := range m {
+		if len(m) == 0 {
+			continue
+		}
+		var name string
+		var below apiextensionsv1.JSONSchemaProps // all are looked at in one place: they are large
+		for name, below = range m {
 			changed, err := rewriteValues(&below)
 			if err != nil {
 				return err

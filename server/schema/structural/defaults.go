@@ -20,32 +20,36 @@ import (
 )
 
 // ValidateDefaults holds the defaults of a schema at p against that schema. With pruned
-// they may have no fields that the schema does not know. It takes tree over. Each rule
-// is compiled once, however many defaults it is for.
+// they may have no fields that the schema does not know. Each rule is compiled once, however
+// many defaults it is for, and nothing is made of what has no default.
 func ValidateDefaults(ctx context.Context, p *field.Path, tree *structuralschema.Structural, pruned bool) (field.ErrorList, error) {
-	if !newPrecheck(tree).hasDefaults() {
+	has := newPrecheck(tree)
+	if !has.hasDefaults() {
 		return nil, nil
 	}
 	root := *tree
 	root.XEmbeddedResource = true
-	d := &defaultsCheck{evaluation: evaluation{ctx: ctx, left: expr.Budget, work: maxWork, warn: func(string) {}}, pruned: pruned}
-	at := defaultPlace{p: p, s: &root, q: newChecker(root.ToKubeOpenAPI())}
-	err := d.walk(at)
+	d := &defaultsCheck{
+		evaluation: evaluation{ctx: ctx, left: expr.Budget, work: maxWork, warn: func(string) {}}, pruned: pruned, patterns: patterns{},
+	}
+	err := d.walk(defaultPlace{p: p, s: &root, has: has})
 	return d.evaluation.errs, err
 }
 
-func (s *precheck) hasDefaults() bool { return s.defaulted || s.defaults }
+func (s *precheck) hasDefaults() bool { return s != nil && (s.defaulted || s.defaults) }
 
 type defaultsCheck struct {
 	evaluation
-	pruned bool
+	pruned   bool
+	patterns patterns
 }
 
 // defaultPlace is where in a schema the walk is.
 type defaultPlace struct {
 	p      *field.Path
 	s      *structuralschema.Structural
-	q      *checker
+	has    *precheck // of s
+	q      *checker  // nil: nothing above has a default
 	rules  *ruleTree // of s, if they were compiled above
 	inMeta bool      // inside of apiVersion, kind or metadata of resource
 	// around makes the resource of which a default is a part.
@@ -54,7 +58,7 @@ type defaultPlace struct {
 }
 
 func (d *defaultsCheck) walk(at defaultPlace) error {
-	if at.s == nil || d.over {
+	if at.s == nil || d.over || !at.has.hasDefaults() {
 		return nil
 	}
 	if at.s.XEmbeddedResource {
@@ -62,6 +66,9 @@ func (d *defaultsCheck) walk(at defaultPlace) error {
 		at.around = defaulting.NewRootObjectFunc().WithTypeMeta(metav1.TypeMeta{APIVersion: "validation/v1", Kind: "Validation"})
 	}
 	if at.s.Default.Object != nil {
+		if at.q == nil {
+			at.q = d.patterns.checker(at.s.ToKubeOpenAPI())
+		}
 		if at.rules == nil && hasRules(at.s) {
 			at.rules = compileBelow(at.s, newCELSchema(at.s), model.SchemaDeclType(at.s, at.s == at.resource))
 		}
@@ -81,15 +88,25 @@ func (d *defaultsCheck) walkParts(at defaultPlace) error {
 	}
 	if at.s.Items != nil {
 		below := at
-		below.p, below.s, below.q, below.rules, below.around = at.p.Child("items"), at.s.Items, at.q.item, rules.items, at.around.Index()
+		below.p, below.s, below.has, below.rules, below.around = at.p.Child("items"), at.s.Items, at.has.items, rules.items, at.around.Index()
+		if at.q != nil {
+			below.q = at.q.item
+		}
 		if err := d.walk(below); err != nil {
 			return err
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(at.s.Properties)) {
+		has := at.has.properties[name]
+		if !has.hasDefaults() {
+			continue
+		}
 		s := at.s.Properties[name]
 		below := at
-		below.p, below.s, below.q, below.rules, below.around = at.p.Child("properties").Key(name), &s, at.q.property(name), rules.properties[name], at.around.Child(name)
+		below.p, below.s, below.has, below.rules, below.around = at.p.Child("properties").Key(name), &s, has, rules.properties[name], at.around.Child(name)
+		if at.q != nil {
+			below.q = at.q.property(name)
+		}
 		if at.s.XEmbeddedResource && (name == "metadata" || name == "apiVersion" || name == "kind") {
 			below.inMeta = true
 		}
@@ -102,7 +119,7 @@ func (d *defaultsCheck) walkParts(at defaultPlace) error {
 
 // check checks one default; an error means that it cannot be.
 func (d *defaultsCheck) check(at defaultPlace) error {
-	v, p := at.s.Default.Object, at.p.Child("default")
+	v, p := runtime.DeepCopyJSONValue(at.s.Default.Object), at.p.Child("default") // checks coerce it
 	var errs field.ErrorList
 	if at.inMeta {
 		obj, _, err := at.around(runtime.DeepCopyJSONValue(v))
