@@ -174,7 +174,7 @@ func (s *Server) newDocuments() (err error) {
 	s.openapi.Others = s.elsewhere
 	s.discovery, err = discovery.New(discovery.Config{
 		Catalogue: c.Catalogue, Services: s.elsewhere.Services, Codecs: s.forms().Discovery(),
-		NoHashes: !c.Feature("StorageVersionHash"), Single: !c.Feature("AggregatedDiscoveryEndpoint"), Address: c.Address, Version: c.Version, Fail: s.fail,
+		Compress: c.Feature("APIResponseCompression"), NoHashes: !c.Feature("StorageVersionHash"), Single: !c.Feature("AggregatedDiscoveryEndpoint"), Address: c.Address, Version: c.Version, Fail: s.fail,
 	})
 	if err != nil {
 		return fmt.Errorf("discovery: %w", err)

@@ -2,6 +2,8 @@
 package framing
 
 import (
+	"bytes"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -34,6 +36,22 @@ func AcceptsGzip(r *http.Request) bool {
 		}
 	}
 	return false
+}
+
+// Packed is data compressed as bodies are, to be sent more than once.
+func Packed(data []byte) ([]byte, error) {
+	var out bytes.Buffer
+	zip := writers.Get().(*gzip.Writer)
+	defer func() {
+		zip.Reset(io.Discard)
+		writers.Put(zip)
+	}()
+	zip.Reset(&out)
+	_, err := zip.Write(data)
+	if err = errors.Join(err, zip.Close()); err != nil {
+		return nil, err
+	}
+	return bytes.Clone(out.Bytes()), nil
 }
 
 // Body writes one answer. It compresses if more than CompressFrom bytes come and

@@ -3,6 +3,8 @@
 //
 // It promises: documents follow the catalogue, are computed once a change of it,
 // and are served as bytes.
+//
+// Goroutines: Run is for the server to start. Without it whoever asks makes the documents.
 package discovery
 
 import (
@@ -10,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/codecs/framing"
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
@@ -41,6 +43,8 @@ type Config struct {
 	NoHashes bool
 	// Single: each document by itself, as before release 1.27; there is none that has all.
 	Single bool
+	// Compress sends large documents compressed to clients that can read that.
+	Compress bool
 	// Fail writes an error as the client asked for.
 	Fail func(w http.ResponseWriter, r *http.Request, err error)
 }
@@ -57,6 +61,9 @@ type Handler struct {
 	mu      sync.Mutex // held while documents are made
 	current atomic.Pointer[documents]
 	made    atomic.Uint64 // how often they were
+
+	running atomic.Bool   // Run makes documents that are wanted
+	wanted  chan struct{} // one place
 }
 
 var madeDesc = prometheus.NewDesc("aggregator_discovery_aggregation_count_total", "[ALPHA] Counter of number of times discovery was aggregated", nil, nil)
@@ -71,7 +78,7 @@ func (h *Handler) Collect(ch chan<- prometheus.Metric) {
 
 // New makes a Handler.
 func New(c Config) (*Handler, error) {
-	h := &Handler{config: c, codecs: make(map[string]codecs.Codec, len(c.Codecs))}
+	h := &Handler{config: c, codecs: make(map[string]codecs.Codec, len(c.Codecs)), wanted: make(chan struct{}, 1)}
 	for _, codec := range c.Codecs {
 		h.types = append(h.types, codec.MediaType())
 		h.codecs[codec.MediaType()] = codec
@@ -90,59 +97,6 @@ func New(c Config) (*Handler, error) {
 	}
 	_, err = h.documents()
 	return h, err
-}
-
-const (
-	// manyResources are so many that what is made of them may be a little older than they are.
-	manyResources = 1000
-	// oftenAs is how many times as long as making them took documents of many resources are
-	// served, so that no more than a part of one processor makes them.
-	oftenAs = 10
-	// oldest bounds that where making them took long, as others had the processors.
-	oldest = time.Second
-)
-
-// fresh says that documents of many resources may be served a while after they were made.
-func (d *documents) fresh(age time.Duration) bool { return age < min(oftenAs*d.took, oldest) }
-
-// documents are those of the catalogue and of APIServices as they are now. Of many resources
-// they are as they were when documents were last made, or are being made by somebody else:
-// while thousands of definitions are installed nobody waits for all of them at each.
-func (h *Handler) documents() (*documents, error) {
-	resources, generation := h.config.Catalogue.Snapshot()
-	last := h.current.Load()
-	many := last != nil && len(resources) > manyResources
-	if many && last.fresh(time.Since(last.at)) {
-		return last, nil
-	}
-	services, serviceGeneration := h.services()
-	current := func(d *documents) bool {
-		return d != nil && d.generation >= generation && d.serviceGeneration >= serviceGeneration
-	}
-	if current(last) {
-		return last, nil
-	}
-	if !h.mu.TryLock() {
-		if many {
-			return last, nil
-		}
-		h.mu.Lock()
-	}
-	defer h.mu.Unlock()
-	if last = h.current.Load(); current(last) {
-		return last, nil
-	}
-	began := time.Now()
-	d, err := describe(resources, services, !h.config.NoHashes, last)
-	if err != nil {
-		return nil, err
-	}
-	d.generation, d.serviceGeneration = generation, serviceGeneration
-	d.at = time.Now()
-	d.took = d.at.Sub(began)
-	h.current.Store(d)
-	h.made.Add(1)
-	return d, nil
 }
 
 func (h *Handler) services() ([]Service, uint64) {
@@ -276,11 +230,19 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, doc *document, r
 
 func (h *Handler) write(w http.ResponseWriter, r *http.Request, doc *document, f codecs.Form, contentType string) {
 	b, err := doc.bytes(h.codecs[f.Type], f.Pretty)
+	zip := h.config.Compress && len(b) > framing.CompressFrom && framing.AcceptsGzip(r)
+	if zip && err == nil {
+		b, err = doc.zipped(h.codecs[f.Type], f.Pretty)
+	}
 	if err != nil {
 		h.config.Fail(w, r, err)
 		return
 	}
 	w.Header().Set("Content-Type", contentType)
+	if zip {
+		w.Header().Set("Content-Encoding", "gzip")
+		w.Header().Add("Vary", "Accept-Encoding")
+	}
 	_, _ = w.Write(b) // the client is gone; nobody is left to tell
 }
 

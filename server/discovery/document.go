@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/codecs/framing"
 	"github.com/rowlock/rowlock/codecs/json"
 )
 
@@ -14,8 +15,9 @@ import (
 type document struct {
 	obj func() runtime.Object
 
-	mu    sync.Mutex
-	forms map[form][]byte
+	mu     sync.Mutex
+	forms  map[form][]byte
+	packed map[form][]byte // the same compressed, of those that were asked for so
 }
 
 type form struct {
@@ -31,14 +33,56 @@ func newDocument(obj runtime.Object) *document {
 }
 
 func lazyDocument(obj func() runtime.Object) *document {
-	return &document{obj: obj, forms: map[form][]byte{}}
+	return &document{obj: obj, forms: map[form][]byte{}, packed: map[form][]byte{}}
 }
 
 // bytes is the document as codec encodes it; shared, so not to be changed.
 func (d *document) bytes(codec codecs.Codec, pretty bool) ([]byte, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.encoded(codec, form{mediaType: codec.MediaType(), pretty: pretty})
+}
+
+// zipped is the same compressed with gzip. It is made once, as the document itself is: the
+// aggregated document of a thousand definitions is 1 MB, in 64 frames of HTTP/2, each of which
+// waits for a processor where all are busy.
+func (d *document) zipped(codec codecs.Codec, pretty bool) ([]byte, error) {
 	key := form{mediaType: codec.MediaType(), pretty: pretty}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if b, ok := d.packed[key]; ok {
+		return b, nil
+	}
+	b, err := d.encoded(codec, key)
+	if err == nil {
+		b, err = framing.Packed(b)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("compressing a discovery document: %w", err)
+	}
+	d.packed[key] = b
+	return b, nil
+}
+
+// asZipped makes at once of d what was asked for of the one before it in compressed form.
+func (d *document) asZipped(before *document) error {
+	before.mu.Lock()
+	_, asked := before.packed[plainJSON]
+	before.mu.Unlock()
+	text, made := d.forms[plainJSON]
+	if !asked || !made {
+		return nil
+	}
+	b, err := framing.Packed(text)
+	if err != nil {
+		return fmt.Errorf("compressing a discovery document: %w", err)
+	}
+	d.packed[plainJSON] = b
+	return nil
+}
+
+// encoded is one form of the document. The caller holds mu.
+func (d *document) encoded(codec codecs.Codec, key form) ([]byte, error) {
 	if b, ok := d.forms[key]; ok {
 		return b, nil
 	}
@@ -47,7 +91,7 @@ func (d *document) bytes(codec codecs.Codec, pretty bool) ([]byte, error) {
 		return nil, fmt.Errorf("encoding a discovery document: %w", err)
 	}
 	if key.mediaType == codecs.JSON {
-		if b, err = finish(b, pretty); err != nil {
+		if b, err = finish(b, key.pretty); err != nil {
 			return nil, err
 		}
 	}

@@ -74,7 +74,10 @@ func describe(resources []*kinds.Resource, services []Service, hashes bool, last
 			return nil, err
 		}
 	}
-	return d, nil
+	if last == nil {
+		return d, nil
+	}
+	return d, d.named.v2.asZipped(last.named.v2)
 }
 
 // part finds what was made of a version, or nil.

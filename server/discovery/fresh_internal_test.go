@@ -14,8 +14,8 @@ func TestFresh(t *testing.T) {
 	}{
 		{time.Millisecond, 9 * time.Millisecond, true},
 		{time.Millisecond, 10 * time.Millisecond, false},
-		{time.Minute, 999 * time.Millisecond, true},
-		{time.Minute, time.Second, false},
+		{time.Minute, 499 * time.Millisecond, true},
+		{time.Minute, 500 * time.Millisecond, false},
 	} {
 		if got := (&documents{took: c.took}).fresh(c.age); got != c.want {
 			t.Errorf("made in %v, after %v: %v", c.took, c.age, got)

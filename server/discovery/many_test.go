@@ -2,14 +2,21 @@ package discovery_test
 
 import (
 	"bytes"
+	"compress/gzip"
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
 	"testing"
 	"time"
 
 	discoveryv2 "k8s.io/api/apidiscovery/v2"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/rowlock/rowlock/server/discovery"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
 )
@@ -67,4 +74,95 @@ func TestManyResources(t *testing.T) {
 	if !bytes.Contains(get(h, "GET", "/apis", aggregatedV2).Body.Bytes(), []byte("late.example.com")) {
 		t.Error("it is shown in its own document only")
 	}
+}
+
+// TestMadeBeside: while documents are made beside those who ask, these get the ones before, and
+// soon the new ones, compressed or not.
+func TestMadeBeside(t *testing.T) {
+	all := builtin.Resources()
+	for i := range 1200 {
+		all = append(all, customResource(fmt.Sprintf("g%d.example.com", i/10), fmt.Sprintf("w%d", i)))
+	}
+	c := kinds.NewCatalogue(all)
+	h := newHandler(t, c, func(c *discovery.Config) { c.Compress = true })
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- h.Run(ctx) }()
+	for i := range 3 {
+		name := fmt.Sprintf("late%d.example.com", i)
+		all = append(all, customResource(name, "lates"))
+		c.Set(all)
+		for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+			w := get(h, "GET", "/apis", aggregatedV2, "Accept-Encoding", "gzip")
+			text := unzipped(t, w)
+			if plain := get(h, "GET", "/apis", aggregatedV2); plain.Header().Get("ETag") == w.Header().Get("ETag") && !bytes.Equal(text, plain.Body.Bytes()) {
+				t.Fatal("what was compressed is another document")
+			}
+			if bytes.Contains(text, []byte(name)) {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%s is not shown", name)
+			}
+		}
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	c.Set(append(all, customResource("last.example.com", "lasts")))
+	time.Sleep(time.Second) // so long documents may be served that are older
+	if get(h, "GET", "/apis/last.example.com/v1", "").Code != http.StatusOK {
+		t.Error("nobody makes documents once the loop has ended")
+	}
+}
+
+// TestCompressed: large documents are compressed for who can read that, with the headers that
+// other answers have, and small ones for nobody.
+func TestCompressed(t *testing.T) {
+	all := builtin.Resources()
+	for i := range 1000 {
+		all = append(all, customResource("one.example.com", fmt.Sprintf("w%d", i)))
+	}
+	for _, on := range []bool{true, false} {
+		h := newHandler(t, kinds.NewCatalogue(all), func(c *discovery.Config) { c.Compress = on })
+		for _, d := range []struct {
+			path, accept string
+			large        bool
+			vary         []string
+		}{
+			{"/apis", aggregatedV2, true, []string{"Accept", "Accept-Encoding"}},
+			{"/apis", "application/yaml", false, nil},
+			{"/apis/one.example.com/v1", "", false, nil},
+			{"/version", "", false, nil},
+		} {
+			plain := get(h, "GET", d.path, d.accept)
+			w := get(h, "GET", d.path, d.accept, "Accept-Encoding", "br, gzip")
+			if packed := w.Header().Get("Content-Encoding") == "gzip"; packed != (on && d.large) {
+				t.Errorf("%s of %d bytes: compressed is %v", d.path, plain.Body.Len(), packed)
+			} else if packed && !slices.Equal(w.Header().Values("Vary"), d.vary) {
+				t.Errorf("%s: it varies by %v", d.path, w.Header().Values("Vary"))
+			}
+			if !bytes.Equal(unzipped(t, w), plain.Body.Bytes()) {
+				t.Errorf("%s is another document where gzip is taken", d.path)
+			}
+		}
+	}
+}
+
+// unzipped is the body of an answer, whichever way it came.
+func unzipped(t *testing.T, w *httptest.ResponseRecorder) []byte {
+	t.Helper()
+	if w.Header().Get("Content-Encoding") != "gzip" {
+		return w.Body.Bytes()
+	}
+	r, err := gzip.NewReader(w.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
 }

@@ -1,0 +1,115 @@
+package discovery
+
+import (
+	"context"
+	"time"
+
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+const (
+	// manyResources are so many that what is made of them may be a little older than they are.
+	manyResources = 1000
+	// oftenAs is how many times as long as making them took documents of many resources are
+	// served before they are made anew, so that no more than a part of one processor makes them.
+	oftenAs = 10
+	// oldest bounds that where making them took long, as others had the processors. Those who
+	// ask meanwhile get documents that are twice as old at most, and wait for new ones then.
+	oldest = 500 * time.Millisecond
+)
+
+// fresh says that documents of many resources may be served a while after they were made.
+func (d *documents) fresh(age time.Duration) bool { return age < min(oftenAs*d.took, oldest) }
+
+// state is what documents are made of.
+type state struct {
+	resources                     []*kinds.Resource
+	services                      []Service
+	generation, serviceGeneration uint64
+}
+
+func (h *Handler) state() (s state) {
+	s.resources, s.generation = h.config.Catalogue.Snapshot()
+	s.services, s.serviceGeneration = h.services()
+	return s
+}
+
+// describes says that documents are of a state, or of a later one.
+func (d *documents) describes(s *state) bool {
+	return d != nil && d.generation >= s.generation && d.serviceGeneration >= s.serviceGeneration
+}
+
+// documents are those of the catalogue and of APIServices as they are now. Of many resources
+// they are as they were when documents were last made, for a second at most and as long as it
+// takes to make them: while thousands of definitions are installed nobody waits for all of them
+// at each.
+func (h *Handler) documents() (*documents, error) {
+	resources, _ := h.config.Catalogue.Snapshot()
+	last := h.current.Load()
+	many := last != nil && len(resources) > manyResources
+	if many && last.fresh(time.Since(last.at)) {
+		return last, nil
+	}
+	now := h.state()
+	if last.describes(&now) {
+		return last, nil
+	}
+	if many && h.running.Load() && time.Since(last.at) < 2*oldest {
+		select {
+		case h.wanted <- struct{}{}:
+		default: // it is wanted already
+		}
+		return last, nil
+	}
+	if !h.mu.TryLock() {
+		if many {
+			return last, nil
+		}
+		h.mu.Lock()
+	}
+	defer h.mu.Unlock()
+	return h.make(&now)
+}
+
+// make makes documents of a state, unless somebody else has. The caller holds mu.
+func (h *Handler) make(now *state) (*documents, error) {
+	last := h.current.Load()
+	if last.describes(now) {
+		return last, nil
+	}
+	began := time.Now()
+	d, err := describe(now.resources, now.services, !h.config.NoHashes, last)
+	if err != nil {
+		return nil, err
+	}
+	d.generation, d.serviceGeneration = now.generation, now.serviceGeneration
+	d.at = time.Now()
+	d.took = d.at.Sub(began)
+	h.current.Store(d)
+	h.made.Add(1)
+	return d, nil
+}
+
+// Run makes documents of many resources that somebody wants newer than they are, so that whoever
+// asks again and again waits for none of them, until ctx ends.
+func (h *Handler) Run(ctx context.Context) error {
+	h.running.Store(true)
+	defer h.running.Store(false)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-h.wanted:
+		}
+		h.again()
+	}
+}
+
+// again makes documents of what there is now. What fails is tried again, and told, by who asks
+// next and finds them too old.
+func (h *Handler) again() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := h.state()
+	_, _ = h.make(&now)
+}
