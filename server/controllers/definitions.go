@@ -2,8 +2,10 @@ package controllers
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -32,6 +34,7 @@ type Definitions struct {
 	// Own says that a resource is built in: no definition has its name, or the objects
 	// that are stored by it. nil: none is.
 	Own      func(group, plural string) bool
+	Reader   *following.Reader // shared with others who follow definitions; nil: nobody else does
 	Log      *slog.Logger
 	Interval time.Duration // how often definitions that wait for their objects' end are looked at; 0: half a second
 	Queue    *Queue        // nil: the work is not measured
@@ -41,7 +44,7 @@ type Definitions struct {
 
 // definition is one that was decoded.
 type definition struct {
-	crd     *apiextensionsv1.CustomResourceDefinition // without schemas
+	crd     *apiextensionsv1.CustomResourceDefinition // without schemas; not to be changed
 	created int64                                     // revision
 }
 
@@ -127,7 +130,7 @@ func (d *Definitions) take(item *cache.Item, changed map[string]bool) {
 	var crd *apiextensionsv1.CustomResourceDefinition
 	err := item.Corrupt
 	if err == nil {
-		crd, _, err = following.Read(d.Cache.JSON(), item.Peek())
+		crd, _, err = d.Reader.Read(d.Cache.JSON(), item)
 	}
 	if err != nil {
 		d.Log.Warn("a definition cannot be read", "name", item.Name, "error", err)
@@ -201,23 +204,22 @@ func (d *Definitions) settle(ctx context.Context, one *definition, list []*defin
 	return d.write(ctx, one, crd)
 }
 
-// patchStep is an operation of a JSON patch.
-type patchStep struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value"`
-}
-
 // write stores the status of crd, a changed copy of one, if it differs.
 func (d *Definitions) write(ctx context.Context, one *definition, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	if equality.Semantic.DeepEqual(one.crd.Status, crd.Status) {
 		return true
 	}
-	// Nothing but the status is sent, and nothing else but metadata read: schemas are large.
+	change, err := statusChange(&one.crd.Status, &crd.Status)
+	if err != nil {
+		d.Log.Warn("writing the status of a definition", "name", crd.Name, "error", err)
+		return false
+	}
+	// Nothing but what differs is sent, which takes the schemas along as they are, and nothing but
+	// metadata is read: schemas are large.
 	written := &metav1.PartialObjectMetadata{}
-	err := d.API.Call(ctx, definitionsAgent, http.MethodPatch, definitionsPath+crd.Name+"/status", "application/json-patch+json", []patchStep{
-		{"replace", "/metadata/resourceVersion", crd.ResourceVersion},
-		{"add", "/status", crd.Status},
+	err = d.API.Call(ctx, definitionsAgent, http.MethodPatch, definitionsPath+crd.Name+"/status", "application/merge-patch+json", map[string]any{
+		"metadata": map[string]any{"resourceVersion": crd.ResourceVersion},
+		"status":   change,
 	}, written)
 	if err == nil {
 		crd.ObjectMeta = written.ObjectMeta
@@ -229,4 +231,40 @@ func (d *Definitions) write(ctx context.Context, one *definition, crd *apiextens
 	}
 	d.Log.Warn("writing the status of a definition", "name", crd.Name, "error", err)
 	return false
+}
+
+// statusChange is the merge patch between two states of a status.
+func statusChange(was, now *apiextensionsv1.CustomResourceDefinitionStatus) (map[string]any, error) {
+	var trees [2]map[string]any
+	for i, status := range []*apiextensionsv1.CustomResourceDefinitionStatus{was, now} {
+		text, err := json.Marshal(status)
+		if err == nil {
+			err = json.Unmarshal(text, &trees[i])
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return mergeBetween(trees[0], trees[1]), nil
+}
+
+// mergeBetween is what a merge patch has to say to make a tree another one.
+func mergeBetween(was, now map[string]any) map[string]any {
+	patch := map[string]any{}
+	for name := range was {
+		if _, still := now[name]; !still {
+			patch[name] = nil
+		}
+	}
+	for name, value := range now {
+		before, had := was[name]
+		inner, tree := value.(map[string]any)
+		if wasTree, both := before.(map[string]any); tree && both {
+			value = mergeBetween(wasTree, inner)
+		}
+		if !had || !reflect.DeepEqual(before, now[name]) {
+			patch[name] = value
+		}
+	}
+	return patch
 }

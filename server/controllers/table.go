@@ -14,23 +14,25 @@ import (
 	"github.com/rowlock/rowlock/server/aggregator"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/controllers/garbage"
+	following "github.com/rowlock/rowlock/server/definitions"
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
 // Host is what a server lets its controllers use.
 type Host struct {
-	API        API
-	Cache      *cache.Cache
-	Catalogue  *kinds.Catalogue
-	Objects    Restorer
-	Authorizer authx.Authorizer
-	Log        *slog.Logger
-	Clock      func() time.Time
-	Moves      Moves   // of the clock
-	Queues     *Queues // metrics of their work
-	Aggregator *aggregator.Aggregator
-	Elsewhere  Elsewhere
-	Homeless   bool // objects may be made in namespaces that are not there
+	API         API
+	Cache       *cache.Cache
+	Catalogue   *kinds.Catalogue
+	Definitions *following.Reader // may be nil
+	Objects     Restorer
+	Authorizer  authx.Authorizer
+	Log         *slog.Logger
+	Clock       func() time.Time
+	Moves       Moves   // of the clock
+	Queues      *Queues // metrics of their work
+	Aggregator  *aggregator.Aggregator
+	Elsewhere   Elsewhere
+	Homeless    bool // objects may be made in namespaces that are not there
 }
 
 // Config says which controllers run, and gives them what only operators know.
@@ -112,7 +114,7 @@ var all = []controller{
 		return n.Run
 	}},
 	{name: "customresourcedefinitions", build: func(h Host, _ Config) func(context.Context) error {
-		return (&Definitions{API: h.API, Cache: h.Cache, Own: h.Catalogue.Own, Log: h.Log, Queue: h.Queues.Of("crd")}).Run
+		return (&Definitions{API: h.API, Cache: h.Cache, Own: h.Catalogue.Own, Reader: h.Definitions, Log: h.Log, Queue: h.Queues.Of("crd")}).Run
 	}},
 	{name: "serviceaccounts", switches: []string{"serviceaccount"}, build: func(h Host, _ Config) func(context.Context) error {
 		return (&Accounts{API: h.API, Cache: h.Cache, Log: h.Log, Queue: h.Queues.Of("serviceaccount")}).Run

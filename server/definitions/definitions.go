@@ -40,6 +40,7 @@ type Follower struct {
 	cache     *cache.Cache
 	follower  *follow.Follower
 	kept      *custom.Kept
+	reader    *Reader
 
 	stale atomic.Bool // known has changed since the catalogue was set
 
@@ -68,10 +69,19 @@ func (s *served) schema(name string) (*apiextensionsv1.CustomResourceDefinitionV
 func New(catalogue *kinds.Catalogue, c *cache.Cache, converter func(*apiextensionsv1.CustomResourceDefinition) custom.Converter, log *slog.Logger) *Follower {
 	f := &Follower{
 		catalogue: catalogue, builtin: catalogue.Known(), converter: converter, log: log, cache: c,
-		known: map[string]*served{}, set: map[string]*served{}, kept: custom.NewKept(),
+		known: map[string]*served{}, set: map[string]*served{}, kept: custom.NewKept(), reader: &Reader{},
 	}
 	f.follower = follow.New(c, f.reset, follow.Kind{Storage: Storage, Set: f.take, Delete: func(_, name string) { f.forget(name) }})
 	return f
+}
+
+// Reader reads the definitions that are followed, for others who follow them. It is nil for a nil
+// Follower.
+func (f *Follower) Reader() *Reader {
+	if f == nil {
+		return nil
+	}
+	return f.reader
 }
 
 // Follow brings the catalogue up to date with the cache. A nil Follower follows nothing.
@@ -161,7 +171,7 @@ func (f *Follower) forget(name string) {
 
 // take takes a definition that is new or has changed.
 func (f *Follower) take(item *cache.Item) {
-	crd, digests, err := Read(f.cache.JSON(), item.Peek())
+	crd, digests, err := f.reader.Read(f.cache.JSON(), item)
 	if err != nil || !custom.Established(crd) {
 		if err != nil {
 			f.log.Error("a definition cannot be read", "name", item.Name, "error", err)

@@ -1,0 +1,59 @@
+package definitions
+
+import (
+	"sync"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/server/cache"
+)
+
+// readingsKept bounds how many readings are at hand: whoever follows definitions comes to one soon
+// after another has.
+const readingsKept = 32
+
+// Reader reads definitions for all who follow them: each state of one once, as a rule. Going
+// through 160 KB of text to leave it out takes longer than what is done with the rest. It is safe
+// for concurrent use; the zero Reader is ready, and a nil one reads each time.
+type Reader struct {
+	mu   sync.Mutex
+	of   [readingsKept]*reading // the newest somewhere among them
+	next int
+}
+
+// reading is one state of a definition.
+type reading struct {
+	name     string
+	revision int64
+
+	once    sync.Once
+	crd     *apiextensionsv1.CustomResourceDefinition
+	digests Digests
+	err     error
+}
+
+// Read is Read for an item of the cache. What it returns is shared, and must not be changed.
+func (r *Reader) Read(c json.Codec, item *cache.Item) (*apiextensionsv1.CustomResourceDefinition, Digests, error) {
+	if r == nil || item.Corrupt != nil { // the same revision may be another text later
+		return Read(c, item.Peek())
+	}
+	one := r.reading(item)
+	one.once.Do(func() { one.crd, one.digests, one.err = Read(c, item.Peek()) })
+	return one.crd, one.digests, one.err
+}
+
+// reading finds the one of an item, or begins it.
+func (r *Reader) reading(item *cache.Item) *reading {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, one := range r.of {
+		if one != nil && one.revision == item.Revision && one.name == item.Name {
+			return one
+		}
+	}
+	one := &reading{name: item.Name, revision: item.Revision}
+	r.of[r.next] = one
+	r.next = (r.next + 1) % readingsKept
+	return one
+}
