@@ -153,23 +153,26 @@ func (w *stream) order() uint64 {
 }
 
 // nextAlarm is when a bookmark is due, or the end. Bookmarks of one connection are due at the
-// same times, so that they go out together: the first one comes sooner than after a minute.
+// same times, so that they go out together: the first one comes up to half a minute sooner.
 func (w *stream) nextAlarm(now time.Time) time.Time {
 	at := now.Add(w.untilBookmark())
 	if !w.bookmarks || w.conn == nil {
 		return at
 	}
-	return sooner(w.conn, now, at)
+	return together(w.conn, now, at)
 }
 
-// sooner is the time of a connection's bookmarks that comes after now, and at a time at the
-// latest.
-func sooner(conn conns.Conn, now, at time.Time) time.Time {
-	const spread = 0x9e3779b97f4a7c15 // so that connections that follow one another do not meet
-	phase := time.Duration(conn.ID() * spread % uint64(bookmarkEvery))
-	since := time.Duration(now.UnixNano()) - phase
-	if next := now.Add(bookmarkEvery - since%bookmarkEvery); next.Before(at) {
-		return next
+// together is the last time before another one at which bookmarks of a connection go out, or
+// that itself where there is none, or it would be soon.
+func together(conn conns.Conn, now, at time.Time) time.Time {
+	const (
+		spread = 0x9e3779b97f4a7c15 // so that connections that follow one another do not meet
+		every  = bookmarkEvery / 2  // as far as a watch can stand from the others without it
+	)
+	phase := time.Duration(conn.ID() * spread % uint64(every))
+	last := at.Add(-((time.Duration(at.UnixNano()) - phase) % every))
+	if last.Sub(now) < every {
+		return at
 	}
-	return at
+	return last
 }
