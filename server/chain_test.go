@@ -17,6 +17,7 @@ import (
 func TestOrderOfFilters(t *testing.T) {
 	s := &Server{cfg: Config{Log: slog.New(slog.DiscardHandler), Clock: time.Now}}
 	s.Metrics, s.flows = metrics.New(kinds.NewCatalogue(nil), time.Now), flow.New(cache.New(nil), flow.Config{})
+	s.watching = t.Context()
 	var got []string
 	for _, step := range s.steps(stranger{}) {
 		got = append(got, step.name)
