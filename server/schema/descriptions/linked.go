@@ -22,6 +22,7 @@ type part struct {
 
 var parts = []part{
 	{"k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime", metaMicroTime},
+	{"k8s.io/apimachinery/pkg/apis/meta/v1.Patch", metaPatch},
 	{"k8s.io/apimachinery/pkg/apis/meta/v1.Time", metaTime},
 	{"k8s.io/apimachinery/pkg/apis/meta/v1.WatchEvent", metaWatchEvent},
 	{"k8s.io/apimachinery/pkg/runtime.RawExtension", runtimeRawExtension},
@@ -88,6 +89,9 @@ var parts = []part{
 
 //go:linkname metaMicroTime k8s.io/kube-aggregator/pkg/generated/openapi.schema_pkg_apis_meta_v1_MicroTime
 func metaMicroTime(common.ReferenceCallback) common.OpenAPIDefinition
+
+//go:linkname metaPatch k8s.io/kube-aggregator/pkg/generated/openapi.schema_pkg_apis_meta_v1_Patch
+func metaPatch(common.ReferenceCallback) common.OpenAPIDefinition
 
 //go:linkname metaTime k8s.io/kube-aggregator/pkg/generated/openapi.schema_pkg_apis_meta_v1_Time
 func metaTime(common.ReferenceCallback) common.OpenAPIDefinition
