@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 seconds=${1:-4}
 profile=cmd/rowlock/load.pgo
 largest=300000 # bytes: it is in every clone, with all its versions
-export CGO_ENABLED=0 GOFLAGS=-trimpath
+export CGO_ENABLED=0 GOFLAGS="-trimpath -tags=grpcnotrace"
 
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
