@@ -35,6 +35,7 @@ const (
 	copyAtStop  = 10 * time.Second // it may take that long to write one at the end
 	copyChanged = 10               // percent of the objects that are others than in the last one: another is due
 	copyStale   = 1                // the same at the end of a server
+	copyChecked = 0.1              // of one processor, which holding what came from a copy to its rows may take
 )
 
 // copies keeps a server's copy.
@@ -51,6 +52,7 @@ type copies struct {
 	bytes     atomic.Int64 // of the last one that was written, or read
 	at        atomic.Int64 // when it was written, in seconds since 1970
 	failures  atomic.Int64
+	wrong     atomic.Int64 // objects of it that were not as their rows
 	unvouched bool
 }
 
@@ -142,8 +144,11 @@ func (k *copies) config(rate int64) cache.CopyConfig {
 	}
 }
 
-// run writes a copy now and then.
+// run holds what was read from a copy to the database, once, and writes a copy now and then.
 func (k *copies) run(ctx context.Context) error {
+	if l := k.loaded.Load(); l != nil && l.FromCopy > 0 {
+		k.check(ctx, l.Revision)
+	}
 	tick := time.NewTicker(copyLook)
 	defer tick.Stop()
 	var last time.Time
@@ -158,6 +163,28 @@ func (k *copies) run(ctx context.Context) error {
 			k.write(ctx, copyRate)
 		}
 	}
+}
+
+// check reads the rows of all that was loaded, beside everything else. A row that somebody put in the place of a live
+// one without a trace, and damage to the database that a start without a copy meets, are met here.
+func (k *copies) check(ctx context.Context, revision int64) {
+	began := time.Now()
+	done, err := k.s.Cache.CheckCopy(ctx, k.from, revision, copyChecked)
+	took := time.Since(began).Round(time.Millisecond)
+	if n := len(done.Wrong) + done.Others; n > 0 {
+		k.wrong.Store(int64(n))
+		k.written = 0
+		gone := os.Remove(k.cfg.Path)
+		k.s.cfg.Log.Error("objects of the cache file were not as their rows: they are served as the database has them from here on, and the file is removed",
+			"objects", n, "first", done.Wrong, "file", k.cfg.Path, "error", gone)
+	}
+	if err != nil {
+		if ctx.Err() == nil {
+			k.s.cfg.Log.Warn("what came from the cache file could not be held to the database", "checked", done.Objects, "error", err)
+		}
+		return
+	}
+	k.s.cfg.Log.Info("what came from the cache file was held to the database", "objects", done.Objects, "took", took)
 }
 
 // stop writes a copy at the end, when nothing changes any more, unless the last one will do.
@@ -240,12 +267,13 @@ var (
 	startSeconds    = prometheus.NewDesc("rowlock_start_load_seconds", "How long the start took to load everything.", nil, nil)
 	cacheFileBytes  = prometheus.NewDesc("rowlock_cache_file_bytes", "Size of the cache file that was read or written last.", nil, nil)
 	cacheFileTime   = prometheus.NewDesc("rowlock_cache_file_timestamp_seconds", "When that was written, in seconds since 1970.", nil, nil)
+	cacheFileWrong  = prometheus.NewDesc("rowlock_cache_file_wrong_objects", "Objects of the cache file that were not as their rows, and were read again.", nil, nil)
 	cacheFileFailed = prometheus.NewDesc("rowlock_cache_file_failures_total", "How often the cache file could not be written.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (k *copies) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{startObjects, startSeconds, cacheFileBytes, cacheFileTime, cacheFileFailed} {
+	for _, d := range []*prometheus.Desc{startObjects, startSeconds, cacheFileBytes, cacheFileTime, cacheFileWrong, cacheFileFailed} {
 		ch <- d
 	}
 }
@@ -264,5 +292,6 @@ func (k *copies) Collect(ch chan<- prometheus.Metric) {
 		gauge(cacheFileBytes, float64(k.bytes.Load()))
 		gauge(cacheFileTime, float64(at))
 	}
+	gauge(cacheFileWrong, float64(k.wrong.Load()))
 	ch <- prometheus.MustNewConstMetric(cacheFileFailed, prometheus.CounterValue, float64(k.failures.Load()))
 }

@@ -17,7 +17,7 @@ type cacheFileOptions struct {
 }
 
 func (o *cacheFileOptions) addTo(f *pflag.FlagSet) {
-	f.StringVar(&o.file, "cache-file", "off", "file with a copy of the objects as memory has them, from which the next start reads what the SQLite file says is still so: auto (beside that file), a path, or off. Secrets, and what is encrypted in the database, are not in it")
+	f.StringVar(&o.file, "cache-file", "auto", "file with a copy of the objects as memory has them, from which the next start reads what the SQLite file says is still so: auto (beside that file; none with other databases), a path, or off. Secrets, and what is encrypted in the database, are not in it")
 	f.IntVar(&o.from, "cache-file-from", 50_000, "of how many objects on the cache file is written; with fewer a start is as quick without")
 }
 
@@ -31,7 +31,7 @@ func (o *cacheFileOptions) build(url string) (server.CacheFile, error) {
 	switch {
 	case o.file == "":
 		return c, errors.New("--cache-file: want auto, a path, or off")
-	case o.file == "off":
+	case o.file == "off", o.file == "auto" && !isFile:
 		c.Path = ""
 	case !isFile:
 		return c, errors.New("--cache-file: only a SQLite file vouches for what is kept outside of it: want off")

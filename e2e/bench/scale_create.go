@@ -75,6 +75,10 @@ func scaleCreate(s *scaled) error {
 	if err := s.start(s.ctx, "--history-retention="+shortRetained.String()); err != nil {
 		return err
 	}
+	// The highest rate is that of a server whose start is over: it packs, and its collector of dependents learns, for seconds behind ready.
+	if _, err := calm(s.server.Pid()); err != nil {
+		return err
+	}
 	k, err := s.creator()
 	if err != nil {
 		return err

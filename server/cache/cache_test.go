@@ -58,7 +58,7 @@ func (l *log) remove(namespace, name string) sqlstore.Change {
 
 func (l *log) change(key sqlstore.Key, value string, deleted bool) sqlstore.Change {
 	l.revision++
-	ch := sqlstore.Change{Row: sqlstore.Row{Key: key, Revision: l.revision, Value: []byte(value), Deleted: deleted}}
+	ch := sqlstore.Change{Row: sqlstore.Row{Key: key, Revision: l.revision, Created: 1, Value: []byte(value), Deleted: deleted}}
 	if old, ok := l.live[key]; ok {
 		ch.PrevRevision, ch.PrevValue = old.revision, []byte(old.value)
 	}

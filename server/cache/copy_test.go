@@ -186,8 +186,7 @@ func TestCopyLoadsWhatTheDatabaseHas(t *testing.T) {
 			}
 			a, b := everything(t, got), everything(t, whole)
 			for i := range b {
-				// Created is not told by the log, whose items the copy has.
-				if a[i] = strings.Replace(a[i], " 0 \"", " 1 \"", 1); i >= len(a) || a[i] != b[i] {
+				if i >= len(a) || a[i] != b[i] {
 					t.Fatalf("loaded from a copy:\n%.300s\nloaded in full:\n%.300s", a[i], b[i])
 				}
 			}

@@ -17,7 +17,7 @@ var _ sqlstore.Copier = (*Driver)(nil)
 // Triggers drop the keys of copies where a live row is changed in place, by whatever program. A dump
 // of the file that is edited and read into another one has the keys and fires no triggers, but dumps do not
 // have user_version, which must be that of the edition. INSERT OR REPLACE of a row under its own
-// revision is not seen: docs/operations.md says so to who writes SQL.
+// revision is not seen: what came from a copy is held to the rows once the server is ready, for that.
 
 // Copies implements sqlstore.Copier.
 func (d *Driver) Copies(ctx context.Context) (c sqlstore.Copies, err error) {

@@ -1,0 +1,170 @@
+package cache
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// checkRows is how many rows are held to memory at a time.
+const checkRows = 250
+
+// Checked is what came of holding memory to the rows.
+type Checked struct {
+	Objects int            // that are as their rows
+	Wrong   []sqlstore.Key // the first of those that were not; they are as their rows now
+	Others  int            // how many more were not
+}
+
+// wrongKeys is how many keys of objects that are not as their rows are kept.
+const wrongKeys = 20
+
+func (d *Checked) wrong(key sqlstore.Key) {
+	if len(d.Wrong) < wrongKeys {
+		d.Wrong = append(d.Wrong, key)
+	} else {
+		d.Others++
+	}
+}
+
+// CheckCopy reads the rows of all objects up to a revision, and holds the objects to them. What LoadCopy
+// took from a copy is as its row unless somebody put another row in the place of a live one, or the
+// file was damaged: then the object is made anew from its row, as a start without a copy would have done. It keeps its
+// revision, so watchers hear nothing of it. It rests after each piece so that it takes a share of one processor, and
+// gives way to who reads and writes. Errors: those of the database; what was checked by then stays.
+func (c *Cache) CheckCopy(ctx context.Context, from sqlstore.Copier, revision int64, share float64) (done Checked, err error) {
+	k := copyCheck{cache: c, from: from, done: &done, share: share}
+	c.resources.Range(func(_, v any) bool {
+		s := v.(*resource)
+		if s.internal { // never in a copy
+			return true
+		}
+		k.s = s
+		// Each piece is of a snapshot of its own: one for all would hold what is superseded for minutes.
+		for hand, more := (Position{}), true; more && err == nil; {
+			more = false
+			(&Snapshot{resource: s, v: s.published.Load()}).ascend("", hand, func(it *Item) bool {
+				hand = After(it.Namespace, it.Name)
+				if it.Revision <= revision {
+					k.items = append(k.items, it)
+				}
+				more = len(k.items) == checkRows
+				return !more
+			})
+			err = k.piece(ctx)
+		}
+		return err == nil
+	})
+	return done, err
+}
+
+// copyCheck holds a piece of a resource's objects to their rows.
+type copyCheck struct {
+	cache *Cache
+	from  sqlstore.Copier
+	done  *Checked
+	share float64
+	s     *resource
+	items []*Item
+	room  []byte
+}
+
+func (k *copyCheck) piece(ctx context.Context) error {
+	began := time.Now()
+	for len(k.items) > 0 {
+		// What was written since has another row, which came by the feed; the old one may be gone.
+		k.items = slices.DeleteFunc(k.items, func(it *Item) bool { return !k.s.live(it) })
+		err := k.read(ctx)
+		if err == nil {
+			break
+		}
+		var gone *sqlstore.CompactedError
+		if !errors.As(err, &gone) {
+			return err
+		}
+		// A live row that is not there was deleted by hand: of that the triggers tell the next start.
+		k.items = slices.DeleteFunc(k.items, func(it *Item) bool { return it.Revision == gone.Revision })
+	}
+	k.items = k.items[:0]
+	rest := time.NewTimer(time.Duration(float64(time.Since(began)) * (1/k.share - 1)))
+	defer rest.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-rest.C:
+		return nil
+	}
+}
+
+// live says that an item is what readers are given.
+func (s *resource) live(it *Item) bool {
+	have, _ := s.published.Load().items.Get(it)
+	return have == it
+}
+
+func (k *copyCheck) read(ctx context.Context) error {
+	revisions := make([]int64, len(k.items))
+	of := make(map[int64]*Item, len(k.items))
+	for i, it := range k.items {
+		revisions[i], of[it.Revision] = it.Revision, it
+	}
+	slices.Sort(revisions)
+	rows := make([]sqlstore.Row, 0, len(revisions))
+	right := 0
+	// Some of the rows may have come already when one is found to be gone, and then all come again.
+	err := k.from.ReadRows(ctx, revisions, func(piece []sqlstore.Row) error {
+		for i := range piece {
+			row := &piece[i]
+			if it := of[row.Revision]; it != nil && k.same(it, row) {
+				right++
+				continue
+			}
+			again := *row
+			again.Value = bytes.Clone(row.Value)
+			rows = append(rows, again)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	k.done.Objects += right
+	for i := range rows {
+		row := &rows[i]
+		it := of[row.Revision]
+		if it == nil {
+			continue
+		}
+		if key := k.s.keyOf(it); row.Key != key {
+			// The row is another object's now: by its key somebody else has to look for it.
+			k.done.wrong(key)
+			continue
+		}
+		if k.s.reread(it, k.s.read(row, nil)) {
+			k.done.wrong(row.Key)
+		}
+	}
+	return nil
+}
+
+// same says that an object is as one that is read from its row. What has faults came from its row.
+func (k *copyCheck) same(it *Item, row *sqlstore.Row) bool {
+	if row.Key != k.s.keyOf(it) || it.Created != row.Created {
+		return false
+	}
+	if it.Corrupt != nil {
+		return true
+	}
+	made := k.s.read(row, nil)
+	if made.Corrupt != nil {
+		return false
+	}
+	k.room = it.AppendJSON(k.room[:0])
+	n := len(k.room)
+	k.room = made.AppendJSON(k.room)
+	return bytes.Equal(k.room[:n], k.room[n:])
+}
