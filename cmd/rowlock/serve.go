@@ -336,7 +336,7 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	}
 	cfg.Usual(n.services)
 	// Servers on one database share their authority, which none of them may replace alone.
-	cfg.Loops = append(cfg.Loops, renewing(dir, isFile || inMemory(url), log), server.Loop{Name: "heap", Run: heap.Run})
+	cfg.Loops = append(cfg.Loops, renewing(dir, isFile || inMemory(url), log), server.Loop{Name: "heap", Run: heap.Start(ctx)})
 	measured.Behind = cfg.Store.Behind
 	if err := o.backing.addBacking(&cfg, driver, log); err != nil {
 		return err

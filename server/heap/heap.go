@@ -4,9 +4,10 @@
 // The runtime's rule, as much garbage as there are live bytes, is wrong at both
 // ends for a server that keeps its objects in memory: with few objects it collects
 // many times a second under load, with many it holds twice what it needs. So under
-// load there is a floor of headroom, and beyond it half of what lives. When the load
+// load there is a floor of headroom, and beyond it half of what lives, and never more than 256 MB. When the load
 // has gone, an eighth of that is enough, or half of what the collector has to look through,
-// if that is more: packed objects have no pointers.
+// if that is more: packed objects have no pointers. A start, which makes five times as much garbage as it keeps, may have as
+// much lying about as it keeps, and 256 MB too.
 // What lies about once nothing happens is collected then, and memory that is free goes
 // back to the system: the runtime would wait minutes, and thousands of idle watches keep the
 // stacks that they grew at their beginning. What a start leaves behind goes back as soon as Run
@@ -17,7 +18,7 @@
 // All this is the process's: Run is for a program whose only purpose is one server, once in it,
 // from when that has read what it stores. A program that embeds servers has a garbage collector of its own.
 //
-// Goroutines: none of its own; Run is for the program to start.
+// Goroutines: that of Start, ended by what it returns or its context; Run is for the program to start.
 package heap
 
 import (
@@ -41,8 +42,10 @@ const (
 
 	leaveEvery = 15 // looks with next to nothing allocated between two times that pages are left
 
-	headroom = 32 << 20 // bytes of garbage that load may always make
-	small    = 32 << 20 // a live heap for which the runtime's rule will do
+	headroom = 32 << 20  // bytes of garbage that load may always make
+	most     = 256 << 20 // and the most that there may be of it, however much lives: more would be collected less often
+	least    = 4         // percent of what lives: where that is huge, collecting it takes longer than making so much
+	small    = 32 << 20  // a live heap for which the runtime's rule will do
 )
 
 const (
@@ -64,7 +67,49 @@ func Percent(live, scanned uint64, busy bool) int {
 		}
 		room = max(headroom/2, live/8, scanned/2)
 	}
-	return int(min(room*100/max(live, 1), 1000))
+	return int(min(max(min(room, most)*100/max(live, 1), least), 1000))
+}
+
+// startLook is how often a start is looked at: it makes some 200 MB of garbage a second.
+const startLook = 100 * time.Millisecond
+
+// Start keeps garbage small from here on until what it returns is called, which goes on as Run. It is for a program
+// that begins to read what it stores, and calls that when it has.
+func Start(ctx context.Context) (run func(context.Context) error) {
+	if os.Getenv("GOGC") != "" {
+		return Run
+	}
+	ctx, stop := context.WithCancel(ctx)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		starting(ctx)
+	}()
+	return func(ctx context.Context) error {
+		stop()
+		<-over
+		return Run(ctx)
+	}
+}
+
+// starting keeps the runtime's setting in step until ctx ends, and then restores it.
+func starting(ctx context.Context) {
+	now := 100
+	defer debug.SetGCPercent(debug.SetGCPercent(now))
+	tick := time.NewTicker(startLook)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		want := int(max(min(100, most*100/max(measure().live, 1)), least))
+		if want < now*9/10 {
+			debug.SetGCPercent(want)
+			now = want
+		}
+	}
 }
 
 // usage is what the runtime says of the heap, in bytes, how often it was collected, and what

@@ -2,6 +2,7 @@ package heap_test
 
 import (
 	"context"
+	"runtime"
 	"runtime/debug"
 	"testing"
 	"testing/synctest"
@@ -22,13 +23,18 @@ func TestPercent(t *testing.T) {
 		{40 * mb, 10 * mb, false, 40},
 		{160 * mb, 20 * mb, false, 12},
 		{160 * mb, 160 * mb, false, 50},
-		{4096 * mb, 64 * mb, false, 12}, // next to all of it is packed
-		{4096 * mb, 2048 * mb, false, 25},
+		{1024 * mb, 64 * mb, false, 12}, // next to all of it is packed
+		{1024 * mb, 512 * mb, false, 25},
+		{4096 * mb, 64 * mb, false, 6},
+		{4096 * mb, 2048 * mb, false, 6},
 		{0, 0, true, 1000},
 		{8 * mb, 8 * mb, true, 400},
 		{32 * mb, 8 * mb, true, 100},
 		{96 * mb, 96 * mb, true, 50},
-		{4096 * mb, 64 * mb, true, 50},
+		{512 * mb, 64 * mb, true, 50},
+		{1024 * mb, 64 * mb, true, 25},
+		{4096 * mb, 64 * mb, true, 6},
+		{65536 * mb, 64 * mb, true, 4},
 	} {
 		if got := heap.Percent(c.live, c.scanned, c.busy); got != c.want {
 			t.Errorf("%d live, %d of it scanned, busy %v: %d, want %d", c.live, c.scanned, c.busy, got, c.want)
@@ -47,6 +53,35 @@ func TestRun(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
+	if was := debug.SetGCPercent(123); was != 123 {
+		t.Errorf("left at %d", was)
+	}
+}
+
+// TestStart: while it lasts as much garbage may lie about as lives, and 256 MB at most; what was set before comes back
+// behind the run that follows.
+func TestStart(t *testing.T) {
+	t.Setenv("GOGC", "")
+	defer debug.SetGCPercent(debug.SetGCPercent(123))
+	held := make([]byte, 600<<20)
+	runtime.GC()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		run := heap.Start(ctx)
+		time.Sleep(time.Second)
+		if now := debug.SetGCPercent(-1); now < 30 || now > 45 {
+			t.Errorf("beside 600 MB that live: %d", now)
+		} else {
+			debug.SetGCPercent(now)
+		}
+		if err := run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		heap.Start(ctx) // ends with its context, which is over
+		synctest.Wait()
+	})
+	runtime.KeepAlive(held)
 	if was := debug.SetGCPercent(123); was != 123 {
 		t.Errorf("left at %d", was)
 	}
