@@ -94,7 +94,8 @@ type DeliveryConfig struct {
 type Delivery struct {
 	cfg           DeliveryConfig
 	direct        atomic.Bool
-	tokenPatience time.Duration // shorter in tests
+	tokenPatience time.Duration // shorter in tests, as the next
+	patience      time.Duration // with a client that has no window for a token
 }
 
 // NewDelivery makes one.
@@ -105,7 +106,7 @@ func NewDelivery(cfg DeliveryConfig) *Delivery {
 	if cfg.Opener == nil {
 		cfg.Opener = TakeOver
 	}
-	d := &Delivery{cfg: cfg, tokenPatience: tokenPatience}
+	d := &Delivery{cfg: cfg, tokenPatience: tokenPatience, patience: clientPatience}
 	d.direct.Store(cfg.Mode != Standard)
 	if cfg.Observer != nil {
 		cfg.Observer.DeliveryMode(d.Direct())

@@ -61,10 +61,22 @@ func (c *HTTP2Conn) takeOver(ctx context.Context, w http.ResponseWriter) (Stream
 		return nil, nil
 	}
 	defer c.flow.endSearch(s)
-	if _, err := w.Write(s.token[:]); err != nil || s.control.Flush() != nil {
+	if s.sendToken(w) != nil {
 		return nil, nil // the client has gone
 	}
 	return s.awaitToken(c.delivery.tokenPatience)
+}
+
+// sendToken waits for the client's windows, but not without end: package http2 knows nobody
+// else who would.
+func (s *http2Stream) sendToken(w http.ResponseWriter) error {
+	_ = s.control.SetWriteDeadline(time.Now().Add(s.conn.delivery.patience)) // that of package http2 takes one
+	_, err := w.Write(s.token[:])
+	if err == nil {
+		err = s.control.Flush()
+	}
+	_ = s.control.SetWriteDeadline(time.Time{})
+	return err
 }
 
 // awaitToken waits until the stream's number is known. After an error the client may have

@@ -133,7 +133,7 @@ func (s *http2Stream) Outlive() bool {
 		return false
 	}
 	o.stream = s
-	s.control, s.found, s.wake = nil, nil, nil
+	s.control, s.wake = nil, nil
 	return true
 }
 
@@ -164,7 +164,7 @@ func (f *flowControl) outlive(s *http2Stream, gone context.CancelFunc) bool {
 	if s.ended {
 		return false
 	}
-	s.gone, s.grown = gone, nil
+	s.gone, s.found, s.grown = gone, nil, nil
 	if f.unended == nil {
 		f.unended = map[uint32]bool{}
 	}
