@@ -60,9 +60,10 @@
 // by the next one; an answer that broke off does not look whole; windows of HTTP/2 are
 // kept.
 //
-// What a client may cost: a stream keeps what the client does not take, a chunk of some 32
-// KB and as much again; a short request keeps its body and a piece of its answer; a
-// connection keeps a table of headers for short requests, and the numbers of so many streams
-// as it may open, four times over; frames that ask for nothing are read slowly
-// (http2_limit.go). How many watches there may be is bounded by package filters.
+// What a client may cost: it has as many streams at once as it was told, whoever serves them, and
+// where short requests are not served, so many watches besides that go on; a stream keeps what the
+// client does not take, a chunk of some 32 KB and as much again; a short request keeps its body
+// and a piece of its answer; a connection keeps a table of headers for short requests, and the
+// numbers of so many streams as it may open, four times over; frames that ask for nothing are
+// read slowly (http2_limit.go). How many watches there may be is bounded by package filters.
 package conns

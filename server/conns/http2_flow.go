@@ -34,6 +34,7 @@ type flowControl struct {
 	newest   uint32                    // stream
 	taken    uint32                    // the newest that package http2 was not told of
 	unsent   map[uint32]int64          // streams that nothing was sent to, and by how much their windows have grown
+	sending  map[uint32]struct{}       // streams that package http2 has sent something to, and not the end
 	searches map[*http2Stream]struct{} // streams whose tokens are under way
 	streams  map[uint32]*http2Stream   // that were taken over
 	unended  map[uint32]bool           // that go on although package http2 is to end them; whether it is about to
@@ -56,6 +57,7 @@ func (f *flowControl) init(streams uint32, split bool, wake func()) {
 	f.initial, f.told, f.most = initialWindow, initialWindow, initialWindow
 	f.unsentMax = 4*int(streams) + 1024
 	f.unsent, f.searches, f.streams = map[uint32]int64{}, map[*http2Stream]struct{}{}, map[uint32]*http2Stream{}
+	f.sending = map[uint32]struct{}{}
 }
 
 // allow counts bytes that the client is sent; see frameLimiter.
@@ -81,6 +83,22 @@ func (f *flowControl) opened(id uint32) error {
 	}
 	f.unsent[id] = 0
 	return nil
+}
+
+// crowded says whether a stream that is begun now is one too many for a client that may have so
+// many: whoever serves them, they count together. No stream is counted any more of which the
+// client may know the end.
+func (f *flowControl) crowded(most int) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !f.goneAway.Load() && len(f.unsent)+len(f.sending)+len(f.streams) >= most
+}
+
+// skip begins a stream that nobody serves.
+func (f *flowControl) skip(id uint32) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.newest, f.taken = id, id
 }
 
 // latest is the newest stream that was begun.
@@ -223,6 +241,9 @@ func (f *flowControl) settings(payload []byte) {
 func (f *flowControl) sent(id uint32, n int, end bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if _, first := f.unsent[id]; first && !end {
+		f.sending[id] = struct{}{}
+	}
 	delete(f.unsent, id)
 	if f.told -= int64(n); f.told < f.most/2 && f.pool > 0 && !f.pending {
 		f.pending = true
@@ -242,6 +263,7 @@ func (f *flowControl) reset(id uint32) {
 }
 
 func (f *flowControl) end(id uint32) {
+	delete(f.sending, id)
 	if s := f.streams[id]; s != nil {
 		delete(f.streams, id)
 		s.ended = true

@@ -62,6 +62,7 @@ func (f *flowControl) matchToken(id uint32, payload []byte) (is bool, whole *htt
 			f.forgetSearch(s)
 			s.window = f.initial + f.unsent[id]
 			delete(f.unsent, id)
+			delete(f.sending, id)
 			f.streams[id] = s
 			whole = s
 		}

@@ -2,7 +2,9 @@ package conns_test
 
 import (
 	"fmt"
+	"io"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -103,5 +105,78 @@ func TestTokenWithoutWindow(t *testing.T) {
 	p.until(watch, "reset", func(s *peerStream) bool { return s.reset != nil })
 	if !d.Direct() {
 		t.Error("the direct way was given up")
+	}
+}
+
+// TestStreamsTogether: a client may have as many streams as it was told, whoever serves them: by
+// package http2, beside it, or when their handlers have returned. One more may come again, and ends
+// nothing.
+func TestStreamsTogether(t *testing.T) {
+	const most = 100
+	o := newOutlived(t)
+	release := make(chan struct{})
+	var running atomic.Int32
+	_, _, url, _ := shortSite(t, conns.NewDelivery(conns.DeliveryConfig{}), true, 0, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/waits" {
+			o.ServeHTTP(w, r)
+			return
+		}
+		_, _ = io.WriteString(w, "begun")
+		_ = http.NewResponseController(w).Flush()
+		running.Add(1)
+		defer running.Add(-1)
+		<-release
+	}, posts)
+	defer close(release)
+	p := newPeer(t, url, 1000, 2<<20)
+	whole := func(id uint32) {
+		t.Helper()
+		what, is := over()
+		p.until(id, what, is)
+	}
+	whole(p.get("/5"))
+	var watches, others []uint32
+	for i := range 40 {
+		watches = append(watches, p.get(fmt.Sprintf("/%d?watch=1", i)))
+	}
+	for range 30 {
+		others = append(others, p.get("/waits"), p.post("/waits"))
+	}
+	o.until("open", func() bool { return len(o.open) == 40 })
+	for _, id := range others {
+		what, is := has(len("begun"))
+		p.until(id, what, is)
+	}
+	refused := func() {
+		t.Helper()
+		for _, id := range []uint32{p.get("/5"), p.post("/5"), p.get("/more?watch=1"), p.post("/5", "content-length", "3")} {
+			p.until(id, "refusal", func(s *peerStream) bool { return s.ended || s.reset != nil })
+			if s := p.streams[id]; s.ended || *s.reset != http2.ErrCodeRefusedStream {
+				t.Errorf("one stream more than %d: ended %v, reset %v", most, s.ended, s.reset)
+			}
+		}
+	}
+	refused()
+	p.data(p.next-2, true, "abc") // which it had sent before it was told
+
+	// Each kind of them makes room for each other.
+	p.write.Lock()
+	p.must(p.framer.WriteRSTStream(watches[0], http2.ErrCodeCancel))
+	p.write.Unlock()
+	whole(p.get("/5"))
+	watch := p.get("/again?watch=1")
+	o.until("open", func() bool { return o.open["/again"] != nil })
+	refused()
+	o.answer("/again").end(true)
+	whole(watch)
+	whole(p.post("/5"))
+	p.write.Lock()
+	p.must(p.framer.WriteRSTStream(others[0], http2.ErrCodeCancel))
+	p.must(p.framer.WriteRSTStream(others[1], http2.ErrCodeCancel))
+	p.write.Unlock()
+	whole(p.post("/5"))
+	whole(p.get("/5"))
+	if n := running.Load(); n != 60 {
+		t.Errorf("%d handlers run", n)
 	}
 }

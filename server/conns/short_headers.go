@@ -203,6 +203,11 @@ func (s *shorts) headers(r *frameReader, f *flowControl) error {
 			s.refuse(id, resetProtocol)
 			return nil
 		}
+		if f.crowded(s.conn.outlivers.most) && s.block.sound() {
+			f.skip(id)
+			s.refuse(id, resetRefused) // it may come again
+			return nil
+		}
 		if st := s.request(); st != nil && s.take(f, st) {
 			return nil
 		}
