@@ -4,6 +4,13 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/rowlock/rowlock/server/answers"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/conns"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/server/request"
 )
 
 // TestClock: watches are rung when it is time, once, and those that were forgotten are not.
@@ -41,4 +48,38 @@ func TestClock(t *testing.T) {
 			t.Error("it does not go on")
 		}
 	})
+}
+
+// ending is a stream that only ends.
+type ending struct{ conns.Stream }
+
+func (ending) Close(bool) {}
+func (ending) Over()      {}
+
+// TestClockForgetsWhatEnds: a watch that ends while somebody writes it, who has heard the clock,
+// is not left on the dial.
+func TestClockForgetsWhatEnds(t *testing.T) {
+	watcher, _ := cache.New(kinds.NewCatalogue(builtin.Resources())).WatchNow("configmaps", cache.Scope{})
+	begun, ended := make(chan struct{}), make(chan struct{})
+	w := &stream{
+		server: &Server{}, request: &answers.Request{Scope: request.NewScope(nil, time.Now())}, watcher: watcher, out: &directOutput{stream: ending{}},
+		bookmarks: true, end: time.Now().Add(time.Hour), unlink: func() bool { close(begun); return true },
+	}
+	w.request.Scope.Outlive(func(any) {})
+	w.server.clock.set(w, w.end)
+	w.mu.Lock() // who writes
+	go func() {
+		defer close(ended)
+		w.endAs(nil)
+	}()
+	<-begun
+	time.Sleep(50 * time.Millisecond) // until it waits
+	w.server.clock.forget(w)
+	w.rang.Store(true)
+	w.heard()
+	w.mu.Unlock()
+	<-ended
+	if n := w.server.clock.count; n != 0 {
+		t.Errorf("%d are left on the dial", n)
+	}
 }

@@ -111,8 +111,8 @@ func (w *stream) endAs(panicked any) {
 	if w.unlink != nil {
 		w.unlink()
 	}
-	w.server.clock.forget(w)
 	w.finish(w.out)
+	w.server.clock.forget(w) // nobody sets it any more: whoever was writing may have
 	w.watcher.Stop()
 	rest := w.request.Scope.Ended(panicked)
 	w.out.stream.Over()
