@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -13,7 +14,15 @@ import (
 
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/budget"
+	"github.com/rowlock/rowlock/codecs/forms"
+	jsoncodec "github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/codecs/packed"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/request"
+	"github.com/rowlock/rowlock/sqlstore"
 )
 
 // TestPaced: short answers wait for nobody; long ones take turns, give them back, and end
@@ -110,3 +119,57 @@ func TestBrokenOff(t *testing.T) {
 type leaving struct{ http.ResponseWriter }
 
 func (leaving) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+// TestPackedListsArePaced: a long list from compressed pieces takes turns, be they kept or not,
+// and does not pass for a short answer.
+func TestPackedListsArePaced(t *testing.T) {
+	catalogue := kinds.NewCatalogue(builtin.Resources())
+	r := catalogue.Lookup("", "v1", "configmaps")
+	page := &objects.Page{Revision: 1000, Remaining: -1}
+	for i := range 1000 {
+		row := &sqlstore.Row{Key: sqlstore.Key{Resource: r.Storage.Key, Namespace: "ns", Name: fmt.Sprint("c", i)}, Revision: int64(i + 1), Created: int64(i + 1)}
+		row.Value = fmt.Appendf(nil, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":%q,"namespace":"ns"},"data":{"k":%q}}`, row.Key.Name, strings.Repeat("v", 4000))
+		page.Items = append(page.Items, cache.NewOwnItem(row, r.Storage))
+	}
+	line := budget.NewLine(1)
+	a := &Answers{Items: objects.New(catalogue, nil, cache.New(catalogue)), Forms: forms.Forms{JSON: jsoncodec.New(jsoncodec.Settings{})}, Packed: packed.New(64 << 20), Compress: true, Line: line}
+	list := func(ctx context.Context, items []*cache.Item) (bytes int, long bool) {
+		t.Helper()
+		w, req := httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, "GET", "/", nil)
+		req.Header.Set("Accept-Encoding", "gzip")
+		q := &Request{W: w, R: req, Resource: r, Scope: request.NewScope(w.Header(), time.Now())}
+		q.Scope.Info = &request.Info{Query: req.URL.Query()}
+		part := *page
+		part.Items = items
+		if err := a.Page(q, codecs.Form{Type: codecs.JSON}, &part); err != nil || w.Header().Get("Content-Encoding") != "gzip" {
+			t.Fatal(err, w.Header())
+		}
+		return w.Body.Len(), q.Scope.Long
+	}
+	whole := 0
+	for _, when := range []string{"made", "kept"} {
+		n, long := list(t.Context(), page.Items)
+		if whole = n; !long {
+			t.Errorf("pieces that are %s: the list passes for a short answer", when)
+		}
+	}
+	if _, long := list(t.Context(), page.Items[:100]); long {
+		t.Error("a short list takes turns")
+	}
+
+	place, err := line.Enter(t.Context(), "another")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for second := range 2 { // its turn ends by itself; who follows it has no turn either
+		if next, err := line.Enter(t.Context(), fmt.Sprint("another", second)); err == nil {
+			defer next.Leave()
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if n, _ := list(ctx, page.Items); n >= whole {
+		t.Error("it waits for nobody")
+	}
+	place.Leave()
+}

@@ -46,8 +46,9 @@ func allClean(r *kinds.Resource, items []*cache.Item) bool {
 	return true
 }
 
-// sendPacked answers with a list from compressed pieces. Head and tail go out as they
-// are: they are another's for every revision.
+// sendPacked answers with a list from compressed pieces, in turns with the long answers of
+// other users: whether a piece is kept or has to be made is known when it is. Head and tail go
+// out as they are: they are another's for every revision.
 func (a *Answers) sendPacked(q *Request, v *View, p *objects.Page, head []byte) {
 	q.Done()
 	h := q.W.Header()
@@ -62,9 +63,15 @@ func (a *Answers) sendPacked(q *Request, v *View, p *objects.Page, head []byte) 
 	}
 	buf := getBuffer()
 	defer putBuffer(buf)
+	pace := v.pace
+	defer pace.End()
 	for at := 0; at < len(p.Items); {
-		piece, first := p.Items[at:at+pieceOf(p.Items[at:])], at == 0
-		at += len(piece)
+		n, size := pieceOf(p.Items[at:])
+		piece, first := p.Items[at:at+n], at == 0
+		at += n
+		if pace.Next(size) != nil {
+			return
+		}
 		*buf = v.pieceKey((*buf)[:0], piece, first)
 		err := w.Piece(*buf, func(dst []byte) (_ []byte, err error) {
 			for i, it := range piece {
@@ -81,16 +88,15 @@ func (a *Answers) sendPacked(q *Request, v *View, p *objects.Page, head []byte) 
 	_ = w.Close(v.form.ListTail(nil, p))
 }
 
-// pieceOf is how many items make the next piece.
-func pieceOf(items []*cache.Item) int {
-	size := 0
+// pieceOf is how many items make the next piece, and about how many bytes it has.
+func pieceOf(items []*cache.Item) (n, size int) {
 	for i, it := range items {
 		size += it.Size()
 		if size >= pieceBytes || maphash.String(pieceSeed, it.Name)%pieceItems == 0 {
-			return i + 1
+			return i + 1, size
 		}
 	}
-	return len(items)
+	return len(items), size
 }
 
 // pieceKey names a piece: a revision is that of one object, and never changes.
