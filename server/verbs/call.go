@@ -87,16 +87,32 @@ func (h *Handler) weigh(c *Call, from codecs.Codec, body []byte, obj runtime.Obj
 	if err != nil {
 		return err
 	}
-	return h.hold(c, labour(c.Resource, body, weight))
+	return h.hold(c, h.labour(c, body, weight))
 }
 
 // labour is the weight of a body for those that weigh little and make much work: a definition of
-// 160 KB keeps a processor for 30 ms, and eight clients that install some keep all of them.
-func labour(r *kinds.Resource, body []byte, weight int64) int64 {
-	if r == nil || r.Storage == nil || r.Storage.Laborious == 0 || len(body) < r.Storage.Laborious {
+// 160 KB keeps a processor for 30 ms, and eight clients that install some keep all of them. A
+// body may be short because it changes, or tells the status of, what is large: that is checked and
+// written all the same.
+func (h *Handler) labour(c *Call, body []byte, weight int64) int64 {
+	r := c.Resource
+	if r == nil || r.Storage == nil || r.Storage.Laborious == 0 || max(len(body), h.standing(c)) < r.Storage.Laborious {
 		return weight
 	}
 	return max(weight, budget.Small)
+}
+
+// standing is how many bytes what a request names has, as far as memory knows and the request may
+// see it: who may not is refused soon.
+func (h *Handler) standing(c *Call) int {
+	if h.Objects == nil || c.Info == nil || c.Info.Name == "" {
+		return 0
+	}
+	it, err := h.Objects.Get(c.Permit(), c.place(c.Info.Name))
+	if it == nil || err != nil {
+		return 0
+	}
+	return it.Size()
 }
 
 func (h *Handler) hold(c *Call, weight int64) error {

@@ -1,33 +1,68 @@
 package verbs
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
+	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/codecs/budget"
+	"github.com/rowlock/rowlock/server/answers"
+	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/server/objects"
+	"github.com/rowlock/rowlock/server/permits"
+	"github.com/rowlock/rowlock/server/request"
+	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// TestLabour: large definitions take turns, small ones and what is no definition do not.
+// TestLabour: large definitions take turns, and what changes them, however short that is; small
+// ones and what is no definition do not.
 func TestLabour(t *testing.T) {
 	catalogue := kinds.NewCatalogue(builtin.Resources())
 	definitions := catalogue.Lookup("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 	pods := catalogue.Lookup("", "v1", "pods")
+	stored := cache.New(catalogue)
+	for i, size := range []int{1 << 10, 20 << 10} {
+		name := []string{"small", "large"}[i]
+		stored.Apply([]sqlstore.Change{{Row: sqlstore.Row{
+			Key: sqlstore.Key{Resource: definitions.Storage.Key, Name: name}, Revision: int64(i + 1), Created: int64(i + 1),
+			Value: []byte(fmt.Sprintf(`{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1","metadata":{"name":%q,"annotations":{"a":%q}}}`, name, strings.Repeat("x", size))),
+		}}})
+	}
+	h := &Handler{Catalogue: catalogue, Objects: objects.New(catalogue, nil, stored)}
 	for _, c := range []struct {
 		name   string
 		r      *kinds.Resource
+		at     string // verb, name and subresource of the request
 		bytes  int
 		weight int64
 		want   int64
 	}{
-		{"a small definition", definitions, 16<<10 - 1, 5, 5},
-		{"a large definition", definitions, 16 << 10, 5, budget.Small},
-		{"one that weighs more", definitions, 1 << 20, 2 * budget.Small, 2 * budget.Small},
-		{"a large Pod", pods, 1 << 20, 5, 5},
-		{"what is never stored", &kinds.Resource{}, 1 << 20, 5, 5},
-		{"no resource", nil, 1 << 20, 5, 5},
+		{"a small definition", definitions, "create", 16<<10 - 1, 5, 5},
+		{"a large definition", definitions, "create", 16 << 10, 5, budget.Small},
+		{"one that weighs more", definitions, "create", 1 << 20, 2 * budget.Small, 2 * budget.Small},
+		{"a large Pod", pods, "create", 1 << 20, 5, 5},
+		{"what is never stored", &kinds.Resource{}, "create", 1 << 20, 5, 5},
+		{"no resource", nil, "create", 1 << 20, 5, 5},
+		{"a patch of a small definition", definitions, "patch small", 10, 5, 5},
+		{"a patch of a large definition", definitions, "patch large", 10, 5, budget.Small},
+		{"a patch of its status", definitions, "patch large status", 10, 5, budget.Small},
+		{"its status", definitions, "update large status", 10, 5, budget.Small},
+		{"a patch of none", definitions, "patch none", 10, 5, 5},
+		{"what nobody may", definitions, "nothing large", 10, 5, 5},
 	} {
-		if got := labour(c.r, make([]byte, c.bytes), c.weight); got != c.want {
+		verb, rest, _ := strings.Cut(c.at, " ")
+		name, sub, _ := strings.Cut(rest, " ")
+		call := &Call{Request: answers.Request{Resource: c.r, Scope: &request.Scope{}}, Info: &request.Info{Verb: verb, Name: name}}
+		if c.r != nil {
+			call.Sub = c.r.Sub(sub)
+			call.Scope.Permit, _, _ = permits.Ask(t.Context(), authx.AlwaysAllow{}, &authx.Attributes{
+				Verb: verb, APIGroup: c.r.Group, APIVersion: c.r.Version, Resource: c.r.Plural, Subresource: sub, Name: name, ResourceRequest: true,
+			})
+		}
+		if got := h.labour(call, make([]byte, c.bytes), c.weight); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
 		}
 	}
