@@ -16,8 +16,9 @@ import (
 
 // Filter wraps a handler. The function that it returns stays on the stack of every open
 // watch whose handler stays. What is to be done when the request has ended goes to
-// request.Scope.AtEnd where the answer goes on without it. To keep its frame small, what it does before and after calling the next handler
-// belongs into functions of its own.
+// request.Scope.AtEnd where the answer goes on without it: the chain of the server is to be told
+// that a filter knows that, and has handlers stay otherwise. To keep its frame small, what it does
+// before and after calling the next handler belongs into functions of its own.
 type Filter func(http.Handler) http.Handler
 
 // Recorder notes what was answered. Flush and Hijack reach the writer below through

@@ -1,0 +1,236 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/audit"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/filters"
+	"github.com/rowlock/rowlock/server/flow"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/server/metrics"
+	"github.com/rowlock/rowlock/server/request"
+	"github.com/rowlock/rowlock/server/tracing"
+)
+
+// acquaintance is who everybody is.
+type acquaintance struct{}
+
+func (acquaintance) Authenticate(*http.Request) (*authx.Authenticated, bool, error) {
+	return &authx.Authenticated{Identity: &authx.Identity{Name: "u"}}, true, nil
+}
+
+// told is what auditors, tracers and logs were told.
+type told struct {
+	mu   sync.Mutex
+	all  []string
+	line bytes.Buffer
+}
+
+func (t *told) Take(line []byte) error {
+	var event struct{ Stage string }
+	if err := json.Unmarshal(line, &event); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.all = append(t.all, event.Stage)
+	return nil
+}
+
+func (t *told) ExportSpans(_ context.Context, spans []sdktrace.ReadOnlySpan) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, s := range spans {
+		t.all = append(t.all, "span "+s.Name())
+	}
+	return nil
+}
+
+func (*told) Shutdown(context.Context) error { return nil }
+
+// filtered is a server of which there are only the filters, all of them, and some user may have
+// one watch.
+func filtered(t *testing.T) (*Server, *told) {
+	to, rate := &told{}, int32(1_000_000)
+	policy, err := audit.Parse([]byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- {level: RequestResponse}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tracer, err := tracing.New(&tracing.Config{SamplingRatePerMillion: &rate}, tracing.Settings{
+		Exporter: func(*string) (sdktrace.SpanExporter, error) { return to, nil }, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tracer.Close() })
+	catalogue := kinds.NewCatalogue(builtin.Resources())
+	s := &Server{cfg: Config{
+		Catalogue: catalogue, Clock: time.Now, Authorizer: authx.AlwaysAllow{}, Tracer: tracer, RequestTimeout: time.Minute,
+		Log:    slog.New(slog.NewTextHandler(&to.line, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Audit:  &audit.Auditor{Policy: policy, Sinks: []audit.Sink{to}, Metrics: audit.NewMetrics(), Clock: time.Now},
+		Limits: filters.Limits{Watches: 2, UserWatches: 1},
+		Serving: Serving{
+			GoawayChance: 1e-9, StrictTransport: "max-age=1", RefuseLeaving: true,
+		},
+	}}
+	s.Metrics, s.flows = metrics.New(catalogue, time.Now), flow.New(cache.New(catalogue), flow.Config{Plain: true})
+	s.watching, s.started, s.leaving = t.Context(), make(chan struct{}), make(chan struct{})
+	close(s.started)
+	return s, to
+}
+
+// lasting is how many requests the metric says last.
+func (s *Server) lasting(t *testing.T) (n float64) {
+	t.Helper()
+	families, err := s.Metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "apiserver_longrunning_requests" {
+			for _, m := range f.Metric {
+				n += m.Gauge.GetValue()
+			}
+		}
+	}
+	return n
+}
+
+// leftToDo is how many functions a scope calls at the end of its answer.
+func leftToDo(s *request.Scope) int {
+	if s == nil || !s.Outlives() {
+		return 0
+	}
+	return reflect.ValueOf(s).Elem().FieldByName("outlived").Elem().FieldByName("ends").Len()
+}
+
+// longWatch is a watch that every filter has something to do for.
+func longWatch() *http.Request {
+	return httptest.NewRequest(http.MethodGet, "/api/v1/pods?watch=1&labelSelector="+strings.Repeat("a,", 10_000)+"a", nil)
+}
+
+// TestFiltersEndWithTheAnswer: what a filter does at the end of a request it does at the end of an
+// answer that goes on without its handler, once. A filter that is new belongs into this table: as
+// one that has something to do then, which it gives to request.Scope.AtEnd, or as one that has
+// nothing to do.
+func TestFiltersEndWithTheAnswer(t *testing.T) {
+	want := map[string]int{"metrics": 1, "trace": 1, "access log": 1, "recover": 1, "drain": 1, "audit": 1, "long selectors": 1, "in flight": 1}
+	for _, name := range []string{"scope", "remote", "leaving", "strict transport", "goaway", "deadline", "starting", "authenticate", "audit received", "impersonate", "authorize"} {
+		want[name] = 0
+	}
+	s, to := filtered(t)
+	var scope *request.Scope
+	got := map[string]int{}
+	var steps []step
+	for _, one := range s.steps(acquaintance{}) {
+		if one.filter == nil {
+			continue
+		}
+		if one.ends != atEnd {
+			t.Errorf("for %q handlers stay", one.name)
+		}
+		filter := one.filter
+		one.filter = func(next http.Handler) http.Handler {
+			before := 0
+			within := filter(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				defer func() { before = leftToDo(scope) }()
+				next.ServeHTTP(w, r)
+			}))
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				defer func() { got[one.name] = leftToDo(scope) - before }()
+				within.ServeHTTP(w, r)
+			})
+		}
+		steps = append(steps, one)
+	}
+	begun := 0
+	h := chain(steps, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "{}")
+		if scope = request.From(r.Context()); !scope.Outlivable() {
+			t.Fatal("the handler has to stay")
+		}
+		scope.Outlive(func(any) { begun++ })
+	}))
+	state := func(when, event string, lasting float64, lines int) {
+		t.Helper()
+		if last, n := to.all[len(to.all)-1], strings.Count(to.line.String(), "msg=request"); last != event || s.lasting(t) != lasting || n != lines {
+			t.Errorf("%s: last event %q, want %q; %v requests last, want %v; %d lines, want %d", when, last, event, s.lasting(t), lasting, n, lines)
+		}
+	}
+	for round := range 3 {
+		w := httptest.NewRecorder()
+		if h.ServeHTTP(w, longWatch()); w.Code != http.StatusOK || begun != round+1 {
+			t.Fatalf("%d %s, begun %d", w.Code, w.Body, begun)
+		}
+		if !maps.Equal(got, want) {
+			t.Fatalf("functions for the end, by filter: %v, want %v", got, want)
+		}
+		state("before the end", "ResponseStarted", 1, 2*round)
+		open, w := scope, httptest.NewRecorder()
+		if h.ServeHTTP(w, longWatch()); scope != open || w.Code != http.StatusTooManyRequests {
+			t.Errorf("another watch before the end: %d", w.Code)
+		}
+		if rest := open.Ended(nil); rest != nil {
+			t.Error(rest)
+		}
+		state("behind the end", "ResponseComplete", 0, 2*round+2)
+	}
+	if err := s.cfg.Tracer.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(slices.DeleteFunc(slices.Clone(to.all), func(what string) bool { return what != "span GET /api/v1/pods" })); n != 6 { // with those that were refused
+		t.Errorf("%d spans of 6 have ended: %q", n, to.all)
+	}
+}
+
+// TestUnknownFiltersStay: where it is not said of a filter that it knows of answers that go on
+// without their handlers, handlers stay; so they do in filters of others.
+func TestUnknownFiltersStay(t *testing.T) {
+	passes := func(next http.Handler) http.Handler { return next }
+	scope := step{"scope", filters.Scope(time.Now), atEnd}
+	for name, c := range map[string]struct {
+		more []step
+		want bool
+	}{
+		"known":     {[]step{{"known", passes, atEnd}}, true},
+		"unknown":   {[]step{{name: "unknown", filter: passes}}, false},
+		"both":      {[]step{{"known", passes, atEnd}, {name: "unknown", filter: passes}, {"known", passes, atEnd}}, false},
+		"of others": {[]step{{"around", around([]filters.Filter{passes}), whenReturned}}, false},
+		"of nobody": {[]step{{"around", around(nil), whenReturned}}, true},
+	} {
+		called := false
+		chain(append([]step{scope}, c.more...), http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			called = true
+			if got := request.From(r.Context()).Outlivable(); got != c.want {
+				t.Errorf("%s: a handler may return: %v", name, got)
+			}
+		})).ServeHTTP(httptest.NewRecorder(), longWatch())
+		if !called {
+			t.Error(name)
+		}
+	}
+	for _, one := range (&Server{cfg: Config{Log: slog.New(slog.DiscardHandler), Around: []filters.Filter{passes}}, Metrics: metrics.New(kinds.NewCatalogue(nil), time.Now),
+		flows: flow.New(cache.New(nil), flow.Config{}), watching: t.Context()}).steps(stranger{}) {
+		if one.name == "around" && one.ends == atEnd {
+			t.Error("filters of others are taken for known")
+		}
+	}
+}
