@@ -64,7 +64,7 @@ func (s *Server) reopen(ctx context.Context) error {
 
 // work are the loops that begin once the cluster's own objects are there.
 func (s *Server) work() []Loop {
-	list := []Loop{{Name: "own objects", Run: s.own.heal}, {Name: "aggregated documents", Run: s.elsewhere.Run}, {Name: "discovery", Run: s.discovery.Run}}
+	list := []Loop{{Name: "own objects", Run: s.own.heal}, {Name: "aggregated documents", Run: s.elsewhere.Run}, {Name: "discovery", Run: s.discovery.Run}, {Name: "documents", Run: s.openapi.Run}}
 	host := controllers.Host{
 		API: s, Cache: s.Cache, Catalogue: s.cfg.Catalogue, Definitions: s.Custom.Reader(), Objects: s.objects, Authorizer: s.cfg.Authorizer, Log: s.cfg.Log, Clock: s.cfg.Clock, Moves: s.cfg.ClockMoves, Queues: s.queues, Aggregator: s.aggregated, Elsewhere: s.elsewhere,
 		Homeless: slices.Contains(s.cfg.Admission.Disable, "NamespaceLifecycle"),

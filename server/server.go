@@ -170,6 +170,7 @@ func (s *Server) newDocuments() (err error) {
 		}
 		return s.Custom.OpenAPI(r)
 	}
+	s.openapi.CustomText = func(r *kinds.Resource) []byte { return s.Custom.Text(r) }
 	s.openapi.CustomDigest = definitions.Digest
 	s.openapi.Others = s.elsewhere
 	s.discovery, err = discovery.New(discovery.Config{

@@ -63,6 +63,9 @@ func (s *served) schema(name string) (*apiextensionsv1.CustomResourceDefinitionV
 	return readVersion(s.item.Load().Peek(), name)
 }
 
+// text finds the schema of a version in the text.
+func (s *served) text(name string) []byte { return schemaText(s.item.Load().Peek(), name) }
+
 // New makes a follower of the definitions in c. The catalogue holds the built-in
 // resources. converter makes what converts objects of a definition, nil for one whose
 // versions differ in nothing but their names.
@@ -199,7 +202,7 @@ func (f *Follower) take(item *cache.Item) {
 	}
 	now := &served{crd: crd, digests: digests, since: since}
 	now.item.Store(item)
-	now.Definition, err = custom.From(crd, since, converter, custom.Source{Read: now.schema, Digests: digests, Kept: f.kept})
+	now.Definition, err = custom.From(crd, since, converter, custom.Source{Read: now.schema, Text: now.text, Digests: digests, Kept: f.kept})
 	if err != nil {
 		f.log.Error("a definition cannot be served", "name", item.Name, "error", err)
 		f.forget(item.Name)
@@ -265,4 +268,12 @@ func (f *Follower) OpenAPI(r *kinds.Resource) json.RawMessage {
 		return nil
 	}
 	return text
+}
+
+// Text is the schema of a custom resource as it is stored, or nil.
+func (f *Follower) Text(r *kinds.Resource) []byte {
+	if v, ok := r.Schema.(*custom.Version); ok {
+		return v.Text()
+	}
+	return nil
 }

@@ -55,6 +55,16 @@ func readVersion(text []byte, name string) (v *apiextensionsv1.CustomResourceDef
 	return v, size, err
 }
 
+// schemaText is the schema of a version of a stored definition, or nil.
+func schemaText(text []byte, name string) (schema []byte) {
+	eachVersion(text, func(version []byte, _ int) {
+		if schema == nil && scan.Unquote(scan.Lookup(version, "name")) == name {
+			schema = scan.Lookup(version, "schema", "openAPIV3Schema")
+		}
+	})
+	return schema
+}
+
 // eachVersion calls fn with the text of each version, and where in the whole text it begins.
 func eachVersion(text []byte, fn func(version []byte, at int)) {
 	from, to := member(text, "spec", "versions")

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"bytes"
 	"crypto/sha512"
 	"encoding/json"
 	"fmt"
@@ -13,6 +14,8 @@ import (
 // documentBuilder holds what building documents needs, for the time of one request.
 type documentBuilder struct {
 	*Documents
+	byKey     map[string][]*kinds.Resource // of the state that is described
+	others    uint64
 	defs      definitions
 	resources []*kinds.Resource
 	names     *names
@@ -20,6 +23,7 @@ type documentBuilder struct {
 	custom    map[string]bool // names of definitions of custom kinds
 	own       map[string]bool // the same, with those of their lists
 	tags      bool            // schemas are told apart, not described
+	lacks     bool            // a definition was wanted that is not there
 }
 
 // newBuilder makes a builder, and the definitions for the first one. The caller holds mu.
@@ -35,9 +39,45 @@ func (d *Documents) newBuilder(resources []*kinds.Resource) (*documentBuilder, e
 	if err != nil {
 		return nil, fmt.Errorf("unpacking the OpenAPI definitions: %w", err)
 	}
-	b := &documentBuilder{Documents: d, defs: defs, resources: resources, names: newNames(resources), types: newWireTypes(d.CBOR), custom: map[string]bool{}, own: map[string]bool{}}
-	b.names.avoidCollisions(defs)
-	return b, nil
+	if d.common == nil {
+		d.packages, d.common = defs.packages(), definitions{}
+		for _, name := range commonDefinitions {
+			defs.closure(name, d.common)
+		}
+		for name, text := range d.common {
+			d.common[name] = bytes.Clone(text) // or it would keep all
+		}
+	}
+	return d.builderWith(resources, defs), nil
+}
+
+func (d *Documents) builderWith(resources []*kinds.Resource, defs definitions) *documentBuilder {
+	b := &documentBuilder{Documents: d, byKey: d.byKey, others: d.others, defs: defs, resources: resources, names: newNames(resources), types: newWireTypes(d.CBOR), custom: map[string]bool{}, own: map[string]bool{}}
+	b.names.avoidCollisions(d.packages)
+	return b
+}
+
+// commonDefinitions are those of built-in types that documents of custom kinds refer to, and, by
+// them, all that these refer to.
+var commonDefinitions = []string{
+	metaName("APIResourceList"), metaName("DeleteOptions"), metaName("ListMeta"), metaName("ObjectMeta"), metaName("Patch"), metaName("Status"),
+	"io.k8s.api.autoscaling.v1.Scale",
+}
+
+// build3 builds one document of version 3, nil for an unknown key. Of custom kinds it is built of
+// few definitions, which are at hand. The caller holds mu.
+func (d *Documents) build3(key string, resources []*kinds.Resource) (*document, error) {
+	if d.common != nil && d.customs(d.byKey[key]) {
+		b := d.builderWith(resources, maps.Clone(d.common))
+		if doc, err := b.openAPI3(key); !b.lacks {
+			return doc, err
+		}
+	}
+	b, err := d.newBuilder(resources)
+	if err != nil {
+		return nil, err
+	}
+	return b.openAPI3(key)
 }
 
 // addCustom adds the definitions of a custom kind and its list.
@@ -128,28 +168,40 @@ func (b *documentBuilder) keys() []string {
 	return slices.Sorted(maps.Keys(keys))
 }
 
-// schemas collects the definitions that paths need, marked with their kinds.
-func (b *documentBuilder) schemas(paths []pathItem, of []*kinds.Resource) (map[string]json.RawMessage, error) {
+// wanted collects the definitions that paths and resources need.
+func (b *documentBuilder) wanted(paths []pathItem, of []*kinds.Resource) map[string]json.RawMessage {
 	wanted := map[string]json.RawMessage{}
 	for _, name := range uses(paths) {
+		b.lacks = b.lacks || name != "" && b.defs[name] == nil
 		b.defs.closure(name, wanted)
 	}
 	for _, r := range of {
 		b.defs.closure(b.names.definition(r.APIVersion(), r.Kind), wanted)
 	}
+	return wanted
+}
+
+// schemas collects the definitions that paths need, marked with their kinds.
+func (b *documentBuilder) schemas(paths []pathItem, of []*kinds.Resource) (map[string]json.RawMessage, error) {
+	wanted := b.wanted(paths, of)
 	marks := b.names.marks(slices.Concat(slices.DeleteFunc(slices.Clone(b.resources), func(r *kinds.Resource) bool { return !r.HasGoType() }), of))
 	selectable := b.names.selectable(of)
 	for name, raw := range wanted {
-		marked, err := mark(raw, marks[name])
-		if fields, custom := selectable[name]; err == nil && custom {
-			marked, err = extend(marked, selectableExtension, fields)
-		}
-		if err != nil {
+		var err error
+		if wanted[name], err = marked(raw, name, marks, selectable); err != nil {
 			return nil, err
 		}
-		wanted[name] = marked
 	}
 	return wanted, nil
+}
+
+// marked is a definition with what is said of its kind.
+func marked(raw json.RawMessage, name string, marks map[string][]gvkMark, selectable map[string][]selectableMark) (json.RawMessage, error) {
+	out, err := mark(raw, marks[name])
+	if fields, custom := selectable[name]; err == nil && custom {
+		out, err = extend(out, selectableExtension, fields)
+	}
+	return out, err
 }
 
 func (b *documentBuilder) info() tree { return tree{"title": "Kubernetes", "version": b.version} }

@@ -104,16 +104,21 @@ func newNames(resources []*kinds.Resource) *names {
 
 // avoidCollisions renames packages of custom kinds that are those of built-in ones: the group
 // core.api.k8s.io reads backwards as the package of Pods.
-func (n *names) avoidCollisions(builtin definitions) {
-	taken := map[string]bool{}
-	for name := range builtin {
-		taken[name[:strings.LastIndexByte(name, '.')+1]] = true
-	}
+func (n *names) avoidCollisions(builtin map[string]bool) {
 	for _, apiVersion := range n.custom {
-		if taken[n.packages[apiVersion]+"."] {
+		if builtin[n.packages[apiVersion]] {
 			n.packages[apiVersion] += ".custom"
 		}
 	}
+}
+
+// packages are those that definitions are in.
+func (d definitions) packages() map[string]bool {
+	out := map[string]bool{}
+	for name := range d {
+		out[name[:strings.LastIndexByte(name, '.')]] = true
+	}
+	return out
 }
 
 // definition names a kind's definition, whether there is one or not.

@@ -26,6 +26,9 @@ type Documents struct {
 	// CustomSchema gives the OpenAPI 3 schema of a custom resource. Nil, or a nil
 	// answer, stands for an object of unknown fields. Set before first use.
 	CustomSchema func(*kinds.Resource) json.RawMessage
+	// CustomText gives the schema of a custom resource as it is stored, nil where that is not what
+	// holds. Nil: what CustomSchema says is read instead. Set before first use.
+	CustomText func(*kinds.Resource) []byte
 	// CustomDigest tells the schemas of custom resources apart without making them; "" for a
 	// resource that is not custom. Nil: schemas are made to tell them apart. Set before first use.
 	CustomDigest func(*kinds.Resource) string
@@ -42,10 +45,17 @@ type Documents struct {
 	byKey      map[string][]*kinds.Resource // the same, by the path below /openapi/v3
 	others     uint64                       // the number of what other servers say
 	packed     []byte                       // the definitions of built-in types; nil until a document is made
+	common     definitions                  // of them, what documents of custom kinds need
+	packages   map[string]bool              // of all of them
 	documents  map[string]*document         // by the path below /openapi/v3; "" for the index
 	swagger    *document
 	swaggerPB  *document
-	// What documents of version 2 are put together of.
+
+	asked2 map[bool]time.Time // when one was asked for, by whether in protobuf
+	begun  chan struct{}      // there is something to look after again
+
+	making sync.Mutex // held while a document of version 2 is made; locked before mu
+	// What they are put together of.
 	swaggerParts map[string]*swaggerPart
 	swaggerBases map[bool]*swaggerBase // by whether it is in protobuf
 }
@@ -66,6 +76,7 @@ type document struct {
 	pieces    pieces
 	etag      string
 	modified  time.Time
+	asked     time.Time         // for the last time
 	resources []*kinds.Resource // what it describes
 	protobuf  *document         // of version 3, the same in protobuf; nil until asked for
 }
@@ -73,7 +84,7 @@ type document struct {
 // NewDocuments makes the documents of a catalogue for a server of a release ("1.32").
 func NewDocuments(catalogue *kinds.Catalogue, version string) *Documents {
 	return &Documents{catalogue: catalogue, version: version, Now: time.Now, documents: map[string]*document{},
-		swaggerParts: map[string]*swaggerPart{}, swaggerBases: map[bool]*swaggerBase{}}
+		swaggerParts: map[string]*swaggerPart{}, swaggerBases: map[bool]*swaggerBase{}, asked2: map[bool]time.Time{}, begun: make(chan struct{}, 1)}
 }
 
 func (d *Documents) pack(text []byte, resources []*kinds.Resource) (*document, error) {
@@ -152,15 +163,13 @@ func (d *Documents) version3(key string) (*document, error) {
 	defer d.mu.Unlock()
 	resources := d.refresh()
 	if doc := d.documents[key]; doc != nil && doc.packed != nil && key != "" {
+		d.keep(doc)
 		return doc, nil
 	}
-	b, err := d.newBuilder(resources)
-	if err != nil {
-		return nil, err
-	}
-	doc, err := b.openAPI3(key)
+	doc, err := d.build3(key, resources)
 	if doc != nil {
 		d.documents[key] = doc
+		d.keep(doc)
 	}
 	return doc, err
 }

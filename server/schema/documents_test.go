@@ -26,7 +26,7 @@ func documents() *schema.Documents {
 	return schema.NewDocuments(kinds.NewCatalogue(builtin.Resources()), "v1.32.0")
 }
 
-func get(t *testing.T, h http.HandlerFunc, path string, headers ...string) *httptest.ResponseRecorder {
+func get(t testing.TB, h http.HandlerFunc, path string, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequest(http.MethodGet, path, nil)
 	for i := 0; i < len(headers); i += 2 {

@@ -1,5 +1,7 @@
 package schema
 
+import "encoding/json"
+
 // DefinitionText is the file of definitions.
 func DefinitionText() string { return definitionText }
 
@@ -14,3 +16,58 @@ func Undescribed(yield func(name, schema string) bool) {
 
 // Made is what was made of the definitions so far, compressed.
 func (d *Documents) Made() []byte { return d.packed }
+
+// Outline writes what OpenAPI 2 says of a custom kind, from its schema as it is stored, as JSON
+// and in protobuf; nothing for one that has no outline.
+func Outline(text []byte) (asJSON, wire []byte) {
+	o := newOutline(text)
+	if o == nil {
+		return nil, nil
+	}
+	return o.appendJSON(nil, testMarks()), o.appendWire(nil, testMarks())
+}
+
+// Rewritten is what Outline writes, from what OpenAPI 3 says.
+func Rewritten(version3 []byte) (asJSON, wire []byte, err error) {
+	for _, m := range []struct {
+		name string
+		says []byte
+	}{{gvkExtension, testMarks().kinds}, {selectableExtension, testMarks().selectable}} {
+		if version3, err = extend(version3, m.name, json.RawMessage(m.says)); err != nil {
+			return nil, nil, err
+		}
+	}
+	var node any
+	if err := json.Unmarshal(version3, &node); err != nil {
+		return nil, nil, err
+	}
+	if asJSON, err = json.Marshal(swaggerOfCustom(node)); err != nil {
+		return nil, nil, err
+	}
+	wire, err = gnosticOf(asJSON, (*gnosticWriter).schema)
+	return asJSON, wire, err
+}
+
+func testMarks() rootMarks {
+	return rootMarks{kinds: []byte(`[{"group":"example.com","kind":"Lamp","version":"v1"}]`), selectable: []byte(`[{"fieldPath":".spec.n"}]`)}
+}
+
+// Sweep drops what was not asked for in a while, and says how much there is still.
+func (d *Documents) Sweep() int { return d.sweep() }
+
+// Kept are how many bytes the documents of custom kinds take.
+func (d *Documents) Kept() (n int) {
+	for _, doc := range d.documents {
+		if d.customs(doc.resources) {
+			n += len(doc.packed)
+		}
+	}
+	for _, p := range d.swaggerParts {
+		for _, one := range []*piece{p.paths, p.schemas, p.wire} {
+			if one != nil {
+				n += len(one.packed)
+			}
+		}
+	}
+	return n
+}

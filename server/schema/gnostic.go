@@ -16,9 +16,11 @@ import (
 // discovery ask for: package openapi.v2 of gnostic. Field numbers are its own.
 func gnostic(text []byte) ([]byte, error) { return gnosticOf(text, (*gnosticWriter).document) }
 
-// gnosticPart encodes paths and definitions alone. Behind a document they become part of it:
-// readers of protobuf merge messages that stand there several times.
-func gnosticPart(text []byte) ([]byte, error) { return gnosticOf(text, (*gnosticWriter).content) }
+// gnosticPaths encodes paths alone. Behind a document they become part of it: readers of protobuf
+// merge messages that stand there several times.
+func gnosticPaths(text []byte) ([]byte, error) {
+	return gnosticOf(text, func(g *gnosticWriter, paths tree) []byte { return g.paths(paths) })
+}
 
 func gnosticOf(text []byte, write func(*gnosticWriter, tree) []byte) ([]byte, error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
@@ -67,12 +69,15 @@ func (g *gnosticWriter) document(doc tree) []byte {
 
 // content encodes paths and definitions.
 func (g *gnosticWriter) content(doc tree) []byte {
+	return message(g.paths(asTree(doc["paths"])), 9, g.schemas(doc["definitions"]))
+}
+
+func (g *gnosticWriter) paths(of tree) []byte {
 	var paths []byte
-	for _, name := range sorted(doc["paths"]) {
-		item := g.pathItem(asTree(asTree(doc["paths"])[name]))
-		paths = message(paths, 2, named(name, item))
+	for _, name := range sorted(of) {
+		paths = message(paths, 2, named(name, g.pathItem(asTree(of[name]))))
 	}
-	return message(message(nil, 8, paths), 9, g.schemas(doc["definitions"]))
+	return message(nil, 8, paths)
 }
 
 func (g *gnosticWriter) pathItem(item tree) []byte {

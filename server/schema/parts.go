@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 
 	"github.com/rowlock/rowlock/server/kinds"
@@ -20,8 +21,9 @@ type swaggerPart struct {
 	needs       []string // those of built-in ones that it refers to
 	shared      sharedParameters
 
-	paths, schemas *piece // members of the two objects, each behind a comma
-	wire           *piece // the same in protobuf; nil until asked for
+	paths   *piece // members of the object, behind a comma
+	schemas *piece // likewise; nil until asked for
+	wire    *piece // the same in protobuf; nil until asked for
 }
 
 // swaggerBase is what there is but custom kinds, for one set of parts.
@@ -41,42 +43,61 @@ func (d *Documents) customs(of []*kinds.Resource) bool {
 	return d.CustomDigest != nil && len(of) > 0 && !slices.ContainsFunc(of, func(r *kinds.Resource) bool { return d.CustomDigest(r) == "" })
 }
 
-// part is that of a key ("apis/example.com/v1"), made anew if its resources are other ones.
-func (b *documentBuilder) part(key string) (*swaggerPart, error) {
+// part is that of a key ("apis/example.com/v1"), made anew if its resources are other ones. It has
+// what is asked for: definitions as JSON, or all in protobuf.
+func (b *documentBuilder) part(key string, protobuf bool) (*swaggerPart, error) {
 	of := b.byKey[key]
-	if p := b.swaggerParts[key]; p != nil && slices.Equal(p.resources, of) {
+	p := b.swaggerParts[key]
+	if p == nil || !slices.Equal(p.resources, of) {
+		p = &swaggerPart{resources: of, shared: sharedParameters{}}
+	} else if protobuf && p.wire != nil || !protobuf && p.schemas != nil {
 		return p, nil
 	}
-	p := &swaggerPart{resources: of, shared: sharedParameters{}}
+	defer b.forget(of)
+	b.tags = true // what definitions refer to is known without them
 	items, _ := b.paths(key)
-	paths, schemas := tree{}, tree{}
-	for i := range items {
-		paths[items[i].path] = items[i].swagger(p.shared)
+	b.tags = false
+	if p.paths == nil {
+		paths := tree{}
+		for i := range items {
+			paths[items[i].path] = items[i].swagger(p.shared)
+		}
+		for name := range b.wanted(items, of) {
+			if b.own[name] {
+				p.definitions = append(p.definitions, name)
+			} else {
+				p.needs = append(p.needs, name)
+			}
+		}
+		slices.Sort(p.definitions)
+		var err error
+		if p.paths, err = members(paths); err != nil {
+			return nil, err
+		}
 	}
-	raw, err := b.schemas(items, of)
+	described, err := b.describe(p)
 	if err != nil {
 		return nil, err
 	}
-	for name, text := range raw {
-		if !b.own[name] {
-			p.needs = append(p.needs, name)
-			continue
-		}
-		var node any
-		if err := json.Unmarshal(text, &node); err != nil {
-			return nil, fmt.Errorf("definition %s: %w", name, err)
-		}
-		schemas[name] = b.swaggerOf(name, node)
-		p.definitions = append(p.definitions, name)
-	}
-	if p.paths, err = members(paths); err == nil {
-		p.schemas, err = members(schemas)
+	if protobuf {
+		p.wire, err = p.protobuf(described)
+	} else {
+		p.schemas, err = described.members()
 	}
 	if err != nil {
 		return nil, err
 	}
 	b.swaggerParts[key] = p
 	return p, nil
+}
+
+// forget takes the definitions of custom kinds from the builder again: no other part refers to
+// them.
+func (b *documentBuilder) forget(of []*kinds.Resource) {
+	for _, r := range of {
+		delete(b.defs, b.names.definition(r.APIVersion(), r.Kind))
+		delete(b.defs, b.names.definition(r.APIVersion(), r.ListKind))
+	}
 }
 
 // members are those of an object, as they continue one.
@@ -89,26 +110,98 @@ func members(of tree) (*piece, error) {
 	return newPiece(text[:len(text)-1])
 }
 
-// protobuf is the part in that form, made once.
-func (p *swaggerPart) protobuf() (*piece, error) {
-	if p.wire != nil {
-		return p.wire, nil
+// described are the definitions of a part, sorted by name.
+type described []describedOne
+
+// describedOne has an outline, or else what it says.
+type describedOne struct {
+	name string
+	*outline
+	marks rootMarks
+	text  json.RawMessage
+}
+
+// describe reads the definitions of a part: by their outlines where they have one.
+func (b *documentBuilder) describe(p *swaggerPart) (described, error) {
+	marks, fields := b.names.marks(p.resources), b.names.selectable(p.resources)
+	outlines := map[string]*outline{}
+	for _, r := range p.resources {
+		name := b.names.definition(r.APIVersion(), r.Kind)
+		var o *outline
+		if b.CustomText != nil {
+			if text := b.CustomText(r); text != nil {
+				o = newOutline(text)
+			}
+		}
+		if o == nil {
+			b.addCustom(r)
+			continue
+		}
+		outlines[name] = o
 	}
+	out := make(described, 0, len(p.definitions))
+	for _, name := range p.definitions {
+		one, err := describedOne{name: name, outline: outlines[name]}, error(nil)
+		if one.outline != nil {
+			one.marks, err = newRootMarks(marks[name], fields[name])
+		} else if one.text, err = marked(b.defs[name], name, marks, fields); err == nil {
+			var node any
+			if err = json.Unmarshal(one.text, &node); err == nil {
+				one.text, err = json.Marshal(b.swaggerOf(name, node))
+			}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("definition %s: %w", name, err)
+		}
+		out = append(out, one)
+	}
+	return out, nil
+}
+
+// members are the definitions as they continue an object.
+func (all described) members() (*piece, error) {
+	var text []byte
+	for i := range all {
+		text = append(appendName(append(text, ','), []byte(all[i].name)), ':')
+		if o := all[i].outline; o != nil {
+			text = o.appendJSON(text, all[i].marks)
+		} else {
+			text = append(text, all[i].text...)
+		}
+	}
+	return newPiece(text)
+}
+
+// protobuf is the part in that form.
+func (p *swaggerPart) protobuf(all described) (*piece, error) {
 	paths, err := p.paths.text()
 	if err != nil {
 		return nil, err
 	}
-	schemas, err := p.schemas.text()
+	paths[0] = '{'
+	wire, err := gnosticPaths(append(paths, '}'))
 	if err != nil {
 		return nil, err
 	}
-	paths[0], schemas[0] = '{', '{'
-	wire, err := gnosticPart(fmt.Appendf(nil, `{"paths":%s},"definitions":%s}}`, paths, schemas))
-	if err != nil {
-		return nil, err
+	g := &gnosticWriter{}
+	wire = nested(wire, 9, func(b []byte) []byte {
+		for i := range all {
+			one := &all[i]
+			b = listed(b, one.name, func(b []byte) []byte {
+				if one.outline != nil {
+					return one.appendWire(b, one.marks)
+				}
+				schema, err := decoded(one.text)
+				g.note(err)
+				return append(b, g.schema(schema)...)
+			})
+		}
+		return b
+	})
+	if g.err != nil {
+		return nil, g.err
 	}
-	p.wire, err = newPiece(wire)
-	return p.wire, err
+	return newPiece(wire)
 }
 
 // base is the document but for custom kinds: what the parts refer to is in it, and names that
@@ -135,19 +228,23 @@ func (b *documentBuilder) base(parts []*swaggerPart, others []*Swagger) (tree, e
 	return doc, nil
 }
 
-// version2 returns the document of version 2 as JSON or as protobuf.
+// version2 returns the document of version 2 as JSON or as protobuf. It is made of one state of
+// the catalogue. One is made at a time, and nobody else waits for that: between parts, and for as
+// long as it takes to make one, other documents are served.
 func (d *Documents) version2(protobuf bool) (*document, error) {
+	d.making.Lock()
+	defer d.making.Unlock()
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	resources, others := d.refresh(), d.parts()
-	slot := &d.swagger
-	if protobuf {
-		slot = &d.swaggerPB
+	d.asked2[protobuf] = d.Now()
+	d.begin()
+	if doc := *d.slot2(protobuf); doc != nil {
+		d.mu.Unlock()
+		return doc, nil
 	}
-	if *slot != nil {
-		return *slot, nil
-	}
+	generation := d.generation
 	b, err := d.newBuilder(resources)
+	d.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
@@ -155,8 +252,20 @@ func (d *Documents) version2(protobuf bool) (*document, error) {
 	if err != nil {
 		return nil, err
 	}
-	*slot = &document{pieces: all, etag: all.etag(), modified: d.Now()}
-	return *slot, nil
+	doc := &document{pieces: all, etag: all.etag(), modified: d.Now()}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.generation == generation && d.others == b.others {
+		*d.slot2(protobuf) = doc
+	}
+	return doc, nil
+}
+
+func (d *Documents) slot2(protobuf bool) **document {
+	if protobuf {
+		return &d.swaggerPB
+	}
+	return &d.swagger
 }
 
 // allPieces are those of the document of version 2.
@@ -167,11 +276,12 @@ func (b *documentBuilder) allPieces(others []*Swagger, protobuf bool) (out piece
 		if !b.customs(b.byKey[key]) {
 			continue
 		}
-		p, err := b.part(key)
+		p, err := b.part(key, protobuf)
 		if err != nil {
 			return nil, err
 		}
 		kept[key], parts = p, append(parts, p)
+		runtime.Gosched()
 	}
 	b.swaggerParts = kept // what is gone goes
 	made := b.swaggerBases[protobuf]
@@ -181,6 +291,13 @@ func (b *documentBuilder) allPieces(others []*Swagger, protobuf bool) (out piece
 		}
 		made.of = of
 		b.swaggerBases[protobuf] = made
+	}
+	if protobuf {
+		out = slices.Clone(made.protobuf)
+		for _, part := range parts {
+			out = append(out, part.wire)
+		}
+		return out, nil
 	}
 	for i, p := range made.json {
 		out = append(out, p)
@@ -192,17 +309,6 @@ func (b *documentBuilder) allPieces(others []*Swagger, protobuf bool) (out piece
 				out = append(out, part.paths)
 			}
 		}
-	}
-	if !protobuf {
-		return out, nil
-	}
-	out = slices.Clone(made.protobuf)
-	for _, part := range parts {
-		wire, err := part.protobuf()
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, wire)
 	}
 	return out, nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"sync"
 
 	"github.com/klauspost/compress/flate"
 )
@@ -21,16 +22,26 @@ type piece struct {
 	sum    [sha512.Size]byte
 }
 
+// deflaters are at rest; one has a megabyte of its own.
+var deflaters sync.Pool
+
 func newPiece(text []byte) (*piece, error) {
 	var buf bytes.Buffer
-	zw, err := flate.NewWriter(&buf, flate.DefaultCompression)
-	if err != nil {
-		return nil, err
+	zw, again := deflaters.Get().(*flate.Writer)
+	if again {
+		zw.Reset(&buf)
+	} else {
+		var err error
+		if zw, err = flate.NewWriter(&buf, flate.DefaultCompression); err != nil {
+			return nil, err
+		}
 	}
-	_, err = zw.Write(text)
+	_, err := zw.Write(text)
 	if err = errors.Join(err, zw.Flush()); err != nil {
 		return nil, fmt.Errorf("compressing a part of an OpenAPI document: %w", err)
 	}
+	zw.Reset(io.Discard)
+	deflaters.Put(zw)
 	return &piece{packed: bytes.Clone(buf.Bytes()), size: int64(len(text)), crc: crc32.ChecksumIEEE(text), sum: sha512.Sum512(text)}, nil
 }
 

@@ -59,6 +59,8 @@ func isTrue(crd *apiextensionsv1.CustomResourceDefinition, t apiextensionsv1.Cus
 type Source struct {
 	// Read gives a version with its schema, and how many bytes of text that has.
 	Read func(version string) (v *apiextensionsv1.CustomResourceDefinitionVersion, size int, err error)
+	// Text gives the schema of a version as it is written, or nil. A nil func gives none.
+	Text func(version string) []byte
 	// Digests are those of the texts of the schemas, by the names of versions.
 	Digests map[string]Digest
 	Kept    *Kept // bounds what is kept of them compiled; nil: all is kept
@@ -93,6 +95,9 @@ func From(crd *apiextensionsv1.CustomResourceDefinition, since int64, converter 
 		made := &Version{of: d, spec: v, gvk: schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: d.names.Kind}, since: math.MaxInt64}
 		made.kept, made.digest = schemas.Kept, schemas.Digests[v.Name]
 		made.read = func() (*apiextensionsv1.CustomResourceDefinitionVersion, int, error) { return schemas.Read(v.Name) }
+		if schemas.Text != nil {
+			made.text = func() []byte { return schemas.Text(v.Name) }
+		}
 		d.versions[v.Name] = made
 		if v.Storage {
 			d.storage, made.since = made, since

@@ -115,6 +115,7 @@ type made struct {
 // compiled is a place for what is compiled of a version.
 type compiled struct {
 	read   func() (v *apiextensionsv1.CustomResourceDefinitionVersion, size int, err error)
+	text   func() []byte // nil: there is none
 	digest Digest
 	kept   *Kept // nil: what is compiled once stays
 
@@ -172,6 +173,14 @@ func (v *Version) OpenAPI() ([]byte, error) {
 		return nil, err
 	}
 	return structural.OpenAPI(text, v.of.spec.PreserveUnknownFields)
+}
+
+// Text is the version's schema as it is written; nil where that is not what holds, or not known.
+func (v *Version) Text() []byte {
+	if v.text == nil || v.of.spec.PreserveUnknownFields {
+		return nil
+	}
+	return v.text()
 }
 
 // Digest tells the texts of schemas apart.

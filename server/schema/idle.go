@@ -1,0 +1,103 @@
+package schema
+
+import (
+	"context"
+	"time"
+)
+
+const (
+	// keptFor is how long the text of a document of custom kinds is kept that nobody asks for: it
+	// is made anew from the definitions in some milliseconds.
+	keptFor = 45 * time.Second
+	// keptFor2 is the same for the document of version 2, whose parts take some seconds where
+	// there are a thousand definitions.
+	keptFor2 = 10 * time.Minute
+)
+
+// keep notes that a document was asked for. The caller holds mu.
+func (d *Documents) keep(doc *document) {
+	doc.asked = d.Now()
+	d.begin()
+}
+
+// begin has Run look after what is kept.
+func (d *Documents) begin() {
+	select {
+	case d.begun <- struct{}{}:
+	default: // it is known
+	}
+}
+
+// Run drops the texts of documents that nobody asked for in a while, until ctx ends. While there
+// are none it has no timer.
+func (d *Documents) Run(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-d.begun:
+		}
+		for timer := time.NewTicker(keptFor / 3); ; {
+			select {
+			case <-ctx.Done():
+				timer.Stop()
+				return nil
+			case <-timer.C:
+			}
+			if d.sweep() == 0 {
+				timer.Stop()
+				break
+			}
+		}
+	}
+}
+
+// sweep drops what was not asked for in a while, and says how much there is still. Whoever has a
+// document keeps it to the end; its tag stays.
+func (d *Documents) sweep() (left int) {
+	left = d.sweep2()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	before := d.Now().Add(-keptFor)
+	for key, doc := range d.documents {
+		switch {
+		case key == "" || doc.packed == nil || !d.customs(doc.resources):
+		case doc.asked.After(before):
+			left++
+		default:
+			d.documents[key] = &document{etag: doc.etag, modified: doc.modified, resources: doc.resources}
+		}
+	}
+	return left
+}
+
+// sweep2 does so for the forms of the document of version 2.
+func (d *Documents) sweep2() (left int) {
+	if !d.making.TryLock() {
+		return 1 // it is being asked for
+	}
+	defer d.making.Unlock()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	before := d.Now().Add(-keptFor2)
+	for protobuf, asked := range d.asked2 {
+		if asked.After(before) {
+			left++
+			continue
+		}
+		delete(d.asked2, protobuf)
+		delete(d.swaggerBases, protobuf)
+		*d.slot2(protobuf) = nil
+		for _, p := range d.swaggerParts {
+			if protobuf {
+				p.wire = nil
+			} else {
+				p.schemas = nil
+			}
+		}
+	}
+	if left == 0 {
+		clear(d.swaggerParts)
+	}
+	return left
+}

@@ -1,0 +1,484 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"sync"
+	"unicode/utf8"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rowlock/rowlock/codecs/json/scan"
+)
+
+// An outline is the schema of a custom kind gone through once, as it is stored: where its parts
+// stand in the text. What OpenAPI 2 says of the kind is written from that, in the same bytes as
+// by way of the libraries' types (decision 300). Whatever is rare in schemas has no outline, and
+// takes that way.
+
+// keyword is what a schema may say in OpenAPI 2, in the order in which JSON has it.
+type keyword uint8
+
+const (
+	sayAdditional keyword = iota
+	sayDescription
+	sayEnum
+	sayExclusiveMaximum
+	sayExclusiveMinimum
+	sayFormat
+	sayItems
+	sayMaxItems
+	sayMaxLength
+	sayMaxProperties
+	sayMaximum
+	sayMinItems
+	sayMinLength
+	sayMinProperties
+	sayMinimum
+	sayMultipleOf
+	sayPattern
+	sayProperties
+	sayRequired
+	sayTitle
+	sayType
+	sayUniqueItems
+	sayEmbedded
+	sayKinds // not in the text
+	sayIntOrString
+	sayListMapKeys
+	sayListType
+	sayMapType
+	sayPreserve
+	saySelectable // not in the text
+	sayRules
+	keywordsSaid
+
+	// What OpenAPI 2 does not say, and what is only looked at.
+	sayNullable keyword = iota
+	sayAlternatives
+	sayNot
+	sayNothing
+)
+
+var keywordNames = [keywordsSaid]string{
+	"additionalProperties", "description", "enum", "exclusiveMaximum", "exclusiveMinimum", "format", "items", "maxItems", "maxLength",
+	"maxProperties", "maximum", "minItems", "minLength", "minProperties", "minimum", "multipleOf", "pattern", "properties", "required",
+	"title", "type", "uniqueItems", "x-kubernetes-embedded-resource", gvkExtension, "x-kubernetes-int-or-string", "x-kubernetes-list-map-keys",
+	"x-kubernetes-list-type", "x-kubernetes-map-type", "x-kubernetes-preserve-unknown-fields", selectableExtension, "x-kubernetes-validations",
+}
+
+// keywords finds those that a stored schema may have.
+var keywords = func() map[string]keyword {
+	out := map[string]keyword{
+		"nullable": sayNullable, "allOf": sayAlternatives, "anyOf": sayAlternatives, "oneOf": sayAlternatives, "not": sayNot,
+		"default": sayNothing, "example": sayNothing, "externalDocs": sayNothing,
+	}
+	for k, name := range keywordNames {
+		if k := keyword(k); k != sayKinds && k != saySelectable {
+			out[name] = k
+		}
+	}
+	return out
+}()
+
+// place is where a value stands in a text; zero: nowhere.
+type place struct{ at, end int32 }
+
+// outlined is one schema of an outline.
+type outlined struct {
+	says       [keywordsSaid]place
+	nullable   bool
+	embedded   bool // a resource inside of another one
+	properties []outlinedProperty
+	items      *outlined
+	values     *outlined // of additional properties
+}
+
+type outlinedProperty struct {
+	name  []byte     // as the text has it, without quotes
+	of    *outlined  // nil: fixed
+	fixed *fixedPart // what all resources have
+}
+
+// fixedPart is a schema that is the same everywhere, in both forms.
+type fixedPart struct{ json, wire []byte }
+
+type outline struct {
+	text []byte
+	root *outlined
+	room []outlined // for more of them
+}
+
+// outlineDepth is how deep schemas nest at most; deeper ones take the other way.
+const outlineDepth = 100
+
+// newOutline goes through the text of a schema, or gives nil. It trusts the text to be JSON.
+func newOutline(text []byte) *outline {
+	if len(text) > 1<<30 {
+		return nil
+	}
+	o := &outline{text: text}
+	root, end := o.schema(scan.Space(text, 0), 0)
+	if end < 0 || scan.Space(text, end) != len(text) {
+		return nil
+	}
+	o.root = root
+	root.embed(true, text)
+	if !root.has(sayPreserve) { // of one that keeps everything nothing else is said
+		root.lossy(text)
+	}
+	return o
+}
+
+func (s *outlined) has(k keyword) bool { return s.says[k].end > 0 }
+
+func (o *outline) in(p place) []byte { return o.text[p.at:p.end] }
+
+func (o *outline) new() *outlined {
+	if len(o.room) == 0 {
+		o.room = make([]outlined, 32)
+	}
+	s := &o.room[0]
+	o.room = o.room[1:]
+	return s
+}
+
+// schema reads the one at an index; end is -1 for what has no outline.
+func (o *outline) schema(at, depth int) (*outlined, int) {
+	if depth > outlineDepth {
+		return nil, -1
+	}
+	s := o.new()
+	var seen uint64
+	end := scan.Loose.Members(o.text, at, func(name scan.Name, at int) (int, bool) {
+		if name.Has != 0 {
+			return -1, false
+		}
+		k, known := keywords[string(o.text[name.At+1:name.End-1])]
+		if !known || k < keywordsSaid && seen&(1<<k) != 0 {
+			return -1, false
+		}
+		if k < keywordsSaid {
+			seen |= 1 << k
+		}
+		end, says := o.value(s, k, at, depth)
+		if says && k < keywordsSaid {
+			s.says[k] = place{int32(at), int32(end)}
+		}
+		return end, true
+	})
+	return s, end
+}
+
+// value reads what a keyword says; says is false where that is nothing.
+func (o *outline) value(s *outlined, k keyword, at, depth int) (end int, says bool) {
+	switch k {
+	case sayDescription, sayFormat, sayPattern, sayTitle:
+		end, _ = scan.String(o.text, at)
+		return end, end > at+2
+	case sayType:
+		end, has := scan.String(o.text, at)
+		if has != 0 {
+			return -1, false
+		}
+		return end, end > at+2
+	case sayListType, sayMapType:
+		end, _ = scan.String(o.text, at)
+		return end, true
+	case sayMaximum, sayMinimum, sayMultipleOf:
+		if end = scan.Number(o.text, at); end > 0 && !short(o.text[at:end]) {
+			if _, err := strconv.ParseFloat(string(o.text[at:end]), 64); err != nil {
+				return -1, false
+			}
+		}
+		return end, true
+	case sayMaxItems, sayMaxLength, sayMaxProperties, sayMinItems, sayMinLength, sayMinProperties:
+		if end = scan.Number(o.text, at); end > 0 && !short(o.text[at:end]) {
+			return -1, false
+		}
+		return end, true
+	case sayExclusiveMaximum, sayExclusiveMinimum, sayUniqueItems, sayIntOrString:
+		return o.flag(at)
+	case sayEmbedded:
+		end, s.embedded = o.flag(at)
+		return end, s.embedded
+	case sayNullable:
+		end, s.nullable = o.flag(at)
+		return end, false
+	case sayPreserve:
+		return scan.Word(o.text, at, "true"), true // it must not be false
+	case sayRequired, sayListMapKeys:
+		return o.list(at, func(at int) int {
+			end, has := scan.String(o.text, at)
+			if has != 0 && k == sayRequired && (has&scan.Escaped != 0 || !utf8.Valid(o.text[at:end])) {
+				return -1
+			}
+			return end
+		})
+	case sayEnum:
+		return o.list(at, o.scalar)
+	case sayRules:
+		return o.list(at, o.rule)
+	}
+	return o.parts(s, k, at, depth)
+}
+
+// parts reads keywords that say something of parts of values.
+func (o *outline) parts(s *outlined, k keyword, at, depth int) (end int, says bool) {
+	switch k {
+	case sayItems:
+		s.items, end = o.schema(at, depth+1)
+		return end, true
+	case sayAdditional:
+		if at < len(o.text) && o.text[at] != '{' {
+			end, _ = o.flag(at)
+			return end, true
+		}
+		s.values, end = o.schema(at, depth+1)
+		return end, true
+	case sayProperties:
+		end = o.properties(s, at, depth)
+		return end, len(s.properties) > 0
+	case sayAlternatives: // they are read to see whether they are as they may be
+		return o.list(at, func(at int) int {
+			_, end := o.schema(at, depth+1)
+			return end
+		})
+	case sayNot:
+		_, end = o.schema(at, depth+1)
+		return end, false
+	}
+	return scan.Skip(o.text, at), false
+}
+
+func (o *outline) properties(s *outlined, at, depth int) int {
+	sorted := true
+	end := scan.Loose.Members(o.text, at, func(name scan.Name, at int) (int, bool) {
+		p := outlinedProperty{name: o.text[name.At+1 : name.End-1]}
+		if name.Has&scan.Escaped != 0 || name.Has != 0 && !utf8.Valid(p.name) {
+			return -1, false
+		}
+		var end int
+		p.of, end = o.schema(at, depth+1)
+		if n := len(s.properties); n > 0 && bytes.Compare(s.properties[n-1].name, p.name) >= 0 {
+			sorted = false
+		}
+		s.properties = append(s.properties, p)
+		return end, true
+	})
+	if sorted || end < 0 {
+		return end
+	}
+	slices.SortFunc(s.properties, byPropertyName)
+	for i := range len(s.properties) - 1 {
+		if bytes.Equal(s.properties[i].name, s.properties[i+1].name) {
+			return -1
+		}
+	}
+	return end
+}
+
+func byPropertyName(a, b outlinedProperty) int { return bytes.Compare(a.name, b.name) }
+
+func (o *outline) flag(at int) (end int, is bool) {
+	if end = scan.Word(o.text, at, "true"); end > 0 {
+		return end, true
+	}
+	return scan.Word(o.text, at, "false"), false
+}
+
+// list reads one; an empty one says nothing.
+func (o *outline) list(at int, element func(at int) int) (end int, says bool) {
+	n := 0
+	end = scan.Loose.Elements(o.text, at, func(at int) (int, bool) {
+		n++
+		return element(at), true
+	})
+	return end, n > 0
+}
+
+// scalar reads a value of an enumeration.
+func (o *outline) scalar(at int) int {
+	if at >= len(o.text) {
+		return -1
+	}
+	switch o.text[at] {
+	case '"':
+		end, _ := scan.String(o.text, at)
+		return end
+	case 't':
+		return scan.Word(o.text, at, "true")
+	case 'f':
+		return scan.Word(o.text, at, "false")
+	case 'n':
+		return scan.Word(o.text, at, "null")
+	}
+	if end := scan.Number(o.text, at); end > 0 && short(o.text[at:end]) {
+		return end
+	}
+	return -1
+}
+
+// ruleFields are those of a rule, in the order in which JSON has them.
+var ruleFields = [...]string{"fieldPath", "message", "messageExpression", "optionalOldSelf", "reason", "rule"}
+
+// rule reads one that values must keep.
+func (o *outline) rule(at int) int {
+	_, end := o.ruleParts(at)
+	return end
+}
+
+func (o *outline) ruleParts(at int) (parts [len(ruleFields)]place, end int) {
+	end = scan.Loose.Members(o.text, at, func(name scan.Name, at int) (int, bool) {
+		i := slices.Index(ruleFields[:], string(o.text[name.At+1:name.End-1]))
+		if i < 0 || name.Has != 0 || parts[i].end > 0 {
+			return -1, false
+		}
+		end := -1
+		if ruleFields[i] == "optionalOldSelf" {
+			end, _ = o.flag(at)
+		} else {
+			end, _ = scan.String(o.text, at)
+		}
+		parts[i] = place{int32(at), int32(end)}
+		return end, true
+	})
+	return parts, end
+}
+
+// short says that a number is a whole one that any form has in the same digits.
+func short(number []byte) bool {
+	digits := bytes.TrimPrefix(number, []byte{'-'})
+	if len(digits) > 15 || len(digits) == 0 || digits[0] == '0' && len(number) > 1 {
+		return false
+	}
+	for _, c := range digits {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+// embed gives resources the fields of every resource.
+func (s *outlined) embed(root bool, text []byte) {
+	for i := range s.properties {
+		s.properties[i].of.embed(false, text)
+	}
+	if s.items != nil {
+		s.items.embed(false, text)
+	}
+	if s.values != nil {
+		s.values.embed(false, text)
+	}
+	of := embeddedFields()
+	switch {
+	case root:
+		s.embedded, s.says[sayEmbedded] = false, place{} // it is not inside of anything
+		of = rootFields()
+	case !s.embedded:
+		return
+	}
+	s.properties = slices.DeleteFunc(s.properties, func(p outlinedProperty) bool {
+		return slices.ContainsFunc(of, func(f outlinedProperty) bool { return bytes.Equal(f.name, p.name) })
+	})
+	s.properties = append(s.properties, of...)
+	slices.SortFunc(s.properties, byPropertyName)
+	s.says[sayProperties].end = 1
+}
+
+// lossy is the function of that name for an outline.
+func (s *outlined) lossy(text []byte) {
+	if s.nullable {
+		s.says[sayType] = place{}
+	}
+	preserve := s.has(sayPreserve)
+	if preserve || !s.has(sayType) && !s.has(sayIntOrString) {
+		s.items, s.properties = nil, nil
+		s.says[sayItems], s.says[sayProperties] = place{}, place{}
+	}
+	if typ := text[s.says[sayType].at:s.says[sayType].end]; s.items == nil && string(typ) == `"array"` || preserve && string(typ) == `"object"` {
+		s.says[sayType] = place{}
+	}
+	if !s.needsSome(text) {
+		s.says[sayRequired] = place{}
+	} else if s.embedded {
+		s.says[sayRequired].end = max(s.says[sayRequired].end, 1)
+	}
+	for i := range s.properties {
+		if p := s.properties[i].of; p != nil {
+			p.lossy(text)
+		}
+	}
+	if s.items != nil {
+		s.items.lossy(text)
+	}
+	if s.values != nil {
+		s.values.lossy(text)
+	}
+}
+
+func (s *outlined) needsSome(text []byte) bool {
+	if s.values != nil && s.values.nullable {
+		return false
+	}
+	for range s.required(text) {
+		return true
+	}
+	return false
+}
+
+// required goes through the names of required properties, but for those that may be null.
+func (s *outlined) required(text []byte) func(yield func(quoted []byte) bool) {
+	return func(yield func([]byte) bool) {
+		apiVersion, kind, more := false, false, true
+		if p := s.says[sayRequired]; p.end > 1 {
+			scan.Loose.Elements(text, int(p.at), func(at int) (int, bool) {
+				end, _ := scan.String(text, at)
+				name := text[at+1 : end-1]
+				apiVersion, kind = apiVersion || string(name) == "apiVersion", kind || string(name) == "kind"
+				i, found := slices.BinarySearchFunc(s.properties, name, func(p outlinedProperty, name []byte) int { return bytes.Compare(p.name, name) })
+				if found && s.properties[i].of != nil && s.properties[i].of.nullable {
+					return end, true
+				}
+				more = yield(text[at:end])
+				return end, more
+			})
+		}
+		if s.embedded && more && !apiVersion {
+			more = yield([]byte(`"apiVersion"`))
+		}
+		if s.embedded && more && !kind {
+			yield([]byte(`"kind"`))
+		}
+	}
+}
+
+// rootFields and embeddedFields are what resources have, and those inside of them.
+var (
+	rootFields = sync.OnceValue(func() []outlinedProperty {
+		kind, partial := metav1.TypeMeta{}.SwaggerDoc(), metav1.PartialObjectMetadata{}.SwaggerDoc()
+		return fixedFields(kind["apiVersion"], kind["kind"], partial["metadata"])
+	})
+	embeddedFields = sync.OnceValue(func() []outlinedProperty { return fixedFields("", "", "") })
+)
+
+func fixedFields(apiVersion, kind, metadata string) (out []outlinedProperty) {
+	for _, f := range []struct {
+		name, description string
+		says              tree
+	}{
+		{"apiVersion", apiVersion, tree{"type": "string"}},
+		{"kind", kind, tree{"type": "string"}},
+		{"metadata", metadata, tree{"$ref": definitionRef + metaName("ObjectMeta")}},
+	} {
+		if f.description != "" {
+			f.says["description"] = f.description
+		}
+		text, _ := json.Marshal(f.says) // strings always encode
+		out = append(out, outlinedProperty{name: []byte(f.name), fixed: &fixedPart{text, (&gnosticWriter{}).schema(f.says)}})
+	}
+	return out
+}

@@ -1,0 +1,232 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+
+	"github.com/rowlock/rowlock/codecs/json/scan"
+)
+
+// rootMarks are what a kind's schema says that is not in its text, as JSON.
+type rootMarks struct{ kinds, selectable []byte }
+
+// newRootMarks are those of a definition.
+func newRootMarks(kinds []gvkMark, fields []selectableMark) (m rootMarks, err error) {
+	if len(kinds) > 0 {
+		if m.kinds, err = json.Marshal(kinds); err != nil {
+			return m, err
+		}
+	}
+	m.selectable, err = json.Marshal(fields)
+	return m, err
+}
+
+// wholeJSON is what is said of a kind that keeps whatever it is given.
+func (m *rootMarks) wholeJSON(dst []byte) []byte {
+	dst = append(dst, `{"type":"object","`+gvkExtension+`":`...)
+	if m.kinds == nil {
+		dst = append(dst, "null"...)
+	}
+	dst = append(append(dst, m.kinds...), `,"`+selectableExtension+`":`...)
+	return append(append(dst, m.selectable...), '}')
+}
+
+// appendJSON appends what OpenAPI 2 says of the kind, as encoding/json writes it.
+func (o *outline) appendJSON(dst []byte, marks rootMarks) []byte {
+	if o.root.has(sayPreserve) {
+		return marks.wholeJSON(dst)
+	}
+	return o.schemaJSON(dst, o.root, &marks)
+}
+
+// schemaJSON appends a schema; marks are nil below the root.
+func (o *outline) schemaJSON(dst []byte, s *outlined, marks *rootMarks) []byte {
+	dst = append(dst, '{')
+	first := len(dst)
+	for k := range keywordsSaid {
+		p := s.says[k]
+		if p.end == 0 && (marks == nil || k != sayKinds && k != saySelectable) {
+			continue
+		}
+		before := len(dst)
+		if before > first {
+			dst = append(dst, ',')
+		}
+		dst = append(append(append(dst, '"'), keywordNames[k]...), `":`...)
+		switch k {
+		case sayKinds:
+			if marks.kinds == nil {
+				dst = dst[:before]
+				continue
+			}
+			dst = append(dst, marks.kinds...)
+		case saySelectable:
+			dst = append(dst, marks.selectable...)
+		case sayItems:
+			dst = o.schemaJSON(dst, s.items, nil)
+		case sayAdditional:
+			if s.values == nil {
+				dst = append(dst, o.in(p)...)
+			} else {
+				dst = o.schemaJSON(dst, s.values, nil)
+			}
+		case sayProperties:
+			dst = o.propertiesJSON(dst, s)
+		case sayRequired:
+			dst = append(dst, '[')
+			start := len(dst)
+			for name := range s.required(o.text) {
+				if len(dst) > start {
+					dst = append(dst, ',')
+				}
+				dst = appendLiteral(dst, name)
+			}
+			dst = append(dst, ']')
+		default:
+			dst = o.valueJSON(dst, k, p)
+		}
+	}
+	return append(dst, '}')
+}
+
+func (o *outline) propertiesJSON(dst []byte, s *outlined) []byte {
+	dst = append(dst, '{')
+	for i := range s.properties {
+		p := &s.properties[i]
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(appendName(dst, p.name), ':')
+		if p.of == nil {
+			dst = append(dst, p.fixed.json...)
+		} else {
+			dst = o.schemaJSON(dst, p.of, nil)
+		}
+	}
+	return append(dst, '}')
+}
+
+// valueJSON appends what is no schema.
+func (o *outline) valueJSON(dst []byte, k keyword, p place) []byte {
+	switch k {
+	case sayRules:
+		return o.listJSON(dst, p, o.ruleJSON)
+	case sayEnum, sayListMapKeys:
+		return o.listJSON(dst, p, o.scalarJSON)
+	}
+	dst, _ = o.scalarJSON(dst, int(p.at))
+	return dst
+}
+
+func (o *outline) listJSON(dst []byte, p place, element func(dst []byte, at int) ([]byte, int)) []byte {
+	dst = append(dst, '[')
+	start := len(dst)
+	scan.Loose.Elements(o.text, int(p.at), func(at int) (end int, more bool) {
+		if len(dst) > start {
+			dst = append(dst, ',')
+		}
+		dst, end = element(dst, at)
+		return end, true
+	})
+	return append(dst, ']')
+}
+
+// scalarJSON appends a string, a number, true, false or null.
+func (o *outline) scalarJSON(dst []byte, at int) ([]byte, int) {
+	end := scan.Skip(o.text, at)
+	switch value := o.text[at:end]; {
+	case value[0] == '"':
+		return appendLiteral(dst, value), end
+	case value[0] > '9' || short(value):
+		return append(dst, value...), end
+	default:
+		f, _ := strconv.ParseFloat(string(value), 64) // as it was when it was read
+		text, _ := json.Marshal(f)
+		return append(dst, text...), end
+	}
+}
+
+func (o *outline) ruleJSON(dst []byte, at int) ([]byte, int) {
+	parts, end := o.ruleParts(at)
+	dst = append(dst, '{')
+	start := len(dst)
+	for i, name := range ruleFields {
+		p := parts[i]
+		if name != "rule" && p.end-p.at < int32(len(`"a"`)) {
+			continue
+		}
+		if len(dst) > start {
+			dst = append(dst, ',')
+		}
+		dst = append(append(append(dst, '"'), name...), `":`...)
+		if p.end == 0 {
+			dst = append(dst, `""`...)
+			continue
+		}
+		dst, _ = o.scalarJSON(dst, int(p.at))
+	}
+	return append(dst, '}'), end
+}
+
+// appendName appends what is a literal but for its quotes.
+func appendName(dst, name []byte) []byte {
+	if isOwnForm(name) {
+		return append(append(append(dst, '"'), name...), '"')
+	}
+	text, _ := json.Marshal(string(name)) // strings always encode
+	return append(dst, text...)
+}
+
+// appendLiteral appends a string as encoding/json writes it.
+func appendLiteral(dst, literal []byte) []byte {
+	if isOwnForm(literal[1 : len(literal)-1]) {
+		return append(dst, literal...)
+	}
+	text, _ := json.Marshal(scan.Unquote(literal))
+	return append(dst, text...)
+}
+
+// isOwnForm says that what is between quotes is how encoding/json writes it. When it says no,
+// that may be so all the same.
+func isOwnForm(text []byte) bool {
+	for i := 0; i < len(text); {
+		switch c := text[i]; {
+		case ownForm[c]:
+			i++
+		case c == '\\' && i+1 < len(text):
+			n := ownEscape(text[i:])
+			if n == 0 {
+				return false
+			}
+			i += n
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// ownForm are the bytes that stand for themselves.
+var ownForm = func() (t [256]bool) {
+	for c := ' '; c < 0x7f; c++ {
+		t[c] = !bytes.ContainsRune([]byte(`"\<>&`), c)
+	}
+	return t
+}()
+
+// ownEscape is the length of an escape as encoding/json writes it, or 0.
+func ownEscape(text []byte) int {
+	switch text[1] {
+	case '"', '\\', 'n', 'r', 't':
+		return 2
+	case 'u':
+		if len(text) >= 6 {
+			switch string(text[2:6]) {
+			case "003c", "003e", "0026":
+				return 6
+			}
+		}
+	}
+	return 0
+}

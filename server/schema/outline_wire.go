@@ -1,0 +1,193 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"strconv"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/rowlock/rowlock/codecs/json/scan"
+)
+
+// wireNumbers are the fields of numbers and flags, in the order in which they stand.
+var wireNumbers = [...]struct {
+	keyword
+	field protowire.Number
+}{
+	{sayExclusiveMaximum, 8}, {sayExclusiveMinimum, 10}, {sayMaxItems, 14}, {sayMaxLength, 11}, {sayMaxProperties, 17}, {sayMaximum, 7},
+	{sayMinItems, 15}, {sayMinLength, 12}, {sayMinProperties, 18}, {sayMinimum, 9}, {sayMultipleOf, 6}, {sayUniqueItems, 16},
+}
+
+// wireTexts are the fields of strings, likewise.
+var wireTexts = [...]struct {
+	keyword
+	field protowire.Number
+}{{sayFormat, 2}, {sayTitle, 3}, {sayDescription, 4}, {sayPattern, 13}}
+
+const wireExtension protowire.Number = 31
+
+// appendWire appends the message of what appendJSON says.
+func (o *outline) appendWire(b []byte, marks rootMarks) []byte {
+	if !o.root.has(sayPreserve) {
+		return o.schemaWire(b, o.root, &marks)
+	}
+	b = message(b, 22, text(nil, 1, "object"))
+	kinds := marks.kinds
+	if kinds == nil {
+		kinds = []byte("null")
+	}
+	b = extensionWire(b, gvkExtension, func(b []byte) []byte { return append(b, kinds...) })
+	return extensionWire(b, selectableExtension, func(b []byte) []byte { return append(b, marks.selectable...) })
+}
+
+// schemaWire appends a schema; marks are nil below the root.
+func (o *outline) schemaWire(b []byte, s *outlined, marks *rootMarks) []byte {
+	for _, f := range wireTexts {
+		if s.has(f.keyword) {
+			b = stringWire(b, f.field, o.in(s.says[f.keyword]))
+		}
+	}
+	for _, f := range wireNumbers {
+		if s.has(f.keyword) {
+			b = o.numberWire(b, f.keyword, f.field, s.says[f.keyword])
+		}
+	}
+	if s.has(sayRequired) {
+		for name := range s.required(o.text) {
+			b = stringWire(b, 19, name)
+		}
+	}
+	if s.has(sayEnum) {
+		scan.Loose.Elements(o.text, int(s.says[sayEnum].at), func(at int) (end int, more bool) {
+			b = nested(b, 20, func(b []byte) []byte {
+				return nested(b, 2, func(b []byte) []byte {
+					b, end = o.scalarJSON(b, at)
+					return append(b, '\n')
+				})
+			})
+			return end, true
+		})
+	}
+	b = o.partsWire(b, s)
+	for k := sayEmbedded; k < keywordsSaid; k++ {
+		isMark := k == sayKinds || k == saySelectable
+		if isMark && marks == nil || k == sayKinds && marks.kinds == nil || !isMark && !s.has(k) {
+			continue
+		}
+		b = extensionWire(b, keywordNames[k], func(b []byte) []byte {
+			switch k {
+			case sayKinds:
+				return append(b, marks.kinds...)
+			case saySelectable:
+				return append(b, marks.selectable...)
+			}
+			return o.valueJSON(b, k, s.says[k])
+		})
+	}
+	return b
+}
+
+// partsWire appends what says something of parts of values, and of which type they are.
+func (o *outline) partsWire(b []byte, s *outlined) []byte {
+	if s.has(sayAdditional) {
+		b = nested(b, 21, func(b []byte) []byte {
+			if s.values != nil {
+				return nested(b, 1, func(b []byte) []byte { return o.schemaWire(b, s.values, nil) })
+			}
+			return protowire.AppendVarint(protowire.AppendTag(b, 2, protowire.VarintType), protowire.EncodeBool(o.text[s.says[sayAdditional].at] == 't'))
+		})
+	}
+	if s.has(sayType) {
+		b = nested(b, 22, func(b []byte) []byte { return stringWire(b, 1, o.in(s.says[sayType])) })
+	}
+	if s.has(sayItems) {
+		b = nested(b, 23, func(b []byte) []byte {
+			return nested(b, 1, func(b []byte) []byte { return o.schemaWire(b, s.items, nil) })
+		})
+	}
+	if !s.has(sayProperties) {
+		return b
+	}
+	return nested(b, 25, func(b []byte) []byte {
+		for i := range s.properties {
+			p := &s.properties[i]
+			b = nested(b, 1, func(b []byte) []byte {
+				if len(p.name) > 0 {
+					b = protowire.AppendBytes(protowire.AppendTag(b, 1, protowire.BytesType), p.name)
+				}
+				return nested(b, 2, func(b []byte) []byte {
+					if p.of == nil {
+						return append(b, p.fixed.wire...)
+					}
+					return o.schemaWire(b, p.of, nil)
+				})
+			})
+		}
+		return b
+	})
+}
+
+func (o *outline) numberWire(b []byte, k keyword, field protowire.Number, p place) []byte {
+	switch k {
+	case sayMaximum, sayMinimum, sayMultipleOf:
+		f, _ := strconv.ParseFloat(string(o.in(p)), 64) // as it was when it was read
+		return protowire.AppendFixed64(protowire.AppendTag(b, field, protowire.Fixed64Type), math.Float64bits(f))
+	case sayExclusiveMaximum, sayExclusiveMinimum, sayUniqueItems:
+		return boolean(b, field, true)
+	}
+	n, _ := strconv.ParseInt(string(o.in(p)), 10, 64)
+	return protowire.AppendVarint(protowire.AppendTag(b, field, protowire.VarintType), uint64(n))
+}
+
+// stringWire appends what a literal says, unless that is nothing.
+func stringWire(b []byte, field protowire.Number, literal []byte) []byte {
+	inside := literal[1 : len(literal)-1]
+	switch {
+	case len(inside) == 0:
+		return b
+	case bytes.IndexByte(inside, '\\') >= 0 || !isOwnForm(inside):
+		return text(b, field, scan.Unquote(literal))
+	}
+	return protowire.AppendBytes(protowire.AppendTag(b, field, protowire.BytesType), inside)
+}
+
+func extensionWire(b []byte, name string, value func(b []byte) []byte) []byte {
+	return nested(b, wireExtension, func(b []byte) []byte {
+		b = protowire.AppendString(protowire.AppendTag(b, 1, protowire.BytesType), name)
+		return nested(b, 2, func(b []byte) []byte {
+			return nested(b, 2, func(b []byte) []byte { return append(value(b), '\n') })
+		})
+	})
+}
+
+// nested appends a message where it is to stay: what it says moves behind its length once that
+// is known.
+func nested(b []byte, field protowire.Number, of func(b []byte) []byte) []byte {
+	b = protowire.AppendTag(b, field, protowire.BytesType)
+	at := len(b)
+	b = of(b)
+	n := len(b) - at
+	var room [10]byte
+	b = append(b, room[:protowire.SizeVarint(uint64(n))]...)
+	copy(b[len(b)-n:], b[at:at+n])
+	protowire.AppendVarint(b[:at], uint64(n))
+	return b
+}
+
+// listed is a definition of a part in the message of definitions.
+func listed(b []byte, name string, of func(b []byte) []byte) []byte {
+	return nested(b, 1, func(b []byte) []byte {
+		b = text(b, 1, name)
+		return nested(b, 2, of)
+	})
+}
+
+// decoded is a schema as gnosticWriter takes it.
+func decoded(encoded []byte) (tree, error) {
+	dec := json.NewDecoder(bytes.NewReader(encoded))
+	dec.UseNumber()
+	var out tree
+	return out, dec.Decode(&out)
+}
