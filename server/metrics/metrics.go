@@ -33,8 +33,8 @@ type Metrics struct {
 	clock     func() time.Time
 
 	requests    *prometheus.CounterVec
-	durations   *prometheus.HistogramVec
-	sizes       *prometheus.HistogramVec
+	durations   *histograms
+	sizes       *histograms
 	inFlight    *prometheus.GaugeVec
 	reading     prometheus.Gauge // of inFlight
 	writing     prometheus.Gauge
@@ -43,7 +43,7 @@ type Metrics struct {
 	limited     *prometheus.CounterVec
 	panics      prometheus.Counter
 	handshakes  prometheus.Counter
-	slis        *prometheus.HistogramVec
+	slis        *histograms
 	own         *prometheus.CounterVec
 	aborts      *prometheus.CounterVec
 	terminated  *prometheus.CounterVec
@@ -92,7 +92,7 @@ func New(catalogue *kinds.Catalogue, clock func() time.Time) *Metrics {
 	placed := []string{"verb", "group", "version", "resource", "subresource", "scope", "component"}
 	m := &Metrics{
 		Registry: prometheus.NewRegistry(), catalogue: catalogue, clock: clock, watches: newWatches(), decisions: newDecisions(), Delivery: newDelivery(),
-		slis: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		slis: newHistograms(prometheus.HistogramOpts{
 			Name:    "apiserver_request_sli_duration_seconds",
 			Help:    "Time from the arrival of a request to the end of its answer, less what the server waited for others.",
 			Buckets: []float64{0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60},
@@ -113,13 +113,13 @@ func New(catalogue *kinds.Catalogue, clock func() time.Time) *Metrics {
 			Name: "apiserver_request_total",
 			Help: "Requests by verb, dry run value, resource, scope, component and HTTP code.",
 		}, append(requestLabels[:len(requestLabels):len(requestLabels)], "code")),
-		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		durations: newHistograms(prometheus.HistogramOpts{
 			Name: "apiserver_request_duration_seconds",
 			Help: "Time from the arrival of a request to the end of its answer; watches are left out.",
 			Buckets: []float64{0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2, 3,
 				4, 5, 6, 8, 10, 15, 20, 30, 45, 60},
 		}, requestLabels),
-		sizes: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		sizes: newHistograms(prometheus.HistogramOpts{
 			Name:    "apiserver_response_sizes",
 			Help:    "Bytes of the answers to reads.",
 			Buckets: prometheus.ExponentialBuckets(1000, 10, 7),
@@ -332,11 +332,11 @@ func (m *Metrics) handlesOf(s seen) *handles {
 	h := &handles{
 		of:    s.labels,
 		count: m.requests.WithLabelValues(s.values(strconv.Itoa(s.code))...),
-		took:  m.durations.WithLabelValues(s.values()...),
-		sli:   m.slis.WithLabelValues(s.placed()...),
+		took:  m.durations.with(s.values()...),
+		sli:   m.slis.with(s.placed()...),
 	}
 	if s.verb == "GET" || s.verb == "LIST" {
-		h.size = m.sizes.WithLabelValues(s.verb, s.group, s.version, s.resource, s.subresource, s.labels.scope, s.component)
+		h.size = m.sizes.with(s.verb, s.group, s.version, s.resource, s.subresource, s.labels.scope, s.component)
 	}
 	got, _ := m.known.LoadOrStore(s, h)
 	return got.(*handles)

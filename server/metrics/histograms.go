@@ -1,0 +1,92 @@
+package metrics
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// histograms are those of one name, one for each set of labels. The library's take two arrays of
+// counters and a list of pairs each, some two kilobytes; with a thousand custom kinds that are used
+// there are many thousands of them. Here one is its counters, and pairs are made when somebody
+// asks (decision 301). It is safe for concurrent use.
+type histograms struct {
+	desc   *prometheus.Desc
+	bounds []float64
+
+	mu sync.RWMutex
+	of map[string]*histogram
+}
+
+// histogram counts what was observed with one set of labels. A gathering may see an observation
+// in a bucket before it is in the sum.
+type histogram struct {
+	bounds []float64
+	values []string // of the labels
+	sum    atomic.Uint64
+	counts []atomic.Uint64 // by bucket; the last one has what is beyond all bounds
+}
+
+func newHistograms(opts prometheus.HistogramOpts, labels []string) *histograms {
+	return &histograms{
+		desc:   prometheus.NewDesc(opts.Name, opts.Help, labels, nil),
+		bounds: opts.Buckets, of: map[string]*histogram{},
+	}
+}
+
+// with gives the one of a set of values, in the order of the labels. It keeps values.
+func (h *histograms) with(values ...string) prometheus.Observer {
+	key := strings.Join(values, "\x00")
+	h.mu.RLock()
+	one := h.of[key]
+	h.mu.RUnlock()
+	if one != nil {
+		return one
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if one = h.of[key]; one == nil {
+		one = &histogram{bounds: h.bounds, values: values, counts: make([]atomic.Uint64, len(h.bounds)+1)}
+		h.of[key] = one
+	}
+	return one
+}
+
+// Observe implements prometheus.Observer.
+func (h *histogram) Observe(v float64) {
+	i, _ := slices.BinarySearch(h.bounds, v) // a bound is in its bucket
+	h.counts[i].Add(1)
+	for {
+		before := h.sum.Load()
+		if h.sum.CompareAndSwap(before, math.Float64bits(math.Float64frombits(before)+v)) {
+			return
+		}
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (h *histograms) Describe(ch chan<- *prometheus.Desc) { ch <- h.desc }
+
+// Collect implements prometheus.Collector.
+func (h *histograms) Collect(ch chan<- prometheus.Metric) {
+	h.mu.RLock()
+	all := make([]*histogram, 0, len(h.of))
+	for _, one := range h.of {
+		all = append(all, one)
+	}
+	h.mu.RUnlock()
+	for _, one := range all {
+		buckets, n := make(map[float64]uint64, len(h.bounds)), uint64(0)
+		for i := range one.counts {
+			n += one.counts[i].Load()
+			if i < len(h.bounds) {
+				buckets[h.bounds[i]] = n
+			}
+		}
+		ch <- prometheus.MustNewConstHistogram(h.desc, n, math.Float64frombits(one.sum.Load()), buckets, one.values...)
+	}
+}
