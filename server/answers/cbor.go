@@ -59,8 +59,9 @@ func (f cborForm) Object(dst []byte, it *cache.Item) ([]byte, error) {
 	return f.codec().AppendObject(dst, apiVersion, kind, raw), nil
 }
 
-// Prepare implements Form.
+// Prepare implements Form. The head of a list says how many items there are.
 func (f cborForm) Prepare(p *objects.Page) (int, error) {
+	p.Gather()
 	for _, it := range p.Items {
 		if _, err := f.item(it); err != nil {
 			return 0, err

@@ -20,7 +20,8 @@ type Form interface {
 	Object(dst []byte, it *cache.Item) ([]byte, error)
 
 	// Prepare makes what the items of a page need, so that nothing fails once the answer
-	// has begun, and puts them in the order in which they are shown. size is the length of
+	// has begun, and puts them in the order in which they are shown. Of what the page calls its
+	// rest nothing can fail; who must know all of it gathers it. size is the length of
 	// the whole list. Where only writing it tells, it is less than zero: -1, or minus what it may be.
 	Prepare(p *objects.Page) (size int, err error)
 	ListHead(dst []byte, p *objects.Page) ([]byte, error)

@@ -57,8 +57,8 @@ func (f jsonForm) Prepare(p *objects.Page) (int, error) {
 	switch {
 	case f.as.Pretty:
 		return -1, nil
-	case len(items) < len(p.Items):
-		return -size / len(items) * len(p.Items), nil
+	case len(items) < p.About():
+		return -size / len(items) * p.About(), nil
 	}
 	return size, nil
 }

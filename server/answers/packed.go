@@ -3,6 +3,7 @@ package answers
 import (
 	"encoding/binary"
 	"hash/maphash"
+	"iter"
 	"net/http"
 
 	"github.com/rowlock/rowlock/codecs/framing"
@@ -65,10 +66,8 @@ func (a *Answers) sendPacked(q *Request, v *View, p *objects.Page, head []byte) 
 	defer putBuffer(buf)
 	pace := v.pace
 	defer pace.End()
-	for at := 0; at < len(p.Items); {
-		n, size := pieceOf(p.Items[at:])
-		piece, first := p.Items[at:at+n], at == 0
-		at += n
+	first := true
+	for piece, size := range pieces(p) {
 		if pace.Next(size) != nil {
 			return
 		}
@@ -84,19 +83,33 @@ func (a *Answers) sendPacked(q *Request, v *View, p *objects.Page, head []byte) 
 		if err != nil {
 			return
 		}
+		first = false
 	}
 	_ = w.Close(v.form.ListTail(nil, p))
 }
 
-// pieceOf is how many items make the next piece, and about how many bytes it has.
-func pieceOf(items []*cache.Item) (n, size int) {
-	for i, it := range items {
-		size += it.Size()
-		if size >= pieceBytes || maphash.String(pieceSeed, it.Name)%pieceItems == 0 {
-			return i + 1, size
+// pieces are the items of a page, piece by piece, and about how many bytes each has. It is good until
+// the next one is asked for. Where they end does not depend on the parts that the page comes in.
+func pieces(p *objects.Page) iter.Seq2[[]*cache.Item, int] {
+	return func(yield func([]*cache.Item, int) bool) {
+		var piece []*cache.Item
+		size := 0
+		for part := range p.Parts() {
+			for _, it := range part {
+				piece = append(piece, it)
+				if size += it.Size(); size < pieceBytes && maphash.String(pieceSeed, it.Name)%pieceItems != 0 {
+					continue
+				}
+				if !yield(piece, size) {
+					return
+				}
+				piece, size = piece[:0], 0
+			}
+		}
+		if len(piece) > 0 {
+			yield(piece, size)
 		}
 	}
-	return len(items), size
 }
 
 // pieceKey names a piece: a revision is that of one object, and never changes.

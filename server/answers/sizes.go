@@ -31,6 +31,7 @@ var errSize = errors.New("an item of the list is not as large as it was")
 
 // Prepare implements Form.
 func (f *protobufForm) Prepare(p *objects.Page) (int, error) {
+	p.Gather()
 	f.size, f.held, f.holding, f.large = 0, map[*cache.Item][]byte{}, 0, len(p.Items) > largeList
 	var unknown []*cache.Item
 	for _, it := range p.Items {

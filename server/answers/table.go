@@ -140,6 +140,9 @@ func (f *tableForm) head(dst []byte, p *objects.Page, defined bool) ([]byte, err
 
 // Prepare implements Form: items are put in the order of their kind's rows.
 func (f *tableForm) Prepare(p *objects.Page) (int, error) {
+	if f.r.Columns.Order != nil {
+		p.Gather()
+	}
 	for _, it := range p.Items {
 		// A row of an object of a built-in kind that can be read can be made, too: not now, as
 		// there may be a million of them.

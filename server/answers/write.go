@@ -59,17 +59,21 @@ func (a *Answers) list(q *Request, v *View, p *objects.Page) error {
 
 // writeItems writes a list after its head, which is in dst still.
 func (v *View) writeItems(w io.Writer, dst []byte, p *objects.Page) (_ []byte, err error) {
-	for i, it := range p.Items {
-		if dst, err = v.form.Item(dst, it, i == 0); err != nil {
-			return dst, err
+	first := true
+	for part := range p.Parts() {
+		for _, it := range part {
+			if dst, err = v.form.Item(dst, it, first); err != nil {
+				return dst, err
+			}
+			first = false
+			if len(dst) < Chunk {
+				continue
+			}
+			if _, err := w.Write(dst); err != nil {
+				return dst, err
+			}
+			dst = dst[:0]
 		}
-		if len(dst) < Chunk {
-			continue
-		}
-		if _, err := w.Write(dst); err != nil {
-			return dst, err
-		}
-		dst = dst[:0]
 	}
 	dst = v.form.ListTail(dst, p)
 	_, err = w.Write(dst)

@@ -4,7 +4,6 @@ import (
 	"sort"
 	"sync"
 	"time"
-	"unique"
 
 	"github.com/tidwall/btree"
 )
@@ -86,13 +85,16 @@ func (s *Snapshot) Ascend(namespace, afterNamespace, afterName string, fn func(*
 }
 
 func (s *Snapshot) ascend(namespace string, from Position, fn func(*Item) bool) {
-	if s.v == nil {
-		return
+	if s.v != nil {
+		ascend(s.v.items, namespace, from, fn)
 	}
+}
+
+func ascend(all *items, namespace string, from Position, fn func(*Item) bool) {
 	from = from.within(namespace)
 	p := pivot(from.Namespace, from.Name)
 	defer release(p)
-	s.v.items.Ascend(p, func(it *Item) bool {
+	all.Ascend(p, func(it *Item) bool {
 		if namespace != "" && it.Namespace != namespace {
 			return false
 		}
@@ -121,122 +123,8 @@ func rank[T any](t *btree.BTreeG[T], beyond func(T) bool) int {
 	})
 }
 
-// Select calls fn in key order with the items that a filter selects, for one
-// namespace or all (""), from a position, until fn returns false. It goes the
-// shortest way: by key, by index, or by looking at all.
-func (s *Snapshot) Select(f *Filter, namespace string, from Position, fn func(*Item) bool) {
-	if s.v == nil {
-		return
-	}
-	if f.Everything() {
-		s.ascend(namespace, from, fn)
-		return
-	}
-	if ns, ok := f.pinned(FieldNamespace); ok && namespace == "" {
-		namespace = ns
-	}
-	if name, ok := f.pinned(FieldName); ok && namespace != "" {
-		if it := s.v.get(namespace, name); it != nil && from.reached(it) && f.Match(it) {
-			fn(it)
-		}
-		return
-	}
-	if name, ok := f.pinned(FieldName); ok {
-		// Only objects of cluster scope have no namespace.
-		if it := s.v.get("", name); it != nil {
-			if from.reached(it) && f.Match(it) {
-				fn(it)
-			}
-			return
-		}
-	}
-	if f.labeled && s.v.labels == nil {
-		s.resource.indexLabels()
-	}
-	if p, ok := s.best(f, namespace); ok {
-		s.ascendIndex(p, f, namespace, from, fn)
-		return
-	}
-	m := &matcher{Filter: f}
-	s.ascend(namespace, from, func(it *Item) bool {
-		return !m.match(it) || fn(it)
-	})
-}
-
 // Sound says that all items can be read, as far as it is known.
 func (s *Snapshot) Sound() bool { return s.v != nil && !s.v.corrupt }
-
-// postings is the index that a term is of.
-func (v *state) postings(of term) *postings {
-	if of.field() {
-		return v.index
-	}
-	return v.labels
-}
-
-// best picks the index key with the fewest entries, if that beats the plain way.
-func (s *Snapshot) best(f *Filter, namespace string) (best term, ok bool) {
-	if s.v.corrupt { // indexes do not have what cannot be read
-		return best, false
-	}
-	keys := f.postings(s.resource, s.v.index != nil, s.v.labels != nil)
-	if len(keys) == 1 && namespace == "" {
-		return keys[0], true
-	}
-	for _, k := range keys {
-		if s.few(k) {
-			return k, true
-		}
-	}
-	fewest := s.v.items.Len()
-	if namespace != "" {
-		fewest = s.Count(namespace, Position{})
-	}
-	for _, k := range keys {
-		index := s.v.postings(k)
-		from := rank(index, func(p posting) bool {
-			return p.term.Value().compare(k) >= 0
-		})
-		to := rank(index, func(p posting) bool {
-			return p.term.Value().compare(k) > 0
-		})
-		if to-from <= fewest {
-			best, fewest, ok = k, to-from, true
-		}
-	}
-	return best, ok
-}
-
-// fewEntries is how many entries of an index key are looked at sooner than counted.
-const fewEntries = 32
-
-// few says that an index key has so few entries that no other way can be much shorter.
-func (s *Snapshot) few(k term) bool {
-	first := posting{unique.Make(k), pivot("", "")}
-	defer release(first.item)
-	n := 0
-	s.v.postings(k).Ascend(first, func(e posting) bool {
-		if e.term != first.term {
-			return false
-		}
-		n++
-		return n <= fewEntries
-	})
-	return n <= fewEntries
-}
-
-func (s *Snapshot) ascendIndex(k term, f *Filter, namespace string, from Position, fn func(*Item) bool) {
-	from = from.within(namespace)
-	first := posting{unique.Make(k), pivot(from.Namespace, from.Name)}
-	defer release(first.item)
-	all := len(f.Fields)+len(f.terms) == 1 && f.Unsure == nil // the entries are what the filter asks for
-	s.v.postings(k).Ascend(first, func(e posting) bool {
-		if e.term != first.term || namespace != "" && e.item.Namespace != namespace {
-			return false
-		}
-		return !all && !f.Match(e.item) || fn(e.item)
-	})
-}
 
 // pins are snapshots that are kept for clients that read a list in pages.
 type pins struct {

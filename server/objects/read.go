@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/permits"
 	"github.com/rowlock/rowlock/sqlstore"
 )
@@ -87,6 +88,13 @@ func (c *Collection) Count(from cache.Position) int { return c.snap.Count(c.name
 
 // Sound says that all objects can be read, as far as it is known.
 func (c *Collection) Sound() bool { return c.snap.Sound() }
+
+// plain says that all items can be read, and are what a filter selects and a version shows as they
+// lie in memory, so that nothing can fail.
+func (c *Collection) plain(r *kinds.Resource, f *cache.Filter) bool {
+	unsure := f != nil && f.Unsure != nil
+	return c.only == "" && c.Sound() && r.HasGoType() && r.Clean(c.Revision, true) && !r.LoadAsks() && !unsure
+}
 
 // Pin keeps the snapshot for the pages that follow.
 func (c *Collection) Pin() { c.snap.Pin() }
