@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -121,14 +122,15 @@ func newDecoder(t reflect.Type) decoder {
 	case reflect.Struct:
 		return structDecoder(t).read
 	case reflect.Pointer:
-		elem := newDecoder(t.Elem())
+		to := t.Elem()
+		elem := newDecoder(to)
 		return func(s *source, p unsafe.Pointer) bool {
 			if s.null() {
 				return true
 			}
-			target := reflect.New(t.Elem())
-			*(*unsafe.Pointer)(p) = target.UnsafePointer()
-			return elem(s, target.UnsafePointer())
+			target := reflect.New(to).UnsafePointer()
+			*(*unsafe.Pointer)(p) = target
+			return elem(s, target)
 		}
 	case reflect.Slice:
 		return newSliceDecoder(t)
@@ -158,26 +160,41 @@ func newSliceDecoder(t reflect.Type) decoder {
 		return func(s *source, p unsafe.Pointer) bool { return s.base64((*[]byte)(p)) }
 	}
 	elem, size := newDecoder(t.Elem()), t.Elem().Size()
+	most := int32(max(1, roomAtOnce/max(1, size)))
+	var usual atomic.Int32 // how long the list was last time: the next one begins with room for as many
 	return func(s *source, p unsafe.Pointer) bool {
 		if s.null() {
 			return true
 		}
-		list, n := reflect.MakeSlice(t, 0, 0), 0
+		var list reflect.Value
+		n, room, data := 0, 0, unsafe.Pointer(nil)
+		before := usual.Load()
 		if !s.array(func() bool {
-			if n == list.Cap() {
-				longer := reflect.MakeSlice(t, max(1, 2*n), max(1, 2*n))
-				reflect.Copy(longer, list)
-				list = longer
+			if n == room {
+				room = max(2*n, int(min(before, most)), 1)
+				longer := reflect.MakeSlice(t, room, room)
+				if n > 0 {
+					reflect.Copy(longer, list)
+				}
+				list, data = longer, longer.UnsafePointer()
 			}
 			n++
-			return elem(s, unsafe.Add(list.UnsafePointer(), uintptr(n-1)*size))
+			return elem(s, unsafe.Add(data, uintptr(n-1)*size))
 		}) {
 			return false
 		}
-		reflect.NewAt(t, p).Elem().Set(list.Slice(0, n))
+		if n == 0 {
+			data = reflect.MakeSlice(t, 0, 0).UnsafePointer() // [] is not null
+		} else if int32(n) != before {
+			usual.Store(int32(n))
+		}
+		*(*sliceHeader)(p) = sliceHeader{data, n, room}
 		return true
 	}
 }
+
+// roomAtOnce is how many bytes of a list are set aside before there is a second item.
+const roomAtOnce = 1 << 10
 
 func newMapDecoder(t reflect.Type) decoder {
 	if t.Key().Kind() != reflect.String || customDecoding(t.Key()) {
@@ -225,6 +242,9 @@ type fieldDecoder struct {
 	value  decoder
 }
 
+// looksAhead is how many fields are compared with a name before it is looked up.
+const looksAhead = 8
+
 func newStructDecoder(t reflect.Type) decoder {
 	if customDecoding(t) {
 		return otherDecoder(t)
@@ -248,8 +268,11 @@ func newStructDecoder(t reflect.Type) decoder {
 		next := 0
 		return s.object(func(name string) bool {
 			// Encoders write fields in their order, leaving some out.
-			i := next
-			if i >= len(fields) || fields[i].name != name {
+			i, end := next, min(next+looksAhead, len(fields))
+			for i < end && fields[i].name != name {
+				i++
+			}
+			if i == end {
 				var known bool
 				if i, known = index[name]; !known {
 					return false

@@ -7,11 +7,12 @@ import (
 
 // stopwatch takes the times of one step for an observer, if there is one.
 type stopwatch struct {
-	to          Observer
-	timers      []timers
-	phase       string
-	op          Operation
-	begun, last time.Time
+	to     Observer
+	timers []timers
+	phase  string
+	op     Operation
+	begun  time.Time
+	last   time.Duration // since then
 }
 
 // timers are those of a plugin, or of a step, by operation and refusal: a look-up by name for
@@ -50,7 +51,6 @@ func (c *Chain) watch(phase string, to []timers, op Operation) stopwatch {
 	w := stopwatch{to: c.Observer, timers: to, phase: phase, op: op}
 	if w.to != nil {
 		w.begun = time.Now()
-		w.last = w.begun
 	}
 	return w
 }
@@ -60,8 +60,8 @@ func (w *stopwatch) passed(i int, p Plugin, err error) {
 	if w.to == nil {
 		return
 	}
-	now := time.Now()
-	w.timers[i].find(w.op, err != nil, func() Timer { return w.to.Plugin(p.Name(), w.phase, w.op, err != nil) }).Observe(now.Sub(w.last).Seconds())
+	now := time.Since(w.begun) // half of what time.Now costs, for two dozen plugins
+	w.timers[i].find(w.op, err != nil, func() Timer { return w.to.Plugin(p.Name(), w.phase, w.op, err != nil) }).Observe((now - w.last).Seconds())
 	if w.last = now; err != nil {
 		w.ended(true)
 	}
@@ -72,5 +72,5 @@ func (w *stopwatch) ended(rejected bool) {
 		return
 	}
 	timer := w.timers[len(w.timers)-1].find(w.op, rejected, func() Timer { return w.to.Step(w.phase, w.op, rejected) })
-	timer.Observe(w.last.Sub(w.begun).Seconds())
+	timer.Observe(w.last.Seconds())
 }

@@ -6,8 +6,10 @@
 //	  |     |-> fieldset             ownership, the planned way: compares Go values
 //	  |     `-> managedfields        ... the standard way, and all applies: the library
 //	  `-> Patcher.Change
-//	        |-> changeInPlace        merge patches, strategic or not, of plain fields: only the
-//	        |                        structs that the patch names become trees and are merged
+//	        |-> changeInPlace        merge patches, strategic or not, of plain fields
+//	        |     |-> changeDirectly     the frequent ones: values are set as the patch is read
+//	        |     `-> changeByTree       only the structs that the patch names become trees and
+//	        |                            are merged
 //	        |-> Patch.changeTree     strategic merge patches of anything else: the whole object
 //	        |     |-> strategic.Own        our merge
 //	        |     `-> strategic.Standard   the library's, weighed before

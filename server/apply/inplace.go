@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 
@@ -24,6 +25,14 @@ func (p *Patcher) changeInPlace(ctx context.Context, patch *Patch, current runti
 	if _, custom := current.(*unstructured.Unstructured); custom || keepsSpelling(reflect.TypeOf(current).Elem()) {
 		return nil, false
 	}
+	if out, ok := changeDirectly(patch, current); ok {
+		return out, true
+	}
+	return p.changeByTree(ctx, patch, current)
+}
+
+// changeByTree is changeInPlace for patches that have to be trees.
+func (p *Patcher) changeByTree(ctx context.Context, patch *Patch, current runtime.Object) (runtime.Object, bool) {
 	tree, ok := decodeTree(patch.Body)
 	if !ok {
 		return nil, false
@@ -184,6 +193,9 @@ func (m partMerger) patchPart(v reflect.Value, part map[string]any, named map[st
 type patchFields struct {
 	index  map[string]int // direct JSON fields; inlined ones are left to a patch of the whole
 	tagged []bool         // fields with a strategy for merging of their own
+	merged []bool         // those of them that are lists whose items are merged
+	shown  []bool         // fields whose value is in the JSON even if it is null
+	keys   []string       // the field of such items, of a kind of string, that tells them apart; "" for others
 	opaque bool           // the type reads its own JSON
 }
 
@@ -194,16 +206,36 @@ func patchFieldsOf(t reflect.Type) *patchFields {
 	if known, ok := patchFieldsKnown.Load(t); ok {
 		return known.(*patchFields)
 	}
-	out := &patchFields{index: map[string]int{}, tagged: make([]bool, t.NumField())}
+	n := t.NumField()
+	out := &patchFields{index: map[string]int{}, tagged: make([]bool, n), merged: make([]bool, n), shown: make([]bool, n), keys: make([]string, n)}
 	_, out.opaque = reflect.PointerTo(t).MethodByName("UnmarshalJSON")
-	for i := range t.NumField() {
+	for i := range n {
 		f := t.Field(i)
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name != "" && name != "-" && f.IsExported() {
 			out.index[name] = i
+			out.shown[i] = !slices.Contains(strings.Split(options, ","), "omitempty")
 			out.tagged[i] = f.Tag.Get("patchStrategy") != ""
+			out.merged[i] = f.Type.Kind() == reflect.Slice && slices.Contains(strings.Split(f.Tag.Get("patchStrategy"), ","), "merge")
+			if key := f.Tag.Get("patchMergeKey"); out.merged[i] && toldBy(f.Type.Elem(), key) {
+				out.keys[i] = key
+			}
 		}
 	}
 	patchFieldsKnown.Store(t, out)
 	return out
+}
+
+// toldBy says that items of a type are told apart by a field that holds a string.
+func toldBy(item reflect.Type, key string) bool {
+	if item.Kind() != reflect.Struct {
+		return false
+	}
+	for i := range item.NumField() {
+		f := item.Field(i)
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name == key && name != "" {
+			return f.Type.Kind() == reflect.String
+		}
+	}
+	return false
 }

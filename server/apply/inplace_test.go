@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,7 +10,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"github.com/rowlock/rowlock/codecs"
@@ -20,7 +23,7 @@ import (
 )
 
 // comparePatch applies one patch in place, as a whole with our merge, and the standard way.
-func comparePatch(t *testing.T, typ string, r *kinds.Resource, current kinds.Object, body []byte) (quick bool) {
+func comparePatch(t *testing.T, typ string, r *kinds.Resource, current kinds.Object, body []byte) (quick, direct bool) {
 	t.Helper()
 	p := &Patch{Type: typ, Body: body, Strictness: codecs.Warn, JSON: codecjson.Codec{}}
 	current.GetObjectKind().SetGroupVersionKind(r.GVK())
@@ -40,7 +43,7 @@ func comparePatch(t *testing.T, typ string, r *kinds.Resource, current kinds.Obj
 	}
 	out, quick := New(Config{}).changeInPlace(context.Background(), p, current)
 	if !quick {
-		return false
+		return false, false
 	}
 	if len(warnings) > 0 || err != nil {
 		t.Fatalf("%v: patched in place, but %v %v\n%s", r.GVK(), err, warnings, body)
@@ -49,8 +52,23 @@ func comparePatch(t *testing.T, typ string, r *kinds.Resource, current kinds.Obj
 	if diff := cmp.Diff(want, treeOf(t, out)); diff != "" {
 		t.Fatalf("%v: the standard way (-) and in place (+) differ:\n%s\npatch %s\nof %s", r.GVK(), diff, body, before)
 	}
-	return true
+	if after, _ := json.Marshal(current); !bytes.Equal(before, after) {
+		t.Fatalf("%v: the current object was changed by %s", r.GVK(), body)
+	}
+	_, direct = changeDirectly(p, current)
+	byTree, ok := New(Config{}).changeByTree(context.Background(), p, current)
+	if !direct || !ok {
+		return true, direct
+	}
+	byTree.GetObjectKind().SetGroupVersionKind(r.GVK())
+	if !cmp.Equal(out, byTree, cmpopts.EquateEmpty(), sameQuantity) {
+		t.Fatalf("%v: by tree (-) and directly (+) differ:\n%s\npatch %s\nof %s", r.GVK(), cmp.Diff(byTree, out, cmpopts.EquateEmpty(), sameQuantity), body, before)
+	}
+	return true, true
 }
+
+// sameQuantity compares what is encoded: a quantity remembers its text or not.
+var sameQuantity = cmp.Comparer(func(a, b resource.Quantity) bool { return a.String() == b.String() })
 
 func treeOf(t *testing.T, obj any) (tree any) {
 	t.Helper()
@@ -91,7 +109,7 @@ func twoWay(t *testing.T, typ string, rnd *rand.Rand, r *kinds.Resource) (kinds.
 }
 
 func TestPatchWaysAgree(t *testing.T) {
-	quick, all := 0, 0
+	quick, direct, all := 0, 0, 0
 	for _, r := range applytest.Stored() {
 		for seed := range 40 {
 			typ := []string{codecs.PatchStrategic, codecs.PatchMerge}[seed%2]
@@ -100,13 +118,17 @@ func TestPatchWaysAgree(t *testing.T) {
 				continue
 			}
 			all++
-			if comparePatch(t, typ, r, obj, patch) {
+			inPlace, directly := comparePatch(t, typ, r, obj, patch)
+			if inPlace {
 				quick++
+			}
+			if directly {
+				direct++
 			}
 		}
 	}
-	t.Logf("%d of %d patches were done in place", quick, all)
-	if quick < all/4 {
+	t.Logf("%d of %d patches were done in place, %d of them directly", quick, all, direct)
+	if quick < all/4 || direct < all/8 {
 		t.Error("too few patches were done in place")
 	}
 }
@@ -117,6 +139,8 @@ func FuzzPatchWaysAgree(f *testing.F) {
 		`{"metadata":{"labels":{"a":null,"b":"c"},"finalizers":["x"],"$setElementOrder/finalizers":["x","y"]}}`,
 		`{"spec":{"containers":[{"name":"web","image":"x","env":[{"name":"A","$patch":"delete"}]}]}}`,
 		`{"spec":{"replicas":3,"template":{"spec":{"nodeSelector":{"a":"b"}}}}}`,
+		`{"spec":{"template":{"spec":{"containers":[{"name":"b","image":"y","ports":null},{"name":"a","env":[{"name":"E","value":"1"}]}],"$setElementOrder/containers":[{"name":"b"},{"name":"a"}]}}}}`,
+		`{"status":{"capacity":{"cpu":"2","memory":null},"conditions":[{"type":"b","lastProbeTime":null}],"addresses":[{"type":"x","address":"\""}]}}`,
 	} {
 		f.Add(int64(i), uint(i), body)
 	}

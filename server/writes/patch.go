@@ -77,22 +77,24 @@ func (w *Writer) Apply(ctx context.Context, req *Request, a *Applied) (*Outcome,
 // merge makes the object that an apply is to leave behind, in the stored version.
 func (w *Writer) merge(req *Request, a *Applied, old kinds.Object) (kinds.Object, error) {
 	r := req.Resource
-	var live kinds.Object
-	if old != nil {
+	live := old
+	if old != nil && r.Converts() {
 		var err error
 		if live, err = r.ToServed(objects.Copy(old)); err != nil {
 			return nil, err
 		}
 	}
-	obj, err := w.Owner.Apply(r, req.sub(), live, a.Body, req.Manager, a.Force, w.Now())
+	obj, clean, err := w.Owner.Apply(r, req.sub(), live, a.Body, req.Manager, a.Force, w.Now())
 	if err != nil {
 		return nil, status.Show(err)
 	}
-	problems, err := ownership.RepeatedFields(w.Objects.Codec(), a.Body, a.Strictness)
-	if err != nil {
-		return nil, err
+	if !clean {
+		problems, err := ownership.RepeatedFields(w.Objects.Codec(), a.Body, a.Strictness)
+		if err != nil {
+			return nil, err
+		}
+		warn(req, problems)
 	}
-	warn(req, problems)
 	if uid := obj.GetUID(); uid != "" && old == nil {
 		return nil, apierrors.NewConflict(r.GroupResource(), req.Name,
 			fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))

@@ -68,8 +68,9 @@ type Writer struct {
 type Owner interface {
 	AfterCreate(r *kinds.Resource, sub string, obj kinds.Object, manager string, now time.Time) error
 	AfterUpdate(r *kinds.Resource, sub string, old, obj kinds.Object, manager string, now time.Time) error
-	// Apply merges patch into live, which is an empty object where there is none.
-	Apply(r *kinds.Resource, sub string, live kinds.Object, patch []byte, manager string, force bool, now time.Time) (kinds.Object, error)
+	// Apply merges patch into live, which is nil where there is none and is not changed. clean
+	// says that nothing is repeated in the patch.
+	Apply(r *kinds.Resource, sub string, live kinds.Object, patch []byte, manager string, force bool, now time.Time) (merged kinds.Object, clean bool, err error)
 	// ApplyScale merges a patch of a Scale into that of live, and returns it with the
 	// owners of live's fields.
 	ApplyScale(r *kinds.Resource, sub string, live kinds.Object, patch []byte, manager string, force bool) (*autoscalingv1.Scale, []metav1.ManagedFieldsEntry, error)

@@ -98,16 +98,16 @@ func (o owner) AfterUpdate(r *kinds.Resource, sub string, _, obj kinds.Object, m
 	return o.AfterCreate(r, sub, obj, manager, now)
 }
 
-func (o owner) Apply(r *kinds.Resource, sub string, live kinds.Object, patch []byte, manager string, _ bool, now time.Time) (kinds.Object, error) {
+func (o owner) Apply(r *kinds.Resource, sub string, live kinds.Object, patch []byte, manager string, _ bool, now time.Time) (kinds.Object, bool, error) {
 	obj := r.New()
 	if _, err := (jsoncodec.Codec{}).Decode(patch, obj, codecs.Strict); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if live != nil {
 		obj.SetUID(live.GetUID())
 		obj.SetCreationTimestamp(live.GetCreationTimestamp())
 	}
-	return obj, o.AfterCreate(r, sub, obj, manager, now)
+	return obj, true, o.AfterCreate(r, sub, obj, manager, now)
 }
 
 func (owner) ApplyScale(*kinds.Resource, string, kinds.Object, []byte, string, bool) (*autoscalingv1.Scale, []metav1.ManagedFieldsEntry, error) {

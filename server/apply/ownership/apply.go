@@ -12,31 +12,33 @@ import (
 // Apply merges a server-side apply patch (YAML or JSON) into live, or into nothing
 // where live is nil, and records manager as the owner of what it applied. The result
 // is neither defaulted nor validated; live is not changed. Values in it may be parts of patch,
-// which must not change any more.
+// which must not change any more. clean says that RepeatedFields would find nothing in patch.
 //
 // Errors: 400 for a patch that is no object of r's kind; 409 with one cause a field
 // for fields that others own, unless force is set; 413 for what would take the library too
 // long; plain errors, 500 to clients, for fields that the kind does not have.
-func (m *FieldManager) Apply(r *kinds.Resource, sub string, live kinds.Object, patch []byte, manager string, force bool, now time.Time) (kinds.Object, error) {
-	tree, plain := quickTree(m.json, patch)
-	if plain && live != nil && m.planned != nil && r.HasGoType() {
-		a := application{resource: r, subresource: sub, live: live, tree: tree, body: patch, codec: m.json, manager: manager, now: now}
+func (m *FieldManager) Apply(r *kinds.Resource, sub string, live kinds.Object, patch []byte, manager string, force bool, now time.Time) (merged kinds.Object, clean bool, err error) {
+	if live != nil && m.planned != nil && r.HasGoType() && quickText(patch) {
+		a := application{resource: r, subresource: sub, live: live, body: patch, codec: m.json, manager: manager, now: now}
 		if obj, err := m.tryReapply(a); err == nil {
 			m.count(Planned)
-			return obj, nil
+			return obj, true, nil
 		}
 	}
 	m.count(Standard)
-	if !plain {
-		var err error
+	tree, clean := quickTree(m.json, patch)
+	if !clean {
 		if tree, err = ReadTree(patch); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	if live == nil {
 		live = r.New()
+	} else {
+		live = live.DeepCopyObject().(kinds.Object) // the library says nothing of what it leaves alone
 	}
-	return m.standard.apply(r, sub, live, tree, manager, force, now)
+	merged, err = m.standard.apply(r, sub, live, tree, manager, force, now)
+	return merged, clean, err
 }
 
 // tryReapply asks the planned way.

@@ -17,7 +17,7 @@ func TestOwnershipIsConcurrent(t *testing.T) {
 				if err := f.AfterCreate(r, "", obj, "m", start); err != nil {
 					t.Error(err)
 				}
-				if _, err := f.Apply(r, "", nil, []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":{"k":"v"}}`), "a", false, start); err != nil {
+				if _, _, err := f.Apply(r, "", nil, []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":{"k":"v"}}`), "a", false, start); err != nil {
 					t.Error(err)
 				}
 			}

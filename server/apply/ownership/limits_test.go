@@ -27,7 +27,7 @@ func TestCrowded(t *testing.T) {
 			fmt.Fprintf(&data, `,"k%d":"v"`, i)
 		}
 		body := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{` + data.String()[1:] + `}}`
-		_, err := owner.Apply(r, "", nil, []byte(body), "m", false, time.Now())
+		_, _, err := owner.Apply(r, "", nil, []byte(body), "m", false, time.Now())
 		if apierrors.IsRequestEntityTooLargeError(err) != refused || !refused && err != nil {
 			t.Errorf("%d fields side by side: %v", n, err)
 		}
@@ -69,7 +69,7 @@ func TestOverowned(t *testing.T) {
 			return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u", ManagedFields: entries(tc.managers, tc.each)}}
 		}
 		patch := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"x":"y"}}`
-		_, err := owner.Apply(r, "", object(), []byte(patch), "m", false, time.Now())
+		_, _, err := owner.Apply(r, "", object(), []byte(patch), "m", false, time.Now())
 		if apierrors.IsRequestEntityTooLargeError(err) != tc.refused || !tc.refused && err != nil {
 			t.Errorf("%s: apply: %v", tc.name, err)
 		}

@@ -170,24 +170,24 @@ spec:
 func TestApply(t *testing.T) {
 	f := setUp(t)
 	r := f.resource("apps", "deployments")
-	live, err := f.Apply(r, "", nil, []byte(deploymentPatch), "one", false, start)
+	live, _, err := f.Apply(r, "", nil, []byte(deploymentPatch), "one", false, start)
 	must(t, err)
 	f.want("create", live, `one/Apply/@0 {"f:spec":{"f:replicas":{},"f:selector":{},"f:template":{"f:metadata":{"f:labels":{"f:app":{}}},"f:spec":{"f:containers":{"k:{\"name\":\"web\"}":{".":{},"f:image":{},"f:name":{}}}}}}}`)
 	live.SetUID("u")
 
 	other := strings.ReplaceAll(deploymentPatch, "replicas: 2", "replicas: 5")
-	_, err = f.Apply(r, "", live, []byte(other), "two", false, start)
+	_, _, err = f.Apply(r, "", live, []byte(other), "two", false, start)
 	if !apierrors.IsConflict(err) || !strings.Contains(err.Error(), `conflict with "one": .spec.replicas`) {
 		t.Errorf("conflict: %v", err)
 	}
-	forced, err := f.Apply(r, "", live, []byte(other), "two", true, start.Add(time.Second))
+	forced, _, err := f.Apply(r, "", live, []byte(other), "two", true, start.Add(time.Second))
 	must(t, err)
 	if *forced.(*appsv1.Deployment).Spec.Replicas != 5 || strings.Contains(string(forced.GetManagedFields()[0].FieldsV1.Raw), "f:replicas") {
 		t.Errorf("forced:\n%s", owners(forced))
 	}
 
 	less := "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\n"
-	dropped, err := f.Apply(r, "", live, []byte(less), "one", false, start.Add(time.Second))
+	dropped, _, err := f.Apply(r, "", live, []byte(less), "one", false, start.Add(time.Second))
 	must(t, err)
 	if dropped.(*appsv1.Deployment).Spec.Replicas != nil {
 		t.Error("a field that its only owner dropped is still there")
@@ -201,7 +201,7 @@ func TestApply(t *testing.T) {
 		"apiVersion: apps/v1\nkind: Deployment\nspec: {template: {spec: {containers: text}}}}": "error decoding YAML",
 		"apiVersion: apps/v1\nkind: Deployment\nspec: {template: {spec: {containers: text}}}":  "expected list, got",
 	} {
-		if _, err := f.Apply(r, "", live, []byte(patch), "x", false, start); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := f.Apply(r, "", live, []byte(patch), "x", false, start); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", patch, err, want)
 		}
 	}
@@ -212,7 +212,7 @@ func TestManagersOfAnotherVersion(t *testing.T) {
 	f := setUp(t)
 	v1, v2 := f.catalogue.Lookup("autoscaling", "v1", "horizontalpodautoscalers"), f.catalogue.Lookup("autoscaling", "v2", "horizontalpodautoscalers")
 	patch := `{"apiVersion":"autoscaling/v2","kind":"HorizontalPodAutoscaler","metadata":{"name":"h"},"spec":{"maxReplicas":3,"scaleTargetRef":{"kind":"Deployment","name":"d"}}}`
-	obj, err := f.Apply(v2, "", nil, []byte(patch), "two", false, start)
+	obj, _, err := f.Apply(v2, "", nil, []byte(patch), "two", false, start)
 	must(t, err)
 	obj.SetUID("u")
 	old, err := v1.FromStorage(obj.DeepCopyObject().(kinds.Object))

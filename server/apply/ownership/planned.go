@@ -1,6 +1,7 @@
 package ownership
 
 import (
+	"bytes"
 	"reflect"
 	"slices"
 
@@ -78,7 +79,7 @@ func (w *write) record(changes fieldset.Set, memory *fieldset.Memory) ([]metav1.
 		out = append(out, metav1.ManagedFieldsEntry{
 			Manager: w.manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: w.resource.APIVersion(), Subresource: w.subresource,
 			Time: timestamp(w.now), FieldsType: "FieldsV1",
-			FieldsV1: &metav1.FieldsV1{Raw: changes.Append(make([]byte, 0, 256))},
+			FieldsV1: &metav1.FieldsV1{Raw: bytes.Clone(memory.Text(changes))},
 		})
 	}
 	if countUpdaters(out) > maxUpdaters {
@@ -109,7 +110,10 @@ func (w *write) change(e *metav1.ManagedFieldsEntry, mine bool, changes fieldset
 	if set.Empty() {
 		return false, nil
 	}
-	e.FieldsV1 = &metav1.FieldsV1{Raw: set.Append(make([]byte, 0, len(e.FieldsV1.Raw)+64))}
+	// Who writes the same fields again owns what they owned.
+	if text := memory.Text(set); !bytes.Equal(text, e.FieldsV1.Raw) {
+		e.FieldsV1 = &metav1.FieldsV1{Raw: bytes.Clone(text)}
+	}
 	return true, nil
 }
 

@@ -2,7 +2,6 @@ package ownership
 
 import (
 	"bytes"
-	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -19,9 +18,8 @@ import (
 type application struct {
 	resource    *kinds.Resource
 	subresource string
-	live        kinds.Object   // of the resource's version; not changed
-	tree        map[string]any // what is applied
-	body        []byte         // the same, as JSON
+	live        kinds.Object // of the resource's version; not changed
+	body        []byte       // what is applied, as JSON
 	codec       jsoncodec.Codec
 	manager     string
 	now         time.Time
@@ -38,12 +36,11 @@ const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 func (p *planned) reapply(a application) (kinds.Object, error) {
 	entries := a.live.GetManagedFields()
 	own := a.ownEntry(entries)
-	fields, ok := a.owned()
-	if own < 0 || !ok || !planEntries(entries, a.resource.APIVersion()) || a.manager == "kubectl" && a.live.GetAnnotations()[lastApplied] != "" {
+	if own < 0 || !planEntries(entries, a.resource.APIVersion()) || a.manager == "kubectl" && a.live.GetAnnotations()[lastApplied] != "" {
 		return nil, fieldset.ErrUnsupported
 	}
 	want := a.resource.New()
-	if reflect.TypeOf(want) != reflect.TypeOf(a.live) || !a.codec.DecodeClean(a.body, want) {
+	if reflect.TypeOf(want) != reflect.TypeOf(a.live) || !a.codec.DecodeClean(a.body, want) || !a.named(want) {
 		return nil, fieldset.ErrUnsupported
 	}
 	live := reflect.ValueOf(a.live).Elem()
@@ -55,11 +52,11 @@ func (p *planned) reapply(a application) (kinds.Object, error) {
 	merged.GetObjectKind().SetGroupVersionKind(a.resource.GVK())
 	memory := fieldset.NewMemory()
 	defer memory.Release()
-	named, err := plan.Overlay(memory, fields, reflect.ValueOf(merged).Elem(), reflect.ValueOf(want).Elem())
+	named, err := plan.Overlay(memory, a.body, a.live.GetName(), a.live.GetNamespace(), reflect.ValueOf(merged).Elem(), reflect.ValueOf(want).Elem())
 	if err != nil {
 		return nil, err
 	}
-	if !bytes.Equal(named.Append(make([]byte, 0, len(entries[own].FieldsV1.Raw))), entries[own].FieldsV1.Raw) {
+	if !bytes.Equal(memory.Text(named), entries[own].FieldsV1.Raw) {
 		return nil, fieldset.ErrUnsupported
 	}
 	changes, err := plan.Changes(memory, live, reflect.ValueOf(merged).Elem())
@@ -69,10 +66,9 @@ func (p *planned) reapply(a application) (kinds.Object, error) {
 	if err := unshared(entries, own, changes, memory); err != nil {
 		return nil, err
 	}
-	after := slices.Clone(entries)
+	after := merged.GetManagedFields()
 	after[own].Time = timestamp(a.now)
 	slices.SortFunc(after, compareEntries)
-	merged.SetManagedFields(after)
 	return merged, nil
 }
 
@@ -83,25 +79,10 @@ func (a *application) ownEntry(entries []metav1.ManagedFieldsEntry) int {
 	})
 }
 
-// owned is what is applied without that which says what it is applied to; ok is false unless
-// that is the live object.
-func (a *application) owned() (fields map[string]any, ok bool) {
-	metadata, ok := a.tree["metadata"].(map[string]any)
-	if !ok || a.tree["kind"] != a.resource.Kind || a.tree["apiVersion"] != a.resource.APIVersion() {
-		return nil, false
-	}
-	if ns, given := metadata["namespace"]; metadata["name"] != a.live.GetName() || given && ns != a.live.GetNamespace() {
-		return nil, false
-	}
-	fields, metadata = maps.Clone(a.tree), maps.Clone(metadata)
-	delete(fields, "kind")
-	delete(fields, "apiVersion")
-	delete(metadata, "name")
-	delete(metadata, "namespace")
-	if fields["metadata"] = metadata; len(metadata) == 0 {
-		delete(fields, "metadata")
-	}
-	return fields, true
+// named says that what is applied is of the kind and the version that it was sent to.
+func (a *application) named(want kinds.Object) bool {
+	version, kind := want.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
+	return kind == a.resource.Kind && version == a.resource.APIVersion()
 }
 
 // unshared says by its error that a change is to what somebody else owns as well, a conflict.
@@ -128,27 +109,34 @@ const (
 )
 
 // quickTree reads the body of an apply where it is JSON that the reader of YAML takes for
-// the same: printable ASCII without escapes of slashes or of what is not Latin, and numbers that are
-// integers.
+// the same: quickText, with short names and numbers that are integers.
 func quickTree(codec jsoncodec.Codec, body []byte) (map[string]any, bool) {
-	if len(body) == 0 || body[0] != '{' || bytes.Contains(body, []byte(`\/`)) || bytes.Count(body, []byte(`\u`)) != bytes.Count(body, []byte(`\u00`)) {
+	if !quickText(body) {
 		return nil, false
-	}
-	broken, blanks := false, 0 // nothing but blanks since the last end of a line; how many blanks there were last
-	for _, c := range body {
-		if (c < 0x20 || c > 0x7e) && c != '\n' || (broken || blanks > maxBlanks) && c == ':' {
-			return nil, false // to the reader of YAML a name and its colon stand on one line, near each other
-		}
-		broken = c == '\n' || broken && c == ' '
-		if blanks++; c != ' ' {
-			blanks = 0
-		}
 	}
 	u := &unstructured.Unstructured{}
 	if !codec.DecodeClean(body, u) || !plainTree(u.Object) {
 		return nil, false
 	}
 	return u.Object, true
+}
+
+// quickText says that a body is printable ASCII without escapes of slashes or of what is not Latin.
+func quickText(body []byte) bool {
+	if len(body) == 0 || body[0] != '{' || bytes.Contains(body, []byte(`\/`)) || bytes.Count(body, []byte(`\u`)) != bytes.Count(body, []byte(`\u00`)) {
+		return false
+	}
+	broken, blanks := false, 0 // nothing but blanks since the last end of a line; how many blanks there were last
+	for _, c := range body {
+		if (c < 0x20 || c > 0x7e) && c != '\n' || (broken || blanks > maxBlanks) && c == ':' {
+			return false // to the reader of YAML a name and its colon stand on one line, near each other
+		}
+		broken = c == '\n' || broken && c == ' '
+		if blanks++; c != ' ' {
+			blanks = 0
+		}
+	}
+	return true
 }
 
 // plainTree says that a value has no numbers with fractions and no long names.

@@ -7,6 +7,7 @@ import "sync"
 type Memory struct {
 	stack Set // branches whose siblings are not complete
 	arena Set // those that are
+	text  []byte
 }
 
 var memories = sync.Pool{New: func() any { return &Memory{} }}
@@ -17,14 +18,23 @@ func NewMemory() *Memory { return memories.Get().(*Memory) }
 // maxPooled is how many branches a Memory that goes back to the pool may have room for.
 const maxPooled = 1 << 10
 
+// maxText is how long a text may be for which there is room in one.
+const maxText = 16 << 10
+
 // Release forgets all sets and gives the memory back.
 func (m *Memory) Release() {
-	clear(m.stack[:cap(m.stack)])
-	clear(m.arena[:cap(m.arena)])
+	clear(m.stack)
+	clear(m.arena)
 	m.stack, m.arena = m.stack[:0], m.arena[:0]
-	if cap(m.arena) <= maxPooled {
+	if cap(m.arena) <= maxPooled && cap(m.text) <= maxText {
 		memories.Put(m)
 	}
+}
+
+// Text is a set as Append writes it, until the next call.
+func (m *Memory) Text(s Set) []byte {
+	m.text = s.Append(m.text[:0])
+	return m.text
 }
 
 // take moves the branches that were pushed since mark from the stack to the arena, where
@@ -40,6 +50,7 @@ func (m *Memory) take(mark int) Set {
 	}
 	start := len(m.arena)
 	m.arena = append(m.arena, taken...)
+	clear(taken) // behind the end of the stack there is nothing to forget
 	m.stack = m.stack[:mark]
 	return m.arena[start:len(m.arena):len(m.arena)]
 }

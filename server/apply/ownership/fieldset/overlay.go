@@ -1,161 +1,222 @@
 package fieldset
 
 import (
-	"encoding/base64"
-	"encoding/json"
 	"reflect"
 	"strings"
 
-	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"github.com/rowlock/rowlock/codecs/json/scan"
 )
 
-// Overlay sets in live what want has at the paths that tree names, and returns these paths.
-// tree is the plain value of an applied object, without what nobody owns; want is the same
-// decoded into the plan's type; live is a struct of that type which nobody else has. All
-// that is named must be in live already: nothing is added to a map or a list, and no item
-// changes its place. The set lives in memory.
+// Overlay sets in live what want has at the paths that body names, and returns these paths.
+// body is the JSON of an applied object, in which no name is repeated; want is the same decoded
+// into the plan's type; live is a struct of that type which nobody else has, and called name and
+// namespace, as body must call it too. All that is named must be in live already: nothing is
+// added to a map or a list, and no item changes its place. The set lives in memory.
 //
 // ErrUnsupported is all else, also a value that is spelled otherwise than it would be
 // encoded. live is half changed then.
-func (p *Plan) Overlay(memory *Memory, tree map[string]any, live, want reflect.Value) (Set, error) {
+func (p *Plan) Overlay(memory *Memory, body []byte, name, namespace string, live, want reflect.Value) (Set, error) {
 	if p.root.form != formStruct {
 		return nil, ErrUnsupported
 	}
-	o := overlay{Memory: memory}
-	if !o.fields(p.root, tree, value{live, present}, value{want, present}) {
+	o := overlay{Memory: memory, body: body, name: name, namespace: namespace}
+	at := scan.Space(body, 0)
+	if end := o.root(p.root, at, value{live, present}, value{want, present}); end < 0 || scan.Space(body, end) != len(body) || !o.named {
 		return nil, ErrUnsupported
 	}
 	return o.take(0), nil
 }
 
-// overlay is one call of Overlay. Its methods push a branch for each path that is named onto
-// the stack of its memory, and answer false for what is not supported.
-type overlay struct{ *Memory }
+// overlay is one call of Overlay. Its methods take the index of a value in the body, and return
+// that behind it, or -1 for what is not supported. They push a branch for each path that is named
+// onto the stack of its memory.
+type overlay struct {
+	*Memory
+	body            []byte
+	name, namespace string
+	named           bool // the body names the object
+}
+
+// deepest is how deep a value nests that is not looked into.
+const deepest = 100
+
+// skip goes over a value.
+func (o *overlay) skip(at int) int { return scan.Loose.Value(o.body, at, deepest) }
+
+// says tells a string without escapes.
+func (o *overlay) says(at, end int, text string) bool {
+	return end-at == len(text)+2 && o.body[at] == '"' && string(o.body[at+1:end-1]) == text
+}
+
+// each is a function for scan that gives each member of a struct to a function by its name.
+func each(o *overlay, fn func(name []byte, at int) int) func(scan.Name, int) (int, bool) {
+	return func(n scan.Name, at int) (int, bool) {
+		if at >= len(o.body) {
+			return -1, false
+		}
+		return fn(n.In(o.body), at), true
+	}
+}
+
+// root is fields for the whole object, which says what it is and is called.
+func (o *overlay) root(n *node, at int, live, want value) int {
+	mark := len(o.stack)
+	end := scan.Loose.Members(o.body, at, each(o, func(name []byte, at int) int {
+		switch string(name) {
+		case "kind", "apiVersion":
+			return o.skip(at)
+		case "metadata":
+			f := n.field(name)
+			if f == nil || f.form != formStruct {
+				return -1
+			}
+			return o.metadata(f, at, live.field(f), want.field(f))
+		}
+		return o.field(n, name, at, live, want)
+	}))
+	o.stack[mark:].sort()
+	return end
+}
+
+func (o *overlay) metadata(f *nodeField, at int, live, want value) int {
+	mark := len(o.stack)
+	end := scan.Loose.Members(o.body, at, each(o, func(name []byte, at int) int {
+		switch string(name) {
+		case "name", "namespace":
+			end, is := o.skip(at), o.namespace
+			if len(name) == len("name") {
+				is, o.named = o.name, true
+			}
+			if end < 0 || !o.says(at, end, is) {
+				return -1
+			}
+			return end
+		}
+		return o.field(f.node, name, at, live, want)
+	}))
+	if o.stack[mark:].sort(); len(o.stack) > mark {
+		children := o.take(mark)
+		o.stack = append(o.stack, branch{f.element, notMember, children})
+	}
+	return end
+}
+
+// field sets the field of a struct.
+func (o *overlay) field(n *node, name []byte, at int, live, want value) int {
+	f := n.field(name)
+	if f == nil {
+		return -1
+	}
+	return o.value(f.node, f.element, false, at, live.field(f), want.field(f))
+}
 
 // value sets what stands at one path. Whatever its parent is, a list or a map without
 // fields of its own, is owned besides what is in it.
-func (o *overlay) value(n *node, element string, inMapOrList bool, tree any, live, want value) bool {
+func (o *overlay) value(n *node, element string, inMapOrList bool, at int, live, want value) int {
 	if live.presence != present || want.presence != present {
-		return false
+		return -1
 	}
 	mark, state := len(o.stack), notMember
 	if inMapOrList {
 		state = member
 	}
-	ok := false
+	end := -1
 	switch n.form {
 	case formScalar, formAtomic:
 		state = member
-		if ok = live.CanSet() && spelledAs(n, want.Value, tree); ok {
+		if end = o.spelled(n, want.Value, at); end >= 0 && live.CanSet() {
 			live.Set(want.Value)
+		} else {
+			end = -1
 		}
 	case formStruct:
-		var fields map[string]any
-		if fields, ok = tree.(map[string]any); ok {
-			ok = len(fields) > 0 && o.fields(n, fields, live, want)
-		}
+		end = o.fields(n, at, live, want)
 	case formMap:
-		var entries map[string]any
-		if entries, ok = tree.(map[string]any); ok {
-			ok = len(entries) > 0 && o.entries(n, entries, live, want)
-		}
+		end = o.entries(n, at, live, want)
 	case formSet, formKeyed:
-		var items []any
-		if items, ok = tree.([]any); ok {
-			ok = len(items) > 0 && o.items(n, items, live, want)
-		}
+		end = o.items(n, at, live, want)
 	}
-	if !ok {
-		return false
+	if end < 0 || len(o.stack) == mark && n.form != formScalar && n.form != formAtomic {
+		return -1
 	}
 	children := o.take(mark)
 	o.stack = append(o.stack, branch{element, state, children})
-	return true
+	return end
 }
 
-func (o *overlay) fields(n *node, tree map[string]any, live, want value) bool {
+func (o *overlay) fields(n *node, at int, live, want value) int {
 	mark := len(o.stack)
-	for name, v := range tree {
-		f := n.field(name)
-		if f == nil || !o.value(f.node, f.element, false, v, live.field(f), want.field(f)) {
-			return false
-		}
-	}
+	end := scan.Loose.Members(o.body, at, each(o, func(name []byte, at int) int { return o.field(n, name, at, live, want) }))
 	o.stack[mark:].sort()
-	return true
+	return end
 }
 
 // field finds a field by its name; nil is one that there is not, or that nobody owns.
-func (n *node) field(name string) *nodeField {
+func (n *node) field(name []byte) *nodeField {
 	for i := range n.fields {
-		if strings.TrimPrefix(n.fields[i].element, "f:") == name {
+		if strings.TrimPrefix(n.fields[i].element, "f:") == string(name) {
 			return &n.fields[i]
 		}
 	}
 	return nil
 }
 
+// longestKey is how long a name may be that the reader of YAML takes for one, with room for
+// each of its bytes to be written in six.
+const longestKey = 1000 / 6
+
 // entries sets entries of a map, whose values have no owners inside.
-func (o *overlay) entries(n *node, tree map[string]any, live, want value) bool {
+func (o *overlay) entries(n *node, at int, live, want value) int {
 	if n.elem.form != formScalar && n.elem.form != formAtomic {
-		return false
+		return -1
 	}
 	mark := len(o.stack)
-	for k, v := range tree {
+	end := scan.Loose.Members(o.body, at, each(o, func(name []byte, at int) int {
+		if len(name) > longestKey {
+			return -1
+		}
+		k := string(name)
 		key := reflect.ValueOf(k).Convert(live.Type().Key())
 		to := want.entry(n, key)
-		if live.entry(n, key).presence != present || to.presence != present || !spelledAs(n.elem, to.Value, v) {
-			return false
+		if live.entry(n, key).presence != present || to.presence != present {
+			return -1
 		}
-		live.SetMapIndex(key, want.MapIndex(key))
-		o.stack = append(o.stack, branch{element: fieldElement(k), state: member})
-	}
+		end := o.spelled(n.elem, to.Value, at)
+		if end >= 0 {
+			live.SetMapIndex(key, want.MapIndex(key))
+			o.stack = append(o.stack, branch{element: fieldElement(k), state: member})
+		}
+		return end
+	}))
 	o.stack[mark:].sort()
-	return true
+	return end
 }
 
 // items sets items of a list, which stand in the same order in both.
-func (o *overlay) items(n *node, tree []any, live, want value) bool {
+func (o *overlay) items(n *node, at int, live, want value) int {
 	there, ok := elementsOf(n, live)
 	named, known := elementsOf(n, want)
-	if !ok || !known || len(named) != len(tree) {
-		return false
+	if !ok || !known {
+		return -1
 	}
-	mark, next := len(o.stack), 0
+	mark, i, next := len(o.stack), 0, 0
 	find := finder{elements: there}
-	for i, e := range named {
-		at := find.findNear(i, e)
-		if at < next || !o.value(n.elem, e, true, tree[i], live.item(n, at), want.item(n, i)) {
-			return false
+	end := scan.Loose.Elements(o.body, at, func(at int) (int, bool) {
+		if i == len(named) {
+			return -1, false
 		}
-		next = at + 1
+		to := find.findNear(i, named[i])
+		if to < next {
+			return -1, false
+		}
+		end := o.value(n.elem, named[i], true, at, live.item(n, to), want.item(n, i))
+		next = to + 1
+		i++
+		return end, true
+	})
+	if i != len(named) {
+		return -1
 	}
 	o.stack[mark:].sort()
-	return true
-}
-
-// spelledAs says that a value is encoded as the plain value that it was decoded from. What
-// compares spellings then finds the same changes as what compares values.
-func spelledAs(n *node, v reflect.Value, tree any) bool {
-	if n.form == formScalar && n.codec == codecNone {
-		switch t := tree.(type) {
-		case string:
-			return v.Kind() == reflect.String && v.String() == t || isBytes(v) && base64.StdEncoding.EncodeToString(v.Bytes()) == t
-		case int64:
-			return v.CanInt() && v.Int() == t
-		case bool:
-			return v.Kind() == reflect.Bool && v.Bool() == t
-		}
-		return false
-	}
-	text, err := json.Marshal(v.Interface())
-	if err != nil {
-		return false
-	}
-	var plain any
-	return utiljson.Unmarshal(text, &plain) == nil && reflect.DeepEqual(plain, tree)
-}
-
-func isBytes(v reflect.Value) bool {
-	return v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8
+	return end
 }
