@@ -21,10 +21,13 @@ type conn struct {
 	relaxed bool // commits do not wait for the disk
 }
 
-// connect opens a connection and sets its pragmas; every connection is made here.
-func connect(path string, pragmas []string) (*conn, error) {
+// connect opens a connection and sets its pragmas.
+func connect(path string, pragmas []string) (*conn, error) { return connectBy("", path, pragmas) }
+
+// connectBy opens a connection by one of SQLite's virtual file systems; every connection is made here.
+func connectBy(vfs, path string, pragmas []string) (*conn, error) {
 	holdSlots()
-	raw, err := (&sqlite.Driver{}).Open(dsn(path))
+	raw, err := (&sqlite.Driver{}).Open(dsn(vfs, path))
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", path, translate(err))
 	}

@@ -41,6 +41,7 @@ type Config struct {
 	Unsynced     bool          // the system writes to the disk when it likes: what was acknowledged survives a crash of the process, not of the machine
 	Relaxed      []string      // resources whose commits are acknowledged up to sqlstore.RelaxedFor before they are on the disk; without effect where Unsynced
 	NoCheckpoint bool          // leave it to another program, as Litestream, to copy the write-ahead log into the file
+	LogWrites    LogWrites     // how commits go into the write-ahead log; default GatheredLog
 	NoMigrate    bool          // fail with SchemaError instead of bringing an older schema up to date
 }
 
@@ -126,7 +127,7 @@ func (d *Driver) open(ctx context.Context) error {
 		return fmt.Errorf("opening %s: %w", d.path, err)
 	}
 	err := d.lock.exclusively(ctx, "migrate", func() error {
-		w, err := connect(d.path, d.writerPragmas())
+		w, err := d.connectWriter()
 		if err != nil {
 			return err
 		}
@@ -193,8 +194,13 @@ func createPrivate(path string) error {
 	return f.Close()
 }
 
-func dsn(path string) string {
-	return (&url.URL{Scheme: "file", OmitHost: true, Path: path}).String()
+// dsn names a file, and the VFS that SQLite opens it by; "" for SQLite's own.
+func dsn(vfs, path string) string {
+	u := url.URL{Scheme: "file", OmitHost: true, Path: path}
+	if vfs != "" {
+		u.RawQuery = url.Values{"vfs": {vfs}}.Encode()
+	}
+	return u.String()
 }
 
 func (d *Driver) commonPragmas() []string {
