@@ -42,7 +42,8 @@ type Follower struct {
 	kept      *custom.Kept
 	reader    *Reader
 
-	stale atomic.Bool // known has changed since the catalogue was set
+	stale    atomic.Bool // known has changed since the catalogue was set
+	swapping atomic.Bool // the catalogue is being set, to something that is not stale
 
 	mu    sync.Mutex // held while the catalogue is set
 	known map[string]*served
@@ -93,12 +94,15 @@ func (f *Follower) Follow() {
 		return
 	}
 	f.follower.CatchUp()
-	if !f.stale.Load() {
+	// Who finds that another one is at it waits for that: what it knows is not in the catalogue before.
+	if !f.stale.Load() && !f.swapping.Load() {
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.stale.Load() {
+		f.swapping.Store(true) // before it is not stale any more, so that nobody finds neither
+		defer f.swapping.Store(false)
 		// What comes meanwhile is handed on under another lock, and makes it stale again.
 		f.follower.RLock()
 		now := maps.Clone(f.known)
