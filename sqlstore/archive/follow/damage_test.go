@@ -1,8 +1,11 @@
 package follow
 
 import (
+	"bytes"
+	"compress/gzip"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -125,10 +128,26 @@ func TestFlipAnywhere(t *testing.T) {
 		bad := append([]byte(nil), whole...)
 		bad[n] ^= 1 << (n % 8)
 		store(t, bases[0], bad)
+		if bytes.Equal(unzipped(bad), unzipped(whole)) {
+			continue // a bit that nobody reads, as behind the last block
+		}
 		if got, err := newestOf(t, dir); err == nil || !strings.Contains(err.Error(), filepath.Base(bases[0])) {
 			t.Fatalf("byte %d of the base: %+v %v", n, got, err)
 		}
 	}
+}
+
+// unzipped is what a file of gzip says, or nil where it is damaged.
+func unzipped(file []byte) []byte {
+	r, err := gzip.NewReader(bytes.NewReader(file))
+	if err != nil {
+		return nil
+	}
+	text, err := io.ReadAll(r)
+	if err != nil {
+		return nil
+	}
+	return text
 }
 
 // TestDamageInTheMiddle: a writer that finds damage before the end cuts nothing off, and
