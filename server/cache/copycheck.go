@@ -87,7 +87,11 @@ func (k *copyCheck) piece(ctx context.Context) error {
 			return err
 		}
 		// A live row that is not there was deleted by hand: of that the triggers tell the next start.
+		asked := len(k.items)
 		k.items = slices.DeleteFunc(k.items, func(it *Item) bool { return it.Revision == gone.Revision })
+		if len(k.items) == asked { // nobody asked for that one: asking again would have no end
+			return err
+		}
 	}
 	k.items = k.items[:0]
 	rest := time.NewTimer(time.Duration(float64(time.Since(began)) * (1/k.share - 1)))
