@@ -242,10 +242,11 @@ func TestDescribed(t *testing.T) {
 	if text := string(s.Must("GET", "/openapi/v2", "")); !strings.Contains(text, "dev.rowlock.history.v1.Difference") {
 		t.Error("the document of version 2 lacks the kinds")
 	}
-	s.Do("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", `{"metadata":{"name":"revisions.history.rowlock.dev"},"spec":{"group":"history.rowlock.dev","scope":"Namespaced","names":{"plural":"revisions","kind":"Revision"},
-		"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`)
+	// Before the definition, whose own APIService has the same name.
 	s.Must("POST", "/apis/apiregistration.k8s.io/v1/apiservices", `{"metadata":{"name":"v1.history.rowlock.dev"},"spec":{"group":"history.rowlock.dev","version":"v1","insecureSkipTLSVerify":true,
 		"groupPriorityMinimum":100,"versionPriority":100,"service":{"namespace":"shop","name":"evil"}}}`)
+	s.Do("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", `{"metadata":{"name":"revisions.history.rowlock.dev"},"spec":{"group":"history.rowlock.dev","scope":"Namespaced","names":{"plural":"revisions","kind":"Revision"},
+		"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`)
 	// What is asked now is answered with everything that is written above.
 	refused(t, s, root+"/namespaces/shop/revisions", http.StatusBadRequest, "object.resource")
 	s.Must("GET", root+"/moments/now", "")
