@@ -50,7 +50,7 @@ func (a *Accounts) Run(ctx context.Context) error {
 // follow looks at all namespaces, then at those where something changes, until the watchers
 // are cut off.
 func (a *Accounts) follow(ctx context.Context) {
-	changes := &round{cache: a.Cache, every: time.Hour, retry: a.Retry, refused: &a.refused}
+	changes := &round{cache: a.Cache, every: time.Hour, retry: a.Retry, refused: &a.refused, together: several}
 	changes.again = func(key objectKey) { a.ensure(ctx, key) }
 	changes.sources = []source{
 		changes.namespaces(),

@@ -55,7 +55,8 @@ func newMigrating(t *testing.T, keys sqlstore.Sealer) *migrating {
 
 // start runs the controller until stop is called.
 func (m *migrating) start() (stop func()) {
-	work := m.work
+	// Another one each time, as after a restart.
+	work := controllers.Migrations{API: m.work.API, Cache: m.work.Cache, Log: m.work.Log, Clock: m.work.Clock, Retry: m.work.Retry, Objects: m.work.Objects, Catalogue: m.work.Catalogue}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- work.Run(ctx) }()

@@ -62,7 +62,7 @@ func (r *RootCA) follow(ctx context.Context) bool {
 		r.Log.Warn("cannot read the authority that pods are to trust", "error", err)
 		return false
 	}
-	changes := &round{cache: r.Cache, every: r.Every, retry: r.Retry, refused: &r.refused, moves: r.Moves, settled: settled{rest: r.Rest}}
+	changes := &round{cache: r.Cache, every: r.Every, retry: r.Retry, refused: &r.refused, moves: r.Moves, settled: settled{rest: r.Rest}, together: several}
 	changes.again = func(key objectKey) { r.ensure(ctx, key.namespace, string(pem)) }
 	changes.sources = []source{
 		changes.namespaces(),

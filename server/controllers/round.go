@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/rowlock/rowlock/server/cache"
 )
 
@@ -33,13 +35,38 @@ type round struct {
 	settled settled             // those that are to be left alone at first
 	again   func(key objectKey) // tries one that was refused, or has been left alone
 	sources []source
+
+	together int // how many are tried at once, which share commits, of a new server's thousands too; 0: one
+	trying   errgroup.Group
 }
+
+// several is how many objects a controller tries at once whose tries do not mind each other.
+const several = 16
 
 // see tries an object, at once or when it has been left alone long enough.
 func (r *round) see(key objectKey) {
 	if !r.settled.wait(key, time.Now()) {
-		r.again(key)
+		r.try(key)
 	}
+}
+
+// try tries some objects.
+func (r *round) try(keys ...objectKey) {
+	for _, key := range keys {
+		if r.together == 0 {
+			r.again(key)
+			continue
+		}
+		r.trying.Go(func() error {
+			r.again(key)
+			return nil
+		})
+	}
+}
+
+// tried waits until all have been tried.
+func (r *round) tried() {
+	_ = r.trying.Wait() // none fails
 }
 
 // namespaces is the storage of namespaces, each of which is tried when it is there and when it
@@ -74,6 +101,8 @@ const (
 // run ends when the round has lasted long enough, when a watch of it ended because changes
 // came too fast, or with ctx. Each time another round is to begin, if any.
 func (r *round) run(ctx context.Context) {
+	r.trying.SetLimit(max(1, r.together))
+	defer r.tried()
 	timer, retries := time.NewTimer(r.every), time.NewTicker(r.retry)
 	defer timer.Stop()
 	defer retries.Stop()
@@ -94,8 +123,9 @@ func (r *round) run(ctx context.Context) {
 	}
 	var batch []cache.Delivery
 	for ctx.Err() == nil {
+		r.tried()
 		cases[roundRetries].Chan = reflect.Value{} // which never comes
-		if len(r.refused.all) > 0 {
+		if !r.refused.none() {
 			cases[roundRetries].Chan = retrying
 		}
 		cases[roundSettled].Chan = reflect.ValueOf(r.settled.next(time.Now()))
@@ -103,20 +133,14 @@ func (r *round) run(ctx context.Context) {
 		case roundEnds, roundLasted:
 			return
 		case roundRetries:
-			for _, key := range r.refused.due(time.Now()) {
-				r.again(key)
-			}
+			r.try(r.refused.due(time.Now())...)
 		case roundSettled:
-			for _, key := range r.settled.due(time.Now()) {
-				r.again(key)
-			}
+			r.try(r.settled.due(time.Now())...)
 		case roundMoved:
 			cases[roundMoved] = receive(r.moves.next())
 			now := time.Now()
 			r.refused.hurry(now)
-			for _, key := range append(r.settled.all(), r.refused.due(now)...) {
-				r.again(key)
-			}
+			r.try(append(r.settled.all(), r.refused.due(now)...)...)
 		default:
 			var err error
 			if batch, _, err = watchers[i-roundSources].Take(ctx, batch); err != nil {
