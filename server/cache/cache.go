@@ -303,6 +303,10 @@ func (c *Cache) Interested(storage, namespace, name string) (n int) {
 	return n
 }
 
+// packRests is for how long packing rests behind a round, in times that it took: a round looks at
+// all objects, and among a million writers would have one each second.
+const packRests = 20
+
 // Run forgets old events and pinned snapshots, packs what is not read, and ends slow
 // watchers, until ctx ends.
 func (c *Cache) Run(ctx context.Context) error {
@@ -314,6 +318,7 @@ func (c *Cache) Run(ctx context.Context) error {
 	defer pack.Stop()
 	weigh := time.NewTicker(10 * time.Second)
 	defer weigh.Stop()
+	var rested time.Time
 	if c.plain.filling() { // by what was loaded first
 		c.Pack(ctx)
 	}
@@ -326,8 +331,10 @@ func (c *Cache) Run(ctx context.Context) error {
 		case <-shed.C:
 			c.EndSlow()
 		case <-pack.C:
-			if c.plain.crowded() {
+			if c.plain.crowded() && (!time.Now().Before(rested) || c.plain.overflows()) {
+				began := time.Now()
 				c.Pack(ctx)
+				rested = time.Now().Add(packRests * time.Since(began))
 			}
 		case <-weigh.C:
 			if c.plain.filling() {

@@ -47,14 +47,18 @@ func (c *Cache) CheckCopy(ctx context.Context, from sqlstore.Copier, revision in
 		// Each piece is of a snapshot of its own: one for all would hold what is superseded for minutes.
 		for hand, more := (Position{}), true; more && err == nil; {
 			more = false
+			var last *Item
 			(&Snapshot{resource: s, v: s.published.Load()}).ascend("", hand, func(it *Item) bool {
-				hand = After(it.Namespace, it.Name)
+				last = it
 				if it.Revision <= revision {
 					k.items = append(k.items, it)
 				}
 				more = len(k.items) == checkRows
 				return !more
 			})
+			if last != nil {
+				hand = After(last.Namespace, last.Name)
+			}
 			err = k.piece(ctx)
 		}
 		return err == nil

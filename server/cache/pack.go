@@ -93,11 +93,12 @@ func (s *resource) pack(ctx context.Context, want int64) (less int64) {
 	at := func(i int) *Item { it, _ := v.items.GetAt(i); return it }
 	var room packRoom
 	from, looked := s.packer.hand, 0
+	var last *Item
 	one := func(it *Item) bool {
 		if looked++; looked%256 == 0 && ctx.Err() != nil {
 			return false
 		}
-		s.packer.hand = After(it.Namespace, it.Name)
+		last = it
 		room.near.see(it.body.Load().common)
 		if it.used.Swap(false) {
 			return true
@@ -110,8 +111,12 @@ func (s *resource) pack(ctx context.Context, want int64) (less int64) {
 	snapshot := &Snapshot{resource: s, v: v}
 	snapshot.ascend("", from, one)
 	if less < want && looked < n {
-		s.packer.hand = Position{}
+		last = nil
 		snapshot.ascend("", Position{}, func(it *Item) bool { return !from.reached(it) && one(it) })
+	}
+	s.packer.hand = Position{}
+	if last != nil {
+		s.packer.hand = After(last.Namespace, last.Name)
 	}
 	return less
 }

@@ -37,6 +37,11 @@ func (p *plainBytes) crowded() bool {
 	return p.most >= 0 && p.taken()+p.messages.Load() >= p.most && p.grown.Load() > p.most/16
 }
 
+// overflows says that a round is due that cannot wait: twice as much is plain as may be.
+func (p *plainBytes) overflows() bool {
+	return p.most >= 0 && p.taken()+p.messages.Load() >= 2*p.most
+}
+
 // filling says whether a round would find something, where most is not read any more.
 func (p *plainBytes) filling() bool { return p.most >= 0 && p.taken() > p.most/4 }
 
