@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -155,14 +156,15 @@ func (s *scaled) stop() error {
 	return server.Stop()
 }
 
-// quiet waits until the server writes no more: it has made its own objects then.
+// quiet waits until the server writes no more, and has made its own objects: those of each
+// namespace it makes after ten seconds, where no controller-manager does.
 func (s *scaled) quiet() error {
 	c, err := newClient(s.server)
 	if err != nil {
 		return err
 	}
-	last, since := "", time.Now()
-	for late := until(10 * time.Minute); time.Since(since) < 3*time.Second; {
+	last, since, whole := "", time.Now(), false
+	for late := until(10 * time.Minute); !whole || time.Since(since) < 3*time.Second; {
 		if late() {
 			return errors.New("the server still writes ten minutes after its start")
 		}
@@ -173,9 +175,37 @@ func (s *scaled) quiet() error {
 		if now != last {
 			last, since = now, time.Now()
 		}
-		time.Sleep(200 * time.Millisecond)
+		if time.Sleep(200 * time.Millisecond); !whole {
+			if whole, err = published(c); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
+}
+
+// published says that each namespace has the ConfigMap by which its Pods trust the server.
+func published(c *client) (bool, error) {
+	namespaces, err := total(c, "/api/v1/namespaces")
+	if err != nil {
+		return false, err
+	}
+	maps, err := total(c, "/api/v1/configmaps")
+	return maps >= namespaces, err
+}
+
+// total is how many objects a collection has.
+func total(c *client, collection string) (int, error) {
+	text, err := c.read(collection + "?limit=1")
+	if err != nil {
+		return 0, err
+	}
+	var list struct {
+		Metadata struct{ RemainingItemCount int }
+		Items    []json.RawMessage
+	}
+	err = json.Unmarshal(text, &list)
+	return len(list.Items) + list.Metadata.RemainingItemCount, err
 }
 
 // revision is that of the newest write.

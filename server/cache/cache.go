@@ -223,7 +223,7 @@ func (c *Cache) WaitFor(ctx context.Context, revision int64) error {
 
 // Get finds a live item by storage key, or nil. It does not wait for anything.
 func (c *Cache) Get(storage, namespace, name string) *Item {
-	return c.resource(storage).published.Load().get(namespace, name)
+	return c.resource(storage).get(namespace, name)
 }
 
 // Snapshot takes the newest snapshot of a storage.
@@ -232,7 +232,7 @@ func (c *Cache) Snapshot(storage string) *Snapshot { return c.snapshot(c.fresh(s
 func (c *Cache) snapshot(s *resource) *Snapshot {
 	// The revision is read first: all changes up to it are then in what is loaded.
 	revision := c.revision.Load()
-	v := s.published.Load()
+	v := s.state()
 	return &Snapshot{Revision: max(revision, v.changed), resource: s, v: v}
 }
 
@@ -240,7 +240,7 @@ func (c *Cache) snapshot(s *resource) *Snapshot {
 func (c *Cache) At(storage string, revision int64) *Snapshot {
 	s := c.fresh(storage)
 	applied := c.revision.Load()
-	v := s.published.Load()
+	v := s.state()
 	if v.changed <= revision && revision <= applied {
 		return &Snapshot{Revision: revision, resource: s, v: v}
 	}
@@ -255,13 +255,16 @@ func (c *Cache) At(storage string, revision int64) *Snapshot {
 }
 
 // Count is the number of live items of a storage.
-func (c *Cache) Count(storage string) int { return c.resource(storage).published.Load().items.Len() }
+func (c *Cache) Count(storage string) int {
+	items, _, _ := c.resource(storage).extent()
+	return items
+}
 
 // Moved tells at which revision a storage changed last, and at which an object of it went
 // last: what was found out of its objects before is still so if these are the same.
 func (c *Cache) Moved(storage string) (changed, removed int64) {
-	v := c.resource(storage).published.Load()
-	return v.changed, v.removed
+	_, changed, removed = c.resource(storage).extent()
+	return changed, removed
 }
 
 // Storages lists the storage keys that memory knows, in order.

@@ -48,7 +48,7 @@ func (c *Cache) CheckCopy(ctx context.Context, from sqlstore.Copier, revision in
 		for hand, more := (Position{}), true; more && err == nil; {
 			more = false
 			var last *Item
-			(&Snapshot{resource: s, v: s.published.Load()}).ascend("", hand, func(it *Item) bool {
+			(&Snapshot{resource: s, v: s.state()}).ascend("", hand, func(it *Item) bool {
 				last = it
 				if it.Revision <= revision {
 					k.items = append(k.items, it)
@@ -110,8 +110,7 @@ func (k *copyCheck) piece(ctx context.Context) error {
 
 // live says that an item is what readers are given.
 func (s *resource) live(it *Item) bool {
-	have, _ := s.published.Load().items.Get(it)
-	return have == it
+	return s.get(it.Namespace, it.Name) == it
 }
 
 func (k *copyCheck) read(ctx context.Context) error {

@@ -78,7 +78,7 @@ type copyWriter struct {
 func (w *copyWriter) resource(s *resource) (err error) {
 	w.about.Resources = append(w.about.Resources, aboutResource{Name: s.key, Fields: fieldLabels(s.storage.Load())})
 	w.dictionaries = map[*packing]int{}
-	s.published.Load().items.Scan(func(it *Item) bool {
+	s.state().items.Scan(func(it *Item) bool {
 		if it.Corrupt == nil {
 			err = w.item(it)
 		}

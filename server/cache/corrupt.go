@@ -68,16 +68,16 @@ func (s *resource) count(it, old *Item) {
 	}
 }
 
-// recount begins anew.
-func (s *resource) recount() {
-	s.corrupt = nil
-	s.items.Scan(func(it *Item) bool {
+// corruptOf are the items that cannot be read, or nil.
+func corruptOf(all *items) (corrupt map[[2]string]*Item) {
+	all.Scan(func(it *Item) bool {
 		if it.Corrupt != nil {
-			if s.corrupt == nil {
-				s.corrupt = map[[2]string]*Item{}
+			if corrupt == nil {
+				corrupt = map[[2]string]*Item{}
 			}
-			s.corrupt[[2]string{it.Namespace, it.Name}] = it
+			corrupt[[2]string{it.Namespace, it.Name}] = it
 		}
 		return true
 	})
+	return corrupt
 }

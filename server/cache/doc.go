@@ -9,22 +9,23 @@
 //
 //	Load (load.go)        all live rows, once, by several readers (loading.go); again if the store has lost its place
 //	Apply (cache.go)      changes in revision order, from the store's follower alone
-//	  resource.apply      resource.go   the objects of one storage; the new state is published
+//	  resource.apply      resource.go   the objects of one storage; the next reader makes a state of them
 //	    eventLog.add      eventlog.go   recent events, for watches from a revision and for rewind
 //	    dispatch          watchers.go   finds the watchers of an event, and queues it for each
 //	    watchers.wake     watchers.go   Ready is signalled; hooks are left to a fanOut
 //	      fanOut          fanout.go     calls the hooks
 //	Reopen (reopen.go)    tries again to decrypt what could not be
 //	indexLabels           labelindex.go the first label selector lets the index be made, beside the lock
-//	Snapshot, At, Get     snapshot.go   readers; they take the published state, and no lock
+//	Snapshot, At, Get     snapshot.go   readers; they take the state that was made last, or make one
 //	Watch, WatchNow       watch.go      a Watcher; Take returns what is queued
 //	Run (cache.go)        forgets old events and snapshots, and ends slow watchers (slow.go)
 //
 // Locks, in the order in which they are taken: Cache.making (to add a resource or
-// reload), resource.mu (to change a resource, or add or remove a watcher), Watcher.mu (its
-// queue). Hooks and Group are called with none of them held, except the hook wake, which
-// must not wait. pins.mu and
-// Cache.waitMu guard small lists and are taken last.
+// reload), resource.mu (to change a resource, or add or remove a watcher), then resource.trees
+// (to change what readers are shown, or make a state of it) or Watcher.mu (its queue). Hooks
+// and Group are called with none of them held, except the hook wake, which must not wait, and
+// Config.Corrupt, which must not read the cache. pins.mu and Cache.waitMu guard small lists and
+// are taken last.
 //
 // Goroutines: Load reads ahead in one that ends with it; a fanOut has at most half as many
 // as there are processors for each batch of changes, which end when all watchers have been

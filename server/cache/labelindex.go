@@ -28,7 +28,7 @@ func (s *resource) buildLabels() {
 	b := &labelBuild{}
 	s.mu.Lock()
 	s.build = b
-	v := s.published.Load()
+	v := s.state()
 	s.mu.Unlock()
 	labels := index(v.items, labelTerms, sameLabels, s.cache.fanOuts.ended)
 	if labels == nil {
@@ -66,8 +66,8 @@ func (s *resource) finish(b *labelBuild, labels *postings, turn int) (some []mov
 	for _, m := range some {
 		reenter(labels, labelTerms, m.it, m.old)
 	}
-	s.labels, s.build = labels, nil
-	s.publish()
+	s.build = nil
+	s.alter(func() { s.labels = labels })
 	return nil, false
 }
 

@@ -68,7 +68,7 @@ func (w *churn) resource() *resource { return w.cache.resource("pods") }
 
 func (w *churn) awaitLabels(t *testing.T) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); w.resource().published.Load().labels == nil; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); w.resource().state().labels == nil; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("labels were never indexed")
 		}
@@ -104,7 +104,7 @@ func TestLabelIndexCatchesUp(t *testing.T) {
 	s.wantIndex.Store(true)
 	b := &labelBuild{}
 	s.build = b
-	made := index(s.published.Load().items, labelTerms, sameLabels, never)
+	made := index(s.state().items, labelTerms, sameLabels, never)
 	for i := range 2 * fewMoved {
 		w.write(i % 150)
 	}
@@ -140,7 +140,7 @@ func TestLabelIndexIsGivenUp(t *testing.T) {
 		s.wantIndex.Store(true)
 		b := &labelBuild{}
 		s.build = b
-		made := index(s.published.Load().items, labelTerms, sameLabels, never)
+		made := index(s.state().items, labelTerms, sameLabels, never)
 		change(b)
 		if _, more := s.finish(b, made, mostTurns); more || s.labels != nil || s.build != nil || s.wantIndex.Load() {
 			t.Errorf("an index that is not of the items: %v", s.labels != nil)
@@ -156,7 +156,7 @@ func TestLabelIndexIsGivenUp(t *testing.T) {
 	w.awaitLabels(t)
 	w.cache.Close()
 	s.replace(nil, w.revision+1)
-	if s.labels != nil || s.published.Load().labels != nil {
+	if s.labels != nil || s.state().labels != nil {
 		t.Error("an index outlived its items")
 	}
 }
@@ -164,7 +164,7 @@ func TestLabelIndexIsGivenUp(t *testing.T) {
 func BenchmarkIndexLabels(b *testing.B) {
 	w := newChurn(100_000)
 	defer w.cache.Close()
-	items := w.resource().published.Load().items
+	items := w.resource().state().items
 	b.ReportAllocs()
 	for b.Loop() {
 		index(items, labelTerms, sameLabels, never)

@@ -72,7 +72,7 @@ type lentRoom struct {
 // item is the item of a row that is lent. It is packed at once if there is no room and it is
 // known what the objects look like; before that it is shown to look, as its metadata is at hand.
 func (s *resource) item(row *sqlstore.Row, lent *lentRoom, look func(*Item)) *Item {
-	it := s.published.Load().get(row.Key.Namespace, row.Key.Name)
+	it := s.get(row.Key.Namespace, row.Key.Name)
 	if it != nil && it.Revision == row.Revision {
 		look(it)
 		return it
@@ -115,18 +115,18 @@ func (s *resource) replace(with *loaded, revision int64) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.items, s.changed, s.removed = with.items, revision, revision
-	if s.forgetLabels() {
-		defer s.indexLabels()
+	if with.keys == nil || with.keys != s.keys.Load() {
+		with.index = s.indexOf(with.items)
 	}
-	s.recount()
+	corrupt, had := corruptOf(with.items), false
+	s.alter(func() {
+		s.items, s.index, s.corrupt, s.changed, s.removed = with.items, with.index, corrupt, revision, revision
+		had = s.forgetLabels()
+	})
+	if had {
+		s.indexLabels()
+	}
 	s.recent = eventLog{floor: revision, bounds: s.recent.bounds}
-	if with.keys != nil && with.keys == s.keys.Load() {
-		s.index = with.index
-		s.publish()
-	} else {
-		s.reindex()
-	}
 	s.watchers.each(func(w *Watcher) {
 		if w.after < revision {
 			s.watchers.remove(w)

@@ -98,7 +98,8 @@ func (l *loading) sort() {
 
 // order fills the items' tree.
 func (r *loaded) order() {
-	again := r.of.published.Load().items.Len() > 0 // readers may have some of the items already
+	there, _, _ := r.of.extent()
+	again := there > 0 // readers may have some of the items already
 	r.items = newItems()
 	var all near
 	for _, some := range grouped(r.all, func(it *Item) string { return it.Namespace }, strings.Compare) {

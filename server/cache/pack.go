@@ -67,7 +67,7 @@ func (c *Cache) weigh() (all []weight, total int64, fits bool) {
 			return true
 		}
 		n := int64(0)
-		s.published.Load().items.Scan(func(it *Item) bool {
+		s.state().items.Scan(func(it *Item) bool {
 			b := it.body.Load()
 			n += int64(b.plainSize())
 			messages += int64(b.message().weight())
@@ -88,7 +88,7 @@ func (c *Cache) weigh() (all []weight, total int64, fits bool) {
 // pack packs objects of the resource that are not in use, from where the last round ended,
 // until so many bytes less are plain.
 func (s *resource) pack(ctx context.Context, want int64) (less int64) {
-	v := s.published.Load()
+	v := s.state()
 	n := v.items.Len()
 	at := func(i int) *Item { it, _ := v.items.GetAt(i); return it }
 	var room packRoom
@@ -136,7 +136,7 @@ func (s *resource) learn(items []*Item) {
 // that it takes.
 func (c *Cache) Packed() (objects int, plain, packed int64) {
 	c.resources.Range(func(_, v any) bool {
-		v.(*resource).published.Load().items.Scan(func(it *Item) bool {
+		v.(*resource).state().items.Scan(func(it *Item) bool {
 			if b := it.body.Load(); b.packed() {
 				objects++
 				plain += int64(b.size)

@@ -63,9 +63,8 @@ func (s *resource) reread(old, it *Item) bool {
 	if have, _ := s.items.Get(old); have != old {
 		return false
 	}
-	s.set(it, old)
+	s.alter(func() { s.set(it, old) })
 	s.recent.reread(old, it)
-	s.publish()
 	s.watchers.each(func(w *Watcher) { w.reread(it) })
 	return true
 }

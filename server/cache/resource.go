@@ -11,7 +11,7 @@ import (
 )
 
 // resource is the objects of one storage in memory: the live items, their index, the recent events,
-// and the watchers. Apply is its only writer; readers take what it has published.
+// and the watchers. Apply is its only writer; readers take states of it, which never change.
 type resource struct {
 	home
 
@@ -20,17 +20,18 @@ type resource struct {
 	internal bool
 	keys     atomic.Pointer[[]string] // posting keys of its fields, "" where there is no index
 
-	published atomic.Pointer[state]
-	wantIndex atomic.Bool // labels are indexed, or about to be
+	published atomic.Pointer[state] // of now; nil: nobody has asked for it since the last change
+	wantIndex atomic.Bool           // labels are indexed, or about to be
 
-	mu       sync.Mutex // held while the resource changes, and to watch from a known point
+	mu       sync.Mutex   // held while the resource changes, and to watch from a known point
+	trees    sync.RWMutex // held, beside mu, while what a state is made of changes; readers wait for it
 	items    *btree.BTreeG[*Item]
 	index    *postings           // of the fields that are indexed
 	labels   *postings           // nil until a selector asked for them, and a while longer
-	build    *labelBuild         // labels in the making, or nil
 	changed  int64               // newest revision in items
 	removed  int64               // the last one at which an item may have gone
 	corrupt  map[[2]string]*Item // those of items that cannot be read, by namespace and name
+	build    *labelBuild         // labels in the making, or nil
 	recent   eventLog
 	watchers watchers
 
@@ -67,12 +68,29 @@ func newResource(key string, storage *kinds.Storage, base int64, bounds eventLog
 	}
 	s.setStorage(storage)
 	s.watchers.init()
-	s.publish()
 	return s
 }
 
-// publish lets readers see the items as they are now.
-func (s *resource) publish() {
+// alter changes what a state is made of; mu is held, but while the resource is new. A tree of
+// which no state was asked for since the last change is changed where it lies: a write that copied
+// the way to each of its entries made more garbage than all else that it did.
+func (s *resource) alter(change func()) {
+	s.trees.Lock()
+	defer s.trees.Unlock()
+	s.published.Store(nil)
+	change()
+}
+
+// state is the items as they are now. It takes no longer than writers need for one batch.
+func (s *resource) state() *state {
+	if v := s.published.Load(); v != nil {
+		return v
+	}
+	s.trees.Lock()
+	defer s.trees.Unlock()
+	if v := s.published.Load(); v != nil {
+		return v
+	}
 	v := &state{changed: s.changed, removed: s.removed, items: s.items.Copy(), corrupt: len(s.corrupt) > 0}
 	if s.indexed() {
 		v.index = s.index.Copy()
@@ -81,6 +99,27 @@ func (s *resource) publish() {
 		v.labels = s.labels.Copy()
 	}
 	s.published.Store(v)
+	return v
+}
+
+// get finds an item, or nil, without a state being made for it.
+func (s *resource) get(namespace, name string) *Item {
+	if v := s.published.Load(); v != nil {
+		return v.get(namespace, name)
+	}
+	p := pivot(namespace, name)
+	defer release(p)
+	s.trees.RLock()
+	defer s.trees.RUnlock()
+	it, _ := s.items.Get(p)
+	return it
+}
+
+// extent is how many items there are, when they changed last, and when one went last.
+func (s *resource) extent() (items int, changed, removed int64) {
+	s.trees.RLock()
+	defer s.trees.RUnlock()
+	return s.items.Len(), s.changed, s.removed
 }
 
 // indexed says that there are fields that have an index.
@@ -126,13 +165,12 @@ func (s *resource) set(it, old *Item) {
 	s.relabel(it, old)
 }
 
-// reindex makes the index anew, after the storage's fields changed.
-func (s *resource) reindex() {
-	s.index = newPostings()
+// indexOf is the index of the fields of some items.
+func (s *resource) indexOf(all *items) *postings {
 	if s.indexed() && !s.internal {
-		s.index = index(s.items, fieldTerms(*s.keys.Load()), nil, never)
+		return index(all, fieldTerms(*s.keys.Load()), nil, never)
 	}
-	s.publish()
+	return newPostings()
 }
 
 // refresh follows the catalogue: selectable fields of custom resources may change.
@@ -143,11 +181,13 @@ func (s *resource) refresh(st *kinds.Storage) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.state() // which readers are given while the index is not that of the fields
 	s.setStorage(st)
 	if sameIndex(old, st) {
 		return
 	}
-	s.reindex()
+	made := s.indexOf(s.items)
+	s.alter(func() { s.index = made })
 	s.watchers.each(func(w *Watcher) {
 		if w.lagging.Load() {
 			return // it is given a place when it has caught up
@@ -181,9 +221,13 @@ func (s *resource) applied(changes []*sqlstore.Change, now int64) *fanOut {
 	defer s.mu.Unlock()
 	events := make([]*Event, 0, len(changes))
 	for _, ch := range changes {
-		events = append(events, s.take(ch, now))
+		events = append(events, &Event{Item: s.itemOf(ch), at: now})
 	}
-	s.publish()
+	s.alter(func() {
+		for i, e := range events {
+			s.take(changes[i], e)
+		}
+	})
 	if s.internal {
 		return nil
 	}
@@ -194,8 +238,8 @@ func (s *resource) applied(changes []*sqlstore.Change, now int64) *fanOut {
 	return s.watchers.wake()
 }
 
-func (s *resource) take(ch *sqlstore.Change, now int64) *Event {
-	var it *Item
+// itemOf is the item of a change.
+func (s *resource) itemOf(ch *sqlstore.Change) (it *Item) {
 	if ch.Aux != nil && !s.internal && ch.Unopened == nil { // this process wrote it
 		it = bareItem(&ch.Row, &s.home)
 		it.trust(ch.Value, nil)
@@ -203,11 +247,17 @@ func (s *resource) take(ch *sqlstore.Change, now int64) *Event {
 		it = s.read(&ch.Row, nil)
 	}
 	s.plain.grow(it.Size())
-	old, _ := s.items.Get(it)
-	e := &Event{Type: Modified, Item: it, Prev: old, at: now}
 	if pending, ok := ch.Aux.(*Pending); ok && pending != nil {
 		pending.Item = it
 	}
+	return it
+}
+
+// take puts the item of a change in its place, and completes its event.
+func (s *resource) take(ch *sqlstore.Change, e *Event) {
+	it := e.Item
+	old, _ := s.items.Get(it)
+	e.Type, e.Prev = Modified, old
 	switch {
 	case ch.Deleted:
 		e.Type = Deleted
@@ -220,5 +270,4 @@ func (s *resource) take(ch *sqlstore.Change, now int64) *Event {
 		s.set(it, old)
 	}
 	s.changed = ch.Revision
-	return e
 }

@@ -194,7 +194,9 @@ func (s *resource) rewind(revision int64) *state {
 		s.mu.Unlock()
 		return nil
 	}
+	s.trees.Lock()
 	items := s.items.Copy()
+	s.trees.Unlock()
 	undo := append([]*Event(nil), s.recent.after(revision)...)
 	s.mu.Unlock()
 	for i := len(undo) - 1; i >= 0; i-- {
