@@ -17,7 +17,6 @@ import (
 // that is not plain, so that the two always agree.
 type checker struct {
 	schema *spec.Schema
-	local  *spec.Schema // what it says of a value without its parts
 
 	types      jsonTypes // 0: any
 	nullable   bool
@@ -75,11 +74,8 @@ func (p patterns) checker(s *spec.Schema) *checker {
 	if s == nil {
 		return nil
 	}
-	local := *s
-	local.Properties, local.AdditionalProperties, local.Required, local.Items = nil, nil, nil, nil
-	local.AllOf, local.AnyOf, local.OneOf, local.Not = nil, nil, nil, nil
 	q := &checker{
-		schema: s, local: &local, nullable: s.Nullable, enum: s.Enum, required: s.Required, delegate: s.UniqueItems || s.MultipleOf != nil,
+		schema: s, nullable: s.Nullable, enum: s.Enum, required: s.Required, delegate: s.UniqueItems || s.MultipleOf != nil,
 		all: p.checkers(s.AllOf), any: p.checkers(s.AnyOf), one: p.checkers(s.OneOf), not: p.checker(s.Not),
 	}
 	for _, name := range s.Type {
@@ -188,9 +184,13 @@ func (q *checker) validLocally(v any) bool {
 	return q.askLibrary(v)
 }
 
-// askLibrary has the library decide.
+// askLibrary has the library decide on a value without its parts. What it is asked by is not kept: a
+// schema takes some 700 bytes, and the validator that is made of it several times that.
 func (q *checker) askLibrary(v any) bool {
-	return validate.NewSchemaValidator(q.local, nil, "", strfmt.Default).Validate(v).IsValid()
+	local := *q.schema
+	local.Properties, local.AdditionalProperties, local.Required, local.Items = nil, nil, nil, nil
+	local.AllOf, local.AnyOf, local.OneOf, local.Not = nil, nil, nil, nil
+	return validate.NewSchemaValidator(&local, nil, "", strfmt.Default).Validate(v).IsValid()
 }
 
 func (q *checker) is(t jsonTypes) bool { return q.types == 0 || q.types&t != 0 }
