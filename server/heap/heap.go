@@ -10,7 +10,8 @@
 // much lying about as it keeps, and 256 MB too.
 // What lies about once nothing happens is collected then, and memory that is free goes
 // back to the system: the runtime would wait minutes, and thousands of idle watches keep the
-// stacks that they grew at their beginning. What a start leaves behind goes back as soon as Run
+// stacks that they grew at their beginning. A minute after a load there is one more collection, for what
+// was kept until it had not been used for a while and was dropped since: no figure of the runtime shows that. What a start leaves behind goes back as soon as Run
 // begins, beside the first requests. GOGC in the environment switches all this off.
 // Once the start is over, and whenever nothing happens for a while, the pages of the program
 // that nobody needs leave the resident set.
@@ -40,6 +41,10 @@ const (
 	worth     = 8 << 20  // bytes of garbage, or of free memory, that are worth it, a sixteenth of what lives,
 	worthAny  = 32 << 20 // or these, however much lives
 
+	// What is made for use is kept for up to a minute after it (compiled schemas, documents of OpenAPI), and
+	// nothing tells of it when it is dropped.
+	settledAfter = 65 // looks since a collection, after which there is one more for what was dropped meanwhile
+
 	leaveEvery = 15 // looks with next to nothing allocated between two times that pages are left
 
 	headroom = 32 << 20  // bytes of garbage that load may always make
@@ -55,6 +60,7 @@ const (
 	spentTime   = "/cpu/classes/gc/total:cpu-seconds"
 	objectBytes = "/memory/classes/heap/objects:bytes"
 	freeBytes   = "/memory/classes/heap/free:bytes"
+	allocated   = "/gc/heap/allocs:bytes"
 )
 
 // Percent is what GOGC should be for a number of live bytes, of which the collector looks
@@ -116,6 +122,7 @@ func starting(ctx context.Context) {
 // that took, in seconds of processor time.
 type usage struct {
 	live, scanned, collections, objects, free uint64
+	allocated                                 uint64 // since the beginning
 
 	spent float64
 }
@@ -124,7 +131,7 @@ func measure() (u usage) {
 	into := [...]struct {
 		name string
 		to   *uint64
-	}{{liveBytes, &u.live}, {scanBytes, &u.scanned}, {collections, &u.collections}, {objectBytes, &u.objects}, {freeBytes, &u.free}}
+	}{{liveBytes, &u.live}, {scanBytes, &u.scanned}, {collections, &u.collections}, {objectBytes, &u.objects}, {freeBytes, &u.free}, {allocated, &u.allocated}}
 	var samples [len(into) + 1]metrics.Sample
 	for i := range into {
 		samples[i].Name = into[i].name
@@ -138,10 +145,12 @@ func measure() (u usage) {
 	return u
 }
 
+// worthwhile is how much garbage, or free memory, is worth it.
+func (u usage) worthwhile() uint64 { return max(worth, min(u.live/16, worthAny)) }
+
 // reserve says whether collecting, and giving back what is free, is worth it.
 func (u usage) reserve() bool {
-	least := max(worth, min(u.live/16, worthAny))
-	return u.objects > u.live+least || u.free > least
+	return u.objects > u.live+u.worthwhile() || u.free > u.worthwhile()
 }
 
 // Run keeps the runtime's setting in step until ctx ends, and then restores it.
@@ -228,14 +237,27 @@ func (l *leaving) look(quiet int) {
 type tidy struct {
 	quiet int
 	bytes uint64 // at the last look
+
+	since   int    // looks since a collection
+	settled uint64 // what had been allocated when what was dropped was last collected
 }
 
 func (t *tidy) due(u usage, cycles uint64) bool {
+	if t.since++; cycles > 0 {
+		t.since = 0
+	}
 	if grown := u.objects - min(u.objects, t.bytes); cycles > 0 || grown > little {
 		t.quiet = 0
 	} else {
 		t.quiet++
 	}
 	t.bytes = u.objects
-	return t.quiet >= tidyAfter && u.reserve()
+	if t.quiet < tidyAfter {
+		return false
+	}
+	if t.since >= settledAfter && u.live > small && u.allocated-t.settled > u.live/2 {
+		t.since, t.settled = 0, u.allocated
+		return true
+	}
+	return u.reserve()
 }

@@ -1,6 +1,9 @@
 package heap
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 func TestTidyWhenNothingHappens(t *testing.T) {
 	const mb = 1 << 20
@@ -28,6 +31,39 @@ func TestTidyWhenNothingHappens(t *testing.T) {
 	} {
 		if got := s.due(usage{live: look.live, objects: look.bytes, free: look.free}, look.cycles); got != look.want {
 			t.Errorf("look %d: %v", i, got)
+		}
+	}
+}
+
+// TestSettledAfterLoad: what was dropped since the last collection is collected a minute after it,
+// once for each load.
+func TestSettledAfterLoad(t *testing.T) {
+	const mb = 1 << 20
+	var s tidy
+	looks := func(n int, u usage, cycles uint64) (due []int) {
+		for i := range n {
+			if s.due(u, cycles) {
+				due = append(due, i)
+			}
+		}
+		return due
+	}
+	for _, step := range []struct {
+		name   string
+		looks  int
+		u      usage
+		cycles uint64
+		want   []int
+	}{
+		{"load", 10, usage{live: 200 * mb, objects: 210 * mb, allocated: 5000 * mb}, 1, nil},
+		{"a minute of rest", 300, usage{live: 200 * mb, objects: 201 * mb, allocated: 5001 * mb}, 0, []int{settledAfter - 1}},
+		{"a collection of the runtime's", 1, usage{live: 120 * mb, objects: 120 * mb, allocated: 5001 * mb}, 1, nil},
+		{"as little as loops allocate", 300, usage{live: 120 * mb, objects: 120 * mb, allocated: 5050 * mb}, 0, nil},
+		{"half of what lives once more", 300, usage{live: 120 * mb, objects: 120 * mb, allocated: 5062 * mb}, 0, []int{0}},
+		{"little that lives", 300, usage{live: 30 * mb, objects: 30 * mb, allocated: 9000 * mb}, 0, nil},
+	} {
+		if got := looks(step.looks, step.u, step.cycles); !slices.Equal(got, step.want) {
+			t.Errorf("%s: due at %v, want %v", step.name, got, step.want)
 		}
 	}
 }
