@@ -51,6 +51,7 @@ type Documents struct {
 	swagger    *document
 	swaggerPB  *document
 
+	large2 int                // bytes of a form of version 2 that is not kept for long
 	asked2 map[bool]time.Time // when one was asked for, by whether in protobuf
 	begun  chan struct{}      // there is something to look after again
 
@@ -84,7 +85,7 @@ type document struct {
 // NewDocuments makes the documents of a catalogue for a server of a release ("1.32").
 func NewDocuments(catalogue *kinds.Catalogue, version string) *Documents {
 	return &Documents{catalogue: catalogue, version: version, Now: time.Now, documents: map[string]*document{},
-		swaggerParts: map[string]*swaggerPart{}, swaggerBases: map[bool]*swaggerBase{}, asked2: map[bool]time.Time{}, begun: make(chan struct{}, 1)}
+		swaggerParts: map[string]*swaggerPart{}, swaggerBases: map[bool]*swaggerBase{}, asked2: map[bool]time.Time{}, large2: large2, begun: make(chan struct{}, 1)}
 }
 
 func (d *Documents) pack(text []byte, resources []*kinds.Resource) (*document, error) {

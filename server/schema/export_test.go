@@ -55,6 +55,9 @@ func testMarks() rootMarks {
 // Sweep drops what was not asked for in a while, and says how much there is still.
 func (d *Documents) Sweep() int { return d.sweep() }
 
+// Large sets how many bytes a form of version 2 has that is not kept for long.
+func (d *Documents) Large(bytes int) { d.large2 = bytes }
+
 // Kept are how many bytes the documents of custom kinds take.
 func (d *Documents) Kept() (n int) {
 	for _, doc := range d.documents {

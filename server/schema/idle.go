@@ -12,6 +12,9 @@ const (
 	// keptFor2 is the same for the document of version 2, whose parts take some seconds where
 	// there are a thousand definitions.
 	keptFor2 = 10 * time.Minute
+	// large2 is how many bytes, compressed, a form of it may have to be kept that long: what is larger goes
+	// as other documents do. Some three hundred definitions of 150 KB have as much.
+	large2 = 8 << 20
 )
 
 // keep notes that a document was asked for. The caller holds mu.
@@ -71,6 +74,22 @@ func (d *Documents) sweep() (left int) {
 	return left
 }
 
+// size2 is how many bytes the parts of a form of the document of version 2 have, compressed.
+func (d *Documents) size2(protobuf bool) (n int) {
+	for _, p := range d.swaggerParts {
+		of := []*piece{p.paths, p.schemas}
+		if protobuf {
+			of = []*piece{p.wire}
+		}
+		for _, one := range of {
+			if one != nil {
+				n += len(one.packed)
+			}
+		}
+	}
+	return n
+}
+
 // sweep2 does so for the forms of the document of version 2.
 func (d *Documents) sweep2() (left int) {
 	if !d.making.TryLock() {
@@ -79,9 +98,12 @@ func (d *Documents) sweep2() (left int) {
 	defer d.making.Unlock()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	before := d.Now().Add(-keptFor2)
 	for protobuf, asked := range d.asked2 {
-		if asked.After(before) {
+		kept := keptFor2
+		if d.size2(protobuf) > d.large2 {
+			kept = keptFor
+		}
+		if asked.After(d.Now().Add(-kept)) {
 			left++
 			continue
 		}

@@ -59,6 +59,41 @@ func TestIdleDocumentsGo(t *testing.T) {
 	}
 }
 
+// TestLargeIdleDocumentsGoSooner: a form of version 2 that is large goes after a minute, one that is not
+// after ten, each by itself.
+func TestLargeIdleDocumentsGoSooner(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	resources := asServed(t, operated(t, 60, 3))
+	d := describing(kinds.NewCatalogue(append(builtin.Resources(), resources...)), false)
+	d.CustomText, d.Now = textOf, func() time.Time { return now }
+	version2 := func(accept string) []byte { return get(t, d.ServeV2, "/openapi/v2", "Accept", accept).Body.Bytes() }
+	const form2 = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+	first2 := version2(form2)
+	wire := d.Kept() // with the paths, which the protobuf was made of
+	version2("application/json")
+	asJSON := d.Kept() - wire
+	if asJSON <= 0 {
+		t.Fatalf("%d bytes in protobuf, and %d more as JSON", wire, asJSON)
+	}
+	d.Large(1 << 30)
+	now = now.Add(time.Minute)
+	if left := d.Sweep(); left != 2 || d.Kept() != wire+asJSON {
+		t.Errorf("after a minute %d of two small ones are left", left)
+	}
+	version2(form2)
+	d.Large(1)
+	if left := d.Sweep(); left != 1 || d.Kept() != wire {
+		t.Errorf("of two large ones %d are left, the one that was asked for just now", left)
+	}
+	now = now.Add(time.Minute)
+	if left := d.Sweep(); left != 0 || d.Kept() != 0 {
+		t.Errorf("after a minute %d large ones are left, and %d bytes", left, d.Kept())
+	}
+	if !bytes.Equal(version2(form2), first2) {
+		t.Error("what comes again is another document")
+	}
+}
+
 // BenchmarkVersion3 makes documents of version 3 of definitions of real size.
 func BenchmarkVersion3(b *testing.B) {
 	resources := asServed(b, operated(b, 0, 20))
