@@ -56,7 +56,11 @@ func TestCommonInCopy(t *testing.T) {
 	if len(left.b) > 0 || from.next != to.next {
 		t.Error("something is left")
 	}
-	for _, bad := range []string{"", "\x01", "\x21", "\xff", "\x00", "\x00\x00", "\x00\x02\x01a\x00", "\x00\x00\x01\x01", "\x00\x05ab"} {
+	for _, bad := range []string{
+		"", "\x01", "\x21", "\xff", "\x00", "\x00\x00", "\x00\x00\x00", "\x00\x00\x00\x00",
+		"\x00\x01\x00\x00", "\x00\x00\x00\x20", "\x00\x21\x00\x00", "\x00\xff\x00\x00", // parts of what was not seen
+		"\x00\x00\x02\x01a\x00\x00", "\x00\x00\x00\x00\x01\x01", "\x00\x00\x05ab", "\x00\x00\x00\x00\x05ab",
+	} {
 		if c, ok := (&near{}).read(&cursor{b: []byte(bad)}); ok {
 			t.Errorf("%q is %v", bad, c)
 		}

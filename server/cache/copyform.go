@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
-	"strings"
 	"unique"
 
 	"github.com/rowlock/rowlock/server/cache/blockfile"
@@ -89,7 +88,8 @@ type copyBefore struct {
 }
 
 // record appends what a packed object has in common with those before it: a number of what was seen,
-// or 0 and what is new. Who reads has seen the same.
+// or 0 and the parts, each as a number of what has it, or 0 and its text. Who reads has seen the same, and
+// need not look for what is equal.
 func (n *near) record(dst []byte, c *common) []byte {
 	at := 0
 	if c != nil {
@@ -103,10 +103,21 @@ func (n *near) record(dst []byte, c *common) []byte {
 	}
 	if c == nil {
 		c = &common{}
-	} else {
+	}
+	dst = n.recordPart(dst, c.labels, labelsOf)
+	dst = n.recordPart(dst, c.owners, ownersOf)
+	if c.labels != "" || c.owners != "" {
 		n.see(c)
 	}
-	return appendText(appendText(dst, c.labels), c.owners)
+	return dst
+}
+
+func (n *near) recordPart(dst []byte, text string, of func(c *common) string) []byte {
+	at := slices.IndexFunc(n.seen[:], func(c *common) bool { return c != nil && text != "" && of(c) == text }) + 1
+	if dst = append(dst, byte(at)); at > 0 {
+		return dst
+	}
+	return appendText(dst, text)
 }
 
 // read reads what record wrote; false if that is something else.
@@ -119,12 +130,41 @@ func (n *near) read(from *cursor) (c *common, ok bool) {
 		c = n.seen[at-1]
 		return c, c != nil
 	}
-	labels, owners := from.bytes(), from.bytes()
-	if from.bad || !validLabels(labels) || !validOwners(owners) {
+	var made common
+	labels, owners := n.readPart(from, &made.labels, labelsOf, validLabels), n.readPart(from, &made.owners, ownersOf, validOwners)
+	if !labels || !owners {
 		return nil, false
 	}
-	return n.common(labels, owners), true
+	if made == (common{}) {
+		return nil, true
+	}
+	c = &made
+	n.see(c)
+	return c, true
 }
+
+func (n *near) readPart(from *cursor, to *string, of func(c *common) string, valid func(text []byte) bool) (ok bool) {
+	at := int(from.byte())
+	if at > mostNear {
+		return false
+	}
+	if at > 0 {
+		c := n.seen[at-1]
+		if c != nil {
+			*to = of(c)
+		}
+		return c != nil
+	}
+	text := from.bytes()
+	if from.bad || !valid(text) {
+		return false
+	}
+	*to = string(text)
+	return true
+}
+
+func labelsOf(c *common) string { return c.labels }
+func ownersOf(c *common) string { return c.owners }
 
 // copyReader reads the objects of a block, which is lent: items have memory of their own.
 type copyReader struct {
@@ -132,17 +172,21 @@ type copyReader struct {
 	shapes []*shape // by dictionary
 	left   cursor
 	before copyBefore
+	names  []byte // of the objects, one behind the other
+	ends   []int  // of each in names
 }
 
-// next reads an object. fields are the values of its selectable fields, where they are known;
-// they are views of the block.
+// next reads an object, whose name is for name to give. fields are the values of its selectable fields, where
+// they are known; they are views of the block.
 func (r *copyReader) next(fields []string) (it *Item, _ []string, err error) {
 	c := &r.left
 	flags := c.byte()
 	if flags&copySameNamespace == 0 {
 		r.before.namespace = unique.Make(c.text()).Value()
 	}
-	it = &Item{Namespace: r.before.namespace, Name: strings.Clone(c.text()), home: &r.of.home}
+	r.names = append(r.names, c.bytes()...)
+	r.ends = append(r.ends, len(r.names))
+	it = &Item{Namespace: r.before.namespace, home: &r.of.home}
 	it.Revision, it.Created, it.head = int64(c.number()), int64(c.number()), int32(c.number())
 	if c.bad || it.Revision <= 0 || it.Created < 0 || it.Created > it.Revision || it.head < 0 {
 		return nil, nil, errCopyForm
@@ -154,6 +198,15 @@ func (r *copyReader) next(fields []string) (it *Item, _ []string, err error) {
 		return nil, nil, err
 	}
 	return it, fields, nil
+}
+
+// name gives the objects that were read their names, all in one text: that is one piece of memory for the collector
+// instead of a thousand, and what one object that stays can hold is what the names of a block take.
+func (r *copyReader) name(items []*Item) {
+	all, from := string(r.names), 0
+	for i, it := range items {
+		it.Name, from = all[from:r.ends[i]], r.ends[i]
+	}
 }
 
 var errCopyForm = fmt.Errorf("%w: an object in it has another form", blockfile.ErrDamaged)

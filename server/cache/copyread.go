@@ -103,8 +103,9 @@ func (c *Cache) LoadCopy(ctx context.Context, s Source, from sqlstore.Copier, p 
 	if err := group.Wait(); err != nil {
 		return done, err
 	}
-	done.FromCopy = r.keep()
-	rest := r.missing()
+	r.keep()
+	rest := r.live.left()
+	done.FromCopy = r.gather(len(rest))
 	if err := from.ReadRows(ctx, rest, r.take); err != nil {
 		return done, err
 	}
@@ -121,8 +122,7 @@ type copyLoading struct {
 	copy *Copy
 	of   []*copyOf // by resource; nil: it is not read from the copy
 	made []madeBlock
-	live []int64 // revisions, in order
-	seen []atomic.Bool
+	live revisions
 }
 
 // copyOf is what it takes to read objects of a resource.
@@ -183,24 +183,60 @@ func (r *copyLoading) outline(ctx context.Context, from sqlstore.Copier, revisio
 	if err := from.Outline(ctx, revision, splits, func(piece []int64) error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.live = append(r.live, piece...)
+		r.live.add(piece)
 		return nil
 	}); err != nil {
 		return err
 	}
-	slices.Sort(r.live)
-	r.live = slices.Compact(r.live)
-	r.seen = make([]atomic.Bool, len(r.live))
 	return nil
 }
 
+// copyRoom is what reading one block after the other needs, and remembers.
+type copyRoom struct {
+	block []byte
+	names []byte
+	ends  []int
+	terms map[string]fieldHandles // by posting key
+}
+
+// fieldHandles are the terms of a field that were met last, by its values.
+type fieldHandles map[string]unique.Handle[term]
+
+// mostHandles is how many are kept: finding one in a map of its own costs a third of asking package unique, and
+// of a field that tells each object from all others that saves nothing.
+const mostHandles = 1 << 14
+
+// handles are those of a field.
+func (r *copyRoom) handles(key string) fieldHandles {
+	if r.terms == nil {
+		r.terms = map[string]fieldHandles{}
+	}
+	if r.terms[key] == nil {
+		r.terms[key] = fieldHandles{}
+	}
+	return r.terms[key]
+}
+
+// handle finds the one of a value, which may be a view.
+func (h fieldHandles) handle(t term) unique.Handle[term] {
+	if known, ok := h[t.value]; ok {
+		return known
+	}
+	if len(h) == mostHandles {
+		clear(h)
+	}
+	made := unique.Make(t)
+	h[made.Value().value] = made
+	return made
+}
+
 // each calls fn for each block, on all processors.
-func (r *copyLoading) each(ctx context.Context, fn func(i int, room *[]byte) error) error {
+func (r *copyLoading) each(ctx context.Context, fn func(i int, room *copyRoom) error) error {
 	var next atomic.Int64
 	group, ctx := errgroup.WithContext(ctx)
 	for range runtime.GOMAXPROCS(0) {
 		group.Go(func() error {
-			var room []byte
+			var room copyRoom
 			for ctx.Err() == nil {
 				i := int(next.Add(1)) - 1
 				if i >= len(r.copy.about.Blocks) {
@@ -219,27 +255,32 @@ func (r *copyLoading) each(ctx context.Context, fn func(i int, room *[]byte) err
 // blocks makes the objects of all blocks, live or not.
 func (r *copyLoading) blocks(ctx context.Context) error {
 	r.made = make([]madeBlock, len(r.copy.about.Blocks))
-	return r.each(ctx, func(i int, room *[]byte) (err error) {
+	return r.each(ctx, func(i int, room *copyRoom) (err error) {
 		at := &r.copy.about.Blocks[i]
 		of := r.of[at.Resource]
 		if of == nil {
 			return nil
 		}
-		if *room, err = r.copy.file.Block(i, *room); err == nil {
-			r.made[i], err = of.make(*room, at.Objects)
+		if room.block, err = r.copy.file.Block(i, room.block); err == nil {
+			r.made[i], err = of.make(room, at.Objects)
 		}
 		return err
 	})
 }
 
-// make makes the objects of a block.
-func (of *copyOf) make(block []byte, count int) (made madeBlock, err error) {
-	if count < 0 || count > len(block) {
+// make makes the objects of a block, which lies in room.
+func (of *copyOf) make(room *copyRoom, count int) (made madeBlock, err error) {
+	if count < 0 || count > len(room.block) {
 		return made, errCopyForm
 	}
-	made.items = make([]*Item, 0, count)
-	reader := copyReader{of: of.s, shapes: of.shapes, left: cursor{b: block}}
+	reader := copyReader{of: of.s, shapes: of.shapes, left: cursor{b: room.block}, names: room.names[:0], ends: room.ends[:0]}
 	terms := fieldTerms(*of.keys)
+	var handles []fieldHandles
+	for _, key := range *of.keys {
+		handles = append(handles, room.handles(key))
+	}
+	indexed := len(slices.DeleteFunc(slices.Clone(*of.keys), func(key string) bool { return key == "" }))
+	made.items, made.entries = make([]*Item, 0, count), make([]posting, 0, count*indexed)
 	var fields []string
 	for range count {
 		it, values, err := reader.next(fields)
@@ -255,7 +296,7 @@ func (of *copyOf) make(block []byte, count int) (made madeBlock, err error) {
 		default:
 			for i, key := range *of.keys {
 				if key != "" {
-					enter(term{key, values[i]})
+					made.entries = append(made.entries, posting{handles[i].handle(term{key, values[i]}), it})
 				}
 			}
 		}
@@ -266,20 +307,21 @@ func (of *copyOf) make(block []byte, count int) (made madeBlock, err error) {
 	if len(reader.left.b) > 0 {
 		return made, errCopyForm
 	}
+	reader.name(made.items)
+	room.names, room.ends = reader.names, reader.ends
 	return made, nil
 }
 
-// keep takes those of the copy's objects that are live, each once, and says how many.
-func (r *copyLoading) keep() (n int) {
-	var kept atomic.Int64
-	_ = r.each(context.Background(), func(i int, _ *[]byte) error {
+// keep drops those of the copy's objects that are not live, and each that was there before.
+func (r *copyLoading) keep() {
+	_ = r.each(context.Background(), func(i int, _ *copyRoom) error {
 		made := &r.made[i]
 		if len(made.items) == 0 {
 			return nil
 		}
 		of := r.of[r.copy.about.Blocks[i].Resource]
 		before := len(made.items)
-		made.items = slices.DeleteFunc(made.items, func(it *Item) bool { return !r.is(it.Revision) })
+		made.items = slices.DeleteFunc(made.items, func(it *Item) bool { return !r.live.take(it.Revision) })
 		if len(made.items) < before {
 			left := make(map[*Item]bool, len(made.items))
 			for _, it := range made.items {
@@ -292,26 +334,29 @@ func (r *copyLoading) keep() (n int) {
 				of.s.plain.grow(len(b.data))
 			}
 		}
-		kept.Add(int64(len(made.items)))
-		r.add(of.s, of.keys, made.items, made.entries)
-		*made = madeBlock{}
 		return nil
 	})
-	return int(kept.Load())
 }
 
-// is says that a revision is live, the first time that it is asked for it.
-func (r *copyLoading) is(revision int64) bool {
-	at, found := slices.BinarySearch(r.live, revision)
-	return found && !r.seen[at].Swap(true)
-}
-
-// missing are the revisions of live rows that are not in the copy.
-func (r *copyLoading) missing() (rest []int64) {
-	for i, revision := range r.live {
-		if !r.seen[i].Load() {
-			rest = append(rest, revision)
+// gather takes what keep left in the order of the blocks, which is that of keys, and says how many that are. So many more
+// will come.
+func (r *copyLoading) gather(more int) (n int) {
+	blocks := r.copy.about.Blocks
+	for from := 0; from < len(blocks); {
+		items, entries, to := 0, 0, from
+		for ; to < len(blocks) && blocks[to].Resource == blocks[from].Resource; to++ {
+			items, entries = items+len(r.made[to].items), entries+len(r.made[to].entries)
 		}
+		if items > 0 {
+			of := r.of[blocks[from].Resource]
+			all := loaded{of: of.s, keys: of.keys, all: make([]*Item, 0, items+min(more, items)), entries: make([]posting, 0, entries+min(more, entries))}
+			for i := from; i < to; i++ {
+				all.all, all.entries = append(all.all, r.made[i].items...), append(all.entries, r.made[i].entries...)
+				r.made[i] = madeBlock{}
+			}
+			r.begin(&all)
+		}
+		n, from = n+items, to
 	}
-	return rest
+	return n
 }

@@ -67,17 +67,3 @@ func (s *resource) count(it, old *Item) {
 		f(s.keyOf(it), it)
 	}
 }
-
-// corruptOf are the items that cannot be read, or nil.
-func corruptOf(all *items) (corrupt map[[2]string]*Item) {
-	all.Scan(func(it *Item) bool {
-		if it.Corrupt != nil {
-			if corrupt == nil {
-				corrupt = map[[2]string]*Item{}
-			}
-			corrupt[[2]string{it.Namespace, it.Name}] = it
-		}
-		return true
-	})
-	return corrupt
-}

@@ -118,9 +118,9 @@ func (s *resource) replace(with *loaded, revision int64) {
 	if with.keys == nil || with.keys != s.keys.Load() {
 		with.index = s.indexOf(with.items)
 	}
-	corrupt, had := corruptOf(with.items), false
+	had := false
 	s.alter(func() {
-		s.items, s.index, s.corrupt, s.changed, s.removed = with.items, with.index, corrupt, revision, revision
+		s.items, s.index, s.corrupt, s.changed, s.removed = with.items, with.index, with.corrupt, revision, revision
 		had = s.forgetLabels()
 	})
 	if had {

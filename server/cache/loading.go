@@ -25,10 +25,16 @@ type loaded struct {
 	keys    *[]string // those that entries were made by
 	all     []*Item
 	entries []posting
+	ordered int // so many, the first of all, came in the order of keys and have shared with their neighbours
 
-	items *items
-	index *postings
+	items   *items
+	index   *postings
+	corrupt map[[2]string]*Item // those of items that cannot be read, by namespace and name
 }
+
+// inOrder says that next to all came in the order of keys: then the trees take the others where they belong, and
+// nothing is sorted.
+func (r *loaded) inOrder() bool { return r.ordered > len(r.all)/64*63 }
 
 // take makes the items of some rows, which are lent.
 func (l *loading) take(rows []sqlstore.Row) error {
@@ -73,6 +79,19 @@ func (l *loading) add(s *resource, keys *[]string, some []*Item, entries []posti
 	s.learn(to.all)
 }
 
+// begin takes items of one resource that are in the order of their keys. What others have added of it stays behind them.
+func (l *loading) begin(with *loaded) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if to := l.found[with.of]; to != nil { // a copy has each resource once, unless it is damaged
+		to.all, to.entries = append(to.all, with.all...), append(to.entries, with.entries...)
+		return
+	}
+	with.ordered = len(with.all)
+	l.found[with.of] = with
+	with.of.learn(with.all)
+}
+
 // sort puts all in order and fills the trees, on all processors, the most work first.
 func (l *loading) sort() {
 	type work struct {
@@ -81,7 +100,8 @@ func (l *loading) sort() {
 	}
 	var todo []work
 	for _, r := range l.found {
-		todo = append(todo, work{len(r.all), r.order}, work{len(r.entries), r.enter})
+		inOrder := r.inOrder() // before order forgets
+		todo = append(todo, work{len(r.all), r.order}, work{len(r.entries), func() { r.enter(inOrder) }})
 	}
 	slices.SortFunc(todo, func(a, b work) int { return cmp.Compare(b.size, a.size) })
 	var next atomic.Int64
@@ -101,6 +121,13 @@ func (r *loaded) order() {
 	there, _, _ := r.of.extent()
 	again := there > 0 // readers may have some of the items already
 	r.items = newItems()
+	if r.inOrder() {
+		for _, it := range r.all {
+			r.load(it)
+		}
+		r.all = nil
+		return
+	}
 	var all near
 	for _, some := range grouped(r.all, func(it *Item) string { return it.Namespace }, strings.Compare) {
 		slices.SortFunc(some, compareKeys)
@@ -108,17 +135,29 @@ func (r *loaded) order() {
 			if b := it.body.Load(); !again && b.common != nil {
 				b.common = all.shared(b.common) // rows come in the order of their revisions: neighbours have met only here
 			}
-			r.items.Load(it)
+			r.load(it)
 		}
 	}
 	r.all = nil
 }
 
-// enter fills the index.
-func (r *loaded) enter() {
+func (r *loaded) load(it *Item) {
+	if it.Corrupt != nil {
+		if r.corrupt == nil {
+			r.corrupt = map[[2]string]*Item{}
+		}
+		r.corrupt[[2]string{it.Namespace, it.Name}] = it
+	}
+	r.items.Load(it)
+}
+
+// enter fills the index. inOrder says that the entries of each term came so.
+func (r *loaded) enter(inOrder bool) {
 	r.index = newPostings()
 	for _, some := range grouped(r.entries, func(p posting) unique.Handle[term] { return p.term }, compareTerms) {
-		slices.SortFunc(some, func(a, b posting) int { return compareKeys(a.item, b.item) })
+		if !inOrder {
+			slices.SortFunc(some, func(a, b posting) int { return compareKeys(a.item, b.item) })
+		}
 		for _, p := range some {
 			r.index.Load(p)
 		}
@@ -129,17 +168,27 @@ func (r *loaded) enter() {
 // grouped are the elements by a key of which there are few, in its order: sorting each group
 // takes a fraction of sorting all, since what is compared lies close together.
 func grouped[E any, K comparable](all []E, key func(E) K, compare func(a, b K) int) [][]E {
-	at := map[K]int{}
+	at := map[K]int32{}
 	var keys []K
-	var groups [][]E
-	for _, e := range all {
+	var sizes []int
+	of := make([]int32, len(all))
+	for i, e := range all {
 		k := key(e)
-		i, known := at[k]
+		n, known := at[k]
 		if !known {
-			i = len(groups)
-			at[k], keys, groups = i, append(keys, k), append(groups, nil)
+			n = int32(len(keys))
+			at[k], keys, sizes = n, append(keys, k), append(sizes, 0)
 		}
-		groups[i] = append(groups[i], e)
+		of[i] = n
+		sizes[n]++
+	}
+	room := make([]E, len(all))
+	groups := make([][]E, len(keys))
+	for n, size := range sizes {
+		groups[n], room = room[:0:size], room[size:]
+	}
+	for i, e := range all {
+		groups[of[i]] = append(groups[of[i]], e)
 	}
 	slices.SortFunc(keys, compare)
 	sorted := make([][]E, 0, len(groups))
