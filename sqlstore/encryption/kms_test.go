@@ -340,9 +340,13 @@ func (l *lines) String() string              { l.mu.Lock(); defer l.mu.Unlock();
 func TestStartWithoutPlugin(t *testing.T) {
 	t.Parallel()
 	plugin := kmstest.New("one")
-	text := top + rule("secrets", "kms: {apiVersion: v2, name: p, endpoint: '"+plugin.Serve(t)+"', timeout: 200ms}")
-	stored := seal(t, set(t, text), row)
+	endpoint := plugin.Serve(t)
+	waits := func(timeout string) string {
+		return top + rule("secrets", "kms: {apiVersion: v2, name: p, endpoint: '"+endpoint+"', timeout: "+timeout+"}")
+	}
+	stored := seal(t, set(t, waits("1m")), row) // the plugin is there, however slow the machine
 	plugin.Stop()
+	text := waits("200ms")
 	s := running(t, text, nil)
 	if _, err := s.Seal(t.Context(), row, []byte(plain)); !errors.Is(err, sqlstore.ErrKeyUnavailable) {
 		t.Fatal(err)
