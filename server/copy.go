@@ -24,6 +24,10 @@ import (
 type CacheFile struct {
 	Path  string // "": there is none
 	Least int    // of so many objects on one is written; default 50,000
+
+	// Expect is told about how many bytes of memory will be taken by what is about to be read from the file.
+	// The read waits for it. nil: nobody wants to know.
+	Expect func(bytes int64)
 }
 
 // When copies are written, beside what a start costs without them.
@@ -121,6 +125,9 @@ func (k *copies) read(ctx context.Context, known *sqlstore.Copies) (loaded cache
 		return loaded, err
 	}
 	defer file.Close()
+	if k.cfg.Expect != nil {
+		k.cfg.Expect(file.Memory())
+	}
 	loaded, err = k.s.Cache.LoadCopy(ctx, k.s.cfg.Store, k.from, file)
 	if err == nil {
 		k.bytes.Store(file.Size())

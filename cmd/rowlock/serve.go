@@ -320,6 +320,8 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 		built.JoinAt = "https://" + address
 	}
 	built.PodsFirst = features.Enabled("OrderedNamespaceDeletion")
+	startup := heap.Start(ctx)
+	cacheFile.Expect = startup.Expect
 	cfg := server.Config{
 		Tracer:    tracer,
 		Egress:    server.Egress{Cluster: ways.To(egress.Cluster), ControlPlane: control},
@@ -336,7 +338,7 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	}
 	cfg.Usual(n.services)
 	// Servers on one database share their authority, which none of them may replace alone.
-	cfg.Loops = append(cfg.Loops, renewing(dir, isFile || inMemory(url), log), server.Loop{Name: "heap", Run: heap.Start(ctx)})
+	cfg.Loops = append(cfg.Loops, renewing(dir, isFile || inMemory(url), log), server.Loop{Name: "heap", Run: startup.Run})
 	measured.Behind = cfg.Store.Behind
 	if err := o.backing.addBacking(&cfg, driver, log); err != nil {
 		return err

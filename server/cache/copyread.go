@@ -78,6 +78,18 @@ var ErrNotVouched = errors.New("the database does not vouch for the copy")
 // Size is the file's, in bytes.
 func (p *Copy) Size() int64 { return p.file.Size() }
 
+// besides is about how many bytes an object takes beside what lies of it in a copy: itself, its body, its places in the trees.
+const besides = 320
+
+// Memory is about how many bytes the objects will take.
+func (p *Copy) Memory() int64 {
+	objects := 0
+	for _, b := range p.about.Blocks {
+		objects += max(0, b.Objects)
+	}
+	return p.file.Size() + besides*min(int64(objects), p.file.Size()) // none is shorter than a byte
+}
+
 // Close ends reading.
 func (p *Copy) Close() error { return p.file.Close() }
 

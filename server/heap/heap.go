@@ -7,7 +7,7 @@
 // load there is a floor of headroom, and beyond it half of what lives, and never more than 256 MB. When the load
 // has gone, an eighth of that is enough, or half of what the collector has to look through,
 // if that is more: packed objects have no pointers. A start, which makes five times as much garbage as it keeps, may have as
-// much lying about as it keeps, and 256 MB too.
+// much lying about as it keeps, and 256 MB too; one that knows how much it will keep collects nothing before that is there.
 // What lies about once nothing happens is collected then, and memory that is free goes
 // back to the system: the runtime would wait minutes, and thousands of idle watches keep the
 // stacks that they grew at their beginning. A minute after a load there is one more collection, for what
@@ -79,43 +79,98 @@ func Percent(live, scanned uint64, busy bool) int {
 // startLook is how often a start is looked at: it makes some 200 MB of garbage a second.
 const startLook = 100 * time.Millisecond
 
-// Start keeps garbage small from here on until what it returns is called, which goes on as Run. It is for a program
-// that begins to read what it stores, and calls that when it has.
-func Start(ctx context.Context) (run func(context.Context) error) {
+// Startup is the time in which a program reads what it stores.
+type Startup struct {
+	stop   context.CancelFunc // nil: everything is left to GOGC
+	over   <-chan struct{}
+	expect chan uint64
+	taken  span // what was taken from the system at once; valid when over
+}
+
+// Start keeps garbage small from here on until Run is called, or ctx ends. It is for a program
+// that begins to read what it stores.
+func Start(ctx context.Context) *Startup {
 	if os.Getenv("GOGC") != "" {
-		return Run
+		return &Startup{}
 	}
 	ctx, stop := context.WithCancel(ctx)
 	over := make(chan struct{})
+	s := &Startup{stop: stop, over: over, expect: make(chan uint64)}
 	go func() {
 		defer close(over)
-		starting(ctx)
+		s.starting(ctx)
 	}()
-	return func(ctx context.Context) error {
-		stop()
-		<-over
-		return Run(ctx)
+	return s
+}
+
+// Expect says that what is read will take about so many bytes: nothing is collected before it is there, as
+// next to nothing of it would be garbage, and most of the memory is taken from the system at once, in huge pages
+// where there are some. It may be called once, and returns when the memory is there.
+func (s *Startup) Expect(bytes int64) {
+	if s.stop == nil || bytes < expectFrom {
+		return
+	}
+	for range 2 { // the second is received when the first has been seen to
+		select {
+		case s.expect <- uint64(bytes):
+		case <-s.over:
+			return
+		}
 	}
 }
 
+// Run is the package's Run, for when what is stored has been read.
+func (s *Startup) Run(ctx context.Context) error {
+	if s.stop != nil {
+		s.stop()
+		<-s.over
+		s.taken.settle()
+	}
+	return Run(ctx)
+}
+
+// expectFrom is from how many bytes on a start is worth the trouble.
+const expectFrom = 64 << 20
+
 // starting keeps the runtime's setting in step until ctx ends, and then restores it.
-func starting(ctx context.Context) {
-	now := 100
+func (s *Startup) starting(ctx context.Context) {
+	now, expected := 100, uint64(0)
 	defer debug.SetGCPercent(debug.SetGCPercent(now))
+	set := func(want int) {
+		debug.SetGCPercent(want)
+		now = want
+	}
 	tick := time.NewTicker(startLook)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case bytes := <-s.expect:
+			if expected != 0 {
+				continue
+			}
+			expected = bytes
+			set(startPercent(measure().live, expected)) // before: or the runtime gives back what it does not expect to need
+			s.taken = take(int64(expected / 8 * 7))
+			set(startPercent(measure().live, expected))
 		case <-tick.C:
-		}
-		want := int(max(min(100, most*100/max(measure().live, 1)), least))
-		if want < now*9/10 {
-			debug.SetGCPercent(want)
-			now = want
+			if want := startPercent(measure().live, expected); want < now*9/10 {
+				set(want)
+			}
 		}
 	}
+}
+
+// startPercent is what GOGC should be during a start, when so many bytes live and so many are expected.
+func startPercent(live, expected uint64) int {
+	usual := max(min(100, most*100/max(live, 1)), least)
+	// The runtime counts from 4 MB on, however little lives.
+	base := max(live, 4<<20)
+	if goal := expected + most; expected > 0 && goal > base {
+		usual = max(usual, (goal-base)*100/base)
+	}
+	return int(usual)
 }
 
 // usage is what the runtime says of the heap, in bytes, how often it was collected, and what

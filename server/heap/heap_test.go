@@ -68,14 +68,14 @@ func TestStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		run := heap.Start(ctx)
+		startup := heap.Start(ctx)
 		time.Sleep(time.Second)
 		if now := debug.SetGCPercent(-1); now < 30 || now > 45 {
 			t.Errorf("beside 600 MB that live: %d", now)
 		} else {
 			debug.SetGCPercent(now)
 		}
-		if err := run(ctx); err != nil {
+		if err := startup.Run(ctx); err != nil {
 			t.Fatal(err)
 		}
 		heap.Start(ctx) // ends with its context, which is over
