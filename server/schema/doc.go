@@ -5,7 +5,7 @@
 // Documents come from a file of definitions and from what package descriptions finds to
 // say of them. Both are put together when a client first asks for a document, and then
 // kept compressed. The two files in data are generated from the sources of the API
-// types, and hold facts but no sentence of them. Nothing is read at start-up.
+// types, and hold facts but no sentence of them; the binary has them compressed. Nothing is read at start-up.
 package schema
 
 //go:generate go run ./gen data

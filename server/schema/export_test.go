@@ -3,7 +3,7 @@ package schema
 import "encoding/json"
 
 // DefinitionText is the file of definitions.
-func DefinitionText() string { return definitionText }
+func DefinitionText() string { return embedded(packedDefinitions) }
 
 // Undescribed yields the lines of the file, by the names that documents use.
 func Undescribed(yield func(name, schema string) bool) {

@@ -68,8 +68,8 @@ var selfEncoded = map[string]Shape{
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSONSchemaPropsOrStringArray": {Form: Any},
 }
 
-//go:embed data/markers.txt
-var markerText string
+//go:embed data/markers.txt.gz
+var packedMarkers string
 
 // markerTable is the parsed markers, keyed by type and field.
 type markerTable struct {
@@ -122,7 +122,7 @@ func (s *shapes) Of(t reflect.Type) (*Shape, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.markers == nil {
-		m, err := parseMarkers(markerText)
+		m, err := parseMarkers(embedded(packedMarkers))
 		if err != nil {
 			return nil, err
 		}

@@ -1,7 +1,7 @@
 // Command gen reads the Go sources of the API types and writes what the server
 // must know of them at run time: definitions.txt, the OpenAPI definitions without the
-// texts of their descriptions, and markers.txt, how lists, maps and structs merge.
-// Both are a function of the module versions in go.mod alone.
+// texts of their descriptions, and markers.txt, how lists, maps and structs merge,
+// each as text, and compressed as the server embeds it. Both are a function of the module versions in go.mod alone.
 //
 // Usage: gen [-check] directory. With -check it writes nothing and fails if a file
 // there is out of date.
@@ -9,8 +9,10 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 )
@@ -78,19 +80,59 @@ func run(dir string, check bool) error {
 	}
 	for name, data := range map[string][]byte{"definitions.txt": definitions, "markers.txt": src.markers()} {
 		file := filepath.Join(dir, name)
-		if !check {
-			if err := os.WriteFile(file, data, 0o644); err != nil {
-				return err
-			}
-			continue
+		if check {
+			err = compare(file, data)
+		} else {
+			err = write(file, data)
 		}
-		have, err := os.ReadFile(file)
 		if err != nil {
 			return err
 		}
-		if !bytes.Equal(have, data) {
-			return fmt.Errorf("%s is out of date: run go generate", file)
-		}
+	}
+	return nil
+}
+
+// write writes a text and its compressed form.
+func write(file string, data []byte) error {
+	var packed bytes.Buffer
+	zw, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	if err != nil {
+		return err
+	}
+	if _, err := zw.Write(data); err != nil {
+		return err
+	}
+	if err := zw.Close(); err != nil {
+		return err
+	}
+	if err := os.WriteFile(file+".gz", packed.Bytes(), 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(file, data, 0o644)
+}
+
+// compare fails where one of the two is out of date. What is compressed is compared by what it
+// says: another release of Go may compress otherwise.
+func compare(file string, data []byte) error {
+	have, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	packed, err := os.Open(file + ".gz")
+	if err != nil {
+		return err
+	}
+	defer packed.Close()
+	zr, err := gzip.NewReader(packed)
+	if err != nil {
+		return err
+	}
+	inside, err := io.ReadAll(zr)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(have, data) || !bytes.Equal(inside, data) {
+		return fmt.Errorf("%s or its compressed form is out of date: run go generate", file)
 	}
 	return nil
 }
