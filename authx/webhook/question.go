@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
-	authorizationv1beta1 "k8s.io/api/authorization/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -23,18 +22,28 @@ func (z *Authorizer) question(a *authx.Attributes) any {
 	if z.gvk.Version == "v1" {
 		return &authorizationv1.SubjectAccessReview{TypeMeta: meta, Spec: spec}
 	}
-	old := &authorizationv1beta1.SubjectAccessReview{TypeMeta: meta, Spec: authorizationv1beta1.SubjectAccessReviewSpec{
-		ResourceAttributes:    (*authorizationv1beta1.ResourceAttributes)(spec.ResourceAttributes),
-		NonResourceAttributes: (*authorizationv1beta1.NonResourceAttributes)(spec.NonResourceAttributes),
-		User:                  spec.User, Groups: spec.Groups, UID: spec.UID,
-	}}
-	for k, v := range spec.Extra {
-		if old.Spec.Extra == nil {
-			old.Spec.Extra = make(map[string]authorizationv1beta1.ExtraValue, len(spec.Extra))
-		}
-		old.Spec.Extra[k] = authorizationv1beta1.ExtraValue(v)
-	}
-	return old
+	return &betaReview{TypeMeta: meta, Spec: betaSpec(spec)}
+}
+
+// betaReview is a question in v1beta1, which calls groups otherwise. The package of that version has
+// methods of all its types that would be linked for it.
+type betaReview struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   betaSpec                                  `json:"spec"`
+	Status authorizationv1.SubjectAccessReviewStatus `json:"status,omitempty"`
+}
+
+// betaSpec has the fields of authorizationv1.SubjectAccessReviewSpec.
+type betaSpec struct {
+	ResourceAttributes    *authorizationv1.ResourceAttributes    `json:"resourceAttributes,omitempty"`
+	NonResourceAttributes *authorizationv1.NonResourceAttributes `json:"nonResourceAttributes,omitempty"`
+
+	User   string                                `json:"user,omitempty"`
+	Groups []string                              `json:"group,omitempty"`
+	Extra  map[string]authorizationv1.ExtraValue `json:"extra,omitempty"`
+	UID    string                                `json:"uid,omitempty"`
 }
 
 func specOf(a *authx.Attributes) authorizationv1.SubjectAccessReviewSpec {
