@@ -12,9 +12,9 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// mostBytes is what the stripped binary may take on amd64. A change that needs more says so here, and
-// in docs/performance.md what it buys.
-const mostBytes = 64_000_000
+// mostBytes is what the stripped binary may take on amd64, as tests build it: without the profile,
+// which adds 0.4 MB. A change that needs more says so here, and in docs/performance.md what it buys.
+const mostBytes = 62_600_000
 
 // TestBinarySize holds the binary to its size, and to what makes the difference of a ninth: the linker
 // keeps exported methods that nobody calls as soon as anything that is linked looks methods up by name.
@@ -64,6 +64,7 @@ var unwanted = map[string]string{
 	"github.com/modern-go/reflect2":                       "looks methods up by name; codecs/jsoniterator stands in for what uses it",
 	"github.com/gogo/protobuf/protoc-gen-gogo/descriptor": "lists messages by name; codecs/gogo stands in for what uses it",
 	"go.etcd.io/etcd/api/v3/etcdserverpb":                 "has a hundred messages; sqlstore/foreign/etcd reads the few that it asks for by itself",
+	"k8s.io/api/authorization/v1beta1":                    "has one field of another name; authx/webhook writes it by itself",
 	"k8s.io/api/flowcontrol/v1beta2":                      "is read as v1; see server/transfer",
 	"k8s.io/api/extensions/v1beta1":                       "is read as apps/v1 and networking; see server/transfer",
 	"k8s.io/api/rbac/v1beta1":                             "is read as v1; see server/transfer",
