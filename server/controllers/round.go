@@ -38,6 +38,7 @@ type round struct {
 
 	together int // how many are tried at once, which share commits, of a new server's thousands too; 0: one
 	trying   errgroup.Group
+	under    map[objectKey]bool // those that are tried; true: once more when that is over
 }
 
 // several is how many objects a controller tries at once whose tries do not mind each other.
@@ -50,13 +51,22 @@ func (r *round) see(key objectKey) {
 	}
 }
 
-// try tries some objects.
+// try tries some objects. One that is being tried is tried again behind that, once however often it is asked for:
+// at once it would meet itself, and each failure would count.
 func (r *round) try(keys ...objectKey) {
 	for _, key := range keys {
 		if r.together == 0 {
 			r.again(key)
 			continue
 		}
+		if _, is := r.under[key]; is {
+			r.under[key] = true
+			continue
+		}
+		if r.under == nil {
+			r.under = map[objectKey]bool{}
+		}
+		r.under[key] = false
 		r.trying.Go(func() error {
 			r.again(key)
 			return nil
@@ -66,7 +76,16 @@ func (r *round) try(keys ...objectKey) {
 
 // tried waits until all have been tried.
 func (r *round) tried() {
-	_ = r.trying.Wait() // none fails
+	for len(r.under) > 0 {
+		_ = r.trying.Wait() // none fails
+		under := r.under
+		r.under = nil
+		for key, again := range under {
+			if again {
+				r.try(key)
+			}
+		}
+	}
 }
 
 // namespaces is the storage of namespaces, each of which is tried when it is there and when it
