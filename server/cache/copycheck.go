@@ -170,8 +170,26 @@ func (k *copyCheck) same(it *Item, row *sqlstore.Row) bool {
 	if made.Corrupt != nil {
 		return false
 	}
-	k.room = it.AppendJSON(k.room[:0])
+	var whole bool
+	if k.room, whole = it.appendWhole(k.room[:0]); !whole {
+		return false
+	}
 	n := len(k.room)
 	k.room = made.AppendJSON(k.room)
 	return bytes.Equal(k.room[:n], k.room[n:])
+}
+
+// appendWhole is AppendJSON of what comes from a copy: bytes that were damaged before they were sealed are no longer what
+// packing has seen come back. Then it is false.
+func (it *Item) appendWhole(dst []byte) (_ []byte, whole bool) {
+	b := it.body.Load()
+	if !b.packed() {
+		return append(dst, b.json()...), true
+	}
+	at := len(dst)
+	dst, err := b.with.objects.Unpack(dst, b.data[b.split:])
+	if err != nil || len(dst)-at != int(b.size)+1 {
+		return dst[:at], false
+	}
+	return dst[:len(dst)-1], true
 }

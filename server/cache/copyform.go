@@ -317,10 +317,12 @@ func (c *cursor) number() uint64 {
 	return v
 }
 
-// bytes reads what appendText wrote; it is a view.
+// bytes reads what appendText wrote; it is a view. A length in more bytes than it needs is none: commonReader looks at so
+// many alone.
 func (c *cursor) bytes() []byte {
+	before := len(c.b)
 	n := c.number()
-	if n > uint64(len(c.b)) {
+	if before-len(c.b) > binary.MaxVarintLen32 || n > uint64(len(c.b)) {
 		c.b, c.bad = nil, true
 		return nil
 	}

@@ -1,0 +1,57 @@
+package cache
+
+import (
+	"bytes"
+	"context"
+	"testing"
+
+	"github.com/rowlock/rowlock/server/cache/dictionary"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// TestOverlongLengths: what a copy may have as labels and owners is what common can read to its end.
+func TestOverlongLengths(t *testing.T) {
+	overlong := []byte{0x80, 0x80, 0x80, 0x80, 0x80, 0} // nothing, in six bytes
+	if validLabels(append(bytes.Clone(overlong), 0)) {
+		t.Error("as the key of a label")
+	}
+	if validOwners(append(append([]byte{1}, overlong...), 0, 0, 0)) {
+		t.Error("as the version of an owner")
+	}
+	if !validLabels(appendText(appendText(nil, "a"), "b")) || !validOwners([]byte{1, 0, 0, 0, 0}) {
+		t.Error("what is right is refused")
+	}
+}
+
+// oneRow is a database of one row.
+type oneRow struct {
+	sqlstore.Copier
+	row sqlstore.Row
+}
+
+func (o oneRow) ReadRows(_ context.Context, _ []int64, take func([]sqlstore.Row) error) error {
+	return take([]sqlstore.Row{o.row})
+}
+
+// TestCheckCopyMeetsBrokenBytes: packed bytes that do not come back are made anew from their row, and end nothing.
+func TestCheckCopyMeetsBrokenBytes(t *testing.T) {
+	value := []byte(`{"kind":"Pod","apiVersion":"v1","metadata":{"namespace":"a","name":"b"}}`)
+	c := New(nil)
+	s := c.resource("pods")
+	row := sqlstore.Row{Key: sqlstore.Key{Resource: "pods", Namespace: "a", Name: "b"}, Revision: 1, Created: 1, Value: value}
+	it := bareItem(&row, &s.home)
+	broken := []byte{80, 0xff, 0xff, 0xff} // 80 bytes, of nothing
+	if n, err := dictionary.Size(broken); err != nil || n != 80 {
+		t.Fatal(n, err)
+	}
+	with := &packing{dictionary.New([][]byte{bytes.Repeat(value, 100)})}
+	it.body.Store(&body{data: broken, with: &shape{objects: with}, size: 79})
+	s.alter(func() { s.set(it, nil) })
+	done, err := c.CheckCopy(t.Context(), oneRow{row: row}, 1, 1)
+	if err != nil || len(done.Wrong) != 1 || done.Wrong[0] != row.Key {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	if got := c.Get("pods", "a", "b").JSON(); !bytes.Contains(got, []byte(`"resourceVersion":"1"`)) {
+		t.Errorf("it is %s", got)
+	}
+}
