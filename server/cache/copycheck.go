@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/rowlock/rowlock/sqlstore"
@@ -122,8 +123,11 @@ func (k *copyCheck) read(ctx context.Context) error {
 	slices.Sort(revisions)
 	rows := make([]sqlstore.Row, 0, len(revisions))
 	right := 0
+	var one sync.Mutex // pieces may come from several goroutines at once
 	// Some of the rows may have come already when one is found to be gone, and then all come again.
 	err := k.from.ReadRows(ctx, revisions, func(piece []sqlstore.Row) error {
+		one.Lock()
+		defer one.Unlock()
 		for i := range piece {
 			row := &piece[i]
 			if it := of[row.Revision]; it != nil && k.same(it, row) {
