@@ -39,6 +39,10 @@ type Stream interface {
 	// for: nothing else of it is waited for. Wait is not called any more.
 	Outlive() bool
 	Over()
+	// WhenEnded has told be called when ctx ends, of an answer that goes on, unless stop was: as context.AfterFunc does,
+	// but by whoever ends it, who may hold locks, so told must not wait; and it need not be called for what has ended
+	// before. ctx is the request's, or has no other end than that.
+	WhenEnded(ctx context.Context, told func()) (stop func() bool)
 	// Wake ends Wait, or the next one. Anybody may call it, at any time.
 	Wake()
 }
@@ -261,6 +265,10 @@ func (g *guarded) Wait(until time.Time) (err error) {
 
 func (g *guarded) Outlive() bool {
 	return !g.broken.Load() && g.stream.Outlive()
+}
+
+func (g *guarded) WhenEnded(ctx context.Context, told func()) (stop func() bool) {
+	return g.stream.WhenEnded(ctx, told)
 }
 
 func (g *guarded) Over() { g.stream.Over() }

@@ -123,6 +123,11 @@ func (s *http1Stream) Outlive() bool {
 	return true
 }
 
+// WhenEnded implements Stream.
+func (s *http1Stream) WhenEnded(ctx context.Context, told func()) (stop func() bool) {
+	return context.AfterFunc(ctx, told)
+}
+
 // Over implements Stream.
 func (s *http1Stream) Over() { close(s.over) }
 

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // outlivers are the answers of one connection over HTTP/2 that go on although their
@@ -28,9 +29,26 @@ type outlivers struct {
 
 // outlivable is a request over HTTP/2 whose answer may go on when its handler has returned.
 type outlivable struct {
-	ctx    context.Context // of the request, which does not end when its handler returns
-	cancel context.CancelFunc
-	stream *http2Stream // that goes on; nil: none
+	cancel context.CancelFunc // of the request's context, which does not end when its handler returns
+	stream *http2Stream       // that goes on; nil: none
+	ended  atomic.Pointer[func()]
+}
+
+// end ends the request's context. Another context for it, or context.AfterFunc, would take half a kilobyte of each watch.
+func (o *outlivable) end() {
+	o.cancel()
+	if told := o.ended.Load(); told != nil {
+		(*told)()
+	}
+}
+
+// EndOf is what ends the context of a request whose answer may go on when its handler has returned, so that nobody needs
+// another context for that; nil for other requests.
+func EndOf(ctx context.Context) (end func()) {
+	if o, ok := ctx.Value(outlivableKey{}).(*outlivable); ok {
+		return o.end
+	}
+	return nil
 }
 
 type outlivableKey struct{}
@@ -56,11 +74,10 @@ func (c *HTTP2Conn) outliving(next http.Handler) http.Handler {
 
 // serveOutlivable returns the stream of an answer that goes on.
 func (c *HTTP2Conn) serveOutlivable(next http.Handler, w http.ResponseWriter, r *http.Request) *http2Stream {
-	o := &outlivable{}
 	// The request's own context ends when its handler returns.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
-	o.ctx, o.cancel = ctx, cancel
-	unlink := context.AfterFunc(r.Context(), cancel)
+	o := &outlivable{cancel: cancel}
+	unlink := context.AfterFunc(r.Context(), o.end)
 	defer func() {
 		unlink()
 		if o.stream == nil {
@@ -129,13 +146,26 @@ func (l *outlivers) end() {
 // Outlive implements Stream.
 func (s *http2Stream) Outlive() bool {
 	o, ok := s.ctx.Value(outlivableKey{}).(*outlivable)
-	if !ok || o.stream != nil || !s.conn.outlivers.add(s, o.cancel) {
+	if !ok || o.stream != nil || !s.conn.outlivers.add(s, o.end) {
 		return false
 	}
 	o.stream = s
 	s.control, s.wake = nil, nil
 	return true
 }
+
+// WhenEnded implements Stream.
+func (s *http2Stream) WhenEnded(ctx context.Context, told func()) (stop func() bool) {
+	o, ok := ctx.Value(outlivableKey{}).(*outlivable)
+	if !ok {
+		return context.AfterFunc(ctx, told)
+	}
+	o.ended.Store(&told)
+	return o.forget
+}
+
+// forget tells nobody of the end.
+func (o *outlivable) forget() bool { return o.ended.Swap(nil) != nil }
 
 // Over implements Stream.
 func (s *http2Stream) Over() {

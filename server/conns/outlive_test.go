@@ -1,7 +1,6 @@
 package conns_test
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -76,11 +75,15 @@ func (o *outlived) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.Stream.Close(true)
 		return
 	}
-	a.stop = context.AfterFunc(r.Context(), func() {
+	lost := sync.OnceFunc(func() {
 		a.end(false)
 		o.change(func() { o.lost++; delete(o.open, path) })
 	})
+	a.stop = a.WhenEnded(r.Context(), func() { go lost() }) // who tells may hold locks that the end of an answer takes
 	o.change(func() { o.open[path] = a })
+	if r.Context().Err() != nil {
+		go lost()
+	}
 }
 
 // end ends the answer, once.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rowlock/rowlock/server/conns"
 	"github.com/rowlock/rowlock/server/request"
 )
 
@@ -44,12 +45,18 @@ type endings struct {
 type ending struct {
 	of   *endings
 	stop context.CancelFunc
+	own  bool // the context is of the ending's making
 }
 
-// begin gives a request a context that ends with the others.
+// begin gives a request a context that ends with the others, or has its own end with them where whoever reads its
+// connection can do that.
 func (e *endings) begin(r *http.Request) (*http.Request, *ending) {
-	ctx, stop := context.WithCancel(r.Context())
-	one := &ending{e, stop}
+	ctx, one := r.Context(), &ending{of: e}
+	if one.stop = conns.EndOf(ctx); one.stop == nil {
+		ctx, one.stop = context.WithCancel(ctx)
+		one.own = true
+		r = r.WithContext(ctx)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.ended {
@@ -57,7 +64,7 @@ func (e *endings) begin(r *http.Request) (*http.Request, *ending) {
 	} else {
 		e.open[one] = struct{}{}
 	}
-	return r.WithContext(ctx), one
+	return r, one
 }
 
 // end ends all, and those that begin from now on.
@@ -93,5 +100,7 @@ func (o *ending) free() {
 	o.of.mu.Lock()
 	delete(o.of.open, o)
 	o.of.mu.Unlock()
-	o.stop()
+	if o.own {
+		o.stop()
+	}
 }

@@ -36,8 +36,8 @@ func (w *stream) goOn(panicked any) {
 		return
 	}
 	w.slim()
-	w.asks = w.request.Resource.LoadAsks() // no goroutine of the cache waits for a webhook
-	w.unlink = context.AfterFunc(w.ctx, w.Wake)
+	w.asks = w.request.Resource.LoadAsks()           // no goroutine of the cache waits for a webhook
+	w.unlink = w.out.stream.WhenEnded(w.ctx, w.Wake) // work sees what ended before
 	w.server.clock.set(w, w.nextAlarm(time.Now()))
 	w.watcher.SetHooks(w)
 	w.work()

@@ -76,6 +76,10 @@ func (a *alone) Close(complete bool) {
 
 func (a *alone) Outlive() bool { return true }
 
+func (a *alone) WhenEnded(ctx context.Context, told func()) func() bool {
+	return context.AfterFunc(ctx, told)
+}
+
 func (a *alone) Over() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
