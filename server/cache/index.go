@@ -1,20 +1,13 @@
 package cache
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"unique"
-
-	"github.com/tidwall/btree"
 )
 
-// posting is an index entry: an item that has a label, or a field under "\x00" and
-// the field's name. Equal terms are one in memory, and no views of an item's bytes.
-type posting struct {
-	term unique.Handle[term]
-	item *Item
-}
-
+// term is a label, or a field under "\x00" and the field's name.
 type term struct{ key, value string }
 
 // field says that the term is of a field and not of a label.
@@ -28,24 +21,6 @@ func (t term) compare(u term) int {
 		return c
 	}
 	return strings.Compare(t.value, u.value)
-}
-
-func byPosting(a, b posting) bool {
-	if a.term != b.term {
-		return a.term.Value().compare(b.term.Value()) < 0
-	}
-	return byKey(a.item, b.item)
-}
-
-// postings are the entries of the fields, or of the labels, of all items of a resource.
-type postings = btree.BTreeG[posting]
-
-// indexDegree is small because entries are large, and every write copies the nodes
-// on its way.
-const indexDegree = 12
-
-func newPostings() *postings {
-	return btree.NewBTreeGOptions(byPosting, btree.Options{NoLocks: true, Degree: indexDegree})
 }
 
 // termsOf calls add with each term of an item.
@@ -86,12 +61,12 @@ func reenter(into *postings, of termsOf, it, old *Item) {
 		keeps := contains(has)
 		of(old, func(t term) {
 			if !keeps(t) {
-				into.Delete(posting{unique.Make(t), old})
+				into.remove(t, old)
 			}
 		})
 	}
 	for _, t := range has {
-		into.Set(posting{unique.Make(t), it})
+		into.set(t, it)
 	}
 }
 
@@ -124,7 +99,7 @@ func sameLabels(a, b *Item) bool {
 }
 
 // index makes the entries of all items at once: as items come in key order, those of each term
-// need no sorting, and the tree is filled from its left to its right. Items that follow each other
+// need no sorting, and trees are filled from their left to their right. Items that follow each other
 // and have the same terms, as same says if it is not nil, are looked at once. It ends early, with
 // nil, when stop says so.
 func index(all *items, of termsOf, same func(a, b *Item) bool, stop func() bool) *postings {
@@ -158,17 +133,13 @@ func index(all *items, of termsOf, same func(a, b *Item) bool, stop func() bool)
 	if stopped {
 		return nil
 	}
-	sorted := make([]*run, 0, len(runs))
-	for _, r := range runs {
-		sorted = append(sorted, r)
-	}
-	slices.SortFunc(sorted, func(a, b *run) int { return a.term.Value().compare(b.term.Value()) })
+	sorted := slices.Collect(maps.Values(runs))
+	slices.SortFunc(sorted, func(a, b *run) int { return compareTerms(a.term, b.term) })
 	into := newPostings()
 	for _, r := range sorted {
-		for _, it := range r.items {
-			into.Load(posting{r.term, it})
-		}
+		into.load(r.term, r.items)
 	}
+	into.filled()
 	return into
 }
 

@@ -29,10 +29,9 @@ func TestReenter(t *testing.T) {
 		reenter(into, labelTerms, old, nil)
 		reenter(into, labelTerms, it, old)
 		found := map[term]bool{}
-		into.Scan(func(p posting) bool {
+		for _, p := range into.all() {
 			found[p.term.Value()] = p.item == it
-			return true
-		})
+		}
 		if len(found) != many+2 || !found[term{"came", "1"}] || !found[term{"value", "2"}] {
 			t.Errorf("%d labels have the entries %v", many+2, found)
 		}

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"cmp"
+	"iter"
 	"runtime"
 	"slices"
 	"strings"
@@ -17,6 +18,12 @@ type loading struct {
 	cache *Cache
 	mu    sync.Mutex
 	found map[*resource]*loaded
+}
+
+// posting is an entry on its way into an index.
+type posting struct {
+	term unique.Handle[term]
+	item *Item
 }
 
 // loaded is the items of one resource, with the entries of their fields.
@@ -118,18 +125,22 @@ func (l *loading) sort() {
 
 // order fills the items' tree.
 func (r *loaded) order() {
-	there, _, _ := r.of.extent()
-	again := there > 0 // readers may have some of the items already
 	r.items = newItems()
 	if r.inOrder() {
 		for _, it := range r.all {
 			r.load(it)
 		}
-		r.all = nil
-		return
+	} else {
+		r.sort()
 	}
+	r.all = nil
+}
+
+func (r *loaded) sort() {
+	there, _, _ := r.of.extent()
+	again := there > 0 // readers may have some of the items already
 	var all near
-	for _, some := range grouped(r.all, func(it *Item) string { return it.Namespace }, strings.Compare) {
+	for _, some := range grouped(r.all, func(it *Item) (string, *Item) { return it.Namespace, it }, strings.Compare) {
 		slices.SortFunc(some, compareKeys)
 		for _, it := range some {
 			if b := it.body.Load(); !again && b.common != nil {
@@ -138,7 +149,6 @@ func (r *loaded) order() {
 			r.load(it)
 		}
 	}
-	r.all = nil
 }
 
 func (r *loaded) load(it *Item) {
@@ -154,26 +164,25 @@ func (r *loaded) load(it *Item) {
 // enter fills the index. inOrder says that the entries of each term came so.
 func (r *loaded) enter(inOrder bool) {
 	r.index = newPostings()
-	for _, some := range grouped(r.entries, func(p posting) unique.Handle[term] { return p.term }, compareTerms) {
+	for of, some := range grouped(r.entries, func(p posting) (unique.Handle[term], *Item) { return p.term, p.item }, compareTerms) {
 		if !inOrder {
-			slices.SortFunc(some, func(a, b posting) int { return compareKeys(a.item, b.item) })
+			slices.SortFunc(some, compareKeys)
 		}
-		for _, p := range some {
-			r.index.Load(p)
-		}
+		r.index.load(of, some)
 	}
+	r.index.filled()
 	r.entries = nil
 }
 
-// grouped are the elements by a key of which there are few, in its order: sorting each group
-// takes a fraction of sorting all, since what is compared lies close together.
-func grouped[E any, K comparable](all []E, key func(E) K, compare func(a, b K) int) [][]E {
+// grouped are the items of elements by a key of which there are few, in its order: sorting each
+// group takes a fraction of sorting all, since what is compared lies close together.
+func grouped[E any, K comparable](all []E, split func(E) (K, *Item), compare func(a, b K) int) iter.Seq2[K, []*Item] {
 	at := map[K]int32{}
 	var keys []K
 	var sizes []int
 	of := make([]int32, len(all))
 	for i, e := range all {
-		k := key(e)
+		k, _ := split(e)
 		n, known := at[k]
 		if !known {
 			n = int32(len(keys))
@@ -182,20 +191,23 @@ func grouped[E any, K comparable](all []E, key func(E) K, compare func(a, b K) i
 		of[i] = n
 		sizes[n]++
 	}
-	room := make([]E, len(all))
-	groups := make([][]E, len(keys))
+	room := make([]*Item, len(all))
+	groups := make([][]*Item, len(keys))
 	for n, size := range sizes {
 		groups[n], room = room[:0:size], room[size:]
 	}
 	for i, e := range all {
-		groups[of[i]] = append(groups[of[i]], e)
+		_, it := split(e)
+		groups[of[i]] = append(groups[of[i]], it)
 	}
 	slices.SortFunc(keys, compare)
-	sorted := make([][]E, 0, len(groups))
-	for _, k := range keys {
-		sorted = append(sorted, groups[at[k]])
+	return func(yield func(K, []*Item) bool) {
+		for _, k := range keys {
+			if !yield(k, groups[at[k]]) {
+				return
+			}
+		}
 	}
-	return sorted
 }
 
 // compareKeys is byKey for sorting.

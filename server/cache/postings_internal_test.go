@@ -2,12 +2,250 @@ package cache
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"runtime"
+	"slices"
 	"testing"
 	"unique"
 
 	"k8s.io/apimachinery/pkg/labels"
 )
+
+// all are the entries of all terms.
+func (p *postings) all() (all []posting) {
+	p.terms.Scan(func(e entries) bool {
+		e.ascend(&Item{}, func(it *Item) bool { all = append(all, posting{e.term, it}); return true })
+		return true
+	})
+	return all
+}
+
+// model is what postings are held to: for each term the items by key.
+type model map[term]map[Position]*Item
+
+func (m model) copy() model {
+	out := model{}
+	for t, has := range m {
+		out[t] = map[Position]*Item{}
+		for k, it := range has {
+			out[t][k] = it
+		}
+	}
+	return out
+}
+
+// from are the items of a term from a position on.
+func (m model) from(t term, p Position) (all []*Item) {
+	for _, it := range m[t] {
+		if p.reached(it) {
+			all = append(all, it)
+		}
+	}
+	slices.SortFunc(all, compareKeys)
+	return all
+}
+
+// both are postings and the model of them.
+type both struct {
+	p *postings
+	m model
+}
+
+func (b both) copy() both { return both{b.p.Copy(), b.m.copy()} }
+
+func (b both) set(t term, it *Item) {
+	if b.m[t] == nil {
+		b.m[t] = map[Position]*Item{}
+	}
+	b.m[t][Position{it.Namespace, it.Name}] = it
+	b.p.set(t, it)
+}
+
+func (b both) remove(t term, it *Item) {
+	if delete(b.m[t], Position{it.Namespace, it.Name}); len(b.m[t]) == 0 {
+		delete(b.m, t)
+	}
+	b.p.remove(t, it)
+}
+
+// check compares all entries, and those of each term from a position on.
+func (b both) check(t *testing.T, from Position) {
+	t.Helper()
+	if b.p.terms.Len() != len(b.m) {
+		t.Fatalf("%d terms, want %d", b.p.terms.Len(), len(b.m))
+	}
+	for of := range b.m {
+		e := b.p.of(of)
+		if e.len() != len(b.m[of]) {
+			t.Fatalf("%v has %d entries, want %d", of, e.len(), len(b.m[of]))
+		}
+		if s := e.more; s != nil && (s.len() < 2 || s.many != nil && (s.few != nil || s.len() <= mostFew/2) || len(s.few) > mostFew) {
+			t.Fatalf("%v has %d entries as %d in a slice", of, s.len(), len(s.few))
+		}
+		for _, from := range []Position{{}, from} {
+			var got []*Item
+			e.ascend(&Item{Namespace: from.Namespace, Name: from.Name}, func(it *Item) bool { got = append(got, it); return true })
+			if want := b.m.from(of, from); !slices.Equal(got, want) {
+				t.Fatalf("%v from %v has %d entries, want %d, or others", of, from, len(got), len(want))
+			}
+		}
+	}
+}
+
+// TestPostingsAreTheModel: items come, change and go, so that terms have none, one, a few and many
+// of them, and fewer again. Copies are taken in between, and some are changed too: each has what
+// its model has.
+func TestPostingsAreTheModel(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 2))
+	key := func() Position {
+		return Position{fmt.Sprintf("n%d", random.IntN(3)), fmt.Sprintf("p%03d", random.IntN(100))}
+	}
+	pick := func() term { // some of them often
+		if random.IntN(4) > 0 {
+			return term{"k", fmt.Sprint(min(random.IntN(6), random.IntN(6)))}
+		}
+		return term{"l", fmt.Sprint(random.IntN(500))}
+	}
+	pairs := []both{{newPostings(), model{}}}
+	for round := range 400 {
+		b := pairs[random.IntN(len(pairs))]
+		grows := random.IntN(100)
+		for range 1 + random.IntN(300) {
+			of, at := pick(), key()
+			it := &Item{Namespace: at.Namespace, Name: at.Name}
+			if random.IntN(100) < grows {
+				b.set(of, it)
+			} else {
+				b.remove(of, it)
+			}
+		}
+		if random.IntN(2) == 0 {
+			pairs = append(pairs, b.copy())
+		}
+		if len(pairs) > 8 {
+			pairs = slices.Delete(pairs, 0, 3)
+		}
+		if round%10 == 0 {
+			for _, b := range pairs {
+				b.check(t, key())
+			}
+		}
+	}
+}
+
+// TestFilledPostings: however an index is filled, in order or not, it has what there is, and is
+// changed as any other.
+func TestFilledPostings(t *testing.T) {
+	for _, each := range []int{1, 2, 10, mostFew, mostFew + 1, 1000} {
+		all, of := spread(3*each, each)
+		m := model{}
+		var entries []posting
+		tree := newItems()
+		for _, it := range all {
+			tree.Load(it)
+			of(it, func(t term) {
+				if m[t] == nil {
+					m[t] = map[Position]*Item{}
+				}
+				m[t][Position{it.Namespace, it.Name}] = it
+				entries = append(entries, posting{unique.Make(t), it})
+			})
+		}
+		last := append(slices.Clone(entries[1:]), entries[0]) // as what comes from rows, behind the others
+		var twice []posting
+		for range mostFew + 1 {
+			twice = append(twice, entries...)
+		}
+		back := slices.Clone(entries)
+		slices.Reverse(back)
+		for _, l := range []struct {
+			entries []posting
+			inOrder bool
+		}{{entries, true}, {last, true}, {twice, true}, {twice, false}, {back, false}} {
+			r := &loaded{entries: slices.Clone(l.entries)}
+			r.enter(l.inOrder)
+			both{r.index, m}.check(t, Position{"n05", ""})
+		}
+		b := both{index(tree, of, nil, never), m}
+		b.check(t, Position{"n05", ""})
+		before := b.copy()
+		for i, it := range all {
+			of(it, func(t term) {
+				if i%3 == 0 {
+					b.remove(t, it)
+				} else {
+					b.set(t, &Item{Namespace: it.Namespace, Name: it.Name})
+				}
+			})
+		}
+		b.check(t, Position{"n05", ""})
+		before.check(t, Position{})
+	}
+}
+
+// TestPostingsAreChangedWhereTheyLie: without a Copy since the last change nothing is allocated for
+// another, and behind a Copy as much for a large term as the way into its tree.
+func TestPostingsAreChangedWhereTheyLie(t *testing.T) {
+	for _, each := range []int{1, 10, 50_000} {
+		all, of := spread(50_000, each)
+		p, terms := newPostings(), map[*Item]term{}
+		for _, it := range all {
+			reenter(p, of, it, nil)
+			of(it, func(t term) { terms[it] = t })
+		}
+		i := 0
+		change := func() {
+			i++
+			it := all[i*389%len(all)]
+			p.set(terms[it], it)
+		}
+		if n := testing.AllocsPerRun(1000, change); n > 0 {
+			t.Errorf("%d items of a term: %v allocations for a change in place", each, n)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range 100 {
+			p.Copy()
+			change()
+		}
+		runtime.ReadMemStats(&after)
+		if bytes := (after.TotalAlloc - before.TotalAlloc) / 100; bytes > 16<<10 {
+			t.Errorf("%d items of a term: %d bytes for a change behind a copy", each, bytes)
+		}
+	}
+}
+
+// TestSlicesOfPostingsAreTight: neither growing one by one nor shrinking leaves much room.
+func TestSlicesOfPostingsAreTight(t *testing.T) {
+	all, of := spread(2000, 40)
+	p := newPostings()
+	room := func() (n, has int) {
+		p.terms.Scan(func(e entries) bool {
+			if e.more != nil {
+				n, has = n+len(e.more.few), has+cap(e.more.few)
+			}
+			return true
+		})
+		return n, has
+	}
+	for i, it := range all {
+		reenter(p, of, it, nil)
+		if n, has := room(); i%100 == 99 && has > n+n/4+2*p.terms.Len() {
+			t.Fatalf("room for %d has %d", has, n)
+		}
+	}
+	for i, it := range all {
+		reenter(p, of, nil, it)
+		if n, has := room(); has > 2*n+2*p.terms.Len() {
+			t.Fatalf("%d went, and room for %d has %d", i, has, n)
+		}
+	}
+	if p.terms.Len() != 0 {
+		t.Errorf("%d terms are left", p.terms.Len())
+	}
+}
 
 // spread are bare items that have one term each: so many of them have the same.
 func spread(n, each int) (all []*Item, of termsOf) {

@@ -1,19 +1,16 @@
 package cache
 
-import "unique"
-
 // Selection is what a filter selects of a snapshot, for one namespace or all. Which way is the
 // shortest is settled when it is made: by key, by index, or by looking at all. It may be read in
 // parts, and is for one reader at a time. Of the state that the snapshot is of it holds no more
-// than the one tree that it reads.
+// than what it reads: the tree of all items, or the items of one term.
 type Selection struct {
 	matcher   matcher
 	namespace string
-	only      *Item     // the one that is selected, if its key is known
-	items     *items    // looked through; nil: it is entries, or only
-	entries   *postings // those of term are looked at
-	term      unique.Handle[term]
-	all       bool // they are what the filter asks for
+	only      *Item   // the one that is selected, if its key is known
+	entries   entries // else these are looked through
+	all       bool    // they are what the filter asks for
+	items     *items  // looked through if there are no entries; nil: nothing is selected
 }
 
 // Select calls fn in key order with the items that a filter selects, for one
@@ -46,8 +43,8 @@ func (s *Snapshot) Selection(f *Filter, namespace string) *Selection {
 	if f.labeled && s.v.labels == nil {
 		s.resource.indexLabels()
 	}
-	if k, ok := s.best(f, out.namespace); ok {
-		out.entries, out.term = s.v.postings(k), unique.Make(k)
+	if e, ok := s.best(f, out.namespace); ok {
+		out.entries = e
 		out.all = len(f.Fields)+len(f.terms) == 1 && f.Unsure == nil
 		return out
 	}
@@ -62,7 +59,7 @@ func (s *Selection) Ascend(from Position, fn func(*Item) bool) {
 		if from.reached(s.only) && s.matcher.Match(s.only) {
 			fn(s.only)
 		}
-	case s.entries != nil:
+	case s.entries.len() > 0:
 		s.ascendEntries(from, fn)
 	case s.items == nil:
 	case s.matcher.Everything():
@@ -74,71 +71,39 @@ func (s *Selection) Ascend(from Position, fn func(*Item) bool) {
 
 func (s *Selection) ascendEntries(from Position, fn func(*Item) bool) {
 	from = from.within(s.namespace)
-	first := posting{s.term, pivot(from.Namespace, from.Name)}
-	defer release(first.item)
-	s.entries.Ascend(first, func(e posting) bool {
-		if e.term != s.term || s.namespace != "" && e.item.Namespace != s.namespace {
+	p := pivot(from.Namespace, from.Name)
+	defer release(p)
+	s.entries.ascend(p, func(it *Item) bool {
+		if s.namespace != "" && it.Namespace != s.namespace {
 			return false
 		}
-		return !s.all && !s.matcher.Match(e.item) || fn(e.item)
+		return !s.all && !s.matcher.Match(it) || fn(it)
 	})
 }
 
-// postings is the index that a term is of.
-func (v *state) postings(of term) *postings {
+// entries are those of a term.
+func (v *state) entries(of term) entries {
 	if of.field() {
-		return v.index
+		return v.index.of(of)
 	}
-	return v.labels
+	return v.labels.of(of)
 }
 
-// best picks the index key with the fewest entries, if that beats the plain way.
-func (s *Snapshot) best(f *Filter, namespace string) (best term, ok bool) {
+// fewEntries is how many entries are looked at sooner than the items of a namespace are counted.
+const fewEntries = 32
+
+// best are the entries of the index key that has the fewest, if that beats the plain way.
+func (s *Snapshot) best(f *Filter, namespace string) (best entries, ok bool) {
 	if s.v.corrupt { // indexes do not have what cannot be read
 		return best, false
 	}
-	keys := f.postings(s.resource, s.v.index != nil, s.v.labels != nil)
-	if len(keys) == 1 && namespace == "" {
-		return keys[0], true
-	}
-	for _, k := range keys {
-		if s.few(k) {
-			return k, true
+	for _, k := range f.postings(s.resource, s.v.index != nil, s.v.labels != nil) {
+		if e := s.v.entries(k); !ok || e.len() < best.len() {
+			best, ok = e, true
 		}
 	}
-	fewest := s.v.items.Len()
-	if namespace != "" {
-		fewest = s.Count(namespace, Position{})
-	}
-	for _, k := range keys {
-		index := s.v.postings(k)
-		from := rank(index, func(p posting) bool {
-			return p.term.Value().compare(k) >= 0
-		})
-		to := rank(index, func(p posting) bool {
-			return p.term.Value().compare(k) > 0
-		})
-		if to-from <= fewest {
-			best, fewest, ok = k, to-from, true
-		}
+	if ok && namespace != "" && best.len() > fewEntries {
+		ok = best.len() <= s.Count(namespace, Position{})
 	}
 	return best, ok
-}
-
-// fewEntries is how many entries of an index key are looked at sooner than counted.
-const fewEntries = 32
-
-// few says that an index key has so few entries that no other way can be much shorter.
-func (s *Snapshot) few(k term) bool {
-	first := posting{unique.Make(k), pivot("", "")}
-	defer release(first.item)
-	n := 0
-	s.v.postings(k).Ascend(first, func(e posting) bool {
-		if e.term != first.term {
-			return false
-		}
-		n++
-		return n <= fewEntries
-	})
-	return n <= fewEntries
 }

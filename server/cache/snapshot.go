@@ -4,8 +4,6 @@ import (
 	"sort"
 	"sync"
 	"time"
-
-	"github.com/tidwall/btree"
 )
 
 // Snapshot is one storage's live items at one revision. O(1), immutable.
@@ -115,11 +113,11 @@ func (s *Snapshot) Count(namespace string, from Position) int {
 	return max(0, end-rank(s.v.items, from.reached))
 }
 
-// rank counts the entries before the first for which beyond holds.
-func rank[T any](t *btree.BTreeG[T], beyond func(T) bool) int {
-	return sort.Search(t.Len(), func(i int) bool {
-		e, _ := t.GetAt(i)
-		return beyond(e)
+// rank counts the items before the first for which beyond holds.
+func rank(all *items, beyond func(*Item) bool) int {
+	return sort.Search(all.Len(), func(i int) bool {
+		it, _ := all.GetAt(i)
+		return beyond(it)
 	})
 }
 

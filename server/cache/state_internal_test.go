@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 // Trees are changed where they lie while nobody has a state of them: a state that somebody has
@@ -39,14 +41,21 @@ func TestStatesStayWhileTreesChange(t *testing.T) {
 			}
 		})
 	}
-	for w.cache.Revision() < 3000+writes {
+	for round := 0; w.cache.Revision() < 3000+writes; round++ {
 		snap := w.cache.Snapshot("pods")
 		first := listed(snap)
+		some := fmt.Sprint("some=", round%someValues)
+		selection := snap.Selection(NewFilter(labels.SelectorFromSet(labels.Set{"some": fmt.Sprint(round % someValues)}), nil), "")
+		selected := ascended(selection)
 		w.cache.WaitFor(t.Context(), min(w.cache.Revision()+100, 3000+writes))
 		if again := listed(snap); !slices.Equal(first, again) {
 			t.Fatalf("a snapshot of %d objects has %d", len(first), len(again))
 		}
+		if again := ascended(selection); !slices.Equal(selected, again) {
+			t.Fatalf("%s selected %d objects, and then %d", some, len(selected), len(again))
+		}
 		same(t, snap, "tier=t2")
+		same(t, snap, some)
 	}
 	all.Wait()
 	for name, revision := range w.live {
@@ -58,6 +67,11 @@ func TestStatesStayWhileTreesChange(t *testing.T) {
 
 func listed(s *Snapshot) (all []string) {
 	s.ascend("", Position{}, func(it *Item) bool { all = append(all, fmt.Sprint(it.Name, it.Revision)); return true })
+	return all
+}
+
+func ascended(s *Selection) (all []*Item) {
+	s.Ascend(Position{}, func(it *Item) bool { all = append(all, it); return true })
 	return all
 }
 
