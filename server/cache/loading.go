@@ -133,7 +133,7 @@ func (r *loaded) order() {
 	} else {
 		r.sort()
 	}
-	r.all = nil
+	r.items, r.all = tight(r.items), nil
 }
 
 func (r *loaded) sort() {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 	"unique"
+	"weak"
 
 	"k8s.io/apimachinery/pkg/labels"
 )
@@ -245,6 +246,39 @@ func TestSlicesOfPostingsAreTight(t *testing.T) {
 	if p.terms.Len() != 0 {
 		t.Errorf("%d terms are left", p.terms.Len())
 	}
+}
+
+// TestLoadedTreesLetGo: what took the place of a loaded item is all that is held.
+func TestLoadedTreesLetGo(t *testing.T) {
+	const n = 5000
+	s := newResource("pods", nil, 0, eventLogBounds{})
+	r := &loaded{of: s, ordered: n}
+	all, of := spread(n, n)
+	r.all = slices.Clone(all)
+	for _, it := range all {
+		of(it, func(t term) { r.entries = append(r.entries, posting{unique.Make(t), it}) })
+	}
+	r.enter(true)
+	r.order()
+	gone := make([]weak.Pointer[Item], n)
+	for i, it := range all {
+		gone[i] = weak.Make(it)
+		now := &Item{Namespace: it.Namespace, Name: it.Name, Revision: it.Revision}
+		r.items.Set(now)
+		reenter(r.index, of, now, it)
+	}
+	clear(all)
+	runtime.GC()
+	held := 0
+	for _, it := range gone {
+		if it.Value() != nil {
+			held++
+		}
+	}
+	if held > 0 {
+		t.Errorf("%d of %d items are held that were replaced", held, n)
+	}
+	runtime.KeepAlive(r)
 }
 
 // spread are bare items that have one term each: so many of them have the same.
