@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 
 	"modernc.org/sqlite"
 )
@@ -15,6 +16,7 @@ import (
 // write path database/sql would cost as much as SQLite itself.
 type conn struct {
 	raw     driver.Conn
+	bulk    *rawConn // the same connection, to read much; nil: it is read as everything is
 	stmts   map[string]driver.Stmt
 	args    []driver.NamedValue
 	dest    []driver.Value
@@ -22,12 +24,12 @@ type conn struct {
 }
 
 // connect opens a connection and sets its pragmas.
-func connect(path string, pragmas []string) (*conn, error) { return connectBy("", path, pragmas) }
+func connect(path string, pragmas []string) (*conn, error) { return connectBy(nil, path, pragmas) }
 
-// connectBy opens a connection by one of SQLite's virtual file systems; every connection is made here.
-func connectBy(vfs, path string, pragmas []string) (*conn, error) {
+// connectBy opens a connection with parameters for SQLite; every connection is made here.
+func connectBy(params url.Values, path string, pragmas []string) (*conn, error) {
 	holdSlots()
-	raw, err := (&sqlite.Driver{}).Open(dsn(vfs, path))
+	raw, err := (&sqlite.Driver{}).Open(dsn(params, path))
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", path, translate(err))
 	}
@@ -60,6 +62,9 @@ func (c *conn) setRelaxed(relaxed bool) error {
 
 func (c *conn) close() error {
 	var errs []error
+	if c.bulk != nil {
+		c.bulk.close()
+	}
 	for _, s := range c.stmts {
 		errs = append(errs, s.Close())
 	}

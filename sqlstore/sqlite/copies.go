@@ -162,8 +162,10 @@ func (d *Driver) ReadRows(ctx context.Context, revisions []int64, take func([]sq
 	})
 	for range max(1, min(d.opened-1, runtime.GOMAXPROCS(0))) {
 		group.Go(func() error {
+			l := newLender(take)
+			defer l.end()
 			for piece := range pieces {
-				if err := d.readRows(ctx, piece, take); err != nil {
+				if err := d.readRows(ctx, piece, l); err != nil {
 					return err
 				}
 			}
@@ -176,13 +178,12 @@ func (d *Driver) ReadRows(ctx context.Context, revisions []int64, take func([]sq
 	return nil
 }
 
-func (d *Driver) readRows(ctx context.Context, revisions []int64, take func([]sqlstore.Row) error) error {
-	l := lender{take: take}
+func (d *Driver) readRows(ctx context.Context, revisions []int64, l *lender) error {
+	lend := l.lend
 	return d.snapshot(ctx, func(c *conn, b sqlstore.Bounds) error {
 		for _, revision := range revisions {
 			l.last = 0
-			err := c.query(context.Background(), l.lend, qWholeRow, revision)
-			if err != nil {
+			if err := c.lend(lend, qWholeRow, revision); err != nil {
 				return err
 			}
 			if l.last != revision {

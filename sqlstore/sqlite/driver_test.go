@@ -69,9 +69,9 @@ func (f file) Exec(t testing.TB, query string) {
 
 func TestConformance(t *testing.T) { storetest.Run(t, fresh) }
 
-func TestConformanceOfStandardLog(t *testing.T) {
+func TestConformanceOfStandardWays(t *testing.T) {
 	storetest.Run(t, func(t testing.TB) storetest.Database {
-		return file{path: filepath.Join(t.TempDir(), "test.db"), cfg: sqlite.Config{LogWrites: sqlite.StandardLog}}
+		return file{path: filepath.Join(t.TempDir(), "test.db"), cfg: sqlite.Config{LogWrites: sqlite.StandardLog, BulkReads: sqlite.StandardReads}}
 	})
 }
 

@@ -12,11 +12,11 @@ import (
 
 // translate turns an SQLite error into one of the contract, by result code.
 func translate(err error) error {
-	var e *sqlite.Error
-	if err == nil || !errors.As(err, &e) {
+	code, ok := codeOf(err)
+	if !ok {
 		return err
 	}
-	if kind := kindOf(e.Code()); kind != nil {
+	if kind := kindOf(code); kind != nil {
 		return fmt.Errorf("%w: %w", kind, err)
 	}
 	return err
@@ -47,15 +47,34 @@ func isUnique(err error) bool {
 
 // hasCode compares the primary result code.
 func hasCode(err error, code int) bool {
-	var e *sqlite.Error
-	return errors.As(err, &e) && e.Code()&0xff == code
+	has, ok := codeOf(err)
+	return ok && has&0xff == code
 }
 
 // isCode compares the whole result code.
 func isCode(err error, code int) bool {
-	var e *sqlite.Error
-	return errors.As(err, &e) && e.Code() == code
+	has, ok := codeOf(err)
+	return ok && has == code
 }
+
+// codeOf is what SQLite answered.
+func codeOf(err error) (int, bool) {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		return e.Code(), true
+	}
+	if e, ok := errors.AsType[*resultError](err); ok {
+		return e.code, true
+	}
+	return 0, false
+}
+
+// resultError is an answer to a call that did not go by way of SQLite's Go driver.
+type resultError struct {
+	code int
+	text string
+}
+
+func (e *resultError) Error() string { return fmt.Sprintf("%s (%d)", e.text, e.code) }
 
 // isIdle says that a ROLLBACK found no transaction: SQLite had ended it already.
 func isIdle(err error) bool { return hasCode(err, sqlite3.SQLITE_ERROR) }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"modernc.org/libc"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
@@ -147,4 +148,47 @@ func (d *Driver) SyncFileWith(sync func() error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.syncDB = sync
+}
+
+// Lends says that every reading connection lends SQLite's memory.
+func (d *Driver) Lends() bool {
+	all := d.opened > 0
+	for range d.opened {
+		c := <-d.readers
+		all = all && c.bulk != nil
+		defer func() { d.readers <- c }()
+	}
+	return all
+}
+
+// LeftBehind closes what lends SQLite's memory, and counts what is left of it: statements that the connections have beside
+// the driver's, and calls to SQLite that have not given back what they took.
+func (d *Driver) LeftBehind() (left int) {
+	tls := libc.NewTLS()
+	defer tls.Close()
+	for range d.opened {
+		c := <-d.readers
+		left += c.bulk.tls.StackSlots()
+		c.bulk.close()
+		left -= len(c.stmts)
+		for s := sqlite3.Xsqlite3_next_stmt(tls, c.bulk.db, 0); s != 0; s = sqlite3.Xsqlite3_next_stmt(tls, c.bulk.db, s) {
+			left++
+		}
+		if c.bulk.tls.ID != 0 {
+			left++
+		}
+		c.bulk = nil
+		defer func() { d.readers <- c }()
+	}
+	rawOpened.Range(func(any, any) bool { left++; return true })
+	return left
+}
+
+// Row is the row of a revision, by a statement whose values are its reader's to keep.
+func (d *Driver) Row(ctx context.Context, revision int64) (row sqlstore.Row, err error) {
+	err = d.reader(ctx, func(c *conn) error {
+		row, _, err = readRow(ctx, c, qRow, revision)
+		return err
+	})
+	return row, err
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -102,7 +103,11 @@ func openSmall(t testing.TB, vfs, path string) *conn {
 	if !gathersLog() {
 		t.Fatal("the VFS could not be registered")
 	}
-	c, err := connectBy(vfs, path, []string{"journal_mode(WAL)", "busy_timeout(5000)", "cache_size(10)", "wal_autocheckpoint(200)", "journal_size_limit(400000)"})
+	params := url.Values{}
+	if vfs != "" {
+		params.Set("vfs", vfs)
+	}
+	c, err := connectBy(params, path, []string{"journal_mode(WAL)", "busy_timeout(5000)", "cache_size(10)", "wal_autocheckpoint(200)", "journal_size_limit(400000)"})
 	if err != nil {
 		t.Fatal(err)
 	}

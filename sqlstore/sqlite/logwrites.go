@@ -1,5 +1,7 @@
 package sqlite
 
+import "net/url"
+
 // LogWrites says how a commit goes into the write-ahead log.
 type LogWrites string
 
@@ -11,7 +13,7 @@ const (
 // connectWriter opens a connection for writing. All others write into the log as SQLite does, if ever they do.
 func (d *Driver) connectWriter() (*conn, error) {
 	if d.cfg.LogWrites != StandardLog && gathersLog() {
-		return connectBy(logVFS, d.path, d.writerPragmas())
+		return connectBy(url.Values{"vfs": {logVFS}}, d.path, d.writerPragmas())
 	}
 	return connect(d.path, d.writerPragmas())
 }

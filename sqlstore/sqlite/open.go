@@ -42,6 +42,7 @@ type Config struct {
 	Relaxed      []string      // resources whose commits are acknowledged up to sqlstore.RelaxedFor before they are on the disk; without effect where Unsynced
 	NoCheckpoint bool          // leave it to another program, as Litestream, to copy the write-ahead log into the file
 	LogWrites    LogWrites     // how commits go into the write-ahead log; default GatheredLog
+	BulkReads    BulkReads     // how everything is read at once; default LentReads
 	NoMigrate    bool          // fail with SchemaError instead of bringing an older schema up to date
 }
 
@@ -109,6 +110,9 @@ func Open(ctx context.Context, path string, cfg Config) (*Driver, error) {
 		return nil, fmt.Errorf("opening %s: %w", path, err)
 	}
 	d := &Driver{began: time.Now(), path: abs, cfg: cfg.withDefaults(), far: farBack, closing: make(chan struct{}), wrote: make(chan struct{}, 1), boot: bootID()}
+	if cfg.BulkReads != StandardReads {
+		rawTold() // before there is a connection: SQLite looks at it without a lock
+	}
 	if !cfg.Unsynced {
 		d.relax(cfg.Relaxed, d.syncLog)
 	}
@@ -142,7 +146,7 @@ func (d *Driver) open(ctx context.Context) error {
 	}
 	d.readers = make(chan *conn, d.cfg.Readers)
 	for range d.cfg.Readers {
-		r, err := connect(d.path, d.readerPragmas())
+		r, err := d.connectReader()
 		if err != nil {
 			return err
 		}
@@ -194,13 +198,9 @@ func createPrivate(path string) error {
 	return f.Close()
 }
 
-// dsn names a file, and the VFS that SQLite opens it by; "" for SQLite's own.
-func dsn(vfs, path string) string {
-	u := url.URL{Scheme: "file", OmitHost: true, Path: path}
-	if vfs != "" {
-		u.RawQuery = url.Values{"vfs": {vfs}}.Encode()
-	}
-	return u.String()
+// dsn names a file, and parameters for SQLite.
+func dsn(params url.Values, path string) string {
+	return (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: params.Encode()}).String()
 }
 
 func (d *Driver) commonPragmas() []string {

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql/driver"
 	"fmt"
 	"runtime"
 	"sync"
@@ -28,8 +27,10 @@ func (d *Driver) ReadAll(ctx context.Context, revision int64, take func([]sqlsto
 	for range max(1, min(d.opened-1, runtime.GOMAXPROCS(0))) { // one is left for others
 		group.Go(func() error {
 			defer all.end()
+			l := newLender(take)
+			defer l.end()
 			for s, ok := all.next(); ok; s, ok = all.next() {
-				rows, rest, err := d.readSpan(ctx, s, revision, take)
+				rows, rest, err := d.readSpan(ctx, s, revision, l)
 				if err != nil {
 					return err
 				}
@@ -46,19 +47,18 @@ func (d *Driver) ReadAll(ctx context.Context, revision int64, take func([]sqlsto
 
 // readSpan hands out what was there at a revision of the rows written within a span. rest is
 // what it left of it, as there were too many.
-func (d *Driver) readSpan(ctx context.Context, s span, revision int64, take func([]sqlstore.Row) error) (rows int, rest span, err error) {
-	l := lender{take: take}
+func (d *Driver) readSpan(ctx context.Context, s span, revision int64, l *lender) (rows int, rest span, err error) {
 	err = d.snapshot(ctx, func(c *conn, b sqlstore.Bounds) error {
 		if err := b.Check(revision); err != nil {
 			return err
 		}
-		err := c.query(context.Background(), func(v []driver.Value) error {
+		err := c.lend(func(row cells) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
 			rows++
-			return l.lend(v)
-		}, qWhole, s.after, s.to, revision, int64(spanRows))
+			return l.lend(row)
+		}, qWhole, s.after, s.to, revision, spanRows)
 		if err != nil {
 			return err
 		}
@@ -68,55 +68,6 @@ func (d *Driver) readSpan(ctx context.Context, s span, revision int64, take func
 		rest = span{l.last, s.to}
 	}
 	return rows, rest, err
-}
-
-// A piece of what is lent is as large as processors like to have at hand.
-const (
-	pieceRows  = 64
-	pieceBytes = 256 << 10
-)
-
-// lender collects rows into pieces.
-type lender struct {
-	take  func([]sqlstore.Row) error
-	dec   decoder
-	piece []sqlstore.Row
-	bytes int
-	last  int64 // revision
-}
-
-// lend takes a row of qWhole.
-func (l *lender) lend(v []driver.Value) error {
-	var r sqlstore.Row
-	var ok1, ok2 bool
-	r.Revision, ok1 = v[0].(int64)
-	r.Created, ok2 = v[4].(int64)
-	r.Key = l.dec.key(v[1], v[2], v[3])
-	if !ok1 || !ok2 {
-		return &sqlstore.CorruptError{Key: r.Key, Revision: r.Revision, Reason: "a column has another type"}
-	}
-	r.Value = blob(v[5])
-	l.last = r.Revision
-	if len(l.piece) == pieceRows || len(l.piece) > 0 && l.bytes+len(r.Value) > pieceBytes {
-		if err := l.flush(); err != nil {
-			return err
-		}
-	}
-	if l.piece == nil {
-		l.piece = make([]sqlstore.Row, 0, pieceRows)
-	}
-	l.piece = append(l.piece, r)
-	l.bytes += len(r.Value)
-	return nil
-}
-
-func (l *lender) flush() error {
-	if len(l.piece) == 0 {
-		return nil
-	}
-	err := l.take(l.piece)
-	l.piece, l.bytes = l.piece[:0], 0
-	return err
 }
 
 // span is a range of revisions: (after, to].
