@@ -182,7 +182,7 @@ func (k *copies) check(ctx context.Context, revision int64) {
 		k.wrong.Store(int64(n))
 		k.written = 0
 		gone := os.Remove(k.cfg.Path)
-		k.s.cfg.Log.Error("objects of the cache file were not as their rows: they are served as the database has them from here on, and the file is removed",
+		k.s.cfg.Log.Error("objects of the cache file were not as their rows: they are served as the database has them from here on, those whose row is another object's from the next start on, and the file is removed",
 			"objects", n, "first", done.Wrong, "file", k.cfg.Path, "error", gone)
 	}
 	if err != nil {
