@@ -19,7 +19,7 @@
 // All this is the process's: Run is for a program whose only purpose is one server, once in it,
 // from when that has read what it stores. A program that embeds servers has a garbage collector of its own.
 //
-// Goroutines: that of Start, ended by what it returns or its context; Run is for the program to start.
+// Goroutines: that of Start, ended by Startup.Run or its context; those of Expect end before it returns; Run is for the program to start.
 package heap
 
 import (
