@@ -26,15 +26,27 @@ type Options struct {
 	Progress func(rows int64) // called now and then; may be nil
 }
 
-const page = 1000
+const (
+	page = 1000
+	// tries is how often a backup with history begins when that is compacted while it is read:
+	// less is kept afterwards, so that the next try has less to read.
+	tries = 3
+)
 
 // BackupFile writes a backup to path. Until it is whole it is path with
-// ".partial" at its end, which a crash leaves behind at worst.
+// ".partial" at its end, which a crash leaves behind at worst. Errors: those of Backup,
+// CompactedError only when it was begun again and again.
 func BackupFile(ctx context.Context, d sqlstore.Driver, path string, opt Options) (h Header, t Trailer, err error) {
-	err = WriteFile(path, func(f io.Writer) error {
-		h, t, err = Backup(ctx, d, f, opt)
-		return err
-	})
+	for range tries {
+		err = WriteFile(path, func(f io.Writer) (err error) {
+			h, t, err = Backup(ctx, d, f, opt)
+			return err
+		})
+		var compacted *sqlstore.CompactedError
+		if !opt.History || !errors.As(err, &compacted) {
+			break
+		}
+	}
 	if err != nil {
 		err = fmt.Errorf("backing up to %s: %w", path, err)
 	}

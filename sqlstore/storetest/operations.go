@@ -25,6 +25,7 @@ func Operations(t *testing.T, from, to func(testing.TB) Database) {
 		"backup of packs":                backupOfPacks,
 		"verify of packs":                verifyPacks,
 		"backup while writing":           backupWhileWriting,
+		"backup begins again":            backupBeginsAgain,
 		"damaged backups leave it empty": damagedBackups,
 		"restore wants an empty store":   restoreNotEmpty,
 		"verify":                         verify,
@@ -134,6 +135,49 @@ func backupWhileWriting(t *testing.T, from, to Database) {
 		want[i].Superseded = 0
 	}
 	wantRows(t, got, want)
+}
+
+// hasty compacts all that is kept when changes are read, so many times.
+type hasty struct {
+	sqlstore.Driver
+	times int
+}
+
+func (h *hasty) Changes(ctx context.Context, after int64, limit int, previous bool) ([]sqlstore.Change, error) {
+	if h.times--; h.times >= 0 {
+		b, err := h.Driver.Bounds(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := h.Driver.Trim(ctx, b.Head, 1000); err != nil {
+			return nil, err
+		}
+		if _, err := h.Driver.Apply(ctx, []sqlstore.Txn{create(pod(fmt.Sprint("more", b.Head)), "x")}, start); err != nil {
+			return nil, err
+		}
+	}
+	return h.Driver.Changes(ctx, after, limit, previous)
+}
+
+func backupBeginsAgain(t *testing.T, from, to Database) {
+	src, dst := from.Open(t), to.Open(t)
+	history(t, 100, src)
+	path := filepath.Join(t.TempDir(), "backup")
+	h, _, err := archive.BackupFile(t.Context(), &hasty{src, 2}, path, archive.Options{History: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.Floor != 101 || h.Revision != 102 {
+		t.Errorf("the backup is of %d to %d, want 101 to 102, as the third try found them", h.Floor, h.Revision)
+	}
+	if _, _, err := archive.RestoreFile(t.Context(), dst, path, nil); err != nil {
+		t.Fatal(err)
+	}
+	wantBounds(t, dst, h.Floor, h.Revision)
+	var compacted *sqlstore.CompactedError
+	if _, _, err := archive.BackupFile(t.Context(), &hasty{src, 3}, path+"2", archive.Options{History: true}); !errors.As(err, &compacted) {
+		t.Errorf("always compacted: %v, want a CompactedError", err)
+	}
 }
 
 func damagedBackups(t *testing.T, from, to Database) {
