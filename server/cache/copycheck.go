@@ -11,8 +11,8 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// checkRows is how many rows are held to memory at a time.
-const checkRows = 250
+// checkRows is how many rows are held to memory at a time: a millisecond of one processor, as requests wait for longer pieces.
+const checkRows = 50
 
 // Checked is what came of holding memory to the rows.
 type Checked struct {
@@ -75,7 +75,8 @@ type copyCheck struct {
 	share float64
 	s     *resource
 	items []*Item
-	room  []byte
+	room  []byte // of an object as memory has it
+	line  []byte // of one as its row has it
 }
 
 func (k *copyCheck) piece(ctx context.Context) error {
@@ -170,17 +171,14 @@ func (k *copyCheck) same(it *Item, row *sqlstore.Row) bool {
 	if it.Corrupt != nil {
 		return true
 	}
-	made := k.s.read(row, nil)
+	k.line = slices.Grow(k.line[:0], len(row.Value)+lineMore)
+	made := k.s.read(row, k.line)
 	if made.Corrupt != nil {
 		return false
 	}
 	var whole bool
-	if k.room, whole = it.appendWhole(k.room[:0]); !whole {
-		return false
-	}
-	n := len(k.room)
-	k.room = made.AppendJSON(k.room)
-	return bytes.Equal(k.room[:n], k.room[n:])
+	k.room, whole = it.appendWhole(k.room[:0])
+	return whole && bytes.Equal(k.room, made.body.Load().json())
 }
 
 // appendWhole is AppendJSON of what comes from a copy: bytes that were damaged before they were sealed are no longer what
