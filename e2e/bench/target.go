@@ -136,7 +136,7 @@ func steady(clients []*client, perSecond float64, over func() bool, fn func(c *c
 		wg.Go(func() {
 			for i := 0; !stop.Load(); i++ {
 				due := began.Add(time.Duration(float64(i*len(clients)+w) / perSecond * float64(time.Second)))
-				time.Sleep(time.Until(due))
+				sleepUntil(due)
 				err := fn(c, w, i)
 				mu.Lock()
 				all = append(all, time.Since(due))
