@@ -220,8 +220,13 @@ func (s *resource) applied(changes []*sqlstore.Change, now int64) *fanOut {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	events := make([]*Event, 0, len(changes))
+	listed := !s.internal && (s.indexed() || s.labels != nil)
 	for _, ch := range changes {
-		events = append(events, &Event{Item: s.itemOf(ch), at: now})
+		it := s.itemOf(ch)
+		if listed && !ch.Deleted {
+			it.Meta() // here, as the indexes want it below, where readers wait
+		}
+		events = append(events, &Event{Item: it, at: now})
 	}
 	s.alter(func() {
 		for i, e := range events {
