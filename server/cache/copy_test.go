@@ -324,3 +324,18 @@ func FuzzCopy(f *testing.F) {
 		names(c.Snapshot("pods"), cache.NewFilter(selector(t, "app=a3"), nil), "", "", "")
 	})
 }
+
+// TestCopyLeavesPackingOn: what is written after a start from a copy is packed like everything else.
+func TestCopyLeavesPackingOn(t *testing.T) {
+	v, path := copied(t, 1200)
+	c, _ := loadedFrom(t, v, path)
+	before, _, _ := c.Packed()
+	for i := range 600 {
+		name := fmt.Sprintf("later%d", i)
+		c.Apply([]sqlstore.Change{v.write("later", name, largePod(name, i))})
+	}
+	pack(t, c)
+	if now, _, _ := c.Packed(); now < before+500 {
+		t.Errorf("%d objects are packed where %d were, after 600 were written", now, before)
+	}
+}

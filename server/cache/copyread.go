@@ -181,6 +181,8 @@ func (p *packer) adopt(of *shape) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.objects.with == nil {
+		p.shapes++
+		of.number = p.shapes
 		p.objects, p.shape = learned{with: of.objects}, of
 	}
 }
