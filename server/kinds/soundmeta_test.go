@@ -1,4 +1,4 @@
-package kinds
+package kinds_test
 
 import (
 	"math/rand/v2"
@@ -6,11 +6,20 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// TestUsualMetaIsSound: what clients send all day needs no library.
+// These tests are no part of the package: all that depends on it would be compiled once more
+// for them, nearly the whole server, since others here start one.
+
+// TestUsualMetaIsSound: what clients send all day needs no library, which would make a path for
+// each field.
 func TestUsualMetaIsSound(t *testing.T) {
 	yes := true
 	obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
@@ -21,14 +30,45 @@ func TestUsualMetaIsSound(t *testing.T) {
 		Finalizers:      []string{"example.com/hold"},
 		ManagedFields:   []metav1.ManagedFieldsEntry{{Manager: "kubelet", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1"}},
 	}}
-	r := &Resource{Namespaced: true, Storage: &Storage{}}
+	r := &kinds.Resource{Namespaced: true, Storage: &kinds.Storage{}}
 	old := obj.DeepCopy()
-	if !soundMeta(obj, true) || !soundChange(obj, old) || !soundName(obj, segmentName) || !soundName(obj, r.nameRule()) {
-		t.Error("usual metadata is in doubt")
+	for what, validate := range map[string]func() field.ErrorList{
+		"a create": func() field.ErrorList { return r.ValidateNewMeta(nil, obj) },
+		"a change": func() field.ErrorList { return r.ValidateMeta(nil, obj, old) },
+	} {
+		if errs := validate(); len(errs) > 0 {
+			t.Errorf("usual metadata of %s has faults: %v", what, errs)
+		}
+		if n := testing.AllocsPerRun(100, func() { validate() }); n > 0 {
+			t.Errorf("usual metadata of %s costs %v allocations", what, n)
+		}
 	}
-	if n := testing.AllocsPerRun(100, func() { r.ValidateMeta(nil, obj, old) }); n > 0 {
-		t.Errorf("usual metadata costs %v allocations", n)
+}
+
+// faults are those that the library finds in metadata, and in a change of it if there is an old
+// object, with the names of finalizers that are neither qualified nor standard.
+func faults(r *kinds.Resource, rules *kinds.MetaRules, obj, old *corev1.ConfigMap) field.ErrorList {
+	at, dns, wholes := field.NewPath("metadata"), validation.NameIsDNSSubdomain, 1
+	var errs field.ErrorList
+	if old != nil {
+		wholes = rules.Wholes
+		errs = validation.ValidateObjectMetaAccessor(obj, r.Namespaced, func(name string, prefix bool) []string {
+			if prefix {
+				return path.IsValidPathSegmentPrefix(name)
+			}
+			return path.IsValidPathSegmentName(name)
+		}, at)
+		errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(obj, old, at)...)
 	}
+	if wholes > 0 {
+		errs = append(errs, validation.ValidateObjectMetaAccessor(obj, r.Namespaced, dns, at)...)
+	}
+	for _, f := range obj.Finalizers {
+		if !rules.AnyFinalizer && !strings.Contains(f, "/") && f != "kubernetes" && f != "orphan" && f != "foregroundDeletion" {
+			errs = append(errs, field.Invalid(at, f, "no finalizer"))
+		}
+	}
+	return errs
 }
 
 // TestSoundMetaHasNoFaults: whatever is let pass without the library would pass there as well.
@@ -77,7 +117,8 @@ func TestSoundMetaHasNoFaults(t *testing.T) {
 	}
 	quick := 0
 	for range 3_000 {
-		r := &Resource{Namespaced: rnd.IntN(4) > 0, Storage: &Storage{Strategy: Strategy{Meta: &MetaRules{Updates: 1, Wholes: rnd.IntN(2), AnyFinalizer: rnd.IntN(2) == 0}}}}
+		rules := &kinds.MetaRules{Updates: 1, Wholes: rnd.IntN(2), AnyFinalizer: rnd.IntN(2) == 0}
+		r := &kinds.Resource{Namespaced: rnd.IntN(4) > 0, Storage: &kinds.Storage{Strategy: kinds.Strategy{Meta: rules}}}
 		obj := object()
 		if !r.Namespaced && rnd.IntN(2) == 0 {
 			obj.Namespace = ""
@@ -88,12 +129,12 @@ func TestSoundMetaHasNoFaults(t *testing.T) {
 		}
 		if len(r.ValidateMeta(nil, obj, old)) == 0 {
 			quick++
-			if errs := r.faultsOfMeta(r.metaRules(nil), obj, old); len(errs) > 0 {
+			if errs := faults(r, rules, obj, old); len(errs) > 0 {
 				t.Fatalf("seed %d: %+v after %+v has faults: %v", seed, obj.ObjectMeta, old.ObjectMeta, errs)
 			}
 		}
 		if len(r.ValidateNewMeta(nil, obj)) == 0 {
-			if errs := r.faultsOfNewMeta(r.metaRules(nil), obj); len(errs) > 0 {
+			if errs := faults(r, rules, obj, nil); len(errs) > 0 {
 				t.Fatalf("seed %d: %+v has faults: %v", seed, obj.ObjectMeta, errs)
 			}
 		}
