@@ -151,10 +151,7 @@ var faultTests = map[string]func(*testing.T, Database){
 		s := serve(t, b, sqlstore.Config{})
 		write(t, s, create(pod("a"), "a").Ops[0])
 		b.down.Store(true)
-		r := int64(1)
-		for i := range 2500 { // more than a page
-			r = must(t, other, update(pod("a"), r, fmt.Sprint(i)))
-		}
+		updates(t, other, pod("a"), 1, 2500) // more than a page
 		b.down.Store(false)
 		write(t, s, create(pod("b"), "b").Ops[0]) // finds the gap before it
 		if log := s.Log(t); len(log) != 2502 || log[2500].Key != pod("a") || log[2501].Key != pod("b") {

@@ -263,10 +263,7 @@ func verify(t *testing.T, from, _ Database) {
 
 func compactAndStatus(t *testing.T, from, _ Database) {
 	d := from.Open(t)
-	r := must(t, d, create(pod("a"), "0"))
-	for i := range 1500 {
-		r = apply(t, d, update(pod("a"), r, fmt.Sprint(i)))[0].Revisions[0]
-	}
+	updates(t, d, pod("a"), must(t, d, create(pod("a"), "0")), 1500)
 	s, err := upkeep.Look(t.Context(), d)
 	if err != nil || s.HistoryRows != 1500 || !s.OldestSnapshot.Equal(start) || s.Served {
 		t.Fatalf("the status is %+v, %v", s, err)

@@ -116,6 +116,24 @@ func must(t testing.TB, d sqlstore.Driver, txn sqlstore.Txn) int64 {
 	return out.Revisions[0]
 }
 
+// updates writes an object that is at a revision n times more, a hundred in a batch. Nobody else
+// writes meanwhile.
+func updates(t testing.TB, d sqlstore.Driver, k sqlstore.Key, revision int64, n int) {
+	t.Helper()
+	for i := 0; i < n; i += 100 {
+		batch := make([]sqlstore.Txn, min(100, n-i))
+		for j := range batch {
+			batch[j] = update(k, revision+int64(j), fmt.Sprint(i+j))
+		}
+		for _, out := range apply(t, d, batch...) {
+			if out.Err != nil {
+				t.Fatal(out.Err)
+			}
+			revision = out.Revisions[0]
+		}
+	}
+}
+
 func wantBounds(t testing.TB, d sqlstore.Driver, floor, head int64) {
 	t.Helper()
 	b, err := d.Bounds(t.Context())
