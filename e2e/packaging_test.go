@@ -207,6 +207,27 @@ func TestConvertPlugin(t *testing.T) {
 	}
 }
 
+// profileFlag has the compiler guided by the profile, which compiles every package anew
+// (decision 226). Tests leave it out, and look at the profile by themselves.
+const profileFlag = "-pgo=cmd/rowlock/load.pgo "
+
+// TestProfile: the compiler can read the profile that builds for use are guided by, and finds
+// this program in it.
+func TestProfile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "profile")
+	outside(t, "go", "tool", "preprofile", "-i", "../cmd/rowlock/load.pgo", "-o", path)
+	read, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"GO PREPROFILE V1\n", "\ngithub.com/rowlock/rowlock/server/verbs.", "\ngithub.com/rowlock/rowlock/sqlstore.(*Store)."} {
+		if !strings.Contains("\n"+string(read), want) {
+			t.Errorf("the profile has no %q", want)
+		}
+	}
+}
+
 // TestDockerfile: what the Dockerfile runs builds the program with its version, and what
 // the image starts serves.
 func TestDockerfile(t *testing.T) {
@@ -217,7 +238,12 @@ func TestDockerfile(t *testing.T) {
 	}
 	joined := strings.ReplaceAll(string(text), "\\\n", " ")
 	out := t.TempDir()
-	here := strings.NewReplacer("-o 65532 -g 65532 ", "", "/var-lib-rowlock", filepath.Join(out, "data"), "-o /rowlock", "-o "+filepath.Join(out, "rowlock"))
+	if strings.Count(joined, profileFlag) != 1 {
+		t.Errorf("the program is not built with %s", profileFlag)
+	}
+	// What is left in embedded would be in each later build.
+	t.Cleanup(func() { _ = os.Remove("../cmd/rowlock/embedded/etcd") })
+	here := strings.NewReplacer("-o 65532 -g 65532 ", "", "/var-lib-rowlock", filepath.Join(out, "data"), "-o /rowlock", "-o "+filepath.Join(out, "rowlock"), profileFlag, "")
 	var entry, command []string
 	for line := range strings.Lines(joined) {
 		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
