@@ -160,7 +160,7 @@ func beside(t *testing.T, store, dir string) (kill func()) {
 
 // TestBackupSurvivesKills kills server and followers in the middle of storms, and restores
 // into both databases: a second of the storm, as its writers knew it, and the newest, which
-// has all that was answered two seconds before the end.
+// has all that was answered by the time that the folder named before the end.
 func TestBackupSurvivesKills(t *testing.T) {
 	t.Parallel()
 	pg := sharedPostgres(t)
@@ -176,7 +176,7 @@ func TestBackupSurvivesKills(t *testing.T) {
 			inside, outside := filepath.Join(dir, "inside"), filepath.Join(dir, "outside")
 			o := harness.Options{Store: store, Dir: t.TempDir(), Args: []string{"--backup-dir=" + inside, "--backup-base-every=2s"}}
 			s := &backupStorm{t: t, writes: map[string][]stormWrite{}}
-			var second, killed time.Time
+			var second time.Time
 			for round := range 2 {
 				server := harness.StartT(t, o)
 				o = server.Options()
@@ -187,8 +187,10 @@ func TestBackupSurvivesKills(t *testing.T) {
 				go func() { defer close(ended); s.run(ctx, server, round) }()
 				time.Sleep(2 * time.Second)
 				second = time.Now()
-				time.Sleep(2*time.Second + 137*time.Millisecond)
-				killed = time.Now()
+				time.Sleep(time.Second + 137*time.Millisecond)
+				for _, dir := range []string{inside, outside} {
+					waitUntil(t, "what was answered by then is in "+filepath.Base(dir), func() bool { return heldBy(t, dir).After(second) })
+				}
 				kill()
 				server.Kill()
 				stop()
@@ -202,7 +204,7 @@ func TestBackupSurvivesKills(t *testing.T) {
 			for i, dir := range []string{inside, outside} {
 				target := file("newest" + strconv.Itoa(i) + ".db")
 				runBinary(t, "store", "restore", dir, "--store", target)
-				s.check(target, killed.Add(-2*time.Second), false)
+				s.check(target, second, false)
 				wantWhole(t, dir, store)
 			}
 			runBinary(t, "store", "restore", outside, "--to", at, "--store", file("second.db"))
@@ -216,7 +218,7 @@ func TestBackupSurvivesKills(t *testing.T) {
 func waitForBackup(t *testing.T, server *harness.Server) {
 	t.Helper()
 	a := newAPI(t, server)
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		code, body, err := a.do(t.Context(), http.MethodGet, "/metrics", "", "")
 		if err != nil || code != http.StatusOK {
 			t.Fatalf("%d %v", code, err)
@@ -227,6 +229,19 @@ func waitForBackup(t *testing.T, server *harness.Server) {
 		}
 	}
 	t.Fatal("no server writes the backup")
+}
+
+// heldBy is the time up to which a folder says to hold everything.
+func heldBy(t *testing.T, dir string) (at time.Time) {
+	t.Helper()
+	var l struct{ Runs []struct{ Until time.Time } }
+	if err := json.Unmarshal(runBinary(t, "store", "backup", "list", dir, "--output=json"), &l); err != nil {
+		t.Fatal(err)
+	}
+	for _, run := range l.Runs {
+		at = run.Until
+	}
+	return at
 }
 
 // wantWhole verifies the newest state of a folder against the database, and that there was

@@ -83,7 +83,7 @@ func TestCacheFile(t *testing.T) {
 	// No trigger hears of this one: the start believes the file, and holds it to the rows soon after.
 	replace(t, store, `"by hand"`, `"replaced"`, "tampered")
 	again("after a row was replaced", true)
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(patience)
 	for {
 		n, _ := valueOf(want(t, a, 200, http.MethodGet, "/metrics", "", ""), "rowlock_cache_file_wrong_objects")
 		if n == 1 {

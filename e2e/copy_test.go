@@ -131,7 +131,7 @@ func copyKilled(t *testing.T, target *harness.Server, args []string) {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	get := asAdministrator(t, target)
-	for until := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	for until := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		if code, _ := get("/api/v1/namespaces/shop/configmaps/c20"); code == http.StatusOK || time.Now().After(until) {
 			break
 		}

@@ -120,7 +120,7 @@ func TestCorruptObjects(t *testing.T) {
 			if b := string(want(t, a, 200, http.MethodGet, configMaps+"/bad", "", "")); !strings.Contains(b, `"first"`) {
 				t.Errorf("rolled back to %s", b)
 			}
-			for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(200 * time.Millisecond) {
+			for deadline := time.Now().Add(patience); ; time.Sleep(200 * time.Millisecond) {
 				verbose := string(want(t, a, 200, http.MethodGet, "/readyz?verbose", "", ""))
 				code, _, err := a.do(context.Background(), http.MethodGet, "/api/v1/namespaces/default/services/kubernetes", "", "") // the last that is written
 				if err == nil && code == 200 && strings.Contains(verbose, "[+]corrupt-objects ok") {
@@ -186,7 +186,7 @@ func TestRepairedNamespaceKeepsItsObjects(t *testing.T) {
 			}
 			there("while the namespaces are missing")
 			for _, ns := range namespaces {
-				deadline := time.Now().Add(60 * time.Second)
+				deadline := time.Now().Add(patience)
 				for {
 					code, b, err := a.do(context.Background(), http.MethodPost, "/api/v1/namespaces", "application/json", `{"metadata":{"name":"`+ns+`"}}`)
 					if err == nil && (code == 201 || code == 409) {

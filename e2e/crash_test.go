@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"path/filepath"
 	"sync"
@@ -103,12 +104,15 @@ func TestKillLosesNothing(t *testing.T) {
 	checkContiguous(t, filepath.Join(s.DataDir, "rowlock.db"))
 }
 
-// storm writes from many clients for a moment, then kills the server.
+// storm writes from many clients, until much was acknowledged and a moment longer, then
+// kills the server.
 func storm(t *testing.T, s *harness.Server, round int, fates map[string]*fate) {
 	a := newAPI(t, s)
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
+	const much = 300
 	var mu sync.Mutex
+	acked, enough := 0, make(chan struct{})
 	var wg sync.WaitGroup
 	for w := range 16 {
 		wg.Go(func() {
@@ -139,11 +143,19 @@ func storm(t *testing.T, s *harness.Server, round int, fates map[string]*fate) {
 				}
 				mu.Lock()
 				f.acked = f.sent
+				if acked++; acked == much {
+					close(enough)
+				}
 				mu.Unlock()
 			}
 		})
 	}
-	time.Sleep(700 * time.Millisecond)
+	select {
+	case <-enough:
+		time.Sleep(rand.N(100 * time.Millisecond))
+	case <-ctx.Done():
+		t.Errorf("%d writes were not acknowledged within %s", much, patience)
+	}
 	s.Kill()
 	wg.Wait()
 }

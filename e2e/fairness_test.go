@@ -111,12 +111,12 @@ func TestFairness(t *testing.T) {
 		}
 	}
 	apply(tightSchema)
-	kubectl.Run("wait", "flowschema/noxu", "--for=jsonpath={.status.conditions[?(@.type==\"Dangling\")].status}=True", "--timeout=30s")
+	kubectl.Run("wait", "flowschema/noxu", "--for=jsonpath={.status.conditions[?(@.type==\"Dangling\")].status}=True", "--timeout=2m")
 	if a := askAs(t, s, client, "noxu", "GET", "/version", ""); a.code != 200 || a.schema == "" {
 		t.Errorf("a schema without its level: %+v", a)
 	}
 	apply(fmt.Sprintf(tightLevel, `{"type":"Reject"}`))
-	kubectl.Run("wait", "flowschema/noxu", "--for=jsonpath={.status.conditions[?(@.type==\"Dangling\")].status}=False", "--timeout=30s")
+	kubectl.Run("wait", "flowschema/noxu", "--for=jsonpath={.status.conditions[?(@.type==\"Dangling\")].status}=False", "--timeout=2m")
 	schema, level := kubectl.Run("get", "flowschema/noxu", "-o", "jsonpath={.metadata.uid}"), kubectl.Run("get", "prioritylevelconfiguration/tight", "-o", "jsonpath={.metadata.uid}")
 	mine := func(what string, a fairAnswer, code int) {
 		t.Helper()

@@ -138,7 +138,7 @@ func TestLinearizable(t *testing.T) {
 	if counts["swap ok"] == 0 || counts["swap conflict"] == 0 || counts["get ok"] == 0 || counts["set ok"] == 0 {
 		t.Error("the history is too thin to say much")
 	}
-	if result := porcupine.CheckOperationsTimeout(registerModel.ToModel(), history, 30*time.Second); result != porcupine.Ok {
+	if result := porcupine.CheckOperationsTimeout(registerModel.ToModel(), history, patience); result != porcupine.Ok {
 		t.Errorf("the history is %s", result)
 	}
 }

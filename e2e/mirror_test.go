@@ -31,7 +31,7 @@ const reflectorHaste = 20
 
 const (
 	// What a server may take for a request, and to bring a watch up to date.
-	serverTime = 30 * time.Second
+	serverTime = time.Minute
 	// Two of the longest pauses and a request after each of them, twice over.
 	reflectorTime = 2 * (2*time.Minute/reflectorHaste + 2*serverTime)
 )

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/rowlock/rowlock/e2e/harness"
 )
@@ -72,7 +71,7 @@ func (l leaseAnswer) renewal() (r renewal, err error) {
 func renewUntilKilled(t *testing.T, s *harness.Server, round int) map[string]renewal {
 	t.Helper()
 	a := newAPI(t, s)
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var mu sync.Mutex
 	acked := map[string]renewal{}

@@ -174,9 +174,14 @@ func slowBodies(t *testing.T, s *harness.Server) {
 			t.Errorf("%+v", o)
 		}
 	}
-	if a := asAdmin(t, s, "POST", "/api/v1/namespaces/default/configmaps", `{"metadata":{"name":"in-between"}}`); a.code != 201 {
-		t.Error(a)
-	}
+	// Beside all the rest a busy machine may take longer for it than the server allows.
+	eventually(t, "a request in between is served", func() bool {
+		a := asAdmin(t, s, "POST", "/api/v1/namespaces/default/configmaps", `{"metadata":{"name":"in-between"}}`)
+		if a.code != 201 && a.code != 409 && a.code != 504 {
+			t.Errorf("in between: %v", a)
+		}
+		return a.code == 201 || a.code == 409
+	})
 }
 
 // endlessBodies are refused once they are too large.

@@ -143,7 +143,7 @@ func refused(t *testing.T, args []string, flag, path, secret string, anything ..
 			return
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	cmd := command()
 	var log bytes.Buffer

@@ -66,7 +66,7 @@ func TestManyResources(t *testing.T) {
 	c := kinds.NewCatalogue(all)
 	h := newHandler(t, c)
 	c.Set(append(all, customResource("late.example.com", "lates")))
-	for end := time.Now().Add(30 * time.Second); get(h, "GET", "/apis/late.example.com/v1", "").Code != 200; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); get(h, "GET", "/apis/late.example.com/v1", "").Code != 200; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("a definition that came late is not shown")
 		}
@@ -92,7 +92,7 @@ func TestMadeBeside(t *testing.T) {
 		name := fmt.Sprintf("late%d.example.com", i)
 		all = append(all, customResource(name, "lates"))
 		c.Set(all)
-		for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Millisecond) {
 			w := get(h, "GET", "/apis", aggregatedV2, "Accept-Encoding", "gzip")
 			text := unzipped(t, w)
 			if plain := get(h, "GET", "/apis", aggregatedV2); plain.Header().Get("ETag") == w.Header().Get("ETag") && !bytes.Equal(text, plain.Body.Bytes()) {

@@ -141,7 +141,7 @@ func (w *world) write(name string, row sqlstore.Row) {
 // until waits for a condition.
 func (w *world) until(what string, ok func() bool) {
 	w.t.Helper()
-	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			w.mu.Lock()
 			defer w.mu.Unlock()

@@ -116,7 +116,7 @@ func (r *running) end() {
 	if err := r.stop(); err != nil {
 		r.t.Fatal(err)
 	}
-	if took := time.Since(began); took > time.Second { // 100 ms where the machine has nothing else to do
+	if took := time.Since(began); took > retryMost/2 { // 100 ms where the machine has nothing else to do
 		r.t.Errorf("stopping took %v", took)
 	}
 }
@@ -124,7 +124,7 @@ func (r *running) end() {
 // until waits for something that the follower does.
 func (r *running) until(what string, ok func(Stats) bool) {
 	r.t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(r.Stats()); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); !ok(r.Stats()); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			r.t.Fatalf("%s: never came: %+v", what, r.Stats())
 		}

@@ -243,7 +243,7 @@ func (s *Server) Run(ctx context.Context) error {
 		_ = cmd.Wait() // its log says why
 		close(done)
 	}()
-	ctx, cancel := context.WithTimeout(ctx, 60*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	for {
 		conn, err := pgx.Connect(ctx, s.URL("postgres"))
@@ -303,7 +303,7 @@ func (s *Server) Crash() {
 	_ = s.cmd.Process.Kill()
 	<-s.done
 	// While one is on its way out the shared memory is in use, and no server starts.
-	for deadline := time.Now().Add(10 * time.Second); slices.ContainsFunc(children, alive) && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(2 * time.Minute); slices.ContainsFunc(children, alive) && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
 	}
 }

@@ -98,7 +98,7 @@ log_disconnections = 0
 		_ = cmd.Wait() // its log says why
 		close(p.done)
 	}()
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	for {
 		conn, err := pgx.Connect(ctx, p.URL("postgres"))
