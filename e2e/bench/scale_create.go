@@ -96,24 +96,43 @@ func scaleCreate(s *scaled) error {
 	if err := s.indexed(); err != nil {
 		return err
 	}
+	for _, part := range []struct {
+		name  string
+		share float64
+		goal  float64
+	}{{"half", 0.5, 20}, {"a quarter", 0.25, 0}} { // a quarter tells how much of half is a line before what two processors can do
+		if err := s.createAmong(k, part.name+" of it among other requests", highest.Median*part.share, part.goal); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// createAmong measures creates at a steady rate while everything else goes on. goal is of their p99, in ms; 0: none.
+func (s *scaled) createAmong(k *creator, name string, perSecond, goal float64) error {
 	var beside []mixture
 	all, err := s.windows(func() (result, error) {
-		m, err := s.mixed(k, highest.Median/2)
+		m, err := s.mixed(k, perSecond)
 		beside = append(beside, m)
 		return m.creates, err
 	})
 	if err != nil {
 		return err
 	}
-	s.figure(record.Of("creates", "half of it among other requests, rate", "1/s", record.Higher, of(all, func(r result) float64 { return r.rate })...))
-	s.figure(record.Of("creates", "half of it among other requests, p50", "ms", record.Lower, of(all, p50)...))
-	s.promised(record.Of("creates", "half of it among other requests, p99", "ms", record.Lower, of(all, p99)...), 20)
-	for i, name := range besideNames {
+	s.figure(record.Of("creates", name+", rate", "1/s", record.Higher, of(all, func(r result) float64 { return r.rate })...))
+	s.figure(record.Of("creates", name+", p50", "ms", record.Lower, of(all, p50)...))
+	s.promised(record.Of("creates", name+", p99", "ms", record.Lower, of(all, p99)...), goal)
+	var server []float64
+	for _, m := range beside {
+		server = append(server, m.cores)
+	}
+	s.figure(record.Of("creates", name+", processors of the server", "", record.Lower, server...))
+	for i, other := range besideNames {
 		var p []float64
 		for _, m := range beside {
 			p = append(p, millis(m.beside[i].p99))
 		}
-		s.figure(record.Of("creates", "meanwhile "+name+", p99", "ms", record.Lower, p...))
+		s.figure(record.Of("creates", name+", meanwhile "+other+", p99", "ms", record.Lower, p...))
 	}
 	return nil
 }
@@ -122,6 +141,7 @@ func scaleCreate(s *scaled) error {
 type mixture struct {
 	creates result
 	beside  [4]result
+	cores   float64 // processors that the server took
 }
 
 var besideNames = [4]string{"pages of 500", "node-name selector", "label selector, a page of 500", "renewals of leases"}
@@ -130,6 +150,7 @@ var besideNames = [4]string{"pages of 500", "node-name selector", "label selecto
 func (s *scaled) mixed(k *creator, perSecond float64) (m mixture, err error) {
 	over := until(2 * s.seconds)
 	profiled := profile(s.server, s.seconds)
+	used, began := processorTime(s.server.Pid()), time.Now()
 	var wg sync.WaitGroup
 	errs := make([]error, len(m.beside)+1)
 	for i, work := range [...]func(func() bool) (result, error){s.pager, s.kubelets, s.selectors, s.heartbeats} {
@@ -143,6 +164,7 @@ func (s *scaled) mixed(k *creator, perSecond float64) (m mixture, err error) {
 		errs[len(m.beside)] = err
 	})
 	wg.Wait()
+	m.cores = (processorTime(s.server.Pid()) - used).Seconds() / time.Since(began).Seconds()
 	return m, errors.Join(errors.Join(errs...), profiled())
 }
 
