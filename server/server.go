@@ -172,7 +172,7 @@ func (s *Server) newDocuments() (err error) {
 	}
 	s.openapi.CustomText = func(r *kinds.Resource) []byte { return s.Custom.Text(r) }
 	s.openapi.CustomDigest = definitions.Digest
-	s.openapi.Others = s.elsewhere
+	s.openapi.Others, s.openapi.Fail = s.elsewhere, s.fail
 	s.discovery, err = discovery.New(discovery.Config{
 		Catalogue: c.Catalogue, Services: s.elsewhere.Services, Codecs: s.forms().Discovery(),
 		Compress: c.Feature("APIResponseCompression"), NoHashes: !c.Feature("StorageVersionHash"), Single: !c.Feature("AggregatedDiscoveryEndpoint"), Address: c.Address, Version: c.Version, Fail: s.fail,

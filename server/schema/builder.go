@@ -16,6 +16,7 @@ type documentBuilder struct {
 	*Documents
 	byKey     map[string][]*kinds.Resource // of the state that is described
 	others    uint64
+	documents map[string]*document // those whose tags are known
 	defs      definitions
 	resources []*kinds.Resource
 	names     *names
@@ -26,34 +27,55 @@ type documentBuilder struct {
 	lacks     bool            // a definition was wanted that is not there
 }
 
-// newBuilder makes a builder, and the definitions for the first one. The caller holds mu.
-func (d *Documents) newBuilder(resources []*kinds.Resource) (*documentBuilder, error) {
-	if d.packed == nil {
-		packed, err := makeDefinitions()
-		if err != nil {
-			return nil, fmt.Errorf("making the OpenAPI definitions: %w", err)
-		}
-		d.packed = packed
+// builtIn are the definitions of built-in types.
+type builtIn struct {
+	packed   []byte          // all
+	common   definitions     // what documents of custom kinds need
+	packages map[string]bool // of all of them
+}
+
+// builtIn gives the definitions of built-in types, and makes them for who asks first.
+func (d *Documents) builtIn() (*builtIn, error) {
+	d.first.Lock()
+	defer d.first.Unlock()
+	if d.made != nil {
+		return d.made, nil
 	}
-	defs, err := unpackDefinitions(d.packed)
+	packed, err := makeDefinitions()
+	if err != nil {
+		return nil, fmt.Errorf("making the OpenAPI definitions: %w", err)
+	}
+	defs, err := unpackDefinitions(packed)
 	if err != nil {
 		return nil, fmt.Errorf("unpacking the OpenAPI definitions: %w", err)
 	}
-	if d.common == nil {
-		d.packages, d.common = defs.packages(), definitions{}
-		for _, name := range commonDefinitions {
-			defs.closure(name, d.common)
-		}
-		for name, text := range d.common {
-			d.common[name] = bytes.Clone(text) // or it would keep all
-		}
+	of := &builtIn{packed: packed, packages: defs.packages(), common: definitions{}}
+	for _, name := range commonDefinitions {
+		defs.closure(name, of.common)
 	}
-	return d.builderWith(resources, defs), nil
+	for name, text := range of.common {
+		of.common[name] = bytes.Clone(text) // or it would keep all
+	}
+	d.made = of
+	return of, nil
 }
 
-func (d *Documents) builderWith(resources []*kinds.Resource, defs definitions) *documentBuilder {
-	b := &documentBuilder{Documents: d, byKey: d.byKey, others: d.others, defs: defs, resources: resources, names: newNames(resources), types: newWireTypes(d.CBOR), custom: map[string]bool{}, own: map[string]bool{}}
-	b.names.avoidCollisions(d.packages)
+// newBuilder makes a builder that has all definitions.
+func (d *Documents) newBuilder(of *state) (*documentBuilder, error) {
+	types, err := d.builtIn()
+	if err != nil {
+		return nil, err
+	}
+	defs, err := unpackDefinitions(types.packed)
+	if err != nil {
+		return nil, fmt.Errorf("unpacking the OpenAPI definitions: %w", err)
+	}
+	return d.builderWith(of, types, defs), nil
+}
+
+func (d *Documents) builderWith(of *state, types *builtIn, defs definitions) *documentBuilder {
+	b := &documentBuilder{Documents: d, byKey: of.byKey, others: of.others, defs: defs, resources: of.resources, names: newNames(of.resources), types: newWireTypes(d.CBOR), custom: map[string]bool{}, own: map[string]bool{}}
+	b.names.avoidCollisions(types.packages)
 	return b
 }
 
@@ -65,18 +87,28 @@ var commonDefinitions = []string{
 }
 
 // build3 builds one document of version 3, nil for an unknown key. Of custom kinds it is built of
-// few definitions, which are at hand. The caller holds mu.
-func (d *Documents) build3(key string, resources []*kinds.Resource) (*document, error) {
-	if d.common != nil && d.customs(d.byKey[key]) {
-		b := d.builderWith(resources, maps.Clone(d.common))
+// few definitions, which are at hand. known is the document whose tag it gets, nil if nobody knows it yet.
+func (d *Documents) build3(key string, of *state, known *document) (*document, error) {
+	types, err := d.builtIn()
+	if err != nil {
+		return nil, err
+	}
+	tags := map[string]*document{}
+	if known != nil {
+		tags[key] = known
+	}
+	if d.customs(of.byKey[key]) {
+		b := d.builderWith(of, types, maps.Clone(types.common))
+		b.documents = tags
 		if doc, err := b.openAPI3(key); !b.lacks {
 			return doc, err
 		}
 	}
-	b, err := d.newBuilder(resources)
+	b, err := d.newBuilder(of)
 	if err != nil {
 		return nil, err
 	}
+	b.documents = tags
 	return b.openAPI3(key)
 }
 
@@ -144,19 +176,24 @@ func (b *documentBuilder) paths(key string) ([]pathItem, []*kinds.Resource) {
 
 // roots are the documents about everything but resources.
 func (b *documentBuilder) roots() map[string]pathItem {
-	out := map[string]pathItem{
-		".well-known/openid-configuration": rootPath("/.well-known/openid-configuration/", "", "get the issuer's OpenID configuration", "getServiceAccountIssuerOpenIDConfiguration", "WellKnown"),
-		"openid/v1/jwks":                   rootPath("/openid/v1/jwks/", "", "get the keys that sign service account tokens", "getServiceAccountIssuerOpenIDKeyset", "openid"),
-		"version":                          rootPath("/version/", "io.k8s.apimachinery.pkg.version.Info", "get the version of this server", "getCodeVersion", "version"),
-		"api":                              rootPath("/api/", metaName("APIVersions"), "get available API versions", "getCoreAPIVersions", "core"),
-		"apis":                             rootPath("/apis/", metaName("APIGroupList"), "get available API versions", "getAPIVersions", "apis"),
-	}
+	out := fixedRoots()
 	for _, r := range b.resources {
 		if _, made := out["apis/"+r.Group]; r.Group != "" && !made {
 			out["apis/"+r.Group] = rootPath("/apis/"+r.Group+"/", metaName("APIGroup"), "get information of a group", "get"+groupTag(r.Group)+"APIGroup", lowerFirst(groupTag(r.Group)))
 		}
 	}
 	return out
+}
+
+// fixedRoots are those of them that each server has.
+func fixedRoots() map[string]pathItem {
+	return map[string]pathItem{
+		".well-known/openid-configuration": rootPath("/.well-known/openid-configuration/", "", "get the issuer's OpenID configuration", "getServiceAccountIssuerOpenIDConfiguration", "WellKnown"),
+		"openid/v1/jwks":                   rootPath("/openid/v1/jwks/", "", "get the keys that sign service account tokens", "getServiceAccountIssuerOpenIDKeyset", "openid"),
+		"version":                          rootPath("/version/", "io.k8s.apimachinery.pkg.version.Info", "get the version of this server", "getCodeVersion", "version"),
+		"api":                              rootPath("/api/", metaName("APIVersions"), "get available API versions", "getCoreAPIVersions", "core"),
+		"apis":                             rootPath("/apis/", metaName("APIGroupList"), "get available API versions", "getAPIVersions", "apis"),
+	}
 }
 
 // keys lists the documents of version 3.

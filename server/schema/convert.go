@@ -69,7 +69,10 @@ func (c *Converted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case openAPI3ProtobufOld, openAPI3Protobuf:
 		c.mu.Lock()
 		var err error
-		doc, err = doc.inProtobuf(c.now())
+		if doc.protobuf == nil {
+			doc.protobuf, err = doc.inProtobuf(c.now())
+		}
+		doc = doc.protobuf
 		c.mu.Unlock()
 		if err != nil {
 			w.WriteHeader(http.StatusServiceUnavailable)

@@ -1,9 +1,11 @@
 package schema
 
 import (
+	"context"
 	"crypto/sha512"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -14,12 +16,13 @@ import (
 	openapi_v3 "github.com/google/gnostic-models/openapiv3"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
 // Documents makes the OpenAPI documents of a catalogue, each when it is first asked
 // for, and keeps them compressed until the catalogue changes. It is safe for
-// concurrent use; one document is built at a time.
+// concurrent use; each is made once for all who ask meanwhile (making.go).
 type Documents struct {
 	catalogue *kinds.Catalogue
 	version   string
@@ -39,26 +42,36 @@ type Documents struct {
 	// Now is the clock for Last-Modified and Expires.
 	Now func() time.Time
 
-	mu         sync.Mutex
+	// Fail answers a request for a document that waited in vain. Nil: a code alone does. Set before
+	// first use.
+	Fail func(w http.ResponseWriter, r *http.Request, err error)
+
+	mu         sync.Mutex // nothing is made while it is held
 	generation uint64
 	resources  []*kinds.Resource            // of this generation
 	byKey      map[string][]*kinds.Resource // the same, by the path below /openapi/v3
+	groups     map[string]bool              // of these resources
 	others     uint64                       // the number of what other servers say
-	packed     []byte                       // the definitions of built-in types; nil until a document is made
-	common     definitions                  // of them, what documents of custom kinds need
-	packages   map[string]bool              // of all of them
 	documents  map[string]*document         // by the path below /openapi/v3; "" for the index
 	swagger    *document
 	swaggerPB  *document
+
+	making  map[wanted]*making
+	waiters int            // requests that wait for documents, or make some
+	waiting map[string]int // the same, by user
+	gate    *budget.Gate   // to make documents of version 3
 
 	large2 int                // bytes of a form of version 2 that is not kept for long
 	asked2 map[bool]time.Time // when one was asked for, by whether in protobuf
 	begun  chan struct{}      // there is something to look after again
 
-	making sync.Mutex // held while a document of version 2 is made; locked before mu
-	// What they are put together of.
+	making2 chan struct{} // the one place of who makes a document of version 2, or drops its parts
+	// What they are put together of, for whoever has that place.
 	swaggerParts map[string]*swaggerPart
 	swaggerBases map[bool]*swaggerBase // by whether it is in protobuf
+
+	first sync.Mutex // held while the definitions of built-in types are made
+	made  *builtIn   // nil until a document is made
 }
 
 // Others are the documents of other servers. The numbers rise when anything of them changes.
@@ -84,8 +97,12 @@ type document struct {
 
 // NewDocuments makes the documents of a catalogue for a server of a release ("1.32").
 func NewDocuments(catalogue *kinds.Catalogue, version string) *Documents {
-	return &Documents{catalogue: catalogue, version: version, Now: time.Now, documents: map[string]*document{},
-		swaggerParts: map[string]*swaggerPart{}, swaggerBases: map[bool]*swaggerBase{}, asked2: map[bool]time.Time{}, large2: large2, begun: make(chan struct{}, 1)}
+	return &Documents{
+		catalogue: catalogue, version: version, Now: time.Now, documents: map[string]*document{},
+		making: map[wanted]*making{}, waiting: map[string]int{}, gate: budget.NewGate(), making2: make(chan struct{}, 1),
+		swaggerParts: map[string]*swaggerPart{}, swaggerBases: map[bool]*swaggerBase{},
+		asked2: map[bool]time.Time{}, large2: large2, begun: make(chan struct{}, 1),
+	}
 }
 
 func (d *Documents) pack(text []byte, resources []*kinds.Resource) (*document, error) {
@@ -101,17 +118,38 @@ func packed(text []byte, now time.Time) (*document, error) {
 	return &document{packed: b, etag: fmt.Sprintf("%X", sha512.Sum512(text)), modified: now}, err
 }
 
+// state is what a document is to be made of now. What the catalogue or other servers have left behind
+// is forgotten. The caller holds mu.
+func (d *Documents) state(w wanted) state {
+	d.refresh()
+	now := state{resources: d.resources, byKey: d.byKey}
+	if d.Others != nil {
+		var number uint64
+		switch {
+		case w.version2:
+			now.parts, number = d.Others.OpenAPI2()
+			d.renumber(number)
+		case w.key == "":
+			now.hashes, number = d.Others.OpenAPI3()
+			d.renumber(number)
+		}
+	}
+	now.generation, now.others = d.generation, d.others
+	return now
+}
+
 // refresh forgets the documents that the catalogue has left behind. The caller holds mu.
-func (d *Documents) refresh() []*kinds.Resource {
+func (d *Documents) refresh() {
 	resources, generation := d.catalogue.Snapshot()
 	if generation == d.generation {
-		return d.resources
+		return
 	}
 	d.generation, d.resources, d.swagger, d.swaggerPB = generation, resources, nil, nil
-	d.byKey = make(map[string][]*kinds.Resource, len(d.byKey))
+	d.byKey, d.groups = make(map[string][]*kinds.Resource, len(d.byKey)), make(map[string]bool, len(d.groups))
 	for _, r := range resources {
 		key := documentKey(r)
 		d.byKey[key] = append(d.byKey[key], r)
+		d.groups[r.Group] = true
 	}
 	delete(d.documents, "")
 	for key, doc := range d.documents {
@@ -119,30 +157,9 @@ func (d *Documents) refresh() []*kinds.Resource {
 			delete(d.documents, key)
 		}
 	}
-	return resources
 }
 
-// elsewhere are the hashes of other servers' documents of version 3. The caller holds mu.
-func (d *Documents) elsewhere() map[string]string {
-	if d.Others == nil {
-		return nil
-	}
-	hashes, number := d.Others.OpenAPI3()
-	d.renumber(number)
-	return hashes
-}
-
-// parts are other servers' documents of version 2. The caller holds mu.
-func (d *Documents) parts() []*Swagger {
-	if d.Others == nil {
-		return nil
-	}
-	parts, number := d.Others.OpenAPI2()
-	d.renumber(number)
-	return parts
-}
-
-// renumber forgets what was made of other servers' documents before.
+// renumber forgets what was made of other servers' documents before. The caller holds mu.
 func (d *Documents) renumber(number uint64) {
 	if number != d.others {
 		d.others, d.swagger, d.swaggerPB = number, nil, nil
@@ -158,41 +175,72 @@ func documentKey(r *kinds.Resource) string {
 	return "apis/" + r.APIVersion()
 }
 
-// version3 returns a document of version 3, or nil for an unknown one.
-func (d *Documents) version3(key string) (*document, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	resources := d.refresh()
-	if doc := d.documents[key]; doc != nil && doc.packed != nil && key != "" {
-		d.keep(doc)
-		return doc, nil
+// knows says whether there is such a document. The caller holds mu.
+func (d *Documents) knows(w wanted) bool {
+	if w.version2 || w.key == "" || len(d.byKey[w.key]) > 0 {
+		return true
 	}
-	doc, err := d.build3(key, resources)
-	if doc != nil {
-		d.documents[key] = doc
-		d.keep(doc)
+	if group, below := strings.CutPrefix(w.key, "apis/"); below && group != "" && d.groups[group] {
+		return true
 	}
-	return doc, err
+	_, root := fixedRoots()[w.key]
+	return root
 }
 
-// version3Protobuf returns a document of version 3 in protobuf, or nil for an unknown
-// one. It has the tag of the JSON form: both say the same.
-func (d *Documents) version3Protobuf(key string) (*document, error) {
-	doc, err := d.version3(key)
-	if doc == nil || err != nil {
-		return nil, err
+// ready gives a document that is at hand, or nil, and notes that it was asked for. The caller
+// holds mu.
+func (d *Documents) ready(w wanted) *document {
+	if w.version2 {
+		d.asked2[w.protobuf] = d.Now()
+		d.begin()
+		return *d.slot2(w.protobuf)
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return doc.inProtobuf(d.Now())
+	doc := d.documents[w.key]
+	if doc == nil || doc.packed == nil || w.protobuf && doc.protobuf == nil {
+		return nil
+	}
+	if w.key != "" {
+		d.keep(doc)
+	}
+	if w.protobuf {
+		return doc.protobuf
+	}
+	return doc
 }
 
-// inProtobuf is a document of version 3 in protobuf, which is made once. Whoever else may
-// call it waits.
+// store keeps what was made, unless it is of the past. The caller holds mu.
+func (d *Documents) store(w wanted, m *making) {
+	now := state{generation: d.generation, others: d.others, byKey: d.byKey}
+	if !m.describes(w, &now) {
+		return
+	}
+	switch {
+	case w.version2:
+		*d.slot2(w.protobuf) = m.doc
+	case w.protobuf:
+		if doc := d.documents[w.key]; doc != nil && doc.packed != nil && doc.etag == m.doc.etag {
+			doc.protobuf = m.doc
+		}
+	default:
+		d.documents[w.key] = m.doc
+		if w.key != "" {
+			d.keep(m.doc)
+		}
+	}
+}
+
+// version3 returns a document of version 3, or nil for an unknown one. In protobuf it has the tag of
+// the JSON form: both say the same.
+func (d *Documents) version3(ctx context.Context, user, key string, protobuf bool) (*document, error) {
+	doc, err := d.find(ctx, user, wanted{key: key})
+	if doc == nil || err != nil || !protobuf {
+		return doc, err
+	}
+	return d.find(ctx, user, wanted{key: key, protobuf: true})
+}
+
+// inProtobuf makes the protobuf form of a document of version 3.
 func (doc *document) inProtobuf(now time.Time) (*document, error) {
-	if doc.protobuf != nil {
-		return doc.protobuf, nil
-	}
 	text, err := unzip(doc.packed)
 	if err != nil {
 		return nil, err
@@ -210,45 +258,51 @@ func (doc *document) inProtobuf(now time.Time) (*document, error) {
 		return nil, err
 	}
 	other.etag, other.modified = doc.etag, doc.modified
-	doc.protobuf = other
 	return other, nil
 }
 
-// index returns the list of all documents of version 3, with their hashes.
-func (d *Documents) index() (*document, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	resources, hashes := d.refresh(), d.elsewhere()
-	if doc := d.documents[""]; doc != nil {
-		return doc, nil
-	}
-	b, err := d.newBuilder(resources)
+// buildIndex makes the list of all documents of version 3, with their hashes.
+func (d *Documents) buildIndex(of *state) (*document, error) {
+	b, err := d.newBuilder(of)
 	if err != nil {
 		return nil, err
 	}
-	paths := tree{}
+	d.mu.Lock()
+	b.documents = maps.Clone(d.documents)
+	d.mu.Unlock()
+	paths, made := tree{}, map[string]*document{}
 	for _, key := range b.keys() {
-		doc := d.documents[key]
-		if doc == nil {
+		doc := b.documents[key]
+		if doc == nil || len(doc.resources) > 0 && !slices.Equal(doc.resources, b.byKey[key]) {
+			delete(b.documents, key)
 			if doc, err = b.tagged(key); err != nil {
 				return nil, err
 			}
-			d.documents[key] = doc
+			made[key] = doc
 		}
 		paths[key] = tree{"serverRelativeURL": documentURL(key, doc.etag)}
 	}
-	for key, hash := range hashes {
+	d.keepTags(made, b.byKey)
+	for key, hash := range of.hashes {
 		paths[key] = tree{"serverRelativeURL": documentURL(key, hash)}
 	}
 	text, err := json.Marshal(tree{"paths": paths})
 	if err != nil {
 		return nil, err
 	}
-	doc, err := d.pack(text, nil)
-	if err == nil {
-		d.documents[""] = doc
+	return d.pack(text, nil)
+}
+
+// keepTags keeps documents that were made for their tags, but those that there are already, or that
+// are of the past.
+func (d *Documents) keepTags(made map[string]*document, byKey map[string][]*kinds.Resource) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for key, doc := range made {
+		if d.documents[key] == nil && slices.Equal(d.byKey[key], byKey[key]) {
+			d.documents[key] = doc
+		}
 	}
-	return doc, err
 }
 
 func documentURL(key, etag string) string {

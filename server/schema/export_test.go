@@ -15,7 +15,26 @@ func Undescribed(yield func(name, schema string) bool) {
 }
 
 // Made is what was made of the definitions so far, compressed.
-func (d *Documents) Made() []byte { return d.packed }
+func (d *Documents) Made() []byte {
+	if d.made == nil {
+		return nil
+	}
+	return d.made.packed
+}
+
+// Whole is the text of a document of version 3, made of all definitions whether it needs them or not.
+func (d *Documents) Whole(key string) ([]byte, error) {
+	now := d.state(wanted{key: key})
+	b, err := d.newBuilder(&now)
+	if err != nil {
+		return nil, err
+	}
+	doc, err := b.openAPI3(key)
+	if err != nil {
+		return nil, err
+	}
+	return unzip(doc.packed)
+}
 
 // Outline writes what OpenAPI 2 says of a custom kind, from its schema as it is stored, as JSON
 // and in protobuf; nothing for one that has no outline.
@@ -73,4 +92,14 @@ func (d *Documents) Kept() (n int) {
 		}
 	}
 	return n
+}
+
+// MostWaiters is how many requests wait for documents at most.
+const MostWaiters = mostWaiters
+
+// Waiting are those that do.
+func (d *Documents) Waiting() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.waiters + len(d.waiting) + len(d.making)
 }

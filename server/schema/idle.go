@@ -92,10 +92,12 @@ func (d *Documents) size2(protobuf bool) (n int) {
 
 // sweep2 does so for the forms of the document of version 2.
 func (d *Documents) sweep2() (left int) {
-	if !d.making.TryLock() {
-		return 1 // it is being asked for
+	select {
+	case d.making2 <- struct{}{}:
+	default:
+		return 1 // one is being made
 	}
-	defer d.making.Unlock()
+	defer func() { <-d.making2 }()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for protobuf, asked := range d.asked2 {

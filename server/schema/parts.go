@@ -2,6 +2,7 @@ package schema
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"runtime"
@@ -228,37 +229,21 @@ func (b *documentBuilder) base(parts []*swaggerPart, others []*Swagger) (tree, e
 	return doc, nil
 }
 
-// version2 returns the document of version 2 as JSON or as protobuf. It is made of one state of
-// the catalogue. One is made at a time, and nobody else waits for that: between parts, and for as
-// long as it takes to make one, other documents are served.
-func (d *Documents) version2(protobuf bool) (*document, error) {
-	d.making.Lock()
-	defer d.making.Unlock()
-	d.mu.Lock()
-	resources, others := d.refresh(), d.parts()
-	d.asked2[protobuf] = d.Now()
-	d.begin()
-	if doc := *d.slot2(protobuf); doc != nil {
-		d.mu.Unlock()
-		return doc, nil
-	}
-	generation := d.generation
-	b, err := d.newBuilder(resources)
-	d.mu.Unlock()
+// errUnwanted: nobody waits for the document any more.
+var errUnwanted = errors.New("the requests for an OpenAPI document have ended")
+
+// build2 makes the document of version 2 as JSON or as protobuf, of one state of the catalogue. It
+// gives way between parts, and gives up where the document is unwanted: the parts that were made stay.
+func (d *Documents) build2(m *making, protobuf bool, unwanted func() bool) (*document, error) {
+	b, err := d.newBuilder(&m.state)
 	if err != nil {
 		return nil, err
 	}
-	all, err := b.allPieces(others, protobuf)
+	all, err := b.allPieces(m.parts, protobuf, unwanted)
 	if err != nil {
 		return nil, err
 	}
-	doc := &document{pieces: all, etag: all.etag(), modified: d.Now()}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.generation == generation && d.others == b.others {
-		*d.slot2(protobuf) = doc
-	}
-	return doc, nil
+	return &document{pieces: all, etag: all.etag(), modified: d.Now()}, nil
 }
 
 func (d *Documents) slot2(protobuf bool) **document {
@@ -269,7 +254,7 @@ func (d *Documents) slot2(protobuf bool) **document {
 }
 
 // allPieces are those of the document of version 2.
-func (b *documentBuilder) allPieces(others []*Swagger, protobuf bool) (out pieces, err error) {
+func (b *documentBuilder) allPieces(others []*Swagger, protobuf bool, unwanted func() bool) (out pieces, err error) {
 	var parts []*swaggerPart
 	kept := map[string]*swaggerPart{}
 	for _, key := range slices.Sorted(maps.Keys(b.byKey)) {
@@ -281,7 +266,9 @@ func (b *documentBuilder) allPieces(others []*Swagger, protobuf bool) (out piece
 			return nil, err
 		}
 		kept[key], parts = p, append(parts, p)
-		runtime.Gosched()
+		if runtime.Gosched(); unwanted() {
+			return nil, errUnwanted
+		}
 	}
 	b.swaggerParts = kept // what is gone goes
 	made := b.swaggerBases[protobuf]

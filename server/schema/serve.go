@@ -2,6 +2,7 @@ package schema
 
 import (
 	"bytes"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -9,6 +10,9 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/munnerz/goautoneg"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/rowlock/rowlock/server/request"
 )
 
 // The media types of the documents in protobuf. The first of each version is what
@@ -29,9 +33,9 @@ func (d *Documents) ServeV2(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotAcceptable)
 		return
 	}
-	doc, err := d.version2(typ != jsonType)
+	doc, err := d.find(r.Context(), asker(r), wanted{version2: true, protobuf: typ != jsonType})
 	if err != nil {
-		w.WriteHeader(http.StatusServiceUnavailable)
+		d.failed(w, r, err)
 		return
 	}
 	if typ != jsonType {
@@ -59,24 +63,41 @@ func (d *Documents) ServeV3(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	w.Header().Add("Vary", "Accept")
-	typ, find := accepted(r, jsonType, openAPI3ProtobufOld, openAPI3Protobuf), d.version3
-	if typ == openAPI3ProtobufOld || typ == openAPI3Protobuf {
-		typ, find = openAPI3Protobuf, d.version3Protobuf
+	typ := accepted(r, jsonType, openAPI3ProtobufOld, openAPI3Protobuf)
+	if typ == openAPI3ProtobufOld {
+		typ = openAPI3Protobuf
 	}
-	doc, err := find(key)
-	if err != nil {
-		w.WriteHeader(http.StatusServiceUnavailable)
+	doc, err := d.version3(r.Context(), asker(r), key, typ == openAPI3Protobuf)
+	switch {
+	case err != nil:
+		d.failed(w, r, err)
 		return
-	}
-	if doc == nil {
+	case doc == nil:
 		w.WriteHeader(http.StatusNotFound)
 		return
-	}
-	if typ == "" {
+	case typ == "":
 		w.WriteHeader(http.StatusNotAcceptable)
 		return
 	}
 	serve3(w, r, key, typ, doc, d.Now())
+}
+
+// asker is the user whose turn it is to have a document made.
+func asker(r *http.Request) string {
+	if user := request.From(r.Context()).User; user != nil {
+		return user.Name
+	}
+	return ""
+}
+
+// failed answers where there is no document: it cannot be made, or the request waited in vain.
+func (d *Documents) failed(w http.ResponseWriter, r *http.Request, err error) {
+	var says apierrors.APIStatus
+	if d.Fail != nil && (errors.As(err, &says) || r.Context().Err() != nil) {
+		d.Fail(w, r, err)
+		return
+	}
+	w.WriteHeader(http.StatusServiceUnavailable)
 }
 
 // serve3 answers with a document of version 3. What is asked for by its hash never changes.
@@ -99,9 +120,9 @@ func has(hashes map[string]string, key string) bool {
 }
 
 func (d *Documents) serveIndex(w http.ResponseWriter, r *http.Request) {
-	doc, err := d.index()
+	doc, err := d.find(r.Context(), asker(r), wanted{})
 	if err != nil {
-		w.WriteHeader(http.StatusServiceUnavailable)
+		d.failed(w, r, err)
 		return
 	}
 	// A stock server leaves the type to be guessed, and JSON is guessed as text.

@@ -1,0 +1,184 @@
+package schema_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/server/request"
+	"github.com/rowlock/rowlock/server/schema"
+)
+
+// slow has documents of which those of custom kinds are not made before somebody says so.
+type slow struct {
+	*schema.Documents
+	catalogue *kinds.Catalogue
+	begun     atomic.Int32
+	goOn      chan struct{}
+}
+
+func newSlow(t *testing.T) *slow {
+	lamps, boats := defined(t, "example.com", "lamps", "Lamp", "color"), defined(t, "sea.example.com", "boats", "Boat", "sail")
+	s := &slow{catalogue: kinds.NewCatalogue(append(append(builtin.Resources(), lamps...), boats...)), goOn: make(chan struct{})}
+	s.Documents = describing(s.catalogue, false)
+	of := s.CustomSchema
+	s.CustomSchema = func(r *kinds.Resource) json.RawMessage {
+		s.begun.Add(1)
+		<-s.goOn
+		return of(r)
+	}
+	s.Fail = func(w http.ResponseWriter, _ *http.Request, err error) { http.Error(w, err.Error(), 499) }
+	return s
+}
+
+const lampsDocument, boatsDocument = "/openapi/v3/apis/example.com/v1", "/openapi/v3/apis/sea.example.com/v1"
+
+// asks sends a request of a user in a goroutine of its own.
+func (s *slow) asks(ctx context.Context, user, path string) chan *httptest.ResponseRecorder {
+	answered := make(chan *httptest.ResponseRecorder, 1)
+	go func() {
+		ctx := request.With(ctx, &request.Scope{User: &authx.Identity{Name: user}})
+		r := httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil)
+		w := httptest.NewRecorder()
+		if path == "/openapi/v2" {
+			s.ServeV2(w, r)
+		} else {
+			s.ServeV3(w, r)
+		}
+		answered <- w
+	}()
+	synctest.Wait()
+	return answered
+}
+
+// code is that of an answer, 0 where there is none yet.
+func code(answered chan *httptest.ResponseRecorder) int {
+	synctest.Wait()
+	select {
+	case w := <-answered:
+		return w.Code
+	default:
+		return 0
+	}
+}
+
+// TestDocumentsAreMadeAside: while a document is made, of whichever version, all that is at hand is
+// served, and those who wait may leave. It is made once for all who wait.
+func TestDocumentsAreMadeAside(t *testing.T) {
+	for _, path := range []string{lampsDocument, "/openapi/v2"} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSlow(t)
+			for _, ready := range []string{"/openapi/v3", "/openapi/v3/version"} {
+				if got := code(s.asks(t.Context(), "a", ready)); got != http.StatusOK {
+					t.Fatalf("%s: %d", ready, got)
+				}
+			}
+			first := s.asks(t.Context(), "a", path)
+			ctx, leave := context.WithCancel(t.Context())
+			leaves, stays := s.asks(ctx, "a", path), s.asks(t.Context(), "b", path)
+			for _, ready := range []string{"/openapi/v3", "/openapi/v3/version"} {
+				if got := code(s.asks(t.Context(), "b", ready)); got != http.StatusOK {
+					t.Errorf("%s while %s is made: %d", ready, path, got)
+				}
+			}
+			leave()
+			if got := code(leaves); got != 499 {
+				t.Errorf("who leaves: %d", got)
+			}
+			close(s.goOn)
+			if one, two := code(first), code(stays); one != http.StatusOK || two != http.StatusOK {
+				t.Errorf("%s: %d and %d", path, one, two)
+			}
+			want := int32(1)
+			if path == "/openapi/v2" {
+				want = 2 // kinds
+			}
+			if n := s.begun.Load(); n != want {
+				t.Errorf("%s was made %d times", path, n)
+			}
+		})
+	}
+}
+
+// TestMakersMayLeave: when the request ends that was to make a document, another one that waits for
+// it makes it; and a document of version 2 that nobody waits for is not made to its end.
+func TestMakersMayLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlow(t)
+		makes := s.asks(t.Context(), "a", boatsDocument)
+		ctx, leave := context.WithCancel(t.Context())
+		next, waits := s.asks(ctx, "a", lampsDocument), s.asks(t.Context(), "b", lampsDocument)
+		leave()
+		if got := code(next); got != 499 {
+			t.Errorf("who was next: %d", got)
+		}
+		close(s.goOn)
+		if one, two := code(makes), code(waits); one != http.StatusOK || two != http.StatusOK {
+			t.Errorf("%d and %d", one, two)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlow(t)
+		ctx, leave := context.WithCancel(t.Context())
+		makes := s.asks(ctx, "a", "/openapi/v2")
+		leave()
+		close(s.goOn)
+		if got := code(makes); got != 499 || s.begun.Load() != 1 {
+			t.Errorf("%d, and %d of two kinds were described", got, s.begun.Load())
+		}
+	})
+}
+
+// TestDocumentsAreOfNow: who asks after a change of the catalogue is not given what was begun before.
+func TestDocumentsAreOfNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlow(t)
+		first := s.asks(t.Context(), "a", lampsDocument)
+		s.catalogue.Set(append(builtin.Resources(), defined(t, "example.com", "lamps", "Lamp", "watts")...))
+		then := s.asks(t.Context(), "a", lampsDocument)
+		close(s.goOn)
+		synctest.Wait()
+		one, two := (<-first).Body.String(), (<-then).Body.String()
+		if !strings.Contains(one, `"color"`) || !strings.Contains(two, `"watts"`) {
+			t.Error("the answers are of other states")
+		}
+	})
+}
+
+// TestWaitersAreBounded: of too many who wait for documents the last are refused, by user and in all.
+func TestWaitersAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlow(t)
+		asked := make([]chan *httptest.ResponseRecorder, 0, schema.MostWaiters)
+		for _, user := range []string{"a", "b"} {
+			for range schema.MostWaiters / 2 {
+				asked = append(asked, s.asks(t.Context(), user, lampsDocument))
+			}
+			for _, path := range []string{lampsDocument, boatsDocument, "/openapi/v2"} {
+				if got := code(s.asks(t.Context(), user, path)); got != 499 {
+					t.Errorf("one of %s too many: %d", user, got)
+				}
+			}
+		}
+		if got := code(s.asks(t.Context(), "c", lampsDocument)); got != 499 {
+			t.Errorf("one too many in all: %d", got)
+		}
+		close(s.goOn)
+		for _, one := range asked {
+			if got := code(one); got != http.StatusOK {
+				t.Fatalf("who waits: %d", got)
+			}
+		}
+		if n := s.Waiting(); n != 0 {
+			t.Errorf("%d are said to wait when all have gone", n)
+		}
+	})
+}
