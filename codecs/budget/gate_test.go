@@ -143,6 +143,83 @@ func TestGateDawdlers(t *testing.T) {
 	})
 }
 
+// TestGateAside: who steps aside lets another one work, and takes a turn to come back.
+func TestGateAside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, 1)
+		p, err := c.gate.Come(t.Context(), "a", Small)
+		if err != nil || p.Back(t.Context()) != nil { // it has not been away
+			t.Fatal(err)
+		}
+		c.comes(t.Context(), "b", "b1", Small)
+		c.want()
+		p.Aside()
+		p.Aside()
+		synctest.Wait()
+		c.want("b1")
+		back := make(chan error, 1)
+		go func() { back <- p.Back(t.Context()) }()
+		synctest.Wait()
+		c.comes(t.Context(), "c", "c1", Small)
+		if len(back) > 0 {
+			t.Error("two work at once")
+		}
+		c.goes("b1")
+		if c.want("b1"); len(back) == 0 || <-back != nil {
+			t.Error("it is not back in its turn")
+		}
+		p.Leave()
+		synctest.Wait()
+		c.want("b1", "c1")
+		c.goes("c1")
+		c.empty()
+		var none *Pass
+		none.Aside()
+		if err := none.Back(t.Context()); err != nil {
+			t.Error(err)
+		}
+		none.Leave()
+	})
+}
+
+// TestGateBackNeedsNoRoom: those who have the room and come back never wait for who waits for room.
+func TestGateBackNeedsNoRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, 1)
+		var passes []*Pass
+		for _, user := range []string{"a", "b"} {
+			p, err := c.gate.Come(t.Context(), user, Share)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Aside()
+			passes = append(passes, p)
+		}
+		c.comes(t.Context(), "d", "d1", Small)
+		c.want()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		for _, p := range passes {
+			if err := p.Back(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if p != passes[1] {
+				p.Aside()
+			}
+		}
+		if passes[0].Back(ctx) == nil {
+			t.Error("who gives up is let in")
+		}
+		passes[0].Leave()
+		c.want()
+		passes[1].Leave()
+		synctest.Wait()
+		c.want("d1")
+		c.goes("d1")
+		c.empty()
+	})
+}
+
 // TestGateGivenUp: who is gone takes no turn.
 func TestGateGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

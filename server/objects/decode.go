@@ -31,15 +31,28 @@ func (s *Store) decoded(r *kinds.Resource, item *cache.Item) (kinds.Object, erro
 	if item.Corrupt != nil {
 		return nil, Corrupt(r, item)
 	}
+	return s.read(r, item, item.JSON())
+}
+
+// read is an object whose text is, but for what was left out of it, that of an item.
+func (s *Store) read(r *kinds.Resource, item *cache.Item, text []byte) (kinds.Object, error) {
 	obj := r.NewStored()
-	if s.cache.JSON().DecodeClean(item.JSON(), obj) {
+	if s.cache.JSON().DecodeClean(text, obj) {
 		return obj, nil
 	}
 	obj = r.NewStored()
-	if _, err := s.cache.JSON().Decode(item.JSON(), obj, codecs.Ignore); err != nil {
+	if _, err := s.cache.JSON().Decode(text, obj, codecs.Ignore); err != nil {
 		return nil, fmt.Errorf("decoding %s %s/%s: %w", r.Storage.Key, item.Namespace, item.Name, err)
 	}
 	return obj, nil
+}
+
+// DecodeCut is Decode for a built-in resource without what a write leaves alone.
+func (s *Store) DecodeCut(r *kinds.Resource, item *cache.Item, aside *kinds.Aside) (kinds.Object, error) {
+	if item.Corrupt != nil {
+		return nil, Corrupt(r, item)
+	}
+	return s.read(r, item, aside.Cut(item.JSON()))
 }
 
 // decodeServed decodes an item in the version of r.

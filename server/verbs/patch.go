@@ -84,7 +84,7 @@ func (h *Handler) readPatch(c *Call) (p patching, err error) {
 	if p.body, err = h.Body(c); err != nil {
 		return
 	}
-	if err = h.weigh(c, h.patchCodec(p.contentType), p.body, patched(c)); err != nil {
+	if err = h.weighPatch(c, p.contentType, p.body); err != nil {
 		return
 	}
 	if c.Scope.Audit != nil && c.Scope.Audit.WantsRequest() {
@@ -92,6 +92,18 @@ func (h *Handler) readPatch(c *Call) (p patching, err error) {
 	}
 	p.options, err = patchOptions(c, p.contentType)
 	return
+}
+
+// weighPatch is weigh for a patch. One that spares what is large is no labour.
+func (h *Handler) weighPatch(c *Call, patchType string, body []byte) error {
+	weight, err := codecs.Weigh(h.patchCodec(patchType), body, patched(c))
+	if err != nil {
+		return err
+	}
+	if !writes.Sparing(c.Sub, patchType, body) {
+		weight = h.labour(c, body, weight)
+	}
+	return h.hold(c, weight)
 }
 
 // patchCodec is the form that a patch is written in.

@@ -77,6 +77,9 @@ func (w *Writer) create(ctx context.Context, req *Request, c *creation) (*Outcom
 				return nil, err
 			}
 		}
+		if err := req.back(ctx); err != nil {
+			return nil, err
+		}
 		if generated {
 			c.obj.SetName(generate(c.obj.GetGenerateName()))
 			c.at.Name = c.obj.GetName()
@@ -194,11 +197,12 @@ func (w *Writer) insert(ctx context.Context, req *Request, c *creation, extra []
 	}
 	value, err := w.Objects.Encode(ctx, r, c.obj)
 	if err == nil {
-		value, err = w.fit(ctx, req, c.obj, value)
+		value, err = w.fit(ctx, req, c.obj, value, nil)
 	}
 	if err != nil {
 		return nil, err
 	}
+	req.aside()
 	return w.Objects.Commit(ctx, c.permit, at, sqlstore.Op{
 		Verb: sqlstore.Create, Value: value, ExpiresAt: objects.Expiry(r.Storage, c.obj, w.Objects.Now()),
 	}, extra)
@@ -206,13 +210,13 @@ func (w *Writer) insert(ctx context.Context, req *Request, c *creation, extra []
 
 // fit gives the value to store for obj, whose encoded form is value. One that is too
 // large goes without the record of who owns its fields, unless that was the point.
-func (w *Writer) fit(ctx context.Context, req *Request, obj kinds.Object, value []byte) ([]byte, error) {
+func (w *Writer) fit(ctx context.Context, req *Request, obj kinds.Object, value []byte, p *part) ([]byte, error) {
 	err := objects.CheckSize(value)
 	if err == nil || req.applies || len(obj.GetManagedFields()) == 0 {
 		return value, err
 	}
 	obj.SetManagedFields(nil)
-	if value, err = w.Objects.Encode(ctx, req.Resource, obj); err != nil {
+	if value, err = w.encoded(ctx, req, obj, p); err != nil {
 		return nil, err
 	}
 	return value, objects.CheckSize(value)

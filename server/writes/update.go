@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/objects"
@@ -31,6 +30,8 @@ type Change struct {
 
 	// own records ownership; nil takes what differs for the manager.
 	own func(obj, old kinds.Object) error
+	// sparing says that the change leaves alone what the subresource has aside (Sparing).
+	sparing bool
 	// unadmitted is for writes that admission does not see.
 	unadmitted bool
 	creates    permits.Permit // to make the object, once that was asked for
@@ -48,6 +49,9 @@ func (w *Writer) Update(ctx context.Context, req *Request, ch *Change) (*Outcome
 	tries := 0
 	err := all.run(ctx, w, func() (err error) {
 		tries++
+		if err := req.back(ctx); err != nil {
+			return err
+		}
 		out, err = w.tryUpdate(ctx, req, ch)
 		var stale *staleError
 		if !errors.As(err, &stale) {
@@ -83,7 +87,7 @@ func (w *Writer) tryUpdate(ctx context.Context, req *Request, ch *Change) (*Outc
 	if item == nil {
 		return w.createByUpdate(ctx, req, ch)
 	}
-	old, err := w.Objects.Decode(ctx, req.Resource, item)
+	old, p, err := w.decode(ctx, req, ch, item)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +98,7 @@ func (w *Writer) tryUpdate(ctx context.Context, req *Request, ch *Change) (*Outc
 	if err != nil {
 		return nil, err
 	}
-	if err := w.admitUpdate(ctx, req, ch, obj, old); err != nil {
+	if err := w.admitUpdate(ctx, req, ch, obj, old, p); err != nil {
 		return nil, err
 	}
 	if err := matchRevision(req, obj, item); err != nil {
@@ -110,15 +114,15 @@ func (w *Writer) tryUpdate(ctx context.Context, req *Request, ch *Change) (*Outc
 		return nil, err
 	}
 	if !ch.unadmitted {
-		if err := w.validate(ctx, req.attributes(admission.Update, obj, old)); err != nil {
+		if err := w.validate(ctx, w.attributesOf(ctx, req, obj, old, p)); err != nil {
 			return nil, err
 		}
 	}
-	return w.replace(ctx, req, item, obj, old, extra)
+	return w.replace(ctx, req, item, obj, old, p, extra)
 }
 
 // admitUpdate records ownership and lets admission change the object.
-func (w *Writer) admitUpdate(ctx context.Context, req *Request, ch *Change, obj, old kinds.Object) error {
+func (w *Writer) admitUpdate(ctx context.Context, req *Request, ch *Change, obj, old kinds.Object, p *part) error {
 	own := ch.own
 	if own == nil {
 		own = func(obj, old kinds.Object) error { return w.ownUpdated(req, obj, old) }
@@ -127,7 +131,7 @@ func (w *Writer) admitUpdate(ctx context.Context, req *Request, ch *Change, obj,
 		return err
 	}
 	if !ch.unadmitted {
-		if err := w.admit(ctx, req.attributes(admission.Update, obj, old)); err != nil {
+		if err := w.admit(ctx, w.attributesOf(ctx, req, obj, old, p)); err != nil {
 			return err
 		}
 		warnAdmittedOwners(req, obj)
@@ -166,7 +170,7 @@ func prepareUpdate(ctx context.Context, req *Request, obj, old kinds.Object) err
 
 // replace commits an update with what was planned for it. Nothing is written that is
 // there already, and an object that only waited for its last finalizer goes.
-func (w *Writer) replace(ctx context.Context, req *Request, item *cache.Item, obj, old kinds.Object, extra []sqlstore.Op) (*Outcome, error) {
+func (w *Writer) replace(ctx context.Context, req *Request, item *cache.Item, obj, old kinds.Object, p *part, extra []sqlstore.Op) (*Outcome, error) {
 	st, at := req.Resource.Storage, req.place(req.Name)
 	gone := emptied(st, obj, old)
 	if gone {
@@ -178,7 +182,7 @@ func (w *Writer) replace(ctx context.Context, req *Request, item *cache.Item, ob
 	var value []byte
 	var err error
 	if !gone {
-		if value, err = w.encode(ctx, req, item, obj, old); err != nil {
+		if value, err = w.encode(ctx, req, item, obj, old, p); err != nil {
 			return nil, err
 		}
 	}
@@ -199,9 +203,10 @@ func (w *Writer) replace(ctx context.Context, req *Request, item *cache.Item, ob
 	if len(extra) == 0 && w.Objects.Unchanged(ctx, req.Permit, at, item, value) {
 		return &Outcome{Item: item, Object: obj}, nil
 	}
-	if value, err = w.fit(ctx, req, obj, value); err != nil {
+	if value, err = w.fit(ctx, req, obj, value, p); err != nil {
 		return nil, err
 	}
+	req.aside()
 	next, err := w.Objects.Commit(ctx, req.Permit, at, sqlstore.Op{
 		Verb: sqlstore.Update, Expect: item.Revision, Value: value, ExpiresAt: objects.Expiry(st, obj, w.Objects.Now()),
 	}, extra)
@@ -213,14 +218,14 @@ func (w *Writer) replace(ctx context.Context, req *Request, item *cache.Item, ob
 
 // encode makes the bytes to store. Where they would be those that are stored but for the times
 // of managed fields, the times stay as well.
-func (w *Writer) encode(ctx context.Context, req *Request, item *cache.Item, obj, old kinds.Object) ([]byte, error) {
-	value, err := w.Objects.Encode(ctx, req.Resource, obj)
+func (w *Writer) encode(ctx context.Context, req *Request, item *cache.Item, obj, old kinds.Object, p *part) ([]byte, error) {
+	value, err := w.encoded(ctx, req, obj, p)
 	was, fields := old.GetManagedFields(), obj.GetManagedFields()
 	if err != nil || !onlyTimesDiffer(was, fields) || len(value)+len(`"resourceVersion":"",`)+len(strconv.FormatInt(item.Revision, 10)) != item.Size() {
 		return value, err
 	}
 	obj.SetManagedFields(was)
-	same, err := w.Objects.Encode(ctx, req.Resource, obj)
+	same, err := w.encoded(ctx, req, obj, p)
 	if err != nil || objects.Unchanged(item, same) {
 		return same, err
 	}

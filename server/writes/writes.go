@@ -5,6 +5,7 @@
 //	create.go     a new object, from top to bottom
 //	update.go     a change of an object, from top to bottom; update_creates.go where there is none
 //	patch.go      patches and server-side apply, as changes
+//	aside.go      what a write leaves alone is not decoded for it
 //	scale.go      a change of the number of replicas, seen as a Scale; scale_owner.go says who owns it
 //	delete.go     a delete; grace.go decides how the object goes
 //	attempts.go   a write as often as another is faster

@@ -2,6 +2,7 @@ package apiextensions
 
 import (
 	"context"
+	"iter"
 	"slices"
 
 	apiext "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -24,6 +25,7 @@ func hasExtensions(s *apiext.JSONSchemaProps) bool {
 type walk struct {
 	t             tolerance
 	unpriced      bool // single rules may cost what they like
+	only          bool // nothing is looked at but the way to rules
 	schema, rules field.ErrorList
 	cost          totalCost
 	typing        int // what making the types of rules took so far
@@ -38,11 +40,12 @@ type place struct {
 	undefault string      // why there may be no defaults; "" where there may be
 	loose     *field.Path // the outermost schema whose parts have no counterpart in an older object; nil: all have
 	rules     *scope      // nil where rules cannot be compiled
+	ruled     *ruledParts // where rules are, for a walk to these only
 }
 
 // value is the place of a schema that only restricts the value of this one.
 func (at place) value(p *field.Path) place {
-	at.path, at.root, at.rules = p, false, nil
+	at.path, at.root, at.rules, at.ruled = p, false, nil, nil
 	return at
 }
 
@@ -65,7 +68,7 @@ func (w *walk) forbid(p *field.Path, detail string) {
 }
 
 func (w *walk) node(ctx context.Context, s *apiext.JSONSchemaProps, at place) {
-	if s == nil {
+	if s == nil || w.only && at.ruled == nil {
 		return
 	}
 	before, p := len(w.schema), at.path
@@ -147,9 +150,12 @@ func (w *walk) properties(ctx context.Context, s *apiext.JSONSchemaProps, at pla
 		if at.inMeta {
 			below.undefault = "inside additionalProperties applying to object metadata"
 		}
+		if w.only {
+			below.ruled = at.ruled.values
+		}
 		w.node(ctx, others.Schema, below)
 	}
-	for name, property := range sorted(s.Properties) {
+	for name, property := range w.named(s, at) {
 		below := at.part(at.path.Child("properties").Key(name), at.rules.property(&property, name))
 		if !cel.MapIsCorrelatable(s.XMapType) {
 			below = below.uncorrelated(at.path)
@@ -160,7 +166,24 @@ func (w *walk) properties(ctx context.Context, s *apiext.JSONSchemaProps, at pla
 				below.undefault = "in top-level " + name
 			}
 		}
+		if w.only {
+			below.ruled = at.ruled.properties[name]
+		}
 		w.node(ctx, &property, below)
+	}
+}
+
+// named are the properties of a schema that are walked through, in the order of their names.
+func (w *walk) named(s *apiext.JSONSchemaProps, at place) iter.Seq2[string, apiext.JSONSchemaProps] {
+	if !w.only {
+		return sorted(s.Properties)
+	}
+	return func(yield func(string, apiext.JSONSchemaProps) bool) {
+		for name := range sorted(at.ruled.properties) {
+			if !yield(name, s.Properties[name]) {
+				return
+			}
+		}
 	}
 }
 
@@ -172,7 +195,11 @@ func (w *walk) items(ctx context.Context, s *apiext.JSONSchemaProps, at place) {
 		at = at.uncorrelated(at.path)
 	}
 	p := at.path.Child("items")
-	w.node(ctx, s.Items.Schema, at.part(p, at.rules.items(s.Items.Schema)))
+	below := at.part(p, at.rules.items(s.Items.Schema))
+	if w.only {
+		below.ruled = at.ruled.items
+	}
+	w.node(ctx, s.Items.Schema, below)
 	for i := range s.Items.JSONSchemas {
 		one := &s.Items.JSONSchemas[i]
 		w.node(ctx, one, at.part(p.Index(i), at.rules.items(one)))

@@ -39,11 +39,19 @@ func checkSchema(ctx context.Context, v *apiext.CustomResourceValidation, status
 		errs = append(errs, field.Forbidden(p.Child("openAPIV3Schema.nullable"), "nullable cannot be true at the root"))
 	}
 	w := &walk{t: t, unpriced: t.unchanged.Has(version), weights: weights{}}
+	if parts := plainOf(s); len(errs) == 0 && !t.looseSchema && parts != nil && parts.rest(ctx, w, s, at) {
+		return slices.Concat(w.schema, w.rules, w.cost.validate(at))
+	}
+	return w.whole(ctx, s, at, errs)
+}
+
+// whole checks all of a schema. It adds to errs, which is what is wrong with the root.
+func (w *walk) whole(ctx context.Context, s *apiext.JSONSchemaProps, at *field.Path, errs field.ErrorList) field.ErrorList {
 	var unreadable field.ErrorList // told only where nothing else tells it better
 	var rules *scope               // nil: rules cannot be compiled
-	if !t.looseSchema {
+	if !w.t.looseSchema {
 		var wrong field.ErrorList
-		wrong, unreadable = validateStructure(ctx, s, t, at)
+		wrong, unreadable = validateStructure(ctx, s, w.t, at)
 		errs = append(errs, wrong...)
 		if len(wrong) == 0 && len(unreadable) == 0 {
 			rules = rootScope(s)
