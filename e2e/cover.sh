@@ -4,7 +4,7 @@
 # Arguments are more for go test: flags, then packages that are tested beside them.
 set -eu
 cd "$(dirname "$0")/.."
-export CGO_ENABLED=0 GOFLAGS="-trimpath -tags=grpcnotrace"
+. e2e/flags.sh
 
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT

@@ -4,7 +4,7 @@
 # installed. Time is dearer here than certainty: e2e/test.sh runs all.
 set -eu
 cd "$(dirname "$0")/.."
-export CGO_ENABLED=0 GOFLAGS="-trimpath -tags=grpcnotrace"
+. e2e/flags.sh
 go test $(go list ./... | grep -v -E '/e2e$|/sqlstore/(postgres|sqlite)(/|$)')
 go test -short -run 'TestConformance/(Apply|Store)' ./sqlstore/sqlite
 go test -run 'TestImports|TestCommandLine|TestFirstStart|TestDrain' ./e2e
