@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -33,8 +34,9 @@ type copyKey struct {
 	key  [32]byte
 }
 
-// mostCopies is how many copies a database vouches for, the newest ones.
-const mostCopies = 16
+// mostCopies is how many copies a database vouches for, the newest ones: that of each server that shares it,
+// and the one before it, which lies there until the next is put in its place.
+const mostCopies = 32
 
 // Copier is a Driver that vouches for copies of its values.
 type Copier interface {
@@ -48,7 +50,7 @@ type Copier interface {
 	// Outline hands out the revision of every row of the snapshot at a revision, in any order, in
 	// pieces, some of them maybe twice. take may be called by several goroutines at once, and must copy
 	// what it keeps. splits are keys, in order, between which there is about as much: several can
-	// read at once. Errors: CompactedError, FutureError, and those of take.
+	// read at once, where a driver gains by it. Errors: CompactedError, FutureError, and those of take.
 	Outline(ctx context.Context, revision int64, splits []Key, take func(revisions []int64) error) error
 
 	// ReadRows hands out rows as WholeReader.ReadAll does: those of the revisions.
@@ -73,8 +75,18 @@ func (c *Copies) Key(name string) (key [32]byte, ok bool) {
 	return key, false
 }
 
-// Add adds a copy. Of many the oldest go.
+// Add adds a copy. Copies of one place have names with the same first half: of those the last one before it stays,
+// as that is there until the new one takes its place, and the others go. Of many places the oldest go.
 func (c *Copies) Add(name string, key [32]byte) {
+	place, before := name[:len(name)/2], false
+	for i := len(c.keys) - 1; i >= 0; i-- {
+		if known := c.keys[i].name; known[:len(known)/2] == place {
+			if before {
+				c.keys = slices.Delete(c.keys, i, i+1)
+			}
+			before = true
+		}
+	}
 	c.keys = append(c.keys[max(0, len(c.keys)-mostCopies+1):], copyKey{name, key})
 }
 

@@ -164,3 +164,32 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// TestNamesOfAPlace: files that take one another's place have names that begin alike, so that who keeps their keys
+// can tell.
+func TestNamesOfAPlace(t *testing.T) {
+	path, first, _ := written(t, 1)
+	name := func(path string) string {
+		t.Helper()
+		w, err := blockfile.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Discard()
+		return w.Name()
+	}
+	half := len(first) / 2
+	again := name(path)
+	if again == first || len(again) != len(first) || again[:half] != first[:half] {
+		t.Errorf("in the place of %s comes %s", first, again)
+	}
+	if other := name(path + ".other"); other[:half] == first[:half] {
+		t.Errorf("%s, and %s in another place", first, other)
+	}
+	if err := os.WriteFile(path, []byte("something else"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if other := name(path); other[:half] == first[:half] {
+		t.Errorf("%s, and %s in the place of what is no such file", first, other)
+	}
+}

@@ -55,12 +55,18 @@ type Writer struct {
 }
 
 // Create begins a file that Commit puts in the place of path. A file that was begun before, and
-// not ended, goes.
+// not ended, goes. The first half of its name is that of the file whose place it takes.
 func Create(path string) (*Writer, error) {
 	w := &Writer{path: path}
 	var name [nameSize / 2]byte
 	rand.Read(name[:])
 	rand.Read(w.key[:])
+	if before, err := Open(path); err == nil {
+		if place, err := hex.DecodeString(before.Name()); err == nil {
+			copy(name[:len(name)/2], place)
+		}
+		before.Close()
+	}
 	w.name = hex.EncodeToString(name[:])
 	var err error
 	if w.seal, err = sealer(w.key); err != nil {
@@ -82,7 +88,8 @@ func Create(path string) (*Writer, error) {
 
 func (w *Writer) draft() string { return w.path + ".new" }
 
-// Name is that of the file's content, and Key what opens it. Each file has others.
+// Name is that of the file's content, and Key what opens it. Each file has others, but for the first half of its
+// name, which all that take one another's place have.
 func (w *Writer) Name() string  { return w.name }
 func (w *Writer) Key() [32]byte { return w.key }
 

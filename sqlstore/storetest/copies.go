@@ -1,0 +1,226 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// Way is something that happens to a database.
+type Way func(t testing.TB, db Database)
+
+// ByExec is what SQL does.
+func ByExec(sql string) Way {
+	return func(t testing.TB, db Database) { db.Exec(t, sql) }
+}
+
+// Copies holds a driver to what it promises as a Copier. Once a database has gone one of the ways of dropped it vouches
+// for no copy that was made before, and in spite of those of kept it does. Rows that they are about have the name x, in
+// the namespace a.
+func Copies(t *testing.T, fresh func(t testing.TB) Database, dropped, kept map[string]Way) {
+	t.Run("Outline", func(t *testing.T) { copiesOutline(t, fresh(t)) })
+	t.Run("Many", func(t *testing.T) { copiesMany(t, fresh(t)) })
+	keeps := map[string]Way{"nothing": func(testing.TB, Database) {}}
+	for verb, name := range map[sqlstore.Verb]string{sqlstore.Create: "a create", sqlstore.Update: "an update", sqlstore.Delete: "a delete"} {
+		keeps[name] = func(t testing.TB, db Database) {
+			d := db.Open(t)
+			if verb == sqlstore.Create {
+				must(t, d, create(key("pods", "a", "y"), "{}"))
+			} else {
+				must(t, d, one(verb, key("pods", "a", "x"), 1, "{}"))
+			}
+		}
+	}
+	keeps["compaction"] = func(t testing.TB, db Database) {
+		d := db.Open(t)
+		to := must(t, d, update(key("pods", "a", "x"), 1, "{}"))
+		if n, err := d.Trim(t.Context(), to, 10); err != nil || n == 0 {
+			t.Fatal(n, err)
+		}
+	}
+	drops := map[string]Way{
+		"a row is edited":  ByExec(`UPDATE kv SET value = '{}' WHERE name = 'x'`),
+		"a row is renamed": ByExec(`UPDATE kv SET name = 'y' WHERE name = 'x'`),
+		"a row goes":       ByExec(`DELETE FROM kv WHERE name = 'x'`),
+		"an upsert":        ByExec(`INSERT INTO kv SELECT * FROM kv WHERE name = 'x' ON CONFLICT (revision) DO UPDATE SET value = '{}'`),
+		"keys go":          ByExec(`DELETE FROM kv_meta WHERE key = 'copies'`),
+	}
+	for name, way := range dropped {
+		drops[name] = way
+	}
+	for name, way := range kept {
+		keeps[name] = way
+	}
+	for name, way := range drops {
+		t.Run("Dropped/"+name, func(t *testing.T) { copiesVouched(t, fresh(t), way, false) })
+	}
+	for name, way := range keeps {
+		t.Run("Kept/"+name, func(t *testing.T) { copiesVouched(t, fresh(t), way, true) })
+	}
+}
+
+// copiesVouched sees whether a copy is vouched for after a way, and whether one that was begun before it can be.
+func copiesVouched(t *testing.T, db Database, way Way, kept bool) {
+	d := db.Open(t)
+	must(t, d, create(key("pods", "a", "x"), `{"n":"x"}`))
+	c := d.(sqlstore.Copier)
+	before, err := c.Copies(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := c.Copies(t.Context()); err != nil || again.Edition != before.Edition {
+		t.Fatalf("edition %s, then %s without a reason (%v)", before.Edition, again.Edition, err)
+	}
+	if err := c.Vouch(t.Context(), before.Edition, "copy", [32]byte{19}); err != nil {
+		t.Fatal(err)
+	}
+	if known, err := c.Copies(t.Context()); err != nil || known.Edition != before.Edition {
+		t.Fatalf("edition %s, and %s with a copy (%v)", before.Edition, known.Edition, err)
+	}
+	way(t, db)
+	after, err := db.Open(t).(sqlstore.Copier).Copies(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, ok := after.Key("copy"); ok != kept || ok && got != [32]byte{19} {
+		t.Errorf("the copy is vouched for: %v", ok)
+	}
+	if err := c.Vouch(t.Context(), before.Edition, "late", [32]byte{}); errors.Is(err, sqlstore.ErrEdited) == kept || kept && err != nil {
+		t.Errorf("vouching for what was read before: %v", err)
+	}
+	// From there on it is as with any other database.
+	if err := c.Vouch(t.Context(), after.Edition, "next", [32]byte{20}); err != nil {
+		t.Fatal(err)
+	}
+	if last, err := c.Copies(t.Context()); err != nil || last.Edition != after.Edition {
+		t.Fatalf("edition %s, then %s without a reason (%v)", after.Edition, last.Edition, err)
+	} else if got, ok := last.Key("next"); !ok || got != [32]byte{20} {
+		t.Error("the next copy is not vouched for")
+	}
+}
+
+// copiesMany has servers that write their copies at their own pace: who writes often is no harm to who was
+// away, and keys are not kept for ever.
+func copiesMany(t *testing.T, db Database) {
+	c := db.Open(t).(sqlstore.Copier)
+	known, err := c.Copies(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	vouch := func(name string) {
+		t.Helper()
+		if err := c.Vouch(t.Context(), known.Edition, name, [32]byte{}); err != nil {
+			t.Fatal(err)
+		}
+		if known, err = c.Copies(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	has := func(want bool, names ...string) {
+		t.Helper()
+		for _, name := range names {
+			if _, ok := known.Key(name); ok != want {
+				t.Errorf("%s is vouched for: %v", name, ok)
+			}
+		}
+	}
+	vouch("away" + "0000")
+	for i := range 100 {
+		vouch(fmt.Sprintf("busy%04d", i))
+	}
+	has(true, "away0000", "busy0099", "busy0098") // until the last one lies in the place of that before it, a start reads this
+	has(false, "busy0097", "busy0000")
+	for i := range 100 {
+		vouch(fmt.Sprintf("%04dsome", i))
+	}
+	has(false, "away0000", "busy0099", "0000some")
+	has(true, "0099some", "0080some")
+}
+
+// copiesOutline compares what is live by the outline with what is read whole, now and a way back.
+func copiesOutline(t *testing.T, db Database) {
+	d := db.Open(t)
+	c, whole := d.(sqlstore.Copier), d.(sqlstore.WholeReader)
+	outline := func(at int64, splits ...sqlstore.Key) (all []int64, err error) {
+		var mu sync.Mutex
+		err = c.Outline(t.Context(), at, splits, func(some []int64) error {
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, some...)
+			return nil
+		})
+		slices.Sort(all)
+		return slices.Compact(all), err
+	}
+	rowsOf := func(read func(take func([]sqlstore.Row) error) error) map[int64]string {
+		t.Helper()
+		var mu sync.Mutex
+		rows := map[int64]string{}
+		if err := read(func(some []sqlstore.Row) error {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, r := range some {
+				rows[r.Revision] = fmt.Sprint(r.Key, r.Created, string(r.Value))
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return rows
+	}
+	var last int64
+	for i := range 600 {
+		k := key("pods", fmt.Sprintf("ns%d", i%5), fmt.Sprintf("p%d", i))
+		last = must(t, d, create(k, fmt.Sprintf(`{"n":%d}`, i)))
+		switch i % 4 {
+		case 1:
+			last = must(t, d, update(k, last, `{"changed":true}`))
+		case 2:
+			last = must(t, d, remove(k, last, `{"gone":true}`))
+		}
+	}
+	splits := []sqlstore.Key{{Resource: "a"}, key("pods", "ns1", "p111"), key("pods", "ns3", ""), {Resource: "z"}}
+	for _, at := range []int64{last, last - 1, last / 2, 1} {
+		all := rowsOf(func(take func([]sqlstore.Row) error) error { return whole.ReadAll(t.Context(), at, take) })
+		live, err := outline(at, splits...)
+		if plain, _ := outline(at); err != nil || len(live) != len(all) || !slices.Equal(live, plain) {
+			t.Fatalf("at %d: %d revisions of %d rows, %v", at, len(live), len(all), err)
+		}
+		read := rowsOf(func(take func([]sqlstore.Row) error) error { return c.ReadRows(t.Context(), live, take) })
+		if fmt.Sprint(read) != fmt.Sprint(all) {
+			t.Fatalf("at %d: by revision\n%v\nwhole\n%v", at, read, all)
+		}
+	}
+	refused := errors.New("refused")
+	if err := c.Outline(t.Context(), last, nil, func([]int64) error { return refused }); !errors.Is(err, refused) {
+		t.Errorf("an error of take: %v", err)
+	}
+	if err := c.ReadRows(t.Context(), []int64{last}, func([]sqlstore.Row) error { return refused }); !errors.Is(err, refused) {
+		t.Errorf("an error of take: %v", err)
+	}
+	if err := c.ReadRows(t.Context(), nil, func([]sqlstore.Row) error { return refused }); err != nil {
+		t.Errorf("no rows: %v", err)
+	}
+	if _, err := outline(last + 1); !isA[*sqlstore.FutureError](err) {
+		t.Errorf("ahead of the head: %v", err)
+	}
+	if _, err := d.Trim(t.Context(), last, 1000); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := outline(last - 1); !isA[*sqlstore.CompactedError](err) {
+		t.Errorf("behind the floor: %v", err)
+	}
+	var gone *sqlstore.CompactedError // revision 2 was replaced, 1 is there
+	if err := c.ReadRows(t.Context(), []int64{1, 2}, func([]sqlstore.Row) error { return nil }); !errors.As(err, &gone) || gone.Revision != 2 {
+		t.Errorf("a row that is gone: %v", err)
+	}
+}
+
+func isA[E error](err error) bool {
+	var e E
+	return errors.As(err, &e)
+}
