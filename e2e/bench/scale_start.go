@@ -131,11 +131,19 @@ func (c *client) read(path string) ([]byte, error) {
 	return io.ReadAll(resp.Body)
 }
 
-// forget takes the files of the database out of the page cache, and no others: the machine
+// forget takes the files of the database and the cache file out of the page cache, and no others: the machine
 // may not be ours alone. What PostgreSQL keeps in its own buffers stays there.
 func (s *scaled) forget() error {
 	syscall.Sync() // pages that are not written yet stay
-	if path, ok := strings.CutPrefix(s.store, "sqlite:"); ok {
+	path, isFile := strings.CutPrefix(s.store, "sqlite:")
+	kept := filepath.Join(s.dir, "data", "postgres-cache")
+	if isFile {
+		kept = path + "-cache"
+	}
+	if err := forgetFile(kept); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if isFile {
 		return forgetFile(path)
 	}
 	if s.pg == nil {
