@@ -19,90 +19,55 @@ import (
 func TestCacheFile(t *testing.T) {
 	t.Parallel()
 	store := "sqlite:" + t.TempDir() + "/rowlock.db"
-	options := harness.Options{Store: store, Args: []string{"--cache-file=auto", "--cache-file-from=1"}}
-	s := harness.StartT(t, options)
-	a := newAPI(t, s)
-	again := func(what string, copied bool) {
-		t.Helper()
-		var err error
-		if s, err = s.Again(t.Context()); err != nil {
-			t.Fatalf("%s: %v\n%s", what, err, s.Log())
-		}
-		t.Cleanup(s.Kill)
-		a = newAPI(t, s)
-		n, ok := valueOf(want(t, a, 200, http.MethodGet, "/metrics", "", ""), `rowlock_start_objects{from="cache_file"}`)
-		if !ok || n > 0 != copied {
-			t.Fatalf("%s: the start read %v objects (there: %v) from the file\n%s", what, n, ok, s.Log())
-		}
-	}
-	has := func(name, value string) {
-		t.Helper()
-		if got := string(want(t, a, 200, http.MethodGet, configMaps+"/"+name, "", "")); !strings.Contains(got, `"v":"`+value+`"`) {
-			t.Fatalf("%s is %s, want %s", name, got, value)
-		}
-	}
-	write := func(name, value string) {
-		t.Helper()
-		want(t, a, 201, http.MethodPost, configMaps, "application/json", `{"metadata":{"name":"`+name+`"},"data":{"v":"`+value+`"}}`)
-	}
-	change := func(name, value string) {
-		t.Helper()
-		want(t, a, 200, http.MethodPatch, configMaps+"/"+name, "application/merge-patch+json", `{"data":{"v":"`+value+`"}}`)
-	}
-	stop := func() {
-		t.Helper()
-		if err := s.Stop(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	c := startCached(t, store, "")
 	for _, name := range []string{"same", "changed", "gone", "tampered"} {
-		write(name, "first")
+		c.write(name, "first")
 	}
-	want(t, a, 201, http.MethodPost, "/api/v1/namespaces/default/secrets", "application/json", `{"metadata":{"name":"s"},"stringData":{"v":"hush"}}`)
-	stop()
-	again("after a stop", true)
-	change("changed", "second")
-	want(t, a, 200, http.MethodDelete, configMaps+"/gone", "", "")
-	write("new", "third")
-	s.Kill()
-	again("after a kill", true)
-	has("same", "first")
-	has("changed", "second")
-	has("new", "third")
-	want(t, a, 404, http.MethodGet, configMaps+"/gone", "", "")
-	want(t, a, 200, http.MethodGet, "/api/v1/namespaces/default/secrets/s", "", "")
-	stop()
+	want(t, c.a, 201, http.MethodPost, "/api/v1/namespaces/default/secrets", "application/json", `{"metadata":{"name":"s"},"stringData":{"v":"hush"}}`)
+	c.stop()
+	c.again("after a stop", true)
+	c.change("changed", "second")
+	want(t, c.a, 200, http.MethodDelete, configMaps+"/gone", "", "")
+	c.write("new", "third")
+	c.s.Kill()
+	c.again("after a kill", true)
+	c.has("same", "first")
+	c.has("changed", "second")
+	c.has("new", "third")
+	want(t, c.a, 404, http.MethodGet, configMaps+"/gone", "", "")
+	want(t, c.a, 200, http.MethodGet, "/api/v1/namespaces/default/secrets/s", "", "")
+	c.stop()
 	tamper(t, store, `"first"`, `"by hand"`, `name = 'tampered'`)
-	again("after a row was edited", false)
-	has("tampered", "by hand")
-	stop()
-	again("after all was read", true)
-	stop()
-	again("after a stop", true)
-	stop()
+	c.again("after a row was edited", false)
+	c.has("tampered", "by hand")
+	c.stop()
+	c.again("after all was read", true)
+	c.stop()
+	c.again("after a stop", true)
+	c.stop()
 	// No trigger hears of this one: the start believes the file, and holds it to the rows soon after.
 	replace(t, store, `"by hand"`, `"replaced"`, "tampered")
-	again("after a row was replaced", true)
+	c.again("after a row was replaced", true)
 	deadline := time.Now().Add(patience)
 	for {
-		n, _ := valueOf(want(t, a, 200, http.MethodGet, "/metrics", "", ""), "rowlock_cache_file_wrong_objects")
+		n, _ := valueOf(want(t, c.a, 200, http.MethodGet, "/metrics", "", ""), "rowlock_cache_file_wrong_objects")
 		if n == 1 {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%v objects were found not to be as their rows\n%s", n, s.Log())
+			t.Fatalf("%v objects were found not to be as their rows\n%s", n, c.s.Log())
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	has("tampered", "replaced")
+	c.has("tampered", "replaced")
 	path := strings.TrimPrefix(store, "sqlite:") + "-cache"
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the file is still there: %v", err)
 	}
-	if !strings.Contains(s.Log(), "were not as their rows") {
-		t.Errorf("the log does not tell of it:\n%s", s.Log())
+	if !strings.Contains(c.s.Log(), "were not as their rows") {
+		t.Errorf("the log does not tell of it:\n%s", c.s.Log())
 	}
-	stop()
+	c.stop()
 	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -111,11 +76,62 @@ func TestCacheFile(t *testing.T) {
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	again("after a bit of the file fell over", false)
-	has("tampered", "replaced")
-	has("same", "first")
-	if !strings.Contains(s.Log(), "the cache file cannot be used") {
-		t.Errorf("the log does not say why:\n%s", s.Log())
+	c.again("after a bit of the file fell over", false)
+	c.has("tampered", "replaced")
+	c.has("same", "first")
+	if !strings.Contains(c.s.Log(), "the cache file cannot be used") {
+		t.Errorf("the log does not say why:\n%s", c.s.Log())
+	}
+}
+
+// cachedServer is a server that starts again and again on a database, with a copy of its objects.
+type cachedServer struct {
+	t *testing.T
+	s *harness.Server
+	a *api
+}
+
+func startCached(t *testing.T, store, folder string) *cachedServer {
+	s := harness.StartT(t, harness.Options{Store: store, DataDir: folder, Args: []string{"--cache-file=auto", "--cache-file-from=1"}})
+	return &cachedServer{t, s, newAPI(t, s)}
+}
+
+// again starts the server, which reads objects from the copy, or none.
+func (c *cachedServer) again(what string, fromCopy bool) {
+	c.t.Helper()
+	next, err := c.s.Again(c.t.Context())
+	if err != nil {
+		c.t.Fatalf("%s: %v\n%s", what, err, c.s.Log())
+	}
+	c.s, c.a = next, newAPI(c.t, next)
+	c.t.Cleanup(next.Kill)
+	n, ok := valueOf(want(c.t, c.a, 200, http.MethodGet, "/metrics", "", ""), `rowlock_start_objects{from="cache_file"}`)
+	if !ok || n > 0 != fromCopy {
+		c.t.Fatalf("%s: the start read %v objects (there: %v) from the file\n%s", what, n, ok, c.s.Log())
+	}
+}
+
+func (c *cachedServer) has(name, value string) {
+	c.t.Helper()
+	if got := string(want(c.t, c.a, 200, http.MethodGet, configMaps+"/"+name, "", "")); !strings.Contains(got, `"v":"`+value+`"`) {
+		c.t.Fatalf("%s is %s, want %s", name, got, value)
+	}
+}
+
+func (c *cachedServer) write(name, value string) {
+	c.t.Helper()
+	want(c.t, c.a, 201, http.MethodPost, configMaps, "application/json", `{"metadata":{"name":"`+name+`"},"data":{"v":"`+value+`"}}`)
+}
+
+func (c *cachedServer) change(name, value string) {
+	c.t.Helper()
+	want(c.t, c.a, 200, http.MethodPatch, configMaps+"/"+name, "application/merge-patch+json", `{"data":{"v":"`+value+`"}}`)
+}
+
+func (c *cachedServer) stop() {
+	c.t.Helper()
+	if err := c.s.Stop(); err != nil {
+		c.t.Fatal(err)
 	}
 }
 

@@ -17,12 +17,12 @@ type cacheFileOptions struct {
 }
 
 func (o *cacheFileOptions) addTo(f *pflag.FlagSet) {
-	f.StringVar(&o.file, "cache-file", "auto", "file with a copy of the objects as memory has them, from which the next start reads what the SQLite file says is still so: auto (beside that file; none with other databases), a path, or off. Secrets, and what is encrypted in the database, are not in it")
+	f.StringVar(&o.file, "cache-file", "auto", "file with a copy of the objects as memory has them, from which the next start reads what the database says is still so: auto (beside the SQLite file; with PostgreSQL in the data directory), a path, or off. Secrets, and what is encrypted in the database, are not in it")
 	f.IntVar(&o.from, "cache-file-from", 50_000, "of how many objects on the cache file is written; with fewer a start is as quick without")
 }
 
-// build is where the file lies; url names the database.
-func (o *cacheFileOptions) build(url string) (server.CacheFile, error) {
+// build is where the file lies; url names the database, and folder the data directory.
+func (o *cacheFileOptions) build(url, folder string) (server.CacheFile, error) {
 	c := server.CacheFile{Path: o.file, Least: o.from}
 	if o.from < 1 {
 		return c, fmt.Errorf("--cache-file-from: %d is not positive", o.from)
@@ -31,12 +31,14 @@ func (o *cacheFileOptions) build(url string) (server.CacheFile, error) {
 	switch {
 	case o.file == "":
 		return c, errors.New("--cache-file: want auto, a path, or off")
-	case o.file == "off", o.file == "auto" && !isFile:
+	case o.file == "off", o.file == "auto" && inMemory(url):
 		c.Path = ""
-	case !isFile:
-		return c, errors.New("--cache-file: only a SQLite file vouches for what is kept outside of it: want off")
-	case o.file == "auto":
+	case inMemory(url):
+		return c, errors.New("--cache-file: only a database vouches for what is kept outside of it: want off")
+	case o.file == "auto" && isFile:
 		c.Path = database + "-cache"
+	case o.file == "auto":
+		c.Path = filepath.Join(folder, "postgres-cache")
 	default:
 		path, err := filepath.Abs(o.file)
 		if err != nil {

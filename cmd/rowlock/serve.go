@@ -271,7 +271,7 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 		url, from = "sqlite:"+dir.Database, "--data-dir"
 	}
 	measured, measureDriver := measure()
-	cacheFile, err := o.cacheFile.build(url)
+	cacheFile, err := o.cacheFile.build(url, dir.Path)
 	if err != nil {
 		return err
 	}

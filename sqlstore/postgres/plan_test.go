@@ -20,6 +20,7 @@ import (
 // kv_lead alone, which have a handful of rows.
 var indexes = map[string][]string{
 	"qBounds": nil, "qBoundsNow": nil, "qLock": nil, "qLockAlive": nil, "qAlive": nil, "qRevive": nil, "qReserve": nil, "qRelax": nil, "qFence": nil, "qFlush": nil, "qSetRevision": nil, "qSetClusterID": nil, "qRaiseFloor": nil, "qCompatible": nil,
+	"qCopies": nil, "qLockCopies": nil, "qCopiesRow": nil, "qSetCopies": nil, "qWholeRows": {"kv_pkey"},
 	"qMarker": nil, "qSetMarker": nil, "qNewMarker": nil, "qDropMarker": nil, "qLead": nil, "qLeader": nil, "qUnlead": nil,
 	"qEnd": {"kv_pkey", "kv_live"}, "qInsert": {"kv_pkey", "kv_live"}, "qWritten": {"kv_pkey"},
 	"qLiveAll": {"kv_live"}, "qLiveResource": {"kv_live"}, "qLiveNamespace": {"kv_live"}, "qLive": {"kv_live"},
@@ -37,7 +38,7 @@ var indexes = map[string][]string{
 var unplanned = map[string]bool{
 	"qBegin": true, "qBeginSnapshot": true, "qCommit": true, "qNotify": true, "qListen": true,
 	"qTerminate": true, "qOldMarkers": true, "qSizes": true, "qCounts": true, "qPacks": true, "qSchema": true, "qTable": true,
-	"qWhole": true, "qWholeSettings": true, // see wholePlan
+	"qWhole": true, "qOutline": true, "qWholeSettings": true, // see wholePlan
 }
 
 var (
@@ -105,7 +106,8 @@ func TestPlans(t *testing.T) {
 				t.Errorf("with %s statistics %s sorts:\n%s", statistics, name, plan)
 			}
 		}
-		wholePlan(t, d, statistics)
+		wholePlan(t, d, statistics, "qWhole")
+		wholePlan(t, d, statistics, "qOutline")
 	}
 	t.Run("depth", func(t *testing.T) { flatInDepth(t, d) })
 	t.Run("trimming", func(t *testing.T) { trimInDepth(t, db, d) })
@@ -113,20 +115,20 @@ func TestPlans(t *testing.T) {
 
 // wholePlan checks that everything is read in the order of pages, and that past rows
 // are not visited for it.
-func wholePlan(t *testing.T, d *postgres.Driver, statistics string) {
-	query := postgres.Statements["qWhole"]
+func wholePlan(t *testing.T, d *postgres.Driver, statistics, name string) {
+	query := postgres.Statements[name]
 	plan, err := d.Explain(t.Context(), query, arguments(query), postgres.Statements["qWholeSettings"])
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, step := range []string{"Bitmap Index Scan on kv_live", "Bitmap Index Scan on kv_ended"} {
 		if !strings.Contains(plan, step) {
-			t.Errorf("with %s statistics qWhole has no %s:\n%s", statistics, step, plan)
+			t.Errorf("with %s statistics %s has no %s:\n%s", statistics, name, step, plan)
 		}
 	}
 	for _, step := range []string{"Seq Scan", "kv_pkey", "kv_past", "JIT"} {
 		if strings.Contains(plan, step) {
-			t.Errorf("with %s statistics qWhole has a %s:\n%s", statistics, step, plan)
+			t.Errorf("with %s statistics %s has a %s:\n%s", statistics, name, step, plan)
 		}
 	}
 }

@@ -30,8 +30,16 @@ const (
 	qReserve = `INSERT INTO kv_meta (key, number) SELECT 'relaxed', number + $1 FROM kv_meta WHERE key = 'revision'` +
 		` ON CONFLICT (key) DO UPDATE SET number = greatest(kv_meta.number, excluded.number) RETURNING number`
 	qRelax = `SELECT set_config('synchronous_commit', 'off', true) FROM kv_meta m, kv_meta r WHERE m.key = 'revision' AND r.key = 'relaxed' AND m.number + $1::int8 <= r.number`
-	qFence = `UPDATE kv_meta SET number = $1 WHERE key = 'schema_compatible' AND number < $1`
-	qFlush = `UPDATE kv_meta SET word = word WHERE key = 'relaxed'`
+	// Keys of copies of values that lie elsewhere: of which table kv is, and what is stored, and whether the row is as
+	// a server wrote it. kv_meta by primary key.
+	ofTable     = `SELECT (SELECT system_identifier FROM pg_control_system()) || ' ' || to_regclass('kv')::oid`
+	ofCopies    = `, m.word, m.number % 4294967296 = m.xmin::text::bigint FROM kv_meta m WHERE m.key = 'copies'`
+	qCopies     = ofTable + ofCopies
+	qLockCopies = qCopies + ` FOR UPDATE`
+	qCopiesRow  = `INSERT INTO kv_meta (key) VALUES ('copies') ON CONFLICT (key) DO NOTHING`
+	qSetCopies  = `UPDATE kv_meta SET word = $1, number = pg_current_xact_id()::text::bigint WHERE key = 'copies'`
+	qFence      = `UPDATE kv_meta SET number = $1 WHERE key = 'schema_compatible' AND number < $1`
+	qFlush      = `UPDATE kv_meta SET word = word WHERE key = 'relaxed'`
 	// The marker of a server's last batch: word is the batch's number and, behind it,
 	// the counter after each of its waves; number is the counter before it.
 	qMarker     = `SELECT word, number FROM kv_meta WHERE key = $1`
@@ -132,6 +140,11 @@ SELECT ` + columns + ` FROM kv WHERE revision IN (SELECT revision FROM e WHERE t
 	wholePart    = ` AND revision + 0 <= $1 AND revision / 64 % $3 = $4`
 	qWhole       = wholeColumns + `NULL` + wholePart + ` UNION ALL ` +
 		wholeColumns + `NOT NULL AND superseded_revision > $1 AND superseded_revision <= $2` + wholePart
+	// The same pages, for the revisions alone.
+	outline  = `SELECT revision FROM kv WHERE revision + 0 <= $1 AND superseded_revision IS `
+	qOutline = outline + `NULL UNION ALL ` + outline + `NOT NULL AND superseded_revision > $1 AND superseded_revision <= $2`
+	// kv by primary key.
+	qWholeRows = `SELECT revision, resource, namespace, name, created_revision, value FROM kv WHERE revision = ANY($1::int8[])`
 	// What suits that, of the settings that the server has and has not turned off. Few rows.
 	qWholeSettings = `SELECT set_config(s.name, w.value, true) FROM pg_settings s, (VALUES ('enable_bitmapscan', 'on'), ('enable_indexscan', 'off'),
   ('effective_io_concurrency', '64'), ('jit', 'off'), ('statement_timeout', '0')) AS w (name, value) WHERE s.name = w.name AND s.setting <> '0'`

@@ -23,7 +23,7 @@ const mostParts = 4
 // with values that are stored aside many times over. The snapshot is one of
 // revisions, so the connections need not share one of PostgreSQL's.
 func (d *Driver) ReadAll(ctx context.Context, revision int64, take func([]sqlstore.Row) error) error {
-	parts := max(1, min(mostParts, int(d.pool.Config().MaxConns)/2))
+	parts := d.parts()
 	group, ctx := errgroup.WithContext(ctx)
 	for part := range parts {
 		group.Go(func() error { return d.readPart(ctx, revision, parts, part, take) })
@@ -34,28 +34,18 @@ func (d *Driver) ReadAll(ctx context.Context, revision int64, take func([]sqlsto
 	return nil
 }
 
+// parts is how many connections read at once.
+func (d *Driver) parts() int { return max(1, min(mostParts, int(d.pool.Config().MaxConns)/2)) }
+
 func (d *Driver) readPart(ctx context.Context, revision int64, parts, part int, take func([]sqlstore.Row) error) error {
 	// However long it takes in all, it has to go on.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	silence := time.AfterFunc(d.cfg.StatementTimeout, func() { cancel(errSilent) })
 	defer silence.Stop()
-	txOptions := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	var refused error // by take
-	err := pgx.BeginTxFunc(ctx, d.pool, txOptions, func(tx pgx.Tx) error {
-		var b sqlstore.Bounds
-		batch := &pgx.Batch{}
-		d.queueSettings(batch)
-		batch.Queue(qWholeSettings)
-		batch.Queue(qBounds).QueryRow(func(row pgx.Row) error { return row.Scan(&b.Floor, &b.Head) })
-		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-			return err
-		}
-		d.saw(b.Head)
-		if err := b.Check(revision); err != nil {
-			return err
-		}
-		rows, err := tx.Query(ctx, qWhole, revision, b.Head, parts, part)
+	err := d.whole(ctx, revision, func(tx pgx.Tx, head int64) error {
+		rows, err := tx.Query(ctx, qWhole, revision, head, parts, part)
 		if err != nil {
 			return err
 		}
@@ -69,6 +59,26 @@ func (d *Driver) readPart(ctx context.Context, revision int64, parts, part int, 
 		return refused
 	}
 	return d.translate(ctx, err)
+}
+
+// whole begins a transaction that reads pages in their order, if a revision can be read in it.
+func (d *Driver) whole(ctx context.Context, revision int64, read func(tx pgx.Tx, head int64) error) error {
+	txOptions := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	return pgx.BeginTxFunc(ctx, d.pool, txOptions, func(tx pgx.Tx) error {
+		var b sqlstore.Bounds
+		batch := &pgx.Batch{}
+		d.queueSettings(batch)
+		batch.Queue(qWholeSettings)
+		batch.Queue(qBounds).QueryRow(func(row pgx.Row) error { return row.Scan(&b.Floor, &b.Head) })
+		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+			return err
+		}
+		d.saw(b.Head)
+		if err := b.Check(revision); err != nil {
+			return err
+		}
+		return read(tx, b.Head)
+	})
 }
 
 // A piece of what is read is as large as processors like to have at hand.
