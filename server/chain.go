@@ -170,10 +170,12 @@ func (s *Server) target(r *http.Request) http.Handler {
 
 func (s *Server) routePath(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Path
+	if discovery.Serves(path) { // which follows definitions when it makes documents
+		s.discovery.ServeHTTP(w, r)
+		return
+	}
 	s.Custom.Follow()
 	switch {
-	case discovery.Serves(path):
-		s.discovery.ServeHTTP(w, r)
 	case health.Serves(path):
 		s.Health.ServeHTTP(w, r)
 	case path == "/openapi/v2":

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -30,6 +31,13 @@ import (
 
 // Storage is where definitions are.
 const Storage = "customresourcedefinitions.apiextensions.k8s.io"
+
+const (
+	// restAs is how many times as long as it took to follow definitions that nobody asked for the loop rests.
+	restAs = 10
+	// mostRest bounds that, for who reads the catalogue as it is.
+	mostRest = 100 * time.Millisecond
+)
 
 // Follower keeps a catalogue in step.
 type Follower struct {
@@ -129,7 +137,17 @@ func (f *Follower) run(ctx context.Context) {
 	defer w.Stop()
 	var batch []cache.Delivery
 	for {
+		began := time.Now()
 		f.Follow()
+		// Who asks for a custom resource waits for no loop. Setting a catalogue of thousands takes some
+		// milliseconds, so those that come one after the other are set together.
+		rest := time.NewTimer(min(restAs*time.Since(began), mostRest))
+		select {
+		case <-ctx.Done():
+			rest.Stop()
+			return
+		case <-rest.C:
+		}
 		select {
 		case <-ctx.Done():
 			return

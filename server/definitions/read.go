@@ -22,13 +22,14 @@ type Digests map[string]custom.Digest
 // it: of them there are digests.
 func Read(c codec.Codec, text []byte) (*apiextensionsv1.CustomResourceDefinition, Digests, error) {
 	of := Digests{}
-	small := apiextensions.CutSchemas(text, func(version, schema []byte) {
-		if name := scan.Lookup(version, "name"); name != nil {
-			of[scan.Unquote(name)] = sha256.Sum256(schema)
+	small := apiextensions.CutSchemas(text, func(v *apiextensions.Stored) {
+		if v.Name != nil {
+			of[scan.Unquote(v.Name)] = sha256.Sum256(v.Schema)
 		}
 	})
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	_, err := c.Decode(small, crd, codecs.Ignore)
+	crd.ManagedFields = nil // nobody looks at them, and they are kept for as long as the definition is
 	return crd, of, err
 }
 
@@ -40,8 +41,8 @@ const ruleWeight = 1500
 // bytes that has, to which its rules are added.
 func readVersion(text []byte, name string) (v *apiextensionsv1.CustomResourceDefinitionVersion, size int, err error) {
 	err = fmt.Errorf("the definition has no version %s", name)
-	apiextensions.EachVersion(text, func(version []byte, _ int) {
-		if v == nil && scan.Unquote(scan.Lookup(version, "name")) == name {
+	apiextensions.EachVersion(text, func(one *apiextensions.Stored) {
+		if version := one.Text; v == nil && scan.Unquote(one.Name) == name {
 			rules := bytes.Count(version, []byte(`"rule":"`)) + bytes.Count(version, []byte(`"messageExpression":"`))
 			v, size = &apiextensionsv1.CustomResourceDefinitionVersion{}, len(version)+rules*ruleWeight
 			err = json.Unmarshal(version, v)
@@ -52,9 +53,9 @@ func readVersion(text []byte, name string) (v *apiextensionsv1.CustomResourceDef
 
 // schemaText is the schema of a version of a stored definition, or nil.
 func schemaText(text []byte, name string) (schema []byte) {
-	apiextensions.EachVersion(text, func(version []byte, _ int) {
-		if schema == nil && scan.Unquote(scan.Lookup(version, "name")) == name {
-			schema = scan.Lookup(version, "schema", "openAPIV3Schema")
+	apiextensions.EachVersion(text, func(v *apiextensions.Stored) {
+		if schema == nil && scan.Unquote(v.Name) == name && v.Schema != nil {
+			schema = scan.Lookup(v.Schema, "openAPIV3Schema")
 		}
 	})
 	return schema

@@ -28,6 +28,8 @@ import (
 // Services are required.
 type Config struct {
 	Catalogue *kinds.Catalogue
+	// Follow brings the catalogue up to date; nil: it is so always.
+	Follow func()
 	// Services lists APIServices, with a number that rises whenever the list changes. Nil,
 	// or an empty list: this server serves all that there is.
 	Services func() ([]Service, uint64)

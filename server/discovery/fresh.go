@@ -29,6 +29,9 @@ type state struct {
 }
 
 func (h *Handler) state() (s state) {
+	if h.config.Follow != nil {
+		h.config.Follow()
+	}
 	s.resources, s.generation = h.config.Catalogue.Snapshot()
 	s.services, s.serviceGeneration = h.services()
 	return s
@@ -50,15 +53,15 @@ func (h *Handler) documents() (*documents, error) {
 	if many && last.fresh(time.Since(last.at)) {
 		return last, nil
 	}
-	now := h.state()
-	if last.describes(&now) {
-		return last, nil
-	}
 	if many && h.running.Load() && time.Since(last.at) < 2*oldest {
-		select {
+		select { // the loop finds out whether there is anything new
 		case h.wanted <- struct{}{}:
 		default: // it is wanted already
 		}
+		return last, nil
+	}
+	now := h.state()
+	if last.describes(&now) {
 		return last, nil
 	}
 	if !h.mu.TryLock() {

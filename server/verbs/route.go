@@ -58,8 +58,13 @@ func (h *Handler) verb(c *Call) (string, error) {
 }
 
 // lookUp looks the resource of a request up. Before it says that a custom one does not
-// exist, it looks again with everything that any server has written.
+// exist, it looks again with everything that any server has written. No definition changes what a
+// built-in one is, so nobody who asks for that waits for definitions.
 func (h *Handler) lookUp(c *Call) error {
+	c.Resource = h.Catalogue.Lookup(c.Info.Group, c.Info.Version, c.Info.Resource)
+	if c.Resource != nil && c.Resource.HasGoType() {
+		return nil
+	}
 	look := func() {
 		if h.Follow != nil {
 			h.Follow()

@@ -12,43 +12,40 @@ var SchemasAside = &kinds.Aside{Cut: func(stored []byte) []byte { return CutSche
 
 // CutSchemas is the text of a stored definition with an empty object for the schema of each version. It
 // shows what it leaves out, unless each is nil.
-func CutSchemas(text []byte, each func(version, schema []byte)) []byte {
+func CutSchemas(text []byte, each func(v *Stored)) []byte {
 	small, last := make([]byte, 0, 4096), 0
-	EachVersion(text, func(version []byte, at int) {
-		if from, to := Member(version, "schema"); from >= 0 {
-			if each != nil {
-				each(version, version[from:to])
-			}
-			small = append(append(small, text[last:at+from]...), "{}"...)
-			last = at + to
+	EachVersion(text, func(v *Stored) {
+		if v.Schema == nil {
+			return
 		}
+		if each != nil {
+			each(v)
+		}
+		small = append(append(small, text[last:v.at]...), "{}"...)
+		last = v.at + len(v.Schema)
 	})
 	return append(small, text[last:]...)
 }
 
 // joinSchemas puts the schemas of a stored definition where CutSchemas had left them out of it.
 func joinSchemas(cut, stored []byte) ([]byte, bool) {
-	type version struct{ name, schema []byte }
-	var all []version
+	var all []Stored
 	size := len(cut)
-	EachVersion(stored, func(text []byte, _ int) {
-		v := version{name: scan.Lookup(text, "name")}
-		if from, to := Member(text, "schema"); from >= 0 {
-			v.schema = text[from:to]
-			size += len(v.schema) - len("{}")
+	EachVersion(stored, func(v *Stored) {
+		if v.Schema != nil {
+			size += len(v.Schema) - len("{}")
 		}
-		all = append(all, v)
+		all = append(all, *v)
 	})
 	out, last, n := make([]byte, 0, size), 0, 0
-	EachVersion(cut, func(text []byte, at int) {
-		from, to := Member(text, "schema")
-		if n < 0 || n == len(all) || string(scan.Lookup(text, "name")) != string(all[n].name) || (from >= 0) != (all[n].schema != nil) {
+	EachVersion(cut, func(v *Stored) {
+		if n < 0 || n == len(all) || string(v.Name) != string(all[n].Name) || (v.Schema != nil) != (all[n].Schema != nil) {
 			n = -1
 			return
 		}
-		if from >= 0 {
-			out = append(append(out, cut[last:at+from]...), all[n].schema...)
-			last = at + to
+		if v.Schema != nil {
+			out = append(append(out, cut[last:v.at]...), all[n].Schema...)
+			last = v.at + len(v.Schema)
 		}
 		n++
 	})
@@ -69,39 +66,63 @@ func fillSchemas(whole kinds.Object, into ...kinds.Object) {
 	}
 }
 
-// EachVersion calls fn with the text of each version of a stored definition, and where in the whole text
-// it begins.
-func EachVersion(text []byte, fn func(version []byte, at int)) {
-	from, to := Member(text, "spec", "versions")
-	if from < 0 {
-		return
-	}
-	scan.Loose.Elements(text[:to], from, func(at int) (int, bool) {
-		end := scan.Skip(text, at)
-		if end >= 0 {
-			fn(text[at:end], at)
-		}
-		return end, true
+// Stored is a version as it stands in the text of a stored definition. Name and Schema are parts of
+// that text, nil where there are none.
+type Stored struct {
+	Text, Name, Schema []byte
+
+	at int // where in the whole text the schema begins
+}
+
+// EachVersion calls fn with each version of a stored definition, in one walk through the text.
+func EachVersion(text []byte, fn func(v *Stored)) {
+	within(text, scan.Space(text, 0), "spec", func(at int) int {
+		return within(text, at, "versions", func(at int) int {
+			return scan.Loose.Elements(text, at, func(at int) (int, bool) {
+				v := Stored{}
+				end := members(text, at, func(name []byte, value, end int) {
+					switch {
+					case string(name) == "name" && v.Name == nil:
+						v.Name = text[value:end]
+					case string(name) == "schema" && v.Schema == nil:
+						v.Schema, v.at = text[value:end], value
+					}
+				})
+				if end < 0 {
+					v, end = Stored{}, scan.Skip(text, at)
+				}
+				if end >= 0 {
+					v.Text = text[at:end]
+					fn(&v)
+				}
+				return end, true
+			})
+		})
 	})
 }
 
-// Member is where the value at a path of member names stands in a text; from is -1 if it is
-// not there.
-func Member(text []byte, path ...string) (from, to int) {
-	from, to = scan.Space(text, 0), len(text)
-	for _, want := range path {
-		at, end := -1, -1
-		scan.Loose.Members(text, from, func(name scan.Name, value int) (int, bool) {
-			after := scan.Skip(text, value)
-			if string(name.In(text)) != want {
-				return after, true
+// within goes through an object, where it leaves the value of one name to fn, which gives the end of it
+// or -1. It gives the end of the object, or -1.
+func within(text []byte, at int, want string, fn func(at int) int) int {
+	found := false
+	return scan.Loose.Members(text, at, func(name scan.Name, value int) (int, bool) {
+		if !found && string(name.In(text)) == want {
+			found = true
+			if end := fn(value); end >= 0 {
+				return end, true
 			}
-			at, end = value, after
-			return after, false
-		})
-		if from, to = at, end; at < 0 || end < 0 {
-			return -1, -1
 		}
-	}
-	return from, to
+		return scan.Skip(text, value), true
+	})
+}
+
+// members shows the members of an object, each with where its value begins and ends.
+func members(text []byte, at int, fn func(name []byte, value, end int)) int {
+	return scan.Loose.Members(text, at, func(name scan.Name, value int) (int, bool) {
+		end := scan.Skip(text, value)
+		if end >= 0 {
+			fn(name.In(text), value, end)
+		}
+		return end, true
+	})
 }
