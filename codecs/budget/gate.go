@@ -38,26 +38,16 @@ type Gate struct {
 
 // visitor is a user at the gate.
 type visitor struct {
-	entries int   // inside, waiting, or both
+	entries int   // inside or waiting
 	used    int64 // of the room
 	turn    int64 // when it was last let in, or as good as that
 }
 
-// entry is one body, or with no weight one that is inside and wants to work again.
+// entry is one body.
 type entry struct {
 	user   *visitor
 	weight int64
 	in     chan struct{}
-}
-
-// Pass is what a body has that was let in: room until it leaves, and one of the processors until
-// it steps aside. It is for one goroutine. A nil Pass has nothing and needs nothing.
-type Pass struct {
-	gate  *Gate
-	name  string
-	entry *entry
-	timer *time.Timer
-	works *bool // guarded by the mutex of the gate; another one each time
 }
 
 // NewGate makes a gate with room for Together.
@@ -69,62 +59,10 @@ func NewGate() *Gate {
 // room until leave is called, once. What is small does not wait. The error is that of the
 // context. A nil Gate is always open.
 func (g *Gate) Enter(ctx context.Context, user string, weight int64) (leave func(), err error) {
-	p, err := g.Come(ctx, user, weight)
-	return p.Leave, err
-}
-
-// Come is Enter for who may step aside meanwhile. Leave must follow, once.
-func (g *Gate) Come(ctx context.Context, user string, weight int64) (*Pass, error) {
 	if g == nil || weight < Small {
-		return nil, nil
+		return func() {}, nil
 	}
-	e, err := g.wait(ctx, user, min(weight, Share))
-	if err != nil {
-		return nil, err
-	}
-	p := &Pass{gate: g, name: user, entry: e}
-	p.begin()
-	return p, nil
-}
-
-// begin has the turn end by itself.
-func (p *Pass) begin() {
-	works := true
-	p.works = &works
-	p.timer = time.AfterFunc(p.gate.turn, func() { p.gate.rest(&works) })
-}
-
-// Aside lets others work while this one waits for something else than a processor, such as a disk.
-func (p *Pass) Aside() {
-	if p != nil {
-		p.timer.Stop()
-		p.gate.rest(p.works)
-	}
-}
-
-// Back waits until one that has stepped aside may work again. The error is that of the context. Who
-// works still goes on.
-func (p *Pass) Back(ctx context.Context) error {
-	if p == nil || p.gate.working(p.works) {
-		return nil
-	}
-	e, err := p.gate.wait(ctx, p.name, 0)
-	if err != nil {
-		return err
-	}
-	p.gate.mu.Lock()
-	p.gate.forget(p.name, e.user) // it is inside once
-	p.gate.mu.Unlock()
-	p.begin()
-	return nil
-}
-
-// Leave gives all of it back.
-func (p *Pass) Leave() {
-	if p != nil {
-		p.Aside()
-		p.gate.leave(p.name, p.entry)
-	}
+	return g.enter(ctx, user, min(weight, Share))
 }
 
 // wait comes and waits until it is let in.
@@ -138,6 +76,20 @@ func (g *Gate) wait(ctx context.Context, user string, weight int64) (*entry, err
 		}
 	}
 	return e, nil
+}
+
+func (g *Gate) enter(ctx context.Context, user string, weight int64) (leave func(), err error) {
+	e, err := g.wait(ctx, user, weight)
+	if err != nil {
+		return nil, err
+	}
+	over := sync.OnceFunc(g.stepAside)
+	timer := time.AfterFunc(g.turn, over)
+	return func() {
+		timer.Stop()
+		over()
+		g.leave(user, e)
+	}, nil
 }
 
 func (g *Gate) come(user string, weight int64) *entry {
@@ -171,27 +123,12 @@ func (g *Gate) giveUp(user string, e *entry) bool {
 	return true
 }
 
-// rest is stepAside for one that works, once.
-func (g *Gate) rest(works *bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if *works {
-		*works = false
-		g.running--
-		g.admit()
-	}
-}
-
 // stepAside lets the next one work, while there is room for it.
 func (g *Gate) stepAside() {
-	works := true
-	g.rest(&works)
-}
-
-func (g *Gate) working(works *bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return *works
+	g.running--
+	g.admit()
 }
 
 func (g *Gate) leave(user string, e *entry) {
@@ -211,7 +148,7 @@ func (g *Gate) forget(name string, u *visitor) {
 
 // admit lets in whom it can: of those who have not used up their share, the one whose
 // user waits for its turn the longest. If that one is too large for what is left of the
-// room, nobody overtakes it but who has room already.
+// room, nobody overtakes it.
 func (g *Gate) admit() {
 	if len(g.waiting) == 0 {
 		return
@@ -221,11 +158,13 @@ func (g *Gate) admit() {
 		places = g.most()
 	}
 	for g.running < places {
-		next := g.next(Share)
-		if next >= 0 && g.used+g.waiting[next].weight > Together {
-			next = g.next(0)
+		next := -1
+		for i, e := range g.waiting {
+			if e.user.used+e.weight <= Share && (next < 0 || e.user.turn < g.waiting[next].user.turn) {
+				next = i
+			}
 		}
-		if next < 0 {
+		if next < 0 || g.used+g.waiting[next].weight > Together {
 			return
 		}
 		e := g.waiting[next]
@@ -237,16 +176,4 @@ func (g *Gate) admit() {
 		g.running++
 		close(e.in)
 	}
-}
-
-// next finds whose turn it is of those of a weight at most who have not used up their share; -1 for
-// nobody's.
-func (g *Gate) next(weight int64) int {
-	next := -1
-	for i, e := range g.waiting {
-		if e.weight <= weight && e.user.used+e.weight <= Share && (next < 0 || e.user.turn < g.waiting[next].user.turn) {
-			next = i
-		}
-	}
-	return next
 }

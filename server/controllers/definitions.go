@@ -8,8 +8,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
@@ -167,40 +165,19 @@ func (d *Definitions) of(group string) []*definition {
 	return out
 }
 
-// groupsAtOnce is how many groups are worked on side by side: most of that is to wait for the store.
-const groupsAtOnce = 4
-
-// work does what there is to do for the definitions of groups. It waits for all that it begins.
+// work does what there is to do for the definitions of groups.
 func (d *Definitions) work(ctx context.Context, groups map[string]bool) bool {
-	lists := make(map[string][]*definition, len(groups))
-	for group := range groups {
-		lists[group] = d.of(group)
-		d.Queue.Add(len(lists[group]) + 1)
-	}
-	var failed atomic.Bool
-	var all sync.WaitGroup
-	places := make(chan struct{}, groupsAtOnce)
-	for group, list := range lists {
-		places <- struct{}{}
-		all.Go(func() {
-			defer func() { <-places }()
-			if !d.group(ctx, group, list) {
-				failed.Store(true)
-			}
-		})
-	}
-	all.Wait()
-	d.Queue.Clear()
-	return !failed.Load()
-}
-
-// group does it for those of one group, which are list.
-func (d *Definitions) group(ctx context.Context, group string, list []*definition) bool {
 	ok := true
-	for _, one := range list {
-		ok = d.Queue.Work(func() bool { return d.settle(ctx, one, list) }) && ok
+	for group := range groups {
+		list := d.of(group)
+		d.Queue.Add(len(list) + 1)
+		for _, one := range list {
+			ok = d.Queue.Work(func() bool { return d.settle(ctx, one, list) }) && ok
+		}
+		ok = d.Queue.Work(func() bool { return d.services(ctx, group, list) }) && ok
 	}
-	return d.Queue.Work(func() bool { return d.services(ctx, group, list) }) && ok
+	d.Queue.Clear()
+	return ok
 }
 
 // shadows says that a definition asks for the name of a built-in resource, or was given

@@ -1,8 +1,6 @@
 package verbs
 
 import (
-	"context"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -23,18 +21,8 @@ type Call struct {
 	Info *request.Info
 	User *authx.Identity
 
-	held int64        // what the call's body may take of the handler's gate, until Release
-	pass *budget.Pass // what it has of the gate
+	held int64 // what the call's body may take of the handler's gate, until Release
 }
-
-// turn is what a call has of the gate, for its writes.
-type turn struct{ *Call }
-
-// Aside implements writes.Turn.
-func (t turn) Aside() { t.pass.Aside() }
-
-// Back implements writes.Turn.
-func (t turn) Back(ctx context.Context) error { return t.pass.Back(ctx) }
 
 // form is the negotiated form of an answer.
 type form = codecs.Form
@@ -60,7 +48,7 @@ func (c *Call) Write(options runtime.Object, manager string, dryRun []string) *w
 	return &writes.Request{
 		Resource: c.Resource, Sub: c.Sub, Namespace: c.Info.Namespace, Name: c.Info.Name,
 		Verb: c.Info.Verb, Path: c.Info.Path, User: c.User, Permit: c.Permit(),
-		Manager: managerOf(c, manager), Options: options, DryRun: len(dryRun) > 0, Turn: turn{c},
+		Manager: managerOf(c, manager), Options: options, DryRun: len(dryRun) > 0,
 		Warn: c.Scope.Warn, Annotate: c.Scope.Annotate,
 		Recorded: c.Scope.Audit != nil && c.Scope.Audit.WantsRequest(),
 	}
@@ -132,10 +120,10 @@ func (h *Handler) hold(c *Call, weight int64) error {
 		return nil
 	}
 	c.Done() // never wait for room while holding some: others might do the same
-	c.held, c.pass = 0, nil
-	pass, err := h.Gate.Come(c.R.Context(), visitor(c), weight)
+	c.held = 0
+	leave, err := h.Gate.Enter(c.R.Context(), visitor(c), weight)
 	if err == nil {
-		c.held, c.pass, c.Release = weight, pass, pass.Leave
+		c.held, c.Release = weight, leave
 	}
 	return err
 }

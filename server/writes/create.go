@@ -77,9 +77,6 @@ func (w *Writer) create(ctx context.Context, req *Request, c *creation) (*Outcom
 				return nil, err
 			}
 		}
-		if err := req.back(ctx); err != nil {
-			return nil, err
-		}
 		if generated {
 			c.obj.SetName(generate(c.obj.GetGenerateName()))
 			c.at.Name = c.obj.GetName()
@@ -202,7 +199,6 @@ func (w *Writer) insert(ctx context.Context, req *Request, c *creation, extra []
 	if err != nil {
 		return nil, err
 	}
-	req.aside()
 	return w.Objects.Commit(ctx, c.permit, at, sqlstore.Op{
 		Verb: sqlstore.Create, Value: value, ExpiresAt: objects.Expiry(r.Storage, c.obj, w.Objects.Now()),
 	}, extra)

@@ -1,8 +1,6 @@
 package writes
 
 import (
-	"context"
-
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/rowlock/rowlock/authx"
@@ -35,31 +33,7 @@ type Request struct {
 	Annotate func(key, value string) // adds to the audit event
 	Recorded bool                    // the audit event holds what admission changes
 
-	Turn Turn // what the request has of the processors, if it is much work; nil: as many as it likes
-
 	applies bool // a server-side apply, which is about who owns what
-}
-
-// Turn is given up by a write that only waits for the store, and taken again if it has to be computed
-// once more.
-type Turn interface {
-	Aside()
-	Back(ctx context.Context) error
-}
-
-// aside lets others work, while what was computed is stored.
-func (req *Request) aside() {
-	if req.Turn != nil {
-		req.Turn.Aside()
-	}
-}
-
-// back waits until the write may be computed.
-func (req *Request) back(ctx context.Context) error {
-	if req.Turn == nil {
-		return nil
-	}
-	return req.Turn.Back(ctx)
 }
 
 // Outcome is what became of a write.

@@ -49,9 +49,6 @@ func (w *Writer) Update(ctx context.Context, req *Request, ch *Change) (*Outcome
 	tries := 0
 	err := all.run(ctx, w, func() (err error) {
 		tries++
-		if err := req.back(ctx); err != nil {
-			return err
-		}
 		out, err = w.tryUpdate(ctx, req, ch)
 		var stale *staleError
 		if !errors.As(err, &stale) {
@@ -206,7 +203,6 @@ func (w *Writer) replace(ctx context.Context, req *Request, item *cache.Item, ob
 	if value, err = w.fit(ctx, req, obj, value, p); err != nil {
 		return nil, err
 	}
-	req.aside()
 	next, err := w.Objects.Commit(ctx, req.Permit, at, sqlstore.Op{
 		Verb: sqlstore.Update, Expect: item.Revision, Value: value, ExpiresAt: objects.Expiry(st, obj, w.Objects.Now()),
 	}, extra)
