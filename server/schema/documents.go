@@ -57,6 +57,7 @@ type Documents struct {
 	swaggerPB  *document
 
 	making  map[wanted]*making
+	begins  int64          // how many were begun
 	waiters int            // requests that wait for documents, or make some
 	waiting map[string]int // the same, by user
 	gate    *budget.Gate   // to make documents of version 3
@@ -153,7 +154,7 @@ func (d *Documents) refresh() {
 	}
 	delete(d.documents, "")
 	for key, doc := range d.documents {
-		if len(doc.resources) > 0 && !slices.Equal(doc.resources, d.byKey[key]) {
+		if !slices.Equal(doc.resources, d.byKey[key]) || !d.knows(wanted{key: key}) {
 			delete(d.documents, key)
 		}
 	}
@@ -211,7 +212,7 @@ func (d *Documents) ready(w wanted) *document {
 // store keeps what was made, unless it is of the past. The caller holds mu.
 func (d *Documents) store(w wanted, m *making) {
 	now := state{generation: d.generation, others: d.others, byKey: d.byKey}
-	if !m.describes(w, &now) {
+	if !m.describes(w, &now) || !d.knows(w) {
 		return
 	}
 	switch {
@@ -299,7 +300,7 @@ func (d *Documents) keepTags(made map[string]*document, byKey map[string][]*kind
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for key, doc := range made {
-		if d.documents[key] == nil && slices.Equal(d.byKey[key], byKey[key]) {
+		if d.documents[key] == nil && slices.Equal(d.byKey[key], byKey[key]) && d.knows(wanted{key: key}) {
 			d.documents[key] = doc
 		}
 	}

@@ -97,6 +97,9 @@ func (d *Documents) Kept() (n int) {
 // MostWaiters is how many requests wait for documents at most.
 const MostWaiters = mostWaiters
 
+// Remembered is of how many documents of version 3 something is kept, be it a tag.
+func (d *Documents) Remembered() int { return len(d.documents) }
+
 // Waiting are those that do.
 func (d *Documents) Waiting() int {
 	d.mu.Lock()

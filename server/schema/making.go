@@ -39,6 +39,7 @@ type state struct {
 // making is a document that is being made. What it became is there once done is closed.
 type making struct {
 	state
+	number  int64 // of those that were begun
 	done    chan struct{}
 	waiters int // guarded by the mutex of Documents
 	doc     *document
@@ -54,11 +55,14 @@ func (m *making) describes(w wanted, now *state) bool {
 	return slices.Equal(m.byKey[w.key], now.byKey[w.key])
 }
 
-// find gives a document as of now, nil for an unknown one. Errors are that of ctx, an API status
+// find gives a document as of now or of a later time, nil for an unknown one. Errors are that of ctx, an API status
 // where too many wait, and why a document cannot be made.
 func (d *Documents) find(ctx context.Context, user string, w wanted) (*document, error) {
-	for {
+	for begun := int64(-1); ; {
 		d.mu.Lock()
+		if begun < 0 {
+			begun = d.begins
+		}
 		now := d.state(w)
 		if doc := d.ready(w); doc != nil || !d.knows(w) {
 			d.mu.Unlock()
@@ -72,7 +76,8 @@ func (d *Documents) find(ctx context.Context, user string, w wanted) (*document,
 		d.waiting[user]++
 		m, others := d.making[w]
 		if !others {
-			m = &making{state: now, done: make(chan struct{}), left: true}
+			d.begins++
+			m = &making{state: now, number: d.begins, done: make(chan struct{}), left: true}
 			d.making[w] = m
 		}
 		m.waiters++
@@ -80,7 +85,7 @@ func (d *Documents) find(ctx context.Context, user string, w wanted) (*document,
 		switch over := d.await(ctx, user, w, m, !others); {
 		case !over || m.left && ctx.Err() != nil:
 			return nil, ctx.Err()
-		case !m.left && m.describes(w, &now):
+		case !m.left && (m.number > begun || m.describes(w, &now)): // or who asks for what changes all the time would wait for ever
 			return m.doc, m.err
 		}
 	}

@@ -3,6 +3,7 @@ package schema_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -181,4 +182,67 @@ func TestWaitersAreBounded(t *testing.T) {
 			t.Errorf("%d are said to wait when all have gone", n)
 		}
 	})
+}
+
+// restless are servers whose documents are other ones each time that somebody asks.
+type restless struct {
+	others
+	t    *testing.T
+	asks int
+}
+
+func (r *restless) OpenAPI2() ([]*schema.Swagger, uint64) {
+	r.asks++
+	return []*schema.Swagger{read(r.t, part(fmt.Sprint("/apis/x/a", r.asks), "string"))}, uint64(r.asks)
+}
+
+// TestWaitersAreDone: who waits while a document of before is made is given the next one, even if that is of
+// the past by then, too.
+func TestWaitersAreDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlow(t)
+		s.Others = &restless{t: t}
+		first := s.asks(t.Context(), "a", "/openapi/v2")
+		var asked []chan *httptest.ResponseRecorder
+		for range 10 {
+			asked = append(asked, s.asks(t.Context(), "b", "/openapi/v2"))
+		}
+		close(s.goOn)
+		synctest.Wait()
+		tags := map[string]bool{(<-first).Header().Get("Etag"): true}
+		for _, one := range asked {
+			tags[(<-one).Header().Get("Etag")] = true
+		}
+		if len(tags) != 2 {
+			t.Errorf("%d documents were made for one who asked and ten who waited", len(tags))
+		}
+	})
+}
+
+// TestGroupsThatAreGone: of a group that no definition has any more nothing is served, nor kept.
+func TestGroupsThatAreGone(t *testing.T) {
+	catalogue := kinds.NewCatalogue(builtin.Resources())
+	d := describing(catalogue, false)
+	ask := func(path string) int {
+		w := httptest.NewRecorder()
+		d.ServeV3(w, httptest.NewRequest(http.MethodGet, path, nil))
+		return w.Code
+	}
+	ask("/openapi/v3")
+	before := d.Remembered()
+	for i := range 3 {
+		group := fmt.Sprintf("g%d.example.com", i)
+		catalogue.Set(append(builtin.Resources(), defined(t, group, "lamps", "Lamp", "color")...))
+		if index, of := ask("/openapi/v3"), ask("/openapi/v3/apis/"+group); index != http.StatusOK || of != http.StatusOK {
+			t.Fatalf("%d and %d", index, of)
+		}
+		catalogue.Set(builtin.Resources())
+		if of := ask("/openapi/v3/apis/" + group); of != http.StatusNotFound {
+			t.Errorf("of a group that is gone: %d", of)
+		}
+	}
+	ask("/openapi/v3")
+	if now := d.Remembered(); now != before {
+		t.Errorf("%d documents are remembered, %d before there were other groups", now, before)
+	}
 }
