@@ -250,6 +250,9 @@ type Aside struct {
 	Join func(cut, stored []byte) (whole []byte, fit bool)
 	// Fill gives what whole has of it to objects that were made of what Cut left.
 	Fill func(whole Object, into ...Object)
+	// Looks says that the rules of the kind look at it all the same, or that clients are shown the
+	// object as it was, by what a write makes of an object that was made of what Cut left. Nil: never.
+	Looks func(obj, old Object) bool
 }
 
 // ScaleMapping reads and writes replicas.

@@ -78,6 +78,17 @@ func (w *Writer) attributesOf(ctx context.Context, req *Request, obj, old kinds.
 	return a
 }
 
+// show makes the objects whole where the rules of their kind look at all of them.
+func (w *Writer) show(ctx context.Context, req *Request, obj kinds.Object, p *part) error {
+	if p == nil || p.aside.Looks == nil {
+		return nil
+	}
+	if p.obj = obj; !p.aside.Looks(obj, p.old) {
+		return nil
+	}
+	return w.fill(ctx, req, p)
+}
+
 // fill makes the objects of a write whole.
 func (w *Writer) fill(ctx context.Context, req *Request, p *part) error {
 	if p.filled {

@@ -92,7 +92,15 @@ func (w *Writer) tryUpdate(ctx context.Context, req *Request, ch *Change) (*Outc
 		return nil, err
 	}
 	obj, err := ch.Compute(old, item)
+	if err != nil && p != nil { // it may tell of the whole object
+		all := *ch
+		all.sparing = false
+		return w.tryUpdate(ctx, req, &all)
+	}
 	if err != nil {
+		return nil, err
+	}
+	if err := w.show(ctx, req, obj, p); err != nil {
 		return nil, err
 	}
 	if err := w.admitUpdate(ctx, req, ch, obj, old, p); err != nil {
