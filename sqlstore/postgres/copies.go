@@ -33,11 +33,14 @@ func (d *Driver) Copies(ctx context.Context) (c sqlstore.Copies, err error) {
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = nil
 	}
-	if err == nil && !known.valid {
+	if err == nil && !known.usable() {
 		if _, err = d.pool.Exec(ctx, qCopiesRow); err == nil {
 			err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
-				if known, err = readCopies(ctx, tx, qLockCopies); err != nil || known.valid {
+				if known, err = readCopies(ctx, tx, qLockCopies); err != nil || known.usable() {
 					return err
+				}
+				if !known.guarded {
+					return errUnguarded
 				}
 				known.Copies = sqlstore.NewCopies()
 				return known.write(ctx, tx)
@@ -56,7 +59,7 @@ func (d *Driver) Vouch(ctx context.Context, edition, name string, key [32]byte) 
 	defer done(&err)
 	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
 		known, err := readCopies(ctx, tx, qLockCopies)
-		if errors.Is(err, pgx.ErrNoRows) || err == nil && (!known.valid || known.Edition != edition) {
+		if errors.Is(err, pgx.ErrNoRows) || err == nil && (!known.usable() || known.Edition != edition) {
 			return sqlstore.ErrEdited
 		}
 		if err != nil {
@@ -74,16 +77,23 @@ func (d *Driver) Vouch(ctx context.Context, edition, name string, key [32]byte) 
 // storedCopies are those in kv_meta, and whether they are of this table.
 type storedCopies struct {
 	sqlstore.Copies
-	table string // the number of the cluster, and of kv in it
-	valid bool
+	table   string // the number of the cluster, and of kv in it
+	guarded bool   // the triggers are there, and fire
+	valid   bool
 }
+
+// errUnguarded: a table that was made anew has no triggers, and somebody may have switched them off.
+var errUnguarded = errors.New("table kv lacks triggers that tell of rows that are changed in place, or they are switched off (migrations/postgres/0009_copies.up.sql makes them)")
+
+// usable says that the keys hold, and will be dropped when they do not any more.
+func (c *storedCopies) usable() bool { return c.valid && c.guarded }
 
 func readCopies(ctx context.Context, q interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }, query string) (c storedCopies, err error) {
 	var word string
 	var written bool
-	if err := q.QueryRow(ctx, query).Scan(&c.table, &word, &written); err != nil {
+	if err := q.QueryRow(ctx, query).Scan(&c.table, &c.guarded, &word, &written); err != nil {
 		return c, err
 	}
 	table, list, _ := strings.Cut(word, "\n")

@@ -18,7 +18,9 @@ import (
 // Keys and a table as who reads a dump in makes them.
 const (
 	keysAnew  = `CREATE TEMP TABLE k AS SELECT * FROM kv_meta; DELETE FROM kv_meta; INSERT INTO kv_meta SELECT * FROM k`
-	tableAnew = `ALTER TABLE kv RENAME TO was; CREATE TABLE kv (LIKE was INCLUDING ALL); INSERT INTO kv SELECT * FROM was; DROP TABLE was CASCADE`
+	tableBare = `ALTER TABLE kv RENAME TO was; CREATE TABLE kv (LIKE was INCLUDING ALL); INSERT INTO kv SELECT * FROM was; `
+	tableAnew = tableBare + `DO $$ DECLARE d text; BEGIN FOR d IN SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgrelid = 'was'::regclass AND NOT tgisinternal LOOP` +
+		` EXECUTE replace(d, '.was ', '.kv '); END LOOP; END $$; DROP TABLE was CASCADE`
 )
 
 func TestCopies(t *testing.T) {
@@ -44,6 +46,32 @@ func TestCopies(t *testing.T) {
 					storetest.ByExec(`UPDATE kv SET value = '{}' WHERE revision = 0; DELETE FROM kv WHERE revision = 0`)(t, db)
 				},
 			})
+		})
+	}
+}
+
+// TestCopiesNeedTriggers: a table without the triggers, or with some of them switched off, has keys for nobody.
+func TestCopiesNeedTriggers(t *testing.T) {
+	for name, sql := range map[string]string{
+		"the table is anew without them": tableBare,
+		"one is gone":                    `DROP TRIGGER kv_removed_live ON kv`,
+		"one is off":                     `ALTER TABLE kv DISABLE TRIGGER kv_changed_in_place`,
+		"one is for replicas":            `ALTER TABLE kv ENABLE REPLICA TRIGGER kv_removed_all`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := newDatabase(t, postgres.Config{})
+			c := db.Open(t).(*postgres.Driver)
+			known, err := c.Copies(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			db.Exec(t, sql)
+			if err := c.Vouch(t.Context(), known.Edition, "copy", [32]byte{}); !errors.Is(err, sqlstore.ErrEdited) {
+				t.Errorf("vouching: %v", err)
+			}
+			if _, err := c.Copies(t.Context()); err == nil || !strings.Contains(err.Error(), "triggers") {
+				t.Errorf("reading the keys: %v", err)
+			}
 		})
 	}
 }
