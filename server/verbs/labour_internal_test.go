@@ -2,10 +2,13 @@ package verbs
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/server/answers"
 	"github.com/rowlock/rowlock/server/cache"
@@ -31,7 +34,7 @@ func TestLabour(t *testing.T) {
 			Value: []byte(fmt.Sprintf(`{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1","metadata":{"name":%q,"annotations":{"a":%q}}}`, name, strings.Repeat("x", size))),
 		}}})
 	}
-	h := &Handler{Catalogue: catalogue, Objects: objects.New(catalogue, nil, stored)}
+	h := &Handler{Catalogue: catalogue, Objects: objects.New(catalogue, nil, stored), Answers: &answers.Answers{}, Gate: budget.NewGate()}
 	for _, c := range []struct {
 		name   string
 		r      *kinds.Resource
@@ -64,6 +67,21 @@ func TestLabour(t *testing.T) {
 		}
 		if got := h.labour(call, make([]byte, c.bytes), c.weight); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
+		if c.at != "patch large status" {
+			continue
+		}
+		for query, heavy := range map[string]bool{"": false, "dryRun=": false, "dryRun=All": true} {
+			call.R = httptest.NewRequestWithContext(t.Context(), http.MethodPatch, "/?"+query, nil)
+			call.Info.Query = call.R.URL.Query()
+			if err := h.weighPatch(call, codecs.PatchMerge, []byte(`{"status":{}}`)); err != nil {
+				t.Fatal(err)
+			}
+			if got := call.held >= budget.Small; got != heavy {
+				t.Errorf("a patch of nothing but the status, with %q: heavy: %v", query, got)
+			}
+			call.Done()
+			call.held = 0
 		}
 	}
 }

@@ -94,13 +94,14 @@ func (h *Handler) readPatch(c *Call) (p patching, err error) {
 	return
 }
 
-// weighPatch is weigh for a patch. One that spares what is large is no labour.
+// weighPatch is weigh for a patch. One that spares what is large is no labour, but for a dry run, which
+// makes all of the object to show it.
 func (h *Handler) weighPatch(c *Call, patchType string, body []byte) error {
 	weight, err := codecs.Weigh(h.patchCodec(patchType), body, patched(c))
 	if err != nil {
 		return err
 	}
-	if !writes.Sparing(c.Sub, patchType, body) {
+	if !writes.Sparing(c.Sub, patchType, body) || len(dryRun(c.Info.Query)) > 0 {
 		weight = h.labour(c, body, weight)
 	}
 	return h.hold(c, weight)
