@@ -61,7 +61,8 @@ func fillSpec(whole kinds.Object, into ...kinds.Object) {
 }
 
 // looksAtSpec is where validateStatus compares with the spec: annotations name containers, or want a
-// node, a container has ended, or something is said of claims, devices or users.
+// node, a container has ended, or something is said of claims, devices or users. Annotations are those of before:
+// a patch that spares the spec names none, and for who changes them in admission the spec is filled in.
 func looksAtSpec(obj, old kinds.Object) bool {
 	pod, was := obj.(*corev1.Pod), old.(*corev1.Pod)
 	if was.DeletionTimestamp != nil || len(pod.Status.ResourceClaimStatuses) > 0 {
