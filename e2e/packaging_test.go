@@ -207,8 +207,7 @@ func TestConvertPlugin(t *testing.T) {
 	}
 }
 
-// profileFlag has the compiler guided by the profile, which compiles every package anew
-// (decision 226). Tests leave it out, and look at the profile by themselves.
+// profileFlag has the compiler guided by the profile, as builds for use are.
 const profileFlag = "-pgo=cmd/rowlock/load.pgo "
 
 // TestProfile: the compiler can read the profile that builds for use are guided by, and finds
@@ -243,7 +242,7 @@ func TestDockerfile(t *testing.T) {
 	}
 	// What is left in embedded would be in each later build.
 	t.Cleanup(func() { _ = os.Remove("../cmd/rowlock/embedded/etcd") })
-	here := strings.NewReplacer("-o 65532 -g 65532 ", "", "/var-lib-rowlock", filepath.Join(out, "data"), "-o /rowlock", "-o "+filepath.Join(out, "rowlock"), profileFlag, "")
+	here := strings.NewReplacer("-o 65532 -g 65532 ", "", "/var-lib-rowlock", filepath.Join(out, "data"), "-o /rowlock", "-o "+filepath.Join(out, "rowlock"))
 	var entry, command []string
 	for line := range strings.Lines(joined) {
 		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")

@@ -117,9 +117,7 @@ done
 steps='^(TestCutAnywhere|TestFlipAnywhere|TestEveryRevision|TestPile|TestEveryRight|TestNothingIsKeptForSlowWatchers)$'
 say "unit tests, with the race detector"
 export CGO_ENABLED=1
-# SQLite, a C program in Go's clothes, is compiled without the detector and runs five times as
-# fast: what it does by itself goes unseen, what our drivers do does not.
-race() { go test -race -vet=off '-gcflags=modernc.org/...=-race=false -dwarf=false' "$@"; }
+race() { go test -race -vet=off "$@"; }
 tested race -timeout 15m -skip "$steps" $racing
 tested race -run 'Gate|Line' ./codecs/budget
 tested race -timeout 10m -run 'TestConformance/(Apply|Several|Store|Clocks)' ./sqlstore/sqlite ./sqlstore/postgres
