@@ -50,6 +50,11 @@ func (c *cluster) set(storage, namespace, name string, obj any) {
 	c.t.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.setLocked(storage, namespace, name, obj)
+}
+
+func (c *cluster) setLocked(storage, namespace, name string, obj any) {
+	c.t.Helper()
 	c.last++
 	key := sqlstore.Key{Resource: storage, Namespace: namespace, Name: name}
 	old, was := c.live[key]
@@ -171,6 +176,8 @@ func (c *cluster) Call(_ context.Context, _, method, path, _ string, body, _ any
 			return apierrors.NewAlreadyExists(schema.GroupResource{Resource: storage}, name)
 		}
 	}
+	c.mu.Lock() // what is patched is what is there, whoever else writes
+	defer c.mu.Unlock()
 	if method == http.MethodPatch {
 		whole := map[string]any{}
 		if !c.get(storage, namespace, name, &whole) {
@@ -183,7 +190,7 @@ func (c *cluster) Call(_ context.Context, _, method, path, _ string, body, _ any
 		}
 		obj = whole
 	}
-	c.set(storage, namespace, name, obj)
+	c.setLocked(storage, namespace, name, obj)
 	return nil
 }
 

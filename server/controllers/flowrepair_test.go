@@ -74,6 +74,7 @@ func TestFlowObjectsAreRepaired(t *testing.T) {
 		}
 		c.set(schemas, "", "workload-leader-election", nil)
 		c.set(levels, "", "workload-low", nil)
+		synctest.Wait() // the conditions of those that name it are written: what follows reads and writes whole schemas
 		schema("exempt", note("false", nil))
 		schema("system-nodes", note("false", precedence))
 		schema("kube-scheduler", note("", precedence))
