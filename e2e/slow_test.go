@@ -29,7 +29,8 @@ import (
 // Each costs the server a connection for a bounded time; nobody else waits for them.
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
-	s := harness.StartT(t, harness.Options{Args: []string{"--request-timeout=3s", "--max-mutating-requests-inflight=20"}})
+	// The time for a request is what slow clients are given; a busy machine, for the others, needs less.
+	s := harness.StartT(t, harness.Options{Args: []string{"--request-timeout=15s", "--max-mutating-requests-inflight=20"}})
 	for i := range 24 {
 		body := fmt.Sprintf(`{"metadata":{"name":"large-%d"},"data":{"a":%q}}`, i, strings.Repeat("x", 500<<10))
 		if a := asAdmin(t, s, "POST", "/api/v1/namespaces/default/configmaps", body); a.code != 201 {
@@ -174,14 +175,9 @@ func slowBodies(t *testing.T, s *harness.Server) {
 			t.Errorf("%+v", o)
 		}
 	}
-	// Beside all the rest a busy machine may take longer for it than the server allows.
-	eventually(t, "a request in between is served", func() bool {
-		a := asAdmin(t, s, "POST", "/api/v1/namespaces/default/configmaps", `{"metadata":{"name":"in-between"}}`)
-		if a.code != 201 && a.code != 409 && a.code != 504 {
-			t.Errorf("in between: %v", a)
-		}
-		return a.code == 201 || a.code == 409
-	})
+	if a := asAdmin(t, s, "POST", "/api/v1/namespaces/default/configmaps", `{"metadata":{"name":"in-between"}}`); a.code != 201 {
+		t.Error(a)
+	}
 }
 
 // endlessBodies are refused once they are too large.
@@ -213,7 +209,7 @@ func (endless) Read(p []byte) (int, error) {
 // wrongLengths: bodies shorter and longer than was said.
 func wrongLengths(t *testing.T, s *harness.Server) {
 	const head = "POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + harness.AdminToken + "\r\nContent-Type: application/json\r\n"
-	for _, c := range []struct {
+	cases := []struct {
 		name, text string
 		codes      string // of the answers, one after the other
 		end        bool   // the client sends no more
@@ -227,8 +223,11 @@ func wrongLengths(t *testing.T, s *harness.Server) {
 		{"two lengths", head + "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}", "400", false, ""},
 		{"a length below zero", head + "Content-Length: -2\r\n\r\n{}", "400", false, ""},
 		{"length and chunks", head + "Connection: close\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "400", false, ""},
-	} {
+	}
+	conns := make([]*tls.Conn, len(cases))
+	for i, c := range cases { // some wait for their deadline: all at once
 		conn := dial(t, s, "http/1.1")
+		conns[i] = conn
 		if _, err := io.WriteString(conn, c.text); err != nil {
 			t.Fatal(err)
 		}
@@ -237,6 +236,9 @@ func wrongLengths(t *testing.T, s *harness.Server) {
 				t.Fatal(err)
 			}
 		}
+	}
+	for i, c := range cases {
+		conn := conns[i]
 		var codes []string
 		for in := bufio.NewReader(conn); ; {
 			resp, err := http.ReadResponse(in, nil)

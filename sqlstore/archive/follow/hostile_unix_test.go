@@ -33,7 +33,7 @@ func TestPipesAndLinks(t *testing.T) {
 			if !errors.Is(err, ErrDamaged) {
 				t.Errorf("%s: %v", what, err)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(2 * time.Minute):
 			t.Fatalf("%s: still waiting", what)
 		}
 		w, err := newWriter(dir, 1<<20, time.Hour, func(int) {})

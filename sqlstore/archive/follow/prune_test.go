@@ -5,41 +5,44 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
 // TestPrune: what is older than Keep goes once a newer base covers it, and everything
 // within Keep stays.
 func TestPrune(t *testing.T) {
-	o := newOrigin(t)
-	dir := filepath.Join(t.TempDir(), "backup")
-	r := o.follow(Config{Dir: dir, Keep: 2 * time.Second, BaseEvery: time.Second, SegmentAge: 200 * time.Millisecond})
-	began := time.Now()
-	heads := map[time.Time]int64{}
-	for time.Since(began) < 6*time.Second {
-		o.write(1)
-		heads[time.Now()] = o.head()
-		time.Sleep(20 * time.Millisecond)
-	}
-	o.has(r)
-	r.end()
-	l, err := List(dir)
-	if err != nil || len(l.Problems) > 0 || len(l.Runs) != 1 {
-		t.Fatalf("%+v %v", l, err)
-	}
-	run := l.Runs[0]
-	if _, err := os.Stat(filepath.Join(dir, fileName(logPrefix, logSuffix, 1, 1))); !os.IsNotExist(err) {
-		t.Errorf("the first segment is still there: %v", err)
-	}
-	if run.First == 0 || len(run.Bases) > 5 || run.Segments[0].First > run.First+1 {
-		t.Errorf("%+v", run)
-	}
-	within := time.Now().Add(-1500 * time.Millisecond)
-	for at, head := range heads {
-		if at.After(within) {
-			o.same(dir, Target{Revision: head}, head)
+	synctest.Test(t, func(t *testing.T) {
+		o := newOrigin(t)
+		dir := filepath.Join(t.TempDir(), "backup")
+		r := o.follow(Config{Dir: dir, Keep: 2 * time.Second, BaseEvery: time.Second, SegmentAge: 200 * time.Millisecond})
+		began := time.Now()
+		heads := map[time.Time]int64{}
+		for time.Since(began) < 6*time.Second {
+			o.write(1)
+			heads[time.Now()] = o.head()
+			time.Sleep(50 * time.Millisecond)
 		}
-	}
+		o.has(r)
+		r.end()
+		l, err := List(dir)
+		if err != nil || len(l.Problems) > 0 || len(l.Runs) != 1 {
+			t.Fatalf("%+v %v", l, err)
+		}
+		run := l.Runs[0]
+		if _, err := os.Stat(filepath.Join(dir, fileName(logPrefix, logSuffix, 1, 1))); !os.IsNotExist(err) {
+			t.Errorf("the first segment is still there: %v", err)
+		}
+		if run.First == 0 || len(run.Bases) > 5 || run.Segments[0].First > run.First+1 {
+			t.Errorf("%+v", run)
+		}
+		within := time.Now().Add(-2 * time.Second)
+		for at, head := range heads {
+			if at.After(within) {
+				o.same(dir, Target{Revision: head}, head)
+			}
+		}
+	})
 }
 
 // TestPruneByClock: a clock that is set ahead while a follower runs deletes nothing, and
