@@ -95,7 +95,8 @@ const (
 // which are refused.
 func TestFairness(t *testing.T) {
 	t.Parallel()
-	s := harness.StartT(t, harness.Options{Args: []string{"--max-requests-inflight=8", "--max-mutating-requests-inflight=8", noRootCA}})
+	// A request waits in a queue for a quarter of the time that it has.
+	s := harness.StartT(t, harness.Options{Args: []string{"--max-requests-inflight=8", "--max-mutating-requests-inflight=8", "--request-timeout=5m", noRootCA}})
 	client, err := s.Client()
 	if err != nil {
 		t.Fatal(err)

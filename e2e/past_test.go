@@ -71,9 +71,9 @@ func (p *past) wants(code int, texts []string, args ...string) string {
 
 // moment is a time between what was written before and what is written after.
 func (p *past) moment() string {
-	time.Sleep(20 * time.Millisecond) // the clock of the database is that of this machine
+	time.Sleep(200 * time.Millisecond) // a server may know the database's clock, which is this machine's, by as much
 	at := time.Now().UTC().Format(time.RFC3339Nano)
-	time.Sleep(20 * time.Millisecond)
+	time.Sleep(200 * time.Millisecond)
 	return at
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"strings"
 	"testing"
@@ -32,7 +33,7 @@ func TestStatusOfDefinitions(t *testing.T) {
 		}
 		return obj.Spec, string(text)
 	}
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		if _, whole := get(); strings.Contains(whole, `"InitialNamesAccepted"`) {
 			break
 		} else if time.Now().After(deadline) {
@@ -50,11 +51,14 @@ func TestStatusOfDefinitions(t *testing.T) {
 			"Content-Type", "application/merge-patch+json", "Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1")
 		return r.Code, r.Body.String()
 	}
-	allocated := testing.AllocsPerRun(20, func() {
-		if code, body := patch(); code != http.StatusOK {
-			t.Fatal(code, body)
-		}
-	})
+	allocated := math.Inf(1)
+	for range 5 { // what loops of the server do beside it counts, too, and is there now and then
+		allocated = min(allocated, testing.AllocsPerRun(20, func() {
+			if code, body := patch(); code != http.StatusOK {
+				t.Fatal(code, body)
+			}
+		}))
+	}
 	if allocated > 2500 {
 		t.Errorf("a patch of the status makes %.0f objects", allocated)
 	}

@@ -170,14 +170,14 @@ func (c *cluster) Call(_ context.Context, _, method, path, _ string, body, _ any
 	if err := json.Unmarshal(data, &obj); err != nil {
 		return err
 	}
+	c.mu.Lock() // what is made is not there, and what is patched is what is there, whoever else writes
+	defer c.mu.Unlock()
 	if name == "" {
 		name = obj["metadata"].(map[string]any)["name"].(string)
 		if c.cache.Get(storage, namespace, name) != nil {
 			return apierrors.NewAlreadyExists(schema.GroupResource{Resource: storage}, name)
 		}
 	}
-	c.mu.Lock() // what is patched is what is there, whoever else writes
-	defer c.mu.Unlock()
 	if method == http.MethodPatch {
 		whole := map[string]any{}
 		if !c.get(storage, namespace, name, &whole) {

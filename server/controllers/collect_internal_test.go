@@ -52,6 +52,10 @@ func newWorld(t *testing.T) *world {
 func (w *world) set(storage, namespace, name, text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.setLocked(storage, namespace, name, text)
+}
+
+func (w *world) setLocked(storage, namespace, name, text string) {
 	w.last++
 	key := sqlstore.Key{Resource: storage, Namespace: namespace, Name: name}
 	old, was := w.live[key]
@@ -150,6 +154,8 @@ func (w *world) Call(_ context.Context, _, method, path, _ string, body, into an
 	if method == http.MethodPost {
 		return w.post(u.Path, body)
 	}
+	w.mu.Lock() // what is changed is what is there, whoever else writes
+	defer w.mu.Unlock()
 	item := w.cache.Get(storage, namespace, name)
 	if item == nil {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: storage}, name)
@@ -173,9 +179,9 @@ func (w *world) Call(_ context.Context, _, method, path, _ string, body, into an
 	}
 	switch method {
 	case http.MethodDelete:
-		w.set(storage, namespace, name, "")
+		w.setLocked(storage, namespace, name, "")
 	case http.MethodPut:
-		w.set(storage, namespace, name, string(data))
+		w.setLocked(storage, namespace, name, string(data))
 	case http.MethodPatch:
 		merged, err := jsonpatch.MergePatch(item.JSON(), data)
 		if err != nil {
@@ -184,14 +190,14 @@ func (w *world) Call(_ context.Context, _, method, path, _ string, body, into an
 		if w.alter != nil {
 			merged = []byte(w.alter(string(merged)))
 		}
-		w.set(storage, namespace, name, string(merged))
+		w.setLocked(storage, namespace, name, string(merged))
 		if into != nil {
 			if err := json.Unmarshal(w.cache.Get(storage, namespace, name).JSON(), into); err != nil {
 				return err
 			}
 		}
 		if item := w.cache.Get(storage, namespace, name); item.Meta().Deleting && len(finalizersOf(item)) == 0 {
-			w.set(storage, namespace, name, "")
+			w.setLocked(storage, namespace, name, "")
 		}
 	}
 	return nil

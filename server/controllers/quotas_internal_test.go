@@ -64,6 +64,8 @@ func (w *world) uses(namespace, name string, want ...string) {
 
 // charge records more use, as admission does.
 func (w *world) charge(namespace, name string, amounts ...string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	var tree map[string]any
 	if err := json.Unmarshal([]byte(w.read(quotasStorage, namespace, name)), &tree); err != nil {
 		w.t.Fatal(err)
@@ -76,7 +78,7 @@ func (w *world) charge(namespace, name string, amounts ...string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.set(quotasStorage, namespace, name, string(text))
+	w.setLocked(quotasStorage, namespace, name, string(text))
 }
 
 // TestQuotas: a quota is counted when it is made, when it changes, and when something goes

@@ -34,6 +34,13 @@ func configmap(t *testing.T, s *servertest.Server, verb, value string) string {
 	return out.ResourceVersion
 }
 
+// written is when the ConfigMap c was written at a revision, by the clock of the database: this
+// machine's may say something else.
+func written(t *testing.T, s *servertest.Server, revision string) time.Time {
+	t.Helper()
+	return read[history.Revision](t, s, item+"configmaps:c:"+revision).WrittenAt.Time
+}
+
 // TestPages: pages of any size have each write once, the newest first, and no more than may be.
 func TestPages(t *testing.T) {
 	onStores(t, func(t *testing.T, s *servertest.Server) {
@@ -104,11 +111,10 @@ func TestBytesOfPages(t *testing.T) {
 func TestStates(t *testing.T) {
 	onStores(t, func(t *testing.T, s *servertest.Server) {
 		first := configmap(t, s, "POST", "1")
+		between := written(t, s, first).Add(time.Millisecond).UTC().Format(time.RFC3339Nano)
 		time.Sleep(20 * time.Millisecond)
-		between := time.Now().UTC().Format(time.RFC3339Nano)
 		s.Must("POST", "/api/v1/namespaces", `{"metadata":{"name":"else"}}`)
 		other := fmt.Sprint(s.Store.Applied())
-		time.Sleep(20 * time.Millisecond)
 		second := configmap(t, s, "PUT", "2")
 		s.Must("DELETE", configmaps+"/c", "")
 		last := fmt.Sprint(s.Store.Applied())

@@ -171,10 +171,9 @@ func TestUntilBeforeWhatIsKept(t *testing.T) {
 			d := open(t)
 			s := servertest.Start(t, servertest.Plain(nil), served, servertest.On(d, sqlstore.Config{}))
 			s.Must("POST", "/api/v1/namespaces", `{"metadata":{"name":"shop"}}`)
-			before := time.Now()
-			time.Sleep(2 * time.Millisecond)
 			s.Must("POST", deployments, deployment("web:1", 1))
-			for after, want := range map[time.Time]int{before: 0, time.Now(): 1} {
+			made := read[history.RevisionList](t, s, list("shop", "deployments.apps", "web", "")).Items[0].WrittenAt.Time // by the clock of the database
+			for after, want := range map[time.Time]int{made.Add(-time.Millisecond): 0, made.Add(time.Millisecond): 1} {
 				b, err := d.Bounds(t.Context())
 				if err != nil {
 					t.Fatal(err)
