@@ -57,7 +57,7 @@ type Documents struct {
 	swaggerPB  *document
 
 	making  map[wanted]*making
-	begins  int64          // how many were begun
+	asks    int64          // how many were asked for that were not at hand
 	waiters int            // requests that wait for documents, or make some
 	waiting map[string]int // the same, by user
 	gate    *budget.Gate   // to make documents of version 3

@@ -14,6 +14,9 @@ import (
 // is at hand is served. Who asks for the same document waits for that one, as long as the own
 // request lasts. Makers of documents of version 3 take turns by user; of version 2 one document is
 // made at a time, for it may take seconds.
+//
+// All who wait for a document are in the line, each as the user that it is, and whose turn comes first
+// makes it: who asks first for hundreds of documents has nobody wait for more of them than one.
 
 // mostWaiters is how many requests wait at most for documents, those that make some among them.
 // Half of them may be of one user.
@@ -39,9 +42,12 @@ type state struct {
 // making is a document that is being made. What it became is there once done is closed.
 type making struct {
 	state
-	number  int64 // of those that were begun
+	number  int64 // of those that were asked for
+	open    context.Context
+	close   context.CancelFunc // ends open, as somebody's turn has come: the others leave the line
 	done    chan struct{}
-	waiters int // guarded by the mutex of Documents
+	waiters int  // guarded by the mutex of Documents
+	taken   bool // the same; somebody makes it
 	doc     *document
 	err     error
 	left    bool // nothing became of it, as the request of its maker ended
@@ -58,10 +64,10 @@ func (m *making) describes(w wanted, now *state) bool {
 // find gives a document as of now or of a later time, nil for an unknown one. Errors are that of ctx, an API status
 // where too many wait, and why a document cannot be made.
 func (d *Documents) find(ctx context.Context, user string, w wanted) (*document, error) {
-	for begun := int64(-1); ; {
+	for asked := int64(-1); ; {
 		d.mu.Lock()
-		if begun < 0 {
-			begun = d.begins
+		if asked < 0 {
+			asked = d.asks
 		}
 		now := d.state(w)
 		if doc := d.ready(w); doc != nil || !d.knows(w) {
@@ -74,36 +80,29 @@ func (d *Documents) find(ctx context.Context, user string, w wanted) (*document,
 		}
 		d.waiters++
 		d.waiting[user]++
-		m, others := d.making[w]
-		if !others {
-			d.begins++
-			m = &making{state: now, number: d.begins, done: make(chan struct{}), left: true}
+		m := d.making[w]
+		if m == nil {
+			d.asks++
+			m = &making{state: now, number: d.asks, done: make(chan struct{}), left: true}
+			m.open, m.close = context.WithCancel(context.Background())
 			d.making[w] = m
 		}
 		m.waiters++
 		d.mu.Unlock()
-		switch over := d.await(ctx, user, w, m, !others); {
+		switch over := d.await(ctx, user, w, m); {
 		case !over || m.left && ctx.Err() != nil:
 			return nil, ctx.Err()
-		case !m.left && (m.number > begun || m.describes(w, &now)): // or who asks for what changes all the time would wait for ever
+		case !m.left && (m.number > asked || m.describes(w, &now)): // or who asks for what changes all the time would wait for ever
 			return m.doc, m.err
 		}
 	}
 }
 
-// await makes a document, or waits for who does. It is not over when ctx ends first.
-func (d *Documents) await(ctx context.Context, user string, w wanted, m *making, first bool) (over bool) {
-	defer func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		m.waiters--
-		d.waiters--
-		if d.waiting[user]--; d.waiting[user] == 0 {
-			delete(d.waiting, user)
-		}
-	}()
-	if first {
-		d.make(ctx, user, w, m)
+// await waits for a document, and makes it if the turn of the user comes first. It is not over when ctx
+// ends before.
+func (d *Documents) await(ctx context.Context, user string, w wanted, m *making) (over bool) {
+	defer d.leave(user, w, m)
+	if d.line(ctx, user, w, m) {
 		return true
 	}
 	select {
@@ -114,19 +113,57 @@ func (d *Documents) await(ctx context.Context, user string, w wanted, m *making,
 	}
 }
 
-// make makes a document once it is its turn.
-func (d *Documents) make(ctx context.Context, user string, w wanted, m *making) {
+// leave is for who waits no more. What nobody waits for any more is not made.
+func (d *Documents) leave(user string, w wanted, m *making) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.waiters--
+	if d.waiting[user]--; d.waiting[user] == 0 {
+		delete(d.waiting, user)
+	}
+	if m.waiters--; m.waiters == 0 && !m.taken {
+		delete(d.making, w)
+		m.close()
+	}
+}
+
+// line waits for the user's turn and makes a document, unless somebody else does.
+func (d *Documents) line(ctx context.Context, user string, w wanted, m *making) (made bool) {
+	waits, end := context.WithCancel(ctx)
+	defer end()
+	defer context.AfterFunc(m.open, end)()
+	leave, err := d.turn(waits, user, w)
+	if err != nil {
+		return false
+	}
+	defer leave()
+	if !d.take(m) {
+		return false
+	}
+	d.make(ctx, w, m)
+	return true
+}
+
+// take says whether nobody makes a document yet, and that somebody does now.
+func (d *Documents) take(m *making) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if m.taken {
+		return false
+	}
+	m.taken = true
+	m.close()
+	return true
+}
+
+// make makes a document.
+func (d *Documents) make(ctx context.Context, w wanted, m *making) {
 	defer func() {
 		d.mu.Lock()
 		delete(d.making, w)
 		d.mu.Unlock()
 		close(m.done)
 	}()
-	leave, err := d.turn(ctx, user, w)
-	if err != nil {
-		return
-	}
-	defer leave()
 	doc, err := d.build(ctx, w, m)
 	if err != nil && ctx.Err() != nil {
 		return // who waits still makes it

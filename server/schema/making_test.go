@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -23,16 +25,20 @@ type slow struct {
 	*schema.Documents
 	catalogue *kinds.Catalogue
 	begun     atomic.Int32
+	kinds     chan string // in the order in which they were described
 	goOn      chan struct{}
 }
 
+// newSlow has one document be made at a time.
 func newSlow(t *testing.T) *slow {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 	lamps, boats := defined(t, "example.com", "lamps", "Lamp", "color"), defined(t, "sea.example.com", "boats", "Boat", "sail")
-	s := &slow{catalogue: kinds.NewCatalogue(append(append(builtin.Resources(), lamps...), boats...)), goOn: make(chan struct{})}
+	s := &slow{catalogue: kinds.NewCatalogue(append(append(builtin.Resources(), lamps...), boats...)), kinds: make(chan string, 1000), goOn: make(chan struct{})}
 	s.Documents = describing(s.catalogue, false)
 	of := s.CustomSchema
 	s.CustomSchema = func(r *kinds.Resource) json.RawMessage {
 		s.begun.Add(1)
+		s.kinds <- r.Kind
 		<-s.goOn
 		return of(r)
 	}
@@ -134,6 +140,39 @@ func TestMakersMayLeave(t *testing.T) {
 		close(s.goOn)
 		if got := code(makes); got != 499 || s.begun.Load() != 1 {
 			t.Errorf("%d, and %d of two kinds were described", got, s.begun.Load())
+		}
+	})
+}
+
+// TestTurnsOfWaiters: who waits for a document waits no longer because another user, who wants many
+// more, asked for it first.
+func TestTurnsOfWaiters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlow(t)
+		const others = 20
+		all := slices.Concat(builtin.Resources(), defined(t, "example.com", "lamps", "Lamp", "color"), defined(t, "sea.example.com", "boats", "Boat", "sail"))
+		for i := range others {
+			all = append(all, defined(t, fmt.Sprintf("g%d.example.com", i), "cars", "Car", "wheels")...)
+		}
+		s.catalogue.Set(all)
+		asked := []chan *httptest.ResponseRecorder{s.asks(t.Context(), "a", boatsDocument)}
+		for i := range others {
+			asked = append(asked, s.asks(t.Context(), "a", fmt.Sprintf("/openapi/v3/apis/g%d.example.com/v1", i)))
+		}
+		for _, user := range []string{"a", "b", "c", "b"} {
+			asked = append(asked, s.asks(t.Context(), user, lampsDocument))
+		}
+		close(s.goOn)
+		for _, one := range asked {
+			if got := code(one); got != http.StatusOK {
+				t.Errorf("an answer: %d", got)
+			}
+		}
+		if first, then, n := <-s.kinds, <-s.kinds, s.begun.Load(); first != "Boat" || then != "Lamp" || n != others+2 {
+			t.Errorf("made were first %s, then %s, and %d in all", first, then, n)
+		}
+		if n := s.Waiting(); n != 0 {
+			t.Errorf("%d are said to wait when all have gone", n)
 		}
 	})
 }
