@@ -26,7 +26,9 @@ func (h *Handler) patch(c *Call) error {
 			out, err = h.Writes.Apply(c.R.Context(), p.request(c), applied)
 		}
 	} else {
-		out, err = h.Writes.Patch(c.R.Context(), p.request(c), p.change(h, coerced(h.Answers.Forms.JSON, c.Resource)))
+		req := p.request(c)
+		req.Turn = func() error { return h.hold(c, h.labour(c, p.body, c.held)) }
+		out, err = h.Writes.Patch(c.R.Context(), req, p.change(h, coerced(h.Answers.Forms.JSON, c.Resource)))
 	}
 	if err != nil {
 		return err
@@ -95,7 +97,7 @@ func (h *Handler) readPatch(c *Call) (p patching, err error) {
 }
 
 // weighPatch is weigh for a patch. One that spares what is large is no labour, but for a dry run, which
-// makes all of the object to show it.
+// makes all of the object to show it, and where it turns out that somebody looks at all of it.
 func (h *Handler) weighPatch(c *Call, patchType string, body []byte) error {
 	weight, err := codecs.Weigh(h.patchCodec(patchType), body, patched(c))
 	if err != nil {

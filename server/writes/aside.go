@@ -89,10 +89,21 @@ func (w *Writer) show(ctx context.Context, req *Request, obj kinds.Object, p *pa
 	return w.fill(ctx, req, p)
 }
 
+// turn waits until all of an object may be decoded by a write that was to do without.
+func (req *Request) turn() error {
+	if req.Turn == nil {
+		return nil
+	}
+	return req.Turn()
+}
+
 // fill makes the objects of a write whole.
 func (w *Writer) fill(ctx context.Context, req *Request, p *part) error {
 	if p.filled {
 		return nil
+	}
+	if err := req.turn(); err != nil {
+		return err
 	}
 	whole, err := w.Objects.Decode(ctx, req.Resource, p.item)
 	if err != nil {

@@ -33,6 +33,11 @@ type Request struct {
 	Annotate func(key, value string) // adds to the audit event
 	Recorded bool                    // the audit event holds what admission changes
 
+	// Turn waits for the turn of a write that has turned out to be much work: it was to leave most of a
+	// large object alone, all of which is looked at now. Other writers of the object may be waiting for this
+	// one meanwhile. nil: there are no turns.
+	Turn func() error
+
 	applies bool // a server-side apply, which is about who owns what
 }
 

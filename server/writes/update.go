@@ -93,6 +93,9 @@ func (w *Writer) tryUpdate(ctx context.Context, req *Request, ch *Change) (*Outc
 	}
 	obj, err := ch.Compute(old, item)
 	if err != nil && p != nil { // it may tell of the whole object
+		if err := req.turn(); err != nil {
+			return nil, err
+		}
 		all := *ch
 		all.sparing = false
 		return w.tryUpdate(ctx, req, &all)
