@@ -58,9 +58,6 @@ fi
 # they share is compiled once.
 . e2e/flags.sh
 
-say "go vet"
-go vet ./...
-
 say "the static binary"
 binary=$made/rowlock
 go build -o "$binary" ./cmd/rowlock
@@ -77,6 +74,9 @@ ROWLOCK_BINARY=$binary setsid sh -c '
 	wait $drivers && exit $code
 ' >"$waited" 2>&1 &
 waiting=$!
+
+say "go vet"
+go vet ./...
 
 say "staticcheck"
 # Deprecated fields of the API are served all the same (SA1019), and messages that

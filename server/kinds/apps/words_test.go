@@ -1,4 +1,4 @@
-package apps
+package apps_test
 
 import (
 	"testing"
@@ -7,6 +7,7 @@ import (
 	extensionsv1beta1 "k8s.io/api/extensions/v1beta1"
 
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/apps"
 )
 
 // TestFirstWords holds the words of columns to those of the versions in which the kinds were first shown.
@@ -16,18 +17,18 @@ func TestFirstWords(t *testing.T) {
 		of    kinds.Columns
 		words map[string]string
 	}{
-		{ReplicaSetColumns, map[string]string{
+		{apps.ReplicaSetColumns, map[string]string{
 			"Desired": extensionsv1beta1.ReplicaSetSpec{}.SwaggerDoc()["replicas"], "Current": replicas["replicas"], "Ready": replicas["readyReplicas"],
 			"Selector": extensionsv1beta1.ReplicaSetSpec{}.SwaggerDoc()["selector"],
 		}},
-		{DeploymentColumns, map[string]string{
+		{apps.DeploymentColumns, map[string]string{
 			"Up-to-date": deployments["updatedReplicas"], "Available": deployments["availableReplicas"], "Selector": extensionsv1beta1.DeploymentSpec{}.SwaggerDoc()["selector"],
 		}},
-		{DaemonSetColumns, map[string]string{
+		{apps.DaemonSetColumns, map[string]string{
 			"Desired": daemons["desiredNumberScheduled"], "Current": daemons["currentNumberScheduled"], "Ready": daemons["numberReady"],
 			"Up-to-date": daemons["updatedNumberScheduled"], "Available": daemons["numberAvailable"], "Selector": extensionsv1beta1.DaemonSetSpec{}.SwaggerDoc()["selector"],
 		}},
-		{ControllerRevisionColumns, map[string]string{"Revision": appsv1beta1.ControllerRevision{}.SwaggerDoc()["revision"]}},
+		{apps.ControllerRevisionColumns, map[string]string{"Revision": appsv1beta1.ControllerRevision{}.SwaggerDoc()["revision"]}},
 	} {
 		for _, column := range c.of.Definitions {
 			if want, ok := c.words[column.Name]; ok && (column.Description != want || want == "") {

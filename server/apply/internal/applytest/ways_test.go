@@ -1,4 +1,4 @@
-package apply_test
+package applytest_test
 
 import (
 	"fmt"
