@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"fmt"
 	"slices"
 	"sync/atomic"
 )
@@ -90,8 +91,19 @@ func (b *body) json() []byte {
 	return b.data
 }
 
-// line appends the JSON of a packed body, and its newline.
-func (b *body) line(dst []byte) []byte { return b.with.objects.unpack(dst, b.data[b.split:]) }
+// line appends the JSON of a packed body of the item, and its newline. What does not come back is read again from its row.
+func (it *Item) line(b *body, dst []byte) []byte {
+	dst, err := b.with.objects.Unpack(dst, b.data[b.split:])
+	if err == nil {
+		return dst
+	}
+	if it.home.again != nil {
+		if made := it.home.again(it, b); made != nil {
+			return append(dst, made.data...)
+		}
+	}
+	panic(fmt.Sprintf("memory of a packed object was changed, and its row cannot be read: %v", err))
+}
 
 // use notes that the item was read, and tells whether it was before in this round of packing.
 func (it *Item) use() (again bool) {
@@ -109,7 +121,7 @@ func (it *Item) plain() *body {
 	if !b.packed() {
 		return b
 	}
-	made := &body{data: b.line(make([]byte, 0, b.size+1))}
+	made := &body{data: it.line(b, make([]byte, 0, b.size+1))}
 	if again && it.home.plain.room() {
 		made.like(b, b.message(), b.forms()) // a form may be in the making right now, from what is read here
 		if it.body.CompareAndSwap(b, made) {
@@ -126,7 +138,7 @@ func (it *Item) JSON() []byte { return it.plain().json() }
 func (it *Item) Peek() []byte {
 	b := it.body.Load()
 	if b.packed() {
-		return b.line(make([]byte, 0, b.size+1))[:b.size:b.size]
+		return it.line(b, make([]byte, 0, b.size+1))[:b.size:b.size]
 	}
 	return b.json()
 }
@@ -138,7 +150,7 @@ func (it *Item) PeekIn(room *[]byte) []byte {
 	if !b.packed() {
 		return b.json()
 	}
-	*room = b.line(slices.Grow((*room)[:0], int(b.size)+1))
+	*room = it.line(b, slices.Grow((*room)[:0], int(b.size)+1))
 	return (*room)[:b.size:b.size]
 }
 
@@ -178,7 +190,7 @@ func (it *Item) appendFrom(dst []byte, from int) []byte {
 		return append(dst, b.json()[from:]...)
 	}
 	at, size := len(dst), int(b.size)
-	dst = b.line(slices.Grow(dst, size+1))
+	dst = it.line(b, slices.Grow(dst, size+1))
 	n := copy(dst[at:], dst[at+from:at+size])
 	return dst[:at+n]
 }

@@ -43,6 +43,8 @@ type Cache struct {
 	plain     plainBytes
 	replays   chan struct{} // held while a page of the log is read for a watcher
 
+	rows atomic.Pointer[sqlstore.Copier] // to read one again whose packed bytes were damaged; nil before LoadCopy
+
 	waiting atomic.Int64 // count of waiters
 	waitMu  sync.Mutex
 	waiters []waiter
@@ -104,7 +106,7 @@ func (c *Cache) resource(key string) *resource {
 	s := newResource(key, c.storageOf(key), c.base, eventLogBounds{
 		count: c.cfg.RingEvents, bytes: c.cfg.RingBytes, age: int64(c.cfg.RingAge / time.Second),
 	})
-	s.cache, s.plain = c, &c.plain
+	s.cache, s.plain, s.again = c, &c.plain, s.restore
 	c.resources.Store(key, s)
 	return s
 }

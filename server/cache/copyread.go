@@ -105,6 +105,7 @@ func (c *Cache) LoadCopy(ctx context.Context, s Source, from sqlstore.Copier, p 
 	if done.Revision, err = s.Head(ctx); err != nil {
 		return done, err
 	}
+	c.rows.Store(&from)
 	r := &copyLoading{loading: loading{cache: c, found: map[*resource]*loaded{}}, copy: p}
 	if err := r.resources(); err != nil {
 		return done, err

@@ -33,6 +33,7 @@ type Item struct {
 type home struct {
 	storage atomic.Pointer[kinds.Storage] // nil while the catalogue does not know the key
 	plain   *plainBytes                   // nil: nobody counts
+	again   func(it *Item, b *body) *body // makes a body anew that cannot be unpacked; nil, or nil of it: it cannot
 }
 
 // Form names a kept wire form of an item.

@@ -49,7 +49,7 @@ func (it *Item) Owners(dst []Owner) []Owner {
 	case b.packed() && b.ownersKept():
 		return b.common.refs(dst)
 	case b.packed():
-		b = &body{data: b.line(make([]byte, 0, b.size+1))}
+		b = &body{data: it.line(b, make([]byte, 0, b.size+1))}
 	}
 	return appendOwners(dst, it.kinOf(b).owners.of(b.json()), false)
 }

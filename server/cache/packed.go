@@ -20,11 +20,11 @@ type shape struct {
 // packing packs the bytes of one form, of the objects of one storage.
 type packing struct{ *dictionary.Dictionary }
 
-// unpack appends a packed value. Packing has seen each come back.
+// unpack appends a packed form, which never comes from a file. Packing has seen each come back.
 func (p *packing) unpack(dst, packed []byte) []byte {
 	dst, err := p.Unpack(dst, packed)
 	if err != nil {
-		panic(fmt.Sprintf("memory of a packed object was changed: %v", err))
+		panic(fmt.Sprintf("memory of a packed form was changed: %v", err))
 	}
 	return dst
 }
