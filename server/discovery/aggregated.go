@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	discoveryv2 "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,6 +55,7 @@ func (p *part) made(entry func() discoveryv2.APIVersionDiscovery) {
 type aggregatedGroup struct {
 	name     string
 	versions []*part
+	head     []byte // of its text, before the versions
 }
 
 // item is the group as an object.
@@ -65,13 +67,22 @@ func (g *aggregatedGroup) item() discoveryv2.APIGroupDiscovery {
 	return item
 }
 
-// append appends the group as JSON.
-func (g *aggregatedGroup) append(dst []byte) ([]byte, error) {
+// begin makes the head, unless it is that of the group before.
+func (g *aggregatedGroup) begin(before []byte) error {
+	if g.head = before; before != nil {
+		return nil
+	}
 	head, err := json.Marshal(discoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: g.name}})
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("encoding the discovery document: %w", err)
 	}
-	dst = append(append(dst, head[:len(head)-1]...), `,"versions":[`...)
+	g.head = append(head[:len(head)-1], `,"versions":[`...)
+	return nil
+}
+
+// append appends the group as JSON.
+func (g *aggregatedGroup) append(dst []byte) ([]byte, error) {
+	dst = append(dst, g.head...)
 	for i, v := range g.versions {
 		if i > 0 {
 			dst = append(dst, ',')
@@ -85,16 +96,35 @@ func (g *aggregatedGroup) append(dst []byte) ([]byte, error) {
 	return append(dst, "]}"...), nil
 }
 
-// aggregated is all groups in one document, in each version of the form.
+// aggregated is all groups in one document, in each version of the form. What is behind ready is there once
+// that was called: most states of a catalogue that changes are never asked for.
 type aggregated struct {
 	groups  []aggregatedGroup
+	ready   func() error
 	v2      *document
 	v2beta1 *document
 	etag    string
+	is      atomic.Bool  // it is
+	size    atomic.Int64 // of its text, or about that
 }
 
-func newAggregated(groups []aggregatedGroup) *aggregated {
-	return &aggregated{groups: groups}
+// newAggregated is of groups what last, the document before it or nil, was of others.
+func newAggregated(groups []aggregatedGroup, last *aggregated) (*aggregated, error) {
+	a := &aggregated{groups: groups}
+	a.ready = sync.OnceValue(a.read)
+	heads := map[string][]byte{}
+	if last != nil {
+		a.size.Store(last.size.Load())
+		for i := range last.groups {
+			heads[last.groups[i].name] = last.groups[i].head
+		}
+	}
+	for i := range groups {
+		if err := groups[i].begin(heads[groups[i].name]); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
 }
 
 // items are all groups as objects.
@@ -123,7 +153,7 @@ func (a *aggregated) read() error {
 		return fmt.Errorf("encoding the discovery document: %w", err)
 	}
 	head, tail, _ := bytes.Cut(typed, []byte("[]"))
-	text := append(head[:len(head):len(head)], '[')
+	text := append(append(make([]byte, 0, a.size.Load()+4096), head...), '[')
 	for i := range a.groups {
 		if i > 0 {
 			text = append(text, ',')
@@ -133,6 +163,7 @@ func (a *aggregated) read() error {
 		}
 	}
 	text = append(append(append(text, ']'), tail...), '\n')
+	a.size.Store(int64(len(text)))
 	sum := sha512.New() // of the text without what says that it is of version 2
 	before, _, _ := bytes.Cut(untyped, []byte("[]"))
 	sum.Write(before)
@@ -140,12 +171,13 @@ func (a *aggregated) read() error {
 	a.etag = fmt.Sprintf("%q", fmt.Sprintf("%X", sum.Sum(nil)))
 	a.v2 = lazyDocument(func() runtime.Object { return a.list() })
 	if len(a.groups) > 0 {
-		a.v2.forms[plainJSON] = text
+		keep(&a.v2.forms, plainJSON, text)
 	}
 	a.v2beta1 = lazyDocument(func() runtime.Object {
 		older := olderList(a.items())
 		older.TypeMeta = metav1.TypeMeta{Kind: listKind, APIVersion: groupName + "/v2beta1"}
 		return older
 	})
+	a.is.Store(true)
 	return nil
 }

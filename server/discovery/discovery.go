@@ -190,6 +190,10 @@ func (h *Handler) serveRoot(w http.ResponseWriter, r *http.Request, all *aggrega
 		h.serve(w, r, plain, route)
 		return
 	}
+	if err := all.ready(); err != nil {
+		h.config.Fail(w, r, err)
+		return
+	}
 	header := w.Header()
 	header.Set("ETag", all.etag)
 	header.Set("Vary", "Accept")

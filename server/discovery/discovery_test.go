@@ -26,7 +26,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-func newHandler(t *testing.T, c *kinds.Catalogue, but ...func(*discovery.Config)) *discovery.Handler {
+func newHandler(t testing.TB, c *kinds.Catalogue, but ...func(*discovery.Config)) *discovery.Handler {
 	t.Helper()
 	config := discovery.Config{
 		Catalogue: c,

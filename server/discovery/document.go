@@ -33,7 +33,15 @@ func newDocument(obj runtime.Object) *document {
 }
 
 func lazyDocument(obj func() runtime.Object) *document {
-	return &document{obj: obj, forms: map[form][]byte{}, packed: map[form][]byte{}}
+	return &document{obj: obj}
+}
+
+// keep keeps a form. Most documents are never asked for, and have no room for any.
+func keep(forms *map[form][]byte, key form, b []byte) {
+	if *forms == nil {
+		*forms = map[form][]byte{}
+	}
+	(*forms)[key] = b
 }
 
 // bytes is the document as codec encodes it; shared, so not to be changed.
@@ -60,7 +68,7 @@ func (d *document) zipped(codec codecs.Codec, pretty bool) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compressing a discovery document: %w", err)
 	}
-	d.packed[key] = b
+	keep(&d.packed, key, b)
 	return b, nil
 }
 
@@ -77,7 +85,7 @@ func (d *document) asZipped(before *document) error {
 	if err != nil {
 		return fmt.Errorf("compressing a discovery document: %w", err)
 	}
-	d.packed[plainJSON] = b
+	keep(&d.packed, plainJSON, b)
 	return nil
 }
 
@@ -95,7 +103,7 @@ func (d *document) encoded(codec codecs.Codec, key form) ([]byte, error) {
 			return nil, err
 		}
 	}
-	d.forms[key] = b
+	keep(&d.forms, key, b)
 	return b, nil
 }
 

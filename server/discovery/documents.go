@@ -68,16 +68,26 @@ func describe(resources []*kinds.Resource, services []Service, hashes bool, last
 		TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"},
 		Groups:   groups,
 	})
-	d.legacy, d.named = newAggregated(d.aggregatedGroups(core, nil)), newAggregated(d.aggregatedGroups(named, services))
-	for _, all := range []*aggregated{d.legacy, d.named} {
-		if err := all.read(); err != nil {
-			return nil, err
-		}
+	var legacy, others *aggregated
+	if last != nil {
+		legacy, others = last.legacy, last.named
 	}
-	if last == nil {
-		return d, nil
+	var err error
+	if d.legacy, err = newAggregated(d.aggregatedGroups(core, nil), legacy); err != nil {
+		return nil, err
 	}
-	return d, d.named.v2.asZipped(last.named.v2)
+	if d.named, err = newAggregated(d.aggregatedGroups(named, services), others); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// finish makes of documents at once what whoever asks would make, as it was asked for of those before.
+func (d *documents) finish(last *documents) error {
+	if err := d.named.ready(); err != nil || last == nil || !last.named.is.Load() {
+		return err
+	}
+	return d.named.v2.asZipped(last.named.v2)
 }
 
 // part finds what was made of a version, or nil.

@@ -82,6 +82,9 @@ func (h *Handler) make(now *state) (*documents, error) {
 	}
 	began := time.Now()
 	d, err := describe(now.resources, now.services, !h.config.NoHashes, last)
+	if err == nil && len(now.resources) > manyResources {
+		err = d.finish(last)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -56,6 +56,25 @@ func TestAggregatedText(t *testing.T) {
 	}
 }
 
+// TestOnlyWhatIsAskedFor: who asks for one group does not have all of them put together in one document.
+func TestOnlyWhatIsAskedFor(t *testing.T) {
+	c := kinds.NewCatalogue(builtin.Resources())
+	h := newHandler(t, c)
+	get(h, "GET", "/apis", aggregatedV2)
+	c.Set(append(builtin.Resources(), customResource("late.example.com", "lates")))
+	for _, path := range []string{"/apis/late.example.com/v1", "/apis/late.example.com", "/apis"} {
+		if w := get(h, "GET", path, ""); w.Code != http.StatusOK || !bytes.Contains(w.Body.Bytes(), []byte("late.example.com")) {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+		if discovery.Together(h) {
+			t.Fatalf("%s has the aggregated document made", path)
+		}
+	}
+	if w := get(h, "GET", "/apis", aggregatedV2); !bytes.Contains(w.Body.Bytes(), []byte("late.example.com")) || !discovery.Together(h) {
+		t.Errorf("the aggregated document: %s", w.Body)
+	}
+}
+
 // TestManyResources: of many resources documents may be a little older than they are, and are
 // made again soon.
 func TestManyResources(t *testing.T) {

@@ -2,11 +2,11 @@ package discovery
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	discoveryv2 "k8s.io/api/apidiscovery/v2"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/apiregistration"
@@ -114,9 +114,14 @@ func ordered(list []place, name func(place) string) [][]place {
 		}
 		groups[i] = append(groups[i], p.place)
 	}
+	versions := make(map[string]struct{})
+	for _, p := range list {
+		versions[p.Version] = struct{}{}
+	}
+	ranks := kinds.VersionRanks(slices.Collect(maps.Keys(versions)))
 	for _, g := range groups {
 		slices.SortStableFunc(g, func(a, b place) int {
-			return cmp.Or(cmp.Compare(b.version, a.version), version.CompareKubeAwareVersionStrings(b.Version, a.Version))
+			return cmp.Or(cmp.Compare(b.version, a.version), cmp.Compare(ranks[b.Version], ranks[a.Version]))
 		})
 	}
 	return groups

@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -18,25 +19,81 @@ func inDiscoveryOrder(resources []*Resource) []*Resource {
 			first[r.Group] = name
 		}
 	}
-	if !slices.ContainsFunc(resources, (*Resource).custom) {
+	var defined []placed
+	sorted := make([]*Resource, 0, len(resources))
+	versions := make(map[string]int)
+	for _, r := range resources {
+		switch r.rank() {
+		case builtIn:
+			sorted = append(sorted, r)
+		case ofDefinitions:
+			defined = append(defined, placed{resource: r})
+			versions[r.Version] = 0
+		}
+	}
+	if len(defined) == 0 {
 		return resources
 	}
-	sorted := slices.Clone(resources)
-	slices.SortStableFunc(sorted, func(a, b *Resource) int {
-		rank := a.rank()
+	groups, names := rankedBy(first), VersionRanks(slices.Collect(maps.Keys(versions)))
+	for i := range defined {
+		d := &defined[i]
+		d.group, d.version = groups[d.resource.Group], names[d.resource.Version]
+	}
+	slices.SortStableFunc(defined, func(a, b placed) int {
 		switch {
-		case rank != b.rank():
-			return rank - b.rank()
-		case rank != ofDefinitions:
-			return 0
-		case a.Group != b.Group:
-			return strings.Compare(first[a.Group], first[b.Group])
-		case a.Version != b.Version:
-			return -version.CompareKubeAwareVersionStrings(a.Version, b.Version)
+		case a.resource.Group != b.resource.Group:
+			return a.group - b.group
+		case a.resource.Version != b.resource.Version:
+			return b.version - a.version
 		}
-		return strings.Compare(a.Plural, b.Plural)
+		return strings.Compare(a.resource.Plural, b.resource.Plural)
 	})
+	for _, d := range defined {
+		sorted = append(sorted, d.resource)
+	}
+	for _, r := range resources {
+		if r.rank() == reserved {
+			sorted = append(sorted, r)
+		}
+	}
 	return sorted
+}
+
+// placed is a custom resource with the ranks of its group and its version: thousands are put in order
+// whenever a definition changes, and each is compared with a dozen others.
+type placed struct {
+	resource       *Resource
+	group, version int
+}
+
+// rankedBy numbers keys in the order of their values, those of the same value alike.
+func rankedBy(values map[string]string) map[string]int {
+	order := slices.SortedFunc(maps.Keys(values), func(a, b string) int { return strings.Compare(values[a], values[b]) })
+	ranks := make(map[string]int, len(order))
+	for i, key := range order {
+		if i > 0 && values[key] == values[order[i-1]] {
+			ranks[key] = ranks[order[i-1]]
+			continue
+		}
+		ranks[key] = i
+	}
+	return ranks
+}
+
+// VersionRanks numbers versions from the least to the most stable, alike where they are equally so: to read
+// a name takes a regular expression, so it is for who compares the same few again and again.
+func VersionRanks(names []string) map[string]int {
+	order := slices.Clone(names)
+	slices.SortFunc(order, version.CompareKubeAwareVersionStrings)
+	ranks := make(map[string]int, len(order))
+	for i, name := range order {
+		if i > 0 && version.CompareKubeAwareVersionStrings(name, order[i-1]) == 0 {
+			ranks[name] = ranks[order[i-1]]
+			continue
+		}
+		ranks[name] = i
+	}
+	return ranks
 }
 
 // Where resources stand: built-in ones, those of definitions, reserved ones.
