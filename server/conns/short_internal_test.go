@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -140,6 +141,39 @@ func TestBodiesGrow(t *testing.T) {
 			t.Fatalf("%d bytes for %d", cap(st.body), len(st.body))
 		}
 		n += n / 2
+	}
+}
+
+// A body that has come is handed over as it lies in memory, once; one that is not whole, is begun or
+// is too long is there to be read.
+func TestWholeBody(t *testing.T) {
+	cut := errors.New("cut")
+	for _, tc := range []struct {
+		name        string
+		end         error
+		read, limit int
+		whole       bool
+	}{
+		{"whole", io.EOF, 0, 5, true}, {"cut", cut, 0, 5, false}, {"begun", io.EOF, 1, 5, false}, {"too long", io.EOF, 0, 4, false},
+	} {
+		memory := []byte("01234")
+		b := &wholeBody{left: memory, end: tc.end}
+		if n, err := b.Read(make([]byte, tc.read)); n != tc.read || err != nil {
+			t.Errorf("%s: %d, %v", tc.name, n, err)
+		}
+		got, ok := b.Whole(int64(tc.limit))
+		rest, err := io.ReadAll(b)
+		if errors.Is(tc.end, io.EOF) != (err == nil) {
+			t.Errorf("%s: %v", tc.name, err)
+		}
+		switch {
+		case ok != tc.whole:
+			t.Errorf("%s: handed over %v", tc.name, ok)
+		case ok && (&got[0] != &memory[0] || len(got) != len(memory) || len(rest) > 0):
+			t.Errorf("%s: %q, and then %q", tc.name, got, rest)
+		case !ok && string(rest) != "01234"[tc.read:]:
+			t.Errorf("%s: %q", tc.name, rest)
+		}
 	}
 }
 

@@ -1,7 +1,6 @@
 package conns
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -275,19 +274,44 @@ func (s *shorts) begin(st *shortStream) {
 // run starts the handler. The caller holds s.mu.
 func (s *shorts) run(st *shortStream) {
 	st.ctx, st.cancel = context.WithCancel(s.base)
-	body := io.Reader(bytes.NewReader(st.body))
+	body := &wholeBody{left: st.body, end: io.EOF}
 	if len(st.body) < st.length {
-		body = io.MultiReader(body, failing{fmt.Errorf("request declared a Content-Length of %d but only wrote %d bytes", st.length, len(st.body))})
+		body.end = fmt.Errorf("request declared a Content-Length of %d but only wrote %d bytes", st.length, len(st.body))
 	}
-	st.req.Body = io.NopCloser(body)
+	st.req.Body = body
 	st.req = st.req.WithContext(st.ctx)
 	s.handlers.Go(st.serve)
 }
 
-// failing is a body that ends with an error.
-type failing struct{ err error }
+// wholeBody is a body of which nothing more will come.
+type wholeBody struct {
+	left []byte
+	read bool  // a part of it
+	end  error // what a reader is told behind it
+}
 
-func (f failing) Read([]byte) (int, error) { return 0, f.err }
+// Read implements io.Reader.
+func (b *wholeBody) Read(p []byte) (int, error) {
+	if len(b.left) == 0 {
+		return 0, b.end
+	}
+	n := copy(p, b.left)
+	b.left, b.read = b.left[n:], b.read || n > 0
+	return n, nil
+}
+
+// Close implements io.Closer.
+func (b *wholeBody) Close() error { return nil }
+
+// Whole hands a body of up to limit bytes over as it lies in memory, which nobody writes to any more.
+// ok is false, and it is there to be read, if it is longer, or not all there.
+func (b *wholeBody) Whole(limit int64) (body []byte, ok bool) {
+	if b.read || len(b.left) == 0 || int64(len(b.left)) > limit || !errors.Is(b.end, io.EOF) {
+		return nil, false
+	}
+	body, b.left = b.left, nil
+	return body, true
+}
 
 // serve calls the handler and ends the answer.
 func (st *shortStream) serve() {

@@ -29,8 +29,19 @@ func (h *Handler) Body(c *Call) ([]byte, error) {
 	if c.R.ContentLength > limit {
 		return nil, &http.MaxBytesError{Limit: limit}
 	}
+	if came, ok := c.R.Body.(arrived); ok {
+		if body, ok := came.Whole(limit); ok {
+			return body, nil
+		}
+	}
 	body, err := readAll(http.MaxBytesReader(c.W, c.R.Body, limit), c.R.ContentLength)
 	return body, unread(err)
+}
+
+// arrived is a body that lies in memory, of which no copy has to be made: package conns waits for
+// short ones before it calls handlers.
+type arrived interface {
+	Whole(limit int64) (body []byte, ok bool)
 }
 
 // unread is what a client is told of a body that it did not send as it had said.
