@@ -43,8 +43,7 @@ func (p *planned) reapply(a application) (kinds.Object, error) {
 	if reflect.TypeOf(want) != reflect.TypeOf(a.live) || !a.codec.DecodeClean(a.body, want) || !a.named(want) {
 		return nil, fieldset.ErrUnsupported
 	}
-	live := reflect.ValueOf(a.live).Elem()
-	plan, err := p.plans.Of(p.schemas, live.Type(), resetFields(a.resource, a.subresource))
+	plan, err := p.plans.Of(p.schemas, reflect.TypeOf(a.live).Elem(), resetFields(a.resource, a.subresource))
 	if err != nil {
 		return nil, err
 	}
@@ -52,16 +51,15 @@ func (p *planned) reapply(a application) (kinds.Object, error) {
 	merged.GetObjectKind().SetGroupVersionKind(a.resource.GVK())
 	memory := fieldset.NewMemory()
 	defer memory.Release()
-	named, err := plan.Overlay(memory, a.body, a.live.GetName(), a.live.GetNamespace(), reflect.ValueOf(merged).Elem(), reflect.ValueOf(want).Elem())
+	named, changes, err := plan.Overlay(memory, a.body, a.live.GetName(), a.live.GetNamespace(), reflect.ValueOf(merged).Elem(), reflect.ValueOf(want).Elem())
 	if err != nil {
 		return nil, err
 	}
 	if !bytes.Equal(memory.Text(named), entries[own].FieldsV1.Raw) {
 		return nil, fieldset.ErrUnsupported
 	}
-	changes, err := plan.Changes(memory, live, reflect.ValueOf(merged).Elem())
-	if err != nil || len(changes) == 0 {
-		return merged, err
+	if len(changes) == 0 {
+		return merged, nil
 	}
 	if err := unshared(entries, own, changes, memory); err != nil {
 		return nil, err

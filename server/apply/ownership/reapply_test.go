@@ -55,6 +55,9 @@ func applyBoth(t *testing.T, m *FieldManager, r *kinds.Resource, sub string, liv
 	if quickText([]byte(body)) {
 		mine, err = m.planned.reapply(application{resource: r, subresource: sub, live: live, body: []byte(body), codec: m.json, manager: manager, now: now})
 	}
+	if err == nil {
+		changesAgree(t, m, r, sub, live, body)
+	}
 	if after := marshal(t, live); after != before {
 		t.Fatalf("the live object was changed:\n%s", cmp.Diff(before, after))
 	}
@@ -88,6 +91,35 @@ func applyBoth(t *testing.T, m *FieldManager, r *kinds.Resource, sub string, liv
 		t.Fatalf("%v: the library (-) and the plan (+) merge otherwise:\n%s\n%s", r.GVK(), diff, body)
 	}
 	return mine, true
+}
+
+// changesAgree holds what an overlay says that it has changed to a comparison of the object before
+// and after.
+func changesAgree(t *testing.T, m *FieldManager, r *kinds.Resource, sub string, live kinds.Object, body string) {
+	t.Helper()
+	p := m.planned.(*planned)
+	plan, err := p.plans.Of(p.schemas, reflect.TypeOf(live).Elem(), resetFields(r, sub))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, merged := r.New(), live.DeepCopyObject().(kinds.Object)
+	if !m.json.DecodeClean([]byte(body), want) {
+		t.Fatalf("not decoded: %s", body)
+	}
+	mine, theirs := fieldset.NewMemory(), fieldset.NewMemory()
+	defer mine.Release()
+	defer theirs.Release()
+	_, changes, err := plan.Overlay(mine, []byte(body), live.GetName(), live.GetNamespace(), reflect.ValueOf(merged).Elem(), reflect.ValueOf(want).Elem())
+	if err != nil {
+		t.Fatal(err)
+	}
+	compared, err := plan.Changes(theirs, reflect.ValueOf(live).Elem(), reflect.ValueOf(merged).Elem())
+	if errors.Is(err, fieldset.ErrUnsupported) {
+		return // of something that was left alone
+	}
+	if diff := cmp.Diff(string(compared.Append(nil)), string(changes.Append(nil))); err != nil || diff != "" || len(compared) != len(changes) {
+		t.Fatalf("%v: a comparison (-) and the overlay (+) find other changes: %v\n%s\n%s", r.GVK(), err, diff, body)
+	}
 }
 
 // varied changes some scalars of a plain value at random, and sometimes leaves something out.

@@ -55,7 +55,7 @@ func (c *comparer) value(n *node, element string, a, b value) {
 	}
 	children := c.take(mark)
 	if state != notMember || children != nil {
-		c.stack = append(c.stack, branch{element, state, children})
+		c.stack = append(c.stack, branch{element: element, state: state, children: children})
 	}
 }
 

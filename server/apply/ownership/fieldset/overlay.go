@@ -2,36 +2,39 @@ package fieldset
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/rowlock/rowlock/codecs/json/scan"
 )
 
-// Overlay sets in live what want has at the paths that body names, and returns these paths.
+// Overlay sets in live what want has at the paths that body names, and returns these paths, and
+// those of them whose value was another: what Changes would find between live before and after.
 // body is the JSON of an applied object, in which no name is repeated; want is the same decoded
 // into the plan's type; live is a struct of that type which nobody else has, and called name and
 // namespace, as body must call it too. All that is named must be in live already: nothing is
-// added to a map or a list, and no item changes its place. The set lives in memory.
+// added to a map or a list, and no item changes its place. The sets live in memory.
 //
 // ErrUnsupported is all else, also a value that is spelled otherwise than it would be
 // encoded. live is half changed then.
-func (p *Plan) Overlay(memory *Memory, body []byte, name, namespace string, live, want reflect.Value) (Set, error) {
+func (p *Plan) Overlay(memory *Memory, body []byte, name, namespace string, live, want reflect.Value) (named, changes Set, err error) {
 	if p.root.form != formStruct {
-		return nil, ErrUnsupported
+		return nil, nil, ErrUnsupported
 	}
-	o := overlay{Memory: memory, body: body, name: name, namespace: namespace}
+	o := overlay{comparer: comparer{Memory: memory}, body: body, name: name, namespace: namespace}
 	at := scan.Space(body, 0)
-	if end := o.root(p.root, at, value{live, present}, value{want, present}); end < 0 || scan.Space(body, end) != len(body) || !o.named {
-		return nil, ErrUnsupported
+	if end := o.root(p.root, at, value{live, present}, value{want, present}); end < 0 || scan.Space(body, end) != len(body) || !o.named || o.err != nil {
+		return nil, nil, ErrUnsupported
 	}
-	return o.take(0), nil
+	named = o.take(0)
+	return named, o.changed(named), nil
 }
 
 // overlay is one call of Overlay. Its methods take the index of a value in the body, and return
 // that behind it, or -1 for what is not supported. They push a branch for each path that is named
 // onto the stack of its memory.
 type overlay struct {
-	*Memory
+	comparer
 	body            []byte
 	name, namespace string
 	named           bool // the body names the object
@@ -95,8 +98,7 @@ func (o *overlay) metadata(f *nodeField, at int, live, want value) int {
 		return o.field(f.node, name, at, live, want)
 	}))
 	if o.stack[mark:].sort(); len(o.stack) > mark {
-		children := o.take(mark)
-		o.stack = append(o.stack, branch{f.element, notMember, children})
+		o.parent(f.element, notMember, mark)
 	}
 	return end
 }
@@ -116,19 +118,15 @@ func (o *overlay) value(n *node, element string, inMapOrList bool, at int, live,
 	if live.presence != present || want.presence != present {
 		return -1
 	}
+	if n.form == formScalar || n.form == formAtomic {
+		return o.leaf(n, element, at, live, want)
+	}
 	mark, state := len(o.stack), notMember
 	if inMapOrList {
 		state = member
 	}
 	end := -1
 	switch n.form {
-	case formScalar, formAtomic:
-		state = member
-		if end = o.spelled(n, want.Value, at); end >= 0 && live.CanSet() {
-			live.Set(want.Value)
-		} else {
-			end = -1
-		}
 	case formStruct:
 		end = o.fields(n, at, live, want)
 	case formMap:
@@ -136,12 +134,46 @@ func (o *overlay) value(n *node, element string, inMapOrList bool, at int, live,
 	case formSet, formKeyed:
 		end = o.items(n, at, live, want)
 	}
-	if end < 0 || len(o.stack) == mark && n.form != formScalar && n.form != formAtomic {
+	if end < 0 || len(o.stack) == mark {
 		return -1
 	}
-	children := o.take(mark)
-	o.stack = append(o.stack, branch{element, state, children})
+	o.parent(element, state, mark)
 	return end
+}
+
+// leaf sets a value that has one owner.
+func (o *overlay) leaf(n *node, element string, at int, live, want value) int {
+	end := o.spelled(n, want.Value, at)
+	if end < 0 || !live.CanSet() {
+		return -1
+	}
+	differs := !o.equal(n, live.Value, want.Value)
+	live.Set(want.Value)
+	o.stack = append(o.stack, branch{element: element, state: member, differs: differs})
+	return end
+}
+
+// parent pushes a branch for what was pushed since mark.
+func (o *overlay) parent(element string, state state, mark int) {
+	children := o.take(mark)
+	differs := slices.ContainsFunc(children, func(b branch) bool { return b.differs })
+	o.stack = append(o.stack, branch{element, state, differs, children})
+}
+
+// changed is what differs of a set, as a comparison has it.
+func (m *Memory) changed(s Set) Set {
+	mark := len(m.stack)
+	for i := range s {
+		if !s[i].differs {
+			continue
+		}
+		b := branch{element: s[i].element, state: member}
+		if len(s[i].children) > 0 {
+			b.state, b.children = notMember, m.changed(s[i].children)
+		}
+		m.stack = append(m.stack, b)
+	}
+	return m.take(mark)
 }
 
 func (o *overlay) fields(n *node, at int, live, want value) int {
@@ -177,15 +209,17 @@ func (o *overlay) entries(n *node, at int, live, want value) int {
 		}
 		k := string(name)
 		key := reflect.ValueOf(k).Convert(live.Type().Key())
-		to := want.entry(n, key)
-		if live.entry(n, key).presence != present || to.presence != present {
+		from, to := live.entry(n, key), want.entry(n, key)
+		if from.presence != present || to.presence != present {
 			return -1
 		}
 		end := o.spelled(n.elem, to.Value, at)
-		if end >= 0 {
-			live.SetMapIndex(key, want.MapIndex(key))
-			o.stack = append(o.stack, branch{element: fieldElement(k), state: member})
+		if end < 0 {
+			return -1
 		}
+		differs := !o.equal(n.elem, from.Value, to.Value)
+		live.SetMapIndex(key, want.MapIndex(key))
+		o.stack = append(o.stack, branch{element: fieldElement(k), state: member, differs: differs})
 		return end
 	}))
 	o.stack[mark:].sort()

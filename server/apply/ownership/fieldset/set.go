@@ -35,6 +35,7 @@ type Set []branch
 type branch struct {
 	element  string // as in FieldsV1, escaped for JSON: `f:spec`, `k:{\"name\":\"web\"}`
 	state    state
+	differs  bool // for Overlay: the value there, or below, was another
 	children Set
 }
 
