@@ -2,6 +2,7 @@ package verbs_test
 
 import (
 	"encoding/json"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	jsoncodec "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server"
 	"github.com/rowlock/rowlock/server/servertest"
 )
@@ -63,6 +65,50 @@ func TestTimesOfManagedFields(t *testing.T) {
 		if dry := strings.Contains(step.path, "dryRun"); !dry && (got.ResourceVersion == revision) == step.moves {
 			t.Errorf("%s: revision %s after %s", step.name, got.ResourceVersion, revision)
 		} else if !dry {
+			revision = got.ResourceVersion
+		}
+	}
+}
+
+// TestHeartbeats: what differs behind the metadata is encoded once, whatever the time, and what
+// changes nothing writes nothing, wherever the resource version stands.
+func TestHeartbeats(t *testing.T) {
+	var now atomic.Int64
+	now.Store(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano())
+	s := servertest.Start(t, servertest.Plain(nil), func(c *server.Config) {
+		c.Clock = func() time.Time { return time.Unix(0, now.Load()) }
+		c.Controllers.Runs = func(name string) bool { return name == "customresourcedefinitions" }
+	})
+	s.Must("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", `{"metadata":{"name":"lamps.example.com"},"spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"lamps","kind":"Lamp"},
+"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"data":{"type":"object","properties":{"a":{"type":"string"}}}}}}}]}}`)
+	const lamps = "/apis/example.com/v1/namespaces/default/lamps"
+	servertest.Eventually(t, func() bool { return s.Do("GET", lamps, "").Code == http.StatusOK })
+	encoded := func() int64 {
+		return s.Cache.JSON().Taken(jsoncodec.Encode, jsoncodec.Own) + s.Cache.JSON().Taken(jsoncodec.Encode, jsoncodec.Standard)
+	}
+	for path, kind := range map[string]string{"/api/v1/namespaces/default/configmaps": `"apiVersion":"v1","kind":"ConfigMap"`, lamps: `"apiVersion":"example.com/v1","kind":"Lamp"`} {
+		s.Must("POST", path, `{`+kind+`,"metadata":{"name":"x","labels":{"l":"0"}},"data":{"a":"0"}}`)
+		revision := ""
+		for _, step := range []struct {
+			patch string
+			moves bool
+			most  int64 // times that it is encoded
+		}{
+			{`{"data":{"a":"1"}}`, true, 1}, {`{"data":{"a":"2"}}`, true, 1}, {`{"data":{"a":"2"}}`, false, 1},
+			{`{"metadata":{"labels":{"l":"3"}}}`, true, 2}, {`{"metadata":{"labels":{"l":"4"}}}`, true, 2}, {`{"metadata":{"labels":{"l":"4"}}}`, false, 1},
+		} {
+			now.Add(int64(time.Minute))
+			before := encoded()
+			var got metav1.PartialObjectMetadata
+			if err := json.Unmarshal(s.Must("PATCH", path+"/x", step.patch, "Content-Type", "application/merge-patch+json"), &got); err != nil {
+				t.Fatal(err)
+			}
+			if (got.ResourceVersion != revision) != step.moves || !got.ManagedFields[0].Time.Time.Equal(time.Unix(0, now.Load())) && step.moves {
+				t.Errorf("%s, %s: revision %s after %s, %v", path, step.patch, got.ResourceVersion, revision, got.ManagedFields)
+			}
+			if n := encoded() - before; n > step.most {
+				t.Errorf("%s, %s: encoded %d times", path, step.patch, n)
+			}
 			revision = got.ResourceVersion
 		}
 	}

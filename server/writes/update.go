@@ -1,12 +1,14 @@
 package writes
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/rowlock/rowlock/codecs/json/scan"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/objects"
@@ -228,7 +230,7 @@ func (w *Writer) replace(ctx context.Context, req *Request, item *cache.Item, ob
 func (w *Writer) encode(ctx context.Context, req *Request, item *cache.Item, obj, old kinds.Object, p *part) ([]byte, error) {
 	value, err := w.encoded(ctx, req, obj, p)
 	was, fields := old.GetManagedFields(), obj.GetManagedFields()
-	if err != nil || !onlyTimesDiffer(was, fields) || len(value)+len(`"resourceVersion":"",`)+len(strconv.FormatInt(item.Revision, 10)) != item.Size() {
+	if err != nil || !onlyTimesDiffer(was, fields) || len(value)+len(`"resourceVersion":"",`)+len(strconv.FormatInt(item.Revision, 10)) != item.Size() || !alikeAround(item.JSON(), value) {
 		return value, err
 	}
 	obj.SetManagedFields(was)
@@ -238,4 +240,19 @@ func (w *Writer) encode(ctx context.Context, req *Request, item *cache.Item, obj
 	}
 	obj.SetManagedFields(fields)
 	return value, nil
+}
+
+// alikeAround says that two texts of objects are the same around the metadata of the second: there a
+// heartbeat differs. Where it has none, they may be.
+func alikeAround(stored, value []byte) bool {
+	from, to := len(value), len(value)
+	scan.Loose.Members(value, 0, func(name scan.Name, at int) (int, bool) {
+		end := scan.Skip(value, at)
+		if string(name.In(value)) != "metadata" || end < 0 {
+			return end, true
+		}
+		from, to = at, end
+		return end, false
+	})
+	return to == len(value) || bytes.HasPrefix(stored, value[:from]) && bytes.HasSuffix(stored, value[to:])
 }
