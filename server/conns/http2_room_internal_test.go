@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"unsafe"
 )
 
 // A request has its room before anything runs that would grow the stack step by step, and
@@ -24,10 +25,51 @@ func TestRoomy(t *testing.T) {
 			t.Errorf("%q was served %d times", method, served)
 		}
 	}
-	// The frame must be there: a smaller one would leave the stack to grow later.
-	if n := makeRoom(roomSize + 1); n != 0 {
-		t.Errorf("room holds %d", n)
+	for _, n := range []byte{makeRoom(-1), makeRoom(1), makeApplyRoom(-1), makeApplyRoom(1)} {
+		if n != 0 {
+			t.Errorf("room holds %d", n)
+		}
 	}
+}
+
+// TestRoomIsThere: a stack has grown when there is room, and does not grow below it; for an apply
+// there is more.
+func TestRoomIsThere(t *testing.T) {
+	const apply = "application/apply-patch+yaml"
+	for _, tc := range []struct {
+		method, contentType string
+		grows               bool // where an apply has its room
+	}{
+		{http.MethodPost, "application/json", true}, {http.MethodPatch, "application/merge-patch+json", true},
+		{http.MethodPatch, apply, false}, {http.MethodPatch, "application/apply-patch+cbor", false}, {http.MethodPut, apply, true},
+	} {
+		r := httptest.NewRequest(tc.method, "/", nil)
+		r.Header.Set("Content-Type", tc.contentType)
+		var at [4]uintptr
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			at[0] = stackAt()
+			makeRoomFor(r)
+			at[1] = stackAt()
+			makeRoom(1)
+			at[2] = stackAt()
+			makeApplyRoom(1)
+			at[3] = stackAt()
+		}()
+		<-done
+		if at[0] == at[1] || at[1] != at[2] || (at[2] != at[3]) != tc.grows {
+			t.Errorf("%s %s: the stack was at %x", tc.method, tc.contentType, at)
+		}
+	}
+}
+
+// stackAt is where the stack of a goroutine lies, seen from one function.
+//
+//go:noinline
+func stackAt() uintptr {
+	var here byte
+	return uintptr(unsafe.Pointer(&here))
 }
 
 // Stacks that grow below deep frames, and those that have grown before.

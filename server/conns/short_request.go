@@ -317,7 +317,7 @@ func (b *wholeBody) Whole(limit int64) (body []byte, ok bool) {
 func (st *shortStream) serve() {
 	defer st.shorts.guard()
 	defer st.shorts.served(st)
-	makeRoom(len(st.req.Method))
+	makeRoomFor(st.req)
 	p := pieces.Get().(*piece)
 	st.answer.stream, st.answer.header, st.answer.piece = st, make(http.Header, 8), p
 	st.handle()
