@@ -2,6 +2,7 @@ package podspec_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -124,6 +125,17 @@ func TestWarnings(t *testing.T) {
 	} {
 		if diff := cmp.Diff(tt.want, podspec.PodWarnings(decodePod(t, tt.pod))); diff != "" {
 			t.Errorf("%s: %s", tt.name, diff)
+		}
+	}
+	for _, n := range []int{2, 32, 33, 100} {
+		pod := decodePod(t, podWith(`"restartPolicy": "Never"`))
+		for i := range n - 1 {
+			pod.Spec.Containers[0].Env = append(pod.Spec.Containers[0].Env, corev1.EnvVar{Name: fmt.Sprint("A", i)})
+		}
+		pod.Spec.Containers[0].Env = append(pod.Spec.Containers[0].Env, corev1.EnvVar{Name: "A0"})
+		want := []string{fmt.Sprintf(`spec.containers[0].env[%d]: hides previous definition of "A0", which may be dropped when using apply`, n-1)}
+		if diff := cmp.Diff(want, podspec.PodWarnings(pod)); diff != "" {
+			t.Errorf("of %d variables: %s", n, diff)
 		}
 	}
 	tmpl := &corev1.PodTemplateSpec{}

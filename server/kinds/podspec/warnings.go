@@ -2,6 +2,7 @@ package podspec
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -270,16 +271,26 @@ func (a *adviser) annotation(m *metav1.ObjectMeta, key, message string) {
 	}
 }
 
+// fewVars is how many variables are looked through for a name faster than a set of them is made.
+const fewVars = 32
+
 // env warns of a variable that is set again without use of its former value.
 func (a *adviser) env(vars []corev1.EnvVar, w where) {
 	if len(vars) < 2 {
 		return
 	}
 	var seen nameSet
+	again := func(i int) bool {
+		if len(vars) <= fewVars {
+			return slices.ContainsFunc(vars[:i], func(v corev1.EnvVar) bool { return v.Name == vars[i].Name })
+		}
+		was := seen.has(vars[i].Name)
+		seen.add(vars[i].Name)
+		return was
+	}
 	for i := range vars {
 		v := &vars[i]
-		if !seen.has(v.Name) {
-			seen.add(v.Name)
+		if !again(i) {
 			continue
 		}
 		ref := "$(" + v.Name + ")"
