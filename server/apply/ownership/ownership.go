@@ -65,6 +65,7 @@ type FieldManager struct {
 	json     jsoncodec.Codec
 	planned  tracker // nil: not in use
 	standard *standard
+	blank    sync.Map // reflect.Type -> an object of it without fields
 	failed   sync.Map // reflect.Type of objects that made planned panic -> bool
 	count    func(way string)
 	log      *slog.Logger
@@ -100,6 +101,7 @@ type write struct {
 	resource    *kinds.Resource
 	subresource string
 	old, new    kinds.Object
+	created     bool                        // old has no fields, and is shared
 	entries     []metav1.ManagedFieldsEntry // the record to begin with
 	// fromOld says that entries are those of old. If not, a client sent them.
 	fromOld bool
@@ -111,7 +113,24 @@ type write struct {
 // manager owns all it holds. Entries that the client sent are kept as far as they
 // make sense. sub is "" or the subresource that the request went to.
 func (m *FieldManager) AfterCreate(r *kinds.Resource, sub string, obj kinds.Object, manager string, now time.Time) error {
-	return m.AfterUpdate(r, sub, r.New(), obj, manager, now)
+	w := write{resource: r, subresource: sub, old: m.nothing(r, obj), new: obj, created: true, manager: manager, now: now}
+	return m.after(w)
+}
+
+// nothing is an object of r without fields, of which many are compared with one: nobody may write to it.
+func (m *FieldManager) nothing(r *kinds.Resource, obj kinds.Object) kinds.Object {
+	if m.planned == nil || !r.HasGoType() {
+		return r.New()
+	}
+	t := reflect.TypeOf(obj)
+	if known, ok := m.blank.Load(t); ok {
+		return known.(kinds.Object)
+	}
+	made := r.New()
+	if reflect.TypeOf(made) == t && reflect.ValueOf(made).Elem().IsZero() {
+		m.blank.Store(t, made)
+	}
+	return made
 }
 
 // AfterUpdate sets the managed fields of obj, which is about to replace old: manager
@@ -123,12 +142,17 @@ func (m *FieldManager) AfterCreate(r *kinds.Resource, sub string, obj kinds.Obje
 // is about values that no ownership can be computed for; obj is then left without
 // managed fields and may be stored so.
 func (m *FieldManager) AfterUpdate(r *kinds.Resource, sub string, old, obj kinds.Object, manager string, now time.Time) error {
-	if manager == "" {
-		manager = "unknown"
+	return m.after(write{resource: r, subresource: sub, old: old, new: obj, manager: manager, now: now})
+}
+
+// after is AfterUpdate.
+func (m *FieldManager) after(w write) error {
+	if w.manager == "" {
+		w.manager = "unknown"
 	}
-	w := write{resource: r, subresource: sub, old: old, new: obj, manager: manager, now: now}
-	w.entries, w.fromOld = recordFor(sub, old, obj)
-	if len(w.entries) == 0 && old.GetUID() != "" {
+	obj := w.new
+	w.entries, w.fromOld = recordFor(w.subresource, w.old, obj)
+	if len(w.entries) == 0 && w.old.GetUID() != "" {
 		// Ownership of this object was given up; the next apply takes it up again.
 		obj.SetManagedFields(nil)
 		return nil
@@ -154,7 +178,7 @@ func recordFor(sub string, old, obj kinds.Object) (entries []metav1.ManagedField
 func (m *FieldManager) track(w write) ([]metav1.ManagedFieldsEntry, error) {
 	if s := w.resource.Sub(w.subresource); s != nil && s.Scale != nil {
 		m.count(Standard)
-		return m.trackScale(w, s.Scale)
+		return m.trackScale(w.alone(), s.Scale)
 	}
 	if m.planned != nil && w.fromOld {
 		entries, err := m.tryPlanned(w)
@@ -164,7 +188,15 @@ func (m *FieldManager) track(w write) ([]metav1.ManagedFieldsEntry, error) {
 		}
 	}
 	m.count(Standard)
-	return m.standard.track(w)
+	return m.standard.track(w.alone())
+}
+
+// alone is a write whose objects nobody else has.
+func (w write) alone() write {
+	if w.created {
+		w.old = w.resource.New()
+	}
+	return w
 }
 
 // tryPlanned asks the planned way.

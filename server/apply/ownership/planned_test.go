@@ -259,3 +259,38 @@ func benchmarkPodStatus(b *testing.B, m *FieldManager) {
 		b.Fatal(third.ManagedFields)
 	}
 }
+
+// TestCreatedFromNothing: a create is compared with one empty object for all of its type, which stays
+// empty, whichever way is taken, and that makes no difference.
+func TestCreatedFromNothing(t *testing.T) {
+	m := applier()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for i, r := range applytest.Stored() {
+		rnd := rand.New(rand.NewSource(int64(i)))
+		obj := r.New()
+		sample.Fill(rnd, obj)
+		if !applytest.Settle(t, obj, nil, false) {
+			continue
+		}
+		sent := []metav1.ManagedFieldsEntry{{Manager: "a", Operation: "Update", APIVersion: r.APIVersion(), FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:labels":{"f:a":{}}}}`)}}}
+		for _, entries := range [][]metav1.ManagedFieldsEntry{nil, sent} { // the planned way, and the library's
+			mine, theirs := obj.DeepCopyObject().(kinds.Object), obj.DeepCopyObject().(kinds.Object)
+			mine.SetManagedFields(entries)
+			theirs.SetManagedFields(slices.Clone(entries))
+			err, wantErr := m.AfterCreate(r, "", mine, "m", now), m.AfterUpdate(r, "", r.New(), theirs, "m", now)
+			if diff := cmp.Diff(entriesOf(t, theirs), entriesOf(t, mine)); (err == nil) != (wantErr == nil) || diff != "" {
+				t.Errorf("%v: %v, not %v: %s", r.GVK(), err, wantErr, diff)
+			}
+		}
+	}
+	m.blank.Range(func(of, obj any) bool {
+		if !reflect.ValueOf(obj).Elem().IsZero() {
+			t.Errorf("%v: somebody has written to what is shared: %s", of, marshal(t, obj))
+		}
+		return true
+	})
+	r := m.schemas.Catalogue().Lookup("", "v1", "pods")
+	if m.nothing(r, r.New()) != m.nothing(r, r.New()) {
+		t.Error("there are several for one type")
+	}
+}
