@@ -15,3 +15,17 @@ type Objects interface {
 	// server has seen them.
 	List(ctx context.Context, storage, namespace string) ([]kinds.Object, error)
 }
+
+// Choosy is Objects that looks at the text of objects before it decodes them.
+type Choosy interface {
+	// ListWhere is List of those whose text may says yes to, which must not change it.
+	ListWhere(ctx context.Context, storage, namespace string, may func(text []byte) bool) ([]kinds.Object, error)
+}
+
+// ListWhere is List of objects that may be looked for, by their JSON, and perhaps of others.
+func ListWhere(ctx context.Context, objects Objects, storage, namespace string, may func(text []byte) bool) ([]kinds.Object, error) {
+	if choosy, ok := objects.(Choosy); ok {
+		return choosy.ListWhere(ctx, storage, namespace, may)
+	}
+	return objects.List(ctx, storage, namespace)
+}

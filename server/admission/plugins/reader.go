@@ -60,7 +60,12 @@ func (r Reader) place(storage, namespace, name string) (objects.Place, error) {
 }
 
 // List implements admission.Objects.
-func (r Reader) List(_ context.Context, storage, namespace string) ([]kinds.Object, error) {
+func (r Reader) List(ctx context.Context, storage, namespace string) ([]kinds.Object, error) {
+	return r.ListWhere(ctx, storage, namespace, func([]byte) bool { return true })
+}
+
+// ListWhere implements admission.Choosy.
+func (r Reader) ListWhere(_ context.Context, storage, namespace string, may func(text []byte) bool) ([]kinds.Object, error) {
 	resource := r.Catalogue.ByStorage(storage)
 	if resource == nil {
 		return nil, fmt.Errorf("no resource is stored as %s", storage)
@@ -71,8 +76,17 @@ func (r Reader) List(_ context.Context, storage, namespace string) ([]kinds.Obje
 		if item.Corrupt != nil {
 			return true // what cannot be read cannot be respected
 		}
+		text := item.JSON()
+		if !may(text) {
+			return true
+		}
 		obj := resource.New()
-		if _, err = r.Cache.JSON().Decode(item.JSON(), obj, codecs.Ignore); err != nil {
+		if r.Cache.JSON().DecodeClean(text, obj) {
+			out = append(out, obj)
+			return true
+		}
+		obj = resource.New()
+		if _, err = r.Cache.JSON().Decode(text, obj, codecs.Ignore); err != nil {
 			err = fmt.Errorf("%s %s/%s: %w", storage, item.Namespace, item.Name, err)
 			return false
 		}

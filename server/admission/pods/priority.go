@@ -1,6 +1,7 @@
 package pods
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 
@@ -95,7 +96,7 @@ func (p Priority) resolve(ctx context.Context, a *admission.Attributes, pod *cor
 // defaultClass is the global default of the lowest value, where two servers have
 // let two in.
 func (p Priority) defaultClass(ctx context.Context) (*schedulingv1.PriorityClass, error) {
-	list, err := p.Objects.List(ctx, priorityStorage, "")
+	list, err := admission.ListWhere(ctx, p.Objects, priorityStorage, "", mayBeDefault)
 	if err != nil {
 		return nil, err
 	}
@@ -106,6 +107,12 @@ func (p Priority) defaultClass(ctx context.Context) (*schedulingv1.PriorityClass
 		}
 	}
 	return found, nil
+}
+
+// mayBeDefault is false for the text of a class that does not speak of it, as most do not: each new Pod
+// asks for the default one.
+func mayBeDefault(text []byte) bool {
+	return bytes.Contains(text, []byte("globalDefault")) || bytes.IndexByte(text, '\\') >= 0
 }
 
 // Validate implements admission.Validator.
