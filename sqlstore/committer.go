@@ -24,6 +24,16 @@ func (w *write) finish(out Outcome) {
 	close(w.done)
 }
 
+// finished says that the writer has been told the outcome.
+func (w *write) finished() bool {
+	select {
+	case <-w.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // queue holds the writes that wait for a commit, in order.
 type queue struct {
 	mu   sync.Mutex
@@ -87,6 +97,9 @@ func (q *queue) fail(err error) {
 // written and its error is returned; when it ends later, the error is
 // ErrUncertain with ctx's, and the write may or may not be seen. A value that cannot be
 // encrypted fails with SealError.
+//
+// Values are not looked at any more when it has returned without an error: their memory may be
+// used again. With an error they may be on their way still.
 func (s *Store) Write(ctx context.Context, ops ...Op) (Outcome, error) {
 	w := &write{txn: Txn{Ops: ops}, done: make(chan struct{})}
 	if err := s.admit(w); err != nil {

@@ -7,7 +7,8 @@ import (
 
 // Driver is what a database must do. Drivers hold SQL and nothing that two of
 // them would share. Every method may be called concurrently, except Apply,
-// which has one caller at a time. Returned bytes belong to the caller.
+// which has one caller at a time. Returned bytes belong to the caller, as do those of a Txn
+// when Apply or Resolve has told its outcome.
 //
 // Any method may fail with ErrUnavailable, ErrBusy or ErrClosed (wrapped).
 type Driver interface {

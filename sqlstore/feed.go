@@ -236,6 +236,9 @@ func attach(changes []Change, writes []*write) (own []bool) {
 	own = make([]bool, len(changes))
 	ops := make(map[Key][]place)
 	for _, w := range writes {
+		if w.finished() {
+			continue // its values may be somebody else's by now
+		}
 		for i := range w.txn.Ops {
 			ops[w.txn.Ops[i].Key] = append(ops[w.txn.Ops[i].Key], place{w, i})
 		}

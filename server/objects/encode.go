@@ -16,13 +16,19 @@ import (
 	"github.com/rowlock/rowlock/server/status"
 )
 
-// scratches lends the memory that objects are encoded in.
-var scratches = sync.Pool{New: func() any { return new([]byte) }}
+// scratches lends the memory that objects are encoded in, and headers what it is put there with.
+var (
+	scratches = sync.Pool{New: func() any { return new([]byte) }}
+	headers   = sync.Pool{New: func() any { return new([]byte) }}
+)
 
-// maxScratch is the largest of it that is kept.
-const maxScratch = 512 << 10
+const (
+	maxScratch = 512 << 10 // the largest of it that is kept
+	maxLent    = 32 << 10  // the largest that a write has for itself until it is stored
+)
 
-// Encode makes the bytes to store. obj loses its resourceVersion, and may be changed.
+// Encode makes the bytes to store. obj loses its resourceVersion, and may be changed. Whoever has
+// stored them, and knows that nobody else looks at them any more, may Release them.
 func (s *Store) Encode(ctx context.Context, r *kinds.Resource, obj kinds.Object) ([]byte, error) {
 	obj.SetResourceVersion("")
 	obj.SetSelfLink("")
@@ -36,19 +42,32 @@ func (s *Store) Encode(ctx context.Context, r *kinds.Resource, obj kinds.Object)
 	if err != nil {
 		return nil, status.Show(err)
 	}
-	// What is stored is kept: it gets memory of its very size.
 	scratch := scratches.Get().(*[]byte)
-	defer func() {
-		if cap(*scratch) <= maxScratch {
-			scratches.Put(scratch)
-		}
-	}()
 	data, err := s.cache.JSON().Append((*scratch)[:0], obj)
 	if err != nil {
+		scratches.Put(scratch)
 		return nil, fmt.Errorf("encoding %s: %w", r.Storage.Key, err)
 	}
-	*scratch = data
+	if cap(data) <= maxLent {
+		*scratch = nil
+		headers.Put(scratch)
+		return data, nil
+	}
+	if *scratch = data; cap(data) <= maxScratch {
+		defer scratches.Put(scratch)
+	}
 	return bytes.Clone(data), nil
+}
+
+// Release has the memory of bytes that Encode made used for others. Nobody may look at them afterwards:
+// they are stored, and drivers of stores and the cache hold on to none of what they were given.
+func Release(value []byte) {
+	if cap(value) == 0 || cap(value) > maxLent {
+		return
+	}
+	header := headers.Get().(*[]byte)
+	*header = value[:0]
+	scratches.Put(header)
 }
 
 // Unchanged says whether a write of the bytes would change nothing: they are those of the

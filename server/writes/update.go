@@ -211,6 +211,7 @@ func (w *Writer) replace(ctx context.Context, req *Request, item *cache.Item, ob
 		return &Outcome{Object: obj}, nil
 	}
 	if len(extra) == 0 && w.Objects.Unchanged(ctx, req.Permit, at, item, value) {
+		release(item, value)
 		return &Outcome{Item: item, Object: obj}, nil
 	}
 	if value, err = w.fit(ctx, req, obj, value, p); err != nil {
@@ -222,6 +223,7 @@ func (w *Writer) replace(ctx context.Context, req *Request, item *cache.Item, ob
 	if err != nil {
 		return nil, err
 	}
+	release(next, value)
 	return &Outcome{Item: next, Object: obj}, nil
 }
 

@@ -1,0 +1,98 @@
+package server_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/rowlock/rowlock/server/servertest"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// TestMemoryOfValues: the memory of a value is used again once it is stored. What was stored, what is
+// served and what watches were sent stays as it was.
+func TestMemoryOfValues(t *testing.T) {
+	s := servertest.Start(t, servertest.Plain(nil))
+	const path = "/api/v1/namespaces/default/configmaps"
+	const writers, writes = 8, 60
+	check := func(data []byte, want string) error {
+		var got corev1.ConfigMap
+		if err := json.Unmarshal(data, &got); err != nil {
+			return fmt.Errorf("%w: %s", err, data)
+		}
+		if got.Data["a"] != want {
+			return fmt.Errorf("%q instead of %q", got.Data["a"], want)
+		}
+		return nil
+	}
+	var all sync.WaitGroup
+	for w := range writers {
+		all.Go(func() {
+			name := fmt.Sprint("w", w)
+			var kept [][2]string // answers, and what they must hold
+			for i := range writes {
+				payload := strings.Repeat(string(rune('a'+w)), 1+(i*i*37+w*901)%5000) + fmt.Sprint(i)
+				method, to, kind := "PATCH", path+"/"+name, "application/merge-patch+json"
+				switch {
+				case i == 0:
+					method, to, kind = "POST", path, "application/json"
+				case i%3 == 1:
+					kind = "application/apply-patch+yaml"
+					to += "?force=true&fieldManager=m"
+				case i%5 == 0: // nothing new
+					payload = kept[i-1][1]
+				}
+				body := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"` + name + `"},"data":{"a":"` + payload + `"}}`
+				answer := s.Do(method, to, body, "Content-Type", kind)
+				if answer.Code >= 300 {
+					t.Errorf("%s %s: %d %s", method, to, answer.Code, answer.Body)
+					return
+				}
+				kept = append(kept, [2]string{answer.Body.String(), payload})
+				row, err := s.Store.Read(context.Background(), sqlstore.Key{Resource: "configmaps", Namespace: "default", Name: name}, 0)
+				if err == nil {
+					err = check(row.Value, payload)
+				}
+				if err != nil {
+					t.Errorf("stored: %v", err)
+				}
+				if err := check(s.Do("GET", path+"/"+name, "").Body.Bytes(), payload); err != nil {
+					t.Errorf("served: %v", err)
+				}
+			}
+			for _, k := range kept {
+				if err := check([]byte(k[0]), k[1]); err != nil {
+					t.Errorf("answered: %v", err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	seen := map[string]int{}
+	for line := range strings.Lines(watched(t, s, path+"?watch=true&resourceVersion=1&timeoutSeconds=1")) {
+		var event struct{ Object corev1.ConfigMap }
+		if err := json.Unmarshal([]byte(line), &event); err != nil {
+			t.Fatal(err)
+		}
+		c := &event.Object
+		letter := strings.TrimRight(c.Data["a"], "0123456789")
+		if w := int(c.Name[1] - '0'); letter != strings.Repeat(string(rune('a'+w)), len(letter)) {
+			t.Errorf("an event of %s has %q", c.Name, c.Data["a"])
+		}
+		seen[c.Name]++
+	}
+	if len(seen) != writers {
+		t.Errorf("events: %v", seen)
+	}
+}
+
+// watched is all that a watch is sent until it ends.
+func watched(t *testing.T, s *servertest.Server, path string) string {
+	t.Helper()
+	return string(s.Must("GET", path, ""))
+}
