@@ -131,12 +131,15 @@ func split(path string) []string {
 
 // ServeHTTP answers a path that Serves knows.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	d, err := h.documents()
-	if err != nil {
-		h.config.Fail(w, r, err)
-		return
-	}
 	parts := split(r.URL.Path)
+	d := h.settled(parts)
+	if d == nil {
+		var err error
+		if d, err = h.documents(); err != nil {
+			h.config.Fail(w, r, err)
+			return
+		}
+	}
 	switch {
 	case !Serves(r.URL.Path):
 		http.NotFound(w, r)

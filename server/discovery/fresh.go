@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
@@ -72,6 +74,33 @@ func (h *Handler) documents() (*documents, error) {
 	}
 	defer h.mu.Unlock()
 	return h.make(&now)
+}
+
+// settled are documents whose part for a path is as it is now, whatever definitions have come since: that of
+// a version of a group that has built-in resources alone. It is nil if that is not certain.
+func (h *Handler) settled(path []string) *documents {
+	last := h.current.Load()
+	if last == nil {
+		return nil
+	}
+	var gv schema.GroupVersion
+	switch {
+	case path[0] == "api" && len(path) == 2:
+		gv.Version = path[1]
+	case path[0] == "apis" && len(path) == 3:
+		gv.Group, gv.Version = path[1], path[2]
+	default:
+		return nil
+	}
+	if custom, here := last.custom[gv.Group]; custom || !here || last.part(gv) == nil {
+		return nil
+	}
+	for _, version := range h.config.Catalogue.Versions(gv.Group) {
+		if last.part(schema.GroupVersion{Group: gv.Group, Version: version}) == nil {
+			return nil // a definition has come into the group
+		}
+	}
+	return last
 }
 
 // make makes documents of a state, unless somebody else has. The caller holds mu.

@@ -75,6 +75,41 @@ func TestOnlyWhatIsAskedFor(t *testing.T) {
 	}
 }
 
+// TestBuiltInGroupsWaitForNobody: a version of built-in resources is shown without following definitions, until one
+// comes into its group.
+func TestBuiltInGroupsWaitForNobody(t *testing.T) {
+	c := kinds.NewCatalogue(builtin.Resources())
+	followed := 0
+	h := newHandler(t, c, func(c *discovery.Config) { c.Follow = func() { followed++ } })
+	at := followed
+	for range 3 {
+		c.Set(append(builtin.Resources(), customResource("late.example.com", "lates")))
+		for _, path := range []string{"/api/v1", "/apis/apps/v1"} {
+			if w := get(h, "GET", path, ""); w.Code != http.StatusOK || followed != at {
+				t.Errorf("%s: %d, and definitions were followed %d times", path, w.Code, followed-at)
+			}
+		}
+		if w := get(h, "POST", "/apis/apps/v1", ""); w.Code != http.StatusMethodNotAllowed {
+			t.Errorf("the wrong method: %d", w.Code)
+		}
+	}
+	for path, code := range map[string]int{"/apis/late.example.com/v1": http.StatusOK, "/apis/apps/v9": http.StatusNotFound, "/apis/apps": http.StatusOK} {
+		if w := get(h, "GET", path, ""); w.Code != code || followed == at {
+			t.Errorf("%s: %d, and definitions were followed %d times", path, w.Code, followed-at)
+		}
+		at = followed
+	}
+	late := customResource("apps", "lates")
+	late.Version = "v9"
+	c.Set(append(builtin.Resources(), late))
+	for _, path := range []string{"/apis/apps/v9", "/apis/apps/v1"} { // which is one of custom resources then
+		if w := get(h, "POST", path, ""); w.Code != http.StatusOK || followed == at {
+			t.Errorf("%s, where a definition has come into the group: %d", path, w.Code)
+		}
+		at = followed
+	}
+}
+
 // TestManyResources: of many resources documents may be a little older than they are, and are
 // made again soon.
 func TestManyResources(t *testing.T) {
