@@ -38,7 +38,7 @@ func (d *Checked) wrong(key sqlstore.Key) {
 // revision, so watchers hear nothing of it. It rests after each piece so that it takes a share of one processor, and
 // gives way to who reads and writes. Errors: those of the database; what was checked by then stays.
 func (c *Cache) CheckCopy(ctx context.Context, from sqlstore.Copier, revision int64, share float64) (done Checked, err error) {
-	k := copyCheck{cache: c, from: from, done: &done, share: share}
+	k := copyCheck{cache: c, from: from, done: &done, share: share, of: make(map[int64]*Item, checkRows)}
 	c.resources.Range(func(_, v any) bool {
 		s := v.(*resource)
 		if s.internal { // never in a copy
@@ -75,8 +75,12 @@ type copyCheck struct {
 	share float64
 	s     *resource
 	items []*Item
-	room  []byte // of an object as memory has it
-	line  []byte // of one as its row has it
+
+	// Memory that is used again.
+	revisions []int64
+	of        map[int64]*Item
+	room      []byte // of an object as memory has it
+	line      []byte // of one as its row has it
 }
 
 func (k *copyCheck) piece(ctx context.Context) error {
@@ -116,22 +120,22 @@ func (s *resource) live(it *Item) bool {
 }
 
 func (k *copyCheck) read(ctx context.Context) error {
-	revisions := make([]int64, len(k.items))
-	of := make(map[int64]*Item, len(k.items))
-	for i, it := range k.items {
-		revisions[i], of[it.Revision] = it.Revision, it
+	k.revisions = k.revisions[:0]
+	clear(k.of)
+	for _, it := range k.items {
+		k.revisions, k.of[it.Revision] = append(k.revisions, it.Revision), it
 	}
-	slices.Sort(revisions)
-	rows := make([]sqlstore.Row, 0, len(revisions))
+	slices.Sort(k.revisions)
+	var rows []sqlstore.Row // that are another object's, or have another value
 	right := 0
 	var one sync.Mutex // pieces may come from several goroutines at once
 	// Some of the rows may have come already when one is found to be gone, and then all come again.
-	err := k.from.ReadRows(ctx, revisions, func(piece []sqlstore.Row) error {
+	err := k.from.ReadRows(ctx, k.revisions, func(piece []sqlstore.Row) error {
 		one.Lock()
 		defer one.Unlock()
 		for i := range piece {
 			row := &piece[i]
-			if it := of[row.Revision]; it != nil && k.same(it, row) {
+			if it := k.of[row.Revision]; it != nil && k.same(it, row) {
 				right++
 				continue
 			}
@@ -147,7 +151,7 @@ func (k *copyCheck) read(ctx context.Context) error {
 	k.done.Objects += right
 	for i := range rows {
 		row := &rows[i]
-		it := of[row.Revision]
+		it := k.of[row.Revision]
 		if it == nil {
 			continue
 		}
@@ -172,13 +176,13 @@ func (k *copyCheck) same(it *Item, row *sqlstore.Row) bool {
 		return true
 	}
 	k.line = slices.Grow(k.line[:0], len(row.Value)+lineMore)
-	made := k.s.read(row, k.line)
-	if made.Corrupt != nil {
+	line, _, err := judged(k.cache.cfg.JSON, k.s.resource(), row, k.line)
+	if err != nil {
 		return false
 	}
 	var whole bool
 	k.room, whole = it.appendWhole(k.room[:0])
-	return whole && bytes.Equal(k.room, made.body.Load().json())
+	return whole && bytes.Equal(k.room, line[:len(line)-1])
 }
 
 // appendWhole is AppendJSON of what comes from a copy: bytes that were damaged before they were sealed are no longer what

@@ -85,7 +85,7 @@ func NewItem(codec json.Codec, row *sqlstore.Row, r *kinds.Resource) *Item {
 func NewOwnItem(row *sqlstore.Row, storage *kinds.Storage) *Item {
 	it := own(row, storage)
 	if !Internal(row.Key.Resource) {
-		it.trust(row.Value, nil)
+		it.trust(row.Value)
 	}
 	return it
 }
@@ -117,24 +117,33 @@ func bareItem(row *sqlstore.Row, at *home) *Item {
 
 // judge takes a value that anybody may have written. Its line is made in room, if there is some.
 func (it *Item) judge(codec json.Codec, r *kinds.Resource, row *sqlstore.Row, room []byte) {
-	if row.Unopened != nil {
-		it.Corrupt, it.Sealed = row.Unopened, true
-		return
-	}
-	var value []byte
-	if value, it.Corrupt = integrity.Read(codec, r, row); it.Corrupt == nil {
-		it.trust(value, room)
+	it.Sealed = row.Unopened != nil
+	line, l, err := judged(codec, r, row, room)
+	if it.Corrupt = err; err == nil {
+		it.setLine(line, l)
 	}
 }
 
-// trust takes a value that is an encoded object. Its line is made in room, if there is some.
-func (it *Item) trust(value, room []byte) {
-	out, l, err := splice(room, value, it.Revision)
+// judged is the line of a value that anybody may have written, in room if there is some, or why it has none.
+func judged(codec json.Codec, r *kinds.Resource, row *sqlstore.Row, room []byte) ([]byte, layout, error) {
+	if row.Unopened != nil {
+		return nil, layout{}, row.Unopened
+	}
+	value, err := integrity.Read(codec, r, row)
+	if err != nil {
+		return nil, layout{}, err
+	}
+	return splice(room, value, row.Revision)
+}
+
+// trust takes a value that is an encoded object.
+func (it *Item) trust(value []byte) {
+	line, l, err := splice(nil, value, it.Revision)
 	if err != nil {
 		it.Corrupt = err
 		return
 	}
-	it.setLine(out, l)
+	it.setLine(line, l)
 }
 
 // at is the same state at another revision, as a watcher sees what left its

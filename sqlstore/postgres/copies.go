@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/lent"
 )
 
 var _ sqlstore.Copier = (*Driver)(nil)
@@ -155,29 +156,19 @@ func (d *Driver) Outline(ctx context.Context, revision int64, _ []sqlstore.Key, 
 	return nil
 }
 
+// tripRows is how many rows are asked for at once.
+const tripRows = 256
+
 // ReadRows implements sqlstore.Copier.
 func (d *Driver) ReadRows(ctx context.Context, revisions []int64, take func([]sqlstore.Row) error) error {
-	pieces := make(chan []int64)
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error {
-		defer close(pieces)
-		for piece := range slices.Chunk(revisions, pieceRows) {
-			select {
-			case pieces <- piece:
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}
-		return nil
-	})
-	for range d.parts() {
+	group.SetLimit(d.parts)
+	for some := range slices.Chunk(revisions, tripRows) {
 		group.Go(func() error {
-			for piece := range pieces {
-				if err := d.readRows(ctx, piece, take); err != nil {
-					return err
-				}
+			if err := ctx.Err(); err != nil { // of another one
+				return err
 			}
-			return nil
+			return d.readRows(ctx, some, take)
 		})
 	}
 	if err := group.Wait(); err != nil {
@@ -189,22 +180,22 @@ func (d *Driver) ReadRows(ctx context.Context, revisions []int64, take func([]sq
 func (d *Driver) readRows(ctx context.Context, revisions []int64, take func([]sqlstore.Row) error) (err error) {
 	ctx, done := d.call(ctx, d.cfg.StatementTimeout)
 	defer done(&err)
-	found := make(map[int64]bool, len(revisions))
-	b, err := d.snapshot(ctx, func(batch *pgx.Batch) {
-		batch.Queue(qWholeRows, revisions).Query(func(rows pgx.Rows) error {
-			return lend(rows, func(piece []sqlstore.Row) error {
-				for i := range piece {
-					found[piece[i].Revision] = true
-				}
-				return take(piece)
-			})
-		})
+	found := make([]int64, 0, len(revisions))
+	pieces := lent.New(func(piece []sqlstore.Row) error {
+		for i := range piece {
+			found = append(found, piece[i].Revision)
+		}
+		return take(piece)
 	})
-	if err != nil {
+	defer pieces.End()
+	b, err := d.snapshot(ctx, func(batch *pgx.Batch) {
+		batch.Queue(qWholeRows, revisions).Query(func(rows pgx.Rows) error { return lend(rows, pieces) })
+	})
+	if err != nil || len(found) == len(revisions) { // none comes twice
 		return err
 	}
 	for _, revision := range revisions {
-		if !found[revision] {
+		if !slices.Contains(found, revision) {
 			return &sqlstore.CompactedError{Revision: revision, Floor: b.Floor}
 		}
 	}

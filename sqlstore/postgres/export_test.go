@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/lent"
 )
 
 // SetFar makes snapshots deeper than depth be read key by key.
@@ -91,4 +92,24 @@ func (d *Driver) RelaxUnflushed(resources []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.relaxed = sqlstore.NewRelaxed(resources, nil)
+}
+
+// ScanRows reads rows by their revisions as ReadRows does, each as package pgx decodes it.
+func (d *Driver) ScanRows(ctx context.Context, revisions []int64, take func([]sqlstore.Row) error) error {
+	pieces := lent.New(take)
+	defer pieces.End()
+	rows, err := d.pool.Query(ctx, qWholeRows, revisions)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := scanned(rows, pieces); err != nil {
+			return err
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	return pieces.Flush()
 }

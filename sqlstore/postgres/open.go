@@ -82,6 +82,7 @@ type Driver struct {
 	seq      int64  // number of the last batch
 	marked   bool   // the marker's row is there, as far as known
 	far      int64
+	parts    int          // how many connections read everything
 	head     atomic.Int64 // a revision that is or was the newest, to choose how to read
 	planned  atomic.Int64 // what head was when sessions were last replaced for their plans
 	trimmed  atomic.Int64 // no row that ended before it is left, as far as known
@@ -112,7 +113,7 @@ func Open(ctx context.Context, url string, cfg Config) (*Driver, error) {
 	} else if pc.MaxConns < 8 {
 		pc.MaxConns = 8
 	}
-	d := &Driver{cfg: cfg, far: farBack, nonce: newNonce(), notify: make(chan struct{}, 1), closing: make(chan struct{})}
+	d := &Driver{cfg: cfg, far: farBack, parts: max(1, min(mostParts, int(pc.MaxConns)/2)), nonce: newNonce(), notify: make(chan struct{}, 1), closing: make(chan struct{})}
 	d.relaxed = sqlstore.NewRelaxed(cfg.Relaxed, d.flush)
 	d.prepare(pc)
 	d.single, d.renew = pc.ConnConfig.Copy(), pc.BeforeConnect

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/lent"
 )
 
 var _ sqlstore.WholeReader = (*Driver)(nil)
@@ -23,19 +23,15 @@ const mostParts = 4
 // with values that are stored aside many times over. The snapshot is one of
 // revisions, so the connections need not share one of PostgreSQL's.
 func (d *Driver) ReadAll(ctx context.Context, revision int64, take func([]sqlstore.Row) error) error {
-	parts := d.parts()
 	group, ctx := errgroup.WithContext(ctx)
-	for part := range parts {
-		group.Go(func() error { return d.readPart(ctx, revision, parts, part, take) })
+	for part := range d.parts {
+		group.Go(func() error { return d.readPart(ctx, revision, d.parts, part, take) })
 	}
 	if err := group.Wait(); err != nil {
 		return fmt.Errorf("reading everything at %d: %w", revision, err)
 	}
 	return nil
 }
-
-// parts is how many connections read at once.
-func (d *Driver) parts() int { return max(1, min(mostParts, int(d.pool.Config().MaxConns)/2)) }
 
 func (d *Driver) readPart(ctx context.Context, revision int64, parts, part int, take func([]sqlstore.Row) error) error {
 	// However long it takes in all, it has to go on.
@@ -49,11 +45,13 @@ func (d *Driver) readPart(ctx context.Context, revision int64, parts, part int, 
 		if err != nil {
 			return err
 		}
-		return lend(rows, func(piece []sqlstore.Row) error {
+		pieces := lent.New(func(piece []sqlstore.Row) error {
 			refused = take(piece)
 			silence.Reset(d.cfg.StatementTimeout)
 			return refused
 		})
+		defer pieces.End()
+		return lend(rows, pieces)
 	})
 	if err == nil || refused != nil {
 		return refused
@@ -79,47 +77,4 @@ func (d *Driver) whole(ctx context.Context, revision int64, read func(tx pgx.Tx,
 		}
 		return read(tx, b.Head)
 	})
-}
-
-// A piece of what is read is as large as processors like to have at hand.
-const (
-	pieceRows  = 256
-	pieceBytes = 256 << 10
-)
-
-// lend hands rows out in pieces whose memory it uses again.
-func lend(rows pgx.Rows, take func([]sqlstore.Row) error) error {
-	defer rows.Close()
-	piece := make([]sqlstore.Row, 0, pieceRows)
-	var values []byte
-	var resource, namespace string
-	for rows.Next() {
-		var r sqlstore.Row
-		var value pgtype.DriverBytes // pgx's own, until the next row
-		if err := rows.Scan(&r.Revision, &r.Key.Resource, &r.Key.Namespace, &r.Key.Name, &r.Created, &value); err != nil {
-			return err
-		}
-		if len(piece) == pieceRows || len(piece) > 0 && len(values)+len(value) > pieceBytes {
-			if err := take(piece); err != nil {
-				return err
-			}
-			piece, values = piece[:0], values[:0]
-		}
-		// Neighbours share the memory of what they have in common: thousands may be kept.
-		if r.Key.Resource == resource {
-			r.Key.Resource = resource
-		}
-		if r.Key.Namespace == namespace {
-			r.Key.Namespace = namespace
-		}
-		resource, namespace = r.Key.Resource, r.Key.Namespace
-		at := len(values)
-		values = append(values, value...) // a row of before keeps the memory that this outgrows
-		r.Value = values[at:len(values):len(values)]
-		piece = append(piece, r)
-	}
-	if err := rows.Err(); err != nil || len(piece) == 0 {
-		return err
-	}
-	return take(piece)
 }

@@ -4,6 +4,9 @@ import (
 	"context"
 	"database/sql/driver"
 	"net/url"
+
+	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/lent"
 )
 
 // BulkReads says how rows are read that are only lent: all of them, or many by their revisions.
@@ -35,6 +38,17 @@ type cells interface {
 	number(i int) (n int64, ok bool) // ok: it is one
 	text(i int) []byte               // of a text or a blob; else nothing
 	value(i int) []byte              // whatever it is: what somebody wrote by hand must stay readable
+}
+
+// add adds a row of qWhole.
+func add(to *lent.Pieces, row cells) error {
+	revision, ok1 := row.number(0)
+	created, ok2 := row.number(4)
+	if !ok1 || !ok2 {
+		key := sqlstore.Key{Resource: string(row.text(1)), Namespace: string(row.text(2)), Name: string(row.text(3))}
+		return &sqlstore.CorruptError{Key: key, Revision: revision, Reason: "a column has another type"}
+	}
+	return to.Add(revision, created, row.text(1), row.text(2), row.text(3), row.value(5))
 }
 
 // lend calls each for every row of a statement.

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/lent"
 )
 
 var _ sqlstore.Copier = (*Driver)(nil)
@@ -162,8 +163,8 @@ func (d *Driver) ReadRows(ctx context.Context, revisions []int64, take func([]sq
 	})
 	for range max(1, min(d.opened-1, runtime.GOMAXPROCS(0))) {
 		group.Go(func() error {
-			l := newLender(take)
-			defer l.end()
+			l := lent.New(take)
+			defer l.End()
 			for piece := range pieces {
 				if err := d.readRows(ctx, piece, l); err != nil {
 					return err
@@ -178,18 +179,18 @@ func (d *Driver) ReadRows(ctx context.Context, revisions []int64, take func([]sq
 	return nil
 }
 
-func (d *Driver) readRows(ctx context.Context, revisions []int64, l *lender) error {
-	lend := l.lend
+func (d *Driver) readRows(ctx context.Context, revisions []int64, l *lent.Pieces) error {
+	each := func(row cells) error { return add(l, row) }
 	return d.snapshot(ctx, func(c *conn, b sqlstore.Bounds) error {
 		for _, revision := range revisions {
-			l.last = 0
-			if err := c.lend(lend, qWholeRow, revision); err != nil {
+			l.Last = 0
+			if err := c.lend(each, qWholeRow, revision); err != nil {
 				return err
 			}
-			if l.last != revision {
+			if l.Last != revision {
 				return &sqlstore.CompactedError{Revision: revision, Floor: b.Floor}
 			}
 		}
-		return l.flush()
+		return l.Flush()
 	})
 }

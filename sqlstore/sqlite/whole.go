@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/lent"
 )
 
 var _ sqlstore.WholeReader = (*Driver)(nil)
@@ -27,8 +28,8 @@ func (d *Driver) ReadAll(ctx context.Context, revision int64, take func([]sqlsto
 	for range max(1, min(d.opened-1, runtime.GOMAXPROCS(0))) { // one is left for others
 		group.Go(func() error {
 			defer all.end()
-			l := newLender(take)
-			defer l.end()
+			l := lent.New(take)
+			defer l.End()
 			for s, ok := all.next(); ok; s, ok = all.next() {
 				rows, rest, err := d.readSpan(ctx, s, revision, l)
 				if err != nil {
@@ -47,7 +48,7 @@ func (d *Driver) ReadAll(ctx context.Context, revision int64, take func([]sqlsto
 
 // readSpan hands out what was there at a revision of the rows written within a span. rest is
 // what it left of it, as there were too many.
-func (d *Driver) readSpan(ctx context.Context, s span, revision int64, l *lender) (rows int, rest span, err error) {
+func (d *Driver) readSpan(ctx context.Context, s span, revision int64, l *lent.Pieces) (rows int, rest span, err error) {
 	err = d.snapshot(ctx, func(c *conn, b sqlstore.Bounds) error {
 		if err := b.Check(revision); err != nil {
 			return err
@@ -57,15 +58,15 @@ func (d *Driver) readSpan(ctx context.Context, s span, revision int64, l *lender
 				return err
 			}
 			rows++
-			return l.lend(row)
+			return add(l, row)
 		}, qWhole, s.after, s.to, revision, spanRows)
 		if err != nil {
 			return err
 		}
-		return l.flush()
+		return l.Flush()
 	})
 	if rows == spanRows {
-		rest = span{l.last, s.to}
+		rest = span{l.Last, s.to}
 	}
 	return rows, rest, err
 }
