@@ -95,9 +95,11 @@ func TestPodStatusAside(t *testing.T) {
 		{`{"status":`, false},
 		{`{"status":{"resourceClaimStatuses":[{"name":"r"}]}}`, false},
 		{`{"status":{"message":null,` + running + `}}`, true},
-		{`{"status":{` + ended + `}}`, false},
-		{`{"status":{"message":"p"}}`, false}, // of a Pod whose container has ended
-		{`{"status":{` + running + `}}`, false},
+		{`{"status":{` + ended + `}}`, true},
+		{`{"status":{"message":"p"}}`, true}, // of a Pod whose container has ended
+		{`{"status":{` + running + `}}`, true},
+		{`{"status":{"init` + strings.ToUpper(ended[1:2]) + ended[2:] + `}}`, false},
+		{`{"status":{"message":"q"}}`, false}, // of a Pod whose init container has ended
 	} {
 		both("PATCH", pods+"/a/status?dryRun=All", c.patch, "Content-Type", "application/strategic-merge-patch+json")
 		before := apart
@@ -113,6 +115,22 @@ func TestPodStatusAside(t *testing.T) {
 	}
 	for _, kind := range []string{"application/strategic-merge-patch+json", "application/merge-patch+json"} {
 		both("PATCH", pods+"/a/status?fieldValidation=Strict", `{"status":{"unknown":1}}`, "Content-Type", kind)
+	}
+	// Which containers start again is asked of Pods that say it, and of those that do not.
+	for name, policy := range map[string]string{"always": `"Always"`, "never": `"Never"`, "failed": `"OnFailure"`, "unsaid": `null`} {
+		both("POST", pods, `{"metadata":{"name":"`+name+`"},`+strings.Replace(spec, `{`, `{"restartPolicy":`+policy+`,"initContainers":[{"name":"i","image":"i:1"},{"name":"s","image":"i:1","restartPolicy":"Always"}],`, 1)+`}`)
+		for _, exit := range []string{"0", "1"} {
+			over := strings.Replace(ended, `"exitCode":0`, `"exitCode":`+exit, 1)
+			for _, list := range []string{"containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"} {
+				for _, container := range []string{"c", "i", "s"} {
+					for _, state := range []string{running, over, over, running} {
+						state = strings.Replace(strings.Replace(state, "containerStatuses", list, 1), `"name":"c"`, `"name":"`+container+`"`, 1)
+						both("PATCH", pods+"/"+name+"/status", `{"status":{`+state+`}}`, "Content-Type", "application/merge-patch+json")
+					}
+				}
+				both("PATCH", pods+"/"+name+"/status", `{"status":{"`+list+`":null}}`, "Content-Type", "application/merge-patch+json")
+			}
+		}
 	}
 	if got := both("GET", pods+"/a", ""); !strings.Contains(got, `"args":["\u003ca\u003e"]`) {
 		t.Errorf("the spec is gone: %s", got)

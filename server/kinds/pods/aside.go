@@ -9,8 +9,9 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// specAside has writes of the status leave the spec alone, which is most of a Pod. Its node stays,
-// for those who let nodes write about their own Pods alone.
+// specAside has writes of the status leave the spec alone, which is most of a Pod. What is asked for most
+// stays: its node, by those who let nodes write about their own Pods alone, and whether containers that
+// have ended start again.
 var specAside = &kinds.Aside{Cut: cutSpec, Join: joinSpec, Fill: fillSpec, Looks: looksAtSpec}
 
 // specOf is where the spec stands in the text of a Pod; from is -1 if it is not there.
@@ -37,9 +38,21 @@ func cutSpec(stored []byte) []byte {
 	}
 	cut := make([]byte, 0, len(stored)-(to-from)+64)
 	cut = append(append(cut, stored[:from]...), '{')
-	if node := scan.Lookup(stored[from:to], "nodeName"); node != nil {
-		cut = append(append(cut, `"nodeName":`...), node...)
-	}
+	empty := len(cut)
+	scan.Loose.Members(stored[from:to], 0, func(name scan.Name, at int) (int, bool) {
+		end := scan.Skip(stored[from:to], at)
+		switch string(name.In(stored[from:to])) {
+		case "nodeName", "restartPolicy":
+			if end < 0 {
+				break
+			}
+			if len(cut) > empty {
+				cut = append(cut, ',')
+			}
+			cut = append(cut, stored[from+name.At:from+end]...)
+		}
+		return end, true
+	})
 	return append(append(cut, '}'), stored[to:]...)
 }
 
@@ -61,7 +74,7 @@ func fillSpec(whole kinds.Object, into ...kinds.Object) {
 }
 
 // looksAtSpec is where validateStatus compares with the spec: annotations name containers, or want a
-// node, a container has ended, or something is said of claims, devices or users. Annotations are those of before:
+// node, an init container has ended, or something is said of claims, devices or users. Annotations are those of before:
 // a patch that spares the spec names none, and for who changes them in admission the spec is filled in.
 func looksAtSpec(obj, old kinds.Object) bool {
 	pod, was := obj.(*corev1.Pod), old.(*corev1.Pod)
@@ -77,9 +90,9 @@ func looksAtSpec(obj, old kinds.Object) bool {
 }
 
 func looksAtContainers(s *corev1.PodStatus) bool {
-	for _, list := range [...][]corev1.ContainerStatus{s.ContainerStatuses, s.InitContainerStatuses, s.EphemeralContainerStatuses} {
+	for kind, list := range [...][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses} {
 		for i := range list {
-			if c := &list[i]; c.State.Terminated != nil || c.User != nil || len(c.AllocatedResourcesStatus) > 0 {
+			if c := &list[i]; kind == 0 && c.State.Terminated != nil || c.User != nil || len(c.AllocatedResourcesStatus) > 0 {
 				return true
 			}
 		}
