@@ -118,9 +118,10 @@ func (c *cluster) get(storage, namespace, name string, into any) bool {
 	return true
 }
 
-// Call understands POST, PUT, applies and deletes of objects in namespaces and of
+// Call understands GET, POST, PUT, applies and deletes of objects in namespaces and of
 // ClusterRoles, writes of flow control objects, and applies of the status of FlowSchemas.
-func (c *cluster) Call(_ context.Context, _, method, path, _ string, body, _ any) error {
+// Other resources are not served.
+func (c *cluster) Call(_ context.Context, _, method, path, _ string, body, into any) error {
 	c.mu.Lock()
 	c.writes = append(c.writes, method+" "+path)
 	failing := c.fail > 0 || c.refuse != "" && strings.HasSuffix(path, "/"+c.refuse)
@@ -155,12 +156,21 @@ func (c *cluster) Call(_ context.Context, _, method, path, _ string, body, _ any
 	if parts[len(parts)-2] == "storageversions" {
 		storage = "storageversions.internal.apiserver.k8s.io"
 	}
-	if method == http.MethodDelete {
-		c.set(storage, namespace, name, nil)
-		return nil
-	}
 	if strings.HasSuffix(path, "/status") {
 		storage, name = "flowschemas.flowcontrol.apiserver.k8s.io", parts[len(parts)-2]
+	}
+	missing := apierrors.NewNotFound(schema.GroupResource{Resource: storage}, name)
+	switch {
+	case c.catalogue.ByStorage(storage) == nil:
+		return missing
+	case method == http.MethodGet:
+		if !c.get(storage, namespace, name, into) {
+			return missing
+		}
+		return nil
+	case method == http.MethodDelete:
+		c.set(storage, namespace, name, nil)
+		return nil
 	}
 	data, err := json.Marshal(body)
 	if err != nil {
@@ -181,7 +191,7 @@ func (c *cluster) Call(_ context.Context, _, method, path, _ string, body, _ any
 	if method == http.MethodPatch {
 		whole := map[string]any{}
 		if !c.get(storage, namespace, name, &whole) {
-			return apierrors.NewNotFound(schema.GroupResource{Resource: storage}, name)
+			return missing
 		}
 		for _, member := range []string{"rules", "status"} {
 			if obj[member] != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -161,20 +162,28 @@ func TestUnknownControllers(t *testing.T) {
 }
 
 // Each loop of the table does not need more than its Host and Config, and ends with
-// its context.
+// its context, whether it has only begun or waits for what comes.
 func TestControllersEnd(t *testing.T) {
 	cfg := controllers.Config{
 		Runs:           func(string) bool { return true },
 		Authority:      func() ([]byte, error) { return nil, nil },
 		Authentication: func() (map[string]string, error) { return nil, nil },
 	}
-	for _, l := range controllers.Loops(host(newCluster(t)), cfg) {
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- l.Run(ctx) }()
-		cancel()
-		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: %v", l.Name, err)
+	for i, l := range controllers.Loops(host(newCluster(t)), cfg) {
+		for _, waits := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan error, 1)
+				run := controllers.Loops(host(newCluster(t)), cfg)[i].Run
+				go func() { done <- run(ctx) }()
+				if waits {
+					synctest.Wait()
+				}
+				cancel()
+				if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
+					t.Errorf("%s: %v", l.Name, err)
+				}
+			})
 		}
 	}
 }
