@@ -220,9 +220,9 @@ func play(address string, steps []step, want []*outcome, patience time.Duration)
 			ping := append([]byte{0, 0, 8, 6, 0, 0, 0, 0, 0}, make([]byte, 8)...)
 			_, _ = p.conn.Write(ping) // the connection may have ended
 		}
-		p.await(10*time.Second, func(o *outcome) bool { return o.pings >= pings || o.ended != "" })
+		p.await(time.Minute, func(o *outcome) bool { return o.pings >= pings || o.ended != "" })
 		if want != nil && i < len(want) {
-			p.await(50*patience, func(o *outcome) bool { return o.reached(want[i]) })
+			p.await(min(50*patience, time.Minute), func(o *outcome) bool { return o.reached(want[i]) })
 		} else if stream != 0 {
 			p.await(patience, func(o *outcome) bool { return o.ended != "" || o.streams[stream] != nil && o.streams[stream].end != "" })
 		}
@@ -234,7 +234,7 @@ func play(address string, steps []step, want []*outcome, patience time.Duration)
 	if _, err := p.conn.Write(setup()); err != nil {
 		return nil, err
 	}
-	p.await(10*time.Second, func(o *outcome) bool { return o.streams[1] != nil && o.streams[1].end != "" })
+	p.await(time.Minute, func(o *outcome) bool { return o.streams[1] != nil && o.streams[1].end != "" })
 	ok := after(0, 1)
 	for i := 0; i < len(steps) && ok; i++ {
 		_, _ = p.conn.Write(steps[i].bytes)
@@ -305,7 +305,7 @@ func newDiffering(t testing.TB) *differing {
 func (d *differing) check(t *testing.T, source []byte) {
 	steps := scriptOf(source)
 	var told string
-	for patience := 20 * time.Millisecond; patience < time.Second; patience *= 4 {
+	for patience := 20 * time.Millisecond; patience < 10*time.Second; patience *= 4 {
 		want, err := play(d.standard, steps, nil, patience)
 		if err != nil {
 			t.Fatal(err)
