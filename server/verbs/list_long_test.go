@@ -16,13 +16,20 @@ import (
 	"github.com/rowlock/rowlock/codecs/packed"
 	"github.com/rowlock/rowlock/server/servertest"
 	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/memory"
 )
 
 // longSite is a site with n config maps in two namespaces. Half of them have k=half, a tenth k=tenth,
-// and the first 4,096 of a namespace e=exact.
+// and the first 4,096 of a namespace e=exact. The database is the quickest that there is.
 func longSite(t testing.TB, n int) *site {
 	t.Helper()
-	s := newSite(t)
+	driver := memory.New(memory.Config{}).Open()
+	t.Cleanup(func() {
+		if err := driver.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s := &site{servertest.NewSite(t, driver, sqlstore.Config{})}
 	var ops []sqlstore.Op
 	for i := range n {
 		namespace, name := []string{"ns", "other"}[i%2], fmt.Sprintf("c%06d", i)
@@ -70,12 +77,12 @@ func TestLongLists(t *testing.T) {
 	s := longSite(t, 20_000)
 	s.Verbs.Answers.Forms.CBOR = true
 	for _, path := range []string{"/api/v1/configmaps", "/api/v1/namespaces/ns/configmaps"} {
-		for _, query := range longQueries {
-			for _, accept := range []string{
+		for i, query := range longQueries {
+			for k, accept := range []string{
 				codecs.JSON, codecs.YAML, codecs.Protobuf, codecs.CBOR, "application/json;as=Table;g=meta.k8s.io;v=v1", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
 			} {
-				if accept == codecs.YAML && query != "" {
-					continue // which is slow
+				if accept == codecs.YAML && query != "" || raced && (i+k)%3 > 0 {
+					continue // YAML is slow
 				}
 				get := func(query string) (string, string) {
 					code, header, body := s.Fetch(t, path+"?"+query, "Accept", accept, "Accept-Encoding", "identity")
@@ -92,6 +99,9 @@ func TestLongLists(t *testing.T) {
 				if accept == codecs.JSON && (began != length || query == "" && began != "" || strings.HasSuffix(query, "exact") && began == "") {
 					t.Errorf("%s?%s: the length is %q, %q where all is gathered first", path, query, began, length)
 				}
+			}
+			if raced && i%3 > 0 {
+				continue
 			}
 			pretty, indented := "", ""
 			for _, limit := range []string{"", "&limit=1000000"} {
@@ -177,7 +187,10 @@ func TestPagesOfLongLists(t *testing.T) {
 	s := longSite(t, 20_000)
 	for round, query := range longQueries[:5] {
 		want, _ := s.keys(t, query)
-		for _, limits := range [][]int{{10_000, 5000, 4097}, {4096, 0}, {1, 0}, {7000, 7000, 0}} {
+		for i, limits := range [][]int{{10_000, 5000, 4097}, {4096, 0}, {1, 0}, {7000, 7000, 0}} {
+			if raced && (round+i)%3 > 0 {
+				continue
+			}
 			var got []string
 			next, version := "", ""
 			for page := 0; page == 0 || next != ""; page++ {
@@ -214,7 +227,10 @@ func TestPackedLongLists(t *testing.T) {
 	s := longSite(t, 20_000)
 	s.Verbs.Answers.Packed = packed.New(64 << 20)
 	s.Verbs.Answers.Compress = true
-	for _, query := range longQueries {
+	for i, query := range longQueries {
+		if raced && i%3 > 0 {
+			continue
+		}
 		get := func(query, encoding string) []byte {
 			_, header, body := s.Fetch(t, "/api/v1/configmaps?"+query, "Accept-Encoding", encoding)
 			if header.Get("Content-Encoding") != "gzip" {
