@@ -89,7 +89,8 @@ func (s *Server) open() (*front, error) {
 // request: nobody's request is broken when they are closed, and the HTTP packages would
 // wait five seconds, or one, for each that its client does not close.
 func (f *front) track(c net.Conn, state http.ConnState) {
-	h2, ok := c.(*conns.HTTP2Conn)
+	h2 := conns.HTTP2Of(c)
+	ok := h2 != nil
 	if ok {
 		c = h2.Conn // which is how it was new, and will be closed
 	}

@@ -100,6 +100,7 @@ type Delivery struct {
 	direct        atomic.Bool
 	tokenPatience time.Duration // shorter in tests, as the next
 	patience      time.Duration // with a client that has no window for a token
+	restAfter     time.Duration
 }
 
 // NewDelivery makes one.
@@ -110,7 +111,7 @@ func NewDelivery(cfg DeliveryConfig) *Delivery {
 	if cfg.Opener == nil {
 		cfg.Opener = TakeOver
 	}
-	d := &Delivery{cfg: cfg, tokenPatience: tokenPatience, patience: clientPatience}
+	d := &Delivery{cfg: cfg, tokenPatience: tokenPatience, patience: clientPatience, restAfter: restAfter}
 	d.direct.Store(cfg.Mode != Standard)
 	if cfg.Observer != nil {
 		cfg.Observer.DeliveryMode(d.Direct())

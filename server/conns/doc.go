@@ -9,7 +9,9 @@
 // them than they need. Over HTTP/1.1 their connections are hijacked; over HTTP/2 their
 // data frames are put between those of package http2. Both are a Stream, and can go on when
 // their handler has returned (outlive.go): package http2 then takes the stream for ended, and
-// the frame that says so does not leave; one handler of the connection stays for all. A Delivery
+// the frame that says so does not leave; one handler of the connection stays for all. Where nothing but
+// such answers is under way the connection rests (http2_rest.go): package http2 leaves it, with that
+// handler, and comes again when the client says something that only it can answer. A Delivery
 // decides for the whole server whether that is done, tries it before clients come, and
 // goes back to the standard packages for good when it fails.
 //
@@ -46,11 +48,12 @@
 // was queued meanwhile.
 //
 // Goroutines: Hijacker has one for each request that may be a watch over HTTP/1.1, and
-// Close waits for them, and for one that reads what the client sends while an answer goes on
+// Close waits for them, and for one that waits for what the client sends while an answer goes on
 // without its handler; an HTTP2Conn has one for each short request, and one in its sendQueue
 // if its client is slow, which ends with the client's time or the connection. One goes on to
 // read when package http2 has closed a connection with short requests under way, until they
-// are answered. ServeHTTP2 waits for all of these, and for all answers that go on without their
+// are answered, or answers that go on have ended. A session has one, in which package http2 serves, and which
+// ServeHTTP2 waits for, as do those of await for the reads that they wait for. ServeHTTP2 waits for all of these, and for all answers that go on without their
 // handlers. The timer of shorts ends with the connection, and those of
 // a coalescer run once. SelfTest waits for all that it starts, but for some seconds only: a
 // direct way that hangs is left behind, once in the life of a server.
@@ -65,5 +68,5 @@
 // client does not take, a chunk of some 32 KB and as much again; a short request keeps its body
 // and a piece of its answer; a connection keeps a table of headers for short requests, and the
 // numbers of so many streams as it may open, four times over; frames that ask for nothing are
-// read slowly (http2_limit.go). How many watches there may be is bounded by package filters.
+// read slowly (http2_limit.go); package http2 comes again to a connection that rests once a second at most. How many watches there may be is bounded by package filters.
 package conns

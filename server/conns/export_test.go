@@ -7,3 +7,9 @@ func (d *Delivery) SetTokenPatience(patience time.Duration) { d.tokenPatience = 
 
 // SetPatience makes a client that has no window for a token go sooner.
 func (d *Delivery) SetPatience(patience time.Duration) { d.patience = patience }
+
+// SetRestAfter lets connections rest sooner.
+func (d *Delivery) SetRestAfter(after time.Duration) { d.restAfter = after }
+
+// Rests says that package http2 has left a connection.
+func (c *HTTP2Conn) Rests() bool { return c.rest.alone.Load() }

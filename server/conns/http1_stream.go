@@ -152,13 +152,15 @@ func (s *http1Stream) listen() (spoke, lost bool) {
 	s.quiet = make(chan struct{})
 	defer close(s.quiet)
 	s.mu.Unlock()
-	for {
-		_, err := s.tls.Read(s.early[:])
-		if err != nil {
-			return spoke, !errors.Is(err, os.ErrDeadlineExceeded)
+	err := s.below.await(func() (bool, error) {
+		for {
+			if _, err := s.tls.Read(s.early[:]); err != nil {
+				return false, err
+			}
+			spoke = true
 		}
-		spoke = true
-	}
+	})
+	return spoke, !errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // hush stops listen: what the client sends when it has the end of the answer is its next

@@ -4,10 +4,9 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"errors"
+	"io"
 	"net"
 	"net/http"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,17 +28,22 @@ type HTTP2Conn struct {
 	shorts   *shorts // nil: package http2 serves all requests
 
 	outlivers outlivers
+	rest      rest
+	handlers  atomic.Int32 // of package http2 that run, but for one that stays for others
 
 	coalescer coalescer
-	waits     bool           // whoever writes waits for the client; guarded by coalescer.mu, as the next two
+	waits     bool           // whoever writes waits for the client; guarded by coalescer.mu, as the next five
 	tracker   frameTracker   // of what package http2 writes
 	partial   []byte         // the beginning of a frame that may carry a token
 	shown     []*http2Stream // whose tokens were found in what is being written
+	session   *session       // whose frames are taken; nil: those of anybody, or of none where the connection rests
+	unsaid    unsaid         // what is left out of its beginning
 
 	reading sync.Mutex     // held by who reads
 	readsOn sync.Once      // readOn was called
 	reads   sync.WaitGroup // its goroutine
 	failed  atomic.Bool    // package http2 has told the client what it did wrong, and takes nothing more
+	lost    atomic.Bool    // nothing can be read any more
 
 	greeted atomic.Bool   // package http2 has sent its settings, which come first
 	writing atomic.Int32  // calls of Write under way
@@ -77,7 +81,7 @@ func ServeHTTP2(hs *http.Server, h2 *http2.Server, d *Delivery, short Short) err
 		defer c.reads.Wait()
 		defer c.shorts.finish(c.readOn)
 		defer c.outlivers.end()
-		h2.ServeConn(c, &http2.ServeConnOpts{Handler: c.outliving(roomy(h)), BaseConfig: hs, Context: context.WithValue(ctx, connKey{}, Conn(c))})
+		c.serveSessions(h2, &http2.ServeConnOpts{Handler: c.outliving(roomy(h)), BaseConfig: hs, Context: context.WithValue(ctx, connKey{}, Conn(c))})
 	}
 	return nil
 }
@@ -94,7 +98,8 @@ func newHTTP2Conn(t *tls.Conn, streams uint32, d *Delivery) *HTTP2Conn {
 	c.coalescer.err = r.useQueue(c.queue)
 	c.flow.init(streams, d.Direct(), func() { _ = t.SetReadDeadline(time.Unix(1, 0)) }) // it has passed, so that Read returns
 	c.outlivers.most = cmp.Or(int(streams), usualStreams)
-	c.reader.left, c.reader.parting = len(http2.ClientPreface), &c.parting
+	c.outlivers.conn = c
+	c.reader.left, c.reader.parting, c.reader.rest = len(http2.ClientPreface), &c.parting, &c.rest
 	return c
 }
 
@@ -111,36 +116,39 @@ func (c *HTTP2Conn) send(p []byte) (int, error) {
 var _ net.Conn = (*HTTP2Conn)(nil)
 
 // Read gives package http2 what the client sends.
-func (c *HTTP2Conn) Read(p []byte) (n int, err error) {
+func (c *HTTP2Conn) Read(p []byte) (n int, err error) { return c.readFor(nil, p) }
+
+// readFor is Read for a session, which may be over.
+func (c *HTTP2Conn) readFor(s *session, p []byte) (n int, err error) {
 	c.reading.Lock()
 	defer c.reading.Unlock()
 	defer c.caught(&err)
 	for {
 		n, err := c.reader.read(c.Conn, &c.flow, p)
-		if n > 0 {
+		if n > 0 || err == nil {
 			return n, nil // an error comes again
 		}
-		if !errors.Is(err, os.ErrDeadlineExceeded) {
-			c.shorts.cancel()
+		if err := c.again(err); err != nil {
 			return 0, err
 		}
-		// Only flowControl sets this deadline, to have Read look at it again.
-		if err := c.SetReadDeadline(time.Time{}); err != nil {
-			return 0, err
+		if c.mayRest(s) {
+			return 0, io.EOF
 		}
 	}
 }
 
 // Write is given parts of frames, or several frames, by package http2, which does not
 // call it twice at once.
-func (c *HTTP2Conn) Write(p []byte) (n int, err error) {
+func (c *HTTP2Conn) Write(p []byte) (n int, err error) { return c.writeFor(nil, p) }
+
+func (c *HTTP2Conn) writeFor(s *session, p []byte) (n int, err error) {
 	defer c.caught(&err)
 	c.writing.Add(1)
 	defer c.writing.Add(-1)
 	if c.writers.Load() > 0 {
 		c.awaitWriters()
 	}
-	if err := c.writeFrames(p); err != nil {
+	if err := c.writeFrames(s, p); err != nil {
 		return 0, err
 	}
 	c.askParting()
@@ -159,11 +167,14 @@ func (c *HTTP2Conn) caught(err *error) {
 
 // writeFrames writes frames of package http2, and those of streams that were taken over
 // at the first place between them.
-func (c *HTTP2Conn) writeFrames(p []byte) error {
+func (c *HTTP2Conn) writeFrames(s *session, p []byte) error {
 	c.coalescer.mu.Lock()
 	defer c.coalescer.mu.Unlock()
+	if s != c.session {
+		return errRests
+	}
 	c.waits = true
-	if c.flow.searching() || len(c.partial) > 0 {
+	if c.flow.searching() || len(c.partial) > 0 || c.unsaid.any() {
 		p = c.removeTokens(p)
 		defer c.tellShown()
 	}

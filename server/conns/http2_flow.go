@@ -42,6 +42,9 @@ type flowControl struct {
 	ignored  int                       // streams that were begun after the connection had been told to go away
 	shrunk   bool                      // the client has made initial less once
 	small    bool                      // the client has made its table of headers smaller once
+	said     []setting                 // by the client, the last of each
+	rests    bool                      // package http2 is told of nothing
+	ends     bool                      // wake is called when unended becomes empty
 
 	unsentMax int          // how many unsent streams there may be
 	tokens    atomic.Int32 // how many searches there are, and how many streams are about to be ended unseen
@@ -56,8 +59,12 @@ func (f *flowControl) init(streams uint32, split bool, wake func()) {
 	f.split, f.wake = split, wake
 	f.initial, f.told, f.most = initialWindow, initialWindow, initialWindow
 	f.unsentMax = 4*int(streams) + 1024
-	f.unsent, f.searches, f.streams = map[uint32]int64{}, map[*http2Stream]struct{}{}, map[uint32]*http2Stream{}
-	f.sending = map[uint32]struct{}{}
+	f.unsent, f.streams = map[uint32]int64{}, map[uint32]*http2Stream{}
+	f.makeMaps()
+}
+
+func (f *flowControl) makeMaps() {
+	f.searches, f.sending = map[*http2Stream]struct{}{}, map[uint32]struct{}{}
 }
 
 // allow counts bytes that the client is sent; see frameLimiter.
@@ -197,6 +204,9 @@ func (f *flowControl) signal() {
 
 // tell returns how much more of the connection's window package http2 is told of now.
 func (f *flowControl) tell() int64 {
+	if f.rests {
+		return 0
+	}
 	n := max(0, min(f.pool, f.most-f.told))
 	f.pool -= n
 	f.told += n
@@ -222,6 +232,7 @@ func (f *flowControl) settings(payload []byte) {
 	defer f.mu.Unlock()
 	for ; len(payload) >= setting; payload = payload[setting:] {
 		value := int64(binary.BigEndian.Uint32(payload[2:]))
+		f.remember(binary.BigEndian.Uint16(payload), uint32(value))
 		// Who makes the table smaller may expect the next headers to say that they know so,
 		// which are to be those of package http2: it keeps the table.
 		f.small = f.small || binary.BigEndian.Uint16(payload) == tableSize && value < hpackTable

@@ -220,7 +220,7 @@ func TestHeadersComeFirst(t *testing.T) {
 		return len(p), nil
 	}
 	head := frame(headersFrame, endHeaders, 1, []byte{0x88})
-	if err := c.writeFrames(append(bytes.Clone(head), frame(dataFrame, 0, 1, s.token[:])...)); err != nil {
+	if err := c.writeFrames(nil, append(bytes.Clone(head), frame(dataFrame, 0, 1, s.token[:])...)); err != nil {
 		t.Fatal(err)
 	}
 	if !known() || !bytes.Equal(sent, head) {

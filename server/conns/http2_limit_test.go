@@ -133,7 +133,7 @@ func TestPace(t *testing.T) {
 	f := newTracked(100)
 	w := &f.flow
 	f.coalescer.out = func(p []byte) (int, error) { return len(p), nil }
-	if total := slept(w, update(0, 4096), 3*burstFrames, func() { _ = f.writeFrames(frame(dataFrame, 0, 1, make([]byte, 4096))) }); total != 0 {
+	if total := slept(w, update(0, 4096), 3*burstFrames, func() { _ = f.writeFrames(nil, frame(dataFrame, 0, 1, make([]byte, 4096))) }); total != 0 {
 		t.Errorf("updates for what was sent are held up for %v", total)
 	}
 }

@@ -21,6 +21,7 @@ const partingMark = "rowlock."
 // has told it so.
 func (c *HTTP2Conn) Farewell() {
 	c.parting.wanted.Store(true)
+	c.flow.wakeResting() // package http2 tells it so
 	c.askParting()
 	c.sendQueued(false)
 }
@@ -44,6 +45,14 @@ func (p *parting) answered(payload []byte) {
 	if string(payload) == partingMark && p.asked.Load() {
 		p.heard.CompareAndSwap(0, time.Now().UnixNano())
 	}
+}
+
+// addPong adds the answer to a ping.
+func (q *frameQueue) addPong(said []byte) {
+	q.append(func(out []byte) []byte {
+		out = append(out, 0, 0, byte(len(said)), pingFrame, ack, 0, 0, 0, 0)
+		return append(out, said...)
+	})
 }
 
 // addPing adds the question to the frames that are to go out.

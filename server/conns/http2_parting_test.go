@@ -27,7 +27,7 @@ func TestParting(t *testing.T) {
 		ConnContext: conns.ConnContext, TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate(t)}},
 		Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}),
 		ConnState: func(c net.Conn, state http.ConnState) {
-			if h2, ok := c.(*conns.HTTP2Conn); ok && state == http.StateIdle {
+			if h2 := conns.HTTP2Of(c); h2 != nil && state == http.StateIdle {
 				idle <- h2
 			}
 		},

@@ -17,6 +17,9 @@ type frameReader struct {
 	limiter frameLimiter
 	parting *parting // told of answers to pings; may be nil
 	shorts  *shorts  // takes short requests; may be nil
+
+	rest   *rest // is told of what package http2 answers; may be nil
+	bodies bool  // package http2 has got a part of a body
 }
 
 // settingsMax is the largest frame of settings that is looked into. Package http2 takes
@@ -74,6 +77,9 @@ func (r *frameReader) next(from io.Reader, f *flowControl) error {
 		}
 	}
 	n := h.length()
+	if r.shorts != nil && r.shorts.conn.rest.alone.Load() && h.asks() {
+		return r.pong(from, f, &h)
+	}
 	switch kind := h.kind(); {
 	case kind == updateFrame && n == 4, kind == resetFrame && n == 4, kind == settingsFrame && n <= settingsMax && !h.has(ack), kind == pingFrame && n == len(partingMark) && h.has(ack):
 		if err := r.fill(from, frameHead+n); err != nil {
@@ -87,7 +93,30 @@ func (r *frameReader) next(from io.Reader, f *flowControl) error {
 		return err
 	}
 	r.left = left
+	r.bodies = r.bodies || h.kind() == dataFrame
+	if r.rest != nil {
+		r.rest.asks(&h)
+	}
 	r.limiter.frame(&h, f)
+	return nil
+}
+
+// pong answers a ping on a connection that rests. A client that takes nothing is left to package
+// http2, which does not keep answers without end.
+func (r *frameReader) pong(from io.Reader, f *flowControl, h *head) error {
+	c, n := r.shorts.conn, frameHead+h.length()
+	if err := r.fill(from, n); err != nil {
+		return err
+	}
+	if c.queue.blocked() {
+		r.pass(n)
+		r.rest.asks(h)
+		return nil
+	}
+	c.frames.addPong(r.buf[frameHead:n])
+	c.sendQueued(false)
+	r.have = 0
+	r.limiter.frame(h, f)
 	return nil
 }
 

@@ -28,6 +28,11 @@ func (h *head) kind() byte         { return h[3] }
 func (h *head) has(flag byte) bool { return h[4]&flag != 0 }
 func (h *head) stream() uint32     { return binary.BigEndian.Uint32(h[5:]) & largestWindow }
 
+// asks says of a frame that it is a ping.
+func (h *head) asks() bool {
+	return h.kind() == pingFrame && !h.has(ack) && h.stream() == 0 && h.length() == len(partingMark)
+}
+
 // frameTracker knows how far package http2 has got within the frames that it writes.
 type frameTracker struct {
 	left    int // bytes of the current frame that are still to come
@@ -86,6 +91,8 @@ func (c *HTTP2Conn) trackHead() {
 		c.flow.endedByHTTP2(h.stream())
 	case goAwayFrame:
 		c.flow.goneAway.Store(true)
+	case settingsFrame, pingFrame:
+		c.rest.answered(h)
 	}
 }
 
@@ -114,11 +121,19 @@ func (c *HTTP2Conn) removeTokens(p []byte) []byte {
 		}
 		var h head
 		n := copy(h[:], p[at:])
-		if n < frameHead || mayCarryToken(&h) && len(p)-at < frameHead+h.length() {
+		if n < frameHead || (mayCarryToken(&h) || c.unsaid.of(&h)) && len(p)-at < frameHead+h.length() {
 			c.partial = append([]byte(nil), p[at:]...)
 			return append(out, p[from:at]...)
 		}
 		end := at + frameHead + h.length()
+		if c.unsaid.take(&h) {
+			if h.has(ack) && h.kind() == settingsFrame {
+				c.session.answered()
+			}
+			out = append(out, p[from:at]...)
+			from, at = end, end
+			continue
+		}
 		if mayCarryToken(&h) {
 			if c.flow.seesEnd(&h) {
 				out = append(out, p[from:at]...)

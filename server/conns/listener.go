@@ -29,6 +29,8 @@ type recordConn struct {
 	coalescer coalescer
 	corked    atomic.Int32              // answers under way that are written without a pause
 	queue     atomic.Pointer[sendQueue] // takes all writes once it is set
+	limited   bool                      // Read does not wait, and reads so often; both of who reads
+	reads     int
 
 	serverDeadline atomic.Bool  // package net/http, or a handler, sets deadlines of writes
 	deadlineSet    atomic.Int64 // when one was last set here, in nanoseconds; 0: not yet

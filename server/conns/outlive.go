@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // outlivers are the answers of one connection over HTTP/2 that go on although their
@@ -17,12 +18,14 @@ import (
 // some minutes, or soon after it has told the client to go away. So one handler stays for
 // all, also when its own answer has ended.
 type outlivers struct {
+	conn *HTTP2Conn
 	most int // as many as package http2 serves streams
 
 	mu      sync.Mutex
 	open    int
-	none    chan struct{} // closed when the last has ended; nil: there is none
-	stays   bool          // a handler stays until then
+	none    chan struct{} // closed when the last has ended; nil: nobody waits
+	stays   chan struct{} // not nil: a handler stays until then, or until this is closed
+	timer   *time.Timer   // asks whether the connection can rest
 	streams map[*http2Stream]struct{}
 	closed  bool // nothing goes on any more
 }
@@ -62,20 +65,29 @@ func looksLikeWatch(r *http.Request) bool {
 func (c *HTTP2Conn) outliving(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !c.delivery.Direct() || !looksLikeWatch(r) {
-			next.ServeHTTP(w, r)
+			c.counted(func() { next.ServeHTTP(w, r) })
 			return
 		}
-		if s := c.serveOutlivable(next, w, r); s != nil {
+		var s *http2Stream
+		c.counted(func() { s = c.serveOutlivable(next, w, r) })
+		if s != nil {
 			c.outlivers.stay()
 			c.flow.endsUnseen(s.id)
 		}
 	})
 }
 
+// counted counts a handler while it runs.
+func (c *HTTP2Conn) counted(serve func()) {
+	c.handlers.Add(1)
+	defer c.handlers.Add(-1)
+	serve()
+}
+
 // serveOutlivable returns the stream of an answer that goes on.
 func (c *HTTP2Conn) serveOutlivable(next http.Handler, w http.ResponseWriter, r *http.Request) *http2Stream {
 	// The request's own context ends when its handler returns.
-	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
+	ctx, cancel := context.WithCancel(c.lasting(r.Context()))
 	o := &outlivable{cancel: cancel}
 	unlink := context.AfterFunc(r.Context(), o.end)
 	defer func() {
@@ -88,6 +100,15 @@ func (c *HTTP2Conn) serveOutlivable(next http.Handler, w http.ResponseWriter, r 
 	return o.stream
 }
 
+// lasting has the values of a request's context, and no end. Where a context of the connection has them, nothing of the
+// request is kept for it.
+func (c *HTTP2Conn) lasting(ctx context.Context) context.Context {
+	if c.shorts != nil {
+		return c.shorts.base
+	}
+	return context.WithoutCancel(ctx)
+}
+
 // add counts a stream that goes on, unless there are too many, or it has ended. gone is called
 // when the client wants no more of it.
 func (l *outlivers) add(s *http2Stream, gone context.CancelFunc) bool {
@@ -95,9 +116,6 @@ func (l *outlivers) add(s *http2Stream, gone context.CancelFunc) bool {
 	defer l.mu.Unlock()
 	if l.closed || l.open >= l.most || !s.conn.flow.outlive(s, gone) {
 		return false
-	}
-	if l.open == 0 {
-		l.none = make(chan struct{})
 	}
 	if l.streams == nil {
 		l.streams = map[*http2Stream]struct{}{}
@@ -111,36 +129,119 @@ func (l *outlivers) remove(s *http2Stream) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.streams, s)
-	if l.open--; l.open == 0 {
+	if l.open--; l.open > 0 {
+		return
+	}
+	if l.none != nil {
 		close(l.none)
-		l.none, l.stays = nil, false
+		l.none = nil
+	}
+	l.stays = nil
+	l.stopTimer()
+	l.conn.flow.wakeResting()
+}
+
+// empty says that no answer goes on.
+func (l *outlivers) empty() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.open == 0
+}
+
+// whenNone is closed when no answer goes on any more; nil: none does. The caller holds l.mu.
+func (l *outlivers) whenNone() chan struct{} {
+	if l.none == nil && l.open > 0 {
+		l.none = make(chan struct{})
+	}
+	return l.none
+}
+
+// stay returns at once where another handler stays, or else when no answer goes on any more, or none has to stay.
+func (l *outlivers) stay() {
+	l.mu.Lock()
+	none, let := l.whenNone(), make(chan struct{})
+	first := l.stays == nil && none != nil
+	if first {
+		l.stays = let
+		l.startTimer()
+	}
+	l.mu.Unlock()
+	if first {
+		select {
+		case <-none:
+		case <-let:
+		}
 	}
 }
 
-// stay returns at once where another handler stays, or else when no answer goes on any more.
-func (l *outlivers) stay() {
+// letGo has the handler that stays return: the connection is about to rest.
+func (l *outlivers) letGo() {
 	l.mu.Lock()
-	none := l.none
-	first := !l.stays && none != nil
-	l.stays = l.stays || first
+	defer l.mu.Unlock()
+	if l.stays != nil {
+		close(l.stays)
+		l.stays = nil
+	}
+}
+
+// ask has who reads asked after a while whether the connection can rest.
+func (l *outlivers) ask() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open > 0 {
+		l.startTimer()
+	}
+}
+
+func (l *outlivers) startTimer() {
+	switch after := l.conn.delivery.restAfter; {
+	case l.conn.shorts == nil:
+	case l.timer == nil:
+		l.timer = time.AfterFunc(after, l.conn.askRest)
+	default:
+		l.timer.Reset(after)
+	}
+}
+
+// stopAsking is called when the connection rests.
+func (l *outlivers) stopAsking() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stopTimer()
+}
+
+func (l *outlivers) stopTimer() {
+	if l.timer != nil {
+		l.timer.Stop()
+		l.timer = nil
+	}
+}
+
+// await waits until no answer goes on any more, and has what the clients send meanwhile read.
+func (l *outlivers) await(read func()) {
+	l.mu.Lock()
+	l.closed = true
+	none := l.whenNone()
 	l.mu.Unlock()
-	if first {
+	if none != nil {
+		read()
 		<-none
+	}
+}
+
+// cancel ends all that goes on, of a client that has gone.
+func (l *outlivers) cancel() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for s := range l.streams {
+		s.gone()
 	}
 }
 
 // end ends all that goes on, on a connection that is closed, and waits for that.
 func (l *outlivers) end() {
-	l.mu.Lock()
-	l.closed = true
-	none := l.none
-	for s := range l.streams {
-		s.gone()
-	}
-	l.mu.Unlock()
-	if none != nil {
-		<-none
-	}
+	l.cancel()
+	l.await(func() {})
 }
 
 // Outlive implements Stream.
@@ -238,6 +339,10 @@ func (f *flowControl) forgetUnended(id uint32) bool {
 	delete(f.unended, id)
 	if sought {
 		f.tokens.Add(-1)
+	}
+	if f.ends && len(f.unended) == 0 {
+		f.ends = false
+		f.wake()
 	}
 	return ok
 }

@@ -38,11 +38,18 @@ type sendQueue struct {
 
 func newSendQueue(c net.Conn, background bool) *sendQueue {
 	q := &sendQueue{conn: c, background: background}
-	q.attempt = q.try
-	if sc, ok := c.(syscall.Conn); ok && canTryWrite {
-		q.raw, _ = sc.SyscallConn() // without it, writes block
-	}
+	q.attempt, q.raw = q.try, rawConn(c)
 	return q
+}
+
+// rawConn is nil where the system, or the connection, can only block.
+func rawConn(c net.Conn) syscall.RawConn {
+	if sc, ok := c.(syscall.Conn); ok && canTryWrite {
+		if raw, err := sc.SyscallConn(); err == nil {
+			return raw
+		}
+	}
+	return nil
 }
 
 // write takes bytes. It waits until they are written, unless noWait is set or a

@@ -6,3 +6,5 @@ package conns
 const canTryWrite = false
 
 func tryWrite(uintptr, []byte) (int, error) { return 0, nil }
+
+func readable(uintptr) bool { return true }

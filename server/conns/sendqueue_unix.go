@@ -24,3 +24,14 @@ func tryWrite(fd uintptr, p []byte) (int, error) {
 	}
 	return done, nil
 }
+
+// readable says whether something can be read without waiting: bytes, the end, or an error.
+func readable(fd uintptr) bool {
+	var one [1]byte
+	for {
+		_, _, err := syscall.Recvfrom(int(fd), one[:], syscall.MSG_PEEK)
+		if err != syscall.EINTR {
+			return err != syscall.EAGAIN
+		}
+	}
+}

@@ -59,6 +59,7 @@ type shorts struct {
 	encoded bytes.Buffer
 	encoder *hpack.Encoder
 	passed  uint32    // the newest stream that package http2 knows
+	before  uint32    // the newest that was begun before this session of package http2
 	last    time.Time // when it was told of one
 	taken   int       // bytes of bodies that the client was not given back yet
 	tls     *tls.ConnectionState
@@ -94,7 +95,6 @@ func newShorts(ctx context.Context, c *HTTP2Conn, short Short, h2 *http2.Server,
 	s.block.limit = uint32(headersMax(hs))
 	s.decoder = hpack.NewDecoder(cmp.Or(h2.MaxDecoderHeaderTableSize, hpackTable), s.block.add)
 	s.decoder.SetMaxStringLength(int(s.block.limit))
-	s.encoder = hpack.NewEncoder(&s.encoded)
 	return s
 }
 
@@ -212,9 +212,9 @@ func (s *shorts) guard() {
 	}
 }
 
-// foreign says that package http2 has never heard of a stream that was begun. Streams with
+// foreign says that package http2 has never heard of a stream that was begun, or not in this session. Streams with
 // even numbers are none that a client begins.
-func (s *shorts) foreign(id uint32) bool { return id%2 == 1 && id > s.passed }
+func (s *shorts) foreign(id uint32) bool { return id%2 == 1 && (id > s.passed || id <= s.before) }
 
 // goAway has package http2 tell the client to go away, as an answer asked for it.
 func (s *shorts) goAway() {

@@ -23,12 +23,17 @@ func (c *HTTP2Conn) resetStream(id, code uint32) {
 }
 
 // Close is called by package http2 when nothing of its own is under way. It waits for the
-// answers to short requests, unless nobody is there to take them.
+// answers to short requests, and for those that go on without their handlers, unless nobody is there to take them.
 func (c *HTTP2Conn) Close() error {
-	if c.queue.broken() || c.failed.Load() {
+	broken := c.queue.broken() || c.failed.Load() || c.lost.Load()
+	if broken {
 		c.shorts.cancel()
 	}
 	c.shorts.finish(c.readOn)
+	c.rest.alone.Store(true)
+	if !broken && c.shorts != nil { // without those only errors have it called
+		c.outlivers.await(c.readOn)
+	}
 	return c.Conn.Close()
 }
 
@@ -48,7 +53,7 @@ func (c *HTTP2Conn) readOn() {
 }
 
 // Busy says that requests are under way of which package http2 does not know.
-func (c *HTTP2Conn) Busy() bool { return c.shorts.busy() }
+func (c *HTTP2Conn) Busy() bool { return c.shorts.busy() || !c.outlivers.empty() }
 
 // corrected says in frames by which a client is told to go away which streams are served
 // nevertheless: package http2 does not know of those that are served beside it, and a client

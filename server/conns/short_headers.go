@@ -241,7 +241,9 @@ func (s *shorts) trailers(st *shortStream, waits bool) {
 
 // again writes the block for package http2. It does not depend on blocks before.
 func (s *shorts) again() []byte {
-	s.encoded.Reset()
+	if s.encoded.Reset(); s.encoder == nil {
+		s.encoder = hpack.NewEncoder(&s.encoded)
+	}
 	_, _ = s.encoded.Write(s.block.priority) // a buffer takes everything
 	for _, f := range s.block.fields {
 		f.Sensitive = true          // which is: it gets into no table

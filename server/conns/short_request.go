@@ -139,7 +139,7 @@ func announced(header http.Header, end bool) (n int, ok bool) {
 
 // take begins to serve a request, if there is room for it.
 func (s *shorts) take(f *flowControl, st *shortStream) bool {
-	if time.Since(s.last) >= shortPassEvery || !s.conn.greeted.Load() || !s.conn.delivery.Direct() || s.conn.queue.blocked() {
+	if !s.conn.rest.alone.Load() && time.Since(s.last) >= shortPassEvery || !s.conn.greeted.Load() || !s.conn.delivery.Direct() || s.conn.queue.blocked() {
 		return false
 	}
 	s.mu.Lock()

@@ -1,0 +1,244 @@
+package conns_test
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"github.com/rowlock/rowlock/server/conns"
+)
+
+// resting is a site whose connections rest as soon as they can, and one connection to it.
+type resting struct {
+	*outlived
+	url    string
+	hs     *http.Server
+	below  atomic.Pointer[conns.HTTP2Conn] // of the last request
+	client *http2.ClientConn
+}
+
+func newResting(t *testing.T) *resting {
+	r := &resting{outlived: newOutlived(t)}
+	d := conns.NewDelivery(conns.DeliveryConfig{})
+	d.SetRestAfter(time.Millisecond)
+	short := conns.Short{Is: func(_, path string) bool { return strings.HasPrefix(path, "/short") }}
+	_, _, r.url, r.hs = shortSite(t, d, true, 0, r.ServeHTTP, short)
+	raw, err := tls.Dial("tcp", strings.TrimPrefix(r.url, "https://"), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { raw.Close() })
+	if r.client, err = (&http2.Transport{}).NewClientConn(raw); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// ServeHTTP serves watches, and says of all other requests what it was asked.
+func (r *resting) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	r.below.Store(conns.FromContext(req.Context()).(*conns.HTTP2Conn))
+	w.Header().Set("Echo", req.Header.Get("Ask"))
+	w.Header().Set("Constant", "is in the table of headers")
+	if req.URL.RawQuery != "" {
+		r.outlived.ServeHTTP(w, req)
+		return
+	}
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		r.t.Error(err)
+	}
+	fmt.Fprintf(w, "%s %s %v", req.URL.Path, body, isDirect(w))
+}
+
+func (r *resting) do(ctx context.Context, path, ask, body string) *http.Response {
+	r.t.Helper()
+	method, from := http.MethodGet, io.Reader(nil)
+	if body != "" {
+		method, from = http.MethodPost, strings.NewReader(body)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, r.url+path, from)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	req.Header.Set("Ask", ask)
+	resp, err := r.client.RoundTrip(req)
+	if err != nil {
+		r.t.Fatalf("%s: %v", path, err)
+	}
+	if resp.Header.Get("Echo") != ask || resp.Header.Get("Constant") != "is in the table of headers" {
+		r.t.Errorf("%s: %v", path, resp.Header)
+	}
+	return resp
+}
+
+func (r *resting) whole(path, ask, body, want string) {
+	r.t.Helper()
+	resp := r.do(r.t.Context(), path, ask, body)
+	defer resp.Body.Close()
+	if got, err := io.ReadAll(resp.Body); err != nil || string(got) != want {
+		r.t.Errorf("%s: %q %v, want %q", path, got, err, want)
+	}
+}
+
+// watch opens a watch, and waits until it goes on.
+func (r *resting) watch(path string) (resp *http.Response, end context.CancelFunc) {
+	r.t.Helper()
+	ctx, end := context.WithCancel(r.t.Context())
+	resp = r.do(ctx, path+"?watch=1", path, "")
+	r.until("open", func() bool { return r.open[path] != nil })
+	return resp, end
+}
+
+// rests waits until the connection rests, or does not.
+func (r *resting) rests(want bool) {
+	r.t.Helper()
+	for range 6000 {
+		if r.below.Load().Rests() == want {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	buf := make([]byte, 1<<20)
+	r.t.Fatalf("it does not come to rest %v\n%s", want, buf[:runtime.Stack(buf, true)])
+}
+
+func (r *resting) hears(resp *http.Response, path, text string) {
+	r.t.Helper()
+	r.send(path, text)
+	got := make([]byte, len(text))
+	if _, err := io.ReadFull(resp.Body, got); err != nil || string(got) != text {
+		r.t.Errorf("%s: %q %v", path, got, err)
+	}
+}
+
+func (r *resting) ping() {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
+	defer cancel()
+	if err := r.client.Ping(ctx); err != nil {
+		r.t.Error(err)
+	}
+}
+
+// TestRests: a connection rests with watches on it again and again, while events, pings and
+// short requests go through; other requests have package http2 come again.
+func TestRests(t *testing.T) {
+	r := newResting(t)
+	first, _ := r.watch("/first")
+	for round := range 12 {
+		r.rests(true)
+		r.hears(first, "/first", fmt.Sprintf("event %d", round))
+		r.ping()
+		if round > 0 { // package http2 is left the first one of a connection
+			r.whole("/short", fmt.Sprint("ask ", round), "posted", "/short posted true")
+			r.rests(true)
+		}
+		r.whole("/long", fmt.Sprint("ask ", round), "", "/long  false")
+		path := fmt.Sprintf("/%d", round)
+		more, end := r.watch(path)
+		r.hears(more, path, "more")
+		if round%3 > 0 {
+			r.rests(true)
+			r.hears(more, path, "more")
+		}
+		if round%2 == 0 {
+			end()
+			r.until("lost", func() bool { return r.lost == round/2+1 })
+		}
+	}
+	r.rests(true)
+	r.answer("/first").end(true)
+	if rest, err := io.ReadAll(first.Body); len(rest) > 0 || err != nil {
+		t.Errorf("%q %v", rest, err)
+	}
+}
+
+// TestRestLeavesNothing: a connection that rests has one goroutine here, the one of package
+// net/http, and does not rest when nothing goes on.
+func TestRestLeavesNothing(t *testing.T) {
+	r := newResting(t)
+	r.whole("/long", "", "", "/long  false")
+	before := runtime.NumGoroutine()
+	resp, _ := r.watch("/w")
+	r.rests(true)
+	goroutines(t, before-1) // of package http2 were two, and the client has none for the watch
+	r.answer("/w").end(true)
+	if rest, err := io.ReadAll(resp.Body); len(rest) > 0 || err != nil {
+		t.Errorf("%q %v", rest, err)
+	}
+	r.rests(false)
+	r.whole("/long", "", "", "/long  false")
+}
+
+// TestRestEnds: the end of a client is noticed, and that of the server waits for what goes on.
+func TestRestEnds(t *testing.T) {
+	r := newResting(t)
+	resp, _ := r.watch("/w")
+	r.rests(true)
+	ended := make(chan error, 1)
+	go func() { ended <- r.hs.Shutdown(t.Context()) }()
+	time.Sleep(10 * time.Millisecond)
+	r.hears(resp, "/w", "more")
+	// It is told to go away by an answer, so that package http2 has nothing under way in a second.
+	r.below.Load().Farewell()
+	r.rests(false)
+	time.Sleep(10 * time.Millisecond)
+	r.hears(resp, "/w", "more")
+	r.client.Close()
+	r.until("lost", func() bool { return r.lost == 1 })
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRestPartsLate: a client that was told to go away keeps its watches, and its pings are
+// answered, when package http2 has left for good.
+func TestRestPartsLate(t *testing.T) {
+	r := newResting(t)
+	resp, _ := r.watch("/w")
+	r.rests(true)
+	r.below.Load().Farewell()
+	r.rests(false)
+	go func() { _ = r.hs.Shutdown(t.Context()) }()
+	r.rests(true) // package http2 has closed the connection, for its part, after a second
+	r.ping()
+	r.hears(resp, "/w", "more")
+	r.answer("/w").end(true)
+	if rest, err := io.ReadAll(resp.Body); len(rest) > 0 || err != nil {
+		t.Errorf("%q %v", rest, err)
+	}
+}
+
+// TestRestSettings: what a client has said of its windows holds for package http2 when it comes
+// again: a peer counts what it gets.
+func TestRestWindows(t *testing.T) {
+	r := newResting(t)
+	p := newPeer(t, r.url, 1000, 2<<20)
+	id := p.get("/w?watch=1")
+	r.until("open", func() bool { return r.open["/w"] != nil })
+	what, is := over()
+	for round := range 8 {
+		r.rests(true)
+		p.settings(uint32(600 + 100*round))
+		p.grow(id, 1000)
+		r.rests(true)
+		r.send("/w", strings.Repeat("x", 300))
+		more, has := has(300 * (round + 1))
+		p.until(id, more, has)
+		long := p.get("/" + strings.Repeat("l", 2000))
+		p.until(long, "as much as its window", func(s *peerStream) bool { return s.window == 0 })
+		p.grow(long, 5000)
+		p.until(long, what, is)
+	}
+	p.conn.Close()
+	r.until("lost", func() bool { return r.lost == 1 })
+}
