@@ -4,20 +4,37 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/rowlock/rowlock/server"
 	"github.com/rowlock/rowlock/server/servertest"
 	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/sqlite"
+	"github.com/rowlock/rowlock/sqlstore/storetest"
 )
 
 // TestMemoryOfValues: the memory of a value is used again once it is stored. What was stored, what is
 // served and what watches were sent stays as it was.
 func TestMemoryOfValues(t *testing.T) {
-	s := servertest.Start(t, servertest.Plain(nil))
+	file, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "db"), sqlite.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = file.Close() })
+	keys := storetest.NewLocksmith("one")
+	for name, on := range map[string]func(*server.Config){
+		"in memory": func(*server.Config) {}, "SQLite": servertest.On(file, sqlstore.Config{}), "encrypted": servertest.On(storetest.NewMemory(), sqlstore.Config{Sealer: keys}),
+	} {
+		t.Run(name, func(t *testing.T) { memoryOfValues(t, servertest.Start(t, servertest.Plain(nil), on)) })
+	}
+}
+
+func memoryOfValues(t *testing.T, s *servertest.Server) {
 	const path = "/api/v1/namespaces/default/configmaps"
 	const writers, writes = 8, 60
 	check := func(data []byte, want string) error {
