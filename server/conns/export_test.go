@@ -11,5 +11,19 @@ func (d *Delivery) SetPatience(patience time.Duration) { d.patience = patience }
 // SetRestAfter lets connections rest sooner.
 func (d *Delivery) SetRestAfter(after time.Duration) { d.restAfter = after }
 
+// Asks says that somebody will look whether a connection can rest.
+func (c *HTTP2Conn) Asks() bool {
+	c.outlivers.mu.Lock()
+	defer c.outlivers.mu.Unlock()
+	return c.outlivers.timer != nil
+}
+
+// Stays says that a handler stays for those that have returned.
+func (c *HTTP2Conn) Stays() bool {
+	c.outlivers.mu.Lock()
+	defer c.outlivers.mu.Unlock()
+	return c.outlivers.stays != nil
+}
+
 // Rests says that package http2 has left a connection.
 func (c *HTTP2Conn) Rests() bool { return c.rest.alone.Load() }

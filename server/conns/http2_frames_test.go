@@ -241,3 +241,20 @@ func newTracked(streams uint32) *HTTP2Conn {
 	c.flow.init(streams, true, func() {})
 	return c
 }
+
+// TestSettingsAtOnce: where package http2 has got settings before it answered others, nobody knows of one answer
+// whether it is for all.
+func TestSettingsAtOnce(t *testing.T) {
+	said, answer := head{3: settingsFrame}, head{3: settingsFrame, 4: ack}
+	for _, atOnce := range []bool{false, true} {
+		var r rest
+		r.asks(&said)
+		if !atOnce {
+			r.answered(&answer)
+		}
+		r.asks(&said)
+		if r.answered(&answer); r.heeds.Load() || r.mixed != atOnce {
+			t.Errorf("at once %v: not answered %v, mixed %v", atOnce, r.heeds.Load(), r.mixed)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package conns
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"io"
 )
 
@@ -18,9 +19,14 @@ type frameReader struct {
 	parting *parting // told of answers to pings; may be nil
 	shorts  *shorts  // takes short requests; may be nil
 
-	rest   *rest // is told of what package http2 answers; may be nil
-	bodies bool  // package http2 has got a part of a body
+	rest *rest // is told of what package http2 answers; may be nil
+	owed int   // answers to settings, when package http2 has left for good
 }
+
+// owedMax is how many of them are owed a client that takes nothing: as many as package http2 keeps.
+const owedMax = 10_000
+
+var errUntaken = errors.New("the client sends settings, and takes no answers to them")
 
 // settingsMax is the largest frame of settings that is looked into. Package http2 takes
 // none of more than a hundred settings.
@@ -65,6 +71,7 @@ func (r *frameReader) next(from io.Reader, f *flowControl) error {
 			r.give(clientLeaves)
 			return nil
 		}
+		r.acknowledge()
 	}
 	if err := r.fill(from, frameHead); err != nil {
 		return err
@@ -93,12 +100,28 @@ func (r *frameReader) next(from io.Reader, f *flowControl) error {
 		return err
 	}
 	r.left = left
-	r.bodies = r.bodies || h.kind() == dataFrame
-	if r.rest != nil {
+	r.limiter.frame(&h, f)
+	switch {
+	case r.shorts != nil && r.rest.over.Load() && h.kind() == settingsFrame && !h.has(ack) && left == 0:
+		if r.ready, r.owed = 0, r.owed+1; r.owed > owedMax {
+			return errUntaken
+		}
+		r.acknowledge()
+	case r.rest != nil:
 		r.rest.asks(&h)
 	}
-	r.limiter.frame(&h, f)
 	return nil
+}
+
+// acknowledge answers settings that package http2 does not, unless the client takes nothing now.
+func (r *frameReader) acknowledge() {
+	if r.owed == 0 || r.shorts.conn.queue.blocked() {
+		return
+	}
+	for ; r.owed > 0; r.owed-- {
+		r.shorts.conn.frames.append(func(out []byte) []byte { return append(out, 0, 0, 0, settingsFrame, ack, 0, 0, 0, 0) })
+	}
+	r.shorts.conn.sendQueued(false)
 }
 
 // pong answers a ping on a connection that rests. A client that takes nothing is left to package

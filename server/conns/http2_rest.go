@@ -36,18 +36,36 @@ type rest struct {
 	asked atomic.Bool  // who reads looks whether the connection can rest, or needs package http2 again
 	alone atomic.Bool  // package http2 has left the connection, to come again or not
 	pings atomic.Int32 // that package http2 has not answered
-	heeds atomic.Bool  // nor settings, of which it may answer several at once
+	heeds atomic.Bool  // nor settings
+	mixed bool         // settings came before others were answered; for who reads, as the next
+	given int64        // bytes of bodies that package http2 has got since it came
+	over  atomic.Bool  // package http2 has left for good
+
+	granted int64 // bytes of the window for bodies that package http2 has given back; guarded by coalescer.mu, as the next
+	grows   bool  // it is about to say first by how much that window is larger than others begin with
 }
 
 // asks is told of frames for package http2.
 func (r *rest) asks(h *head) {
 	switch {
+	case h.kind() == dataFrame:
+		r.given += int64(h.length())
 	case h.has(ack):
 	case h.kind() == pingFrame:
 		r.pings.Add(1)
 	case h.kind() == settingsFrame:
-		r.heeds.Store(true)
+		// Package http2 may answer several at once: which ones, nobody can tell any more.
+		r.mixed = r.heeds.Swap(true) || r.mixed
 	}
+}
+
+// grants is told of what package http2 gives back of the window for bodies of all streams.
+func (r *rest) grants(n int64) {
+	if r.grows {
+		r.grows = false
+		return
+	}
+	r.granted += n
 }
 
 // answered is told of frames of package http2.
@@ -121,6 +139,7 @@ func (s *session) answered() {
 // serveSessions serves a connection by package http2 whenever that has something to do.
 func (c *HTTP2Conn) serveSessions(h2 *http2.Server, opts *http2.ServeConnOpts) {
 	grows := h2.MaxUploadBufferPerConnection != initialWindow // which package http2 says in its greeting
+	c.rest.grows = grows
 	for s := c.firstSession(); s != nil; s = c.nextSession(s, grows) {
 		opts.SawClientPreface = s.heard != nil
 		s.serve(h2, opts)
@@ -229,7 +248,11 @@ func (c *HTTP2Conn) mayRest(s *session) bool {
 	if s == nil || !c.rest.asked.Swap(false) || c.shorts == nil || c.outlivers.empty() {
 		return false
 	}
-	if c.reader.left > 0 || c.reader.bodies || c.shorts.block.open || c.rest.pings.Load() > 0 || c.rest.heeds.Load() || c.parting.wanted.Load() || time.Since(c.shorts.last) < c.delivery.restAfter {
+	if c.rest.mixed || c.parting.wanted.Load() || c.flow.neverRests() {
+		c.outlivers.stopAsking() // none of this changes
+		return false
+	}
+	if c.reader.left > 0 || c.shorts.block.open || c.rest.pings.Load() > 0 || c.rest.heeds.Load() || c.queue.blocked() || time.Since(c.shorts.last) < c.delivery.restAfter {
 		c.outlivers.ask()
 		return false
 	}
@@ -244,6 +267,8 @@ func (c *HTTP2Conn) mayRest(s *session) bool {
 	}
 	c.rest.alone.Store(true)
 	c.outlivers.stopAsking()
+	c.outlivers.letGo() // who has not heard of the end of a stream
+	c.sendQueued(false)
 	c.shorts.rest()
 	if c.reader.have == 0 {
 		c.reader.buf = nil
@@ -259,13 +284,27 @@ func (c *HTTP2Conn) leave(s *session) (left, ends bool) {
 	if !c.tracker.betweenFrames() || len(c.partial) > 0 || c.coalescer.pending != nil || c.coalescer.err != nil || c.unsaid.any() || c.handlers.Load() > 0 {
 		return false, false
 	}
+	owed := c.rest.given - c.rest.granted
+	if owed < 0 {
+		return false, false
+	}
 	if left, ends = c.flow.rest(); !left {
 		return false, ends
+	}
+	if c.rest.given, c.rest.granted = 0, 0; owed > 0 { // package http2 gives back several kilobytes at once
+		c.frames.addNumber(updateFrame, 0, uint32(owed))
 	}
 	c.shorts.before = c.flow.latest()
 	s.left.Store(true)
 	c.session, c.partial, c.shown = nil, nil, nil
 	return true, false
+}
+
+// neverRests says that something keeps the connection from resting that does not change.
+func (f *flowControl) neverRests() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !f.split || f.small || f.goneAway.Load() || len(f.said) > saidMax
 }
 
 // rest divides what the client may be sent as for a new session, if package http2 has no stream under way.

@@ -184,9 +184,16 @@ func TestRestEnds(t *testing.T) {
 	r := newResting(t)
 	resp, _ := r.watch("/w")
 	r.rests(true)
+	below := r.below.Load()
+	p := newPeer(t, r.url, 1000, 2<<20)
+	p.stays = true
+	p.cannotRest()
+	other := p.get("/other?watch=1")
+	r.until("open", func() bool { return r.open["/other"] != nil })
+	r.below.Store(below)
 	ended := make(chan error, 1)
 	go func() { ended <- r.hs.Shutdown(t.Context()) }()
-	time.Sleep(10 * time.Millisecond)
+	p.until(other, "told to go away", func(*peerStream) bool { return p.told }) // and so all sessions that there are
 	r.hears(resp, "/w", "more")
 	// It is told to go away by an answer, so that package http2 has nothing under way in a second.
 	r.below.Load().Farewell()
@@ -194,7 +201,8 @@ func TestRestEnds(t *testing.T) {
 	time.Sleep(10 * time.Millisecond)
 	r.hears(resp, "/w", "more")
 	r.client.Close()
-	r.until("lost", func() bool { return r.lost == 1 })
+	p.conn.Close()
+	r.until("lost", func() bool { return r.lost == 2 })
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
@@ -241,4 +249,104 @@ func TestRestWindows(t *testing.T) {
 	}
 	p.conn.Close()
 	r.until("lost", func() bool { return r.lost == 1 })
+}
+
+// cannotRest has a peer's connection never rest, as its table of headers is small.
+func (p *peer) cannotRest() {
+	p.write.Lock()
+	defer p.write.Unlock()
+	p.must(p.framer.WriteSettings(http2.Setting{ID: http2.SettingHeaderTableSize, Val: 0}))
+}
+
+// given is how much of its connection's window a peer was given so far, or given back.
+func (p *peer) given() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.back
+}
+
+// TestRestBodies: a connection rests when package http2 has got bodies, and its client is given all of its window back.
+func TestRestBodies(t *testing.T) {
+	r := newResting(t)
+	p := newPeer(t, r.url, 100_000, 2<<20)
+	id := p.get("/w?watch=1")
+	r.until("open", func() bool { return r.open["/w"] != nil })
+	r.rests(true)
+	r.send("/w", "first")
+	first, have := has(len("first"))
+	p.until(id, first, have)
+	what, is := over()
+	greeting, sent := p.given(), 0
+	for round := range 40 {
+		post := p.post("/long", "content-length", fmt.Sprint(1000+100*round))
+		if round%2 > 0 {
+			p.data(post, false, strings.Repeat("x", 500))
+			p.data(post, true, strings.Repeat("x", 500+100*round))
+		} else {
+			p.data(post, true, strings.Repeat("x", 1000+100*round))
+		}
+		p.until(post, what, is)
+		r.rests(true)
+		sent += 1000 + 100*round
+		p.until(id, fmt.Sprintf("%d bytes given back", sent), func(*peerStream) bool { return p.back-greeting >= sent })
+		if p.given() != greeting+sent {
+			t.Fatalf("round %d: %d bytes given back for %d", round, p.given()-greeting, sent)
+		}
+	}
+	r.send("/w", "more")
+	more, has := has(len("firstmore"))
+	p.until(id, more, has)
+}
+
+// TestRestAsksNoMore: a connection that can never rest is not looked at again and again.
+func TestRestAsksNoMore(t *testing.T) {
+	many := make([]http2.Setting, 17)
+	for i := range many {
+		many[i] = http2.Setting{ID: http2.SettingID(100 + i), Val: 1}
+	}
+	for name, settings := range map[string][]http2.Setting{
+		"a small table": {{ID: http2.SettingHeaderTableSize, Val: 100}},
+		"many settings": many,
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newResting(t)
+			p := newPeer(t, r.url, 1000, 2<<20)
+			what, is := over()
+			p.until(p.get("/first"), what, is)
+			p.write.Lock()
+			p.must(p.framer.WriteSettings(settings...))
+			p.write.Unlock()
+			p.get("/w?watch=1")
+			r.until("open", func() bool { return r.open["/w"] != nil })
+			c := r.below.Load()
+			for range 6000 {
+				if c.Stays() && !c.Asks() {
+					return
+				}
+				time.Sleep(time.Millisecond)
+			}
+			t.Errorf("a handler stays: %v; it is asked: %v; it rests: %v", c.Stays(), c.Asks(), c.Rests())
+		})
+	}
+}
+
+// TestRestSettingsLate: settings are answered when package http2 has left for good.
+func TestRestSettingsLate(t *testing.T) {
+	r := newResting(t)
+	p := newPeer(t, r.url, 1000, 2<<20)
+	p.stays = true
+	id := p.get("/w?watch=1")
+	r.until("open", func() bool { return r.open["/w"] != nil })
+	r.rests(true)
+	r.below.Load().Farewell()
+	r.rests(false)
+	go func() { _ = r.hs.Shutdown(t.Context()) }()
+	r.rests(true)
+	for n := range 3 {
+		p.settings(uint32(2000 + n))
+		p.until(id, fmt.Sprintf("answer to settings %d", n), func(*peerStream) bool { return p.acks == n+2 })
+	}
+	r.send("/w", strings.Repeat("x", 1500))
+	more, has := has(1500)
+	p.until(id, more, has)
 }

@@ -29,7 +29,8 @@ func roomy(next http.Handler) http.Handler {
 	})
 }
 
-// makeRoomFor makes as much room as a request needs. Only those that run at once have it.
+// makeRoomFor makes as much room as a request needs. Whoever sends a request has it, also while that waits to be
+// authenticated, or for a seat.
 func makeRoomFor(r *http.Request) {
 	if r.Method == http.MethodPatch {
 		if types := r.Header["Content-Type"]; len(types) == 1 && strings.HasPrefix(types[0], "application/apply-patch") {

@@ -33,6 +33,9 @@ type peer struct {
 	mu      sync.Mutex
 	changed *sync.Cond
 	window  int64 // of the connection
+	back    int   // bytes of the connection's window for bodies that were given, or given back
+	acks    int   // of its settings
+	told    bool  // to go away
 	streams map[uint32]*peerStream
 	next    uint32
 	err     error
@@ -168,8 +171,15 @@ func (p *peer) take(f http2.Frame) error {
 	case *http2.WindowUpdateFrame:
 		if s := p.streams[f.StreamID]; s != nil {
 			s.back += int(f.Increment)
+		} else if f.StreamID == 0 {
+			p.back += int(f.Increment)
+		}
+	case *http2.SettingsFrame:
+		if f.IsAck() {
+			p.acks++
 		}
 	case *http2.GoAwayFrame:
+		p.told = true
 		if (p.stays || p.leaves) && f.ErrCode == http2.ErrCodeNo {
 			return nil
 		}

@@ -37,9 +37,10 @@ func (h *head) asks() bool {
 type frameTracker struct {
 	left    int // bytes of the current frame that are still to come
 	head    head
-	have    int  // bytes of head
-	headers bool // a header block goes on in the next frame
-	more    bool // other frames will follow soon
+	have    int    // bytes of head
+	headers bool   // a header block goes on in the next frame
+	more    bool   // other frames will follow soon
+	number  uint32 // the last bytes of an update of the window for bodies
 }
 
 // betweenFrames says that other frames may be written now.
@@ -60,6 +61,7 @@ func (c *HTTP2Conn) track(p []byte) (between int) {
 		if t.left > 0 {
 			n := min(t.left, len(p))
 			t.left -= n
+			c.trackUpdate(p[:n])
 			p = p[n:]
 			continue
 		}
@@ -69,6 +71,20 @@ func (c *HTTP2Conn) track(p []byte) (between int) {
 		if t.have == frameHead {
 			c.trackHead()
 		}
+	}
+}
+
+// trackUpdate learns from a part of a frame's payload.
+func (c *HTTP2Conn) trackUpdate(p []byte) {
+	t := &c.tracker
+	if t.head.kind() != updateFrame || t.head.stream() != 0 {
+		return
+	}
+	for _, b := range p {
+		t.number = t.number<<8 | uint32(b)
+	}
+	if t.left == 0 {
+		c.rest.grants(int64(t.number & largestWindow))
 	}
 }
 

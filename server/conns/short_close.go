@@ -25,6 +25,7 @@ func (c *HTTP2Conn) resetStream(id, code uint32) {
 // Close is called by package http2 when nothing of its own is under way. It waits for the
 // answers to short requests, and for those that go on without their handlers, unless nobody is there to take them.
 func (c *HTTP2Conn) Close() error {
+	c.rest.over.Store(true)
 	broken := c.queue.broken() || c.failed.Load() || c.lost.Load()
 	if broken {
 		c.shorts.cancel()
