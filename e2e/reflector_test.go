@@ -148,7 +148,7 @@ func TestReflectors(t *testing.T) {
 	})
 	t.Run("a server on SQLite", func(t *testing.T) {
 		t.Parallel()
-		runReflectors(t, startCluster(t, "", 1, append(args[:len(args):len(args)], "--watch-delivery=direct")...), long)
+		runReflectors(t, startCluster(t, "", 1, append(args[:len(args):len(args)], "--watch-delivery=direct", "--rest-connections-from=1")...), long)
 	})
 }
 

@@ -22,7 +22,7 @@ func TestWatchDelivery(t *testing.T) {
 	t.Parallel()
 	for _, way := range []string{"direct", "standard"} {
 		t.Run(way, func(t *testing.T) {
-			s := harness.StartT(t, harness.Options{Args: []string{"--watch-delivery=" + way}})
+			s := harness.StartT(t, harness.Options{Args: []string{"--watch-delivery=" + way, "--rest-connections-from=1"}})
 			for _, two := range []bool{false, true} {
 				for _, slow := range []bool{false, true} {
 					t.Run(fmt.Sprintf("http2=%v slow=%v", two, slow), func(t *testing.T) {

@@ -152,6 +152,7 @@ type Serving struct {
 	RefuseLeaving   bool               // while shutting down, go on listening and answer 429
 	WatchDelivery   conns.DeliveryMode // how what watches say is sent; default conns.Direct
 	ShortRequests   conns.DeliveryMode // how writes and reads of single objects are served over HTTP/2; default conns.Direct
+	RestFrom        int                // HTTP/2 connections from which on new ones rest while only watches go on; default 1000, negative: none does
 	WatchGrace      time.Duration      // over which watches end while shutting down; default: all at once
 }
 

@@ -6,6 +6,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	stdjson "encoding/json"
 	"errors"
@@ -120,7 +121,7 @@ func New(cfg Config) (*Server, error) {
 	s.Health = s.checks()
 	who := s.authentication()
 	s.delivery = conns.NewDelivery(conns.DeliveryConfig{
-		Mode: cfg.Serving.WatchDelivery, Shorts: cfg.Serving.ShortRequests != conns.Standard, Log: cfg.Log, Observer: s.Metrics.Delivery,
+		Mode: cfg.Serving.WatchDelivery, Shorts: cfg.Serving.ShortRequests != conns.Standard, RestFrom: cmp.Or(cfg.Serving.RestFrom, 1000), Log: cfg.Log, Observer: s.Metrics.Delivery,
 	})
 	if err := s.newVerbs(who); err != nil {
 		return nil, err

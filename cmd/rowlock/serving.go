@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -36,6 +37,7 @@ type servingOptions struct {
 	watchGrace            time.Duration
 	watchDelivery         string
 	shortRequests         string
+	restFrom              int
 	requestTimeout        time.Duration
 	minRequestTimeout     int
 	maxRead, maxWrite     int
@@ -61,6 +63,7 @@ func (o *servingOptions) addTo(f *pflag.FlagSet) {
 	f.DurationVar(&o.watchGrace, "shutdown-watch-termination-grace-period", 0, "time over which watches end while shutting down; 0 ends all at once")
 	f.StringVar(&o.watchDelivery, "watch-delivery", string(conns.Direct), "how events of watches are sent: direct, past the HTTP packages of Go, or standard, by them; direct becomes standard by itself if it fails")
 	f.StringVar(&o.shortRequests, "short-requests", string(conns.Direct), "how writes and reads of single objects are served over HTTP/2: direct, beside the HTTP packages of Go, or standard, by them; direct becomes standard by itself if it fails, and with --watch-delivery=standard")
+	f.IntVar(&o.restFrom, "rest-connections-from", 1000, "from how many HTTP/2 connections on new ones let go of what package http2 has for them, some 25 KB each, while only watches go on over them; 1 is for all, 0 for none")
 	f.DurationVar(&o.requestTimeout, "request-timeout", time.Minute, "how long a request may take, watches aside")
 	f.IntVar(&o.minRequestTimeout, "min-request-timeout", 1800, "seconds that a watch without timeout lasts at least; it ends before twice that")
 	f.IntVar(&o.maxRead, "max-requests-inflight", 400, "most reading requests at once; 0 is no limit")
@@ -101,6 +104,9 @@ func (o *servingOptions) validate() error {
 	if o.maxStreams > 8191 { // their buffers together are an int32
 		return fmt.Errorf("--http2-max-streams-per-connection %d: at most 8191", o.maxStreams)
 	}
+	if o.restFrom < 0 {
+		return fmt.Errorf("--rest-connections-from %d: at least 0", o.restFrom)
+	}
 	if o.goaway < 0 || o.goaway > 0.02 {
 		return errors.New("--goaway-chance can not be less than 0 or greater than 0.02")
 	}
@@ -127,7 +133,7 @@ func (o *servingOptions) addServing(cfg *server.Config) error {
 	}
 	cfg.Serving = server.Serving{
 		MaxStreams: uint32(o.maxStreams), NoHTTP2: o.noHTTP2, GoawayChance: o.goaway, StrictTransport: strict, Origins: origins,
-		RefuseLeaving: o.refuse, WatchGrace: o.watchGrace, WatchDelivery: conns.DeliveryMode(o.watchDelivery), ShortRequests: conns.DeliveryMode(o.shortRequests),
+		RefuseLeaving: o.refuse, WatchGrace: o.watchGrace, WatchDelivery: conns.DeliveryMode(o.watchDelivery), ShortRequests: conns.DeliveryMode(o.shortRequests), RestFrom: cmp.Or(o.restFrom, -1),
 	}
 	cfg.LivezGrace, cfg.ShutdownDelay = o.livezGrace, o.shutdownDelay
 	cfg.RequestTimeout, cfg.WatchFor = o.requestTimeout, time.Duration(o.minRequestTimeout)*time.Second

@@ -90,6 +90,10 @@ type DeliveryConfig struct {
 	Log      *slog.Logger     // default: none
 	Observer DeliveryObserver // nil: none
 	Opener   Opener           // default: the direct way of this package; tests replace it
+
+	// RestFrom is how many HTTP/2 connections there must be, a new one among them, for that to rest while only
+	// watches go on over it. Negative: none rests.
+	RestFrom int
 }
 
 // Delivery decides for a whole server how the bodies of watches are sent: the direct way
@@ -101,6 +105,16 @@ type Delivery struct {
 	tokenPatience time.Duration // shorter in tests, as the next
 	patience      time.Duration // with a client that has no window for a token
 	restAfter     time.Duration
+	sessions      atomic.Int64 // connections that package http2 serves, or is to serve again
+}
+
+// mayRest counts a connection that begins, and says whether it may rest. left is for its end.
+func (d *Delivery) mayRest() (may bool, left func()) {
+	if d == nil {
+		return false, func() {}
+	}
+	now := d.sessions.Add(1)
+	return d.cfg.RestFrom >= 0 && now >= int64(d.cfg.RestFrom), func() { d.sessions.Add(-1) }
 }
 
 // NewDelivery makes one.

@@ -27,3 +27,6 @@ func (c *HTTP2Conn) Stays() bool {
 
 // Rests says that package http2 has left a connection.
 func (c *HTTP2Conn) Rests() bool { return c.rest.alone.Load() }
+
+// NeverRests says that the connection stays with package http2.
+func (c *HTTP2Conn) NeverRests() bool { return c.rest.never }

@@ -33,6 +33,7 @@ var errRests = errors.New("the connection rests")
 //
 // Where a connection cannot rest, one handler stays (outlivers).
 type rest struct {
+	never bool         // there are too few connections for that to be worth anything (DeliveryConfig.RestFrom)
 	asked atomic.Bool  // who reads looks whether the connection can rest, or needs package http2 again
 	alone atomic.Bool  // package http2 has left the connection, to come again or not
 	pings atomic.Int32 // that package http2 has not answered
@@ -138,6 +139,9 @@ func (s *session) answered() {
 
 // serveSessions serves a connection by package http2 whenever that has something to do.
 func (c *HTTP2Conn) serveSessions(h2 *http2.Server, opts *http2.ServeConnOpts) {
+	may, left := c.delivery.mayRest()
+	defer left()
+	c.rest.never = !may
 	grows := h2.MaxUploadBufferPerConnection != initialWindow // which package http2 says in its greeting
 	c.rest.grows = grows
 	for s := c.firstSession(); s != nil; s = c.nextSession(s, grows) {

@@ -27,20 +27,30 @@ type resting struct {
 }
 
 func newResting(t *testing.T) *resting {
+	return restingBy(t, conns.DeliveryConfig{})
+}
+
+func restingBy(t *testing.T, cfg conns.DeliveryConfig) *resting {
 	r := &resting{outlived: newOutlived(t)}
-	d := conns.NewDelivery(conns.DeliveryConfig{})
+	d := conns.NewDelivery(cfg)
 	d.SetRestAfter(time.Millisecond)
 	short := conns.Short{Is: func(_, path string) bool { return strings.HasPrefix(path, "/short") }}
 	_, _, r.url, r.hs = shortSite(t, d, true, 0, r.ServeHTTP, short)
+	r.connect()
+	return r
+}
+
+// connect goes on over a new connection.
+func (r *resting) connect() {
+	r.t.Helper()
 	raw, err := tls.Dial("tcp", strings.TrimPrefix(r.url, "https://"), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 	if err != nil {
-		t.Fatal(err)
+		r.t.Fatal(err)
 	}
-	t.Cleanup(func() { raw.Close() })
+	r.t.Cleanup(func() { raw.Close() })
 	if r.client, err = (&http2.Transport{}).NewClientConn(raw); err != nil {
-		t.Fatal(err)
+		r.t.Fatal(err)
 	}
-	return r
 }
 
 // ServeHTTP serves watches, and says of all other requests what it was asked.
@@ -349,4 +359,28 @@ func TestRestSettingsLate(t *testing.T) {
 	r.send("/w", strings.Repeat("x", 1500))
 	more, has := has(1500)
 	p.until(id, more, has)
+}
+
+// TestRestsFromMany: what connections rest depends on how many there are when they begin.
+func TestRestsFromMany(t *testing.T) {
+	r := restingBy(t, conns.DeliveryConfig{RestFrom: 2})
+	first, end := r.watch("/first")
+	defer first.Body.Close()
+	defer end()
+	alone := r.below.Load()
+	r.connect()
+	second, end := r.watch("/second")
+	defer second.Body.Close()
+	defer end()
+	r.rests(true)
+	if !alone.NeverRests() || alone.Rests() {
+		t.Error("the first connection may rest")
+	}
+	none := restingBy(t, conns.DeliveryConfig{RestFrom: -1})
+	third, end := none.watch("/third")
+	defer third.Body.Close()
+	defer end()
+	if !none.below.Load().NeverRests() {
+		t.Error("a connection may rest where none is to")
+	}
 }

@@ -195,7 +195,7 @@ func (l *outlivers) ask() {
 
 func (l *outlivers) startTimer() {
 	switch after := l.conn.delivery.restAfter; {
-	case l.conn.shorts == nil:
+	case l.conn.shorts == nil || l.conn.rest.never:
 	case l.timer == nil:
 		l.timer = time.AfterFunc(after, l.conn.askRest)
 	default:
