@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,9 +19,17 @@ import (
 
 // scratches lends the memory that objects are encoded in, and headers what it is put there with.
 var (
-	scratches = sync.Pool{New: func() any { return new([]byte) }}
-	headers   = sync.Pool{New: func() any { return new([]byte) }}
+	scratches = sync.Pool{New: func() any {
+		made.Add(1)
+		return new([]byte)
+	}}
+	headers = sync.Pool{New: func() any { return new([]byte) }}
+	made    atomic.Int64
 )
+
+// Made is how often there was no memory at hand to encode in. What is not given back is made anew for
+// others, which is how tests find it.
+func Made() int64 { return made.Load() }
 
 const (
 	maxScratch = 512 << 10 // the largest of it that is kept
@@ -28,8 +37,34 @@ const (
 )
 
 // Encode makes the bytes to store. obj loses its resourceVersion, and may be changed. Whoever has
-// stored them, and knows that nobody else looks at them any more, may Release them.
+// stored them, or drops them, and knows that nobody else looks at them any more, Releases them: else
+// their memory has to be made anew for the next.
 func (s *Store) Encode(ctx context.Context, r *kinds.Resource, obj kinds.Object) ([]byte, error) {
+	scratch, err := s.encode(ctx, r, obj)
+	if err != nil {
+		return nil, err
+	}
+	data := *scratch
+	if cap(data) > maxLent {
+		return kept(scratch), nil
+	}
+	*scratch = nil
+	headers.Put(scratch)
+	return data, nil
+}
+
+// EncodeKept is Encode for who keeps the bytes, or cannot know who looks at them: they have memory of
+// their own, and no more of it than they need.
+func (s *Store) EncodeKept(ctx context.Context, r *kinds.Resource, obj kinds.Object) ([]byte, error) {
+	scratch, err := s.encode(ctx, r, obj)
+	if err != nil {
+		return nil, err
+	}
+	return kept(scratch), nil
+}
+
+// encode encodes into memory that is lent.
+func (s *Store) encode(ctx context.Context, r *kinds.Resource, obj kinds.Object) (*[]byte, error) {
 	obj.SetResourceVersion("")
 	obj.SetSelfLink("")
 	if u, ok := obj.(*unstructured.Unstructured); ok {
@@ -48,15 +83,17 @@ func (s *Store) Encode(ctx context.Context, r *kinds.Resource, obj kinds.Object)
 		scratches.Put(scratch)
 		return nil, fmt.Errorf("encoding %s: %w", r.Storage.Key, err)
 	}
-	if cap(data) <= maxLent {
-		*scratch = nil
-		headers.Put(scratch)
-		return data, nil
+	*scratch = data
+	return scratch, nil
+}
+
+// kept is a copy of what was encoded into memory that is lent, which it gives back.
+func kept(scratch *[]byte) []byte {
+	data := bytes.Clone(*scratch)
+	if cap(*scratch) <= maxScratch {
+		scratches.Put(scratch)
 	}
-	if *scratch = data; cap(data) <= maxScratch {
-		defer scratches.Put(scratch)
-	}
-	return bytes.Clone(data), nil
+	return data
 }
 
 // Release has the memory of bytes that Encode made used for others. Nobody may look at them afterwards:

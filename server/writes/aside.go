@@ -10,6 +10,7 @@ import (
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/objects"
 )
 
 // longestSparing is how many bytes the body of a patch has at most that is looked at for what it names.
@@ -97,6 +98,13 @@ func (req *Request) turn() error {
 	return req.Turn()
 }
 
+// drop gives back the memory of a text that encoded made and nobody has seen.
+func (p *part) drop(value []byte) {
+	if !p.joins() {
+		objects.Release(value)
+	}
+}
+
 // fill makes the objects of a write whole.
 func (w *Writer) fill(ctx context.Context, req *Request, p *part) error {
 	if p.filled {
@@ -114,13 +122,18 @@ func (w *Writer) fill(ctx context.Context, req *Request, p *part) error {
 	return nil
 }
 
+// joins says that the text of the object is joined with what the write has left alone, in memory of its
+// own, which is nobody's to give back.
+func (p *part) joins() bool { return p != nil && !p.filled }
+
 // encoded is the text of an object, with what the write has left alone.
 func (w *Writer) encoded(ctx context.Context, req *Request, obj kinds.Object, p *part) ([]byte, error) {
 	value, err := w.Objects.Encode(ctx, req.Resource, obj)
-	if p == nil || p.filled || err != nil {
+	if err != nil || !p.joins() {
 		return value, err
 	}
 	whole, fit := p.aside.Join(value, p.item.JSON())
+	objects.Release(value)
 	if !fit {
 		return nil, fmt.Errorf("what a write of %s has left alone does not fit the object any more", req.Name)
 	}

@@ -193,12 +193,17 @@ func (w *Writer) mark(ctx context.Context, req *Request, item *cache.Item, obj k
 	rv := obj.GetResourceVersion()
 	value, err := w.Objects.Encode(ctx, req.Resource, obj)
 	obj.SetResourceVersion(rv)
-	if err != nil || w.Objects.Unchanged(ctx, req.Permit, req.place(item.Name), item, value) {
-		return item, err
+	if err != nil {
+		return nil, err
 	}
-	return w.Objects.Commit(ctx, req.Permit, req.place(item.Name), sqlstore.Op{
-		Verb: sqlstore.Update, Expect: item.Revision, Value: value, ExpiresAt: objects.Expiry(req.Resource.Storage, obj, w.Objects.Now()),
-	}, nil)
+	next := item
+	if !w.Objects.Unchanged(ctx, req.Permit, req.place(item.Name), item, value) {
+		next, err = w.Objects.Commit(ctx, req.Permit, req.place(item.Name), sqlstore.Op{
+			Verb: sqlstore.Update, Expect: item.Revision, Value: value, ExpiresAt: objects.Expiry(req.Resource.Storage, obj, w.Objects.Now()),
+		}, nil)
+	}
+	release(next, value)
+	return next, err
 }
 
 // erase deletes the row of an object and gives back its claims.

@@ -71,17 +71,17 @@ func (w *Writer) rewrite(ctx context.Context, req *Request, at objects.Place, it
 	if err := objects.CheckSize(value); err != nil {
 		return err
 	}
-	revision := item.Revision
+	next := item
 	if !w.Objects.Unchanged(ctx, req.Permit, at, item, value) {
-		next, err := w.Objects.Commit(ctx, req.Permit, at, sqlstore.Op{
+		next, err = w.Objects.Commit(ctx, req.Permit, at, sqlstore.Op{
 			Verb: sqlstore.Update, Expect: item.Revision, Value: value, ExpiresAt: objects.Expiry(at.Resource.Storage, obj, w.Objects.Now()),
 		}, nil)
 		if err != nil {
 			return err
 		}
-		revision = next.Revision
 	}
-	obj.SetResourceVersion(strconv.FormatInt(revision, 10))
+	release(next, value)
+	obj.SetResourceVersion(strconv.FormatInt(next.Revision, 10))
 	return nil
 }
 
