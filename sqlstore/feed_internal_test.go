@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -38,5 +39,27 @@ func BenchmarkFeed(b *testing.B) {
 				b.Fatalf("the sink has %d of %d revisions", f.applied.Load(), revision)
 			}
 		})
+	}
+}
+
+// TestAttachLeavesFinishedWrites: the memory of a value may be somebody else's once its writer was told
+// the outcome. A write that lost owns no change of another's, though its value has become the same bytes.
+func TestAttachLeavesFinishedWrites(t *testing.T) {
+	key := Key{Resource: "configmaps", Namespace: "a", Name: "b"}
+	w := &write{txn: Txn{Ops: []Op{{Verb: Update, Key: key, Expect: 1, Value: []byte("this one"), Aux: "its"}}}, done: make(chan struct{})}
+	found := func() (bool, any) {
+		changes := []Change{{Row: Row{Key: key, Revision: 2, Value: []byte("other's.")}, PrevRevision: 1}}
+		return attach(changes, []*write{w})[0], changes[0].Aux
+	}
+	if own, aux := found(); own || aux != nil {
+		t.Errorf("under way, with another value: own %v, with %v", own, aux)
+	}
+	copy(w.txn.Ops[0].Value, "other's.")
+	if own, aux := found(); !own || aux != "its" {
+		t.Errorf("under way, with this value: own %v, with %v", own, aux)
+	}
+	w.finish(Outcome{Err: errors.New("it lost")})
+	if own, aux := found(); own || aux != nil {
+		t.Errorf("finished: own %v, with %v", own, aux)
 	}
 }
