@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,19 +26,20 @@ func FuzzSocketToken(f *testing.F) {
 	f.Add("a,"+authx.SocketProtocol+"dG9rZW4,"+authx.SocketProtocol+"dG9rZW4", "")
 	f.Add(authx.SocketProtocol+"=", "\xff")
 	const name = "Sec-Websocket-Protocol"
-	take := func(headers ...string) (token string, others []string, err error) {
+	// take also holds that who sends no token, an empty one or a wrong one loses no subprotocol.
+	take := func(t *testing.T, headers ...string) (token string, others []string, err error) {
 		tokens := &taker{}
-		r := (&http.Request{Header: http.Header{"Upgrade": {"websocket"}, "Connection": {"Upgrade"}, name: headers}}).WithContext(context.Background())
-		if _, _, err = (authx.Socket{Tokens: tokens}).Authenticate(r); err != nil {
+		r := (&http.Request{Header: http.Header{"Upgrade": {"websocket"}, "Connection": {"Upgrade"}, name: slices.Clone(headers)}}).WithContext(context.Background())
+		_, mine, err := (authx.Socket{Tokens: tokens}).Authenticate(r)
+		if taken := err == nil && tokens.token != ""; mine != (err != nil || taken) || !taken && !slices.Equal(r.Header[name], headers) {
+			t.Fatalf("%q: token %q, mine %v, %v, %q are left", headers, tokens.token, mine, err, r.Header[name])
+		} else if !taken {
 			return "", nil, err
 		}
-		if tokens.token != "" {
-			others = strings.Split(strings.Join(r.Header[name], ","), ",")
-		}
-		return tokens.token, others, nil
+		return tokens.token, strings.Split(strings.Join(r.Header[name], ","), ","), nil
 	}
 	f.Fuzz(func(t *testing.T, header, token string) {
-		got, others, err := take(header, "v5.channel.k8s.io")
+		got, others, err := take(t, header, "v5.channel.k8s.io")
 		if err == nil && got != "" && !strings.Contains(header, authx.SocketProtocol+base64.RawURLEncoding.EncodeToString([]byte(got))) {
 			// Other bytes may stand for the same token only where bits are left over.
 			if data, err := base64.RawURLEncoding.Strict().DecodeString(base64.RawURLEncoding.EncodeToString([]byte(got))); err != nil || string(data) != got {
@@ -50,8 +52,12 @@ func FuzzSocketToken(f *testing.F) {
 			}
 		}
 		sent := authx.SocketProtocol + base64.RawURLEncoding.EncodeToString([]byte(token))
-		got, others, err = take("x, " + sent + " ,y")
-		if valid := strings.ToValidUTF8(token, "") == token; (err == nil) != valid || valid && (got != token || token != "" && strings.Join(others, ",") != "x,y") {
+		got, others, err = take(t, "x, "+sent+" ,y")
+		left := "x,y"
+		if token == "" { // nothing is taken, and take has seen that all is left
+			left = ""
+		}
+		if valid := strings.ToValidUTF8(token, "") == token; (err == nil) != valid || valid && (got != token || strings.Join(others, ",") != left) {
 			t.Fatalf("%q: %q %v %v", token, got, others, err)
 		}
 	})
