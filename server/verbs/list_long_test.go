@@ -29,7 +29,12 @@ func longSite(t testing.TB, n int) *site {
 			t.Error(err)
 		}
 	})
-	s := &site{servertest.NewSite(t, driver, sqlstore.Config{})}
+	return (&site{servertest.NewSite(t, driver, sqlstore.Config{})}).fill(t, n)
+}
+
+// fill makes a long site.
+func (s *site) fill(t testing.TB, n int) *site {
+	t.Helper()
 	var ops []sqlstore.Op
 	for i := range n {
 		namespace, name := []string{"ns", "other"}[i%2], fmt.Sprintf("c%06d", i)
@@ -191,32 +196,56 @@ func TestPagesOfLongLists(t *testing.T) {
 			if raced && (round+i)%3 > 0 {
 				continue
 			}
-			var got []string
-			next, version := "", ""
-			for page := 0; page == 0 || next != ""; page++ {
-				limit := limits[min(page, len(limits)-1)]
-				q := query + "&continue=" + url.QueryEscape(next)
-				if limit > 0 {
-					q += fmt.Sprint("&limit=", limit)
-				}
-				keys, l := s.keys(t, q)
-				got = append(got, keys...)
-				left := l.Metadata.RemainingItemCount
-				if tells := query == "" && l.Metadata.Continue != ""; tells != (left != nil) || tells && *left != int64(len(want)-len(got)) {
-					t.Errorf("%q, limits %v: behind %d of %d items remain %v", query, limits, len(got), len(want), left)
-				}
-				if version == "" {
-					version = l.Metadata.ResourceVersion
-				}
-				if next = l.Metadata.Continue; l.Metadata.ResourceVersion != version || limit > 0 && len(keys) > limit || limit == 0 && next != "" {
-					t.Errorf("%q, limits %v: a page of %d items at %s, the first was at %s, token %q", query, limits, len(keys), l.Metadata.ResourceVersion, version, next)
-				}
-				s.change(100 * (round + page))
-			}
-			if strings.Join(got, " ") != strings.Join(want, " ") {
-				t.Errorf("%q, limits %v: %d items, want %d", query, limits, len(got), len(want))
-			}
+			s.pages(t, query, limits, want, round)
 			want, _ = s.keys(t, query)
+		}
+	}
+}
+
+// pages reads a list that is to be want in pages, between which objects change.
+func (s *site) pages(t *testing.T, query string, limits []int, want []string, round int) {
+	t.Helper()
+	var got []string
+	next, version := "", ""
+	for page := 0; page == 0 || next != ""; page++ {
+		limit := limits[min(page, len(limits)-1)]
+		q := query + "&continue=" + url.QueryEscape(next)
+		if limit > 0 {
+			q += fmt.Sprint("&limit=", limit)
+		}
+		keys, l := s.keys(t, q)
+		got = append(got, keys...)
+		left := l.Metadata.RemainingItemCount
+		if tells := query == "" && l.Metadata.Continue != ""; tells != (left != nil) || tells && *left != int64(len(want)-len(got)) {
+			t.Errorf("%q, limits %v: behind %d of %d items remain %v", query, limits, len(got), len(want), left)
+		}
+		if version == "" {
+			version = l.Metadata.ResourceVersion
+		}
+		if next = l.Metadata.Continue; l.Metadata.ResourceVersion != version || limit > 0 && len(keys) > limit || limit == 0 && next != "" {
+			t.Errorf("%q, limits %v: a page of %d items at %s, the first was at %s, token %q", query, limits, len(keys), l.Metadata.ResourceVersion, version, next)
+		}
+		s.change(100 * (round + page))
+	}
+	if strings.Join(got, " ") != strings.Join(want, " ") {
+		t.Errorf("%q, limits %v: %d items, want %d", query, limits, len(got), len(want))
+	}
+}
+
+// TestLongListsOnSQLite: a long list and its pages are what they are to be on a real database too.
+func TestLongListsOnSQLite(t *testing.T) {
+	s := newSite(t).fill(t, 9000)
+	for round, query := range longQueries[:2] {
+		_, _, gathered := s.Fetch(t, "/api/v1/configmaps?"+query+"&limit=1000000")
+		if _, _, got := s.Fetch(t, "/api/v1/configmaps?"+query); !bytes.Equal(got, gathered) {
+			t.Errorf("%q: %d bytes, %d where all is gathered first", query, len(got), len(gathered))
+		}
+		for _, limits := range [][]int{{4097, 100, 0}, {1, 0}} {
+			want, _ := s.keys(t, query)
+			if len(want) <= 4096 {
+				t.Fatalf("%q: %d items", query, len(want))
+			}
+			s.pages(t, query, limits, want, round)
 		}
 	}
 }
