@@ -31,9 +31,6 @@ func inDiscoveryOrder(resources []*Resource) []*Resource {
 			versions[r.Version] = 0
 		}
 	}
-	if len(defined) == 0 {
-		return resources
-	}
 	groups, names := rankedBy(first), VersionRanks(slices.Collect(maps.Keys(versions)))
 	for i := range defined {
 		d := &defined[i]

@@ -1,6 +1,7 @@
 package kinds_test
 
 import (
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/version"
@@ -22,5 +23,20 @@ func TestVersionRanks(t *testing.T) {
 	}
 	if len(ranks) != len(names) {
 		t.Errorf("%d ranks of %d names", len(ranks), len(names))
+	}
+}
+
+// TestReservedResourcesStandLast: with and without definitions, wherever they are given.
+func TestReservedResourcesStandLast(t *testing.T) {
+	kept, pods, beans := resource("kept.example", "v1", "records", true), resource("", "v1", "pods", false), resource("b.example", "v1", "beans", true)
+	kept.Reserved = true
+	for _, c := range []struct{ given, want []*kinds.Resource }{
+		{[]*kinds.Resource{kept, pods}, []*kinds.Resource{pods, kept}},
+		{[]*kinds.Resource{kept, beans, pods}, []*kinds.Resource{pods, beans, kept}},
+		{[]*kinds.Resource{kept}, []*kinds.Resource{kept}},
+	} {
+		if got := kinds.NewCatalogue(c.given).Known(); !slices.Equal(got, c.want) {
+			t.Errorf("%v, want %v", got, c.want)
+		}
 	}
 }
