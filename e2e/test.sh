@@ -100,8 +100,7 @@ fi
 # have one goroutine (single) cannot race, and of what only computes (plain) the tests of the
 # server use all, with the detector: both are tested without it. So are long tests in which
 # one thing happens after the other: a backup taken apart byte by byte, piles and watchers of
-# many megabytes, every right on every resource. Of lists of many objects (long) a part is
-# tested with it, and all without it.
+# many megabytes, every right on every resource.
 plain='/authx/meter$|/codecs/(budget|json)$|/server/(schema|apply|convert)(/|$)'
 starts='^[[:space:]]+(go|defer go) |\.Go\(|sync\.WaitGroup|errgroup|AfterFunc|\.Parallel\(|RunParallel|httptest|servertest|rowlocktest|harness|net\.Listen|exec\.Command'
 packages=$(go list ./... | grep -v -E '/e2e$|/sqlstore/(sqlite|postgres)$|/server/kinds(/|$)')
@@ -116,7 +115,6 @@ for package in $packages; do
 	fi
 done
 steps='^(TestCutAnywhere|TestFlipAnywhere|TestEveryRevision|TestPile|TestEveryRight|TestNothingIsKeptForSlowWatchers)$'
-long='^(TestLongLists|TestPagesOfLongLists|TestPackedLongLists)$'
 say "unit tests, with the race detector"
 export CGO_ENABLED=1
 race() { go test -race -vet=off "$@"; }
@@ -128,7 +126,6 @@ export CGO_ENABLED=0
 say "unit tests of what has one goroutine, or only computes"
 tested go test -vet=off -timeout 10m $single
 tested go test -vet=off -timeout 10m -run "$steps" ./sqlstore/archive/follow ./server ./server/cache
-tested go test -vet=off -timeout 10m -run "$long" ./server/verbs
 
 say "kinds and what their tests reach"
 tested sh e2e/cover.sh -vet=off -timeout 15m
