@@ -44,10 +44,7 @@ func (s *Store) compactOnce(ctx context.Context, h horizons) error {
 	}
 	if f := s.floors.Load(); err == nil && (f == nil || f.Past != nil) { // packs of a longer retention
 		if err = Forget(ctx, s.driver, s.rest()); err == nil {
-			var now Floors
-			if now, err = s.driver.Floors(ctx); err == nil {
-				s.floors.Store(&now)
-			}
+			_, err = s.know(ctx, s.driver.Floors)
 		}
 	}
 	return err

@@ -51,13 +51,11 @@ func (s *Store) pack(ctx context.Context, h horizons) error {
 		return err
 	}
 	for more := true; more && ctx.Err() == nil; {
-		now, err := s.driver.Retain(ctx, to)
+		now, err := s.know(ctx, func(ctx context.Context) (Floors, error) { return s.driver.Retain(ctx, to) })
 		if err != nil {
 			return err
 		}
 		more = now.Log < to.Log
-		s.floors.Store(&now)
-		raise(&s.floor, now.Log)
 	}
 	if err := Pack(ctx, s.driver, s.rest(), s.packed); err != nil {
 		return err
@@ -145,13 +143,27 @@ type PastWriter interface {
 	Restate(ctx context.Context, rows []Row) (done int, err error)
 }
 
+// know remembers the floors that ask returns. One asks at a time: else an answer that has been
+// overtaken would put older floors in the place of newer ones.
+func (s *Store) know(ctx context.Context, ask func(context.Context) (Floors, error)) (Floors, error) {
+	select {
+	case s.asking <- struct{}{}:
+	case <-ctx.Done():
+		return Floors{}, ctx.Err()
+	}
+	defer func() { <-s.asking }()
+	f, err := ask(ctx)
+	if err == nil {
+		s.floors.Store(&f)
+		raise(&s.floor, f.Log)
+	}
+	return f, err
+}
+
 // learnFloors keeps up with floors that other servers raise.
 func (s *Store) learnFloors(ctx context.Context) {
 	for {
-		if f, err := s.driver.Floors(ctx); err == nil {
-			s.floors.Store(&f)
-			raise(&s.floor, f.Log)
-		} else if ctx.Err() == nil {
+		if _, err := s.know(ctx, s.driver.Floors); err != nil && ctx.Err() == nil {
 			s.cfg.Log.Debug("cannot read how far history reaches back", "error", err)
 		}
 		if !s.cfg.Sleep(ctx, s.cfg.CompactEvery) {

@@ -35,3 +35,41 @@ func TestPackingKeepsUp(t *testing.T) {
 		}
 	})
 }
+
+// slowToTell answers what its floors were when it was asked.
+type slowToTell struct {
+	Driver
+	now  Floors
+	told chan struct{}
+}
+
+func (d *slowToTell) Floors(context.Context) (Floors, error) {
+	f := d.now
+	<-d.told
+	return f, nil
+}
+
+func (d *slowToTell) Retain(_ context.Context, to Floors) (Floors, error) {
+	d.now = to
+	return to, nil
+}
+
+// TestFloorsDoNotFallBack: what was read before floors rose does not stand for what they are after it.
+func TestFloorsDoNotFallBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &slowToTell{now: Floors{Log: 10, Past: map[string]int64{"": 5}}, told: make(chan struct{})}
+		s := New(d, Config{Clock: time.Now})
+		ctx := t.Context()
+		go s.know(ctx, d.Floors)
+		synctest.Wait()
+		go s.know(ctx, func(ctx context.Context) (Floors, error) {
+			return d.Retain(ctx, Floors{Log: 20, Past: map[string]int64{"": 15}})
+		})
+		synctest.Wait()
+		close(d.told)
+		synctest.Wait()
+		if at, log := s.PastFloor("pods"), s.Floor(); at != 15 || log != 20 {
+			t.Errorf("snapshots reach back to %d and the log to %d; want 15 and 20", at, log)
+		}
+	})
+}

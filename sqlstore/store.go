@@ -127,6 +127,7 @@ type Store struct {
 	head     atomic.Int64 // newest revision known here
 	floor    atomic.Int64
 	floors   atomic.Pointer[Floors] // as known here; nil: not yet
+	asking   chan struct{}          // the place of who asks the driver for the floors
 	lastPack *time.Duration         // when, by Elapsed; of who leads
 	// exclusive is the driver's Exclusive under which head was read last: while it
 	// holds, head moves with own writes alone.
@@ -147,7 +148,7 @@ type Store struct {
 // New makes a Store on a driver. Nothing runs until Run.
 func New(d Driver, cfg Config) *Store {
 	cfg = cfg.withDefaults()
-	s := &Store{driver: timed{d, cfg.Observer}, cfg: cfg, own: make(chan []*write, 4), calls: make(chan struct{}, atOnce), fed: make(chan struct{}, atOnce)}
+	s := &Store{driver: timed{d, cfg.Observer}, cfg: cfg, own: make(chan []*write, 4), asking: make(chan struct{}, 1), calls: make(chan struct{}, atOnce), fed: make(chan struct{}, atOnce)}
 	s.whole, _ = d.(WholeReader)
 	s.copier, _ = d.(Copier)
 	s.keeper, _ = d.(Keeper)
