@@ -70,9 +70,12 @@ func same(t *testing.T, s *Snapshot, selector string) {
 
 func (w *churn) resource() *resource { return w.cache.resource("pods") }
 
+// awaitLabels reads on until labels are indexed: a build that could not keep up with writers has
+// ended without an index, and only the next reader begins anew.
 func (w *churn) awaitLabels(t *testing.T) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); w.resource().state().labels == nil; time.Sleep(time.Millisecond) {
+		same(t, w.cache.Snapshot("pods"), "tier=t3")
 		if time.Now().After(end) {
 			t.Fatal("labels were never indexed")
 		}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -139,6 +140,20 @@ func (r *resting) ping() {
 	}
 }
 
+// leave tells clients to go away in rounds, as the server does: a round does not tell those for
+// whom package http2 is only about to come again.
+func (r *resting) leave() {
+	var rounds sync.WaitGroup
+	rounds.Go(func() {
+		for left := false; !left && r.t.Context().Err() == nil; {
+			round, cancel := context.WithTimeout(r.t.Context(), 20*time.Millisecond)
+			left = r.hs.Shutdown(round) == nil
+			cancel()
+		}
+	})
+	r.t.Cleanup(rounds.Wait)
+}
+
 // TestRests: a connection rests with watches on it again and again, while events, pings and
 // short requests go through; other requests have package http2 come again.
 func TestRests(t *testing.T) {
@@ -226,7 +241,7 @@ func TestRestPartsLate(t *testing.T) {
 	r.rests(true)
 	r.below.Load().Farewell()
 	r.rests(false)
-	go func() { _ = r.hs.Shutdown(t.Context()) }()
+	r.leave()
 	r.rests(true) // package http2 has closed the connection, for its part, after a second
 	r.ping()
 	r.hears(resp, "/w", "more")
@@ -350,7 +365,7 @@ func TestRestSettingsLate(t *testing.T) {
 	r.rests(true)
 	r.below.Load().Farewell()
 	r.rests(false)
-	go func() { _ = r.hs.Shutdown(t.Context()) }()
+	r.leave()
 	r.rests(true)
 	for n := range 3 {
 		p.settings(uint32(2000 + n))

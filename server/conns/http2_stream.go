@@ -93,8 +93,14 @@ func (s *http2Stream) awaitToken(patience time.Duration) (Stream, error) {
 			return nil, nil
 		case <-tick.C:
 		}
+		idle := s.conn.idle()
+		select {
+		case <-s.found: // beside the tick, or since: what is idle has shown all that there was
+			return s, nil
+		default:
+		}
 		switch {
-		case s.conn.idle():
+		case idle:
 			if s.conn.flow.cutShort(s) {
 				return nil, errClient
 			}
