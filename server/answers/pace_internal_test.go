@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rowlock/rowlock/codecs"
@@ -157,19 +158,22 @@ func TestPackedListsArePaced(t *testing.T) {
 		t.Error("a short list takes turns")
 	}
 
-	place, err := line.Enter(t.Context(), "another")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for second := range 2 { // its turn ends by itself; who follows it has no turn either
-		if next, err := line.Enter(t.Context(), fmt.Sprint("another", second)); err == nil {
-			defer next.Leave()
+	// In a time of its own: turns end by themselves, and the last one must not before the list comes.
+	synctest.Test(t, func(t *testing.T) {
+		place, err := line.Enter(t.Context(), "another")
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-	defer cancel()
-	if n, _ := list(ctx, page.Items); n >= whole {
-		t.Error("it waits for nobody")
-	}
-	place.Leave()
+		for second := range 2 { // its turn ends by itself; who follows it has no turn either
+			if next, err := line.Enter(t.Context(), fmt.Sprint("another", second)); err == nil {
+				defer next.Leave()
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if n, _ := list(ctx, page.Items); n >= whole {
+			t.Error("it waits for nobody")
+		}
+		place.Leave()
+	})
 }
