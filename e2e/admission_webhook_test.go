@@ -211,7 +211,7 @@ func TestAdmissionWebhooks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := harness.StartT(t, harness.Options{Args: []string{"--admission-control-config-file", config}})
+	s := harness.StartT(t, harness.Options{Args: []string{"--admission-control-config-file", config, noRootCA}}) // the judge counts what it is asked
 	c := &courtroom{newAPI(t, s), judge}
 	want(t, c.api, http.StatusCreated, "POST", "/api/v1/namespaces", "application/json", `{"metadata":{"name":"court","labels":{"judged":"yes"}}}`)
 	eventually(t, "a service account", func() bool {
@@ -350,7 +350,7 @@ func (c *courtroom) defaults(t *testing.T) {
 
 func (c *courtroom) failures(t *testing.T) {
 	for _, f := range []struct{ path, want string }{
-		{"/stall", `Post "` + c.judge.URL + `/stall?timeout=1s": context deadline exceeded`},
+		{"/stall", `Post "` + c.judge.URL + `/stall?timeout=5s": context deadline exceeded`},
 		{"/broken", `an error on the server ("out of order") has prevented the request from succeeding`},
 		{"/older", "converting (v1beta1.AdmissionReview) to (v1.AdmissionReview): unknown conversion"},
 		{"/stranger", `received invalid webhook response: expected response.uid=`},
@@ -359,9 +359,9 @@ func (c *courtroom) failures(t *testing.T) {
 		{"/container", "validating webhook may not return response.patch"},
 	} {
 		t.Run(f.path[1:], func(t *testing.T) {
-			seconds := 30 // a busy machine may take its time for all but the one that never answers
+			seconds := 30 // a busy machine may take its time
 			if f.path == "/stall" {
-				seconds = 1
+				seconds = 5 // which never answers: so long may pass until it is asked
 			}
 			c.hooks(t, validatingHooks, map[string]any{"path": f.path, "timeoutSeconds": seconds})
 			code, _, body := c.config(t, "failed", "")

@@ -8,7 +8,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rowlock/rowlock/e2e/harness"
 )
@@ -48,24 +47,14 @@ func TestCacheFile(t *testing.T) {
 	// No trigger hears of this one: the start believes the file, and holds it to the rows soon after.
 	replace(t, store, `"by hand"`, `"replaced"`, "tampered")
 	c.again("after a row was replaced", true)
-	deadline := time.Now().Add(patience)
-	for {
-		n, _ := valueOf(want(t, c.a, 200, http.MethodGet, "/metrics", "", ""), "rowlock_cache_file_wrong_objects")
-		if n == 1 {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%v objects were found not to be as their rows\n%s", n, c.s.Log())
-		}
-		time.Sleep(100 * time.Millisecond)
+	logged(t, c.s, "were not as their rows") // which is told when all is done about it
+	if n, _ := valueOf(want(t, c.a, 200, http.MethodGet, "/metrics", "", ""), "rowlock_cache_file_wrong_objects"); n != 1 {
+		t.Errorf("%v objects were found not to be as their rows\n%s", n, c.s.Log())
 	}
 	c.has("tampered", "replaced")
 	path := strings.TrimPrefix(store, "sqlite:") + "-cache"
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the file is still there: %v", err)
-	}
-	if !strings.Contains(c.s.Log(), "were not as their rows") {
-		t.Errorf("the log does not tell of it:\n%s", c.s.Log())
 	}
 	c.stop()
 	content, err := os.ReadFile(path)
@@ -79,9 +68,7 @@ func TestCacheFile(t *testing.T) {
 	c.again("after a bit of the file fell over", false)
 	c.has("tampered", "replaced")
 	c.has("same", "first")
-	if !strings.Contains(c.s.Log(), "the cache file cannot be used") {
-		t.Errorf("the log does not say why:\n%s", c.s.Log())
-	}
+	logged(t, c.s, "the cache file cannot be used")
 }
 
 // cachedServer is a server that starts again and again on a database, with a copy of its objects.

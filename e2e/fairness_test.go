@@ -201,7 +201,7 @@ func TestFairness(t *testing.T) {
 // by number.
 func TestPlainLimits(t *testing.T) {
 	t.Parallel()
-	s := harness.StartT(t, harness.Options{Args: []string{"--enable-priority-and-fairness=false", "--max-mutating-requests-inflight=1"}})
+	s := harness.StartT(t, harness.Options{Args: []string{"--enable-priority-and-fairness=false", "--max-mutating-requests-inflight=1", noRootCA}})
 	client, err := s.Client()
 	if err != nil {
 		t.Fatal(err)

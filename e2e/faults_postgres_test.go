@@ -160,7 +160,7 @@ func TestProxyFaults(t *testing.T) {
 }
 
 // behindProxy is a cluster of two servers on a new database; the second one reaches
-// it through the proxy.
+// it through the proxy. Nobody but the test writes ConfigMaps.
 func behindProxy(t *testing.T) (pg *pgtest.Server, proxy *pgtest.Proxy, c *cluster) {
 	t.Helper()
 	pg = startPostgres(t)
@@ -170,7 +170,7 @@ func behindProxy(t *testing.T) (pg *pgtest.Server, proxy *pgtest.Proxy, c *clust
 		t.Fatal(err)
 	}
 	t.Cleanup(proxy.Close)
-	c = startCluster(t, url, 1)
+	c = startCluster(t, url, 1, noRootCA)
 	c.all = append(c.all, nil)
 	c.start(1, proxy.URL(databaseOf(url)))
 	return pg, proxy, c

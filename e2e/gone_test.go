@@ -40,6 +40,7 @@ func TestDatabaseGone(t *testing.T) {
 		t.Errorf("readyz: %s", b)
 	}
 	want(t, a, 200, http.MethodGet, "/livez", "", "")
+	logged(t, s, "the store takes no writes")
 	if n := strings.Count(s.Log(), "the store takes no writes"); n != 1 {
 		t.Errorf("logged %d times:\n%s", n, s.Log())
 	}
