@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"sort"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -28,6 +30,7 @@ type Result struct {
 	Index int
 	Do    string
 	Diff  []string
+	Took  time.Duration // beyond what the step is told to wait
 }
 
 // Equal says whether the step came back as recorded.
@@ -61,7 +64,9 @@ func Replay(ctx context.Context, srv Server, s *Scenario) []Result {
 			out = append(out, res)
 			continue
 		}
+		began := time.Now()
 		got, err := send(ctx, srv, step, vars)
+		res.Took = max(0, time.Since(began)-step.waits())
 		if err != nil {
 			res.Diff = []string{"request failed: " + err.Error()}
 		} else {
@@ -214,13 +219,35 @@ func spaced(value []byte) []byte {
 // busyFor is what a busy server may take for what is wanted.
 const busyFor = 2 * time.Minute
 
+// silence is how long no event comes where a watch has brought all that are wanted.
+func (s *Step) silence() time.Duration {
+	if s.Seconds > 0 {
+		return time.Duration(s.Seconds * float64(time.Second))
+	}
+	return 3 * time.Second
+}
+
+// waits is how long the step waits, however fast the server is.
+func (s *Step) waits() time.Duration {
+	asleep := time.Duration(s.Sleep * float64(time.Second))
+	if wanted, _ := s.Want.Body.([]any); !strings.HasPrefix(s.Do, "WATCH ") || len(wanted) >= max(s.Events, 1) {
+		return asleep
+	}
+	silence := s.silence()
+	if m := lasts.FindStringSubmatch(s.Do); m != nil { // the server ends it
+		seconds, _ := strconv.Atoi(m[1]) // the pattern holds few digits only
+		silence = min(silence, time.Duration(seconds)*time.Second)
+	}
+	return asleep + silence
+}
+
+// lasts is how long a watch is to last.
+var lasts = regexp.MustCompile(`[?&]timeoutSeconds=(\d{1,6})(&|$)`)
+
 // readEvents reads the events of a step. Those that are wanted may take a while; that no
 // more come is seen in the time that the step says.
 func readEvents(r io.Reader, step *Step, limit *time.Timer) any {
-	silence := 3 * time.Second
-	if step.Seconds > 0 {
-		silence = time.Duration(step.Seconds * float64(time.Second))
-	}
+	silence := step.silence()
 	wanted, _ := step.Want.Body.([]any)
 	events := []any{}
 	br := bufio.NewReaderSize(r, 1<<20)
