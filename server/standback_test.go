@@ -41,9 +41,11 @@ func TestControllersStandBack(t *testing.T) {
 	servertest.Eventually(t, func() bool {
 		return bytes.Contains(s.Must("GET", "/metrics", ""), []byte("\nrowlock_controllers_standing_back 1"))
 	})
-	servertest.Eventually(t, func() bool {
-		return bytes.Contains(s.Must("GET", "/metrics", ""), []byte(`name="serviceaccount-controller"} 0`))
-	})
+	for _, name := range []string{"serviceaccount", "namespace"} { // each ends by itself
+		servertest.Eventually(t, func() bool {
+			return bytes.Contains(s.Must("GET", "/metrics", ""), []byte(`name="`+name+`-controller"} 0`))
+		})
+	}
 	namespace("beside")
 	call("DELETE", "/api/v1/namespaces/before", nil, nil)
 	for i := range 20 { // requests that our controllers would have overtaken
