@@ -227,7 +227,7 @@ func (f *flowControl) pendingUpdate() int64 {
 // settings is told of a frame of settings. Package http2 gets it as well, and answers
 // those that are wrong.
 func (f *flowControl) settings(payload []byte) {
-	const setting, tableSize, windowSize = 6, 1, 4
+	const setting = settingSize
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for ; len(payload) >= setting; payload = payload[setting:] {

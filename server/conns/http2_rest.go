@@ -2,12 +2,10 @@ package conns
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"io"
 	"net"
 	"os"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,14 +31,15 @@ var errRests = errors.New("the connection rests")
 //
 // Where a connection cannot rest, one handler stays (outlivers).
 type rest struct {
-	never bool         // there are too few connections for that to be worth anything (DeliveryConfig.RestFrom)
-	asked atomic.Bool  // who reads looks whether the connection can rest, or needs package http2 again
-	alone atomic.Bool  // package http2 has left the connection, to come again or not
-	pings atomic.Int32 // that package http2 has not answered
-	heeds atomic.Bool  // nor settings
-	mixed bool         // settings came before others were answered; for who reads, as the next
-	given int64        // bytes of bodies that package http2 has got since it came
-	over  atomic.Bool  // package http2 has left for good
+	never  bool         // there are too few connections for that to be worth anything (DeliveryConfig.RestFrom)
+	asked  atomic.Bool  // who reads looks whether the connection can rest, or needs package http2 again
+	alone  atomic.Bool  // package http2 has left the connection, to come again or not
+	pings  atomic.Int32 // that package http2 has not answered
+	heeds  atomic.Bool  // nor settings
+	mixed  bool         // settings came before others were answered; for who reads, as the next but one
+	barred atomic.Bool  // package http2 was asked to say when it has answered all settings so far
+	given  int64        // bytes of bodies that package http2 has got since it came
+	over   atomic.Bool  // package http2 has left for good
 
 	granted int64 // bytes of the window for bodies that package http2 has given back; guarded by coalescer.mu, as the next
 	grows   bool  // it is about to say first by how much that window is larger than others begin with
@@ -55,8 +54,8 @@ func (r *rest) asks(h *head) {
 	case h.kind() == pingFrame:
 		r.pings.Add(1)
 	case h.kind() == settingsFrame:
-		// Package http2 may answer several at once: which ones, nobody can tell any more.
-		r.mixed = r.heeds.Swap(true) || r.mixed
+		// Package http2 may answer several at once: which ones, nobody can tell.
+		r.mixed = r.heeds.Swap(true) || r.barred.Load() || r.mixed
 	}
 }
 
@@ -252,11 +251,14 @@ func (c *HTTP2Conn) mayRest(s *session) bool {
 	if s == nil || !c.rest.asked.Swap(false) || c.shorts == nil || c.outlivers.empty() {
 		return false
 	}
-	if c.rest.mixed || c.parting.wanted.Load() || c.flow.neverRests() {
+	if c.parting.wanted.Load() || c.flow.neverRests() {
 		c.outlivers.stopAsking() // none of this changes
 		return false
 	}
-	if c.reader.left > 0 || c.shorts.block.open || c.rest.pings.Load() > 0 || c.rest.heeds.Load() || c.queue.blocked() || time.Since(c.shorts.last) < c.delivery.restAfter {
+	if c.rest.mixed {
+		c.settle()
+	}
+	if c.rest.mixed || c.rest.barred.Load() || c.reader.left > 0 || c.shorts.block.open || c.rest.pings.Load() > 0 || c.rest.heeds.Load() || c.queue.blocked() || time.Since(c.shorts.last) < c.delivery.restAfter {
 		c.outlivers.ask()
 		return false
 	}
@@ -279,6 +281,26 @@ func (c *HTTP2Conn) mayRest(s *session) bool {
 	}
 	return true
 }
+
+// settle has package http2 tell when it has answered all settings that it has got, by a ping of this side's: it
+// answers settings before pings that came later. The caller reads.
+func (c *HTTP2Conn) settle() {
+	if c.reader.left > 0 || c.reader.have > 0 || c.rest.pings.Load() > 0 || c.rest.barred.Load() {
+		return
+	}
+	c.coalescer.mu.Lock()
+	defer c.coalescer.mu.Unlock()
+	if c.unsaid.any() {
+		return
+	}
+	c.unsaid.pong = true
+	c.rest.barred.Store(true)
+	c.rest.mixed = false
+	c.reader.give(settledPing)
+}
+
+// settledPing is a ping of settle.
+var settledPing = []byte{0, 0, 8, pingFrame, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 // leave takes nothing from package http2 any more if it has nothing under way. ends says that nothing is
 // but streams that go on, of which package http2 has not said the end that nobody hears.
@@ -308,7 +330,7 @@ func (c *HTTP2Conn) leave(s *session) (left, ends bool) {
 func (f *flowControl) neverRests() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return !f.split || f.small || f.goneAway.Load() || len(f.said) > saidMax
+	return !f.split || f.goneAway.Load()
 }
 
 // rest divides what the client may be sent as for a new session, if package http2 has no stream under way.
@@ -316,7 +338,7 @@ func (f *flowControl) neverRests() bool {
 func (f *flowControl) rest() (rests, ends bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !f.split || f.most <= initialWindow || f.small || f.goneAway.Load() || f.pool+f.told < initialWindow || len(f.said) > saidMax || len(f.unsent)+len(f.sending)+len(f.searches) > 0 {
+	if !f.split || f.most <= initialWindow || f.goneAway.Load() || f.pool+f.told < initialWindow || len(f.unsent)+len(f.sending)+len(f.searches) > 0 {
 		return false, false
 	}
 	if f.ends = len(f.unended) > 0; f.ends {
@@ -337,77 +359,6 @@ func (f *flowControl) wakeResting() {
 	if f.rests {
 		f.wake()
 	}
-}
-
-// wakeUp returns what a new session has to know first.
-func (f *flowControl) wakeUp() []byte {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.rests, f.pending = false, true // more of the window than it begins with
-	f.makeMaps()
-	greeting := []byte{0, 0, byte(len(f.said) * settingSize), settingsFrame, 0, 0, 0, 0, 0}
-	for _, s := range f.said {
-		greeting = binary.BigEndian.AppendUint16(greeting, s.id)
-		greeting = binary.BigEndian.AppendUint32(greeting, s.value)
-	}
-	return greeting
-}
-
-// saidMax is how many settings are remembered: all that package http2 knows.
-const (
-	saidMax     = 16
-	settingSize = 6
-)
-
-// setting is one of a client's.
-type setting struct {
-	id    uint16
-	value uint32
-}
-
-// remember notes a setting, of which the last one counts. The caller holds f.mu.
-func (f *flowControl) remember(id uint16, value uint32) {
-	i := slices.IndexFunc(f.said, func(s setting) bool { return s.id == id })
-	if i >= 0 {
-		f.said[i].value = value
-	} else if len(f.said) <= saidMax { // with one more the connection does not rest
-		f.said = append(f.said, setting{id, value})
-	}
-}
-
-// unsaid is what a session begins with that the client has heard of an earlier one.
-type unsaid struct {
-	settings, update bool // of the window for bodies
-	ack              bool // of the settings in its greeting
-}
-
-func (u *unsaid) any() bool { return u.settings || u.update || u.ack }
-
-// of says that a frame is a part of it.
-func (u *unsaid) of(h *head) bool {
-	switch h.kind() {
-	case settingsFrame:
-		return h.has(ack) && u.ack || !h.has(ack) && u.settings
-	case updateFrame:
-		return u.update && h.stream() == 0
-	}
-	return false
-}
-
-// take notes that a frame was written, and says whether it is a part.
-func (u *unsaid) take(h *head) bool {
-	if !u.of(h) {
-		return false
-	}
-	switch {
-	case h.kind() == updateFrame:
-		u.update = false
-	case h.has(ack):
-		u.ack = false
-	default:
-		u.settings = false
-	}
-	return true
 }
 
 // rest lets go of what only package http2 needs. The caller reads.

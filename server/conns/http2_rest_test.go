@@ -1,6 +1,7 @@
 package conns_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -212,7 +213,7 @@ func TestRestEnds(t *testing.T) {
 	below := r.below.Load()
 	p := newPeer(t, r.url, 1000, 2<<20)
 	p.stays = true
-	p.cannotRest()
+	posting := p.post("/long", "content-length", "4") // so that its connection does not rest
 	other := p.get("/other?watch=1")
 	r.until("open", func() bool { return r.open["/other"] != nil })
 	r.below.Store(below)
@@ -225,6 +226,9 @@ func TestRestEnds(t *testing.T) {
 	r.rests(false)
 	time.Sleep(10 * time.Millisecond)
 	r.hears(resp, "/w", "more")
+	p.data(posting, true, "done")
+	what, is := over()
+	p.until(posting, what, is)
 	r.client.Close()
 	p.conn.Close()
 	r.until("lost", func() bool { return r.lost == 2 })
@@ -276,13 +280,6 @@ func TestRestWindows(t *testing.T) {
 	r.until("lost", func() bool { return r.lost == 1 })
 }
 
-// cannotRest has a peer's connection never rest, as its table of headers is small.
-func (p *peer) cannotRest() {
-	p.write.Lock()
-	defer p.write.Unlock()
-	p.must(p.framer.WriteSettings(http2.Setting{ID: http2.SettingHeaderTableSize, Val: 0}))
-}
-
 // given is how much of its connection's window a peer was given so far, or given back.
 func (p *peer) given() int {
 	p.mu.Lock()
@@ -323,35 +320,99 @@ func TestRestBodies(t *testing.T) {
 	p.until(id, more, has)
 }
 
-// TestRestAsksNoMore: a connection that can never rest is not looked at again and again.
+// TestRestAsksNoMore: a connection that can never rest any more is not looked at again and again.
 func TestRestAsksNoMore(t *testing.T) {
+	r := newResting(t)
+	resp, _ := r.watch("/w")
+	r.rests(true)
+	c := r.below.Load()
+	c.Farewell()
+	r.rests(false)
+	for range 6000 {
+		if !c.Asks() && !c.Rests() {
+			r.hears(resp, "/w", "more")
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Errorf("it is asked: %v; it rests: %v", c.Asks(), c.Rests())
+}
+
+// TestRestsWithAnySettings: whatever a client says in settings while its connection rests, it rests again:
+// else there would be nobody for whom package http2 stays. Who has made its table of headers smaller hears
+// of that with the next headers.
+func TestRestsWithAnySettings(t *testing.T) {
 	many := make([]http2.Setting, 17)
 	for i := range many {
 		many[i] = http2.Setting{ID: http2.SettingID(100 + i), Val: 1}
 	}
-	for name, settings := range map[string][]http2.Setting{
-		"a small table": {{ID: http2.SettingHeaderTableSize, Val: 100}},
-		"many settings": many,
+	table := func(size uint32) []http2.Setting {
+		return []http2.Setting{{ID: http2.SettingHeaderTableSize, Val: size}}
+	}
+	for name, tc := range map[string]struct {
+		frames [][]http2.Setting
+		begins []byte // headers, with the new size of the table
+	}{
+		"a small table":                   {[][]http2.Setting{table(0)}, []byte{0x20}},
+		"one that is small for a time":    {[][]http2.Setting{table(10), table(4096)}, []byte{0x2a}},
+		"many settings":                   {[][]http2.Setting{many}, nil},
+		"settings before others answered": {[][]http2.Setting{many[:1], many[1:2], many[2:3], many[3:4]}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newResting(t)
-			p := newPeer(t, r.url, 1000, 2<<20)
-			what, is := over()
-			p.until(p.get("/first"), what, is)
-			p.write.Lock()
-			p.must(p.framer.WriteSettings(settings...))
-			p.write.Unlock()
-			p.get("/w?watch=1")
+			p := newPeer(t, r.url, 10_000, 2<<20)
+			id := p.get("/w?watch=1")
 			r.until("open", func() bool { return r.open["/w"] != nil })
-			c := r.below.Load()
-			for range 6000 {
-				if c.Stays() && !c.Asks() {
-					return
+			for round := range 3 {
+				r.rests(true)
+				p.write.Lock()
+				for _, s := range tc.frames {
+					p.must(p.framer.WriteSettings(s...))
 				}
-				time.Sleep(time.Millisecond)
+				p.write.Unlock()
+				p.until(id, "an answer to the settings", func(*peerStream) bool { return p.acks >= 2+round })
+				r.rests(true)
+				long := p.get("/long")
+				what, is := over()
+				p.until(long, what, is)
+				p.mu.Lock()
+				if !bytes.HasPrefix(p.block, tc.begins) {
+					t.Errorf("the headers begin with %x", p.block[:2])
+				}
+				p.mu.Unlock()
+				r.send("/w", "event")
+				more, has := has(5 * (round + 1))
+				p.until(id, more, has)
 			}
-			t.Errorf("a handler stays: %v; it is asked: %v; it rests: %v", c.Stays(), c.Asks(), c.Rests())
 		})
+	}
+}
+
+// TestRestSettles: where package http2 may answer several settings at once, a ping of this side's tells when it
+// has, also if more come meanwhile. The client hears nothing of that.
+func TestRestSettles(t *testing.T) {
+	r := newResting(t)
+	p := newPeer(t, r.url, 10_000, 2<<20)
+	what, is := over()
+	p.until(p.get("/long"), what, is)
+	id := p.get("/w?watch=1")
+	r.until("open", func() bool { return r.open["/w"] != nil })
+	for round := range 30 {
+		for n := range 1 + round%5 {
+			p.settings(uint32(9000 + 10*round + n))
+		}
+		if round%3 == 0 {
+			p.until(p.get("/long"), what, is)
+		}
+		r.rests(true)
+		r.send("/w", "event")
+		more, has := has(5 * (round + 1))
+		p.until(id, more, has)
+		p.mu.Lock()
+		if p.pongs > 0 {
+			t.Error("the client was sent an answer to a ping of this side's")
+		}
+		p.mu.Unlock()
 	}
 }
 

@@ -35,7 +35,9 @@ type peer struct {
 	window  int64 // of the connection
 	back    int   // bytes of the connection's window for bodies that were given, or given back
 	acks    int   // of its settings
-	told    bool  // to go away
+	pongs   int
+	block   []byte // the last headers, as they came
+	told    bool   // to go away
 	streams map[uint32]*peerStream
 	next    uint32
 	err     error
@@ -160,8 +162,13 @@ func (p *peer) take(f http2.Frame) error {
 		s.body = append(s.body, f.Data()...)
 		s.ended = f.StreamEnded()
 	case *http2.HeadersFrame:
+		p.block = append(p.block[:0], f.HeaderBlockFragment()...)
 		if s := p.streams[f.StreamID]; s != nil {
 			s.ended = f.StreamEnded()
+		}
+	case *http2.PingFrame:
+		if f.IsAck() {
+			p.pongs++
 		}
 	case *http2.RSTStreamFrame:
 		if s := p.streams[f.StreamID]; s != nil {

@@ -143,7 +143,10 @@ func (c *HTTP2Conn) removeTokens(p []byte) []byte {
 		}
 		end := at + frameHead + h.length()
 		if c.unsaid.take(&h) {
-			if h.has(ack) && h.kind() == settingsFrame {
+			switch {
+			case h.kind() == pingFrame:
+				c.rest.barred.Store(false)
+			case h.has(ack) && h.kind() == settingsFrame:
 				c.session.answered()
 			}
 			out = append(out, p[from:at]...)
