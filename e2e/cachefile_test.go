@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -78,8 +79,8 @@ type cachedServer struct {
 	a *api
 }
 
-func startCached(t *testing.T, store, folder string) *cachedServer {
-	s := harness.StartT(t, harness.Options{Store: store, DataDir: folder, Args: []string{"--cache-file=auto", "--cache-file-from=1"}})
+func startCached(t *testing.T, store, folder string, args ...string) *cachedServer {
+	s := harness.StartT(t, harness.Options{Store: store, DataDir: folder, Args: append(slices.Clone(cached), args...)})
 	return &cachedServer{t, s, newAPI(t, s)}
 }
 

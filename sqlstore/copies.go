@@ -19,13 +19,15 @@ import (
 // that the copy is of, and drops all keys when a live row is changed in place. A copy whose key is there
 // is of rows that this very database has, whatever was done to it in between.
 
-// ErrEdited: live rows were changed in place, or the database was changed by others, so that nothing that
-// was read before can be vouched for.
-var ErrEdited = errors.New("rows were changed in place since they were read")
+// ErrEdited: live rows were changed in place, or the database was changed by others, or it may have gone back to an
+// older state, so that nothing that was read before can be vouched for.
+var ErrEdited = errors.New("nothing that was read before is vouched for any more: rows were changed in place, or the database was started anew or is another one")
 
 // Copies are the copies that a database vouches for.
 type Copies struct {
-	Edition string // of the rows; another one once a row was changed in place
+	// Edition is of the rows, for Vouch: another one once a row was changed in place, or where the database may have
+	// gone back to an older state, which has the keys that it had then.
+	Edition string
 	keys    []copyKey
 }
 
@@ -129,6 +131,19 @@ func (s *Store) Copies() Copier {
 type storeCopier struct {
 	Copier
 	s *Store
+}
+
+// Vouch implements Copier, unless what was shown to readers is ahead of the database: it has gone back below this server.
+func (c storeCopier) Vouch(ctx context.Context, edition, name string, key [32]byte) error {
+	shown := c.s.applied.Load()
+	b, err := c.s.Bounds(ctx)
+	if err != nil {
+		return fmt.Errorf("vouching for a copy: %w", err)
+	}
+	if b.Head < shown {
+		return fmt.Errorf("vouching for a copy: %w (it is at revision %d, and %d was read)", ErrEdited, b.Head, shown)
+	}
+	return c.Copier.Vouch(ctx, edition, name, key)
 }
 
 func (c storeCopier) Outline(ctx context.Context, revision int64, splits []Key, take func([]int64) error) (err error) {

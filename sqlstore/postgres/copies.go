@@ -23,6 +23,10 @@ var _ sqlstore.Copier = (*Driver)(nil)
 // keys hold only in the table that they were written for (its number, and that of the cluster), and in the very row
 // that they were written to: its number is the transaction that wrote it, which PostgreSQL remembers of
 // each row, and who reads a dump in has another. Physical copies, standbys and templates have all three.
+//
+// A database that goes back to an older state, as by a standby that lacked commits, or point-in-time recovery, has the keys that
+// it had then, and they hold. But servers may have gone on beside it, with objects in memory that it never had. So what they
+// read is vouched for only in the database that they read it from, and while PostgreSQL has not been started anew.
 // The row, of whatever content, is what triggers and servers wait for each other at: an edition begins after all
 // transactions that changed rows in place before it.
 
@@ -51,6 +55,7 @@ func (d *Driver) Copies(ctx context.Context) (c sqlstore.Copies, err error) {
 	if err != nil {
 		return c, fmt.Errorf("reading the keys of copies: %w", err)
 	}
+	known.Edition = known.readAs()
 	return known.Copies, nil
 }
 
@@ -60,7 +65,7 @@ func (d *Driver) Vouch(ctx context.Context, edition, name string, key [32]byte) 
 	defer done(&err)
 	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
 		known, err := readCopies(ctx, tx, qLockCopies)
-		if errors.Is(err, pgx.ErrNoRows) || err == nil && (!known.usable() || known.Edition != edition) {
+		if errors.Is(err, pgx.ErrNoRows) || err == nil && (!known.usable() || known.readAs() != edition) {
 			return sqlstore.ErrEdited
 		}
 		if err != nil {
@@ -80,8 +85,12 @@ type storedCopies struct {
 	sqlstore.Copies
 	table   string // the number of the cluster, and of kv in it
 	guarded bool   // the triggers are there, and fire
+	since   string // the number of the database, and when PostgreSQL was started
 	valid   bool
 }
+
+// readAs is what who reads rows now has to show to vouch for them.
+func (c *storedCopies) readAs() string { return c.Edition + " " + c.since }
 
 // errUnguarded: a table that was made anew has no triggers, and somebody may have switched them off.
 var errUnguarded = errors.New("table kv lacks triggers that tell of rows that are changed in place, or they are switched off (migrations/postgres/0009_copies.up.sql makes them)")
@@ -94,7 +103,7 @@ func readCopies(ctx context.Context, q interface {
 }, query string) (c storedCopies, err error) {
 	var word string
 	var written bool
-	if err := q.QueryRow(ctx, query).Scan(&c.table, &c.guarded, &word, &written); err != nil {
+	if err := q.QueryRow(ctx, query).Scan(&c.table, &c.guarded, &c.since, &word, &written); err != nil {
 		return c, err
 	}
 	table, list, _ := strings.Cut(word, "\n")

@@ -76,7 +76,8 @@ func TestCopiesNeedTriggers(t *testing.T) {
 	}
 }
 
-// TestCopiesOfATemplate: a database that was copied as it lies on the disk has the rows that its keys vouch for.
+// TestCopiesOfATemplate: a database that was copied as it lies on the disk has the rows that its keys vouch for. But in its place
+// nobody vouches for what was read from the first one, which may have gone on.
 func TestCopiesOfATemplate(t *testing.T) {
 	db := newDatabase(t, postgres.Config{})
 	d, err := postgres.Open(t.Context(), db.url, db.cfg)
@@ -99,12 +100,19 @@ func TestCopiesOfATemplate(t *testing.T) {
 	other := newDatabase(t, postgres.Config{})
 	other.Exec(t, `CREATE DATABASE `+name+`_copied TEMPLATE `+name)
 	copied := database{strings.Replace(db.url, "/"+name, "/"+name+"_copied", 1), db.cfg}
-	known, err = copied.Open(t).(*postgres.Driver).Copies(t.Context())
+	d = copied.Open(t).(*postgres.Driver)
+	if err := d.Vouch(t.Context(), known.Edition, "late", [32]byte{2}); !errors.Is(err, sqlstore.ErrEdited) {
+		t.Errorf("vouching for what was read from the first database: %v", err)
+	}
+	known, err = d.Copies(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, ok := known.Key("copy"); !ok {
 		t.Error("the copied database does not vouch for the copy")
+	}
+	if err := d.Vouch(t.Context(), known.Edition, "its own", [32]byte{3}); err != nil {
+		t.Errorf("vouching for what was read from the copied one: %v", err)
 	}
 }
 

@@ -30,10 +30,12 @@ const (
 	qReserve = `INSERT INTO kv_meta (key, number) SELECT 'relaxed', number + $1 FROM kv_meta WHERE key = 'revision'` +
 		` ON CONFLICT (key) DO UPDATE SET number = greatest(kv_meta.number, excluded.number) RETURNING number`
 	qRelax = `SELECT set_config('synchronous_commit', 'off', true) FROM kv_meta m, kv_meta r WHERE m.key = 'revision' AND r.key = 'relaxed' AND m.number + $1::int8 <= r.number`
-	// Keys of copies of values that lie elsewhere: of which table kv is, whether all triggers that drop them fire, what is
-	// stored, and whether the row is as a server wrote it. kv_meta by primary key.
+	// Keys of copies of values that lie elsewhere: of which table kv is, whether all triggers that drop them fire, since when
+	// this very database has been open without having gone back, what is stored, and whether the row is as a server wrote
+	// it. kv_meta by primary key.
 	ofTable = `SELECT (SELECT system_identifier FROM pg_control_system()) || ' ' || to_regclass('kv')::oid, (SELECT count(*) = 3 FROM pg_trigger` +
-		` WHERE tgrelid = to_regclass('kv') AND tgname IN ('kv_changed_in_place', 'kv_removed_live', 'kv_removed_all') AND tgenabled IN ('O', 'A'))`
+		` WHERE tgrelid = to_regclass('kv') AND tgname IN ('kv_changed_in_place', 'kv_removed_live', 'kv_removed_all') AND tgenabled IN ('O', 'A')),` +
+		` (SELECT oid FROM pg_database WHERE datname = current_database()) || ' ' || extract(epoch FROM pg_postmaster_start_time())`
 	ofCopies    = `, m.word, m.number % 4294967296 = m.xmin::text::bigint FROM kv_meta m WHERE m.key = 'copies'`
 	qCopies     = ofTable + ofCopies
 	qLockCopies = qCopies + ` FOR UPDATE`

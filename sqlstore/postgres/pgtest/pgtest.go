@@ -173,6 +173,28 @@ func (s *Server) follow(ctx context.Context, primary *Server) error {
 	return s.Run(ctx)
 }
 
+// CutOff has a standby follow its primary no more, which goes on without it: what is committed from then on the standby
+// never has.
+func (s *Server) CutOff(ctx context.Context, primary *Server) error {
+	if err := primary.exec(ctx, "ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()"); err != nil {
+		return err
+	}
+	if err := s.exec(ctx, "ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()"); err != nil {
+		return err
+	}
+	conn, err := pgx.Connect(ctx, s.URL("postgres"))
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	for follows := true; follows; time.Sleep(10 * time.Millisecond) {
+		if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_stat_wal_receiver)").Scan(&follows); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Promote makes a standby the primary.
 func (s *Server) Promote(ctx context.Context) error { return s.exec(ctx, "SELECT pg_promote()") }
 
