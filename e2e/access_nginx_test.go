@@ -154,7 +154,7 @@ func throughNginx(t *testing.T, a *access) {
 	}
 	k := a.s.Kubectl(t)
 	k.Run("--kubeconfig", config, "create", "configmap", "proxied", "--from-literal=k=v")
-	if out := k.Run("--kubeconfig", config, "wait", "--for=jsonpath={.data.k}=v", "--timeout=20s", "configmap/proxied"); !strings.Contains(out, "condition met") {
+	if out := k.Run("--kubeconfig", config, "wait", "--for=jsonpath={.data.k}=v", "--timeout=2m", "configmap/proxied"); !strings.Contains(out, "condition met") {
 		t.Error(out)
 	}
 	if out, err := k.Try("", "--kubeconfig", config, "get", "secrets"); err == nil || !strings.Contains(out+err.Error(), `User "jane" cannot list resource "secrets"`) {

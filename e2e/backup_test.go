@@ -31,10 +31,25 @@ type backupStorm struct {
 	writes map[string][]stormWrite
 }
 
+// stormWriters is how many write at once.
+const stormWriters = 6
+
+// answered is how many objects are there, as their writers know.
+func (s *backupStorm) answered() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, writes := range s.writes {
+		if !writes[0].acked.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
 // run writes until ctx ends or the server does.
 func (s *backupStorm) run(ctx context.Context, server *harness.Server, round int) {
 	var wg sync.WaitGroup
-	for w := range 6 {
+	for w := range stormWriters {
 		wg.Go(func() {
 			a := newAPI(s.t, server)
 			for i := 0; ctx.Err() == nil; i++ {
@@ -188,6 +203,8 @@ func TestBackupSurvivesKills(t *testing.T) {
 				ended := make(chan struct{})
 				go func() { defer close(ended); s.run(ctx, server, round) }()
 				time.Sleep(2 * time.Second)
+				waitUntil(t, "each writer has written", func() bool { return s.answered() >= stormWriters*(round+1) })
+				time.Sleep(clocksDiffer)
 				second = time.Now()
 				time.Sleep(time.Second + 137*time.Millisecond)
 				for _, dir := range []string{inside, outside} {
@@ -203,7 +220,7 @@ func TestBackupSurvivesKills(t *testing.T) {
 			}
 			at := second.UTC().Format(time.RFC3339Nano)
 			runBinary(t, "store", "restore", inside, "--to", at, "--store", other)
-			if n := s.check(other, second, true); n < 10 {
+			if n := s.check(other, second, true); n < 2*stormWriters {
 				t.Errorf("only %d objects were restored", n)
 			}
 			for i, dir := range []string{inside, outside} {

@@ -55,7 +55,7 @@ func TestCertificateApproval(t *testing.T) {
 	k.Run("create", "-f", manifest)
 	k.Run("create", "secret", "generic", "s", "--from-literal=k=unspeakable")
 	k.Run("certificate", "approve", "jan")
-	k.Run("wait", "--for=jsonpath={.status.certificate}", "--timeout=20s", "csr/jan")
+	k.Run("wait", "--for=jsonpath={.status.certificate}", "--timeout=2m", "csr/jan")
 	data, err := base64.StdEncoding.DecodeString(k.Run("get", "csr", "jan", "-o", "jsonpath={.status.certificate}"))
 	if err != nil {
 		t.Fatal(err)

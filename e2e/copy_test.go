@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -114,8 +113,8 @@ func TestCopy(t *testing.T) {
 	}
 }
 
-// copyKilled runs the command, slowly, until it has written something, and kills it. No file
-// of it stays.
+// copyKilled runs the command until it has written something, holds it there, and kills it. No
+// file of it stays.
 func copyKilled(t *testing.T, target *harness.Server, args []string) {
 	t.Helper()
 	bin, err := harness.Binary()
@@ -123,7 +122,8 @@ func copyKilled(t *testing.T, target *harness.Server, args []string) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	cmd := exec.Command(bin, append([]string{"copy", "--qps", "150", "--burst", "1", "--workers", "1", "--exclude", "*.rbac.authorization.k8s.io"}, args...)...)
+	g := startGate(t, target, "shop")
+	cmd := exec.Command(bin, append([]string{"copy", "--workers", "1", "--exclude", "*.rbac.authorization.k8s.io"}, args...)...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "TMPDIR="+dir)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -131,15 +131,26 @@ func copyKilled(t *testing.T, target *harness.Server, args []string) {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	get := asAdministrator(t, target)
-	for until := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		if code, _ := get("/api/v1/namespaces/shop/configmaps/c20"); code == http.StatusOK || time.Now().After(until) {
-			break
+	for held := false; !held; {
+		select {
+		case <-g.asked: // about the next ConfigMap: nothing is written until the gate opens
+		case err := <-ended:
+			t.Fatalf("a run that was to be killed had ended: %v", err)
 		}
+		if code, _ := get("/api/v1/namespaces/shop/configmaps/c20"); code == http.StatusOK {
+			held = true
+			continue
+		}
+		g.opens <- struct{}{}
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatalf("a run that was to be killed had ended: %v, %v", err, <-ended)
 	}
 	<-ended
+	close(g.opens)
+	if a := asAdmin(t, target, "DELETE", "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/gate", ""); a.code != http.StatusOK {
+		t.Fatal(a)
+	}
 	if code, _ := get("/api/v1/namespaces/shop/pods/p"); code != http.StatusNotFound {
 		t.Errorf("a run that was killed midway had copied everything: %d", code)
 	}

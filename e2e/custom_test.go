@@ -39,7 +39,7 @@ func TestCustomResources(t *testing.T) {
 func customKubectl(t *testing.T, k *harness.Kubectl) {
 	const definition, ship = "testdata/custom/definition.yaml", "testdata/custom/ship.yaml"
 	k.Run("apply", "-f", definition)
-	k.Run("wait", "--for=condition=Established", "--timeout=60s", "crd/ships.fleet.example.com")
+	k.Run("wait", "--for=condition=Established", "--timeout=2m", "crd/ships.fleet.example.com")
 	k.Want([]string{"ship.fleet.example.com/hope created"}, "apply", "-f", ship)
 	k.Want([]string{"unchanged"}, "apply", "-f", ship)
 	k.Want([]string{"serverside-applied"}, "apply", "--server-side", "--force-conflicts", "-f", ship)
@@ -61,11 +61,11 @@ func customKubectl(t *testing.T, k *harness.Kubectl) {
 	k.Want([]string{"v1.fleet.example.com", "Local"}, "get", "apiservice", "v1.fleet.example.com")
 	k.Run("create", "namespace", "dock")
 	k.Want([]string{"ship.fleet.example.com/hope created"}, "apply", "-n", "dock", "-f", ship)
-	k.Run("delete", "namespace", "dock", "--timeout=60s")
+	k.Run("delete", "namespace", "dock", "--timeout=2m")
 	if out, err := k.Try("", "get", "ships", "-A", "-o", "custom-columns=NS:.metadata.namespace"); err != nil || strings.Contains(out, "dock") {
 		t.Errorf("ships of a namespace that is gone: %v\n%s", err, out)
 	}
-	k.Run("delete", "crd", "ships.fleet.example.com", "--timeout=60s")
+	k.Run("delete", "crd", "ships.fleet.example.com", "--timeout=2m")
 	if out, err := k.Try("", "get", "ships"); err == nil {
 		t.Errorf("ships after the end of their definition: %s", out)
 	}

@@ -19,8 +19,8 @@ type gate struct {
 	asked, opens chan struct{}
 }
 
-// startGate starts one that is asked about each ConfigMap that is created.
-func startGate(t *testing.T, s *harness.Server) *gate {
+// startGate starts one that is asked about each ConfigMap that is created in a namespace.
+func startGate(t *testing.T, s *harness.Server, namespace string) *gate {
 	t.Helper()
 	g := &gate{asked: make(chan struct{}, 10), opens: make(chan struct{})}
 	authority := harness.NewAuthority(t, "gate")
@@ -38,7 +38,7 @@ func startGate(t *testing.T, s *harness.Server) *gate {
 		"name": "gate.example.com", "admissionReviewVersions": []string{"v1"}, "sideEffects": "None", "timeoutSeconds": 30,
 		"clientConfig": map[string]any{"url": g.URL, "caBundle": authority.PEM},
 		// The server makes ConfigMaps of its own in kube-system, some time after it is ready.
-		"namespaceSelector": map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": "default"}},
+		"namespaceSelector": map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": namespace}},
 		"rules":             []any{map[string]any{"operations": []string{"CREATE"}, "apiGroups": []string{""}, "apiVersions": []string{"v1"}, "resources": []string{"configmaps"}}},
 	}}}
 	body, err := json.Marshal(config)
@@ -103,7 +103,7 @@ func TestFairness(t *testing.T) {
 	}
 	defer client.CloseIdleConnections()
 	allow(t, s, "noxu", "foo")
-	g := startGate(t, s)
+	g := startGate(t, s, "default")
 	kubectl := s.Kubectl(t)
 	apply := func(text string) {
 		t.Helper()
@@ -208,7 +208,7 @@ func TestPlainLimits(t *testing.T) {
 	}
 	defer client.CloseIdleConnections()
 	allow(t, s, "noxu", "foo")
-	g := startGate(t, s)
+	g := startGate(t, s, "default")
 	done := make(chan fairAnswer)
 	go func() {
 		done <- askAs(t, s, client, "noxu", "POST", "/api/v1/namespaces/default/configmaps", `{"metadata":{"name":"a"}}`)

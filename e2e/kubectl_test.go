@@ -142,7 +142,7 @@ func TestKubectlEveryday(t *testing.T) {
 	k.Run("run", "shell", "--image=busybox", "--", "sleep", "1")
 	k.Want([]string{"shell", "Pending"}, "get", "pods")
 	k.Want([]string{"deployment.apps/web", "service/web", "pod/shell", "cronjob.batch/often"}, "get", "all")
-	k.Want([]string{"condition met"}, "wait", "--for=jsonpath={.status.phase}=Pending", "pod/shell", "--timeout=10s")
+	k.Want([]string{"condition met"}, "wait", "--for=jsonpath={.status.phase}=Pending", "pod/shell", "--timeout=2m")
 	k.Want([]string{"nodes", "true", "Deployment", "cronjobs", "cj"}, "api-resources")
 	k.Want([]string{"apps/v1", "autoscaling/v2", "policy/v1"}, "api-versions")
 	k.Want([]string{"is running at"}, "cluster-info")
@@ -151,7 +151,7 @@ func TestKubectlEveryday(t *testing.T) {
 	k.Want([]string{"kubernetes"}, "get", "endpointslices,services", "-A")
 	k.Want([]string{"deleted"}, "delete", "pod", "shell", "--grace-period=0", "--force")
 	k.Want([]string{"deleted"}, "delete", "deployment,service", "web")
-	k.Want([]string{"deleted"}, "delete", "namespace", "extra", "--timeout=30s")
+	k.Want([]string{"deleted"}, "delete", "namespace", "extra", "--timeout=2m")
 	if out, err := k.Try("", "create", "deployment", "bad", "--image="); err == nil {
 		t.Errorf("a deployment without image was created: %s", out)
 	}

@@ -167,7 +167,7 @@ func (p *past) undeletes() {
 
 func (p *past) gone(name string) {
 	p.t.Helper()
-	p.k.Run("wait", "-n", "shop", "--for=delete", name, "--timeout=60s")
+	p.k.Run("wait", "-n", "shop", "--for=delete", name, "--timeout=2m")
 }
 
 // restores: a namespace goes back to what it was, first as it lives and then when it is gone.
@@ -179,7 +179,7 @@ func (p *past) restores(then string) {
 	p.wants(0, []string{"- delete  configmap/extra", "4 done, 0 conflicts, 0 failed"}, "restore", "-n", "shop", "--to", then, "--prune", "--yes")
 	p.wants(0, []string{"0 to create, 0 to change, 0 to adopt, 0 to delete"}, "restore", "-n", "shop", "--to", then, "--dry-run", "--prune")
 	p.k.Want([]string{"red"}, "get", "-n", "shop", "cm/settings", "-o", "jsonpath={.data.color}")
-	p.k.Run("delete", "namespace", "shop", "--timeout=60s")
+	p.k.Run("delete", "namespace", "shop", "--timeout=2m")
 	p.wants(0, []string{"+ create  namespace/shop", "+ create  deployment.apps/web", "0 conflicts, 0 failed"}, "restore", "-n", "shop", "--to", then, "--yes")
 	p.k.Want([]string{"nginx:1"}, "get", "-n", "shop", "deploy/web", "-o", "jsonpath={.spec.template.spec.containers[0].image}")
 	p.k.Want([]string{"quiet"}, "get", "-n", "shop", "secret/pw", "-o", "go-template={{.data.password|base64decode}}")

@@ -58,7 +58,7 @@ var longSelectors = []struct {
 // rather than the server its memory, and others are served meanwhile.
 func TestLongSelectors(t *testing.T) {
 	t.Parallel()
-	s := harness.StartT(t, harness.Options{Args: []string{noRootCA}})
+	s := harness.StartT(t, harness.Options{Args: []string{noRootCA, "--request-timeout=5m"}}) // a busy machine has its time
 	const configMaps = "/api/v1/namespaces/default/configmaps"
 	for i := range 60 {
 		body := fmt.Sprintf(`{"metadata":{"name":"c%d","labels":{"n":"v%d","size":"%d"}}}`, i, i, i)

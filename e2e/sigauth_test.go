@@ -244,6 +244,10 @@ func mountedTokens(t *testing.T, cfg *rest.Config) {
 func checkedByOthers(t *testing.T, cfg *rest.Config) {
 	ctx, core := t.Context(), corev1client.NewForConfigOrDie(cfg)
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: []string{"https://kubernetes.default.svc", "oidc-test"}}}
+	eventually(t, "the default service account", func() bool { // a controller makes it
+		_, err := core.ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{})
+		return err == nil
+	})
 	issued, err := core.ServiceAccounts("default").CreateToken(ctx, "default", request, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
