@@ -10,6 +10,7 @@ import (
 type heads struct {
 	mu   sync.Mutex
 	next *headCall
+	over bool // nobody answers any more
 	wake chan struct{}
 }
 
@@ -31,6 +32,11 @@ func (s *Store) Head(ctx context.Context) (int64, error) {
 		return s.head.Load(), nil
 	}
 	s.heads.mu.Lock()
+	if s.heads.over { // Run is about to end
+		s.heads.mu.Unlock()
+		b, err := s.Bounds(ctx)
+		return b.Head, err
+	}
 	call := s.heads.next
 	if call == nil {
 		call = &headCall{done: make(chan struct{})}
@@ -56,10 +62,10 @@ func (s *Store) answerHeads(ctx context.Context) {
 		select {
 		case <-s.heads.wake:
 		case <-ctx.Done():
-			s.answer(s.takeHeads(), Bounds{}, ErrClosed)
+			s.answer(s.takeHeads(true), Bounds{}, ErrClosed)
 			return
 		}
-		call := s.takeHeads()
+		call := s.takeHeads(false)
 		if call == nil {
 			continue
 		}
@@ -67,6 +73,9 @@ func (s *Store) answerHeads(ctx context.Context) {
 		exclusive := s.driver.Exclusive() // before the read
 		b, err := s.driver.Bounds(asking)
 		cancel()
+		if err != nil && ctx.Err() != nil {
+			err = ErrClosed // it is not the callers' contexts that have ended
+		}
 		s.answer(call, b, err)
 		if err == nil {
 			s.exclusive.Store(exclusive)
@@ -74,11 +83,12 @@ func (s *Store) answerHeads(ctx context.Context) {
 	}
 }
 
-func (s *Store) takeHeads() *headCall {
+// takeHeads are those who wait; over says that nobody comes for later ones.
+func (s *Store) takeHeads(over bool) *headCall {
 	s.heads.mu.Lock()
 	defer s.heads.mu.Unlock()
 	call := s.heads.next
-	s.heads.next = nil
+	s.heads.next, s.heads.over = nil, over
 	return call
 }
 

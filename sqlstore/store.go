@@ -174,6 +174,9 @@ func (s *Store) Run(ctx context.Context, from int64, sink Sink) error {
 	defer s.running.Store(false)
 	s.applied.Store(from)
 	s.head.Store(max(from, s.head.Load()))
+	s.heads.mu.Lock()
+	s.heads.over = false
+	s.heads.mu.Unlock()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var failed error
