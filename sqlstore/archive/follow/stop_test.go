@@ -33,23 +33,26 @@ func (d *dumb) Bounds(ctx context.Context) (sqlstore.Bounds, error) {
 // TestStopsInTime: who stops waits for a database that does not answer for less than the
 // 100 ms that it may take.
 func TestStopsInTime(t *testing.T) {
-	o := newOrigin(t)
-	d := &dumb{Driver: o.d}
-	f := New(Config{Driver: d, Dir: filepath.Join(t.TempDir(), "b"), Every: time.Hour})
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- f.Run(ctx) }()
-	for f.Stats().Synced.IsZero() { // then it rests for an hour
-		time.Sleep(time.Millisecond)
-	}
-	d.silent.Store(true)
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
-	if left := time.Duration(d.left.Load()); left <= 0 || left >= 100*time.Millisecond {
-		t.Errorf("it was to be waited for %v", left)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		o := newOrigin(t)
+		d := &dumb{Driver: o.d}
+		f := New(Config{Driver: d, Dir: filepath.Join(t.TempDir(), "b"), Every: time.Hour})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- f.Run(ctx) }()
+		synctest.Wait() // it rests for an hour
+		if f.Stats().Synced.IsZero() {
+			t.Fatal("it did not follow")
+		}
+		d.silent.Store(true)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if left := time.Duration(d.left.Load()); left <= 0 || left >= 100*time.Millisecond {
+			t.Errorf("it was to be waited for %v", left)
+		}
+	})
 }
 
 // TestStopsAtOnce: who rests, or waits to try again, waits for nothing once it is to stop.
