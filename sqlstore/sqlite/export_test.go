@@ -111,6 +111,9 @@ func (d *Driver) RelaxWith(resources []string, sync func() error) {
 	d.loops.Go(func() { d.relaxed.Run(d.closing) })
 }
 
+// SyncFailed tells of a sync that failed.
+func (d *Driver) SyncFailed(err error) { d.relaxed.Fail(err) }
+
 // Synchronous is what the last commit waited for: 2 for the disk, 1 for the system alone.
 func (d *Driver) Synchronous() (int64, error) {
 	d.mu.Lock()
