@@ -52,10 +52,16 @@ func (c *clocks) round(t testing.TB) {
 	waitFor(t, "the sweeper to look", func() bool { return c.sweeps.Load() >= sweeps+2 })
 }
 
-// swept counts the rounds of the sweeper, which tells nothing where nothing is to do.
+// swept counts the rounds of the sweeper, which tells nothing where nothing is to do. It leads for
+// ever: who leads anew, as after a lead that a slow machine did not renew, has not seen how time
+// passed, and goes by the wall clock again.
 type swept struct {
 	sqlstore.Driver
 	sweeps *atomic.Int64
+}
+
+func (swept) Lead(context.Context, string) (<-chan struct{}, func(), bool, error) {
+	return nil, func() {}, true, nil
 }
 
 func (s swept) Expired(ctx context.Context, now time.Time, limit int) ([]sqlstore.Row, error) {

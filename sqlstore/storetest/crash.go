@@ -24,6 +24,7 @@ const (
 	crashEnv     = "ROWLOCK_STORETEST_CRASH"
 	packEnv      = "ROWLOCK_STORETEST_PACK" // the child packs as well
 	crashWriters = 8
+	crashKept    = 365 * 24 * time.Hour
 )
 
 // CrashChild is called first in the TestMain of a driver. In the child of a
@@ -49,7 +50,8 @@ func crashChild(ctx context.Context, where string, open func(context.Context, st
 	if err = patiently(func() (err error) { b, err = d.Bounds(ctx); return err }); err != nil {
 		return err
 	}
-	s := sqlstore.New(d, sqlstore.Config{})
+	// Nothing goes by its age: all that was written since the first crash is looked for.
+	s := sqlstore.New(d, sqlstore.Config{Retention: crashKept, LogRetention: crashKept})
 	failed := make(chan error, crashWriters+2)
 	if os.Getenv(packEnv) != "" {
 		go func() { failed <- crashPacker(ctx, d) }()

@@ -56,7 +56,8 @@ type server struct {
 	stop func() error
 }
 
-// serve runs a Store on a driver, at the tests' time unless cfg has a clock; it is stopped by the test's cleanup at the latest.
+// serve runs a Store on a driver, at the tests' time unless cfg has a clock, and as patient as the tests with a busy
+// database; it is stopped by the test's cleanup at the latest.
 func serve(t testing.TB, d sqlstore.Driver, cfg sqlstore.Config) *server {
 	t.Helper()
 	b, err := d.Bounds(t.Context())
@@ -65,6 +66,9 @@ func serve(t testing.TB, d sqlstore.Driver, cfg sqlstore.Config) *server {
 	}
 	if cfg.Clock == nil {
 		cfg.Clock = func() time.Time { return start }
+	}
+	if cfg.RetryFor == 0 {
+		cfg.RetryFor = patience
 	}
 	s := &server{Store: sqlstore.New(d, cfg), Recorder: NewRecorder(b.Head)}
 	ctx, cancel := context.WithCancel(context.Background())
