@@ -18,7 +18,10 @@ func TestRefusedIsTriedAgain(t *testing.T) {
 	path, hookConfig := filepath.Join(dir, "config"), filepath.Join(dir, "hook")
 	write := func(path, text string) {
 		t.Helper()
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(path+".new", path); err != nil { // else one that is slow to write is seen empty
 			t.Fatal(err)
 		}
 	}
@@ -45,10 +48,7 @@ func TestRefusedIsTriedAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(hookConfig+".new", string(text))
-	if err := os.Rename(hookConfig+".new", hookConfig); err != nil {
-		t.Fatal(err)
-	}
+	write(hookConfig, string(text))
 	for !<-reloads {
 	}
 	d, _, err := c.Authorize(t.Context(), &authx.Attributes{User: &authx.Identity{Name: "bob"}, Verb: "get", Path: "/x"})
