@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
 	"github.com/rowlock/rowlock/sqlstore/standin"
 )
 
@@ -28,12 +30,11 @@ type started struct {
 
 func freeURL(t *testing.T, scheme string) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := pgtest.FreePort() // which nobody else gets before it is used
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return scheme + "://" + l.Addr().String()
+	return fmt.Sprintf("%s://127.0.0.1:%d", scheme, port)
 }
 
 func start(t *testing.T, cfg standin.Config) *started {
