@@ -137,7 +137,7 @@ func TestHostileTarget(t *testing.T) {
 			to := clientOf(t, srv.URL, nil, func(cfg *remote.Config) {
 				cfg.Object, cfg.Silence = 1<<20, time.Minute
 				if name == "stands still" {
-					cfg.Silence = 200 * time.Millisecond
+					cfg.Silence = time.Second
 				}
 			})
 			r, err := copying.Run(t.Context(), to, source{{"configmaps", []string{configMap("x", "")}}}, copying.Options{})
