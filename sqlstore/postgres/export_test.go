@@ -94,6 +94,9 @@ func (d *Driver) RelaxUnflushed(resources []string) {
 	d.relaxed = sqlstore.NewRelaxed(resources, nil)
 }
 
+// InTime has the disk have all that was relaxed.
+func (d *Driver) InTime() { d.relaxed.Durable() }
+
 // ScanRows reads rows by their revisions as ReadRows does, each as package pgx decodes it.
 func (d *Driver) ScanRows(ctx context.Context, revisions []int64, take func([]sqlstore.Row) error) error {
 	pieces := lent.New(take)

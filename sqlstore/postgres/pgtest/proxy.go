@@ -22,6 +22,8 @@ type Proxy struct {
 	pairs map[*pair]bool
 	gate  chan struct{} // closed while traffic flows
 	back  chan struct{} // the same for what servers answer
+	stall chan struct{} // closed when traffic stops, with the next long request; nil: it flows on
+	hold  bool          // answers are held back from the next long request on
 	shut  bool
 
 	commits atomic.Int64 // how many answers to COMMIT are still to be lost
@@ -69,18 +71,28 @@ func (p *Proxy) Stall() {
 	p.gate = make(chan struct{})
 }
 
-// HoldAnswers holds back until Go what the server sends, as a network with a long way
-// does; requests pass.
+// StallBatch is Stall from the next long request on, as a batch is: a pool may ask first whether
+// a connection that rested for a while lives. It tells when that has come.
+func (p *Proxy) StallBatch() (came <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stall = make(chan struct{})
+	return p.stall
+}
+
+// HoldAnswers holds back until Go what the server sends from the next long request on, as a
+// network with a long way does; requests pass.
 func (p *Proxy) HoldAnswers() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.back = make(chan struct{})
+	p.hold = true
 }
 
 // Go lets traffic flow again.
 func (p *Proxy) Go() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.stall, p.hold = nil, false
 	for _, gate := range []chan struct{}{p.gate, p.back} {
 		select {
 		case <-gate:
@@ -140,11 +152,28 @@ func (p *Proxy) accept() {
 }
 
 // half passes half of a long request.
-func (p *Proxy) half(b []byte) ([]byte, bool) { return b[:len(b)/2], len(b) > 400 }
+func (p *Proxy) half(b []byte) ([]byte, bool) { return b[:len(b)/2], long(b) }
+
+// long says that a request is a batch, and no question whether a connection lives.
+func long(b []byte) bool { return len(b) > 400 }
 
 // noCommit drops an answer in which a COMMIT is reported done.
 func (p *Proxy) noCommit(b []byte) ([]byte, bool) {
 	return nil, bytes.Contains(b, []byte("COMMIT\x00"))
+}
+
+// gates are what bytes of one way wait for. With a batch begins what was asked for from then on.
+func (p *Proxy) gates(way *chan struct{}, batch bool) (all, one chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if batch && p.stall != nil {
+		close(p.stall)
+		p.gate, p.stall = make(chan struct{}), nil
+	}
+	if batch && p.hold {
+		p.back, p.hold = make(chan struct{}), false
+	}
+	return p.gate, *way
 }
 
 // copy moves bytes one way, while all traffic and that way are open. spoil says whether a chunk suits a fault of which left
@@ -155,9 +184,7 @@ func (p *Proxy) copy(pr *pair, to, from net.Conn, way *chan struct{}, left *atom
 	for {
 		n, err := from.Read(buf)
 		if n > 0 {
-			p.mu.Lock()
-			all, one := p.gate, *way
-			p.mu.Unlock()
+			all, one := p.gates(way, from == pr.client && long(buf[:n]))
 			<-all
 			<-one
 			if rest, suits := spoil(buf[:n]); suits && left.Load() > 0 && left.Add(-1) >= 0 {
