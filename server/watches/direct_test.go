@@ -2,6 +2,7 @@ package watches_test
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
@@ -15,7 +16,22 @@ import (
 	"github.com/rowlock/rowlock/server/servertest"
 )
 
-// serveDirect serves a site over TLS on HTTP/1.1, where a delivery takes watches over.
+// narrow is a listener whose connections hold little that their clients have not taken.
+type narrow struct{ net.Listener }
+
+// narrowest is what a socket holds on each side, about.
+const narrowest = 128 << 10
+
+func (l narrow) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err == nil {
+		err = c.(*net.TCPConn).SetWriteBuffer(narrowest)
+	}
+	return c, err
+}
+
+// serveDirect serves a site over TLS on HTTP/1.1, where a delivery takes watches over. Clients that
+// do not read keep others waiting soon.
 func (s *site) serveDirect(t testing.TB, delivery *conns.Delivery) *httptest.Server {
 	t.Helper()
 	plain, err := net.Listen("tcp", "127.0.0.1:0")
@@ -27,11 +43,18 @@ func (s *site) serveDirect(t testing.TB, delivery *conns.Delivery) *httptest.Ser
 	t.Cleanup(hijacker.Close)
 	front := httptest.NewUnstartedServer(hijacker.Handler(servertest.Permitted(s.Verbs)))
 	front.Listener.Close()
-	front.Listener = conns.Listener{Listener: plain}
+	front.Listener = conns.Listener{Listener: narrow{plain}}
 	front.Config.ConnContext = conns.ConnContext
 	front.TLS = &tls.Config{DynamicRecordSizingDisabled: true}
 	front.StartTLS()
 	t.Cleanup(front.Close)
+	front.Client().Transport.(*http.Transport).DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := (&net.Dialer{}).DialContext(ctx, network, address)
+		if err == nil {
+			err = c.(*net.TCPConn).SetReadBuffer(narrowest)
+		}
+		return c, err
+	}
 	return front
 }
 
@@ -41,7 +64,8 @@ func TestWatchPastHTTP(t *testing.T) {
 	s := newSite(t)
 	srv := s.serveDirect(t, conns.NewDelivery(conns.DeliveryConfig{}))
 
-	const small, large = 50, 120
+	// A client that takes nothing for half a minute is cut off, and so it is not to take so long to write these.
+	const small, large = 50, 20
 	wide := strings.Repeat("w", 200_000)
 	for round, slow := range []bool{false, true, false} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
