@@ -39,9 +39,10 @@ func (acquaintance) Authenticate(*http.Request) (*authx.Authenticated, bool, err
 
 // told is what auditors, tracers and logs were told.
 type told struct {
-	mu   sync.Mutex
-	all  []string
-	line bytes.Buffer
+	mu     sync.Mutex
+	stages []string // of audit events
+	spans  []string // that have ended: they come when the tracer sends them
+	line   bytes.Buffer
 }
 
 func (t *told) Take(line []byte) error {
@@ -51,7 +52,7 @@ func (t *told) Take(line []byte) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.all = append(t.all, event.Stage)
+	t.stages = append(t.stages, event.Stage)
 	return nil
 }
 
@@ -59,7 +60,7 @@ func (t *told) ExportSpans(_ context.Context, spans []sdktrace.ReadOnlySpan) err
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, s := range spans {
-		t.all = append(t.all, "span "+s.Name())
+		t.spans = append(t.spans, s.Name())
 	}
 	return nil
 }
@@ -171,7 +172,7 @@ func TestFiltersEndWithTheAnswer(t *testing.T) {
 	}))
 	state := func(when, event string, lasting float64, lines int) {
 		t.Helper()
-		if last, n := to.all[len(to.all)-1], strings.Count(to.line.String(), "msg=request"); last != event || s.lasting(t) != lasting || n != lines {
+		if last, n := to.stages[len(to.stages)-1], strings.Count(to.line.String(), "msg=request"); last != event || s.lasting(t) != lasting || n != lines {
 			t.Errorf("%s: last event %q, want %q; %v requests last, want %v; %d lines, want %d", when, last, event, s.lasting(t), lasting, n, lines)
 		}
 	}
@@ -196,8 +197,8 @@ func TestFiltersEndWithTheAnswer(t *testing.T) {
 	if err := s.cfg.Tracer.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(slices.DeleteFunc(slices.Clone(to.all), func(what string) bool { return what != "span GET /api/v1/pods" })); n != 6 { // with those that were refused
-		t.Errorf("%d spans of 6 have ended: %q", n, to.all)
+	if n := len(slices.DeleteFunc(slices.Clone(to.spans), func(name string) bool { return name != "GET /api/v1/pods" })); n != 6 { // with those that were refused
+		t.Errorf("%d spans of 6 have ended: %q", n, to.spans)
 	}
 }
 
