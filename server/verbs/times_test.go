@@ -83,6 +83,10 @@ func TestHeartbeats(t *testing.T) {
 "versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"data":{"type":"object","properties":{"a":{"type":"string"}}}}}}}]}}`)
 	const lamps = "/apis/example.com/v1/namespaces/default/lamps"
 	servertest.Eventually(t, func() bool { return s.Do("GET", lamps, "").Code == http.StatusOK })
+	// This is the last that is written of a definition, which would be counted too.
+	servertest.Eventually(t, func() bool {
+		return s.Do("GET", "/apis/apiregistration.k8s.io/v1/apiservices/v1.example.com", "").Code == http.StatusOK
+	})
 	encoded := func() int64 {
 		return s.Cache.JSON().Taken(jsoncodec.Encode, jsoncodec.Own) + s.Cache.JSON().Taken(jsoncodec.Encode, jsoncodec.Standard)
 	}
