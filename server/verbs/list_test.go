@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 
 	"github.com/rowlock/rowlock/server/servertest"
 	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/storetest"
 )
 
 // inNamespace moves an object of servertest.ConfigMap.
@@ -357,13 +359,16 @@ func TestCorruptInEveryForm(t *testing.T) {
 }
 
 func TestTooLargeVersionsAreWaitedFor(t *testing.T) {
-	s := newSite(t)
+	// In memory a write takes no time of the few seconds that are waited, whatever the disk does.
+	s := &site{servertest.NewSite(t, storetest.NewMemory(), sqlstore.Config{})}
 	s.PutConfigMaps()
 	want := s.Cache.Revision() + 1
-	go func() {
+	var written sync.WaitGroup
+	defer written.Wait()
+	written.Go(func() {
 		time.Sleep(20 * time.Millisecond)
 		s.Put("configmaps", "ns", "late", servertest.ConfigMap("late", "", "1"))
-	}()
+	})
 	code, l := s.list(t, fmt.Sprint("resourceVersionMatch=NotOlderThan&resourceVersion=", want))
 	if code != 200 || len(l.Items) != 7 {
 		t.Errorf("%d: %s", code, l.names())
