@@ -11,9 +11,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/rowlock/rowlock/server"
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/servertest"
 	"github.com/rowlock/rowlock/server/verbs"
@@ -39,7 +41,9 @@ func newFixture(t testing.TB, plugins ...admission.Plugin) *fixture {
 // serverOn is a server of its own on a database.
 func serverOn(t testing.TB, driver sqlstore.Driver, plugins ...admission.Plugin) *fixture {
 	t.Helper()
-	s := servertest.Start(t, servertest.Plain([]string{"NamespaceLifecycle"}, plugins...), servertest.On(driver, sqlstore.Config{}))
+	s := servertest.Start(t, servertest.Plain([]string{"NamespaceLifecycle"}, plugins...), servertest.On(driver, sqlstore.Config{}), func(c *server.Config) {
+		c.RequestTimeout = 10 * time.Minute // that many writers get through is not to depend on how busy the machine is
+	})
 	return &fixture{t: t, h: s.Verbs, store: s.Store, front: s.Handler()}
 }
 
