@@ -168,9 +168,10 @@ func (d *Documents) OpenAPI3() (map[string]string, uint64) {
 // OpenAPI2 are the documents of version 2 that other servers have, in the order of the
 // groups that they serve, with the same number as OpenAPI3.
 func (d *Documents) OpenAPI2() ([]*schema.Swagger, uint64) {
-	services := d.cfg.Services()
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	// No older than the number: what is made of fewer servers would be taken for that of all until another changes.
+	services := d.cfg.Services()
 	var list []*schema.Swagger
 	seen, kept := map[*server]bool{}, 0
 	for _, g := range services.Groups() {

@@ -1,0 +1,27 @@
+package documents
+
+import (
+	"testing"
+
+	"github.com/rowlock/rowlock/server/aggregator"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+// TestDocumentsAreOfTheirNumber: between the look at the APIServices and that at the number nothing is
+// noted of what servers say; else the documents of some would go by the number of more of them.
+func TestDocumentsAreOfTheirNumber(t *testing.T) {
+	none := aggregator.New(aggregator.Config{Cache: cache.New(kinds.NewCatalogue(nil))}).Services()
+	looked := false
+	var d *Documents
+	d = New(Config{Services: func() *aggregator.Services {
+		if looked = true; d.mu.TryLock() {
+			d.mu.Unlock()
+			t.Error("what a server says may be noted meanwhile")
+		}
+		return none
+	}})
+	if list, _ := d.OpenAPI2(); len(list) != 0 || !looked {
+		t.Errorf("%v, looked at the APIServices: %v", list, looked)
+	}
+}
