@@ -61,7 +61,8 @@ func (f *Follower) RLock() {
 // RUnlock ends what RLock began.
 func (f *Follower) RUnlock() { f.state.RUnlock() }
 
-// CatchUp hands on all changes that the cache knows of.
+// CatchUp hands on all changes that the cache knows of. When it returns they have been handed on,
+// by whomever: its caller need not lock anything to see what became of them.
 func (f *Follower) CatchUp() {
 	if f.current() {
 		return
@@ -83,13 +84,13 @@ func (f *Follower) CatchUp() {
 	}
 }
 
-// current says whether there is nothing to hand on. Who hands on sets updating first,
-// then locks state, then takes events from the watches, and sets behind last. As this
-// looks in the opposite order, it either finds something to do, or its caller waits
-// for state.
+// current says whether there is nothing to hand on, and everything has been that the cache knew of
+// before. Who hands on says updating before it takes events from the watches, and not any more when
+// it has handed them on, or has said behind of those that it keeps. As this looks in that order, it
+// sees an event in its watch, or in the hands of somebody, or kept, or it has been handed on.
 func (f *Follower) current() bool {
 	watchers := f.watchers.Load()
-	if watchers == nil || f.updating.Load() || f.behind.Load() {
+	if watchers == nil {
 		return false
 	}
 	for _, w := range *watchers {
@@ -97,7 +98,7 @@ func (f *Follower) current() bool {
 			return false
 		}
 	}
-	return true
+	return !f.updating.Load() && !f.behind.Load()
 }
 
 // takeEvents hands on the events that the cache has published, and keeps the others:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"runtime"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -165,4 +166,39 @@ func TestStateIsThatOfOneRevision(t *testing.T) {
 	}
 	done.Store(true)
 	readers.Wait()
+}
+
+// Who caught up need not lock anything to see what was acknowledged before, also where another one
+// took it from its watch just then and is still handing it on.
+func TestCaughtUpWithoutALock(t *testing.T) {
+	s := newStore()
+	var handed atomic.Int64
+	kinds := make([]follow.Kind, 100) // so many that to look at all watches takes a while
+	for i := range kinds {
+		kinds[i] = follow.Kind{Storage: "secrets"}
+	}
+	kinds = append(kinds, follow.Kind{Storage: "configmaps", Set: func(item *cache.Item) {
+		runtime.Gosched()
+		n, _ := strconv.ParseInt(item.Meta().Labels["value"], 10, 64)
+		handed.Store(n)
+	}})
+	f := follow.New(s.cache, func() {}, kinds...)
+	var done atomic.Bool
+	var others sync.WaitGroup
+	for range 2 {
+		others.Go(func() {
+			for !done.Load() {
+				f.CatchUp()
+			}
+		})
+	}
+	for i := range 5_000 {
+		s.write("configmaps", "a", strconv.Itoa(i))
+		if f.CatchUp(); handed.Load() != int64(i) {
+			t.Errorf("write %d is acknowledged, and %d was handed on", i, handed.Load())
+			break
+		}
+	}
+	done.Store(true)
+	others.Wait()
 }
