@@ -27,6 +27,7 @@ import (
 	"github.com/rowlock/rowlock/server/health"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/metrics"
+	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/tracing"
 	"github.com/rowlock/rowlock/server/verbs"
 	"github.com/rowlock/rowlock/server/verbs/components"
@@ -112,6 +113,8 @@ type Config struct {
 	// patches, to the libraries alone. The same for reading and writing JSON is a setting of the
 	// codec of the Cache.
 	StandardOwnership, StandardMerge bool
+	// Memory is that of what writes read and store; default objects.ReusedMemory.
+	Memory objects.Memory
 	// DeletesApart is for how long watchers see a Pod that has no grace period be deleted,
 	// before it goes; 0: as long as it takes.
 	DeletesApart time.Duration

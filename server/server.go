@@ -87,7 +87,7 @@ func New(cfg Config) (*Server, error) {
 	if s.Cache == nil {
 		s.Cache = NewCache(cfg.Catalogue, json.New(json.Settings{Log: cfg.Log}), cfg.Log)
 	}
-	s.objects = objects.New(cfg.Catalogue, cfg.Store, s.Cache)
+	s.objects = objects.NewWith(cfg.Catalogue, cfg.Store, s.Cache, objects.Config{Memory: cfg.Memory})
 	s.flows, s.line = s.newFlows(), budget.NewLine(runtime.GOMAXPROCS(0))
 	s.queues = controllers.NewQueues(cfg.Clock)
 	s.copies = newCopies(s)

@@ -14,6 +14,7 @@ import (
 	"github.com/rowlock/rowlock/server/apply/ownership"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/controllers"
+	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/verbs"
 	"github.com/rowlock/rowlock/server/watches"
 	"github.com/rowlock/rowlock/server/writes"
@@ -40,7 +41,7 @@ func (s *Server) newVerbs(who access.Authentication) error {
 		},
 		Watches: &watches.Server{Objects: s.objects, Answers: answering, Delivery: s.delivery, Measure: s.Metrics, Log: c.Log, For: c.WatchFor},
 		Feature: c.Feature, Special: s.specials(who),
-		Gate: budget.NewGate(),
+		Gate: budget.NewGate(), CopyBodies: c.Memory == objects.StandardMemory,
 	}
 	return nil
 }

@@ -1,11 +1,8 @@
 package objects
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,25 +14,6 @@ import (
 	"github.com/rowlock/rowlock/server/status"
 )
 
-// scratches lends the memory that objects are encoded in, and headers what it is put there with.
-var (
-	scratches = sync.Pool{New: func() any {
-		made.Add(1)
-		return new([]byte)
-	}}
-	headers = sync.Pool{New: func() any { return new([]byte) }}
-	made    atomic.Int64
-)
-
-// Made is how often there was no memory at hand to encode in. What is not given back is made anew for
-// others, which is how tests find it.
-func Made() int64 { return made.Load() }
-
-const (
-	maxScratch = 512 << 10 // the largest of it that is kept
-	maxLent    = 32 << 10  // the largest that a write has for itself until it is stored
-)
-
 // Encode makes the bytes to store. obj loses its resourceVersion, and may be changed. Whoever has
 // stored them, or drops them, and knows that nobody else looks at them any more, Releases them: else
 // their memory has to be made anew for the next.
@@ -44,13 +22,7 @@ func (s *Store) Encode(ctx context.Context, r *kinds.Resource, obj kinds.Object)
 	if err != nil {
 		return nil, err
 	}
-	data := *scratch
-	if cap(data) > maxLent {
-		return kept(scratch), nil
-	}
-	*scratch = nil
-	headers.Put(scratch)
-	return data, nil
+	return s.memory.lend(scratch), nil
 }
 
 // EncodeKept is Encode for who keeps the bytes, or cannot know who looks at them: they have memory of
@@ -60,8 +32,12 @@ func (s *Store) EncodeKept(ctx context.Context, r *kinds.Resource, obj kinds.Obj
 	if err != nil {
 		return nil, err
 	}
-	return kept(scratch), nil
+	return s.memory.kept(scratch), nil
 }
+
+// Release has the memory of bytes that Encode made used for others. Nobody may look at them afterwards:
+// they are stored, and drivers of stores and the cache hold on to none of what they were given.
+func (s *Store) Release(value []byte) { s.memory.release(value) }
 
 // encode encodes into memory that is lent.
 func (s *Store) encode(ctx context.Context, r *kinds.Resource, obj kinds.Object) (*[]byte, error) {
@@ -85,26 +61,6 @@ func (s *Store) encode(ctx context.Context, r *kinds.Resource, obj kinds.Object)
 	}
 	*scratch = data
 	return scratch, nil
-}
-
-// kept is a copy of what was encoded into memory that is lent, which it gives back.
-func kept(scratch *[]byte) []byte {
-	data := bytes.Clone(*scratch)
-	if cap(*scratch) <= maxScratch {
-		scratches.Put(scratch)
-	}
-	return data
-}
-
-// Release has the memory of bytes that Encode made used for others. Nobody may look at them afterwards:
-// they are stored, and drivers of stores and the cache hold on to none of what they were given.
-func Release(value []byte) {
-	if cap(value) == 0 || cap(value) > maxLent {
-		return
-	}
-	header := headers.Get().(*[]byte)
-	*header = value[:0]
-	scratches.Put(header)
 }
 
 // Unchanged says whether a write of the bytes would change nothing: they are those of the

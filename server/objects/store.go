@@ -10,7 +10,7 @@
 //	decode.go   from stored bytes to objects, and between versions
 //	json.go     the JSON of an object in a served version
 //	corrupt.go  the refusal of stored bytes that cannot be read
-//	encode.go   from objects to the bytes to store
+//	encode.go   from objects to the bytes to store; memory.go the memory that these are in
 //	commit.go   writes of an object with its claims, each with a permit
 //	claims.go   what is unique in the cluster: service addresses, node ports
 //	restore.go  objects that are stored again, in the form in which they would be written now
@@ -38,12 +38,23 @@ type Store struct {
 	catalogue *kinds.Catalogue
 	store     *sqlstore.Store
 	cache     *cache.Cache
+	memory    Memory
 }
 
-// New puts a store and the cache that it feeds behind one face. Who only reads memory
-// does without a store.
+// Config says how a Store works. The zero value is how it usually does.
+type Config struct {
+	Memory Memory // of what is stored; default ReusedMemory
+}
+
+// New is NewWith the usual settings.
 func New(catalogue *kinds.Catalogue, store *sqlstore.Store, c *cache.Cache) *Store {
-	return &Store{catalogue: catalogue, store: store, cache: c}
+	return NewWith(catalogue, store, c, Config{})
+}
+
+// NewWith puts a store and the cache that it feeds behind one face. Who only reads memory
+// does without a store.
+func NewWith(catalogue *kinds.Catalogue, store *sqlstore.Store, c *cache.Cache, cfg Config) *Store {
+	return &Store{catalogue: catalogue, store: store, cache: c, memory: cfg.Memory}
 }
 
 // Codec reads and writes the objects as JSON.

@@ -10,7 +10,6 @@ import (
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
-	"github.com/rowlock/rowlock/server/objects"
 )
 
 // longestSparing is how many bytes the body of a patch has at most that is looked at for what it names.
@@ -99,9 +98,9 @@ func (req *Request) turn() error {
 }
 
 // drop gives back the memory of a text that encoded made and nobody has seen.
-func (p *part) drop(value []byte) {
+func (w *Writer) drop(p *part, value []byte) {
 	if !p.joins() {
-		objects.Release(value)
+		w.Objects.Release(value)
 	}
 }
 
@@ -133,7 +132,7 @@ func (w *Writer) encoded(ctx context.Context, req *Request, obj kinds.Object, p 
 		return value, err
 	}
 	whole, fit := p.aside.Join(value, p.item.JSON())
-	objects.Release(value)
+	w.Objects.Release(value)
 	if !fit {
 		return nil, fmt.Errorf("what a write of %s has left alone does not fit the object any more", req.Name)
 	}

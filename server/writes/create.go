@@ -202,15 +202,15 @@ func (w *Writer) insert(ctx context.Context, req *Request, c *creation, extra []
 	item, err := w.Objects.Commit(ctx, c.permit, at, sqlstore.Op{
 		Verb: sqlstore.Create, Value: value, ExpiresAt: objects.Expiry(r.Storage, c.obj, w.Objects.Now()),
 	}, extra)
-	release(item, value)
+	w.release(item, value)
 	return item, err
 }
 
 // release gives back the memory of a value once it is stored for certain, and readers have an item with
 // memory of its own. item is nil for any error: then the value may be on its way still.
-func release(item *cache.Item, value []byte) {
+func (w *Writer) release(item *cache.Item, value []byte) {
 	if item != nil && item.Corrupt == nil {
-		objects.Release(value)
+		w.Objects.Release(value)
 	}
 }
 

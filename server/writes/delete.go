@@ -202,7 +202,7 @@ func (w *Writer) mark(ctx context.Context, req *Request, item *cache.Item, obj k
 			Verb: sqlstore.Update, Expect: item.Revision, Value: value, ExpiresAt: objects.Expiry(req.Resource.Storage, obj, w.Objects.Now()),
 		}, nil)
 	}
-	release(next, value)
+	w.release(next, value)
 	return next, err
 }
 

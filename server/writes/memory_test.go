@@ -33,7 +33,7 @@ func (o clocked) AfterUpdate(r *kinds.Resource, sub string, _, obj kinds.Object,
 // TestMemoryIsGivenBack: whatever becomes of what a write has encoded, its memory is there for the next
 // once nobody looks at it any more.
 func TestMemoryIsGivenBack(t *testing.T) {
-	d := newDesk(t)
+	d := newDeskOf(t, objects.ReusedMemory)
 	d.Owner = clocked{}
 	now := noon
 	d.Clock = func() time.Time {

@@ -80,7 +80,7 @@ func (w *Writer) rewrite(ctx context.Context, req *Request, at objects.Place, it
 			return err
 		}
 	}
-	release(next, value)
+	w.release(next, value)
 	obj.SetResourceVersion(strconv.FormatInt(next.Revision, 10))
 	return nil
 }

@@ -197,7 +197,7 @@ func (w *Writer) replace(ctx context.Context, req *Request, item *cache.Item, ob
 		}
 	}
 	if req.DryRun {
-		p.drop(value)
+		w.drop(p, value)
 		req.Resource.AsStored(obj)
 		obj.SetResourceVersion(strconv.FormatInt(item.Revision, 10))
 		return &Outcome{Object: obj}, nil
@@ -212,7 +212,7 @@ func (w *Writer) replace(ctx context.Context, req *Request, item *cache.Item, ob
 		return &Outcome{Object: obj}, nil
 	}
 	if len(extra) == 0 && w.Objects.Unchanged(ctx, req.Permit, at, item, value) {
-		p.drop(value)
+		w.drop(p, value)
 		return &Outcome{Item: item, Object: obj}, nil
 	}
 	if value, err = w.fit(ctx, req, obj, value, p); err != nil {
@@ -225,7 +225,7 @@ func (w *Writer) replace(ctx context.Context, req *Request, item *cache.Item, ob
 		return nil, err
 	}
 	if next.Corrupt == nil { // then readers have an item with memory of its own
-		p.drop(value)
+		w.drop(p, value)
 	}
 	return &Outcome{Item: next, Object: obj}, nil
 }
@@ -241,10 +241,10 @@ func (w *Writer) encode(ctx context.Context, req *Request, item *cache.Item, obj
 	obj.SetManagedFields(was)
 	same, err := w.encoded(ctx, req, obj, p)
 	if err != nil || objects.Unchanged(item, same) {
-		p.drop(value)
+		w.drop(p, value)
 		return same, err
 	}
-	p.drop(same)
+	w.drop(p, same)
 	obj.SetManagedFields(fields)
 	return value, nil
 }

@@ -46,6 +46,11 @@ type desk struct {
 
 func newDesk(t *testing.T) *desk {
 	t.Helper()
+	return newDeskOf(t, objects.ScrubbedMemory)
+}
+
+func newDeskOf(t *testing.T, memory objects.Memory) *desk {
+	t.Helper()
 	catalogue := kinds.NewCatalogue(builtin.Resources())
 	store := sqlstore.New(storetest.NewMemory(), sqlstore.Config{})
 	c := cache.New(catalogue)
@@ -62,7 +67,7 @@ func newDesk(t *testing.T) *desk {
 	})
 	d := &desk{t: t, catalogue: catalogue, cache: c}
 	d.Writer = &writes.Writer{
-		Objects: objects.New(catalogue, store, c), Owner: owner{}, Admission: d, Authorizer: authx.AlwaysAllow{},
+		Objects: objects.NewWith(catalogue, store, c, objects.Config{Memory: memory}), Owner: owner{}, Admission: d, Authorizer: authx.AlwaysAllow{},
 		Clock: func() time.Time { return noon },
 	}
 	return d
