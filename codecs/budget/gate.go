@@ -59,15 +59,26 @@ func NewGate() *Gate {
 // room until leave is called, once. What is small does not wait. The error is that of the
 // context. A nil Gate is always open.
 func (g *Gate) Enter(ctx context.Context, user string, weight int64) (leave func(), err error) {
+	return g.EnterTelling(ctx, user, weight, func() {})
+}
+
+// EnterTelling is Enter, and calls waits before it waits, if it has to.
+func (g *Gate) EnterTelling(ctx context.Context, user string, weight int64, waits func()) (leave func(), err error) {
 	if g == nil || weight < Small {
 		return func() {}, nil
 	}
-	return g.enter(ctx, user, min(weight, Share))
+	return g.enter(ctx, user, min(weight, Share), waits)
 }
 
 // wait comes and waits until it is let in.
-func (g *Gate) wait(ctx context.Context, user string, weight int64) (*entry, error) {
+func (g *Gate) wait(ctx context.Context, user string, weight int64, waits func()) (*entry, error) {
 	e := g.come(user, weight)
+	select {
+	case <-e.in:
+		return e, nil
+	default:
+		waits()
+	}
 	select {
 	case <-e.in:
 	case <-ctx.Done():
@@ -78,8 +89,8 @@ func (g *Gate) wait(ctx context.Context, user string, weight int64) (*entry, err
 	return e, nil
 }
 
-func (g *Gate) enter(ctx context.Context, user string, weight int64) (leave func(), err error) {
-	e, err := g.wait(ctx, user, weight)
+func (g *Gate) enter(ctx context.Context, user string, weight int64, waits func()) (leave func(), err error) {
+	e, err := g.wait(ctx, user, weight, waits)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -83,5 +84,28 @@ func TestLabour(t *testing.T) {
 			call.Done()
 			call.held = 0
 		}
+	}
+}
+
+// TestHoldTells: a call that has to wait for room is told before, and one that has it already is not.
+func TestHoldTells(t *testing.T) {
+	h := &Handler{Gate: budget.NewGate()}
+	call := func() *Call {
+		c := &Call{}
+		c.R = httptest.NewRequestWithContext(t.Context(), http.MethodPatch, "/", nil)
+		return c
+	}
+	has := call()
+	defer has.Done()
+	for range 2 {
+		if err := h.hold(has, budget.Together, func() { t.Error("it waits for room that nobody has") }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waits := call()
+	ctx, cancel := context.WithCancel(t.Context())
+	waits.R = waits.R.WithContext(ctx)
+	if err := h.hold(waits, budget.Small, cancel); err == nil || ctx.Err() == nil {
+		t.Errorf("it is let in, or not told: %v", err)
 	}
 }

@@ -27,7 +27,7 @@ func (h *Handler) patch(c *Call) error {
 		}
 	} else {
 		req := p.request(c)
-		req.Turn = func() error { return h.hold(c, h.labour(c, p.body, c.held)) }
+		req.Turn = func(waits func()) error { return h.hold(c, h.labour(c, p.body, c.held), waits) }
 		out, err = h.Writes.Patch(c.R.Context(), req, p.change(h, coerced(h.Answers.Forms.JSON, c.Resource)))
 	}
 	if err != nil {
@@ -106,7 +106,7 @@ func (h *Handler) weighPatch(c *Call, patchType string, body []byte) error {
 	if !writes.Sparing(c.Sub, patchType, body) || len(dryRun(c.Info.Query)) > 0 {
 		weight = h.labour(c, body, weight)
 	}
-	return h.hold(c, weight)
+	return h.hold(c, weight, func() {})
 }
 
 // patchCodec is the form that a patch is written in.

@@ -55,7 +55,8 @@ type part struct {
 	aside    *kinds.Aside
 	item     *cache.Item
 	obj, old kinds.Object
-	filled   bool // it is in the objects all the same, for somebody looks at it
+	filled   bool   // it is in the objects all the same, for somebody looks at it
+	yield    func() // of the change
 }
 
 // decode decodes the object that a change is of, or of one that spares it what it cares for.
@@ -65,7 +66,7 @@ func (w *Writer) decode(ctx context.Context, req *Request, ch *Change, item *cac
 		return old, nil, err
 	}
 	old, err := w.Objects.DecodeCut(req.Resource, item, req.Sub.Aside)
-	return old, &part{aside: req.Sub.Aside, item: item, old: old}, err
+	return old, &part{aside: req.Sub.Aside, item: item, old: old, yield: ch.yield}, err
 }
 
 // attributesOf describe an update to admission.
@@ -89,12 +90,13 @@ func (w *Writer) show(ctx context.Context, req *Request, obj kinds.Object, p *pa
 	return w.fill(ctx, req, p)
 }
 
-// turn waits until all of an object may be decoded by a write that was to do without.
-func (req *Request) turn() error {
+// turn waits until all of an object may be decoded by a write that was to do without, and yields its turn
+// among those who write the object meanwhile.
+func (req *Request) turn(yield func()) error {
 	if req.Turn == nil {
 		return nil
 	}
-	return req.Turn()
+	return req.Turn(yield)
 }
 
 // drop gives back the memory of a text that encoded made and nobody has seen.
@@ -109,7 +111,7 @@ func (w *Writer) fill(ctx context.Context, req *Request, p *part) error {
 	if p.filled {
 		return nil
 	}
-	if err := req.turn(); err != nil {
+	if err := req.turn(p.yield); err != nil {
 		return err
 	}
 	whole, err := w.Objects.Decode(ctx, req.Resource, p.item)

@@ -34,11 +34,10 @@ type Request struct {
 	Recorded bool                    // the audit event holds what admission changes
 
 	// Turn waits for the turn of a write that has turned out to be much work: it was to leave most of a
-	// large object alone, all of which is looked at now. It waits until the request ends at most. A write
-	// that lost to another before has its turn among the writers of the object meanwhile, which ends by
-	// itself (package contention: the first one after two seconds), so one of those may have the room that
-	// it waits for. nil: there are no turns.
-	Turn func() error
+	// large object alone, all of which is looked at now. It waits until the request ends at most, and calls
+	// waits before: a write that lost to another has a turn among the writers of the object too, which others
+	// are to have meanwhile, as one of them may have what is waited for. nil: there are no turns.
+	Turn func(waits func()) error
 
 	applies bool // a server-side apply, which is about who owns what
 }

@@ -36,6 +36,7 @@ type Change struct {
 	sparing bool
 	// unadmitted is for writes that admission does not see.
 	unadmitted bool
+	yield      func()         // its turn among those who write the object, for as long as it waits
 	creates    permits.Permit // to make the object, once that was asked for
 }
 
@@ -49,7 +50,8 @@ func (w *Writer) Update(ctx context.Context, req *Request, ch *Change) (*Outcome
 	all := attempts{key: req.key(req.Name), user: req.User.Name, dry: req.DryRun, pinned: ch.Pinned}
 	var out *Outcome
 	tries := 0
-	err := all.run(ctx, w, func() (err error) {
+	err := all.run(ctx, w, func(yield func()) (err error) {
+		ch.yield = yield
 		tries++
 		out, err = w.tryUpdate(ctx, req, ch)
 		var stale *staleError
@@ -95,7 +97,7 @@ func (w *Writer) tryUpdate(ctx context.Context, req *Request, ch *Change) (*Outc
 	}
 	obj, err := ch.Compute(old, item)
 	if err != nil && p != nil { // it may tell of the whole object
-		if err := req.turn(); err != nil {
+		if err := req.turn(ch.yield); err != nil {
 			return nil, err
 		}
 		all := *ch
