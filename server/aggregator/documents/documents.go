@@ -74,9 +74,10 @@ func New(cfg Config) *Documents {
 // Services are all APIServices, with what other servers say, and a number that rises when
 // the list changes. It is for discovery.
 func (d *Documents) Services() ([]discovery.Service, uint64) {
-	services := d.cfg.Services()
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	// No older than the list: what was read before would take the place of what was read since, with a higher number.
+	services := d.cfg.Services()
 	if services == d.seen && !d.changed {
 		return d.listing, d.number
 	}
