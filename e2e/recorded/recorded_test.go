@@ -3,12 +3,14 @@ package recorded_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rowlock/rowlock/e2e/recorded"
@@ -66,6 +68,42 @@ func TestHeadersAndHeads(t *testing.T) {
 		srv.Vars = nil
 		if got := recorded.Replay(context.Background(), srv, load(t, string(text))); got[0].Equal() {
 			t.Errorf("%s: equal without what the scenario wants to know", name)
+		}
+	}
+}
+
+// TestLateAnswers: what differs behind a wait is asked again where nothing was done by it, and
+// nothing else is.
+func TestLateAnswers(t *testing.T) {
+	var asked atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1) < 3 && r.Method != http.MethodPut {
+			w.WriteHeader(http.StatusNotFound)
+		}
+		_, _ = fmt.Fprintf(w, `{"n":%d}`, asked.Load())
+	}))
+	defer server.Close()
+	for name, c := range map[string]struct {
+		do    string
+		sleep float64
+		asked int32
+	}{
+		"a look":                 {"GET /x", 0.001, 3},
+		"a look without a wait":  {"GET /x", 0, 1},
+		"a refused write":        {"POST /x", 0.001, 3},
+		"a write that is done":   {"PUT /x", 0.001, 1},
+		"a write without a wait": {"POST /x", 0, 1},
+	} {
+		text, err := json.Marshal(map[string]any{"bare": true, "steps": []any{
+			map[string]any{"do": c.do, "sleep": c.sleep, "want": map[string]any{"status": 200, "type": "text/plain; charset=utf-8", "body": map[string]any{"n": 3}}},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked.Store(0)
+		got := recorded.Replay(context.Background(), recorded.Server{URL: server.URL, Client: server.Client()}, load(t, string(text)))
+		if n := asked.Load(); n != c.asked || got[0].Equal() != (c.asked == 3) {
+			t.Errorf("%s: asked %d times, want %d: %q", name, n, c.asked, got[0].Diff)
 		}
 	}
 }

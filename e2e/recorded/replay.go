@@ -65,14 +65,19 @@ func Replay(ctx context.Context, srv Server, s *Scenario) []Result {
 			continue
 		}
 		began := time.Now()
-		got, err := send(ctx, srv, step, vars)
-		res.Took = max(0, time.Since(began)-step.waits())
-		if err != nil {
-			res.Diff = []string{"request failed: " + err.Error()}
-		} else {
-			save(step, got, vars) // first: what this step saves is normalised in its own answer too
-			res.Diff = compare(step, got, vars)
+		for again := time.Duration(0); ; again = againEvery {
+			got, err := send(ctx, srv, step, vars, again)
+			if err != nil {
+				res.Diff = []string{"request failed: " + err.Error()}
+			} else {
+				save(step, got, vars) // first: what this step saves is normalised in its own answer too
+				res.Diff = compare(step, got, vars)
+			}
+			if res.Equal() || err != nil || !step.mayAsk(got) || time.Since(began) > step.waits()+lateFor {
+				break
+			}
 		}
+		res.Took = max(0, time.Since(began)-step.waits())
 		out = append(out, res)
 	}
 	return out
@@ -83,16 +88,30 @@ func prepare(ctx context.Context, srv Server, ns string) {
 		"/api/v1/namespaces": `{"metadata":{"name":"` + ns + `"}}`,
 	} {
 		step := &Step{Do: "POST " + path, Body: json.RawMessage(body)}
-		_, _ = send(ctx, srv, step, nil) // the answer is ignored: it may exist
+		_, _ = send(ctx, srv, step, nil, 0) // the answer is ignored: it may exist
 	}
 	step := &Step{Do: "POST /api/v1/namespaces/" + ns + "/serviceaccounts", Body: json.RawMessage(`{"metadata":{"name":"default"}}`)}
-	_, _ = send(ctx, srv, step, nil)
+	_, _ = send(ctx, srv, step, nil, 0)
 }
 
-func send(ctx context.Context, srv Server, step *Step, vars map[string]string) (*answer, error) {
-	if step.Sleep > 0 {
-		time.Sleep(time.Duration(step.Sleep * float64(time.Second)))
+// A step before which who recorded waited is about what takes some time. Where the server is busy
+// it may take longer: so what differs is asked again for a while, if the request has done nothing.
+const (
+	againEvery = 100 * time.Millisecond
+	lateFor    = 20 * time.Second
+)
+
+// mayAsk says whether a step may be sent again after an answer.
+func (s *Step) mayAsk(got *answer) bool {
+	return s.Sleep > 0 && (strings.HasPrefix(s.Do, "GET ") || got.status >= http.StatusBadRequest)
+}
+
+// send sends the request of a step, and waits before that: as long as the step says, or for another time.
+func send(ctx context.Context, srv Server, step *Step, vars map[string]string, instead time.Duration) (*answer, error) {
+	if instead == 0 {
+		instead = time.Duration(step.Sleep * float64(time.Second))
 	}
+	time.Sleep(instead)
 	method, path, _ := strings.Cut(fill(step.Do, vars), " ")
 	watch := method == "WATCH"
 	if watch {
