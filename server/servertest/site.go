@@ -3,7 +3,9 @@ package servertest
 import (
 	"net/http"
 	"testing"
+	"time"
 
+	"github.com/rowlock/rowlock/server"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/sqlstore"
@@ -16,12 +18,16 @@ type Site struct {
 	Plain string // its URL
 }
 
-// NewSite starts a server on a database, without admission plugins.
+// NewSite starts a server on a database, without admission plugins, whose requests may take as long as
+// a busy machine makes them.
 func NewSite(t testing.TB, driver sqlstore.Driver, cfg sqlstore.Config) *Site {
 	t.Helper()
-	s := Start(t, Plain(nil), On(driver, cfg))
+	s := Start(t, Plain(nil), On(driver, cfg), patient)
 	return &Site{Server: s, Plain: s.WithoutTLS()}
 }
+
+// patient is an option: requests may take longer than the usual minute.
+func patient(c *server.Config) { c.RequestTimeout = 10 * time.Minute }
 
 // Fetch gets a path.
 func (s *Site) Fetch(t testing.TB, path string, header ...string) (int, http.Header, []byte) {
