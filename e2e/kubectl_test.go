@@ -36,6 +36,8 @@ func TestKubectlManifests(t *testing.T) {
 			}
 		}
 	}
+	// A controller says in the status of the schema when its level is there.
+	k.Run("wait", "flowschema/shop-controllers", `--for=jsonpath={.status.conditions[?(@.type=="Dangling")].status}=False`, "--timeout=2m")
 	before := versions(k, files)
 	for _, line := range strings.Split(strings.TrimSpace(k.Run(ofFiles(files, "apply")...)), "\n") {
 		// kubectl always sends a budget's selector, as the type says that it is to be
