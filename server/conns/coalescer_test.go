@@ -314,6 +314,7 @@ func TestStreamsLeaveTogether(t *testing.T) {
 		t.Run(fmt.Sprintf("missing=%d", missing), func(t *testing.T) {
 			var conn atomic.Pointer[conns.Conn]
 			var gates [streams]chan bool
+			flushing := make(chan struct{}, streams)
 			for i := range gates {
 				gates[i] = make(chan bool)
 			}
@@ -330,6 +331,7 @@ func TestStreamsLeaveTogether(t *testing.T) {
 				for range gates[i] {
 					_, _ = w.Write(pattern(size))
 					j.RemoveWriter()
+					flushing <- struct{}{}
 					_ = control.Flush()
 				}
 			})
@@ -343,26 +345,39 @@ func TestStreamsLeaveTogether(t *testing.T) {
 				defer resp.Body.Close()
 				defer close(gates[i])
 			}
-			const most = 10
-			for range 3 {
-				before := l.writes.Load()
-				for range streams + missing {
-					(*conn.Load()).AddWriter()
+			const most, tries = 10, 20
+			// round has all streams bring something, and says how many writes that took.
+			round := func() (took int64) {
+				before, j := l.writes.Load(), *conn.Load()
+				for range streams + missing + 1 {
+					j.AddWriter()
 				}
 				for _, gate := range gates {
 					gate <- true
 				}
+				for range streams {
+					<-flushing
+				}
+				j.RemoveWriter() // the last, when the others are about to flush
 				for _, body := range bodies {
 					got := make([]byte, size)
 					if _, err := io.ReadFull(body, got); err != nil || !bytes.Equal(got, pattern(size)) {
 						t.Fatal(err)
 					}
 				}
-				if took := l.writes.Load() - before; missing == 0 && took > most {
-					t.Errorf("%d streams took %d writes, want at most %d", streams, took, most)
-				}
 				for range missing {
-					(*conn.Load()).RemoveWriter()
+					j.RemoveWriter()
+				}
+				return l.writes.Load() - before
+			}
+			for range 3 {
+				took := round()
+				// Who is held up on its way to package http2 comes after the others: on a busy machine, but not again and again.
+				for try := 1; took > most && missing == 0 && try < tries; try++ {
+					took = round()
+				}
+				if took > most && missing == 0 {
+					t.Errorf("%d streams took %d writes, want at most %d", streams, took, most)
 				}
 			}
 		})

@@ -433,17 +433,29 @@ func TestFramesTogether(t *testing.T) {
 	var conn conns.Conn
 	there, end := make(chan struct{}, streams), make(chan struct{})
 	l, client, url := site(t, true, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/first" {
+			return
+		}
 		s := leave(t, w, r)
 		if s == nil {
 			return
 		}
 		mu.Lock()
-		all[r.URL.Path], conn = s, conns.FromContext(r.Context())
+		if all[r.URL.Path] = s; conn == nil {
+			conn = conns.FromContext(r.Context())
+		} else if conn != conns.FromContext(r.Context()) {
+			t.Error("there is more than one connection")
+		}
 		mu.Unlock()
 		there <- struct{}{}
 		<-end
 		s.Close(true)
 	})
+	first, err := client.Get(url + "/first") // connects; many who do so at once may have several connections
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.Body.Close()
 	var wg sync.WaitGroup
 	for i := range streams {
 		wg.Go(func() {
